@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * A table of 64-bit ids, each a kind, a generation and an index, so that a wrong, stale or foreign id is told from a live one.
+ *
+ *   63      56 55            32 31             0
+ *   |  kind   |  generation    |    index      |
+ *
+ * Looking up is lock-free and may race with add and remove; add, remove and put take the table's mutex. The table does not own
+ * the values. An id's generation grows each time its index is freed, so an id is not seen again before 2^24 reuses of its index.
+ */
+#ifndef OB_IDS_H
+#define OB_IDS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define OB_IDS_CHUNK 1024u
+#define OB_IDS_CHUNKS 1024u
+#define OB_IDS_MAX (OB_IDS_CHUNK * OB_IDS_CHUNKS) /* live ids of one kind */
+
+struct ob_ids_slot;
+
+struct ob_ids {
+	pthread_mutex_t lock;
+	uint8_t kind;
+	uint32_t max, used, next_index, free_head;
+	struct ob_ids_slot *_Atomic chunks[OB_IDS_CHUNKS];
+};
+
+#define OB_IDS_INIT(kind_, max_) { .lock = PTHREAD_MUTEX_INITIALIZER, .kind = (kind_), .max = (max_), .free_head = UINT32_MAX }
+
+static inline uint8_t ob_id_kind(uint64_t id)
+{
+	return (uint8_t)(id >> 56);
+}
+
+static inline uint32_t ob_id_index(uint64_t id)
+{
+	return (uint32_t)id;
+}
+
+/* kind 1..255; max 1..OB_IDS_MAX. */
+void ob_ids_init(struct ob_ids *ids, uint8_t kind, uint32_t max);
+void ob_ids_fini(struct ob_ids *ids);
+/* A new id for `value` (not NULL); 0 when the table is full or memory is out. */
+uint64_t ob_ids_add(struct ob_ids *ids, void *value);
+/* The other side chose the id: false when its kind or index is wrong or the index is in use. */
+bool ob_ids_put(struct ob_ids *ids, uint64_t id, void *value);
+/* NULL when the id is not live. */
+void *ob_ids_get(struct ob_ids *ids, uint64_t id);
+/* The value, now no longer reachable; NULL when the id was not live. */
+void *ob_ids_remove(struct ob_ids *ids, uint64_t id);
+/* Visits live values; `fn` may remove the one it is shown. Not to be raced with add. */
+void ob_ids_each(struct ob_ids *ids, void (*fn)(void *user, uint64_t id, void *value), void *user);
+
+#endif

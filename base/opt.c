@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "base/opt.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+#define ALL_ON ((1u << OB_OPT_COUNT) - 1)
+#define UNREAD (1u << 31) /* the environment was not read yet */
+
+static _Atomic unsigned opt_bits = UNREAD;
+
+static const char *const opt_names[] = {
+#define X(name, text, what) text,
+	OB_OPT_LIST(X)
+#undef X
+};
+
+static const char *const opt_whats[] = {
+#define X(name, text, what) what,
+	OB_OPT_LIST(X)
+#undef X
+};
+
+static unsigned parse(const char *text)
+{
+	unsigned bits = ALL_ON;
+
+	while (text && *text) {
+		size_t n = strcspn(text, ",");
+		bool off = n > 0 && text[0] == '-', known = n == 0;
+		const char *name = off ? text + 1 : text;
+		size_t length = off ? n - 1 : n;
+
+		if (length == 3 && strncmp(name, "all", 3) == 0) {
+			bits = off ? 0 : ALL_ON;
+			known = true;
+		}
+		for (unsigned i = 0; i < OB_OPT_COUNT; i++)
+			if (strlen(opt_names[i]) == length && strncmp(name, opt_names[i], length) == 0) {
+				bits = off ? bits & ~(1u << i) : bits | 1u << i;
+				known = true;
+			}
+		if (!known)
+			ob_warn("OUTBOARD_OPT: there is no switch '%.*s'", (int)length, name);
+		text += n;
+		text += *text == ',';
+	}
+	return bits;
+}
+
+bool ob_opt_on(enum ob_opt opt)
+{
+	unsigned bits = atomic_load_explicit(&opt_bits, memory_order_relaxed);
+
+	if (bits & UNREAD) {
+		bits = parse(getenv("OUTBOARD_OPT"));
+		atomic_store_explicit(&opt_bits, bits, memory_order_relaxed);
+	}
+	return bits >> opt & 1;
+}
+
+const char *ob_opt_name(enum ob_opt opt)
+{
+	return opt_names[opt];
+}
+
+const char *ob_opt_what(enum ob_opt opt)
+{
+	return opt_whats[opt];
+}
+
+void ob_opt_set(enum ob_opt opt, bool on)
+{
+	ob_opt_on(opt);
+	if (on)
+		atomic_fetch_or(&opt_bits, 1u << opt);
+	else
+		atomic_fetch_and(&opt_bits, ~(1u << opt));
+}

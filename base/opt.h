@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Switches: every optimisation has a name and can be turned off, OUTBOARD_OPT=-spin,-batch; -all turns off every one.
+ * The environment is read once. An unknown name is named in a warning. Any thread.
+ */
+#ifndef OB_OPT_H
+#define OB_OPT_H
+
+#include <stdbool.h>
+
+/* X(NAME, text, what it does) */
+#define OB_OPT_LIST(X)                                                                     \
+	X(ASYNC, "async", "calls without a result return before the server ran them")      \
+	X(BATCH, "batch", "calls wait for others and travel in one frame")                 \
+	X(SPIN, "spin", "a waiting thread spins for a while before it sleeps")             \
+	X(BYREF, "byref", "large copies leave from the caller's memory, not from the ring") \
+	X(LOCAL, "local", "completed events and idle streams are answered by the client")  \
+	X(GRANT, "grant", "memory the server has promised is allocated without asking")    \
+	X(WARM, "warm", "workers are started before sessions ask for them")                \
+	X(SIMD, "simd", "the software device uses AVX2 or AVX-512")                        \
+	X(FULLMASK, "fullmask", "the software device skips masking when all lanes run")
+
+enum ob_opt {
+#define X(name, text, what) OB_OPT_##name,
+	OB_OPT_LIST(X)
+#undef X
+	OB_OPT_COUNT
+};
+
+bool ob_opt_on(enum ob_opt opt);
+const char *ob_opt_name(enum ob_opt opt);
+const char *ob_opt_what(enum ob_opt opt);
+/* For tests and benchmarks. */
+void ob_opt_set(enum ob_opt opt, bool on);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "base/text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool ob_text_parse_size(const char *text, uint64_t *ret_bytes)
+{
+	static const char units[] = "KMGT";
+	double value;
+	char *end;
+
+	if (!text || !isdigit((unsigned char)text[0]))
+		return false;
+	value = strtod(text, &end);
+	if (*end) {
+		const char *unit = strchr(units, toupper((unsigned char)*end));
+
+		if (!unit)
+			return false;
+		for (const char *u = units; u <= unit; u++)
+			value *= 1024;
+		end++;
+		if (*end == 'i')
+			end++;
+		if (*end == 'B' || *end == 'b')
+			end++;
+		if (*end)
+			return false;
+	}
+	if (!(value < 9.2e18))
+		return false;
+	*ret_bytes = (uint64_t)value;
+	return true;
+}
+
+bool ob_text_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
+{
+	unsigned long long value;
+	char *end;
+
+	if (!text || !isdigit((unsigned char)text[0]))
+		return false;
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (errno || *end || value < min || value > max)
+		return false;
+	*ret = value;
+	return true;
+}
+
+void ob_text_print_size(uint64_t bytes, char *ret_text, size_t size)
+{
+	static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	double value = (double)bytes;
+	unsigned unit = 0;
+
+	for (; value >= 1024 && unit < 6; unit++)
+		value /= 1024;
+	snprintf(ret_text, size, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+}
+
+void ob_text_hex(const void *data, size_t n, char *ret_text)
+{
+	static const char digits[] = "0123456789abcdef";
+	const unsigned char *p = data;
+
+	for (size_t i = 0; i < n; i++) {
+		ret_text[2 * i] = digits[p[i] >> 4];
+		ret_text[2 * i + 1] = digits[p[i] & 15];
+	}
+	ret_text[2 * n] = 0;
+}
