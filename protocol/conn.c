@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "protocol/conn.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+
+enum ob_err obp_conn_init(struct obp_conn *conn, unsigned accept)
+{
+	*conn = (struct obp_conn){ .accept = accept, .expect = 1 };
+	conn->buffer = aligned_alloc(64, OBP_CONN_BUFFER);
+	return conn->buffer ? OB_ERR_NONE : OB_ERR_NO_MEMORY;
+}
+
+void obp_conn_fini(struct obp_conn *conn)
+{
+	free(conn->buffer);
+	conn->buffer = NULL;
+	conn->begin = conn->end = 0;
+}
+
+static enum obp_event broken(struct obp_conn *conn, enum ob_err error, const char *why)
+{
+	if (!conn->error) {
+		conn->error = error;
+		conn->why = why;
+	}
+	return OBP_BROKEN;
+}
+
+static size_t buffered(const struct obp_conn *conn)
+{
+	return conn->end - conn->begin;
+}
+
+static bool type_accepted(const struct obp_conn *conn, uint8_t type)
+{
+	switch (type) {
+	case OBP_FRAME_CALLS:
+		return conn->accept & OBP_ACCEPT_CALLS;
+	case OBP_FRAME_REPLIES:
+		return conn->accept & OBP_ACCEPT_REPLIES;
+	case OBP_FRAME_CONTROL:
+		return conn->accept & OBP_ACCEPT_CONTROL;
+	case OBP_FRAME_ACK:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The header's own consistency; the first sentence that applies. */
+static enum obp_event frame_check(struct obp_conn *conn, const struct obp_frame *f)
+{
+	bool counted = f->type == OBP_FRAME_CALLS || f->type == OBP_FRAME_REPLIES;
+
+	if (f->magic != OBP_MAGIC)
+		return broken(conn, OB_ERR_MAGIC, "a frame does not start with the magic number");
+	if (f->version != OBP_VERSION)
+		return broken(conn, OB_ERR_VERSION, "a frame of another protocol version");
+	if (!type_accepted(conn, f->type))
+		return broken(conn, OB_ERR_PROTOCOL, "a frame of a type that has no place here");
+	if (f->flags != 0 || f->reserved != 0 || f->raw_size > f->size || f->size - f->raw_size >= 8)
+		return broken(conn, OB_ERR_PROTOCOL, "a frame with unknown flags or sizes that disagree");
+	if (f->size % 8 || f->size > OBP_FRAME_PAYLOAD_MAX)
+		return broken(conn, OB_ERR_PROTOCOL, "a frame whose size is odd or above the maximum");
+	if (f->type == OBP_FRAME_CONTROL && (f->size == 0 || f->size > OBP_CONTROL_MAX))
+		return broken(conn, OB_ERR_PROTOCOL, "a control map that is empty or above the maximum");
+	if (f->type == OBP_FRAME_ACK && f->size)
+		return broken(conn, OB_ERR_PROTOCOL, "an acknowledgement with a payload");
+	if (counted && (f->count == 0 || f->count > f->size / sizeof(struct obp_record)))
+		return broken(conn, OB_ERR_PROTOCOL, "a frame whose count does not fit its size");
+	if (counted && f->sequence != conn->expect)
+		return broken(conn, OB_ERR_PROTOCOL, "a frame out of sequence");
+	return OBP_NEED;
+}
+
+static enum obp_event frame_begin(struct obp_conn *conn, struct obp_item *item)
+{
+	struct obp_frame f;
+
+	if (buffered(conn) < sizeof f)
+		return OBP_NEED;
+	memcpy(&f, conn->buffer + conn->begin, sizeof f);
+	if (frame_check(conn, &f) == OBP_BROKEN)
+		return OBP_BROKEN;
+	if (f.type == OBP_FRAME_CONTROL && buffered(conn) < sizeof f + f.size)
+		return OBP_NEED; /* control maps are shown whole; OBP_CONTROL_MAX fits the buffer */
+	conn->begin += sizeof f;
+	conn->frames++;
+	conn->frame_time = f.time_ns;
+	conn->frame_type = f.type;
+	if (f.ack > conn->peer_ack)
+		conn->peer_ack = f.ack;
+	item->time_ns = f.time_ns;
+	if (f.type == OBP_FRAME_ACK)
+		return OBP_ACK;
+	if (f.type == OBP_FRAME_CONTROL) {
+		item->body = conn->buffer + conn->begin;
+		item->size = item->have = f.raw_size;
+		conn->used = f.size;
+		return OBP_CONTROL;
+	}
+	conn->frame_left = f.size;
+	conn->records_left = f.count;
+	return OBP_NEED;
+}
+
+static enum obp_event item_show(struct obp_conn *conn, struct obp_item *item, size_t whole, size_t head, size_t size)
+{
+	size_t have = buffered(conn);
+
+	item->number = conn->expect;
+	item->time_ns = conn->frame_time;
+	item->size = size;
+	item->body = conn->buffer + conn->begin + head;
+	if (whole <= OBP_CONN_BIG) {
+		if (have < whole)
+			return OBP_NEED;
+		item->have = size;
+		conn->used = whole;
+	} else {
+		if (have < head + OBP_CONN_BIG_HEAD)
+			return OBP_NEED;
+		item->have = ob_min(have - head, size);
+		conn->used = head;
+		conn->big_left = whole - head;
+	}
+	conn->expect++;
+	conn->frame_left -= whole;
+	conn->records_left--;
+	if (whole > OBP_CONN_BIG)
+		return OBP_BIG;
+	return item->is_reply ? OBP_REPLY : OBP_RECORD;
+}
+
+static enum obp_event record_next(struct obp_conn *conn, struct obp_item *item)
+{
+	size_t head = sizeof item->record;
+
+	if (conn->frame_left < head)
+		return broken(conn, OB_ERR_PROTOCOL, "a frame that ends inside a record");
+	if (buffered(conn) < head)
+		return OBP_NEED;
+	memcpy(&item->record, conn->buffer + conn->begin, head);
+	if (item->record.size < head || item->record.size % 8 || item->record.size > conn->frame_left)
+		return broken(conn, OB_ERR_PROTOCOL, "a record whose size is odd or larger than its frame");
+	if (item->record.lane >= OBP_LANE_MAX)
+		return broken(conn, OB_ERR_PROTOCOL, "a record of a lane above the maximum");
+	item->is_reply = false;
+	return item_show(conn, item, item->record.size, head, item->record.size - head);
+}
+
+static enum obp_event reply_next(struct obp_conn *conn, struct obp_item *item)
+{
+	size_t head = sizeof item->reply;
+
+	if (conn->frame_left < head)
+		return broken(conn, OB_ERR_PROTOCOL, "a frame that ends inside a reply");
+	if (buffered(conn) < head)
+		return OBP_NEED;
+	memcpy(&item->reply, conn->buffer + conn->begin, head);
+	if (item->reply.size < head || item->reply.size % 8 || item->reply.size > conn->frame_left)
+		return broken(conn, OB_ERR_PROTOCOL, "a reply whose size is odd or larger than its frame");
+	if (item->reply.body > item->reply.size - head || item->reply.size - head - item->reply.body >= 8)
+		return broken(conn, OB_ERR_PROTOCOL, "a reply whose body does not fit its size");
+	item->is_reply = true;
+	return item_show(conn, item, item->reply.size, head, item->reply.body);
+}
+
+enum obp_event obp_conn_next(struct obp_conn *conn, struct obp_item *item)
+{
+	enum obp_event event;
+
+	if (ob_unlikely(conn->error))
+		return OBP_BROKEN;
+	if (ob_unlikely(conn->big_left))
+		return broken(conn, OB_ERR_PROTOCOL, "the body of a large record was not taken");
+	conn->begin += conn->used;
+	conn->used = 0;
+	while (conn->records_left == 0) {
+		if (ob_unlikely(conn->frame_left))
+			return broken(conn, OB_ERR_PROTOCOL, "a frame with bytes after its last record");
+		event = frame_begin(conn, item);
+		if (event != OBP_NEED || conn->records_left == 0)
+			return event;
+	}
+	return conn->frame_type == OBP_FRAME_CALLS ? record_next(conn, item) : reply_next(conn, item);
+}
+
+void obp_conn_space(struct obp_conn *conn, void **ret_data, size_t *ret_size)
+{
+	size_t left = buffered(conn);
+
+	if (left == 0) {
+		conn->begin = conn->end = 0;
+	} else if (conn->begin && OBP_CONN_BUFFER - conn->end < OBP_CONN_BUFFER / 2) {
+		memmove(conn->buffer, conn->buffer + conn->begin, left);
+		conn->begin = 0;
+		conn->end = left;
+	}
+	*ret_data = conn->buffer + conn->end;
+	*ret_size = OBP_CONN_BUFFER - conn->end;
+}
+
+void obp_conn_fed(struct obp_conn *conn, size_t size)
+{
+	conn->end += size;
+	conn->bytes += size;
+}
+
+size_t obp_conn_body_buffered(struct obp_conn *conn, void *dst, size_t n)
+{
+	conn->begin += conn->used;
+	conn->used = 0;
+	n = ob_min(n, ob_min(conn->big_left, buffered(conn)));
+	if (n && dst)
+		memcpy(dst, conn->buffer + conn->begin, n);
+	conn->begin += n;
+	conn->big_left -= n;
+	if (buffered(conn) == 0)
+		conn->begin = conn->end = 0;
+	return n;
+}
+
+void obp_conn_body_direct(struct obp_conn *conn, size_t n)
+{
+	conn->big_left -= ob_min(n, conn->big_left);
+	conn->bytes += n;
+}
+
+size_t obp_conn_body_left(const struct obp_conn *conn)
+{
+	return conn->big_left;
+}
+
+void obp_frame_fill(struct obp_frame *ret, enum obp_frame_type type, uint32_t size, uint32_t count, uint64_t sequence, uint64_t ack)
+{
+	*ret = (struct obp_frame){
+		.magic = OBP_MAGIC,
+		.version = OBP_VERSION,
+		.type = (uint8_t)type,
+		.size = size,
+		.count = count,
+		.sequence = sequence,
+		.ack = ack,
+		.time_ns = ob_clock_ns(),
+		.raw_size = size,
+	};
+}
+
+enum ob_err obp_preface_check(const struct obp_preface *preface)
+{
+	if (preface->magic != OBP_MAGIC)
+		return OB_ERR_MAGIC;
+	if (preface->version != OBP_VERSION)
+		return OB_ERR_VERSION;
+	if (preface->reserved || (preface->intent != OBP_INTENT_NEW && preface->intent != OBP_INTENT_JOIN))
+		return OB_ERR_PROTOCOL;
+	if ((preface->intent == OBP_INTENT_NEW) != (preface->route == 0))
+		return OB_ERR_PROTOCOL;
+	return OB_ERR_NONE;
+}

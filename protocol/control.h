@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Control messages: one msgpack map each, in a frame of type OBP_FRAME_CONTROL. Keys that a side does not know are skipped, so a
+ * map may gain keys inside one protocol version. Encoding appends a whole frame (header and padding included) to a buffer; decoding takes the
+ * exact map bytes and fills a struct with fixed capacities: what does not fit is a protocol error. No state; any thread.
+ */
+#ifndef OBP_CONTROL_H
+#define OBP_CONTROL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "protocol/format.h"
+
+#define OBP_RANGE_MAX 8u       /* address ranges proposed in one hello */
+#define OBP_DEVICE_MAX 16u     /* devices of one session */
+#define OBP_ATTR_MAX 192u      /* device attributes, by CUdevice_attribute */
+#define OBP_NAME_MAX 256u      /* bytes of any name, NUL included */
+#define OBP_TEXT_MAX 1024u     /* bytes of a message for people, NUL included */
+#define OBP_SECRET_BYTES 16u
+
+enum obp_message_type {
+	OBP_MSG_HELLO = 1,     /* client, first on a data connection */
+	OBP_MSG_WELCOME,       /* server: the session, the devices */
+	OBP_MSG_REFUSED,       /* server: code (enum ob_err), text; then it closes */
+	OBP_MSG_JOIN,          /* client, first on a control connection: secret */
+	OBP_MSG_JOINED,        /* server */
+	OBP_MSG_PING,          /* either way: value is echoed in PONG */
+	OBP_MSG_PONG,
+	OBP_MSG_CALLBACK,      /* server: run host function `value`; code is the stream's CUresult */
+	OBP_MSG_CALLBACK_DONE, /* client */
+	OBP_MSG_FATAL,         /* either way: the session ends; code, text */
+	OBP_MSG_RANGE,         /* client, answering a WELCOME with range_ok false: value 1 the server's range was taken, 0 not */
+};
+
+struct obp_range {
+	uint64_t base, size;   /* bytes */
+};
+
+struct obp_hello {
+	char version[32];               /* the client's program version */
+	char program[OBP_NAME_MAX];
+	uint64_t pid;
+	uint32_t n_ranges;              /* held reserved by the client, best first */
+	struct obp_range ranges[OBP_RANGE_MAX];
+};
+
+struct obp_device {
+	char name[OBP_NAME_MAX];
+	uint8_t uuid[16];
+	uint64_t total_mem, free_mem;   /* bytes */
+	int32_t attr[OBP_ATTR_MAX];
+	bool attr_known[OBP_ATTR_MAX];
+	bool ptx_only;
+	struct obp_range range;         /* this device's part of the session's range */
+	uint64_t grant;                 /* bytes from range.base that are backed from the start */
+};
+
+struct obp_welcome {
+	char version[32];               /* the server's program version */
+	char driver[OBP_NAME_MAX];      /* what executes: "soft", "null", a library's path */
+	uint64_t route;                 /* for later prefaces of this session; not 0 */
+	uint8_t secret[OBP_SECRET_BYTES];
+	int32_t driver_version;
+	bool vmm;                       /* client-made addresses */
+	bool range_ok;                  /* one of the client's ranges was taken; else range is the server's, to be tried by the client */
+	struct obp_range range;
+	uint32_t n_devices;
+	struct obp_device *devices;     /* calloc'ed by decode, n_devices; freed by obp_welcome_fini */
+};
+
+struct obp_message {
+	enum obp_message_type type;
+	uint64_t value;
+	uint32_t code;
+	uint8_t secret[OBP_SECRET_BYTES];
+	char text[OBP_TEXT_MAX];
+	struct obp_hello hello;         /* OBP_MSG_HELLO */
+	struct obp_welcome welcome;     /* OBP_MSG_WELCOME */
+};
+
+/* Append a frame; false: the buffer is full. hello and welcome are read only for their types. */
+bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame);
+/* From a frame's map bytes. OB_ERR_PROTOCOL, OB_ERR_NO_MEMORY. On success obp_message_fini when done. */
+enum ob_err obp_message_decode(const void *map, size_t size, struct obp_message *ret);
+void obp_message_fini(struct obp_message *message);
+
+#endif
