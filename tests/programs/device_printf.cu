@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* printf on the device: every conversion, strings, many arguments, its return value, whole lines from many threads. */
+#include "check.h"
+
+__global__ void conversions(const char *)
+{
+	float f = 3.14159274f;
+	double d = -2.5e-7;
+	long long l = -1234567890123456789ll;
+
+	printf("int %d %5d|%-5d|%05d %+d %i\n", -42, 42, 42, 42, 42, 7);
+	printf("unsigned %u %x %X %o %#x\n", 4000000000u, 0xbeefu, 0xbeefu, 64u, 255u);
+	printf("long %lld %llu %lx\n", l, 18446744073709551615ull, 0xfedcba9876543210ul);
+	printf("char %c%c%c string [%s] [%8s] [%-8s] [%.2s]\n", 'c', 'u', '!', "device", "right", "left", "cut");
+	printf("float %f %.2f %10.4f %e %g %G\n", f, f, f, d, d, 1e20);
+	printf("percent %% and nothing else\n");
+	printf("%d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %s %f\n", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+	       16, "seventeen", 18.0);
+}
+
+__global__ void returned(int *out)
+{
+	out[0] = printf("returns the number of arguments\n");
+	out[1] = printf("%d %s %f\n", 1, "two", 3.0);
+}
+
+__global__ void everybody(int base)
+{
+	int id = blockIdx.x * blockDim.x + threadIdx.x;
+
+	if (id % 3 == 0)
+		printf("thread %2d says %d\n", id, base + id * id);
+}
+
+int main()
+{
+	int got[2], *out;
+
+	conversions<<<1, 1>>>(nullptr);
+	CU(cudaDeviceSynchronize());
+	CU(cudaMalloc(&out, sizeof(got)));
+	returned<<<1, 1>>>(out);
+	CU(cudaMemcpy(got, out, sizeof(got), cudaMemcpyDeviceToHost));
+	OK(got[0] == 0 && got[1] == 3);
+	everybody<<<3, 40>>>(100);
+	CU(cudaDeviceSynchronize());
+	fflush(stdout);
+	return verdict("device_printf");
+}
