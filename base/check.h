@@ -23,18 +23,9 @@ static inline uint64_t ob_round_up(uint64_t n, uint64_t align)
 	return (n + align - 1) & ~(align - 1);
 }
 
-#define ob_min(a, b)                            \
-	__extension__({                         \
-		__auto_type ob_a_ = (a);        \
-		__auto_type ob_b_ = (b);        \
-		ob_a_ < ob_b_ ? ob_a_ : ob_b_;  \
-	})
-#define ob_max(a, b)                            \
-	__extension__({                         \
-		__auto_type ob_a_ = (a);        \
-		__auto_type ob_b_ = (b);        \
-		ob_a_ > ob_b_ ? ob_a_ : ob_b_;  \
-	})
+/* Arguments are evaluated twice. */
+#define ob_min(a, b) ((a) < (b) ? (a) : (b))
+#define ob_max(a, b) ((a) > (b) ? (a) : (b))
 #define ob_likely(x) __builtin_expect(!!(x), 1)
 #define ob_unlikely(x) __builtin_expect(!!(x), 0)
 #define ob_count(array) (sizeof(array) / sizeof((array)[0]))

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "transport/stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+#define SOCKET_BUFFER (4 << 20) /* bytes asked of the kernel for a unix socket; TCP's own tuning is better left alone */
+
+static ssize_t socket_send(struct obt_stream *stream, const struct iovec *iov, int n, bool block)
+{
+	struct msghdr msg = { .msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)n };
+	ssize_t done;
+
+	do
+		done = sendmsg(stream->fd, &msg, MSG_NOSIGNAL | (block ? 0 : MSG_DONTWAIT));
+	while (done < 0 && errno == EINTR);
+	return done;
+}
+
+static ssize_t socket_recv(struct obt_stream *stream, void *data, size_t size, bool block)
+{
+	ssize_t done;
+
+	do
+		done = recv(stream->fd, data, size, block ? 0 : MSG_DONTWAIT);
+	while (done < 0 && errno == EINTR);
+	return done;
+}
+
+static void socket_close(struct obt_stream *stream)
+{
+	if (stream->fd >= 0)
+		close(stream->fd);
+	stream->fd = -1;
+}
+
+const struct obt_ops obt_socket_ops = { "socket", socket_send, socket_recv, socket_close };
+
+void obt_stream_adopt(struct obt_stream *stream, int fd)
+{
+	int one = 1, size = SOCKET_BUFFER, domain = 0;
+	socklen_t length = sizeof domain;
+
+	stream->ops = &obt_socket_ops;
+	stream->fd = fd;
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_UNIX) {
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+	} else {
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+	}
+}
+
+void obt_stream_close(struct obt_stream *stream)
+{
+	if (stream->ops)
+		stream->ops->close(stream);
+	stream->ops = NULL;
+	stream->fd = -1;
+}
+
+void obt_stream_set_recv_timeout(struct obt_stream *stream, unsigned ms)
+{
+	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000 };
+
+	setsockopt(stream->fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof tv);
+}
+
+/* Waits for a non-blocking connect. */
+static enum ob_err connect_wait(int fd, uint64_t deadline)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLOUT };
+	socklen_t length = sizeof(int);
+	int error = 0, n;
+
+	do
+		n = poll(&pfd, 1, ob_clock_poll_ms(deadline));
+	while (n < 0 && errno == EINTR);
+	if (n == 0) {
+		errno = ETIMEDOUT;
+		return OB_ERR_TIMEOUT;
+	}
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) < 0)
+		return OB_ERR_CONNECT;
+	errno = error;
+	return error ? OB_ERR_CONNECT : OB_ERR_NONE;
+}
+
+static enum ob_err connect_one(const struct sockaddr *addr, socklen_t length, uint64_t deadline, int *ret_fd)
+{
+	OB_CLEANUP(ob_closep) int fd = socket(addr->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	enum ob_err err;
+
+	if (fd < 0)
+		return OB_ERR_CONNECT;
+	if (connect(fd, addr, length) < 0) {
+		/* A unix socket whose backlog is full says EAGAIN and cannot be waited for. */
+		if (errno != EINPROGRESS)
+			return OB_ERR_CONNECT;
+		err = connect_wait(fd, deadline);
+		if (err)
+			return err;
+	}
+	fcntl(fd, F_SETFL, 0);
+	*ret_fd = fd;
+	fd = -1;
+	return OB_ERR_NONE;
+}
+
+static enum ob_err connect_tcp(const struct obt_url *url, uint64_t deadline, int *ret_fd)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG }, *list = NULL;
+	enum ob_err err = OB_ERR_CONNECT;
+	int saved;
+
+	if (getaddrinfo(url->host, url->port, &hints, &list) != 0 || !list) {
+		errno = EHOSTUNREACH;
+		return OB_ERR_CONNECT;
+	}
+	for (const struct addrinfo *a = list; a; a = a->ai_next) {
+		err = connect_one(a->ai_addr, a->ai_addrlen, deadline, ret_fd);
+		if (err == OB_ERR_NONE || err == OB_ERR_TIMEOUT)
+			break;
+	}
+	saved = errno;
+	freeaddrinfo(list);
+	errno = saved;
+	return err;
+}
+
+static socklen_t unix_address(const struct obt_url *url, struct sockaddr_un *ret)
+{
+	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	memcpy(ret->sun_path, url->path, strlen(url->path) + 1);
+	return sizeof *ret;
+}
+
+enum ob_err obt_stream_connect(const struct obt_url *url, uint64_t deadline, struct obt_stream *ret)
+{
+	enum ob_err err;
+	int fd = -1;
+
+	if (url->scheme == OBT_UNIX) {
+		struct sockaddr_un addr;
+		socklen_t length = unix_address(url, &addr);
+
+		err = connect_one((const struct sockaddr *)&addr, length, deadline, &fd);
+	} else {
+		err = connect_tcp(url, deadline, &fd);
+	}
+	if (err == OB_ERR_NONE)
+		obt_stream_adopt(ret, fd);
+	return err;
+}
+
+int obt_iov_advance(struct iovec *iov, int n, size_t done)
+{
+	int i = 0;
+
+	for (; i < n && done >= iov[i].iov_len; i++) {
+		done -= iov[i].iov_len;
+		iov[i].iov_len = 0;
+	}
+	if (i < n) {
+		iov[i].iov_base = (char *)iov[i].iov_base + done;
+		iov[i].iov_len -= done;
+	}
+	return i;
+}
+
+static enum ob_err wait_for(struct obt_stream *stream, short events, uint64_t deadline)
+{
+	struct pollfd pfd = { .fd = stream->fd, .events = events };
+	int n;
+
+	do
+		n = poll(&pfd, 1, ob_clock_poll_ms(deadline));
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return OB_ERR_IO;
+	return n ? OB_ERR_NONE : OB_ERR_TIMEOUT;
+}
+
+enum ob_err obt_stream_send_all(struct obt_stream *stream, struct iovec *iov, int n, uint64_t deadline)
+{
+	int i = obt_iov_advance(iov, n, 0);
+	enum ob_err err;
+
+	while (i < n) {
+		ssize_t done = stream->ops->send(stream, iov + i, n - i, false);
+
+		if (done < 0 && errno != EAGAIN)
+			return errno == EPIPE || errno == ECONNRESET ? OB_ERR_CLOSED : OB_ERR_IO;
+		if (done < 0) {
+			err = wait_for(stream, POLLOUT, deadline);
+			if (err)
+				return err;
+			continue;
+		}
+		i += obt_iov_advance(iov + i, n - i, (size_t)done);
+	}
+	return OB_ERR_NONE;
+}
+
+enum ob_err obt_stream_recv_all(struct obt_stream *stream, void *data, size_t size, uint64_t deadline)
+{
+	char *p = data;
+	enum ob_err err;
+
+	while (size) {
+		ssize_t done = stream->ops->recv(stream, p, size, false);
+
+		if (done == 0)
+			return OB_ERR_CLOSED;
+		if (done < 0 && errno != EAGAIN)
+			return errno == ECONNRESET ? OB_ERR_CLOSED : OB_ERR_IO;
+		if (done < 0) {
+			err = wait_for(stream, POLLIN, deadline);
+			if (err)
+				return err;
+			continue;
+		}
+		p += done;
+		size -= (size_t)done;
+	}
+	return OB_ERR_NONE;
+}
+
+/* ---- listening ---- */
+
+static int listen_unix(const struct obt_url *url, int backlog)
+{
+	OB_CLEANUP(ob_closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un addr;
+	socklen_t length = unix_address(url, &addr);
+	struct stat st;
+	int result;
+
+	if (fd < 0)
+		return -1;
+	if (lstat(url->path, &st) == 0 && S_ISSOCK(st.st_mode)) {
+		int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		bool dead = probe >= 0 && connect(probe, (const struct sockaddr *)&addr, length) < 0 && errno == ECONNREFUSED;
+
+		if (probe >= 0)
+			close(probe);
+		if (dead)
+			unlink(url->path);
+	}
+	if (bind(fd, (const struct sockaddr *)&addr, length) < 0 || listen(fd, backlog) < 0)
+		return -1;
+	result = fd;
+	fd = -1;
+	return result;
+}
+
+static void print_address(int fd, const struct obt_url *url, char *ret_url, size_t size)
+{
+	struct sockaddr_storage addr;
+	socklen_t length = sizeof addr;
+	char host[256], port[8];
+
+	if (getsockname(fd, (struct sockaddr *)&addr, &length) == 0 &&
+	    getnameinfo((struct sockaddr *)&addr, length, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+		snprintf(ret_url, size, addr.ss_family == AF_INET6 ? "tcp://[%s]:%s" : "tcp://%s:%s", host, port);
+	else
+		snprintf(ret_url, size, "tcp://%s:%s", url->host, url->port);
+}
+
+static int listen_tcp(const struct obt_url *url, int backlog)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE }, *list = NULL;
+	int one = 1, fd = -1, saved;
+
+	if (getaddrinfo(url->host, url->port, &hints, &list) != 0 || !list) {
+		errno = EADDRNOTAVAIL;
+		return -1;
+	}
+	for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
+		fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		if (fd < 0)
+			continue;
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+		if (bind(fd, a->ai_addr, a->ai_addrlen) < 0 || listen(fd, backlog) < 0) {
+			saved = errno;
+			close(fd);
+			errno = saved;
+			fd = -1;
+		}
+	}
+	saved = errno;
+	freeaddrinfo(list);
+	errno = saved;
+	return fd;
+}
+
+int obt_listen(const struct obt_url *url, int backlog, char *ret_url, size_t url_size)
+{
+	int fd;
+
+	if (url->scheme == OBT_UNIX) {
+		fd = listen_unix(url, backlog);
+		if (fd >= 0)
+			snprintf(ret_url, url_size, "unix:%s", url->path);
+		return fd;
+	}
+	fd = listen_tcp(url, backlog);
+	if (fd >= 0)
+		print_address(fd, url, ret_url, url_size);
+	return fd;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * A byte stream between client and server behind one table of functions. A stream has one owner for sending and one for receiving at a
+ * time; the two may be different threads. Descriptors are close-on-exec.
+ */
+#ifndef OBT_STREAM_H
+#define OBT_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "base/err.h"
+#include "transport/url.h"
+
+struct obt_stream;
+
+struct obt_ops {
+	const char *name;
+	/*
+	 * As many bytes as fit now (block false) or at least one (block true, at most the receive time-out). > 0 bytes; 0 the peer
+	 * closed (recv); -1 with errno EAGAIN when nothing moves now, any other errno when the stream is broken.
+	 */
+	ssize_t (*send)(struct obt_stream *stream, const struct iovec *iov, int n, bool block);
+	ssize_t (*recv)(struct obt_stream *stream, void *data, size_t size, bool block);
+	void (*close)(struct obt_stream *stream);
+};
+
+struct obt_stream {
+	const struct obt_ops *ops;
+	int fd; /* to poll; -1 once closed */
+};
+
+extern const struct obt_ops obt_socket_ops; /* tcp and unix */
+
+/* Connects before the deadline (ob_clock_ns; covers name look-up's result, every address, the handshake). OB_ERR_CONNECT, OB_ERR_TIMEOUT; errno tells more. */
+enum ob_err obt_stream_connect(const struct obt_url *url, uint64_t deadline, struct obt_stream *ret);
+/* Takes over a connected socket and sets what the protocol wants of it (TCP_NODELAY, buffers). */
+void obt_stream_adopt(struct obt_stream *stream, int fd);
+void obt_stream_close(struct obt_stream *stream);
+/* A blocking recv returns with EAGAIN after this long. */
+void obt_stream_set_recv_timeout(struct obt_stream *stream, unsigned ms);
+
+/* All of it, before the deadline. OB_ERR_CLOSED, OB_ERR_TIMEOUT, OB_ERR_IO. */
+enum ob_err obt_stream_send_all(struct obt_stream *stream, struct iovec *iov, int n, uint64_t deadline);
+enum ob_err obt_stream_recv_all(struct obt_stream *stream, void *data, size_t size, uint64_t deadline);
+/* Drops `done` bytes from the front; returns the first entry that has bytes left, or n. */
+int obt_iov_advance(struct iovec *iov, int n, size_t done);
+
+/* A listening socket, or -1 with errno. A stale unix socket file that nobody listens on is replaced. ret_url takes the address as it can be connected to. */
+int obt_listen(const struct obt_url *url, int backlog, char *ret_url, size_t url_size);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "transport/url.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "protocol/format.h"
+
+static enum ob_err wrong(const char **ret_why, const char *why)
+{
+	if (ret_why)
+		*ret_why = why;
+	return OB_ERR_URL;
+}
+
+static enum ob_err parse_tcp(const char *rest, struct obt_url *url, const char **ret_why)
+{
+	const char *host = rest, *port = NULL;
+	size_t n;
+	uint64_t number;
+
+	if (rest[0] == '[') {
+		const char *close = strchr(rest, ']');
+
+		if (!close)
+			return wrong(ret_why, "a '[' without its ']'; write tcp://[::1]:14800");
+		host = rest + 1;
+		n = (size_t)(close - host);
+		if (close[1] == ':')
+			port = close + 2;
+		else if (close[1])
+			return wrong(ret_why, "unexpected text after ']'; write tcp://[::1]:14800");
+	} else {
+		const char *colon = strrchr(rest, ':');
+
+		n = colon ? (size_t)(colon - rest) : strlen(rest);
+		port = colon ? colon + 1 : NULL;
+	}
+	if (n == 0 || n >= sizeof url->host)
+		return wrong(ret_why, "the host is missing or too long; write tcp://host:14800");
+	memcpy(url->host, host, n);
+	url->host[n] = 0;
+	if (!port) {
+		snprintf(url->port, sizeof url->port, "%u", OBP_PORT);
+		return OB_ERR_NONE;
+	}
+	if (!ob_text_parse_number(port, 0, 65535, &number))
+		return wrong(ret_why, "the port is not a number from 0 to 65535; write tcp://host:14800");
+	snprintf(url->port, sizeof url->port, "%u", (unsigned)number);
+	return OB_ERR_NONE;
+}
+
+enum ob_err obt_url_parse(const char *text, struct obt_url *ret, const char **ret_why)
+{
+	memset(ret, 0, sizeof *ret);
+	if (!text || !*text || strlen(text) > OBT_URL_MAX)
+		return wrong(ret_why, "the address is empty or too long; write tcp://host:14800 or unix:/path");
+	if (strncmp(text, "tcp://", 6) == 0) {
+		ret->scheme = OBT_TCP;
+		return parse_tcp(text + 6, ret, ret_why);
+	}
+	if (strncmp(text, "unix:", 5) == 0) {
+		const char *path = text + 5;
+
+		if (strncmp(path, "//", 2) == 0)
+			path += 2;
+		ret->scheme = OBT_UNIX;
+		if (!*path || strlen(path) >= sizeof ret->path)
+			return wrong(ret_why, "the path is missing or longer than 107 bytes; write unix:/run/outboard.sock");
+		strcpy(ret->path, path);
+		return OB_ERR_NONE;
+	}
+	return wrong(ret_why, "it must start with tcp:// or unix:; write tcp://host:14800 or unix:/path");
+}

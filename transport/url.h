@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* Addresses of servers: tcp://host:port, tcp://[v6]:port, unix:/path. No state; any thread. */
+#ifndef OBT_URL_H
+#define OBT_URL_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define OBT_URL_MAX 512u
+#define OBT_PATH_MAX 108u /* sockaddr_un */
+
+enum obt_scheme { OBT_TCP, OBT_UNIX };
+
+struct obt_url {
+	enum obt_scheme scheme;
+	char host[256];       /* tcp: name or address, without brackets */
+	char port[8];         /* tcp: decimal, 0..65535 */
+	char path[OBT_PATH_MAX];
+};
+
+/* OB_ERR_URL; ret_why (may be NULL) then says what is wrong and what a right one looks like. A missing port means OBP_PORT. */
+enum ob_err obt_url_parse(const char *text, struct obt_url *ret, const char **ret_why);
+
+#endif
