@@ -17,7 +17,7 @@
 #define OBP_PORT 14800
 
 #define OBP_FRAME_PAYLOAD_MAX (4u << 20)   /* bytes */
-#define OBP_CONTROL_MAX (256u << 10)       /* bytes of one control map */
+#define OBP_CONTROL_MAX (128u << 10)       /* bytes of one control map */
 #define OBP_RECORD_MAX OBP_FRAME_PAYLOAD_MAX
 #define OBP_CHUNK_MAX (1u << 20)           /* bytes of copy data in one record or reply */
 #define OBP_LANE_MAX 1024u                 /* client threads in one session */

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "protocol/control.h"
+
+#include <msgpack.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "protocol/conn.h"
+
+/* ---- encoding ---- */
+
+static int pack_write(void *user, const char *data, size_t n)
+{
+	return ob_buf_append(user, data, n) ? 0 : -1;
+}
+
+static void put_key(msgpack_packer *p, const char *key)
+{
+	size_t n = strlen(key);
+
+	msgpack_pack_str(p, n);
+	msgpack_pack_str_body(p, key, n);
+}
+
+static void put_number(msgpack_packer *p, const char *key, uint64_t value)
+{
+	put_key(p, key);
+	msgpack_pack_uint64(p, value);
+}
+
+static void put_text(msgpack_packer *p, const char *key, const char *text)
+{
+	put_key(p, key);
+	put_key(p, text);
+}
+
+static void put_bytes(msgpack_packer *p, const char *key, const uint8_t *data, size_t n)
+{
+	put_key(p, key);
+	msgpack_pack_bin(p, n);
+	msgpack_pack_bin_body(p, data, n);
+}
+
+static void put_range(msgpack_packer *p, const struct obp_range *range)
+{
+	msgpack_pack_array(p, 2);
+	msgpack_pack_uint64(p, range->base);
+	msgpack_pack_uint64(p, range->size);
+}
+
+static void put_hello(msgpack_packer *p, const struct obp_hello *hello)
+{
+	put_text(p, "version", hello->version);
+	put_text(p, "program", hello->program);
+	put_number(p, "pid", hello->pid);
+	put_key(p, "ranges");
+	msgpack_pack_array(p, hello->n_ranges);
+	for (uint32_t i = 0; i < hello->n_ranges; i++)
+		put_range(p, &hello->ranges[i]);
+}
+
+static void put_device(msgpack_packer *p, const struct obp_device *device)
+{
+	uint32_t n = 0;
+
+	msgpack_pack_map(p, 8);
+	put_text(p, "name", device->name);
+	put_bytes(p, "uuid", device->uuid, sizeof device->uuid);
+	put_number(p, "total", device->total_mem);
+	put_number(p, "free", device->free_mem);
+	put_number(p, "ptx_only", device->ptx_only);
+	put_number(p, "grant", device->grant);
+	put_key(p, "range");
+	put_range(p, &device->range);
+	for (uint32_t i = 0; i < OBP_ATTR_MAX; i++)
+		n += device->attr_known[i];
+	put_key(p, "attributes");
+	msgpack_pack_map(p, n);
+	for (uint32_t i = 0; i < OBP_ATTR_MAX; i++)
+		if (device->attr_known[i]) {
+			msgpack_pack_uint32(p, i);
+			msgpack_pack_int32(p, device->attr[i]);
+		}
+}
+
+static void put_welcome(msgpack_packer *p, const struct obp_welcome *welcome)
+{
+	put_text(p, "version", welcome->version);
+	put_text(p, "driver", welcome->driver);
+	put_number(p, "route", welcome->route);
+	put_number(p, "driver_version", (uint64_t)welcome->driver_version);
+	put_number(p, "vmm", welcome->vmm);
+	put_number(p, "range_ok", welcome->range_ok);
+	put_key(p, "range");
+	put_range(p, &welcome->range);
+	put_key(p, "devices");
+	msgpack_pack_array(p, welcome->n_devices);
+	for (uint32_t i = 0; i < welcome->n_devices; i++)
+		put_device(p, &welcome->devices[i]);
+}
+
+bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
+{
+	struct obp_frame header;
+	size_t start = frame->size, map;
+	msgpack_packer packer;
+	uint32_t extra = 0;
+
+	if (message->type == OBP_MSG_HELLO)
+		extra = 4;
+	else if (message->type == OBP_MSG_WELCOME)
+		extra = 8;
+	if (!ob_buf_extend(frame, sizeof header))
+		return false;
+	msgpack_packer_init(&packer, frame, pack_write);
+	msgpack_pack_map(&packer, 5 + extra);
+	put_number(&packer, "type", message->type);
+	put_number(&packer, "value", message->value);
+	put_number(&packer, "code", message->code);
+	put_bytes(&packer, "secret", message->type == OBP_MSG_WELCOME ? message->welcome.secret : message->secret, OBP_SECRET_BYTES);
+	put_text(&packer, "text", message->text);
+	if (message->type == OBP_MSG_HELLO)
+		put_hello(&packer, &message->hello);
+	else if (message->type == OBP_MSG_WELCOME)
+		put_welcome(&packer, &message->welcome);
+	map = frame->size - start - sizeof header;
+	if (ob_buf_append(frame, "\0\0\0\0\0\0\0", ob_round_up(map, 8) - map) && map <= OBP_CONTROL_MAX) {
+		obp_frame_fill(&header, OBP_FRAME_CONTROL, (uint32_t)ob_round_up(map, 8), 0, 0, 0);
+		header.raw_size = (uint32_t)map;
+		memcpy(frame->data + start, &header, sizeof header);
+		return true;
+	}
+	frame->size = start;
+	return false;
+}
+
+/* ---- decoding ---- */
+
+static bool key_is(const msgpack_object *key, const char *name)
+{
+	return key->type == MSGPACK_OBJECT_STR && key->via.str.size == strlen(name) &&
+	       memcmp(key->via.str.ptr, name, key->via.str.size) == 0;
+}
+
+static bool get_number(const msgpack_object *o, uint64_t max, uint64_t *ret)
+{
+	if (o->type != MSGPACK_OBJECT_POSITIVE_INTEGER || o->via.u64 > max)
+		return false;
+	*ret = o->via.u64;
+	return true;
+}
+
+static bool get_flag(const msgpack_object *o, bool *ret)
+{
+	uint64_t value;
+
+	if (!get_number(o, 1, &value))
+		return false;
+	*ret = value != 0;
+	return true;
+}
+
+static bool get_u32(const msgpack_object *o, uint32_t max, uint32_t *ret)
+{
+	uint64_t value;
+
+	if (!get_number(o, max, &value))
+		return false;
+	*ret = (uint32_t)value;
+	return true;
+}
+
+/* NUL-free text into a field of `size` bytes; longer text is cut, it is for people only. */
+static bool get_text(const msgpack_object *o, char *dst, size_t size)
+{
+	size_t n;
+
+	if (o->type != MSGPACK_OBJECT_STR)
+		return false;
+	n = ob_min((size_t)o->via.str.size, size - 1);
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)o->via.str.ptr[i];
+
+		dst[i] = c < 0x20 || c == 0x7f ? '?' : (char)c; /* a peer's text never moves a terminal's cursor */
+	}
+	dst[n] = 0;
+	return true;
+}
+
+static bool get_bytes(const msgpack_object *o, uint8_t *dst, size_t size)
+{
+	if (o->type != MSGPACK_OBJECT_BIN || o->via.bin.size != size)
+		return false;
+	memcpy(dst, o->via.bin.ptr, size);
+	return true;
+}
+
+static bool get_range(const msgpack_object *o, struct obp_range *ret)
+{
+	uint64_t end;
+
+	return o->type == MSGPACK_OBJECT_ARRAY && o->via.array.size == 2 &&
+	       get_number(&o->via.array.ptr[0], UINT64_MAX, &ret->base) &&
+	       get_number(&o->via.array.ptr[1], UINT64_MAX, &ret->size) &&
+	       !ob_add_overflows(ret->base, ret->size, &end);
+}
+
+static bool get_ranges(const msgpack_object *o, struct obp_hello *hello)
+{
+	if (o->type != MSGPACK_OBJECT_ARRAY || o->via.array.size > OBP_RANGE_MAX)
+		return false;
+	hello->n_ranges = o->via.array.size;
+	for (uint32_t i = 0; i < hello->n_ranges; i++)
+		if (!get_range(&o->via.array.ptr[i], &hello->ranges[i]))
+			return false;
+	return true;
+}
+
+static bool get_attributes(const msgpack_object *o, struct obp_device *device)
+{
+	if (o->type != MSGPACK_OBJECT_MAP)
+		return false;
+	for (uint32_t i = 0; i < o->via.map.size; i++) {
+		const msgpack_object *value = &o->via.map.ptr[i].val;
+		uint64_t id;
+
+		if (!get_number(&o->via.map.ptr[i].key, UINT32_MAX, &id))
+			return false;
+		if (value->type != MSGPACK_OBJECT_POSITIVE_INTEGER && value->type != MSGPACK_OBJECT_NEGATIVE_INTEGER)
+			return false;
+		if (value->via.i64 < INT32_MIN || value->via.i64 > INT32_MAX)
+			return false;
+		if (id >= OBP_ATTR_MAX)
+			continue; /* an attribute of a newer CUDA */
+		device->attr[id] = (int32_t)value->via.i64;
+		device->attr_known[id] = true;
+	}
+	return true;
+}
+
+static bool get_device(const msgpack_object *o, struct obp_device *device)
+{
+	if (o->type != MSGPACK_OBJECT_MAP)
+		return false;
+	for (uint32_t i = 0; i < o->via.map.size; i++) {
+		const msgpack_object *key = &o->via.map.ptr[i].key, *value = &o->via.map.ptr[i].val;
+		bool ok = true;
+
+		if (key_is(key, "name"))
+			ok = get_text(value, device->name, sizeof device->name);
+		else if (key_is(key, "uuid"))
+			ok = get_bytes(value, device->uuid, sizeof device->uuid);
+		else if (key_is(key, "total"))
+			ok = get_number(value, UINT64_MAX, &device->total_mem);
+		else if (key_is(key, "free"))
+			ok = get_number(value, UINT64_MAX, &device->free_mem);
+		else if (key_is(key, "ptx_only"))
+			ok = get_flag(value, &device->ptx_only);
+		else if (key_is(key, "grant"))
+			ok = get_number(value, UINT64_MAX, &device->grant);
+		else if (key_is(key, "range"))
+			ok = get_range(value, &device->range);
+		else if (key_is(key, "attributes"))
+			ok = get_attributes(value, device);
+		if (!ok)
+			return false;
+	}
+	return device->grant <= device->range.size;
+}
+
+static bool get_devices(const msgpack_object *o, struct obp_welcome *welcome)
+{
+	if (o->type != MSGPACK_OBJECT_ARRAY || o->via.array.size > OBP_DEVICE_MAX || welcome->devices)
+		return false;
+	welcome->devices = calloc(o->via.array.size + 1, sizeof *welcome->devices);
+	if (!welcome->devices)
+		return false;
+	welcome->n_devices = o->via.array.size;
+	for (uint32_t i = 0; i < welcome->n_devices; i++)
+		if (!get_device(&o->via.array.ptr[i], &welcome->devices[i]))
+			return false;
+	return true;
+}
+
+static bool get_hello_key(const msgpack_object *key, const msgpack_object *value, struct obp_hello *hello)
+{
+	if (key_is(key, "version"))
+		return get_text(value, hello->version, sizeof hello->version);
+	if (key_is(key, "program"))
+		return get_text(value, hello->program, sizeof hello->program);
+	if (key_is(key, "pid"))
+		return get_number(value, UINT64_MAX, &hello->pid);
+	if (key_is(key, "ranges"))
+		return get_ranges(value, hello);
+	return true;
+}
+
+static bool get_welcome_key(const msgpack_object *key, const msgpack_object *value, struct obp_welcome *welcome)
+{
+	uint32_t number = 0;
+	bool ok;
+
+	if (key_is(key, "version"))
+		return get_text(value, welcome->version, sizeof welcome->version);
+	if (key_is(key, "driver"))
+		return get_text(value, welcome->driver, sizeof welcome->driver);
+	if (key_is(key, "route"))
+		return get_number(value, UINT64_MAX, &welcome->route) && welcome->route != 0;
+	if (key_is(key, "vmm"))
+		return get_flag(value, &welcome->vmm);
+	if (key_is(key, "range_ok"))
+		return get_flag(value, &welcome->range_ok);
+	if (key_is(key, "range"))
+		return get_range(value, &welcome->range);
+	if (key_is(key, "devices"))
+		return get_devices(value, welcome);
+	if (key_is(key, "driver_version")) {
+		ok = get_u32(value, INT32_MAX, &number);
+		welcome->driver_version = (int32_t)number;
+		return ok;
+	}
+	return true;
+}
+
+static bool get_message(const msgpack_object *map, struct obp_message *message)
+{
+	uint32_t type = 0;
+
+	/* "type" is needed before the rest can be told apart, and may stand anywhere. */
+	for (uint32_t i = 0; i < map->via.map.size; i++)
+		if (key_is(&map->via.map.ptr[i].key, "type") &&
+		    !get_u32(&map->via.map.ptr[i].val, UINT16_MAX, &type))
+			return false;
+	if (type < OBP_MSG_HELLO || type > OBP_MSG_RANGE)
+		return false;
+	message->type = (enum obp_message_type)type;
+	for (uint32_t i = 0; i < map->via.map.size; i++) {
+		const msgpack_object *key = &map->via.map.ptr[i].key, *value = &map->via.map.ptr[i].val;
+		bool ok = true;
+
+		if (key_is(key, "value"))
+			ok = get_number(value, UINT64_MAX, &message->value);
+		else if (key_is(key, "code"))
+			ok = get_u32(value, UINT32_MAX, &message->code);
+		else if (key_is(key, "secret"))
+			ok = get_bytes(value, message->secret, sizeof message->secret);
+		else if (key_is(key, "text"))
+			ok = get_text(value, message->text, sizeof message->text);
+		else if (type == OBP_MSG_HELLO)
+			ok = get_hello_key(key, value, &message->hello);
+		else if (type == OBP_MSG_WELCOME)
+			ok = get_welcome_key(key, value, &message->welcome);
+		if (!ok)
+			return false;
+	}
+	if (type == OBP_MSG_WELCOME)
+		memcpy(message->welcome.secret, message->secret, sizeof message->secret);
+	return true;
+}
+
+enum ob_err obp_message_decode(const void *map, size_t size, struct obp_message *ret)
+{
+	enum ob_err err = OB_ERR_PROTOCOL;
+	msgpack_unpacked unpacked;
+	size_t offset = 0;
+
+	memset(ret, 0, sizeof *ret);
+	if (size > OBP_CONTROL_MAX)
+		return OB_ERR_PROTOCOL;
+	msgpack_unpacked_init(&unpacked);
+	if (msgpack_unpack_next(&unpacked, map, size, &offset) == MSGPACK_UNPACK_SUCCESS && offset == size &&
+	    unpacked.data.type == MSGPACK_OBJECT_MAP && get_message(&unpacked.data, ret))
+		err = OB_ERR_NONE;
+	msgpack_unpacked_destroy(&unpacked);
+	if (err)
+		obp_message_fini(ret);
+	return err;
+}
+
+void obp_message_fini(struct obp_message *message)
+{
+	free(message->welcome.devices);
+	message->welcome.devices = NULL;
+	message->welcome.n_devices = 0;
+}
