@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * obc_log: the session's one totally ordered log of calls. Every thread's calls go into one ring; whoever holds the send right writes what
+ * is committed to the data connection; whoever holds the receive right reads replies, its own and others'.
+ *
+ *        acked            sent        head
+ *   ...----|---------------|-----------|......free......      ring, byte offsets that only grow
+ *          | kept: resend  | committed |
+ *          |               | or being written
+ *
+ * A call that has returned stands in the ring before a call made after it, in whichever thread: reserving a place is the
+ * order. Async calls return after the commit; the sender thread writes them. A call with a result drains the ring itself and then reads
+ * the socket itself: one send and one receive, no hand-over between threads.
+ *
+ * Exactly one log exists in a process (one session). All functions may be called by any thread.
+ */
+#ifndef OBC_LOG_H
+#define OBC_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cuda_types.h"
+#include "base/err.h"
+#include "transport/stream.h"
+
+#define OBC_RING_BYTES (64u << 20)
+#define OBC_RECORD_MAX (1u << 20)        /* bytes of one record written into the ring */
+#define OBC_BYREF_MIN (1u << 20)         /* copies from this size on leave from the caller's memory */
+
+/* A reserved place: between obc_log_begin and commit or call the caller writes slot->body. */
+struct obc_slot {
+	void *body;
+	void *record;
+	uint64_t number;
+	uint32_t size;
+	uint16_t opcode, lane;
+};
+
+/*
+ * Reserve a record with body_size bytes (rounded up to 8 by the log; bytes past body_size are zeroed). Adds a ctx_use record before it when this
+ * thread's current context changed since its last record, unless the operation needs none. May wait for room. NULL: the session is lost; return
+ * obc_log_error(). Every begin must be followed at once by commit or call: the log is held up until then.
+ */
+void *obc_log_begin(struct obc_slot *slot, uint16_t opcode, uint32_t body_size);
+/* Async: the call is in the log. CUDA_SUCCESS, or with OUTBOARD_OPT=-async what the server made of it. */
+CUresult obc_log_commit(struct obc_slot *slot);
+/* Sync: send, wait for the reply, copy at most `capacity` body bytes. The server's result, a deferred error, or obc_log_error(). */
+CUresult obc_log_call(struct obc_slot *slot, void *ret_body, uint32_t capacity, uint32_t *ret_size);
+
+/*
+ * A record whose last `size` bytes stay in the caller's memory: the fixed part is `head`, the data follows on the wire (head_size a multiple of 8).
+ * Returns when it is in the log; the memory must stay as it is until a later obc_log_call of this thread has returned. size <= OBP_CHUNK_MAX.
+ */
+CUresult obc_log_commit_byref(uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size);
+/*
+ * Data to the server in chunks: chunk k is a record of `opcode` whose body is `head` (first 8 bytes: destination address, next 8: bytes of this
+ * chunk; both advanced by this function) followed by the bytes. From OBC_BYREF_MIN on by reference, then waits until the server has it all.
+ */
+CUresult obc_log_write(uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size);
+/* Data from the server: the reply bodies, several with OBP_REPLY_MORE, go straight to dst. OB_ERR_PROTOCOL ends the session when it is not `size` bytes. */
+CUresult obc_log_read(uint16_t opcode, const void *req, uint32_t req_size, void *dst, size_t size);
+
+/* The error every call returns once the session is lost; CUDA_SUCCESS while it lives. No lock. */
+CUresult obc_log_error(void);
+
+/* This thread's lane number; allocated at its first record. */
+unsigned obc_log_lane(void);
+/* Called at thread exit, before the lane_end record, when the thread had a lane. Set once. */
+void obc_log_on_thread_exit(void (*fn)(void));
+
+/* ---- counters ---- */
+
+struct obc_log_stats {
+	uint64_t records, round_trips, frames_out, frames_in, bytes_out, bytes_in, wait_ns, first_wait_ns;
+	uint64_t records_by_group[256];
+};
+void obc_log_stats(struct obc_log_stats *ret);
+/* Round trips of one opcode. */
+uint64_t obc_log_trips(uint16_t opcode);
+uint64_t obc_log_count(uint16_t opcode);
+uint64_t obc_log_trip_ns(uint16_t opcode);
+
+/* ---- for client-shim/session.c only ---- */
+
+/* The hello is done: take over the stream. Numbers start at 1. spin: a waiting thread spins before it sleeps. */
+enum ob_err obc_log_open(const struct obt_stream *stream);
+/* Everything committed is sent; the bye call is made by the session. Then no thread of ours touches the stream any more. */
+void obc_log_close(void);
+/* First cause wins; wakes every waiter; logged once by the caller. */
+void obc_log_fail(enum ob_err err);
+/* After fork, in the child: forget everything, touch no lock. */
+void obc_log_forget(void);
+/* True while some thread waits for a reply. */
+bool obc_log_waiting(void);
+
+#endif
