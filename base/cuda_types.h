@@ -32,6 +32,7 @@ typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUgraphDeviceUpdatableNode_st *CUgraphDeviceNode;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef struct CUlinkState_st *CUlinkState;
+typedef struct CUgreenCtx_st *CUgreenCtx;
 typedef unsigned long long CUmemGenericAllocationHandle;
 
 typedef struct CUuuid {
@@ -746,6 +747,63 @@ typedef enum CUflushGPUDirectRDMAWritesScope {
 	CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER = 100,
 	CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES = 200,
 } CUflushGPUDirectRDMAWritesScope;
+typedef enum CUoutput_mode {
+	CU_OUT_KEY_VALUE_PAIR = 0,
+	CU_OUT_CSV = 1,
+} CUoutput_mode;
+
+typedef enum CUtensorMapDataType {
+	CU_TENSOR_MAP_DATA_TYPE_UINT8 = 0,
+	CU_TENSOR_MAP_DATA_TYPE_UINT16 = 1,
+	CU_TENSOR_MAP_DATA_TYPE_UINT32 = 2,
+	CU_TENSOR_MAP_DATA_TYPE_INT32 = 3,
+	CU_TENSOR_MAP_DATA_TYPE_UINT64 = 4,
+	CU_TENSOR_MAP_DATA_TYPE_INT64 = 5,
+	CU_TENSOR_MAP_DATA_TYPE_FLOAT16 = 6,
+	CU_TENSOR_MAP_DATA_TYPE_FLOAT32 = 7,
+	CU_TENSOR_MAP_DATA_TYPE_FLOAT64 = 8,
+	CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 = 9,
+	CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ = 10,
+	CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 = 11,
+	CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ = 12,
+	CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B = 13,
+	CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B = 14,
+	CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B = 15,
+} CUtensorMapDataType;
+
+typedef enum CUtensorMapInterleave {
+	CU_TENSOR_MAP_INTERLEAVE_NONE = 0,
+	CU_TENSOR_MAP_INTERLEAVE_16B = 1,
+	CU_TENSOR_MAP_INTERLEAVE_32B = 2,
+} CUtensorMapInterleave;
+
+typedef enum CUtensorMapSwizzle {
+	CU_TENSOR_MAP_SWIZZLE_NONE = 0,
+	CU_TENSOR_MAP_SWIZZLE_32B = 1,
+	CU_TENSOR_MAP_SWIZZLE_64B = 2,
+	CU_TENSOR_MAP_SWIZZLE_128B = 3,
+	CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B = 4,
+	CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B_FLIP_8B = 5,
+	CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B = 6,
+} CUtensorMapSwizzle;
+
+typedef enum CUtensorMapL2promotion {
+	CU_TENSOR_MAP_L2_PROMOTION_NONE = 0,
+	CU_TENSOR_MAP_L2_PROMOTION_L2_64B = 1,
+	CU_TENSOR_MAP_L2_PROMOTION_L2_128B = 2,
+	CU_TENSOR_MAP_L2_PROMOTION_L2_256B = 3,
+} CUtensorMapL2promotion;
+
+typedef enum CUtensorMapFloatOOBfill {
+	CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0,
+	CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA = 1,
+} CUtensorMapFloatOOBfill;
+
+typedef enum CUtensorMapIm2ColWideMode {
+	CU_TENSOR_MAP_IM2COL_WIDE_MODE_W = 0,
+	CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128 = 1,
+} CUtensorMapIm2ColWideMode;
+
 typedef struct CUdevprop {
 	int maxThreadsPerBlock;
 	int maxThreadsDim[3];
@@ -805,6 +863,45 @@ typedef struct CUDA_MEMCPY3D {
 	size_t Height;
 	size_t Depth;
 } CUDA_MEMCPY3D;
+
+typedef struct CUDA_MEMCPY3D_PEER {
+	size_t srcXInBytes;
+	size_t srcY;
+	size_t srcZ;
+	size_t srcLOD;
+	CUmemorytype srcMemoryType;
+	const void *srcHost;
+	CUdeviceptr srcDevice;
+	CUarray srcArray;
+	CUcontext srcContext;
+	size_t srcPitch;
+	size_t srcHeight;
+	size_t dstXInBytes;
+	size_t dstY;
+	size_t dstZ;
+	size_t dstLOD;
+	CUmemorytype dstMemoryType;
+	void *dstHost;
+	CUdeviceptr dstDevice;
+	CUarray dstArray;
+	CUcontext dstContext;
+	size_t dstPitch;
+	size_t dstHeight;
+	size_t WidthInBytes;
+	size_t Height;
+	size_t Depth;
+} CUDA_MEMCPY3D_PEER;
+
+typedef struct CUgraphEdgeData {
+	unsigned char from_port;
+	unsigned char to_port;
+	unsigned char type;
+	unsigned char reserved[5];
+} CUgraphEdgeData;
+
+typedef struct CUtensorMap {
+	_Alignas(128) cuuint64_t opaque[16];
+} CUtensorMap;
 
 typedef struct CUmemLocation {
 	CUmemLocationType type;
