@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * obi_image over images that nvcc built from kernels.cu: every container and codec must yield the same kernels. Arguments: the cubins
+ * and PTX, then the fatbins. Without them only the cases that need no toolkit run.
+ */
+#include "image/image.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static int n_files;
+static char **files;
+
+static uint8_t *slurp(const char *path, size_t *ret_size)
+{
+	FILE *file = fopen(path, "rb");
+	assert_non_null(file);
+	assert_int_equal(fseek(file, 0, SEEK_END), 0);
+	long size = ftell(file);
+	assert_true(size > 0);
+	rewind(file);
+	/* exactly as long as the file, so that a sanitizer sees a read behind it; PTX gets the NUL the API demands */
+	uint8_t *data = malloc((size_t)size + 1);
+	assert_non_null(data);
+	assert_int_equal(fread(data, 1, (size_t)size, file), size);
+	data[size] = 0;
+	fclose(file);
+	*ret_size = (size_t)size;
+	return data;
+}
+
+static void expect_kernel(const struct obi_symbols *symbols, const char *name, uint32_t n, const struct obi_param *params,
+			  uint32_t bytes, uint32_t shared)
+{
+	const struct obi_kernel *kernel = obi_symbols_kernel(symbols, name);
+
+	assert_non_null(kernel);
+	assert_string_equal(kernel->name, name);
+	assert_int_equal(kernel->n_params, n);
+	for (uint32_t i = 0; i < n; i++) {
+		assert_int_equal(kernel->params[i].offset, params[i].offset);
+		assert_int_equal(kernel->params[i].size, params[i].size);
+	}
+	assert_int_equal(kernel->param_bytes, bytes);
+	assert_int_equal(kernel->static_shared, shared);
+}
+
+static void expect_variable(const struct obi_symbols *symbols, const char *name, uint64_t size, bool is_const, bool is_managed)
+{
+	const struct obi_variable *variable = obi_symbols_variable(symbols, name);
+
+	assert_non_null(variable);
+	assert_int_equal(variable->size, size);
+	assert_int_equal(variable->is_const, is_const);
+	assert_int_equal(variable->is_managed, is_managed);
+}
+
+static void expect_symbols(const struct obi_symbols *symbols, bool is_cubin)
+{
+	static const struct obi_param mixed[] = { { 0, 1 }, { 8, 40 }, { 0x30, 2 }, { 0x40, 16 }, { 0x50, 8 } };
+	static const struct obi_param bounded[] = { { 0, 4 }, { 4, 1 } }, pointer[] = { { 0, 8 } };
+	static const struct obi_param wide[] = { { 0, 5000 }, { 5000, 8 } }, fixed[] = { { 0, 8 }, { 8, 1 } };
+
+	assert_int_equal(symbols->n_kernels, 6);
+	expect_kernel(symbols, "mixed", 5, mixed, 0x58, 77 * 4);
+	expect_kernel(symbols, "bounded", 2, bounded, 5, 0);
+	expect_kernel(symbols, "calls", 1, pointer, 8, 33 * 4);
+	expect_kernel(symbols, "nothing", 0, NULL, 0, 0);
+	expect_kernel(symbols, "wide", 2, wide, 5008, 0);
+	expect_kernel(symbols, "fixed", 2, fixed, 9, 0);
+	assert_int_equal(obi_symbols_kernel(symbols, "bounded")->max_threads, 128);
+	assert_int_equal(obi_symbols_kernel(symbols, "mixed")->max_threads, 0);
+	bool exact = symbols->arch >= 90;
+	assert_int_equal(obi_symbols_kernel(symbols, "fixed")->reqntid[0], exact ? 32 : 0);
+	assert_int_equal(obi_symbols_kernel(symbols, "fixed")->reqntid[1], exact ? 2 : 0);
+	assert_int_equal(obi_symbols_kernel(symbols, "fixed")->reqntid[2], exact ? 1 : 0);
+	assert_true((obi_symbols_kernel(symbols, "mixed")->registers > 0) == is_cubin);
+	expect_variable(symbols, "counter", 4, false, false);
+	expect_variable(symbols, "table", 400, false, false);
+	expect_variable(symbols, "constants", 16, true, false);
+	expect_variable(symbols, "hidden", 4, false, false);
+	expect_variable(symbols, "managed", 4, false, true);
+	assert_int_equal(symbols->n_variables, 5);
+	assert_true(symbols->prints);
+	assert_null(obi_symbols_kernel(symbols, "mixe"));
+	assert_null(obi_symbols_variable(symbols, ""));
+	assert_int_equal(symbols->ptx_version >= 70, !is_cubin);
+}
+
+/* Opens one file and checks each of its entries' symbols. */
+static void check_file(const char *path)
+{
+	size_t size;
+	uint8_t *data = slurp(path, &size);
+	struct obi_image image;
+
+	assert_int_equal(obi_image_open_bounded(data, size, &image), OB_ERR_NONE);
+	assert_true(image.n_entries >= 1);
+	for (size_t i = 0; i < image.n_entries; i++) {
+		struct obi_symbols symbols;
+		const uint8_t *payload;
+		size_t payload_size;
+		bool owned;
+
+		assert_int_equal(obi_entry_payload(&image.entries[i], &payload, &payload_size, &owned), OB_ERR_NONE);
+		assert_int_equal(owned, image.entries[i].codec != OBI_RAW);
+		assert_int_equal(obi_symbols_read(payload, payload_size, &symbols), OB_ERR_NONE);
+		expect_symbols(&symbols, image.entries[i].kind == OBI_ELF);
+		assert_int_equal(symbols.arch, image.entries[i].arch);
+		if (image.entries[i].kind == OBI_ELF)
+			assert_in_range(obi_elf_size(payload, payload_size), payload_size - 7, payload_size);
+		obi_symbols_fini(&symbols);
+		if (owned)
+			free((void *)payload);
+	}
+	obi_image_fini(&image);
+	free(data);
+}
+
+static void test_files(void **state)
+{
+	(void)state;
+	if (!n_files)
+		skip();
+	for (int i = 0; i < n_files; i++)
+		check_file(files[i]);
+}
+
+/* No cut and no changed byte may make the readers leave the bytes they were given (run under a sanitizer this has teeth). */
+static void test_damage(void **state)
+{
+	unsigned opened = 0;
+
+	(void)state;
+	if (!n_files)
+		skip();
+	for (int i = 0; i < n_files; i++) {
+		size_t size;
+		uint8_t *data = slurp(files[i], &size);
+		unsigned seed = 12345;
+
+		for (unsigned round = 0; round < 400; round++) {
+			struct obi_image image;
+			size_t cut = size;
+
+			seed = seed * 1103515245u + 12345;
+			if (round % 2)
+				cut = (seed >> 4) % size;
+			uint8_t *copy = malloc(cut ? cut : 1);
+			memcpy(copy, data, cut);
+			for (unsigned k = 0; k < round % 5 && cut; k++) {
+				seed = seed * 1103515245u + 12345;
+				/* mostly the headers, where the lengths are */
+				copy[(seed >> 3) % (k % 2 ? cut : cut < 4096 ? cut : 4096)] ^= (uint8_t)(seed >> 17);
+			}
+			if (!obi_image_open_bounded(copy, cut, &image)) {
+				opened++;
+				for (size_t e = 0; e < image.n_entries; e++) {
+					struct obi_symbols symbols;
+					const uint8_t *payload;
+					size_t payload_size;
+					bool owned;
+
+					if (obi_entry_payload(&image.entries[e], &payload, &payload_size, &owned))
+						continue;
+					if (!obi_symbols_read(payload, payload_size, &symbols))
+						obi_symbols_fini(&symbols);
+					if (owned)
+						free((void *)payload);
+				}
+				obi_image_fini(&image);
+			}
+			free(copy);
+		}
+		free(data);
+	}
+	assert_true(opened > 0);
+}
+
+static void test_wrapper(void **state)
+{
+	static const char ptx[] = "// made by hand\n.version 7.8\n.target sm_75, debug\n.address_size 64\n.visible .entry k() { ret; }\n";
+	struct ob_fatbin_wrapper wrapper = { .magic = 0x466243b1, .version = 1, .data = ptx };
+	struct obi_image image;
+
+	(void)state;
+	assert_int_equal(obi_image_open(&wrapper, &image), OB_ERR_NONE);
+	assert_true(image.is_wrapper);
+	assert_false(image.is_fatbin);
+	assert_int_equal(image.n_entries, 1);
+	assert_int_equal(image.entries[0].arch, 75);
+	assert_int_equal(image.entries[0].size, sizeof(ptx) - 1);
+	obi_image_fini(&image);
+	wrapper.data = NULL;
+	assert_int_equal(obi_image_open(&wrapper, &image), OB_ERR_IMAGE_DAMAGED);
+	assert_int_equal(obi_image_open("nonsense", &image), OB_ERR_IMAGE_UNKNOWN);
+	assert_int_equal(obi_image_open("", &image), OB_ERR_IMAGE_UNKNOWN);
+	assert_int_equal(obi_image_open(NULL, &image), OB_ERR_ARGUMENT);
+}
+
+static const struct obi_entry *pick(struct obi_entry *entries, size_t n, uint32_t cc, bool ptx_only)
+{
+	struct obi_image image = { .n_entries = n, .entries = entries };
+
+	return obi_image_select(&image, cc, ptx_only);
+}
+
+static void test_select(void **state)
+{
+	struct obi_entry e[] = {
+		{ .kind = OBI_PTX, .arch = 50 }, { .kind = OBI_ELF, .arch = 80 }, { .kind = OBI_ELF, .arch = 86 },
+		{ .kind = OBI_ELF, .arch = 90, .arch_specific = true }, { .kind = OBI_PTX, .arch = 90 },
+		{ .kind = OBI_ELF, .arch = 100, .arch_family = true }, { .kind = OBI_PTX, .arch = 121, .arch_specific = true },
+	};
+	char text[256];
+
+	(void)state;
+	assert_ptr_equal(pick(e, 7, 80, false), &e[1]);
+	assert_ptr_equal(pick(e, 7, 89, false), &e[2]);
+	assert_ptr_equal(pick(e, 7, 90, false), &e[3]);
+	assert_ptr_equal(pick(e, 7, 90, true), &e[4]);
+	assert_ptr_equal(pick(e, 7, 75, false), &e[0]);
+	assert_ptr_equal(pick(e, 7, 103, false), &e[5]);
+	assert_ptr_equal(pick(e, 7, 120, false), &e[4]);
+	assert_ptr_equal(pick(e, 7, 121, true), &e[6]);
+	assert_null(pick(e + 1, 3, 70, false));
+	assert_null(pick(e + 1, 2, 90, false));
+	assert_null(pick(e + 1, 3, 90, true));
+	struct obi_image image = { .n_entries = 3, .entries = e + 1 };
+	obi_image_describe(&image, text, sizeof(text));
+	assert_string_equal(text, "sm_80, sm_86, sm_90a (no PTX)");
+	image.entries = e;
+	obi_image_describe(&image, text, sizeof(text));
+	assert_string_equal(text, "PTX for compute_50, sm_80, sm_86");
+	obi_image_describe(&image, text, 8);
+	assert_int_equal(strlen(text), 7);
+}
+
+static enum ob_err scan_text(const char *text, struct obi_symbols *ret)
+{
+	char *head = malloc(strlen(text) + 64);
+
+	if (!head)
+		abort();
+	sprintf(head, ".version 8.0\n.target sm_90a\n.address_size 64\n%s", text);
+	enum ob_err err = obi_symbols_read(head, strlen(head), ret);
+	free(head);
+	return err;
+}
+
+static void test_ptx_forms(void **state)
+{
+	struct obi_symbols s;
+	const struct obi_kernel *k;
+
+	(void)state;
+	assert_int_equal(scan_text(
+		"/* .entry no(.param .u32 x) {} */ .extern .shared .align 16 .b8 dynamic[];\n"
+		".shared .align 8 .b8 used[24]; .shared .align 4 .b8 unused[4096];\n"
+		".extern .global .u32 elsewhere; .visible .global .align 16 .v4 .f32 vec[2][3] = {1, 2, {3}}, other;\n"
+		".func deep() { ld.shared.u32 %r1, [used+4]; }\n"
+		".func (.reg .u32 r) middle(.reg .u64 a) { .shared .b16 own[5]; call deep, (); }\n"
+		".visible .entry a(.param .u64 .ptr .global .align 64 p, .param .align 4 .b8 s[3], .param .u16 h, .param .v4 .f32 v)\n"
+		".maxntid 16, 4\n.minnctapersm 2\n{ .reg .b32 %r<4>; { .shared .f64 d; } call (r), middle, (p); ret; }\n"
+		".weak .entry b .reqntid 0x20 { ret; }\n.visible .entry declared(.param .u32 x);\n", &s), OB_ERR_NONE);
+	assert_int_equal(s.n_kernels, 2);
+	k = obi_symbols_kernel(&s, "a");
+	assert_int_equal(k->n_params, 4);
+	assert_int_equal(k->params[1].offset, 8);
+	assert_int_equal(k->params[1].size, 3);
+	assert_int_equal(k->params[2].offset, 12);
+	assert_int_equal(k->params[3].offset, 16);
+	assert_int_equal(k->param_bytes, 32);
+	assert_int_equal(k->max_threads, 64);
+	/* own 8, then 10 of middle, then 24 of used, each from a multiple of 16 */
+	assert_in_range(k->static_shared, 8 + 10 + 24, 3 * 32);
+	k = obi_symbols_kernel(&s, "b");
+	assert_int_equal(k->reqntid[0], 32);
+	assert_int_equal(k->reqntid[1], 1);
+	assert_int_equal(k->static_shared, 0);
+	assert_int_equal(s.n_variables, 2);
+	assert_int_equal(obi_symbols_variable(&s, "vec")->size, 96);
+	assert_int_equal(obi_symbols_variable(&s, "other")->size, 16);
+	assert_false(s.prints);
+	assert_int_equal(s.arch, 90);
+	assert_int_equal(s.ptx_version, 80);
+	obi_symbols_fini(&s);
+}
+
+static void test_ptx_refused(void **state)
+{
+	static const char *bad[] = {
+		".entry", ".entry k(", ".entry k(.param .u32", ".entry k(.param .u32 x) {", ".entry k(.param .align 3 .b8 x[4]) {}",
+		".entry k(.param x) {}", ".func f(", ".global .u32 ", ".global .u32 x[", ".shared .b8 x[99999999999999999999];.entry k() {x}",
+		".entry k(.param .b8 x[32765]) {}", ".entry k(.param .b8 x[0xffffffffffffffff]) {}",
+	};
+	struct obi_symbols s;
+	char text[128];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		enum ob_err err = scan_text(bad[i], &s);
+
+		if (err == OB_ERR_NONE) /* the one that saturates instead */
+			obi_symbols_fini(&s);
+		else
+			assert_true(err == OB_ERR_IMAGE_DAMAGED || err == OB_ERR_LIMIT);
+		if (i != 9)
+			assert_int_not_equal(err, OB_ERR_NONE);
+	}
+	/* the largest parameter block, and one byte more */
+	snprintf(text, sizeof(text), ".entry k(.param .align 4 .b8 x[%u]) {}", OBI_PARAM_BYTES_MAX);
+	assert_int_equal(scan_text(text, &s), OB_ERR_NONE);
+	assert_int_equal(s.kernels[0].param_bytes, OBI_PARAM_BYTES_MAX);
+	obi_symbols_fini(&s);
+	snprintf(text, sizeof(text), ".entry k(.param .b8 x[%u]) {}", OBI_PARAM_BYTES_MAX + 1);
+	assert_int_equal(scan_text(text, &s), OB_ERR_LIMIT);
+	assert_int_equal(obi_symbols_read("plain text", 10, &s), OB_ERR_IMAGE_UNKNOWN);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_files), cmocka_unit_test(test_damage), cmocka_unit_test(test_wrapper),
+		cmocka_unit_test(test_select), cmocka_unit_test(test_ptx_forms), cmocka_unit_test(test_ptx_refused),
+	};
+
+	n_files = argc - 1;
+	files = argv + 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
