@@ -41,7 +41,7 @@ struct obc_slot {
 
 /*
  * Reserve a record with body_size bytes (rounded up to 8 by the log; bytes past body_size are zeroed). Adds a ctx_use record before it when this
- * thread's current context changed since its last record, unless the operation needs none. May wait for room. NULL: the session is lost; return
+ * thread's current context changed since its last record, unless the operation needs none; a context's id on the wire is (uint64_t)obf_ctx.host. May wait for room. NULL: the session is lost; return
  * obc_log_error(). Every begin must be followed at once by commit or call: the log is held up until then.
  */
 void *obc_log_begin(struct obc_slot *slot, uint16_t opcode, uint32_t body_size);
@@ -88,7 +88,11 @@ uint64_t obc_log_trip_ns(uint16_t opcode);
 /* The hello is done: take over the stream. Numbers start at 1. spin: a waiting thread spins before it sleeps. */
 enum ob_err obc_log_open(const struct obt_stream *stream);
 /* Everything committed is sent; the bye call is made by the session. Then no thread of ours touches the stream any more. */
+/* A round trip made outside the log (the hello). */
+void obc_log_note_trip(uint64_t ns);
 void obc_log_close(void);
+/* Waits from now on end at `deadline` (ns, ob_clock_ns): with OB_ERR_TIMEOUT for the session. For the goodbye. */
+void obc_log_set_deadline(uint64_t deadline);
 /* First cause wins; wakes every waiter; logged once by the caller. */
 void obc_log_fail(enum ob_err err);
 /* After fork, in the child: forget everything, touch no lock. */

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* The inside of obc_log, shared by log.c (reserve, commit), log_send.c (drain) and log_recv.c (replies, waiting). Not for others. */
+#ifndef OBC_LOG_INSIDE_H
+#define OBC_LOG_INSIDE_H
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "client-shim/log.h"
+#include "protocol/conn.h"
+
+#define RING_MASK (OBC_RING_BYTES - 1)
+#define PAD_MARK 0xfffffff8u          /* in a record's size: nothing more up to the ring's end */
+#define LANE_BYREF 0x8000u            /* in a record's lane, in the ring only: the data stays outside */
+#define FRAME_TARGET (128u << 10)     /* bytes: a frame is closed here when more is waiting */
+#define INFLIGHT_MAX 4096u            /* frames not yet acknowledged; beyond, neighbours are merged */
+#define SPIN_NS 50000u                /* a waiting thread spins this long before it sleeps */
+
+_Static_assert((OBC_RING_BYTES & RING_MASK) == 0, "power of two");
+_Static_assert(OBP_LANE_MAX <= LANE_BYREF, "the mark must not be a lane");
+
+/* A by-reference entry in the ring; head_size bytes of head follow. */
+struct log_byref {
+	struct obp_record record;     /* size: as on the wire */
+	uint32_t entry_size;          /* bytes in the ring */
+	uint32_t head_size;
+	const void *data;
+	uint64_t size;
+};
+
+enum { WAIT_IDLE, WAIT_ASLEEP, WAIT_WOKEN };
+
+struct log_wait {
+	struct log_wait *next;
+	uint64_t number;
+	uint8_t *dst;
+	size_t capacity, got;
+	_Atomic uint32_t word;        /* WAIT_* */
+	_Atomic bool done;
+	CUresult result;
+	CUresult deferred;
+};
+
+struct log_frame {                    /* sent, not yet acknowledged */
+	uint64_t number, end;         /* its last record; ring offset behind it */
+};
+
+struct log {
+	/* reserving; under `lock` but for the atomic reads of head */
+	_Alignas(64) _Atomic uint32_t lock;
+	uint64_t last_number;
+	_Atomic uint64_t head;
+	uint8_t *ring;
+	_Atomic uint64_t tail;        /* everything before is acknowledged */
+	_Atomic int error;            /* enum ob_err */
+	_Atomic uint64_t deadline;    /* ns; a wait beyond it fails the session. 0: none */
+	bool open;
+	uint64_t records;
+	/* sending; under the send right but for atomic reads */
+	_Alignas(64) _Atomic uint32_t send_right;
+	_Atomic uint64_t sent;        /* ring offset */
+	uint64_t sent_number;
+	struct obt_stream stream;
+	uint64_t frames_out, bytes_out;
+	_Atomic uint32_t sender_asleep;
+	_Atomic bool sender_stop;
+	/* receiving; under the receive right */
+	_Alignas(64) _Atomic uint32_t recv_right;
+	struct obp_conn conn;
+	unsigned spin_misses;
+	/* waiting threads and frames in flight; under wait_lock */
+	_Alignas(64) _Atomic uint32_t wait_lock;
+	struct log_wait *waits;
+	struct log_frame inflight[INFLIGHT_MAX];
+	uint32_t inflight_first, inflight_count;
+	uint64_t acked;
+	uint64_t trips, wait_ns;
+};
+
+extern struct log obc_log_state;
+extern uint64_t obc_log_counts[65536], obc_log_trip_counts[65536], obc_log_trip_time[65536];
+
+static inline void log_lock(_Atomic uint32_t *lock)
+{
+	for (unsigned spins = 0; atomic_exchange_explicit(lock, 1, memory_order_acquire); spins++) {
+		while (atomic_load_explicit(lock, memory_order_relaxed)) {
+			ob_clock_relax();
+			if (++spins > 200) {
+				sched_yield(); /* the holder may have lost its core */
+				spins = 0;
+			}
+		}
+	}
+}
+
+static inline void log_unlock(_Atomic uint32_t *lock)
+{
+	atomic_store_explicit(lock, 0, memory_order_release);
+}
+
+static inline bool log_try_right(_Atomic uint32_t *right)
+{
+	return atomic_load_explicit(right, memory_order_relaxed) == 0 &&
+	       atomic_exchange_explicit(right, 1, memory_order_acquire) == 0;
+}
+
+static inline enum ob_err log_broken(void)
+{
+	return (enum ob_err)atomic_load_explicit(&obc_log_state.error, memory_order_relaxed);
+}
+
+static inline _Atomic uint32_t *log_size_of(struct obp_record *record)
+{
+	return (_Atomic uint32_t *)&record->size;
+}
+
+/* log_send.c */
+bool log_pending(void);               /* something committed waits to be sent */
+bool log_drain(void);                 /* send it, unless another thread is at it; true when something was sent */
+enum ob_err log_sender_start(void);
+void log_sender_stop(void);
+
+/* log_recv.c */
+void log_ack(uint64_t number);
+void log_wait_add(struct log_wait *wait);
+void log_wait_for(struct log_wait *wait);
+/* Read what is there, holding the receive right. `block`: sleep up to the stream's time-out when nothing is. */
+void log_read_some(bool block);
+void log_recv_release(void);
+
+#endif

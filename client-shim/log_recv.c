@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/opt.h"
+#include "client-shim/futex.h"
+#include "client-shim/log_inside.h"
+#include "protocol/control.h"
+
+#define SPIN_GIVE_UP 4u      /* waits in a row that spinning did not help: then only every 16th wait tries again */
+#define SPIN_RETRY 16u
+
+void log_ack(uint64_t number)
+{
+	struct log *log = &obc_log_state;
+	uint64_t tail = 0;
+
+	if (number <= log->acked)
+		return;
+	log_lock(&log->wait_lock);
+	log->acked = number;
+	while (log->inflight_count && log->inflight[log->inflight_first].number <= number) {
+		tail = log->inflight[log->inflight_first].end;
+		log->inflight_first = (log->inflight_first + 1) % INFLIGHT_MAX;
+		log->inflight_count--;
+	}
+	log_unlock(&log->wait_lock);
+	if (tail)
+		atomic_store_explicit(&log->tail, tail, memory_order_release);
+}
+
+void log_wait_add(struct log_wait *wait)
+{
+	log_lock(&obc_log_state.wait_lock);
+	wait->next = obc_log_state.waits;
+	obc_log_state.waits = wait;
+	log_unlock(&obc_log_state.wait_lock);
+}
+
+static void wait_remove(struct log_wait *wait)
+{
+	log_lock(&obc_log_state.wait_lock);
+	for (struct log_wait **p = &obc_log_state.waits; *p; p = &(*p)->next)
+		if (*p == wait) {
+			*p = wait->next;
+			break;
+		}
+	log_unlock(&obc_log_state.wait_lock);
+}
+
+/* The wait of call `number`; it stays valid while we hold the receive right, since only we complete it. */
+static struct log_wait *wait_find(uint64_t number)
+{
+	struct log_wait *wait;
+
+	log_lock(&obc_log_state.wait_lock);
+	for (wait = obc_log_state.waits; wait && wait->number != number;)
+		wait = wait->next;
+	log_unlock(&obc_log_state.wait_lock);
+	return wait;
+}
+
+static void wake(struct log_wait *wait)
+{
+	if (atomic_exchange_explicit(&wait->word, WAIT_WOKEN, memory_order_acq_rel) == WAIT_ASLEEP)
+		obc_futex_wake(&wait->word, 1);
+}
+
+/* The device's printf: to the program's own stdio, so that it stands in order with the program's own output. */
+static void print_text(const struct obp_item *item)
+{
+	FILE *out = item->reply.flags & OBP_REPLY_TEXT_STDERR ? stderr : stdout;
+
+	fwrite(item->body, 1, item->size, out);
+}
+
+static void complete(struct log_wait *wait, const struct obp_reply *reply)
+{
+	if (reply->result && !wait->result)
+		wait->result = (CUresult)reply->result;
+	if (reply->deferred && !wait->deferred)
+		wait->deferred = (CUresult)reply->deferred;
+	if (reply->flags & OBP_REPLY_MORE)
+		return;
+	/* Release: the waiter that sees done sees the bytes. After this store *wait may be gone but for its word, which wake touches first. */
+	log_lock(&obc_log_state.wait_lock);
+	atomic_store_explicit(&wait->done, true, memory_order_release);
+	wake(wait);
+	log_unlock(&obc_log_state.wait_lock);
+}
+
+static void reply_take(const struct obp_item *item)
+{
+	struct log_wait *wait;
+	size_t n;
+
+	if (item->reply.flags & OBP_REPLY_TEXT) {
+		print_text(item);
+		return;
+	}
+	wait = wait_find(item->reply.call);
+	if (!wait) {
+		obc_log_fail(OB_ERR_PROTOCOL);
+		return;
+	}
+	n = ob_min(item->size, wait->capacity - wait->got);
+	if (n)
+		memcpy(wait->dst + wait->got, item->body, n);
+	wait->got += item->size;
+	complete(wait, &item->reply);
+}
+
+/* The bytes of a large reply, straight from the socket into the caller's memory. False: the session is lost. */
+static bool body_receive(uint8_t *dst, size_t n)
+{
+	struct obt_stream *stream = &obc_log_state.stream;
+
+	while (n && !log_broken()) {
+		ssize_t done = stream->ops->recv(stream, dst, n, true);
+
+		if (done == 0)
+			obc_log_fail(OB_ERR_CLOSED);
+		else if (done < 0 && errno != EAGAIN)
+			obc_log_fail(OB_ERR_IO);
+		if (done <= 0)
+			continue;
+		dst += done;
+		n -= (size_t)done;
+		obp_conn_body_direct(&obc_log_state.conn, (size_t)done);
+	}
+	return n == 0;
+}
+
+/* Bytes that have no place: padding, or more than the caller asked for. */
+static bool body_drop(size_t n)
+{
+	uint8_t scrap[512];
+
+	while (n) {
+		size_t part = ob_min(n, sizeof scrap), have = obp_conn_body_buffered(&obc_log_state.conn, NULL, part);
+
+		if (have == 0 && !body_receive(scrap, part))
+			return false;
+		n -= have ? have : part;
+	}
+	return true;
+}
+
+static void big_take(const struct obp_item *item)
+{
+	struct obp_conn *conn = &obc_log_state.conn;
+	struct log_wait *wait = wait_find(item->reply.call);
+	size_t n, have;
+
+	if (!wait || item->reply.flags & OBP_REPLY_TEXT) {
+		obc_log_fail(OB_ERR_PROTOCOL);
+		return;
+	}
+	n = ob_min(item->size, wait->capacity - ob_min(wait->got, wait->capacity));
+	have = obp_conn_body_buffered(conn, wait->dst + wait->got, n);
+	if (have < n && !body_receive(wait->dst + wait->got + have, n - have))
+		return;
+	if (!body_drop(obp_conn_body_left(conn)))
+		return;
+	wait->got += item->size;
+	complete(wait, &item->reply);
+}
+
+static void control_take(const struct obp_item *item)
+{
+	struct obp_message *message = malloc(sizeof *message);
+
+	if (message && obp_message_decode(item->body, item->size, message) == OB_ERR_NONE) {
+		if (message->type == OBP_MSG_FATAL || message->type == OBP_MSG_REFUSED)
+			ob_error("the server ended the session: %s", message->text);
+		obp_message_fini(message);
+	}
+	free(message);
+	obc_log_fail(OB_ERR_REFUSED);
+}
+
+/* Everything that is buffered; false when more bytes are needed. */
+static bool items_take(void)
+{
+	struct obp_conn *conn = &obc_log_state.conn;
+	struct obp_item item;
+	bool any = false;
+
+	while (!log_broken()) {
+		enum obp_event event = obp_conn_next(conn, &item);
+
+		switch (event) {
+		case OBP_NEED:
+			log_ack(conn->peer_ack);
+			return any;
+		case OBP_REPLY:
+			reply_take(&item);
+			break;
+		case OBP_BIG:
+			big_take(&item);
+			break;
+		case OBP_CONTROL:
+			control_take(&item);
+			break;
+		case OBP_ACK:
+			break;
+		case OBP_RECORD:
+		case OBP_BROKEN:
+			ob_error("the server broke the protocol: %s", conn->why ? conn->why : "a call where a reply belongs");
+			obc_log_fail(conn->error ? conn->error : OB_ERR_PROTOCOL);
+			break;
+		}
+		any = true;
+	}
+	return any;
+}
+
+void log_read_some(bool block)
+{
+	struct obt_stream *stream = &obc_log_state.stream;
+	ssize_t done;
+	size_t size;
+	void *data;
+
+	if (items_take() || log_broken())
+		return;
+	obp_conn_space(&obc_log_state.conn, &data, &size);
+	done = stream->ops->recv(stream, data, size, block);
+	if (done > 0) {
+		obp_conn_fed(&obc_log_state.conn, (size_t)done);
+		items_take();
+	} else if (done == 0) {
+		obc_log_fail(OB_ERR_CLOSED);
+	} else if (errno != EAGAIN) {
+		obc_log_fail(errno == ECONNRESET ? OB_ERR_CLOSED : OB_ERR_IO);
+	}
+}
+
+void log_recv_release(void)
+{
+	struct log *log = &obc_log_state;
+
+	atomic_store_explicit(&log->recv_right, 0, memory_order_release);
+	/* Pairs with the fence in log_wait_for: either a waiter sees the right free or we see it asleep. */
+	atomic_thread_fence(memory_order_seq_cst);
+	log_lock(&log->wait_lock);
+	for (struct log_wait *wait = log->waits; wait; wait = wait->next)
+		if (atomic_load_explicit(&wait->word, memory_order_relaxed) == WAIT_ASLEEP) {
+			wake(wait);
+			break;
+		}
+	log_unlock(&log->wait_lock);
+}
+
+static void deadline_check(void)
+{
+	uint64_t deadline = atomic_load_explicit(&obc_log_state.deadline, memory_order_relaxed);
+
+	if (ob_unlikely(deadline && ob_clock_ns() > deadline))
+		obc_log_fail(OB_ERR_TIMEOUT);
+}
+
+/* With the receive right: read until this wait is done. Spins first when spinning has been paying. */
+static void read_until(struct log_wait *wait)
+{
+	struct log *log = &obc_log_state;
+	bool spin = ob_opt_on(OB_OPT_SPIN) && (log->spin_misses < SPIN_GIVE_UP || log->spin_misses % SPIN_RETRY == 0);
+	uint64_t until = spin ? ob_clock_ns() + SPIN_NS : 0;
+
+	while (spin && !atomic_load_explicit(&wait->done, memory_order_acquire) && !log_broken()) {
+		log_read_some(false);
+		if (ob_clock_ns() > until)
+			break;
+	}
+	if (atomic_load_explicit(&wait->done, memory_order_acquire)) {
+		log->spin_misses = 0;
+		return;
+	}
+	log->spin_misses++;
+	while (!atomic_load_explicit(&wait->done, memory_order_acquire) && !log_broken()) {
+		log_read_some(true);
+		deadline_check();
+	}
+}
+
+void log_wait_for(struct log_wait *wait)
+{
+	struct log *log = &obc_log_state;
+
+	while (!atomic_load_explicit(&wait->done, memory_order_acquire) && !log_broken()) {
+		if (log_try_right(&log->recv_right)) {
+			read_until(wait);
+			log_recv_release();
+			continue;
+		}
+		atomic_store_explicit(&wait->word, WAIT_ASLEEP, memory_order_relaxed);
+		atomic_thread_fence(memory_order_seq_cst);
+		if (!atomic_load_explicit(&wait->done, memory_order_acquire) &&
+		    atomic_load_explicit(&log->recv_right, memory_order_relaxed))
+			obc_futex_wait(&wait->word, WAIT_ASLEEP, 1000);
+		atomic_store_explicit(&wait->word, WAIT_IDLE, memory_order_relaxed);
+	}
+	/* A session lost in mid-reply: the reader may still hold our destination. It leaves at its next look at the error. */
+	while (!atomic_load_explicit(&wait->done, memory_order_acquire) && !log_try_right(&log->recv_right))
+		sched_yield();
+	if (!atomic_load_explicit(&wait->done, memory_order_acquire))
+		log_recv_release();
+	wait_remove(wait);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include "base/log.h"
+#include "base/opt.h"
+#include "client-shim/futex.h"
+#include "client-shim/log_inside.h"
+
+#define SENDER_STACK (64u << 10) /* bytes; the thread does nothing deep */
+
+static pthread_t sender_thread;
+static bool sender_running;
+
+/* What goes out as one frame: bytes that lie together in the ring, or one record whose data lies with the caller. */
+struct batch {
+	uint64_t start, end;          /* ring offsets */
+	uint32_t count, bytes;
+	const struct log_byref *byref;
+};
+
+static struct obp_record *record_at(uint64_t offset)
+{
+	return (struct obp_record *)(obc_log_state.ring + (offset & RING_MASK));
+}
+
+bool log_pending(void)
+{
+	uint64_t sent = atomic_load_explicit(&obc_log_state.sent, memory_order_relaxed);
+
+	/* Acquire: the record's first word was written before head moved past it. */
+	if (sent >= atomic_load_explicit(&obc_log_state.head, memory_order_acquire))
+		return false;
+	return atomic_load_explicit(log_size_of(record_at(sent)), memory_order_acquire) != 0;
+}
+
+static bool batch_gather(struct batch *batch)
+{
+	uint64_t head = atomic_load_explicit(&obc_log_state.head, memory_order_acquire);
+	uint64_t at = atomic_load_explicit(&obc_log_state.sent, memory_order_relaxed);
+
+	*batch = (struct batch){ .start = at, .end = at };
+	while (at < head) {
+		struct obp_record *record = record_at(at);
+		/* Acquire pairs with the release in commit: the body is there. */
+		uint32_t size = atomic_load_explicit(log_size_of(record), memory_order_acquire);
+
+		if (size == 0)
+			break; /* reserved, still being written */
+		if (size == PAD_MARK) {
+			if (batch->count)
+				break;
+			at += OBC_RING_BYTES - (at & RING_MASK);
+			batch->start = batch->end = at;
+			continue;
+		}
+		if (record->lane & LANE_BYREF) {
+			if (batch->count == 0) {
+				batch->byref = (const struct log_byref *)record;
+				batch->count = 1;
+				batch->bytes = size;
+				batch->end = at + batch->byref->entry_size;
+			}
+			break;
+		}
+		if (batch->count && batch->bytes + size > FRAME_TARGET)
+			break;
+		at += size;
+		batch->end = at;
+		batch->bytes += size;
+		batch->count++;
+	}
+	return batch->count > 0;
+}
+
+static void inflight_push(uint64_t number, uint64_t end)
+{
+	struct log *log = &obc_log_state;
+	uint32_t last;
+
+	log_lock(&log->wait_lock);
+	if (log->inflight_count == INFLIGHT_MAX) {
+		last = (log->inflight_first + INFLIGHT_MAX - 1) % INFLIGHT_MAX;
+		log->inflight[last] = (struct log_frame){ number, end };
+	} else {
+		last = (log->inflight_first + log->inflight_count++) % INFLIGHT_MAX;
+		log->inflight[last] = (struct log_frame){ number, end };
+	}
+	log_unlock(&log->wait_lock);
+}
+
+/*
+ * The kernel takes no more. The server may be writing to us at the same time with its own buffers full, so whoever waits here also
+ * reads: neither side ever lets its reading wait for its writing.
+ */
+static void send_blocked(void)
+{
+	bool reading = log_try_right(&obc_log_state.recv_right);
+	struct pollfd pfd = { .fd = obc_log_state.stream.fd, .events = (short)(POLLOUT | (reading ? POLLIN : 0)) };
+
+	/* When another thread reads, only room to write is of interest, and that thread may leave at any time: look again soon. */
+	if (poll(&pfd, 1, reading ? 1000 : 10) > 0 && reading && pfd.revents & (POLLIN | POLLHUP | POLLERR))
+		log_read_some(false);
+	if (reading)
+		log_recv_release();
+}
+
+static void frame_send(struct iovec *iov, int n)
+{
+	struct obt_stream *stream = &obc_log_state.stream;
+	int i = 0;
+
+	while (i < n && !log_broken()) {
+		ssize_t done = stream->ops->send(stream, iov + i, n - i, false);
+
+		if (done >= 0) {
+			obc_log_state.bytes_out += (uint64_t)done;
+			i += obt_iov_advance(iov + i, n - i, (size_t)done);
+		} else if (errno == EAGAIN) {
+			send_blocked();
+		} else {
+			obc_log_fail(errno == EPIPE || errno == ECONNRESET ? OB_ERR_CLOSED : OB_ERR_IO);
+		}
+	}
+	obc_log_state.frames_out++;
+}
+
+static void batch_send(const struct batch *batch)
+{
+	struct log *log = &obc_log_state;
+	uint64_t zero = 0, replies = log->conn.expect - 1;
+	struct obp_frame frame;
+	struct obp_record record;
+	struct iovec iov[5];
+	int n = 0;
+
+	obp_frame_fill(&frame, OBP_FRAME_CALLS, batch->bytes, batch->count, log->sent_number + 1, replies);
+	iov[n++] = (struct iovec){ &frame, sizeof frame };
+	if (batch->byref) {
+		record = batch->byref->record;
+		record.lane &= (uint16_t)~LANE_BYREF;
+		iov[n++] = (struct iovec){ &record, sizeof record };
+		iov[n++] = (struct iovec){ (void *)(batch->byref + 1), batch->byref->head_size };
+		iov[n++] = (struct iovec){ (void *)batch->byref->data, batch->byref->size };
+		iov[n++] = (struct iovec){ &zero, record.size - sizeof record - batch->byref->head_size - batch->byref->size };
+	} else {
+		iov[n++] = (struct iovec){ log->ring + (batch->start & RING_MASK), batch->bytes };
+	}
+	log->sent_number += batch->count;
+	/* Before the bytes leave: the acknowledgement may come back before send returns. */
+	inflight_push(log->sent_number, batch->end);
+	frame_send(iov, n);
+	atomic_store_explicit(&log->sent, batch->end, memory_order_relaxed);
+}
+
+bool log_drain(void)
+{
+	struct batch batch;
+	bool any = false;
+
+	do {
+		if (!log_try_right(&obc_log_state.send_right))
+			return any;
+		while (!log_broken() && batch_gather(&batch)) {
+			batch_send(&batch);
+			any = true;
+		}
+		atomic_store_explicit(&obc_log_state.send_right, 0, memory_order_release);
+		/* A record committed after our last look, by a thread that saw the right taken, is ours to send. */
+		atomic_thread_fence(memory_order_seq_cst);
+	} while (!log_broken() && log_pending());
+	return any;
+}
+
+static void *sender_main(void *unused)
+{
+	struct log *log = &obc_log_state;
+
+	(void)unused;
+	while (!atomic_load_explicit(&log->sender_stop, memory_order_acquire) && !log_broken()) {
+		uint64_t until = ob_opt_on(OB_OPT_SPIN) ? ob_clock_ns() + SPIN_NS : 0;
+
+		if (log_drain())
+			continue;
+		while (!log_pending() && ob_clock_ns() < until)
+			for (int i = 0; i < 32; i++)
+				ob_clock_relax();
+		if (log_pending())
+			continue;
+		atomic_store_explicit(&log->sender_asleep, 1, memory_order_relaxed);
+		/* Pairs with the fence in commit: either it sees us asleep or we see its record. */
+		atomic_thread_fence(memory_order_seq_cst);
+		if (!log_pending() && !atomic_load_explicit(&log->sender_stop, memory_order_acquire))
+			obc_futex_wait(&log->sender_asleep, 1, 1000);
+		atomic_store_explicit(&log->sender_asleep, 0, memory_order_relaxed);
+	}
+	return NULL;
+}
+
+enum ob_err log_sender_start(void)
+{
+	sigset_t all, old;
+	pthread_attr_t attr;
+	int failed;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, SENDER_STACK);
+	failed = pthread_create(&sender_thread, &attr, sender_main, NULL);
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	sender_running = !failed;
+	return failed ? OB_ERR_NO_MEMORY : OB_ERR_NONE;
+}
+
+void log_sender_stop(void)
+{
+	if (!sender_running)
+		return;
+	atomic_store_explicit(&obc_log_state.sender_stop, true, memory_order_release);
+	atomic_store(&obc_log_state.sender_asleep, 0);
+	obc_futex_wake(&obc_log_state.sender_asleep, 1);
+	pthread_join(sender_thread, NULL);
+	sender_running = false;
+}
