@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Rows: operands, kernels, comparison.
+ *
+ * Each kernel executes its opcode four times over the same operands and stores four sets of results:
+ *   full    all lanes that are left in the warp (the last one is partly empty)
+ *   branch  lanes of a random mask, the others jump over it
+ *   guard   @%m on every statement
+ *   nguard  @!%m
+ * Before the last three the destination holds a poison value, which lanes that do not execute must still hold.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/ptx/suite.h"
+
+#define TUPLES 4341u /* not a multiple of 32 */
+#define EXHAUSTIVE 65536u
+#define BLOCK 96u
+#define VARIANTS 4u
+#define KERNEL_TIMEOUT_S 60u
+
+static const uint64_t poison = UINT64_C(0xdeadbeefcafef00d);
+static const char *const variant_names[VARIANTS] = { "full mask", "branch", "guard", "negated guard" };
+static const char *const in_names[PT_MAX_OPERANDS] = { "a", "b", "c", "e" };
+
+static unsigned reg_bits(enum pt_type t)
+{
+	unsigned bits = pt_type_bits(t);
+	return bits < 16 ? 16 : bits;
+}
+
+static void emit_registers(const struct pt_row *row, struct pt_text *t)
+{
+	pt_text_add(t, "\t.reg .pred %%m, %%x;\n\t.reg .b32 %%i, %%n, %%w, %%s;\n\t.reg .b64 %%pi, %%po, %%pm;\n");
+	for (unsigned k = 0; k < row->n_in; k++) {
+		if (row->in[k] == PT_PRED)
+			pt_text_add(t, "\t.reg .pred %%%s;\n", in_names[k]);
+		else
+			pt_text_add(t, "\t.reg .b%u %%%s;\n", reg_bits(row->in[k]), in_names[k]);
+	}
+	for (unsigned k = 0; k < row->n_out; k++) {
+		if (row->out[k] == PT_PRED)
+			pt_text_add(t, "\t.reg .pred %%d%u;\n", k);
+		else
+			pt_text_add(t, "\t.reg .b%u %%d%u;\n", reg_bits(row->out[k]), k);
+	}
+	if (row->decl)
+		pt_text_add(t, "\t%s\n", row->decl);
+}
+
+static void emit_prologue(const struct pt_row *row, struct pt_text *t)
+{
+	pt_text_add(t, "\tld.param.u64 %%pi, [pin];\n\tld.param.u64 %%po, [pout];\n\tld.param.u64 %%pm, [pmask];\n"
+	               "\tld.param.u32 %%n, [pn];\n"
+	               "\tmov.u32 %%i, %%ctaid.x;\n\tmov.u32 %%w, %%ntid.x;\n\tmov.u32 %%s, %%tid.x;\n"
+	               "\tmad.lo.u32 %%i, %%i, %%w, %%s;\n"
+	               "\tsetp.ge.u32 %%x, %%i, %%n;\n\t@%%x ret;\n");
+	pt_text_add(t, "\tmad.wide.u32 %%pi, %%i, %u, %%pi;\n\tmad.wide.u32 %%po, %%i, %u, %%po;\n", row->n_in * 8,
+	            row->n_out * 8 * VARIANTS);
+	pt_text_add(t, "\tshr.u32 %%w, %%i, 5;\n\tmad.wide.u32 %%pm, %%w, 4, %%pm;\n\tld.global.u32 %%w, [%%pm];\n"
+	               "\tand.b32 %%s, %%i, 31;\n\tshr.u32 %%w, %%w, %%s;\n\tand.b32 %%w, %%w, 1;\n"
+	               "\tsetp.ne.u32 %%m, %%w, 0;\n");
+	for (unsigned k = 0; k < row->n_in; k++) {
+		if (row->in[k] == PT_PRED)
+			pt_text_add(t, "\tld.global.u32 %%w, [%%pi+%u];\n\tsetp.ne.u32 %%%s, %%w, 0;\n", k * 8, in_names[k]);
+		else
+			pt_text_add(t, "\tld.global.b%u %%%s, [%%pi+%u];\n", reg_bits(row->in[k]), in_names[k], k * 8);
+	}
+}
+
+/* Every statement of the body with a prefix. */
+static void emit_body(const struct pt_row *row, struct pt_text *t, const char *prefix)
+{
+	for (const char *p = row->body; *p;) {
+		size_t n = strcspn(p, "\n");
+		bool brace = *p == '{' || *p == '}' || *p == '.';
+		pt_text_add(t, "\t%s%.*s\n", brace ? "" : prefix, (int)n, p);
+		p += n;
+		if (*p)
+			p++;
+	}
+}
+
+/* Predicates have no third value to be poisoned with: variants alternate between false and true. */
+static void emit_poison(const struct pt_row *row, struct pt_text *t, unsigned variant)
+{
+	for (unsigned k = 0; k < row->n_out; k++) {
+		unsigned bits = reg_bits(row->out[k]);
+		if (row->out[k] == PT_PRED)
+			pt_text_add(t, "\tsetp.%s.u32 %%d%u, %%i, %%i;\n", variant & 1 ? "ne" : "eq", k);
+		else
+			pt_text_add(t, "\tmov.b%u %%d%u, 0x%" PRIx64 ";\n", bits, k, poison & pt_mask(bits));
+	}
+}
+
+static uint64_t poison_of(enum pt_type t, unsigned variant)
+{
+	return t == PT_PRED ? !(variant & 1) : poison & pt_mask(reg_bits(t));
+}
+
+static void emit_store(const struct pt_row *row, struct pt_text *t, unsigned variant)
+{
+	for (unsigned k = 0; k < row->n_out; k++) {
+		unsigned offset = (variant * row->n_out + k) * 8;
+		if (row->out[k] == PT_PRED)
+			pt_text_add(t, "\tselp.u32 %%w, 1, 0, %%d%u;\n\tst.global.u32 [%%po+%u], %%w;\n", k, offset);
+		else
+			pt_text_add(t, "\tst.global.b%u [%%po+%u], %%d%u;\n", reg_bits(row->out[k]), offset, k);
+	}
+}
+
+static void emit_row(const struct pt_row *row, struct pt_text *t, size_t index)
+{
+	pt_text_add(t, "// %s\n.visible .entry k%zu(.param .u64 pin, .param .u64 pout, .param .u64 pmask, .param .u32 pn)\n{\n",
+	            row->name, index);
+	emit_registers(row, t);
+	emit_prologue(row, t);
+	emit_body(row, t, "");
+	emit_store(row, t, 0);
+	if (!row->no_guard) {
+		emit_poison(row, t, 1);
+		pt_text_add(t, "\t@!%%m bra L1;\n");
+		emit_body(row, t, "");
+		pt_text_add(t, "L1:\n");
+		emit_store(row, t, 1);
+		emit_poison(row, t, 2);
+		emit_body(row, t, "@%m ");
+		emit_store(row, t, 2);
+		emit_poison(row, t, 3);
+		emit_body(row, t, "@!%m ");
+		emit_store(row, t, 3);
+	}
+	pt_text_add(t, "\tret;\n}\n");
+}
+
+void pt_rows_text(struct pt_suite *s, struct pt_row *const *rows, size_t n, struct pt_text *ret)
+{
+	(void)s;
+	pt_text_add(ret, "%s", PT_HEADER);
+	for (size_t i = 0; i < n; i++)
+		emit_row(rows[i], ret, i);
+}
+
+struct operands {
+	size_t n;
+	uint64_t *in; /* n * row->n_in */
+	uint32_t *masks;
+};
+
+/* One packed or plain 16-bit operand: every value there is. Two or three: all tuples of edges first, then random ones. */
+static void make_operands(struct pt_suite *s, const struct pt_row *row, struct operands *o)
+{
+	struct pt_rng rng = { s->options.seed };
+	for (const char *p = row->name; *p; p++)
+		rng.state = rng.state * 31 + (unsigned char)*p;
+	bool all = row->n_in == 1 && reg_bits(row->in[0]) == 16;
+	o->n = all ? EXHAUSTIVE + 5 : TUPLES;
+	o->in = pt_alloc(o->n * (row->n_in ? row->n_in : 1) * sizeof *o->in);
+	o->masks = pt_alloc((o->n / 32 + 1) * sizeof *o->masks);
+	const uint64_t *edges[PT_MAX_OPERANDS];
+	size_t n_edges[PT_MAX_OPERANDS], tuples = 1;
+	for (unsigned k = 0; k < row->n_in; k++) {
+		edges[k] = pt_edges(row->in[k], row->domain[k], row->n_in > 2, &n_edges[k]);
+		tuples *= n_edges[k];
+	}
+	for (size_t i = 0; i < o->n; i++) {
+		uint64_t *in = o->in + i * row->n_in;
+		size_t rest = i;
+		for (unsigned k = 0; k < row->n_in; k++) {
+			in[k] = i < tuples ? edges[k][rest % n_edges[k]] :
+			        all        ? i & 0xffff :
+			                     pt_value(&rng, row->in[k], row->domain[k], k ? in[k - 1] : 0);
+			rest /= n_edges[k];
+		}
+		if (all && i < EXHAUSTIVE)
+			in[0] = i;
+		/* bits beyond a narrow operand must not matter */
+		for (unsigned k = 0; k < row->n_in; k++) {
+			if (pt_type_bits(row->in[k]) == 8 && !all)
+				in[k] |= (pt_rng_next(&rng) & 0xff) << 8;
+		}
+	}
+	static const uint32_t shapes[] = { 0, UINT32_MAX, 1, 0x80000000u, 0xfffffffeu, 0x0000ffffu, 0x55555555u };
+	for (size_t w = 0; w <= o->n / 32; w++)
+		o->masks[w] = w < sizeof shapes / sizeof shapes[0] ? shapes[w] : (uint32_t)pt_rng_next(&rng);
+}
+
+static bool is_nan_of(enum pt_type t, uint64_t bits)
+{
+	const struct pt_float_format *f = pt_type_format(t);
+	return f && pt_num_unpack(f, bits & pt_mask((unsigned)f->width)).kind == PT_NAN;
+}
+
+static bool same_bits(const struct pt_row *row, enum pt_type t, uint64_t got, uint64_t want)
+{
+	uint64_t care = row->care ? row->care : UINT64_MAX;
+	if (((got ^ want) & care) == 0)
+		return true;
+	if (row->strict_nan || !pt_type_format(t))
+		return false;
+	unsigned bits = pt_type_bits(t), lanes = pt_type_lanes(t), each = bits / lanes;
+	for (unsigned l = 0; l < lanes; l++) {
+		uint64_t g = (got >> (l * each)) & pt_mask(each), w = (want >> (l * each)) & pt_mask(each);
+		if (((g ^ w) & care) && !(is_nan_of(t, g) && is_nan_of(t, w)))
+			return false;
+	}
+	return true;
+}
+
+static bool close_enough(const struct pt_row *row, enum pt_type t, uint64_t got, double want)
+{
+	double g = pt_num_double(pt_num_unpack(pt_type_format(t), got));
+	if (isnan(want) || isnan(g))
+		return isnan(want) && isnan(g);
+	if (isinf(want) || isinf(g)) {
+		/* at the very top a bound of some ulps reaches infinity */
+		double top = pt_num_double(pt_num_unpack(pt_type_format(t), pt_type_format(t)->inf - 1));
+		return g == want || (fabs(want) >= top * (1 - row->rel) && fabs(g) >= top * (1 - row->rel) && (g > 0) == (want > 0));
+	}
+	return fabs(g - want) <= row->rel * fabs(want) + row->abs;
+}
+
+static bool right(const struct pt_row *row, const struct pt_want *want, unsigned k, uint64_t got)
+{
+	enum pt_type t = row->out[k];
+	if (want->open)
+		return true;
+	if (row->rel != 0 || row->abs != 0) {
+		if (pt_type_lanes(t) == 1)
+			return close_enough(row, t, got, want->real[k]);
+		enum pt_type half = t == PT_F16X2 ? PT_F16 : PT_BF16;
+		return close_enough(row, half, got & 0xffff, want->real[0]) && close_enough(row, half, got >> 16, want->real[1]);
+	}
+	return same_bits(row, t, got, want->out[k]) || (want->has_alt && same_bits(row, t, got, want->alt[k]));
+}
+
+static char *describe(const struct pt_row *row, const uint64_t *in, const struct pt_want *want, bool active, unsigned variant,
+                      unsigned k, uint64_t got, size_t index, size_t failures)
+{
+	struct pt_text t = { 0 };
+	for (unsigned i = 0; i < row->n_in; i++)
+		pt_text_add(&t, "%s%s=0x%" PRIx64, i ? " " : "", in_names[i], in[i]);
+	if (row->n_out > 1)
+		pt_text_add(&t, " d%u", k);
+	if (!active)
+		pt_text_add(&t, " inactive lane: expected 0x%" PRIx64 " untouched", poison_of(row->out[k], variant));
+	else if (row->rel != 0 || row->abs != 0)
+		pt_text_add(&t, " expected about %.9g", want->real[k]);
+	else
+		pt_text_add(&t, " expected 0x%" PRIx64, want->out[k]);
+	if (active && want->has_alt)
+		pt_text_add(&t, " or 0x%" PRIx64, want->alt[k]);
+	pt_text_add(&t, " got 0x%" PRIx64 " (%s, tuple %zu", got, variant_names[variant], index);
+	pt_text_add(&t, ", %zu wrong results in this row)", failures);
+	return t.p;
+}
+
+/* NULL or what is wrong first. */
+static char *judge(const struct pt_row *row, const struct operands *o, const uint64_t *out)
+{
+	char *message = NULL;
+	size_t failures = 0, bad_index = 0;
+	unsigned bad_variant = 0, bad_k = 0;
+	unsigned variants = row->no_guard ? 1 : VARIANTS;
+	for (size_t i = 0; i < o->n; i++) {
+		struct pt_want want = { .has_alt = false };
+		row->ref(row, o->in + i * row->n_in, &want);
+		bool m = (o->masks[i / 32] >> (i % 32)) & 1;
+		for (unsigned v = 0; v < variants; v++) {
+			bool active = v == 0 || (v == 3 ? !m : m);
+			for (unsigned k = 0; k < row->n_out; k++) {
+				uint64_t got = out[(i * VARIANTS + v) * row->n_out + k];
+				unsigned bits = reg_bits(row->out[k]);
+				/* above the result the buffer's own fill must be left */
+				bool fill = bits == 64 || got >> bits == pt_mask(64) / 255 * 0xa5 >> bits;
+				uint64_t value = got & pt_mask(bits);
+				if (fill && (active ? right(row, &want, k, value) : value == poison_of(row->out[k], v)))
+					continue;
+				if (failures++ == 0) {
+					bad_index = i;
+					bad_variant = v;
+					bad_k = k;
+				}
+			}
+		}
+	}
+	if (failures) {
+		struct pt_want want = { .has_alt = false };
+		const uint64_t *in = o->in + bad_index * row->n_in;
+		row->ref(row, in, &want);
+		bool m = (o->masks[bad_index / 32] >> (bad_index % 32)) & 1;
+		bool active = bad_variant == 0 || (bad_variant == 3 ? !m : m);
+		uint64_t got = out[(bad_index * VARIANTS + bad_variant) * row->n_out + bad_k];
+		message = describe(row, in, &want, active, bad_variant, bad_k, got & pt_mask(reg_bits(row->out[bad_k])), bad_index,
+		                   failures);
+	}
+	return message;
+}
+
+static CUresult execute(struct pt_driver *d, CUmodule module, size_t index, const struct pt_row *row,
+                        const struct operands *o, uint64_t *out, size_t out_size)
+{
+	CUdeviceptr pin = 0, pout = 0, pmask = 0;
+	unsigned n = (unsigned)o->n;
+	size_t in_size = o->n * row->n_in * sizeof *o->in, mask_size = (o->n / 32 + 1) * sizeof *o->masks;
+	CUfunction f;
+	char name[32];
+	snprintf(name, sizeof name, "k%zu", index);
+	CUresult r = d->module_function(&f, module, name);
+	if (!r)
+		r = d->mem_alloc(&pin, in_size ? in_size : 8);
+	if (!r)
+		r = d->mem_alloc(&pout, out_size);
+	if (!r)
+		r = d->mem_alloc(&pmask, mask_size);
+	if (!r && in_size)
+		r = d->copy_to(pin, o->in, in_size);
+	if (!r)
+		r = d->copy_to(pmask, o->masks, mask_size);
+	if (!r)
+		r = d->mem_set8(pout, 0xa5, out_size);
+	void *params[] = { &pin, &pout, &pmask, &n };
+	if (!r)
+		r = d->launch(f, (n + BLOCK - 1) / BLOCK, 1, 1, BLOCK, 1, 1, 0, NULL, params, NULL);
+	if (!r)
+		r = d->ctx_sync();
+	if (!r)
+		r = d->copy_from(out, pout, out_size);
+	if (pin)
+		d->mem_free(pin);
+	if (pout)
+		d->mem_free(pout);
+	if (pmask)
+		d->mem_free(pmask);
+	return r;
+}
+
+/* False when the context is gone. */
+static bool run_row(struct pt_suite *s, CUmodule module, size_t index, const struct pt_row *row)
+{
+	struct operands o;
+	make_operands(s, row, &o);
+	size_t out_size = o.n * VARIANTS * row->n_out * sizeof(uint64_t);
+	uint64_t *out = pt_alloc(out_size);
+	alarm(KERNEL_TIMEOUT_S);
+	CUresult r = execute(&s->driver, module, index, row, &o, out, out_size);
+	alarm(0);
+	char *message = r ? pt_format("CUDA error %d", (int)r) : judge(row, &o, out);
+	pt_result(s, row->name, message);
+	free(message);
+	free(out);
+	free(o.in);
+	free(o.masks);
+	return r == CUDA_SUCCESS;
+}
+
+/* A module that does not load is split, so that one unknown opcode fails alone. */
+static void run_batch(struct pt_suite *s, struct pt_row *const *rows, size_t n)
+{
+	struct pt_text text = { 0 };
+	pt_rows_text(s, rows, n, &text);
+	CUmodule module;
+	CUresult r = pt_driver_load(&s->driver, text.p, &module);
+	pt_text_free(&text);
+	if (r && n > 1) {
+		run_batch(s, rows, n / 2);
+		run_batch(s, rows + n / 2, n - n / 2);
+		return;
+	}
+	if (r) {
+		char *message = pt_format("module does not load, CUDA error %d: %s", (int)r, s->driver.log);
+		pt_result(s, rows[0]->name, message);
+		free(message);
+		return;
+	}
+	size_t done = 0;
+	bool alive = true;
+	while (alive && done < n) {
+		alive = run_row(s, module, done, rows[done]);
+		done++;
+	}
+	if (alive) {
+		s->driver.module_unload(module);
+	} else {
+		pt_driver_reset(&s->driver);
+		if (done < n)
+			run_batch(s, rows + done, n - done);
+	}
+}
+
+void pt_rows_run(struct pt_suite *s)
+{
+	struct pt_row *batch[PT_MODULE_ROWS];
+	size_t n = 0;
+	for (size_t i = 0; i < s->n_rows; i++) {
+		if (pt_selected(s, s->rows[i]->group, s->rows[i]->name))
+			batch[n++] = s->rows[i];
+		if (n == PT_MODULE_ROWS || (n && i + 1 == s->n_rows)) {
+			run_batch(s, batch, n);
+			n = 0;
+		}
+	}
+}

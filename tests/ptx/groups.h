@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* The groups of tests: each function adds its rows or cases to the suite (suite.h has the ownership and thread rules). */
+#ifndef OB_TESTS_PTX_GROUPS_H
+#define OB_TESTS_PTX_GROUPS_H
+
+#include "tests/ptx/suite.h"
+
+/* name, what */
+#define PT_GROUPS(X) \
+	X(integer, "integer arithmetic") \
+	X(bits, "logic, shifts, fields, permutes, dot products") \
+	X(carry, "carry chains") \
+	X(compare, "setp, set, selp, slct, testp") \
+	X(float, "rounded float arithmetic, f32 and f64") \
+	X(approx, "approximate float functions") \
+	X(half, "f16, bf16 and their packed forms") \
+	X(cvt, "conversions")
+
+#define PT_GROUP_DECLARE(name, what) void pt_group_##name(struct pt_suite *s);
+PT_GROUPS(PT_GROUP_DECLARE)
+#undef PT_GROUP_DECLARE
+
+/* The approximate functions of group half; they share rows_approx.c with group approx. */
+void pt_half_functions(struct pt_suite *s);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * pt_num: a binary floating-point number of any format PTX knows, held exactly, and the operations on it.
+ *
+ * An operation returns a value that lies on the right side of every rounding boundary of the formats below (exact, or
+ * with a sticky lowest bit); pt_num_pack rounds it once. So every rounding mode of every format comes from one piece of
+ * code that shares nothing with the device under test. Plain values, no ownership, any thread.
+ *
+ * Sticky results must not be operands again; operands have at most 64 bits of significand (fma's product: 106).
+ */
+#ifndef OB_TESTS_PTX_SOFTFLOAT_H
+#define OB_TESTS_PTX_SOFTFLOAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+__extension__ typedef unsigned __int128 pt_u128;
+__extension__ typedef __int128 pt_i128;
+
+enum pt_kind { PT_ZERO, PT_FINITE, PT_INF, PT_NAN };
+
+struct pt_num {
+	enum pt_kind kind;
+	bool neg;
+	int exp;      /* value = mant * 2^exp when kind is PT_FINITE */
+	pt_u128 mant; /* not 0 then */
+};
+
+/* Nearest even, towards zero, down, up, nearest with ties away from zero (cvt.rna). */
+enum pt_rounding { PT_RN, PT_RZ, PT_RM, PT_RP, PT_RNA };
+
+struct pt_float_format {
+	int width;     /* bits */
+	int precision; /* bits of significand with the hidden one */
+	int emin;      /* exponent of the smallest normal number */
+	uint64_t inf;  /* magnitude bits of infinity; of NaN where has_inf is false */
+	bool has_inf;
+};
+
+extern const struct pt_float_format pt_f64, pt_f32, pt_f16, pt_bf16, pt_tf32, pt_e4m3, pt_e5m2;
+
+struct pt_num pt_num_unpack(const struct pt_float_format *f, uint64_t bits);
+struct pt_num pt_num_from_int(bool neg, uint64_t magnitude);
+
+/*
+ * Round to a format. NaN becomes the quiet NaN with all fraction bits set. Overflow follows the rounding mode, or gives
+ * the largest finite number with satfinite. *ret_tiny (may be NULL): not zero and smaller than the smallest normal number
+ * before rounding.
+ */
+uint64_t pt_num_pack(const struct pt_float_format *f, struct pt_num x, enum pt_rounding rm, bool satfinite,
+                     bool *ret_tiny);
+
+/* rm decides only the sign of an exact zero sum. */
+struct pt_num pt_num_add(struct pt_num a, struct pt_num b, enum pt_rounding rm);
+struct pt_num pt_num_mul(struct pt_num a, struct pt_num b);
+struct pt_num pt_num_div(struct pt_num a, struct pt_num b);
+struct pt_num pt_num_sqrt(struct pt_num a);
+struct pt_num pt_num_neg(struct pt_num a);
+
+/* To an integral value; keeps the sign of a zero result. */
+struct pt_num pt_num_round(struct pt_num a, enum pt_rounding rm);
+
+/* -1, 0, 1; 2 when unordered. */
+int pt_num_compare(struct pt_num a, struct pt_num b);
+
+/* Nearest double: exact for every format up to f64. */
+double pt_num_double(struct pt_num a);
+
+/* Compares the operations with this machine's own binary32 and binary64 arithmetic. Returns the number of differences. */
+unsigned pt_num_selftest(uint64_t seed, unsigned rounds);
+
+#endif

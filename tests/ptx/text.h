@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * pt_text: a growing string, for generated PTX and for messages. Owned by whoever declares it; one thread.
+ * Running out of memory ends the test program: there is nothing left to test then.
+ */
+#ifndef OB_TESTS_PTX_TEXT_H
+#define OB_TESTS_PTX_TEXT_H
+
+#include <stddef.h>
+
+struct pt_text {
+	char *p; /* NUL-terminated once anything was added, else NULL */
+	size_t len, cap;
+};
+
+void pt_text_add(struct pt_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void pt_text_raw(struct pt_text *t, const char *s, size_t n);
+void pt_text_free(struct pt_text *t);
+
+/* A heap string from a format; the caller frees it. */
+char *pt_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Memory or the end of the program. */
+void *pt_alloc(size_t n);
+
+#endif
