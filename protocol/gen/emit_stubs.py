@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""The libraries named libcuda.so.1: exported functions, the table for cuGetProcAddress, the version script, and the
+prototypes of what is written by hand: obf_ (both), obc_ (client shim), obd_ (software device)."""
+
+import re
+
+from emit import args, c_string, header, source, wrap
+
+EXPORT = '__attribute__((visibility("default")))'
+CUDA = '"base/cuda_types.h"'
+
+
+def prototypes(calls, prefix):
+    return '\n'.join(wrap(f'CUresult {prefix}{c.name}({c.impl_params()});') for c in calls)
+
+
+def face_h(spec):
+    calls = [c for c in spec.calls if c.klass == 'face']
+    body = ('/* A call that is not there: logs the reason once, returns CUDA_ERROR_NOT_SUPPORTED. */\n'
+            'CUresult obf_absent(const char *name, const char *reason);\n\n' + prototypes(calls, 'obf_'))
+    return header('OBF_CALLS_H', 'The calls that face/ answers in both libraries.', [CUDA], body)
+
+
+def local_h(spec, prefix):
+    if prefix == 'obc_':
+        calls = [c for c in spec.calls if c.klass == 'local']
+        what = 'The calls that client-shim/ writes by hand.'
+    else:
+        calls = [c for c in spec.calls if c.klass != 'face']
+        what = 'The calls that softdevice/ writes by hand; one that it leaves out is answered as absent.'
+    return header(f'{prefix.upper()}LOCALS_H', what, [CUDA], prototypes(calls, prefix))
+
+
+def target(call, prefix):
+    """(function, True when it is hand-written and may be missing) behind a stub."""
+    if call.klass == 'face':
+        return 'obf_' + call.name, True
+    if call.klass == 'server' and prefix == 'obc_':
+        return None, False
+    if prefix == 'obd_' or call.klass == 'local':
+        return prefix + call.name, True
+    return 'obc_call_' + call.name, False
+
+
+def stub(out_name, call, flavour, prefix):
+    function, weak = target(call, prefix)
+    lines = [f'{EXPORT} ' + wrap(f'CUresult {out_name}({call.prototype()});'),
+             wrap(f'CUresult {out_name}({call.prototype()})'), '{']
+    if function is None:
+        lines += [f'\t(void){p.name};' for p in call.params]
+        lines += [f'\treturn obf_absent("{out_name}", "device addresses are laid out by the server: use cuMemAlloc");', '}']
+        return '\n'.join(lines) + '\n'
+    if weak:
+        lines += [f'\tif (!{function})', f'\t\treturn obf_absent("{out_name}", "not written yet");']
+    if call.extra_stream:
+        lines.append(f'\treturn {function}({args(call, ["CU_STREAM_PER_THREAD" if flavour else "CU_STREAM_LEGACY"])});')
+    elif flavour and call.config:
+        config = call.config.name
+        lines += [f'\tif (!{config} || {config}->hStream)', f'\t\treturn {function}({args(call)});',
+                  f'\tCUlaunchConfig copy = *{config};', '\tcopy.hStream = CU_STREAM_PER_THREAD;',
+                  f'\treturn {function}(' + ', '.join('&copy' if p is call.config else p.name for p in call.params) + ');']
+    elif flavour:
+        stream = call.stream
+        lines.append(f'\treturn {function}(' + ', '.join(
+            f'{p.name} ? {p.name} : CU_STREAM_PER_THREAD' if p is stream else p.name for p in call.params) + ');')
+    else:
+        lines.append(f'\treturn {function}({args(call)});')
+    return '\n'.join(lines + ['}']) + '\n'
+
+
+def absent_stub(name, reason):
+    return (f'{EXPORT} CUresult {name}(void);\nCUresult {name}(void)\n{{\n'
+            f'\treturn obf_absent("{name}", {c_string(reason)});\n}}\n')
+
+
+def stubs_c(spec, prefix):
+    weak = [f'__typeof__({target(c, prefix)[0]}) {target(c, prefix)[0]} __attribute__((weak));'
+            for c in spec.calls if target(c, prefix)[1]]
+    out = ['/* Weak, so that a library that is not whole yet links and says what is missing. Link face/ as whole archive. */'] + weak + ['']
+    for call in spec.calls + spec.aliases:
+        implementation = spec.by_name[call.target] if call.klass == 'alias' else call
+        for name, _, flavour in call.exports():
+            out.append(stub(name, implementation, flavour, prefix))
+    for call in spec.absent:
+        for name, _, _ in call.exports():
+            out.append(absent_stub(name, call.reason))
+    includes = ['"face/face.h"', '"protocol/obf_calls.h"', f'"protocol/{prefix}locals.h"']
+    if prefix == 'obc_':
+        includes.append('"protocol/obc_calls.h"')
+    return source('Every name that libcuda.so.1 exports.', includes, '\n'.join(out))
+
+
+def base_name(name):
+    return re.sub(r'_v\d+$', '', name)
+
+
+def procs_c(spec, prefix):
+    rows = []
+    for call in spec.exported():
+        for name, since, flavour in call.exports():
+            rows.append((base_name(call.name), 1 if flavour else 0, since, name))
+    rows.sort()
+    out = [f'#define ENTRY(name) extern CUresult name(void) __attribute__((visibility("default")))']
+    out += [f'ENTRY({name});' for name in sorted(r[3] for r in rows)]
+    out.append(f'\nconst struct obf_proc {prefix}procs[] = {{')
+    out += [f'\t{{ "{base}", (void *){name}, {since}, {flavour} }},' for base, flavour, since, name in rows]
+    out.append('};')
+    out.append(f'const size_t {prefix}n_procs = sizeof({prefix}procs) / sizeof({prefix}procs[0]);')
+    return source('The entry points behind cuGetProcAddress.', [f'"protocol/{prefix}procs.h"'], '\n'.join(out))
+
+
+def procs_h(spec, prefix):
+    return header(f'{prefix.upper()}PROCS_H', 'The entry points behind cuGetProcAddress, for struct obf_host.',
+                  ['"face/face.h"'], f'/* Sorted by name, then flavour, then since. */\n'
+                  f'extern const struct obf_proc {prefix}procs[];\nextern const size_t {prefix}n_procs;')
+
+
+def exports_map(spec):
+    names = sorted(n for c in spec.exported() for n, _, _ in c.exports())
+    return '{\nglobal:\n' + ''.join(f'\t{n};\n' for n in names) + 'local:\n\t*;\n};\n'
