@@ -14,7 +14,7 @@
 #include "client-shim/futex.h"
 #include "client-shim/log_inside.h"
 #include "face/face.h"
-#include "obp_calls.h"
+#include "protocol/obp_calls.h"
 
 #define REWIND_MIN (256u << 10)   /* an empty ring starts over at its first byte, so that few pages are ever touched */
 #define ROOM_WAIT_MS 10u
@@ -143,7 +143,7 @@ static inline struct obp_record *reserve(uint16_t opcode, uint64_t need, struct 
 	uint64_t at, ctx = this_lane.ctx;
 	bool change = false;
 
-	if (!obp_call_noctx(opcode)) {
+	if (!obp_op_noctx(opcode)) {
 		const struct obf_ctx *current = obf_ctx_peek();
 
 		ctx = current ? (uint64_t)(uintptr_t)current->host : 0;

@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "client-shim/log.h"
-#include "obc_calls.h"
+#include "protocol/obc_calls.h"
 #include "protocol/conn.h"
 #include "transport/stream.h"
 
