@@ -21,7 +21,7 @@
 #define RECV_TIMEOUT_MS 1000u     /* how often a blocked reader looks around */
 
 struct log obc_log_state = { .error = OB_ERR_NONE };
-uint64_t obc_log_counts[65536], obc_log_trip_counts[65536], obc_log_trip_time[65536];
+uint64_t obc_log_counts[OBP_OPCODE_END], obc_log_trip_counts[OBP_OPCODE_END], obc_log_trip_time[OBP_OPCODE_END];
 
 /* A client thread that has made calls. */
 struct lane {
@@ -47,7 +47,7 @@ static void lane_end(void *value)
 		return;
 	if (thread_exit_hook)
 		thread_exit_hook();
-	if (obc_log_begin(&slot, OBP_OP_lane_end, 0))
+	if (obc_log_begin(&slot, OBP_OP_LANE_END, 0))
 		obc_log_commit(&slot);
 	atomic_fetch_and(&lanes_used[this_lane.id / 64], ~(1ull << (this_lane.id % 64)));
 	this_lane.live = false;
@@ -161,10 +161,10 @@ static inline struct obp_record *reserve(uint16_t opcode, uint64_t need, struct 
 	if (ob_unlikely(change)) {
 		record = record_at(at);
 		*(struct obp_ctx_use_req *)(record + 1) = (struct obp_ctx_use_req){ .ctx = ctx };
-		*record = (struct obp_record){ (uint32_t)ctx_bytes, OBP_OP_ctx_use, this_lane.id };
+		*record = (struct obp_record){ (uint32_t)ctx_bytes, OBP_OP_CTX_USE, this_lane.id };
 		this_lane.ctx = ctx;
 		log->last_number++;
-		obc_log_counts[OBP_OP_ctx_use]++;
+		obc_log_counts[OBP_OP_CTX_USE]++;
 		at += ctx_bytes;
 	}
 	record = record_at(at);
@@ -182,7 +182,7 @@ void *obc_log_begin(struct obc_slot *slot, uint16_t opcode, uint32_t body_size)
 	uint32_t padded = (uint32_t)ob_round_up(body_size, 8);
 	struct obp_record *record;
 
-	if (ob_unlikely(log_broken() || !obc_log_state.open || body_size > OBC_RECORD_MAX))
+	if (ob_unlikely(log_broken() || !obc_log_state.open || body_size > OBC_RECORD_MAX || opcode >= OBP_OPCODE_END))
 		return NULL;
 	if (ob_unlikely(!this_lane.live) && !lane_start())
 		return NULL;
@@ -226,7 +226,7 @@ static CUresult sync_now(void)
 {
 	struct obc_slot slot;
 
-	if (!obc_log_begin(&slot, OBP_OP_ping, 0))
+	if (!obc_log_begin(&slot, OBP_OP_PING, 0))
 		return obc_log_error();
 	return obc_log_call(&slot, NULL, 0, NULL);
 }
@@ -234,7 +234,7 @@ static CUresult sync_now(void)
 CUresult obc_log_commit(struct obc_slot *slot)
 {
 	publish(slot);
-	if (ob_unlikely(!ob_opt_on(OB_OPT_ASYNC)) && slot->opcode != OBP_OP_lane_end)
+	if (ob_unlikely(!ob_opt_on(OB_OPT_ASYNC)) && slot->opcode != OBP_OP_LANE_END)
 		return sync_now();
 	if (ob_unlikely(!ob_opt_on(OB_OPT_BATCH)))
 		log_drain();
@@ -281,7 +281,7 @@ CUresult obc_log_commit_byref(uint16_t opcode, const void *head, uint32_t head_s
 	uint32_t entry_size = (uint32_t)sizeof *entry + head_size;
 	struct obc_slot slot;
 
-	if (log_broken() || !obc_log_state.open)
+	if (log_broken() || !obc_log_state.open || opcode >= OBP_OPCODE_END)
 		return obc_log_error();
 	if (!this_lane.live && !lane_start())
 		return ob_err_to_cuda(OB_ERR_LANES);
@@ -424,23 +424,23 @@ void obc_log_stats(struct obc_log_stats *ret)
 		.bytes_in = log->conn.bytes,
 		.wait_ns = log->wait_ns,
 	};
-	for (unsigned i = 0; i < 65536; i++)
+	for (unsigned i = 0; i < OBP_OPCODE_END; i++)
 		ret->records_by_group[i >> 8] += obc_log_counts[i];
 }
 
 uint64_t obc_log_trips(uint16_t opcode)
 {
-	return obc_log_trip_counts[opcode];
+	return opcode < OBP_OPCODE_END ? obc_log_trip_counts[opcode] : 0;
 }
 
 uint64_t obc_log_count(uint16_t opcode)
 {
-	return obc_log_counts[opcode];
+	return opcode < OBP_OPCODE_END ? obc_log_counts[opcode] : 0;
 }
 
 uint64_t obc_log_trip_ns(uint16_t opcode)
 {
-	return obc_log_trip_time[opcode];
+	return opcode < OBP_OPCODE_END ? obc_log_trip_time[opcode] : 0;
 }
 
 enum ob_err obc_log_open(const struct obt_stream *stream)

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "client-shim/log.h"
 #include "protocol/conn.h"
+#include "protocol/obp_calls.h"
 
 #define RING_MASK (OBC_RING_BYTES - 1)
 #define PAD_MARK 0xfffffff8u          /* in a record's size: nothing more up to the ring's end */
@@ -83,7 +84,7 @@ struct log {
 };
 
 extern struct log obc_log_state;
-extern uint64_t obc_log_counts[65536], obc_log_trip_counts[65536], obc_log_trip_time[65536];
+extern uint64_t obc_log_counts[OBP_OPCODE_END], obc_log_trip_counts[OBP_OPCODE_END], obc_log_trip_time[OBP_OPCODE_END];
 
 static inline void log_lock(_Atomic uint32_t *lock)
 {
