@@ -21,6 +21,7 @@
 #include "client-shim/log.h"
 #include "protocol/obc_calls.h"
 #include "protocol/conn.h"
+#include "transport/message.h"
 #include "transport/stream.h"
 
 #define RANGE_BYTES (1ull << 40)          /* addresses asked for: room for every device's memory several times over */
@@ -106,44 +107,6 @@ static void ranges_drop(const struct obp_hello *hello, const struct obp_range *k
 
 /* ---- the hello ---- */
 
-static enum ob_err message_send(struct obt_stream *stream, const struct obp_message *message, const void *before, size_t before_size,
-                                uint64_t deadline)
-{
-	enum ob_err err = OB_ERR_NO_MEMORY;
-	struct ob_buf frame;
-
-	ob_buf_init(&frame, OBP_CONTROL_MAX);
-	if (ob_buf_append(&frame, before, before_size) && obp_message_encode(message, &frame)) {
-		struct iovec iov = { frame.data, frame.size };
-
-		err = obt_stream_send_all(stream, &iov, 1, deadline);
-	}
-	ob_buf_fini(&frame);
-	return err;
-}
-
-/* One control message before the deadline; nothing may follow it yet. */
-static enum ob_err message_receive(struct obt_stream *stream, struct obp_message *ret, uint64_t deadline)
-{
-	OB_CLEANUP(ob_freep) uint8_t *map = NULL;
-	struct obp_frame frame;
-	enum ob_err err = obt_stream_recv_all(stream, &frame, sizeof frame, deadline);
-
-	if (err)
-		return err;
-	if (frame.magic != OBP_MAGIC)
-		return OB_ERR_MAGIC;
-	if (frame.version != OBP_VERSION)
-		return OB_ERR_VERSION;
-	if (frame.type != OBP_FRAME_CONTROL || frame.size > OBP_CONTROL_MAX || frame.size % 8 || frame.raw_size > frame.size)
-		return OB_ERR_PROTOCOL;
-	map = malloc(frame.size + 1);
-	if (!map)
-		return OB_ERR_NO_MEMORY;
-	err = obt_stream_recv_all(stream, map, frame.size, deadline);
-	return err ? err : obp_message_decode(map, frame.raw_size, ret);
-}
-
 static void hello_fill(struct obp_message *message)
 {
 	struct obp_hello *hello = &message->hello;
@@ -167,7 +130,7 @@ static enum ob_err range_settle(struct obt_stream *stream, struct obp_welcome *w
 	answer.value = welcome->range.size && range_reserve(welcome->range.base, welcome->range.size, &taken);
 	if (!answer.value)
 		welcome->vmm = false;
-	return message_send(stream, &answer, NULL, 0, deadline);
+	return obt_message_send(stream, &answer, NULL, 0, deadline);
 }
 
 static enum ob_err say_hello(struct obt_stream *stream, uint64_t deadline)
@@ -180,9 +143,9 @@ static enum ob_err say_hello(struct obt_stream *stream, uint64_t deadline)
 	if (!hello)
 		return OB_ERR_NO_MEMORY;
 	hello_fill(hello);
-	err = message_send(stream, hello, &preface, sizeof preface, deadline);
+	err = obt_message_send(stream, hello, &preface, sizeof preface, deadline);
 	if (!err || err == OB_ERR_CLOSED) /* a server that refuses may have closed already; its reason can still be read */
-		err = message_receive(stream, &session.welcome, deadline);
+		err = obt_message_receive(stream, &session.welcome, deadline);
 	if (!err && session.welcome.type == OBP_MSG_REFUSED)
 		err = OB_ERR_REFUSED;
 	else if (!err && (session.welcome.type != OBP_MSG_WELCOME || welcome->route == 0))
@@ -238,7 +201,7 @@ static bool control_send(struct control *control, enum obp_message_type type, ui
 		message->type = type;
 		message->value = value;
 		memcpy(message->secret, session.welcome.welcome.secret, sizeof message->secret);
-		err = message_send(&control->stream, message, NULL, 0, ob_clock_ns() + session.dead_ns);
+		err = obt_message_send(&control->stream, message, NULL, 0, ob_clock_ns() + session.dead_ns);
 	}
 	free(message);
 	return err == OB_ERR_NONE;

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "tools/bare.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+
+#define MESSAGE_BYTES 64
+#define CHUNK_BYTES (1u << 20) /* what the child holds: a server's staging buffer would be as large */
+
+enum { ECHO, TAKE, GIVE };
+
+struct message {
+	uint32_t what, pad;
+	uint64_t size;
+	char rest[MESSAGE_BYTES - 16];
+};
+
+_Static_assert(sizeof(struct message) == MESSAGE_BYTES, "the size that is quoted");
+
+static bool receive_all(int fd, void *data, size_t size, bool spin)
+{
+	char *p = data;
+
+	while (size) {
+		ssize_t n = recv(fd, p, size, spin ? MSG_DONTWAIT : 0);
+
+		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+			return false;
+		if (n < 0)
+			continue;
+		p += n;
+		size -= (size_t)n;
+	}
+	return true;
+}
+
+static bool send_all(int fd, const void *data, size_t size)
+{
+	const char *p = data;
+
+	while (size) {
+		ssize_t n = send(fd, p, size, MSG_NOSIGNAL);
+
+		if (n < 0 && errno != EINTR)
+			return false;
+		if (n < 0)
+			continue;
+		p += n;
+		size -= (size_t)n;
+	}
+	return true;
+}
+
+static void child_main(int fd, bool spin)
+{
+	char *chunk = malloc(CHUNK_BYTES);
+	struct message m;
+
+	memset(chunk, 1, CHUNK_BYTES);
+	while (receive_all(fd, &m, sizeof m, spin)) {
+		uint64_t left = m.size;
+		bool ok = true;
+
+		if (m.what == ECHO)
+			ok = send_all(fd, &m, sizeof m);
+		for (; ok && m.what != ECHO && left; left -= ob_min(left, (uint64_t)CHUNK_BYTES)) {
+			size_t n = (size_t)ob_min(left, (uint64_t)CHUNK_BYTES);
+
+			ok = m.what == TAKE ? receive_all(fd, chunk, n, false) : send_all(fd, chunk, n);
+		}
+		if (ok && m.what == TAKE)
+			ok = send_all(fd, chunk, 1);
+		if (!ok)
+			break;
+	}
+	_exit(0);
+}
+
+/* Two connected TCP sockets over loopback. */
+static bool tcp_pair(int fds[2])
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t length = sizeof addr;
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+	bool ok;
+
+	fds[0] = fds[1] = -1;
+	ok = listener >= 0 && bind(listener, (struct sockaddr *)&addr, sizeof addr) == 0 && listen(listener, 1) == 0 &&
+	     getsockname(listener, (struct sockaddr *)&addr, &length) == 0;
+	if (ok) {
+		fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		ok = fds[0] >= 0 && connect(fds[0], (struct sockaddr *)&addr, length) == 0;
+	}
+	if (ok) {
+		fds[1] = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+		ok = fds[1] >= 0;
+	}
+	for (int i = 0; ok && i < 2; i++)
+		setsockopt(fds[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	if (listener >= 0)
+		close(listener);
+	return ok;
+}
+
+bool obx_bare_open(struct obx_bare *bare, bool unix_socket, bool spin)
+{
+	int fds[2] = { -1, -1 };
+
+	if (unix_socket ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0 : !tcp_pair(fds))
+		return false;
+	*bare = (struct obx_bare){ .fd = fds[0], .spin = spin };
+	bare->child = fork();
+	if (bare->child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(fds[0]);
+		child_main(fds[1], spin);
+	}
+	close(fds[1]);
+	return bare->child > 0;
+}
+
+void obx_bare_close(struct obx_bare *bare)
+{
+	close(bare->fd);
+	if (bare->child > 0) {
+		kill(bare->child, SIGKILL);
+		waitpid(bare->child, NULL, 0);
+	}
+}
+
+uint64_t obx_bare_ping(struct obx_bare *bare)
+{
+	struct message m = { .what = ECHO };
+	uint64_t began = ob_clock_ns();
+
+	if (!send_all(bare->fd, &m, sizeof m) || !receive_all(bare->fd, &m, sizeof m, bare->spin))
+		abort();
+	return ob_clock_ns() - began;
+}
+
+uint64_t obx_bare_send(struct obx_bare *bare, const void *data, size_t size)
+{
+	struct message m = { .what = TAKE, .size = size };
+	uint64_t began = ob_clock_ns();
+	char done;
+
+	if (!send_all(bare->fd, &m, sizeof m) || !send_all(bare->fd, data, size) || !receive_all(bare->fd, &done, 1, false))
+		abort();
+	return ob_clock_ns() - began;
+}
+
+uint64_t obx_bare_receive(struct obx_bare *bare, void *data, size_t size)
+{
+	struct message m = { .what = GIVE, .size = size };
+	uint64_t began = ob_clock_ns();
+
+	if (!send_all(bare->fd, &m, sizeof m) || !receive_all(bare->fd, data, size, false))
+		abort();
+	return ob_clock_ns() - began;
+}

@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * `outboard bench`: what calls cost through the real client library, beside the bare transport in the same run. Rounds of both alternate,
+ * medians are printed, so that a machine whose speed drifts does not favour either.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/cuda_types.h"
+#include "base/opt.h"
+#include "base/text.h"
+#include "tools/bare.h"
+#include "tools/command.h"
+#include "transport/url.h"
+
+#define ROUNDS_DEFAULT 7
+#define LAUNCHES 200000
+#define PINGS 2000
+#define BULK_BYTES (256u << 20)
+#define SMALL_BYTES 4096
+#define SMALL_COPIES 50000
+#define PAIRS 50000
+#define RECORDS 200000
+#define SAMPLES_MAX 65536
+#define SERVER_START_MS 10000
+
+static const char ptx[] = ".version 7.0\n.target sm_50\n.address_size 64\n"
+			  ".visible .entry nothing(.param .u64 a, .param .u32 b, .param .u32 c)\n{\n\tret;\n}\n";
+
+static struct driver {
+	CUresult (*cuInit)(unsigned);
+	CUresult (*cuDevicePrimaryCtxRetain)(CUcontext *, CUdevice);
+	CUresult (*cuCtxSetCurrent)(CUcontext);
+	CUresult (*cuCtxSynchronize)(void);
+	CUresult (*cuModuleLoadData)(CUmodule *, const void *);
+	CUresult (*cuModuleGetFunction)(CUfunction *, CUmodule, const char *);
+	CUresult (*cuLaunchKernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **);
+	CUresult (*cuMemAlloc_v2)(CUdeviceptr *, size_t);
+	CUresult (*cuMemFree_v2)(CUdeviceptr);
+	CUresult (*cuMemcpyHtoD_v2)(CUdeviceptr, const void *, size_t);
+	CUresult (*cuMemcpyDtoH_v2)(void *, CUdeviceptr, size_t);
+	CUresult (*cuStreamCreate)(CUstream *, unsigned);
+	CUresult (*cuStreamDestroy_v2)(CUstream);
+	CUresult (*cuEventCreate)(CUevent *, unsigned);
+	CUresult (*cuEventRecord)(CUevent, CUstream);
+} cu;
+
+struct bench {
+	const char *url_text;
+	struct obt_url url;
+	bool json, any_row;
+	unsigned rounds;
+	pid_t server;
+	char server_url[OBT_URL_MAX + 1];
+	CUfunction function;
+	uint64_t samples[SAMPLES_MAX];
+};
+
+/* ---- results ---- */
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int by_ns(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *values, unsigned n)
+{
+	qsort(values, n, sizeof values[0], by_value);
+	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+/* bare < 0: there is nothing to compare with. */
+static void row(struct bench *b, const char *name, double ours, double bare, const char *unit)
+{
+	if (b->json) {
+		printf("%s\n  {\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\"", b->any_row ? "," : "", name, ours, unit);
+		if (bare >= 0)
+			printf(", \"bare\": %.6g, \"ratio\": %.4g", bare, ours / bare);
+		printf("}");
+	} else if (bare >= 0) {
+		printf("%-36s %12.3f %-8s bare %10.3f   ratio %.3f\n", name, ours, unit, bare, ours / bare);
+	} else {
+		printf("%-36s %12.3f %-8s\n", name, ours, unit);
+	}
+	b->any_row = true;
+	fflush(stdout);
+}
+
+/* Prints and gives up: a benchmark that goes on after an error would time the error. */
+static void need(CUresult result, const char *what)
+{
+	if (result == CUDA_SUCCESS)
+		return;
+	fprintf(stderr, "outboard bench: %s returned CUDA error %d; 'outboard check' tells whether the server is well\n", what, (int)result);
+	exit(OBX_EXIT_UNWELL);
+}
+
+/* ---- setting up ---- */
+
+static void server_stop(int status, void *arg)
+{
+	struct bench *b = arg;
+
+	(void)status;
+	if (b->server > 0) {
+		kill(b->server, SIGTERM);
+		waitpid(b->server, NULL, 0);
+		b->server = 0;
+	}
+}
+
+/* A server of our own, for this run only: its address comes from the line it prints. */
+static bool server_start(struct bench *b, const char *driver, const char *listen)
+{
+	char path[4096], line[1024];
+	int fds[2];
+	FILE *in;
+
+	if (!obx_find_file("outboard-server", path, sizeof path) || pipe(fds))
+		return false;
+	b->server = fork();
+	if (b->server == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		dup2(fds[1], STDERR_FILENO);
+		close(fds[0]);
+		execl(path, path, "--listen", listen, "--driver", driver, (char *)NULL);
+		_exit(127);
+	}
+	close(fds[1]);
+	on_exit(server_stop, b);
+	in = fdopen(fds[0], "r");
+	alarm(SERVER_START_MS / 1000);
+	while (in && fgets(line, sizeof line, in)) {
+		char *at = strstr(line, "listening on ");
+
+		if (at) {
+			alarm(0);
+			at[strcspn(at, "\n")] = 0;
+			snprintf(b->server_url, sizeof b->server_url, "%.*s", OBT_URL_MAX, at + strlen("listening on "));
+			b->url_text = b->server_url;
+			return true;
+		}
+		fputs(line, stderr);
+	}
+	fprintf(stderr, "outboard bench: the server did not start\n");
+	return false;
+}
+
+static bool library_open(void)
+{
+	char path[4096];
+	void *library;
+
+	if (!obx_find_file("libcuda.so.1", path, sizeof path))
+		return false;
+	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!library) {
+		fprintf(stderr, "outboard bench: %s\n", dlerror());
+		return false;
+	}
+#define LOAD(name)                                                                                   \
+	do {                                                                                         \
+		*(void **)&cu.name = dlsym(library, #name);                                          \
+		if (!cu.name) {                                                                      \
+			fprintf(stderr, "outboard bench: %s lacks %s\n", path, #name);               \
+			return false;                                                                \
+		}                                                                                    \
+	} while (0)
+	LOAD(cuInit);
+	LOAD(cuDevicePrimaryCtxRetain);
+	LOAD(cuCtxSetCurrent);
+	LOAD(cuCtxSynchronize);
+	LOAD(cuModuleLoadData);
+	LOAD(cuModuleGetFunction);
+	LOAD(cuLaunchKernel);
+	LOAD(cuMemAlloc_v2);
+	LOAD(cuMemFree_v2);
+	LOAD(cuMemcpyHtoD_v2);
+	LOAD(cuMemcpyDtoH_v2);
+	LOAD(cuStreamCreate);
+	LOAD(cuStreamDestroy_v2);
+	LOAD(cuEventCreate);
+	LOAD(cuEventRecord);
+#undef LOAD
+	return true;
+}
+
+static void session_open(struct bench *b)
+{
+	CUmodule module;
+	CUcontext ctx;
+
+	need(cu.cuInit(0), "cuInit");
+	need(cu.cuDevicePrimaryCtxRetain(&ctx, 0), "cuDevicePrimaryCtxRetain");
+	need(cu.cuCtxSetCurrent(ctx), "cuCtxSetCurrent");
+	need(cu.cuModuleLoadData(&module, ptx), "cuModuleLoadData");
+	need(cu.cuModuleGetFunction(&b->function, module, "nothing"), "cuModuleGetFunction");
+	need(cu.cuCtxSynchronize(), "cuCtxSynchronize");
+}
+
+static void launch(struct bench *b)
+{
+	CUdeviceptr a = 0;
+	unsigned n = 1, m = 2;
+	void *params[] = { &a, &n, &m };
+
+	need(cu.cuLaunchKernel(b->function, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL), "cuLaunchKernel");
+}
+
+/* ---- the measurements ---- */
+
+static void bench_launch(struct bench *b)
+{
+	double issue[64], rate[64];
+
+	for (unsigned r = 0; r < b->rounds; r++) {
+		uint64_t began = ob_clock_ns(), issued;
+
+		for (int i = 0; i < LAUNCHES; i++)
+			launch(b);
+		issued = ob_clock_ns() - began;
+		need(cu.cuCtxSynchronize(), "cuCtxSynchronize");
+		issue[r] = (double)issued / LAUNCHES;
+		rate[r] = LAUNCHES / ((double)(ob_clock_ns() - began) / 1e9) / 1e6;
+	}
+	row(b, "launch: caller's time", median(issue, b->rounds), -1, "ns");
+	row(b, "launch: executed by the server", median(rate, b->rounds), -1, "M/s");
+}
+
+static void bench_latency(struct bench *b)
+{
+	bool spin = ob_opt_on(OB_OPT_SPIN);
+	double ours50[64], ours99[64], bare50[64], bare99[64];
+	struct obx_bare bare;
+
+	if (!obx_bare_open(&bare, b->url.scheme == OBT_UNIX, spin)) {
+		fprintf(stderr, "outboard bench: no bare connection: %s\n", strerror(errno));
+		exit(OBX_EXIT_UNWELL);
+	}
+	for (unsigned r = 0; r < b->rounds; r++) {
+		for (int i = 0; i < PINGS; i++)
+			b->samples[i] = obx_bare_ping(&bare);
+		qsort(b->samples, PINGS, sizeof b->samples[0], by_ns);
+		bare50[r] = (double)b->samples[PINGS / 2] / 1e3;
+		bare99[r] = (double)b->samples[PINGS * 99 / 100] / 1e3;
+		for (int i = 0; i < PINGS; i++) {
+			uint64_t began = ob_clock_ns();
+
+			need(cu.cuCtxSynchronize(), "cuCtxSynchronize");
+			b->samples[i] = ob_clock_ns() - began;
+		}
+		qsort(b->samples, PINGS, sizeof b->samples[0], by_ns);
+		ours50[r] = (double)b->samples[PINGS / 2] / 1e3;
+		ours99[r] = (double)b->samples[PINGS * 99 / 100] / 1e3;
+	}
+	obx_bare_close(&bare);
+	row(b, spin ? "sync call, spinning: median" : "sync call, sleeping: median", median(ours50, b->rounds), median(bare50, b->rounds), "us");
+	row(b, spin ? "sync call, spinning: 99%" : "sync call, sleeping: 99%", median(ours99, b->rounds), median(bare99, b->rounds), "us");
+}
+
+static void bench_bulk(struct bench *b, CUdeviceptr device, uint8_t *host)
+{
+	double up[64], down[64], bare_up[64], bare_down[64];
+	struct obx_bare bare;
+
+	if (!obx_bare_open(&bare, b->url.scheme == OBT_UNIX, false))
+		exit(OBX_EXIT_UNWELL);
+	for (unsigned r = 0; r < b->rounds; r++) {
+		uint64_t began;
+
+		bare_up[r] = BULK_BYTES / (double)obx_bare_send(&bare, host, BULK_BYTES);
+		began = ob_clock_ns();
+		need(cu.cuMemcpyHtoD_v2(device, host, BULK_BYTES), "cuMemcpyHtoD");
+		need(cu.cuCtxSynchronize(), "cuCtxSynchronize");
+		up[r] = BULK_BYTES / (double)(ob_clock_ns() - began);
+		bare_down[r] = BULK_BYTES / (double)obx_bare_receive(&bare, host, BULK_BYTES);
+		began = ob_clock_ns();
+		need(cu.cuMemcpyDtoH_v2(host, device, BULK_BYTES), "cuMemcpyDtoH");
+		down[r] = BULK_BYTES / (double)(ob_clock_ns() - began);
+	}
+	obx_bare_close(&bare);
+	row(b, "HtoD 256 MiB, pageable", median(up, b->rounds), median(bare_up, b->rounds), "GB/s");
+	row(b, "DtoH 256 MiB, pageable", median(down, b->rounds), median(bare_down, b->rounds), "GB/s");
+}
+
+/* M calls per second, until the server has executed them. */
+static double rate_of(struct bench *b, void (*call)(void *user), void *user, unsigned calls)
+{
+	double rate[64];
+
+	for (unsigned r = 0; r < b->rounds; r++) {
+		uint64_t began = ob_clock_ns();
+
+		for (unsigned i = 0; i < calls; i++)
+			call(user);
+		need(cu.cuCtxSynchronize(), "cuCtxSynchronize");
+		rate[r] = calls / ((double)(ob_clock_ns() - began) / 1e9) / 1e6;
+	}
+	return median(rate, b->rounds);
+}
+
+struct small {
+	CUdeviceptr device;
+	uint8_t *host;
+	CUevent event;
+};
+
+static void call_small(void *user)
+{
+	struct small *s = user;
+
+	need(cu.cuMemcpyHtoD_v2(s->device, s->host, SMALL_BYTES), "cuMemcpyHtoD");
+}
+
+static void call_pair(void *user)
+{
+	CUdeviceptr p;
+
+	(void)user;
+	need(cu.cuMemAlloc_v2(&p, 1 << 20), "cuMemAlloc");
+	need(cu.cuMemFree_v2(p), "cuMemFree");
+}
+
+static void call_stream(void *user)
+{
+	CUstream s;
+
+	(void)user;
+	need(cu.cuStreamCreate(&s, 0), "cuStreamCreate");
+	need(cu.cuStreamDestroy_v2(s), "cuStreamDestroy");
+}
+
+static void call_event(void *user)
+{
+	struct small *s = user;
+
+	need(cu.cuEventRecord(s->event, NULL), "cuEventRecord");
+}
+
+static void bench_bandwidth(struct bench *b)
+{
+	struct small s = { .host = malloc(BULK_BYTES) };
+
+	if (!s.host)
+		need(CUDA_ERROR_OUT_OF_MEMORY, "malloc");
+	for (size_t i = 0; i < BULK_BYTES; i += 8)
+		*(uint64_t *)(s.host + i) = i * 0x9e3779b97f4a7c15ull;
+	need(cu.cuMemAlloc_v2(&s.device, BULK_BYTES), "cuMemAlloc");
+	bench_bulk(b, s.device, s.host);
+	row(b, "HtoD 4 KiB", rate_of(b, call_small, &s, SMALL_COPIES), -1, "M/s");
+	need(cu.cuMemFree_v2(s.device), "cuMemFree");
+	free(s.host);
+}
+
+static void bench_objects(struct bench *b)
+{
+	struct small s = { 0 };
+
+	need(cu.cuEventCreate(&s.event, 2), "cuEventCreate");
+	row(b, "alloc + free", rate_of(b, call_pair, &s, PAIRS), -1, "M/s");
+	row(b, "stream create + destroy", rate_of(b, call_stream, &s, PAIRS), -1, "M/s");
+	row(b, "event record", rate_of(b, call_event, &s, RECORDS), -1, "M/s");
+}
+
+/* Whole processes, start to end, under `outboard run`. */
+static void bench_startup(struct bench *b, char **command)
+{
+	double took[64];
+
+	for (unsigned r = 0; r < b->rounds; r++) {
+		uint64_t began = ob_clock_ns();
+		int status = 0;
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			char self[4096], **argv = calloc(64, sizeof *argv);
+			ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+			int k = 0;
+
+			self[ob_max(n, 0)] = 0;
+			argv[k++] = self;
+			argv[k++] = "run";
+			argv[k++] = "--server";
+			argv[k++] = (char *)b->url_text;
+			argv[k++] = "--";
+			for (int i = 0; command[i] && k < 63; i++)
+				argv[k++] = command[i];
+			if (!freopen("/dev/null", "w", stdout))
+				_exit(126);
+			execv(self, argv);
+			_exit(127);
+		}
+		waitpid(pid, &status, 0);
+		took[r] = (double)(ob_clock_ns() - began) / 1e6;
+		if (!WIFEXITED(status) || WEXITSTATUS(status)) {
+			fprintf(stderr, "outboard bench: %s failed\n", command[0]);
+			exit(OBX_EXIT_UNWELL);
+		}
+	}
+	row(b, "program, start to end", median(took, b->rounds), -1, "ms");
+}
+
+static int usage(void)
+{
+	puts("usage: outboard bench launch|latency|bandwidth|objects|all [OPTION]...\n"
+	     "       outboard bench startup [OPTION]... -- COMMAND [ARG]...\n"
+	     "\n"
+	     "  --server URL     the server to measure (else OUTBOARD_SERVER)\n"
+	     "  --with DRIVER    start one for this run: null (the wire alone), soft, auto\n"
+	     "  --listen URL     where that one listens (tcp://127.0.0.1:0)\n"
+	     "  --rounds N       medians of N rounds (7)\n"
+	     "  --json           one JSON array\n"
+	     "\n"
+	     "'bare' is the same kind of connection on this machine without Outboard, measured in turn with it.\n"
+	     "OUTBOARD_OPT=-spin lets both sides sleep instead of spin.");
+	return 0;
+}
+
+static int measure(struct bench *b, const char *what, char **command)
+{
+	bool all = strcmp(what, "all") == 0;
+	const char *why = NULL;
+
+	if (obt_url_parse(b->url_text, &b->url, &why))
+		return obx_usage_error("bench", "the server's address '%s': %s", b->url_text, why);
+	setenv("OUTBOARD_SERVER", b->url_text, 1);
+	if (b->json)
+		printf("[");
+	if (strcmp(what, "startup") == 0) {
+		bench_startup(b, command);
+	} else {
+		if (!library_open())
+			return OBX_EXIT_UNWELL;
+		session_open(b);
+		if (all || strcmp(what, "launch") == 0)
+			bench_launch(b);
+		if (all || strcmp(what, "latency") == 0)
+			bench_latency(b);
+		if (all || strcmp(what, "bandwidth") == 0)
+			bench_bandwidth(b);
+		if (all || strcmp(what, "objects") == 0)
+			bench_objects(b);
+	}
+	if (b->json)
+		puts("\n]");
+	return 0;
+}
+
+int obx_bench_main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "server", required_argument, NULL, 's' }, { "with", required_argument, NULL, 'w' }, { "listen", required_argument, NULL, 'l' },
+		{ "rounds", required_argument, NULL, 'r' }, { "json", no_argument, NULL, 'j' },       { "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	static const char *const kinds[] = { "launch", "latency", "bandwidth", "objects", "all", "startup" };
+	static struct bench b = { .rounds = ROUNDS_DEFAULT };
+	const char *server = NULL, *with = NULL, *listen = "tcp://127.0.0.1:0", *what = argc > 1 ? argv[1] : "";
+	uint64_t number;
+	bool known = false;
+	int c;
+
+	if (strcmp(what, "--help") == 0)
+		return usage();
+	for (size_t i = 0; i < ob_count(kinds); i++)
+		known |= strcmp(what, kinds[i]) == 0;
+	if (!known)
+		return obx_usage_error("bench", "there is nothing called '%s' to measure", what);
+	while ((c = getopt_long(argc - 1, argv + 1, "+:", options, NULL)) != -1) {
+		if (c == 's')
+			server = optarg;
+		else if (c == 'w')
+			with = optarg;
+		else if (c == 'l')
+			listen = optarg;
+		else if (c == 'j')
+			b.json = true;
+		else if (c == 'h')
+			return usage();
+		else if (c == 'r' && ob_text_parse_number(optarg, 1, 64, &number))
+			b.rounds = (unsigned)number;
+		else if (c == 'r')
+			return obx_usage_error("bench", "--rounds takes 1 to 64");
+		else
+			return obx_usage_error("bench", c == ':' ? "%s needs a value" : "there is no option %s", argv[optind]);
+	}
+	if (strcmp(what, "startup") == 0 && optind + 1 >= argc)
+		return obx_usage_error("bench", "startup needs a command");
+	b.url_text = obx_server_url(server);
+	if (with && !server_start(&b, with, listen))
+		return OBX_EXIT_UNWELL;
+	return measure(&b, what, argv + 1 + optind);
+}

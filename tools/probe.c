@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "tools/probe.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "protocol/conn.h"
+#include "protocol/obp_calls.h"
+#include "transport/message.h"
+
+enum ob_err obx_probe_open(struct obx_probe *probe, const struct obt_url *url, uint64_t timeout_ns)
+{
+	const struct obp_preface preface = { .magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_NEW };
+	static struct obp_message hello;
+	uint64_t began = ob_clock_ns(), deadline = began + timeout_ns;
+	enum ob_err err;
+
+	memset(probe, 0, sizeof *probe);
+	probe->stream.fd = -1;
+	probe->number = 1;
+	err = obt_stream_connect(url, deadline, &probe->stream);
+	if (err)
+		return err;
+	probe->connect_ns = ob_clock_ns() - began;
+	hello = (struct obp_message){ .type = OBP_MSG_HELLO, .hello = { .version = OB_VERSION, .program = "outboard", .pid = (uint64_t)getpid() } };
+	err = obt_message_send(&probe->stream, &hello, &preface, sizeof preface, deadline);
+	if (!err || err == OB_ERR_CLOSED)
+		err = obt_message_receive(&probe->stream, &probe->welcome, deadline);
+	probe->hello_ns = ob_clock_ns() - began - probe->connect_ns;
+	if (!err && probe->welcome.type == OBP_MSG_REFUSED)
+		return OB_ERR_REFUSED;
+	if (!err && probe->welcome.type != OBP_MSG_WELCOME)
+		return OB_ERR_PROTOCOL;
+	if (!err && probe->welcome.welcome.vmm && !probe->welcome.welcome.range_ok) {
+		/* We asked for no addresses; say so, as a client that cannot have them would. */
+		struct obp_message answer = { .type = OBP_MSG_RANGE };
+
+		err = obt_message_send(&probe->stream, &answer, NULL, 0, deadline);
+	}
+	return err;
+}
+
+static enum ob_err call(struct obx_probe *probe, uint16_t opcode, uint64_t deadline)
+{
+	struct {
+		struct obp_frame frame;
+		struct obp_record record;
+	} out = { .record = { sizeof out.record, opcode, 0 } };
+	struct iovec iov = { &out, sizeof out };
+	struct obp_frame frame;
+	char body[4096];
+	enum ob_err err;
+
+	obp_frame_fill(&out.frame, OBP_FRAME_CALLS, sizeof out.record, 1, probe->number++, 0);
+	err = obt_stream_send_all(&probe->stream, &iov, 1, deadline);
+	do {
+		if (!err)
+			err = obt_stream_recv_all(&probe->stream, &frame, sizeof frame, deadline);
+		if (!err && (frame.magic != OBP_MAGIC || frame.size > sizeof body))
+			err = OB_ERR_PROTOCOL;
+		if (!err)
+			err = obt_stream_recv_all(&probe->stream, body, frame.size, deadline);
+	} while (!err && frame.type != OBP_FRAME_REPLIES);
+	return err;
+}
+
+enum ob_err obx_probe_ping(struct obx_probe *probe, uint64_t timeout_ns, uint64_t *ret_ns)
+{
+	uint64_t began = ob_clock_ns();
+	enum ob_err err = call(probe, OBP_OP_PING, began + timeout_ns);
+
+	*ret_ns = ob_clock_ns() - began;
+	return err;
+}
+
+void obx_probe_close(struct obx_probe *probe)
+{
+	if (probe->stream.fd >= 0 && probe->welcome.type == OBP_MSG_WELCOME)
+		call(probe, OBP_OP_BYE, ob_clock_ns() + OB_SECOND);
+	obt_stream_close(&probe->stream);
+	obp_message_fini(&probe->welcome);
+}
+
+void obx_probe_explain(const struct obx_probe *probe, const char *url, enum ob_err err, int saved_errno, char *ret_text, size_t size)
+{
+	switch (err) {
+	case OB_ERR_CONNECT:
+		snprintf(ret_text, size, "nothing answers at %s (%s): start a server there with 'outboard-server --listen %s', or name another with --server", url,
+		         strerror(saved_errno), url);
+		break;
+	case OB_ERR_TIMEOUT:
+		snprintf(ret_text, size, "%s %s: a firewall, another program on that port, or a server that hangs", url,
+		         probe->connect_ns ? "accepted the connection and then said nothing" : "cannot be reached in time");
+		break;
+	case OB_ERR_MAGIC:
+	case OB_ERR_CLOSED:
+		snprintf(ret_text, size, "%s is not an Outboard server (%s): check host and port", url, ob_err_text(err));
+		break;
+	case OB_ERR_VERSION:
+		snprintf(ret_text, size, "%s speaks another protocol version than this program (%u): install the same release on both sides", url, OBP_VERSION);
+		break;
+	case OB_ERR_REFUSED:
+		snprintf(ret_text, size, "%s refused the session: %s", url, probe->welcome.text);
+		break;
+	default:
+		snprintf(ret_text, size, "%s: %s", url, ob_err_text(err));
+		break;
+	}
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/command.h"
+#include "transport/url.h"
+
+#define PATH_BYTES 4096
+
+static int usage(void)
+{
+	puts("usage: outboard run [OPTION]... [--] COMMAND [ARG]...\n"
+	     "\n"
+	     "Runs COMMAND with the server's GPUs. The exit code is COMMAND's own.\n"
+	     "\n"
+	     "  --server URL   tcp://host:port or unix:/path (else OUTBOARD_SERVER, else tcp://127.0.0.1:14800)\n"
+	     "  --direct       no server: the software device inside the program's own process\n"
+	     "  --stats        at exit, print calls, round trips, bytes and time to stderr\n"
+	     "  --trace FILE   write each call to FILE\n"
+	     "  --sync         make every call wait for its result (finds the call that fails)");
+	return 0;
+}
+
+/* value[:old] into the environment. */
+static void prepend(const char *name, const char *value)
+{
+	const char *old = getenv(name);
+	char *joined = NULL;
+
+	if (!old || !*old) {
+		setenv(name, value, 1);
+		return;
+	}
+	if (asprintf(&joined, "%s:%s", value, old) > 0)
+		setenv(name, joined, 1);
+	free(joined);
+}
+
+/*
+ * The directory comes first for programs that look for the file; the preload is for those that set their own LD_LIBRARY_PATH or
+ * RUNPATH: the library's SONAME makes glibc hand it to a later dlopen("libcuda.so.1").
+ */
+static bool use_library(const char *file)
+{
+	char path[PATH_BYTES], *slash;
+
+	if (!obx_find_file(file, path, sizeof path))
+		return false;
+	prepend("LD_PRELOAD", path);
+	slash = strrchr(path, '/');
+	*slash = 0;
+	prepend("LD_LIBRARY_PATH", path);
+	return true;
+}
+
+int obx_run_main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "server", required_argument, NULL, 's' }, { "direct", no_argument, NULL, 'd' }, { "stats", no_argument, NULL, 'S' },
+		{ "trace", required_argument, NULL, 't' },  { "sync", no_argument, NULL, 'y' },   { "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	const char *server = NULL, *why = NULL;
+	struct obt_url url;
+	bool direct = false;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "+:", options, NULL)) != -1) {
+		switch (c) {
+		case 's':
+			server = optarg;
+			break;
+		case 'd':
+			direct = true;
+			break;
+		case 'S':
+			setenv("OUTBOARD_STATS", "1", 1);
+			break;
+		case 't':
+			setenv("OUTBOARD_TRACE", optarg, 1);
+			break;
+		case 'y':
+			setenv("OUTBOARD_OPT", "-async", 1);
+			break;
+		case 'h':
+			return usage();
+		case ':':
+			return obx_usage_error("run", "%s needs a value", argv[optind - 1]);
+		default:
+			return obx_usage_error("run", "there is no option %s", argv[optind - 1]);
+		}
+	}
+	if (optind >= argc)
+		return obx_usage_error("run", "a command is missing");
+	server = obx_server_url(server);
+	if (!direct && obt_url_parse(server, &url, &why))
+		return obx_usage_error("run", "the server's address '%s': %s", server, why);
+	setenv("OUTBOARD_SERVER", server, 1);
+	if (!use_library(direct ? "soft/libcuda.so.1" : "libcuda.so.1"))
+		return OBX_EXIT_UNWELL;
+	execvp(argv[optind], argv + optind);
+	fprintf(stderr, "outboard run: %s: %s\n", argv[optind], strerror(errno));
+	return errno == ENOENT ? 127 : 126;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "transport/message.h"
+
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+
+enum ob_err obt_message_send(struct obt_stream *stream, const struct obp_message *message, const void *before, size_t before_size,
+                             uint64_t deadline)
+{
+	enum ob_err err = OB_ERR_NO_MEMORY;
+	struct ob_buf frame;
+
+	ob_buf_init(&frame, 2 * OBP_CONTROL_MAX);
+	if (ob_buf_append(&frame, before, before_size) && obp_message_encode(message, &frame)) {
+		struct iovec iov = { frame.data, frame.size };
+
+		err = obt_stream_send_all(stream, &iov, 1, deadline);
+	}
+	ob_buf_fini(&frame);
+	return err;
+}
+
+enum ob_err obt_message_receive(struct obt_stream *stream, struct obp_message *ret, uint64_t deadline)
+{
+	OB_CLEANUP(ob_freep) uint8_t *map = NULL;
+	struct obp_frame frame;
+	enum ob_err err = obt_stream_recv_all(stream, &frame, sizeof frame, deadline);
+
+	if (err)
+		return err;
+	if (frame.magic != OBP_MAGIC)
+		return OB_ERR_MAGIC;
+	if (frame.version != OBP_VERSION)
+		return OB_ERR_VERSION;
+	if (frame.type != OBP_FRAME_CONTROL || frame.size > OBP_CONTROL_MAX || frame.size % 8 || frame.raw_size > frame.size)
+		return OB_ERR_PROTOCOL;
+	map = malloc(frame.size + 1);
+	if (!map)
+		return OB_ERR_NO_MEMORY;
+	err = obt_stream_recv_all(stream, map, frame.size, deadline);
+	return err ? err : obp_message_decode(map, frame.raw_size, ret);
+}
