@@ -9,7 +9,7 @@
 #include <cub/device/device_select.cuh>
 #include <vector>
 
-enum { LENGTH = 12345 };
+static const int LENGTH = 12345;
 
 /* Every CUB call is made twice: once for the size of its temporary storage, once to work. */
 #define CUB(call)                                                                                                      \

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* Contexts: primary and own ones, the stack of each thread, what belongs to which, and what happens without one. */
+#include "driver.h"
+#include <pthread.h>
+
+static CUcontext shared_context;
+
+static void *other_thread(void *argument)
+{
+	CUcontext current = (CUcontext)1;
+	CUdeviceptr p;
+
+	(void)argument;
+	/* A new thread has no current context. */
+	CU(cuCtxGetCurrent(&current));
+	OK(current == NULL);
+	EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuMemAlloc(&p, 16));
+	CU(cuCtxSetCurrent(shared_context));
+	CU(cuMemAlloc(&p, 16));
+	CU(cuMemFree(p));
+	return NULL;
+}
+
+int main(void)
+{
+	CUdevice device, got_device = -1;
+	CUcontext primary, again, own, second, current, popped;
+	CUdeviceptr a, b;
+	unsigned flags = 99, version = 0;
+	int active = 99, value = 0;
+	pthread_t thread;
+
+	EXPECT(CUDA_ERROR_NOT_INITIALIZED, cuDeviceGet(&device, 0));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuInit(1));
+	CU(cuInit(0));
+	CU(cuDeviceGet(&device, 0));
+	CU(cuCtxGetCurrent(&current));
+	OK(current == NULL);
+	EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuMemAlloc(&a, 16));
+	EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuCtxSynchronize());
+	CU(cuDevicePrimaryCtxGetState(device, &flags, &active));
+	OK(active == 0);
+	CU(cuDevicePrimaryCtxRetain(&primary, device));
+	CU(cuDevicePrimaryCtxRetain(&again, device));
+	OK(primary == again && primary != NULL);
+	CU(cuDevicePrimaryCtxGetState(device, &flags, &active));
+	OK(active == 1);
+	CU(cuCtxGetCurrent(&current));
+	OK(current == NULL);
+	CU(cuCtxSetCurrent(primary));
+	CU(cuCtxGetDevice(&got_device));
+	OK(got_device == device);
+	CU(cuMemAlloc(&a, 1024));
+	CU(cuMemsetD8(a, 7, 1024));
+
+	/* A context of our own becomes the current one; popping it brings back the primary. */
+	CU(cuCtxCreate(&own, NULL, CU_CTX_SCHED_BLOCKING_SYNC, device));
+	CU(cuCtxGetCurrent(&current));
+	OK(current == own && own != primary);
+	CU(cuCtxGetFlags(&flags));
+	OK((flags & CU_CTX_SCHED_MASK) == CU_CTX_SCHED_BLOCKING_SYNC);
+	CU(cuCtxGetApiVersion(own, &version));
+	OK(version >= 3010);
+	CU(cuMemAlloc(&b, 1024));
+	/* All contexts of a process share one address space; copies may cross. */
+	CU(cuMemcpyDtoD(b, a, 1024));
+	unsigned char byte = 0;
+	CU(cuMemcpyDtoH(&byte, b + 1023, 1));
+	OK(byte == 7);
+	CU(cuCtxPopCurrent(&popped));
+	OK(popped == own);
+	CU(cuCtxGetCurrent(&current));
+	OK(current == primary);
+	CU(cuCtxPushCurrent(own));
+	CU(cuCtxPushCurrent(primary));
+	CU(cuCtxPopCurrent(&popped));
+	OK(popped == primary);
+	CU(cuCtxGetCurrent(&current));
+	OK(current == own);
+
+	/* Attributes of memory know its context. */
+	CUcontext of = NULL;
+	CU(cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_CONTEXT, a));
+	OK(of == primary);
+	CU(cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_CONTEXT, b));
+	OK(of == own);
+	CU(cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, b));
+	OK(value == 0);
+
+	shared_context = own;
+	OK(pthread_create(&thread, NULL, other_thread, NULL) == 0);
+	pthread_join(thread, NULL);
+
+	CU(cuCtxCreate(&second, NULL, 0, device));
+	CU(cuCtxDestroy(second));
+	CU(cuCtxGetCurrent(&current));
+	OK(current == own);
+	/* What a context held goes with it. */
+	CU(cuCtxDestroy(own));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoH(&byte, b, 1));
+	CU(cuCtxSetCurrent(primary));
+	CU(cuMemcpyDtoH(&byte, a, 1));
+	OK(byte == 7);
+	CU(cuMemFree(a));
+	CU(cuDevicePrimaryCtxRelease(device));
+	CU(cuDevicePrimaryCtxGetState(device, &flags, &active));
+	OK(active == 1);
+	CU(cuDevicePrimaryCtxRelease(device));
+	CU(cuDevicePrimaryCtxGetState(device, &flags, &active));
+	OK(active == 0);
+	EXPECT(CUDA_ERROR_INVALID_DEVICE, cuDeviceGet(&device, -1));
+	EXPECT(CUDA_ERROR_INVALID_DEVICE, cuDeviceGet(&device, 1000));
+	return verdict("driver_contexts");
+}

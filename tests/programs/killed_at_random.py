@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""Kills a program at 20 random moments: within a second its worker is gone, and the server goes on serving."""
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import run as programs
+
+KILLS = 20
+GONE_WITHIN = 1.0
+
+
+def descendants(pid):
+    """Process ids of all children, grandchildren and so on."""
+    children = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat", encoding="ascii", errors="replace") as stat:
+                    fields = stat.read().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if fields[0] != "Z":
+                children.setdefault(int(fields[1]), []).append(int(entry))
+    found, look = [], [pid]
+    while look:
+        below = children.get(look.pop(), [])
+        found += below
+        look += below
+    return found
+
+
+def busy(pids):
+    """Those that hold a session: the server's warm workers wait without one and may stay."""
+    sessions = []
+    for pid in pids:
+        try:
+            links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+        except OSError:
+            continue
+        sessions.append((pid, sum(link.startswith("socket:") for link in links)))
+    return sessions
+
+
+def settle(server, idle, limit):
+    """Waits until the server's processes hold no more sockets than at rest; the seconds it took, or None."""
+    begin = time.monotonic()
+    while time.monotonic() - begin < limit:
+        if sum(count for _, count in busy(descendants(server))) <= idle:
+            return time.monotonic() - begin
+        time.sleep(0.02)
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--mode", default="tcp")
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    arguments = parser.parse_args()
+    draw = random.Random(arguments.seed)
+    print(f"seed {arguments.seed}")
+    place = programs.Place(os.path.abspath(arguments.build), arguments.mode)
+    server = place.server.process.pid
+    binary = os.path.join(place.build, "tests", "programs", "keep_busy")
+    failed = 0
+    try:
+        code, out, err = programs.run(place, [binary, "0.1"], 60)
+        if code != 0:
+            print(f"FAIL keep_busy does not run at all: {code}\n{out}{err}")
+            return 1
+        # What the server holds at rest, after its first session: the highest count of half a second.
+        idle = 0
+        time.sleep(1.5)
+        for _ in range(10):
+            idle = max(idle, sum(count for _, count in busy(descendants(server))))
+            time.sleep(0.05)
+        for number in range(KILLS):
+            after = draw.uniform(0, 0.6)
+            process = place.start(binary, "30", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL)
+            time.sleep(after)
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            took = settle(server, idle, GONE_WITHIN)
+            print(f"{'FAIL' if took is None else 'ok  '} killed after {after:.3f} s, "
+                  + (f"sessions left after {GONE_WITHIN} s: {busy(descendants(server))}, {idle} sockets at rest"
+                     if took is None else f"worker gone after {took:.2f} s"))
+            failed += took is None
+            if place.server.process.poll() is not None:
+                print(f"FAIL the server ended with {place.server.process.returncode}\n{place.server.log()}")
+                return 1
+        code, out, err = programs.run(place, [os.path.join(place.build, "tests", "programs", "vector_add")], 60)
+        print(f"{'ok  ' if code == 0 else 'FAIL'} the server still serves")
+        failed += code != 0
+        if code != 0:
+            print(out + err)
+    finally:
+        place.close()
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""Runs the CUDA test programs and compares exit code and output with expected/.
+
+direct: the program loads the software device as its libcuda.so.1. tcp, unix, tls, shm: one server is started, and each
+program runs under `outboard run`. With --server URL no server is started: the programs run on the one that is named.
+With --mode native the programs run on whatever libcuda.so.1 the machine has.
+"""
+
+import argparse
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+READY = re.compile(r"listening on (\S+)")
+SKIPPED = 77
+
+
+class Program:
+    """One binary: a program in one of its variants."""
+
+    def __init__(self, name, variant, binary, checks):
+        self.name, self.variant, self.binary = name, variant, binary
+        self.sorted = "sorted" in checks.split()
+        self.exit = int((re.search(r"exit=(\d+)", checks) or [0, 0])[1])
+        self.stderr = (re.search(r"stderr=(.*)", checks) or [None, None])[1]
+
+    def expected_path(self):
+        return os.path.join(HERE, "expected", self.name + ".txt")
+
+
+def read_list():
+    """All binaries of programs.list, in its order."""
+    programs = []
+    with open(os.path.join(HERE, "programs.list"), encoding="utf-8") as table:
+        for line in table:
+            if not line.strip() or line.startswith("#"):
+                continue
+            field = [part.strip() for part in line.split("|")]
+            for number, variant in enumerate(field[2].split()):
+                binary = field[0] + (f"-{variant}" if number else "")
+                programs.append(Program(field[0], variant, binary, field[5]))
+    return programs
+
+
+def stop(process):
+    """Ends a process and its children, and waits for it."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+class Server:
+    """An outboard-server with the software device on a free port or a socket in a directory of its own."""
+
+    def __init__(self, build, transport, wait=20.0, options=()):
+        self.directory = tempfile.TemporaryDirectory(prefix="outboard-programs-")
+        url = {"tcp": "tcp://127.0.0.1:0", "tls": "tls://127.0.0.1:0"}.get(transport)
+        url = url or f"{transport}:{self.directory.name}/socket"
+        self.log_path = os.path.join(self.directory.name, "log")
+        with open(self.log_path, "wb") as log:
+            self.process = subprocess.Popen(
+                [os.path.join(build, "server", "outboard-server"), "--listen", url, "--driver", "soft", *options],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        end = time.monotonic() + wait
+        while not (found := READY.search(self.log())):
+            if self.process.poll() is not None or time.monotonic() > end:
+                text = self.log()
+                self.stop()
+                raise RuntimeError(f"the server did not say that it is ready within {wait} s:\n{text}")
+            time.sleep(0.02)
+        self.url = found[1]
+
+    def log(self):
+        with open(self.log_path, encoding="utf-8", errors="replace") as log:
+            return log.read()
+
+    def stop(self):
+        """Asks the server to end, then ends it; whatever it has started goes with it."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(3)
+        stop(self.process)
+        self.directory.cleanup()
+
+
+class Place:
+    """Where programs run: how to start one, and with what environment."""
+
+    def __init__(self, build, mode, url=None):
+        self.build, self.mode = build, mode
+        self.server = self.directory = None
+        self.environment = dict(os.environ, LC_ALL="C")
+        self.prefix = []
+        if mode == "native":
+            return
+        if mode == "direct":
+            device = os.path.join(build, "softdevice", "liboutboard-softdevice.so")
+            if not os.path.exists(device):
+                raise FileNotFoundError(device)
+            self.directory = tempfile.TemporaryDirectory(prefix="outboard-direct-")
+            os.symlink(device, os.path.join(self.directory.name, "libcuda.so.1"))
+            path = self.environment.get("LD_LIBRARY_PATH")
+            self.environment["LD_LIBRARY_PATH"] = self.directory.name + (":" + path if path else "")
+            return
+        if not url:
+            self.server = Server(build, mode)
+            url = self.server.url
+        self.prefix = [os.path.join(build, "tools", "outboard"), "run", "--server", url, "--"]
+
+    def command(self, *command):
+        return [*self.prefix, *command]
+
+    def start(self, *command, **options):
+        return subprocess.Popen(self.command(*command), env=self.environment, start_new_session=True, **options)
+
+    def close(self):
+        if self.server:
+            self.server.stop()
+        if self.directory:
+            self.directory.cleanup()
+
+
+def run(place, command, timeout):
+    """Exit code (None: time is up), what it wrote to stdout and stderr."""
+    process = place.start(*command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        out, err = process.communicate(timeout=timeout)
+        code = process.returncode
+    except subprocess.TimeoutExpired:
+        stop(process)
+        out, err = process.communicate()
+        code = None
+    return code, out.decode(errors="replace"), err.decode(errors="replace")
+
+
+def check(place, program, timeout, record):
+    """A list of complaints; none means that the program did what it must."""
+    binary = os.path.join(place.build, "tests", "programs", program.binary)
+    if not os.path.exists(binary):
+        return [f"{binary} is not built"]
+    code, out, err = run(place, [binary], timeout)
+    complaints = []
+    if code is None:
+        complaints.append(f"not finished after {timeout:g} s")
+    elif code != program.exit:
+        complaints.append(f"exit code {code}, not {program.exit}")
+    if program.stderr and program.stderr not in err:
+        complaints.append(f"stderr lacks: {program.stderr}")
+    lines = sorted(out.splitlines()) if program.sorted else out.splitlines()
+    if record and not complaints:
+        with open(program.expected_path(), "w", encoding="utf-8") as expected:
+            expected.write("".join(line + "\n" for line in lines))
+    elif not os.path.exists(program.expected_path()):
+        complaints.append(f"no {program.expected_path()}")
+    else:
+        with open(program.expected_path(), encoding="utf-8") as expected:
+            want = expected.read().splitlines()
+        if lines != want:
+            at = next((i for i, pair in enumerate(zip(lines, want)) if pair[0] != pair[1]), min(len(lines), len(want)))
+            complaints.append(f"output line {at + 1}: {lines[at:at + 1]}, not {want[at:at + 1]}")
+    if complaints:
+        complaints += ["stderr: " + line for line in err.splitlines()[-12:]]
+    return complaints
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", required=True, help="the meson build directory")
+    parser.add_argument("--mode", default="direct", choices=["direct", "tcp", "unix", "tls", "shm", "native"])
+    parser.add_argument("--server", help="run on this server instead of starting one")
+    parser.add_argument("--all", action="store_true", help="all programs in all variants")
+    parser.add_argument("--tap", action="store_true", help="print the Test Anything Protocol")
+    parser.add_argument("--record", action="store_true", help="write expected/ from programs that found themselves right")
+    parser.add_argument("--timeout", type=float, default=60, help="seconds for each program (default 60)")
+    parser.add_argument("names", nargs="*", help="programs or binaries (reduce, reduce-debug)")
+    arguments = parser.parse_args()
+
+    programs = read_list()
+    known = {p.binary for p in programs} | {p.name for p in programs}
+    if unknown := [n for n in arguments.names if n not in known]:
+        parser.error(f"not in programs.list: {' '.join(unknown)}")
+    if not arguments.all:
+        exact = {p.binary for p in programs if p.binary in arguments.names}
+        programs = [p for p in programs if p.binary in exact or p.name in set(arguments.names) - exact]
+    if not programs:
+        parser.error("name a program, or give --all")
+
+    try:
+        place = Place(os.path.abspath(arguments.build), arguments.mode, arguments.server)
+    except FileNotFoundError as missing:
+        print(f"1..0 # SKIP {missing} is not built" if arguments.tap else f"skipped: {missing} is not built")
+        return 0 if arguments.tap else SKIPPED
+    except RuntimeError as problem:
+        print("Bail out! " * arguments.tap + str(problem))
+        return 1
+    failed = 0
+    try:
+        if arguments.tap:
+            print(f"1..{len(programs)}")
+        for number, program in enumerate(programs, 1):
+            begin = time.monotonic()
+            complaints = check(place, program, arguments.timeout, arguments.record)
+            failed += bool(complaints)
+            if arguments.tap:
+                print(f"{'not ' * bool(complaints)}ok {number} {program.binary}")
+            else:
+                print(f"{'FAIL' if complaints else 'ok  '} {program.binary} ({time.monotonic() - begin:.2f} s)")
+            for line in complaints:
+                print(f"# {line}" if arguments.tap else f"     {line}")
+            sys.stdout.flush()
+        if not arguments.tap:
+            print(f"{len(programs) - failed} of {len(programs)} {arguments.mode}")
+    finally:
+        place.close()
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
