@@ -33,6 +33,24 @@ struct obf_device {
 	bool ptx_only;                          /* runs no cubin */
 };
 
+/* Kinds of ids (base/ids.h) that a program holds as handles. One space for both libraries: a handle of the wrong kind is told at once. */
+enum obf_kind {
+	OBF_KIND_CTX = 1,
+	OBF_KIND_MODULE = 2,
+	OBF_KIND_FUNC = 3,
+	OBF_KIND_LIBRARY = 4,
+	OBF_KIND_KERNEL = 5,
+	/* given out by the host libraries */
+	OBF_KIND_STREAM = 6,
+	OBF_KIND_EVENT = 7,
+	OBF_KIND_POOL = 8,
+	OBF_KIND_LINK = 9,
+};
+
+#define OBF_CTX_MAX 1024u /* live contexts */
+/* The primary context of a device: the same id in every process, known to both sides without a message. */
+#define OBF_CTX_PRIMARY_ID(device) ((uint64_t)OBF_KIND_CTX << 56 | (uint32_t)(device))
+
 /* A context. Primary contexts exist from the first look, one per device, with a handle that never changes. */
 struct obf_ctx {
 	CUcontext handle;
@@ -96,7 +114,7 @@ struct obf_host {
 	CUresult (*ctx_synchronize)(struct obf_ctx *ctx);
 	CUresult (*ctx_limit)(struct obf_ctx *ctx, CUlimit limit, bool set, size_t *value);
 	CUresult (*mod_load)(struct obf_mod *mod, const struct obf_image_ref *image);
-	void (*mod_unload)(struct obf_mod *mod);
+	void (*mod_unload)(struct obf_mod *mod);            /* also for every module of a context before its ctx_destroy */
 	CUresult (*func_get)(struct obf_func *func);        /* first use of a kernel in a context: set host, host_id */
 	CUresult (*func_attrs)(struct obf_func *func);      /* make func->attrs exact */
 	CUresult (*func_set_attr)(struct obf_func *func, CUfunction_attribute attr, int value); /* attrs already updated by the face */
@@ -187,7 +205,15 @@ struct obf_copy3d {
 CUresult obf_copy_from_2d(const CUDA_MEMCPY2D *copy, struct obf_copy3d *ret);
 CUresult obf_copy_from_3d(const CUDA_MEMCPY3D *copy, struct obf_copy3d *ret);
 
-/* Fork: called in the child; forgets devices, contexts and ranges so that the child may cuInit afresh when the parent had not initialised. */
+/*
+ * True when cuInit succeeded here or, before a fork, in the parent. A child of a process that had initialised answers
+ * CUDA_ERROR_NOT_INITIALIZED to everything; a child of one that had not may initialise. The face sees to both by itself.
+ */
 bool obf_face_initialised(void);
+
+/* A call that is exported but not implemented: one warning per name, CUDA_ERROR_NOT_SUPPORTED. Both strings must stay. */
+CUresult obf_absent(const char *name, const char *reason);
+
+/* The calls themselves (obf_cuInit and so on) are declared in protocol/obf_calls.h, which is generated from the specification. */
 
 #endif
