@@ -28,6 +28,7 @@ struct lane {
 	bool live;
 	uint16_t id;
 	uint64_t ctx;             /* what the server believes this lane's context to be */
+	uint64_t last;            /* number of its last record */
 };
 
 static _Thread_local struct lane this_lane;
@@ -83,6 +84,11 @@ unsigned obc_log_lane(void)
 	if (!this_lane.live && !lane_start())
 		return OBP_LANE_MAX;
 	return this_lane.id;
+}
+
+uint64_t obc_log_last(void)
+{
+	return this_lane.last;
 }
 
 void obc_log_on_thread_exit(void (*fn)(void))
@@ -169,7 +175,7 @@ static inline struct obp_record *reserve(uint16_t opcode, uint64_t need, struct 
 	}
 	record = record_at(at);
 	atomic_store_explicit(log_size_of(record), 0, memory_order_relaxed);
-	slot->number = ++log->last_number;
+	slot->number = this_lane.last = ++log->last_number;
 	obc_log_counts[opcode]++;
 	/* Release: the sender that sees the new head sees size 0 (or what commit made of it) and the pad mark. */
 	atomic_store_explicit(&log->head, at + need, memory_order_release);

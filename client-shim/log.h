@@ -66,6 +66,8 @@ CUresult obc_log_read(uint16_t opcode, const void *req, uint32_t req_size, void 
 /* The error every call returns once the session is lost; CUDA_SUCCESS while it lives. No lock. */
 CUresult obc_log_error(void);
 
+/* The number of this thread's last record; 0 before the first. What a later synchronising record has behind it is complete. */
+uint64_t obc_log_last(void);
 /* This thread's lane number; allocated at its first record. */
 unsigned obc_log_lane(void);
 /* Called at thread exit, before the lane_end record, when the thread had a lane. Set once. */

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "client-shim/context.h"
+
+#include <pthread.h>
+
+#include "base/opt.h"
+#include "client-shim/event.h"
+#include "client-shim/log.h"
+#include "client-shim/memory.h"
+#include "client-shim/mempool.h"
+#include "client-shim/stream.h"
+#include "protocol/obc_calls.h"
+
+struct obc_ctx obc_ctxs[OBC_CTX_MAX];
+
+static pthread_mutex_t ctx_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Errors after which CUDA answers every call in the context with the same error. */
+static bool is_sticky(CUresult result)
+{
+	switch (result) {
+	case CUDA_ERROR_ILLEGAL_ADDRESS:
+	case CUDA_ERROR_LAUNCH_TIMEOUT:
+	case CUDA_ERROR_ASSERT:
+	case CUDA_ERROR_HARDWARE_STACK_ERROR:
+	case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+	case CUDA_ERROR_MISALIGNED_ADDRESS:
+	case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+	case CUDA_ERROR_INVALID_PC:
+	case CUDA_ERROR_LAUNCH_FAILED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+CUresult obc_ctx_result(struct obf_ctx *ctx, CUresult result)
+{
+	int healthy = 0;
+
+	if (ob_unlikely(result != CUDA_SUCCESS) && is_sticky(result))
+		atomic_compare_exchange_strong(&ctx->sticky, &healthy, (int)result);
+	return result;
+}
+
+uint64_t obc_ctx_wire(CUcontext handle)
+{
+	struct obf_ctx *ctx = obf_ctx_from_handle(handle);
+
+	return ctx ? (uint64_t)(uintptr_t)ctx->host : 0;
+}
+
+/* A free number; those of the primaries are fixed by the protocol. 0: all are taken. */
+static uint64_t ctx_number(const struct obf_ctx *ctx)
+{
+	if (ctx->primary)
+		return OBP_CTX_PRIMARY + (uint64_t)ctx->device;
+	for (uint64_t id = OBP_CTX_PRIMARY + OBP_DEVICE_MAX; id <= OBC_CTX_MAX; id++)
+		if (!obc_ctxs[id - 1].id)
+			return id;
+	return 0;
+}
+
+CUresult obc_ctx_create(struct obf_ctx *ctx)
+{
+	struct obc_ctx *home;
+	uint64_t id;
+
+	pthread_mutex_lock(&ctx_lock);
+	id = ctx_number(ctx);
+	home = &obc_ctxs[(id - 1) % OBC_CTX_MAX];
+	if (id) {
+		*home = (struct obc_ctx){ .id = id };
+		ctx->host = (void *)(uintptr_t)id;
+	}
+	pthread_mutex_unlock(&ctx_lock);
+	if (!id)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	/* The server makes a primary context when its number is first used. */
+	return ctx->primary ? CUDA_SUCCESS : obc_call_op_ctx_create(id, (uint32_t)ctx->device, ctx->flags);
+}
+
+void obc_ctx_destroy(struct obf_ctx *ctx)
+{
+	struct obc_ctx *home = obc_ctx_of(ctx);
+
+	obc_streams_end(ctx);
+	obc_events_end(ctx);
+	/* The order lets the server wait for the context's work before the memory is used again. */
+	obc_call_op_ctx_destroy(home->id);
+	obc_mempools_end(ctx);
+	obf_mem_remove_ctx(ctx, obc_memory_gone);
+	pthread_mutex_lock(&ctx_lock);
+	home->id = 0;
+	pthread_mutex_unlock(&ctx_lock);
+}
+
+CUresult obc_ctx_synchronize(struct obf_ctx *ctx)
+{
+	struct obc_ctx *home = obc_ctx_of(ctx);
+	struct obc_slot slot;
+	CUresult result;
+
+	if (ob_opt_on(OB_OPT_LOCAL) && !obc_ctx_busy(home))
+		return CUDA_SUCCESS;
+	if (!obc_log_begin(&slot, OBP_OP_CTX_SYNCHRONIZE, 0))
+		return obc_log_error();
+	result = obc_log_call(&slot, NULL, 0, NULL);
+	if (result == CUDA_SUCCESS)
+		obc_raise(&home->done, slot.number);
+	return obc_ctx_result(ctx, result);
+}
+
+CUresult obc_ctx_limit(struct obf_ctx *ctx, CUlimit limit, bool set, size_t *value)
+{
+	uint64_t now = 0;
+	CUresult result = obc_call_op_ctx_limit((uint32_t)limit, set, set ? *value : 0, &now);
+
+	if (result == CUDA_SUCCESS)
+		*value = now;
+	return obc_ctx_result(ctx, result);
+}
