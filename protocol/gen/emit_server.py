@@ -141,7 +141,7 @@ def null_answer(spec, p):
 
 def null_c(spec):
     out = ['''/* Never an address: high bits set. */
-static void *unique(void)
+__attribute__((unused)) static void *unique(void)
 {
 	static _Atomic uintptr_t last;
 	return (void *)(((uintptr_t)1 << 62) + (atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1) * 16);

@@ -6,6 +6,9 @@
     gen.py --types base/cuda_types.h --format protocol/format.h --out DIR spec/*.api    write every output to DIR
     gen.py ... --only obp_calls.h                                                       write one
     gen.py ... --list                                                                   name the outputs
+    gen.py ... --check-lock protocol/spec/opcodes.lock                                  has an opcode changed its meaning?
+    gen.py ... --update-lock protocol/spec/opcodes.lock                                 append new calls
+    gen.py ... --seeds DIR                                                              one file with a frame per wire call
 """
 
 import argparse
@@ -13,10 +16,13 @@ import os
 import re
 import sys
 
-import emit_calls
+sys.dont_write_bytecode = True
+import emit_calls  # noqa: E402
 import emit_client
+import emit_docs
 import emit_server
 import emit_stubs
+import emit_tests
 import spec as spec_module
 
 OUTPUTS = {
@@ -41,6 +47,12 @@ OUTPUTS = {
     'obs_null.c': emit_server.null_c,
     'obs_dispatch.h': emit_server.dispatch_h,
     'obs_dispatch.c': emit_server.dispatch_c,
+    'roundtrip.inc': emit_tests.roundtrip_c,
+    'check_cuda_prototypes.c': emit_tests.check_cuda_prototypes_c,
+    'calls.md': emit_docs.calls_md,
+    'frames.txt': emit_docs.frames_txt,
+    'calls.dict': emit_docs.dictionary,
+    'check_cuda_layout.inc': lambda s: emit_tests.layout_inc(s.types.text),
 }
 
 # Maxima that the frame format has and the specification may name.
@@ -67,12 +79,44 @@ def write_if_changed(path, text):
         f.write(text)
 
 
+def lock(spec, path, update):
+    try:
+        with open(path, encoding='utf-8') as f:
+            text = f.read()
+    except FileNotFoundError:
+        text = emit_docs.LOCK_HEAD
+    wrong, new = emit_docs.lock_compare(spec, text)
+    for line in wrong:
+        print(f'{os.path.relpath(path)}: {line}', file=sys.stderr)
+    if new and not update:
+        print(f'{os.path.relpath(path)}: {len(new)} calls are missing; append them with gen.py --update-lock', file=sys.stderr)
+        return 1
+    if new and not wrong:
+        write_if_changed(path, text + '\n'.join(new) + '\n')
+    return 1 if wrong else 0
+
+
+def coverage(path):
+    tested = {}
+    if path:
+        with open(path, encoding='utf-8') as f:
+            for line in f:
+                call, _, test = line.strip().partition(' ')
+                if test and test not in tested.setdefault(call, []):
+                    tested[call].append(test)
+    return {call: ', '.join(tests) for call, tests in tested.items()}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--types', required=True, help='base/cuda_types.h')
     parser.add_argument('--format', required=True, help='protocol/format.h')
     parser.add_argument('--out', default='.', help='folder to write to')
     parser.add_argument('--only', action='append', choices=OUTPUTS, metavar='NAME', help='write only this output')
+    parser.add_argument('--check-lock', metavar='FILE')
+    parser.add_argument('--update-lock', metavar='FILE')
+    parser.add_argument('--seeds', metavar='DIR')
+    parser.add_argument('--coverage', metavar='FILE', help='lines "call test": fills the column tested by of calls.md')
     parser.add_argument('--list', action='store_true', help='name the outputs and stop')
     parser.add_argument('spec', nargs='*')
     options = parser.parse_args()
@@ -88,8 +132,17 @@ def main():
     except spec_module.SpecError as error:
         print(error, file=sys.stderr)
         return 1
+    if options.check_lock or options.update_lock:
+        return lock(spec, options.check_lock or options.update_lock, bool(options.update_lock))
+    if options.seeds:
+        os.makedirs(options.seeds, exist_ok=True)
+        for call in spec.wire_calls():
+            with open(os.path.join(options.seeds, call.name), 'wb') as f:
+                f.write(emit_docs.sample_frame(spec, call))
+        return 0
     for name in options.only or OUTPUTS:
-        write_if_changed(os.path.join(options.out, name), OUTPUTS[name](spec))
+        text = emit_docs.calls_md(spec, coverage(options.coverage)) if name == 'calls.md' else OUTPUTS[name](spec)
+        write_if_changed(os.path.join(options.out, name), text)
     return 0
 
 

@@ -30,6 +30,7 @@ class CudaTypes:
     """What base/cuda_types.h declares, as far as a prototype needs to know."""
 
     def __init__(self, text):
+        self.text = text
         self.handles = set(re.findall(r'typedef struct \w+ \*(\w+);', text))
         self.enums = set(re.findall(r'^typedef enum (\w+)', text, re.M))
         self.structs = set(re.findall(r'^typedef (?:struct|union) (\w+) \{', text, re.M))

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""The generator: its output for a small specification, its messages for bad ones, the opcode lock.
+
+    test_generator.py ROOT golden [--update] | messages | lock
+"""
+
+import difflib
+import os
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.abspath(sys.argv[1])
+HERE = os.path.join(ROOT, 'tests', 'gen')
+GEN = [sys.executable, os.path.join(ROOT, 'protocol', 'gen', 'gen.py'), '--types', os.path.join(ROOT, 'base', 'cuda_types.h'),
+       '--format', os.path.join(ROOT, 'protocol', 'format.h')]
+GOLDEN = ['obp_calls.h', 'obp_calls.c', 'obc_calls.h', 'obc_calls.c', 'obc_stubs.c', 'obc_procs.c', 'obd_locals.h', 'obf_calls.h',
+          'obs_dispatch.h', 'obs_dispatch.c', 'obs_driver.h', 'obs_null.c', 'exports.map', 'calls.md', 'frames.txt']
+
+# (what stands behind "group g 0x01;" from line 2 on, line of the message, the message)
+BAD = [
+    ('0x01 op async a(u64 x);\n0x01 op async b(u64 x);', 3, 'opcode 0x0101 of b belongs to a'),
+    ('0x01 op async a(u64 x);\n0x02 op async a(u64 x);', 3, 'a was already given in bad.api:2'),
+    ('0x00 op async a(u64 x);', 2, 'opcode byte 0x00 is out of range: 0x01 to 0xff'),
+    ('0x100 op async a(u64 x);', 2, 'opcode byte 0x100 is out of range: 0x01 to 0xff'),
+    ('group h 0x01;', 2, 'group 0x01 of h belongs to g'),
+    ('group h 0x20;', 2, 'a group number 0x20 is out of range: 1 to 31'),
+    ('0x01 op async a(u7 x);', 2, "a: 'u7' is no wire type: u8, u16, u32, u64, i32, i64, f32, f64, bytes, cstr"),
+    ('0x01 op async a(u64 x, u32 x);', 2, "a has two parameters named 'x'"),
+    ('0x01 op async a(u64 x, out u64 y);', 2, 'a is async and has no reply: it cannot have an out parameter'),
+    ('0x01 op slow a(u64 x);', 2, "an operation is sync, async, bulk, not 'slow'"),
+    ('0x01 op async a(bytes x);', 2, "a: 'x' needs a size in brackets"),
+    ('0x01 op async a(u32 n, bytes x[n]);', 2, "a: 'x[n]' needs a maximum: [n <= SOME_MAX]"),
+    ('0x01 op async a(u32 n, bytes x[n <= M]);', 2, "the maximum 'M' is unknown: declare it with const"),
+    ('const M 8;\n0x01 op async a(u32 n, bytes x[m <= M]);', 3, "a: the size of 'x' names 'm', which is no number of this call"),
+    ('const M 8;\n0x01 op async a(u32 n, bytes x[n / 2 <= M]);', 3, "'n / 2' is not a size: names and numbers joined by + - *"),
+    ('const M 8;\n0x01 op async a(u32 n, bytes x[n + <= M]);', 3, "'n +' is not a size: names and numbers joined by + - *"),
+    ('const M 8;\n0x01 op bulk a(u32 n, bytes x[n <= M]);', 3,
+     'a is bulk: its first two numbers must be u64, the place and the size of the data, which the log moves on from chunk to chunk'),
+    ('0x01 op bulk a(u64 x);', 2, 'a is bulk: exactly one parameter must be bytes of variable length'),
+    ('0x01 op async a(u8 x[300]);', 2, 'a: x has 300 elements; 2 to 256 are possible'),
+    ('0x01 op async A(u64 x);', 2, "'A': names of operations are in small letters"),
+    ('0x01 op async a(u64 x) often;', 2, "the word 'often' is not known here"),
+    ('0x01 op async a(u64 x)', 2, 'the file ends in the middle of a declaration'),
+    ('const M 8;\nconst M 9;', 3, 'the constant M was already given'),
+    ('const M nine;', 2, "a value was expected instead of 'nine'"),
+    ('\n\nlocal 2000 cuFoo(CUnothing x);', 4, "cuFoo: base/cuda_types.h has no type 'CUnothing'"),
+    ('local 2000 cuFoo(int);', 2, 'cuFoo: a parameter needs a type and a name'),
+    ('local 2000 foo(int x);', 2, "'foo' is no name of a driver call: those begin with cu and a capital"),
+    ('local 2000 cuFoo_ptsz(int x);', 2, "'cuFoo_ptsz': twins are not written out, put ptsz or ptds behind the call"),
+    ('local cuFoo(int x);', 2, "the CUDA version was expected instead of 'cuFoo'"),
+    ('local 2000 cuFoo(int x) ptsz;', 2, 'cuFoo has a ptsz twin but no stream'),
+    ('local 2000 cuFoo(CUstream s) ptds;', 2, 'cuFoo takes a stream: its twin is ptsz'),
+    ('sync 2000 cuFoo(int x);', 2, 'a call of class sync goes over the wire and needs an opcode in front'),
+    ('0x01 local 2000 cuFoo(int x);', 2, "a call of class 'local' does not go over the wire: remove the opcode"),
+    ('0x01 sync 2000 cuFoo(void *x);', 2, "cuFoo: 'void *x' cannot go over the wire: mark it addr, in, out or inout,"
+                                          ' give it a size, or make the call local'),
+    ('0x01 sync 2000 cuFoo(CUevent e);', 2, 'cuFoo: the handle CUevent has no kind: declare it with handle'),
+    ('0x01 sync 2000 cuFoo(out CUtensorMap *m);', 2, 'cuFoo: the struct CUtensorMap has no size: declare it with struct'),
+    ('handle CUthing thing;', 2, 'base/cuda_types.h has no handle CUthing'),
+    ('struct CUthing 8;', 2, 'base/cuda_types.h has no struct CUthing'),
+    ('alias 2000 cuFoo = cuBar;', 2, 'cuFoo is an alias of cuBar, which is no call'),
+    ('absent cuFoo;', 2, 'an absent block begins with its reason in quotes'),
+    ('face 2000 cuFoo(int x);\nabsent "why not" {\n\t2000 cuFoo;\n}', 4, 'cuFoo was already given in bad.api:2'),
+    ('local 2000 cuFoo(CUstream s) ptsz;\nlocal 2000 cuFo(int x) often;', 3, "the word 'often' is not known here"),
+    ('nonsense;', 2, "'nonsense' begins no declaration: group, const, handle, struct, absent, alias, an opcode or one of"
+                     ' face, local, server'),
+]
+
+
+def run(arguments, cwd):
+    return subprocess.run(GEN + arguments, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_golden(update):
+    golden = os.path.join(HERE, 'golden')
+    failed = 0
+    with tempfile.TemporaryDirectory() as out:
+        only = [word for name in GOLDEN for word in ('--only', name)]
+        result = run(only + ['--out', out, os.path.join(HERE, 'small.api')], ROOT)
+        if result.returncode:
+            sys.exit(result.stderr)
+        for name in GOLDEN:
+            with open(os.path.join(out, name), encoding='utf-8') as f:
+                got = f.read()
+            path = os.path.join(golden, name + '.golden')
+            if update:
+                os.makedirs(golden, exist_ok=True)
+                with open(path, 'w', encoding='utf-8') as f:
+                    f.write(got)
+                continue
+            with open(path, encoding='utf-8') as f:
+                want = f.read()
+            if got != want:
+                failed += 1
+                sys.stdout.writelines(difflib.unified_diff(want.splitlines(True), got.splitlines(True), path, name))
+    if failed:
+        print(f'{failed} outputs differ. If that is what you meant: tests/gen/test_generator.py . golden --update')
+    return failed
+
+
+def test_messages():
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for text, line, message in BAD:
+            with open(os.path.join(folder, 'bad.api'), 'w', encoding='utf-8') as f:
+                f.write('group g 0x01;\n' + text + '\n')
+            result = run(['--only', 'obp_calls.h', '--out', folder, 'bad.api'], folder)
+            want = f'bad.api:{line}: {message}\n'
+            if result.returncode != 1 or result.stderr != want:
+                failed += 1
+                print(f'for   {text!r}\nwant  {want}got   {result.stderr}')
+    print(f'{len(BAD)} bad specifications, {failed} failures')
+    return failed
+
+
+def test_lock():
+    specs = sorted(os.path.join(ROOT, 'protocol', 'spec', f) for f in os.listdir(os.path.join(ROOT, 'protocol', 'spec'))
+                   if f.endswith('.api'))
+    lock = os.path.join(ROOT, 'protocol', 'spec', 'opcodes.lock')
+    failed = 0
+
+    def expect(name, arguments, code, words=''):
+        nonlocal failed
+        result = run(arguments, ROOT)
+        if result.returncode != code or words not in result.stderr:
+            failed += 1
+            print(f'{name}: status {result.returncode}\n{result.stderr}')
+
+    expect('the lock of this tree', ['--check-lock', lock] + specs, 0)
+    with open(lock, encoding='utf-8') as f:
+        text = f.read()
+    with tempfile.TemporaryDirectory() as folder:
+        copy = os.path.join(folder, 'opcodes.lock')
+
+        def with_lock(changed):
+            with open(copy, 'w', encoding='utf-8') as f:
+                f.write(changed)
+            return ['--check-lock', copy] + specs
+
+        expect('a changed field', with_lock(text.replace('mem_alloc (addr:u64@0', 'mem_alloc (address:u64@0')), 1, 'changed its meaning')
+        expect('a changed class', with_lock(text.replace('0x0601 async', '0x0601 sync')), 1, 'changed its meaning')
+        expect('a call that is gone', with_lock(text + '0x01ff async gone () -> ()\n'), 1, 'is gone from the specification')
+        expect('a retired call', with_lock(text + '0x01ff async retired gone () -> ()\n'), 0)
+        expect('a retired call that came back', with_lock(text.replace('0x0102 sync ping', '0x0102 sync retired ping')), 1,
+               'must not come back')
+        missing = ''.join(line for line in text.splitlines(True) if not line.startswith('0x0102'))
+        expect('a new call', with_lock(missing), 1, '1 calls are missing')
+        expect('appending it', ['--update-lock', copy] + specs, 0)
+        expect('after appending', ['--check-lock', copy] + specs, 0)
+    return failed
+
+
+if __name__ == '__main__':
+    tests = {'golden': lambda: test_golden('--update' in sys.argv), 'messages': test_messages, 'lock': test_lock}
+    sys.exit(1 if tests[sys.argv[2]]() else 0)

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Every wire call, from the client's function to the server's and back, without a socket: the log of this test hands each record to
+ * the check and to dispatch. Random legal arguments must arrive as they were; every shorter or longer body must be refused.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client-shim/log.h"
+#include "face/face.h"
+#include "protocol/obc_calls.h"
+#include "protocol/obs_dispatch.h"
+
+#define PART_BYTES (1u << 20)
+#define PART_COUNT OBP_VAR_MAX
+#define PREFIX_LIMIT 1024u /* bodies up to this size are tried at every length */
+#define CLIENT_KEY 0x1234500000000000u
+#define SERVER_KEY 0x0000000000067890u
+
+#define CHECK(x)                                                                                     \
+	do {                                                                                         \
+		if (!(x)) {                                                                          \
+			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, current, #x);         \
+			exit(1);                                                                     \
+		}                                                                                    \
+	} while (0)
+#define SAME(a, b, n) CHECK(memcmp((a), (b), (n)) == 0)
+#define RIGHT(call) CHECK((call) == CUDA_SUCCESS)
+#define REFUSES(opcode, body, size) CHECK(!obp_check_req((opcode), (body), (uint32_t)(size)))
+
+struct trip {
+	uint16_t opcode;
+	void (*run)(void);
+};
+
+static const char *current = "set-up";
+static uint64_t seed = 1;
+static bool largest;
+static _Alignas(8) uint8_t part[PART_COUNT][PART_BYTES + 8];
+static _Alignas(8) uint8_t answer[PART_BYTES], result_bytes[PART_BYTES];
+static _Alignas(8) uint8_t record_body[2 * PART_BYTES];
+static uint32_t reply_size;
+static CUresult reply_result;
+static bool replied, violated;
+static unsigned n_arrived;
+static uint8_t seen[OBP_OPCODE_END];
+static struct obs_driver fake_driver;
+
+static uint64_t random64(void)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return seed * 0x2545f4914f6cdd1dull;
+}
+
+static void *random_fill(void *p, uint64_t size)
+{
+	for (uint64_t i = 0; i < size; i++)
+		((uint8_t *)p)[i] = (uint8_t)(random64() >> 32);
+	return p;
+}
+
+static void random_text(uint8_t *p, uint64_t size)
+{
+	for (uint64_t i = 0; i + 1 < size; i++)
+		p[i] = (uint8_t)('a' + random64() % 26);
+	p[size - 1] = 0;
+}
+
+static void saw(uint16_t opcode)
+{
+	seen[opcode] = 1;
+}
+
+/* ---- the log: a record goes straight to the server's half ---- */
+
+static void refuse_other_lengths(uint16_t opcode, const uint8_t *body, uint32_t size)
+{
+	if (size > PREFIX_LIMIT)
+		return;
+	for (uint32_t n = 0; n <= size + 16; n++) {
+		/* Exactly as long as it claims to be, so that a sanitizer sees a read past the end. */
+		uint8_t *copy = calloc(1, n ? n : 1);
+		CHECK(copy);
+		memcpy(copy, body, n < size ? n : size);
+		CHECK(obp_check_req(opcode, copy, n) == (n == size));
+		free(copy);
+	}
+}
+
+static void print(uint16_t opcode, const void *body, uint32_t size)
+{
+	char line[512];
+	size_t n = obp_print_call(line, sizeof(line), opcode, body, size);
+	CHECK(n == strlen(line) && n + 1 <= sizeof(line));
+	CHECK(!strncmp(line, obp_call_info(opcode)->name, strlen(obp_call_info(opcode)->name)));
+	char cut[9];
+	CHECK(obp_print_call(cut, sizeof(cut), opcode, body, size) == (n < 8 ? n : 8));
+}
+
+static void arrive(uint16_t opcode, uint32_t size)
+{
+	struct obp_record rec = { .size = (uint32_t)sizeof(rec) + size, .opcode = opcode, .lane = 3 };
+	const struct obp_call_info *info = obp_call_info(opcode);
+	CHECK(info && info->opcode == opcode && obp_call_find(info->name) == info);
+	CHECK(size % 8 == 0);
+	CHECK(obp_check_req(opcode, record_body, size));
+	refuse_other_lengths(opcode, record_body, size);
+	print(opcode, record_body, size);
+	n_arrived++;
+	replied = violated = false;
+	obs_dispatch(NULL, &rec, record_body, size);
+	CHECK(!violated);
+	CHECK(replied);
+	CHECK(((info->flags & OBP_CALL_REPLIES) != 0) == (reply_size != UINT32_MAX));
+}
+
+void *obc_log_begin(struct obc_slot *slot, uint16_t opcode, uint32_t body_size)
+{
+	uint32_t padded = (uint32_t)obp_pad(body_size);
+	CHECK(padded <= sizeof(record_body));
+	memset(record_body, 0xaa, padded);
+	slot->body = record_body;
+	slot->opcode = opcode;
+	slot->size = padded;
+	return record_body;
+}
+
+CUresult obc_log_commit(struct obc_slot *slot)
+{
+	arrive(slot->opcode, slot->size);
+	CHECK(reply_size == UINT32_MAX);
+	return reply_result;
+}
+
+CUresult obc_log_call(struct obc_slot *slot, void *ret_body, uint32_t capacity, uint32_t *ret_size)
+{
+	arrive(slot->opcode, slot->size);
+	CHECK(reply_size <= capacity);
+	if (reply_size)
+		memcpy(ret_body, result_bytes, reply_size);
+	if (ret_size)
+		*ret_size = reply_size;
+	return reply_result;
+}
+
+CUresult obc_log_write(uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size)
+{
+	CHECK(head_size + size <= sizeof(record_body));
+	memset(record_body, 0, obp_pad(head_size + size));
+	memcpy(record_body, head, head_size);
+	memcpy(record_body + head_size, data, size);
+	arrive(opcode, (uint32_t)obp_pad(head_size + size));
+	return reply_result;
+}
+
+CUresult obc_log_read(uint16_t opcode, const void *req, uint32_t req_size, void *dst, size_t size)
+{
+	memcpy(record_body, req, req_size);
+	arrive(opcode, req_size);
+	CHECK(reply_size == size);
+	(void)dst; /* the test's destination is result_bytes itself */
+	return reply_result;
+}
+
+CUresult obc_log_error(void)
+{
+	return CUDA_ERROR_DEVICE_UNAVAILABLE;
+}
+
+CUresult obf_ctx_enter(struct obf_ctx **ret)
+{
+	*ret = NULL;
+	return CUDA_SUCCESS;
+}
+
+CUresult obc_wire_stream(CUstream handle, uint64_t *ret_id)
+{
+	*ret_id = (uintptr_t)handle ^ CLIENT_KEY;
+	return CUDA_SUCCESS;
+}
+
+/* ---- the server's hooks ---- */
+
+void obs_violation(struct obs_exec *x, const struct obp_record *rec, const char *why)
+{
+	(void)x;
+	fprintf(stderr, "0x%04x: %s\n", rec->opcode, why);
+	violated = true;
+}
+
+bool obs_handle_get(struct obs_exec *x, const struct obp_record *rec, enum obs_kind kind, uint64_t id, void **ret_handle)
+{
+	(void)x;
+	(void)rec;
+	CHECK(kind == OBS_KIND_STREAM);
+	*ret_handle = (void *)(uintptr_t)(id ^ SERVER_KEY);
+	return true;
+}
+
+const struct obs_driver *obs_exec_driver(struct obs_exec *x)
+{
+	(void)x;
+	return &fake_driver;
+}
+
+void obs_reply(struct obs_exec *x, const struct obp_record *rec, CUresult result, const void *body, uint32_t size)
+{
+	(void)x;
+	CHECK(rec->lane == 3 && !replied && size <= sizeof(result_bytes));
+	if (size)
+		memcpy(result_bytes, body, size);
+	reply_size = size;
+	reply_result = result;
+	replied = true;
+	char line[256];
+	CHECK(obp_print_reply(line, sizeof(line), rec->opcode, (uint32_t)result, body, size) == strlen(line));
+}
+
+void obs_async_result(struct obs_exec *x, const struct obp_record *rec, CUresult result)
+{
+	(void)x;
+	CHECK(rec->lane == 3 && !replied);
+	reply_size = UINT32_MAX;
+	reply_result = result;
+	replied = true;
+}
+
+#include "protocol/roundtrip.inc"
+
+int main(int argc, char **argv)
+{
+	seed = argc > 1 ? strtoull(argv[1], NULL, 0) | 1 : 0x9e3779b97f4a7c15u;
+	set_up();
+	const size_t n = sizeof(trips) / sizeof(trips[0]);
+	for (size_t i = 0; i < n; i++) {
+		current = obp_call_info(trips[i].opcode)->name;
+		for (int round = 0; round < 50; round++)
+			trips[i].run();
+		largest = true;
+		trips[i].run();
+		largest = false;
+		CHECK(seen[trips[i].opcode]);
+	}
+	current = "one past the maximum";
+	past_the_maxima();
+	CHECK(!obp_call_info(0) && !obp_call_info(OBP_OPCODE_END) && !obp_call_info(UINT16_MAX));
+	CHECK(!obp_check_req(0, NULL, 0) && !obp_check_req(UINT16_MAX, NULL, 0));
+	struct obp_record unknown = { .size = 8, .opcode = OBP_OPCODE_END };
+	current = "an unknown opcode";
+	fprintf(stderr, "expected: ");
+	obs_dispatch(NULL, &unknown, record_body, 0);
+	CHECK(violated);
+	printf("%zu calls, %u records\n", n, n_arrived);
+	return 0;
+}
