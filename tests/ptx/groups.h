@@ -15,7 +15,10 @@
 	X(float, "rounded float arithmetic, f32 and f64") \
 	X(approx, "approximate float functions") \
 	X(half, "f16, bf16 and their packed forms") \
-	X(cvt, "conversions")
+	X(cvt, "conversions") \
+	X(memory, "loads, stores, spaces, vectors") \
+	X(flow, "branches, calls, divergence") \
+	X(warp, "shuffles, votes, matches, reductions")
 
 #define PT_GROUP_DECLARE(name, what) void pt_group_##name(struct pt_suite *s);
 PT_GROUPS(PT_GROUP_DECLARE)
@@ -23,5 +26,7 @@ PT_GROUPS(PT_GROUP_DECLARE)
 
 /* The approximate functions of group half; they share rows_approx.c with group approx. */
 void pt_half_functions(struct pt_suite *s);
+/* The rows of group memory. */
+void pt_memory_rows(struct pt_suite *s);
 
 #endif
