@@ -43,10 +43,48 @@ def target(call, prefix):
     return 'obc_call_' + call.name, False
 
 
-def stub(out_name, call, flavour, prefix):
+COVERAGE = '''/*
+ * Which names were called: one byte each, set once. With OUTBOARD_COVERAGE=FILE they are appended to it when the process ends, as lines
+ * "name program", for tools/dev/check-coverage.
+ */
+static _Atomic unsigned char hits[N_NAMES];
+
+static inline void hit(unsigned name)
+{
+	if (!atomic_load_explicit(&hits[name], memory_order_relaxed))
+		atomic_store_explicit(&hits[name], 1, memory_order_relaxed);
+}
+
+__attribute__((destructor)) static void write_hits(void)
+{
+	const char *path = secure_getenv("OUTBOARD_COVERAGE");
+	int fd = path ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644) : -1;
+	if (fd < 0)
+		return;
+	for (unsigned i = 0; i < N_NAMES; i++)
+		if (hits[i])
+			dprintf(fd, "%s %s\\n", names[i], program_invocation_short_name);
+OPCODES	close(fd);
+}
+'''
+
+COVERAGE_OPCODES = '''	for (uint16_t opcode = 0; opcode < OBP_OPCODE_END; opcode++)
+		if (obp_call_info(opcode) && obc_log_count(opcode))
+			dprintf(fd, "%s %s\\n", obp_call_info(opcode)->name, program_invocation_short_name);
+'''
+
+
+def coverage(spec, prefix):
+    names = [name for call in spec.exported() for name, _, _ in call.exports()]
+    text = COVERAGE.replace('OPCODES', COVERAGE_OPCODES if prefix == 'obc_' else '')
+    return (f'#define N_NAMES {len(names)}\n\nstatic const char *const names[N_NAMES] = {{\n'
+            + ''.join(f'\t"{n}",\n' for n in names) + '};\n\n' + text), {n: i for i, n in enumerate(names)}
+
+
+def stub(out_name, call, flavour, prefix, number):
     function, weak = target(call, prefix)
     lines = [f'{EXPORT} ' + wrap(f'CUresult {out_name}({call.prototype()});'),
-             wrap(f'CUresult {out_name}({call.prototype()})'), '{']
+             wrap(f'CUresult {out_name}({call.prototype()})'), '{', f'\thit({number});']
     if function is None:
         lines += [f'\t(void){p.name};' for p in call.params]
         lines += [f'\treturn obf_absent("{out_name}", "device addresses are laid out by the server: use cuMemAlloc");', '}']
@@ -69,8 +107,8 @@ def stub(out_name, call, flavour, prefix):
     return '\n'.join(lines + ['}']) + '\n'
 
 
-def absent_stub(name, reason):
-    return (f'{EXPORT} CUresult {name}(void);\nCUresult {name}(void)\n{{\n'
+def absent_stub(name, reason, number):
+    return (f'{EXPORT} CUresult {name}(void);\nCUresult {name}(void)\n{{\n\thit({number});\n'
             f'\treturn obf_absent("{name}", {c_string(reason)});\n}}\n')
 
 
@@ -78,17 +116,19 @@ def stubs_c(spec, prefix):
     weak = [f'__typeof__({target(c, prefix)[0]}) {target(c, prefix)[0]} __attribute__((weak));'
             for c in spec.calls if target(c, prefix)[1]]
     out = ['/* Weak, so that a library that is not whole yet links and says what is missing. Link face/ as whole archive. */'] + weak + ['']
+    text, numbers = coverage(spec, prefix)
+    out.append(text)
     for call in spec.calls + spec.aliases:
         implementation = spec.by_name[call.target] if call.klass == 'alias' else call
         for name, _, flavour in call.exports():
-            out.append(stub(name, implementation, flavour, prefix))
+            out.append(stub(name, implementation, flavour, prefix, numbers[name]))
     for call in spec.absent:
         for name, _, _ in call.exports():
-            out.append(absent_stub(name, call.reason))
-    includes = ['"face/face.h"', '"protocol/obf_calls.h"', f'"protocol/{prefix}locals.h"']
+            out.append(absent_stub(name, call.reason, numbers[name]))
+    includes = ['<errno.h>', '<fcntl.h>', '<stdatomic.h>', '<stdio.h>', '<stdlib.h>', '<unistd.h>', '', '"face/face.h"', '"protocol/obf_calls.h"', f'"protocol/{prefix}locals.h"']
     if prefix == 'obc_':
-        includes.append('"protocol/obc_calls.h"')
-    return source('Every name that libcuda.so.1 exports.', includes, '\n'.join(out))
+        includes += ['"protocol/obc_calls.h"', '"client-shim/log.h"']
+    return source('Every name that libcuda.so.1 exports.', includes, '\n'.join(out)).replace('#include \n', '\n')
 
 
 def base_name(name):
