@@ -360,6 +360,54 @@ static bool get_message(const msgpack_object *map, struct obp_message *message)
 	return true;
 }
 
+/* Big-endian number of n bytes at p[at]; false beyond the end. */
+static bool number_at(const uint8_t *p, size_t size, size_t at, size_t n, uint64_t *ret)
+{
+	if (!ob_span_inside(at, n, size))
+		return false;
+	*ret = 0;
+	for (size_t i = 0; i < n; i++)
+		*ret = *ret << 8 | p[at + i];
+	return true;
+}
+
+/*
+ * True when no container claims more elements than bytes are left. msgpack-c allocates by the claim before it looks for the elements: four
+ * bytes of map must not ask for gigabytes.
+ */
+static bool claims_hold(const uint8_t *p, size_t size)
+{
+	static const uint8_t fixed[32] = { /* bytes behind the type byte, 0xc0..0xdf; containers and blobs: bytes of their count */
+		0, 0, 0, 0, 1, 2, 4, 1, 2, 4, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 2, 3, 5, 9, 17, 1, 2, 4, 2, 4, 2, 4,
+	};
+	uint64_t wanted = 1, n;
+	size_t at = 0;
+
+	for (; wanted && at < size; wanted--) {
+		uint8_t type = p[at++];
+
+		n = 0;
+		if (type >= 0xc0 && type <= 0xdf) {
+			size_t width = fixed[type - 0xc0];
+
+			if (!number_at(p, size, at, ob_min(width, (size_t)8), &n) || !ob_span_inside(at, width, size))
+				return false;
+			at += width;
+			if (type >= 0xdc) /* array 16, 32, map 16, 32 */
+				wanted += type >= 0xde ? 2 * n : n;
+			else if ((type >= 0xc4 && type <= 0xc9) || (type >= 0xd9 && type <= 0xdb)) /* bin, ext, str */
+				at += n + (type >= 0xc7 && type <= 0xc9);
+		} else if (type >= 0x80 && type < 0xa0) { /* short map, short array */
+			wanted += type < 0x90 ? 2 * (type & 15u) : type & 15u;
+		} else if (type >= 0xa0 && type < 0xc0) { /* short str */
+			at += type & 31u;
+		}
+		if (at > size || wanted - 1 > size - at)
+			return false;
+	}
+	return wanted == 0;
+}
+
 enum ob_err obp_message_decode(const void *map, size_t size, struct obp_message *ret)
 {
 	enum ob_err err = OB_ERR_PROTOCOL;
@@ -367,7 +415,7 @@ enum ob_err obp_message_decode(const void *map, size_t size, struct obp_message 
 	size_t offset = 0;
 
 	memset(ret, 0, sizeof *ret);
-	if (size > OBP_CONTROL_MAX)
+	if (size > OBP_CONTROL_MAX || !claims_hold(map, size))
 		return OB_ERR_PROTOCOL;
 	msgpack_unpacked_init(&unpacked);
 	if (msgpack_unpack_next(&unpacked, map, size, &offset) == MSGPACK_UNPACK_SUCCESS && offset == size &&

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""Every header of the project, and every generated one, compiles alone."""
+import concurrent.futures
+import pathlib
+import subprocess
+import sys
+
+FOLDERS = ('base', 'compression', 'image', 'face', 'protocol', 'transport', 'softdevice', 'server', 'client-shim', 'tools')
+# Pieces of one file that is compiled once per instruction set; their first comment says so.
+FRAGMENT = 'included by'
+
+
+def main() -> int:
+    compiler, source, build = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+    headers = [h for f in FOLDERS for h in sorted((source / f).rglob('*.h')) if FRAGMENT not in h.read_text()[:1200].lower()]
+    headers += sorted((build / 'protocol').glob('*.h'))
+
+    def compile_one(header):
+        done = subprocess.run([compiler, '-std=gnu11', '-D_GNU_SOURCE', '-DOB_VERSION="0"', '-Wall', '-Wextra', '-Werror', '-fsyntax-only', f'-I{source}', f'-I{build}', '-xc', '-'],
+                              input=f'#include "{header}"\nint nothing;\n', text=True, capture_output=True)
+        return header, done.returncode, done.stderr
+
+    bad = 0
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for header, code, text in pool.map(compile_one, headers):
+            if code:
+                bad += 1
+                print(f'{header}: does not compile alone\n{text}')
+    print(f'{len(headers)} headers, {bad} do not compile alone')
+    return 1 if bad or not headers else 0
+
+
+sys.exit(main())

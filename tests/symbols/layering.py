@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""Each folder's library defines only symbols of its own prefix and refers only to folders below it."""
+import re
+import subprocess
+import sys
+
+PREFIX = {'base': 'ob', 'compression': 'obz', 'image': 'obi', 'protocol': 'obp', 'face': 'obf', 'transport': 'obt'}
+MAY_USE = {
+    'base': {'ob'},
+    'compression': {'ob', 'obz'},
+    'image': {'ob', 'obz', 'obi'},
+    'face': {'ob', 'obz', 'obi', 'obf'},
+    'protocol': {'ob', 'obz', 'obp'},
+    'transport': {'ob', 'obz', 'obp', 'obt'},
+}
+
+
+def main() -> int:
+    bad = looked = 0
+    for argument in sys.argv[1:]:
+        folder, path = argument.split('=', 1)
+        out = subprocess.run(['nm', '-g', path], capture_output=True, text=True, check=True).stdout
+        for line in out.splitlines():
+            parts = line.split()
+            if len(parts) < 2 or len(parts[-2]) != 1:
+                continue
+            kind, name = parts[-2], parts[-1]
+            ours = re.match(r'(ob[a-z]?)_', name)
+            looked += 1
+            if kind == 'U':
+                if ours and ours.group(1) not in MAY_USE[folder]:
+                    print(f'{folder}: refers to {name}, which lies above it')
+                    bad += 1
+            elif not ours or ours.group(1) != PREFIX[folder]:
+                if not name.startswith('__'):  # sanitizers' own
+                    print(f'{folder}: defines {name}, which lacks the prefix {PREFIX[folder]}_')
+                    bad += 1
+    print(f'{looked} symbols, {bad} out of place')
+    return 1 if bad or not looked else 0
+
+
+sys.exit(main())

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/buf.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/ids.h"
+#include "base/opt.h"
+#include "base/text.h"
+#include "tests/unit/test.h"
+
+TEST(err_list_maps_to_cuda)
+{
+	CHECK_STR(ob_err_name(OB_ERR_TIMEOUT), "TIMEOUT");
+	CHECK_INT(ob_err_to_cuda(OB_ERR_NONE), CUDA_SUCCESS);
+	CHECK_INT(ob_err_to_cuda(OB_ERR_CLOSED), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	CHECK_INT(ob_err_to_cuda(OB_ERR_CONNECT), CUDA_ERROR_NO_DEVICE);
+	CHECK_INT(ob_err_to_cuda((enum ob_err)9999), CUDA_ERROR_UNKNOWN);
+	CHECK_STR(ob_err_name((enum ob_err)9999), "?");
+}
+
+TEST(buf_stops_at_its_maximum)
+{
+	struct ob_buf buf;
+
+	ob_buf_init(&buf, 10);
+	CHECK(ob_buf_append(&buf, "0123456789", 10));
+	CHECK(!ob_buf_append(&buf, "x", 1));
+	CHECK(buf.failed);
+	CHECK(!ob_buf_append(&buf, "", 0)); /* a failed buffer stays failed */
+	CHECK_INT(buf.size, 10);
+	ob_buf_fini(&buf);
+}
+
+TEST(buf_prints_and_consumes)
+{
+	struct ob_buf buf;
+
+	ob_buf_init(&buf, 1000);
+	for (int i = 0; i < 100; i++)
+		CHECK(ob_buf_printf(&buf, "%03d", i));
+	CHECK_INT(buf.size, 300);
+	ob_buf_consume(&buf, 297);
+	CHECK_INT(buf.size, 3);
+	CHECK(memcmp(buf.data, "099", 3) == 0);
+	ob_buf_consume(&buf, 99);
+	CHECK_INT(buf.size, 0);
+	ob_buf_fini(&buf);
+}
+
+TEST(ids_tell_stale_and_foreign)
+{
+	static struct ob_ids ids, other;
+	uint64_t a, b;
+	int x, y;
+
+	ob_ids_init(&ids, 3, 4);
+	ob_ids_init(&other, 4, 4);
+	a = ob_ids_add(&ids, &x);
+	CHECK_INT(ob_id_kind(a), 3);
+	CHECK(ob_ids_get(&ids, a) == &x);
+	CHECK(ob_ids_get(&other, a) == NULL);
+	CHECK(ob_ids_get(&ids, 0) == NULL);
+	CHECK(ob_ids_get(&ids, UINT64_MAX) == NULL);
+	CHECK(ob_ids_remove(&ids, a) == &x);
+	CHECK(ob_ids_remove(&ids, a) == NULL);
+	b = ob_ids_add(&ids, &y);
+	CHECK(ob_id_index(b) == ob_id_index(a) && b != a);
+	CHECK(ob_ids_get(&ids, a) == NULL && ob_ids_get(&ids, b) == &y);
+	ob_ids_fini(&ids);
+	ob_ids_fini(&other);
+}
+
+TEST(ids_stop_at_their_maximum)
+{
+	static struct ob_ids ids;
+	int x;
+
+	ob_ids_init(&ids, 1, 3);
+	for (int i = 0; i < 3; i++)
+		CHECK(ob_ids_add(&ids, &x) != 0);
+	CHECK_INT(ob_ids_add(&ids, &x), 0);
+	CHECK(!ob_ids_put(&ids, 1ull << 56 | 3, &x));          /* index one past the maximum */
+	CHECK(!ob_ids_put(&ids, 2ull << 56, &x));              /* another kind */
+	CHECK(!ob_ids_put(&ids, 1ull << 56, &x));              /* in use */
+	ob_ids_fini(&ids);
+	ob_ids_init(&ids, 1, OB_IDS_MAX);
+	CHECK(ob_ids_put(&ids, 1ull << 56 | (OB_IDS_MAX - 1), &x));
+	CHECK(!ob_ids_put(&ids, 1ull << 56 | OB_IDS_MAX, &x));
+	ob_ids_fini(&ids);
+}
+
+static struct ob_ids shared_ids;
+static _Atomic bool shared_stop;
+
+static void *reader(void *seen)
+{
+	uint64_t id;
+
+	while (!atomic_load(&shared_stop))
+		for (id = 7ull << 56; id < (7ull << 56 | 16); id++) {
+			void *value = ob_ids_get(&shared_ids, id);
+
+			if (value && value != seen)
+				abort();
+		}
+	return NULL;
+}
+
+TEST(ids_are_read_while_they_change)
+{
+	pthread_t thread;
+	int x;
+
+	ob_ids_init(&shared_ids, 7, 16);
+	pthread_create(&thread, NULL, reader, &x);
+	for (int round = 0; round < 20000; round++) {
+		uint64_t id = ob_ids_add(&shared_ids, &x);
+
+		CHECK(id && ob_ids_get(&shared_ids, id) == &x);
+		CHECK(ob_ids_remove(&shared_ids, id) == &x);
+	}
+	atomic_store(&shared_stop, true);
+	pthread_join(thread, NULL);
+	ob_ids_fini(&shared_ids);
+}
+
+TEST(opt_switches)
+{
+	setenv("OUTBOARD_OPT", "-spin,-batch,-nonsense", 1);
+	CHECK(!ob_opt_on(OB_OPT_SPIN) && !ob_opt_on(OB_OPT_BATCH) && ob_opt_on(OB_OPT_ASYNC));
+	ob_opt_set(OB_OPT_SPIN, true);
+	CHECK(ob_opt_on(OB_OPT_SPIN));
+}
+
+TEST(opt_all_off)
+{
+	setenv("OUTBOARD_OPT", "-all,spin", 1);
+	CHECK(!ob_opt_on(OB_OPT_BATCH) && !ob_opt_on(OB_OPT_ASYNC) && ob_opt_on(OB_OPT_SPIN));
+}
+
+TEST(text_sizes_and_numbers)
+{
+	uint64_t n = 0;
+	char text[32];
+
+	CHECK(ob_text_parse_size("4096", &n) && n == 4096);
+	CHECK(ob_text_parse_size("1.5G", &n) && n == 3ull << 29);
+	CHECK(ob_text_parse_size("64KiB", &n) && n == 65536);
+	CHECK(!ob_text_parse_size("", &n) && !ob_text_parse_size("-1", &n) && !ob_text_parse_size("4X", &n) && !ob_text_parse_size("99999999T", &n));
+	CHECK(ob_text_parse_number("65535", 0, 65535, &n) && n == 65535);
+	CHECK(!ob_text_parse_number("65536", 0, 65535, &n) && !ob_text_parse_number("1x", 0, 9, &n) && !ob_text_parse_number(" 1", 0, 9, &n));
+	ob_text_print_size(3ull << 29, text, sizeof text);
+	CHECK_STR(text, "1.5 GiB");
+	ob_text_hex("\x01\xab", 2, text);
+	CHECK_STR(text, "01ab");
+}
+
+TEST(spans_and_rounding)
+{
+	CHECK(ob_span_inside(0, 0, 0) && ob_span_inside(4, 4, 8) && !ob_span_inside(4, 5, 8) && !ob_span_inside(UINT64_MAX, 2, 8));
+	CHECK_INT(ob_round_up(1, 8), 8);
+	CHECK_INT(ob_round_up(8, 8), 8);
+}
+
+TEST(clock_polls)
+{
+	uint64_t now = ob_clock_ns();
+
+	CHECK(ob_clock_ns() >= now);
+	CHECK_INT(ob_clock_poll_ms(OB_NEVER), -1);
+	CHECK_INT(ob_clock_poll_ms(now - 1), 0);
+	CHECK(ob_clock_poll_ms(now + 10 * OB_SECOND) > 5000);
+}
+
+int main(int argc, char **argv)
+{
+	return test_main(argc, argv);
+}

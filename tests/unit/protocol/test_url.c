@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "tests/unit/test.h"
+#include "transport/url.h"
+
+TEST(good_addresses)
+{
+	struct obt_url url;
+
+	CHECK_INT(obt_url_parse("tcp://host:1", &url, NULL), OB_ERR_NONE);
+	CHECK_STR(url.host, "host");
+	CHECK_STR(url.port, "1");
+	CHECK_INT(obt_url_parse("tcp://10.0.0.1", &url, NULL), OB_ERR_NONE);
+	CHECK_STR(url.port, "14800");
+	CHECK_INT(obt_url_parse("tcp://[::1]:7", &url, NULL), OB_ERR_NONE);
+	CHECK_STR(url.host, "::1");
+	CHECK_INT(obt_url_parse("unix:/run/x", &url, NULL), OB_ERR_NONE);
+	CHECK_STR(url.path, "/run/x");
+}
+
+TEST(bad_addresses_say_what_a_right_one_is)
+{
+	static const char *const bad[] = { "", "host:1", "http://x", "tcp://", "tcp://:1", "tcp://h:65536", "tcp://h:x", "tcp://[::1", "tcp://[::1]x", "unix:", NULL };
+	char path[200] = "unix:/";
+	struct obt_url url;
+
+	for (int i = 0; bad[i]; i++) {
+		const char *why = NULL;
+
+		CHECK_INT(obt_url_parse(bad[i], &url, &why), OB_ERR_URL);
+		CHECK(why && (strstr(why, "tcp://") || strstr(why, "unix:")));
+	}
+	CHECK_INT(obt_url_parse(NULL, &url, NULL), OB_ERR_URL);
+	memset(path + 6, 'a', 106); /* a path of 107 bytes, the longest */
+	CHECK_INT(obt_url_parse(path, &url, NULL), OB_ERR_NONE);
+	path[112] = 'a';
+	CHECK_INT(obt_url_parse(path, &url, NULL), OB_ERR_URL);
+}
+
+int main(int argc, char **argv)
+{
+	return test_main(argc, argv);
+}
