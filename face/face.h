@@ -182,6 +182,7 @@ struct obf_mem {
 	uint64_t buffer_id;      /* unique in the process */
 	unsigned flags;          /* host flags as given */
 	bool registered, pooled, is_global;
+	bool joins;              /* cuMemMap: may be used as one with a neighbour that joins too */
 	CUmemoryPool pool;
 	void *host;              /* the library's own */
 };
@@ -191,7 +192,7 @@ bool obf_mem_insert(struct obf_mem *mem);
 bool obf_mem_remove(uint64_t base, struct obf_mem *ret);     /* exact base only; false: not an allocation's start */
 bool obf_mem_find(uint64_t addr, struct obf_mem *ret);       /* the range that holds addr */
 void obf_mem_remove_ctx(const struct obf_ctx *ctx, void (*gone)(const struct obf_mem *mem));
-/* Whole [addr, addr+size) inside one device allocation (or size 0): 0, else CUDA_ERROR_INVALID_VALUE. */
+/* Whole [addr, addr+size) inside one device allocation, or several that join (or size 0): 0, else CUDA_ERROR_INVALID_VALUE. */
 CUresult obf_mem_check_device(uint64_t addr, size_t size);
 bool obf_mem_is_device(uint64_t addr);
 

@@ -173,12 +173,22 @@ void obf_mem_remove_ctx(const struct obf_ctx *ctx, void (*gone)(const struct obf
 CUresult obf_mem_check_device(uint64_t addr, size_t size)
 {
 	struct obf_mem mem;
+	bool joined = false;
 
 	if (size == 0)
 		return CUDA_SUCCESS;
-	if (!obf_mem_find(addr, &mem) || mem.kind != OBF_MEM_DEVICE)
-		return CUDA_ERROR_INVALID_VALUE;
-	return ob_span_inside(addr - mem.base, size, mem.size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	while (obf_mem_find(addr, &mem) && mem.kind == OBF_MEM_DEVICE && (!joined || mem.joins)) {
+		uint64_t rest = mem.size - (addr - mem.base);
+
+		if (size <= rest)
+			return CUDA_SUCCESS;
+		if (!mem.joins)
+			break;
+		joined = true;
+		addr += rest;
+		size -= rest;
+	}
+	return CUDA_ERROR_INVALID_VALUE;
 }
 
 bool obf_mem_is_device(uint64_t addr)

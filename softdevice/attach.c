@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Where the software device becomes a libcuda.so.1: it stands behind the face from the moment it is loaded, and starts its parts when the
+ * program calls cuInit.
+ */
+#include <string.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "protocol/obd_locals.h"
+#include "protocol/obd_procs.h"
+#include "softdevice/config.h"
+#include "softdevice/context.h"
+#include "softdevice/device.h"
+#include "softdevice/mempool.h"
+#include "softdevice/module.h"
+#include "softdevice/sched.h"
+#include "softdevice/window.h"
+
+static CUresult start(struct obf_device *ret_devices, int *ret_count)
+{
+	if (!obd_config_read())
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!obd_window_start(obd_config.base))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	obd_device_start(ret_devices, ret_count);
+	if (!obd_mempool_start() || !obd_sched_start())
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return CUDA_SUCCESS;
+}
+
+/* ---- the table by which a server learns what it drives: words of 8 bytes ---- */
+
+static int ptx_only(void)
+{
+	return 1;
+}
+
+static const void *const table[2] = {
+	(const void *)sizeof table,      /* its size */
+	(const void *)ptx_only,          /* int (void): 1 when only PTX images run */
+};
+
+static const void *export_table(const CUuuid *id)
+{
+	return memcmp(id->bytes, "outboard-softdev", sizeof id->bytes) == 0 ? table : NULL;
+}
+
+static CUresult host_atomics(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count)
+{
+	CUresult result = obd_ctx_none();
+
+	if (!result && (!capabilities || !operations))
+		result = CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count && !result; i++)
+		result = (unsigned)operations[i] < CU_ATOMIC_OPERATION_MAX ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	/* Kernels do not see host memory, so there is none. */
+	for (unsigned i = 0; i < count && !result; i++)
+		capabilities[i] = 0;
+	return result;
+}
+
+CUresult obd_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count,
+	CUdevice device)
+{
+	if (device < 0 || device >= (int)obd_config.devices)
+		return CUDA_ERROR_INVALID_DEVICE;
+	return host_atomics(capabilities, operations, count);
+}
+
+/* ---- */
+
+static struct obf_host host = {
+	.what = "outboard-softdevice",
+	.driver_version = 13000,
+	.start = start,
+	.ctx_create = obd_ctx_create,
+	.ctx_destroy = obd_ctx_destroy,
+	.ctx_synchronize = obd_ctx_synchronize,
+	.ctx_limit = obd_ctx_limit,
+	.mod_load = obd_module_load,
+	.mod_unload = obd_module_unload,
+	.func_get = obd_module_func_get,
+	.func_attrs = obd_module_func_attrs,
+	.global_get = obd_module_global_get,
+	.export_table = export_table,
+};
+
+__attribute__((constructor)) static void attach(void)
+{
+	ob_log_set_name("outboard-softdevice");
+	host.procs = obd_procs;
+	host.n_procs = obd_n_procs;
+	obf_face_attach(&host);
+}
+
+__attribute__((destructor)) static void detach(void)
+{
+	obd_sched_stop();
+}

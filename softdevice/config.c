@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "softdevice/config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+
+struct obd_config obd_config;
+
+static bool number_read(const char *name, unsigned min, unsigned max, unsigned usual, unsigned *ret)
+{
+	const char *text = getenv(name);
+	uint64_t n = usual;
+
+	if (text && *text && !ob_text_parse_number(text, min, max, &n)) {
+		ob_error("%s=%s is not a number from %u to %u", name, text, min, max);
+		return false;
+	}
+	*ret = (unsigned)n;
+	return true;
+}
+
+static bool memory_read(uint64_t *ret)
+{
+	const char *text = getenv("OUTBOARD_SOFT_MEMORY");
+
+	*ret = 4ull << 30;
+	if (!text || !*text)
+		return true;
+	if (ob_text_parse_size(text, ret) && *ret >= OBD_MEMORY_MIN && *ret <= OBD_MEMORY_MAX) {
+		*ret &= ~((2ull << 20) - 1);
+		return true;
+	}
+	ob_error("OUTBOARD_SOFT_MEMORY=%s is not a size from 16M to 1024G, such as 512M or 4G", text);
+	return false;
+}
+
+static bool cc_read(unsigned *ret)
+{
+	const char *text = getenv("OUTBOARD_SOFT_CC");
+	const char *dot;
+	char major[4] = "";
+	uint64_t high, low;
+
+	*ret = 90;
+	if (!text || !*text)
+		return true;
+	dot = strchr(text, '.');
+	if (dot && dot > text && dot - text < (ptrdiff_t)sizeof major) {
+		memcpy(major, text, (size_t)(dot - text));
+		if (ob_text_parse_number(major, 5, 13, &high) && ob_text_parse_number(dot + 1, 0, 9, &low) &&
+		    high * 10 + low <= 130) {
+			*ret = (unsigned)(high * 10 + low);
+			return true;
+		}
+	}
+	ob_error("OUTBOARD_SOFT_CC=%s is not a compute capability from 5.0 to 13.0, such as 9.0", text);
+	return false;
+}
+
+static bool base_read(uint64_t *ret)
+{
+	const char *text = getenv("OUTBOARD_SOFT_BASE");
+	char *end;
+
+	*ret = 0;
+	if (!text || !*text)
+		return true;
+	errno = 0;
+	*ret = strtoull(text, &end, 16);
+	if (errno == 0 && *end == '\0' && *ret != 0 && *ret % (2u << 20) == 0 && *ret < 1ull << 47)
+		return true;
+	ob_error("OUTBOARD_SOFT_BASE=%s is not a hexadecimal address that is a multiple of 2 MiB", text);
+	return false;
+}
+
+bool obd_config_read(void)
+{
+	unsigned memcheck;
+
+	if (!number_read("OUTBOARD_SOFT_DEVICES", 1, OBD_DEVICE_MAX, 1, &obd_config.devices) ||
+	    !number_read("OUTBOARD_SOFT_MEMCHECK", 0, 1, 0, &memcheck) ||
+	    !number_read("OUTBOARD_SOFT_SMS", 1, OBD_SM_MAX, 16, &obd_config.sms) ||
+	    !number_read("OUTBOARD_SOFT_THREADS", 1, OBD_THREAD_MAX, 0, &obd_config.threads) ||
+	    !memory_read(&obd_config.memory) || !cc_read(&obd_config.cc) || !base_read(&obd_config.base))
+		return false;
+	obd_config.memcheck = memcheck != 0;
+	return true;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "softdevice/context.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "softdevice/config.h"
+#include "softdevice/event.h"
+#include "softdevice/memory.h"
+#include "softdevice/mempool.h"
+#include "softdevice/module.h"
+#include "softdevice/sched.h"
+
+#define END_NS (2 * OB_SECOND)  /* what running work is given to end by itself, and again to obey */
+
+static void env_print(void *user, const char *text, size_t size)
+{
+	struct obd_ctx *ctx = user;
+
+	obd_print_append(&ctx->print, text, size);
+}
+
+static void env_fill(struct obd_ctx *ctx)
+{
+	ctx->env = (struct obd_env){
+		.user = ctx,
+		.alloc = obd_memory_env_alloc,
+		.free = obd_memory_env_free,
+		.window_base = obd_window.base,
+		.window_size = obd_window.size,
+		.scratch_alloc = obd_memory_scratch_alloc,
+		.scratch_free = obd_memory_scratch_free,
+		.check = obd_config.memcheck ? obd_memory_env_check : NULL,
+		.heap_alloc = obd_memory_heap_alloc,
+		.heap_free = obd_memory_heap_free,
+		.print = env_print,
+		.compute_capability = obd_config.cc,
+		.sm_count = obd_config.sms,
+	};
+}
+
+CUresult obd_ctx_create(struct obf_ctx *face)
+{
+	struct obd_ctx *ctx;
+
+	if (!obd_module_pool())
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	ctx = calloc(1, sizeof *ctx);
+	if (!ctx)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	ctx->face = face;
+	ctx->device = &obd_devices[face->device];
+	pthread_mutex_init(&ctx->lock, NULL);
+	obd_print_init(&ctx->print);
+	ctx->heap_limit = OBD_HEAP_DEFAULT;
+	ctx->print_limit = OBD_PRINT_DEFAULT;
+	ctx->stack_limit = OBD_STACK_DEFAULT;
+	env_fill(ctx);
+	obd_stream_init_legacy(ctx);
+	face->host = ctx;
+	return CUDA_SUCCESS;
+}
+
+void obd_ctx_destroy(struct obf_ctx *face)
+{
+	struct obd_ctx *ctx = face->host;
+
+	if (!ctx)
+		return;
+	if (!obd_ctx_drain(ctx, ob_clock_ns() + END_NS)) {
+		atomic_store(&ctx->abort, 1);
+		if (!obd_ctx_drain(ctx, ob_clock_ns() + END_NS)) {
+			/* A host function that does not return. What it may touch must stay. */
+			ob_warn("a context was destroyed while a host function of it runs: its memory is not freed");
+			obd_print_flush(&ctx->print);
+			obd_stream_forget(ctx);
+			obd_event_forget(ctx);
+			return;
+		}
+	}
+	obd_print_flush(&ctx->print);
+	obd_event_forget(ctx);
+	obd_stream_forget(ctx);
+	obd_module_forget(ctx);
+	obd_mempool_forget(ctx);
+	obd_memory_forget(ctx);
+	obd_print_fini(&ctx->print);
+	pthread_mutex_destroy(&ctx->lock);
+	free(ctx);
+}
+
+CUresult obd_ctx_synchronize(struct obf_ctx *face)
+{
+	struct obd_ctx *ctx = face->host;
+
+	if (obd_sched_in_callback())
+		return CUDA_ERROR_NOT_PERMITTED;
+	if (!ctx) /* a primary context that nothing has used */
+		return CUDA_SUCCESS;
+	obd_ctx_wait(ctx, false);
+	obd_print_flush(&ctx->print);
+	return obd_ctx_result(ctx);
+}
+
+/* Where a limit is kept; NULL: one that the device does not have. */
+static uint64_t *limit_at(struct obd_ctx *ctx, CUlimit limit, uint64_t *ret_max)
+{
+	switch (limit) {
+	case CU_LIMIT_STACK_SIZE:
+		*ret_max = OBD_STACK_MAX;
+		return &ctx->stack_limit;
+	case CU_LIMIT_PRINTF_FIFO_SIZE:
+		*ret_max = OBD_PRINT_MAX;
+		return &ctx->print_limit;
+	case CU_LIMIT_MALLOC_HEAP_SIZE:
+		*ret_max = ctx->device->total;
+		return &ctx->heap_limit;
+	default:
+		return NULL;
+	}
+}
+
+CUresult obd_ctx_limit(struct obf_ctx *face, CUlimit limit, bool set, size_t *value)
+{
+	struct obd_ctx *ctx = face->host;
+	uint64_t max, *at;
+	CUresult result = CUDA_SUCCESS;
+
+	if (!ctx)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	at = limit_at(ctx, limit, &max);
+	if (!at)
+		return CUDA_ERROR_UNSUPPORTED_LIMIT;
+	pthread_mutex_lock(&ctx->lock);
+	if (!set)
+		*value = *at;
+	else if (*value > max)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else
+		*at = *value;
+	pthread_mutex_unlock(&ctx->lock);
+	return result;
+}
+
+CUresult obd_ctx_enter(struct obd_ctx **ret)
+{
+	struct obf_ctx *face;
+	CUresult result;
+
+	if (ob_unlikely(obd_sched_in_callback()))
+		return CUDA_ERROR_NOT_PERMITTED;
+	result = obf_ctx_enter(&face);
+	if (ob_unlikely(result))
+		return result;
+	*ret = face->host;
+	return *ret ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+CUresult obd_ctx_none(void)
+{
+	if (obd_sched_in_callback())
+		return CUDA_ERROR_NOT_PERMITTED;
+	/* A forked child has no devices of its own, whatever its parent had. */
+	return obf_device_count() > 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+CUresult obd_ctx_result(const struct obd_ctx *ctx)
+{
+	return (CUresult)atomic_load_explicit(&ctx->face->sticky, memory_order_acquire);
+}
+
+void obd_ctx_fail(struct obd_ctx *ctx, CUresult result)
+{
+	int healthy = 0;
+
+	atomic_compare_exchange_strong(&ctx->face->sticky, &healthy, (int)result);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "softdevice/device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "softdevice/config.h"
+#include "softdevice/program.h"
+
+struct obd_device obd_devices[OBD_DEVICE_MAX];
+
+/*
+ * The shape is that of a data-centre GPU of 2024, so that programs take the paths they take there; what the device cannot do is 0.
+ * Clocks and widths are nominal. Every attribute that is not listed is known and 0: textures, surfaces, managed memory, mapped
+ * host memory, interop, IPC, clusters.
+ */
+static const struct attr {
+	uint16_t attribute;
+	int32_t value;
+} usual[] = {
+	{ CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, OBD_BLOCK_MAX_THREADS },
+	{ CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 1024 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, 64 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, INT32_MAX },
+	{ CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, 65535 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 65535 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 48 << 10 },
+	{ CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 64 << 10 },
+	{ CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_PITCH, INT32_MAX },
+	{ CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, 65536 },
+	{ CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1000000 },
+	{ CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 512 },
+	{ CU_DEVICE_ATTRIBUTE_GPU_OVERLAP, 1 },
+	{ CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, CU_COMPUTEMODE_DEFAULT },
+	{ CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT, 512 },
+	{ CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1 },
+	{ CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 1000000 },
+	{ CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 64 },
+	{ CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 32 << 20 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048 },
+	{ CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 2 },
+	{ CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1 },
+	{ CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT, 32 },
+	{ CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 228 << 10 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536 },
+	{ CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, 2 },
+	{ CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, OBD_BLOCK_MAX_SHARED },
+	{ CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 32 },
+	{ CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 1 << 10 },
+	{ CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT, 1 },
+	{ CU_DEVICE_ATTRIBUTE_NUMA_ID, -1 },
+	{ CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, -1 },
+};
+
+static void description_fill(struct obf_device *d, unsigned ordinal)
+{
+	static const char uuid[] = "outboard-soft-00";
+
+	memset(d, 0, sizeof *d);
+	snprintf(d->name, sizeof d->name, "Outboard software device (CPU)");
+	memcpy(d->uuid.bytes, uuid, sizeof d->uuid.bytes);
+	d->uuid.bytes[15] = (char)('0' + ordinal);
+	d->total_mem = obd_config.memory;
+	d->ptx_only = true;
+	for (unsigned i = 1; i < CU_DEVICE_ATTRIBUTE_MAX; i++)
+		d->attr_known[i] = true;
+	for (size_t i = 0; i < ob_count(usual); i++)
+		d->attr[usual[i].attribute] = usual[i].value;
+	d->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] = (int32_t)(obd_config.cc / 10);
+	d->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR] = (int32_t)(obd_config.cc % 10);
+	d->attr[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = (int32_t)obd_config.sms;
+	d->attr[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] = (int32_t)(0xb0 + ordinal);
+	d->attr[CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID] = (int32_t)ordinal;
+	/* The memory checker wants each allocation to itself: who would place many in one mapping is told not to. */
+	d->attr[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] = obd_config.memcheck ? 0 : 1;
+}
+
+void obd_device_start(struct obf_device *ret_devices, int *ret_count)
+{
+	for (unsigned i = 0; i < obd_config.devices; i++) {
+		struct obd_device *device = &obd_devices[i];
+
+		description_fill(&ret_devices[i], i);
+		pthread_mutex_init(&device->lock, NULL);
+		device->ordinal = i;
+		device->total = obd_config.memory;
+		device->backing = -1;
+	}
+	*ret_count = (int)obd_config.devices;
+}
+
+bool obd_device_charge(struct obd_device *device, uint64_t size)
+{
+	bool ok;
+
+	pthread_mutex_lock(&device->lock);
+	ok = size <= device->total - device->used;
+	if (ok)
+		device->used += size;
+	pthread_mutex_unlock(&device->lock);
+	return ok;
+}
+
+void obd_device_credit(struct obd_device *device, uint64_t size)
+{
+	pthread_mutex_lock(&device->lock);
+	device->used -= size;
+	pthread_mutex_unlock(&device->lock);
+}
+
+void obd_device_account(struct obd_device *device, uint64_t *ret_free, uint64_t *ret_total)
+{
+	pthread_mutex_lock(&device->lock);
+	*ret_free = device->total - device->used;
+	*ret_total = device->total;
+	pthread_mutex_unlock(&device->lock);
+}

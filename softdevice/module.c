@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "softdevice/module.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "softdevice/config.h"
+#include "softdevice/context.h"
+#include "softdevice/jit.h"
+#include "softdevice/sched.h"
+
+#define LOG_MAX 4096u   /* bytes of a load's messages */
+
+static struct obd_pool *pool;
+static pthread_once_t pool_once = PTHREAD_ONCE_INIT;
+
+static void pool_start(void)
+{
+	pool = obd_pool_new(obd_config.threads);
+	if (!pool)
+		ob_error("no thread to run kernels could be started");
+}
+
+struct obd_pool *obd_module_pool(void)
+{
+	pthread_once(&pool_once, pool_start);
+	return pool;
+}
+
+void obd_module_ref(struct obd_module *module)
+{
+	atomic_fetch_add_explicit(&module->refs, 1, memory_order_relaxed);
+}
+
+void obd_module_unref(struct obd_module *module)
+{
+	struct obd_ctx *ctx = module->ctx;
+
+	if (atomic_fetch_sub_explicit(&module->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	pthread_mutex_lock(&ctx->lock);
+	if (module->prev)
+		module->prev->next = module->next;
+	else
+		ctx->modules = module->next;
+	if (module->next)
+		module->next->prev = module->prev;
+	pthread_mutex_unlock(&ctx->lock);
+	obd_program_free(module->program);
+	free(module);
+}
+
+void obd_module_forget(struct obd_ctx *ctx)
+{
+	while (ctx->modules)
+		obd_module_unref(ctx->modules);
+}
+
+static bool is_ptx(const struct obf_image_ref *image)
+{
+	return image->payload_size < 4 || memcmp(image->payload, "\177ELF", 4) != 0;
+}
+
+CUresult obd_module_load(struct obf_mod *mod, const struct obf_image_ref *image)
+{
+	struct obd_ctx *ctx = mod->ctx->host;
+	struct obd_module *module;
+	struct obd_jit jit;
+	char log[LOG_MAX] = "";
+	CUresult result = obd_jit_read(&jit, image->n_options, image->options, image->option_values);
+
+	if (result)
+		return result;
+	if (!ctx)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!is_ptx(image))
+		return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	module = calloc(1, sizeof *module);
+	if (!module)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = obd_program_load((const char *)image->payload, image->payload_size, &ctx->env, &module->program, log, sizeof log);
+	obd_jit_finish(&jit, log);
+	if (result) {
+		/* Where the program asked for the text it has it. */
+		if (log[0] && !jit.error)
+			ob_error("PTX that the software device does not take: %s", log);
+		free(module);
+		return result;
+	}
+	atomic_init(&module->refs, 1);
+	module->ctx = ctx;
+	pthread_mutex_lock(&ctx->lock);
+	module->next = ctx->modules;
+	if (ctx->modules)
+		ctx->modules->prev = module;
+	ctx->modules = module;
+	pthread_mutex_unlock(&ctx->lock);
+	mod->host = module;
+	obd_print_flush(&ctx->print);
+	return CUDA_SUCCESS;
+}
+
+void obd_module_unload(struct obf_mod *mod)
+{
+	struct obd_module *module = mod->host;
+
+	if (!module)
+		return;
+	obd_print_flush(&module->ctx->print);
+	mod->host = NULL;
+	obd_module_unref(module);
+}
+
+CUresult obd_module_func_get(struct obf_func *func)
+{
+	const struct obd_module *module = func->mod->host;
+	const struct obd_kernel *kernel = module ? obd_program_kernel(module->program, func->name) : NULL;
+
+	if (!kernel)
+		return CUDA_ERROR_NOT_FOUND;
+	if (kernel->param_bytes != func->param_bytes) {
+		ob_error("kernel %s takes %u bytes of parameters by its declaration, %u by the image", func->name, kernel->param_bytes,
+		         func->param_bytes);
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	func->host = (void *)(uintptr_t)kernel;
+	return CUDA_SUCCESS;
+}
+
+CUresult obd_module_func_attrs(struct obf_func *func)
+{
+	const struct obd_kernel *kernel = func->host;
+	struct obf_func_attrs *attrs = &func->attrs;
+
+	attrs->max_threads = (int)kernel->max_threads;
+	attrs->shared_bytes = (int)kernel->static_shared;
+	attrs->const_bytes = (int)kernel->const_bytes;
+	attrs->local_bytes = (int)kernel->local_bytes;
+	attrs->registers = (int)kernel->registers;
+	attrs->ptx_version = (int)kernel->target_arch;
+	attrs->binary_version = (int)obd_config.cc;
+	attrs->exact = true;
+	return CUDA_SUCCESS;
+}
+
+CUresult obd_module_global_get(struct obf_mod *mod, const char *name, CUdeviceptr *ret_addr, size_t *ret_size)
+{
+	const struct obd_module *module = mod->host;
+	const struct obd_global *global = module ? obd_program_global(module->program, name) : NULL;
+
+	if (!global)
+		return CUDA_ERROR_NOT_FOUND;
+	*ret_addr = (CUdeviceptr)global->addr;
+	*ret_size = global->size;
+	return CUDA_SUCCESS;
+}

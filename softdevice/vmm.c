@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "softdevice/vmm.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/ids.h"
+#include "base/log.h"
+#include "face/face.h"
+#include "protocol/obd_locals.h"
+#include "softdevice/context.h"
+#include "softdevice/device.h"
+
+#define KIND_PHYSICAL 0x40 /* of ids; beyond those of enum obf_kind */
+
+/* A piece of a device's file; alive while its handle or a mapping is. */
+struct obd_physical {
+	struct obd_device *device;
+	uint64_t offset, size;           /* in the file, multiples of OBD_UNIT */
+	uint32_t refs;                   /* under the lock */
+};
+
+struct reservation {
+	uint64_t base, size;
+	struct reservation *next;        /* by address */
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct reservation *reservations;
+	struct obd_mapping *mappings;
+	struct obd_mapping *spare;       /* never given back to malloc: looking up takes no lock */
+} vmm = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static struct ob_ids handles = OB_IDS_INIT(KIND_PHYSICAL, OBD_PHYSICAL_MAX);
+
+bool obd_vmm_inside(uint64_t addr, uint64_t size)
+{
+	uint64_t end;
+
+	if (ob_add_overflows(addr, size, &end))
+		return false;
+	while (addr < end) {
+		struct obd_span *span = obd_window_span(addr);
+		struct obd_mapping *mapping = (struct obd_mapping *)span;
+		bool open = false;
+
+		if (!span || span->kind != OBD_SPAN_MAPPING)
+			return false;
+		for (unsigned i = 0; i < OBD_DEVICE_MAX; i++)
+			open |= atomic_load_explicit(&mapping->access[i], memory_order_relaxed) != 0;
+		if (!open)
+			return false;
+		addr = span->base + span->size;
+	}
+	return true;
+}
+
+/* ---- the devices' files; under the lock ---- */
+
+static bool backing_open(struct obd_device *device)
+{
+	uint64_t units = device->total / OBD_UNIT;
+
+	if (device->backing >= 0)
+		return true;
+	device->backing_map = calloc((units + 63) / 64, sizeof *device->backing_map);
+	if (!device->backing_map)
+		return false;
+	device->backing = memfd_create("outboard-softdevice", MFD_CLOEXEC);
+	if (device->backing >= 0 && ftruncate(device->backing, (off_t)device->total) == 0)
+		return true;
+	ob_error("no memory file for the software device could be made");
+	if (device->backing >= 0)
+		close(device->backing);
+	device->backing = -1;
+	free(device->backing_map);
+	return false;
+}
+
+static bool map_bit(const uint64_t *map, uint64_t i)
+{
+	return map[i / 64] >> (i % 64) & 1;
+}
+
+static void map_set(uint64_t *map, uint64_t first, uint64_t n, bool on)
+{
+	for (uint64_t i = first; i < first + n; i++) {
+		if (on)
+			map[i / 64] |= 1ull << (i % 64);
+		else
+			map[i / 64] &= ~(1ull << (i % 64));
+	}
+}
+
+/* The file is as large as the device, and all but this memory is charged elsewhere, so room may be in pieces only: then UINT64_MAX. */
+static uint64_t backing_take(struct obd_device *device, uint64_t size)
+{
+	uint64_t units = device->total / OBD_UNIT, n = size / OBD_UNIT, run = 0;
+
+	for (uint64_t i = 0; i < units; i++) {
+		run = map_bit(device->backing_map, i) ? 0 : run + 1;
+		if (run == n) {
+			map_set(device->backing_map, i + 1 - n, n, true);
+			return (i + 1 - n) * OBD_UNIT;
+		}
+	}
+	return UINT64_MAX;
+}
+
+static void physical_unref(struct obd_physical *physical)
+{
+	struct obd_device *device = physical->device;
+
+	if (--physical->refs > 0)
+		return;
+	fallocate(device->backing, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)physical->offset, (off_t)physical->size);
+	map_set(device->backing_map, physical->offset / OBD_UNIT, physical->size / OBD_UNIT, false);
+	obd_device_credit(device, physical->size);
+	free(physical);
+}
+
+/* ---- reservations ---- */
+
+static uint64_t gap_after(const struct reservation *r)
+{
+	uint64_t from = r ? r->base + r->size : obd_window.base;
+	const struct reservation *next = r ? r->next : vmm.reservations;
+
+	return (next ? next->base : obd_window.half) - from;
+}
+
+/* The reservation (NULL: the window's start) whose gap takes [wanted, wanted + size); false: taken or outside. */
+static bool place_wanted(uint64_t wanted, uint64_t size, struct reservation **ret_after)
+{
+	struct reservation *after = NULL;
+
+	if (wanted < obd_window.base || wanted >= obd_window.half || size > obd_window.half - wanted)
+		return false;
+	for (struct reservation *r = vmm.reservations; r && r->base <= wanted; r = r->next)
+		after = r;
+	if (after && after->base + after->size > wanted)
+		return false;
+	*ret_after = after;
+	return wanted + size <= (after ? after->base + after->size : obd_window.base) + gap_after(after);
+}
+
+/* The highest place, so that the low addresses stay free for those who ask for them. */
+static uint64_t place_any(uint64_t size, uint64_t align, struct reservation **ret_after)
+{
+	struct reservation *after = NULL, *r = NULL;
+	uint64_t best = 0;
+
+	do {
+		uint64_t from = r ? r->base + r->size : obd_window.base, gap = gap_after(r);
+		uint64_t at = gap >= size ? (from + gap - size) & ~(align - 1) : 0;
+
+		if (at >= from && at > best) {
+			best = at;
+			after = r;
+		}
+		r = r ? r->next : vmm.reservations;
+	} while (r);
+	*ret_after = after;
+	return best;
+}
+
+CUresult obd_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags)
+{
+	struct reservation *r, *after;
+	uint64_t base, align = ob_max((uint64_t)alignment, (uint64_t)OBD_UNIT);
+	CUresult result = obd_ctx_none();
+
+	if (result)
+		return result;
+	if (!ptr || size == 0 || size % OBD_UNIT || addr % OBD_UNIT || (align & (align - 1)) || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = calloc(1, sizeof *r);
+	if (!r)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_lock(&vmm.lock);
+	base = addr && addr % align == 0 && place_wanted(addr, size, &after) ? addr : place_any(size, align, &after);
+	if (base) {
+		r->base = base;
+		r->size = size;
+		r->next = after ? after->next : vmm.reservations;
+		if (after)
+			after->next = r;
+		else
+			vmm.reservations = r;
+	}
+	pthread_mutex_unlock(&vmm.lock);
+	if (!base) {
+		free(r);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*ptr = base;
+	return CUDA_SUCCESS;
+}
+
+/* Is any of [base, base + size) mapped? Under the lock. */
+static bool any_mapped(uint64_t base, uint64_t size)
+{
+	for (struct obd_mapping *m = vmm.mappings; m; m = m->next)
+		if (m->span.base < base + size && base < m->span.base + m->span.size)
+			return true;
+	return false;
+}
+
+CUresult obd_cuMemAddressFree(CUdeviceptr ptr, size_t size)
+{
+	struct reservation *r, **link;
+	CUresult result = obd_ctx_none();
+
+	if (result)
+		return result;
+	pthread_mutex_lock(&vmm.lock);
+	for (link = &vmm.reservations; (r = *link) && r->base != ptr; link = &r->next)
+		;
+	if (!r || r->size != size || any_mapped(ptr, size)) {
+		result = CUDA_ERROR_INVALID_VALUE;
+	} else {
+		*link = r->next;
+		free(r);
+	}
+	pthread_mutex_unlock(&vmm.lock);
+	return result;
+}
+
+/* ---- memory ---- */
+
+static CUresult prop_check(const CUmemAllocationProp *prop, struct obd_device **ret)
+{
+	if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE || prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (prop->location.id < 0 || prop->location.id >= (int)obd_config.devices)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*ret = &obd_devices[prop->location.id];
+	return CUDA_SUCCESS;
+}
+
+CUresult obd_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags)
+{
+	struct obd_physical *physical;
+	struct obd_device *device;
+	CUresult result = obd_ctx_none();
+
+	if (result)
+		return result;
+	if (!handle || size == 0 || size % OBD_UNIT || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = prop_check(prop, &device);
+	if (result)
+		return result;
+	if (!obd_device_charge(device, size))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	physical = calloc(1, sizeof *physical);
+	if (physical) {
+		*physical = (struct obd_physical){ .device = device, .offset = UINT64_MAX, .size = size, .refs = 1 };
+		pthread_mutex_lock(&vmm.lock);
+		if (backing_open(device))
+			physical->offset = backing_take(device, size);
+		if (physical->offset != UINT64_MAX) {
+			*handle = ob_ids_add(&handles, physical);
+			if (*handle) {
+				pthread_mutex_unlock(&vmm.lock);
+				return CUDA_SUCCESS;
+			}
+			map_set(device->backing_map, physical->offset / OBD_UNIT, size / OBD_UNIT, false);
+		}
+		pthread_mutex_unlock(&vmm.lock);
+		free(physical);
+	}
+	obd_device_credit(device, size);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult obd_cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+	struct obd_physical *physical;
+	CUresult result = obd_ctx_none();
+
+	if (result)
+		return result;
+	pthread_mutex_lock(&vmm.lock);
+	physical = ob_ids_remove(&handles, handle);
+	if (physical)
+		physical_unref(physical);
+	pthread_mutex_unlock(&vmm.lock);
+	return physical ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult obd_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option)
+{
+	struct obd_device *device;
+	CUresult result = obd_ctx_none();
+
+	if (!result && (!granularity || (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (!result)
+		result = prop_check(prop, &device);
+	if (!result)
+		*granularity = OBD_UNIT;
+	return result;
+}
+
+/* ---- mappings ---- */
+
+static bool reserved(uint64_t base, uint64_t size)
+{
+	for (struct reservation *r = vmm.reservations; r; r = r->next)
+		if (base >= r->base && ob_span_inside(base - r->base, size, r->size))
+			return true;
+	return false;
+}
+
+static struct obd_mapping *mapping_new(void)
+{
+	struct obd_mapping *m = vmm.spare;
+
+	if (m)
+		vmm.spare = m->next;
+	else
+		m = calloc(1, sizeof *m);
+	for (unsigned i = 0; m && i < OBD_DEVICE_MAX; i++)
+		atomic_store_explicit(&m->access[i], 0, memory_order_relaxed);
+	return m;
+}
+
+static void mapping_enter(struct obd_mapping *m)
+{
+	struct obd_mapping **link = &vmm.mappings;
+	struct obf_mem mem = {
+		.base = m->span.base,
+		.size = m->span.size,
+		.kind = OBF_MEM_DEVICE,
+		.device = (int)m->physical->device->ordinal,
+		.ctx = obf_ctx_primary((int)m->physical->device->ordinal),
+		.joins = true,
+	};
+
+	while (*link && (*link)->span.base < m->span.base)
+		link = &(*link)->next;
+	m->next = *link;
+	*link = m;
+	obd_window_mark(m->span.base, m->span.size, &m->span);
+	obf_mem_insert(&mem);
+}
+
+CUresult obd_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags)
+{
+	struct obd_physical *physical;
+	struct obd_mapping *m = NULL;
+	CUresult result = obd_ctx_none();
+
+	if (result)
+		return result;
+	if (flags || size == 0 || size % OBD_UNIT || offset % OBD_UNIT || ptr % OBD_UNIT)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&vmm.lock);
+	physical = ob_ids_get(&handles, handle);
+	if (!physical || !ob_span_inside(offset, size, physical->size) || !reserved(ptr, size) || any_mapped(ptr, size)) {
+		result = CUDA_ERROR_INVALID_VALUE;
+	} else if (!(m = mapping_new())) {
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	} else if (mmap((void *)ptr, size, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, physical->device->backing,
+	                (off_t)(physical->offset + offset)) == MAP_FAILED) {
+		m->next = vmm.spare;
+		vmm.spare = m;
+		result = CUDA_ERROR_MAP_FAILED;
+	} else {
+		m->span = (struct obd_span){ .kind = OBD_SPAN_MAPPING, .base = ptr, .size = size };
+		m->physical = physical;
+		physical->refs++;
+		mapping_enter(m);
+	}
+	pthread_mutex_unlock(&vmm.lock);
+	return result;
+}
+
+/* The mappings that together are exactly [base, base + size): the link to the first, NULL otherwise. Under the lock. */
+static struct obd_mapping **mappings_exact(uint64_t base, uint64_t size)
+{
+	struct obd_mapping **first = &vmm.mappings, *m;
+	uint64_t at = base;
+
+	while (*first && (*first)->span.base < base)
+		first = &(*first)->next;
+	for (m = *first; m && m->span.base == at && at < base + size; m = m->next)
+		at += m->span.size;
+	return size && at == base + size ? first : NULL;
+}
+
+CUresult obd_cuMemUnmap(CUdeviceptr ptr, size_t size)
+{
+	struct obd_mapping **link, *m;
+	struct obf_mem gone;
+	CUresult result = obd_ctx_none();
+
+	if (result)
+		return result;
+	pthread_mutex_lock(&vmm.lock);
+	link = mappings_exact(ptr, size);
+	while (link && (m = *link) && m->span.base < ptr + size) {
+		*link = m->next;
+		obf_mem_remove(m->span.base, &gone);
+		obd_window_mark(m->span.base, m->span.size, NULL);
+		if (mmap((void *)m->span.base, m->span.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
+		    MAP_FAILED)
+			result = CUDA_ERROR_UNMAP_FAILED;
+		physical_unref(m->physical);
+		m->next = vmm.spare;
+		vmm.spare = m;
+	}
+	pthread_mutex_unlock(&vmm.lock);
+	return link ? result : CUDA_ERROR_INVALID_VALUE;
+}
+
+static int protection_of(const struct obd_mapping *m)
+{
+	unsigned all = 0;
+
+	for (unsigned i = 0; i < OBD_DEVICE_MAX; i++)
+		all |= atomic_load_explicit(&m->access[i], memory_order_relaxed);
+	return (all & 1 ? PROT_READ : 0) | (all & 2 ? PROT_WRITE : 0);
+}
+
+static bool access_valid(const CUmemAccessDesc *desc)
+{
+	return desc->location.type == CU_MEM_LOCATION_TYPE_DEVICE && desc->location.id >= 0 && desc->location.id < (int)obd_config.devices &&
+	       (desc->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
+	        desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+}
+
+CUresult obd_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
+{
+	struct obd_mapping **link, *m;
+	CUresult result = obd_ctx_none();
+
+	if (result)
+		return result;
+	if (!desc || count == 0 || count > OBD_DEVICE_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count; i++)
+		if (!access_valid(&desc[i]))
+			return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&vmm.lock);
+	link = mappings_exact(ptr, size);
+	for (m = link ? *link : NULL; m && m->span.base < ptr + size; m = m->next) {
+		for (size_t i = 0; i < count; i++)
+			atomic_store_explicit(&m->access[desc[i].location.id], (uint8_t)desc[i].flags, memory_order_relaxed);
+		if (mprotect((void *)m->span.base, m->span.size, protection_of(m)) != 0)
+			result = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	pthread_mutex_unlock(&vmm.lock);
+	return link ? result : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult obd_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
+{
+	struct obd_span *span;
+	CUresult result = obd_ctx_none();
+
+	if (result)
+		return result;
+	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE || location->id < 0 ||
+	    location->id >= (int)obd_config.devices)
+		return CUDA_ERROR_INVALID_VALUE;
+	span = obd_window_span(ptr);
+	if (!span || span->kind != OBD_SPAN_MAPPING)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = atomic_load_explicit(&((struct obd_mapping *)span)->access[location->id], memory_order_relaxed);
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "softdevice/window.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "softdevice/config.h"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+struct obd_window obd_window;
+
+/* One entry for each unit of the window; pages of it that were never written cost nothing. */
+static struct obd_span *_Atomic *table;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t *taken;         /* one bit for each unit of the upper half; under the lock */
+static uint64_t n_units;        /* of the upper half */
+static uint64_t hint;           /* where to look first; under the lock */
+
+static void *reserve(uint64_t at, uint64_t size)
+{
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED_NOREPLACE : 0);
+	void *p = mmap((void *)at, size, PROT_NONE, flags, -1, 0);
+
+	if (p == MAP_FAILED)
+		return NULL;
+	if (at && (uint64_t)p != at) { /* a kernel older than MAP_FIXED_NOREPLACE took it for a hint */
+		munmap(p, size);
+		return NULL;
+	}
+	return p;
+}
+
+static void *table_new(uint64_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+bool obd_window_start(uint64_t wanted)
+{
+	uint64_t size = OBD_WINDOW_SIZE, base;
+	void *p = reserve(wanted ? wanted : OBD_WINDOW_BASE, size);
+
+	/* Anywhere, and smaller while it does not fit: address-space limits, sanitizers. One unit more than needed, to align it. */
+	while (!p && size >= OBD_WINDOW_MIN) {
+		p = reserve(0, size + OBD_UNIT);
+		if (!p)
+			size /= 2;
+	}
+	if (!p) {
+		ob_error("no %llu GiB of addresses are free for the software device: raise the limit on address space (ulimit -v)",
+		         OBD_WINDOW_MIN >> 30);
+		return false;
+	}
+	base = ob_round_up((uint64_t)p, OBD_UNIT);
+	n_units = size / 2 / OBD_UNIT;
+	table = table_new(size / OBD_UNIT * sizeof *table);
+	taken = table_new(ob_round_up(n_units, 64) / 8);
+	if (!table || !taken) {
+		ob_error("out of memory for the software device's tables");
+		return false;
+	}
+	obd_window = (struct obd_window){ .base = base, .size = size, .half = base + size / 2 };
+	return true;
+}
+
+static bool unit_taken(uint64_t i)
+{
+	return taken[i / 64] >> (i % 64) & 1;
+}
+
+static void units_set(uint64_t first, uint64_t n, bool on)
+{
+	for (uint64_t i = first; i < first + n; i++) {
+		if (on)
+			taken[i / 64] |= 1ull << (i % 64);
+		else
+			taken[i / 64] &= ~(1ull << (i % 64));
+	}
+}
+
+/* First run of n free units in [from, to); n_units when there is none. */
+static uint64_t run_find(uint64_t from, uint64_t to, uint64_t n)
+{
+	uint64_t run = 0;
+
+	for (uint64_t i = from; i < to; i++) {
+		if (run == 0 && i % 64 == 0 && taken[i / 64] == UINT64_MAX) {
+			i += 63;
+			continue;
+		}
+		run = unit_taken(i) ? 0 : run + 1;
+		if (run == n)
+			return i + 1 - n;
+	}
+	return n_units;
+}
+
+static uint64_t units_take(uint64_t n)
+{
+	uint64_t first;
+
+	pthread_mutex_lock(&lock);
+	first = run_find(hint, n_units, n);
+	if (first == n_units && hint)
+		first = run_find(0, n_units, n);
+	if (first < n_units) {
+		units_set(first, n, true);
+		hint = first + n;
+	}
+	pthread_mutex_unlock(&lock);
+	return first;
+}
+
+static void units_give(uint64_t first, uint64_t n)
+{
+	pthread_mutex_lock(&lock);
+	units_set(first, n, false);
+	/* The memory checker wants a freed address to stay free for long. */
+	if (!obd_config.memcheck)
+		hint = ob_min(hint, first);
+	pthread_mutex_unlock(&lock);
+}
+
+void obd_window_mark(uint64_t base, uint64_t size, struct obd_span *span)
+{
+	uint64_t first = (base - obd_window.base) / OBD_UNIT, last = (base + size - 1 - obd_window.base) / OBD_UNIT;
+
+	/* Release: who finds the span sees what it says. */
+	for (uint64_t i = first; i <= last; i++)
+		atomic_store_explicit(&table[i], span, memory_order_release);
+}
+
+struct obd_span *obd_window_span(uint64_t addr)
+{
+	if (!obd_window_holds(addr))
+		return NULL;
+	return atomic_load_explicit(&table[(addr - obd_window.base) / OBD_UNIT], memory_order_acquire);
+}
+
+uint64_t obd_window_take(struct obd_span *span, uint64_t size)
+{
+	uint64_t first, n, base, bytes = ob_round_up(size, OBD_PAGE);
+
+	if (size == 0 || size > obd_window.size / 2)
+		return 0;
+	n = (bytes + OBD_PAGE + OBD_UNIT - 1) / OBD_UNIT;
+	first = units_take(n);
+	if (first == n_units)
+		return 0;
+	base = obd_window.half + first * OBD_UNIT;
+	if (mprotect((void *)base, bytes, PROT_READ | PROT_WRITE) != 0) {
+		units_give(first, n);
+		return 0;
+	}
+	if (bytes >= OBD_UNIT)
+		madvise((void *)base, bytes, MADV_HUGEPAGE);
+	span->base = base;
+	span->size = size;
+	obd_window_mark(base, bytes, span);
+	return base;
+}
+
+void obd_window_give(struct obd_span *span)
+{
+	uint64_t bytes = ob_round_up(span->size, OBD_PAGE), n = (bytes + OBD_PAGE + OBD_UNIT - 1) / OBD_UNIT;
+
+	obd_window_mark(span->base, bytes, NULL);
+	/* A fresh mapping drops the pages and the access at once. Should it fail the memory stays, which is only a waste. */
+	if (mmap((void *)span->base, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+		madvise((void *)span->base, bytes, MADV_DONTNEED);
+	units_give((span->base - obd_window.half) / OBD_UNIT, n);
+}
