@@ -5,6 +5,7 @@
 import re
 
 from emit import head, rep_type, req_type, wrap
+from emit_docs import evaluate
 from emit_server import op_handler
 
 # ---- round trip: client function -> record -> check -> dispatch -> handler -> reply -> client ----
@@ -95,6 +96,30 @@ def op_trip(spec, call):
     return '\n'.join(lines + ['}']) + '\n'
 
 
+def first_beyond(spec, v):
+    """The smallest first number, the others being 1, that makes the size greater than its maximum."""
+    values = {n: 1 for n in v.expr.names}
+    low, high = 0, 1 << 48
+    while high - low > 1:
+        middle = (low + high) // 2
+        values[v.expr.names[0]] = middle
+        low, high = (low, middle) if evaluate(v.expr, values) > spec.consts[v.bound][0] else (middle, high)
+    values[v.expr.names[0]] = high
+    return values
+
+
+def past_size(spec, call, v, values):
+    """A body with these numbers, as long as they say: only the bound can refuse it."""
+    lines = ['\tmemset(body, 0, sizeof(body));']
+    lines += [f'\t(({req_type(call)} *)body)->{n} = ({call.req.field(n).ctype}){value}u' + ('ll;' if value >> 32 else ';')
+              for n, value in values.items()]
+    size = call.req.size
+    for other in call.req.vars:
+        known = dict({n: 0 for n in other.expr.names}, **values)
+        size += (max(evaluate(other.expr, known), 0) * other.width + 7) // 8 * 8
+    return lines + [f'\tREFUSES({call.enum}, body, UINT64_C({size}));']
+
+
 def op_past(spec, call):
     """One past each maximum: refused by the client where it looks, always by the check."""
     lines = []
@@ -104,11 +129,11 @@ def op_past(spec, call):
                       f'\t(({req_type(call)} *)body)->{f.name} = ({f.ctype})(OBP_{f.bound} + UINT64_C(1));',
                       f'\tREFUSES({call.enum}, body, sizeof({req_type(call)}));']
     for v in call.req.vars + call.rep.vars:
-        if len(v.expr.tokens) == 1 and not v.cstr:
-            f = call.req.field(v.expr.text)
-            lines += ['\tmemset(body, 0, sizeof(body));',
-                      f'\t(({req_type(call)} *)body)->{f.name} = ({f.ctype})(OBP_{v.bound} + UINT64_C(1));',
-                      f'\tREFUSES({call.enum}, body, sizeof({req_type(call)}) + obp_pad((OBP_{v.bound} + UINT64_C(1)) * {v.width}));']
+        if v.cstr:
+            continue
+        lines += past_size(spec, call, v, first_beyond(spec, v))
+        if '-' in v.expr.tokens:
+            lines += past_size(spec, call, v, {n: 0 for n in v.expr.names})  # below zero
     return lines
 
 
@@ -189,8 +214,7 @@ def roundtrip_c(spec):
             out += [call_want(spec, call), driver_fake(spec, call), call_trip(spec, call)]
     out.append('static void past_the_maxima(void)\n{\n\tstatic _Alignas(8) uint8_t body[1024];')
     for call in wire:
-        if call.op:
-            out += op_past(spec, call)
+        out += op_past(spec, call)
     out.append('}\n')
     out.append('static const struct trip trips[] = {\n' + '\n'.join(f'\t{{ {c.enum}, trip_{c.name} }},' for c in wire) + '\n};\n')
     fakes = '\n'.join(f'\tfake_driver.{c.name} = fake_{c.name};' for c in wire if not c.op)

@@ -101,6 +101,31 @@ static void print(uint16_t opcode, const void *body, uint32_t size)
 	CHECK(obp_print_call(cut, sizeof(cut), opcode, body, size) == (n < 8 ? n : 8));
 }
 
+static void all_zero(const uint8_t *from, const uint8_t *to)
+{
+	while (from < to)
+		CHECK(*from++ == 0);
+}
+
+/* What lies between the parts is zero: no byte of the client's memory leaves by accident. */
+static void refuse_dirty_padding(const struct obp_call_info *info, const uint8_t *body)
+{
+	static const unsigned width[] = { [OBP_U8] = 1, 2, 4, 8, 4, 8, 4, 8, 1, 1 };
+	const uint8_t *end = body;
+	for (unsigned i = 0; i < info->n_req; i++) {
+		const uint8_t *field_end = body + info->req[i].offset + width[info->req[i].type] * info->req[i].count;
+		end = field_end > end ? field_end : end;
+	}
+	all_zero(end, body + info->req_size);
+	uint64_t bytes[OBP_VAR_MAX];
+	CHECK(!info->sizes || info->sizes(body, bytes));
+	const uint8_t *at = body + info->req_size;
+	for (unsigned i = 0; i < info->n_req_vars; i++) {
+		all_zero(at + bytes[i], at + obp_pad(bytes[i]));
+		at += obp_pad(bytes[i]);
+	}
+}
+
 static void arrive(uint16_t opcode, uint32_t size)
 {
 	struct obp_record rec = { .size = (uint32_t)sizeof(rec) + size, .opcode = opcode, .lane = 3 };
@@ -109,6 +134,7 @@ static void arrive(uint16_t opcode, uint32_t size)
 	CHECK(size % 8 == 0);
 	CHECK(obp_check_req(opcode, record_body, size));
 	refuse_other_lengths(opcode, record_body, size);
+	refuse_dirty_padding(info, record_body);
 	print(opcode, record_body, size);
 	n_arrived++;
 	replied = violated = false;
