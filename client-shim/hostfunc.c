@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "client-shim/hostfunc.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/ids.h"
+#include "client-shim/log.h"
+#include "client-shim/stream.h"
+#include "protocol/obc_calls.h"
+#include "protocol/obc_locals.h"
+
+#define KIND_HOSTFUNC 32   /* of ids that no program sees */
+
+struct hostfunc {
+	CUhostFn fn;                  /* one of the two */
+	CUstreamCallback callback;
+	CUstream stream;
+	void *user;
+};
+
+static struct ob_ids hostfunc_ids = OB_IDS_INIT(KIND_HOSTFUNC, OBC_HOSTFUNC_MAX);
+static _Atomic uint64_t n_pending;
+
+bool obc_hostfunc_pending(void)
+{
+	return atomic_load_explicit(&n_pending, memory_order_acquire) > 0;
+}
+
+void obc_hostfunc_run(uint64_t id, CUresult status)
+{
+	struct hostfunc *hostfunc = ob_ids_remove(&hostfunc_ids, id);
+
+	if (!hostfunc)
+		return;
+	if (hostfunc->callback)
+		hostfunc->callback(hostfunc->stream, status, hostfunc->user);
+	else
+		hostfunc->fn(hostfunc->user);
+	free(hostfunc);
+	/* Release: who sees it gone sees what it wrote. */
+	atomic_fetch_sub_explicit(&n_pending, 1, memory_order_release);
+}
+
+static CUresult hostfunc_launch(CUstream stream, const struct hostfunc *what)
+{
+	struct obp_host_func_req *req;
+	struct hostfunc *hostfunc;
+	struct obc_lane_of at;
+	struct obc_slot slot;
+	struct obf_ctx *ctx;
+	uint64_t id;
+	CUresult result = obf_ctx_enter(&ctx);
+
+	if (result == CUDA_SUCCESS)
+		result = obc_stream_enter(stream, ctx, &at);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!what->fn && !what->callback)
+		return CUDA_ERROR_INVALID_VALUE;
+	hostfunc = malloc(sizeof *hostfunc);
+	if (!hostfunc)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*hostfunc = *what;
+	id = ob_ids_add(&hostfunc_ids, hostfunc);
+	if (!id) {
+		free(hostfunc);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	atomic_fetch_add(&n_pending, 1);
+	req = obc_log_begin(&slot, OBP_OP_HOST_FUNC, sizeof *req);
+	if (!req)
+		return obc_log_error();
+	*req = (struct obp_host_func_req){ .stream = at.wire, .callback = id, .with_status = what->callback != NULL };
+	obc_stream_mark(&at, slot.number);
+	return obc_ctx_result(ctx, obc_log_commit(&slot));
+}
+
+CUresult obc_cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *user)
+{
+	return hostfunc_launch(stream, &(struct hostfunc){ .fn = fn, .stream = stream, .user = user });
+}
+
+CUresult obc_cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *user, unsigned flags)
+{
+	if (flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	return hostfunc_launch(stream, &(struct hostfunc){ .callback = callback, .stream = stream, .user = user });
+}

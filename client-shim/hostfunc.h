@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * obc_hostfunc: functions of the program that a stream calls. They are kept here under an id until the server says that the stream has come to one;
+ * it then runs on the session's control thread, in the stream's order, while the stream waits. Any thread.
+ */
+#ifndef OBC_HOSTFUNC_H
+#define OBC_HOSTFUNC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cuda_types.h"
+
+#define OBC_HOSTFUNC_MAX (1u << 16)   /* launched and not yet run */
+
+/* Some are launched and have not returned. */
+bool obc_hostfunc_pending(void);
+/* For obc_session_on_callback: runs it; an unknown id is nothing. */
+void obc_hostfunc_run(uint64_t id, CUresult status);
+
+#endif

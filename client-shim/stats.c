@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "client-shim/stats.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "client-shim/log.h"
+#include "protocol/obp_calls.h"
+
+#define SHOWN_MAX 12u      /* rows of each table */
+
+struct row {
+	const char *name;
+	uint64_t count, trips, ns;
+};
+
+static int by_time(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	if (x->trips && y->trips)
+		return x->ns < y->ns ? 1 : x->ns > y->ns ? -1 : 0;
+	if (x->trips || y->trips)
+		return x->trips ? -1 : 1;
+	return x->count < y->count ? 1 : x->count > y->count ? -1 : 0;
+}
+
+void obc_stats_print(void)
+{
+	static struct row rows[OBP_OPCODE_END];
+	const char *wanted = getenv("OUTBOARD_STATS");
+	struct obc_log_stats stats;
+	char out[32], in[32];
+	unsigned n = 0;
+
+	if (!wanted || !*wanted || strcmp(wanted, "0") == 0)
+		return;
+	obc_log_stats(&stats);
+	for (unsigned opcode = 0; opcode < OBP_OPCODE_END; opcode++) {
+		const struct obp_call_info *info = obp_call_info((uint16_t)opcode);
+
+		if (info && obc_log_count((uint16_t)opcode))
+			rows[n++] = (struct row){ info->name, obc_log_count((uint16_t)opcode), obc_log_trips((uint16_t)opcode),
+						  obc_log_trip_ns((uint16_t)opcode) };
+	}
+	qsort(rows, n, sizeof rows[0], by_time);
+	ob_text_print_size(stats.bytes_out, out, sizeof out);
+	ob_text_print_size(stats.bytes_in, in, sizeof in);
+	/* The hello is a round trip too; the goodbye is counted by the log. */
+	fprintf(stderr, "outboard: %llu calls sent in %llu frames (%s), %s received; %llu round trips, %.3f ms waited for them\n",
+		(unsigned long long)stats.records, (unsigned long long)stats.frames_out, out, in,
+		(unsigned long long)stats.round_trips + 1, (double)stats.wait_ns / 1e6);
+	fprintf(stderr, "outboard: %-28s %12s %12s %14s\n", "call", "sent", "round trips", "waited [ms]");
+	fprintf(stderr, "outboard: %-28s %12u %12u\n", "hello", 1u, 1u);
+	for (unsigned i = 0; i < n && i < SHOWN_MAX; i++)
+		fprintf(stderr, "outboard: %-28s %12llu %12llu %14.3f\n", rows[i].name, (unsigned long long)rows[i].count,
+			(unsigned long long)rows[i].trips, (double)rows[i].ns / 1e6);
+	if (n > SHOWN_MAX)
+		fprintf(stderr, "outboard: ... and %u further calls, none of them slower\n", n - SHOWN_MAX);
+}
