@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* Control maps: what decodes must encode again, and decode to the same type. */
+#include <stdlib.h>
+
+#include "protocol/control.h"
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct obp_message message, again;
+	struct ob_buf buf;
+
+	if (obp_message_decode(data, size, &message))
+		return 0;
+	ob_buf_init(&buf, 1u << 20);
+	if (obp_message_encode(&message, &buf)) {
+		const struct obp_frame *frame = (const struct obp_frame *)buf.data;
+
+		if (obp_message_decode(frame + 1, frame->raw_size, &again) || again.type != message.type)
+			abort();
+		obp_message_fini(&again);
+	}
+	ob_buf_fini(&buf);
+	obp_message_fini(&message);
+	return 0;
+}
