@@ -56,7 +56,11 @@ static CUresult unknown(enum table_index table, unsigned slot, const uintptr_t a
 
 static CUresult interface_load(CUmodule *module, const void *wrapper)
 {
-	return obf_cuModuleLoadData(module, wrapper);
+	CUresult result = obf_cuModuleLoadData(module, wrapper);
+
+	if (result == CUDA_SUCCESS)
+		obf_module_find(*module)->from_runtime = true;
+	return result;
 }
 
 /* The primary context's handle, neither retained nor made active. */
@@ -76,7 +80,7 @@ static CUresult interface_load_with(CUmodule *module, const void *wrapper, const
 {
 	if (a || b || c)
 		return unknown(T_INTERFACE, 6, (const uintptr_t[6]){ (uintptr_t)module, (uintptr_t)wrapper, (uintptr_t)a, (uintptr_t)b, c, 0 });
-	return obf_cuModuleLoadData(module, wrapper);
+	return interface_load(module, wrapper);
 }
 
 /* The program is done with an image; nothing is kept by its address. */
@@ -89,7 +93,7 @@ static CUresult interface_load_fatbin(const void *fatbin, CUmodule *module, cons
 {
 	if (a || b || c)
 		return unknown(T_INTERFACE, 8, (const uintptr_t[6]){ (uintptr_t)fatbin, (uintptr_t)module, (uintptr_t)a, (uintptr_t)b, c, 0 });
-	return obf_cuModuleLoadFatBinary(module, fatbin);
+	return interface_load(module, fatbin);
 }
 
 static CUresult interface_launch(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,

@@ -156,8 +156,8 @@ CUresult obf_func_resolve(CUfunction handle, struct obf_ctx *ctx, struct obf_fun
 
 /*
  * The checks CUDA makes at a launch before anything runs, in its order and with its codes: zero or too large grid or block dimension
- * (CUDA_ERROR_INVALID_VALUE), threads per block above the device's or the function's limit, shared memory above what is allowed for this
- * function, cooperative grid larger than what can be resident (CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE).
+ * (CUDA_ERROR_INVALID_VALUE, or 9, cudaErrorInvalidConfiguration, for code that the runtime loaded), threads per block above the
+ * device's or the function's limit, shared memory above what is allowed for this function, cooperative grid larger than what can be resident (CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE).
  */
 struct obf_launch {
 	uint32_t grid[3], block[3], dynamic_shared, cluster[3];

@@ -10,6 +10,19 @@
 #define CLUSTER_MAX 16u
 #define ATTRS_MAX 64u /* in one configuration */
 
+/*
+ * Bad dimensions are CUDA_ERROR_INVALID_VALUE to users of the driver API, cudaErrorInvalidConfiguration to users of the runtime. The runtime
+ * hands a driver's number on as it is, so code that came through the runtime's way of loading is answered with the runtime's number.
+ */
+#define ERROR_INVALID_CONFIGURATION ((CUresult)9)
+
+static __attribute__((noinline)) CUresult bad_dimensions(const struct obf_func *func)
+{
+	const struct obf_module *module = obf_module_of(func->mod);
+
+	return module->library || module->from_runtime ? ERROR_INVALID_CONFIGURATION : CUDA_ERROR_INVALID_VALUE;
+}
+
 static bool is_one_block(const uint32_t cluster[3])
 {
 	return cluster[0] <= 1 && cluster[1] <= 1 && cluster[2] <= 1;
@@ -59,12 +72,12 @@ CUresult obf_launch_check(const struct obf_ctx *ctx, const struct obf_func *func
 	(void)ctx;
 	for (int i = 0; i < 3; i++) {
 		if (ob_unlikely(launch->grid[i] == 0 || launch->grid[i] > (uint32_t)limit[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i]))
-			return CUDA_ERROR_INVALID_VALUE;
+			return bad_dimensions(func);
 		if (ob_unlikely(launch->block[i] == 0 || launch->block[i] > (uint32_t)limit[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i]))
-			return CUDA_ERROR_INVALID_VALUE;
+			return bad_dimensions(func);
 	}
 	if (ob_unlikely(threads > (uint64_t)limit[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK]))
-		return CUDA_ERROR_INVALID_VALUE;
+		return bad_dimensions(func);
 	if (ob_unlikely(threads > (uint64_t)func->attrs.max_threads))
 		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 	if (ob_unlikely(kernel->reqntid[0] != 0) && (kernel->reqntid[0] != launch->block[0] ||

@@ -165,6 +165,7 @@ struct obf_module {
 	struct obf_mod pub;
 	struct obf_code *code;
 	struct obf_library *library; /* NULL: loaded by cuModuleLoad and its kin */
+	bool from_runtime;           /* loaded through the runtime's private interface */
 	pthread_mutex_t lock;
 	struct obf_function *_Atomic *functions; /* by kernel of the symbols */
 	struct obf_global *globals;              /* by variable of the symbols */
