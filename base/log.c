@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 static const char *log_name = "outboard";
+static int log_fd = STDERR_FILENO;
 static _Atomic int log_level = -1; /* -1: the environment was not read yet */
 
 static const char *const level_names[] = { "error", "warn", "info", "debug" };
@@ -34,6 +35,11 @@ static int level_get(void)
 void ob_log_set_name(const char *name)
 {
 	log_name = name;
+}
+
+void ob_log_set_fd(int fd)
+{
+	log_fd = fd;
 }
 
 void ob_log_set_level(enum ob_log_level level)
@@ -68,7 +74,7 @@ void ob_log(enum ob_log_level level, const char *format, ...)
 		n = (int)sizeof line - 2;
 	line[n++] = '\n';
 	/* A log line that cannot be written has nowhere else to go. */
-	ssize_t written = write(STDERR_FILENO, line, (size_t)n);
+	ssize_t written = write(log_fd, line, (size_t)n);
 	(void)written;
 	errno = saved;
 }

@@ -15,6 +15,8 @@ enum ob_log_level { OB_LOG_ERROR, OB_LOG_WARN, OB_LOG_INFO, OB_LOG_DEBUG };
 
 /* The name at the start of each line; the string is not copied. Set once before threads start. */
 void ob_log_set_name(const char *name);
+/* Where lines go instead of descriptor 2. Set once before threads start. */
+void ob_log_set_fd(int fd);
 void ob_log_set_level(enum ob_log_level level);
 bool ob_log_on(enum ob_log_level level);
 void ob_log(enum ob_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/driver.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "server/layers.h"
+
+/* Calls whose newest version a driver may lack although the older one does the same. */
+static const char *const older_names[][2] = {
+	{ "cuEventElapsedTime_v2", "cuEventElapsedTime" },
+	{ "cuDevicePrimaryCtxReset_v2", "cuDevicePrimaryCtxReset" },
+	{ "cuDevicePrimaryCtxRelease_v2", "cuDevicePrimaryCtxRelease" },
+};
+
+static void *find(void *handle, const char *name)
+{
+	void *entry = dlsym(handle, name);
+
+	for (size_t i = 0; !entry && i < ob_count(older_names); i++)
+		if (strcmp(name, older_names[i][0]) == 0)
+			entry = dlsym(handle, older_names[i][1]);
+	return entry;
+}
+
+/* Beside this program, as installed (bin/ and lib/) or as built. */
+static void *open_soft(struct obs_driver_lib *lib, char *ret_why, size_t why_size)
+{
+	static const char *const places[] = { "", "../lib/", "../lib/outboard/", "../softdevice/" };
+	char dir[200];
+	ssize_t n = readlink("/proc/self/exe", dir, sizeof dir - 1);
+	char *slash;
+	void *handle;
+
+	dir[n > 0 ? n : 0] = '\0';
+	slash = strrchr(dir, '/');
+	if (slash)
+		slash[1] = '\0';
+	for (size_t i = 0; i < ob_count(places); i++) {
+		if (snprintf(lib->name, sizeof lib->name, "%s%s%s", dir, places[i], OBS_DRIVER_SOFT_FILE) >= (int)sizeof lib->name ||
+		    access(lib->name, R_OK) != 0)
+			continue;
+		handle = dlopen(lib->name, RTLD_NOW | RTLD_LOCAL);
+		if (!handle)
+			snprintf(ret_why, why_size, "%s", dlerror());
+		return handle;
+	}
+	snprintf(ret_why, why_size, "%s is neither beside outboard-server nor in ../lib; name it with --driver PATH", OBS_DRIVER_SOFT_FILE);
+	return NULL;
+}
+
+static bool bind(struct obs_driver_lib *lib, const char *which, char *ret_why, size_t why_size)
+{
+	void *handle;
+	int missing;
+
+	if (strcmp(which, "null") == 0) {
+		snprintf(lib->name, sizeof lib->name, "null");
+		lib->null = true;
+		lib->bare = obs_null_driver;
+		return true;
+	}
+	if (strcmp(which, "soft") == 0) {
+		handle = open_soft(lib, ret_why, why_size);
+	} else {
+		snprintf(lib->name, sizeof lib->name, "%s", which);
+		handle = dlopen(which, RTLD_NOW | RTLD_LOCAL);
+		if (!handle)
+			snprintf(ret_why, why_size, "%s", dlerror());
+	}
+	if (!handle)
+		return false;
+	if (!dlsym(handle, "cuInit")) {
+		snprintf(ret_why, why_size, "%s is not a CUDA driver: it has no cuInit", lib->name);
+		return false;
+	}
+	missing = obs_driver_bind(&lib->bare, find, handle);
+	if (missing)
+		ob_debug("%s lacks %d of %d calls", lib->name, missing, OBS_DRIVER_CALLS);
+	return true;
+}
+
+/* The software device says in a table of its own that it runs no cubin; another driver does not know the table. */
+static bool ask_ptx_only(const struct obs_driver *drv)
+{
+	CUuuid id;
+	const void *table = NULL;
+	int (*answer)(void);
+
+	memcpy(id.bytes, "outboard-softdev", sizeof id.bytes);
+	if (drv->cuGetExportTable(&table, &id) != CUDA_SUCCESS || !table)
+		return false;
+	if (((const size_t *)table)[0] < 2 * sizeof(size_t))
+		return false;
+	memcpy(&answer, (const char *)table + sizeof(size_t), sizeof answer);
+	return answer && answer() != 0;
+}
+
+bool obs_driver_open(const char *which, struct obs_driver_lib *ret, char *ret_why, size_t why_size)
+{
+	const struct obs_driver *drv;
+	CUresult result;
+
+	*ret = (struct obs_driver_lib){ .null = false };
+	if (!bind(ret, which, ret_why, why_size))
+		return false;
+	obs_layers_wrap(ret);
+	drv = &ret->table;
+	result = drv->cuInit(0);
+	if (result == CUDA_SUCCESS)
+		result = drv->cuDeviceGetCount(&ret->n_devices);
+	if (result == CUDA_SUCCESS)
+		result = drv->cuDriverGetVersion(&ret->version);
+	if (result != CUDA_SUCCESS || ret->n_devices < 1) {
+		snprintf(ret_why, why_size, "%s finds no usable device (CUDA error %d)", ret->name,
+			result ? (int)result : CUDA_ERROR_NO_DEVICE);
+		return false;
+	}
+	/* The table is the driver's own business, not one of the program's calls: ask past the layers. */
+	ret->ptx_only = !ret->null && ask_ptx_only(&ret->bare);
+	return true;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * A CUDA driver as a table of functions: the system's libcuda.so.1, the software device, the null driver, with the layers asked for
+ * by the environment around it (trace, stats, fault). Opened once per worker; never closed: drivers do not like that.
+ */
+#ifndef OBS_DRIVER_LIB_H
+#define OBS_DRIVER_LIB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "protocol/obs_driver.h"
+
+#define OBS_DRIVER_SYSTEM "libcuda.so.1"
+#define OBS_DRIVER_SOFT_FILE "liboutboard-softdevice.so"
+
+struct obs_driver_lib {
+	struct obs_driver table;         /* what the server calls: the driver, or the outermost layer */
+	struct obs_driver bare, faulty;  /* the driver itself; with the fault layer */
+	char name[240];                  /* "null", or the path that was opened */
+	int version;                     /* cuDriverGetVersion */
+	int n_devices;
+	bool null;
+	bool ptx_only;                   /* runs no cubin */
+};
+
+/* which: soft, null, or a library's name. Opens and initialises. False: ret_why says what is wrong and what to do. */
+bool obs_driver_open(const char *which, struct obs_driver_lib *ret, char *ret_why, size_t why_size);
+
+#endif

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/exec.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/opt.h"
+#include "server/lane.h"
+#include "server/layers.h"
+#include "server/ops.h"
+
+/* ---- receiving ---- */
+
+/*
+ * Spinning pays when the next bytes come soon after the last were used up, which is how a program of many short synchronous calls behaves,
+ * and hurts when they do not. So the executor counts: each wait that spinning shortened (or would have) gives credit, each that
+ * it did not takes credit away.
+ */
+static struct {
+	bool allowed;
+	int credit;              /* above 0: spin */
+} spin;
+
+#define CREDIT_MAX 16
+
+static void spin_init(void)
+{
+	spin.allowed = ob_opt_on(OB_OPT_SPIN) && sysconf(_SC_NPROCESSORS_ONLN) > 1;
+	spin.credit = 0;
+}
+
+static void spin_learn(uint64_t waited_ns)
+{
+	spin.credit += waited_ns < OBS_SPIN_NS ? 1 : -2;
+	spin.credit = ob_min(ob_max(spin.credit, -CREDIT_MAX), CREDIT_MAX);
+}
+
+/* At least one byte. Ends the process when the client has left. */
+static size_t receive(struct obs_session *session, void *data, size_t size)
+{
+	struct obt_stream *stream = &session->data;
+	uint64_t start;
+	ssize_t n;
+
+	if (!spin.allowed) {
+		n = stream->ops->recv(stream, data, size, true);
+	} else {
+		start = ob_clock_ns();
+		n = -1;
+		errno = EAGAIN;
+		while (spin.credit > 0 && n < 0 && errno == EAGAIN && ob_clock_ns() - start < OBS_SPIN_NS) {
+			n = stream->ops->recv(stream, data, size, false);
+			ob_clock_relax();
+		}
+		if (n < 0 && errno == EAGAIN)
+			n = stream->ops->recv(stream, data, size, true);
+		spin_learn(ob_clock_ns() - start);
+	}
+	while (n < 0 && errno == EAGAIN)
+		n = stream->ops->recv(stream, data, size, true);
+	if (n <= 0)
+		obs_session_exit(session, 0);
+	return (size_t)n;
+}
+
+void obs_exec_receive(struct obs_exec *x, void *dst, size_t size)
+{
+	uint8_t *p = dst;
+	size_t n = obp_conn_body_buffered(x->conn, p, size);
+
+	while (n < size) {
+		size_t got = receive(x->session, p + n, size - n);
+
+		obp_conn_body_direct(x->conn, got);
+		n += got;
+	}
+}
+
+/* ---- executing ---- */
+
+void obs_exec_result(struct obs_exec *x, const struct obp_record *rec, CUresult result)
+{
+	if (obp_op_replies(rec->opcode))
+		obs_reply(x, rec, result, NULL, 0);
+	else
+		obs_async_result(x, rec, result);
+}
+
+void obs_exec_record(struct obs_exec *x, const struct obp_record *rec, const void *body, uint32_t size)
+{
+	if (ob_unlikely(x->lane->context != x->context) && !obp_op_noctx(rec->opcode)) {
+		CUresult result = obs_context_enter(x, x->lane->context);
+
+		if (result != CUDA_SUCCESS) {
+			obs_exec_result(x, rec, result);
+			return;
+		}
+	}
+	obs_dispatch(x, rec, body, size);
+}
+
+static struct obs_lane *lane_of(struct obs_exec *x, const struct obp_record *rec)
+{
+	struct obs_lane *lane = x->session->lanes[rec->lane];
+
+	return ob_likely(lane != NULL) ? lane : obs_lane_new(x->session, rec->lane);
+}
+
+/* Calls that may wait long and change no table: those run on their lane's thread when others could be waiting meanwhile. */
+static bool may_leave(uint16_t opcode)
+{
+	switch (opcode) {
+	case OBP_OP_CTX_SYNCHRONIZE:
+	case OBP_OP_STREAM_SYNCHRONIZE:
+	case OBP_OP_EVENT_SYNCHRONIZE:
+	case OBP_OP_READ:
+	case OBP_OP_READ_ROWS:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static inline void begin(struct obs_exec *x, const struct obp_item *item)
+{
+	x->call = item->number;
+	x->opcode = item->record.opcode;
+	x->lane_index = item->record.lane;
+	x->lane = lane_of(x, &item->record);
+	x->session->replies.bytes_unacked += item->record.size;
+	atomic_store_explicit(&x->session->replies.executed, item->number, memory_order_relaxed);
+}
+
+static void small(struct obs_exec *x, const struct obp_item *item)
+{
+	const struct obp_record *rec = &item->record;
+
+	begin(x, item);
+	if (ob_unlikely(obs_trace_on))
+		obs_trace_record(item->number, rec->lane, rec->opcode, item->body, (uint32_t)item->size);
+	if (ob_unlikely(x->session->n_lanes > 1) && obp_op_blocks(rec->opcode) && may_leave(rec->opcode) &&
+	    obs_lane_run(x, rec, item->body, (uint32_t)item->size))
+		return;
+	obs_exec_record(x, rec, item->body, (uint32_t)item->size);
+}
+
+/* A record that is not whole in the connection's buffer: copy data goes straight to where it is needed, anything else is put together. */
+static void big(struct obs_exec *x, const struct obp_item *item)
+{
+	struct obs_session *session = x->session;
+
+	begin(x, item);
+	x->conn = &session->conn;
+	if (ob_unlikely(obs_trace_on))
+		obs_trace_record(item->number, item->record.lane, item->record.opcode, item->body, (uint32_t)item->have);
+	if (item->record.opcode == OBP_OP_WRITE) {
+		obs_big_write(x, item);
+	} else {
+		if (!session->scratch && !(session->scratch = aligned_alloc(64, OBS_SCRATCH_BYTES)))
+			obs_session_fatal(session, OB_ERR_NO_MEMORY, "no memory for a large record");
+		obs_exec_receive(x, session->scratch, item->size);
+		obs_exec_record(x, &item->record, session->scratch, (uint32_t)item->size);
+	}
+	x->conn = NULL;
+}
+
+_Noreturn void obs_exec_run(struct obs_session *session)
+{
+	struct obs_exec x = { .session = session, .drv = session->drv, .context = session->warm_context };
+	struct obp_item item;
+	void *data;
+	size_t size;
+
+	spin_init();
+	for (;;) {
+		switch (obp_conn_next(&session->conn, &item)) {
+		case OBP_RECORD:
+			small(&x, &item);
+			break;
+		case OBP_NEED:
+			obs_reply_ack(session);
+			obp_conn_space(&session->conn, &data, &size);
+			if (size == 0)
+				obs_session_fatal(session, OB_ERR_PROTOCOL, "a frame that does not fit the connection's buffer");
+			obp_conn_fed(&session->conn, receive(session, data, size));
+			break;
+		case OBP_BIG:
+			big(&x, &item);
+			break;
+		case OBP_ACK:
+			break;
+		case OBP_BROKEN:
+			obs_session_fatal(session, session->conn.error, "%s", session->conn.why);
+		case OBP_CONTROL:
+		case OBP_REPLY:
+			obs_session_fatal(session, OB_ERR_PROTOCOL, "a frame of a type that has no place here");
+		}
+	}
+}
+
+/* ---- hooks of the generated dispatch ---- */
+
+void obs_violation(struct obs_exec *x, const struct obp_record *rec, const char *why)
+{
+	const struct obp_call_info *info = obp_call_info(rec->opcode);
+
+	obs_session_fatal(x->session, OB_ERR_PROTOCOL, "call %llu (%s, opcode 0x%04x): %s", (unsigned long long)x->call,
+		info ? info->name : "?", rec->opcode, why);
+}
+
+const struct obs_driver *obs_exec_driver(struct obs_exec *x)
+{
+	return x->drv;
+}
+
+void obs_reply(struct obs_exec *x, const struct obp_record *rec, CUresult result, const void *body, uint32_t size)
+{
+	(void)rec;
+	obs_reply_send(x, result, body, size);
+}
+
+void obs_async_result(struct obs_exec *x, const struct obp_record *rec, CUresult result)
+{
+	if (ob_unlikely(result != CUDA_SUCCESS))
+		obs_reply_defer(x->session, rec->opcode, result);
+}
+
+bool obs_handle_use(struct obs_exec *x, const struct obp_record *rec, struct obs_handles *table, uint64_t id, struct obs_handle **ret)
+{
+	struct obs_handle *handle = obs_handles_find(table, id);
+
+	if (ob_unlikely(!handle)) {
+		obs_violation(x, rec, "it names a handle that does not exist");
+		return false;
+	}
+	if (ob_unlikely(!handle->driver)) {
+		obs_exec_result(x, rec, CUDA_ERROR_INVALID_HANDLE);
+		return false;
+	}
+	*ret = handle;
+	return true;
+}
+
+bool obs_stream_get(struct obs_exec *x, const struct obp_record *rec, uint64_t id, CUstream *ret)
+{
+	struct obs_handle *handle;
+
+	if (id <= 1) {
+		*ret = id ? CU_STREAM_LEGACY : NULL;
+		return true;
+	}
+	if (!obs_handle_use(x, rec, &x->session->streams, id, &handle))
+		return false;
+	*ret = handle->driver;
+	return true;
+}
+
+bool obs_handle_get(struct obs_exec *x, const struct obp_record *rec, enum obs_kind kind, uint64_t id, void **ret_handle)
+{
+	CUstream stream;
+
+	if (kind != OBS_KIND_STREAM || !obs_stream_get(x, rec, id, &stream))
+		return false;
+	*ret_handle = stream;
+	return true;
+}
+
+void obs_exec_output(struct obs_exec *x)
+{
+	if (ob_unlikely(atomic_load_explicit(&x->session->prints, memory_order_relaxed)))
+		obs_output_forward(&x->session->output, x);
+}

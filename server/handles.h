@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * One kind of the client's handles: a 64-bit id of the client's making -> the driver's handle. The low 32 bits of an id are an
+ * index below OBS_HANDLES_MAX, the rest tells a live id from one that was destroyed or made up.
+ *
+ * Looking up takes no lock and may race with put and remove by the executor: entries never move, and an entry's id is written last
+ * (release) and read first (acquire). Put and remove belong to the executor thread. The table does not own what the entries point to.
+ */
+#ifndef OBS_HANDLES_H
+#define OBS_HANDLES_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define OBS_HANDLES_CHUNK 1024u
+#define OBS_HANDLES_CHUNKS 1024u
+#define OBS_HANDLES_MAX (OBS_HANDLES_CHUNK * OBS_HANDLES_CHUNKS) /* live handles of one kind */
+
+struct obs_context;
+
+struct obs_handle {
+	_Atomic uint64_t id;
+	void *driver;                  /* the driver's handle; NULL: creating it failed, and that was reported */
+	struct obs_context *context;   /* where it lives */
+	uint64_t extra;                /* stream, event: flags; module: prints; function: id of its module */
+};
+
+struct obs_handles {
+	struct obs_handle *_Atomic chunks[OBS_HANDLES_CHUNKS];
+	uint32_t n_live;
+};
+
+/* NULL when the id is not live. */
+static inline struct obs_handle *obs_handles_find(struct obs_handles *handles, uint64_t id)
+{
+	uint32_t index = (uint32_t)id;
+	struct obs_handle *chunk;
+
+	if (index >= OBS_HANDLES_MAX || id == 0)
+		return NULL;
+	chunk = atomic_load_explicit(&handles->chunks[index / OBS_HANDLES_CHUNK], memory_order_acquire);
+	if (!chunk)
+		return NULL;
+	chunk += index % OBS_HANDLES_CHUNK;
+	return atomic_load_explicit(&chunk->id, memory_order_acquire) == id ? chunk : NULL;
+}
+
+/* False: the index is out of range or in use, or no memory is left. */
+bool obs_handles_put(struct obs_handles *handles, uint64_t id, const struct obs_handle *value);
+/* The entry's last value in *ret; false: it was not live. */
+bool obs_handles_remove(struct obs_handles *handles, uint64_t id, struct obs_handle *ret);
+/* Visits live entries; fn may remove the one it is shown. */
+void obs_handles_each(struct obs_handles *handles, void (*fn)(void *user, struct obs_handle *handle), void *user);
+void obs_handles_fini(struct obs_handles *handles);
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/hostfunc.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "protocol/obs_driver.h"
+#include "server/session.h"
+
+struct obs_hostfunc {
+	struct obs_hostfunc *next;
+	struct obs_session *session;
+	uint64_t callback;
+	bool asked, done;
+};
+
+void obs_hostfuncs_init(struct obs_hostfuncs *hostfuncs)
+{
+	pthread_condattr_t attr;
+
+	*hostfuncs = (struct obs_hostfuncs){ .control_fd = -1 };
+	pthread_mutex_init(&hostfuncs->lock, NULL);
+	pthread_mutex_init(&hostfuncs->send_lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&hostfuncs->changed, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+/* The control connection's descriptor, once it is there. -1: it did not come. */
+static int control_wait(struct obs_hostfuncs *hostfuncs)
+{
+	struct timespec until;
+	int fd;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += OBS_CONTROL_JOIN_S;
+	pthread_mutex_lock(&hostfuncs->lock);
+	while (hostfuncs->control_fd < 0)
+		if (pthread_cond_timedwait(&hostfuncs->changed, &hostfuncs->lock, &until) == ETIMEDOUT)
+			break;
+	fd = hostfuncs->control_fd;
+	pthread_mutex_unlock(&hostfuncs->lock);
+	return fd;
+}
+
+bool obs_control_send(struct obs_hostfuncs *hostfuncs, const struct obp_message *message)
+{
+	struct obt_stream stream = { .ops = &obt_socket_ops, .fd = control_wait(hostfuncs) };
+	struct ob_buf frame;
+	bool sent = false;
+
+	if (stream.fd < 0)
+		return false;
+	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
+	if (obp_message_encode(message, &frame)) {
+		struct iovec iov = { frame.data, frame.size };
+
+		pthread_mutex_lock(&hostfuncs->send_lock);
+		sent = obt_stream_send_all(&stream, &iov, 1, ob_clock_ns() + OBS_CONTROL_SEND_S * OB_SECOND) == OB_ERR_NONE;
+		pthread_mutex_unlock(&hostfuncs->send_lock);
+	}
+	ob_buf_fini(&frame);
+	return sent;
+}
+
+static void unlink_locked(struct obs_hostfuncs *hostfuncs, struct obs_hostfunc *function)
+{
+	struct obs_hostfunc **at = &hostfuncs->list;
+
+	while (*at != function)
+		at = &(*at)->next;
+	*at = function->next;
+	hostfuncs->n--;
+}
+
+/* On a thread of the driver, which the stream waits for. */
+static void run(struct obs_hostfunc *function, CUresult status)
+{
+	struct obs_session *session = function->session;
+	struct obs_hostfuncs *hostfuncs = &session->hostfuncs;
+	struct obp_message *message OB_CLEANUP(ob_freep) = calloc(1, sizeof *message);
+
+	if (!message)
+		obs_session_fatal(session, OB_ERR_NO_MEMORY, "no memory for a host function");
+	message->type = OBP_MSG_CALLBACK;
+	message->value = function->callback;
+	message->code = (uint32_t)status;
+	pthread_mutex_lock(&hostfuncs->lock);
+	function->asked = true;
+	pthread_mutex_unlock(&hostfuncs->lock);
+	if (!obs_control_send(hostfuncs, message))
+		obs_session_fatal(session, OB_ERR_TIMEOUT, "the client's control connection did not take a host function's call");
+	/* No time-out of our own: the function is the program's and may take as long as it likes. A client that leaves ends the process. */
+	pthread_mutex_lock(&hostfuncs->lock);
+	while (!function->done)
+		pthread_cond_wait(&hostfuncs->changed, &hostfuncs->lock);
+	unlink_locked(hostfuncs, function);
+	pthread_mutex_unlock(&hostfuncs->lock);
+	free(function);
+}
+
+static void driver_calls(void *user)
+{
+	run(user, CUDA_SUCCESS);
+}
+
+static void driver_calls_with_status(CUstream stream, CUresult status, void *user)
+{
+	(void)stream;
+	run(user, status);
+}
+
+CUresult obs_hostfunc_launch(struct obs_session *session, CUstream stream, uint64_t callback, bool with_status)
+{
+	struct obs_hostfuncs *hostfuncs = &session->hostfuncs;
+	struct obs_hostfunc *function = calloc(1, sizeof *function);
+	bool room;
+	CUresult result;
+
+	if (!function)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	function->session = session;
+	function->callback = callback;
+	pthread_mutex_lock(&hostfuncs->lock);
+	room = hostfuncs->n < OBS_HOSTFUNC_MAX;
+	if (room) {
+		function->next = hostfuncs->list;
+		hostfuncs->list = function;
+		hostfuncs->n++;
+	}
+	pthread_mutex_unlock(&hostfuncs->lock);
+	if (!room) {
+		free(function);
+		obs_session_fatal(session, OB_ERR_LIMIT, "more than %u host functions are outstanding", OBS_HOSTFUNC_MAX);
+	}
+	if (with_status)
+		result = session->drv->cuStreamAddCallback(stream, driver_calls_with_status, function, 0);
+	else
+		result = session->drv->cuLaunchHostFunc(stream, driver_calls, function);
+	if (result != CUDA_SUCCESS) {
+		pthread_mutex_lock(&hostfuncs->lock);
+		unlink_locked(hostfuncs, function);
+		pthread_mutex_unlock(&hostfuncs->lock);
+		free(function);
+	}
+	return result;
+}
+
+bool obs_hostfunc_done(struct obs_hostfuncs *hostfuncs, uint64_t callback)
+{
+	struct obs_hostfunc *function;
+
+	pthread_mutex_lock(&hostfuncs->lock);
+	for (function = hostfuncs->list; function; function = function->next)
+		if (function->callback == callback && function->asked && !function->done)
+			break;
+	if (function) {
+		function->done = true;
+		pthread_cond_broadcast(&hostfuncs->changed);
+	}
+	pthread_mutex_unlock(&hostfuncs->lock);
+	return function != NULL;
+}
+
+void obs_hostfunc_control(struct obs_hostfuncs *hostfuncs, int fd)
+{
+	pthread_mutex_lock(&hostfuncs->lock);
+	hostfuncs->control_fd = fd;
+	pthread_cond_broadcast(&hostfuncs->changed);
+	pthread_mutex_unlock(&hostfuncs->lock);
+}

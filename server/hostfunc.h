@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Host functions: a stream reaches one, the driver calls us on a thread of its own, we ask the client to run it over the control
+ * connection, and hold the driver's thread until the client says it is done. Sending on the control connection goes through here too,
+ * because it may not be joined yet: senders wait for it.
+ */
+#ifndef OBS_HOSTFUNC_H
+#define OBS_HOSTFUNC_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cuda_types.h"
+#include "protocol/control.h"
+
+struct obs_session;
+
+#define OBS_HOSTFUNC_MAX (1u << 16)      /* launched and not yet done */
+#define OBS_CONTROL_JOIN_S 30            /* a client whose control connection has not come after this is broken */
+#define OBS_CONTROL_SEND_S 10
+
+struct obs_hostfunc;
+
+struct obs_hostfuncs {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;          /* a function is done, the control connection came */
+	struct obs_hostfunc *list;       /* launched, newest first */
+	uint32_t n;
+	int control_fd;                  /* -1: not joined */
+	pthread_mutex_t send_lock;
+};
+
+void obs_hostfuncs_init(struct obs_hostfuncs *hostfuncs);
+/* Puts host function `callback` of the client into the stream. */
+CUresult obs_hostfunc_launch(struct obs_session *session, CUstream stream, uint64_t callback, bool with_status);
+/* The client ran it. False: no such function runs. Loop thread. */
+bool obs_hostfunc_done(struct obs_hostfuncs *hostfuncs, uint64_t callback);
+/* The control connection has been joined. */
+void obs_hostfunc_control(struct obs_hostfuncs *hostfuncs, int fd);
+/* One message on the control connection; waits for it to be joined. False: it never came, or it is broken. Any thread but the loop's. */
+bool obs_control_send(struct obs_hostfuncs *hostfuncs, const struct obp_message *message);
+
+#endif

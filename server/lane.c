@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/lane.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/exec.h"
+
+struct obs_lane *obs_lane_new(struct obs_session *session, uint16_t index)
+{
+	struct obs_lane *lane = calloc(1, sizeof *lane);
+
+	if (!lane)
+		obs_session_fatal(session, OB_ERR_NO_MEMORY, "no memory for a lane");
+	lane->index = index;
+	lane->session = session;
+	pthread_mutex_init(&lane->lock, NULL);
+	pthread_cond_init(&lane->changed, NULL);
+	session->lanes[index] = lane;
+	session->n_lanes++;
+	return lane;
+}
+
+static void lane_free(struct obs_lane *lane)
+{
+	pthread_cond_destroy(&lane->changed);
+	pthread_mutex_destroy(&lane->lock);
+	free(lane);
+}
+
+static void *lane_main(void *argument)
+{
+	struct obs_lane *lane = argument;
+	struct obs_exec x = { .session = lane->session, .drv = lane->session->drv, .lane = lane, .lane_index = lane->index };
+
+	pthread_mutex_lock(&lane->lock);
+	for (;;) {
+		/* No time-out: an idle lane lasts as long as the client's thread; the process ends with the session. */
+		while (!lane->busy && !lane->ending)
+			pthread_cond_wait(&lane->changed, &lane->lock);
+		if (!lane->busy)
+			break;
+		pthread_mutex_unlock(&lane->lock);
+		x.call = lane->call;
+		x.opcode = lane->record.opcode;
+		obs_exec_record(&x, &lane->record, lane->body, lane->size);
+		pthread_mutex_lock(&lane->lock);
+		lane->busy = false;
+		pthread_cond_broadcast(&lane->changed);
+	}
+	pthread_mutex_unlock(&lane->lock);
+	lane_free(lane);
+	return NULL;
+}
+
+static bool lane_start(struct obs_lane *lane)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	sigset_t all, old;
+	bool started;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	started = pthread_create(&thread, &attr, lane_main, lane) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	return started;
+}
+
+bool obs_lane_run(struct obs_exec *x, const struct obp_record *rec, const void *body, uint32_t size)
+{
+	struct obs_lane *lane = x->lane;
+
+	if (size > sizeof lane->body)
+		return false;
+	if (!lane->threaded) {
+		if (!lane_start(lane))
+			return false;
+		lane->threaded = true;
+	}
+	pthread_mutex_lock(&lane->lock);
+	while (lane->busy)
+		pthread_cond_wait(&lane->changed, &lane->lock);
+	lane->record = *rec;
+	lane->call = x->call;
+	lane->size = size;
+	memcpy(lane->body, body, size);
+	lane->busy = true;
+	pthread_cond_broadcast(&lane->changed);
+	pthread_mutex_unlock(&lane->lock);
+	return true;
+}
+
+void obs_lane_wait(struct obs_lane *lane)
+{
+	if (!lane->threaded)
+		return;
+	pthread_mutex_lock(&lane->lock);
+	while (lane->busy)
+		pthread_cond_wait(&lane->changed, &lane->lock);
+	pthread_mutex_unlock(&lane->lock);
+}
+
+void obs_lane_end(struct obs_session *session, uint16_t index)
+{
+	struct obs_lane *lane = session->lanes[index];
+
+	session->lanes[index] = NULL;
+	session->n_lanes--;
+	if (!lane->threaded) {
+		lane_free(lane);
+		return;
+	}
+	pthread_mutex_lock(&lane->lock);
+	lane->ending = true;
+	pthread_cond_broadcast(&lane->changed);
+	pthread_mutex_unlock(&lane->lock);
+}

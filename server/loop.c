@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/loop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "server/handoff.h"
+#include "server/refuse.h"
+#include "server/session.h"
+
+#define TICK_NS (OB_SECOND)
+
+struct guest {
+	struct obp_conn conn;
+	uint64_t deadline;
+	int fd;                  /* -1: free */
+};
+
+static struct loop {
+	struct obs_session *session;
+	int channel;
+	bool data_gone;
+	uint64_t gone_deadline;  /* OB_NEVER: nobody has left */
+	struct guest joining[OBS_JOINING_MAX];
+	struct guest control;    /* joined */
+	struct obp_message message;
+} loop;
+
+static void client_left(void)
+{
+	if (loop.gone_deadline == OB_NEVER)
+		loop.gone_deadline = ob_clock_ns() + OBS_GONE_MS * OB_MS;
+}
+
+static void guest_close(struct guest *guest)
+{
+	obp_conn_fini(&guest->conn);
+	close(guest->fd);
+	guest->fd = -1;
+}
+
+static void guest_admit(int fd)
+{
+	for (unsigned i = 0; i < OBS_JOINING_MAX; i++) {
+		struct guest *guest = &loop.joining[i];
+
+		if (guest->fd >= 0)
+			continue;
+		if (obp_conn_init(&guest->conn, OBP_ACCEPT_CONTROL) != OB_ERR_NONE)
+			break;
+		guest->fd = fd;
+		guest->deadline = ob_clock_ns() + loop.session->options->hello_timeout_s * OB_SECOND;
+		return;
+	}
+	obs_refuse_send(fd, OB_ERR_REFUSED, "too many connections join this session at once");
+	close(fd);
+}
+
+static void channel_read(void)
+{
+	struct obs_handoff handoff;
+	int fd = -1, got = obs_handoff_recv(loop.channel, &handoff, &fd);
+
+	if (got == 0)
+		obs_session_exit(loop.session, 1); /* the supervisor is gone */
+	if (got < 0)
+		return;
+	if (fd < 0)
+		return;
+	if (handoff.type == OBS_HANDOFF_JOIN && handoff.route == loop.session->route)
+		guest_admit(fd);
+	else
+		close(fd);
+}
+
+/* In constant time: the answer's delay shall not tell how much of a guess was right. */
+static bool secret_right(const uint8_t *secret)
+{
+	uint8_t wrong = 0;
+
+	for (size_t i = 0; i < OBP_SECRET_BYTES; i++)
+		wrong |= (uint8_t)(secret[i] ^ loop.session->secret[i]);
+	return wrong == 0;
+}
+
+static bool control_answer(enum obp_message_type type, uint64_t value)
+{
+	struct obp_message *message = calloc(1, sizeof *message);
+	bool sent;
+
+	if (!message)
+		return false;
+	message->type = type;
+	message->value = value;
+	sent = obs_control_send(&loop.session->hostfuncs, message);
+	free(message);
+	return sent;
+}
+
+/* The connection becomes the session's control connection, unless it already has one. */
+static void guest_join(struct guest *guest)
+{
+	if (loop.control.fd >= 0) {
+		obs_refuse_send(guest->fd, OB_ERR_REFUSED, "the session already has a control connection");
+		guest_close(guest);
+		return;
+	}
+	loop.control = *guest;
+	guest->fd = -1;
+	obs_hostfunc_control(&loop.session->hostfuncs, loop.control.fd);
+	if (!control_answer(OBP_MSG_JOINED, 0))
+		client_left();
+}
+
+static void control_message(const struct obp_message *message)
+{
+	switch (message->type) {
+	case OBP_MSG_PING:
+		if (!control_answer(OBP_MSG_PONG, message->value))
+			client_left();
+		break;
+	case OBP_MSG_CALLBACK_DONE:
+		if (!obs_hostfunc_done(&loop.session->hostfuncs, message->value))
+			obs_session_fatal(loop.session, OB_ERR_PROTOCOL, "the client says that a host function is done which was not called");
+		break;
+	case OBP_MSG_PONG:
+		break;
+	case OBP_MSG_FATAL:
+		ob_warn("session %016llx: the client gives up: %s", (unsigned long long)loop.session->route, message->text);
+		client_left();
+		break;
+	default:
+		obs_session_fatal(loop.session, OB_ERR_PROTOCOL, "a control message of a type that has no place here");
+	}
+}
+
+/* Moves bytes in. False: the connection has ended. */
+static bool guest_fill(struct guest *guest)
+{
+	void *data;
+	size_t size;
+	ssize_t n;
+
+	obp_conn_space(&guest->conn, &data, &size);
+	if (size == 0)
+		return false;
+	n = recv(guest->fd, data, size, MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return true;
+	if (n <= 0)
+		return false;
+	obp_conn_fed(&guest->conn, (size_t)n);
+	return true;
+}
+
+static void joining_read(struct guest *guest)
+{
+	struct obp_item item;
+	bool open = guest_fill(guest);
+	enum obp_event event = obp_conn_next(&guest->conn, &item);
+
+	if (event == OBP_NEED && open)
+		return;
+	if (event == OBP_CONTROL && obp_message_decode(item.body, item.size, &loop.message) == OB_ERR_NONE) {
+		bool right = loop.message.type == OBP_MSG_JOIN && secret_right(loop.message.secret);
+
+		obp_message_fini(&loop.message);
+		if (right) {
+			guest_join(guest);
+			return;
+		}
+	}
+	if (event != OBP_NEED)
+		obs_refuse_send(guest->fd, OB_ERR_REFUSED, "the session's secret is not right");
+	guest_close(guest);
+}
+
+static void control_read(void)
+{
+	struct obp_item item;
+	enum obp_event event;
+
+	if (!guest_fill(&loop.control)) {
+		close(loop.control.fd);
+		loop.control.fd = -1;
+		client_left();
+		return;
+	}
+	while ((event = obp_conn_next(&loop.control.conn, &item)) == OBP_CONTROL) {
+		if (obp_message_decode(item.body, item.size, &loop.message) != OB_ERR_NONE)
+			obs_session_fatal(loop.session, OB_ERR_PROTOCOL, "a control message that cannot be read");
+		control_message(&loop.message);
+		obp_message_fini(&loop.message);
+	}
+	if (event == OBP_BROKEN)
+		obs_session_fatal(loop.session, loop.control.conn.error, "control connection: %s", loop.control.conn.why);
+}
+
+static uint64_t deadlines_check(void)
+{
+	uint64_t now = ob_clock_ns(), next = now + TICK_NS;
+
+	if (now >= loop.gone_deadline) {
+		ob_info("session %016llx: the client has left", (unsigned long long)loop.session->route);
+		obs_session_exit(loop.session, 0);
+	}
+	next = ob_min(next, loop.gone_deadline);
+	for (unsigned i = 0; i < OBS_JOINING_MAX; i++) {
+		struct guest *guest = &loop.joining[i];
+
+		if (guest->fd >= 0 && now >= guest->deadline)
+			guest_close(guest);
+		else if (guest->fd >= 0)
+			next = ob_min(next, guest->deadline);
+	}
+	return next;
+}
+
+static void *loop_main(void *unused)
+{
+	enum { CHANNEL, DATA, CONTROL, JOINING, COUNT = JOINING + OBS_JOINING_MAX };
+	struct pollfd fds[COUNT];
+
+	(void)unused;
+	for (;;) {
+		uint64_t next = deadlines_check();
+
+		fds[CHANNEL] = (struct pollfd){ .fd = loop.channel, .events = POLLIN };
+		fds[DATA] = (struct pollfd){ .fd = loop.data_gone ? -1 : loop.session->data.fd, .events = POLLRDHUP };
+		fds[CONTROL] = (struct pollfd){ .fd = loop.control.fd, .events = POLLIN };
+		for (unsigned i = 0; i < OBS_JOINING_MAX; i++)
+			fds[JOINING + i] = (struct pollfd){ .fd = loop.joining[i].fd, .events = POLLIN };
+		if (poll(fds, COUNT, ob_clock_poll_ms(next)) <= 0)
+			continue;
+		if (fds[DATA].revents) {
+			loop.data_gone = true;
+			client_left();
+		}
+		if (fds[CONTROL].revents)
+			control_read();
+		for (unsigned i = 0; i < OBS_JOINING_MAX; i++)
+			if (fds[JOINING + i].revents)
+				joining_read(&loop.joining[i]);
+		if (fds[CHANNEL].revents)
+			channel_read();
+	}
+	return NULL;
+}
+
+bool obs_loop_start(struct obs_session *session, int channel)
+{
+	sigset_t all, old;
+	pthread_t thread;
+	bool started;
+
+	loop.session = session;
+	loop.channel = channel;
+	loop.control.fd = -1;
+	loop.gone_deadline = OB_NEVER;
+	for (unsigned i = 0; i < OBS_JOINING_MAX; i++)
+		loop.joining[i].fd = -1;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	started = pthread_create(&thread, NULL, loop_main, NULL) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return started;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "base/log.h"
+#include "server/options.h"
+#include "server/supervisor.h"
+#include "server/worker.h"
+
+int main(int argc, char **argv)
+{
+	static struct obs_options options;
+	int status = obs_options_parse(&options, argc, argv);
+
+	if (status)
+		return status;
+	ob_log_set_name("outboard-server");
+	switch (options.mode) {
+	case OBS_MODE_SUPERVISOR:
+		return obs_super_run(&options);
+	case OBS_MODE_WORKER:
+		return obs_worker_run(&options);
+	case OBS_MODE_PROBE:
+		return obs_worker_probe(&options);
+	case OBS_MODE_DONE:
+		break;
+	}
+	return 0;
+}

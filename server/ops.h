@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* What the operations (ops_*.c) share beyond the generated prototypes. */
+#ifndef OBS_OPS_H
+#define OBS_OPS_H
+
+#include "server/exec.h"
+
+/* An OBP_OP_WRITE whose data is still in the socket: received straight into page-locked memory. */
+void obs_big_write(struct obs_exec *x, const struct obp_item *item);
+
+#endif

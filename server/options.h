@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * The command line of outboard-server. Filled once by main, read-only afterwards; strings belong to argv.
+ * The supervisor builds its workers' command lines from the same structure, so both sides agree on every setting.
+ */
+#ifndef OBS_OPTIONS_H
+#define OBS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define OBS_LISTEN_MAX 16
+#define OBS_WARM_MAX 64
+#define OBS_SESSIONS_MAX 4096
+#define OBS_SESSIONS_DEFAULT 256
+#define OBS_SECONDS_MAX 86400
+#define OBS_WORKER_ARGS_MAX 24 /* strings of a worker's command line, NULL included */
+
+enum obs_mode { OBS_MODE_SUPERVISOR, OBS_MODE_WORKER, OBS_MODE_PROBE, OBS_MODE_DONE };
+
+struct obs_options {
+	enum obs_mode mode;
+	const char *listen[OBS_LISTEN_MAX];
+	size_t n_listen;
+	const char *driver;           /* auto, soft, null or a path; a worker never sees auto */
+	const char *cache;            /* directory of code images; NULL: chosen by obs_images_open */
+	uint32_t warm;                /* workers kept ready */
+	uint32_t max_sessions;
+	uint32_t hello_timeout_s;
+	uint32_t drain_timeout_s;
+	char hello_timeout_text[16];  /* for obs_options_worker_args */
+};
+
+/* Parses argv. 0: ret is filled (mode DONE: --help or --version was answered). Else the exit status; the reason is on stderr. */
+int obs_options_parse(struct obs_options *ret, int argc, char **argv);
+/* The arguments of a worker that shall use `driver`, for execv. They point into `options`. */
+void obs_options_worker_args(struct obs_options *options, const char *self, const char *driver,
+	char *ret_args[OBS_WORKER_ARGS_MAX]);
+
+#endif

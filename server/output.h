@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * What the driver prints for kernels (printf, assert). It writes to descriptors 1 and 2 of its process, so a worker has files in
+ * memory there and forwards what is new in them after a call at which CUDA would flush. The log goes to the old descriptor 2.
+ * Fetching takes a lock; any thread.
+ */
+#ifndef OBS_OUTPUT_H
+#define OBS_OUTPUT_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct obs_exec;
+
+#define OBS_OUTPUT_PIECE (64u << 10)   /* bytes of one reply */
+#define OBS_OUTPUT_MAX (64ull << 20)   /* bytes kept of output that nobody fetches; the rest is lost, and a line says so */
+
+struct obs_output {
+	pthread_mutex_t lock;
+	int files[2];                  /* stdout, stderr */
+	uint64_t sent[2];              /* bytes already forwarded */
+	bool captured;
+};
+
+/* Replaces descriptors 1 and 2. False: the worker prints where the server does. */
+bool obs_output_capture(struct obs_output *output);
+/* Sends what came since the last time. */
+void obs_output_forward(struct obs_output *output, struct obs_exec *x);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/opt.h"
+#include "server/supervisor.h"
+
+static void set_state(struct obs_proc *proc, enum obs_proc_state state)
+{
+	struct obs_super *super = proc->super;
+	size_t *const counters[] = { &super->n_starting, &super->n_idle, &super->n_busy, NULL };
+
+	if (counters[proc->state])
+		(*counters[proc->state])--;
+	if (counters[state])
+		(*counters[state])++;
+	proc->state = state;
+	proc->since_ns = ob_clock_ns();
+}
+
+static void proc_closed(uv_handle_t *handle)
+{
+	struct obs_proc *proc = handle->data;
+	struct obs_super *super = proc->super;
+
+	if (--proc->closes_left > 0)
+		return;
+	close(proc->fd);
+	if (proc->prev)
+		proc->prev->next = proc->next;
+	else
+		super->procs = proc->next;
+	if (proc->next)
+		proc->next->prev = proc->prev;
+	super->n_procs--;
+	free(proc);
+	obs_super_check_done(super);
+}
+
+static void retry_due(uv_timer_t *timer)
+{
+	struct obs_super *super = timer->data;
+
+	super->retrying = false;
+	obs_pool_refill(super);
+}
+
+static void start_failed(struct obs_super *super, const char *why)
+{
+	snprintf(super->start_error, sizeof super->start_error, "%s", why);
+	ob_error("a worker could not start: %s", why);
+	obs_guest_refuse_waiting(super, OB_ERR_DRIVER, super->start_error);
+	super->retrying = true;
+	uv_timer_start(&super->retry, retry_due, OBS_RETRY_MS, 0);
+}
+
+static void proc_exited(uv_process_t *process, int64_t status, int signal)
+{
+	struct obs_proc *proc = process->data;
+	struct obs_super *super = proc->super;
+	enum obs_proc_state state = proc->state;
+	char why[128];
+
+	if (signal)
+		snprintf(why, sizeof why, "killed by signal %d (%s)", signal, strsignal(signal));
+	else
+		snprintf(why, sizeof why, "exit status %d", (int)status);
+	set_state(proc, OBS_PROC_ENDING);
+	if (state == OBS_PROC_BUSY && (signal || status))
+		ob_warn("session %016llx ended: worker %d: %s", (unsigned long long)proc->route, process->pid, why);
+	else if (state == OBS_PROC_BUSY)
+		ob_info("session %016llx ended", (unsigned long long)proc->route);
+	else if (state == OBS_PROC_IDLE && !super->draining)
+		ob_warn("idle worker %d: %s", process->pid, why);
+	uv_close((uv_handle_t *)&proc->process, proc_closed);
+	uv_close((uv_handle_t *)&proc->channel, proc_closed);
+	uv_close((uv_handle_t *)&proc->timer, proc_closed);
+	if (state == OBS_PROC_STARTING && !super->draining)
+		start_failed(super, why);
+	obs_pool_refill(super);
+}
+
+static void channel_readable(uv_poll_t *poll, int status, int events)
+{
+	struct obs_proc *proc = poll->data;
+	struct obs_super *super = proc->super;
+	struct obs_handoff message;
+	int fd = -1, got = obs_handoff_recv(proc->fd, &message, &fd);
+
+	(void)status;
+	(void)events;
+	if (got < 0 && errno == EAGAIN)
+		return;
+	if (fd >= 0)
+		close(fd); /* workers send no descriptors */
+	if (got <= 0) {
+		/* The exit callback tells the rest; a worker that only closed its channel is of no use any more. */
+		uv_poll_stop(poll);
+		uv_process_kill(&proc->process, SIGKILL);
+		return;
+	}
+	if (proc->state != OBS_PROC_STARTING)
+		return;
+	uv_timer_stop(&proc->timer);
+	if (message.type == OBS_HANDOFF_READY) {
+		snprintf(proc->driver, sizeof proc->driver, "%s", message.text);
+		ob_debug("worker %d is ready: %s", proc->process.pid, message.text);
+		set_state(proc, OBS_PROC_IDLE);
+		obs_guest_serve_waiting(super);
+		obs_pool_refill(super);
+	} else if (message.type == OBS_HANDOFF_FAILED) {
+		set_state(proc, OBS_PROC_ENDING);
+		start_failed(super, message.text);
+	}
+}
+
+static void start_too_long(uv_timer_t *timer)
+{
+	struct obs_proc *proc = timer->data;
+
+	ob_error("worker %d did not load its driver within %d s", proc->process.pid, OBS_START_TIMEOUT_MS / 1000);
+	uv_process_kill(&proc->process, SIGKILL);
+}
+
+static int spawn(struct obs_proc *proc, int worker_end)
+{
+	struct obs_super *super = proc->super;
+	char *args[OBS_WORKER_ARGS_MAX];
+	uv_stdio_container_t stdio[4] = {
+		{ .flags = UV_IGNORE },
+		{ .flags = UV_INHERIT_FD, .data.fd = 1 },
+		{ .flags = UV_INHERIT_FD, .data.fd = 2 },
+		{ .flags = UV_INHERIT_FD, .data.fd = worker_end },
+	};
+	uv_process_options_t options = { .exit_cb = proc_exited, .file = super->self, .args = args, .stdio = stdio,
+		.stdio_count = 4 };
+
+	obs_options_worker_args(super->options, super->self, super->driver, args);
+	return uv_spawn(&super->loop, &proc->process, &options);
+}
+
+static bool proc_start(struct obs_super *super)
+{
+	struct obs_proc *proc = calloc(1, sizeof *proc);
+	int fds[2], err;
+
+	if (!proc || obs_handoff_pair(fds) != 0) {
+		free(proc);
+		start_failed(super, "no memory or no descriptors left");
+		return false;
+	}
+	proc->super = super;
+	proc->process.data = proc->channel.data = proc->timer.data = proc;
+	proc->fd = fds[0];
+	uv_timer_init(&super->loop, &proc->timer);
+	uv_poll_init(&super->loop, &proc->channel, proc->fd);
+	err = spawn(proc, fds[1]);
+	close(fds[1]);
+	proc->next = super->procs;
+	if (super->procs)
+		super->procs->prev = proc;
+	super->procs = proc;
+	super->n_procs++;
+	proc->closes_left = 3;
+	if (err) {
+		proc->state = OBS_PROC_ENDING;
+		uv_close((uv_handle_t *)&proc->process, proc_closed);
+		uv_close((uv_handle_t *)&proc->channel, proc_closed);
+		uv_close((uv_handle_t *)&proc->timer, proc_closed);
+		start_failed(super, uv_strerror(err));
+		return false;
+	}
+	proc->state = OBS_PROC_STARTING;
+	super->n_starting++;
+	proc->since_ns = ob_clock_ns();
+	uv_poll_start(&proc->channel, UV_READABLE | UV_DISCONNECT, channel_readable);
+	uv_timer_start(&proc->timer, start_too_long, OBS_START_TIMEOUT_MS, 0);
+	return true;
+}
+
+void obs_pool_refill(struct obs_super *super)
+{
+	size_t warm = ob_opt_on(OB_OPT_WARM) ? super->options->warm : 0, want;
+
+	if (super->draining || super->retrying)
+		return;
+	want = super->n_waiting > warm ? super->n_waiting : warm;
+	if (want > super->options->max_sessions - super->n_busy)
+		want = super->options->max_sessions - super->n_busy;
+	while (super->n_idle + super->n_starting < want && super->n_starting < OBS_STARTING_MAX)
+		if (!proc_start(super))
+			return;
+}
+
+bool obs_pool_start_session(struct obs_super *super, int fd)
+{
+	struct obs_handoff message = { .type = OBS_HANDOFF_NEW };
+	struct obs_proc *proc;
+
+	for (;;) {
+		for (proc = super->procs; proc && proc->state != OBS_PROC_IDLE; proc = proc->next)
+			;
+		if (!proc || super->n_busy >= super->options->max_sessions)
+			return false;
+		/* A route names a session to this supervisor; it is no secret: the worker checks one. */
+		if (getrandom(&message.route, sizeof message.route, 0) != sizeof message.route || message.route == 0)
+			return false;
+		if (obs_handoff_send(proc->fd, &message, fd) == 0)
+			break;
+		set_state(proc, OBS_PROC_ENDING);
+		uv_process_kill(&proc->process, SIGKILL);
+	}
+	proc->route = message.route;
+	set_state(proc, OBS_PROC_BUSY);
+	super->sessions_total++;
+	ob_info("session %016llx starts on worker %d", (unsigned long long)proc->route, proc->process.pid);
+	obs_pool_refill(super);
+	return true;
+}
+
+bool obs_pool_join_session(struct obs_super *super, uint64_t route, int fd)
+{
+	struct obs_handoff message = { .type = OBS_HANDOFF_JOIN, .route = route };
+
+	for (struct obs_proc *proc = super->procs; proc; proc = proc->next)
+		if (proc->state == OBS_PROC_BUSY && proc->route == route)
+			return obs_handoff_send(proc->fd, &message, fd) == 0;
+	return false;
+}
+
+void obs_pool_kill(struct obs_super *super, bool busy_too)
+{
+	for (struct obs_proc *proc = super->procs; proc; proc = proc->next)
+		if (proc->state == OBS_PROC_STARTING || proc->state == OBS_PROC_IDLE ||
+		    (busy_too && proc->state == OBS_PROC_BUSY))
+			uv_process_kill(&proc->process, SIGKILL);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* The one frame that says to a client why it is turned away. Any thread. */
+#ifndef OBS_REFUSE_H
+#define OBS_REFUSE_H
+
+#include "base/err.h"
+#include "protocol/control.h"
+
+/* One control frame {type, code, text}. Does not block: a socket that takes no 200 bytes loses the message. Does not close. */
+void obs_refuse_send(int fd, enum ob_err code, const char *text);
+/* The same with another type of message, OBP_MSG_FATAL for a session that was already running. */
+void obs_message_send(int fd, enum obp_message_type type, enum ob_err code, const char *text);
+
+#endif

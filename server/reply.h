@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * The sending side of the data connection: replies in one order, each frame one system call. Any thread; a mutex makes frames whole.
+ * The first failure of an async call is kept here and travels with the next reply, once.
+ */
+#ifndef OBS_REPLY_H
+#define OBS_REPLY_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/cuda_types.h"
+
+struct obs_session;
+struct obs_exec;
+
+#define OBS_ACK_BYTES (1u << 20)   /* executed since the last acknowledgement before one is sent by itself */
+#define OBS_ACK_RECORDS 4096u
+#define OBS_SEND_TIMEOUT_S 300     /* a client that takes no byte of a reply for so long is gone */
+
+struct obs_replies {
+	pthread_mutex_t lock;
+	uint64_t next;                   /* number of the next reply; under lock */
+	_Atomic uint64_t executed;       /* highest record taken up by the executor */
+	_Atomic uint64_t acked;          /* highest record acknowledged to the client */
+	uint64_t bytes_unacked;          /* executor only */
+	_Atomic uint64_t deferred;       /* opcode << 32 | CUresult of the first failed async call; 0: none */
+	uint64_t sent_frames, sent_bytes;
+};
+
+void obs_replies_init(struct obs_replies *replies);
+/* The answer to the current call: `size` exact body bytes. */
+void obs_reply_send(struct obs_exec *x, CUresult result, const void *body, uint32_t size);
+/* A piece of an answer that has more: OBP_REPLY_MORE. */
+void obs_reply_more(struct obs_exec *x, const void *body, uint32_t size);
+/* Text for the program's stdout or stderr. */
+void obs_reply_text(struct obs_exec *x, uint16_t flags, const void *text, uint32_t size);
+/* Keeps the first failure. */
+void obs_reply_defer(struct obs_session *session, uint16_t opcode, CUresult result);
+/* Sends an acknowledgement when enough has been executed since the last. Executor only, after each batch. */
+void obs_reply_ack(struct obs_session *session);
+
+#endif

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/session.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/opt.h"
+#include "protocol/obp_calls.h"
+#include "server/exec.h"
+#include "server/layers.h"
+#include "server/refuse.h"
+
+#define SEND_MS 5000       /* for the welcome */
+#define LAST_WORDS_MS 500  /* that a client gets to read why its session ends */
+
+/* ---- the end ---- */
+
+_Noreturn void obs_session_exit(struct obs_session *session, int status)
+{
+	(void)session;
+	obs_stats_print();
+	/* Not exit(): destructors of a driver could wait for a device that never finishes. */
+	_exit(status);
+}
+
+/* A close with unread bytes resets the connection and could take the message with it: read on for a moment. */
+static void linger(int fd)
+{
+	uint64_t deadline = ob_clock_ns() + LAST_WORDS_MS * OB_MS;
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+	char bytes[4096];
+
+	shutdown(fd, SHUT_WR);
+	while (poll(&pfd, 1, ob_clock_poll_ms(deadline)) > 0 && ob_clock_ns() < deadline)
+		if (recv(fd, bytes, sizeof bytes, MSG_DONTWAIT) <= 0)
+			return;
+}
+
+_Noreturn void obs_session_fatal(struct obs_session *session, enum ob_err code, const char *format, ...)
+{
+	struct timespec until;
+	char text[OBP_TEXT_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	if (atomic_exchange(&session->ending, true))
+		for (;;)
+			pause(); /* another thread is already ending the process */
+	ob_warn("session %016llx: %s", (unsigned long long)session->route, text);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	/* A thread in the middle of a reply that nobody reads keeps the lock: then there is no place for a message. */
+	if (session->data.fd >= 0 && pthread_mutex_timedlock(&session->replies.lock, &until) == 0) {
+		obs_message_send(session->data.fd, OBP_MSG_FATAL, code, text);
+		linger(session->data.fd);
+	}
+	obs_session_exit(session, 1);
+}
+
+/* ---- before a client comes ---- */
+
+static bool device_describe(const struct obs_driver *drv, int ordinal, bool ptx_only, struct obp_device *ret)
+{
+	size_t total = 0;
+	CUuuid uuid;
+
+	if (drv->cuDeviceGetName(ret->name, (int)sizeof ret->name, ordinal) != CUDA_SUCCESS ||
+	    drv->cuDeviceTotalMem_v2(&total, ordinal) != CUDA_SUCCESS)
+		return false;
+	ret->name[sizeof ret->name - 1] = '\0';
+	if (drv->cuDeviceGetUuid_v2(&uuid, ordinal) == CUDA_SUCCESS)
+		memcpy(ret->uuid, uuid.bytes, sizeof ret->uuid);
+	ret->total_mem = ret->free_mem = total;
+	ret->ptx_only = ptx_only;
+	for (int i = 1; i < (int)ob_min(OBP_ATTR_MAX, (unsigned)CU_DEVICE_ATTRIBUTE_MAX); i++)
+		ret->attr_known[i] = drv->cuDeviceGetAttribute(&ret->attr[i], (CUdevice_attribute)i, ordinal) == CUDA_SUCCESS;
+	return true;
+}
+
+static bool devices_describe(struct obs_session *session)
+{
+	struct obp_welcome *welcome = &session->welcome->welcome;
+
+	welcome->n_devices = (uint32_t)session->n_devices;
+	welcome->devices = calloc(welcome->n_devices, sizeof *welcome->devices);
+	welcome->vmm = true;
+	for (uint32_t i = 0; welcome->devices && i < welcome->n_devices; i++) {
+		if (!device_describe(session->drv, (int)i, session->lib.ptx_only, &welcome->devices[i]))
+			return false;
+		welcome->vmm = welcome->vmm && welcome->devices[i].attr[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED];
+	}
+	return welcome->devices != NULL;
+}
+
+/* Starting a context is what costs on a GPU: the first device's is there before a client asks. */
+static void warm(struct obs_session *session)
+{
+	struct obs_context *first = &session->contexts[0];
+	struct obp_device *device = &session->welcome->welcome.devices[0];
+	size_t free_bytes, total;
+
+	if (obs_context_ready(session, first) != CUDA_SUCCESS || session->drv->cuCtxSetCurrent(first->driver) != CUDA_SUCCESS)
+		return;
+	session->warm_context = first;
+	if (session->drv->cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS)
+		device->free_mem = free_bytes;
+}
+
+bool obs_session_init(struct obs_session *session, const struct obs_options *options, char *ret_why, size_t why_size)
+{
+	session->options = options;
+	session->data.fd = -1;
+	session->welcome = calloc(1, sizeof *session->welcome);
+	if (!session->welcome || obp_conn_init(&session->conn, OBP_ACCEPT_CONTROL) != OB_ERR_NONE ||
+	    getrandom(session->secret, sizeof session->secret, 0) != sizeof session->secret) {
+		snprintf(ret_why, why_size, "no memory");
+		return false;
+	}
+	if (!obs_driver_open(options->driver, &session->lib, ret_why, why_size))
+		return false;
+	session->drv = &session->lib.table;
+	session->n_devices = ob_min(session->lib.n_devices, (int)OBP_DEVICE_MAX);
+	for (int i = 0; i < session->n_devices; i++) {
+		session->contexts[i].device = (uint32_t)i;
+		session->contexts[i].primary = true;
+		atomic_init(&session->contexts[i].id, (uint64_t)i + OBP_CTX_PRIMARY);
+	}
+	session->n_contexts = (uint32_t)session->n_devices;
+	if (!devices_describe(session)) {
+		snprintf(ret_why, why_size, "%s does not describe its devices", session->lib.name);
+		return false;
+	}
+	obs_replies_init(&session->replies);
+	obs_hostfuncs_init(&session->hostfuncs);
+	obs_staging_init(&session->staging, session->drv);
+	obs_images_open(&session->images, options->cache);
+	warm(session);
+	return true;
+}
+
+/* ---- the handshake ---- */
+
+/* The next control message of one of two types before the deadline. False: the client was told what is wrong, or has left. */
+static bool message_await(struct obs_session *session, enum obp_message_type type, uint64_t deadline, struct obp_message *ret)
+{
+	struct pollfd pfd = { .fd = session->data.fd, .events = POLLIN };
+	struct obp_item item;
+	enum obp_event event;
+	ssize_t n;
+	size_t size;
+	void *data;
+
+	while ((event = obp_conn_next(&session->conn, &item)) == OBP_NEED) {
+		obp_conn_space(&session->conn, &data, &size);
+		if (size == 0 || poll(&pfd, 1, ob_clock_poll_ms(deadline)) <= 0) {
+			obs_refuse_send(session->data.fd, OB_ERR_TIMEOUT, "the client did not introduce itself in time");
+			return false;
+		}
+		n = session->data.ops->recv(&session->data, data, size, false);
+		if (n == 0 || (n < 0 && errno != EAGAIN))
+			return false;
+		if (n > 0)
+			obp_conn_fed(&session->conn, (size_t)n);
+	}
+	if (event == OBP_BROKEN) {
+		obs_refuse_send(session->data.fd, session->conn.error, session->conn.why);
+		return false;
+	}
+	if (event != OBP_CONTROL || obp_message_decode(item.body, item.size, ret) != OB_ERR_NONE || ret->type != type) {
+		obs_refuse_send(session->data.fd, OB_ERR_PROTOCOL, "the client does not begin with a hello");
+		return false;
+	}
+	return true;
+}
+
+static void no_vmm(struct obs_session *session)
+{
+	struct obp_welcome *welcome = &session->welcome->welcome;
+
+	welcome->vmm = false;
+	welcome->range_ok = true;
+	for (uint32_t i = 0; i < welcome->n_devices; i++) {
+		welcome->devices[i].grant = 0;
+		welcome->devices[i].range = (struct obp_range){ 0 };
+	}
+	welcome->range = (struct obp_range){ 0 };
+}
+
+/* The addresses both sides will use, and the memory that is promised at their beginning. */
+static void addresses_settle(struct obs_session *session, const struct obp_hello *hello)
+{
+	struct obp_welcome *welcome = &session->welcome->welcome;
+	struct obs_memory *memory = &session->memory;
+	struct obp_device *first = &welcome->devices[0];
+
+	obs_memory_init(memory, session->drv, welcome->n_devices, welcome->vmm && hello->n_ranges > 0);
+	if (!memory->vmm || !obs_memory_choose(memory, hello->ranges, hello->n_ranges, &welcome->range_ok)) {
+		memory->vmm = false;
+		no_vmm(session);
+		return;
+	}
+	welcome->range = memory->range;
+	for (uint32_t i = 0; i < welcome->n_devices; i++)
+		welcome->devices[i].range = (struct obp_range){ memory->slices[i].base, memory->slices[i].size };
+	/* Other devices' memory is asked for when they are used: promising it would start a context on each. */
+	if (ob_opt_on(OB_OPT_GRANT))
+		first->grant = obs_memory_grant(memory, 0, ob_min(OBS_GRANT_BYTES, first->free_mem / 8));
+}
+
+static bool welcome_send(struct obs_session *session)
+{
+	struct obp_message *message = session->welcome;
+	struct obp_welcome *welcome = &message->welcome;
+	struct ob_buf frame;
+	bool sent = false;
+
+	message->type = OBP_MSG_WELCOME;
+	snprintf(welcome->version, sizeof welcome->version, "%s", OB_VERSION);
+	snprintf(welcome->driver, sizeof welcome->driver, "%s", session->lib.name);
+	welcome->route = session->route;
+	memcpy(welcome->secret, session->secret, sizeof welcome->secret);
+	welcome->driver_version = session->lib.version;
+	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
+	if (obp_message_encode(message, &frame)) {
+		struct iovec iov = { frame.data, frame.size };
+
+		sent = obt_stream_send_all(&session->data, &iov, 1, ob_clock_ns() + SEND_MS * OB_MS) == OB_ERR_NONE;
+	}
+	ob_buf_fini(&frame);
+	return sent;
+}
+
+bool obs_session_greet(struct obs_session *session)
+{
+	uint64_t deadline = ob_clock_ns() + session->options->hello_timeout_s * OB_SECOND;
+	struct obp_message *message = calloc(1, sizeof *message);
+	bool greeted = false;
+
+	if (!message || !message_await(session, OBP_MSG_HELLO, deadline, message))
+		goto out;
+	ob_info("session %016llx: %s (process %llu, client %s)", (unsigned long long)session->route, message->hello.program,
+		(unsigned long long)message->hello.pid, message->hello.version);
+	addresses_settle(session, &message->hello);
+	if (!welcome_send(session))
+		goto out;
+	if (session->memory.vmm && !session->welcome->welcome.range_ok) {
+		obp_message_fini(message);
+		if (!message_await(session, OBP_MSG_RANGE, deadline, message))
+			goto out;
+		if (!message->value) {
+			obs_memory_abandon(&session->memory);
+			no_vmm(session);
+		}
+	}
+	session->conn.accept = OBP_ACCEPT_CALLS;
+	greeted = true;
+out:
+	if (message)
+		obp_message_fini(message);
+	free(message);
+	if (!greeted)
+		linger(session->data.fd);
+	return greeted;
+}

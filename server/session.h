@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * A session: everything a worker knows of the one program it serves. There is one per process and it is never freed: when the
+ * client leaves, the process exits and the kernel and the driver take everything back, whatever the device is doing.
+ *
+ * Threads:
+ *   executor  main thread. Reads the data connection, executes records in order. Owns handles, contexts, staging for writes.
+ *   loop      watches all descriptors; reads the control connection and the supervisor's channel; ends the process.   (loop.c)
+ *   lanes     one per client thread that makes a blocking call while others are alive; runs that call and replies.    (lane.c)
+ *   driver's  run our host function, which waits for the client's answer.                                             (hostfunc.c)
+ */
+#ifndef OBS_SESSION_H
+#define OBS_SESSION_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cuda_types.h"
+#include "base/err.h"
+#include "protocol/conn.h"
+#include "protocol/control.h"
+#include "protocol/format.h"
+#include "server/driver.h"
+#include "server/handles.h"
+#include "server/hostfunc.h"
+#include "server/images.h"
+#include "server/memory.h"
+#include "server/options.h"
+#include "server/output.h"
+#include "server/reply.h"
+#include "server/staging.h"
+#include "transport/stream.h"
+
+#define OBS_CONTEXTS_MAX 1024u
+#define OBS_SCRATCH_BYTES OBP_RECORD_MAX /* a record that does not fit the connection's buffer is put together here */
+
+/* A context of the client. Entries are made and removed by the executor and never move. */
+struct obs_context {
+	_Atomic uint64_t id;         /* 0: free. device + 1: the device's primary */
+	CUcontext driver;            /* NULL: not yet made, or making it failed with `error` */
+	CUresult error;
+	uint32_t device, flags;
+	bool primary;
+};
+
+struct obs_lane;
+
+struct obs_session {
+	const struct obs_options *options;
+	struct obs_driver_lib lib;
+	struct obp_message *welcome;         /* prepared while warm; the devices as the client sees them */
+	const struct obs_driver *drv;
+	uint64_t route;
+	uint8_t secret[OBP_SECRET_BYTES];
+	int n_devices;
+
+	struct obt_stream data;              /* executor receives; whoever holds the reply lock sends */
+	struct obp_conn conn;
+	struct obs_replies replies;
+
+	struct obs_handles streams, events, modules, functions;
+	struct obs_context contexts[OBS_CONTEXTS_MAX];
+	uint32_t n_contexts;                 /* entries ever used */
+	struct obs_context *warm_context;    /* current in the main thread since the worker was warmed, or NULL */
+	struct obs_memory memory;
+	struct obs_staging staging;
+	struct obs_images images;
+	struct obs_output output;
+	struct obs_hostfuncs hostfuncs;
+
+	struct obs_lane *lanes[OBP_LANE_MAX];
+	uint32_t n_lanes;                    /* alive */
+	uint8_t *scratch;
+
+	_Atomic bool prints;                 /* a loaded module can print */
+	_Atomic bool ending;                 /* said bye, or broke the protocol */
+};
+
+/* What a thread needs to execute records; one of the executor, one of each lane thread. Generated dispatch passes it around as `x`. */
+struct obs_exec {
+	struct obs_session *session;
+	const struct obs_driver *drv;
+	struct obs_lane *lane;               /* of the current record */
+	struct obs_context *context;         /* what the driver has as this thread's current context */
+	struct obp_conn *conn;               /* executor, while a large record is coming in; else NULL */
+	uint64_t call;                       /* number of the current record */
+	uint16_t opcode, lane_index;
+	bool replied;                        /* the current record was answered */
+};
+
+/* The handshake on a new data connection: hello, welcome, range. On failure the client was told, and the process shall exit. */
+bool obs_session_greet(struct obs_session *session);
+/* Makes ready what does not depend on the client; called by a warm worker before it says that it is ready. False: *ret_why. */
+bool obs_session_init(struct obs_session *session, const struct obs_options *options, char *ret_why, size_t why_size);
+/* Tells the client why on the data connection, logs it, ends the process. Any thread. */
+_Noreturn void obs_session_fatal(struct obs_session *session, enum ob_err code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Ends the process without a word to the client: it has left. Any thread. */
+_Noreturn void obs_session_exit(struct obs_session *session, int status);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Page-locked memory between the sockets and the device, so that a copy and the wire work at the same time.
+ *
+ * A slot holds one chunk. It is free, or filled and being copied from (writes: until its event has passed), or being copied to (reads).
+ * The memory is our own mapping, registered with the driver when that works; a context that goes away takes only the registration.
+ * Write slots belong to the executor. Read slots are taken and given back under a lock: several lanes may read at the same time.
+ */
+#ifndef OBS_STAGING_H
+#define OBS_STAGING_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cuda_types.h"
+#include "protocol/format.h"
+
+struct obs_context;
+struct obs_driver;
+
+#define OBS_STAGING_WRITES 3u
+#define OBS_STAGING_READS 8u
+#define OBS_STAGING_TIMEOUT_S 60   /* a thread waits so long for another's slot before it takes plain memory */
+
+struct obs_slot {
+	uint8_t *data;                 /* OBP_CHUNK_MAX bytes; NULL until first used */
+	CUevent event;                 /* in `context` */
+	struct obs_context *context;
+	bool pending;                  /* the event was recorded and not yet waited for */
+	bool taken;
+};
+
+struct obs_staging {
+	pthread_mutex_t lock;
+	pthread_cond_t returned;
+	const struct obs_driver *drv;
+	struct obs_slot writes[OBS_STAGING_WRITES], reads[OBS_STAGING_READS];
+	uint32_t next_write;
+};
+
+void obs_staging_init(struct obs_staging *staging, const struct obs_driver *drv);
+/* The next slot for a write, once the copy before is through. NULL: no memory. The context must be the thread's current one. */
+struct obs_slot *obs_staging_write_slot(struct obs_staging *staging, struct obs_context *context);
+/* The slot's bytes are being copied in this stream. Waits at once when no event can be had. */
+void obs_staging_write_started(struct obs_staging *staging, struct obs_slot *slot, struct obs_context *context, CUstream stream);
+/* Two slots for a read; false: none free in time or no memory. */
+bool obs_staging_read_take(struct obs_staging *staging, struct obs_slot *ret_slots[2]);
+void obs_staging_read_give(struct obs_staging *staging, struct obs_slot *slots[2]);
+/* The slot's event, made for `context` if need be. NULL: the driver has none to give. */
+CUevent obs_staging_event(struct obs_staging *staging, struct obs_slot *slot, struct obs_context *context);
+/* The context is about to be destroyed: its events go, and no slot refers to it any more. The copies in it are waited for. */
+void obs_staging_forget(struct obs_staging *staging, struct obs_context *context);
+
+#endif

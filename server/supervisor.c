@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/supervisor.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "server/driver.h"
+
+#define PROBE_TIMEOUT_MS 30000
+
+void obs_super_check_done(struct obs_super *super)
+{
+	/* The listeners stay open while sessions drain: their control connections may still have to join. */
+	if (!super->draining || super->done || super->n_procs > 0)
+		return;
+	super->done = true;
+	obs_listener_close_all(super);
+	obs_guest_close_all(super);
+	uv_close((uv_handle_t *)&super->retry, NULL);
+	uv_close((uv_handle_t *)&super->drain, NULL);
+	uv_close((uv_handle_t *)&super->term, NULL);
+	uv_close((uv_handle_t *)&super->intr, NULL);
+}
+
+static void drain_over(uv_timer_t *timer)
+{
+	struct obs_super *super = timer->data;
+
+	ob_warn("%zu sessions did not end in time and are ended now", super->n_busy);
+	super->killing = true;
+	obs_pool_kill(super, true);
+}
+
+static void told_to_stop(uv_signal_t *signal, int number)
+{
+	struct obs_super *super = signal->data;
+
+	(void)number;
+	if (super->draining) {
+		super->killing = true;
+		obs_pool_kill(super, true);
+		return;
+	}
+	super->draining = true;
+	ob_info("shutting down: %zu sessions may end", super->n_busy);
+	obs_guest_refuse_waiting(super, OB_ERR_REFUSED, "the server is shutting down");
+	uv_timer_start(&super->drain, drain_over, (uint64_t)super->options->drain_timeout_s * 1000, 0);
+	obs_pool_kill(super, false);
+	obs_super_check_done(super);
+}
+
+/* True when a child process can initialise the driver: a broken driver may crash, and must not take the server with it. */
+static bool probe(struct obs_super *super, const char *driver)
+{
+	uint64_t deadline = ob_clock_ns() + PROBE_TIMEOUT_MS * OB_MS;
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		int null = open("/dev/null", O_RDWR);
+
+		if (null >= 0 && !ob_log_on(OB_LOG_DEBUG))
+			dup2(null, 2);
+		execl(super->self, super->self, "--probe", "--driver", driver, (char *)NULL);
+		_exit(127);
+	}
+	while (pid > 0 && waitpid(pid, &status, WNOHANG) == 0) {
+		if (ob_clock_ns() > deadline) {
+			kill(pid, SIGKILL);
+			waitpid(pid, NULL, 0);
+			return false;
+		}
+		usleep(2000);
+	}
+	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void driver_choose(struct obs_super *super)
+{
+	super->driver = super->options->driver;
+	if (strcmp(super->driver, "auto") != 0)
+		return;
+	super->driver = probe(super, OBS_DRIVER_SYSTEM) ? OBS_DRIVER_SYSTEM : "soft";
+	ob_info("driver: %s", super->driver);
+}
+
+static void more_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static int super_start(struct obs_super *super)
+{
+	ssize_t n = readlink("/proc/self/exe", super->self, sizeof super->self - 1);
+
+	if (n <= 0) {
+		fprintf(stderr, "outboard-server: cannot find its own program file: is /proc mounted?\n");
+		return 1;
+	}
+	super->retry.data = super->drain.data = super->term.data = super->intr.data = super;
+	if (uv_loop_init(&super->loop) != 0)
+		return 1;
+	uv_timer_init(&super->loop, &super->retry);
+	uv_timer_init(&super->loop, &super->drain);
+	uv_signal_init(&super->loop, &super->term);
+	uv_signal_init(&super->loop, &super->intr);
+	signal(SIGPIPE, SIG_IGN);
+	more_descriptors();
+	driver_choose(super);
+	for (size_t i = 0; i < super->options->n_listen; i++)
+		if (obs_listener_open(super, super->options->listen[i]) != 0)
+			return 1;
+	uv_signal_start(&super->term, told_to_stop, SIGTERM);
+	uv_signal_start(&super->intr, told_to_stop, SIGINT);
+	obs_pool_refill(super);
+	for (size_t i = 0; i < super->n_listeners; i++)
+		fprintf(stderr, "outboard-server: listening on %s\n", super->listeners[i].url);
+	return 0;
+}
+
+int obs_super_run(struct obs_options *options)
+{
+	static struct obs_super super;
+	int status;
+
+	super.options = options;
+	status = super_start(&super);
+	if (status) {
+		obs_listener_close_all(&super);
+		return status;
+	}
+	uv_run(&super.loop, UV_RUN_DEFAULT);
+	uv_loop_close(&super.loop);
+	return 0;
+}

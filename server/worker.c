@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/worker.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "server/exec.h"
+#include "server/handoff.h"
+#include "server/loop.h"
+#include "server/refuse.h"
+
+static struct obs_session session; /* large; the process's only one */
+
+/* Blocks until the supervisor sends a session. -1: it is gone. */
+static int session_await(void)
+{
+	struct obs_handoff message;
+	int fd = -1;
+
+	for (;;) {
+		int got = obs_handoff_recv(OBS_HANDOFF_FD, &message, &fd);
+
+		if (got <= 0)
+			return -1;
+		if (message.type == OBS_HANDOFF_NEW && fd >= 0) {
+			session.route = message.route;
+			return fd;
+		}
+		if (fd >= 0)
+			close(fd);
+	}
+}
+
+static void tell(enum obs_handoff_type type, const char *text)
+{
+	struct obs_handoff message = { .type = type };
+
+	snprintf(message.text, sizeof message.text, "%s", text);
+	obs_handoff_send(OBS_HANDOFF_FD, &message, -1);
+}
+
+int obs_worker_run(const struct obs_options *options)
+{
+	char why[sizeof((struct obs_handoff *)0)->text];
+	int fd;
+
+	/* The channel's end would do; this also ends a worker that hangs in its driver. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* Meant for the supervisor, which drains: a terminal or service manager signals the whole group. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	ob_log_set_name("outboard-server[worker]");
+	fcntl(OBS_HANDOFF_FD, F_SETFD, FD_CLOEXEC);
+	if (!obs_session_init(&session, options, why, sizeof why)) {
+		tell(OBS_HANDOFF_FAILED, why);
+		return 1;
+	}
+	if (!obs_output_capture(&session.output))
+		ob_warn("what kernels print appears here and not at the client: no file in memory can be made");
+	tell(OBS_HANDOFF_READY, session.lib.name);
+	fd = session_await();
+	if (fd < 0)
+		return 0;
+	fcntl(fd, F_SETFL, 0);
+	obt_stream_adopt(&session.data, fd);
+	if (!obs_loop_start(&session, OBS_HANDOFF_FD)) {
+		obs_refuse_send(fd, OB_ERR_NO_MEMORY, "the worker can start no thread");
+		return 1;
+	}
+	if (!obs_session_greet(&session))
+		_exit(0);
+	obs_exec_run(&session);
+}
+
+int obs_worker_probe(const struct obs_options *options)
+{
+	static struct obs_driver_lib lib;
+	char why[240];
+
+	if (obs_driver_open(options->driver, &lib, why, sizeof why))
+		_exit(0);
+	fprintf(stderr, "outboard-server: %s\n", why);
+	_exit(1);
+}
