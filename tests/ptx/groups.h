@@ -18,7 +18,10 @@
 	X(cvt, "conversions") \
 	X(memory, "loads, stores, spaces, vectors") \
 	X(flow, "branches, calls, divergence") \
-	X(warp, "shuffles, votes, matches, reductions")
+	X(warp, "shuffles, votes, matches, reductions") \
+	X(block, "barriers, special registers, grid shapes") \
+	X(atomic, "atomics, reductions, ordering") \
+	X(runtime, "printf, malloc, assert, faults")
 
 #define PT_GROUP_DECLARE(name, what) void pt_group_##name(struct pt_suite *s);
 PT_GROUPS(PT_GROUP_DECLARE)
@@ -26,7 +29,8 @@ PT_GROUPS(PT_GROUP_DECLARE)
 
 /* The approximate functions of group half; they share rows_approx.c with group approx. */
 void pt_half_functions(struct pt_suite *s);
-/* The rows of group memory. */
+/* The rows of groups memory and atomic. */
 void pt_memory_rows(struct pt_suite *s);
+void pt_atomic_rows(struct pt_suite *s);
 
 #endif
