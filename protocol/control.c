@@ -355,6 +355,8 @@ static bool get_message(const msgpack_object *map, struct obp_message *message)
 		if (!ok)
 			return false;
 	}
+	if (type == OBP_MSG_WELCOME && message->welcome.route == 0)
+		return false; /* the one key without which there is no session */
 	if (type == OBP_MSG_WELCOME)
 		memcpy(message->welcome.secret, message->secret, sizeof message->secret);
 	return true;
