@@ -50,7 +50,8 @@ static char *contended_text(const struct contended *c, enum place where, bool re
 	pt_text_add(&t, "%s", PT_ENTRY("contend") "{\n	.shared .align 8 .b64 places[5];\n	.reg .b64 %v, %d;\n	.reg .b16 %v16, %d16;\n"
 	                                          "	.reg .b32 %v32, %d32;\n" PT_PROLOGUE);
 	pt_text_add(&t, "	setp.ge.u32 %%q1, %%t, %u;\n	mov.u64 %%l2, places;\n	mad.wide.u32 %%l3, %%t, 8, %%l2;\n"
-	                "	mad.wide.u32 %%l4, %%t, 8, %%p1;\n	@%%q1 bra COPIED;\n	ld.global.b64 %%l5, [%%l4];\n"
+	                "	mad.wide.u32 %%l4, %%t, 8, %%p1;\n	@%%q1 bra COPIED;\n"
+	                "	ld.global.b64 %%l5, [%%l4];\n"
 	                "	st.shared.b64 [%%l3], %%l5;\nCOPIED:\n	bar.sync 0;\n",
 	            PLACES);
 	pt_text_add(&t, "	mad.wide.u32 %%l6, %%i, %u, %%p0;\n	mov.u32 %%r1, 0;\n", EACH * 8);
@@ -178,21 +179,28 @@ static bool run_contended(struct pt_run *run)
 static const char returns_text[] =
         PT_ENTRY("ticket") "{\n" PT_PROLOGUE
         "	mov.u32 %r1, 0;\nL:\n	atom.global.inc.u32 %r2, [%p0], 0xffffffff;\n	mad.wide.u32 %l1, %r2, 4, %p1;\n"
-        "	atom.global.add.u32 %r3, [%l1], 1;\n	add.u32 %r1, %r1, 1;\n	setp.lt.u32 %q1, %r1, 4;\n	@%q1 bra L;\n	ret;\n}\n"
+        "	atom.global.add.u32 %r3, [%l1], 1;\n	add.u32 %r1, %r1, 1;\n	setp.lt.u32 %q1, %r1, 4;\n"
+        "	@%q1 bra L;\n	ret;\n}\n"
         PT_ENTRY("exchange") "{\n" PT_PROLOGUE
         "	add.u32 %r1, %i, 1;\n	atom.global.exch.b32 %r2, [%p0], %r1;\n	mad.wide.u32 %l1, %r2, 4, %p1;\n"
         "	red.global.add.u32 [%l1], 1;\n	ret;\n}\n"
         PT_ENTRY("loop16") "{\n" PT_PROLOGUE
         "	and.b32 %r1, %i, 3;\n	mad.wide.u32 %l1, %r1, 2, %p0;\n	ld.global.b16 %h1, [%l1];\n"
-        "L:\n	add.u16 %h2, %h1, 1;\n	atom.global.cas.b16 %h3, [%l1], %h1, %h2;\n	setp.ne.b16 %q1, %h3, %h1;\n	mov.b16 %h1, %h3;\n"
+        "L:\n	add.u16 %h2, %h1, 1;\n	atom.global.cas.b16 %h3, [%l1], %h1, %h2;\n"
+        "	setp.ne.b16 %q1, %h3, %h1;\n	mov.b16 %h1, %h3;\n"
         "	@%q1 bra L;\n	ret;\n}\n"
         PT_ENTRY("loop64") "{\n" PT_PROLOGUE
-        "	ld.global.b64 %l1, [%p0];\nL:\n	mov.b64 %g1, %l1;\n	add.f64 %g1, %g1, 0d3ff0000000000000;\n	mov.b64 %l2, %g1;\n"
-        "	mov.b64 %l3, %l1;\n	atom.cas.b64 %l1, [%p0], %l3, %l2;\n	setp.ne.b64 %q1, %l1, %l3;\n	@%q1 bra L;\n	ret;\n}\n"
+        "	ld.global.b64 %l1, [%p0];\nL:\n	mov.b64 %g1, %l1;\n"
+        "	add.f64 %g1, %g1, 0d3ff0000000000000;\n	mov.b64 %l2, %g1;\n"
+        "	mov.b64 %l3, %l1;\n	atom.cas.b64 %l1, [%p0], %l3, %l2;\n	setp.ne.b64 %q1, %l1, %l3;\n"
+        "	@%q1 bra L;\n	ret;\n}\n"
         PT_ENTRY("loop128") "{\n	.reg .b128 %w<3>;\n" PT_PROLOGUE
-        "	ld.global.v2.b64 {%l1, %l2}, [%p0];\nL:\n	add.u64 %l3, %l1, 1;\n	add.u64 %l4, %l2, 3;\n	mov.b128 %w0, {%l1, %l2};\n"
-        "	mov.b128 %w1, {%l3, %l4};\n	atom.global.cas.b128 %w2, [%p0], %w0, %w1;\n	mov.b64 %l5, %l1;\n	mov.b64 %l6, %l2;\n"
-        "	mov.b128 {%l1, %l2}, %w2;\n	setp.ne.b64 %q1, %l1, %l5;\n	setp.ne.or.b64 %q1, %l2, %l6, %q1;\n	@%q1 bra L;\n	ret;\n}\n";
+        "	ld.global.v2.b64 {%l1, %l2}, [%p0];\nL:\n	add.u64 %l3, %l1, 1;\n"
+        "	add.u64 %l4, %l2, 3;\n	mov.b128 %w0, {%l1, %l2};\n"
+        "	mov.b128 %w1, {%l3, %l4};\n	atom.global.cas.b128 %w2, [%p0], %w0, %w1;\n"
+        "	mov.b64 %l5, %l1;\n	mov.b64 %l6, %l2;\n"
+        "	mov.b128 {%l1, %l2}, %w2;\n	setp.ne.b64 %q1, %l1, %l5;\n"
+        "	setp.ne.or.b64 %q1, %l2, %l6, %q1;\n	@%q1 bra L;\n	ret;\n}\n";
 
 static bool run_ticket(struct pt_run *run)
 {
@@ -250,10 +258,12 @@ static bool run_loops(struct pt_run *run)
 /* Block 0 writes, then raises a flag; the others see the flag, then must see the data. One protocol a kernel. */
 #define MESSAGE(name, raise, look) \
 	PT_ENTRY(name) "{\n" PT_PROLOGUE "	mad.wide.u32 %l1, %t, 4, %p0;\n	setp.ne.u32 %q1, %r62, 0;\n	@%q1 bra READER;\n" \
-		       "	mul.lo.u32 %r1, %t, 77;\n	add.u32 %r1, %r1, 1;\n	st.global.u32 [%l1], %r1;\n	bar.sync 0;\n" \
+		       "	mul.lo.u32 %r1, %t, 77;\n	add.u32 %r1, %r1, 1;\n" \
+		       "	st.global.u32 [%l1], %r1;\n	bar.sync 0;\n" \
 		       "	setp.ne.u32 %q2, %t, 0;\n	@%q2 ret;\n" raise "	ret;\n" \
 		       "READER:\n	setp.ne.u32 %q2, %t, 0;\n	@%q2 bra SEEN;\nW:\n" look \
-		       "	setp.eq.u32 %q3, %r2, 0;\n	@%q3 bra W;\nSEEN:\n	bar.sync 0;\n	ld.global.u32 %r3, [%l1];\n" \
+		       "	setp.eq.u32 %q3, %r2, 0;\n	@%q3 bra W;\nSEEN:\n	bar.sync 0;\n" \
+		       "	ld.global.u32 %r3, [%l1];\n" \
 		       "	mad.wide.u32 %p2, %i, 4, %p2;\n	st.global.u32 [%p2], %r3;\n	ret;\n}\n"
 
 static const char messages_text[] =

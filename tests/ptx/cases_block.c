@@ -17,46 +17,63 @@ static const char barriers_text[] =
         /* every round each thread reads what a far thread wrote in the round before */
         PT_ENTRY("rounds") "{\n" SHARED PT_PROLOGUE MY_SLOT
         "	mov.u32 %r10, %t;\n	mov.u32 %r11, 0;\nL:\n	st.shared.u32 [%r60], %r10;\n	bar.sync 0;\n"
-        "	add.u32 %r1, %t, 37;\n	rem.u32 %r1, %r1, %r63;\n	mad.lo.u32 %r1, %r1, 4, %r61;\n	ld.shared.u32 %r2, [%r1];\n"
-        "	barrier.sync 0;\n	mad.lo.u32 %r10, %r2, 3, %r11;\n	add.u32 %r11, %r11, 1;\n	setp.lt.u32 %q1, %r11, 20;\n	@%q1 bra L;\n"
+        "	add.u32 %r1, %t, 37;\n	rem.u32 %r1, %r1, %r63;\n	mad.lo.u32 %r1, %r1, 4, %r61;\n"
+        "	ld.shared.u32 %r2, [%r1];\n"
+        "	barrier.sync 0;\n	mad.lo.u32 %r10, %r2, 3, %r11;\n	add.u32 %r11, %r11, 1;\n"
+        "	setp.lt.u32 %q1, %r11, 20;\n	@%q1 bra L;\n"
         OUT2
         /* each half of the block has a barrier of its own; its number and its count are in registers */
         PT_ENTRY("halves") "{\n" SHARED PT_PROLOGUE MY_SLOT
-        "	shr.u32 %r1, %r63, 1;\n	setp.ge.u32 %q1, %t, %r1;\n	selp.u32 %r2, 9, 4, %q1;\n	selp.u32 %r3, %r1, 0, %q1;\n"
+        "	shr.u32 %r1, %r63, 1;\n	setp.ge.u32 %q1, %t, %r1;\n	selp.u32 %r2, 9, 4, %q1;\n"
+        "	selp.u32 %r3, %r1, 0, %q1;\n"
         "	mov.u32 %r10, 0;\n	mov.u32 %r11, 0;\n	selp.u32 %r12, 17, 5, %q1;\n"
         "L:\n	mad.lo.u32 %r4, %r11, 1000, %t;\n	st.shared.u32 [%r60], %r4;\n	bar.sync %r2, %r1;\n"
         "	sub.u32 %r5, %t, %r3;\n	not.b32 %r6, %r5;\n	add.u32 %r6, %r6, %r1;\n	add.u32 %r6, %r6, %r3;\n"
-        "	mad.lo.u32 %r6, %r6, 4, %r61;\n	ld.shared.u32 %r7, [%r6];\n	add.u32 %r10, %r10, %r7;\n	bar.sync %r2, %r1;\n"
+        "	mad.lo.u32 %r6, %r6, 4, %r61;\n	ld.shared.u32 %r7, [%r6];\n	add.u32 %r10, %r10, %r7;\n"
+        "	bar.sync %r2, %r1;\n"
         "	add.u32 %r11, %r11, 1;\n	setp.lt.u32 %q2, %r11, %r12;\n	@%q2 bra L;\n" OUT2
         /* producers arrive and go on, consumers wait: two barriers, two buffers */
         PT_ENTRY("pipe") "{\n" SHARED PT_PROLOGUE
-        "	mov.u32 %r61, s;\n	setp.ge.u32 %q1, %t, 64;\n	and.b32 %r1, %t, 63;\n	mad.lo.u32 %r2, %r1, 4, %r61;\n	mov.u32 %r3, 0;\n"
+        "	mov.u32 %r61, s;\n	setp.ge.u32 %q1, %t, 64;\n	and.b32 %r1, %t, 63;\n"
+        "	mad.lo.u32 %r2, %r1, 4, %r61;\n	mov.u32 %r3, 0;\n"
         "	mov.u32 %r10, 0;\n	mov.u32 %r11, 0;\n	@%q1 bra CONSUMER;\n"
-        "PRODUCER:\n	bar.sync 2, 128;\n	mad.lo.u32 %r4, %r3, 100, %r1;\n	st.shared.u32 [%r2], %r4;\n	membar.cta;\n	bar.arrive 1, 128;\n"
+        "PRODUCER:\n	bar.sync 2, 128;\n	mad.lo.u32 %r4, %r3, 100, %r1;\n"
+        "	st.shared.u32 [%r2], %r4;\n	membar.cta;\n	bar.arrive 1, 128;\n"
         "	add.u32 %r3, %r3, 1;\n	setp.lt.u32 %q2, %r3, 8;\n	@%q2 bra PRODUCER;\n	bra OUT;\n"
-        "CONSUMER:\n	bar.arrive 2, 128;\n	bar.sync 1, 128;\n	xor.b32 %r5, %r1, 33;\n	mad.lo.u32 %r5, %r5, 4, %r61;\n	ld.shared.u32 %r6, [%r5];\n"
-        "	mad.lo.u32 %r10, %r10, 5, %r6;\n	bar.sync 3, 64;\n	add.u32 %r3, %r3, 1;\n	setp.lt.u32 %q2, %r3, 8;\n	@%q2 bra CONSUMER;\n"
+        "CONSUMER:\n	bar.arrive 2, 128;\n	bar.sync 1, 128;\n	xor.b32 %r5, %r1, 33;\n"
+        "	mad.lo.u32 %r5, %r5, 4, %r61;\n	ld.shared.u32 %r6, [%r5];\n"
+        "	mad.lo.u32 %r10, %r10, 5, %r6;\n	bar.sync 3, 64;\n	add.u32 %r3, %r3, 1;\n"
+        "	setp.lt.u32 %q2, %r3, 8;\n	@%q2 bra CONSUMER;\n"
         "OUT:\n" OUT2
         /* bar.red over a predicate that depends on the thread */
         PT_ENTRY("red") "{\n" PT_PROLOGUE
-        "	mad.wide.u32 %p0, %i, 4, %p0;\n	ld.global.u32 %r1, [%p0];\n	and.b32 %r2, %r1, 1;\n	setp.ne.u32 %q1, %r2, 0;\n"
+        "	mad.wide.u32 %p0, %i, 4, %p0;\n	ld.global.u32 %r1, [%p0];\n	and.b32 %r2, %r1, 1;\n"
+        "	setp.ne.u32 %q1, %r2, 0;\n"
         "	bar.red.popc.u32 %r10, 0, %q1;\n	bar.red.and.pred %q2, 0, %q1;\n	bar.red.or.pred %q3, 0, %q1;\n"
-        "	barrier.red.popc.u32 %r3, 5, !%q1;\n	bar.red.and.pred %q4, 1, %r63, !%q1;\n	barrier.red.or.aligned.pred %q5, 0, !%q1;\n"
-        "	selp.u32 %r11, 1, 0, %q2;\n	@%q3 or.b32 %r11, %r11, 2;\n	@%q4 or.b32 %r11, %r11, 4;\n	@%q5 or.b32 %r11, %r11, 8;\n"
+        "	barrier.red.popc.u32 %r3, 5, !%q1;\n	bar.red.and.pred %q4, 1, %r63, !%q1;\n"
+        "	barrier.red.or.aligned.pred %q5, 0, !%q1;\n"
+        "	selp.u32 %r11, 1, 0, %q2;\n	@%q3 or.b32 %r11, %r11, 2;\n	@%q4 or.b32 %r11, %r11, 4;\n"
+        "	@%q5 or.b32 %r11, %r11, 8;\n"
         "	shl.b32 %r3, %r3, 8;\n	or.b32 %r11, %r11, %r3;\n" OUT2
         /* the two sides of a divergent branch meet at one barrier from different places */
         PT_ENTRY("sides") "{\n" SHARED PT_PROLOGUE MY_SLOT
-        "	mov.u32 %r10, 0;\n	mov.u32 %r11, 0;\n	and.b32 %r1, %t, 5;\n	setp.eq.u32 %q1, %r1, 0;\n	st.shared.u32 [%r60], %t;\n"
-        "	@%q1 bra SIDE;\n	mul.lo.u32 %r2, %t, 2;\n	st.shared.u32 [%r60], %r2;\n	barrier.sync 0;\n	bra READ;\n"
+        "	mov.u32 %r10, 0;\n	mov.u32 %r11, 0;\n	and.b32 %r1, %t, 5;\n"
+        "	setp.eq.u32 %q1, %r1, 0;\n	st.shared.u32 [%r60], %t;\n"
+        "	@%q1 bra SIDE;\n	mul.lo.u32 %r2, %t, 2;\n	st.shared.u32 [%r60], %r2;\n"
+        "	barrier.sync 0;\n	bra READ;\n"
         "SIDE:\n	mul.lo.u32 %r2, %t, 3;\n	st.shared.u32 [%r60], %r2;\n	barrier.sync 0;\n"
-        "READ:\n	sub.u32 %r3, %r63, 1;\n	sub.u32 %r3, %r3, %t;\n	mad.lo.u32 %r3, %r3, 4, %r61;\n	ld.shared.u32 %r10, [%r3];\n" OUT2
+        "READ:\n	sub.u32 %r3, %r63, 1;\n	sub.u32 %r3, %r3, %t;\n	mad.lo.u32 %r3, %r3, 4, %r61;\n"
+        "	ld.shared.u32 %r10, [%r3];\n" OUT2
         /* whole warps, and the tail of one, leave before the barrier */
         PT_ENTRY("gone") "{\n" SHARED PT_PROLOGUE MY_SLOT
-        "	mov.u32 %r11, 1;\n	setp.ge.u32 %q1, %t, 72;\n	@%q1 exit;\n	st.shared.u32 [%r60], %t;\n	bar.sync 0;\n"
-        "	mov.u32 %r3, 71;\n	sub.u32 %r3, %r3, %t;\n	mad.lo.u32 %r3, %r3, 4, %r61;\n	ld.shared.u32 %r10, [%r3];\n	bar.sync 0;\n" OUT2
+        "	mov.u32 %r11, 1;\n	setp.ge.u32 %q1, %t, 72;\n	@%q1 exit;\n"
+        "	st.shared.u32 [%r60], %t;\n	bar.sync 0;\n"
+        "	mov.u32 %r3, 71;\n	sub.u32 %r3, %r3, %t;\n	mad.lo.u32 %r3, %r3, 4, %r61;\n"
+        "	ld.shared.u32 %r10, [%r3];\n	bar.sync 0;\n" OUT2
         /* the newer spelling, with a count */
         PT_ENTRY("cta") "{\n" SHARED PT_PROLOGUE MY_SLOT
-        "	st.shared.u32 [%r60], %i;\n	barrier.cta.sync.aligned 0;\n	xor.b32 %r1, %t, 63;\n	mad.lo.u32 %r1, %r1, 4, %r61;\n"
+        "	st.shared.u32 [%r60], %i;\n	barrier.cta.sync.aligned 0;\n	xor.b32 %r1, %t, 63;\n"
+        "	mad.lo.u32 %r1, %r1, 4, %r61;\n"
         "	ld.shared.u32 %r10, [%r1];\n	barrier.cta.sync 15, %r63;\n	mov.u32 %r11, 3;\n" OUT2;
 
 #define MAX_THREADS 1024u
@@ -185,24 +202,34 @@ static const char registers_text[] =
         "	mov.u32 %r4, %nctaid.x;\n	mov.u32 %r5, %nctaid.y;\n	mov.u32 %r6, %nctaid.z;\n"
         "	mov.u32 %r7, %tid.x;\n	mov.u32 %r8, %tid.y;\n	mov.u32 %r9, %tid.z;\n"
         "	mov.u32 %r10, %ntid.x;\n	mov.u32 %r11, %ntid.y;\n	mov.u32 %r12, %ntid.z;\n"
-        "	mov.u32 %r13, %laneid;\n	mov.u32 %r14, %warpid;\n	mov.u32 %r15, %nwarpid;\n	mov.u32 %r16, %smid;\n	mov.u32 %r17, %nsmid;\n"
+        "	mov.u32 %r13, %laneid;\n	mov.u32 %r14, %warpid;\n	mov.u32 %r15, %nwarpid;\n"
+        "	mov.u32 %r16, %smid;\n	mov.u32 %r17, %nsmid;\n"
         "	mov.u32 %r18, %dynamic_smem_size;\n	mov.u32 %r19, %total_smem_size;\n"
-        "	mov.u32 %r20, %cluster_ctaid.x;\n	mov.u32 %r21, %cluster_nctaid.x;\n	mov.u32 %r22, %nclusterid.x;\n	mov.u32 %r23, %cluster_ctarank;\n"
-        "	mov.pred %q1, %is_explicit_cluster;\n	selp.u32 %r24, 1, 0, %q1;\n	mov.u32 %r25, %clusterid.y;\n	mov.u32 %r26, %cluster_nctarank;\n"
+        "	mov.u32 %r20, %cluster_ctaid.x;\n	mov.u32 %r21, %cluster_nctaid.x;\n"
+        "	mov.u32 %r22, %nclusterid.x;\n	mov.u32 %r23, %cluster_ctarank;\n"
+        "	mov.pred %q1, %is_explicit_cluster;\n	selp.u32 %r24, 1, 0, %q1;\n"
+        "	mov.u32 %r25, %clusterid.y;\n	mov.u32 %r26, %cluster_nctarank;\n"
         "	mov.u32 %r27, WARP_SZ;\n	mov.u32 %r28, 0;\n"
-        "	mad.lo.u32 %r40, %r3, %r5, %r2;\n	mad.lo.u32 %r40, %r40, %r4, %r1;\n	mad.lo.u32 %r41, %r9, %r11, %r8;\n"
+        "	mad.lo.u32 %r40, %r3, %r5, %r2;\n	mad.lo.u32 %r40, %r40, %r4, %r1;\n"
+        "	mad.lo.u32 %r41, %r9, %r11, %r8;\n"
         "	mad.lo.u32 %r41, %r41, %r10, %r7;\n	mul.lo.u32 %r42, %r10, %r11;\n	mul.lo.u32 %r42, %r42, %r12;\n"
         "	mad.lo.u32 %r40, %r40, %r42, %r41;\n	mad.wide.u32 %p1, %r40, 112, %p1;\n"
         "	st.global.v4.u32 [%p1], {%r1, %r2, %r3, %r4};\n	st.global.v4.u32 [%p1+16], {%r5, %r6, %r7, %r8};\n"
-        "	st.global.v4.u32 [%p1+32], {%r9, %r10, %r11, %r12};\n	st.global.v4.u32 [%p1+48], {%r13, %r14, %r15, %r16};\n"
-        "	st.global.v4.u32 [%p1+64], {%r17, %r18, %r19, %r20};\n	st.global.v4.u32 [%p1+80], {%r21, %r22, %r23, %r24};\n"
+        "	st.global.v4.u32 [%p1+32], {%r9, %r10, %r11, %r12};\n"
+        "	st.global.v4.u32 [%p1+48], {%r13, %r14, %r15, %r16};\n"
+        "	st.global.v4.u32 [%p1+64], {%r17, %r18, %r19, %r20};\n"
+        "	st.global.v4.u32 [%p1+80], {%r21, %r22, %r23, %r24};\n"
         "	st.global.v4.u32 [%p1+96], {%r25, %r26, %r27, %r28};\n	ret;\n}\n"
         PT_ENTRY("time") "{\n" PT_PROLOGUE
-        "	mov.u64 %l1, %clock64;\n	mov.u32 %r1, %clock;\n	mov.u64 %l2, %globaltimer;\n	mov.u32 %r5, %globaltimer_lo;\n"
-        "	mov.u32 %r3, 0;\nL:\n	add.u32 %r3, %r3, 1;\n	setp.lt.u32 %q1, %r3, 1000;\n	@%q1 bra L;\n	nanosleep.u32 20000;\n"
-        "	mov.u64 %l3, %clock64;\n	mov.u32 %r2, %clock_hi;\n	mov.u64 %l4, %globaltimer;\n	mov.u64 %l5, %gridid;\n"
+        "	mov.u64 %l1, %clock64;\n	mov.u32 %r1, %clock;\n	mov.u64 %l2, %globaltimer;\n"
+        "	mov.u32 %r5, %globaltimer_lo;\n"
+        "	mov.u32 %r3, 0;\nL:\n	add.u32 %r3, %r3, 1;\n	setp.lt.u32 %q1, %r3, 1000;\n	@%q1 bra L;\n"
+        "	nanosleep.u32 20000;\n"
+        "	mov.u64 %l3, %clock64;\n	mov.u32 %r2, %clock_hi;\n	mov.u64 %l4, %globaltimer;\n"
+        "	mov.u64 %l5, %gridid;\n"
         "	mov.u32 %r6, %envreg1;\n	mov.u32 %r7, %envreg2;\n"
-        "	setp.ne.u32 %q2, %i, 0;\n	@%q2 ret;\n	st.global.v2.u64 [%p1], {%l1, %l3};\n	st.global.v2.u64 [%p1+16], {%l2, %l4};\n"
+        "	setp.ne.u32 %q2, %i, 0;\n	@%q2 ret;\n	st.global.v2.u64 [%p1], {%l1, %l3};\n"
+        "	st.global.v2.u64 [%p1+16], {%l2, %l4};\n"
         "	st.global.u64 [%p1+32], %l5;\n	ret;\n}\n";
 
 static bool shape_word(struct pt_run *run, const uint32_t *w, struct pt_dim grid, struct pt_dim block, unsigned cta,
@@ -263,18 +290,23 @@ static const char waiting_text[] =
         "	setp.ne.u32 %q1, %t, 0;\n	@%q1 bra OUT;\n	mad.wide.u32 %l1, %r62, 4, %p0;\n	mov.u32 %r1, 0;\n"
         "	setp.eq.u32 %q2, %r62, 0;\n	@%q2 bra PUT;\n"
         "W:\n	ld.acquire.gpu.global.u32 %r1, [%l1+-4];\n	setp.eq.u32 %q3, %r1, 0;\n	@%q3 bra W;\n"
-        "PUT:\n	add.u32 %r2, %r1, %r62;\n	add.u32 %r2, %r2, 1;\n	st.release.gpu.global.u32 [%l1], %r2;\nOUT:\n	bar.sync 0;\n	ret;\n}\n"
+        "PUT:\n	add.u32 %r2, %r1, %r62;\n	add.u32 %r2, %r2, 1;\n"
+        "	st.release.gpu.global.u32 [%l1], %r2;\nOUT:\n	bar.sync 0;\n	ret;\n}\n"
         PT_ENTRY("grid") "{\n" PT_PROLOGUE
         "	mov.u32 %r10, %nctaid.x;\n	mov.u32 %r11, 0;\n	mov.u32 %r12, %r62;\n"
-        "ROUND:\n	setp.ne.u32 %q1, %t, 0;\n	mad.wide.u32 %l1, %r62, 4, %p0;\n	bar.sync 0;\n	@%q1 bra WAITED;\n"
+        "ROUND:\n	setp.ne.u32 %q1, %t, 0;\n	mad.wide.u32 %l1, %r62, 4, %p0;\n	bar.sync 0;\n"
+        "	@%q1 bra WAITED;\n"
         "	st.global.u32 [%l1], %r12;\n	fence.acq_rel.gpu;\n	atom.global.add.u32 %r1, [%p1], 1;\n"
         "	add.u32 %r2, %r11, 1;\n	mul.lo.u32 %r2, %r2, %r10;\n"
         "W:\n	ld.relaxed.gpu.global.u32 %r1, [%p1];\n	setp.lt.u32 %q2, %r1, %r2;\n	@%q2 bra W;\n	fence.acq_rel.gpu;\n"
         "WAITED:\n	bar.sync 0;\n"
         /* everyone's neighbour, of this round; a second array so that the next round does not overtake */
-        "	add.u32 %r3, %r62, 1;\n	rem.u32 %r3, %r3, %r10;\n	mad.wide.u32 %l2, %r3, 4, %p0;\n	ld.relaxed.gpu.global.u32 %r4, [%l2];\n"
-        "	mad.lo.u32 %r12, %r4, 5, %r11;\n	xor.b32 %r5, %r11, 1;\n	cvt.u64.u32 %l3, %r10;\n	shl.b64 %l3, %l3, 2;\n"
-        "	and.b32 %r6, %r11, 1;\n	setp.eq.u32 %q3, %r6, 0;\n	@%q3 add.u64 %p0, %p0, %l3;\n	@!%q3 sub.u64 %p0, %p0, %l3;\n"
+        "	add.u32 %r3, %r62, 1;\n	rem.u32 %r3, %r3, %r10;\n	mad.wide.u32 %l2, %r3, 4, %p0;\n"
+        "	ld.relaxed.gpu.global.u32 %r4, [%l2];\n"
+        "	mad.lo.u32 %r12, %r4, 5, %r11;\n	xor.b32 %r5, %r11, 1;\n	cvt.u64.u32 %l3, %r10;\n"
+        "	shl.b64 %l3, %l3, 2;\n"
+        "	and.b32 %r6, %r11, 1;\n	setp.eq.u32 %q3, %r6, 0;\n	@%q3 add.u64 %p0, %p0, %l3;\n"
+        "	@!%q3 sub.u64 %p0, %p0, %l3;\n"
         "	add.u32 %r11, %r11, 1;\n	setp.lt.u32 %q2, %r11, 6;\n	@%q2 bra ROUND;\n"
         "	mad.wide.u32 %p2, %i, 4, %p2;\n	st.global.u32 [%p2], %r12;\n	ret;\n}\n";
 

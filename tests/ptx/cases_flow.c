@@ -27,10 +27,13 @@ typedef uint32_t map_fn(uint32_t x, uint32_t i);
 	"	and.b32 %r3, %r1, 1;\n	setp.eq.u32 %q1, %r3, 0;\n	and.b32 %r3, %r1, 2;\n	setp.eq.u32 %q2, %r3, 0;\n" \
 	"	and.b32 %r3, %r1, 4;\n	setp.eq.u32 %q3, %r3, 0;\n" \
 	"	@%q1 bra A0;\n" \
-	"	@%q2 bra A10;\n	@%q3 bra A110;\n	add.u32 %r2, %r2, 7;\n	bra A11;\nA110:\n	add.u32 %r2, %r2, 3;\nA11:\n" \
-	"	mul.lo.u32 %r2, %r2, 5;\n	bra A1;\nA10:\n	@!%q3 bra A101;\n	add.u32 %r2, %r2, 100;\n	bra A1;\nA101:\n" \
+	"	@%q2 bra A10;\n	@%q3 bra A110;\n	add.u32 %r2, %r2, 7;\n	bra A11;\nA110:\n" \
+	"	add.u32 %r2, %r2, 3;\nA11:\n" \
+	"	mul.lo.u32 %r2, %r2, 5;\n	bra A1;\nA10:\n	@!%q3 bra A101;\n" \
+	"	add.u32 %r2, %r2, 100;\n	bra A1;\nA101:\n" \
 	"	add.u32 %r2, %r2, 200;\nA1:\n	add.u32 %r2, %r2, %r1;\n	bra DONE;\n" \
-	"A0:\n	@%q2 bra A00;\n	xor.b32 %r2, %r1, 0x55555555;\n	bra A0X;\nA00:\n	not.b32 %r2, %r1;\n	@%q3 bra A0X;\n" \
+	"A0:\n	@%q2 bra A00;\n	xor.b32 %r2, %r1, 0x55555555;\n	bra A0X;\nA00:\n	not.b32 %r2, %r1;\n" \
+	"	@%q3 bra A0X;\n" \
 	"	shr.u32 %r2, %r2, 3;\nA0X:\n	add.u32 %r2, %r2, 1;\nDONE:\n	add.u32 %r2, %r2, %i;\n"
 
 static uint32_t nested(uint32_t x, uint32_t i)
@@ -57,7 +60,8 @@ static uint32_t nested(uint32_t x, uint32_t i)
 
 /* Steps of the 3n+1 walk: trip counts from 0 to over a hundred in one warp. */
 #define WALK \
-	"	and.b32 %r1, %r1, 1023;\n	add.u32 %r1, %r1, 1;\nLOOP:\n	setp.eq.u32 %q1, %r1, 1;\n	@%q1 bra DONE;\n" \
+	"	and.b32 %r1, %r1, 1023;\n	add.u32 %r1, %r1, 1;\nLOOP:\n	setp.eq.u32 %q1, %r1, 1;\n" \
+	"	@%q1 bra DONE;\n" \
 	"	add.u32 %r2, %r2, 1;\n	and.b32 %r3, %r1, 1;\n	setp.eq.u32 %q2, %r3, 0;\n	@%q2 bra EVEN;\n" \
 	"	mad.lo.u32 %r1, %r1, 3, 1;\n	bra LOOP;\nEVEN:\n	shr.u32 %r1, %r1, 1;\n	bra LOOP;\nDONE:\n"
 
@@ -74,8 +78,10 @@ static uint32_t walk(uint32_t x, uint32_t i)
 #define NESTED_LOOPS \
 	"	and.b32 %r3, %r1, 15;\n	shr.u32 %r4, %r1, 4;\n	and.b32 %r4, %r4, 15;\n	mov.u32 %r5, 0;\n" \
 	"OUTER:\n	setp.ge.u32 %q1, %r5, %r3;\n	@%q1 bra DONE;\n	mov.u32 %r6, 0;\n" \
-	"INNER:\n	setp.ge.u32 %q2, %r6, %r4;\n	@%q2 bra NEXT;\n	mad.lo.u32 %r7, %r5, %r6, %r1;\n	and.b32 %r8, %r7, 7;\n" \
-	"	add.u32 %r6, %r6, 1;\n	setp.eq.u32 %q3, %r8, 3;\n	@%q3 bra INNER;\n	setp.eq.u32 %q4, %r8, 6;\n	@%q4 bra NEXT;\n" \
+	"INNER:\n	setp.ge.u32 %q2, %r6, %r4;\n	@%q2 bra NEXT;\n" \
+	"	mad.lo.u32 %r7, %r5, %r6, %r1;\n	and.b32 %r8, %r7, 7;\n" \
+	"	add.u32 %r6, %r6, 1;\n	setp.eq.u32 %q3, %r8, 3;\n	@%q3 bra INNER;\n" \
+	"	setp.eq.u32 %q4, %r8, 6;\n	@%q4 bra NEXT;\n" \
 	"	xor.b32 %r2, %r2, %r7;\n	add.u32 %r2, %r2, 1;\n	bra INNER;\n" \
 	"NEXT:\n	add.u32 %r5, %r5, 1;\n	bra.uni OUTER;\nDONE:\n"
 
@@ -100,9 +106,11 @@ static uint32_t nested_loops(uint32_t x, uint32_t i)
 #define TANGLED \
 	"	and.b32 %r3, %r1, 31;\n	and.b32 %r4, %r1, 32;\n	setp.ne.u32 %q1, %r4, 0;\n	@%q1 bra MIDDLE;\n" \
 	"HEAD:\n	add.u32 %r2, %r2, 3;\n	setp.gt.u32 %q2, %r2, 150;\n	@%q2 bra OUT1;\n" \
-	"MIDDLE:\n	add.u32 %r2, %r2, 5;\n	setp.eq.u32 %q3, %r3, 0;\n	@%q3 bra OUT2;\n	sub.u32 %r3, %r3, 1;\n" \
+	"MIDDLE:\n	add.u32 %r2, %r2, 5;\n	setp.eq.u32 %q3, %r3, 0;\n	@%q3 bra OUT2;\n" \
+	"	sub.u32 %r3, %r3, 1;\n" \
 	"	bra HEAD;\n" \
-	"OUT1:\n	xor.b32 %r2, %r2, %r1;\n	and.b32 %r5, %r1, 64;\n	setp.ne.u32 %q4, %r5, 0;\n	@%q4 bra END;\n" \
+	"OUT1:\n	xor.b32 %r2, %r2, %r1;\n	and.b32 %r5, %r1, 64;\n	setp.ne.u32 %q4, %r5, 0;\n" \
+	"	@%q4 bra END;\n" \
 	"OUT2:\n	mul.lo.u32 %r2, %r2, 11;\nEND:\n"
 
 static uint32_t tangled(uint32_t x, uint32_t i)
@@ -180,28 +188,36 @@ static uint32_t table(uint32_t x, uint32_t i)
 
 /* Functions: scalars and a structure in, a structure out, a call under a guard, one without results. */
 static const char calls_text[] =
-        ".func (.param .b32 r) twice_and(.param .b32 a, .param .b64 b, .param .b16 c)\n{\n	.reg .b32 %r<5>;\n	.reg .b64 %l;\n"
-        "	ld.param.b32 %r0, [a];\n	ld.param.b64 %l, [b];\n	ld.param.u16 %r1, [c];\n	cvt.u32.u64 %r2, %l;\n"
+        ".func (.param .b32 r) twice_and(.param .b32 a, .param .b64 b, .param .b16 c)\n{\n"
+        "	.reg .b32 %r<5>;\n	.reg .b64 %l;\n"
+        "	ld.param.b32 %r0, [a];\n	ld.param.b64 %l, [b];\n	ld.param.u16 %r1, [c];\n"
+        "	cvt.u32.u64 %r2, %l;\n"
         "	mad.lo.u32 %r0, %r0, 2, %r1;\n	add.u32 %r0, %r0, %r2;\n	st.param.b32 [r], %r0;\n	ret;\n}\n"
         ".func (.param .align 8 .b8 r[16]) swap(.param .align 8 .b8 s[16])\n{\n	.reg .b64 %l<2>;\n	.reg .b32 %r<2>;\n"
         "	ld.param.v2.b32 {%r0, %r1}, [s];\n	ld.param.b64 %l1, [s+8];\n	st.param.b64 [r], %l1;\n"
         "	st.param.v2.b32 [r+8], {%r1, %r0};\n	ret;\n}\n"
         ".func store(.param .b64 to, .param .b32 v)\n{\n	.reg .b64 %l;\n	.reg .b32 %r;\n	.reg .pred %q;\n"
-        "	ld.param.b64 %l, [to];\n	ld.param.b32 %r, [v];\n	setp.gt.s32 %q, %r, 0;\n	@%q ret;\n	neg.s32 %r, %r;\n"
+        "	ld.param.b64 %l, [to];\n	ld.param.b32 %r, [v];\n	setp.gt.s32 %q, %r, 0;\n"
+        "	@%q ret;\n	neg.s32 %r, %r;\n"
         "	st.global.b32 [%l], %r;\n	ret;\n}\n"
         ".func (.reg .b32 r) in_registers(.reg .b32 a, .reg .b32 b)\n{\n	sub.u32 r, a, b;\n	ret;\n}\n" MAP(
                 "	cvt.u64.u32 %l1, %r1;\n	cvt.u16.u32 %h1, %r1;\n	and.b32 %r3, %r1, 4;\n	setp.ne.u32 %q1, %r3, 0;\n"
-                "	{\n	.param .b32 a;\n	.param .b64 b;\n	.param .b16 c;\n	.param .b32 d;\n	st.param.b32 [a], %r1;\n"
-                "	st.param.b64 [b], %l1;\n	st.param.b16 [c], %h1;\n	call.uni (d), twice_and, (a, b, c);\n"
+                "	{\n	.param .b32 a;\n	.param .b64 b;\n	.param .b16 c;\n"
+                "	.param .b32 d;\n	st.param.b32 [a], %r1;\n"
+                "	st.param.b64 [b], %l1;\n	st.param.b16 [c], %h1;\n"
+                "	call.uni (d), twice_and, (a, b, c);\n"
                 "	ld.param.b32 %r2, [d];\n	}\n"
                 "	@!%q1 bra SKIP;\n"
-                "	{\n	.param .align 8 .b8 x[16];\n	.param .align 8 .b8 y[16];\n	st.param.v2.b32 [x], {%r1, %r2};\n"
-                "	st.param.b64 [x+8], %l1;\n	call (y), swap, (x);\n	ld.param.b32 %r4, [y];\n	ld.param.b32 %r5, [y+8];\n"
+                "	{\n	.param .align 8 .b8 x[16];\n	.param .align 8 .b8 y[16];\n"
+                "	st.param.v2.b32 [x], {%r1, %r2};\n"
+                "	st.param.b64 [x+8], %l1;\n	call (y), swap, (x);\n	ld.param.b32 %r4, [y];\n"
+                "	ld.param.b32 %r5, [y+8];\n"
                 "	ld.param.b32 %r6, [y+12];\n	}\n"
                 "	mad.lo.u32 %r2, %r4, 3, %r5;\n	mad.lo.u32 %r2, %r6, 7, %r2;\n"
                 "SKIP:\n	call (%r7), in_registers, (%r2, %r1);\n	mov.u32 %r2, %r7;\n"
                 "	st.global.u32 [%p1], %r2;\n"
-                "	{\n	.param .b64 x;\n	.param .b32 y;\n	st.param.b64 [x], %p1;\n	st.param.b32 [y], %r2;\n"
+                "	{\n	.param .b64 x;\n	.param .b32 y;\n	st.param.b64 [x], %p1;\n"
+                "	st.param.b32 [y], %r2;\n"
                 "	call store, (x, y);\n	}\n	ld.global.u32 %r2, [%p1];\n");
 
 static uint32_t calls(uint32_t x, uint32_t i)
@@ -222,17 +238,21 @@ static const char indirect_text[] =
         "	st.param.b32 [r], %r;\n	ret;\n}\n"
         ".func (.param .b32 r) f1(.param .b32 a)\n{\n	.reg .b32 %r;\n	ld.param.b32 %r, [a];\n	mul.lo.u32 %r, %r, %r;\n"
         "	st.param.b32 [r], %r;\n	ret;\n}\n"
-        ".func (.param .b32 r) f2(.param .b32 a)\n{\n	.reg .b32 %r<3>;\n	.reg .pred %q;\n	ld.param.b32 %r0, [a];\n"
+        ".func (.param .b32 r) f2(.param .b32 a)\n{\n	.reg .b32 %r<3>;\n	.reg .pred %q;\n"
+        "	ld.param.b32 %r0, [a];\n"
         "	and.b32 %r1, %r0, 1;\n	setp.eq.u32 %q, %r1, 0;\n	@%q bra E;\n	not.b32 %r0, %r0;\nE:\n"
         "	st.param.b32 [r], %r0;\n	ret;\n}\n"
         ".global .align 8 .u64 functions[4] = {f0, f1, f2, f1};\n" MAP(
-                "	shr.u32 %r3, %r1, 3;\n	and.b32 %r3, %r3, 3;\n	mul.wide.u32 %l1, %r3, 8;\n	mov.u64 %l2, functions;\n"
+                "	shr.u32 %r3, %r1, 3;\n	and.b32 %r3, %r3, 3;\n	mul.wide.u32 %l1, %r3, 8;\n"
+                "	mov.u64 %l2, functions;\n"
                 "	add.u64 %l2, %l2, %l1;\n	ld.global.u64 %l3, [%l2];\n"
                 "	{\n	.param .b32 a;\n	.param .b32 b;\n	st.param.b32 [a], %r1;\n"
-                "P: .callprototype (.param .b32 _) _ (.param .b32 _);\n	call (b), %l3, (a), P;\n	ld.param.b32 %r2, [b];\n	}\n"
+                "P: .callprototype (.param .b32 _) _ (.param .b32 _);\n	call (b), %l3, (a), P;\n"
+                "	ld.param.b32 %r2, [b];\n	}\n"
                 "	mov.u64 %l4, f0;\n"
                 "	{\n	.param .b32 a;\n	.param .b32 b;\n	st.param.b32 [a], %r2;\n"
-                "P2: .callprototype (.param .b32 _) _ (.param .b32 _);\n	call (b), %l4, (a), P2;\n	ld.param.b32 %r2, [b];\n	}\n");
+                "P2: .callprototype (.param .b32 _) _ (.param .b32 _);\n	call (b), %l4, (a), P2;\n"
+                "	ld.param.b32 %r2, [b];\n	}\n");
 
 static uint32_t indirect(uint32_t x, uint32_t i)
 {
@@ -250,24 +270,35 @@ static uint32_t indirect(uint32_t x, uint32_t i)
 /* Recursion in two functions that call each other, depth by lane. */
 static const char recursion_text[] =
         ".func (.param .b32 r) even(.param .b32 n);\n"
-        ".func (.param .b32 r) odd(.param .b32 n)\n{\n	.reg .b32 %r<3>;\n	.reg .pred %q;\n	ld.param.b32 %r0, [n];\n"
+        ".func (.param .b32 r) odd(.param .b32 n)\n{\n	.reg .b32 %r<3>;\n	.reg .pred %q;\n"
+        "	ld.param.b32 %r0, [n];\n"
         "	mov.u32 %r1, 1000;\n	setp.eq.u32 %q, %r0, 0;\n	@%q bra OUT;\n	sub.u32 %r1, %r0, 1;\n"
-        "	{\n	.param .b32 a;\n	.param .b32 b;\n	st.param.b32 [a], %r1;\n	call (b), even, (a);\n"
-        "	ld.param.b32 %r1, [b];\n	}\n	mad.lo.u32 %r1, %r0, 3, %r1;\nOUT:\n	st.param.b32 [r], %r1;\n	ret;\n}\n"
-        ".func (.param .b32 r) even(.param .b32 n)\n{\n	.reg .b32 %r<3>;\n	.reg .pred %q;\n	ld.param.b32 %r0, [n];\n"
+        "	{\n	.param .b32 a;\n	.param .b32 b;\n	st.param.b32 [a], %r1;\n"
+        "	call (b), even, (a);\n"
+        "	ld.param.b32 %r1, [b];\n	}\n	mad.lo.u32 %r1, %r0, 3, %r1;\nOUT:\n"
+        "	st.param.b32 [r], %r1;\n	ret;\n}\n"
+        ".func (.param .b32 r) even(.param .b32 n)\n{\n	.reg .b32 %r<3>;\n	.reg .pred %q;\n"
+        "	ld.param.b32 %r0, [n];\n"
         "	mov.u32 %r1, 2000;\n	setp.eq.u32 %q, %r0, 0;\n	@%q bra OUT;\n	sub.u32 %r1, %r0, 1;\n"
-        "	{\n	.param .b32 a;\n	.param .b32 b;\n	st.param.b32 [a], %r1;\n	call (b), odd, (a);\n"
-        "	ld.param.b32 %r1, [b];\n	}\n	xor.b32 %r1, %r1, %r0;\nOUT:\n	st.param.b32 [r], %r1;\n	ret;\n}\n"
-        ".func (.param .b32 r) fib(.param .b32 n)\n{\n	.reg .b32 %r<5>;\n	.reg .pred %q;\n	ld.param.b32 %r0, [n];\n"
+        "	{\n	.param .b32 a;\n	.param .b32 b;\n	st.param.b32 [a], %r1;\n"
+        "	call (b), odd, (a);\n"
+        "	ld.param.b32 %r1, [b];\n	}\n	xor.b32 %r1, %r1, %r0;\nOUT:\n"
+        "	st.param.b32 [r], %r1;\n	ret;\n}\n"
+        ".func (.param .b32 r) fib(.param .b32 n)\n{\n	.reg .b32 %r<5>;\n	.reg .pred %q;\n"
+        "	ld.param.b32 %r0, [n];\n"
         "	mov.u32 %r1, %r0;\n	setp.lt.u32 %q, %r0, 2;\n	@%q bra OUT;\n	sub.u32 %r2, %r0, 1;\n"
-        "	{\n	.param .b32 a;\n	.param .b32 b;\n	st.param.b32 [a], %r2;\n	call (b), fib, (a);\n	ld.param.b32 %r3, [b];\n	}\n"
+        "	{\n	.param .b32 a;\n	.param .b32 b;\n	st.param.b32 [a], %r2;\n"
+        "	call (b), fib, (a);\n	ld.param.b32 %r3, [b];\n	}\n"
         "	sub.u32 %r2, %r0, 2;\n"
-        "	{\n	.param .b32 a;\n	.param .b32 b;\n	st.param.b32 [a], %r2;\n	call (b), fib, (a);\n	ld.param.b32 %r4, [b];\n	}\n"
+        "	{\n	.param .b32 a;\n	.param .b32 b;\n	st.param.b32 [a], %r2;\n"
+        "	call (b), fib, (a);\n	ld.param.b32 %r4, [b];\n	}\n"
         "	add.u32 %r1, %r3, %r4;\nOUT:\n	st.param.b32 [r], %r1;\n	ret;\n}\n" MAP(
                 "	and.b32 %r3, %r1, 15;\n"
-                "	{\n	.param .b32 a;\n	.param .b32 b;\n	st.param.b32 [a], %r3;\n	call (b), odd, (a);\n	ld.param.b32 %r2, [b];\n	}\n"
+                "	{\n	.param .b32 a;\n	.param .b32 b;\n	st.param.b32 [a], %r3;\n"
+                "	call (b), odd, (a);\n	ld.param.b32 %r2, [b];\n	}\n"
                 "	shr.u32 %r3, %r1, 4;\n	and.b32 %r3, %r3, 7;\n"
-                "	{\n	.param .b32 a;\n	.param .b32 b;\n	st.param.b32 [a], %r3;\n	call (b), fib, (a);\n	ld.param.b32 %r4, [b];\n	}\n"
+                "	{\n	.param .b32 a;\n	.param .b32 b;\n	st.param.b32 [a], %r3;\n"
+                "	call (b), fib, (a);\n	ld.param.b32 %r4, [b];\n	}\n"
                 "	mad.lo.u32 %r2, %r4, 100000, %r2;\n");
 
 static uint32_t even_odd(uint32_t n, bool odd)
@@ -291,9 +322,11 @@ static uint32_t recursion(uint32_t x, uint32_t i)
 
 /* exit inside a called function ends the thread. */
 static const char exit_text[] =
-        ".func leave(.param .b32 a)\n{\n	.reg .b32 %r;\n	.reg .pred %q;\n	ld.param.b32 %r, [a];\n	and.b32 %r, %r, 1;\n"
+        ".func leave(.param .b32 a)\n{\n	.reg .b32 %r;\n	.reg .pred %q;\n"
+        "	ld.param.b32 %r, [a];\n	and.b32 %r, %r, 1;\n"
         "	setp.eq.u32 %q, %r, 0;\n	@%q exit;\n	ret;\n}\n" MAP(
-                "	st.global.u32 [%p1], 5;\n	{\n	.param .b32 a;\n	st.param.b32 [a], %r1;\n	call leave, (a);\n	}\n"
+                "	st.global.u32 [%p1], 5;\n	{\n	.param .b32 a;\n"
+                "	st.param.b32 [a], %r1;\n	call leave, (a);\n	}\n"
                 "	add.u32 %r2, %r1, 9;\n");
 
 static uint32_t exit_in_call(uint32_t x, uint32_t i)
@@ -304,9 +337,12 @@ static uint32_t exit_in_call(uint32_t x, uint32_t i)
 
 /* Registers, predicates and labels of inner scopes hide those outside. */
 #define SCOPES \
-	"	mov.u32 %r3, 1;\n	{\n	.reg .b32 %r3;\n	mov.u32 %r3, 50;\n	{\n	.reg .u32 %r3;\n	mov.u32 %r3, 700;\n" \
-	"	add.u32 %r2, %r2, %r3;\n	}\n	add.u32 %r2, %r2, %r3;\n	setp.eq.u32 %q1, %r1, 0;\n	@%q1 bra L;\n" \
-	"	add.u32 %r2, %r2, 3000;\nL:\n	}\n	add.u32 %r2, %r2, %r3;\n	{ add.u32 %r2, %r2, 1; add.u32 %r2, %r2, 1; }\n"
+	"	mov.u32 %r3, 1;\n	{\n	.reg .b32 %r3;\n	mov.u32 %r3, 50;\n	{\n" \
+	"	.reg .u32 %r3;\n	mov.u32 %r3, 700;\n" \
+	"	add.u32 %r2, %r2, %r3;\n	}\n	add.u32 %r2, %r2, %r3;\n" \
+	"	setp.eq.u32 %q1, %r1, 0;\n	@%q1 bra L;\n" \
+	"	add.u32 %r2, %r2, 3000;\nL:\n	}\n	add.u32 %r2, %r2, %r3;\n" \
+	"	{ add.u32 %r2, %r2, 1; add.u32 %r2, %r2, 1; }\n"
 
 static uint32_t scopes(uint32_t x, uint32_t i)
 {
@@ -348,7 +384,8 @@ static bool run_map(struct pt_run *run)
 /* Threads of one warp take a lock in turn: progress needs the scheduler to leave a spinning path for the holder's. */
 static const char spin_text[] =
         ".global .u32 lock;\n" PT_ENTRY("spin") "{\n" PT_PROLOGUE "	mov.u32 %r3, 0;\nTURN:\n"
-        "TAKE:\n	atom.global.acquire.gpu.cas.b32 %r1, [lock], 0, 1;\n	setp.ne.u32 %q1, %r1, 0;\n	@%q1 bra TAKE;\n"
+        "TAKE:\n	atom.global.acquire.gpu.cas.b32 %r1, [lock], 0, 1;\n	setp.ne.u32 %q1, %r1, 0;\n"
+        "	@%q1 bra TAKE;\n"
         "	ld.volatile.global.u32 %r2, [%p0];\n	add.u32 %r2, %r2, 1;\n	st.volatile.global.u32 [%p0], %r2;\n"
         "	membar.gl;\n	atom.global.release.gpu.exch.b32 %r1, [lock], 0;\n"
         "	add.u32 %r3, %r3, 1;\n	setp.lt.u32 %q2, %r3, 3;\n	@%q2 bra TURN;\n	ret;\n}\n"
@@ -357,7 +394,8 @@ static const char spin_text[] =
         "AGAIN:\n	setp.ne.u32 %q3, %r3, 0;\n	@%q3 bra DONE;\n"
         "	atom.global.cas.b32 %r1, [lock], 0, 1;\n	setp.ne.u32 %q1, %r1, 0;\n	@%q1 bra AGAIN;\n"
         "	ld.volatile.global.u32 %r2, [%p0];\n	add.u32 %r2, %r2, 1;\n	st.volatile.global.u32 [%p0], %r2;\n"
-        "	membar.gl;\n	st.volatile.global.u32 [lock], 0;\n	mov.u32 %r3, 1;\n	bra AGAIN;\nDONE:\n	ret;\n}\n"
+        "	membar.gl;\n	st.volatile.global.u32 [lock], 0;\n	mov.u32 %r3, 1;\n	bra AGAIN;\n"
+        "DONE:\n	ret;\n}\n"
         /* a lane waits for a higher lane of its own warp, then the other way round */
         PT_ENTRY("wait") "{\n" PT_PROLOGUE "	and.b32 %r1, %t, 31;\n	mad.wide.u32 %l1, %i, 4, %p0;\n"
         "	setp.eq.u32 %q1, %r1, 31;\n	@%q1 bra LAST;\n"
@@ -365,7 +403,8 @@ static const char spin_text[] =
         "	add.u32 %r2, %r2, 1;\n	bra PUT;\nLAST:\n	mov.u32 %r2, 1;\nPUT:\n	st.volatile.global.u32 [%l1], %r2;\n"
         "	mad.wide.u32 %l2, %i, 4, %p1;\n	setp.eq.u32 %q1, %r1, 0;\n	@%q1 bra FIRST;\n"
         "W2:\n	ld.volatile.global.u32 %r2, [%l2+-4];\n	setp.eq.u32 %q2, %r2, 0;\n	@%q2 bra W2;\n"
-        "	add.u32 %r2, %r2, 1;\n	bra PUT2;\nFIRST:\n	mov.u32 %r2, 1;\nPUT2:\n	st.volatile.global.u32 [%l2], %r2;\n	ret;\n}\n";
+        "	add.u32 %r2, %r2, 1;\n	bra PUT2;\nFIRST:\n	mov.u32 %r2, 1;\nPUT2:\n"
+        "	st.volatile.global.u32 [%l2], %r2;\n	ret;\n}\n";
 
 static bool run_spin(struct pt_run *run)
 {

@@ -92,7 +92,8 @@ static char *print_text(const struct print *p)
 	}
 	pt_text_add(&t, "	%s\n", count ? "cvta.local.u64 %l1, %l1;" : "mov.u64 %l1, 0;");
 	pt_text_add(&t, "	mov.u64 %%l3, format;\n	cvta.global.u64 %%l3, %%l3;\n	{\n	.param .b64 x;\n	.param .b64 y;\n"
-	                "	.param .b32 z;\n	st.param.b64 [x], %%l3;\n	st.param.b64 [y], %%l1;\n	call.uni (z), vprintf, (x, y);\n"
+	                "	.param .b32 z;\n	st.param.b64 [x], %%l3;\n"
+	                "	st.param.b64 [y], %%l1;\n	call.uni (z), vprintf, (x, y);\n"
 	                "	ld.param.b32 %%r2, [z];\n	}\n	st.global.u32 [%%p0], %%r2;\n	ret;\n}\n");
 	return t.p;
 }
@@ -181,11 +182,16 @@ static char *crowd_text(void)
 	emit_string(&t, "word", "hello");
 	pt_text_add(&t, "%s",
 	            PT_ENTRY("print") "{\n	.local .align 8 .b8 buffer[16];\n" PT_PROLOGUE
-	                              "	and.b32 %r1, %t, 3;\n	setp.eq.u32 %q1, %r1, 1;\n	@%q1 bra OUT;\n	mov.u64 %l1, buffer;\n"
-	                              "	st.local.v2.b32 [%l1], {%t, %r62};\n	mov.u64 %l2, word;\n	cvta.global.u64 %l2, %l2;\n"
-	                              "	st.local.b64 [%l1+8], %l2;\n	cvta.local.u64 %l1, %l1;\n	mov.u64 %l3, format;\n"
-	                              "	cvta.global.u64 %l3, %l3;\n	{\n	.param .b64 x;\n	.param .b64 y;\n	.param .b32 z;\n"
-	                              "	st.param.b64 [x], %l3;\n	st.param.b64 [y], %l1;\n	call (z), vprintf, (x, y);\n	}\n"
+	                              "	and.b32 %r1, %t, 3;\n	setp.eq.u32 %q1, %r1, 1;\n"
+	                              "	@%q1 bra OUT;\n	mov.u64 %l1, buffer;\n"
+	                              "	st.local.v2.b32 [%l1], {%t, %r62};\n	mov.u64 %l2, word;\n"
+	                              "	cvta.global.u64 %l2, %l2;\n"
+	                              "	st.local.b64 [%l1+8], %l2;\n	cvta.local.u64 %l1, %l1;\n"
+	                              "	mov.u64 %l3, format;\n"
+	                              "	cvta.global.u64 %l3, %l3;\n	{\n	.param .b64 x;\n"
+	                              "	.param .b64 y;\n	.param .b32 z;\n"
+	                              "	st.param.b64 [x], %l3;\n	st.param.b64 [y], %l1;\n"
+	                              "	call (z), vprintf, (x, y);\n	}\n"
 	                              "OUT:\n	ret;\n}\n");
 	return t.p;
 }
@@ -216,26 +222,34 @@ static bool check_crowd(struct pt_run *run, const char *out, const char *err)
 /* The heap: blocks do not overlap, outlive the kernel, can be freed by another one; too much gives null. */
 static const char heap_text[] =
         ".extern .func (.param .b64 r) malloc(.param .b64 n);\n.extern .func free(.param .b64 p);\n"
-        ".func (.param .b64 r) get(.param .b64 n)\n{\n	.reg .b64 %l<2>;\n	ld.param.b64 %l0, [n];\n	{\n	.param .b64 x;\n"
-        "	.param .b64 y;\n	st.param.b64 [x], %l0;\n	call.uni (y), malloc, (x);\n	ld.param.b64 %l1, [y];\n	}\n"
+        ".func (.param .b64 r) get(.param .b64 n)\n{\n	.reg .b64 %l<2>;\n	ld.param.b64 %l0, [n];\n"
+        "	{\n	.param .b64 x;\n"
+        "	.param .b64 y;\n	st.param.b64 [x], %l0;\n	call.uni (y), malloc, (x);\n"
+        "	ld.param.b64 %l1, [y];\n	}\n"
         "	st.param.b64 [r], %l1;\n	ret;\n}\n"
         PT_ENTRY("take") "{\n" PT_PROLOGUE
         "	and.b32 %r1, %t, 7;\n	mad.lo.u32 %r1, %r1, 24, 8;\n	cvt.u64.u32 %l1, %r1;\n"
-        "	{\n	.param .b64 x;\n	.param .b64 y;\n	st.param.b64 [x], %l1;\n	call (y), get, (x);\n	ld.param.b64 %l2, [y];\n	}\n"
-        "	mad.wide.u32 %l3, %i, 8, %p0;\n	st.global.u64 [%l3], %l2;\n	mov.u32 %r2, 0;\n	setp.eq.u64 %q1, %l2, 0;\n	@%q1 ret;\n"
+        "	{\n	.param .b64 x;\n	.param .b64 y;\n	st.param.b64 [x], %l1;\n"
+        "	call (y), get, (x);\n	ld.param.b64 %l2, [y];\n	}\n"
+        "	mad.wide.u32 %l3, %i, 8, %p0;\n	st.global.u64 [%l3], %l2;\n	mov.u32 %r2, 0;\n"
+        "	setp.eq.u64 %q1, %l2, 0;\n	@%q1 ret;\n"
         "L:\n	cvt.u64.u32 %l4, %r2;\n	add.u64 %l4, %l2, %l4;\n	st.u32 [%l4], %i;\n	add.u32 %r2, %r2, 4;\n"
         "	setp.lt.u32 %q2, %r2, %r1;\n	@%q2 bra L;\n	ret;\n}\n"
         PT_ENTRY("look") "{\n" PT_PROLOGUE
-        "	and.b32 %r1, %t, 7;\n	mad.lo.u32 %r1, %r1, 24, 8;\n	mad.wide.u32 %l3, %i, 8, %p0;\n	ld.global.u64 %l2, [%l3];\n"
+        "	and.b32 %r1, %t, 7;\n	mad.lo.u32 %r1, %r1, 24, 8;\n	mad.wide.u32 %l3, %i, 8, %p0;\n"
+        "	ld.global.u64 %l2, [%l3];\n"
         "	mov.u32 %r2, 0;\n	mov.u32 %r3, 0;\n"
         "L:\n	cvt.u64.u32 %l4, %r2;\n	add.u64 %l4, %l2, %l4;\n	ld.u32 %r4, [%l4];\n	setp.eq.u32 %q1, %r4, %i;\n"
         "	@%q1 add.u32 %r3, %r3, 4;\n	add.u32 %r2, %r2, 4;\n	setp.lt.u32 %q2, %r2, %r1;\n	@%q2 bra L;\n"
-        "	setp.eq.u32 %q3, %r3, %r1;\n	selp.u32 %r5, 1, 0, %q3;\n	mad.wide.u32 %l5, %i, 4, %p1;\n	st.global.u32 [%l5], %r5;\n"
+        "	setp.eq.u32 %q3, %r3, %r1;\n	selp.u32 %r5, 1, 0, %q3;\n"
+        "	mad.wide.u32 %l5, %i, 4, %p1;\n	st.global.u32 [%l5], %r5;\n"
         "	{\n	.param .b64 x;\n	st.param.b64 [x], %l2;\n	call free, (x);\n	}\n	ret;\n}\n"
         PT_ENTRY("huge") "{\n" PT_PROLOGUE
-        "	mov.u64 %l1, 0x10000000000;\n	{\n	.param .b64 x;\n	.param .b64 y;\n	st.param.b64 [x], %l1;\n"
+        "	mov.u64 %l1, 0x10000000000;\n	{\n	.param .b64 x;\n	.param .b64 y;\n"
+        "	st.param.b64 [x], %l1;\n"
         "	call (y), malloc, (x);\n	ld.param.b64 %l2, [y];\n	}\n	st.global.u64 [%p0], %l2;\n"
-        "	mov.u64 %l3, 0;\n	{\n	.param .b64 x;\n	st.param.b64 [x], %l3;\n	call free, (x);\n	}\n	ret;\n}\n";
+        "	mov.u64 %l3, 0;\n	{\n	.param .b64 x;\n	st.param.b64 [x], %l3;\n"
+        "	call free, (x);\n	}\n	ret;\n}\n";
 
 static bool run_heap(struct pt_run *run)
 {
@@ -281,7 +295,8 @@ static const struct fault {
 	{ "shared store out of bounds", "	mov.u32 %r2, 0x00f00000;\n	st.shared.u32 [%r2], %r1;\n",
 	  CUDA_ERROR_ILLEGAL_ADDRESS },
 	{ "call of address 0",
-	  "	mov.u64 %l2, 0;\n	{\nP: .callprototype _ ();\n	call %l2, P;\n	}\n	st.global.u64 [%l1], %l2;\n", CUDA_ERROR_UNKNOWN },
+	  "	mov.u64 %l2, 0;\n	{\nP: .callprototype _ ();\n	call %l2, P;\n	}\n"
+	  "	st.global.u64 [%l1], %l2;\n", CUDA_ERROR_UNKNOWN },
 };
 #define N_FAULTS (sizeof faults / sizeof faults[0])
 
@@ -311,8 +326,10 @@ static bool run_fault(struct pt_run *run)
 static char *fault_text(const struct fault *f)
 {
 	return pt_format("%s%s%s", PT_ENTRY("fault") "{\n	.shared .align 16 .b8 room[64];\n" PT_PROLOGUE
-	                                             "	mov.u64 %l1, %p0;\n	setp.eq.u32 %q1, %i, 37;\n	mov.u32 %r1, 1;\n"
-	                                             "	mov.u32 %r2, 2;\n	mov.u32 %r3, 3;\n	mov.u32 %r4, 4;\n	@!%q1 bra OUT;\n",
+	                                             "	mov.u64 %l1, %p0;\n	setp.eq.u32 %q1, %i, 37;\n"
+	                                             "	mov.u32 %r1, 1;\n"
+	                                             "	mov.u32 %r2, 2;\n	mov.u32 %r3, 3;\n"
+	                                             "	mov.u32 %r4, 4;\n	@!%q1 bra OUT;\n",
 	                 f->text, "OUT:\n	ret;\n}\n");
 }
 
@@ -325,10 +342,14 @@ static char *assert_text(void)
 	emit_string(&t, "function", "void think(int)");
 	pt_text_add(&t, "%s",
 	            PT_ENTRY("fault") "{\n" PT_PROLOGUE
-	                              "	setp.ne.u32 %q1, %i, 101;\n	@%q1 bra OUT;\n	mov.u64 %l1, message;\n	mov.u64 %l2, file;\n"
-	                              "	mov.u64 %l3, function;\n	cvta.global.u64 %l1, %l1;\n	cvta.global.u64 %l2, %l2;\n"
-	                              "	cvta.global.u64 %l3, %l3;\n	{\n	.param .b64 a;\n	.param .b64 b;\n	.param .b32 c;\n"
-	                              "	.param .b64 d;\n	.param .b64 e;\n	st.param.b64 [a], %l1;\n	st.param.b64 [b], %l2;\n"
+	                              "	setp.ne.u32 %q1, %i, 101;\n	@%q1 bra OUT;\n"
+	                              "	mov.u64 %l1, message;\n	mov.u64 %l2, file;\n"
+	                              "	mov.u64 %l3, function;\n	cvta.global.u64 %l1, %l1;\n"
+	                              "	cvta.global.u64 %l2, %l2;\n"
+	                              "	cvta.global.u64 %l3, %l3;\n	{\n	.param .b64 a;\n"
+	                              "	.param .b64 b;\n	.param .b32 c;\n"
+	                              "	.param .b64 d;\n	.param .b64 e;\n"
+	                              "	st.param.b64 [a], %l1;\n	st.param.b64 [b], %l2;\n"
 	                              "	st.param.b32 [c], 75;\n	st.param.b64 [d], %l3;\n	st.param.b64 [e], 1;\n"
 	                              "	call.uni __assertfail, (a, b, c, d, e);\n	}\nOUT:\n	ret;\n}\n");
 	return t.p;

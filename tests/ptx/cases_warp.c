@@ -280,10 +280,12 @@ static char *op_text(const struct warp_op *op, enum mode mode)
 	struct pt_text t = { 0 };
 	pt_text_add(&t, "%s",
 	            PT_ENTRY("warp") "{\n" PT_PROLOGUE
-	                             "	mad.wide.u32 %p0, %i, 16, %p0;\n	ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%p0];\n"
+	                             "	mad.wide.u32 %p0, %i, 16, %p0;\n"
+	                             "	ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%p0];\n"
 	                             "	mov.b64 %l1, {%r1, %r2};\n	and.b32 %r5, %r1, 1;\n	setp.ne.u32 %q1, %r5, 0;\n"
 	                             "	and.b32 %r5, %t, 31;\n	shr.u32 %r5, %r4, %r5;\n	and.b32 %r5, %r5, 1;\n"
-	                             "	setp.ne.u32 %q2, %r5, 0;\n	mov.u32 %r10, 0xdeadbeef;\n	setp.ne.u32 %q10, %t, %t;\n");
+	                             "	setp.ne.u32 %q2, %r5, 0;\n	mov.u32 %r10, 0xdeadbeef;\n"
+	                             "	setp.ne.u32 %q10, %t, %t;\n");
 	switch (mode) {
 	case SPLIT:
 		pt_text_add(&t, "	@%%q2 bra MEMBERS;\n	not.b32 %%r4, %%r4;\n	%s\n	bra DONE;\nMEMBERS:\n	%s\nDONE:\n",
@@ -391,25 +393,31 @@ static bool run_op(struct pt_run *run)
 /* activemask and the lane registers in diverged code; elect chooses one lane; bar.warp.sync joins before a shuffle. */
 static const char misc_text[] =
         PT_ENTRY("active") "{\n" PT_PROLOGUE
-        "	mad.wide.u32 %p0, %i, 4, %p0;\n	ld.global.u32 %r4, [%p0];\n	and.b32 %r5, %t, 31;\n	shr.u32 %r5, %r4, %r5;\n"
+        "	mad.wide.u32 %p0, %i, 4, %p0;\n	ld.global.u32 %r4, [%p0];\n	and.b32 %r5, %t, 31;\n"
+        "	shr.u32 %r5, %r4, %r5;\n"
         "	and.b32 %r5, %r5, 1;\n	setp.ne.u32 %q2, %r5, 0;\n	@%q2 bra IN;\n	activemask.b32 %r6;\n	bra OUT;\n"
         "IN:\n	activemask.b32 %r6;\nOUT:\n	mad.wide.u32 %p1, %i, 4, %p1;\n	st.global.u32 [%p1], %r6;\n	ret;\n}\n"
         PT_ENTRY("elect") "{\n" PT_PROLOGUE
-        "	mad.wide.u32 %l1, %i, 4, %p0;\n	ld.global.u32 %r4, [%l1];\n	and.b32 %r5, %t, 31;\n	shr.u32 %r5, %r4, %r5;\n"
+        "	mad.wide.u32 %l1, %i, 4, %p0;\n	ld.global.u32 %r4, [%l1];\n	and.b32 %r5, %t, 31;\n"
+        "	shr.u32 %r5, %r4, %r5;\n"
         "	and.b32 %r5, %r5, 1;\n	setp.ne.u32 %q2, %r5, 0;\n	mov.u32 %r6, 99;\n	setp.ne.u32 %q3, %t, %t;\n"
         "	@!%q2 bra OUT;\n	elect.sync %r6|%q3, %r4;\nOUT:\n	selp.u32 %r7, 1, 0, %q3;\n"
         "	mad.wide.u32 %p1, %i, 8, %p1;\n	st.global.v2.u32 [%p1], {%r6, %r7};\n	ret;\n}\n"
         PT_ENTRY("lanes") "{\n" PT_PROLOGUE
-        "	mov.u32 %r1, %laneid;\n	mov.u32 %r2, %lanemask_eq;\n	mov.u32 %r3, %lanemask_lt;\n	mov.u32 %r4, %lanemask_le;\n"
+        "	mov.u32 %r1, %laneid;\n	mov.u32 %r2, %lanemask_eq;\n	mov.u32 %r3, %lanemask_lt;\n"
+        "	mov.u32 %r4, %lanemask_le;\n"
         "	mov.u32 %r5, %lanemask_gt;\n	mov.u32 %r6, %lanemask_ge;\n	mad.wide.u32 %p1, %i, 24, %p1;\n"
         "	st.global.v2.u32 [%p1], {%r1, %r2};\n	st.global.v2.u32 [%p1+8], {%r3, %r4};\n"
         "	st.global.v2.u32 [%p1+16], {%r5, %r6};\n	ret;\n}\n"
         /* lanes write to shared memory in turn of their loops' lengths, meet, and read their neighbour */
         PT_ENTRY("meet") "{\n	.shared .align 4 .u32 place[128];\n" PT_PROLOGUE
-        "	mov.u32 %r1, place;\n	mad.lo.u32 %r1, %t, 4, %r1;\n	and.b32 %r2, %t, 31;\n	mov.u32 %r3, 0;\n	mov.u32 %r4, 0;\n"
+        "	mov.u32 %r1, place;\n	mad.lo.u32 %r1, %t, 4, %r1;\n	and.b32 %r2, %t, 31;\n"
+        "	mov.u32 %r3, 0;\n	mov.u32 %r4, 0;\n"
         "L:\n	add.u32 %r4, %r4, %r3;\n	add.u32 %r3, %r3, 1;\n	setp.le.u32 %q1, %r3, %r2;\n	@%q1 bra L;\n"
-        "	st.shared.u32 [%r1], %r4;\n	bar.warp.sync 0xffffffff;\n	xor.b32 %r5, %t, 21;\n	mov.u32 %r6, place;\n"
-        "	mad.lo.u32 %r6, %r5, 4, %r6;\n	ld.shared.u32 %r7, [%r6];\n	bar.warp.sync 0xffffffff;\n	st.shared.u32 [%r1], %r7;\n"
+        "	st.shared.u32 [%r1], %r4;\n	bar.warp.sync 0xffffffff;\n	xor.b32 %r5, %t, 21;\n"
+        "	mov.u32 %r6, place;\n"
+        "	mad.lo.u32 %r6, %r5, 4, %r6;\n	ld.shared.u32 %r7, [%r6];\n	bar.warp.sync 0xffffffff;\n"
+        "	st.shared.u32 [%r1], %r7;\n"
         "	and.b32 %r8, %r2, 1;\n	setp.eq.u32 %q2, %r8, 0;\n	@%q2 bra EVEN;\n	bar.warp.sync 0xaaaaaaaa;\n"
         "	shfl.sync.idx.b32 %r9, %r7, 31, 0x1f, 0xaaaaaaaa;\n	bra OUT;\n"
         "EVEN:\n	shfl.sync.idx.b32 %r9, %r7, 0, 0x1f, 0x55555555;\n	bar.warp.sync 0x55555555;\n"
@@ -423,7 +431,8 @@ static const char misc_text[] =
         PT_ENTRY("scan") "{\n" PT_PROLOGUE
         "	mad.wide.u32 %p0, %i, 4, %p0;\n	ld.global.u32 %r1, [%p0];\n	mov.u32 %r2, %r1;\n	mov.u32 %r3, %r1;\n"
         "	mov.u32 %r4, 1;\nL:\n	shfl.sync.bfly.b32 %r5, %r2, %r4, 0x1f, 0xffffffff;\n	add.u32 %r2, %r2, %r5;\n"
-        "	shfl.sync.up.b32 %r5|%q1, %r3, %r4, 0, 0xffffffff;\n	@%q1 add.u32 %r3, %r3, %r5;\n	shl.b32 %r4, %r4, 1;\n"
+        "	shfl.sync.up.b32 %r5|%q1, %r3, %r4, 0, 0xffffffff;\n	@%q1 add.u32 %r3, %r3, %r5;\n"
+        "	shl.b32 %r4, %r4, 1;\n"
         "	setp.lt.u32 %q2, %r4, 32;\n	@%q2 bra L;\n	mad.wide.u32 %p1, %i, 8, %p1;\n"
         "	st.global.v2.u32 [%p1], {%r2, %r3};\n	ret;\n}\n";
 

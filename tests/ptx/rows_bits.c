@@ -63,7 +63,7 @@ static uint64_t lut(unsigned table, uint64_t a, uint64_t b, uint64_t c)
 {
 	uint64_t r = 0;
 	for (unsigned i = 0; i < 32; i++) {
-		unsigned index = ((a >> i) & 1) << 2 | ((b >> i) & 1) << 1 | ((c >> i) & 1);
+		unsigned index = (unsigned)(((a >> i) & 1) << 2 | ((b >> i) & 1) << 1 | ((c >> i) & 1));
 		r |= (uint64_t)((table >> index) & 1) << i;
 	}
 	return r;
