@@ -49,12 +49,14 @@ void *ob_buf_extend(struct ob_buf *buf, size_t n)
 
 bool ob_buf_append(struct ob_buf *buf, const void *data, size_t n)
 {
-	void *p = ob_buf_extend(buf, n);
+	void *p;
 
+	if (n == 0)
+		return !buf->failed; /* an empty buffer has no address to give */
+	p = ob_buf_extend(buf, n);
 	if (!p)
 		return false;
-	if (n)
-		memcpy(p, data, n);
+	memcpy(p, data, n);
 	return true;
 }
 
