@@ -196,8 +196,16 @@ void obs_guest_serve_waiting(struct obs_super *super)
 		for (struct obs_guest *g = super->guests; g; g = g->next)
 			if (g->state == OBS_GUEST_WAITING)
 				oldest = g; /* new ones are put in front */
-		if (!oldest || !obs_pool_start_session(super, oldest->fd))
+		if (!oldest)
 			return;
+		/* Not waiting while it is served: the pool would start a worker for it. */
+		oldest->state = OBS_GUEST_PREFACE;
+		super->n_waiting--;
+		if (!obs_pool_start_session(super, oldest->fd)) {
+			oldest->state = OBS_GUEST_WAITING;
+			super->n_waiting++;
+			return;
+		}
 		guest_close(oldest);
 	} while (true);
 }

@@ -84,7 +84,8 @@ static void proc_exited(uv_process_t *process, int64_t status, int signal)
 	uv_close((uv_handle_t *)&proc->process, proc_closed);
 	uv_close((uv_handle_t *)&proc->channel, proc_closed);
 	uv_close((uv_handle_t *)&proc->timer, proc_closed);
-	if (state == OBS_PROC_STARTING && !super->draining)
+	/* One death may be an accident, several in a row are the driver's. */
+	if (state == OBS_PROC_STARTING && !super->draining && ++super->start_deaths >= OBS_START_DEATHS_MAX)
 		start_failed(super, why);
 	obs_pool_refill(super);
 }
@@ -115,6 +116,7 @@ static void channel_readable(uv_poll_t *poll, int status, int events)
 		snprintf(proc->driver, sizeof proc->driver, "%s", message.text);
 		ob_debug("worker %d is ready: %s", proc->process.pid, message.text);
 		set_state(proc, OBS_PROC_IDLE);
+		super->start_deaths = 0;
 		obs_guest_serve_waiting(super);
 		obs_pool_refill(super);
 	} else if (message.type == OBS_HANDOFF_FAILED) {

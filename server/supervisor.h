@@ -25,6 +25,7 @@
 #define OBS_START_TIMEOUT_MS 60000 /* a driver that takes longer to load counts as broken */
 #define OBS_WAIT_TIMEOUT_MS 30000  /* how long a guest waits for a worker */
 #define OBS_RETRY_MS 1000          /* between attempts when workers fail to start */
+#define OBS_START_DEATHS_MAX 3     /* workers that may die in a row while starting */
 #define OBS_URL_MAX 256
 
 struct obs_super;
@@ -82,6 +83,7 @@ struct obs_super {
 	size_t n_guests, n_waiting;
 	struct obs_proc *procs;
 	size_t n_procs, n_starting, n_idle, n_busy;
+	unsigned start_deaths;          /* in a row */
 	uv_timer_t retry, drain;
 	uv_signal_t term, intr;
 	bool retrying;                  /* the last start failed; the retry timer runs */

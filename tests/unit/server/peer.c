@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "tests/unit/server/peer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+#define PATIENCE (5 * OB_SECOND)
+#define RANGE_BASE 0x200000000000ull
+#define RANGE_SIZE (1ull << 40)
+
+/* ---- the server ---- */
+
+static void read_urls(struct server *server)
+{
+	static const char mark[] = "listening on tcp://";
+	char text[4096] = "";
+	size_t n = 0;
+	char *at;
+
+	/* Both lines: the last one ends the start. */
+	while (!strstr(text, mark) || !strchr(strstr(text, mark), '\n')) {
+		ssize_t got = read(server->log, text + n, sizeof text - n - 1);
+
+		CHECK(got > 0);
+		n += (size_t)got;
+		text[n] = '\0';
+	}
+	at = strstr(text, mark) + strlen("listening on ");
+	at[strcspn(at, "\n")] = '\0';
+	snprintf(server->tcp, sizeof server->tcp, "%s", at);
+}
+
+void server_start_env(struct server *server, const char *const *options, const char *name, const char *value)
+{
+	const char *exe = getenv("OUTBOARD_SERVER_EXE");
+	char *args[32];
+	char url[128];
+	int fds[2], n = 0;
+
+	if (!exe)
+		exit(TEST_SKIP_EXIT);
+	*server = (struct server){ .dir = "/tmp/outboard-test-XXXXXX" };
+	CHECK(mkdtemp(server->dir));
+	snprintf(server->path, sizeof server->path, "%s/s", server->dir);
+	snprintf(url, sizeof url, "unix:%s", server->path);
+	const char *fixed[] = { exe, "--listen", url, "--listen", "tcp://127.0.0.1:0", "--driver", "null", "--cache", server->dir };
+
+	for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
+		args[n++] = (char *)(uintptr_t)fixed[i];
+	for (; options && *options; options++)
+		args[n++] = (char *)(uintptr_t)*options;
+	args[n] = NULL;
+	CHECK(pipe2(fds, O_CLOEXEC) == 0);
+	server->pid = fork();
+	if (server->pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(fds[1], STDERR_FILENO);
+		if (name)
+			setenv(name, value, 1);
+		execv(exe, args);
+		_exit(127);
+	}
+	close(fds[1]);
+	server->log = fds[0];
+	read_urls(server);
+}
+
+void server_start(struct server *server, const char *const *options)
+{
+	server_start_env(server, options, NULL, NULL);
+}
+
+int server_wait(struct server *server, unsigned ms)
+{
+	uint64_t deadline = ob_clock_ns() + ms * OB_MS;
+	int status;
+
+	while (waitpid(server->pid, &status, WNOHANG) == 0) {
+		CHECK(ob_clock_ns() < deadline);
+		usleep(2000);
+	}
+	close(server->log);
+	char command[128];
+	snprintf(command, sizeof command, "rm -rf '%s'", server->dir);
+	CHECK(system(command) == 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int server_stop(struct server *server)
+{
+	kill(server->pid, SIGTERM);
+	return server_wait(server, 10000);
+}
+
+int server_children(const struct server *server, pid_t *ret, int max)
+{
+	char path[64];
+	FILE *file;
+	int n = 0, pid;
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/children", server->pid, server->pid);
+	file = fopen(path, "r");
+	CHECK(file);
+	while (n < max && fscanf(file, "%d", &pid) == 1)
+		ret[n++] = pid;
+	fclose(file);
+	return n;
+}
+
+void server_await_children(const struct server *server, int n)
+{
+	uint64_t deadline = ob_clock_ns() + PATIENCE;
+	pid_t pids[64];
+
+	while (server_children(server, pids, 64) != n) {
+		CHECK(ob_clock_ns() < deadline);
+		usleep(2000);
+	}
+}
+
+bool process_alive(pid_t pid)
+{
+	char path[64], state = 'X';
+	FILE *file;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+		state = 'X';
+	fclose(file);
+	return state != 'Z' && state != 'X';
+}
+
+/* ---- the client ---- */
+
+void peer_connect(struct peer *peer, const struct server *server)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	*peer = (struct peer){ .next = 1 };
+	peer->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	snprintf(address.sun_path, sizeof address.sun_path, "%s", server->path);
+	CHECK(connect(peer->fd, (struct sockaddr *)&address, sizeof address) == 0);
+	CHECK(obp_conn_init(&peer->conn, OBP_ACCEPT_CONTROL | OBP_ACCEPT_REPLIES) == OB_ERR_NONE);
+}
+
+void peer_close(struct peer *peer)
+{
+	obp_message_fini(&peer->got);
+	obp_conn_fini(&peer->conn);
+	close(peer->fd);
+}
+
+void peer_send(struct peer *peer, const void *data, size_t size)
+{
+	const char *p = data;
+
+	while (size) {
+		ssize_t n = send(peer->fd, p, size, MSG_NOSIGNAL);
+
+		if (n <= 0)
+			return; /* the server may have closed already; tests look at what it said */
+		p += n;
+		size -= (size_t)n;
+	}
+}
+
+void peer_preface(struct peer *peer, uint8_t intent, uint64_t route)
+{
+	struct obp_preface preface = { .magic = OBP_MAGIC, .version = OBP_VERSION, .intent = intent, .route = route };
+
+	peer_send(peer, &preface, sizeof preface);
+}
+
+void peer_message(struct peer *peer, const struct obp_message *message)
+{
+	struct ob_buf frame;
+
+	ob_buf_init(&frame, OBP_CONTROL_MAX);
+	CHECK(obp_message_encode(message, &frame));
+	peer_send(peer, frame.data, frame.size);
+	ob_buf_fini(&frame);
+}
+
+/* More bytes within the time; false: closed. */
+static bool fill(struct peer *peer, uint64_t deadline)
+{
+	struct pollfd pfd = { .fd = peer->fd, .events = POLLIN };
+	void *data;
+	size_t size;
+	ssize_t n;
+
+	CHECK(poll(&pfd, 1, ob_clock_poll_ms(deadline)) > 0);
+	obp_conn_space(&peer->conn, &data, &size);
+	n = recv(peer->fd, data, size, 0);
+	if (n <= 0)
+		return false;
+	obp_conn_fed(&peer->conn, (size_t)n);
+	return true;
+}
+
+bool peer_control(struct peer *peer)
+{
+	uint64_t deadline = ob_clock_ns() + PATIENCE;
+	enum obp_event event;
+
+	while ((event = obp_conn_next(&peer->conn, &peer->item)) != OBP_CONTROL) {
+		CHECK(event == OBP_NEED || event == OBP_REPLY || event == OBP_ACK);
+		if (event == OBP_NEED && !fill(peer, deadline))
+			return false;
+	}
+	obp_message_fini(&peer->got);
+	CHECK(obp_message_decode(peer->item.body, peer->item.size, &peer->got) == OB_ERR_NONE);
+	return true;
+}
+
+bool peer_ended(struct peer *peer)
+{
+	struct pollfd pfd = { .fd = peer->fd, .events = POLLIN };
+	uint64_t deadline = ob_clock_ns() + PATIENCE;
+	char bytes[4096];
+
+	while (poll(&pfd, 1, ob_clock_poll_ms(deadline)) > 0)
+		if (recv(peer->fd, bytes, sizeof bytes, MSG_DONTWAIT) <= 0)
+			return true;
+	return false;
+}
+
+void peer_session(struct peer *peer, const struct server *server)
+{
+	struct obp_message *hello = calloc(1, sizeof *hello);
+
+	peer_connect(peer, server);
+	peer_preface(peer, OBP_INTENT_NEW, 0);
+	hello->type = OBP_MSG_HELLO;
+	snprintf(hello->hello.program, sizeof hello->hello.program, "test");
+	hello->hello.n_ranges = 1;
+	hello->hello.ranges[0] = (struct obp_range){ RANGE_BASE, RANGE_SIZE };
+	peer_message(peer, hello);
+	free(hello);
+	CHECK(peer_control(peer));
+	CHECK_INT(peer->got.type, OBP_MSG_WELCOME);
+}
+
+void peer_call(struct peer *peer, uint16_t lane, uint16_t opcode, const void *body, size_t size)
+{
+	size_t padded = (size + 7) & ~(size_t)7, whole = sizeof(struct obp_frame) + sizeof(struct obp_record) + padded;
+	uint8_t *bytes = calloc(1, whole);
+	struct obp_record record = { .size = (uint32_t)(sizeof record + padded), .opcode = opcode, .lane = lane };
+
+	CHECK(bytes);
+	obp_frame_fill((struct obp_frame *)bytes, OBP_FRAME_CALLS, record.size, 1, peer->next++, 0);
+	memcpy(bytes + sizeof(struct obp_frame), &record, sizeof record);
+	if (size)
+		memcpy(bytes + sizeof(struct obp_frame) + sizeof record, body, size);
+	peer_send(peer, bytes, whole);
+	free(bytes);
+}
+
+const struct obp_reply *peer_reply(struct peer *peer)
+{
+	uint64_t deadline = ob_clock_ns() + PATIENCE;
+	enum obp_event event;
+	size_t left;
+
+	while ((event = obp_conn_next(&peer->conn, &peer->item)) != OBP_REPLY && event != OBP_BIG) {
+		if (event == OBP_NEED)
+			CHECK(fill(peer, deadline));
+		else
+			CHECK(event == OBP_ACK);
+	}
+	while ((left = obp_conn_body_left(&peer->conn)) > 0)
+		if (obp_conn_body_buffered(&peer->conn, NULL, left) == 0)
+			CHECK(fill(peer, deadline));
+	return &peer->item.reply;
+}
+
+uint32_t peer_ping(struct peer *peer, uint16_t lane)
+{
+	const struct obp_reply *reply;
+
+	peer_call(peer, lane, OBP_OP_PING, NULL, 0);
+	reply = peer_reply(peer);
+	CHECK_INT(reply->result, 0);
+	CHECK_INT(reply->call, peer->next - 1);
+	CHECK_INT(reply->lane, lane);
+	return reply->deferred;
+}
+
+void peer_call_fatal(struct peer *peer, uint16_t opcode, const void *body, size_t size)
+{
+	peer_call(peer, 0, opcode, body, size);
+	CHECK(peer_control(peer));
+	CHECK_INT(peer->got.type, OBP_MSG_FATAL);
+	CHECK_INT(peer->got.code, OB_ERR_PROTOCOL);
+	CHECK(peer->got.text[0]);
+	CHECK(peer_ended(peer));
+}
+
+void peer_use_context(struct peer *peer, uint16_t lane, uint64_t context)
+{
+	struct obp_ctx_use_req req = { .ctx = context };
+
+	peer_call(peer, lane, OBP_OP_CTX_USE, &req, sizeof req);
+}

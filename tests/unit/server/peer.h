@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * For tests of the server: starts the real program, and a client that sends exactly the bytes a test wants. Everything is
+ * checked with CHECK, so a helper that returns has worked. One thread.
+ */
+#ifndef PEER_H
+#define PEER_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "protocol/conn.h"
+#include "protocol/control.h"
+#include "protocol/obp_calls.h"
+#include "tests/unit/test.h"
+
+struct server {
+	pid_t pid;
+	int log;                 /* what it writes to stderr */
+	char dir[64], path[96];  /* unix:path is one address */
+	char tcp[64];            /* the other, as printed */
+};
+
+/* options: NULL-terminated, after --listen; the driver is null unless given. */
+void server_start(struct server *server, const char *const *options);
+void server_start_env(struct server *server, const char *const *options, const char *name, const char *value);
+/* Sends SIGTERM, waits until it is gone; its exit status. */
+int server_stop(struct server *server);
+int server_wait(struct server *server, unsigned ms);
+/* Direct children of the server; how many, at most `max` in ret. */
+int server_children(const struct server *server, pid_t *ret, int max);
+/* Until the server has that many children. */
+void server_await_children(const struct server *server, int n);
+bool process_alive(pid_t pid);
+
+struct peer {
+	int fd;
+	struct obp_conn conn;
+	struct obp_message got;  /* the last control message */
+	uint64_t next;           /* number of the next record */
+	struct obp_item item;
+};
+
+void peer_connect(struct peer *peer, const struct server *server);
+void peer_close(struct peer *peer);
+void peer_send(struct peer *peer, const void *data, size_t size);
+void peer_preface(struct peer *peer, uint8_t intent, uint64_t route);
+void peer_message(struct peer *peer, const struct obp_message *message);
+/* The next control message within 5 s; false: the connection ended first. */
+bool peer_control(struct peer *peer);
+/* Until the server has closed, within 5 s; false when it did not. Bytes that come before are dropped. */
+bool peer_ended(struct peer *peer);
+/* Connects, says hello proposing one range, takes the welcome (in peer->got). */
+void peer_session(struct peer *peer, const struct server *server);
+/* One call in a frame of its own; size of the body is padded with zeros. */
+void peer_call(struct peer *peer, uint16_t lane, uint16_t opcode, const void *body, size_t size);
+/* The next reply within 5 s in peer->item (a large one is dropped but for its head). */
+const struct obp_reply *peer_reply(struct peer *peer);
+/* ping and its reply; the deferred error that comes with it. */
+uint32_t peer_ping(struct peer *peer, uint16_t lane);
+/* Sends one call and expects the session to end with a message of type fatal. */
+void peer_call_fatal(struct peer *peer, uint16_t opcode, const void *body, size_t size);
+void peer_use_context(struct peer *peer, uint16_t lane, uint64_t context);
+
+#endif

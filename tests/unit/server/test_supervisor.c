@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* Processes: they come, they go, none is left behind. */
+#include <sys/stat.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "tests/unit/server/peer.h"
+
+static void await_gone(pid_t pid, unsigned ms)
+{
+	uint64_t deadline = ob_clock_ns() + ms * OB_MS;
+
+	while (process_alive(pid)) {
+		CHECK(ob_clock_ns() < deadline);
+		usleep(2000);
+	}
+}
+
+TEST(a_killed_worker_closes_its_session_and_no_other)
+{
+	struct server server;
+	struct peer first, second;
+	pid_t before[8], after[8];
+	int n;
+
+	server_start(&server, (const char *const[]){ "--warm", "0", NULL });
+	peer_session(&first, &server);
+	server_await_children(&server, 1);
+	n = server_children(&server, before, 8);
+	peer_session(&second, &server);
+	server_await_children(&server, 2);
+	CHECK_INT(n, 1);
+	CHECK_INT(server_children(&server, after, 8), 2);
+	kill(before[0], SIGKILL);
+	CHECK(peer_ended(&first));
+	CHECK_INT(peer_ping(&second, 0), 0);
+	peer_close(&first);
+	peer_session(&first, &server);
+	CHECK_INT(peer_ping(&first, 0), 0);
+	peer_close(&first);
+	peer_close(&second);
+	CHECK_INT(server_stop(&server), 0);
+}
+
+TEST(a_worker_ends_within_a_second_when_its_client_leaves)
+{
+	struct server server;
+	struct peer peer;
+	pid_t pids[8];
+
+	server_start(&server, (const char *const[]){ "--warm", "0", NULL });
+	peer_session(&peer, &server);
+	CHECK_INT(server_children(&server, pids, 8), 1);
+	peer_close(&peer);
+	await_gone(pids[0], 1000);
+	CHECK_INT(server_stop(&server), 0);
+}
+
+TEST(a_warm_worker_is_kept_ready)
+{
+	struct server server;
+	struct peer peer;
+
+	server_start(&server, (const char *const[]){ "--warm", "3", NULL });
+	server_await_children(&server, 3);
+	peer_session(&peer, &server);
+	server_await_children(&server, 4);
+	peer_close(&peer);
+	server_await_children(&server, 3);
+	CHECK_INT(server_stop(&server), 0);
+}
+
+TEST(a_dead_warm_worker_is_replaced)
+{
+	struct server server;
+	struct peer peer;
+	pid_t pids[8];
+
+	server_start(&server, NULL);
+	server_await_children(&server, 1);
+	CHECK_INT(server_children(&server, pids, 8), 1);
+	kill(pids[0], SIGKILL);
+	await_gone(pids[0], 1000);
+	peer_session(&peer, &server);
+	CHECK_INT(peer_ping(&peer, 0), 0);
+	peer_close(&peer);
+	CHECK_INT(server_stop(&server), 0);
+}
+
+TEST(sessions_above_the_maximum_are_refused)
+{
+	struct server server;
+	struct peer first, second, third;
+
+	server_start(&server, (const char *const[]){ "--max-sessions", "2", NULL });
+	peer_session(&first, &server);
+	peer_session(&second, &server);
+	peer_connect(&third, &server);
+	peer_preface(&third, OBP_INTENT_NEW, 0);
+	CHECK(peer_control(&third));
+	CHECK_INT(third.got.type, OBP_MSG_REFUSED);
+	CHECK_INT(third.got.code, OB_ERR_REFUSED);
+	peer_close(&third);
+	peer_close(&first);
+	/* Its place becomes free as soon as its worker is gone. */
+	uint64_t deadline = ob_clock_ns() + 3 * OB_SECOND;
+	bool welcome = false;
+	while (!welcome && ob_clock_ns() < deadline) {
+		struct obp_message hello = { .type = OBP_MSG_HELLO };
+
+		peer_connect(&first, &server);
+		peer_preface(&first, OBP_INTENT_NEW, 0);
+		peer_message(&first, &hello);
+		welcome = peer_control(&first) && first.got.type == OBP_MSG_WELCOME;
+		if (!welcome)
+			peer_close(&first);
+	}
+	CHECK(welcome);
+	peer_close(&first);
+	peer_close(&second);
+	CHECK_INT(server_stop(&server), 0);
+}
+
+TEST(term_drains)
+{
+	struct server server;
+	struct peer running, late;
+	struct stat st;
+	char path[96];
+
+	server_start(&server, NULL);
+	snprintf(path, sizeof path, "%s", server.path);
+	peer_session(&running, &server);
+	kill(server.pid, SIGTERM);
+	usleep(100000);
+	CHECK_INT(peer_ping(&running, 0), 0);
+	peer_connect(&late, &server);
+	peer_preface(&late, OBP_INTENT_NEW, 0);
+	CHECK(peer_control(&late));
+	CHECK_INT(late.got.type, OBP_MSG_REFUSED);
+	peer_close(&late);
+	CHECK_INT(peer_ping(&running, 0), 0);
+	peer_close(&running);
+	CHECK_INT(server_wait(&server, 3000), 0);
+	CHECK(stat(path, &st) != 0);
+}
+
+TEST(a_second_term_ends_sessions)
+{
+	struct server server;
+	struct peer running;
+
+	server_start(&server, NULL);
+	peer_session(&running, &server);
+	kill(server.pid, SIGTERM);
+	usleep(100000);
+	CHECK_INT(peer_ping(&running, 0), 0);
+	kill(server.pid, SIGTERM);
+	CHECK(peer_ended(&running));
+	CHECK_INT(server_wait(&server, 3000), 0);
+	peer_close(&running);
+}
+
+TEST(the_drain_has_an_end)
+{
+	struct server server;
+	struct peer running;
+
+	server_start(&server, (const char *const[]){ "--drain-timeout", "1", NULL });
+	peer_session(&running, &server);
+	kill(server.pid, SIGTERM);
+	CHECK(peer_ended(&running));
+	CHECK_INT(server_wait(&server, 3000), 0);
+	peer_close(&running);
+}
+
+TEST(a_killed_supervisor_leaves_no_worker)
+{
+	struct server server;
+	struct peer running;
+	pid_t pids[8];
+	int n;
+
+	server_start(&server, NULL);
+	peer_session(&running, &server);
+	server_await_children(&server, 2);
+	n = server_children(&server, pids, 8);
+	kill(server.pid, SIGKILL);
+	for (int i = 0; i < n; i++)
+		await_gone(pids[i], 1000);
+	CHECK(peer_ended(&running));
+	peer_close(&running);
+	CHECK_INT(server_wait(&server, 1000), 128 + SIGKILL);
+}
+
+TEST(a_driver_that_cannot_be_used_is_named)
+{
+	struct server server;
+	struct peer peer;
+
+	server_start(&server, (const char *const[]){ "--driver", "/nonexistent/libcuda.so.1", NULL });
+	peer_connect(&peer, &server);
+	peer_preface(&peer, OBP_INTENT_NEW, 0);
+	CHECK(peer_control(&peer));
+	CHECK_INT(peer.got.type, OBP_MSG_REFUSED);
+	CHECK_INT(peer.got.code, OB_ERR_DRIVER);
+	CHECK(strstr(peer.got.text, "/nonexistent/libcuda.so.1"));
+	peer_close(&peer);
+	CHECK_INT(server_stop(&server), 0);
+}
+
+TEST(a_driver_without_devices_is_named)
+{
+	struct server server;
+	struct peer peer;
+
+	server_start_env(&server, NULL, "OUTBOARD_FAULT", "cuInit:1=100");
+	peer_connect(&peer, &server);
+	peer_preface(&peer, OBP_INTENT_NEW, 0);
+	CHECK(peer_control(&peer));
+	CHECK_INT(peer.got.code, OB_ERR_DRIVER);
+	peer_close(&peer);
+	CHECK_INT(server_stop(&server), 0);
+}
+
+TEST(twenty_sessions_at_once)
+{
+	struct server server;
+	struct peer peers[20];
+
+	server_start(&server, NULL);
+	for (int i = 0; i < 20; i++)
+		peer_session(&peers[i], &server);
+	for (int i = 0; i < 20; i++)
+		CHECK_INT(peer_ping(&peers[i], 0), 0);
+	for (int i = 0; i < 20; i++)
+		peer_close(&peers[i]);
+	CHECK_INT(server_stop(&server), 0);
+}
+
+TEST(a_stale_socket_file_is_replaced)
+{
+	struct server server, next;
+	char url[128];
+
+	server_start(&server, NULL);
+	snprintf(url, sizeof url, "unix:%s", server.path);
+	kill(server.pid, SIGKILL);
+	usleep(20000);
+	server_start(&next, (const char *const[]){ "--listen", url, NULL });
+	CHECK_INT(server_stop(&next), 0);
+	CHECK_INT(server_wait(&server, 1000), 128 + SIGKILL);
+}
+
+int main(int argc, char **argv)
+{
+	return test_main(argc, argv);
+}
