@@ -49,10 +49,10 @@ void obc_stats_print(void)
 	qsort(rows, n, sizeof rows[0], by_time);
 	ob_text_print_size(stats.bytes_out, out, sizeof out);
 	ob_text_print_size(stats.bytes_in, in, sizeof in);
-	/* The hello is a round trip too; the goodbye is counted by the log. */
+	/* The hello is a round trip too, and the goodbye. */
 	fprintf(stderr, "outboard: %llu calls sent in %llu frames (%s), %s received; %llu round trips, %.3f ms waited for them\n",
 		(unsigned long long)stats.records, (unsigned long long)stats.frames_out, out, in,
-		(unsigned long long)stats.round_trips + 1, (double)stats.wait_ns / 1e6);
+		(unsigned long long)stats.round_trips, (double)stats.wait_ns / 1e6);
 	fprintf(stderr, "outboard: %-28s %12s %12s %14s\n", "call", "sent", "round trips", "waited [ms]");
 	fprintf(stderr, "outboard: %-28s %12u %12u\n", "hello", 1u, 1u);
 	for (unsigned i = 0; i < n && i < SHOWN_MAX; i++)
