@@ -65,7 +65,9 @@ static char *contended_text(const struct contended *c, enum place where, bool re
 		pt_text_add(&t, "	red%s.%s [%%l7], %%v%s;\n", space, c->op, suffix);
 	else
 		pt_text_add(&t, "	atom%s.%s %%d%s, [%%l7], %%v%s;\n", space, c->op, suffix, suffix);
-	pt_text_add(&t, "	add.u64 %%l6, %%l6, 8;\n	add.u32 %%r1, %%r1, 1;\n	setp.lt.u32 %%q2, %%r1, %u;\n	@%%q2 bra LOOP;\n", EACH);
+	pt_text_add(&t,
+	            "	add.u64 %%l6, %%l6, 8;\n	add.u32 %%r1, %%r1, 1;\n	setp.lt.u32 %%q2, %%r1, %u;\n	@%%q2 bra LOOP;\n",
+	            EACH);
 	pt_text_add(&t, "	bar.sync 0;\n	@%%q1 ret;\n	mad.lo.u32 %%r3, %%r62, %u, %%t;\n	mad.wide.u32 %%l8, %%r3, 8, %%p3;\n"
 	                "	ld.shared.b64 %%l5, [%%l3];\n	st.global.b64 [%%l8], %%l5;\n	ret;\n}\n",
 	            PLACES);

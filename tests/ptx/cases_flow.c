@@ -350,6 +350,31 @@ static uint32_t scopes(uint32_t x, uint32_t i)
 	return 753 + (x ? 3000 : 0);
 }
 
+/* What compilers write around the code: launch bounds, debug information, weak and aliased functions. */
+static const char directives_text[] =
+        ".file 1 \"dir/file name.cu\"\n"
+        "/* a comment with } and ; */ // and another {\n"
+        ".weak .func nothing()\n{\n	ret;\n}\n"
+        ".visible .func (.param .b32 r) first(.param .b32 a)\n{\n	.reg .b32 %r;\n	ld.param.b32 %r, [a];\n"
+        "	add.u32 %r, %r, 5;\n	st.param.b32 [r], %r;\n	ret;\n}\n"
+        ".visible .func (.param .b32 r) other(.param .b32 a);\n.alias other, first;\n"
+        ".func stop(.param .b32 a) .noreturn\n{\n	exit;\n}\n"
+        ".visible .entry map(\n	.param .u64 .ptr .global .align 4 p0,\n	.param .u64 p1,\n	.param .u64 p2,\n	.param .u64 p3\n)\n"
+        ".maxntid 96, 1, 1\n.minnctapersm 2\n.maxnreg 64\n{\n	.loc 1 3 9\n" LOAD
+        "	.pragma \"nounroll\";\n	.loc 1 5 1, function_name info, inlined_at 1 3 9\n"
+        "$L__tmp0:\n	{ .reg .b32 t; .param .b32 x; .param .b32 y; st.param.b32 [x+0], %r1; call.uni (y), other, (x);\n"
+        "	ld.param.b32 t, [y+0]; mov.b32 %r2, t; }\n"
+        "	setp.ne.u32 %q1, %r1, 3;\n	@%q1 bra $L__BB0_2;\n"
+        "	{ .param .b32 x; st.param.b32 [x], 0; call.uni stop, (x); }\n$L__BB0_2:\n	.loc 1 8 1\n" STORE
+        ".section .debug_str\n{\ninfo:\n	.b8 97, 0\n	.b8 0x62\n	.b8 0\n}\n"
+        ".section .debug_loc\n{\n	.b64 $L__tmp0\n	.b32 4\n}\n";
+
+static uint32_t directives(uint32_t x, uint32_t i)
+{
+	(void)i;
+	return x == 3 ? 0xa5a5a5a5 : x + 5;
+}
+
 static const struct {
 	const char *name, *text;
 	map_fn *f;
@@ -365,6 +390,7 @@ static const struct {
 	{ "recursion", recursion_text, recursion },
 	{ "exit in a called function", exit_text, exit_in_call },
 	{ "scopes", MAP(SCOPES), scopes },
+	{ "directives and debug information", directives_text, directives },
 };
 
 static bool run_map(struct pt_run *run)

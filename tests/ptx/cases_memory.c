@@ -242,6 +242,21 @@ static bool run_local(struct pt_run *run)
 	return pt_run_same32(run, "word", got, want, 4 * THREADS);
 }
 
+static const char managed_text[] = ".visible .global .attribute(.managed) .align 4 .u32 shared_word = 5;\n" PT_ENTRY(
+        "bump") "{\n" PT_PROLOGUE "	atom.global.add.u32 %r1, [shared_word], 2;\n	ret;\n}\n";
+
+static bool run_managed(struct pt_run *run)
+{
+	CUdeviceptr p = 0;
+	size_t size = 0;
+	uint32_t got = 0, want = 5 + 2 * 64;
+	pt_run_line(run, "bump", 2, 32, 0, 0, 0, 0);
+	if (pt_run_ok(run) && (run->d->module_global(&p, &size, run->module, "shared_word") || size != 4))
+		return pt_run_fail(run, "cuModuleGetGlobal: size %zu", size);
+	pt_run_get(run, p, &got, 4);
+	return pt_run_same32(run, "word", &got, &want, 1);
+}
+
 void pt_group_memory(struct pt_suite *s)
 {
 	pt_memory_rows(s);
@@ -253,4 +268,5 @@ void pt_group_memory(struct pt_suite *s)
 	pt_case_add(s, run_shared, "static and dynamic shared memory", shared_text)->arg[0] = 4096;
 	pt_case_add(s, run_shared, "dynamic shared memory over 48 KiB", shared_text)->arg[0] = 160 << 10;
 	pt_case_add(s, run_local, "local arrays", local_text);
+	pt_case_add(s, run_managed, "managed variable", managed_text);
 }
