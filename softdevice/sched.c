@@ -34,7 +34,9 @@ static struct {
 	pthread_cond_t work;             /* an idle executor waits here */
 	struct queue others, kernels;
 	pthread_cond_t drained;          /* a context has nothing left; while stopping: an op has ended */
-	uint32_t threads, starting, idle, running_kernels, running;
+	uint32_t threads, starting, idle, running_kernels;
+	struct obd_op *running;          /* by next */
+	uint64_t submitted;              /* ops so far */
 	bool stopping;
 	pid_t pid;                       /* the process whose threads these are */
 } sched = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -93,25 +95,6 @@ static void futex_wake(_Atomic uint32_t *word)
 	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-void obd_op_wait(struct obd_op *op)
-{
-	uint32_t pending = PENDING;
-
-	if (obd_op_done(op))
-		return;
-	if (ob_opt_on(OB_OPT_SPIN)) {
-		uint64_t end = ob_clock_ns() + SPIN_NS;
-
-		while (!obd_op_done(op) && ob_clock_ns() < end)
-			ob_clock_relax();
-	}
-	while (!obd_op_done(op)) {
-		if (atomic_compare_exchange_strong(&op->state, &pending, PENDING_WAITED) || pending == PENDING_WAITED)
-			futex_wait(&op->state, PENDING_WAITED);
-		pending = PENDING;
-	}
-}
-
 /* ---- the ready queue; all under the lock ---- */
 
 static void queue_push(struct queue *q, struct obd_op *op)
@@ -141,6 +124,20 @@ static struct obd_op *queue_pop(struct queue *q)
 		return op;
 	}
 	return NULL;
+}
+
+/* Takes `op` out if it is the next of its priority. */
+static bool queue_take(struct queue *q, struct obd_op *op)
+{
+	int p = -op->priority;
+
+	if (q->first[p] != op)
+		return false;
+	q->first[p] = op->next;
+	if (!op->next)
+		q->last[p] = NULL;
+	q->n--;
+	return true;
 }
 
 static uint32_t runnable(void)
@@ -334,12 +331,16 @@ static struct obd_op *op_take(void)
 static void op_run(struct obd_op *op, uint32_t self)
 {
 	struct garbage garbage = { 0 };
+	struct obd_op **link;
 
-	sched.running++;
+	op->next = sched.running;
+	sched.running = op;
 	pthread_mutex_unlock(&sched.lock);
 	op_execute(op);
 	pthread_mutex_lock(&sched.lock);
-	sched.running--;
+	for (link = &sched.running; *link != op; link = &(*link)->next)
+		;
+	*link = op->next;
 	if (op->kind == OBD_OP_KERNEL)
 		sched.running_kernels--;
 	if (sched.stopping)
@@ -412,10 +413,68 @@ void obd_sched_stop(void)
 		return;
 	pthread_mutex_lock(&sched.lock);
 	sched.stopping = true;
-	while (sched.running > 0)
+	for (struct obd_op *op = sched.running; op; op = op->next)
+		atomic_store(&op->ctx->abort, 1);
+	while (sched.running)
 		if (pthread_cond_timedwait(&sched.drained, &sched.lock, &ts) == ETIMEDOUT)
 			break;
 	pthread_mutex_unlock(&sched.lock);
+}
+
+/* ---- waiting for one op ---- */
+
+/* An op that may run now and that `awaited` comes after: of its stream, or of its whole context for a join. Host functions are for executors. */
+static struct obd_op *helpful(struct queue *q, const struct obd_op *awaited)
+{
+	for (int p = 0; q->n && p < OBD_PRIORITIES; p++) {
+		struct obd_op *op = q->first[p];
+
+		if (op && op->kind != OBD_OP_HOST && op->ctx == awaited->ctx && op->number <= awaited->number &&
+		    (!awaited->stream || op->stream == awaited->stream))
+			return op;
+	}
+	return NULL;
+}
+
+/* Runs one op that is in the way of `awaited`; false: there is none that this thread may run. */
+static bool help(struct obd_op *awaited)
+{
+	struct obd_op *op = NULL;
+
+	pthread_mutex_lock(&sched.lock);
+	if (!obd_op_done(awaited) && !sched.stopping) {
+		if (sched.running_kernels < OBD_KERNELS_MAX && (op = helpful(&sched.kernels, awaited))) {
+			queue_take(&sched.kernels, op);
+			sched.running_kernels++;
+		} else if ((op = helpful(&sched.others, awaited))) {
+			queue_take(&sched.others, op);
+		}
+	}
+	if (op)
+		op_run(op, 0);
+	pthread_mutex_unlock(&sched.lock);
+	return op != NULL;
+}
+
+void obd_op_wait(struct obd_op *op)
+{
+	uint32_t pending = PENDING;
+	bool spin = ob_opt_on(OB_OPT_SPIN), helps = ob_opt_on(OB_OPT_HELP);
+	uint64_t end = 0;
+
+	while (!obd_op_done(op)) {
+		if (helps && help(op))
+			continue;
+		if (spin && !end)
+			end = ob_clock_ns() + SPIN_NS;
+		while (spin && !obd_op_done(op) && ob_clock_ns() < end)
+			ob_clock_relax();
+		if (obd_op_done(op))
+			break;
+		if (atomic_compare_exchange_strong(&op->state, &pending, PENDING_WAITED) || pending == PENDING_WAITED)
+			futex_wait(&op->state, PENDING_WAITED);
+		pending = PENDING;
+	}
 }
 
 /* ---- submission ---- */
@@ -474,6 +533,7 @@ static bool op_append(struct obd_op *op, struct obd_stream *stream, struct obd_o
 		return false;
 	depend_all(stream, event, op);
 	op->stream = stream;
+	op->number = ++sched.submitted;
 	op->priority = stream->priority;
 	if (stream->last) {
 		obd_op_unref(stream->last); /* pending, so the scheduler holds it too */
@@ -557,6 +617,7 @@ static bool join_submit(struct obd_op *join, bool legacy_only)
 	if (ok) {
 		depend_ctx(ctx, legacy_only, join);
 		ctx->pending++;
+		join->number = ++sched.submitted;
 		obd_op_ref(join);
 		if (join->waits == 0)
 			op_complete(join, &garbage, 0);

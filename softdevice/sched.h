@@ -9,8 +9,8 @@
  *   on the legacy stream also on the last op of each blocking stream of the context;
  *   a wait for an event also on the op that the event recorded.
  * An op without work (an event's mark) completes in place. Others are run by executor threads, which are started when none is idle
- * (a host function may block for ever without holding up others) and end when idle; or by the thread that submitted them, when
- * it waits anyway and nothing is in the way.
+ * (a host function may block for ever without holding up others) and end when idle; or by a thread that waits for them anyway,
+ * unless they are host functions.
  *
  * One lock for the process, held for a few instructions, never while an op runs. Ops are counted: one reference for the scheduler while
  * the op is not done, one for each holder. The process owns the scheduler. Any thread.
@@ -51,14 +51,14 @@ struct obd_op {
 	void (*fini)(struct obd_op *op); /* lets go of what it holds: after run, before it counts as done, or unsubmitted; may be NULL */
 	uint64_t time_ns;       /* when it was done */
 	/* Below: the scheduler's, under its lock. */
+	uint64_t number;        /* in order of submission */
 	int priority;
-	bool by_caller;         /* the submitting thread runs it if it is ready at once */
 	uint32_t waits;         /* ops it depends on that are not done */
 	uint32_t n_after, max_after;
 	struct obd_op **after;  /* ops that depend on it */
 	struct obd_op *few[2];  /* `after` until it needs more */
 	struct obd_stream *stream;
-	struct obd_op *next;    /* in the ready queue */
+	struct obd_op *next;    /* in the ready queue; among those that run */
 };
 
 /* size: of the struct that begins with an obd_op. One reference, the caller's. NULL: out of memory. */

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * What the tests of the software device's driver API share: the library by dlopen (first argument), its calls by name, a module with
+ * small kernels, checks that say what they saw, and gates that hold a stream until the test lets it go.
+ */
+#ifndef TEST_SOFTAPI_H
+#define TEST_SOFTAPI_H
+
+#include <dlfcn.h>
+#include <semaphore.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cuda_types.h"
+#include "protocol/obd_locals.h"
+#include "protocol/obf_calls.h"
+
+static const char *library;
+static void *handle;
+
+static inline void *call_find(const char *name)
+{
+	void *p = dlsym(handle, name);
+
+	if (!p) {
+		fprintf(stderr, "%s is not exported\n", name);
+		exit(1);
+	}
+	return p;
+}
+
+/* CALL(cuMemFree_v2)(p): a call that the device writes; FACE(cuInit)(0): one that the face answers. Types come from the generated prototypes. */
+#define FACE(name) ((__typeof__(&obf_##name))call_find(#name))
+#define CALL(name) ((__typeof__(&obd_##name))call_find(#name))
+/* A blocking call without a stream argument: the implementation has one more parameter than the export. */
+typedef CUresult (*copy_htod_fn)(CUdeviceptr, const void *, size_t);
+typedef CUresult (*copy_dtoh_fn)(void *, CUdeviceptr, size_t);
+typedef CUresult (*copy_dtod_fn)(CUdeviceptr, CUdeviceptr, size_t);
+typedef CUresult (*copy_peer_fn)(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t);
+typedef CUresult (*copy_2d_fn)(const CUDA_MEMCPY2D *);
+typedef CUresult (*set8_fn)(CUdeviceptr, unsigned char, size_t);
+typedef CUresult (*set16_fn)(CUdeviceptr, unsigned short, size_t);
+typedef CUresult (*set32_fn)(CUdeviceptr, unsigned, size_t);
+typedef CUresult (*set2d32_fn)(CUdeviceptr, size_t, unsigned, size_t, size_t);
+#define HTOD ((copy_htod_fn)call_find("cuMemcpyHtoD_v2"))
+#define DTOH ((copy_dtoh_fn)call_find("cuMemcpyDtoH_v2"))
+#define DTOD ((copy_dtod_fn)call_find("cuMemcpyDtoD_v2"))
+
+#define CHECK(condition)                                                                            \
+	do {                                                                                        \
+		if (!(condition)) {                                                                 \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);     \
+			exit(1);                                                                    \
+		}                                                                                   \
+	} while (0)
+#define IS(expression, expected)                                                                                 \
+	do {                                                                                                     \
+		long long is_got = (long long)(expression), is_want = (long long)(expected);                     \
+		if (is_got != is_want) {                                                                         \
+			fprintf(stderr, "%s:%d: %s is %lld, expected %lld\n", __FILE__, __LINE__, #expression,   \
+			        is_got, is_want);                                                                \
+			exit(1);                                                                                 \
+		}                                                                                                \
+	} while (0)
+#define OK(expression) IS(expression, CUDA_SUCCESS)
+
+static const char *const kernels =
+	".version 7.5\n.target sm_75\n.address_size 64\n"
+	".visible .global .align 4 .u32 counter = 7;\n"
+	/* *p = v */
+	".visible .entry store(.param .u64 p, .param .u64 v)\n"
+	"{\n\t.reg .u64 a;\n\t.reg .u32 b;\n\t.reg .u64 c;\n"
+	"\tld.param.u64 a, [p];\n\tld.param.u64 c, [v];\n\tcvt.u32.u64 b, c;\n\tst.global.u32 [a], b;\n\tret;\n}\n"
+	/* *p += v, by one thread */
+	".visible .entry add(.param .u64 p, .param .u64 v)\n"
+	"{\n\t.reg .u64 a;\n\t.reg .u32 b, d;\n\t.reg .u64 c;\n"
+	"\tld.param.u64 a, [p];\n\tld.param.u64 c, [v];\n\tcvt.u32.u64 b, c;\n\tld.global.u32 d, [a];\n\tadd.u32 d, d, b;\n"
+	"\tst.global.u32 [a], d;\n\tret;\n}\n"
+	/* runs for ms milliseconds */
+	".visible .entry spin(.param .u64 ms)\n"
+	"{\n\t.reg .u64 t, e, n;\n\t.reg .pred q;\n"
+	"\tld.param.u64 n, [ms];\n\tmul.lo.u64 n, n, 1000000;\n\tmov.u64 e, %globaltimer;\n\tadd.u64 e, e, n;\n"
+	"again:\n\tmov.u64 t, %globaltimer;\n\tsetp.lt.u64 q, t, e;\n\t@q bra again;\n\tret;\n}\n"
+	/* touches what is nobody's */
+	".visible .entry fault()\n"
+	"{\n\t.reg .u64 a;\n\tmov.u64 a, 4096;\n\tst.global.u32 [a], 1;\n\tret;\n}\n";
+
+static CUcontext context;
+static CUmodule module;
+
+static inline void library_open(int argc, char **argv)
+{
+	alarm(100); /* nothing here may hang */
+	library = argc > 1 ? argv[1] : getenv("OUTBOARD_TEST_LIBCUDA");
+	handle = library ? dlopen(library, RTLD_NOW) : NULL;
+	if (!handle) {
+		fprintf(stderr, "skipped: no library (%s)\n", library ? dlerror() : "give its path");
+		exit(77);
+	}
+}
+
+/* cuInit, device 0's primary context current. */
+static inline void device_open(void)
+{
+	OK(FACE(cuInit)(0));
+	OK(FACE(cuDevicePrimaryCtxRetain)(&context, 0));
+	OK(FACE(cuCtxSetCurrent)(context));
+}
+
+static inline void module_open(void)
+{
+	OK(FACE(cuModuleLoadData)(&module, kernels));
+}
+
+static inline CUfunction kernel_get(const char *name)
+{
+	CUfunction f = NULL;
+
+	OK(FACE(cuModuleGetFunction)(&f, module, name));
+	return f;
+}
+
+static inline CUresult launch(const char *name, CUstream stream, uint64_t a, uint64_t b)
+{
+	void *params[] = { &a, &b };
+
+	return CALL(cuLaunchKernel)(kernel_get(name), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL);
+}
+
+static inline CUdeviceptr device_new(size_t size)
+{
+	CUdeviceptr p = 0;
+
+	OK(CALL(cuMemAlloc_v2)(&p, size));
+	CHECK(p != 0 && p % 256 == 0);
+	return p;
+}
+
+static inline uint32_t device_u32(CUdeviceptr p)
+{
+	uint32_t value = 0xdeadbeef;
+
+	OK(DTOH(&value, p, sizeof value));
+	return value;
+}
+
+static inline double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+/* A stream stops at its gate until gate_open. */
+struct gate {
+	sem_t entered, open;
+};
+
+static inline void gate_pass(void *user)
+{
+	struct gate *gate = user;
+
+	sem_post(&gate->entered);
+	sem_wait(&gate->open);
+}
+
+static inline void gate_set(struct gate *gate, CUstream stream)
+{
+	sem_init(&gate->entered, 0, 0);
+	sem_init(&gate->open, 0, 0);
+	OK(CALL(cuLaunchHostFunc)(stream, gate_pass, gate));
+}
+
+static inline void gate_open(struct gate *gate)
+{
+	sem_post(&gate->open);
+}
+
+/* Runs a test in a child of its own, before anything was initialised here; true: it passed. */
+static inline bool child_run(const char *name, void (*test)(void), const char *const env[])
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		for (; env && *env; env += 2)
+			setenv(env[0], env[1], 1);
+		handle = dlopen(library, RTLD_NOW);
+		test();
+		exit(0);
+	}
+	waitpid(pid, &status, 0);
+	if (status != 0)
+		fprintf(stderr, "%s failed: status %#x\n", name, (unsigned)status);
+	return status == 0;
+}
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* What goes wrong and how it is told: a kernel's fault stays with its context, images that do not run, limits. */
+#include "tests/unit/softapi/api.h"
+
+static int functions_run;
+static CUresult callback_status;
+
+static void function(void *user)
+{
+	(void)user;
+	functions_run++;
+}
+
+static void callback(CUstream stream, CUresult status, void *user)
+{
+	(void)stream;
+	(void)user;
+	callback_status = status;
+}
+
+/* After a fault every call says so, until the context is reset; a second context is not touched by it. */
+static void sticky(void)
+{
+	CUdeviceptr p = device_new(4), q;
+	CUcontext second;
+	CUstream s;
+	CUevent e;
+	struct gate gate;
+
+	OK(CALL(cuStreamCreate)(&s, 0));
+	OK(CALL(cuEventCreate)(&e, 0));
+	gate_set(&gate, s);
+	OK(launch("fault", s, 0, 0)); /* the launch itself is fine */
+	OK(CALL(cuLaunchHostFunc)(s, function, NULL));
+	OK(CALL(cuStreamAddCallback)(s, callback, NULL, 0));
+	OK(CALL(cuEventRecord)(e, s));
+	OK(launch("store", s, p, 1));
+	gate_open(&gate);
+	IS(CALL(cuStreamSynchronize)(s), CUDA_ERROR_ILLEGAL_ADDRESS);
+	IS(functions_run, 0);
+	IS(callback_status, CUDA_ERROR_ILLEGAL_ADDRESS);
+	IS(FACE(cuCtxSynchronize)(), CUDA_ERROR_ILLEGAL_ADDRESS);
+	IS(CALL(cuMemAlloc_v2)(&q, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
+	IS(CALL(cuMemFree_v2)(p), CUDA_ERROR_ILLEGAL_ADDRESS);
+	IS(CALL(cuEventQuery)(e), CUDA_ERROR_ILLEGAL_ADDRESS);
+	IS(CALL(cuEventSynchronize)(e), CUDA_ERROR_ILLEGAL_ADDRESS);
+	IS(CALL(cuStreamQuery)(s), CUDA_ERROR_ILLEGAL_ADDRESS);
+	OK(FACE(cuCtxCreate_v2)(&second, 0, 0));
+	OK(CALL(cuMemAlloc_v2)(&q, 4));
+	OK(CALL(cuMemFree_v2)(q));
+	OK(FACE(cuCtxDestroy_v2)(second));
+	OK(FACE(cuDevicePrimaryCtxReset_v2)(0));
+	OK(FACE(cuDevicePrimaryCtxRetain)(&context, 0));
+	OK(FACE(cuCtxSetCurrent)(context));
+	module_open();
+	p = device_new(4);
+	OK(launch("store", NULL, p, 8));
+	IS(device_u32(p), 8);
+	OK(CALL(cuMemFree_v2)(p));
+}
+
+/* A kernel that would run for ever does not hold up the end of its context. */
+static void endless(void)
+{
+	CUcontext second;
+	CUmodule m;
+	double start = now();
+
+	OK(FACE(cuCtxCreate_v2)(&second, 0, 0));
+	m = module;
+	module_open();
+	OK(launch("spin", NULL, 60000, 0));
+	OK(FACE(cuCtxDestroy_v2)(second));
+	CHECK(now() - start < 20);
+	module = m;
+	OK(FACE(cuCtxSetCurrent)(context));
+}
+
+static void bad_ptx(void)
+{
+	static const char text[] = ".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry k()\n{\n\tfrobnicate.syntax_error r1, r2;\n\tret;\n}\n";
+	CUmodule m = NULL;
+	char log[512] = "";
+	CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_WALL_TIME };
+	void *values[] = { log, (void *)(uintptr_t)sizeof log, NULL };
+	CUjit_option unknown = (CUjit_option)999;
+
+	IS(FACE(cuModuleLoadDataEx)(&m, text, 3, options, values), CUDA_ERROR_INVALID_PTX);
+	CHECK(m == NULL);
+	CHECK(strstr(log, "line ") != NULL);
+	IS((uintptr_t)values[1], strlen(log));
+	IS(FACE(cuModuleLoadDataEx)(&m, kernels, 1, &unknown, values), CUDA_ERROR_INVALID_VALUE);
+}
+
+/* The least of an ELF file that says it holds code for sm_90: what a driver meets when nothing but SASS was built. */
+static void sass_only(void)
+{
+	unsigned char elf[512] = { 0x7f, 'E', 'L', 'F', 2, 1, 1, 0x33, 7 };
+	CUmodule m = NULL;
+	uint16_t u16;
+	uint32_t u32;
+	uint64_t u64;
+
+	u16 = 2, memcpy(elf + 16, &u16, 2);             /* executable */
+	u16 = 190, memcpy(elf + 18, &u16, 2);           /* EM_CUDA */
+	u32 = 130, memcpy(elf + 20, &u32, 4);
+	u64 = 64, memcpy(elf + 40, &u64, 8);            /* section headers */
+	u32 = 90 << 16 | 90 | 0x500, memcpy(elf + 48, &u32, 4);
+	u16 = 64, memcpy(elf + 52, &u16, 2);
+	u16 = 56, memcpy(elf + 54, &u16, 2);
+	u16 = 64, memcpy(elf + 58, &u16, 2);
+	u16 = 2, memcpy(elf + 60, &u16, 2);             /* two sections: none, and the names */
+	u16 = 1, memcpy(elf + 62, &u16, 2);
+	u32 = 3, memcpy(elf + 64 + 64 + 4, &u32, 4);    /* SHT_STRTAB */
+	u64 = 192, memcpy(elf + 64 + 64 + 24, &u64, 8);
+	u64 = 1, memcpy(elf + 64 + 64 + 32, &u64, 8);
+	IS(FACE(cuModuleLoadData)(&m, elf), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	CHECK(m == NULL);
+}
+
+static void limits(void)
+{
+	size_t value = 0;
+
+	OK(FACE(cuCtxGetLimit)(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
+	IS(value, 8 << 20);
+	OK(FACE(cuCtxSetLimit)(CU_LIMIT_MALLOC_HEAP_SIZE, 32 << 20));
+	OK(FACE(cuCtxGetLimit)(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
+	IS(value, 32 << 20);
+	OK(FACE(cuCtxGetLimit)(&value, CU_LIMIT_PRINTF_FIFO_SIZE));
+	IS(value, 1 << 20);
+	OK(FACE(cuCtxGetLimit)(&value, CU_LIMIT_STACK_SIZE));
+	IS(value, 1024);
+	OK(FACE(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, 4096));
+	IS(FACE(cuCtxSetLimit)(CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 4), CUDA_ERROR_UNSUPPORTED_LIMIT);
+}
+
+static void bad_launches(void)
+{
+	CUfunction f = kernel_get("store");
+	uint64_t a = 0, b = 0;
+	void *params[] = { &a, &b };
+
+	IS(CALL(cuLaunchKernel)(f, 0, 1, 1, 1, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
+	IS(CALL(cuLaunchKernel)(f, 1, 1, 1, 1025, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
+	IS(CALL(cuLaunchKernel)(f, 1, 1, 1, 1, 1, 1, 49153, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
+	IS(CALL(cuLaunchKernel)((CUfunction)0x77, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_HANDLE);
+	IS(CALL(cuLaunchKernel)(f, 1, 1, 1, 1, 1, 1, 0, (CUstream)0x77, params, NULL), CUDA_ERROR_INVALID_HANDLE);
+	IS(CALL(cuLaunchCooperativeKernel)(f, 1000000, 1, 1, 1024, 1, 1, 0, NULL, params), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+	OK(FACE(cuCtxSynchronize)());
+}
+
+static void private_table(void)
+{
+	CUuuid id;
+	const void *table = NULL;
+
+	memcpy(id.bytes, "outboard-softdev", 16);
+	OK(FACE(cuGetExportTable)(&table, &id));
+	CHECK(((const uintptr_t *)table)[0] == 16);
+	IS(((int (*const *)(void))table)[1](), 1);
+}
+
+int main(int argc, char **argv)
+{
+	library_open(argc, argv);
+	device_open();
+	module_open();
+	bad_launches();
+	bad_ptx();
+	sass_only();
+	limits();
+	private_table();
+	sticky();
+	endless();
+	return 0;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* cuMemAllocAsync and pools: stream order, accounts, and what is refused. */
+#include "tests/unit/softapi/api.h"
+
+static cuuint64_t attribute(CUmemoryPool pool, CUmemPool_attribute attr)
+{
+	cuuint64_t value = 0;
+
+	OK(CALL(cuMemPoolGetAttribute)(pool, attr, &value));
+	return value;
+}
+
+static void in_stream_order(void)
+{
+	CUmemoryPool pool = NULL;
+	CUdeviceptr p = 0, q = 0;
+	CUstream s;
+	struct gate gate;
+	uint32_t seen = 0;
+
+	OK(CALL(cuStreamCreate)(&s, CU_STREAM_NON_BLOCKING));
+	OK(CALL(cuDeviceGetDefaultMemPool)(&pool, 0));
+	gate_set(&gate, s);
+	OK(CALL(cuMemAllocAsync)(&p, 1000, s));
+	OK(CALL(cuMemsetD32Async)(p, 6, 1, s));
+	IS(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 1000);
+	OK(CALL(cuMemAllocAsync)(&q, 16, s));
+	OK(CALL(cuMemcpyDtoDAsync_v2)(q, p, 4, s));
+	OK(CALL(cuMemFreeAsync)(p, s));
+	IS(CALL(cuMemFreeAsync)(p, s), CUDA_ERROR_INVALID_VALUE);
+	IS(CALL(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE);
+	IS(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 1016); /* its turn has not come */
+	gate_open(&gate);
+	OK(CALL(cuStreamSynchronize)(s));
+	IS(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 16);
+	IS(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 1016);
+	OK(DTOH(&seen, q, 4));
+	IS(seen, 6);
+	OK(CALL(cuMemFree_v2)(q)); /* either way of freeing will do */
+	IS(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
+	OK(CALL(cuMemAlloc_v2)(&p, 16));
+	OK(CALL(cuMemFreeAsync)(p, s));
+	OK(CALL(cuStreamSynchronize)(s));
+	IS(CALL(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE);
+	OK(CALL(cuStreamDestroy_v2)(s));
+}
+
+/* Memory that a queued free will give back is not out of memory. */
+static void waits_for_frees(void)
+{
+	CUdeviceptr p = 0;
+
+	for (int i = 0; i < 20; i++) {
+		OK(CALL(cuMemAllocAsync)(&p, 48 << 20, NULL));
+		OK(launch("spin", NULL, 2, 0));
+		OK(CALL(cuMemFreeAsync)(p, NULL));
+	}
+	OK(FACE(cuCtxSynchronize)());
+	IS(CALL(cuMemAllocAsync)(&p, 65 << 20, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+static void own_pool(void)
+{
+	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 }, .maxSize = 4096 };
+	CUmemoryPool pool = NULL, current = NULL, usual = NULL;
+	CUdeviceptr p, q;
+	cuuint64_t threshold = 12345, zero = 0;
+	int reuse = -1;
+	CUmemAccess_flags flags;
+
+	OK(CALL(cuMemPoolCreate)(&pool, &props));
+	OK(CALL(cuMemAllocFromPoolAsync)(&p, 4000, pool, NULL));
+	IS(CALL(cuMemAllocFromPoolAsync)(&q, 100, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+	OK(CALL(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+	IS(attribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD), 12345);
+	OK(CALL(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &reuse));
+	IS(reuse, 1);
+	IS(CALL(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &zero), CUDA_ERROR_INVALID_VALUE);
+	OK(CALL(cuMemPoolGetAccess)(&flags, pool, &props.location));
+	IS(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	OK(CALL(cuDeviceSetMemPool)(0, pool));
+	OK(CALL(cuDeviceGetMemPool)(&current, 0));
+	CHECK(current == pool);
+	OK(CALL(cuMemPoolDestroy)(pool)); /* with memory in it */
+	OK(CALL(cuDeviceGetMemPool)(&current, 0));
+	OK(CALL(cuDeviceGetDefaultMemPool)(&usual, 0));
+	CHECK(current == usual);
+	IS(CALL(cuMemPoolDestroy)(pool), CUDA_ERROR_INVALID_VALUE);
+	IS(CALL(cuMemPoolDestroy)(usual), CUDA_ERROR_INVALID_VALUE);
+	OK(CALL(cuMemFreeAsync)(p, NULL));
+	OK(FACE(cuCtxSynchronize)());
+}
+
+int main(int argc, char **argv)
+{
+	setenv("OUTBOARD_SOFT_MEMORY", "64M", 1);
+	library_open(argc, argv);
+	device_open();
+	module_open();
+	in_stream_order();
+	waits_for_frees();
+	own_pool();
+	return 0;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* The process around the device: what the environment selects, many devices, leaving while work runs, children. */
+#include "tests/unit/softapi/api.h"
+
+#include <pthread.h>
+
+static int attribute(CUdevice_attribute attr, CUdevice device)
+{
+	int value = -12345;
+
+	OK(FACE(cuDeviceGetAttribute)(&value, attr, device));
+	return value;
+}
+
+static void eight(void)
+{
+	CUcontext ctx[8];
+	CUdeviceptr p[8];
+	CUuuid first, last;
+	int n = 0;
+	size_t total;
+	char name[100];
+
+	OK(FACE(cuInit)(0));
+	OK(FACE(cuDeviceGetCount)(&n));
+	IS(n, 8);
+	OK(FACE(cuDeviceGetUuid_v2)(&first, 0));
+	OK(FACE(cuDeviceGetUuid_v2)(&last, 7));
+	CHECK(memcmp(&first, &last, sizeof first) != 0);
+	OK(FACE(cuDeviceTotalMem_v2)(&total, 7));
+	IS(total, 32 << 20);
+	OK(FACE(cuDeviceGetName)(name, sizeof name, 3));
+	CHECK(strcmp(name, "Outboard software device (CPU)") == 0);
+	IS(attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 5), 13);
+	IS(attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 5), 0);
+	IS(attribute(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 5), 0);
+	IS(attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 5), 1);
+	CHECK(attribute(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 1) != attribute(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 2));
+	for (int i = 0; i < 8; i++) {
+		size_t free_bytes, all;
+
+		OK(FACE(cuDevicePrimaryCtxRetain)(&ctx[i], i));
+		OK(FACE(cuCtxSetCurrent)(ctx[i]));
+		p[i] = device_new(24 << 20); /* each has its own memory */
+		OK(CALL(cuMemGetInfo_v2)(&free_bytes, &all));
+		CHECK(free_bytes <= 8 << 20);
+		module_open();
+		OK(launch("store", NULL, p[i], (uint64_t)i + 50));
+		OK(FACE(cuCtxSynchronize)());
+	}
+	for (int i = 0; i < 7; i++) {
+		copy_peer_fn copy = (copy_peer_fn)call_find("cuMemcpyPeer");
+
+		OK(copy(p[7] + 4 + 4 * (CUdeviceptr)i, ctx[7], p[i], ctx[i], 4));
+	}
+	for (int i = 0; i < 7; i++)
+		IS(device_u32(p[7] + 4 + 4 * (CUdeviceptr)i), i + 50);
+}
+
+static void bad_variable(void)
+{
+	CHECK(FACE(cuInit)(0) != CUDA_SUCCESS);
+}
+
+static void memcheck(void)
+{
+	CUdeviceptr p;
+
+	device_open();
+	module_open();
+	IS(attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0), 0);
+	p = device_new(4);
+	OK(launch("store", NULL, p, 3));
+	OK(FACE(cuCtxSynchronize)());
+	/* One byte past the end lies in the same page: only the checker sees it. */
+	OK(launch("store", NULL, p + 4, 3));
+	IS(FACE(cuCtxSynchronize)(), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+static void freed(void)
+{
+	CUdeviceptr p;
+
+	device_open();
+	module_open();
+	p = device_new(4);
+	OK(CALL(cuMemFree_v2)(p));
+	device_new(4);
+	OK(launch("store", NULL, p, 3));
+	IS(FACE(cuCtxSynchronize)(), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+static void leave_busy(void)
+{
+	device_open();
+	module_open();
+	OK(launch("spin", NULL, 60000, 0));
+	exit(0); /* child_run's caller measures */
+}
+
+static void endless_function(void *user)
+{
+	(void)user;
+	for (;;)
+		pause();
+}
+
+static void leave_in_function(void)
+{
+	device_open();
+	OK(CALL(cuLaunchHostFunc)(NULL, endless_function, NULL));
+	exit(0);
+}
+
+/* A child of a process that had initialised is told so; it leaves without waiting for threads it does not have. */
+static void forked(void)
+{
+	pid_t pid;
+	int status = -1;
+	CUdeviceptr p;
+
+	device_open();
+	module_open();
+	p = device_new(4);
+	OK(launch("store", NULL, p, 3));
+	pid = fork();
+	if (pid == 0) {
+		CUdeviceptr q;
+
+		IS(CALL(cuMemAlloc_v2)(&q, 4), CUDA_ERROR_NOT_INITIALIZED);
+		IS(FACE(cuInit)(0), CUDA_ERROR_NOT_INITIALIZED);
+		exit(0);
+	}
+	waitpid(pid, &status, 0);
+	IS(status, 0);
+	IS(device_u32(p), 3);
+}
+
+static void *thread_main(void *arg)
+{
+	CUstream s;
+
+	(void)arg;
+	OK(FACE(cuCtxSetCurrent)(context));
+	for (int i = 0; i < 30; i++) {
+		CUdeviceptr p = device_new(64 + (size_t)i * 1000);
+
+		OK(CALL(cuStreamCreate)(&s, i & 1));
+		OK(CALL(cuMemsetD32Async)(p, 1, 1, s));
+		for (uint64_t k = 0; k < 10; k++)
+			OK(launch("add", s, p, k));
+		OK(CALL(cuStreamSynchronize)(s));
+		OK(launch("add", CU_STREAM_PER_THREAD, p, 1));
+		OK(CALL(cuStreamSynchronize)(CU_STREAM_PER_THREAD));
+		IS(device_u32(p), 47);
+		OK(CALL(cuStreamDestroy_v2)(s));
+		OK(CALL(cuMemFree_v2)(p));
+	}
+	return NULL;
+}
+
+static void threads(void)
+{
+	pthread_t t[8];
+
+	device_open();
+	module_open();
+	for (int i = 0; i < 8; i++)
+		pthread_create(&t[i], NULL, thread_main, NULL);
+	for (int i = 0; i < 8; i++)
+		pthread_join(t[i], NULL);
+}
+
+int main(int argc, char **argv)
+{
+	double start;
+	bool ok = true;
+
+	library_open(argc, argv);
+	dlclose(handle); /* each child opens it for itself */
+	ok &= child_run("eight devices", eight,
+		(const char *const[]){ "OUTBOARD_SOFT_DEVICES", "8", "OUTBOARD_SOFT_MEMORY", "32M", "OUTBOARD_SOFT_CC", "13.0", NULL });
+	ok &= child_run("nine devices", bad_variable, (const char *const[]){ "OUTBOARD_SOFT_DEVICES", "9", NULL });
+	ok &= child_run("bad memory", bad_variable, (const char *const[]){ "OUTBOARD_SOFT_MEMORY", "lots", NULL });
+	ok &= child_run("bad capability", bad_variable, (const char *const[]){ "OUTBOARD_SOFT_CC", "9", NULL });
+	ok &= child_run("memcheck", memcheck, (const char *const[]){ "OUTBOARD_SOFT_MEMCHECK", "1", NULL });
+	ok &= child_run("memcheck of freed memory", freed, (const char *const[]){ "OUTBOARD_SOFT_MEMCHECK", "1", NULL });
+	ok &= child_run("another base", threads, (const char *const[]){ "OUTBOARD_SOFT_BASE", "300000000000", NULL });
+	ok &= child_run("threads", threads, NULL);
+	ok &= child_run("threads, no shortcuts", threads, (const char *const[]){ "OUTBOARD_OPT", "-all", NULL });
+	ok &= child_run("fork", forked, NULL);
+	start = now();
+	ok &= child_run("leaving while a kernel runs", leave_busy, NULL);
+	ok &= child_run("leaving from within a function", leave_in_function, NULL);
+	CHECK(now() - start < 15);
+	return ok ? 0 : 1;
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* Order: within a stream, between streams, against the legacy and the per-thread default stream; what a busy stream says of itself. */
+#include "tests/unit/softapi/api.h"
+
+#include <pthread.h>
+
+static CUstream stream_new(unsigned flags)
+{
+	CUstream s = NULL;
+
+	OK(CALL(cuStreamCreate)(&s, flags));
+	return s;
+}
+
+static bool idle(CUstream s)
+{
+	CUresult r = CALL(cuStreamQuery)(s);
+
+	CHECK(r == CUDA_SUCCESS || r == CUDA_ERROR_NOT_READY);
+	return r == CUDA_SUCCESS;
+}
+
+/* Enough time for work that could run to have run. */
+static void settle(void)
+{
+	usleep(50000);
+}
+
+static void in_order(void)
+{
+	CUdeviceptr p = device_new(4);
+	CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+
+	OK(CALL(cuMemsetD32Async)(p, 0, 1, s));
+	for (uint64_t i = 0; i < 500; i++) {
+		OK(launch("store", s, p, i * 3));
+		OK(launch("add", s, p, 1));
+	}
+	OK(CALL(cuStreamSynchronize)(s));
+	IS(device_u32(p), 499 * 3 + 1);
+	OK(CALL(cuStreamDestroy_v2)(s));
+	OK(CALL(cuMemFree_v2)(p));
+}
+
+static void streams_are_apart(void)
+{
+	CUdeviceptr p = device_new(4);
+	CUstream a = stream_new(0), b = stream_new(0);
+	struct gate gate;
+
+	OK(CALL(cuMemsetD32Async)(p, 0, 1, b));
+	OK(CALL(cuStreamSynchronize)(b));
+	gate_set(&gate, a);
+	OK(launch("store", b, p, 5));
+	OK(CALL(cuStreamSynchronize)(b)); /* not held up by a */
+	CHECK(!idle(a));
+	gate_open(&gate);
+	OK(CALL(cuStreamSynchronize)(a));
+	CHECK(idle(a));
+	IS(device_u32(p), 5);
+	OK(CALL(cuStreamDestroy_v2)(a));
+	OK(CALL(cuStreamDestroy_v2)(b));
+	OK(CALL(cuMemFree_v2)(p));
+}
+
+/* Many streams whose host functions all wait at once: none may hold up the one that lets them go. */
+static void host_functions_do_not_starve(void)
+{
+	enum { N = 100 };
+	struct gate gates[N];
+	CUstream s[N];
+
+	for (int i = 0; i < N; i++) {
+		s[i] = stream_new(CU_STREAM_NON_BLOCKING);
+		gate_set(&gates[i], s[i]);
+	}
+	for (int i = N - 1; i >= 0; i--)
+		sem_wait(&gates[i].entered);
+	for (int i = 0; i < N; i++)
+		gate_open(&gates[i]);
+	OK(FACE(cuCtxSynchronize)());
+	for (int i = 0; i < N; i++)
+		OK(CALL(cuStreamDestroy_v2)(s[i]));
+}
+
+static void legacy_waits_for_blocking(void)
+{
+	CUdeviceptr p = device_new(4);
+	CUstream blocking = stream_new(0), apart = stream_new(CU_STREAM_NON_BLOCKING);
+	struct gate gate;
+
+	OK(CALL(cuMemsetD32Async)(p, 0, 1, apart));
+	OK(CALL(cuStreamSynchronize)(apart));
+	gate_set(&gate, blocking);
+	OK(launch("store", NULL, p, 9));  /* behind the gate */
+	OK(launch("add", apart, p, 0));   /* free to go: does not wait for either */
+	OK(CALL(cuStreamSynchronize)(apart));
+	settle();
+	CHECK(!idle(NULL));
+	gate_open(&gate);
+	OK(CALL(cuStreamSynchronize)(NULL));
+	IS(device_u32(p), 9);
+	OK(CALL(cuStreamDestroy_v2)(blocking));
+	OK(CALL(cuStreamDestroy_v2)(apart));
+	OK(CALL(cuMemFree_v2)(p));
+}
+
+static void blocking_waits_for_legacy(void)
+{
+	CUdeviceptr p = device_new(8);
+	CUstream blocking = stream_new(0), apart = stream_new(CU_STREAM_NON_BLOCKING);
+	uint32_t seen[2] = { 0 };
+	struct gate gate;
+
+	OK(CALL(cuMemsetD32Async)(p, 0, 2, apart));
+	OK(CALL(cuStreamSynchronize)(apart));
+	gate_set(&gate, NULL);
+	OK(launch("store", blocking, p, 1));
+	OK(launch("store", apart, p + 4, 2));
+	OK(CALL(cuStreamSynchronize)(apart));
+	settle();
+	OK(CALL(cuMemcpyDtoHAsync_v2)(seen, p, 8, apart));
+	OK(CALL(cuStreamSynchronize)(apart));
+	IS(seen[0], 0);
+	IS(seen[1], 2);
+	CHECK(!idle(blocking));
+	gate_open(&gate);
+	OK(CALL(cuStreamSynchronize)(blocking));
+	IS(device_u32(p), 1);
+	OK(CALL(cuStreamDestroy_v2)(blocking));
+	OK(CALL(cuStreamDestroy_v2)(apart));
+	OK(CALL(cuMemFree_v2)(p));
+}
+
+static void *other_thread(void *arg)
+{
+	CUdeviceptr p = *(CUdeviceptr *)arg;
+
+	OK(FACE(cuCtxSetCurrent)(context));
+	OK(launch("store", CU_STREAM_PER_THREAD, p, 21));
+	OK(CALL(cuStreamSynchronize)(CU_STREAM_PER_THREAD));
+	return NULL;
+}
+
+/* Each thread has its own; it is a blocking stream against the legacy one. */
+static void per_thread(void)
+{
+	CUdeviceptr p = device_new(8);
+	CUstream apart = stream_new(CU_STREAM_NON_BLOCKING);
+	struct gate gate;
+	pthread_t thread;
+
+	OK(CALL(cuMemsetD32Async)(p, 0, 2, apart));
+	OK(CALL(cuStreamSynchronize)(apart));
+	gate_set(&gate, CU_STREAM_PER_THREAD);
+	pthread_create(&thread, NULL, other_thread, &p); /* its stream is not behind our gate */
+	pthread_join(thread, NULL);
+	CHECK(!idle(CU_STREAM_PER_THREAD));
+	OK(launch("add", CU_STREAM_LEGACY, p, 1)); /* is */
+	settle();
+	CHECK(!idle(CU_STREAM_LEGACY));
+	gate_open(&gate);
+	OK(FACE(cuCtxSynchronize)());
+	IS(device_u32(p), 22);
+	OK(CALL(cuStreamDestroy_v2)(apart));
+	OK(CALL(cuMemFree_v2)(p));
+}
+
+/* The twins: the same call, stream 0 means the thread's own. */
+static void twins(void)
+{
+	CUdeviceptr p = device_new(4);
+	CUresult (*launch_ptsz)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **) =
+		(__typeof__(launch_ptsz))call_find("cuLaunchKernel_ptsz");
+	CUresult (*query_ptsz)(CUstream) = (__typeof__(query_ptsz))call_find("cuStreamQuery_ptsz");
+	copy_dtoh_fn dtoh_ptds = (copy_dtoh_fn)call_find("cuMemcpyDtoH_v2_ptds");
+	struct gate gate;
+	uint64_t to = p, value = 77;
+	void *params[] = { &to, &value };
+	uint32_t got = 0;
+
+	gate_set(&gate, NULL); /* holds the legacy stream: a blocking stream waits for it */
+	OK(launch_ptsz(kernel_get("store"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+	IS(query_ptsz(NULL), CUDA_ERROR_NOT_READY);
+	gate_open(&gate);
+	OK(dtoh_ptds(&got, p, 4));
+	IS(got, 77);
+	OK(query_ptsz(NULL));
+	OK(CALL(cuMemFree_v2)(p));
+}
+
+static void destroy_while_busy(void)
+{
+	CUdeviceptr p = device_new(4);
+	CUstream s = stream_new(0);
+	struct gate gate;
+
+	gate_set(&gate, s);
+	OK(launch("store", s, p, 31));
+	OK(CALL(cuStreamDestroy_v2)(s));
+	IS(CALL(cuStreamDestroy_v2)(s), CUDA_ERROR_INVALID_HANDLE);
+	IS(CALL(cuStreamQuery)(s), CUDA_ERROR_INVALID_HANDLE);
+	IS(launch("store", s, p, 1), CUDA_ERROR_INVALID_HANDLE);
+	gate_open(&gate);
+	IS(device_u32(p), 31); /* the legacy stream still waits for it */
+	OK(CALL(cuMemFree_v2)(p));
+}
+
+static CUresult in_function;
+static void calls_inside(void *user)
+{
+	CUdeviceptr p;
+
+	(void)user;
+	in_function = CALL(cuMemAlloc_v2)(&p, 16);
+}
+
+static CUresult callback_status = CUDA_ERROR_UNKNOWN;
+static CUstream callback_stream;
+static void callback(CUstream stream, CUresult status, void *user)
+{
+	callback_stream = stream;
+	callback_status = status;
+	*(int *)user += 1;
+}
+
+static void callbacks(void)
+{
+	CUstream s = stream_new(0);
+	int called = 0;
+
+	OK(CALL(cuLaunchHostFunc)(s, calls_inside, NULL));
+	OK(CALL(cuStreamAddCallback)(s, callback, &called, 0));
+	IS(CALL(cuStreamAddCallback)(s, callback, &called, 1), CUDA_ERROR_INVALID_VALUE);
+	IS(CALL(cuLaunchHostFunc)(s, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	OK(CALL(cuStreamSynchronize)(s));
+	IS(in_function, CUDA_ERROR_NOT_PERMITTED);
+	IS(called, 1);
+	IS(callback_status, CUDA_SUCCESS);
+	CHECK(callback_stream == s);
+	OK(CALL(cuStreamDestroy_v2)(s));
+}
+
+static void properties(void)
+{
+	CUstream s = NULL;
+	int priority = 1, least, greatest;
+	unsigned flags = 9;
+	CUcontext ctx = NULL;
+	CUdevice device = -1;
+	unsigned long long a, b;
+	CUstreamCaptureStatus capture;
+
+	OK(FACE(cuCtxGetStreamPriorityRange)(&least, &greatest));
+	CHECK(least == 0 && greatest < 0);
+	OK(CALL(cuStreamCreateWithPriority)(&s, CU_STREAM_NON_BLOCKING, -1000));
+	OK(CALL(cuStreamGetPriority)(s, &priority));
+	IS(priority, greatest);
+	OK(CALL(cuStreamGetFlags)(s, &flags));
+	IS(flags, CU_STREAM_NON_BLOCKING);
+	OK(CALL(cuStreamGetCtx)(s, &ctx));
+	CHECK(ctx == context);
+	OK(CALL(cuStreamGetDevice)(s, &device));
+	IS(device, 0);
+	OK(CALL(cuStreamGetId)(s, &a));
+	OK(CALL(cuStreamGetId)(NULL, &b));
+	CHECK(a != b);
+	OK(CALL(cuStreamIsCapturing)(s, &capture));
+	IS(capture, CU_STREAM_CAPTURE_STATUS_NONE);
+	IS(CALL(cuStreamCreate)(&s, 2), CUDA_ERROR_INVALID_VALUE);
+	IS(CALL(cuStreamDestroy_v2)(NULL), CUDA_ERROR_INVALID_HANDLE);
+	OK(CALL(cuStreamDestroy_v2)(s));
+}
+
+static void values(void)
+{
+	CUdeviceptr p = device_new(16);
+	CUstream a = stream_new(CU_STREAM_NON_BLOCKING), b = stream_new(CU_STREAM_NON_BLOCKING);
+
+	OK(CALL(cuMemsetD32Async)(p, 0, 4, a));
+	OK(CALL(cuStreamSynchronize)(a));
+	OK(CALL(cuStreamWaitValue32_v2)(a, p, 3, 0)); /* at least 3 */
+	OK(launch("store", a, p + 8, 1));
+	settle();
+	CHECK(!idle(a));
+	OK(CALL(cuStreamWriteValue32_v2)(b, p, 4, 0));
+	OK(CALL(cuStreamSynchronize)(a));
+	IS(device_u32(p + 8), 1);
+	IS(CALL(cuStreamWriteValue32_v2)(b, p + 2, 4, 0), CUDA_ERROR_INVALID_VALUE);
+	OK(CALL(cuStreamDestroy_v2)(a));
+	OK(CALL(cuStreamDestroy_v2)(b));
+	OK(CALL(cuMemFree_v2)(p));
+}
+
+/* The cost of a tiny kernel and its synchronisation, printed for whoever looks; nothing is asserted of time. */
+static void tiny(void)
+{
+	enum { N = 2000 };
+	CUdeviceptr p = device_new(4);
+	double start;
+
+	OK(launch("store", NULL, p, 1));
+	OK(FACE(cuCtxSynchronize)());
+	start = now();
+	for (int i = 0; i < N; i++) {
+		OK(launch("store", NULL, p, 1));
+		OK(FACE(cuCtxSynchronize)());
+	}
+	printf("tiny kernel and synchronise: %.1f us\n", (now() - start) / N * 1e6);
+	start = now();
+	for (int i = 0; i < N; i++)
+		OK(launch("store", NULL, p, 1));
+	OK(FACE(cuCtxSynchronize)());
+	printf("tiny kernel in a row: %.1f us\n", (now() - start) / N * 1e6);
+	OK(CALL(cuMemFree_v2)(p));
+}
+
+int main(int argc, char **argv)
+{
+	library_open(argc, argv);
+	device_open();
+	module_open();
+	in_order();
+	streams_are_apart();
+	host_functions_do_not_starve();
+	legacy_waits_for_blocking();
+	blocking_waits_for_legacy();
+	per_thread();
+	twins();
+	destroy_while_busy();
+	callbacks();
+	properties();
+	values();
+	tiny();
+	OK(FACE(cuDevicePrimaryCtxRelease_v2)(0));
+	return 0;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* Addresses reserved where they are asked for, memory made, mapped, aliased and taken away: as a server does for its clients. */
+#include "tests/unit/softapi/api.h"
+
+#define MIB ((size_t)1 << 20)
+#define UNIT (2 * MIB)
+#define BASE 0x200000000000ull
+
+static const CUmemAllocationProp prop = {
+	.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 },
+};
+static const CUmemAccessDesc both_ways = {
+	.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 }, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+};
+
+static CUmemGenericAllocationHandle create(size_t size)
+{
+	CUmemGenericAllocationHandle h = 0;
+
+	OK(CALL(cuMemCreate)(&h, size, &prop, 0));
+	return h;
+}
+
+static size_t free_now(void)
+{
+	size_t free_bytes, total;
+
+	OK(CALL(cuMemGetInfo_v2)(&free_bytes, &total));
+	return free_bytes;
+}
+
+static void granularity(void)
+{
+	size_t g = 0;
+	int supported = 0;
+
+	OK(FACE(cuDeviceGetAttribute)(&supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0));
+	IS(supported, 1);
+	OK(CALL(cuMemGetAllocationGranularity)(&g, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+	IS(g, UNIT);
+}
+
+/* The address is the one asked for, unless it is taken. */
+static CUdeviceptr requested(void)
+{
+	CUdeviceptr p = 0, q = 0, r = 0;
+
+	OK(CALL(cuMemAddressReserve)(&p, 64 * MIB, UNIT, BASE + (1ull << 40), 0));
+	if (p != BASE + (1ull << 40))
+		printf("the usual window is taken: at %#llx\n", p);
+	OK(CALL(cuMemAddressReserve)(&q, 64 * MIB, 0, p, 0));
+	CHECK(q != p && (q + 64 * MIB <= p || q >= p + 64 * MIB));
+	OK(CALL(cuMemAddressFree)(q, 64 * MIB));
+	OK(CALL(cuMemAddressReserve)(&r, UNIT, 0, p + 64 * MIB, 0));
+	CHECK(r == p + 64 * MIB);
+	OK(CALL(cuMemAddressFree)(r, UNIT));
+	IS(CALL(cuMemAddressReserve)(&r, UNIT + 1, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
+	IS(CALL(cuMemAddressReserve)(&r, 0, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
+	IS(CALL(cuMemAddressFree)(p, UNIT), CUDA_ERROR_INVALID_VALUE);
+	return p;
+}
+
+static void map(CUdeviceptr at, size_t size, size_t offset, CUmemGenericAllocationHandle h)
+{
+	OK(CALL(cuMemMap)(at, size, offset, h, 0));
+	OK(CALL(cuMemSetAccess)(at, size, &both_ways, 1));
+}
+
+static void mapped(CUdeviceptr p)
+{
+	size_t before = free_now();
+	CUmemGenericAllocationHandle a = create(4 * UNIT), b = create(UNIT);
+	CUdeviceptr base;
+	size_t size;
+	unsigned long long flags = 9;
+	unsigned char *host = malloc(5 * UNIT);
+
+	IS(free_now(), before - 5 * UNIT);
+	IS(CALL(cuMemsetD8Async)(p, 1, 1, NULL), CUDA_ERROR_INVALID_VALUE);
+	OK(CALL(cuMemMap)(p, 4 * UNIT, 0, a, 0));
+	IS(CALL(cuMemsetD8Async)(p, 1, 1, NULL), CUDA_ERROR_INVALID_VALUE); /* no access yet */
+	OK(CALL(cuMemGetAccess)(&flags, &both_ways.location, p));
+	IS(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+	OK(CALL(cuMemSetAccess)(p, 4 * UNIT, &both_ways, 1));
+	OK(CALL(cuMemGetAccess)(&flags, &both_ways.location, p));
+	IS(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	map(p + 4 * UNIT, UNIT, 0, b);
+	/* Neighbours are one range to copies and kernels. */
+	OK(CALL(cuMemsetD8Async)(p, 7, 5 * UNIT, NULL));
+	OK(launch("store", NULL, p + 4 * UNIT, 0x01010101));
+	OK(DTOH(host, p, 5 * UNIT));
+	CHECK(host[0] == 7 && host[4 * UNIT - 1] == 7 && host[4 * UNIT] == 1 && host[4 * UNIT + 4] == 7 && host[5 * UNIT - 1] == 7);
+	IS(CALL(cuMemsetD8Async)(p, 7, 5 * UNIT + 1, NULL), CUDA_ERROR_INVALID_VALUE);
+	OK(FACE(cuMemGetAddressRange_v2)(&base, &size, p + 4 * UNIT + 5));
+	CHECK(base == p + 4 * UNIT && size == UNIT);
+	IS(CALL(cuMemMap)(p, UNIT, 0, b, 0), CUDA_ERROR_INVALID_VALUE);              /* taken */
+	IS(CALL(cuMemMap)(p + 8 * UNIT, 2 * UNIT, 0, b, 0), CUDA_ERROR_INVALID_VALUE); /* more than there is */
+	IS(CALL(cuMemMap)(p + 64 * MIB, UNIT, 0, b, 0), CUDA_ERROR_INVALID_VALUE);   /* not reserved */
+	IS(CALL(cuMemUnmap)(p, UNIT), CUDA_ERROR_INVALID_VALUE);                     /* a part */
+	IS(CALL(cuMemAddressFree)(p, 64 * MIB), CUDA_ERROR_INVALID_VALUE);           /* in use */
+	/* Memory lives while it is mapped, and goes with the last of handle and mapping. */
+	OK(CALL(cuMemRelease)(a));
+	IS(CALL(cuMemRelease)(a), CUDA_ERROR_INVALID_VALUE);
+	OK(DTOH(host, p, 4 * UNIT));
+	CHECK(host[UNIT] == 7);
+	OK(CALL(cuMemUnmap)(p, 5 * UNIT));
+	IS(DTOH(host, p, 1), CUDA_ERROR_INVALID_VALUE);
+	IS(free_now(), before - UNIT);
+	OK(CALL(cuMemRelease)(b));
+	IS(free_now(), before);
+	free(host);
+}
+
+/* One piece of memory at two addresses; fresh memory is zero. */
+static void aliased(CUdeviceptr p)
+{
+	CUmemGenericAllocationHandle h = create(2 * UNIT);
+
+	map(p, 2 * UNIT, 0, h);
+	map(p + 8 * UNIT, UNIT, UNIT, h);
+	IS(device_u32(p), 0);
+	IS(device_u32(p + 8 * UNIT), 0);
+	OK(CALL(cuMemsetD32Async)(p + UNIT + 16, 0xcafe, 1, NULL));
+	IS(device_u32(p + 8 * UNIT + 16), 0xcafe);
+	OK(CALL(cuMemUnmap)(p, 2 * UNIT));
+	IS(device_u32(p + 8 * UNIT + 16), 0xcafe);
+	OK(CALL(cuMemUnmap)(p + 8 * UNIT, UNIT));
+	OK(CALL(cuMemRelease)(h));
+}
+
+static void full(void)
+{
+	CUmemGenericAllocationHandle h = 1, some = create(16 * UNIT);
+
+	IS(CALL(cuMemCreate)(&h, 128 * MIB, &prop, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	IS(h, 1);
+	OK(CALL(cuMemRelease)(some));
+	IS(CALL(cuMemCreate)(&h, UNIT / 2, &prop, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+int main(int argc, char **argv)
+{
+	CUdeviceptr p;
+
+	setenv("OUTBOARD_SOFT_MEMORY", "128M", 1);
+	library_open(argc, argv);
+	device_open();
+	module_open();
+	granularity();
+	p = requested();
+	mapped(p);
+	aliased(p);
+	full();
+	OK(CALL(cuMemAddressFree)(p, 64 * MIB));
+	return 0;
+}
