@@ -133,6 +133,8 @@ def finish(call, out, exact=False):
         lines = [f'\t{rep_type(call)} rep;', '\tuint32_t got = 0;',
                  '\tCUresult result = obc_log_call(&slot, &rep, sizeof(rep), &got);',
                  '\tif (got != sizeof(rep))', '\t\treturn result ? result : bad_reply(slot.opcode);'.replace('slot.opcode', call.enum)]
+        if exact:
+            lines += ['\tif (result)', '\t\treturn result;']
         return lines + load_fields(call, out, 'rep.') + ['\treturn result;']
     lines = ['\tuint32_t got = 0;', '\tCUresult result = obc_log_call(&slot, answer, capacity, &got);']
     if exact:
@@ -237,14 +239,13 @@ def call_value(spec, f):
 
 def cached_tail(call):
     """A cached call: the request's bytes are the key. One buffer holds the request, one the answer."""
-    assert not call.rep.fields and len(call.rep.vars) == 1, 'cached calls answer with one array'
     v = call.rep.vars[0]
     size = f'len_{v.name}' + (f' * {v.width}' if v.width > 1 else '')
     lines = [f'\tuint8_t key[CACHE_KEY];', f'\tuint64_t key_size = {sum_c(call)};',
              f'\tif (key_size > sizeof(key) || {size} > CACHE_ANSWER)', '\t\treturn CUDA_ERROR_INVALID_VALUE;',
-             '\tmemset(key, 0, sizeof(key));', '\tuint8_t *body = key;', f'\t{req_type(call)} fixed;', f'\t{req_type(call)} *req = &fixed;']
+             '\tmemset(key, 0, sizeof(key));'] + (['\tuint8_t *body = key;'] if call.req.vars else []) + [f'\t{req_type(call)} fixed;', f'\t{req_type(call)} *req = &fixed;']
     lines += store_fields(call, lambda f: f'({f.ctype}){f.name}')
-    lines += ['\tmemcpy(key, req, sizeof(*req));'] + store_vars(call)
+    lines += ['\tmemcpy(key, req, sizeof(*req));'] + (store_vars(call) if call.req.vars else [])
     lines.append(f'\treturn cached_call({call.enum}, key, (uint32_t)key_size, {v.name}, (uint32_t)({size}));')
     return lines
 

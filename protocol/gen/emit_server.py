@@ -131,7 +131,8 @@ def null_answer(spec, p):
     if p.array is not None:
         if p.array.isdigit():
             return f'\tmemset({p.name}, 0, sizeof(*{p.name}) * {p.array});'
-        return f'\tif ({p.array} > 0)\n\t\tmemset({p.name}, 0, sizeof(*{p.name}) * (size_t){p.array});'
+        size = p.array.partition('<=')[0].strip()
+        return f'\tif ({p.name} && {size} > 0)\n\t\tmemset({p.name}, 0, sizeof(*{p.name}) * (size_t)({size}));'
     if p.stars == 1 and p.base in spec.types.handles:
         return f'\t*{p.name} = ({p.base})unique();'
     if p.stars == 1 and p.base == 'CUmemGenericAllocationHandle':
@@ -233,6 +234,8 @@ def run_call(spec, call):
     lines = [f'static void run_{call.name}(struct obs_exec *x, const struct obp_record *rec, const void *body)', '{']
     if call.req.size:
         lines.append(f'\tconst {req_type(call)} *req = body;')
+    elif not call.req.vars:
+        lines.append('\t(void)body;')
     values = {}
     for f in call.req.fields:
         kind = spec.handles.get(f.source.base)
@@ -270,7 +273,6 @@ def run_call(spec, call):
         lines.append('\tobs_async_result(x, rec, result);')
     elif call.rep.vars:
         v = call.rep.vars[0]
-        assert not call.rep.size and len(call.rep.vars) == 1, 'a regular reply is a struct or one array'
         size = v.expr.to_c(lambda n: 'req->' + n) + (f' * {v.width}' if v.width > 1 else '')
         lines.append(f'\tobs_reply(x, rec, result, {v.name}, (uint32_t)({size}));')
     elif call.rep.size:

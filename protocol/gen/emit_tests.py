@@ -84,7 +84,8 @@ def op_trip(spec, call):
     for k in names:
         lines.append(f'\tw->{k} = ({call.req.field(k).ctype})(random64() % 6);')
     for i, v in enumerate(call.req.vars):
-        lines.append(f'\trandom_text(part[{i}], 1 + random64() % 40);' if v.cstr else
+        lines.append(f'\trandom_text(part[{i}], largest ? OBP_{v.bound} : 1 + random64() % (OBP_{v.bound} < 40 ? OBP_{v.bound} : 40));'
+                     if v.cstr else
                      f'\trandom_fill(part[{i}], {v.expr.to_c(lambda k: "w->" + k)} * {v.width});')
     for i, v in enumerate(call.req.vars):
         if not v.cstr and len(v.expr.tokens) == 1:
@@ -93,6 +94,10 @@ def op_trip(spec, call):
     if call.rep.size:
         after.insert(0, f'\tconst {rep_type(call)} *rep = (const void *)answer;')
     lines += ['\t' + wrap(f'RIGHT(obc_call_op_{n}({", ".join(args)}));')] + after
+    for i, v in enumerate(call.req.vars):
+        if v.cstr:
+            lines += ['\tif (largest) {', f'\t\trandom_text(part[{i}], OBP_{v.bound} + 1);',
+                      '\t\t' + wrap(f'CHECK(obc_call_op_{n}({", ".join(args)}) == CUDA_ERROR_INVALID_VALUE);'), '\t}']
     return '\n'.join(lines + ['}']) + '\n'
 
 
@@ -147,13 +152,15 @@ def driver_fake(spec, call):
         elif p.array is not None:
             size = next(v for v in call.rep.vars if v.name == p.name)
             lines += [f'\trandom_fill({p.name}, {size.expr.to_c(lambda k: k)} * sizeof(*{p.name}));',
-                      f'\tmemcpy(answer, {p.name}, {size.expr.to_c(lambda k: k)} * sizeof(*{p.name}));']
+                      f'\tmemcpy(gave_{n}.{p.name}, {p.name}, {size.expr.to_c(lambda k: k)} * sizeof(*{p.name}));']
         elif p.base in spec.handles and not p.stars:
             lines.append(f'\tCHECK((uintptr_t){p.name} == ((uintptr_t)want_{n}.{p.name} ^ CLIENT_KEY ^ SERVER_KEY));')
+        elif p.stars and p.way == 'in':
+            lines.append(f'\tSAME({p.name}, &want_{n}.{p.name}, sizeof(*{p.name}));')
         elif p.stars and p.way in ('out', 'inout'):
             if p.way == 'inout':
                 lines.append(f'\tSAME({p.name}, &want_{n}.{p.name}, sizeof(*{p.name}));')
-            lines += [f'\trandom_fill({p.name}, sizeof(*{p.name}));', f'\tmemcpy(answer, {p.name}, sizeof(*{p.name}));']
+            lines += [f'\trandom_fill({p.name}, sizeof(*{p.name}));', f'\tgave_{n}.{p.name} = *{p.name};']
         else:
             lines.append(f'\tSAME(&{p.name}, &want_{n}.{p.name}, sizeof({p.name}));')
     return '\n'.join(lines + ['\treturn CUDA_SUCCESS;', '}']) + '\n'
@@ -168,7 +175,8 @@ def call_want(spec, call):
             lines.append(f'\tvoid *{p.name};')
         else:
             lines.append(f'\t{p.base} {p.name};')
-    return '\n'.join(lines + [f'}} want_{call.name};']) + '\n'
+    gave = f', gave_{call.name}' if call.rep.fields or call.rep.vars else ''
+    return '\n'.join(lines + [f'}} want_{call.name}{gave};']) + '\n'
 
 
 def call_trip(spec, call):
@@ -187,17 +195,25 @@ def call_trip(spec, call):
             v = next(v for v in call.rep.vars if v.name == p.name)
             outs.append(f'\t{p.base} out_{p.name}[OBP_{v.bound} + 1];')
             args.append(f'out_{p.name}')
-            after.append(f'\tSAME(out_{p.name}, answer, {v.expr.to_c(lambda k: "w->" + k)} * sizeof(*out_{p.name}));')
+            after.append(f'\tSAME(out_{p.name}, gave_{n}.{p.name}, {v.expr.to_c(lambda k: "w->" + k)} * sizeof(*out_{p.name}));')
         elif p.stars and p.array is None and p.way in ('out', 'inout'):
             outs.append(f'\t{p.base} out_{p.name}' + (f' = w->{p.name};' if p.way == 'inout' else ';'))
             args.append(f'&out_{p.name}')
-            after.append(f'\tSAME(&out_{p.name}, answer, sizeof(out_{p.name}));')
+            after.append(f'\tSAME(&out_{p.name}, &gave_{n}.{p.name}, sizeof(out_{p.name}));')
+        elif p.stars and p.array is None and p.way == 'in':
+            args.append(f'&w->{p.name}')
         else:
             args.append(f'w->{p.name}')
-    lines += outs + ['\t' + wrap(f'RIGHT(obc_call_{n}({", ".join(args)}));')] + after
-    if call.klass == 'cached':
-        lines += ['\tunsigned before = n_arrived;', '\t' + wrap(f'RIGHT(obc_call_{n}({", ".join(args)}));'),
-                  '\tCHECK(n_arrived == before); /* answered from the cache */'] + after
+    ask = '\t' + wrap(f'RIGHT(obc_call_{n}({", ".join(args)}));')
+    if call.klass != 'cached':
+        lines += outs + [ask] + after
+    else:
+        # Arguments that came before are answered from the cache, and so is the same question asked again.
+        v = call.rep.vars[0]
+        lines += outs + ['\tunsigned before = n_arrived;', ask, '\tif (n_arrived != before) {'] + ['\t' + line for line in after]
+        lines += ['\t}', '\tbefore = n_arrived;', f'\t{v.source.base} first[OBP_{v.bound} + 1];',
+                  f'\tmemcpy(first, out_{v.name}, sizeof(first));', ask, '\tCHECK(n_arrived == before);',
+                  f'\tSAME(first, out_{v.name}, {v.expr.to_c(lambda k: "w->" + k)} * sizeof(*first));']
     return '\n'.join(lines + ['}']) + '\n'
 
 

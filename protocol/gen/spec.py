@@ -9,6 +9,10 @@ OP_CLASSES = ('sync', 'async', 'bulk')
 TWINS = ('ptsz', 'ptds')
 TWIN_SINCE = 7000        # CUDA 7.0 introduced the per-thread default stream
 GROUP_MAX = 0x1f         # keeps the tables that are indexed by opcode small
+# Generated functions have parameters and variables of their own.
+RESERVED = {'x', 'rec', 'req', 'rep', 'body', 'at', 'slot', 'result', 'answer', 'capacity', 'got', 'from', 'head', 'size_t', 'rep_size',
+            'bad', 'key', 'key_size', 'fixed', 'memcpy', 'memset', 'put', 'pad', 'put_part'}
+RESERVED_PREFIXES = ('len_', 'id_', 'h_', 'wrong_', 'ret_')
 FIXED_MAX = 256          # elements of an array of fixed length
 
 WIRE = {'u8': ('uint8_t', 1), 'u16': ('uint16_t', 2), 'u32': ('uint32_t', 4), 'u64': ('uint64_t', 8),
@@ -322,6 +326,10 @@ class Spec:
             self.check_names(call, call.req, var)
         if call.klass == 'async' and (call.rep.fields or call.rep.vars):
             raise SpecError(call.where, f'{call.name} is async and has no reply: it cannot have an out parameter')
+        if call.rep.vars and (call.rep.fields or len(call.rep.vars) > 1):
+            raise SpecError(call.where, f'{call.name}: a call that gives back an array gives back nothing else: use an operation')
+        if call.klass == 'cached' and (not call.rep.vars or not call.req.size):
+            raise SpecError(call.where, f'{call.name} is cached: it must take numbers and give back one array')
 
     def wire_of(self, call, p):
         types = self.types
@@ -586,6 +594,8 @@ class Parser:
             if p.name in seen:
                 raise SpecError(p.where, f"{call.name} has two parameters named '{p.name}'")
             seen.add(p.name)
+            if call.on_wire and (p.name in RESERVED or p.name.startswith(RESERVED_PREFIXES) or (p.name == 'ctx' and not call.op)):
+                raise SpecError(p.where, f"{call.name}: generated code uses the name '{p.name}' itself: choose another")
 
     def bracket(self):
         text = []
