@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * obc_copy_box: boxes of every shape between host and "device" memory, where the wire below is replaced by one that applies each record to an
+ * ordinary array. What arrives is compared byte by byte with the copy's definition, and nothing beside the box may change.
+ */
+#include "client-shim/copy.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "client-shim/hostfunc.h"
+#include "client-shim/log.h"
+#include "protocol/obc_calls.h"
+
+#define DEVICE_BASE 0x200000000000ull
+#define DEVICE_BYTES (8u << 20)
+
+static uint8_t device[DEVICE_BYTES];
+static unsigned n_records, n_waits;
+static bool pending;
+
+static uint8_t *at_device(uint64_t addr, uint64_t size)
+{
+	assert_true(addr >= DEVICE_BASE && addr - DEVICE_BASE + size <= DEVICE_BYTES);
+	return device + (addr - DEVICE_BASE);
+}
+
+/* ---- the wire ---- */
+
+static union {
+	struct obp_copy_d2d_req d2d;
+	uint8_t bytes[sizeof(struct obp_write_rows_req) + OBP_ROWS_MAX];
+} record;
+
+CUresult obc_call_op_write(uint64_t dst, uint64_t size, uint64_t stream, const void *data)
+{
+	(void)stream;
+	n_records++;
+	memcpy(at_device(dst, size), data, size);
+	return CUDA_SUCCESS;
+}
+
+CUresult obc_call_op_read(uint64_t src, uint64_t size, uint64_t stream, void *ret_data)
+{
+	(void)stream;
+	n_records++;
+	memcpy(ret_data, at_device(src, size), size);
+	return CUDA_SUCCESS;
+}
+
+CUresult obc_call_op_read_rows(uint64_t src, uint64_t pitch, uint64_t slice, uint64_t width, uint64_t height, uint64_t depth,
+			       uint64_t stream, void *ret_data)
+{
+	uint8_t *out = ret_data;
+
+	(void)stream;
+	n_records++;
+	for (uint64_t z = 0; z < depth; z++)
+		for (uint64_t y = 0; y < height; y++, out += width)
+			memcpy(out, at_device(src + z * slice + y * pitch, width), width);
+	return CUDA_SUCCESS;
+}
+
+struct obp_write_rows_req *obc_begin_op_write_rows(struct obc_slot *slot, uint64_t width, uint64_t height, uint64_t depth, void **ret_data)
+{
+	struct obp_write_rows_req *req = (void *)record.bytes;
+
+	assert_true(width * height * depth <= OBP_ROWS_MAX);
+	*slot = (struct obc_slot){ .opcode = OBP_OP_WRITE_ROWS };
+	*req = (struct obp_write_rows_req){ .width = width, .height = height, .depth = depth };
+	*ret_data = req + 1;
+	return req;
+}
+
+void *obc_log_begin(struct obc_slot *slot, uint16_t opcode, uint32_t body_size)
+{
+	assert_true(body_size <= sizeof record);
+	*slot = (struct obc_slot){ .opcode = opcode };
+	return &record;
+}
+
+CUresult obc_log_commit(struct obc_slot *slot)
+{
+	n_records++;
+	if (slot->opcode == OBP_OP_WRITE_ROWS) {
+		const struct obp_write_rows_req *req = (void *)record.bytes;
+		const uint8_t *in = (const uint8_t *)(req + 1);
+
+		for (uint64_t z = 0; z < req->depth; z++)
+			for (uint64_t y = 0; y < req->height; y++, in += req->width)
+				memcpy(at_device(req->dst + z * req->dst_slice + y * req->dst_pitch, req->width), in, req->width);
+	} else {
+		const struct obp_copy_d2d_req *req = &record.d2d;
+
+		for (uint64_t z = 0; z < req->depth; z++)
+			for (uint64_t y = 0; y < req->height; y++)
+				memcpy(at_device(req->dst + z * req->dst_slice + y * req->dst_pitch, req->width),
+				       at_device(req->src + z * req->src_slice + y * req->src_pitch, req->width), req->width);
+	}
+	return CUDA_SUCCESS;
+}
+
+uint64_t obc_log_last(void)
+{
+	return 1;
+}
+
+CUresult obc_log_error(void)
+{
+	return CUDA_SUCCESS;
+}
+
+/* ---- the rest of the shim and the face: not called, or of no matter here ---- */
+
+CUresult obc_ctx_result(struct obf_ctx *ctx, CUresult result)
+{
+	(void)ctx;
+	return result;
+}
+
+CUresult obc_stream_wait(struct obf_ctx *ctx, const struct obc_lane_of *at)
+{
+	(void)ctx;
+	(void)at;
+	n_waits++;
+	return CUDA_SUCCESS;
+}
+
+void obc_stream_done(const struct obc_lane_of *at, uint64_t number, bool waited_as_work)
+{
+	(void)at;
+	(void)number;
+	(void)waited_as_work;
+}
+
+bool obc_hostfunc_pending(void)
+{
+	return pending;
+}
+
+#define UNUSED(type, name, ...) type name(__VA_ARGS__) { abort(); }
+UNUSED(CUresult, obc_stream_enter, CUstream h __attribute__((unused)), struct obf_ctx *c __attribute__((unused)),
+       struct obc_lane_of *r __attribute__((unused)))
+UNUSED(CUresult, obf_ctx_enter, struct obf_ctx **c __attribute__((unused)))
+UNUSED(CUresult, obf_mem_check_device, uint64_t a __attribute__((unused)), size_t s __attribute__((unused)))
+UNUSED(bool, obf_mem_is_device, uint64_t a __attribute__((unused)))
+UNUSED(uint64_t, obc_ctx_wire, CUcontext c __attribute__((unused)))
+UNUSED(CUresult, obf_copy_from_2d, const CUDA_MEMCPY2D *c __attribute__((unused)), struct obf_copy3d *r __attribute__((unused)))
+UNUSED(CUresult, obf_copy_from_3d, const CUDA_MEMCPY3D *c __attribute__((unused)), struct obf_copy3d *r __attribute__((unused)))
+
+/* ---- the test ---- */
+
+static uint8_t host[DEVICE_BYTES], expect[DEVICE_BYTES];
+
+static void fill_random(uint8_t *p, size_t n, uint32_t seed)
+{
+	uint64_t word = seed;
+
+	for (size_t i = 0; i + sizeof word <= n; i += sizeof word) {
+		word = word * 6364136223846793005ull + 1442695040888963407ull;
+		memcpy(p + i, &word, sizeof word);
+	}
+}
+
+/* The definition. */
+static void model(uint8_t *dst, const uint8_t *src, const struct obf_copy3d *c)
+{
+	for (size_t z = 0; z < c->depth; z++)
+		for (size_t y = 0; y < c->height; y++)
+			memcpy(dst + z * c->dst_slice + y * c->dst_pitch, src + z * c->src_slice + y * c->src_pitch, c->width);
+}
+
+static void check(size_t width, size_t height, size_t depth, size_t src_gap, size_t dst_gap, size_t slice_gap, bool from, bool to)
+{
+	static struct obc_ctx home;
+	const struct obc_lane_of at = { .home = &home, .blocking = true };
+	struct obf_copy3d c = { .src_device = from, .dst_device = to, .width = width, .height = height, .depth = depth };
+	const size_t half = DEVICE_BYTES / 2;
+	uint8_t *dst_array = to ? device : host, *src_array = from ? device : host;
+
+	c.src_pitch = width + src_gap;
+	c.dst_pitch = width + dst_gap;
+	c.src_slice = c.src_pitch * (height + slice_gap);
+	c.dst_slice = c.dst_pitch * (height + slice_gap);
+	assert_true(c.src_slice * depth <= half && c.dst_slice * depth <= half);
+	fill_random(device, DEVICE_BYTES, 1);
+	fill_random(host, DEVICE_BYTES, 2);
+	c.src = from ? DEVICE_BASE : (uintptr_t)host;
+	c.dst = (to ? DEVICE_BASE : (uintptr_t)host) + half;
+	memcpy(expect, dst_array, DEVICE_BYTES);
+	model(expect + half, src_array, &c);
+	assert_int_equal(obc_copy_box(NULL, &at, &c, 0, 0), CUDA_SUCCESS);
+	assert_int_equal(memcmp(dst_array, expect, DEVICE_BYTES), 0);
+}
+
+static void test_boxes(void **state)
+{
+	static const size_t shapes[][3] = { { 1, 1, 1 }, { 7, 3, 1 }, { 100, 1, 5 }, { 33, 17, 4 }, { 4096, 60, 2 }, { OBP_ROWS_MAX + 5, 3, 1 },
+					    { OBP_ROWS_MAX, 2, 2 }, { 700000, 2, 1 }, { 3, 1000, 7 } };
+
+	(void)state;
+	for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+		for (unsigned bits = 0; bits < 32; bits++) {
+			size_t src_gap = bits & 1 ? 9 : 0, dst_gap = bits & 2 ? 31 : 0, slice_gap = bits & 4 ? 1 : 0;
+
+			check(shapes[s][0], shapes[s][1], shapes[s][2], src_gap, dst_gap, slice_gap, bits & 8, bits & 16);
+		}
+}
+
+static void test_packed_is_one_record(void **state)
+{
+	(void)state;
+	n_records = 0;
+	check(1000, 100, 10, 0, 0, 0, false, true);
+	assert_int_equal(n_records, 1);
+	check(1000, 100, 10, 0, 0, 0, true, false);
+	assert_int_equal(n_records, 2);
+	check(1000, 100, 10, 50, 0, 0, true, false);
+	assert_int_equal(n_records, 3);
+}
+
+static void test_nothing_to_copy(void **state)
+{
+	static struct obc_ctx home;
+	const struct obc_lane_of at = { .home = &home };
+	struct obf_copy3d c = { .src_device = true, .width = 0, .height = 5, .depth = 1 };
+
+	(void)state;
+	n_records = 0;
+	assert_int_equal(obc_copy_box(NULL, &at, &c, 0, 0), CUDA_SUCCESS);
+	assert_int_equal(n_records, 0);
+}
+
+/* A host function may still be writing what is sent. */
+static void test_waits_for_host_functions(void **state)
+{
+	(void)state;
+	n_waits = 0;
+	check(10, 10, 1, 0, 3, 0, false, true);
+	assert_int_equal(n_waits, 0);
+	pending = true;
+	check(10, 10, 1, 0, 3, 0, false, true);
+	check(10, 10, 1, 0, 0, 0, false, true);
+	assert_int_equal(n_waits, 2);
+	check(10, 10, 1, 0, 0, 0, true, false);
+	assert_int_equal(n_waits, 2);
+	pending = false;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_boxes), cmocka_unit_test(test_packed_is_one_record), cmocka_unit_test(test_nothing_to_copy),
+		cmocka_unit_test(test_waits_for_host_functions),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
