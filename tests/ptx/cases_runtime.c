@@ -370,6 +370,51 @@ static bool check_assert(struct pt_run *run, const char *out, const char *err)
 	return strstr(err, want) ? true : pt_run_fail(run, "stderr: \"%.300s\"", err);
 }
 
+/* Texts that are no PTX: refused when loaded, and nothing else changes. */
+static const struct {
+	const char *name, *text;
+	CUresult want;
+} refusals[] = {
+	{ "empty text", "", CUDA_ERROR_INVALID_PTX },
+	{ "no PTX at all", "int main(void) { return 0; }", CUDA_ERROR_INVALID_PTX },
+	{ "version of the future", ".version 99.0\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n",
+	  CUDA_ERROR_UNSUPPORTED_PTX_VERSION },
+	{ "no semicolon", PT_HEADER ".visible .entry k() { .reg .b32 %r; mov.b32 %r, 1 ret; }\n", CUDA_ERROR_INVALID_PTX },
+	{ "no closing brace", PT_HEADER ".visible .entry k() { ret;\n", CUDA_ERROR_INVALID_PTX },
+	{ "unknown opcode", PT_HEADER ".visible .entry k() { .reg .b32 %r; frobnicate.b32 %r, 1; ret; }\n", CUDA_ERROR_INVALID_PTX },
+	{ "unknown register", PT_HEADER ".visible .entry k() { mov.b32 %r, 1; ret; }\n", CUDA_ERROR_INVALID_PTX },
+	{ "unknown label", PT_HEADER ".visible .entry k() { bra NOWHERE; }\n", CUDA_ERROR_INVALID_PTX },
+	{ "label twice", PT_HEADER ".visible .entry k() { L: bra L; L: ret; }\n", CUDA_ERROR_INVALID_PTX },
+	{ "too few operands", PT_HEADER ".visible .entry k() { .reg .b32 %r; add.u32 %r, 1; ret; }\n", CUDA_ERROR_INVALID_PTX },
+	{ "operand of the wrong size", PT_HEADER ".visible .entry k() { .reg .b64 %r; add.u32 %r, %r, 1; ret; }\n",
+	  CUDA_ERROR_INVALID_PTX },
+	{ "type that the opcode lacks", PT_HEADER ".visible .entry k() { .reg .b32 %r; and.f32 %r, %r, %r; ret; }\n",
+	  CUDA_ERROR_INVALID_PTX },
+	{ "entry twice", PT_HEADER ".visible .entry k() { ret; }\n.visible .entry k() { ret; }\n", CUDA_ERROR_INVALID_PTX },
+};
+#define N_REFUSALS (sizeof refusals / sizeof refusals[0])
+
+static bool run_refusal(struct pt_run *run)
+{
+	CUmodule module;
+	CUresult r = pt_driver_load(run->d, refusals[run->c->arg[0]].text, &module);
+	if (!r)
+		run->d->module_unload(module);
+	/* a driver may see in the first bytes that this is no image of any kind */
+	if (r != refusals[run->c->arg[0]].want && !(r == CUDA_ERROR_INVALID_IMAGE && run->c->arg[0] < 2))
+		return pt_run_fail(run, "cuModuleLoadDataEx gave %d, expected %d", (int)r, (int)refusals[run->c->arg[0]].want);
+	return true;
+}
+
+static void add_refusals(struct pt_suite *s)
+{
+	for (size_t i = 0; i < N_REFUSALS; i++) {
+		char *name = pt_format("refused: %s", refusals[i].name);
+		pt_case_add(s, run_refusal, name, NULL)->arg[0] = (int)i;
+		free(name);
+	}
+}
+
 static void add_faults(struct pt_suite *s)
 {
 	for (size_t i = 0; i < N_FAULTS; i++) {
@@ -406,4 +451,5 @@ void pt_group_runtime(struct pt_suite *s)
 	free(text);
 	pt_case_add(s, run_heap, "malloc and free", heap_text);
 	add_faults(s);
+	add_refusals(s);
 }

@@ -21,7 +21,8 @@
 	X(warp, "shuffles, votes, matches, reductions") \
 	X(block, "barriers, special registers, grid shapes") \
 	X(atomic, "atomics, reductions, ordering") \
-	X(runtime, "printf, malloc, assert, faults")
+	X(runtime, "printf, malloc, assert, faults") \
+	X(library, "mma, ldmatrix, cp.async, mbarrier, where the driver has them")
 
 #define PT_GROUP_DECLARE(name, what) void pt_group_##name(struct pt_suite *s);
 PT_GROUPS(PT_GROUP_DECLARE)

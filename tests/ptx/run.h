@@ -33,6 +33,7 @@ struct pt_run {
 	CUmodule module;
 	struct pt_rng rng;
 	char *message; /* why it failed, or NULL */
+	bool absent;   /* an optional case whose module was refused */
 	CUdeviceptr buffers[PT_RUN_MAX_BUFFERS];
 	unsigned n_buffers;
 	CUresult error; /* of the call that failed */

@@ -62,6 +62,7 @@ struct pt_case {
 	bool (*run)(struct pt_run *run);
 	/* Runs in a child process of its own (it ends the context, or prints). Then check judges what the child wrote. */
 	bool child;
+	bool optional; /* a driver that refuses the module does not offer it: no failure */
 	bool (*check)(struct pt_run *run, const char *out, const char *err);
 	int arg[PT_MAX_ARGS];
 };
@@ -81,7 +82,7 @@ struct pt_suite {
 	size_t n_rows, cap_rows;
 	struct pt_case **cases;
 	size_t n_cases, cap_cases;
-	size_t n_run, n_failed;
+	size_t n_run, n_failed, n_absent;
 };
 
 /*
