@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* The allocation map against a model, pointer questions, pinned memory, copies made plain. */
+#include "harness.h"
+
+static uint64_t state = 88172645463325252ull;
+
+static uint32_t draw(uint32_t below)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return (uint32_t)(state >> 32) % below;
+}
+
+/* One byte per unit of a small address space says which range holds it. */
+static void map_against_model(void)
+{
+	enum { SPACE = 4096, STEPS = 200000 };
+	static uint16_t owner[SPACE]; /* 0 free, else base + 1 */
+	static uint64_t ids[SPACE];
+	struct obf_mem mem;
+
+	for (int step = 0; step < STEPS; step++) {
+		uint32_t base = draw(SPACE), size = 1 + draw(step % 3 ? 16 : 200);
+		bool overlaps = base + size > SPACE, found;
+
+		for (uint32_t i = base; !overlaps && i < base + size; i++)
+			overlaps = owner[i] != 0;
+		switch (draw(3)) {
+		case 0:
+			if (base + size > SPACE)
+				break;
+			mem = (struct obf_mem){ .base = base + 1, .size = size, .kind = OBF_MEM_DEVICE };
+			CHECK(obf_mem_insert(&mem) == !overlaps);
+			if (!overlaps) {
+				ids[base] = mem.buffer_id;
+				for (uint32_t i = base; i < base + size; i++)
+					owner[i] = (uint16_t)(base + 1);
+			}
+			break;
+		case 1:
+			found = owner[base] == base + 1;
+			CHECK(obf_mem_remove(base + 1, &mem) == found);
+			for (uint32_t i = base; found && i < base + mem.size; i++) {
+				CHECK(owner[i] == base + 1);
+				owner[i] = 0;
+			}
+			break;
+		default:
+			found = obf_mem_find(base + 1, &mem);
+			CHECK(found == (owner[base] != 0));
+			CHECK(!found || (mem.base == owner[base] && mem.buffer_id == ids[mem.base - 1]));
+		}
+	}
+}
+
+static void map_edges(void)
+{
+	struct obf_mem mem = { .base = 0x1000, .size = 0, .kind = OBF_MEM_DEVICE };
+
+	CHECK(!obf_mem_insert(&mem));
+	mem.size = UINT64_MAX;
+	CHECK(!obf_mem_insert(&mem));
+	mem.size = 0x100;
+	CHECK(obf_mem_insert(&mem) && mem.buffer_id != 0);
+	OK(obf_mem_check_device(0x1000, 0x100));
+	OK(obf_mem_check_device(0x10ff, 1));
+	OK(obf_mem_check_device(0x5, 0));
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_mem_check_device(0x1000, 0x101));
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_mem_check_device(0xfff, 1));
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_mem_check_device(0x1100, 1));
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_mem_check_device(0x10ff, SIZE_MAX));
+	CHECK(!obf_mem_remove(0x1001, NULL) && obf_mem_remove(0x1000, NULL) && !obf_mem_remove(0x1000, NULL));
+}
+
+static void pointers(void)
+{
+	CUcontext ctx = begin(), got;
+	struct obf_mem mem = { .base = 0x200000000000, .size = 4096, .kind = OBF_MEM_DEVICE, .device = 0, .ctx = obf_ctx_primary(0) };
+	CUpointer_attribute attrs[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL };
+	unsigned type = 77, managed = 77;
+	int ordinal = 77;
+	CUdeviceptr addr = 77, base;
+	uint64_t id;
+	void *data[] = { &type, &addr, &ordinal }, *host;
+	size_t size;
+
+	CHECK(obf_mem_insert(&mem));
+	OK(obf_cuPointerGetAttributes(3, attrs, data, mem.base + 100));
+	CHECK(type == CU_MEMORYTYPE_DEVICE && addr == mem.base + 100 && ordinal == 0);
+	OK(obf_cuPointerGetAttribute(&got, CU_POINTER_ATTRIBUTE_CONTEXT, mem.base));
+	CHECK(got == ctx);
+	OK(obf_cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, mem.base));
+	CHECK(id == mem.buffer_id);
+	OK(obf_cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, mem.base));
+	CHECK(managed == 0);
+	OK(obf_cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, mem.base + 4095));
+	CHECK(size == 4096);
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, mem.base));
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_P2P_TOKENS, mem.base));
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, mem.base + 4096));
+	OK(obf_cuPointerGetAttributes(3, attrs, data, (uintptr_t)&type));
+	CHECK(type == 0 && addr == 0 && ordinal == -2);
+	OK(obf_cuMemGetAddressRange_v2(&base, &size, mem.base + 5));
+	CHECK(base == mem.base && size == 4096);
+	OK(obf_cuMemGetAddressRange_v2(NULL, NULL, mem.base));
+	GIVES(CUDA_ERROR_NOT_FOUND, obf_cuMemGetAddressRange_v2(&base, &size, 5));
+	type = 1;
+	OK(obf_cuPointerSetAttribute(&type, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, mem.base));
+	OK(obf_cuMemHostAlloc(&host, 100, 0));
+	OK(obf_cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (uintptr_t)host + 99));
+	CHECK(type == CU_MEMORYTYPE_HOST);
+	OK(obf_cuPointerGetAttribute(&data[0], CU_POINTER_ATTRIBUTE_HOST_POINTER, (uintptr_t)host));
+	CHECK(data[0] == host);
+}
+
+static void pinned(void)
+{
+	static char mine[10000];
+	CUcontext ctx = begin();
+	void *p, *q;
+	unsigned flags;
+	CUdeviceptr addr;
+	struct obf_mem mem;
+
+	(void)ctx;
+	OK(obf_cuMemHostAlloc(&p, 5000, CU_MEMHOSTALLOC_PORTABLE));
+	CHECK(((uintptr_t)p & 4095) == 0 && fake.ranges == 1);
+	memset(p, 1, 5000);
+	OK(obf_cuMemHostGetFlags(&flags, (char *)p + 4999));
+	CHECK(flags == CU_MEMHOSTALLOC_PORTABLE);
+	GIVES(CUDA_ERROR_NOT_SUPPORTED, obf_cuMemHostGetDevicePointer_v2(&addr, p, 0));
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuMemHostAlloc(&q, 0, 0));
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuMemHostAlloc(&q, 8, 8));
+	GIVES(CUDA_ERROR_OUT_OF_MEMORY, obf_cuMemHostAlloc(&q, 1ull << 60, 0));
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuMemFreeHost((char *)p + 1));
+	GIVES(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, obf_cuMemHostUnregister(p));
+	OK(obf_cuMemFreeHost(p));
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuMemFreeHost(p));
+	OK(obf_cuMemFreeHost(NULL));
+	CHECK(fake.ranges == 0);
+
+	OK(obf_cuMemHostRegister_v2(mine, 5000, 0));
+	GIVES(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, obf_cuMemHostRegister_v2(mine + 4000, 5000, 0));
+	OK(obf_cuMemHostRegister_v2(mine + 5000, 5000, CU_MEMHOSTREGISTER_DEVICEMAP));
+	GIVES(CUDA_ERROR_NOT_SUPPORTED, obf_cuMemHostRegister_v2(&p, 8, CU_MEMHOSTREGISTER_READ_ONLY));
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuMemHostRegister_v2(NULL, 8, 0));
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuMemFreeHost(mine));
+	OK(obf_cuMemHostUnregister(mine));
+	GIVES(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, obf_cuMemHostUnregister(mine));
+	GIVES(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, obf_cuMemHostUnregister(mine + 5001));
+	/* What is left goes with the context; registered memory stays the program's. */
+	OK(obf_cuMemAllocHost_v2(&p, 100));
+	CHECK(fake.ranges == 2);
+	OK(obf_cuDevicePrimaryCtxReset_v2(0));
+	CHECK(fake.ranges == 0 && !obf_mem_find((uintptr_t)p, &mem) && !obf_mem_find((uintptr_t)mine + 6000, &mem));
+	mine[6000] = 1;
+}
+
+static void copies_2d(void)
+{
+	static char host[1000];
+	struct obf_mem mem = { .base = 0x200000000000, .size = 1000, .kind = OBF_MEM_DEVICE };
+	CUDA_MEMCPY2D copy = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host, .srcPitch = 100, .srcXInBytes = 3, .srcY = 2,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = mem.base, .dstPitch = 64, .dstXInBytes = 4, .dstY = 1,
+		.WidthInBytes = 50, .Height = 7 };
+	struct obf_copy3d got;
+
+	begin();
+	CHECK(obf_mem_insert(&mem));
+	OK(obf_copy_from_2d(&copy, &got));
+	CHECK(!got.src_device && got.dst_device && got.src == (uintptr_t)host + 203 && got.dst == mem.base + 68);
+	CHECK(got.src_pitch == 100 && got.dst_pitch == 64 && got.width == 50 && got.height == 7 && got.depth == 1);
+	copy.Height = 15; /* (15 + 1) * 64 > 1000, yet the last row ends at 64 * 15 + 54 > 1000 */
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_copy_from_2d(&copy, &got));
+	copy.Height = 14;
+	OK(obf_copy_from_2d(&copy, &got));
+	copy.WidthInBytes = 61;
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_copy_from_2d(&copy, &got)); /* wider than the pitch */
+	copy.WidthInBytes = 50;
+	copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+	OK(obf_copy_from_2d(&copy, &got));
+	CHECK(got.dst_device);
+	copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_copy_from_2d(&copy, &got));
+	copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+	GIVES(CUDA_ERROR_NOT_SUPPORTED, obf_copy_from_2d(&copy, &got));
+	copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+	copy.dstDevice = 5;
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_copy_from_2d(&copy, &got));
+	copy.dstDevice = mem.base;
+	copy.dstY = SIZE_MAX / 32;
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_copy_from_2d(&copy, &got));
+	copy.Height = 0;
+	OK(obf_copy_from_2d(&copy, &got));
+	CHECK(got.height == 0);
+	/* One row needs no pitch. */
+	copy = (CUDA_MEMCPY2D){ .srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = (uintptr_t)host, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstDevice = mem.base, .WidthInBytes = 1000, .Height = 1 };
+	OK(obf_copy_from_2d(&copy, &got));
+	CHECK(!got.src_device && got.src == (uintptr_t)host && got.src_pitch == 1000);
+}
+
+static void copies_3d(void)
+{
+	struct obf_mem from = { .base = 0x200000000000, .size = 10000, .kind = OBF_MEM_DEVICE };
+	struct obf_mem to = { .base = 0x200000100000, .size = 10000, .kind = OBF_MEM_DEVICE };
+	CUDA_MEMCPY3D copy = { .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = from.base, .srcPitch = 40, .srcHeight = 10, .srcXInBytes = 1,
+		.srcY = 2, .srcZ = 3, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = to.base, .dstPitch = 32, .dstHeight = 8,
+		.WidthInBytes = 30, .Height = 5, .Depth = 4 };
+	struct obf_copy3d got;
+
+	begin();
+	CHECK(obf_mem_insert(&from) && obf_mem_insert(&to));
+	OK(obf_copy_from_3d(&copy, &got));
+	CHECK(got.src == from.base + 3 * 400 + 2 * 40 + 1 && got.src_slice == 400 && got.dst == to.base && got.dst_slice == 256);
+	CHECK(got.depth == 4 && got.src_device && got.dst_device);
+	copy.Depth = 23; /* from slice 3: (3 + 22) * 400 + 6 * 40 + 31 is past 10000 */
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_copy_from_3d(&copy, &got));
+	copy.Depth = 22;
+	OK(obf_copy_from_3d(&copy, &got));
+	copy.srcHeight = 6; /* rows 2 to 6 do not fit a slice of six */
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_copy_from_3d(&copy, &got));
+	copy.srcHeight = 10;
+	copy.srcLOD = 1;
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_copy_from_3d(&copy, &got));
+	copy.srcLOD = 0;
+	copy.srcZ = SIZE_MAX / 4;
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_copy_from_3d(&copy, &got));
+}
+
+static int gone;
+
+static void count_gone(const struct obf_mem *mem)
+{
+	CHECK(mem->ctx == obf_ctx_primary(0));
+	gone++;
+}
+
+static void ranges_of_a_context(void)
+{
+	struct obf_mem mem;
+
+	begin();
+	for (uint64_t i = 0; i < 1000; i++) {
+		mem = (struct obf_mem){ .base = (i + 1) * 0x1000, .size = 0x800, .kind = OBF_MEM_DEVICE, .ctx = obf_ctx_primary(i % 3 ? 0 : 1) };
+		CHECK(obf_mem_insert(&mem));
+	}
+	obf_mem_remove_ctx(obf_ctx_primary(0), count_gone);
+	CHECK(gone == 666);
+	for (uint64_t i = 0; i < 1000; i++)
+		CHECK(obf_mem_find((i + 1) * 0x1000, NULL) == (i % 3 == 0));
+}
+
+int main(void)
+{
+	static const struct test_case cases[] = {
+		CASE(map_against_model), CASE(map_edges), CASE(pointers), CASE(pinned), CASE(copies_2d), CASE(copies_3d), CASE(ranges_of_a_context),
+	};
+
+	return RUN(cases);
+}
