@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "face/private.h"
+#include "image/ptx_merge.h"
 
 #define DESCRIBE_MAX 512
 
@@ -44,13 +45,35 @@ static CUresult entry_copy(struct obf_code *code)
 	return CUDA_SUCCESS;
 }
 
+/* No linked cubin fits: the PTX of the objects it was linked from, linked for this device. */
+static CUresult entry_relink(const struct obi_image *image, const struct obf_device *device, struct obf_code *code)
+{
+	char log[DESCRIBE_MAX] = "";
+	struct ob_buf text;
+	enum ob_err err;
+
+	ob_buf_init(&text, OBI_PAYLOAD_MAX);
+	err = obi_image_relink(image, obf_device_cc(device), &text, log, sizeof log);
+	if (err) {
+		ob_buf_fini(&text);
+		if (err == OB_ERR_IMAGE_NO_ENTRY)
+			explain_no_binary(image, device);
+		else
+			ob_error("the PTX of separately compiled objects cannot be linked: %s", log[0] ? log : ob_err_text(err));
+		return ob_err_to_cuda(err);
+	}
+	code->copy = text.data;
+	code->entry = (struct obi_entry){ .kind = OBI_PTX, .data = text.data, .size = text.size - 1, .raw_size = text.size - 1 };
+	return CUDA_SUCCESS;
+}
+
 CUresult obf_code_new(const struct obi_image *image, const struct obf_device *device, bool keep, struct obf_code **ret)
 {
 	const struct obi_entry *entry = obi_image_select(image, obf_device_cc(device), device->ptx_only);
 	struct obf_code *code;
 	CUresult result = CUDA_SUCCESS;
 
-	if (!entry) {
+	if (!entry && !image->prelinked) {
 		explain_no_binary(image, device);
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	}
@@ -59,9 +82,12 @@ CUresult obf_code_new(const struct obi_image *image, const struct obf_device *de
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_init(&code->lock, NULL);
 	atomic_store(&code->refs, 1);
-	code->entry = *entry;
 	code->from_text = !image->is_fatbin && !image->is_wrapper;
-	if (!keep)
+	if (entry)
+		code->entry = *entry;
+	else
+		result = entry_relink(image, device, code);
+	if (entry && !keep)
 		result = entry_copy(code);
 	if (result == CUDA_SUCCESS)
 		result = obf_code_payload_take(code);

@@ -11,6 +11,7 @@
 #include "image/ptx_scan.h"
 
 #define WRAPPER_MAGIC 0x466243b1u
+#define WRAPPER_LINKED 2u /* version: its last word is a list of fatbins */
 #define FATBIN_MAGIC 0xba55ed50u
 #define FATBIN_MAX ((uint64_t)4 << 30) /* bytes of all entries */
 #define ENTRY_HEADER_MIN 64u
@@ -161,7 +162,7 @@ static enum ob_err bare_open(const uint8_t *data, size_t limit, struct obi_image
 
 static enum ob_err open_at(const void *data, size_t limit, struct obi_image *ret)
 {
-	struct obi_image image = { .is_wrapper = ret->is_wrapper };
+	struct obi_image image = { .is_wrapper = ret->is_wrapper, .prelinked = ret->prelinked };
 	bool is_fatbin = limit >= 4 && begins_with(data, FATBIN_MAGIC);
 
 	enum ob_err err = is_fatbin ? fatbin_open(data, limit, &image) : bare_open(data, limit, &image);
@@ -186,6 +187,8 @@ enum ob_err obi_image_open(const void *image, struct obi_image *ret)
 			return OB_ERR_IMAGE_DAMAGED;
 		image = wrapper.data;
 		opened.is_wrapper = true;
+		if (wrapper.version == WRAPPER_LINKED)
+			opened.prelinked = wrapper.filename_or_prelinked;
 	}
 	/* The formats' own lengths and terminators end every read; SIZE_MAX less the address keeps sums from wrapping. */
 	enum ob_err err = open_at(image, SIZE_MAX - (uintptr_t)image, &opened);

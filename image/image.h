@@ -43,6 +43,8 @@ struct obi_image {
 	size_t n_entries;
 	struct obi_entry *entries; /* owned */
 	bool is_wrapper, is_fatbin;
+	/* A wrapper of nvcc -rdc=true: the fatbins of the objects that were linked, closed by NULL; borrowed. ptx_merge.h makes use of them. */
+	const void *const *prelinked;
 };
 
 /*

@@ -18,7 +18,7 @@
 #include "softdevice/context.h"
 #include "softdevice/jit.h"
 #include "softdevice/program.h"
-#include "softdevice/ptx_merge.h"
+#include "image/ptx_merge.h"
 
 #define LINK_MAX 4096u                   /* live links in the process */
 #define IMAGE_MAX ((size_t)OBD_PTX_MAX_TEXT)
@@ -105,7 +105,7 @@ static CUresult input_add(struct link *link, const uint8_t *text, size_t size, c
 	struct input *inputs;
 	char *copy;
 
-	if (link->n == OBD_MERGE_MAX_INPUTS || size > IMAGE_MAX)
+	if (link->n == OBI_MERGE_MAX_INPUTS || size > IMAGE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	inputs = realloc(link->inputs, (link->n + 1) * sizeof *inputs);
 	if (!inputs)
@@ -244,14 +244,16 @@ static CUresult image_try(struct link *link, struct obd_ctx *ctx)
 static CUresult inputs_merge(struct link *link)
 {
 	char log[LOG_MAX] = "";
-	struct obd_ptx *inputs = calloc(link->n, sizeof *inputs);
+	struct obi_ptx *inputs = calloc(link->n, sizeof *inputs);
+	enum ob_err err;
 	CUresult result;
 
 	if (!inputs)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (size_t i = 0; i < link->n; i++)
-		inputs[i] = (struct obd_ptx){ link->inputs[i].text, link->inputs[i].size, link->inputs[i].name };
-	result = obd_ptx_merge(inputs, link->n, &link->image, log, sizeof log);
+		inputs[i] = (struct obi_ptx){ link->inputs[i].text, link->inputs[i].size, link->inputs[i].name };
+	err = obi_ptx_merge(inputs, link->n, &link->image, log, sizeof log);
+	result = err == OB_ERR_IMAGE_DAMAGED ? CUDA_ERROR_INVALID_PTX : ob_err_to_cuda(err);
 	free(inputs);
 	if (result && log[0])
 		link_log(link, log);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-#include "softdevice/ptx_merge.h"
+#include "image/ptx_merge.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "image/image.h"
 
 /* A statement at module scope: [from, to) of the text, with what a linker needs to know of it. */
 enum kind { OTHER, FUNCTION, FUNCTION_DECLARED, VARIABLE };
@@ -25,7 +26,7 @@ struct statement {
 };
 
 struct merge {
-	const struct obd_ptx *inputs;
+	const struct obi_ptx *inputs;
 	size_t n_inputs;
 	struct statement *statements;
 	size_t n, max;
@@ -39,12 +40,12 @@ struct merge {
 	size_t log_size;
 };
 
-static CUresult complain(struct merge *m, uint32_t module, const char *what, const char *name, size_t size)
+static enum ob_err complain(struct merge *m, uint32_t module, const char *what, const char *name, size_t size)
 {
 	if (m->log && m->log_size)
 		snprintf(m->log, m->log_size, "%s: %s%s%.*s", m->inputs[module].name, what, size ? " " : "", (int)ob_min(size, (size_t)512),
 		         name ? name : "");
-	return CUDA_ERROR_INVALID_PTX;
+	return OB_ERR_IMAGE_DAMAGED;
 }
 
 /* ---- tokens ---- */
@@ -55,7 +56,7 @@ static bool name_char(char c)
 }
 
 /* Past blanks and comments. */
-static size_t skip(const struct obd_ptx *p, size_t i)
+static size_t skip(const struct obi_ptx *p, size_t i)
 {
 	while (i < p->size) {
 		if (strchr(" \t\r\n\f\v", p->text[i]) && p->text[i]) {
@@ -75,7 +76,7 @@ static size_t skip(const struct obd_ptx *p, size_t i)
 }
 
 /* The end of the token at i: a word with its dots ahead, a string, or one character. */
-static size_t token_end(const struct obd_ptx *p, size_t i)
+static size_t token_end(const struct obi_ptx *p, size_t i)
 {
 	size_t at = i;
 
@@ -92,7 +93,7 @@ static size_t token_end(const struct obd_ptx *p, size_t i)
 	return i > at ? i : at + 1;
 }
 
-static bool is(const struct obd_ptx *p, size_t i, size_t end, const char *word)
+static bool is(const struct obi_ptx *p, size_t i, size_t end, const char *word)
 {
 	return end - i == strlen(word) && memcmp(p->text + i, word, end - i) == 0;
 }
@@ -114,7 +115,7 @@ static bool statement_add(struct merge *m, const struct statement *s)
 	return true;
 }
 
-static unsigned number_after(const struct obd_ptx *p, size_t i, size_t end)
+static unsigned number_after(const struct obi_ptx *p, size_t i, size_t end)
 {
 	unsigned n = 0;
 
@@ -125,7 +126,7 @@ static unsigned number_after(const struct obd_ptx *p, size_t i, size_t end)
 	return n;
 }
 
-static size_t line_end(const struct obd_ptx *p, size_t i)
+static size_t line_end(const struct obi_ptx *p, size_t i)
 {
 	while (i < p->size && p->text[i] != '\n' && p->text[i] != ';')
 		i++;
@@ -135,7 +136,7 @@ static size_t line_end(const struct obd_ptx *p, size_t i)
 /* .version, .target and .address_size go into the one head; returns past the directive, or `at` when it is none of them. */
 static size_t head_read(struct merge *m, uint32_t module, size_t at, size_t end)
 {
-	const struct obd_ptx *p = &m->inputs[module];
+	const struct obi_ptx *p = &m->inputs[module];
 	size_t stop = line_end(p, end);
 
 	if (is(p, at, end, ".version")) {
@@ -168,7 +169,7 @@ struct reading {
 	bool named, is_function, assigned, is_section;
 };
 
-static void word_note(struct reading *r, const struct obd_ptx *p, size_t at, size_t end)
+static void word_note(struct reading *r, const struct obi_ptx *p, size_t at, size_t end)
 {
 	static const char *const links[] = { [EXTERN] = ".extern", [VISIBLE] = ".visible", [WEAK] = ".weak", [COMMON] = ".common" };
 
@@ -194,7 +195,7 @@ static void word_note(struct reading *r, const struct obd_ptx *p, size_t at, siz
 }
 
 /* One statement from r->at on; leaves r->at behind it. False: it does not end. */
-static bool statement_read(struct reading *r, const struct obd_ptx *p)
+static bool statement_read(struct reading *r, const struct obi_ptx *p)
 {
 	r->s.from = r->at;
 	while (r->at < p->size) {
@@ -204,7 +205,7 @@ static bool statement_read(struct reading *r, const struct obd_ptx *p)
 		r->at = skip(p, end);
 		r->s.to = end;
 		if (c == '{') {
-			if (++r->depth > OBD_MERGE_MAX_DEPTH)
+			if (++r->depth > OBI_MERGE_MAX_DEPTH)
 				return false;
 		} else if (c == '}') {
 			if (r->depth-- == 0)
@@ -227,9 +228,9 @@ static bool statement_read(struct reading *r, const struct obd_ptx *p)
 	return false;
 }
 
-static CUresult module_read(struct merge *m, uint32_t module)
+static enum ob_err module_read(struct merge *m, uint32_t module)
 {
-	const struct obd_ptx *p = &m->inputs[module];
+	const struct obi_ptx *p = &m->inputs[module];
 	size_t at = skip(p, 0);
 
 	while (at < p->size && p->text[at] != '\0') {
@@ -248,10 +249,10 @@ static CUresult module_read(struct merge *m, uint32_t module)
 		if (!r.named)
 			r.s.kind = OTHER;
 		if (!r.is_section && !statement_add(m, &r.s))
-			return CUDA_ERROR_OUT_OF_MEMORY;
+			return OB_ERR_NO_MEMORY;
 		at = r.at;
 	}
-	return CUDA_SUCCESS;
+	return OB_ERR_NONE;
 }
 
 /* ---- symbols ---- */
@@ -290,33 +291,33 @@ static bool defines(const struct statement *s)
 }
 
 /* Of two statements for one shared name the one that stands. */
-static CUresult resolve(struct merge *m, struct statement *old, struct statement *new, uint32_t *slot)
+static enum ob_err resolve(struct merge *m, struct statement *old, struct statement *new, uint32_t *slot)
 {
 	if (!defines(new)) {
 		new->dropped = new->kind == VARIABLE;
-		return CUDA_SUCCESS;
+		return OB_ERR_NONE;
 	}
 	if (!defines(old)) {
 		old->dropped = old->kind == VARIABLE;
 		*slot = (uint32_t)(new - m->statements) + 1;
-		return CUDA_SUCCESS;
+		return OB_ERR_NONE;
 	}
 	if (new->linkage == WEAK || new->linkage == COMMON) {
 		new->dropped = true;
-		return CUDA_SUCCESS;
+		return OB_ERR_NONE;
 	}
 	if (old->linkage == WEAK || old->linkage == COMMON) {
 		old->dropped = true;
 		*slot = (uint32_t)(new - m->statements) + 1;
-		return CUDA_SUCCESS;
+		return OB_ERR_NONE;
 	}
 	return complain(m, new->module, "defined in another input too:", name_of(m, new), new->name_size);
 }
 
-static CUresult symbols_resolve(struct merge *m)
+static enum ob_err symbols_resolve(struct merge *m)
 {
 	size_t size = 64;
-	CUresult result = CUDA_SUCCESS;
+	enum ob_err result = OB_ERR_NONE;
 
 	while (size < m->n * 2 + 2)
 		size *= 2;
@@ -324,7 +325,7 @@ static CUresult symbols_resolve(struct merge *m)
 	m->table = calloc(size, sizeof *m->table);
 	m->locals = calloc(size, sizeof *m->locals);
 	if (!m->table || !m->locals)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return OB_ERR_NO_MEMORY;
 	for (size_t i = 0; i < m->n && !result; i++) {
 		struct statement *s = &m->statements[i];
 		bool local = s->linkage == LOCAL;
@@ -346,7 +347,7 @@ static CUresult symbols_resolve(struct merge *m)
 /* The statement's text: names that its module keeps to itself get the module's number, a declaration loses .extern when a definition is there. */
 static void statement_write(const struct merge *m, const struct statement *s, struct ob_buf *out)
 {
-	const struct obd_ptx *p = &m->inputs[s->module];
+	const struct obi_ptx *p = &m->inputs[s->module];
 	const struct statement *stands = s->linkage == EXTERN && s->kind == FUNCTION_DECLARED ?
 		&m->statements[*slot_of(m, m->table, UINT32_MAX, name_of(m, s), s->name_size) - 1] : s;
 	size_t done = s->from;
@@ -381,10 +382,10 @@ static void all_write(const struct merge *m, struct ob_buf *out)
 				statement_write(m, &m->statements[i], out);
 }
 
-CUresult obd_ptx_merge(const struct obd_ptx *inputs, size_t n, struct ob_buf *ret, char *log, size_t log_size)
+enum ob_err obi_ptx_merge(const struct obi_ptx *inputs, size_t n, struct ob_buf *ret, char *log, size_t log_size)
 {
 	struct merge m = { .inputs = inputs, .n_inputs = n, .log = log, .log_size = log_size };
-	CUresult result = n && n <= OBD_MERGE_MAX_INPUTS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	enum ob_err result = n && n <= OBI_MERGE_MAX_INPUTS ? OB_ERR_NONE : OB_ERR_LIMIT;
 
 	for (uint32_t i = 0; i < n && !result; i++)
 		result = module_read(&m, i);
@@ -395,10 +396,77 @@ CUresult obd_ptx_merge(const struct obd_ptx *inputs, size_t n, struct ob_buf *re
 	if (!result) {
 		all_write(&m, ret);
 		if (ret->failed)
-			result = CUDA_ERROR_OUT_OF_MEMORY;
+			result = OB_ERR_NO_MEMORY;
 	}
 	free(m.statements);
 	free(m.table);
 	free(m.locals);
 	return result;
+}
+
+/* ---- separately compiled objects ---- */
+
+static enum ob_err object_open(const void *fatbin, uint32_t cc, uint32_t i, struct obi_ptx *ret, char *name, size_t name_size)
+{
+	struct obi_image image;
+	const struct obi_entry *entry;
+	const uint8_t *text = NULL;
+	bool owned = false;
+	size_t size = 0;
+	enum ob_err err = obi_image_open(fatbin, &image);
+
+	if (err)
+		return err;
+	entry = obi_image_select(&image, cc, true);
+	err = entry ? obi_entry_payload(entry, &text, &size, &owned) : OB_ERR_IMAGE_NO_ENTRY;
+	if (!err) {
+		char *copy = malloc(size + 1);
+
+		if (copy)
+			memcpy(copy, text, size);
+		else
+			err = OB_ERR_NO_MEMORY;
+		snprintf(name, name_size, "object %u", i + 1);
+		*ret = (struct obi_ptx){ copy, size, name };
+		if (owned)
+			free((void *)(uintptr_t)text);
+	}
+	obi_image_fini(&image);
+	return err;
+}
+
+struct object {
+	char name[32];
+};
+
+enum ob_err obi_image_relink(const struct obi_image *image, uint32_t cc, struct ob_buf *ret, char *log, size_t log_size)
+{
+	uint32_t n = 0, opened = 0;
+	struct obi_ptx *inputs;
+	struct object *objects;
+	enum ob_err err = OB_ERR_NONE;
+
+	while (image->prelinked && image->prelinked[n] && n <= OBI_MERGE_MAX_INPUTS)
+		n++;
+	if (n == 0)
+		return OB_ERR_IMAGE_NO_ENTRY;
+	if (n > OBI_MERGE_MAX_INPUTS)
+		return OB_ERR_LIMIT;
+	inputs = calloc(n, sizeof *inputs);
+	objects = calloc(n, sizeof *objects);
+	if (!inputs || !objects)
+		err = OB_ERR_NO_MEMORY;
+	while (!err && opened < n) {
+		err = object_open(image->prelinked[opened], cc, opened, &inputs[opened], objects[opened].name, sizeof objects->name);
+		opened += !err;
+	}
+	if (!err)
+		err = obi_ptx_merge(inputs, n, ret, log, log_size);
+	if (!err && !ob_buf_append(ret, "", 1))
+		err = OB_ERR_NO_MEMORY;
+	for (uint32_t i = 0; i < opened; i++)
+		free((void *)(uintptr_t)inputs[i].text);
+	free(inputs);
+	free(objects);
+	return err;
 }
