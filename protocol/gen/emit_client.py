@@ -9,21 +9,21 @@ def op_params(call):
     """Parameters of obc_call_op_<name>: as in the specification, outputs as pointers named ret_."""
     decls = []
     for p in call.params:
-        ctype = {'bytes': 'uint8_t', 'cstr': 'char'}.get(p.kind) or next(
-            f.ctype for f in (call.req.field(p.name), call.rep.field(p.name)) if f) if p.kind != 'scalar' or p.array is None \
-            or p.array.isdigit() else next(v.ctype for v in call.req.vars + call.rep.vars if v.name == p.name)
+        out = p.way == 'out'
         var = next((v for v in call.req.vars + call.rep.vars if v.name == p.name), None)
         if p.kind == 'cstr':
             decls.append(f'const char *{p.name}')
         elif var is not None:
-            ctype = 'void' if p.kind == 'bytes' else ctype
-            decls.append(f'{ctype} *ret_{p.name}' if p.way == 'out' else f'const {ctype} *{p.name}')
-            if p.way == 'out' and not var.streamed:
+            ctype = 'void' if p.kind == 'bytes' else var.ctype
+            decls.append(f'{ctype} *ret_{p.name}' if out else f'const {ctype} *{p.name}')
+            if out and not var.streamed:
                 decls.append(f'uint32_t *ret_{p.name}_size')
-        elif p.array is not None:
-            decls.append(f'{ctype} ret_{p.name}[{p.array}]' if p.way == 'out' else f'const {ctype} {p.name}[{p.array}]')
         else:
-            decls.append(f'{ctype} *ret_{p.name}' if p.way == 'out' else f'{ctype} {p.name}')
+            field = (call.rep if out else call.req).field(p.name)
+            if field.count > 1:
+                decls.append(f'{field.ctype} ret_{p.name}[{field.count}]' if out else f'const {field.ctype} {p.name}[{field.count}]')
+            else:
+                decls.append(f'{field.ctype} *ret_{p.name}' if out else f'{field.ctype} {p.name}')
     return ', '.join(decls) or 'void'
 
 
@@ -132,7 +132,7 @@ def finish(call, out, exact=False):
     if not call.rep.vars:
         lines = [f'\t{rep_type(call)} rep;', '\tuint32_t got = 0;',
                  '\tCUresult result = obc_log_call(&slot, &rep, sizeof(rep), &got);',
-                 '\tif (got != sizeof(rep))', '\t\treturn result ? result : bad_reply(slot.opcode);'.replace('slot.opcode', call.enum)]
+                 '\tif (got != sizeof(rep))', f'\t\treturn result ? result : bad_reply({call.enum});']
         if exact:
             lines += ['\tif (result)', '\t\treturn result;']
         return lines + load_fields(call, out, 'rep.') + ['\treturn result;']
@@ -163,10 +163,9 @@ def load_fields(call, out, access, fields=None):
     for f in call.rep.fields if fields is None else fields:
         if f.count > 1 or f.struct:
             lines.append(f'\tmemcpy({out(f.name)}, {access}{f.name}, sizeof({access}{f.name}));')
-        elif f.source.base in ('CUdeviceptr', 'size_t') or f.ctype == f.source.base or f.source.base in ('u64', 'u32', 'i32', 'f32'):
-            lines.append(f'\t*{out(f.name)} = {access}{f.name};')
         else:
-            lines.append(f'\t*{out(f.name)} = ({f.source.base}){access}{f.name};')
+            cast = '' if call.op else f'({f.source.base})'
+            lines.append(f'\t*{out(f.name)} = {cast}{access}{f.name};')
     return lines
 
 
