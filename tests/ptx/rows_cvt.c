@@ -89,10 +89,16 @@ static void ref_float_int(const struct pt_row *row, const uint64_t *in, struct p
 	want->out[0] = extended(row, (uint64_t)clamp(to(row), x.neg ? -v : v));
 }
 
+/* .ftz is about f32 alone: subnormals of the other side stay. */
+static int modifiers(const struct pt_row *row, enum pt_type side)
+{
+	return side == PT_F32 ? row->arg[3] : row->arg[3] & ~PT_FTZ;
+}
+
 static uint64_t float_float(const struct pt_row *row, uint64_t bits, uint64_t *ret_alt)
 {
-	struct pt_num x = pt_float_read(from(row), bits, row->arg[3]);
-	return pt_float_write(to(row), x, (enum pt_rounding)row->arg[2], row->arg[3], ret_alt);
+	struct pt_num x = pt_float_read(from(row), bits, modifiers(row, from(row)));
+	return pt_float_write(to(row), x, (enum pt_rounding)row->arg[2], modifiers(row, to(row)), ret_alt);
 }
 
 static void ref_float_float(const struct pt_row *row, const uint64_t *in, struct pt_want *want)
@@ -138,18 +144,18 @@ static const char *register_type(enum pt_type t)
 }
 
 static struct pt_row *add(struct pt_suite *s, pt_ref_fn *ref, enum pt_type d, enum pt_type a, const char *rounding, int rm,
-                          int modifiers)
+                          int m)
 {
 	char spec[64];
 	snprintf(spec, sizeof spec, "%s:%s", register_type(d), pt_type_name(a));
 	struct pt_row *r = pt_row_add(s, ref, spec, "cvt%s%s%s%s.%s.%s", rounding,
-	                              modifiers & PT_SATFINITE ? ".satfinite" : modifiers & PT_RELU ? ".relu" : "",
-	                              modifiers & PT_FTZ ? ".ftz" : "", modifiers & PT_SAT ? ".sat" : "", pt_type_name(d),
+	                              m & PT_SATFINITE ? ".satfinite" : m & PT_RELU ? ".relu" : "",
+	                              m & PT_FTZ ? ".ftz" : "", m & PT_SAT ? ".sat" : "", pt_type_name(d),
 	                              pt_type_name(a));
 	r->arg[0] = (int)d;
 	r->arg[1] = (int)a;
 	r->arg[2] = rm;
-	r->arg[3] = modifiers;
+	r->arg[3] = m;
 	return r;
 }
 
@@ -226,13 +232,13 @@ static void add_float_float(struct pt_suite *s)
 }
 
 static void add_packed(struct pt_suite *s, const char *types, const char *name, enum pt_type d, enum pt_type a,
-                       enum pt_rounding rm, int modifiers)
+                       enum pt_rounding rm, int m)
 {
 	struct pt_row *r = pt_row_add(s, ref_packed, types, "%s", name);
 	r->arg[0] = (int)d;
 	r->arg[1] = (int)a;
 	r->arg[2] = (int)rm;
-	r->arg[3] = modifiers;
+	r->arg[3] = m;
 }
 
 static void add_small(struct pt_suite *s)
