@@ -3,7 +3,9 @@
 #include "server/exec.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -135,6 +137,24 @@ static inline void begin(struct obs_exec *x, const struct obp_item *item)
 	atomic_store_explicit(&x->session->replies.executed, item->number, memory_order_relaxed);
 }
 
+/*
+ * A blocking call of the only lane runs right here: no hand-over. Should another lane appear meanwhile, the loop thread sees bytes that
+ * nobody reads, takes the executor's role away by clearing `blocking`, and gives it to a new thread: this one only answers its call.
+ */
+static void block_here(struct obs_exec *x, const struct obp_item *item)
+{
+	struct obs_session *session = x->session;
+	_Alignas(8) uint8_t body[OBS_LANE_BODY];
+	uint64_t call = item->number;
+
+	memcpy(body, item->body, item->size); /* the connection's buffer goes with the role */
+	atomic_store_explicit(&session->blocking, call, memory_order_release);
+	obs_exec_record(x, &item->record, body, (uint32_t)item->size);
+	if (!atomic_compare_exchange_strong(&session->blocking, &call, 0))
+		for (;;)
+			pause(); /* no thread needs this one; it ends with the process */
+}
+
 static void small(struct obs_exec *x, const struct obp_item *item)
 {
 	const struct obp_record *rec = &item->record;
@@ -142,10 +162,12 @@ static void small(struct obs_exec *x, const struct obp_item *item)
 	begin(x, item);
 	if (ob_unlikely(obs_trace_on))
 		obs_trace_record(item->number, rec->lane, rec->opcode, item->body, (uint32_t)item->size);
-	if (ob_unlikely(x->session->n_lanes > 1) && obp_op_blocks(rec->opcode) && may_leave(rec->opcode) &&
-	    obs_lane_run(x, rec, item->body, (uint32_t)item->size))
-		return;
-	obs_exec_record(x, rec, item->body, (uint32_t)item->size);
+	if (!obp_op_blocks(rec->opcode) || !may_leave(rec->opcode) || item->size > OBS_LANE_BODY)
+		obs_exec_record(x, rec, item->body, (uint32_t)item->size);
+	else if (x->session->n_lanes == 1)
+		block_here(x, item);
+	else if (!obs_lane_run(x, rec, item->body, (uint32_t)item->size))
+		obs_exec_record(x, rec, item->body, (uint32_t)item->size);
 }
 
 /* A record that is not whole in the connection's buffer: copy data goes straight to where it is needed, anything else is put together. */
@@ -168,14 +190,13 @@ static void big(struct obs_exec *x, const struct obp_item *item)
 	x->conn = NULL;
 }
 
-_Noreturn void obs_exec_run(struct obs_session *session)
+_Noreturn static void run(struct obs_session *session, struct obs_context *current)
 {
-	struct obs_exec x = { .session = session, .drv = session->drv, .context = session->warm_context };
+	struct obs_exec x = { .session = session, .drv = session->drv, .context = current };
 	struct obp_item item;
 	void *data;
 	size_t size;
 
-	spin_init();
 	for (;;) {
 		switch (obp_conn_next(&session->conn, &item)) {
 		case OBP_RECORD:
@@ -200,6 +221,36 @@ _Noreturn void obs_exec_run(struct obs_session *session)
 			obs_session_fatal(session, OB_ERR_PROTOCOL, "a frame of a type that has no place here");
 		}
 	}
+}
+
+_Noreturn void obs_exec_run(struct obs_session *session)
+{
+	spin_init();
+	run(session, session->warm_context);
+}
+
+static void *successor(void *session)
+{
+	run(session, NULL);
+}
+
+bool obs_exec_succeed(struct obs_session *session, uint64_t call)
+{
+	sigset_t all, old;
+	pthread_attr_t attr;
+	pthread_t thread;
+	bool started;
+
+	if (!atomic_compare_exchange_strong(&session->blocking, &call, 0))
+		return true; /* it has just returned and reads again */
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	started = pthread_create(&thread, &attr, successor, session) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	return started;
 }
 
 /* ---- hooks of the generated dispatch ---- */

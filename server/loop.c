@@ -14,11 +14,13 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/exec.h"
 #include "server/handoff.h"
 #include "server/refuse.h"
 #include "server/session.h"
 
-#define TICK_NS (OB_SECOND)
+#define TICK_NS (500 * OB_MS)      /* of an idle session */
+#define TICK_BUSY_NS (50 * OB_MS)  /* of one that executes: how soon a blocked executor is noticed */
 
 struct guest {
 	struct obp_conn conn;
@@ -30,6 +32,8 @@ static struct loop {
 	struct obs_session *session;
 	int channel;
 	bool data_gone;
+	uint64_t executed, blocked; /* at the last tick */
+	bool watch_data;         /* the executor is blocked: bytes that come are somebody else's calls */
 	uint64_t gone_deadline;  /* OB_NEVER: nobody has left */
 	struct guest joining[OBS_JOINING_MAX];
 	struct guest control;    /* joined */
@@ -206,9 +210,22 @@ static void control_read(void)
 		obs_session_fatal(loop.session, loop.control.conn.error, "control connection: %s", loop.control.conn.why);
 }
 
+/* True while records are executed. Notes a call in which the executor has been blocked since the last tick. */
+static bool busy_check(void)
+{
+	uint64_t executed = atomic_load_explicit(&loop.session->replies.executed, memory_order_relaxed);
+	uint64_t blocking = atomic_load_explicit(&loop.session->blocking, memory_order_acquire);
+	bool busy = executed != loop.executed || blocking;
+
+	loop.watch_data = blocking && blocking == loop.blocked;
+	loop.executed = executed;
+	loop.blocked = blocking;
+	return busy;
+}
+
 static uint64_t deadlines_check(void)
 {
-	uint64_t now = ob_clock_ns(), next = now + TICK_NS;
+	uint64_t now = ob_clock_ns(), next = now + (busy_check() ? TICK_BUSY_NS : TICK_NS);
 
 	if (now >= loop.gone_deadline) {
 		ob_info("session %016llx: the client has left", (unsigned long long)loop.session->route);
@@ -237,14 +254,18 @@ static void *loop_main(void *unused)
 
 		fds[CHANNEL] = (struct pollfd){ .fd = loop.channel, .events = POLLIN };
 		fds[DATA] = (struct pollfd){ .fd = loop.data_gone ? -1 : loop.session->data.fd, .events = POLLRDHUP };
+		if (loop.watch_data)
+			fds[DATA].events |= POLLIN;
 		fds[CONTROL] = (struct pollfd){ .fd = loop.control.fd, .events = POLLIN };
 		for (unsigned i = 0; i < OBS_JOINING_MAX; i++)
 			fds[JOINING + i] = (struct pollfd){ .fd = loop.joining[i].fd, .events = POLLIN };
 		if (poll(fds, COUNT, ob_clock_poll_ms(next)) <= 0)
 			continue;
-		if (fds[DATA].revents) {
+		if (fds[DATA].revents & ~POLLIN) {
 			loop.data_gone = true;
 			client_left();
+		} else if (fds[DATA].revents && !obs_exec_succeed(loop.session, loop.blocked)) {
+			obs_session_fatal(loop.session, OB_ERR_NO_MEMORY, "the worker can start no thread");
 		}
 		if (fds[CONTROL].revents)
 			control_read();

@@ -5,7 +5,7 @@
  * client leaves, the process exits and the kernel and the driver take everything back, whatever the device is doing.
  *
  * Threads:
- *   executor  main thread. Reads the data connection, executes records in order. Owns handles, contexts, staging for writes.
+ *   executor  main thread, or its successor. Reads the data connection, executes records in order. Owns handles, contexts, staging for writes.
  *   loop      watches all descriptors; reads the control connection and the supervisor's channel; ends the process.   (loop.c)
  *   lanes     one per client thread that makes a blocking call while others are alive; runs that call and replies.    (lane.c)
  *   driver's  run our host function, which waits for the client's answer.                                             (hostfunc.c)
@@ -75,6 +75,7 @@ struct obs_session {
 	uint32_t n_lanes;                    /* alive */
 	uint8_t *scratch;
 
+	_Atomic uint64_t blocking;           /* the call in which the executor waits for the device; 0: in none */
 	_Atomic bool prints;                 /* a loaded module can print */
 	_Atomic bool ending;                 /* said bye, or broke the protocol */
 };

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* A session over a driver that blocks, prints and calls back (fake_driver.c). */
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "tests/unit/server/peer.h"
+#include "transport/digest.h"
+
+#define MODULE 0x0300000000000001ull
+#define FUNCTION 0x0400000000000002ull
+
+static struct server server;
+static struct peer peer;
+
+static void begin(void)
+{
+	const char *driver = getenv("OUTBOARD_FAKE_DRIVER");
+
+	if (!driver)
+		exit(TEST_SKIP_EXIT);
+	server_start(&server, (const char *const[]){ "--driver", driver, "--warm", "0", NULL });
+	peer_session(&peer, &server);
+	peer_use_context(&peer, 0, 1);
+	peer_use_context(&peer, 1, 1);
+	peer_call(&peer, 1, OBP_OP_LANE_END, NULL, 0);
+}
+
+static void end(void)
+{
+	peer_close(&peer);
+	CHECK_INT(server_stop(&server), 0);
+}
+
+static uint64_t alloc_plain(uint64_t size)
+{
+	struct obp_mem_alloc_plain_req req = { .size = size };
+
+	peer_call(&peer, 0, OBP_OP_MEM_ALLOC_PLAIN, &req, sizeof req);
+	CHECK_INT(peer_reply(&peer)->result, 0);
+	return ((const struct obp_mem_alloc_plain_rep *)peer.item.body)->addr;
+}
+
+static void fill(uint16_t lane, uint64_t addr, uint64_t size)
+{
+	struct obp_memset_req req = { .dst = addr, .value = 0x5a, .element = 1, .width = size, .height = 1 };
+
+	peer_call(&peer, lane, OBP_OP_MEMSET, &req, sizeof req);
+}
+
+TEST(a_driver_without_vmm)
+{
+	struct obp_read_req read;
+	struct obp_mem_free_req release;
+	uint64_t addr;
+
+	begin();
+	CHECK(!peer.got.welcome.vmm);
+	addr = alloc_plain(1000);
+	fill(0, addr, 1000);
+	read = (struct obp_read_req){ .src = addr + 900, .size = 100 };
+	peer_call(&peer, 0, OBP_OP_READ, &read, sizeof read);
+	CHECK_INT(peer_reply(&peer)->body, 100);
+	CHECK_INT(peer.item.body[99], 0x5a);
+	/* One byte past the allocation is not the session's: it is never read. */
+	read.size = 101;
+	peer_call(&peer, 0, OBP_OP_READ, &read, sizeof read);
+	CHECK_INT(peer_reply(&peer)->result, CUDA_ERROR_INVALID_VALUE);
+	release = (struct obp_mem_free_req){ .addr = addr };
+	peer_call(&peer, 0, OBP_OP_MEM_FREE, &release, sizeof release);
+	CHECK_INT(peer_ping(&peer, 0), 0);
+	peer_call(&peer, 0, OBP_OP_MEM_FREE, &release, sizeof release);
+	CHECK_INT(peer_ping(&peer, 0), CUDA_ERROR_INVALID_VALUE);
+	read = (struct obp_read_req){ .src = addr, .size = 1 };
+	peer_call(&peer, 0, OBP_OP_READ, &read, sizeof read);
+	CHECK_INT(peer_reply(&peer)->result, CUDA_ERROR_INVALID_VALUE);
+	end();
+}
+
+TEST(rows_there_and_back)
+{
+	enum { WIDTH = 7, HEIGHT = 5, DEPTH = 3, PITCH = 16, SLICE = PITCH * 6 };
+	uint64_t addr;
+	uint8_t body[sizeof(struct obp_write_rows_req) + WIDTH * HEIGHT * DEPTH];
+	struct obp_read_rows_req read;
+
+	begin();
+	addr = alloc_plain(SLICE * DEPTH);
+	*(struct obp_write_rows_req *)body = (struct obp_write_rows_req){ .dst = addr, .dst_pitch = PITCH, .dst_slice = SLICE,
+		.width = WIDTH, .height = HEIGHT, .depth = DEPTH };
+	for (unsigned i = 0; i < WIDTH * HEIGHT * DEPTH; i++)
+		body[sizeof(struct obp_write_rows_req) + i] = (uint8_t)(i + 1);
+	peer_call(&peer, 0, OBP_OP_WRITE_ROWS, body, sizeof body);
+	read = (struct obp_read_rows_req){ .src = addr, .src_pitch = PITCH, .src_slice = SLICE, .width = WIDTH, .height = HEIGHT,
+		.depth = DEPTH };
+	peer_call(&peer, 0, OBP_OP_READ_ROWS, &read, sizeof read);
+	CHECK_INT(peer_reply(&peer)->body, WIDTH * HEIGHT * DEPTH);
+	CHECK(memcmp(peer.item.body, body + sizeof(struct obp_write_rows_req), WIDTH * HEIGHT * DEPTH) == 0);
+	/* A row of the second slice, read alone. */
+	read = (struct obp_read_rows_req){ .src = addr + SLICE + PITCH, .src_pitch = PITCH, .src_slice = SLICE, .width = WIDTH,
+		.height = 1, .depth = 1 };
+	peer_call(&peer, 0, OBP_OP_READ_ROWS, &read, sizeof read);
+	CHECK_INT(peer_reply(&peer)->body, WIDTH);
+	CHECK_INT(peer.item.body[0], WIDTH * HEIGHT + WIDTH + 1);
+	end();
+}
+
+static void await_exit(pid_t pid)
+{
+	uint64_t deadline = ob_clock_ns() + OB_SECOND;
+
+	while (process_alive(pid)) {
+		CHECK(ob_clock_ns() < deadline);
+		usleep(2000);
+	}
+}
+
+/* The only lane waits for something that a new lane does: the executor's role must pass to another thread. */
+TEST(a_second_lane_is_served_while_the_first_one_blocks)
+{
+	uint64_t addr;
+
+	begin();
+	addr = alloc_plain(16);
+	for (int round = 0; round < 3; round++) {
+		peer_call(&peer, 0, OBP_OP_CTX_SYNCHRONIZE, NULL, 0);
+		usleep(20000);
+		peer_use_context(&peer, 1, 1);
+		CHECK_INT(peer_ping(&peer, 1), 0);
+		fill(1, addr, 16);
+		CHECK_INT(peer_reply(&peer)->lane, 0);
+		peer_call(&peer, 1, OBP_OP_LANE_END, NULL, 0);
+		CHECK_INT(peer_ping(&peer, 0), 0);
+	}
+	end();
+}
+
+TEST(two_lanes_block_and_a_third_releases_them)
+{
+	uint64_t addr;
+
+	begin();
+	addr = alloc_plain(16);
+	for (uint16_t lane = 1; lane < 4; lane++)
+		peer_use_context(&peer, lane, 1);
+	for (int round = 0; round < 10; round++) {
+		peer_call(&peer, 1, OBP_OP_CTX_SYNCHRONIZE, NULL, 0);
+		peer_call(&peer, 2, OBP_OP_CTX_SYNCHRONIZE, NULL, 0);
+		CHECK_INT(peer_ping(&peer, 3), 0);
+		fill(3, addr, 16);
+		CHECK_INT(peer_reply(&peer)->result, 0);
+		fill(3, addr, 16);
+		CHECK_INT(peer_reply(&peer)->result, 0);
+	}
+	end();
+}
+
+TEST(a_client_that_leaves_while_its_call_blocks)
+{
+	pid_t pids[4];
+
+	begin();
+	CHECK_INT(server_children(&server, pids, 4), 1);
+	peer_call(&peer, 0, OBP_OP_CTX_SYNCHRONIZE, NULL, 0);
+	usleep(50000);
+	close(peer.fd);
+	await_exit(pids[0]);
+	peer.fd = dup(0);
+	end();
+}
+
+static void load(const char *text, uint64_t id)
+{
+	uint8_t body[sizeof(struct obp_module_load_req) + 256] = { 0 };
+	struct obp_module_load_req *req = (struct obp_module_load_req *)body;
+
+	req->mod = id;
+	req->size = (uint32_t)strlen(text);
+	obt_digest_sha256(text, strlen(text), req->sha256);
+	memcpy(body + sizeof *req, text, strlen(text));
+	peer_call(&peer, 0, OBP_OP_MODULE_LOAD, body, sizeof *req + strlen(text));
+}
+
+static void get_function(uint64_t module, uint64_t function, const char *name)
+{
+	uint8_t body[sizeof(struct obp_func_get_req) + 64] = { 0 };
+
+	*(struct obp_func_get_req *)body = (struct obp_func_get_req){ .func = function, .mod = module, .name_size = (uint32_t)strlen(name) + 1 };
+	strcpy((char *)body + sizeof(struct obp_func_get_req), name);
+	peer_call(&peer, 0, OBP_OP_FUNC_GET, body, sizeof(struct obp_func_get_req) + strlen(name) + 1);
+}
+
+TEST(what_kernels_print_comes_before_the_reply)
+{
+	uint8_t body[sizeof(struct obp_launch_req) + 8] = { 0 };
+	struct obp_stream_synchronize_req synchronize = { 0 };
+	const struct obp_reply *reply;
+
+	begin();
+	load("a module with vprintf inside", MODULE);
+	get_function(MODULE, FUNCTION, "kernel");
+	*(struct obp_launch_req *)body = (struct obp_launch_req){ .func = FUNCTION, .grid = { 1, 2, 3 }, .block = { 4, 5, 6 }, .shared = 7,
+		.param_bytes = 5 };
+	memcpy(body + sizeof(struct obp_launch_req), "hello", 5);
+	peer_call(&peer, 0, OBP_OP_LAUNCH, body, sizeof body);
+	for (int round = 0; round < 2; round++) {
+		static const char text[] = "grid 1 2 3 block 4 5 6 shared 7 params 5: hello\n";
+
+		peer_call(&peer, 0, OBP_OP_STREAM_SYNCHRONIZE, &synchronize, sizeof synchronize);
+		if (round == 0) {
+			reply = peer_reply(&peer);
+			CHECK_INT(reply->flags, OBP_REPLY_TEXT);
+			CHECK_INT(reply->body, strlen(text));
+			CHECK(memcmp(peer.item.body, text, strlen(text)) == 0);
+			CHECK_INT(peer_reply(&peer)->flags, OBP_REPLY_TEXT | OBP_REPLY_TEXT_STDERR);
+		}
+		reply = peer_reply(&peer);
+		CHECK_INT(reply->flags, 0);
+		CHECK_INT(reply->deferred, 0);
+	}
+	end();
+}
+
+TEST(a_module_that_does_not_load)
+{
+	uint8_t body[sizeof(struct obp_launch_req)] = { 0 };
+
+	begin();
+	load("a broken module", MODULE);
+	get_function(MODULE, FUNCTION, "kernel");
+	*(struct obp_launch_req *)body = (struct obp_launch_req){ .func = FUNCTION, .grid = { 1, 1, 1 }, .block = { 1, 1, 1 } };
+	peer_call(&peer, 0, OBP_OP_LAUNCH, body, sizeof body);
+	/* The first cause, once. */
+	CHECK_INT(peer_ping(&peer, 0), CUDA_ERROR_INVALID_PTX);
+	CHECK_INT(peer_ping(&peer, 0), 0);
+	end();
+}
+
+static void put_image(const char *text, uint8_t ret_hash[32])
+{
+	uint8_t body[sizeof(struct obp_image_put_req) + 64] = { 0 };
+	struct obp_image_put_req *req = (struct obp_image_put_req *)body;
+	size_t size = strlen(text), half = size / 2;
+
+	obt_digest_sha256(text, size, ret_hash);
+	for (int i = 0; i < 2; i++) {
+		memset(body, 0, sizeof body);
+		req->total = size;
+		req->offset = i ? half : 0;
+		req->size = i ? size - half : half;
+		memcpy(req->sha256, ret_hash, 32);
+		memcpy(body + sizeof *req, text + req->offset, req->size);
+		peer_call(&peer, 0, OBP_OP_IMAGE_PUT, body, sizeof *req + req->size);
+	}
+}
+
+static int have_image(const uint8_t hash[32])
+{
+	struct obp_image_query_req query;
+
+	memcpy(query.sha256, hash, 32);
+	peer_call(&peer, 0, OBP_OP_IMAGE_QUERY, &query, sizeof query);
+	CHECK_INT(peer_reply(&peer)->result, 0);
+	return (int)((const struct obp_image_query_rep *)peer.item.body)->have;
+}
+
+TEST(an_image_is_put_once_and_kept_for_later_sessions)
+{
+	struct obp_module_use_req use = { .mod = MODULE };
+	char path[256], name[65];
+
+	begin();
+	put_image("an image in two pieces", use.sha256);
+	CHECK_INT(have_image(use.sha256), 1);
+	peer_call(&peer, 0, OBP_OP_MODULE_USE, &use, sizeof use);
+	CHECK_INT(peer_ping(&peer, 0), 0);
+	peer_close(&peer);
+	peer_session(&peer, &server);
+	peer_use_context(&peer, 0, 1);
+	CHECK_INT(have_image(use.sha256), 1);
+	/* A damaged file is not believed, and is removed. */
+	peer_close(&peer);
+	for (int i = 0; i < 32; i++)
+		snprintf(name + 2 * i, 3, "%02x", use.sha256[i]);
+	snprintf(path, sizeof path, "%s/%s", server.dir, name);
+	FILE *file = fopen(path, "r+");
+	CHECK(file);
+	fputc('X', file);
+	fclose(file);
+	peer_session(&peer, &server);
+	peer_use_context(&peer, 0, 1);
+	CHECK_INT(have_image(use.sha256), 0);
+	CHECK(access(path, F_OK) != 0);
+	end();
+}
+
+TEST(a_checked_load_shows_the_compilers_words)
+{
+	uint8_t body[sizeof(struct obp_module_load_checked_req)] = { 0 };
+	struct obp_module_load_checked_req *req = (struct obp_module_load_checked_req *)body;
+	const struct obp_module_load_checked_rep *rep;
+
+	begin();
+	req->mod = MODULE;
+	req->error_cap = 100;
+	put_image("broken text", req->sha256);
+	peer_call(&peer, 0, OBP_OP_MODULE_LOAD_CHECKED, body, sizeof body);
+	CHECK_INT(peer_reply(&peer)->result, CUDA_ERROR_INVALID_PTX);
+	rep = (const void *)peer.item.body;
+	CHECK_INT(rep->info_log_size, 0);
+	CHECK_STR((const char *)(rep + 1), "line 1: broken");
+	end();
+}
+
+TEST(an_image_with_a_hole_or_a_wrong_hash)
+{
+	uint8_t body[sizeof(struct obp_image_put_req) + 16] = { 0 };
+	struct obp_image_put_req *req = (struct obp_image_put_req *)body;
+
+	begin();
+	*req = (struct obp_image_put_req){ .total = 16, .size = 8, .offset = 8 };
+	peer_call_fatal(&peer, OBP_OP_IMAGE_PUT, body, sizeof *req + 8);
+	end();
+	begin();
+	*req = (struct obp_image_put_req){ .total = 16, .size = 16 };
+	peer_call_fatal(&peer, OBP_OP_IMAGE_PUT, body, sizeof *req + 16);
+	end();
+}
+
+TEST(a_host_function_is_asked_for_and_waited_for)
+{
+	struct obp_message *message = calloc(1, sizeof *message);
+	struct obp_host_func_req req = { .callback = 99 };
+	struct peer control;
+
+	begin();
+	/* Before the control connection is there: the call waits for it. */
+	peer_call(&peer, 0, OBP_OP_HOST_FUNC, &req, sizeof req);
+	CHECK_INT(peer_ping(&peer, 0), 0);
+	peer_connect(&control, &server);
+	peer_preface(&control, OBP_INTENT_JOIN, peer.got.welcome.route);
+	message->type = OBP_MSG_JOIN;
+	memcpy(message->secret, peer.got.welcome.secret, sizeof message->secret);
+	peer_message(&control, message);
+	CHECK(peer_control(&control));
+	if (control.got.type == OBP_MSG_JOINED)
+		CHECK(peer_control(&control));
+	CHECK_INT(control.got.type, OBP_MSG_CALLBACK);
+	CHECK_INT(control.got.value, 99);
+	message->type = OBP_MSG_CALLBACK_DONE;
+	message->value = 99;
+	peer_message(&control, message);
+	CHECK_INT(peer_ping(&peer, 0), 0);
+	/* Done twice: never asked for. */
+	peer_message(&control, message);
+	CHECK(peer_ended(&peer));
+	peer_close(&control);
+	free(message);
+	end();
+}
+
+int main(int argc, char **argv)
+{
+	return test_main(argc, argv);
+}
