@@ -52,8 +52,8 @@ static CUdeviceptr requested(void)
 	OK(CALL(cuMemAddressReserve)(&q, 64 * MIB, 0, p, 0));
 	CHECK(q != p && (q + 64 * MIB <= p || q >= p + 64 * MIB));
 	OK(CALL(cuMemAddressFree)(q, 64 * MIB));
-	OK(CALL(cuMemAddressReserve)(&r, UNIT, 0, p + 64 * MIB, 0));
-	CHECK(r == p + 64 * MIB);
+	OK(CALL(cuMemAddressReserve)(&r, UNIT, 0, p - UNIT, 0));
+	CHECK(r == p - UNIT);
 	OK(CALL(cuMemAddressFree)(r, UNIT));
 	IS(CALL(cuMemAddressReserve)(&r, UNIT + 1, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
 	IS(CALL(cuMemAddressReserve)(&r, 0, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
