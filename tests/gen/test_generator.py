@@ -6,15 +6,20 @@
     test_generator.py ROOT golden [--update] | messages | lock
 """
 
+import contextlib
 import difflib
+import io
 import os
-import subprocess
 import sys
 import tempfile
 
 ROOT = os.path.abspath(sys.argv[1])
 HERE = os.path.join(ROOT, 'tests', 'gen')
-GEN = [sys.executable, os.path.join(ROOT, 'protocol', 'gen', 'gen.py'), '--types', os.path.join(ROOT, 'base', 'cuda_types.h'),
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(ROOT, 'protocol', 'gen'))
+import gen  # noqa: E402
+
+GEN = ['gen.py', '--types', os.path.join(ROOT, 'base', 'cuda_types.h'),
        '--format', os.path.join(ROOT, 'protocol', 'format.h')]
 GOLDEN = ['obp_calls.h', 'obp_calls.c', 'obc_calls.h', 'obc_calls.c', 'obc_stubs.c', 'obc_procs.c', 'obd_locals.h', 'obf_calls.h',
           'obs_dispatch.h', 'obs_dispatch.c', 'obs_driver.h', 'obs_null.c', 'exports.map', 'calls.md', 'frames.txt']
@@ -76,7 +81,18 @@ BAD = [
 
 
 def run(arguments, cwd):
-    return subprocess.run(GEN + arguments, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+    """(status, stderr) of gen.py; in this process, because a new interpreter for each case takes long."""
+    before, sys.argv = os.getcwd(), GEN + arguments
+    os.chdir(cwd)
+    try:
+        with contextlib.redirect_stderr(io.StringIO()) as stderr, contextlib.redirect_stdout(io.StringIO()):
+            try:
+                status = gen.main()
+            except SystemExit as stop:
+                status = stop.code
+        return status, stderr.getvalue()
+    finally:
+        os.chdir(before)
 
 
 def test_golden(update):
@@ -84,9 +100,9 @@ def test_golden(update):
     failed = 0
     with tempfile.TemporaryDirectory() as out:
         only = [word for name in GOLDEN for word in ('--only', name)]
-        result = run(only + ['--out', out, os.path.join(HERE, 'small.api')], ROOT)
-        if result.returncode:
-            sys.exit(result.stderr)
+        status, stderr = run(only + ['--out', out, os.path.join(HERE, 'small.api')], ROOT)
+        if status:
+            sys.exit(stderr)
         for name in GOLDEN:
             with open(os.path.join(out, name), encoding='utf-8') as f:
                 got = f.read()
@@ -112,11 +128,11 @@ def test_messages():
         for text, line, message in BAD:
             with open(os.path.join(folder, 'bad.api'), 'w', encoding='utf-8') as f:
                 f.write('group g 0x01;\n' + text + '\n')
-            result = run(['--only', 'obp_calls.h', '--out', folder, 'bad.api'], folder)
+            status, stderr = run(['--only', 'obp_calls.h', '--out', folder, 'bad.api'], folder)
             want = f'bad.api:{line}: {message}\n'
-            if result.returncode != 1 or result.stderr != want:
+            if status != 1 or stderr != want:
                 failed += 1
-                print(f'for   {text!r}\nwant  {want}got   {result.stderr}')
+                print(f'for   {text!r}\nwant  {want}got   {stderr}')
     print(f'{len(BAD)} bad specifications, {failed} failures')
     return failed
 
@@ -129,10 +145,10 @@ def test_lock():
 
     def expect(name, arguments, code, words=''):
         nonlocal failed
-        result = run(arguments, ROOT)
-        if result.returncode != code or words not in result.stderr:
+        status, stderr = run(arguments, ROOT)
+        if status != code or words not in stderr:
             failed += 1
-            print(f'{name}: status {result.returncode}\n{result.stderr}')
+            print(f'{name}: status {status}\n{stderr}')
 
     expect('the lock of this tree', ['--check-lock', lock] + specs, 0)
     with open(lock, encoding='utf-8') as f:
