@@ -27,7 +27,7 @@ struct obc_ctx {
 	_Atomic uint64_t last_other;      /* newest work in non-blocking streams */
 	_Atomic uint64_t done;            /* all work before this record is complete */
 	_Atomic uint64_t done_blocking;   /* all work of the first kind before this record is complete */
-	_Atomic uint64_t legacy_last, legacy_done;
+	_Atomic uint64_t legacy_done;     /* the legacy stream's own work before this record is complete */
 	_Atomic uint64_t fenced;          /* freed memory before this record needs no further fence */
 	_Atomic bool untracked;           /* work went in that is not counted: ask the server */
 };

@@ -49,7 +49,8 @@ CUresult obc_stream_enter(CUstream handle, struct obf_ctx *ctx, struct obc_lane_
 /* Work was put into it as record `number`. */
 static inline void obc_stream_mark(const struct obc_lane_of *at, uint64_t number)
 {
-	obc_raise(at->stream ? &at->stream->last : &at->home->legacy_last, number);
+	if (at->stream)
+		obc_raise(&at->stream->last, number);
 	obc_raise(at->blocking ? &at->home->last_blocking : &at->home->last_other, number);
 }
 /* All its work before record `number` is complete. waited_as_work: by an operation in the stream, so blocking streams' work is too. */
