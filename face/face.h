@@ -145,7 +145,10 @@ const struct obf_host *obf_face_host(void);
 int obf_device_count(void);                             /* 0 before cuInit */
 const struct obf_device *obf_device_at(int ordinal);    /* NULL: no such device */
 
-/* The calling thread's current context; *ret NULL and CUDA_ERROR_INVALID_CONTEXT when there is none. Checks init, alive, sticky. The hot-path entry: no lock. */
+/*
+ * The calling thread's current context; *ret NULL and CUDA_ERROR_INVALID_CONTEXT when there is none. Checks init, alive, sticky. The
+ * hot-path entry: no lock.
+ */
 CUresult obf_ctx_enter(struct obf_ctx **ret);
 struct obf_ctx *obf_ctx_peek(void);                     /* current or NULL, no checks */
 struct obf_ctx *obf_ctx_from_handle(CUcontext handle);  /* NULL handle: current; NULL: bad handle */
@@ -157,7 +160,8 @@ CUresult obf_func_resolve(CUfunction handle, struct obf_ctx *ctx, struct obf_fun
 /*
  * The checks CUDA makes at a launch before anything runs, in its order and with its codes: zero or too large grid or block dimension
  * (CUDA_ERROR_INVALID_VALUE, or 9, cudaErrorInvalidConfiguration, for code that the runtime loaded), threads per block above the
- * device's or the function's limit, shared memory above what is allowed for this function, cooperative grid larger than what can be resident (CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE).
+ * device's or the function's limit, shared memory above what is allowed for this function, cooperative grid larger than what can be
+ * resident (CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE).
  */
 struct obf_launch {
 	uint32_t grid[3], block[3], dynamic_shared, cluster[3];

@@ -305,7 +305,8 @@ CUresult obf_cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	return (int)config >= CU_FUNC_CACHE_PREFER_NONE && (int)config <= CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return (int)config >= CU_FUNC_CACHE_PREFER_NONE && (int)config <= CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_SUCCESS :
+		CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult obf_cuFuncSetSharedMemConfig(CUfunction handle, CUsharedconfig config)

@@ -242,7 +242,8 @@ CUresult obf_cuKernelSetCacheConfig(CUkernel handle, CUfunc_cache config, CUdevi
 		return result;
 	if (!obf_device_valid(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
-	return (int)config >= CU_FUNC_CACHE_PREFER_NONE && (int)config <= CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return (int)config >= CU_FUNC_CACHE_PREFER_NONE && (int)config <= CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_SUCCESS :
+		CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult obf_cuKernelGetFunction(CUfunction *ret, CUkernel handle)
