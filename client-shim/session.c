@@ -261,7 +261,7 @@ static bool control_read(struct control *control)
 /* While somebody waits for a reply, silence is measured: a server that is gone without a word must not hold the program for ever. */
 static bool control_watch(struct control *control)
 {
-	uint64_t now = ob_clock_ns();
+	uint64_t now = ob_clock_ns(), ping_ns = ob_min(PING_NS, session.dead_ns / 4);
 
 	if (!obc_log_waiting()) {
 		control->heard = now;
@@ -271,7 +271,7 @@ static bool control_watch(struct control *control)
 		obc_log_fail(OB_ERR_TIMEOUT);
 		return false;
 	}
-	if (now - control->heard > PING_NS && now - control->pinged > PING_NS) {
+	if (now - control->heard > ping_ns && now - control->pinged > ping_ns) {
 		control->pinged = now;
 		return control_send(control, OBP_MSG_PING, now);
 	}
@@ -306,7 +306,7 @@ static void *control_main(void *unused)
 	(void)unused;
 	while (ok && !atomic_load(&session.stopping)) {
 		struct pollfd pfd = { .fd = control.stream.fd, .events = POLLIN };
-		int n = poll(&pfd, 1, 1000);
+		int n = poll(&pfd, 1, (int)ob_min(session.dead_ns / 4 / OB_MS, (uint64_t)1000));
 
 		if (n > 0)
 			ok = control_read(&control);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * A program that starts CUDA, makes one call that needs the server, then waits for a line on stdin and makes it again. Prints each CUresult, one a line.
+ * What tests of broken servers and links look through.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cuda_types.h"
+
+int main(int argc, char **argv)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_NOW);
+	CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*set)(CUcontext), (*info)(size_t *, size_t *);
+	CUcontext ctx;
+	size_t left, total;
+	char line[16];
+
+	if (!library) {
+		fprintf(stderr, "%s\n", dlerror());
+		return 2;
+	}
+	*(void **)&init = dlsym(library, "cuInit");
+	*(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
+	*(void **)&set = dlsym(library, "cuCtxSetCurrent");
+	*(void **)&info = dlsym(library, "cuMemGetInfo_v2");
+	printf("%d\n", (int)init(0));
+	if (retain(&ctx, 0) == CUDA_SUCCESS)
+		set(ctx);
+	printf("%d\n", (int)info(&left, &total));
+	fflush(stdout);
+	if (argc > 1 && strcmp(argv[1], "wait") == 0 && fgets(line, sizeof line, stdin)) {
+		printf("%d\n", (int)info(&left, &total));
+		printf("%d\n", (int)info(&left, &total));
+	}
+	return 0;
+}
