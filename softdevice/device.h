@@ -14,14 +14,12 @@
 #include "face/face.h"
 
 struct obd_chunk;
-struct obd_pool_mem;
 
 struct obd_device {
 	pthread_mutex_t lock;             /* all below */
 	unsigned ordinal;
 	uint64_t total, used;             /* bytes */
-	struct obd_chunk *chunks;         /* small allocations: memory.c */
-	struct obd_chunk *spare;          /* one empty chunk kept */
+	struct obd_chunk *chunks;         /* small allocations */
 	int backing;                      /* descriptor of the memory that cuMemCreate hands out; -1 until first used: vmm.c */
 	uint64_t *backing_map;            /* one bit for each 2 MiB of it */
 };

@@ -15,35 +15,19 @@
 #include "softdevice/sched.h"
 #include "softdevice/vmm.h"
 
-#define CHUNK_BLOCKS ((uint32_t)((OBD_UNIT - OBD_PAGE) / OBD_BLOCK)) /* the last page guards the end */
-
-struct obd_chunk {
-	struct obd_span span;
-	struct obd_device *device;
-	struct obd_chunk *next, *prev;    /* of the device; next also of the free list */
-	uint32_t used;                    /* blocks, guards among them */
-	uint32_t cursor;                  /* where to look first */
-	uint32_t longest;                 /* no free run is longer */
-	struct obd_alloc *_Atomic block[CHUNK_BLOCKS]; /* the allocation each block belongs to */
-	uint64_t map[(CHUNK_BLOCKS + 63) / 64];
-};
-
 /* Structs for reuse: see the header. */
-static struct {
-	pthread_mutex_t lock;
-	struct obd_alloc *allocs;         /* chained by next */
-	struct obd_chunk *chunks;
-} spares = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct obd_alloc *spare;          /* by next */
 
 static struct obd_alloc *alloc_struct_new(void)
 {
 	struct obd_alloc *alloc;
 
-	pthread_mutex_lock(&spares.lock);
-	alloc = spares.allocs;
+	pthread_mutex_lock(&spare_lock);
+	alloc = spare;
 	if (alloc)
-		spares.allocs = alloc->next;
-	pthread_mutex_unlock(&spares.lock);
+		spare = alloc->next;
+	pthread_mutex_unlock(&spare_lock);
 	if (alloc)
 		memset(alloc, 0, sizeof *alloc);
 	else
@@ -53,151 +37,10 @@ static struct obd_alloc *alloc_struct_new(void)
 
 static void alloc_struct_free(struct obd_alloc *alloc)
 {
-	pthread_mutex_lock(&spares.lock);
-	alloc->next = spares.allocs;
-	spares.allocs = alloc;
-	pthread_mutex_unlock(&spares.lock);
-}
-
-/* ---- chunks; under the device's lock ---- */
-
-static struct obd_chunk *chunk_new(struct obd_device *device)
-{
-	struct obd_chunk *chunk;
-
-	pthread_mutex_lock(&spares.lock);
-	chunk = spares.chunks;
-	if (chunk)
-		spares.chunks = chunk->next;
-	pthread_mutex_unlock(&spares.lock);
-	if (!chunk)
-		chunk = calloc(1, sizeof *chunk);
-	if (!chunk)
-		return NULL;
-	chunk->span.kind = OBD_SPAN_CHUNK;
-	chunk->device = device;
-	chunk->used = chunk->cursor = 0;
-	chunk->longest = CHUNK_BLOCKS;
-	chunk->prev = NULL;
-	chunk->next = device->chunks;
-	if (!obd_window_take(&chunk->span, (uint64_t)CHUNK_BLOCKS * OBD_BLOCK)) {
-		pthread_mutex_lock(&spares.lock);
-		chunk->next = spares.chunks;
-		spares.chunks = chunk;
-		pthread_mutex_unlock(&spares.lock);
-		return NULL;
-	}
-	if (device->chunks)
-		device->chunks->prev = chunk;
-	device->chunks = chunk;
-	return chunk;
-}
-
-static void chunk_free(struct obd_chunk *chunk)
-{
-	struct obd_device *device = chunk->device;
-
-	if (chunk->prev)
-		chunk->prev->next = chunk->next;
-	else
-		device->chunks = chunk->next;
-	if (chunk->next)
-		chunk->next->prev = chunk->prev;
-	obd_window_give(&chunk->span);
-	pthread_mutex_lock(&spares.lock);
-	chunk->next = spares.chunks;
-	spares.chunks = chunk;
-	pthread_mutex_unlock(&spares.lock);
-}
-
-static bool bit(const uint64_t *map, uint32_t i)
-{
-	return map[i / 64] >> (i % 64) & 1;
-}
-
-static void bits_set(uint64_t *map, uint32_t first, uint32_t n, bool on)
-{
-	for (uint32_t i = first; i < first + n; i++) {
-		if (on)
-			map[i / 64] |= 1ull << (i % 64);
-		else
-			map[i / 64] &= ~(1ull << (i % 64));
-	}
-}
-
-/* The first run of n free blocks in [from, to); CHUNK_BLOCKS when there is none. */
-static uint32_t blocks_find(const struct obd_chunk *chunk, uint32_t from, uint32_t to, uint32_t n)
-{
-	uint32_t run = 0;
-
-	for (uint32_t i = from; i < to; i++) {
-		if (run == 0 && i % 64 == 0 && chunk->map[i / 64] == UINT64_MAX) {
-			i += 63;
-			continue;
-		}
-		run = bit(chunk->map, i) ? 0 : run + 1;
-		if (run == n)
-			return i + 1 - n;
-	}
-	return CHUNK_BLOCKS;
-}
-
-static bool chunk_take(struct obd_chunk *chunk, struct obd_alloc *alloc, uint32_t blocks)
-{
-	uint32_t n = blocks + 1, first; /* one to guard the end */
-
-	if (n > chunk->longest)
-		return false;
-	first = blocks_find(chunk, chunk->cursor, CHUNK_BLOCKS, n);
-	if (first == CHUNK_BLOCKS)
-		first = blocks_find(chunk, 0, CHUNK_BLOCKS, n);
-	if (first == CHUNK_BLOCKS) {
-		chunk->longest = n - 1;
-		return false;
-	}
-	bits_set(chunk->map, first, n, true);
-	chunk->used += n;
-	chunk->cursor = first + n;
-	alloc->chunk = chunk;
-	alloc->span.base = chunk->span.base + (uint64_t)first * OBD_BLOCK;
-	for (uint32_t i = 0; i < blocks; i++)
-		atomic_store_explicit(&chunk->block[first + i], alloc, memory_order_release);
-	return true;
-}
-
-static void chunk_give(struct obd_alloc *alloc)
-{
-	struct obd_chunk *chunk = alloc->chunk;
-	uint32_t first = (uint32_t)((alloc->span.base - chunk->span.base) / OBD_BLOCK);
-	uint32_t blocks = (uint32_t)((alloc->span.size + OBD_BLOCK - 1) / OBD_BLOCK);
-
-	for (uint32_t i = 0; i < blocks; i++)
-		atomic_store_explicit(&chunk->block[first + i], NULL, memory_order_release);
-	bits_set(chunk->map, first, blocks + 1, false);
-	chunk->used -= blocks + 1;
-	chunk->longest = CHUNK_BLOCKS;
-	/* The memory checker wants a freed address to stay free for long. */
-	if (!obd_config.memcheck)
-		chunk->cursor = ob_min(chunk->cursor, first);
-	if (chunk->used == 0 && chunk->device->chunks->next) /* the last chunk stays */
-		chunk_free(chunk);
-}
-
-static bool small_take(struct obd_device *device, struct obd_alloc *alloc)
-{
-	uint32_t blocks = (uint32_t)((alloc->span.size + OBD_BLOCK - 1) / OBD_BLOCK);
-	bool ok = false;
-
-	pthread_mutex_lock(&device->lock);
-	for (struct obd_chunk *chunk = device->chunks; chunk && !ok; chunk = chunk->next)
-		ok = chunk_take(chunk, alloc, blocks);
-	if (!ok) {
-		struct obd_chunk *chunk = chunk_new(device);
-
-		ok = chunk && chunk_take(chunk, alloc, blocks);
-	}
-	pthread_mutex_unlock(&device->lock);
-	return ok;
+	pthread_mutex_lock(&spare_lock);
+	alloc->next = spare;
+	spare = alloc;
+	pthread_mutex_unlock(&spare_lock);
 }
 
 /* ---- allocations ---- */
@@ -210,7 +53,7 @@ static uint64_t charge_of(uint64_t size)
 static bool place(struct obd_device *device, struct obd_alloc *alloc, uint64_t align)
 {
 	if (align <= OBD_BLOCK && alloc->span.size <= OBD_SMALL_MAX)
-		return small_take(device, alloc);
+		return obd_chunk_take(device, alloc);
 	return align <= OBD_UNIT && obd_window_take(&alloc->span, alloc->span.size) != 0;
 }
 
@@ -282,13 +125,10 @@ void obd_memory_free(struct obd_alloc *alloc)
 	if (alloc->kind != OBD_ALLOC_HEAP)
 		obf_mem_remove(alloc->span.base, &gone);
 	list_remove(alloc->ctx, alloc);
-	if (alloc->chunk) {
-		pthread_mutex_lock(&device->lock);
-		chunk_give(alloc);
-		pthread_mutex_unlock(&device->lock);
-	} else {
+	if (alloc->chunk)
+		obd_chunk_give(device, alloc);
+	else
 		obd_window_give(&alloc->span);
-	}
 	obd_device_credit(device, charge_of(alloc->span.size));
 	alloc_struct_free(alloc);
 }
@@ -306,15 +146,10 @@ struct obd_alloc *obd_memory_find(uint64_t addr)
 	struct obd_span *span = obd_window_span(addr);
 	struct obd_alloc *alloc = NULL;
 
-	if (span && span->kind == OBD_SPAN_CHUNK) {
-		struct obd_chunk *chunk = (struct obd_chunk *)span;
-		uint64_t i = (addr - chunk->span.base) / OBD_BLOCK;
-
-		if (i < CHUNK_BLOCKS)
-			alloc = atomic_load_explicit(&chunk->block[i], memory_order_acquire);
-	} else if (span && span->kind == OBD_SPAN_ALLOC) {
+	if (span && span->kind == OBD_SPAN_CHUNK)
+		alloc = obd_chunk_find((struct obd_chunk *)span, addr);
+	else if (span && span->kind == OBD_SPAN_ALLOC)
 		alloc = (struct obd_alloc *)span;
-	}
 	return alloc && addr - alloc->span.base < alloc->span.size ? alloc : NULL;
 }
 

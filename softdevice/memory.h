@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_alloc: one piece of device memory. Small ones share a chunk of 2 MiB in blocks of 256 bytes with a free block between
- * them; large ones lie alone, with a page behind them that nothing may touch.
+ * obd_alloc: one piece of device memory. Small ones share a chunk (chunk.h); large ones lie alone, with a page behind them that nothing
+ * may touch.
  *
- * An allocation belongs to its context and goes with it. Any thread; the device's lock guards chunks, the context's lock its list.
+ * An allocation belongs to its context and goes with it. Any thread; the context's lock guards its list.
  * Finding and checking take no lock: structs are reused but never given back to malloc, so that a look-up that races with a
  * free (a fault of the program's) reads something sane.
  */
@@ -16,10 +16,8 @@
 #include <stdint.h>
 
 #include "face/face.h"
+#include "softdevice/chunk.h"
 #include "softdevice/window.h"
-
-#define OBD_BLOCK 256u                           /* alignment and granularity of small allocations */
-#define OBD_SMALL_MAX (512u << 10)               /* bytes; larger ones lie alone */
 
 enum obd_alloc_kind {
 	OBD_ALLOC_USER = 1,      /* cuMemAlloc, pools: in the face's map */

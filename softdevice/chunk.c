@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "softdevice/chunk.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "softdevice/config.h"
+#include "softdevice/device.h"
+#include "softdevice/memory.h"
+
+static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct obd_chunk *spare;          /* by next */
+
+static struct obd_chunk *chunk_new(struct obd_device *device)
+{
+	struct obd_chunk *chunk;
+
+	pthread_mutex_lock(&spare_lock);
+	chunk = spare;
+	if (chunk)
+		spare = chunk->next;
+	pthread_mutex_unlock(&spare_lock);
+	if (!chunk)
+		chunk = calloc(1, sizeof *chunk);
+	if (!chunk)
+		return NULL;
+	chunk->span.kind = OBD_SPAN_CHUNK;
+	chunk->device = device;
+	chunk->used = chunk->cursor = 0;
+	chunk->longest = OBD_CHUNK_BLOCKS;
+	chunk->prev = NULL;
+	chunk->next = device->chunks;
+	if (!obd_window_take(&chunk->span, (uint64_t)OBD_CHUNK_BLOCKS * OBD_BLOCK)) {
+		pthread_mutex_lock(&spare_lock);
+		chunk->next = spare;
+		spare = chunk;
+		pthread_mutex_unlock(&spare_lock);
+		return NULL;
+	}
+	if (device->chunks)
+		device->chunks->prev = chunk;
+	device->chunks = chunk;
+	return chunk;
+}
+
+static void chunk_free(struct obd_chunk *chunk)
+{
+	struct obd_device *device = chunk->device;
+
+	if (chunk->prev)
+		chunk->prev->next = chunk->next;
+	else
+		device->chunks = chunk->next;
+	if (chunk->next)
+		chunk->next->prev = chunk->prev;
+	obd_window_give(&chunk->span);
+	pthread_mutex_lock(&spare_lock);
+	chunk->next = spare;
+	spare = chunk;
+	pthread_mutex_unlock(&spare_lock);
+}
+
+static bool bit(const uint64_t *map, uint32_t i)
+{
+	return map[i / 64] >> (i % 64) & 1;
+}
+
+static void bits_set(uint64_t *map, uint32_t first, uint32_t n, bool on)
+{
+	for (uint32_t i = first; i < first + n; i++) {
+		if (on)
+			map[i / 64] |= 1ull << (i % 64);
+		else
+			map[i / 64] &= ~(1ull << (i % 64));
+	}
+}
+
+/* The first run of n free blocks in [from, to); OBD_CHUNK_BLOCKS when there is none. */
+static uint32_t blocks_find(const struct obd_chunk *chunk, uint32_t from, uint32_t to, uint32_t n)
+{
+	uint32_t run = 0;
+
+	for (uint32_t i = from; i < to; i++) {
+		if (run == 0 && i % 64 == 0 && chunk->map[i / 64] == UINT64_MAX) {
+			i += 63;
+			continue;
+		}
+		run = bit(chunk->map, i) ? 0 : run + 1;
+		if (run == n)
+			return i + 1 - n;
+	}
+	return OBD_CHUNK_BLOCKS;
+}
+
+static bool blocks_take(struct obd_chunk *chunk, struct obd_alloc *alloc, uint32_t blocks)
+{
+	uint32_t n = blocks + 1, first; /* one to guard the end */
+
+	if (n > chunk->longest)
+		return false;
+	first = blocks_find(chunk, chunk->cursor, OBD_CHUNK_BLOCKS, n);
+	if (first == OBD_CHUNK_BLOCKS)
+		first = blocks_find(chunk, 0, OBD_CHUNK_BLOCKS, n);
+	if (first == OBD_CHUNK_BLOCKS) {
+		chunk->longest = n - 1;
+		return false;
+	}
+	bits_set(chunk->map, first, n, true);
+	chunk->used += n;
+	chunk->cursor = first + n;
+	alloc->chunk = chunk;
+	alloc->span.base = chunk->span.base + (uint64_t)first * OBD_BLOCK;
+	for (uint32_t i = 0; i < blocks; i++)
+		atomic_store_explicit(&chunk->block[first + i], alloc, memory_order_release);
+	return true;
+}
+
+static void blocks_give(struct obd_alloc *alloc)
+{
+	struct obd_chunk *chunk = alloc->chunk;
+	uint32_t first = (uint32_t)((alloc->span.base - chunk->span.base) / OBD_BLOCK);
+	uint32_t blocks = (uint32_t)((alloc->span.size + OBD_BLOCK - 1) / OBD_BLOCK);
+
+	for (uint32_t i = 0; i < blocks; i++)
+		atomic_store_explicit(&chunk->block[first + i], NULL, memory_order_release);
+	bits_set(chunk->map, first, blocks + 1, false);
+	chunk->used -= blocks + 1;
+	chunk->longest = OBD_CHUNK_BLOCKS;
+	/* The memory checker wants a freed address to stay free for long. */
+	if (!obd_config.memcheck)
+		chunk->cursor = ob_min(chunk->cursor, first);
+	if (chunk->used == 0 && chunk->device->chunks->next) /* the last chunk stays */
+		chunk_free(chunk);
+}
+
+bool obd_chunk_take(struct obd_device *device, struct obd_alloc *alloc)
+{
+	uint32_t blocks = (uint32_t)((alloc->span.size + OBD_BLOCK - 1) / OBD_BLOCK);
+	bool ok = false;
+
+	pthread_mutex_lock(&device->lock);
+	for (struct obd_chunk *chunk = device->chunks; chunk && !ok; chunk = chunk->next)
+		ok = blocks_take(chunk, alloc, blocks);
+	if (!ok) {
+		struct obd_chunk *chunk = chunk_new(device);
+
+		ok = chunk && blocks_take(chunk, alloc, blocks);
+	}
+	pthread_mutex_unlock(&device->lock);
+	return ok;
+}
+
+void obd_chunk_give(struct obd_device *device, struct obd_alloc *alloc)
+{
+	pthread_mutex_lock(&device->lock);
+	blocks_give(alloc);
+	pthread_mutex_unlock(&device->lock);
+}
+
+struct obd_alloc *obd_chunk_find(struct obd_chunk *chunk, uint64_t addr)
+{
+	uint64_t i = (addr - chunk->span.base) / OBD_BLOCK;
+
+	return i < OBD_CHUNK_BLOCKS ? atomic_load_explicit(&chunk->block[i], memory_order_acquire) : NULL;
+}

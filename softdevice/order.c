@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* The second half of the scheduler: what an op depends on, how it is submitted, how one waits for it. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/opt.h"
+#include "softdevice/context.h"
+#include "softdevice/sched_inside.h"
+
+#define SPIN_NS 5000u                /* a waiter looks this long before it sleeps */
+
+/* ---- submission ---- */
+
+static bool after_reserve(struct obd_op *on)
+{
+	uint32_t max = on->max_after * 2;
+	struct obd_op **after;
+
+	if (on->n_after < on->max_after)
+		return true;
+	after = calloc(max, sizeof *after);
+	if (!after)
+		return false;
+	for (uint32_t i = 0; i < on->n_after; i++)
+		after[i] = on->after[i];
+	if (on->after != on->few)
+		free(on->after);
+	on->after = after;
+	on->max_after = max;
+	return true;
+}
+
+/* First pass (op NULL): room for one more dependant. Second pass: op depends on `on`. */
+static bool depend(struct obd_op *on, struct obd_op *op)
+{
+	if (!on || obd_op_done(on))
+		return true;
+	if (!op)
+		return after_reserve(on);
+	on->after[on->n_after++] = op;
+	op->waits++;
+	return true;
+}
+
+static bool depend_all(struct obd_stream *stream, struct obd_op *event, struct obd_op *op)
+{
+	struct obd_ctx *ctx = stream->ctx;
+
+	if (!depend(stream->last, op) || (event && event != stream->last && !depend(event, op)))
+		return false;
+	if (stream->legacy) {
+		for (struct obd_stream *other = ctx->busy; other; other = other->busy_next)
+			if (!(other->flags & CU_STREAM_NON_BLOCKING) && other->last != event && !depend(other->last, op))
+				return false;
+	} else if (!(stream->flags & CU_STREAM_NON_BLOCKING) && ctx->legacy.last != event) {
+		return depend(ctx->legacy.last, op);
+	}
+	return true;
+}
+
+/* Under the lock. False: out of memory. */
+static bool op_append(struct obd_op *op, struct obd_stream *stream, struct obd_op *event)
+{
+	if (!depend_all(stream, event, NULL))
+		return false;
+	depend_all(stream, event, op);
+	op->stream = stream;
+	op->number = ++obd_sched.submitted;
+	op->priority = stream->priority;
+	if (stream->last) {
+		obd_op_unref(stream->last); /* pending, so the scheduler holds it too */
+	} else if (!stream->legacy) {
+		obd_busy_add(stream->ctx, stream);
+		obd_stream_ref(stream);
+	}
+	stream->last = obd_op_ref(op);
+	op->ctx->pending++;
+	obd_op_ref(op); /* the scheduler's */
+	return true;
+}
+
+CUresult obd_sched_submit(struct obd_op *op, struct obd_stream *stream, struct obd_op *event)
+{
+	struct obd_garbage garbage = { 0 };
+	bool ok;
+
+	pthread_mutex_lock(&obd_sched.lock);
+	ok = op_append(op, stream, event);
+	if (ok && op->waits == 0) {
+		if (op->run) {
+			obd_sched_ready(op, NULL);
+			obd_sched_call(0);
+		} else {
+			obd_sched_complete(op, &garbage, 0);
+		}
+	}
+	pthread_mutex_unlock(&obd_sched.lock);
+	obd_garbage_drop(&garbage);
+	return ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult obd_sched_perform(struct obd_op *op, struct obd_stream *stream)
+{
+	bool ok;
+
+	pthread_mutex_lock(&obd_sched.lock);
+	ok = op_append(op, stream, NULL);
+	if (ok && op->waits == 0)
+		obd_sched_run(op, 0);
+	pthread_mutex_unlock(&obd_sched.lock);
+	if (!ok)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	obd_op_wait(op);
+	return CUDA_SUCCESS;
+}
+
+
+/* ---- waiting for one op ---- */
+
+/* An op that may run now and that `awaited` comes after: of its stream, or of its whole context for a join. Host functions are for executors. */
+static struct obd_op *helpful(struct obd_queue *q, const struct obd_op *awaited)
+{
+	for (int p = 0; q->n && p < OBD_PRIORITIES; p++) {
+		struct obd_op *op = q->first[p];
+
+		if (op && op->kind != OBD_OP_HOST && op->ctx == awaited->ctx && op->number <= awaited->number &&
+		    (!awaited->stream || op->stream == awaited->stream))
+			return op;
+	}
+	return NULL;
+}
+
+/* Runs one op that is in the way of `awaited`; false: there is none that this thread may run. */
+static bool help(struct obd_op *awaited)
+{
+	struct obd_op *op = NULL;
+
+	pthread_mutex_lock(&obd_sched.lock);
+	if (!obd_op_done(awaited) && !obd_sched.stopping) {
+		if (obd_sched.running_kernels < OBD_KERNELS_MAX && (op = helpful(&obd_sched.kernels, awaited))) {
+			obd_queue_take(&obd_sched.kernels, op);
+			obd_sched.running_kernels++;
+		} else if ((op = helpful(&obd_sched.others, awaited))) {
+			obd_queue_take(&obd_sched.others, op);
+		}
+	}
+	if (op)
+		obd_sched_run(op, 0);
+	pthread_mutex_unlock(&obd_sched.lock);
+	return op != NULL;
+}
+
+void obd_op_wait(struct obd_op *op)
+{
+	bool spin = ob_opt_on(OB_OPT_SPIN), helps = ob_opt_on(OB_OPT_HELP);
+	uint64_t end = 0;
+
+	while (!obd_op_done(op)) {
+		if (helps && help(op))
+			continue;
+		if (spin && !end)
+			end = ob_clock_ns() + SPIN_NS;
+		while (spin && !obd_op_done(op) && ob_clock_ns() < end)
+			ob_clock_relax();
+		if (obd_op_done(op))
+			break;
+		obd_op_sleep(op);
+	}
+}
+
+
+/* ---- waiting ---- */
+
+struct obd_op *obd_stream_last(struct obd_stream *stream)
+{
+	struct obd_op *op;
+
+	pthread_mutex_lock(&obd_sched.lock);
+	op = obd_op_ref(stream->last);
+	pthread_mutex_unlock(&obd_sched.lock);
+	return op;
+}
+
+/* First pass (op NULL), second pass: as depend(). */
+static bool depend_ctx(struct obd_ctx *ctx, bool legacy_only, struct obd_op *op)
+{
+	if (!depend(ctx->legacy.last, op))
+		return false;
+	for (struct obd_stream *stream = ctx->busy; stream; stream = stream->busy_next)
+		if (!(legacy_only && stream->flags & CU_STREAM_NON_BLOCKING) && !depend(stream->last, op))
+			return false;
+	return true;
+}
+
+/* A mark after everything there is, on no stream: work that other threads go on submitting does not hold up the caller. */
+static bool join_submit(struct obd_op *join, bool legacy_only)
+{
+	struct obd_ctx *ctx = join->ctx;
+	struct obd_garbage garbage = { 0 };
+	bool ok;
+
+	pthread_mutex_lock(&obd_sched.lock);
+	ok = depend_ctx(ctx, legacy_only, NULL);
+	if (ok) {
+		depend_ctx(ctx, legacy_only, join);
+		ctx->pending++;
+		join->number = ++obd_sched.submitted;
+		obd_op_ref(join);
+		if (join->waits == 0)
+			obd_sched_complete(join, &garbage, 0);
+	}
+	pthread_mutex_unlock(&obd_sched.lock);
+	obd_garbage_drop(&garbage);
+	return ok;
+}
+
+bool obd_ctx_idle(struct obd_ctx *ctx, bool legacy_only)
+{
+	bool idle;
+
+	pthread_mutex_lock(&obd_sched.lock);
+	idle = !ctx->legacy.last;
+	for (struct obd_stream *stream = ctx->busy; idle && stream; stream = stream->busy_next)
+		idle = legacy_only && stream->flags & CU_STREAM_NON_BLOCKING;
+	pthread_mutex_unlock(&obd_sched.lock);
+	return idle;
+}
+
+void obd_ctx_wait(struct obd_ctx *ctx, bool legacy_only)
+{
+	struct obd_op *join;
+
+	if (obd_ctx_idle(ctx, legacy_only))
+		return;
+	join = obd_op_new(sizeof *join, OBD_OP_MARK, ctx);
+	if (join && join_submit(join, legacy_only)) {
+		obd_op_wait(join);
+	} else { /* out of memory: the slow way */
+		while (!obd_ctx_idle(ctx, legacy_only))
+			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	}
+	obd_op_unref(join);
+}
+
+bool obd_ctx_drain(struct obd_ctx *ctx, uint64_t deadline)
+{
+	struct timespec ts = obd_deadline_at(deadline);
+	bool drained;
+
+	pthread_mutex_lock(&obd_sched.lock);
+	while (!(drained = ctx->pending == 0))
+		if (pthread_cond_timedwait(&obd_sched.drained, &obd_sched.lock, &ts) == ETIMEDOUT) {
+			drained = ctx->pending == 0;
+			break;
+		}
+	pthread_mutex_unlock(&obd_sched.lock);
+	return drained;
+}
