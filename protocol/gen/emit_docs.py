@@ -125,6 +125,15 @@ def sample_frame(spec, call):
     return struct.pack('<IBBHIIQQQII', MAGIC, VERSION, FRAME_CALLS, 0, len(record), 1, 1, 0, 0, len(record), 0) + record
 
 
+def seed_files(spec):
+    """{file name: bytes}: <call>.frame as it comes from a socket, <call>.call as tests/fuzz/fuzz_frame.c takes it."""
+    files = {}
+    for call in spec.wire_calls():
+        files[call.name + '.frame'] = sample_frame(spec, call)
+        files[call.name + '.call'] = struct.pack('<H', call.opcode) + sample_body(spec, call)
+    return files
+
+
 def frames_txt(spec):
     """One line per call: name, frame in hexadecimal."""
     return ''.join(f'{c.name} {sample_frame(spec, c).hex()}\n' for c in spec.wire_calls())

@@ -8,7 +8,7 @@
     gen.py ... --list                                                                   name the outputs
     gen.py ... --check-lock protocol/spec/opcodes.lock                                  has an opcode changed its meaning?
     gen.py ... --update-lock protocol/spec/opcodes.lock                                 append new calls
-    gen.py ... --seeds DIR                                                              one file with a frame per wire call
+    gen.py ... --seeds DIR                                                              seeds for fuzzers: sound frames and bodies
 """
 
 import argparse
@@ -136,9 +136,9 @@ def main():
         return lock(spec, options.check_lock or options.update_lock, bool(options.update_lock))
     if options.seeds:
         os.makedirs(options.seeds, exist_ok=True)
-        for call in spec.wire_calls():
-            with open(os.path.join(options.seeds, call.name), 'wb') as f:
-                f.write(emit_docs.sample_frame(spec, call))
+        for name, data in emit_docs.seed_files(spec).items():
+            with open(os.path.join(options.seeds, name), 'wb') as f:
+                f.write(data)
         return 0
     for name in options.only or OUTPUTS:
         text = emit_docs.calls_md(spec, coverage(options.coverage)) if name == 'calls.md' else OUTPUTS[name](spec)
