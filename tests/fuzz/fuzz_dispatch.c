@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Records into a worker's executor over the null driver. The input is a list of { opcode, length in words, body }; frames around them are sound, so that
+ * what is reached is the dispatch and the operations. Where a worker would end its process (linker wraps), the run ends.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "protocol/obp_calls.h"
+#include "server/exec.h"
+#include "tests/fuzz/fuzz.h"
+
+#define INPUT_MAX 65536u
+
+_Noreturn void __wrap_obs_session_fatal(struct obs_session *session, enum ob_err code, const char *format, ...);
+_Noreturn void __wrap_obs_session_exit(struct obs_session *session, int status);
+
+static struct obs_session session;
+static jmp_buf over;
+static uint8_t *wire;
+static size_t wire_size, wire_at;
+
+_Noreturn void __wrap_obs_session_fatal(struct obs_session *s, enum ob_err code, const char *format, ...)
+{
+	(void)s;
+	(void)code;
+	(void)format;
+	longjmp(over, 1);
+}
+
+_Noreturn void __wrap_obs_session_exit(struct obs_session *s, int status)
+{
+	(void)s;
+	(void)status;
+	longjmp(over, 1);
+}
+
+/* The client takes every reply, to its last byte. */
+static ssize_t fuzz_send(struct obt_stream *stream, const struct iovec *iov, int n, bool block)
+{
+	static volatile unsigned sink;
+	size_t total = 0;
+
+	(void)stream;
+	(void)block;
+	for (int i = 0; i < n; i++) {
+		for (size_t k = 0; k < iov[i].iov_len; k += 64)
+			sink += ((const uint8_t *)iov[i].iov_base)[k];
+		total += iov[i].iov_len;
+	}
+	return (ssize_t)total;
+}
+
+static ssize_t fuzz_recv(struct obt_stream *stream, void *data, size_t size, bool block)
+{
+	size_t n = ob_min(size, wire_size - wire_at);
+
+	(void)stream;
+	(void)block;
+	memcpy(data, wire + wire_at, n);
+	wire_at += n;
+	return (ssize_t)n;
+}
+
+static void fuzz_close(struct obt_stream *stream)
+{
+	(void)stream;
+}
+
+static const struct obt_ops fuzz_ops = { "fuzz", fuzz_send, fuzz_recv, fuzz_close };
+
+static void put(uint64_t number, uint16_t opcode, const void *body, size_t size)
+{
+	struct obp_record record = { (uint32_t)(sizeof record + size), opcode, 0 };
+
+	obp_frame_fill((struct obp_frame *)(wire + wire_size), OBP_FRAME_CALLS, record.size, 1, number, 0);
+	wire_size += sizeof(struct obp_frame);
+	memcpy(wire + wire_size, &record, sizeof record);
+	memcpy(wire + wire_size + sizeof record, body, size);
+	wire_size += record.size;
+}
+
+static void start(void)
+{
+	static struct obs_options options;
+	char *argv[] = { "outboard-server", "--worker", "--driver", "null", NULL }, why[512] = "";
+
+	ob_log_set_level(OB_LOG_ERROR);
+	if (obs_options_parse(&options, 4, argv) || !obs_session_init(&session, &options, why, sizeof why)) {
+		fprintf(stderr, "the null driver does not start: %s\n", why);
+		exit(1);
+	}
+	wire = malloc(16 * INPUT_MAX);
+	session.data.ops = &fuzz_ops;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct obp_ctx_use_req use = { .ctx = OBP_CTX_PRIMARY };
+	uint64_t number = 1;
+
+	if (!wire)
+		start();
+	if (size > INPUT_MAX)
+		return 0;
+	wire_size = wire_at = 0;
+	put(number++, OBP_OP_CTX_USE, &use, sizeof use);
+	for (size_t at = 0; at + 4 <= size;) {
+		uint16_t opcode, words;
+		size_t n;
+
+		memcpy(&opcode, data + at, 2);
+		memcpy(&words, data + at + 2, 2);
+		n = ob_min((size_t)(words & 0xfff) * 8, (size - at - 4) & ~(size_t)7);
+		if (number > 4000)
+			break;
+		put(number++, opcode % OBP_OPCODE_END, data + at + 4, n);
+		at += 4 + n;
+	}
+	if (obp_conn_init(&session.conn, OBP_ACCEPT_CALLS))
+		return 0;
+	if (setjmp(over) == 0)
+		obs_exec_run(&session);
+	obp_conn_fini(&session.conn);
+	return 0;
+}
