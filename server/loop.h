@@ -12,7 +12,7 @@
 struct obs_session;
 
 #define OBS_JOINING_MAX 4u        /* connections that have not yet shown the secret */
-#define OBS_GONE_MS 500u          /* between the client's leaving and the end of the process: the executor may still see it itself */
+#define OBS_GONE_MS 200u          /* between the client's leaving and the end of the process: the executor may still see it itself */
 
 /* Starts the thread. channel: the supervisor's. False: no thread can be had. */
 bool obs_loop_start(struct obs_session *session, int channel);

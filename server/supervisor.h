@@ -26,7 +26,7 @@
 #define OBS_WAIT_TIMEOUT_MS 30000  /* how long a guest waits for a worker */
 #define OBS_RETRY_MS 1000          /* between attempts when workers fail to start */
 #define OBS_START_DEATHS_MAX 3     /* workers that may die in a row while starting */
-#define OBS_URL_MAX 256
+#define OBS_URL_MAX 520
 
 struct obs_super;
 
