@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * The run-time objects of the interpreter: functions as code over slots, warps as sets of paths, blocks, workers.
+ *
+ * A slot is 32 lanes of 32 bits (128 bytes); a 64-bit value takes two adjacent slots as 32 lanes of 64 bits. A predicate
+ * is one 32-bit word, bit i for lane i. 8- and 16-bit values lie zero-extended in 32-bit lanes.
+ *
+ * Ownership: functions belong to their program; blocks, warps and frames to the worker that runs them, and only that
+ * worker's thread touches them. Several workers share one struct obd_launch, whose fields say how.
+ */
+#ifndef OBD_CORE_EXEC_H
+#define OBD_CORE_EXEC_H
+
+#include <setjmp.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "softdevice/program.h"
+
+#define OBD_LANES 32u
+#define OBD_SLOT_BYTES 128u
+#define OBD_FULL_MASK 0xffffffffu
+#define OBD_MAX_SLOTS 60000u        /* per function; operands are 16 bits wide */
+#define OBD_MAX_WARPS 32u           /* OBD_BLOCK_MAX_THREADS / OBD_LANES */
+#define OBD_MAX_BARRIERS 17u        /* 16 named ones and the cluster's */
+#define OBD_BARRIER_CLUSTER 16u
+#define OBD_MAX_CALL_DEPTH 4096u
+#define OBD_STACK_BYTES (32u << 10) /* local memory per thread of a kernel that recurses or calls through pointers */
+#define OBD_MAX_LOCAL_BYTES (512u << 10)
+#define OBD_CODE_TAG 0x4f42000000000000ull /* upper 16 bits of a function's address as device code sees it */
+
+struct obd_insn {
+	uint16_t op, d, a, b, c, e;
+	union {
+		uint32_t imm;
+		struct {
+			uint16_t f, g;
+		} x;
+	} u;
+};
+_Static_assert(sizeof(struct obd_insn) == 16, "an instruction is 16 bytes");
+
+struct obd_const {
+	uint32_t slot;
+	bool wide;
+	uint64_t value;
+};
+
+/* The device runtime's functions, called by name. */
+enum obd_builtin {
+	OBD_BUILTIN_NONE,
+	OBD_BUILTIN_VPRINTF,
+	OBD_BUILTIN_MALLOC,
+	OBD_BUILTIN_FREE,
+	OBD_BUILTIN_ASSERTFAIL,
+	OBD_BUILTIN_NANOSLEEP,
+	OBD_BUILTIN_UNRESOLVED, /* an .extern function that nothing defines */
+};
+
+struct obd_func {
+	const char *name;
+	uint32_t index;
+	bool is_entry, defined, address_taken, calls_indirect, noreturn, uses_alloca;
+	enum obd_builtin builtin;
+	struct obd_insn *code;
+	uint32_t *lines;
+	uint32_t n_code;
+	uint32_t n_slots;
+	uint32_t arg_slot, n_arg_words, ret_slot, n_ret_words;
+	struct obd_const *consts;
+	uint32_t n_consts;
+	uint32_t *tables; /* brx.idx targets: instruction indices */
+	uint32_t n_tables;
+	uint16_t *call_ops; /* operand lists of calls: slots */
+	uint32_t n_call_ops;
+	uint32_t local_bytes; /* this function's own frame, multiple of 16 */
+	/* Call graph, for layouts: */
+	uint32_t *callees, n_callees;
+	uint32_t *shared_refs, n_shared_refs;
+};
+
+struct obd_shared_var {
+	const char *name;
+	uint32_t size, align;
+	bool dynamic; /* .extern .shared x[] */
+};
+
+/* A kernel and what lies behind obd_kernel. */
+struct obd_entry {
+	struct obd_kernel pub;
+	struct obd_func *func;
+	uint32_t *shared_off; /* offset of each of the program's shared variables, ~0 when the kernel cannot reach it */
+	uint32_t stack_bytes; /* local memory per thread */
+};
+
+struct obd_program {
+	struct obd_env env;
+	struct obd_arena *arena;
+	struct obd_func **funcs;
+	uint32_t n_funcs;
+	struct obd_entry *entries;
+	uint32_t n_entries;
+	struct obd_global *globals;
+	uint32_t n_globals;
+	struct obd_shared_var *shared;
+	uint32_t n_shared;
+	uint32_t ptx_version, target_arch;
+	uint32_t const_bytes;
+};
+
+/* One call level. Shared by all paths of a warp that entered by the same call; the cactus stack of a warp. */
+struct obd_frame {
+	struct obd_frame *parent;
+	const struct obd_func *func;
+	const struct obd_insn *ret_pc; /* where the parent goes on */
+	uint16_t ret_list;             /* parent's call operands, for results */
+	uint32_t depth;
+	uint32_t refs;
+	struct obd_frame *next_free, *next_all;
+	uint32_t *fp; /* [32] local-memory offset of each lane's stack frame */
+	char *regs;   /* n_slots * OBD_SLOT_BYTES, aligned */
+};
+
+enum obd_path_state {
+	OBD_PATH_RUN,
+	OBD_PATH_SYNC,    /* at a .sync operation, waits for the other lanes of its member mask */
+	OBD_PATH_BARRIER, /* at a block barrier */
+};
+
+struct obd_path {
+	const struct obd_insn *pc;
+	struct obd_frame *frame;
+	uint32_t mask;
+	uint8_t state;
+	bool yielded;
+	uint8_t barrier;
+	uint32_t members; /* of the .sync operation */
+};
+
+enum obd_warp_state {
+	OBD_WARP_READY,
+	OBD_WARP_BLOCKED,
+	OBD_WARP_DONE,
+};
+
+struct obd_warp {
+	_Alignas(64) uint64_t addr[OBD_LANES]; /* the addresses of the access under way */
+	uint32_t cc[OBD_LANES];                /* carry flag, 0 or 1 */
+	uint64_t lbase[OBD_LANES];             /* each lane's local memory, as a generic address */
+	uint32_t sp[OBD_LANES];                /* each lane's next free local offset */
+	uint32_t tid[3][OBD_LANES];
+	uintptr_t window_base, window_size;
+	uintptr_t shared_base; /* of the block */
+	uint32_t shared_bytes;
+	uint32_t stack_bytes;
+	uintptr_t limit; /* the run loop leaves when the next instruction lies at or above it */
+	const struct obd_insn *mem_in;
+	struct obd_path *cur;
+	struct obd_cta *cta;
+	struct obd_worker *worker;
+	int64_t budget; /* backward branches left in this turn */
+	bool yield;
+	bool memcheck;
+	uint32_t spinning; /* strong loads and atomics of this turn that look like waiting */
+	uint32_t mem_mask; /* lanes of the access under way */
+	uint32_t id;
+	uint32_t born, live; /* lanes that exist, that have not exited */
+	uint32_t n_paths;
+	enum obd_warp_state state;
+	struct obd_path paths[OBD_LANES];
+};
+
+struct obd_barrier {
+	uint32_t arrived;  /* threads */
+	uint32_t expected; /* threads, 0: all live threads of the block */
+	uint32_t warp_arrived[OBD_MAX_WARPS];
+	uint32_t red_popc;
+	bool red_and, red_or;
+};
+
+struct obd_cta {
+	struct obd_launch *launch;
+	struct obd_worker *worker;
+	struct obd_cta *next;
+	uint32_t ctaid[3];
+	uint64_t index;
+	uint32_t n_warps, n_threads, n_live, n_done;
+	char *shared;
+	char *local;
+	size_t local_size;
+	struct obd_barrier barriers[OBD_MAX_BARRIERS];
+	struct obd_mbarrier_wait *waits;
+	struct obd_warp *warps;
+};
+
+/* One grid being run. */
+struct obd_launch {
+	const struct obd_grid *grid;
+	struct obd_program *program;
+	const struct obd_entry *entry;
+	const struct obd_func *func;
+	char *params;    /* in the window, so that cvta.param works */
+	char *workspace; /* cooperative grid barrier; in the window */
+	uint64_t n_ctas;
+	_Atomic uint64_t next_cta; /* blocks are started in index order */
+	_Atomic uint64_t done_ctas;
+	_Atomic int stop; /* a fault or an abort: workers leave as soon as they see it */
+	_Atomic int fault_taken;
+	struct obd_fault fault; /* written by the one that won fault_taken; read after all workers have left */
+	uint32_t shared_size;
+	uint32_t resident_limit; /* blocks one worker may have at once */
+	unsigned n_workers;
+	uint32_t pool_refs; /* workers inside; under the pool's lock */
+	struct obd_launch *next;
+};
+
+/* One thread's state while it runs blocks of one launch. */
+struct obd_worker {
+	struct obd_launch *launch;
+	struct obd_cta *ctas, *free_ctas;
+	uint32_t n_ctas;
+	struct obd_frame **free_frames; /* by function index; constants are in place */
+	struct obd_frame *all_frames;
+	struct obd_warp *cur_warp;
+	uint64_t lane_instructions;
+	uint32_t n_run;
+	sigjmp_buf jmp;
+};
+
+typedef const struct obd_insn *(*obd_handler)(const struct obd_insn *in, char *regs, uint32_t m, struct obd_warp *w);
+
+/* What a handler returns to leave the run loop after it has set the path's pc. */
+#define OBD_LEAVE ((const struct obd_insn *)UINTPTR_MAX)
+
+/* One compiled instruction set. */
+struct obd_isa {
+	const char *name;
+	/* Runs w->cur until it leaves. */
+	void (*run)(struct obd_warp *w);
+};
+
+extern const struct obd_isa obd_isa_baseline, obd_isa_sse41, obd_isa_avx2, obd_isa_avx512;
+extern const struct obd_isa *obd_isa_current;
+
+#endif

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * The handlers: one function per operation, 32 lanes each. Compiled once per instruction set with OBD_ISA set to its
+ * name; obd_isa_<name> is all that leaves this file.
+ *
+ * Each lane-wise operation exists twice. The F handlers write every lane and run when all live lanes take part: the
+ * registers of dead lanes may hold anything. The M handlers keep the lanes outside the mask.
+ */
+#include <math.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "softdevice/core/exec.h"
+#include "softdevice/core/lane.h"
+#include "softdevice/core/ops.h"
+#include "softdevice/core/warp.h"
+
+#define CAT2(a, b) a##b
+#define CAT(a, b) CAT2(a, b)
+#define STR2(a) #a
+#define STR(a) STR2(a)
+
+#if defined(__clang__)
+#define LOOP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define LOOP _Pragma("GCC ivdep")
+#endif
+#define LANES for (unsigned i = 0; i < OBD_LANES; i++)
+#define UNUSED __attribute__((unused))
+#define HANDLER(name) \
+	static const struct obd_insn *name(const struct obd_insn *in UNUSED, char *regs UNUSED, uint32_t m UNUSED, \
+	                                   struct obd_warp *w UNUSED)
+#define REG(index) (regs + (size_t)(index) * OBD_SLOT_BYTES)
+#define PRED(index) (((uint32_t *)(void *)regs)[index])
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+static const _Alignas(64) u32 lane_bit[OBD_LANES] = {
+	1u << 0, 1u << 1, 1u << 2, 1u << 3, 1u << 4, 1u << 5, 1u << 6, 1u << 7, 1u << 8, 1u << 9, 1u << 10,
+	1u << 11, 1u << 12, 1u << 13, 1u << 14, 1u << 15, 1u << 16, 1u << 17, 1u << 18, 1u << 19, 1u << 20, 1u << 21,
+	1u << 22, 1u << 23, 1u << 24, 1u << 25, 1u << 26, 1u << 27, 1u << 28, 1u << 29, 1u << 30, 1u << 31,
+};
+
+#if defined(__FMA__)
+#define FMA32(a, b, c) __builtin_fmaf(a, b, c)
+#define FMA64(a, b, c) __builtin_fma(a, b, c)
+#else
+#define FMA32(a, b, c) fmaf(a, b, c)
+#define FMA64(a, b, c) fma(a, b, c)
+#endif
+#define MULHI32(a, b) ((u32)(((u64)(a) * (b)) >> 32))
+#define MULHIS32(a, b) ((u32)(((u64)((i64)(i32)(a) * (i32)(b))) >> 32))
+
+/* All ones in a lane gives its bit. */
+static inline u32
+lanes_to_mask(const u32 *t)
+{
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+	return (u32)_mm512_movepi32_mask(_mm512_load_si512(t)) | ((u32)_mm512_movepi32_mask(_mm512_load_si512(t + 16)) << 16);
+#elif defined(__AVX2__)
+	u32 r = 0;
+
+	for (unsigned i = 0; i < 4; i++)
+		r |= (u32)_mm256_movemask_ps(_mm256_load_ps((const float *)(const void *)(t + 8 * i))) << (8 * i);
+	return r;
+#elif defined(__SSE2__)
+	u32 r = 0;
+
+	for (unsigned i = 0; i < 8; i++)
+		r |= (u32)_mm_movemask_ps(_mm_load_ps((const float *)(const void *)(t + 4 * i))) << (4 * i);
+	return r;
+#else
+	u32 r = 0;
+
+	LANES r |= t[i] & lane_bit[i];
+	return r;
+#endif
+}
+
+/* ---- lane-wise operations ---- */
+
+#define ELT1(name, td, ta, value) \
+	HANDLER(F_##name) \
+	{ \
+		td *d = (td *)(void *)REG(in->d); \
+		const ta *pa = (const ta *)(const void *)REG(in->a); \
+		LOOP LANES { ta a = pa[i]; d[i] = (td)(value); } \
+		return in + 1; \
+	} \
+	HANDLER(M_##name) \
+	{ \
+		td *d = (td *)(void *)REG(in->d); \
+		const ta *pa = (const ta *)(const void *)REG(in->a); \
+		LOOP LANES { ta a = pa[i]; td r = (td)(value); d[i] = (m & lane_bit[i]) ? r : d[i]; } \
+		return in + 1; \
+	}
+#define ELT2(name, td, ta, tb, value) \
+	HANDLER(F_##name) \
+	{ \
+		td *d = (td *)(void *)REG(in->d); \
+		const ta *pa = (const ta *)(const void *)REG(in->a); \
+		const tb *pb = (const tb *)(const void *)REG(in->b); \
+		LOOP LANES { ta a = pa[i]; tb b = pb[i]; d[i] = (td)(value); } \
+		return in + 1; \
+	} \
+	HANDLER(M_##name) \
+	{ \
+		td *d = (td *)(void *)REG(in->d); \
+		const ta *pa = (const ta *)(const void *)REG(in->a); \
+		const tb *pb = (const tb *)(const void *)REG(in->b); \
+		LOOP LANES { ta a = pa[i]; tb b = pb[i]; td r = (td)(value); d[i] = (m & lane_bit[i]) ? r : d[i]; } \
+		return in + 1; \
+	}
+#define ELT3(name, td, ta, tb, tc, value) \
+	HANDLER(F_##name) \
+	{ \
+		td *d = (td *)(void *)REG(in->d); \
+		const ta *pa = (const ta *)(const void *)REG(in->a); \
+		const tb *pb = (const tb *)(const void *)REG(in->b); \
+		const tc *pc = (const tc *)(const void *)REG(in->c); \
+		LOOP LANES { ta a = pa[i]; tb b = pb[i]; tc c = pc[i]; d[i] = (td)(value); } \
+		return in + 1; \
+	} \
+	HANDLER(M_##name) \
+	{ \
+		td *d = (td *)(void *)REG(in->d); \
+		const ta *pa = (const ta *)(const void *)REG(in->a); \
+		const tb *pb = (const tb *)(const void *)REG(in->b); \
+		const tc *pc = (const tc *)(const void *)REG(in->c); \
+		LOOP LANES { ta a = pa[i]; tb b = pb[i]; tc c = pc[i]; td r = (td)(value); \
+		             d[i] = (m & lane_bit[i]) ? r : d[i]; } \
+		return in + 1; \
+	}
+#define ELT4(name, td, ta, tb, tc, te, value) \
+	HANDLER(F_##name) \
+	{ \
+		td *d = (td *)(void *)REG(in->d); \
+		const ta *pa = (const ta *)(const void *)REG(in->a); \
+		const tb *pb = (const tb *)(const void *)REG(in->b); \
+		const tc *pc = (const tc *)(const void *)REG(in->c); \
+		const te *pe = (const te *)(const void *)REG(in->e); \
+		LOOP LANES { ta a = pa[i]; tb b = pb[i]; tc c = pc[i]; te e = pe[i]; d[i] = (td)(value); } \
+		return in + 1; \
+	} \
+	HANDLER(M_##name) \
+	{ \
+		td *d = (td *)(void *)REG(in->d); \
+		const ta *pa = (const ta *)(const void *)REG(in->a); \
+		const tb *pb = (const tb *)(const void *)REG(in->b); \
+		const tc *pc = (const tc *)(const void *)REG(in->c); \
+		const te *pe = (const te *)(const void *)REG(in->e); \
+		LOOP LANES { ta a = pa[i]; tb b = pb[i]; tc c = pc[i]; te e = pe[i]; td r = (td)(value); \
+		             d[i] = (m & lane_bit[i]) ? r : d[i]; } \
+		return in + 1; \
+	}
+/* the mask of selp is the predicate in c; of slct, computed from the sign of c by the caller into it */
+#define SEL(name, t) SEL_##name(t)
+#define SEL_selp_32(t) SELP(selp_32, t, t)
+#define SEL_selp_64(t) SELP(selp_64, t, t)
+#define SEL_slct_32(t) SLCT(slct_32, t)
+#define SEL_slct_64(t) SLCT(slct_64, t)
+#define SELP(name, t, unused) \
+	HANDLER(F_##name) \
+	{ \
+		t *d = (t *)(void *)REG(in->d); \
+		const t *pa = (const t *)(const void *)REG(in->a), *pb = (const t *)(const void *)REG(in->b); \
+		u32 p = PRED(in->c); \
+		LOOP LANES { t a = pa[i], b = pb[i]; d[i] = (p & lane_bit[i]) ? a : b; } \
+		return in + 1; \
+	} \
+	HANDLER(M_##name) \
+	{ \
+		t *d = (t *)(void *)REG(in->d); \
+		const t *pa = (const t *)(const void *)REG(in->a), *pb = (const t *)(const void *)REG(in->b); \
+		u32 p = PRED(in->c); \
+		LOOP LANES { t a = pa[i], b = pb[i], old = d[i]; t r = (p & lane_bit[i]) ? a : b; \
+		             d[i] = (m & lane_bit[i]) ? r : old; } \
+		return in + 1; \
+	}
+#define SLCT(name, t) \
+	HANDLER(F_##name) \
+	{ \
+		t *d = (t *)(void *)REG(in->d); \
+		const t *pa = (const t *)(const void *)REG(in->a), *pb = (const t *)(const void *)REG(in->b); \
+		const i32 *pc = (const i32 *)(const void *)REG(in->c); \
+		LANES d[i] = pc[i] >= 0 ? pa[i] : pb[i]; \
+		return in + 1; \
+	} \
+	HANDLER(M_##name) \
+	{ \
+		t *d = (t *)(void *)REG(in->d); \
+		const t *pa = (const t *)(const void *)REG(in->a), *pb = (const t *)(const void *)REG(in->b); \
+		const i32 *pc = (const i32 *)(const void *)REG(in->c); \
+		LANES if (m & lane_bit[i]) d[i] = pc[i] >= 0 ? pa[i] : pb[i]; \
+		return in + 1; \
+	}
+#define CARRY(name, t, compute) \
+	HANDLER(F_##name) \
+	{ \
+		t *d = (t *)(void *)REG(in->d); \
+		const t *pa = (const t *)(const void *)REG(in->a), *pb = (const t *)(const void *)REG(in->b); \
+		const t *pc UNUSED = (const t *)(const void *)REG(in->c); \
+		u32 *cc = w->cc; \
+		LOOP LANES { \
+			t a = pa[i], b = pb[i], c UNUSED = pc[i], r, k UNUSED = cc[i]; \
+			compute; \
+			d[i] = r; \
+			cc[i] = (u32)k; \
+		} \
+		return in + 1; \
+	} \
+	HANDLER(M_##name) \
+	{ \
+		t *d = (t *)(void *)REG(in->d); \
+		const t *pa = (const t *)(const void *)REG(in->a), *pb = (const t *)(const void *)REG(in->b); \
+		const t *pc UNUSED = (const t *)(const void *)REG(in->c); \
+		u32 *cc = w->cc; \
+		LOOP LANES { \
+			t a = pa[i], b = pb[i], c UNUSED = pc[i], r, k UNUSED = cc[i]; \
+			compute; \
+			d[i] = (m & lane_bit[i]) ? r : d[i]; \
+			cc[i] = (m & lane_bit[i]) ? (u32)k : cc[i]; \
+		} \
+		return in + 1; \
+	}
+#include "softdevice/core/ops_carry.h"
+#include "softdevice/core/ops_elt.h"
+#undef ELT1
+#undef ELT2
+#undef ELT3
+#undef ELT4
+#undef SEL
+#undef CARRY
+
+/* ---- comparisons and predicates ---- */
+
+#define COMPARE(name, t, test) \
+	HANDLER(H_##name) \
+	{ \
+		const t *pa = (const t *)(const void *)REG(in->a), *pb = (const t *)(const void *)REG(in->b); \
+		_Alignas(64) u32 v[OBD_LANES]; \
+		LOOP LANES { t a = pa[i], b = pb[i]; v[i] = (test) ? ~0u : 0; } \
+		u32 p = lanes_to_mask(v) ^ (in->e ? ~0u : 0); \
+		PRED(in->d) = (PRED(in->d) & ~m) | (p & m); \
+		return in + 1; \
+	}
+COMPARE(eq_32, u32, a == b)
+COMPARE(lt_u32, u32, a < b)
+COMPARE(le_u32, u32, a <= b)
+COMPARE(lt_s32, i32, a < b)
+COMPARE(le_s32, i32, a <= b)
+COMPARE(eq_64, u64, a == b)
+COMPARE(lt_u64, u64, a < b)
+COMPARE(le_u64, u64, a <= b)
+COMPARE(lt_s64, i64, a < b)
+COMPARE(le_s64, i64, a <= b)
+COMPARE(eq_f32, f32, a == b)
+COMPARE(lt_f32, f32, a < b)
+COMPARE(le_f32, f32, a <= b)
+COMPARE(un_f32, f32, (a != a) | (b != b))
+COMPARE(equ_f32, f32, (a == b) | (a != a) | (b != b))
+COMPARE(eq_f64, f64, a == b)
+COMPARE(lt_f64, f64, a < b)
+COMPARE(le_f64, f64, a <= b)
+COMPARE(un_f64, f64, (a != a) | (b != b))
+COMPARE(equ_f64, f64, (a == b) | (a != a) | (b != b))
+
+#define PREDICATE(name, value) \
+	HANDLER(H_##name) \
+	{ \
+		u32 a UNUSED = PRED(in->a), b UNUSED = PRED(in->b), p = (value); \
+		PRED(in->d) = (PRED(in->d) & ~m) | (p & m); \
+		return in + 1; \
+	}
+PREDICATE(pset, in->u.imm)
+PREDICATE(pmov, a)
+PREDICATE(pnot, ~a)
+PREDICATE(pand, a & b)
+PREDICATE(por, a | b)
+PREDICATE(pxor, a ^ b)
+
+/* e: 0-5 finite infinite number notanumber normal subnormal; +8: f64 */
+HANDLER(H_testp)
+{
+	u32 p = 0;
+
+	LANES {
+		f64 x = in->e & 8 ? ((f64 *)(void *)REG(in->a))[i] : (f64)((f32 *)(void *)REG(in->a))[i];
+		f64 mag = x < 0 ? -x : x, least = in->e & 8 ? 0x1p-1022 : 0x1p-126;
+		bool r;
+
+		switch (in->e & 7) {
+		case 0: r = mag < INFINITY; break;
+		case 1: r = mag == INFINITY; break;
+		case 2: r = x == x; break;
+		case 3: r = x != x; break;
+		case 4: r = mag >= least && mag < INFINITY; break;
+		default: r = mag > 0 && mag < least; break;
+		}
+		p |= r ? lane_bit[i] : 0;
+	}
+	PRED(in->d) = (PRED(in->d) & ~m) | (p & m);
+	return in + 1;
+}
+
+HANDLER(H_cvt)
+{
+	obd_cvt(in, regs, m);
+	return in + 1;
+}
+
+#include "softdevice/core/interp_mem.h"
+#include "softdevice/core/interp_ctl.h"
+
+HANDLER(H_guard);
+HANDLER(H_round);
+
+static const obd_handler full_table[OBD_OP_COUNT] = {
+#define ELT1(name, td, ta, value) F_##name,
+#define ELT2(name, td, ta, tb, value) F_##name,
+#define ELT3(name, td, ta, tb, tc, value) F_##name,
+#define ELT4(name, td, ta, tb, tc, te, value) F_##name,
+#define SEL(name, t) F_##name,
+#define CARRY(name, t, compute) F_##name,
+#define OPX(name) H_##name,
+#include "softdevice/core/ops_elt.h"
+#include "softdevice/core/ops_carry.h"
+#include "softdevice/core/ops_other.h"
+#undef ELT1
+#undef ELT2
+#undef ELT3
+#undef ELT4
+#undef SEL
+#undef CARRY
+#undef OPX
+};
+
+static const obd_handler mask_table[OBD_OP_COUNT] = {
+#define ELT1(name, td, ta, value) M_##name,
+#define ELT2(name, td, ta, tb, value) M_##name,
+#define ELT3(name, td, ta, tb, tc, value) M_##name,
+#define ELT4(name, td, ta, tb, tc, te, value) M_##name,
+#define SEL(name, t) M_##name,
+#define CARRY(name, t, compute) M_##name,
+#define OPX(name) H_##name,
+#include "softdevice/core/ops_elt.h"
+#include "softdevice/core/ops_carry.h"
+#include "softdevice/core/ops_other.h"
+#undef ELT1
+#undef ELT2
+#undef ELT3
+#undef ELT4
+#undef SEL
+#undef CARRY
+#undef OPX
+};
+
+/* The instruction behind a guard runs for the lanes whose predicate holds. */
+HANDLER(H_guard)
+{
+	u32 lanes = (PRED(in->a) ^ (in->e ? ~0u : 0)) & m;
+
+	if (!lanes)
+		return in + (in[1].op == OBD_OP_round ? 3 : 2);
+	return (lanes == w->live ? full_table : mask_table)[in[1].op](in + 1, regs, lanes, w);
+}
+
+HANDLER(H_round)
+{
+#if defined(__x86_64__)
+	unsigned old = _mm_getcsr();
+
+	_mm_setcsr((old & ~0x6000u) | (in->e == OBD_RM ? 0x2000u : in->e == OBD_RP ? 0x4000u : in->e == OBD_RZ ? 0x6000u : 0));
+	__asm__ volatile("" ::: "memory");
+	const struct obd_insn *next = (m == w->live ? full_table : mask_table)[in[1].op](in + 1, regs, m, w);
+	__asm__ volatile("" ::: "memory");
+	_mm_setcsr(old);
+	return next;
+#else
+	return (m == w->live ? full_table : mask_table)[in[1].op](in + 1, regs, m, w);
+#endif
+}
+
+static void
+run(struct obd_warp *w)
+{
+	const struct obd_insn *in = w->cur->pc;
+	char *regs = w->cur->frame->regs;
+	u32 m = w->cur->mask;
+	const obd_handler *table = m == w->live ? full_table : mask_table;
+	uintptr_t limit = w->limit;
+	u64 n = 0;
+
+	do {
+		in = table[in->op](in, regs, m, w);
+		n++;
+	} while ((uintptr_t)in < limit);
+	if (in != OBD_LEAVE)
+		w->cur->pc = in;
+	w->worker->lane_instructions += n * (u64)__builtin_popcount(m);
+}
+
+const struct obd_isa CAT(obd_isa_, OBD_ISA) = {.name = OBD_ISA_NAME, .run = run};

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Control flow and what lanes do together: part of interp.c. Anything but the common case is warp.c's.
+ */
+
+HANDLER(H_nop)
+{
+	return in + 1;
+}
+
+/* A backward branch uses up the turn, so that spinning code lets others go on. */
+#define GO(target) \
+	do { \
+		const struct obd_insn *to_ = (target); \
+		if (to_ <= in && UNLIKELY(--w->budget < 0)) { \
+			w->cur->pc = to_; \
+			w->yield = true; \
+			return OBD_LEAVE; \
+		} \
+		return to_; \
+	} while (0)
+
+HANDLER(H_bra)
+{
+	GO(in + (i32)in->u.imm);
+}
+
+HANDLER(H_bra_p)
+{
+	u32 t = (PRED(in->a) ^ (in->e ? ~0u : 0)) & m;
+
+	if (!t)
+		return in + 1;
+	if (t == m)
+		GO(in + (i32)in->u.imm);
+	return obd_warp_branch(w, in + (i32)in->u.imm, t, in + 1);
+}
+
+HANDLER(H_brx)
+{
+	return obd_warp_branch_table(w, in, (const u32 *)(const void *)REG(in->a), m);
+}
+
+HANDLER(H_call)
+{
+	return obd_warp_call(w, in, regs, m, w->cta->launch->program->funcs[((u32)in->d << 16) | in->a]);
+}
+
+HANDLER(H_call_ind)
+{
+	return obd_warp_call_indirect(w, in, regs, m);
+}
+
+HANDLER(H_ret)
+{
+	return obd_warp_return(w, in, m);
+}
+
+HANDLER(H_exit)
+{
+	return obd_warp_exit(w, in, m);
+}
+
+HANDLER(H_trap)
+{
+	obd_fault_raise(w, in, m, CUDA_ERROR_LAUNCH_FAILED, in->e ? "a breakpoint was reached" : "a trap instruction was reached");
+}
+
+HANDLER(H_nanosleep)
+{
+	/* Sleeping would hold up the other blocks of this worker: give up the turn instead. */
+	w->cur->pc = in + 1;
+	w->yield = true;
+	w->spinning++;
+	return OBD_LEAVE;
+}
+
+HANDLER(H_bar)
+{
+	return obd_warp_barrier(w, in, regs, m);
+}
+
+HANDLER(H_sync)
+{
+	return obd_warp_sync(w, in, regs, m);
+}
+
+HANDLER(H_activemask)
+{
+	spread32(REG(in->d), m, m, w->live);
+	return in + 1;
+}

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Loads, stores and addresses: part of interp.c. Every address is checked against the device's window before it is
+ * used; what lies inside the window but is not mapped is caught as a signal.
+ */
+
+/* Any active lane outside [base, base + last] or not aligned to al + 1? Both are below 2^63. */
+static inline bool
+any_bad(const u64 *ad, u32 m, u64 base, u64 last, u64 al)
+{
+	u64 bad = 0;
+
+	LOOP LANES {
+		u64 t = ad[i] - base;
+		u64 v = ((t | (last - t)) >> 63) | (ad[i] & al);
+
+		bad |= (m & lane_bit[i]) ? v : 0;
+	}
+	return bad != 0;
+}
+
+/* Lane i accesses ad[0] + i * step? */
+static inline bool
+in_row(const u64 *ad, u64 step)
+{
+	u64 first = ad[0], x = 0;
+
+	LOOP LANES x |= ad[i] ^ (first + i * step);
+	return x == 0;
+}
+
+/* Fills w->addr; the address kinds differ only in this. */
+#define ADDRESS_g \
+	const u64 *pa = (const u64 *)(const void *)REG(in->a); \
+	u64 off = (u64)(i64)(i32)in->u.imm; \
+	LOOP LANES ad[i] = pa[i] + off;
+#define ADDRESS_s \
+	const u32 *pa = (const u32 *)(const void *)REG(in->a); \
+	u32 off = in->u.imm; \
+	u64 sb = w->shared_base; \
+	LOOP LANES ad[i] = sb + (u32)(pa[i] + off);
+#define ADDRESS_l \
+	const u64 *pa = (const u64 *)(const void *)REG(in->a); \
+	u64 off = (u64)(i64)(i32)in->u.imm, far = 0, end = w->stack_bytes; \
+	LOOP LANES { u64 o = pa[i] + off; ad[i] = w->lbase[i] + o; far |= (m & lane_bit[i]) ? (end - 1 - o) | o : 0; } \
+	if (UNLIKELY(far >> 63)) \
+		obd_fault_access(w, in, m, 0, false, 0);
+#define BASE_g w->window_base
+#define SIZE_g w->window_size
+#define BASE_s w->shared_base
+#define SIZE_s (u64)w->shared_bytes
+#define BASE_l w->window_base
+#define SIZE_l w->window_size
+
+#define LOAD(name, kind, cell, lane) \
+	HANDLER(H_##name##_##kind) \
+	{ \
+		u64 *ad = w->addr; \
+		ADDRESS_##kind \
+		lane *d = (lane *)(void *)REG(in->d); \
+		w->mem_in = in; \
+		w->mem_mask = m; \
+		if (UNLIKELY(any_bad(ad, m, BASE_##kind, SIZE_##kind - sizeof(cell), in->e))) \
+			obd_fault_access(w, in, m, sizeof(cell), false, in->e); \
+		if (UNLIKELY(w->memcheck)) \
+			obd_fault_memcheck(w, in, m, sizeof(cell), false); \
+		if (m == OBD_FULL_MASK) { \
+			if (in_row(ad, sizeof(cell))) { \
+				const cell *src = (const cell *)(uintptr_t)ad[0]; \
+				LOOP LANES d[i] = src[i]; \
+			} else { \
+				LANES d[i] = *(const cell *)(uintptr_t)ad[i]; \
+			} \
+		} else { \
+			for (u32 rest = m; rest; rest &= rest - 1) { \
+				unsigned i = (unsigned)__builtin_ctz(rest); \
+				d[i] = *(const cell *)(uintptr_t)ad[i]; \
+			} \
+		} \
+		return in + 1; \
+	}
+#define STORE(name, kind, cell, lane) \
+	HANDLER(H_##name##_##kind) \
+	{ \
+		u64 *ad = w->addr; \
+		ADDRESS_##kind \
+		const lane *v = (const lane *)(const void *)REG(in->b); \
+		w->mem_in = in; \
+		w->mem_mask = m; \
+		if (UNLIKELY(any_bad(ad, m, BASE_##kind, SIZE_##kind - sizeof(cell), in->e))) \
+			obd_fault_access(w, in, m, sizeof(cell), true, in->e); \
+		if (UNLIKELY(w->memcheck)) \
+			obd_fault_memcheck(w, in, m, sizeof(cell), true); \
+		if (m == OBD_FULL_MASK) { \
+			if (in_row(ad, sizeof(cell))) { \
+				cell *dst = (cell *)(uintptr_t)ad[0]; \
+				LOOP LANES dst[i] = (cell)v[i]; \
+			} else { \
+				LANES *(cell *)(uintptr_t)ad[i] = (cell)v[i]; \
+			} \
+		} else { \
+			for (u32 rest = m; rest; rest &= rest - 1) { \
+				unsigned i = (unsigned)__builtin_ctz(rest); \
+				*(cell *)(uintptr_t)ad[i] = (cell)v[i]; \
+			} \
+		} \
+		return in + 1; \
+	}
+#define ACCESS(kind) \
+	LOAD(ld8, kind, u8, u32) \
+	LOAD(ld16, kind, u16, u32) \
+	LOAD(ld32, kind, u32, u32) \
+	LOAD(ld64, kind, u64, u64) \
+	STORE(st8, kind, u8, u32) \
+	STORE(st16, kind, u16, u32) \
+	STORE(st32, kind, u32, u32) \
+	STORE(st64, kind, u64, u64)
+ACCESS(g)
+ACCESS(s)
+ACCESS(l)
+
+/* Volatile and ordered accesses and atomics: flat addresses unless told otherwise; b: value. */
+static inline void
+flat_or_shared(const struct obd_insn *in, char *regs, u32 m, struct obd_warp *w, u32 size, u32 space, bool write, u32 al)
+{
+	u64 *ad = w->addr;
+
+	w->mem_in = in;
+	w->mem_mask = m;
+	if (space == OBD_SP_SHARED) {
+		ADDRESS_s
+		if (any_bad(ad, m, w->shared_base, (u64)w->shared_bytes - size, al))
+			obd_fault_access(w, in, m, size, write, al);
+	} else {
+		ADDRESS_g
+		if (any_bad(ad, m, w->window_base, w->window_size - size, al))
+			obd_fault_access(w, in, m, size, write, al);
+	}
+	if (UNLIKELY(w->memcheck))
+		obd_fault_memcheck(w, in, m, size, write);
+}
+
+#define SPIN_COST 50 /* in backward branches */
+
+/* c: log2 of the size, +8: shared */
+HANDLER(H_ld_strong)
+{
+	flat_or_shared(in, regs, m, w, 1u << (in->c & 7), in->c & 8 ? OBD_SP_SHARED : OBD_SP_FLAT, false, in->e);
+	w->budget -= SPIN_COST; /* a loop of these waits for somebody */
+	w->spinning++;
+	obd_load_strong(w, in, regs, m);
+	return in + 1;
+}
+
+HANDLER(H_st_strong)
+{
+	flat_or_shared(in, regs, m, w, 1u << (in->c & 7), in->c & 8 ? OBD_SP_SHARED : OBD_SP_FLAT, true, in->e);
+	obd_store_strong(w, in, regs, m);
+	return in + 1;
+}
+
+static inline u32
+atom_size(u32 type)
+{
+	switch (type) {
+	case OBD_T_U16: case OBD_T_B16: case OBD_T_F16: case OBD_T_BF16: return 2;
+	case OBD_T_U64: case OBD_T_S64: case OBD_T_B64: case OBD_T_F64: return 8;
+	case OBD_T_B128: return 16;
+	default: return 4;
+	}
+}
+
+HANDLER(H_atom)
+{
+	u32 size = atom_size((in->e >> 4) & 31);
+
+	flat_or_shared(in, regs, m, w, size, (in->e >> 9) & 3, true, size - 1);
+	if ((in->e & 15) >= OBD_ATOM_EXCH) {
+		w->budget -= SPIN_COST;
+		w->spinning++;
+	}
+	obd_atomic(w, in, regs, m);
+	return in + 1;
+}
+
+HANDLER(H_fence)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	return in + 1;
+}
+
+/* ---- the same value in every lane ---- */
+
+static inline void
+spread32(char *reg, u32 v, u32 m, u32 live)
+{
+	u32 *d = (u32 *)(void *)reg;
+
+	if (m == live)
+		LANES d[i] = v;
+	else
+		LOOP LANES d[i] = (m & lane_bit[i]) ? v : d[i];
+}
+
+static inline void
+spread64(char *reg, u64 v, u32 m, u32 live)
+{
+	u64 *d = (u64 *)(void *)reg;
+
+	if (m == live)
+		LANES d[i] = v;
+	else
+		LOOP LANES d[i] = (m & lane_bit[i]) ? v : d[i];
+}
+
+/* imm: offset, within the parameters by the lowering; e: bytes */
+HANDLER(H_param32)
+{
+	u32 v = 0;
+
+	memcpy(&v, w->cta->launch->params + in->u.imm, in->e);
+	spread32(REG(in->d), v, m, w->live);
+	return in + 1;
+}
+
+HANDLER(H_param64)
+{
+	u64 v;
+
+	memcpy(&v, w->cta->launch->params + in->u.imm, 8);
+	spread64(REG(in->d), v, m, w->live);
+	return in + 1;
+}
+
+HANDLER(H_param_addr)
+{
+	spread64(REG(in->d), (u64)(uintptr_t)w->cta->launch->params + in->u.imm, m, w->live);
+	return in + 1;
+}
+
+HANDLER(H_shared_addr)
+{
+	u32 off = w->cta->launch->entry->shared_off[in->u.imm];
+
+	if (in->e)
+		spread64(REG(in->d), off, m, w->live);
+	else
+		spread32(REG(in->d), off, m, w->live);
+	return in + 1;
+}
+
+HANDLER(H_local_addr)
+{
+	const u32 *fp = w->cur->frame->fp;
+	u64 *d = (u64 *)(void *)REG(in->d);
+
+	LOOP LANES d[i] = (m & lane_bit[i]) ? (u64)fp[i] + in->u.imm : d[i];
+	return in + 1;
+}
+
+HANDLER(H_sreg32)
+{
+	obd_sreg(w, in, regs, m, false);
+	return in + 1;
+}
+
+HANDLER(H_sreg64)
+{
+	obd_sreg(w, in, regs, m, true);
+	return in + 1;
+}
+
+#define CONVERT_ADDRESS(name, value) \
+	HANDLER(H_##name) \
+	{ \
+		u64 *d = (u64 *)(void *)REG(in->d); \
+		const u64 *pa = (const u64 *)(const void *)REG(in->a); \
+		const u64 *lb UNUSED = w->lbase; \
+		u64 sb UNUSED = w->shared_base; \
+		LOOP LANES { u64 a = pa[i]; d[i] = (m & lane_bit[i]) ? (value) : d[i]; } \
+		return in + 1; \
+	}
+CONVERT_ADDRESS(cvta_shared, sb + (u32)a)
+CONVERT_ADDRESS(cvta_local, lb[i] + a)
+CONVERT_ADDRESS(to_shared, (u64)(u32)(a - sb))
+CONVERT_ADDRESS(to_local, a - lb[i])
+
+/* e: 0 global 1 shared 2 local 3 const 4 param */
+HANDLER(H_isspacep)
+{
+	const u64 *pa = (const u64 *)(const void *)REG(in->a);
+	u32 p = 0;
+	const struct obd_launch *l = w->cta->launch;
+
+	LANES {
+		u64 a = pa[i];
+		bool shared = a - w->shared_base < w->shared_bytes;
+		bool local = a - (u64)(uintptr_t)w->cta->local < w->cta->local_size;
+		bool param = a - (u64)(uintptr_t)l->params < l->entry->pub.param_bytes;
+		bool cnst = false;
+
+		for (u32 g = 0; g < l->program->n_globals; g++)
+			if (l->program->globals[g].is_const && a - (u64)(uintptr_t)l->program->globals[g].addr < l->program->globals[g].size)
+				cnst = true;
+		bool global = !shared && !local && !param && !cnst && a - w->window_base < w->window_size;
+		bool r = in->e == 0 ? global : in->e == 1 ? shared : in->e == 2 ? local : in->e == 3 ? cnst : param;
+
+		p |= r ? lane_bit[i] : 0;
+	}
+	PRED(in->d) = (PRED(in->d) & ~m) | (p & m);
+	return in + 1;
+}
+
+HANDLER(H_stack_save)
+{
+	u64 *d = (u64 *)(void *)REG(in->d);
+
+	LANES if (m & lane_bit[i]) d[i] = w->sp[i];
+	return in + 1;
+}
+
+HANDLER(H_stack_restore)
+{
+	const u64 *pa = (const u64 *)(const void *)REG(in->a);
+
+	LANES if (m & lane_bit[i]) {
+		if (pa[i] > w->sp[i])
+			obd_fault_raise(w, in, lane_bit[i], CUDA_ERROR_HARDWARE_STACK_ERROR, "stackrestore to a place above the stack");
+		w->sp[i] = (u32)pa[i];
+	}
+	return in + 1;
+}
+
+/* imm: alignment */
+HANDLER(H_alloca)
+{
+	const u64 *pa = (const u64 *)(const void *)REG(in->a);
+	u64 *d = (u64 *)(void *)REG(in->d);
+	u64 al = in->u.imm;
+
+	LANES if (m & lane_bit[i]) {
+		u64 at = (w->sp[i] + al - 1) & ~(al - 1), size = pa[i];
+
+		if (size > w->stack_bytes || at + size > w->stack_bytes)
+			obd_fault_raise(w, in, lane_bit[i], CUDA_ERROR_HARDWARE_STACK_ERROR, "alloca: the thread's stack is full");
+		w->sp[i] = (u32)((at + size + 15) & ~15ull);
+		if (w->sp[i] > w->stack_bytes)
+			w->sp[i] = w->stack_bytes;
+		d[i] = at;
+	}
+	return in + 1;
+}
+
+/* Both addresses are slots: d destination (32-bit shared), a source (flat); b bytes to read in each lane; imm bytes. */
+HANDLER(H_copy_async)
+{
+	struct obd_insn dst = *in;
+	u32 n = in->u.imm;
+	u64 from[OBD_LANES];
+	const u32 *take = (const u32 *)(const void *)REG(in->b);
+
+	dst.u.imm = 0;
+	w->mem_in = in;
+	u32 reading = 0;
+	LANES if ((m & lane_bit[i]) && take[i]) reading |= lane_bit[i];
+	{
+		u64 *ad = w->addr;
+		const u64 *pa = (const u64 *)(const void *)REG(in->a);
+		LANES from[i] = ad[i] = pa[i];
+		if (reading && any_bad(ad, reading, w->window_base, w->window_size - n, n - 1))
+			obd_fault_access(w, in, reading, n, false, n - 1);
+		if (reading && UNLIKELY(w->memcheck))
+			obd_fault_memcheck(w, in, reading, n, false);
+	}
+	dst.a = in->d;
+	flat_or_shared(&dst, regs, m, w, n, OBD_SP_SHARED, true, n - 1);
+	w->mem_in = in;
+	LANES if (m & lane_bit[i]) {
+		u32 t = take[i] < n ? take[i] : n;
+
+		memcpy((void *)(uintptr_t)w->addr[i], (const void *)(uintptr_t)from[i], t);
+		memset((char *)(uintptr_t)w->addr[i] + t, 0, n - t);
+	}
+	return in + 1;
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* Loading a module: parse, resolve addresses, lay out shared memory and stacks for each kernel. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "softdevice/core/ptx.h"
+
+/* ---- addresses ---- */
+
+static uint64_t
+symbol_address(struct obd_loader *ld, const struct obd_symbol *s, uint32_t line)
+{
+	if (s->kind == OBD_SYM_FUNC)
+		return OBD_CODE_TAG | ((uint64_t)s->index << 4);
+	if (!s->addr) {
+		ld->lex.tok.line = line;
+		obd_ptx_fail(ld, "variable %.*s is declared .extern and nothing defines it", (int)(s->size < 60 ? s->size : 60), s->name);
+	}
+	return (uint64_t)(uintptr_t)s->addr;
+}
+
+static void
+relocate(struct obd_loader *ld)
+{
+	for (struct obd_reloc *r = ld->relocs; r; r = r->next) {
+		uint64_t v = symbol_address(ld, r->sym, r->line) + (uint64_t)r->offset;
+
+		if (r->func) {
+			r->func->consts[r->const_index].value = v;
+			continue;
+		}
+		if (r->mask != ~0ull) { /* mask(0xff00) x: that byte of the address */
+			v &= r->mask;
+			if (r->mask)
+				v >>= __builtin_ctzll(r->mask);
+		}
+		memcpy(r->cell, &v, r->size < 8 ? r->size : 8);
+	}
+}
+
+/* ---- what a kernel reaches ---- */
+
+struct reach {
+	struct obd_program *p;
+	uint8_t *seen;
+	uint32_t *stack;
+	uint32_t n;
+	bool indirect;
+};
+
+static void
+reach_add(struct reach *r, uint32_t index)
+{
+	if (r->seen[index])
+		return;
+	r->seen[index] = 1;
+	r->stack[r->n++] = index;
+}
+
+static void
+reach_from(struct reach *r, const struct obd_func *f)
+{
+	memset(r->seen, 0, r->p->n_funcs);
+	r->n = 0;
+	r->indirect = false;
+	reach_add(r, f->index);
+	while (r->n) {
+		const struct obd_func *g = r->p->funcs[r->stack[--r->n]];
+
+		for (uint32_t i = 0; i < g->n_callees; i++)
+			reach_add(r, g->callees[i]);
+		if (g->calls_indirect && !r->indirect) {
+			r->indirect = true;
+			for (uint32_t i = 0; i < r->p->n_funcs; i++)
+				if (r->p->funcs[i]->address_taken)
+					reach_add(r, i);
+		}
+	}
+}
+
+static void
+layout_shared(struct obd_loader *ld, struct obd_entry *e, const struct reach *r)
+{
+	struct obd_program *p = ld->prog;
+	uint64_t at = 0;
+	uint32_t dynamic_align = 1;
+
+	e->shared_off = obd_ptx_alloc(ld, (p->n_shared + 1) * sizeof(uint32_t));
+	memset(e->shared_off, 0xff, p->n_shared * sizeof(uint32_t));
+	for (uint32_t i = 0; i < p->n_funcs; i++)
+		for (uint32_t k = 0; r->seen[i] && k < p->funcs[i]->n_shared_refs; k++)
+			e->shared_off[p->funcs[i]->shared_refs[k]] = 0;
+	for (uint32_t i = 0; i < p->n_shared; i++) {
+		const struct obd_shared_var *v = &p->shared[i];
+
+		if (e->shared_off[i])
+			continue;
+		if (v->dynamic) {
+			if (v->align > dynamic_align)
+				dynamic_align = v->align;
+			continue;
+		}
+		at = (at + v->align - 1) & ~(uint64_t)(v->align - 1);
+		e->shared_off[i] = (uint32_t)at;
+		at += v->size;
+		if (at > OBD_BLOCK_MAX_SHARED)
+			obd_ptx_fail(ld, "kernel %s has more than %u bytes of static shared memory", e->pub.name, OBD_BLOCK_MAX_SHARED);
+	}
+	/* all dynamic variables are one: they start where the static ones end */
+	bool any_dynamic = false;
+
+	for (uint32_t i = 0; i < p->n_shared; i++)
+		any_dynamic |= e->shared_off[i] != OBD_NONE && p->shared[i].dynamic;
+	if (any_dynamic)
+		at = (at + dynamic_align - 1) & ~(uint64_t)(dynamic_align - 1);
+	for (uint32_t i = 0; i < p->n_shared; i++)
+		if (e->shared_off[i] != OBD_NONE && p->shared[i].dynamic)
+			e->shared_off[i] = (uint32_t)at;
+	e->pub.static_shared = (uint32_t)at;
+}
+
+/*
+ * Bytes of stack below each function: the deepest chain of calls, by relaxation, so that nothing recurses here. A
+ * program with recursion or indirect calls does not settle and gets a fixed stack on top.
+ */
+static uint32_t *
+stack_depths(struct obd_loader *ld)
+{
+	struct obd_program *p = ld->prog;
+	uint32_t *depth = obd_ptx_scratch(ld, (p->n_funcs + 1) * sizeof(uint32_t));
+	bool changed = true;
+
+	for (uint32_t i = 0; i < p->n_funcs; i++)
+		depth[i] = p->funcs[i]->local_bytes;
+	for (uint32_t pass = 0; changed && pass < 64; pass++) {
+		changed = false;
+		for (uint32_t i = p->n_funcs; i-- > 0;) {
+			const struct obd_func *f = p->funcs[i];
+			uint64_t most = f->local_bytes;
+
+			for (uint32_t k = 0; k < f->n_callees; k++) {
+				uint64_t d = (uint64_t)f->local_bytes + depth[f->callees[k]];
+
+				most = d > most ? d : most;
+			}
+			if (most > OBD_MAX_LOCAL_BYTES)
+				most = OBD_MAX_LOCAL_BYTES;
+			changed |= most != depth[i];
+			depth[i] = (uint32_t)most;
+		}
+	}
+	return depth;
+}
+
+/* Is there a cycle among the functions reached? Those without callees are taken away until none is left or all have some. */
+static bool
+has_cycle(struct obd_loader *ld, const struct reach *r)
+{
+	struct obd_program *p = ld->prog;
+	uint8_t *gone = obd_ptx_scratch(ld, p->n_funcs + 1);
+
+	for (uint32_t pass = 0; pass < 64; pass++) {
+		bool changed = false, left = false;
+
+		for (uint32_t i = p->n_funcs; i-- > 0;) {
+			bool waits = false;
+
+			if (!r->seen[i] || gone[i])
+				continue;
+			for (uint32_t k = 0; k < p->funcs[i]->n_callees; k++)
+				waits |= !gone[p->funcs[i]->callees[k]];
+			gone[i] = !waits;
+			changed |= !waits;
+			left |= waits;
+		}
+		if (!left)
+			return false;
+		if (!changed)
+			return true;
+	}
+	return true; /* a very long chain counts as one: only the stack gets larger */
+}
+
+static void
+layout_kernels(struct obd_loader *ld)
+{
+	struct obd_program *p = ld->prog;
+	struct reach r = {.p = p};
+	uint32_t *depth = stack_depths(ld);
+
+	r.seen = obd_ptx_scratch(ld, p->n_funcs + 1);
+	r.stack = obd_ptx_scratch(ld, (p->n_funcs + 1) * sizeof(uint32_t));
+	for (uint32_t i = 0; i < p->n_entries; i++) {
+		struct obd_entry *e = &p->entries[i];
+		bool more;
+
+		reach_from(&r, e->func);
+		layout_shared(ld, e, &r);
+		more = r.indirect;
+		for (uint32_t k = 0; k < p->n_funcs; k++)
+			more |= r.seen[k] && p->funcs[k]->uses_alloca;
+		if (e->func->n_callees && !more)
+			more = has_cycle(ld, &r);
+		e->stack_bytes = (depth[e->func->index] + (more ? OBD_STACK_BYTES : 0) + 255) & ~255u;
+		e->pub.local_bytes = depth[e->func->index];
+		e->pub.const_bytes = p->const_bytes;
+	}
+}
+
+/* A kernel that calls what nothing defines: like ptxas, refuse when the module is loaded. */
+static void
+resolve_builtins(struct obd_loader *ld)
+{
+	struct obd_program *p = ld->prog;
+
+	for (uint32_t i = 0; i < p->n_funcs; i++)
+		if (!p->funcs[i]->defined && !p->funcs[i]->builtin)
+			p->funcs[i]->builtin = OBD_BUILTIN_UNRESOLVED;
+}
+
+/* ---- load and free ---- */
+
+static void
+loader_fini(struct obd_loader *ld)
+{
+	if (ld->b)
+		obd_build_fini(ld->b);
+	free(ld->builder);
+	obd_arena_free(ld->scratch);
+}
+
+CUresult
+obd_program_load(const char *text, size_t size, const struct obd_env *env, struct obd_program **ret, char *log, size_t log_size)
+{
+	struct obd_program *p = calloc(1, sizeof(*p));
+	struct obd_loader *ld = calloc(1, sizeof(*ld));
+	CUresult result;
+
+	if (log && log_size)
+		log[0] = 0;
+	if (p)
+		p->arena = obd_arena_new();
+	if (ld) {
+		ld->scratch = obd_arena_new();
+		ld->builder = calloc(1, sizeof(*ld->builder));
+	}
+	if (!p || !ld || !p->arena || !ld->scratch || !ld->builder) {
+		if (ld)
+			loader_fini(ld);
+		free(ld);
+		obd_program_free(p);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	p->env = *env;
+	ld->prog = p;
+	ld->arena = p->arena;
+	ld->log = log;
+	ld->log_size = log_size;
+	if (setjmp(ld->fail) == 0) {
+		if (size > OBD_PTX_MAX_TEXT)
+			obd_ptx_fail(ld, "the text is longer than %u bytes", OBD_PTX_MAX_TEXT);
+		obd_lex_init(&ld->lex, text, size);
+		obd_ptx_parse(ld);
+		resolve_builtins(ld);
+		relocate(ld);
+		layout_kernels(ld);
+	}
+	result = ld->result;
+	loader_fini(ld);
+	free(ld);
+	if (result) {
+		obd_program_free(p);
+		return result;
+	}
+	*ret = p;
+	return CUDA_SUCCESS;
+}
+
+void
+obd_program_free(struct obd_program *p)
+{
+	if (!p)
+		return;
+	for (uint32_t i = 0; i < p->n_globals; i++)
+		p->env.free(p->env.user, p->globals[i].addr);
+	free(p->globals);
+	free(p->entries);
+	free(p->funcs);
+	free(p->shared);
+	obd_arena_free(p->arena);
+	free(p);
+}
+
+size_t
+obd_program_kernel_count(const struct obd_program *p)
+{
+	return p->n_entries;
+}
+
+const struct obd_kernel *
+obd_program_kernel_at(const struct obd_program *p, size_t i)
+{
+	return i < p->n_entries ? &p->entries[i].pub : NULL;
+}
+
+const struct obd_kernel *
+obd_program_kernel(const struct obd_program *p, const char *name)
+{
+	for (uint32_t i = 0; i < p->n_entries; i++)
+		if (strcmp(p->entries[i].pub.name, name) == 0)
+			return &p->entries[i].pub;
+	return NULL;
+}
+
+size_t
+obd_program_global_count(const struct obd_program *p)
+{
+	return p->n_globals;
+}
+
+const struct obd_global *
+obd_program_global_at(const struct obd_program *p, size_t i)
+{
+	return i < p->n_globals ? &p->globals[i] : NULL;
+}
+
+const struct obd_global *
+obd_program_global(const struct obd_program *p, const char *name)
+{
+	for (uint32_t i = 0; i < p->n_globals; i++)
+		if (strcmp(p->globals[i].name, name) == 0)
+			return &p->globals[i];
+	return NULL;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * The PTX front end's own objects: symbols, statements, and the function being built. They live while one module is
+ * loaded, in the loader's scratch arena, and one thread uses them.
+ *
+ * A statement is parsed and lowered at once: operations over virtual registers go into the builder, and at the end of
+ * the function obd_build_finish gives the registers slots and writes the code.
+ */
+#ifndef OBD_CORE_PTX_H
+#define OBD_CORE_PTX_H
+
+#include <setjmp.h>
+
+#include "softdevice/core/arena.h"
+#include "softdevice/core/exec.h"
+#include "softdevice/core/half.h"
+#include "softdevice/core/ops.h"
+#include "softdevice/core/ptx_lex.h"
+
+#define OBD_MAX_REGISTERS (1u << 20) /* virtual, per function */
+#define OBD_MAX_OPERANDS 16u
+#define OBD_MAX_ITEMS 16u  /* in one { } vector */
+#define OBD_MAX_TYPES 4u
+#define OBD_MAX_WORDS 8192u /* of parameters of one call */
+#define OBD_MAX_SCOPES 64u
+#define OBD_MAX_VAR_BYTES ((uint64_t)1 << 36)
+#define OBD_MAX_CODE (1u << 22) /* operations of one function */
+#define OBD_NONE UINT32_MAX
+#define OBD_LABEL_ALIAS 0x40000000u /* in a label's place: the rest is the number of the label it stands for */
+
+/* Qualifiers, as a set. */
+#define OBD_QUALIFIERS(Q) \
+	Q(cc) Q(lo) Q(hi) Q(wide) Q(ftz) Q(sat) Q(rn) Q(rz) Q(rm) Q(rp) Q(rna) Q(rni) Q(rzi) Q(rmi) Q(rpi) Q(approx) \
+	Q(full) Q(satfinite) Q(relu) Q(NaN) Q(xorsign) Q(abs) Q(uni) Q(to) Q(global) Q(shared) Q(local) Q(param) \
+	Q(generic) Q(relaxed) Q(acquire) Q(release) Q(acq_rel) Q(weak) Q(mmio) Q(sc) Q(cta) Q(gpu) Q(sys) Q(cluster) \
+	Q(nc) Q(ca) Q(cg) Q(cs) Q(lu) Q(cv) Q(wb) Q(wt) Q(v2) Q(v4) Q(v8) Q(eq) Q(ne) Q(lt) Q(le) Q(gt) Q(ge) Q(ls) Q(hs) \
+	Q(equ) Q(neu) Q(ltu) Q(leu) Q(gtu) Q(geu) Q(num) Q(nan) Q(and) Q(or) Q(xor) Q(popc) Q(add) Q(inc) Q(dec) Q(min) \
+	Q(max) Q(exch) Q(cas) Q(sync) Q(arrive) Q(red) Q(aligned) Q(all) Q(any) Q(ballot) Q(up) Q(down) Q(bfly) Q(idx) \
+	Q(l) Q(r) Q(clamp) Q(wrap) Q(shiftamt) Q(b4e) Q(f4e) Q(rc8) Q(ecl) Q(ecr) Q(rc16) Q(noftz) Q(finite) Q(infinite) \
+	Q(number) Q(notanumber) Q(normal) Q(subnormal) Q(warp) Q(wait) Q(async) Q(bulk) Q(commit_group) Q(wait_group) \
+	Q(wait_all) Q(launch_dependents) Q(proxy) Q(alias) Q(mode) Q(wt_hint) Q(unsupported) Q(l2) Q(oob) Q(entry) \
+	Q(divergent) Q(mbarrier_init) Q(noinc)
+
+enum obd_qualifier {
+#define Q(name) OBD_Q_##name,
+	OBD_QUALIFIERS(Q)
+#undef Q
+	OBD_Q_volatile, OBD_Q_const,
+	OBD_Q_COUNT
+};
+
+enum obd_reg_class { OBD_CLASS_PRED, OBD_CLASS_32, OBD_CLASS_64, OBD_CLASS_128, OBD_CLASS_COUNT };
+
+enum obd_symbol_kind {
+	OBD_SYM_REGISTER, /* one, or a family name<count> */
+	OBD_SYM_GLOBAL,   /* global or const variable */
+	OBD_SYM_SHARED,
+	OBD_SYM_LOCAL,
+	OBD_SYM_KERNEL_PARAM,
+	OBD_SYM_PARAM, /* of a function or a call: words */
+	OBD_SYM_FUNC,
+	OBD_SYM_LABEL,
+	OBD_SYM_PROTO,
+	OBD_SYM_TARGETS, /* .branchtargets */
+};
+
+struct obd_symbol {
+	const char *name;
+	uint32_t size, hash;
+	uint32_t scope;
+	enum obd_symbol_kind kind;
+	struct obd_symbol *next_bucket, *next_scope;
+	enum obd_type type;
+	uint32_t vreg, count; /* registers: first and number (0: not a family); params: words */
+	uint32_t index;       /* global, shared, function: place in the program; label: number; targets: table */
+	uint64_t offset, bytes;
+	bool is_array, is_const, is_formal, spilled, is_ret;
+	void *addr; /* of a global, when it has memory */
+	struct obd_function_decl *decl;
+};
+
+struct obd_param_decl {
+	const char *name;
+	uint32_t name_size;
+	enum obd_type type;
+	uint32_t bytes, align, offset, words;
+	bool is_array, is_register;
+};
+
+struct obd_function_decl {
+	struct obd_func *func;
+	struct obd_param_decl *params, *rets;
+	uint32_t n_params, n_rets;
+	bool is_weak, is_extern;
+};
+
+enum obd_operand_kind {
+	OBD_OPD_NONE, OBD_OPD_REG, OBD_OPD_IMM, OBD_OPD_F32, OBD_OPD_F64, OBD_OPD_SYMBOL, OBD_OPD_ADDRESS, OBD_OPD_LIST,
+	OBD_OPD_SREG, OBD_OPD_SINK,
+};
+
+struct obd_operand {
+	enum obd_operand_kind kind;
+	uint32_t vreg; /* register; of an address: its base, or OBD_NONE */
+	enum obd_type type;
+	uint64_t value; /* immediate; special register's number */
+	int64_t offset; /* behind a symbol or base */
+	struct obd_symbol *sym;
+	bool negated;        /* !p */
+	uint32_t pair;       /* p|q: the second predicate, or OBD_NONE */
+	bool pair_sink;
+	struct obd_operand *items;
+	uint32_t n_items;
+};
+
+struct obd_stmt {
+	const char *op;
+	uint32_t op_size;
+	uint32_t line;
+	uint64_t quals[(OBD_Q_COUNT + 63) / 64];
+	enum obd_type types[OBD_MAX_TYPES];
+	uint32_t n_types;
+	uint8_t order[8]; /* the comparison, boolean and operation qualifiers in their order */
+	uint32_t n_order;
+	const char *shape; /* the one qualifier that is no known word, such as m16n8k16 */
+	uint32_t shape_size;
+	uint32_t ensure; /* alloca, ext: unused otherwise */
+	struct obd_operand opd[OBD_MAX_OPERANDS];
+	uint32_t n_opd;
+};
+
+static inline bool
+obd_q(const struct obd_stmt *s, enum obd_qualifier q)
+{
+	return (s->quals[q / 64] >> (q % 64)) & 1;
+}
+
+/* Which fields of an operation name virtual registers, and how. */
+enum {
+	OBD_USE_A = 1, OBD_USE_B = 2, OBD_USE_C = 4, OBD_USE_E = 8, OBD_USE_F = 16, OBD_USE_D = 32, OBD_DEF_D = 64,
+	OBD_DEF_G = 128, OBD_PARTIAL = 256, OBD_CALL = 512, OBD_BRANCH = 1024, OBD_STOP = 2048, OBD_TABLE = 4096,
+	OBD_USE_G = 8192, OBD_DEF_B = 16384,
+};
+
+struct obd_lin {
+	uint16_t op, flags;
+	uint16_t e_raw;
+	uint8_t d_half, a_half; /* the upper 64 bits of a 128-bit register */
+	uint32_t d, a, b, c, e, f, g;
+	uint32_t imm;
+	uint32_t line;
+};
+
+struct obd_vreg {
+	uint8_t cls, fixed, is_const, bits;
+	uint32_t slot;
+};
+
+struct obd_const_ref {
+	uint64_t value;
+	struct obd_symbol *sym; /* its address is added when known */
+	uint32_t vreg, cls;
+	uint32_t next;
+};
+
+#define OBD_CONST_BUCKETS 1024u
+
+struct obd_builder {
+	struct obd_loader *ld;
+	struct obd_func *func;
+	struct obd_function_decl *decl;
+	bool is_entry, discard;
+	struct obd_lin *code;
+	uint32_t n_code, cap_code;
+	struct obd_vreg *vregs;
+	uint32_t n_vregs, cap_vregs;
+	struct obd_const_ref *consts;
+	uint32_t n_consts, cap_consts;
+	uint32_t const_bucket[OBD_CONST_BUCKETS];
+	uint32_t *labels; /* by number: instruction index or OBD_NONE */
+	uint32_t n_labels, cap_labels;
+	uint32_t *tables; /* count, label numbers... */
+	uint32_t n_tables, cap_tables;
+	uint32_t *calls; /* n_args, n_rets, vregs... */
+	uint32_t n_calls, cap_calls;
+	uint32_t *callees;
+	uint32_t n_callees, cap_callees;
+	uint32_t *shared_refs;
+	uint32_t n_shared_refs, cap_shared_refs;
+	uint32_t arg_vreg, ret_vreg; /* first formal word */
+	uint32_t local_bytes;
+	uint32_t line;
+	uint32_t guard; /* predicate that every emitted operation is guarded by, or OBD_NONE */
+	bool guard_negated;
+	uint32_t round; /* enum obd_round of the operations emitted, OBD_RN: none */
+	uint32_t first_temp; /* registers from here on belong to the statement being lowered */
+	uint32_t registers; /* declared, for the reported figure */
+};
+
+struct obd_reloc {
+	struct obd_reloc *next;
+	struct obd_symbol *sym;
+	struct obd_func *func; /* a constant of this function, or NULL: */
+	uint32_t const_index;
+	uint32_t size; /* of the cell */
+	char *cell;
+	int64_t offset;
+	uint64_t mask;
+	uint32_t line;
+};
+
+struct obd_loader {
+	struct obd_program *prog;
+	struct obd_arena *arena;   /* the program's */
+	struct obd_arena *scratch; /* freed when the module is loaded */
+	struct obd_lex lex;
+	struct obd_symbol **buckets;
+	uint32_t n_buckets, n_symbols;
+	struct obd_symbol *scopes[OBD_MAX_SCOPES];
+	uint32_t scope;
+	struct obd_builder *b; /* inside a function: builder, else NULL */
+	struct obd_builder *builder;
+	struct obd_reloc *relocs;
+	uint32_t cap_funcs, cap_entries, cap_globals, cap_shared;
+	CUresult result;
+	char *log;
+	size_t log_size;
+	jmp_buf fail;
+};
+
+/* Ends the load: the message goes to the log with the current line. */
+_Noreturn void obd_ptx_fail(struct obd_loader *ld, const char *format, ...) __attribute__((format(printf, 2, 3)));
+_Noreturn void obd_ptx_fail_with(struct obd_loader *ld, CUresult result, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+void *obd_ptx_alloc(struct obd_loader *ld, size_t size); /* program's arena; never NULL */
+void *obd_ptx_scratch(struct obd_loader *ld, size_t size);
+/* Makes room for one more element. */
+void obd_ptx_grow(struct obd_loader *ld, void *array_pointer, uint32_t *cap, uint32_t n, size_t size, uint32_t most);
+
+/* symbols.c */
+struct obd_symbol *obd_sym_find(struct obd_loader *ld, const char *name, uint32_t size);
+struct obd_symbol *obd_sym_add(struct obd_loader *ld, const char *name, uint32_t size, enum obd_symbol_kind kind);
+void obd_sym_push(struct obd_loader *ld);
+void obd_sym_pop(struct obd_loader *ld);
+/* A register's vreg (families included), or OBD_NONE; *ret_type its declared type. */
+uint32_t obd_sym_register(struct obd_loader *ld, const char *name, uint32_t size, enum obd_type *ret_type);
+
+/* types */
+enum obd_type obd_type_named(const char *text, uint32_t size); /* OBD_T_NONE: no type */
+uint32_t obd_type_bytes(enum obd_type t);
+enum obd_reg_class obd_type_class(enum obd_type t);
+bool obd_type_signed(enum obd_type t);
+bool obd_type_float(enum obd_type t);
+
+/* ptx_parse.c */
+void obd_ptx_parse(struct obd_loader *ld);
+/* ptx_stmt.c */
+void obd_stmt_parse(struct obd_loader *ld);
+void obd_ptx_branchtargets(struct obd_loader *ld, const struct obd_token *name);
+uint64_t obd_ptx_const_expr(struct obd_loader *ld);
+struct obd_symbol *obd_ptx_label(struct obd_loader *ld, const char *name, uint32_t size); /* a use */
+void obd_ptx_label_define(struct obd_loader *ld, const char *name, uint32_t size);
+/* ptx_var.c */
+void obd_ptx_variable(struct obd_loader *ld, const char *space, uint32_t space_size, bool is_extern, bool is_weak);
+
+/* build.c */
+void obd_build_init(struct obd_builder *b, struct obd_loader *ld, struct obd_func *f);
+void obd_build_fini(struct obd_builder *b);
+uint32_t obd_vreg_new(struct obd_builder *b, enum obd_reg_class cls);
+uint32_t obd_vreg_range(struct obd_builder *b, enum obd_reg_class cls, uint32_t count);
+uint32_t obd_const_new(struct obd_builder *b, enum obd_reg_class cls, uint64_t value, struct obd_symbol *sym);
+/* Operation with result d and operands, each OBD_NONE when absent. The pointer is good until the next emit. */
+struct obd_lin *obd_emit(struct obd_builder *b, uint32_t op, uint32_t d, uint32_t a, uint32_t bb, uint32_t c);
+struct obd_lin *obd_emit_raw(struct obd_builder *b, uint32_t op);
+uint32_t obd_label_new(struct obd_builder *b);
+void obd_label_here(struct obd_builder *b, uint32_t label);
+void obd_build_finish(struct obd_builder *b);
+void obd_build_shared_ref(struct obd_builder *b, uint32_t index);
+void obd_build_callee(struct obd_builder *b, uint32_t index);
+
+/* regalloc.c: gives every vreg its slot; returns the number of slots used from `first` on. */
+uint32_t obd_regalloc(struct obd_builder *b, uint32_t first_slot);
+
+/* lower*.c: one statement. */
+void obd_lower(struct obd_builder *b, struct obd_stmt *s);
+/* An operand's value as a register of class cls, for type t (which says how immediates read). */
+uint32_t obd_src(struct obd_builder *b, const struct obd_stmt *s, uint32_t i, enum obd_type t);
+uint32_t obd_src_of(struct obd_builder *b, const struct obd_operand *o, enum obd_type t);
+uint32_t obd_dst(struct obd_builder *b, const struct obd_stmt *s, uint32_t i, enum obd_type t);
+uint32_t obd_dst_of(struct obd_builder *b, const struct obd_operand *o, enum obd_type t);
+uint32_t obd_pred(struct obd_builder *b, const struct obd_stmt *s, uint32_t i, bool *ret_negated);
+uint32_t obd_pred_value(struct obd_builder *b, const struct obd_stmt *s, uint32_t i);
+uint32_t obd_temp(struct obd_builder *b, enum obd_type t);
+void obd_want(struct obd_builder *b, const struct obd_stmt *s, uint32_t least, uint32_t most);
+enum obd_type obd_type_at(struct obd_builder *b, const struct obd_stmt *s, uint32_t i);
+/* Base register of an address for flat (64-bit) or shared (32-bit) use; *ret_offset what remains. */
+_Noreturn void obd_bad(struct obd_builder *b, const struct obd_stmt *s, const char *what);
+
+typedef void (*obd_lower_fn)(struct obd_builder *b, struct obd_stmt *s, uint32_t arg);
+struct obd_opcode {
+	const char *name;
+	obd_lower_fn fn;
+	uint32_t arg;
+};
+extern const struct obd_opcode obd_opcodes_int[], obd_opcodes_float[], obd_opcodes_mem[], obd_opcodes_ctl[],
+	obd_opcodes_cvt[], obd_opcodes_warp[];
+
+/* lower_mem.c, for calls and others */
+uint32_t obd_address_value(struct obd_builder *b, const struct obd_operand *o, uint32_t *ret_kind, int64_t *ret_offset);
+bool obd_type_is16(enum obd_type t);
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* Counters of the whole process; any thread. */
+#ifndef OBD_CORE_STATS_H
+#define OBD_CORE_STATS_H
+
+#include <stdint.h>
+
+void obd_stats_add(uint64_t lane_instructions);
+
+#endif
