@@ -2,16 +2,14 @@
 /* Copyright The Outboard Authors */
 #include "base/opt.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 
 #define ALL_ON ((1u << OB_OPT_COUNT) - 1)
-#define UNREAD (1u << 31) /* the environment was not read yet */
 
-static _Atomic unsigned opt_bits = UNREAD;
+_Atomic unsigned ob_opt_bits = OB_OPT_UNREAD;
 
 static const char *const opt_names[] = {
 #define X(name, text, what) text,
@@ -52,15 +50,12 @@ static unsigned parse(const char *text)
 	return bits;
 }
 
-bool ob_opt_on(enum ob_opt opt)
+unsigned ob_opt_read(void)
 {
-	unsigned bits = atomic_load_explicit(&opt_bits, memory_order_relaxed);
+	unsigned bits = parse(getenv("OUTBOARD_OPT"));
 
-	if (bits & UNREAD) {
-		bits = parse(getenv("OUTBOARD_OPT"));
-		atomic_store_explicit(&opt_bits, bits, memory_order_relaxed);
-	}
-	return bits >> opt & 1;
+	atomic_store_explicit(&ob_opt_bits, bits, memory_order_relaxed);
+	return bits;
 }
 
 const char *ob_opt_name(enum ob_opt opt)
@@ -77,7 +72,7 @@ void ob_opt_set(enum ob_opt opt, bool on)
 {
 	ob_opt_on(opt);
 	if (on)
-		atomic_fetch_or(&opt_bits, 1u << opt);
+		atomic_fetch_or(&ob_opt_bits, 1u << opt);
 	else
-		atomic_fetch_and(&opt_bits, ~(1u << opt));
+		atomic_fetch_and(&ob_opt_bits, ~(1u << opt));
 }

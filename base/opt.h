@@ -7,6 +7,7 @@
 #ifndef OB_OPT_H
 #define OB_OPT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 /* X(NAME, text, what it does) */
@@ -29,7 +30,20 @@ enum ob_opt {
 	OB_OPT_COUNT
 };
 
-bool ob_opt_on(enum ob_opt opt);
+/* Inside: one bit a switch; OB_OPT_UNREAD until the environment was read. */
+#define OB_OPT_UNREAD (1u << 31)
+extern _Atomic unsigned ob_opt_bits;
+unsigned ob_opt_read(void);
+
+static inline bool ob_opt_on(enum ob_opt opt)
+{
+	unsigned bits = atomic_load_explicit(&ob_opt_bits, memory_order_relaxed);
+
+	if (__builtin_expect(bits & OB_OPT_UNREAD, 0))
+		bits = ob_opt_read();
+	return bits >> opt & 1;
+}
+
 const char *ob_opt_name(enum ob_opt opt);
 const char *ob_opt_what(enum ob_opt opt);
 /* For tests and benchmarks. */

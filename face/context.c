@@ -15,9 +15,13 @@ struct stack_row {
 	CUcontext handle;
 };
 
+/* Small, so that it fits the room that glibc keeps for the thread-local storage of libraries loaded late. */
+#define STACK_INLINE 8u
+
 struct stack {
 	uint32_t depth;
-	struct stack_row rows[OBF_CTX_STACK_MAX];
+	struct stack_row rows[STACK_INLINE];
+	struct stack_row *deep; /* rows from STACK_INLINE on; NULL while there are none */
 };
 
 static _Thread_local struct stack stack;
@@ -192,13 +196,24 @@ struct obf_ctx *obf_ctx_primary(int device)
 
 /* ---- stacks ---- */
 
+static inline struct stack_row *stack_row_at(uint32_t i)
+{
+	return ob_likely(i < STACK_INLINE) ? &stack.rows[i] : &stack.deep[i - STACK_INLINE];
+}
+
 CUresult obf_stack_push(struct obf_context *context)
 {
 	if (stack.depth == OBF_CTX_STACK_MAX) {
 		ob_warn("a thread has pushed %u contexts: no more are taken", OBF_CTX_STACK_MAX);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	stack.rows[stack.depth++] = (struct stack_row){ context, context->pub.handle };
+	if (stack.depth == STACK_INLINE && !stack.deep) {
+		stack.deep = calloc(OBF_CTX_STACK_MAX - STACK_INLINE, sizeof *stack.deep);
+		if (!stack.deep)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*stack_row_at(stack.depth) = (struct stack_row){ context, context->pub.handle };
+	stack.depth++;
 	return CUDA_SUCCESS;
 }
 
@@ -208,7 +223,11 @@ bool obf_stack_pop(CUcontext *ret_handle)
 		return false;
 	stack.depth--;
 	if (ret_handle)
-		*ret_handle = stack.rows[stack.depth].handle;
+		*ret_handle = stack_row_at(stack.depth)->handle;
+	if (stack.depth <= STACK_INLINE && stack.deep) {
+		free(stack.deep);
+		stack.deep = NULL;
+	}
 	return true;
 }
 
@@ -220,7 +239,7 @@ CUresult obf_stack_top(struct obf_context **ret, CUcontext *ret_handle)
 	*ret_handle = NULL;
 	if (stack.depth == 0)
 		return CUDA_SUCCESS;
-	row = &stack.rows[stack.depth - 1];
+	row = stack_row_at(stack.depth - 1);
 	*ret_handle = row->handle;
 	if (row->context->pub.handle != row->handle)
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -248,7 +267,7 @@ CUresult obf_ctx_enter(struct obf_ctx **ret)
 		return result;
 	if (ob_unlikely(stack.depth == 0))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	row = &stack.rows[stack.depth - 1];
+	row = stack_row_at(stack.depth - 1);
 	if (ob_unlikely(row->context->pub.handle != row->handle))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	*ret = &row->context->pub;
