@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "face/private.h"
 #include "image/ptx_merge.h"
+#include "image/ptx_scan.h"
 
 #define DESCRIBE_MAX 512
 
@@ -95,6 +96,9 @@ CUresult obf_code_new(const struct obi_image *image, const struct obf_device *de
 		enum ob_err err = obi_symbols_read(code->payload, code->payload_size, &code->symbols);
 
 		result = err ? ob_err_to_cuda(err) : CUDA_SUCCESS;
+		/* Text that is PTX, but wrong PTX, has a number of its own. */
+		if (err == OB_ERR_IMAGE_DAMAGED && obi_ptx_is(code->payload, code->payload_size))
+			result = CUDA_ERROR_INVALID_PTX;
 		/* The first load follows soon in most programs; it drops the uncompressed bytes. */
 		pthread_mutex_unlock(&code->lock);
 	}
