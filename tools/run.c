@@ -26,8 +26,8 @@ static int usage(void)
 	return 0;
 }
 
-/* value[:old] into the environment. */
-static void prepend(const char *name, const char *value)
+/* Joined with what is there by a colon, before or behind it. */
+static void join(const char *name, const char *value, bool before)
 {
 	const char *old = getenv(name);
 	char *joined = NULL;
@@ -36,7 +36,7 @@ static void prepend(const char *name, const char *value)
 		setenv(name, value, 1);
 		return;
 	}
-	if (asprintf(&joined, "%s:%s", value, old) > 0)
+	if (asprintf(&joined, "%s:%s", before ? value : old, before ? old : value) > 0)
 		setenv(name, joined, 1);
 	free(joined);
 }
@@ -51,10 +51,10 @@ static bool use_library(const char *file)
 
 	if (!obx_find_file(file, path, sizeof path))
 		return false;
-	prepend("LD_PRELOAD", path);
+	join("LD_PRELOAD", path, false); /* what was asked to come first still does */
 	slash = strrchr(path, '/');
 	*slash = 0;
-	prepend("LD_LIBRARY_PATH", path);
+	join("LD_LIBRARY_PATH", path, true);
 	return true;
 }
 
@@ -101,7 +101,7 @@ int obx_run_main(int argc, char **argv)
 	if (!direct && obt_url_parse(server, &url, &why))
 		return obx_usage_error("run", "the server's address '%s': %s", server, why);
 	setenv("OUTBOARD_SERVER", server, 1);
-	if (!use_library(direct ? "soft/libcuda.so.1" : "libcuda.so.1"))
+	if (!use_library(direct ? "liboutboard-softdevice.so" : "libcuda.so.1"))
 		return OBX_EXIT_UNWELL;
 	execvp(argv[optind], argv + optind);
 	fprintf(stderr, "outboard run: %s: %s\n", argv[optind], strerror(errno));
