@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/opt.h"
@@ -17,7 +19,7 @@
 #include "protocol/obp_calls.h"
 
 #define REWIND_MIN (256u << 10)   /* an empty ring starts over at its first byte, so that few pages are ever touched */
-#define ROOM_WAIT_MS 10u
+#define TRACE_FD_MIN 500         /* above those that programs close by habit */
 #define RECV_TIMEOUT_MS 1000u     /* how often a blocked reader looks around */
 
 struct log obc_log_state = { .error = OB_ERR_NONE };
@@ -207,10 +209,30 @@ void *obc_log_begin(struct obc_slot *slot, uint16_t opcode, uint32_t body_size)
 
 /* ---- committing ---- */
 
+/* OUTBOARD_TRACE: one line a record, as it enters the log. */
+static __attribute__((noinline)) void trace(const struct obc_slot *slot)
+{
+	char line[1024];
+	size_t n = (size_t)snprintf(line, sizeof line, "%llu.%09llu #%llu lane %u ", (unsigned long long)(ob_clock_ns() / OB_SECOND),
+				    (unsigned long long)(ob_clock_ns() % OB_SECOND), (unsigned long long)slot->number, slot->lane & ~LANE_BYREF);
+
+	if (slot->lane & LANE_BYREF)
+		n += (size_t)snprintf(line + n, sizeof line - n, "%s(%u bytes by reference)", obp_call_info(slot->opcode)->name, slot->size);
+	else
+		n += obp_print_call(line + n, sizeof line - n - 1, slot->opcode, (const struct obp_record *)slot->record + 1,
+				    slot->size - (uint32_t)sizeof(struct obp_record));
+	line[n++] = '\n';
+	/* A trace that cannot be written is cut short; the program is not to suffer for it. */
+	ssize_t written = write(obc_log_state.trace_fd, line, n);
+	(void)written;
+}
+
 static inline void publish(struct obc_slot *slot)
 {
 	struct obp_record *record = slot->record;
 
+	if (ob_unlikely(obc_log_state.trace_fd))
+		trace(slot);
 	record->opcode = slot->opcode;
 	record->lane = slot->lane;
 	/* Release: who sees the size sees the whole record. */
@@ -449,6 +471,21 @@ uint64_t obc_log_trip_ns(uint16_t opcode)
 	return opcode < OBP_OPCODE_END ? obc_log_trip_time[opcode] : 0;
 }
 
+static void trace_open(void)
+{
+	const char *path = getenv("OUTBOARD_TRACE");
+	int fd = path && *path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : -1;
+
+	if (path && *path && fd < 0)
+		ob_warn("OUTBOARD_TRACE: %s: %s", path, strerror(errno));
+	if (fd >= 0)
+		obc_log_state.trace_fd = fcntl(fd, F_DUPFD_CLOEXEC, TRACE_FD_MIN);
+	if (fd >= 0)
+		close(fd);
+	if (obc_log_state.trace_fd < 0)
+		obc_log_state.trace_fd = 0;
+}
+
 enum ob_err obc_log_open(const struct obt_stream *stream)
 {
 	struct log *log = &obc_log_state;
@@ -459,6 +496,7 @@ enum ob_err obc_log_open(const struct obt_stream *stream)
 	log->ring = mmap(NULL, OBC_RING_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (log->ring == MAP_FAILED)
 		return OB_ERR_NO_MEMORY;
+	trace_open();
 	log->stream = *stream;
 	obt_stream_set_recv_timeout(&log->stream, RECV_TIMEOUT_MS);
 	log->open = true;

@@ -61,6 +61,7 @@ struct log {
 	_Atomic int error;            /* enum ob_err */
 	_Atomic uint64_t deadline;    /* ns; a wait beyond it fails the session. 0: none */
 	bool open;
+	int trace_fd;                 /* OUTBOARD_TRACE; 0: none */
 	uint64_t records;
 	/* sending; under the send right but for atomic reads */
 	_Alignas(64) _Atomic uint32_t send_right;
