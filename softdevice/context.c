@@ -13,6 +13,7 @@
 #include "softdevice/mempool.h"
 #include "softdevice/module.h"
 #include "softdevice/sched.h"
+#include "softdevice/scratch.h"
 
 #define END_NS (2 * OB_SECOND)  /* what running work is given to end by itself, and again to obey */
 
@@ -31,8 +32,8 @@ static void env_fill(struct obd_ctx *ctx)
 		.free = obd_memory_env_free,
 		.window_base = obd_window.base,
 		.window_size = obd_window.size,
-		.scratch_alloc = obd_memory_scratch_alloc,
-		.scratch_free = obd_memory_scratch_free,
+		.scratch_alloc = obd_scratch_alloc,
+		.scratch_free = obd_scratch_free,
 		.check = obd_config.memcheck ? obd_memory_env_check : NULL,
 		.heap_alloc = obd_memory_heap_alloc,
 		.heap_free = obd_memory_heap_free,

@@ -242,37 +242,6 @@ void obd_memory_heap_free(void *user, void *p)
 	exact_free(user, p, OBD_ALLOC_HEAP);
 }
 
-void *obd_memory_scratch_alloc(void *user, size_t size, size_t align)
-{
-	struct obd_span *span;
-
-	(void)user;
-	if (align > OBD_UNIT)
-		return NULL;
-	span = calloc(1, sizeof *span);
-	if (!span)
-		return NULL;
-	span->kind = OBD_SPAN_SCRATCH;
-	if (!obd_window_take(span, size)) {
-		free(span);
-		return NULL;
-	}
-	return (void *)span->base;
-}
-
-void obd_memory_scratch_free(void *user, void *p, size_t size)
-{
-	struct obd_span *span = obd_window_span((uint64_t)p);
-
-	(void)user;
-	(void)size;
-	if (!span || span->kind != OBD_SPAN_SCRATCH || span->base != (uint64_t)p)
-		return;
-	obd_window_give(span);
-	/* Only kernels that have ended looked it up: nobody races with this one. */
-	free(span);
-}
-
 bool obd_memory_env_check(void *user, uintptr_t addr, size_t size)
 {
 	(void)user;

@@ -55,8 +55,6 @@ CUresult obd_memory_check(uint64_t addr, uint64_t size);
 /* The callbacks of obd_env; `user` is the context. */
 void *obd_memory_env_alloc(void *user, size_t size, size_t align);
 void obd_memory_env_free(void *user, void *p);
-void *obd_memory_scratch_alloc(void *user, size_t size, size_t align);
-void obd_memory_scratch_free(void *user, void *p, size_t size);
 bool obd_memory_env_check(void *user, uintptr_t addr, size_t size);
 void *obd_memory_heap_alloc(void *user, size_t size);
 void obd_memory_heap_free(void *user, void *p);

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "softdevice/scratch.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "softdevice/window.h"
+
+#define LEAST_SHIFT 12
+#define CLASSES 32
+#define SLAB_BYTES (OBD_UNIT - OBD_PAGE)
+
+_Static_assert(OBD_SCRATCH_LEAST == 1u << LEAST_SHIFT, "the first class");
+
+struct stack {
+	uint64_t *pieces;
+	size_t n, max;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct stack stacks[CLASSES];     /* free pieces of OBD_SCRATCH_LEAST << i bytes */
+static uint64_t kept;                    /* bytes of free large ones */
+static uint64_t slab, slab_left;         /* what is not cut yet of the newest slab */
+
+static unsigned class_of(size_t size)
+{
+	return size <= OBD_SCRATCH_LEAST ? 0 : (unsigned)(64 - __builtin_clzll((unsigned long long)size - 1)) - LEAST_SHIFT;
+}
+
+static bool stack_reserve(struct stack *s)
+{
+	size_t max = s->max ? s->max * 2 : 64;
+	uint64_t *more;
+
+	if (s->n < s->max)
+		return true;
+	more = realloc(s->pieces, max * sizeof *more);
+	if (!more)
+		return false;
+	s->pieces = more;
+	s->max = max;
+	return true;
+}
+
+static uint64_t span_take(uint64_t size)
+{
+	struct obd_span *span = calloc(1, sizeof *span);
+	uint64_t base;
+
+	if (!span)
+		return 0;
+	span->kind = OBD_SPAN_SCRATCH;
+	base = obd_window_take(span, size);
+	if (!base)
+		free(span);
+	return base;
+}
+
+/* Under the lock. A piece of a class is aligned to its size up to a page: slabs begin at a unit, and what is left of one is a multiple of a page. */
+static uint64_t small_cut(size_t size)
+{
+	uint64_t piece;
+
+	if (slab_left < size) {
+		slab = span_take(SLAB_BYTES);
+		slab_left = slab ? SLAB_BYTES : 0;
+	}
+	if (slab_left < size)
+		return 0;
+	piece = slab;
+	slab += size;
+	slab_left -= size;
+	return piece;
+}
+
+void *obd_scratch_alloc(void *user, size_t size, size_t align)
+{
+	unsigned c = class_of(size);
+	size_t bytes;
+	uint64_t piece = 0;
+
+	(void)user;
+	if (c >= CLASSES || align > OBD_PAGE)
+		return NULL;
+	bytes = (size_t)OBD_SCRATCH_LEAST << c;
+	pthread_mutex_lock(&lock);
+	if (stacks[c].n > 0) {
+		piece = stacks[c].pieces[--stacks[c].n];
+		kept -= bytes > OBD_SCRATCH_SMALL_MAX ? bytes : 0;
+	} else if (bytes <= OBD_SCRATCH_SMALL_MAX) {
+		piece = small_cut(bytes);
+	}
+	pthread_mutex_unlock(&lock);
+	if (!piece && bytes > OBD_SCRATCH_SMALL_MAX)
+		piece = span_take(bytes);
+	return (void *)piece;
+}
+
+static void span_give(uint64_t piece)
+{
+	struct obd_span *span = obd_window_span(piece);
+
+	obd_window_give(span);
+	/* Only kernels that have ended looked it up: nobody races with this. */
+	free(span);
+}
+
+void obd_scratch_free(void *user, void *p, size_t size)
+{
+	unsigned c = class_of(size);
+	size_t bytes;
+	bool large, keep;
+
+	(void)user;
+	if (!p || c >= CLASSES)
+		return;
+	bytes = (size_t)OBD_SCRATCH_LEAST << c;
+	large = bytes > OBD_SCRATCH_SMALL_MAX;
+	pthread_mutex_lock(&lock);
+	keep = (!large || kept + bytes <= OBD_SCRATCH_KEEP_MAX) && stack_reserve(&stacks[c]);
+	if (keep) {
+		stacks[c].pieces[stacks[c].n++] = (uint64_t)p;
+		kept += large ? bytes : 0;
+	}
+	pthread_mutex_unlock(&lock);
+	/* A small piece that finds no room in the list is lost to reuse, not to safety. */
+	if (!keep && large)
+		span_give((uint64_t)p);
+}
