@@ -37,7 +37,7 @@ next(struct reader *r, uint32_t bytes)
 /* One conversion: flags, width, precision, length, letter. Returns its length, 0: none. */
 struct spec {
 	char text[MAX_SPEC];
-	uint32_t longs;
+	uint32_t longs, shorts; /* of 64 bits; 1 for h, 2 for hh */
 	char letter;
 	size_t len;
 };
@@ -87,7 +87,7 @@ parse_spec(const char *p, struct spec *s, struct reader *r, int *used)
 	const char *start = p++;
 	size_t n = 0;
 
-	s->longs = 0;
+	s->longs = s->shorts = 0;
 	s->text[n++] = '%';
 	while (*p && strchr("-+ #0", *p) && n < 8)
 		s->text[n++] = *p++;
@@ -98,8 +98,10 @@ parse_spec(const char *p, struct spec *s, struct reader *r, int *used)
 		if (!parse_count(&p, s, &n, r, used))
 			return false;
 	}
-	for (; *p && strchr("hlLqjzt", *p); p++)
-		s->longs += *p == 'l' || *p == 'h' ? (*p == 'l') : 2;
+	for (; *p && strchr("hlLqjzt", *p); p++) {
+		s->longs += *p != 'h';
+		s->shorts += *p == 'h';
+	}
 	if (!*p || !strchr("diouxXcsSpfFeEgGaA%", *p))
 		return false;
 	s->letter = *p++;
@@ -126,9 +128,15 @@ emit(FILE *f, const struct spec *s, struct reader *r, int *used)
 	if (c == 'd' || c == 'i') {
 		long long v = s->longs ? (long long)next(r, 8) : (long long)(int32_t)next(r, 4);
 
+		if (s->shorts)
+			v = s->shorts > 1 ? (long long)(int8_t)v : (long long)(int16_t)v;
 		fprintf(f, s->text, v);
 	} else if (strchr("ouxX", c)) {
-		fprintf(f, s->text, (unsigned long long)next(r, s->longs ? 8 : 4));
+		unsigned long long v = next(r, s->longs ? 8 : 4);
+
+		if (s->shorts)
+			v &= s->shorts > 1 ? 0xffu : 0xffffu;
+		fprintf(f, s->text, v);
 	} else if (c == 'c') {
 		fprintf(f, s->text, (int)next(r, 4));
 	} else if (c == 'p') {

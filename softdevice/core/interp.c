@@ -296,7 +296,7 @@ HANDLER(H_testp)
 		case 1: r = mag == INFINITY; break;
 		case 2: r = x == x; break;
 		case 3: r = x != x; break;
-		case 4: r = mag >= least && mag < INFINITY; break;
+		case 4: r = (mag >= least && mag < INFINITY) || mag == 0; break; /* zeros count as normal */
 		default: r = mag > 0 && mag < least; break;
 		}
 		p |= r ? lane_bit[i] : 0;

@@ -180,6 +180,11 @@ obd_src_of(struct obd_builder *b, const struct obd_operand *o, enum obd_type t)
 	case OBD_OPD_SREG: {
 		bool wide = obd_type_class(o->type) == OBD_CLASS_64 || want == OBD_CLASS_64;
 
+		if (want == OBD_CLASS_PRED && o->value == OBD_SREG_ZERO) { /* %is_explicit_cluster */
+			v = obd_temp(b, t);
+			obd_emit(b, OBD_OP_pset, v, OBD_NONE, OBD_NONE, OBD_NONE)->imm = 0;
+			return v;
+		}
 		if (want != OBD_CLASS_32 && want != OBD_CLASS_64)
 			obd_ptx_fail(b->ld, "a special register does not fit here");
 		v = obd_vreg_new(b, wide ? OBD_CLASS_64 : OBD_CLASS_32);

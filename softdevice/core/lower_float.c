@@ -144,8 +144,8 @@ minmax32(struct obd_builder *b, const struct obd_stmt *s, bool max)
 	copy32(b, d, r);
 }
 
-static uint16_t
-half_how(enum obd_type t)
+uint16_t
+obd_half_how(enum obd_type t)
 {
 	switch (t) {
 	case OBD_T_F16: return 0;
@@ -167,7 +167,7 @@ arithmetic_half(struct obd_builder *b, const struct obd_stmt *s, uint32_t which,
 	static const uint16_t ops[] = {[ADD] = OBD_OP_add_h, [SUB] = OBD_OP_sub_h, [MUL] = OBD_OP_mul_h, [MAD] = OBD_OP_fma_h,
 	                               [FMA] = OBD_OP_fma_h, [MIN] = OBD_OP_min_h, [MAX] = OBD_OP_max_h};
 	bool three = which == MAD || which == FMA, ftz = obd_q(s, OBD_Q_ftz);
-	uint16_t how = half_how(t);
+	uint16_t how = obd_half_how(t);
 	uint32_t d = obd_dst(b, s, 0, t), r = obd_temp(b, t), v[3] = {N, N, N}, n = three ? 3 : 2;
 	uint32_t op = which < sizeof(ops) / sizeof(ops[0]) ? ops[which] : 0;
 
@@ -229,7 +229,7 @@ sign_op(struct obd_builder *b, const struct obd_stmt *s, uint32_t which, enum ob
 	if (obd_q(s, OBD_Q_ftz)) {
 		uint32_t w = obd_temp(b, t);
 
-		half_op(b, OBD_OP_ftz_h, half_how(t), w, x, N, N);
+		half_op(b, OBD_OP_ftz_h, obd_half_how(t), w, x, N, N);
 		x = w;
 	}
 	if (which == ABS)
@@ -289,7 +289,7 @@ lower_unary(struct obd_builder *b, struct obd_stmt *s, uint32_t which)
 	if (t != OBD_T_F32) {
 		if ((which != EX2 && which != TANH) || (t != OBD_T_F16 && t != OBD_T_BF16 && t != OBD_T_F16X2 && t != OBD_T_BF16X2))
 			obd_bad(b, s, "no such type");
-		half_op(b, which == EX2 ? OBD_OP_ex2_h : OBD_OP_tanh_h, half_how(t), d, obd_src(b, s, 1, t), N, N);
+		half_op(b, which == EX2 ? OBD_OP_ex2_h : OBD_OP_tanh_h, obd_half_how(t), d, obd_src(b, s, 1, t), N, N);
 		return;
 	}
 	uint32_t x = source32(b, s, 1);

@@ -554,6 +554,11 @@ comparable(struct obd_builder *b, const struct obd_stmt *s, uint32_t i, enum obd
 		return w;
 	case OBD_T_F16: case OBD_T_BF16: case OBD_T_F16X2: case OBD_T_BF16X2:
 		*ret_type = OBD_T_F32;
+		if (obd_q(s, OBD_Q_ftz)) {
+			w = obd_temp(b, t);
+			obd_emit(b, OBD_OP_ftz_h, w, v, N, N)->e_raw = obd_half_how(t);
+			v = w;
+		}
 		if (half) {
 			w = obd_temp(b, OBD_T_B32);
 			obd_emit(b, OBD_OP_hi_32, w, v, N, N);

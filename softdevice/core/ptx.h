@@ -250,6 +250,7 @@ uint32_t obd_sym_register(struct obd_loader *ld, const char *name, uint32_t size
 enum obd_type obd_type_named(const char *text, uint32_t size); /* OBD_T_NONE: no type */
 uint32_t obd_type_bytes(enum obd_type t);
 enum obd_reg_class obd_type_class(enum obd_type t);
+uint16_t obd_half_how(enum obd_type t); /* lower_float.c: the e field of operations on halves */
 bool obd_type_signed(enum obd_type t);
 bool obd_type_float(enum obd_type t);
 

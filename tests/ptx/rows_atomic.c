@@ -189,13 +189,13 @@ static void add_wide(struct pt_suite *s, size_t place)
 		struct pt_row *r = pt_row_add(s, ref_wide, "b64,b64,b64,b64:b64,b64,b64,pred", "atom%s.%s.b128 in %s", q, op_names[op],
 		                              places[place].name);
 		free(r->body);
-		r->body = pt_format("%sst%s.v2.b64 [%s], {%%a, %%b};\nselp.b64 %%v2, %%b, %%c, %%e;\nmov.b128 %%w1, {%%a, %%v2};\n"
-		                    "mov.b128 %%w2, {%%c, %%a};\natom%s.%s.b128 %%w0, [%s], %s%%w2;\n"
-		                    "mov.b128 {%%d0, %%d1}, %%w0;\n"
+		r->body = pt_format("%sst%s.v2.b64 [%s], {%%a, %%b};\nselp.b64 %%v2, %%b, %%c, %%e;\nmov.b128 %%y1, {%%a, %%v2};\n"
+		                    "mov.b128 %%y2, {%%c, %%a};\natom%s.%s.b128 %%y0, [%s], %s%%y2;\n"
+		                    "mov.b128 {%%d0, %%d1}, %%y0;\n"
 		                    "ld%s.v2.b64 {%%d2, %%d3}, [%s];",
-		                    places[place].set_up, q, base, q, op_names[op], base, op == CAS ? "%w1, " : "", q, base);
-		r->decl = place == 1 ? ".reg .b128 %w<3>;\n\t.reg .b64 %v<4>;\n\t.reg .b32 %as;\n\t.shared .align 16 .b8 own[2048];" :
-		                       ".reg .b128 %w<3>;\n\t.reg .b64 %at, %v<4>;";
+		                    places[place].set_up, q, base, q, op_names[op], base, op == CAS ? "%y1, " : "", q, base);
+		r->decl = place == 1 ? ".reg .b128 %y<3>;\n\t.reg .b64 %v<4>;\n\t.reg .b32 %as;\n\t.shared .align 16 .b8 own[2048];" :
+		                       ".reg .b128 %y<3>;\n\t.reg .b64 %at, %v<4>;";
 		r->arg[0] = op;
 	}
 }
