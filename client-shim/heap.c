@@ -236,10 +236,14 @@ static struct obc_block *hole_find(const struct obc_heap *heap, uint64_t size, u
 
 static uint64_t trim_locked(struct obc_heap *heap, struct obc_block *block)
 {
-	uint64_t low = ob_max(block->addr, heap->base + heap->granted);
-	uint64_t begin = ob_round_up(low, OBC_HEAP_PAGE), end = (block->addr + block->size) & ~(OBC_HEAP_PAGE - 1);
+	/* Memory was mapped in units counted from the grant's end; the last of a run may be shorter. */
+	uint64_t origin = heap->base + heap->granted, limit = block->addr + block->size, begin, end;
 
-	if (block->state != BLOCK_FREE || begin >= end)
+	if (block->state != BLOCK_FREE || limit <= origin)
+		return 0;
+	begin = origin + ob_round_up(ob_max(block->addr, origin) - origin, OBC_HEAP_UNIT);
+	end = block->next && block->next->state == BLOCK_HOLE ? limit : origin + ((limit - origin) & ~(OBC_HEAP_UNIT - 1));
+	if (begin >= end)
 		return 0;
 	list_remove(heap, block);
 	if (begin > block->addr) {
@@ -288,7 +292,7 @@ static CUresult heap_grow(struct obc_heap *heap, uint64_t size)
 
 	if (!hole)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	uint64_t wish = ob_min(ob_max(need, OBC_HEAP_GROW_MIN), hole->size & ~(OBC_HEAP_PAGE - 1));
+	uint64_t wish = ob_min(ob_round_up(need, OBC_HEAP_UNIT), hole->size);
 	if (wish > need)
 		result = heap->ops->grow(heap->user, hole->addr, wish);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY) {
