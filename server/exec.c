@@ -320,8 +320,8 @@ bool obs_handle_get(struct obs_exec *x, const struct obp_record *rec, enum obs_k
 	return true;
 }
 
-void obs_exec_output(struct obs_exec *x)
+void obs_exec_output(struct obs_exec *x, CUresult result)
 {
-	if (ob_unlikely(atomic_load_explicit(&x->session->prints, memory_order_relaxed)))
+	if (ob_unlikely(result != CUDA_SUCCESS || atomic_load_explicit(&x->session->prints, memory_order_relaxed)))
 		obs_output_forward(&x->session->output, x);
 }

@@ -32,8 +32,8 @@ CUresult obs_context_enter(struct obs_exec *x, struct obs_context *context);
 bool obs_stream_get(struct obs_exec *x, const struct obp_record *rec, uint64_t id, CUstream *ret);
 /* Likewise for the other tables. */
 bool obs_handle_use(struct obs_exec *x, const struct obp_record *rec, struct obs_handles *table, uint64_t id, struct obs_handle **ret);
-/* After a call at which CUDA shows what kernels have printed: forward it, before the reply. */
-void obs_exec_output(struct obs_exec *x);
+/* After a call at which CUDA shows what kernels have printed: forward it, before the reply. A driver may also explain a failed one. */
+void obs_exec_output(struct obs_exec *x, CUresult result);
 /* A result for a call of either kind: a reply without a body, or an asynchronous result. */
 void obs_exec_result(struct obs_exec *x, const struct obp_record *rec, CUresult result);
 

@@ -128,7 +128,7 @@ void obs_op_ctx_destroy(struct obs_exec *x, const struct obp_record *rec, const 
 
 	if (!context)
 		obs_violation(x, rec, "it names a context that does not exist");
-	obs_exec_output(x);
+	obs_exec_output(x, result);
 	obs_staging_forget(&session->staging, context);
 	context_forget(session, context);
 	if (context->driver && context->primary)
@@ -153,7 +153,7 @@ void obs_op_ctx_synchronize(struct obs_exec *x, const struct obp_record *rec)
 {
 	CUresult result = x->drv->cuCtxSynchronize();
 
-	obs_exec_output(x);
+	obs_exec_output(x, result);
 	obs_reply(x, rec, result, NULL, 0);
 }
 
@@ -178,7 +178,7 @@ void obs_op_ping(struct obs_exec *x, const struct obp_record *rec)
 
 void obs_op_bye(struct obs_exec *x, const struct obp_record *rec)
 {
-	obs_exec_output(x);
+	obs_output_forward(&x->session->output, x);
 	atomic_store(&x->session->ending, true);
 	obs_reply(x, rec, CUDA_SUCCESS, NULL, 0);
 	obs_session_exit(x->session, 0);

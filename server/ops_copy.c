@@ -308,7 +308,7 @@ static void pull_single(struct obs_exec *x, const struct obp_record *rec, struct
 
 	if (result == CUDA_SUCCESS)
 		result = x->drv->cuStreamSynchronize(pull->stream);
-	obs_exec_output(x);
+	obs_exec_output(x, result);
 	obs_reply(x, rec, result, slot->data, result == CUDA_SUCCESS ? size : 0);
 }
 
@@ -328,7 +328,7 @@ static void pull_pieces(struct obs_exec *x, const struct obp_record *rec, struct
 		if (result != CUDA_SUCCESS)
 			break;
 		if (first)
-			obs_exec_output(x);
+			obs_exec_output(x, result);
 		first = false;
 		if (next_size == 0) {
 			obs_reply(x, rec, result, slots[i]->data, size);
@@ -340,7 +340,7 @@ static void pull_pieces(struct obs_exec *x, const struct obp_record *rec, struct
 	/* Nothing may write into the slots any more when others take them. */
 	x->drv->cuStreamSynchronize(pull->stream);
 	slots[0]->pending = slots[1]->pending = false;
-	obs_exec_output(x);
+	obs_exec_output(x, result);
 	obs_reply(x, rec, result, NULL, 0);
 }
 

@@ -43,7 +43,7 @@ void obs_op_stream_synchronize(struct obs_exec *x, const struct obp_record *rec,
 	if (!obs_stream_get(x, rec, req->stream, &stream))
 		return;
 	result = x->drv->cuStreamSynchronize(stream);
-	obs_exec_output(x);
+	obs_exec_output(x, result);
 	obs_reply(x, rec, result, NULL, 0);
 }
 
@@ -107,7 +107,7 @@ void obs_op_event_synchronize(struct obs_exec *x, const struct obp_record *rec, 
 	if (!obs_handle_use(x, rec, &x->session->events, req->event, &event))
 		return;
 	result = x->drv->cuEventSynchronize(event->driver);
-	obs_exec_output(x);
+	obs_exec_output(x, result);
 	obs_reply(x, rec, result, NULL, 0);
 }
 

@@ -21,6 +21,7 @@
 #include "server/exec.h"
 #include "server/layers.h"
 #include "server/refuse.h"
+#include "transport/digest.h"
 
 #define SEND_MS 5000       /* for the welcome */
 #define LAST_WORDS_MS 500  /* that a client gets to read why its session ends */
@@ -122,6 +123,8 @@ static void warm(struct obs_session *session)
 
 bool obs_session_init(struct obs_session *session, const struct obs_options *options, char *ret_why, size_t why_size)
 {
+	uint8_t digest[OBT_SHA256_BYTES];
+
 	session->options = options;
 	session->data.fd = -1;
 	session->welcome = calloc(1, sizeof *session->welcome);
@@ -148,6 +151,8 @@ bool obs_session_init(struct obs_session *session, const struct obs_options *opt
 	obs_hostfuncs_init(&session->hostfuncs);
 	obs_staging_init(&session->staging, session->drv);
 	obs_images_open(&session->images, options->cache);
+	/* The first digest loads OpenSSL's settings from a file: not while a client waits. */
+	obt_digest_sha256(session->secret, sizeof session->secret, digest);
 	warm(session);
 	return true;
 }
