@@ -697,6 +697,12 @@ lower_slct(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	if (ct == OBD_T_F32) { /* c >= 0, so that -0 counts and NaN does not */
 		uint32_t p = obd_temp(b, OBD_T_PRED);
 
+		if (obd_q(s, OBD_Q_ftz)) {
+			uint32_t flushed = obd_temp(b, OBD_T_F32);
+
+			obd_emit(b, OBD_OP_ftz_f32, flushed, c, N, N);
+			c = flushed;
+		}
 		obd_emit(b, OBD_OP_le_f32, p, obd_const_new(b, OBD_CLASS_32, 0, NULL), c, N);
 		obd_emit(b, wide ? OBD_OP_selp_64 : OBD_OP_selp_32, d, x, y, p);
 		return;

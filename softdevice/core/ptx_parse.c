@@ -344,7 +344,7 @@ declare_formals(struct obd_loader *ld, struct obd_function_decl *d, bool is_entr
 	}
 }
 
-/* .func f (.reg .b32 x): a register that starts with, or ends in, the parameter's words. */
+/* .func (.reg .b32 r) f (.reg .b32 x): the registers are the parameter's and the result's own words. */
 static void
 declare_formal_registers(struct obd_loader *ld, struct obd_function_decl *d)
 {
@@ -352,21 +352,20 @@ declare_formal_registers(struct obd_loader *ld, struct obd_function_decl *d)
 		struct obd_param_decl *list = side ? d->rets : d->params;
 		uint32_t n = side ? d->n_rets : d->n_params;
 
-		for (uint32_t i = 0; i < n; i++)
-			if (list[i].is_register && (side || list[i].words != 1))
-				obd_ptx_fail(ld, "functions with .reg results or wide .reg parameters are not supported; use .param");
-	}
-	for (uint32_t i = 0; i < d->n_params; i++) {
-		struct obd_param_decl *p = &d->params[i];
-		struct obd_symbol *words = p->is_register && p->name ? obd_sym_find(ld, p->name, p->name_size) : NULL;
+		for (uint32_t i = 0; i < n; i++) {
+			struct obd_param_decl *p = &list[i];
+			struct obd_symbol *words = p->is_register && p->name ? obd_sym_find(ld, p->name, p->name_size) : NULL;
 
-		if (!words)
-			continue;
-		uint32_t from = words->vreg;
-		struct obd_symbol *s = obd_sym_add(ld, p->name, p->name_size, OBD_SYM_REGISTER);
+			if (p->is_register && p->words != 1)
+				obd_ptx_fail(ld, "functions with .reg parameters or results of 64 bits are not supported; use .param");
+			if (!words)
+				continue;
+			uint32_t from = words->vreg;
+			struct obd_symbol *s = obd_sym_add(ld, p->name, p->name_size, OBD_SYM_REGISTER);
 
-		s->type = p->type;
-		s->vreg = from;
+			s->type = p->type;
+			s->vreg = from;
+		}
 	}
 }
 
