@@ -116,6 +116,7 @@ static bool is_punct(const struct scan *scan, char c)
 	return scan->token.kind == TOKEN_PUNCT && *scan->token.text == c;
 }
 
+/* Text that is no PTX ends the scan, not the load: the compiler says what is wrong with it, and where. */
 static void damaged(struct scan *scan)
 {
 	if (!scan->err)
@@ -632,6 +633,8 @@ enum ob_err obi_ptx_scan(const char *text, size_t size, struct obi_builder *buil
 		ob_buf_init(&scan->edges, EDGE_MAX * sizeof(uint32_t));
 		builder->arch = obi_ptx_arch(text, size, &letter);
 		scan_module(scan, params);
+		if (scan->err == OB_ERR_IMAGE_DAMAGED)
+			scan->err = OB_ERR_NONE;
 		if (!scan->err)
 			sum_shared(scan);
 		err = scan->err;
