@@ -66,9 +66,9 @@ void server_start_env(struct server *server, const char *const *options, const c
 		if (name)
 			setenv(name, value, 1);
 		/* The thread sanitizer would hold each exit up by a second. */
-		char options[256];
-		snprintf(options, sizeof options, "%s:atexit_sleep_ms=0", getenv("TSAN_OPTIONS") ? getenv("TSAN_OPTIONS") : "");
-		setenv("TSAN_OPTIONS", options, 1);
+		char tsan[256];
+		snprintf(tsan, sizeof tsan, "%s:atexit_sleep_ms=0", getenv("TSAN_OPTIONS") ? getenv("TSAN_OPTIONS") : "");
+		setenv("TSAN_OPTIONS", tsan, 1);
 		execv(exe, args);
 		_exit(127);
 	}
