@@ -31,7 +31,8 @@ enum ob_err obi_ptx_merge(const struct obi_ptx *inputs, size_t n, struct ob_buf 
 
 /*
  * What the separately compiled objects of an image hold beside the linked cubin (nvcc -rdc=true), linked again for a device that takes no
- * such cubin: PTX text, NUL-terminated. OB_ERR_IMAGE_NO_ENTRY: an object without PTX for the device.
+ * such cubin: PTX text, NUL-terminated. Objects without PTX for the device are left out;
+ * OB_ERR_IMAGE_NO_ENTRY: all are.
  */
 struct obi_image;
 enum ob_err obi_image_relink(const struct obi_image *image, uint32_t cc, struct ob_buf *ret, char *log, size_t log_size);
