@@ -7,7 +7,10 @@
 import os
 import pathlib
 import re
+import random
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -100,6 +103,106 @@ def gone_within(pids, seconds):
     return False
 
 
+MAGIC, VERSION = 0x4452424F, 1
+
+
+def dial(url):
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(8)
+    connection.connect(url.split(':', 1)[1])
+    return connection
+
+
+def frame(payload, kind=1, count=1, sequence=1, size=None):
+    return struct.pack('<IBBHIIQQQII', MAGIC, VERSION, kind, 0, len(payload) if size is None else size, count, sequence, 0, 0, len(payload) if size is None else size, 0) + payload
+
+
+def hello():
+    body = b'\x81\xa4type\x01'
+    padded = body + bytes(-len(body) % 8)
+    return struct.pack('<IHBBQ', MAGIC, VERSION, 1, 0, 0) + struct.pack('<IBBHIIQQQII', MAGIC, VERSION, 4, 0, len(padded), 0, 0, 0, 0, len(body), 0) + padded
+
+
+def until_closed(connection):
+    """Everything the server says before it hangs up; None when it does not hang up."""
+    said = b''
+    try:
+        while True:
+            part = connection.recv(65536)
+            if not part:
+                return said
+            said += part
+    except socket.timeout:
+        return None
+    except OSError:
+        return said
+
+
+def first_deferred(connection):
+    """The deferred error in the first reply that comes; None when none comes."""
+    data = b''
+    try:
+        while True:
+            part = connection.recv(65536)
+            if not part:
+                return None
+            data += part
+            at = 0
+            while len(data) - at >= 48:
+                kind, size = data[at + 5], struct.unpack_from('<I', data, at + 8)[0]
+                if len(data) - at < 48 + size:
+                    break
+                if kind == 2:
+                    return struct.unpack_from('<I', data, at + 48 + 12)[0]
+                at += 48 + size
+    except OSError:
+        return None
+
+
+def hostile(server):
+    """Clients that break every rule; each must be told or hung up on, within the server's hello time-out."""
+    dice = random.Random(7)
+    record = struct.pack('<IHH', 8, 0x0102, 0)
+    cases = {
+        'random bytes': dice.randbytes(4096),
+        'a wrong magic': struct.pack('<IHBBQ', 1, VERSION, 1, 0, 0),
+        'a wrong version': struct.pack('<IHBBQ', MAGIC, 99, 1, 0, 0),
+        'joining nobody': struct.pack('<IHBBQ', MAGIC, VERSION, 2, 0, 12345) + frame(b'\x81\xa4type\x04' + bytes(1), 4, 0, 0),
+        'half a preface': struct.pack('<IH', MAGIC, VERSION),
+        'a preface, then silence': struct.pack('<IHBBQ', MAGIC, VERSION, 1, 0, 0),
+        'a call before the hello': struct.pack('<IHBBQ', MAGIC, VERSION, 1, 0, 0) + frame(record),
+        'a frame of four gigabytes': hello() + frame(b'', size=0xfffffff8),
+        'an unknown opcode': hello() + frame(struct.pack('<IHH', 8, 0xffff, 0)),
+        'a record longer than its frame': hello() + frame(struct.pack('<IHH', 4096, 0x0102, 0)),
+        'a lane beyond the maximum': hello() + frame(struct.pack('<IHH', 8, 0x0102, 1024)),
+        'a gap in the numbers': hello() + frame(record, sequence=5),
+        'a launch of an unknown kernel': hello() + frame(struct.pack('<IHH', 8 + 256, 0x0801, 0) + bytes(256)),
+        'random frames': hello() + b''.join(frame(dice.randbytes(64), sequence=n) for n in range(1, 50)),
+    }
+    for name, data in cases.items():
+        connection = dial(server.url)
+        try:
+            connection.sendall(data)
+        except OSError:
+            pass
+        said = until_closed(connection)
+        check(f'hostile client, {name}: hung up on', said is not None)
+        connection.close()
+    # Asynchronous calls that ask for what is not theirs: no violation of the protocol, so the next reply tells of the error, and nothing was done.
+    context = struct.pack('<IHHQ', 16, 0x0101, 0, 1)
+    for name, call in {
+        'freeing what was never allocated': struct.pack('<IHHQQ', 24, 0x0304, 0, 0xdead0000, 0),
+        'writing beyond what was granted': struct.pack('<IHHQQQQ', 40, 0x0403, 0, 0x7fffffff0000, 8, 0, 1),
+        'filling the worker\'s own memory': struct.pack('<IHHQIIQQQQ', 56, 0x0401, 0, 0x555555554000, 0, 1, 4096, 4096, 1, 0),
+    }.items():
+        connection = dial(server.url)
+        connection.sendall(hello() + frame(context + call + record, count=3))
+        deferred = first_deferred(connection)
+        check(f'hostile client, {name}: the next reply says so', deferred not in (0, None), deferred)
+        connection.close()
+    check('the server lives', server.process.poll() is None)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         server = Server(f'unix:{folder}/s')
@@ -133,6 +236,8 @@ def main():
         session.program.kill()
         check('program killed: its worker is gone within a second', gone_within([worker], 1))
         session.program.communicate()
+
+        hostile(server)
 
         results, err, _ = other.go_on()
         check('the other session never noticed', results == ['0', '0'] and err == '', (results, err))
