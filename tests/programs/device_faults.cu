@@ -62,7 +62,8 @@ int main()
 			_exit(child(fault));
 		OK(pid > 0 && waitpid(pid, &status, 0) == pid);
 		OK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-		printf("%s: %s\n", FAULT[fault].name, cudaGetErrorName(FAULT[fault].error));
+		/* Not the error's name: asking the runtime for it may already start it. */
+		printf("%s: %d\n", FAULT[fault].name, (int)FAULT[fault].error);
 	}
 	return verdict("device_faults");
 }

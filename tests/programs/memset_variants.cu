@@ -27,8 +27,8 @@ int main()
 			CU(cudaMemsetAsync(device + start, value, length, stream));
 		else
 			CU(cudaMemset(device + start, value, length));
-		if (i % 2)
-			CU(cudaStreamSynchronize(stream));
+		/* cudaMemset does not wait either, and need not be ordered before the stream. */
+		CU(cudaDeviceSynchronize());
 		memset(want.data() + start, value, length);
 	}
 	CU(cudaMemcpy(got.data(), device, BYTES, cudaMemcpyDeviceToHost));
@@ -36,6 +36,7 @@ int main()
 	printf("1-D %016llx\n", (unsigned long long)checksum(got.data(), BYTES));
 
 	CU(cudaMemset2D(device + 5, PITCH, 0xee, 31, ROWS));
+	CU(cudaDeviceSynchronize());
 	CU(cudaMemset2DAsync(device + 1 + 41 * PITCH, PITCH, 0x33, PITCH, ROWS, stream));
 	CU(cudaStreamSynchronize(stream));
 	for (int y = 0; y < ROWS; y++)
