@@ -304,6 +304,8 @@ lower_logic(struct obd_builder *b, struct obd_stmt *s, uint32_t which)
 		obd_emit(b, opsp[which], obd_dst(b, s, 0, t), x, y, N);
 		return;
 	}
+	if (obd_type_float(t))
+		obd_bad(b, s, "no such type");
 	bool wide = obd_type_class(t) == OBD_CLASS_64;
 	uint32_t op = wide ? ops64[which] : ops32[which];
 
