@@ -433,6 +433,79 @@ TEST(blocking_calls_of_several_lanes)
 	end();
 }
 
+/* One call of each kind; false when the session ended on the way. */
+static bool use_everything(void)
+{
+	struct obp_message *hello = calloc(1, sizeof *hello);
+	struct obp_stream_create_req stream = { .stream = STREAM };
+	struct obp_event_create_req event = { .event = EVENT };
+	struct obp_event_record_req record = { .event = EVENT, .stream = STREAM };
+	struct obp_mem_grow_req grow = { .addr = BASE + (1ull << 32), .size = 200 << 20 };
+	struct obp_read_req read = { .src = BASE, .size = 3 * OBP_CHUNK_MAX, .stream = STREAM };
+	bool welcome;
+
+	peer_connect(&peer, &server);
+	peer_preface(&peer, OBP_INTENT_NEW, 0);
+	hello->type = OBP_MSG_HELLO;
+	hello->hello.n_ranges = 1;
+	hello->hello.ranges[0] = (struct obp_range){ BASE, 1ull << 40 };
+	peer_message(&peer, hello);
+	free(hello);
+	welcome = peer_control(&peer) && peer.got.type == OBP_MSG_WELCOME;
+	if (!welcome)
+		return false;
+	if (!peer.got.welcome.range_ok) { /* the server could not have ours; its own we do not want */
+		struct obp_message range = { .type = OBP_MSG_RANGE };
+
+		peer_message(&peer, &range);
+	}
+	peer_use_context(&peer, 0, 1);
+	peer_call(&peer, 0, OBP_OP_STREAM_CREATE, &stream, sizeof stream);
+	peer_call(&peer, 0, OBP_OP_EVENT_CREATE, &event, sizeof event);
+	peer_call(&peer, 0, OBP_OP_EVENT_RECORD, &record, sizeof record);
+	send_write(500, 500);
+	send_write(100000, 100000);
+	send_write(100000, 100000);
+	peer_call(&peer, 0, OBP_OP_MEM_GROW, &grow, sizeof grow);
+	peer_reply(&peer);
+	peer_call(&peer, 0, OBP_OP_READ, &read, sizeof read);
+	while (peer_reply(&peer)->flags & OBP_REPLY_MORE)
+		;
+	peer_call(&peer, 0, OBP_OP_CTX_SYNCHRONIZE, NULL, 0);
+	peer_reply(&peer);
+	peer_ping(&peer, 0);
+	return true;
+}
+
+/* Whatever driver call fails: an answer, no hang, and the next session is a sound one. */
+TEST(every_driver_call_may_fail)
+{
+	static const struct {
+		const char *call;
+		bool served; /* the session goes on */
+	} cases[] = {
+		{ "cuMemAddressReserve", true }, { "cuMemCreate", true }, { "cuMemMap", true }, { "cuMemSetAccess", true },
+		{ "cuMemHostRegister_v2", true }, { "cuEventCreate", true }, { "cuEventRecord", true }, { "cuEventSynchronize", true },
+		{ "cuStreamSynchronize", true }, { "cuStreamCreateWithPriority", true }, { "cuMemcpyHtoD_v2", true },
+		{ "cuMemcpyHtoDAsync_v2", true }, { "cuMemcpyDtoHAsync_v2", true }, { "cuCtxSynchronize", true },
+		{ "cuDevicePrimaryCtxRetain", true }, { "cuCtxSetCurrent", true }, { "cuMemGetInfo_v2", true },
+		{ "cuDeviceGetUuid_v2", true }, { "cuDeviceGetAttribute", true }, { "cuDeviceGetName", false },
+		{ "cuDeviceTotalMem_v2", false }, { "cuDriverGetVersion", false },
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		char fault[64];
+
+		snprintf(fault, sizeof fault, "%s:1=2", cases[i].call);
+		server_start_env(&server, NULL, "OUTBOARD_FAULT", fault);
+		if (use_everything() != cases[i].served) {
+			fprintf(stderr, "%s\n", cases[i].call);
+			exit(1);
+		}
+		end();
+	}
+}
+
 int main(int argc, char **argv)
 {
 	return test_main(argc, argv);
