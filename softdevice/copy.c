@@ -119,7 +119,12 @@ static CUresult copy_checked(const struct obf_copy3d *copy, enum obd_copy_mode m
 	op = copy_op_new(stream->ctx, copy, staged);
 	if (!op)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = wait ? obd_sched_perform(&op->op, stream) : obd_sched_submit(&op->op, stream, NULL);
+	if (wait)
+		result = obd_sched_perform(&op->op, stream);
+	else if (mode == OBD_COPY_BLOCKING || copy->width * copy->height * copy->depth <= OBD_SHORT_MAX)
+		result = obd_sched_soon(&op->op, stream);
+	else
+		result = obd_sched_submit(&op->op, stream, NULL);
 	obd_op_unref(&op->op);
 	if (!result && wait) {
 		obd_print_flush(&stream->ctx->print);

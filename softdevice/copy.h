@@ -15,6 +15,8 @@
 
 #define OBD_STAGE_MAX (64u << 10)  /* bytes of pageable memory that are taken along; more are waited for */
 
+#define OBD_SHORT_MAX (64u << 10)  /* bytes; less work than waking a thread is worth */
+
 enum obd_copy_mode {
 	OBD_COPY_BLOCKING,
 	OBD_COPY_ASYNC,

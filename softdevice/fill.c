@@ -46,7 +46,8 @@ static void fill_run(struct obd_op *op)
 		row_fill(f->dst + y * f->pitch, f->value, f->element, f->width);
 }
 
-static CUresult fill(uint64_t dst, size_t pitch, uint32_t value, unsigned element, size_t width, size_t height, CUstream stream)
+static CUresult fill(uint64_t dst, size_t pitch, uint32_t value, unsigned element, size_t width, size_t height, bool soon,
+	CUstream stream)
 {
 	OB_CLEANUP(obd_stream_unrefp) struct obd_stream *s = NULL;
 	struct obd_ctx *ctx;
@@ -75,31 +76,36 @@ static CUresult fill(uint64_t dst, size_t pitch, uint32_t value, unsigned elemen
 	op->width = width;
 	op->height = height;
 	/* Pinned host memory is the one kind for which CUDA waits. */
-	result = obd_window_holds(dst) ? obd_sched_submit(&op->op, s, NULL) : obd_sched_perform(&op->op, s);
+	if (!obd_window_holds(dst))
+		result = obd_sched_perform(&op->op, s);
+	else if (bytes <= OBD_SHORT_MAX || soon)
+		result = obd_sched_soon(&op->op, s);
+	else
+		result = obd_sched_submit(&op->op, s, NULL);
 	obd_op_unref(&op->op);
 	return result;
 }
 
-#define FILL(name, type, element)                                                                         \
-	CUresult obd_cuMemset##name##_v2(CUdeviceptr dst, type value, size_t count, CUstream stream)      \
-	{                                                                                                 \
-		return fill(dst, 0, value, element, count, 1, stream);                                    \
-	}                                                                                                 \
-	CUresult obd_cuMemset##name##Async(CUdeviceptr dst, type value, size_t count, CUstream stream)    \
-	{                                                                                                 \
-		return fill(dst, 0, value, element, count, 1, stream);                                    \
+#define FILL(name, type, element)                                                                   \
+	CUresult obd_cuMemset##name##_v2(CUdeviceptr dst, type value, size_t count, CUstream stream) \
+	{                                                                                           \
+		return fill(dst, 0, value, element, count, 1, true, stream);                        \
+	}                                                                                           \
+	CUresult obd_cuMemset##name##Async(CUdeviceptr dst, type value, size_t count, CUstream stream) \
+	{                                                                                           \
+		return fill(dst, 0, value, element, count, 1, false, stream);                       \
 	}
 
-#define FILL_2D(name, type, element)                                                                      \
-	CUresult obd_cuMemset##name##_v2(CUdeviceptr dst, size_t pitch, type value, size_t width,         \
-		size_t height, CUstream stream)                                                           \
-	{                                                                                                 \
-		return fill(dst, pitch, value, element, width, height, stream);                           \
-	}                                                                                                 \
-	CUresult obd_cuMemset##name##Async(CUdeviceptr dst, size_t pitch, type value, size_t width,       \
-		size_t height, CUstream stream)                                                           \
-	{                                                                                                 \
-		return fill(dst, pitch, value, element, width, height, stream);                           \
+#define FILL_2D(name, type, element)                                                                \
+	CUresult obd_cuMemset##name##_v2(CUdeviceptr dst, size_t pitch, type value, size_t width,   \
+		size_t height, CUstream stream)                                                     \
+	{                                                                                           \
+		return fill(dst, pitch, value, element, width, height, true, stream);               \
+	}                                                                                           \
+	CUresult obd_cuMemset##name##Async(CUdeviceptr dst, size_t pitch, type value, size_t width, \
+		size_t height, CUstream stream)                                                     \
+	{                                                                                           \
+		return fill(dst, pitch, value, element, width, height, false, stream);              \
 	}
 
 FILL(D8, unsigned char, 1)

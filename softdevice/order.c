@@ -101,7 +101,7 @@ CUresult obd_sched_submit(struct obd_op *op, struct obd_stream *stream, struct o
 	return ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult obd_sched_perform(struct obd_op *op, struct obd_stream *stream)
+CUresult obd_sched_soon(struct obd_op *op, struct obd_stream *stream)
 {
 	bool ok;
 
@@ -110,12 +110,17 @@ CUresult obd_sched_perform(struct obd_op *op, struct obd_stream *stream)
 	if (ok && op->waits == 0)
 		obd_sched_run(op, 0);
 	pthread_mutex_unlock(&obd_sched.lock);
-	if (!ok)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	obd_op_wait(op);
-	return CUDA_SUCCESS;
+	return ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+CUresult obd_sched_perform(struct obd_op *op, struct obd_stream *stream)
+{
+	CUresult result = obd_sched_soon(op, stream);
+
+	if (!result)
+		obd_op_wait(op);
+	return result;
+}
 
 /* ---- waiting for one op ---- */
 

@@ -41,7 +41,9 @@ void obd_sched_stop(void);
  * CUDA_ERROR_OUT_OF_MEMORY: not submitted.
  */
 CUresult obd_sched_submit(struct obd_op *op, struct obd_stream *stream, struct obd_op *event);
-/* The same, and waits until it has run, running it on this thread when it can. */
+/* The same, but when nothing is in the way it has run on this thread before the call returns: for short work, cheaper than waking another. */
+CUresult obd_sched_soon(struct obd_op *op, struct obd_stream *stream);
+/* The same, and waits until it has run. */
 CUresult obd_sched_perform(struct obd_op *op, struct obd_stream *stream);
 /* Blocks until the op is done. */
 void obd_op_wait(struct obd_op *op);
