@@ -22,7 +22,8 @@
 
 #define OBC_HEAP_ALIGN 512u                  /* bytes; what CUDA's own allocator gives */
 #define OBC_HEAP_PAGE (2ull << 20)           /* what memory is backed in */
-#define OBC_HEAP_UNIT (64ull << 20)          /* grown and trimmed in multiples of this where there is room: drivers unmap only what was mapped as one */
+/* Grown and trimmed in multiples of this where there is room: a driver unmaps only what it mapped as one. */
+#define OBC_HEAP_UNIT (64ull << 20)
 #define OBC_HEAP_TRIM_MIN (256ull << 20)     /* a free span from this size on goes back to the device */
 #define OBC_HEAP_LEVELS 36u                  /* powers of two: up to 2^36 * 512 bytes = 32 TiB */
 #define OBC_HEAP_STEPS 16u

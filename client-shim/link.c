@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * cuLink*: a linker that joins nothing. One input, PTX or a cubin or a fatbin, comes out as it went in, which is what programs that compile PTX at
- * run time need: cuModuleLoadData then lets the server's driver compile it. Several inputs need the driver's own linker and are refused, with a line that says so.
+ * cuLink*: a linker that joins nothing. One input, PTX or a cubin or a fatbin, comes out as it went in, which is what
+ * programs that compile PTX at run time need: cuModuleLoadData then lets the server's driver compile it. Several inputs
+ * need the driver's own linker and are refused, with a line that says so.
  */
 #include <fcntl.h>
 #include <pthread.h>

@@ -244,11 +244,12 @@ static void test_select(void **state)
 
 static enum ob_err scan_text(const char *text, struct obi_symbols *ret)
 {
-	char *head = malloc(strlen(text) + 64);
+	size_t size = strlen(text) + 64;
+	char *head = malloc(size);
 
 	if (!head)
 		abort();
-	sprintf(head, ".version 8.0\n.target sm_90a\n.address_size 64\n%s", text);
+	snprintf(head, size, ".version 8.0\n.target sm_90a\n.address_size 64\n%s", text);
 	enum ob_err err = obi_symbols_read(head, strlen(head), ret);
 	free(head);
 	return err;
