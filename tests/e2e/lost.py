@@ -193,7 +193,7 @@ def hostile(server):
     for name, call in {
         'freeing what was never allocated': struct.pack('<IHHQQ', 24, 0x0304, 0, 0xdead0000, 0),
         'writing beyond what was granted': struct.pack('<IHHQQQQ', 40, 0x0403, 0, 0x7fffffff0000, 8, 0, 1),
-        'filling the worker\'s own memory': struct.pack('<IHHQIIQQQQ', 56, 0x0401, 0, 0x555555554000, 0, 1, 4096, 4096, 1, 0),
+        'filling the worker\'s own memory': struct.pack('<IHHQQQQQII', 56, 0x0401, 0, 0x555555554000, 4096, 4096, 1, 0, 0, 1),
     }.items():
         connection = dial(server.url)
         connection.sendall(hello() + frame(context + call + record, count=3))
