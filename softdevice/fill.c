@@ -86,7 +86,7 @@ static CUresult fill(uint64_t dst, size_t pitch, uint32_t value, unsigned elemen
 	return result;
 }
 
-#define FILL(name, type, element)                                                                   \
+#define FILL(name, type, element)                                                                       \
 	CUresult obd_cuMemset##name##_v2(CUdeviceptr dst, type value, size_t count, CUstream stream) \
 	{                                                                                           \
 		return fill(dst, 0, value, element, count, 1, true, stream);                        \
