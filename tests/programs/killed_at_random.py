@@ -38,7 +38,7 @@ def descendants(pid):
 
 
 def busy(pids):
-    """Those that hold a session: the server's warm workers wait without one and may stay."""
+    """Each process with its number of sockets: a session holds some, a warm worker that waits for one has fewer."""
     sessions = []
     for pid in pids:
         try:
@@ -82,11 +82,13 @@ def main():
         for _ in range(10):
             idle = max(idle, sum(count for _, count in busy(descendants(server))))
             time.sleep(0.05)
-        for number in range(KILLS):
+        seen = 0
+        for _ in range(KILLS):
             after = draw.uniform(0, 0.6)
             process = place.start(binary, "30", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                   stderr=subprocess.DEVNULL)
             time.sleep(after)
+            seen = max(seen, sum(count for _, count in busy(descendants(server))))
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             took = settle(server, idle, GONE_WITHIN)
@@ -97,6 +99,9 @@ def main():
             if place.server.process.poll() is not None:
                 print(f"FAIL the server ended with {place.server.process.returncode}\n{place.server.log()}")
                 return 1
+        if seen <= idle:
+            print(f"FAIL no session was ever seen: {seen} sockets at most, {idle} at rest; this test can find nothing")
+            failed += 1
         code, out, err = programs.run(place, [os.path.join(place.build, "tests", "programs", "vector_add")], 60)
         print(f"{'ok  ' if code == 0 else 'FAIL'} the server still serves")
         failed += code != 0
