@@ -29,6 +29,9 @@ static struct {
 
 #define CREDIT_MAX 16
 
+/* Of a large record, this much goes through the connection's buffer: the frame's and the record's heads and what OBP_BIG shows. */
+#define BULK_HEAD (sizeof(struct obp_frame) + sizeof(struct obp_record) + OBP_CONN_BIG_HEAD)
+
 static void spin_init(void)
 {
 	spin.allowed = ob_opt_on(OB_OPT_SPIN) && sysconf(_SC_NPROCESSORS_ONLN) > 1;
@@ -194,6 +197,7 @@ _Noreturn static void run(struct obs_session *session, struct obs_context *curre
 {
 	struct obs_exec x = { .session = session, .drv = session->drv, .context = current };
 	struct obp_item item;
+	bool bulk = false; /* the last record was a large copy: the next probably is too, and its bytes are better not read into the buffer */
 	void *data;
 	size_t size;
 
@@ -201,16 +205,18 @@ _Noreturn static void run(struct obs_session *session, struct obs_context *curre
 		switch (obp_conn_next(&session->conn, &item)) {
 		case OBP_RECORD:
 			small(&x, &item);
+			bulk = false;
 			break;
 		case OBP_NEED:
 			obs_reply_ack(session);
 			obp_conn_space(&session->conn, &data, &size);
 			if (size == 0)
 				obs_session_fatal(session, OB_ERR_PROTOCOL, "a frame that does not fit the connection's buffer");
-			obp_conn_fed(&session->conn, receive(session, data, size));
+			obp_conn_fed(&session->conn, receive(session, data, bulk ? ob_min(size, BULK_HEAD) : size));
 			break;
 		case OBP_BIG:
 			big(&x, &item);
+			bulk = true;
 			break;
 		case OBP_ACK:
 			break;

@@ -20,7 +20,7 @@
 struct obs_context;
 struct obs_driver;
 
-#define OBS_STAGING_WRITES 3u
+#define OBS_STAGING_WRITES 2u
 #define OBS_STAGING_READS 8u
 #define OBS_STAGING_TIMEOUT_S 60   /* a thread waits so long for another's slot before it takes plain memory */
 

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "base/opt.h"
 #include "tests/unit/server/peer.h"
 
 static void await_gone(pid_t pid, unsigned ms)
@@ -62,6 +63,8 @@ TEST(a_warm_worker_is_kept_ready)
 	struct server server;
 	struct peer peer;
 
+	if (!ob_opt_on(OB_OPT_WARM))
+		exit(TEST_SKIP_EXIT);
 	server_start(&server, (const char *const[]){ "--warm", "3", NULL });
 	server_await_children(&server, 3);
 	peer_session(&peer, &server);
@@ -77,6 +80,8 @@ TEST(a_dead_warm_worker_is_replaced)
 	struct peer peer;
 	pid_t pids[8];
 
+	if (!ob_opt_on(OB_OPT_WARM))
+		exit(TEST_SKIP_EXIT);
 	server_start(&server, NULL);
 	server_await_children(&server, 1);
 	CHECK_INT(server_children(&server, pids, 8), 1);
@@ -184,7 +189,7 @@ TEST(a_killed_supervisor_leaves_no_worker)
 
 	server_start(&server, NULL);
 	peer_session(&running, &server);
-	server_await_children(&server, 2);
+	server_await_children(&server, ob_opt_on(OB_OPT_WARM) ? 2 : 1);
 	n = server_children(&server, pids, 8);
 	kill(server.pid, SIGKILL);
 	for (int i = 0; i < n; i++)
