@@ -3,12 +3,14 @@
 /*
  * Rows: operands, kernels, comparison.
  *
- * Each kernel executes its opcode four times over the same operands and stores four sets of results:
- *   full    all lanes that are left in the warp (the last one is partly empty)
- *   branch  lanes of a random mask, the others jump over it
- *   guard   @%m on every statement
- *   nguard  @!%m
- * Before the last three the destination holds a poison value, which lanes that do not execute must still hold.
+ * Each kernel executes its opcode up to six times over the same operands and stores as many sets of results:
+ *   full       all lanes that are left in the warp (the last one is partly empty)
+ *   branch     lanes of a random mask, the others jump over it
+ *   guard      @%m on every statement
+ *   nguard     @!%m
+ *   immediate  one operand is a constant of the program
+ *   in place   the destination is also the first operand; under a guard
+ * Where lanes do not execute, the destination must keep what it held: a poison value, or the operand.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -22,11 +24,13 @@
 #define TUPLES 4341u /* not a multiple of 32 */
 #define EXHAUSTIVE 65536u
 #define BLOCK 96u
-#define VARIANTS 4u
 #define KERNEL_TIMEOUT_S 60u
 
 static const uint64_t poison = UINT64_C(0xdeadbeefcafef00d);
-static const char *const variant_names[VARIANTS] = { "full mask", "branch", "guard", "negated guard" };
+
+enum variant { FULL, BRANCH, GUARD, NGUARD, IMMEDIATE, IN_PLACE, VARIANTS };
+static const char *const variant_names[VARIANTS] = { "full mask", "branch", "guard", "negated guard", "immediate", "in place" };
+
 static const char *const in_names[PT_MAX_OPERANDS] = { "a", "b", "c", "e" };
 
 static unsigned reg_bits(enum pt_type t)
@@ -72,6 +76,86 @@ static void emit_prologue(const struct pt_row *row, struct pt_text *t)
 		else
 			pt_text_add(t, "\tld.global.b%u %%%s, [%%pi+%u];\n", reg_bits(row->in[k]), in_names[k], k * 8);
 	}
+}
+
+/* One statement without registers or memory of its own: operands in it can be replaced. */
+static bool simple(const struct pt_row *row)
+{
+	return !row->no_guard && !row->decl && !strchr(row->body, '\n') && !strstr(row->body, "%pi") && !strchr(row->body, '{');
+}
+
+static unsigned row_hash(const struct pt_row *row)
+{
+	unsigned h = 5381;
+	for (const char *p = row->name; *p; p++)
+		h = h * 33 + (unsigned char)*p;
+	return h >> 4;
+}
+
+/* The operand that the immediate variant replaces and its value; false when the row has none. */
+static bool immediate_of(const struct pt_row *row, unsigned *ret_k, uint64_t *ret_value)
+{
+	if (!simple(row) || row->n_in < 2 || strncmp(row->name, "cvt", 3) == 0 || strstr(row->name, "16x2"))
+		return false;
+	unsigned h = row_hash(row), k = h % row->n_in;
+	enum pt_type t = row->in[k];
+	if (t == PT_PRED || (pt_type_format(t) && t != PT_F32 && t != PT_F64))
+		return false;
+	size_t n;
+	const uint64_t *edges = pt_edges(t, row->domain[k], false, &n);
+	*ret_k = k;
+	*ret_value = edges[(h >> 3) % n];
+	return true;
+}
+
+static void emit_literal(struct pt_text *t, enum pt_type type, uint64_t v)
+{
+	unsigned bits = pt_type_bits(type);
+	if (type == PT_F32)
+		pt_text_add(t, "0f%08" PRIX64, v);
+	else if (type == PT_F64)
+		pt_text_add(t, "0d%016" PRIX64, v);
+	else if (pt_type_signed(type) && bits < 64)
+		pt_text_add(t, "%" PRId64, pt_sext(v, bits));
+	else
+		pt_text_add(t, "0x%" PRIx64, v);
+}
+
+/* The body with every occurrence of one register replaced. */
+static void emit_replaced(struct pt_text *t, const char *body, const char *old, const char *new)
+{
+	size_t n = strlen(old);
+	for (const char *p = body; *p;) {
+		if (!strncmp(p, old, n)) {
+			pt_text_add(t, "%s", new);
+			p += n;
+		} else {
+			pt_text_raw(t, p++, 1);
+		}
+	}
+	pt_text_add(t, "\n");
+}
+
+static bool in_place(const struct pt_row *row)
+{
+	return simple(row) && row->n_out == 1 && row->n_in > 0 && row->out[0] != PT_PRED && row->in[0] != PT_PRED &&
+	       pt_type_bits(row->in[0]) >= 16 && pt_type_bits(row->out[0]) == pt_type_bits(row->in[0]);
+}
+
+static bool has_variant(const struct pt_row *row, unsigned v)
+{
+	unsigned k;
+	uint64_t value;
+	if (v == FULL)
+		return true;
+	if (v == IMMEDIATE)
+		return immediate_of(row, &k, &value);
+	return v == IN_PLACE ? in_place(row) : !row->no_guard;
+}
+
+static bool is_active(unsigned v, bool m)
+{
+	return v == FULL || v == IMMEDIATE || (v == NGUARD ? !m : m);
 }
 
 /* Every statement of the body with a prefix. */
@@ -135,6 +219,23 @@ static void emit_row(const struct pt_row *row, struct pt_text *t, size_t index)
 		emit_poison(row, t, 3);
 		emit_body(row, t, "@!%m ");
 		emit_store(row, t, 3);
+	}
+	unsigned k;
+	uint64_t value;
+	if (immediate_of(row, &k, &value)) {
+		struct pt_text literal = { 0 };
+		char old[8];
+		emit_literal(&literal, row->in[k], value);
+		snprintf(old, sizeof old, "%%%s", in_names[k]);
+		pt_text_add(t, "\t");
+		emit_replaced(t, row->body, old, literal.p);
+		emit_store(row, t, IMMEDIATE);
+		pt_text_free(&literal);
+	}
+	if (in_place(row)) {
+		pt_text_add(t, "\t@%%m ");
+		emit_replaced(t, row->body, "%d0", "%a");
+		pt_text_add(t, "\tst.global.b%u [%%po+%u], %%a;\n", reg_bits(row->out[0]), IN_PLACE * 8);
 	}
 	pt_text_add(t, "\tret;\n}\n");
 }
@@ -240,16 +341,26 @@ static bool right(const struct pt_row *row, const struct pt_want *want, unsigned
 	return same_bits(row, t, got, want->out[k]) || (want->has_alt && same_bits(row, t, got, want->alt[k]));
 }
 
+/* What a lane that does not execute variant v holds in result k. */
+static uint64_t idle_value(const struct pt_row *row, const uint64_t *in, unsigned v, unsigned k)
+{
+	return v == IN_PLACE ? in[0] & pt_mask(reg_bits(row->in[0])) : poison_of(row->out[k], v);
+}
+
 static char *describe(const struct pt_row *row, const uint64_t *in, const struct pt_want *want, bool active, unsigned variant,
                       unsigned k, uint64_t got, size_t index, size_t failures)
 {
 	struct pt_text t = { 0 };
+	unsigned replaced;
+	uint64_t value;
 	for (unsigned i = 0; i < row->n_in; i++)
 		pt_text_add(&t, "%s%s=0x%" PRIx64, i ? " " : "", in_names[i], in[i]);
+	if (variant == IMMEDIATE && immediate_of(row, &replaced, &value))
+		pt_text_add(&t, " but %s=0x%" PRIx64, in_names[replaced], value);
 	if (row->n_out > 1)
 		pt_text_add(&t, " d%u", k);
 	if (!active)
-		pt_text_add(&t, " inactive lane: expected 0x%" PRIx64 " untouched", poison_of(row->out[k], variant));
+		pt_text_add(&t, " inactive lane: expected 0x%" PRIx64 " untouched", idle_value(row, in, variant, k));
 	else if (row->rel != 0 || row->abs != 0)
 		pt_text_add(&t, " expected about %.9g", want->real[k]);
 	else
@@ -261,46 +372,67 @@ static char *describe(const struct pt_row *row, const uint64_t *in, const struct
 	return t.p;
 }
 
-/* NULL or what is wrong first. */
-static char *judge(const struct pt_row *row, const struct operands *o, const uint64_t *out)
+/* What variant v should give for one tuple. */
+static void reference(const struct pt_row *row, const uint64_t *in, unsigned v, struct pt_want *want)
 {
-	char *message = NULL;
-	size_t failures = 0, bad_index = 0;
-	unsigned bad_variant = 0, bad_k = 0;
-	unsigned variants = row->no_guard ? 1 : VARIANTS;
-	for (size_t i = 0; i < o->n; i++) {
-		struct pt_want want = { .has_alt = false };
-		row->ref(row, o->in + i * row->n_in, &want);
-		bool m = (o->masks[i / 32] >> (i % 32)) & 1;
-		for (unsigned v = 0; v < variants; v++) {
-			bool active = v == 0 || (v == 3 ? !m : m);
-			for (unsigned k = 0; k < row->n_out; k++) {
-				uint64_t got = out[(i * VARIANTS + v) * row->n_out + k];
-				unsigned bits = reg_bits(row->out[k]);
-				/* above the result the buffer's own fill must be left */
-				bool fill = bits == 64 || got >> bits == pt_mask(64) / 255 * 0xa5 >> bits;
-				uint64_t value = got & pt_mask(bits);
-				if (fill && (active ? right(row, &want, k, value) : value == poison_of(row->out[k], v)))
-					continue;
-				if (failures++ == 0) {
-					bad_index = i;
-					bad_variant = v;
-					bad_k = k;
-				}
+	uint64_t x[PT_MAX_OPERANDS] = { 0 }, value;
+	unsigned k;
+	memcpy(x, in, row->n_in * sizeof *x);
+	if (v == IMMEDIATE && immediate_of(row, &k, &value))
+		x[k] = value;
+	*want = (struct pt_want){ .has_alt = false };
+	row->ref(row, x, want);
+}
+
+struct finding {
+	size_t failures, index;
+	unsigned variant, k;
+};
+
+static void judge_tuple(const struct pt_row *row, const struct operands *o, const uint64_t *out, size_t i, struct finding *found)
+{
+	const uint64_t *in = o->in + i * row->n_in;
+	struct pt_want want, immediate;
+	bool m = (o->masks[i / 32] >> (i % 32)) & 1;
+	reference(row, in, FULL, &want);
+	for (unsigned v = 0; v < VARIANTS; v++) {
+		if (!has_variant(row, v))
+			continue;
+		if (v == IMMEDIATE)
+			reference(row, in, v, &immediate);
+		for (unsigned k = 0; k < row->n_out; k++) {
+			uint64_t got = out[(i * VARIANTS + v) * row->n_out + k];
+			unsigned bits = reg_bits(row->out[k]);
+			/* above the result the buffer's own fill must be left */
+			bool fill = bits == 64 || got >> bits == pt_mask(64) / 255 * 0xa5 >> bits;
+			uint64_t value = got & pt_mask(bits);
+			if (fill && (is_active(v, m) ? right(row, v == IMMEDIATE ? &immediate : &want, k, value) :
+			                               value == idle_value(row, in, v, k)))
+				continue;
+			if (found->failures++ == 0) {
+				found->index = i;
+				found->variant = v;
+				found->k = k;
 			}
 		}
 	}
-	if (failures) {
-		struct pt_want want = { .has_alt = false };
-		const uint64_t *in = o->in + bad_index * row->n_in;
-		row->ref(row, in, &want);
-		bool m = (o->masks[bad_index / 32] >> (bad_index % 32)) & 1;
-		bool active = bad_variant == 0 || (bad_variant == 3 ? !m : m);
-		uint64_t got = out[(bad_index * VARIANTS + bad_variant) * row->n_out + bad_k];
-		message = describe(row, in, &want, active, bad_variant, bad_k, got & pt_mask(reg_bits(row->out[bad_k])), bad_index,
-		                   failures);
-	}
-	return message;
+}
+
+/* NULL or what is wrong first. */
+static char *judge(const struct pt_row *row, const struct operands *o, const uint64_t *out)
+{
+	struct finding found = { 0 };
+	for (size_t i = 0; i < o->n; i++)
+		judge_tuple(row, o, out, i, &found);
+	if (!found.failures)
+		return NULL;
+	struct pt_want want;
+	const uint64_t *in = o->in + found.index * row->n_in;
+	reference(row, in, found.variant, &want);
+	bool m = (o->masks[found.index / 32] >> (found.index % 32)) & 1;
+	uint64_t got = out[(found.index * VARIANTS + found.variant) * row->n_out + found.k];
+	return describe(row, in, &want, is_active(found.variant, m), found.variant, found.k,
+	                got & pt_mask(reg_bits(row->out[found.k])), found.index, found.failures);
 }
 
 static CUresult execute(struct pt_driver *d, CUmodule module, size_t index, const struct pt_row *row,
