@@ -53,6 +53,8 @@ int main(void)
 	OK(got_device == device);
 	CU(cuMemAlloc(&a, 1024));
 	CU(cuMemsetD8(a, 7, 1024));
+	/* The next context has a default stream of its own, which does not wait for this one's. */
+	CU(cuCtxSynchronize());
 
 	/* A context of our own becomes the current one; popping it brings back the primary. */
 	CU(cuCtxCreate(&own, NULL, CU_CTX_SCHED_BLOCKING_SYNC, device));
