@@ -69,7 +69,7 @@ def main():
     print(f"seed {arguments.seed}")
     place = programs.Place(os.path.abspath(arguments.build), arguments.mode)
     server = place.server.process.pid
-    binary = os.path.join(place.build, "tests", "programs", "keep_busy")
+    binary = place.binary("keep_busy")
     failed = 0
     try:
         code, out, err = programs.run(place, [binary, "0.1"], 60)
@@ -102,7 +102,7 @@ def main():
         if seen <= idle:
             print(f"FAIL no session was ever seen: {seen} sockets at most, {idle} at rest; this test can find nothing")
             failed += 1
-        code, out, err = programs.run(place, [os.path.join(place.build, "tests", "programs", "vector_add")], 60)
+        code, out, err = programs.run(place, [place.binary("vector_add")], 60)
         print(f"{'ok  ' if code == 0 else 'FAIL'} the server still serves")
         failed += code != 0
         if code != 0:

@@ -99,6 +99,8 @@ class Place:
         self.build, self.mode = build, mode
         self.server = self.directory = None
         self.environment = dict(os.environ, LC_ALL="C")
+        if preload := self.environment.get("OUTBOARD_TEST_PRELOAD"):
+            self.environment["LD_PRELOAD"] = preload  # a sanitizer's runtime must come first in a program that was built without it
         self.prefix = []
         if mode == "native":
             return
@@ -115,6 +117,10 @@ class Place:
             self.server = Server(build, mode)
             url = self.server.url
         self.prefix = [os.path.join(build, "tools", "outboard"), "run", "--server", url, "--"]
+
+    def binary(self, name):
+        """A built program. A sanitized build runs the programs of a plain one: what is instrumented is our libraries, not what nvcc makes."""
+        return os.path.join(os.environ.get("OUTBOARD_TEST_PROGRAMS") or os.path.join(self.build, "tests", "programs"), name)
 
     def command(self, *command):
         return [*self.prefix, *command]
@@ -144,7 +150,7 @@ def run(place, command, timeout):
 
 def check(place, program, timeout, record):
     """A list of complaints; none means that the program did what it must."""
-    binary = os.path.join(place.build, "tests", "programs", program.binary)
+    binary = place.binary(program.binary)
     if not os.path.exists(binary):
         return [f"{binary} is not built"]
     code, out, err = run(place, [binary], timeout)

@@ -32,7 +32,7 @@ def main():
     failed = 0
     try:
         for pair in PAIRS:
-            running = [place.start(os.path.join(place.build, "tests", "programs", name), stdin=subprocess.DEVNULL,
+            running = [place.start(place.binary(name), stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE) for name in pair]
             end = time.monotonic() + 60
             for name, process in zip(pair, running):
