@@ -158,6 +158,8 @@ struct obd_warp {
 	uint32_t stack_bytes;
 	uintptr_t limit; /* the run loop leaves when the next instruction lies at or above it */
 	const struct obd_insn *mem_in;
+	const struct obd_insn *from; /* where the straight stretch began: for counting */
+	uint64_t count;              /* instructions of this run */
 	struct obd_path *cur;
 	struct obd_cta *cta;
 	struct obd_worker *worker;
@@ -230,7 +232,8 @@ struct obd_worker {
 	sigjmp_buf jmp;
 };
 
-typedef const struct obd_insn *(*obd_handler)(const struct obd_insn *in, char *regs, uint32_t m, struct obd_warp *w);
+typedef const struct obd_insn *(*obd_handler)(const struct obd_insn *in, char *regs, uint32_t m, struct obd_warp *w,
+                                              uintptr_t limit);
 
 /* What a handler returns to leave the run loop after it has set the path's pc. */
 #define OBD_LEAVE ((const struct obd_insn *)UINTPTR_MAX)

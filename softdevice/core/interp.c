@@ -31,7 +31,53 @@
 #define UNUSED __attribute__((unused))
 #define HANDLER(name) \
 	static const struct obd_insn *name(const struct obd_insn *in UNUSED, char *regs UNUSED, uint32_t m UNUSED, \
-	                                   struct obd_warp *w UNUSED)
+	                                   struct obd_warp *w UNUSED, uintptr_t limit UNUSED)
+/*
+ * A handler goes straight on to the next one where the compiler makes a jump of that: each then has its own indirect
+ * jump, which processors predict better than a common one. Otherwise it returns to the loop in run(). The chain ends
+ * at `limit`, which is 0 for an instruction that runs under a prefix.
+ */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
+#define CHAIN 0
+#elif defined(__clang__)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer) || !__has_attribute(musttail)
+#define CHAIN 0
+#else
+#define CHAIN 1
+#define TAIL __attribute__((musttail))
+#endif
+#else
+#define CHAIN 1
+#define TAIL
+#endif
+
+#if CHAIN
+#define GO_ON(to, table) \
+	do { \
+		const struct obd_insn *next_ = (to); \
+		if (UNLIKELY((uintptr_t)next_ >= limit)) \
+			return next_; \
+		TAIL return (table)[next_->op](next_, regs, m, w, limit); \
+	} while (0)
+#else
+#define GO_ON(to, table) return (to)
+#endif
+#define NEXT_F GO_ON(in + 1, full_table)
+#define NEXT_M GO_ON(in + 1, mask_table)
+#define NEXT_H GO_ON(in + 1, m == w->live ? full_table : mask_table)
+
+/* Before functions outside this file: they may use the shorter vector instructions, which the upper halves slow down. */
+#if defined(__AVX__)
+#define OUTSIDE() _mm256_zeroupper()
+#else
+#define OUTSIDE() ((void)0)
+#endif
+
+/* Ends a straight stretch of instructions, `in` included. */
+#define COUNT() ((void)(w->count += (u64)(in + 1 - w->from)))
+
+static const obd_handler full_table[OBD_OP_COUNT], mask_table[OBD_OP_COUNT];
+
 #define REG(index) (regs + (size_t)(index) * OBD_SLOT_BYTES)
 #define PRED(index) (((uint32_t *)(void *)regs)[index])
 #define LIKELY(x) __builtin_expect(!!(x), 1)
@@ -50,8 +96,58 @@ static const _Alignas(64) u32 lane_bit[OBD_LANES] = {
 #define FMA32(a, b, c) fmaf(a, b, c)
 #define FMA64(a, b, c) fma(a, b, c)
 #endif
-#define MULHI32(a, b) ((u32)(((u64)(a) * (b)) >> 32))
-#define MULHIS32(a, b) ((u32)(((u64)((i64)(i32)(a) * (i32)(b))) >> 32))
+
+/* Whole vectors of 32-bit lanes, as wide as the instruction set has them. */
+#if defined(__AVX512F__)
+#define VECTOR_BYTES 64
+#elif defined(__AVX2__)
+#define VECTOR_BYTES 32
+#else
+#define VECTOR_BYTES 16
+#endif
+#define VECTORS (OBD_SLOT_BYTES / VECTOR_BYTES)
+typedef u32 vu __attribute__((vector_size(VECTOR_BYTES), may_alias));
+typedef i32 vi __attribute__((vector_size(VECTOR_BYTES), may_alias));
+typedef u64 vw __attribute__((vector_size(VECTOR_BYTES), may_alias));
+
+/* The carry out of bit 31 of x + y + k, given the sum; the borrow out of x - y - k, given the difference. */
+#define CARRY_OUT(x, y, sum) ((((x) & (y)) | (((x) | (y)) & ~(sum))) >> 31)
+#define BORROW_OUT(x, y, diff) (((~(x) & (y)) | ((~(x) | (y)) & (diff))) >> 31)
+
+/* Upper halves of unsigned products. The processors multiply even lanes into 64 bits; odd ones are shifted down first. */
+static inline vu
+mulhi_vu(vu a, vu b)
+{
+#if defined(__AVX512F__)
+	__m512i even = _mm512_mul_epu32((__m512i)a, (__m512i)b);
+	__m512i odd = _mm512_mul_epu32(_mm512_srli_epi64((__m512i)a, 32), _mm512_srli_epi64((__m512i)b, 32));
+
+	return (vu)_mm512_mask_shuffle_epi32(odd, 0x5555, even, _MM_PERM_DDBB);
+#elif defined(__AVX2__)
+	__m256i even = _mm256_mul_epu32((__m256i)a, (__m256i)b);
+	__m256i odd = _mm256_mul_epu32(_mm256_srli_epi64((__m256i)a, 32), _mm256_srli_epi64((__m256i)b, 32));
+
+	return (vu)_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+#elif defined(__SSE2__)
+	__m128i even = _mm_mul_epu32((__m128i)a, (__m128i)b);
+	__m128i odd = _mm_mul_epu32(_mm_srli_epi64((__m128i)a, 32), _mm_srli_epi64((__m128i)b, 32));
+
+	return (vu)_mm_or_si128(_mm_srli_epi64(even, 32), _mm_and_si128(odd, _mm_set1_epi64x((long long)0xffffffff00000000ull)));
+#else
+	vu r;
+
+	for (unsigned i = 0; i < VECTOR_BYTES / 4; i++)
+		r[i] = (u32)(((u64)a[i] * b[i]) >> 32);
+	return r;
+#endif
+}
+
+/* Signed: a negative factor counts 2^32 too much of the other one. */
+static inline vu
+mulhi_vs(vu a, vu b)
+{
+	return mulhi_vu(a, b) - ((vu)((vi)a >> 31) & b) - ((vu)((vi)b >> 31) & a);
+}
 
 /* All ones in a lane gives its bit. */
 static inline u32
@@ -87,14 +183,14 @@ lanes_to_mask(const u32 *t)
 		td *d = (td *)(void *)REG(in->d); \
 		const ta *pa = (const ta *)(const void *)REG(in->a); \
 		LOOP LANES { ta a = pa[i]; d[i] = (td)(value); } \
-		return in + 1; \
+		NEXT_F; \
 	} \
 	HANDLER(M_##name) \
 	{ \
 		td *d = (td *)(void *)REG(in->d); \
 		const ta *pa = (const ta *)(const void *)REG(in->a); \
 		LOOP LANES { ta a = pa[i]; td r = (td)(value); d[i] = (m & lane_bit[i]) ? r : d[i]; } \
-		return in + 1; \
+		NEXT_M; \
 	}
 #define ELT2(name, td, ta, tb, value) \
 	HANDLER(F_##name) \
@@ -103,7 +199,7 @@ lanes_to_mask(const u32 *t)
 		const ta *pa = (const ta *)(const void *)REG(in->a); \
 		const tb *pb = (const tb *)(const void *)REG(in->b); \
 		LOOP LANES { ta a = pa[i]; tb b = pb[i]; d[i] = (td)(value); } \
-		return in + 1; \
+		NEXT_F; \
 	} \
 	HANDLER(M_##name) \
 	{ \
@@ -111,7 +207,7 @@ lanes_to_mask(const u32 *t)
 		const ta *pa = (const ta *)(const void *)REG(in->a); \
 		const tb *pb = (const tb *)(const void *)REG(in->b); \
 		LOOP LANES { ta a = pa[i]; tb b = pb[i]; td r = (td)(value); d[i] = (m & lane_bit[i]) ? r : d[i]; } \
-		return in + 1; \
+		NEXT_M; \
 	}
 #define ELT3(name, td, ta, tb, tc, value) \
 	HANDLER(F_##name) \
@@ -121,7 +217,7 @@ lanes_to_mask(const u32 *t)
 		const tb *pb = (const tb *)(const void *)REG(in->b); \
 		const tc *pc = (const tc *)(const void *)REG(in->c); \
 		LOOP LANES { ta a = pa[i]; tb b = pb[i]; tc c = pc[i]; d[i] = (td)(value); } \
-		return in + 1; \
+		NEXT_F; \
 	} \
 	HANDLER(M_##name) \
 	{ \
@@ -131,7 +227,7 @@ lanes_to_mask(const u32 *t)
 		const tc *pc = (const tc *)(const void *)REG(in->c); \
 		LOOP LANES { ta a = pa[i]; tb b = pb[i]; tc c = pc[i]; td r = (td)(value); \
 		             d[i] = (m & lane_bit[i]) ? r : d[i]; } \
-		return in + 1; \
+		NEXT_M; \
 	}
 #define ELT4(name, td, ta, tb, tc, te, value) \
 	HANDLER(F_##name) \
@@ -142,7 +238,7 @@ lanes_to_mask(const u32 *t)
 		const tc *pc = (const tc *)(const void *)REG(in->c); \
 		const te *pe = (const te *)(const void *)REG(in->e); \
 		LOOP LANES { ta a = pa[i]; tb b = pb[i]; tc c = pc[i]; te e = pe[i]; d[i] = (td)(value); } \
-		return in + 1; \
+		NEXT_F; \
 	} \
 	HANDLER(M_##name) \
 	{ \
@@ -153,7 +249,7 @@ lanes_to_mask(const u32 *t)
 		const te *pe = (const te *)(const void *)REG(in->e); \
 		LOOP LANES { ta a = pa[i]; tb b = pb[i]; tc c = pc[i]; te e = pe[i]; td r = (td)(value); \
 		             d[i] = (m & lane_bit[i]) ? r : d[i]; } \
-		return in + 1; \
+		NEXT_M; \
 	}
 /* the mask of selp is the predicate in c; of slct, computed from the sign of c by the caller into it */
 #define SEL(name, t) SEL_##name(t)
@@ -168,7 +264,7 @@ lanes_to_mask(const u32 *t)
 		const t *pa = (const t *)(const void *)REG(in->a), *pb = (const t *)(const void *)REG(in->b); \
 		u32 p = PRED(in->c); \
 		LOOP LANES { t a = pa[i], b = pb[i]; d[i] = (p & lane_bit[i]) ? a : b; } \
-		return in + 1; \
+		NEXT_F; \
 	} \
 	HANDLER(M_##name) \
 	{ \
@@ -177,7 +273,7 @@ lanes_to_mask(const u32 *t)
 		u32 p = PRED(in->c); \
 		LOOP LANES { t a = pa[i], b = pb[i], old = d[i]; t r = (p & lane_bit[i]) ? a : b; \
 		             d[i] = (m & lane_bit[i]) ? r : old; } \
-		return in + 1; \
+		NEXT_M; \
 	}
 #define SLCT(name, t) \
 	HANDLER(F_##name) \
@@ -186,7 +282,7 @@ lanes_to_mask(const u32 *t)
 		const t *pa = (const t *)(const void *)REG(in->a), *pb = (const t *)(const void *)REG(in->b); \
 		const i32 *pc = (const i32 *)(const void *)REG(in->c); \
 		LANES d[i] = pc[i] >= 0 ? pa[i] : pb[i]; \
-		return in + 1; \
+		NEXT_F; \
 	} \
 	HANDLER(M_##name) \
 	{ \
@@ -194,7 +290,7 @@ lanes_to_mask(const u32 *t)
 		const t *pa = (const t *)(const void *)REG(in->a), *pb = (const t *)(const void *)REG(in->b); \
 		const i32 *pc = (const i32 *)(const void *)REG(in->c); \
 		LANES if (m & lane_bit[i]) d[i] = pc[i] >= 0 ? pa[i] : pb[i]; \
-		return in + 1; \
+		NEXT_M; \
 	}
 #define CARRY(name, t, compute) \
 	HANDLER(F_##name) \
@@ -209,7 +305,7 @@ lanes_to_mask(const u32 *t)
 			d[i] = r; \
 			cc[i] = (u32)k; \
 		} \
-		return in + 1; \
+		NEXT_F; \
 	} \
 	HANDLER(M_##name) \
 	{ \
@@ -223,7 +319,36 @@ lanes_to_mask(const u32 *t)
 			d[i] = (m & lane_bit[i]) ? r : d[i]; \
 			cc[i] = (m & lane_bit[i]) ? (u32)k : cc[i]; \
 		} \
-		return in + 1; \
+		NEXT_M; \
+	}
+#define CARRYV(name, changes, compute) \
+	HANDLER(F_##name) \
+	{ \
+		vu *d = (vu *)(void *)REG(in->d), *cc = (vu *)(void *)w->cc; \
+		const vu *pa = (const vu *)(const void *)REG(in->a), *pb = (const vu *)(const void *)REG(in->b); \
+		const vu *pc UNUSED = (const vu *)(const void *)REG(in->c); \
+		for (unsigned i = 0; i < VECTORS; i++) { \
+			vu a = pa[i], b = pb[i], c UNUSED = pc[i], r, k UNUSED = cc[i]; \
+			compute; \
+			d[i] = r; \
+			if (changes) \
+				cc[i] = k; \
+		} \
+		NEXT_F; \
+	} \
+	HANDLER(M_##name) \
+	{ \
+		vu *d = (vu *)(void *)REG(in->d), *cc = (vu *)(void *)w->cc; \
+		const vu *pa = (const vu *)(const void *)REG(in->a), *pb = (const vu *)(const void *)REG(in->b); \
+		const vu *pc UNUSED = (const vu *)(const void *)REG(in->c), *bits = (const vu *)(const void *)lane_bit; \
+		for (unsigned i = 0; i < VECTORS; i++) { \
+			vu a = pa[i], b = pb[i], c UNUSED = pc[i], r, k UNUSED = cc[i], keep = (vu)((bits[i] & m) == 0); \
+			compute; \
+			d[i] = (r & ~keep) | (d[i] & keep); \
+			if (changes) \
+				cc[i] = (k & ~keep) | (cc[i] & keep); \
+		} \
+		NEXT_M; \
 	}
 #include "softdevice/core/ops_carry.h"
 #include "softdevice/core/ops_elt.h"
@@ -233,6 +358,7 @@ lanes_to_mask(const u32 *t)
 #undef ELT4
 #undef SEL
 #undef CARRY
+#undef CARRYV
 
 /* ---- comparisons and predicates ---- */
 
@@ -244,7 +370,7 @@ lanes_to_mask(const u32 *t)
 		LOOP LANES { t a = pa[i], b = pb[i]; v[i] = (test) ? ~0u : 0; } \
 		u32 p = lanes_to_mask(v) ^ (in->e ? ~0u : 0); \
 		PRED(in->d) = (PRED(in->d) & ~m) | (p & m); \
-		return in + 1; \
+		NEXT_H; \
 	}
 COMPARE(eq_32, u32, a == b)
 COMPARE(lt_u32, u32, a < b)
@@ -272,7 +398,7 @@ COMPARE(equ_f64, f64, (a == b) | (a != a) | (b != b))
 	{ \
 		u32 a UNUSED = PRED(in->a), b UNUSED = PRED(in->b), p = (value); \
 		PRED(in->d) = (PRED(in->d) & ~m) | (p & m); \
-		return in + 1; \
+		NEXT_H; \
 	}
 PREDICATE(pset, in->u.imm)
 PREDICATE(pmov, a)
@@ -302,13 +428,14 @@ HANDLER(H_testp)
 		p |= r ? lane_bit[i] : 0;
 	}
 	PRED(in->d) = (PRED(in->d) & ~m) | (p & m);
-	return in + 1;
+	NEXT_H;
 }
 
 HANDLER(H_cvt)
 {
+	OUTSIDE();
 	obd_cvt(in, regs, m);
-	return in + 1;
+	NEXT_H;
 }
 
 #include "softdevice/core/interp_mem.h"
@@ -324,6 +451,7 @@ static const obd_handler full_table[OBD_OP_COUNT] = {
 #define ELT4(name, td, ta, tb, tc, te, value) F_##name,
 #define SEL(name, t) F_##name,
 #define CARRY(name, t, compute) F_##name,
+#define CARRYV(name, changes, compute) F_##name,
 #define OPX(name) H_##name,
 #include "softdevice/core/ops_elt.h"
 #include "softdevice/core/ops_carry.h"
@@ -334,6 +462,7 @@ static const obd_handler full_table[OBD_OP_COUNT] = {
 #undef ELT4
 #undef SEL
 #undef CARRY
+#undef CARRYV
 #undef OPX
 };
 
@@ -344,6 +473,7 @@ static const obd_handler mask_table[OBD_OP_COUNT] = {
 #define ELT4(name, td, ta, tb, tc, te, value) M_##name,
 #define SEL(name, t) M_##name,
 #define CARRY(name, t, compute) M_##name,
+#define CARRYV(name, changes, compute) M_##name,
 #define OPX(name) H_##name,
 #include "softdevice/core/ops_elt.h"
 #include "softdevice/core/ops_carry.h"
@@ -354,6 +484,7 @@ static const obd_handler mask_table[OBD_OP_COUNT] = {
 #undef ELT4
 #undef SEL
 #undef CARRY
+#undef CARRYV
 #undef OPX
 };
 
@@ -362,9 +493,13 @@ HANDLER(H_guard)
 {
 	u32 lanes = (PRED(in->a) ^ (in->e ? ~0u : 0)) & m;
 
+	w->from++; /* a prefix is no instruction of its own */
 	if (!lanes)
-		return in + (in[1].op == OBD_OP_round ? 3 : 2);
-	return (lanes == w->live ? full_table : mask_table)[in[1].op](in + 1, regs, lanes, w);
+		GO_ON(in + (in[1].op == OBD_OP_round ? 3 : 2), m == w->live ? full_table : mask_table);
+	in = (lanes == w->live ? full_table : mask_table)[in[1].op](in + 1, regs, lanes, w, 0);
+	if (in == OBD_LEAVE)
+		return in;
+	GO_ON(in, m == w->live ? full_table : mask_table);
 }
 
 HANDLER(H_round)
@@ -372,14 +507,15 @@ HANDLER(H_round)
 #if defined(__x86_64__)
 	unsigned old = _mm_getcsr();
 
+	w->from++;
 	_mm_setcsr((old & ~0x6000u) | (in->e == OBD_RM ? 0x2000u : in->e == OBD_RP ? 0x4000u : in->e == OBD_RZ ? 0x6000u : 0));
 	__asm__ volatile("" ::: "memory");
-	const struct obd_insn *next = (m == w->live ? full_table : mask_table)[in[1].op](in + 1, regs, m, w);
+	const struct obd_insn *next = (m == w->live ? full_table : mask_table)[in[1].op](in + 1, regs, m, w, 0);
 	__asm__ volatile("" ::: "memory");
 	_mm_setcsr(old);
 	return next;
 #else
-	return (m == w->live ? full_table : mask_table)[in[1].op](in + 1, regs, m, w);
+	return (m == w->live ? full_table : mask_table)[in[1].op](in + 1, regs, m, w, 0);
 #endif
 }
 
@@ -391,15 +527,18 @@ run(struct obd_warp *w)
 	u32 m = w->cur->mask;
 	const obd_handler *table = m == w->live ? full_table : mask_table;
 	uintptr_t limit = w->limit;
-	u64 n = 0;
 
-	do {
-		in = table[in->op](in, regs, m, w);
-		n++;
-	} while ((uintptr_t)in < limit);
-	if (in != OBD_LEAVE)
+	w->from = in;
+	w->count = 0;
+	do
+		in = table[in->op](in, regs, m, w, limit);
+	while ((uintptr_t)in < limit);
+	if (in != OBD_LEAVE) {
 		w->cur->pc = in;
-	w->worker->lane_instructions += n * (u64)__builtin_popcount(m);
+		w->count += (u64)(in - w->from);
+	}
+	w->worker->lane_instructions += w->count * (u64)__builtin_popcount(m);
+	OUTSIDE();
 }
 
 const struct obd_isa CAT(obd_isa_, OBD_ISA) = {.name = OBD_ISA_NAME, .run = run};

@@ -6,19 +6,33 @@
 
 HANDLER(H_nop)
 {
-	return in + 1;
+	NEXT_H;
 }
 
 /* A backward branch uses up the turn, so that spinning code lets others go on. */
 #define GO(target) \
 	do { \
 		const struct obd_insn *to_ = (target); \
+		COUNT(); \
 		if (to_ <= in && UNLIKELY(--w->budget < 0)) { \
 			w->cur->pc = to_; \
 			w->yield = true; \
 			return OBD_LEAVE; \
 		} \
-		return to_; \
+		w->from = to_; \
+		GO_ON(to_, m == w->live ? full_table : mask_table); \
+	} while (0)
+
+/* What warp.c decides: it goes on behind `in`, or leaves with the path's pc set. */
+#define DECIDED(call) \
+	do { \
+		OUTSIDE(); \
+		const struct obd_insn *to_ = (call); \
+		if (to_ == OBD_LEAVE) { \
+			COUNT(); \
+			return to_; \
+		} \
+		NEXT_H; \
 	} while (0)
 
 HANDLER(H_bra)
@@ -31,35 +45,35 @@ HANDLER(H_bra_p)
 	u32 t = (PRED(in->a) ^ (in->e ? ~0u : 0)) & m;
 
 	if (!t)
-		return in + 1;
+		NEXT_H;
 	if (t == m)
 		GO(in + (i32)in->u.imm);
-	return obd_warp_branch(w, in + (i32)in->u.imm, t, in + 1);
+	DECIDED(obd_warp_branch(w, in + (i32)in->u.imm, t, in + 1));
 }
 
 HANDLER(H_brx)
 {
-	return obd_warp_branch_table(w, in, (const u32 *)(const void *)REG(in->a), m);
+	DECIDED(obd_warp_branch_table(w, in, (const u32 *)(const void *)REG(in->a), m));
 }
 
 HANDLER(H_call)
 {
-	return obd_warp_call(w, in, regs, m, w->cta->launch->program->funcs[((u32)in->d << 16) | in->a]);
+	DECIDED(obd_warp_call(w, in, regs, m, w->cta->launch->program->funcs[((u32)in->d << 16) | in->a]));
 }
 
 HANDLER(H_call_ind)
 {
-	return obd_warp_call_indirect(w, in, regs, m);
+	DECIDED(obd_warp_call_indirect(w, in, regs, m));
 }
 
 HANDLER(H_ret)
 {
-	return obd_warp_return(w, in, m);
+	DECIDED(obd_warp_return(w, in, m));
 }
 
 HANDLER(H_exit)
 {
-	return obd_warp_exit(w, in, m);
+	DECIDED(obd_warp_exit(w, in, m));
 }
 
 HANDLER(H_trap)
@@ -70,6 +84,7 @@ HANDLER(H_trap)
 HANDLER(H_nanosleep)
 {
 	/* Sleeping would hold up the other blocks of this worker: give up the turn instead. */
+	COUNT();
 	w->cur->pc = in + 1;
 	w->yield = true;
 	w->spinning++;
@@ -78,16 +93,16 @@ HANDLER(H_nanosleep)
 
 HANDLER(H_bar)
 {
-	return obd_warp_barrier(w, in, regs, m);
+	DECIDED(obd_warp_barrier(w, in, regs, m));
 }
 
 HANDLER(H_sync)
 {
-	return obd_warp_sync(w, in, regs, m);
+	DECIDED(obd_warp_sync(w, in, regs, m));
 }
 
 HANDLER(H_activemask)
 {
 	spread32(REG(in->d), m, m, w->live);
-	return in + 1;
+	NEXT_H;
 }

@@ -78,7 +78,7 @@ in_row(const u64 *ad, u64 step)
 				d[i] = *(const cell *)(uintptr_t)ad[i]; \
 			} \
 		} \
-		return in + 1; \
+		NEXT_H; \
 	}
 #define STORE(name, kind, cell, lane) \
 	HANDLER(H_##name##_##kind) \
@@ -105,7 +105,7 @@ in_row(const u64 *ad, u64 step)
 				*(cell *)(uintptr_t)ad[i] = (cell)v[i]; \
 			} \
 		} \
-		return in + 1; \
+		NEXT_H; \
 	}
 #define ACCESS(kind) \
 	LOAD(ld8, kind, u8, u32) \
@@ -149,15 +149,17 @@ HANDLER(H_ld_strong)
 	flat_or_shared(in, regs, m, w, 1u << (in->c & 7), in->c & 8 ? OBD_SP_SHARED : OBD_SP_FLAT, false, in->e);
 	w->budget -= SPIN_COST; /* a loop of these waits for somebody */
 	w->spinning++;
+	OUTSIDE();
 	obd_load_strong(w, in, regs, m);
-	return in + 1;
+	NEXT_H;
 }
 
 HANDLER(H_st_strong)
 {
 	flat_or_shared(in, regs, m, w, 1u << (in->c & 7), in->c & 8 ? OBD_SP_SHARED : OBD_SP_FLAT, true, in->e);
+	OUTSIDE();
 	obd_store_strong(w, in, regs, m);
-	return in + 1;
+	NEXT_H;
 }
 
 static inline u32
@@ -180,14 +182,15 @@ HANDLER(H_atom)
 		w->budget -= SPIN_COST;
 		w->spinning++;
 	}
+	OUTSIDE();
 	obd_atomic(w, in, regs, m);
-	return in + 1;
+	NEXT_H;
 }
 
 HANDLER(H_fence)
 {
 	atomic_thread_fence(memory_order_seq_cst);
-	return in + 1;
+	NEXT_H;
 }
 
 /* ---- the same value in every lane ---- */
@@ -221,7 +224,7 @@ HANDLER(H_param32)
 
 	memcpy(&v, w->cta->launch->params + in->u.imm, in->e);
 	spread32(REG(in->d), v, m, w->live);
-	return in + 1;
+	NEXT_H;
 }
 
 HANDLER(H_param64)
@@ -230,13 +233,13 @@ HANDLER(H_param64)
 
 	memcpy(&v, w->cta->launch->params + in->u.imm, 8);
 	spread64(REG(in->d), v, m, w->live);
-	return in + 1;
+	NEXT_H;
 }
 
 HANDLER(H_param_addr)
 {
 	spread64(REG(in->d), (u64)(uintptr_t)w->cta->launch->params + in->u.imm, m, w->live);
-	return in + 1;
+	NEXT_H;
 }
 
 HANDLER(H_shared_addr)
@@ -247,7 +250,7 @@ HANDLER(H_shared_addr)
 		spread64(REG(in->d), off, m, w->live);
 	else
 		spread32(REG(in->d), off, m, w->live);
-	return in + 1;
+	NEXT_H;
 }
 
 HANDLER(H_local_addr)
@@ -256,19 +259,21 @@ HANDLER(H_local_addr)
 	u64 *d = (u64 *)(void *)REG(in->d);
 
 	LOOP LANES d[i] = (m & lane_bit[i]) ? (u64)fp[i] + in->u.imm : d[i];
-	return in + 1;
+	NEXT_H;
 }
 
 HANDLER(H_sreg32)
 {
+	OUTSIDE();
 	obd_sreg(w, in, regs, m, false);
-	return in + 1;
+	NEXT_H;
 }
 
 HANDLER(H_sreg64)
 {
+	OUTSIDE();
 	obd_sreg(w, in, regs, m, true);
-	return in + 1;
+	NEXT_H;
 }
 
 #define CONVERT_ADDRESS(name, value) \
@@ -279,7 +284,7 @@ HANDLER(H_sreg64)
 		const u64 *lb UNUSED = w->lbase; \
 		u64 sb UNUSED = w->shared_base; \
 		LOOP LANES { u64 a = pa[i]; d[i] = (m & lane_bit[i]) ? (value) : d[i]; } \
-		return in + 1; \
+		NEXT_H; \
 	}
 CONVERT_ADDRESS(cvta_shared, sb + (u32)a)
 CONVERT_ADDRESS(cvta_local, lb[i] + a)
@@ -309,7 +314,7 @@ HANDLER(H_isspacep)
 		p |= r ? lane_bit[i] : 0;
 	}
 	PRED(in->d) = (PRED(in->d) & ~m) | (p & m);
-	return in + 1;
+	NEXT_H;
 }
 
 HANDLER(H_stack_save)
@@ -317,7 +322,7 @@ HANDLER(H_stack_save)
 	u64 *d = (u64 *)(void *)REG(in->d);
 
 	LANES if (m & lane_bit[i]) d[i] = w->sp[i];
-	return in + 1;
+	NEXT_H;
 }
 
 HANDLER(H_stack_restore)
@@ -329,7 +334,7 @@ HANDLER(H_stack_restore)
 			obd_fault_raise(w, in, lane_bit[i], CUDA_ERROR_HARDWARE_STACK_ERROR, "stackrestore to a place above the stack");
 		w->sp[i] = (u32)pa[i];
 	}
-	return in + 1;
+	NEXT_H;
 }
 
 /* imm: alignment */
@@ -349,7 +354,7 @@ HANDLER(H_alloca)
 			w->sp[i] = w->stack_bytes;
 		d[i] = at;
 	}
-	return in + 1;
+	NEXT_H;
 }
 
 /* Both addresses are slots: d destination (32-bit shared), a source (flat); b bytes to read in each lane; imm bytes. */
@@ -382,5 +387,5 @@ HANDLER(H_copy_async)
 		memcpy((void *)(uintptr_t)w->addr[i], (const void *)(uintptr_t)from[i], t);
 		memset((char *)(uintptr_t)w->addr[i] + t, 0, n - t);
 	}
-	return in + 1;
+	NEXT_H;
 }

@@ -15,6 +15,7 @@ enum obd_op {
 #define ELT4(name, td, ta, tb, tc, te, value) OBD_OP_##name,
 #define SEL(name, t) OBD_OP_##name,
 #define CARRY(name, t, compute) OBD_OP_##name,
+#define CARRYV(name, changes, compute) OBD_OP_##name,
 #define OPX(name) OBD_OP_##name,
 #include "softdevice/core/ops_elt.h"
 #include "softdevice/core/ops_carry.h"
@@ -25,6 +26,7 @@ enum obd_op {
 #undef ELT4
 #undef SEL
 #undef CARRY
+#undef CARRYV
 #undef OPX
 	OBD_OP_COUNT
 };
