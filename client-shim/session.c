@@ -165,7 +165,8 @@ static void explain(enum ob_err err, int saved)
 		         url, strerror(saved));
 		break;
 	case OB_ERR_TIMEOUT:
-		ob_error("%s did not answer within %u s. Is it an Outboard server, and is it alive? 'outboard check --server %s' looks; OUTBOARD_TIMEOUT sets the seconds",
+		ob_error("%s did not answer within %u s. Is it an Outboard server, and is it alive? 'outboard check --server %s' looks; "
+		         "OUTBOARD_TIMEOUT sets the seconds",
 		         url, (unsigned)(session.timeout_ns / OB_SECOND), url);
 		break;
 	case OB_ERR_MAGIC:

@@ -43,6 +43,17 @@ static CUresult fence(struct obs_exec *x, uint64_t addr)
 	return result == CUDA_SUCCESS ? x->drv->cuCtxSynchronize() : result;
 }
 
+/* Memory whose context was destroyed before it went with that context: the client only gives the address back, which is no error. */
+static CUresult plain_free(struct obs_exec *x, uint64_t addr)
+{
+	CUresult result;
+
+	if (!x->context && x->lane->context && x->lane->context->driver)
+		obs_context_enter(x, x->lane->context);
+	result = x->drv->cuMemFree_v2(addr);
+	return result == CUDA_ERROR_INVALID_CONTEXT || result == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : result;
+}
+
 void obs_op_mem_free(struct obs_exec *x, const struct obp_record *rec, const struct obp_mem_free_req *req)
 {
 	struct obs_memory *memory = &x->session->memory;
@@ -52,7 +63,7 @@ void obs_op_mem_free(struct obs_exec *x, const struct obp_record *rec, const str
 		result = fence(x, req->addr);
 	if (obs_memory_device(memory, req->addr) < 0) {
 		if (obs_memory_extra_remove(memory, req->addr, OBS_OWNER_PLAIN))
-			result = x->drv->cuMemFree_v2(req->addr);
+			result = plain_free(x, req->addr);
 		else
 			result = CUDA_ERROR_INVALID_VALUE;
 	}

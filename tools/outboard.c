@@ -57,7 +57,8 @@ bool obx_find_file(const char *name, char *ret_path, size_t size)
 			return fits;
 		}
 	}
-	fprintf(stderr, "outboard: %s is neither in %s/../lib/outboard nor in a build tree around %s; install Outboard or build it with 'ninja'\n", name, self, self);
+	fprintf(stderr, "outboard: %s is neither in %s/../lib/outboard nor in a build tree around it; install Outboard or build it with 'ninja'\n",
+		name, self);
 	return false;
 }
 

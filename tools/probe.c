@@ -89,7 +89,8 @@ void obx_probe_explain(const struct obx_probe *probe, const char *url, enum ob_e
 {
 	switch (err) {
 	case OB_ERR_CONNECT:
-		snprintf(ret_text, size, "nothing answers at %s (%s): start a server there with 'outboard-server --listen %s', or name another with --server", url,
+		snprintf(ret_text, size, "nothing answers at %s (%s): start a server there with 'outboard-server --listen %s', or name another with --server",
+		         url,
 		         strerror(saved_errno), url);
 		break;
 	case OB_ERR_TIMEOUT:
