@@ -222,7 +222,8 @@ run(struct obd_program *p, struct obd_pool *pool, const char *name, uint32_t *da
 	double s = now(CLOCK_MONOTONIC) - start, lanes = (double)(obd_core_lane_instructions() - before);
 
 	cpu = now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-	printf("%-5s %-8s threads %u: %.3f s, %.2f G lane-instructions/s, %.2f per second of processor time, %.1f cycles per warp instruction\n", name, obd_core_isa(),
+	printf("%-5s %-8s threads %u: %.3f s, %.2f G lane-instructions/s, %.2f per second of processor time, %.1f cycles per warp instruction\n",
+	       name, obd_core_isa(),
 	       obd_pool_threads(pool), s, lanes / s * 1e-9, lanes / cpu * 1e-9,
 	       cpu * cycles_per_second() / (lanes / 32));
 	return true;
@@ -231,8 +232,8 @@ run(struct obd_program *p, struct obd_pool *pool, const char *name, uint32_t *da
 int
 main(int argc, char **argv)
 {
-	unsigned threads = argc > 1 ? (unsigned)atoi(argv[1]) : 1;
-	uint32_t n = argc > 2 ? (uint32_t)atoi(argv[2]) : 200, blocks = 8 * threads;
+	unsigned threads = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 1;
+	uint32_t n = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 200, blocks = 8 * threads;
 	char log[512];
 	struct obd_program *p;
 

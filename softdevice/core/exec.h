@@ -245,6 +245,7 @@ struct obd_isa {
 	void (*run)(struct obd_warp *w);
 };
 
+extern bool obd_fullmask; /* set once, when the library is loaded */
 extern const struct obd_isa obd_isa_baseline, obd_isa_sse41, obd_isa_avx2, obd_isa_avx512;
 extern const struct obd_isa *obd_isa_current;
 

@@ -62,9 +62,11 @@
 #else
 #define GO_ON(to, table) return (to)
 #endif
+/* All living lanes run: no masking. OUTBOARD_OPT=-fullmask: masked all the same. */
+#define WHOLE(lanes_) ((lanes_) == w->live && obd_fullmask)
 #define NEXT_F GO_ON(in + 1, full_table)
 #define NEXT_M GO_ON(in + 1, mask_table)
-#define NEXT_H GO_ON(in + 1, m == w->live ? full_table : mask_table)
+#define NEXT_H GO_ON(in + 1, WHOLE(m) ? full_table : mask_table)
 
 /* Before functions outside this file: they may use the shorter vector instructions, which the upper halves slow down. */
 #if defined(__AVX__)
@@ -495,11 +497,11 @@ HANDLER(H_guard)
 
 	w->from++; /* a prefix is no instruction of its own */
 	if (!lanes)
-		GO_ON(in + (in[1].op == OBD_OP_round ? 3 : 2), m == w->live ? full_table : mask_table);
-	in = (lanes == w->live ? full_table : mask_table)[in[1].op](in + 1, regs, lanes, w, 0);
+		GO_ON(in + (in[1].op == OBD_OP_round ? 3 : 2), WHOLE(m) ? full_table : mask_table);
+	in = (WHOLE(lanes) ? full_table : mask_table)[in[1].op](in + 1, regs, lanes, w, 0);
 	if (in == OBD_LEAVE)
 		return in;
-	GO_ON(in, m == w->live ? full_table : mask_table);
+	GO_ON(in, WHOLE(m) ? full_table : mask_table);
 }
 
 HANDLER(H_round)
@@ -510,12 +512,12 @@ HANDLER(H_round)
 	w->from++;
 	_mm_setcsr((old & ~0x6000u) | (in->e == OBD_RM ? 0x2000u : in->e == OBD_RP ? 0x4000u : in->e == OBD_RZ ? 0x6000u : 0));
 	__asm__ volatile("" ::: "memory");
-	const struct obd_insn *next = (m == w->live ? full_table : mask_table)[in[1].op](in + 1, regs, m, w, 0);
+	const struct obd_insn *next = (WHOLE(m) ? full_table : mask_table)[in[1].op](in + 1, regs, m, w, 0);
 	__asm__ volatile("" ::: "memory");
 	_mm_setcsr(old);
 	return next;
 #else
-	return (m == w->live ? full_table : mask_table)[in[1].op](in + 1, regs, m, w, 0);
+	return (WHOLE(m) ? full_table : mask_table)[in[1].op](in + 1, regs, m, w, 0);
 #endif
 }
 
@@ -525,7 +527,7 @@ run(struct obd_warp *w)
 	const struct obd_insn *in = w->cur->pc;
 	char *regs = w->cur->frame->regs;
 	u32 m = w->cur->mask;
-	const obd_handler *table = m == w->live ? full_table : mask_table;
+	const obd_handler *table = WHOLE(m) ? full_table : mask_table;
 	uintptr_t limit = w->limit;
 
 	w->from = in;
