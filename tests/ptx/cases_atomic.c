@@ -92,7 +92,8 @@ static uint64_t contended_operand(struct pt_rng *rng, const struct contended *c)
 	case K_DEC:
 		return 1000;
 	case K_AND:
-		return ~(UINT64_C(1) << pt_rng_below(rng, 1000)) | pt_rng_next(rng);
+		/* seldom a zero, so that some bits are left in the end */
+		return pt_rng_below(rng, 100) ? UINT64_MAX : ~(UINT64_C(1) << pt_rng_below(rng, 64));
 	default:
 		return pt_rng_next(rng);
 	}

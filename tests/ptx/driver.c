@@ -57,6 +57,12 @@ enum pt_open pt_driver_open(struct pt_driver *d, const char *path)
 	return PT_OPEN_OK;
 }
 
+void pt_driver_close(struct pt_driver *d)
+{
+	d->ctx_set(NULL);
+	d->primary_release(d->device);
+}
+
 CUresult pt_driver_reset(struct pt_driver *d)
 {
 	d->ctx_set(NULL);

@@ -58,6 +58,9 @@ enum pt_open pt_driver_open(struct pt_driver *d, const char *path);
 /* A fresh context after a fault. */
 CUresult pt_driver_reset(struct pt_driver *d);
 
+/* Give the context back. The library stays open. */
+void pt_driver_close(struct pt_driver *d);
+
 /* Load PTX text; d->log has the reason of a failure. */
 CUresult pt_driver_load(struct pt_driver *d, const char *text, CUmodule *ret);
 

@@ -175,6 +175,7 @@ static int on_device(struct pt_suite *s)
 		pt_rows_run(s);
 	}
 	pt_cases_run(s);
+	pt_driver_close(&s->driver);
 	return finish(s);
 }
 
