@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "base/check.h"
@@ -38,13 +39,6 @@ static void *reserve(uint64_t at, uint64_t size)
 	return p;
 }
 
-static void *table_new(uint64_t size)
-{
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return p == MAP_FAILED ? NULL : p;
-}
-
 bool obd_window_start(uint64_t wanted)
 {
 	uint64_t size = OBD_WINDOW_SIZE, base;
@@ -63,8 +57,9 @@ bool obd_window_start(uint64_t wanted)
 	}
 	base = ob_round_up((uint64_t)p, OBD_UNIT);
 	n_units = size / 2 / OBD_UNIT;
-	table = table_new(size / OBD_UNIT * sizeof *table);
-	taken = table_new(ob_round_up(n_units, 64) / 8);
+	/* Large enough that the C library maps them: untouched pages cost nothing, and a leak checker looks into them. */
+	table = calloc(size / OBD_UNIT, sizeof *table);
+	taken = calloc((n_units + 63) / 64, sizeof *taken);
 	if (!table || !taken) {
 		ob_error("out of memory for the software device's tables");
 		return false;
