@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""The users' command: exit codes, and words that must stand in what it prints.
+
+    command.py OUTBOARD SERVER
+"""
+import os
+import re
+import signal
+import subprocess
+import sys
+
+OUTBOARD, SERVER = sys.argv[1:3]
+NOWHERE = 'unix:/nowhere/at/all'
+CASES = [
+    # arguments, exit code, where to look, words
+    ([], 2, 'err', 'usage: outboard VERB'),
+    (['--help'], 0, 'out', 'run a CUDA program'),
+    (['--version'], 0, 'out', 'protocol 1'),
+    (['fly'], 2, 'err', "no verb 'fly'"),
+    (['run', '--help'], 0, 'out', '--server URL'),
+    (['run'], 2, 'err', 'a command is missing'),
+    (['run', '--nonsense', 'true'], 2, 'err', '--nonsense'),
+    (['run', '--server'], 2, 'err', 'needs a value'),
+    (['run', '--server', 'http://x', '--', 'true'], 2, 'err', 'tcp://'),
+    (['run', '--server', NOWHERE, '--', '/no/such/program'], 127, 'err', 'No such file'),
+    (['run', '--server', NOWHERE, '--', '/etc/passwd'], 126, 'err', 'Permission denied'),
+    (['run', '--server', NOWHERE, '--', 'sh', '-c', 'exit 7'], 7, 'out', ''),
+    (['run', '--server', NOWHERE, '--', 'sh', '-c', 'kill -9 $$'], -signal.SIGKILL, 'out', ''),
+    (['run', '--server', NOWHERE, '--', 'sh', '-c', 'echo $OUTBOARD_SERVER $LD_PRELOAD'], 0, 'out', 'libcuda.so.1'),
+    (['run', '--direct', '--', 'sh', '-c', 'echo $LD_PRELOAD'], 0, 'out', 'softdevice'),
+    (['check', '--server', NOWHERE], 1, 'err', 'start a server there'),
+    (['check', 'extra'], 2, 'err', "unexpected 'extra'"),
+    (['info', '--server', NOWHERE], 1, 'err', 'nothing answers'),
+    (['bench'], 2, 'err', 'to measure'),
+    (['bench', 'launch', '--rounds', '0'], 2, 'err', '1 to 64'),
+    (['bench', 'startup'], 2, 'err', 'needs a command'),
+]
+
+
+def main():
+    bad = 0
+    env = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_SERVER')}
+    server = subprocess.Popen([SERVER, '--listen', 'tcp://127.0.0.1:0', '--driver', 'null'], stderr=subprocess.PIPE, text=True)
+    url = re.search(r'listening on (\S+)', server.stderr.readline()).group(1)
+    cases = CASES + [
+        (['check', '--server', url], 0, 'out', 'all is well'),
+        (['info', '--server', url], 0, 'out', 'compute capability'),
+        (['bench', 'latency', '--rounds', '1', '--json', '--server', url], 0, 'out', '"ratio"'),
+    ]
+    for arguments, code, where, words in cases:
+        done = subprocess.run([OUTBOARD, *arguments], env=env, capture_output=True, text=True, timeout=60)
+        text = done.stdout if where == 'out' else done.stderr
+        if done.returncode != code or words not in text:
+            bad += 1
+            print(f'FAIL outboard {" ".join(arguments)}: exit {done.returncode} instead of {code}, or no "{words}" in: {text[:300]!r} (stderr {done.stderr[:300]!r})')
+    server.terminate()
+    server.wait(10)
+    print(f'{len(cases)} cases, {bad} wrong')
+    return 1 if bad else 0
+
+
+sys.exit(main())
