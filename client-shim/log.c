@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/membarrier.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -19,6 +21,7 @@
 #include "protocol/obp_calls.h"
 
 #define REWIND_MIN (256u << 10)   /* an empty ring starts over at its first byte, so that few pages are ever touched */
+#define PREFETCH_AHEAD 384u      /* bytes: a few records */
 #define TRACE_FD_MIN 500         /* above those that programs close by habit */
 #define RECV_TIMEOUT_MS 1000u     /* how often a blocked reader looks around */
 
@@ -243,8 +246,14 @@ static inline void sender_wake(void)
 {
 	struct log *log = &obc_log_state;
 
-	/* Pairs with the fence in sender_main: either we see it asleep or it sees our record. */
-	atomic_thread_fence(memory_order_seq_cst);
+	/*
+	 * Either we see the sender asleep or it sees our record. The sender, which is about to sleep anyway, pays for both sides (membarrier): a fence here
+	 * would wait for the record's lines to come from the core that read the ring last, in every call.
+	 */
+	if (ob_likely(log->membarrier))
+		atomic_signal_fence(memory_order_seq_cst);
+	else
+		atomic_thread_fence(memory_order_seq_cst);
 	if (ob_unlikely(atomic_load_explicit(&log->sender_asleep, memory_order_relaxed)) &&
 	    atomic_exchange_explicit(&log->sender_asleep, 0, memory_order_relaxed))
 		obc_futex_wake(&log->sender_asleep, 1);
@@ -499,6 +508,7 @@ enum ob_err obc_log_open(const struct obt_stream *stream)
 	trace_open();
 	log->stream = *stream;
 	obt_stream_set_recv_timeout(&log->stream, RECV_TIMEOUT_MS);
+	log->membarrier = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 	log->open = true;
 	return log_sender_start();
 }

@@ -70,6 +70,7 @@ struct log {
 	struct obt_stream stream;
 	uint64_t frames_out, bytes_out;
 	_Atomic uint32_t sender_asleep;
+	bool membarrier;              /* the kernel offers it; set before any thread starts */
 	_Atomic bool sender_stop;
 	/* receiving; under the receive right */
 	_Alignas(64) _Atomic uint32_t recv_right;

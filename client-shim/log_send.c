@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -191,8 +192,10 @@ static void *sender_main(void *unused)
 		if (log_pending())
 			continue;
 		atomic_store_explicit(&log->sender_asleep, 1, memory_order_relaxed);
-		/* Pairs with the fence in commit: either it sees us asleep or we see its record. */
+		/* Pairs with sender_wake: either it sees us asleep or we see its record. */
 		atomic_thread_fence(memory_order_seq_cst);
+		if (log->membarrier)
+			syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 		if (!log_pending() && !atomic_load_explicit(&log->sender_stop, memory_order_acquire))
 			obc_futex_wait(&log->sender_asleep, 1, 1000);
 		atomic_store_explicit(&log->sender_asleep, 0, memory_order_relaxed);
