@@ -223,6 +223,7 @@ struct obd_loader {
 	struct obd_builder *builder;
 	struct obd_reloc *relocs;
 	uint32_t cap_funcs, cap_entries, cap_globals, cap_shared;
+	uint32_t stmt_line; /* of the statement being lowered, 0: none */
 	CUresult result;
 	char *log;
 	size_t log_size;

@@ -20,7 +20,7 @@ obd_ptx_fail_with(struct obd_loader *ld, CUresult result, const char *format, ..
 	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
 	if (ld->log && ld->log_size)
-		snprintf(ld->log, ld->log_size, "line %u: %s\n", ld->lex.tok.line, text);
+		snprintf(ld->log, ld->log_size, "line %u: %s\n", ld->stmt_line ? ld->stmt_line : ld->lex.tok.line, text);
 	ld->result = result;
 	longjmp(ld->fail, 1);
 }

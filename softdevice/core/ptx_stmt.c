@@ -580,7 +580,9 @@ obd_stmt_parse(struct obd_loader *ld)
 		s.n_opd++;
 	}
 	next(ld);
+	ld->stmt_line = s.line;
 	obd_lower(ld->b, &s);
+	ld->stmt_line = 0;
 	ld->b->guard = OBD_NONE;
 	ld->b->round = OBD_RN;
 }

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* Loading: what a module says about itself, layouts, initial values, and what is refused with which words. */
+#include "tests/unit/softcore/device.h"
+
+static void refused(const char *text, CUresult want, const char *words)
+{
+	struct obd_program *p = NULL;
+
+	CHECK_INT(device_load(text, &p), want);
+	if (!strstr(load_log, words))
+		fprintf(stderr, "the log says: %s", load_log);
+	CHECK(strstr(load_log, words) != NULL);
+	CHECK_INT(live_blocks, 0);
+}
+
+TEST(refuses_with_line_and_reason)
+{
+	refused("", CUDA_ERROR_INVALID_PTX, "no .version");
+	refused(".version 9.0\n.target sm_75\n.address_size 32\n", CUDA_ERROR_INVALID_PTX, "64-bit");
+	refused(".version 77.0\n", CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "newer");
+	refused(".version 8.0\n.target sm_999\n", CUDA_ERROR_NO_BINARY_FOR_GPU, "sm_999");
+	refused(HEAD ".visible .entry k() {\n\n frobnicate.u32 1;\n}\n", CUDA_ERROR_INVALID_PTX, "line 6: unknown instruction frobnicate");
+	refused(HEAD ".entry k() { .reg .b32 %r<2>; add.u32 %r1, %r5, 1; }", CUDA_ERROR_INVALID_PTX, "unknown register %r5");
+	refused(HEAD ".entry k() { .reg .b32 %r<2>; add.u32.frob %r1, %r1, 1; add.u32.frob.frub %r1, %r1, 1; }", CUDA_ERROR_INVALID_PTX, "frub");
+	refused(HEAD ".entry k() { bra NOWHERE; }", CUDA_ERROR_INVALID_PTX, "label that is not defined");
+	refused(HEAD ".entry k() { L: L: ret; }", CUDA_ERROR_INVALID_PTX, "defined twice");
+	refused(HEAD ".entry k() { ret;", CUDA_ERROR_INVALID_PTX, "text ends inside function k");
+	refused(HEAD ".global .b8 a[4] = {1,2,3,4,5};", CUDA_ERROR_INVALID_PTX, "more initial values");
+	refused(HEAD ".extern .global .u32 gone; .entry k() { .reg .b64 %d<2>; mov.u64 %d1, gone; ret; }", CUDA_ERROR_INVALID_PTX, "nothing defines it");
+	refused(HEAD ".entry k(.param .align 4 .b8 p[40000]) { ret; }", CUDA_ERROR_INVALID_PTX, "more than 32764 bytes");
+	refused(HEAD ".entry k() { .reg .b32 %r<2000000>; ret; }", CUDA_ERROR_INVALID_PTX, "registers");
+}
+
+TEST(nests_without_recursion)
+{
+	static char text[200000];
+	size_t n = (size_t)snprintf(text, sizeof(text), HEAD ".entry k() { .reg .b32 %%r<2>; mov.u32 %%r1, ");
+
+	memset(text + n, '(', 100000);
+	refused(text, CUDA_ERROR_INVALID_PTX, "nested too deep");
+	n = (size_t)snprintf(text, sizeof(text), HEAD ".entry k() ");
+	memset(text + n, 0, sizeof(text) - n);
+	memset(text + n, '{', 100000);
+	refused(text, CUDA_ERROR_INVALID_PTX, "inside each other");
+}
+
+TEST(describes_its_kernels)
+{
+	struct obd_program *p = device_load_good(HEAD
+		".visible .entry one(.param .u32 a, .param .align 8 .b8 s[20], .param .u64 b, .param .u8 c)\n"
+		".maxntid 128, 2, 1\n{ .local .align 8 .b8 l[40]; .shared .align 4 .b8 s[100]; .reg .b32 %r<4>; mov.u32 %r1, s; ret; }\n"
+		".entry two() .reqntid 64 { ret; }\n");
+	const struct obd_kernel *k = obd_program_kernel(p, "one");
+
+	CHECK_INT(obd_program_kernel_count(p), 2);
+	CHECK(k != NULL && obd_program_kernel(p, "three") == NULL);
+	CHECK_INT(k->n_params, 4);
+	CHECK_INT(k->params[1].offset, 8);
+	CHECK_INT(k->params[1].size, 20);
+	CHECK_INT(k->params[2].offset, 32);
+	CHECK_INT(k->params[3].offset, 40);
+	CHECK_INT(k->param_bytes, 41);
+	CHECK_INT(k->static_shared, 100);
+	CHECK_INT(k->local_bytes, 48);
+	CHECK_INT(k->max_threads, 256);
+	CHECK(k->registers > 0);
+	CHECK_INT(k->ptx_version, 80);
+	CHECK_INT(k->target_arch, 70);
+	k = obd_program_kernel(p, "two");
+	CHECK_INT(k->reqntid[0], 64);
+	CHECK_INT(k->reqntid[1], 1);
+	CHECK_INT(k->max_threads, 64);
+	CHECK_INT(k->static_shared, 0);
+	device_end(p);
+}
+
+TEST(initialises_variables)
+{
+	struct obd_program *p = device_load_good(HEAD
+		".global .u32 x[3] = {1, -1, (2+3)*4};\n.global .align 8 .u64 where[2] = {x+4, generic(x)};\n"
+		".const .f32 f[3] = {0f3f800000, 2.5, -3.0};\n.global .align 1 .b8 text[] = {104, 105, 0};\n.global .u16 zero[9];\n"
+		".visible .global .attribute(.managed) .align 4 .u32 m;\n");
+	const uint32_t *x = obd_program_global(p, "x")->addr;
+	const uint64_t *where = obd_program_global(p, "where")->addr;
+	const float *f = obd_program_global(p, "f")->addr;
+	const struct obd_global *text = obd_program_global(p, "text");
+
+	CHECK_INT(x[0], 1);
+	CHECK_INT(x[1], 0xffffffff);
+	CHECK_INT(x[2], 20);
+	CHECK(where[0] == (uint64_t)(uintptr_t)(x + 1) && where[1] == (uint64_t)(uintptr_t)x);
+	CHECK(f[0] == 1.0f && f[1] == 2.5f && f[2] == -3.0f);
+	CHECK_INT(text->size, 3);
+	CHECK_STR(text->addr, "hi");
+	CHECK(obd_program_global(p, "f")->is_const && !text->is_const);
+	CHECK(obd_program_global(p, "m")->is_managed);
+	CHECK_INT(((const uint16_t *)obd_program_global(p, "zero")->addr)[8], 0);
+	device_end(p);
+	CHECK_INT(live_blocks, 0);
+}
+
+TEST(reads_debug_sections)
+{
+	struct obd_program *p = device_load_good(HEAD
+		".file 1 \"a.cu\"\n.visible .entry k() {\n .loc 1 3 0\n$L__a:\n .loc 1 4 5, function_name $L_info, inlined_at 1 2 3\n ret;\n$L__b:\n}\n"
+		".section .debug_info\n{\n.b32 12\n.b8 1,2,3\n.b64 $L__a\n}\n");
+
+	CHECK_INT(obd_program_kernel_count(p), 1);
+	device_end(p);
+}
+
+int main(int argc, char **argv)
+{
+	return test_main(argc, argv);
+}
