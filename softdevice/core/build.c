@@ -196,7 +196,7 @@ write_insn(struct obd_builder *b, uint32_t i, struct obd_insn *out)
 	out->op = l->op;
 	out->d = slot_of(b, l->d, false, l->d_half);
 	/* operations with fewer operands may load, and ignore, the others: slot 0 is always there */
-	bool wants_none = l->op == OBD_OP_sync || l->op == OBD_OP_bar || l->op == OBD_OP_atom;
+	bool wants_none = l->op == OBD_OP_sync || l->op == OBD_OP_bar || l->op == OBD_OP_atom || l->op == OBD_OP_mbarrier;
 
 	out->a = slot_of(b, l->a, !wants_none, l->a_half);
 	out->b = slot_of(b, l->b, !wants_none, 0);
@@ -215,6 +215,10 @@ write_insn(struct obd_builder *b, uint32_t i, struct obd_insn *out)
 	if (l->op == OBD_OP_call) { /* the callee's index in d and a */
 		out->d = (uint16_t)(l->g >> 16);
 		out->a = (uint16_t)l->g;
+	}
+	if (l->op == OBD_OP_ldmatrix) { /* the address offset in d, shared or not in c */
+		out->d = (uint16_t)l->g;
+		out->c = (uint16_t)(l->g >> 16);
 	}
 	if (l->op == OBD_OP_ld_strong || l->op == OBD_OP_st_strong)
 		out->c = (uint16_t)l->g;

@@ -106,3 +106,37 @@ HANDLER(H_activemask)
 	spread32(REG(in->d), m, m, w->live);
 	NEXT_H;
 }
+
+HANDLER(H_mma)
+{
+	OUTSIDE();
+	obd_mma(w, in, regs, m);
+	NEXT_H;
+}
+
+/* a: address of a row, e: matrices | 8 transposed | 16 store; the lanes that give no row are not checked */
+HANDLER(H_ldmatrix)
+{
+	u32 n = in->e & 7, rows = n == 4 ? ~0u : (1u << (8 * n)) - 1;
+	struct obd_insn access = *in;
+
+	access.u.imm = (u32)(i32)(int16_t)in->d;
+	flat_or_shared(&access, regs, m & rows, w, 16, in->c ? OBD_SP_SHARED : OBD_SP_FLAT, in->e & 16, 15);
+	w->mem_in = in;
+	OUTSIDE();
+	obd_ldmatrix(w, in, regs, m);
+	NEXT_H;
+}
+
+HANDLER(H_mbarrier)
+{
+	if (in->e != OBD_MBAR_PENDING)
+		flat_or_shared(in, regs, m, w, 8, in->e & 16 ? OBD_SP_SHARED : OBD_SP_FLAT, true, 7);
+	if ((in->e & 15) == OBD_MBAR_TEST || (in->e & 15) == OBD_MBAR_TEST_PARITY) {
+		w->budget -= SPIN_COST;
+		w->spinning++;
+	}
+	OUTSIDE();
+	obd_mbarrier(w, in, regs, m);
+	NEXT_H;
+}

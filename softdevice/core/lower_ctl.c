@@ -37,9 +37,6 @@ end_around(struct obd_builder *b, uint32_t label)
 		obd_label_here(b, label);
 }
 
-uint32_t obd_lower_around(struct obd_builder *b);
-void obd_lower_end_around(struct obd_builder *b, uint32_t label);
-
 uint32_t
 obd_lower_around(struct obd_builder *b)
 {
@@ -90,6 +87,12 @@ push(struct obd_builder *b, uint32_t v)
 {
 	obd_ptx_grow(b->ld, &b->calls, &b->cap_calls, b->n_calls, sizeof(*b->calls), OBD_MAX_CODE);
 	b->calls[b->n_calls++] = v;
+}
+
+void
+obd_build_list(struct obd_builder *b, uint32_t v)
+{
+	push(b, v);
 }
 
 static uint32_t

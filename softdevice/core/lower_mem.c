@@ -214,6 +214,12 @@ address(struct obd_builder *b, const struct obd_operand *o, uint32_t *kind, uint
 	return base;
 }
 
+uint32_t
+obd_lower_address(struct obd_builder *b, const struct obd_operand *o, uint32_t *kind, uint32_t *ret_offset)
+{
+	return address(b, o, kind, ret_offset);
+}
+
 /* ---- loads and stores ---- */
 
 static const uint16_t load_ops[3][4] = {

@@ -5,9 +5,6 @@
 
 #define N OBD_NONE
 
-uint32_t obd_lower_around(struct obd_builder *b);
-void obd_lower_end_around(struct obd_builder *b, uint32_t label);
-
 /* All lanes of a .sync operation must come to it as a path of their own: a guard becomes a branch. */
 static struct obd_lin *
 emit_sync(struct obd_builder *b, uint32_t kind, uint32_t d, uint32_t a, uint32_t x, uint32_t c, uint32_t members, uint32_t pred)

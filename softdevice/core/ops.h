@@ -66,6 +66,18 @@ enum obd_sync_kind {
 	OBD_SYNC_ELECT,
 };
 
+/* mma's e: types of A and B, of C and D, shape */
+enum obd_mma_type {
+	OBD_MMA_F16, OBD_MMA_BF16, OBD_MMA_TF32, OBD_MMA_E4M3, OBD_MMA_E5M2, OBD_MMA_S8, OBD_MMA_U8, OBD_MMA_F64, OBD_MMA_F32, OBD_MMA_S32,
+};
+enum obd_mma_shape { OBD_MMA_M16N8K4, OBD_MMA_M16N8K8, OBD_MMA_M16N8K16, OBD_MMA_M16N8K32, OBD_MMA_M8N8K4, OBD_MMA_M8N8K16, OBD_MMA_SHAPES };
+#define OBD_MMA_CODE(a, b, c, shape, sat) ((uint16_t)((a) | ((b) << 4) | ((c) << 8) | ((shape) << 12) | ((sat) << 15)))
+
+/* mbarrier's e: what; +16: in shared memory */
+enum obd_mbarrier_op {
+	OBD_MBAR_INIT, OBD_MBAR_INVAL, OBD_MBAR_ARRIVE, OBD_MBAR_ARRIVE_DROP, OBD_MBAR_TEST, OBD_MBAR_TEST_PARITY, OBD_MBAR_PENDING,
+};
+
 /* bar's e */
 enum obd_bar_kind {
 	OBD_BAR_SYNC, OBD_BAR_ARRIVE, OBD_BAR_RED_POPC, OBD_BAR_RED_AND, OBD_BAR_RED_OR, OBD_BAR_CLUSTER_ARRIVE,

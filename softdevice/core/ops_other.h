@@ -32,4 +32,6 @@ OPX(stack_save) OPX(stack_restore) OPX(alloca)
 /* across lanes */
 OPX(sync) OPX(activemask) OPX(bar)
 OPX(copy_async)
+/* matrices: imm is an operand list as of a call; barriers in shared memory */
+OPX(mma) OPX(ldmatrix) OPX(mbarrier)
 /* clang-format on */

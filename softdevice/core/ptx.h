@@ -22,6 +22,7 @@
 #define OBD_MAX_OPERANDS 16u
 #define OBD_MAX_ITEMS 16u  /* in one { } vector */
 #define OBD_MAX_TYPES 4u
+#define OBD_MAX_FREE_WORDS 8u
 #define OBD_MAX_WORDS 8192u /* of parameters of one call */
 #define OBD_MAX_SCOPES 64u
 #define OBD_MAX_VAR_BYTES ((uint64_t)1 << 36)
@@ -123,9 +124,11 @@ struct obd_stmt {
 	uint32_t n_types;
 	uint8_t order[8]; /* the comparison, boolean and operation qualifiers in their order */
 	uint32_t n_order;
-	const char *shape; /* the one qualifier that is no known word, such as m16n8k16 */
-	uint32_t shape_size;
-	uint32_t ensure; /* alloca, ext: unused otherwise */
+	struct {
+		const char *text;
+		uint32_t size;
+	} words[OBD_MAX_FREE_WORDS]; /* qualifiers that are no known word, such as m16n8k16, of the few opcodes that have some */
+	uint32_t n_words;
 	struct obd_operand opd[OBD_MAX_OPERANDS];
 	uint32_t n_opd;
 };
@@ -306,10 +309,16 @@ struct obd_opcode {
 	uint32_t arg;
 };
 extern const struct obd_opcode obd_opcodes_int[], obd_opcodes_float[], obd_opcodes_mem[], obd_opcodes_ctl[],
-	obd_opcodes_cvt[], obd_opcodes_warp[];
+	obd_opcodes_cvt[], obd_opcodes_warp[], obd_opcodes_matrix[];
 
-/* lower_mem.c, for calls and others */
-uint32_t obd_address_value(struct obd_builder *b, const struct obd_operand *o, uint32_t *ret_kind, int64_t *ret_offset);
+/* lower_mem.c: the base register of [address] and what is left as offset. *kind (0 flat, 1 shared, 2 local) comes in as the
+ * instruction states it and may change by the symbol. */
+uint32_t obd_lower_address(struct obd_builder *b, const struct obd_operand *o, uint32_t *kind, uint32_t *ret_offset);
+/* lower_ctl.c: a guard becomes a branch around; and its end. */
+uint32_t obd_lower_around(struct obd_builder *b);
+void obd_lower_end_around(struct obd_builder *b, uint32_t label);
+/* Adds to the operand list of a call-like operation. */
+void obd_build_list(struct obd_builder *b, uint32_t v);
 bool obd_type_is16(enum obd_type t);
 
 #endif

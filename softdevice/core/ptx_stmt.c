@@ -263,6 +263,19 @@ is_hint(const struct obd_token *t)
 	return false;
 }
 
+/* Opcodes whose qualifiers name shapes, proxies and the like. */
+static bool
+has_free_words(const struct obd_stmt *s)
+{
+	static const char *const names[] = {"mma", "ldmatrix", "stmatrix", "mbarrier", "fence", "cp", "prefetch", "prefetchu", "createpolicy",
+	                                    "applypriority", "discard", "griddepcontrol", "setmaxnreg"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strlen(names[i]) == s->op_size && memcmp(names[i], s->op, s->op_size) == 0)
+			return true;
+	return false;
+}
+
 static bool
 is_ordered(uint32_t q)
 {
@@ -292,11 +305,11 @@ add_qualifier(struct obd_loader *ld, struct obd_stmt *s)
 	}
 	if (is_hint(t))
 		return;
-	if (s->shape)
+	if (!has_free_words(s) || s->n_words >= OBD_MAX_FREE_WORDS)
 		obd_ptx_fail(ld, "unknown qualifier .%.*s of %.*s", (int)(t->size < 40 ? t->size : 40), t->text,
 		             (int)(s->op_size < 20 ? s->op_size : 20), s->op);
-	s->shape = t->text;
-	s->shape_size = t->size;
+	s->words[s->n_words].text = t->text;
+	s->words[s->n_words++].size = t->size;
 }
 
 /* ---- operands ---- */
@@ -551,8 +564,7 @@ obd_stmt_parse(struct obd_loader *ld)
 	bool is_call;
 
 	memset(s.quals, 0, sizeof(s.quals));
-	s.n_types = s.n_order = s.n_opd = s.shape_size = 0;
-	s.shape = NULL;
+	s.n_types = s.n_order = s.n_opd = s.n_words = 0;
 	s.line = tok(ld)->line;
 	ld->b->guard = OBD_NONE;
 	if (accept(ld, '@'))

@@ -51,6 +51,12 @@ void obd_sreg(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_
 /* cvt.c */
 void obd_cvt(const struct obd_insn *in, char *regs, uint32_t m);
 
+/* matrix.c */
+void obd_mma(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m);
+/* Rows' addresses are in w->addr, checked. */
+void obd_ldmatrix(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m);
+void obd_mbarrier(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m);
+
 /* rt.c: the device runtime. args: the caller's argument words. */
 void obd_rt_call(struct obd_warp *w, const struct obd_insn *in, const struct obd_func *f, char *regs, uint32_t m);
 

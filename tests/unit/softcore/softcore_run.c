@@ -90,7 +90,7 @@ TEST(cooperative_blocks_are_all_resident)
 		"mov.u64 %d2, here; mov.u32 %r5, %nctaid.x; setp.ne.u32 %p0, %r0, 0; @%p0 bra MEET;\n"
 		"atom.add.release.gpu.global.u32 %r1, [%d2], 1;\n"
 		"WAIT: ld.acquire.gpu.global.u32 %r2, [%d2]; setp.lt.u32 %p1, %r2, %r5; @%p1 bra WAIT;\n"
-		"MEET: barrier.sync 0; mov.u32 %r6, %envreg1; mov.u32 %r7, %envreg2; or.b32 %r6, %r6, %r7; st.global.u32 [%d1], %r6;"));
+		"MEET: barrier.sync 0; mov.u32 %r6, %envreg1; mov.u32 %r7, %envreg2; or.b32 %r6, %r6, %r7; st.relaxed.gpu.global.u32 [%d1], %r6;"));
 	uint32_t *out = words(64);
 
 	CHECK_INT(device_run_shape(p, "k", 150, 64, &out, true, NULL), CUDA_SUCCESS);
