@@ -41,7 +41,7 @@
 	Q(l) Q(r) Q(clamp) Q(wrap) Q(shiftamt) Q(b4e) Q(f4e) Q(rc8) Q(ecl) Q(ecr) Q(rc16) Q(noftz) Q(finite) Q(infinite) \
 	Q(number) Q(notanumber) Q(normal) Q(subnormal) Q(warp) Q(wait) Q(async) Q(bulk) Q(commit_group) Q(wait_group) \
 	Q(wait_all) Q(launch_dependents) Q(proxy) Q(alias) Q(mode) Q(wt_hint) Q(unsupported) Q(l2) Q(oob) Q(entry) \
-	Q(divergent) Q(mbarrier_init) Q(noinc)
+	Q(divergent) Q(mbarrier_init) Q(noinc) Q(gl) Q(unified) Q(mask)
 
 enum obd_qualifier {
 #define Q(name) OBD_Q_##name,

@@ -22,7 +22,7 @@ TEST(refuses_with_line_and_reason)
 	refused(".version 8.0\n.target sm_999\n", CUDA_ERROR_NO_BINARY_FOR_GPU, "sm_999");
 	refused(HEAD ".visible .entry k() {\n\n frobnicate.u32 1;\n}\n", CUDA_ERROR_INVALID_PTX, "line 6: unknown instruction frobnicate");
 	refused(HEAD ".entry k() { .reg .b32 %r<2>; add.u32 %r1, %r5, 1; }", CUDA_ERROR_INVALID_PTX, "unknown register %r5");
-	refused(HEAD ".entry k() { .reg .b32 %r<2>; add.u32.frob %r1, %r1, 1; add.u32.frob.frub %r1, %r1, 1; }", CUDA_ERROR_INVALID_PTX, "frub");
+	refused(HEAD ".entry k() { .reg .b32 %r<2>; add.u32.frob %r1, %r1, 1; }", CUDA_ERROR_INVALID_PTX, "unknown qualifier .frob of add");
 	refused(HEAD ".entry k() { bra NOWHERE; }", CUDA_ERROR_INVALID_PTX, "label that is not defined");
 	refused(HEAD ".entry k() { L: L: ret; }", CUDA_ERROR_INVALID_PTX, "defined twice");
 	refused(HEAD ".entry k() { ret;", CUDA_ERROR_INVALID_PTX, "text ends inside function k");
