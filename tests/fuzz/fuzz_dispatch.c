@@ -44,7 +44,7 @@ _Noreturn void __wrap_obs_session_exit(struct obs_session *s, int status)
 /* The client takes every reply, to its last byte. */
 static ssize_t fuzz_send(struct obt_stream *stream, const struct iovec *iov, int n, bool block)
 {
-	static volatile unsigned sink;
+	static volatile unsigned sink __attribute__((unused));
 	size_t total = 0;
 
 	(void)stream;
