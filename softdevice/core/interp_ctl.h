@@ -130,7 +130,7 @@ HANDLER(H_ldmatrix)
 
 HANDLER(H_mbarrier)
 {
-	if (in->e != OBD_MBAR_PENDING)
+	if ((in->e & 15) != OBD_MBAR_PENDING)
 		flat_or_shared(in, regs, m, w, 8, in->e & 16 ? OBD_SP_SHARED : OBD_SP_FLAT, true, 7);
 	if ((in->e & 15) == OBD_MBAR_TEST || (in->e & 15) == OBD_MBAR_TEST_PARITY) {
 		w->budget -= SPIN_COST;

@@ -690,6 +690,18 @@ lower_cp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		obd_bad(b, s, "only cp.async of 4, 8 or 16 bytes is supported by the software device");
 	if (obd_q(s, OBD_Q_commit_group) || obd_q(s, OBD_Q_wait_group) || obd_q(s, OBD_Q_wait_all))
 		return;
+	if (obd_q(s, OBD_Q_arrive)) { /* cp.async.mbarrier.arrive: the copies are done; without .noinc it takes back its own arrival */
+		obd_want(b, s, 1, 1);
+		if (!obd_q(s, OBD_Q_noinc))
+			return;
+		dk = stated_kind(s);
+		uint32_t bar = address(b, &s->opd[0], &dk, &doff);
+		struct obd_lin *arrive = obd_emit(b, OBD_OP_mbarrier, N, bar, const32(b, 1), N);
+
+		arrive->imm = doff;
+		arrive->e_raw = (uint16_t)(OBD_MBAR_ARRIVE | (dk == KIND_S ? 16 : 0));
+		return;
+	}
 	obd_want(b, s, 3, 5);
 	uint32_t d = address(b, &s->opd[0], &dk, &doff), a = address(b, &s->opd[1], &sk, &soff);
 
