@@ -18,6 +18,12 @@ static struct ob_ids ids = OB_IDS_INIT(OBF_KIND_STREAM, OBD_STREAM_MAX);
 static pthread_mutex_t ids_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t next_id = 1;
 
+static void attrs_init(struct obd_stream *stream)
+{
+	stream->policy.syncPolicy = CU_SYNC_POLICY_AUTO;
+	stream->domain_map.memSyncDomainMap.remote = 1;
+}
+
 static struct obd_stream *stream_new(struct obd_ctx *ctx, unsigned flags, int priority)
 {
 	struct obd_stream *stream = calloc(1, sizeof *stream);
@@ -27,6 +33,7 @@ static struct obd_stream *stream_new(struct obd_ctx *ctx, unsigned flags, int pr
 	stream->ctx = ctx;
 	stream->id = atomic_fetch_add_explicit(&next_id, 1, memory_order_relaxed);
 	stream->flags = flags;
+	attrs_init(stream);
 	stream->priority = ob_max(ob_min(priority, 0), OBD_PRIORITY_GREATEST);
 	atomic_init(&stream->refs, 1);
 	return stream;
@@ -38,6 +45,7 @@ void obd_stream_init_legacy(struct obd_ctx *ctx)
 	ctx->legacy.id = atomic_fetch_add_explicit(&next_id, 1, memory_order_relaxed);
 	ctx->legacy.ctx = ctx;
 	ctx->legacy.legacy = true;
+	attrs_init(&ctx->legacy);
 }
 
 void obd_stream_ref(struct obd_stream *stream)
@@ -358,11 +366,28 @@ CUresult obd_cuStreamGetDevice(CUstream stream, CUdevice *device)
 	return result;
 }
 
-/* ---- attributes: hints, of which only the priority is kept ---- */
+/* ---- attributes: hints that are kept for the program to read back ---- */
+
+static CUstreamAttrValue *attr_place(struct obd_stream *stream, CUstreamAttrID attr)
+{
+	switch (attr) {
+	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+		return &stream->window;
+	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+		return &stream->policy;
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+		return &stream->domain_map;
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+		return &stream->domain;
+	default:
+		return NULL;
+	}
+}
 
 CUresult obd_cuStreamGetAttribute(CUstream stream, CUstreamAttrID attr, CUstreamAttrValue *value)
 {
 	OB_CLEANUP(obd_stream_unrefp) struct obd_stream *s = NULL;
+	CUstreamAttrValue *place;
 	struct obd_ctx *ctx;
 	CUresult result = obd_stream_enter(stream, false, &ctx, &s);
 
@@ -370,26 +395,22 @@ CUresult obd_cuStreamGetAttribute(CUstream stream, CUstreamAttrID attr, CUstream
 		return result;
 	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
-	memset(value, 0, sizeof *value);
-	switch (attr) {
-	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-		return CUDA_SUCCESS;
-	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-		value->syncPolicy = CU_SYNC_POLICY_AUTO;
-		return CUDA_SUCCESS;
-	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+	if (attr == CU_LAUNCH_ATTRIBUTE_PRIORITY) {
+		memset(value, 0, sizeof *value);
 		value->priority = s->priority;
 		return CUDA_SUCCESS;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
 	}
+	place = attr_place(s, attr);
+	if (!place)
+		return CUDA_ERROR_INVALID_VALUE;
+	*value = *place;
+	return CUDA_SUCCESS;
 }
 
 CUresult obd_cuStreamSetAttribute(CUstream stream, CUstreamAttrID attr, const CUstreamAttrValue *value)
 {
 	OB_CLEANUP(obd_stream_unrefp) struct obd_stream *s = NULL;
+	CUstreamAttrValue *place;
 	struct obd_ctx *ctx;
 	CUresult result = obd_stream_enter(stream, false, &ctx, &s);
 
@@ -397,17 +418,13 @@ CUresult obd_cuStreamSetAttribute(CUstream stream, CUstreamAttrID attr, const CU
 		return result;
 	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
-	switch (attr) {
-	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-		return CUDA_SUCCESS;
-	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+	if (attr == CU_LAUNCH_ATTRIBUTE_PRIORITY)
 		return value->priority == s->priority ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
-	default:
+	place = attr_place(s, attr);
+	if (!place)
 		return CUDA_ERROR_INVALID_VALUE;
-	}
+	*place = *value;
+	return CUDA_SUCCESS;
 }
 
 CUresult obd_cuStreamCopyAttributes(CUstream dst, CUstream src)
@@ -417,7 +434,15 @@ CUresult obd_cuStreamCopyAttributes(CUstream dst, CUstream src)
 	struct obd_ctx *ctx;
 	CUresult result = obd_stream_enter(dst, false, &ctx, &to);
 
-	return result ? result : obd_stream_enter(src, false, &ctx, &from);
+	if (!result)
+		result = obd_stream_enter(src, false, &ctx, &from);
+	if (result)
+		return result;
+	to->window = from->window;
+	to->policy = from->policy;
+	to->domain_map = from->domain_map;
+	to->domain = from->domain;
+	return CUDA_SUCCESS;
 }
 
 /* ---- capture: never ---- */

@@ -28,6 +28,7 @@ struct obd_stream {
 	unsigned flags;                  /* CU_STREAM_NON_BLOCKING */
 	int priority;
 	bool legacy, per_thread;
+	CUstreamAttrValue window, policy, domain_map, domain; /* hints, kept for the program to read back */
 	_Atomic int refs;
 	struct obd_op *last;             /* referenced; NULL when idle; the scheduler's lock */
 	struct obd_stream *busy_next, *busy_prev; /* in ctx->busy; the scheduler's lock */
