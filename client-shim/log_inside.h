@@ -75,6 +75,7 @@ struct log {
 	/* receiving; under the receive right */
 	_Alignas(64) _Atomic uint32_t recv_right;
 	struct obp_conn conn;
+	_Atomic uint64_t replies;     /* number of the last reply taken: what we acknowledge */
 	unsigned spin_misses;
 	/* waiting threads and frames in flight; under wait_lock */
 	_Alignas(64) _Atomic uint32_t wait_lock;

@@ -195,6 +195,7 @@ static bool items_take(void)
 		switch (event) {
 		case OBP_NEED:
 			log_ack(conn->peer_ack);
+			atomic_store_explicit(&obc_log_state.replies, conn->expect - 1, memory_order_relaxed);
 			return any;
 		case OBP_REPLY:
 			reply_take(&item);

@@ -132,7 +132,7 @@ static void frame_send(struct iovec *iov, int n)
 static void batch_send(const struct batch *batch)
 {
 	struct log *log = &obc_log_state;
-	uint64_t zero = 0, replies = log->conn.expect - 1;
+	uint64_t zero = 0, replies = atomic_load_explicit(&log->replies, memory_order_relaxed);
 	struct obp_frame frame;
 	struct obp_record record;
 	struct iovec iov[5];
