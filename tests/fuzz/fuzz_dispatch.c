@@ -96,6 +96,7 @@ static void start(void)
 		fprintf(stderr, "the null driver does not start: %s\n", why);
 		exit(1);
 	}
+	obp_conn_fini(&session.conn); /* each input brings its own */
 	wire = malloc(16 * INPUT_MAX);
 	session.data.ops = &fuzz_ops;
 }
