@@ -149,7 +149,8 @@ TEST(endless_recursion_is_a_fault)
 {
 	struct obd_program *p = device_load_good(HEAD
 		".func f(.param .b32 n);\n"
-		".func f(.param .b32 n) { .local .b8 room[64]; .reg .b64 %x; mov.u64 %x, room; { .param .b32 m; st.param.b32 [m], 1; call f, (m); } st.local.u8 [%x], 1; ret; }\n"
+		".func f(.param .b32 n) { .local .b8 room[64]; .reg .b64 %x; mov.u64 %x, room; "
+		"{ .param .b32 m; st.param.b32 [m], 1; call f, (m); } st.local.u8 [%x], 1; ret; }\n"
 		KERNEL("k", "{ .param .b32 m; st.param.b32 [m], 1; call f, (m); }"));
 	uint32_t *out = words(1);
 
@@ -203,7 +204,8 @@ TEST(faults_say_where)
 
 TEST(unmapped_memory_is_a_fault)
 {
-	struct obd_program *p = device_load_good(HEAD KERNEL("k", "setp.eq.u32 %p0, %r0, 9; @%p0 add.u64 %d1, %d1, 1048576; ld.global.u32 %r1, [%d1];\nst.global.u32 [%d1], %r1;"));
+	struct obd_program *p = device_load_good(HEAD KERNEL("k", "setp.eq.u32 %p0, %r0, 9; @%p0 add.u64 %d1, %d1, 1048576; "
+		"ld.global.u32 %r1, [%d1];\nst.global.u32 [%d1], %r1;"));
 	uint32_t *out = words(1 << 20);
 
 	CHECK_INT(mprotect((char *)(((uintptr_t)out + 1048576) & ~(uintptr_t)4095), 65536, PROT_NONE), 0);
@@ -269,7 +271,8 @@ TEST(prints)
 		KERNEL("k", ".local .align 8 .b8 args[32]; mov.u64 %d2, args; st.local.u32 [%d2], -7; mov.f64 %d3, 0d400A000000000000;\n"
 		"st.local.u64 [%d2+8], %d3; mov.u64 %d4, word; st.local.u64 [%d2+16], %d4; st.local.u64 [%d2+24], 3735928559;\n"
 		"cvta.local.u64 %d2, %d2; mov.u64 %d5, text;\n"
-		"{ .param .b64 f; .param .b64 a; .param .b32 r; st.param.b64 [f], %d5; st.param.b64 [a], %d2; call (r), vprintf, (f, a); ld.param.b32 %r1, [r]; }\n"
+		"{ .param .b64 f; .param .b64 a; .param .b32 r; st.param.b64 [f], %d5; st.param.b64 [a], %d2; "
+		"call (r), vprintf, (f, a); ld.param.b32 %r1, [r]; }\n"
 		"st.global.u32 [%d1], %r1;"));
 	uint32_t *out = words(1);
 
