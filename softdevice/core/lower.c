@@ -260,7 +260,7 @@ obd_pred_value(struct obd_builder *b, const struct obd_stmt *s, uint32_t i)
 /* ---- opcodes ---- */
 
 static const struct obd_opcode *const tables[] = {
-	obd_opcodes_int, obd_opcodes_float, obd_opcodes_mem, obd_opcodes_ctl, obd_opcodes_cvt, obd_opcodes_warp, obd_opcodes_matrix,
+	obd_opcodes_int, obd_opcodes_float, obd_opcodes_mem, obd_opcodes_atomic, obd_opcodes_ctl, obd_opcodes_cvt, obd_opcodes_warp, obd_opcodes_matrix,
 };
 
 #define N_TABLES (sizeof(tables) / sizeof(tables[0]))

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Moves, loads, stores, atomics and addresses. */
+/* Moves, loads, stores and addresses. */
 #include <string.h>
 
 #include "softdevice/core/ptx.h"
 
 #define N OBD_NONE
 
-enum { KIND_G, KIND_S, KIND_L };
+enum { KIND_G = OBD_KIND_GLOBAL, KIND_S = OBD_KIND_SHARED, KIND_L = OBD_KIND_LOCAL };
 
 static uint32_t
 const32(struct obd_builder *b, uint64_t v)
@@ -88,6 +88,12 @@ pack(struct obd_builder *b, const struct obd_stmt *s, enum obd_type t)
 
 	for (uint32_t i = 0; i < n; i++)
 		part[i] = obd_src_of(b, &list->items[i], et);
+	obd_lower_combine(b, d, bytes, part, n);
+}
+
+void
+obd_lower_combine(struct obd_builder *b, uint32_t d, uint32_t bytes, const uint32_t *part, uint32_t n)
+{
 	if (bytes == 8 && n == 2) {
 		obd_emit(b, OBD_OP_pack_64, d, part[0], part[1], N);
 		return;
@@ -95,8 +101,8 @@ pack(struct obd_builder *b, const struct obd_stmt *s, enum obd_type t)
 	if (bytes == 8) {
 		uint32_t lo = obd_temp(b, OBD_T_B32), hi = obd_temp(b, OBD_T_B32);
 
-		obd_emit(b, OBD_OP_pack_32, lo, part[0], part[1], N);
-		obd_emit(b, OBD_OP_pack_32, hi, part[2], part[3], N);
+		obd_lower_combine(b, lo, 4, part, n / 2);
+		obd_lower_combine(b, hi, 4, part + n / 2, n / 2);
 		obd_emit(b, OBD_OP_pack_64, d, lo, hi, N);
 		return;
 	}
@@ -171,8 +177,8 @@ as_narrow(struct obd_builder *b, uint32_t v, enum obd_type t)
 	return w;
 }
 
-static uint32_t
-stated_kind(const struct obd_stmt *s)
+uint32_t
+obd_lower_space(const struct obd_stmt *s)
 {
 	return obd_q(s, OBD_Q_shared) ? KIND_S : obd_q(s, OBD_Q_local) ? KIND_L : KIND_G;
 }
@@ -239,12 +245,6 @@ log2_size(uint32_t bytes)
 	return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3;
 }
 
-static bool
-is_strong(const struct obd_stmt *s)
-{
-	return obd_q(s, OBD_Q_volatile) || obd_q(s, OBD_Q_relaxed) || obd_q(s, OBD_Q_acquire) || obd_q(s, OBD_Q_release) || obd_q(s, OBD_Q_mmio);
-}
-
 /* A value of memory type t, zero-extended in `raw`, into a register declared as dt. */
 static void
 extend(struct obd_builder *b, enum obd_type t, enum obd_type dt, uint32_t d, uint32_t raw)
@@ -279,23 +279,34 @@ needs_extension(enum obd_type t, enum obd_type dt)
 	return obd_type_class(dt) == OBD_CLASS_64 || (obd_type_signed(t) && bytes < have && bytes < 4);
 }
 
+void
+obd_lower_put(struct obd_builder *b, const struct obd_stmt *s, enum obd_type t, const struct obd_operand *o, uint32_t raw)
+{
+	if (o->kind == OBD_OPD_SINK)
+		return;
+	if (o->kind != OBD_OPD_REG || o->type == OBD_T_PRED || o->type == OBD_T_B128)
+		obd_bad(b, s, "the result must be a register");
+	if (obd_type_bytes(t) == 8 && obd_type_class(o->type) != OBD_CLASS_64)
+		obd_bad(b, s, "the result's register is too small");
+	if (needs_extension(t, o->type))
+		extend(b, t, o->type, o->vreg, raw);
+	else
+		move(b, o->type, o->vreg, raw);
+}
+
 struct access {
 	uint32_t kind, base, offset, align;
-	bool strong;
 };
 
 static void
 emit_load(struct obd_builder *b, const struct access *a, uint32_t bytes, uint32_t d, uint8_t half)
 {
 	uint32_t size = log2_size(bytes);
-	bool strong = a->strong && a->kind != KIND_L;
-	struct obd_lin *l = obd_emit(b, strong ? OBD_OP_ld_strong : load_ops[a->kind][size], d, a->base, N, N);
+	struct obd_lin *l = obd_emit(b, load_ops[a->kind][size], d, a->base, N, N);
 
 	l->imm = a->offset;
 	l->e_raw = (uint16_t)a->align;
 	l->d_half = half;
-	if (strong)
-		l->g = size | (a->kind == KIND_S ? 8 : 0);
 }
 
 static void
@@ -331,8 +342,8 @@ load_element(struct obd_builder *b, const struct obd_stmt *s, struct access a, e
 }
 
 /* The elements of a vector access, or the one operand. */
-static const struct obd_operand *
-elements(struct obd_builder *b, const struct obd_stmt *s, uint32_t i, uint32_t *ret_n)
+const struct obd_operand *
+obd_lower_elements(struct obd_builder *b, const struct obd_stmt *s, uint32_t i, uint32_t *ret_n)
 {
 	uint32_t want = obd_q(s, OBD_Q_v2) ? 2 : obd_q(s, OBD_Q_v4) ? 4 : obd_q(s, OBD_Q_v8) ? 8 : 1;
 	const struct obd_operand *o;
@@ -435,18 +446,22 @@ lower_ld(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 
 	(void)arg;
 	obd_want(b, s, 2, 4);
-	list = elements(b, s, 0, &n);
+	list = obd_lower_elements(b, s, 0, &n);
 	const struct obd_operand *o = &s->opd[1];
 
 	if (o->kind == OBD_OPD_ADDRESS && o->sym && (o->sym->kind == OBD_SYM_PARAM || o->sym->kind == OBD_SYM_KERNEL_PARAM)) {
 		load_param(b, s, t, list, n);
 		return;
 	}
-	struct access a = {.kind = stated_kind(s), .strong = is_strong(s)};
+	struct access a = {.kind = obd_lower_space(s)};
 
 	if (obd_q(s, OBD_Q_param) && !b->is_entry)
 		a.kind = KIND_L; /* a by-value parameter whose address was taken lies in local memory */
 	a.base = address(b, o, &a.kind, &a.offset);
+	if (a.kind != KIND_L && obd_lower_is_strong(s, n)) {
+		obd_lower_load_strong(b, s, &(struct obd_strong){a.base, a.offset, a.kind, n, t}, list);
+		return;
+	}
 	bool clash = false;
 
 	for (uint32_t i = 0; i + 1 < n; i++)
@@ -468,13 +483,10 @@ static void
 emit_store(struct obd_builder *b, const struct access *a, uint32_t bytes, uint32_t v)
 {
 	uint32_t size = log2_size(bytes);
-	bool strong = a->strong && a->kind != KIND_L;
-	struct obd_lin *l = obd_emit(b, strong ? OBD_OP_st_strong : store_ops[a->kind][size], N, a->base, v, N);
+	struct obd_lin *l = obd_emit(b, store_ops[a->kind][size], N, a->base, v, N);
 
 	l->imm = a->offset;
 	l->e_raw = (uint16_t)a->align;
-	if (strong)
-		l->g = size | (a->kind == KIND_S ? 8 : 0);
 }
 
 static void
@@ -514,7 +526,7 @@ lower_st(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	obd_want(b, s, 2, 4);
 	if (obd_q(s, OBD_Q_async) || obd_q(s, OBD_Q_bulk))
 		obd_bad(b, s, "asynchronous stores are not supported by the software device");
-	list = elements(b, s, 1, &n);
+	list = obd_lower_elements(b, s, 1, &n);
 	const struct obd_operand *o = &s->opd[0];
 
 	if (o->kind == OBD_OPD_ADDRESS && o->sym && o->sym->kind == OBD_SYM_PARAM) {
@@ -525,9 +537,13 @@ lower_st(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		}
 		return;
 	}
-	struct access a = {.kind = stated_kind(s), .strong = is_strong(s)};
+	struct access a = {.kind = obd_lower_space(s)};
 
 	a.base = address(b, o, &a.kind, &a.offset);
+	if (a.kind != KIND_L && obd_lower_is_strong(s, n)) {
+		obd_lower_store_strong(b, s, &(struct obd_strong){a.base, a.offset, a.kind, n, t}, list);
+		return;
+	}
 	for (uint32_t i = 0; i < n; i++) {
 		a.align = (i == 0 ? n * bytes : bytes) - 1;
 		uint32_t v = obd_src_of(b, &list[i], t);
@@ -544,83 +560,6 @@ lower_st(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		}
 		emit_store(b, &a, bytes, v);
 		a.offset += bytes;
-	}
-}
-
-/* ---- atomics ---- */
-
-static uint32_t
-atom_op(struct obd_builder *b, const struct obd_stmt *s)
-{
-	for (uint32_t i = 0; i < s->n_order; i++)
-		switch (s->order[i]) {
-		case OBD_Q_add: return OBD_ATOM_ADD;
-		case OBD_Q_min: return OBD_ATOM_MIN;
-		case OBD_Q_max: return OBD_ATOM_MAX;
-		case OBD_Q_and: return OBD_ATOM_AND;
-		case OBD_Q_or: return OBD_ATOM_OR;
-		case OBD_Q_xor: return OBD_ATOM_XOR;
-		case OBD_Q_inc: return OBD_ATOM_INC;
-		case OBD_Q_dec: return OBD_ATOM_DEC;
-		case OBD_Q_exch: return OBD_ATOM_EXCH;
-		case OBD_Q_cas: return OBD_ATOM_CAS;
-		default: break;
-		}
-	obd_bad(b, s, "the operation is missing");
-}
-
-static void
-check_atom(struct obd_builder *b, const struct obd_stmt *s, uint32_t op, enum obd_type t)
-{
-	bool swap = op == OBD_ATOM_EXCH || op == OBD_ATOM_CAS, ok;
-
-	switch (t) {
-	case OBD_T_U32: case OBD_T_B32: case OBD_T_U64: case OBD_T_B64: case OBD_T_S32: case OBD_T_S64: ok = true; break;
-	case OBD_T_B16: case OBD_T_U16: ok = op == OBD_ATOM_CAS; break;
-	case OBD_T_B128: ok = swap; break;
-	case OBD_T_F32: case OBD_T_F64: ok = op == OBD_ATOM_ADD; break;
-	case OBD_T_F16: case OBD_T_BF16: case OBD_T_F16X2: case OBD_T_BF16X2: ok = op <= OBD_ATOM_MAX; break;
-	default: ok = false; break;
-	}
-	if (t == OBD_T_F32 && obd_q(s, OBD_Q_v2 + 0))
-		ok = op == OBD_ATOM_ADD;
-	if (!ok)
-		obd_bad(b, s, "no such operation for this type");
-}
-
-/* which: 0 atom, 1 red */
-static void
-lower_atom(struct obd_builder *b, struct obd_stmt *s, uint32_t which)
-{
-	enum obd_type t = obd_type_at(b, s, 0);
-	uint32_t op = atom_op(b, s), kind = stated_kind(s), offset, at = which ? 0 : 1, base, n, bytes = obd_type_bytes(t);
-	const struct obd_operand *values, *results = NULL;
-
-	if (obd_q(s, OBD_Q_async) || obd_q(s, OBD_Q_bulk))
-		obd_bad(b, s, "asynchronous reductions are not supported by the software device");
-	obd_want(b, s, at + 2, at + 4);
-	check_atom(b, s, op, t);
-	values = elements(b, s, at + 1, &n);
-	if (!which)
-		results = elements(b, s, 0, &n);
-	base = address(b, &s->opd[at], &kind, &offset);
-	if (kind == KIND_L) {
-		uint32_t w = obd_vreg_new(b, OBD_CLASS_64);
-
-		obd_emit(b, OBD_OP_cvta_local, w, base, N, N);
-		base = w;
-		kind = KIND_G;
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t v = obd_src_of(b, &values[i], t), c = op == OBD_ATOM_CAS ? obd_src(b, s, at + 2, t) : N;
-		uint32_t d = results && results[i].kind != OBD_OPD_SINK ? obd_dst_of(b, &results[i], t) : N;
-
-		if (n > 1 && d == base)
-			obd_bad(b, s, "a result is the address of the others");
-		struct obd_lin *l = obd_emit(b, OBD_OP_atom, d, base, v, c);
-
-		l->imm = offset + i * bytes;
-		l->e_raw = OBD_ATOM_CODE(op, t, kind == KIND_S ? OBD_SP_SHARED : OBD_SP_FLAT);
 	}
 }
 
@@ -694,7 +633,7 @@ lower_cp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		obd_want(b, s, 1, 1);
 		if (!obd_q(s, OBD_Q_noinc))
 			return;
-		dk = stated_kind(s);
+		dk = obd_lower_space(s);
 		uint32_t bar = address(b, &s->opd[0], &dk, &doff);
 		struct obd_lin *arrive = obd_emit(b, OBD_OP_mbarrier, N, bar, const32(b, 1), N);
 
@@ -745,8 +684,7 @@ lower_nothing(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 }
 
 const struct obd_opcode obd_opcodes_mem[] = {
-	{"mov", lower_mov, 0}, {"ld", lower_ld, 0}, {"ldu", lower_ld, 0}, {"st", lower_st, 0}, {"atom", lower_atom, 0},
-	{"red", lower_atom, 1}, {"cvta", lower_cvta, 0}, {"isspacep", lower_isspacep, 0}, {"mapa", lower_mapa, 0},
+	{"mov", lower_mov, 0}, {"ld", lower_ld, 0}, {"ldu", lower_ld, 0}, {"st", lower_st, 0}, {"cvta", lower_cvta, 0}, {"isspacep", lower_isspacep, 0}, {"mapa", lower_mapa, 0},
 	{"getctarank", lower_getctarank, 0}, {"cp", lower_cp, 0}, {"prefetch", lower_nothing, 0}, {"prefetchu", lower_nothing, 0},
 	{"applypriority", lower_nothing, 0}, {"discard", lower_nothing, 0}, {"createpolicy", lower_nothing, 0},
 	{"griddepcontrol", lower_nothing, 0}, {"pmevent", lower_nothing, 0}, {"setmaxnreg", lower_nothing, 0}, {0},

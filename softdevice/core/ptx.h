@@ -308,12 +308,30 @@ struct obd_opcode {
 	obd_lower_fn fn;
 	uint32_t arg;
 };
-extern const struct obd_opcode obd_opcodes_int[], obd_opcodes_float[], obd_opcodes_mem[], obd_opcodes_ctl[],
+extern const struct obd_opcode obd_opcodes_int[], obd_opcodes_float[], obd_opcodes_mem[], obd_opcodes_atomic[], obd_opcodes_ctl[],
 	obd_opcodes_cvt[], obd_opcodes_warp[], obd_opcodes_matrix[];
 
+enum obd_kind { OBD_KIND_GLOBAL, OBD_KIND_SHARED, OBD_KIND_LOCAL };
 /* lower_mem.c: the base register of [address] and what is left as offset. *kind (0 flat, 1 shared, 2 local) comes in as the
  * instruction states it and may change by the symbol. */
 uint32_t obd_lower_address(struct obd_builder *b, const struct obd_operand *o, uint32_t *kind, uint32_t *ret_offset);
+uint32_t obd_lower_space(const struct obd_stmt *s);
+/* lower_mem.c: the elements { } of a vector access, or the one operand. */
+const struct obd_operand *obd_lower_elements(struct obd_builder *b, const struct obd_stmt *s, uint32_t i, uint32_t *ret_n);
+/* lower_mem.c: n (2 or 4) parts of equal size become one value of 2, 4 or 8 bytes. */
+void obd_lower_combine(struct obd_builder *b, uint32_t d, uint32_t bytes, const uint32_t *part, uint32_t n);
+/* lower_mem.c: a loaded value of type t, zero-extended in `raw`, goes to the operand. */
+void obd_lower_put(struct obd_builder *b, const struct obd_stmt *s, enum obd_type t, const struct obd_operand *o, uint32_t raw);
+
+/* An access that other threads may watch: n elements of `type`, at base + offset in `space` (enum obd_kind; not local). */
+struct obd_strong {
+	uint32_t base, offset, space, n;
+	enum obd_type type;
+};
+/* lower_atomic.c: does this ld or st of n elements need single-copy atomicity? */
+bool obd_lower_is_strong(const struct obd_stmt *s, uint32_t n);
+void obd_lower_load_strong(struct obd_builder *b, const struct obd_stmt *s, const struct obd_strong *a, const struct obd_operand *list);
+void obd_lower_store_strong(struct obd_builder *b, const struct obd_stmt *s, const struct obd_strong *a, const struct obd_operand *list);
 /* lower_ctl.c: a guard becomes a branch around; and its end. */
 uint32_t obd_lower_around(struct obd_builder *b);
 void obd_lower_end_around(struct obd_builder *b, uint32_t label);

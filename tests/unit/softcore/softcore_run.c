@@ -83,6 +83,47 @@ TEST(blocks_wait_for_earlier_blocks)
 	device_end(p);
 }
 
+/* Even blocks write vectors whose elements are all equal, odd blocks read them: a mixture of two writes is a torn vector. */
+static void check_whole_vectors(const char *store, const char *load, unsigned n, unsigned bytes)
+{
+	char text[4096], regs[64] = "", given[64] = "", compare[256] = "";
+	const char *r = bytes == 8 ? "%w" : "%r";
+	uint32_t *out = words(1);
+
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(regs + strlen(regs), sizeof(regs) - strlen(regs), "%s%s%u", i ? ", " : "", r, 10 + i);
+		snprintf(given + strlen(given), sizeof(given) - strlen(given), "%s%s2", i ? ", " : "", r);
+		if (i)
+			snprintf(compare + strlen(compare), sizeof(compare) - strlen(compare), "setp.ne.b%u %%p1, %s10, %s%u; @%%p1 add.u32 %%r3, %%r3, 1;\n",
+			         bytes < 4 ? 32 : bytes * 8, r, r, 10 + i);
+	}
+	snprintf(text, sizeof(text), "%s%s [%%d2], {%s}; bra NEXT;\nREAD: %s {%s}, [%%d2];\n%s%s",
+		HEAD ".global .align 16 .b8 cell[16]; .global .u32 torn;\n.visible .entry k(.param .u64 out) {\n" PROLOGUE
+		".reg .b64 %w<20>; mov.u64 %d2, cell; mov.u32 %r1, %ctaid.x; and.b32 %r4, %r1, 1; setp.eq.u32 %p0, %r4, 1;\n"
+		"mov.u32 %r2, 0; mov.u32 %r3, 0; mov.u32 %r5, 0;\nLOOP: cvt.u64.u32 %w2, %r2; @%p0 bra READ;\n",
+		store, given, load, regs, compare,
+		"NEXT: add.u32 %r2, %r2, 1; and.b32 %r2, %r2, 127; add.u32 %r5, %r5, 1; setp.lt.u32 %p2, %r5, 40000; @%p2 bra LOOP;\n"
+		"mov.u64 %d3, torn; red.global.add.u32 [%d3], %r3; ret; }\n");
+	struct obd_program *p = device_load_good(text);
+
+	CHECK_INT(device_run(p, "k", 2, 1, &out), CUDA_SUCCESS);
+	CHECK_INT(*(uint32_t *)obd_program_global(p, "torn")->addr, 0);
+	device_end(p);
+}
+
+TEST(vectors_travel_whole)
+{
+	check_whole_vectors("st.relaxed.gpu.global.v2.u32", "ld.relaxed.gpu.global.v2.u32", 2, 4);
+	check_whole_vectors("st.relaxed.gpu.global.v2.u64", "ld.relaxed.gpu.global.v2.u64", 2, 8);
+	check_whole_vectors("st.volatile.global.v4.u32", "ld.volatile.global.v4.u32", 4, 4);
+	check_whole_vectors("st.release.gpu.v2.u64", "ld.acquire.gpu.v2.u64", 2, 8);
+	check_whole_vectors("st.global.cg.v2.u64", "ld.global.cg.v2.u64", 2, 8);
+	check_whole_vectors("st.global.cg.v4.u32", "ld.global.cg.v4.u32", 4, 4);
+	check_whole_vectors("st.relaxed.gpu.v2.u16", "ld.relaxed.gpu.v2.u16", 2, 2);
+	check_whole_vectors("st.relaxed.gpu.v4.u8", "ld.relaxed.gpu.v4.u8", 4, 1);
+	check_whole_vectors("st.relaxed.gpu.v2.u8", "ld.relaxed.gpu.v2.s8", 2, 1);
+}
+
 TEST(cooperative_blocks_are_all_resident)
 {
 	/* every block announces itself and waits for all of them */
