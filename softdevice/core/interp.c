@@ -116,39 +116,53 @@ typedef u64 vw __attribute__((vector_size(VECTOR_BYTES), may_alias));
 #define CARRY_OUT(x, y, sum) ((((x) & (y)) | (((x) | (y)) & ~(sum))) >> 31)
 #define BORROW_OUT(x, y, diff) (((~(x) & (y)) | ((~(x) | (y)) & (diff))) >> 31)
 
-/* Upper halves of unsigned products. The processors multiply even lanes into 64 bits; odd ones are shifted down first. */
+/* A vector with each odd lane copied onto the even one before it: from memory, this costs no more than the load. */
+#if defined(__AVX2__)
 static inline vu
-mulhi_vu(vu a, vu b)
+odd_lanes(const vu *p)
+{
+	vu r;
+
+	__asm__("vmovshdup %1, %0" : "=v"(r) : "m"(*p));
+	return r;
+}
+#endif
+
+/* Upper halves of unsigned products. The processors multiply even lanes into 64 bits; odd ones are brought there first. */
+static inline vu
+mulhi_vu(const vu *pa, const vu *pb)
 {
 #if defined(__AVX512F__)
-	__m512i even = _mm512_mul_epu32((__m512i)a, (__m512i)b);
-	__m512i odd = _mm512_mul_epu32(_mm512_srli_epi64((__m512i)a, 32), _mm512_srli_epi64((__m512i)b, 32));
+	__m512i even = _mm512_mul_epu32((__m512i)*pa, (__m512i)*pb);
+	__m512i odd = _mm512_mul_epu32((__m512i)odd_lanes(pa), (__m512i)odd_lanes(pb));
 
 	return (vu)_mm512_mask_shuffle_epi32(odd, 0x5555, even, _MM_PERM_DDBB);
 #elif defined(__AVX2__)
-	__m256i even = _mm256_mul_epu32((__m256i)a, (__m256i)b);
-	__m256i odd = _mm256_mul_epu32(_mm256_srli_epi64((__m256i)a, 32), _mm256_srli_epi64((__m256i)b, 32));
+	__m256i even = _mm256_mul_epu32((__m256i)*pa, (__m256i)*pb);
+	__m256i odd = _mm256_mul_epu32((__m256i)odd_lanes(pa), (__m256i)odd_lanes(pb));
 
 	return (vu)_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
 #elif defined(__SSE2__)
-	__m128i even = _mm_mul_epu32((__m128i)a, (__m128i)b);
-	__m128i odd = _mm_mul_epu32(_mm_srli_epi64((__m128i)a, 32), _mm_srli_epi64((__m128i)b, 32));
+	__m128i a = (__m128i)*pa, b = (__m128i)*pb;
+	__m128i even = _mm_mul_epu32(a, b), odd = _mm_mul_epu32(_mm_srli_epi64(a, 32), _mm_srli_epi64(b, 32));
 
 	return (vu)_mm_or_si128(_mm_srli_epi64(even, 32), _mm_and_si128(odd, _mm_set1_epi64x((long long)0xffffffff00000000ull)));
 #else
 	vu r;
 
 	for (unsigned i = 0; i < VECTOR_BYTES / 4; i++)
-		r[i] = (u32)(((u64)a[i] * b[i]) >> 32);
+		r[i] = (u32)(((u64)(*pa)[i] * (*pb)[i]) >> 32);
 	return r;
 #endif
 }
 
 /* Signed: a negative factor counts 2^32 too much of the other one. */
 static inline vu
-mulhi_vs(vu a, vu b)
+mulhi_vs(const vu *pa, const vu *pb)
 {
-	return mulhi_vu(a, b) - ((vu)((vi)a >> 31) & b) - ((vu)((vi)b >> 31) & a);
+	vu a = *pa, b = *pb;
+
+	return mulhi_vu(pa, pb) - ((vu)((vi)a >> 31) & b) - ((vu)((vi)b >> 31) & a);
 }
 
 /* All ones in a lane gives its bit. */
@@ -323,20 +337,52 @@ lanes_to_mask(const u32 *t)
 		} \
 		NEXT_M; \
 	}
+/*
+ * The same operation follows itself in long chains: the carries then stay in the processor's registers, which takes one
+ * variable for each vector.
+ */
+#if VECTOR_BYTES == 64
+#define EACH_VECTOR(step) step(0) step(1)
+#elif VECTOR_BYTES == 32
+#define EACH_VECTOR(step) step(0) step(1) step(2) step(3)
+#else
+#define EACH_VECTOR(step) step(0) step(1) step(2) step(3) step(4) step(5) step(6) step(7)
+#endif
+#define CHAIN_STEP(v, compute) \
+	{ \
+		enum { i = v }; \
+		vu a UNUSED = pa[i], b UNUSED = pb[i], c UNUSED = pc[i], r, k UNUSED = k##v; \
+		compute; \
+		d[i] = r; \
+		k##v = k; \
+	}
+#if VECTOR_BYTES == 64
+#define CHAIN_STEPS(compute) CHAIN_STEP(0, compute) CHAIN_STEP(1, compute)
+#elif VECTOR_BYTES == 32
+#define CHAIN_STEPS(compute) CHAIN_STEP(0, compute) CHAIN_STEP(1, compute) CHAIN_STEP(2, compute) CHAIN_STEP(3, compute)
+#else
+#define CHAIN_STEPS(compute) \
+	CHAIN_STEP(0, compute) CHAIN_STEP(1, compute) CHAIN_STEP(2, compute) CHAIN_STEP(3, compute) \
+	CHAIN_STEP(4, compute) CHAIN_STEP(5, compute) CHAIN_STEP(6, compute) CHAIN_STEP(7, compute)
+#endif
+#define CHAIN_LOAD(v) vu k##v = cc[v];
+#define CHAIN_STORE(v) cc[v] = k##v;
 #define CARRYV(name, changes, compute) \
 	HANDLER(F_##name) \
 	{ \
-		vu *d = (vu *)(void *)REG(in->d), *cc = (vu *)(void *)w->cc; \
-		const vu *pa = (const vu *)(const void *)REG(in->a), *pb = (const vu *)(const void *)REG(in->b); \
-		const vu *pc UNUSED = (const vu *)(const void *)REG(in->c); \
-		for (unsigned i = 0; i < VECTORS; i++) { \
-			vu a = pa[i], b = pb[i], c UNUSED = pc[i], r, k UNUSED = cc[i]; \
-			compute; \
-			d[i] = r; \
-			if (changes) \
-				cc[i] = k; \
+		vu *cc = (vu *)(void *)w->cc; \
+		EACH_VECTOR(CHAIN_LOAD) \
+		do { \
+			vu *d = (vu *)(void *)REG(in->d); \
+			const vu *pa = (const vu *)(const void *)REG(in->a), *pb = (const vu *)(const void *)REG(in->b); \
+			const vu *pc UNUSED = (const vu *)(const void *)REG(in->c); \
+			CHAIN_STEPS(compute) \
+			in++; \
+		} while ((uintptr_t)in < limit && in->op == OBD_OP_##name); \
+		if (changes) { \
+			EACH_VECTOR(CHAIN_STORE) \
 		} \
-		NEXT_F; \
+		GO_ON(in, full_table); \
 	} \
 	HANDLER(M_##name) \
 	{ \
@@ -344,7 +390,7 @@ lanes_to_mask(const u32 *t)
 		const vu *pa = (const vu *)(const void *)REG(in->a), *pb = (const vu *)(const void *)REG(in->b); \
 		const vu *pc UNUSED = (const vu *)(const void *)REG(in->c), *bits = (const vu *)(const void *)lane_bit; \
 		for (unsigned i = 0; i < VECTORS; i++) { \
-			vu a = pa[i], b = pb[i], c UNUSED = pc[i], r, k UNUSED = cc[i], keep = (vu)((bits[i] & m) == 0); \
+			vu a UNUSED = pa[i], b UNUSED = pb[i], c UNUSED = pc[i], r, k UNUSED = cc[i], keep = (vu)((bits[i] & m) == 0); \
 			compute; \
 			d[i] = (r & ~keep) | (d[i] & keep); \
 			if (changes) \
