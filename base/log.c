@@ -3,6 +3,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 
 static const char *log_name = "outboard";
 static int log_fd = STDERR_FILENO;
+static _Atomic unsigned lines_lost; /* since the last line that got through */
 static _Atomic int log_level = -1; /* -1: the environment was not read yet */
 
 static const char *const level_names[] = { "error", "warn", "info", "debug" };
@@ -52,6 +54,34 @@ bool ob_log_on(enum ob_log_level level)
 	return (int)level <= level_get();
 }
 
+/*
+ * A pipe or terminal that nobody reads must not stop the program: a line that would have to wait is counted and dropped. A log line that
+ * cannot be written has nowhere else to go.
+ */
+static bool put(const char *line, size_t size)
+{
+	struct pollfd fd = { .fd = log_fd, .events = POLLOUT };
+
+	return poll(&fd, 1, 0) != 0 && write(log_fd, line, size) >= 0;
+}
+
+static void write_line(const char *line, size_t size)
+{
+	unsigned lost = atomic_exchange_explicit(&lines_lost, 0, memory_order_relaxed);
+	char note[128];
+	int n;
+
+	if (lost) {
+		n = snprintf(note, sizeof note, "%s: warn: %u log lines were lost: nobody read them\n", log_name, lost);
+		if (!put(note, (size_t)n)) {
+			atomic_fetch_add_explicit(&lines_lost, lost + 1, memory_order_relaxed);
+			return;
+		}
+	}
+	if (!put(line, size))
+		atomic_fetch_add_explicit(&lines_lost, 1, memory_order_relaxed);
+}
+
 void ob_log(enum ob_log_level level, const char *format, ...)
 {
 	char line[OB_LOG_LINE_MAX];
@@ -73,8 +103,6 @@ void ob_log(enum ob_log_level level, const char *format, ...)
 	if (n > (int)sizeof line - 2)
 		n = (int)sizeof line - 2;
 	line[n++] = '\n';
-	/* A log line that cannot be written has nowhere else to go. */
-	ssize_t written = write(log_fd, line, (size_t)n);
-	(void)written;
+	write_line(line, (size_t)n);
 	errno = saved;
 }

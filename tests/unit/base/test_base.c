@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/ids.h"
+#include "base/log.h"
 #include "base/opt.h"
 #include "base/text.h"
 #include "tests/unit/test.h"
@@ -164,6 +169,34 @@ TEST(spans_and_rounding)
 	CHECK(ob_span_inside(0, 0, 0) && ob_span_inside(4, 4, 8) && !ob_span_inside(4, 5, 8) && !ob_span_inside(UINT64_MAX, 2, 8));
 	CHECK_INT(ob_round_up(1, 8), 8);
 	CHECK_INT(ob_round_up(8, 8), 8);
+}
+
+TEST(log_never_waits)
+{
+	char *text = calloc(1, 1 << 20), line[1024];
+	ssize_t n, size = 0;
+	unsigned lost;
+	int fds[2];
+
+	CHECK(text && pipe2(fds, O_CLOEXEC | O_NONBLOCK) == 0);
+	CHECK(fcntl(fds[1], F_SETFL, 0) == 0); /* the writing end blocks, as a server's stderr does */
+	ob_log_set_fd(fds[1]);
+	memset(line, 'x', sizeof line - 1);
+	line[sizeof line - 1] = '\0';
+	for (int i = 0; i < 500; i++) /* half a megabyte: no pipe takes it */
+		ob_error("%s", line);
+	while ((n = read(fds[0], text, 1 << 20)) > 0)
+		size += n / (ssize_t)sizeof line;
+	CHECK(size > 10 && size < 500);
+	ob_error("read again");
+	n = read(fds[0], text, 1 << 20);
+	CHECK(n > 0 && sscanf(text, "outboard: warn: %u log lines were lost", &lost) == 1);
+	CHECK(lost > 0 && lost < 500);
+	CHECK(strstr(text, "read again\n"));
+	ob_log_set_fd(STDERR_FILENO);
+	close(fds[0]);
+	close(fds[1]);
+	free(text);
 }
 
 TEST(clock_polls)
