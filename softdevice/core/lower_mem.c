@@ -684,7 +684,8 @@ lower_nothing(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 }
 
 const struct obd_opcode obd_opcodes_mem[] = {
-	{"mov", lower_mov, 0}, {"ld", lower_ld, 0}, {"ldu", lower_ld, 0}, {"st", lower_st, 0}, {"cvta", lower_cvta, 0}, {"isspacep", lower_isspacep, 0}, {"mapa", lower_mapa, 0},
+	{"mov", lower_mov, 0}, {"ld", lower_ld, 0}, {"ldu", lower_ld, 0}, {"st", lower_st, 0},
+	{"cvta", lower_cvta, 0}, {"isspacep", lower_isspacep, 0}, {"mapa", lower_mapa, 0},
 	{"getctarank", lower_getctarank, 0}, {"cp", lower_cp, 0}, {"prefetch", lower_nothing, 0}, {"prefetchu", lower_nothing, 0},
 	{"applypriority", lower_nothing, 0}, {"discard", lower_nothing, 0}, {"createpolicy", lower_nothing, 0},
 	{"griddepcontrol", lower_nothing, 0}, {"pmevent", lower_nothing, 0}, {"setmaxnreg", lower_nothing, 0}, {0},
