@@ -17,6 +17,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #define INPUT_MAX 65536u
+#define TAKEN_MAX (64u << 20) /* bytes of replies to one input: null memory can be as large as a number */
 
 _Noreturn void __wrap_obs_session_fatal(struct obs_session *session, enum ob_err code, const char *format, ...);
 _Noreturn void __wrap_obs_session_exit(struct obs_session *session, int status);
@@ -24,7 +25,8 @@ _Noreturn void __wrap_obs_session_exit(struct obs_session *session, int status);
 static struct obs_session session;
 static jmp_buf over;
 static uint8_t *wire;
-static size_t wire_size, wire_at;
+static size_t wire_size, wire_at, taken;
+static bool left;
 
 _Noreturn void __wrap_obs_session_fatal(struct obs_session *s, enum ob_err code, const char *format, ...)
 {
@@ -41,7 +43,7 @@ _Noreturn void __wrap_obs_session_exit(struct obs_session *s, int status)
 	longjmp(over, 1);
 }
 
-/* The client takes every reply, to its last byte. */
+/* The client takes every reply, to its last byte, until it has had enough and leaves. Where a worker would end, the next input gets a new session. */
 static ssize_t fuzz_send(struct obt_stream *stream, const struct iovec *iov, int n, bool block)
 {
 	static volatile unsigned sink __attribute__((unused));
@@ -54,7 +56,11 @@ static ssize_t fuzz_send(struct obt_stream *stream, const struct iovec *iov, int
 			sink += ((const uint8_t *)iov[i].iov_base)[k];
 		total += iov[i].iov_len;
 	}
-	return (ssize_t)total;
+	taken += total;
+	if (taken <= TAKEN_MAX)
+		return (ssize_t)total;
+	left = true;
+	longjmp(over, 1);
 }
 
 static ssize_t fuzz_recv(struct obt_stream *stream, void *data, size_t size, bool block)
@@ -91,13 +97,17 @@ static void start(void)
 	static struct obs_options options;
 	char *argv[] = { "outboard-server", "--worker", "--driver", "null", NULL }, why[512] = "";
 
+	free(session.scratch);
+	memset(&session, 0, sizeof session); /* what the one before held is lost with it, as with a process */
 	ob_log_set_level(OB_LOG_ERROR);
 	if (obs_options_parse(&options, 4, argv) || !obs_session_init(&session, &options, why, sizeof why)) {
 		fprintf(stderr, "the null driver does not start: %s\n", why);
 		exit(1);
 	}
 	obp_conn_fini(&session.conn); /* each input brings its own */
-	wire = malloc(16 * INPUT_MAX);
+	if (!wire)
+		wire = malloc(16 * INPUT_MAX);
+	left = false;
 	session.data.ops = &fuzz_ops;
 }
 
@@ -106,11 +116,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct obp_ctx_use_req use = { .ctx = OBP_CTX_PRIMARY };
 	uint64_t number = 1;
 
-	if (!wire)
+	if (!wire || left)
 		start();
 	if (size > INPUT_MAX)
 		return 0;
-	wire_size = wire_at = 0;
+	wire_size = wire_at = taken = 0;
 	put(number++, OBP_OP_CTX_USE, &use, sizeof use);
 	for (size_t at = 0; at + 4 <= size;) {
 		uint16_t opcode, words;
