@@ -114,16 +114,17 @@ static void frame_send(struct iovec *iov, int n)
 	struct obt_stream *stream = &obc_log_state.stream;
 	int i = 0;
 
-	while (i < n && !log_broken()) {
+	while (i < n && !log_broken() && !log_down()) {
 		ssize_t done = stream->ops->send(stream, iov + i, n - i, false);
 
 		if (done >= 0) {
-			obc_log_state.bytes_out += (uint64_t)done;
+			atomic_store_explicit(&obc_log_state.bytes_out,
+				atomic_load_explicit(&obc_log_state.bytes_out, memory_order_relaxed) + (uint64_t)done, memory_order_relaxed);
 			i += obt_iov_advance(iov + i, n - i, (size_t)done);
 		} else if (errno == EAGAIN) {
 			send_blocked();
 		} else {
-			obc_log_fail(errno == EPIPE || errno == ECONNRESET ? OB_ERR_CLOSED : OB_ERR_IO);
+			log_link_broken(errno == EPIPE || errno == ECONNRESET ? OB_ERR_CLOSED : OB_ERR_IO);
 		}
 	}
 	obc_log_state.frames_out++;
@@ -151,10 +152,12 @@ static void batch_send(const struct batch *batch)
 		iov[n++] = (struct iovec){ log->ring + (batch->start & RING_MASK), batch->bytes };
 	}
 	log->sent_number += batch->count;
+	atomic_store_explicit(&log->sent_ack, replies, memory_order_relaxed);
 	/* Before the bytes leave: the acknowledgement may come back before send returns. */
 	inflight_push(log->sent_number, batch->end);
 	frame_send(iov, n);
 	atomic_store_explicit(&log->sent, batch->end, memory_order_relaxed);
+	atomic_store_explicit(&log->sent_shown, log->sent_number, memory_order_relaxed);
 }
 
 bool log_drain(void)
@@ -165,14 +168,14 @@ bool log_drain(void)
 	do {
 		if (!log_try_right(&obc_log_state.send_right))
 			return any;
-		while (!log_broken() && batch_gather(&batch)) {
+		while (!log_broken() && !log_down() && batch_gather(&batch)) {
 			batch_send(&batch);
 			any = true;
 		}
 		atomic_store_explicit(&obc_log_state.send_right, 0, memory_order_release);
 		/* A record committed after our last look, by a thread that saw the right taken, is ours to send. */
 		atomic_thread_fence(memory_order_seq_cst);
-	} while (!log_broken() && log_pending());
+	} while (!log_broken() && !log_down() && log_pending());
 	return any;
 }
 
@@ -186,6 +189,10 @@ static void *sender_main(void *unused)
 
 		if (log_drain())
 			continue;
+		if (log_down()) {
+			log_down_wait();
+			continue;
+		}
 		while (!log_pending() && ob_clock_ns() < until)
 			for (int i = 0; i < 32; i++)
 				ob_clock_relax();
