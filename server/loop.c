@@ -256,6 +256,25 @@ static bool guest_fill(struct guest *guest)
 	return true;
 }
 
+static void control_items(void)
+{
+	enum obp_event event = OBP_NEED;
+	struct obp_item item;
+
+	while (loop.control.fd >= 0 && ((event = obp_conn_next(&loop.control.conn, &item)) == OBP_CONTROL || event == OBP_ACK)) {
+		if (event == OBP_ACK) {
+			acknowledged(loop.control.conn.peer_ack);
+			continue;
+		}
+		if (obp_message_decode(item.body, item.size, &loop.message) != OB_ERR_NONE)
+			obs_session_fatal(loop.session, OB_ERR_PROTOCOL, "a control message that cannot be read");
+		control_message(&loop.message);
+		obp_message_fini(&loop.message);
+	}
+	if (loop.control.fd >= 0 && event == OBP_BROKEN)
+		obs_session_fatal(loop.session, loop.control.conn.error, "control connection: %s", loop.control.conn.why);
+}
+
 static void joining_read(struct guest *guest)
 {
 	struct obp_item item;
@@ -270,8 +289,10 @@ static void joining_read(struct guest *guest)
 		if (right)
 			guest_join(guest);
 		obp_message_fini(&loop.message);
-		if (right)
+		if (right) {
+			control_items(); /* what came right behind the join */
 			return;
+		}
 	}
 	if (event != OBP_NEED)
 		obs_refuse_send(guest->fd, OB_ERR_REFUSED, "the session's secret is not right");
@@ -280,25 +301,10 @@ static void joining_read(struct guest *guest)
 
 static void control_read(void)
 {
-	struct obp_item item;
-	enum obp_event event;
-
-	if (!guest_fill(&loop.control)) {
+	if (guest_fill(&loop.control))
+		control_items();
+	else
 		control_end();
-		return;
-	}
-	while (loop.control.fd >= 0 && ((event = obp_conn_next(&loop.control.conn, &item)) == OBP_CONTROL || event == OBP_ACK)) {
-		if (event == OBP_ACK) {
-			acknowledged(loop.control.conn.peer_ack);
-			continue;
-		}
-		if (obp_message_decode(item.body, item.size, &loop.message) != OB_ERR_NONE)
-			obs_session_fatal(loop.session, OB_ERR_PROTOCOL, "a control message that cannot be read");
-		control_message(&loop.message);
-		obp_message_fini(&loop.message);
-	}
-	if (loop.control.fd >= 0 && event == OBP_BROKEN)
-		obs_session_fatal(loop.session, loop.control.conn.error, "control connection: %s", loop.control.conn.why);
 }
 
 /* True while records are executed. Notes a call in which the executor has been blocked since the last tick. */
