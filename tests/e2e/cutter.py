@@ -170,6 +170,8 @@ class Proxy:
         return sum(self.made.values())
 
     def close(self):
-        self.listener.close()
         self.cuts_left = 0
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)  # the thread in accept leaves
+        self.listener.close()
         self.cut_all()
