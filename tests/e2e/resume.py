@@ -22,6 +22,8 @@ SEED = int(sys.argv[6]) if len(sys.argv) > 6 else 1
 # What the driver was asked to do. Not counted: what depends on when a thread looks (contexts made current, events polled).
 COUNTED = re.compile(r'cu(LaunchKernel|LaunchHostFunc|Memcpy\w*|Memset\w*|Mem(Alloc|Free|Create|Release)\w*|Stream(Create|Destroy)\w*|Module\w*)$')
 bad = []
+if '-all' in os.environ.get('OUTBOARD_OPT', ''):
+    os.environ['OUTBOARD_OPT'] += ',resume'  # what is tested; all else stays off
 
 
 def check(what, condition, detail=''):
