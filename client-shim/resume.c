@@ -55,11 +55,12 @@ static bool log_rewind(uint64_t number)
 {
 	struct log *log = &obc_log_state;
 	uint64_t at, n;
-	bool known;
+	bool known, walked;
 
 	log_lock(&log->wait_lock);
 	at = atomic_load_explicit(&log->tail, memory_order_relaxed);
 	n = log->tail_number;
+	walked = number > n;
 	known = number >= n && number >= log->acked && number <= log->sent_number;
 	while (known && n < number) {
 		struct obp_record *record = (struct obp_record *)(log->ring + (at & RING_MASK));
@@ -77,7 +78,9 @@ static bool log_rewind(uint64_t number)
 		log->acked = log->tail_number = log->sent_number = number;
 		log->inflight_first = log->inflight_count = 0;
 		atomic_store_explicit(&log->sent, at, memory_order_relaxed);
-		atomic_store_explicit(&log->tail, at, memory_order_release);
+		/* With nothing under way the tail is moved by whoever starts the ring over. */
+		if (walked)
+			atomic_store_explicit(&log->tail, at, memory_order_release);
 	}
 	log_unlock(&log->wait_lock);
 	return known;

@@ -41,7 +41,10 @@ struct obs_replies {
 void obs_replies_init(struct obs_replies *replies);
 /* The answer to the current call: `size` exact body bytes. */
 void obs_reply_send(struct obs_exec *x, CUresult result, const void *body, uint32_t size);
-/* The same, or a piece of an answer that has more (OBP_REPLY_MORE), with device data in a staging slot: it may have to be sent again, and then stays in the slot, which is marked (struct obs_slot, kept). */
+/*
+ * The same, or a piece of an answer that has more (OBP_REPLY_MORE), with device data in a staging slot: it may have to be sent again, and then
+ * stays in the slot, which is marked (struct obs_slot, kept).
+ */
 void obs_reply_slot(struct obs_exec *x, CUresult result, struct obs_slot *slot, uint32_t size, bool more);
 /* Under the lock: lets go of what the client has acknowledged. */
 void obs_replies_trim(struct obs_session *session);

@@ -191,12 +191,12 @@ static void *work(void *argument)
 int main(int argc, char **argv)
 {
 	static struct worker workers[THREADS_MAX];
-	unsigned n = argc > 1 ? (unsigned)atoi(argv[1]) : 3;
+	unsigned n = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 3;
 	void *library = dlopen("libcuda.so.1", RTLD_NOW);
 	CUmodule module;
 
-	rounds = argc > 2 ? (unsigned)atoi(argv[2]) : 8;
-	large = argc > 3 ? (size_t)atoll(argv[3]) : 9u << 20;
+	rounds = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 8;
+	large = argc > 3 ? strtoul(argv[3], NULL, 10) : 9u << 20;
 	if (!library || n > THREADS_MAX) {
 		fprintf(stderr, "%s\n", library ? "too many threads" : dlerror());
 		return 2;
