@@ -28,12 +28,23 @@ static struct obp_record *record_at(uint64_t offset)
 	return (struct obp_record *)(obc_log_state.ring + (offset & RING_MASK));
 }
 
-bool log_pending(void)
+/*
+ * Where the next record to be sent stands. The tail is ahead of what was sent when the ring was started over; looked at after head was, it is there for
+ * every record that head shows.
+ */
+static uint64_t sent_up_to(void)
 {
 	uint64_t sent = atomic_load_explicit(&obc_log_state.sent, memory_order_relaxed);
 
+	return ob_max(sent, atomic_load_explicit(&obc_log_state.tail, memory_order_relaxed));
+}
+
+bool log_pending(void)
+{
 	/* Acquire: the record's first word was written before head moved past it. */
-	if (sent >= atomic_load_explicit(&obc_log_state.head, memory_order_acquire))
+	uint64_t head = atomic_load_explicit(&obc_log_state.head, memory_order_acquire), sent = sent_up_to();
+
+	if (sent >= head)
 		return false;
 	return atomic_load_explicit(log_size_of(record_at(sent)), memory_order_acquire) != 0;
 }
@@ -41,7 +52,7 @@ bool log_pending(void)
 static bool batch_gather(struct batch *batch)
 {
 	uint64_t head = atomic_load_explicit(&obc_log_state.head, memory_order_acquire);
-	uint64_t at = atomic_load_explicit(&obc_log_state.sent, memory_order_relaxed);
+	uint64_t at = sent_up_to();
 
 	*batch = (struct batch){ .start = at, .end = at };
 	while (at < head) {
