@@ -137,15 +137,16 @@ static inline uint64_t place(uint64_t need)
 	uint64_t tail = atomic_load_explicit(&log->tail, memory_order_acquire);
 	uint64_t at = head, to_end = OBC_RING_BYTES - (head & RING_MASK);
 
-	if (ob_unlikely(head == tail && (head & RING_MASK) > REWIND_MIN)) {
+	if (ob_unlikely(to_end < need || (head == tail && (head & RING_MASK) > REWIND_MIN))) {
+		at = head + to_end;
 		/*
-		 * Nothing is under way, so nobody else moves the tail; it comes along. Left behind it would make of the ring only the few bytes in front of
+		 * With nothing under way nobody else moves the tail; it comes along. Left behind it would make of the ring only the few bytes in front of
 		 * it, and the server, which acknowledges by the megabyte, would never make that more.
 		 */
-		at = tail = head + to_end;
-		atomic_store_explicit(&log->tail, tail, memory_order_relaxed);
-	} else if (ob_unlikely(to_end < need)) {
-		at = head + to_end;
+		if (head == tail) {
+			tail = at;
+			atomic_store_explicit(&log->tail, tail, memory_order_relaxed);
+		}
 	}
 	if (ob_unlikely(at + need - tail > OBC_RING_BYTES))
 		return UINT64_MAX;
