@@ -152,16 +152,18 @@ void obs_op_write(struct obs_exec *x, const struct obp_record *rec, const struct
 }
 
 /* Takes the rest of a record that cannot be executed, so that the next one can. */
-static void big_skip(struct obs_exec *x)
+static bool big_skip(struct obs_exec *x)
 {
 	uint8_t bytes[4096];
 	size_t left;
 
 	while ((left = obp_conn_body_left(x->conn)) > 0)
-		obs_exec_receive(x, bytes, ob_min(left, sizeof bytes));
+		if (!obs_exec_receive(x, bytes, ob_min(left, sizeof bytes)))
+			return false;
+	return true;
 }
 
-void obs_big_write(struct obs_exec *x, const struct obp_item *item)
+bool obs_big_write(struct obs_exec *x, const struct obp_item *item)
 {
 	const struct obp_record *rec = &item->record;
 	struct obp_write_req req;
@@ -170,7 +172,8 @@ void obs_big_write(struct obs_exec *x, const struct obp_item *item)
 	CUstream stream;
 	CUresult result;
 
-	obs_exec_receive(x, &req, sizeof req);
+	if (!obs_exec_receive(x, &req, sizeof req))
+		return false;
 	pad = (8 - req.size % 8) % 8;
 	if (req.size > OBP_CHUNK_MAX || sizeof req + req.size + pad != item->size)
 		obs_violation(x, rec, "a call's body is out of bounds");
@@ -178,19 +181,22 @@ void obs_big_write(struct obs_exec *x, const struct obp_item *item)
 	if (result == CUDA_SUCCESS && !obs_memory_check(&x->session->memory, req.dst, req.size))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS || !obs_stream_get(x, rec, req.stream, &stream)) {
-		big_skip(x);
+		if (!big_skip(x))
+			return false;
 		if (result != CUDA_SUCCESS)
 			obs_async_result(x, rec, result);
-		return;
+		return true;
 	}
 	slot = obs_staging_write_slot(&x->session->staging, x->context);
 	if (!slot)
 		obs_session_fatal(x->session, OB_ERR_NO_MEMORY, "no memory for a copy's staging");
-	obs_exec_receive(x, slot->data, req.size);
-	big_skip(x);
+	/* When the connection breaks here the record comes again: the slot was only filled, and nothing has been copied from it. */
+	if (!obs_exec_receive(x, slot->data, req.size) || !big_skip(x))
+		return false;
 	result = x->drv->cuMemcpyHtoDAsync_v2(req.dst, slot->data, req.size, stream);
 	obs_staging_write_started(&x->session->staging, slot, x->context, stream);
 	obs_async_result(x, rec, result);
+	return true;
 }
 
 void obs_op_write_rows(struct obs_exec *x, const struct obp_record *rec, const struct obp_write_rows_req *req, const void *data)
@@ -309,7 +315,8 @@ static void pull_single(struct obs_exec *x, const struct obp_record *rec, struct
 	if (result == CUDA_SUCCESS)
 		result = x->drv->cuStreamSynchronize(pull->stream);
 	obs_exec_output(x, result);
-	obs_reply(x, rec, result, slot->data, result == CUDA_SUCCESS ? size : 0);
+	(void)rec;
+	obs_reply_slot(x, result, slot, result == CUDA_SUCCESS ? size : 0, false);
 }
 
 static void pull_pieces(struct obs_exec *x, const struct obp_record *rec, struct pull *pull, struct obs_slot *slots[2])
@@ -331,11 +338,13 @@ static void pull_pieces(struct obs_exec *x, const struct obp_record *rec, struct
 			obs_exec_output(x, result);
 		first = false;
 		if (next_size == 0) {
-			obs_reply(x, rec, result, slots[i]->data, size);
+			obs_reply_slot(x, result, slots[i], size, false);
 			return;
 		}
-		obs_reply_more(x, slots[i]->data, size);
+		obs_reply_slot(x, result, slots[i], size, true);
 		size = next_size;
+		if (!obs_staging_read_turn(x->session, &slots[i]))
+			result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	/* Nothing may write into the slots any more when others take them. */
 	x->drv->cuStreamSynchronize(pull->stream);
@@ -360,7 +369,7 @@ static void pull_run(struct obs_exec *x, const struct obp_record *rec, struct pu
 		obs_reply(x, rec, CUDA_ERROR_INVALID_VALUE, NULL, 0);
 		return;
 	}
-	if (!obs_staging_read_take(&x->session->staging, slots)) {
+	if (!obs_staging_read_take(x->session, slots)) {
 		obs_reply(x, rec, CUDA_ERROR_OUT_OF_MEMORY, NULL, 0);
 		return;
 	}

@@ -65,9 +65,9 @@ _Noreturn void obs_session_fatal(struct obs_session *session, enum ob_err code, 
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec++;
 	/* A thread in the middle of a reply that nobody reads keeps the lock: then there is no place for a message. */
-	if (session->data.fd >= 0 && pthread_mutex_timedlock(&session->replies.lock, &until) == 0) {
-		obs_message_send(session->data.fd, OBP_MSG_FATAL, code, text);
-		linger(session->data.fd);
+	if (session->replies.stream.fd >= 0 && pthread_mutex_timedlock(&session->replies.lock, &until) == 0) {
+		obs_message_send(session->replies.stream.fd, OBP_MSG_FATAL, code, text);
+		linger(session->replies.stream.fd);
 	}
 	obs_session_exit(session, 1);
 }
@@ -255,12 +255,13 @@ bool obs_session_greet(struct obs_session *session)
 	struct obp_message *message = calloc(1, sizeof *message);
 	bool greeted = false;
 
+	session->replies.stream = session->data;
 	if (!message || !message_await(session, OBP_MSG_HELLO, deadline, message))
 		goto out;
 	ob_info("session %016llx: %s (process %llu, client %s)", (unsigned long long)session->route, message->hello.program,
 		(unsigned long long)message->hello.pid, message->hello.version);
 	addresses_settle(session, &message->hello);
-	if (!welcome_send(session))
+	if (!obs_link_agree(session, &message->hello) || !welcome_send(session))
 		goto out;
 	if (session->memory.vmm && !session->welcome->welcome.range_ok) {
 		obp_message_fini(message);
