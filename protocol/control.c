@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "protocol/conn.h"
+#include "protocol/map.h"
 
 /* ---- encoding ---- */
 
@@ -377,7 +378,7 @@ static bool number_at(const uint8_t *p, size_t size, size_t at, size_t n, uint64
  * True when no container claims more elements than bytes are left. msgpack-c allocates by the claim before it looks for the elements: four
  * bytes of map must not ask for gigabytes.
  */
-static bool claims_hold(const uint8_t *p, size_t size)
+bool obp_map_claims_hold(const uint8_t *p, size_t size)
 {
 	static const uint8_t fixed[32] = { /* bytes behind the type byte, 0xc0..0xdf; containers and blobs: bytes of their count */
 		0, 0, 0, 0, 1, 2, 4, 1, 2, 4, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 2, 3, 5, 9, 17, 1, 2, 4, 2, 4, 2, 4,
@@ -417,7 +418,7 @@ enum ob_err obp_message_decode(const void *map, size_t size, struct obp_message 
 	size_t offset = 0;
 
 	memset(ret, 0, sizeof *ret);
-	if (size > OBP_CONTROL_MAX || !claims_hold(map, size))
+	if (size > OBP_CONTROL_MAX || !obp_map_claims_hold(map, size))
 		return OB_ERR_PROTOCOL;
 	msgpack_unpacked_init(&unpacked);
 	if (msgpack_unpack_next(&unpacked, map, size, &offset) == MSGPACK_UNPACK_SUCCESS && offset == size &&
