@@ -56,6 +56,9 @@ static void put_hello(msgpack_packer *p, const struct obp_hello *hello)
 	put_text(p, "version", hello->version);
 	put_text(p, "program", hello->program);
 	put_number(p, "pid", hello->pid);
+	put_number(p, "want_memory", hello->want_memory);
+	put_number(p, "want_share", hello->want_share);
+	put_number(p, "want_priority", hello->want_priority);
 	put_key(p, "ranges");
 	msgpack_pack_array(p, hello->n_ranges);
 	for (uint32_t i = 0; i < hello->n_ranges; i++)
@@ -110,7 +113,7 @@ bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 	uint32_t extra = 0;
 
 	if (message->type == OBP_MSG_HELLO)
-		extra = 4;
+		extra = 7;
 	else if (message->type == OBP_MSG_WELCOME)
 		extra = 8;
 	if (!ob_buf_extend(frame, sizeof header))
@@ -293,6 +296,12 @@ static bool get_hello_key(const msgpack_object *key, const msgpack_object *value
 		return get_text(value, hello->program, sizeof hello->program);
 	if (key_is(key, "pid"))
 		return get_number(value, UINT64_MAX, &hello->pid);
+	if (key_is(key, "want_memory"))
+		return get_number(value, UINT64_MAX, &hello->want_memory);
+	if (key_is(key, "want_share"))
+		return get_u32(value, 1000000, &hello->want_share);
+	if (key_is(key, "want_priority"))
+		return get_u32(value, 3, &hello->want_priority);
 	if (key_is(key, "ranges"))
 		return get_ranges(value, hello);
 	return true;

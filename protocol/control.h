@@ -45,6 +45,9 @@ struct obp_hello {
 	char version[32];               /* the client's program version */
 	char program[OBP_NAME_MAX];
 	uint64_t pid;
+	uint64_t want_memory;           /* bytes on each device the client is content with; 0: whatever the server allows */
+	uint32_t want_share;            /* of the device's time, in millionths; 0: likewise */
+	uint32_t want_priority;         /* 1 low, 2 normal, 3 high; 0: normal */
 	uint32_t n_ranges;              /* held reserved by the client, best first */
 	struct obp_range ranges[OBP_RANGE_MAX];
 };

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/opt.h"
+#include "server/board.h"
 #include "server/lane.h"
 #include "server/layers.h"
 #include "server/ops.h"
@@ -209,6 +210,7 @@ _Noreturn static void run(struct obs_session *session, struct obs_context *curre
 			break;
 		case OBP_NEED:
 			obs_reply_ack(session);
+			atomic_store_explicit(&obs_board->bytes_in, session->conn.bytes, memory_order_relaxed);
 			obp_conn_space(&session->conn, &data, &size);
 			if (size == 0)
 				obs_session_fatal(session, OB_ERR_PROTOCOL, "a frame that does not fit the connection's buffer");

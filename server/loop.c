@@ -14,8 +14,10 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/board.h"
 #include "server/exec.h"
 #include "server/handoff.h"
+#include "server/quota.h"
 #include "server/refuse.h"
 #include "server/session.h"
 
@@ -223,10 +225,24 @@ static bool busy_check(void)
 	return busy;
 }
 
+/* Ends a session that has made no call for longer than it may. */
+static void idle_check(uint64_t now)
+{
+	static uint64_t since;
+
+	if (!since || loop.executed != obs_board_read(&obs_board->calls) || loop.blocked)
+		since = now;
+	obs_board_publish(loop.session);
+	obs_conduct_tick(now);
+	if (obs_quota_limits.idle_s && now - since > obs_quota_limits.idle_s * OB_SECOND)
+		obs_session_fatal(loop.session, OB_ERR_TIMEOUT, "the session made no call for %u s and was ended (--idle-timeout)", obs_quota_limits.idle_s);
+}
+
 static uint64_t deadlines_check(void)
 {
 	uint64_t now = ob_clock_ns(), next = now + (busy_check() ? TICK_BUSY_NS : TICK_NS);
 
+	idle_check(now);
 	if (now >= loop.gone_deadline) {
 		ob_info("session %016llx: the client has left", (unsigned long long)loop.session->route);
 		obs_session_exit(loop.session, 0);

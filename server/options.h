@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/limits.h"
+
 #define OBS_LISTEN_MAX 16
 #define OBS_WARM_MAX 64
 #define OBS_SESSIONS_MAX 4096
@@ -30,6 +32,9 @@ struct obs_options {
 	uint32_t max_sessions;
 	uint32_t hello_timeout_s;
 	uint32_t drain_timeout_s;
+	struct obs_limits limits;
+	const char *metrics;          /* tcp://host:port of /metrics; NULL: none */
+	char limits_text[OBS_LIMITS_TEXT_MAX];
 	char hello_timeout_text[16];  /* for obs_options_worker_args */
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "server/board.h"
 #include "server/session.h"
 
 void obs_replies_init(struct obs_replies *replies)
@@ -32,6 +33,8 @@ static void send_all(struct obs_session *session, struct iovec *iov, int n, size
 	}
 	session->replies.sent_frames++;
 	session->replies.sent_bytes += size;
+	atomic_store_explicit(&obs_board->bytes_out, session->replies.sent_bytes, memory_order_relaxed);
+	atomic_store_explicit(&obs_board->replies, session->replies.next - 1, memory_order_relaxed);
 }
 
 /* Under the lock. What an acknowledgement says: every record up to here is in this process's hands. */
