@@ -11,19 +11,44 @@
 #include "server/quota.h"
 #include "server/session.h"
 
-static _Atomic uint32_t points;
+static _Atomic uint32_t points, suspensions;
 static uint64_t halved_ns;           /* loop thread */
 
 /* The degree that so many points stand for, as far as the server's settings let it go. */
 static uint32_t degree_of(uint32_t n)
 {
-	uint32_t degree = n >= OBS_END_POINTS       ? OBP_CONDUCT_ENDED
-			  : n >= OBS_SUSPEND_POINTS ? OBP_CONDUCT_SUSPENDED
-			  : n >= OBS_LIMIT_POINTS   ? OBP_CONDUCT_LIMITED
-			  : n >= OBS_WARN_POINTS    ? OBP_CONDUCT_WARNED
-						    : OBP_CONDUCT_WELL;
+	uint32_t degree = OBP_CONDUCT_WELL;
 
+	if (n >= OBS_SUSPEND_POINTS)
+		degree = atomic_load(&suspensions) >= OBS_SUSPENSIONS_MAX ? OBP_CONDUCT_ENDED : OBP_CONDUCT_SUSPENDED;
+	else if (n >= OBS_LIMIT_POINTS)
+		degree = OBP_CONDUCT_LIMITED;
+	else if (n >= OBS_WARN_POINTS)
+		degree = OBP_CONDUCT_WARNED;
 	return ob_min(degree, obs_quota_limits.strictest);
+}
+
+/* What the degree means, done to the thread that made the call. */
+static void react(uint32_t degree, uint32_t n, const char *what)
+{
+	switch (degree) {
+	case OBP_CONDUCT_LIMITED:
+		usleep(OBS_LIMIT_PAUSE_MS * 1000);
+		break;
+	case OBP_CONDUCT_SUSPENDED:
+		atomic_fetch_add(&suspensions, 1);
+		usleep(OBS_SUSPEND_MS * 1000);
+		atomic_store(&points, OBS_SUSPEND_POINTS / 2);
+		break;
+	case OBP_CONDUCT_ENDED:
+		if (obs_quota_session)
+			obs_session_fatal(obs_quota_session, OB_ERR_LIMIT,
+				"it was ended: it ran into its limits %u times within seconds, the last time for %s, and %u suspensions did not help", n, what,
+				OBS_SUSPENSIONS_MAX);
+		break;
+	default:
+		break;
+	}
 }
 
 void obs_conduct_refused(const char *what)
@@ -35,21 +60,7 @@ void obs_conduct_refused(const char *what)
 	if (degree > before)
 		ob_warn("session of %s (process %llu): %u calls refused within seconds, the last for %s: %s", obs_board->program,
 			(unsigned long long)obs_board->pid, n, what, obp_conduct_name(degree));
-	switch (degree) {
-	case OBP_CONDUCT_LIMITED:
-		usleep(OBS_LIMIT_PAUSE_MS * 1000);
-		break;
-	case OBP_CONDUCT_SUSPENDED:
-		usleep(OBS_SUSPEND_MS * 1000);
-		break;
-	case OBP_CONDUCT_ENDED:
-		if (!obs_quota_session)
-			break;
-		obs_session_fatal(obs_quota_session, OB_ERR_LIMIT, "the session was ended: it ran into its limits %u times within seconds, the last time for %s",
-			n, what);
-	default:
-		break;
-	}
+	react(degree, n, what);
 }
 
 void obs_conduct_tick(uint64_t now)

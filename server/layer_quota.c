@@ -93,14 +93,15 @@ static uint32_t current_device(void)
 
 /* ---- device memory ---- */
 
-static CUresult after_alloc(CUresult result, CUdeviceptr addr, uint64_t bytes, uint32_t device)
+/* *addr is what the driver has written if it succeeded. */
+static CUresult after_alloc(CUresult result, const CUdeviceptr *addr, uint64_t bytes, uint32_t device)
 {
-	if (result == CUDA_SUCCESS && note(OBS_CHARGE_ADDRESS, addr, bytes, device))
+	if (result == CUDA_SUCCESS && note(OBS_CHARGE_ADDRESS, *addr, bytes, device))
 		return result;
 	obs_quota_discharge(device, bytes);
 	if (result != CUDA_SUCCESS)
 		return result;
-	next.cuMemFree_v2(addr);
+	next.cuMemFree_v2(*addr);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -109,7 +110,7 @@ static CUresult mem_alloc(CUdeviceptr *addr, size_t bytes)
 	uint32_t device = current_device();
 	CUresult result = obs_quota_charge(device, bytes);
 
-	return result == CUDA_SUCCESS ? after_alloc(next.cuMemAlloc_v2(addr, bytes), *addr, bytes, device) : result;
+	return result == CUDA_SUCCESS ? after_alloc(next.cuMemAlloc_v2(addr, bytes), addr, bytes, device) : result;
 }
 
 /* The driver chooses the pitch: at most 512 bytes more than asked for are charged first, then what it took. */
@@ -127,7 +128,7 @@ static CUresult mem_alloc_pitch(CUdeviceptr *addr, size_t *pitch, size_t width, 
 	result = next.cuMemAllocPitch_v2(addr, pitch, width, height, element);
 	bytes = result == CUDA_SUCCESS ? ob_min((uint64_t)*pitch * height, most) : most;
 	obs_quota_discharge(device, most - bytes);
-	return after_alloc(result, *addr, bytes, device);
+	return after_alloc(result, addr, bytes, device);
 }
 
 static CUresult mem_alloc_async(CUdeviceptr *addr, size_t bytes, CUstream stream)
@@ -135,7 +136,7 @@ static CUresult mem_alloc_async(CUdeviceptr *addr, size_t bytes, CUstream stream
 	uint32_t device = current_device();
 	CUresult result = obs_quota_charge(device, bytes);
 
-	return result == CUDA_SUCCESS ? after_alloc(next.cuMemAllocAsync(addr, bytes, stream), *addr, bytes, device) : result;
+	return result == CUDA_SUCCESS ? after_alloc(next.cuMemAllocAsync(addr, bytes, stream), addr, bytes, device) : result;
 }
 
 static CUresult mem_alloc_pool(CUdeviceptr *addr, size_t bytes, CUmemoryPool pool, CUstream stream)
@@ -143,7 +144,7 @@ static CUresult mem_alloc_pool(CUdeviceptr *addr, size_t bytes, CUmemoryPool poo
 	uint32_t device = current_device();
 	CUresult result = obs_quota_charge(device, bytes);
 
-	return result == CUDA_SUCCESS ? after_alloc(next.cuMemAllocFromPoolAsync(addr, bytes, pool, stream), *addr, bytes, device) : result;
+	return result == CUDA_SUCCESS ? after_alloc(next.cuMemAllocFromPoolAsync(addr, bytes, pool, stream), addr, bytes, device) : result;
 }
 
 static CUresult mem_free(CUdeviceptr addr)
@@ -242,9 +243,9 @@ static CUresult host_charge(uint64_t bytes)
 	return take(&obs_board->host_used, obs_quota_limits.host_memory, bytes) ? CUDA_SUCCESS : refused("page-locked memory");
 }
 
-static CUresult after_host(CUresult result, const void *host, uint64_t bytes)
+static CUresult after_host(CUresult result, void *const *host, uint64_t bytes)
 {
-	if (result != CUDA_SUCCESS || !note(OBS_CHARGE_HOST, (uint64_t)(uintptr_t)host, bytes, 0))
+	if (result != CUDA_SUCCESS || !note(OBS_CHARGE_HOST, (uint64_t)(uintptr_t)*host, bytes, 0))
 		atomic_fetch_sub(&obs_board->host_used, bytes);
 	return result;
 }
@@ -253,21 +254,21 @@ static CUresult host_alloc(void **host, size_t bytes, unsigned flags)
 {
 	CUresult result = host_charge(bytes);
 
-	return result == CUDA_SUCCESS ? after_host(next.cuMemHostAlloc(host, bytes, flags), *host, bytes) : result;
+	return result == CUDA_SUCCESS ? after_host(next.cuMemHostAlloc(host, bytes, flags), host, bytes) : result;
 }
 
 static CUresult host_alloc_plain(void **host, size_t bytes)
 {
 	CUresult result = host_charge(bytes);
 
-	return result == CUDA_SUCCESS ? after_host(next.cuMemAllocHost_v2(host, bytes), *host, bytes) : result;
+	return result == CUDA_SUCCESS ? after_host(next.cuMemAllocHost_v2(host, bytes), host, bytes) : result;
 }
 
 static CUresult host_register(void *host, size_t bytes, unsigned flags)
 {
 	CUresult result = host_charge(bytes);
 
-	return result == CUDA_SUCCESS ? after_host(next.cuMemHostRegister_v2(host, bytes, flags), host, bytes) : result;
+	return result == CUDA_SUCCESS ? after_host(next.cuMemHostRegister_v2(host, bytes, flags), &host, bytes) : result;
 }
 
 static CUresult host_free(void *host)

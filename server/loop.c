@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -225,6 +226,22 @@ static bool busy_check(void)
 	return busy;
 }
 
+/* A client that makes no call does not read its data connection: it is told on the other. */
+_Noreturn static void idle_end(void)
+{
+	struct obp_message *message = calloc(1, sizeof *message);
+	char text[128];
+
+	snprintf(text, sizeof text, "it made no call for %u s, which is as long as this server lets one idle (--idle-timeout)", obs_quota_limits.idle_s);
+	if (message) {
+		message->type = OBP_MSG_FATAL;
+		message->code = OB_ERR_TIMEOUT;
+		snprintf(message->text, sizeof message->text, "%s", text);
+		obs_control_send(&loop.session->hostfuncs, message);
+	}
+	obs_session_fatal(loop.session, OB_ERR_TIMEOUT, "%s", text);
+}
+
 /* Ends a session that has made no call for longer than it may. */
 static void idle_check(uint64_t now)
 {
@@ -235,7 +252,7 @@ static void idle_check(uint64_t now)
 	obs_board_publish(loop.session);
 	obs_conduct_tick(now);
 	if (obs_quota_limits.idle_s && now - since > obs_quota_limits.idle_s * OB_SECOND)
-		obs_session_fatal(loop.session, OB_ERR_TIMEOUT, "the session made no call for %u s and was ended (--idle-timeout)", obs_quota_limits.idle_s);
+		idle_end();
 }
 
 static uint64_t deadlines_check(void)

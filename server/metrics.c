@@ -18,12 +18,14 @@
 #include "transport/stream.h"
 
 #define TEXT_MAX (1u << 20)
+#define LOOK_AGAIN_MS 50           /* while connections are open */
 
 static struct metrics {
 	struct MHD_Daemon *daemon;
 	uv_poll_t poll;
 	uv_timer_t timer;
 	int fd;                      /* listening */
+	bool open;                   /* there were connections at the last look */
 } metrics;
 
 /* ---- the text ---- */
@@ -219,12 +221,19 @@ static void timer_due(uv_timer_t *timer)
 
 static void work(void)
 {
-	MHD_UNSIGNED_LONG_LONG ms;
+	const union MHD_DaemonInfo *info;
+	MHD_UNSIGNED_LONG_LONG ms = LOOK_AGAIN_MS;
+	bool had = metrics.open;
 
 	MHD_run(metrics.daemon);
-	/* Its time-outs are not seen by its descriptor. */
-	if (MHD_get_timeout(metrics.daemon, &ms) == MHD_YES)
-		uv_timer_start(&metrics.timer, timer_due, ms + 1, 0);
+	info = MHD_get_daemon_info(metrics.daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+	metrics.open = info && info->num_connections;
+	/* Neither its time-outs nor room for the next connection are seen by its descriptor. */
+	if (!metrics.open && !had)
+		return;
+	if (MHD_get_timeout(metrics.daemon, &ms) != MHD_YES || ms > LOOK_AGAIN_MS)
+		ms = LOOK_AGAIN_MS;
+	uv_timer_start(&metrics.timer, timer_due, ms + 1, 0);
 }
 
 static void readable(uv_poll_t *poll, int status, int events)

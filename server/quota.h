@@ -26,7 +26,7 @@ struct obs_session;
 #define OBS_WARN_POINTS 64u          /* refusals, each halved after OBS_CONDUCT_HALF_S, at which a session is warned ... */
 #define OBS_LIMIT_POINTS 512u        /* ... its refused calls cost it OBS_LIMIT_PAUSE_MS each ... */
 #define OBS_SUSPEND_POINTS 2048u     /* ... it is suspended for OBS_SUSPEND_MS ... */
-#define OBS_END_POINTS 4096u         /* ... it is ended */
+#define OBS_SUSPENSIONS_MAX 3u       /* ... and ended when so many suspensions have not helped */
 #define OBS_CONDUCT_HALF_S 10u
 #define OBS_LIMIT_PAUSE_MS 1u
 #define OBS_SUSPEND_MS 2000u
