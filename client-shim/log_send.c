@@ -10,6 +10,7 @@
 #include "base/opt.h"
 #include "client-shim/futex.h"
 #include "client-shim/log_inside.h"
+#include "client-shim/times.h"
 
 #define SENDER_STACK (64u << 10) /* bytes; the thread does nothing deep */
 
@@ -153,6 +154,8 @@ static void batch_send(const struct batch *batch)
 	log->sent_number += batch->count;
 	/* Before the bytes leave: the acknowledgement may come back before send returns. */
 	inflight_push(log->sent_number, batch->end);
+	if (ob_unlikely(obc_times_on))
+		obc_times_sent(log->sent_number);
 	frame_send(iov, n);
 	atomic_store_explicit(&log->sent, batch->end, memory_order_relaxed);
 }

@@ -96,6 +96,7 @@ static void put_welcome(msgpack_packer *p, const struct obp_welcome *welcome)
 	put_number(p, "route", welcome->route);
 	put_number(p, "driver_version", (uint64_t)welcome->driver_version);
 	put_number(p, "vmm", welcome->vmm);
+	put_number(p, "times", welcome->times);
 	put_number(p, "range_ok", welcome->range_ok);
 	put_key(p, "range");
 	put_range(p, &welcome->range);
@@ -115,7 +116,7 @@ bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 	if (message->type == OBP_MSG_HELLO)
 		extra = 7;
 	else if (message->type == OBP_MSG_WELCOME)
-		extra = 8;
+		extra = 9;
 	if (!ob_buf_extend(frame, sizeof header))
 		return false;
 	msgpack_packer_init(&packer, frame, pack_write);
@@ -318,6 +319,8 @@ static bool get_welcome_key(const msgpack_object *key, const msgpack_object *val
 		return get_text(value, welcome->driver, sizeof welcome->driver);
 	if (key_is(key, "route"))
 		return get_number(value, UINT64_MAX, &welcome->route) && welcome->route != 0;
+	if (key_is(key, "times"))
+		return get_flag(value, &welcome->times);
 	if (key_is(key, "vmm"))
 		return get_flag(value, &welcome->vmm);
 	if (key_is(key, "range_ok"))

@@ -69,6 +69,7 @@ struct obp_welcome {
 	uint64_t route;                 /* for later prefaces of this session; not 0 */
 	uint8_t secret[OBP_SECRET_BYTES];
 	int32_t driver_version;
+	bool times;                     /* the server can take the time of records: op times_switch */
 	bool vmm;                       /* client-made addresses */
 	bool range_ok;                  /* one of the client's ranges was taken; else range is the server's, to be tried by the client */
 	struct obp_range range;

@@ -15,6 +15,7 @@
 #include "server/lane.h"
 #include "server/layers.h"
 #include "server/ops.h"
+#include "server/times.h"
 
 /* ---- receiving ---- */
 
@@ -164,6 +165,8 @@ static void small(struct obs_exec *x, const struct obp_item *item)
 	const struct obp_record *rec = &item->record;
 
 	begin(x, item);
+	if (ob_unlikely(obs_times_on))
+		obs_times_begin(item->number);
 	if (ob_unlikely(obs_trace_on))
 		obs_trace_record(item->number, rec->lane, rec->opcode, item->body, (uint32_t)item->size);
 	if (!obp_op_blocks(rec->opcode) || !may_leave(rec->opcode) || item->size > OBS_LANE_BODY)
@@ -172,6 +175,8 @@ static void small(struct obs_exec *x, const struct obp_item *item)
 		block_here(x, item);
 	else if (!obs_lane_run(x, rec, item->body, (uint32_t)item->size))
 		obs_exec_record(x, rec, item->body, (uint32_t)item->size);
+	if (ob_unlikely(obs_times_on))
+		obs_times_end();
 }
 
 /* A record that is not whole in the connection's buffer: copy data goes straight to where it is needed, anything else is put together. */
@@ -215,6 +220,8 @@ _Noreturn static void run(struct obs_session *session, struct obs_context *curre
 			if (size == 0)
 				obs_session_fatal(session, OB_ERR_PROTOCOL, "a frame that does not fit the connection's buffer");
 			obp_conn_fed(&session->conn, receive(session, data, bulk ? ob_min(size, BULK_HEAD) : size));
+			if (ob_unlikely(obs_times_on))
+				obs_times_arrived();
 			break;
 		case OBP_BIG:
 			big(&x, &item);

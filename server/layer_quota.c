@@ -190,21 +190,30 @@ static CUresult mem_release(CUmemGenericAllocationHandle handle)
 	return result;
 }
 
-/* The heap of device-side malloc and the buffer of printf are device memory too, and a program may ask for any size of them. */
+/*
+ * The heap of device-side malloc and the buffer of printf are device memory too, and a program may ask for any size of them. What is charged is
+ * the last size set on each device: contexts beyond the first share it.
+ */
 static CUresult ctx_set_limit(CUlimit limit, size_t value)
 {
-	uint32_t device = current_device();
+	static uint64_t held[OBP_DEVICE_MAX][2];
+	uint32_t device = ob_min(current_device(), OBP_DEVICE_MAX - 1);
+	uint64_t *mine = &held[device][limit == CU_LIMIT_PRINTF_FIFO_SIZE], more;
 	CUresult result;
 
 	if (limit != CU_LIMIT_MALLOC_HEAP_SIZE && limit != CU_LIMIT_PRINTF_FIFO_SIZE)
 		return next.cuCtxSetLimit(limit, value);
-	forget(OBS_CHARGE_LIMIT, (uint64_t)device << 32 | (uint64_t)limit);
-	result = obs_quota_charge(device, value);
+	more = value > *mine ? value - *mine : 0;
+	result = obs_quota_charge(device, more);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = next.cuCtxSetLimit(limit, value);
-	if (result != CUDA_SUCCESS || !note(OBS_CHARGE_LIMIT, (uint64_t)device << 32 | (uint64_t)limit, value, device))
-		obs_quota_discharge(device, value);
+	if (result != CUDA_SUCCESS) {
+		obs_quota_discharge(device, more);
+		return result;
+	}
+	obs_quota_discharge(device, *mine + more - value);
+	*mine = value;
 	return result;
 }
 

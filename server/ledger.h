@@ -12,7 +12,7 @@
 
 #define OBS_LEDGER_MAX (1u << 24) /* entries */
 
-enum obs_charge { OBS_CHARGE_NONE, OBS_CHARGE_ADDRESS, OBS_CHARGE_HANDLE, OBS_CHARGE_HOST, OBS_CHARGE_LIMIT };
+enum obs_charge { OBS_CHARGE_NONE, OBS_CHARGE_ADDRESS, OBS_CHARGE_HANDLE, OBS_CHARGE_HOST };
 
 struct obs_entry {
 	uint64_t name, bytes;

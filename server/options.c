@@ -18,6 +18,7 @@ static const char help[] =
 	"  --driver WHICH       auto (default): the system's libcuda.so.1 if it works, else soft\n"
 	"                       soft: the software device; null: answers everything, does nothing; or a path\n"
 	"  --warm N             workers kept ready for new sessions (default 1)\n"
+	"  --refill N           workers that may be starting at the same time (default 4): a driver that starts loads the machine\n"
 	"  --max-sessions N     sessions at the same time (default 256)\n"
 	"  --hello-timeout S    seconds a new connection has to introduce itself (default 5)\n"
 	"  --drain-timeout S    seconds that sessions get to end after SIGTERM (default 30)\n"
@@ -27,7 +28,7 @@ static const char help[] =
 	"  --check-config FILE  say what is wrong with it, and end\n"
 	"  --version, --help\n\n";
 
-enum { LISTEN = 256, LIMIT, LIMITS, CONFIG, CHECK_CONFIG, METRICS, DRIVER, WARM, MAX_SESSIONS, HELLO, DRAIN, CACHE, WORKER, PROBE, VERSION, HELP };
+enum { LISTEN = 256, LIMIT, LIMITS, CONFIG, CHECK_CONFIG, METRICS, REFILL, DRIVER, WARM, MAX_SESSIONS, HELLO, DRAIN, CACHE, WORKER, PROBE, VERSION, HELP };
 
 static const struct option long_options[] = {
 	{ "listen", required_argument, NULL, LISTEN },
@@ -45,6 +46,7 @@ static const struct option long_options[] = {
 	{ "measure", required_argument, NULL, LIMIT },
 	{ "limits", required_argument, NULL, LIMITS }, /* workers only */
 	{ "metrics", required_argument, NULL, METRICS },
+	{ "refill", required_argument, NULL, REFILL },
 	{ "driver", required_argument, NULL, DRIVER },
 	{ "warm", required_argument, NULL, WARM },
 	{ "max-sessions", required_argument, NULL, MAX_SESSIONS },
@@ -59,7 +61,7 @@ static const struct option long_options[] = {
 };
 
 /* Keys a configuration may have: the options that set something. */
-static const char *const setting_names[] = { "listen", "driver", "warm", "max-sessions", "hello-timeout", "drain-timeout", "cache", "metrics",
+static const char *const setting_names[] = { "listen", "driver", "warm", "refill", "max-sessions", "hello-timeout", "drain-timeout", "cache", "metrics",
 	"max-memory", "max-host-memory", "max-handles", "max-modules", "max-lanes", "idle-timeout", "share", "max-priority", "on-excess", "measure", NULL };
 
 static bool take_count(const char *text, uint32_t min, uint32_t max, uint32_t *ret, char *ret_why, size_t size)
@@ -101,6 +103,8 @@ static bool set(struct obs_options *o, int which, const char *name, const char *
 		return take_text(text, &o->cache, ret_why, size, "a directory");
 	case METRICS:
 		return take_text(text, &o->metrics, ret_why, size, "an address, for example tcp://127.0.0.1:9464");
+	case REFILL:
+		return take_count(text, 1, OBS_REFILL_MAX, &o->refill, ret_why, size);
 	case WARM:
 		return take_count(text, 0, OBS_WARM_MAX, &o->warm, ret_why, size);
 	case MAX_SESSIONS:
@@ -177,7 +181,7 @@ static bool parse_one(struct obs_options *o, int which, const char *name, const 
 
 int obs_options_parse(struct obs_options *ret, int argc, char **argv)
 {
-	struct obs_options o = { .driver = "auto", .warm = 1, .max_sessions = OBS_SESSIONS_DEFAULT, .hello_timeout_s = 5,
+	struct obs_options o = { .driver = "auto", .warm = 1, .refill = OBS_REFILL_DEFAULT, .max_sessions = OBS_SESSIONS_DEFAULT, .hello_timeout_s = 5,
 		.drain_timeout_s = 30, .limits = obs_limits_default };
 	int which, index = 0;
 

@@ -209,7 +209,7 @@ void obs_pool_refill(struct obs_super *super)
 	want = super->n_waiting > warm ? super->n_waiting : warm;
 	if (want > super->options->max_sessions - super->n_busy)
 		want = super->options->max_sessions - super->n_busy;
-	while (super->n_idle + super->n_starting < want && super->n_starting < OBS_STARTING_MAX)
+	while (super->n_idle + super->n_starting < want && super->n_starting < super->options->refill)
 		if (!proc_start(super))
 			return;
 }

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "server/board.h"
 #include "server/session.h"
+#include "server/times.h"
 
 void obs_replies_init(struct obs_replies *replies)
 {
@@ -72,6 +73,8 @@ static void reply(struct obs_exec *x, struct obp_reply *head, const void *body)
 		if (pad)
 			iov[n++] = (struct iovec){ (void *)(uintptr_t)zeros, pad };
 	}
+	if (ob_unlikely(obs_times_on))
+		obs_times_answer();
 	pthread_mutex_lock(&replies->lock);
 	if (!(head->flags & (OBP_REPLY_MORE | OBP_REPLY_TEXT)) &&
 	    ob_unlikely(atomic_load_explicit(&replies->deferred, memory_order_relaxed))) {

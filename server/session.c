@@ -263,6 +263,7 @@ static bool welcome_send(struct obs_session *session)
 	snprintf(welcome->driver, sizeof welcome->driver, "%s", session->lib.name);
 	welcome->route = session->route;
 	memcpy(welcome->secret, session->secret, sizeof welcome->secret);
+	welcome->times = true;
 	welcome->driver_version = session->lib.version;
 	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
 	if (obp_message_encode(message, &frame)) {

@@ -23,7 +23,6 @@
 #include "server/status.h"
 
 #define OBS_GUESTS_MAX 1024        /* connections not yet handed on */
-#define OBS_STARTING_MAX 4         /* workers starting at the same time */
 #define OBS_START_TIMEOUT_MS 60000 /* a driver that takes longer to load counts as broken */
 #define OBS_WAIT_TIMEOUT_MS 30000  /* how long a guest waits for a worker */
 #define OBS_RETRY_MS 1000          /* between attempts when workers fail to start */
