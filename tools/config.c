@@ -13,7 +13,8 @@ int obx_config_main(int argc, char **argv)
 	char path[4096];
 
 	if (argc > 1 && strcmp(argv[1], "--help") == 0) {
-		puts("usage: outboard config check FILE\n\nSays what is wrong with a configuration of outboard-server, with file and line. Exit code 0: nothing.");
+		puts("usage: outboard config check FILE\n\n"
+		     "Says what is wrong with a configuration of outboard-server, with file and line. Exit code 0: nothing.");
 		return 0;
 	}
 	if (argc != 3 || strcmp(argv[1], "check") != 0)

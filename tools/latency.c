@@ -341,7 +341,8 @@ static void sentence_make(const struct obx_latency_row *sync, const struct obx_l
 			most = p;
 	for (unsigned p = 0; p < OBX_PARTS; p++)
 		whole += sync->part[p];
-	snprintf(ret, size, "Of the %.1f us of a call that waits, %.1f us (%.0f %%) are spent %s%s: %s.", whole, sync->part[most], 100 * sync->part[most] / whole,
+	snprintf(ret, size, "Of the %.1f us of a call that waits, %.1f us (%.0f %%) are spent %s%s: %s.", whole, sync->part[most],
+		 100 * sync->part[most] / whole,
 		 where[most], most == OBX_WIRE ? ping : "", help[most]);
 }
 
@@ -351,7 +352,8 @@ static const char *const part_names[OBX_PARTS] = { "client", "wire", "queue", "d
 
 static void json_row(const struct obx_latency_row *row, bool comma)
 {
-	printf("%s\n  {\"name\": \"latency: %s\", \"call\": \"%s\", \"unit\": \"us\", \"samples\": %u, \"p50\": %.3f, \"p90\": %.3f, \"p99\": %.3f, \"max\": %.3f, "
+	printf("%s\n  {\"name\": \"latency: %s\", \"call\": \"%s\", \"unit\": \"us\", \"samples\": %u, "
+	       "\"p50\": %.3f, \"p90\": %.3f, \"p99\": %.3f, \"max\": %.3f, "
 	       "\"split\": %s",
 	       comma ? "," : "", row->name, row->what, row->samples, row->p50, row->p90, row->p99, row->max, row->split ? "true" : "false");
 	for (unsigned p = 0; p < OBX_PARTS; p++)

@@ -81,7 +81,8 @@ static int usage(FILE *out)
 	fprintf(out, "usage: outboard VERB ...\n\nRun CUDA programs on the GPUs of another machine.\n\n");
 	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
 		fprintf(out, "  %-7s %s\n", verbs[i].name, verbs[i].what);
-	fprintf(out, "\n'outboard VERB --help' says more. The server is --server URL, else OUTBOARD_SERVER, else %s;\nseveral with commas between them are asked for their load, and the least loaded is taken.\n", DEFAULT_SERVER);
+	fprintf(out, "\n'outboard VERB --help' says more. The server is --server URL, else OUTBOARD_SERVER, else %s;\n"
+		     "several with commas between them are asked for their load, and the least loaded is taken.\n", DEFAULT_SERVER);
 	return out == stdout ? 0 : OBX_EXIT_USAGE;
 }
 

@@ -36,8 +36,9 @@ static void line(const struct obl_answer *a, bool chosen)
 	}
 	if (load->n_devices)
 		print_free(&load->devices[0], left, sizeof left);
-	printf("%c %-32s %s%4u of %u sessions, %3u %% busy, %s free, told in %.1f ms: %s\n", chosen ? '*' : ' ', a->url, load->draining ? "shutting down, " : "",
-	       load->sessions, load->max_sessions, load->busy / 10, left, (double)a->took_ns / 1e6, load->n_devices ? load->devices[0].name : "no device known yet");
+	printf("%c %-32s %s%4u of %u sessions, %3u %% busy, %s free, told in %.1f ms: %s\n", chosen ? '*' : ' ', a->url,
+	       load->draining ? "shutting down, " : "", load->sessions, load->max_sessions, load->busy / 10, left, (double)a->took_ns / 1e6,
+	       load->n_devices ? load->devices[0].name : "no device known yet");
 }
 
 static void devices(const struct obp_load *load)

@@ -55,7 +55,8 @@ static void print_size(const double sizes[SIZES], unsigned i, double y[LINES][SI
 
 	ob_text_print_size((uint64_t)sizes[i], text, sizeof text);
 	if (json)
-		printf("%s\n  {\"name\": \"bandwidth: %s\", \"bytes\": %.0f, \"unit\": \"GB/s\", \"up\": %.5g, \"down\": %.5g, \"bare_up\": %.5g, \"bare_down\": %.5g}",
+		printf("%s\n  {\"name\": \"bandwidth: %s\", \"bytes\": %.0f, \"unit\": \"GB/s\", "
+		       "\"up\": %.5g, \"down\": %.5g, \"bare_up\": %.5g, \"bare_down\": %.5g}",
 		       comma ? "," : "", text, sizes[i], y[UP][i], y[DOWN][i], y[BARE_UP][i], y[BARE_DOWN][i]);
 	else
 		printf("%12s  HtoD %8.3f  bare %8.3f  ratio %.2f    DtoH %8.3f  bare %8.3f  ratio %.2f   GB/s\n", text, y[UP][i], y[BARE_UP][i],
@@ -75,8 +76,8 @@ static void sentence_make(const double sizes[SIZES], double y[LINES][SIZES], cha
 	while (half < SIZES - 1 && y[UP][half] < best / 2)
 		half++;
 	ob_text_print_size((uint64_t)sizes[half], text, sizeof text);
-	snprintf(ret, size, "Copies to the device reach %.2f GB/s (%.0f %% of the bare transport at the largest size) and half of that from %s on: smaller ones wait "
-		 "for the round trip.", best, 100 * y[UP][SIZES - 1] / y[BARE_UP][SIZES - 1], text);
+	snprintf(ret, size, "Copies to the device reach %.2f GB/s (%.0f %% of the bare transport at the largest size) and half of that from %s on: "
+		 "smaller ones wait for the round trip.", best, 100 * y[UP][SIZES - 1] / y[BARE_UP][SIZES - 1], text);
 }
 
 int obx_sweep_run(const struct obx_sweep_calls *calls, CUdeviceptr device, void *host, const struct obt_url *url, unsigned rounds, bool json, bool any_row,

@@ -20,7 +20,8 @@
 
 static const char ptx[] = ".version 7.0\n.target sm_50\n.address_size 64\n"
 			  ".visible .entry spin(.param .u32 n)\n{\n\t.reg .u32 %r<4>;\n\t.reg .pred %p;\n"
-			  "\tld.param.u32 %r1, [n];\n\tmov.u32 %r2, 0;\nloop:\n\tadd.u32 %r2, %r2, 1;\n\tsetp.lt.u32 %p, %r2, %r1;\n\t@%p bra loop;\n\tret;\n}\n";
+			  "\tld.param.u32 %r1, [n];\n\tmov.u32 %r2, 0;\n"
+			  "loop:\n\tadd.u32 %r2, %r2, 1;\n\tsetp.lt.u32 %p, %r2, %r1;\n\t@%p bra loop;\n\tret;\n}\n";
 
 static struct {
 	CUresult (*cuInit)(unsigned);
@@ -236,6 +237,7 @@ static void refusals(int n)
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "info", *how = argc > 2 ? argv[2] : "";
+	int n = (int)strtol(how, NULL, 10);
 	size_t left, total;
 
 	load();
@@ -247,17 +249,17 @@ int main(int argc, char **argv)
 	else if (strcmp(what, "memory") == 0)
 		memory(how);
 	else if (strcmp(what, "handles") == 0)
-		handles(atoi(how));
+		handles(n);
 	else if (strcmp(what, "modules") == 0)
-		modules(atoi(how));
+		modules(n);
 	else if (strcmp(what, "threads") == 0)
-		threads(atoi(how) > 64 ? 64 : atoi(how));
+		threads(n < 1 || n > 64 ? 1 : n);
 	else if (strcmp(what, "spin") == 0)
 		spin(atof(how));
 	else if (strcmp(what, "refusals") == 0)
-		refusals(atoi(how));
+		refusals(n);
 	else if (strcmp(what, "heap") == 0)
-		printf("heap %d\n", (int)cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, (size_t)atoi(how) << 20));
+		printf("heap %d\n", (int)cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, (size_t)n << 20));
 	if (strcmp(what, "idle") == 0) {
 		need(cu.cuCtxSynchronize(), "cuCtxSynchronize");
 		usleep((useconds_t)(atof(how) * 1e6));

@@ -12,8 +12,8 @@ static struct obp_load sample(struct obp_load_session *sessions, uint32_t n)
 
 	load.devices[1] = (struct obp_load_device){ .name = "H200", .total = 1ull << 40, .used = 7, .units = 132, .sharers = 2, .ptx_only = true };
 	for (uint32_t i = 0; i < n; i++)
-		sessions[i] = (struct obp_load_session){ .route = i + 1, .memory = 1ull << 33, .share = OBP_SHARE_ALL, .conduct = OBP_CONDUCT_LIMITED, .priority = 2,
-			.program = "train", .client = "10.0.0.1:5" };
+		sessions[i] = (struct obp_load_session){ .route = i + 1, .memory = 1ull << 33, .share = OBP_SHARE_ALL,
+			.conduct = OBP_CONDUCT_LIMITED, .priority = 2, .program = "train", .client = "10.0.0.1:5" };
 	return load;
 }
 
@@ -71,7 +71,7 @@ TEST(lists_of_addresses)
 {
 	static struct obl_answer answers[OBL_LIST_MAX];
 	const char *why = NULL;
-	char text[64 * 16 + 32] = "";
+	char text[65 * 10 + 1];
 	uint32_t n = 0;
 
 	CHECK_INT(obl_list_parse("tcp://a:1,unix:/b,tcp://[::1]:7", answers, &n, &why), OB_ERR_NONE);
@@ -82,11 +82,13 @@ TEST(lists_of_addresses)
 	CHECK_INT(obl_list_parse("tcp://a:1,,tcp://b:1", answers, &n, &why), OB_ERR_URL);
 	CHECK_INT(obl_list_parse("tcp://a:1,http://b", answers, &n, &why), OB_ERR_URL);
 	CHECK(strstr(why, "tcp://"));
-	for (int i = 0; i < 64; i++)
-		strcat(text, i ? ",tcp://a:1" : "tcp://a:1");
+	for (int i = 0; i < 65; i++)
+		memcpy(text + 10 * i, "tcp://a:1,", 11);
+	text[64 * 10 - 1] = 0;
 	CHECK_INT(obl_list_parse(text, answers, &n, &why), OB_ERR_NONE);
 	CHECK_INT(n, OBL_LIST_MAX);
-	strcat(text, ",tcp://a:1");
+	text[64 * 10 - 1] = ',';
+	text[65 * 10 - 1] = 0;
 	CHECK_INT(obl_list_parse(text, answers, &n, &why), OB_ERR_URL);
 }
 

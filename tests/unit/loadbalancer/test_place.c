@@ -38,7 +38,8 @@ static void random_server(struct obl_server *server)
 
 static struct obl_request random_request(void)
 {
-	struct obl_request request = { .memory = below(3) ? below(60) * GIB : 0, .min_units = below(4) ? 0 : below(100), .max_sharers = below(3) ? 0 : below(10) };
+	struct obl_request request = { .memory = below(3) ? below(60) * GIB : 0, .min_units = below(4) ? 0 : below(100),
+		.max_sharers = below(3) ? 0 : below(10) };
 
 	if (below(4) == 0)
 		strcpy(request.type, below(2) ? "h200" : "L4");
