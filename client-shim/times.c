@@ -2,13 +2,12 @@
 /* Copyright The Outboard Authors */
 #include "client-shim/times.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "protocol/obc_calls.h"
 
-bool obc_times_on;
+_Atomic bool obc_times_on;
 static bool offered;
 static _Atomic uint64_t sent_ns, received_ns, sent_number;
 

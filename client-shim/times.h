@@ -7,6 +7,7 @@
 #ifndef OBC_TIMES_H
 #define OBC_TIMES_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,7 +23,7 @@ struct obc_times_calls {
 	CUresult (*server)(uint64_t first, uint32_t *ret_count, uint64_t *ret_times); /* op times_read */
 };
 
-extern bool obc_times_on;
+extern _Atomic bool obc_times_on;
 
 void obc_times_sent(uint64_t number);
 void obc_times_received(void);

@@ -23,10 +23,15 @@ enum ob_err obl_ask(const struct obt_url *url, unsigned want, uint64_t deadline,
 	OB_CLEANUP(ob_freep) uint8_t *map = NULL;
 	struct iovec iov = { &preface, sizeof preface };
 	struct obt_stream stream = { .fd = -1 };
+	struct obt_url clear = *url;
 	struct obp_frame frame;
-	enum ob_err err = obt_stream_connect(url, deadline, &stream);
+	enum ob_err err;
 	int saved;
 
+	/* The supervisor answers, who holds no session's keys: in clear on every kind of address, before any encryption would begin. */
+	if (clear.scheme != OBT_UNIX)
+		clear.scheme = OBT_TCP;
+	err = obt_stream_connect(&clear, deadline, &stream);
 	if (err)
 		return err;
 	err = obt_stream_send_all(&stream, &iov, 1, deadline);

@@ -9,7 +9,7 @@
 #include "server/ops.h"
 #include "server/quota.h"
 
-struct obs_limits obs_quota_limits;
+struct obs_limits obs_quota_limits = OBS_LIMITS_DEFAULT;
 struct obs_session *obs_quota_session;
 
 static struct obs_driver next;       /* what lies behind the layer */

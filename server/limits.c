@@ -8,11 +8,8 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "protocol/load.h"
-#include "server/handles.h"
 
-const struct obs_limits obs_limits_default = { .handles = OBS_HANDLES_MAX, .modules = OBS_HANDLES_MAX, .lanes = OBP_LANE_MAX,
-	.share = OBP_SHARE_ALL, .priority = 1, .strictest = OBP_CONDUCT_LIMITED };
+const struct obs_limits obs_limits_default = OBS_LIMITS_DEFAULT;
 
 const char obs_limits_help[] =
 	"Limits of one session:\n"

@@ -12,6 +12,8 @@
 #include <stdint.h>
 
 #include "protocol/control.h"
+#include "protocol/load.h"
+#include "server/handles.h"
 
 #define OBS_LIMITS_TEXT_MAX 256
 #define OBS_IDLE_MAX_S 31536000u   /* a year */
@@ -28,6 +30,10 @@ struct obs_limits {
 	bool measure;              /* device time, also where no share is set */
 };
 
+/* Nothing is limited but by what the structures hold. */
+#define OBS_LIMITS_DEFAULT                                                                                                         \
+	{ .handles = OBS_HANDLES_MAX, .modules = OBS_HANDLES_MAX, .lanes = OBP_LANE_MAX, .share = OBP_SHARE_ALL, .priority = 1, \
+	  .strictest = OBP_CONDUCT_LIMITED }
 extern const struct obs_limits obs_limits_default;
 
 /* One option of the command line by its name ("max-memory"). 1: taken; 0: no option of ours; -1: *ret_why says what it wants. */

@@ -247,7 +247,7 @@ static void idle_check(uint64_t now)
 {
 	static uint64_t since;
 
-	if (!since || loop.executed != obs_board_read(&obs_board->calls) || loop.blocked)
+	if (!since || !atomic_load_explicit(&obs_board->introduced, memory_order_relaxed) || loop.executed != obs_board_read(&obs_board->calls) || loop.blocked)
 		since = now;
 	obs_board_publish(loop.session);
 	obs_conduct_tick(now);

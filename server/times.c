@@ -13,7 +13,7 @@ struct record_time {
 	uint64_t number, queue, executing, driver, reply;
 };
 
-bool obs_times_on;
+_Atomic bool obs_times_on;
 static _Thread_local struct {
 	struct record_time record;
 	uint64_t began, answered, driver_began;

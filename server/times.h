@@ -8,13 +8,14 @@
 #ifndef OBS_TIMES_H
 #define OBS_TIMES_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #define OBS_TIMES_KEPT 8192u         /* records; older ones are forgotten */
 
 /* Executor writes; others may read it late, which costs a record's time. */
-extern bool obs_times_on;
+extern _Atomic bool obs_times_on;
 
 void obs_times_arrived(void);                /* bytes have come in */
 void obs_times_begin(uint64_t number);       /* a record is about to be executed, on this thread */
