@@ -44,6 +44,7 @@ struct obs_board {
 	_Atomic uint64_t used[OBP_DEVICE_MAX];        /* bytes charged on each device */
 	_Atomic uint64_t host_used;                   /* bytes of page-locked memory */
 	_Atomic uint32_t conduct;                     /* enum obp_conduct */
+	_Atomic bool waiting;                         /* the executor waits for the client's bytes: only then is a session idle */
 	_Atomic bool working;                         /* a call is being executed, or launches are under way */
 	/* Written by the supervisor: a session of higher priority is at work, hold launches back. */
 	_Atomic bool yield;

@@ -53,6 +53,7 @@ static size_t receive(struct obs_session *session, void *data, size_t size)
 	uint64_t start;
 	ssize_t n;
 
+	atomic_store_explicit(&obs_board->waiting, true, memory_order_relaxed);
 	if (!spin.allowed) {
 		n = stream->ops->recv(stream, data, size, true);
 	} else {
@@ -71,6 +72,7 @@ static size_t receive(struct obs_session *session, void *data, size_t size)
 		n = stream->ops->recv(stream, data, size, true);
 	if (n <= 0)
 		obs_session_exit(session, 0);
+	atomic_store_explicit(&obs_board->waiting, false, memory_order_relaxed);
 	return (size_t)n;
 }
 

@@ -196,8 +196,7 @@ void obs_status_session_began(struct obs_proc *proc, int fd)
 	peer_print(fd, proc->client, sizeof proc->client);
 	proc->seen_calls = 0;
 	proc->active_ticks = 0;
-	if (!super->draining || super->n_procs)
-		uv_timer_start(&super->status, tick, OBS_STATUS_TICK_MS, OBS_STATUS_TICK_MS);
+	uv_timer_start(&super->status, tick, OBS_STATUS_TICK_MS, OBS_STATUS_TICK_MS);
 }
 
 void obs_status_session_ended(struct obs_proc *proc)
