@@ -10,6 +10,7 @@
 #include "client-shim/context.h"
 #include "client-shim/module.h"
 #include "client-shim/start.h"
+#include "client-shim/times.h"
 #include "face/face.h"
 #include "protocol/obc_procs.h"
 
@@ -28,6 +29,7 @@ static struct obf_host host = {
 	.func_attrs = obc_func_attrs,
 	.func_set_attr = obc_func_set_attr,
 	.global_get = obc_global_get,
+	.export_table = obc_times_table,
 	.procs = obc_procs,
 };
 

@@ -8,6 +8,7 @@
 #include "base/opt.h"
 #include "client-shim/futex.h"
 #include "client-shim/log_inside.h"
+#include "client-shim/times.h"
 #include "protocol/control.h"
 
 #define SPIN_GIVE_UP 4u      /* waits in a row that spinning did not help: then only every 16th wait tries again */
@@ -277,6 +278,8 @@ void log_read_some(bool block)
 	obp_conn_space(&obc_log_state.conn, &data, &size);
 	done = stream->ops->recv(stream, data, size, block);
 	if (done > 0) {
+		if (ob_unlikely(obc_times_on))
+			obc_times_received();
 		obp_conn_fed(&obc_log_state.conn, (size_t)done);
 		atomic_store_explicit(&obc_log_state.heard, obc_log_state.conn.bytes, memory_order_relaxed);
 		items_take();

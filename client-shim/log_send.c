@@ -10,6 +10,7 @@
 #include "base/opt.h"
 #include "client-shim/futex.h"
 #include "client-shim/log_inside.h"
+#include "client-shim/times.h"
 
 #define SENDER_STACK (64u << 10) /* bytes; the thread does nothing deep */
 
@@ -166,6 +167,8 @@ static void batch_send(const struct batch *batch)
 	atomic_store_explicit(&log->sent_ack, replies, memory_order_relaxed);
 	/* Before the bytes leave: the acknowledgement may come back before send returns. */
 	inflight_push(log->sent_number, batch->end);
+	if (ob_unlikely(obc_times_on))
+		obc_times_sent(log->sent_number);
 	frame_send(iov, n);
 	atomic_store_explicit(&log->sent, batch->end, memory_order_relaxed);
 	atomic_store_explicit(&log->sent_shown, log->sent_number, memory_order_relaxed);

@@ -19,6 +19,7 @@
 #include "client-shim/control.h"
 #include "client-shim/log.h"
 #include "client-shim/resume.h"
+#include "client-shim/wish.h"
 #include "protocol/obc_calls.h"
 #include "protocol/conn.h"
 #include "transport/message.h"
@@ -112,6 +113,7 @@ static void hello_fill(struct obp_message *message)
 	strncpy(hello->program, name ? name : "?", sizeof hello->program - 1);
 	hello->pid = (uint64_t)getpid();
 	hello->grace_s = (uint32_t)(session.grace_ns / OB_SECOND);
+	obc_wish_fill(hello);
 	ranges_propose(hello);
 }
 
@@ -190,12 +192,19 @@ static enum ob_err url_find(void)
 
 	if (!text || !*text)
 		text = OBC_DEFAULT_SERVER;
+	if (strchr(text, ',')) {
+		err = obc_wish_server(text, session.timeout_ns, session.url_text);
+		if (err)
+			return err;
+		text = session.url_text;
+	}
 	err = obt_url_parse(text, &session.url, &why);
 	if (err) {
 		ob_error("OUTBOARD_SERVER='%.200s': %s", text, why);
 		return err;
 	}
-	strncpy(session.url_text, text, sizeof session.url_text - 1);
+	if (text != session.url_text)
+		strncpy(session.url_text, text, sizeof session.url_text - 1);
 	return OB_ERR_NONE;
 }
 
@@ -215,15 +224,16 @@ enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 {
 	struct obt_stream stream = { .fd = -1 };
 	uint64_t began = ob_clock_ns(), deadline;
-	enum ob_err err = url_find();
+	enum ob_err err;
 	int fd;
 
+	session.timeout_ns = seconds_from_env("OUTBOARD_TIMEOUT", 1, TIMEOUT_DEFAULT_S);
+	err = url_find();
 	if (err)
 		return err;
-	session.timeout_ns = seconds_from_env("OUTBOARD_TIMEOUT", 1, TIMEOUT_DEFAULT_S);
 	session.dead_ns = seconds_from_env("OUTBOARD_DEAD", 1, DEAD_DEFAULT_S);
 	session.grace_ns = ob_opt_on(OB_OPT_RESUME) ? seconds_from_env("OUTBOARD_GRACE", 0, OBP_GRACE_DEFAULT_S) : 0;
-	deadline = began + session.timeout_ns;
+	deadline = ob_clock_ns() + session.timeout_ns; /* choosing among servers has had its own */
 	err = obt_stream_connect(&session.url, deadline, &stream);
 	if (err) {
 		explain(err, errno);

@@ -14,6 +14,7 @@
 #include "client-shim/session.h"
 #include "client-shim/stats.h"
 #include "client-shim/stream.h"
+#include "client-shim/times.h"
 
 static _Atomic bool stopped;
 
@@ -99,6 +100,7 @@ CUresult obc_start(struct obf_device *ret_devices, int *ret_count)
 	if (welcome->driver_version < OBC_DRIVER_VERSION)
 		ob_info("the server's driver speaks CUDA %d.%d; calls and PTX newer than that will fail", welcome->driver_version / 1000,
 			welcome->driver_version % 1000 / 10);
+	obc_times_offered(welcome->times);
 	if (!welcome->n_devices)
 		return CUDA_ERROR_NO_DEVICE;
 	if (!obc_memory_start(welcome))

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "protocol/conn.h"
+#include "protocol/map.h"
 #include "protocol/resume.h"
 
 /* ---- encoding ---- */
@@ -57,6 +58,9 @@ static void put_hello(msgpack_packer *p, const struct obp_hello *hello)
 	put_text(p, "program", hello->program);
 	put_number(p, "pid", hello->pid);
 	put_number(p, "grace", hello->grace_s);
+	put_number(p, "want_memory", hello->want_memory);
+	put_number(p, "want_share", hello->want_share);
+	put_number(p, "want_priority", hello->want_priority);
 	put_key(p, "ranges");
 	msgpack_pack_array(p, hello->n_ranges);
 	for (uint32_t i = 0; i < hello->n_ranges; i++)
@@ -95,6 +99,7 @@ static void put_welcome(msgpack_packer *p, const struct obp_welcome *welcome)
 	put_number(p, "driver_version", (uint64_t)welcome->driver_version);
 	put_number(p, "grace", welcome->grace_s);
 	put_number(p, "vmm", welcome->vmm);
+	put_number(p, "times", welcome->times);
 	put_number(p, "range_ok", welcome->range_ok);
 	put_key(p, "range");
 	put_range(p, &welcome->range);
@@ -120,9 +125,9 @@ bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 	uint32_t extra = 0;
 
 	if (message->type == OBP_MSG_HELLO)
-		extra = 5;
+		extra = 8;
 	else if (message->type == OBP_MSG_WELCOME)
-		extra = 9;
+		extra = 10;
 	else if (message->type >= OBP_MSG_JOIN && message->type <= OBP_MSG_PONG)
 		extra = 4;
 	if (!ob_buf_extend(frame, sizeof header))
@@ -309,6 +314,12 @@ static bool get_hello_key(const msgpack_object *key, const msgpack_object *value
 		return get_number(value, UINT64_MAX, &hello->pid);
 	if (key_is(key, "grace"))
 		return get_u32(value, OBP_GRACE_MAX_S, &hello->grace_s);
+	if (key_is(key, "want_memory"))
+		return get_number(value, UINT64_MAX, &hello->want_memory);
+	if (key_is(key, "want_share"))
+		return get_u32(value, 1000000, &hello->want_share);
+	if (key_is(key, "want_priority"))
+		return get_u32(value, 3, &hello->want_priority);
 	if (key_is(key, "ranges"))
 		return get_ranges(value, hello);
 	return true;
@@ -327,6 +338,8 @@ static bool get_welcome_key(const msgpack_object *key, const msgpack_object *val
 		return get_number(value, UINT64_MAX, &welcome->route) && welcome->route != 0;
 	if (key_is(key, "grace"))
 		return get_u32(value, OBP_GRACE_MAX_S, &welcome->grace_s);
+	if (key_is(key, "times"))
+		return get_flag(value, &welcome->times);
 	if (key_is(key, "vmm"))
 		return get_flag(value, &welcome->vmm);
 	if (key_is(key, "range_ok"))
@@ -412,7 +425,7 @@ static bool number_at(const uint8_t *p, size_t size, size_t at, size_t n, uint64
  * True when no container claims more elements than bytes are left. msgpack-c allocates by the claim before it looks for the elements: four
  * bytes of map must not ask for gigabytes.
  */
-static bool claims_hold(const uint8_t *p, size_t size)
+bool obp_map_claims_hold(const uint8_t *p, size_t size)
 {
 	static const uint8_t fixed[32] = { /* bytes behind the type byte, 0xc0..0xdf; containers and blobs: bytes of their count */
 		0, 0, 0, 0, 1, 2, 4, 1, 2, 4, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 2, 3, 5, 9, 17, 1, 2, 4, 2, 4, 2, 4,
@@ -452,7 +465,7 @@ enum ob_err obp_message_decode(const void *map, size_t size, struct obp_message 
 	size_t offset = 0;
 
 	memset(ret, 0, sizeof *ret);
-	if (size > OBP_CONTROL_MAX || !claims_hold(map, size))
+	if (size > OBP_CONTROL_MAX || !obp_map_claims_hold(map, size))
 		return OB_ERR_PROTOCOL;
 	msgpack_unpacked_init(&unpacked);
 	if (msgpack_unpack_next(&unpacked, map, size, &offset) == MSGPACK_UNPACK_SUCCESS && offset == size &&

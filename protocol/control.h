@@ -46,6 +46,9 @@ struct obp_hello {
 	char program[OBP_NAME_MAX];
 	uint64_t pid;
 	uint32_t grace_s;               /* the client keeps what it takes to go on after a broken connection, and tries for so long; 0: no */
+	uint64_t want_memory;           /* bytes on each device the client is content with; 0: whatever the server allows */
+	uint32_t want_share;            /* of the device's time, in millionths; 0: likewise */
+	uint32_t want_priority;         /* 1 low, 2 normal, 3 high; 0: normal */
 	uint32_t n_ranges;              /* held reserved by the client, best first */
 	struct obp_range ranges[OBP_RANGE_MAX];
 };
@@ -68,6 +71,7 @@ struct obp_welcome {
 	uint8_t secret[OBP_SECRET_BYTES];
 	int32_t driver_version;
 	uint32_t grace_s;               /* the server keeps the session for so long without a connection; 0: it ends with the connection */
+	bool times;                     /* the server can take the time of records: op times_switch */
 	bool vmm;                       /* client-made addresses */
 	bool range_ok;                  /* one of the client's ranges was taken; else range is the server's, to be tried by the client */
 	struct obp_range range;

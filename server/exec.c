@@ -11,9 +11,11 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/opt.h"
+#include "server/board.h"
 #include "server/lane.h"
 #include "server/layers.h"
 #include "server/ops.h"
+#include "server/times.h"
 
 /* ---- receiving ---- */
 
@@ -65,6 +67,7 @@ static size_t receive(struct obs_session *session, void *data, size_t size)
 	uint64_t start;
 	ssize_t n;
 
+	atomic_store_explicit(&obs_board->waiting, true, memory_order_relaxed);
 	if (!spin.allowed) {
 		n = receive_block(session, data, size);
 	} else {
@@ -81,6 +84,7 @@ static size_t receive(struct obs_session *session, void *data, size_t size)
 	}
 	if (n <= 0 && !session->link.on)
 		obs_session_exit(session, 0);
+	atomic_store_explicit(&obs_board->waiting, false, memory_order_relaxed);
 	return n > 0 ? (size_t)n : 0;
 }
 
@@ -185,6 +189,8 @@ static void small(struct obs_exec *x, const struct obp_item *item)
 
 	begin(x, item);
 	taken(x->session, item->number);
+	if (ob_unlikely(obs_times_on))
+		obs_times_begin(item->number);
 	if (ob_unlikely(obs_trace_on))
 		obs_trace_record(item->number, rec->lane, rec->opcode, item->body, (uint32_t)item->size);
 	if (!obp_op_blocks(rec->opcode) || !may_leave(rec->opcode) || item->size > OBS_LANE_BODY)
@@ -193,6 +199,8 @@ static void small(struct obs_exec *x, const struct obp_item *item)
 		block_here(x, item);
 	else if (!obs_lane_run(x, rec, item->body, (uint32_t)item->size))
 		obs_exec_record(x, rec, item->body, (uint32_t)item->size);
+	if (ob_unlikely(obs_times_on))
+		obs_times_end();
 }
 
 /*
@@ -251,6 +259,9 @@ static void fill(struct obs_session *session, bool bulk)
 		return;
 	}
 	obp_conn_fed(conn, got);
+	if (ob_unlikely(obs_times_on))
+		obs_times_arrived();
+	atomic_store_explicit(&obs_board->bytes_in, conn->bytes, memory_order_relaxed);
 	atomic_store_explicit(&session->link.bytes, conn->bytes, memory_order_relaxed);
 }
 

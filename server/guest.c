@@ -68,16 +68,23 @@ static void throw_away(uv_poll_t *poll, int status, int events)
 	guest_close(guest);
 }
 
+/* What there was to say has been said: the client gets a moment to read it. */
+static void guest_linger(struct obs_guest *guest)
+{
+	guest->state = OBS_GUEST_REFUSED;
+	shutdown(guest->fd, SHUT_WR);
+	uv_poll_start(&guest->poll, UV_READABLE, throw_away);
+	uv_timer_start(&guest->timer, linger_over, LINGER_MS, 0);
+}
+
 static void guest_refuse(struct obs_guest *guest, enum ob_err code, const char *text)
 {
 	if (guest->state == OBS_GUEST_WAITING)
 		guest->super->n_waiting--;
-	guest->state = OBS_GUEST_REFUSED;
+	guest->super->refused_total++;
 	ob_info("a connection was refused: %s", text);
 	obs_refuse_send(guest->fd, code, text);
-	shutdown(guest->fd, SHUT_WR);
-	uv_poll_start(&guest->poll, UV_READABLE, throw_away);
-	uv_timer_start(&guest->timer, linger_over, LINGER_MS, 0);
+	guest_linger(guest);
 }
 
 static void waited_too_long(uv_timer_t *timer)
@@ -132,6 +139,9 @@ static void guest_introduced(struct obs_guest *guest)
 			guest_close(guest);
 		else
 			guest_refuse(guest, OB_ERR_NOT_FOUND, "there is no such session");
+	} else if (p->intent == OBP_INTENT_LOAD) {
+		obs_status_answer(guest->super, guest->fd, p->route);
+		guest_linger(guest);
 	} else {
 		guest_refuse(guest, OB_ERR_PROTOCOL, "the preface asks for something this server does not know");
 	}

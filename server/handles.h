@@ -25,7 +25,7 @@ struct obs_handle {
 	_Atomic uint64_t id;
 	void *driver;                  /* the driver's handle; NULL: creating it failed, and that was reported */
 	struct obs_context *context;   /* where it lives */
-	uint64_t extra;                /* stream, event: flags; module: prints; function: id of its module */
+	uint64_t extra;                /* stream, event: flags; module: bytes charged; function: id of its module */
 };
 
 struct obs_handles {

@@ -7,11 +7,15 @@
 #include <string.h>
 
 #include "server/exec.h"
+#include "server/quota.h"
 
 struct obs_lane *obs_lane_new(struct obs_session *session, uint16_t index)
 {
 	struct obs_lane *lane = calloc(1, sizeof *lane);
 
+	if (session->n_lanes >= obs_quota_limits.lanes)
+		obs_session_fatal(session, OB_ERR_LANES, "more than %u threads use CUDA at once, which is what this server allows a session (--max-lanes)",
+			obs_quota_limits.lanes);
 	if (!lane)
 		obs_session_fatal(session, OB_ERR_NO_MEMORY, "no memory for a lane");
 	lane->index = index;

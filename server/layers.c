@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "server/driver.h"
+#include "server/quota.h"
 
 static void watch(unsigned call, CUresult result)
 {
@@ -30,4 +31,5 @@ void obs_layers_wrap(struct obs_driver_lib *lib)
 		obs_layer_wrap(&lib->table, 1, inner, &watching);
 	else
 		lib->table = *inner;
+	obs_quota_wrap(&lib->table);
 }

@@ -5,6 +5,7 @@
  *
  *   OUTBOARD_TRACE=1           layer_trace.c  one line for each record and each driver call
  *   OUTBOARD_STATS=1           layer_stats.c  at the session's end, how often each driver call was made and how many failed
+ *   (always)                   layer_quota.c  memory is charged and capped, launches take turns: see quota.h
  *   OUTBOARD_FAULT=name:n=code layer_fault.c  the n-th call of that name fails with that CUresult; several, separated by commas
  *
  * Set up once before the driver is used; the hooks run on whichever thread calls the driver.

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,8 +15,10 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/board.h"
 #include "server/exec.h"
 #include "server/handoff.h"
+#include "server/quota.h"
 #include "server/refuse.h"
 #include "server/session.h"
 
@@ -343,11 +346,43 @@ static void grace_check(uint64_t now)
 	obs_session_exit(loop.session, 0);
 }
 
+/* A client that makes no call does not read its data connection: it is told on the other. */
+_Noreturn static void idle_end(void)
+{
+	struct obp_message *message = calloc(1, sizeof *message);
+	char text[128];
+
+	snprintf(text, sizeof text, "it made no call for %u s, which is as long as this server lets one idle (--idle-timeout)", obs_quota_limits.idle_s);
+	if (message) {
+		message->type = OBP_MSG_FATAL;
+		message->code = OB_ERR_TIMEOUT;
+		snprintf(message->text, sizeof message->text, "%s", text);
+		obs_control_send(&loop.session->hostfuncs, message);
+	}
+	obs_session_fatal(loop.session, OB_ERR_TIMEOUT, "%s", text);
+}
+
+/* Ends a session that has made no call for longer than it may. */
+static void idle_check(uint64_t now)
+{
+	static uint64_t since;
+
+	/* An executor that compiles, or waits for its share of the device, makes no calls and is not idle. */
+	if (!since || !atomic_load_explicit(&obs_board->introduced, memory_order_relaxed) ||
+	    !atomic_load_explicit(&obs_board->waiting, memory_order_relaxed) || loop.executed != obs_board_read(&obs_board->calls) || loop.blocked)
+		since = now;
+	obs_board_publish(loop.session);
+	obs_conduct_tick(now);
+	if (obs_quota_limits.idle_s && now - since > obs_quota_limits.idle_s * OB_SECOND)
+		idle_end();
+}
+
 static uint64_t deadlines_check(void)
 {
 	uint64_t now = ob_clock_ns(), next = now + (busy_check() ? TICK_BUSY_NS : TICK_NS);
 
 	grace_check(now);
+	idle_check(now);
 	if (now >= loop.gone_deadline) {
 		ob_info("session %016llx: the client has left", (unsigned long long)loop.session->route);
 		obs_session_exit(loop.session, 0);

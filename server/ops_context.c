@@ -3,6 +3,7 @@
 /* Session and context operations. */
 #include "server/lane.h"
 #include "server/ops.h"
+#include "server/quota.h"
 
 struct obs_context *obs_context_find(struct obs_session *session, uint64_t id)
 {
@@ -104,6 +105,7 @@ static void forget_module(void *user, struct obs_handle *handle)
 		return;
 	session = (struct obs_session *)((char *)forget->table - offsetof(struct obs_session, modules));
 	obs_memory_extra_remove_owner(&session->memory, atomic_load_explicit(&handle->id, memory_order_relaxed));
+	obs_quota_discharge(handle->context->device, handle->extra);
 	forget_one(user, handle);
 }
 

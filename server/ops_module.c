@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "server/ops.h"
+#include "server/quota.h"
 #include "transport/digest.h"
 
 /* Options whose value is a number; those with pointers cannot come over the wire, and log buffers are ours. */
@@ -44,23 +45,41 @@ static void look_for_printing(struct obs_session *session, const void *image, si
 }
 
 /* A failed load keeps its id, so that what the client has already sent for the module is answered and not taken for an attack. */
-static void module_put(struct obs_exec *x, const struct obp_record *rec, uint64_t id, CUmodule module)
+static void module_put(struct obs_exec *x, const struct obp_record *rec, uint64_t id, CUmodule module, size_t size)
 {
-	const struct obs_handle handle = { .driver = module, .context = x->context };
+	const struct obs_handle handle = { .driver = module, .context = x->context, .extra = module ? size : 0 };
 
 	if (!obs_handles_put(&x->session->modules, id, &handle))
 		obs_violation(x, rec, "the module's id is in use or out of range");
 }
 
+/* A module takes device memory for its code and variables; how much is the driver's secret. Its image's size is charged, which is the least. */
+static CUresult load_allowed(struct obs_exec *x, size_t size)
+{
+	CUresult result = obs_quota_module(x);
+
+	return result == CUDA_SUCCESS ? obs_quota_charge(x->context ? x->context->device : 0, size) : result;
+}
+
+static void load_failed(struct obs_exec *x, size_t size)
+{
+	obs_quota_discharge(x->context ? x->context->device : 0, size);
+}
+
 /* data ends in a NUL when it is text. */
 static CUresult load(struct obs_exec *x, const void *data, size_t size, CUmodule *ret)
 {
-	CUresult result = x->drv->cuModuleLoadData(ret, data);
+	CUresult result = load_allowed(x, size);
 
 	if (result != CUDA_SUCCESS)
+		return result;
+	result = x->drv->cuModuleLoadData(ret, data);
+	if (result != CUDA_SUCCESS) {
 		*ret = NULL;
-	else
+		load_failed(x, size);
+	} else {
 		look_for_printing(x->session, data, size);
+	}
 	return result;
 }
 
@@ -79,7 +98,7 @@ void obs_op_module_load(struct obs_exec *x, const struct obp_record *rec, const 
 		text[req->size] = '\0';
 		result = load(x, text, req->size, &module);
 	}
-	module_put(x, rec, req->mod, module);
+	module_put(x, rec, req->mod, module, req->size);
 	obs_async_result(x, rec, result);
 }
 
@@ -91,7 +110,7 @@ void obs_op_module_use(struct obs_exec *x, const struct obp_record *rec, const s
 
 	if (image)
 		result = load(x, image->data, image->size, &module);
-	module_put(x, rec, req->mod, module);
+	module_put(x, rec, req->mod, module, image ? image->size : 0);
 	obs_async_result(x, rec, result);
 }
 
@@ -160,17 +179,21 @@ void obs_op_module_load_checked(struct obs_exec *x, const struct obp_record *rec
 
 	if (!logs)
 		obs_session_fatal(x->session, OB_ERR_NO_MEMORY, "no memory for a compiler's log");
-	if (image) {
+	if (image)
+		result = load_allowed(x, image->size);
+	if (image && result == CUDA_SUCCESS) {
 		uint32_t n = options_fill(req, options, logs, names, values);
 
 		result = x->drv->cuModuleLoadDataEx(&module, image->data, n, names, values);
-		if (result != CUDA_SUCCESS)
+		if (result != CUDA_SUCCESS) {
 			module = NULL;
-		else
+			load_failed(x, image->size);
+		} else {
 			look_for_printing(x->session, image->data, image->size);
+		}
 	}
 	if (module)
-		module_put(x, rec, req->mod, module); /* a failed one the client forgets, it knows of the failure */
+		module_put(x, rec, req->mod, module, image->size); /* a failed one the client forgets, it knows of the failure */
 	logs_reply(x, rec, result, req, logs);
 }
 
@@ -213,6 +236,7 @@ void obs_op_module_unload(struct obs_exec *x, const struct obp_record *rec, cons
 		return;
 	obs_handles_each(&x->session->functions, function_forget, &gone);
 	obs_memory_extra_remove_owner(&x->session->memory, req->mod);
+	obs_quota_discharge(handle.context ? handle.context->device : 0, handle.extra);
 	if (handle.driver)
 		obs_async_result(x, rec, x->drv->cuModuleUnload(handle.driver));
 }
@@ -226,6 +250,8 @@ void obs_op_func_get(struct obs_exec *x, const struct obp_record *rec, const str
 	if (!module)
 		obs_violation(x, rec, "it names a handle that does not exist");
 	if (module->driver)
+		result = obs_quota_handle(x);
+	if (module->driver && result == CUDA_SUCCESS)
 		result = x->drv->cuModuleGetFunction(&entry, module->driver, name);
 	function.driver = result == CUDA_SUCCESS ? entry : NULL;
 	function.context = module->context;

@@ -3,6 +3,7 @@
 /* Streams, events, launches, host functions. */
 #include "base/check.h"
 #include "server/ops.h"
+#include "server/quota.h"
 
 /* ---- streams ---- */
 
@@ -10,8 +11,10 @@ void obs_op_stream_create(struct obs_exec *x, const struct obp_record *rec, cons
 {
 	struct obs_handle handle = { .context = x->context };
 	CUstream stream = NULL;
-	CUresult result = x->drv->cuStreamCreateWithPriority(&stream, req->flags, req->priority);
+	CUresult result = obs_quota_handle(x);
 
+	if (result == CUDA_SUCCESS)
+		result = x->drv->cuStreamCreateWithPriority(&stream, req->flags, req->priority);
 	handle.driver = result == CUDA_SUCCESS ? stream : NULL;
 	if (req->stream <= 1 || !obs_handles_put(&x->session->streams, req->stream, &handle))
 		obs_violation(x, rec, "the stream's id is in use or out of range");
@@ -62,8 +65,10 @@ void obs_op_event_create(struct obs_exec *x, const struct obp_record *rec, const
 {
 	struct obs_handle handle = { .context = x->context };
 	CUevent event = NULL;
-	CUresult result = x->drv->cuEventCreate(&event, req->flags);
+	CUresult result = obs_quota_handle(x);
 
+	if (result == CUDA_SUCCESS)
+		result = x->drv->cuEventCreate(&event, req->flags);
 	handle.driver = result == CUDA_SUCCESS ? event : NULL;
 	if (!obs_handles_put(&x->session->events, req->event, &handle))
 		obs_violation(x, rec, "the event's id is in use or out of range");

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "protocol/format.h"
 #include "protocol/resume.h"
+#include "server/config.h"
 
 static const char help[] =
 	"usage: outboard-server --listen URL [options]\n"
@@ -18,17 +19,36 @@ static const char help[] =
 	"  --driver WHICH       auto (default): the system's libcuda.so.1 if it works, else soft\n"
 	"                       soft: the software device; null: answers everything, does nothing; or a path\n"
 	"  --warm N             workers kept ready for new sessions (default 1)\n"
+	"  --refill N           workers that may be starting at the same time (default 4): a driver that starts loads the machine\n"
 	"  --max-sessions N     sessions at the same time (default 256)\n"
 	"  --hello-timeout S    seconds a new connection has to introduce itself (default 5)\n"
 	"  --drain-timeout S    seconds that sessions get to end after SIGTERM (default 30)\n"
 	"  --grace S            seconds a session waits for a client whose connection broke (default 60; 0: it ends)\n"
 	"  --cache DIR          where code images of clients are kept (default: under $XDG_RUNTIME_DIR or /tmp)\n"
-	"  --version, --help\n";
+	"  --metrics URL        answer GET /metrics there, for example tcp://127.0.0.1:9464; alone it may leave this host\n"
+	"  --config FILE        these settings from a file; what stands behind it on the command line goes before\n"
+	"  --check-config FILE  say what is wrong with it, and end\n"
+	"  --version, --help\n\n";
 
-enum { LISTEN = 256, DRIVER, WARM, MAX_SESSIONS, HELLO, DRAIN, GRACE, CACHE, WORKER, PROBE, VERSION, HELP };
+enum { LISTEN = 256, LIMIT, LIMITS, CONFIG, CHECK_CONFIG, METRICS, REFILL, DRIVER, WARM, MAX_SESSIONS, HELLO, DRAIN, GRACE, CACHE, WORKER, PROBE, VERSION, HELP };
 
 static const struct option long_options[] = {
 	{ "listen", required_argument, NULL, LISTEN },
+	{ "config", required_argument, NULL, CONFIG },
+	{ "check-config", required_argument, NULL, CHECK_CONFIG },
+	{ "max-memory", required_argument, NULL, LIMIT },
+	{ "max-host-memory", required_argument, NULL, LIMIT },
+	{ "max-handles", required_argument, NULL, LIMIT },
+	{ "max-modules", required_argument, NULL, LIMIT },
+	{ "max-lanes", required_argument, NULL, LIMIT },
+	{ "idle-timeout", required_argument, NULL, LIMIT },
+	{ "share", required_argument, NULL, LIMIT },
+	{ "max-priority", required_argument, NULL, LIMIT },
+	{ "on-excess", required_argument, NULL, LIMIT },
+	{ "measure", required_argument, NULL, LIMIT },
+	{ "limits", required_argument, NULL, LIMITS }, /* workers only */
+	{ "metrics", required_argument, NULL, METRICS },
+	{ "refill", required_argument, NULL, REFILL },
 	{ "driver", required_argument, NULL, DRIVER },
 	{ "warm", required_argument, NULL, WARM },
 	{ "max-sessions", required_argument, NULL, MAX_SESSIONS },
@@ -43,44 +63,101 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static bool parse_count(const char *name, const char *text, uint32_t min, uint32_t max, uint32_t *ret)
+/* Keys a configuration may have: the options that set something. */
+static const char *const setting_names[] = { "listen", "driver", "warm", "refill", "max-sessions", "hello-timeout", "drain-timeout", "grace", "cache", "metrics",
+	"max-memory", "max-host-memory", "max-handles", "max-modules", "max-lanes", "idle-timeout", "share", "max-priority", "on-excess", "measure", NULL };
+
+static bool take_count(const char *text, uint32_t min, uint32_t max, uint32_t *ret, char *ret_why, size_t size)
 {
 	uint64_t value;
 
 	if (!ob_text_parse_number(text, min, max, &value)) {
-		fprintf(stderr, "outboard-server: --%s takes a number from %u to %u, not \"%s\"\n", name, min, max, text);
+		snprintf(ret_why, size, "a number from %u to %u", min, max);
 		return false;
 	}
 	*ret = (uint32_t)value;
 	return true;
 }
 
-static bool parse_one(struct obs_options *o, int which, const char *text)
+static bool take_text(const char *text, const char **ret, char *ret_why, size_t size, const char *wanted)
 {
+	*ret = text;
+	if (text[0])
+		return true;
+	snprintf(ret_why, size, "%s", wanted);
+	return false;
+}
+
+/* One setting, wherever it comes from. False: ret_why says what it takes. */
+static bool set(struct obs_options *o, int which, const char *name, const char *text, char *ret_why, size_t size)
+{
+	const char *why = "";
+
 	switch (which) {
 	case LISTEN:
 		if (o->n_listen == OBS_LISTEN_MAX) {
-			fprintf(stderr, "outboard-server: --listen may be given %d times at most\n", OBS_LISTEN_MAX);
+			snprintf(ret_why, size, "%d addresses at most", OBS_LISTEN_MAX);
 			return false;
 		}
-		o->listen[o->n_listen++] = text;
-		return true;
+		return take_text(text, &o->listen[o->n_listen++], ret_why, size, "an address, for example tcp://0.0.0.0:14800");
 	case DRIVER:
-		o->driver = text;
-		return true;
+		return take_text(text, &o->driver, ret_why, size, "auto, soft, null or the path of a libcuda.so.1");
 	case CACHE:
-		o->cache = text;
-		return true;
+		return take_text(text, &o->cache, ret_why, size, "a directory");
+	case METRICS:
+		return take_text(text, &o->metrics, ret_why, size, "an address, for example tcp://127.0.0.1:9464");
+	case REFILL:
+		return take_count(text, 1, OBS_REFILL_MAX, &o->refill, ret_why, size);
 	case WARM:
-		return parse_count("warm", text, 0, OBS_WARM_MAX, &o->warm);
+		return take_count(text, 0, OBS_WARM_MAX, &o->warm, ret_why, size);
 	case MAX_SESSIONS:
-		return parse_count("max-sessions", text, 1, OBS_SESSIONS_MAX, &o->max_sessions);
+		return take_count(text, 1, OBS_SESSIONS_MAX, &o->max_sessions, ret_why, size);
 	case HELLO:
-		return parse_count("hello-timeout", text, 1, OBS_SECONDS_MAX, &o->hello_timeout_s);
+		return take_count(text, 1, OBS_SECONDS_MAX, &o->hello_timeout_s, ret_why, size);
 	case DRAIN:
-		return parse_count("drain-timeout", text, 0, OBS_SECONDS_MAX, &o->drain_timeout_s);
+		return take_count(text, 0, OBS_SECONDS_MAX, &o->drain_timeout_s, ret_why, size);
 	case GRACE:
-		return parse_count("grace", text, 0, OBS_SECONDS_MAX, &o->grace_s);
+		return take_count(text, 0, OBS_SECONDS_MAX, &o->grace_s, ret_why, size);
+	default:
+		if (obs_limits_option(&o->limits, name, text, &why) > 0)
+			return true;
+		snprintf(ret_why, size, "%s", why);
+		return false;
+	}
+}
+
+static bool set_by_name(void *user, const char *key, char *value, char *ret_why, size_t size)
+{
+	for (const struct option *option = long_options; option->name; option++)
+		if (strcmp(option->name, key) == 0)
+			return set(user, option->val, key, value, ret_why, size);
+	return false;
+}
+
+static bool take_config(struct obs_options *o, const char *file, bool only_check)
+{
+	int errors = obs_config_read(file, set_by_name, o, setting_names);
+
+	if (only_check) {
+		o->mode = OBS_MODE_DONE;
+		if (errors == 0)
+			printf("%s: no errors\n", file);
+	}
+	if (errors > 0)
+		fprintf(stderr, "outboard-server: %d error%s in %s\n", errors, errors == 1 ? "" : "s", file);
+	return errors == 0;
+}
+
+static bool parse_one(struct obs_options *o, int which, const char *name, const char *text)
+{
+	char why[256] = "";
+
+	switch (which) {
+	case CONFIG:
+	case CHECK_CONFIG:
+		return take_config(o, text, which == CHECK_CONFIG);
+	case LIMITS:
+		return obs_limits_parse(text, &o->limits);
 	case WORKER:
 		o->mode = OBS_MODE_WORKER;
 		return true;
@@ -93,23 +170,29 @@ static bool parse_one(struct obs_options *o, int which, const char *text)
 		return true;
 	case HELP:
 		fputs(help, stdout);
+		fputs(obs_limits_help, stdout);
 		o->mode = OBS_MODE_DONE;
 		return true;
-	default:
+	case '?':
 		fprintf(stderr, "outboard-server: see --help\n");
+		return false;
+	default:
+		if (set(o, which, name, text, why, sizeof why))
+			return true;
+		fprintf(stderr, "outboard-server: --%s takes %s, not \"%s\"\n", name, why, text);
 		return false;
 	}
 }
 
 int obs_options_parse(struct obs_options *ret, int argc, char **argv)
 {
-	struct obs_options o = { .driver = "auto", .warm = 1, .max_sessions = OBS_SESSIONS_DEFAULT, .hello_timeout_s = 5,
-		.drain_timeout_s = 30, .grace_s = OBP_GRACE_DEFAULT_S };
-	int which;
+	struct obs_options o = { .driver = "auto", .warm = 1, .refill = OBS_REFILL_DEFAULT, .max_sessions = OBS_SESSIONS_DEFAULT, .hello_timeout_s = 5,
+		.drain_timeout_s = 30, .grace_s = OBP_GRACE_DEFAULT_S, .limits = obs_limits_default };
+	int which, index = 0;
 
 	optind = 1;
-	while (o.mode != OBS_MODE_DONE && (which = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-		if (!parse_one(&o, which, optarg))
+	while (o.mode != OBS_MODE_DONE && (which = getopt_long(argc, argv, "", long_options, &index)) != -1)
+		if (!parse_one(&o, which, long_options[index].name, optarg))
 			return 2;
 	if (o.mode != OBS_MODE_DONE && optind < argc) {
 		fprintf(stderr, "outboard-server: \"%s\" is not an option; see --help\n", argv[optind]);
@@ -117,10 +200,6 @@ int obs_options_parse(struct obs_options *ret, int argc, char **argv)
 	}
 	if (o.mode == OBS_MODE_SUPERVISOR && o.n_listen == 0) {
 		fprintf(stderr, "outboard-server: say where to listen, for example --listen tcp://0.0.0.0:%d\n", OBP_PORT);
-		return 2;
-	}
-	if (o.driver[0] == '\0') {
-		fprintf(stderr, "outboard-server: --driver takes auto, soft, null or the path of a libcuda.so.1\n");
 		return 2;
 	}
 	*ret = o;
@@ -142,6 +221,9 @@ void obs_options_worker_args(struct obs_options *options, const char *self, cons
 	snprintf(options->grace_text, sizeof options->grace_text, "%u", options->grace_s);
 	ret_args[n++] = (char *)(uintptr_t)"--grace";
 	ret_args[n++] = options->grace_text;
+	obs_limits_print(&options->limits, options->limits_text);
+	ret_args[n++] = (char *)(uintptr_t)"--limits";
+	ret_args[n++] = options->limits_text;
 	if (options->cache) {
 		ret_args[n++] = (char *)(uintptr_t)"--cache";
 		ret_args[n++] = (char *)(uintptr_t)options->cache;

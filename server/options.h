@@ -11,8 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/limits.h"
+
 #define OBS_LISTEN_MAX 16
 #define OBS_WARM_MAX 64
+#define OBS_REFILL_MAX 64
+#define OBS_REFILL_DEFAULT 4
 #define OBS_SESSIONS_MAX 4096
 #define OBS_SESSIONS_DEFAULT 256
 #define OBS_SECONDS_MAX 86400
@@ -27,10 +31,14 @@ struct obs_options {
 	const char *driver;           /* auto, soft, null or a path; a worker never sees auto */
 	const char *cache;            /* directory of code images; NULL: chosen by obs_images_open */
 	uint32_t warm;                /* workers kept ready */
+	uint32_t refill;              /* workers that may be starting at the same time */
 	uint32_t max_sessions;
 	uint32_t hello_timeout_s;
 	uint32_t drain_timeout_s;
 	uint32_t grace_s;             /* a session waits so long for a client whose connection broke; 0: it ends */
+	struct obs_limits limits;
+	const char *metrics;          /* tcp://host:port of /metrics; NULL: none */
+	char limits_text[OBS_LIMITS_TEXT_MAX];
 	char hello_timeout_text[16], grace_text[16]; /* for obs_options_worker_args */
 };
 

@@ -35,6 +35,7 @@ static void proc_closed(uv_handle_t *handle)
 	if (--proc->closes_left > 0)
 		return;
 	close(proc->fd);
+	obs_board_free(proc->board);
 	if (proc->prev)
 		proc->prev->next = proc->next;
 	else
@@ -75,6 +76,9 @@ static void proc_exited(uv_process_t *process, int64_t status, int signal)
 	else
 		snprintf(why, sizeof why, "exit status %d", (int)status);
 	set_state(proc, OBS_PROC_ENDING);
+	if (state == OBS_PROC_BUSY)
+		obs_status_session_ended(proc);
+	super->deaths_total += !super->draining && (signal || (status && state != OBS_PROC_BUSY));
 	if (state == OBS_PROC_BUSY && (signal || status))
 		ob_warn("session %016llx ended: worker %d: %s", (unsigned long long)proc->route, process->pid, why);
 	else if (state == OBS_PROC_BUSY)
@@ -116,6 +120,7 @@ static void channel_readable(uv_poll_t *poll, int status, int events)
 		snprintf(proc->driver, sizeof proc->driver, "%s", message.text);
 		ob_debug("worker %d is ready: %s", proc->process.pid, message.text);
 		set_state(proc, OBS_PROC_IDLE);
+		obs_status_worker_ready(proc);
 		super->start_deaths = 0;
 		obs_guest_serve_waiting(super);
 		obs_pool_refill(super);
@@ -133,18 +138,19 @@ static void start_too_long(uv_timer_t *timer)
 	uv_process_kill(&proc->process, SIGKILL);
 }
 
-static int spawn(struct obs_proc *proc, int worker_end)
+static int spawn(struct obs_proc *proc, int worker_end, int board)
 {
 	struct obs_super *super = proc->super;
 	char *args[OBS_WORKER_ARGS_MAX];
-	uv_stdio_container_t stdio[4] = {
+	uv_stdio_container_t stdio[5] = {
 		{ .flags = UV_IGNORE },
 		{ .flags = UV_INHERIT_FD, .data.fd = 1 },
 		{ .flags = UV_INHERIT_FD, .data.fd = 2 },
 		{ .flags = UV_INHERIT_FD, .data.fd = worker_end },
+		{ .flags = UV_INHERIT_FD, .data.fd = board },
 	};
 	uv_process_options_t options = { .exit_cb = proc_exited, .file = super->self, .args = args, .stdio = stdio,
-		.stdio_count = 4 };
+		.stdio_count = 5 };
 
 	obs_options_worker_args(super->options, super->self, super->driver, args);
 	return uv_spawn(&super->loop, &proc->process, &options);
@@ -153,9 +159,13 @@ static int spawn(struct obs_proc *proc, int worker_end)
 static bool proc_start(struct obs_super *super)
 {
 	struct obs_proc *proc = calloc(1, sizeof *proc);
-	int fds[2], err;
+	int fds[2], board = -1, err;
 
-	if (!proc || obs_handoff_pair(fds) != 0) {
+	if (!proc || !(proc->board = obs_board_new(&board)) || obs_handoff_pair(fds) != 0) {
+		if (board >= 0)
+			close(board);
+		if (proc)
+			obs_board_free(proc->board);
 		free(proc);
 		start_failed(super, "no memory or no descriptors left");
 		return false;
@@ -165,8 +175,9 @@ static bool proc_start(struct obs_super *super)
 	proc->fd = fds[0];
 	uv_timer_init(&super->loop, &proc->timer);
 	uv_poll_init(&super->loop, &proc->channel, proc->fd);
-	err = spawn(proc, fds[1]);
+	err = spawn(proc, fds[1], board);
 	close(fds[1]);
+	close(board);
 	proc->next = super->procs;
 	if (super->procs)
 		super->procs->prev = proc;
@@ -198,7 +209,7 @@ void obs_pool_refill(struct obs_super *super)
 	want = super->n_waiting > warm ? super->n_waiting : warm;
 	if (want > super->options->max_sessions - super->n_busy)
 		want = super->options->max_sessions - super->n_busy;
-	while (super->n_idle + super->n_starting < want && super->n_starting < OBS_STARTING_MAX)
+	while (super->n_idle + super->n_starting < want && super->n_starting < super->options->refill)
 		if (!proc_start(super))
 			return;
 }
@@ -224,6 +235,7 @@ bool obs_pool_start_session(struct obs_super *super, int fd)
 	proc->route = message.route;
 	set_state(proc, OBS_PROC_BUSY);
 	super->sessions_total++;
+	obs_status_session_began(proc, fd);
 	ob_info("session %016llx starts on worker %d", (unsigned long long)proc->route, proc->process.pid);
 	obs_pool_refill(super);
 	return true;

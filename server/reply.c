@@ -7,7 +7,9 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "server/board.h"
 #include "server/session.h"
+#include "server/times.h"
 
 void obs_replies_init(struct obs_replies *replies)
 {
@@ -38,6 +40,8 @@ static void send_all(struct obs_session *session, struct iovec *iov, int n, size
 	}
 	session->replies.sent_frames++;
 	session->replies.sent_bytes += size;
+	atomic_store_explicit(&obs_board->bytes_out, session->replies.sent_bytes, memory_order_relaxed);
+	atomic_store_explicit(&obs_board->replies, session->replies.next - 1, memory_order_relaxed);
 }
 
 /* Under the lock. What an acknowledgement says: every record up to here is in this process's hands. */
@@ -135,6 +139,8 @@ static void reply(struct obs_exec *x, struct obp_reply *head, const void *body, 
 		if (pad)
 			iov[n++] = (struct iovec){ (void *)(uintptr_t)zeros, pad };
 	}
+	if (ob_unlikely(obs_times_on))
+		obs_times_answer();
 	pthread_mutex_lock(&replies->lock);
 	deferred_take(replies, head);
 	out.reply = *head;

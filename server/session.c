@@ -19,7 +19,9 @@
 #include "base/opt.h"
 #include "protocol/obp_calls.h"
 #include "server/exec.h"
+#include "server/board.h"
 #include "server/layers.h"
+#include "server/quota.h"
 #include "server/refuse.h"
 #include "transport/digest.h"
 
@@ -30,7 +32,7 @@
 
 _Noreturn void obs_session_exit(struct obs_session *session, int status)
 {
-	(void)session;
+	obs_board_publish(session);
 	obs_stats_print();
 	/* Not exit(): destructors of a driver could wait for a device that never finishes. */
 	_exit(status);
@@ -107,6 +109,27 @@ static bool devices_describe(struct obs_session *session)
 	return welcome->devices != NULL;
 }
 
+/* For whoever asks the supervisor. What the driver has, not what a session may take of it. */
+static void board_describe(const struct obs_session *session)
+{
+	for (int i = 0; i < session->n_devices; i++) {
+		const struct obp_device *from = &session->welcome->welcome.devices[i];
+		struct obs_board_device *to = &obs_board->devices[i];
+		size_t total = from->total_mem;
+
+		session->lib.bare.cuDeviceTotalMem_v2(&total, i);
+		snprintf(to->name, sizeof to->name, "%.*s", OBP_LOAD_NAME_MAX - 1, from->name);
+		memcpy(to->uuid, from->uuid, sizeof to->uuid);
+		to->total = total;
+		to->units = (uint32_t)ob_max(from->attr[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT], 0);
+		to->clock_khz = (uint32_t)ob_max(from->attr[CU_DEVICE_ATTRIBUTE_CLOCK_RATE], 0);
+		to->capability = (uint32_t)(from->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] * 10 +
+					    from->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR]);
+		to->ptx_only = from->ptx_only;
+	}
+	obs_board->n_devices = (uint32_t)session->n_devices;
+}
+
 /* Starting a context is what costs on a GPU: the first device's is there before a client asks. */
 static void warm(struct obs_session *session)
 {
@@ -126,6 +149,7 @@ bool obs_session_init(struct obs_session *session, const struct obs_options *opt
 	uint8_t digest[OBT_SHA256_BYTES];
 
 	session->options = options;
+	obs_quota_limits = options->limits;
 	session->data.fd = -1;
 	session->welcome = calloc(1, sizeof *session->welcome);
 	if (!session->welcome || obp_conn_init(&session->conn, OBP_ACCEPT_CONTROL) != OB_ERR_NONE ||
@@ -151,6 +175,7 @@ bool obs_session_init(struct obs_session *session, const struct obs_options *opt
 	obs_hostfuncs_init(&session->hostfuncs);
 	obs_staging_init(&session->staging, session->drv);
 	obs_images_open(&session->images, options->cache);
+	board_describe(session);
 	/* The first digest loads OpenSSL's settings from a file: not while a client waits. */
 	obt_digest_sha256(session->secret, sizeof session->secret, digest);
 	warm(session);
@@ -238,6 +263,7 @@ static bool welcome_send(struct obs_session *session)
 	snprintf(welcome->driver, sizeof welcome->driver, "%s", session->lib.name);
 	welcome->route = session->route;
 	memcpy(welcome->secret, session->secret, sizeof welcome->secret);
+	welcome->times = true;
 	welcome->driver_version = session->lib.version;
 	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
 	if (obp_message_encode(message, &frame)) {
@@ -260,6 +286,7 @@ bool obs_session_greet(struct obs_session *session)
 		goto out;
 	ob_info("session %016llx: %s (process %llu, client %s)", (unsigned long long)session->route, message->hello.program,
 		(unsigned long long)message->hello.pid, message->hello.version);
+	obs_quota_hello(session, &message->hello);
 	addresses_settle(session, &message->hello);
 	if (!obs_link_agree(session, &message->hello) || !welcome_send(session))
 		goto out;

@@ -13,6 +13,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/driver.h"
+#include "server/metrics.h"
+#include "server/notify.h"
 
 #define PROBE_TIMEOUT_MS 30000
 
@@ -24,6 +26,8 @@ void obs_super_check_done(struct obs_super *super)
 	super->done = true;
 	obs_listener_close_all(super);
 	obs_guest_close_all(super);
+	obs_metrics_close(super);
+	uv_close((uv_handle_t *)&super->status, NULL);
 	uv_close((uv_handle_t *)&super->retry, NULL);
 	uv_close((uv_handle_t *)&super->drain, NULL);
 	uv_close((uv_handle_t *)&super->term, NULL);
@@ -50,6 +54,7 @@ static void told_to_stop(uv_signal_t *signal, int number)
 		return;
 	}
 	super->draining = true;
+	obs_notify("STOPPING=1");
 	ob_info("shutting down: %zu sessions may end", super->n_busy);
 	obs_guest_refuse_waiting(super, OB_ERR_REFUSED, "the server is shutting down");
 	uv_timer_start(&super->drain, drain_over, (uint64_t)super->options->drain_timeout_s * 1000, 0);
@@ -110,11 +115,13 @@ static int super_start(struct obs_super *super)
 		fprintf(stderr, "outboard-server: cannot find its own program file: is /proc mounted?\n");
 		return 1;
 	}
-	super->retry.data = super->drain.data = super->term.data = super->intr.data = super;
+	super->since_ns = ob_clock_ns();
+	super->status.data = super->retry.data = super->drain.data = super->term.data = super->intr.data = super;
 	if (uv_loop_init(&super->loop) != 0)
 		return 1;
 	uv_timer_init(&super->loop, &super->retry);
 	uv_timer_init(&super->loop, &super->drain);
+	uv_timer_init(&super->loop, &super->status);
 	uv_signal_init(&super->loop, &super->term);
 	uv_signal_init(&super->loop, &super->intr);
 	signal(SIGPIPE, SIG_IGN);
@@ -123,11 +130,14 @@ static int super_start(struct obs_super *super)
 	for (size_t i = 0; i < super->options->n_listen; i++)
 		if (obs_listener_open(super, super->options->listen[i]) != 0)
 			return 1;
+	if (super->options->metrics && obs_metrics_open(super, super->options->metrics) != 0)
+		return 1;
 	uv_signal_start(&super->term, told_to_stop, SIGTERM);
 	uv_signal_start(&super->intr, told_to_stop, SIGINT);
 	obs_pool_refill(super);
 	for (size_t i = 0; i < super->n_listeners; i++)
 		fprintf(stderr, "outboard-server: listening on %s\n", super->listeners[i].url);
+	obs_notify("READY=1");
 	return 0;
 }
 

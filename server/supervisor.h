@@ -17,11 +17,12 @@
 
 #include "base/err.h"
 #include "protocol/format.h"
+#include "server/board.h"
 #include "server/handoff.h"
 #include "server/options.h"
+#include "server/status.h"
 
 #define OBS_GUESTS_MAX 1024        /* connections not yet handed on */
-#define OBS_STARTING_MAX 4         /* workers starting at the same time */
 #define OBS_START_TIMEOUT_MS 60000 /* a driver that takes longer to load counts as broken */
 #define OBS_WAIT_TIMEOUT_MS 30000  /* how long a guest waits for a worker */
 #define OBS_RETRY_MS 1000          /* between attempts when workers fail to start */
@@ -70,6 +71,10 @@ struct obs_proc {
 	uint64_t route;         /* of its session */
 	uint64_t since_ns;
 	char driver[240];
+	struct obs_board *board;
+	char client[OBP_LOAD_NAME_MAX]; /* its session's */
+	uint64_t seen_calls;            /* at the last tick */
+	unsigned active_ticks;          /* for so many more it counts as working */
 };
 
 struct obs_super {
@@ -84,11 +89,15 @@ struct obs_super {
 	struct obs_proc *procs;
 	size_t n_procs, n_starting, n_idle, n_busy;
 	unsigned start_deaths;          /* in a row */
-	uv_timer_t retry, drain;
+	uv_timer_t retry, drain, status;
 	uv_signal_t term, intr;
 	bool retrying;                  /* the last start failed; the retry timer runs */
 	bool draining, killing, done;
-	uint64_t sessions_total;
+	uint64_t sessions_total, refused_total, deaths_total, since_ns;
+	uint32_t busy;                  /* per mille of the last second */
+	struct obs_totals ended;        /* of sessions that are over */
+	uint32_t n_devices;             /* 0: no worker has been ready yet */
+	struct obs_board_device devices[OBP_DEVICE_MAX];
 	char start_error[240];          /* why the last start failed */
 };
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "server/board.h"
 #include "server/exec.h"
 #include "server/handoff.h"
 #include "server/loop.h"
@@ -57,6 +58,7 @@ int obs_worker_run(const struct obs_options *options)
 	signal(SIGPIPE, SIG_IGN);
 	ob_log_set_name("outboard-server[worker]");
 	fcntl(OBS_HANDOFF_FD, F_SETFD, FD_CLOEXEC);
+	obs_board_adopt();
 	if (!obs_session_init(&session, options, why, sizeof why)) {
 		tell(OBS_HANDOFF_FAILED, why);
 		return 1;

@@ -24,9 +24,12 @@
 #include "base/text.h"
 #include "tools/bare.h"
 #include "tools/command.h"
+#include "tools/latency.h"
+#include "tools/sweep.h"
 #include "transport/url.h"
 
 #define ROUNDS_DEFAULT 7
+#define SAMPLES_DEFAULT 1000
 #define LAUNCHES 200000
 #define PINGS 2000
 #define BULK_BYTES (256u << 20)
@@ -63,6 +66,10 @@ struct bench {
 	const char *url_text;
 	struct obt_url url;
 	bool json, any_row;
+	const char *plot;
+	unsigned n_samples;
+	void *library;
+	int code;
 	unsigned rounds;
 	pid_t server;
 	char server_url[OBT_URL_MAX + 1];
@@ -159,14 +166,14 @@ static bool server_start(struct bench *b, const char *driver, const char *listen
 	return false;
 }
 
-static bool library_open(void)
+static bool library_open(struct bench *b)
 {
 	char path[4096];
 	void *library;
 
 	if (!obx_find_file("libcuda.so.1", path, sizeof path))
 		return false;
-	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	b->library = library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
 		fprintf(stderr, "outboard bench: %s\n", dlerror());
 		return false;
@@ -283,6 +290,7 @@ static void bench_latency(struct bench *b)
 	obx_bare_close(&bare);
 	row(b, spin ? "sync call, spinning: median" : "sync call, sleeping: median", median(ours50, b->rounds), median(bare50, b->rounds), "us");
 	row(b, spin ? "sync call, spinning: 99%" : "sync call, sleeping: 99%", median(ours99, b->rounds), median(bare99, b->rounds), "us");
+	b->code |= obx_latency_run(b->library, &b->url, b->n_samples, b->json, b->any_row, b->plot);
 }
 
 static void bench_bulk(struct bench *b, CUdeviceptr device, uint8_t *host)
@@ -374,6 +382,9 @@ static void bench_bandwidth(struct bench *b)
 		*(uint64_t *)(s.host + i) = i * 0x9e3779b97f4a7c15ull;
 	need(cu.cuMemAlloc_v2(&s.device, BULK_BYTES), "cuMemAlloc");
 	bench_bulk(b, s.device, s.host);
+	b->code |= obx_sweep_run(&(struct obx_sweep_calls){ cu.cuMemcpyHtoD_v2, cu.cuMemcpyDtoH_v2, cu.cuCtxSynchronize }, s.device, s.host, &b->url, b->rounds,
+		b->json, b->any_row, b->plot);
+	b->any_row = true;
 	row(b, "HtoD 4 KiB", rate_of(b, call_small, &s, SMALL_COPIES), -1, "M/s");
 	need(cu.cuMemFree_v2(s.device), "cuMemFree");
 	free(s.host);
@@ -437,6 +448,8 @@ static int usage(void)
 	     "  --listen URL     where that one listens (tcp://127.0.0.1:0)\n"
 	     "  --rounds N       medians of N rounds (7)\n"
 	     "  --json           one JSON array\n"
+	     "  --plot FILE      latency and bandwidth: an SVG\n"
+	     "  --samples N      latency: calls of each class, 100 to 4000 (1000)\n"
 	     "\n"
 	     "'bare' is the same kind of connection on this machine without Outboard, measured in turn with it.\n"
 	     "OUTBOARD_OPT=-spin lets both sides sleep instead of spin.");
@@ -456,7 +469,7 @@ static int measure(struct bench *b, const char *what, char **command)
 	if (strcmp(what, "startup") == 0) {
 		bench_startup(b, command);
 	} else {
-		if (!library_open())
+		if (!library_open(b))
 			return OBX_EXIT_UNWELL;
 		session_open(b);
 		if (all || strcmp(what, "launch") == 0)
@@ -470,7 +483,7 @@ static int measure(struct bench *b, const char *what, char **command)
 	}
 	if (b->json)
 		puts("\n]");
-	return 0;
+	return b->code;
 }
 
 int obx_bench_main(int argc, char **argv)
@@ -478,10 +491,11 @@ int obx_bench_main(int argc, char **argv)
 	static const struct option options[] = {
 		{ "server", required_argument, NULL, 's' }, { "with", required_argument, NULL, 'w' }, { "listen", required_argument, NULL, 'l' },
 		{ "rounds", required_argument, NULL, 'r' }, { "json", no_argument, NULL, 'j' },       { "help", no_argument, NULL, 'h' },
+		{ "plot", required_argument, NULL, 'p' },   { "samples", required_argument, NULL, 'n' },
 		{ 0 },
 	};
 	static const char *const kinds[] = { "launch", "latency", "bandwidth", "objects", "all", "startup" };
-	static struct bench b = { .rounds = ROUNDS_DEFAULT };
+	static struct bench b = { .rounds = ROUNDS_DEFAULT, .n_samples = SAMPLES_DEFAULT };
 	const char *server = NULL, *with = NULL, *listen = "tcp://127.0.0.1:0", *what = argc > 1 ? argv[1] : "";
 	uint64_t number;
 	bool known = false;
@@ -504,6 +518,12 @@ int obx_bench_main(int argc, char **argv)
 			b.json = true;
 		else if (c == 'h')
 			return usage();
+		else if (c == 'p')
+			b.plot = optarg;
+		else if (c == 'n' && ob_text_parse_number(optarg, 100, OBX_LATENCY_SAMPLES_MAX, &number))
+			b.n_samples = (unsigned)number;
+		else if (c == 'n')
+			return obx_usage_error("bench", "--samples takes 100 to %u", OBX_LATENCY_SAMPLES_MAX);
 		else if (c == 'r' && ob_text_parse_number(optarg, 1, 64, &number))
 			b.rounds = (unsigned)number;
 		else if (c == 'r')

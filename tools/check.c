@@ -11,8 +11,10 @@
 #include "base/text.h"
 #include "tools/command.h"
 #include "tools/probe.h"
+#include "tools/servers.h"
 
 #define PINGS 200
+#define LOOK_LIST (-2) /* several servers were named: look->url_text */
 #define TIMEOUT_NS (5 * OB_SECOND)
 
 struct look {
@@ -29,7 +31,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Opens look->probe; prints the one sentence on failure. */
+/* Opens look->probe; LOOK_LIST; else prints the one sentence on failure. */
 static int look_open(const char *verb, int argc, char **argv, struct look *look)
 {
 	static const struct option options[] = { { "server", required_argument, NULL, 's' }, { "help", no_argument, NULL, 'h' }, { 0 } };
@@ -52,6 +54,8 @@ static int look_open(const char *verb, int argc, char **argv, struct look *look)
 	if (optind < argc)
 		return obx_usage_error(verb, "unexpected '%s'", argv[optind]);
 	look->url_text = obx_server_url(server);
+	if (strchr(look->url_text, ','))
+		return LOOK_LIST;
 	if (obt_url_parse(look->url_text, &url, &why))
 		return obx_usage_error(verb, "the server's address '%s': %s", look->url_text, why);
 	err = obx_probe_open(&look->probe, &url, TIMEOUT_NS);
@@ -70,6 +74,8 @@ int obx_check_main(int argc, char **argv)
 	const struct obp_welcome *welcome = &look.probe.welcome.welcome;
 	int code = look_open("check", argc, argv, &look);
 
+	if (code == LOOK_LIST)
+		return obx_servers_look("check", look.url_text, false);
 	if (code)
 		return code < 0 ? 0 : code;
 	for (; look.pings < PINGS; look.pings++)
@@ -105,6 +111,8 @@ int obx_info_main(int argc, char **argv)
 	const struct obp_welcome *welcome = &look.probe.welcome.welcome;
 	int code = look_open("info", argc, argv, &look);
 
+	if (code == LOOK_LIST)
+		return obx_servers_look("info", look.url_text, true);
 	if (code)
 		return code < 0 ? 0 : code;
 	printf("%s: driver %s, CUDA %d.%d, server %s\n", look.url_text, welcome->driver, welcome->driver_version / 1000,

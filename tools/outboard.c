@@ -19,6 +19,8 @@ static const struct {
 	{ "run", "run a CUDA program with the GPUs of a server", obx_run_main },
 	{ "check", "is the server there, what does it run, how far away is it, what is wrong", obx_check_main },
 	{ "info", "the server's devices", obx_info_main },
+	{ "top", "the sessions of a server, refreshed", obx_top_main },
+	{ "config", "check a configuration of outboard-server", obx_config_main },
 	{ "bench", "measure calls: launch, latency, bandwidth, startup", obx_bench_main },
 };
 
@@ -79,7 +81,8 @@ static int usage(FILE *out)
 	fprintf(out, "usage: outboard VERB ...\n\nRun CUDA programs on the GPUs of another machine.\n\n");
 	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
 		fprintf(out, "  %-7s %s\n", verbs[i].name, verbs[i].what);
-	fprintf(out, "\n'outboard VERB --help' says more. The server is --server URL, else OUTBOARD_SERVER, else %s.\n", DEFAULT_SERVER);
+	fprintf(out, "\n'outboard VERB --help' says more. The server is --server URL, else OUTBOARD_SERVER, else %s;\n"
+		     "several with commas between them are asked for their load, and the least loaded is taken.\n", DEFAULT_SERVER);
 	return out == stdout ? 0 : OBX_EXIT_USAGE;
 }
 

@@ -7,8 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
+#include "loadbalancer/place.h"
 #include "tools/command.h"
-#include "transport/url.h"
+#include "tools/servers.h"
 
 #define PATH_BYTES 4096
 
@@ -18,7 +20,12 @@ static int usage(void)
 	     "\n"
 	     "Runs COMMAND with the server's GPUs. The exit code is COMMAND's own.\n"
 	     "\n"
-	     "  --server URL   tcp://host:port or unix:/path (else OUTBOARD_SERVER, else tcp://127.0.0.1:14800)\n"
+	     "  --server URL   tcp://host:port or unix:/path, or several with commas: the least loaded is taken\n"
+	     "                 (else OUTBOARD_SERVER, else tcp://127.0.0.1:14800)\n"
+	     "  --policy NAME  how one of several is chosen: least-load, binpack, spread, power-of-two, ...\n"
+	     "  --vram SIZE    this much device memory at most; a server must have it free\n"
+	     "  --share F      this part of the device's time at most, 0.01 to 1\n"
+	     "  --priority P   low, normal or high; a server may allow less\n"
 	     "  --direct       no server: the software device inside the program's own process\n"
 	     "  --stats        at exit, print calls, round trips, bytes and time to stderr\n"
 	     "  --trace FILE   write each call to FILE\n"
@@ -58,15 +65,45 @@ static bool use_library(const char *file)
 	return true;
 }
 
+/* The client library reads these from its environment; a wrong one is better said here than there. */
+static bool wish(int option, const char *text, const char **ret_wanted)
+{
+	enum obl_policy policy;
+	uint64_t bytes;
+	double share;
+	char *end;
+
+	switch (option) {
+	case 'P':
+		*ret_wanted = "least-load, round-robin, weighted, least-connections, power-of-two, binpack, spread or exclusive";
+		setenv("OUTBOARD_POLICY", text, 1);
+		return obl_policy_parse(text, &policy);
+	case 'v':
+		*ret_wanted = "a size such as 4GiB";
+		setenv("OUTBOARD_VRAM", text, 1);
+		return ob_text_parse_size(text, &bytes) && bytes > 0;
+	case 'H':
+		*ret_wanted = "a number from 0.01 to 1";
+		setenv("OUTBOARD_SHARE", text, 1);
+		share = strtod(text, &end);
+		return end != text && !*end && share >= 0.01 && share <= 1;
+	default:
+		*ret_wanted = "low, normal or high";
+		setenv("OUTBOARD_PRIORITY", text, 1);
+		return strcmp(text, "low") == 0 || strcmp(text, "normal") == 0 || strcmp(text, "high") == 0;
+	}
+}
+
 int obx_run_main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "server", required_argument, NULL, 's' }, { "direct", no_argument, NULL, 'd' }, { "stats", no_argument, NULL, 'S' },
 		{ "trace", required_argument, NULL, 't' },  { "sync", no_argument, NULL, 'y' },   { "help", no_argument, NULL, 'h' },
+		{ "policy", required_argument, NULL, 'P' }, { "vram", required_argument, NULL, 'v' },
+		{ "share", required_argument, NULL, 'H' }, { "priority", required_argument, NULL, 'p' },
 		{ 0 },
 	};
 	const char *server = NULL, *why = NULL;
-	struct obt_url url;
 	bool direct = false;
 	int c;
 
@@ -87,6 +124,13 @@ int obx_run_main(int argc, char **argv)
 		case 'y':
 			setenv("OUTBOARD_OPT", "-async", 1);
 			break;
+		case 'P':
+		case 'v':
+		case 'H':
+		case 'p':
+			if (!wish(c, optarg, &why))
+				return obx_usage_error("run", "%s takes %s, not '%s'", argv[optind - 2], why, optarg);
+			break;
 		case 'h':
 			return usage();
 		case ':':
@@ -98,7 +142,7 @@ int obx_run_main(int argc, char **argv)
 	if (optind >= argc)
 		return obx_usage_error("run", "a command is missing");
 	server = obx_server_url(server);
-	if (!direct && obt_url_parse(server, &url, &why))
+	if (!direct && !obx_servers_valid(server, &why))
 		return obx_usage_error("run", "the server's address '%s': %s", server, why);
 	setenv("OUTBOARD_SERVER", server, 1);
 	if (!use_library(direct ? "liboutboard-softdevice.so" : "libcuda.so.1"))

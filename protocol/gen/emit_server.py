@@ -29,7 +29,7 @@ bool obs_driver_has(const struct obs_driver *drv, unsigned call);
  * for the driver: anything but CUDA_SUCCESS is returned at once, and after() is called with it. Each may be NULL.
  * There is one layer chain in a process: up to OBS_LAYER_MAX, each with its own `level` from 0; next and hooks stay the caller's.
  */
-#define OBS_LAYER_MAX 2
+#define OBS_LAYER_MAX 3
 struct obs_layer_hooks {
 	CUresult (*before)(unsigned call);
 	void (*after)(unsigned call, CUresult result);
@@ -97,13 +97,13 @@ static inline CUresult after(unsigned level, unsigned call, CUresult result)
 	return result;
 }
 ''']
-    for level in range(2):
+    for level in range(3):
         for i, c in enumerate(spec.calls):
             out.append(wrap(f'static CUresult layer{level}_{c.name}({c.prototype()})'))
             out.append(f'{{\n\tCUresult result = before({level}, {i});\n'
                        f'\treturn after({level}, {i}, result ? result : levels[{level}].next->{c.name}({args(c)}));\n}}\n')
     out.append('static const struct obs_driver layers[OBS_LAYER_MAX] = {')
-    for level in range(2):
+    for level in range(3):
         out.append('\t{\n' + '\n'.join(f'\t\tlayer{level}_{c.name},' for c in spec.calls) + '\n\t},')
     out.append('''};
 

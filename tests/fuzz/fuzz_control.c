@@ -1,16 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Control maps: what decodes must encode again, and decode to the same type. */
+/* Control maps, and what a server tells of its load: what decodes must encode again, and decode to the same. */
 #include <stdlib.h>
 
 #include "protocol/control.h"
+#include "protocol/load.h"
 #include "tests/fuzz/fuzz.h"
+
+static void load(const uint8_t *data, size_t size)
+{
+	static struct obp_load load, again;
+	struct ob_buf buf;
+
+	if (obp_load_decode(data, size, &load))
+		return;
+	ob_buf_init(&buf, 1u << 20);
+	if (obp_load_encode(&load, &buf)) {
+		const struct obp_frame *frame = (const struct obp_frame *)buf.data;
+
+		if (obp_load_decode(frame + 1, frame->raw_size, &again) || again.n_devices != load.n_devices || again.n_sessions != load.n_sessions)
+			abort();
+		obp_load_fini(&again);
+	}
+	ob_buf_fini(&buf);
+	obp_load_fini(&load);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct obp_message message, again;
 	struct ob_buf buf;
 
+	load(data, size);
 	if (obp_message_decode(data, size, &message))
 		return 0;
 	ob_buf_init(&buf, 1u << 20);

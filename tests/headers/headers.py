@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import sys
 
-FOLDERS = ('base', 'compression', 'image', 'face', 'protocol', 'transport', 'softdevice', 'server', 'client-shim', 'tools')
+FOLDERS = ('base', 'compression', 'image', 'face', 'protocol', 'transport', 'loadbalancer', 'softdevice', 'server', 'client-shim', 'tools')
 # Pieces of one file, softdevice/core/interp.c, which is compiled once per instruction set.
 FRAGMENTS = {'interp_ctl.h', 'interp_mem.h', 'ops_carry.h', 'ops_elt.h', 'ops_other.h'}
 

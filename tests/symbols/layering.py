@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 
-PREFIX = {'base': 'ob', 'compression': 'obz', 'image': 'obi', 'protocol': 'obp', 'face': 'obf', 'transport': 'obt'}
+PREFIX = {'base': 'ob', 'compression': 'obz', 'image': 'obi', 'protocol': 'obp', 'face': 'obf', 'transport': 'obt', 'loadbalancer': 'obl'}
 MAY_USE = {
     'base': {'ob'},
     'compression': {'ob', 'obz'},
@@ -13,6 +13,7 @@ MAY_USE = {
     'face': {'ob', 'obz', 'obi', 'obf'},
     'protocol': {'ob', 'obz', 'obp'},
     'transport': {'ob', 'obz', 'obp', 'obt'},
+    'loadbalancer': {'ob', 'obz', 'obp', 'obt', 'obl'},
 }
 
 

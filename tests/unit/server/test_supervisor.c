@@ -74,6 +74,27 @@ TEST(a_warm_worker_is_kept_ready)
 	CHECK_INT(server_stop(&server), 0);
 }
 
+TEST(warm_workers_come_back_one_at_a_time_when_asked_to)
+{
+	struct server server;
+	struct peer peers[3];
+
+	if (!ob_opt_on(OB_OPT_WARM))
+		exit(TEST_SKIP_EXIT);
+	server_start(&server, (const char *const[]){ "--warm", "5", "--refill", "1", "--max-sessions", "6", NULL });
+	server_await_children(&server, 5);
+	for (int i = 0; i < 3; i++)
+		peer_session(&peers[i], &server);
+	/* Three are taken, and there may be no more than six in all: three are kept ready. */
+	server_await_children(&server, 6);
+	usleep(100000);
+	server_await_children(&server, 6);
+	for (int i = 0; i < 3; i++)
+		peer_close(&peers[i]);
+	server_await_children(&server, 5);
+	CHECK_INT(server_stop(&server), 0);
+}
+
 TEST(a_dead_warm_worker_is_replaced)
 {
 	struct server server;

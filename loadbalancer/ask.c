@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "loadbalancer/ask.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "transport/stream.h"
+
+enum ob_err obl_ask(const struct obt_url *url, unsigned want, uint64_t deadline, struct obp_load *ret)
+{
+	struct obp_preface preface = { .magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_LOAD, .route = want };
+	OB_CLEANUP(ob_freep) uint8_t *map = NULL;
+	struct iovec iov = { &preface, sizeof preface };
+	struct obt_stream stream = { .fd = -1 };
+	struct obt_url clear = *url;
+	struct obp_frame frame;
+	enum ob_err err;
+	int saved;
+
+	/* The supervisor answers, who holds no session's keys: in clear on every kind of address, before any encryption would begin. */
+	if (clear.scheme != OBT_UNIX)
+		clear.scheme = OBT_TCP;
+	err = obt_stream_connect(&clear, deadline, &stream);
+	if (err)
+		return err;
+	err = obt_stream_send_all(&stream, &iov, 1, deadline);
+	if (!err)
+		err = obt_stream_recv_all(&stream, &frame, sizeof frame, deadline);
+	if (!err && frame.magic != OBP_MAGIC)
+		err = OB_ERR_MAGIC;
+	else if (!err && frame.version != OBP_VERSION)
+		err = OB_ERR_VERSION;
+	else if (!err && (frame.type != OBP_FRAME_CONTROL || frame.size > OBP_CONTROL_MAX || frame.size % 8 || frame.raw_size > frame.size))
+		err = OB_ERR_PROTOCOL;
+	if (!err && !(map = malloc(frame.size + 1)))
+		err = OB_ERR_NO_MEMORY;
+	if (!err)
+		err = obt_stream_recv_all(&stream, map, frame.size, deadline);
+	if (!err)
+		err = obp_load_decode(map, frame.raw_size, ret);
+	saved = errno;
+	obt_stream_close(&stream);
+	errno = saved;
+	return err;
+}
+
+/* ---- lists ---- */
+
+enum ob_err obl_list_parse(const char *text, struct obl_answer *ret, uint32_t *ret_n, const char **ret_why)
+{
+	struct obt_url url;
+	enum ob_err err;
+	uint32_t n = 0;
+
+	*ret_why = "it names no server; write tcp://host:14800 or a list of such addresses with commas between them";
+	while (*text) {
+		size_t length = strcspn(text, ",");
+
+		if (n == OBL_LIST_MAX || length > OBT_URL_MAX) {
+			*ret_why = "it is too long: 64 addresses of 512 bytes at most";
+			return OB_ERR_URL;
+		}
+		ret[n] = (struct obl_answer){ .err = OB_ERR_TIMEOUT };
+		memcpy(ret[n].url, text, length);
+		err = obt_url_parse(ret[n].url, &url, ret_why);
+		if (err)
+			return err;
+		n++;
+		text += length + (text[length] == ',');
+	}
+	*ret_n = n;
+	return n ? OB_ERR_NONE : OB_ERR_URL;
+}
+
+/* ---- asking all at once ---- */
+
+/* Shared by the askers and the one who waits; the last one frees it: a name that takes a minute to resolve must not hold the caller. */
+struct round {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	uint32_t n, answered, good, users;
+	uint64_t deadline;
+	struct obl_answer answers[];
+};
+
+struct asker {
+	struct round *round;
+	uint32_t index;
+};
+
+static void round_leave(struct round *round)
+{
+	bool last = --round->users == 0;
+
+	pthread_mutex_unlock(&round->lock);
+	if (!last)
+		return;
+	for (uint32_t i = 0; i < round->n; i++)
+		obp_load_fini(&round->answers[i].load);
+	pthread_cond_destroy(&round->changed);
+	pthread_mutex_destroy(&round->lock);
+	free(round);
+}
+
+static void *asker_main(void *argument)
+{
+	struct asker asker = *(struct asker *)argument;
+	struct round *round = asker.round;
+	struct obl_answer *answer = &round->answers[asker.index];
+	uint64_t began = ob_clock_ns();
+	struct obp_load load = { .sessions = 0 };
+	struct obt_url url;
+	enum ob_err err = obt_url_parse(answer->url, &url, NULL);
+	int saved;
+
+	free(argument);
+	if (!err)
+		err = obl_ask(&url, 0, round->deadline, &load);
+	saved = errno;
+	pthread_mutex_lock(&round->lock);
+	answer->err = err;
+	answer->saved_errno = saved;
+	answer->took_ns = ob_clock_ns() - began;
+	answer->load = load;
+	round->answered++;
+	round->good += !err;
+	pthread_cond_broadcast(&round->changed);
+	round_leave(round);
+	return NULL;
+}
+
+static bool asker_start(struct round *round, uint32_t index)
+{
+	struct asker *asker = malloc(sizeof *asker);
+	pthread_attr_t attr;
+	pthread_t thread;
+	bool started;
+
+	if (!asker)
+		return false;
+	*asker = (struct asker){ round, index };
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	started = pthread_create(&thread, &attr, asker_main, asker) == 0;
+	pthread_attr_destroy(&attr);
+	if (!started)
+		free(asker);
+	return started;
+}
+
+static void askers_start(struct round *round)
+{
+	sigset_t all, old;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	for (uint32_t i = 0; i < round->n; i++) {
+		pthread_mutex_lock(&round->lock);
+		round->users++;
+		pthread_mutex_unlock(&round->lock);
+		if (!asker_start(round, i)) {
+			pthread_mutex_lock(&round->lock);
+			round->users--;
+			round->answered++;
+			round->answers[i].err = OB_ERR_NO_MEMORY;
+			pthread_mutex_unlock(&round->lock);
+		}
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+/* Under the lock. Until all have answered, or the time is over, or one has and the others are late. */
+static void round_wait(struct round *round)
+{
+	uint64_t until = round->deadline;
+	bool any = false;
+
+	while (round->answered < round->n) {
+		uint64_t now = ob_clock_ns();
+		struct timespec at;
+
+		if (round->good && !any) {
+			any = true;
+			until = ob_min(until, now + OBL_LATE_NS);
+		}
+		if (now >= until)
+			return;
+		at = (struct timespec){ .tv_sec = (time_t)(until / OB_SECOND), .tv_nsec = (long)(until % OB_SECOND) };
+		pthread_cond_timedwait(&round->changed, &round->lock, &at);
+	}
+}
+
+void obl_ask_all(struct obl_answer *answers, uint32_t n, uint64_t timeout_ns)
+{
+	struct round *round = calloc(1, sizeof *round + n * sizeof *answers);
+	pthread_condattr_t attr;
+
+	if (!round) {
+		for (uint32_t i = 0; i < n; i++)
+			answers[i].err = OB_ERR_NO_MEMORY;
+		return;
+	}
+	pthread_mutex_init(&round->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* that of ob_clock_ns */
+	pthread_cond_init(&round->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	round->n = n;
+	round->users = 1;
+	round->deadline = ob_clock_ns() + timeout_ns;
+	memcpy(round->answers, answers, n * sizeof *answers);
+	for (uint32_t i = 0; i < n; i++)
+		round->answers[i].err = OB_ERR_TIMEOUT;
+	askers_start(round);
+	pthread_mutex_lock(&round->lock);
+	round_wait(round);
+	for (uint32_t i = 0; i < n; i++) {
+		answers[i] = round->answers[i];
+		round->answers[i].load.listed = NULL; /* now the caller's */
+		round->answers[i].load.n_sessions = 0;
+	}
+	round_leave(round);
+}
+
+/* ---- choosing ---- */
+
+void obl_server_from(const struct obl_answer *answer, struct obl_server *ret)
+{
+	const struct obp_load *load = &answer->load;
+
+	*ret = (struct obl_server){ .alive = answer->err == OB_ERR_NONE, .draining = load->draining, .sessions = load->sessions,
+		.max_sessions = load->max_sessions, .busy = load->busy, .link_ns = answer->took_ns,
+		.n_devices = ob_min(load->n_devices, OBL_DEVICES_MAX) };
+	for (uint32_t i = 0; i < ret->n_devices; i++) {
+		const struct obp_load_device *from = &load->devices[i];
+		struct obl_device *to = &ret->devices[i];
+
+		memcpy(to->name, from->name, sizeof to->name);
+		to->total = from->total;
+		to->used = from->used;
+		to->units = from->units;
+		to->clock_mhz = from->clock_khz / 1000;
+		to->sharers = from->sharers;
+		to->soft = from->ptx_only;
+	}
+}
+
+_Static_assert(OBL_NAME_MAX == OBP_LOAD_NAME_MAX, "device names are copied");
+
+static uint64_t seed(void)
+{
+	return ob_clock_ns() ^ (uint64_t)getpid() << 32;
+}
+
+static enum ob_err pick(const struct obl_answer *answers, uint32_t n, const struct obl_request *request, enum obl_policy policy,
+	uint32_t *ret_index, char *ret_why, size_t why_size)
+{
+	OB_CLEANUP(ob_freep) struct obl_server *servers = calloc(n, sizeof *servers);
+	struct obl_state state = { .turn = seed(), .random = seed() };
+	struct obl_choice choice;
+	char text[512];
+
+	if (!servers) {
+		snprintf(ret_why, why_size, "no memory");
+		return OB_ERR_NO_MEMORY;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		obl_server_from(&answers[i], &servers[i]);
+	if (obl_place(servers, n, request, policy, &state, &choice)) {
+		*ret_index = choice.server;
+		return OB_ERR_NONE;
+	}
+	obl_explain(&choice, request, text, sizeof text);
+	snprintf(ret_why, why_size, "none of the %u servers can take this session: %s. 'outboard check --server LIST' shows each", n, text);
+	return choice.left_out[OBL_DEAD] == n ? OB_ERR_CONNECT : OB_ERR_REFUSED;
+}
+
+enum ob_err obl_pick(const char *list, const struct obl_request *request, enum obl_policy policy, uint64_t timeout_ns,
+	char ret_url[OBT_URL_MAX + 1], char *ret_why, size_t why_size)
+{
+	OB_CLEANUP(ob_freep) struct obl_answer *answers = calloc(OBL_LIST_MAX, sizeof *answers);
+	const char *why = NULL;
+	uint32_t n = 0, index = 0;
+	enum ob_err err;
+
+	if (!answers) {
+		snprintf(ret_why, why_size, "no memory");
+		return OB_ERR_NO_MEMORY;
+	}
+	err = obl_list_parse(list, answers, &n, &why);
+	if (err) {
+		snprintf(ret_why, why_size, "the list of servers '%.200s': %s", list, why);
+		return err;
+	}
+	if (n > 1) {
+		obl_ask_all(answers, n, ob_min(timeout_ns, OBL_ASK_NS));
+		err = pick(answers, n, request, policy, &index, ret_why, why_size);
+	}
+	if (!err)
+		memcpy(ret_url, answers[index].url, sizeof answers[index].url);
+	for (uint32_t i = 0; i < n; i++)
+		obp_load_fini(&answers[i].load);
+	return err;
+}

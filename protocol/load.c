@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "protocol/load.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "protocol/conn.h"
+#include "protocol/map.h"
+
+/* One list of a structure's numbers serves writing and reading: X(key, field, largest value). */
+#define LOAD_NUMBERS(X)                                                                                            \
+	X("draining", draining, 1) X("sessions", sessions, UINT32_MAX) X("max_sessions", max_sessions, UINT32_MAX)  \
+	X("warm", warm, UINT32_MAX) X("starting", starting, UINT32_MAX) X("busy", busy, 1000)                       \
+	X("uptime", uptime_ns, UINT64_MAX) X("sessions_total", sessions_total, UINT64_MAX)                          \
+	X("refused_total", refused_total, UINT64_MAX) X("deaths_total", deaths_total, UINT64_MAX)
+#define DEVICE_NUMBERS(X)                                                                                          \
+	X("total", total, UINT64_MAX) X("used", used, UINT64_MAX) X("units", units, UINT32_MAX)                      \
+	X("clock", clock_khz, UINT32_MAX) X("capability", capability, UINT32_MAX) X("sharers", sharers, UINT32_MAX)  \
+	X("ptx_only", ptx_only, 1)
+#define SESSION_NUMBERS(X)                                                                                         \
+	X("route", route, UINT64_MAX) X("pid", pid, UINT64_MAX) X("age", age_ns, UINT64_MAX)                         \
+	X("idle", idle_ns, UINT64_MAX) X("memory", memory, UINT64_MAX) X("limit", memory_limit, UINT64_MAX)          \
+	X("calls", calls, UINT64_MAX) X("replies", replies, UINT64_MAX) X("in", bytes_in, UINT64_MAX)                \
+	X("out", bytes_out, UINT64_MAX) X("device", device_ns, UINT64_MAX) X("throttled", throttled_ns, UINT64_MAX)  \
+	X("refusals", refusals, UINT64_MAX) X("share", share, OBP_SHARE_ALL) X("priority", priority, 2)              \
+	X("conduct", conduct, OBP_CONDUCT_COUNT - 1)
+
+#define COUNT_ONE(key, field, max) +1
+#define PUT_ONE(key, field, max) obp_put_number(p, key, from->field);
+#define GET_ONE(key_text, field, max)                                  \
+	if (obp_key_is(key, key_text)) {                               \
+		if (!obp_get_number(value, max, &number))              \
+			return false;                                  \
+		to->field = (__typeof__(to->field))number;             \
+		return true;                                           \
+	}
+
+static void put_device(msgpack_packer *p, const struct obp_load_device *from)
+{
+	msgpack_pack_map(p, 2 DEVICE_NUMBERS(COUNT_ONE));
+	obp_put_text(p, "name", from->name);
+	obp_put_bytes(p, "uuid", from->uuid, sizeof from->uuid);
+	DEVICE_NUMBERS(PUT_ONE)
+}
+
+static void put_session(msgpack_packer *p, const struct obp_load_session *from)
+{
+	msgpack_pack_map(p, 2 SESSION_NUMBERS(COUNT_ONE));
+	obp_put_text(p, "program", from->program);
+	obp_put_text(p, "client", from->client);
+	SESSION_NUMBERS(PUT_ONE)
+}
+
+static void put_load(msgpack_packer *p, const struct obp_load *from)
+{
+	msgpack_pack_map(p, 5 LOAD_NUMBERS(COUNT_ONE));
+	obp_put_number(p, "type", OBP_LOAD_TYPE);
+	obp_put_text(p, "version", from->version);
+	obp_put_text(p, "driver", from->driver);
+	LOAD_NUMBERS(PUT_ONE)
+	obp_put_string(p, "devices");
+	msgpack_pack_array(p, from->n_devices);
+	for (uint32_t i = 0; i < from->n_devices; i++)
+		put_device(p, &from->devices[i]);
+	obp_put_string(p, "listed");
+	msgpack_pack_array(p, from->n_sessions);
+	for (uint32_t i = 0; i < from->n_sessions; i++)
+		put_session(p, &from->listed[i]);
+}
+
+bool obp_load_encode(const struct obp_load *load, struct ob_buf *frame)
+{
+	struct obp_frame header;
+	size_t start = frame->size, map;
+	msgpack_packer packer;
+
+	if (!ob_buf_extend(frame, sizeof header))
+		return false;
+	msgpack_packer_init(&packer, frame, obp_map_write);
+	put_load(&packer, load);
+	map = frame->size - start - sizeof header;
+	if (ob_buf_append(frame, "\0\0\0\0\0\0\0", ob_round_up(map, 8) - map) && map <= OBP_CONTROL_MAX) {
+		obp_frame_fill(&header, OBP_FRAME_CONTROL, (uint32_t)ob_round_up(map, 8), 0, 0, 0);
+		header.raw_size = (uint32_t)map;
+		memcpy(frame->data + start, &header, sizeof header);
+		return true;
+	}
+	frame->size = start;
+	return false;
+}
+
+static bool get_device_key(const msgpack_object *key, const msgpack_object *value, struct obp_load_device *to)
+{
+	uint64_t number;
+
+	if (obp_key_is(key, "name"))
+		return obp_get_text(value, to->name, sizeof to->name);
+	if (obp_key_is(key, "uuid"))
+		return obp_get_bytes(value, to->uuid, sizeof to->uuid);
+	DEVICE_NUMBERS(GET_ONE)
+	return true;
+}
+
+static bool get_session_key(const msgpack_object *key, const msgpack_object *value, struct obp_load_session *to)
+{
+	uint64_t number;
+
+	if (obp_key_is(key, "program"))
+		return obp_get_text(value, to->program, sizeof to->program);
+	if (obp_key_is(key, "client"))
+		return obp_get_text(value, to->client, sizeof to->client);
+	SESSION_NUMBERS(GET_ONE)
+	return true;
+}
+
+static bool get_devices(const msgpack_object *o, struct obp_load *to)
+{
+	if (o->type != MSGPACK_OBJECT_ARRAY || o->via.array.size > OBP_DEVICE_MAX)
+		return false;
+	to->n_devices = o->via.array.size;
+	for (uint32_t i = 0; i < to->n_devices; i++) {
+		const msgpack_object *map = &o->via.array.ptr[i];
+
+		if (map->type != MSGPACK_OBJECT_MAP)
+			return false;
+		for (uint32_t k = 0; k < map->via.map.size; k++)
+			if (!get_device_key(&map->via.map.ptr[k].key, &map->via.map.ptr[k].val, &to->devices[i]))
+				return false;
+	}
+	return true;
+}
+
+static bool get_sessions(const msgpack_object *o, struct obp_load *to)
+{
+	if (o->type != MSGPACK_OBJECT_ARRAY || o->via.array.size > OBP_LOAD_SESSIONS_MAX || to->listed)
+		return false;
+	to->listed = calloc(o->via.array.size + 1, sizeof *to->listed);
+	if (!to->listed)
+		return false;
+	to->n_sessions = o->via.array.size;
+	for (uint32_t i = 0; i < to->n_sessions; i++) {
+		const msgpack_object *map = &o->via.array.ptr[i];
+
+		if (map->type != MSGPACK_OBJECT_MAP)
+			return false;
+		for (uint32_t k = 0; k < map->via.map.size; k++)
+			if (!get_session_key(&map->via.map.ptr[k].key, &map->via.map.ptr[k].val, &to->listed[i]))
+				return false;
+	}
+	return true;
+}
+
+static bool get_load_key(const msgpack_object *key, const msgpack_object *value, struct obp_load *to, bool *ret_typed)
+{
+	uint64_t number;
+
+	if (obp_key_is(key, "type")) {
+		*ret_typed = obp_get_number(value, OBP_LOAD_TYPE, &number) && number == OBP_LOAD_TYPE;
+		return *ret_typed;
+	}
+	if (obp_key_is(key, "version"))
+		return obp_get_text(value, to->version, sizeof to->version);
+	if (obp_key_is(key, "driver"))
+		return obp_get_text(value, to->driver, sizeof to->driver);
+	if (obp_key_is(key, "devices"))
+		return get_devices(value, to);
+	if (obp_key_is(key, "listed"))
+		return get_sessions(value, to);
+	LOAD_NUMBERS(GET_ONE)
+	return true;
+}
+
+enum ob_err obp_load_decode(const void *map, size_t size, struct obp_load *ret)
+{
+	msgpack_unpacked unpacked;
+	bool ok, typed = false;
+	size_t offset = 0;
+
+	*ret = (struct obp_load){ .sessions = 0 };
+	if (size > OBP_CONTROL_MAX || !obp_map_claims_hold(map, size))
+		return OB_ERR_PROTOCOL;
+	msgpack_unpacked_init(&unpacked);
+	ok = msgpack_unpack_next(&unpacked, map, size, &offset) == MSGPACK_UNPACK_SUCCESS && offset == size &&
+	     unpacked.data.type == MSGPACK_OBJECT_MAP;
+	for (uint32_t i = 0; ok && i < unpacked.data.via.map.size; i++)
+		ok = get_load_key(&unpacked.data.via.map.ptr[i].key, &unpacked.data.via.map.ptr[i].val, ret, &typed);
+	msgpack_unpacked_destroy(&unpacked);
+	if (ok && typed)
+		return OB_ERR_NONE;
+	obp_load_fini(ret);
+	return OB_ERR_PROTOCOL;
+}
+
+void obp_load_fini(struct obp_load *load)
+{
+	free(load->listed);
+	load->listed = NULL;
+	load->n_sessions = 0;
+}
+
+const char *obp_conduct_name(uint32_t conduct)
+{
+	static const char *const names[OBP_CONDUCT_COUNT] = { "well", "warned", "limited", "suspended", "ended" };
+
+	return conduct < OBP_CONDUCT_COUNT ? names[conduct] : "?";
+}

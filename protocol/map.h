@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * The msgpack maps of control messages: writing keys with values, and reading values whose type and size are checked. Inside protocol/ only,
+ * so that msgpack stays here. No state; any thread.
+ */
+#ifndef OBP_MAP_H
+#define OBP_MAP_H
+
+#include <msgpack.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/buf.h"
+
+/* control.c. False: a container claims more elements than bytes are left, and must not be given to msgpack. */
+bool obp_map_claims_hold(const uint8_t *map, size_t size);
+
+static inline int obp_map_write(void *user, const char *data, size_t n)
+{
+	return ob_buf_append(user, data, n) ? 0 : -1;
+}
+
+static inline void obp_put_string(msgpack_packer *p, const char *text)
+{
+	size_t n = strlen(text);
+
+	msgpack_pack_str(p, n);
+	msgpack_pack_str_body(p, text, n);
+}
+
+static inline void obp_put_number(msgpack_packer *p, const char *key, uint64_t value)
+{
+	obp_put_string(p, key);
+	msgpack_pack_uint64(p, value);
+}
+
+static inline void obp_put_text(msgpack_packer *p, const char *key, const char *text)
+{
+	obp_put_string(p, key);
+	obp_put_string(p, text);
+}
+
+static inline void obp_put_bytes(msgpack_packer *p, const char *key, const uint8_t *data, size_t n)
+{
+	obp_put_string(p, key);
+	msgpack_pack_bin(p, n);
+	msgpack_pack_bin_body(p, data, n);
+}
+
+static inline bool obp_key_is(const msgpack_object *key, const char *name)
+{
+	return key->type == MSGPACK_OBJECT_STR && key->via.str.size == strlen(name) &&
+	       memcmp(key->via.str.ptr, name, key->via.str.size) == 0;
+}
+
+static inline bool obp_get_number(const msgpack_object *o, uint64_t max, uint64_t *ret)
+{
+	if (o->type != MSGPACK_OBJECT_POSITIVE_INTEGER || o->via.u64 > max)
+		return false;
+	*ret = o->via.u64;
+	return true;
+}
+
+/* NUL-free text into a field of `size` bytes; longer text is cut, it is for people only. */
+static inline bool obp_get_text(const msgpack_object *o, char *dst, size_t size)
+{
+	size_t n;
+
+	if (o->type != MSGPACK_OBJECT_STR)
+		return false;
+	n = o->via.str.size < size - 1 ? o->via.str.size : size - 1;
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)o->via.str.ptr[i];
+
+		dst[i] = c < 0x20 || c == 0x7f ? '?' : (char)c; /* a peer's text never moves a terminal's cursor */
+	}
+	dst[n] = 0;
+	return true;
+}
+
+static inline bool obp_get_bytes(const msgpack_object *o, uint8_t *dst, size_t size)
+{
+	if (o->type != MSGPACK_OBJECT_BIN || o->via.bin.size != size)
+		return false;
+	memcpy(dst, o->via.bin.ptr, size);
+	return true;
+}
+
+#endif

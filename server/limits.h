@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * What one session may take: the server's limits, set by its command line or configuration, and lowered by what the client asks for itself.
+ * Plain numbers; the worker gets them from the supervisor as one argument. No state; any thread.
+ */
+#ifndef OBS_LIMITS_H
+#define OBS_LIMITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/control.h"
+#include "protocol/load.h"
+#include "server/handles.h"
+
+#define OBS_LIMITS_TEXT_MAX 256
+#define OBS_IDLE_MAX_S 31536000u   /* a year */
+
+struct obs_limits {
+	uint64_t memory;           /* bytes on each device; 0: all there is */
+	uint64_t host_memory;      /* bytes of page-locked memory on the server; 0: no limit */
+	uint32_t handles;          /* streams, events and functions at a time */
+	uint32_t modules, lanes;
+	uint32_t idle_s;           /* without a call; 0: for ever */
+	uint32_t share;            /* of the device's time, millionths; OBP_SHARE_ALL: as it comes */
+	uint32_t priority;         /* the highest a client may ask for: 0 low, 1 normal, 2 high */
+	uint32_t strictest;        /* enum obp_conduct: the hardest reaction to misbehaviour */
+	bool measure;              /* device time, also where no share is set */
+};
+
+/* Nothing is limited but by what the structures hold. */
+#define OBS_LIMITS_DEFAULT                                                                                                         \
+	{ .handles = OBS_HANDLES_MAX, .modules = OBS_HANDLES_MAX, .lanes = OBP_LANE_MAX, .share = OBP_SHARE_ALL, .priority = 1, \
+	  .strictest = OBP_CONDUCT_LIMITED }
+extern const struct obs_limits obs_limits_default;
+
+/* One option of the command line by its name ("max-memory"). 1: taken; 0: no option of ours; -1: *ret_why says what it wants. */
+int obs_limits_option(struct obs_limits *limits, const char *name, const char *text, const char **ret_why);
+extern const char obs_limits_help[];
+/* The one argument, and back. */
+void obs_limits_print(const struct obs_limits *limits, char ret_text[OBS_LIMITS_TEXT_MAX]);
+bool obs_limits_parse(const char *text, struct obs_limits *ret);
+/* A client may ask for less than the server allows, never for more. */
+void obs_limits_lower(struct obs_limits *limits, const struct obp_hello *hello);
+
+#endif

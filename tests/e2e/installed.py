@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""`meson install` into an empty place, then everything from there: the tree must not need the build's folders, nor the prefix it was built for.
+
+    installed.py BUILD PREFIX [EXAMPLE...]
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+BUILD, PREFIX, EXAMPLES = sys.argv[1], sys.argv[2], ['saxpy_driver'] + sys.argv[3:]
+
+
+def run(*command, env=None):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=env)
+    if done.returncode:
+        print(f'{" ".join(map(str, command))}: exit {done.returncode}\n{done.stdout}{done.stderr}')
+        sys.exit(1)
+    return done.stdout
+
+
+def main():
+    env = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_') and k not in ('LD_LIBRARY_PATH', 'LD_PRELOAD', 'DESTDIR')}
+    with tempfile.TemporaryDirectory() as top:
+        stage = pathlib.Path(top, 'stage')
+        run('meson', 'install', '--no-rebuild', '-C', BUILD, '--destdir', stage, env=env)
+        tree = pathlib.Path(top, 'elsewhere')  # moved: nothing may remember where it was installed
+        shutil.move(str(stage / PREFIX.lstrip('/')), tree)
+        for want in ('bin/outboard', 'bin/outboard-server', 'lib/outboard/libcuda.so.1', 'lib/outboard/liboutboard-softdevice.so'):
+            if not (tree / want).exists():
+                print(f'{want} is not in the installed tree')
+                return 1
+        server = subprocess.Popen([tree / 'bin/outboard-server', '--listen', 'tcp://127.0.0.1:0', '--driver', 'soft'], env=env,
+                                  stderr=subprocess.PIPE, text=True)
+        try:
+            line = server.stderr.readline()
+            url = re.search(r'listening on (\S+)', line)
+            if not url:
+                print(f'the installed server said: {line}')
+                return 1
+            told = run(tree / 'bin/outboard', 'check', '--server', url.group(1), env=env)
+            if 'all is well' not in told or str(tree / 'lib/outboard') not in os.path.realpath(re.search(r'driver +([^,]+),', told).group(1)):
+                print(f'check through the installed tree said:\n{told}')
+                return 1
+            for example in EXAMPLES:
+                direct = run(tree / 'bin/outboard', 'run', '--direct', '--', f'{BUILD}/examples/{example}', env=env)
+                remote = run(tree / 'bin/outboard', 'run', '--server', url.group(1), '--', f'{BUILD}/examples/{example}', env=env)
+                if not remote or direct != remote:
+                    print(f'{example}: direct {direct!r}, through the installed server {remote!r}')
+                    return 1
+        finally:
+            server.terminate()
+            server.wait(20)
+    print(f'{", ".join(EXAMPLES)}: the same direct and through the installed tree')
+    return 0
+
+
+sys.exit(main())

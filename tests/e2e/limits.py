@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""Limits of a session, through real programs: the caps are what the program sees, everything freed comes back, other sessions notice nothing.
+
+    limits.py OUTBOARD SERVER LIMITS_PROGRAM
+"""
+import json
+import re
+import subprocess
+import sys
+import time
+
+from serving import ENV, Server, bad, check, finish, run
+
+OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
+MIB = 1 << 20
+
+
+def numbers(text):
+    return [int(n) for n in re.findall(r'\d+', text)]
+
+
+def memory(cap_mib):
+    with Server(SERVER, '--driver', 'soft', '--max-memory', f'{cap_mib}MiB') as s:
+        total, info, free = numbers(run(OUTBOARD, s.url, PROGRAM, 'info')[0])
+        check('the device seems to have the cap', total == info == cap_mib * MIB and cap_mib * MIB * 0.9 < free <= cap_mib * MIB, (total, info, free))
+        for how in ('plain', 'pitch', 'async'):
+            out, done = run(OUTBOARD, s.url, PROGRAM, 'memory', how)
+            got = [numbers(line) for line in out.splitlines() if line.startswith('got')]
+            free = [numbers(line)[2] for line in out.splitlines() if line.startswith('total')]
+            check(f'{how}: as much as the cap, then out of memory, twice', len(got) == 2 and got[0] == got[1] and got[0][1] == 2 and
+                  0.9 * cap_mib * MIB <= got[0][0] <= cap_mib * MIB, out + done.stderr)
+            check(f'{how}: little is said to be free when nothing is to be had', len(free) == 2 and max(free) < 12 * MIB, free)
+        out, done = run(OUTBOARD, s.url, PROGRAM, 'heap', str(cap_mib * 2))
+        check('a heap for device code above the cap is refused', out == 'heap 2\n', out)
+        out, done = run(OUTBOARD, s.url, PROGRAM, 'info', env={'OUTBOARD_VRAM': '64MiB'})
+        check('a client may ask for less', numbers(out)[:2] == [64 * MIB, 64 * MIB], out)
+        out, done = run(OUTBOARD, s.url, PROGRAM, 'info', env={'OUTBOARD_VRAM': '64GiB'})
+        check('and not for more', numbers(out)[:2] == [cap_mib * MIB] * 2, out)
+    # Every allocation a call of the driver: no virtual memory management, as with a checked device.
+    with Server(SERVER, '--driver', 'soft', '--max-memory', f'{cap_mib}MiB', env={'OUTBOARD_SOFT_MEMCHECK': '1'}) as s:
+        out, done = run(OUTBOARD, s.url, PROGRAM, 'memory', 'plain')
+        got = [numbers(line) for line in out.splitlines() if line.startswith('got')]
+        check('the cap holds on a driver without virtual memory management', len(got) == 2 and got[0] == got[1] and
+              0.9 * cap_mib * MIB <= got[0][0] <= cap_mib * MIB, out + done.stderr)
+
+
+def things():
+    with Server(SERVER, '--driver', 'soft', '--max-handles', '40', '--max-modules', '5', '--max-lanes', '4') as s:
+        out, _ = run(OUTBOARD, s.url, PROGRAM, 'handles', '200')
+        check('handles: the cap, then out of memory', 40 <= numbers(out)[0] <= 48 and numbers(out)[1] == 2, out)
+        out, _ = run(OUTBOARD, s.url, PROGRAM, 'handles', '36')
+        check('handles: below the cap all is well', numbers(out) == [36, 0], out)
+        out, _ = run(OUTBOARD, s.url, PROGRAM, 'modules', '50')
+        check('modules: the cap, then out of memory', numbers(out) == [6, 2], out)
+        out, _ = run(OUTBOARD, s.url, PROGRAM, 'threads', '3')
+        check('threads: below the cap all is well', numbers(out) == [3], out)
+        out, done = run(OUTBOARD, s.url, PROGRAM, 'threads', '8')
+        check('threads: above it the session ends and says why', '--max-lanes' in done.stderr and numbers(out)[0] < 8, out + done.stderr)
+
+
+def idle():
+    with Server(SERVER, '--driver', 'soft', '--idle-timeout', '1') as s:
+        out, done = run(OUTBOARD, s.url, PROGRAM, 'idle', '0.3')
+        check('a short rest is no idleness', out == 'after 0\n', out)
+        began = time.monotonic()
+        out, done = run(OUTBOARD, s.url, PROGRAM, 'idle', '3')
+        check('an idle session is ended and told why', out == 'after 46\n' and '--idle-timeout' in done.stderr, out + done.stderr)
+        check('in time', time.monotonic() - began < 10)
+        out, _ = run(OUTBOARD, s.url, PROGRAM, 'spin', '2')
+        check('a busy one is not', out.startswith('launches'), out)
+
+
+def conduct():
+    for reaction, words in (('warn', 'warned'), ('limit', 'limited')):
+        with Server(SERVER, '--driver', 'soft', '--max-memory', '64MiB', '--on-excess', reaction) as s:
+            n = 1500
+            out, done = run(OUTBOARD, s.url, PROGRAM, 'refusals', '200')
+            check(f'{reaction}: some refusals cost nothing', numbers(out)[:2] == [200, 2], out + done.stderr)
+            out, done = run(OUTBOARD, s.url, PROGRAM, 'refusals', str(n))
+            check(f'{reaction}: many are answered all the same', numbers(out)[:2] == [n, 2], out + done.stderr)
+            time.sleep(0.3)
+            check(f'{reaction}: the log says so', s.said(words), s.lines[-5:])
+    with Server(SERVER, '--driver', 'soft', '--max-memory', '64MiB', '--on-excess', 'terminate', '--warm', '2') as s:
+        began = time.monotonic()
+        stubborn = subprocess.Popen([OUTBOARD, 'run', '--server', s.url, '--', PROGRAM, 'refusals', '20000'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
+        time.sleep(3)
+        out, _ = run(OUTBOARD, s.url, PROGRAM, 'memory', 'plain')
+        check('terminate: another session notices nothing', out.count('result 2') == 2, out)
+        out, err = stubborn.communicate(timeout=60)
+        check('terminate: suspended, then ended, and told why', s.said('suspended') and 'suspensions did not help' in err and numbers(out)[1] == 46, out + err)
+        print(f'    ended after {time.monotonic() - began:.1f} s')
+
+
+def share():
+    with Server(SERVER, '--driver', 'soft', '--warm', '2') as s:
+        def start(part):
+            return subprocess.Popen([OUTBOARD, 'run', '--server', s.url, '--share', part, '--', PROGRAM, 'spin', '6'], stdout=subprocess.PIPE, text=True, env=ENV)
+        procs = [start('0.25'), start('0.75')]
+        time.sleep(4)
+        told = json.loads(subprocess.run([OUTBOARD, 'top', '--once', '--json', '--server', s.url], capture_output=True, text=True, env=ENV).stdout)
+        launches = [int(re.search(r'launches (\d+)', p.communicate(timeout=60)[0]).group(1)) for p in procs]
+        used = {round(x['share'], 2): x['device_seconds'] / x['age_seconds'] for x in told['listed']}
+        print('    share', launches, used)
+        check('top shows both sessions with their share', set(used) == {0.25, 0.75}, told)
+        # What is promised is that no session gets more than its share; a machine busy with other things may give it less.
+        check('neither gets more than its share', all(have < want * 1.10 + 0.03 for want, have in used.items()), used)
+        check('the larger share does more', launches[1] > 1.5 * launches[0] > 0, launches)
+        check('it was held back', all(x['throttled_seconds'] > 0.2 for x in told['listed'] if x['share'] < 0.3), told)
+
+
+def priority():
+    with Server(SERVER, '--driver', 'soft', '--warm', '2', '--max-priority', 'high') as s:
+        def start(which):
+            return subprocess.Popen([OUTBOARD, 'run', '--server', s.url, '--priority', which, '--', PROGRAM, 'spin', '5'], stdout=subprocess.PIPE, text=True, env=ENV)
+        procs = [start('low'), start('high')]
+        low, high = [int(re.search(r'launches (\d+)', p.communicate(timeout=60)[0]).group(1)) for p in procs]
+        print('    priority', low, high)
+        check('the high one goes before, the low one does not starve', high > 3 * low > 0, (low, high))
+
+
+memory(256)
+things()
+idle()
+conduct()
+share()
+priority()
+finish()

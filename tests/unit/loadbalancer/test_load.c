@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* What a server tells of itself, and lists of servers: there and back, cut short, damaged. */
+#include "base/check.h"
+#include "loadbalancer/ask.h"
+#include "tests/unit/test.h"
+
+static struct obp_load sample(struct obp_load_session *sessions, uint32_t n)
+{
+	struct obp_load load = { .version = "1.2", .driver = "soft", .draining = true, .sessions = 3, .max_sessions = 9, .busy = 1000, .uptime_ns = 5,
+		.n_devices = 2, .n_sessions = n, .listed = sessions, .refused_total = UINT64_MAX };
+
+	load.devices[1] = (struct obp_load_device){ .name = "H200", .total = 1ull << 40, .used = 7, .units = 132, .sharers = 2, .ptx_only = true };
+	for (uint32_t i = 0; i < n; i++)
+		sessions[i] = (struct obp_load_session){ .route = i + 1, .memory = 1ull << 33, .share = OBP_SHARE_ALL,
+			.conduct = OBP_CONDUCT_LIMITED, .priority = 2, .program = "train", .client = "10.0.0.1:5" };
+	return load;
+}
+
+static struct ob_buf encoded(const struct obp_load *load, size_t *ret_map)
+{
+	struct ob_buf frame;
+
+	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
+	CHECK(obp_load_encode(load, &frame));
+	*ret_map = ((struct obp_frame *)frame.data)->raw_size;
+	return frame;
+}
+
+TEST(there_and_back)
+{
+	static struct obp_load_session sessions[OBP_LOAD_SESSIONS_MAX];
+	struct obp_load load = sample(sessions, OBP_LOAD_SESSIONS_MAX), back;
+	size_t size;
+	struct ob_buf frame = encoded(&load, &size);
+
+	CHECK_INT(obp_load_decode(frame.data + sizeof(struct obp_frame), size, &back), OB_ERR_NONE);
+	CHECK_STR(back.version, "1.2");
+	CHECK(back.draining && back.sessions == 3 && back.busy == 1000 && back.refused_total == UINT64_MAX);
+	CHECK_INT(back.n_devices, 2);
+	CHECK_STR(back.devices[1].name, "H200");
+	CHECK(back.devices[1].total == 1ull << 40 && back.devices[1].ptx_only && back.devices[1].units == 132);
+	CHECK_INT(back.n_sessions, OBP_LOAD_SESSIONS_MAX);
+	CHECK_STR(back.listed[255].client, "10.0.0.1:5");
+	CHECK(back.listed[255].route == 256 && back.listed[255].conduct == OBP_CONDUCT_LIMITED);
+	obp_load_fini(&back);
+	ob_buf_fini(&frame);
+}
+
+TEST(every_cut_and_every_damaged_byte_is_survived)
+{
+	struct obp_load_session sessions[2];
+	struct obp_load load = sample(sessions, 2), back;
+	size_t size;
+	struct ob_buf frame = encoded(&load, &size);
+	uint8_t *map = frame.data + sizeof(struct obp_frame);
+
+	for (size_t cut = 0; cut < size; cut++)
+		CHECK_INT(obp_load_decode(map, cut, &back), OB_ERR_PROTOCOL);
+	for (size_t at = 0; at < size; at++)
+		for (unsigned bit = 0; bit < 8; bit++) {
+			map[at] ^= (uint8_t)(1u << bit);
+			if (obp_load_decode(map, size, &back) == OB_ERR_NONE)
+				obp_load_fini(&back);
+			map[at] ^= (uint8_t)(1u << bit);
+		}
+	ob_buf_fini(&frame);
+}
+
+TEST(lists_of_addresses)
+{
+	static struct obl_answer answers[OBL_LIST_MAX];
+	const char *why = NULL;
+	char text[65 * 10 + 1];
+	uint32_t n = 0;
+
+	CHECK_INT(obl_list_parse("tcp://a:1,unix:/b,tcp://[::1]:7", answers, &n, &why), OB_ERR_NONE);
+	CHECK_INT(n, 3);
+	CHECK_STR(answers[1].url, "unix:/b");
+	CHECK_STR(answers[2].url, "tcp://[::1]:7");
+	CHECK_INT(obl_list_parse("", answers, &n, &why), OB_ERR_URL);
+	CHECK_INT(obl_list_parse("tcp://a:1,,tcp://b:1", answers, &n, &why), OB_ERR_URL);
+	CHECK_INT(obl_list_parse("tcp://a:1,http://b", answers, &n, &why), OB_ERR_URL);
+	CHECK(strstr(why, "tcp://"));
+	for (int i = 0; i < 65; i++)
+		memcpy(text + 10 * i, "tcp://a:1,", 11);
+	text[64 * 10 - 1] = 0;
+	CHECK_INT(obl_list_parse(text, answers, &n, &why), OB_ERR_NONE);
+	CHECK_INT(n, OBL_LIST_MAX);
+	text[64 * 10 - 1] = ',';
+	text[65 * 10 - 1] = 0;
+	CHECK_INT(obl_list_parse(text, answers, &n, &why), OB_ERR_URL);
+}
+
+TEST(nobody_there)
+{
+	struct obl_request request = { .memory = 0 };
+	char url[OBT_URL_MAX + 1], why[512];
+
+	CHECK_INT(obl_pick("unix:/nowhere/1,unix:/nowhere/2", &request, OBL_LEAST_LOAD, OBL_ASK_NS, url, why, sizeof why), OB_ERR_CONNECT);
+	CHECK(strstr(why, "2 do not answer"));
+	/* One address is taken as it is: asking it would only cost a round trip. */
+	CHECK_INT(obl_pick("unix:/nowhere/1", &request, OBL_LEAST_LOAD, OBL_ASK_NS, url, why, sizeof why), OB_ERR_NONE);
+	CHECK_STR(url, "unix:/nowhere/1");
+}
+
+int main(int argc, char **argv)
+{
+	return test_main(argc, argv);
+}

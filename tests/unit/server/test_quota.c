@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* Limits: their texts, the ledger of charges against a plain list, and the layer around a driver that counts for itself. */
+#include "base/check.h"
+#include "protocol/load.h"
+#include "protocol/obs_driver.h"
+#include "server/board.h"
+#include "server/ledger.h"
+#include "server/limits.h"
+#include "server/quota.h"
+#include "tests/unit/test.h"
+
+#define MIB (1ull << 20)
+
+TEST(texts_of_limits)
+{
+	struct obs_limits limits = obs_limits_default, back;
+	char text[OBS_LIMITS_TEXT_MAX];
+	const char *why = NULL;
+
+	CHECK_INT(obs_limits_option(&limits, "max-memory", "4GiB", &why), 1);
+	CHECK(limits.memory == 4ull << 30);
+	CHECK_INT(obs_limits_option(&limits, "max-memory", "4095KiB", &why), -1);
+	CHECK_INT(obs_limits_option(&limits, "share", "0.25", &why), 1);
+	CHECK_INT(limits.share, 250000);
+	static const char *const bad_shares[] = { "", "0", "0.009", "1.01", "nan", "-1", "0.5x" };
+	for (size_t i = 0; i < ob_count(bad_shares); i++)
+		CHECK_INT(obs_limits_option(&limits, "share", bad_shares[i], &why), -1);
+	CHECK_INT(obs_limits_option(&limits, "max-lanes", "1024", &why), 1);
+	CHECK_INT(obs_limits_option(&limits, "max-lanes", "1025", &why), -1);
+	CHECK_INT(obs_limits_option(&limits, "max-handles", "1048576", &why), 1);
+	CHECK_INT(obs_limits_option(&limits, "max-handles", "1048577", &why), -1);
+	CHECK_INT(obs_limits_option(&limits, "idle-timeout", "31536001", &why), -1);
+	CHECK_INT(obs_limits_option(&limits, "max-priority", "high", &why), 1);
+	CHECK_INT(obs_limits_option(&limits, "max-priority", "higher", &why), -1);
+	CHECK_INT(obs_limits_option(&limits, "on-excess", "terminate", &why), 1);
+	CHECK_INT(limits.strictest, OBP_CONDUCT_ENDED);
+	CHECK_INT(obs_limits_option(&limits, "warm", "1", &why), 0);
+	obs_limits_print(&limits, text);
+	CHECK(obs_limits_parse(text, &back));
+	CHECK(memcmp(&limits, &back, sizeof limits) == 0);
+	CHECK(!obs_limits_parse("1:2:3", &back));
+}
+
+TEST(a_client_may_ask_for_less_only)
+{
+	struct obs_limits limits = { .memory = 100 * MIB, .share = 500000, .priority = 1 };
+	struct obp_hello hello = { .want_memory = 200 * MIB, .want_share = OBP_SHARE_ALL, .want_priority = 3 };
+
+	obs_limits_lower(&limits, &hello);
+	CHECK(limits.memory == 100 * MIB && limits.share == 500000 && limits.priority == 1);
+	hello = (struct obp_hello){ .want_memory = 50 * MIB, .want_share = 100000, .want_priority = 1 };
+	obs_limits_lower(&limits, &hello);
+	CHECK(limits.memory == 50 * MIB && limits.share == 100000 && limits.priority == 0);
+	limits = (struct obs_limits){ .share = OBP_SHARE_ALL, .priority = 2 };
+	hello = (struct obp_hello){ .want_memory = 50 * MIB };
+	obs_limits_lower(&limits, &hello);
+	CHECK(limits.memory == 50 * MIB && limits.share == OBP_SHARE_ALL && limits.priority == 1);
+}
+
+#define NAMES 600
+
+TEST(the_ledger_agrees_with_a_plain_list)
+{
+	struct obs_ledger ledger = { .count = 0 };
+	static struct obs_entry list[3][NAMES];
+	uint64_t seed = 1;
+	uint32_t count = 0;
+
+	for (int round = 0; round < 200000; round++) {
+		struct obs_entry entry, old;
+
+		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+		entry = (struct obs_entry){ .name = (seed >> 33) % NAMES, .kind = 1 + (seed >> 20) % 3, .bytes = (uint64_t)round, .device = 1 };
+		struct obs_entry *known = &list[entry.kind - 1][entry.name];
+		/* Names as a driver gives them: far apart, the low bits alike. */
+		uint64_t index = entry.name;
+		entry.name <<= 21;
+		if (seed >> 60 & 1) {
+			CHECK(obs_ledger_put(&ledger, &entry, &old));
+			CHECK_INT(old.kind, known->kind);
+			CHECK(old.kind == OBS_CHARGE_NONE || old.bytes == known->bytes);
+			count += known->kind == OBS_CHARGE_NONE;
+			*known = entry;
+		} else {
+			bool there = known->kind != OBS_CHARGE_NONE;
+
+			CHECK_INT(obs_ledger_take(&ledger, entry.kind, entry.name, &old), there);
+			CHECK(!there || (old.bytes == known->bytes && old.name == index << 21));
+			count -= there;
+			known->kind = OBS_CHARGE_NONE;
+		}
+		CHECK_INT(ledger.count, count);
+	}
+	obs_ledger_fini(&ledger);
+}
+
+/* ---- the layer, around a driver that gives out numbers ---- */
+
+static uint64_t given, last_address = 1 << 20;
+static size_t heap_limit;
+
+static CUresult fake_alloc(CUdeviceptr *addr, size_t bytes)
+{
+	given += bytes;
+	*addr = last_address += 1ull << 30;
+	return CUDA_SUCCESS;
+}
+
+static CUresult fake_pitch(CUdeviceptr *addr, size_t *pitch, size_t width, size_t height, unsigned element)
+{
+	(void)element;
+	*pitch = ob_round_up(width, 256);
+	return fake_alloc(addr, *pitch * height);
+}
+
+static CUresult fake_async(CUdeviceptr *addr, size_t bytes, CUstream stream)
+{
+	(void)stream;
+	return fake_alloc(addr, bytes);
+}
+
+static CUresult fake_pool(CUdeviceptr *addr, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+	(void)pool;
+	(void)stream;
+	return fake_alloc(addr, bytes);
+}
+
+static CUresult fake_create(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop, unsigned long long flags)
+{
+	CUdeviceptr addr;
+
+	(void)prop;
+	(void)flags;
+	fake_alloc(&addr, bytes);
+	*handle = addr;
+	return CUDA_SUCCESS;
+}
+
+static CUresult fake_free(CUdeviceptr addr)
+{
+	(void)addr;
+	return CUDA_SUCCESS;
+}
+
+static CUresult fake_free_async(CUdeviceptr addr, CUstream stream)
+{
+	(void)addr;
+	(void)stream;
+	return CUDA_SUCCESS;
+}
+
+static CUresult fake_host_alloc(void **host, size_t bytes, unsigned flags)
+{
+	static char memory[1];
+
+	(void)bytes;
+	(void)flags;
+	*host = memory;
+	return CUDA_SUCCESS;
+}
+
+static CUresult fake_host_free(void *host)
+{
+	(void)host;
+	return CUDA_SUCCESS;
+}
+
+static CUresult fake_limit(CUlimit limit, size_t value)
+{
+	(void)limit;
+	heap_limit = value;
+	return CUDA_SUCCESS;
+}
+
+static CUresult fake_device(CUdevice *ret)
+{
+	*ret = 1;
+	return CUDA_SUCCESS;
+}
+
+static CUresult fake_info(size_t *left, size_t *total)
+{
+	*left = *total = 1000 * MIB;
+	return CUDA_SUCCESS;
+}
+
+static struct obs_driver layered(void)
+{
+	struct obs_driver table = { .cuMemAlloc_v2 = fake_alloc, .cuMemAllocPitch_v2 = fake_pitch, .cuMemAllocAsync = fake_async,
+		.cuMemAllocFromPoolAsync = fake_pool, .cuMemCreate = fake_create, .cuMemRelease = fake_free, .cuMemFree_v2 = fake_free,
+		.cuMemFreeAsync = fake_free_async, .cuMemHostAlloc = fake_host_alloc, .cuMemFreeHost = fake_host_free, .cuCtxSetLimit = fake_limit,
+		.cuCtxGetDevice = fake_device, .cuMemGetInfo_v2 = fake_info };
+
+	obs_quota_limits = obs_limits_default;
+	obs_quota_limits.memory = obs_quota_limits.host_memory = 100 * MIB;
+	obs_quota_wrap(&table);
+	return table;
+}
+
+TEST(every_way_of_taking_memory_counts_and_gives_back)
+{
+	struct obs_driver t = layered();
+	const CUmemAllocationProp prop = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1 } };
+	CUmemGenericAllocationHandle handle;
+	CUdeviceptr a, b, c, d, over;
+	size_t pitch, left, total;
+
+	CHECK_INT(t.cuMemAlloc_v2(&a, 20 * MIB), CUDA_SUCCESS);
+	CHECK_INT(t.cuMemAllocPitch_v2(&b, &pitch, 300, 10, 4), CUDA_SUCCESS);
+	CHECK_INT(obs_board_read(&obs_board->used[1]), 20 * MIB + 512 * 10);
+	CHECK_INT(t.cuMemFree_v2(b), CUDA_SUCCESS);
+	CHECK_INT(t.cuMemAllocAsync(&c, 20 * MIB, NULL), CUDA_SUCCESS);
+	CHECK_INT(t.cuMemAllocFromPoolAsync(&d, 20 * MIB, NULL, NULL), CUDA_SUCCESS);
+	CHECK_INT(t.cuMemCreate(&handle, 40 * MIB, &prop, 0), CUDA_SUCCESS);
+	CHECK_INT(obs_board_read(&obs_board->used[1]), 100 * MIB);
+	CHECK_INT(t.cuMemGetInfo_v2(&left, &total), CUDA_SUCCESS);
+	CHECK(left == 0 && total == 100 * MIB);
+	given = 0;
+	CHECK_INT(t.cuMemAlloc_v2(&over, 1), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(t.cuMemAllocPitch_v2(&over, &pitch, 1, 1, 4), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(t.cuMemAllocAsync(&over, 1, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(t.cuMemAllocFromPoolAsync(&over, 1, NULL, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(t.cuMemCreate(&handle, 1, &prop, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(t.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 1), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(given, 0);
+	CHECK_INT(obs_board_read(&obs_board->refusals), 6);
+	CHECK_INT(t.cuMemFree_v2(a), CUDA_SUCCESS);
+	CHECK_INT(t.cuMemFreeAsync(c, NULL), CUDA_SUCCESS);
+	CHECK_INT(t.cuMemFree_v2(d), CUDA_SUCCESS);
+	CHECK_INT(obs_board_read(&obs_board->used[1]), 40 * MIB);
+	CHECK_INT(t.cuMemFree_v2(a), CUDA_SUCCESS); /* again: nothing is given back twice */
+	CHECK_INT(obs_board_read(&obs_board->used[1]), 40 * MIB);
+	CHECK_INT(t.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 50 * MIB), CUDA_SUCCESS);
+	CHECK_INT(t.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 60 * MIB), CUDA_SUCCESS); /* instead of, not on top of */
+	CHECK_INT(t.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 61 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(heap_limit, 60 * MIB);
+	CHECK_INT(obs_board_read(&obs_board->used[1]), 100 * MIB);
+	CHECK_INT(t.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 10 * MIB), CUDA_SUCCESS);
+	CHECK_INT(obs_board_read(&obs_board->used[1]), 50 * MIB);
+	CHECK_INT(t.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1 << 30), CUDA_SUCCESS);
+}
+
+TEST(page_locked_memory_counts_by_itself)
+{
+	struct obs_driver t = layered();
+	CUdeviceptr a;
+	void *host;
+
+	CHECK_INT(t.cuMemHostAlloc(&host, 100 * MIB, 0), CUDA_SUCCESS);
+	CHECK_INT(t.cuMemAlloc_v2(&a, 100 * MIB), CUDA_SUCCESS);
+	CHECK_INT(t.cuMemHostAlloc(&host, 1, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(t.cuMemFreeHost(host), CUDA_SUCCESS);
+	CHECK_INT(obs_board_read(&obs_board->host_used), 0);
+	CHECK_INT(t.cuMemHostAlloc(&host, 1, 0), CUDA_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+	return test_main(argc, argv);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "tools/servers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "loadbalancer/ask.h"
+#include "tools/command.h"
+
+static struct obl_answer answers[OBL_LIST_MAX];
+
+bool obx_servers_valid(const char *list, const char **ret_why)
+{
+	uint32_t n;
+
+	return obl_list_parse(list, answers, &n, ret_why) == OB_ERR_NONE;
+}
+
+static void print_free(const struct obp_load_device *device, char *ret, size_t size)
+{
+	ob_text_print_size(device->total > device->used ? device->total - device->used : 0, ret, size);
+}
+
+static void line(const struct obl_answer *a, bool chosen)
+{
+	const struct obp_load *load = &a->load;
+	char left[32] = "-";
+
+	if (a->err) {
+		printf("  %-32s %s\n", a->url, a->err == OB_ERR_CONNECT && a->saved_errno ? strerror(a->saved_errno) : ob_err_text(a->err));
+		return;
+	}
+	if (load->n_devices)
+		print_free(&load->devices[0], left, sizeof left);
+	printf("%c %-32s %s%4u of %u sessions, %3u %% busy, %s free, told in %.1f ms: %s\n", chosen ? '*' : ' ', a->url,
+	       load->draining ? "shutting down, " : "", load->sessions, load->max_sessions, load->busy / 10, left, (double)a->took_ns / 1e6,
+	       load->n_devices ? load->devices[0].name : "no device known yet");
+}
+
+static void devices(const struct obp_load *load)
+{
+	for (uint32_t i = 0; i < load->n_devices; i++) {
+		const struct obp_load_device *d = &load->devices[i];
+		char total[32], left[32], uuid[33];
+
+		ob_text_print_size(d->total, total, sizeof total);
+		print_free(d, left, sizeof left);
+		ob_text_hex(d->uuid, sizeof d->uuid, uuid);
+		printf("      [%u] %s: compute capability %u.%u%s, %s, %s free, %u multiprocessors, %u sessions, UUID %s\n", i, d->name, d->capability / 10,
+		       d->capability % 10, d->ptx_only ? " (runs PTX only)" : "", total, left, d->units, d->sharers, uuid);
+	}
+}
+
+int obx_servers_look(const char *verb, const char *list, bool details)
+{
+	struct obl_request request = { .memory = 0 };
+	static struct obl_server servers[OBL_LIST_MAX];
+	struct obl_state state = { 0, ob_clock_ns() };
+	struct obl_choice choice;
+	const char *why = NULL;
+	uint32_t n = 0, good = 0;
+	bool placed;
+
+	if (obl_list_parse(list, answers, &n, &why))
+		return obx_usage_error(verb, "the list of servers '%s': %s", list, why);
+	obl_ask_all(answers, n, OBL_ASK_NS);
+	for (uint32_t i = 0; i < n; i++) {
+		obl_server_from(&answers[i], &servers[i]);
+		good += answers[i].err == OB_ERR_NONE;
+	}
+	placed = obl_place(servers, n, &request, OBL_LEAST_LOAD, &state, &choice);
+	for (uint32_t i = 0; i < n; i++) {
+		line(&answers[i], placed && choice.server == i);
+		if (details)
+			devices(&answers[i].load);
+		obp_load_fini(&answers[i].load);
+	}
+	if (placed) {
+		printf("verdict  %u of %u answer; a program would get the one with the star\n", good, n);
+	} else {
+		char text[512];
+
+		obl_explain(&choice, &request, text, sizeof text);
+		printf("verdict  a program would get none: %s\n", text);
+	}
+	return placed ? 0 : OBX_EXIT_UNWELL;
+}

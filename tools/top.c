@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* `outboard top`: the sessions of one server, most calls first, refreshed. It asks the supervisor; no session notices. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "loadbalancer/ask.h"
+#include "tools/command.h"
+
+#define ASK_NS (5 * OB_SECOND)
+#define SCHEMA 1 /* of --json: keys are added, none changes its meaning */
+
+struct rates {
+	double calls, bytes, device;   /* calls/s, bytes/s, part of one device's time */
+};
+
+struct top {
+	struct obt_url url;
+	const char *url_text;
+	bool json, once;
+	double interval_s;
+	struct obp_load now, before;
+	uint64_t now_ns, before_ns;
+};
+
+static const struct obp_load_session *find(const struct obp_load *load, uint64_t route)
+{
+	for (uint32_t i = 0; i < load->n_sessions; i++)
+		if (load->listed[i].route == route)
+			return &load->listed[i];
+	return NULL;
+}
+
+/* Since the last look; for a session that was not there then, since its start. */
+static struct rates rates_of(const struct top *top, const struct obp_load_session *s)
+{
+	const struct obp_load_session *old = find(&top->before, s->route);
+	double seconds = (double)(old ? top->now_ns - top->before_ns : s->age_ns) / 1e9;
+	struct rates r = { 0 };
+
+	if (seconds <= 0)
+		return r;
+	r.calls = (double)(s->calls - (old ? old->calls : 0)) / seconds;
+	r.bytes = (double)(s->bytes_in + s->bytes_out - (old ? old->bytes_in + old->bytes_out : 0)) / seconds;
+	r.device = (double)(s->device_ns - (old ? old->device_ns : 0)) / 1e9 / seconds;
+	return r;
+}
+
+static const struct top *sorting;
+
+static int by_calls(const void *a, const void *b)
+{
+	double x = rates_of(sorting, a).calls, y = rates_of(sorting, b).calls;
+
+	return (x < y) - (x > y);
+}
+
+/* ---- text ---- */
+
+static const char *age(uint64_t ns, char *ret, size_t size)
+{
+	uint64_t s = ns / OB_SECOND;
+
+	if (s < 100)
+		snprintf(ret, size, "%.1fs", (double)ns / 1e9);
+	else if (s < 6000)
+		snprintf(ret, size, "%llum%02llus", (unsigned long long)(s / 60), (unsigned long long)(s % 60));
+	else
+		snprintf(ret, size, "%lluh%02llum", (unsigned long long)(s / 3600), (unsigned long long)(s / 60 % 60));
+	return ret;
+}
+
+static void text_head(const struct top *top)
+{
+	const struct obp_load *l = &top->now;
+	char up[32], used[32], total[32];
+
+	printf("%s: version %s, driver %s, up %s%s\n", top->url_text, l->version, l->driver, age(l->uptime_ns, up, sizeof up),
+	       l->draining ? ", shutting down" : "");
+	printf("%u of %u sessions, %u workers warm, %u starting; %llu sessions in all, %llu refused; %.0f %% busy\n", l->sessions, l->max_sessions, l->warm,
+	       l->starting, (unsigned long long)l->sessions_total, (unsigned long long)l->refused_total, l->busy / 10.0);
+	for (uint32_t i = 0; i < l->n_devices; i++) {
+		ob_text_print_size(l->devices[i].used, used, sizeof used);
+		ob_text_print_size(l->devices[i].total, total, sizeof total);
+		printf("[%u] %s: %s of %s used by %u sessions\n", i, l->devices[i].name, used, total, l->devices[i].sharers);
+	}
+}
+
+static void text_print(const struct top *top, unsigned rows)
+{
+	text_head(top);
+	printf("\n%8s %-16s %-22s %8s %10s %10s %11s %8s %6s %s\n", "pid", "program", "client", "age", "memory", "calls/s", "bytes/s", "device", "share",
+	       "state");
+	for (uint32_t i = 0; i < top->now.n_sessions && i < rows; i++) {
+		const struct obp_load_session *s = &top->now.listed[i];
+		static const char *const priorities[] = { "low", "", "high" };
+		struct rates r = rates_of(top, s);
+		char old[32], memory[32], bytes[32], device[16] = "-";
+
+		ob_text_print_size(s->memory, memory, sizeof memory);
+		ob_text_print_size((uint64_t)r.bytes, bytes, sizeof bytes);
+		if (s->device_ns)
+			snprintf(device, sizeof device, "%.0f %%", r.device * 100);
+		printf("%8llu %-16.16s %-22.22s %8s %10s %10.0f %11s %8s %5.0f%% %s%s%s%s\n", (unsigned long long)s->pid, s->program, s->client,
+		       age(s->age_ns, old, sizeof old), memory, r.calls, bytes, device, s->share * 100.0 / OBP_SHARE_ALL,
+		       s->conduct ? obp_conduct_name(s->conduct) : s->idle_ns > 2 * OB_SECOND ? "idle" : "",
+		       priorities[s->priority][0] && (s->conduct || s->idle_ns > 2 * OB_SECOND) ? ", " : "", priorities[s->priority],
+		       s->priority == 1 ? "" : " priority");
+	}
+	if (top->now.sessions > top->now.n_sessions)
+		printf("%s\n", top->now.n_sessions ? "... and more than one answer holds" :
+		       "the sessions are told to clients on the server's own host only: run this there");
+	fflush(stdout);
+}
+
+/* ---- JSON ---- */
+
+static void json_text(const char *key, const char *text, const char *end)
+{
+	printf("\"%s\": \"", key);
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			putchar('\\');
+		putchar((unsigned char)*text < 0x20 ? '?' : *text);
+	}
+	printf("\"%s", end);
+}
+
+static void json_session(const struct top *top, const struct obp_load_session *s)
+{
+	struct rates r = rates_of(top, s);
+
+	printf("    {\"route\": \"%016llx\", \"pid\": %llu, ", (unsigned long long)s->route, (unsigned long long)s->pid);
+	json_text("program", s->program, ", ");
+	json_text("client", s->client, ", ");
+	json_text("conduct", obp_conduct_name(s->conduct), ", ");
+	printf("\"age_seconds\": %.3f, \"idle_seconds\": %.3f, \"memory_bytes\": %llu, \"memory_limit_bytes\": %llu, ", (double)s->age_ns / 1e9,
+	       (double)s->idle_ns / 1e9, (unsigned long long)s->memory, (unsigned long long)s->memory_limit);
+	printf("\"calls\": %llu, \"replies\": %llu, \"bytes_in\": %llu, \"bytes_out\": %llu, ", (unsigned long long)s->calls, (unsigned long long)s->replies,
+	       (unsigned long long)s->bytes_in, (unsigned long long)s->bytes_out);
+	printf("\"calls_per_second\": %.1f, \"bytes_per_second\": %.1f, \"device_seconds\": %.6f, \"throttled_seconds\": %.6f, ", r.calls, r.bytes,
+	       (double)s->device_ns / 1e9, (double)s->throttled_ns / 1e9);
+	printf("\"share\": %.6f, \"priority\": %u, \"refusals\": %llu}", s->share / (double)OBP_SHARE_ALL, s->priority, (unsigned long long)s->refusals);
+}
+
+static void json_print(const struct top *top)
+{
+	const struct obp_load *l = &top->now;
+
+	printf("{\"schema\": %d, ", SCHEMA);
+	json_text("server", top->url_text, ", ");
+	json_text("version", l->version, ", ");
+	json_text("driver", l->driver, ", ");
+	printf("\"draining\": %s, \"sessions\": %u, \"max_sessions\": %u, \"warm\": %u, \"starting\": %u, \"busy_ratio\": %.3f, \"uptime_seconds\": %.3f, "
+	       "\"sessions_total\": %llu, \"refused_total\": %llu,\n  \"devices\": [",
+	       l->draining ? "true" : "false", l->sessions, l->max_sessions, l->warm, l->starting, l->busy / 1000.0, (double)l->uptime_ns / 1e9,
+	       (unsigned long long)l->sessions_total, (unsigned long long)l->refused_total);
+	for (uint32_t i = 0; i < l->n_devices; i++) {
+		const struct obp_load_device *d = &l->devices[i];
+
+		printf("%s\n    {", i ? "," : "");
+		json_text("name", d->name, ", ");
+		printf("\"memory_bytes\": %llu, \"used_bytes\": %llu, \"sharers\": %u, \"units\": %u, \"capability\": %u}", (unsigned long long)d->total,
+		       (unsigned long long)d->used, d->sharers, d->units, d->capability);
+	}
+	printf("],\n  \"listed\": [");
+	for (uint32_t i = 0; i < l->n_sessions; i++) {
+		printf("%s\n", i ? "," : "");
+		json_session(top, &l->listed[i]);
+	}
+	printf("]}\n");
+	fflush(stdout);
+}
+
+/* ---- looking ---- */
+
+static bool look(struct top *top)
+{
+	struct obp_load load;
+	enum ob_err err = obl_ask(&top->url, OBP_LOAD_WANT_SESSIONS, ob_clock_ns() + ASK_NS, &load);
+
+	if (err) {
+		fprintf(stderr, "outboard top: %s: %s; 'outboard check --server %s' says more\n", top->url_text,
+			err == OB_ERR_CONNECT ? strerror(errno) : ob_err_text(err), top->url_text);
+		return false;
+	}
+	obp_load_fini(&top->before);
+	top->before = top->now;
+	top->before_ns = top->now_ns;
+	top->now = load;
+	top->now_ns = ob_clock_ns();
+	sorting = top;
+	if (load.n_sessions)
+		qsort(load.listed, load.n_sessions, sizeof *load.listed, by_calls);
+	return true;
+}
+
+static int run(struct top *top)
+{
+	bool terminal = isatty(STDOUT_FILENO);
+	struct winsize window = { .ws_row = 0 };
+	unsigned rows = UINT32_MAX;
+
+	/* Rates need two looks; a single one shows the session's mean instead, at once. */
+	while (look(top)) {
+		if (terminal && !top->json && !top->once) {
+			if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_row > top->now.n_devices + 6)
+				rows = window.ws_row - top->now.n_devices - 5;
+			printf("\033[H\033[2J");
+		}
+		if (top->json)
+			json_print(top);
+		else
+			text_print(top, rows);
+		if (top->once)
+			return 0;
+		usleep((useconds_t)(top->interval_s * 1e6));
+		if (!terminal && !top->json)
+			printf("\n");
+	}
+	return OBX_EXIT_UNWELL;
+}
+
+static int usage(void)
+{
+	puts("usage: outboard top [--server URL] [--interval S] [--once] [--json]\n"
+	     "\n"
+	     "The sessions of one server: memory, calls and bytes a second, age, client; refreshed until interrupted.\n"
+	     "\n"
+	     "  --server URL   (else OUTBOARD_SERVER). A server tells its sessions to clients on its own host only\n"
+	     "  --interval S   seconds between looks, 0.1 to 3600 (1)\n"
+	     "  --once         one look; rates are then means since each session's start\n"
+	     "  --json         one JSON object for each look");
+	return 0;
+}
+
+int obx_top_main(int argc, char **argv)
+{
+	static const struct option options[] = { { "server", required_argument, NULL, 's' }, { "interval", required_argument, NULL, 'i' },
+		{ "once", no_argument, NULL, 'o' }, { "json", no_argument, NULL, 'j' }, { "help", no_argument, NULL, 'h' }, { 0 } };
+	static struct top top = { .interval_s = 1 };
+	const char *server = NULL, *why = NULL;
+	char *end;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "+:", options, NULL)) != -1) {
+		if (c == 's') {
+			server = optarg;
+		} else if (c == 'i') {
+			top.interval_s = strtod(optarg, &end);
+			if (*end || !(top.interval_s >= 0.1 && top.interval_s <= 3600))
+				return obx_usage_error("top", "--interval takes 0.1 to 3600 seconds, not '%s'", optarg);
+		} else if (c == 'o') {
+			top.once = true;
+		} else if (c == 'j') {
+			top.json = true;
+		} else if (c == 'h') {
+			return usage();
+		} else {
+			return obx_usage_error("top", c == ':' ? "%s needs a value" : "there is no option %s", argv[optind - 1]);
+		}
+	}
+	if (optind < argc)
+		return obx_usage_error("top", "unexpected '%s'", argv[optind]);
+	top.url_text = obx_server_url(server);
+	if (obt_url_parse(top.url_text, &top.url, &why))
+		return obx_usage_error("top", "the server's address '%s': %s", top.url_text, why);
+	return run(&top);
+}
