@@ -207,6 +207,8 @@ static uint64_t asked_next(struct obs_hostfuncs *hostfuncs, uint64_t after, CUre
 			found = f->callback;
 			*ret_status = f->status;
 		}
+	/* Its own thread may be about to ask too: the answer may come twice from now on. */
+	hostfuncs->again = hostfuncs->again || found;
 	pthread_mutex_unlock(&hostfuncs->lock);
 	return found;
 }

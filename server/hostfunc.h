@@ -30,7 +30,7 @@ struct obs_hostfuncs {
 	uint32_t n;
 	int control_fd;                  /* -1: not joined */
 	pthread_mutex_t send_lock;       /* whoever sends, and whoever changes control_fd */
-	bool again;                      /* the control connection has been made again: an answer may come twice */
+	bool again;                      /* a function was, or may have to be, asked for on another connection: an answer may come twice */
 };
 
 void obs_hostfuncs_init(struct obs_hostfuncs *hostfuncs);

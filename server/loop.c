@@ -162,7 +162,7 @@ static void join_control(struct guest *guest)
 	loop.control_lost = 0;
 	guest->fd = -1;
 	obs_hostfunc_control(&loop.session->hostfuncs, loop.control.fd);
-	if (!control_answer(OBP_MSG_JOINED, 0) || !obs_hostfunc_ask_again(&loop.session->hostfuncs))
+	if (!control_answer(OBP_MSG_JOINED, 0) || (link->on && !obs_hostfunc_ask_again(&loop.session->hostfuncs)))
 		control_end();
 }
 

@@ -30,7 +30,10 @@ static const char help[] =
 	"  --check-config FILE  say what is wrong with it, and end\n"
 	"  --version, --help\n\n";
 
-enum { LISTEN = 256, LIMIT, LIMITS, CONFIG, CHECK_CONFIG, METRICS, REFILL, DRIVER, WARM, MAX_SESSIONS, HELLO, DRAIN, GRACE, CACHE, WORKER, PROBE, VERSION, HELP };
+enum {
+	LISTEN = 256, LIMIT, LIMITS, CONFIG, CHECK_CONFIG, METRICS, REFILL, DRIVER, WARM, MAX_SESSIONS, HELLO, DRAIN, GRACE, CACHE, WORKER, PROBE,
+	VERSION, HELP
+};
 
 static const struct option long_options[] = {
 	{ "listen", required_argument, NULL, LISTEN },
@@ -64,8 +67,8 @@ static const struct option long_options[] = {
 };
 
 /* Keys a configuration may have: the options that set something. */
-static const char *const setting_names[] = { "listen", "driver", "warm", "refill", "max-sessions", "hello-timeout", "drain-timeout", "grace", "cache", "metrics",
-	"max-memory", "max-host-memory", "max-handles", "max-modules", "max-lanes", "idle-timeout", "share", "max-priority", "on-excess", "measure", NULL };
+static const char *const setting_names[] = { "listen", "driver", "warm", "refill", "max-sessions", "hello-timeout", "drain-timeout", "grace", "cache",
+	"metrics", "max-memory", "max-host-memory", "max-handles", "max-modules", "max-lanes", "idle-timeout", "share", "max-priority", "on-excess", "measure", NULL };
 
 static bool take_count(const char *text, uint32_t min, uint32_t max, uint32_t *ret, char *ret_why, size_t size)
 {

@@ -109,6 +109,7 @@ static void start(void)
 		wire = malloc(16 * INPUT_MAX);
 	left = false;
 	session.data.ops = &fuzz_ops;
+	session.replies.stream = session.data;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -271,6 +271,47 @@ TEST(the_control_connection_comes_back)
 	session_stop(&s);
 }
 
+/* The next request to run the host function; answers that the session is joined are passed over. */
+static void asked(struct peer *control, uint64_t callback)
+{
+	do
+		CHECK(peer_control(control));
+	while (control->got.type == OBP_MSG_JOINED);
+	CHECK_INT(control->got.type, OBP_MSG_CALLBACK);
+	CHECK_INT(control->got.value, callback);
+}
+
+/* Whatever the moment at which the control connection breaks, the function is asked for until it is done, and a second answer is none too many. */
+TEST(a_host_function_is_asked_for_again)
+{
+	struct obp_message done = { .type = OBP_MSG_CALLBACK_DONE, .value = 99 };
+	struct obp_host_func_req req = { .callback = 99 };
+	const char *const options[] = { "--driver", getenv("OUTBOARD_FAKE_DRIVER"), NULL };
+	struct peer control;
+	struct session s;
+
+	if (!options[1])
+		exit(TEST_SKIP_EXIT);
+	session_start(&s, options, 20);
+	peer_call(&s.data, 0, OBP_OP_HOST_FUNC, &req, sizeof req);
+	/* The fake driver calls it on a thread of its own; that waits for the connection. */
+	CHECK_INT(peer_ping(&s.data, 0), 0);
+	for (uint64_t attempt = 1; attempt <= 3; attempt++) {
+		usleep(20000);
+		CHECK(join(&s, &control, OBP_JOIN_CONTROL, 1, attempt));
+		if (control.got.type == OBP_MSG_JOINED)
+			asked(&control, 99);
+		if (attempt < 3)
+			peer_close(&control);
+	}
+	peer_message(&control, &done);
+	peer_message(&control, &done);
+	CHECK_INT(peer_ping(&s.data, 0), 0);
+	peer_close(&control);
+	peer_close(&s.data);
+	session_stop(&s);
+}
+
 static void worker_ends(struct session *s, unsigned from_ms, unsigned to_ms)
 {
 	uint64_t began = ob_clock_ns(), took;
