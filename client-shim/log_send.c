@@ -11,7 +11,7 @@
 #include "client-shim/futex.h"
 #include "client-shim/log_inside.h"
 
-#define SENDER_STACK (64u << 10) /* bytes; the thread does nothing deep */
+#define SENDER_STACK (256u << 10) /* bytes; a codec is the deepest it goes */
 
 static pthread_t sender_thread;
 static bool sender_running;
@@ -150,6 +150,8 @@ static void batch_send(const struct batch *batch)
 	} else {
 		iov[n++] = (struct iovec){ log->ring + (batch->start & RING_MASK), batch->bytes };
 	}
+	if (ob_unlikely(log->packer.on))
+		n = obp_packer_frame(&log->packer, &frame, iov, n);
 	log->sent_number += batch->count;
 	/* Before the bytes leave: the acknowledgement may come back before send returns. */
 	inflight_push(log->sent_number, batch->end);

@@ -40,6 +40,7 @@ static struct session {
 	char url_text[OBT_URL_MAX + 1];
 	struct obp_message welcome;
 	uint64_t timeout_ns, dead_ns;
+	unsigned codec_wish;
 	pthread_t thread;
 	bool thread_running;
 	_Atomic bool stopping;
@@ -116,6 +117,9 @@ static void hello_fill(struct obp_message *message)
 	strncpy(hello->version, OB_VERSION, sizeof hello->version - 1);
 	strncpy(hello->program, name ? name : "?", sizeof hello->program - 1);
 	hello->pid = (uint64_t)getpid();
+	hello->codecs = obp_codecs_own();
+	hello->codec = obp_codec_wish_read(&hello->codecs);
+	session.codec_wish = hello->codec;
 	ranges_propose(hello);
 }
 
@@ -372,7 +376,7 @@ enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 	}
 	err = say_hello(&stream, deadline);
 	if (!err)
-		err = obc_log_open(&stream);
+		err = obc_log_open(&stream, session.welcome.welcome.codecs & obp_codecs_own(), session.codec_wish);
 	if (err) {
 		explain(err, errno);
 		obt_stream_close(&stream);

@@ -55,6 +55,8 @@ static void put_hello(msgpack_packer *p, const struct obp_hello *hello)
 	put_text(p, "version", hello->version);
 	put_text(p, "program", hello->program);
 	put_number(p, "pid", hello->pid);
+	put_number(p, "codecs", hello->codecs);
+	put_number(p, "codec", hello->codec);
 	put_key(p, "ranges");
 	msgpack_pack_array(p, hello->n_ranges);
 	for (uint32_t i = 0; i < hello->n_ranges; i++)
@@ -91,6 +93,7 @@ static void put_welcome(msgpack_packer *p, const struct obp_welcome *welcome)
 	put_text(p, "driver", welcome->driver);
 	put_number(p, "route", welcome->route);
 	put_number(p, "driver_version", (uint64_t)welcome->driver_version);
+	put_number(p, "codecs", welcome->codecs);
 	put_number(p, "vmm", welcome->vmm);
 	put_number(p, "range_ok", welcome->range_ok);
 	put_key(p, "range");
@@ -109,9 +112,9 @@ bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 	uint32_t extra = 0;
 
 	if (message->type == OBP_MSG_HELLO)
-		extra = 4;
+		extra = 6;
 	else if (message->type == OBP_MSG_WELCOME)
-		extra = 8;
+		extra = 9;
 	if (!ob_buf_extend(frame, sizeof header))
 		return false;
 	msgpack_packer_init(&packer, frame, pack_write);
@@ -292,6 +295,10 @@ static bool get_hello_key(const msgpack_object *key, const msgpack_object *value
 		return get_text(value, hello->program, sizeof hello->program);
 	if (key_is(key, "pid"))
 		return get_number(value, UINT64_MAX, &hello->pid);
+	if (key_is(key, "codecs"))
+		return get_u32(value, UINT32_MAX, &hello->codecs);
+	if (key_is(key, "codec"))
+		return get_u32(value, UINT32_MAX, &hello->codec);
 	if (key_is(key, "ranges"))
 		return get_ranges(value, hello);
 	return true;
@@ -308,6 +315,8 @@ static bool get_welcome_key(const msgpack_object *key, const msgpack_object *val
 		return get_text(value, welcome->driver, sizeof welcome->driver);
 	if (key_is(key, "route"))
 		return get_number(value, UINT64_MAX, &welcome->route) && welcome->route != 0;
+	if (key_is(key, "codecs"))
+		return get_u32(value, UINT32_MAX, &welcome->codecs);
 	if (key_is(key, "vmm"))
 		return get_flag(value, &welcome->vmm);
 	if (key_is(key, "range_ok"))

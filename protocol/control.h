@@ -45,6 +45,8 @@ struct obp_hello {
 	char version[32];               /* the client's program version */
 	char program[OBP_NAME_MAX];
 	uint64_t pid;
+	uint32_t codecs;                /* set of codecs that the client knows; 0 with an older client: no packed frames */
+	uint32_t codec;                 /* its wish: enum obp_codec_wish or a codec */
 	uint32_t n_ranges;              /* held reserved by the client, best first */
 	struct obp_range ranges[OBP_RANGE_MAX];
 };
@@ -66,6 +68,7 @@ struct obp_welcome {
 	uint64_t route;                 /* for later prefaces of this session; not 0 */
 	uint8_t secret[OBP_SECRET_BYTES];
 	int32_t driver_version;
+	uint32_t codecs;                /* those of the hello that the server knows too: frames may be packed with these, both ways */
 	bool vmm;                       /* client-made addresses */
 	bool range_ok;                  /* one of the client's ranges was taken; else range is the server's, to be tried by the client */
 	struct obp_range range;

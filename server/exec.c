@@ -212,7 +212,7 @@ _Noreturn static void run(struct obs_session *session, struct obs_context *curre
 			obp_conn_space(&session->conn, &data, &size);
 			if (size == 0)
 				obs_session_fatal(session, OB_ERR_PROTOCOL, "a frame that does not fit the connection's buffer");
-			obp_conn_fed(&session->conn, receive(session, data, bulk ? ob_min(size, BULK_HEAD) : size));
+			obp_conn_fed(&session->conn, receive(session, data, bulk && !obp_conn_gathers(&session->conn) ? ob_min(size, BULK_HEAD) : size));
 			break;
 		case OBP_BIG:
 			big(&x, &item);

@@ -43,6 +43,21 @@ static uint64_t ack_number(struct obs_replies *replies)
 	return executed;
 }
 
+/* Under the lock. Frame and reply head are one piece until here; packed, only the frame's header leaves as it is. */
+static void send_packed(struct obs_session *session, struct obp_frame *frame, struct obp_reply *head, const struct iovec *iov, int n, size_t size)
+{
+	struct iovec pieces[4] = { { frame, sizeof *frame }, { head, sizeof *head } };
+	int count = 2;
+
+	for (int i = 1; i < n; i++)
+		pieces[count++] = iov[i];
+	if (obp_packer_frame(&session->packer, frame, pieces, count) != count) {
+		count = 2;
+		size = sizeof *frame + frame->size;
+	}
+	send_all(session, pieces, count, size);
+}
+
 static void reply(struct obs_exec *x, struct obp_reply *head, const void *body)
 {
 	static const uint8_t zeros[8];
@@ -79,22 +94,42 @@ static void reply(struct obs_exec *x, struct obp_reply *head, const void *body)
 	}
 	out.reply = *head;
 	obp_frame_fill(&out.frame, OBP_FRAME_REPLIES, head->size, 1, replies->next++, ack_number(replies));
-	send_all(session, iov, n, size);
+	if (ob_unlikely(session->packer.on) && head->body >= OBP_PACK_MIN)
+		send_packed(session, &out.frame, &out.reply, iov, n, size);
+	else
+		send_all(session, iov, n, size);
 	pthread_mutex_unlock(&replies->lock);
+}
+
+/* Large bodies in smaller frames when those are packed: packing, sending and unpacking overlap. What is left for the last piece. */
+static const uint8_t *reply_cut(struct obs_exec *x, const uint8_t *body, uint32_t *size)
+{
+	while (obp_packer_cuts(&x->session->packer) && *size > OBP_PACK_CHUNK) {
+		struct obp_reply head = { .lane = x->lane_index, .flags = OBP_REPLY_MORE, .call = x->call, .body = OBP_PACK_CHUNK };
+
+		reply(x, &head, body);
+		body += OBP_PACK_CHUNK;
+		*size -= OBP_PACK_CHUNK;
+	}
+	return body;
 }
 
 void obs_reply_send(struct obs_exec *x, CUresult result, const void *body, uint32_t size)
 {
-	struct obp_reply head = { .lane = x->lane_index, .result = (uint32_t)result, .call = x->call, .body = size };
+	struct obp_reply head = { .lane = x->lane_index, .result = (uint32_t)result, .call = x->call };
 
+	body = reply_cut(x, body, &size);
+	head.body = size;
 	x->replied = true;
 	reply(x, &head, body);
 }
 
 void obs_reply_more(struct obs_exec *x, const void *body, uint32_t size)
 {
-	struct obp_reply head = { .lane = x->lane_index, .flags = OBP_REPLY_MORE, .call = x->call, .body = size };
+	struct obp_reply head = { .lane = x->lane_index, .flags = OBP_REPLY_MORE, .call = x->call };
 
+	body = reply_cut(x, body, &size);
+	head.body = size;
 	reply(x, &head, body);
 }
 

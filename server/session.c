@@ -22,16 +22,29 @@
 #include "server/layers.h"
 #include "server/refuse.h"
 #include "transport/digest.h"
+#include "transport/path.h"
 
 #define SEND_MS 5000       /* for the welcome */
 #define LAST_WORDS_MS 500  /* that a client gets to read why its session ends */
 
 /* ---- the end ---- */
 
+static void packed_print(const char *direction, const struct obp_pack_stats *stats)
+{
+	for (unsigned i = 0; i < OBZ_CODEC_COUNT; i++)
+		if (stats->chunks[i])
+			ob_info("stats: compression %s: %s: %llu chunks, %llu bytes became %llu, %.3f ms in all codecs", direction,
+				obz_codec_name((enum obz_codec)i), (unsigned long long)stats->chunks[i], (unsigned long long)stats->raw[i],
+				(unsigned long long)stats->wire[i], (double)stats->ns / 1e6);
+}
+
 _Noreturn void obs_session_exit(struct obs_session *session, int status)
 {
-	(void)session;
 	obs_stats_print();
+	if (obs_stats_on) {
+		packed_print("in", &session->conn.unpacker.stats);
+		packed_print("out", &session->packer.stats);
+	}
 	/* Not exit(): destructors of a driver could wait for a device that never finishes. */
 	_exit(status);
 }
@@ -226,6 +239,19 @@ static void addresses_settle(struct obs_session *session, const struct obp_hello
 		first->grant = obs_memory_grant(memory, 0, ob_min(OBS_GRANT_BYTES, first->free_mem / 8));
 }
 
+static double path_rate(void *session)
+{
+	return obt_path_rate(&((struct obs_session *)session)->data, ((struct obs_session *)session)->trust_reader);
+}
+
+/* The way back goes by the client's wish too: one setting governs both. */
+static void codecs_settle(struct obs_session *session, const struct obp_hello *hello)
+{
+	session->conn.codecs = hello->codecs & obp_codecs_own();
+	session->trust_reader = hello->codec == OBP_CODEC_MEASURE;
+	obp_packer_init(&session->packer, session->conn.codecs, hello->codec, obt_path_local(&session->data), path_rate, session);
+}
+
 static bool welcome_send(struct obs_session *session)
 {
 	struct obp_message *message = session->welcome;
@@ -239,6 +265,7 @@ static bool welcome_send(struct obs_session *session)
 	welcome->route = session->route;
 	memcpy(welcome->secret, session->secret, sizeof welcome->secret);
 	welcome->driver_version = session->lib.version;
+	welcome->codecs = session->conn.codecs;
 	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
 	if (obp_message_encode(message, &frame)) {
 		struct iovec iov = { frame.data, frame.size };
@@ -260,6 +287,7 @@ bool obs_session_greet(struct obs_session *session)
 	ob_info("session %016llx: %s (process %llu, client %s)", (unsigned long long)session->route, message->hello.program,
 		(unsigned long long)message->hello.pid, message->hello.version);
 	addresses_settle(session, &message->hello);
+	codecs_settle(session, &message->hello);
 	if (!welcome_send(session))
 		goto out;
 	if (session->memory.vmm && !session->welcome->welcome.range_ok) {

@@ -60,6 +60,8 @@ struct obs_session {
 	struct obt_stream data;              /* executor receives; whoever holds the reply lock sends */
 	struct obp_conn conn;
 	struct obs_replies replies;
+	struct obp_packer packer;            /* of replies; under the reply lock */
+	bool trust_reader;                   /* the client wants the measured rate believed wherever it is */
 
 	struct obs_handles streams, events, modules, functions;
 	struct obs_context contexts[OBS_CONTEXTS_MAX];
