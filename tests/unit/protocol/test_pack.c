@@ -36,7 +36,8 @@ static bool put_record(struct obp_packer *packer, uint64_t number, uint32_t size
 	uint32_t pad = (8 - size % 8) % 8, all = (uint32_t)sizeof(struct obp_record) + 16 + size + pad;
 	struct obp_record record = { all, 7, 3 };
 	struct obp_frame frame;
-	struct iovec iov[5] = { { &frame, sizeof frame }, { &record, sizeof record }, { fixed, sizeof fixed }, { body, size }, { (void *)(uintptr_t)zeros, pad } };
+	struct iovec iov[5] = { { &frame, sizeof frame }, { &record, sizeof record }, { fixed, sizeof fixed }, { body, size },
+		{ (void *)(uintptr_t)zeros, pad } };
 	int n;
 
 	obp_frame_fill(&frame, OBP_FRAME_CALLS, all, 1, number, 0);
