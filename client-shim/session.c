@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,6 +24,8 @@
 #include "protocol/conn.h"
 #include "transport/message.h"
 #include "transport/stream.h"
+#include "transport/tls.h"
+#include "transport/token.h"
 
 #define RANGE_BYTES (1ull << 40)          /* addresses asked for: room for every device's memory several times over */
 #define RANGE_SMALL_BYTES (64ull << 30)   /* where the kernel chooses (sanitizers own the fixed places) */
@@ -40,6 +43,7 @@ static struct session {
 	char url_text[OBT_URL_MAX + 1];
 	struct obp_message welcome;
 	uint64_t timeout_ns, dead_ns;
+	char tls_why[OBT_TLS_WHY_MAX];
 	unsigned codec_wish;
 	pthread_t thread;
 	bool thread_running;
@@ -147,6 +151,8 @@ static enum ob_err say_hello(struct obt_stream *stream, uint64_t deadline)
 	if (!hello)
 		return OB_ERR_NO_MEMORY;
 	hello_fill(hello);
+	if (!obt_token_show(stream, hello->hello.token))
+		return OB_ERR_DENIED;
 	err = obt_message_send(stream, hello, &preface, sizeof preface, deadline);
 	if (!err || err == OB_ERR_CLOSED) /* a server that refuses may have closed already; its reason can still be read */
 		err = obt_message_receive(stream, &session.welcome, deadline);
@@ -179,6 +185,13 @@ static void explain(enum ob_err err, int saved)
 		break;
 	case OB_ERR_VERSION:
 		ob_error("%s speaks another protocol version than this client (%u). Install the same release on both sides", url, OBP_VERSION);
+		break;
+	case OB_ERR_TLS:
+	case OB_ERR_CERTIFICATE:
+		ob_error("no TLS connection to %s: %s", url, session.tls_why[0] ? session.tls_why : ob_err_text(err));
+		break;
+	case OB_ERR_DENIED:
+		ob_error("%s is another machine and not tls://: OUTBOARD_TOKEN is not sent there in clear", url);
 		break;
 	case OB_ERR_REFUSED:
 		ob_error("%s refused the session: %s", url, session.welcome.text);
@@ -283,11 +296,21 @@ static bool control_watch(struct control *control)
 	return true;
 }
 
+static bool control_join(struct control *control, const struct obp_preface *preface, uint64_t deadline)
+{
+	OB_CLEANUP(ob_freep) struct obp_message *message = calloc(1, sizeof *message);
+
+	if (!message)
+		return false;
+	message->type = OBP_MSG_JOIN;
+	memcpy(message->secret, session.welcome.welcome.secret, sizeof message->secret);
+	return obt_message_send(&control->stream, message, preface, sizeof *preface, deadline) == OB_ERR_NONE;
+}
+
 static bool control_open(struct control *control)
 {
 	struct obp_preface preface = { .magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_JOIN, .route = session.welcome.welcome.route };
 	uint64_t deadline = ob_clock_ns() + session.timeout_ns;
-	struct iovec iov = { &preface, sizeof preface };
 	int fd;
 
 	if (obt_stream_connect(&session.url, deadline, &control->stream))
@@ -300,7 +323,7 @@ static bool control_open(struct control *control)
 	atomic_store(&session.control_fd, control->stream.fd);
 	control->heard = control->pinged = ob_clock_ns();
 	return obp_conn_init(&control->conn, OBP_ACCEPT_CONTROL) == OB_ERR_NONE &&
-	       obt_stream_send_all(&control->stream, &iov, 1, deadline) == OB_ERR_NONE && control_send(control, OBP_MSG_JOIN, 0);
+	       control_join(control, &preface, deadline);
 }
 
 static void *control_main(void *unused)
@@ -314,7 +337,9 @@ static void *control_main(void *unused)
 		int n = poll(&pfd, 1, (int)ob_min(session.dead_ns / 4 / OB_MS, (uint64_t)1000));
 
 		if (n > 0)
-			ok = control_read(&control);
+			do
+				ok = control_read(&control);
+			while (ok && obt_stream_pending(&control.stream));
 		if (ok)
 			ok = control_watch(&control);
 	}
@@ -352,6 +377,14 @@ static enum ob_err url_find(void)
 	return OB_ERR_NONE;
 }
 
+static void why_keep(const struct obt_stream *stream)
+{
+	const char *why = obt_stream_why(stream);
+
+	if (why)
+		snprintf(session.tls_why, sizeof session.tls_why, "%s", why);
+}
+
 enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 {
 	struct obt_stream stream = { .fd = -1 };
@@ -366,7 +399,9 @@ enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 	deadline = began + session.timeout_ns;
 	err = obt_stream_connect(&session.url, deadline, &stream);
 	if (err) {
+		why_keep(&stream);
 		explain(err, errno);
+		obt_stream_close(&stream);
 		return err;
 	}
 	fd = fcntl(stream.fd, F_DUPFD_CLOEXEC, FD_MIN);
@@ -375,6 +410,7 @@ enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 		stream.fd = fd;
 	}
 	err = say_hello(&stream, deadline);
+	why_keep(&stream);
 	if (!err)
 		err = obc_log_open(&stream, session.welcome.welcome.codecs & obp_codecs_own(), session.codec_wish);
 	if (err) {

@@ -57,6 +57,7 @@ static void put_hello(msgpack_packer *p, const struct obp_hello *hello)
 	put_number(p, "pid", hello->pid);
 	put_number(p, "codecs", hello->codecs);
 	put_number(p, "codec", hello->codec);
+	put_text(p, "token", hello->token);
 	put_key(p, "ranges");
 	msgpack_pack_array(p, hello->n_ranges);
 	for (uint32_t i = 0; i < hello->n_ranges; i++)
@@ -112,7 +113,7 @@ bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 	uint32_t extra = 0;
 
 	if (message->type == OBP_MSG_HELLO)
-		extra = 6;
+		extra = 7;
 	else if (message->type == OBP_MSG_WELCOME)
 		extra = 9;
 	if (!ob_buf_extend(frame, sizeof header))
@@ -299,6 +300,8 @@ static bool get_hello_key(const msgpack_object *key, const msgpack_object *value
 		return get_u32(value, UINT32_MAX, &hello->codecs);
 	if (key_is(key, "codec"))
 		return get_u32(value, UINT32_MAX, &hello->codec);
+	if (key_is(key, "token"))
+		return get_text(value, hello->token, sizeof hello->token);
 	if (key_is(key, "ranges"))
 		return get_ranges(value, hello);
 	return true;

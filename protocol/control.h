@@ -22,6 +22,7 @@
 #define OBP_NAME_MAX 256u      /* bytes of any name, NUL included */
 #define OBP_TEXT_MAX 1024u     /* bytes of a message for people, NUL included */
 #define OBP_SECRET_BYTES 16u
+#define OBP_TOKEN_MAX 80u      /* bytes of a bearer token, NUL included */
 
 enum obp_message_type {
 	OBP_MSG_HELLO = 1,     /* client, first on a data connection */
@@ -46,6 +47,7 @@ struct obp_hello {
 	char program[OBP_NAME_MAX];
 	uint64_t pid;
 	uint32_t codecs;                /* set of codecs that the client knows; 0 with an older client: no packed frames */
+	char token[OBP_TOKEN_MAX];      /* bearer token; empty: none */
 	uint32_t codec;                 /* its wish: enum obp_codec_wish or a codec */
 	uint32_t n_ranges;              /* held reserved by the client, best first */
 	struct obp_range ranges[OBP_RANGE_MAX];

@@ -32,11 +32,11 @@ void obs_hostfuncs_init(struct obs_hostfuncs *hostfuncs)
 	pthread_condattr_destroy(&attr);
 }
 
-/* The control connection's descriptor, once it is there. -1: it did not come. */
-static int control_wait(struct obs_hostfuncs *hostfuncs)
+/* The control connection, once it is there. False: it did not come. */
+static bool control_wait(struct obs_hostfuncs *hostfuncs, struct obt_stream *ret)
 {
 	struct timespec until;
-	int fd;
+	bool joined;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += OBS_CONTROL_JOIN_S;
@@ -44,18 +44,19 @@ static int control_wait(struct obs_hostfuncs *hostfuncs)
 	while (hostfuncs->control_fd < 0)
 		if (pthread_cond_timedwait(&hostfuncs->changed, &hostfuncs->lock, &until) == ETIMEDOUT)
 			break;
-	fd = hostfuncs->control_fd;
+	joined = hostfuncs->control_fd >= 0;
+	*ret = hostfuncs->control;
 	pthread_mutex_unlock(&hostfuncs->lock);
-	return fd;
+	return joined;
 }
 
 bool obs_control_send(struct obs_hostfuncs *hostfuncs, const struct obp_message *message)
 {
-	struct obt_stream stream = { .ops = &obt_socket_ops, .fd = control_wait(hostfuncs) };
+	struct obt_stream stream = { .fd = -1 };
 	struct ob_buf frame;
 	bool sent = false;
 
-	if (stream.fd < 0)
+	if (!control_wait(hostfuncs, &stream))
 		return false;
 	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
 	if (obp_message_encode(message, &frame)) {
@@ -168,10 +169,11 @@ bool obs_hostfunc_done(struct obs_hostfuncs *hostfuncs, uint64_t callback)
 	return function != NULL;
 }
 
-void obs_hostfunc_control(struct obs_hostfuncs *hostfuncs, int fd)
+void obs_hostfunc_control(struct obs_hostfuncs *hostfuncs, const struct obt_stream *stream)
 {
 	pthread_mutex_lock(&hostfuncs->lock);
-	hostfuncs->control_fd = fd;
+	hostfuncs->control = *stream;
+	hostfuncs->control_fd = stream->fd;
 	pthread_cond_broadcast(&hostfuncs->changed);
 	pthread_mutex_unlock(&hostfuncs->lock);
 }

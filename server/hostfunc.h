@@ -14,6 +14,7 @@
 
 #include "base/cuda_types.h"
 #include "protocol/control.h"
+#include "transport/stream.h"
 
 struct obs_session;
 
@@ -29,6 +30,7 @@ struct obs_hostfuncs {
 	struct obs_hostfunc *list;       /* launched, newest first */
 	uint32_t n;
 	int control_fd;                  /* -1: not joined */
+	struct obt_stream control;       /* the same connection */
 	pthread_mutex_t send_lock;
 };
 
@@ -38,7 +40,7 @@ CUresult obs_hostfunc_launch(struct obs_session *session, CUstream stream, uint6
 /* The client ran it. False: no such function runs. Loop thread. */
 bool obs_hostfunc_done(struct obs_hostfuncs *hostfuncs, uint64_t callback);
 /* The control connection has been joined. */
-void obs_hostfunc_control(struct obs_hostfuncs *hostfuncs, int fd);
+void obs_hostfunc_control(struct obs_hostfuncs *hostfuncs, const struct obt_stream *stream);
 /* One message on the control connection; waits for it to be joined. False: it never came, or it is broken. Any thread but the loop's. */
 bool obs_control_send(struct obs_hostfuncs *hostfuncs, const struct obp_message *message);
 

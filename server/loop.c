@@ -18,6 +18,7 @@
 #include "server/handoff.h"
 #include "server/refuse.h"
 #include "server/session.h"
+#include "transport/tls.h"
 
 #define TICK_NS (500 * OB_MS)      /* of an idle session */
 #define TICK_BUSY_NS (50 * OB_MS)  /* of one that executes: how soon a blocked executor is noticed */
@@ -26,6 +27,7 @@ struct guest {
 	struct obp_conn conn;
 	uint64_t deadline;
 	int fd;                  /* -1: free */
+	struct obt_stream stream; /* on it */
 };
 
 static struct loop {
@@ -49,11 +51,11 @@ static void client_left(void)
 static void guest_close(struct guest *guest)
 {
 	obp_conn_fini(&guest->conn);
-	close(guest->fd);
+	obt_stream_close(&guest->stream);
 	guest->fd = -1;
 }
 
-static void guest_admit(int fd)
+static void guest_admit(int fd, bool secure)
 {
 	for (unsigned i = 0; i < OBS_JOINING_MAX; i++) {
 		struct guest *guest = &loop.joining[i];
@@ -62,6 +64,11 @@ static void guest_admit(int fd)
 			continue;
 		if (obp_conn_init(&guest->conn, OBP_ACCEPT_CONTROL) != OB_ERR_NONE)
 			break;
+		obt_stream_adopt(&guest->stream, fd);
+		if (secure && (!loop.session->tls || obt_tls_accept(loop.session->tls, fd, &guest->stream))) {
+			obp_conn_fini(&guest->conn);
+			break;
+		}
 		guest->fd = fd;
 		guest->deadline = ob_clock_ns() + loop.session->options->hello_timeout_s * OB_SECOND;
 		return;
@@ -82,7 +89,7 @@ static void channel_read(void)
 	if (fd < 0)
 		return;
 	if (handoff.type == OBS_HANDOFF_JOIN && handoff.route == loop.session->route)
-		guest_admit(fd);
+		guest_admit(fd, handoff.secure);
 	else
 		close(fd);
 }
@@ -115,13 +122,13 @@ static bool control_answer(enum obp_message_type type, uint64_t value)
 static void guest_join(struct guest *guest)
 {
 	if (loop.control.fd >= 0) {
-		obs_refuse_send(guest->fd, OB_ERR_REFUSED, "the session already has a control connection");
+		obs_refuse_stream(&guest->stream, OB_ERR_REFUSED, "the session already has a control connection");
 		guest_close(guest);
 		return;
 	}
 	loop.control = *guest;
 	guest->fd = -1;
-	obs_hostfunc_control(&loop.session->hostfuncs, loop.control.fd);
+	obs_hostfunc_control(&loop.session->hostfuncs, &loop.control.stream);
 	if (!control_answer(OBP_MSG_JOINED, 0))
 		client_left();
 }
@@ -158,7 +165,7 @@ static bool guest_fill(struct guest *guest)
 	obp_conn_space(&guest->conn, &data, &size);
 	if (size == 0)
 		return false;
-	n = recv(guest->fd, data, size, MSG_DONTWAIT);
+	n = guest->stream.ops->recv(&guest->stream, data, size, false);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return true;
 	if (n <= 0)
@@ -185,7 +192,7 @@ static void joining_read(struct guest *guest)
 		}
 	}
 	if (event != OBP_NEED)
-		obs_refuse_send(guest->fd, OB_ERR_REFUSED, "the session's secret is not right");
+		obs_refuse_stream(&guest->stream, OB_ERR_REFUSED, "the session's secret is not right");
 	guest_close(guest);
 }
 
@@ -195,6 +202,7 @@ static void control_read(void)
 	enum obp_event event;
 
 	if (!guest_fill(&loop.control)) {
+		/* Others may still be sending on it: its TLS state, if it has one, goes with the process. */
 		close(loop.control.fd);
 		loop.control.fd = -1;
 		client_left();
@@ -264,10 +272,13 @@ static void *loop_main(void *unused)
 		if (fds[DATA].revents & ~POLLIN) {
 			loop.data_gone = true;
 			client_left();
-		} else if (fds[DATA].revents && !obs_exec_succeed(loop.session, loop.blocked)) {
+		} else if ((fds[DATA].revents || (loop.watch_data && obt_stream_pending(&loop.session->data))) &&
+			   !obs_exec_succeed(loop.session, loop.blocked)) {
 			obs_session_fatal(loop.session, OB_ERR_NO_MEMORY, "the worker can start no thread");
 		}
 		if (fds[CONTROL].revents)
+			control_read();
+		while (loop.control.fd >= 0 && obt_stream_pending(&loop.control.stream))
 			control_read();
 		for (unsigned i = 0; i < OBS_JOINING_MAX; i++)
 			if (fds[JOINING + i].revents)

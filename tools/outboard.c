@@ -20,6 +20,8 @@ static const struct {
 	{ "check", "is the server there, what does it run, how far away is it, what is wrong", obx_check_main },
 	{ "info", "the server's devices", obx_info_main },
 	{ "bench", "measure calls: launch, latency, bandwidth, startup", obx_bench_main },
+	{ "token", "make, list and revoke tokens that let clients in", obx_token_main },
+	{ "cert", "make a certificate for a tls:// address, show its pin", obx_cert_main },
 };
 
 const char *obx_server_url(const char *given)

@@ -18,7 +18,7 @@ static int usage(void)
 	     "\n"
 	     "Runs COMMAND with the server's GPUs. The exit code is COMMAND's own.\n"
 	     "\n"
-	     "  --server URL   tcp://host:port or unix:/path (else OUTBOARD_SERVER, else tcp://127.0.0.1:14800)\n"
+	     "  --server URL   tls://host:port, tcp://host:port or unix:/path (else OUTBOARD_SERVER, else tcp://127.0.0.1:14800)\n"
 	     "  --direct       no server: the software device inside the program's own process\n"
 	     "  --stats        at exit, print calls, round trips, bytes and time to stderr\n"
 	     "  --trace FILE   write each call to FILE\n"
