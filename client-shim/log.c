@@ -542,8 +542,7 @@ void obc_log_forget(void)
 {
 	struct log *log = &obc_log_state;
 
-	if (log->stream.ops)
-		obt_stream_close(&log->stream);
+	obt_stream_forget(&log->stream);
 	memset(log, 0, sizeof *log);
 	memset(obc_log_counts, 0, sizeof obc_log_counts);
 	memset(obc_log_trip_counts, 0, sizeof obc_log_trip_counts);

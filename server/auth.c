@@ -11,14 +11,13 @@
 #include "base/log.h"
 #include "transport/tls.h"
 
-/* Where the connection comes from. True: a unix socket. */
-static bool origin(int fd, struct obs_identity *ret)
+bool obs_auth_origin(int fd, struct obs_identity *ret)
 {
 	struct sockaddr_storage peer;
 	socklen_t length = sizeof peer;
 	char host[64], port[8];
 
-	snprintf(ret->from, sizeof ret->from, "unknown");
+	*ret = (struct obs_identity){ .who = "anonymous", .from = "unknown", .scope = OBT_SCOPE_USE };
 	if (getpeername(fd, (struct sockaddr *)&peer, &length) != 0)
 		return false;
 	if (peer.ss_family == AF_UNIX) {
@@ -64,8 +63,7 @@ bool obs_auth_check(const struct obs_options *options, const struct obt_stream *
 	const char *certificate_why;
 	char name[OBT_TLS_NAME_MAX];
 
-	*ret = (struct obs_identity){ .who = "anonymous", .scope = OBT_SCOPE_USE };
-	if (origin(stream->fd, ret) || (!options->tokens && !options->tls_client_ca))
+	if (obs_auth_origin(stream->fd, ret) || (!options->tokens && !options->tls_client_ca))
 		return true;
 	if (options->tls_client_ca && obt_tls_client_name(stream, name, sizeof name, &certificate_why)) {
 		snprintf(ret->who, sizeof ret->who, "certificate %s", name);

@@ -23,6 +23,8 @@ struct obs_identity {
 	enum obt_scope scope;
 };
 
+/* Where the connection comes from, and who when that follows from it. True: a unix socket. */
+bool obs_auth_origin(int fd, struct obs_identity *ret);
 /* Fills *ret in any case. False: the client may not come in; the reason is in ret_why, in words for the client. */
 bool obs_auth_check(const struct obs_options *options, const struct obt_stream *stream, const struct obp_hello *hello, struct obs_identity *ret,
                     char *ret_why, size_t why_size);

@@ -221,7 +221,8 @@ _Noreturn static void run(struct obs_session *session, struct obs_context *curre
 		case OBP_ACK:
 			break;
 		case OBP_BROKEN:
-			obs_session_fatal(session, session->conn.error, "%s", session->conn.why);
+			obs_session_fatal(session, session->conn.error, "%s",
+				session->identity.scope == OBT_SCOPE_LOOK ? "this token may look at the devices and run nothing" : session->conn.why);
 		case OBP_CONTROL:
 		case OBP_REPLY:
 			obs_session_fatal(session, OB_ERR_PROTOCOL, "a frame of a type that has no place here");

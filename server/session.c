@@ -311,6 +311,7 @@ bool obs_session_greet(struct obs_session *session)
 	bool greeted = false;
 	char why[256];
 
+	obs_auth_origin(session->data.fd, &session->identity);
 	if (!message || !message_await(session, OBP_MSG_HELLO, deadline, message))
 		goto out;
 	ob_info("session %016llx: %s (process %llu, client %s)", (unsigned long long)session->route, message->hello.program,

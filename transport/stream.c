@@ -76,6 +76,13 @@ void obt_stream_close(struct obt_stream *stream)
 	stream->fd = -1;
 }
 
+void obt_stream_forget(struct obt_stream *stream)
+{
+	if (stream->ops && stream->fd >= 0)
+		close(stream->fd);
+	*stream = (struct obt_stream){ .fd = -1 };
+}
+
 void obt_stream_set_recv_timeout(struct obt_stream *stream, unsigned ms)
 {
 	if (stream->tls) {

@@ -44,6 +44,8 @@ enum ob_err obt_stream_connect(const struct obt_url *url, uint64_t deadline, str
 /* Takes over a connected socket and sets what the protocol wants of it (TCP_NODELAY, buffers). */
 void obt_stream_adopt(struct obt_stream *stream, int fd);
 void obt_stream_close(struct obt_stream *stream);
+/* After a fork, in the child: lets go of the parent's connection without a byte and without a lock. */
+void obt_stream_forget(struct obt_stream *stream);
 /* Bytes can be received although the socket may have none. */
 bool obt_stream_pending(const struct obt_stream *stream);
 /* What went wrong in words, when more is known than the error's own; NULL: nothing more. */

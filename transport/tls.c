@@ -226,6 +226,7 @@ static ssize_t recv_once(struct obt_tls *tls, void *data, size_t size, short *re
 	errno = 0;
 	n = SSL_read(tls->ssl, data, (int)ob_min(size, (size_t)INT32_MAX));
 	result = n > 0 ? n : nothing_moved(tls, n, ret_events);
+	tls->more = n > 0 && SSL_has_pending(tls->ssl) == 1;
 	if (ob_unlikely(!tls->started))
 		tls->started = SSL_is_init_finished(tls->ssl);
 	pthread_mutex_unlock(&tls->lock);
@@ -322,7 +323,7 @@ bool obt_stream_pending(const struct obt_stream *stream)
 	if (!tls)
 		return false;
 	pthread_mutex_lock(&tls->lock);
-	pending = SSL_has_pending(tls->ssl) == 1;
+	pending = tls->more;
 	pthread_mutex_unlock(&tls->lock);
 	return pending;
 }
