@@ -39,7 +39,10 @@ struct obt_stream {
 
 extern const struct obt_ops obt_socket_ops; /* tcp and unix */
 
-/* Connects before the deadline (ob_clock_ns; covers name look-up's result, every address, the handshake). OB_ERR_CONNECT, OB_ERR_TIMEOUT; errno tells more. tls://: OB_ERR_TLS; obt_message_send goes on with the handshake. */
+/*
+ * Connects before the deadline (ob_clock_ns; covers name look-up's result, every address, the handshake). OB_ERR_CONNECT, OB_ERR_TIMEOUT; errno tells more.
+ * tls://: also OB_ERR_TLS; the first obt_message_send goes on with the handshake.
+ */
 enum ob_err obt_stream_connect(const struct obt_url *url, uint64_t deadline, struct obt_stream *ret);
 /* Takes over a connected socket and sets what the protocol wants of it (TCP_NODELAY, buffers). */
 void obt_stream_adopt(struct obt_stream *stream, int fd);

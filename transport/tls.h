@@ -52,7 +52,10 @@ struct obt_tls_server *obt_tls_server_new(const char *cert, const char *key, con
 void obt_tls_server_free(struct obt_tls_server *server);
 /* Takes over the socket. OB_ERR_NO_MEMORY. */
 enum ob_err obt_tls_accept(struct obt_tls_server *server, int fd, struct obt_stream *ret);
-/* After the handshake. True: the client showed a certificate of client_ca's; its name is in ret_name. *ret_why: what was wrong with it, NULL: it showed none. */
+/*
+ * After the handshake. True: the client showed a certificate that client_ca's have signed; its name is in ret_name. Else *ret_why is what was wrong with
+ * it, NULL when it showed none.
+ */
 bool obt_tls_client_name(const struct obt_stream *stream, char *ret_name, size_t size, const char **ret_why);
 
 /* ---- certificates ---- */

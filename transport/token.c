@@ -203,7 +203,8 @@ const struct obt_token *obt_tokens_check(const struct obt_tokens *tokens, const 
 	const struct obt_token *found = NULL;
 	uint8_t hash[OBT_SHA256_BYTES], secret[SECRET_BYTES];
 
-	if (strlen(text) != secret_at + 2 * SECRET_BYTES || strncmp(text, PREFIX, sizeof PREFIX - 1) != 0 || !hex_parse(text + secret_at, secret, sizeof secret)) {
+	if (strlen(text) != secret_at + 2 * SECRET_BYTES || strncmp(text, PREFIX, sizeof PREFIX - 1) != 0 ||
+	    !hex_parse(text + secret_at, secret, sizeof secret)) {
 		*ret_why = "the token is not one of Outboard's: it begins with obt_ and has 77 characters";
 		return NULL;
 	}
