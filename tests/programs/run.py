@@ -195,6 +195,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", required=True, help="the meson build directory")
     parser.add_argument("--mode", default="direct", choices=["direct", "tcp", "unix", "tls", "shm", "native"])
+    parser.add_argument("--codec", help="pack every copy with this codec (OUTBOARD_CODEC)")
     parser.add_argument("--server", help="run on this server instead of starting one")
     parser.add_argument("--all", action="store_true", help="all programs in all variants")
     parser.add_argument("--tap", action="store_true", help="print the Test Anything Protocol")
@@ -213,6 +214,8 @@ def main():
     if not programs:
         parser.error("name a program, or give --all")
 
+    if arguments.codec:
+        os.environ["OUTBOARD_CODEC"] = arguments.codec
     try:
         place = Place(os.path.abspath(arguments.build), arguments.mode, arguments.server)
     except FileNotFoundError as missing:
