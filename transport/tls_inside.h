@@ -12,8 +12,9 @@
 struct obt_tls {
 	pthread_mutex_t lock;          /* around every use of ssl */
 	SSL *ssl;
-	int fd;                        /* the stream's, set at each use: owners may have duplicated it */
-	bool server, started;
+	_Atomic int fd;                /* the stream's, set at each use: owners may have duplicated it */
+	_Atomic bool started;
+	bool server;
 	bool more;                     /* the last receive left bytes inside; not when it came away empty: half a record is no reason to come back */
 	unsigned recv_timeout_ms;      /* of a blocking receive; 0: none */
 	uint8_t pin[OBT_TLS_PIN_BYTES];
