@@ -17,6 +17,13 @@
 #define RECORD (16u << 10)             /* bytes of one TLS record */
 #define READ_AHEAD (64u << 10)
 
+bool obt_tls_plain_bytes(int fd)
+{
+	uint32_t magic = 0;
+
+	return recv(fd, &magic, sizeof magic, MSG_PEEK | MSG_DONTWAIT) == sizeof magic && magic == OBP_MAGIC;
+}
+
 /* ---- the socket under the library ---- */
 
 /*
@@ -42,6 +49,12 @@ static int bio_read(BIO *bio, char *data, int size)
 	ssize_t n;
 
 	BIO_clear_retry_flags(bio);
+	/* An answer in clear stays in the socket, for who can read it. */
+	if (ob_unlikely(!tls->started && obt_tls_plain_bytes(tls->fd))) {
+		tls->plain = true;
+		BIO_set_retry_read(bio);
+		return -1;
+	}
 	do
 		n = recv(tls->fd, data, (size_t)size, MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
@@ -201,23 +214,13 @@ static bool wait_for(struct obt_tls *tls, short events, unsigned timeout_ms)
 	return n > 0;
 }
 
-/*
- * A client without TLS on an address with it: its next bytes are a frame's. Told apart before the library sees them, so that it can be answered
- * in words it understands.
- */
-static bool peer_speaks_plain(struct obt_tls *tls)
-{
-	uint32_t magic = 0;
-
-	return tls->server && !tls->started && recv(tls->fd, &magic, sizeof magic, MSG_PEEK | MSG_DONTWAIT) == sizeof magic && magic == OBP_MAGIC;
-}
-
 static ssize_t recv_once(struct obt_tls *tls, void *data, size_t size, short *ret_events)
 {
 	ssize_t result;
 	int n;
 
-	if (ob_unlikely(!tls->started && peer_speaks_plain(tls))) {
+	/* A client without TLS on an address with it is answered in words it understands. */
+	if (ob_unlikely(tls->server && !tls->started && obt_tls_plain_bytes(tls->fd))) {
 		snprintf(tls->why, sizeof tls->why, "this address speaks TLS only: the client must name it as tls://host:port");
 		errno = EPROTONOSUPPORT;
 		return -1;

@@ -11,7 +11,6 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "protocol/format.h"
 #include "transport/tls_inside.h"
 
 /* One for the process: what it trusts does not change, and tickets of earlier connections are found again. */
@@ -169,14 +168,6 @@ enum ob_err obt_tls_client(struct obt_stream *stream, const struct obt_url *url)
 	return err;
 }
 
-/* A server without TLS answers in frames. */
-static bool server_speaks_plain(int fd)
-{
-	uint32_t magic = 0;
-
-	return recv(fd, &magic, sizeof magic, MSG_PEEK | MSG_DONTWAIT) == sizeof magic && magic == OBP_MAGIC;
-}
-
 static enum ob_err handshake_failed(struct obt_tls *tls, const char *host)
 {
 	long verified = SSL_get_verify_result(tls->ssl);
@@ -208,6 +199,10 @@ static enum ob_err handshake(struct obt_stream *stream, uint64_t deadline)
 		if (n == 1)
 			return OB_ERR_NONE;
 		error = SSL_get_error(tls->ssl, n);
+		if (tls->plain) { /* a server without TLS, or one that turns us away before it */
+			stream->ops = &obt_refusal_ops;
+			return OB_ERR_CLOSED;
+		}
 		if (error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE) {
 			if (error == SSL_ERROR_SYSCALL || (n == 0 && !ERR_peek_last_error())) {
 				ERR_clear_error();
@@ -223,10 +218,6 @@ static enum ob_err handshake(struct obt_stream *stream, uint64_t deadline)
 		if (n == 0) {
 			snprintf(tls->why, sizeof tls->why, "the server did not answer the TLS handshake in time");
 			return OB_ERR_TIMEOUT;
-		}
-		if (error == SSL_ERROR_WANT_READ && server_speaks_plain(stream->fd)) {
-			stream->ops = &obt_refusal_ops;
-			return OB_ERR_CLOSED;
 		}
 	}
 }
