@@ -24,7 +24,6 @@
 #define REWIND_MIN (256u << 10)   /* an empty ring starts over at its first byte, so that few pages are ever touched */
 #define PREFETCH_AHEAD 384u      /* bytes: a few records */
 #define TRACE_FD_MIN 500         /* above those that programs close by habit */
-#define RECV_TIMEOUT_MS 1000u     /* how often a blocked reader looks around */
 
 struct log obc_log_state = { .error = OB_ERR_NONE };
 uint64_t obc_log_counts[OBP_OPCODE_END], obc_log_trip_counts[OBP_OPCODE_END], obc_log_trip_time[OBP_OPCODE_END];
@@ -112,7 +111,9 @@ static __attribute__((noinline)) bool room_wait(uint64_t seen_tail)
 	while (atomic_load_explicit(&log->tail, memory_order_acquire) == seen_tail && !log_broken()) {
 		if (log_drain())
 			continue;
-		if (log_try_right(&log->recv_right)) {
+		if (log_down()) {
+			log_down_wait();
+		} else if (log_try_right(&log->recv_right)) {
 			log_read_some(true);
 			log_recv_release();
 		} else {
@@ -137,8 +138,17 @@ static inline uint64_t place(uint64_t need)
 	uint64_t tail = atomic_load_explicit(&log->tail, memory_order_acquire);
 	uint64_t at = head, to_end = OBC_RING_BYTES - (head & RING_MASK);
 
-	if (ob_unlikely(to_end < need || (head == tail && (head & RING_MASK) > REWIND_MIN)))
+	if (ob_unlikely(to_end < need || (head == tail && (head & RING_MASK) > REWIND_MIN))) {
 		at = head + to_end;
+		/*
+		 * With nothing under way nobody else moves the tail; it comes along. Left behind it would make of the ring only the few bytes in front of
+		 * it, and the server, which acknowledges by the megabyte, would never make that more.
+		 */
+		if (head == tail) {
+			tail = at;
+			atomic_store_explicit(&log->tail, tail, memory_order_relaxed);
+		}
+	}
 	if (ob_unlikely(at + need - tail > OBC_RING_BYTES))
 		return UINT64_MAX;
 	if (ob_unlikely(at != head))
@@ -427,13 +437,18 @@ void obc_log_fail(enum ob_err err)
 
 	if (!atomic_compare_exchange_strong(&log->error, &none, (int)err))
 		return;
-	ob_error("the session is lost: %s", ob_err_text(err));
+	/* Once the goodbye is said a server may be faster than its answer. */
+	if (atomic_load(&log->deadline))
+		ob_debug("the session ended before the goodbye was answered: %s", ob_err_text(err));
+	else
+		ob_error("the session is lost: %s", ob_err_text(err));
 	shutdown(log->stream.fd, SHUT_RDWR); /* wakes a reader that sleeps in the socket */
 	log_lock(&log->wait_lock);
 	for (struct log_wait *wait = log->waits; wait; wait = wait->next)
 		if (atomic_exchange(&wait->word, WAIT_WOKEN) == WAIT_ASLEEP)
 			obc_futex_wake(&wait->word, 1);
 	log_unlock(&log->wait_lock);
+	obc_futex_wake(&log->down, INT32_MAX);
 }
 
 void obc_log_set_deadline(uint64_t deadline)
@@ -508,7 +523,7 @@ void obc_log_pack_stats(struct obp_pack_stats *ret_out, struct obp_pack_stats *r
 	*ret_in = obc_log_state.conn.unpacker.stats;
 }
 
-enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsigned codec_wish)
+enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsigned codec_wish, bool resumable)
 {
 	struct log *log = &obc_log_state;
 	enum ob_err err = obp_conn_init(&log->conn, OBP_ACCEPT_REPLIES | OBP_ACCEPT_CONTROL);
@@ -523,6 +538,7 @@ enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsig
 	log->conn.codecs = codecs;
 	log->trust_reader = codec_wish == OBP_CODEC_MEASURE;
 	obp_packer_init(&log->packer, codecs, codec_wish, obt_path_local(stream), path_rate, NULL);
+	log->resumable = resumable;
 	obt_stream_set_recv_timeout(&log->stream, RECV_TIMEOUT_MS);
 	log->membarrier = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 	log->open = true;

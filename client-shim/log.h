@@ -25,6 +25,7 @@
 #include "base/cuda_types.h"
 #include "base/err.h"
 #include "protocol/pack.h"
+#include "protocol/resume.h"
 #include "transport/stream.h"
 
 #define OBC_RING_BYTES (64u << 20)
@@ -90,8 +91,11 @@ uint64_t obc_log_trip_ns(uint16_t opcode);
 
 /* ---- for client-shim/session.c only ---- */
 
-/* The hello is done: take over the stream. Numbers start at 1. codecs, wish: what was agreed on for packed frames (protocol/pack.h). */
-enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsigned codec_wish);
+/*
+ * The hello is done: take over the stream. Numbers start at 1. codecs, wish: what was agreed on for packed frames (protocol/pack.h). resumable: a broken
+ * connection is made again (client-shim/resume.h).
+ */
+enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsigned codec_wish, bool resumable);
 /* Everything committed is sent; the bye call is made by the session. Then no thread of ours touches the stream any more. */
 /* A round trip made outside the log (the hello). */
 void obc_log_note_trip(uint64_t ns);
@@ -100,6 +104,12 @@ void obc_log_close(void);
 void obc_log_set_deadline(uint64_t deadline);
 /* First cause wins; wakes every waiter; logged once by the caller. */
 void obc_log_fail(enum ob_err err);
+/* Looks alive and is not: break it, so that it is made again. Control thread. */
+void obc_log_link_broken(void);
+/* This side's part of what is known about the data connection. */
+void obc_log_progress(struct obp_progress *ret);
+/* Acknowledgements of replies that no call takes along go out through this. Set before the log is opened. */
+void obc_log_on_ack(void (*fn)(uint64_t replies));
 /* After fork, in the child: forget everything, touch no lock. */
 void obc_log_forget(void);
 /* True while some thread waits for a reply. */

@@ -21,6 +21,7 @@
 #define LANE_BYREF 0x8000u            /* in a record's lane, in the ring only: the data stays outside */
 #define FRAME_TARGET (128u << 10)     /* bytes: a frame is closed here when more is waiting */
 #define INFLIGHT_MAX 4096u            /* frames not yet acknowledged; beyond, neighbours are merged */
+#define RECV_TIMEOUT_MS 1000u         /* how often a blocked reader looks around */
 #define SPIN_NS 50000u                /* a waiting thread spins this long before it sleeps */
 
 _Static_assert((OBC_RING_BYTES & RING_MASK) == 0, "power of two");
@@ -61,17 +62,23 @@ struct log {
 	_Atomic uint64_t tail;        /* everything before is acknowledged */
 	_Atomic int error;            /* enum ob_err */
 	_Atomic uint64_t deadline;    /* ns; a wait beyond it fails the session. 0: none */
+	_Atomic uint32_t down;        /* 1: the connection broke and is being made again; a futex */
 	bool open;
+	_Atomic bool resuming;        /* the thread that makes it again holds both rights: no waiter's memory is written to */
+	bool resumable;               /* set before any thread starts */
 	int trace_fd;                 /* OUTBOARD_TRACE; 0: none */
 	uint64_t records;
 	/* sending; under the send right but for atomic reads */
 	_Alignas(64) _Atomic uint32_t send_right;
 	_Atomic uint64_t sent;        /* ring offset */
 	uint64_t sent_number;
+	_Atomic uint64_t sent_shown;  /* the same, for other threads to look at */
+	_Atomic uint64_t sent_ack;    /* the last acknowledgement that left with calls */
 	struct obt_stream stream;
 	struct obp_packer packer;     /* `on` and what it cuts are set before the first send, and read by all */
 	bool trust_reader;            /* OUTBOARD_CODEC=auto */
-	uint64_t frames_out, bytes_out;
+	uint64_t frames_out;
+	_Atomic uint64_t bytes_out;   /* one writer */
 	_Atomic uint32_t sender_asleep;
 	bool membarrier;              /* the kernel offers it; set before any thread starts */
 	_Atomic bool sender_stop;
@@ -79,6 +86,9 @@ struct log {
 	_Alignas(64) _Atomic uint32_t recv_right;
 	struct obp_conn conn;
 	_Atomic uint64_t replies;     /* number of the last reply taken: what we acknowledge */
+	_Atomic uint64_t heard;       /* bytes received, for other threads to look at */
+	uint64_t ack_first, ack_small; /* replies since the last acknowledgement: the first one's number; bytes of the small ones */
+	uint32_t ack_big;
 	unsigned spin_misses;
 	/* waiting threads and frames in flight; under wait_lock */
 	_Alignas(64) _Atomic uint32_t wait_lock;
@@ -86,6 +96,7 @@ struct log {
 	struct log_frame inflight[INFLIGHT_MAX];
 	uint32_t inflight_first, inflight_count;
 	uint64_t acked;
+	uint64_t tail_number;         /* the record that ends at tail */
 	uint64_t trips, wait_ns;
 };
 
@@ -121,6 +132,11 @@ static inline enum ob_err log_broken(void)
 	return (enum ob_err)atomic_load_explicit(&obc_log_state.error, memory_order_relaxed);
 }
 
+static inline bool log_down(void)
+{
+	return atomic_load_explicit(&obc_log_state.down, memory_order_relaxed);
+}
+
 static inline _Atomic uint32_t *log_size_of(struct obp_record *record)
 {
 	return (_Atomic uint32_t *)&record->size;
@@ -131,6 +147,12 @@ bool log_pending(void);               /* something committed waits to be sent */
 bool log_drain(void);                 /* send it, unless another thread is at it; true when something was sent */
 enum ob_err log_sender_start(void);
 void log_sender_stop(void);
+
+/* resume.c */
+/* The data connection gave this error: it is made again, or the session is lost. Who calls holds a right of the connection, or is the control thread. */
+void log_link_broken(enum ob_err err);
+/* A short sleep while the connection is being made again. */
+void log_down_wait(void);
 
 /* log_recv.c */
 void log_ack(uint64_t number);

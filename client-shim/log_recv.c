@@ -13,6 +13,13 @@
 #define SPIN_GIVE_UP 4u      /* waits in a row that spinning did not help: then only every 16th wait tries again */
 #define SPIN_RETRY 16u
 
+static void (*ack_hook)(uint64_t replies);
+
+void obc_log_on_ack(void (*fn)(uint64_t replies))
+{
+	ack_hook = fn;
+}
+
 void log_ack(uint64_t number)
 {
 	struct log *log = &obc_log_state;
@@ -24,12 +31,13 @@ void log_ack(uint64_t number)
 	log->acked = number;
 	while (log->inflight_count && log->inflight[log->inflight_first].number <= number) {
 		tail = log->inflight[log->inflight_first].end;
+		log->tail_number = log->inflight[log->inflight_first].number;
 		log->inflight_first = (log->inflight_first + 1) % INFLIGHT_MAX;
 		log->inflight_count--;
 	}
-	log_unlock(&log->wait_lock);
 	if (tail)
 		atomic_store_explicit(&log->tail, tail, memory_order_release);
+	log_unlock(&log->wait_lock);
 }
 
 void log_wait_add(struct log_wait *wait)
@@ -92,6 +100,34 @@ static void complete(struct log_wait *wait, const struct obp_reply *reply)
 	log_unlock(&obc_log_state.wait_lock);
 }
 
+/*
+ * The server keeps replies until it hears that they came. Calls take that along; a long copy to us, or many threads that read and then rest, would
+ * leave it waiting: then an acknowledgement goes out by itself, at the latest when the protocol says so.
+ */
+static void ack_consider(const struct obp_item *item)
+{
+	struct log *log = &obc_log_state;
+
+	if (!log->resumable)
+		return;
+	if (atomic_load_explicit(&log->sent_ack, memory_order_relaxed) >= log->ack_first) {
+		log->ack_first = item->number;
+		log->ack_big = 0;
+		log->ack_small = 0;
+	}
+	if (item->size > OBP_KEEP_SMALL)
+		log->ack_big++;
+	else
+		log->ack_small += sizeof(struct obp_frame) + sizeof(struct obp_reply) + item->size;
+	if (ob_likely(log->ack_big < OBP_ACK_BIG && log->ack_small < OBP_ACK_SMALL_BYTES))
+		return;
+	log->ack_first = item->number + 1;
+	log->ack_big = 0;
+	log->ack_small = 0;
+	atomic_store_explicit(&log->replies, item->number, memory_order_relaxed);
+	ack_hook(item->number);
+}
+
 static void reply_take(const struct obp_item *item)
 {
 	struct log_wait *wait;
@@ -99,6 +135,7 @@ static void reply_take(const struct obp_item *item)
 
 	if (item->reply.flags & OBP_REPLY_TEXT) {
 		print_text(item);
+		ack_consider(item);
 		return;
 	}
 	wait = wait_find(item->reply.call);
@@ -111,6 +148,7 @@ static void reply_take(const struct obp_item *item)
 		memcpy(wait->dst + wait->got, item->body, n);
 	wait->got += item->size;
 	complete(wait, &item->reply);
+	ack_consider(item);
 }
 
 /* The bytes of a large reply, straight from the socket into the caller's memory. False: the session is lost. */
@@ -118,18 +156,19 @@ static bool body_receive(uint8_t *dst, size_t n)
 {
 	struct obt_stream *stream = &obc_log_state.stream;
 
-	while (n && !log_broken()) {
+	while (n && !log_broken() && !log_down()) {
 		ssize_t done = stream->ops->recv(stream, dst, n, true);
 
 		if (done == 0)
-			obc_log_fail(OB_ERR_CLOSED);
+			log_link_broken(OB_ERR_CLOSED);
 		else if (done < 0 && errno != EAGAIN)
-			obc_log_fail(OB_ERR_IO);
+			log_link_broken(OB_ERR_IO);
 		if (done <= 0)
 			continue;
 		dst += done;
 		n -= (size_t)done;
 		obp_conn_body_direct(&obc_log_state.conn, (size_t)done);
+		atomic_store_explicit(&obc_log_state.heard, obc_log_state.conn.bytes, memory_order_relaxed);
 	}
 	return n == 0;
 }
@@ -149,7 +188,8 @@ static bool body_drop(size_t n)
 	return true;
 }
 
-static void big_take(const struct obp_item *item)
+/* False: it did not come whole, because the connection broke. It comes again, to the same place. */
+static bool big_take(const struct obp_item *item)
 {
 	struct obp_conn *conn = &obc_log_state.conn;
 	struct log_wait *wait = wait_find(item->reply.call);
@@ -157,16 +197,18 @@ static void big_take(const struct obp_item *item)
 
 	if (!wait || item->reply.flags & OBP_REPLY_TEXT) {
 		obc_log_fail(OB_ERR_PROTOCOL);
-		return;
+		return false;
 	}
 	n = ob_min(item->size, wait->capacity - ob_min(wait->got, wait->capacity));
 	have = obp_conn_body_buffered(conn, wait->dst + wait->got, n);
 	if (have < n && !body_receive(wait->dst + wait->got + have, n - have))
-		return;
+		return false;
 	if (!body_drop(obp_conn_body_left(conn)))
-		return;
+		return false;
 	wait->got += item->size;
 	complete(wait, &item->reply);
+	ack_consider(item);
+	return true;
 }
 
 static void control_take(const struct obp_item *item)
@@ -192,16 +234,20 @@ static bool items_take(void)
 	while (!log_broken()) {
 		enum obp_event event = obp_conn_next(conn, &item);
 
+		/* Before a waiter learns of its reply: memory that a record refers to is then no longer needed, whatever comes after. */
+		if (conn->peer_ack > obc_log_state.acked)
+			log_ack(conn->peer_ack);
+
 		switch (event) {
 		case OBP_NEED:
-			log_ack(conn->peer_ack);
 			atomic_store_explicit(&obc_log_state.replies, conn->expect - 1, memory_order_relaxed);
 			return any;
 		case OBP_REPLY:
 			reply_take(&item);
 			break;
 		case OBP_BIG:
-			big_take(&item);
+			if (!big_take(&item))
+				return any;
 			break;
 		case OBP_CONTROL:
 			control_take(&item);
@@ -232,11 +278,12 @@ void log_read_some(bool block)
 	done = stream->ops->recv(stream, data, size, block);
 	if (done > 0) {
 		obp_conn_fed(&obc_log_state.conn, (size_t)done);
+		atomic_store_explicit(&obc_log_state.heard, obc_log_state.conn.bytes, memory_order_relaxed);
 		items_take();
 	} else if (done == 0) {
-		obc_log_fail(OB_ERR_CLOSED);
+		log_link_broken(OB_ERR_CLOSED);
 	} else if (errno != EAGAIN) {
-		obc_log_fail(errno == ECONNRESET ? OB_ERR_CLOSED : OB_ERR_IO);
+		log_link_broken(errno == ECONNRESET ? OB_ERR_CLOSED : OB_ERR_IO);
 	}
 }
 
@@ -271,7 +318,7 @@ static void read_until(struct log_wait *wait)
 	bool spin = ob_opt_on(OB_OPT_SPIN) && (log->spin_misses < SPIN_GIVE_UP || log->spin_misses % SPIN_RETRY == 0);
 	uint64_t until = spin ? ob_clock_ns() + SPIN_NS : 0;
 
-	while (spin && !atomic_load_explicit(&wait->done, memory_order_acquire) && !log_broken()) {
+	while (spin && !atomic_load_explicit(&wait->done, memory_order_acquire) && !log_broken() && !log_down()) {
 		log_read_some(false);
 		if (ob_clock_ns() > until)
 			break;
@@ -281,7 +328,7 @@ static void read_until(struct log_wait *wait)
 		return;
 	}
 	log->spin_misses++;
-	while (!atomic_load_explicit(&wait->done, memory_order_acquire) && !log_broken()) {
+	while (!atomic_load_explicit(&wait->done, memory_order_acquire) && !log_broken() && !log_down()) {
 		log_read_some(true);
 		deadline_check();
 	}
@@ -292,6 +339,11 @@ void log_wait_for(struct log_wait *wait)
 	struct log *log = &obc_log_state;
 
 	while (!atomic_load_explicit(&wait->done, memory_order_acquire) && !log_broken()) {
+		if (ob_unlikely(log_down())) {
+			log_down_wait();
+			deadline_check();
+			continue;
+		}
 		if (log_try_right(&log->recv_right)) {
 			read_until(wait);
 			log_recv_release();
@@ -305,9 +357,13 @@ void log_wait_for(struct log_wait *wait)
 		atomic_store_explicit(&wait->word, WAIT_IDLE, memory_order_relaxed);
 	}
 	/* A session lost in mid-reply: the reader may still hold our destination. It leaves at its next look at the error. */
-	while (!atomic_load_explicit(&wait->done, memory_order_acquire) && !log_try_right(&log->recv_right))
-		sched_yield();
-	if (!atomic_load_explicit(&wait->done, memory_order_acquire))
-		log_recv_release();
+	if (!atomic_load_explicit(&wait->done, memory_order_acquire)) {
+		bool taken = false;
+
+		while (!atomic_load(&log->resuming) && !(taken = log_try_right(&log->recv_right)))
+			sched_yield();
+		if (taken)
+			log_recv_release();
+	}
 	wait_remove(wait);
 }

@@ -28,12 +28,23 @@ static struct obp_record *record_at(uint64_t offset)
 	return (struct obp_record *)(obc_log_state.ring + (offset & RING_MASK));
 }
 
-bool log_pending(void)
+/*
+ * Where the next record to be sent stands. The tail is ahead of what was sent when the ring was started over; looked at after head was, it is there for
+ * every record that head shows.
+ */
+static uint64_t sent_up_to(void)
 {
 	uint64_t sent = atomic_load_explicit(&obc_log_state.sent, memory_order_relaxed);
 
+	return ob_max(sent, atomic_load_explicit(&obc_log_state.tail, memory_order_relaxed));
+}
+
+bool log_pending(void)
+{
 	/* Acquire: the record's first word was written before head moved past it. */
-	if (sent >= atomic_load_explicit(&obc_log_state.head, memory_order_acquire))
+	uint64_t head = atomic_load_explicit(&obc_log_state.head, memory_order_acquire), sent = sent_up_to();
+
+	if (sent >= head)
 		return false;
 	return atomic_load_explicit(log_size_of(record_at(sent)), memory_order_acquire) != 0;
 }
@@ -41,7 +52,7 @@ bool log_pending(void)
 static bool batch_gather(struct batch *batch)
 {
 	uint64_t head = atomic_load_explicit(&obc_log_state.head, memory_order_acquire);
-	uint64_t at = atomic_load_explicit(&obc_log_state.sent, memory_order_relaxed);
+	uint64_t at = sent_up_to();
 
 	*batch = (struct batch){ .start = at, .end = at };
 	while (at < head) {
@@ -114,16 +125,17 @@ static void frame_send(struct iovec *iov, int n)
 	struct obt_stream *stream = &obc_log_state.stream;
 	int i = 0;
 
-	while (i < n && !log_broken()) {
+	while (i < n && !log_broken() && !log_down()) {
 		ssize_t done = stream->ops->send(stream, iov + i, n - i, false);
 
 		if (done >= 0) {
-			obc_log_state.bytes_out += (uint64_t)done;
+			atomic_store_explicit(&obc_log_state.bytes_out,
+				atomic_load_explicit(&obc_log_state.bytes_out, memory_order_relaxed) + (uint64_t)done, memory_order_relaxed);
 			i += obt_iov_advance(iov + i, n - i, (size_t)done);
 		} else if (errno == EAGAIN) {
 			send_blocked();
 		} else {
-			obc_log_fail(errno == EPIPE || errno == ECONNRESET ? OB_ERR_CLOSED : OB_ERR_IO);
+			log_link_broken(errno == EPIPE || errno == ECONNRESET ? OB_ERR_CLOSED : OB_ERR_IO);
 		}
 	}
 	obc_log_state.frames_out++;
@@ -153,10 +165,12 @@ static void batch_send(const struct batch *batch)
 	if (ob_unlikely(log->packer.on))
 		n = obp_packer_frame(&log->packer, &frame, iov, n);
 	log->sent_number += batch->count;
+	atomic_store_explicit(&log->sent_ack, replies, memory_order_relaxed);
 	/* Before the bytes leave: the acknowledgement may come back before send returns. */
 	inflight_push(log->sent_number, batch->end);
 	frame_send(iov, n);
 	atomic_store_explicit(&log->sent, batch->end, memory_order_relaxed);
+	atomic_store_explicit(&log->sent_shown, log->sent_number, memory_order_relaxed);
 }
 
 bool log_drain(void)
@@ -167,14 +181,14 @@ bool log_drain(void)
 	do {
 		if (!log_try_right(&obc_log_state.send_right))
 			return any;
-		while (!log_broken() && batch_gather(&batch)) {
+		while (!log_broken() && !log_down() && batch_gather(&batch)) {
 			batch_send(&batch);
 			any = true;
 		}
 		atomic_store_explicit(&obc_log_state.send_right, 0, memory_order_release);
 		/* A record committed after our last look, by a thread that saw the right taken, is ours to send. */
 		atomic_thread_fence(memory_order_seq_cst);
-	} while (!log_broken() && log_pending());
+	} while (!log_broken() && !log_down() && log_pending());
 	return any;
 }
 
@@ -188,6 +202,10 @@ static void *sender_main(void *unused)
 
 		if (log_drain())
 			continue;
+		if (log_down()) {
+			log_down_wait();
+			continue;
+		}
 		while (!log_pending() && ob_clock_ns() < until)
 			for (int i = 0; i < 32; i++)
 				ob_clock_relax();

@@ -4,9 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +15,11 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/opt.h"
 #include "base/text.h"
+#include "client-shim/control.h"
 #include "client-shim/log.h"
+#include "client-shim/resume.h"
 #include "protocol/obc_calls.h"
 #include "protocol/conn.h"
 #include "transport/message.h"
@@ -31,8 +31,8 @@
 #define RANGE_SMALL_BYTES (64ull << 30)   /* where the kernel chooses (sanitizers own the fixed places) */
 #define TIMEOUT_DEFAULT_S 5u
 #define DEAD_DEFAULT_S 20u
+#define SECONDS_MAX 86400u
 #define BYE_NS (2 * OB_SECOND)
-#define PING_NS (5 * OB_SECOND)
 #define FD_MIN 500                        /* our descriptors live above those that programs close by habit */
 
 static const uint64_t range_places[] = { 0x200000000000ull, 0x300000000000ull, 0x100000000000ull };
@@ -42,16 +42,11 @@ static struct session {
 	struct obt_url url;
 	char url_text[OBT_URL_MAX + 1];
 	struct obp_message welcome;
-	uint64_t timeout_ns, dead_ns;
+	uint64_t timeout_ns, dead_ns, grace_ns;
 	char tls_why[OBT_TLS_WHY_MAX];
 	unsigned codec_wish;
-	pthread_t thread;
-	bool thread_running;
 	_Atomic bool stopping;
-	_Atomic int control_fd;
-} session = { .control_fd = -1 };
-
-static void (*callback_fn)(uint64_t id, CUresult status);
+} session;
 
 bool obc_session_started(void)
 {
@@ -60,18 +55,18 @@ bool obc_session_started(void)
 
 void obc_session_on_callback(void (*fn)(uint64_t id, CUresult status))
 {
-	callback_fn = fn;
+	obc_control_on_callback(fn);
 }
 
-static uint64_t seconds_from_env(const char *name, uint64_t standard)
+static uint64_t seconds_from_env(const char *name, uint64_t min, uint64_t standard)
 {
 	const char *text = getenv(name);
 	uint64_t value;
 
 	if (!text || !*text)
 		return standard * OB_SECOND;
-	if (!ob_text_parse_number(text, 1, 86400, &value)) {
-		ob_warn("%s: '%s' is not a number of seconds from 1 to 86400; using %u", name, text, (unsigned)standard);
+	if (!ob_text_parse_number(text, min, SECONDS_MAX, &value)) {
+		ob_warn("%s: '%s' is not a number of seconds from %u to %u; using %u", name, text, (unsigned)min, SECONDS_MAX, (unsigned)standard);
 		value = standard;
 	}
 	return value * OB_SECOND;
@@ -124,6 +119,7 @@ static void hello_fill(struct obp_message *message)
 	hello->codecs = obp_codecs_own();
 	hello->codec = obp_codec_wish_read(&hello->codecs);
 	session.codec_wish = hello->codec;
+	hello->grace_s = (uint32_t)(session.grace_ns / OB_SECOND);
 	ranges_propose(hello);
 }
 
@@ -202,163 +198,6 @@ static void explain(enum ob_err err, int saved)
 	}
 }
 
-/* ---- the control connection ---- */
-
-struct control {
-	struct obt_stream stream;
-	struct obp_conn conn;
-	uint64_t heard, pinged;       /* ns */
-};
-
-static bool control_send(struct control *control, enum obp_message_type type, uint64_t value)
-{
-	struct obp_message *message = calloc(1, sizeof *message);
-	enum ob_err err = OB_ERR_NO_MEMORY;
-
-	if (message) {
-		message->type = type;
-		message->value = value;
-		memcpy(message->secret, session.welcome.welcome.secret, sizeof message->secret);
-		err = obt_message_send(&control->stream, message, NULL, 0, ob_clock_ns() + session.dead_ns);
-	}
-	free(message);
-	return err == OB_ERR_NONE;
-}
-
-static bool control_handle(struct control *control, const struct obp_item *item)
-{
-	OB_CLEANUP(ob_freep) struct obp_message *message = malloc(sizeof *message);
-	bool ok = true;
-
-	if (!message || obp_message_decode(item->body, item->size, message))
-		return false;
-	switch (message->type) {
-	case OBP_MSG_PING:
-		ok = control_send(control, OBP_MSG_PONG, message->value);
-		break;
-	case OBP_MSG_CALLBACK:
-		if (callback_fn)
-			callback_fn(message->value, (CUresult)message->code);
-		ok = control_send(control, OBP_MSG_CALLBACK_DONE, message->value);
-		break;
-	case OBP_MSG_FATAL:
-	case OBP_MSG_REFUSED:
-		ob_error("the server ended the session: %s", message->text);
-		ok = false;
-		break;
-	default:
-		break;
-	}
-	obp_message_fini(message);
-	return ok;
-}
-
-/* What has come; false: the connection is of no more use. */
-static bool control_read(struct control *control)
-{
-	struct obp_item item;
-	enum obp_event event;
-	ssize_t done;
-	size_t size;
-	void *data;
-
-	obp_conn_space(&control->conn, &data, &size);
-	done = control->stream.ops->recv(&control->stream, data, size, false);
-	if (done == 0 || (done < 0 && errno != EAGAIN))
-		return false;
-	if (done > 0) {
-		obp_conn_fed(&control->conn, (size_t)done);
-		control->heard = ob_clock_ns();
-	}
-	while ((event = obp_conn_next(&control->conn, &item)) != OBP_NEED)
-		if (event != OBP_CONTROL || !control_handle(control, &item))
-			return false;
-	return true;
-}
-
-/* While somebody waits for a reply, silence is measured: a server that is gone without a word must not hold the program for ever. */
-static bool control_watch(struct control *control)
-{
-	uint64_t now = ob_clock_ns(), ping_ns = ob_min(PING_NS, session.dead_ns / 4);
-
-	if (!obc_log_waiting()) {
-		control->heard = now;
-		return true;
-	}
-	if (now - control->heard > session.dead_ns) {
-		obc_log_fail(OB_ERR_TIMEOUT);
-		return false;
-	}
-	if (now - control->heard > ping_ns && now - control->pinged > ping_ns) {
-		control->pinged = now;
-		return control_send(control, OBP_MSG_PING, now);
-	}
-	return true;
-}
-
-static bool control_join(struct control *control, const struct obp_preface *preface, uint64_t deadline)
-{
-	OB_CLEANUP(ob_freep) struct obp_message *message = calloc(1, sizeof *message);
-
-	if (!message)
-		return false;
-	message->type = OBP_MSG_JOIN;
-	memcpy(message->secret, session.welcome.welcome.secret, sizeof message->secret);
-	return obt_message_send(&control->stream, message, preface, sizeof *preface, deadline) == OB_ERR_NONE;
-}
-
-static bool control_open(struct control *control)
-{
-	struct obp_preface preface = { .magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_JOIN, .route = session.welcome.welcome.route };
-	uint64_t deadline = ob_clock_ns() + session.timeout_ns;
-	int fd;
-
-	if (obt_stream_connect(&session.url, deadline, &control->stream))
-		return false;
-	fd = fcntl(control->stream.fd, F_DUPFD_CLOEXEC, FD_MIN);
-	if (fd >= 0) {
-		close(control->stream.fd);
-		control->stream.fd = fd;
-	}
-	atomic_store(&session.control_fd, control->stream.fd);
-	control->heard = control->pinged = ob_clock_ns();
-	return obp_conn_init(&control->conn, OBP_ACCEPT_CONTROL) == OB_ERR_NONE &&
-	       control_join(control, &preface, deadline);
-}
-
-static void *control_main(void *unused)
-{
-	static struct control control;
-	bool ok = control_open(&control);
-
-	(void)unused;
-	while (ok && !atomic_load(&session.stopping)) {
-		struct pollfd pfd = { .fd = control.stream.fd, .events = POLLIN };
-		int n = poll(&pfd, 1, (int)ob_min(session.dead_ns / 4 / OB_MS, (uint64_t)1000));
-
-		if (n > 0)
-			do
-				ok = control_read(&control);
-			while (ok && obt_stream_pending(&control.stream));
-		if (ok)
-			ok = control_watch(&control);
-	}
-	if (!ok && !atomic_load(&session.stopping))
-		obc_log_fail(OB_ERR_CLOSED);
-	return NULL;
-}
-
-static bool control_start(void)
-{
-	sigset_t all, old;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	session.thread_running = pthread_create(&session.thread, NULL, control_main, NULL) == 0;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return session.thread_running;
-}
-
 /* ---- the session ---- */
 
 static enum ob_err url_find(void)
@@ -385,6 +224,18 @@ static void why_keep(const struct obt_stream *stream)
 		snprintf(session.tls_why, sizeof session.tls_why, "%s", why);
 }
 
+/* Going on after a broken connection takes both sides: the shorter of the two times counts. */
+static void resume_settle(void)
+{
+	const struct obp_welcome *welcome = &session.welcome.welcome;
+	struct obc_resume_terms terms = { .url = session.url, .route = welcome->route, .timeout_ns = session.timeout_ns };
+
+	session.grace_ns = ob_min(session.grace_ns, welcome->grace_s * OB_SECOND);
+	terms.grace_ns = session.grace_ns;
+	memcpy(terms.secret, welcome->secret, sizeof terms.secret);
+	obc_resume_init(&terms);
+}
+
 enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 {
 	struct obt_stream stream = { .fd = -1 };
@@ -394,8 +245,9 @@ enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 
 	if (err)
 		return err;
-	session.timeout_ns = seconds_from_env("OUTBOARD_TIMEOUT", TIMEOUT_DEFAULT_S);
-	session.dead_ns = seconds_from_env("OUTBOARD_DEAD", DEAD_DEFAULT_S);
+	session.timeout_ns = seconds_from_env("OUTBOARD_TIMEOUT", 1, TIMEOUT_DEFAULT_S);
+	session.dead_ns = seconds_from_env("OUTBOARD_DEAD", 1, DEAD_DEFAULT_S);
+	session.grace_ns = ob_opt_on(OB_OPT_RESUME) ? seconds_from_env("OUTBOARD_GRACE", 0, OBP_GRACE_DEFAULT_S) : 0;
 	deadline = began + session.timeout_ns;
 	err = obt_stream_connect(&session.url, deadline, &stream);
 	if (err) {
@@ -411,8 +263,10 @@ enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 	}
 	err = say_hello(&stream, deadline);
 	why_keep(&stream);
-	if (!err)
-		err = obc_log_open(&stream, session.welcome.welcome.codecs & obp_codecs_own(), session.codec_wish);
+	if (!err) {
+		resume_settle();
+		err = obc_log_open(&stream, session.welcome.welcome.codecs & obp_codecs_own(), session.codec_wish, session.grace_ns > 0);
+	}
 	if (err) {
 		explain(err, errno);
 		obt_stream_close(&stream);
@@ -420,7 +274,7 @@ enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 	}
 	obc_log_note_trip(ob_clock_ns() - began);
 	session.started = true;
-	if (!control_start()) {
+	if (!obc_control_start(&session.url, session.timeout_ns, session.dead_ns)) {
 		obc_log_fail(OB_ERR_NO_MEMORY);
 		return OB_ERR_NO_MEMORY;
 	}
@@ -430,36 +284,22 @@ enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 
 void obc_session_stop(void)
 {
-	int fd;
-
 	if (!session.started || atomic_exchange(&session.stopping, true))
 		return;
 	if (obc_log_error() == CUDA_SUCCESS) {
 		obc_log_set_deadline(ob_clock_ns() + BYE_NS);
 		obc_call_op_bye();
 	}
-	fd = atomic_load(&session.control_fd);
-	if (fd >= 0)
-		shutdown(fd, SHUT_RDWR); /* wakes the control thread */
-	/* A host function may still run on it: it is given no longer than the goodbye was. */
-	if (session.thread_running) {
-		struct timespec until;
-
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_sec += 2;
-		pthread_timedjoin_np(session.thread, NULL, &until);
-	}
+	obc_resume_stop();
+	obc_control_stop();
 	obc_log_close();
 }
 
 void obc_session_forget(void)
 {
-	int fd = atomic_exchange(&session.control_fd, -1);
-
-	if (fd >= 0)
-		close(fd);
+	obc_control_forget();
 	obc_log_forget();
+	obc_resume_forget();
 	session.started = false;
-	session.thread_running = false;
 	atomic_store(&session.stopping, false);
 }

@@ -5,7 +5,7 @@
  * quiet thread (pings, host callbacks), and the goodbye. One per process; started by the first cuInit.
  *
  * Environment: OUTBOARD_SERVER (url), OUTBOARD_TIMEOUT (seconds, default 5: connecting and the hello), OUTBOARD_DEAD (seconds without a sign of life
- * before the session counts as lost, default 20).
+ * that are never normal, default 20), OUTBOARD_GRACE (seconds for which a broken connection is made again, default 60; 0: it ends the session).
  */
 #ifndef OBC_SESSION_H
 #define OBC_SESSION_H

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "client-shim/control.h"
 #include "client-shim/log.h"
+#include "client-shim/resume.h"
 #include "protocol/obp_calls.h"
 
 #define SHOWN_MAX 12u      /* rows of each table */
@@ -45,6 +47,26 @@ static void print_packed(const char *direction, const struct obp_pack_stats *sta
 		fprintf(stderr, "outboard: compression %s: %.3f ms spent\n", direction, (double)stats->ns / 1e6);
 }
 
+static void link_print(void)
+{
+	struct obp_quality quality;
+	struct obc_resume_stats resume;
+	char out[32], in[32];
+
+	obc_control_quality(&quality);
+	obc_resume_stats(&resume);
+	ob_text_print_size((uint64_t)quality.out_rate, out, sizeof out);
+	ob_text_print_size((uint64_t)quality.in_rate, in, sizeof in);
+	if (quality.samples)
+		fprintf(stderr, "outboard: link: round trip %.3f ms (%.3f to %.3f, jitter %.3f, %llu pings), best of late %s/s out, %s/s in\n",
+			(double)quality.rtt_ns / 1e6, (double)quality.min_ns / 1e6, (double)quality.max_ns / 1e6,
+			(double)quality.jitter_ns / 1e6, (unsigned long long)quality.samples, out, in);
+	if (resume.breaks)
+		fprintf(stderr, "outboard: link: broke %llu times, made again %llu times; down for %.3f s, at most %.3f s; %llu calls sent again\n",
+			(unsigned long long)resume.breaks, (unsigned long long)resume.resumed, (double)resume.down_ns / 1e9,
+			(double)resume.longest_down_ns / 1e9, (unsigned long long)resume.records_again);
+}
+
 void obc_stats_print(void)
 {
 	static struct row rows[OBP_OPCODE_END];
@@ -74,6 +96,7 @@ void obc_stats_print(void)
 	obc_log_pack_stats(&packed, &unpacked);
 	print_packed("out", &packed);
 	print_packed("in", &unpacked);
+	link_print();
 	fprintf(stderr, "outboard: %-28s %12s %12s %14s\n", "call", "sent", "round trips", "waited [ms]");
 	fprintf(stderr, "outboard: %-28s %12u %12u\n", "hello", 1u, 1u);
 	for (unsigned i = 0; i < n && i < SHOWN_MAX; i++)

@@ -10,7 +10,7 @@
 
 enum ob_err obp_conn_init(struct obp_conn *conn, unsigned accept)
 {
-	*conn = (struct obp_conn){ .accept = accept, .expect = 1 };
+	*conn = (struct obp_conn){ .accept = accept, .expect = 1, .arriving = 1 };
 	conn->buffer = aligned_alloc(64, OBP_CONN_BUFFER);
 	conn->view = conn->buffer;
 	return conn->buffer ? OB_ERR_NONE : OB_ERR_NO_MEMORY;
@@ -22,6 +22,19 @@ void obp_conn_fini(struct obp_conn *conn)
 	obp_unpacker_fini(&conn->unpacker);
 	conn->buffer = conn->view = NULL;
 	conn->begin = conn->end = 0;
+}
+
+void obp_conn_restart(struct obp_conn *conn)
+{
+	if (conn->big_left)
+		conn->expect--;
+	conn->view = conn->buffer;
+	conn->unpacker.size = conn->unpacker.have = 0;
+	conn->begin = conn->end = conn->used = 0;
+	conn->frame_left = conn->big_left = conn->skip_left = 0;
+	conn->records_left = 0;
+	conn->arriving = conn->expect;
+	conn->restarted = true;
 }
 
 static enum obp_event broken(struct obp_conn *conn, enum ob_err error, const char *why)
@@ -79,7 +92,11 @@ static enum obp_event frame_check(struct obp_conn *conn, const struct obp_frame 
 		return broken(conn, OB_ERR_PROTOCOL, "an acknowledgement with a payload");
 	if (counted && (f->count == 0 || f->count > (f->flags ? f->raw_size : f->size) / sizeof(struct obp_record)))
 		return broken(conn, OB_ERR_PROTOCOL, "a frame whose count does not fit its size");
-	if (counted && f->sequence != conn->expect)
+	if (counted && conn->restarted && f->sequence && f->sequence <= conn->expect) {
+		conn->restarted = false;
+		conn->arriving = f->sequence;
+	}
+	if (counted && f->sequence != conn->arriving)
 		return broken(conn, OB_ERR_PROTOCOL, "a frame out of sequence");
 	return OBP_NEED;
 }
@@ -154,10 +171,25 @@ static enum obp_event frame_begin(struct obp_conn *conn, struct obp_item *item)
 	return OBP_NEED;
 }
 
+/* An item that was shown before the connection broke. */
+static enum obp_event item_skip(struct obp_conn *conn, size_t whole)
+{
+	size_t have = ob_min(buffered(conn), whole);
+
+	conn->begin += have;
+	conn->skip_left = whole - have;
+	conn->arriving++;
+	conn->frame_left -= whole;
+	conn->records_left--;
+	return OBP_NEED;
+}
+
 static enum obp_event item_show(struct obp_conn *conn, struct obp_item *item, size_t whole, size_t head, size_t size)
 {
 	size_t have = buffered(conn);
 
+	if (ob_unlikely(conn->arriving < conn->expect))
+		return item_skip(conn, whole);
 	item->number = conn->expect;
 	item->time_ns = conn->frame_time;
 	item->size = size;
@@ -174,7 +206,7 @@ static enum obp_event item_show(struct obp_conn *conn, struct obp_item *item, si
 		conn->used = head;
 		conn->big_left = whole - head;
 	}
-	conn->expect++;
+	conn->arriving = ++conn->expect;
 	conn->frame_left -= whole;
 	conn->records_left--;
 	if (whole > OBP_CONN_BIG)
@@ -216,9 +248,19 @@ static enum obp_event reply_next(struct obp_conn *conn, struct obp_item *item)
 	return item_show(conn, item, item->reply.size, head, item->reply.body);
 }
 
+static bool skip_rest(struct obp_conn *conn)
+{
+	size_t n = ob_min(buffered(conn), conn->skip_left);
+
+	conn->begin += n;
+	conn->skip_left -= n;
+	return conn->skip_left == 0;
+}
+
 enum obp_event obp_conn_next(struct obp_conn *conn, struct obp_item *item)
 {
 	enum obp_event event;
+	uint64_t skipped;
 
 	if (ob_unlikely(conn->error))
 		return OBP_BROKEN;
@@ -232,16 +274,22 @@ enum obp_event obp_conn_next(struct obp_conn *conn, struct obp_item *item)
 		if (gather_finish(conn) == OBP_BROKEN)
 			return OBP_BROKEN;
 	}
-	while (conn->records_left == 0) {
-		if (ob_unlikely(conn->frame_left))
-			return broken(conn, OB_ERR_PROTOCOL, "a frame with bytes after its last record");
-		if (ob_unlikely(conn->view != conn->buffer))
-			view_restore(conn);
-		event = frame_begin(conn, item);
-		if (event != OBP_NEED || conn->records_left == 0 || obp_conn_gathers(conn))
-			return event;
-	}
-	return conn->frame_type == OBP_FRAME_CALLS ? record_next(conn, item) : reply_next(conn, item);
+	do {
+		if (ob_unlikely(conn->skip_left) && !skip_rest(conn))
+			return OBP_NEED;
+		while (conn->records_left == 0) {
+			if (ob_unlikely(conn->frame_left))
+				return broken(conn, OB_ERR_PROTOCOL, "a frame with bytes after its last record");
+			if (ob_unlikely(conn->view != conn->buffer))
+				view_restore(conn);
+			event = frame_begin(conn, item);
+			if (event != OBP_NEED || conn->records_left == 0 || obp_conn_gathers(conn))
+				return event;
+		}
+		skipped = conn->arriving;
+		event = conn->frame_type == OBP_FRAME_CALLS ? record_next(conn, item) : reply_next(conn, item);
+	} while (event == OBP_NEED && conn->arriving != skipped);
+	return event;
 }
 
 void obp_conn_space(struct obp_conn *conn, void **ret_data, size_t *ret_size)

@@ -13,6 +13,9 @@
  *         }
  *     }
  *
+ * A connection that broke is followed by another, on which the peer starts again at or before the first item that did not come whole:
+ * obp_conn_restart forgets the half-received rest, and what has been shown already is passed over. So every item comes out exactly once.
+ *
  * Nothing from the peer is believed: magic, version, type, sizes, counts and sequence numbers are checked before an item comes out, and
  * after the first violation every further call says OBP_BROKEN. One owner at a time; no locks.
  */
@@ -63,6 +66,9 @@ struct obp_conn {
 	struct obp_unpacker unpacker;
 	size_t kept_begin, kept_end; /* of the buffer, while the view is elsewhere */
 	size_t begin, end, used;    /* buffered bytes; used: of the item shown last */
+	uint64_t arriving;          /* number of the next item in the stream; below expect only after a restart */
+	size_t skip_left;           /* bytes of an item seen before, still to come */
+	bool restarted;             /* the next frame of items may begin before expect */
 	size_t frame_left;          /* payload bytes of the current frame not yet shown */
 	uint32_t records_left;
 	size_t big_left;            /* bytes of an OBP_BIG item not yet taken, padding included */
@@ -73,6 +79,9 @@ struct obp_conn {
 /* OB_ERR_NO_MEMORY. accept: which frame types may come. */
 enum ob_err obp_conn_init(struct obp_conn *conn, unsigned accept);
 void obp_conn_fini(struct obp_conn *conn);
+
+/* A new connection of the same session. An OBP_BIG item whose body was not taken to its end counts as not received. */
+void obp_conn_restart(struct obp_conn *conn);
 
 enum obp_event obp_conn_next(struct obp_conn *conn, struct obp_item *ret_item);
 /* Where the next bytes belong; *ret_size is never 0 after OBP_NEED. */

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "protocol/conn.h"
+#include "protocol/resume.h"
 
 /* ---- encoding ---- */
 
@@ -58,6 +59,7 @@ static void put_hello(msgpack_packer *p, const struct obp_hello *hello)
 	put_number(p, "codecs", hello->codecs);
 	put_number(p, "codec", hello->codec);
 	put_text(p, "token", hello->token);
+	put_number(p, "grace", hello->grace_s);
 	put_key(p, "ranges");
 	msgpack_pack_array(p, hello->n_ranges);
 	for (uint32_t i = 0; i < hello->n_ranges; i++)
@@ -95,6 +97,7 @@ static void put_welcome(msgpack_packer *p, const struct obp_welcome *welcome)
 	put_number(p, "route", welcome->route);
 	put_number(p, "driver_version", (uint64_t)welcome->driver_version);
 	put_number(p, "codecs", welcome->codecs);
+	put_number(p, "grace", welcome->grace_s);
 	put_number(p, "vmm", welcome->vmm);
 	put_number(p, "range_ok", welcome->range_ok);
 	put_key(p, "range");
@@ -105,6 +108,14 @@ static void put_welcome(msgpack_packer *p, const struct obp_welcome *welcome)
 		put_device(p, &welcome->devices[i]);
 }
 
+static void put_progress(msgpack_packer *p, const struct obp_message *message)
+{
+	put_number(p, "received", message->received);
+	put_number(p, "sent", message->sent);
+	put_number(p, "bytes", message->bytes);
+	put_number(p, "attempt", message->attempt);
+}
+
 bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 {
 	struct obp_frame header;
@@ -113,9 +124,11 @@ bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 	uint32_t extra = 0;
 
 	if (message->type == OBP_MSG_HELLO)
-		extra = 7;
+		extra = 8;
 	else if (message->type == OBP_MSG_WELCOME)
-		extra = 9;
+		extra = 10;
+	else if (message->type >= OBP_MSG_JOIN && message->type <= OBP_MSG_PONG)
+		extra = 4;
 	if (!ob_buf_extend(frame, sizeof header))
 		return false;
 	msgpack_packer_init(&packer, frame, pack_write);
@@ -129,6 +142,8 @@ bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 		put_hello(&packer, &message->hello);
 	else if (message->type == OBP_MSG_WELCOME)
 		put_welcome(&packer, &message->welcome);
+	else if (extra)
+		put_progress(&packer, message);
 	map = frame->size - start - sizeof header;
 	if (ob_buf_append(frame, "\0\0\0\0\0\0\0", ob_round_up(map, 8) - map) && map <= OBP_CONTROL_MAX) {
 		obp_frame_fill(&header, OBP_FRAME_CONTROL, (uint32_t)ob_round_up(map, 8), 0, 0, 0);
@@ -302,6 +317,8 @@ static bool get_hello_key(const msgpack_object *key, const msgpack_object *value
 		return get_u32(value, UINT32_MAX, &hello->codec);
 	if (key_is(key, "token"))
 		return get_text(value, hello->token, sizeof hello->token);
+	if (key_is(key, "grace"))
+		return get_u32(value, OBP_GRACE_MAX_S, &hello->grace_s);
 	if (key_is(key, "ranges"))
 		return get_ranges(value, hello);
 	return true;
@@ -320,6 +337,8 @@ static bool get_welcome_key(const msgpack_object *key, const msgpack_object *val
 		return get_number(value, UINT64_MAX, &welcome->route) && welcome->route != 0;
 	if (key_is(key, "codecs"))
 		return get_u32(value, UINT32_MAX, &welcome->codecs);
+	if (key_is(key, "grace"))
+		return get_u32(value, OBP_GRACE_MAX_S, &welcome->grace_s);
 	if (key_is(key, "vmm"))
 		return get_flag(value, &welcome->vmm);
 	if (key_is(key, "range_ok"))
@@ -333,6 +352,20 @@ static bool get_welcome_key(const msgpack_object *key, const msgpack_object *val
 		welcome->driver_version = (int32_t)number;
 		return ok;
 	}
+	return true;
+}
+
+/* Of the small messages about the connection itself. */
+static bool get_progress_key(const msgpack_object *key, const msgpack_object *value, struct obp_message *message)
+{
+	if (key_is(key, "received"))
+		return get_number(value, UINT64_MAX, &message->received);
+	if (key_is(key, "sent"))
+		return get_number(value, UINT64_MAX, &message->sent);
+	if (key_is(key, "bytes"))
+		return get_number(value, UINT64_MAX, &message->bytes);
+	if (key_is(key, "attempt"))
+		return get_number(value, UINT64_MAX, &message->attempt);
 	return true;
 }
 
@@ -364,6 +397,8 @@ static bool get_message(const msgpack_object *map, struct obp_message *message)
 			ok = get_hello_key(key, value, &message->hello);
 		else if (type == OBP_MSG_WELCOME)
 			ok = get_welcome_key(key, value, &message->welcome);
+		else if (type >= OBP_MSG_JOIN && type <= OBP_MSG_PONG)
+			ok = get_progress_key(key, value, message);
 		if (!ok)
 			return false;
 	}

@@ -28,9 +28,9 @@ enum obp_message_type {
 	OBP_MSG_HELLO = 1,     /* client, first on a data connection */
 	OBP_MSG_WELCOME,       /* server: the session, the devices */
 	OBP_MSG_REFUSED,       /* server: code (enum ob_err), text; then it closes */
-	OBP_MSG_JOIN,          /* client, first on a control connection: secret */
-	OBP_MSG_JOINED,        /* server */
-	OBP_MSG_PING,          /* either way: value is echoed in PONG */
+	OBP_MSG_JOIN,          /* client, first on a control connection or a resumed data connection: secret, code (enum obp_join_purpose) */
+	OBP_MSG_JOINED,        /* server; on a data connection `received` */
+	OBP_MSG_PING,          /* either way: value is echoed in PONG, which says how far the data connection is */
 	OBP_MSG_PONG,
 	OBP_MSG_CALLBACK,      /* server: run host function `value`; code is the stream's CUresult */
 	OBP_MSG_CALLBACK_DONE, /* client */
@@ -49,6 +49,7 @@ struct obp_hello {
 	uint32_t codecs;                /* set of codecs that the client knows; 0 with an older client: no packed frames */
 	char token[OBP_TOKEN_MAX];      /* bearer token; empty: none */
 	uint32_t codec;                 /* its wish: enum obp_codec_wish or a codec */
+	uint32_t grace_s;               /* the client keeps what it takes to go on after a broken connection, and tries for so long; 0: no */
 	uint32_t n_ranges;              /* held reserved by the client, best first */
 	struct obp_range ranges[OBP_RANGE_MAX];
 };
@@ -71,6 +72,7 @@ struct obp_welcome {
 	uint8_t secret[OBP_SECRET_BYTES];
 	int32_t driver_version;
 	uint32_t codecs;                /* those of the hello that the server knows too: frames may be packed with these, both ways */
+	uint32_t grace_s;               /* the server keeps the session for so long without a connection; 0: it ends with the connection */
 	bool vmm;                       /* client-made addresses */
 	bool range_ok;                  /* one of the client's ranges was taken; else range is the server's, to be tried by the client */
 	struct obp_range range;
@@ -82,6 +84,8 @@ struct obp_message {
 	enum obp_message_type type;
 	uint64_t value;
 	uint32_t code;
+	uint64_t received, sent, bytes; /* join, joined, ping, pong: last item received whole, last item sent, bytes received */
+	uint64_t attempt;               /* join: grows from one to the next; an old one that comes late is refused */
 	uint8_t secret[OBP_SECRET_BYTES];
 	char text[OBP_TEXT_MAX];
 	struct obp_hello hello;         /* OBP_MSG_HELLO */

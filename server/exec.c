@@ -44,7 +44,21 @@ static void spin_learn(uint64_t waited_ns)
 	spin.credit = ob_min(ob_max(spin.credit, -CREDIT_MAX), CREDIT_MAX);
 }
 
-/* At least one byte. Ends the process when the client has left. */
+/* Blocks for at least one byte, and says meanwhile that nothing is executed. */
+static ssize_t receive_block(struct obs_session *session, void *data, size_t size)
+{
+	struct obt_stream *stream = &session->data;
+	ssize_t n;
+
+	atomic_store_explicit(&session->link.idle, true, memory_order_relaxed);
+	do
+		n = stream->ops->recv(stream, data, size, true);
+	while (n < 0 && errno == EAGAIN);
+	atomic_store_explicit(&session->link.idle, false, memory_order_relaxed);
+	return n;
+}
+
+/* At least one byte; 0: the connection broke and there shall be another. Ends the process when the client has left. */
 static size_t receive(struct obs_session *session, void *data, size_t size)
 {
 	struct obt_stream *stream = &session->data;
@@ -52,7 +66,7 @@ static size_t receive(struct obs_session *session, void *data, size_t size)
 	ssize_t n;
 
 	if (!spin.allowed) {
-		n = stream->ops->recv(stream, data, size, true);
+		n = receive_block(session, data, size);
 	} else {
 		start = ob_clock_ns();
 		n = -1;
@@ -62,17 +76,15 @@ static size_t receive(struct obs_session *session, void *data, size_t size)
 			ob_clock_relax();
 		}
 		if (n < 0 && errno == EAGAIN)
-			n = stream->ops->recv(stream, data, size, true);
+			n = receive_block(session, data, size);
 		spin_learn(ob_clock_ns() - start);
 	}
-	while (n < 0 && errno == EAGAIN)
-		n = stream->ops->recv(stream, data, size, true);
-	if (n <= 0)
+	if (n <= 0 && !session->link.on)
 		obs_session_exit(session, 0);
-	return (size_t)n;
+	return n > 0 ? (size_t)n : 0;
 }
 
-void obs_exec_receive(struct obs_exec *x, void *dst, size_t size)
+bool obs_exec_receive(struct obs_exec *x, void *dst, size_t size)
 {
 	uint8_t *p = dst;
 	size_t n = obp_conn_body_buffered(x->conn, p, size);
@@ -80,9 +92,13 @@ void obs_exec_receive(struct obs_exec *x, void *dst, size_t size)
 	while (n < size) {
 		size_t got = receive(x->session, p + n, size - n);
 
+		if (!got)
+			return false;
 		obp_conn_body_direct(x->conn, got);
+		atomic_store_explicit(&x->session->link.bytes, x->conn->bytes, memory_order_relaxed);
 		n += got;
 	}
+	return true;
 }
 
 /* ---- executing ---- */
@@ -137,7 +153,12 @@ static inline void begin(struct obs_exec *x, const struct obp_item *item)
 	x->lane_index = item->record.lane;
 	x->lane = lane_of(x, &item->record);
 	x->session->replies.bytes_unacked += item->record.size;
-	atomic_store_explicit(&x->session->replies.executed, item->number, memory_order_relaxed);
+}
+
+/* The record is whole in our hands: it will be executed, and the client need not keep it. */
+static inline void taken(struct obs_session *session, uint64_t number)
+{
+	atomic_store_explicit(&session->replies.executed, number, memory_order_relaxed);
 }
 
 /*
@@ -163,6 +184,7 @@ static void small(struct obs_exec *x, const struct obp_item *item)
 	const struct obp_record *rec = &item->record;
 
 	begin(x, item);
+	taken(x->session, item->number);
 	if (ob_unlikely(obs_trace_on))
 		obs_trace_record(item->number, rec->lane, rec->opcode, item->body, (uint32_t)item->size);
 	if (!obp_op_blocks(rec->opcode) || !may_leave(rec->opcode) || item->size > OBS_LANE_BODY)
@@ -173,24 +195,63 @@ static void small(struct obs_exec *x, const struct obp_item *item)
 		obs_exec_record(x, rec, item->body, (uint32_t)item->size);
 }
 
-/* A record that is not whole in the connection's buffer: copy data goes straight to where it is needed, anything else is put together. */
-static void big(struct obs_exec *x, const struct obp_item *item)
+/*
+ * A record that is not whole in the connection's buffer: copy data goes straight to where it is needed, anything else is put together. False:
+ * the connection broke before all of it was here.
+ */
+static bool big(struct obs_exec *x, const struct obp_item *item)
 {
 	struct obs_session *session = x->session;
+	bool whole;
 
 	begin(x, item);
 	x->conn = &session->conn;
 	if (ob_unlikely(obs_trace_on))
 		obs_trace_record(item->number, item->record.lane, item->record.opcode, item->body, (uint32_t)item->have);
 	if (item->record.opcode == OBP_OP_WRITE) {
-		obs_big_write(x, item);
+		whole = obs_big_write(x, item);
+		if (whole)
+			taken(session, item->number);
 	} else {
 		if (!session->scratch && !(session->scratch = aligned_alloc(64, OBS_SCRATCH_BYTES)))
 			obs_session_fatal(session, OB_ERR_NO_MEMORY, "no memory for a large record");
-		obs_exec_receive(x, session->scratch, item->size);
-		obs_exec_record(x, &item->record, session->scratch, (uint32_t)item->size);
+		whole = obs_exec_receive(x, session->scratch, item->size);
+		if (whole) {
+			taken(session, item->number);
+			obs_exec_record(x, &item->record, session->scratch, (uint32_t)item->size);
+		}
 	}
 	x->conn = NULL;
+	return whole;
+}
+
+/* The client's next connection of this session, from where the broken one ended. */
+static void again(struct obs_session *session)
+{
+	obs_link_await(session);
+	obp_conn_restart(&session->conn);
+}
+
+/* More bytes into the connection's buffer. */
+static void fill(struct obs_session *session, bool bulk)
+{
+	struct obp_conn *conn = &session->conn;
+	void *data;
+	size_t size, got;
+
+	if (!obs_link_acked(session, conn->peer_ack))
+		obs_session_fatal(session, OB_ERR_PROTOCOL, "the client acknowledges replies that were never sent");
+	obs_reply_ack(session);
+	obp_conn_space(conn, &data, &size);
+	if (size == 0)
+		obs_session_fatal(session, OB_ERR_PROTOCOL, "a frame that does not fit the connection's buffer");
+	got = receive(session, data, bulk && !obp_conn_gathers(conn) ? ob_min(size, BULK_HEAD) : size);
+	if (ob_unlikely(!got)) {
+		again(session);
+		return;
+	}
+	obp_conn_fed(conn, got);
+	atomic_store_explicit(&session->link.bytes, conn->bytes, memory_order_relaxed);
 }
 
 _Noreturn static void run(struct obs_session *session, struct obs_context *current)
@@ -198,8 +259,6 @@ _Noreturn static void run(struct obs_session *session, struct obs_context *curre
 	struct obs_exec x = { .session = session, .drv = session->drv, .context = current };
 	struct obp_item item;
 	bool bulk = false; /* the last record was a large copy: the next probably is too, and its bytes are better not read into the buffer */
-	void *data;
-	size_t size;
 
 	for (;;) {
 		switch (obp_conn_next(&session->conn, &item)) {
@@ -208,14 +267,11 @@ _Noreturn static void run(struct obs_session *session, struct obs_context *curre
 			bulk = false;
 			break;
 		case OBP_NEED:
-			obs_reply_ack(session);
-			obp_conn_space(&session->conn, &data, &size);
-			if (size == 0)
-				obs_session_fatal(session, OB_ERR_PROTOCOL, "a frame that does not fit the connection's buffer");
-			obp_conn_fed(&session->conn, receive(session, data, bulk && !obp_conn_gathers(&session->conn) ? ob_min(size, BULK_HEAD) : size));
+			fill(session, bulk);
 			break;
 		case OBP_BIG:
-			big(&x, &item);
+			if (ob_unlikely(!big(&x, &item)))
+				again(session);
 			bulk = true;
 			break;
 		case OBP_ACK:

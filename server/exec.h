@@ -38,9 +38,9 @@ void obs_exec_output(struct obs_exec *x, CUresult result);
 void obs_exec_result(struct obs_exec *x, const struct obp_record *rec, CUresult result);
 
 /*
- * The rest of the current large record's body, straight from the socket into dst. Executor only, x->conn set. A client that leaves ends the
- * process here.
+ * The rest of the current large record's body, straight from the socket into dst. Executor only, x->conn set. False: the connection broke; the
+ * record comes again as a whole, so whoever calls leaves without having done anything. A client that leaves for good ends the process here.
  */
-void obs_exec_receive(struct obs_exec *x, void *dst, size_t size);
+bool obs_exec_receive(struct obs_exec *x, void *dst, size_t size);
 
 #endif

@@ -131,7 +131,7 @@ static void guest_introduced(struct obs_guest *guest)
 		if (obs_pool_join_session(guest->super, p->route, guest->fd, guest->secure))
 			guest_close(guest);
 		else
-			guest_refuse(guest, OB_ERR_REFUSED, "there is no such session");
+			guest_refuse(guest, OB_ERR_NOT_FOUND, "there is no such session");
 	} else {
 		guest_refuse(guest, OB_ERR_PROTOCOL, "the preface asks for something this server does not know");
 	}
@@ -169,7 +169,7 @@ void obs_guest_admit(struct obs_super *super, int fd, bool secure)
 	struct obs_guest *guest;
 
 	if (super->n_guests >= OBS_GUESTS_MAX || !(guest = calloc(1, sizeof *guest))) {
-		obs_refuse_send(fd, OB_ERR_REFUSED, "too many connections at once");
+		obs_refuse_send(fd, OB_ERR_LIMIT, "too many connections at once");
 		close(fd);
 		return;
 	}

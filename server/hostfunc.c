@@ -16,6 +16,7 @@ struct obs_hostfunc {
 	struct obs_hostfunc *next;
 	struct obs_session *session;
 	uint64_t callback;
+	CUresult status;
 	bool asked, done;
 };
 
@@ -32,8 +33,8 @@ void obs_hostfuncs_init(struct obs_hostfuncs *hostfuncs)
 	pthread_condattr_destroy(&attr);
 }
 
-/* The control connection, once it is there. False: it did not come. */
-static bool control_wait(struct obs_hostfuncs *hostfuncs, struct obt_stream *ret)
+/* The control connection is there. False: it did not come. */
+static bool control_wait(struct obs_hostfuncs *hostfuncs)
 {
 	struct timespec until;
 	bool joined;
@@ -41,29 +42,29 @@ static bool control_wait(struct obs_hostfuncs *hostfuncs, struct obt_stream *ret
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += OBS_CONTROL_JOIN_S;
 	pthread_mutex_lock(&hostfuncs->lock);
-	while (hostfuncs->control_fd < 0)
+	while (hostfuncs->control_fd < 0 && !hostfuncs->again)
 		if (pthread_cond_timedwait(&hostfuncs->changed, &hostfuncs->lock, &until) == ETIMEDOUT)
 			break;
 	joined = hostfuncs->control_fd >= 0;
-	*ret = hostfuncs->control;
 	pthread_mutex_unlock(&hostfuncs->lock);
 	return joined;
 }
 
 bool obs_control_send(struct obs_hostfuncs *hostfuncs, const struct obp_message *message)
 {
-	struct obt_stream stream = { .fd = -1 };
+	struct obt_stream stream;
 	struct ob_buf frame;
 	bool sent = false;
 
-	if (!control_wait(hostfuncs, &stream))
+	if (!control_wait(hostfuncs))
 		return false;
 	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
 	if (obp_message_encode(message, &frame)) {
 		struct iovec iov = { frame.data, frame.size };
 
 		pthread_mutex_lock(&hostfuncs->send_lock);
-		sent = obt_stream_send_all(&stream, &iov, 1, ob_clock_ns() + OBS_CONTROL_SEND_S * OB_SECOND) == OB_ERR_NONE;
+		stream = hostfuncs->control;
+		sent = hostfuncs->control_fd >= 0 && obt_stream_send_all(&stream, &iov, 1, ob_clock_ns() + OBS_CONTROL_SEND_S * OB_SECOND) == OB_ERR_NONE;
 		pthread_mutex_unlock(&hostfuncs->send_lock);
 	}
 	ob_buf_fini(&frame);
@@ -94,8 +95,10 @@ static void run(struct obs_hostfunc *function, CUresult status)
 	message->code = (uint32_t)status;
 	pthread_mutex_lock(&hostfuncs->lock);
 	function->asked = true;
+	function->status = status;
 	pthread_mutex_unlock(&hostfuncs->lock);
-	if (!obs_control_send(hostfuncs, message))
+	/* With a session that outlives its connections the next one asks again; the client runs a function once. */
+	if (!obs_control_send(hostfuncs, message) && !session->link.on)
 		obs_session_fatal(session, OB_ERR_TIMEOUT, "the client's control connection did not take a host function's call");
 	/* No time-out of our own: the function is the program's and may take as long as it likes. A client that leaves ends the process. */
 	pthread_mutex_lock(&hostfuncs->lock);
@@ -156,6 +159,7 @@ CUresult obs_hostfunc_launch(struct obs_session *session, CUstream stream, uint6
 bool obs_hostfunc_done(struct obs_hostfuncs *hostfuncs, uint64_t callback)
 {
 	struct obs_hostfunc *function;
+	bool found;
 
 	pthread_mutex_lock(&hostfuncs->lock);
 	for (function = hostfuncs->list; function; function = function->next)
@@ -165,15 +169,61 @@ bool obs_hostfunc_done(struct obs_hostfuncs *hostfuncs, uint64_t callback)
 		function->done = true;
 		pthread_cond_broadcast(&hostfuncs->changed);
 	}
+	found = function != NULL || hostfuncs->again;
 	pthread_mutex_unlock(&hostfuncs->lock);
-	return function != NULL;
+	return found;
 }
 
 void obs_hostfunc_control(struct obs_hostfuncs *hostfuncs, const struct obt_stream *stream)
 {
+	pthread_mutex_lock(&hostfuncs->send_lock);
 	pthread_mutex_lock(&hostfuncs->lock);
-	hostfuncs->control = *stream;
-	hostfuncs->control_fd = stream->fd;
+	hostfuncs->control = stream ? *stream : (struct obt_stream){ .fd = -1 };
+	hostfuncs->control_fd = hostfuncs->control.fd;
+	hostfuncs->again = hostfuncs->again || !stream;
 	pthread_cond_broadcast(&hostfuncs->changed);
 	pthread_mutex_unlock(&hostfuncs->lock);
+	pthread_mutex_unlock(&hostfuncs->send_lock);
+}
+
+bool obs_hostfunc_running(struct obs_hostfuncs *hostfuncs)
+{
+	bool running = false;
+
+	pthread_mutex_lock(&hostfuncs->lock);
+	for (const struct obs_hostfunc *f = hostfuncs->list; f && !running; f = f->next)
+		running = f->asked && !f->done;
+	pthread_mutex_unlock(&hostfuncs->lock);
+	return running;
+}
+
+/* The function behind `after` (0: the first) that was asked for and is not done; 0: none. The list may have changed since: ids are not reused for long. */
+static uint64_t asked_next(struct obs_hostfuncs *hostfuncs, uint64_t after, CUresult *ret_status)
+{
+	uint64_t found = 0;
+
+	pthread_mutex_lock(&hostfuncs->lock);
+	for (const struct obs_hostfunc *f = hostfuncs->list; f; f = f->next)
+		if (f->asked && !f->done && f->callback > after && (!found || f->callback < found)) {
+			found = f->callback;
+			*ret_status = f->status;
+		}
+	pthread_mutex_unlock(&hostfuncs->lock);
+	return found;
+}
+
+bool obs_hostfunc_ask_again(struct obs_hostfuncs *hostfuncs)
+{
+	struct obp_message *message OB_CLEANUP(ob_freep) = calloc(1, sizeof *message);
+	CUresult status = CUDA_SUCCESS;
+
+	if (!message)
+		return false;
+	message->type = OBP_MSG_CALLBACK;
+	while ((message->value = asked_next(hostfuncs, message->value, &status)) != 0) {
+		message->code = (uint32_t)status;
+		if (!obs_control_send(hostfuncs, message))
+			return false;
+	}
+	return true;
 }

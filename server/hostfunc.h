@@ -31,7 +31,8 @@ struct obs_hostfuncs {
 	uint32_t n;
 	int control_fd;                  /* -1: not joined */
 	struct obt_stream control;       /* the same connection */
-	pthread_mutex_t send_lock;
+	pthread_mutex_t send_lock;       /* whoever sends, and whoever changes control_fd */
+	bool again;                      /* the control connection has been made again: an answer may come twice */
 };
 
 void obs_hostfuncs_init(struct obs_hostfuncs *hostfuncs);
@@ -39,9 +40,15 @@ void obs_hostfuncs_init(struct obs_hostfuncs *hostfuncs);
 CUresult obs_hostfunc_launch(struct obs_session *session, CUstream stream, uint64_t callback, bool with_status);
 /* The client ran it. False: no such function runs. Loop thread. */
 bool obs_hostfunc_done(struct obs_hostfuncs *hostfuncs, uint64_t callback);
-/* The control connection has been joined. */
+/*
+ * The control connection has been joined (again), or is broken (NULL). The old stream is the caller's to close afterwards: nobody sends on it any
+ * more. Functions that were asked for and are not done are asked for again by obs_hostfunc_ask_again. Loop thread.
+ */
 void obs_hostfunc_control(struct obs_hostfuncs *hostfuncs, const struct obt_stream *stream);
-/* One message on the control connection; waits for it to be joined. False: it never came, or it is broken. Any thread but the loop's. */
+bool obs_hostfunc_ask_again(struct obs_hostfuncs *hostfuncs);
+/* A host function has been asked for and is not done: the client may be busy with it. */
+bool obs_hostfunc_running(struct obs_hostfuncs *hostfuncs);
+/* One message on the control connection; waits for it to be joined the first time. False: it never came, or it is broken. */
 bool obs_control_send(struct obs_hostfuncs *hostfuncs, const struct obp_message *message);
 
 #endif

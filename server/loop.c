@@ -33,7 +33,9 @@ struct guest {
 static struct loop {
 	struct obs_session *session;
 	int channel;
-	bool data_gone;
+	int data_fd;             /* the connection joined last; -1: gone */
+	uint64_t data_lost, control_lost; /* ns: since when there is none, in a session that outlives them; 0: there is one */
+	bool client_gone;        /* the client's process, which runs on this machine, has ended */
 	uint64_t executed, blocked; /* at the last tick */
 	bool watch_data;         /* the executor is blocked: bytes that come are somebody else's calls */
 	uint64_t gone_deadline;  /* OB_NEVER: nobody has left */
@@ -41,6 +43,15 @@ static struct loop {
 	struct guest control;    /* joined */
 	struct obp_message message;
 } loop;
+
+/* The data connection has ended: for good, or for a while. */
+static void data_lost(void)
+{
+	shutdown(loop.data_fd, SHUT_RDWR); /* who is stuck in it leaves */
+	loop.data_fd = -1;
+	if (!loop.data_lost)
+		loop.data_lost = ob_clock_ns();
+}
 
 static void client_left(void)
 {
@@ -104,6 +115,8 @@ static bool secret_right(const uint8_t *secret)
 	return wrong == 0;
 }
 
+static void control_end(void);
+
 static bool control_answer(enum obp_message_type type, uint64_t value)
 {
 	struct obp_message *message = calloc(1, sizeof *message);
@@ -113,32 +126,109 @@ static bool control_answer(enum obp_message_type type, uint64_t value)
 		return false;
 	message->type = type;
 	message->value = value;
+	message->received = atomic_load(&loop.session->replies.executed);
+	message->sent = atomic_load(&loop.session->replies.next) - 1;
+	message->bytes = atomic_load(&loop.session->link.bytes);
+	message->code = atomic_load(&loop.session->link.idle);
 	sent = obs_control_send(&loop.session->hostfuncs, message);
 	free(message);
 	return sent;
 }
 
-/* The connection becomes the session's control connection, unless it already has one. */
-static void guest_join(struct guest *guest)
+/* Nobody sends on it any more once this returns. */
+static void control_drop(void)
 {
-	if (loop.control.fd >= 0) {
+	if (loop.control.fd < 0)
+		return;
+	shutdown(loop.control.fd, SHUT_RDWR); /* a sender that is stuck leaves */
+	obs_hostfunc_control(&loop.session->hostfuncs, NULL);
+	guest_close(&loop.control);
+	loop.control_lost = ob_clock_ns();
+}
+
+/* The connection becomes the session's control connection, unless it already has one that it cannot do without. */
+static void join_control(struct guest *guest)
+{
+	struct obs_link *link = &loop.session->link;
+
+	if (loop.control.fd >= 0 && !link->on) {
 		obs_refuse_stream(&guest->stream, OB_ERR_REFUSED, "the session already has a control connection");
 		guest_close(guest);
 		return;
 	}
+	if (!obs_link_acked(loop.session, loop.message.received)) {
+		obs_refuse_stream(&guest->stream, OB_ERR_REFUSED, "the client says that it has replies which were never sent");
+		guest_close(guest);
+		return;
+	}
+	control_drop();
 	loop.control = *guest;
+	loop.control_lost = 0;
 	guest->fd = -1;
 	obs_hostfunc_control(&loop.session->hostfuncs, &loop.control.stream);
-	if (!control_answer(OBP_MSG_JOINED, 0))
-		client_left();
+	if (!control_answer(OBP_MSG_JOINED, 0) || !obs_hostfunc_ask_again(&loop.session->hostfuncs))
+		control_end();
+}
+
+/* The connection becomes the session's data connection in place of one that broke. */
+static void join_data(struct guest *guest)
+{
+	int fd = guest->fd, old = loop.data_fd;
+
+	obp_conn_fini(&guest->conn);
+	guest->fd = -1;
+	if (obs_link_attach(loop.session, &guest->stream, &loop.message, old)) {
+		loop.data_fd = fd;
+		loop.data_lost = 0;
+	}
+}
+
+/* The secret was right. */
+static void guest_join(struct guest *guest)
+{
+	struct obs_link *link = &loop.session->link;
+	uint32_t purpose = loop.message.code;
+
+	if (purpose >= OBP_JOIN_PURPOSES || (loop.message.attempt && loop.message.attempt <= link->attempts[purpose])) {
+		obs_refuse_stream(&guest->stream, OB_ERR_REFUSED, purpose < OBP_JOIN_PURPOSES ? "this attempt to join is older than another" :
+			"a join for a purpose this server does not know");
+		guest_close(guest);
+		return;
+	}
+	link->attempts[purpose] = loop.message.attempt;
+	if (purpose == OBP_JOIN_CONTROL)
+		join_control(guest);
+	else
+		join_data(guest);
+}
+
+/* The control connection is of no more use. */
+static void control_end(void)
+{
+	if (loop.session->link.on) {
+		control_drop();
+		return;
+	}
+	/* Others may still be sending on it: its TLS state, if it has one, goes with the process. */
+	if (loop.control.fd >= 0)
+		close(loop.control.fd);
+	loop.control.fd = -1;
+	client_left();
+}
+
+static void acknowledged(uint64_t replies)
+{
+	if (!obs_link_acked(loop.session, replies))
+		obs_session_fatal(loop.session, OB_ERR_PROTOCOL, "the client acknowledges replies that were never sent");
 }
 
 static void control_message(const struct obp_message *message)
 {
 	switch (message->type) {
 	case OBP_MSG_PING:
+		acknowledged(message->received);
 		if (!control_answer(OBP_MSG_PONG, message->value))
-			client_left();
+			control_end();
 		break;
 	case OBP_MSG_CALLBACK_DONE:
 		if (!obs_hostfunc_done(&loop.session->hostfuncs, message->value))
@@ -174,6 +264,25 @@ static bool guest_fill(struct guest *guest)
 	return true;
 }
 
+static void control_items(void)
+{
+	enum obp_event event = OBP_NEED;
+	struct obp_item item;
+
+	while (loop.control.fd >= 0 && ((event = obp_conn_next(&loop.control.conn, &item)) == OBP_CONTROL || event == OBP_ACK)) {
+		if (event == OBP_ACK) {
+			acknowledged(loop.control.conn.peer_ack);
+			continue;
+		}
+		if (obp_message_decode(item.body, item.size, &loop.message) != OB_ERR_NONE)
+			obs_session_fatal(loop.session, OB_ERR_PROTOCOL, "a control message that cannot be read");
+		control_message(&loop.message);
+		obp_message_fini(&loop.message);
+	}
+	if (loop.control.fd >= 0 && event == OBP_BROKEN)
+		obs_session_fatal(loop.session, loop.control.conn.error, "control connection: %s", loop.control.conn.why);
+}
+
 static void joining_read(struct guest *guest)
 {
 	struct obp_item item;
@@ -185,9 +294,11 @@ static void joining_read(struct guest *guest)
 	if (event == OBP_CONTROL && obp_message_decode(item.body, item.size, &loop.message) == OB_ERR_NONE) {
 		bool right = loop.message.type == OBP_MSG_JOIN && secret_right(loop.message.secret);
 
+		if (right)
+			guest_join(guest);
 		obp_message_fini(&loop.message);
 		if (right) {
-			guest_join(guest);
+			control_items(); /* what came right behind the join */
 			return;
 		}
 	}
@@ -198,24 +309,10 @@ static void joining_read(struct guest *guest)
 
 static void control_read(void)
 {
-	struct obp_item item;
-	enum obp_event event;
-
-	if (!guest_fill(&loop.control)) {
-		/* Others may still be sending on it: its TLS state, if it has one, goes with the process. */
-		close(loop.control.fd);
-		loop.control.fd = -1;
-		client_left();
-		return;
-	}
-	while ((event = obp_conn_next(&loop.control.conn, &item)) == OBP_CONTROL) {
-		if (obp_message_decode(item.body, item.size, &loop.message) != OB_ERR_NONE)
-			obs_session_fatal(loop.session, OB_ERR_PROTOCOL, "a control message that cannot be read");
-		control_message(&loop.message);
-		obp_message_fini(&loop.message);
-	}
-	if (event == OBP_BROKEN)
-		obs_session_fatal(loop.session, loop.control.conn.error, "control connection: %s", loop.control.conn.why);
+	if (guest_fill(&loop.control))
+		control_items();
+	else
+		control_end();
 }
 
 /* True while records are executed. Notes a call in which the executor has been blocked since the last tick. */
@@ -231,10 +328,34 @@ static bool busy_check(void)
 	return busy;
 }
 
+/* A session without one of its connections ends with the grace period, or with its client where that can be seen. */
+static void grace_check(uint64_t now)
+{
+	struct obs_link *link = &loop.session->link;
+	uint64_t since = OB_NEVER;
+
+	if (!link->on)
+		return;
+	if (atomic_load(&link->down))
+		since = atomic_load(&link->down_since);
+	if (loop.data_lost)
+		since = ob_min(since, loop.data_lost);
+	if (loop.control_lost)
+		since = ob_min(since, loop.control_lost);
+	if (loop.client_gone)
+		client_left();
+	if (since == OB_NEVER || now < since || now - since < link->grace_ns)
+		return;
+	ob_warn("session %016llx: the client did not come back within %u s", (unsigned long long)loop.session->route,
+		(unsigned)(link->grace_ns / OB_SECOND));
+	obs_session_exit(loop.session, 0);
+}
+
 static uint64_t deadlines_check(void)
 {
 	uint64_t now = ob_clock_ns(), next = now + (busy_check() ? TICK_BUSY_NS : TICK_NS);
 
+	grace_check(now);
 	if (now >= loop.gone_deadline) {
 		ob_info("session %016llx: the client has left", (unsigned long long)loop.session->route);
 		obs_session_exit(loop.session, 0);
@@ -251,9 +372,30 @@ static uint64_t deadlines_check(void)
 	return next;
 }
 
+/* What tells that the client's process has ended. Looked at only while a connection is missing: a goodbye that is still to be read goes first. */
+static int client_fd(void)
+{
+	const struct obs_link *link = &loop.session->link;
+
+	return link->on && !loop.client_gone && (loop.data_lost || loop.control_lost) ? link->client : -1;
+}
+
+/* Bytes of somebody else's calls inside TLS, where poll does not see them. Under the lock nobody puts another connection in the stream's place. */
+static bool data_pending(void)
+{
+	pthread_mutex_t *lock = &loop.session->replies.lock;
+	bool pending;
+
+	if (!loop.watch_data || pthread_mutex_trylock(lock) != 0)
+		return false;
+	pending = obt_stream_pending(&loop.session->data);
+	pthread_mutex_unlock(lock);
+	return pending;
+}
+
 static void *loop_main(void *unused)
 {
-	enum { CHANNEL, DATA, CONTROL, JOINING, COUNT = JOINING + OBS_JOINING_MAX };
+	enum { CHANNEL, DATA, CONTROL, CLIENT, JOINING, COUNT = JOINING + OBS_JOINING_MAX };
 	struct pollfd fds[COUNT];
 
 	(void)unused;
@@ -261,21 +403,24 @@ static void *loop_main(void *unused)
 		uint64_t next = deadlines_check();
 
 		fds[CHANNEL] = (struct pollfd){ .fd = loop.channel, .events = POLLIN };
-		fds[DATA] = (struct pollfd){ .fd = loop.data_gone ? -1 : loop.session->data.fd, .events = POLLRDHUP };
+		fds[DATA] = (struct pollfd){ .fd = loop.data_fd, .events = POLLRDHUP };
 		if (loop.watch_data)
 			fds[DATA].events |= POLLIN;
 		fds[CONTROL] = (struct pollfd){ .fd = loop.control.fd, .events = POLLIN };
+		fds[CLIENT] = (struct pollfd){ .fd = client_fd(), .events = POLLIN };
 		for (unsigned i = 0; i < OBS_JOINING_MAX; i++)
 			fds[JOINING + i] = (struct pollfd){ .fd = loop.joining[i].fd, .events = POLLIN };
 		if (poll(fds, COUNT, ob_clock_poll_ms(next)) <= 0)
 			continue;
 		if (fds[DATA].revents & ~POLLIN) {
-			loop.data_gone = true;
-			client_left();
-		} else if ((fds[DATA].revents || (loop.watch_data && obt_stream_pending(&loop.session->data))) &&
-			   !obs_exec_succeed(loop.session, loop.blocked)) {
+			data_lost();
+			if (!loop.session->link.on)
+				client_left();
+		} else if ((fds[DATA].revents || data_pending()) && !obs_exec_succeed(loop.session, loop.blocked)) {
 			obs_session_fatal(loop.session, OB_ERR_NO_MEMORY, "the worker can start no thread");
 		}
+		if (fds[CLIENT].revents)
+			loop.client_gone = true;
 		if (fds[CONTROL].revents)
 			control_read();
 		while (loop.control.fd >= 0 && obt_stream_pending(&loop.control.stream))
@@ -298,6 +443,7 @@ bool obs_loop_start(struct obs_session *session, int channel)
 	loop.session = session;
 	loop.channel = channel;
 	loop.control.fd = -1;
+	loop.data_fd = session->data.fd;
 	loop.gone_deadline = OB_NEVER;
 	for (unsigned i = 0; i < OBS_JOINING_MAX; i++)
 		loop.joining[i].fd = -1;

@@ -6,7 +6,7 @@
 
 #include "server/exec.h"
 
-/* An OBP_OP_WRITE whose data is still in the socket: received straight into page-locked memory. */
-void obs_big_write(struct obs_exec *x, const struct obp_item *item);
+/* An OBP_OP_WRITE whose data is still in the socket: received straight into page-locked memory. False: the connection broke, nothing was done. */
+bool obs_big_write(struct obs_exec *x, const struct obp_item *item);
 
 #endif

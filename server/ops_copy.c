@@ -152,16 +152,18 @@ void obs_op_write(struct obs_exec *x, const struct obp_record *rec, const struct
 }
 
 /* Takes the rest of a record that cannot be executed, so that the next one can. */
-static void big_skip(struct obs_exec *x)
+static bool big_skip(struct obs_exec *x)
 {
 	uint8_t bytes[4096];
 	size_t left;
 
 	while ((left = obp_conn_body_left(x->conn)) > 0)
-		obs_exec_receive(x, bytes, ob_min(left, sizeof bytes));
+		if (!obs_exec_receive(x, bytes, ob_min(left, sizeof bytes)))
+			return false;
+	return true;
 }
 
-void obs_big_write(struct obs_exec *x, const struct obp_item *item)
+bool obs_big_write(struct obs_exec *x, const struct obp_item *item)
 {
 	const struct obp_record *rec = &item->record;
 	struct obp_write_req req;
@@ -170,7 +172,8 @@ void obs_big_write(struct obs_exec *x, const struct obp_item *item)
 	CUstream stream;
 	CUresult result;
 
-	obs_exec_receive(x, &req, sizeof req);
+	if (!obs_exec_receive(x, &req, sizeof req))
+		return false;
 	pad = (8 - req.size % 8) % 8;
 	if (req.size > OBP_CHUNK_MAX || sizeof req + req.size + pad != item->size)
 		obs_violation(x, rec, "a call's body is out of bounds");
@@ -178,19 +181,22 @@ void obs_big_write(struct obs_exec *x, const struct obp_item *item)
 	if (result == CUDA_SUCCESS && !obs_memory_check(&x->session->memory, req.dst, req.size))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS || !obs_stream_get(x, rec, req.stream, &stream)) {
-		big_skip(x);
+		if (!big_skip(x))
+			return false;
 		if (result != CUDA_SUCCESS)
 			obs_async_result(x, rec, result);
-		return;
+		return true;
 	}
 	slot = obs_staging_write_slot(&x->session->staging, x->context);
 	if (!slot)
 		obs_session_fatal(x->session, OB_ERR_NO_MEMORY, "no memory for a copy's staging");
-	obs_exec_receive(x, slot->data, req.size);
-	big_skip(x);
+	/* When the connection breaks here the record comes again: the slot was only filled, and nothing has been copied from it. */
+	if (!obs_exec_receive(x, slot->data, req.size) || !big_skip(x))
+		return false;
 	result = x->drv->cuMemcpyHtoDAsync_v2(req.dst, slot->data, req.size, stream);
 	obs_staging_write_started(&x->session->staging, slot, x->context, stream);
 	obs_async_result(x, rec, result);
+	return true;
 }
 
 void obs_op_write_rows(struct obs_exec *x, const struct obp_record *rec, const struct obp_write_rows_req *req, const void *data)
@@ -233,6 +239,7 @@ void obs_op_write_rows(struct obs_exec *x, const struct obp_record *rec, const s
 struct pull {
 	struct box box;
 	uint64_t row, done_in_row;   /* rows are numbered through all slices */
+	uint64_t piece;              /* bytes */
 	CUstream stream;
 };
 
@@ -264,15 +271,15 @@ static CUresult pull_next(struct obs_exec *x, struct pull *pull, uint8_t *dst, u
 	*ret_size = 0;
 	if (rows == 0 || box->width == 0)
 		return CUDA_SUCCESS;
-	if (box->width <= OBP_CHUNK_MAX && rows > 1) {
+	if (box->width <= pull->piece && rows > 1) {
 		uint64_t row = pull->row;
 
-		n = ob_min(rows, OBP_CHUNK_MAX / box->width);
+		n = ob_min(rows, pull->piece / box->width);
 		pull->row += n;
 		*ret_size = (uint32_t)(n * box->width);
 		return pull_rows(x, pull, row, n, dst);
 	}
-	n = ob_min(box->width - pull->done_in_row, (uint64_t)OBP_CHUNK_MAX);
+	n = ob_min(box->width - pull->done_in_row, pull->piece);
 	*ret_size = (uint32_t)n;
 	CUresult result = x->drv->cuMemcpyDtoHAsync_v2(dst,
 		box->addr + pull->row / box->height * box->slice + pull->row % box->height * box->pitch + pull->done_in_row, n, pull->stream);
@@ -309,7 +316,8 @@ static void pull_single(struct obs_exec *x, const struct obp_record *rec, struct
 	if (result == CUDA_SUCCESS)
 		result = x->drv->cuStreamSynchronize(pull->stream);
 	obs_exec_output(x, result);
-	obs_reply(x, rec, result, slot->data, result == CUDA_SUCCESS ? size : 0);
+	(void)rec;
+	obs_reply_slot(x, result, slot, result == CUDA_SUCCESS ? size : 0, false);
 }
 
 static void pull_pieces(struct obs_exec *x, const struct obp_record *rec, struct pull *pull, struct obs_slot *slots[2])
@@ -331,11 +339,13 @@ static void pull_pieces(struct obs_exec *x, const struct obp_record *rec, struct
 			obs_exec_output(x, result);
 		first = false;
 		if (next_size == 0) {
-			obs_reply(x, rec, result, slots[i]->data, size);
+			obs_reply_slot(x, result, slots[i], size, false);
 			return;
 		}
-		obs_reply_more(x, slots[i]->data, size);
+		obs_reply_slot(x, result, slots[i], size, true);
 		size = next_size;
+		if (!obs_staging_read_turn(x->session, &slots[i]))
+			result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	/* Nothing may write into the slots any more when others take them. */
 	x->drv->cuStreamSynchronize(pull->stream);
@@ -360,11 +370,13 @@ static void pull_run(struct obs_exec *x, const struct obp_record *rec, struct pu
 		obs_reply(x, rec, CUDA_ERROR_INVALID_VALUE, NULL, 0);
 		return;
 	}
-	if (!obs_staging_read_take(&x->session->staging, slots)) {
+	/* Packing, sending and unpacking overlap when pieces are small. */
+	pull->piece = obp_packer_cuts(&x->session->packer) ? OBP_PACK_CHUNK : OBP_CHUNK_MAX;
+	if (!obs_staging_read_take(x->session, slots)) {
 		obs_reply(x, rec, CUDA_ERROR_OUT_OF_MEMORY, NULL, 0);
 		return;
 	}
-	if (bytes <= OBP_CHUNK_MAX)
+	if (bytes <= pull->piece)
 		pull_single(x, rec, pull, slots[0]);
 	else
 		pull_pieces(x, rec, pull, slots);

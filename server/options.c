@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "protocol/format.h"
+#include "protocol/resume.h"
 
 static const char help[] =
 	"usage: outboard-server --listen URL [options]\n"
@@ -26,10 +27,11 @@ static const char help[] =
 	"  --max-sessions N     sessions at the same time (default 256)\n"
 	"  --hello-timeout S    seconds a new connection has to introduce itself (default 5)\n"
 	"  --drain-timeout S    seconds that sessions get to end after SIGTERM (default 30)\n"
+	"  --grace S            seconds a session waits for a client whose connection broke (default 60; 0: it ends)\n"
 	"  --cache DIR          where code images of clients are kept (default: under $XDG_RUNTIME_DIR or /tmp)\n"
 	"  --version, --help\n";
 
-enum { LISTEN = 256, TLS_CERT, TLS_KEY, TLS_CLIENT_CA, TOKENS, AUDIT, INSECURE, DRIVER, WARM, MAX_SESSIONS, HELLO, DRAIN, CACHE, WORKER, PROBE, VERSION, HELP };
+enum { LISTEN = 256, TLS_CERT, TLS_KEY, TLS_CLIENT_CA, TOKENS, AUDIT, INSECURE, DRIVER, WARM, MAX_SESSIONS, HELLO, DRAIN, GRACE, CACHE, WORKER, PROBE, VERSION, HELP };
 
 static const struct option long_options[] = {
 	{ "listen", required_argument, NULL, LISTEN },
@@ -44,6 +46,7 @@ static const struct option long_options[] = {
 	{ "max-sessions", required_argument, NULL, MAX_SESSIONS },
 	{ "hello-timeout", required_argument, NULL, HELLO },
 	{ "drain-timeout", required_argument, NULL, DRAIN },
+	{ "grace", required_argument, NULL, GRACE },
 	{ "cache", required_argument, NULL, CACHE },
 	{ "worker", no_argument, NULL, WORKER },
 	{ "probe", no_argument, NULL, PROBE },
@@ -114,6 +117,8 @@ static bool parse_one(struct obs_options *o, int which, const char *text)
 		return parse_count("hello-timeout", text, 1, OBS_SECONDS_MAX, &o->hello_timeout_s);
 	case DRAIN:
 		return parse_count("drain-timeout", text, 0, OBS_SECONDS_MAX, &o->drain_timeout_s);
+	case GRACE:
+		return parse_count("grace", text, 0, OBS_SECONDS_MAX, &o->grace_s);
 	case WORKER:
 		o->mode = OBS_MODE_WORKER;
 		return true;
@@ -137,7 +142,7 @@ static bool parse_one(struct obs_options *o, int which, const char *text)
 int obs_options_parse(struct obs_options *ret, int argc, char **argv)
 {
 	struct obs_options o = { .driver = "auto", .warm = 1, .max_sessions = OBS_SESSIONS_DEFAULT, .hello_timeout_s = 5,
-		.drain_timeout_s = 30 };
+		.drain_timeout_s = 30, .grace_s = OBP_GRACE_DEFAULT_S };
 	int which;
 
 	optind = 1;
@@ -180,6 +185,9 @@ void obs_options_worker_args(struct obs_options *options, const char *self, cons
 	ret_args[n++] = (char *)(uintptr_t)driver;
 	ret_args[n++] = (char *)(uintptr_t)"--hello-timeout";
 	ret_args[n++] = options->hello_timeout_text;
+	snprintf(options->grace_text, sizeof options->grace_text, "%u", options->grace_s);
+	ret_args[n++] = (char *)(uintptr_t)"--grace";
+	ret_args[n++] = options->grace_text;
 	if (options->cache) {
 		ret_args[n++] = (char *)(uintptr_t)"--cache";
 		ret_args[n++] = (char *)(uintptr_t)options->cache;

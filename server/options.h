@@ -35,7 +35,8 @@ struct obs_options {
 	uint32_t max_sessions;
 	uint32_t hello_timeout_s;
 	uint32_t drain_timeout_s;
-	char hello_timeout_text[16];  /* for obs_options_worker_args */
+	uint32_t grace_s;             /* a session waits so long for a client whose connection broke; 0: it ends */
+	char hello_timeout_text[16], grace_text[16]; /* for obs_options_worker_args */
 };
 
 /* Parses argv. 0: ret is filled (mode DONE: --help or --version was answered). Else the exit status; the reason is on stderr. */

@@ -9,12 +9,16 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/cuda_types.h"
+#include "server/kept.h"
+#include "transport/stream.h"
 
 struct obs_session;
 struct obs_exec;
+struct obs_slot;
 
 #define OBS_ACK_BYTES (1u << 20)   /* executed since the last acknowledgement before one is sent by itself */
 #define OBS_ACK_RECORDS 4096u
@@ -22,7 +26,11 @@ struct obs_exec;
 
 struct obs_replies {
 	pthread_mutex_t lock;
-	uint64_t next;                   /* number of the next reply; under lock */
+	struct obt_stream stream;        /* where replies go; under lock */
+	_Atomic uint64_t next;           /* number of the next reply; written under lock */
+	struct obs_kept kept;            /* with session->link.on; under lock */
+	pthread_cond_t room;             /* in kept */
+	_Atomic uint32_t waiting;        /* threads that wait for replies to be acknowledged */
 	_Atomic uint64_t executed;       /* highest record taken up by the executor */
 	_Atomic uint64_t acked;          /* highest record acknowledged to the client */
 	uint64_t bytes_unacked;          /* executor only */
@@ -33,8 +41,13 @@ struct obs_replies {
 void obs_replies_init(struct obs_replies *replies);
 /* The answer to the current call: `size` exact body bytes. */
 void obs_reply_send(struct obs_exec *x, CUresult result, const void *body, uint32_t size);
-/* A piece of an answer that has more: OBP_REPLY_MORE. */
-void obs_reply_more(struct obs_exec *x, const void *body, uint32_t size);
+/*
+ * The same, or a piece of an answer that has more (OBP_REPLY_MORE), with device data in a staging slot: it may have to be sent again, and then
+ * stays in the slot, which is marked (struct obs_slot, kept).
+ */
+void obs_reply_slot(struct obs_exec *x, CUresult result, struct obs_slot *slot, uint32_t size, bool more);
+/* Under the lock: lets go of what the client has acknowledged. */
+void obs_replies_trim(struct obs_session *session);
 /* Text for the program's stdout or stderr. */
 void obs_reply_text(struct obs_exec *x, uint16_t flags, const void *text, uint32_t size);
 /* Keeps the first failure. */

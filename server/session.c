@@ -82,9 +82,9 @@ _Noreturn void obs_session_fatal(struct obs_session *session, enum ob_err code, 
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec++;
 	/* A thread in the middle of a reply that nobody reads keeps the lock: then there is no place for a message. */
-	if (session->data.fd >= 0 && pthread_mutex_timedlock(&session->replies.lock, &until) == 0) {
-		obs_message_send(&session->data, OBP_MSG_FATAL, code, text);
-		linger(session->data.fd);
+	if (session->replies.stream.fd >= 0 && pthread_mutex_timedlock(&session->replies.lock, &until) == 0) {
+		obs_message_send(&session->replies.stream, OBP_MSG_FATAL, code, text);
+		linger(session->replies.stream.fd);
 	}
 	obs_session_exit(session, 1);
 }
@@ -312,6 +312,7 @@ bool obs_session_greet(struct obs_session *session)
 	char why[256];
 
 	obs_auth_origin(session->data.fd, &session->identity);
+	session->replies.stream = session->data;
 	if (!message || !message_await(session, OBP_MSG_HELLO, deadline, message))
 		goto out;
 	ob_info("session %016llx: %s (process %llu, client %s)", (unsigned long long)session->route, message->hello.program,
@@ -324,7 +325,7 @@ bool obs_session_greet(struct obs_session *session)
 	obs_audit_session_open(session, message->hello.program, message->hello.pid);
 	addresses_settle(session, &message->hello);
 	codecs_settle(session, &message->hello);
-	if (!welcome_send(session))
+	if (!obs_link_agree(session, &message->hello) || !welcome_send(session))
 		goto out;
 	if (session->memory.vmm && !session->welcome->welcome.range_ok) {
 		obp_message_fini(message);

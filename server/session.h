@@ -32,6 +32,7 @@
 #include "server/options.h"
 #include "server/output.h"
 #include "server/reply.h"
+#include "server/resume.h"
 #include "server/staging.h"
 #include "transport/stream.h"
 
@@ -58,7 +59,8 @@ struct obs_session {
 	uint8_t secret[OBP_SECRET_BYTES];
 	int n_devices;
 
-	struct obt_stream data;              /* executor receives; whoever holds the reply lock sends */
+	struct obt_stream data;              /* executor receives; replies.stream is its sending side */
+	struct obs_link link;
 	struct obp_conn conn;
 	struct obs_replies replies;
 	struct obp_packer packer;            /* of replies; under the reply lock */

@@ -79,37 +79,102 @@ void obs_staging_write_started(struct obs_staging *staging, struct obs_slot *slo
 		staging->drv->cuStreamSynchronize(stream);
 }
 
-static int free_slots(struct obs_staging *staging, struct obs_slot *ret[2])
+/* The lowest ones that are free: few are ever touched when acknowledgements come soon. */
+static unsigned free_slots(struct obs_staging *staging, unsigned want, struct obs_slot **ret)
 {
-	int n = 0;
+	unsigned n = 0;
 
-	for (uint32_t i = 0; i < OBS_STAGING_READS && n < 2; i++)
-		if (!staging->reads[i].taken)
+	for (uint32_t i = 0; i < OBS_STAGING_READS && n < want; i++)
+		if (!staging->reads[i].taken && !atomic_load_explicit(&staging->reads[i].kept, memory_order_acquire))
 			ret[n++] = &staging->reads[i];
 	return n;
 }
 
-bool obs_staging_read_take(struct obs_staging *staging, struct obs_slot *ret_slots[2])
+/* Under the lock. */
+static bool slots_take(struct obs_staging *staging, unsigned want, struct obs_slot **ret)
 {
-	struct timespec until;
-	bool taken = false;
+	unsigned n = free_slots(staging, want, ret);
 
+	if (n < want)
+		return false;
+	for (unsigned i = 0; i < want; i++)
+		if (!slot_fill(staging, ret[i]))
+			return false;
+	for (unsigned i = 0; i < want; i++)
+		ret[i]->taken = true;
+	return true;
+}
+
+/* Waits for `want` slots, and with `reader` for a place among those who read: as many as can never block one another. */
+static bool slots_await(struct obs_session *session, unsigned want, bool reader, struct obs_slot **ret)
+{
+	struct obs_staging *staging = &session->staging;
+	struct timespec until;
+	bool taken, late = false;
+
+	/* Whoever acknowledges from now on sees that somebody waits; what was acknowledged before is let go of here. */
+	atomic_fetch_add(&session->replies.waiting, 1);
+	pthread_mutex_lock(&session->replies.lock);
+	obs_replies_trim(session);
+	pthread_mutex_unlock(&session->replies.lock);
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += OBS_STAGING_TIMEOUT_S;
 	pthread_mutex_lock(&staging->lock);
-	while (free_slots(staging, ret_slots) < 2)
-		if (pthread_cond_timedwait(&staging->returned, &staging->lock, &until) == ETIMEDOUT)
-			break;
-	if (free_slots(staging, ret_slots) == 2 && slot_fill(staging, ret_slots[0]) && slot_fill(staging, ret_slots[1]))
-		ret_slots[0]->taken = ret_slots[1]->taken = taken = true;
+	while (!(taken = (!reader || staging->readers < OBS_STAGING_READERS) && slots_take(staging, want, ret)) && !late)
+		/* While the connection is down nothing is acknowledged: the loop counts that time, not this wait. */
+		late = pthread_cond_timedwait(&staging->returned, &staging->lock, &until) == ETIMEDOUT && !atomic_load(&session->link.down);
+	if (taken && reader)
+		staging->readers++;
 	pthread_mutex_unlock(&staging->lock);
+	atomic_fetch_sub(&session->replies.waiting, 1);
 	return taken;
+}
+
+bool obs_staging_read_take(struct obs_session *session, struct obs_slot *ret_slots[2])
+{
+	struct obs_staging *staging = &session->staging;
+	bool taken;
+
+	pthread_mutex_lock(&staging->lock);
+	taken = staging->readers < OBS_STAGING_READERS && slots_take(staging, 2, ret_slots);
+	if (taken)
+		staging->readers++;
+	pthread_mutex_unlock(&staging->lock);
+	return taken || slots_await(session, 2, true, ret_slots);
+}
+
+bool obs_staging_read_turn(struct obs_session *session, struct obs_slot **slot)
+{
+	struct obs_staging *staging = &session->staging;
+	struct obs_slot *other;
+	bool taken;
+
+	if (!atomic_load_explicit(&(*slot)->kept, memory_order_acquire))
+		return true;
+	pthread_mutex_lock(&staging->lock);
+	taken = slots_take(staging, 1, &other);
+	pthread_mutex_unlock(&staging->lock);
+	if (!taken && !slots_await(session, 1, false, &other))
+		return false;
+	pthread_mutex_lock(&staging->lock);
+	(*slot)->taken = false;
+	pthread_mutex_unlock(&staging->lock);
+	*slot = other;
+	return true;
+}
+
+void obs_staging_returned(struct obs_staging *staging)
+{
+	pthread_mutex_lock(&staging->lock);
+	pthread_cond_broadcast(&staging->returned);
+	pthread_mutex_unlock(&staging->lock);
 }
 
 void obs_staging_read_give(struct obs_staging *staging, struct obs_slot *slots[2])
 {
 	pthread_mutex_lock(&staging->lock);
 	slots[0]->taken = slots[1]->taken = false;
+	staging->readers--;
 	pthread_cond_broadcast(&staging->returned);
 	pthread_mutex_unlock(&staging->lock);
 }

@@ -11,6 +11,7 @@
 #define OBS_STAGING_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -19,9 +20,11 @@
 
 struct obs_context;
 struct obs_driver;
+struct obs_session;
 
 #define OBS_STAGING_WRITES 2u
-#define OBS_STAGING_READS 8u
+#define OBS_STAGING_READS 32u      /* two for each reader, the others for what is on its way */
+#define OBS_STAGING_READERS 8u
 #define OBS_STAGING_TIMEOUT_S 60   /* a thread waits so long for another's slot before it takes plain memory */
 
 struct obs_slot {
@@ -30,6 +33,7 @@ struct obs_slot {
 	struct obs_context *context;
 	bool pending;                  /* the event was recorded and not yet waited for */
 	bool taken;
+	_Atomic bool kept;             /* reads: what was sent from it may have to be sent again; set and cleared under the replies' lock */
 };
 
 struct obs_staging {
@@ -38,6 +42,7 @@ struct obs_staging {
 	const struct obs_driver *drv;
 	struct obs_slot writes[OBS_STAGING_WRITES], reads[OBS_STAGING_READS];
 	uint32_t next_write;
+	uint32_t readers;
 };
 
 void obs_staging_init(struct obs_staging *staging, const struct obs_driver *drv);
@@ -46,7 +51,11 @@ struct obs_slot *obs_staging_write_slot(struct obs_staging *staging, struct obs_
 /* The slot's bytes are being copied in this stream. Waits at once when no event can be had. */
 void obs_staging_write_started(struct obs_staging *staging, struct obs_slot *slot, struct obs_context *context, CUstream stream);
 /* Two slots for a read; false: none free in time or no memory. */
-bool obs_staging_read_take(struct obs_staging *staging, struct obs_slot *ret_slots[2]);
+bool obs_staging_read_take(struct obs_session *session, struct obs_slot *ret_slots[2]);
+/* The slot's bytes were sent. When they have to be kept the reader gets another slot: *slot. False: none free in time or no memory. */
+bool obs_staging_read_turn(struct obs_session *session, struct obs_slot **slot);
+/* Slots are no longer kept: wakes who waits for one. Under the replies' lock. */
+void obs_staging_returned(struct obs_staging *staging);
 void obs_staging_read_give(struct obs_staging *staging, struct obs_slot *slots[2]);
 /* The slot's event, made for `context` if need be. NULL: the driver has none to give. */
 CUevent obs_staging_event(struct obs_staging *staging, struct obs_slot *slot, struct obs_context *context);

@@ -220,7 +220,7 @@ def main():
         check('worker killed: at once', took < 1, took)
         check('worker killed: the message says so', 'session is lost' in err, err)
 
-        session = Session(server, OUTBOARD_DEAD='2')
+        session = Session(server, OUTBOARD_DEAD='2', OUTBOARD_GRACE='2')
         time.sleep(0.3)
         worker = worker_of(server)
         os.kill(worker, signal.SIGSTOP)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Raw bytes into the frame decoder, in pieces whose sizes come from the input; every item is read to its last byte. */
+/*
+ * Raw bytes into the frame decoder, in pieces whose sizes come from the input; every item is read to its last byte. With the first byte's top bit the
+ * connection breaks and goes on now and then, also in the middle of a large item.
+ */
 #include <string.h>
 
 #include "base/check.h"
@@ -39,6 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			memcpy(p, data + at, n);
 			obp_conn_fed(&conn, n);
 			at += n;
+			if (data[0] & 0x80 && data[at - 1] % 5 == 0)
+				obp_conn_restart(&conn);
 			continue;
 		}
 		if (event != OBP_ACK)
@@ -46,6 +51,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		while (event == OBP_BIG && obp_conn_body_left(&conn)) {
 			uint8_t part[333];
 
+			if (data[0] & 0x80 && at < size && data[at] % 3 == 0) {
+				obp_conn_restart(&conn);
+				break;
+			}
 			n = obp_conn_body_buffered(&conn, part, sizeof part);
 			if (n == 0) {
 				n = ob_min(obp_conn_body_left(&conn), ob_max(size - ob_min(at, size), (size_t)1));

@@ -243,7 +243,33 @@ bool peer_ended(struct peer *peer)
 	return false;
 }
 
+bool peer_join(struct peer *peer, const struct server *server, uint64_t route, const uint8_t *secret, enum obp_join_purpose purpose, uint64_t received,
+	uint64_t attempt)
+{
+	struct obp_message *message = calloc(1, sizeof *message);
+	bool answered;
+
+	CHECK(message);
+	peer_connect(peer, server);
+	peer_preface(peer, OBP_INTENT_JOIN, route);
+	message->type = OBP_MSG_JOIN;
+	message->code = purpose;
+	message->received = received;
+	message->attempt = attempt;
+	memcpy(message->secret, secret, sizeof message->secret);
+	peer_message(peer, message);
+	free(message);
+	peer->conn.expect = peer->conn.arriving = received + 1;
+	answered = peer_control(peer);
+	return answered;
+}
+
 void peer_session(struct peer *peer, const struct server *server)
+{
+	peer_session_grace(peer, server, 0);
+}
+
+void peer_session_grace(struct peer *peer, const struct server *server, uint32_t seconds)
 {
 	struct obp_message *hello = calloc(1, sizeof *hello);
 
@@ -251,6 +277,7 @@ void peer_session(struct peer *peer, const struct server *server)
 	peer_preface(peer, OBP_INTENT_NEW, 0);
 	hello->type = OBP_MSG_HELLO;
 	snprintf(hello->hello.program, sizeof hello->hello.program, "test");
+	hello->hello.grace_s = seconds;
 	hello->hello.n_ranges = 1;
 	hello->hello.ranges[0] = (struct obp_range){ RANGE_BASE, RANGE_SIZE };
 	peer_message(peer, hello);

@@ -13,6 +13,7 @@
 #include "protocol/conn.h"
 #include "protocol/control.h"
 #include "protocol/obp_calls.h"
+#include "protocol/resume.h"
 #include "tests/unit/test.h"
 
 struct server {
@@ -53,6 +54,14 @@ bool peer_control(struct peer *peer);
 bool peer_ended(struct peer *peer);
 /* Connects, says hello proposing one range, takes the welcome (in peer->got). */
 void peer_session(struct peer *peer, const struct server *server);
+/* The same with a client that can go on after a broken connection for so many seconds. */
+void peer_session_grace(struct peer *peer, const struct server *server, uint32_t seconds);
+/*
+ * Another connection of the session. got becomes the server's answer (OBP_MSG_JOINED, OBP_MSG_REFUSED); false: it hung up without one. The connection's
+ * expected reply becomes received + 1.
+ */
+bool peer_join(struct peer *peer, const struct server *server, uint64_t route, const uint8_t *secret, enum obp_join_purpose purpose, uint64_t received,
+	uint64_t attempt);
 /* One call in a frame of its own; size of the body is padded with zeros. */
 void peer_call(struct peer *peer, uint16_t lane, uint16_t opcode, const void *body, size_t size);
 /* The next reply within 5 s in peer->item (a large one is dropped but for its head). */

@@ -57,7 +57,7 @@ TEST(unknown_route_is_refused)
 {
 	struct obp_preface preface = { .magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_JOIN, .route = 12345 };
 
-	refused(&preface, sizeof preface, OB_ERR_REFUSED);
+	refused(&preface, sizeof preface, OB_ERR_NOT_FOUND);
 }
 
 struct hello_bytes {

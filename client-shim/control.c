@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "client-shim/control.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "client-shim/log.h"
+#include "client-shim/resume.h"
+#include "protocol/conn.h"
+#include "protocol/control.h"
+#include "transport/message.h"
+
+#define PING_OLD_NS (5 * OB_SECOND)       /* without resuming: only when somebody waits and nothing was heard */
+#define FD_MIN 500                        /* our descriptors live above those that programs close by habit */
+
+static struct control {
+	struct obt_url url;
+	uint64_t timeout_ns, dead_ns;
+	pthread_t thread;
+	bool thread_running;
+	_Atomic bool stopping;
+	_Atomic int fd;                   /* for obc_control_stop to wake the thread */
+	/* sending; under send_lock */
+	pthread_mutex_t send_lock;
+	struct obt_stream stream;
+	bool connected;
+	_Atomic uint64_t ack_wanted;      /* replies to acknowledge; 0: none */
+	/* the thread's own */
+	struct obp_conn conn;
+	struct obp_quality quality;
+	struct obp_stall stall;
+	uint64_t heard, pinged;           /* ns */
+	uint64_t last_sent;               /* records, at the last look */
+	bool asked;                       /* a ping is on its way */
+	bool held_up;                     /* a host function ran since that ping: its time says nothing */
+} control = { .fd = -1, .send_lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void (*callback_fn)(uint64_t id, CUresult status);
+
+void obc_control_on_callback(void (*fn)(uint64_t id, CUresult status))
+{
+	callback_fn = fn;
+}
+
+void obc_control_quality(struct obp_quality *ret)
+{
+	*ret = control.quality;
+}
+
+/* ---- sending ---- */
+
+/* Whoever has the lock sends; whoever does not has left the number for the one who does. */
+static void ack_flush(void)
+{
+	while (atomic_load(&control.ack_wanted) && pthread_mutex_trylock(&control.send_lock) == 0) {
+		uint64_t number = atomic_exchange(&control.ack_wanted, 0);
+		struct obp_frame frame;
+		struct iovec iov = { &frame, sizeof frame };
+
+		/* Without a connection the next join says it. */
+		if (number && control.connected) {
+			obp_frame_fill(&frame, OBP_FRAME_ACK, 0, 0, 0, number);
+			if (control.stream.ops->send(&control.stream, &iov, 1, false) != (ssize_t)sizeof frame)
+				shutdown(control.stream.fd, SHUT_RDWR); /* half a frame must not be followed by another */
+		}
+		pthread_mutex_unlock(&control.send_lock);
+	}
+}
+
+static void ack_send(uint64_t replies)
+{
+	atomic_store(&control.ack_wanted, replies);
+	ack_flush();
+}
+
+static bool control_send(enum obp_message_type type, uint64_t value)
+{
+	OB_CLEANUP(ob_freep) struct obp_message *message = calloc(1, sizeof *message);
+	struct obp_progress progress = { 0 };
+	bool sent;
+
+	if (!message)
+		return false;
+	obc_log_progress(&progress);
+	message->type = type;
+	message->value = value;
+	message->received = progress.received;
+	message->sent = progress.sent;
+	message->bytes = progress.bytes_in;
+	pthread_mutex_lock(&control.send_lock);
+	sent = control.connected && obt_message_send(&control.stream, message, NULL, 0, ob_clock_ns() + control.dead_ns) == OB_ERR_NONE;
+	pthread_mutex_unlock(&control.send_lock);
+	ack_flush();
+	return sent;
+}
+
+static void stream_set(const struct obt_stream *stream)
+{
+	pthread_mutex_lock(&control.send_lock);
+	if (control.connected)
+		obt_stream_close(&control.stream);
+	control.connected = stream != NULL;
+	if (stream)
+		control.stream = *stream;
+	atomic_store(&control.fd, stream ? stream->fd : -1);
+	pthread_mutex_unlock(&control.send_lock);
+}
+
+/* ---- what comes ---- */
+
+static void pong_take(const struct obp_message *message)
+{
+	uint64_t now = ob_clock_ns();
+	struct obp_progress progress = { 0 };
+
+	if (control.asked && message->value == control.pinged && !control.held_up)
+		obp_quality_rtt(&control.quality, now - control.pinged);
+	control.asked = false;
+	obc_log_progress(&progress);
+	obp_quality_bytes(&control.quality, now, progress.bytes_out, progress.bytes_in);
+	if (!obc_resume_grace())
+		return;
+	progress.peer_sent = message->sent;
+	progress.peer_received = message->received;
+	progress.peer_bytes_in = message->bytes;
+	progress.peer_idle = message->code != 0;
+	if (obp_stall_check(&control.stall, &progress, now, obp_quality_timeout(&control.quality, control.dead_ns))) {
+		ob_info("the data connection is open and moves nothing; it is made again");
+		control.stall = (struct obp_stall){ 0 };
+		obc_log_link_broken();
+	}
+}
+
+enum verdict { GOOD, BROKEN, OVER };
+
+static enum verdict message_take(const struct obp_item *item)
+{
+	OB_CLEANUP(ob_freep) struct obp_message *message = malloc(sizeof *message);
+	enum verdict verdict = GOOD;
+
+	if (!message || obp_message_decode(item->body, item->size, message))
+		return OVER;
+	switch (message->type) {
+	case OBP_MSG_PING:
+		verdict = control_send(OBP_MSG_PONG, message->value) ? GOOD : BROKEN;
+		break;
+	case OBP_MSG_PONG:
+		pong_take(message);
+		break;
+	case OBP_MSG_CALLBACK:
+		/* A second request for a function that has run finds none and is only answered again. */
+		if (callback_fn)
+			callback_fn(message->value, (CUresult)message->code);
+		control.held_up = true;
+		verdict = control_send(OBP_MSG_CALLBACK_DONE, message->value) ? GOOD : BROKEN;
+		break;
+	case OBP_MSG_FATAL:
+	case OBP_MSG_REFUSED:
+		ob_error("the server ended the session: %s", message->text);
+		verdict = OVER;
+		break;
+	default:
+		break;
+	}
+	obp_message_fini(message);
+	return verdict;
+}
+
+static enum verdict control_read(void)
+{
+	enum verdict verdict = GOOD;
+	struct obp_item item;
+	enum obp_event event;
+	ssize_t done;
+	size_t size;
+	void *data;
+
+	obp_conn_space(&control.conn, &data, &size);
+	done = control.stream.ops->recv(&control.stream, data, size, false);
+	if (done == 0 || (done < 0 && errno != EAGAIN))
+		return BROKEN;
+	if (done > 0) {
+		obp_conn_fed(&control.conn, (size_t)done);
+		control.heard = ob_clock_ns();
+	}
+	while (verdict == GOOD && (event = obp_conn_next(&control.conn, &item)) != OBP_NEED)
+		verdict = event == OBP_CONTROL ? message_take(&item) : event == OBP_ACK ? GOOD : OVER;
+	if (control.held_up)
+		control.heard = ob_clock_ns();
+	return verdict;
+}
+
+/* ---- the watch ---- */
+
+static bool ping(uint64_t now)
+{
+	control.pinged = now;
+	control.asked = true;
+	control.held_up = false;
+	return control_send(OBP_MSG_PING, now);
+}
+
+/* Without resuming: while somebody waits for a reply, silence is measured, so that a server that is gone without a word does not hold the program for ever. */
+static enum verdict watch_old(uint64_t now)
+{
+	uint64_t ping_ns = ob_min(PING_OLD_NS, control.dead_ns / 4);
+
+	if (!obc_log_waiting()) {
+		control.heard = now;
+		return GOOD;
+	}
+	if (now - control.heard > control.dead_ns) {
+		obc_log_fail(OB_ERR_TIMEOUT);
+		return OVER;
+	}
+	if (now - control.heard > ping_ns && now - control.pinged > ping_ns)
+		return ping(now) ? GOOD : BROKEN;
+	return GOOD;
+}
+
+static enum verdict watch(void)
+{
+	uint64_t now = ob_clock_ns(), interval;
+	struct obp_progress progress = { 0 };
+	bool busy;
+
+	if (!obc_resume_grace())
+		return watch_old(now);
+	obc_log_progress(&progress);
+	busy = progress.waiting || progress.sent != control.last_sent;
+	control.last_sent = progress.sent;
+	interval = ob_min(busy ? OBP_PING_BUSY_NS : OBP_PING_IDLE_NS, control.dead_ns / 4);
+	/* Whatever was heard since counts: a callback in between, a ping of the server's. */
+	if (control.asked && now - ob_max(control.pinged, control.heard) > obp_quality_timeout(&control.quality, control.dead_ns)) {
+		ob_info("the server has not answered for %u ms; the connections are made again",
+			(unsigned)((now - control.pinged) / OB_MS));
+		obc_log_link_broken();
+		return BROKEN;
+	}
+	if (!control.asked && now - control.pinged >= interval)
+		return ping(now) ? GOOD : BROKEN;
+	return GOOD;
+}
+
+/* ---- the connection ---- */
+
+static bool control_open(void)
+{
+	uint64_t deadline = ob_clock_ns() + control.timeout_ns;
+	struct obt_stream stream;
+	int fd;
+
+	if (obt_stream_connect(&control.url, deadline, &stream))
+		return false;
+	fd = fcntl(stream.fd, F_DUPFD_CLOEXEC, FD_MIN);
+	if (fd >= 0) {
+		close(stream.fd);
+		stream.fd = fd;
+	}
+	stream_set(&stream);
+	return obc_dial_join(&stream, OBP_JOIN_CONTROL, 0, deadline) == OB_ERR_NONE;
+}
+
+/* False: the session is over. */
+static bool control_again(void)
+{
+	struct obp_progress progress = { 0 };
+	struct obt_stream stream;
+	uint64_t received;
+	struct obc_dial dial;
+	enum ob_err err;
+
+	stream_set(NULL);
+	if (atomic_load(&control.stopping))
+		return false;
+	obc_log_progress(&progress);
+	obc_dial_begin(&dial, OBP_JOIN_CONTROL, progress.received);
+	err = obc_dial_run(&dial, &stream, &received);
+	if (err) {
+		if (!atomic_load(&control.stopping))
+			obc_log_fail(err);
+		return false;
+	}
+	obp_conn_restart(&control.conn);
+	control.asked = control.held_up = false;
+	control.heard = ob_clock_ns();
+	stream_set(&stream);
+	/* What came in while the join was under way. */
+	obc_log_progress(&progress);
+	if (progress.received)
+		ack_send(progress.received);
+	return true;
+}
+
+static enum verdict turn(void)
+{
+	struct pollfd pfd = { .fd = control.stream.fd, .events = POLLIN };
+	enum verdict verdict = GOOD;
+
+	if (obt_stream_pending(&control.stream) || poll(&pfd, 1, (int)ob_min(control.dead_ns / 4 / OB_MS, (uint64_t)1000)) > 0)
+		verdict = control_read();
+	return verdict == GOOD && !atomic_load(&control.stopping) ? watch() : verdict;
+}
+
+static void *control_main(void *unused)
+{
+	bool ok = obp_conn_init(&control.conn, OBP_ACCEPT_CONTROL) == OB_ERR_NONE;
+
+	(void)unused;
+	control.heard = control.pinged = ob_clock_ns();
+	if (ok && !control_open())
+		ok = obc_resume_grace() && control_again();
+	/* The first ping at once: the round trip is known from the start. */
+	if (ok && obc_resume_grace())
+		ping(ob_clock_ns());
+	while (ok && !atomic_load(&control.stopping)) {
+		enum verdict verdict = turn();
+
+		if (verdict == BROKEN)
+			ok = obc_resume_grace() && control_again();
+		else if (verdict == OVER)
+			ok = false;
+	}
+	if (!ok && !atomic_load(&control.stopping))
+		obc_log_fail(OB_ERR_CLOSED);
+	return NULL;
+}
+
+bool obc_control_start(const struct obt_url *url, uint64_t timeout_ns, uint64_t dead_ns)
+{
+	sigset_t all, old;
+
+	control.url = *url;
+	control.timeout_ns = timeout_ns;
+	control.dead_ns = dead_ns;
+	obc_log_on_ack(ack_send);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	control.thread_running = pthread_create(&control.thread, NULL, control_main, NULL) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return control.thread_running;
+}
+
+void obc_control_stop(void)
+{
+	int fd;
+
+	atomic_store(&control.stopping, true);
+	fd = atomic_load(&control.fd);
+	if (fd >= 0)
+		shutdown(fd, SHUT_RDWR); /* wakes the thread */
+	/* A host function may still run on it: it is given no longer than the goodbye was. */
+	if (control.thread_running) {
+		struct timespec until;
+
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec += 2;
+		pthread_timedjoin_np(control.thread, NULL, &until);
+	}
+}
+
+void obc_control_forget(void)
+{
+	int fd = atomic_exchange(&control.fd, -1);
+
+	if (fd >= 0)
+		close(fd);
+	control = (struct control){ .fd = -1, .send_lock = PTHREAD_MUTEX_INITIALIZER };
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "client-shim/log.h"
+#include "client-shim/resume.h"
+#include "protocol/control.h"
+#include "transport/message.h"
+
+#define REFUSED_NS (3 * OB_SECOND)   /* nobody listens there for so long: the server is gone, and its workers with it */
+#define ATTEMPT_NS (5 * OB_SECOND)
+#define SLICE_NS (20 * OB_MS)        /* how often a wait looks around */
+#define FD_MIN 500                   /* our descriptors live above those that programs close by habit */
+
+static struct obc_resume_terms terms;
+static _Atomic bool stopping;
+static _Atomic uint64_t attempts;
+
+void obc_resume_init(const struct obc_resume_terms *given)
+{
+	terms = *given;
+	atomic_store(&stopping, false);
+}
+
+uint64_t obc_resume_grace(void)
+{
+	return terms.grace_ns;
+}
+
+void obc_resume_stop(void)
+{
+	atomic_store(&stopping, true);
+}
+
+void obc_dial_begin(struct obc_dial *dial, enum obp_join_purpose purpose, uint64_t received)
+{
+	*dial = (struct obc_dial){ .purpose = purpose, .received = received, .since = ob_clock_ns() };
+	obp_backoff_init(&dial->backoff, dial->since ^ (uint64_t)getpid() << 32 ^ purpose);
+}
+
+enum ob_err obc_dial_join(struct obt_stream *stream, enum obp_join_purpose purpose, uint64_t received, uint64_t deadline)
+{
+	const struct obp_preface preface = { .magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_JOIN, .route = terms.route };
+	OB_CLEANUP(ob_freep) struct obp_message *message = calloc(1, sizeof *message);
+
+	if (!message)
+		return OB_ERR_NO_MEMORY;
+	message->type = OBP_MSG_JOIN;
+	message->code = (uint32_t)purpose;
+	message->received = received;
+	message->attempt = atomic_fetch_add(&attempts, 1) + 1;
+	memcpy(message->secret, terms.secret, sizeof message->secret);
+	return obt_message_send(stream, message, &preface, sizeof preface, deadline);
+}
+
+/* The server's answer: OB_ERR_NONE joined, OB_ERR_NOT_FOUND and OB_ERR_REFUSED are final, anything else may be better next time. */
+static enum ob_err answer_await(struct obt_stream *stream, uint64_t deadline, uint64_t *ret_received)
+{
+	OB_CLEANUP(ob_freep) struct obp_message *message = calloc(1, sizeof *message);
+	enum ob_err err = message ? obt_message_receive(stream, message, deadline) : OB_ERR_NO_MEMORY;
+
+	if (err)
+		return err;
+	*ret_received = message->received;
+	if (message->type == OBP_MSG_REFUSED || message->type == OBP_MSG_FATAL) {
+		err = message->code == OB_ERR_NOT_FOUND || message->code == OB_ERR_LIMIT ? (enum ob_err)message->code : OB_ERR_REFUSED;
+		if (err == OB_ERR_REFUSED)
+			ob_error("the server does not let the session go on: %s", message->text);
+	} else if (message->type != OBP_MSG_JOINED) {
+		err = OB_ERR_PROTOCOL;
+	}
+	obp_message_fini(message);
+	return err;
+}
+
+static enum ob_err attempt(struct obc_dial *dial, uint64_t deadline, struct obt_stream *ret, uint64_t *ret_received)
+{
+	struct obt_stream stream = { .fd = -1 };
+	enum ob_err err = obt_stream_connect(&terms.url, deadline, &stream);
+	int fd, saved = errno;
+
+	if (err == OB_ERR_CONNECT && (saved == ECONNREFUSED || saved == ENOENT)) {
+		if (!dial->refused_since)
+			dial->refused_since = ob_clock_ns();
+		/* On this machine that is certain; from afar it may be a forwarder that starts again. */
+		if (terms.url.scheme == OBT_UNIX || ob_clock_ns() - dial->refused_since > REFUSED_NS)
+			return OB_ERR_NOT_FOUND;
+	} else {
+		dial->refused_since = 0;
+	}
+	if (err)
+		return err;
+	fd = fcntl(stream.fd, F_DUPFD_CLOEXEC, FD_MIN);
+	if (fd >= 0) {
+		close(stream.fd);
+		stream.fd = fd;
+	}
+	err = obc_dial_join(&stream, dial->purpose, dial->received, deadline);
+	if (!err || err == OB_ERR_CLOSED) /* a refusal may have been sent and the connection closed already */
+		err = answer_await(&stream, deadline, ret_received);
+	if (err)
+		obt_stream_close(&stream);
+	else
+		*ret = stream;
+	return err;
+}
+
+/* False: the wait was cut short, because the session ended or the process exits. */
+static bool pause_for(uint64_t ns)
+{
+	uint64_t until = ob_clock_ns() + ns, now;
+
+	while ((now = ob_clock_ns()) < until) {
+		struct timespec ts = { .tv_nsec = (long)ob_min(until - now, (uint64_t)SLICE_NS) };
+
+		if (atomic_load(&stopping) && now - (until - ns) > SLICE_NS)
+			break;
+		nanosleep(&ts, NULL);
+		if (obc_log_error() != CUDA_SUCCESS)
+			return false;
+	}
+	return true;
+}
+
+enum ob_err obc_dial_run(struct obc_dial *dial, struct obt_stream *ret, uint64_t *ret_received)
+{
+	uint64_t end = dial->since + terms.grace_ns, limit = ob_min(terms.timeout_ns, ATTEMPT_NS);
+	enum ob_err err = OB_ERR_CLOSED;
+
+	while (pause_for(obp_backoff_next(&dial->backoff))) {
+		uint64_t now = ob_clock_ns();
+
+		if (now >= end) {
+			ob_error("the connection to the server broke and could not be made again for %u s (OUTBOARD_GRACE): %s",
+				 (unsigned)(terms.grace_ns / OB_SECOND), ob_err_text(err));
+			return err == OB_ERR_NONE || err == OB_ERR_CONNECT || err == OB_ERR_LIMIT ? OB_ERR_TIMEOUT : err;
+		}
+		err = attempt(dial, ob_min(now + limit, end), ret, ret_received);
+		if (err == OB_ERR_NONE)
+			return OB_ERR_NONE;
+		if (err == OB_ERR_NOT_FOUND)
+			return OB_ERR_CLOSED;
+		if (err == OB_ERR_REFUSED || err == OB_ERR_VERSION || err == OB_ERR_MAGIC)
+			return err;
+		ob_debug("the connection could not be made again yet: %s", ob_err_text(err));
+	}
+	return OB_ERR_CLOSED;
+}

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""A proxy between clients and a server that breaks connections: closed, reset, or open but dead, in the middle of whatever is under way."""
+import contextlib
+import random
+import socket
+import struct
+import threading
+import time
+
+PREFACE = 16
+MODES = ('fin', 'rst', 'half')
+
+
+def dial(url, timeout=10):
+    scheme, rest = url.split(':', 1)
+    if scheme == 'unix':
+        s = socket.socket(socket.AF_UNIX)
+        s.settimeout(timeout)
+        s.connect(rest)
+    else:
+        host, port = rest.lstrip('/').rsplit(':', 1)
+        s = socket.create_connection((host, int(port)), timeout)
+        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    s.settimeout(None)
+    return s
+
+
+class Link:
+    """One connection through the proxy. kind: new (a session's first), data or control (joins)."""
+
+    def __init__(self, proxy, client):
+        self.proxy, self.client, self.server = proxy, client, None
+        self.kind, self.budget, self.mode, self.dead = None, None, 'fin', False
+        self.lock = threading.Lock()
+
+    def run(self):
+        try:
+            head = b''
+            while len(head) < PREFACE:
+                part = self.client.recv(65536)
+                if not part:
+                    return self.client.close()
+                head += part
+            if head[6] == 2:
+                while b'code' not in head:
+                    part = self.client.recv(65536)
+                    if not part:
+                        return self.client.close()
+                    head += part
+            self.kind = 'new' if head[6] == 1 else 'data' if b'\xa4code\x01' in head else 'control'
+            self.proxy.plan(self)
+            self.server = dial(self.proxy.target)
+        except OSError:
+            self.client.close()
+            return None
+        self.proxy.links.append(self)
+        threading.Thread(target=self.forward, args=(self.server, self.client), daemon=True).start()
+        return self.forward(self.client, self.server, head)
+
+    def forward(self, source, sink, first=b''):
+        data = first
+        try:
+            while not self.dead:
+                if not data:
+                    data = source.recv(1 << 18)
+                if not data or self.dead:
+                    break
+                with self.lock:
+                    room = len(data) if self.budget is None else min(len(data), self.budget)
+                    if self.budget is not None:
+                        self.budget -= room
+                    last = self.budget == 0
+                sink.sendall(data[:room])
+                self.proxy.bytes += room
+                if last:
+                    return self.cut(self.mode)
+                data = b''
+        except OSError:
+            pass
+        if not self.dead:
+            self.cut('fin', counted=False)
+        return None
+
+    def cut(self, mode, counted=True):
+        with self.lock:
+            if self.dead:
+                return
+            self.dead = True
+        if counted:
+            self.proxy.note(self, mode)
+        if self in self.proxy.links:
+            self.proxy.links.remove(self)
+        if mode == 'half':
+            return  # both ends stay open, and nobody reads from them
+        for s in (self.client, self.server):
+            if mode == 'rst':
+                with contextlib.suppress(OSError):
+                    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+            with contextlib.suppress(OSError):
+                s.shutdown(socket.SHUT_RDWR)
+            with contextlib.suppress(OSError):
+                s.close()
+
+
+class Proxy:
+    """cuts: how many breaks at most. mean: bytes between two. half: the share of connections that stay open but dead. control: control connections too."""
+
+    def __init__(self, listen, target, cuts=0, mean=1 << 20, half=0.0, control=True, seed=1):
+        self.target, self.cuts_left, self.mean, self.half, self.control = target, cuts, mean, half, control
+        self.dice = random.Random(seed)
+        self.lock = threading.Lock()
+        self.links, self.bytes, self.made, self.refusing = [], 0, {}, False
+        if listen.startswith('unix:'):
+            self.listener = socket.socket(socket.AF_UNIX)
+            self.listener.bind(listen.split(':', 1)[1])
+            self.url = listen
+        else:
+            self.listener = socket.create_server(('127.0.0.1', 0))
+            self.url = 'tcp://127.0.0.1:%d' % self.listener.getsockname()[1]
+        self.listener.listen(64)
+        threading.Thread(target=self.accept, daemon=True).start()
+        if control and cuts:
+            threading.Thread(target=self.cut_control, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            if self.refusing:
+                client.close()
+                continue
+            if self.url.startswith('tcp'):
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            threading.Thread(target=Link(self, client).run, daemon=True).start()
+
+    def plan(self, link):
+        """When this connection breaks. A session's first lives through its hello, a later one may not live through its join."""
+        with self.lock:
+            if not self.cuts_left or link.kind == 'control':
+                return
+            link.budget = int(self.dice.expovariate(1 / self.mean)) + 1
+            if link.kind == 'new':
+                link.budget += 32 << 10
+            elif self.dice.random() < 0.15:
+                link.budget = self.dice.randrange(1, 400)
+            link.mode = 'half' if self.dice.random() < self.half else self.dice.choice(MODES[:2])
+
+    def note(self, link, mode):
+        with self.lock:
+            self.cuts_left = max(self.cuts_left - 1, 0)
+            key = ('control ' if link.kind == 'control' else 'data ') + mode
+            self.made[key] = self.made.get(key, 0) + 1
+
+    def cut_control(self):
+        while self.cuts_left:
+            time.sleep(self.dice.uniform(0.02, 0.5))
+            for link in list(self.links):
+                if link.kind == 'control' and self.cuts_left:
+                    link.cut('half' if self.dice.random() < self.half else self.dice.choice(MODES[:2]))
+
+    def cut_all(self, mode='fin', kinds=('new', 'data', 'control')):
+        for link in list(self.links):
+            if link.kind in kinds:
+                link.cut(mode)
+
+    def total(self):
+        return sum(self.made.values())
+
+    def close(self):
+        self.cuts_left = 0
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)  # the thread in accept leaves
+        self.listener.close()
+        self.cut_all()

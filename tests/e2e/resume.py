@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""Connections break at random moments in the middle of a program: its output is that of an unbroken run, and the server executed no call twice and none
+too few.   resume.py OUTBOARD SERVER PROGRAM CUTS [ROUNDS] [SEED] [-- FURTHER PROGRAMS...]
+"""
+import collections
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import cutter
+
+OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
+CUTS = int(sys.argv[4])
+ROUNDS = sys.argv[5] if len(sys.argv) > 5 else '6'
+SEED = int(sys.argv[6]) if len(sys.argv) > 6 else 1
+# What the driver was asked to do. Not counted: what depends on when a thread looks (contexts made current, events polled).
+COUNTED = re.compile(r'cu(LaunchKernel|LaunchHostFunc|Memcpy\w*|Memset\w*|Mem(Alloc|Free|Create|Release)\w*|Stream(Create|Destroy)\w*|Module\w*)$')
+bad = []
+if '-all' in os.environ.get('OUTBOARD_OPT', ''):
+    os.environ['OUTBOARD_OPT'] += ',resume'  # what is tested; all else stays off
+
+
+def check(what, condition, detail=''):
+    print(f'{"ok  " if condition else "FAIL"} {what}{"" if condition else ": " + str(detail)}', flush=True)
+    if not condition:
+        bad.append(what)
+
+
+class Server:
+    def __init__(self, url, **env):
+        self.process = subprocess.Popen([SERVER, '--listen', url, '--driver', 'soft'], stderr=subprocess.PIPE, text=True,
+                                        env=dict(os.environ, OUTBOARD_LOG='info', OUTBOARD_STATS='1', **env))
+        self.lines, self.url, ready = [], None, threading.Event()
+
+        def read():
+            for line in self.process.stderr:
+                self.lines.append(line)
+                found = re.search(r'listening on (\S+)', line)
+                if found:
+                    self.url = found.group(1)
+                    ready.set()
+        threading.Thread(target=read, daemon=True).start()
+        if not ready.wait(20):
+            raise SystemExit('the server did not start: ' + ''.join(self.lines))
+
+    def calls(self):
+        """Driver calls by name of the sessions that have ended since the last time."""
+        end = time.monotonic() + 10
+        while not any(re.search(r'session \w+ ended', line) for line in self.lines) and time.monotonic() < end:
+            time.sleep(0.05)
+        time.sleep(0.2)
+        found = collections.Counter()
+        for line in self.lines:
+            hit = re.search(r'stats:\s+(\d+)\s+(\w+)', line)
+            if hit and COUNTED.match(hit.group(2)):
+                found[hit.group(2)] += int(hit.group(1))
+        said = ''.join(self.lines)
+        self.lines.clear()
+        return found, said
+
+    def stop(self):
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+def run(url, command, timeout=280, **env):
+    began = time.monotonic()
+    try:
+        done = subprocess.run([OUTBOARD, 'run', '--stats', '--server', url, '--', *command], capture_output=True, text=True, timeout=timeout,
+                              env=dict(os.environ, **env))
+    except subprocess.TimeoutExpired as late:
+        return None, str(late.stdout)[-2000:], str(late.stderr)[-3000:], timeout
+    return done.returncode, done.stdout, done.stderr, time.monotonic() - began
+
+
+def compare(name, server, folder, listen, command, cuts, mean, half, control, **env):
+    code, out, err, took = run(server.url, command, **env)
+    calls, said = server.calls()
+    check(f'{name}: runs unbroken', code == 0 and calls, (code, out, err[-1500:]))
+    proxy = cutter.Proxy(listen, server.url, cuts, mean, half, control, SEED)
+    code2, out2, err2, took2 = run(proxy.url, command, **env)
+    calls2, said2 = server.calls()
+    made = proxy.total()
+    proxy.close()
+    check(f'{name}: the same output through {made} breaks {proxy.made}, {took:.1f} s became {took2:.1f} s', code2 == code and out2 == out, (code2, out2, err2[-3000:], said2[-1500:]))
+    check(f'{name}: the server executed the same calls ({sum(calls.values())})', calls2 == calls, (calls2 - calls, calls - calls2))
+    print(''.join(line + '\n' for line in err2.splitlines() if 'link:' in line), end='')
+    return made
+
+
+def main():
+    made = 0
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(f'unix:{folder}/s')
+        size = str(9 << 20)
+        traffic = 2 * 3 * int(ROUNDS) * (9.5 * (1 << 20))
+        made += compare('data and control', server, folder, 'tcp:', [PROGRAM, '3', ROUNDS, size], CUTS, traffic / CUTS / 1.5, 0, True)
+        made += compare('data alone, on a unix socket', server, folder, f'unix:{folder}/p', [PROGRAM, '2', ROUNDS, size], CUTS, traffic / CUTS / 2, 0, False)
+        made += compare('open but dead', server, folder, 'tcp:', [PROGRAM, '2', '3', size], 3, 4 << 20, 1, True, OUTBOARD_DEAD='4')
+        check('enough breaks', made >= CUTS, made)
+        server.stop()
+    print(f'{made} breaks, {len(bad)} wrong')
+    return 1 if bad else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
