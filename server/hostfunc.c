@@ -216,7 +216,14 @@ bool obs_hostfunc_ask_again(struct obs_hostfuncs *hostfuncs)
 {
 	struct obp_message *message OB_CLEANUP(ob_freep) = calloc(1, sizeof *message);
 	CUresult status = CUDA_SUCCESS;
+	bool again;
 
+	pthread_mutex_lock(&hostfuncs->lock);
+	again = hostfuncs->again;
+	pthread_mutex_unlock(&hostfuncs->lock);
+	/* The first connection: who asked has been waiting for it, and asks by himself. Asked twice, a function would be answered twice. */
+	if (!again)
+		return true;
 	if (!message)
 		return false;
 	message->type = OBP_MSG_CALLBACK;
