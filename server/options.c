@@ -31,7 +31,8 @@ static const char help[] =
 	"  --cache DIR          where code images of clients are kept (default: under $XDG_RUNTIME_DIR or /tmp)\n"
 	"  --version, --help\n";
 
-enum { LISTEN = 256, TLS_CERT, TLS_KEY, TLS_CLIENT_CA, TOKENS, AUDIT, INSECURE, DRIVER, WARM, MAX_SESSIONS, HELLO, DRAIN, GRACE, CACHE, WORKER, PROBE, VERSION, HELP };
+enum { LISTEN = 256, TLS_CERT, TLS_KEY, TLS_CLIENT_CA, TOKENS, AUDIT, INSECURE, DRIVER,
+	WARM, MAX_SESSIONS, HELLO, DRAIN, GRACE, CACHE, WORKER, PROBE, VERSION, HELP };
 
 static const struct option long_options[] = {
 	{ "listen", required_argument, NULL, LISTEN },
