@@ -442,7 +442,8 @@ void obc_log_fail(enum ob_err err)
 		ob_debug("the session ended before the goodbye was answered: %s", ob_err_text(err));
 	else
 		ob_error("the session is lost: %s", ob_err_text(err));
-	shutdown(log->stream.fd, SHUT_RDWR); /* wakes a reader that sleeps in the socket */
+	if (!log_down()) /* else nobody reads, and the descriptor is the resuming thread's */
+		shutdown(log->stream.fd, SHUT_RDWR); /* wakes a reader that sleeps in the socket */
 	log_lock(&log->wait_lock);
 	for (struct log_wait *wait = log->waits; wait; wait = wait->next)
 		if (atomic_exchange(&wait->word, WAIT_WOKEN) == WAIT_ASLEEP)

@@ -52,6 +52,17 @@ static void socket_close(struct obt_stream *stream)
 
 const struct obt_ops obt_socket_ops = { "socket", socket_send, socket_recv, socket_close };
 
+/* A peer whose machine is gone without a word is noticed within a minute also when nothing is sent to it. */
+static void keep_alive(int fd)
+{
+	const int on = 1, idle_s = 30, every_s = 10, times = 3;
+
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof every_s);
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof times);
+}
+
 void obt_stream_adopt(struct obt_stream *stream, int fd)
 {
 	int one = 1, size = SOCKET_BUFFER, domain = 0;
@@ -64,7 +75,7 @@ void obt_stream_adopt(struct obt_stream *stream, int fd)
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
 	} else {
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+		keep_alive(fd);
 	}
 }
 

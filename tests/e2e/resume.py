@@ -17,8 +17,10 @@ import cutter
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 CUTS = int(sys.argv[4])
-ROUNDS = sys.argv[5] if len(sys.argv) > 5 else '6'
-SEED = int(sys.argv[6]) if len(sys.argv) > 6 else 1
+FURTHER = sys.argv[sys.argv.index('--') + 1:] if '--' in sys.argv else []
+GIVEN = sys.argv[5:len(sys.argv) - len(FURTHER) - bool(FURTHER)]
+ROUNDS = GIVEN[0] if GIVEN else '6'
+SEED = int(GIVEN[1]) if len(GIVEN) > 1 else 1
 # What the driver was asked to do. Not counted: what depends on when a thread looks (contexts made current, events polled).
 COUNTED = re.compile(r'cu(LaunchKernel|LaunchHostFunc|Memcpy\w*|Memset\w*|Mem(Alloc|Free|Create|Release)\w*|Stream(Create|Destroy)\w*|Module\w*)$')
 bad = []
@@ -108,6 +110,8 @@ def main():
         made += compare('open but dead', server, folder, 'tcp:', [PROGRAM, '2', '3', size], 3, 4 << 20, 1, True, OUTBOARD_DEAD='4')
         made += compare('packed', server, folder, 'tcp:', [PROGRAM, '2', '3', size], CUTS, 100 << 10, 0, True, OUTBOARD_CODEC='planes')
         check('enough breaks', made >= CUTS, made)
+        for program in FURTHER:
+            made += compare(os.path.basename(program), server, folder, 'tcp:', [program], 10, 60 << 10, 0, True)
         server.stop()
         cert, key = f'{folder}/cert.pem', f'{folder}/key.pem'
         subprocess.run([OUTBOARD, 'cert', '--cert', cert, '--key', key], check=True, stdout=subprocess.DEVNULL)
