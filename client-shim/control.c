@@ -261,6 +261,7 @@ static bool control_open(void)
 {
 	uint64_t deadline = ob_clock_ns() + control.timeout_ns;
 	struct obt_stream stream;
+	enum ob_err err;
 	int fd;
 
 	if (obt_stream_connect(&control.url, deadline, &stream))
@@ -270,8 +271,10 @@ static bool control_open(void)
 		close(stream.fd);
 		stream.fd = fd;
 	}
+	/* Nobody else sends before the join has left: over TLS there is no connection to send on before it. */
+	err = obc_dial_join(&stream, OBP_JOIN_CONTROL, 0, deadline);
 	stream_set(&stream);
-	return obc_dial_join(&stream, OBP_JOIN_CONTROL, 0, deadline) == OB_ERR_NONE;
+	return err == OB_ERR_NONE;
 }
 
 /* False: the session is over. */
