@@ -34,6 +34,9 @@
 	X(45, MAGIC, CUDA_ERROR_DEVICE_UNAVAILABLE, "the other side is not an Outboard server")                  \
 	X(46, IO, CUDA_ERROR_DEVICE_UNAVAILABLE, "an input or output operation failed")                          \
 	X(47, ADDRESS_SPACE, CUDA_ERROR_OUT_OF_MEMORY, "no common range of addresses could be reserved")         \
+	X(50, TLS, CUDA_ERROR_DEVICE_UNAVAILABLE, "no TLS connection could be made")                             \
+	X(51, CERTIFICATE, CUDA_ERROR_DEVICE_UNAVAILABLE, "the server's certificate is not trusted")             \
+	X(52, DENIED, CUDA_ERROR_DEVICE_UNAVAILABLE, "the server does not let this client in")                   \
 	/* the server */                                                                                         \
 	X(60, CONNECT, CUDA_ERROR_NO_DEVICE, "the server cannot be reached")                                     \
 	X(61, URL, CUDA_ERROR_NO_DEVICE, "the address is not a URL this program knows")                          \

@@ -271,7 +271,7 @@ static bool control_open(void)
 		close(stream.fd);
 		stream.fd = fd;
 	}
-	/* Nobody else sends before the join has left. */
+	/* Nobody else sends before the join has left: over TLS there is no connection to send on before it. */
 	err = obc_dial_join(&stream, OBP_JOIN_CONTROL, 0, deadline);
 	stream_set(&stream);
 	return err == OB_ERR_NONE;
@@ -313,7 +313,7 @@ static enum verdict turn(void)
 	struct pollfd pfd = { .fd = control.stream.fd, .events = POLLIN };
 	enum verdict verdict = GOOD;
 
-	if (poll(&pfd, 1, (int)ob_min(control.dead_ns / 4 / OB_MS, (uint64_t)1000)) > 0)
+	if (obt_stream_pending(&control.stream) || poll(&pfd, 1, (int)ob_min(control.dead_ns / 4 / OB_MS, (uint64_t)1000)) > 0)
 		verdict = control_read();
 	return verdict == GOOD && !atomic_load(&control.stopping) ? watch() : verdict;
 }

@@ -19,6 +19,7 @@
 #include "client-shim/log_inside.h"
 #include "face/face.h"
 #include "protocol/obp_calls.h"
+#include "transport/path.h"
 
 #define REWIND_MIN (256u << 10)   /* an empty ring starts over at its first byte, so that few pages are ever touched */
 #define PREFETCH_AHEAD 384u      /* bytes: a few records */
@@ -365,7 +366,7 @@ static CUresult write_inline(uint16_t opcode, const uint64_t *head, uint32_t hea
 CUresult obc_log_write(uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size)
 {
 	bool byref = size >= OBC_BYREF_MIN && ob_opt_on(OB_OPT_BYREF);
-	const size_t chunk_max = byref ? OBP_CHUNK_MAX : OBP_CHUNK_MAX / 4;
+	const size_t chunk_max = byref && !obp_packer_cuts(&obc_log_state.packer) ? OBP_CHUNK_MAX : OBP_PACK_CHUNK;
 	const uint8_t *p = data;
 	uint64_t words[16];
 	CUresult result = CUDA_SUCCESS;
@@ -511,7 +512,19 @@ static void trace_open(void)
 		obc_log_state.trace_fd = 0;
 }
 
-enum ob_err obc_log_open(const struct obt_stream *stream, bool resumable)
+static double path_rate(void *unused)
+{
+	(void)unused;
+	return obt_path_rate(&obc_log_state.stream, obc_log_state.trust_reader);
+}
+
+void obc_log_pack_stats(struct obp_pack_stats *ret_out, struct obp_pack_stats *ret_in)
+{
+	*ret_out = obc_log_state.packer.stats;
+	*ret_in = obc_log_state.conn.unpacker.stats;
+}
+
+enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsigned codec_wish, bool resumable)
 {
 	struct log *log = &obc_log_state;
 	enum ob_err err = obp_conn_init(&log->conn, OBP_ACCEPT_REPLIES | OBP_ACCEPT_CONTROL);
@@ -523,6 +536,9 @@ enum ob_err obc_log_open(const struct obt_stream *stream, bool resumable)
 		return OB_ERR_NO_MEMORY;
 	trace_open();
 	log->stream = *stream;
+	log->conn.codecs = codecs;
+	log->trust_reader = codec_wish == OBP_CODEC_MEASURE;
+	obp_packer_init(&log->packer, codecs, codec_wish, obt_path_local(stream), path_rate, NULL);
 	log->resumable = resumable;
 	obt_stream_set_recv_timeout(&log->stream, RECV_TIMEOUT_MS);
 	log->membarrier = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
@@ -543,8 +559,7 @@ void obc_log_forget(void)
 {
 	struct log *log = &obc_log_state;
 
-	if (log->stream.ops)
-		obt_stream_close(&log->stream);
+	obt_stream_forget(&log->stream);
 	memset(log, 0, sizeof *log);
 	memset(obc_log_counts, 0, sizeof obc_log_counts);
 	memset(obc_log_trip_counts, 0, sizeof obc_log_trip_counts);

@@ -24,6 +24,7 @@
 
 #include "base/cuda_types.h"
 #include "base/err.h"
+#include "protocol/pack.h"
 #include "protocol/resume.h"
 #include "transport/stream.h"
 
@@ -81,6 +82,8 @@ struct obc_log_stats {
 	uint64_t records_by_group[256];
 };
 void obc_log_stats(struct obc_log_stats *ret);
+/* What was packed on its way out, and unpacked on its way in. */
+void obc_log_pack_stats(struct obp_pack_stats *ret_out, struct obp_pack_stats *ret_in);
 /* Round trips of one opcode. */
 uint64_t obc_log_trips(uint16_t opcode);
 uint64_t obc_log_count(uint16_t opcode);
@@ -88,8 +91,11 @@ uint64_t obc_log_trip_ns(uint16_t opcode);
 
 /* ---- for client-shim/session.c only ---- */
 
-/* The hello is done: take over the stream. Numbers start at 1. resumable: a broken connection is made again (client-shim/resume.h). */
-enum ob_err obc_log_open(const struct obt_stream *stream, bool resumable);
+/*
+ * The hello is done: take over the stream. Numbers start at 1. codecs, wish: what was agreed on for packed frames (protocol/pack.h). resumable: a broken
+ * connection is made again (client-shim/resume.h).
+ */
+enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsigned codec_wish, bool resumable);
 /* Everything committed is sent; the bye call is made by the session. Then no thread of ours touches the stream any more. */
 /* A round trip made outside the log (the hello). */
 void obc_log_note_trip(uint64_t ns);

@@ -14,6 +14,7 @@
 #include "client-shim/log.h"
 #include "protocol/conn.h"
 #include "protocol/obp_calls.h"
+#include "protocol/pack.h"
 
 #define RING_MASK (OBC_RING_BYTES - 1)
 #define PAD_MARK 0xfffffff8u          /* in a record's size: nothing more up to the ring's end */
@@ -74,6 +75,8 @@ struct log {
 	_Atomic uint64_t sent_shown;  /* the same, for other threads to look at */
 	_Atomic uint64_t sent_ack;    /* the last acknowledgement that left with calls */
 	struct obt_stream stream;
+	struct obp_packer packer;     /* `on` and what it cuts are set before the first send, and read by all */
+	bool trust_reader;            /* OUTBOARD_CODEC=auto */
 	uint64_t frames_out;
 	_Atomic uint64_t bytes_out;   /* one writer */
 	_Atomic uint32_t sender_asleep;

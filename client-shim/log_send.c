@@ -12,7 +12,7 @@
 #include "client-shim/log_inside.h"
 #include "client-shim/times.h"
 
-#define SENDER_STACK (64u << 10) /* bytes; the thread does nothing deep */
+#define SENDER_STACK (256u << 10) /* bytes; a codec is the deepest it goes */
 
 static pthread_t sender_thread;
 static bool sender_running;
@@ -163,6 +163,8 @@ static void batch_send(const struct batch *batch)
 	} else {
 		iov[n++] = (struct iovec){ log->ring + (batch->start & RING_MASK), batch->bytes };
 	}
+	if (ob_unlikely(log->packer.on))
+		n = obp_packer_frame(&log->packer, &frame, iov, n);
 	log->sent_number += batch->count;
 	atomic_store_explicit(&log->sent_ack, replies, memory_order_relaxed);
 	/* Before the bytes leave: the acknowledgement may come back before send returns. */

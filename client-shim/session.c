@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -24,6 +25,8 @@
 #include "protocol/conn.h"
 #include "transport/message.h"
 #include "transport/stream.h"
+#include "transport/tls.h"
+#include "transport/token.h"
 
 #define RANGE_BYTES (1ull << 40)          /* addresses asked for: room for every device's memory several times over */
 #define RANGE_SMALL_BYTES (64ull << 30)   /* where the kernel chooses (sanitizers own the fixed places) */
@@ -41,6 +44,8 @@ static struct session {
 	char url_text[OBT_URL_MAX + 1];
 	struct obp_message welcome;
 	uint64_t timeout_ns, dead_ns, grace_ns;
+	char tls_why[OBT_TLS_WHY_MAX];
+	unsigned codec_wish;
 	_Atomic bool stopping;
 } session;
 
@@ -112,6 +117,9 @@ static void hello_fill(struct obp_message *message)
 	strncpy(hello->version, OB_VERSION, sizeof hello->version - 1);
 	strncpy(hello->program, name ? name : "?", sizeof hello->program - 1);
 	hello->pid = (uint64_t)getpid();
+	hello->codecs = obp_codecs_own();
+	hello->codec = obp_codec_wish_read(&hello->codecs);
+	session.codec_wish = hello->codec;
 	hello->grace_s = (uint32_t)(session.grace_ns / OB_SECOND);
 	obc_wish_fill(hello);
 	ranges_propose(hello);
@@ -141,6 +149,8 @@ static enum ob_err say_hello(struct obt_stream *stream, uint64_t deadline)
 	if (!hello)
 		return OB_ERR_NO_MEMORY;
 	hello_fill(hello);
+	if (!obt_token_show(stream, hello->hello.token))
+		return OB_ERR_DENIED;
 	err = obt_message_send(stream, hello, &preface, sizeof preface, deadline);
 	if (!err || err == OB_ERR_CLOSED) /* a server that refuses may have closed already; its reason can still be read */
 		err = obt_message_receive(stream, &session.welcome, deadline);
@@ -173,6 +183,13 @@ static void explain(enum ob_err err, int saved)
 		break;
 	case OB_ERR_VERSION:
 		ob_error("%s speaks another protocol version than this client (%u). Install the same release on both sides", url, OBP_VERSION);
+		break;
+	case OB_ERR_TLS:
+	case OB_ERR_CERTIFICATE:
+		ob_error("no TLS connection to %s: %s", url, session.tls_why[0] ? session.tls_why : ob_err_text(err));
+		break;
+	case OB_ERR_DENIED:
+		ob_error("%s is another machine and not tls://: OUTBOARD_TOKEN is not sent there in clear", url);
 		break;
 	case OB_ERR_REFUSED:
 		ob_error("%s refused the session: %s", url, session.welcome.text);
@@ -208,6 +225,14 @@ static enum ob_err url_find(void)
 	return OB_ERR_NONE;
 }
 
+static void why_keep(const struct obt_stream *stream)
+{
+	const char *why = obt_stream_why(stream);
+
+	if (why)
+		snprintf(session.tls_why, sizeof session.tls_why, "%s", why);
+}
+
 /* Going on after a broken connection takes both sides: the shorter of the two times counts. */
 static void resume_settle(void)
 {
@@ -236,7 +261,9 @@ enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 	deadline = ob_clock_ns() + session.timeout_ns; /* choosing among servers has had its own */
 	err = obt_stream_connect(&session.url, deadline, &stream);
 	if (err) {
+		why_keep(&stream);
 		explain(err, errno);
+		obt_stream_close(&stream);
 		return err;
 	}
 	fd = fcntl(stream.fd, F_DUPFD_CLOEXEC, FD_MIN);
@@ -245,9 +272,10 @@ enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 		stream.fd = fd;
 	}
 	err = say_hello(&stream, deadline);
+	why_keep(&stream);
 	if (!err) {
 		resume_settle();
-		err = obc_log_open(&stream, session.grace_ns > 0);
+		err = obc_log_open(&stream, session.welcome.welcome.codecs & obp_codecs_own(), session.codec_wish, session.grace_ns > 0);
 	}
 	if (err) {
 		explain(err, errno);

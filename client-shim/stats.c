@@ -30,6 +30,23 @@ static int by_time(const void *a, const void *b)
 	return x->count < y->count ? 1 : x->count > y->count ? -1 : 0;
 }
 
+/* One line for each codec that was at work in a direction. */
+static void print_packed(const char *direction, const struct obp_pack_stats *stats)
+{
+	char raw[32], wire[32];
+
+	for (unsigned i = 0; i < OBZ_CODEC_COUNT; i++) {
+		if (!stats->chunks[i])
+			continue;
+		ob_text_print_size(stats->raw[i], raw, sizeof raw);
+		ob_text_print_size(stats->wire[i], wire, sizeof wire);
+		fprintf(stderr, "outboard: compression %s: %-6s %8llu chunks, %s became %s\n", direction, obz_codec_name((enum obz_codec)i),
+			(unsigned long long)stats->chunks[i], raw, wire);
+	}
+	if (stats->ns)
+		fprintf(stderr, "outboard: compression %s: %.3f ms spent\n", direction, (double)stats->ns / 1e6);
+}
+
 static void link_print(void)
 {
 	struct obp_quality quality;
@@ -54,6 +71,7 @@ void obc_stats_print(void)
 {
 	static struct row rows[OBP_OPCODE_END];
 	const char *wanted = getenv("OUTBOARD_STATS");
+	struct obp_pack_stats packed, unpacked;
 	struct obc_log_stats stats;
 	char out[32], in[32];
 	unsigned n = 0;
@@ -75,6 +93,9 @@ void obc_stats_print(void)
 	fprintf(stderr, "outboard: %llu calls sent in %llu frames (%s), %s received; %llu round trips, %.3f ms waited for them\n",
 		(unsigned long long)stats.records, (unsigned long long)stats.frames_out, out, in,
 		(unsigned long long)stats.round_trips, (double)stats.wait_ns / 1e6);
+	obc_log_pack_stats(&packed, &unpacked);
+	print_packed("out", &packed);
+	print_packed("in", &unpacked);
 	link_print();
 	fprintf(stderr, "outboard: %-28s %12s %12s %14s\n", "call", "sent", "round trips", "waited [ms]");
 	fprintf(stderr, "outboard: %-28s %12u %12u\n", "hello", 1u, 1u);

@@ -2,41 +2,225 @@
 /* Copyright The Outboard Authors */
 #include "compression/codec.h"
 
-#include <limits.h>
 #include <lz4.h>
+#include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
 
-static enum ob_err lz4_block(const void *src, size_t src_size, void *dst, size_t dst_size)
+#include "base/check.h"
+#include "compression/planes.h"
+
+#define ZSTD_LEVEL 1
+#define LZ4_SPEED 1          /* LZ4's "acceleration": 1 is its best ratio */
+
+/*
+ * Byte planes: this head, then for each plane its bytes, compressed when packed[k] is less than a plane, then the bytes that make no whole
+ * number. Little-endian.
+ */
+struct planes_head {
+	uint32_t width;                      /* 2 or 4 */
+	uint32_t packed[OBZ_PLANES_MAX];     /* bytes of each plane as stored; unused: 0 */
+};
+
+void obz_work_fini(struct obz_work *work)
+{
+	free(work->lz4);
+	ZSTD_freeCCtx(work->zstd_in);
+	ZSTD_freeDCtx(work->zstd_out);
+	free(work->planes);
+	*work = (struct obz_work){ 0 };
+}
+
+/* ---- none ---- */
+
+static size_t none_compress(struct obz_work *work, const uint8_t *src, size_t size, uint8_t *dst, size_t capacity)
+{
+	(void)work;
+	if (size > capacity)
+		return 0;
+	if (size)
+		memcpy(dst, src, size);
+	return size;
+}
+
+static enum ob_err none_decompress(struct obz_work *work, const uint8_t *src, size_t src_size, uint8_t *dst, size_t dst_size)
+{
+	(void)work;
+	if (src_size != dst_size)
+		return OB_ERR_COMPRESSED;
+	if (dst_size)
+		memcpy(dst, src, dst_size);
+	return OB_ERR_NONE;
+}
+
+/* ---- LZ4 ---- */
+
+static size_t lz4_compress(struct obz_work *work, const uint8_t *src, size_t size, uint8_t *dst, size_t capacity)
 {
 	int n;
 
-	if (src_size > INT_MAX || dst_size > INT_MAX)
-		return OB_ERR_COMPRESSED;
-	n = LZ4_decompress_safe(src, dst, (int)src_size, (int)dst_size);
+	if (!work->lz4 && !(work->lz4 = malloc((size_t)LZ4_sizeofState())))
+		return 0;
+	n = LZ4_compress_fast_extState(work->lz4, (const char *)src, (char *)dst, (int)size, (int)ob_min(capacity, (size_t)OBZ_SIZE_MAX), LZ4_SPEED);
+	return n > 0 ? (size_t)n : 0;
+}
+
+static enum ob_err lz4_decompress(struct obz_work *work, const uint8_t *src, size_t src_size, uint8_t *dst, size_t dst_size)
+{
+	int n = LZ4_decompress_safe((const char *)src, (char *)dst, (int)src_size, (int)dst_size);
+
+	(void)work;
 	return n >= 0 && (size_t)n == dst_size ? OB_ERR_NONE : OB_ERR_COMPRESSED;
 }
 
-static enum ob_err zstd_frames(const void *src, size_t src_size, void *dst, size_t dst_size)
-{
-	size_t n = ZSTD_decompress(dst, dst_size, src, src_size);
+/* ---- zstd ---- */
 
+static size_t zstd_compress(struct obz_work *work, const uint8_t *src, size_t size, uint8_t *dst, size_t capacity)
+{
+	size_t n;
+
+	if (!work->zstd_in && !(work->zstd_in = ZSTD_createCCtx()))
+		return 0;
+	n = ZSTD_compressCCtx(work->zstd_in, dst, capacity, src, size, ZSTD_LEVEL);
+	return ZSTD_isError(n) ? 0 : n;
+}
+
+static enum ob_err zstd_decompress(struct obz_work *work, const uint8_t *src, size_t src_size, uint8_t *dst, size_t dst_size)
+{
+	size_t n;
+
+	if (!work->zstd_out && !(work->zstd_out = ZSTD_createDCtx()))
+		return OB_ERR_NO_MEMORY;
+	n = ZSTD_decompressDCtx(work->zstd_out, dst, dst_size, src, src_size);
 	return !ZSTD_isError(n) && n == dst_size ? OB_ERR_NONE : OB_ERR_COMPRESSED;
+}
+
+/* ---- planes ---- */
+
+static bool planes_room(struct obz_work *work, size_t size)
+{
+	uint8_t *p;
+
+	if (work->planes_size >= size)
+		return true;
+	p = realloc(work->planes, size);
+	if (!p)
+		return false;
+	work->planes = p;
+	work->planes_size = size;
+	return true;
+}
+
+static size_t planes_compress(struct obz_work *work, const uint8_t *src, size_t size, uint8_t *dst, size_t capacity)
+{
+	struct planes_head head = { .width = obz_planes_guess(src, size) };
+	size_t n = size / head.width, tail = size - n * head.width, at = sizeof head;
+
+	if (n == 0 || capacity < sizeof head || !planes_room(work, size))
+		return 0;
+	obz_planes_split(src, n, head.width, work->planes);
+	for (unsigned k = 0; k < head.width; k++) {
+		const uint8_t *plane = work->planes + k * n;
+		/* A plane of mantissas saves nothing and would only cost the other side time. */
+		size_t packed = zstd_compress(work, plane, n, dst + at, ob_min(capacity - at, n - n / 16));
+
+		if (packed == 0 && n <= capacity - at) {
+			memcpy(dst + at, plane, n);
+			packed = n;
+		}
+		if (packed == 0)
+			return 0;
+		head.packed[k] = (uint32_t)packed;
+		at += packed;
+	}
+	if (tail > capacity - at)
+		return 0;
+	memcpy(dst + at, src + n * head.width, tail);
+	memcpy(dst, &head, sizeof head);
+	return at + tail;
+}
+
+static enum ob_err planes_decompress(struct obz_work *work, const uint8_t *src, size_t src_size, uint8_t *dst, size_t dst_size)
+{
+	struct planes_head head;
+	size_t n, tail, at = sizeof head;
+	enum ob_err err = OB_ERR_NONE;
+
+	if (src_size < sizeof head)
+		return OB_ERR_COMPRESSED;
+	memcpy(&head, src, sizeof head);
+	if (head.width != 2 && head.width != 4)
+		return OB_ERR_COMPRESSED;
+	n = dst_size / head.width;
+	tail = dst_size - n * head.width;
+	if (!planes_room(work, dst_size ? dst_size : 1))
+		return OB_ERR_NO_MEMORY;
+	for (unsigned k = 0; k < head.width && !err; k++) {
+		if (head.packed[k] > src_size - at || head.packed[k] > n)
+			return OB_ERR_COMPRESSED;
+		if (head.packed[k] == n)
+			err = none_decompress(work, src + at, n, work->planes + k * n, n);
+		else
+			err = zstd_decompress(work, src + at, head.packed[k], work->planes + k * n, n);
+		at += head.packed[k];
+	}
+	if (err || src_size - at != tail)
+		return err ? err : OB_ERR_COMPRESSED;
+	obz_planes_join(work->planes, n, head.width, dst);
+	if (tail)
+		memcpy(dst + dst_size - tail, src + at, tail);
+	return OB_ERR_NONE;
+}
+
+/* ---- the table ---- */
+
+static const struct {
+	const char *name;
+	size_t (*compress)(struct obz_work *work, const uint8_t *src, size_t size, uint8_t *dst, size_t capacity);
+	enum ob_err (*decompress)(struct obz_work *work, const uint8_t *src, size_t src_size, uint8_t *dst, size_t dst_size);
+} codecs[OBZ_CODEC_COUNT] = {
+	[OBZ_NONE] = { "none", none_compress, none_decompress },
+	[OBZ_LZ4] = { "lz4", lz4_compress, lz4_decompress },
+	[OBZ_ZSTD] = { "zstd", zstd_compress, zstd_decompress },
+	[OBZ_PLANES] = { "planes", planes_compress, planes_decompress },
+};
+
+const char *obz_codec_name(enum obz_codec codec)
+{
+	return (unsigned)codec < OBZ_CODEC_COUNT ? codecs[codec].name : NULL;
+}
+
+bool obz_codec_find(const char *name, enum obz_codec *ret)
+{
+	for (unsigned i = 0; i < OBZ_CODEC_COUNT; i++)
+		if (strcmp(name, codecs[i].name) == 0) {
+			*ret = (enum obz_codec)i;
+			return true;
+		}
+	return false;
+}
+
+size_t obz_compress(struct obz_work *work, enum obz_codec codec, const void *src, size_t size, void *dst, size_t capacity)
+{
+	if ((unsigned)codec >= OBZ_CODEC_COUNT || size > OBZ_SIZE_MAX)
+		return 0;
+	return codecs[codec].compress(work, src, size, dst, capacity);
+}
+
+enum ob_err obz_decompress_with(struct obz_work *work, enum obz_codec codec, const void *src, size_t src_size, void *dst, size_t dst_size)
+{
+	struct obz_work own = { 0 };
+	enum ob_err err;
+
+	if ((unsigned)codec >= OBZ_CODEC_COUNT || src_size > INT32_MAX || dst_size > INT32_MAX)
+		return OB_ERR_COMPRESSED;
+	err = codecs[codec].decompress(work ? work : &own, src, src_size, dst, dst_size);
+	if (!work)
+		obz_work_fini(&own);
+	return err;
 }
 
 enum ob_err obz_decompress(enum obz_codec codec, const void *src, size_t src_size, void *dst, size_t dst_size)
 {
-	switch (codec) {
-	case OBZ_NONE:
-		if (src_size != dst_size)
-			return OB_ERR_COMPRESSED;
-		if (dst_size)
-			memcpy(dst, src, dst_size);
-		return OB_ERR_NONE;
-	case OBZ_LZ4:
-		return lz4_block(src, src_size, dst, dst_size);
-	case OBZ_ZSTD:
-		return zstd_frames(src, src_size, dst, dst_size);
-	}
-	return OB_ERR_COMPRESSED;
+	return obz_decompress_with(NULL, codec, src, src_size, dst, dst_size);
 }

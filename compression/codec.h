@@ -1,20 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Codecs behind one function each. Decompression trusts nothing: the output never exceeds what the caller announces, and a stream
- * that would produce more or fewer bytes is damaged. No state; any thread.
+ * Codecs behind one table: LZ4, zstd, and byte planes with zstd behind them, which takes arrays of numbers apart into all first bytes, all second
+ * bytes and so on, because the exponents of neighbours resemble each other and their mantissas do not.
+ *
+ * Decompression trusts nothing: the output is exactly what the caller announces, and a stream that would produce more or fewer bytes is damaged.
+ * Compression writes no byte beyond the room it is given. Without a work area functions are free of state; a work area has one owner at a time.
  */
 #ifndef OBZ_CODEC_H
 #define OBZ_CODEC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
 
-enum obz_codec { OBZ_NONE = 0, OBZ_LZ4 = 1, OBZ_ZSTD = 2 };
+/* The values are on the wire and in files: they never change. */
+enum obz_codec { OBZ_NONE = 0, OBZ_LZ4 = 1, OBZ_ZSTD = 2, OBZ_PLANES = 3 };
 
-/* Exactly dst_size bytes into dst. LZ4: one raw block; zstd: one or more frames. OB_ERR_COMPRESSED when the bytes do not fit that. */
+#define OBZ_CODEC_COUNT 4u
+#define OBZ_ALL_CODECS ((1u << OBZ_LZ4) | (1u << OBZ_ZSTD) | (1u << OBZ_PLANES)) /* a set of codecs has bit 1 << codec */
+#define OBZ_SIZE_MAX (64u << 20)     /* bytes of one compressed piece, before and after */
+#define OBZ_PLANES_MAX 4u            /* bytes of the widest number that is taken apart */
+
+/* What the codecs keep from one piece to the next: their tables and a place to take numbers apart. Zero it to begin. */
+struct obz_work {
+	void *lz4, *zstd_in, *zstd_out;
+	uint8_t *planes;
+	size_t planes_size;
+};
+
+void obz_work_fini(struct obz_work *work);
+
+/* "lz4"; NULL for a value that is none. */
+const char *obz_codec_name(enum obz_codec codec);
+/* False: no codec has this name. */
+bool obz_codec_find(const char *name, enum obz_codec *ret);
+
+/* The bytes written, or 0: it does not fit into `capacity`, or no memory. size <= OBZ_SIZE_MAX. */
+size_t obz_compress(struct obz_work *work, enum obz_codec codec, const void *src, size_t size, void *dst, size_t capacity);
+/* Exactly dst_size bytes into dst. LZ4: one raw block; zstd: one or more frames. OB_ERR_COMPRESSED, _NO_MEMORY. work may be NULL. */
+enum ob_err obz_decompress_with(struct obz_work *work, enum obz_codec codec, const void *src, size_t src_size, void *dst, size_t dst_size);
 enum ob_err obz_decompress(enum obz_codec codec, const void *src, size_t src_size, void *dst, size_t dst_size);
 
 #endif

@@ -12,13 +12,15 @@ enum ob_err obp_conn_init(struct obp_conn *conn, unsigned accept)
 {
 	*conn = (struct obp_conn){ .accept = accept, .expect = 1, .arriving = 1 };
 	conn->buffer = aligned_alloc(64, OBP_CONN_BUFFER);
+	conn->view = conn->buffer;
 	return conn->buffer ? OB_ERR_NONE : OB_ERR_NO_MEMORY;
 }
 
 void obp_conn_fini(struct obp_conn *conn)
 {
 	free(conn->buffer);
-	conn->buffer = NULL;
+	obp_unpacker_fini(&conn->unpacker);
+	conn->buffer = conn->view = NULL;
 	conn->begin = conn->end = 0;
 }
 
@@ -26,6 +28,8 @@ void obp_conn_restart(struct obp_conn *conn)
 {
 	if (conn->big_left)
 		conn->expect--;
+	conn->view = conn->buffer;
+	conn->unpacker.size = conn->unpacker.have = 0;
 	conn->begin = conn->end = conn->used = 0;
 	conn->frame_left = conn->big_left = conn->skip_left = 0;
 	conn->records_left = 0;
@@ -74,7 +78,11 @@ static enum obp_event frame_check(struct obp_conn *conn, const struct obp_frame 
 		return broken(conn, OB_ERR_VERSION, "a frame of another protocol version");
 	if (!type_accepted(conn, f->type))
 		return broken(conn, OB_ERR_PROTOCOL, "a frame of a type that has no place here");
-	if (f->flags != 0 || f->reserved != 0 || f->raw_size > f->size || f->size - f->raw_size >= 8)
+	if (f->flags && (!counted || f->flags >= OBZ_CODEC_COUNT || !(conn->codecs & 1u << f->flags)))
+		return broken(conn, OB_ERR_PROTOCOL, "a frame packed in a way that was not agreed on");
+	if (f->flags && (f->raw_size % 8 || f->raw_size > OBP_FRAME_PAYLOAD_MAX || f->size < sizeof(struct obp_packed)))
+		return broken(conn, OB_ERR_PROTOCOL, "a packed frame whose sizes are odd or above the maximum");
+	if (f->reserved != 0 || (!f->flags && (f->raw_size > f->size || f->size - f->raw_size >= 8)))
 		return broken(conn, OB_ERR_PROTOCOL, "a frame with unknown flags or sizes that disagree");
 	if (f->size % 8 || f->size > OBP_FRAME_PAYLOAD_MAX)
 		return broken(conn, OB_ERR_PROTOCOL, "a frame whose size is odd or above the maximum");
@@ -82,7 +90,7 @@ static enum obp_event frame_check(struct obp_conn *conn, const struct obp_frame 
 		return broken(conn, OB_ERR_PROTOCOL, "a control map that is empty or above the maximum");
 	if (f->type == OBP_FRAME_ACK && f->size)
 		return broken(conn, OB_ERR_PROTOCOL, "an acknowledgement with a payload");
-	if (counted && (f->count == 0 || f->count > f->size / sizeof(struct obp_record)))
+	if (counted && (f->count == 0 || f->count > (f->flags ? f->raw_size : f->size) / sizeof(struct obp_record)))
 		return broken(conn, OB_ERR_PROTOCOL, "a frame whose count does not fit its size");
 	if (counted && conn->restarted && f->sequence && f->sequence <= conn->expect) {
 		conn->restarted = false;
@@ -93,13 +101,50 @@ static enum obp_event frame_check(struct obp_conn *conn, const struct obp_frame 
 	return OBP_NEED;
 }
 
+/* ---- packed frames ---- */
+
+/* The payload is whole: items come out of it, until the frame is used up. */
+static enum obp_event gather_finish(struct obp_conn *conn)
+{
+	enum ob_err err = obp_unpacker_finish(&conn->unpacker);
+
+	if (err)
+		return broken(conn, err == OB_ERR_COMPRESSED ? OB_ERR_PROTOCOL : err, "a packed frame that does not unpack to what it announces");
+	conn->kept_begin = conn->begin;
+	conn->kept_end = conn->end;
+	conn->view = conn->unpacker.plain;
+	conn->begin = 0;
+	conn->end = conn->frame_left = conn->unpacker.raw_size;
+	return OBP_NEED;
+}
+
+static enum obp_event gather_begin(struct obp_conn *conn, const struct obp_frame *frame)
+{
+	struct obp_unpacker *unpacker = &conn->unpacker;
+	size_t n = ob_min(buffered(conn), (size_t)frame->size);
+
+	if (obp_unpacker_begin(unpacker, frame))
+		return broken(conn, OB_ERR_NO_MEMORY, "no memory for a packed frame");
+	memcpy(unpacker->packed, conn->view + conn->begin, n);
+	conn->begin += n;
+	unpacker->have = n;
+	return n == unpacker->size ? gather_finish(conn) : OBP_NEED;
+}
+
+static void view_restore(struct obp_conn *conn)
+{
+	conn->view = conn->buffer;
+	conn->begin = conn->kept_begin;
+	conn->end = conn->kept_end;
+}
+
 static enum obp_event frame_begin(struct obp_conn *conn, struct obp_item *item)
 {
 	struct obp_frame f;
 
 	if (buffered(conn) < sizeof f)
 		return OBP_NEED;
-	memcpy(&f, conn->buffer + conn->begin, sizeof f);
+	memcpy(&f, conn->view + conn->begin, sizeof f);
 	if (frame_check(conn, &f) == OBP_BROKEN)
 		return OBP_BROKEN;
 	if (f.type == OBP_FRAME_CONTROL && buffered(conn) < sizeof f + f.size)
@@ -114,13 +159,15 @@ static enum obp_event frame_begin(struct obp_conn *conn, struct obp_item *item)
 	if (f.type == OBP_FRAME_ACK)
 		return OBP_ACK;
 	if (f.type == OBP_FRAME_CONTROL) {
-		item->body = conn->buffer + conn->begin;
+		item->body = conn->view + conn->begin;
 		item->size = item->have = f.raw_size;
 		conn->used = f.size;
 		return OBP_CONTROL;
 	}
-	conn->frame_left = f.size;
 	conn->records_left = f.count;
+	if (f.flags)
+		return gather_begin(conn, &f);
+	conn->frame_left = f.size;
 	return OBP_NEED;
 }
 
@@ -146,7 +193,7 @@ static enum obp_event item_show(struct obp_conn *conn, struct obp_item *item, si
 	item->number = conn->expect;
 	item->time_ns = conn->frame_time;
 	item->size = size;
-	item->body = conn->buffer + conn->begin + head;
+	item->body = conn->view + conn->begin + head;
 	if (whole <= OBP_CONN_BIG) {
 		if (have < whole)
 			return OBP_NEED;
@@ -175,7 +222,7 @@ static enum obp_event record_next(struct obp_conn *conn, struct obp_item *item)
 		return broken(conn, OB_ERR_PROTOCOL, "a frame that ends inside a record");
 	if (buffered(conn) < head)
 		return OBP_NEED;
-	memcpy(&item->record, conn->buffer + conn->begin, head);
+	memcpy(&item->record, conn->view + conn->begin, head);
 	if (item->record.size < head || item->record.size % 8 || item->record.size > conn->frame_left)
 		return broken(conn, OB_ERR_PROTOCOL, "a record whose size is odd or larger than its frame");
 	if (item->record.lane >= OBP_LANE_MAX)
@@ -192,7 +239,7 @@ static enum obp_event reply_next(struct obp_conn *conn, struct obp_item *item)
 		return broken(conn, OB_ERR_PROTOCOL, "a frame that ends inside a reply");
 	if (buffered(conn) < head)
 		return OBP_NEED;
-	memcpy(&item->reply, conn->buffer + conn->begin, head);
+	memcpy(&item->reply, conn->view + conn->begin, head);
 	if (item->reply.size < head || item->reply.size % 8 || item->reply.size > conn->frame_left)
 		return broken(conn, OB_ERR_PROTOCOL, "a reply whose size is odd or larger than its frame");
 	if (item->reply.body > item->reply.size - head || item->reply.size - head - item->reply.body >= 8)
@@ -221,14 +268,22 @@ enum obp_event obp_conn_next(struct obp_conn *conn, struct obp_item *item)
 		return broken(conn, OB_ERR_PROTOCOL, "the body of a large record was not taken");
 	conn->begin += conn->used;
 	conn->used = 0;
+	if (ob_unlikely(obp_conn_gathers(conn))) {
+		if (conn->unpacker.have < conn->unpacker.size)
+			return OBP_NEED;
+		if (gather_finish(conn) == OBP_BROKEN)
+			return OBP_BROKEN;
+	}
 	do {
 		if (ob_unlikely(conn->skip_left) && !skip_rest(conn))
 			return OBP_NEED;
 		while (conn->records_left == 0) {
 			if (ob_unlikely(conn->frame_left))
 				return broken(conn, OB_ERR_PROTOCOL, "a frame with bytes after its last record");
+			if (ob_unlikely(conn->view != conn->buffer))
+				view_restore(conn);
 			event = frame_begin(conn, item);
-			if (event != OBP_NEED || conn->records_left == 0)
+			if (event != OBP_NEED || conn->records_left == 0 || obp_conn_gathers(conn))
 				return event;
 		}
 		skipped = conn->arriving;
@@ -241,6 +296,11 @@ void obp_conn_space(struct obp_conn *conn, void **ret_data, size_t *ret_size)
 {
 	size_t left = buffered(conn);
 
+	if (obp_conn_gathers(conn)) {
+		*ret_data = conn->unpacker.packed + conn->unpacker.have;
+		*ret_size = conn->unpacker.size - conn->unpacker.have;
+		return;
+	}
 	if (left == 0) {
 		conn->begin = conn->end = 0;
 	} else if (conn->begin && OBP_CONN_BUFFER - conn->end < OBP_CONN_BUFFER / 2) {
@@ -254,7 +314,10 @@ void obp_conn_space(struct obp_conn *conn, void **ret_data, size_t *ret_size)
 
 void obp_conn_fed(struct obp_conn *conn, size_t size)
 {
-	conn->end += size;
+	if (obp_conn_gathers(conn))
+		conn->unpacker.have += size;
+	else
+		conn->end += size;
 	conn->bytes += size;
 }
 
@@ -264,7 +327,7 @@ size_t obp_conn_body_buffered(struct obp_conn *conn, void *dst, size_t n)
 	conn->used = 0;
 	n = ob_min(n, ob_min(conn->big_left, buffered(conn)));
 	if (n && dst)
-		memcpy(dst, conn->buffer + conn->begin, n);
+		memcpy(dst, conn->view + conn->begin, n);
 	conn->begin += n;
 	conn->big_left -= n;
 	if (buffered(conn) == 0)

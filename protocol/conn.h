@@ -28,6 +28,7 @@
 
 #include "base/err.h"
 #include "protocol/format.h"
+#include "protocol/pack.h"
 
 #define OBP_CONN_BUFFER (256u << 10)   /* bytes; stays in a core's second-level cache */
 #define OBP_CONN_BIG (32u << 10)       /* a record or reply above this comes out as OBP_BIG, its body not whole in the buffer */
@@ -54,13 +55,16 @@ struct obp_item {
 
 struct obp_conn {
 	unsigned accept;            /* enum obp_accept */
+	unsigned codecs;            /* set of codecs that frames may be packed with; 0 until both sides have agreed */
 	enum ob_err error;
 	const char *why;            /* what the peer did wrong; NULL while all is well */
 	uint64_t expect;            /* number of the next record or reply */
 	uint64_t peer_ack;          /* highest number the peer has acknowledged */
 	uint64_t bytes, frames;     /* received so far */
 	/* inside: */
-	uint8_t *buffer;
+	uint8_t *buffer, *view;     /* view: where items come from, buffer or the unpacked payload */
+	struct obp_unpacker unpacker;
+	size_t kept_begin, kept_end; /* of the buffer, while the view is elsewhere */
 	size_t begin, end, used;    /* buffered bytes; used: of the item shown last */
 	uint64_t arriving;          /* number of the next item in the stream; below expect only after a restart */
 	size_t skip_left;           /* bytes of an item seen before, still to come */
@@ -83,6 +87,12 @@ enum obp_event obp_conn_next(struct obp_conn *conn, struct obp_item *ret_item);
 /* Where the next bytes belong; *ret_size is never 0 after OBP_NEED. */
 void obp_conn_space(struct obp_conn *conn, void **ret_data, size_t *ret_size);
 void obp_conn_fed(struct obp_conn *conn, size_t size);
+
+/* True while a packed payload comes in: obp_conn_space then asks for exactly its rest. */
+static inline bool obp_conn_gathers(const struct obp_conn *conn)
+{
+	return conn->unpacker.size != 0;
+}
 
 /* After OBP_BIG: copies up to n body bytes out of the buffer; returns how many. */
 size_t obp_conn_body_buffered(struct obp_conn *conn, void *dst, size_t n);

@@ -57,6 +57,9 @@ static void put_hello(msgpack_packer *p, const struct obp_hello *hello)
 	put_text(p, "version", hello->version);
 	put_text(p, "program", hello->program);
 	put_number(p, "pid", hello->pid);
+	put_number(p, "codecs", hello->codecs);
+	put_number(p, "codec", hello->codec);
+	put_text(p, "token", hello->token);
 	put_number(p, "grace", hello->grace_s);
 	put_number(p, "want_memory", hello->want_memory);
 	put_number(p, "want_share", hello->want_share);
@@ -97,6 +100,7 @@ static void put_welcome(msgpack_packer *p, const struct obp_welcome *welcome)
 	put_text(p, "driver", welcome->driver);
 	put_number(p, "route", welcome->route);
 	put_number(p, "driver_version", (uint64_t)welcome->driver_version);
+	put_number(p, "codecs", welcome->codecs);
 	put_number(p, "grace", welcome->grace_s);
 	put_number(p, "vmm", welcome->vmm);
 	put_number(p, "times", welcome->times);
@@ -125,9 +129,9 @@ bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 	uint32_t extra = 0;
 
 	if (message->type == OBP_MSG_HELLO)
-		extra = 8;
+		extra = 11;
 	else if (message->type == OBP_MSG_WELCOME)
-		extra = 10;
+		extra = 11;
 	else if (message->type >= OBP_MSG_JOIN && message->type <= OBP_MSG_PONG)
 		extra = 4;
 	if (!ob_buf_extend(frame, sizeof header))
@@ -312,6 +316,12 @@ static bool get_hello_key(const msgpack_object *key, const msgpack_object *value
 		return get_text(value, hello->program, sizeof hello->program);
 	if (key_is(key, "pid"))
 		return get_number(value, UINT64_MAX, &hello->pid);
+	if (key_is(key, "codecs"))
+		return get_u32(value, UINT32_MAX, &hello->codecs);
+	if (key_is(key, "codec"))
+		return get_u32(value, UINT32_MAX, &hello->codec);
+	if (key_is(key, "token"))
+		return get_text(value, hello->token, sizeof hello->token);
 	if (key_is(key, "grace"))
 		return get_u32(value, OBP_GRACE_MAX_S, &hello->grace_s);
 	if (key_is(key, "want_memory"))
@@ -336,6 +346,8 @@ static bool get_welcome_key(const msgpack_object *key, const msgpack_object *val
 		return get_text(value, welcome->driver, sizeof welcome->driver);
 	if (key_is(key, "route"))
 		return get_number(value, UINT64_MAX, &welcome->route) && welcome->route != 0;
+	if (key_is(key, "codecs"))
+		return get_u32(value, UINT32_MAX, &welcome->codecs);
 	if (key_is(key, "grace"))
 		return get_u32(value, OBP_GRACE_MAX_S, &welcome->grace_s);
 	if (key_is(key, "times"))

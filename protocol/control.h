@@ -22,6 +22,7 @@
 #define OBP_NAME_MAX 256u      /* bytes of any name, NUL included */
 #define OBP_TEXT_MAX 1024u     /* bytes of a message for people, NUL included */
 #define OBP_SECRET_BYTES 16u
+#define OBP_TOKEN_MAX 80u      /* bytes of a bearer token, NUL included */
 
 enum obp_message_type {
 	OBP_MSG_HELLO = 1,     /* client, first on a data connection */
@@ -45,6 +46,9 @@ struct obp_hello {
 	char version[32];               /* the client's program version */
 	char program[OBP_NAME_MAX];
 	uint64_t pid;
+	uint32_t codecs;                /* set of codecs that the client knows; 0 with an older client: no packed frames */
+	char token[OBP_TOKEN_MAX];      /* bearer token; empty: none */
+	uint32_t codec;                 /* its wish: enum obp_codec_wish or a codec */
 	uint32_t grace_s;               /* the client keeps what it takes to go on after a broken connection, and tries for so long; 0: no */
 	uint64_t want_memory;           /* bytes on each device the client is content with; 0: whatever the server allows */
 	uint32_t want_share;            /* of the device's time, in millionths; 0: likewise */
@@ -70,6 +74,7 @@ struct obp_welcome {
 	uint64_t route;                 /* for later prefaces of this session; not 0 */
 	uint8_t secret[OBP_SECRET_BYTES];
 	int32_t driver_version;
+	uint32_t codecs;                /* those of the hello that the server knows too: frames may be packed with these, both ways */
 	uint32_t grace_s;               /* the server keeps the session for so long without a connection; 0: it ends with the connection */
 	bool times;                     /* the server can take the time of records: op times_switch */
 	bool vmm;                       /* client-made addresses */

@@ -44,13 +44,19 @@ struct obp_frame {
 	uint32_t magic;
 	uint8_t version;
 	uint8_t type;              /* enum obp_frame_type */
-	uint16_t flags;            /* codec of the payload, 0 = none; other bits 0 */
+	uint16_t flags;            /* codec of the payload (enum obz_codec), 0 = none; other bits 0 */
 	uint32_t size;             /* payload bytes that follow */
 	uint32_t count;            /* records or replies in the payload */
 	uint64_t sequence;         /* calls: number of the first record, from 1; replies: number of the first reply, from 1 */
 	uint64_t ack;              /* highest record (server) or reply (client) received and executed/consumed in order */
 	uint64_t time_ns;          /* sender's monotonic clock when the frame was made */
-	uint32_t raw_size;         /* payload bytes before compression; equal to size without a codec */
+	uint32_t raw_size;         /* without a codec: payload bytes before padding; else the size of the frame when it is not packed */
+	uint32_t reserved;         /* 0 */
+};
+
+/* A packed payload begins with this, then `plain` bytes as they are, then `packed` bytes that unpack to `raw`, then zeros to a multiple of 8. */
+struct obp_packed {
+	uint32_t plain, raw, packed;
 	uint32_t reserved;         /* 0 */
 };
 
@@ -80,6 +86,7 @@ struct obp_reply {
 
 _Static_assert(sizeof(struct obp_preface) == 16, "wire");
 _Static_assert(sizeof(struct obp_frame) == 48, "wire");
+_Static_assert(sizeof(struct obp_packed) == 16, "wire");
 _Static_assert(sizeof(struct obp_record) == 8, "wire");
 _Static_assert(sizeof(struct obp_reply) == 32, "wire");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little-endian hosts only");

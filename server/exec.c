@@ -253,7 +253,7 @@ static void fill(struct obs_session *session, bool bulk)
 	obp_conn_space(conn, &data, &size);
 	if (size == 0)
 		obs_session_fatal(session, OB_ERR_PROTOCOL, "a frame that does not fit the connection's buffer");
-	got = receive(session, data, bulk ? ob_min(size, BULK_HEAD) : size);
+	got = receive(session, data, bulk && !obp_conn_gathers(conn) ? ob_min(size, BULK_HEAD) : size);
 	if (ob_unlikely(!got)) {
 		again(session);
 		return;
@@ -288,7 +288,8 @@ _Noreturn static void run(struct obs_session *session, struct obs_context *curre
 		case OBP_ACK:
 			break;
 		case OBP_BROKEN:
-			obs_session_fatal(session, session->conn.error, "%s", session->conn.why);
+			obs_session_fatal(session, session->conn.error, "%s",
+				session->identity.scope == OBT_SCOPE_LOOK ? "this token may look at the devices and run nothing" : session->conn.why);
 		case OBP_CONTROL:
 		case OBP_REPLY:
 			obs_session_fatal(session, OB_ERR_PROTOCOL, "a frame of a type that has no place here");

@@ -107,7 +107,7 @@ static void guest_new_session(struct obs_guest *guest)
 		guest_refuse(guest, OB_ERR_REFUSED, "the server is shutting down");
 	} else if (super->n_busy + super->n_waiting >= super->options->max_sessions) {
 		guest_refuse(guest, OB_ERR_REFUSED, "the server is full; try again later or raise --max-sessions");
-	} else if (obs_pool_start_session(super, guest->fd)) {
+	} else if (obs_pool_start_session(super, guest->fd, guest->secure)) {
 		guest_close(guest);
 	} else if (super->retrying) {
 		guest_refuse(guest, OB_ERR_DRIVER, super->start_error);
@@ -135,7 +135,7 @@ static void guest_introduced(struct obs_guest *guest)
 	} else if (p->intent == OBP_INTENT_NEW) {
 		guest_new_session(guest);
 	} else if (p->intent == OBP_INTENT_JOIN) {
-		if (obs_pool_join_session(guest->super, p->route, guest->fd))
+		if (obs_pool_join_session(guest->super, p->route, guest->fd, guest->secure))
 			guest_close(guest);
 		else
 			guest_refuse(guest, OB_ERR_NOT_FOUND, "there is no such session");
@@ -174,7 +174,7 @@ static void preface_too_late(uv_timer_t *timer)
 	guest_refuse(timer->data, OB_ERR_TIMEOUT, "the client did not introduce itself in time");
 }
 
-void obs_guest_admit(struct obs_super *super, int fd)
+void obs_guest_admit(struct obs_super *super, int fd, bool secure)
 {
 	struct obs_guest *guest;
 
@@ -185,6 +185,7 @@ void obs_guest_admit(struct obs_super *super, int fd)
 	}
 	guest->super = super;
 	guest->fd = fd;
+	guest->secure = secure;
 	guest->poll.data = guest->timer.data = guest;
 	guest->next = super->guests;
 	if (super->guests)
@@ -211,7 +212,7 @@ void obs_guest_serve_waiting(struct obs_super *super)
 		/* Not waiting while it is served: the pool would start a worker for it. */
 		oldest->state = OBS_GUEST_PREFACE;
 		super->n_waiting--;
-		if (!obs_pool_start_session(super, oldest->fd)) {
+		if (!obs_pool_start_session(super, oldest->fd, oldest->secure)) {
 			oldest->state = OBS_GUEST_WAITING;
 			super->n_waiting++;
 			return;

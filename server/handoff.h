@@ -20,7 +20,7 @@ enum obs_handoff_type {
 
 struct obs_handoff {
 	uint32_t type;
-	uint32_t reserved;
+	uint32_t secure;         /* NEW, JOIN: the connection goes on with TLS */
 	uint64_t route;
 	char text[240];
 };

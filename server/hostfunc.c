@@ -33,11 +33,11 @@ void obs_hostfuncs_init(struct obs_hostfuncs *hostfuncs)
 	pthread_condattr_destroy(&attr);
 }
 
-/* The control connection's descriptor, once it is there. -1: it did not come. */
-static int control_wait(struct obs_hostfuncs *hostfuncs)
+/* The control connection is there. False: it did not come. */
+static bool control_wait(struct obs_hostfuncs *hostfuncs)
 {
 	struct timespec until;
-	int fd;
+	bool joined;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += OBS_CONTROL_JOIN_S;
@@ -45,26 +45,26 @@ static int control_wait(struct obs_hostfuncs *hostfuncs)
 	while (hostfuncs->control_fd < 0 && !hostfuncs->again)
 		if (pthread_cond_timedwait(&hostfuncs->changed, &hostfuncs->lock, &until) == ETIMEDOUT)
 			break;
-	fd = hostfuncs->control_fd;
+	joined = hostfuncs->control_fd >= 0;
 	pthread_mutex_unlock(&hostfuncs->lock);
-	return fd;
+	return joined;
 }
 
 bool obs_control_send(struct obs_hostfuncs *hostfuncs, const struct obp_message *message)
 {
-	struct obt_stream stream = { .ops = &obt_socket_ops };
+	struct obt_stream stream;
 	struct ob_buf frame;
 	bool sent = false;
 
-	if (control_wait(hostfuncs) < 0)
+	if (!control_wait(hostfuncs))
 		return false;
 	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
 	if (obp_message_encode(message, &frame)) {
 		struct iovec iov = { frame.data, frame.size };
 
 		pthread_mutex_lock(&hostfuncs->send_lock);
-		stream.fd = hostfuncs->control_fd;
-		sent = stream.fd >= 0 && obt_stream_send_all(&stream, &iov, 1, ob_clock_ns() + OBS_CONTROL_SEND_S * OB_SECOND) == OB_ERR_NONE;
+		stream = hostfuncs->control;
+		sent = hostfuncs->control_fd >= 0 && obt_stream_send_all(&stream, &iov, 1, ob_clock_ns() + OBS_CONTROL_SEND_S * OB_SECOND) == OB_ERR_NONE;
 		pthread_mutex_unlock(&hostfuncs->send_lock);
 	}
 	ob_buf_fini(&frame);
@@ -174,12 +174,13 @@ bool obs_hostfunc_done(struct obs_hostfuncs *hostfuncs, uint64_t callback)
 	return found;
 }
 
-void obs_hostfunc_control(struct obs_hostfuncs *hostfuncs, int fd)
+void obs_hostfunc_control(struct obs_hostfuncs *hostfuncs, const struct obt_stream *stream)
 {
 	pthread_mutex_lock(&hostfuncs->send_lock);
 	pthread_mutex_lock(&hostfuncs->lock);
-	hostfuncs->control_fd = fd;
-	hostfuncs->again = hostfuncs->again || fd < 0;
+	hostfuncs->control = stream ? *stream : (struct obt_stream){ .fd = -1 };
+	hostfuncs->control_fd = hostfuncs->control.fd;
+	hostfuncs->again = hostfuncs->again || !stream;
 	pthread_cond_broadcast(&hostfuncs->changed);
 	pthread_mutex_unlock(&hostfuncs->lock);
 	pthread_mutex_unlock(&hostfuncs->send_lock);
@@ -217,7 +218,14 @@ bool obs_hostfunc_ask_again(struct obs_hostfuncs *hostfuncs)
 {
 	struct obp_message *message OB_CLEANUP(ob_freep) = calloc(1, sizeof *message);
 	CUresult status = CUDA_SUCCESS;
+	bool again;
 
+	pthread_mutex_lock(&hostfuncs->lock);
+	again = hostfuncs->again;
+	pthread_mutex_unlock(&hostfuncs->lock);
+	/* The first connection: who asked has been waiting for it, and asks by himself. Asked twice, a function would be answered twice. */
+	if (!again)
+		return true;
 	if (!message)
 		return false;
 	message->type = OBP_MSG_CALLBACK;

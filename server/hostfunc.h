@@ -14,6 +14,7 @@
 
 #include "base/cuda_types.h"
 #include "protocol/control.h"
+#include "transport/stream.h"
 
 struct obs_session;
 
@@ -29,6 +30,7 @@ struct obs_hostfuncs {
 	struct obs_hostfunc *list;       /* launched, newest first */
 	uint32_t n;
 	int control_fd;                  /* -1: not joined */
+	struct obt_stream control;       /* the same connection */
 	pthread_mutex_t send_lock;       /* whoever sends, and whoever changes control_fd */
 	bool again;                      /* a function was, or may have to be, asked for on another connection: an answer may come twice */
 };
@@ -39,10 +41,10 @@ CUresult obs_hostfunc_launch(struct obs_session *session, CUstream stream, uint6
 /* The client ran it. False: no such function runs. Loop thread. */
 bool obs_hostfunc_done(struct obs_hostfuncs *hostfuncs, uint64_t callback);
 /*
- * The control connection has been joined (again), or is broken (-1). The old descriptor is the caller's to close afterwards: nobody sends on it any
+ * The control connection has been joined (again), or is broken (NULL). The old stream is the caller's to close afterwards: nobody sends on it any
  * more. Functions that were asked for and are not done are asked for again by obs_hostfunc_ask_again. Loop thread.
  */
-void obs_hostfunc_control(struct obs_hostfuncs *hostfuncs, int fd);
+void obs_hostfunc_control(struct obs_hostfuncs *hostfuncs, const struct obt_stream *stream);
 bool obs_hostfunc_ask_again(struct obs_hostfuncs *hostfuncs);
 /* A host function has been asked for and is not done: the client may be busy with it. */
 bool obs_hostfunc_running(struct obs_hostfuncs *hostfuncs);

@@ -33,7 +33,7 @@ static void accept_ready(uv_poll_t *poll, int status, int events)
 		}
 		if (!listener->unix_path[0])
 			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-		obs_guest_admit(listener->super, fd);
+		obs_guest_admit(listener->super, fd, listener->secure);
 	}
 }
 
@@ -41,6 +41,35 @@ static int complain(const char *url, const char *what)
 {
 	fprintf(stderr, "outboard-server: cannot listen on %s: %s\n", url, what);
 	return -1;
+}
+
+/* Other machines can connect to it. */
+static bool reachable(int fd)
+{
+	struct sockaddr_storage address;
+	socklen_t length = sizeof address;
+
+	if (getsockname(fd, (struct sockaddr *)&address, &length) != 0)
+		return true;
+	if (address.ss_family == AF_INET)
+		return ntohl(((const struct sockaddr_in *)&address)->sin_addr.s_addr) >> 24 != 127;
+	if (address.ss_family == AF_INET6)
+		return !IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)&address)->sin6_addr);
+	return false;
+}
+
+/* NULL: this address may be listened on with these options. Whoever may open a session may run code here. */
+static const char *exposed(const struct obs_options *options, int fd, bool secure)
+{
+	if (options->insecure || !reachable(fd))
+		return NULL;
+	if (!secure)
+		return "other machines can reach it and it has no TLS. Use tls:// with --tls-cert and --tls-key ('outboard cert' makes them), or an "
+		       "address of this machine only (tcp://127.0.0.1, unix:), or say --insecure";
+	if (!options->tokens && !options->tls_client_ca)
+		return "other machines can reach it and anybody may come in. Say who may: --tokens ('outboard token create') or --tls-client-ca; or "
+		       "say --insecure";
+	return NULL;
 }
 
 int obs_listener_open(struct obs_super *super, const char *text)
@@ -53,9 +82,17 @@ int obs_listener_open(struct obs_super *super, const char *text)
 	*listener = (struct obs_listener){ .super = super, .fd = -1 };
 	if (obt_url_parse(text, &url, &why) != OB_ERR_NONE)
 		return complain(text, why);
+	listener->secure = url.scheme == OBT_TLS;
+	if (listener->secure && !super->options->tls_cert)
+		return complain(text, "TLS needs a certificate: --tls-cert and --tls-key ('outboard cert' makes them)");
 	listener->fd = obt_listen(&url, BACKLOG, listener->url, sizeof listener->url);
 	if (listener->fd < 0)
 		return complain(text, errno == EADDRINUSE ? "it is in use; another server listens there" : strerror(errno));
+	why = exposed(super->options, listener->fd, listener->secure);
+	if (why) {
+		close(listener->fd);
+		return complain(text, why);
+	}
 	if (url.scheme == OBT_UNIX && lstat(url.path, &st) == 0) {
 		snprintf(listener->unix_path, sizeof listener->unix_path, "%s", url.path);
 		listener->unix_inode = st.st_ino;

@@ -21,6 +21,7 @@
 #include "server/quota.h"
 #include "server/refuse.h"
 #include "server/session.h"
+#include "transport/tls.h"
 
 #define TICK_NS (500 * OB_MS)      /* of an idle session */
 #define TICK_BUSY_NS (50 * OB_MS)  /* of one that executes: how soon a blocked executor is noticed */
@@ -29,6 +30,7 @@ struct guest {
 	struct obp_conn conn;
 	uint64_t deadline;
 	int fd;                  /* -1: free */
+	struct obt_stream stream; /* on it */
 };
 
 static struct loop {
@@ -63,11 +65,11 @@ static void client_left(void)
 static void guest_close(struct guest *guest)
 {
 	obp_conn_fini(&guest->conn);
-	close(guest->fd);
+	obt_stream_close(&guest->stream);
 	guest->fd = -1;
 }
 
-static void guest_admit(int fd)
+static void guest_admit(int fd, bool secure)
 {
 	for (unsigned i = 0; i < OBS_JOINING_MAX; i++) {
 		struct guest *guest = &loop.joining[i];
@@ -76,6 +78,11 @@ static void guest_admit(int fd)
 			continue;
 		if (obp_conn_init(&guest->conn, OBP_ACCEPT_CONTROL) != OB_ERR_NONE)
 			break;
+		obt_stream_adopt(&guest->stream, fd);
+		if (secure && (!loop.session->tls || obt_tls_accept(loop.session->tls, fd, &guest->stream))) {
+			obp_conn_fini(&guest->conn);
+			break;
+		}
 		guest->fd = fd;
 		guest->deadline = ob_clock_ns() + loop.session->options->hello_timeout_s * OB_SECOND;
 		return;
@@ -96,7 +103,7 @@ static void channel_read(void)
 	if (fd < 0)
 		return;
 	if (handoff.type == OBS_HANDOFF_JOIN && handoff.route == loop.session->route)
-		guest_admit(fd);
+		guest_admit(fd, handoff.secure);
 	else
 		close(fd);
 }
@@ -137,7 +144,7 @@ static void control_drop(void)
 	if (loop.control.fd < 0)
 		return;
 	shutdown(loop.control.fd, SHUT_RDWR); /* a sender that is stuck leaves */
-	obs_hostfunc_control(&loop.session->hostfuncs, -1);
+	obs_hostfunc_control(&loop.session->hostfuncs, NULL);
 	guest_close(&loop.control);
 	loop.control_lost = ob_clock_ns();
 }
@@ -148,12 +155,12 @@ static void join_control(struct guest *guest)
 	struct obs_link *link = &loop.session->link;
 
 	if (loop.control.fd >= 0 && !link->on) {
-		obs_refuse_send(guest->fd, OB_ERR_REFUSED, "the session already has a control connection");
+		obs_refuse_stream(&guest->stream, OB_ERR_REFUSED, "the session already has a control connection");
 		guest_close(guest);
 		return;
 	}
 	if (!obs_link_acked(loop.session, loop.message.received)) {
-		obs_refuse_send(guest->fd, OB_ERR_REFUSED, "the client says that it has replies which were never sent");
+		obs_refuse_stream(&guest->stream, OB_ERR_REFUSED, "the client says that it has replies which were never sent");
 		guest_close(guest);
 		return;
 	}
@@ -161,7 +168,7 @@ static void join_control(struct guest *guest)
 	loop.control = *guest;
 	loop.control_lost = 0;
 	guest->fd = -1;
-	obs_hostfunc_control(&loop.session->hostfuncs, loop.control.fd);
+	obs_hostfunc_control(&loop.session->hostfuncs, &loop.control.stream);
 	if (!control_answer(OBP_MSG_JOINED, 0) || (link->on && !obs_hostfunc_ask_again(&loop.session->hostfuncs)))
 		control_end();
 }
@@ -173,7 +180,7 @@ static void join_data(struct guest *guest)
 
 	obp_conn_fini(&guest->conn);
 	guest->fd = -1;
-	if (obs_link_attach(loop.session, fd, &loop.message, old)) {
+	if (obs_link_attach(loop.session, &guest->stream, &loop.message, old)) {
 		loop.data_fd = fd;
 		loop.data_lost = 0;
 	}
@@ -186,7 +193,7 @@ static void guest_join(struct guest *guest)
 	uint32_t purpose = loop.message.code;
 
 	if (purpose >= OBP_JOIN_PURPOSES || (loop.message.attempt && loop.message.attempt <= link->attempts[purpose])) {
-		obs_refuse_send(guest->fd, OB_ERR_REFUSED, purpose < OBP_JOIN_PURPOSES ? "this attempt to join is older than another" :
+		obs_refuse_stream(&guest->stream, OB_ERR_REFUSED, purpose < OBP_JOIN_PURPOSES ? "this attempt to join is older than another" :
 			"a join for a purpose this server does not know");
 		guest_close(guest);
 		return;
@@ -205,6 +212,7 @@ static void control_end(void)
 		control_drop();
 		return;
 	}
+	/* Others may still be sending on it: its TLS state, if it has one, goes with the process. */
 	if (loop.control.fd >= 0)
 		close(loop.control.fd);
 	loop.control.fd = -1;
@@ -250,7 +258,7 @@ static bool guest_fill(struct guest *guest)
 	obp_conn_space(&guest->conn, &data, &size);
 	if (size == 0)
 		return false;
-	n = recv(guest->fd, data, size, MSG_DONTWAIT);
+	n = guest->stream.ops->recv(&guest->stream, data, size, false);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return true;
 	if (n <= 0)
@@ -298,7 +306,7 @@ static void joining_read(struct guest *guest)
 		}
 	}
 	if (event != OBP_NEED)
-		obs_refuse_send(guest->fd, OB_ERR_REFUSED, "the session's secret is not right");
+		obs_refuse_stream(&guest->stream, OB_ERR_REFUSED, "the session's secret is not right");
 	guest_close(guest);
 }
 
@@ -407,6 +415,19 @@ static int client_fd(void)
 	return link->on && !loop.client_gone && (loop.data_lost || loop.control_lost) ? link->client : -1;
 }
 
+/* Bytes of somebody else's calls inside TLS, where poll does not see them. Under the lock nobody puts another connection in the stream's place. */
+static bool data_pending(void)
+{
+	pthread_mutex_t *lock = &loop.session->replies.lock;
+	bool pending;
+
+	if (!loop.watch_data || pthread_mutex_trylock(lock) != 0)
+		return false;
+	pending = obt_stream_pending(&loop.session->data);
+	pthread_mutex_unlock(lock);
+	return pending;
+}
+
 static void *loop_main(void *unused)
 {
 	enum { CHANNEL, DATA, CONTROL, CLIENT, JOINING, COUNT = JOINING + OBS_JOINING_MAX };
@@ -430,12 +451,14 @@ static void *loop_main(void *unused)
 			data_lost();
 			if (!loop.session->link.on)
 				client_left();
-		} else if (fds[DATA].revents && !obs_exec_succeed(loop.session, loop.blocked)) {
+		} else if ((fds[DATA].revents || data_pending()) && !obs_exec_succeed(loop.session, loop.blocked)) {
 			obs_session_fatal(loop.session, OB_ERR_NO_MEMORY, "the worker can start no thread");
 		}
 		if (fds[CLIENT].revents)
 			loop.client_gone = true;
 		if (fds[CONTROL].revents)
+			control_read();
+		while (loop.control.fd >= 0 && obt_stream_pending(&loop.control.stream))
 			control_read();
 		for (unsigned i = 0; i < OBS_JOINING_MAX; i++)
 			if (fds[JOINING + i].revents)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* Session and context operations. */
+#include <string.h>
+
 #include "server/lane.h"
 #include "server/ops.h"
 #include "server/quota.h"
@@ -183,6 +185,7 @@ void obs_op_bye(struct obs_exec *x, const struct obp_record *rec)
 	obs_output_forward(&x->session->output, x);
 	atomic_store(&x->session->ending, true);
 	obs_reply(x, rec, CUDA_SUCCESS, NULL, 0);
+	memcpy(x->session->how, "bye", sizeof "bye");
 	obs_session_exit(x->session, 0);
 }
 

@@ -239,6 +239,7 @@ void obs_op_write_rows(struct obs_exec *x, const struct obp_record *rec, const s
 struct pull {
 	struct box box;
 	uint64_t row, done_in_row;   /* rows are numbered through all slices */
+	uint64_t piece;              /* bytes */
 	CUstream stream;
 };
 
@@ -270,15 +271,15 @@ static CUresult pull_next(struct obs_exec *x, struct pull *pull, uint8_t *dst, u
 	*ret_size = 0;
 	if (rows == 0 || box->width == 0)
 		return CUDA_SUCCESS;
-	if (box->width <= OBP_CHUNK_MAX && rows > 1) {
+	if (box->width <= pull->piece && rows > 1) {
 		uint64_t row = pull->row;
 
-		n = ob_min(rows, OBP_CHUNK_MAX / box->width);
+		n = ob_min(rows, pull->piece / box->width);
 		pull->row += n;
 		*ret_size = (uint32_t)(n * box->width);
 		return pull_rows(x, pull, row, n, dst);
 	}
-	n = ob_min(box->width - pull->done_in_row, (uint64_t)OBP_CHUNK_MAX);
+	n = ob_min(box->width - pull->done_in_row, pull->piece);
 	*ret_size = (uint32_t)n;
 	CUresult result = x->drv->cuMemcpyDtoHAsync_v2(dst,
 		box->addr + pull->row / box->height * box->slice + pull->row % box->height * box->pitch + pull->done_in_row, n, pull->stream);
@@ -369,11 +370,13 @@ static void pull_run(struct obs_exec *x, const struct obp_record *rec, struct pu
 		obs_reply(x, rec, CUDA_ERROR_INVALID_VALUE, NULL, 0);
 		return;
 	}
+	/* Packing, sending and unpacking overlap when pieces are small. */
+	pull->piece = obp_packer_cuts(&x->session->packer) ? OBP_PACK_CHUNK : OBP_CHUNK_MAX;
 	if (!obs_staging_read_take(x->session, slots)) {
 		obs_reply(x, rec, CUDA_ERROR_OUT_OF_MEMORY, NULL, 0);
 		return;
 	}
-	if (bytes <= OBP_CHUNK_MAX)
+	if (bytes <= pull->piece)
 		pull_single(x, rec, pull, slots[0]);
 	else
 		pull_pieces(x, rec, pull, slots);

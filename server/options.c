@@ -15,7 +15,13 @@ static const char help[] =
 	"usage: outboard-server --listen URL [options]\n"
 	"Runs CUDA programs of other machines on this machine's GPU, or on its CPU.\n"
 	"\n"
-	"  --listen URL         tcp://host:port or unix:/path; may be repeated; port 0 picks a free one\n"
+	"  --listen URL         tls://host:port, tcp://host:port or unix:/path; may be repeated; port 0 picks a free one\n"
+	"  --tls-cert FILE      certificate of the tls:// addresses (PEM); 'outboard cert' makes one\n"
+	"  --tls-key FILE       its private key\n"
+	"  --tls-client-ca FILE clients may prove themselves by a certificate that one of these has signed\n"
+	"  --tokens FILE        clients may prove themselves by a token of this file ('outboard token')\n"
+	"  --audit FILE         append who came, from where, for how long and how much, as JSON lines\n"
+	"  --insecure           listen where other machines can connect without TLS, or let anybody in\n"
 	"  --driver WHICH       auto (default): the system's libcuda.so.1 if it works, else soft\n"
 	"                       soft: the software device; null: answers everything, does nothing; or a path\n"
 	"  --warm N             workers kept ready for new sessions (default 1)\n"
@@ -31,12 +37,18 @@ static const char help[] =
 	"  --version, --help\n\n";
 
 enum {
-	LISTEN = 256, LIMIT, LIMITS, CONFIG, CHECK_CONFIG, METRICS, REFILL, DRIVER, WARM, MAX_SESSIONS, HELLO, DRAIN, GRACE, CACHE, WORKER, PROBE,
-	VERSION, HELP
+	LISTEN = 256, TLS_CERT, TLS_KEY, TLS_CLIENT_CA, TOKENS, AUDIT, INSECURE, LIMIT, LIMITS, CONFIG, CHECK_CONFIG, METRICS, REFILL, DRIVER,
+	WARM, MAX_SESSIONS, HELLO, DRAIN, GRACE, CACHE, WORKER, PROBE, VERSION, HELP
 };
 
 static const struct option long_options[] = {
 	{ "listen", required_argument, NULL, LISTEN },
+	{ "tls-cert", required_argument, NULL, TLS_CERT },
+	{ "tls-key", required_argument, NULL, TLS_KEY },
+	{ "tls-client-ca", required_argument, NULL, TLS_CLIENT_CA },
+	{ "tokens", required_argument, NULL, TOKENS },
+	{ "audit", required_argument, NULL, AUDIT },
+	{ "insecure", no_argument, NULL, INSECURE },
 	{ "config", required_argument, NULL, CONFIG },
 	{ "check-config", required_argument, NULL, CHECK_CONFIG },
 	{ "max-memory", required_argument, NULL, LIMIT },
@@ -67,8 +79,11 @@ static const struct option long_options[] = {
 };
 
 /* Keys a configuration may have: the options that set something. */
-static const char *const setting_names[] = { "listen", "driver", "warm", "refill", "max-sessions", "hello-timeout", "drain-timeout", "grace", "cache",
-	"metrics", "max-memory", "max-host-memory", "max-handles", "max-modules", "max-lanes", "idle-timeout", "share", "max-priority", "on-excess", "measure", NULL };
+static const char *const setting_names[] = {
+	"listen", "driver", "warm", "refill", "max-sessions", "hello-timeout", "drain-timeout", "grace", "cache", "tls-cert", "tls-key", "tls-client-ca", "tokens",
+	"audit", "insecure", "metrics", "max-memory", "max-host-memory", "max-handles", "max-modules", "max-lanes", "idle-timeout", "share",
+	"max-priority", "on-excess", "measure", NULL,
+};
 
 static bool take_count(const char *text, uint32_t min, uint32_t max, uint32_t *ret, char *ret_why, size_t size)
 {
@@ -80,6 +95,22 @@ static bool take_count(const char *text, uint32_t min, uint32_t max, uint32_t *r
 	}
 	*ret = (uint32_t)value;
 	return true;
+}
+
+static const char **file_of(struct obs_options *o, int which)
+{
+	switch (which) {
+	case TLS_CERT:
+		return &o->tls_cert;
+	case TLS_KEY:
+		return &o->tls_key;
+	case TLS_CLIENT_CA:
+		return &o->tls_client_ca;
+	case TOKENS:
+		return &o->tokens;
+	default:
+		return &o->audit;
+	}
 }
 
 static bool take_text(const char *text, const char **ret, char *ret_why, size_t size, const char *wanted)
@@ -105,6 +136,18 @@ static bool set(struct obs_options *o, int which, const char *name, const char *
 		return take_text(text, &o->listen[o->n_listen++], ret_why, size, "an address, for example tcp://0.0.0.0:14800");
 	case DRIVER:
 		return take_text(text, &o->driver, ret_why, size, "auto, soft, null or the path of a libcuda.so.1");
+	case TLS_CERT:
+	case TLS_KEY:
+	case TLS_CLIENT_CA:
+	case TOKENS:
+	case AUDIT:
+		return take_text(text, file_of(o, which), ret_why, size, "a file");
+	case INSECURE:
+		o->insecure = !text || strcmp(text, "yes") == 0;
+		if (o->insecure || strcmp(text, "no") == 0)
+			return true;
+		snprintf(ret_why, size, "yes or no");
+		return false;
 	case CACHE:
 		return take_text(text, &o->cache, ret_why, size, "a directory");
 	case METRICS:
@@ -202,7 +245,11 @@ int obs_options_parse(struct obs_options *ret, int argc, char **argv)
 		return 2;
 	}
 	if (o.mode == OBS_MODE_SUPERVISOR && o.n_listen == 0) {
-		fprintf(stderr, "outboard-server: say where to listen, for example --listen tcp://0.0.0.0:%d\n", OBP_PORT);
+		fprintf(stderr, "outboard-server: say where to listen, for example --listen tcp://127.0.0.1:%d\n", OBP_PORT);
+		return 2;
+	}
+	if (!o.tls_cert != !o.tls_key) {
+		fprintf(stderr, "outboard-server: --tls-cert and --tls-key belong together\n");
 		return 2;
 	}
 	*ret = o;
@@ -212,6 +259,10 @@ int obs_options_parse(struct obs_options *ret, int argc, char **argv)
 void obs_options_worker_args(struct obs_options *options, const char *self, const char *driver,
 	char *ret_args[OBS_WORKER_ARGS_MAX])
 {
+	const struct {
+		const char *name, *value;
+	} files[] = { { "--tls-cert", options->tls_cert }, { "--tls-key", options->tls_key }, { "--tls-client-ca", options->tls_client_ca },
+		{ "--tokens", options->tokens }, { "--audit", options->audit } };
 	size_t n = 0;
 
 	snprintf(options->hello_timeout_text, sizeof options->hello_timeout_text, "%u", options->hello_timeout_s);
@@ -230,6 +281,12 @@ void obs_options_worker_args(struct obs_options *options, const char *self, cons
 	if (options->cache) {
 		ret_args[n++] = (char *)(uintptr_t)"--cache";
 		ret_args[n++] = (char *)(uintptr_t)options->cache;
+	}
+	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+		if (!files[i].value)
+			continue;
+		ret_args[n++] = (char *)(uintptr_t)files[i].name;
+		ret_args[n++] = (char *)(uintptr_t)files[i].value;
 	}
 	ret_args[n] = NULL;
 }

@@ -20,7 +20,7 @@
 #define OBS_SESSIONS_MAX 4096
 #define OBS_SESSIONS_DEFAULT 256
 #define OBS_SECONDS_MAX 86400
-#define OBS_WORKER_ARGS_MAX 24 /* strings of a worker's command line, NULL included */
+#define OBS_WORKER_ARGS_MAX 64 /* strings of a worker's command line, NULL included */
 
 enum obs_mode { OBS_MODE_SUPERVISOR, OBS_MODE_WORKER, OBS_MODE_PROBE, OBS_MODE_DONE };
 
@@ -29,6 +29,11 @@ struct obs_options {
 	const char *listen[OBS_LISTEN_MAX];
 	size_t n_listen;
 	const char *driver;           /* auto, soft, null or a path; a worker never sees auto */
+	const char *tls_cert, *tls_key; /* of the tls:// addresses; NULL: none */
+	const char *tls_client_ca;    /* who signs clients' certificates; NULL: nobody */
+	const char *tokens;           /* file of bearer tokens; NULL: none */
+	const char *audit;            /* file of the audit log; NULL: none */
+	bool insecure;                /* listen in clear, or to anybody, where others can reach it */
 	const char *cache;            /* directory of code images; NULL: chosen by obs_images_open */
 	uint32_t warm;                /* workers kept ready */
 	uint32_t refill;              /* workers that may be starting at the same time */

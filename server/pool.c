@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/opt.h"
+#include "server/audit.h"
 #include "server/supervisor.h"
 
 static void set_state(struct obs_proc *proc, enum obs_proc_state state)
@@ -79,6 +80,8 @@ static void proc_exited(uv_process_t *process, int64_t status, int signal)
 	if (state == OBS_PROC_BUSY)
 		obs_status_session_ended(proc);
 	super->deaths_total += !super->draining && (signal || (status && state != OBS_PROC_BUSY));
+	if (state == OBS_PROC_BUSY && signal)
+		obs_audit_killed(proc->route, why);
 	if (state == OBS_PROC_BUSY && (signal || status))
 		ob_warn("session %016llx ended: worker %d: %s", (unsigned long long)proc->route, process->pid, why);
 	else if (state == OBS_PROC_BUSY)
@@ -214,9 +217,9 @@ void obs_pool_refill(struct obs_super *super)
 			return;
 }
 
-bool obs_pool_start_session(struct obs_super *super, int fd)
+bool obs_pool_start_session(struct obs_super *super, int fd, bool secure)
 {
-	struct obs_handoff message = { .type = OBS_HANDOFF_NEW };
+	struct obs_handoff message = { .type = OBS_HANDOFF_NEW, .secure = secure };
 	struct obs_proc *proc;
 
 	for (;;) {
@@ -241,9 +244,9 @@ bool obs_pool_start_session(struct obs_super *super, int fd)
 	return true;
 }
 
-bool obs_pool_join_session(struct obs_super *super, uint64_t route, int fd)
+bool obs_pool_join_session(struct obs_super *super, uint64_t route, int fd, bool secure)
 {
-	struct obs_handoff message = { .type = OBS_HANDOFF_JOIN, .route = route };
+	struct obs_handoff message = { .type = OBS_HANDOFF_JOIN, .route = route, .secure = secure };
 
 	for (struct obs_proc *proc = super->procs; proc; proc = proc->next)
 		if (proc->state == OBS_PROC_BUSY && proc->route == route)

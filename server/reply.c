@@ -44,6 +44,27 @@ static void send_all(struct obs_session *session, struct iovec *iov, int n, size
 	atomic_store_explicit(&obs_board->replies, session->replies.next - 1, memory_order_relaxed);
 }
 
+/*
+ * Under the lock. iov[0] begins with the frame's header; packed, that leaves by itself, and what is kept to be sent again stays as it is.
+ */
+static void send_reply(struct obs_session *session, struct iovec *iov, int n, size_t size)
+{
+	struct obp_frame frame;
+	struct iovec pieces[5] = { { &frame, sizeof frame } };
+	int count = 1;
+
+	if (ob_likely(!session->packer.on) || size < OBP_PACK_MIN || atomic_load_explicit(&session->link.down, memory_order_relaxed)) {
+		send_all(session, iov, n, size);
+		return;
+	}
+	memcpy(&frame, iov[0].iov_base, sizeof frame);
+	pieces[count++] = (struct iovec){ (char *)iov[0].iov_base + sizeof frame, iov[0].iov_len - sizeof frame };
+	for (int i = 1; i < n; i++)
+		pieces[count++] = iov[i];
+	n = obp_packer_frame(&session->packer, &frame, pieces, count);
+	send_all(session, pieces, n, sizeof frame + frame.size);
+}
+
 /* Under the lock. What an acknowledgement says: every record up to here is in this process's hands. */
 static uint64_t ack_number(struct obs_replies *replies)
 {
@@ -105,7 +126,7 @@ static void reply_kept(struct obs_session *session, struct obp_reply *head, cons
 	memcpy(kept->bytes + sizeof frame, head, sizeof *head);
 	atomic_store_explicit(&replies->next, replies->kept.next, memory_order_release);
 	n = obs_kept_iov(kept, iov);
-	send_all(session, iov, n, sizeof frame + head->size);
+	send_reply(session, iov, n, sizeof frame + head->size);
 	pthread_mutex_unlock(&replies->lock);
 }
 
@@ -145,7 +166,7 @@ static void reply(struct obs_exec *x, struct obp_reply *head, const void *body, 
 	deferred_take(replies, head);
 	out.reply = *head;
 	obp_frame_fill(&out.frame, OBP_FRAME_REPLIES, head->size, 1, replies->next++, ack_number(replies));
-	send_all(session, iov, n, size);
+	send_reply(session, iov, n, size);
 	pthread_mutex_unlock(&replies->lock);
 }
 

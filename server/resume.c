@@ -210,14 +210,16 @@ static void *attach_main(void *argument)
 	return NULL;
 }
 
-static bool refuse(int fd, enum ob_err code, const char *why)
+static bool refuse(const struct obt_stream *joining, enum ob_err code, const char *why)
 {
-	obs_refuse_send(fd, code, why);
-	close(fd);
+	struct obt_stream stream = *joining;
+
+	obs_refuse_stream(&stream, code, why);
+	obt_stream_close(&stream);
 	return false;
 }
 
-bool obs_link_attach(struct obs_session *session, int fd, const struct obp_message *join, int old_fd)
+bool obs_link_attach(struct obs_session *session, const struct obt_stream *stream, const struct obp_message *join, int old_fd)
 {
 	struct obs_link *link = &session->link;
 	struct attach *attach;
@@ -227,24 +229,24 @@ bool obs_link_attach(struct obs_session *session, int fd, const struct obp_messa
 	bool started;
 
 	if (!link->on)
-		return refuse(fd, OB_ERR_REFUSED, "this session does not outlive its connection");
+		return refuse(stream, OB_ERR_REFUSED, "this session does not outlive its connection");
 	if (join->received < atomic_load(&link->client_ack) || !obs_link_acked(session, join->received))
-		return refuse(fd, OB_ERR_REFUSED, "the client says that it has replies which were never sent, or no longer has some");
+		return refuse(stream, OB_ERR_REFUSED, "the client says that it has replies which were never sent, or no longer has some");
 	if (atomic_exchange(&link->attaching, true)) {
 		shutdown(old_fd, SHUT_RDWR); /* the one before, which may be stuck in the middle: the client has given it up */
-		return refuse(fd, OB_ERR_LIMIT, "another connection is joining this session");
+		return refuse(stream, OB_ERR_LIMIT, "another connection is joining this session");
 	}
 	attach = malloc(sizeof *attach);
 	if (!attach) {
 		atomic_store(&link->attaching, false);
-		return refuse(fd, OB_ERR_LIMIT, "no memory");
+		return refuse(stream, OB_ERR_LIMIT, "no memory");
 	}
 	/* The client has given the old one up, whether or not we have noticed: readers and writers stuck in it leave. */
 	if (old_fd >= 0)
 		shutdown(old_fd, SHUT_RDWR);
-	fcntl(fd, F_SETFL, 0);
+	fcntl(stream->fd, F_SETFL, 0);
 	attach->session = session;
-	obt_stream_adopt(&attach->stream, fd);
+	attach->stream = *stream;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);

@@ -18,22 +18,39 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "protocol/obp_calls.h"
+#include "server/audit.h"
 #include "server/exec.h"
 #include "server/board.h"
 #include "server/layers.h"
 #include "server/quota.h"
 #include "server/refuse.h"
 #include "transport/digest.h"
+#include "transport/path.h"
+#include "transport/tls.h"
 
 #define SEND_MS 5000       /* for the welcome */
 #define LAST_WORDS_MS 500  /* that a client gets to read why its session ends */
 
 /* ---- the end ---- */
 
+static void packed_print(const char *direction, const struct obp_pack_stats *stats)
+{
+	for (unsigned i = 0; i < OBZ_CODEC_COUNT; i++)
+		if (stats->chunks[i])
+			ob_info("stats: compression %s: %s: %llu chunks, %llu bytes became %llu, %.3f ms in all codecs", direction,
+				obz_codec_name((enum obz_codec)i), (unsigned long long)stats->chunks[i], (unsigned long long)stats->raw[i],
+				(unsigned long long)stats->wire[i], (double)stats->ns / 1e6);
+}
+
 _Noreturn void obs_session_exit(struct obs_session *session, int status)
 {
 	obs_board_publish(session);
+	obs_audit_session_close(session, session->how[0] ? session->how : status ? "the client could not be reached" : "the client left");
 	obs_stats_print();
+	if (obs_stats_on) {
+		packed_print("in", &session->conn.unpacker.stats);
+		packed_print("out", &session->packer.stats);
+	}
 	/* Not exit(): destructors of a driver could wait for a device that never finishes. */
 	_exit(status);
 }
@@ -64,11 +81,12 @@ _Noreturn void obs_session_fatal(struct obs_session *session, enum ob_err code, 
 		for (;;)
 			pause(); /* another thread is already ending the process */
 	ob_warn("session %016llx: %s", (unsigned long long)session->route, text);
+	snprintf(session->how, sizeof session->how, "%.190s", text);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec++;
 	/* A thread in the middle of a reply that nobody reads keeps the lock: then there is no place for a message. */
 	if (session->replies.stream.fd >= 0 && pthread_mutex_timedlock(&session->replies.lock, &until) == 0) {
-		obs_message_send(session->replies.stream.fd, OBP_MSG_FATAL, code, text);
+		obs_message_send(&session->replies.stream, OBP_MSG_FATAL, code, text);
 		linger(session->replies.stream.fd);
 	}
 	obs_session_exit(session, 1);
@@ -157,6 +175,15 @@ bool obs_session_init(struct obs_session *session, const struct obs_options *opt
 		snprintf(ret_why, why_size, "no memory");
 		return false;
 	}
+	if (!obs_audit_open(options->audit)) {
+		snprintf(ret_why, why_size, "the audit log cannot be written");
+		return false;
+	}
+	if (options->tls_cert) {
+		session->tls = obt_tls_server_new(options->tls_cert, options->tls_key, options->tls_client_ca, ret_why, why_size);
+		if (!session->tls)
+			return false;
+	}
 	if (!obs_driver_open(options->driver, &session->lib, ret_why, why_size))
 		return false;
 	session->drv = &session->lib.table;
@@ -184,6 +211,14 @@ bool obs_session_init(struct obs_session *session, const struct obs_options *opt
 
 /* ---- the handshake ---- */
 
+/* Before there is a session: the client is told, the log and the audit too. */
+static void turn_away(struct obs_session *session, enum ob_err code, const char *why)
+{
+	obs_refuse_stream(&session->data, code, why);
+	ob_info("session %016llx: refused: %s", (unsigned long long)session->route, why);
+	obs_audit_refused(session, why);
+}
+
 /* The next control message of one of two types before the deadline. False: the client was told what is wrong, or has left. */
 static bool message_await(struct obs_session *session, enum obp_message_type type, uint64_t deadline, struct obp_message *ret)
 {
@@ -196,22 +231,29 @@ static bool message_await(struct obs_session *session, enum obp_message_type typ
 
 	while ((event = obp_conn_next(&session->conn, &item)) == OBP_NEED) {
 		obp_conn_space(&session->conn, &data, &size);
-		if (size == 0 || poll(&pfd, 1, ob_clock_poll_ms(deadline)) <= 0) {
-			obs_refuse_send(session->data.fd, OB_ERR_TIMEOUT, "the client did not introduce itself in time");
+		if (size == 0 || (!obt_stream_pending(&session->data) && poll(&pfd, 1, ob_clock_poll_ms(deadline)) <= 0)) {
+			turn_away(session, OB_ERR_TIMEOUT, "the client did not introduce itself in time");
 			return false;
 		}
 		n = session->data.ops->recv(&session->data, data, size, false);
+		if (n < 0 && errno == EPROTONOSUPPORT) /* it cannot be told in TLS */
+			obs_refuse_send(session->data.fd, OB_ERR_TLS, obt_stream_why(&session->data));
+		if (n < 0 && errno != EAGAIN && obt_stream_why(&session->data))
+			turn_away(session, OB_ERR_TLS, obt_stream_why(&session->data));
 		if (n == 0 || (n < 0 && errno != EAGAIN))
 			return false;
 		if (n > 0)
 			obp_conn_fed(&session->conn, (size_t)n);
 	}
 	if (event == OBP_BROKEN) {
-		obs_refuse_send(session->data.fd, session->conn.error, session->conn.why);
+		/* A TLS handshake where a frame belongs begins with 22, 3. */
+		bool tls = session->conn.error == OB_ERR_MAGIC && session->conn.buffer[0] == 22 && session->conn.buffer[1] == 3;
+
+		turn_away(session, session->conn.error, tls ? "the client speaks TLS and this address does not: name it as tcp://" : session->conn.why);
 		return false;
 	}
 	if (event != OBP_CONTROL || obp_message_decode(item.body, item.size, ret) != OB_ERR_NONE || ret->type != type) {
-		obs_refuse_send(session->data.fd, OB_ERR_PROTOCOL, "the client does not begin with a hello");
+		turn_away(session, OB_ERR_PROTOCOL, "the client does not begin with a hello");
 		return false;
 	}
 	return true;
@@ -251,6 +293,19 @@ static void addresses_settle(struct obs_session *session, const struct obp_hello
 		first->grant = obs_memory_grant(memory, 0, ob_min(OBS_GRANT_BYTES, first->free_mem / 8));
 }
 
+static double path_rate(void *session)
+{
+	return obt_path_rate(&((struct obs_session *)session)->data, ((struct obs_session *)session)->trust_reader);
+}
+
+/* The way back goes by the client's wish too: one setting governs both. */
+static void codecs_settle(struct obs_session *session, const struct obp_hello *hello)
+{
+	session->conn.codecs = hello->codecs & obp_codecs_own();
+	session->trust_reader = hello->codec == OBP_CODEC_MEASURE;
+	obp_packer_init(&session->packer, session->conn.codecs, hello->codec, obt_path_local(&session->data), path_rate, session);
+}
+
 static bool welcome_send(struct obs_session *session)
 {
 	struct obp_message *message = session->welcome;
@@ -265,6 +320,7 @@ static bool welcome_send(struct obs_session *session)
 	memcpy(welcome->secret, session->secret, sizeof welcome->secret);
 	welcome->times = true;
 	welcome->driver_version = session->lib.version;
+	welcome->codecs = session->conn.codecs;
 	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
 	if (obp_message_encode(message, &frame)) {
 		struct iovec iov = { frame.data, frame.size };
@@ -280,14 +336,23 @@ bool obs_session_greet(struct obs_session *session)
 	uint64_t deadline = ob_clock_ns() + session->options->hello_timeout_s * OB_SECOND;
 	struct obp_message *message = calloc(1, sizeof *message);
 	bool greeted = false;
+	char why[256];
 
+	obs_auth_origin(session->data.fd, &session->identity);
 	session->replies.stream = session->data;
 	if (!message || !message_await(session, OBP_MSG_HELLO, deadline, message))
 		goto out;
 	ob_info("session %016llx: %s (process %llu, client %s)", (unsigned long long)session->route, message->hello.program,
 		(unsigned long long)message->hello.pid, message->hello.version);
+	if (!obs_auth_check(session->options, &session->data, &message->hello, &session->identity, why, sizeof why)) {
+		turn_away(session, OB_ERR_DENIED, why);
+		goto out;
+	}
+	session->since_ns = ob_clock_ns();
+	obs_audit_session_open(session, message->hello.program, message->hello.pid);
 	obs_quota_hello(session, &message->hello);
 	addresses_settle(session, &message->hello);
+	codecs_settle(session, &message->hello);
 	if (!obs_link_agree(session, &message->hello) || !welcome_send(session))
 		goto out;
 	if (session->memory.vmm && !session->welcome->welcome.range_ok) {
@@ -299,7 +364,8 @@ bool obs_session_greet(struct obs_session *session)
 			no_vmm(session);
 		}
 	}
-	session->conn.accept = OBP_ACCEPT_CALLS;
+	/* A scope that may look has seen all there is to see in the welcome. */
+	session->conn.accept = session->identity.scope == OBT_SCOPE_USE ? OBP_ACCEPT_CALLS : OBP_ACCEPT_CONTROL;
 	greeted = true;
 out:
 	if (message)

@@ -23,6 +23,7 @@
 #include "protocol/conn.h"
 #include "protocol/control.h"
 #include "protocol/format.h"
+#include "server/auth.h"
 #include "server/driver.h"
 #include "server/handles.h"
 #include "server/hostfunc.h"
@@ -62,6 +63,12 @@ struct obs_session {
 	struct obs_link link;
 	struct obp_conn conn;
 	struct obs_replies replies;
+	struct obp_packer packer;            /* of replies; under the reply lock */
+	struct obt_tls_server *tls;          /* NULL: no TLS on this server */
+	struct obs_identity identity;        /* of the client; set before the welcome */
+	uint64_t since_ns;                   /* of the welcome */
+	char how[200];                       /* it ends; empty: the client has left */
+	bool trust_reader;                   /* the client wants the measured rate believed wherever it is */
 
 	struct obs_handles streams, events, modules, functions;
 	struct obs_context contexts[OBS_CONTEXTS_MAX];

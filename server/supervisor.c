@@ -12,9 +12,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/audit.h"
 #include "server/driver.h"
 #include "server/metrics.h"
 #include "server/notify.h"
+#include "transport/tls.h"
+#include "transport/token.h"
 
 #define PROBE_TIMEOUT_MS 30000
 
@@ -107,6 +110,30 @@ static void more_descriptors(void)
 	}
 }
 
+/* What workers will read, so that a wrong file is complained of here and now. The supervisor itself speaks no TLS. */
+static bool files_check(const struct obs_options *options)
+{
+	char why[512];
+	struct obt_tokens tokens;
+
+	if (options->tls_cert) {
+		struct obt_tls_server *server = obt_tls_server_new(options->tls_cert, options->tls_key, options->tls_client_ca, why, sizeof why);
+
+		if (!server) {
+			fprintf(stderr, "outboard-server: %s\n", why);
+			return false;
+		}
+		obt_tls_server_free(server);
+	}
+	if (options->tokens && !obt_tokens_read(options->tokens, &tokens, why, sizeof why)) {
+		fprintf(stderr, "outboard-server: %s\n", why);
+		return false;
+	}
+	if (options->tokens)
+		obt_tokens_fini(&tokens);
+	return true;
+}
+
 static int super_start(struct obs_super *super)
 {
 	ssize_t n = readlink("/proc/self/exe", super->self, sizeof super->self - 1);
@@ -126,6 +153,8 @@ static int super_start(struct obs_super *super)
 	uv_signal_init(&super->loop, &super->intr);
 	signal(SIGPIPE, SIG_IGN);
 	more_descriptors();
+	if (!obs_audit_open(super->options->audit) || !files_check(super->options))
+		return 1;
 	driver_choose(super);
 	for (size_t i = 0; i < super->options->n_listen; i++)
 		if (obs_listener_open(super, super->options->listen[i]) != 0)

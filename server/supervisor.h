@@ -36,6 +36,7 @@ struct obs_listener {
 	uv_poll_t poll;
 	int fd;
 	bool open;
+	bool secure;             /* tls:// */
 	char url[OBS_URL_MAX];
 	char unix_path[OBS_URL_MAX]; /* "" for tcp; removed at the end */
 	uint64_t unix_inode;
@@ -50,6 +51,7 @@ struct obs_guest {
 	uv_timer_t timer;
 	enum obs_guest_state state;
 	int fd, closes_left;
+	bool secure;            /* came on a tls:// address */
 	size_t got;             /* bytes of the preface */
 	size_t thrown_away;     /* bytes read after the refusal */
 	union {
@@ -109,7 +111,7 @@ int obs_listener_open(struct obs_super *super, const char *url); /* 0, or -1 aft
 void obs_listener_close_all(struct obs_super *super);
 
 /* guest.c */
-void obs_guest_admit(struct obs_super *super, int fd);           /* takes the descriptor */
+void obs_guest_admit(struct obs_super *super, int fd, bool secure);           /* takes the descriptor */
 /* Guests that wait get workers while there are idle ones, oldest first. */
 void obs_guest_serve_waiting(struct obs_super *super);
 void obs_guest_refuse_waiting(struct obs_super *super, enum ob_err code, const char *text);
@@ -118,9 +120,9 @@ void obs_guest_close_all(struct obs_super *super);
 /* pool.c */
 void obs_pool_refill(struct obs_super *super);
 /* Gives the connection to an idle worker: the worker is now busy. False: none is idle. The descriptor stays the caller's. */
-bool obs_pool_start_session(struct obs_super *super, int fd);
+bool obs_pool_start_session(struct obs_super *super, int fd, bool secure);
 /* False: no session has this route. */
-bool obs_pool_join_session(struct obs_super *super, uint64_t route, int fd);
+bool obs_pool_join_session(struct obs_super *super, uint64_t route, int fd, bool secure);
 void obs_pool_kill(struct obs_super *super, bool busy_too);
 
 /* supervisor.c */

@@ -14,11 +14,12 @@
 #include "server/handoff.h"
 #include "server/loop.h"
 #include "server/refuse.h"
+#include "transport/tls.h"
 
 static struct obs_session session; /* large; the process's only one */
 
 /* Blocks until the supervisor sends a session. -1: it is gone. */
-static int session_await(void)
+static int session_await(bool *ret_secure)
 {
 	struct obs_handoff message;
 	int fd = -1;
@@ -30,6 +31,7 @@ static int session_await(void)
 			return -1;
 		if (message.type == OBS_HANDOFF_NEW && fd >= 0) {
 			session.route = message.route;
+			*ret_secure = message.secure;
 			return fd;
 		}
 		if (fd >= 0)
@@ -48,6 +50,7 @@ static void tell(enum obs_handoff_type type, const char *text)
 int obs_worker_run(const struct obs_options *options)
 {
 	char why[sizeof((struct obs_handoff *)0)->text];
+	bool secure = false;
 	int fd;
 
 	/* The channel's end would do; this also ends a worker that hangs in its driver. */
@@ -66,11 +69,13 @@ int obs_worker_run(const struct obs_options *options)
 	if (!obs_output_capture(&session.output))
 		ob_warn("what kernels print appears here and not at the client: no file in memory can be made");
 	tell(OBS_HANDOFF_READY, session.lib.name);
-	fd = session_await();
+	fd = session_await(&secure);
 	if (fd < 0)
 		return 0;
 	fcntl(fd, F_SETFL, 0);
 	obt_stream_adopt(&session.data, fd);
+	if (secure && (!session.tls || obt_tls_accept(session.tls, fd, &session.data)))
+		return 1;
 	if (!obs_loop_start(&session, OBS_HANDOFF_FD)) {
 		obs_refuse_send(fd, OB_ERR_NO_MEMORY, "the worker can start no thread");
 		return 1;

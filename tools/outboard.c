@@ -22,6 +22,8 @@ static const struct {
 	{ "top", "the sessions of a server, refreshed", obx_top_main },
 	{ "config", "check a configuration of outboard-server", obx_config_main },
 	{ "bench", "measure calls: launch, latency, bandwidth, startup", obx_bench_main },
+	{ "token", "make, list and revoke tokens that let clients in", obx_token_main },
+	{ "cert", "make a certificate for a tls:// address, show its pin", obx_cert_main },
 };
 
 const char *obx_server_url(const char *given)

@@ -11,6 +11,7 @@
 #include "protocol/conn.h"
 #include "protocol/obp_calls.h"
 #include "transport/message.h"
+#include "transport/token.h"
 
 enum ob_err obx_probe_open(struct obx_probe *probe, const struct obt_url *url, uint64_t timeout_ns)
 {
@@ -27,6 +28,8 @@ enum ob_err obx_probe_open(struct obx_probe *probe, const struct obt_url *url, u
 		return err;
 	probe->connect_ns = ob_clock_ns() - began;
 	hello = (struct obp_message){ .type = OBP_MSG_HELLO, .hello = { .version = OB_VERSION, .program = "outboard", .pid = (uint64_t)getpid() } };
+	if (!obt_token_show(&probe->stream, hello.hello.token))
+		return OB_ERR_DENIED;
 	err = obt_message_send(&probe->stream, &hello, &preface, sizeof preface, deadline);
 	if (!err || err == OB_ERR_CLOSED)
 		err = obt_message_receive(&probe->stream, &probe->welcome, deadline);

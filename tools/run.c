@@ -20,7 +20,7 @@ static int usage(void)
 	     "\n"
 	     "Runs COMMAND with the server's GPUs. The exit code is COMMAND's own.\n"
 	     "\n"
-	     "  --server URL   tcp://host:port or unix:/path, or several with commas: the least loaded is taken\n"
+	     "  --server URL   tls://host:port, tcp://host:port or unix:/path, or several with commas: the least loaded is taken\n"
 	     "                 (else OUTBOARD_SERVER, else tcp://127.0.0.1:14800)\n"
 	     "  --policy NAME  how one of several is chosen: least-load, binpack, spread, power-of-two, ...\n"
 	     "  --vram SIZE    this much device memory at most; a server must have it free\n"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "transport/tls_inside.h"
 
 enum ob_err obt_message_send(struct obt_stream *stream, const struct obp_message *message, const void *before, size_t before_size,
                              uint64_t deadline)
@@ -12,6 +13,14 @@ enum ob_err obt_message_send(struct obt_stream *stream, const struct obp_message
 	enum ob_err err = OB_ERR_NO_MEMORY;
 	struct ob_buf frame;
 
+	/* The preface is in clear always; what follows it on a TLS stream is not. */
+	if (stream->tls && !obt_tls_started(stream)) {
+		err = before_size ? obt_tls_start(stream, before, before_size, deadline) : OB_ERR_TLS;
+		if (err)
+			return err;
+		before_size = 0;
+		err = OB_ERR_NO_MEMORY;
+	}
 	ob_buf_init(&frame, 2 * OBP_CONTROL_MAX);
 	if (ob_buf_append(&frame, before, before_size) && obp_message_encode(message, &frame)) {
 		struct iovec iov = { frame.data, frame.size };
@@ -40,5 +49,12 @@ enum ob_err obt_message_receive(struct obt_stream *stream, struct obp_message *r
 	if (!map)
 		return OB_ERR_NO_MEMORY;
 	err = obt_stream_recv_all(stream, map, frame.size, deadline);
-	return err ? err : obp_message_decode(map, frame.raw_size, ret);
+	if (!err)
+		err = obp_message_decode(map, frame.raw_size, ret);
+	/* A server that speaks no TLS may say so, and nothing else. */
+	if (!err && stream->ops == &obt_refusal_ops && ret->type != OBP_MSG_REFUSED) {
+		obp_message_fini(ret);
+		return OB_ERR_TLS;
+	}
+	return err;
 }

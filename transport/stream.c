@@ -18,6 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "transport/tls_inside.h"
 
 #define SOCKET_BUFFER (4 << 20) /* bytes asked of the kernel for a unix socket; TCP's own tuning is better left alone */
 
@@ -69,6 +70,7 @@ void obt_stream_adopt(struct obt_stream *stream, int fd)
 
 	stream->ops = &obt_socket_ops;
 	stream->fd = fd;
+	stream->tls = NULL;
 	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_UNIX) {
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
 	} else {
@@ -85,8 +87,19 @@ void obt_stream_close(struct obt_stream *stream)
 	stream->fd = -1;
 }
 
+void obt_stream_forget(struct obt_stream *stream)
+{
+	if (stream->ops && stream->fd >= 0)
+		close(stream->fd);
+	*stream = (struct obt_stream){ .fd = -1 };
+}
+
 void obt_stream_set_recv_timeout(struct obt_stream *stream, unsigned ms)
 {
+	if (stream->tls) {
+		stream->tls->recv_timeout_ms = ms;
+		return;
+	}
 	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000 };
 
 	setsockopt(stream->fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof tv);
@@ -176,7 +189,7 @@ enum ob_err obt_stream_connect(const struct obt_url *url, uint64_t deadline, str
 	}
 	if (err == OB_ERR_NONE)
 		obt_stream_adopt(ret, fd);
-	return err;
+	return err == OB_ERR_NONE && url->scheme == OBT_TLS ? obt_tls_client(ret, url) : err;
 }
 
 int obt_iov_advance(struct iovec *iov, int n, size_t done)
@@ -284,13 +297,14 @@ static void print_address(int fd, const struct obt_url *url, char *ret_url, size
 {
 	struct sockaddr_storage addr;
 	socklen_t length = sizeof addr;
+	const char *scheme = url->scheme == OBT_TLS ? "tls" : "tcp";
 	char host[256], port[8];
 
 	if (getsockname(fd, (struct sockaddr *)&addr, &length) == 0 &&
 	    getnameinfo((struct sockaddr *)&addr, length, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) == 0)
-		snprintf(ret_url, size, addr.ss_family == AF_INET6 ? "tcp://[%s]:%s" : "tcp://%s:%s", host, port);
+		snprintf(ret_url, size, addr.ss_family == AF_INET6 ? "%s://[%s]:%s" : "%s://%s:%s", scheme, host, port);
 	else
-		snprintf(ret_url, size, "tcp://%s:%s", url->host, url->port);
+		snprintf(ret_url, size, "%s://%s:%s", scheme, url->host, url->port);
 }
 
 static int listen_tcp(const struct obt_url *url, int backlog)

@@ -29,18 +29,30 @@ struct obt_ops {
 	void (*close)(struct obt_stream *stream);
 };
 
+struct obt_tls;
+
 struct obt_stream {
 	const struct obt_ops *ops;
-	int fd; /* to poll; -1 once closed */
+	int fd;               /* to poll, when obt_stream_pending says no; -1 once closed */
+	struct obt_tls *tls;  /* NULL: in clear */
 };
 
 extern const struct obt_ops obt_socket_ops; /* tcp and unix */
 
-/* Connects before the deadline (ob_clock_ns; covers name look-up's result, every address, the handshake). OB_ERR_CONNECT, OB_ERR_TIMEOUT; errno tells more. */
+/*
+ * Connects before the deadline (ob_clock_ns; covers name look-up's result, every address, the handshake). OB_ERR_CONNECT, OB_ERR_TIMEOUT; errno tells more.
+ * tls://: also OB_ERR_TLS; the first obt_message_send goes on with the handshake.
+ */
 enum ob_err obt_stream_connect(const struct obt_url *url, uint64_t deadline, struct obt_stream *ret);
 /* Takes over a connected socket and sets what the protocol wants of it (TCP_NODELAY, buffers). */
 void obt_stream_adopt(struct obt_stream *stream, int fd);
 void obt_stream_close(struct obt_stream *stream);
+/* After a fork, in the child: lets go of the parent's connection without a byte and without a lock. */
+void obt_stream_forget(struct obt_stream *stream);
+/* Bytes can be received although the socket may have none. */
+bool obt_stream_pending(const struct obt_stream *stream);
+/* What went wrong in words, when more is known than the error's own; NULL: nothing more. */
+const char *obt_stream_why(const struct obt_stream *stream);
 /* A blocking recv returns with EAGAIN after this long. */
 void obt_stream_set_recv_timeout(struct obt_stream *stream, unsigned ms);
 

@@ -61,6 +61,10 @@ enum ob_err obt_url_parse(const char *text, struct obt_url *ret, const char **re
 		ret->scheme = OBT_TCP;
 		return parse_tcp(text + 6, ret, ret_why);
 	}
+	if (strncmp(text, "tls://", 6) == 0) {
+		ret->scheme = OBT_TLS;
+		return parse_tcp(text + 6, ret, ret_why);
+	}
 	if (strncmp(text, "unix:", 5) == 0) {
 		const char *path = text + 5;
 
@@ -72,5 +76,5 @@ enum ob_err obt_url_parse(const char *text, struct obt_url *ret, const char **re
 		strcpy(ret->path, path);
 		return OB_ERR_NONE;
 	}
-	return wrong(ret_why, "it must start with tcp:// or unix:; write tcp://host:14800 or unix:/path");
+	return wrong(ret_why, "it must start with tcp://, tls:// or unix:; write tcp://host:14800 or unix:/path");
 }

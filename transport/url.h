@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Addresses of servers: tcp://host:port, tcp://[v6]:port, unix:/path. No state; any thread. */
+/* Addresses of servers: tcp://host:port, tcp://[v6]:port, tls://host:port, unix:/path. No state; any thread. */
 #ifndef OBT_URL_H
 #define OBT_URL_H
 
@@ -11,12 +11,12 @@
 #define OBT_URL_MAX 512u
 #define OBT_PATH_MAX 108u /* sockaddr_un */
 
-enum obt_scheme { OBT_TCP, OBT_UNIX };
+enum obt_scheme { OBT_TCP, OBT_UNIX, OBT_TLS };
 
 struct obt_url {
 	enum obt_scheme scheme;
-	char host[256];       /* tcp: name or address, without brackets */
-	char port[8];         /* tcp: decimal, 0..65535 */
+	char host[256];       /* tcp, tls: name or address, without brackets */
+	char port[8];         /* tcp, tls: decimal, 0..65535 */
 	char path[OBT_PATH_MAX];
 };
 

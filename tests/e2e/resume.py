@@ -35,8 +35,8 @@ def check(what, condition, detail=''):
 
 
 class Server:
-    def __init__(self, url, **env):
-        self.process = subprocess.Popen([SERVER, '--listen', url, '--driver', 'soft'], stderr=subprocess.PIPE, text=True,
+    def __init__(self, url, *options, **env):
+        self.process = subprocess.Popen([SERVER, '--listen', url, '--driver', 'soft', *options], stderr=subprocess.PIPE, text=True,
                                         env=dict(os.environ, OUTBOARD_LOG='info', OUTBOARD_STATS='1', **env))
         self.lines, self.url, ready = [], None, threading.Event()
 
@@ -108,9 +108,17 @@ def main():
         made += compare('data and control', server, folder, 'tcp:', [PROGRAM, '3', ROUNDS, size], CUTS, traffic / CUTS / 1.5, 0, True)
         made += compare('data alone, on a unix socket', server, folder, f'unix:{folder}/p', [PROGRAM, '2', ROUNDS, size], CUTS, traffic / CUTS / 2, 0, False)
         made += compare('open but dead', server, folder, 'tcp:', [PROGRAM, '2', '3', size], 3, 4 << 20, 1, True, OUTBOARD_DEAD='4')
+        made += compare('packed', server, folder, 'tcp:', [PROGRAM, '2', '3', size], CUTS, 100 << 10, 0, True, OUTBOARD_CODEC='planes')
         check('enough breaks', made >= CUTS, made)
         for program in FURTHER:
             made += compare(os.path.basename(program), server, folder, 'tcp:', [program], 10, 60 << 10, 0, True)
+        server.stop()
+        cert, key = f'{folder}/cert.pem', f'{folder}/key.pem'
+        subprocess.run([OUTBOARD, 'cert', '--cert', cert, '--key', key], check=True, stdout=subprocess.DEVNULL)
+        server = Server('tls://127.0.0.1:0', '--tls-cert', cert, '--tls-key', key)
+        made = compare('TLS', server, folder, 'tls:', [PROGRAM, '2', ROUNDS, size], CUTS, traffic / CUTS / 2, 0, True, OUTBOARD_TLS_CA=cert)
+        made += compare('TLS, packed', server, folder, 'tls:', [PROGRAM, '2', '3', size], CUTS, 100 << 10, 0, True, OUTBOARD_TLS_CA=cert, OUTBOARD_CODEC='lz4')
+        check('enough breaks of TLS', made >= CUTS, made)
         server.stop()
     print(f'{made} breaks, {len(bad)} wrong')
     return 1 if bad else 0

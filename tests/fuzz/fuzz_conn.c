@@ -26,6 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size == 0 || obp_conn_init(&conn, 1 + data[0] % 7u))
 		return 0;
+	conn.codecs = data[0] & 0x80 ? OBZ_ALL_CODECS : 0;
 	for (;;) {
 		enum obp_event event = obp_conn_next(&conn, &item);
 		size_t n;

@@ -64,6 +64,9 @@ class Server:
         self.directory = tempfile.TemporaryDirectory(prefix="outboard-programs-")
         url = {"tcp": "tcp://127.0.0.1:0", "tls": "tls://127.0.0.1:0"}.get(transport)
         url = url or f"{transport}:{self.directory.name}/socket"
+        self.environment = {}
+        if transport == "tls":
+            options = (*options, *self.secure(build))
         self.log_path = os.path.join(self.directory.name, "log")
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
@@ -77,6 +80,15 @@ class Server:
                 raise RuntimeError(f"the server did not say that it is ready within {wait} s:\n{text}")
             time.sleep(0.02)
         self.url = found[1]
+
+    def secure(self, build):
+        """A certificate and a token of its own; what clients need for them is left in the environment."""
+        outboard = os.path.join(build, "tools", "outboard")
+        cert, key, tokens = (os.path.join(self.directory.name, name) for name in ("cert.pem", "key.pem", "tokens"))
+        subprocess.run([outboard, "cert", "--cert", cert, "--key", key], check=True, stdout=subprocess.DEVNULL)
+        made = subprocess.run([outboard, "token", "create", "--file", tokens, "--name", "tests"], check=True, stdout=subprocess.PIPE, text=True)
+        self.environment = {"OUTBOARD_TLS_CA": cert, "OUTBOARD_TOKEN": made.stdout.strip()}
+        return ["--tls-cert", cert, "--tls-key", key, "--tokens", tokens]
 
     def log(self):
         with open(self.log_path, encoding="utf-8", errors="replace") as log:
@@ -116,6 +128,7 @@ class Place:
         if not url:
             self.server = Server(build, mode)
             url = self.server.url
+            self.environment.update(self.server.environment)
         self.prefix = [os.path.join(build, "tools", "outboard"), "run", "--server", url, "--"]
 
     def binary(self, name):
@@ -182,6 +195,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", required=True, help="the meson build directory")
     parser.add_argument("--mode", default="direct", choices=["direct", "tcp", "unix", "tls", "shm", "native"])
+    parser.add_argument("--codec", help="pack every copy with this codec (OUTBOARD_CODEC)")
     parser.add_argument("--server", help="run on this server instead of starting one")
     parser.add_argument("--all", action="store_true", help="all programs in all variants")
     parser.add_argument("--tap", action="store_true", help="print the Test Anything Protocol")
@@ -200,6 +214,8 @@ def main():
     if not programs:
         parser.error("name a program, or give --all")
 
+    if arguments.codec:
+        os.environ["OUTBOARD_CODEC"] = arguments.codec
     try:
         place = Place(os.path.abspath(arguments.build), arguments.mode, arguments.server)
     except FileNotFoundError as missing:

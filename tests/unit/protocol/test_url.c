@@ -14,6 +14,9 @@ TEST(good_addresses)
 	CHECK_STR(url.port, "14800");
 	CHECK_INT(obt_url_parse("tcp://[::1]:7", &url, NULL), OB_ERR_NONE);
 	CHECK_STR(url.host, "::1");
+	CHECK_INT(obt_url_parse("tls://host:9", &url, NULL), OB_ERR_NONE);
+	CHECK_INT(url.scheme, OBT_TLS);
+	CHECK_STR(url.host, "host");
 	CHECK_INT(obt_url_parse("unix:/run/x", &url, NULL), OB_ERR_NONE);
 	CHECK_STR(url.path, "/run/x");
 }
@@ -21,7 +24,7 @@ TEST(good_addresses)
 TEST(bad_addresses_say_what_a_right_one_is)
 {
 	static const char *const bad[] = { "", "host:1", "http://x", "tcp://", "tcp://:1", "tcp://h:65536",
-		"tcp://h:x", "tcp://[::1", "tcp://[::1]x", "unix:", NULL };
+		"tcp://h:x", "tls://", "tls://h:x", "tcp://[::1", "tcp://[::1]x", "unix:", NULL };
 	char path[200] = "unix:/";
 	struct obt_url url;
 

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/auth.h"
+
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "transport/tls.h"
+
+bool obs_auth_origin(int fd, struct obs_identity *ret)
+{
+	struct sockaddr_storage peer;
+	socklen_t length = sizeof peer;
+	char host[64], port[8];
+
+	*ret = (struct obs_identity){ .who = "anonymous", .from = "unknown", .scope = OBT_SCOPE_USE };
+	if (getpeername(fd, (struct sockaddr *)&peer, &length) != 0)
+		return false;
+	if (peer.ss_family == AF_UNIX) {
+		struct ucred peer_user;
+
+		length = sizeof peer_user;
+		snprintf(ret->from, sizeof ret->from, "unix");
+		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer_user, &length) == 0)
+			snprintf(ret->who, sizeof ret->who, "uid %u", (unsigned)peer_user.uid);
+		return true;
+	}
+	if (getnameinfo((struct sockaddr *)&peer, length, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+		snprintf(ret->from, sizeof ret->from, peer.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+	return false;
+}
+
+static bool token_check(const char *path, const char *text, struct obs_identity *ret, char *ret_why, size_t why_size)
+{
+	const struct obt_token *token;
+	const char *why = NULL;
+	struct obt_tokens tokens;
+	char problem[256];
+
+	if (!obt_tokens_read(path, &tokens, problem, sizeof problem)) {
+		ob_error("tokens: %s", problem); /* the operator's business, not the client's */
+		snprintf(ret_why, why_size, "the server cannot read its tokens; tell its operator");
+		return false;
+	}
+	token = obt_tokens_check(&tokens, text, (uint64_t)time(NULL), &why);
+	if (token) {
+		snprintf(ret->who, sizeof ret->who, "token %s %s", token->id, token->name);
+		ret->scope = token->scope;
+	} else {
+		snprintf(ret_why, why_size, "%s", why);
+	}
+	obt_tokens_fini(&tokens);
+	return token != NULL;
+}
+
+bool obs_auth_check(const struct obs_options *options, const struct obt_stream *stream, const struct obp_hello *hello, struct obs_identity *ret,
+                    char *ret_why, size_t why_size)
+{
+	const char *certificate_why;
+	char name[OBT_TLS_NAME_MAX];
+
+	if (obs_auth_origin(stream->fd, ret) || (!options->tokens && !options->tls_client_ca))
+		return true;
+	if (options->tls_client_ca && obt_tls_client_name(stream, name, sizeof name, &certificate_why)) {
+		snprintf(ret->who, sizeof ret->who, "certificate %s", name);
+		return true;
+	}
+	if (options->tokens && hello->token[0])
+		return token_check(options->tokens, hello->token, ret, ret_why, why_size);
+	if (options->tls_client_ca && obt_tls_started(stream) && certificate_why)
+		snprintf(ret_why, why_size, "the client's certificate is not accepted: %s", certificate_why);
+	else if (options->tokens && options->tls_client_ca)
+		snprintf(ret_why, why_size, "this server wants a token (OUTBOARD_TOKEN) or a client certificate (OUTBOARD_TLS_CERT)");
+	else if (options->tokens)
+		snprintf(ret_why, why_size, "this server wants a token; set OUTBOARD_TOKEN to one from its operator");
+	else
+		snprintf(ret_why, why_size, "this server wants a client certificate; set OUTBOARD_TLS_CERT and OUTBOARD_TLS_KEY");
+	return false;
+}

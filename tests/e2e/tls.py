@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""Who comes in over TLS and who does not: every wrong certificate, pin, token and peer is a clear sentence within its time-out, and never a session.
+
+    tls.py OUTBOARD SERVER INIT_PROGRAM
+"""
+import contextlib
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
+PREFACE = bytes.fromhex('4f425244' '0100' '01' '00') + bytes(8)
+TIMEOUT = 3    # seconds, the client's and the server's hello; a case may take this and a margin
+MARGIN = 5
+bad = []
+SECRETS = ('OUTBOARD_TOKEN', 'OUTBOARD_TLS_CA', 'OUTBOARD_TLS_PIN', 'OUTBOARD_TLS_CERT', 'OUTBOARD_TLS_KEY', 'OUTBOARD_CODEC')
+PLAIN = {name: value for name, value in os.environ.items() if name not in SECRETS}
+
+
+def check(what, condition, detail=''):
+    print(f'{"ok  " if condition else "FAIL"} {what}{"" if condition else ": " + str(detail)}', flush=True)
+    if not condition:
+        bad.append(what)
+
+
+def outboard(*arguments, status=0):
+    done = subprocess.run([OUTBOARD, *arguments], capture_output=True, text=True, timeout=30)
+    if done.returncode != status:
+        raise SystemExit(f'outboard {arguments}: {done.returncode}: {done.stderr}')
+    return done.stdout.strip()
+
+
+class Server:
+    def __init__(self, *options):
+        self.process = subprocess.Popen([SERVER, '--driver', 'null', '--hello-timeout', str(TIMEOUT), *options], stderr=subprocess.PIPE, text=True,
+                                        env=dict(PLAIN, OUTBOARD_LOG='info'))
+        self.lines, self.url, ended = [], None, threading.Event()
+
+        def read():
+            for line in self.process.stderr:
+                self.lines.append(line)
+                if found := re.search(r'listening on (\S+)', line):
+                    self.url = found[1]
+                    ended.set()
+            ended.set()
+        threading.Thread(target=read, daemon=True).start()
+        ended.wait(20)
+        if not self.url:
+            self.process.wait(10)
+
+    def __enter__(self):
+        if not self.url:
+            raise SystemExit('the server did not start: ' + ''.join(self.lines))
+        return self
+
+    def __exit__(self, *unused):
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            bad.append('the server did not stop on SIGTERM')
+
+
+def client(url, **environment):
+    """Whether the program got a session, what was said, and how long it took."""
+    begin = time.monotonic()
+    done = subprocess.run([OUTBOARD, 'run', '--server', url, '--', PROGRAM], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL,
+                          env=dict(PLAIN, OUTBOARD_TIMEOUT=str(TIMEOUT), **environment))
+    return done.stdout.split()[:1] == ['0'], done.stderr, time.monotonic() - begin
+
+
+def let_in(what, url, **environment):
+    inside, said, _ = client(url, **environment)
+    check(what, inside, said)
+
+
+def turned_away(what, sentence, url, **environment):
+    inside, said, seconds = client(url, **environment)
+    check(f'{what} is turned away', not inside, 'it got a session')
+    check(f'{what} is told why', sentence in said, said)
+    check(f'{what} does not wait longer than its time-out', seconds < TIMEOUT + MARGIN, f'{seconds:.1f} s')
+
+
+def address(url):
+    host, port = url.split('://')[1].rsplit(':', 1)
+    return host.strip('[]'), int(port)
+
+
+def closes(what, url, data, pause=0.0):
+    """A peer that sends these bytes is got rid of."""
+    begin = time.monotonic()
+    with contextlib.closing(socket.create_connection(address(url), timeout=TIMEOUT + MARGIN)) as peer:
+        with contextlib.suppress(OSError):
+            for at in range(0, len(data), 1 if pause else len(data)):
+                peer.sendall(data[at:at + 1] if pause else data)
+                time.sleep(pause)
+        ended = False
+        try:
+            while peer.recv(65536):
+                pass
+            ended = True
+        except socket.timeout:
+            pass
+        except OSError:
+            ended = True
+    check(f'{what}: the connection is ended', ended and time.monotonic() - begin < TIMEOUT + MARGIN + len(data) * pause)
+
+
+def certificates(where):
+    files = {}
+    for name, names in (('right', 'localhost,127.0.0.1'), ('wrong', 'localhost,127.0.0.1'), ('elsewhere', 'gpu.example.org,192.0.2.1'), ('client', 'alice')):
+        cert, key = os.path.join(where, name + '.pem'), os.path.join(where, name + '.key')
+        files[name] = (cert, key, outboard('cert', '--cert', cert, '--key', key, '--names', names))
+    check('the private key is its owner\'s only', os.stat(files['right'][1]).st_mode & 0o77 == 0)
+    check('the pin of a file is the one that was printed', outboard('cert', '--cert', files['right'][0]) == files['right'][2])
+    outboard('cert', '--cert', files['right'][0], '--key', files['right'][1], status=1)  # nothing is overwritten
+    return files
+
+
+def servers_certificate(files):
+    cert, key, pin = files['right']
+    with Server('--listen', 'tls://127.0.0.1:0', '--tls-cert', cert, '--tls-key', key) as server:
+        let_in('the right authority', server.url, OUTBOARD_TLS_CA=cert)
+        let_in('the right pin', server.url, OUTBOARD_TLS_PIN=pin)
+        let_in('the right pin, with colons and capitals', server.url, OUTBOARD_TLS_PIN='SHA256:' + ':'.join(re.findall('..', pin.upper())))
+        let_in('a host name', server.url.replace('127.0.0.1', 'localhost'), OUTBOARD_TLS_CA=cert)
+        turned_away('the wrong authority', 'certificate is not trusted', server.url, OUTBOARD_TLS_CA=files['wrong'][0])
+        turned_away('the wrong pin', 'not the one that OUTBOARD_TLS_PIN names', server.url, OUTBOARD_TLS_PIN=files['wrong'][2])
+        turned_away('no authority', 'certificate is not trusted', server.url)
+        turned_away('a pin that is none', 'OUTBOARD_TLS_PIN is not', server.url, OUTBOARD_TLS_PIN='12ab')
+        turned_away('an authority that is not there', 'OUTBOARD_TLS_CA', server.url, OUTBOARD_TLS_CA='/nonexistent/ca.pem')
+        turned_away('a client without TLS', 'speaks TLS only', server.url.replace('tls:', 'tcp:'))
+        closes('garbage', server.url, os.urandom(4000))
+        closes('garbage after the preface', server.url, PREFACE + os.urandom(4000))
+        closes('a broken handshake', server.url, PREFACE + bytes([22, 3, 1, 2, 0]) + os.urandom(700))
+        closes('silence after the preface', server.url, PREFACE)
+        closes('one byte at a time', server.url, PREFACE + bytes([22, 3, 1, 2, 0, 1]), pause=0.1)
+        let_in('the right authority, after all those', server.url, OUTBOARD_TLS_CA=cert)
+    cert, key, pin = files['elsewhere']
+    with Server('--listen', 'tls://127.0.0.1:0', '--tls-cert', cert, '--tls-key', key) as server:
+        turned_away('a certificate for another host', 'certificate is not trusted', server.url, OUTBOARD_TLS_CA=cert)
+        let_in('a pin does not ask for the host', server.url, OUTBOARD_TLS_PIN=pin)
+    with Server('--listen', 'tcp://127.0.0.1:0') as server:
+        turned_away('TLS to an address without it', 'name it as tcp://', server.url.replace('tcp:', 'tls:'), OUTBOARD_TLS_CA=files['right'][0])
+    with contextlib.closing(socket.create_server(('127.0.0.1', 0))) as silent:
+        turned_away('TLS to a port that says nothing', 'did not answer', f'tls://127.0.0.1:{silent.getsockname()[1]}', OUTBOARD_TLS_CA=files['right'][0])
+
+
+def shift_expiry(path, seconds):
+    with open(path, encoding='utf-8') as file:
+        fields = file.read().split(' ')
+    fields[3] = str(int(time.time()) + seconds)
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(' '.join(fields))
+
+
+def tokens(files, where):
+    cert, key, _ = files['right']
+    file, log = os.path.join(where, 'tokens'), os.path.join(where, 'audit')
+    right = outboard('token', 'create', '--file', file, '--name', 'alice "the" first')
+    check('the token file is its owner\'s only', os.stat(file).st_mode & 0o77 == 0)
+    with open(file, encoding='utf-8') as text:
+        check('the token itself is not in the file', right.split('_')[2] not in text.read())
+    with Server('--listen', 'tls://127.0.0.1:0', '--tls-cert', cert, '--tls-key', key, '--tokens', file, '--audit', log) as server:
+        trust = {'OUTBOARD_TLS_CA': cert}
+        let_in('the right token', server.url, OUTBOARD_TOKEN=right, **trust)
+        turned_away('no token', 'wants a token', server.url, **trust)
+        turned_away('a token that is none', 'not one of Outboard', server.url, OUTBOARD_TOKEN='letmein', **trust)
+        turned_away('a forged token', 'unknown here', server.url, OUTBOARD_TOKEN=right[:-1] + ('0' if right[-1] != '0' else '1'), **trust)
+        shift_expiry(file, -1)
+        turned_away('an expired token', 'has expired', server.url, OUTBOARD_TOKEN=right, **trust)
+        shift_expiry(file, 100)
+        let_in('a token with some time left', server.url, OUTBOARD_TOKEN=right, **trust)
+        looking = outboard('token', 'create', '--file', file, '--scope', 'look', '--days', '0')
+        listed = outboard('token', 'list', '--file', file)
+        check('both are listed', right.split('_')[1] in listed and 'look' in listed and 'never' in listed and 'alice' in listed, listed)
+        inside, said, _ = client(server.url, OUTBOARD_TOKEN=looking, **trust)
+        check('a token that may look runs nothing', 'may look' in said, said)
+        outboard('token', 'revoke', '--file', file, right.split('_')[1])
+        turned_away('a revoked token', 'was revoked', server.url, OUTBOARD_TOKEN=right, **trust)
+        outboard('token', 'revoke', '--file', file, '01234567', status=1)
+    with open(log, encoding='utf-8') as text:
+        content = text.read()
+    lines = [json.loads(line) for line in content.splitlines()]
+    events = [(line['event'], line['who'].split(' ')[0]) for line in lines]
+    check('the audit names who came and went', events.count(('open', 'token')) == 3 and events.count(('close', 'token')) == 3, events)
+    check('the audit names those who were turned away', events.count(('refused', 'anonymous')) == 5, events)
+    check('the audit says how sessions ended', [line['how'] for line in lines if line['event'] == 'close'].count('bye') == 2, content)
+    check('the audit quotes names', any('alice "the" first' in line['who'] for line in lines), content)
+    check('no token is in the audit', right.split('_')[2] not in content)
+    check('the audit is its owner\'s only', os.stat(log).st_mode & 0o77 == 0)
+
+
+def client_certificates(files, where):
+    cert, key, _ = files['right']
+    authority, client_key, _ = files['client']
+    file = os.path.join(where, 'tokens2')
+    token = outboard('token', 'create', '--file', file)
+    trust = {'OUTBOARD_TLS_CA': cert}
+    with Server('--listen', 'tls://127.0.0.1:0', '--tls-cert', cert, '--tls-key', key, '--tls-client-ca', authority) as server:
+        let_in('the right client certificate', server.url, OUTBOARD_TLS_CERT=authority, OUTBOARD_TLS_KEY=client_key, **trust)
+        turned_away('no client certificate', 'wants a client certificate', server.url, **trust)
+        turned_away('a client certificate of nobody', 'certificate is not accepted', server.url, OUTBOARD_TLS_CERT=files['wrong'][0],
+                    OUTBOARD_TLS_KEY=files['wrong'][1], **trust)
+        turned_away('a client key that does not belong', 'OUTBOARD_TLS_CERT', server.url, OUTBOARD_TLS_CERT=authority,
+                    OUTBOARD_TLS_KEY=files['wrong'][1], **trust)
+    with Server('--listen', 'tls://127.0.0.1:0', '--tls-cert', cert, '--tls-key', key, '--tls-client-ca', authority, '--tokens', file) as server:
+        let_in('a client certificate where a token would do', server.url, OUTBOARD_TLS_CERT=authority, OUTBOARD_TLS_KEY=client_key, **trust)
+        let_in('a token where a client certificate would do', server.url, OUTBOARD_TOKEN=token, **trust)
+        turned_away('neither', 'wants a token', server.url, **trust)
+
+
+def listening(files, where):
+    """What a server does not start with."""
+    cert, key, _ = files['right']
+    file = os.path.join(where, 'tokens3')
+    outboard('token', 'create', '--file', file)
+    secure = ('--tls-cert', cert, '--tls-key', key)
+
+    def refuses(what, sentence, *options):
+        server = Server(*options)
+        said = ''.join(server.lines)
+        started = server.url is not None
+        if started:
+            server.process.kill()
+        check(f'a server does not start: {what}', not started and server.process.returncode not in (0, None), said)
+        check(f'and says so: {what}', sentence in said, said)
+
+    refuses('clear, reachable', '--insecure', '--listen', 'tcp://0.0.0.0:0')
+    refuses('TLS, reachable, anybody', '--tokens', '--listen', 'tls://0.0.0.0:0', *secure)
+    refuses('TLS without a certificate', '--tls-cert', '--listen', 'tls://127.0.0.1:0')
+    refuses('a certificate without its key', 'belong together', '--listen', 'tls://127.0.0.1:0', '--tls-cert', cert)
+    refuses('a key of another certificate', 'certificate', '--listen', 'tls://127.0.0.1:0', '--tls-cert', cert, '--tls-key', files['wrong'][1])
+    refuses('tokens that are none', 'line 1', '--listen', 'tls://127.0.0.1:0', *secure, '--tokens', cert)
+    refuses('an audit that cannot be written', 'audit', '--listen', 'tcp://127.0.0.1:0', '--audit', '/nonexistent/audit')
+    for what, *options in (('clear, told --insecure', '--listen', 'tcp://0.0.0.0:0', '--insecure'),
+                           ('TLS, anybody, told --insecure', '--listen', 'tls://0.0.0.0:0', *secure, '--insecure'),
+                           ('TLS and tokens', '--listen', 'tls://0.0.0.0:0', *secure, '--tokens', file)):
+        with contextlib.suppress(SystemExit), Server(*options) as server:
+            check(f'a server starts: {what}', server.url)
+            continue
+        check(f'a server starts: {what}', False)
+
+
+def main():
+    where = tempfile.mkdtemp(prefix='outboard-tls-')
+    try:
+        files = certificates(where)
+        listening(files, where)
+        servers_certificate(files)
+        tokens(files, where)
+        client_certificates(files, where)
+    finally:
+        shutil.rmtree(where)
+    print(f'{len(bad)} failed')
+    return 1 if bad else 0
+
+
+sys.exit(main())

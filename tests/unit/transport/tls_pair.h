@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* A TLS client and server of one process, over a pair of sockets that behave like a network's: shared by the test and the benchmark. */
+#ifndef TLS_PAIR_H
+#define TLS_PAIR_H
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "transport/tls.h"
+
+#define PREFACE "the clear preface"
+
+struct tls_pair {
+	char cert[80], key[80], directory[40];
+	struct obt_tls_server *server;
+	struct obt_url url;
+	int listener;
+};
+
+struct tls_server_side {
+	struct obt_tls_server *server;
+	struct obt_stream stream;
+	int fd;
+	ssize_t got;
+};
+
+/* The certificate, and the client's trust in it. False: why on stderr. */
+static inline bool tls_pair_init(struct tls_pair *pair)
+{
+	char why[512], pin[2 * OBT_TLS_PIN_BYTES + 1], address[OBT_URL_MAX + 8];
+	uint8_t digest[OBT_TLS_PIN_BYTES];
+
+	strcpy(pair->directory, "/tmp/outboard-tls-XXXXXX");
+	if (!mkdtemp(pair->directory))
+		return false;
+	snprintf(pair->cert, sizeof pair->cert, "%s/cert", pair->directory);
+	snprintf(pair->key, sizeof pair->key, "%s/key", pair->directory);
+	if (!obt_tls_make_certificate(pair->cert, pair->key, "127.0.0.1", 10, digest, why, sizeof why) ||
+	    !(pair->server = obt_tls_server_new(pair->cert, pair->key, NULL, why, sizeof why))) {
+		fprintf(stderr, "%s\n", why);
+		return false;
+	}
+	ob_text_hex(digest, sizeof digest, pin);
+	setenv("OUTBOARD_TLS_PIN", pin, 1);
+	obt_url_parse("tcp://127.0.0.1:0", &pair->url, NULL);
+	pair->listener = obt_listen(&pair->url, 16, address, sizeof address);
+	memcpy(address, "tls", 3);
+	return pair->listener >= 0 && obt_url_parse(address, &pair->url, NULL) == OB_ERR_NONE;
+}
+
+static inline void tls_pair_fini(struct tls_pair *pair)
+{
+	close(pair->listener);
+	obt_tls_server_free(pair->server);
+	unlink(pair->cert);
+	unlink(pair->key);
+	rmdir(pair->directory);
+}
+
+/* The handshake's other half: the first receive makes it, and takes one byte. */
+static inline void *tls_server_main(void *user)
+{
+	struct tls_server_side *side = user;
+	char preface[sizeof PREFACE];
+
+	if (recv(side->fd, preface, sizeof preface, MSG_WAITALL) != sizeof preface || obt_tls_accept(side->server, side->fd, &side->stream))
+		return NULL;
+	side->got = side->stream.ops->recv(&side->stream, preface, 1, true);
+	return NULL;
+}
+
+/* Connects both; *ret_ns: from connect to the end of the client's handshake. False: the client's reason on stderr. */
+static inline bool tls_pair_connect(struct tls_pair *pair, struct obt_stream *ret_client, struct obt_stream *ret_server, uint64_t *ret_ns)
+{
+	struct tls_server_side side = { .server = pair->server };
+	uint64_t begin = ob_clock_ns(), deadline = begin + 10 * OB_SECOND;
+	struct iovec one = { (void *)(uintptr_t) "x", 1 };
+	enum ob_err err = obt_stream_connect(&pair->url, deadline, ret_client);
+	pthread_t thread;
+
+	fcntl(pair->listener, F_SETFL, 0);
+	if (err || (side.fd = accept4(pair->listener, NULL, NULL, SOCK_CLOEXEC)) < 0 || pthread_create(&thread, NULL, tls_server_main, &side))
+		return false;
+	err = obt_tls_start(ret_client, PREFACE, sizeof PREFACE, deadline);
+	*ret_ns = ob_clock_ns() - begin;
+	if (!err)
+		err = obt_stream_send_all(ret_client, &one, 1, deadline);
+	pthread_join(thread, NULL);
+	*ret_server = side.stream;
+	if (err || side.got != 1)
+		fprintf(stderr, "%s\n", obt_stream_why(ret_client) ? obt_stream_why(ret_client) : ob_err_text(err));
+	return !err && side.got == 1;
+}
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* outboard token: makes, lists and revokes the bearer tokens of a server's token file. */
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/text.h"
+#include "tools/command.h"
+#include "transport/token.h"
+
+#define DAYS_DEFAULT 90u
+#define DAYS_MAX 36500u
+#define DAY 86400u
+
+static int usage(void)
+{
+	puts("usage: outboard token create --file FILE [--name NAME] [--scope use|look] [--days N]\n"
+	     "       outboard token list --file FILE\n"
+	     "       outboard token revoke --file FILE ID...\n"
+	     "\n"
+	     "FILE is what 'outboard-server --tokens FILE' reads at each new session; it holds no token, only their hashes.\n"
+	     "\n"
+	     "  --name NAME   whose it is, for the audit log\n"
+	     "  --scope SCOPE use: run programs (default); look: see the devices only\n"
+	     "  --days N      days until it expires, 0 never (default 90)\n"
+	     "\n"
+	     "'create' prints the token once; clients set OUTBOARD_TOKEN to it.");
+	return 0;
+}
+
+static int create(const char *file, struct obt_tokens *tokens, const char *name, enum obt_scope scope, uint64_t days)
+{
+	char text[OBT_TOKEN_TEXT], why[256];
+
+	if (!obt_tokens_add(tokens, name, scope, days ? (uint64_t)time(NULL) + days * DAY : 0, text)) {
+		fprintf(stderr, "outboard token: no token can be made: the file has %u already, or there is no memory\n", OBT_TOKENS_MAX);
+		return OBX_EXIT_UNWELL;
+	}
+	if (!obt_tokens_write(file, tokens, why, sizeof why)) {
+		fprintf(stderr, "outboard token: %s\n", why);
+		return OBX_EXIT_UNWELL;
+	}
+	puts(text);
+	return 0;
+}
+
+static int list(const struct obt_tokens *tokens)
+{
+	uint64_t now = (uint64_t)time(NULL);
+
+	printf("%-8s  %-5s  %-20s  %s\n", "ID", "SCOPE", "EXPIRES", "NAME");
+	for (size_t i = 0; i < tokens->n; i++) {
+		const struct obt_token *t = &tokens->list[i];
+		time_t when = (time_t)t->expiry;
+		char text[32] = "never";
+		struct tm utc;
+
+		if (t->expiry && gmtime_r(&when, &utc))
+			strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+		printf("%-8s  %-5s  %-20s  %s%s\n", t->id, obt_scope_name(t->scope), text, t->name, t->expiry && t->expiry <= now ? " (expired)" : "");
+	}
+	return 0;
+}
+
+static int revoke(const char *file, struct obt_tokens *tokens, char **ids, int n)
+{
+	char why[256];
+
+	if (n == 0)
+		return obx_usage_error("token", "revoke needs the ids to revoke");
+	for (int i = 0; i < n; i++)
+		if (!obt_tokens_remove(tokens, ids[i])) {
+			fprintf(stderr, "outboard token: there is no token %s in %s; nothing was revoked\n", ids[i], file);
+			return OBX_EXIT_UNWELL;
+		}
+	if (!obt_tokens_write(file, tokens, why, sizeof why)) {
+		fprintf(stderr, "outboard token: %s\n", why);
+		return OBX_EXIT_UNWELL;
+	}
+	return 0;
+}
+
+int obx_token_main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "file", required_argument, NULL, 'f' }, { "name", required_argument, NULL, 'n' }, { "scope", required_argument, NULL, 's' },
+		{ "days", required_argument, NULL, 'd' }, { "help", no_argument, NULL, 'h' },       { 0 },
+	};
+	const char *file = NULL, *name = "-", *verb;
+	enum obt_scope scope = OBT_SCOPE_USE;
+	struct obt_tokens tokens;
+	uint64_t days = DAYS_DEFAULT;
+	char why[256];
+	int c, status;
+
+	while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+		switch (c) {
+		case 'f':
+			file = optarg;
+			break;
+		case 'n':
+			name = optarg;
+			break;
+		case 's':
+			if (!obt_scope_find(optarg, &scope))
+				return obx_usage_error("token", "--scope is use or look, not '%s'", optarg);
+			break;
+		case 'd':
+			if (!ob_text_parse_number(optarg, 0, DAYS_MAX, &days))
+				return obx_usage_error("token", "--days is a number from 0 to %u, not '%s'", DAYS_MAX, optarg);
+			break;
+		case 'h':
+			return usage();
+		case ':':
+			return obx_usage_error("token", "%s needs a value", argv[optind - 1]);
+		default:
+			return obx_usage_error("token", "there is no option %s", argv[optind - 1]);
+		}
+	}
+	verb = optind < argc ? argv[optind++] : "";
+	if (strcmp(verb, "create") != 0 && strcmp(verb, "list") != 0 && strcmp(verb, "revoke") != 0)
+		return obx_usage_error("token", "say create, list or revoke");
+	if (!file)
+		return obx_usage_error("token", "--file is missing: the file that the server's --tokens names");
+	if (!obt_tokens_read(file, &tokens, why, sizeof why)) {
+		fprintf(stderr, "outboard token: %s\n", why);
+		return OBX_EXIT_UNWELL;
+	}
+	if (verb[0] == 'c')
+		status = create(file, &tokens, name, scope, days);
+	else if (verb[0] == 'l')
+		status = list(&tokens);
+	else
+		status = revoke(file, &tokens, argv + optind, argc - optind);
+	obt_tokens_fini(&tokens);
+	return status;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "transport/tls_inside.h"
+
+/* One for the process: what it trusts does not change, and tickets of earlier connections are found again. */
+static struct {
+	pthread_mutex_t lock;
+	SSL_CTX *context;
+	bool pinned;
+	uint8_t pin[OBT_TLS_PIN_BYTES];
+	SSL_SESSION *session;          /* the newest ticket, of `url` */
+	char url[OBT_URL_MAX + 1];
+} client = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static const char *setting(const char *name)
+{
+	const char *text = getenv(name);
+
+	return text && *text ? text : NULL;
+}
+
+/* 64 hexadecimal digits, colons between them or not, "sha256:" before them or not. */
+static bool pin_parse(const char *text, uint8_t ret[OBT_TLS_PIN_BYTES])
+{
+	size_t n = 0;
+
+	if (strncasecmp(text, "sha256:", 7) == 0)
+		text += 7;
+	for (; *text; text++) {
+		unsigned digit;
+
+		if (*text == ':')
+			continue;
+		if (*text >= '0' && *text <= '9')
+			digit = (unsigned)(*text - '0');
+		else if ((*text | 32) >= 'a' && (*text | 32) <= 'f')
+			digit = (unsigned)((*text | 32) - 'a' + 10);
+		else
+			return false;
+		if (n == 2 * OBT_TLS_PIN_BYTES)
+			return false;
+		ret[n / 2] = (uint8_t)(n % 2 ? ret[n / 2] | digit : digit << 4);
+		n++;
+	}
+	return n == 2 * OBT_TLS_PIN_BYTES;
+}
+
+/* Instead of the chain of certificates: this one and no other. */
+static int pin_check(X509_STORE_CTX *store, void *unused)
+{
+	uint8_t digest[EVP_MAX_MD_SIZE];
+	unsigned size = 0;
+	X509 *cert = X509_STORE_CTX_get0_cert(store);
+
+	(void)unused;
+	if (cert && X509_digest(cert, EVP_sha256(), digest, &size) && size == OBT_TLS_PIN_BYTES &&
+	    CRYPTO_memcmp(digest, client.pin, OBT_TLS_PIN_BYTES) == 0) {
+		X509_STORE_CTX_set_error(store, X509_V_OK);
+		return 1;
+	}
+	X509_STORE_CTX_set_error(store, X509_V_ERR_APPLICATION_VERIFICATION);
+	return 0;
+}
+
+/* The server's ticket has come. */
+static int session_keep(SSL *ssl, SSL_SESSION *session)
+{
+	const char *url = SSL_get_app_data(ssl);
+
+	pthread_mutex_lock(&client.lock);
+	SSL_SESSION_free(client.session);
+	client.session = session;
+	snprintf(client.url, sizeof client.url, "%s", url ? url : "");
+	pthread_mutex_unlock(&client.lock);
+	return 1; /* the reference is ours */
+}
+
+/* Under the lock. False: why. */
+static bool context_load(SSL_CTX *context, char *why, size_t size)
+{
+	const char *pin = setting("OUTBOARD_TLS_PIN"), *ca = setting("OUTBOARD_TLS_CA");
+	const char *cert = setting("OUTBOARD_TLS_CERT"), *key = setting("OUTBOARD_TLS_KEY");
+	char what[160];
+
+	client.pinned = pin != NULL;
+	if (pin && !pin_parse(pin, client.pin)) {
+		snprintf(why, size, "OUTBOARD_TLS_PIN is not the 64 hexadecimal digits of a SHA-256; 'outboard cert' prints them");
+		return false;
+	}
+	if (!pin && ca && SSL_CTX_load_verify_file(context, ca) != 1) {
+		snprintf(what, sizeof what, "OUTBOARD_TLS_CA: %.100s", ca);
+		obt_tls_explain(why, size, what);
+		return false;
+	}
+	if (!pin && !ca)
+		SSL_CTX_set_default_verify_paths(context);
+	if (pin)
+		SSL_CTX_set_cert_verify_callback(context, pin_check, NULL);
+	SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
+	if (cert && (SSL_CTX_use_certificate_chain_file(context, cert) != 1 ||
+		     SSL_CTX_use_PrivateKey_file(context, key ? key : cert, SSL_FILETYPE_PEM) != 1 || SSL_CTX_check_private_key(context) != 1)) {
+		snprintf(what, sizeof what, "OUTBOARD_TLS_CERT: %.100s", cert);
+		obt_tls_explain(why, size, what);
+		return false;
+	}
+	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+	SSL_CTX_sess_set_new_cb(context, session_keep);
+	return true;
+}
+
+/* The stream has no state to keep a reason in yet: one that never begins. */
+static enum ob_err cannot(struct obt_stream *stream, SSL_CTX *context, const char *why)
+{
+	if (obt_tls_attach(stream, context, false))
+		return OB_ERR_NO_MEMORY;
+	snprintf(stream->tls->why, sizeof stream->tls->why, "%s", why);
+	return OB_ERR_TLS;
+}
+
+enum ob_err obt_tls_client(struct obt_stream *stream, const struct obt_url *url)
+{
+	char why[OBT_TLS_WHY_MAX], text[OBT_URL_MAX + 1];
+	SSL_CTX *context;
+	struct in6_addr address;
+	enum ob_err err = OB_ERR_NONE;
+	bool is_address = inet_pton(AF_INET, url->host, &address) == 1 || inet_pton(AF_INET6, url->host, &address) == 1;
+
+	snprintf(text, sizeof text, "%s:%s", url->host, url->port);
+	pthread_mutex_lock(&client.lock);
+	context = client.context ? client.context : obt_tls_context(false);
+	if (!context) {
+		pthread_mutex_unlock(&client.lock);
+		return OB_ERR_NO_MEMORY;
+	}
+	if (!client.context && !context_load(context, why, sizeof why)) {
+		pthread_mutex_unlock(&client.lock);
+		err = cannot(stream, context, why);
+		SSL_CTX_free(context);
+		return err;
+	}
+	client.context = context;
+	err = obt_tls_attach(stream, context, false);
+	if (!err) {
+		SSL *ssl = stream->tls->ssl;
+
+		if (client.session && strcmp(client.url, text) == 0)
+			SSL_set_session(ssl, client.session);
+		SSL_set_app_data(ssl, strdup(text)); /* the few bytes are the process's for good: the ticket may come at any time */
+		if (!is_address)
+			SSL_set_tlsext_host_name(ssl, url->host);
+		if (!client.pinned && is_address)
+			X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), url->host);
+		else if (!client.pinned)
+			SSL_set1_host(ssl, url->host);
+	}
+	pthread_mutex_unlock(&client.lock);
+	return err;
+}
+
+static enum ob_err handshake_failed(struct obt_tls *tls, const char *host)
+{
+	long verified = SSL_get_verify_result(tls->ssl);
+
+	if (verified == X509_V_OK) {
+		obt_tls_explain(tls->why, sizeof tls->why, "TLS handshake");
+		return OB_ERR_TLS;
+	}
+	ERR_clear_error();
+	if (client.pinned)
+		snprintf(tls->why, sizeof tls->why, "the server's certificate is not the one that OUTBOARD_TLS_PIN names");
+	else
+		snprintf(tls->why, sizeof tls->why, "the server's certificate is not trusted: %s (for %s, by %s)", X509_verify_cert_error_string(verified),
+			host, setting("OUTBOARD_TLS_CA") ? "OUTBOARD_TLS_CA" : "the system's authorities; OUTBOARD_TLS_CA or OUTBOARD_TLS_PIN name others");
+	return OB_ERR_CERTIFICATE;
+}
+
+static enum ob_err handshake(struct obt_stream *stream, uint64_t deadline)
+{
+	struct obt_tls *tls = stream->tls;
+	const char *host = SSL_get_app_data(tls->ssl);
+
+	for (;;) {
+		struct pollfd pfd = { .fd = stream->fd };
+		int n, error;
+
+		errno = 0;
+		n = SSL_connect(tls->ssl);
+		if (n == 1)
+			return OB_ERR_NONE;
+		error = SSL_get_error(tls->ssl, n);
+		if (tls->plain) { /* a server without TLS, or one that turns us away before it */
+			stream->ops = &obt_refusal_ops;
+			return OB_ERR_CLOSED;
+		}
+		if (error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE) {
+			if (error == SSL_ERROR_SYSCALL || (n == 0 && !ERR_peek_last_error())) {
+				ERR_clear_error();
+				snprintf(tls->why, sizeof tls->why, "the server closed the connection during the TLS handshake");
+				return OB_ERR_CLOSED;
+			}
+			return handshake_failed(tls, host ? host : "?");
+		}
+		pfd.events = error == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT;
+		do
+			n = poll(&pfd, 1, ob_clock_poll_ms(deadline));
+		while (n < 0 && errno == EINTR);
+		if (n == 0) {
+			snprintf(tls->why, sizeof tls->why, "the server did not answer the TLS handshake in time");
+			return OB_ERR_TIMEOUT;
+		}
+	}
+}
+
+enum ob_err obt_tls_start(struct obt_stream *stream, const void *before, size_t size, uint64_t deadline)
+{
+	struct obt_stream clear = { .ops = &obt_socket_ops, .fd = stream->fd };
+	struct iovec iov = { (void *)(uintptr_t)before, size };
+	enum ob_err err = obt_stream_send_all(&clear, &iov, 1, deadline);
+
+	if (err)
+		return err;
+	stream->tls->fd = stream->fd;
+	pthread_mutex_lock(&stream->tls->lock);
+	err = handshake(stream, deadline);
+	stream->tls->started = err == OB_ERR_NONE;
+	pthread_mutex_unlock(&stream->tls->lock);
+	return err;
+}

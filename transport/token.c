@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "transport/token.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "transport/path.h"
+
+#define SECRET_BYTES 32u
+#define PREFIX "obt_"
+#define ID_DIGITS (OBT_TOKEN_ID - 1)
+#define LINE_BYTES 256u
+
+static const char *const scope_names[] = { [OBT_SCOPE_USE] = "use", [OBT_SCOPE_LOOK] = "look" };
+
+const char *obt_scope_name(enum obt_scope scope)
+{
+	return scope_names[scope];
+}
+
+bool obt_scope_find(const char *name, enum obt_scope *ret)
+{
+	for (unsigned i = 0; i < sizeof scope_names / sizeof scope_names[0]; i++)
+		if (strcmp(name, scope_names[i]) == 0) {
+			*ret = (enum obt_scope)i;
+			return true;
+		}
+	return false;
+}
+
+static bool hex_parse(const char *text, uint8_t *ret, size_t bytes)
+{
+	for (size_t i = 0; i < 2 * bytes; i++) {
+		unsigned digit;
+
+		if (text[i] >= '0' && text[i] <= '9')
+			digit = (unsigned)(text[i] - '0');
+		else if (text[i] >= 'a' && text[i] <= 'f')
+			digit = (unsigned)(text[i] - 'a' + 10);
+		else
+			return false;
+		ret[i / 2] = (uint8_t)(i % 2 ? ret[i / 2] | digit : digit << 4);
+	}
+	return true;
+}
+
+/* ---- files ---- */
+
+static bool line_parse(const char *line, struct obt_token *ret)
+{
+	char hash[2 * OBT_SHA256_BYTES + 1], scope[8], expiry[24];
+	uint8_t id[ID_DIGITS / 2];
+	int name = 0;
+
+	if (sscanf(line, "%8s %64s %7s %23s %n", ret->id, hash, scope, expiry, &name) != 4 || !name)
+		return false;
+	snprintf(ret->name, sizeof ret->name, "%s", line + name);
+	return strlen(ret->id) == ID_DIGITS && hex_parse(ret->id, id, sizeof id) && strlen(hash) == 2 * OBT_SHA256_BYTES &&
+	       hex_parse(hash, ret->hash, sizeof ret->hash) && obt_scope_find(scope, &ret->scope) &&
+	       ob_text_parse_number(expiry, 0, INT64_MAX, &ret->expiry);
+}
+
+static struct obt_token *append(struct obt_tokens *tokens)
+{
+	struct obt_token *larger;
+
+	if (tokens->n % 64 == 0) {
+		larger = realloc(tokens->list, (tokens->n + 64) * sizeof *larger);
+		if (!larger)
+			return NULL;
+		tokens->list = larger;
+	}
+	tokens->list[tokens->n] = (struct obt_token){ .expiry = 0 };
+	return &tokens->list[tokens->n++];
+}
+
+bool obt_tokens_read(const char *path, struct obt_tokens *ret, char *ret_why, size_t why_size)
+{
+	FILE *file = fopen(path, "re");
+	char line[LINE_BYTES];
+	unsigned number = 0;
+
+	*ret = (struct obt_tokens){ 0 };
+	if (!file && errno == ENOENT)
+		return true;
+	if (!file) {
+		snprintf(ret_why, why_size, "%.180s: %s", path, strerror(errno));
+		return false;
+	}
+	while (fgets(line, sizeof line, file)) {
+		struct obt_token *token;
+
+		number++;
+		line[strcspn(line, "\n")] = '\0';
+		if (line[0] == '\0' || line[0] == '#')
+			continue;
+		token = ret->n < OBT_TOKENS_MAX ? append(ret) : NULL;
+		if (!token || !line_parse(line, token)) {
+			snprintf(ret_why, why_size, "%.180s, line %u: %s", path, number, token ? "not a token's line" : "too many tokens, or no memory");
+			obt_tokens_fini(ret);
+			fclose(file);
+			return false;
+		}
+	}
+	fclose(file);
+	return true;
+}
+
+bool obt_tokens_write(const char *path, const struct obt_tokens *tokens, char *ret_why, size_t why_size)
+{
+	char temporary[4096], hash[2 * OBT_SHA256_BYTES + 1];
+	FILE *file = NULL;
+	bool ok;
+	int fd;
+
+	snprintf(temporary, sizeof temporary, "%.4000s.%d", path, (int)getpid());
+	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		file = fdopen(fd, "w");
+	ok = file != NULL;
+	for (size_t i = 0; ok && i < tokens->n; i++) {
+		const struct obt_token *t = &tokens->list[i];
+
+		ob_text_hex(t->hash, sizeof t->hash, hash);
+		ok = fprintf(file, "%s %s %s %llu %s\n", t->id, hash, obt_scope_name(t->scope), (unsigned long long)t->expiry, t->name) > 0;
+	}
+	if (file)
+		ok = fflush(file) == 0 && fsync(fd) == 0 && ok;
+	ok = ok && rename(temporary, path) == 0;
+	if (!ok) {
+		snprintf(ret_why, why_size, "%.180s: %s", path, strerror(errno));
+		if (fd >= 0)
+			unlink(temporary);
+	}
+	if (file)
+		fclose(file);
+	else if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+void obt_tokens_fini(struct obt_tokens *tokens)
+{
+	free(tokens->list);
+	*tokens = (struct obt_tokens){ 0 };
+}
+
+/* ---- tokens ---- */
+
+/* Of the digits: what the client sends is what is hashed. */
+static void secret_hash(const char *digits, uint8_t ret[OBT_SHA256_BYTES])
+{
+	obt_digest_sha256(digits, 2 * SECRET_BYTES, ret);
+}
+
+bool obt_tokens_add(struct obt_tokens *tokens, const char *name, enum obt_scope scope, uint64_t expiry, char ret_text[OBT_TOKEN_TEXT])
+{
+	uint8_t random[ID_DIGITS / 2 + SECRET_BYTES];
+	char digits[2 * sizeof random + 1];
+	struct obt_token *token;
+
+	if (tokens->n >= OBT_TOKENS_MAX || getrandom(random, sizeof random, 0) != sizeof random || !(token = append(tokens)))
+		return false;
+	ob_text_hex(random, sizeof random, digits);
+	memcpy(token->id, digits, ID_DIGITS);
+	token->id[ID_DIGITS] = '\0';
+	secret_hash(digits + ID_DIGITS, token->hash);
+	token->scope = scope;
+	token->expiry = expiry;
+	snprintf(token->name, sizeof token->name, "%s", name);
+	for (char *p = token->name; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			*p = '?';
+	snprintf(ret_text, OBT_TOKEN_TEXT, PREFIX "%s_%s", token->id, digits + ID_DIGITS);
+	OPENSSL_cleanse(random, sizeof random);
+	OPENSSL_cleanse(digits, sizeof digits);
+	return true;
+}
+
+bool obt_tokens_remove(struct obt_tokens *tokens, const char *id)
+{
+	for (size_t i = 0; i < tokens->n; i++)
+		if (strcmp(tokens->list[i].id, id) == 0) {
+			memmove(&tokens->list[i], &tokens->list[i + 1], (tokens->n - i - 1) * sizeof tokens->list[0]);
+			tokens->n--;
+			return true;
+		}
+	return false;
+}
+
+const struct obt_token *obt_tokens_check(const struct obt_tokens *tokens, const char *text, uint64_t now, const char **ret_why)
+{
+	const size_t secret_at = sizeof PREFIX - 1 + ID_DIGITS + 1;
+	const struct obt_token *found = NULL;
+	uint8_t hash[OBT_SHA256_BYTES], secret[SECRET_BYTES];
+
+	if (strlen(text) != secret_at + 2 * SECRET_BYTES || strncmp(text, PREFIX, sizeof PREFIX - 1) != 0 ||
+	    !hex_parse(text + secret_at, secret, sizeof secret)) {
+		*ret_why = "the token is not one of Outboard's: it begins with obt_ and has 77 characters";
+		return NULL;
+	}
+	secret_hash(text + secret_at, hash);
+	/* By the hash, not by the id: all are compared, whichever it is. */
+	for (size_t i = 0; i < tokens->n; i++)
+		if (CRYPTO_memcmp(hash, tokens->list[i].hash, sizeof hash) == 0)
+			found = &tokens->list[i];
+	OPENSSL_cleanse(secret, sizeof secret);
+	if (!found)
+		*ret_why = "the token is unknown here, or was revoked; ask the server's operator for a new one";
+	else if (found->expiry && now >= found->expiry)
+		*ret_why = "the token has expired; ask the server's operator for a new one";
+	else
+		return found;
+	return NULL;
+}
+
+bool obt_token_show(const struct obt_stream *stream, char ret_text[OBT_TOKEN_TEXT])
+{
+	const char *text = getenv("OUTBOARD_TOKEN");
+
+	ret_text[0] = '\0';
+	if (!text || !*text)
+		return true;
+	if (!stream->tls && !obt_path_local(stream))
+		return false;
+	snprintf(ret_text, OBT_TOKEN_TEXT, "%s", text);
+	return true;
+}
