@@ -80,9 +80,10 @@ static const struct option long_options[] = {
 
 /* Keys a configuration may have: the options that set something. */
 static const char *const setting_names[] = {
-	"listen", "driver", "warm", "refill", "max-sessions", "hello-timeout", "drain-timeout", "grace", "cache", "tls-cert", "tls-key", "tls-client-ca", "tokens",
-	"audit", "insecure", "metrics", "max-memory", "max-host-memory", "max-handles", "max-modules", "max-lanes", "idle-timeout", "share",
-	"max-priority", "on-excess", "measure", NULL,
+	"listen", "driver", "warm", "refill", "max-sessions", "hello-timeout", "drain-timeout", "grace", "cache", "tls-cert", "tls-key",
+	"tls-client-ca", "tokens", "audit", "insecure", "metrics", "max-memory", "max-host-memory",
+	"max-handles", "max-modules", "max-lanes", "idle-timeout",
+	"share", "max-priority", "on-excess", "measure", NULL,
 };
 
 static bool take_count(const char *text, uint32_t min, uint32_t max, uint32_t *ret, char *ret_why, size_t size)
