@@ -82,10 +82,13 @@ void obk_rqa_counts_fini(struct obk_rqa_counts *counts)
 void obk_rqa_scratch_fini(struct obk_rqa_scratch *scratch)
 {
 	free(scratch->gaps);
+	free(scratch->ring);
+	free(scratch->strips);
 	free(scratch->words);
 	free(scratch->words_b);
 	free(scratch->words_c);
-	scratch->gaps = NULL;
+	scratch->gaps = scratch->ring = NULL;
+	scratch->strips = NULL;
 	scratch->words = scratch->words_b = scratch->words_c = NULL;
 }
 
@@ -106,6 +109,16 @@ int obk_rqa_scratch_init(struct obk_rqa_scratch *scratch, const struct obk_rqa_m
 	scratch->words = calloc(words, 8);
 	scratch->words_b = calloc(words, 8);
 	scratch->words_c = calloc(words, 8);
+	scratch->strip_words = words;
+	if (matrix->symmetric && span <= OBK_RQA_SPAN) {
+		/* 64 bytes: a vector; twice that a position of the widest strip. */
+		scratch->ring = aligned_alloc(64, (OBK_RQA_STRIP + span) * channels * 128);
+		scratch->strips = calloc(words * OBK_RQA_LANES * matrix->plots, 8);
+		if (!scratch->ring || !scratch->strips) {
+			obk_rqa_scratch_fini(scratch);
+			return OBK_RQA_NO_MEMORY;
+		}
+	}
 	if (scratch->gaps && scratch->words && scratch->words_b && scratch->words_c)
 		return OBK_RQA_OK;
 	obk_rqa_scratch_fini(scratch);
@@ -172,8 +185,28 @@ static uint64_t bits_count(const uint64_t *words, uint64_t cells)
 	return count;
 }
 
-/* Diagonal number d: of a symmetric matrix the one d cells off the LOI, else counted from the lower left corner. */
-static void diagonal_count(struct count *c, struct obk_rqa_scratch *scratch, uint64_t d)
+/* The bits of the diagonals d, d + 1 ... of a strip, in the scratch's first strip. */
+static void strip_bits(struct count *c, struct obk_rqa_scratch *scratch, uint64_t d, unsigned lanes)
+{
+	const struct obk_rqa_matrix *matrix = c->matrix;
+	uint64_t stride = scratch->strip_words;
+
+	for (uint32_t p = 0; p < matrix->plots; p++) {
+		uint64_t *strip = scratch->strips + p * stride * OBK_RQA_LANES;
+
+		c->ops->strip(&matrix->plot[p], scratch, d, matrix->n1 - d, strip, stride);
+		for (unsigned lane = 0; lane < lanes && d + lane < matrix->n1; lane++) {
+			uint64_t cells = matrix->n1 - d - lane, *first = scratch->strips + lane * stride;
+
+			gaps_out(&matrix->plot[p], 0, d + lane, cells, strip + lane * stride);
+			for (uint64_t w = 0; p && w < (cells + 63) / 64; w++)
+				first[w] &= strip[lane * stride + w];
+		}
+	}
+}
+
+/* Diagonal number d: of a symmetric matrix the one d cells off the LOI, else counted from the lower left corner. words: its bits, NULL if they are to be made. */
+static void diagonal_count(struct count *c, struct obk_rqa_scratch *scratch, uint64_t d, uint64_t *words)
 {
 	const struct obk_rqa_matrix *matrix = c->matrix;
 	const struct obk_rqa_options *options = c->options;
@@ -191,28 +224,31 @@ static void diagonal_count(struct count *c, struct obk_rqa_scratch *scratch, uin
 			return;
 	}
 	cells = matrix->n1 - i < matrix->n2 - j ? matrix->n1 - i : matrix->n2 - j;
-	obk_rqa_diagonal_bits(matrix, c->ops, scratch, i, j, cells, scratch->words);
+	if (!words) {
+		words = scratch->words;
+		obk_rqa_diagonal_bits(matrix, c->ops, scratch, i, j, cells, words);
+	}
 	if (off == 0 && matrix->symmetric) {
 		struct obk_rqa_hist loi[OBK_RQA_TOUCH] = { counts->loi, counts->loi_border, counts->loi_border };
 		struct obk_rqa_short inner = { { 0 } };
 
-		points = c->ops->runs(scratch->words, cells, &inner, loi);
+		points = c->ops->runs(words, cells, &inner, loi);
 		for (unsigned l = 1; l < OBK_RQA_SHORT && l <= cells; l++)
 			if (inner.count[l])
 				obk_rqa_hist_add(&counts->loi, l, inner.count[l]);
 		scratch->loi_points += points;
 	} else {
 		if (off >= options->theiler_diag)
-			points = c->ops->runs(scratch->words, cells, &scratch->inner, counts->diagonal);
+			points = c->ops->runs(words, cells, &scratch->inner, counts->diagonal);
 		else
-			points = bits_count(scratch->words, cells);
+			points = bits_count(words, cells);
 		if (off >= options->theiler_rr)
 			scratch->points += points;
 	}
 	if (counts->profile.count)
 		obk_rqa_hist_add(&counts->profile, d, points);
 	if (counts->square.count && off <= counts->square.length)
-		obk_rqa_hist_add(&counts->square, off, bits_count(scratch->words, counts->square.length + 1 - off));
+		obk_rqa_hist_add(&counts->square, off, bits_count(words, counts->square.length + 1 - off));
 }
 
 static void time_add(struct obk_rqa_short *little, struct obk_rqa_hist *hist, uint64_t length)
@@ -307,13 +343,21 @@ static void unit_run(void *arg, unsigned thread, uint64_t unit)
 {
 	struct count *c = arg;
 	struct obk_rqa_scratch *scratch = &c->scratch[thread];
+	unsigned lanes = c->matrix->plot[0].f64 ? c->ops->lanes_f64 : c->ops->lanes_f32;
 	uint64_t first, last, cells = 0;
 
 	if (unit < c->diagonal_units) {
 		first = unit * c->diagonals_unit;
 		last = first + c->diagonals_unit < c->diagonals ? first + c->diagonals_unit : c->diagonals;
 		for (uint64_t d = first; d < last; d++) {
-			diagonal_count(c, scratch, d);
+			uint64_t *words = NULL;
+
+			if (scratch->ring) {
+				if ((d - first) % lanes == 0)
+					strip_bits(c, scratch, d, lanes);
+				words = scratch->strips + (d - first) % lanes * scratch->strip_words;
+			}
+			diagonal_count(c, scratch, d, words);
 			if (c->matrix->symmetric) {
 				cells += c->matrix->n1 - d;
 			} else {
@@ -368,7 +412,8 @@ static void plan(struct count *c)
 
 	c->diagonals = matrix->symmetric ? matrix->n1 : matrix->n1 + matrix->n2 - 1;
 	c->columns = c->options->want & (OBK_RQA_WANT_VERTICAL | OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES) ? matrix->n2 : 0;
-	c->diagonals_unit = c->columns_unit = UNIT_CELLS / longest ? UNIT_CELLS / longest : 1;
+	c->columns_unit = UNIT_CELLS / longest ? UNIT_CELLS / longest : 1;
+	c->diagonals_unit = (c->columns_unit + OBK_RQA_LANES - 1) / OBK_RQA_LANES * OBK_RQA_LANES;
 	c->diagonal_units = (c->diagonals + c->diagonals_unit - 1) / c->diagonals_unit;
 	c->units = c->diagonal_units + (c->columns + c->columns_unit - 1) / c->columns_unit;
 }

@@ -12,7 +12,10 @@
 
 #include "kernels/rqa/rqa.h"
 
-#define OBK_RQA_PAD 64u       /* elements readable behind every padded array */
+#define OBK_RQA_PAD 192u      /* elements readable behind every padded array: a word and a strip's lanes further than its end */
+#define OBK_RQA_STRIP 256u    /* positions of a strip between two moves of its window */
+#define OBK_RQA_LANES 32u     /* diagonals of a strip at most */
+#define OBK_RQA_SPAN 4096u    /* embeddings longer than this go diagonal by diagonal: a strip's window would leave the cache */
 #define OBK_RQA_SHORT 1024u   /* runs shorter than this are counted per thread, longer ones in the shared histogram */
 #define OBK_RQA_BLOCK 2048u   /* cells of a diagonal whose differences are in the cache at once */
 #define OBK_RQA_GROUP 65536u  /* vectors up to which a sweep counts all radii in one pass: its counters are 32 bits wide */
@@ -77,6 +80,9 @@ struct obk_rqa_scratch {
 	uint64_t stride; /* elements of gaps per channel */
 	uint64_t block;
 	uint64_t *words, *words_b, *words_c;
+	void *ring;       /* a strip's window: (OBK_RQA_STRIP + span) positions of all lanes, per channel; NULL: the span is too long */
+	uint64_t *strips; /* the bits of a strip for each plot: OBK_RQA_LANES lanes of strip_words words */
+	uint64_t strip_words;
 	struct obk_rqa_short inner, vertical, white, start, middle;
 	uint64_t points, loi_points, t1_sum, t1_count;
 };
@@ -104,6 +110,9 @@ struct obk_rqa_delta {
 /* The operations that exist once per instruction set. words: bit b of word w is cell 64 * w + b; bits behind the last cell are 0. */
 struct obk_rqa_ops {
 	const char *name;
+	unsigned lanes_f32, lanes_f64; /* diagonals of a strip */
+	/* The diagonals (0, k), (0, k + 1) ... of a symmetric plot, the first of them `cells` long: lane l goes to ret_words + l * stride. */
+	void (*strip)(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t k, uint64_t cells, uint64_t *ret_words, uint64_t stride);
 	/* The diagonal that starts at (i, j), `cells` long. */
 	void (*diagonal)(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t i, uint64_t j, uint64_t cells, uint64_t *ret_words);
 	/* The column j: cells (0, j) to (n1 - 1, j). */

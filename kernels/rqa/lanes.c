@@ -20,6 +20,8 @@
 typedef float vector_f32 __attribute__((vector_size(BYTES)));
 typedef double vector_f64 __attribute__((vector_size(BYTES)));
 typedef int32_t vector_i32 __attribute__((vector_size(BYTES)));
+typedef uint32_t vector_u32 __attribute__((vector_size(BYTES)));
+typedef uint64_t vector_u64 __attribute__((vector_size(BYTES)));
 typedef int64_t vector_i64 __attribute__((vector_size(BYTES)));
 
 static inline vector_f32 abs_f32(vector_f32 a)
@@ -41,6 +43,20 @@ static inline uint32_t mask_f32(vector_f32 a, vector_f32 b)
 static inline uint32_t mask_f64(vector_f64 a, vector_f64 b)
 {
 	return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_LE_OQ);
+}
+
+static inline vector_i32 shift_in_f32(vector_i32 bits, vector_f32 a, vector_f32 b)
+{
+	__m512i twice = _mm512_add_epi32((__m512i)bits, (__m512i)bits);
+
+	return (vector_i32)_mm512_mask_or_epi32(twice, _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LE_OQ), twice, _mm512_set1_epi32(1));
+}
+
+static inline vector_i64 shift_in_f64(vector_i64 bits, vector_f64 a, vector_f64 b)
+{
+	__m512i twice = _mm512_add_epi64((__m512i)bits, (__m512i)bits);
+
+	return (vector_i64)_mm512_mask_or_epi64(twice, _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_LE_OQ), twice, _mm512_set1_epi64(1));
 }
 
 static inline vector_f32 max_f32(vector_f32 a, vector_f32 b)
@@ -73,7 +89,7 @@ static inline vector_f64 max_f64(vector_f64 a, vector_f64 b)
 	return (vector_f64)_mm256_max_pd((__m256d)a, (__m256d)b);
 }
 #else
-/* The reference: cell by cell. */
+/* The reference: the least that every processor has. */
 static inline uint32_t mask_f32(vector_f32 a, vector_f32 b)
 {
 	return (uint32_t)(a[0] <= b[0]) | (uint32_t)(a[1] <= b[1]) << 1 | (uint32_t)(a[2] <= b[2]) << 2 | (uint32_t)(a[3] <= b[3]) << 3;
@@ -96,6 +112,19 @@ static inline vector_f64 max_f64(vector_f64 a, vector_f64 b)
 	vector_i64 above = a > b;
 
 	return (vector_f64)((above & (vector_i64)a) | (~above & (vector_i64)b));
+}
+#endif
+
+#if BYTES != 64
+/* A comparison that holds is -1 in its lane. */
+static inline vector_i32 shift_in_f32(vector_i32 bits, vector_f32 a, vector_f32 b)
+{
+	return (vector_i32)((vector_u32)bits + (vector_u32)bits - (vector_u32)(a <= b));
+}
+
+static inline vector_i64 shift_in_f64(vector_i64 bits, vector_f64 a, vector_f64 b)
+{
+	return (vector_i64)((vector_u64)bits + (vector_u64)bits - (vector_u64)(a <= b));
 }
 #endif
 
@@ -124,7 +153,15 @@ static inline uint64_t stack_pop(struct obk_rqa_delta *delta, uint32_t *depth, u
 	return start;
 }
 
+#ifndef VECTORS
+#define VECTORS (BYTES == 64 ? 1 : 2) /* of a strip; two share the loads of one series */
+#endif
+
 #define REAL float
+#define INTEGERS vector_i32
+#define BITS 32
+#define UNSIGNED(a) (uint32_t)(a)
+#define SHIFT_IN shift_in_f32
 #define VECTOR vector_f32
 #define WIDTH (BYTES / 4)
 #define NAMED(name) name##_f32
@@ -139,7 +176,15 @@ static inline uint64_t stack_pop(struct obk_rqa_delta *delta, uint32_t *depth, u
 #undef MASK_LE
 #undef ABS
 #undef MAX
+#undef INTEGERS
+#undef BITS
+#undef UNSIGNED
+#undef SHIFT_IN
 #define REAL double
+#define INTEGERS vector_i64
+#define BITS 64
+#define UNSIGNED(a) (uint64_t)(a)
+#define SHIFT_IN shift_in_f64
 #define VECTOR vector_f64
 #define WIDTH (BYTES / 8)
 #define NAMED(name) name##_f64
@@ -156,6 +201,19 @@ static void diagonal(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *sc
 		diagonal_f32(plot, scratch, i, j, cells, ret_words);
 	if (cells & 63)
 		ret_words[cells / 64] &= ((uint64_t)1 << (cells & 63)) - 1;
+}
+
+static void strip(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t k, uint64_t cells, uint64_t *ret_words, uint64_t stride)
+{
+	unsigned lanes = plot->f64 ? VECTORS * BYTES / 8 : VECTORS * BYTES / 4;
+
+	if (plot->f64)
+		strip_f64(plot, scratch, k, cells, ret_words, stride);
+	else
+		strip_f32(plot, scratch, k, cells, ret_words, stride);
+	for (unsigned lane = 0; lane < lanes && lane < cells; lane++)
+		if ((cells - lane) & 63)
+			ret_words[lane * stride + (cells - lane) / 64] &= ((uint64_t)1 << ((cells - lane) & 63)) - 1;
 }
 
 static void column(const struct obk_rqa_plot *plot, uint64_t j, uint64_t *ret_words)
@@ -291,6 +349,9 @@ static uint64_t runs(const uint64_t *words, uint64_t cells, struct obk_rqa_short
 
 const struct obk_rqa_ops JOIN(obk_rqa_ops_, OBK_ISA) = {
 	.name = TEXT(OBK_ISA),
+	.lanes_f32 = VECTORS * BYTES / 4,
+	.lanes_f64 = VECTORS * BYTES / 8,
+	.strip = strip,
 	.diagonal = diagonal,
 	.column = column,
 	.runs = runs,

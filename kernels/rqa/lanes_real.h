@@ -148,6 +148,103 @@ static void NAMED(diagonal)(const struct obk_rqa_plot *plot, struct obk_rqa_scra
 		NAMED(diagonal_norm)(plot, scratch, i, j, cells, ret_words, OBK_RQA_NORM_MAX);
 }
 
+/*
+ * LANES diagonals at once, one a lane, from their far ends to their starts. A difference is computed once, kept in a window of the last positions and met again one and
+ * more delays later, always as a whole vector; a cell costs its arithmetic and one bit shifted into its lane's word. The two series are read once a strip.
+ */
+static inline __attribute__((always_inline)) void NAMED(strip_block)(const struct obk_rqa_plot *plot, VECTOR *ring, uint64_t ring_stride, uint64_t k, uint64_t base,
+								     uint64_t words, uint64_t first_word, uint64_t *ret_words, uint64_t stride,
+								     uint32_t channels, uint32_t m, int norm)
+{
+	VECTOR bound = NAMED(splat)((REAL)plot->limit);
+	uint64_t tau = plot->tau;
+
+	for (uint64_t w = words; w-- > 0;) {
+		uint64_t halves[64 / BITS][VECTORS * WIDTH];
+
+		for (unsigned half = 64 / BITS; half-- > 0;) {
+			INTEGERS bits[VECTORS] = { { 0 } };
+
+			for (unsigned p = BITS; p-- > 0;) {
+				uint64_t at = 64 * w + half * BITS + p;
+
+				for (unsigned v = 0; v < VECTORS; v++) {
+					VECTOR sum = { 0 };
+
+					for (uint32_t c = 0; c < channels; c++) {
+						const REAL *x = (const REAL *)plot->x.channel[c] + base + at, *y = (const REAL *)plot->y.channel[c] + base + at + k;
+						VECTOR g = NAMED(gap)(NAMED(splat)(*x), NAMED(load)(y + v * WIDTH), norm);
+
+						sum = c ? NAMED(joined)(sum, g, norm) : g;
+						if (m > 1)
+							ring[(c * ring_stride + at) * VECTORS + v] = g;
+					}
+					for (uint32_t lag = 1; lag < m; lag++)
+						for (uint32_t c = 0; c < channels; c++)
+							sum = NAMED(joined)(sum, ring[(c * ring_stride + at + lag * tau) * VECTORS + v], norm);
+					bits[v] = SHIFT_IN(bits[v], sum, bound);
+				}
+			}
+			for (unsigned lane = 0; lane < VECTORS * WIDTH; lane++)
+				halves[half][lane] = UNSIGNED(bits[lane / WIDTH][lane % WIDTH]);
+		}
+		for (unsigned lane = 0; lane < VECTORS * WIDTH; lane++)
+			ret_words[lane * stride + first_word + w] = BITS == 64 ? halves[0][lane] : halves[0][lane] | halves[64 / BITS - 1][lane] << 32;
+	}
+}
+
+static inline __attribute__((always_inline)) void NAMED(strip_norm)(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t k, uint64_t cells,
+								    uint64_t *ret_words, uint64_t stride, uint32_t channels, uint32_t m, int norm)
+{
+	uint64_t span = (m - 1) * plot->tau, words = (cells + 63) / 64, ring_stride = OBK_RQA_STRIP + span;
+	VECTOR *ring = scratch->ring;
+	uint64_t size = words * 64 < OBK_RQA_STRIP ? words * 64 : OBK_RQA_STRIP, base = words * 64 - size;
+
+	for (uint32_t c = 0; c < channels; c++)
+		for (uint64_t q = 0; q < span; q++)
+			for (unsigned v = 0; v < VECTORS; v++) {
+				const REAL *x = (const REAL *)plot->x.channel[c] + base + size + q, *y = (const REAL *)plot->y.channel[c] + base + size + q + k;
+
+				ring[(c * ring_stride + size + q) * VECTORS + v] = NAMED(gap)(NAMED(splat)(*x), NAMED(load)(y + v * WIDTH), norm);
+			}
+	for (;;) {
+		NAMED(strip_block)(plot, ring, ring_stride, k, base, size / 64, base / 64, ret_words, stride, channels, m, norm);
+		if (!base)
+			return;
+		size = base < OBK_RQA_STRIP ? base : OBK_RQA_STRIP;
+		base -= size;
+		for (uint32_t c = 0; c < channels; c++)
+			memmove(ring + (c * ring_stride + size) * VECTORS, ring + c * ring_stride * VECTORS, span * VECTORS * sizeof(VECTOR));
+	}
+}
+
+static inline __attribute__((always_inline)) void NAMED(strip_m)(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t k, uint64_t cells,
+								 uint64_t *ret_words, uint64_t stride, int norm)
+{
+	if (plot->channels == 1 && plot->m == 1)
+		NAMED(strip_norm)(plot, scratch, k, cells, ret_words, stride, 1, 1, norm);
+	else if (plot->channels == 1 && plot->m == 2)
+		NAMED(strip_norm)(plot, scratch, k, cells, ret_words, stride, 1, 2, norm);
+	else if (plot->channels == 1 && plot->m == 3)
+		NAMED(strip_norm)(plot, scratch, k, cells, ret_words, stride, 1, 3, norm);
+	else if (plot->channels == 2 && plot->m == 1)
+		NAMED(strip_norm)(plot, scratch, k, cells, ret_words, stride, 2, 1, norm);
+	else if (plot->channels == 1)
+		NAMED(strip_norm)(plot, scratch, k, cells, ret_words, stride, 1, plot->m, norm);
+	else
+		NAMED(strip_norm)(plot, scratch, k, cells, ret_words, stride, plot->channels, plot->m, norm);
+}
+
+static void NAMED(strip)(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t k, uint64_t cells, uint64_t *ret_words, uint64_t stride)
+{
+	if (plot->norm == OBK_RQA_NORM_L1)
+		NAMED(strip_m)(plot, scratch, k, cells, ret_words, stride, OBK_RQA_NORM_L1);
+	else if (plot->norm == OBK_RQA_NORM_L2)
+		NAMED(strip_m)(plot, scratch, k, cells, ret_words, stride, OBK_RQA_NORM_L2);
+	else
+		NAMED(strip_m)(plot, scratch, k, cells, ret_words, stride, OBK_RQA_NORM_MAX);
+}
+
 /* One vector of distances (i + p, j), the coordinates of y_j being spread over the lanes as they are needed. */
 static inline __attribute__((always_inline)) VECTOR NAMED(reach)(const struct obk_rqa_plot *plot, const REAL *point, uint64_t p, uint32_t channels, uint32_t m,
 								 int norm)
