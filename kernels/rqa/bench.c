@@ -182,8 +182,9 @@ static void sweep(const char *name, const struct obk_rqa_series *series, unsigne
 	}
 	qsort(times, runs, sizeof *times, double_compare);
 	qsort(busy, runs, sizeof *busy, double_compare);
-	printf("%-28s %u series, %llu rows, %llu failed  clock: median %.2f s, best %.2f s; processor: median %.2f s, best %.2f s\n", name, count, (unsigned long long)(counts[0] + counts[1]),
-	       (unsigned long long)counts[0], times[runs / 2], times[0], busy[runs / 2], busy[0]);
+	printf("%-28s %u series, %llu rows, %llu failed  clock: median %.2f s, best %.2f s; processor: median %.2f s, best %.2f s\n", name,
+	       count, (unsigned long long)(counts[0] + counts[1]), (unsigned long long)counts[0], times[runs / 2], times[0], busy[runs / 2],
+	       busy[0]);
 }
 
 static void sweeps(const struct obk_rqa_series *series, double squares, unsigned threads)

@@ -205,7 +205,10 @@ static void strip_bits(struct count *c, struct obk_rqa_scratch *scratch, uint64_
 	}
 }
 
-/* Diagonal number d: of a symmetric matrix the one d cells off the LOI, else counted from the lower left corner. words: its bits, NULL if they are to be made. */
+/*
+ * Diagonal number d: of a symmetric matrix the one d cells off the LOI, else counted from the lower left corner.
+ * words: its bits, NULL if they are to be made.
+ */
 static void diagonal_count(struct count *c, struct obk_rqa_scratch *scratch, uint64_t d, uint64_t *words)
 {
 	const struct obk_rqa_matrix *matrix = c->matrix;

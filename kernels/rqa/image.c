@@ -92,7 +92,8 @@ int obk_rqa_plot(const struct obk_rqa_series *x, const struct obk_rqa_series *y,
 		return status;
 	watch = obk_rqa_watch_new(control);
 	if (!ret_pixels || !width || !height || width > matrix.n1 || height > matrix.n2)
-		status = obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0, "a plot of %u x %u pixels was asked for: 1 x 1 to %llu x %llu are possible", width, height,
+		status = obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0,
+				      "a plot of %u x %u pixels was asked for: 1 x 1 to %llu x %llu are possible", width, height,
 				      (unsigned long long)matrix.n1, (unsigned long long)matrix.n2);
 	else if (width > OBK_RQA_MAX_IMAGE || height > OBK_RQA_MAX_IMAGE)
 		status = obk_rqa_fail(ret_error, OBK_RQA_LIMIT, 0, 0, "a plot of %u x %u pixels was asked for: at most %u x %u are possible", width, height,

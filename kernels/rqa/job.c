@@ -64,8 +64,8 @@ static bool task_init(struct obk_rqa_task *task, struct obk_rqa_job *job)
 	task->levels.look = calloc(OBK_RQA_LOOK + 2, sizeof *task->levels.look);
 	task->levels.look_count = OBK_RQA_LOOK + 2;
 	task->from_min = calloc(grid->lmin_count, sizeof *task->from_min);
-	return task->order && task->rows && task->values && task->statuses && task->level && task->levels.limit && task->levels.limit_f32 && task->levels.look &&
-	       task->from_min;
+	return task->order && task->rows && task->values && task->statuses && task->level && task->levels.limit && task->levels.limit_f32 &&
+	       task->levels.look && task->from_min;
 }
 
 static int list_check(const char *name, const uint32_t *list, uint32_t count, uint32_t most, struct obk_rqa_error *ret_error)
@@ -76,8 +76,8 @@ static int list_check(const char *name, const uint32_t *list, uint32_t count, ui
 		return obk_rqa_fail(ret_error, OBK_RQA_LIMIT, 0, 0, "the grid has %u values for %s: at most %u are possible", count, name, OBK_RQA_MAX_VALUES);
 	for (uint32_t i = 0; i < count; i++)
 		if (list[i] < 1 || list[i] > most)
-			return obk_rqa_fail(ret_error, list[i] ? OBK_RQA_LIMIT : OBK_RQA_ARGUMENT, 0, 0, "the grid's %s has the value %u: 1 to %u are possible", name,
-					    list[i], most);
+			return obk_rqa_fail(ret_error, list[i] ? OBK_RQA_LIMIT : OBK_RQA_ARGUMENT, 0, 0,
+					    "the grid's %s has the value %u: 1 to %u are possible", name, list[i], most);
 	return OBK_RQA_OK;
 }
 
@@ -89,8 +89,10 @@ static int modes_check(const struct obk_rqa_grid *grid, struct obk_rqa_error *re
 		const struct obk_rqa_mode *mode = &grid->modes[i];
 
 		if (mode->channel_count > OBK_RQA_MAX_CHANNELS || mode->norm < -1 || mode->norm > OBK_RQA_NORM_GAZE)
-			return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0, "the mode %s has %u channels and norm %d: at most %u channels and a norm of -1 to %d",
-					    mode->name ? mode->name : "?", mode->channel_count, mode->norm, OBK_RQA_MAX_CHANNELS, OBK_RQA_NORM_GAZE);
+			return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0,
+					    "the mode %s has %u channels and norm %d: at most %u channels and a norm of -1 to %d",
+					    mode->name ? mode->name : "?", mode->channel_count, mode->norm, OBK_RQA_MAX_CHANNELS,
+					    OBK_RQA_NORM_GAZE);
 	}
 	return OBK_RQA_OK;
 }
@@ -116,7 +118,8 @@ static int grid_check(const struct obk_rqa_sweep *sweep, struct obk_rqa_error *r
 	for (uint32_t r = 0; r < grid->radius_count; r++)
 		if (!(grid->radius[r] >= 0))
 			return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0, "the grid has a radius of %g: it must be 0 or more", grid->radius[r]);
-	rows = (double)grid->m_count * grid->tau_count * grid->radius_count * grid->lmin_count * (grid->modes ? grid->mode_count : 1) * (double)sweep->series_count;
+	rows = (double)grid->m_count * grid->tau_count * grid->radius_count * grid->lmin_count * (grid->modes ? grid->mode_count : 1) *
+	       (double)sweep->series_count;
 	if (rows > OBK_RQA_MAX_ROWS)
 		return obk_rqa_fail(ret_error, OBK_RQA_LIMIT, 0, 0, "the grid over %llu series has %.0f rows: at most %u are possible; split it",
 				    (unsigned long long)sweep->series_count, rows, OBK_RQA_MAX_ROWS);

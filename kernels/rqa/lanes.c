@@ -5,6 +5,7 @@
 
 #include "kernels/rqa/internal.h"
 
+#define ALWAYS inline __attribute__((always_inline))
 #define POINT_MAX 65536u /* coordinates of one vector: OBK_RQA_MAX_M * OBK_RQA_MAX_CHANNELS */
 
 #if defined(__AVX512F__)

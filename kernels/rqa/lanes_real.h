@@ -50,8 +50,8 @@ static void NAMED(gaps_any)(const REAL *x, const REAL *y, uint64_t count, REAL *
 }
 
 /*
- * Words of one block: sums over lags and channels of differences that were stored a while ago. (A load that overlaps two stores of the loop's last turns would wait
- * for both to reach the cache, which costs more than everything else here.)
+ * Words of one block: sums over lags and channels of differences that were stored a while ago. (A load that overlaps two stores of the loop's last
+ * turns would wait for both to reach the cache, which costs more than everything else here.)
  */
 static inline __attribute__((always_inline)) void NAMED(block)(const REAL *gaps, uint64_t stride, uint32_t channels, uint32_t m, uint64_t tau, int norm,
 							       REAL limit, uint64_t words, uint64_t *ret)
@@ -149,12 +149,14 @@ static void NAMED(diagonal)(const struct obk_rqa_plot *plot, struct obk_rqa_scra
 }
 
 /*
- * LANES diagonals at once, one a lane, from their far ends to their starts. A difference is computed once, kept in a window of the last positions and met again one and
- * more delays later, always as a whole vector; a cell costs its arithmetic and one bit shifted into its lane's word. The two series are read once a strip.
+ * Several diagonals at once, one a lane, from their far ends to their starts. A difference is computed once, kept in a window of the last positions
+ * and met again one and more delays later, always as a whole vector; a cell costs its arithmetic and one bit shifted into its lane's word. The two
+ * series are read once a strip.
  */
-static inline __attribute__((always_inline)) void NAMED(strip_block)(const struct obk_rqa_plot *plot, VECTOR *ring, uint64_t ring_stride, uint64_t k, uint64_t base,
-								     uint64_t words, uint64_t first_word, uint64_t *ret_words, uint64_t stride,
-								     uint32_t channels, uint32_t m, int norm)
+static inline __attribute__((always_inline)) void NAMED(strip_block)(const struct obk_rqa_plot *plot, VECTOR *ring, uint64_t ring_stride,
+								     uint64_t k, uint64_t base, uint64_t words, uint64_t first_word,
+								     uint64_t *ret_words, uint64_t stride, uint32_t channels, uint32_t m,
+								     int norm)
 {
 	VECTOR bound = NAMED(splat)((REAL)plot->limit);
 	uint64_t tau = plot->tau;
@@ -172,7 +174,8 @@ static inline __attribute__((always_inline)) void NAMED(strip_block)(const struc
 					VECTOR sum = { 0 };
 
 					for (uint32_t c = 0; c < channels; c++) {
-						const REAL *x = (const REAL *)plot->x.channel[c] + base + at, *y = (const REAL *)plot->y.channel[c] + base + at + k;
+						const REAL *x = (const REAL *)plot->x.channel[c] + base + at,
+							   *y = (const REAL *)plot->y.channel[c] + base + at + k;
 						VECTOR g = NAMED(gap)(NAMED(splat)(*x), NAMED(load)(y + v * WIDTH), norm);
 
 						sum = c ? NAMED(joined)(sum, g, norm) : g;
@@ -193,7 +196,7 @@ static inline __attribute__((always_inline)) void NAMED(strip_block)(const struc
 	}
 }
 
-static inline __attribute__((always_inline)) void NAMED(strip_norm)(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t k, uint64_t cells,
+static ALWAYS void NAMED(strip_norm)(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t k, uint64_t cells,
 								    uint64_t *ret_words, uint64_t stride, uint32_t channels, uint32_t m, int norm)
 {
 	uint64_t span = (m - 1) * plot->tau, words = (cells + 63) / 64, ring_stride = OBK_RQA_STRIP + span;
@@ -285,7 +288,7 @@ static inline __attribute__((always_inline)) void NAMED(column_norm)(const struc
 	}
 }
 
-static inline __attribute__((always_inline)) void NAMED(column_m)(const struct obk_rqa_plot *plot, uint64_t j, uint64_t *ret_words, REAL *ret_distance, int norm)
+static ALWAYS void NAMED(column_m)(const struct obk_rqa_plot *plot, uint64_t j, uint64_t *ret_words, REAL *ret_distance, int norm)
 {
 	if (plot->channels == 1 && plot->m == 1)
 		NAMED(column_norm)(plot, j, ret_words, ret_distance, 1, 1, norm);
@@ -343,8 +346,8 @@ static inline uint32_t NAMED(level)(const struct obk_rqa_levels *levels, const R
 
 /*
  * Lines at every level in one walk. A maximal run at some level is an interval whose largest level is below those of both neighbours; a stack of falling levels
- * yields each such interval once: it exists from its own largest level up to the smaller of its neighbours' levels. Cells above the last limit end everything; stretches
- * within the first limit are one step. Nothing is stored per cell, and a level costs nothing but its part of the final sum.
+ * yields each such interval once: it exists from its own largest level up to the smaller of its neighbours' levels. Cells above the last limit end
+ * everything; stretches within the first limit are one step. Nothing is stored per cell, and a level costs nothing but its part of the final sum.
  */
 static void NAMED(levels)(const REAL *distance, uint64_t cells, const struct obk_rqa_levels *levels, const REAL *limit, struct obk_rqa_delta *delta)
 {

@@ -210,8 +210,8 @@ static int range_check(const char *name, int64_t value, int64_t low, int64_t hig
 {
 	if (value >= low && value <= high)
 		return OBK_RQA_OK;
-	return obk_rqa_fail(ret_error, value > high && high > 16 ? OBK_RQA_LIMIT : OBK_RQA_ARGUMENT, 0, 0, "the option `%s` is %lld: %lld to %lld are possible", name,
-			    (long long)value, (long long)low, (long long)high);
+	return obk_rqa_fail(ret_error, value > high && high > 16 ? OBK_RQA_LIMIT : OBK_RQA_ARGUMENT, 0, 0,
+			    "the option `%s` is %lld: %lld to %lld are possible", name, (long long)value, (long long)low, (long long)high);
 }
 
 int obk_rqa_options_check(const struct obk_rqa_options *o, struct obk_rqa_error *ret_error)
@@ -265,7 +265,8 @@ int obk_rqa_options_check(const struct obk_rqa_options *o, struct obk_rqa_error 
 		if (o->reserved[i])
 			return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0, "a reserved option is not 0");
 	if (isnan(o->radius) || o->radius < 0 || o->radius_y < 0)
-		return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0, "the option `radius` is %g: it must be 0 or more", isnan(o->radius) || o->radius < 0 ? o->radius : o->radius_y);
+		return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0, "the option `radius` is %g: it must be 0 or more",
+				    isnan(o->radius) || o->radius < 0 ? o->radius : o->radius_y);
 	if (o->radius_kind == OBK_RQA_RADIUS_RATE && (o->radius > 1 || o->radius_y > 1))
 		return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0, "a recurrence rate of %g was asked for: 0 to 1 is possible", o->radius);
 	if (!(o->percent > 0) || isinf(o->percent))

@@ -28,7 +28,8 @@ int obk_rqa_series_check(const struct obk_rqa_series *series, uint64_t item, con
 		return obk_rqa_fail(ret_error, series->channels ? OBK_RQA_LIMIT : OBK_RQA_ARGUMENT, item, 0, "%s has %u channels: 1 to %u are possible",
 				    series_name(series), series->channels, OBK_RQA_MAX_CHANNELS);
 	if (series->length > OBK_RQA_MAX_LENGTH)
-		return obk_rqa_fail(ret_error, OBK_RQA_LIMIT, item, 0, "%s has %llu samples: at most %u are possible; cut it or use windows", series_name(series),
+		return obk_rqa_fail(ret_error, OBK_RQA_LIMIT, item, 0,
+				    "%s has %llu samples: at most %u are possible; cut it or use windows", series_name(series),
 				    (unsigned long long)series->length, OBK_RQA_MAX_LENGTH);
 	if (series->length < 2)
 		return obk_rqa_fail(ret_error, OBK_RQA_TOO_SHORT, item, 0, "%s has %llu samples: at least 2 are needed", series_name(series),
@@ -38,7 +39,8 @@ int obk_rqa_series_check(const struct obk_rqa_series *series, uint64_t item, con
 			for (uint32_t c = 0; c < series->channels; c++)
 				if (!isfinite(sample(series, t, c)))
 					return obk_rqa_fail(ret_error, OBK_RQA_NOT_FINITE, item, t,
-							    "%s: sample %llu of channel %u is not a finite number: remove it, or set the option `missing` to treat it as a gap",
+							    "%s: sample %llu of channel %u is not a finite number: remove it, or set the "
+							    "option `missing` to treat it as a gap",
 							    series_name(series), (unsigned long long)t, c);
 	return OBK_RQA_OK;
 }
@@ -178,8 +180,8 @@ int obk_rqa_planes_init(struct obk_rqa_planes *planes, const struct obk_rqa_seri
 fail:
 	free(valid);
 	obk_rqa_planes_fini(planes);
-	return obk_rqa_fail(ret_error, OBK_RQA_NO_MEMORY, item, 0, "%s: no memory for %llu samples of %u channels", series_name(series), (unsigned long long)length,
-			    channel_count);
+	return obk_rqa_fail(ret_error, OBK_RQA_NO_MEMORY, item, 0, "%s: no memory for %llu samples of %u channels", series_name(series),
+			    (unsigned long long)length, channel_count);
 }
 
 int obk_rqa_planes_embed(struct obk_rqa_planes *planes, uint32_t m, uint64_t tau)
@@ -285,7 +287,8 @@ static int plot_init(struct obk_rqa_plot *plot, const struct obk_rqa_series *x, 
 	return status;
 }
 
-static int too_short(const struct obk_rqa_series *series, uint64_t item, uint64_t length, const struct obk_rqa_options *options, struct obk_rqa_error *ret_error)
+static int too_short(const struct obk_rqa_series *series, uint64_t item, uint64_t length, const struct obk_rqa_options *options,
+		     struct obk_rqa_error *ret_error)
 {
 	uint64_t span = (uint64_t)(options->m - 1) * options->tau;
 

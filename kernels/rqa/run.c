@@ -26,7 +26,8 @@ int obk_rqa_control_check(const struct obk_rqa_control *control, const struct ob
 	if (isa < 0 || isa > OBK_RQA_ISA_AVX512 || device < 0 || device > OBK_RQA_DEVICE_CUDA)
 		return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0, "the control asks for an instruction set or a device that does not exist");
 	if (control && control->threads > OBK_RQA_MAX_THREADS)
-		return obk_rqa_fail(ret_error, OBK_RQA_LIMIT, 0, 0, "%u threads were asked for: at most %u are possible", control->threads, OBK_RQA_MAX_THREADS);
+		return obk_rqa_fail(ret_error, OBK_RQA_LIMIT, 0, 0, "%u threads were asked for: at most %u are possible", control->threads,
+				    OBK_RQA_MAX_THREADS);
 	if (device == OBK_RQA_DEVICE_CUDA)
 		return obk_rqa_fail(ret_error, OBK_RQA_UNSUPPORTED, 0, 0, "this call runs on the CPU only: ask for device auto or cpu");
 	*ret_ops = obk_rqa_ops_find(isa);
@@ -307,7 +308,8 @@ int obk_rqa_windows(const struct obk_rqa_series *x, const struct obk_rqa_series 
 	if (status != OBK_RQA_OK)
 		return status;
 	if (!x || !x->data || !on_window || window < 2 || step < 1)
-		return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0, "windows need a series, a callback, a window of 2 samples or more and a step of 1 or more");
+		return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0,
+				    "windows need a series, a callback, a window of 2 samples or more and a step of 1 or more");
 	length = y && y->length < x->length ? y->length : x->length;
 	if (window > length)
 		return obk_rqa_fail(ret_error, OBK_RQA_TOO_SHORT, 0, 0, "a window of %llu samples does not fit into %llu: take a smaller one",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The file of a run in progress: a header, then the histograms in a fixed order, each as its number of entries up to the last one that is not 0 and the entries.
+ * The file of a run in progress: a header, then the histograms in a fixed order, each as its number of entries up to the last one that
+ * is not 0, and the entries.
  * It is written beside its place, flushed and renamed, so a kill leaves the old one or the new one.
  */
 #include <errno.h>

@@ -2,7 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * A grid over many series. One task is one (tau, series, mode): it walks each diagonal once, adds one difference per cell for every step of m, and counts the
- * lines of all radii in one pass over the distances. What that pass does not know (white lines, times, trends, networks, border corrections, gaps, Theiler windows
+ * lines of all radii in one pass over the distances. What that pass does not know (white lines, times, trends, networks, border corrections, gaps, Theiler
+ * windows
  * that differ) is counted combination by combination.
  */
 #include <math.h>
@@ -109,7 +110,8 @@ static bool levels_make(struct obk_rqa_task *task, const struct obk_rqa_plot *pl
 
 /* Sums over lengths >= each lmin from the counters of one level; the order of additions is that of a single run. */
 static void level_sums(const struct obk_rqa_task *task, const uint64_t *counts, uint64_t longest, uint64_t n, bool loi, unsigned times,
-		       const uint32_t *shortest, uint32_t shortest_count, struct obk_rqa_sums *ret_from_min, struct obk_rqa_sums *ret_all, uint64_t *ret_longest)
+		       const uint32_t *shortest, uint32_t shortest_count, struct obk_rqa_sums *ret_from_min, struct obk_rqa_sums *ret_all,
+		       uint64_t *ret_longest)
 {
 	struct obk_rqa_sums sums = { 0 };
 	bool wanted[2] = { false, false };
@@ -164,7 +166,8 @@ static void group_measure(struct obk_rqa_task *task, struct obk_rqa_delta *lines
 		if (vertical) {
 			for (uint64_t l = 1; l <= vertical->longest; l++)
 				task->sum_vertical[l] += (uint64_t)(int64_t)vertical->count[level * vertical->stride + l];
-			level_sums(task, task->sum_vertical, vertical->longest, n, false, 1, &options->vmin, 1, &vertical_min, &vertical_all, &vertical_longest);
+			level_sums(task, task->sum_vertical, vertical->longest, n, false, 1, &options->vmin, 1, &vertical_min,
+				   &vertical_all, &vertical_longest);
 		}
 		for (uint32_t r = 0; r < grid->radius_count; r++) {
 			if (task->level[r] != level)
@@ -174,7 +177,8 @@ static void group_measure(struct obk_rqa_task *task, struct obk_rqa_delta *lines
 
 				for (unsigned i = 0; i < OBK_RQA_MEASURE_COUNT; i++)
 					v[i] = NAN;
-				obk_rqa_measure_lines(options, n, &task->from_min[s], &all, options->lmax_excludes_loi ? longest : all.longest, points, cells, v);
+				obk_rqa_measure_lines(options, n, &task->from_min[s], &all, options->lmax_excludes_loi ? longest : all.longest,
+						      points, cells, v);
 				if (vertical)
 					obk_rqa_measure_vertical(options, n, &vertical_min, &vertical_all, points, v);
 				v[OBK_RQA_RADIUS] = grid->radius[r] * unit;
@@ -228,7 +232,8 @@ static void diagonals_walk(struct obk_rqa_task *task, struct obk_rqa_plot *plot,
 				break;
 			for (; m < wanted; m++)
 				for (uint32_t c = 0; c < plot->channels; c++)
-					job->ops->join(plot, task->distance, (char *)task->gaps + (c * task->stride + m * plot->tau) * size, length - k - m * plot->tau);
+					job->ops->join(plot, task->distance, (char *)task->gaps + (c * task->stride + m * plot->tau) * size,
+						       length - k - m * plot->tau);
 			job->ops->levels(task->distance, n - k, &task->levels, &deltas[o - first]);
 		}
 	}
@@ -328,8 +333,10 @@ static void task_singly(struct obk_rqa_task *task, const struct obk_rqa_series *
 			uint32_t row = r * grid->lmin_count + s;
 
 			options.lmin = grid->lmin[s];
-			task->statuses[row] = status != OBK_RQA_OK ? status :
-								      obk_rqa_result_measures(result, &options, task->values + (size_t)row * OBK_RQA_MEASURE_COUNT, &error);
+			task->statuses[row] = status != OBK_RQA_OK
+						      ? status
+						      : obk_rqa_result_measures(result, &options,
+										task->values + (size_t)row * OBK_RQA_MEASURE_COUNT, &error);
 			failed += task->statuses[row] != OBK_RQA_OK;
 		}
 		obk_rqa_result_free(result);
@@ -402,7 +409,8 @@ static int task_work(struct obk_rqa_task *task, const struct obk_rqa_series *ser
 
 		if (!(spread > 0))
 			return obk_rqa_fail(error, OBK_RQA_CONSTANT, task->series, 0,
-					    "%s is constant: a radius in standard deviations has no meaning; give absolute ones", series->name ? series->name : "the series");
+					    "%s is constant: a radius in standard deviations has no meaning; give absolute ones",
+					    series->name ? series->name : "the series");
 		unit = options->scale == OBK_RQA_SCALE_NONE ? spread : 1;
 	}
 	plot.f64 = obk_rqa_use_f64(options, series->length);
@@ -411,7 +419,8 @@ static int task_work(struct obk_rqa_task *task, const struct obk_rqa_series *ser
 	if (status != OBK_RQA_OK)
 		return status;
 	plot.y = plot.x;
-	if (!plot.x.valid && !options->categorical && pass_suffices(options) && series->length <= OBK_RQA_GROUP && obk_rqa_task_room(task, series->length, count)) {
+	if (!plot.x.valid && !options->categorical && pass_suffices(options) && series->length <= OBK_RQA_GROUP &&
+	    obk_rqa_task_room(task, series->length, count)) {
 		status = task_levels(task, &plot, unit);
 		if (status != OBK_RQA_OK)
 			obk_rqa_fail(error, status, task->series, 0, "%s", obk_rqa_status_what(status));
@@ -450,7 +459,8 @@ static void task_run(void *arg, unsigned thread, uint64_t unit)
 		if (sweep->want && !sweep->want(job->control ? job->control->arg : NULL, task->series, task->mode, m, tau)) {
 			rows_give(task, m_index, OBK_RQA_SKIPPED, obk_rqa_status_what(OBK_RQA_SKIPPED));
 		} else if (job->series_status[task->series] == OBK_RQA_OK && vectors(series, m, tau) < 2) {
-			obk_rqa_fail(&error, OBK_RQA_TOO_SHORT, task->series, 0, "%s has %llu samples; m %u with tau %u needs at least %llu: take a smaller m or tau",
+			obk_rqa_fail(&error, OBK_RQA_TOO_SHORT, task->series, 0, "%s has %llu samples; m %u with tau %u needs at least %llu: "
+				     "take a smaller m or tau",
 				     series->name ? series->name : "the series", (unsigned long long)series->length, m, tau,
 				     (unsigned long long)(m - 1) * tau + 2);
 			rows_give(task, m_index, OBK_RQA_TOO_SHORT, error.text);

@@ -56,7 +56,8 @@ static int usable(const struct obk_rqa_series *s, unsigned i, const struct obk_r
 	return 1;
 }
 
-static void matrix_and(struct brute *b, const struct obk_rqa_series *x, const struct obk_rqa_series *y, const struct obk_rqa_options *o, int norm, double radius)
+static void matrix_and(struct brute *b, const struct obk_rqa_series *x, const struct obk_rqa_series *y, const struct obk_rqa_options *o,
+		       int norm, double radius)
 {
 	int f32 = !o->categorical && o->precision == OBK_RQA_PRECISION_F32;
 
@@ -68,7 +69,8 @@ static void matrix_and(struct brute *b, const struct obk_rqa_series *x, const st
 			if (o->categorical)
 				in = distance_f64(x, i, y, j, o, OBK_RQA_NORM_MAX) == 0;
 			else if (f32)
-				in = o->test == OBK_RQA_TEST_LE ? distance_f32(x, i, y, j, o, norm) <= (float)radius : distance_f32(x, i, y, j, o, norm) < (float)radius;
+				in = o->test == OBK_RQA_TEST_LE ? distance_f32(x, i, y, j, o, norm) <= (float)radius
+								: distance_f32(x, i, y, j, o, norm) < (float)radius;
 			else
 				in = o->test == OBK_RQA_TEST_LE ? distance_f64(x, i, y, j, o, norm) <= radius : distance_f64(x, i, y, j, o, norm) < radius;
 			if (!in || !usable(x, i, o) || !usable(y, j, o))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A second opinion: the recurrence matrix as bytes, walked cell by cell, every definition written down once more in the plainest way. Slow, and shares nothing with
- * kernels/rqa but the options. One owner, one thread.
+ * A second opinion: the recurrence matrix as bytes, walked cell by cell, every definition written down once more in the plainest way. Slow,
+ * and shares nothing with kernels/rqa but the options. One owner, one thread.
  */
 #ifndef OBK_TEST_BRUTE_H
 #define OBK_TEST_BRUTE_H

@@ -192,7 +192,8 @@ TEST(columns_side_by_side)
 {
 	static double a[2 * 200], b[2 * 200];
 	double values[2][OBK_RQA_MEASURE_COUNT];
-	struct obk_rqa_series rows = { .data = a, .length = 200, .channels = 2 }, columns = { .data = b, .length = 200, .channels = 2, .step = 1, .channel_step = 200 };
+	struct obk_rqa_series rows = { .data = a, .length = 200, .channels = 2 },
+			      columns = { .data = b, .length = 200, .channels = 2, .step = 1, .channel_step = 200 };
 	struct obk_rqa_options o;
 
 	seed = 9;

@@ -8,7 +8,8 @@
 #include "tests/unit/test.h"
 
 static double data[2000], other[2000];
-static struct obk_rqa_series x = { .name = "left.csv", .data = data, .length = 300, .channels = 1 }, y = { .name = "right.csv", .data = other, .length = 280, .channels = 1 };
+static struct obk_rqa_series x = { .name = "left.csv", .data = data, .length = 300, .channels = 1 },
+			     y = { .name = "right.csv", .data = other, .length = 280, .channels = 1 };
 
 static void series_make(uint64_t seed)
 {

@@ -67,13 +67,17 @@ static int rows_check(void *arg, const struct obk_rqa_row *rows, uint32_t count)
 	for (uint32_t r = 0; r < count; r++) {
 		const struct obk_rqa_row *row = &rows[r];
 		struct obk_rqa_options o = seen->options;
-		struct obk_rqa_series part = { .data = series[row->series].data, .length = series[row->series].length, .channels = modes[row->mode].channel_count, .step = 2 };
+		struct obk_rqa_series part = { .data = series[row->series].data,
+					       .length = series[row->series].length,
+					       .channels = modes[row->mode].channel_count,
+					       .step = 2 };
 		double v[OBK_RQA_MEASURE_COUNT], flipped[2 * LENGTH];
 		struct obk_rqa_error error;
 		int status;
 
 		CHECK(!seen->once[row->series][row->mode][row->m_index][row->tau_index][row->radius_index][row->lmin_index]++);
-		CHECK(row->m == ms[row->m_index] && row->tau == taus[row->tau_index] && row->lmin == lmins[row->lmin_index] && row->radius == radii[row->radius_index]);
+		CHECK(row->m == ms[row->m_index] && row->tau == taus[row->tau_index] && row->lmin == lmins[row->lmin_index] &&
+		      row->radius == radii[row->radius_index]);
 		CHECK_INT(row->radius_index * 4 + row->lmin_index, r);
 		seen->rows++;
 		seen->failed += row->status != OBK_RQA_OK && row->status != OBK_RQA_SKIPPED;
@@ -98,7 +102,8 @@ static int rows_check(void *arg, const struct obk_rqa_row *rows, uint32_t count)
 		CHECK_INT(row->status, status);
 		for (unsigned i = 0; i < OBK_RQA_MEASURE_COUNT && status == OBK_RQA_OK; i++) {
 			if (!(v[i] == row->values[i] || (isnan(v[i]) && isnan(row->values[i]))))
-				fprintf(stderr, "series %u mode %u m %u tau %u radius %g lmin %u: %s is %.17g, alone %.17g\n", (unsigned)row->series, row->mode, row->m,
+				fprintf(stderr, "series %u mode %u m %u tau %u radius %g lmin %u: %s is %.17g, alone %.17g\n",
+					(unsigned)row->series, row->mode, row->m,
 					row->tau, row->radius, row->lmin, obk_rqa_measure_name(i), row->values[i], v[i]);
 			CHECK(v[i] == row->values[i] || (isnan(v[i]) && isnan(row->values[i])));
 		}
