@@ -177,7 +177,7 @@ void obk_rqa_watch_before(struct obk_rqa_watch *watch, uint64_t cells);
 void obk_rqa_watch_stop(struct obk_rqa_watch *watch);
 /* The last report. */
 void obk_rqa_watch_end(struct obk_rqa_watch *watch);
-/* Calls fn for first <= unit < last on `threads` threads, in order of start; stops early when the watch says so. False: no thread could be started. */
+/* Calls fn for first <= unit < last on `threads` threads, in order of start; stops early when the watch says so. */
 void obk_rqa_each(struct obk_rqa_watch *watch, unsigned threads, uint64_t first, uint64_t last, obk_rqa_unit_fn *fn, void *arg);
 
 /* What a control asks for that may not be here; the operations to use. */

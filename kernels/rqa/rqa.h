@@ -380,7 +380,7 @@ struct obk_rqa_sweep {
 	const struct obk_rqa_grid *grid;
 	/*
 	 * rows() gets all radius * lmin rows of one (series, mode, m, tau) at once, radius-major, one call at a time, from any thread; the memory is valid
-	 * the call. Groups are started in order of tau, series, mode, m and arrive roughly so. Not 0: cancel the sweep.
+	 * during the call. Groups are started in order of tau, series, mode, m and arrive roughly so. Not 0: cancel the sweep.
 	 */
 	int (*rows)(void *arg, const struct obk_rqa_row *rows, uint32_t count);
 	/* May be NULL. 0: leave this group out; its rows arrive with OBK_RQA_SKIPPED. Called from any thread, possibly several at once. */
