@@ -21,7 +21,8 @@
 	X(WARM, "warm", "workers are started before sessions ask for them")                \
 	X(HELP, "help", "a thread that waits for the software device runs its work meanwhile") \
 	X(SIMD, "simd", "the software device uses AVX2 or AVX-512")                        \
-	X(FULLMASK, "fullmask", "the software device skips masking when all lanes run")
+	X(FULLMASK, "fullmask", "the software device skips masking when all lanes run") \
+	X(ADX, "adx", "field products use mulx and two carry chains")
 
 enum ob_opt {
 #define X(name, text, what) OB_OPT_##name,

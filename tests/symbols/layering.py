@@ -5,9 +5,10 @@ import re
 import subprocess
 import sys
 
-PREFIX = {'base': 'ob', 'compression': 'obz', 'image': 'obi', 'protocol': 'obp', 'face': 'obf', 'transport': 'obt'}
+PREFIX = {'base': 'ob', 'compression': 'obz', 'image': 'obi', 'protocol': 'obp', 'face': 'obf', 'transport': 'obt', 'kernels': 'obk'}
 MAY_USE = {
     'base': {'ob'},
+    'kernels': {'ob', 'obk'},
     'compression': {'ob', 'obz'},
     'image': {'ob', 'obz', 'obi'},
     'face': {'ob', 'obz', 'obi', 'obf'},
@@ -19,7 +20,8 @@ MAY_USE = {
 def main() -> int:
     bad = looked = 0
     for argument in sys.argv[1:]:
-        folder, path = argument.split('=', 1)
+        name, path = argument.split('=', 1)
+        folder = name.split('/')[0]
         out = subprocess.run(['nm', '-g', path], capture_output=True, text=True, check=True).stdout
         for line in out.splitlines():
             parts = line.split()
