@@ -79,7 +79,10 @@ void obk_g1_double(struct obk_g1 *r, const struct obk_g1 *p)
 	obk_fp_sub(&r->y, &s, &u);
 }
 
-/* The common tail of both additions: P = U2 - U1 is not 0. u1, s1: the first point's X and Y over the common denominators; zz, zzz: those, without P's powers. */
+/*
+ * The common tail of both additions: P = U2 - U1 is not 0. u1, s1: the first point's X and Y over the common denominators;
+ * zz, zzz: those, without P's powers.
+ */
 static void add_tail(struct obk_g1 *r, const struct obk_fp *u1, const struct obk_fp *s1, const struct obk_fp *p, const struct obk_fp *rr,
 	const struct obk_fp *zz, const struct obk_fp *zzz)
 {

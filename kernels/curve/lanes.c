@@ -36,9 +36,14 @@ static void plain_set_infinity(void *slot)
 	memset(slot, 0, sizeof(struct obk_g1_affine));
 }
 
+static inline const struct obk_g1_affine *where(const struct obk_g1_affine *base, const struct obk_g1_affine *scratch, uint32_t ref)
+{
+	return (ref & OBK_REF_SCRATCH ? scratch : base) + (ref & OBK_REF_INDEX);
+}
+
 static inline struct obk_g1_affine fetch(const struct obk_g1_affine *base, const struct obk_g1_affine *scratch, uint32_t ref)
 {
-	struct obk_g1_affine p = (ref & OBK_REF_SCRATCH ? scratch : base)[ref & OBK_REF_INDEX];
+	struct obk_g1_affine p = *where(base, scratch, ref);
 
 	if (ref & OBK_REF_NEGATIVE)
 		obk_fp_neg(&p.y, &p.y);
@@ -95,8 +100,8 @@ static void plain_add(const void *base, void *scratch, const struct obk_pair *pa
 		struct obk_g1_affine a = fetch(base, scratch, pairs[i].a), b = fetch(base, scratch, pairs[i].b);
 
 		if (i + 8 < n) {
-			__builtin_prefetch((const struct obk_g1_affine *)(pairs[i + 8].a & OBK_REF_SCRATCH ? scratch : base) + (pairs[i + 8].a & OBK_REF_INDEX));
-			__builtin_prefetch((const struct obk_g1_affine *)(pairs[i + 8].b & OBK_REF_SCRATCH ? scratch : base) + (pairs[i + 8].b & OBK_REF_INDEX));
+			__builtin_prefetch(where(base, scratch, pairs[i + 8].a));
+			__builtin_prefetch(where(base, scratch, pairs[i + 8].b));
 		}
 		prepare(&steps[i], &a, &b);
 		steps[i].prefix = run;

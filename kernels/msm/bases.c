@@ -146,8 +146,8 @@ static enum ob_err check_args(const struct obk_msm_bases_args *args, size_t *ret
 	if (args->count && !args->points)
 		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "the points are missing");
 	if (args->stride && (args->stride < bytes || args->stride > 4096))
-		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "a stride of %zu does not hold a point of %zu bytes, or is above 4096", args->stride,
-			bytes);
+		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "a stride of %zu does not hold a point of %zu bytes, or is above 4096",
+			args->stride, bytes);
 	*ret_stride = args->stride ? args->stride : bytes;
 	return OB_ERR_NONE;
 }

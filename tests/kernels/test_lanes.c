@@ -43,7 +43,8 @@ static void run(const struct obk_lanes *lanes, unsigned first, unsigned kinds, s
 {
 	static struct obk_g1_affine plain[2 * PAIRS], want[PAIRS], have[2 * PAIRS];
 	static struct obk_pair pairs[PAIRS];
-	void *base = aligned_alloc(64, (POINTS * lanes->slot_bytes + 63) / 64 * 64), *scratch = aligned_alloc(64, (2 * PAIRS * lanes->slot_bytes + 63) / 64 * 64);
+	void *base = aligned_alloc(64, (POINTS * lanes->slot_bytes + 63) / 64 * 64);
+	void *scratch = aligned_alloc(64, (2 * PAIRS * lanes->slot_bytes + 63) / 64 * 64);
 	void *workspace = aligned_alloc(64, (lanes->workspace_bytes(n) + 63) / 64 * 64);
 
 	lanes->load(base, points, POINTS);

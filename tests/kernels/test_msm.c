@@ -11,12 +11,13 @@
 #include "tests/unit/test.h"
 
 #define N 4099
+#define SOME 200 /* of the adversarial cases, each computed in sixteen ways */
 
 static struct obk_g1_affine points[N];
 static struct obk_fr logs[N];
 
-/* P_i = (first + i step) G, by additions one by one. */
-static void make_points(uint64_t first, uint64_t step)
+/* P_i = (first + i step) G for i < n, by additions one by one. */
+static void make_points(size_t n, uint64_t first, uint64_t step)
 {
 	static struct obk_g1 sums[N];
 	static struct obk_fp scratch[2 * N];
@@ -29,13 +30,13 @@ static void make_points(uint64_t first, uint64_t step)
 	obk_g1_to_affine(&d, &t);
 	obk_fr_from_plain(&k, (uint64_t[4]){ first });
 	obk_fr_from_plain(&s, (uint64_t[4]){ step });
-	for (unsigned i = 0; i < N; i++) {
+	for (size_t i = 0; i < n; i++) {
 		sums[i] = run;
 		logs[i] = k;
 		obk_g1_add_affine(&run, &run, &d);
 		obk_fr_add(&k, &k, &s);
 	}
-	obk_g1_to_affine_batch(points, sums, N, scratch);
+	obk_g1_to_affine_batch(points, sums, n, scratch);
 }
 
 static void encode_scalar(uint8_t be[32], const uint64_t k[4])
@@ -70,7 +71,8 @@ static struct obk_msm_bases *bases_of(const struct obk_g1_affine *p, size_t n, e
 	return b;
 }
 
-static void check_sum(const struct obk_msm_bases *b, const uint64_t (*s)[4], size_t offset, size_t n, unsigned window, struct obk_pool *pool, const uint8_t want[96])
+static void check_sum(const struct obk_msm_bases *b, const uint64_t (*s)[4], size_t offset, size_t n, unsigned window, struct obk_pool *pool,
+	const uint8_t want[96])
 {
 	struct obk_msm_job job = { .offset = offset, .count = n, .scalars = s, .format = OBK_SCALAR_LE, .batch = 1, .window = window, .pool = pool };
 	struct obk_g1_affine r;
@@ -181,7 +183,7 @@ TEST(small_products_are_openssls)
 	uint64_t state = 9;
 	uint8_t want[96];
 
-	make_points(oracle_random(&state), oracle_random(&state));
+	make_points(40, oracle_random(&state), oracle_random(&state));
 	for (size_t n = 1; n <= 40; n = n < 5 ? n + 1 : n * 3) {
 		n = n > 33 ? 33 : n;
 		fill(s, n, &state);
@@ -205,7 +207,7 @@ TEST(sizes_and_windows)
 	struct obk_pool *pool;
 	uint8_t want[96];
 
-	make_points(oracle_random(&state), oracle_random(&state));
+	make_points(N, oracle_random(&state), oracle_random(&state));
 	CHECK_INT(obk_pool_new(0, &pool), OB_ERR_NONE);
 	b = bases_of(points, N, OBK_TRUST_SUBGROUP, 0, pool);
 	table = bases_of(points, N, OBK_TRUST_SUBGROUP, N * 128 * 8, pool);
@@ -227,13 +229,13 @@ TEST(sizes_and_windows)
 /* The scalars that break careless window code. */
 TEST(adversarial_scalars)
 {
-	static uint64_t s[300][4];
+	static uint64_t s[SOME][4];
 	uint64_t state = 11;
 	uint8_t want[96];
 
-	make_points(oracle_random(&state), oracle_random(&state));
+	make_points(SOME, oracle_random(&state), oracle_random(&state));
 	for (unsigned kind = 0; kind < 14; kind++) {
-		for (unsigned i = 0; i < 300; i++) {
+		for (unsigned i = 0; i < SOME; i++) {
 			uint64_t r[4];
 
 			memcpy(r, obk_fr_modulus.l, sizeof(r));
@@ -261,23 +263,23 @@ TEST(adversarial_scalars)
 			if (kind == 13)
 				memcpy(s[i], (uint64_t[4]){ 0x7fff7fff7fff7fff, 0x8000800080008000, 0x7fff80007fff8000, 0x3fff3fff3fff3fff }, sizeof(s[i]));
 		}
-		expected(want, s, 0, 300);
-		every_way(points, s, 300, want);
+		expected(want, s, 0, SOME);
+		every_way(points, s, SOME, want);
 	}
 }
 
 /* Bases all equal, opposite in turn, infinity among them, one point in every bucket. */
 TEST(adversarial_bases)
 {
-	static struct obk_g1_affine p[1000];
-	static uint64_t s[1000][4];
+	static struct obk_g1_affine p[SOME];
+	static uint64_t s[SOME][4];
 	uint64_t state = 12;
 	uint8_t want[96];
 
 	for (unsigned kind = 0; kind < 6; kind++) {
-		make_points(oracle_random(&state), oracle_random(&state));
-		fill(s, 1000, &state);
-		for (unsigned i = 0; i < 1000; i++) {
+		make_points(SOME, oracle_random(&state), oracle_random(&state));
+		fill(s, SOME, &state);
+		for (unsigned i = 0; i < SOME; i++) {
 			unsigned from = kind < 2 ? 0 : kind == 4 ? i % 7 : i;
 
 			p[i] = points[from];
@@ -293,8 +295,8 @@ TEST(adversarial_bases)
 			if (kind == 1 || kind == 5) /* the same digits everywhere: one hot bucket a window */
 				memcpy(s[i], s[0], sizeof(s[i]));
 		}
-		expected(want, s, 0, 1000);
-		every_way(p, s, 1000, want);
+		expected(want, s, 0, SOME);
+		every_way(p, s, SOME, want);
 	}
 }
 
@@ -344,7 +346,7 @@ TEST(batches_formats_and_empty_products)
 	struct obk_msm_job job = { .offset = 3, .count = 50, .scalars = s, .format = OBK_SCALAR_LE, .batch = 7 };
 	uint8_t have[96], want[96];
 
-	make_points(oracle_random(&state), oracle_random(&state));
+	make_points(100, oracle_random(&state), oracle_random(&state));
 	b = bases_of(points, 100, OBK_TRUST_SUBGROUP, 0, NULL);
 	fill(s, 350, &state);
 	for (unsigned i = 0; i < 350; i++) {
@@ -383,7 +385,7 @@ TEST(errors_name_the_item)
 	struct obk_g1_affine r;
 	struct obk_fault fault;
 
-	make_points(1, 1);
+	make_points(600, 1, 1);
 	for (unsigned i = 0; i < 600; i++)
 		obk_g1_encode_compressed(code + 48 * i, &points[i]);
 	code[48 * 555] ^= 0x80;
