@@ -22,9 +22,12 @@
 	X(WARM, "warm", "workers are started before sessions ask for them")                \
 	X(RESUME, "resume", "a broken connection is made again and the session goes on")   \
 	X(HELP, "help", "a thread that waits for the software device runs its work meanwhile") \
-	X(SIMD, "simd", "the software device and the kernels use AVX2 or AVX-512")                        \
-	X(FULLMASK, "fullmask", "the software device skips masking when all lanes run")     \
-	X(LEVELS, "levels", "a recurrence sweep counts all radii in one pass")
+	X(SIMD, "simd", "the software device and the kernels use AVX2 or AVX-512")         \
+	X(FULLMASK, "fullmask", "the software device skips masking when all lanes run")    \
+	X(LEVELS, "levels", "a recurrence sweep counts all radii in one pass")             \
+	X(ADX, "adx", "field products use mulx and two carry chains")                      \
+	X(LANES, "lanes", "points are added eight at a time with AVX-512")                 \
+	X(GLV, "glv", "scalars are split in halves by the endomorphism of G1")
 
 enum ob_opt {
 #define X(name, text, what) OB_OPT_##name,

@@ -21,7 +21,8 @@ MAY_USE = {
 def main() -> int:
     bad = looked = 0
     for argument in sys.argv[1:]:
-        folder, path = argument.split('=', 1)
+        name, path = argument.split('=', 1)
+        folder = name.split('/')[0]
         out = subprocess.run(['nm', '-g', path], capture_output=True, text=True, check=True).stdout
         for line in out.splitlines():
             parts = line.split()

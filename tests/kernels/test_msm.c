@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Products against OpenSSL's generic curve where they are small, by the bases' known logarithms where they are not: P_i = k_i G makes
+ * the sum of s_i P_i equal (sum of s_i k_i mod r) G.
+ */
+#include "base/opt.h"
+#include "kernels/msm/msm.h"
+#include "kernels/msm/scalars.h"
+#include "tests/kernels/oracle.h"
+#include "tests/unit/test.h"
+
+#define N 4099
+#define SOME 120 /* of the adversarial cases, each computed in sixteen ways */
+
+static struct obk_g1_affine points[N];
+static struct obk_fr logs[N];
+
+/* P_i = (first + i step) G for i < n, by additions one by one. */
+static void make_points(size_t n, uint64_t first, uint64_t step)
+{
+	static struct obk_g1 sums[N];
+	static struct obk_fp scratch[2 * N];
+	struct obk_g1 run, t;
+	struct obk_g1_affine d;
+	struct obk_fr k, s;
+
+	obk_g1_mul(&run, &obk_g1_generator, &first, 64);
+	obk_g1_mul(&t, &obk_g1_generator, &step, 64);
+	obk_g1_to_affine(&d, &t);
+	obk_fr_from_plain(&k, (uint64_t[4]){ first });
+	obk_fr_from_plain(&s, (uint64_t[4]){ step });
+	for (size_t i = 0; i < n; i++) {
+		sums[i] = run;
+		logs[i] = k;
+		obk_g1_add_affine(&run, &run, &d);
+		obk_fr_add(&k, &k, &s);
+	}
+	obk_g1_to_affine_batch(points, sums, n, scratch);
+}
+
+static void encode_scalar(uint8_t be[32], const uint64_t k[4])
+{
+	for (unsigned i = 0; i < 32; i++)
+		be[31 - i] = (uint8_t)(k[i / 8] >> 8 * (i % 8));
+}
+
+/* (sum of s_i k_i) G by OpenSSL. */
+static void expected(uint8_t want[96], const uint64_t (*s)[4], size_t first, size_t n)
+{
+	struct obk_fr sum = obk_fr_zero, t;
+	uint64_t plain[4];
+	uint8_t be[32];
+
+	for (size_t i = 0; i < n; i++) {
+		obk_fr_from_plain(&t, s[i]);
+		obk_fr_mul(&t, &t, &logs[first + i]);
+		obk_fr_add(&sum, &sum, &t);
+	}
+	obk_fr_to_plain(plain, &sum);
+	encode_scalar(be, plain);
+	oracle_mul(want, NULL, be);
+}
+
+static struct obk_msm_bases *bases_of(const struct obk_g1_affine *p, size_t n, enum obk_trust trust, size_t table, struct obk_pool *pool)
+{
+	struct obk_msm_bases_args args = { .points = p, .count = n, .format = OBK_POINT_AFFINE, .trust = trust, .table_bytes = table, .pool = pool };
+	struct obk_msm_bases *b = NULL;
+
+	CHECK_INT(obk_msm_bases_new(&args, &b, NULL), OB_ERR_NONE);
+	return b;
+}
+
+static void check_sum(const struct obk_msm_bases *b, const uint64_t (*s)[4], size_t offset, size_t n, unsigned window, struct obk_pool *pool,
+	const uint8_t want[96])
+{
+	struct obk_msm_job job = { .offset = offset, .count = n, .scalars = s, .format = OBK_SCALAR_LE, .batch = 1, .window = window, .pool = pool };
+	struct obk_g1_affine r;
+	uint8_t have[96];
+
+	CHECK_INT(obk_msm_run(b, &job, &r, NULL), OB_ERR_NONE);
+	obk_g1_encode_uncompressed(have, &r);
+	CHECK(memcmp(have, want, 96) == 0);
+}
+
+static void fill(uint64_t (*s)[4], size_t n, uint64_t *state)
+{
+	for (size_t i = 0; i < n; i++) {
+		for (unsigned j = 0; j < 4; j++)
+			s[i][j] = oracle_random(state);
+	}
+}
+
+/* Every way there is to compute one product: lanes, halves, tables, trust, threads. */
+static void every_way(const struct obk_g1_affine *p, const uint64_t (*s)[4], size_t n, const uint8_t want[96])
+{
+	struct obk_pool *pool;
+
+	CHECK_INT(obk_pool_new(3, &pool), OB_ERR_NONE);
+	for (unsigned way = 0; way < 16; way++) {
+		struct obk_msm_bases *b;
+
+		ob_opt_set(OB_OPT_LANES, way & 1);
+		ob_opt_set(OB_OPT_GLV, way & 2);
+		b = bases_of(p, n, way & 4 ? OBK_TRUST_CURVE : OBK_TRUST_SUBGROUP, way & 8 ? n * 128 * 40 : 0, way & 1 ? pool : NULL);
+		check_sum(b, s, 0, n, 0, way & 2 ? pool : NULL, want);
+		obk_msm_bases_free(b);
+	}
+	ob_opt_set(OB_OPT_LANES, true);
+	ob_opt_set(OB_OPT_GLV, true);
+	obk_pool_free(pool);
+}
+
+TEST(halves_of_scalars_make_the_whole)
+{
+	static const uint64_t lambda[4] = { 0x00000000ffffffff, 0xac45a4010001a402, 0, 0 };
+	uint64_t state = 7;
+	struct obk_fr l, k, a, b;
+
+	obk_fr_from_plain(&l, lambda);
+	for (unsigned i = 0; i < 20000; i++) {
+		uint64_t s[4], t[4] = { 0 };
+		struct obk_half half[2];
+
+		for (unsigned j = 0; j < 4; j++)
+			s[j] = oracle_random(&state);
+		if (i < 100) { /* near multiples of lambda / 2 and of r / 2 */
+			memset(s, 0, sizeof(s));
+			obk_fr_from_plain(&k, (uint64_t[4]){ i / 4 });
+			obk_fr_mul(&k, &k, &l);
+			obk_fr_to_plain(s, &k);
+			s[0] += i % 4;
+		} else if (i < 110) {
+			memcpy(s, (uint64_t[4]){ 0x7fffffff80000000 + i - 105, 0xa9ded2017fff2dff, 0x199cec0404d0ec02, 0x39f6d3a994cebea4 }, sizeof(s));
+		}
+		obk_scalar_reduce(s);
+		obk_scalar_split(&half[0], &half[1], s);
+		for (unsigned h = 0; h < 2; h++) {
+			CHECK((half[h].l[1] & ~OBK_HALF_SIGN) < (uint64_t)1 << 62 || (half[h].l[1] & ~OBK_HALF_SIGN) >> 62 == 1);
+			t[0] = half[h].l[0];
+			t[1] = half[h].l[1] & ~OBK_HALF_SIGN;
+			obk_fr_from_plain(h ? &b : &a, t);
+			if (half[h].l[1] & OBK_HALF_SIGN)
+				obk_fr_neg(h ? &b : &a, h ? &b : &a);
+		}
+		obk_fr_mul(&b, &b, &l);
+		obk_fr_add(&a, &a, &b);
+		obk_fr_from_plain(&k, s);
+		CHECK(obk_fr_equal(&a, &k));
+	}
+}
+
+TEST(digits_make_the_scalar)
+{
+	uint64_t state = 8;
+
+	for (unsigned c = 2; c <= OBK_MSM_MAX_WINDOW; c++) {
+		for (unsigned i = 0; i < 200; i++) {
+			uint64_t s[4];
+			struct obk_fr sum = obk_fr_zero, t, want;
+
+			for (unsigned j = 0; j < 4; j++)
+				s[j] = i == 0 ? UINT64_MAX : i == 1 ? 0x8000000000000000 : i == 2 ? 0x7fffffffffffffff : oracle_random(&state);
+			for (unsigned w = (257 + c - 1) / c; w-- > 0;) {
+				int32_t d = obk_scalar_digit(s, 4, w, c);
+
+				CHECK(d <= 1 << (c - 1) && d >= -(1 << (c - 1)));
+				for (unsigned b = 0; b < c; b++)
+					obk_fr_add(&sum, &sum, &sum);
+				obk_fr_from_plain(&t, (uint64_t[4]){ (uint64_t)(d < 0 ? -d : d) });
+				(d < 0 ? obk_fr_sub : obk_fr_add)(&sum, &sum, &t);
+			}
+			obk_fr_from_plain(&want, s);
+			CHECK(obk_fr_equal(&sum, &want));
+		}
+	}
+}
+
+TEST(small_products_are_openssls)
+{
+	static uint64_t s[40][4];
+	static uint8_t p[40 * 96], k[40 * 32];
+	uint64_t state = 9;
+	uint8_t want[96];
+
+	make_points(40, oracle_random(&state), oracle_random(&state));
+	for (size_t n = 1; n <= 40; n = n < 5 ? n + 1 : n * 3) {
+		n = n > 33 ? 33 : n;
+		fill(s, n, &state);
+		for (size_t i = 0; i < n; i++) {
+			obk_g1_encode_uncompressed(p + 96 * i, &points[i]);
+			encode_scalar(k + 32 * i, s[i]);
+		}
+		oracle_msm(want, p, k, n);
+		every_way(points, s, n, want);
+		if (n == 33)
+			break;
+	}
+}
+
+TEST(sizes_and_windows)
+{
+	static const size_t sizes[] = { 1, 31, 33, 63, 64, 65, 255, 256, 257, 1000, 1023, 1024, 1025, 4096, N };
+	static uint64_t s[N][4];
+	uint64_t state = 10;
+	struct obk_msm_bases *b, *table;
+	struct obk_pool *pool;
+	uint8_t want[96];
+
+	make_points(N, oracle_random(&state), oracle_random(&state));
+	CHECK_INT(obk_pool_new(0, &pool), OB_ERR_NONE);
+	b = bases_of(points, N, OBK_TRUST_SUBGROUP, 0, pool);
+	table = bases_of(points, N, OBK_TRUST_SUBGROUP, N * 128 * 8, pool);
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		fill(s, sizes[i], &state);
+		expected(want, s, N - sizes[i], sizes[i]);
+		check_sum(b, s, N - sizes[i], sizes[i], 0, i % 2 ? pool : NULL, want);
+		check_sum(table, s, N - sizes[i], sizes[i], 0, i % 2 ? NULL : pool, want);
+	}
+	fill(s, 100, &state);
+	expected(want, s, 7, 100);
+	for (unsigned c = 2; c <= 18; c++)
+		check_sum(b, s, 7, 100, c, pool, want);
+	obk_msm_bases_free(b);
+	obk_msm_bases_free(table);
+	obk_pool_free(pool);
+}
+
+/* The scalars that break careless window code. */
+static void adversarial_scalars(unsigned first, unsigned end)
+{
+	static uint64_t s[SOME][4];
+	uint64_t state = 11;
+	uint8_t want[96];
+
+	make_points(SOME, oracle_random(&state), oracle_random(&state));
+	for (unsigned kind = first; kind < end; kind++) {
+		for (unsigned i = 0; i < SOME; i++) {
+			uint64_t r[4];
+
+			memcpy(r, obk_fr_modulus.l, sizeof(r));
+			memset(s[i], 0, sizeof(s[i]));
+			if (kind == 1 || (kind == 9 && i % 3 == 0))
+				s[i][0] = 1;
+			if (kind == 2 || kind == 3 || kind == 4) { /* r - 1, r, r + 1 */
+				memcpy(s[i], r, sizeof(r));
+				s[i][0] += kind - 3;
+			}
+			if (kind == 5)
+				memset(s[i], 0xff, sizeof(s[i]));
+			if (kind == 6) /* all equal */
+				memcpy(s[i], (uint64_t[4]){ 0x123456789abcdef0, 77, 0xfedcba9876543210, 0x1122334455667788 }, sizeof(s[i]));
+			if (kind == 7) /* digits of half a window, whatever its size */
+				memset(s[i], i % 2 ? 0x80 : 0x7f, sizeof(s[i]));
+			if (kind == 8)
+				s[i][i % 4] = (uint64_t)1 << i % 64;
+			if (kind == 10) /* carries through every window */
+				memcpy(s[i], (uint64_t[4]){ UINT64_MAX, UINT64_MAX, UINT64_MAX, 0x0fffffffffffffff }, sizeof(s[i]));
+			if (kind == 11)
+				s[i][3] = 0x8000000000000000;
+			if (kind == 12)
+				s[i][0] = i;
+			if (kind == 13)
+				memcpy(s[i], (uint64_t[4]){ 0x7fff7fff7fff7fff, 0x8000800080008000, 0x7fff80007fff8000, 0x3fff3fff3fff3fff }, sizeof(s[i]));
+		}
+		expected(want, s, 0, SOME);
+		every_way(points, s, SOME, want);
+	}
+}
+
+TEST(adversarial_scalars_first_half)
+{
+	adversarial_scalars(0, 7);
+}
+
+TEST(adversarial_scalars_second_half)
+{
+	adversarial_scalars(7, 14);
+}
+
+/* Bases all equal, opposite in turn, infinity among them, one point in every bucket. */
+TEST(adversarial_bases)
+{
+	static struct obk_g1_affine p[SOME];
+	static uint64_t s[SOME][4];
+	uint64_t state = 12;
+	uint8_t want[96];
+
+	for (unsigned kind = 0; kind < 6; kind++) {
+		make_points(SOME, oracle_random(&state), oracle_random(&state));
+		fill(s, SOME, &state);
+		for (unsigned i = 0; i < SOME; i++) {
+			unsigned from = kind < 2 ? 0 : kind == 4 ? i % 7 : i;
+
+			p[i] = points[from];
+			logs[i] = logs[from];
+			if (kind == 1 && i % 2) {
+				obk_g1_affine_neg(&p[i], &p[i]);
+				obk_fr_neg(&logs[i], &logs[i]);
+			}
+			if ((kind == 2 && i % 3 == 0) || kind == 3) {
+				p[i] = (struct obk_g1_affine){ .x = obk_fp_zero };
+				logs[i] = obk_fr_zero;
+			}
+			if (kind == 1 || kind == 5) /* the same digits everywhere: one hot bucket a window */
+				memcpy(s[i], s[0], sizeof(s[i]));
+		}
+		expected(want, s, 0, SOME);
+		every_way(p, s, SOME, want);
+	}
+}
+
+/* Points of the curve outside G1: r P is not infinity there, and scalars count as the integers they are. */
+TEST(points_outside_the_subgroup)
+{
+	static struct obk_g1_affine p[12];
+	static uint8_t bytes[12 * 96], k[12 * 32];
+	uint64_t s[12][4], state = 13;
+	struct obk_msm_bases_args args = { .points = p, .count = 12, .format = OBK_POINT_AFFINE };
+	struct obk_msm_bases *b;
+	struct obk_fault fault;
+	uint8_t want[96];
+	unsigned n = 0;
+
+	p[n++] = obk_g1_generator;
+	for (uint8_t x = 1; n < 12; x++) {
+		uint8_t code[48] = { 0x80, [47] = x };
+
+		n += obk_g1_decode_compressed(&p[n], code, 0, NULL) == OB_ERR_NONE;
+	}
+	fill(s, 12, &state);
+	memset(s[3], 0xff, sizeof(s[3]));
+	for (unsigned i = 0; i < 12; i++) {
+		obk_g1_encode_uncompressed(bytes + 96 * i, &p[i]);
+		encode_scalar(k + 32 * i, s[i]);
+	}
+	oracle_msm(want, bytes, k, 12);
+	b = bases_of(p, 12, OBK_TRUST_CURVE, 0, NULL);
+	check_sum(b, s, 0, 12, 0, NULL, want);
+	obk_msm_bases_free(b);
+	b = bases_of(p, 12, OBK_TRUST_CURVE, 1 << 20, NULL);
+	check_sum(b, s, 0, 12, 0, NULL, want);
+	obk_msm_bases_free(b);
+	CHECK_INT(obk_msm_bases_new(&args, &b, &fault), OB_ERR_ARGUMENT);
+	CHECK_INT(fault.item, 1);
+	CHECK(strstr(fault.text, "subgroup"));
+}
+
+TEST(batches_formats_and_empty_products)
+{
+	static uint64_t s[7 * 50][4], be[7 * 50][4];
+	static struct obk_fr mont[7 * 50];
+	struct obk_g1_affine r[7], none;
+	uint64_t state = 14;
+	struct obk_msm_bases *b;
+	struct obk_msm_job job = { .offset = 3, .count = 50, .scalars = s, .format = OBK_SCALAR_LE, .batch = 7 };
+	uint8_t have[96], want[96];
+
+	make_points(100, oracle_random(&state), oracle_random(&state));
+	b = bases_of(points, 100, OBK_TRUST_SUBGROUP, 0, NULL);
+	fill(s, 350, &state);
+	for (unsigned i = 0; i < 350; i++) {
+		encode_scalar((uint8_t *)be[i], s[i]);
+		obk_fr_from_plain(&mont[i], s[i]);
+	}
+	for (unsigned format = 0; format < 3; format++) {
+		job.format = (enum obk_scalar_format)format;
+		job.scalars = format == OBK_SCALAR_LE ? (void *)s : format == OBK_SCALAR_BE ? (void *)be : (void *)mont;
+		CHECK_INT(obk_msm_run(b, &job, r, NULL), OB_ERR_NONE);
+		for (unsigned i = 0; i < 7; i++) {
+			expected(want, s + 50 * i, 3, 50);
+			obk_g1_encode_uncompressed(have, &r[i]);
+			CHECK(memcmp(have, want, 96) == 0);
+		}
+	}
+	job.count = 0;
+	job.batch = 1;
+	CHECK_INT(obk_msm_run(b, &job, &none, NULL), OB_ERR_NONE);
+	CHECK(obk_g1_affine_is_infinity(&none));
+	obk_msm_bases_free(b);
+	b = bases_of(NULL, 0, OBK_TRUST_NOTHING, 100, NULL);
+	job.offset = 0;
+	CHECK_INT(obk_msm_run(b, &job, &none, NULL), OB_ERR_NONE);
+	CHECK(obk_g1_affine_is_infinity(&none));
+	obk_msm_bases_free(b);
+}
+
+TEST(errors_name_the_item)
+{
+	static uint8_t code[600 * 48];
+	static uint64_t s[600][4];
+	struct obk_msm_bases_args args = { .points = code, .count = 600, .format = OBK_POINT_COMPRESSED };
+	struct obk_msm_job job = { .count = 600, .scalars = s, .batch = 1, .canonical = true };
+	struct obk_msm_bases *b = NULL;
+	struct obk_g1_affine r;
+	struct obk_fault fault;
+
+	make_points(600, 1, 1);
+	for (unsigned i = 0; i < 600; i++)
+		obk_g1_encode_compressed(code + 48 * i, &points[i]);
+	code[48 * 555] ^= 0x80;
+	code[48 * 301 + 1] ^= 0xff;
+	code[48 * 301 + 2] = code[48 * 301 + 3] = 0xff;
+	while (obk_g1_decode_compressed(&r, code + 48 * 301, 0, NULL) == OB_ERR_NONE)
+		code[48 * 301 + 47]++;
+	CHECK_INT(obk_msm_bases_new(&args, &b, &fault), OB_ERR_ARGUMENT);
+	CHECK_INT(fault.item, 301);
+	CHECK(strstr(fault.text, "point 301 ") && strstr(fault.text, "curve"));
+	args.count = OBK_MSM_MAX_POINTS + 1;
+	CHECK_INT(obk_msm_bases_new(&args, &b, &fault), OB_ERR_LIMIT);
+	args.count = 300;
+	args.stride = 47;
+	CHECK_INT(obk_msm_bases_new(&args, &b, &fault), OB_ERR_ARGUMENT);
+	args.stride = 0;
+	args.points = NULL;
+	CHECK_INT(obk_msm_bases_new(&args, &b, &fault), OB_ERR_ARGUMENT);
+	args.points = code;
+	CHECK_INT(obk_msm_bases_new(&args, &b, &fault), OB_ERR_NONE);
+	CHECK_INT(obk_msm_run(b, &job, &r, &fault), OB_ERR_ARGUMENT);
+	CHECK(strstr(fault.text, "600") && strstr(fault.text, "300"));
+	job.count = 300;
+	CHECK_INT(obk_msm_run(b, &job, &r, &fault), OB_ERR_NONE);
+	memcpy(s[123], obk_fr_modulus.l, 32);
+	CHECK_INT(obk_msm_run(b, &job, &r, &fault), OB_ERR_ARGUMENT);
+	CHECK_INT(fault.item, 123);
+	job.canonical = false;
+	CHECK_INT(obk_msm_run(b, &job, &r, &fault), OB_ERR_NONE);
+	CHECK(obk_g1_affine_is_infinity(&r));
+	job.batch = OBK_MSM_MAX_BATCH + 1;
+	CHECK_INT(obk_msm_run(b, &job, &r, &fault), OB_ERR_LIMIT);
+	job.batch = 1;
+	job.window = OBK_MSM_MAX_WINDOW + 1;
+	CHECK_INT(obk_msm_run(b, &job, &r, &fault), OB_ERR_ARGUMENT);
+	job.window = 0;
+	job.scalars = NULL;
+	CHECK_INT(obk_msm_run(b, &job, &r, &fault), OB_ERR_ARGUMENT);
+	obk_msm_bases_free(b);
+}
+
+int main(int argc, char **argv)
+{
+	return test_main(argc, argv);
+}

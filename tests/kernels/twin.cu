@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* One thread an operation, so that the CPU can check each; and one operation a kernel, for counting instructions. */
+#include "kernels/curve/g1.cuh"
+
+template <class T> __device__ void operate(unsigned op, unsigned n, const T *a, const T *b, T *r)
+{
+	unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+
+	if (i >= n)
+		return;
+	r[i] = op == 0 ? a[i] + b[i] : op == 1 ? a[i] - b[i] : a[i] * b[i];
+}
+
+extern "C" __global__ void twin_fp(unsigned op, unsigned n, const obk_fp *a, const obk_fp *b, obk_fp *r)
+{
+	operate(op, n, a, b, r);
+}
+
+extern "C" __global__ void twin_fr(unsigned op, unsigned n, const obk_fr *a, const obk_fr *b, obk_fr *r)
+{
+	operate(op, n, a, b, r);
+}
+
+extern "C" __global__ void twin_g1(unsigned op, unsigned n, const obk_g1 *p, const obk_g1 *q, const obk_g1_affine *a, obk_g1 *r)
+{
+	unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+
+	if (i >= n)
+		return;
+	r[i] = op == 0 ? obk_g1_double(p[i]) : op == 1 ? obk_g1_add(p[i], q[i]) : obk_g1_add_affine(p[i], a[i]);
+}
+
+extern "C" __global__ void product_fp(const obk_fp *a, obk_fp *r)
+{
+	r[threadIdx.x] = a[threadIdx.x] * r[threadIdx.x];
+}
+
+extern "C" __global__ void product_fr(const obk_fr *a, obk_fr *r)
+{
+	r[threadIdx.x] = a[threadIdx.x] * r[threadIdx.x];
+}
+
+extern "C" __global__ void mixed_addition(const obk_g1_affine *a, obk_g1 *r)
+{
+	r[threadIdx.x] = obk_g1_add_affine(r[threadIdx.x], a[threadIdx.x]);
+}
