@@ -66,7 +66,11 @@ def main():
 		name = path.parent.name.removeprefix(path.parts[-4] + '_case_')
 		text += f'test {path.parts[-4]} {name}\n'
 		for key, value in case['input'].items():
+			if key == 'cosets_evals': # cells, given as their elements
+				value = ['0x' + ''.join(element[2:] for element in cell) for cell in value]
 			text += packer.line(key, value)
+		if path.parts[-4] == 'compute_kzg_proof' and case['output']: # [proof, y], of two lengths
+			case['output'] = [[part] for part in case['output']]
 		text += packer.line('output', case['output'])
 	(target / 'vectors.txt').write_text(text)
 	(target / 'chunks.bin').write_bytes(b''.join(packer.chunks))
