@@ -20,6 +20,8 @@ static const struct {
 	{ "check", "is the server there, what does it run, how far away is it, what is wrong", obx_check_main },
 	{ "info", "the server's devices", obx_info_main },
 	{ "bench", "measure calls: launch, latency, bandwidth, startup", obx_bench_main },
+	{ "kzg", "KZG commitments, proofs, cells of blobs, on this machine", obx_kzg_main },
+	{ "ntt", "number-theoretic transforms of files, on this machine", obx_ntt_main },
 };
 
 const char *obx_server_url(const char *given)

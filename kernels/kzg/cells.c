@@ -86,9 +86,11 @@ static enum ob_err check_indices(const uint64_t *indices, size_t n, struct obk_f
 		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "%zu cells are given; a blob is recovered from %u to %u", n, CELLS / 2, CELLS);
 	for (size_t i = 0; i < n; i++) {
 		if (indices[i] >= CELLS)
-			return obk_fault_set(fault, OB_ERR_ARGUMENT, i, "the index %llu of cell %zu in the list is not below %u", (unsigned long long)indices[i], i, CELLS);
+			return obk_fault_set(fault, OB_ERR_ARGUMENT, i, "the index %llu of cell %zu in the list is not below %u",
+				(unsigned long long)indices[i], i, CELLS);
 		if (i && indices[i] <= indices[i - 1])
-			return obk_fault_set(fault, OB_ERR_ARGUMENT, i, "the index %llu of cell %zu in the list does not rise above the one before: sort the cells",
+			return obk_fault_set(fault, OB_ERR_ARGUMENT, i,
+				"the index %llu of cell %zu in the list does not rise above the one before: sort the cells",
 				(unsigned long long)indices[i], i);
 	}
 	return OB_ERR_NONE;

@@ -36,7 +36,8 @@ struct obk_pool;
 
 struct obk_kzg_options {
 	struct obk_pool *pool;  /* NULL: the caller's thread only */
-	unsigned cell_window;   /* bits of a window of the cell proofs' table: 8192 x 2^(cell_window - 1) points of 96 bytes or a little more; 0: 4 bits, 6 MiB */
+	/* Bits of a window of the table that the first cell proof makes: 8192 x 2^(cell_window - 1) points of 96 bytes or a little more; 0: 4 bits. */
+	unsigned cell_window;
 	size_t commit_table;    /* bytes allowed for shifted copies of the setup, which make commitments faster; 0: none */
 };
 

@@ -43,7 +43,8 @@ static enum ob_err read_count(struct text *t, unsigned want, const char *what, s
 	size_t n;
 
 	if (!next_token(t, &token, &n) || n >= sizeof(digits))
-		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "the trusted setup does not begin with the numbers of its points, '4096' and '65'");
+		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM,
+			"the trusted setup does not begin with the numbers of its points, '4096' and '65'");
 	memcpy(digits, token, n);
 	digits[n] = 0;
 	if (strspn(digits, "0123456789") != n || strtoul(digits, NULL, 10) != want)

@@ -280,6 +280,126 @@ TEST(challenges)
 	CHECK_INT(n, 10);
 }
 
+static char *setup_text(size_t *ret_length)
+{
+	FILE *f = fopen(OBK_TEST_KZG "/trusted_setup.txt", "rbe");
+	char *text = malloc(1 << 20);
+
+	CHECK(f && text);
+	*ret_length = fread(text, 1, (1 << 20) - 1, f);
+	text[*ret_length] = 0;
+	fclose(f);
+	return text;
+}
+
+static void refuse_setup(const char *text, size_t length, size_t item, const char *words)
+{
+	struct obk_kzg *kzg = NULL;
+	struct obk_fault fault = { .item = 1234567 };
+
+	CHECK_INT(obk_kzg_load(text, length, NULL, &kzg, &fault), OB_ERR_ARGUMENT);
+	CHECK(kzg == NULL);
+	if (fault.item != item || !strstr(fault.text, words)) {
+		fprintf(stderr, "item %zu: '%s' lacks '%s'\n", fault.item, fault.text, words);
+		exit(1);
+	}
+}
+
+#define LAGRANGE(i) (8 + (size_t)(i) * 97) /* behind "4096\n65\n", a line each */
+
+TEST(bad_setups)
+{
+	size_t n, g2 = LAGRANGE(4096), monomial = g2 + 65 * 193;
+	char *text = setup_text(&n), *copy = malloc(n + 4);
+	char keep[200];
+	struct obk_kzg *kzg;
+
+	alarm(TIMEOUT_S);
+	CHECK(copy != NULL);
+	refuse_setup("", 0, OBK_FAULT_NO_ITEM, "4096");
+	refuse_setup("4095\n65\n", 8, OBK_FAULT_NO_ITEM, "4095");
+	refuse_setup(text, 5000, 51, "Lagrange point 51");
+	refuse_setup(text, n - 40, 4095, "monomial point 4095");
+	memcpy(copy, text, n);
+	memcpy(copy + n, " 00", 3);
+	refuse_setup(copy, n + 3, OBK_FAULT_NO_ITEM, "goes on");
+	memcpy(copy, text, n);
+	copy[LAGRANGE(7) + 5] = 'g';
+	refuse_setup(copy, n, 7, "not hexadecimal");
+	memcpy(copy, text, n);
+	memcpy(copy + LAGRANGE(9), "e0", 2);
+	refuse_setup(copy, n, 9, "Lagrange point 9");
+	memcpy(copy, text, n);
+	copy[g2 + 193 * 3] = '0';
+	refuse_setup(copy, n, 3, "G2 point 3");
+	/* two points change places: each is fine, together they are not */
+	memcpy(copy, text, n);
+	memcpy(keep, copy + LAGRANGE(1), 96);
+	memcpy(copy + LAGRANGE(1), copy + LAGRANGE(2), 96);
+	memcpy(copy + LAGRANGE(2), keep, 96);
+	refuse_setup(copy, n, OBK_FAULT_NO_ITEM, "do not belong");
+	memcpy(copy, text, n);
+	memcpy(copy + monomial + 97, copy + monomial + 2 * 97, 96);
+	refuse_setup(copy, n, OBK_FAULT_NO_ITEM, "inconsistent");
+	memcpy(copy, text, n);
+	memcpy(copy + g2 + 193 * 64, copy + g2 + 193 * 63, 192);
+	refuse_setup(copy, n, OBK_FAULT_NO_ITEM, "point 64");
+	CHECK_INT(obk_kzg_load(text, OBK_KZG_MAX_SETUP_BYTES + 1, NULL, &kzg, NULL), OB_ERR_LIMIT);
+	CHECK_INT(obk_kzg_load(text, n, &(struct obk_kzg_options){ .cell_window = OBK_KZG_MAX_CELL_WINDOW + 1 }, &kzg, NULL), OB_ERR_LIMIT);
+	CHECK_INT(obk_kzg_load(NULL, 0, NULL, &kzg, NULL), OB_ERR_ARGUMENT);
+	CHECK_INT(obk_kzg_load_file("/nowhere/setup", NULL, &kzg, NULL), OB_ERR_IO);
+	free(text);
+	free(copy);
+}
+
+/* Threads, other windows and tables: the same bytes. Then cells that lie. */
+TEST(tables_and_threads)
+{
+	static uint8_t blob[OBK_KZG_BLOB_BYTES], other[sizeof proofs], c[2][48], back[sizeof cells];
+	uint64_t indices[OBK_KZG_CELLS];
+	struct obk_kzg *plain, *tuned;
+	struct obk_fault fault;
+	struct obk_pool *pool;
+	bool valid;
+
+	alarm(TIMEOUT_S);
+	for (size_t i = 0; i < sizeof blob; i++)
+		blob[i] = i % 32 ? (uint8_t)(i * i >> 5 ^ i * 7) : 0;
+	CHECK_INT(obk_pool_new(3, &pool), OB_ERR_NONE);
+	plain = load(NULL);
+	tuned = load(&(struct obk_kzg_options){ .pool = pool, .cell_window = 5, .commit_table = 4 << 20 });
+	CHECK_INT(obk_kzg_commit(plain, blob, c[0], NULL), OB_ERR_NONE);
+	CHECK_INT(obk_kzg_commit(tuned, blob, c[1], NULL), OB_ERR_NONE);
+	CHECK(memcmp(c[0], c[1], 48) == 0);
+	CHECK_INT(obk_kzg_cells(plain, blob, cells, proofs, NULL), OB_ERR_NONE);
+	CHECK_INT(obk_kzg_cells(tuned, blob, NULL, other, NULL), OB_ERR_NONE);
+	CHECK(memcmp(proofs, other, sizeof proofs) == 0);
+	for (unsigned i = 0; i < OBK_KZG_CELLS; i++)
+		indices[i] = i;
+	/* 65 cells: one too many, so a lie is seen; 64 and it is another blob */
+	CHECK_INT(obk_kzg_recover(tuned, indices, cells, 65, back, NULL, NULL), OB_ERR_NONE);
+	CHECK(memcmp(cells, back, sizeof cells) == 0);
+	cells[5 * OBK_KZG_CELL_BYTES + 31] ^= 1;
+	CHECK_INT(obk_kzg_recover(tuned, indices, cells, 65, back, NULL, &fault), OB_ERR_ARGUMENT);
+	CHECK(strstr(fault.text, "one blob") != NULL);
+	CHECK_INT(obk_kzg_recover(tuned, indices, cells, 64, back, NULL, NULL), OB_ERR_NONE);
+	for (unsigned i = 0; i < 128; i++)
+		memcpy(other + 48 * i, c[0], 48);
+	CHECK_INT(obk_kzg_verify_cells(tuned, other, indices, cells, proofs, 128, &valid, NULL), OB_ERR_NONE);
+	CHECK(!valid);
+	cells[5 * OBK_KZG_CELL_BYTES + 31] ^= 1;
+	CHECK_INT(obk_kzg_verify_cells(tuned, other, indices, cells, proofs, 128, &valid, NULL), OB_ERR_NONE);
+	CHECK(valid);
+	memset(cells + 77 * OBK_KZG_CELL_BYTES, 0xff, 32);
+	CHECK_INT(obk_kzg_verify_cells(tuned, other, indices, cells, proofs, 128, &valid, &fault), OB_ERR_ARGUMENT);
+	CHECK_INT(fault.item, 77);
+	CHECK_INT(obk_kzg_verify_cells(tuned, other, indices, cells, proofs, OBK_KZG_MAX_BATCH + 1, &valid, NULL), OB_ERR_LIMIT);
+	CHECK_INT(obk_kzg_verify_blob_batch(tuned, blob, other, proofs, OBK_KZG_MAX_BATCH + 1, &valid, NULL), OB_ERR_LIMIT);
+	obk_kzg_free(plain);
+	obk_kzg_free(tuned);
+	obk_pool_free(pool);
+}
+
 int main(int argc, char **argv)
 {
 	return test_main(argc, argv);
