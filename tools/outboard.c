@@ -24,6 +24,8 @@ static const struct {
 	{ "bench", "measure calls: launch, latency, bandwidth, startup", obx_bench_main },
 	{ "token", "make, list and revoke tokens that let clients in", obx_token_main },
 	{ "cert", "make a certificate for a tls:// address, show its pin", obx_cert_main },
+	{ "kzg", "KZG commitments, proofs, cells of blobs, on this machine", obx_kzg_main },
+	{ "ntt", "number-theoretic transforms of files, on this machine", obx_ntt_main },
 };
 
 const char *obx_server_url(const char *given)

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * All 128 proofs of a blob's cells at once (D. Feist, D. Khovratovich, eprint 2023/033): the proof of cell k is the polynomial with coefficients
+ * h_0 .. h_62 at y_k, y_k the 128th roots of unity, and h_m = sum over a of c_(a + 64 (m + 1)) [s^a], a correlation: 128 products of 64 fixed points
+ * between transforms of size 128. Owned by a setup; any number of threads.
+ */
+#ifndef OBK_FK20_H
+#define OBK_FK20_H
+
+#include "kernels/curve/g1.h"
+#include "kernels/pool/pool.h"
+
+struct obk_fk20;
+
+/* Keeps a copy of the 4096 points [s^i] of G1. The tables are made by the first proof. window: 2..OBK_KZG_MAX_CELL_WINDOW. NULL without memory. */
+struct obk_fk20 *obk_fk20_new(const struct obk_g1_affine *monomial, unsigned window);
+void obk_fk20_free(struct obk_fk20 *fk);
+/* The proofs, in the order of cells, of the polynomial with these 4096 coefficients. OB_ERR_NO_MEMORY. */
+enum ob_err obk_fk20_prove(struct obk_fk20 *fk, const struct obk_fr *coefficients, struct obk_g1_affine proofs[128], struct obk_pool *pool);
+
+#endif

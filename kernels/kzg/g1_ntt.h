@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Transforms of points of G1 with roots of unity as scalars, sizes up to 2^12, in place; networks and roots as in kernels/ntt/ntt.c. Points must be in G1
+ * (products go by its endomorphism). inverse: with the inverse roots; the division by n is the caller's. Any thread, each on its own data.
+ */
+#ifndef OBK_G1_NTT_H
+#define OBK_G1_NTT_H
+
+#include <stdbool.h>
+
+#include "kernels/curve/g1.h"
+#include "kernels/pool/pool.h"
+
+/* r = k P for P in G1 and any k, by halves of k. */
+void obk_g1_mul_endo(struct obk_g1 *r, const struct obk_g1 *p, const struct obk_fr *k);
+/* Natural to bit-reversed order. */
+void obk_g1_ntt_scatter(struct obk_g1 *x, unsigned log_n, bool inverse, struct obk_pool *pool);
+/* The same where the upper half of x counts as infinity, whatever it holds. */
+void obk_g1_ntt_scatter_low(struct obk_g1 *x, unsigned log_n, bool inverse, struct obk_pool *pool);
+/* Bit-reversed to natural order, the lower half of the result only; the upper half is undefined. */
+void obk_g1_ntt_gather_low(struct obk_g1 *x, unsigned log_n, bool inverse, struct obk_pool *pool);
+
+#endif

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Two networks. `scatter` goes from natural to bit-reversed order: at level s there are 2^s blocks, block i multiplies its upper half by root i, then
+ * (a + b, a - b). `gather` is its mirror image, from bit-reversed to natural order: (a + b, (a - b) root). Each runs with roots or with inverse
+ * roots, which gives forward and inverse for both pairs of orders.
+ */
+#include "kernels/ntt/ntt.h"
+#include "kernels/ntt/roots.h"
+
+#define LEAF_LOG 12 /* 128 KiB: a block that one thread finishes within its cache */
+#define PIECE 2048
+
+struct run {
+	const struct obk_ntt_job *job;
+	struct obk_fr *data;
+	const struct obk_fr *roots;
+	unsigned log_roots;
+	bool inverse;
+	/* of the level at work */
+	unsigned level;
+	size_t pieces;
+	/* scaling: element j by scale shift^j */
+	struct obk_fr scale, shift;
+	bool reversed;
+};
+
+/* Root i, or its inverse turned by half a circle (minus the inverse): the caller swaps a subtraction instead. i = 0: 1 both ways. */
+static struct obk_fr root_at(const struct run *r, size_t i)
+{
+	struct obk_fr t;
+	uint64_t turn;
+
+	if (r->inverse && i)
+		i ^= ((size_t)1 << (63 - __builtin_clzll(i))) - 1;
+	if (i >> r->log_roots == 0)
+		return r->roots[i];
+	/* f adds over disjoint bits: the low part from the table, the high part by its own reversed place */
+	obk_fr_root(&t, 32);
+	turn = obk_ntt_reverse_bits((uint32_t)(i & ~(((size_t)1 << r->log_roots) - 1)), 31); /* f(i) 2^32 */
+	obk_fr_pow(&t, &t, &turn, 1);
+	obk_fr_mul(&t, &t, &r->roots[i & (((size_t)1 << r->log_roots) - 1)]);
+	return t;
+}
+
+static void scatter_pairs(struct obk_fr *a, struct obk_fr *b, size_t n, const struct obk_fr *w, bool one, bool swap)
+{
+	for (size_t j = 0; j < n; j++) {
+		struct obk_fr t = b[j], u = a[j];
+
+		if (!one)
+			obk_fr_mul(&t, &t, w);
+		if (swap) { /* w is minus the root */
+			obk_fr_sub(&a[j], &u, &t);
+			obk_fr_add(&b[j], &u, &t);
+		} else {
+			obk_fr_add(&a[j], &u, &t);
+			obk_fr_sub(&b[j], &u, &t);
+		}
+	}
+}
+
+static void gather_pairs(struct obk_fr *a, struct obk_fr *b, size_t n, const struct obk_fr *w, bool one, bool swap)
+{
+	for (size_t j = 0; j < n; j++) {
+		struct obk_fr t = b[j], u = a[j];
+
+		obk_fr_add(&a[j], &u, &t);
+		if (swap)
+			obk_fr_sub(&b[j], &t, &u);
+		else
+			obk_fr_sub(&b[j], &u, &t);
+		if (!one)
+			obk_fr_mul(&b[j], &b[j], w);
+	}
+}
+
+/* Half-length of the blocks at a level of the network. */
+static size_t half_of(const struct run *r, unsigned level)
+{
+	return (size_t)1 << (r->job->log_n - 1 - level);
+}
+
+/* A part [from, from + n) of the upper half of block i. */
+static void block_part(const struct run *r, struct obk_fr *data, unsigned level, size_t i, size_t from, size_t n, const struct obk_fr *w, bool gather)
+{
+	size_t half = half_of(r, level);
+	struct obk_fr *a = data + 2 * half * i + from;
+
+	if (gather)
+		gather_pairs(a, a + half, n, w, i == 0, r->inverse && i);
+	else
+		scatter_pairs(a, a + half, n, w, i == 0, r->inverse && i);
+}
+
+/* Levels [from, log_n) of the part of the network that stays inside block `block` of level `from`. */
+static void leaf(const struct run *r, struct obk_fr *data, unsigned from, size_t block, bool gather)
+{
+	unsigned levels = r->job->log_n - from;
+
+	for (unsigned l = 0; l < levels; l++) {
+		unsigned level = gather ? r->job->log_n - 1 - l : from + l;
+		size_t blocks = (size_t)1 << (level - from), first = block << (level - from);
+		struct obk_fr high = obk_fr_one;
+		bool beyond = (first + blocks - 1) >> r->log_roots != 0;
+
+		/* beyond the table: the high bits are the same for all blocks here unless there are more blocks than entries, which LEAF_LOG rules out */
+		if (beyond) {
+			size_t mask = ((size_t)1 << r->log_roots) - 1;
+			struct obk_fr low = r->roots[(r->inverse ? (first ^ (((size_t)1 << (63 - __builtin_clzll(first))) - 1)) : first) & mask];
+
+			high = root_at(r, first);
+			obk_fr_inv(&low, &low);
+			obk_fr_mul(&high, &high, &low);
+		}
+		for (size_t i = first; i < first + blocks; i++) {
+			struct obk_fr w;
+			size_t at = i;
+
+			if (r->inverse && i)
+				at ^= ((size_t)1 << (63 - __builtin_clzll(i))) - 1;
+			w = r->roots[at & (((size_t)1 << r->log_roots) - 1)];
+			if (beyond)
+				obk_fr_mul(&w, &w, &high);
+			block_part(r, data, level, i, 0, half_of(r, level), &w, gather);
+		}
+	}
+}
+
+static unsigned leaf_level(const struct run *r)
+{
+	return r->job->log_n > LEAF_LOG ? r->job->log_n - LEAF_LOG : 0;
+}
+
+static void leaf_body(void *arg, size_t item, unsigned thread)
+{
+	const struct run *r = arg;
+	unsigned from = leaf_level(r);
+	size_t per = (size_t)1 << from;
+	bool gather = r->job->order == OBK_NTT_RN || r->job->order == OBK_NTT_RR;
+
+	(void)thread;
+	leaf(r, r->data + ((item >> from) << r->job->log_n), from, item & (per - 1), gather);
+}
+
+/* One level of the network over all the data, piece by piece. */
+static void level_body(void *arg, size_t item, unsigned thread)
+{
+	const struct run *r = arg;
+	size_t half = half_of(r, r->level), pieces = half / PIECE, i = item / pieces % ((size_t)1 << r->level);
+	struct obk_fr *data = r->data + ((item / pieces >> r->level) << r->job->log_n);
+	bool gather = r->job->order == OBK_NTT_RN || r->job->order == OBK_NTT_RR;
+	struct obk_fr w = root_at(r, i);
+
+	(void)thread;
+	block_part(r, data, r->level, i, item % pieces * PIECE, PIECE, &w, gather);
+}
+
+/* Element j by scale shift^(j reversed): bit k of j adds 2^(log_n - 1 - k) to the exponent. */
+static void scale_reversed(const struct run *r, struct obk_fr *x, size_t first, size_t count)
+{
+	struct obk_fr factor[PIECE], step;
+	uint64_t e = obk_ntt_reverse_bits((uint32_t)first, r->job->log_n);
+
+	obk_fr_pow(&step, &r->shift, &e, 1);
+	obk_fr_mul(&factor[0], &step, &r->scale);
+	for (unsigned k = 0; (size_t)1 << k < count; k++) {
+		e = (uint64_t)1 << (r->job->log_n - 1 - k);
+		obk_fr_pow(&step, &r->shift, &e, 1);
+		for (size_t j = 0; j < (size_t)1 << k; j++)
+			obk_fr_mul(&factor[((size_t)1 << k) + j], &factor[j], &step);
+	}
+	for (size_t j = 0; j < count; j++)
+		obk_fr_mul(&x[j], &x[j], &factor[j]);
+}
+
+static void scale_body(void *arg, size_t item, unsigned thread)
+{
+	const struct run *r = arg;
+	size_t n = (size_t)1 << r->job->log_n, count = n < PIECE ? n : PIECE, pieces = n / count, first = item % pieces * count;
+	struct obk_fr *x = r->data + item * count, t;
+
+	(void)thread;
+	if (!r->reversed) {
+		uint64_t e = first;
+
+		obk_fr_pow(&t, &r->shift, &e, 1);
+		obk_fr_mul(&t, &t, &r->scale);
+		for (size_t j = 0; j < count; j++) {
+			obk_fr_mul(&x[j], &x[j], &t);
+			obk_fr_mul(&t, &t, &r->shift);
+		}
+		return;
+	}
+	scale_reversed(r, x, first, count);
+}
+
+static void scale(struct run *r, const struct obk_fr *by, const struct obk_fr *shift, bool reversed)
+{
+	size_t n = (size_t)1 << r->job->log_n;
+
+	r->scale = *by;
+	r->shift = *shift;
+	r->reversed = reversed && !obk_fr_equal(shift, &obk_fr_one);
+	obk_pool_run(r->job->pool, r->job->batch * (n / (n < PIECE ? n : PIECE)), scale_body, r);
+}
+
+static void reverse_body(void *arg, size_t item, unsigned thread)
+{
+	const struct run *r = arg;
+
+	(void)thread;
+	obk_ntt_reverse(r->data + (item << r->job->log_n), r->job->log_n);
+}
+
+void obk_ntt_reverse(struct obk_fr *data, unsigned log_n)
+{
+	for (size_t i = 0; i < (size_t)1 << log_n; i++) {
+		size_t j = obk_ntt_reverse_bits((uint32_t)i, log_n);
+
+		if (i < j) {
+			struct obk_fr t = data[i];
+
+			data[i] = data[j];
+			data[j] = t;
+		}
+	}
+}
+
+static void network(struct run *r)
+{
+	bool gather = r->job->order == OBK_NTT_RN || r->job->order == OBK_NTT_RR;
+	unsigned top = leaf_level(r);
+
+	if (gather)
+		obk_pool_run(r->job->pool, r->job->batch << top, leaf_body, r);
+	for (unsigned l = 0; l < top; l++) {
+		r->level = gather ? top - 1 - l : l;
+		obk_pool_run(r->job->pool, r->job->batch * (((size_t)1 << (r->job->log_n - 1)) / PIECE), level_body, r);
+	}
+	if (!gather)
+		obk_pool_run(r->job->pool, r->job->batch << top, leaf_body, r);
+}
+
+static enum ob_err check(const struct obk_ntt_job *job, const struct obk_fr *data, struct obk_fault *fault)
+{
+	if (!job)
+		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "there is no job");
+	if (job->log_n > OBK_NTT_MAX_LOG_N)
+		return obk_fault_set(fault, OB_ERR_LIMIT, OBK_FAULT_NO_ITEM, "a transform of 2^%u elements is beyond the largest, 2^%u", job->log_n,
+			OBK_NTT_MAX_LOG_N);
+	if (job->batch > OBK_NTT_MAX_BATCH >> job->log_n)
+		return obk_fault_set(fault, OB_ERR_LIMIT, OBK_FAULT_NO_ITEM, "%zu transforms of 2^%u elements are more than %zu elements: split the batch",
+			job->batch, job->log_n, OBK_NTT_MAX_BATCH);
+	if ((unsigned)job->direction > OBK_NTT_INVERSE || (unsigned)job->order > OBK_NTT_RR)
+		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "the direction %u or the order %u is none of the named ones",
+			(unsigned)job->direction, (unsigned)job->order);
+	if (job->coset && obk_fr_is_zero(job->coset))
+		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "the shift of the coset is zero; give any other element");
+	if (job->batch && !data)
+		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "there is no data");
+	return OB_ERR_NONE;
+}
+
+enum ob_err obk_ntt_run(const struct obk_ntt_job *job, struct obk_fr *data, struct obk_fault *fault)
+{
+	struct run r = { .job = job, .data = data };
+	struct obk_fr by = obk_fr_one, shift = obk_fr_one;
+	enum ob_err err = check(job, data, fault);
+
+	if (err || job->batch == 0)
+		return err;
+	r.inverse = job->direction == OBK_NTT_INVERSE;
+	r.log_roots = job->log_n > OBK_ROOTS_MAX_LOG ? OBK_ROOTS_MAX_LOG : job->log_n;
+	r.roots = obk_roots_get(r.log_roots);
+	if (!r.roots)
+		return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory for 2^%u roots of unity", r.log_roots);
+	if (job->coset)
+		shift = *job->coset;
+	if (!r.inverse && job->coset)
+		scale(&r, &by, &shift, job->order == OBK_NTT_RN || job->order == OBK_NTT_RR);
+	if (job->log_n)
+		network(&r);
+	/* a network turns the order round: NN and RR want it back */
+	if (job->order == OBK_NTT_NN || job->order == OBK_NTT_RR)
+		obk_pool_run(job->pool, job->batch, reverse_body, &r);
+	if (r.inverse) {
+		obk_fr_from_plain(&by, (uint64_t[4]){ (uint64_t)1 << job->log_n });
+		obk_fr_inv(&by, &by);
+		if (job->coset)
+			obk_fr_inv(&shift, &shift);
+		scale(&r, &by, &shift, job->order == OBK_NTT_NR || job->order == OBK_NTT_RR);
+	}
+	return OB_ERR_NONE;
+}
