@@ -18,6 +18,7 @@ int obx_run_main(int argc, char **argv);
 int obx_check_main(int argc, char **argv);
 int obx_info_main(int argc, char **argv);
 int obx_bench_main(int argc, char **argv);
+int obx_rqa_main(int argc, char **argv);
 
 /* The server meant: `given`, else OUTBOARD_SERVER, else the default address. Never NULL. */
 const char *obx_server_url(const char *given);

@@ -20,6 +20,7 @@ static const struct {
 	{ "check", "is the server there, what does it run, how far away is it, what is wrong", obx_check_main },
 	{ "info", "the server's devices", obx_info_main },
 	{ "bench", "measure calls: launch, latency, bandwidth, startup", obx_bench_main },
+	{ "rqa", "recurrence quantification: one series, sweeps over grids of parameters, plots, a page", obx_rqa_main },
 };
 
 const char *obx_server_url(const char *given)
