@@ -110,8 +110,13 @@ enum obk_rqa_white { OBK_RQA_WHITE_ALL = 0, OBK_RQA_WHITE_INNER = 1 }; /* white 
 enum obk_rqa_border { OBK_RQA_BORDER_NONE = 0, OBK_RQA_BORDER_DIBO = 1, OBK_RQA_BORDER_CENSI = 2, OBK_RQA_BORDER_KELO = 3 };
 enum obk_rqa_times { OBK_RQA_TIMES_WHITE = 0, OBK_RQA_TIMES_START = 1, OBK_RQA_TIMES_MIDPOINT = 2 };
 enum obk_rqa_trend {
-	OBK_RQA_TREND_FIT = 0,      /* least squares slope of RR_k over k, from max(theiler_diag, 1) to n - 1 - trend_margin, times 1000 */
-	OBK_RQA_TREND_WEIGHTED = 1  /* sum of (k - mean)(RR_k - mean) over sum of (k - mean)^2 with k - n_tau/2 as Webber and Zbilut write it, times 1000 */
+	OBK_RQA_TREND_FIT = 0,     /* least squares slope of RR_k over k, from k = theiler_diag to n - 1 - trend_margin, times 1000 */
+	OBK_RQA_TREND_WEIGHTED = 1 /* the same diagonals with the weights of RecurrenceAnalysis.jl: k + 1 - (n - trend_margin) / 2 */
+};
+
+enum obk_rqa_transitivity {
+	OBK_RQA_TRIPLES = 0, /* closed over all triples i-j-k of different nodes */
+	OBK_RQA_PATHS = 1    /* trace(A^3) / sum(A^2): there and back again counts as a path */
 };
 
 /* What to count; what is not counted leaves NaN in the measures. RR, DET, L, Lmax, DIV, ENTR and RATIO are always there. */
@@ -145,8 +150,9 @@ struct obk_rqa_options {
 	uint32_t want;         /* OBK_RQA_WANT_... */
 	uint32_t theiler_rr;   /* cells with |i - j| < this do not count for RR; 0: the line of identity counts, 1: it does not */
 	uint32_t theiler_diag; /* the same for diagonal lines */
-	uint32_t theiler_vert; /* the same for vertical, white and time measures: such cells count as not recurrent and split lines */
-	int triangle;          /* auto only: which half is counted for RR, lines and denominators; verticals are cut at the LOI */
+	uint32_t theiler_vert; /* the same for vertical lines, recurrence times and the network: such cells count as not recurrent and split lines */
+	uint32_t theiler_white; /* the same for white vertical lines */
+	int triangle;          /* which half of the plot is counted for RR and diagonal lines: j > i is UPPER; verticals are counted everywhere */
 	uint32_t lmin, vmin, wmin; /* shortest line that counts, >= 1 */
 	/* how measures are formed */
 	int rr_denominator;
@@ -157,11 +163,13 @@ struct obk_rqa_options {
 	int entropy_norm;
 	int entropy_all;       /* 1: entropies over all lengths >= 1, whatever lmin says */
 	int white;
-	int border;
+	int border;            /* enum obk_rqa_border: what becomes of diagonal lines at the border of the matrix */
+	int border_semi;       /* which are border lines: 0: those that fill their diagonal, 1: also those that touch one end of it */
 	int times;             /* which estimator MRT, RTE and NMPRT use */
 	int trend;
 	uint32_t trend_margin; /* diagonals at the corner left out of TREND */
 	double percent;        /* RR, DET, LAM are multiplied by this: 1 or 100 */
+	int transitivity;      /* enum obk_rqa_transitivity */
 	uint32_t quirks;       /* OBK_RQA_QUIRK_... */
 	uint32_t reserved[8];  /* must be 0 */
 };
