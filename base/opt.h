@@ -20,8 +20,9 @@
 	X(GRANT, "grant", "memory the server has promised is allocated without asking")    \
 	X(WARM, "warm", "workers are started before sessions ask for them")                \
 	X(HELP, "help", "a thread that waits for the software device runs its work meanwhile") \
-	X(SIMD, "simd", "the software device uses AVX2 or AVX-512")                        \
-	X(FULLMASK, "fullmask", "the software device skips masking when all lanes run")
+	X(SIMD, "simd", "the software device and the kernels use AVX2 or AVX-512")                        \
+	X(FULLMASK, "fullmask", "the software device skips masking when all lanes run")     \
+	X(LEVELS, "levels", "a recurrence sweep counts all radii in one pass")
 
 enum ob_opt {
 #define X(name, text, what) OB_OPT_##name,

@@ -6,9 +6,9 @@ import pathlib
 import subprocess
 import sys
 
-FOLDERS = ('base', 'compression', 'image', 'face', 'protocol', 'transport', 'softdevice', 'server', 'client-shim', 'tools')
-# Pieces of one file, softdevice/core/interp.c, which is compiled once per instruction set.
-FRAGMENTS = {'interp_ctl.h', 'interp_mem.h', 'ops_carry.h', 'ops_elt.h', 'ops_other.h'}
+FOLDERS = ('base', 'kernels', 'compression', 'image', 'face', 'protocol', 'transport', 'softdevice', 'server', 'client-shim', 'tools')
+# Pieces of files that are compiled once per instruction set: softdevice/core/interp.c, kernels/rqa/lanes.c.
+FRAGMENTS = {'interp_ctl.h', 'interp_mem.h', 'ops_carry.h', 'ops_elt.h', 'ops_other.h', 'lanes_real.h'}
 
 
 def main() -> int:

@@ -5,9 +5,10 @@ import re
 import subprocess
 import sys
 
-PREFIX = {'base': 'ob', 'compression': 'obz', 'image': 'obi', 'protocol': 'obp', 'face': 'obf', 'transport': 'obt'}
+PREFIX = {'base': 'ob', 'compression': 'obz', 'image': 'obi', 'protocol': 'obp', 'face': 'obf', 'transport': 'obt', 'kernels': 'obk'}
 MAY_USE = {
     'base': {'ob'},
+    'kernels': {'ob', 'obk'},
     'compression': {'ob', 'obz'},
     'image': {'ob', 'obz', 'obi'},
     'face': {'ob', 'obz', 'obi', 'obf'},

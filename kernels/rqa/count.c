@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kernels/rqa/internal.h"
+
+#define UNIT_CELLS (1u << 18) /* cells of one unit of work, unless a single line is longer */
+#define EPOCH_UNITS 64u       /* units a thread does between two looks at the clock */
+#define STATE_PERIOD_S 30.0
+
+struct count {
+	const struct obk_rqa_matrix *matrix;
+	const struct obk_rqa_options *options;
+	const struct obk_rqa_ops *ops;
+	struct obk_rqa_watch *watch;
+	struct obk_rqa_counts *counts;
+	struct obk_rqa_scratch *scratch; /* one a thread */
+	uint64_t diagonals;              /* number of diagonals, the LOI of a symmetric matrix included */
+	uint64_t columns;                /* 0 when nothing is counted along them */
+	uint64_t diagonals_unit, columns_unit, diagonal_units, units;
+};
+
+static void hist_fini(struct obk_rqa_hist *hist)
+{
+	free(hist->count);
+	hist->count = NULL;
+}
+
+static bool hist_init(struct obk_rqa_hist *hist, uint64_t length)
+{
+	hist->length = length;
+	hist->count = calloc(length + 1, sizeof *hist->count);
+	return hist->count != NULL;
+}
+
+int obk_rqa_counts_init(struct obk_rqa_counts *counts, const struct obk_rqa_matrix *matrix, uint32_t want)
+{
+	uint64_t shorter = matrix->n1 < matrix->n2 ? matrix->n1 : matrix->n2;
+	bool good = true;
+
+	memset(counts, 0, sizeof *counts);
+	counts->n1 = matrix->n1;
+	counts->n2 = matrix->n2;
+	counts->symmetric = matrix->symmetric;
+	for (unsigned kind = 0; kind < OBK_RQA_TOUCH; kind++)
+		good = good && hist_init(&counts->diagonal[kind], shorter);
+	if (matrix->symmetric)
+		good = good && hist_init(&counts->loi, shorter);
+	if (want & OBK_RQA_WANT_VERTICAL)
+		good = good && hist_init(&counts->vertical, matrix->n1);
+	if (want & (OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES))
+		good = good && hist_init(&counts->white, matrix->n1) && hist_init(&counts->white_border, matrix->n1);
+	if (want & OBK_RQA_WANT_TIMES)
+		good = good && hist_init(&counts->start, matrix->n1) && hist_init(&counts->middle, matrix->n1);
+	if (want & OBK_RQA_WANT_TREND)
+		good = good && hist_init(&counts->profile, matrix->symmetric ? matrix->n1 - 1 : matrix->n1 + matrix->n2 - 2);
+	if (want & OBK_RQA_WANT_TREND && !matrix->symmetric)
+		good = good && hist_init(&counts->square, shorter - 1);
+	if (good)
+		return OBK_RQA_OK;
+	obk_rqa_counts_fini(counts);
+	return OBK_RQA_NO_MEMORY;
+}
+
+void obk_rqa_counts_fini(struct obk_rqa_counts *counts)
+{
+	for (unsigned kind = 0; kind < OBK_RQA_TOUCH; kind++)
+		hist_fini(&counts->diagonal[kind]);
+	hist_fini(&counts->loi);
+	hist_fini(&counts->vertical);
+	hist_fini(&counts->white);
+	hist_fini(&counts->white_border);
+	hist_fini(&counts->start);
+	hist_fini(&counts->middle);
+	hist_fini(&counts->profile);
+	hist_fini(&counts->square);
+}
+
+void obk_rqa_scratch_fini(struct obk_rqa_scratch *scratch)
+{
+	free(scratch->gaps);
+	free(scratch->words);
+	free(scratch->words_b);
+	free(scratch->words_c);
+	scratch->gaps = NULL;
+	scratch->words = scratch->words_b = scratch->words_c = NULL;
+}
+
+int obk_rqa_scratch_init(struct obk_rqa_scratch *scratch, const struct obk_rqa_matrix *matrix)
+{
+	uint64_t span = 0, channels = 1, words = (matrix->n1 > matrix->n2 ? matrix->n1 : matrix->n2) / 64 + 3;
+
+	memset(scratch, 0, sizeof *scratch);
+	for (uint32_t p = 0; p < matrix->plots; p++) {
+		uint64_t own = (matrix->plot[p].m - 1) * matrix->plot[p].tau;
+
+		span = own > span ? own : span;
+		channels = matrix->plot[p].channels > channels ? matrix->plot[p].channels : channels;
+	}
+	scratch->block = span <= OBK_RQA_BLOCK ? OBK_RQA_BLOCK : (span + 63) / 64 * 64;
+	scratch->stride = scratch->block + span + OBK_RQA_PAD;
+	scratch->gaps = calloc(scratch->stride * channels, sizeof(double));
+	scratch->words = calloc(words, 8);
+	scratch->words_b = calloc(words, 8);
+	scratch->words_c = calloc(words, 8);
+	if (scratch->gaps && scratch->words && scratch->words_b && scratch->words_c)
+		return OBK_RQA_OK;
+	obk_rqa_scratch_fini(scratch);
+	return OBK_RQA_NO_MEMORY;
+}
+
+static void gaps_out(const struct obk_rqa_plot *plot, uint64_t i, uint64_t j, uint64_t cells, uint64_t *words)
+{
+	for (uint64_t p = 0; p < cells && plot->x.valid; p += 64)
+		words[p / 64] &= obk_rqa_bits_at(plot->x.valid, i + p);
+	for (uint64_t p = 0; p < cells && plot->y.valid; p += 64)
+		words[p / 64] &= obk_rqa_bits_at(plot->y.valid, j + p);
+}
+
+void obk_rqa_diagonal_bits(const struct obk_rqa_matrix *matrix, const struct obk_rqa_ops *ops, struct obk_rqa_scratch *scratch, uint64_t i, uint64_t j,
+			   uint64_t cells, uint64_t *ret_words)
+{
+	for (uint32_t p = 0; p < matrix->plots; p++) {
+		uint64_t *into = p ? scratch->words_b : ret_words;
+
+		ops->diagonal(&matrix->plot[p], scratch, i, j, cells, into);
+		gaps_out(&matrix->plot[p], i, j, cells, into);
+		for (uint64_t w = 0; p && w < (cells + 63) / 64; w++)
+			ret_words[w] &= into[w];
+	}
+}
+
+void obk_rqa_column_bits(const struct obk_rqa_matrix *matrix, const struct obk_rqa_ops *ops, struct obk_rqa_scratch *scratch, uint64_t j, uint64_t *ret_words)
+{
+	uint64_t words = (matrix->n1 + 63) / 64;
+
+	for (uint32_t p = 0; p < matrix->plots; p++) {
+		const struct obk_rqa_plot *plot = &matrix->plot[p];
+		uint64_t *into = p ? scratch->words_b : ret_words;
+
+		if (plot->y.valid && !(plot->y.valid[j / 64] >> (j & 63) & 1)) {
+			memset(ret_words, 0, words * 8);
+			return;
+		}
+		ops->column(plot, j, into);
+		for (uint64_t w = 0; plot->x.valid && w < words; w++)
+			into[w] &= plot->x.valid[w];
+		for (uint64_t w = 0; p && w < words; w++)
+			ret_words[w] &= into[w];
+	}
+}
+
+void obk_rqa_column_mask(uint64_t *words, uint64_t n1, uint64_t j, uint64_t width)
+{
+	uint64_t from = j >= width ? j - width + 1 : 0, to = j + width < n1 ? j + width : n1;
+
+	for (uint64_t i = from; width && i < to; i++)
+		words[i / 64] &= ~((uint64_t)1 << (i & 63));
+}
+
+static uint64_t bits_count(const uint64_t *words, uint64_t cells)
+{
+	uint64_t count = 0;
+
+	for (uint64_t w = 0; w < cells / 64; w++)
+		count += (uint64_t)__builtin_popcountll(words[w]);
+	if (cells & 63)
+		count += (uint64_t)__builtin_popcountll(words[cells / 64] << (64 - (cells & 63)));
+	return count;
+}
+
+/* Diagonal number d: of a symmetric matrix the one d cells off the LOI, else counted from the lower left corner. */
+static void diagonal_count(struct count *c, struct obk_rqa_scratch *scratch, uint64_t d)
+{
+	const struct obk_rqa_matrix *matrix = c->matrix;
+	const struct obk_rqa_options *options = c->options;
+	struct obk_rqa_counts *counts = c->counts;
+	uint64_t i, j, off, cells, points;
+
+	if (matrix->symmetric) {
+		i = 0;
+		j = off = d;
+	} else {
+		i = d < matrix->n1 - 1 ? matrix->n1 - 1 - d : 0;
+		j = d < matrix->n1 - 1 ? 0 : d - (matrix->n1 - 1);
+		off = i + j;
+		if ((options->triangle == OBK_RQA_UPPER && i) || (options->triangle == OBK_RQA_LOWER && j))
+			return;
+	}
+	cells = matrix->n1 - i < matrix->n2 - j ? matrix->n1 - i : matrix->n2 - j;
+	obk_rqa_diagonal_bits(matrix, c->ops, scratch, i, j, cells, scratch->words);
+	if (off == 0 && matrix->symmetric) {
+		struct obk_rqa_hist loi[OBK_RQA_TOUCH] = { counts->loi, counts->loi, counts->loi };
+		struct obk_rqa_short inner = { { 0 } };
+
+		points = c->ops->runs(scratch->words, cells, &inner, loi);
+		for (unsigned l = 1; l < OBK_RQA_SHORT && l <= cells; l++)
+			if (inner.count[l])
+				obk_rqa_hist_add(&counts->loi, l, inner.count[l]);
+		scratch->loi_points += points;
+	} else {
+		if (off >= options->theiler_diag)
+			points = c->ops->runs(scratch->words, cells, &scratch->inner, counts->diagonal);
+		else
+			points = bits_count(scratch->words, cells);
+		if (off >= options->theiler_rr)
+			scratch->points += points;
+	}
+	if (counts->profile.count)
+		obk_rqa_hist_add(&counts->profile, d, points);
+	if (counts->square.count && off <= counts->square.length)
+		obk_rqa_hist_add(&counts->square, off, bits_count(scratch->words, counts->square.length + 1 - off));
+}
+
+static void time_add(struct obk_rqa_short *little, struct obk_rqa_hist *hist, uint64_t length)
+{
+	if (length < OBK_RQA_SHORT)
+		little->count[length]++;
+	else
+		obk_rqa_hist_add(hist, length, 1);
+}
+
+/* The next position >= at whose bit equals `set`; cells if there is none. */
+static uint64_t bits_next(const uint64_t *words, uint64_t cells, uint64_t at, bool set)
+{
+	while (at < cells) {
+		uint64_t bits = (set ? words[at / 64] : ~words[at / 64]) >> (at & 63);
+
+		if (bits) {
+			at += (uint64_t)__builtin_ctzll(bits);
+			return at < cells ? at : cells;
+		}
+		at = (at / 64 + 1) * 64;
+	}
+	return cells;
+}
+
+/* Distances between successive lines of one column: of their starts, and of their midpoints as RecurrenceAnalysis.jl rounds them. */
+static void column_times(struct count *c, struct obk_rqa_scratch *scratch, const uint64_t *words)
+{
+	uint64_t cells = c->matrix->n1, points = 0, first = 0, start = 0, end = 0;
+	bool have = false;
+
+	for (uint64_t at = bits_next(words, cells, 0, true); at < cells;) {
+		uint64_t stop = bits_next(words, cells, at, false);
+
+		if (have) {
+			uint64_t middle = at - end + (end - start) / 2 + (stop - at) / 2;
+
+			time_add(&scratch->start, &c->counts->start, at - start);
+			time_add(&scratch->middle, &c->counts->middle, middle);
+		} else {
+			first = at;
+		}
+		have = true;
+		points += stop - at;
+		start = at;
+		end = stop;
+		at = bits_next(words, cells, stop, true);
+	}
+	if (have) {
+		scratch->t1_sum += end - 1 - first;
+		scratch->t1_count += points - 1;
+	}
+}
+
+static void column_count(struct count *c, struct obk_rqa_scratch *scratch, uint64_t j)
+{
+	const struct obk_rqa_matrix *matrix = c->matrix;
+	const struct obk_rqa_options *options = c->options;
+	struct obk_rqa_counts *counts = c->counts;
+	uint64_t n = matrix->n1, words = (n + 63) / 64;
+
+	obk_rqa_column_bits(matrix, c->ops, scratch, j, scratch->words);
+	if (counts->white.count) {
+		struct obk_rqa_hist kinds[OBK_RQA_TOUCH] = { counts->white, counts->white_border, counts->white_border };
+
+		memcpy(scratch->words_c, scratch->words, words * 8);
+		obk_rqa_column_mask(scratch->words_c, n, j, options->theiler_white);
+		for (uint64_t w = 0; w < words; w++)
+			scratch->words_c[w] = ~scratch->words_c[w];
+		if (n & 63)
+			scratch->words_c[words - 1] &= ((uint64_t)1 << (n & 63)) - 1;
+		c->ops->runs(scratch->words_c, n, &scratch->white, kinds);
+	}
+	obk_rqa_column_mask(scratch->words, n, j, options->theiler_vert);
+	if (counts->vertical.count) {
+		struct obk_rqa_hist kinds[OBK_RQA_TOUCH] = { counts->vertical, counts->vertical, counts->vertical };
+
+		c->ops->runs(scratch->words, n, &scratch->vertical, kinds);
+		if (j == matrix->n2 - 1) {
+			uint64_t open = 0;
+
+			while (open < n && scratch->words[(n - 1 - open) / 64] >> ((n - 1 - open) & 63) & 1)
+				open++;
+			counts->open_last = open;
+		}
+	}
+	if (counts->start.count)
+		column_times(c, scratch, scratch->words);
+}
+
+static void unit_run(void *arg, unsigned thread, uint64_t unit)
+{
+	struct count *c = arg;
+	struct obk_rqa_scratch *scratch = &c->scratch[thread];
+	uint64_t first, last, cells = 0;
+
+	if (unit < c->diagonal_units) {
+		first = unit * c->diagonals_unit;
+		last = first + c->diagonals_unit < c->diagonals ? first + c->diagonals_unit : c->diagonals;
+		for (uint64_t d = first; d < last; d++) {
+			diagonal_count(c, scratch, d);
+			if (c->matrix->symmetric) {
+				cells += c->matrix->n1 - d;
+			} else {
+				uint64_t i = d < c->matrix->n1 - 1 ? c->matrix->n1 - 1 - d : 0, j = d < c->matrix->n1 - 1 ? 0 : d - (c->matrix->n1 - 1);
+
+				cells += c->matrix->n1 - i < c->matrix->n2 - j ? c->matrix->n1 - i : c->matrix->n2 - j;
+			}
+		}
+	} else {
+		first = (unit - c->diagonal_units) * c->columns_unit;
+		last = first + c->columns_unit < c->columns ? first + c->columns_unit : c->columns;
+		for (uint64_t j = first; j < last; j++)
+			column_count(c, scratch, j);
+		cells = (last - first) * c->matrix->n1;
+	}
+	obk_rqa_watch_add(c->watch, cells, 0, 0, 0);
+}
+
+static void short_flush(struct obk_rqa_short *little, struct obk_rqa_hist *hist)
+{
+	if (!hist->count)
+		return;
+	for (unsigned l = 1; l < OBK_RQA_SHORT && l <= hist->length; l++)
+		if (little->count[l]) {
+			obk_rqa_hist_add(hist, l, little->count[l]);
+			little->count[l] = 0;
+		}
+}
+
+static void flush(struct count *c, unsigned threads)
+{
+	for (unsigned t = 0; t < threads; t++) {
+		struct obk_rqa_scratch *s = &c->scratch[t];
+
+		short_flush(&s->inner, &c->counts->diagonal[OBK_RQA_INNER]);
+		short_flush(&s->vertical, &c->counts->vertical);
+		short_flush(&s->white, &c->counts->white);
+		short_flush(&s->start, &c->counts->start);
+		short_flush(&s->middle, &c->counts->middle);
+		c->counts->points += s->points;
+		c->counts->loi_points += s->loi_points;
+		c->counts->t1_sum += s->t1_sum;
+		c->counts->t1_count += s->t1_count;
+		s->points = s->loi_points = s->t1_sum = s->t1_count = 0;
+	}
+}
+
+static void plan(struct count *c)
+{
+	const struct obk_rqa_matrix *matrix = c->matrix;
+	uint64_t longest = matrix->n1 > matrix->n2 ? matrix->n1 : matrix->n2;
+
+	c->diagonals = matrix->symmetric ? matrix->n1 : matrix->n1 + matrix->n2 - 1;
+	c->columns = c->options->want & (OBK_RQA_WANT_VERTICAL | OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES) ? matrix->n2 : 0;
+	c->diagonals_unit = c->columns_unit = UNIT_CELLS / longest ? UNIT_CELLS / longest : 1;
+	c->diagonal_units = (c->diagonals + c->diagonals_unit - 1) / c->diagonals_unit;
+	c->units = c->diagonal_units + (c->columns + c->columns_unit - 1) / c->columns_unit;
+}
+
+uint64_t obk_rqa_count_cells(const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *options)
+{
+	uint64_t cells = matrix->symmetric ? matrix->n1 * (matrix->n1 + 1) / 2 : matrix->n1 * matrix->n2;
+
+	if (options->want & (OBK_RQA_WANT_VERTICAL | OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES))
+		cells += matrix->n1 * matrix->n2;
+	return cells;
+}
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* All units from `unit` on, an epoch at a time; between two epochs every counter is in `counts`, which is when the run's file is written. */
+static int epochs_run(struct count *c, unsigned threads, uint64_t unit, const struct obk_rqa_control *control, uint64_t hash, struct obk_rqa_error *ret_error)
+{
+	const char *path = control ? control->state_path : NULL;
+	double period = path && control->state_period > 0 ? control->state_period : STATE_PERIOD_S, saved = seconds();
+
+	while (unit < c->units) {
+		uint64_t last = path ? unit + (uint64_t)threads * EPOCH_UNITS : c->units;
+
+		if (last > c->units)
+			last = c->units;
+		obk_rqa_each(c->watch, threads, unit, last, unit_run, c);
+		if (obk_rqa_watch_stopped(c->watch))
+			return obk_rqa_fail(ret_error, OBK_RQA_CANCELLED, 0, 0, "cancelled");
+		flush(c, threads);
+		unit = last;
+		if (path && unit < c->units && seconds() - saved >= period) {
+			int status = obk_rqa_state_save(path, hash, c->counts, unit, ret_error);
+
+			if (status != OBK_RQA_OK)
+				return status;
+			saved = seconds();
+		}
+	}
+	return OBK_RQA_OK;
+}
+
+/* The cells of units that an earlier run did, for honest progress. */
+static uint64_t cells_before(const struct count *c, uint64_t unit)
+{
+	uint64_t cells = 0, diagonals = unit < c->diagonal_units ? unit * c->diagonals_unit : c->diagonals;
+
+	if (c->matrix->symmetric) {
+		cells = diagonals * c->matrix->n1 - diagonals * (diagonals ? diagonals - 1 : 0) / 2;
+	} else {
+		for (uint64_t d = 0; d < diagonals; d++) {
+			uint64_t i = d < c->matrix->n1 - 1 ? c->matrix->n1 - 1 - d : 0, j = d < c->matrix->n1 - 1 ? 0 : d - (c->matrix->n1 - 1);
+
+			cells += c->matrix->n1 - i < c->matrix->n2 - j ? c->matrix->n1 - i : c->matrix->n2 - j;
+		}
+	}
+	if (unit > c->diagonal_units)
+		cells += (unit - c->diagonal_units) * c->columns_unit * c->matrix->n1;
+	return cells;
+}
+
+int obk_rqa_count(const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *options, const struct obk_rqa_ops *ops, struct obk_rqa_watch *watch,
+		  unsigned threads, struct obk_rqa_counts *counts, const struct obk_rqa_control *control, uint64_t hash, struct obk_rqa_error *ret_error)
+{
+	struct count c = { .matrix = matrix, .options = options, .ops = ops, .watch = watch, .counts = counts };
+	uint64_t unit = 0;
+	unsigned ready = 0;
+	int status = OBK_RQA_OK;
+
+	plan(&c);
+	if (threads > c.units)
+		threads = (unsigned)c.units;
+	c.scratch = calloc(threads, sizeof *c.scratch);
+	while (c.scratch && ready < threads && obk_rqa_scratch_init(&c.scratch[ready], matrix) == OBK_RQA_OK)
+		ready++;
+	if (!ready) {
+		free(c.scratch);
+		return obk_rqa_fail(ret_error, OBK_RQA_NO_MEMORY, 0, 0, "no memory for the work of one thread");
+	}
+	if (control && control->state_path)
+		status = obk_rqa_state_load(control->state_path, hash, counts, &unit, ret_error);
+	if (status == OBK_RQA_OK && unit)
+		obk_rqa_watch_before(watch, cells_before(&c, unit));
+	if (status == OBK_RQA_OK)
+		status = epochs_run(&c, ready, unit, control, hash, ret_error);
+	for (unsigned t = 0; t < ready; t++)
+		obk_rqa_scratch_fini(&c.scratch[t]);
+	free(c.scratch);
+	return status;
+}

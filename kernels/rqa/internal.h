@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * What the files of kernels/rqa share: a prepared recurrence matrix (never stored as one), the integer counts taken from it, and the operations that
+ * exist once per instruction set. A matrix is read-only once prepared and may be walked by many threads, each with its own scratch.
+ */
+#ifndef OBK_RQA_INTERNAL_H
+#define OBK_RQA_INTERNAL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "kernels/rqa/rqa.h"
+
+#define OBK_RQA_PAD 64u       /* elements readable behind every padded array */
+#define OBK_RQA_SHORT 1024u   /* runs shorter than this are counted per thread, longer ones in the shared histogram */
+#define OBK_RQA_BLOCK 2048u   /* cells of a diagonal whose differences are in the cache at once */
+#define OBK_RQA_GROUP 65536u  /* vectors up to which a sweep counts all radii in one pass: its counters are 32 bits wide */
+
+/* One side of a matrix: planes of float or double, one per channel, each OBK_RQA_PAD elements longer than the series. */
+struct obk_rqa_planes {
+	void *channel[OBK_RQA_MAX_CHANNELS];
+	uint64_t *valid; /* one bit a vector, NULL when all are; OBK_RQA_PAD bits longer */
+	uint64_t length; /* samples */
+	uint64_t n;      /* vectors */
+};
+
+/* d(i, j) = norm of x_i - y_j; recurrent when d <= limit, for L2 d being squared. */
+struct obk_rqa_plot {
+	struct obk_rqa_planes x, y; /* y.channel[] == x.channel[] for auto recurrence */
+	uint32_t channels, m;
+	uint64_t tau;
+	int norm;
+	bool f64, same; /* same: y is x */
+	double limit;
+};
+
+struct obk_rqa_matrix {
+	struct obk_rqa_plot plot[2]; /* the second one for joint recurrence */
+	uint32_t plots;
+	uint64_t n1, n2; /* vectors along i and j */
+	bool symmetric;
+	double radius;
+};
+
+/* A dense histogram of run lengths 0..length. */
+struct obk_rqa_hist {
+	_Atomic uint64_t *count;
+	uint64_t length;
+};
+
+enum { OBK_RQA_INNER, OBK_RQA_SEMI, OBK_RQA_FULL, OBK_RQA_TOUCH };
+
+struct obk_rqa_counts {
+	uint64_t n1, n2;
+	bool symmetric;
+	struct obk_rqa_hist diagonal[OBK_RQA_TOUCH]; /* symmetric: one triangle, without the LOI */
+	struct obk_rqa_hist loi;                     /* symmetric only */
+	struct obk_rqa_hist vertical, white, white_border, start, middle;
+	struct obk_rqa_hist profile;
+	struct obk_rqa_hist square; /* cross: cells of the diagonals +k and -k inside the largest square, for TREND */
+	uint64_t points;     /* outside theiler_rr; symmetric: one triangle without the LOI */
+	uint64_t loi_points;
+	uint64_t t1_sum, t1_count;
+	uint64_t open_last; /* length of the run that is open at the end of the last column, 0 if none */
+	bool has_network;
+	double transitivity[2], clustering;
+};
+
+/* Short runs of one thread, added to the shared histograms at the end. */
+struct obk_rqa_short {
+	uint64_t count[OBK_RQA_SHORT];
+};
+
+struct obk_rqa_scratch {
+	void *gaps;      /* block + span elements per channel */
+	uint64_t stride; /* elements of gaps per channel */
+	uint64_t block;
+	uint64_t *words, *words_b, *words_c;
+	struct obk_rqa_short inner, vertical, white, start, middle;
+	uint64_t points, loi_points, t1_sum, t1_count;
+};
+
+/* Thresholds of one pass over many radii: limit[0] < limit[1] < ...; look[] turns a scaled distance into the first bin it may belong to. */
+struct obk_rqa_levels {
+	uint32_t count;
+	bool f64;
+	double *limit;
+	float *limit_f32;
+	uint32_t *look;
+	uint32_t look_count;
+	double look_scale, look_base;
+};
+
+/* What one pass over many radii changes: delta[level * stride + length], level 0..count (the last is never read). */
+struct obk_rqa_delta {
+	int32_t *count;
+	uint64_t stride;
+	uint64_t longest;
+	uint32_t *stack_level;
+	uint64_t *stack_start;
+};
+
+/* The operations that exist once per instruction set. words: bit b of word w is cell 64 * w + b; bits behind the last cell are 0. */
+struct obk_rqa_ops {
+	const char *name;
+	/* The diagonal that starts at (i, j), `cells` long. */
+	void (*diagonal)(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t i, uint64_t j, uint64_t cells, uint64_t *ret_words);
+	/* The column j: cells (0, j) to (n1 - 1, j). */
+	void (*column)(const struct obk_rqa_plot *plot, uint64_t j, uint64_t *ret_words);
+	/* Runs of a line of `cells` cells: inner ones counted short or long, those that touch an end by kind. Returns the number of set bits. */
+	uint64_t (*runs)(const uint64_t *words, uint64_t cells, struct obk_rqa_short *inner, struct obk_rqa_hist *kinds);
+	/* Differences of a diagonal: gap[p] = g of channel c at p = 0..count-1, in one plane. */
+	void (*gaps)(const struct obk_rqa_plot *plot, uint32_t channel, uint64_t i, uint64_t j, uint64_t count, void *ret_gaps);
+	/* into[p] = into[p] (+ or max) gap[p]. */
+	void (*join)(const struct obk_rqa_plot *plot, void *into, const void *gap, uint64_t count);
+	/* Distances along the column j, into n1 elements. */
+	void (*column_distance)(const struct obk_rqa_plot *plot, uint64_t j, void *ret_distance);
+	/* All radii of a line of distances at once. */
+	void (*levels)(const void *distance, uint64_t cells, const struct obk_rqa_levels *levels, struct obk_rqa_delta *delta);
+	/* Bits of distance <= limit. */
+	void (*compare)(const void *distance, uint64_t cells, bool f64, double limit, uint64_t *ret_words);
+};
+
+#define OBK_RQA_ISAS(X) X(c) X(avx2) X(avx512)
+extern const struct obk_rqa_ops obk_rqa_ops_c, obk_rqa_ops_avx2, obk_rqa_ops_avx512;
+/* NULL when this CPU or this build lacks it. */
+const struct obk_rqa_ops *obk_rqa_ops_find(int isa);
+
+/* 64 bits of a bit stream from a bit position on; the stream is readable 64 bits behind. */
+static inline uint64_t obk_rqa_bits_at(const uint64_t *bits, uint64_t at)
+{
+	unsigned shift = at & 63;
+	uint64_t low = bits[at >> 6] >> shift;
+
+	return shift ? low | bits[(at >> 6) + 1] << (64 - shift) : low;
+}
+
+static inline void obk_rqa_hist_add(struct obk_rqa_hist *hist, uint64_t length, uint64_t count)
+{
+	/* Relaxed: only sums are read, after the threads were joined. */
+	atomic_fetch_add_explicit(&hist->count[length], count, memory_order_relaxed);
+}
+
+static inline uint64_t obk_rqa_hist_get(const struct obk_rqa_hist *hist, uint64_t length)
+{
+	return length <= hist->length && hist->count ? atomic_load_explicit(&hist->count[length], memory_order_relaxed) : 0;
+}
+
+/* ---- errors ---- */
+int obk_rqa_fail(struct obk_rqa_error *ret_error, int status, uint64_t item, uint64_t where, const char *format, ...)
+	__attribute__((format(printf, 5, 6)));
+
+/* ---- control: cancellation, progress, threads ---- */
+struct obk_rqa_watch;
+typedef void obk_rqa_unit_fn(void *arg, unsigned thread, uint64_t unit);
+/* threads of a call: never 0. */
+unsigned obk_rqa_threads(const struct obk_rqa_control *control);
+struct obk_rqa_watch *obk_rqa_watch_new(const struct obk_rqa_control *control);
+void obk_rqa_watch_free(struct obk_rqa_watch *watch);
+void obk_rqa_watch_total(struct obk_rqa_watch *watch, uint64_t cells, uint64_t rows);
+/* Adds finished work and calls progress when it is time. True: stop. */
+bool obk_rqa_watch_add(struct obk_rqa_watch *watch, uint64_t cells, uint64_t rows, uint64_t failed, uint64_t skipped);
+bool obk_rqa_watch_stopped(struct obk_rqa_watch *watch);
+/* Cells that an earlier run did: done, but nothing to tell the speed from. */
+void obk_rqa_watch_before(struct obk_rqa_watch *watch, uint64_t cells);
+/* A callback said so. */
+void obk_rqa_watch_stop(struct obk_rqa_watch *watch);
+/* The last report. */
+void obk_rqa_watch_end(struct obk_rqa_watch *watch);
+/* Calls fn for first <= unit < last on `threads` threads, in order of start; stops early when the watch says so. False: no thread could be started. */
+void obk_rqa_each(struct obk_rqa_watch *watch, unsigned threads, uint64_t first, uint64_t last, obk_rqa_unit_fn *fn, void *arg);
+
+/* What a control asks for that may not be here; the operations to use. */
+int obk_rqa_control_check(const struct obk_rqa_control *control, const struct obk_rqa_ops **ret_ops, struct obk_rqa_error *ret_error);
+
+/* ---- preparation ---- */
+int obk_rqa_series_check(const struct obk_rqa_series *series, uint64_t item, const struct obk_rqa_options *options, struct obk_rqa_error *ret_error);
+/* Everything but the radius. */
+int obk_rqa_matrix_init(struct obk_rqa_matrix *matrix, const struct obk_rqa_series *x, const struct obk_rqa_series *y, const struct obk_rqa_options *options,
+			struct obk_rqa_error *ret_error);
+/* Sets radius and limits from the options; may walk the whole matrix. */
+int obk_rqa_matrix_radius(struct obk_rqa_matrix *matrix, const struct obk_rqa_series *x, const struct obk_rqa_series *y,
+			  const struct obk_rqa_options *options, const struct obk_rqa_ops *ops, struct obk_rqa_watch *watch, struct obk_rqa_error *ret_error);
+void obk_rqa_matrix_fini(struct obk_rqa_matrix *matrix);
+/* One side: `channels` lists which ones. Scaling and NaN handling as the options say. */
+int obk_rqa_planes_init(struct obk_rqa_planes *planes, const struct obk_rqa_series *series, uint64_t length, const uint32_t *channels, uint32_t channel_count,
+			const struct obk_rqa_options *options, bool f64, struct obk_rqa_error *ret_error, uint64_t item);
+void obk_rqa_planes_fini(struct obk_rqa_planes *planes);
+/* Bits of vectors without gaps, from bits of samples without gaps. */
+int obk_rqa_planes_embed(struct obk_rqa_planes *planes, uint32_t m, uint64_t tau);
+/* The largest d (d squared for L2) that is recurrent, so that one comparison decides as the norm, the radius and the test say. */
+/* A radius of infinity takes every finite distance. */
+double obk_rqa_limit(int norm, int test, bool f64, double radius);
+int obk_rqa_norm_of(int norm, uint32_t channels);
+double obk_rqa_spread(const struct obk_rqa_series *series, const uint32_t *channels, uint32_t channel_count);
+bool obk_rqa_use_f64(const struct obk_rqa_options *options, uint64_t length);
+
+/* ---- counting ---- */
+int obk_rqa_scratch_init(struct obk_rqa_scratch *scratch, const struct obk_rqa_matrix *matrix);
+void obk_rqa_scratch_fini(struct obk_rqa_scratch *scratch);
+int obk_rqa_counts_init(struct obk_rqa_counts *counts, const struct obk_rqa_matrix *matrix, uint32_t want);
+void obk_rqa_counts_fini(struct obk_rqa_counts *counts);
+int obk_rqa_count(const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *options, const struct obk_rqa_ops *ops, struct obk_rqa_watch *watch,
+		  unsigned threads, struct obk_rqa_counts *counts, const struct obk_rqa_control *control, uint64_t hash, struct obk_rqa_error *ret_error);
+uint64_t obk_rqa_count_cells(const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *options);
+int obk_rqa_network(const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *options, const struct obk_rqa_ops *ops, struct obk_rqa_watch *watch,
+		    unsigned threads, struct obk_rqa_counts *counts);
+/* A diagonal of the matrix as bits; the same. */
+void obk_rqa_diagonal_bits(const struct obk_rqa_matrix *matrix, const struct obk_rqa_ops *ops, struct obk_rqa_scratch *scratch, uint64_t i, uint64_t j,
+			   uint64_t cells, uint64_t *ret_words);
+/* Column j of the matrix as bits, all plots and gaps considered; words_b of the scratch is used. */
+void obk_rqa_column_bits(const struct obk_rqa_matrix *matrix, const struct obk_rqa_ops *ops, struct obk_rqa_scratch *scratch, uint64_t j, uint64_t *ret_words);
+/* Clears the cells (i, j) with |i - j| < width of column j. */
+void obk_rqa_column_mask(uint64_t *words, uint64_t n1, uint64_t j, uint64_t width);
+
+/* ---- a run's file ---- */
+uint64_t obk_rqa_hash(uint64_t hash, const void *bytes, size_t size);
+int obk_rqa_state_load(const char *path, uint64_t hash, struct obk_rqa_counts *counts, uint64_t *ret_unit, struct obk_rqa_error *ret_error);
+int obk_rqa_state_save(const char *path, uint64_t hash, const struct obk_rqa_counts *counts, uint64_t unit, struct obk_rqa_error *ret_error);
+
+/* ---- measures ---- */
+struct obk_rqa_sums {
+	uint64_t lines, points; /* of at least the shortest length */
+	uint64_t bins, longest;
+	double weighted; /* sum of P ln P */
+};
+/* P ln P. */
+double obk_rqa_plogp(uint64_t count);
+double obk_rqa_entropy(const struct obk_rqa_sums *sums, uint64_t n, const struct obk_rqa_options *options);
+/* The measures of diagonal lines from sums over lengths >= lmin and >= 1; shared by single runs and sweeps so that both agree to the last bit. */
+void obk_rqa_measure_lines(const struct obk_rqa_options *options, uint64_t n, const struct obk_rqa_sums *from_min, const struct obk_rqa_sums *all,
+			   uint64_t longest, uint64_t points, double rr_cells, double *ret_values);
+void obk_rqa_measure_vertical(const struct obk_rqa_options *options, uint64_t n, const struct obk_rqa_sums *from_min, const struct obk_rqa_sums *all,
+			      uint64_t points, double *ret_values);
+double obk_rqa_cells(uint64_t n1, uint64_t n2, bool symmetric, const struct obk_rqa_options *options);
+int obk_rqa_counts_measures(const struct obk_rqa_counts *counts, const struct obk_rqa_options *options, double radius, double *ret_values);
+
+#endif

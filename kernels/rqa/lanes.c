@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* Compiled once per instruction set with OBK_ISA = c, avx2, avx512; always optimised, never contracted. */
+#include <string.h>
+
+#include "kernels/rqa/internal.h"
+
+#define POINT_MAX 65536u /* coordinates of one vector: OBK_RQA_MAX_M * OBK_RQA_MAX_CHANNELS */
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#define BYTES 64
+#elif defined(__AVX2__)
+#include <immintrin.h>
+#define BYTES 32
+#else
+#define BYTES 16
+#endif
+
+typedef float vector_f32 __attribute__((vector_size(BYTES)));
+typedef double vector_f64 __attribute__((vector_size(BYTES)));
+typedef int32_t vector_i32 __attribute__((vector_size(BYTES)));
+typedef int64_t vector_i64 __attribute__((vector_size(BYTES)));
+
+static inline vector_f32 abs_f32(vector_f32 a)
+{
+	return (vector_f32)((vector_i32)a & INT32_MAX);
+}
+
+static inline vector_f64 abs_f64(vector_f64 a)
+{
+	return (vector_f64)((vector_i64)a & INT64_MAX);
+}
+
+#if BYTES == 64
+static inline uint32_t mask_f32(vector_f32 a, vector_f32 b)
+{
+	return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LE_OQ);
+}
+
+static inline uint32_t mask_f64(vector_f64 a, vector_f64 b)
+{
+	return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_LE_OQ);
+}
+
+static inline vector_f32 max_f32(vector_f32 a, vector_f32 b)
+{
+	return (vector_f32)_mm512_max_ps((__m512)a, (__m512)b);
+}
+
+static inline vector_f64 max_f64(vector_f64 a, vector_f64 b)
+{
+	return (vector_f64)_mm512_max_pd((__m512d)a, (__m512d)b);
+}
+#elif BYTES == 32
+static inline uint32_t mask_f32(vector_f32 a, vector_f32 b)
+{
+	return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_LE_OQ));
+}
+
+static inline uint32_t mask_f64(vector_f64 a, vector_f64 b)
+{
+	return (uint32_t)_mm256_movemask_pd(_mm256_cmp_pd((__m256d)a, (__m256d)b, _CMP_LE_OQ));
+}
+
+static inline vector_f32 max_f32(vector_f32 a, vector_f32 b)
+{
+	return (vector_f32)_mm256_max_ps((__m256)a, (__m256)b);
+}
+
+static inline vector_f64 max_f64(vector_f64 a, vector_f64 b)
+{
+	return (vector_f64)_mm256_max_pd((__m256d)a, (__m256d)b);
+}
+#else
+/* The reference: cell by cell. */
+static inline uint32_t mask_f32(vector_f32 a, vector_f32 b)
+{
+	return (uint32_t)(a[0] <= b[0]) | (uint32_t)(a[1] <= b[1]) << 1 | (uint32_t)(a[2] <= b[2]) << 2 | (uint32_t)(a[3] <= b[3]) << 3;
+}
+
+static inline uint32_t mask_f64(vector_f64 a, vector_f64 b)
+{
+	return (uint32_t)(a[0] <= b[0]) | (uint32_t)(a[1] <= b[1]) << 1;
+}
+
+static inline vector_f32 max_f32(vector_f32 a, vector_f32 b)
+{
+	vector_i32 above = a > b;
+
+	return (vector_f32)((above & (vector_i32)a) | (~above & (vector_i32)b));
+}
+
+static inline vector_f64 max_f64(vector_f64 a, vector_f64 b)
+{
+	vector_i64 above = a > b;
+
+	return (vector_f64)((above & (vector_i64)a) | (~above & (vector_i64)b));
+}
+#endif
+
+static inline void emit(struct obk_rqa_delta *delta, uint32_t from, uint32_t to, uint64_t length)
+{
+	delta->count[from * delta->stride + length]++;
+	delta->count[to * delta->stride + length]--;
+	if (length > delta->longest)
+		delta->longest = length;
+}
+
+/* Ends the intervals that a cell of `level` at `at` ends; returns where an interval that goes on at that level began. */
+static inline uint64_t stack_pop(struct obk_rqa_delta *delta, uint32_t *depth, uint32_t level, uint64_t at)
+{
+	uint32_t top = *depth;
+	uint64_t start = at;
+
+	while (top && delta->stack_level[top] < level) {
+		uint32_t below = delta->stack_level[top - 1];
+
+		start = delta->stack_start[top];
+		emit(delta, delta->stack_level[top], below < level ? below : level, at - start);
+		top--;
+	}
+	*depth = top;
+	return start;
+}
+
+#define REAL float
+#define VECTOR vector_f32
+#define WIDTH (BYTES / 4)
+#define NAMED(name) name##_f32
+#define MASK_LE mask_f32
+#define ABS abs_f32
+#define MAX max_f32
+#include "kernels/rqa/lanes_real.h"
+#undef REAL
+#undef VECTOR
+#undef WIDTH
+#undef NAMED
+#undef MASK_LE
+#undef ABS
+#undef MAX
+#define REAL double
+#define VECTOR vector_f64
+#define WIDTH (BYTES / 8)
+#define NAMED(name) name##_f64
+#define MASK_LE mask_f64
+#define ABS abs_f64
+#define MAX max_f64
+#include "kernels/rqa/lanes_real.h"
+
+static void diagonal(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t i, uint64_t j, uint64_t cells, uint64_t *ret_words)
+{
+	if (plot->f64)
+		diagonal_f64(plot, scratch, i, j, cells, ret_words);
+	else
+		diagonal_f32(plot, scratch, i, j, cells, ret_words);
+	if (cells & 63)
+		ret_words[cells / 64] &= ((uint64_t)1 << (cells & 63)) - 1;
+}
+
+static void column(const struct obk_rqa_plot *plot, uint64_t j, uint64_t *ret_words)
+{
+	uint64_t cells = plot->x.n;
+
+	if (plot->f64)
+		column_f64(plot, j, ret_words, NULL);
+	else
+		column_f32(plot, j, ret_words, NULL);
+	if (cells & 63)
+		ret_words[cells / 64] &= ((uint64_t)1 << (cells & 63)) - 1;
+}
+
+static void column_distance(const struct obk_rqa_plot *plot, uint64_t j, void *ret_distance)
+{
+	if (plot->f64)
+		column_f64(plot, j, NULL, ret_distance);
+	else
+		column_f32(plot, j, NULL, ret_distance);
+}
+
+static void gaps(const struct obk_rqa_plot *plot, uint32_t channel, uint64_t i, uint64_t j, uint64_t count, void *ret_gaps)
+{
+	if (plot->f64)
+		gaps_any_f64((const double *)plot->x.channel[channel] + i, (const double *)plot->y.channel[channel] + j, count, ret_gaps, plot->norm);
+	else
+		gaps_any_f32((const float *)plot->x.channel[channel] + i, (const float *)plot->y.channel[channel] + j, count, ret_gaps, plot->norm);
+}
+
+static void join(const struct obk_rqa_plot *plot, void *into, const void *gap, uint64_t count)
+{
+	if (plot->f64)
+		join_f64(into, gap, count, plot->norm);
+	else
+		join_f32(into, gap, count, plot->norm);
+}
+
+static void levels(const void *distance, uint64_t cells, const struct obk_rqa_levels *wanted, struct obk_rqa_delta *delta)
+{
+	if (wanted->f64)
+		levels_f64(distance, cells, wanted, wanted->limit, delta);
+	else
+		levels_f32(distance, cells, wanted, wanted->limit_f32, delta);
+}
+
+static void compare(const void *distance, uint64_t cells, bool f64, double limit, uint64_t *ret_words)
+{
+	if (f64)
+		compare_f64(distance, cells, limit, ret_words);
+	else
+		compare_f32(distance, cells, (float)limit, ret_words);
+}
+
+static inline void count_inner(uint64_t length, struct obk_rqa_short *inner, struct obk_rqa_hist *kinds)
+{
+	if (length < OBK_RQA_SHORT)
+		inner->count[length]++;
+	else
+		obk_rqa_hist_add(&kinds[OBK_RQA_INNER], length, 1);
+}
+
+struct walk {
+	uint64_t open;   /* length of the run that is open */
+	bool touches;    /* it began with the line */
+	struct obk_rqa_short *inner;
+	struct obk_rqa_hist *kinds;
+};
+
+static inline void walk_close(struct walk *walk)
+{
+	if (walk->open) {
+		if (walk->touches)
+			obk_rqa_hist_add(&walk->kinds[OBK_RQA_SEMI], walk->open, 1);
+		else
+			count_inner(walk->open, walk->inner, walk->kinds);
+	}
+	walk->open = 0;
+	walk->touches = false;
+}
+
+/* The next `left` cells of a line; bits behind them are 0. */
+static inline __attribute__((always_inline)) void walk_word(struct walk *walk, uint64_t bits, unsigned left)
+{
+	unsigned low, high;
+	uint64_t *short_count = walk->inner->count;
+
+	if (!bits) {
+		walk_close(walk);
+		return;
+	}
+	low = ~bits ? (unsigned)__builtin_ctzll(~bits) : 64;
+	walk->open += low;
+	if (low == left)
+		return;
+	walk_close(walk);
+	high = (unsigned)__builtin_clzll(~(bits << (64 - left)));
+	/* Neither the run that came in nor the one that goes out; bit 0 is clear now, so no shift below is by 64. */
+	bits = bits >> low & (~(uint64_t)0 >> (64 - left + high + low));
+	walk->open = high;
+	while (bits) {
+		unsigned length;
+
+		bits >>= __builtin_ctzll(bits);
+		length = (unsigned)__builtin_ctzll(~bits);
+		short_count[length]++;
+		bits >>= length;
+	}
+}
+
+static uint64_t runs(const uint64_t *words, uint64_t cells, struct obk_rqa_short *inner, struct obk_rqa_hist *kinds)
+{
+	struct walk walk = { .touches = true, .inner = inner, .kinds = kinds };
+	uint64_t points = 0, whole = cells / 64;
+
+	for (uint64_t w = 0; w < whole; w++) {
+		points += (uint64_t)__builtin_popcountll(words[w]);
+		walk_word(&walk, words[w], 64);
+	}
+	if (cells & 63) {
+		points += (uint64_t)__builtin_popcountll(words[whole]);
+		walk_word(&walk, words[whole], cells & 63);
+	}
+	if (walk.open)
+		obk_rqa_hist_add(&kinds[walk.touches ? OBK_RQA_FULL : OBK_RQA_SEMI], walk.open, 1);
+	return points;
+}
+
+#define JOIN2(a, b) a##b
+#define JOIN(a, b) JOIN2(a, b)
+#define TEXT2(a) #a
+#define TEXT(a) TEXT2(a)
+
+const struct obk_rqa_ops JOIN(obk_rqa_ops_, OBK_ISA) = {
+	.name = TEXT(OBK_ISA),
+	.diagonal = diagonal,
+	.column = column,
+	.runs = runs,
+	.gaps = gaps,
+	.join = join,
+	.column_distance = column_distance,
+	.levels = levels,
+	.compare = compare,
+};

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * The arithmetic of distances for one floating type; included by lanes.c twice per instruction set, with REAL, VECTOR, WIDTH, NAMED, MASK_LE, ABS, MAX.
+ * Coordinates are summed in index order, lag by lag and channel by channel within a lag, without contraction: every instruction set gets the same bits.
+ */
+
+static inline VECTOR NAMED(load)(const REAL *from)
+{
+	VECTOR value;
+
+	memcpy(&value, from, sizeof value);
+	return value;
+}
+
+static inline VECTOR NAMED(splat)(REAL value)
+{
+	return value - (VECTOR){ 0 };
+}
+
+static inline VECTOR NAMED(gap)(VECTOR a, VECTOR b, int norm)
+{
+	VECTOR d = a - b;
+
+	return norm == OBK_RQA_NORM_L2 ? d * d : ABS(d);
+}
+
+static inline VECTOR NAMED(joined)(VECTOR a, VECTOR b, int norm)
+{
+	return norm == OBK_RQA_NORM_MAX ? MAX(a, b) : a + b;
+}
+
+static inline __attribute__((always_inline)) void NAMED(gaps_norm)(const REAL *x, const REAL *y, uint64_t count, REAL *ret, int norm)
+{
+	for (uint64_t p = 0; p < count; p += WIDTH) {
+		VECTOR g = NAMED(gap)(NAMED(load)(x + p), NAMED(load)(y + p), norm);
+
+		memcpy(ret + p, &g, sizeof g);
+	}
+}
+
+static void NAMED(gaps_any)(const REAL *x, const REAL *y, uint64_t count, REAL *ret, int norm)
+{
+	if (norm == OBK_RQA_NORM_L1)
+		NAMED(gaps_norm)(x, y, count, ret, OBK_RQA_NORM_L1);
+	else if (norm == OBK_RQA_NORM_L2)
+		NAMED(gaps_norm)(x, y, count, ret, OBK_RQA_NORM_L2);
+	else
+		NAMED(gaps_norm)(x, y, count, ret, OBK_RQA_NORM_MAX);
+}
+
+/* Words of one block: the sum over lags and channels of ready differences; the newest ones come from the samples and are left in `fresh` for the blocks ahead. */
+static inline __attribute__((always_inline)) void NAMED(block)(const REAL *gaps, uint64_t stride, uint32_t channels, uint32_t m, uint64_t tau, int norm,
+							       REAL limit, uint64_t words, uint64_t *ret, REAL *fresh, const REAL *x, const REAL *y)
+{
+	VECTOR bound = NAMED(splat)(limit);
+
+	for (uint64_t w = 0; w < words; w++) {
+		uint64_t bits = 0;
+
+		for (unsigned v = 0; v < 64 / WIDTH; v++) {
+			uint64_t p = 64 * w + v * WIDTH;
+			VECTOR sum;
+
+			if (channels == 1) {
+				VECTOR newest = NAMED(gap)(NAMED(load)(x + p), NAMED(load)(y + p), norm);
+
+				if (m == 1) {
+					sum = newest;
+				} else {
+					memcpy(fresh + p, &newest, sizeof newest);
+					sum = NAMED(load)(gaps + p);
+					for (uint32_t lag = 1; lag + 1 < m; lag++)
+						sum = NAMED(joined)(sum, NAMED(load)(gaps + p + lag * tau), norm);
+					sum = NAMED(joined)(sum, newest, norm);
+				}
+			} else {
+				sum = NAMED(load)(gaps + p);
+				for (uint32_t c = 1; c < channels; c++)
+					sum = NAMED(joined)(sum, NAMED(load)(gaps + c * stride + p), norm);
+				for (uint32_t lag = 1; lag < m; lag++)
+					for (uint32_t c = 0; c < channels; c++)
+						sum = NAMED(joined)(sum, NAMED(load)(gaps + c * stride + p + lag * tau), norm);
+			}
+			bits |= (uint64_t)MASK_LE(sum, bound) << (v * WIDTH);
+		}
+		ret[w] = bits;
+	}
+}
+
+static inline __attribute__((always_inline)) void NAMED(block_m)(const REAL *gaps, const struct obk_rqa_plot *plot, uint64_t stride, int norm, REAL limit,
+								 uint64_t words, uint64_t *ret, REAL *fresh, const REAL *x, const REAL *y)
+{
+	if (plot->channels != 1)
+		NAMED(block)(gaps, stride, plot->channels, plot->m, plot->tau, norm, limit, words, ret, fresh, x, y);
+	else if (plot->m == 1)
+		NAMED(block)(gaps, stride, 1, 1, plot->tau, norm, limit, words, ret, fresh, x, y);
+	else if (plot->m == 2)
+		NAMED(block)(gaps, stride, 1, 2, plot->tau, norm, limit, words, ret, fresh, x, y);
+	else if (plot->m == 3)
+		NAMED(block)(gaps, stride, 1, 3, plot->tau, norm, limit, words, ret, fresh, x, y);
+	else
+		NAMED(block)(gaps, stride, 1, plot->m, plot->tau, norm, limit, words, ret, fresh, x, y);
+}
+
+static void NAMED(diagonal)(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t i, uint64_t j, uint64_t cells, uint64_t *ret_words)
+{
+	uint64_t span = (plot->m - 1) * plot->tau;
+	REAL *gaps = scratch->gaps;
+	REAL limit = (REAL)plot->limit;
+
+	for (uint64_t start = 0; start < cells; start += scratch->block) {
+		uint64_t count = cells - start < scratch->block ? cells - start : scratch->block;
+		uint64_t words = (count + 63) / 64;
+		const REAL *x = (const REAL *)plot->x.channel[0] + i + start, *y = (const REAL *)plot->y.channel[0] + j + start;
+
+		/* One channel: the block makes its newest differences itself. Several: all of the block's are made here. */
+		for (uint32_t c = 0; c < plot->channels; c++) {
+			REAL *g = gaps + c * scratch->stride;
+			const REAL *cx = (const REAL *)plot->x.channel[c] + i + start, *cy = (const REAL *)plot->y.channel[c] + j + start;
+
+			if (start == 0)
+				NAMED(gaps_any)(cx, cy, span, g, plot->norm);
+			else
+				memmove(g, g + scratch->block, span * sizeof(REAL));
+			if (plot->channels > 1)
+				NAMED(gaps_any)(cx + span, cy + span, count, g + span, plot->norm);
+		}
+		if (plot->norm == OBK_RQA_NORM_L1)
+			NAMED(block_m)(gaps, plot, scratch->stride, OBK_RQA_NORM_L1, limit, words, ret_words + start / 64, gaps + span, x + span, y + span);
+		else if (plot->norm == OBK_RQA_NORM_L2)
+			NAMED(block_m)(gaps, plot, scratch->stride, OBK_RQA_NORM_L2, limit, words, ret_words + start / 64, gaps + span, x + span, y + span);
+		else
+			NAMED(block_m)(gaps, plot, scratch->stride, OBK_RQA_NORM_MAX, limit, words, ret_words + start / 64, gaps + span, x + span, y + span);
+	}
+}
+
+/* One vector of distances (i + p, j), the coordinates of y_j being spread over the lanes as they are needed. */
+static inline __attribute__((always_inline)) VECTOR NAMED(reach)(const struct obk_rqa_plot *plot, const REAL *point, uint64_t p, uint32_t channels, uint32_t m,
+								 int norm)
+{
+	VECTOR sum = NAMED(gap)(NAMED(load)((const REAL *)plot->x.channel[0] + p), NAMED(splat)(point[0]), norm);
+
+	for (uint32_t lag = 0; lag < m; lag++)
+		for (uint32_t c = lag == 0; c < channels; c++)
+			sum = NAMED(joined)(sum, NAMED(gap)(NAMED(load)((const REAL *)plot->x.channel[c] + p + lag * plot->tau),
+							    NAMED(splat)(point[lag * channels + c]), norm), norm);
+	return sum;
+}
+
+static inline __attribute__((always_inline)) void NAMED(column_norm)(const struct obk_rqa_plot *plot, uint64_t j, uint64_t *ret_words, REAL *ret_distance,
+								     uint32_t channels, uint32_t m, int norm)
+{
+	REAL point[POINT_MAX];
+	VECTOR bound = NAMED(splat)((REAL)plot->limit);
+	uint64_t n = plot->x.n;
+
+	for (uint32_t lag = 0; lag < m; lag++)
+		for (uint32_t c = 0; c < channels; c++)
+			point[lag * channels + c] = ((const REAL *)plot->y.channel[c])[j + lag * plot->tau];
+	if (ret_distance) {
+		for (uint64_t p = 0; p < n; p += WIDTH) {
+			VECTOR d = NAMED(reach)(plot, point, p, channels, m, norm);
+
+			memcpy(ret_distance + p, &d, sizeof d);
+		}
+		return;
+	}
+	for (uint64_t p = 0; p < n; p += 64) {
+		uint64_t bits = 0;
+
+		for (unsigned v = 0; v < 64 / WIDTH; v++)
+			bits |= (uint64_t)MASK_LE(NAMED(reach)(plot, point, p + v * WIDTH, channels, m, norm), bound) << (v * WIDTH);
+		ret_words[p / 64] = bits;
+	}
+}
+
+static inline __attribute__((always_inline)) void NAMED(column_m)(const struct obk_rqa_plot *plot, uint64_t j, uint64_t *ret_words, REAL *ret_distance, int norm)
+{
+	if (plot->channels == 1 && plot->m == 1)
+		NAMED(column_norm)(plot, j, ret_words, ret_distance, 1, 1, norm);
+	else if (plot->channels == 1 && plot->m == 2)
+		NAMED(column_norm)(plot, j, ret_words, ret_distance, 1, 2, norm);
+	else if (plot->channels == 1 && plot->m == 3)
+		NAMED(column_norm)(plot, j, ret_words, ret_distance, 1, 3, norm);
+	else
+		NAMED(column_norm)(plot, j, ret_words, ret_distance, plot->channels, plot->m, norm);
+}
+
+static void NAMED(column)(const struct obk_rqa_plot *plot, uint64_t j, uint64_t *ret_words, REAL *ret_distance)
+{
+	if (plot->norm == OBK_RQA_NORM_L1)
+		NAMED(column_m)(plot, j, ret_words, ret_distance, OBK_RQA_NORM_L1);
+	else if (plot->norm == OBK_RQA_NORM_L2)
+		NAMED(column_m)(plot, j, ret_words, ret_distance, OBK_RQA_NORM_L2);
+	else
+		NAMED(column_m)(plot, j, ret_words, ret_distance, OBK_RQA_NORM_MAX);
+}
+
+static void NAMED(compare)(const REAL *distance, uint64_t cells, REAL limit, uint64_t *ret_words)
+{
+	VECTOR bound = NAMED(splat)(limit);
+
+	for (uint64_t p = 0; p < cells; p += 64) {
+		uint64_t bits = 0;
+
+		for (unsigned v = 0; v < 64 / WIDTH; v++)
+			bits |= (uint64_t)MASK_LE(NAMED(load)(distance + p + v * WIDTH), bound) << (v * WIDTH);
+		ret_words[p / 64] = bits;
+	}
+	if (cells & 63)
+		ret_words[cells / 64] &= ((uint64_t)1 << (cells & 63)) - 1;
+}
+
+static void NAMED(join)(REAL *into, const REAL *gap, uint64_t count, int norm)
+{
+	for (uint64_t p = 0; p < count; p += WIDTH) {
+		VECTOR sum = NAMED(joined)(NAMED(load)(into + p), NAMED(load)(gap + p), norm);
+
+		memcpy(into + p, &sum, sizeof sum);
+	}
+}
+
+/* The first level whose limit is not below d; the table leaves a step or two. */
+static inline uint32_t NAMED(level)(const struct obk_rqa_levels *levels, const REAL *limit, REAL d)
+{
+	uint32_t level = levels->look[(uint32_t)(((double)d - levels->look_base) * levels->look_scale)];
+
+	while (d > limit[level])
+		level++;
+	return level;
+}
+
+/*
+ * Lines at every level in one walk. A maximal run at some level is an interval whose largest level is below those of both neighbours; a stack of falling levels
+ * yields each such interval once: it exists from its own largest level up to the smaller of its neighbours' levels. Cells above the last limit end everything; stretches
+ * within the first limit are one step. Nothing is stored per cell, and a level costs nothing but its part of the final sum.
+ */
+static void NAMED(levels)(const REAL *distance, uint64_t cells, const struct obk_rqa_levels *levels, const REAL *limit, struct obk_rqa_delta *delta)
+{
+	VECTOR first = NAMED(splat)(limit[0]), last = NAMED(splat)(limit[levels->count - 1]);
+	uint32_t none = levels->count, depth = 0;
+	uint32_t *stack_level = delta->stack_level;
+	uint64_t *stack_start = delta->stack_start;
+
+	stack_level[0] = none;
+	stack_start[0] = 0;
+	for (uint64_t base = 0; base < cells; base += 64) {
+		uint64_t near = 0, within = 0, left = cells - base < 64 ? cells - base : 64, at = 0;
+
+		for (unsigned v = 0; v < 64 / WIDTH; v++) {
+			VECTOR d = NAMED(load)(distance + base + v * WIDTH);
+
+			near |= (uint64_t)MASK_LE(d, last) << (v * WIDTH);
+			within |= (uint64_t)MASK_LE(d, first) << (v * WIDTH);
+		}
+		if (left < 64)
+			near &= ((uint64_t)1 << left) - 1;
+		if (!near && !depth)
+			continue;
+		while (at < left) {
+			uint64_t rest = near >> at;
+			uint32_t level;
+			uint64_t steps, start;
+
+			if (!(rest & 1)) {
+				if (depth)
+					stack_pop(delta, &depth, none, base + at);
+				if (!rest)
+					break;
+				at += (uint64_t)__builtin_ctzll(rest);
+				continue;
+			}
+			if (within >> at & 1) {
+				level = 0;
+				steps = ~(within >> at) ? (uint64_t)__builtin_ctzll(~(within >> at)) : 64;
+				if (steps > left - at)
+					steps = left - at;
+			} else {
+				level = NAMED(level)(levels, limit, distance[base + at]);
+				steps = 1;
+			}
+			start = base + at;
+			if (stack_level[depth] < level)
+				start = stack_pop(delta, &depth, level, base + at);
+			if (stack_level[depth] != level) {
+				depth++;
+				stack_level[depth] = level;
+				stack_start[depth] = start;
+			}
+			at += steps;
+		}
+	}
+	if (depth)
+		stack_pop(delta, &depth, none, cells);
+}

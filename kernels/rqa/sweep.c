@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * A grid over many series. One task is one (tau, series, mode): it walks each diagonal once, adds one difference per cell for every step of m, and counts the
+ * lines of all radii in one pass over the distances. What that pass does not know (white lines, times, trends, networks, border corrections, gaps, Theiler windows
+ * that differ) is counted combination by combination.
+ */
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/opt.h"
+#include "kernels/rqa/sweep.h"
+
+#define CHUNK_BYTES (64u << 20) /* counters of one thread: the dimensions are taken in as many goes as that needs */
+
+static uint64_t vectors(const struct obk_rqa_series *series, uint32_t m, uint32_t tau)
+{
+	uint64_t span = (uint64_t)(m - 1) * tau;
+
+	return series->length > span ? series->length - span : 0;
+}
+
+static uint64_t group_cells(const struct obk_rqa_series *series, uint32_t m, uint32_t tau)
+{
+	uint64_t n = vectors(series, m, tau);
+
+	return n * (n + 1) / 2 + 1;
+}
+
+/* ---- rows ---- */
+
+static void rows_give(struct obk_rqa_task *task, uint32_t m_index, int status, const char *reason)
+{
+	struct obk_rqa_job *job = task->job;
+	const struct obk_rqa_grid *grid = job->sweep->grid;
+	uint32_t count = grid->radius_count * grid->lmin_count;
+	uint64_t cells = group_cells(&job->sweep->series[task->series], grid->m[m_index], grid->tau[task->tau_index]);
+
+	for (uint32_t r = 0; r < count; r++) {
+		uint32_t radius = r / grid->lmin_count, lmin = r % grid->lmin_count;
+		int own = status != OBK_RQA_OK ? status : task->statuses[r];
+
+		task->rows[r] = (struct obk_rqa_row){
+			.series = task->series, .mode = task->mode, .m = grid->m[m_index], .tau = grid->tau[task->tau_index], .lmin = grid->lmin[lmin],
+			.m_index = m_index, .tau_index = task->tau_index, .radius_index = radius, .lmin_index = lmin, .radius = grid->radius[radius],
+			.status = own, .reason = own == OBK_RQA_OK ? NULL : reason,
+			.values = own == OBK_RQA_OK ? task->values + (size_t)r * OBK_RQA_MEASURE_COUNT : NULL,
+		};
+	}
+	pthread_mutex_lock(&job->lock);
+	/* Nothing is delivered after a callback said stop. */
+	if (!obk_rqa_watch_stopped(job->watch) && job->sweep->rows(job->control ? job->control->arg : NULL, task->rows, count))
+		obk_rqa_watch_stop(job->watch);
+	pthread_mutex_unlock(&job->lock);
+	obk_rqa_watch_add(job->watch, cells, count, status != OBK_RQA_OK && status != OBK_RQA_SKIPPED ? count : 0, status == OBK_RQA_SKIPPED ? count : 0);
+}
+
+/* ---- all radii in one pass ---- */
+
+struct order {
+	double limit;
+	uint32_t index;
+};
+
+static int order_compare(const void *a, const void *b)
+{
+	double left = ((const struct order *)a)->limit, right = ((const struct order *)b)->limit;
+
+	return left < right ? -1 : left > right;
+}
+
+/* Distinct limits in rising order; task->level[radius index] tells where each radius went. */
+static bool levels_make(struct obk_rqa_task *task, const struct obk_rqa_plot *plot, double unit)
+{
+	const struct obk_rqa_grid *grid = task->job->sweep->grid;
+	struct obk_rqa_levels *levels = &task->levels;
+	struct order *order = malloc(grid->radius_count * sizeof *order);
+
+	if (!order)
+		return false;
+	for (uint32_t r = 0; r < grid->radius_count; r++)
+		order[r] = (struct order){ obk_rqa_limit(plot->norm, task->job->sweep->options->test, plot->f64, grid->radius[r] * unit), r };
+	qsort(order, grid->radius_count, sizeof *order, order_compare);
+	levels->count = 0;
+	levels->f64 = plot->f64;
+	for (uint32_t r = 0; r < grid->radius_count; r++) {
+		if (!levels->count || levels->limit[levels->count - 1] < order[r].limit) {
+			levels->limit[levels->count] = order[r].limit;
+			levels->limit_f32[levels->count++] = (float)order[r].limit;
+		}
+		task->level[order[r].index] = levels->count - 1;
+	}
+	free(order);
+	/* A distance lands in a slot; levels whose own slot is lower lie below it, because the slot is a monotone function. */
+	levels->look_base = levels->limit[0];
+	levels->look_scale = levels->limit[levels->count - 1] > levels->look_base ? OBK_RQA_LOOK / (levels->limit[levels->count - 1] - levels->look_base) : 0;
+	if (!isfinite(levels->look_scale))
+		levels->look_scale = 0;
+	for (uint32_t slot = 0, below = 0; slot < OBK_RQA_LOOK + 2; slot++) {
+		while (below < levels->count && (uint32_t)((levels->limit[below] - levels->look_base) * levels->look_scale) < slot)
+			below++;
+		levels->look[slot] = below < levels->count ? below : levels->count - 1;
+	}
+	return true;
+}
+
+/* Sums over lengths >= each lmin from the counters of one level; the order of additions is that of a single run. */
+static void level_sums(const struct obk_rqa_task *task, const uint64_t *counts, uint64_t longest, uint64_t n, bool loi, unsigned times,
+		       const uint32_t *shortest, uint32_t shortest_count, struct obk_rqa_sums *ret_from_min, struct obk_rqa_sums *ret_all, uint64_t *ret_longest)
+{
+	struct obk_rqa_sums sums = { 0 };
+	bool wanted[2] = { false, false };
+
+	(void)task;
+	*ret_longest = 0;
+	if (loi)
+		sums = (struct obk_rqa_sums){ .lines = 1, .points = n, .bins = 1, .longest = n };
+	for (uint32_t s = 0; s < shortest_count; s++)
+		ret_from_min[s] = shortest[s] > n ? (struct obk_rqa_sums){ 0 } : sums;
+	(void)wanted;
+	for (uint64_t l = longest; l >= 1; l--) {
+		uint64_t count = counts[l] * times;
+
+		if (count) {
+			sums.lines += count;
+			sums.points += count * l;
+			sums.bins++;
+			sums.longest = sums.longest ? sums.longest : l;
+			*ret_longest = *ret_longest ? *ret_longest : l;
+			sums.weighted += obk_rqa_plogp(count);
+		}
+		for (uint32_t s = 0; l <= task->lmin_most && s < shortest_count; s++)
+			if (shortest[s] == l)
+				ret_from_min[s] = sums;
+	}
+	*ret_all = sums;
+}
+
+/* The rows of one m from its counters. */
+static void group_measure(struct obk_rqa_task *task, struct obk_rqa_delta *lines, struct obk_rqa_delta *vertical, uint64_t n, double unit)
+{
+	struct obk_rqa_job *job = task->job;
+	const struct obk_rqa_grid *grid = job->sweep->grid;
+	const struct obk_rqa_options *options = job->sweep->options;
+	struct obk_rqa_sums all, vertical_all = { 0 }, vertical_min = { 0 };
+	double cells = obk_rqa_cells(n, n, true, options);
+	unsigned times = options->triangle == OBK_RQA_BOTH ? 2 : 1;
+
+	memset(task->sum, 0, (lines->longest + 1) * sizeof *task->sum);
+	if (vertical)
+		memset(task->sum_vertical, 0, (vertical->longest + 1) * sizeof *task->sum_vertical);
+	for (uint32_t level = 0; level < task->levels.count; level++) {
+		bool loi = task->levels.limit[level] >= 0;
+		uint64_t longest, vertical_longest, points;
+
+		for (uint64_t l = 1; l <= lines->longest; l++)
+			task->sum[l] += (uint64_t)(int64_t)lines->count[level * lines->stride + l];
+		level_sums(task, task->sum, lines->longest, n, loi && options->theiler_diag == 0, times, grid->lmin, grid->lmin_count, task->from_min, &all,
+			   &longest);
+		points = all.points - (loi && options->theiler_diag == 0 ? n : 0) + (loi && options->theiler_rr == 0 ? n : 0);
+		if (vertical) {
+			for (uint64_t l = 1; l <= vertical->longest; l++)
+				task->sum_vertical[l] += (uint64_t)(int64_t)vertical->count[level * vertical->stride + l];
+			level_sums(task, task->sum_vertical, vertical->longest, n, false, 1, &options->vmin, 1, &vertical_min, &vertical_all, &vertical_longest);
+		}
+		for (uint32_t r = 0; r < grid->radius_count; r++) {
+			if (task->level[r] != level)
+				continue;
+			for (uint32_t s = 0; s < grid->lmin_count; s++) {
+				double *v = task->values + (size_t)(r * grid->lmin_count + s) * OBK_RQA_MEASURE_COUNT;
+
+				for (unsigned i = 0; i < OBK_RQA_MEASURE_COUNT; i++)
+					v[i] = NAN;
+				obk_rqa_measure_lines(options, n, &task->from_min[s], &all, options->lmax_excludes_loi ? longest : all.longest, points, cells, v);
+				if (vertical)
+					obk_rqa_measure_vertical(options, n, &vertical_min, &vertical_all, points, v);
+				v[OBK_RQA_RADIUS] = grid->radius[r] * unit;
+				task->statuses[r * grid->lmin_count + s] = OBK_RQA_OK;
+			}
+		}
+	}
+}
+
+static bool delta_init(struct obk_rqa_delta *delta, uint32_t levels, uint64_t n)
+{
+	memset(delta, 0, sizeof *delta);
+	delta->stride = n + 1;
+	delta->count = calloc((levels + 1) * delta->stride, sizeof *delta->count);
+	delta->stack_level = malloc((levels + 2) * sizeof *delta->stack_level);
+	delta->stack_start = malloc((levels + 2) * sizeof *delta->stack_start);
+	return delta->count && delta->stack_level && delta->stack_start;
+}
+
+static void delta_fini(struct obk_rqa_delta *delta)
+{
+	free(delta->count);
+	free(delta->stack_level);
+	free(delta->stack_start);
+	memset(delta, 0, sizeof *delta);
+}
+
+/* Diagonals of the dimensions order[first..last): the distance of m + 1 is that of m plus one difference per channel. */
+static void diagonals_walk(struct obk_rqa_task *task, struct obk_rqa_plot *plot, uint32_t first, uint32_t last, struct obk_rqa_delta *deltas)
+{
+	const struct obk_rqa_job *job = task->job;
+	const struct obk_rqa_grid *grid = job->sweep->grid;
+	size_t size = plot->f64 ? sizeof(double) : sizeof(float);
+	uint64_t length = plot->x.length, from = job->sweep->options->theiler_diag > 1 ? job->sweep->options->theiler_diag : 1;
+
+	for (uint64_t k = from; k < length; k++) {
+		uint32_t m = 1;
+
+		if ((k & 63) == 0 && obk_rqa_watch_stopped(job->watch))
+			return;
+		for (uint32_t c = 0; c < plot->channels; c++)
+			job->ops->gaps(plot, c, 0, k, length - k, (char *)task->gaps + c * task->stride * size);
+		memcpy(task->distance, task->gaps, (length - k) * size);
+		for (uint32_t c = 1; c < plot->channels; c++)
+			job->ops->join(plot, task->distance, (char *)task->gaps + c * task->stride * size, length - k);
+		for (uint32_t o = first; o < last; o++) {
+			uint32_t wanted = grid->m[task->order[o]];
+			uint64_t n = length - (uint64_t)(wanted - 1) * plot->tau;
+
+			if (k >= n)
+				break;
+			for (; m < wanted; m++)
+				for (uint32_t c = 0; c < plot->channels; c++)
+					job->ops->join(plot, task->distance, (char *)task->gaps + (c * task->stride + m * plot->tau) * size, length - k - m * plot->tau);
+			job->ops->levels(task->distance, n - k, &task->levels, &deltas[o - first]);
+		}
+	}
+}
+
+static void columns_walk(struct obk_rqa_task *task, struct obk_rqa_plot *plot, uint32_t m, struct obk_rqa_delta *delta)
+{
+	const struct obk_rqa_job *job = task->job;
+	uint64_t width = job->sweep->options->theiler_vert, n = plot->x.length - (uint64_t)(m - 1) * plot->tau;
+	size_t size = plot->f64 ? sizeof(double) : sizeof(float);
+
+	plot->m = m;
+	plot->x.n = plot->y.n = n;
+	for (uint64_t j = 0; j < n; j++) {
+		if ((j & 63) == 0 && obk_rqa_watch_stopped(job->watch))
+			return;
+		job->ops->column_distance(plot, j, task->distance);
+		if (!width) {
+			job->ops->levels(task->distance, n, &task->levels, delta);
+			continue;
+		}
+		if (j + 1 > width)
+			job->ops->levels(task->distance, j + 1 - width, &task->levels, delta);
+		if (j + width < n)
+			job->ops->levels((char *)task->distance + (j + width) * size, n - j - width, &task->levels, delta);
+	}
+}
+
+/* All dimensions of a task, a chunk of them at a time. */
+static int task_levels(struct obk_rqa_task *task, struct obk_rqa_plot *plot, double unit)
+{
+	struct obk_rqa_job *job = task->job;
+	const struct obk_rqa_grid *grid = job->sweep->grid;
+	bool vertical = job->sweep->options->want & OBK_RQA_WANT_VERTICAL;
+	uint64_t bytes;
+	uint32_t chunk;
+	int status = OBK_RQA_OK;
+
+	if (!levels_make(task, plot, unit))
+		return OBK_RQA_NO_MEMORY;
+	bytes = (task->levels.count + 1) * (plot->x.length + 1) * sizeof(int32_t);
+	chunk = bytes > CHUNK_BYTES ? 1 : (uint32_t)(CHUNK_BYTES / bytes);
+	for (uint32_t first = 0; first < task->order_count && status == OBK_RQA_OK; first += chunk) {
+		uint32_t last = first + chunk < task->order_count ? first + chunk : task->order_count;
+		struct obk_rqa_delta *deltas = calloc(last - first + 1, sizeof *deltas), *columns = deltas ? deltas + (last - first) : NULL;
+
+		if (!deltas)
+			return OBK_RQA_NO_MEMORY;
+		for (uint32_t o = first; o < last && status == OBK_RQA_OK; o++)
+			if (!delta_init(&deltas[o - first], task->levels.count, plot->x.length - (uint64_t)(grid->m[task->order[o]] - 1) * plot->tau))
+				status = OBK_RQA_NO_MEMORY;
+		if (status == OBK_RQA_OK)
+			diagonals_walk(task, plot, first, last, deltas);
+		for (uint32_t o = first; o < last && status == OBK_RQA_OK && !obk_rqa_watch_stopped(job->watch); o++) {
+			uint32_t m = grid->m[task->order[o]];
+			uint64_t n = plot->x.length - (uint64_t)(m - 1) * plot->tau;
+
+			if (vertical && !delta_init(columns, task->levels.count, n))
+				status = OBK_RQA_NO_MEMORY;
+			if (vertical && status == OBK_RQA_OK)
+				columns_walk(task, plot, m, columns);
+			if (status == OBK_RQA_OK && !obk_rqa_watch_stopped(job->watch)) {
+				group_measure(task, &deltas[o - first], vertical ? columns : NULL, n, unit);
+				rows_give(task, task->order[o], OBK_RQA_OK, NULL);
+			}
+			delta_fini(columns);
+		}
+		for (uint32_t o = first; o < last; o++)
+			delta_fini(&deltas[o - first]);
+		free(deltas);
+	}
+	return status;
+}
+
+/* ---- combination by combination ---- */
+
+static void task_singly(struct obk_rqa_task *task, const struct obk_rqa_series *part, uint32_t m_index)
+{
+	struct obk_rqa_job *job = task->job;
+	const struct obk_rqa_grid *grid = job->sweep->grid;
+	struct obk_rqa_control control = { .threads = 1, .isa = job->control ? job->control->isa : 0, .cancel = job->control ? job->control->cancel : NULL };
+	struct obk_rqa_error error = { .text = "" };
+	uint64_t failed = 0;
+
+	for (uint32_t r = 0; r < grid->radius_count && !obk_rqa_watch_stopped(job->watch); r++) {
+		struct obk_rqa_options options = *job->sweep->options;
+		struct obk_rqa_result *result = NULL;
+		int status;
+
+		options.m = grid->m[m_index];
+		options.tau = grid->tau[task->tau_index];
+		options.radius = grid->radius[r];
+		options.lmin = grid->lmin[0];
+		options.norm = grid->modes && grid->modes[task->mode].norm >= 0 ? grid->modes[task->mode].norm : options.norm;
+		status = obk_rqa_run(part, NULL, &options, &control, &result, &error);
+		for (uint32_t s = 0; s < grid->lmin_count; s++) {
+			uint32_t row = r * grid->lmin_count + s;
+
+			options.lmin = grid->lmin[s];
+			task->statuses[row] = status != OBK_RQA_OK ? status :
+								      obk_rqa_result_measures(result, &options, task->values + (size_t)row * OBK_RQA_MEASURE_COUNT, &error);
+			failed += task->statuses[row] != OBK_RQA_OK;
+		}
+		obk_rqa_result_free(result);
+	}
+	if (obk_rqa_watch_stopped(job->watch))
+		return;
+	rows_give(task, m_index, OBK_RQA_OK, error.text);
+	obk_rqa_watch_add(job->watch, 0, 0, failed, 0);
+}
+
+/* ---- tasks ---- */
+
+static bool pass_suffices(const struct obk_rqa_options *o)
+{
+	bool same = o->theiler_rr == o->theiler_diag || (o->theiler_rr < 2 && o->theiler_diag < 2);
+
+	return ob_opt_on(OB_OPT_LEVELS) && !(o->want & ~OBK_RQA_WANT_VERTICAL) && same && o->border == OBK_RQA_BORDER_NONE && !o->quirks;
+}
+
+/* The channels of the mode, as the series has them. */
+static int mode_channels(const struct obk_rqa_task *task, const struct obk_rqa_series *series, uint32_t *ret_channels, uint32_t *ret_count,
+			 struct obk_rqa_error *ret_error)
+{
+	const struct obk_rqa_grid *grid = task->job->sweep->grid;
+	const struct obk_rqa_mode *mode = grid->modes ? &grid->modes[task->mode] : NULL;
+
+	*ret_count = mode && mode->channel_count ? mode->channel_count : series->channels;
+	for (uint32_t c = 0; c < *ret_count; c++) {
+		ret_channels[c] = mode && mode->channel_count ? mode->channels[c] : c;
+		if (ret_channels[c] >= series->channels)
+			return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, task->series, 0, "%s has %u channels; the mode %s needs channel %u",
+					    series->name ? series->name : "the series", series->channels, mode->name ? mode->name : "?", ret_channels[c]);
+	}
+	return OBK_RQA_OK;
+}
+
+/* The mode's channels side by side, which is what single runs take. */
+static int part_make(const struct obk_rqa_series *series, const uint32_t *channels, uint32_t count, struct obk_rqa_series *ret_part)
+{
+	uint64_t step = series->step ? series->step : series->channels, channel_step = series->channel_step ? series->channel_step : 1;
+	double *data = malloc(series->length * count * sizeof *data);
+
+	if (!data)
+		return OBK_RQA_NO_MEMORY;
+	for (uint64_t t = 0; t < series->length; t++)
+		for (uint32_t c = 0; c < count; c++)
+			data[t * count + c] = series->data[t * step + channels[c] * channel_step];
+	*ret_part = (struct obk_rqa_series){ .name = series->name, .data = data, .length = series->length, .channels = count };
+	return OBK_RQA_OK;
+}
+
+static void task_fail(struct obk_rqa_task *task, int status, const char *reason)
+{
+	for (uint32_t o = 0; o < task->order_count && !obk_rqa_watch_stopped(task->job->watch); o++)
+		rows_give(task, task->order[o], status, reason);
+}
+
+static int task_work(struct obk_rqa_task *task, const struct obk_rqa_series *series, const uint32_t *channels, uint32_t count, struct obk_rqa_error *error)
+{
+	struct obk_rqa_job *job = task->job;
+	const struct obk_rqa_options *options = job->sweep->options;
+	const struct obk_rqa_grid *grid = job->sweep->grid;
+	struct obk_rqa_plot plot = { .channels = count, .tau = grid->tau[task->tau_index], .m = 1, .same = true };
+	int norm = grid->modes && grid->modes[task->mode].norm >= 0 ? grid->modes[task->mode].norm : options->norm;
+	double unit = 1;
+	int status;
+
+	if (options->radius_kind == OBK_RQA_RADIUS_SD) {
+		double spread = obk_rqa_spread(series, channels, count);
+
+		if (!(spread > 0))
+			return obk_rqa_fail(error, OBK_RQA_CONSTANT, task->series, 0,
+					    "%s is constant: a radius in standard deviations has no meaning; give absolute ones", series->name ? series->name : "the series");
+		unit = options->scale == OBK_RQA_SCALE_NONE ? spread : 1;
+	}
+	plot.f64 = obk_rqa_use_f64(options, series->length);
+	plot.norm = obk_rqa_norm_of(norm, count);
+	status = obk_rqa_planes_init(&plot.x, series, series->length, channels, count, options, plot.f64, error, task->series);
+	if (status != OBK_RQA_OK)
+		return status;
+	plot.y = plot.x;
+	if (!plot.x.valid && !options->categorical && pass_suffices(options) && series->length <= OBK_RQA_GROUP && obk_rqa_task_room(task, series->length, count)) {
+		status = task_levels(task, &plot, unit);
+		if (status != OBK_RQA_OK)
+			obk_rqa_fail(error, status, task->series, 0, "%s", obk_rqa_status_what(status));
+	} else {
+		struct obk_rqa_series part;
+
+		status = part_make(series, channels, count, &part);
+		for (uint32_t o = 0; o < task->order_count && status == OBK_RQA_OK && !obk_rqa_watch_stopped(job->watch); o++)
+			task_singly(task, &part, task->order[o]);
+		if (status == OBK_RQA_OK)
+			free((void *)(uintptr_t)part.data);
+	}
+	obk_rqa_planes_fini(&plot.x);
+	return status;
+}
+
+static void task_run(void *arg, unsigned thread, uint64_t unit)
+{
+	struct obk_rqa_job *job = arg;
+	const struct obk_rqa_sweep *sweep = job->sweep;
+	const struct obk_rqa_grid *grid = sweep->grid;
+	struct obk_rqa_task *task = &job->tasks[thread];
+	uint32_t modes = grid->modes ? grid->mode_count : 1, channels[OBK_RQA_MAX_CHANNELS], count;
+	struct obk_rqa_error error = { .text = "" };
+	const struct obk_rqa_series *series;
+	int status;
+
+	task->mode = (uint32_t)(unit % modes);
+	task->series = unit / modes % sweep->series_count;
+	task->tau_index = (uint32_t)(unit / modes / sweep->series_count);
+	task->order_count = 0;
+	series = &sweep->series[task->series];
+	for (uint32_t o = 0; o < grid->m_count; o++) {
+		uint32_t m_index = job->order[o], m = grid->m[m_index], tau = grid->tau[task->tau_index];
+
+		if (sweep->want && !sweep->want(job->control ? job->control->arg : NULL, task->series, task->mode, m, tau)) {
+			rows_give(task, m_index, OBK_RQA_SKIPPED, obk_rqa_status_what(OBK_RQA_SKIPPED));
+		} else if (job->series_status[task->series] == OBK_RQA_OK && vectors(series, m, tau) < 2) {
+			obk_rqa_fail(&error, OBK_RQA_TOO_SHORT, task->series, 0, "%s has %llu samples; m %u with tau %u needs at least %llu: take a smaller m or tau",
+				     series->name ? series->name : "the series", (unsigned long long)series->length, m, tau,
+				     (unsigned long long)(m - 1) * tau + 2);
+			rows_give(task, m_index, OBK_RQA_TOO_SHORT, error.text);
+		} else {
+			task->order[task->order_count++] = m_index;
+		}
+	}
+	if (!task->order_count)
+		return;
+	/* A bad series is checked again for its words: they are needed for it alone. */
+	status = job->series_status[task->series] == OBK_RQA_OK ? OBK_RQA_OK : obk_rqa_series_check(series, task->series, sweep->options, &error);
+	if (status == OBK_RQA_OK)
+		status = mode_channels(task, series, channels, &count, &error);
+	if (status == OBK_RQA_OK)
+		status = task_work(task, series, channels, count, &error);
+	if (status != OBK_RQA_OK && status != OBK_RQA_CANCELLED)
+		task_fail(task, status, error.text);
+}
+
+uint64_t obk_rqa_job_cells(const struct obk_rqa_sweep *sweep)
+{
+	const struct obk_rqa_grid *grid = sweep->grid;
+	uint64_t cells = 0;
+
+	for (uint64_t s = 0; s < sweep->series_count; s++)
+		for (uint32_t m = 0; m < grid->m_count; m++)
+			for (uint32_t t = 0; t < grid->tau_count; t++)
+				cells += group_cells(&sweep->series[s], grid->m[m], grid->tau[t]);
+	return cells * (grid->modes ? grid->mode_count : 1);
+}
+
+void obk_rqa_job_run(struct obk_rqa_job *job, unsigned threads)
+{
+	const struct obk_rqa_grid *grid = job->sweep->grid;
+	uint64_t units = (uint64_t)grid->tau_count * job->sweep->series_count * (grid->modes ? grid->mode_count : 1);
+
+	obk_rqa_each(job->watch, threads, 0, units, task_run, job);
+}
