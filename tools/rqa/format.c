@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/rqa/error.h"
@@ -25,6 +26,18 @@ bool obx_error_set(struct obx_error *error, const char *format, ...)
 static size_t print_slowly(double value, int digits, char *ret_text)
 {
 	return (size_t)snprintf(ret_text, OBX_NUMBER_MAX, "%.*g", digits, value);
+}
+
+size_t obx_number_exact(double value, char *ret_text)
+{
+	size_t length = 0;
+
+	for (int digits = 15; digits <= 17; digits++) {
+		length = obx_number_print(value, digits, ret_text);
+		if (strtod(ret_text, NULL) == value)
+			break;
+	}
+	return length;
 }
 
 size_t obx_number_print(double value, int digits, char *ret_text)
@@ -158,5 +171,5 @@ void obx_json_number(FILE *file, double value)
 		fputs("null", file);
 		return;
 	}
-	fwrite(text, 1, obx_number_print(value, 17, text), file);
+	fwrite(text, 1, obx_number_exact(value, text), file);
 }

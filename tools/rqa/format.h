@@ -18,6 +18,8 @@
  * magnitude faster than printf (long forms of sweeps have tens of millions of numbers). Returns the length.
  */
 size_t obx_number_print(double value, int digits, char *ret_text);
+/* As few digits as give back the same number. */
+size_t obx_number_exact(double value, char *ret_text);
 /* "1,234,567". ret_text takes OBX_NUMBER_MAX bytes. Returns ret_text. */
 const char *obx_number_group(uint64_t value, char *ret_text);
 /* "0:07", "12:40", "3:05:00"; "-:--" when not known. Returns ret_text. */

@@ -32,7 +32,8 @@ bool obx_meter_parse(const char *text, enum obx_meter_mode *ret_mode)
 void obx_meter_init(struct obx_meter *meter, enum obx_meter_mode mode)
 {
 	*meter = (struct obx_meter){ .terminal = isatty(2), .off = mode == OBX_METER_NEVER };
-	meter->last = mode == OBX_METER_ALWAYS ? -1e9 : (double)ob_clock_ns() / (double)OB_SECOND - (meter->terminal ? 1 : 0);
+	meter->last = mode == OBX_METER_ALWAYS ? -1e9 : (double)ob_clock_ns() / (double)OB_SECOND;
+	meter->shown = mode == OBX_METER_ALWAYS;
 }
 
 static unsigned columns(void)
@@ -49,9 +50,10 @@ void obx_meter_show(struct obx_meter *meter, double share, double elapsed, doubl
 	unsigned full;
 	int length;
 
-	if (meter->off || (!last && now - meter->last < (meter->terminal ? TERMINAL_PERIOD : PLAIN_PERIOD)))
+	if (meter->off || (last && !meter->shown) || (!last && now - meter->last < (meter->terminal ? TERMINAL_PERIOD : PLAIN_PERIOD)))
 		return;
 	meter->last = now;
+	meter->shown = true;
 	share = share < 0 || isnan(share) ? 0 : share > 1 ? 1 : share;
 	full = (unsigned)(share * BAR_WIDTH);
 	memset(bar, '.', BAR_WIDTH);

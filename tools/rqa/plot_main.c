@@ -53,18 +53,37 @@ static int on_progress(void *arg, const struct obk_rqa_progress *p)
 	return obx_rqa_stop;
 }
 
+/* 1, 2 or 5 times a power of ten, so that about TICKS of them fit. */
+static uint64_t tick_step(uint64_t count)
+{
+	uint64_t step = 1;
+
+	while (count / step > TICKS) {
+		if (count / (step * 2) <= TICKS)
+			return step * 2;
+		if (count / (step * 5) <= TICKS)
+			return step * 5;
+		step *= 10;
+	}
+	return step;
+}
+
 static void draw_ticks(struct obx_canvas *c, uint32_t width, uint32_t height, uint64_t columns, uint64_t rows)
 {
 	char text[OBX_NUMBER_MAX];
 
-	for (int i = 0; i <= TICKS; i++) {
-		int x = LEFT + (int)((width - 1) * (uint64_t)i / TICKS), y = TOP + (int)(height - 1 - (height - 1) * (uint64_t)i / TICKS);
+	for (uint64_t at = 0; at < columns; at += tick_step(columns)) {
+		int x = LEFT + (int)(((double)at + 0.5) * width / (double)columns);
 
 		obx_canvas_box(c, x, TOP + (int)height + 1, 1, 6, OBX_BLACK);
-		obx_canvas_box(c, LEFT - 7, y, 6, 1, OBX_BLACK);
-		snprintf(text, sizeof text, "%" PRIu64, (columns - 1) * (uint64_t)i / TICKS);
+		snprintf(text, sizeof text, "%" PRIu64, at);
 		obx_canvas_text(c, x - obx_canvas_text_width(text, 2) / 2, TOP + (int)height + 12, 2, text);
-		snprintf(text, sizeof text, "%" PRIu64, (rows - 1) * (uint64_t)i / TICKS);
+	}
+	for (uint64_t at = 0; at < rows; at += tick_step(rows)) {
+		int y = TOP + (int)((double)height - ((double)at + 0.5) * height / (double)rows);
+
+		obx_canvas_box(c, LEFT - 7, y, 6, 1, OBX_BLACK);
+		snprintf(text, sizeof text, "%" PRIu64, at);
 		obx_canvas_text(c, LEFT - 12 - obx_canvas_text_width(text, 2), y - 7, 2, text);
 	}
 }

@@ -118,7 +118,7 @@ static void put_json_item(struct job *job, int status, const char *reason, const
 	if (window)
 		fprintf(out, ",\"window\":%" PRIu64 ",\"first_sample\":%" PRIu64, window[0], window[1]);
 	else if (status == OBK_RQA_OK)
-		fprintf(out, ",\"device\":\"%s\"", job->devices[job->mode]);
+		fprintf(out, ",\"norm\":\"%s\",\"device\":\"%s\"", obx_setup_norm(&job->setup, &job->setup.modes[job->mode]), job->devices[job->mode]);
 	fprintf(out, ",\"status\":\"%s\"", status == OBK_RQA_OK ? "done" : "failed");
 	if (!values) {
 		fprintf(out, ",\"error\":\"%s\",\"reason\":", obk_rqa_status_name(status));
@@ -149,12 +149,17 @@ static void put_table(struct job *job)
 	const struct obk_rqa_options *o = &job->setup.options;
 	FILE *out = job->out.file;
 	char text[OBX_NUMBER_MAX], samples[OBX_NUMBER_MAX];
+	bool any = false;
 
 	obx_number_print(o->radius, PRINT_DIGITS, text);
 	fprintf(out, "%s: %s samples, lines %" PRIu64 " to %" PRIu64 "\n", job->path, obx_number_group(job->table.rows, samples), job->table.first_line,
 		job->table.last_line);
 	if (job->table.dropped)
 		fprintf(out, "%" PRIu64 " rows without a number were dropped\n", job->table.dropped);
+	for (unsigned i = 0; i < job->setup.mode_count; i++)
+		any |= job->status[i] == OBK_RQA_OK;
+	if (!any) /* the reasons were printed */
+		return;
 	fprintf(out, "preset %s, m %u, tau %u, eps %s, lmin %u\n\n%-8s", obk_rqa_preset_name(job->setup.preset), o->m, o->tau, text, o->lmin, "");
 	for (unsigned i = 0; i < job->setup.mode_count; i++)
 		fprintf(out, " %16s", job->setup.modes[i].name);

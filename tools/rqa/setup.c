@@ -402,9 +402,18 @@ bool obx_setup_series(const struct obx_setup *setup, const struct obk_rqa_mode *
 
 /* ---- what others read ---- */
 
+const char *obx_setup_norm(const struct obx_setup *setup, const struct obk_rqa_mode *mode)
+{
+	static const char *const norms[] = { "l1", "l2", "max" };
+
+	return norms[mode->norm >= 0 ? mode->norm : setup->options.norm];
+}
+
+
 static void print_value(const struct obx_setup *setup, const struct option *o, char *ret_text, size_t size)
 {
 	const char *at = (o->type == OWN ? (const char *)setup : (const char *)&setup->options) + o->offset;
+	char text[OBX_NUMBER_MAX];
 	uint32_t whole;
 	double real;
 
@@ -413,7 +422,8 @@ static void print_value(const struct obx_setup *setup, const struct option *o, c
 		whole = setup->allow_constant;
 	if (o->type == REAL) {
 		memcpy(&real, at, sizeof real);
-		snprintf(ret_text, size, "%.17g", real);
+		obx_number_exact(real, text);
+		snprintf(ret_text, size, "%s", text);
 	} else if (o->words) {
 		print_word(o->words, (int)whole, ret_text, size);
 	} else {
@@ -434,7 +444,10 @@ void obx_setup_text(const struct obx_setup *setup, bool grid, char *ret_text, si
 			continue;
 		if (grid && (strcmp(name, "m") == 0 || strcmp(name, "tau") == 0 || strcmp(name, "eps") == 0 || strcmp(name, "lmin") == 0))
 			continue;
-		print_value(setup, &options[i], value, sizeof value);
+		if (strcmp(name, "norm") == 0 && setup->preset == OBK_RQA_PRESET_GAZE && !setup->norm_given)
+			strcpy(value, "by-mode");
+		else
+			print_value(setup, &options[i], value, sizeof value);
 		used += (size_t)snprintf(ret_text + used, size - used, ";%s=%s", name, value);
 	}
 	if (used < size)

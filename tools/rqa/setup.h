@@ -60,6 +60,8 @@ bool obx_setup_modes(struct obx_setup *setup, uint32_t channels, struct obx_erro
  */
 bool obx_setup_series(const struct obx_setup *setup, const struct obk_rqa_mode *mode, const char *path, const struct obx_table *table,
 		      struct obk_rqa_series *ret_series, double **ret_copy, int *ret_status, struct obx_error *error);
+/* "l1": of a mode, or of the options where the mode has none. */
+const char *obx_setup_norm(const struct obx_setup *setup, const struct obk_rqa_mode *mode);
 /* The options of --help, a line or two each. */
 void obx_setup_usage(FILE *file);
 /* Everything that changes numbers, as "name=value;...": what a resumed sweep compares. Without the grid's m, tau, eps, lmin when grid is set. */

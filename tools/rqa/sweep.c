@@ -199,9 +199,11 @@ static void tell_failure(struct obx_sweep *sweep, uint64_t file, uint32_t mode, 
 	bool whole = sweep->files.list[file].wrong;
 	uint8_t *told = &sweep->told[file * sweep->setup.mode_count + (whole ? 0 : mode)];
 
-	if (!*told)
+	/* Modes of one file mostly fail alike. */
+	if (!*told && strcmp(sweep->last_reason, reason) != 0)
 		emit(sweep, OBX_SWEEP_FAILED, reason, NAN);
 	*told = 1;
+	snprintf(sweep->last_reason, sizeof sweep->last_reason, "%s", reason);
 }
 
 /* All rows of a group failed for one reason. */

@@ -66,6 +66,7 @@ struct obx_sweep {
 	/* inside */
 	struct obx_group group;
 	uint8_t *told;              /* file * modes + mode: a failure was told */
+	char last_reason[OBX_REASON_MAX];
 	double work_total, work_done, work_batch, began, elapsed, cells, cells_before;
 	uint64_t *batch;            /* index in files of the series in the engine's hands */
 	char signature[OBX_SIGNATURE_MAX];

@@ -354,8 +354,14 @@ static bool write_json(struct obx_sweep *sweep, struct obx_error *error)
 	}
 	fputs("]},\"modes\":[", out.file);
 	for (uint32_t i = 0; i < sweep->setup.mode_count; i++) {
-		fputs(i ? "," : "", out.file);
-		obx_json_print(out.file, sweep->setup.modes[i].name);
+		const struct obk_rqa_mode *mode = &sweep->setup.modes[i];
+
+		fputs(i ? ",{\"name\":" : "{\"name\":", out.file);
+		obx_json_print(out.file, mode->name);
+		fprintf(out.file, ",\"norm\":\"%s\",\"columns\":[", obx_setup_norm(&sweep->setup, mode));
+		for (uint32_t c = 0; c < mode->channel_count; c++)
+			fprintf(out.file, "%s%u", c ? "," : "", mode->channels[c] + 1);
+		fputs("]}", out.file);
 	}
 	fputs("],\"measures\":[", out.file);
 	for (uint32_t i = 0; i < sweep->setup.measure_count; i++) {
