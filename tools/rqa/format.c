@@ -28,6 +28,38 @@ static size_t print_slowly(double value, int digits, char *ret_text)
 	return (size_t)snprintf(ret_text, OBX_NUMBER_MAX, "%.*g", digits, value);
 }
 
+/* As printf rounds. */
+static uint64_t round_even(long double value)
+{
+	uint64_t whole = (uint64_t)value;
+	long double part = value - (long double)whole;
+
+	return whole + (part > 0.5L || (part == 0.5L && (whole & 1)));
+}
+
+/* Places before the decimal point, 0 or less below 0.1: of 1e-4 <= size < 1e15. */
+static int places_before(double size)
+{
+	static const double tens[] = { 1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15 };
+	int i = size >= 1 ? 5 : 1; /* 1e-4 is tens[0] */
+
+	while (size >= tens[i])
+		i++;
+	return i - 4;
+}
+
+/* `digits` figures of whole, the first one first; 32-bit divisions where they do. */
+static void split_figures(uint64_t whole, int digits, char *ret_figures)
+{
+	uint32_t high = (uint32_t)(whole / 100000000), low = (uint32_t)(whole % 100000000);
+	int i = digits - 1;
+
+	for (int k = 0; k < 8 && i >= 0; k++, i--, low /= 10)
+		ret_figures[i] = (char)('0' + low % 10);
+	for (; i >= 0; i--, high /= 10)
+		ret_figures[i] = (char)('0' + high % 10);
+}
+
 size_t obx_number_exact(double value, char *ret_text)
 {
 	size_t length = 0;
@@ -51,19 +83,29 @@ size_t obx_number_print(double value, int digits, char *ret_text)
 		return (size_t)snprintf(ret_text, OBX_NUMBER_MAX, "nan");
 	if (value == 0)
 		return (size_t)snprintf(ret_text, OBX_NUMBER_MAX, "0");
-	if (digits > 15 || !(size >= 1e-4 && size < 1e15) || (point = (int)floor(log10(size)) + 1) > digits)
+	if (size < 1e9 && size == (double)(uint32_t)size && digits >= 10) { /* counts and lengths, which are common */
+		count = 0;
+		for (uint32_t left = (uint32_t)size; left; left /= 10)
+			figures[count++] = (char)('0' + left % 10);
+		if (value < 0)
+			*out++ = '-';
+		while (count)
+			*out++ = figures[--count];
+		*out = 0;
+		return (size_t)(out - ret_text);
+	}
+	if (digits > 13 || !(size >= 1e-4 && size < 1e15) || (point = places_before(size)) > digits)
 		return print_slowly(value, digits, ret_text);
-	whole = (uint64_t)(size * powers[digits - point] + 0.5L);
-	if (whole >= (uint64_t)powers[digits]) { /* rounded up to one more figure, or log10 was one too low */
+	whole = round_even(size * powers[digits - point]);
+	if (whole >= (uint64_t)powers[digits]) { /* rounded up to one more figure */
 		point++;
 		if (point > digits)
 			return print_slowly(value, digits, ret_text);
-		whole = (uint64_t)(size * powers[digits - point] + 0.5L);
+		whole = round_even(size * powers[digits - point]);
 	} else if (whole < (uint64_t)powers[digits - 1]) {
 		return print_slowly(value, digits, ret_text);
 	}
-	for (int i = digits - 1; i >= 0; i--, whole /= 10)
-		figures[i] = (char)('0' + whole % 10);
+	split_figures(whole, digits, figures);
 	while (count > 1 && count > point && figures[count - 1] == '0')
 		count--;
 	if (value < 0)

@@ -14,7 +14,7 @@
 #define OBX_NUMBER_DIGITS 12
 
 /*
- * `digits` significant digits (1..17), trailing zeros dropped: "0.05", "13", "2.5e-07", "nan". Up to 15 digits by integer arithmetic, an order of
+ * `digits` significant digits (1..17), trailing zeros dropped: "0.05", "13", "2.5e-07", "nan". The same as printf; up to 13 digits by integer arithmetic, an order of
  * magnitude faster than printf (long forms of sweeps have tens of millions of numbers). Returns the length.
  */
 size_t obx_number_print(double value, int digits, char *ret_text);

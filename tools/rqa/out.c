@@ -25,7 +25,10 @@ bool obx_out_open(struct obx_out *out, const char *path, struct obx_error *error
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		return obx_error_set(error, "%s is a folder; name a file in it", path);
 	strcpy(out->path, path);
-	snprintf(out->part, sizeof out->part, "%.*s.%s.part", folder, path, path + folder);
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) /* a device or a pipe is written to, never replaced */
+		strcpy(out->part, path);
+	else
+		snprintf(out->part, sizeof out->part, "%.*s.%s.part", folder, path, path + folder);
 	out->file = fopen(out->part, "we");
 	if (!out->file)
 		return obx_error_set(error, "%s cannot be written: %s; check the folder and its rights, or name another place", path, strerror(errno));
@@ -51,13 +54,14 @@ bool obx_out_commit(struct obx_out *out, struct obx_error *error)
 		saved = errno;
 	}
 	out->file = NULL;
-	if (good && rename(out->part, out->path) != 0) {
+	if (good && strcmp(out->part, out->path) != 0 && rename(out->part, out->path) != 0) {
 		good = false;
 		saved = errno;
 	}
 	if (good)
 		return true;
-	unlink(out->part);
+	if (strcmp(out->part, out->path) != 0)
+		unlink(out->part);
 	return obx_error_set(error, "%s cannot be written: %s; make room or name another place, then run the same command again", out->path, strerror(saved));
 }
 
@@ -67,7 +71,8 @@ void obx_out_abort(struct obx_out *out)
 		return;
 	if (out->file != stdout) {
 		fclose(out->file);
-		unlink(out->part);
+		if (strcmp(out->part, out->path) != 0)
+			unlink(out->part);
 	}
 	out->file = NULL;
 }

@@ -174,7 +174,7 @@ static enum MHD_Result answer_form(struct obx_page *page, struct MHD_Connection 
 	if (!sweep || !sweep->folder || !sweep->pattern || !obx_form_sweep(request->body, page->out, sweep, field, &error) ||
 	    !obx_files_list(&files, page->folder, page->pattern, page->out, &error)) {
 		obx_sweep_free(sweep);
-		return send_error(connection, MHD_HTTP_BAD_REQUEST, field, error.text);
+		return send_error(connection, start ? MHD_HTTP_BAD_REQUEST : MHD_HTTP_OK, field, error.text); /* asking is no mistake */
 	}
 	combinations = obx_grid_combinations(&sweep->grid);
 	if (start) {

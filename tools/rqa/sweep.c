@@ -200,10 +200,11 @@ static void tell_failure(struct obx_sweep *sweep, uint64_t file, uint32_t mode, 
 	uint8_t *told = &sweep->told[file * sweep->setup.mode_count + (whole ? 0 : mode)];
 
 	/* Modes of one file mostly fail alike. */
-	if (!*told && strcmp(sweep->last_reason, reason) != 0)
+	if (!*told && strcmp(sweep->last_reason, reason) != 0) {
 		emit(sweep, OBX_SWEEP_FAILED, reason, NAN);
+		snprintf(sweep->last_reason, sizeof sweep->last_reason, "%s", reason);
+	}
 	*told = 1;
-	snprintf(sweep->last_reason, sizeof sweep->last_reason, "%s", reason);
 }
 
 /* All rows of a group failed for one reason. */

@@ -47,24 +47,54 @@ static bool open_out(struct obx_sweep *sweep, const char *name, struct obx_out *
 /* ---- long ---- */
 
 
+static char *print_whole(char *to, uint64_t value)
+{
+	char digits[20];
+	int count = 0;
+
+	do
+		digits[count++] = (char)('0' + value % 10);
+	while (value /= 10);
+	while (count)
+		*to++ = digits[--count];
+	return to;
+}
+
+/* Tens of millions of numbers go through here: a line is put together in memory and written at once. */
 static void put_long_rows(const struct obx_sweep *sweep, FILE *out, uint64_t file, const char *start, uint32_t m, uint32_t tau)
 {
+	const unsigned measures = sweep->setup.measure_count;
+	char line[(OBK_RQA_MEASURE_COUNT + 6) * OBX_NUMBER_MAX], last_eps[OBX_NUMBER_MAX] = "";
 	uint32_t rows = obx_store_rows(sweep->store);
 	const struct obx_group *group = &sweep->group;
 
 	for (uint32_t i = 0; i < rows; i++) {
-		fputs_unlocked(start, out);
-		fprintf(out, ",%u,%u,", m, tau);
-		put_value(out, obx_sweep_eps(sweep, i), OBX_NUMBER_DIGITS);
-		fprintf(out, ",%u", obx_sweep_lmin(sweep, i));
-		for (unsigned k = 0; k < sweep->setup.measure_count; k++) {
-			putc_unlocked(',', out);
-			put_value(out, group->values[(size_t)i * sweep->setup.measure_count + k], sweep->digits);
+		const double *values = group->values + (size_t)i * measures;
+		char *to = line;
+
+		if (i % sweep->grid.lmin_count == 0)
+			obx_number_print(obx_sweep_eps(sweep, i), OBX_NUMBER_DIGITS, last_eps);
+		*to++ = ',';
+		to = print_whole(to, m);
+		*to++ = ',';
+		to = print_whole(to, tau);
+		*to++ = ',';
+		to = stpcpy(to, last_eps);
+		*to++ = ',';
+		to = print_whole(to, obx_sweep_lmin(sweep, i));
+		for (unsigned k = 0; k < measures; k++) {
+			*to++ = ',';
+			if (!isnan(values[k])) /* a measure that is not defined here is an empty cell */
+				to += obx_number_print(values[k], sweep->digits, to);
 		}
-		if (group->status[i] == OBK_RQA_OK)
-			fputs_unlocked(",done,\n", out);
-		else
+		fputs_unlocked(start, out);
+		if (group->status[i] == OBK_RQA_OK) {
+			to = stpcpy(to, ",done,\n");
+			fwrite_unlocked(line, 1, (size_t)(to - line), out);
+		} else {
+			fwrite_unlocked(line, 1, (size_t)(to - line), out);
 			fprintf(out, ",failed,%s\n", status_name(sweep, file, group->status[i]));
+		}
 	}
 }
 

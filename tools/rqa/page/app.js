@@ -13,6 +13,7 @@ let phase = 'idle', offset = 0, lists = null, planTimer = 0, tableTimer = 0, tot
 /* ---- words and numbers ---- */
 
 const group = (n) => Number(n).toLocaleString('en');
+const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 });
 const bytes = (n) => n >= 2 ** 30 ? (n / 2 ** 30).toFixed(1) + ' GiB' : (n / 2 ** 20).toFixed(0) + ' MiB';
 
 function duration(s) {
@@ -24,7 +25,7 @@ function duration(s) {
 
 function figure(v) {
 	if (v === null) return '';
-	return Number.isInteger(v) ? String(v) : Math.abs(v) >= 1e-3 && Math.abs(v) < 1e6 ? v.toPrecision(6) : v.toExponential(4);
+	return Number.isInteger(v) ? String(v) : Math.abs(v) >= 1e-3 && Math.abs(v) < 1e6 ? v.toPrecision(5) : v.toExponential(4);
 }
 
 function add(parent, tag, text, className) {
@@ -45,7 +46,8 @@ const fields = () => {
 
 async function post(url) {
 	const answer = await fetch(url, { method: 'POST', body: fields(), headers: { 'X-Requested-With': 'outboard' } });
-	return { good: answer.ok, ...(await answer.json()) };
+	const said = await answer.json();
+	return { good: !said.error, ...said };
 }
 
 function showPlan(answer) {
@@ -168,7 +170,7 @@ const handlers = {
 		$('eta').textContent = duration(e.eta);
 		$('elapsed').textContent = duration(e.elapsed);
 		$('signature').textContent = e.param_signature || 'no combination yet';
-		$('rate').textContent = e.cells_per_second > 0 ? `${Number(e.cells_per_second).toPrecision(3)} cells a second` : '';
+		$('rate').textContent = e.cells_per_second > 0 ? `${compact.format(e.cells_per_second)} cells a second` : '';
 		refreshSoon(1500);
 	},
 	log(e) { log(e.level, e.text, e.timestamp); },
