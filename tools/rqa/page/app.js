@@ -279,7 +279,7 @@ async function drawHeat() {
 	const reader = new FileReader();
 	reader.onload = () => { image.src = reader.result; image.hidden = false; };
 	reader.readAsDataURL(await answer.blob());
-	$('heat-caption').textContent = 'Mean over the rows that the choice above leaves; grey: none yet.';
+	$('heat-caption').textContent = 'Mean over the rows that the choice above leaves; grey: no numbers.';
 }
 
 for (const f of filters) f.addEventListener('change', () => { offset = 0; refreshSoon(0); });
