@@ -47,7 +47,7 @@ int obk_rqa_counts_init(struct obk_rqa_counts *counts, const struct obk_rqa_matr
 	for (unsigned kind = 0; kind < OBK_RQA_TOUCH; kind++)
 		good = good && hist_init(&counts->diagonal[kind], shorter);
 	if (matrix->symmetric)
-		good = good && hist_init(&counts->loi, shorter);
+		good = good && hist_init(&counts->loi, shorter) && hist_init(&counts->loi_border, shorter);
 	if (want & OBK_RQA_WANT_VERTICAL)
 		good = good && hist_init(&counts->vertical, matrix->n1);
 	if (want & (OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES))
@@ -69,6 +69,7 @@ void obk_rqa_counts_fini(struct obk_rqa_counts *counts)
 	for (unsigned kind = 0; kind < OBK_RQA_TOUCH; kind++)
 		hist_fini(&counts->diagonal[kind]);
 	hist_fini(&counts->loi);
+	hist_fini(&counts->loi_border);
 	hist_fini(&counts->vertical);
 	hist_fini(&counts->white);
 	hist_fini(&counts->white_border);
@@ -192,7 +193,7 @@ static void diagonal_count(struct count *c, struct obk_rqa_scratch *scratch, uin
 	cells = matrix->n1 - i < matrix->n2 - j ? matrix->n1 - i : matrix->n2 - j;
 	obk_rqa_diagonal_bits(matrix, c->ops, scratch, i, j, cells, scratch->words);
 	if (off == 0 && matrix->symmetric) {
-		struct obk_rqa_hist loi[OBK_RQA_TOUCH] = { counts->loi, counts->loi, counts->loi };
+		struct obk_rqa_hist loi[OBK_RQA_TOUCH] = { counts->loi, counts->loi_border, counts->loi_border };
 		struct obk_rqa_short inner = { { 0 } };
 
 		points = c->ops->runs(scratch->words, cells, &inner, loi);

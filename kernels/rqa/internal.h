@@ -55,7 +55,7 @@ struct obk_rqa_counts {
 	uint64_t n1, n2;
 	bool symmetric;
 	struct obk_rqa_hist diagonal[OBK_RQA_TOUCH]; /* symmetric: one triangle, without the LOI */
-	struct obk_rqa_hist loi;                     /* symmetric only */
+	struct obk_rqa_hist loi, loi_border;         /* symmetric only; gaps may cut the LOI, its ends are border lines */
 	struct obk_rqa_hist vertical, white, white_border, start, middle;
 	struct obk_rqa_hist profile;
 	struct obk_rqa_hist square; /* cross: cells of the diagonals +k and -k inside the largest square, for TREND */
@@ -223,10 +223,10 @@ int obk_rqa_state_save(const char *path, uint64_t hash, const struct obk_rqa_cou
 struct obk_rqa_sums {
 	uint64_t lines, points; /* of at least the shortest length */
 	uint64_t bins, longest;
-	double weighted; /* sum of P ln P */
+	long double weighted; /* sum of P ln P; the entropy is a small difference of large numbers */
 };
 /* P ln P. */
-double obk_rqa_plogp(uint64_t count);
+long double obk_rqa_plogp(uint64_t count);
 double obk_rqa_entropy(const struct obk_rqa_sums *sums, uint64_t n, const struct obk_rqa_options *options);
 /* The measures of diagonal lines from sums over lengths >= lmin and >= 1; shared by single runs and sweeps so that both agree to the last bit. */
 void obk_rqa_measure_lines(const struct obk_rqa_options *options, uint64_t n, const struct obk_rqa_sums *from_min, const struct obk_rqa_sums *all,

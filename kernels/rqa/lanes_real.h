@@ -49,9 +49,35 @@ static void NAMED(gaps_any)(const REAL *x, const REAL *y, uint64_t count, REAL *
 		NAMED(gaps_norm)(x, y, count, ret, OBK_RQA_NORM_MAX);
 }
 
-/* Words of one block: the sum over lags and channels of ready differences; the newest ones come from the samples and are left in `fresh` for the blocks ahead. */
+/*
+ * Words of one block: sums over lags and channels of differences that were stored a while ago. (A load that overlaps two stores of the loop's last turns would wait
+ * for both to reach the cache, which costs more than everything else here.)
+ */
 static inline __attribute__((always_inline)) void NAMED(block)(const REAL *gaps, uint64_t stride, uint32_t channels, uint32_t m, uint64_t tau, int norm,
-							       REAL limit, uint64_t words, uint64_t *ret, REAL *fresh, const REAL *x, const REAL *y)
+							       REAL limit, uint64_t words, uint64_t *ret)
+{
+	VECTOR bound = NAMED(splat)(limit);
+
+	for (uint64_t w = 0; w < words; w++) {
+		uint64_t bits = 0;
+
+		for (unsigned v = 0; v < 64 / WIDTH; v++) {
+			const REAL *at = gaps + 64 * w + v * WIDTH;
+			VECTOR sum = NAMED(load)(at);
+
+			for (uint32_t c = 1; c < channels; c++)
+				sum = NAMED(joined)(sum, NAMED(load)(at + c * stride), norm);
+			for (uint32_t lag = 1; lag < m; lag++)
+				for (uint32_t c = 0; c < channels; c++)
+					sum = NAMED(joined)(sum, NAMED(load)(at + c * stride + lag * tau), norm);
+			bits |= (uint64_t)MASK_LE(sum, bound) << (v * WIDTH);
+		}
+		ret[w] = bits;
+	}
+}
+
+/* One channel, no embedding: nothing needs to be stored. */
+static inline __attribute__((always_inline)) void NAMED(plain)(const REAL *x, const REAL *y, int norm, REAL limit, uint64_t words, uint64_t *ret)
 {
 	VECTOR bound = NAMED(splat)(limit);
 
@@ -60,79 +86,66 @@ static inline __attribute__((always_inline)) void NAMED(block)(const REAL *gaps,
 
 		for (unsigned v = 0; v < 64 / WIDTH; v++) {
 			uint64_t p = 64 * w + v * WIDTH;
-			VECTOR sum;
 
-			if (channels == 1) {
-				VECTOR newest = NAMED(gap)(NAMED(load)(x + p), NAMED(load)(y + p), norm);
-
-				if (m == 1) {
-					sum = newest;
-				} else {
-					memcpy(fresh + p, &newest, sizeof newest);
-					sum = NAMED(load)(gaps + p);
-					for (uint32_t lag = 1; lag + 1 < m; lag++)
-						sum = NAMED(joined)(sum, NAMED(load)(gaps + p + lag * tau), norm);
-					sum = NAMED(joined)(sum, newest, norm);
-				}
-			} else {
-				sum = NAMED(load)(gaps + p);
-				for (uint32_t c = 1; c < channels; c++)
-					sum = NAMED(joined)(sum, NAMED(load)(gaps + c * stride + p), norm);
-				for (uint32_t lag = 1; lag < m; lag++)
-					for (uint32_t c = 0; c < channels; c++)
-						sum = NAMED(joined)(sum, NAMED(load)(gaps + c * stride + p + lag * tau), norm);
-			}
-			bits |= (uint64_t)MASK_LE(sum, bound) << (v * WIDTH);
+			bits |= (uint64_t)MASK_LE(NAMED(gap)(NAMED(load)(x + p), NAMED(load)(y + p), norm), bound) << (v * WIDTH);
 		}
 		ret[w] = bits;
 	}
 }
 
 static inline __attribute__((always_inline)) void NAMED(block_m)(const REAL *gaps, const struct obk_rqa_plot *plot, uint64_t stride, int norm, REAL limit,
-								 uint64_t words, uint64_t *ret, REAL *fresh, const REAL *x, const REAL *y)
+								 uint64_t words, uint64_t *ret)
 {
-	if (plot->channels != 1)
-		NAMED(block)(gaps, stride, plot->channels, plot->m, plot->tau, norm, limit, words, ret, fresh, x, y);
-	else if (plot->m == 1)
-		NAMED(block)(gaps, stride, 1, 1, plot->tau, norm, limit, words, ret, fresh, x, y);
+	if (plot->channels == 2 && plot->m == 1)
+		NAMED(block)(gaps, stride, 2, 1, plot->tau, norm, limit, words, ret);
+	else if (plot->channels != 1)
+		NAMED(block)(gaps, stride, plot->channels, plot->m, plot->tau, norm, limit, words, ret);
 	else if (plot->m == 2)
-		NAMED(block)(gaps, stride, 1, 2, plot->tau, norm, limit, words, ret, fresh, x, y);
+		NAMED(block)(gaps, stride, 1, 2, plot->tau, norm, limit, words, ret);
 	else if (plot->m == 3)
-		NAMED(block)(gaps, stride, 1, 3, plot->tau, norm, limit, words, ret, fresh, x, y);
+		NAMED(block)(gaps, stride, 1, 3, plot->tau, norm, limit, words, ret);
+	else if (plot->m == 4)
+		NAMED(block)(gaps, stride, 1, 4, plot->tau, norm, limit, words, ret);
 	else
-		NAMED(block)(gaps, stride, 1, plot->m, plot->tau, norm, limit, words, ret, fresh, x, y);
+		NAMED(block)(gaps, stride, 1, plot->m, plot->tau, norm, limit, words, ret);
+}
+
+static inline __attribute__((always_inline)) void NAMED(diagonal_norm)(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t i, uint64_t j,
+								       uint64_t cells, uint64_t *ret_words, int norm)
+{
+	uint64_t span = (plot->m - 1) * plot->tau;
+	REAL limit = (REAL)plot->limit;
+
+	if (plot->channels == 1 && plot->m == 1) {
+		NAMED(plain)((const REAL *)plot->x.channel[0] + i, (const REAL *)plot->y.channel[0] + j, norm, limit, (cells + 63) / 64, ret_words);
+		return;
+	}
+	for (uint64_t start = 0; start < cells; start += scratch->block) {
+		uint64_t count = cells - start < scratch->block ? cells - start : scratch->block;
+
+		for (uint32_t c = 0; c < plot->channels; c++) {
+			REAL *g = (REAL *)scratch->gaps + c * scratch->stride;
+			const REAL *x = (const REAL *)plot->x.channel[c] + i + start, *y = (const REAL *)plot->y.channel[c] + j + start;
+
+			if (start == 0) {
+				NAMED(gaps_norm)(x, y, span + count, g, norm);
+			} else {
+				memmove(g, g + scratch->block, span * sizeof(REAL));
+				NAMED(gaps_norm)(x + span, y + span, count, g + span, norm);
+			}
+		}
+		NAMED(block_m)(scratch->gaps, plot, scratch->stride, norm, limit, (count + 63) / 64, ret_words + start / 64);
+	}
 }
 
 static void NAMED(diagonal)(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t i, uint64_t j, uint64_t cells, uint64_t *ret_words)
 {
-	uint64_t span = (plot->m - 1) * plot->tau;
-	REAL *gaps = scratch->gaps;
-	REAL limit = (REAL)plot->limit;
-
-	for (uint64_t start = 0; start < cells; start += scratch->block) {
-		uint64_t count = cells - start < scratch->block ? cells - start : scratch->block;
-		uint64_t words = (count + 63) / 64;
-		const REAL *x = (const REAL *)plot->x.channel[0] + i + start, *y = (const REAL *)plot->y.channel[0] + j + start;
-
-		/* One channel: the block makes its newest differences itself. Several: all of the block's are made here. */
-		for (uint32_t c = 0; c < plot->channels; c++) {
-			REAL *g = gaps + c * scratch->stride;
-			const REAL *cx = (const REAL *)plot->x.channel[c] + i + start, *cy = (const REAL *)plot->y.channel[c] + j + start;
-
-			if (start == 0)
-				NAMED(gaps_any)(cx, cy, span, g, plot->norm);
-			else
-				memmove(g, g + scratch->block, span * sizeof(REAL));
-			if (plot->channels > 1)
-				NAMED(gaps_any)(cx + span, cy + span, count, g + span, plot->norm);
-		}
-		if (plot->norm == OBK_RQA_NORM_L1)
-			NAMED(block_m)(gaps, plot, scratch->stride, OBK_RQA_NORM_L1, limit, words, ret_words + start / 64, gaps + span, x + span, y + span);
-		else if (plot->norm == OBK_RQA_NORM_L2)
-			NAMED(block_m)(gaps, plot, scratch->stride, OBK_RQA_NORM_L2, limit, words, ret_words + start / 64, gaps + span, x + span, y + span);
-		else
-			NAMED(block_m)(gaps, plot, scratch->stride, OBK_RQA_NORM_MAX, limit, words, ret_words + start / 64, gaps + span, x + span, y + span);
-	}
+	if (plot->norm == OBK_RQA_NORM_L1)
+		NAMED(diagonal_norm)(plot, scratch, i, j, cells, ret_words, OBK_RQA_NORM_L1);
+	else if (plot->norm == OBK_RQA_NORM_L2)
+		NAMED(diagonal_norm)(plot, scratch, i, j, cells, ret_words, OBK_RQA_NORM_L2);
+	else
+		NAMED(diagonal_norm)(plot, scratch, i, j, cells, ret_words, OBK_RQA_NORM_MAX);
 }
 
 /* One vector of distances (i + p, j), the coordinates of y_j being spread over the lanes as they are needed. */

@@ -9,31 +9,31 @@
 
 #define PLOGP_MAX 8192u
 
-static double plogp_table[PLOGP_MAX];
+static long double plogp_table[PLOGP_MAX];
 static pthread_once_t plogp_once = PTHREAD_ONCE_INIT;
 
 static void plogp_fill(void)
 {
 	for (unsigned p = 1; p < PLOGP_MAX; p++)
-		plogp_table[p] = (double)p * log((double)p);
+		plogp_table[p] = (long double)p * logl((long double)p);
 }
 
-double obk_rqa_plogp(uint64_t count)
+long double obk_rqa_plogp(uint64_t count)
 {
 	if (count >= PLOGP_MAX)
-		return (double)count * log((double)count);
+		return (long double)count * logl((long double)count);
 	pthread_once(&plogp_once, plogp_fill);
 	return plogp_table[count];
 }
 
 static double entropy_ln(const struct obk_rqa_sums *sums)
 {
-	double lines = (double)sums->lines, entropy;
+	long double lines = (long double)sums->lines, entropy;
 
 	if (sums->bins < 2)
 		return 0;
-	entropy = log(lines) - sums->weighted / lines;
-	return entropy > 0 ? entropy : 0;
+	entropy = logl(lines) - sums->weighted / lines;
+	return entropy > 0 ? (double)entropy : 0;
 }
 
 double obk_rqa_entropy(const struct obk_rqa_sums *sums, uint64_t n, const struct obk_rqa_options *options)
@@ -128,6 +128,7 @@ static int diagonal_lengths(const struct obk_rqa_counts *counts, const struct ob
 {
 	const struct obk_rqa_hist *semi = &counts->diagonal[OBK_RQA_SEMI], *full = &counts->diagonal[OBK_RQA_FULL];
 	uint64_t times = counts->symmetric && options->triangle == OBK_RQA_BOTH ? 2 : 1, borders = 0, longest = 0, second = 0;
+	bool drops = options->border == OBK_RQA_BORDER_DIBO || options->border == OBK_RQA_BORDER_KELO;
 	int status = lengths_init(ret, &counts->diagonal[OBK_RQA_INNER], NULL);
 
 	if (status != OBK_RQA_OK)
@@ -158,9 +159,9 @@ static int diagonal_lengths(const struct obk_rqa_counts *counts, const struct ob
 		if (ret->count[l])
 			*ret_longest = l;
 	/* The LOI is a border line: the corrections that drop such lines drop it. */
-	if (counts->symmetric && options->theiler_diag == 0 && options->border != OBK_RQA_BORDER_DIBO && options->border != OBK_RQA_BORDER_KELO)
+	if (counts->symmetric && options->theiler_diag == 0)
 		for (uint64_t l = 1; l <= counts->loi.length; l++)
-			ret->count[l] += obk_rqa_hist_get(&counts->loi, l);
+			ret->count[l] += obk_rqa_hist_get(&counts->loi, l) + (drops ? 0 : obk_rqa_hist_get(&counts->loi_border, l));
 	return OBK_RQA_OK;
 }
 
@@ -259,7 +260,7 @@ static void measure_trend(const struct obk_rqa_counts *counts, const struct obk_
 	for (uint64_t k = from; k < n - options->trend_margin; k++)
 		mean += diagonal_rate(counts, n, k);
 	mean /= (double)(n - options->trend_margin - from);
-	centre = options->trend == OBK_RQA_TREND_WEIGHTED ? (double)(n - options->trend_margin) / 2 - 1 :
+	centre = options->trend == OBK_RQA_TREND_WEIGHTED ? (double)(n - options->trend_margin + from) / 2 - 1 :
 							     (double)(from + n - options->trend_margin - 1) / 2;
 	for (uint64_t k = from; k < n - options->trend_margin; k++) {
 		double d = (double)k - centre;
@@ -294,6 +295,8 @@ int obk_rqa_counts_measures(const struct obk_rqa_counts *counts, const struct ob
 		if (options->quirks & OBK_RQA_QUIRK_LAST_COLUMN && counts->open_last)
 			lengths.count[counts->open_last]--;
 		lengths_sum(&lengths, options->vmin, &from_min, &all);
+		if (options->quirks & OBK_RQA_QUIRK_RR_VERTICAL)
+			v[OBK_RQA_RR] = ratio((double)all.points, obk_rqa_cells(counts->n1, counts->n2, counts->symmetric, options)) * options->percent;
 		obk_rqa_measure_vertical(options, counts->n1, &from_min, &all, points, v);
 		free(lengths.count);
 	}

@@ -257,7 +257,7 @@ int obk_rqa_options_check(const struct obk_rqa_options *o, struct obk_rqa_error 
 	RANGE(trend, 0, 1);
 	RANGE(trend_margin, 0, OBK_RQA_MAX_LENGTH);
 	RANGE(transitivity, 0, 1);
-	RANGE(quirks, 0, OBK_RQA_QUIRK_LAST_COLUMN);
+	RANGE(quirks, 0, OBK_RQA_QUIRK_LAST_COLUMN | OBK_RQA_QUIRK_RR_VERTICAL);
 #undef RANGE
 	if (status != OBK_RQA_OK)
 		return status;

@@ -111,7 +111,7 @@ enum obk_rqa_border { OBK_RQA_BORDER_NONE = 0, OBK_RQA_BORDER_DIBO = 1, OBK_RQA_
 enum obk_rqa_times { OBK_RQA_TIMES_WHITE = 0, OBK_RQA_TIMES_START = 1, OBK_RQA_TIMES_MIDPOINT = 2 };
 enum obk_rqa_trend {
 	OBK_RQA_TREND_FIT = 0,     /* least squares slope of RR_k over k, from k = theiler_diag to n - 1 - trend_margin, times 1000 */
-	OBK_RQA_TREND_WEIGHTED = 1 /* the same diagonals with the weights of RecurrenceAnalysis.jl: k + 1 - (n - trend_margin) / 2 */
+	OBK_RQA_TREND_WEIGHTED = 1 /* the same diagonals with the weights of RecurrenceAnalysis.jl: k + 1 - (n - trend_margin + theiler_diag) / 2 */
 };
 
 enum obk_rqa_transitivity {
@@ -129,6 +129,7 @@ enum obk_rqa_transitivity {
 
 /* Old behaviour of a tool, for comparing with its stored results. */
 #define OBK_RQA_QUIRK_LAST_COLUMN 1u /* pyunicorn <= 0.5: the line still open at the end of the last column is dropped */
+#define OBK_RQA_QUIRK_RR_VERTICAL 2u /* its sparse mode: RR is formed from the vertical lines counted; needs WANT_VERTICAL */
 
 struct obk_rqa_options {
 	uint32_t size; /* sizeof(struct obk_rqa_options), set by obk_rqa_options_preset */

@@ -229,17 +229,19 @@ static const struct obk_rqa_hist *hist_of(const struct obk_rqa_counts *counts, i
 static uint64_t shown_value(const struct obk_rqa_result *result, int histogram, uint64_t l)
 {
 	const struct obk_rqa_counts *counts = &result->counts;
-	uint64_t value = 0, loi, times = counts->symmetric && result->options.triangle == OBK_RQA_BOTH ? 2 : 1;
+	uint64_t value, times = counts->symmetric && result->options.triangle == OBK_RQA_BOTH ? 2 : 1;
 
 	if (histogram == OBK_RQA_HIST_WHITE)
 		return obk_rqa_hist_get(&counts->white, l) + obk_rqa_hist_get(&counts->white_border, l);
 	if (histogram != OBK_RQA_HIST_DIAGONAL && histogram != OBK_RQA_HIST_DIAGONAL_BORDER)
 		return obk_rqa_hist_get(hist_of(counts, histogram), l);
-	loi = counts->symmetric && result->options.theiler_diag == 0 ? obk_rqa_hist_get(&counts->loi, l) : 0;
 	value = obk_rqa_hist_get(&counts->diagonal[OBK_RQA_SEMI], l) + obk_rqa_hist_get(&counts->diagonal[OBK_RQA_FULL], l);
 	if (histogram == OBK_RQA_HIST_DIAGONAL)
-		return (value + obk_rqa_hist_get(&counts->diagonal[OBK_RQA_INNER], l)) * times + loi;
-	return value * times + (l == counts->n1 ? loi : 0);
+		value += obk_rqa_hist_get(&counts->diagonal[OBK_RQA_INNER], l);
+	value *= times;
+	if (counts->symmetric && result->options.theiler_diag == 0)
+		value += obk_rqa_hist_get(&counts->loi_border, l) + (histogram == OBK_RQA_HIST_DIAGONAL ? obk_rqa_hist_get(&counts->loi, l) : 0);
+	return value;
 }
 
 const uint64_t *obk_rqa_result_histogram(const struct obk_rqa_result *result, int histogram, uint64_t *ret_length)

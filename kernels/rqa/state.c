@@ -13,7 +13,7 @@
 #include "kernels/rqa/internal.h"
 
 #define MAGIC 0x6f626b7271613031ull
-#define HISTS 9
+#define HISTS 10
 
 struct header {
 	uint64_t magic, hash, unit, points, loi_points, t1_sum, t1_count, open_last;
@@ -43,6 +43,7 @@ static void hists_of(struct obk_rqa_counts *counts, struct obk_rqa_hist *ret[HIS
 	for (unsigned kind = 0; kind < OBK_RQA_TOUCH; kind++)
 		ret[at++] = &counts->diagonal[kind];
 	ret[at++] = &counts->loi;
+	ret[at++] = &counts->loi_border;
 	ret[at++] = &counts->vertical;
 	ret[at++] = &counts->white;
 	ret[at++] = &counts->white_border;

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* A sweep is a loop of single runs, row by row and to the last bit; what fails, fails alone. */
+#include <math.h>
+#include <stdatomic.h>
+
+#include "base/opt.h"
+#include "kernels/rqa/rqa.h"
+#include "tests/unit/test.h"
+
+#define SERIES 6
+#define LENGTH 400
+
+static double data[SERIES][2 * LENGTH];
+static struct obk_rqa_series series[SERIES];
+static uint64_t seed = 3;
+
+static unsigned below(unsigned n)
+{
+	seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (unsigned)(seed >> 33) % n;
+}
+
+static void series_make(void)
+{
+	static const unsigned lengths[SERIES] = { 46, 99, 64, 200, 129, LENGTH };
+
+	for (unsigned s = 0; s < SERIES; s++) {
+		double x = 0.5, y = 0.5;
+
+		for (unsigned t = 0; t < lengths[s]; t++) {
+			if (below(10) == 0) {
+				x = below(1000) * 1e-3;
+				y = below(1000) * 1e-3;
+			}
+			data[s][2 * t] = x + (double)below(9) * 0.005;
+			data[s][2 * t + 1] = y + (double)below(9) * 0.005;
+		}
+		series[s] = (struct obk_rqa_series){ .name = "gaze", .data = data[s], .length = lengths[s], .channels = 2 };
+	}
+}
+
+static const uint32_t ms[] = { 3, 1, 2, 10, 2 }, taus[] = { 2, 1, 7 }, lmins[] = { 3, 2, 2, 9 };
+static const double radii[] = { 0.05, 0.01, 0.07, 0.0699, 0.05, 0, 0.3, 2, 1e300 };
+static const struct obk_rqa_mode modes[] = {
+	{ .name = "1D-x", .channel_count = 1, .channels = { 0 }, .norm = OBK_RQA_NORM_L1 },
+	{ .name = "2D-xy", .channel_count = 2, .channels = { 0, 1 }, .norm = OBK_RQA_NORM_L2 },
+	{ .name = "2D-yx", .channel_count = 2, .channels = { 1, 0 }, .norm = OBK_RQA_NORM_MAX },
+};
+static const struct obk_rqa_grid grid = { ms, taus, lmins, radii, 5, 3, 9, 4, modes, 3 };
+
+struct seen {
+	struct obk_rqa_options options;
+	unsigned char once[SERIES][3][5][3][9][4];
+	unsigned rows, failed, skipped, checked;
+	uint64_t last_done, cells;
+	unsigned reports, stop_after;
+	unsigned check_every;
+	bool sd;
+};
+
+static int rows_check(void *arg, const struct obk_rqa_row *rows, uint32_t count)
+{
+	struct seen *seen = arg;
+
+	CHECK_INT(count, 9 * 4);
+	for (uint32_t r = 0; r < count; r++) {
+		const struct obk_rqa_row *row = &rows[r];
+		struct obk_rqa_options o = seen->options;
+		struct obk_rqa_series part = { .data = series[row->series].data, .length = series[row->series].length, .channels = modes[row->mode].channel_count, .step = 2 };
+		double v[OBK_RQA_MEASURE_COUNT], flipped[2 * LENGTH];
+		struct obk_rqa_error error;
+		int status;
+
+		CHECK(!seen->once[row->series][row->mode][row->m_index][row->tau_index][row->radius_index][row->lmin_index]++);
+		CHECK(row->m == ms[row->m_index] && row->tau == taus[row->tau_index] && row->lmin == lmins[row->lmin_index] && row->radius == radii[row->radius_index]);
+		CHECK_INT(row->radius_index * 4 + row->lmin_index, r);
+		seen->rows++;
+		seen->failed += row->status != OBK_RQA_OK && row->status != OBK_RQA_SKIPPED;
+		seen->skipped += row->status == OBK_RQA_SKIPPED;
+		CHECK((row->status == OBK_RQA_OK) == (row->values != NULL));
+		CHECK((row->status == OBK_RQA_OK) == (row->reason == NULL));
+		if (seen->check_every == 0 || seen->rows % seen->check_every)
+			continue;
+		if (row->mode == 2) {
+			for (uint64_t t = 0; t < part.length; t++) {
+				flipped[2 * t] = part.data[2 * t + 1];
+				flipped[2 * t + 1] = part.data[2 * t];
+			}
+			part.data = flipped;
+		}
+		o.m = row->m;
+		o.tau = row->tau;
+		o.radius = row->radius;
+		o.lmin = row->lmin;
+		o.norm = modes[row->mode].norm;
+		status = obk_rqa_measure(&part, NULL, &o, NULL, v, &error);
+		CHECK_INT(row->status, status);
+		for (unsigned i = 0; i < OBK_RQA_MEASURE_COUNT && status == OBK_RQA_OK; i++) {
+			if (!(v[i] == row->values[i] || (isnan(v[i]) && isnan(row->values[i]))))
+				fprintf(stderr, "series %u mode %u m %u tau %u radius %g lmin %u: %s is %.17g, alone %.17g\n", (unsigned)row->series, row->mode, row->m,
+					row->tau, row->radius, row->lmin, obk_rqa_measure_name(i), row->values[i], v[i]);
+			CHECK(v[i] == row->values[i] || (isnan(v[i]) && isnan(row->values[i])));
+		}
+		seen->checked++;
+	}
+	return seen->stop_after && seen->rows >= seen->stop_after;
+}
+
+static int progress_check(void *arg, const struct obk_rqa_progress *progress)
+{
+	struct seen *seen = arg;
+
+	CHECK(progress->done >= seen->last_done && progress->done <= progress->total && progress->rows_done <= progress->rows_total);
+	seen->last_done = progress->done;
+	seen->cells = progress->total;
+	seen->reports++;
+	return 0;
+}
+
+static void sweep_check(struct seen *seen, int isa, unsigned threads)
+{
+	struct obk_rqa_control control = { .threads = threads, .isa = isa, .arg = seen, .progress = progress_check };
+	struct obk_rqa_sweep sweep = { series, SERIES, &seen->options, &grid, rows_check, NULL };
+	struct obk_rqa_error error;
+	int status;
+
+	series_make();
+	status = obk_rqa_sweep(&sweep, &control, &error);
+	if (status == OBK_RQA_UNSUPPORTED)
+		return;
+	CHECK_INT(status, OBK_RQA_OK);
+	CHECK_INT(seen->rows, SERIES * 3 * 5 * 3 * 9 * 4);
+	CHECK(seen->checked > 100 && seen->reports > 0 && seen->last_done == seen->cells);
+	/* m 10 with tau 7 needs 65 samples, 46 and 64 are too few. */
+	CHECK_INT(seen->failed, 2 * 3 * 9 * 4);
+}
+
+TEST(gaze_sweep_is_a_loop)
+{
+	static struct seen seen = { .check_every = 7 };
+
+	obk_rqa_options_preset(OBK_RQA_PRESET_GAZE, &seen.options);
+	sweep_check(&seen, OBK_RQA_ISA_AUTO, 2);
+}
+
+TEST(every_instruction_set)
+{
+	static struct seen seen[3];
+
+	for (int isa = 0; isa < 3; isa++) {
+		seen[isa].check_every = 31;
+		obk_rqa_options_preset(OBK_RQA_PRESET_ACCRQA, &seen[isa].options);
+		seen[isa].options.precision = isa == 1 ? OBK_RQA_PRECISION_F32 : OBK_RQA_PRECISION_F64;
+		seen[isa].options.want = OBK_RQA_WANT_VERTICAL;
+		sweep_check(&seen[isa], OBK_RQA_ISA_C + isa, 1);
+	}
+}
+
+TEST(vertical_lines_without_the_loi)
+{
+	static struct seen seen = { .check_every = 23 };
+
+	obk_rqa_options_preset(OBK_RQA_PRESET_JULIA, &seen.options);
+	seen.options.want = OBK_RQA_WANT_VERTICAL;
+	sweep_check(&seen, OBK_RQA_ISA_AUTO, 2);
+}
+
+TEST(strict_radius_and_float)
+{
+	static struct seen seen = { .check_every = 19 };
+
+	obk_rqa_options_preset(OBK_RQA_PRESET_PYRQA, &seen.options);
+	seen.options.want = OBK_RQA_WANT_VERTICAL;
+	seen.options.precision = OBK_RQA_PRECISION_F32;
+	sweep_check(&seen, OBK_RQA_ISA_AUTO, 3);
+}
+
+/* What the one pass cannot do, and everything with the switch off, goes combination by combination. */
+TEST(combination_by_combination)
+{
+	static struct seen all = { .check_every = 61 }, off = { .check_every = 61 };
+
+	obk_rqa_options_preset(OBK_RQA_PRESET_RP, &all.options);
+	all.options.theiler_diag = 3;
+	sweep_check(&all, OBK_RQA_ISA_AUTO, 2);
+	ob_opt_set(OB_OPT_LEVELS, false);
+	obk_rqa_options_preset(OBK_RQA_PRESET_GAZE, &off.options);
+	sweep_check(&off, OBK_RQA_ISA_AUTO, 2);
+}
+
+static int want_odd(void *arg, uint64_t s, uint32_t mode, uint32_t m, uint32_t tau)
+{
+	(void)arg;
+	(void)mode;
+	(void)tau;
+	return (s + m) % 2;
+}
+
+TEST(skipped_and_failed_are_told_apart)
+{
+	static struct seen seen;
+	struct obk_rqa_control control = { .arg = &seen };
+	struct obk_rqa_sweep sweep = { series, SERIES, &seen.options, &grid, rows_check, want_odd };
+	struct obk_rqa_error error;
+
+	series_make();
+	data[1][2 * 30 + 1] = NAN; /* the second channel: still the whole series is refused, whatever the mode */
+	obk_rqa_options_preset(OBK_RQA_PRESET_GAZE, &seen.options);
+	CHECK_INT(obk_rqa_sweep(&sweep, &control, &error), OBK_RQA_OK);
+	CHECK_INT(seen.rows, SERIES * 3 * 5 * 3 * 9 * 4);
+	CHECK(seen.skipped > 0 && seen.failed > 0 && seen.skipped + seen.failed < seen.rows);
+	/* series 1 is wanted for m 2, 10 and 2: all of these failed; series 0 and 2 (even) are wanted for odd m only, which fit. */
+	CHECK_INT(seen.failed, 3 * 3 * 3 * 9 * 4);
+}
+
+TEST(a_callback_stops_it)
+{
+	static struct seen seen = { .stop_after = 360 };
+	struct obk_rqa_control control = { .arg = &seen, .threads = 2 };
+	struct obk_rqa_sweep sweep = { series, SERIES, &seen.options, &grid, rows_check, NULL };
+	struct obk_rqa_error error;
+
+	series_make();
+	obk_rqa_options_preset(OBK_RQA_PRESET_GAZE, &seen.options);
+	CHECK_INT(obk_rqa_sweep(&sweep, &control, &error), OBK_RQA_CANCELLED);
+	CHECK_INT(seen.rows, 360);
+}
+
+TEST(bad_grids_are_named)
+{
+	static struct seen seen;
+	struct obk_rqa_grid bad = grid;
+	struct obk_rqa_sweep sweep = { series, SERIES, &seen.options, &bad, rows_check, NULL };
+	struct obk_rqa_error error;
+	static const uint32_t zero[] = { 0 };
+	static const double negative[] = { -0.5 };
+
+	series_make();
+	obk_rqa_options_preset(OBK_RQA_PRESET_GAZE, &seen.options);
+	bad.m_count = 0;
+	CHECK_INT(obk_rqa_sweep(&sweep, NULL, &error), OBK_RQA_ARGUMENT);
+	CHECK(strstr(error.text, "no value for m"));
+	bad = grid;
+	bad.tau = zero;
+	bad.tau_count = 1;
+	CHECK_INT(obk_rqa_sweep(&sweep, NULL, &error), OBK_RQA_ARGUMENT);
+	bad = grid;
+	bad.radius = negative;
+	bad.radius_count = 1;
+	CHECK_INT(obk_rqa_sweep(&sweep, NULL, &error), OBK_RQA_ARGUMENT);
+	CHECK(strstr(error.text, "-0.5"));
+	bad = grid;
+	bad.lmin_count = OBK_RQA_MAX_VALUES + 1;
+	CHECK_INT(obk_rqa_sweep(&sweep, NULL, &error), OBK_RQA_LIMIT);
+	bad = grid;
+	sweep.series_count = 0;
+	CHECK_INT(obk_rqa_sweep(&sweep, NULL, &error), OBK_RQA_ARGUMENT);
+	CHECK_INT(seen.rows, 0);
+}
+
+TEST(ranges)
+{
+	double v[100];
+
+	CHECK_INT(obk_rqa_range(0.05, 0.1, 0.001, 3, v, 100), 51);
+	CHECK(v[0] == 0.05 && v[50] == 0.1 && v[17] == 0.067);
+	CHECK_INT(obk_rqa_range(0.05, 0.1, 0.01, 3, v, 100), 6);
+	CHECK_INT(obk_rqa_range(0, 1, 0.001, 3, v, 100), 0);
+	CHECK_INT(obk_rqa_range(0, 1, 0, 3, v, 100), 0);
+	CHECK_INT(obk_rqa_range(1, 0, 0.1, 3, v, 100), 0);
+}
+
+int main(int argc, char **argv)
+{
+	return test_main(argc, argv);
+}
