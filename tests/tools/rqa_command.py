@@ -205,8 +205,11 @@ def wide(at):
         (folder / group).mkdir(parents=True)
         for q in (1, 2):
             write(folder / group / f's1q{q}.csv', [(x, y / q) for x, y in WAVE])
+    write(folder / 'a.csv', WAVE) # two files of no group, with groups between them
+    write(folder / 'z.csv', WAVE)
     out = at / 'wide-out'
     says(0, 'rows', 'sweep', folder, '--grid', GRID, '--out', out, '--write', 'long,wide,folders', where='out')
+    check(len(rows_of(out / 'm2_tau1_eps0.1_lmin2' / 'RQA_1D2D_summary_all.csv')) == 2, 'files of no group')
     long = {(r['file'], r['mode'], r['m'], r['eps']): r for r in rows_of(out / 'results.csv')}
     columns = 'filename,folder,q,RR-2D-xy,RR-1D-x,DET-2D-xy,DET-1D-x,ENT-2D-xy,ENT-1D-x'
     text = (out / 'm2_tau1_eps0.1_lmin2' / 'RQA_1D2D_summary_mci.csv').read_text().splitlines()
@@ -216,7 +219,7 @@ def wide(at):
     meta = json.loads((out / 'm2_tau1_eps0.1_lmin2' / 'metadata.json').read_text())
     check(meta['parameters'] == {'m': 2, 'tau': 1, 'eps': 0.1, 'lmin': 2} and meta['completed'], f'{meta}')
     check((out / 'summary.csv').read_text().splitlines()[0] == 'm,tau,eps,lmin,' + columns, 'summary.csv')
-    check(len(rows_of(out / 'summary.csv')) == 16, 'rows of summary.csv')
+    check(len(rows_of(out / 'summary.csv')) == 24, 'rows of summary.csv')
     check(len([p for p in out.iterdir() if p.is_dir()]) == 4, 'a folder for each combination')
     picture = at / 'heat.png'
     says(0, '', 'plot', out / 'results.csv', '--heat', 'ENT', '--x', 'eps', '--y', 'm', '--where', 'mode=1D-x', '--out', picture)

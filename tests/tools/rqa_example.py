@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-OUTBOARD, EXAMPLE = sys.argv[1], pathlib.Path(sys.argv[2])
+OUTBOARD, EXAMPLE = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
 
 
 def main():

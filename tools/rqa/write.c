@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "tools/rqa/format.h"
 #include "tools/rqa/out.h"
 #include "tools/rqa/sweep.h"
@@ -281,48 +282,82 @@ static bool write_wide(struct obx_sweep *sweep, struct obx_error *error)
 
 /* ---- folders ---- */
 
-/* The files of one group (they follow each other in the list) of one combination. *ret_next: the first of the next group. */
-static bool write_group(struct obx_sweep *sweep, const char *signature, uint32_t m, uint32_t tau, uint32_t row, uint64_t first, uint64_t *ret_next,
-			uint64_t *ret_failed, struct obx_error *error)
+/* Which group each file belongs to, and a file of each group. */
+struct groups {
+	uint32_t *of;
+	uint64_t *first;
+	uint32_t count;
+};
+
+static void groups_fini(struct groups *g)
+{
+	free(g->of);
+	free(g->first);
+}
+
+static bool groups_init(struct groups *g, const struct obx_sweep *sweep, struct obx_error *error)
 {
 	struct obx_file_names names, other;
+
+	g->of = calloc(sweep->files.count, sizeof *g->of);
+	g->first = calloc(sweep->files.count, sizeof *g->first);
+	if (!g->of || !g->first)
+		return obx_error_set(error, "out of memory for the list of files");
+	for (uint64_t i = 0; i < sweep->files.count; i++) {
+		uint32_t k = i ? g->of[i - 1] : 0; /* mostly that of the file before */
+
+		obx_files_names(&sweep->files, i, &names);
+		for (uint32_t tried = 0; tried < g->count; tried++, k = (k + 1) % g->count) {
+			obx_files_names(&sweep->files, g->first[k], &other);
+			if (strcmp(names.group, other.group) == 0)
+				goto found;
+		}
+		k = g->count++;
+		g->first[k] = i;
+found:
+		g->of[i] = k;
+	}
+	return true;
+}
+
+/* The rows of one group for one combination; *ret_failed counts files without one. */
+static bool write_group(struct obx_sweep *sweep, const struct groups *groups, uint32_t group, const char *signature, uint32_t m, uint32_t tau, uint32_t row,
+			uint64_t *ret_failed, struct obx_error *error)
+{
+	struct obx_file_names names;
 	char path[PATH_MAX];
 	struct obx_out out;
-	uint64_t i = first;
 	bool good;
 
-	obx_files_names(&sweep->files, first, &names);
+	obx_files_names(&sweep->files, groups->first[group], &names);
 	if (snprintf(path, sizeof path, "%s/RQA_1D2D_summary_%s.csv", signature, names.group) >= (int)sizeof path)
 		return obx_error_set(error, "the name of the folder %s is too long", names.group);
 	if (!open_out(sweep, path, &out, error))
 		return false;
 	out.quick = true;
 	put_wide_heading(sweep, out.file, "");
-	for (; i < sweep->files.count; i++) {
-		obx_files_names(&sweep->files, i, &other);
-		if (strcmp(other.group, names.group) != 0)
-			break;
-		*ret_failed += !put_wide_row(sweep, out.file, "", i, m, tau, row);
-	}
-	*ret_next = i;
+	for (uint64_t i = 0; i < sweep->files.count; i++)
+		if (groups->of[i] == group)
+			*ret_failed += !put_wide_row(sweep, out.file, "", i, m, tau, row);
 	good = obx_out_commit(&out, error);
 	obx_out_abort(&out);
 	return good;
 }
 
-static bool write_combination(struct obx_sweep *sweep, uint32_t m, uint32_t tau, uint32_t row, struct obx_error *error)
+static bool write_combination(struct obx_sweep *sweep, const struct groups *groups, uint32_t m, uint32_t tau, uint32_t row, struct obx_error *error)
 {
 	char signature[OBX_SIGNATURE_MAX], path[PATH_MAX], eps[OBX_NUMBER_MAX];
-	uint64_t failed = 0, next = 0;
+	uint64_t failed = 0;
 	struct obx_out out;
 	bool good;
 
 	obx_signature_print(sweep->grid.m[m], sweep->grid.tau[tau], obx_sweep_eps(sweep, row), obx_sweep_lmin(sweep, row), signature);
-	snprintf(path, sizeof path, "%s/%s", sweep->out, signature);
+	if (snprintf(path, sizeof path, "%s/%s", sweep->out, signature) >= (int)sizeof path)
+		return obx_error_set(error, "the name of the output folder is too long");
 	if (!obx_out_folder(path, error))
 		return false;
-	while (next < sweep->files.count)
-		if (!write_group(sweep, signature, m, tau, row, next, &next, &failed, error))
+	for (uint32_t group = 0; group < groups->count; group++)
+		if (!write_group(sweep, groups, group, signature, m, tau, row, &failed, error))
 			return false;
 	snprintf(path, sizeof path, "%s/metadata.json", signature);
 	if (!open_out(sweep, path, &out, error))
@@ -339,14 +374,19 @@ static bool write_combination(struct obx_sweep *sweep, uint32_t m, uint32_t tau,
 static bool write_folders(struct obx_sweep *sweep, struct obx_error *error)
 {
 	struct obx_sweep_event event = { .kind = OBX_SWEEP_WRITING, .counts = sweep->counts, .text = "a folder for each combination", .share = 1, .eta = NAN };
+	OB_CLEANUP(groups_fini) struct groups groups = { 0 };
 
 	if (sweep->on_event)
 		sweep->on_event(sweep->arg, &event);
+	if (!groups_init(&groups, sweep, error))
+		return false;
 	for (uint32_t m = 0; m < sweep->grid.m_count; m++)
 		for (uint32_t t = 0; t < sweep->grid.tau_count; t++)
-			for (uint32_t row = 0; row < obx_store_rows(sweep->store); row++)
-				if (!write_combination(sweep, m, t, row, error))
+			for (uint32_t row = 0; row < obx_store_rows(sweep->store) && !sweep->cancel; row++)
+				if (!write_combination(sweep, &groups, m, t, row, error))
 					return false;
+	if (sweep->cancel)
+		return obx_error_set(error, "stopped while the folders were written; run the same command again");
 	sync(); /* thousands of small files were not flushed one by one */
 	return true;
 }
