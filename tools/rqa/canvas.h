@@ -13,9 +13,9 @@
 #include "tools/rqa/error.h"
 
 #define OBX_CANVAS_SIDE_MAX 20000
-#define OBX_WHITE 0xffffffu
-#define OBX_BLACK 0x1a1a1au
-#define OBX_GREY 0xbfbfbfu
+#define OBX_WHITE           0xffffffu
+#define OBX_BLACK           0x1a1a1au
+#define OBX_GREY            0xbfbfbfu
 
 struct obx_canvas {
 	int width, height;

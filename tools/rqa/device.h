@@ -13,7 +13,7 @@
 struct obx_device_state {
 	bool gpu;
 	char name[96];
-	double utilization;                /* per cent; of the CPU: of the cores this process may use, since the call before */
+	double utilization;                 /* per cent; of the CPU: of the cores this process may use, since the call before */
 	uint64_t memory_used, memory_total; /* bytes */
 };
 

@@ -28,7 +28,8 @@ static bool add(struct walk *w, const char *name)
 	struct obx_files *files = w->files;
 
 	if (files->count == OBK_RQA_MAX_SERIES)
-		return obx_error_set(w->error, "%s holds more than %u files; sweep its folders one by one", files->folder, OBK_RQA_MAX_SERIES);
+		return obx_error_set(w->error, "%s holds more than %u files; sweep its folders one by one", files->folder,
+				     OBK_RQA_MAX_SERIES);
 	if (files->count == w->capacity) {
 		uint64_t capacity = w->capacity ? w->capacity * 2 : 64;
 		struct obx_file *list = realloc(files->list, capacity * sizeof *list);
@@ -71,7 +72,8 @@ static bool walk(struct walk *w, const char *below, unsigned depth)
 		    snprintf(full, sizeof full, "%s/%s", w->files->folder, name) >= (int)sizeof full || stat(full, &st) != 0)
 			continue;
 		if (S_ISDIR(st.st_mode)) {
-			if (depth == OBX_FILES_DEPTH_MAX || (w->leaves_out && st.st_dev == w->leave_out.st_dev && st.st_ino == w->leave_out.st_ino))
+			if (depth == OBX_FILES_DEPTH_MAX ||
+			    (w->leaves_out && st.st_dev == w->leave_out.st_dev && st.st_ino == w->leave_out.st_ino))
 				continue;
 			if (!walk(w, name, depth + 1))
 				return false;
@@ -103,7 +105,8 @@ bool obx_files_list(struct obx_files *files, const char *folder, const char *pat
 	files->folder = strndup(folder, length);
 	if (!files->folder)
 		return obx_error_set(error, "out of memory for the list of files");
-	w.leaves_out = leave_out && stat(leave_out, &w.leave_out) == 0 && (w.leave_out.st_ino != st.st_ino || w.leave_out.st_dev != st.st_dev);
+	w.leaves_out =
+		leave_out && stat(leave_out, &w.leave_out) == 0 && (w.leave_out.st_ino != st.st_ino || w.leave_out.st_dev != st.st_dev);
 	if (!walk(&w, "", 0)) {
 		obx_files_fini(files);
 		return false;
@@ -122,8 +125,8 @@ bool obx_files_path(const struct obx_files *files, uint64_t index, char *ret_pat
 	return snprintf(ret_path, size, "%s/%s", files->folder, files->list[index].name) < (int)size;
 }
 
-bool obx_files_survey(struct obx_files *files, const struct obx_table_spec *spec, const volatile int *cancel, void (*on_file)(void *arg, uint64_t index),
-		      void *arg, struct obx_error *error)
+bool obx_files_survey(struct obx_files *files, const struct obx_table_spec *spec, const volatile int *cancel,
+		      void (*on_file)(void *arg, uint64_t index), void *arg, struct obx_error *error)
 {
 	files->wrong_count = 0;
 	for (uint64_t i = 0; i < files->count; i++) {
@@ -156,7 +159,8 @@ bool obx_files_survey(struct obx_files *files, const struct obx_table_spec *spec
 	return true;
 }
 
-bool obx_files_read(const struct obx_files *files, uint64_t index, const struct obx_table_spec *spec, struct obx_table *ret_table, struct obx_error *error)
+bool obx_files_read(const struct obx_files *files, uint64_t index, const struct obx_table_spec *spec, struct obx_table *ret_table,
+		    struct obx_error *error)
 {
 	const struct obx_file *file = &files->list[index];
 	char path[PATH_MAX];

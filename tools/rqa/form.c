@@ -41,7 +41,8 @@ static bool take_field(const char *name, char *value, const char *out_root, stru
 		char path[4096];
 		size_t length = strlen(value);
 
-		if (!length || length > NAME_MAX_BYTES || strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != length || value[0] == '-')
+		if (!length || length > NAME_MAX_BYTES ||
+		    strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != length || value[0] == '-')
 			return obx_error_set(error, "a name has 1 to %d letters, digits, - or _", NAME_MAX_BYTES);
 		if (snprintf(path, sizeof path, "%s/%s", out_root, value) >= (int)sizeof path)
 			return obx_error_set(error, "the name is too long");

@@ -40,7 +40,8 @@ static uint64_t round_even(long double value)
 /* Places before the decimal point, 0 or less below 0.1: of 1e-4 <= size < 1e15. */
 static int places_before(double size)
 {
-	static const double tens[] = { 1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15 };
+	static const double tens[] = { 1e-4, 1e-3, 1e-2, 1e-1, 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,
+				       1e6,  1e7,  1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15 };
 	int i = size >= 1 ? 5 : 1; /* 1e-4 is tens[0] */
 
 	while (size >= tens[i])
@@ -174,7 +175,11 @@ void obx_csv_print(FILE *file, const char *text)
 /* Bytes of the UTF-8 sequence that starts at text; 0 when it is none. */
 static unsigned sequence_length(const unsigned char *text)
 {
-	unsigned n = text[0] < 0x80 ? 1 : text[0] >= 0xc2 && text[0] < 0xe0 ? 2 : (text[0] & 0xf0) == 0xe0 ? 3 : text[0] >= 0xf0 && text[0] < 0xf5 ? 4 : 0;
+	unsigned n = text[0] < 0x80                      ? 1
+		     : text[0] >= 0xc2 && text[0] < 0xe0 ? 2
+		     : (text[0] & 0xf0) == 0xe0          ? 3
+		     : text[0] >= 0xf0 && text[0] < 0xf5 ? 4
+							 : 0;
 
 	for (unsigned i = 1; i < n; i++)
 		if ((text[i] & 0xc0) != 0x80)

@@ -10,12 +10,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define OBX_NUMBER_MAX 32 /* bytes that a printed number takes at most, its end included */
+#define OBX_NUMBER_MAX    32 /* bytes that a printed number takes at most, its end included */
 #define OBX_NUMBER_DIGITS 12
 
 /*
- * `digits` significant digits (1..17), trailing zeros dropped: "0.05", "13", "2.5e-07", "nan". The same as printf; up to 13 digits by integer arithmetic, an order of
- * magnitude faster than printf (long forms of sweeps have tens of millions of numbers). Returns the length.
+ * `digits` significant digits (1..17), trailing zeros dropped: "0.05", "13", "2.5e-07", "nan". The same text as printf's %g gives,
+ * whole numbers below 10^9 aside, which are written out; up to 13 digits by integer arithmetic, an order of magnitude faster (long forms
+ * of sweeps have tens of millions of numbers). Returns the length.
  */
 size_t obx_number_print(double value, int digits, char *ret_text);
 /* As few digits as give back the same number. */

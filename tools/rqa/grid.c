@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "tools/rqa/format.h"
 
-#define DECIMALS_MAX 12
+#define DECIMALS_MAX    12
 #define NUMBER_TEXT_MAX 40
 
 static const char *const names[] = { "m", "tau", "eps", "lmin" };
@@ -34,7 +34,8 @@ static bool take_number(const char *name, const char **text, size_t length, doub
 	char copy[NUMBER_TEXT_MAX], *end;
 
 	if (length == 0 || length >= sizeof copy)
-		return obx_error_set(error, "%s: a number is missing in '%.60s'; write for example %s=1..10 or %s=2,3,5", name, *text, name, name);
+		return obx_error_set(error, "%s: a number is missing in '%.60s'; write for example %s=1..10 or %s=2,3,5", name, *text, name,
+				     name);
 	memcpy(copy, *text, length);
 	copy[length] = 0;
 	*ret = strtod(copy, &end);
@@ -58,8 +59,9 @@ static bool add_range(struct list *list, double from, double to, double step, un
 	if (to < from)
 		return obx_error_set(error, "%s: the range %g..%g is empty; write the smaller number first", list->name, from, to);
 	if (!(steps < room))
-		return obx_error_set(error, "%s: the range %g..%g in steps of %g has %.0f values, more than the %u allowed; take larger steps", list->name, from, to,
-				     step, steps + 1, OBK_RQA_MAX_VALUES);
+		return obx_error_set(error,
+				     "%s: the range %g..%g in steps of %g has %.0f values, more than the %u allowed; take larger steps",
+				     list->name, from, to, step, steps + 1, OBK_RQA_MAX_VALUES);
 	count = obk_rqa_range(from, to, step, decimals, list->values + list->count, room);
 	if (count == 0)
 		return obx_error_set(error, "%s: the range %g..%g in steps of %g has no values", list->name, from, to, step);
@@ -149,7 +151,8 @@ bool obx_grid_set(struct obx_grid *grid, const char *name, const char *text, str
 	if (!values)
 		return obx_error_set(error, "out of memory");
 	if (!*text)
-		return obx_error_set(error, "%s: the list is empty; write for example %s=%s", name, name, strcmp(name, "eps") ? "1..10" : "0.05,0.1");
+		return obx_error_set(error, "%s: the list is empty; write for example %s=%s", name, name,
+				     strcmp(name, "eps") ? "1..10" : "0.05,0.1");
 	for (const char *p = text;; p++) {
 		size_t length = strcspn(p, ",");
 
@@ -202,7 +205,8 @@ bool obx_grid_check(const struct obx_grid *grid, struct obx_error *error)
 		if (!counts[i])
 			return obx_error_set(error, "the grid has no values for %s: it is empty; for example: " OBX_GRID_USAGE, names[i]);
 	if (obx_grid_combinations(grid) > OBK_RQA_MAX_ROWS)
-		return obx_error_set(error, "the grid has %s combinations, more than the %s rows allowed; take larger steps or shorter ranges",
+		return obx_error_set(error,
+				     "the grid has %s combinations, more than the %s rows allowed; take larger steps or shorter ranges",
 				     obx_number_group(obx_grid_combinations(grid), have), obx_number_group(OBK_RQA_MAX_ROWS, most));
 	return true;
 }

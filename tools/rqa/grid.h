@@ -13,7 +13,7 @@
 #include "kernels/rqa/rqa.h"
 #include "tools/rqa/error.h"
 
-#define OBX_GRID_USAGE "m=1..10 tau=1..10 eps=0.05..0.10:0.001 lmin=2,3"
+#define OBX_GRID_USAGE    "m=1..10 tau=1..10 eps=0.05..0.10:0.001 lmin=2,3"
 #define OBX_SIGNATURE_MAX 96
 
 struct obx_grid {

@@ -13,11 +13,11 @@
 #include "tools/rqa/format.h"
 
 #define COLUMNS_MAX 128
-#define WHERE_MAX 16
-#define LEFT 110
-#define TOP 50
-#define RIGHT 150
-#define BOTTOM 80
+#define WHERE_MAX   16
+#define LEFT        110
+#define TOP         50
+#define RIGHT       150
+#define BOTTOM      80
 #define SCALE_WIDTH 24
 
 bool obx_heat_init(struct obx_heat *h, struct obx_error *error)
@@ -78,7 +78,8 @@ bool obx_heat_add(struct obx_heat *h, double x, double y, double value, struct o
 	size_t cell;
 
 	if (i < 0 || k < 0)
-		return obx_error_set(error, "more than %d values of %s; a heat map is for fewer", OBX_HEAT_SIDE_MAX, i < 0 ? h->x_name : h->y_name);
+		return obx_error_set(error, "more than %d values of %s; a heat map is for fewer", OBX_HEAT_SIDE_MAX,
+				     i < 0 ? h->x_name : h->y_name);
 	if (isnan(value))
 		return true;
 	cell = (size_t)k * OBX_HEAT_SIDE_MAX + (size_t)i;
@@ -156,19 +157,22 @@ static bool parse_where(char *where, struct filter *filters, int *ret_count, str
 		char *equals = strchr(word, '=');
 
 		if (!equals || *ret_count == WHERE_MAX)
-			return obx_error_set(error, "--where takes up to %d of NAME=VALUE, for example 'mode=2D-xy tau=1', not '%.60s'", WHERE_MAX, word);
+			return obx_error_set(error, "--where takes up to %d of NAME=VALUE, for example 'mode=2D-xy tau=1', not '%.60s'",
+					     WHERE_MAX, word);
 		*equals = 0;
 		filters[(*ret_count)++] = (struct filter){ .name = word, .value = equals + 1 };
 	}
 	return true;
 }
 
-static bool find_columns(const char *path, char **cells, int count, const char *const names[3], int columns[4], struct filter *filters, int filter_count,
-			 struct obx_error *error)
+static bool find_columns(const char *path, char **cells, int count, const char *const names[3], int columns[4], struct filter *filters,
+			 int filter_count, struct obx_error *error)
 {
 	for (int i = 0; i < 3; i++)
 		if ((columns[i] = find_column(cells, count, strcasecmp(names[i], "ENT") == 0 ? "ENTR" : names[i])) < 0)
-			return obx_error_set(error, "%s, line 1: there is no column '%.60s'; a heat map is made from the results.csv of a sweep", path, names[i]);
+			return obx_error_set(error,
+					     "%s, line 1: there is no column '%.60s'; a heat map is made from the results.csv of a sweep",
+					     path, names[i]);
 	columns[3] = find_column(cells, count, "status");
 	for (int i = 0; i < filter_count; i++)
 		if ((filters[i].column = find_column(cells, count, filters[i].name)) < 0)
@@ -182,7 +186,8 @@ static void close_file(FILE **file)
 		fclose(*file);
 }
 
-bool obx_heat_read(struct obx_heat *h, const char *path, const char *measure, const char *x, const char *y, const char *where, struct obx_error *error)
+bool obx_heat_read(struct obx_heat *h, const char *path, const char *measure, const char *x, const char *y, const char *where,
+		   struct obx_error *error)
 {
 	OB_CLEANUP(close_file) FILE *file = fopen(path, "re");
 	OB_CLEANUP(ob_freep) char *conditions = strdup(where ? where : "");
@@ -220,8 +225,8 @@ bool obx_heat_read(struct obx_heat *h, const char *path, const char *measure, co
 
 			value[i] = columns[i] < count && *cells[columns[i]] ? strtod(cells[columns[i]], &end) : NAN;
 			if ((end && *end) || (i < 2 && isnan(value[i])))
-				return obx_error_set(error, "%s, line %llu, column %s: '%.40s' is not a number", path, (unsigned long long)number, names[i],
-						     columns[i] < count ? cells[columns[i]] : "");
+				return obx_error_set(error, "%s, line %llu, column %s: '%.40s' is not a number", path,
+						     (unsigned long long)number, names[i], columns[i] < count ? cells[columns[i]] : "");
 		}
 		if (!obx_heat_add(h, value[0], value[1], value[2], error))
 			return false;
@@ -309,7 +314,8 @@ bool obx_heat_draw(const struct obx_heat *h, int width, struct obx_canvas *ret, 
 			double v = value_at(h, x, y);
 			uint32_t colour = isnan(v) ? OBX_GREY : obx_canvas_scale(high > low ? (v - low) / (high - low) : 0.5);
 
-			obx_canvas_box(ret, LEFT + (int)x * cell_width, TOP + height - ((int)y + 1) * cell_height, cell_width, cell_height, colour);
+			obx_canvas_box(ret, LEFT + (int)x * cell_width, TOP + height - ((int)y + 1) * cell_height, cell_width, cell_height,
+				       colour);
 		}
 	draw_axes(h, ret, cell_width, cell_height, width, height);
 	if (high >= low)

@@ -28,7 +28,8 @@ void obx_heat_fini(struct obx_heat *heat);
 /* NaN values are left out, their place stays. */
 bool obx_heat_add(struct obx_heat *heat, double x, double y, double value, struct obx_error *error);
 /* From a sweep's results.csv: measure over x and y, of rows that fit "name=value name=value". Rows that are not done are left out. */
-bool obx_heat_read(struct obx_heat *heat, const char *path, const char *measure, const char *x, const char *y, const char *where, struct obx_error *error);
+bool obx_heat_read(struct obx_heat *heat, const char *path, const char *measure, const char *x, const char *y, const char *where,
+		   struct obx_error *error);
 /* width is that of the map alone, in dots. */
 bool obx_heat_draw(const struct obx_heat *heat, int width, struct obx_canvas *ret_canvas, struct obx_error *error);
 

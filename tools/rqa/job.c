@@ -47,7 +47,8 @@ static void add_event(struct obx_job *job, const char *name, const char *format,
 	size_t used;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	used = (size_t)snprintf(to, OBX_JOB_EVENT_BYTES, "event: %s\ndata: {\"timestamp\":%lld.%03ld,", name, (long long)now.tv_sec, now.tv_nsec / 1000000);
+	used = (size_t)snprintf(to, OBX_JOB_EVENT_BYTES, "event: %s\ndata: {\"timestamp\":%lld.%03ld,", name, (long long)now.tv_sec,
+				now.tv_nsec / 1000000);
 	va_start(args, format);
 	vsnprintf(to + used, OBX_JOB_EVENT_BYTES - used - 4, format, args);
 	va_end(args);
@@ -92,9 +93,10 @@ static void add_progress(struct obx_job *job, const struct obx_sweep_event *e, b
 	if (isfinite(e->eta))
 		snprintf(eta, sizeof eta, "%.1f", e->eta);
 	add_event(job, "progress_update",
-		  "\"current\":%" PRIu64 ",\"total\":%" PRIu64 ",\"progress\":%.2f,\"param_signature\":\"%s\",\"success\":%" PRIu64 ",\"skipped\":%" PRIu64
-		  ",\"failed\":%" PRIu64 ",\"elapsed\":%.1f,\"eta\":%s,\"cells_per_second\":%.4g", n->done + n->skipped + n->failed, n->total, e->share * 100,
-		  e->signature, n->done, n->skipped, n->failed, e->elapsed, eta, e->elapsed > 0 ? e->cells / e->elapsed : 0);
+		  "\"current\":%" PRIu64 ",\"total\":%" PRIu64 ",\"progress\":%.2f,\"param_signature\":\"%s\",\"success\":%" PRIu64
+		  ",\"skipped\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"elapsed\":%.1f,\"eta\":%s,\"cells_per_second\":%.4g",
+		  n->done + n->skipped + n->failed, n->total, e->share * 100, e->signature, n->done, n->skipped, n->failed, e->elapsed, eta,
+		  e->elapsed > 0 ? e->cells / e->elapsed : 0);
 }
 
 static void on_event(void *arg, const struct obx_sweep_event *e)
@@ -160,8 +162,10 @@ static void *run(void *arg)
 	if (good)
 		add_log(job, n.failed ? "warning" : "good", text);
 	set_phase(job, good ? OBX_JOB_COMPLETED : sweep->cancel ? OBX_JOB_STOPPED : OBX_JOB_FAILED);
-	add_event(job, "batch_completed", "\"complete\":%s,\"seconds\":%.3f,\"stats\":{\"total\":%" PRIu64 ",\"success\":%" PRIu64 ",\"failed\":%" PRIu64
-		  ",\"skipped\":%" PRIu64 "}", good ? "true" : "false", sweep->elapsed, n.total, n.done, n.failed, n.skipped);
+	add_event(job, "batch_completed",
+		  "\"complete\":%s,\"seconds\":%.3f,\"stats\":{\"total\":%" PRIu64 ",\"success\":%" PRIu64 ",\"failed\":%" PRIu64
+		  ",\"skipped\":%" PRIu64 "}",
+		  good ? "true" : "false", sweep->elapsed, n.total, n.done, n.failed, n.skipped);
 	pthread_mutex_unlock(&job->lock);
 	return NULL;
 }

@@ -13,7 +13,7 @@
 
 #include "tools/rqa/sweep.h"
 
-#define OBX_JOB_EVENTS_MAX 512
+#define OBX_JOB_EVENTS_MAX  512
 #define OBX_JOB_EVENT_BYTES 1536
 
 enum obx_job_phase { OBX_JOB_IDLE, OBX_JOB_READING, OBX_JOB_RUNNING, OBX_JOB_WRITING, OBX_JOB_COMPLETED, OBX_JOB_FAILED, OBX_JOB_STOPPED };
@@ -27,8 +27,8 @@ struct obx_job {
 	uint64_t next_event; /* number of the next one; the first is 1 */
 	char (*events)[OBX_JOB_EVENT_BYTES];
 	char out[4096];
-	unsigned failures;  /* logged by the sweep at hand */
-	double progress_at; /* seconds, of the last progress event */
+	unsigned failures;   /* logged by the sweep at hand */
+	double progress_at;  /* seconds, of the last progress event */
 	pthread_mutex_t use; /* of sweep: readers of results, and start, which replaces it. Taken before lock. */
 	struct obx_sweep *sweep;
 	bool open; /* sweep's store may be read */
@@ -43,7 +43,8 @@ void obx_job_stop(struct obx_job *job);
 /* Wakes obx_job_wait and makes it return -1 from now on. */
 void obx_job_close(struct obx_job *job);
 /*
- * The event after number *seq, as "id: N\nevent: NAME\ndata: {...}\n\n". Waits up to timeout_ms. Returns its length and steps *seq on; 0: nothing came; -1: closing.
+ * The event after number *seq, as "id: N\nevent: NAME\ndata: {...}\n\n". Waits up to timeout_ms.
+ * Returns its length and steps *seq on; 0: nothing came; -1: closing.
  * A reader that fell behind goes on with the oldest event that is kept.
  */
 int obx_job_wait(struct obx_job *job, uint64_t *seq, unsigned timeout_ms, char ret_text[OBX_JOB_EVENT_BYTES + 64]);

@@ -11,10 +11,10 @@
 #include "base/clock.h"
 #include "tools/rqa/format.h"
 
-#define BAR_WIDTH 30
-#define TERMINAL_PERIOD 0.1
-#define PLAIN_PERIOD 10.0
-#define LINE_MAX_BYTES 400
+#define BAR_WIDTH        30
+#define TERMINAL_PERIOD  0.1
+#define PLAIN_PERIOD     10.0
+#define LINE_MAX_BYTES   400
 #define FALLBACK_COLUMNS 80
 
 bool obx_meter_parse(const char *text, enum obx_meter_mode *ret_mode)

@@ -12,7 +12,7 @@ enum obx_meter_mode { OBX_METER_AUTO, OBX_METER_ALWAYS, OBX_METER_NEVER };
 
 struct obx_meter {
 	bool terminal, off, drawn, shown; /* drawn: the bar is on the screen; shown: it has been */
-	double last; /* seconds, of the line printed last */
+	double last;                      /* seconds, of the line printed last */
 };
 
 /* "auto", "always" (lines, also where standard error is no terminal and nothing has run ten seconds), "never". false: another word. */

@@ -31,7 +31,8 @@ bool obx_out_open(struct obx_out *out, const char *path, struct obx_error *error
 		snprintf(out->part, sizeof out->part, "%.*s.%s.part", folder, path, path + folder);
 	out->file = fopen(out->part, "we");
 	if (!out->file)
-		return obx_error_set(error, "%s cannot be written: %s; check the folder and its rights, or name another place", path, strerror(errno));
+		return obx_error_set(error, "%s cannot be written: %s; check the folder and its rights, or name another place", path,
+				     strerror(errno));
 	setvbuf(out->file, NULL, _IOFBF, WRITE_BUFFER);
 	return true;
 }
@@ -62,7 +63,8 @@ bool obx_out_commit(struct obx_out *out, struct obx_error *error)
 		return true;
 	if (strcmp(out->part, out->path) != 0)
 		unlink(out->part);
-	return obx_error_set(error, "%s cannot be written: %s; make room or name another place, then run the same command again", out->path, strerror(saved));
+	return obx_error_set(error, "%s cannot be written: %s; make room or name another place, then run the same command again", out->path,
+			     strerror(saved));
 }
 
 void obx_out_abort(struct obx_out *out)
@@ -92,7 +94,8 @@ bool obx_out_folder(const char *path, struct obx_error *error)
 			continue;
 		*p = 0;
 		if (mkdir(copy, 0777) != 0 && errno != EEXIST)
-			return obx_error_set(error, "the folder %s cannot be made: %s; name another place with --out", path, strerror(errno));
+			return obx_error_set(error, "the folder %s cannot be made: %s; name another place with --out", path,
+					     strerror(errno));
 		if (!at)
 			break;
 		*p = at;

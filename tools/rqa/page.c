@@ -76,7 +76,8 @@ static enum MHD_Result send_response(struct MHD_Connection *connection, unsigned
 		return MHD_NO;
 	MHD_add_response_header(response, "Content-Type", type);
 	MHD_add_response_header(response, "Content-Security-Policy",
-				"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+				"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+				"base-uri 'none'; form-action 'none'; "
 				"frame-ancestors 'none'");
 	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
 	MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
@@ -226,7 +227,8 @@ static bool take_filter(struct MHD_Connection *connection, struct obx_results_fi
 	       take_index(connection, "tau", &f->tau) && take_index(connection, "eps", &f->eps) && take_index(connection, "lmin", &f->lmin);
 }
 
-static bool print_results(struct obx_page *page, struct MHD_Connection *connection, const char *url, char **ret_text, size_t *ret_size, struct obx_error *error)
+static bool print_results(struct obx_page *page, struct MHD_Connection *connection, const char *url, char **ret_text, size_t *ret_size,
+			  struct obx_error *error)
 {
 	struct obx_results_filter filter;
 	int64_t offset, limit;
@@ -243,7 +245,8 @@ static bool print_results(struct obx_page *page, struct MHD_Connection *connecti
 		obx_results_lists(page->job.sweep, memory);
 		good = true;
 	} else {
-		good = obx_results_print(page->job.sweep, &filter, offset < 0 ? 0 : (uint64_t)offset, limit < 0 ? ROWS_USUAL : (uint32_t)limit, memory, error);
+		good = obx_results_print(page->job.sweep, &filter, offset < 0 ? 0 : (uint64_t)offset,
+					 limit < 0 ? ROWS_USUAL : (uint32_t)limit, memory, error);
 	}
 	fclose(memory);
 	if (!good)
@@ -261,7 +264,8 @@ static bool draw_heat(struct obx_page *page, struct MHD_Connection *connection, 
 
 	if (!take_filter(connection, &filter) || !take_index(connection, "measure", &measure))
 		return obx_error_set(error, "the query is not of whole numbers");
-	return obx_results_heat(page->job.sweep, &filter, measure < 0 ? 0 : (unsigned)measure, x ? x : "eps", y ? y : "m", &canvas, error) &&
+	return obx_results_heat(page->job.sweep, &filter, measure < 0 ? 0 : (unsigned)measure, x ? x : "eps", y ? y : "m", &canvas,
+				error) &&
 	       obx_canvas_encode(&canvas, (uint8_t **)ret_png, ret_size, error);
 }
 
@@ -279,7 +283,8 @@ static enum MHD_Result answer_results(struct obx_page *page, struct MHD_Connecti
 	if (!open)
 		obx_error_set(&error, "there are no results yet");
 	else
-		good = heat ? draw_heat(page, connection, &text, &size, &error) : print_results(page, connection, url, &text, &size, &error);
+		good = heat ? draw_heat(page, connection, &text, &size, &error)
+			    : print_results(page, connection, url, &text, &size, &error);
 	pthread_mutex_unlock(&page->job.use);
 	if (!good)
 		return send_error(connection, open ? MHD_HTTP_BAD_REQUEST : MHD_HTTP_NOT_FOUND, "", error.text);
@@ -308,7 +313,8 @@ static enum MHD_Result answer_download(struct obx_page *page, struct MHD_Connect
 	if (fd < 0 || fstat(fd, &st) != 0) {
 		if (fd >= 0)
 			close(fd);
-		return send_error(connection, MHD_HTTP_NOT_FOUND, "", path[0] ? "this file was not written" : "the sweep is not complete yet");
+		return send_error(connection, MHD_HTTP_NOT_FOUND, "",
+				  path[0] ? "this file was not written" : "the sweep is not complete yet");
 	}
 	response = MHD_create_response_from_fd64((uint64_t)st.st_size, fd); /* closes it */
 	if (!response)
@@ -356,8 +362,8 @@ static enum MHD_Result answer_post(struct obx_page *page, struct MHD_Connection 
 	return send_error(connection, MHD_HTTP_NOT_FOUND, "", "there is nothing at this address");
 }
 
-enum MHD_Result obx_page_answer(void *cls, struct MHD_Connection *connection, const char *url, const char *method, const char *version, const char *data,
-				size_t *data_size, void **state)
+enum MHD_Result obx_page_answer(void *cls, struct MHD_Connection *connection, const char *url, const char *method, const char *version,
+				const char *data, size_t *data_size, void **state)
 {
 	struct obx_page *page = cls;
 	struct request *request = *state;
@@ -379,7 +385,8 @@ enum MHD_Result obx_page_answer(void *cls, struct MHD_Connection *connection, co
 		return MHD_YES;
 	}
 	if (!obx_page_host_allowed(page, MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host")))
-		return send_error(connection, MHD_HTTP_FORBIDDEN, "", "call this server by localhost, by its address, or by the name given with --host-name");
+		return send_error(connection, MHD_HTTP_FORBIDDEN, "",
+				  "call this server by localhost, by its address, or by the name given with --host-name");
 	if (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0)
 		return answer_get(page, connection, url);
 	if (strcmp(method, "POST") == 0)

@@ -20,7 +20,7 @@
 #include "tools/rqa/device.h"
 #include "tools/rqa/job.h"
 
-#define OBX_PAGE_BODY_MAX 16384
+#define OBX_PAGE_BODY_MAX   16384
 #define OBX_PAGE_FIELDS_MAX 64
 
 struct obx_page {
@@ -35,8 +35,8 @@ struct obx_page {
 bool obx_page_init(struct obx_page *page, const char *folder, const char *out);
 void obx_page_fini(struct obx_page *page);
 /* MHD's callbacks; cls is the page. */
-enum MHD_Result obx_page_answer(void *cls, struct MHD_Connection *connection, const char *url, const char *method, const char *version, const char *data,
-				size_t *data_size, void **state);
+enum MHD_Result obx_page_answer(void *cls, struct MHD_Connection *connection, const char *url, const char *method, const char *version,
+				const char *data, size_t *data_size, void **state);
 void obx_page_done(void *cls, struct MHD_Connection *connection, void **state, enum MHD_RequestTerminationCode code);
 /* A Host header that no foreign page can bring a browser to send: localhost, an IP address, the machine's own name, host_name. */
 bool obx_page_host_allowed(const struct obx_page *page, const char *host);

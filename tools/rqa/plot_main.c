@@ -16,11 +16,11 @@
 #include "tools/rqa/rqa.h"
 
 #define SIZE_USUAL 800
-#define LEFT 90
-#define TOP 44
-#define RIGHT 30
-#define BOTTOM 62
-#define TICKS 5
+#define LEFT       90
+#define TOP        44
+#define RIGHT      30
+#define BOTTOM     62
+#define TICKS      5
 
 struct job {
 	struct obx_setup setup;
@@ -37,11 +37,14 @@ static void usage(FILE *out)
 		"       outboard rqa plot RESULTS.csv --heat MEASURE --out PNG ...    heat map of a sweep\n\n"
 		"  --out FILE                   the picture; - is standard output\n"
 		"  --size N                     dots of the longer side, 16 to %u; default %d\n"
-		"  --mean                       shades of grey for long series: the share of recurrent cells; else a dot is black when any cell recurs\n"
+		"  --mean                       shades of grey for long series: the share of recurrent cells; else a dot is black when any "
+		"cell recurs\n"
 		"  --cross FILE, --joint FILE   with a second series\n"
 		"  --x NAME, --y NAME           heat map: the parameters, of m, tau, eps, lmin; default eps and m\n"
-		"  --where 'NAME=VALUE ...'     heat map: only these rows, for example 'mode=2D-xy tau=1'; the mean of all rows of a cell is shown\n"
-		"  --progress WHEN              auto, always, never\n\n", OBK_RQA_MAX_IMAGE, SIZE_USUAL);
+		"  --where 'NAME=VALUE ...'     heat map: only these rows, for example 'mode=2D-xy tau=1'; the mean of all rows of a cell "
+		"is shown\n"
+		"  --progress WHEN              auto, always, never\n\n",
+		OBK_RQA_MAX_IMAGE, SIZE_USUAL);
 	obx_setup_usage(out);
 }
 
@@ -88,11 +91,15 @@ static void draw_ticks(struct obx_canvas *c, uint32_t width, uint32_t height, ui
 	}
 }
 
-static bool draw_plot(struct job *job, const struct obk_rqa_series *x, const struct obk_rqa_series *y, const struct obk_rqa_options *options,
-		      struct obx_error *error)
+static bool draw_plot(struct job *job, const struct obk_rqa_series *x, const struct obk_rqa_series *y,
+		      const struct obk_rqa_options *options, struct obx_error *error)
 {
-	struct obk_rqa_control control = { .threads = job->setup.threads, .device = job->setup.device, .isa = job->setup.isa, .arg = job,
-					   .progress = on_progress, .cancel = &obx_rqa_stop };
+	struct obk_rqa_control control = { .threads = job->setup.threads,
+					   .device = job->setup.device,
+					   .isa = job->setup.isa,
+					   .arg = job,
+					   .progress = on_progress,
+					   .cancel = &obx_rqa_stop };
 	OB_CLEANUP(ob_freep) uint8_t *pixels = NULL;
 	OB_CLEANUP(obx_canvas_fini) struct obx_canvas canvas = { 0 };
 	struct obk_rqa_error wrong = { 0 };
@@ -119,11 +126,13 @@ static bool draw_plot(struct job *job, const struct obk_rqa_series *x, const str
 		return false;
 	for (uint32_t j = 0; j < height; j++)
 		for (uint32_t i = 0; i < width; i++)
-			obx_canvas_box(&canvas, LEFT + (int)(i * zoom), TOP + (int)(j * zoom), (int)zoom, (int)zoom, pixels[(size_t)j * width + i] * 0x10101u);
+			obx_canvas_box(&canvas, LEFT + (int)(i * zoom), TOP + (int)(j * zoom), (int)zoom, (int)zoom,
+				       pixels[(size_t)j * width + i] * 0x10101u);
 	obx_canvas_frame(&canvas, LEFT, TOP, (int)(width * zoom), (int)(height * zoom));
 	draw_ticks(&canvas, width * zoom, height * zoom, columns, rows);
 	obx_number_print(options->radius, 6, eps);
-	snprintf(title, sizeof title, "%.80s  %s  m=%u tau=%u eps=%s", slash ? slash + 1 : job->path, job->setup.modes[0].name, options->m, options->tau, eps);
+	snprintf(title, sizeof title, "%.80s  %s  m=%u tau=%u eps=%s", slash ? slash + 1 : job->path, job->setup.modes[0].name, options->m,
+		 options->tau, eps);
 	obx_canvas_text(&canvas, LEFT, 14, obx_canvas_text_width(title, 2) > (int)(width * zoom) + RIGHT ? 1 : 2, title);
 	obx_canvas_text(&canvas, LEFT + (int)(width * zoom) / 2 - 36, TOP + (int)(height * zoom) + 38, 2, "vector");
 	obx_meter_clear(&job->meter);
@@ -144,7 +153,8 @@ static bool plot_series(struct job *job, struct obx_error *error)
 	struct obk_rqa_series x, y;
 	int status;
 
-	if (!obx_table_read(job->path, &job->setup.table, &table, error) || (job->other_path && !obx_table_read(job->other_path, &job->setup.table, &other, error)) ||
+	if (!obx_table_read(job->path, &job->setup.table, &table, error) ||
+	    (job->other_path && !obx_table_read(job->other_path, &job->setup.table, &other, error)) ||
 	    !obx_setup_modes(&job->setup, table.channels, error))
 		return false;
 	if (job->setup.modes[0].norm >= 0)
@@ -152,7 +162,8 @@ static bool plot_series(struct job *job, struct obx_error *error)
 	if (job->other_path)
 		options.kind = job->joint ? OBK_RQA_JOINT : OBK_RQA_CROSS;
 	return obx_setup_series(&job->setup, &job->setup.modes[0], job->path, &table, &x, &copy, &status, error) &&
-	       (!job->other_path || obx_setup_series(&job->setup, &job->setup.modes[0], job->other_path, &other, &y, &other_copy, &status, error)) &&
+	       (!job->other_path ||
+		obx_setup_series(&job->setup, &job->setup.modes[0], job->other_path, &other, &y, &other_copy, &status, error)) &&
 	       draw_plot(job, &x, job->other_path ? &y : NULL, &options, error);
 }
 
@@ -161,7 +172,8 @@ static bool plot_heat(struct job *job, struct obx_error *error)
 	OB_CLEANUP(obx_canvas_fini) struct obx_canvas canvas = { 0 };
 	OB_CLEANUP(obx_heat_fini) struct obx_heat heat = { 0 };
 
-	return obx_heat_init(&heat, error) && obx_heat_read(&heat, job->path, job->heat, job->x ? job->x : "eps", job->y ? job->y : "m", job->where, error) &&
+	return obx_heat_init(&heat, error) &&
+	       obx_heat_read(&heat, job->path, job->heat, job->x ? job->x : "eps", job->y ? job->y : "m", job->where, error) &&
 	       obx_heat_draw(&heat, (int)job->size, &canvas, error) && obx_canvas_write(&canvas, job->out_path, error);
 }
 
@@ -190,8 +202,9 @@ static bool parse(struct job *job, struct obx_args *args, bool *ret_help)
 		} else if (obx_args_is(args, "size", &value)) {
 			if (value && !ob_text_parse_number(value, 16, OBK_RQA_MAX_IMAGE, &job->size))
 				obx_args_refuse(args, "--size takes a whole number from 16 to %u, not '%.40s'", OBK_RQA_MAX_IMAGE, value);
-		} else if (!obx_args_is(args, "cross", &job->other_path) && !obx_args_is(args, "out", &job->out_path) && !obx_args_is(args, "heat", &job->heat) &&
-			   !obx_args_is(args, "x", &job->x) && !obx_args_is(args, "y", &job->y) && !obx_args_is(args, "where", &job->where)) {
+		} else if (!obx_args_is(args, "cross", &job->other_path) && !obx_args_is(args, "out", &job->out_path) &&
+			   !obx_args_is(args, "heat", &job->heat) && !obx_args_is(args, "x", &job->x) && !obx_args_is(args, "y", &job->y) &&
+			   !obx_args_is(args, "where", &job->where)) {
 			obx_args_setup(args, &job->setup);
 		}
 	}

@@ -10,7 +10,7 @@
 #include "tools/rqa/format.h"
 #include "tools/rqa/heat.h"
 
-#define HEAT_WIDTH 640
+#define HEAT_WIDTH       640
 #define LISTED_FILES_MAX 2000
 
 /* The dimensions in the order of the table, the last one changing fastest. */
@@ -22,7 +22,8 @@ struct place {
 
 static bool place_init(struct place *p, const struct obx_sweep *s, const struct obx_results_filter *f, struct obx_error *error)
 {
-	const uint64_t counts[DIMENSIONS] = { s->files.count, s->setup.mode_count, s->grid.m_count, s->grid.tau_count, s->grid.eps_count, s->grid.lmin_count };
+	const uint64_t counts[DIMENSIONS] = { s->files.count,    s->setup.mode_count, s->grid.m_count,
+					      s->grid.tau_count, s->grid.eps_count,   s->grid.lmin_count };
 	const int64_t wanted[DIMENSIONS] = { f->file, f->mode, f->m, f->tau, f->eps, f->lmin };
 
 	for (int d = 0; d < DIMENSIONS; d++) {
@@ -67,8 +68,11 @@ static void print_row(const struct obx_sweep *s, const struct place *p, const st
 	fputs(",\"mode\":", out);
 	obx_json_print(out, s->setup.modes[p->at[BY_MODE]].name);
 	obx_number_print(s->grid.eps[p->at[BY_EPS]], OBX_NUMBER_DIGITS, eps);
-	fprintf(out, ",\"m\":%u,\"tau\":%u,\"eps\":%s,\"lmin\":%u,\"status\":\"%s\"", s->grid.m[p->at[BY_M]], s->grid.tau[p->at[BY_TAU]], eps,
-		s->grid.lmin[p->at[BY_LMIN]], !there ? "waiting" : group->status[row] == OBK_RQA_OK ? "done" : "failed");
+	fprintf(out, ",\"m\":%u,\"tau\":%u,\"eps\":%s,\"lmin\":%u,\"status\":\"%s\"", s->grid.m[p->at[BY_M]], s->grid.tau[p->at[BY_TAU]],
+		eps, s->grid.lmin[p->at[BY_LMIN]],
+		!there                             ? "waiting"
+		: group->status[row] == OBK_RQA_OK ? "done"
+						   : "failed");
 	if (there && group->status[row] != OBK_RQA_OK) {
 		fputs(",\"reason\":", out);
 		obx_json_print(out, group->reason);
@@ -83,7 +87,8 @@ static void print_row(const struct obx_sweep *s, const struct place *p, const st
 	putc('}', out);
 }
 
-bool obx_results_print(const struct obx_sweep *s, const struct obx_results_filter *filter, uint64_t offset, uint32_t limit, FILE *out, struct obx_error *error)
+bool obx_results_print(const struct obx_sweep *s, const struct obx_results_filter *filter, uint64_t offset, uint32_t limit, FILE *out,
+		       struct obx_error *error)
 {
 	OB_CLEANUP(obx_group_fini) struct obx_group group = { 0 };
 	uint64_t total, slot = UINT64_MAX;
@@ -124,7 +129,10 @@ static int find_dimension(const char *name)
 
 static double value_of(const struct obx_sweep *s, int dimension, uint64_t index)
 {
-	return dimension == BY_M ? s->grid.m[index] : dimension == BY_TAU ? s->grid.tau[index] : dimension == BY_EPS ? s->grid.eps[index] : s->grid.lmin[index];
+	return dimension == BY_M     ? s->grid.m[index]
+	       : dimension == BY_TAU ? s->grid.tau[index]
+	       : dimension == BY_EPS ? s->grid.eps[index]
+				     : s->grid.lmin[index];
 }
 
 /* All rows of one slot that fit. */
@@ -139,7 +147,9 @@ static bool add_slot(const struct obx_sweep *s, struct place *p, const struct ob
 			p->at[BY_LMIN] = p->first[BY_LMIN] + l;
 			row = p->at[BY_EPS] * s->grid.lmin_count + p->at[BY_LMIN];
 			if (!obx_heat_add(heat, value_of(s, x, p->at[x]), value_of(s, y, p->at[y]),
-					  there && group->status[row] == OBK_RQA_OK ? group->values[row * s->setup.measure_count + measure] : NAN, error))
+					  there && group->status[row] == OBK_RQA_OK ? group->values[row * s->setup.measure_count + measure]
+										    : NAN,
+					  error))
 				return false;
 		}
 	return true;
@@ -177,8 +187,14 @@ bool obx_results_heat(const struct obx_sweep *s, const struct obx_results_filter
 
 void obx_results_lists(const struct obx_sweep *s, FILE *out)
 {
-	const struct { const char *name; const uint32_t *list; uint32_t count; } wholes[] = {
-		{ "m", s->grid.m, s->grid.m_count }, { "tau", s->grid.tau, s->grid.tau_count }, { "lmin", s->grid.lmin, s->grid.lmin_count },
+	const struct {
+		const char *name;
+		const uint32_t *list;
+		uint32_t count;
+	} wholes[] = {
+		{ "m", s->grid.m, s->grid.m_count },
+		{ "tau", s->grid.tau, s->grid.tau_count },
+		{ "lmin", s->grid.lmin, s->grid.lmin_count },
 	};
 	char text[OBX_NUMBER_MAX];
 

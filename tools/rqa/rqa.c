@@ -42,7 +42,8 @@ static int usage(FILE *out)
 	fprintf(out, "usage: outboard rqa VERB ...\n\nRecurrence quantification analysis.\n\n");
 	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
 		fprintf(out, "  %-7s %s\n", verbs[i].name, verbs[i].what);
-	fprintf(out, "\n'outboard rqa VERB --help' says more; 'outboard rqa measures' lists the measures, 'outboard rqa options' all options as a table.\n");
+	fprintf(out, "\n'outboard rqa VERB --help' says more; 'outboard rqa measures' lists the measures, 'outboard rqa options' all "
+		     "options as a table.\n");
 	return out == stdout ? 0 : OBX_EXIT_USAGE;
 }
 

@@ -15,7 +15,7 @@
 #include "tools/rqa/out.h"
 #include "tools/rqa/rqa.h"
 
-#define MEASURES_USUAL \
+#define MEASURES_USUAL                                                                                                                     \
 	"RR,DET,L,Lmax,DIV,ENTR,RATIO,TREND,LAM,TT,Vmax,Ventr,W,Wmax,Wdiv,Wentr,T1,T2,MRT,RTE,NMPRT,CORM,rENTR,radius,n,points"
 #define PRINT_DIGITS 10
 
@@ -51,7 +51,8 @@ static void usage(FILE *out)
 		"  --out FILE                   instead of standard output; appears whole or not at all\n"
 		"  --state FILE                 a stopped or killed run goes on from this file (one mode, no windows)\n"
 		"  --digits N                   significant digits, 1 to 17; default %d\n"
-		"  --progress WHEN              auto, always, never\n\n", PRINT_DIGITS);
+		"  --progress WHEN              auto, always, never\n\n",
+		PRINT_DIGITS);
 	obx_setup_usage(out);
 }
 
@@ -60,9 +61,10 @@ static int on_progress(void *arg, const struct obk_rqa_progress *p)
 	struct job *job = arg;
 	char text[120];
 
-	snprintf(text, sizeof text, "%s  %.2g of %.2g cells, %.2g a second", job->setup.modes[job->mode].name, (double)p->done, (double)p->total,
-		 p->elapsed > 0 ? (double)p->done / p->elapsed : 0);
-	obx_meter_show(&job->meter, p->total ? (double)p->done / (double)p->total : 1, p->elapsed, p->eta, text, p->total && p->done == p->total);
+	snprintf(text, sizeof text, "%s  %.2g of %.2g cells, %.2g a second", job->setup.modes[job->mode].name, (double)p->done,
+		 (double)p->total, p->elapsed > 0 ? (double)p->done / p->elapsed : 0);
+	obx_meter_show(&job->meter, p->total ? (double)p->done / (double)p->total : 1, p->elapsed, p->eta, text,
+		       p->total && p->done == p->total);
 	return obx_rqa_stop;
 }
 
@@ -118,7 +120,8 @@ static void put_json_item(struct job *job, int status, const char *reason, const
 	if (window)
 		fprintf(out, ",\"window\":%" PRIu64 ",\"first_sample\":%" PRIu64, window[0], window[1]);
 	else if (status == OBK_RQA_OK)
-		fprintf(out, ",\"norm\":\"%s\",\"device\":\"%s\"", obx_setup_norm(&job->setup, &job->setup.modes[job->mode]), job->devices[job->mode]);
+		fprintf(out, ",\"norm\":\"%s\",\"device\":\"%s\"", obx_setup_norm(&job->setup, &job->setup.modes[job->mode]),
+			job->devices[job->mode]);
 	fprintf(out, ",\"status\":\"%s\"", status == OBK_RQA_OK ? "done" : "failed");
 	if (!values) {
 		fprintf(out, ",\"error\":\"%s\",\"reason\":", obk_rqa_status_name(status));
@@ -152,15 +155,16 @@ static void put_table(struct job *job)
 	bool any = false;
 
 	obx_number_print(o->radius, PRINT_DIGITS, text);
-	fprintf(out, "%s: %s samples, lines %" PRIu64 " to %" PRIu64 "\n", job->path, obx_number_group(job->table.rows, samples), job->table.first_line,
-		job->table.last_line);
+	fprintf(out, "%s: %s samples, lines %" PRIu64 " to %" PRIu64 "\n", job->path, obx_number_group(job->table.rows, samples),
+		job->table.first_line, job->table.last_line);
 	if (job->table.dropped)
 		fprintf(out, "%" PRIu64 " rows without a number were dropped\n", job->table.dropped);
 	for (unsigned i = 0; i < job->setup.mode_count; i++)
 		any |= job->status[i] == OBK_RQA_OK;
 	if (!any) /* the reasons were printed */
 		return;
-	fprintf(out, "preset %s, m %u, tau %u, eps %s, lmin %u\n\n%-8s", obk_rqa_preset_name(job->setup.preset), o->m, o->tau, text, o->lmin, "");
+	fprintf(out, "preset %s, m %u, tau %u, eps %s, lmin %u\n\n%-8s", obk_rqa_preset_name(job->setup.preset), o->m, o->tau, text,
+		o->lmin, "");
 	for (unsigned i = 0; i < job->setup.mode_count; i++)
 		fprintf(out, " %16s", job->setup.modes[i].name);
 	putc('\n', out);
@@ -204,8 +208,13 @@ static int measure_mode(struct job *job, char *reason)
 {
 	struct obk_rqa_mode *mode = &job->setup.modes[job->mode];
 	struct obk_rqa_options options = job->setup.options;
-	struct obk_rqa_control control = { .threads = job->setup.threads, .device = job->setup.device, .isa = job->setup.isa, .arg = job,
-					   .progress = on_progress, .cancel = &obx_rqa_stop, .state_path = job->state };
+	struct obk_rqa_control control = { .threads = job->setup.threads,
+					   .device = job->setup.device,
+					   .isa = job->setup.isa,
+					   .arg = job,
+					   .progress = on_progress,
+					   .cancel = &obx_rqa_stop,
+					   .state_path = job->state };
 	OB_CLEANUP(ob_freep) double *copy = NULL;
 	OB_CLEANUP(ob_freep) double *other_copy = NULL;
 	struct obk_rqa_result *result = NULL;
@@ -224,7 +233,8 @@ static int measure_mode(struct job *job, char *reason)
 	if (job->other_path)
 		second = &y;
 	if (job->window) {
-		status = obk_rqa_windows(&x, second, &options, job->window, job->step ? job->step : job->window, &control, on_window, job, &wrong);
+		status = obk_rqa_windows(&x, second, &options, job->window, job->step ? job->step : job->window, &control, on_window, job,
+					 &wrong);
 	} else {
 		status = obk_rqa_run(&x, second, &options, &control, &result, &wrong);
 		if (status == OBK_RQA_OK) {
@@ -234,7 +244,8 @@ static int measure_mode(struct job *job, char *reason)
 		obk_rqa_result_free(result);
 	}
 	if (status != OBK_RQA_OK)
-		snprintf(reason, OBX_ERROR_MAX, "%s%s", wrong.text, status == OBK_RQA_CANCELLED && job->state ? "; run the same command again to go on" : "");
+		snprintf(reason, OBX_ERROR_MAX, "%s%s", wrong.text,
+			 status == OBK_RQA_CANCELLED && job->state ? "; run the same command again to go on" : "");
 	return status;
 }
 
@@ -260,7 +271,8 @@ static void run_modes(struct job *job)
 		if (job->form == JSON)
 			put_json_item(job, status, reason, status == OBK_RQA_OK ? job->values[job->mode] : NULL, NULL);
 		else if (job->form == CSV || job->window)
-			put_csv_row(job, status, reason, status == OBK_RQA_OK ? job->values[job->mode] : NULL, job->window ? (const uint64_t[2]){ 0, 0 } : NULL);
+			put_csv_row(job, status, reason, status == OBK_RQA_OK ? job->values[job->mode] : NULL,
+				    job->window ? (const uint64_t[2]){ 0, 0 } : NULL);
 	}
 	if (job->form == JSON)
 		fputs("\n]}\n", job->out.file);
@@ -305,9 +317,9 @@ static bool parse(struct job *job, struct obx_args *args, bool *ret_help)
 		} else if (obx_args_is(args, "progress", &value)) {
 			if (value && !obx_meter_parse(value, &meter))
 				obx_args_refuse(args, "--progress is auto, always or never, not '%.40s'", value);
-		} else if (!obx_args_is(args, "cross", &job->other_path) && !obx_args_is(args, "out", &job->out_path) && !obx_args_is(args, "state", &job->state) &&
-			   !take_count(args, "window", 2, OBK_RQA_MAX_LENGTH, &job->window) && !take_count(args, "step", 1, OBK_RQA_MAX_LENGTH, &job->step) &&
-			   !take_count(args, "digits", 1, 17, &digits)) {
+		} else if (!obx_args_is(args, "cross", &job->other_path) && !obx_args_is(args, "out", &job->out_path) &&
+			   !obx_args_is(args, "state", &job->state) && !take_count(args, "window", 2, OBK_RQA_MAX_LENGTH, &job->window) &&
+			   !take_count(args, "step", 1, OBK_RQA_MAX_LENGTH, &job->step) && !take_count(args, "digits", 1, 17, &digits)) {
 			obx_args_setup(args, &job->setup);
 		}
 	}
@@ -345,7 +357,8 @@ int obx_rqa_run_main(int argc, char **argv)
 	       (!job->other_path || obx_table_read(job->other_path, &job->setup.table, &job->other, &error)) &&
 	       obx_setup_modes(&job->setup, job->table.channels, &error);
 	if (good && job->state && (job->setup.mode_count > 1 || job->window))
-		good = obx_error_set(&error, "--state goes with one mode and no windows; choose the mode with --modes %s", job->setup.modes[0].name);
+		good = obx_error_set(&error, "--state goes with one mode and no windows; choose the mode with --modes %s",
+				     job->setup.modes[0].name);
 	if (good)
 		good = obx_out_open(&job->out, job->out_path ? job->out_path : "-", &error);
 	if (good) {

@@ -19,10 +19,10 @@
 #include "tools/rqa/page.h"
 #include "tools/rqa/rqa.h"
 
-#define PORT_USUAL 14880
+#define PORT_USUAL      14880
 #define CONNECTIONS_MAX 64
-#define IDLE_SECONDS 60
-#define WAIT_MS 100
+#define IDLE_SECONDS    60
+#define WAIT_MS         100
 
 struct command {
 	const char *folder, *out, *address, *pattern, *host_name;
@@ -34,13 +34,16 @@ static void usage(FILE *out)
 {
 	fprintf(out,
 		"usage: outboard rqa serve FOLDER [options]\n\n"
-		"A page in the browser: sweeps over the CSV files of FOLDER with progress, log, table, heat maps and downloads. Ctrl-C stops it; a sweep that\n"
+		"A page in the browser: sweeps over the CSV files of FOLDER with progress, log, table, heat maps and downloads. Ctrl-C "
+		"stops it; a sweep that\n"
 		"was running goes on when it is started again.\n\n"
 		"  --out FOLDER        where results go, each sweep in a folder of its name; default FOLDER-rqa\n"
 		"  --port N            default %d; 0: any that is free\n"
-		"  --address ADDRESS   default 127.0.0.1, this machine only; there is no password, so anyone who reaches another address can run sweeps\n"
+		"  --address ADDRESS   default 127.0.0.1, this machine only; there is no password, so anyone who reaches another address "
+		"can run sweeps\n"
 		"  --host-name NAME    a further name by which browsers may call\n"
-		"  --pattern GLOB      which files; default *.csv\n", PORT_USUAL);
+		"  --pattern GLOB      which files; default *.csv\n",
+		PORT_USUAL);
 }
 
 static void parse(struct command *c, struct obx_args *args)
@@ -60,8 +63,8 @@ static void parse(struct command *c, struct obx_args *args)
 		else if (obx_args_is(args, "port", &value)) {
 			if (value && !ob_text_parse_number(value, 0, 65535, &c->port))
 				obx_args_refuse(args, "--port takes a number from 0 to 65535, not '%.40s'", value);
-		} else if (!obx_args_is(args, "out", &c->out) && !obx_args_is(args, "address", &c->address) && !obx_args_is(args, "pattern", &c->pattern) &&
-			   !obx_args_is(args, "host-name", &c->host_name)) {
+		} else if (!obx_args_is(args, "out", &c->out) && !obx_args_is(args, "address", &c->address) &&
+			   !obx_args_is(args, "pattern", &c->pattern) && !obx_args_is(args, "host-name", &c->host_name)) {
 			obx_args_refuse(args, "there is no option '--%.60s'", args->name);
 		}
 	}
@@ -84,10 +87,10 @@ static int listen_at(const struct command *c, char *ret_url, size_t size, struct
 		return -1;
 	}
 	fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 || bind(fd, address, length) != 0 || listen(fd, CONNECTIONS_MAX) != 0 ||
-	    getsockname(fd, address, &length) != 0) {
-		obx_error_set(error, "port %u of %s cannot be used: %s; choose another with --port, or 0 for any that is free", (unsigned)c->port, c->address,
-			      strerror(errno));
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 || bind(fd, address, length) != 0 ||
+	    listen(fd, CONNECTIONS_MAX) != 0 || getsockname(fd, address, &length) != 0) {
+		obx_error_set(error, "port %u of %s cannot be used: %s; choose another with --port, or 0 for any that is free",
+			      (unsigned)c->port, c->address, strerror(errno));
 		if (fd >= 0)
 			close(fd);
 		return -1;
@@ -100,9 +103,10 @@ static int listen_at(const struct command *c, char *ret_url, size_t size, struct
 
 static int serve(struct obx_page *page, int fd, const char *url)
 {
-	struct MHD_Daemon *daemon = MHD_start_daemon(MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL, 0, NULL, NULL,
-						     obx_page_answer, page, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
-						     MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED, obx_page_done, page, MHD_OPTION_END);
+	struct MHD_Daemon *daemon = MHD_start_daemon(MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL, 0,
+						     NULL, NULL, obx_page_answer, page, MHD_OPTION_LISTEN_SOCKET, fd,
+						     MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+						     IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED, obx_page_done, page, MHD_OPTION_END);
 	const struct timespec wait = { .tv_nsec = WAIT_MS * 1000000l };
 
 	if (!daemon) {

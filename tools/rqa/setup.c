@@ -25,7 +25,7 @@ static const struct option {
 	double min, max;
 	const char *help;
 } options[] = {
-#define AT(field) offsetof(struct obk_rqa_options, field)
+#define AT(field)   offsetof(struct obk_rqa_options, field)
 #define MINE(field) offsetof(struct obx_setup, field)
 	{ "m", WHOLE, AT(m), NULL, 1, OBK_RQA_MAX_M, "embedding dimension" },
 	{ "tau", WHOLE, AT(tau), NULL, 1, OBK_RQA_MAX_TAU, "delay in samples" },
@@ -41,13 +41,16 @@ static const struct option {
 	{ "scale", WORD, AT(scale), "none|zscore|unit", 0, 0, "each column first brought to mean 0 and deviation 1, or to 0..1" },
 	{ "categorical", WORD, AT(categorical), "no|yes", 0, 0, "values are codes: recurrent when equal" },
 	{ "theiler", THEILER, 0, NULL, 0, OBK_RQA_MAX_LENGTH, "sets the three windows below at once" },
-	{ "theiler-rr", WHOLE, AT(theiler_rr), NULL, 0, OBK_RQA_MAX_LENGTH, "cells nearer to the line of identity than this do not count for RR; 0 counts all" },
+	{ "theiler-rr", WHOLE, AT(theiler_rr), NULL, 0, OBK_RQA_MAX_LENGTH,
+	  "cells nearer to the line of identity than this do not count for RR; 0 counts all" },
 	{ "theiler-diag", WHOLE, AT(theiler_diag), NULL, 0, OBK_RQA_MAX_LENGTH, "the same for diagonal lines" },
 	{ "theiler-vert", WHOLE, AT(theiler_vert), NULL, 0, OBK_RQA_MAX_LENGTH, "the same for vertical lines, white lines and times" },
 	{ "triangle", WORD, AT(triangle), "both|upper|lower", 0, 0, "the part of the matrix that is counted" },
 	{ "rr-denominator", WORD, AT(rr_denominator), "full|valid", 0, 0, "RR per all cells, or per cells outside the Theiler window" },
-	{ "det-denominator", WORD, AT(det_denominator), "lines|points", 0, 0, "DET per points of all diagonal lines, or per recurrent points" },
-	{ "lam-denominator", WORD, AT(lam_denominator), "lines|points", 0, 0, "LAM per points of all vertical lines, or per recurrent points" },
+	{ "det-denominator", WORD, AT(det_denominator), "lines|points", 0, 0,
+	  "DET per points of all diagonal lines, or per recurrent points" },
+	{ "lam-denominator", WORD, AT(lam_denominator), "lines|points", 0, 0,
+	  "LAM per points of all vertical lines, or per recurrent points" },
 	{ "lmax-excludes-loi", WORD, AT(lmax_excludes_loi), "no|yes", 0, 0, "Lmax and DIV leave the line of identity out" },
 	{ "log", WORD, AT(log_base), "ln|log2", 0, 0, "logarithm of entropies" },
 	{ "entropy-norm", WORD, AT(entropy_norm), "plain|log-n|log-bins", 0, 0, "entropies as they are, or divided by a logarithm" },
@@ -59,7 +62,8 @@ static const struct option {
 	{ "trend-margin", WHOLE, AT(trend_margin), NULL, 0, OBK_RQA_MAX_LENGTH, "diagonals at the corner left out of TREND" },
 	{ "percent", REAL, AT(percent), NULL, 1, 100, "1: RR, DET and LAM are shares; 100: per cent" },
 	{ "quirk-last-column", QUIRK, AT(quirks), "no|yes", 0, 0, "as pyunicorn 0.5: the last column's final line is dropped" },
-	{ "missing", OWN, MINE(table.missing), "error|drop|gap", 0, 0, "empty cells and NaN: refused, rows dropped, or kept as gaps that never recur" },
+	{ "missing", OWN, MINE(table.missing), "error|drop|gap", 0, 0,
+	  "empty cells and NaN: refused, rows dropped, or kept as gaps that never recur" },
 	{ "constant", OWN, MINE(allow_constant), "refuse|allow", 0, 0, "a series that never changes: refused, or computed" },
 	{ "device", OWN, MINE(device), "auto|cpu|cuda", 0, 0, "where it runs" },
 	{ "isa", OWN, MINE(isa), "auto|c|avx2|avx512", 0, 0, "instructions of the CPU" },
@@ -215,7 +219,10 @@ static bool take_measures(struct obx_setup *setup, const char *list, struct obx_
 		int id = obk_rqa_measure_find(strcasecmp(name, "ENT") == 0 ? "ENTR" : name);
 
 		if (id < 0)
-			return obx_error_set(error, "there is no measure '%.40s'; 'outboard rqa measures' lists them, for example RR,DET,L,Lmax,ENTR,LAM,TT", name);
+			return obx_error_set(
+				error,
+				"there is no measure '%.40s'; 'outboard rqa measures' lists them, for example RR,DET,L,Lmax,ENTR,LAM,TT",
+				name);
 		for (unsigned i = 0; i < setup->measure_count; i++)
 			if (setup->measures[i] == (unsigned)id)
 				return obx_error_set(error, "the measure %s stands in the list twice", name);
@@ -309,8 +316,8 @@ static bool take_mode(struct obx_setup *setup, char *item, uint32_t channels, st
 		if (number < 1 || number > OBX_TABLE_CHANNELS_MAX || mode->channel_count == OBK_RQA_MAX_CHANNELS)
 			goto wrong;
 		if (channels && number > channels)
-			return obx_error_set(error, "the mode %s needs column %lu, but only %u column%s are read; name them with --columns", name, number, channels,
-					     channels == 1 ? "" : "s");
+			return obx_error_set(error, "the mode %s needs column %lu, but only %u column%s are read; name them with --columns",
+					     name, number, channels, channels == 1 ? "" : "s");
 		mode->channels[mode->channel_count++] = (uint32_t)number - 1;
 	}
 	if (mode->channel_count && (equals || strtoul(name, NULL, 10) == mode->channel_count)) {
@@ -318,7 +325,10 @@ static bool take_mode(struct obx_setup *setup, char *item, uint32_t channels, st
 		return true;
 	}
 wrong:
-	return obx_error_set(error, "--modes: '%.40s' is no mode; write 1D-x, 1D-y, 2D-xy or NAME=1+2 (columns by number), with :l1, :l2 or :max after it", name);
+	return obx_error_set(
+		error,
+		"--modes: '%.40s' is no mode; write 1D-x, 1D-y, 2D-xy or NAME=1+2 (columns by number), with :l1, :l2 or :max after it",
+		name);
 }
 
 bool obx_setup_modes(struct obx_setup *setup, uint32_t channels, struct obx_error *error)
@@ -365,22 +375,30 @@ bool obx_setup_series(const struct obx_setup *setup, const struct obk_rqa_mode *
 	*ret_status = OBK_RQA_ARGUMENT;
 	for (uint32_t c = 0; c < count; c++) {
 		if (mode->channels[c] >= channels)
-			return obx_error_set(error, "%s has %u column%s, but the mode %s needs column %u; choose with --columns and --modes", path, channels,
-					     channels == 1 ? "" : "s", mode->name, mode->channels[c] + 1);
+			return obx_error_set(error,
+					     "%s has %u column%s, but the mode %s needs column %u; choose with --columns and --modes", path,
+					     channels, channels == 1 ? "" : "s", mode->name, mode->channels[c] + 1);
 		constant &= table->constant[mode->channels[c]];
 		whole &= mode->channels[c] == c;
 	}
 	*ret_status = OBK_RQA_CONSTANT;
 	if (constant)
-		return obx_error_set(error, "%s, lines %llu to %llu: the series never changes, every point would recur; check the recording, or compute it all the "
-				     "same with --constant allow", path, (unsigned long long)table->first_line, (unsigned long long)table->last_line);
+		return obx_error_set(error,
+				     "%s, lines %llu to %llu: the series never changes, every point would recur; check the recording, or "
+				     "compute it all the "
+				     "same with --constant allow",
+				     path, (unsigned long long)table->first_line, (unsigned long long)table->last_line);
 	*ret_status = OBK_RQA_TOO_SHORT;
 	if (table->rows < need)
-		return obx_error_set(error, "%s ends at line %llu with %llu samples, but m=%u and tau=%u need at least %llu, (m-1)*tau+2; use a smaller m or tau", path,
-				     (unsigned long long)table->last_line, (unsigned long long)table->rows, setup->options.m, setup->options.tau,
-				     (unsigned long long)need);
+		return obx_error_set(error,
+				     "%s ends at line %llu with %llu samples, but m=%u and tau=%u need at least %llu, (m-1)*tau+2; use a "
+				     "smaller m or tau",
+				     path, (unsigned long long)table->last_line, (unsigned long long)table->rows, setup->options.m,
+				     setup->options.tau, (unsigned long long)need);
 	*ret_status = OBK_RQA_OK;
-	*ret_series = (struct obk_rqa_series){ .name = path, .data = table->data, .length = table->rows, .channels = count, .step = channels, .channel_step = 1 };
+	*ret_series = (struct obk_rqa_series){
+		.name = path, .data = table->data, .length = table->rows, .channels = count, .step = channels, .channel_step = 1
+	};
 	if (whole)
 		return true;
 	if (count == 1) {
@@ -408,7 +426,6 @@ const char *obx_setup_norm(const struct obx_setup *setup, const struct obk_rqa_m
 
 	return norms[mode->norm >= 0 ? mode->norm : setup->options.norm];
 }
-
 
 static void print_value(const struct obx_setup *setup, const struct option *o, char *ret_text, size_t size)
 {
@@ -459,7 +476,11 @@ void obx_setup_usage(FILE *file)
 	for (size_t i = 0; i < TEXT_COUNT; i++)
 		fprintf(file, "  --%s %s\n        %s\n", texts[i].name, texts[i].value, texts[i].help);
 	for (size_t i = 0; i < OPTION_COUNT; i++)
-		fprintf(file, "  --%s %s\n        %s\n", options[i].name, options[i].words ? options[i].words : options[i].type == REAL ? "NUMBER" : "N", options[i].help);
+		fprintf(file, "  --%s %s\n        %s\n", options[i].name,
+			options[i].words          ? options[i].words
+			: options[i].type == REAL ? "NUMBER"
+						  : "N",
+			options[i].help);
 	fprintf(file, "\npresets:\n");
 	for (unsigned i = 0; i < OBK_RQA_PRESET_COUNT; i++)
 		fprintf(file, "  %-16s %s\n", obk_rqa_preset_name(i), obk_rqa_preset_what(i));

@@ -19,9 +19,9 @@
 #include "base/cleanup.h"
 #include "tools/rqa/table.h"
 
-#define MAGIC "OBXRQA1\n"
+#define MAGIC    "OBXRQA1\n"
 #define HEAD_MAX (1u << 30)
-#define ALIGN 4096u
+#define ALIGN    4096u
 
 struct obx_store {
 	char path[PATH_MAX];
@@ -31,7 +31,7 @@ struct obx_store {
 	uint32_t rows, measures, modes, tau_count;
 	uint64_t files;
 	_Atomic uint8_t *marks; /* readers of results look while rows arrive; a mark is set after its slot was written */
-	const char *map; /* the whole file, once a row was asked for */
+	const char *map;        /* the whole file, once a row was asked for */
 };
 
 /* A head as it stands in a file. Strings and lists follow each other, each with its count before it. */
@@ -290,8 +290,10 @@ bool obx_store_put(struct obx_store *s, uint64_t slot, struct obx_group *group, 
 
 	memcpy(group->memory, &check, sizeof check);
 	if (!pwrite_all(s->fd, group->memory, s->slot_bytes, s->start + slot * s->slot_bytes))
-		return obx_error_set(error, "%s cannot be written: %s; make room on the disk and run the same command again, it goes on where it stopped", s->path,
-				     strerror(errno));
+		return obx_error_set(
+			error,
+			"%s cannot be written: %s; make room on the disk and run the same command again, it goes on where it stopped",
+			s->path, strerror(errno));
 	s->marks[slot] = mark_of(s, group);
 	return true;
 }
@@ -370,22 +372,26 @@ static bool map_rows(const struct obx_grid *new, const struct obx_grid *old, uin
 }
 
 /* Copies what the old state has of this (file, mode) into the new one. */
-static bool take_over(struct obx_store *s, const struct obx_store_key *key, uint64_t file, uint32_t mode, const struct obx_store *old, int old_fd,
-		      const struct head *h, const uint64_t place[2], const uint32_t *map, struct obx_group groups[2], struct obx_error *error)
+static bool take_over(struct obx_store *s, const struct obx_store_key *key, uint64_t file, uint32_t mode, const struct obx_store *old,
+		      int old_fd, const struct head *h, const uint64_t place[2], const uint32_t *map, struct obx_group groups[2],
+		      struct obx_error *error)
 {
 	const struct obx_grid *g = key->grid;
 
 	for (uint32_t m = 0; m < g->m_count; m++)
 		for (uint32_t t = 0; t < g->tau_count; t++) {
-			int om = find_whole(h->grid.m, h->grid.m_count, g->m[m]), ot = find_whole(h->grid.tau, h->grid.tau_count, g->tau[t]);
+			int om = find_whole(h->grid.m, h->grid.m_count, g->m[m]),
+			    ot = find_whole(h->grid.tau, h->grid.tau_count, g->tau[t]);
 			struct obx_group *from = &groups[0], *to = &groups[1];
 
-			if (om < 0 || ot < 0 || !get_slot(old, old_fd, obx_store_slot(old, (uint32_t)om, (uint32_t)ot, place[0], (uint32_t)place[1]), from))
+			if (om < 0 || ot < 0 ||
+			    !get_slot(old, old_fd, obx_store_slot(old, (uint32_t)om, (uint32_t)ot, place[0], (uint32_t)place[1]), from))
 				continue;
 			memcpy(to->reason, from->reason, OBX_REASON_MAX);
 			for (uint32_t i = 0; i < s->rows; i++) {
 				to->status[i] = from->status[map[i]];
-				memcpy(to->values + (size_t)i * s->measures, from->values + (size_t)map[i] * s->measures, s->measures * sizeof(double));
+				memcpy(to->values + (size_t)i * s->measures, from->values + (size_t)map[i] * s->measures,
+				       s->measures * sizeof(double));
 			}
 			if (!obx_store_put(s, obx_store_slot(s, m, t, file, mode), to, error))
 				return false;
@@ -393,7 +399,8 @@ static bool take_over(struct obx_store *s, const struct obx_store_key *key, uint
 	return true;
 }
 
-static bool import(struct obx_store *s, const struct obx_store_key *key, const struct obx_store *old, int old_fd, const struct head *h, struct obx_error *error)
+static bool import(struct obx_store *s, const struct obx_store_key *key, const struct obx_store *old, int old_fd, const struct head *h,
+		   struct obx_error *error)
 {
 	OB_CLEANUP(ob_freep) uint32_t *map = malloc(s->rows * sizeof *map);
 	struct obx_group groups[2] = { { 0 }, { 0 } };
@@ -429,19 +436,23 @@ static bool enough_room(const struct obx_store *s, const char *out, struct obx_e
 	double need = (double)s->slots * (double)s->slot_bytes, have;
 
 	if (s->slots > OBX_STORE_SLOTS_MAX)
-		return obx_error_set(error, "the sweep has %llu (file, mode, m, tau) groups, more than the %u allowed; take a smaller grid or fewer files",
-				     (unsigned long long)s->slots, OBX_STORE_SLOTS_MAX);
+		return obx_error_set(
+			error,
+			"the sweep has %llu (file, mode, m, tau) groups, more than the %u allowed; take a smaller grid or fewer files",
+			(unsigned long long)s->slots, OBX_STORE_SLOTS_MAX);
 	if (statvfs(out, &vfs) != 0)
 		return true; /* some file systems do not tell */
 	have = (double)vfs.f_bavail * (double)vfs.f_frsize;
-	return need <= have ? true :
-		obx_error_set(error, "the sweep needs %.1f GiB in %s for its state, but only %.1f GiB are free; take a smaller grid, fewer measures, or another --out",
-			      need / (1 << 30), out, have / (1 << 30));
+	return need <= have ? true
+			    : obx_error_set(error,
+					    "the sweep needs %.1f GiB in %s for its state, but only %.1f GiB are free; take a smaller "
+					    "grid, fewer measures, or another --out",
+					    need / (1 << 30), out, have / (1 << 30));
 }
 
 /* A new state with what an old one (fd >= 0) has of it, put into its place when it is whole. */
-static bool create(struct obx_store *s, const char *out, const struct obx_store_key *key, const struct ob_buf *head, int old_fd, const struct obx_store *old,
-		   const struct head *old_head, struct obx_error *error)
+static bool create(struct obx_store *s, const char *out, const struct obx_store_key *key, const struct ob_buf *head, int old_fd,
+		   const struct obx_store *old, const struct head *old_head, struct obx_error *error)
 {
 	char part[PATH_MAX + 8];
 
@@ -450,11 +461,13 @@ static bool create(struct obx_store *s, const char *out, const struct obx_store_
 	snprintf(part, sizeof part, "%s.part", s->path);
 	s->fd = open(part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (s->fd < 0 || !pwrite_all(s->fd, head->data, head->size, 0))
-		return obx_error_set(error, "%s cannot be written: %s; make room or name another place with --out", s->path, strerror(errno));
+		return obx_error_set(error, "%s cannot be written: %s; make room or name another place with --out", s->path,
+				     strerror(errno));
 	if (old_fd >= 0 && !import(s, key, old, old_fd, old_head, error))
 		return false;
 	if (ftruncate(s->fd, (off_t)(s->start + s->slots * s->slot_bytes)) != 0 || rename(part, s->path) != 0)
-		return obx_error_set(error, "%s cannot be written: %s; make room or name another place with --out", s->path, strerror(errno));
+		return obx_error_set(error, "%s cannot be written: %s; make room or name another place with --out", s->path,
+				     strerror(errno));
 	return true;
 }
 
@@ -482,7 +495,8 @@ static bool scan(struct obx_store *s, struct obx_error *error)
 	return true;
 }
 
-static bool open_state(struct obx_store *s, const char *out, const struct obx_store_key *key, const struct ob_buf *head, bool fresh, struct obx_error *error)
+static bool open_state(struct obx_store *s, const char *out, const struct obx_store_key *key, const struct ob_buf *head, bool fresh,
+		       struct obx_error *error)
 {
 	OB_CLEANUP(ob_closep) int old_fd = fresh ? -1 : open(s->path, O_RDWR | O_CLOEXEC);
 	OB_CLEANUP(head_fini) struct head h = { 0 };
@@ -492,7 +506,8 @@ static bool open_state(struct obx_store *s, const char *out, const struct obx_st
 	if (old_fd < 0)
 		return create(s, out, key, head, -1, NULL, NULL, error);
 	if (!read_head(old_fd, &h.bytes) || !parse_head(&h))
-		return obx_error_set(error, "%s is damaged or of another version; start over with --fresh, or name another place with --out", s->path);
+		return obx_error_set(
+			error, "%s is damaged or of another version; start over with --fresh, or name another place with --out", s->path);
 	if (h.bytes.size == head->size && memcmp(h.bytes.data, head->data, head->size) == 0) {
 		s->fd = old_fd;
 		old_fd = -1;
@@ -500,7 +515,9 @@ static bool open_state(struct obx_store *s, const char *out, const struct obx_st
 	}
 	if (strcmp(h.settings, key->settings) != 0 || h.key.measure_count != key->measure_count ||
 	    memcmp(h.measures, key->measures, key->measure_count * sizeof *key->measures) != 0)
-		return obx_error_set(error, "%s holds a sweep with other options or measures; name another place with --out, or start over with --fresh", out);
+		return obx_error_set(
+			error, "%s holds a sweep with other options or measures; name another place with --out, or start over with --fresh",
+			out);
 	layout(&old, &h.key, h.bytes.size);
 	return create(s, out, key, head, old_fd, &old, &h, error);
 }

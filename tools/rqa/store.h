@@ -18,9 +18,9 @@
 
 #include "tools/rqa/grid.h"
 
-#define OBX_STORE_NAME ".sweep.state"
+#define OBX_STORE_NAME      ".sweep.state"
 #define OBX_STORE_SLOTS_MAX 100000000u
-#define OBX_REASON_MAX 512
+#define OBX_REASON_MAX      512
 
 /* Who the slots belong to. All memory is the caller's, needed during obx_store_open only. */
 struct obx_store_key {
@@ -36,9 +36,9 @@ struct obx_store_key {
 
 /* The rows of one slot, eps by eps, lmin by lmin in each. */
 struct obx_group {
-	char *reason;     /* of the rows that failed; "" */
-	uint8_t *status;  /* rows: enum obk_rqa_status */
-	double *values;   /* rows * measures; NaN in rows that failed */
+	char *reason;    /* of the rows that failed; "" */
+	uint8_t *status; /* rows: enum obk_rqa_status */
+	double *values;  /* rows * measures; NaN in rows that failed */
 	void *memory;
 };
 

@@ -10,7 +10,7 @@
 #include "tools/rqa/format.h"
 
 #define STATS_PERIOD 5.0
-#define BLOCK 4096
+#define BLOCK        4096
 
 struct stream {
 	struct obx_page *page;
@@ -43,8 +43,9 @@ static size_t print_stats(struct stream *s)
 	}
 	fprintf(memory, "event: gpu_stats\ndata: {\"gpu\":%s,\"name\":", d->gpu ? "true" : "false");
 	obx_json_print(memory, d->name);
-	fprintf(memory, ",\"utilization\":%.1f,\"memory_used\":%" PRIu64 ",\"memory_total\":%" PRIu64 ",\"memory_percent\":%.1f}\n\n", d->utilization,
-		d->memory_used, d->memory_total, d->memory_total ? 100.0 * (double)d->memory_used / (double)d->memory_total : 0);
+	fprintf(memory, ",\"utilization\":%.1f,\"memory_used\":%" PRIu64 ",\"memory_total\":%" PRIu64 ",\"memory_percent\":%.1f}\n\n",
+		d->utilization, d->memory_used, d->memory_total,
+		d->memory_total ? 100.0 * (double)d->memory_used / (double)d->memory_total : 0);
 	pthread_mutex_unlock(&page->device_lock);
 	fclose(memory);
 	size = size < sizeof s->text ? size : 0;

@@ -12,7 +12,7 @@
 #include "tools/rqa/format.h"
 #include "tools/rqa/out.h"
 
-#define SETTINGS_MAX 4096
+#define SETTINGS_MAX  4096
 #define MODE_TEXT_MAX 256
 
 static double now(void)
@@ -71,7 +71,9 @@ bool obx_sweep_parse_writes(const char *text, unsigned *ret_writes, struct obx_e
 
 static void emit(struct obx_sweep *sweep, enum obx_sweep_event_kind kind, const char *text, double eta)
 {
-	struct obx_sweep_event event = { .kind = kind, .counts = sweep->counts, .text = text, .eta = eta, .cells = sweep->cells, .elapsed = sweep->elapsed };
+	struct obx_sweep_event event = {
+		.kind = kind, .counts = sweep->counts, .text = text, .eta = eta, .cells = sweep->cells, .elapsed = sweep->elapsed
+	};
 
 	if (!sweep->on_event)
 		return;
@@ -98,9 +100,12 @@ static bool check_size(const struct obx_sweep *sweep, struct obx_error *error)
 
 	if (rows <= OBK_RQA_MAX_ROWS)
 		return true;
-	return obx_error_set(error, "the grid has %s combinations; with %s files and %u modes that is more than the %s rows allowed; take larger steps, "
-			     "shorter ranges or fewer files", obx_number_group(obx_grid_combinations(&sweep->grid), a), obx_number_group(sweep->files.count, b),
-			     sweep->setup.mode_count, obx_number_group(OBK_RQA_MAX_ROWS, c));
+	return obx_error_set(
+		error,
+		"the grid has %s combinations; with %s files and %u modes that is more than the %s rows allowed; take larger steps, "
+		"shorter ranges or fewer files",
+		obx_number_group(obx_grid_combinations(&sweep->grid), a), obx_number_group(sweep->files.count, b), sweep->setup.mode_count,
+		obx_number_group(OBK_RQA_MAX_ROWS, c));
 }
 
 static bool choose_modes(struct obx_sweep *sweep, struct obx_error *error)
@@ -111,7 +116,8 @@ static bool choose_modes(struct obx_sweep *sweep, struct obx_error *error)
 		if (!sweep->files.list[i].wrong && sweep->files.list[i].channels > most)
 			most = sweep->files.list[i].channels;
 	if (!most)
-		return obx_error_set(error, "none of the %llu files can be used; the first: %s", (unsigned long long)sweep->files.count, sweep->files.list[0].wrong);
+		return obx_error_set(error, "none of the %llu files can be used; the first: %s", (unsigned long long)sweep->files.count,
+				     sweep->files.list[0].wrong);
 	return obx_setup_modes(&sweep->setup, most, error);
 }
 
@@ -122,8 +128,15 @@ static bool open_store(struct obx_sweep *sweep, struct obx_error *error)
 	const char *modes[OBX_SETUP_MODES_MAX];
 	OB_CLEANUP(ob_freep) const char **names = calloc(sweep->files.count, sizeof *names);
 	OB_CLEANUP(ob_freep) uint64_t *hashes = calloc(sweep->files.count, sizeof *hashes);
-	struct obx_store_key key = { .settings = settings, .grid = &sweep->grid, .modes = modes, .measures = setup->measures, .files = names, .hashes = hashes,
-				     .mode_count = setup->mode_count, .measure_count = setup->measure_count, .file_count = sweep->files.count };
+	struct obx_store_key key = { .settings = settings,
+				     .grid = &sweep->grid,
+				     .modes = modes,
+				     .measures = setup->measures,
+				     .files = names,
+				     .hashes = hashes,
+				     .mode_count = setup->mode_count,
+				     .measure_count = setup->measure_count,
+				     .file_count = sweep->files.count };
 
 	if (!names || !hashes)
 		return obx_error_set(error, "out of memory for the list of files");
@@ -147,7 +160,8 @@ bool obx_sweep_open(struct obx_sweep *sweep, struct obx_error *error)
 	/* Before anything is read: what is cheap to know comes first. */
 	if (!obx_setup_finish(&sweep->setup, error) || !obx_grid_check(&sweep->grid, error))
 		return false;
-	if (!obx_files_list(&sweep->files, sweep->folder, sweep->pattern ? sweep->pattern : "*.csv", sweep->out, error) || !obx_out_folder(sweep->out, error) ||
+	if (!obx_files_list(&sweep->files, sweep->folder, sweep->pattern ? sweep->pattern : "*.csv", sweep->out, error) ||
+	    !obx_out_folder(sweep->out, error) ||
 	    !obx_files_survey(&sweep->files, &sweep->setup.table, &sweep->cancel, on_file, sweep, error) || !choose_modes(sweep, error) ||
 	    !check_size(sweep, error) || !open_store(sweep, error))
 		return false;
@@ -161,7 +175,8 @@ bool obx_sweep_open(struct obx_sweep *sweep, struct obx_error *error)
 
 /* ---- what cannot be computed ---- */
 
-int obx_sweep_check(const struct obx_sweep *sweep, uint64_t index, uint32_t mode_index, uint32_t m, uint32_t tau, char *ret_reason, size_t size)
+int obx_sweep_check(const struct obx_sweep *sweep, uint64_t index, uint32_t mode_index, uint32_t m, uint32_t tau, char *ret_reason,
+		    size_t size)
 {
 	const struct obx_file *file = &sweep->files.list[index];
 	const struct obk_rqa_mode *mode = &sweep->setup.modes[mode_index];
@@ -174,20 +189,28 @@ int obx_sweep_check(const struct obx_sweep *sweep, uint64_t index, uint32_t mode
 	}
 	for (uint32_t c = 0; c < mode->channel_count; c++) {
 		if (mode->channels[c] >= file->channels) {
-			snprintf(ret_reason, size, "%s/%s has %u column%s, but the mode %s needs column %u; choose with --columns and --modes", sweep->files.folder,
-				 file->name, file->channels, file->channels == 1 ? "" : "s", mode->name, mode->channels[c] + 1);
+			snprintf(ret_reason, size,
+				 "%s/%s has %u column%s, but the mode %s needs column %u; choose with --columns and --modes",
+				 sweep->files.folder, file->name, file->channels, file->channels == 1 ? "" : "s", mode->name,
+				 mode->channels[c] + 1);
 			return OBK_RQA_ARGUMENT;
 		}
 		constant &= file->constant[mode->channels[c]];
 	}
 	if (constant) {
-		snprintf(ret_reason, size, "%s/%s, lines %llu to %llu: the series never changes, every point would recur; check the recording, or compute it all the "
-			 "same with --constant allow", sweep->files.folder, file->name, (unsigned long long)file->first_line, (unsigned long long)file->last_line);
+		snprintf(ret_reason, size,
+			 "%s/%s, lines %llu to %llu: the series never changes, every point would recur; check the recording, or compute it "
+			 "all the "
+			 "same with --constant allow",
+			 sweep->files.folder, file->name, (unsigned long long)file->first_line, (unsigned long long)file->last_line);
 		return OBK_RQA_CONSTANT;
 	}
 	if (file->rows < need) {
-		snprintf(ret_reason, size, "%s/%s ends at line %llu with %llu samples, but m=%u and tau=%u need at least %llu, (m-1)*tau+2; use a smaller m or tau, or "
-			 "leave the file out", sweep->files.folder, file->name, (unsigned long long)file->last_line, (unsigned long long)file->rows, m, tau,
+		snprintf(ret_reason, size,
+			 "%s/%s ends at line %llu with %llu samples, but m=%u and tau=%u need at least %llu, (m-1)*tau+2; use a smaller m "
+			 "or tau, or "
+			 "leave the file out",
+			 sweep->files.folder, file->name, (unsigned long long)file->last_line, (unsigned long long)file->rows, m, tau,
 			 (unsigned long long)need);
 		return OBK_RQA_TOO_SHORT;
 	}
@@ -208,7 +231,8 @@ static void tell_failure(struct obx_sweep *sweep, uint64_t file, uint32_t mode, 
 }
 
 /* All rows of a group failed for one reason. */
-static bool fail_group(struct obx_sweep *sweep, uint64_t slot, uint64_t file, uint32_t mode, int status, const char *reason, struct obx_error *error)
+static bool fail_group(struct obx_sweep *sweep, uint64_t slot, uint64_t file, uint32_t mode, int status, const char *reason,
+		       struct obx_error *error)
 {
 	uint32_t rows = obx_store_rows(sweep->store);
 
@@ -304,9 +328,11 @@ static int on_rows(void *arg, const struct obk_rqa_row *rows, uint32_t count)
 		if (row->status == OBK_RQA_OK)
 			continue;
 		if (!failed++)
-			snprintf(group->reason, OBX_REASON_MAX, "%s/%s: %s", sweep->files.folder, sweep->files.list[file].name, row->reason ? row->reason : "");
+			snprintf(group->reason, OBX_REASON_MAX, "%s/%s: %s", sweep->files.folder, sweep->files.list[file].name,
+				 row->reason ? row->reason : "");
 	}
-	if (!obx_store_put(sweep->store, obx_store_slot(sweep->store, rows[0].m_index, rows[0].tau_index, file, rows[0].mode), group, &sweep->failure)) {
+	if (!obx_store_put(sweep->store, obx_store_slot(sweep->store, rows[0].m_index, rows[0].tau_index, file, rows[0].mode), group,
+			   &sweep->failure)) {
 		sweep->failed = true;
 		return 1;
 	}
@@ -338,11 +364,22 @@ static int on_progress(void *arg, const struct obk_rqa_progress *p)
 /* Files first .. as many as fit into memory; *ret_next is the one after. */
 static bool run_batch(struct obx_sweep *sweep, uint64_t first, uint64_t *ret_next, struct obx_error *error)
 {
-	struct obk_rqa_grid grid = { .m = sweep->grid.m, .tau = sweep->grid.tau, .lmin = sweep->grid.lmin, .radius = sweep->grid.eps,
-				     .m_count = sweep->grid.m_count, .tau_count = sweep->grid.tau_count, .radius_count = sweep->grid.eps_count,
-				     .lmin_count = sweep->grid.lmin_count, .modes = sweep->setup.modes, .mode_count = sweep->setup.mode_count };
-	struct obk_rqa_control control = { .threads = sweep->setup.threads, .device = sweep->setup.device, .isa = sweep->setup.isa, .arg = sweep,
-					   .progress = on_progress, .cancel = &sweep->cancel };
+	struct obk_rqa_grid grid = { .m = sweep->grid.m,
+				     .tau = sweep->grid.tau,
+				     .lmin = sweep->grid.lmin,
+				     .radius = sweep->grid.eps,
+				     .m_count = sweep->grid.m_count,
+				     .tau_count = sweep->grid.tau_count,
+				     .radius_count = sweep->grid.eps_count,
+				     .lmin_count = sweep->grid.lmin_count,
+				     .modes = sweep->setup.modes,
+				     .mode_count = sweep->setup.mode_count };
+	struct obk_rqa_control control = { .threads = sweep->setup.threads,
+					   .device = sweep->setup.device,
+					   .isa = sweep->setup.isa,
+					   .arg = sweep,
+					   .progress = on_progress,
+					   .cancel = &sweep->cancel };
 	OB_CLEANUP(ob_freep) struct obk_rqa_series *series = calloc(sweep->files.count - first, sizeof *series);
 	OB_CLEANUP(ob_freep) struct obx_table *tables = calloc(sweep->files.count - first, sizeof *tables);
 	struct obk_rqa_sweep job = { .series = series, .options = &sweep->setup.options, .grid = &grid, .rows = on_rows, .want = on_want };
@@ -370,8 +407,12 @@ static bool run_batch(struct obx_sweep *sweep, uint64_t first, uint64_t *ret_nex
 			sweep->work_total -= work;
 			continue;
 		}
-		series[count] = (struct obk_rqa_series){ .name = sweep->files.list[file].name, .data = tables[count].data, .length = tables[count].rows,
-							 .channels = tables[count].channels, .step = tables[count].channels, .channel_step = 1 };
+		series[count] = (struct obk_rqa_series){ .name = sweep->files.list[file].name,
+							 .data = tables[count].data,
+							 .length = tables[count].rows,
+							 .channels = tables[count].channels,
+							 .step = tables[count].channels,
+							 .channel_step = 1 };
 		sweep->batch[count++] = file;
 		sweep->work_batch += work;
 		bytes += size;

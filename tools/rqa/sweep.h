@@ -21,8 +21,8 @@
 #define OBX_SWEEP_BATCH_BYTES (64u << 20) /* of series in memory at one time, or one series if that is longer */
 
 /* Which files obx_sweep_write writes; failed.csv and sweep.json always. */
-#define OBX_WRITE_LONG 1u    /* results.csv: a row for each (file, mode, m, tau, eps, lmin) */
-#define OBX_WRITE_WIDE 2u    /* summary.csv: a row for each (m, tau, eps, lmin, file), modes side by side */
+#define OBX_WRITE_LONG    1u /* results.csv: a row for each (file, mode, m, tau, eps, lmin) */
+#define OBX_WRITE_WIDE    2u /* summary.csv: a row for each (m, tau, eps, lmin, file), modes side by side */
 #define OBX_WRITE_FOLDERS 4u /* m1_tau1_eps0.05_lmin2/RQA_1D2D_summary_GROUP.csv and metadata.json */
 
 struct obx_sweep_counts {
@@ -65,12 +65,12 @@ struct obx_sweep {
 	struct obx_sweep_counts counts;
 	/* inside */
 	struct obx_group group;
-	uint8_t *told;              /* file * modes + mode: a failure was told */
+	uint8_t *told; /* file * modes + mode: a failure was told */
 	char last_reason[OBX_REASON_MAX];
 	double work_total, work_done, work_batch, began, elapsed, cells, cells_before;
-	uint64_t *batch;            /* index in files of the series in the engine's hands */
+	uint64_t *batch; /* index in files of the series in the engine's hands */
 	char signature[OBX_SIGNATURE_MAX];
-	struct obx_error failure;   /* of the disk, met in a callback */
+	struct obx_error failure; /* of the disk, met in a callback */
 	bool failed;
 };
 

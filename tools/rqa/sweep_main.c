@@ -28,16 +28,21 @@ static void usage(FILE *out)
 {
 	fprintf(out,
 		"usage: outboard rqa sweep FOLDER --grid '" OBX_GRID_USAGE "' [options]\n\n"
-		"Computes every CSV file of FOLDER (and the folders in it) with every combination of the grid. Stopped or killed, it goes on where it was\n"
-		"when the same command is given again. What cannot be computed is listed in failed.csv with its reason; the rest goes on.\n\n"
-		"  --grid 'LISTS'        lists are values and ranges: 2,3,5  1..10  0.05..0.10:0.001; also --m, --tau, --eps, --lmin one by one\n"
+		"Computes every CSV file of FOLDER (and the folders in it) with every combination of the grid. Stopped or killed, it goes "
+		"on where it was\n"
+		"when the same command is given again. What cannot be computed is listed in failed.csv with its reason; the rest goes "
+		"on.\n\n"
+		"  --grid 'LISTS'        lists are values and ranges: 2,3,5  1..10  0.05..0.10:0.001; also --m, --tau, --eps, --lmin one "
+		"by one\n"
 		"  --out FOLDER          where results go; default FOLDER-rqa\n"
-		"  --write LIST          long (results.csv), wide (summary.csv, modes side by side), folders (one a combination); default long\n"
+		"  --write LIST          long (results.csv), wide (summary.csv, modes side by side), folders (one a combination); default "
+		"long\n"
 		"  --pattern GLOB        which files; default *.csv\n"
 		"  --digits N            significant digits in CSV, 1 to 17; default %d\n"
 		"  --fresh               forget what an earlier run left in --out\n"
 		"  --progress WHEN       auto, always, never\n"
-		"  --json                the outcome as JSON on standard output\n\n", OBX_NUMBER_DIGITS);
+		"  --json                the outcome as JSON on standard output\n\n",
+		OBX_NUMBER_DIGITS);
 	obx_setup_usage(out);
 }
 
@@ -51,7 +56,8 @@ static void on_event(void *arg, const struct obx_sweep_event *event)
 		c->sweep->cancel = 1;
 	switch (event->kind) {
 	case OBX_SWEEP_READING:
-		snprintf(text, sizeof text, "reading file %s of %s", obx_number_group(event->current, rows), obx_number_group(event->total, total));
+		snprintf(text, sizeof text, "reading file %s of %s", obx_number_group(event->current, rows),
+			 obx_number_group(event->total, total));
 		obx_meter_show(&c->meter, (double)event->current / (double)event->total, 0, NAN, text, false);
 		break;
 	case OBX_SWEEP_FAILED:
@@ -68,9 +74,9 @@ static void on_event(void *arg, const struct obx_sweep_event *event)
 		break;
 	case OBX_SWEEP_STARTED:
 	case OBX_SWEEP_PROGRESS:
-		snprintf(text, sizeof text, "%s of %s rows, %s failed  %.2g cells/s  %s", obx_number_group(n->done + n->skipped + n->failed, rows),
-			 obx_number_group(n->total, total), obx_number_group(n->failed, failed), event->elapsed > 0 ? event->cells / event->elapsed : 0,
-			 event->signature);
+		snprintf(text, sizeof text, "%s of %s rows, %s failed  %.2g cells/s  %s",
+			 obx_number_group(n->done + n->skipped + n->failed, rows), obx_number_group(n->total, total),
+			 obx_number_group(n->failed, failed), event->elapsed > 0 ? event->cells / event->elapsed : 0, event->signature);
 		obx_meter_show(&c->meter, event->share, event->elapsed, event->eta, text, false);
 		break;
 	}
@@ -86,8 +92,9 @@ static int print_outcome(struct command *c, bool good, const char *problem)
 	obx_meter_clear(&c->meter);
 	if (c->json) {
 		printf("{\"total\":%" PRIu64 ",\"done\":%" PRIu64 ",\"skipped\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"files\":%" PRIu64
-		       ",\"combinations\":%" PRIu64 ",\"seconds\":%.3f,\"cells\":%.0f,\"complete\":%s,\"out\":", n->total, n->done, n->skipped, n->failed,
-		       sweep->files.count, obx_grid_combinations(&sweep->grid), sweep->elapsed, sweep->cells, good ? "true" : "false");
+		       ",\"combinations\":%" PRIu64 ",\"seconds\":%.3f,\"cells\":%.0f,\"complete\":%s,\"out\":",
+		       n->total, n->done, n->skipped, n->failed, sweep->files.count, obx_grid_combinations(&sweep->grid), sweep->elapsed,
+		       sweep->cells, good ? "true" : "false");
 		obx_json_print(stdout, sweep->out);
 		fputs(",\"error\":", stdout);
 		if (good)
@@ -100,7 +107,8 @@ static int print_outcome(struct command *c, bool good, const char *problem)
 		fprintf(stderr, "outboard rqa sweep: %s\n", problem);
 	if (sweep->store && !c->json)
 		printf("%s rows: %s done, %s skipped (done before), %s failed; %.2f s; results in %s\n", obx_number_group(n->total, total),
-		       obx_number_group(n->done, done), obx_number_group(n->skipped, skipped), obx_number_group(n->failed, failed), sweep->elapsed, sweep->out);
+		       obx_number_group(n->done, done), obx_number_group(n->skipped, skipped), obx_number_group(n->failed, failed),
+		       sweep->elapsed, sweep->out);
 	return code;
 }
 

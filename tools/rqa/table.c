@@ -48,12 +48,14 @@ static int next_line(struct reader *r, struct obx_error *error)
 		if (n < 0) {
 			if (!ferror(r->file))
 				return 0;
-			obx_error_set(error, "%s cannot be read after line %llu: %s", r->path, (unsigned long long)r->number, strerror(errno));
+			obx_error_set(error, "%s cannot be read after line %llu: %s", r->path, (unsigned long long)r->number,
+				      strerror(errno));
 			return -1;
 		}
 		r->number++;
 		if (n > (ssize_t)OBX_TABLE_LINE_MAX || memchr(r->line, 0, (size_t)n)) {
-			obx_error_set(error, "%s, line %llu: not a line of text; is this a CSV file?", r->path, (unsigned long long)r->number);
+			obx_error_set(error, "%s, line %llu: not a line of text; is this a CSV file?", r->path,
+				      (unsigned long long)r->number);
 			return -1;
 		}
 		while (n && (r->line[n - 1] == '\n' || r->line[n - 1] == '\r' || r->line[n - 1] == ' '))
@@ -125,7 +127,8 @@ static bool split(struct reader *r, struct obx_error *error)
 				break;
 		}
 		if (r->cell_count == OBX_TABLE_COLUMNS_MAX)
-			return obx_error_set(error, "%s, line %llu: more than %d columns", r->path, (unsigned long long)r->number, OBX_TABLE_COLUMNS_MAX);
+			return obx_error_set(error, "%s, line %llu: more than %d columns", r->path, (unsigned long long)r->number,
+					     OBX_TABLE_COLUMNS_MAX);
 		r->cells[r->cell_count++] = next_cell(&rest, r->delimiter);
 	}
 	return true;
@@ -168,7 +171,9 @@ static bool no_column(const struct reader *r, const char *name, bool heading, st
 	size_t used = 0;
 
 	if (!heading)
-		return obx_error_set(error, "%s, line %llu: there is no heading and so no column '%s', only columns 1 to %u; name them by number: --columns 1%s",
+		return obx_error_set(error,
+				     "%s, line %llu: there is no heading and so no column '%s', only columns 1 to %u; name them by number: "
+				     "--columns 1%s",
 				     r->path, (unsigned long long)r->number, name, r->cell_count, r->cell_count > 1 ? ",2" : "");
 	have[0] = 0;
 	for (unsigned i = 0; i < r->cell_count && used < sizeof have - 40; i++)
@@ -178,7 +183,8 @@ static bool no_column(const struct reader *r, const char *name, bool heading, st
 }
 
 /* Which columns are wanted, looked up in the first line. */
-static bool pick_columns(struct reader *r, const struct obx_table_spec *spec, bool heading, struct obx_table *table, struct obx_error *error)
+static bool pick_columns(struct reader *r, const struct obx_table_spec *spec, bool heading, struct obx_table *table,
+			 struct obx_error *error)
 {
 	static const char *const pairs[][2] = { { "x", "y" }, { "GazePointX_normalized", "GazePointY_normalized" } };
 	char wanted[OBX_TABLE_CHANNELS_MAX * OBX_TABLE_NAME_MAX];
@@ -194,7 +200,8 @@ static bool pick_columns(struct reader *r, const struct obx_table_spec *spec, bo
 			goto found;
 		}
 		if (r->cell_count != 1)
-			return no_column(r, heading ? "x' and 'y' or 'GazePointX_normalized' and 'GazePointY_normalized" : "x", heading, error);
+			return no_column(r, heading ? "x' and 'y' or 'GazePointX_normalized' and 'GazePointY_normalized" : "x", heading,
+					 error);
 		strcpy(wanted, "1");
 	} else if (snprintf(wanted, sizeof wanted, "%s", spec->columns) >= (int)sizeof wanted) {
 		return obx_error_set(error, "--columns: the list is too long");
@@ -230,8 +237,8 @@ static bool grow(struct reader *r, struct obx_table *table, struct obx_error *er
 	double *data;
 
 	if (table->rows >= OBK_RQA_MAX_LENGTH)
-		return obx_error_set(error, "%s, line %llu: more than %u samples; cut the file into parts", r->path, (unsigned long long)r->number,
-				     OBK_RQA_MAX_LENGTH);
+		return obx_error_set(error, "%s, line %llu: more than %u samples; cut the file into parts", r->path,
+				     (unsigned long long)r->number, OBK_RQA_MAX_LENGTH);
 	data = realloc(table->data, capacity * table->channels * sizeof *data);
 	if (!data)
 		return obx_error_set(error, "%s, line %llu: out of memory", r->path, (unsigned long long)r->number);
@@ -254,17 +261,20 @@ static bool take_row(struct reader *r, const struct obx_table_spec *spec, struct
 		double value = NAN;
 
 		if (r->picked[c] >= r->cell_count)
-			return obx_error_set(error, "%s, line %llu: %u columns instead of the %u up to '%s'; complete or remove the line", r->path, line,
-					     r->cell_count, r->picked[c] + 1, name);
+			return obx_error_set(error, "%s, line %llu: %u columns instead of the %u up to '%s'; complete or remove the line",
+					     r->path, line, r->cell_count, r->picked[c] + 1, name);
 		text = r->cells[r->picked[c]];
 		if (!is_number(text, &value) && !is_missing(text))
 			return obx_error_set(error, "%s, line %llu, column %s: '%.40s' is not a number%s", r->path, line, name, text,
 					     strchr(text, ',') ? "; write decimals with a point" : "; correct the cell or remove the line");
 		if (!isfinite(value)) {
 			if (spec->missing == OBX_MISSING_ERROR)
-				return obx_error_set(error, "%s, line %llu, column %s: %s%.20s%s; correct it, or leave such rows out with --missing drop "
-						     "or keep them as gaps with --missing gap", r->path, line, name, *text ? "'" : "the cell is empty", text,
-						     *text ? "' is not a finite number" : "");
+				return obx_error_set(
+					error,
+					"%s, line %llu, column %s: %s%.20s%s; correct it, or leave such rows out with --missing drop "
+					"or keep them as gaps with --missing gap",
+					r->path, line, name, *text ? "'" : "the cell is empty", text,
+					*text ? "' is not a finite number" : "");
 			if (spec->missing == OBX_MISSING_DROP) {
 				table->dropped++;
 				return true;
@@ -289,7 +299,11 @@ static bool read_rows(struct reader *r, const struct obx_table_spec *spec, struc
 	int more = next_line(r, error);
 
 	if (more <= 0)
-		return more < 0 ? false : obx_error_set(error, "%s, line 1: the file is empty; it should have a heading such as x,y and a sample on each line", r->path);
+		return more < 0 ? false
+				: obx_error_set(
+					  error,
+					  "%s, line 1: the file is empty; it should have a heading such as x,y and a sample on each line",
+					  r->path);
 	r->delimiter = find_delimiter(r->line);
 	if (!split(r, error))
 		return false;
@@ -308,8 +322,8 @@ static bool read_rows(struct reader *r, const struct obx_table_spec *spec, struc
 	if (more < 0)
 		return false;
 	if (table->rows < 2)
-		return obx_error_set(error, "%s, line %llu: the file ends with %llu sample%s; at least 2 are needed", r->path, (unsigned long long)r->number,
-				     (unsigned long long)table->rows, table->rows == 1 ? "" : "s");
+		return obx_error_set(error, "%s, line %llu: the file ends with %llu sample%s; at least 2 are needed", r->path,
+				     (unsigned long long)r->number, (unsigned long long)table->rows, table->rows == 1 ? "" : "s");
 	return true;
 }
 

@@ -12,10 +12,10 @@
 
 #include "tools/rqa/error.h"
 
-#define OBX_TABLE_COLUMNS_MAX 1024
+#define OBX_TABLE_COLUMNS_MAX  1024
 #define OBX_TABLE_CHANNELS_MAX 16
-#define OBX_TABLE_LINE_MAX (1u << 20)
-#define OBX_TABLE_NAME_MAX 64
+#define OBX_TABLE_LINE_MAX     (1u << 20)
+#define OBX_TABLE_NAME_MAX     64
 
 enum obx_missing {
 	OBX_MISSING_ERROR = 0, /* an empty cell, NaN or infinity is an error */

@@ -47,7 +47,6 @@ static bool open_out(struct obx_sweep *sweep, const char *name, struct obx_out *
 
 /* ---- long ---- */
 
-
 static char *print_whole(char *to, uint64_t value)
 {
 	char digits[20];
@@ -159,7 +158,9 @@ static bool put_file(struct obx_sweep *sweep, uint64_t file, FILE *out, FILE *fa
 			for (uint32_t t = 0; t < g->tau_count; t++) {
 				if (!obx_store_get(sweep->store, obx_store_slot(sweep->store, m, t, file, mode), &sweep->group, error)) {
 					free(text);
-					return error->text[0] ? false : obx_error_set(error, "the sweep is not finished; run the same command again");
+					return error->text[0]
+						       ? false
+						       : obx_error_set(error, "the sweep is not finished; run the same command again");
 				}
 				if (!sweep->files.list[file].wrong)
 					put_failed_rows(sweep, failed, file, mode, g->m[m], g->tau[t]);
@@ -187,7 +188,8 @@ static bool write_long(struct obx_sweep *sweep, struct obx_error *error)
 		fputs(",status,error\n", out.file);
 	}
 	for (uint64_t i = 0; good && i < sweep->files.count; i++)
-		good = put_file(sweep, i, out.file, failed.file, error) && !(out.file && ferror(out.file) && !obx_error_set(error, "the disk is full"));
+		good = put_file(sweep, i, out.file, failed.file, error) &&
+		       !(out.file && ferror(out.file) && !obx_error_set(error, "the disk is full"));
 	if (good)
 		good = obx_out_commit(&failed, error) && (!wanted || obx_out_commit(&out, error));
 	obx_out_abort(&out);
@@ -314,15 +316,15 @@ static bool groups_init(struct groups *g, const struct obx_sweep *sweep, struct 
 		}
 		k = g->count++;
 		g->first[k] = i;
-found:
+	found:
 		g->of[i] = k;
 	}
 	return true;
 }
 
 /* The rows of one group for one combination; *ret_failed counts files without one. */
-static bool write_group(struct obx_sweep *sweep, const struct groups *groups, uint32_t group, const char *signature, uint32_t m, uint32_t tau, uint32_t row,
-			uint64_t *ret_failed, struct obx_error *error)
+static bool write_group(struct obx_sweep *sweep, const struct groups *groups, uint32_t group, const char *signature, uint32_t m,
+			uint32_t tau, uint32_t row, uint64_t *ret_failed, struct obx_error *error)
 {
 	struct obx_file_names names;
 	char path[PATH_MAX];
@@ -344,7 +346,8 @@ static bool write_group(struct obx_sweep *sweep, const struct groups *groups, ui
 	return good;
 }
 
-static bool write_combination(struct obx_sweep *sweep, const struct groups *groups, uint32_t m, uint32_t tau, uint32_t row, struct obx_error *error)
+static bool write_combination(struct obx_sweep *sweep, const struct groups *groups, uint32_t m, uint32_t tau, uint32_t row,
+			      struct obx_error *error)
 {
 	char signature[OBX_SIGNATURE_MAX], path[PATH_MAX], eps[OBX_NUMBER_MAX];
 	uint64_t failed = 0;
@@ -364,8 +367,10 @@ static bool write_combination(struct obx_sweep *sweep, const struct groups *grou
 		return false;
 	out.quick = true;
 	obx_number_print(obx_sweep_eps(sweep, row), OBX_NUMBER_DIGITS, eps);
-	fprintf(out.file, "{\"signature\":\"%s\",\"parameters\":{\"m\":%u,\"tau\":%u,\"eps\":%s,\"lmin\":%u},\"completed\":true,\"files\":%" PRIu64
-		",\"failed\":%" PRIu64 "}\n", signature, sweep->grid.m[m], sweep->grid.tau[tau], eps, obx_sweep_lmin(sweep, row), sweep->files.count, failed);
+	fprintf(out.file,
+		"{\"signature\":\"%s\",\"parameters\":{\"m\":%u,\"tau\":%u,\"eps\":%s,\"lmin\":%u},\"completed\":true,\"files\":%" PRIu64
+		",\"failed\":%" PRIu64 "}\n",
+		signature, sweep->grid.m[m], sweep->grid.tau[tau], eps, obx_sweep_lmin(sweep, row), sweep->files.count, failed);
 	good = obx_out_commit(&out, error);
 	obx_out_abort(&out);
 	return good;
@@ -373,7 +378,9 @@ static bool write_combination(struct obx_sweep *sweep, const struct groups *grou
 
 static bool write_folders(struct obx_sweep *sweep, struct obx_error *error)
 {
-	struct obx_sweep_event event = { .kind = OBX_SWEEP_WRITING, .counts = sweep->counts, .text = "a folder for each combination", .share = 1, .eta = NAN };
+	struct obx_sweep_event event = {
+		.kind = OBX_SWEEP_WRITING, .counts = sweep->counts, .text = "a folder for each combination", .share = 1, .eta = NAN
+	};
 	OB_CLEANUP(groups_fini) struct groups groups = { 0 };
 
 	if (sweep->on_event)
@@ -438,8 +445,8 @@ static bool write_json(struct obx_sweep *sweep, struct obx_error *error)
 		fputs(i ? "," : "", out.file);
 		obx_json_print(out.file, obk_rqa_measure_name(sweep->setup.measures[i]));
 	}
-	fprintf(out.file, "],\"files\":%" PRIu64 ",\"rows\":%" PRIu64 ",\"done\":%" PRIu64 ",\"failed\":%" PRIu64 "}\n", sweep->files.count, sweep->counts.total,
-		sweep->counts.total - sweep->counts.failed, sweep->counts.failed);
+	fprintf(out.file, "],\"files\":%" PRIu64 ",\"rows\":%" PRIu64 ",\"done\":%" PRIu64 ",\"failed\":%" PRIu64 "}\n", sweep->files.count,
+		sweep->counts.total, sweep->counts.total - sweep->counts.failed, sweep->counts.failed);
 	good = obx_out_commit(&out, error);
 	obx_out_abort(&out);
 	return good;
