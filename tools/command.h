@@ -24,6 +24,7 @@ int obx_token_main(int argc, char **argv);
 int obx_cert_main(int argc, char **argv);
 int obx_kzg_main(int argc, char **argv);
 int obx_ntt_main(int argc, char **argv);
+int obx_rqa_main(int argc, char **argv);
 
 /* The server meant: `given`, else OUTBOARD_SERVER, else the default address. Never NULL. */
 const char *obx_server_url(const char *given);

@@ -26,6 +26,7 @@ static const struct {
 	{ "cert", "make a certificate for a tls:// address, show its pin", obx_cert_main },
 	{ "kzg", "KZG commitments, proofs, cells of blobs, on this machine", obx_kzg_main },
 	{ "ntt", "number-theoretic transforms of files, on this machine", obx_ntt_main },
+	{ "rqa", "recurrence quantification: one series, sweeps over grids of parameters, plots, a page", obx_rqa_main },
 };
 
 const char *obx_server_url(const char *given)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""The page of `outboard rqa serve` in a headless Chromium: a wrong grid is marked, a sweep runs to its end, table, heat map and downloads are there, nothing
+is asked from elsewhere and no script fails. With OUTBOARD_TEST_SHOTS=FOLDER pictures of it are left there.
+
+    rqa_browser.py OUTBOARD
+"""
+import os
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+
+import browser
+
+OUTBOARD = sys.argv[1]
+SHOTS = os.environ.get('OUTBOARD_TEST_SHOTS')
+bad = 0
+
+
+def check(good, what):
+    global bad
+    if not good:
+        bad += 1
+        print('FAIL', what)
+
+
+def shot(page, name):
+    if SHOTS:
+        page.shot(pathlib.Path(SHOTS) / (name + '.png'))
+
+
+def text(page, name):
+    return page.run(f'document.getElementById("{name}").textContent')
+
+
+def walk(page, url):
+    page.open(url)
+    page.wait('document.getElementById("plan").textContent.includes("1,200 combinations")')
+    page.wait('document.getElementById("link").textContent === "connected"')
+    page.wait('document.getElementById("device-name").textContent.startsWith("CPU: ") || document.getElementById("device-name").textContent.startsWith("GPU: ")')
+    shot(page, 'start')
+    labelled = page.run('[...document.querySelectorAll("input, select")].filter((e) => !e.labels.length).map((e) => e.name || e.id)')
+    check(labelled == [], f'fields without a label: {labelled}')
+    check(page.run('[...document.querySelectorAll("[hidden]")].every((e) => e.offsetHeight === 0)'), 'what is hidden is not seen')
+    page.type_into('m', '1..a')
+    page.wait('document.forms[0].elements.m.getAttribute("aria-invalid") === "true"')
+    check("'a' is not a number" in text(page, 'plan') and page.run('document.getElementById("start").disabled'), 'a wrong grid is marked')
+    shot(page, 'wrong')
+    page.type_into('m', '1..4')
+    page.type_into('tau', '1..3')
+    page.wait('!document.getElementById("start").disabled')
+    page.run('document.getElementById("start").click()')
+    page.wait('document.getElementById("phase").textContent === "completed"', 120)
+    page.wait('!document.getElementById("results").hidden && document.querySelectorAll("#rows tr").length === 50')
+    page.wait('!document.getElementById("heat").hidden && document.getElementById("heat").naturalWidth > 300')
+    shot(page, 'done')
+    rows = 4 * 2 * 4 * 3 * 6 * 2
+    check(text(page, 'total') == f'{rows:,}' and text(page, 'failed') == f'{rows // 4:,}' and text(page, 'done') == f'{rows * 3 // 4:,}', 'the counts')
+    check(page.run('document.getElementById("bar").getAttribute("aria-valuenow")') == '100', 'the bar is full')
+    check('word.csv, line 3' in text(page, 'log'), 'the log names file and line')
+    check(page.run('document.getElementById("downloads").offsetHeight > 0'), 'downloads')
+    size = page.run('fetch(document.querySelector("#downloads a").href).then((a) => a.text()).then((t) => t.split("\\n").length)')
+    check(size == rows + 2, f'the download has {size} lines')
+    page.run('(() => { const f = document.querySelector("[data-filter=mode]"); f.value = "1"; f.dispatchEvent(new Event("change")); })()')
+    page.wait('[...document.querySelectorAll("#rows tr")].every((r) => r.children[1].textContent === "1D-x")')
+    page.run('document.getElementById("next").click()')
+    page.wait('document.getElementById("page").textContent.startsWith("51 to 100")')
+    page.run('(() => { const f = document.querySelector("[data-filter=file]"); f.value = "3"; f.dispatchEvent(new Event("change")); })()')
+    page.wait('document.querySelector("#rows td.reason") && document.querySelector("#rows td.reason").textContent.includes("line 3")')
+    outside = page.run(f'performance.getEntriesByType("resource").map((e) => e.name).filter((n) => !n.startsWith({url!r}) && !n.startsWith("data:"))')
+    check(outside == [], f'asked from elsewhere: {outside}')
+    wide = page.run('document.documentElement.scrollWidth <= window.innerWidth')
+    check(wide, 'no scrolling sideways')
+    page.call('Emulation.setDeviceMetricsOverride', width=390, height=800, deviceScaleFactor=1, mobile=False)
+    check(page.run('document.documentElement.scrollWidth <= 390'), 'nor on a narrow screen')
+    shot(page, 'narrow')
+    page.call('Emulation.setEmulatedMedia', features=[{'name': 'prefers-color-scheme', 'value': 'dark'}])
+    page.call('Emulation.setDeviceMetricsOverride', width=1280, height=900, deviceScaleFactor=1, mobile=False)
+    shot(page, 'dark')
+    check(page.errors == [], f'errors of the page: {page.errors}')
+
+
+def main():
+    program = browser.find()
+    if not program:
+        print('SKIP: no Chromium here; tools/dev/install-packages browser installs it')
+        return 77
+    rng = random.Random(4)
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name) / 'data'
+        folder.mkdir()
+        for file in ('a', 'b', 'c'):
+            (folder / f'{file}.csv').write_text('x,y\n' + ''.join(f'{rng.random():.6f},{rng.random():.6f}\n' for _ in range(200)))
+        (folder / 'word.csv').write_text('x,y\n0.1,0.2\n0.1,word\n')
+        server = subprocess.Popen([OUTBOARD, 'rqa', 'serve', folder, '--out', pathlib.Path(name) / 'out', '--port', '0'], stdout=subprocess.PIPE, text=True)
+        url = re.search(r'http\S+', server.stdout.readline()).group(0)
+        page = None
+        try:
+            page = browser.Browser(program)
+            walk(page, url)
+        finally:
+            if page:
+                page.close()
+            server.terminate()
+            check(server.wait(30) == 0, 'a clean stop')
+    print('the page works' if not bad else f'{bad} wrong')
+    return 1 if bad else 0
+
+
+sys.exit(main())

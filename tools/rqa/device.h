@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * How busy the device is: a GPU as its management library tells (libnvidia-ml.so.1, when there is one), else the CPU and memory of this process.
+ * One thread at a time.
+ */
+#ifndef OBX_RQA_DEVICE_H
+#define OBX_RQA_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct obx_device_state {
+	bool gpu;
+	char name[96];
+	double utilization;                 /* per cent; of the CPU: of the cores this process may use, since the call before */
+	uint64_t memory_used, memory_total; /* bytes */
+};
+
+struct obx_device_watch {
+	void *library, *device;
+	int (*utilization)(void *device, unsigned *ret_two);
+	int (*memory)(void *device, uint64_t *ret_three);
+	char name[96];
+	double cpu_seconds, at;
+};
+
+/* cpu: do not look for a GPU. */
+void obx_device_watch_init(struct obx_device_watch *watch, bool cpu);
+void obx_device_watch_fini(struct obx_device_watch *watch);
+void obx_device_watch_read(struct obx_device_watch *watch, struct obx_device_state *ret_state);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * `outboard rqa VERB`: run, sweep, plot, serve. Each returns the exit code: 0; 1 something could not be computed or written (what could be is there);
+ * 2 wrong usage; 130 stopped by Ctrl-C.
+ */
+#ifndef OBX_RQA_RQA_H
+#define OBX_RQA_RQA_H
+
+#define OBX_EXIT_STOPPED 130
+
+int obx_rqa_run_main(int argc, char **argv);
+int obx_rqa_sweep_main(int argc, char **argv);
+int obx_rqa_plot_main(int argc, char **argv);
+int obx_rqa_serve_main(int argc, char **argv);
+/* Set by SIGINT and SIGTERM after obx_rqa_catch_signals; a second one ends the program. Full disks then show as errors, not as SIGXFSZ. */
+extern volatile int obx_rqa_stop;
+void obx_rqa_catch_signals(void);
+
+#endif
