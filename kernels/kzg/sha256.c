@@ -59,6 +59,8 @@ void obk_sha256_update(struct obk_sha256 *s, const void *data, size_t n)
 	const uint8_t *p = data;
 	size_t used = s->length % 64;
 
+	if (n == 0)
+		return; /* data may be NULL */
 	s->length += n;
 	if (used) {
 		size_t take = n < 64 - used ? n : 64 - used;
