@@ -25,7 +25,7 @@
 #include "tools/bare.h"
 #include "tools/command.h"
 #include "tools/latency.h"
-#include "tools/sweep.h"
+#include "tools/bandwidth.h"
 #include "transport/url.h"
 
 #define ROUNDS_DEFAULT 7
@@ -382,7 +382,8 @@ static void bench_bandwidth(struct bench *b)
 		*(uint64_t *)(s.host + i) = i * 0x9e3779b97f4a7c15ull;
 	need(cu.cuMemAlloc_v2(&s.device, BULK_BYTES), "cuMemAlloc");
 	bench_bulk(b, s.device, s.host);
-	b->code |= obx_sweep_run(&(struct obx_sweep_calls){ cu.cuMemcpyHtoD_v2, cu.cuMemcpyDtoH_v2, cu.cuCtxSynchronize }, s.device, s.host, &b->url, b->rounds,
+	b->code |= obx_bandwidth_run(&(struct obx_bandwidth_calls){ cu.cuMemcpyHtoD_v2, cu.cuMemcpyDtoH_v2,
+		cu.cuCtxSynchronize }, s.device, s.host, &b->url, b->rounds,
 		b->json, b->any_row, b->plot);
 	b->any_row = true;
 	row(b, "HtoD 4 KiB", rate_of(b, call_small, &s, SMALL_COPIES), -1, "M/s");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-#include "tools/sweep.h"
+#include "tools/bandwidth.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* GB/s of one copy of each kind; 0: a call failed. */
-static double measure(const struct obx_sweep_calls *calls, enum line line, CUdeviceptr device, void *host, size_t bytes, struct obx_bare *bare)
+static double measure(const struct obx_bandwidth_calls *calls, enum line line, CUdeviceptr device, void *host, size_t bytes, struct obx_bare *bare)
 {
 	uint64_t began = ob_clock_ns();
 	CUresult result = CUDA_SUCCESS;
@@ -80,7 +80,8 @@ static void sentence_make(const double sizes[SIZES], double y[LINES][SIZES], cha
 		 "smaller ones wait for the round trip.", best, 100 * y[UP][SIZES - 1] / y[BARE_UP][SIZES - 1], text);
 }
 
-int obx_sweep_run(const struct obx_sweep_calls *calls, CUdeviceptr device, void *host, const struct obt_url *url, unsigned rounds, bool json, bool any_row,
+int obx_bandwidth_run(const struct obx_bandwidth_calls *calls, CUdeviceptr device, void *host,
+	const struct obt_url *url, unsigned rounds, bool json, bool any_row,
 	const char *plot)
 {
 	static const char *const names[LINES] = { "HtoD", "DtoH", "bare, to", "bare, from" };
