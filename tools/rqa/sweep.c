@@ -27,6 +27,7 @@ struct obx_sweep *obx_sweep_new(void)
 	if (sweep) {
 		sweep->writes = OBX_WRITE_LONG;
 		sweep->digits = OBX_NUMBER_DIGITS;
+		pthread_mutex_init(&sweep->lock, NULL);
 	}
 	return sweep;
 }
@@ -44,6 +45,7 @@ void obx_sweep_free(struct obx_sweep *sweep)
 	free(sweep->pattern);
 	free(sweep->told);
 	free(sweep->batch);
+	pthread_mutex_destroy(&sweep->lock);
 	free(sweep);
 }
 
@@ -305,9 +307,8 @@ static int on_want(void *arg, uint64_t series, uint32_t mode, uint32_t m, uint32
 	       obx_sweep_check(sweep, file, mode, m, tau, reason, sizeof reason) == OBK_RQA_OK;
 }
 
-static int on_rows(void *arg, const struct obk_rqa_row *rows, uint32_t count)
+static int take_rows(struct obx_sweep *sweep, const struct obk_rqa_row *rows, uint32_t count)
 {
-	struct obx_sweep *sweep = arg;
 	struct obx_group *group = &sweep->group;
 	unsigned measures = sweep->setup.measure_count;
 	uint64_t file = sweep->batch[rows[0].series];
@@ -344,13 +345,26 @@ static int on_rows(void *arg, const struct obk_rqa_row *rows, uint32_t count)
 	return 0;
 }
 
+static int on_rows(void *arg, const struct obk_rqa_row *rows, uint32_t count)
+{
+	struct obx_sweep *sweep = arg;
+	int stop;
+
+	pthread_mutex_lock(&sweep->lock);
+	stop = take_rows(sweep, rows, count);
+	pthread_mutex_unlock(&sweep->lock);
+	return stop;
+}
+
 /* Seconds left: what is left of the work at the rate since the beginning, which weighs slow groups and fast ones as they come. */
 static int on_progress(void *arg, const struct obk_rqa_progress *p)
 {
 	struct obx_sweep *sweep = arg;
-	double before = sweep->work_done, share = p->total ? (double)p->done / (double)p->total : 1;
-	double done = before + sweep->work_batch * share, eta = NAN;
+	double share = p->total ? (double)p->done / (double)p->total : 1, before, done, eta = NAN;
 
+	pthread_mutex_lock(&sweep->lock);
+	before = sweep->work_done;
+	done = before + sweep->work_batch * share;
 	sweep->elapsed = now() - sweep->began;
 	sweep->cells = sweep->cells_before + (double)p->done;
 	if (done > 0 && sweep->elapsed > 0.2)
@@ -358,6 +372,7 @@ static int on_progress(void *arg, const struct obk_rqa_progress *p)
 	sweep->work_done = done;
 	emit(sweep, OBX_SWEEP_PROGRESS, NULL, eta);
 	sweep->work_done = before;
+	pthread_mutex_unlock(&sweep->lock);
 	return sweep->cancel;
 }
 

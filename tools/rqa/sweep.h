@@ -11,6 +11,7 @@
 #ifndef OBX_RQA_SWEEP_H
 #define OBX_RQA_SWEEP_H
 
+#include <pthread.h>
 #include <stdint.h>
 
 #include "tools/rqa/files.h"
@@ -64,6 +65,7 @@ struct obx_sweep {
 	struct obx_store *store;
 	struct obx_sweep_counts counts;
 	/* inside */
+	pthread_mutex_t lock; /* rows and progress come from several threads of the engine, and may overlap: of what follows, and of counts */
 	struct obx_group group;
 	uint8_t *told; /* file * modes + mode: a failure was told */
 	char last_reason[OBX_REASON_MAX];
