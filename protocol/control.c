@@ -13,38 +13,6 @@
 
 /* ---- encoding ---- */
 
-static int pack_write(void *user, const char *data, size_t n)
-{
-	return ob_buf_append(user, data, n) ? 0 : -1;
-}
-
-static void put_key(msgpack_packer *p, const char *key)
-{
-	size_t n = strlen(key);
-
-	msgpack_pack_str(p, n);
-	msgpack_pack_str_body(p, key, n);
-}
-
-static void put_number(msgpack_packer *p, const char *key, uint64_t value)
-{
-	put_key(p, key);
-	msgpack_pack_uint64(p, value);
-}
-
-static void put_text(msgpack_packer *p, const char *key, const char *text)
-{
-	put_key(p, key);
-	put_key(p, text);
-}
-
-static void put_bytes(msgpack_packer *p, const char *key, const uint8_t *data, size_t n)
-{
-	put_key(p, key);
-	msgpack_pack_bin(p, n);
-	msgpack_pack_bin_body(p, data, n);
-}
-
 static void put_range(msgpack_packer *p, const struct obp_range *range)
 {
 	msgpack_pack_array(p, 2);
@@ -54,17 +22,17 @@ static void put_range(msgpack_packer *p, const struct obp_range *range)
 
 static void put_hello(msgpack_packer *p, const struct obp_hello *hello)
 {
-	put_text(p, "version", hello->version);
-	put_text(p, "program", hello->program);
-	put_number(p, "pid", hello->pid);
-	put_number(p, "codecs", hello->codecs);
-	put_number(p, "codec", hello->codec);
-	put_text(p, "token", hello->token);
-	put_number(p, "grace", hello->grace_s);
-	put_number(p, "want_memory", hello->want_memory);
-	put_number(p, "want_share", hello->want_share);
-	put_number(p, "want_priority", hello->want_priority);
-	put_key(p, "ranges");
+	obp_put_text(p, "version", hello->version);
+	obp_put_text(p, "program", hello->program);
+	obp_put_number(p, "pid", hello->pid);
+	obp_put_number(p, "codecs", hello->codecs);
+	obp_put_number(p, "codec", hello->codec);
+	obp_put_text(p, "token", hello->token);
+	obp_put_number(p, "grace", hello->grace_s);
+	obp_put_number(p, "want_memory", hello->want_memory);
+	obp_put_number(p, "want_share", hello->want_share);
+	obp_put_number(p, "want_priority", hello->want_priority);
+	obp_put_string(p, "ranges");
 	msgpack_pack_array(p, hello->n_ranges);
 	for (uint32_t i = 0; i < hello->n_ranges; i++)
 		put_range(p, &hello->ranges[i]);
@@ -75,17 +43,17 @@ static void put_device(msgpack_packer *p, const struct obp_device *device)
 	uint32_t n = 0;
 
 	msgpack_pack_map(p, 8);
-	put_text(p, "name", device->name);
-	put_bytes(p, "uuid", device->uuid, sizeof device->uuid);
-	put_number(p, "total", device->total_mem);
-	put_number(p, "free", device->free_mem);
-	put_number(p, "ptx_only", device->ptx_only);
-	put_number(p, "grant", device->grant);
-	put_key(p, "range");
+	obp_put_text(p, "name", device->name);
+	obp_put_bytes(p, "uuid", device->uuid, sizeof device->uuid);
+	obp_put_number(p, "total", device->total_mem);
+	obp_put_number(p, "free", device->free_mem);
+	obp_put_number(p, "ptx_only", device->ptx_only);
+	obp_put_number(p, "grant", device->grant);
+	obp_put_string(p, "range");
 	put_range(p, &device->range);
 	for (uint32_t i = 0; i < OBP_ATTR_MAX; i++)
 		n += device->attr_known[i];
-	put_key(p, "attributes");
+	obp_put_string(p, "attributes");
 	msgpack_pack_map(p, n);
 	for (uint32_t i = 0; i < OBP_ATTR_MAX; i++)
 		if (device->attr_known[i]) {
@@ -96,18 +64,18 @@ static void put_device(msgpack_packer *p, const struct obp_device *device)
 
 static void put_welcome(msgpack_packer *p, const struct obp_welcome *welcome)
 {
-	put_text(p, "version", welcome->version);
-	put_text(p, "driver", welcome->driver);
-	put_number(p, "route", welcome->route);
-	put_number(p, "driver_version", (uint64_t)welcome->driver_version);
-	put_number(p, "codecs", welcome->codecs);
-	put_number(p, "grace", welcome->grace_s);
-	put_number(p, "vmm", welcome->vmm);
-	put_number(p, "times", welcome->times);
-	put_number(p, "range_ok", welcome->range_ok);
-	put_key(p, "range");
+	obp_put_text(p, "version", welcome->version);
+	obp_put_text(p, "driver", welcome->driver);
+	obp_put_number(p, "route", welcome->route);
+	obp_put_number(p, "driver_version", (uint64_t)welcome->driver_version);
+	obp_put_number(p, "codecs", welcome->codecs);
+	obp_put_number(p, "grace", welcome->grace_s);
+	obp_put_number(p, "vmm", welcome->vmm);
+	obp_put_number(p, "times", welcome->times);
+	obp_put_number(p, "range_ok", welcome->range_ok);
+	obp_put_string(p, "range");
 	put_range(p, &welcome->range);
-	put_key(p, "devices");
+	obp_put_string(p, "devices");
 	msgpack_pack_array(p, welcome->n_devices);
 	for (uint32_t i = 0; i < welcome->n_devices; i++)
 		put_device(p, &welcome->devices[i]);
@@ -115,10 +83,10 @@ static void put_welcome(msgpack_packer *p, const struct obp_welcome *welcome)
 
 static void put_progress(msgpack_packer *p, const struct obp_message *message)
 {
-	put_number(p, "received", message->received);
-	put_number(p, "sent", message->sent);
-	put_number(p, "bytes", message->bytes);
-	put_number(p, "attempt", message->attempt);
+	obp_put_number(p, "received", message->received);
+	obp_put_number(p, "sent", message->sent);
+	obp_put_number(p, "bytes", message->bytes);
+	obp_put_number(p, "attempt", message->attempt);
 }
 
 bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
@@ -136,13 +104,13 @@ bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 		extra = 4;
 	if (!ob_buf_extend(frame, sizeof header))
 		return false;
-	msgpack_packer_init(&packer, frame, pack_write);
+	msgpack_packer_init(&packer, frame, obp_map_write);
 	msgpack_pack_map(&packer, 5 + extra);
-	put_number(&packer, "type", message->type);
-	put_number(&packer, "value", message->value);
-	put_number(&packer, "code", message->code);
-	put_bytes(&packer, "secret", message->type == OBP_MSG_WELCOME ? message->welcome.secret : message->secret, OBP_SECRET_BYTES);
-	put_text(&packer, "text", message->text);
+	obp_put_number(&packer, "type", message->type);
+	obp_put_number(&packer, "value", message->value);
+	obp_put_number(&packer, "code", message->code);
+	obp_put_bytes(&packer, "secret", message->type == OBP_MSG_WELCOME ? message->welcome.secret : message->secret, OBP_SECRET_BYTES);
+	obp_put_text(&packer, "text", message->text);
 	if (message->type == OBP_MSG_HELLO)
 		put_hello(&packer, &message->hello);
 	else if (message->type == OBP_MSG_WELCOME)
@@ -162,25 +130,11 @@ bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 
 /* ---- decoding ---- */
 
-static bool key_is(const msgpack_object *key, const char *name)
-{
-	return key->type == MSGPACK_OBJECT_STR && key->via.str.size == strlen(name) &&
-	       memcmp(key->via.str.ptr, name, key->via.str.size) == 0;
-}
-
-static bool get_number(const msgpack_object *o, uint64_t max, uint64_t *ret)
-{
-	if (o->type != MSGPACK_OBJECT_POSITIVE_INTEGER || o->via.u64 > max)
-		return false;
-	*ret = o->via.u64;
-	return true;
-}
-
 static bool get_flag(const msgpack_object *o, bool *ret)
 {
 	uint64_t value;
 
-	if (!get_number(o, 1, &value))
+	if (!obp_get_number(o, 1, &value))
 		return false;
 	*ret = value != 0;
 	return true;
@@ -190,34 +144,9 @@ static bool get_u32(const msgpack_object *o, uint32_t max, uint32_t *ret)
 {
 	uint64_t value;
 
-	if (!get_number(o, max, &value))
+	if (!obp_get_number(o, max, &value))
 		return false;
 	*ret = (uint32_t)value;
-	return true;
-}
-
-/* NUL-free text into a field of `size` bytes; longer text is cut, it is for people only. */
-static bool get_text(const msgpack_object *o, char *dst, size_t size)
-{
-	size_t n;
-
-	if (o->type != MSGPACK_OBJECT_STR)
-		return false;
-	n = ob_min((size_t)o->via.str.size, size - 1);
-	for (size_t i = 0; i < n; i++) {
-		unsigned char c = (unsigned char)o->via.str.ptr[i];
-
-		dst[i] = c < 0x20 || c == 0x7f ? '?' : (char)c; /* a peer's text never moves a terminal's cursor */
-	}
-	dst[n] = 0;
-	return true;
-}
-
-static bool get_bytes(const msgpack_object *o, uint8_t *dst, size_t size)
-{
-	if (o->type != MSGPACK_OBJECT_BIN || o->via.bin.size != size)
-		return false;
-	memcpy(dst, o->via.bin.ptr, size);
 	return true;
 }
 
@@ -226,8 +155,8 @@ static bool get_range(const msgpack_object *o, struct obp_range *ret)
 	uint64_t end;
 
 	return o->type == MSGPACK_OBJECT_ARRAY && o->via.array.size == 2 &&
-	       get_number(&o->via.array.ptr[0], UINT64_MAX, &ret->base) &&
-	       get_number(&o->via.array.ptr[1], UINT64_MAX, &ret->size) &&
+	       obp_get_number(&o->via.array.ptr[0], UINT64_MAX, &ret->base) &&
+	       obp_get_number(&o->via.array.ptr[1], UINT64_MAX, &ret->size) &&
 	       !ob_add_overflows(ret->base, ret->size, &end);
 }
 
@@ -250,7 +179,7 @@ static bool get_attributes(const msgpack_object *o, struct obp_device *device)
 		const msgpack_object *value = &o->via.map.ptr[i].val;
 		uint64_t id;
 
-		if (!get_number(&o->via.map.ptr[i].key, UINT32_MAX, &id))
+		if (!obp_get_number(&o->via.map.ptr[i].key, UINT32_MAX, &id))
 			return false;
 		if (value->type != MSGPACK_OBJECT_POSITIVE_INTEGER && value->type != MSGPACK_OBJECT_NEGATIVE_INTEGER)
 			return false;
@@ -272,21 +201,21 @@ static bool get_device(const msgpack_object *o, struct obp_device *device)
 		const msgpack_object *key = &o->via.map.ptr[i].key, *value = &o->via.map.ptr[i].val;
 		bool ok = true;
 
-		if (key_is(key, "name"))
-			ok = get_text(value, device->name, sizeof device->name);
-		else if (key_is(key, "uuid"))
-			ok = get_bytes(value, device->uuid, sizeof device->uuid);
-		else if (key_is(key, "total"))
-			ok = get_number(value, UINT64_MAX, &device->total_mem);
-		else if (key_is(key, "free"))
-			ok = get_number(value, UINT64_MAX, &device->free_mem);
-		else if (key_is(key, "ptx_only"))
+		if (obp_key_is(key, "name"))
+			ok = obp_get_text(value, device->name, sizeof device->name);
+		else if (obp_key_is(key, "uuid"))
+			ok = obp_get_bytes(value, device->uuid, sizeof device->uuid);
+		else if (obp_key_is(key, "total"))
+			ok = obp_get_number(value, UINT64_MAX, &device->total_mem);
+		else if (obp_key_is(key, "free"))
+			ok = obp_get_number(value, UINT64_MAX, &device->free_mem);
+		else if (obp_key_is(key, "ptx_only"))
 			ok = get_flag(value, &device->ptx_only);
-		else if (key_is(key, "grant"))
-			ok = get_number(value, UINT64_MAX, &device->grant);
-		else if (key_is(key, "range"))
+		else if (obp_key_is(key, "grant"))
+			ok = obp_get_number(value, UINT64_MAX, &device->grant);
+		else if (obp_key_is(key, "range"))
 			ok = get_range(value, &device->range);
-		else if (key_is(key, "attributes"))
+		else if (obp_key_is(key, "attributes"))
 			ok = get_attributes(value, device);
 		if (!ok)
 			return false;
@@ -310,27 +239,27 @@ static bool get_devices(const msgpack_object *o, struct obp_welcome *welcome)
 
 static bool get_hello_key(const msgpack_object *key, const msgpack_object *value, struct obp_hello *hello)
 {
-	if (key_is(key, "version"))
-		return get_text(value, hello->version, sizeof hello->version);
-	if (key_is(key, "program"))
-		return get_text(value, hello->program, sizeof hello->program);
-	if (key_is(key, "pid"))
-		return get_number(value, UINT64_MAX, &hello->pid);
-	if (key_is(key, "codecs"))
+	if (obp_key_is(key, "version"))
+		return obp_get_text(value, hello->version, sizeof hello->version);
+	if (obp_key_is(key, "program"))
+		return obp_get_text(value, hello->program, sizeof hello->program);
+	if (obp_key_is(key, "pid"))
+		return obp_get_number(value, UINT64_MAX, &hello->pid);
+	if (obp_key_is(key, "codecs"))
 		return get_u32(value, UINT32_MAX, &hello->codecs);
-	if (key_is(key, "codec"))
+	if (obp_key_is(key, "codec"))
 		return get_u32(value, UINT32_MAX, &hello->codec);
-	if (key_is(key, "token"))
-		return get_text(value, hello->token, sizeof hello->token);
-	if (key_is(key, "grace"))
+	if (obp_key_is(key, "token"))
+		return obp_get_text(value, hello->token, sizeof hello->token);
+	if (obp_key_is(key, "grace"))
 		return get_u32(value, OBP_GRACE_MAX_S, &hello->grace_s);
-	if (key_is(key, "want_memory"))
-		return get_number(value, UINT64_MAX, &hello->want_memory);
-	if (key_is(key, "want_share"))
+	if (obp_key_is(key, "want_memory"))
+		return obp_get_number(value, UINT64_MAX, &hello->want_memory);
+	if (obp_key_is(key, "want_share"))
 		return get_u32(value, 1000000, &hello->want_share);
-	if (key_is(key, "want_priority"))
+	if (obp_key_is(key, "want_priority"))
 		return get_u32(value, 3, &hello->want_priority);
-	if (key_is(key, "ranges"))
+	if (obp_key_is(key, "ranges"))
 		return get_ranges(value, hello);
 	return true;
 }
@@ -340,27 +269,27 @@ static bool get_welcome_key(const msgpack_object *key, const msgpack_object *val
 	uint32_t number = 0;
 	bool ok;
 
-	if (key_is(key, "version"))
-		return get_text(value, welcome->version, sizeof welcome->version);
-	if (key_is(key, "driver"))
-		return get_text(value, welcome->driver, sizeof welcome->driver);
-	if (key_is(key, "route"))
-		return get_number(value, UINT64_MAX, &welcome->route) && welcome->route != 0;
-	if (key_is(key, "codecs"))
+	if (obp_key_is(key, "version"))
+		return obp_get_text(value, welcome->version, sizeof welcome->version);
+	if (obp_key_is(key, "driver"))
+		return obp_get_text(value, welcome->driver, sizeof welcome->driver);
+	if (obp_key_is(key, "route"))
+		return obp_get_number(value, UINT64_MAX, &welcome->route) && welcome->route != 0;
+	if (obp_key_is(key, "codecs"))
 		return get_u32(value, UINT32_MAX, &welcome->codecs);
-	if (key_is(key, "grace"))
+	if (obp_key_is(key, "grace"))
 		return get_u32(value, OBP_GRACE_MAX_S, &welcome->grace_s);
-	if (key_is(key, "times"))
+	if (obp_key_is(key, "times"))
 		return get_flag(value, &welcome->times);
-	if (key_is(key, "vmm"))
+	if (obp_key_is(key, "vmm"))
 		return get_flag(value, &welcome->vmm);
-	if (key_is(key, "range_ok"))
+	if (obp_key_is(key, "range_ok"))
 		return get_flag(value, &welcome->range_ok);
-	if (key_is(key, "range"))
+	if (obp_key_is(key, "range"))
 		return get_range(value, &welcome->range);
-	if (key_is(key, "devices"))
+	if (obp_key_is(key, "devices"))
 		return get_devices(value, welcome);
-	if (key_is(key, "driver_version")) {
+	if (obp_key_is(key, "driver_version")) {
 		ok = get_u32(value, INT32_MAX, &number);
 		welcome->driver_version = (int32_t)number;
 		return ok;
@@ -371,14 +300,14 @@ static bool get_welcome_key(const msgpack_object *key, const msgpack_object *val
 /* Of the small messages about the connection itself. */
 static bool get_progress_key(const msgpack_object *key, const msgpack_object *value, struct obp_message *message)
 {
-	if (key_is(key, "received"))
-		return get_number(value, UINT64_MAX, &message->received);
-	if (key_is(key, "sent"))
-		return get_number(value, UINT64_MAX, &message->sent);
-	if (key_is(key, "bytes"))
-		return get_number(value, UINT64_MAX, &message->bytes);
-	if (key_is(key, "attempt"))
-		return get_number(value, UINT64_MAX, &message->attempt);
+	if (obp_key_is(key, "received"))
+		return obp_get_number(value, UINT64_MAX, &message->received);
+	if (obp_key_is(key, "sent"))
+		return obp_get_number(value, UINT64_MAX, &message->sent);
+	if (obp_key_is(key, "bytes"))
+		return obp_get_number(value, UINT64_MAX, &message->bytes);
+	if (obp_key_is(key, "attempt"))
+		return obp_get_number(value, UINT64_MAX, &message->attempt);
 	return true;
 }
 
@@ -388,7 +317,7 @@ static bool get_message(const msgpack_object *map, struct obp_message *message)
 
 	/* "type" is needed before the rest can be told apart, and may stand anywhere. */
 	for (uint32_t i = 0; i < map->via.map.size; i++)
-		if (key_is(&map->via.map.ptr[i].key, "type") &&
+		if (obp_key_is(&map->via.map.ptr[i].key, "type") &&
 		    !get_u32(&map->via.map.ptr[i].val, UINT16_MAX, &type))
 			return false;
 	if (type < OBP_MSG_HELLO || type > OBP_MSG_RANGE)
@@ -398,14 +327,14 @@ static bool get_message(const msgpack_object *map, struct obp_message *message)
 		const msgpack_object *key = &map->via.map.ptr[i].key, *value = &map->via.map.ptr[i].val;
 		bool ok = true;
 
-		if (key_is(key, "value"))
-			ok = get_number(value, UINT64_MAX, &message->value);
-		else if (key_is(key, "code"))
+		if (obp_key_is(key, "value"))
+			ok = obp_get_number(value, UINT64_MAX, &message->value);
+		else if (obp_key_is(key, "code"))
 			ok = get_u32(value, UINT32_MAX, &message->code);
-		else if (key_is(key, "secret"))
-			ok = get_bytes(value, message->secret, sizeof message->secret);
-		else if (key_is(key, "text"))
-			ok = get_text(value, message->text, sizeof message->text);
+		else if (obp_key_is(key, "secret"))
+			ok = obp_get_bytes(value, message->secret, sizeof message->secret);
+		else if (obp_key_is(key, "text"))
+			ok = obp_get_text(value, message->text, sizeof message->text);
 		else if (type == OBP_MSG_HELLO)
 			ok = get_hello_key(key, value, &message->hello);
 		else if (type == OBP_MSG_WELCOME)
