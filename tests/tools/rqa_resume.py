@@ -148,7 +148,8 @@ def memory(at, folder):
 
     few, many = most('m=1,2 tau=1,2 eps=0.05,0.1 lmin=2,3', 'few'), most('m=1..10 tau=1..10 eps=0.05..0.10:0.01 lmin=2,3', 'many')
     print(f'memory: {few:.1f} MiB for 16 combinations, {many:.1f} MiB for 1,200')
-    check(many < few + 8, 'memory grows with the grid')
+    # A sanitizer keeps freed memory for a while: under one the figure is its own.
+    check(many < few + 8 or 'ASAN_OPTIONS' in os.environ or 'TSAN_OPTIONS' in os.environ, 'memory grows with the grid')
 
 
 def other_grids(at, folder):
