@@ -184,6 +184,8 @@ enum ob_err obp_unpacker_finish(struct obp_unpacker *unpacker)
 	if (head.reserved || (uint64_t)head.plain + head.raw > unpacker->raw_size || unpacker->raw_size - head.plain - head.raw >= 8 ||
 	    sizeof head + (uint64_t)head.plain + head.packed > unpacker->size || unpacker->size - sizeof head - head.plain - head.packed >= 8)
 		return OB_ERR_COMPRESSED;
+	if (unpacker->raw_size == 0)
+		return OB_ERR_COMPRESSED; /* nothing is never packed, and there is no buffer for it */
 	memcpy(unpacker->plain, p + sizeof head, head.plain);
 	err = obz_decompress_with(&unpacker->work, unpacker->codec, p + sizeof head + head.plain, head.packed, unpacker->plain + head.plain, head.raw);
 	if (err)
