@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -24,6 +25,7 @@
 #define REWIND_MIN (256u << 10)   /* an empty ring starts over at its first byte, so that few pages are ever touched */
 #define PREFETCH_AHEAD 384u      /* bytes: a few records */
 #define TRACE_FD_MIN 500         /* above those that programs close by habit */
+#define RESEND_PAUSE_NS 100000    /* between looks at what is being sent again */
 
 struct log obc_log_state = { .error = OB_ERR_NONE };
 uint64_t obc_log_counts[OBP_OPCODE_END], obc_log_trip_counts[OBP_OPCODE_END], obc_log_trip_time[OBP_OPCODE_END];
@@ -363,6 +365,27 @@ static CUresult write_inline(uint16_t opcode, const uint64_t *head, uint32_t hea
 	return obc_log_commit(&slot);
 }
 
+/*
+ * The server has everything this thread has written so far, and no thread of ours will look at it again. After a break the server may answer out of what
+ * it had received before, while the same records are still being sent to it once more out of the caller's memory: that must end first.
+ */
+static CUresult sync_data(void)
+{
+	const struct timespec pause = { .tv_nsec = RESEND_PAUSE_NS };
+	struct log *log = &obc_log_state;
+	struct obc_slot slot;
+	CUresult result;
+
+	if (!obc_log_begin(&slot, OBP_OP_PING, 0))
+		return obc_log_error();
+	result = obc_log_call(&slot, NULL, 0, NULL);
+	while (ob_unlikely(atomic_load_explicit(&log->sent_shown, memory_order_acquire) < slot.number) && !log_broken()) {
+		log_drain();
+		nanosleep(&pause, NULL);
+	}
+	return result;
+}
+
 CUresult obc_log_write(uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size)
 {
 	bool byref = size >= OBC_BYREF_MIN && ob_opt_on(OB_OPT_BYREF);
@@ -389,7 +412,7 @@ CUresult obc_log_write(uint16_t opcode, const void *head, uint32_t head_size, co
 		size -= n;
 	}
 	/* The caller's memory is free again once the server has everything. */
-	return byref && result == CUDA_SUCCESS ? sync_now() : result;
+	return byref && result == CUDA_SUCCESS ? sync_data() : result;
 }
 
 CUresult obc_log_read(uint16_t opcode, const void *req, uint32_t req_size, void *dst, size_t size)
@@ -403,6 +426,7 @@ CUresult obc_log_read(uint16_t opcode, const void *req, uint32_t req_size, void 
 	memcpy(slot.body, req, req_size);
 	result = wait_reply(&slot, &wait);
 	if (result == CUDA_SUCCESS && wait.got != size) {
+		ob_error("the server broke the protocol: %zu bytes instead of %zu came back for call %llu", wait.got, size, (unsigned long long)wait.number);
 		obc_log_fail(OB_ERR_PROTOCOL);
 		return obc_log_error();
 	}

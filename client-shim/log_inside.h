@@ -72,7 +72,8 @@ struct log {
 	_Alignas(64) _Atomic uint32_t send_right;
 	_Atomic uint64_t sent;        /* ring offset */
 	uint64_t sent_number;
-	_Atomic uint64_t sent_shown;  /* the same, for other threads to look at */
+	uint64_t sent_most;           /* the highest there was before the last break; lower than sent_number until then */
+	_Atomic uint64_t sent_shown;  /* sent_number once the frame has left, for other threads to look at */
 	_Atomic uint64_t sent_ack;    /* the last acknowledgement that left with calls */
 	struct obt_stream stream;
 	struct obp_packer packer;     /* `on` and what it cuts are set before the first send, and read by all */

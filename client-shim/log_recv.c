@@ -141,6 +141,7 @@ static void reply_take(const struct obp_item *item)
 	}
 	wait = wait_find(item->reply.call);
 	if (!wait) {
+		ob_error("the server broke the protocol: a reply to call %llu, which nobody waits for", (unsigned long long)item->reply.call);
 		obc_log_fail(OB_ERR_PROTOCOL);
 		return;
 	}
@@ -197,6 +198,7 @@ static bool big_take(const struct obp_item *item)
 	size_t n, have;
 
 	if (!wait || item->reply.flags & OBP_REPLY_TEXT) {
+		ob_error("the server broke the protocol: a large reply to call %llu, which nobody waits for", (unsigned long long)item->reply.call);
 		obc_log_fail(OB_ERR_PROTOCOL);
 		return false;
 	}

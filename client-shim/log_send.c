@@ -173,7 +173,7 @@ static void batch_send(const struct batch *batch)
 		obc_times_sent(log->sent_number);
 	frame_send(iov, n);
 	atomic_store_explicit(&log->sent, batch->end, memory_order_relaxed);
-	atomic_store_explicit(&log->sent_shown, log->sent_number, memory_order_relaxed);
+	atomic_store_explicit(&log->sent_shown, log->sent_number, memory_order_release); /* what was sent is no longer looked at */
 }
 
 bool log_drain(void)

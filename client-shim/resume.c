@@ -49,7 +49,8 @@ static bool right_take(_Atomic uint32_t *right)
 
 /*
  * With both rights: the server has everything up to record `number`. The next to be sent is the one behind it: the log is walked there from
- * its tail, where record `tail_number` ended. False: the server says what cannot be.
+ * its tail, where record `tail_number` ended. The server may know more than this connection sent: it goes on with what an earlier one had brought
+ * after it has said how far it was. False: the server says what cannot be.
  */
 static bool log_rewind(uint64_t number)
 {
@@ -61,7 +62,8 @@ static bool log_rewind(uint64_t number)
 	at = atomic_load_explicit(&log->tail, memory_order_relaxed);
 	n = log->tail_number;
 	walked = number > n;
-	known = number >= n && number >= log->acked && number <= log->sent_number;
+	log->sent_most = ob_max(log->sent_most, log->sent_number);
+	known = number >= n && number >= log->acked && number <= log->sent_most;
 	while (known && n < number) {
 		struct obp_record *record = (struct obp_record *)(log->ring + (at & RING_MASK));
 		uint32_t size = atomic_load_explicit(log_size_of(record), memory_order_acquire);
@@ -74,8 +76,9 @@ static bool log_rewind(uint64_t number)
 		n++;
 	}
 	if (known) {
-		stats.records_again += log->sent_number - number;
+		stats.records_again += log->sent_number - ob_min(number, log->sent_number);
 		log->acked = log->tail_number = log->sent_number = number;
+		atomic_store_explicit(&log->sent_shown, number, memory_order_relaxed);
 		log->inflight_first = log->inflight_count = 0;
 		atomic_store_explicit(&log->sent, at, memory_order_relaxed);
 		/* With nothing under way the tail is moved by whoever starts the ring over. */
@@ -104,6 +107,8 @@ static bool connect_again(void)
 		return false;
 	}
 	if (!log_rewind(received)) {
+		ob_error("the server broke the protocol: it resumes after call %llu; acknowledged are %llu, sent %llu", (unsigned long long)received,
+			(unsigned long long)log->acked, (unsigned long long)log->sent_most);
 		obt_stream_close(&stream);
 		obc_log_fail(OB_ERR_PROTOCOL);
 		return false;
