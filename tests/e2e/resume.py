@@ -84,11 +84,11 @@ def run(url, command, timeout=280, **env):
     return done.returncode, done.stdout, done.stderr, time.monotonic() - began
 
 
-def compare(name, server, folder, listen, command, cuts, mean, half, control, **env):
+def compare(name, server, folder, listen, command, cuts, mean, half, control, seed=SEED, **env):
     code, out, err, took = run(server.url, command, **env)
     calls, said = server.calls()
     check(f'{name}: runs unbroken', code == 0 and calls, (code, out, err[-1500:]))
-    proxy = cutter.Proxy(listen, server.url, cuts, mean, half, control, SEED)
+    proxy = cutter.Proxy(listen, server.url, cuts, mean, half, control, seed)
     code2, out2, err2, took2 = run(proxy.url, command, **env)
     calls2, said2 = server.calls()
     made = proxy.total()
@@ -117,7 +117,10 @@ def main():
         subprocess.run([OUTBOARD, 'cert', '--cert', cert, '--key', key], check=True, stdout=subprocess.DEVNULL)
         server = Server('tls://127.0.0.1:0', '--tls-cert', cert, '--tls-key', key)
         made = compare('TLS', server, folder, 'tls:', [PROGRAM, '2', ROUNDS, size], CUTS, traffic / CUTS / 2, 0, True, OUTBOARD_TLS_CA=cert)
-        made += compare('TLS, packed', server, folder, 'tls:', [PROGRAM, '2', '3', size], CUTS, 100 << 10, 0, True, OUTBOARD_TLS_CA=cert, OUTBOARD_CODEC='lz4')
+        # Whole frames of many calls arrive at once: breaks that come close to each other, while the server still has calls of the one before.
+        for seed in range(SEED, SEED + 3):
+            made += compare('TLS, packed', server, folder, 'tls:', [PROGRAM, '2', '3', size], 3 * CUTS, 100 << 10, 0, True, seed, OUTBOARD_TLS_CA=cert,
+                            OUTBOARD_CODEC='lz4')
         check('enough breaks of TLS', made >= CUTS, made)
         server.stop()
     print(f'{made} breaks, {len(bad)} wrong')
