@@ -44,6 +44,10 @@ static void packed_print(const char *direction, const struct obp_pack_stats *sta
 
 _Noreturn void obs_session_exit(struct obs_session *session, int status)
 {
+	static _Atomic bool leaving;
+
+	while (atomic_exchange(&leaving, true))
+		pause(); /* two threads learn that the client has left; one says so */
 	obs_board_publish(session);
 	obs_audit_session_close(session, session->how[0] ? session->how : status ? "the client could not be reached" : "the client left");
 	obs_stats_print();
