@@ -174,11 +174,32 @@ static void preface_too_late(uv_timer_t *timer)
 	guest_refuse(timer->data, OB_ERR_TIMEOUT, "the client did not introduce itself in time");
 }
 
+/*
+ * The house is full. Who has stood in the door longest without a word gives way: a client of ours introduces itself with its first packet, so a crowd
+ * that says nothing does not keep it out. False: all of them wait for a worker, or are leaving.
+ */
+static bool make_room(struct obs_super *super)
+{
+	struct obs_guest *oldest = NULL;
+
+	if (super->n_guests >= 2 * OBS_GUESTS_MAX)
+		return false;
+	for (struct obs_guest *g = super->guests; g; g = g->next)
+		if (g->state == OBS_GUEST_PREFACE || g->state == OBS_GUEST_REFUSED)
+			oldest = g; /* new ones are put in front */
+	if (!oldest)
+		return false;
+	if (oldest->state == OBS_GUEST_PREFACE)
+		obs_refuse_send(oldest->fd, OB_ERR_LIMIT, "too many connections at once");
+	guest_close(oldest);
+	return true;
+}
+
 void obs_guest_admit(struct obs_super *super, int fd, bool secure)
 {
 	struct obs_guest *guest;
 
-	if (super->n_guests >= OBS_GUESTS_MAX || !(guest = calloc(1, sizeof *guest))) {
+	if ((super->n_guests >= OBS_GUESTS_MAX && !make_room(super)) || !(guest = calloc(1, sizeof *guest))) {
 		obs_refuse_send(fd, OB_ERR_LIMIT, "too many connections at once");
 		close(fd);
 		return;

@@ -22,7 +22,7 @@
 #include "server/options.h"
 #include "server/status.h"
 
-#define OBS_GUESTS_MAX 1024        /* connections not yet handed on */
+#define OBS_GUESTS_MAX 1024        /* connections not yet handed on; from here on the oldest silent ones are dropped */
 #define OBS_START_TIMEOUT_MS 60000 /* a driver that takes longer to load counts as broken */
 #define OBS_WAIT_TIMEOUT_MS 30000  /* how long a guest waits for a worker */
 #define OBS_RETRY_MS 1000          /* between attempts when workers fail to start */

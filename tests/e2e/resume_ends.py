@@ -2,10 +2,7 @@
 # Copyright The Outboard Authors
 """A connection breaks, and what it needs to go on may be gone: each case has one outcome, in time.   resume_ends.py OUTBOARD SERVER INIT_PROGRAM"""
 import os
-import pathlib
-import re
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -13,174 +10,102 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cutter
+from house import Server, Session, bad, check, gone_within
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 UNAVAILABLE = '46'
-bad = []
 if '-all' in os.environ.get('OUTBOARD_OPT', ''):
     os.environ['OUTBOARD_OPT'] += ',resume'  # what is tested; all else stays off
 
 
-def check(what, condition, detail=''):
-    print(f'{"ok  " if condition else "FAIL"} {what}{"" if condition else ": " + str(detail)}', flush=True)
-    if not condition:
-        bad.append(what)
-
-
-class Server:
-    def __init__(self, url, *options, **env):
-        self.process = subprocess.Popen([SERVER, '--listen', url, '--driver', 'null', *options], stderr=subprocess.PIPE, text=True,
-                                        env=dict(os.environ, OUTBOARD_LOG='info', **env))
-        self.lines, self.url, ready = [], None, threading.Event()
-
-        def read():
-            for line in self.process.stderr:
-                self.lines.append(line)
-                found = re.search(r'listening on (\S+)', line)
-                if found:
-                    self.url = found.group(1)
-                    ready.set()
-        threading.Thread(target=read, daemon=True).start()
-        if not ready.wait(10):
-            raise SystemExit('the server did not start: ' + ''.join(self.lines))
-
-    def worker(self):
-        """The worker of the session that started last."""
-        end = time.monotonic() + 5
-        while time.monotonic() < end:
-            for line in reversed(self.lines):
-                found = re.search(r'starts on worker (\d+)', line)
-                if found:
-                    return int(found.group(1))
-            time.sleep(0.02)
-        return None
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        time.sleep(0.1)
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(10)
-
-
-class Session:
-    """A program that has made one call and waits for a line before it makes two more."""
-
-    def __init__(self, url, **env):
-        self.program = subprocess.Popen([OUTBOARD, 'run', '--server', url, '--', PROGRAM, 'wait'], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True, env=dict(os.environ, **env))
-        self.first = [self.program.stdout.readline().strip() for _ in range(2)]
-        time.sleep(0.2)
-
-    def go_on(self):
-        began = time.monotonic()
-        out, err = self.program.communicate('\n', timeout=60)
-        return out.split(), err, time.monotonic() - began
-
-
-def alive(pid):
-    try:
-        return pathlib.Path(f'/proc/{pid}/stat').read_text().rsplit(')', 1)[1].split()[0] != 'Z'
-    except OSError:
-        return False
-
-
-def gone_within(pid, seconds):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if not alive(pid):
-            return True
-        time.sleep(0.02)
-    return False
-
-
 def pauses(server, proxy):
-    session = Session(proxy.url)
+    session = Session(OUTBOARD, PROGRAM, proxy.url)
     proxy.refusing = True
     proxy.cut_all('rst')
     threading.Timer(1.5, setattr, (proxy, 'refusing', False)).start()
     results, err, took = session.go_on()
     check('a break of 1.5 s: the program notices a pause and nothing else', results == ['0', '0'] and 1 < took < 8 and err == '', (results, took, err))
 
-    session = Session(proxy.url)
+    session = Session(OUTBOARD, PROGRAM, proxy.url)
     proxy.cut_all('fin', ('control',))
     results, err, took = session.go_on()
     check('only the control connection breaks: nothing is noticed', results == ['0', '0'] and took < 3, (results, took, err))
 
-    session = Session(proxy.url, OUTBOARD_DEAD='3')
+    session = Session(OUTBOARD, PROGRAM, proxy.url, OUTBOARD_DEAD='3')
     proxy.cut_all('half')
     results, err, took = session.go_on()
     check('both connections open but dead: found out and made again', results == ['0', '0'] and took < 20, (results, took, err))
 
-    session = Session(proxy.url, OUTBOARD_DEAD='3')
+    session = Session(OUTBOARD, PROGRAM, proxy.url, OUTBOARD_DEAD='3')
     proxy.cut_all('half', ('new', 'data'))
     results, err, took = session.go_on()
     check('the data connection alone open but dead: the same', results == ['0', '0'] and took < 30, (results, took, err))
 
     for name, options in {'the client': {'OUTBOARD_OPT': os.environ.get('OUTBOARD_OPT', '') + ',-resume'}, 'OUTBOARD_GRACE=0': {'OUTBOARD_GRACE': '0'}}.items():
-        session = Session(proxy.url, **options)
+        session = Session(OUTBOARD, PROGRAM, proxy.url, **options)
         worker = server.worker()
         proxy.cut_all('fin')
         results, err, took = session.go_on()
         check(f'resuming is off ({name}): the session is lost at once', results == [UNAVAILABLE] * 2 and took < 1.5, (results, took, err))
-        check(f'resuming is off ({name}): the worker ends at once', gone_within(worker, 2))
+        check(f'resuming is off ({name}): the worker ends at once', gone_within([worker], 2))
 
 
 def ends(server, proxy):
-    session = Session(proxy.url, OUTBOARD_GRACE='2')
+    session = Session(OUTBOARD, PROGRAM, proxy.url, OUTBOARD_GRACE='2')
     worker = server.worker()
     proxy.refusing = True
     proxy.cut_all('fin')
     results, err, took = session.go_on()
     check('grace over: both calls fail, the first after the grace period, the second at once', results == [UNAVAILABLE] * 2 and 1 < took < 5, (results, took, err))
     check('grace over: the message says so', 'OUTBOARD_GRACE' in err, err)
-    check('grace over: the worker ends too', gone_within(worker, 5))
+    check('grace over: the worker ends too', gone_within([worker], 5))
     proxy.refusing = False
 
-    session = Session(proxy.url)
+    session = Session(OUTBOARD, PROGRAM, proxy.url)
     worker = server.worker()
     proxy.refusing = True
     proxy.cut_all('fin')
     time.sleep(0.3)
-    check('a break: the worker lives on', alive(worker))
+    check('a break: the worker lives on', os.path.exists(f'/proc/{worker}/exe'))
     os.kill(worker, signal.SIGKILL)
     proxy.refusing = False
     results, err, took = session.go_on()
     check('worker killed during the break: both calls fail at once', results == [UNAVAILABLE] * 2 and took < 4, (results, took, err))
 
-    session = Session(proxy.url)
+    session = Session(OUTBOARD, PROGRAM, proxy.url)
     worker = server.worker()
     proxy.refusing = True
     proxy.cut_all('fin')
     time.sleep(0.2)
     session.program.kill()
     session.program.communicate()
-    check('program killed during the break: its worker does not wait for it', gone_within(worker, 2))
+    check('program killed during the break: its worker does not wait for it', gone_within([worker], 2))
     proxy.refusing = False
 
 
 def restarted(folder):
-    server = Server(f'unix:{folder}/r')
+    server = Server(SERVER, f'unix:{folder}/r', '--driver', 'null')
     proxy = cutter.Proxy('tcp:', server.url)
-    session = Session(proxy.url)
+    session = Session(OUTBOARD, PROGRAM, proxy.url)
     worker = server.worker()
     proxy.refusing = True
     server.process.kill()
     server.process.wait()
-    check('server killed: the worker goes with it', gone_within(worker, 2))
-    server = Server(f'unix:{folder}/r')
+    check('server killed: the worker goes with it', gone_within([worker], 2))
+    server = Server(SERVER, f'unix:{folder}/r', '--driver', 'null')
     proxy.refusing = False
     results, err, took = session.go_on()
     check('server restarted during the break: both calls fail at once', results == [UNAVAILABLE] * 2 and took < 4, (results, took, err))
     proxy.close()
 
-    session = Session(server.url)
+    session = Session(OUTBOARD, PROGRAM, server.url)
     server.process.kill()
     server.process.wait()
     results, err, took = session.go_on()
     check('server gone: both calls fail at once', results == [UNAVAILABLE] * 2 and took < 2, (results, took, err))
 
-    server = Server('tcp://127.0.0.1:0')
-    session = Session(server.url)
+    server = Server(SERVER, 'tcp://127.0.0.1:0', '--driver', 'null')
+    session = Session(OUTBOARD, PROGRAM, server.url)
     server.process.kill()
     server.process.wait()
     results, err, took = session.go_on()
@@ -189,7 +114,7 @@ def restarted(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        server = Server(f'unix:{folder}/s')
+        server = Server(SERVER, f'unix:{folder}/s', '--driver', 'null')
         proxy = cutter.Proxy('tcp:', server.url)
         pauses(server, proxy)
         ends(server, proxy)
