@@ -203,7 +203,7 @@ const struct obt_token *obt_tokens_check(const struct obt_tokens *tokens, const 
 	const struct obt_token *found = NULL;
 	uint8_t hash[OBT_SHA256_BYTES], secret[SECRET_BYTES];
 
-	if (strlen(text) != secret_at + 2 * SECRET_BYTES || strncmp(text, PREFIX, sizeof PREFIX - 1) != 0 ||
+	if (strlen(text) != secret_at + 2 * SECRET_BYTES || strncmp(text, PREFIX, sizeof PREFIX - 1) != 0 || text[secret_at - 1] != '_' ||
 	    !hex_parse(text + secret_at, secret, sizeof secret)) {
 		*ret_why = "the token is not one of Outboard's: it begins with obt_ and has 77 characters";
 		return NULL;
@@ -214,6 +214,8 @@ const struct obt_token *obt_tokens_check(const struct obt_tokens *tokens, const 
 		if (CRYPTO_memcmp(hash, tokens->list[i].hash, sizeof hash) == 0)
 			found = &tokens->list[i];
 	OPENSSL_cleanse(secret, sizeof secret);
+	if (found && strncmp(text + sizeof PREFIX - 1, found->id, ID_DIGITS) != 0)
+		found = NULL; /* the right secret under a wrong name: changed on its way */
 	if (!found)
 		*ret_why = "the token is unknown here, or was revoked; ask the server's operator for a new one";
 	else if (found->expiry && now >= found->expiry)
