@@ -21,6 +21,7 @@
 	X(GRANT, "grant", "memory the server has promised is allocated without asking")    \
 	X(WARM, "warm", "workers are started before sessions ask for them")                \
 	X(RESUME, "resume", "a broken connection is made again and the session goes on")   \
+	X(SHM, "shm", "an shm: address moves the data through shared memory")              \
 	X(HELP, "help", "a thread that waits for the software device runs its work meanwhile") \
 	X(SIMD, "simd", "the software device and the kernels use AVX2 or AVX-512")         \
 	X(FULLMASK, "fullmask", "the software device skips masking when all lanes run")    \

@@ -12,10 +12,12 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/opt.h"
 #include "client-shim/log.h"
 #include "client-shim/resume.h"
 #include "protocol/control.h"
 #include "transport/message.h"
+#include "transport/shm.h"
 
 #define REFUSED_NS (3 * OB_SECOND)   /* nobody listens there for so long: the server is gone, and its workers with it */
 #define ATTEMPT_NS (5 * OB_SECOND)
@@ -58,6 +60,7 @@ enum ob_err obc_dial_join(struct obt_stream *stream, enum obp_join_purpose purpo
 	message->type = OBP_MSG_JOIN;
 	message->code = (uint32_t)purpose;
 	message->received = received;
+	message->shm = obt_shm_offered(stream);
 	message->attempt = atomic_fetch_add(&attempts, 1) + 1;
 	memcpy(message->secret, terms.secret, sizeof message->secret);
 	return obt_message_send(stream, message, &preface, sizeof preface, deadline);
@@ -72,6 +75,7 @@ static enum ob_err answer_await(struct obt_stream *stream, uint64_t deadline, ui
 	if (err)
 		return err;
 	*ret_received = message->received;
+	obt_shm_settle(stream, message->type == OBP_MSG_JOINED ? message->shm : 0);
 	if (message->type == OBP_MSG_REFUSED || message->type == OBP_MSG_FATAL) {
 		err = message->code == OB_ERR_NOT_FOUND || message->code == OB_ERR_LIMIT ? (enum ob_err)message->code : OB_ERR_REFUSED;
 		if (err == OB_ERR_REFUSED)
@@ -86,6 +90,7 @@ static enum ob_err answer_await(struct obt_stream *stream, uint64_t deadline, ui
 static enum ob_err attempt(struct obc_dial *dial, uint64_t deadline, struct obt_stream *ret, uint64_t *ret_received)
 {
 	struct obt_stream stream = { .fd = -1 };
+	const char *why = NULL;
 	enum ob_err err = obt_stream_connect(&terms.url, deadline, &stream);
 	int fd, saved = errno;
 
@@ -105,6 +110,9 @@ static enum ob_err attempt(struct obc_dial *dial, uint64_t deadline, struct obt_
 		close(stream.fd);
 		stream.fd = fd;
 	}
+	/* Without it the socket carries everything, as it would have from the start. */
+	if (dial->purpose == OBP_JOIN_DATA && terms.url.shm && ob_opt_on(OB_OPT_SHM) && !obt_shm_offer(&stream, &why))
+		ob_info("no shared memory for the new connection: %s", why);
 	err = obc_dial_join(&stream, dial->purpose, dial->received, deadline);
 	if (!err || err == OB_ERR_CLOSED) /* a refusal may have been sent and the connection closed already */
 		err = answer_await(&stream, deadline, ret_received);

@@ -116,10 +116,12 @@ static void inflight_push(uint64_t number, uint64_t end)
 static void send_blocked(void)
 {
 	bool reading = log_try_right(&obc_log_state.recv_right);
-	struct pollfd pfd = { .fd = obc_log_state.stream.fd, .events = (short)(POLLOUT | (reading ? POLLIN : 0)) };
+	short events = (short)(POLLOUT | (reading ? POLLIN : 0));
+	int ready;
 
 	/* When another thread reads, only room to write is of interest, and that thread may leave at any time: look again soon. */
-	if (poll(&pfd, 1, reading ? 1000 : 10) > 0 && reading && pfd.revents & (POLLIN | POLLHUP | POLLERR))
+	ready = obt_stream_wait(&obc_log_state.stream, events, ob_clock_ns() + (reading ? 1000 : 10) * OB_MS);
+	if (ready > 0 && reading && ready & POLLIN)
 		log_read_some(false);
 	if (reading)
 		log_recv_release();

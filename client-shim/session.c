@@ -24,6 +24,7 @@
 #include "protocol/obc_calls.h"
 #include "protocol/conn.h"
 #include "transport/message.h"
+#include "transport/shm.h"
 #include "transport/stream.h"
 #include "transport/tls.h"
 #include "transport/token.h"
@@ -44,7 +45,7 @@ static struct session {
 	char url_text[OBT_URL_MAX + 1];
 	struct obp_message welcome;
 	uint64_t timeout_ns, dead_ns, grace_ns;
-	char tls_why[OBT_TLS_WHY_MAX];
+	char why[OBT_TLS_WHY_MAX];
 	unsigned codec_wish;
 	_Atomic bool stopping;
 } session;
@@ -144,11 +145,17 @@ static enum ob_err say_hello(struct obt_stream *stream, uint64_t deadline)
 	const struct obp_preface preface = { .magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_NEW };
 	struct obp_welcome *welcome = &session.welcome.welcome;
 	OB_CLEANUP(ob_freep) struct obp_message *hello = calloc(1, sizeof *hello);
+	const char *why = NULL;
 	enum ob_err err;
 
 	if (!hello)
 		return OB_ERR_NO_MEMORY;
 	hello_fill(hello);
+	if (session.url.shm && ob_opt_on(OB_OPT_SHM) && !obt_shm_offer(stream, &why)) {
+		snprintf(session.why, sizeof session.why, "%s", why);
+		return OB_ERR_UNSUPPORTED;
+	}
+	hello->shm = obt_shm_offered(stream);
 	if (!obt_token_show(stream, hello->hello.token))
 		return OB_ERR_DENIED;
 	err = obt_message_send(stream, hello, &preface, sizeof preface, deadline);
@@ -158,6 +165,9 @@ static enum ob_err say_hello(struct obt_stream *stream, uint64_t deadline)
 		err = OB_ERR_REFUSED;
 	else if (!err && (session.welcome.type != OBP_MSG_WELCOME || welcome->route == 0))
 		err = OB_ERR_PROTOCOL;
+	obt_shm_settle(stream, err ? 0 : session.welcome.shm);
+	if (!err && hello->shm && !obt_shm_on(stream))
+		ob_info("%s offers no shared memory: the data goes through the socket", session.url_text);
 	ranges_drop(&hello->hello, !err && welcome->range_ok ? &welcome->range : NULL);
 	return err ? err : range_settle(stream, welcome, deadline);
 }
@@ -186,7 +196,10 @@ static void explain(enum ob_err err, int saved)
 		break;
 	case OB_ERR_TLS:
 	case OB_ERR_CERTIFICATE:
-		ob_error("no TLS connection to %s: %s", url, session.tls_why[0] ? session.tls_why : ob_err_text(err));
+		ob_error("no TLS connection to %s: %s", url, session.why[0] ? session.why : ob_err_text(err));
+		break;
+	case OB_ERR_UNSUPPORTED:
+		ob_error("no shared memory for %s: %s. Name it as unix:%s instead", url, session.why, session.url.path);
 		break;
 	case OB_ERR_DENIED:
 		ob_error("%s is another machine and not tls://: OUTBOARD_TOKEN is not sent there in clear", url);
@@ -230,7 +243,7 @@ static void why_keep(const struct obt_stream *stream)
 	const char *why = obt_stream_why(stream);
 
 	if (why)
-		snprintf(session.tls_why, sizeof session.tls_why, "%s", why);
+		snprintf(session.why, sizeof session.why, "%s", why);
 }
 
 /* Going on after a broken connection takes both sides: the shorter of the two times counts. */

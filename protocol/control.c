@@ -105,12 +105,14 @@ bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 	if (!ob_buf_extend(frame, sizeof header))
 		return false;
 	msgpack_packer_init(&packer, frame, obp_map_write);
-	msgpack_pack_map(&packer, 5 + extra);
+	msgpack_pack_map(&packer, 5 + extra + (message->shm != 0));
 	obp_put_number(&packer, "type", message->type);
 	obp_put_number(&packer, "value", message->value);
 	obp_put_number(&packer, "code", message->code);
 	obp_put_bytes(&packer, "secret", message->type == OBP_MSG_WELCOME ? message->welcome.secret : message->secret, OBP_SECRET_BYTES);
 	obp_put_text(&packer, "text", message->text);
+	if (message->shm)
+		obp_put_number(&packer, "shm", message->shm);
 	if (message->type == OBP_MSG_HELLO)
 		put_hello(&packer, &message->hello);
 	else if (message->type == OBP_MSG_WELCOME)
@@ -333,6 +335,8 @@ static bool get_message(const msgpack_object *map, struct obp_message *message)
 			ok = get_u32(value, UINT32_MAX, &message->code);
 		else if (obp_key_is(key, "secret"))
 			ok = obp_get_bytes(value, message->secret, sizeof message->secret);
+		else if (obp_key_is(key, "shm"))
+			ok = get_u32(value, UINT32_MAX, &message->shm);
 		else if (obp_key_is(key, "text"))
 			ok = obp_get_text(value, message->text, sizeof message->text);
 		else if (type == OBP_MSG_HELLO)

@@ -88,6 +88,7 @@ struct obp_message {
 	enum obp_message_type type;
 	uint64_t value;
 	uint32_t code;
+	uint32_t shm;                   /* hello, welcome; join, joined of a data connection: layout of the memory for its bytes (transport/shm.h); 0: socket */
 	uint64_t received, sent, bytes; /* join, joined, ping, pong: last item received whole, last item sent, bytes received */
 	uint64_t attempt;               /* join: grows from one to the next; an old one that comes late is refused */
 	uint8_t secret[OBP_SECRET_BYTES];

@@ -21,6 +21,7 @@
 #include "server/quota.h"
 #include "server/refuse.h"
 #include "server/session.h"
+#include "transport/shm.h"
 #include "transport/tls.h"
 
 #define TICK_NS (500 * OB_MS)      /* of an idle session */
@@ -79,6 +80,8 @@ static void guest_admit(int fd, bool secure)
 		if (obp_conn_init(&guest->conn, OBP_ACCEPT_CONTROL) != OB_ERR_NONE)
 			break;
 		obt_stream_adopt(&guest->stream, fd);
+		if (!secure)
+			obt_shm_expect(&guest->stream);
 		if (secure && (!loop.session->tls || obt_tls_accept(loop.session->tls, fd, &guest->stream))) {
 			obp_conn_fini(&guest->conn);
 			break;
@@ -165,6 +168,7 @@ static void join_control(struct guest *guest)
 		return;
 	}
 	control_drop();
+	obt_shm_settle(&guest->stream, 0);
 	loop.control = *guest;
 	loop.control_lost = 0;
 	guest->fd = -1;
@@ -415,7 +419,10 @@ static int client_fd(void)
 	return link->on && !loop.client_gone && (loop.data_lost || loop.control_lost) ? link->client : -1;
 }
 
-/* Bytes of somebody else's calls inside TLS, where poll does not see them. Under the lock nobody puts another connection in the stream's place. */
+/*
+ * Bytes of somebody else's calls inside TLS or shared memory, where poll does not see them; when there are none, poll will see the next. Under the
+ * lock nobody puts another connection in the stream's place.
+ */
 static bool data_pending(void)
 {
 	pthread_mutex_t *lock = &loop.session->replies.lock;
@@ -423,7 +430,7 @@ static bool data_pending(void)
 
 	if (!loop.watch_data || pthread_mutex_trylock(lock) != 0)
 		return false;
-	pending = obt_stream_pending(&loop.session->data);
+	pending = obt_stream_arm(&loop.session->data);
 	pthread_mutex_unlock(lock);
 	return pending;
 }
@@ -436,6 +443,7 @@ static void *loop_main(void *unused)
 	(void)unused;
 	for (;;) {
 		uint64_t next = deadlines_check();
+		bool pending = data_pending();
 
 		fds[CHANNEL] = (struct pollfd){ .fd = loop.channel, .events = POLLIN };
 		fds[DATA] = (struct pollfd){ .fd = loop.data_fd, .events = POLLRDHUP };
@@ -445,13 +453,13 @@ static void *loop_main(void *unused)
 		fds[CLIENT] = (struct pollfd){ .fd = client_fd(), .events = POLLIN };
 		for (unsigned i = 0; i < OBS_JOINING_MAX; i++)
 			fds[JOINING + i] = (struct pollfd){ .fd = loop.joining[i].fd, .events = POLLIN };
-		if (poll(fds, COUNT, ob_clock_poll_ms(next)) <= 0)
+		if (poll(fds, COUNT, pending ? 0 : ob_clock_poll_ms(next)) <= 0 && !pending)
 			continue;
 		if (fds[DATA].revents & ~POLLIN) {
 			data_lost();
 			if (!loop.session->link.on)
 				client_left();
-		} else if ((fds[DATA].revents || data_pending()) && !obs_exec_succeed(loop.session, loop.blocked)) {
+		} else if ((fds[DATA].revents || pending) && !obs_exec_succeed(loop.session, loop.blocked)) {
 			obs_session_fatal(loop.session, OB_ERR_NO_MEMORY, "the worker can start no thread");
 		}
 		if (fds[CLIENT].revents)

@@ -21,6 +21,7 @@
 #include "base/opt.h"
 #include "server/refuse.h"
 #include "server/session.h"
+#include "transport/shm.h"
 
 #define ATTACH_TIMEOUT_NS (60 * OB_SECOND)  /* for what is sent again */
 #define COMM_BYTES 15                       /* of a process's name, as the kernel keeps it */
@@ -157,12 +158,14 @@ static bool joined_send(struct obs_session *session, struct obt_stream *stream, 
 		return false;
 	message->type = OBP_MSG_JOINED;
 	message->received = atomic_load(&session->replies.executed);
+	message->shm = obt_shm_taken(stream);
 	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
 	if (obp_message_encode(message, &frame)) {
 		struct iovec iov = { frame.data, frame.size };
 
 		sent = obt_stream_send_all(stream, &iov, 1, deadline) == OB_ERR_NONE;
 	}
+	obt_shm_settle(stream, message->shm);
 	ob_buf_fini(&frame);
 	return sent;
 }
@@ -219,9 +222,10 @@ static bool refuse(const struct obt_stream *joining, enum ob_err code, const cha
 	return false;
 }
 
-bool obs_link_attach(struct obs_session *session, const struct obt_stream *stream, const struct obp_message *join, int old_fd)
+bool obs_link_attach(struct obs_session *session, struct obt_stream *stream, const struct obp_message *join, int old_fd)
 {
 	struct obs_link *link = &session->link;
+	const char *why = NULL;
 	struct attach *attach;
 	pthread_attr_t attr;
 	pthread_t thread;
@@ -232,6 +236,8 @@ bool obs_link_attach(struct obs_session *session, const struct obt_stream *strea
 		return refuse(stream, OB_ERR_REFUSED, "this session does not outlive its connection");
 	if (join->received < atomic_load(&link->client_ack) || !obs_link_acked(session, join->received))
 		return refuse(stream, OB_ERR_REFUSED, "the client says that it has replies which were never sent, or no longer has some");
+	if (!obt_shm_take(stream, join->shm, &why))
+		return refuse(stream, OB_ERR_REFUSED, why);
 	if (atomic_exchange(&link->attaching, true)) {
 		shutdown(old_fd, SHUT_RDWR); /* the one before, which may be stuck in the middle: the client has given it up */
 		return refuse(stream, OB_ERR_LIMIT, "another connection is joining this session");

@@ -49,7 +49,7 @@ void obs_link_broken_locked(struct obs_session *session);
 /* The executor read an end or an error: waits for the next connection and makes it session->data. No time-out: the loop ends the process. */
 void obs_link_await(struct obs_session *session);
 /* A connection with the right secret wants to carry the data. Loop thread; takes the stream. False: refused, and told so. */
-bool obs_link_attach(struct obs_session *session, const struct obt_stream *stream, const struct obp_message *join, int old_fd);
+bool obs_link_attach(struct obs_session *session, struct obt_stream *stream, const struct obp_message *join, int old_fd);
 /* The client has replies up to `number`. Executor, loop. False: more than were ever sent. */
 bool obs_link_acked(struct obs_session *session, uint64_t number);
 

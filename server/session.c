@@ -26,6 +26,7 @@
 #include "server/refuse.h"
 #include "transport/digest.h"
 #include "transport/path.h"
+#include "transport/shm.h"
 #include "transport/tls.h"
 
 #define SEND_MS 5000       /* for the welcome */
@@ -226,7 +227,6 @@ static void turn_away(struct obs_session *session, enum ob_err code, const char 
 /* The next control message of one of two types before the deadline. False: the client was told what is wrong, or has left. */
 static bool message_await(struct obs_session *session, enum obp_message_type type, uint64_t deadline, struct obp_message *ret)
 {
-	struct pollfd pfd = { .fd = session->data.fd, .events = POLLIN };
 	struct obp_item item;
 	enum obp_event event;
 	ssize_t n;
@@ -235,7 +235,7 @@ static bool message_await(struct obs_session *session, enum obp_message_type typ
 
 	while ((event = obp_conn_next(&session->conn, &item)) == OBP_NEED) {
 		obp_conn_space(&session->conn, &data, &size);
-		if (size == 0 || (!obt_stream_pending(&session->data) && poll(&pfd, 1, ob_clock_poll_ms(deadline)) <= 0)) {
+		if (size == 0 || obt_stream_wait(&session->data, POLLIN, deadline) <= 0) {
 			turn_away(session, OB_ERR_TIMEOUT, "the client did not introduce itself in time");
 			return false;
 		}
@@ -323,6 +323,7 @@ static bool welcome_send(struct obs_session *session)
 	welcome->route = session->route;
 	memcpy(welcome->secret, session->secret, sizeof welcome->secret);
 	welcome->times = true;
+	message->shm = obt_shm_taken(&session->data);
 	welcome->driver_version = session->lib.version;
 	welcome->codecs = session->conn.codecs;
 	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
@@ -339,6 +340,7 @@ bool obs_session_greet(struct obs_session *session)
 {
 	uint64_t deadline = ob_clock_ns() + session->options->hello_timeout_s * OB_SECOND;
 	struct obp_message *message = calloc(1, sizeof *message);
+	const char *shm_why = NULL;
 	bool greeted = false;
 	char why[256];
 
@@ -352,6 +354,10 @@ bool obs_session_greet(struct obs_session *session)
 		turn_away(session, OB_ERR_DENIED, why);
 		goto out;
 	}
+	if (!obt_shm_take(&session->data, message->shm, &shm_why)) {
+		turn_away(session, OB_ERR_REFUSED, shm_why);
+		goto out;
+	}
 	session->since_ns = ob_clock_ns();
 	obs_audit_session_open(session, message->hello.program, message->hello.pid);
 	obs_quota_hello(session, &message->hello);
@@ -359,6 +365,7 @@ bool obs_session_greet(struct obs_session *session)
 	codecs_settle(session, &message->hello);
 	if (!obs_link_agree(session, &message->hello) || !welcome_send(session))
 		goto out;
+	obt_shm_settle(&session->data, session->welcome->shm);
 	if (session->memory.vmm && !session->welcome->welcome.range_ok) {
 		obp_message_fini(message);
 		if (!message_await(session, OBP_MSG_RANGE, deadline, message))

@@ -14,6 +14,7 @@
 #include "server/handoff.h"
 #include "server/loop.h"
 #include "server/refuse.h"
+#include "transport/shm.h"
 #include "transport/tls.h"
 
 static struct obs_session session; /* large; the process's only one */
@@ -74,6 +75,8 @@ int obs_worker_run(const struct obs_options *options)
 		return 0;
 	fcntl(fd, F_SETFL, 0);
 	obt_stream_adopt(&session.data, fd);
+	if (!secure)
+		obt_shm_expect(&session.data);
 	if (secure && (!session.tls || obt_tls_accept(session.tls, fd, &session.data)))
 		return 1;
 	if (!obs_loop_start(&session, OBS_HANDOFF_FD)) {

@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/opt.h"
 #include "protocol/conn.h"
 #include "protocol/obp_calls.h"
 #include "transport/message.h"
+#include "transport/shm.h"
 #include "transport/token.h"
 
 enum ob_err obx_probe_open(struct obx_probe *probe, const struct obt_url *url, uint64_t timeout_ns)
@@ -28,11 +30,15 @@ enum ob_err obx_probe_open(struct obx_probe *probe, const struct obt_url *url, u
 		return err;
 	probe->connect_ns = ob_clock_ns() - began;
 	hello = (struct obp_message){ .type = OBP_MSG_HELLO, .hello = { .version = OB_VERSION, .program = "outboard", .pid = (uint64_t)getpid() } };
+	if (url->shm && ob_opt_on(OB_OPT_SHM) && !obt_shm_offer(&probe->stream, &probe->shm_why))
+		return OB_ERR_UNSUPPORTED;
+	hello.shm = obt_shm_offered(&probe->stream);
 	if (!obt_token_show(&probe->stream, hello.hello.token))
 		return OB_ERR_DENIED;
 	err = obt_message_send(&probe->stream, &hello, &preface, sizeof preface, deadline);
 	if (!err || err == OB_ERR_CLOSED)
 		err = obt_message_receive(&probe->stream, &probe->welcome, deadline);
+	obt_shm_settle(&probe->stream, err ? 0 : probe->welcome.shm);
 	probe->hello_ns = ob_clock_ns() - began - probe->connect_ns;
 	if (!err && probe->welcome.type == OBP_MSG_REFUSED)
 		return OB_ERR_REFUSED;
@@ -106,6 +112,9 @@ void obx_probe_explain(const struct obx_probe *probe, const char *url, enum ob_e
 		break;
 	case OB_ERR_VERSION:
 		snprintf(ret_text, size, "%s speaks another protocol version than this program (%u): install the same release on both sides", url, OBP_VERSION);
+		break;
+	case OB_ERR_UNSUPPORTED:
+		snprintf(ret_text, size, "no shared memory for %s: %s: name it as unix:PATH instead", url, probe->shm_why);
 		break;
 	case OB_ERR_REFUSED:
 		snprintf(ret_text, size, "%s refused the session: %s", url, probe->welcome.text);

@@ -17,6 +17,7 @@ struct obx_probe {
 	struct obp_message welcome;     /* type OBP_MSG_WELCOME or OBP_MSG_REFUSED (text) once open returned */
 	uint64_t number;                /* of the next record */
 	uint64_t connect_ns, hello_ns;
+	const char *shm_why;            /* after OB_ERR_UNSUPPORTED */
 };
 
 /* timeout_ns for connecting and hello together. On error: errno for OB_ERR_CONNECT; welcome.text for OB_ERR_REFUSED. */

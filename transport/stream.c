@@ -18,6 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "transport/shm_inside.h"
 #include "transport/tls_inside.h"
 
 #define SOCKET_BUFFER (4 << 20) /* bytes asked of the kernel for a unix socket; TCP's own tuning is better left alone */
@@ -71,6 +72,7 @@ void obt_stream_adopt(struct obt_stream *stream, int fd)
 	stream->ops = &obt_socket_ops;
 	stream->fd = fd;
 	stream->tls = NULL;
+	stream->shm = NULL;
 	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_UNIX) {
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
 	} else {
@@ -100,6 +102,8 @@ void obt_stream_set_recv_timeout(struct obt_stream *stream, unsigned ms)
 		stream->tls->recv_timeout_ms = ms;
 		return;
 	}
+	if (stream->shm)
+		stream->shm->recv_timeout_ms = ms;
 	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000 };
 
 	setsockopt(stream->fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof tv);
@@ -207,14 +211,27 @@ int obt_iov_advance(struct iovec *iov, int n, size_t done)
 	return i;
 }
 
-static enum ob_err wait_for(struct obt_stream *stream, short events, uint64_t deadline)
+int obt_stream_wait(struct obt_stream *stream, short events, uint64_t deadline)
 {
 	struct pollfd pfd = { .fd = stream->fd, .events = events };
 	int n;
 
+	if (stream->shm && atomic_load_explicit(&stream->shm->on, memory_order_relaxed))
+		return obt_shm_wait(stream, events, deadline);
+	if (events & POLLIN && obt_stream_pending(stream))
+		return POLLIN;
 	do
 		n = poll(&pfd, 1, ob_clock_poll_ms(deadline));
 	while (n < 0 && errno == EINTR);
+	if (n > 0 && pfd.revents & ~(POLLIN | POLLOUT))
+		return events;
+	return n > 0 ? pfd.revents : n;
+}
+
+static enum ob_err wait_for(struct obt_stream *stream, short events, uint64_t deadline)
+{
+	int n = obt_stream_wait(stream, events, deadline);
+
 	if (n < 0)
 		return OB_ERR_IO;
 	return n ? OB_ERR_NONE : OB_ERR_TIMEOUT;
@@ -341,7 +358,7 @@ int obt_listen(const struct obt_url *url, int backlog, char *ret_url, size_t url
 	if (url->scheme == OBT_UNIX) {
 		fd = listen_unix(url, backlog);
 		if (fd >= 0)
-			snprintf(ret_url, url_size, "unix:%s", url->path);
+			snprintf(ret_url, url_size, "%s:%s", url->shm ? "shm" : "unix", url->path);
 		return fd;
 	}
 	fd = listen_tcp(url, backlog);

@@ -30,11 +30,13 @@ struct obt_ops {
 };
 
 struct obt_tls;
+struct obt_shm;
 
 struct obt_stream {
 	const struct obt_ops *ops;
-	int fd;               /* to poll, when obt_stream_pending says no; -1 once closed */
+	int fd;               /* to poll, when obt_stream_arm says no; -1 once closed. Its owner waits with obt_stream_wait */
 	struct obt_tls *tls;  /* NULL: in clear */
+	struct obt_shm *shm;  /* NULL: never through shared memory */
 };
 
 extern const struct obt_ops obt_socket_ops; /* tcp and unix */
@@ -51,6 +53,10 @@ void obt_stream_close(struct obt_stream *stream);
 void obt_stream_forget(struct obt_stream *stream);
 /* Bytes can be received although the socket may have none. */
 bool obt_stream_pending(const struct obt_stream *stream);
+/* The same for who is about to poll fd and is not the receiving owner: when it says no, fd becomes readable as soon as there is something. */
+bool obt_stream_arm(const struct obt_stream *stream);
+/* Waits for POLLIN, POLLOUT or both until the deadline. What there is now, an end counting as both; 0: time is over; -1: errno. */
+int obt_stream_wait(struct obt_stream *stream, short events, uint64_t deadline);
 /* What went wrong in words, when more is known than the error's own; NULL: nothing more. */
 const char *obt_stream_why(const struct obt_stream *stream);
 /* A blocking recv returns with EAGAIN after this long. */

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "protocol/format.h"
+#include "transport/shm_inside.h"
 #include "transport/tls_inside.h"
 
 #define RECORD (16u << 10)             /* bytes of one TLS record */
@@ -324,7 +325,7 @@ bool obt_stream_pending(const struct obt_stream *stream)
 	bool pending;
 
 	if (!tls)
-		return false;
+		return stream->shm && obt_shm_unread(stream);
 	pthread_mutex_lock(&tls->lock);
 	pending = tls->more;
 	pthread_mutex_unlock(&tls->lock);

@@ -52,6 +52,17 @@ static enum ob_err parse_tcp(const char *rest, struct obt_url *url, const char *
 	return OB_ERR_NONE;
 }
 
+static enum ob_err parse_path(const char *path, struct obt_url *url, const char **ret_why)
+{
+	if (strncmp(path, "//", 2) == 0)
+		path += 2;
+	url->scheme = OBT_UNIX;
+	if (!*path || strlen(path) >= sizeof url->path)
+		return wrong(ret_why, "the path is missing or longer than 107 bytes; write unix:/run/outboard.sock");
+	strcpy(url->path, path);
+	return OB_ERR_NONE;
+}
+
 enum ob_err obt_url_parse(const char *text, struct obt_url *ret, const char **ret_why)
 {
 	memset(ret, 0, sizeof *ret);
@@ -65,16 +76,11 @@ enum ob_err obt_url_parse(const char *text, struct obt_url *ret, const char **re
 		ret->scheme = OBT_TLS;
 		return parse_tcp(text + 6, ret, ret_why);
 	}
-	if (strncmp(text, "unix:", 5) == 0) {
-		const char *path = text + 5;
-
-		if (strncmp(path, "//", 2) == 0)
-			path += 2;
-		ret->scheme = OBT_UNIX;
-		if (!*path || strlen(path) >= sizeof ret->path)
-			return wrong(ret_why, "the path is missing or longer than 107 bytes; write unix:/run/outboard.sock");
-		strcpy(ret->path, path);
-		return OB_ERR_NONE;
+	if (strncmp(text, "unix:", 5) == 0)
+		return parse_path(text + 5, ret, ret_why);
+	if (strncmp(text, "shm:", 4) == 0) {
+		ret->shm = true;
+		return parse_path(text + 4, ret, ret_why);
 	}
-	return wrong(ret_why, "it must start with tcp://, tls:// or unix:; write tcp://host:14800 or unix:/path");
+	return wrong(ret_why, "it must start with tcp://, tls://, unix: or shm:; write tcp://host:14800 or unix:/path");
 }

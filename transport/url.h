@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Addresses of servers: tcp://host:port, tcp://[v6]:port, tls://host:port, unix:/path. No state; any thread. */
+/* Addresses of servers: tcp://host:port, tcp://[v6]:port, tls://host:port, unix:/path, shm:/path. No state; any thread. */
 #ifndef OBT_URL_H
 #define OBT_URL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -18,6 +19,7 @@ struct obt_url {
 	char host[256];       /* tcp, tls: name or address, without brackets */
 	char port[8];         /* tcp, tls: decimal, 0..65535 */
 	char path[OBT_PATH_MAX];
+	bool shm;             /* unix: the data shall go through shared memory */
 };
 
 /* OB_ERR_URL; ret_why (may be NULL) then says what is wrong and what a right one looks like. A missing port means OBP_PORT. */
