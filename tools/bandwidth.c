@@ -90,7 +90,7 @@ int obx_bandwidth_run(const struct obx_bandwidth_calls *calls, CUdeviceptr devic
 	struct obx_bare bare;
 
 	rounds = ob_min(rounds, ROUNDS_MAX);
-	if (!obx_bare_open(&bare, url->scheme == OBT_UNIX, false))
+	if (!obx_bare_open(&bare, url, false))
 		return OBX_EXIT_UNWELL;
 	for (unsigned i = 0; i < SIZES; i++) {
 		sizes[i] = (double)(4096u << 2 * i);

@@ -265,7 +265,7 @@ static void bench_latency(struct bench *b)
 	double ours50[64], ours99[64], bare50[64], bare99[64];
 	struct obx_bare bare;
 
-	if (!obx_bare_open(&bare, b->url.scheme == OBT_UNIX, spin)) {
+	if (!obx_bare_open(&bare, &b->url, spin)) {
 		fprintf(stderr, "outboard bench: no bare connection: %s\n", strerror(errno));
 		exit(OBX_EXIT_UNWELL);
 	}
@@ -298,7 +298,7 @@ static void bench_bulk(struct bench *b, CUdeviceptr device, uint8_t *host)
 	double up[64], down[64], bare_up[64], bare_down[64];
 	struct obx_bare bare;
 
-	if (!obx_bare_open(&bare, b->url.scheme == OBT_UNIX, false))
+	if (!obx_bare_open(&bare, &b->url, false))
 		exit(OBX_EXIT_UNWELL);
 	for (unsigned r = 0; r < b->rounds; r++) {
 		uint64_t began;

@@ -227,7 +227,7 @@ static bool samples_take(const struct obt_url *url, unsigned n)
 	struct obx_bare bare;
 	bool ok = true;
 
-	if (!obx_bare_open(&bare, url->scheme == OBT_UNIX, ob_opt_on(OB_OPT_SPIN))) {
+	if (!obx_bare_open(&bare, url, ob_opt_on(OB_OPT_SPIN))) {
 		fprintf(stderr, "outboard bench: no bare connection: %s\n", strerror(errno));
 		return false;
 	}
