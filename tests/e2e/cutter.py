@@ -2,6 +2,7 @@
 # Copyright The Outboard Authors
 """A proxy between clients and a server that breaks connections: closed, reset, or open but dead, in the middle of whatever is under way."""
 import contextlib
+import os
 import random
 import socket
 import struct
@@ -14,7 +15,7 @@ MODES = ('fin', 'rst', 'half')
 
 def dial(url, timeout=10):
     scheme, rest = url.split(':', 1)
-    if scheme == 'unix':
+    if scheme in ('unix', 'shm'):
         s = socket.socket(socket.AF_UNIX)
         s.settimeout(timeout)
         s.connect(rest)
@@ -26,19 +27,37 @@ def dial(url, timeout=10):
     return s
 
 
+def receive(source, size):
+    """Bytes, and the descriptors that come with them on a unix socket."""
+    if source.family != socket.AF_UNIX:
+        return source.recv(size), []
+    data, fds, _, _ = socket.recv_fds(source, size, 4)
+    return data, fds
+
+
+def send(sink, data, fds):
+    if fds:
+        sent = socket.send_fds(sink, [data], fds)
+        for fd in fds:
+            os.close(fd)
+        data = data[sent:]
+    sink.sendall(data)
+
+
 class Link:
     """One connection through the proxy. kind: new (a session's first), data or control (joins)."""
 
     def __init__(self, proxy, client):
         self.proxy, self.client, self.server = proxy, client, None
-        self.kind, self.budget, self.mode, self.dead = None, None, 'fin', False
+        self.kind, self.budget, self.mode, self.dead, self.answered = None, None, 'fin', False, False
         self.lock = threading.Lock()
 
     def run(self):
         try:
-            head = b''
-            while len(head) < PREFACE:
-                part = self.client.recv(65536)
+            head = self.client.recv(PREFACE)  # by itself: what comes behind it may bring descriptors
+            fds = []
+            while head and len(head) < PREFACE:
+                part = self.client.recv(PREFACE - len(head))
                 if not part:
                     return self.client.close()
                 head += part
@@ -46,26 +65,28 @@ class Link:
             secret = self.proxy.url.startswith('tls')
             if head[6] == 2 and not secret:
                 while b'code' not in head:
-                    part = self.client.recv(65536)
+                    part, more = receive(self.client, 65536)
+                    fds += more
                     if not part:
                         return self.client.close()
                     head += part
             self.kind = 'new' if head[6] == 1 else 'data' if secret or b'\xa4code\x01' in head else 'control'
             self.proxy.plan(self)
             self.server = dial(self.proxy.target)
+            self.server.sendall(head[:PREFACE])
         except OSError:
             self.client.close()
             return None
         self.proxy.links.append(self)
         threading.Thread(target=self.forward, args=(self.server, self.client), daemon=True).start()
-        return self.forward(self.client, self.server, head)
+        return self.forward(self.client, self.server, head[PREFACE:], fds)
 
-    def forward(self, source, sink, first=b''):
+    def forward(self, source, sink, first=b'', fds=()):
         data = first
         try:
             while not self.dead:
                 if not data:
-                    data = source.recv(1 << 18)
+                    data, fds = receive(source, 1 << 18)
                 if not data or self.dead:
                     break
                 with self.lock:
@@ -73,7 +94,8 @@ class Link:
                     if self.budget is not None:
                         self.budget -= room
                     last = self.budget == 0
-                sink.sendall(data[:room])
+                send(sink, data[:room], fds)
+                self.answered = self.answered or source is self.server
                 self.proxy.bytes += room
                 if last:
                     return self.cut(self.mode)
@@ -113,7 +135,8 @@ class Proxy:
         self.dice = random.Random(seed)
         self.lock = threading.Lock()
         self.links, self.bytes, self.made, self.refusing = [], 0, {}, False
-        if listen.startswith('unix:'):
+        self.shared = listen.startswith('shm:')  # the bytes go past us: connections break by the clock
+        if listen.startswith(('unix:', 'shm:')):
             self.listener = socket.socket(socket.AF_UNIX)
             self.listener.bind(listen.split(':', 1)[1])
             self.url = listen
@@ -123,7 +146,9 @@ class Proxy:
         self.listener.listen(64)
         threading.Thread(target=self.accept, daemon=True).start()
         if control and cuts:
-            threading.Thread(target=self.cut_control, daemon=True).start()
+            threading.Thread(target=self.cut_by_clock, args=('control',), daemon=True).start()
+        if self.shared and cuts:
+            threading.Thread(target=self.cut_by_clock, args=('new', 'data'), daemon=True).start()
 
     def accept(self):
         while True:
@@ -134,19 +159,19 @@ class Proxy:
             if self.refusing:
                 client.close()
                 continue
-            if not self.url.startswith('unix'):
+            if self.listener.family != socket.AF_UNIX:
                 client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             threading.Thread(target=Link(self, client).run, daemon=True).start()
 
     def plan(self, link):
         """When this connection breaks. A session's first lives through its hello, a later one may not live through its join."""
         with self.lock:
-            if not self.cuts_left or link.kind == 'control':
+            if not self.cuts_left or link.kind == 'control' or (self.shared and (link.kind == 'new' or self.dice.random() > 0.15)):
                 return
             link.budget = int(self.dice.expovariate(1 / self.mean)) + 1
             if link.kind == 'new':
                 link.budget += 32 << 10
-            elif self.dice.random() < 0.15:
+            elif self.shared or self.dice.random() < 0.15:
                 link.budget = self.dice.randrange(1, 400)
             link.mode = 'half' if self.dice.random() < self.half else self.dice.choice(MODES[:2])
 
@@ -156,11 +181,11 @@ class Proxy:
             key = ('control ' if link.kind == 'control' else 'data ') + mode
             self.made[key] = self.made.get(key, 0) + 1
 
-    def cut_control(self):
+    def cut_by_clock(self, *kinds):
         while self.cuts_left:
-            time.sleep(self.dice.uniform(0.02, 0.5))
+            time.sleep(self.dice.uniform(0.02, 0.12 if self.shared else 0.5))
             for link in list(self.links):
-                if link.kind == 'control' and self.cuts_left:
+                if link.kind in kinds and self.cuts_left and (link.answered or link.kind != 'new'):
                     link.cut('half' if self.dice.random() < self.half else self.dice.choice(MODES[:2]))
 
     def cut_all(self, mode='fin', kinds=('new', 'data', 'control')):

@@ -107,6 +107,7 @@ def main():
         traffic = 2 * 3 * int(ROUNDS) * (9.5 * (1 << 20))
         made += compare('data and control', server, folder, 'tcp:', [PROGRAM, '3', ROUNDS, size], CUTS, traffic / CUTS / 1.5, 0, True)
         made += compare('data alone, on a unix socket', server, folder, f'unix:{folder}/p', [PROGRAM, '2', ROUNDS, size], CUTS, traffic / CUTS / 2, 0, False)
+        made += compare('shared memory', server, folder, f'shm:{folder}/m', [PROGRAM, '3', str(4 * int(ROUNDS)), size], CUTS, 1 << 20, 0, True)
         made += compare('open but dead', server, folder, 'tcp:', [PROGRAM, '2', '3', size], 3, 4 << 20, 1, True, OUTBOARD_DEAD='4')
         made += compare('packed', server, folder, 'tcp:', [PROGRAM, '2', '3', size], CUTS, 100 << 10, 0, True, OUTBOARD_CODEC='planes')
         check('enough breaks', made >= CUTS, made)
