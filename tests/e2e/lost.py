@@ -2,8 +2,10 @@
 # Copyright The Outboard Authors
 """A session's other side goes away: the program gets a CUDA error at once and on every later call, the server and other sessions go on, nothing is left over.
 
-    lost.py OUTBOARD SERVER INIT_PROGRAM DRIVER
+    lost.py OUTBOARD SERVER INIT_PROGRAM DRIVER [unix|shm]
 """
+import fcntl
+import mmap
 import os
 import random
 import signal
@@ -17,6 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from house import Server, Session, bad, check, gone_within
 
 OUTBOARD, SERVER, PROGRAM, DRIVER = sys.argv[1:5]
+SCHEME = sys.argv[5] if len(sys.argv) > 5 else 'unix'
 UNAVAILABLE = '46'
 MAGIC, VERSION = 0x4452424F, 1
 
@@ -32,8 +35,8 @@ def frame(payload, kind=1, count=1, sequence=1, size=None):
     return struct.pack('<IBBHIIQQQII', MAGIC, VERSION, kind, 0, len(payload) if size is None else size, count, sequence, 0, 0, len(payload) if size is None else size, 0) + payload
 
 
-def hello():
-    body = b'\x81\xa4type\x01'
+def hello(shm=0):
+    body = b'\x82\xa4type\x01\xa3shm' + bytes([shm])
     padded = body + bytes(-len(body) % 8)
     return struct.pack('<IHBBQ', MAGIC, VERSION, 1, 0, 0) + struct.pack('<IBBHIIQQQII', MAGIC, VERSION, 4, 0, len(padded), 0, 0, 0, 0, len(body), 0) + padded
 
@@ -72,6 +75,53 @@ def first_deferred(connection):
                 at += 48 + size
     except OSError:
         return None
+
+
+RING, ALL = 4 << 20, 4096 + 2 * (4 << 20)
+SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+HEAD, BASE, TAIL, NEXT = 0, 8, 128, 512  # of the ring to the server; the ring to the client NEXT behind
+
+
+def with_memory(server, size=ALL, seals=SEALS, bring=True):
+    """A session whose data goes through memory: the connection, the memory, what the server said."""
+    fd = os.memfd_create('test', os.MFD_ALLOW_SEALING)
+    os.truncate(fd, size)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+    connection = dial(server.url)
+    connection.sendall(hello()[:16])
+    socket.send_fds(connection, [hello(1)[16:]], [fd] if bring else [])
+    memory = mmap.mmap(fd, size)
+    os.close(fd)
+    return connection, memory, connection.recv(1 << 16)
+
+
+def hostile_memory(server):
+    """Memory that is not what it must be, and numbers in it that cannot be."""
+    for name, options in {'that is not sealed': {'seals': 0}, 'of the wrong size': {'size': ALL - 4096}, 'that never comes': {'bring': False}}.items():
+        connection, _, said = with_memory(server, **options)
+        check(f'hostile client, memory {name}: refused', b'memory' in said, said)
+        check(f'hostile client, memory {name}: hung up on', until_closed(connection) is not None)
+        connection.close()
+    dice = random.Random(11)
+    ends = 0
+    for attempt in range(24):
+        connection, memory, said = with_memory(server)
+        check('memory is taken', b'shm' in said, said) if attempt == 0 else None
+        for _ in range(dice.randrange(1, 40)):
+            place = dice.choice((HEAD, BASE, TAIL, 256, 384)) + NEXT * dice.randrange(2)
+            number = dice.choice((dice.getrandbits(64), dice.randrange(2 * RING), 2 ** 64 - dice.randrange(2 * RING), RING, RING + 8, 1 << dice.randrange(64)))
+            memory[place:place + 8] = struct.pack('<Q', number)
+            for at in range(4096, 8192, 512):
+                memory[at:at + 8] = dice.randbytes(8)
+            try:
+                connection.send(b'x')
+            except OSError:
+                break
+        connection.shutdown(socket.SHUT_WR)
+        ends += until_closed(connection) is not None
+        connection.close()
+        memory.close()
+    check('hostile client, random numbers in the memory: each is hung up on', ends == 24, ends)
 
 
 def hostile(server):
@@ -115,12 +165,14 @@ def hostile(server):
         deferred = first_deferred(connection)
         check(f'hostile client, {name}: the next reply says so', deferred not in (0, None), deferred)
         connection.close()
+    if SCHEME == 'shm':
+        hostile_memory(server)
     check('the server lives', server.process.poll() is None)
 
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        server = Server(SERVER, f'unix:{folder}/s', '--driver', DRIVER)
+        server = Server(SERVER, f'{SCHEME}:{folder}/s', '--driver', DRIVER)
         other = Session(OUTBOARD, PROGRAM, server.url)
         time.sleep(0.3)
         check('two sessions start', other.first == ['0', '0'], other.first)
@@ -166,7 +218,7 @@ def main():
         check('server killed: no worker is left', gone_within(everyone, 1.5), everyone)
         server.process.wait()
 
-        server = Server(SERVER, f'unix:{folder}/s', '--driver', DRIVER)
+        server = Server(SERVER, f'{SCHEME}:{folder}/s', '--driver', DRIVER)
         session = Session(OUTBOARD, PROGRAM, server.url)
         check('a server starts on the socket file of a killed one', session.first == ['0', '0'], session.first)
         session.go_on()

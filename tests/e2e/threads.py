@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
 """Many threads of one program share one log.   threads.py OUTBOARD SERVER PROGRAM"""
+import os
 import re
 import subprocess
 import sys
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 bad = 0
-for listen in ('tcp://127.0.0.1:0', 'unix:/tmp/outboard-threads-%d.sock' % __import__('os').getpid()):
+for listen in ('tcp://127.0.0.1:0', *(f'{scheme}:/tmp/outboard-threads-{os.getpid()}.sock' for scheme in ('unix', 'shm'))):
     server = subprocess.Popen([SERVER, '--listen', listen, '--driver', 'null'], stderr=subprocess.PIPE, text=True)
     try:
         url = re.search(r'listening on (\S+)', server.stderr.readline()).group(1)
