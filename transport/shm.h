@@ -21,7 +21,7 @@
 #include "transport/stream.h"
 
 #define OBT_SHM_VERSION 1u             /* of the memory's layout */
-#define OBT_SHM_RING_BYTES (4u << 20)  /* of each direction */
+#define OBT_SHM_RING_BYTES (2u << 20)  /* of each direction */
 
 /*
  * Client, before the preface is sent: makes the memory. False: there is none, and why in words (a kernel without memfd, no memory); the stream is as

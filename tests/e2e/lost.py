@@ -77,7 +77,7 @@ def first_deferred(connection):
         return None
 
 
-RING, ALL = 4 << 20, 4096 + 2 * (4 << 20)
+RING, ALL = 2 << 20, 4096 + 2 * (2 << 20)
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 HEAD, BASE, TAIL, NEXT = 0, 8, 128, 512  # of the ring to the server; the ring to the client NEXT behind
 
