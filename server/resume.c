@@ -237,7 +237,7 @@ bool obs_link_attach(struct obs_session *session, struct obt_stream *stream, con
 	if (join->received < atomic_load(&link->client_ack) || !obs_link_acked(session, join->received))
 		return refuse(stream, OB_ERR_REFUSED, "the client says that it has replies which were never sent, or no longer has some");
 	if (!obt_shm_take(stream, join->shm, &why))
-		return refuse(stream, OB_ERR_REFUSED, why);
+		return refuse(stream, OB_ERR_LIMIT, why); /* it may come with the next attempt */
 	if (atomic_exchange(&link->attaching, true)) {
 		shutdown(old_fd, SHUT_RDWR); /* the one before, which may be stuck in the middle: the client has given it up */
 		return refuse(stream, OB_ERR_LIMIT, "another connection is joining this session");
