@@ -12,6 +12,7 @@
 #include "tools/command.h"
 #include "tools/probe.h"
 #include "tools/servers.h"
+#include "transport/shm.h"
 
 #define PINGS 200
 #define LOOK_LIST (-2) /* several servers were named: look->url_text */
@@ -88,8 +89,8 @@ int obx_check_main(int argc, char **argv)
 	printf("devices     %u", welcome->n_devices);
 	for (uint32_t i = 0; i < welcome->n_devices; i++)
 		printf("%s %s", i ? "," : ":", welcome->devices[i].name);
-	printf("\nstart       connected in %.2f ms, session in %.2f ms; data through %s\n", (double)look.probe.connect_ns / 1e6,
-	       (double)look.probe.hello_ns / 1e6, obt_shm_on(&look.probe.stream) ? "shared memory" : "the socket");
+	printf("\nstart       connected in %.2f ms, session in %.2f ms%s\n", (double)look.probe.connect_ns / 1e6,
+	       (double)look.probe.hello_ns / 1e6, obt_shm_on(&look.probe.stream) ? "; data through shared memory" : "");
 	if (look.pings)
 		printf("round trip  median %.1f us, 99%% %.1f us, of %u\n", (double)look.ping_ns[look.pings / 2] / 1e3,
 		       (double)look.ping_ns[look.pings * 99 / 100] / 1e3, look.pings);

@@ -17,7 +17,10 @@ TEST(good_addresses)
 	CHECK_INT(obt_url_parse("tls://host:9", &url, NULL), OB_ERR_NONE);
 	CHECK_INT(url.scheme, OBT_TLS);
 	CHECK_STR(url.host, "host");
+	CHECK_INT(obt_url_parse("shm:/run/y", &url, NULL), OB_ERR_NONE);
+	CHECK(url.scheme == OBT_UNIX && url.shm && strcmp(url.path, "/run/y") == 0);
 	CHECK_INT(obt_url_parse("unix:/run/x", &url, NULL), OB_ERR_NONE);
+	CHECK(!url.shm);
 	CHECK_STR(url.path, "/run/x");
 }
 
