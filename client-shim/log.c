@@ -21,6 +21,7 @@
 #include "face/face.h"
 #include "protocol/obp_calls.h"
 #include "transport/path.h"
+#include "transport/shm.h"
 
 #define REWIND_MIN (256u << 10)   /* an empty ring starts over at its first byte, so that few pages are ever touched */
 #define PREFETCH_AHEAD 384u      /* bytes: a few records */
@@ -388,7 +389,7 @@ static CUresult sync_data(void)
 
 CUresult obc_log_write(uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size)
 {
-	bool byref = size >= OBC_BYREF_MIN && ob_opt_on(OB_OPT_BYREF);
+	bool byref = size >= obc_log_state.byref_min && ob_opt_on(OB_OPT_BYREF);
 	const size_t chunk_max = byref && !obp_packer_cuts(&obc_log_state.packer) ? OBP_CHUNK_MAX : OBP_PACK_CHUNK;
 	const uint8_t *p = data;
 	uint64_t words[16];
@@ -560,6 +561,7 @@ enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsig
 		return OB_ERR_NO_MEMORY;
 	trace_open();
 	log->stream = *stream;
+	log->byref_min = obt_shm_on(stream) ? OBC_BYREF_SHARED_MIN : OBC_BYREF_MIN;
 	log->conn.codecs = codecs;
 	log->trust_reader = codec_wish == OBP_CODEC_MEASURE;
 	obp_packer_init(&log->packer, codecs, codec_wish, obt_path_local(stream), path_rate, NULL);

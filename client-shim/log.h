@@ -31,6 +31,7 @@
 #define OBC_RING_BYTES (64u << 20)
 #define OBC_RECORD_MAX (1u << 20)        /* bytes of one record written into the ring */
 #define OBC_BYREF_MIN (8u << 20)         /* copies from this size on leave from the caller's memory */
+#define OBC_BYREF_SHARED_MIN (256u << 10) /* through shared memory, where the answer that this waits for is there in a microsecond */
 
 /* A reserved place: between obc_log_begin and commit or call the caller writes slot->body. */
 struct obc_slot {

@@ -66,6 +66,7 @@ struct log {
 	bool open;
 	_Atomic bool resuming;        /* the thread that makes it again holds both rights: no waiter's memory is written to */
 	bool resumable;               /* set before any thread starts */
+	size_t byref_min;             /* bytes; likewise */
 	int trace_fd;                 /* OUTBOARD_TRACE; 0: none */
 	uint64_t records;
 	/* sending; under the send right but for atomic reads */
