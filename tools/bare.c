@@ -37,12 +37,16 @@ struct message {
 
 _Static_assert(sizeof(struct message) == MESSAGE_BYTES, "the size that is quoted");
 
+/* Grows by one with each message. */
+struct obx_bare_number {
+	_Alignas(128) _Atomic uint32_t value;
+	_Alignas(128) _Atomic uint32_t asleep; /* who waits for it */
+};
+
 struct obx_bare_memory {
-	_Alignas(128) _Atomic uint32_t asked;
-	struct message question;
-	_Alignas(128) _Atomic uint32_t asleep;
-	_Alignas(128) _Atomic uint32_t answered;
-	struct message answer;
+	struct obx_bare_number asked, answered;
+	_Alignas(128) struct message question;
+	_Alignas(128) struct message answer;
 	_Alignas(4096) char bulk[SHARED_BYTES];
 };
 
@@ -136,56 +140,65 @@ static bool tcp_pair(int fds[2])
 /* ---- shared memory ---- */
 
 /* Spins at most for a while, like its sibling of the sockets. */
-_Noreturn static void memory_child(struct obx_bare_memory *memory)
+static void number_await(struct obx_bare_number *number, uint32_t n, bool spin)
+{
+	uint64_t until = spin ? ob_clock_ns() + SPIN_NS : 0;
+
+	while (atomic_load_explicit(&number->value, memory_order_acquire) != n) {
+		ob_clock_relax();
+		if (until && ob_clock_ns() < until)
+			continue;
+		atomic_store(&number->asleep, 1);
+		syscall(SYS_futex, &number->value, FUTEX_WAIT, n - 1, NULL, NULL, 0);
+		atomic_store(&number->asleep, 0);
+	}
+}
+
+static void number_post(struct obx_bare_number *number, uint32_t n)
+{
+	atomic_store(&number->value, n);
+	if (atomic_load(&number->asleep))
+		syscall(SYS_futex, &number->value, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+_Noreturn static void memory_child(struct obx_bare_memory *memory, bool spin)
 {
 	struct message m;
 
 	for (uint32_t n = 1;; n++) {
-		uint64_t until = ob_clock_ns() + SPIN_NS;
-
-		while (atomic_load_explicit(&memory->asked, memory_order_acquire) != n) {
-			ob_clock_relax();
-			if (ob_clock_ns() < until)
-				continue;
-			atomic_store(&memory->asleep, 1);
-			syscall(SYS_futex, &memory->asked, FUTEX_WAIT, n - 1, NULL, NULL, 0);
-			atomic_store(&memory->asleep, 0);
-		}
+		number_await(&memory->asked, n, spin);
 		m = memory->question;
 		memory->answer = m;
-		atomic_store_explicit(&memory->answered, n, memory_order_release);
+		number_post(&memory->answered, n);
 	}
 }
 
-static bool memory_open(struct obx_bare *bare)
+static bool memory_open(struct obx_bare *bare, bool spin)
 {
 	void *p = mmap(NULL, sizeof *bare->memory, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (p == MAP_FAILED)
 		return false;
-	*bare = (struct obx_bare){ .fd = -1, .memory = p };
+	*bare = (struct obx_bare){ .fd = -1, .memory = p, .spin = spin };
 	/* Memory of a session has been written to before, too. */
 	memset(bare->memory->bulk, 1, sizeof bare->memory->bulk);
 	bare->child = fork();
 	if (bare->child == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		memory_child(bare->memory);
+		memory_child(bare->memory, spin);
 	}
 	return bare->child > 0;
 }
 
-static uint64_t memory_ping(struct obx_bare_memory *memory)
+static uint64_t memory_ping(struct obx_bare_memory *memory, bool spin)
 {
 	struct message m = { .what = ECHO };
-	uint32_t n = atomic_load_explicit(&memory->asked, memory_order_relaxed) + 1;
+	uint32_t n = atomic_load_explicit(&memory->asked.value, memory_order_relaxed) + 1;
 	uint64_t began = ob_clock_ns();
 
 	memory->question = m;
-	atomic_store(&memory->asked, n);
-	if (atomic_load(&memory->asleep))
-		syscall(SYS_futex, &memory->asked, FUTEX_WAKE, 1, NULL, NULL, 0);
-	while (atomic_load_explicit(&memory->answered, memory_order_acquire) != n)
-		ob_clock_relax();
+	number_post(&memory->asked, n);
+	number_await(&memory->answered, n, spin);
 	m = memory->answer;
 	return ob_clock_ns() - began;
 }
@@ -205,7 +218,7 @@ bool obx_bare_open(struct obx_bare *bare, const struct obt_url *url, bool spin)
 	int fds[2] = { -1, -1 };
 
 	if (url->shm && ob_opt_on(OB_OPT_SHM))
-		return memory_open(bare);
+		return memory_open(bare, spin);
 	if (url->scheme == OBT_UNIX ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0 : !tcp_pair(fds))
 		return false;
 	*bare = (struct obx_bare){ .fd = fds[0], .spin = spin };
@@ -237,7 +250,7 @@ uint64_t obx_bare_ping(struct obx_bare *bare)
 	uint64_t began = ob_clock_ns();
 
 	if (bare->memory)
-		return memory_ping(bare->memory);
+		return memory_ping(bare->memory, bare->spin);
 	if (!send_all(bare->fd, &m, sizeof m) || !receive_all(bare->fd, &m, sizeof m, bare->spin))
 		abort();
 	return ob_clock_ns() - began;

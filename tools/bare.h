@@ -23,7 +23,7 @@ struct obx_bare {
 	bool spin;
 };
 
-/* As the address's transport would. spin: both ends poll without sleeping; shared memory has no other way. False: errno. */
+/* As the address's transport would. spin: both ends poll without sleeping. False: errno. */
 bool obx_bare_open(struct obx_bare *bare, const struct obt_url *url, bool spin);
 void obx_bare_close(struct obx_bare *bare);
 /* One 64-byte round trip, ns. */
