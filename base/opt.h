@@ -28,7 +28,10 @@
 	X(LEVELS, "levels", "a recurrence sweep counts all radii in one pass")             \
 	X(ADX, "adx", "field products use mulx and two carry chains")                      \
 	X(LANES, "lanes", "points are added eight at a time with AVX-512")                 \
-	X(GLV, "glv", "scalars are split in halves by the endomorphism of G1")
+	X(GLV, "glv", "scalars are split in halves by the endomorphism of G1")             \
+	X(TUNE, "tune", "products go by the profile that 'outboard msm tune' keeps")       \
+	X(NTT, "ntt", "transforms take eight columns at a time with AVX-512")              \
+	X(CELLS, "cells", "cell proofs go by a table of multiples of the setup")
 
 enum ob_opt {
 #define X(name, text, what) OB_OPT_##name,

@@ -23,6 +23,7 @@ int obx_config_main(int argc, char **argv);
 int obx_token_main(int argc, char **argv);
 int obx_cert_main(int argc, char **argv);
 int obx_kzg_main(int argc, char **argv);
+int obx_msm_main(int argc, char **argv);
 int obx_ntt_main(int argc, char **argv);
 int obx_rqa_main(int argc, char **argv);
 

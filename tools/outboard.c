@@ -25,6 +25,7 @@ static const struct {
 	{ "token", "make, list and revoke tokens that let clients in", obx_token_main },
 	{ "cert", "make a certificate for a tls:// address, show its pin", obx_cert_main },
 	{ "kzg", "KZG commitments, proofs, cells of blobs, on this machine", obx_kzg_main },
+	{ "msm", "multi-scalar products of files, on this machine", obx_msm_main },
 	{ "ntt", "number-theoretic transforms of files, on this machine", obx_ntt_main },
 	{ "rqa", "recurrence quantification: one series, sweeps over grids of parameters, plots, a page", obx_rqa_main },
 };

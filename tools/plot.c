@@ -125,3 +125,33 @@ bool obx_plot_lines(const char *file, const char *title, const double *x, unsign
 	}
 	return finish(f);
 }
+
+bool obx_plot_bars(const char *file, const char *title, const char *const *rows, unsigned n_rows, const char *const *names, double (*const *y),
+	unsigned n_series)
+{
+	const double left = 200, row = 18.0 * n_series + 10;
+	double longest = 1e-9;
+	FILE *f = fopen(file, "w");
+
+	if (!f)
+		return false;
+	for (unsigned s = 0; s < n_series; s++)
+		for (unsigned i = 0; i < n_rows; i++)
+			longest = ob_max(longest, y[s][i]);
+	begin(f, WIDTH, 80 + n_rows * row);
+	fprintf(f, "<text x=\"10\" y=\"20\" font-size=\"13\">%s</text>\n", title);
+	for (unsigned s = 0; s < n_series; s++)
+		fprintf(f, "<rect x=\"%.0f\" y=\"34\" width=\"12\" height=\"12\" fill=\"%s\"/><text x=\"%.0f\" y=\"45\">%s</text>\n", left + s * 120,
+			colours[s % ob_count(colours)], left + s * 120 + 16, names[s]);
+	for (unsigned i = 0; i < n_rows; i++) {
+		fprintf(f, "<text x=\"%.0f\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", left - 8, 60 + i * row + row / 2, rows[i]);
+		for (unsigned s = 0; s < n_series; s++) {
+			double at = 60 + i * row + 18 * s, w = (WIDTH - left - 120) * y[s][i] / longest;
+
+			if (y[s][i] >= 0)
+				fprintf(f, "<rect x=\"%.0f\" y=\"%.1f\" width=\"%.1f\" height=\"15\" fill=\"%s\"/><text x=\"%.1f\" y=\"%.1f\">%.3g</text>\n", left, at,
+					w, colours[s % ob_count(colours)], left + w + 5, at + 12, y[s][i]);
+		}
+	}
+	return finish(f);
+}

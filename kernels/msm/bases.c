@@ -6,10 +6,9 @@
 
 #include "base/opt.h"
 #include "kernels/msm/plan.h"
+#include "kernels/msm/tune.h"
 
 #define BLOCK 256 /* points a thread takes at a time */
-/* Above this many points the endomorphism saves too few doublings and buckets to be worth twice the memory, which caches feel. */
-#define ENDOMORPHISM_MAX_POINTS ((size_t)1 << 18)
 #define MAX_COPIES 64
 
 struct reading {
@@ -167,7 +166,7 @@ enum ob_err obk_msm_bases_new(const struct obk_msm_bases_args *args, struct obk_
 	b->lanes = obk_lanes_choose();
 	b->count = args->count;
 	b->order_r = args->trust != OBK_TRUST_CURVE;
-	b->halves = b->order_r && args->count <= ENDOMORPHISM_MAX_POINTS && ob_opt_on(OB_OPT_GLV) ? 2 : 1;
+	b->halves = b->order_r && args->count <= obk_tune_endomorphism((size_t)1 << OBK_PLAN_ENDOMORPHISM_LOG) && ob_opt_on(OB_OPT_GLV) ? 2 : 1;
 	plan_table(b, args->table_bytes);
 	b->bytes = copies_bytes(b, b->copies);
 	b->slots = aligned_alloc(OBK_LANES_ALIGN, (b->bytes + OBK_LANES_ALIGN) / OBK_LANES_ALIGN * OBK_LANES_ALIGN);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 #include "kernels/msm/plan.h"
+#include "kernels/msm/tune.h"
 
 unsigned obk_plan_bits(unsigned halves, bool order_r)
 {
@@ -31,6 +32,8 @@ void obk_plan_make(struct obk_plan *plan, const struct obk_msm_bases *bases, siz
 
 	if (bases->copies > 1)
 		window = bases->window;
+	if (!window)
+		window = obk_tune_window(bases->halves, n);
 	if (window) {
 		*plan = obk_plan_shape(window, bits, bases->copies);
 		return;

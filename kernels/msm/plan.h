@@ -38,9 +38,12 @@ struct obk_plan {
 unsigned obk_plan_bits(unsigned halves, bool order_r);
 /* Additions that a product of n points costs, in all. */
 double obk_plan_cost(const struct obk_plan *plan, size_t n, unsigned halves);
-/* window = 0: the cheapest. */
+/* window = 0: what was measured to be best (kernels/msm/tune.h), else the cheapest. */
 void obk_plan_make(struct obk_plan *plan, const struct obk_msm_bases *bases, size_t n, unsigned window);
 struct obk_plan obk_plan_shape(unsigned window, unsigned bits, unsigned copies);
+
+/* Above this many points the endomorphism saves too few doublings and buckets to be worth twice the memory, which caches feel. */
+#define OBK_PLAN_ENDOMORPHISM_LOG 18
 
 #define OBK_EMPTY UINT32_MAX
 #define OBK_CHUNK_ENTRIES 8192

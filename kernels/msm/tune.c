@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/opt.h"
+#include "base/text.h"
+#include "kernels/msm/plan.h"
+#include "kernels/msm/tune.h"
+
+#define MAX_KEY 256
+#define RUNS 3
+#define HALVES 2
+/* Sizes that are measured; those between follow the nearest. */
+static const unsigned measured[] = { 6, 8, 10, 12, 14, 16 };
+#define MEASURED (sizeof(measured) / sizeof(measured[0]))
+
+/* Single bytes, so that a product beside a change reads the old or the new one. */
+static _Atomic uint8_t windows[HALVES][OBK_TUNE_LOGS]; /* [halves - 1][log n]; 0: not known */
+static _Atomic uint8_t endomorphism;                   /* log n + 1; 0: not known */
+
+static unsigned log_of(size_t n)
+{
+	unsigned log_n = n ? 63 - (unsigned)__builtin_clzll(n) : 0;
+
+	/* the nearer power of two */
+	if (log_n && n - ((size_t)1 << log_n) > (size_t)1 << (log_n - 1))
+		log_n++;
+	return log_n < OBK_TUNE_LOGS ? log_n : OBK_TUNE_LOGS - 1;
+}
+
+unsigned obk_tune_window(unsigned halves, size_t n)
+{
+	return ob_opt_on(OB_OPT_TUNE) ? atomic_load_explicit(&windows[halves - 1][log_of(n)], memory_order_relaxed) : 0;
+}
+
+size_t obk_tune_endomorphism(size_t otherwise)
+{
+	unsigned limit = ob_opt_on(OB_OPT_TUNE) ? atomic_load_explicit(&endomorphism, memory_order_relaxed) : 0;
+
+	return limit ? (size_t)1 << (limit - 1) : otherwise;
+}
+
+void obk_tune_clear(void)
+{
+	for (unsigned h = 0; h < HALVES; h++)
+		for (unsigned i = 0; i < OBK_TUNE_LOGS; i++)
+			windows[h][i] = 0;
+	endomorphism = 0;
+}
+
+/* The processor's model and how points are added, on one line. */
+static void make_key(char key[MAX_KEY])
+{
+	char model[128] = "unknown", line[256];
+	FILE *f = fopen("/proc/cpuinfo", "re");
+
+	while (f && fgets(line, sizeof(line), f)) {
+		char *at = strchr(line, ':');
+
+		if (strncmp(line, "model name", 10) != 0 || !at)
+			continue;
+		line[strcspn(line, "\n")] = 0;
+		snprintf(model, sizeof(model), "%.120s", at + 1 + strspn(at + 1, " "));
+		break;
+	}
+	if (f)
+		fclose(f);
+	snprintf(key, MAX_KEY, "%s; %s; %s", model, obk_lanes_choose()->name, obk_fp_now.name);
+}
+
+static uint64_t fnv(const char *text, size_t n)
+{
+	uint64_t h = 0xcbf29ce484222325u;
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ (uint8_t)text[i]) * 0x100000001b3u;
+	return h;
+}
+
+bool obk_tune_path(char *ret_path, size_t size)
+{
+	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	bool have_cache = cache && cache[0] == '/';
+	char key[MAX_KEY];
+	int n;
+
+	if (!have_cache && (!home || home[0] != '/'))
+		return false;
+	make_key(key);
+	n = snprintf(ret_path, size, "%s%s/outboard/msm-%016llx.profile", have_cache ? cache : home, have_cache ? "" : "/.cache",
+		(unsigned long long)fnv(key, strlen(key)));
+	return n > 0 && (size_t)n < size;
+}
+
+/* ---- the file ---- */
+
+static enum ob_err damaged(struct obk_fault *fault, const char *path)
+{
+	return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "the profile %.100s is damaged: make it again with 'outboard msm tune'", path);
+}
+
+/* "name n n n ..." of `count` numbers; false if that is not what stands there. */
+static bool take_numbers(const char *text, const char *name, unsigned count, unsigned most, uint8_t *ret)
+{
+	size_t length = strlen(name);
+
+	if (strncmp(text, name, length) != 0)
+		return false;
+	text += length;
+	for (unsigned i = 0; i < count; i++) {
+		unsigned long v;
+		char *end;
+
+		if (text[0] != ' ' || text[1] < '0' || text[1] > '9')
+			return false;
+		v = strtoul(text + 1, &end, 10);
+		if (v > most || (v == 1 && most == OBK_MSM_MAX_WINDOW))
+			return false;
+		ret[i] = (uint8_t)v;
+		text = end;
+	}
+	return *text == '\n';
+}
+
+static const char *line_after(const char *text)
+{
+	const char *end = text ? strchr(text, '\n') : NULL;
+
+	return end ? end + 1 : NULL;
+}
+
+static enum ob_err parse(const char *text, const char *path, struct obk_fault *fault)
+{
+	uint8_t w[HALVES][OBK_TUNE_LOGS], limit;
+	const char *check = strstr(text, "\ncheck "), *line;
+	char key[MAX_KEY], want[MAX_KEY + 8];
+
+	if (!check || strtoull(check + 7, NULL, 16) != fnv(text, (size_t)(check + 1 - text)) || strncmp(text, "outboard msm profile ", 21) != 0)
+		return damaged(fault, path);
+	if (strtoul(text + 21, NULL, 10) != OBK_TUNE_VERSION)
+		return obk_fault_set(fault, OB_ERR_UNSUPPORTED, OBK_FAULT_NO_ITEM, "the profile %.100s is of another version", path);
+	make_key(key);
+	snprintf(want, sizeof(want), "for %s\n", key);
+	line = line_after(text);
+	if (!line || strncmp(line, want, strlen(want)) != 0)
+		return obk_fault_set(fault, OB_ERR_UNSUPPORTED, OBK_FAULT_NO_ITEM, "the profile %.100s is of another processor", path);
+	line = line_after(line);
+	if (!line || !take_numbers(line, "endomorphism", 1, OBK_TUNE_LOGS, &limit))
+		return damaged(fault, path);
+	for (unsigned h = 0; h < HALVES; h++) {
+		line = line_after(line);
+		if (!line || !take_numbers(line, h ? "halves" : "whole", OBK_TUNE_LOGS, OBK_MSM_MAX_WINDOW, w[h]))
+			return damaged(fault, path);
+	}
+	for (unsigned h = 0; h < HALVES; h++)
+		for (unsigned i = 0; i < OBK_TUNE_LOGS; i++)
+			windows[h][i] = w[h][i];
+	endomorphism = limit;
+	return OB_ERR_NONE;
+}
+
+enum ob_err obk_tune_load(const char *path, struct obk_fault *fault)
+{
+	char text[OBK_TUNE_MAX_BYTES + 1];
+	FILE *f = fopen(path, "re");
+	size_t n;
+
+	if (!f)
+		return obk_fault_set(fault, OB_ERR_IO, OBK_FAULT_NO_ITEM, "%.100s: %s", path, strerror(errno));
+	n = fread(text, 1, OBK_TUNE_MAX_BYTES, f);
+	fclose(f);
+	text[n] = 0;
+	if (n == 0 || n == OBK_TUNE_MAX_BYTES || strlen(text) != n)
+		return damaged(fault, path);
+	return parse(text, path, fault);
+}
+
+void obk_tune_load_default(void)
+{
+	char path[OBK_TUNE_MAX_PATH];
+	struct obk_fault fault;
+
+	if (ob_opt_on(OB_OPT_TUNE) && obk_tune_path(path, sizeof(path)) && obk_tune_load(path, &fault) == OB_ERR_ARGUMENT)
+		ob_warn("%s", fault.text);
+}
+
+static size_t append(char *text, size_t at, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static size_t append(char *text, size_t at, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(text + at, OBK_TUNE_MAX_BYTES - at, format, args);
+	va_end(args);
+	return at + (n < 0 ? 0 : (size_t)n);
+}
+
+static size_t print_profile(char *text)
+{
+	char key[MAX_KEY];
+	size_t n;
+
+	make_key(key);
+	n = append(text, 0, "outboard msm profile %d\nfor %s\nendomorphism %u\n", OBK_TUNE_VERSION, key, (unsigned)endomorphism);
+	for (unsigned h = 0; h < HALVES; h++) {
+		n = append(text, n, "%s", h ? "halves" : "whole");
+		for (unsigned i = 0; i < OBK_TUNE_LOGS; i++)
+			n = append(text, n, " %u", (unsigned)windows[h][i]);
+		n = append(text, n, "\n");
+	}
+	return append(text, n, "check %016llx\n", (unsigned long long)fnv(text, n));
+}
+
+enum ob_err obk_tune_store(const char *path, struct obk_fault *fault)
+{
+	char text[OBK_TUNE_MAX_BYTES], other[OBK_TUNE_MAX_PATH + 32];
+	size_t n = print_profile(text);
+	bool written;
+	FILE *f;
+
+	snprintf(other, sizeof(other), "%s", path);
+	for (char *at = strchr(other + 1, '/'); at; at = strchr(at + 1, '/')) {
+		*at = 0;
+		mkdir(other, 0700); /* what is missing still shows when the file is opened */
+		*at = '/';
+	}
+	snprintf(other, sizeof(other), "%s.%d", path, (int)getpid());
+	f = fopen(other, "we");
+	written = f && fwrite(text, 1, n, f) == n;
+	if (f && fclose(f) != 0)
+		written = false;
+	if (!written || rename(other, path) != 0) {
+		enum ob_err err = obk_fault_set(fault, OB_ERR_IO, OBK_FAULT_NO_ITEM, "the profile cannot be written to %.100s: %s", path, strerror(errno));
+
+		if (f)
+			unlink(other);
+		return err;
+	}
+	return OB_ERR_NONE;
+}
+
+void obk_tune_print(FILE *out, bool json)
+{
+	unsigned limit = endomorphism ? endomorphism - 1u : 0;
+	char key[MAX_KEY];
+
+	make_key(key);
+	fprintf(out, json ? "{\"for\": \"%s\", \"endomorphism_up_to\": %zu, \"windows\": [" : "%s\nthe endomorphism is used up to %zu points\nwindows by size:", key,
+		endomorphism ? (size_t)1 << limit : 0);
+	for (unsigned i = 0; i < OBK_TUNE_LOGS; i++)
+		fprintf(out, json ? "%s{\"log_n\": %u, \"whole\": %u, \"halves\": %u}" : "%s 2^%u:%u/%u", json && i ? ", " : "", i, (unsigned)windows[0][i],
+			(unsigned)windows[1][i]);
+	fprintf(out, json ? "]}\n" : "\n");
+}
+
+/* ---- measuring ---- */
+
+struct measuring {
+	struct obk_g1_affine *points;
+	uint64_t (*scalars)[4];
+	struct obk_pool *pool;
+	void (*progress)(void *arg, double done);
+	void *arg;
+	double steps, in_all;
+};
+
+static bool make_input(struct measuring *m, size_t n)
+{
+	struct obk_g1 *sums = malloc(n * sizeof(*sums)), run;
+	struct obk_fp *scratch = malloc(2 * n * sizeof(*scratch));
+	uint64_t state = 1;
+	bool fine;
+
+	m->points = malloc(n * sizeof(*m->points));
+	m->scalars = malloc(n * sizeof(*m->scalars));
+	fine = sums && scratch && m->points && m->scalars;
+	obk_g1_from_affine(&run, &obk_g1_generator);
+	for (size_t i = 0; i < n && fine; i++) {
+		obk_g1_add_affine(&run, &run, &obk_g1_generator);
+		sums[i] = run;
+		for (unsigned j = 0; j < 4; j++) {
+			state = state * 6364136223846793005u + 1442695040888963407u;
+			m->scalars[i][j] = state ^ state >> 29;
+		}
+	}
+	if (fine)
+		obk_g1_to_affine_batch(m->points, sums, n, scratch);
+	free(scratch);
+	free(sums);
+	return fine;
+}
+
+/* Processor time of all threads: what others do on the machine counts for less than in time that passes. */
+static uint64_t processor_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * OB_SECOND + (uint64_t)t.tv_nsec;
+}
+
+/* The best of some runs in ns; UINT64_MAX if there was no memory. */
+static uint64_t time_of(struct measuring *m, const struct obk_msm_bases *bases, size_t n, unsigned window)
+{
+	struct obk_msm_job job = { .count = n, .scalars = m->scalars, .batch = 1, .window = window, .pool = m->pool };
+	uint64_t best = UINT64_MAX;
+	struct obk_g1_affine sum;
+
+	for (unsigned r = 0; r < (n > 1024 ? RUNS : 3 * RUNS); r++) {
+		uint64_t from = processor_ns(), took;
+
+		if (obk_msm_run(bases, &job, &sum, NULL))
+			return UINT64_MAX;
+		took = processor_ns() - from;
+		best = took < best ? took : best;
+	}
+	if (m->progress)
+		m->progress(m->arg, m->steps / m->in_all);
+	return best;
+}
+
+/* From the model's window downhill; bases of one or two halves. */
+static uint64_t best_window(struct measuring *m, const struct obk_msm_bases *bases, size_t n, int *ret_offset)
+{
+	struct obk_plan plan;
+	unsigned start, best;
+	uint64_t least, t;
+
+	obk_plan_make(&plan, bases, n, 0);
+	start = best = plan.window;
+	least = time_of(m, bases, n, start);
+	for (int way = -1; way <= 1; way += 2) {
+		for (unsigned c = start + (unsigned)way; c >= 2 && c <= OBK_MSM_MAX_WINDOW; c += (unsigned)way) {
+			t = time_of(m, bases, n, c);
+			if (t >= least - least / 32) /* less than that is noise */
+				break;
+			least = t;
+			best = c;
+		}
+		if (best != start)
+			break;
+	}
+	*ret_offset = (int)best - (int)start;
+	return least;
+}
+
+/* The model's window, moved by what was measured at the nearest size. */
+static void fill_windows(unsigned halves, const int offset[MEASURED])
+{
+	struct obk_msm_bases bases = { .halves = halves, .order_r = true, .copies = 1 };
+
+	for (unsigned log_n = OBK_TUNE_LOGS; log_n-- > 0;) { /* entries not filled yet are 0: the model's */
+		struct obk_plan plan;
+		unsigned near = 0;
+		int c;
+
+		for (unsigned i = 1; i < MEASURED; i++) {
+			if (measured[i] <= log_n)
+				near = i;
+		}
+		obk_plan_make(&plan, &bases, (size_t)1 << log_n, 0);
+		c = (int)plan.window + offset[near];
+		c = c < 2 ? 2 : c > OBK_MSM_MAX_WINDOW ? OBK_MSM_MAX_WINDOW : c;
+		/* more points never want smaller windows */
+		if (log_n + 1 < OBK_TUNE_LOGS && c > windows[halves - 1][log_n + 1])
+			c = windows[halves - 1][log_n + 1];
+		windows[halves - 1][log_n] = (uint8_t)c;
+	}
+}
+
+static enum ob_err measure_sizes(struct measuring *m, int offset[HALVES][MEASURED], unsigned *ret_limit)
+{
+	*ret_limit = OBK_PLAN_ENDOMORPHISM_LOG;
+	for (unsigned i = 0; i < MEASURED; i++) {
+		size_t n = (size_t)1 << measured[i];
+		uint64_t least[HALVES];
+
+		for (unsigned h = 0; h < HALVES; h++) {
+			struct obk_msm_bases_args args = { .points = m->points, .count = n, .trust = OBK_TRUST_SUBGROUP, .pool = m->pool };
+			bool glv = ob_opt_on(OB_OPT_GLV);
+			struct obk_msm_bases *bases;
+			enum ob_err err;
+
+			ob_opt_set(OB_OPT_GLV, h == 1);
+			err = obk_msm_bases_new(&args, &bases, NULL);
+			ob_opt_set(OB_OPT_GLV, glv);
+			if (err)
+				return err;
+			m->steps = m->in_all * (double)(n + h * n) / (double)(4u << measured[MEASURED - 1]);
+			least[h] = best_window(m, bases, n, &offset[h][i]);
+			obk_msm_bases_free(bases);
+			if (least[h] == UINT64_MAX)
+				return OB_ERR_NO_MEMORY;
+		}
+		/* the largest sizes decide: does splitting scalars lose by more than what a measurement errs? */
+		if (measured[i] >= 14 && least[0] + least[0] / 32 < least[1])
+			*ret_limit = ob_min(*ret_limit, measured[i] - 1);
+	}
+	return OB_ERR_NONE;
+}
+
+enum ob_err obk_tune_measure(struct obk_pool *pool, void (*progress)(void *arg, double done), void *arg, struct obk_fault *fault)
+{
+	struct measuring m = { .pool = pool, .progress = progress, .arg = arg, .in_all = 1 };
+	enum ob_err err = OB_ERR_NO_MEMORY;
+	int offset[HALVES][MEASURED];
+	unsigned limit;
+
+	obk_tune_clear();
+	if (make_input(&m, (size_t)1 << measured[MEASURED - 1]))
+		err = measure_sizes(&m, offset, &limit);
+	if (!err) {
+		for (unsigned h = 0; h < HALVES; h++)
+			fill_windows(h + 1, offset[h]);
+		endomorphism = (uint8_t)(limit + 1);
+	} else {
+		obk_fault_set(fault, err, OBK_FAULT_NO_ITEM, "no memory to measure products of 2^%u points", measured[MEASURED - 1]);
+	}
+	free(m.points);
+	free(m.scalars);
+	return err;
+}

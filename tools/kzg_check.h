@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * `outboard kzg --verify`: what was computed is checked by pairings, which share no code with the products that made it; and `outboard kzg bench`.
+ * Main thread only.
+ */
+#ifndef OBX_KZG_CHECK_H
+#define OBX_KZG_CHECK_H
+
+#include "kernels/kzg/kzg.h"
+
+/* Each says on stderr what does not hold, and returns false. A proof belongs to the blob's own challenge (commitment) or to a point z with its value y. */
+bool obx_kzg_check_commitment(const struct obk_kzg *kzg, const uint8_t *blob, const uint8_t *commitment);
+bool obx_kzg_check_proof(const struct obk_kzg *kzg, const uint8_t *blob, const uint8_t *commitment, const uint8_t *z, const uint8_t *y, const uint8_t *proof);
+bool obx_kzg_check_cells(const struct obk_kzg *kzg, const uint8_t *cells, const uint8_t *proofs);
+
+int obx_kzg_bench(int argc, char **argv);
+
+#endif
