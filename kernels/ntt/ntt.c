@@ -5,7 +5,9 @@
  * (a + b, a - b). `gather` is its mirror image, from bit-reversed to natural order: (a + b, (a - b) root). Each runs with roots or with inverse
  * roots, which gives forward and inverse for both pairs of orders.
  */
+#include "kernels/ntt/lanes.h"
 #include "kernels/ntt/ntt.h"
+#include "kernels/ntt/reverse.h"
 #include "kernels/ntt/roots.h"
 
 #define LEAF_LOG 12 /* 128 KiB: a block that one thread finishes within its cache */
@@ -24,6 +26,11 @@ struct run {
 	struct obk_fr scale, shift;
 	bool reversed;
 };
+
+static bool gathers(const struct obk_ntt_job *job)
+{
+	return job->order == OBK_NTT_RN || job->order == OBK_NTT_RR;
+}
 
 /* Root i, or its inverse turned by half a circle (minus the inverse): the caller swaps a subtraction instead. i = 0: 1 both ways. */
 static struct obk_fr root_at(const struct run *r, size_t i)
@@ -137,7 +144,7 @@ static void leaf_body(void *arg, size_t item, unsigned thread)
 	const struct run *r = arg;
 	unsigned from = leaf_level(r);
 	size_t per = (size_t)1 << from;
-	bool gather = r->job->order == OBK_NTT_RN || r->job->order == OBK_NTT_RR;
+	bool gather = gathers(r->job);
 
 	(void)thread;
 	leaf(r, r->data + ((item >> from) << r->job->log_n), from, item & (per - 1), gather);
@@ -149,7 +156,7 @@ static void level_body(void *arg, size_t item, unsigned thread)
 	const struct run *r = arg;
 	size_t half = half_of(r, r->level), pieces = half / PIECE, i = item / pieces % ((size_t)1 << r->level);
 	struct obk_fr *data = r->data + ((item / pieces >> r->level) << r->job->log_n);
-	bool gather = r->job->order == OBK_NTT_RN || r->job->order == OBK_NTT_RR;
+	bool gather = gathers(r->job);
 	struct obk_fr w = root_at(r, i);
 
 	(void)thread;
@@ -184,6 +191,11 @@ static void scale_body(void *arg, size_t item, unsigned thread)
 	if (!r->reversed) {
 		uint64_t e = first;
 
+		if (obk_fr_equal(&r->shift, &obk_fr_one)) {
+			for (size_t j = 0; j < count; j++)
+				obk_fr_mul(&x[j], &x[j], &r->scale);
+			return;
+		}
 		obk_fr_pow(&t, &r->shift, &e, 1);
 		obk_fr_mul(&t, &t, &r->scale);
 		for (size_t j = 0; j < count; j++) {
@@ -205,31 +217,9 @@ static void scale(struct run *r, const struct obk_fr *by, const struct obk_fr *s
 	obk_pool_run(r->job->pool, r->job->batch * (n / (n < PIECE ? n : PIECE)), scale_body, r);
 }
 
-static void reverse_body(void *arg, size_t item, unsigned thread)
-{
-	const struct run *r = arg;
-
-	(void)thread;
-	obk_ntt_reverse(r->data + (item << r->job->log_n), r->job->log_n);
-}
-
-void obk_ntt_reverse(struct obk_fr *data, unsigned log_n)
-{
-	for (size_t i = 0; i < (size_t)1 << log_n; i++) {
-		size_t j = obk_ntt_reverse_bits((uint32_t)i, log_n);
-
-		if (i < j) {
-			struct obk_fr t = data[i];
-
-			data[i] = data[j];
-			data[j] = t;
-		}
-	}
-}
-
 static void network(struct run *r)
 {
-	bool gather = r->job->order == OBK_NTT_RN || r->job->order == OBK_NTT_RR;
+	bool gather = gathers(r->job);
 	unsigned top = leaf_level(r);
 
 	if (gather)
@@ -240,6 +230,49 @@ static void network(struct run *r)
 	}
 	if (!gather)
 		obk_pool_run(r->job->pool, r->job->batch << top, leaf_body, r);
+}
+
+struct tiles {
+	struct obk_ntt_pass pass;
+	obk_ntt_tile_fn *tile;
+};
+
+static void tile_body(void *arg, size_t item, unsigned thread)
+{
+	const struct tiles *t = arg;
+
+	(void)thread;
+	t->tile(&t->pass, item);
+}
+
+/*
+ * The network by tiles, in as few passes over the data as tiles are deep, and `by` with it unless that is one. False: this processor or size has no tiles; nothing
+ * was done.
+ */
+static bool tile_network(struct run *r, const struct obk_fr *by)
+{
+	unsigned log_n = r->job->log_n, passes = (log_n + OBK_NTT_TILE_MAX_LEVELS - 1) / OBK_NTT_TILE_MAX_LEVELS, done = 0;
+	struct tiles t = { .tile = obk_ntt_tile_choose() };
+	struct obk_fr to_lanes, scale;
+
+	if (!t.tile || log_n < 2 * OBK_NTT_TILE_MIN_LEVELS)
+		return false;
+	passes = passes < 2 ? 2 : passes;
+	t.pass = (struct obk_ntt_pass){ .data = r->data, .log_n = log_n, .gather = gathers(r->job), .inverse = r->inverse, .log_roots = r->log_roots,
+		.roots = obk_roots_get_lanes(r->log_roots) };
+	obk_fr_from_plain(&to_lanes, (uint64_t[4]){ OBK_ROOTS_TO_LANES });
+	obk_fr_mul(&scale, by, &to_lanes);
+	for (unsigned i = 0; i < passes; i++) {
+		/* the levels in even shares, the first passes taking what is left over; a gather runs from the last level up */
+		unsigned which = t.pass.gather ? passes - 1 - i : i;
+
+		t.pass.level = which * (log_n / passes) + (which < log_n % passes ? which : log_n % passes);
+		t.pass.levels = log_n / passes + (which < log_n % passes);
+		done += t.pass.levels;
+		t.pass.scale = done == log_n && !obk_fr_equal(by, &obk_fr_one) ? &scale : NULL;
+		obk_pool_run(r->job->pool, r->job->batch << (log_n - t.pass.levels - OBK_NTT_LANES_LOG), tile_body, &t);
+	}
+	return true;
 }
 
 static enum ob_err check(const struct obk_ntt_job *job, const struct obk_fr *data, struct obk_fault *fault)
@@ -262,34 +295,48 @@ static enum ob_err check(const struct obk_ntt_job *job, const struct obk_fr *dat
 	return OB_ERR_NONE;
 }
 
+/* The network, times `by`. */
+static void transform(struct run *r, const struct obk_fr *by)
+{
+	if (tile_network(r, by))
+		return;
+	if (r->job->log_n)
+		network(r);
+	if (!obk_fr_equal(by, &obk_fr_one))
+		scale(r, by, &obk_fr_one, false);
+}
+
 enum ob_err obk_ntt_run(const struct obk_ntt_job *job, struct obk_fr *data, struct obk_fault *fault)
 {
 	struct run r = { .job = job, .data = data };
 	struct obk_fr by = obk_fr_one, shift = obk_fr_one;
 	enum ob_err err = check(job, data, fault);
+	bool before, after;
 
 	if (err || job->batch == 0)
 		return err;
 	r.inverse = job->direction == OBK_NTT_INVERSE;
 	r.log_roots = job->log_n > OBK_ROOTS_MAX_LOG ? OBK_ROOTS_MAX_LOG : job->log_n;
-	r.roots = obk_roots_get(r.log_roots);
-	if (!r.roots)
-		return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory for 2^%u roots of unity", r.log_roots);
+	before = !r.inverse && job->coset;
+	after = r.inverse && job->coset;
 	if (job->coset)
 		shift = *job->coset;
-	if (!r.inverse && job->coset)
-		scale(&r, &by, &shift, job->order == OBK_NTT_RN || job->order == OBK_NTT_RR);
-	if (job->log_n)
-		network(&r);
-	/* a network turns the order round: NN and RR want it back */
-	if (job->order == OBK_NTT_NN || job->order == OBK_NTT_RR)
-		obk_pool_run(job->pool, job->batch, reverse_body, &r);
 	if (r.inverse) {
 		obk_fr_from_plain(&by, (uint64_t[4]){ (uint64_t)1 << job->log_n });
 		obk_fr_inv(&by, &by);
-		if (job->coset)
-			obk_fr_inv(&shift, &shift);
-		scale(&r, &by, &shift, job->order == OBK_NTT_NR || job->order == OBK_NTT_RR);
+		obk_fr_inv(&shift, &shift);
 	}
+	/* the roots first: without them the data stays as it is */
+	r.roots = obk_roots_get(r.log_roots);
+	if (!r.roots || (obk_ntt_tile_choose() && !obk_roots_get_lanes(r.log_roots)))
+		return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory for 2^%u roots of unity", r.log_roots);
+	if (before)
+		scale(&r, &obk_fr_one, &shift, gathers(job));
+	transform(&r, after ? &obk_fr_one : &by);
+	/* a network turns the order round: NN and RR want it back */
+	if (job->order == OBK_NTT_NN || job->order == OBK_NTT_RR)
+		obk_ntt_reverse_batch(data, job->log_n, job->batch, job->pool);
+	if (after)
+		scale(&r, &by, &shift, job->order == OBK_NTT_NR || job->order == OBK_NTT_RR);
 	return OB_ERR_NONE;
 }

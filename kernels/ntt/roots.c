@@ -10,7 +10,8 @@
 #define FIRST_LOG 12
 
 static _Atomic(struct obk_fr *) tables[OBK_ROOTS_MAX_LOG + 1];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic(struct obk_fr *) lane_tables[OBK_ROOTS_MAX_LOG + 1];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, lane_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct obk_fr *make(unsigned log_entries)
 {
@@ -29,20 +30,41 @@ static struct obk_fr *make(unsigned log_entries)
 	return t;
 }
 
-const struct obk_fr *obk_roots_get(unsigned log_entries)
+static struct obk_fr *make_lanes(unsigned log_entries)
+{
+	const struct obk_fr *roots = obk_roots_get(log_entries);
+	struct obk_fr *t = roots ? malloc(sizeof(*t) << log_entries) : NULL, factor;
+
+	obk_fr_from_plain(&factor, (uint64_t[4]){ OBK_ROOTS_TO_LANES });
+	for (size_t i = 0; t && i < (size_t)1 << log_entries; i++)
+		obk_fr_mul(&t[i], &roots[i], &factor);
+	return t;
+}
+
+static const struct obk_fr *get(_Atomic(struct obk_fr *) *all, pthread_mutex_t *guard, unsigned log_entries, struct obk_fr *(*make_table)(unsigned))
 {
 	/* Three sizes only, so that all tables together stay below twice the largest. */
 	unsigned size = log_entries <= FIRST_LOG ? FIRST_LOG : log_entries <= 16 ? 16 : OBK_ROOTS_MAX_LOG;
-	struct obk_fr *t = atomic_load_explicit(&tables[size], memory_order_acquire);
+	struct obk_fr *t = atomic_load_explicit(&all[size], memory_order_acquire);
 
 	if (t)
 		return t;
-	pthread_mutex_lock(&lock);
-	t = atomic_load_explicit(&tables[size], memory_order_relaxed);
+	pthread_mutex_lock(guard);
+	t = atomic_load_explicit(&all[size], memory_order_relaxed);
 	if (!t) {
-		t = make(size);
-		atomic_store_explicit(&tables[size], t, memory_order_release); /* pairs with the acquire above: entries before the pointer */
+		t = make_table(size);
+		atomic_store_explicit(&all[size], t, memory_order_release); /* pairs with the acquire above: entries before the pointer */
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(guard);
 	return t;
+}
+
+const struct obk_fr *obk_roots_get(unsigned log_entries)
+{
+	return get(tables, &lock, log_entries, make);
+}
+
+const struct obk_fr *obk_roots_get_lanes(unsigned log_entries)
+{
+	return get(lane_tables, &lane_lock, log_entries, make_lanes);
 }

@@ -16,4 +16,8 @@
 /* The table of at least 2^log_entries entries, log_entries <= OBK_ROOTS_MAX_LOG; NULL without memory. Lives as long as the process. */
 const struct obk_fr *obk_roots_get(unsigned log_entries);
 
+/* The same roots times 2^280 instead of 2^256, as kernels/ntt/lanes.h takes them: entry x 2^24. Made of the other table, which costs as much memory again. */
+#define OBK_ROOTS_TO_LANES ((uint64_t)1 << 24)
+const struct obk_fr *obk_roots_get_lanes(unsigned log_entries);
+
 #endif
