@@ -8,6 +8,7 @@
 
 #include "kernels/kzg/setup.h"
 #include "kernels/kzg/sha256.h"
+#include "kernels/ntt/roots.h"
 
 #define N OBK_KZG_BLOB_ELEMENTS
 #define BLOB_DOMAIN "FSBLOBVERIFY_V1_"
@@ -140,6 +141,37 @@ static void evaluate(const struct obk_kzg *kzg, const struct obk_fr *f, const st
 	obk_fr_from_plain(&t, (uint64_t[4]){ N });
 	obk_fr_inv(&t, &t);
 	obk_fr_mul(ret, &sum, &t);
+}
+
+/*
+ * The value at z without inversions; f is used up. Neighbours are the values at w and -w, and (a + b) + z (a - b) / w is twice the value at w^2 of the polynomial
+ * of half the degree that has the same value at z^2 as this one at z; twelve such steps leave one number. OB_ERR_NO_MEMORY.
+ */
+static enum ob_err fold(struct obk_fr *f, const struct obk_fr *z, struct obk_fr *ret)
+{
+	const struct obk_fr *roots = obk_roots_get(OBK_KZG_LOG_BLOB);
+	struct obk_fr power = *z, sum, part;
+
+	if (!roots)
+		return OB_ERR_NO_MEMORY;
+	for (size_t n = N / 2; n > 0; n /= 2) {
+		for (size_t k = 0; k < n; k++) {
+			obk_fr_add(&sum, &f[2 * k], &f[2 * k + 1]);
+			if (k == 0) {
+				obk_fr_sub(&part, &f[0], &f[1]);
+			} else { /* 1 / w is minus another root */
+				obk_fr_sub(&part, &f[2 * k + 1], &f[2 * k]);
+				obk_fr_mul(&part, &part, &roots[k ^ (((size_t)1 << (63 - __builtin_clzll(k))) - 1)]);
+			}
+			obk_fr_mul(&part, &part, &power);
+			obk_fr_add(&f[k], &sum, &part);
+		}
+		obk_fr_sqr(&power, &power);
+	}
+	obk_fr_from_plain(&part, (uint64_t[4]){ N });
+	obk_fr_inv(&part, &part);
+	obk_fr_mul(ret, &f[0], &part);
+	return OB_ERR_NONE;
 }
 
 /* f becomes the quotient (f - y) / (X - z), value by value; at a root z = w_m by the others: the sum of (f_i - y) w_i / (z (z - w_i)). */
@@ -289,7 +321,7 @@ enum ob_err obk_kzg_verify(const struct obk_kzg *kzg, const uint8_t *commitment,
 }
 
 /* The claim that a blob's proof makes: its challenge and the value there. item: in the batch, or OBK_FAULT_NO_ITEM. */
-static enum ob_err make_claim(const struct obk_kzg *kzg, const uint8_t *blob, const uint8_t *commitment, const uint8_t *proof, size_t item,
+static enum ob_err make_claim(const uint8_t *blob, const uint8_t *commitment, const uint8_t *proof, size_t item,
 	struct claim *ret, struct obk_fault *fault)
 {
 	bool single = item == OBK_FAULT_NO_ITEM;
@@ -301,7 +333,7 @@ static enum ob_err make_claim(const struct obk_kzg *kzg, const uint8_t *blob, co
 		err = obk_kzg_read_point(&ret->proof, proof, single ? "the proof" : "proof", item, fault);
 	if (err)
 		return err;
-	f = malloc(3 * N * sizeof(*f));
+	f = malloc(N * sizeof(*f));
 	if (!f)
 		return no_memory(fault);
 	if (!single)
@@ -312,7 +344,8 @@ static enum ob_err make_claim(const struct obk_kzg *kzg, const uint8_t *blob, co
 			fault->item = item;
 	} else {
 		blob_challenge(&ret->z, blob, commitment);
-		evaluate(kzg, f, &ret->z, f + N, invert_distances(kzg, &ret->z, f + N, f + 2 * N), &ret->y);
+		if (fold(f, &ret->z, &ret->y))
+			err = no_memory(fault);
 	}
 	free(f);
 	return err;
@@ -322,7 +355,7 @@ enum ob_err obk_kzg_verify_blob(const struct obk_kzg *kzg, const uint8_t *blob, 
 	struct obk_fault *fault)
 {
 	struct claim claim;
-	enum ob_err err = make_claim(kzg, blob, commitment, proof, OBK_FAULT_NO_ITEM, &claim, fault);
+	enum ob_err err = make_claim(blob, commitment, proof, OBK_FAULT_NO_ITEM, &claim, fault);
 
 	return err ? err : check_claims(kzg, &claim, 1, &obk_fr_one, ret_valid, fault);
 }
@@ -339,7 +372,7 @@ static void claim_body(void *arg, size_t i, unsigned thread)
 	struct batch *b = arg;
 
 	(void)thread;
-	make_claim(b->kzg, b->blobs + i * OBK_KZG_BLOB_BYTES, b->commitments + i * OBK_KZG_POINT_BYTES, b->proofs + i * OBK_KZG_POINT_BYTES, i, &b->claims[i],
+	make_claim(b->blobs + i * OBK_KZG_BLOB_BYTES, b->commitments + i * OBK_KZG_POINT_BYTES, b->proofs + i * OBK_KZG_POINT_BYTES, i, &b->claims[i],
 		&b->faults[i]);
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/opt.h"
 #include "kernels/curve/lanes.h"
 #include "kernels/kzg/fk20.h"
 #include "kernels/kzg/g1_ntt.h"
@@ -26,6 +27,7 @@ struct obk_fk20 {
 	unsigned window, windows, group;
 	size_t multiples; /* of each point in the table: 1 .. 2^(window - 1) */
 	void *table;      /* slots [column, bit-reversed][term][multiple - 1] */
+	struct obk_g1_affine *plain; /* [column][term], in place of the table under OUTBOARD_OPT=-cells */
 };
 
 static void *slot_of(const struct obk_lanes *lanes, void *slots, size_t i)
@@ -128,7 +130,17 @@ static enum ob_err prepare(struct obk_fk20 *fk, struct obk_pool *pool)
 	if (atomic_load_explicit(&fk->ready, memory_order_acquire))
 		return OB_ERR_NONE;
 	pthread_mutex_lock(&fk->lock);
-	if (!fk->ready) {
+	if (!fk->ready && !ob_opt_on(OB_OPT_CELLS)) {
+		fk->plain = b.points = malloc(POINTS * sizeof(*b.points));
+		b.failed = !b.points;
+		if (!b.failed)
+			obk_pool_run(pool, TERMS, transform_body, &b);
+		if (b.failed) {
+			free(fk->plain);
+			fk->plain = NULL;
+		}
+		atomic_store_explicit(&fk->ready, !b.failed, memory_order_release); /* as below */
+	} else if (!fk->ready) {
 		b.points = malloc(POINTS * sizeof(*b.points));
 		fk->table = slots_new(POINTS * fk->multiples * fk->lanes->slot_bytes);
 		b.failed = !b.points || !fk->table;
@@ -139,7 +151,7 @@ static enum ob_err prepare(struct obk_fk20 *fk, struct obk_pool *pool)
 		free(b.points);
 		if (b.failed) {
 			free(fk->table);
-			fk->table = NULL;
+			fk->table = NULL; /* the next call tries again */
 		}
 		atomic_store_explicit(&fk->ready, !b.failed, memory_order_release); /* pairs with the acquire above: the table before the flag */
 	}
@@ -153,6 +165,7 @@ void obk_fk20_free(struct obk_fk20 *fk)
 		return;
 	pthread_mutex_destroy(&fk->lock);
 	free(fk->monomial);
+	free(fk->plain);
 	free(fk->table);
 	free(fk);
 }
@@ -233,6 +246,23 @@ static void horner(const struct obk_fk20 *fk, const struct work *w, size_t first
 	}
 }
 
+/* The slow way: term by term. */
+static void plain_body(void *arg, size_t column, unsigned thread)
+{
+	struct prove *p = arg;
+	struct obk_g1 t;
+
+	(void)thread;
+	obk_g1_set_infinity(&p->sums[column]);
+	for (size_t j = 0; j < TERMS; j++) {
+		uint64_t k[4];
+
+		obk_fr_to_plain(k, &p->scalars[j * COLUMNS + column]);
+		obk_g1_mul(&t, &p->fk->plain[column * TERMS + j], k, SCALAR_BITS);
+		obk_g1_add(&p->sums[column], &p->sums[column], &t);
+	}
+}
+
 static void columns_body(void *arg, size_t item, unsigned thread)
 {
 	struct prove *p = arg;
@@ -277,7 +307,10 @@ enum ob_err obk_fk20_prove(struct obk_fk20 *fk, const struct obk_fr *coefficient
 	err = obk_ntt_run(&job, p.scalars, NULL);
 	if (err)
 		goto out;
-	obk_pool_run(pool, COLUMNS / fk->group, columns_body, &p);
+	if (fk->plain)
+		obk_pool_run(pool, COLUMNS, plain_body, &p);
+	else
+		obk_pool_run(pool, COLUMNS / fk->group, columns_body, &p);
 	if (p.failed) {
 		err = OB_ERR_NO_MEMORY;
 		goto out;

@@ -3,6 +3,7 @@
 #include <endian.h>
 #include <string.h>
 
+#include "base/opt.h"
 #include "kernels/kzg/sha256.h"
 
 static const uint32_t k[64] = {
@@ -21,29 +22,72 @@ static inline uint32_t turn(uint32_t x, unsigned n)
 	return x >> n | x << (32 - n);
 }
 
-static void take_block(uint32_t h[8], const uint8_t *block)
+/* Round i + j of sixteen: names turn instead of values; w[j] becomes word i + 16 + j of the schedule. */
+#define ROUND(a, b, c, d, e, f, g, h, j)                                                                                    \
+	do {                                                                                                                \
+		uint32_t t = h + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & f) ^ (~e & g)) + k[i + (j)] + w[j];       \
+		d += t;                                                                                                     \
+		h = t + (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & b) | (c & (a | b)));                               \
+		if (i < 48)                                                                                                 \
+			w[j] += (turn(w[((j) + 1) & 15], 7) ^ turn(w[((j) + 1) & 15], 18) ^ w[((j) + 1) & 15] >> 3) + w[((j) + 9) & 15] + \
+				(turn(w[((j) + 14) & 15], 17) ^ turn(w[((j) + 14) & 15], 19) ^ w[((j) + 14) & 15] >> 10);           \
+	} while (0)
+
+static inline __attribute__((always_inline)) void blocks(uint32_t state[8], const uint8_t *data, size_t n)
 {
-	uint32_t w[64], s[8];
+	for (; n > 0; n--, data += 64) {
+		uint32_t a = state[0], b = state[1], c = state[2], d = state[3], e = state[4], f = state[5], g = state[6], h = state[7], w[16];
 
-	for (unsigned i = 0; i < 16; i++) {
-		memcpy(&w[i], block + 4 * i, 4);
-		w[i] = be32toh(w[i]);
+		for (unsigned i = 0; i < 16; i++) {
+			memcpy(&w[i], data + 4 * i, 4);
+			w[i] = be32toh(w[i]);
+		}
+		for (unsigned i = 0; i < 64; i += 16) {
+			ROUND(a, b, c, d, e, f, g, h, 0);
+			ROUND(h, a, b, c, d, e, f, g, 1);
+			ROUND(g, h, a, b, c, d, e, f, 2);
+			ROUND(f, g, h, a, b, c, d, e, 3);
+			ROUND(e, f, g, h, a, b, c, d, 4);
+			ROUND(d, e, f, g, h, a, b, c, 5);
+			ROUND(c, d, e, f, g, h, a, b, 6);
+			ROUND(b, c, d, e, f, g, h, a, 7);
+			ROUND(a, b, c, d, e, f, g, h, 8);
+			ROUND(h, a, b, c, d, e, f, g, 9);
+			ROUND(g, h, a, b, c, d, e, f, 10);
+			ROUND(f, g, h, a, b, c, d, e, 11);
+			ROUND(e, f, g, h, a, b, c, d, 12);
+			ROUND(d, e, f, g, h, a, b, c, 13);
+			ROUND(c, d, e, f, g, h, a, b, 14);
+			ROUND(b, c, d, e, f, g, h, a, 15);
+		}
+		state[0] += a;
+		state[1] += b;
+		state[2] += c;
+		state[3] += d;
+		state[4] += e;
+		state[5] += f;
+		state[6] += g;
+		state[7] += h;
 	}
-	for (unsigned i = 16; i < 64; i++)
-		w[i] = w[i - 16] + (turn(w[i - 15], 7) ^ turn(w[i - 15], 18) ^ w[i - 15] >> 3) + w[i - 7] +
-			(turn(w[i - 2], 17) ^ turn(w[i - 2], 19) ^ w[i - 2] >> 10);
-	memcpy(s, h, sizeof(s));
-	for (unsigned i = 0; i < 64; i++) {
-		uint32_t e = s[4], a = s[0];
-		uint32_t t1 = s[7] + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & s[5]) ^ (~e & s[6])) + k[i] + w[i];
-		uint32_t t2 = (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
+}
 
-		memmove(s + 1, s, 7 * sizeof(s[0]));
-		s[4] += t1;
-		s[0] = t1 + t2;
+#if defined(__x86_64__)
+/* rorx and andn: a fifth fewer instructions */
+static __attribute__((target("bmi,bmi2"))) void blocks_bmi2(uint32_t state[8], const uint8_t *data, size_t n)
+{
+	blocks(state, data, n);
+}
+#endif
+
+static void take_blocks(uint32_t state[8], const uint8_t *data, size_t n)
+{
+#if defined(__x86_64__)
+	if (ob_opt_on(OB_OPT_SIMD) && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("bmi")) {
+		blocks_bmi2(state, data, n);
+		return;
 	}
-	for (unsigned i = 0; i < 8; i++)
-		h[i] += s[i];
+#endif
+	blocks(state, data, n);
 }
 
 void obk_sha256_init(struct obk_sha256 *s)
@@ -70,12 +114,11 @@ void obk_sha256_update(struct obk_sha256 *s, const void *data, size_t n)
 		n -= take;
 		if (used + take < 64)
 			return;
-		take_block(s->h, s->block);
+		take_blocks(s->h, s->block, 1);
 	}
-	for (; n >= 64; n -= 64, p += 64)
-		take_block(s->h, p);
-	if (n)
-		memcpy(s->block, p, n);
+	take_blocks(s->h, p, n / 64);
+	if (n % 64)
+		memcpy(s->block, p + n / 64 * 64, n % 64);
 }
 
 void obk_sha256_final(struct obk_sha256 *s, uint8_t out[OBK_SHA256_BYTES])
