@@ -19,7 +19,7 @@
 
 struct options {
 	const char *points, *scalars, *out;
-	uint64_t threads, seed, n, batch;
+	uint64_t threads, seed, n, batch, to;
 	bool json, verify, trust, canonical, hex, uncompressed, le;
 	enum obx_device device;
 	struct obk_pool *pool;
@@ -31,7 +31,7 @@ static int usage(FILE *out)
 		"usage: outboard msm --points F --scalars F [options]\n"
 		"       outboard msm gen --n N --points F --scalars F [--seed N] [--uncompressed] [--hex]\n"
 		"       outboard msm bench [--from N] [--to N] [--runs N] [--plot F.svg]\n"
-		"       outboard msm tune\n\n"
+		"       outboard msm tune [--to N]\n\n"
 		"The sum of scalar times point over G1 of BLS12-381. Points: 48 bytes compressed or 96 uncompressed (ZCash, IETF), told apart by the first\n"
 		"byte; scalars: 32 bytes, the highest first; both raw, or as text in hex, one item a line.\n\n"
 		"  --out F         writes the sum there, raw\n"
@@ -45,7 +45,7 @@ static int usage(FILE *out)
 		"  --device D      auto, cpu or gpu\n"
 		"  gen             writes points with known logarithms and random scalars, and prints the sum that is right\n"
 		"  bench           times products of 2^from to 2^to points\n"
-		"  tune            measures which window is best on this machine and keeps it in %s\n\n"
+		"  tune            measures up to 2^N points which window is best on this machine and keeps it in %s\n\n"
 		"--threads N, default all. --json prints one object. Long work shows a bar.\n", "XDG_CACHE_HOME/outboard");
 	return out == stdout ? 0 : OBX_EXIT_USAGE;
 }
@@ -321,8 +321,11 @@ static int tune(struct options *o)
 		fprintf(stderr, "outboard msm: there is no place for the profile: set XDG_CACHE_HOME or HOME to a folder\n");
 		return OBX_EXIT_UNWELL;
 	}
+	/* what there is now, so that a place that cannot be written to is found out at once */
+	if (obk_tune_store(path, &fault))
+		return refused(&fault);
 	obx_progress_begin(&bar, "measuring");
-	err = obk_tune_measure(o->pool, obx_progress_step, &bar, &fault);
+	err = obk_tune_measure(o->pool, (unsigned)o->to, obx_progress_step, &bar, &fault);
 	obx_progress_end(&bar);
 	if (!err)
 		err = obk_tune_store(path, &fault);
@@ -339,7 +342,7 @@ static bool take(struct options *o, const char *name, const char *value, int *re
 	const struct { const char *name, **at; } texts[] = { { "--points", &o->points }, { "--scalars", &o->scalars }, { "--out", &o->out } };
 	const struct { const char *name; uint64_t *at, min, max; } numbers[] = {
 		{ "--threads", &o->threads, 1, OBK_POOL_MAX_THREADS }, { "--seed", &o->seed, 0, UINT64_MAX }, { "--n", &o->n, 1, OBK_MSM_MAX_POINTS },
-		{ "--batch", &o->batch, 1, OBK_MSM_MAX_BATCH },
+		{ "--batch", &o->batch, 1, OBK_MSM_MAX_BATCH }, { "--to", &o->to, 6, OBK_TUNE_LARGEST },
 	};
 
 	for (size_t i = 0; i < ob_count(texts); i++) {
@@ -380,7 +383,7 @@ static bool take_flag(struct options *o, const char *name)
 
 int obx_msm_main(int argc, char **argv)
 {
-	struct options o = { .seed = 1, .batch = 1 };
+	struct options o = { .seed = 1, .batch = 1, .to = OBK_TUNE_LARGEST };
 	int (*action)(struct options *) = run;
 	int first = 1, code = 0;
 

@@ -134,13 +134,14 @@ static const struct obk_lanes plain = {
 };
 
 #if defined(__x86_64__)
-extern const struct obk_lanes obk_lanes_avx512;
+extern const struct obk_lanes obk_lanes_avx512, obk_lanes_ifma;
 #endif
 
 const struct obk_lanes *const obk_lanes_list[] = {
 	&plain,
 #if defined(__x86_64__)
 	&obk_lanes_avx512,
+	&obk_lanes_ifma,
 #endif
 	NULL,
 };

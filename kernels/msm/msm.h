@@ -53,7 +53,7 @@ struct obk_msm_bases_info {
 	unsigned shifts;         /* copies of the bases, 1 without a table */
 	unsigned window;         /* bits of a window if there is a table, else 0: chosen by size */
 	bool endomorphism;       /* scalars are split in halves */
-	const char *lanes;       /* how points are added: "scalar" or "avx512" */
+	const char *lanes;       /* how points are added: "scalar", "avx512" or "ifma" */
 };
 
 /* OB_ERR_ARGUMENT names the first bad point in fault->item; OB_ERR_NO_MEMORY; OB_ERR_LIMIT. */

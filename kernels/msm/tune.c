@@ -357,7 +357,7 @@ static uint64_t best_window(struct measuring *m, const struct obk_msm_bases *bas
 }
 
 /* The model's window, moved by what was measured at the nearest size. */
-static void fill_windows(unsigned halves, const int offset[MEASURED])
+static void fill_windows(unsigned halves, unsigned count, const int offset[MEASURED])
 {
 	struct obk_msm_bases bases = { .halves = halves, .order_r = true, .copies = 1 };
 
@@ -366,7 +366,7 @@ static void fill_windows(unsigned halves, const int offset[MEASURED])
 		unsigned near = 0;
 		int c;
 
-		for (unsigned i = 1; i < MEASURED; i++) {
+		for (unsigned i = 1; i < count; i++) {
 			if (measured[i] <= log_n)
 				near = i;
 		}
@@ -380,10 +380,10 @@ static void fill_windows(unsigned halves, const int offset[MEASURED])
 	}
 }
 
-static enum ob_err measure_sizes(struct measuring *m, int offset[HALVES][MEASURED], unsigned *ret_limit)
+static enum ob_err measure_sizes(struct measuring *m, unsigned count, int offset[HALVES][MEASURED], unsigned *ret_limit)
 {
 	*ret_limit = OBK_PLAN_ENDOMORPHISM_LOG;
-	for (unsigned i = 0; i < MEASURED; i++) {
+	for (unsigned i = 0; i < count; i++) {
 		size_t n = (size_t)1 << measured[i];
 		uint64_t least[HALVES];
 
@@ -398,7 +398,7 @@ static enum ob_err measure_sizes(struct measuring *m, int offset[HALVES][MEASURE
 			ob_opt_set(OB_OPT_GLV, glv);
 			if (err)
 				return err;
-			m->steps = m->in_all * (double)(n + h * n) / (double)(4u << measured[MEASURED - 1]);
+			m->steps = m->in_all * (double)(n + h * n) / (double)(4u << measured[count - 1]);
 			least[h] = best_window(m, bases, n, &offset[h][i]);
 			obk_msm_bases_free(bases);
 			if (least[h] == UINT64_MAX)
@@ -411,22 +411,24 @@ static enum ob_err measure_sizes(struct measuring *m, int offset[HALVES][MEASURE
 	return OB_ERR_NONE;
 }
 
-enum ob_err obk_tune_measure(struct obk_pool *pool, void (*progress)(void *arg, double done), void *arg, struct obk_fault *fault)
+enum ob_err obk_tune_measure(struct obk_pool *pool, unsigned largest, void (*progress)(void *arg, double done), void *arg, struct obk_fault *fault)
 {
 	struct measuring m = { .pool = pool, .progress = progress, .arg = arg, .in_all = 1 };
 	enum ob_err err = OB_ERR_NO_MEMORY;
 	int offset[HALVES][MEASURED];
-	unsigned limit;
+	unsigned limit, count = MEASURED;
 
+	while (count > 1 && measured[count - 1] > largest)
+		count--;
 	obk_tune_clear();
-	if (make_input(&m, (size_t)1 << measured[MEASURED - 1]))
-		err = measure_sizes(&m, offset, &limit);
+	if (make_input(&m, (size_t)1 << measured[count - 1]))
+		err = measure_sizes(&m, count, offset, &limit);
 	if (!err) {
 		for (unsigned h = 0; h < HALVES; h++)
-			fill_windows(h + 1, offset[h]);
+			fill_windows(h + 1, count, offset[h]);
 		endomorphism = (uint8_t)(limit + 1);
 	} else {
-		obk_fault_set(fault, err, OBK_FAULT_NO_ITEM, "no memory to measure products of 2^%u points", measured[MEASURED - 1]);
+		obk_fault_set(fault, err, OBK_FAULT_NO_ITEM, "no memory to measure products of 2^%u points", measured[count - 1]);
 	}
 	free(m.points);
 	free(m.scalars);

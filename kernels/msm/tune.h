@@ -19,6 +19,7 @@
 #define OBK_TUNE_MAX_PATH 4096
 #define OBK_TUNE_LOGS 27 /* sizes 2^0 .. 2^26 */
 #define OBK_TUNE_MAX_BYTES 4096
+#define OBK_TUNE_LARGEST 16
 
 /* $XDG_CACHE_HOME/outboard/msm-<processor and lanes>.profile, or below $HOME/.cache. False: neither is set, or it does not fit. */
 bool obk_tune_path(char *ret_path, size_t size);
@@ -29,8 +30,8 @@ void obk_tune_load_default(void);
 /* Makes the folders it needs; the file appears whole or not at all. OB_ERR_IO. */
 enum ob_err obk_tune_store(const char *path, struct obk_fault *fault);
 void obk_tune_clear(void);
-/* progress as in a job. OB_ERR_NO_MEMORY. */
-enum ob_err obk_tune_measure(struct obk_pool *pool, void (*progress)(void *arg, double done), void *arg, struct obk_fault *fault);
+/* Sizes up to 2^largest, at most 2^OBK_TUNE_LARGEST; larger ones follow the largest. progress as in a job. OB_ERR_NO_MEMORY. */
+enum ob_err obk_tune_measure(struct obk_pool *pool, unsigned largest, void (*progress)(void *arg, double done), void *arg, struct obk_fault *fault);
 void obk_tune_print(FILE *out, bool json);
 
 /* For the plan: the window for n points, 0 if none is known. */

@@ -8,7 +8,26 @@
 #define POINTS 64
 #define PAIRS 1500
 
+#if defined(__x86_64__)
+/* The implementation for IFMA with its two instructions made of others, for processors without them. */
+extern const struct obk_lanes obk_lanes_ifma_emulated;
+#endif
+
 static struct obk_g1_affine points[POINTS];
+
+/* The implementations of the list, and those for tests only; NULL at the end. */
+static const struct obk_lanes *nth(unsigned l)
+{
+	unsigned listed = 0;
+
+	while (obk_lanes_list[listed])
+		listed++;
+#if defined(__x86_64__)
+	if (l == listed)
+		return &obk_lanes_ifma_emulated;
+#endif
+	return l < listed ? obk_lanes_list[l] : NULL;
+}
 
 /* i G for small i, multiples far away, infinity. */
 static void make_points(void)
@@ -82,8 +101,8 @@ TEST(sums_in_lanes_are_the_sums_one_by_one)
 	uint64_t state = 6;
 
 	make_points();
-	for (unsigned l = 0; obk_lanes_list[l]; l++) {
-		const struct obk_lanes *lanes = obk_lanes_list[l];
+	for (unsigned l = 0; nth(l); l++) {
+		const struct obk_lanes *lanes = nth(l);
 
 		if (!lanes->usable())
 			continue;
@@ -101,8 +120,8 @@ TEST(sums_in_lanes_are_the_sums_one_by_one)
 TEST(points_survive_the_way_in_and_out)
 {
 	make_points();
-	for (unsigned l = 0; obk_lanes_list[l]; l++) {
-		const struct obk_lanes *lanes = obk_lanes_list[l];
+	for (unsigned l = 0; nth(l); l++) {
+		const struct obk_lanes *lanes = nth(l);
 		struct obk_g1_affine back[POINTS];
 		void *slots = aligned_alloc(64, POINTS * lanes->slot_bytes);
 

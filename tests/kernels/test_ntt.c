@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* Transforms against the sum that defines them where that is affordable, by a value at one point and by their inverses where it is not. */
+#include "base/opt.h"
 #include "kernels/ntt/ntt.h"
 #include "tests/unit/test.h"
 
@@ -122,8 +123,58 @@ TEST(large_size)
 	struct obk_pool *pool;
 
 	CHECK_INT(obk_pool_new(0, &pool), OB_ERR_NONE);
-	check_size(21, 1, OBK_NTT_NR, NULL, pool, 2);
+	check_size(22, 1, OBK_NTT_NR, NULL, pool, 2);
 	obk_pool_free(pool);
+}
+
+/* The tiles and the plain network, bit for bit, with numbers at the ends of the range among them. */
+TEST(tiles_are_the_network)
+{
+	static const unsigned sizes[] = { 6, 7, 9, 12, 13 };
+	struct obk_fr top, g;
+
+	obk_fr_sub(&top, &obk_fr_zero, &obk_fr_one);
+	any(&g);
+	for (unsigned i = 0; i < 16 * sizeof(sizes) / sizeof(sizes[0]); i++) {
+		unsigned log_n = sizes[i / 16], kind = i % 4;
+		size_t n = (size_t)1 << log_n, batch = log_n < 10 ? 5 : 1;
+		struct obk_fr *x = fill(n * batch), *y = malloc(n * batch * sizeof(*y));
+		struct obk_ntt_job job = { .log_n = log_n, .order = i / 4 % 4, .batch = batch, .direction = i % 2 ? OBK_NTT_INVERSE : OBK_NTT_FORWARD,
+			.coset = kind == 3 ? &g : NULL };
+
+		CHECK(y != NULL);
+		for (size_t j = 0; j < n * batch && kind; j++) {
+			/* largest Montgomery limbs, and alternations that make every difference extreme */
+			if (kind == 1)
+				x[j] = (struct obk_fr){ { obk_fr_modulus.l[0] - 1, obk_fr_modulus.l[1], obk_fr_modulus.l[2], obk_fr_modulus.l[3] } };
+			if (kind == 2)
+				x[j] = j & 1 ? top : obk_fr_zero;
+		}
+		memcpy(y, x, n * batch * sizeof(*y));
+		ob_opt_set(OB_OPT_NTT, false);
+		CHECK_INT(obk_ntt_run(&job, x, NULL), OB_ERR_NONE);
+		ob_opt_set(OB_OPT_NTT, true);
+		CHECK_INT(obk_ntt_run(&job, y, NULL), OB_ERR_NONE);
+		CHECK(memcmp(x, y, n * batch * sizeof(*x)) == 0);
+		free(x);
+		free(y);
+	}
+}
+
+TEST(reversal)
+{
+	for (unsigned log_n = 0; log_n <= 13; log_n++) {
+		size_t n = (size_t)1 << log_n;
+		struct obk_fr *x = fill(n), *y = malloc(n * sizeof(*y));
+
+		CHECK(y != NULL);
+		memcpy(y, x, n * sizeof(*y));
+		obk_ntt_reverse(y, log_n);
+		for (size_t i = 0; i < n; i++)
+			CHECK(obk_fr_equal(&y[obk_ntt_reverse_bits((uint32_t)i, log_n)], &x[i]));
+		free(x);
+		free(y);
+	}
 }
 
 /* The product of two polynomials, school-book and by transforms. */

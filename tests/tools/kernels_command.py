@@ -27,7 +27,7 @@ problems = []
 
 
 def call(*args, env=None):
-    return subprocess.run([OUTBOARD, *map(str, args)], capture_output=True, text=True, timeout=100, env={**os.environ, **(env or {})})
+    return subprocess.run([OUTBOARD, *map(str, args)], capture_output=True, text=True, timeout=300, env={**os.environ, **(env or {})})
 
 
 def good(*args, env=None):
@@ -133,7 +133,7 @@ def profile(tmp):
     env = {'XDG_CACHE_HOME': str(tmp / 'cache')}
     run = ['msm', '--points', tmp / 'p', '--scalars', tmp / 's']
     plain = good(*run, env=env)
-    tuned = json.loads(good('msm', 'tune', '--json', '--threads', 1, env=env))
+    tuned = json.loads(good('msm', 'tune', '--json', '--threads', 1, '--to', 8, env=env))
     same(len(tuned['windows']), 27, 'windows of the profile')
     same(all(2 <= row[kind] <= 22 for row in tuned['windows'] for kind in ('whole', 'halves')), True, 'windows in range')
     path = next((tmp / 'cache' / 'outboard').iterdir())
