@@ -145,7 +145,8 @@ static void processor(char *ret, size_t size)
 
 static void print_json(const struct obx_kernel_bench *b, const char *name)
 {
-	printf("{\"bench\": \"%s\", \"what\": \"%s\", \"machine\": {\"processor\": \"%s\", \"threads\": %u, \"field\": \"%s\", \"lanes\": \"%s\", \"gpu\": null},\n"
+	printf("{\"bench\": \"%s\", \"what\": \"%s\", \"machine\": {\"processor\": \"%s\", \"threads\": %u, \"field\": \"%s\", \"lanes\": \"%s\", "
+	       "\"gpu\": null},\n"
 	       " \"runs\": %u, \"rows\": [", b->verb, b->what, name, b->threads, obk_fp_now.name, obk_lanes_choose()->name, b->runs);
 	for (unsigned i = 0; i < b->n; i++) {
 		const struct obx_kernel_row *r = &b->rows[i];

@@ -30,7 +30,7 @@ static int usage(FILE *out)
 {
 	fprintf(out,
 		"usage: outboard kzg ACTION --setup FILE ...\n"
-		"       outboard kzg bench --setup FILE [--runs N] [--plot F.svg]\n\n"
+		"       outboard kzg bench --setup FILE [--window 1..10] [--runs N] [--plot F.svg]\n\n"
 		"KZG commitments over BLS12-381 as in EIP-4844 and EIP-7594. FILE: a trusted setup in c-kzg-4844's text.\n\n"
 		"  commit  --blob F                                the commitment\n"
 		"  prove   --blob F --z X                          the proof and the value at z\n"
@@ -326,9 +326,9 @@ static const struct {
 static int take_options(struct options *o, int argc, char **argv, uint64_t *ret_threads)
 {
 	const struct { const char *name, **value; } texts[] = {
-		{ "--setup", &o->setup }, { "--blob", &o->blob }, { "--commitment", &o->commitment }, { "--proof", &o->proof }, { "--z", &o->z }, { "--y", &o->y },
-		{ "--cells", &o->cells }, { "--indices", &o->indices }, { "--out", &o->out }, { "--blobs", &o->blobs }, { "--commitments", &o->commitments },
-		{ "--proofs", &o->proofs },
+		{ "--setup", &o->setup }, { "--blob", &o->blob }, { "--commitment", &o->commitment }, { "--proof", &o->proof }, { "--z", &o->z },
+		{ "--y", &o->y }, { "--cells", &o->cells }, { "--indices", &o->indices }, { "--out", &o->out }, { "--blobs", &o->blobs },
+		{ "--commitments", &o->commitments }, { "--proofs", &o->proofs },
 	};
 	enum obx_device device = OBX_DEVICE_AUTO;
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "kernels/kzg/kzg.h"
 #include "kernels/msm/tune.h"
 #include "tools/command.h"
@@ -74,6 +75,7 @@ bool obx_kzg_check_cells(const struct obk_kzg *kzg, const uint8_t *cells, const 
 
 static struct bench {
 	const char *setup;
+	uint64_t window;
 	struct obk_pool *pool;
 	struct obk_kzg *kzg;
 	uint8_t blob[OBK_KZG_BLOB_BYTES], cells[OBK_KZG_CELLS * OBK_KZG_CELL_BYTES], out[OBK_KZG_CELLS * OBK_KZG_CELL_BYTES];
@@ -160,9 +162,13 @@ static void fill_blob(uint8_t *blob)
 
 static bool take_setup(void *arg, const char *option, const char *value)
 {
+	struct bench *b = arg;
+
+	if (strcmp(option, "--window") == 0)
+		return ob_text_parse_number(value, 1, OBK_KZG_MAX_CELL_WINDOW, &b->window);
 	if (strcmp(option, "--setup") != 0)
 		return false;
-	((struct bench *)arg)->setup = value;
+	b->setup = value;
 	return true;
 }
 
@@ -188,12 +194,16 @@ static bool run_rows(struct obx_kernel_bench *b)
 
 int obx_kzg_bench(int argc, char **argv)
 {
-	struct obx_kernel_bench b = { .verb = NAME, .what = "one blob, cell proofs by a table of windows of 8 bits", .runs = 5 };
+	struct obk_kzg_options options;
+	char what[80];
+	struct obx_kernel_bench b = { .verb = NAME, .what = what, .runs = 5 };
 	int code = obx_kernel_bench_options(&b, argc, argv, 2, 0, 0, take_setup, &bench);
 	struct obk_fault fault;
 
 	if (code)
 		return code;
+	bench.window = bench.window ? bench.window : 8;
+	snprintf(what, sizeof what, "one blob, cell proofs by a table of windows of %u bits", (unsigned)bench.window);
 	if (!bench.setup)
 		return obx_usage_error(NAME, "--setup is missing: the file of a trusted setup");
 	if (obk_pool_new(b.threads, &bench.pool) != OB_ERR_NONE)
@@ -202,7 +212,8 @@ int obx_kzg_bench(int argc, char **argv)
 	b.threads = obk_pool_threads(bench.pool);
 	fill_blob(bench.blob);
 	code = OBX_EXIT_UNWELL;
-	if (done(obk_kzg_load_file(bench.setup, &(struct obk_kzg_options){ .pool = bench.pool, .cell_window = 8 }, &bench.kzg, &fault), &fault) && run_rows(&b))
+	options = (struct obk_kzg_options){ .pool = bench.pool, .cell_window = (unsigned)bench.window };
+	if (done(obk_kzg_load_file(bench.setup, &options, &bench.kzg, &fault), &fault) && run_rows(&b))
 		code = obx_kernel_bench_show(&b);
 	obk_kzg_free(bench.kzg);
 	obk_pool_free(bench.pool);

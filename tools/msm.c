@@ -153,8 +153,8 @@ static int run(struct options *o)
 		return OBX_EXIT_UNWELL;
 	if (obx_scalars_read(o->scalars, &scalars, &text)) {
 		if (scalars.n != points.n * o->batch)
-			fprintf(stderr, "outboard msm: %s has %zu points and %s %zu scalars: --batch %zu needs %zu\n", o->points, points.n, o->scalars, scalars.n,
-				(size_t)o->batch, points.n * (size_t)o->batch);
+			fprintf(stderr, "outboard msm: %s has %zu points and %s %zu scalars: --batch %zu needs %zu\n", o->points, points.n, o->scalars,
+				scalars.n, (size_t)o->batch, points.n * (size_t)o->batch);
 		else
 			code = compute(o, &points, format, &scalars, text || !o->le);
 		free(scalars.bytes);

@@ -149,8 +149,8 @@ bool obx_plot_bars(const char *file, const char *title, const char *const *rows,
 			double at = 60 + i * row + 18 * s, w = (WIDTH - left - 120) * y[s][i] / longest;
 
 			if (y[s][i] >= 0)
-				fprintf(f, "<rect x=\"%.0f\" y=\"%.1f\" width=\"%.1f\" height=\"15\" fill=\"%s\"/><text x=\"%.1f\" y=\"%.1f\">%.3g</text>\n", left, at,
-					w, colours[s % ob_count(colours)], left + w + 5, at + 12, y[s][i]);
+				fprintf(f, "<rect x=\"%.0f\" y=\"%.1f\" width=\"%.1f\" height=\"15\" fill=\"%s\"/><text x=\"%.1f\" y=\"%.1f\">%.3g</text>\n",
+					left, at, w, colours[s % ob_count(colours)], left + w + 5, at + 12, y[s][i]);
 		}
 	}
 	return finish(f);

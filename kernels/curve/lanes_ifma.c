@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Additions of points eight at a time on processors with AVX-512 IFMA, whose multiply-add takes numbers of 52 bits. A slot is 128 bytes: 8 limbs of x in words of
- * 64 bits, the top bit of the last one for infinity; the same for y. Limbs are below 2^52, values in [0, p (1 + 2^-10)), in Montgomery form with R = 2^416.
+ * Additions of points eight at a time on processors with AVX-512 IFMA, whose multiply-add takes numbers of 52 bits. A slot is 128 bytes: 8 limbs of x in words
+ * of 64 bits, the top bit of the last one for infinity; the same for y. Limbs are below 2^52, values in [0, p (1 + 2^-10)), in Montgomery form with R = 2^416.
  * The instruction reads 52 bits of its operands and no more: differences are carried before they are multiplied.
  *
  * With OBK_IFMA_EMULATED the two instructions are made of others, so that processors without them can test the rest.
@@ -151,8 +151,8 @@ static inline void normalise(struct vec *v)
 }
 
 /*
- * From a value in [p / 2, 6 p) with signed limbs of less than 56 bits to [0, p (1 + 2^-10)) with proper limbs. The quotient by p is guessed from the highest limb
- * (p / 2^364 = 106513.9) less 8, as much as the carries still missing from it can amount to: never too large, too small by a ten-thousandth at most.
+ * From a value in [p / 2, 6 p) with signed limbs of less than 56 bits to [0, p (1 + 2^-10)) with proper limbs. The quotient by p is guessed from the highest
+ * limb (p / 2^364 = 106513.9) less 8, as much as the carries still missing from it can amount to: never too large, too small by a ten-thousandth at most.
  */
 static inline void reduce(struct vec *v)
 {

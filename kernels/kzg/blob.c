@@ -144,8 +144,8 @@ static void evaluate(const struct obk_kzg *kzg, const struct obk_fr *f, const st
 }
 
 /*
- * The value at z without inversions; f is used up. Neighbours are the values at w and -w, and (a + b) + z (a - b) / w is twice the value at w^2 of the polynomial
- * of half the degree that has the same value at z^2 as this one at z; twelve such steps leave one number. OB_ERR_NO_MEMORY.
+ * The value at z without inversions; f is used up. Neighbours are the values at w and -w, and (a + b) + z (a - b) / w is twice the value at w^2 of the
+ * polynomial of half the degree that has the same value at z^2 as this one at z; twelve such steps leave one number. OB_ERR_NO_MEMORY.
  */
 static enum ob_err fold(struct obk_fr *f, const struct obk_fr *z, struct obk_fr *ret)
 {

@@ -257,8 +257,8 @@ void obk_tune_print(FILE *out, bool json)
 	char key[MAX_KEY];
 
 	make_key(key);
-	fprintf(out, json ? "{\"for\": \"%s\", \"endomorphism_up_to\": %zu, \"windows\": [" : "%s\nthe endomorphism is used up to %zu points\nwindows by size:", key,
-		endomorphism ? (size_t)1 << limit : 0);
+	fprintf(out, json ? "{\"for\": \"%s\", \"endomorphism_up_to\": %zu, \"windows\": [" :
+		"%s\nthe endomorphism is used up to %zu points\nwindows by size (whole scalars/halves):", key, endomorphism ? (size_t)1 << limit : 0);
 	for (unsigned i = 0; i < OBK_TUNE_LOGS; i++)
 		fprintf(out, json ? "%s{\"log_n\": %u, \"whole\": %u, \"halves\": %u}" : "%s 2^%u:%u/%u", json && i ? ", " : "", i, (unsigned)windows[0][i],
 			(unsigned)windows[1][i]);

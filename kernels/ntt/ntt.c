@@ -246,8 +246,8 @@ static void tile_body(void *arg, size_t item, unsigned thread)
 }
 
 /*
- * The network by tiles, in as few passes over the data as tiles are deep, and `by` with it unless that is one. False: this processor or size has no tiles; nothing
- * was done.
+ * The network by tiles, in as few passes over the data as tiles are deep, and `by` with it unless that is one. False: this processor or size has no tiles;
+ * nothing was done.
  */
 static bool tile_network(struct run *r, const struct obk_fr *by)
 {

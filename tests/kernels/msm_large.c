@@ -161,8 +161,8 @@ static void groups(void)
 }
 
 enum hard {
-	RANDOM, ZERO, ONE, MINUS_ONE, MODULUS, ALL_BITS, EQUAL, HALF_DIGITS, CARRIES, SMALL, TWO_VALUES, ONE_BIT, SAME_BASE, OPPOSITE, HALF_INFINITY, SEVEN_BASES,
-	SAME_OF_BOTH, HARD_KINDS
+	RANDOM, ZERO, ONE, MINUS_ONE, MODULUS, ALL_BITS, EQUAL, HALF_DIGITS, CARRIES, SMALL, TWO_VALUES, ONE_BIT, SAME_BASE, OPPOSITE, HALF_INFINITY,
+	SEVEN_BASES, SAME_OF_BOTH, HARD_KINDS
 };
 
 static const char *const hard_names[HARD_KINDS] = { "random", "scalars all 0", "scalars all 1", "scalars all r - 1", "scalars r and r + 1", "scalars 2^256 - 1",

@@ -132,6 +132,7 @@ def msm_small(tmp):
 def profile(tmp):
     env = {'XDG_CACHE_HOME': str(tmp / 'cache')}
     run = ['msm', '--points', tmp / 'p', '--scalars', tmp / 's']
+    good('msm', 'gen', '--n', 500, '--points', tmp / 'p', '--scalars', tmp / 's', env=env)
     plain = good(*run, env=env)
     tuned = json.loads(good('msm', 'tune', '--json', '--threads', 1, '--to', 8, env=env))
     same(len(tuned['windows']), 27, 'windows of the profile')
@@ -224,7 +225,7 @@ def batches(cases, most):
 
 
 def benches(tmp):
-    for verb, more in ('msm', ['--from', 4, '--to', 6]), ('ntt', ['--from', 4, '--to', 6]), ('kzg', ['--setup', SETUP]):
+    for verb, more in ('msm', ['--from', 4, '--to', 6]), ('ntt', ['--from', 4, '--to', 6]), ('kzg', ['--setup', SETUP, '--window', 4]):
         table = good(verb, 'bench', '--runs', 1, '--threads', 2, '--plot', tmp / 'p.svg', *more) if verb != 'kzg' else None
         report = json.loads(good(verb, 'bench', '--runs', 1, '--threads', 2, '--json', '--plot', tmp / 'p.svg', *more))
         same((report['bench'], report['machine']['threads'], report['machine']['gpu']), (verb, 2, None), 'the machine')
@@ -238,13 +239,10 @@ def benches(tmp):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         tmp = pathlib.Path(folder)
-        msm_files(tmp)
-        msm_small(tmp)
-        transforms(tmp)
-        kzg(tmp)
-        benches(tmp)
-        msm_files(tmp)
-        profile(tmp)
+        for part in msm_files, msm_small, transforms, kzg, benches, profile:
+            (tmp / part.__name__).mkdir()
+            part(tmp / part.__name__)
+            print(part.__name__, len(problems), 'problems so far', flush=True)
     for problem in problems:
         print(problem)
     return bool(problems)
