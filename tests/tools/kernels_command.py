@@ -2,7 +2,7 @@
 # Copyright The Outboard Authors
 """outboard msm, ntt and kzg: files in and out, the vectors of KZG, benches, the profile, and what is said about bad input.
 
-    kernels_command.py OUTBOARD KZG-DATA
+    kernels_command.py OUTBOARD KZG-DATA [PART..]
 """
 import json
 import os
@@ -188,7 +188,7 @@ def kzg(tmp):
     same((tmp / 'all').read_bytes(), b''.join(case['output'][0]), name)
     same([out[f'proof{i}'] for i in range(128)], ['0x' + p.hex() for p in case['output'][1]], name)
     bad(1, ['64'], *ask('recover', '--cells', put('few', (tmp / 'cells').read_bytes()[:2048 * 3]), '--indices', '0,1,2', '--out', tmp / 'no'))
-    name, case = next((n, c) for n, c in vectors('compute_blob_kzg_proof') if c['output'][0][0] is not None)
+    name, case = next((n, c) for n, c in vectors('compute_blob_kzg_proof') if c['output'][0][0] and c['output'][0][0][0] != 0xc0)
     blob, proof = put('blob', case['blob'][0][0]), '0x' + case['output'][0][0].hex()
     commitment = '0x' + case['commitment'][0][0].hex()
     same(good(*ask('commit', '--blob', blob, '--verify')).strip(), 'commitment ' + commitment, 'commit ' + name)
@@ -196,13 +196,13 @@ def kzg(tmp):
     good(*ask('cells', '--blob', blob, '--out', tmp / 'c', '--verify'))
     same((tmp / 'c').read_bytes()[:131072], (tmp / 'blob').read_bytes(), 'the first half of the cells')
     bad(1, ['does not verify'], *ask('prove', '--blob', blob, '--commitment', INFINITY, '--verify'))
-    for batch in batches(vectors('verify_blob_kzg_proof_batch'), 4):
+    for batch in batches(vectors('verify_blob_kzg_proof_batch'), 2):
         case = batch[1]
         files = [put('blobs', b''.join(case['blobs'][0])), put('cs', b''.join(case['commitments'][0])), put('ps', b''.join(case['proofs'][0]))]
         done = call(*ask('verify-batch', '--blobs', files[0], '--commitments', files[1], '--proofs', files[2]))
         same((done.returncode, done.stdout.strip()), (0, 'valid') if case['output'][0][0] else (1, 'not valid'), batch[0])
     bad(2, ['items of 48 bytes'], *ask('verify-batch', '--blobs', files[0], '--commitments', put('cs', b'\xc0' + bytes(46)), '--proofs', files[2]))
-    for batch in batches(vectors('verify_cell_kzg_proof_batch'), 4):
+    for batch in batches(vectors('verify_cell_kzg_proof_batch'), 2):
         case = batch[1]
         done = call(*ask('verify-cells', '--commitments', put('cs', b''.join(case['commitments'][0])), '--cells', put('cells', b''.join(case['cells'][0])),
                          '--indices', ','.join(map(str, case['cell_indices'][0])), '--proofs', put('ps', b''.join(case['proofs'][0]))))
@@ -240,11 +240,12 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         tmp = pathlib.Path(folder)
         for part in msm_files, msm_small, transforms, kzg, benches, profile:
+            if len(sys.argv) > 3 and part.__name__ not in sys.argv[3:]:
+                continue
+            before = len(problems)
             (tmp / part.__name__).mkdir()
             part(tmp / part.__name__)
-            print(part.__name__, len(problems), 'problems so far', flush=True)
-    for problem in problems:
-        print(problem)
+            print(part.__name__, *(problems[before:] or ['well']), sep='\n    ', flush=True)
     return bool(problems)
 
 
