@@ -357,7 +357,7 @@ TEST(tables_and_threads)
 {
 	static uint8_t blob[OBK_KZG_BLOB_BYTES], other[sizeof proofs], c[2][48], back[sizeof cells];
 	uint64_t indices[OBK_KZG_CELLS];
-	struct obk_kzg *plain, *tuned;
+	struct obk_kzg *plain, *tuned, *slow;
 	struct obk_fault fault;
 	struct obk_pool *pool;
 	bool valid;
@@ -374,6 +374,12 @@ TEST(tables_and_threads)
 	CHECK_INT(obk_kzg_cells(plain, blob, cells, proofs, NULL), OB_ERR_NONE);
 	CHECK_INT(obk_kzg_cells(tuned, blob, NULL, other, NULL), OB_ERR_NONE);
 	CHECK(memcmp(proofs, other, sizeof proofs) == 0);
+	ob_opt_set(OB_OPT_CELLS, false);
+	slow = load(NULL);
+	CHECK_INT(obk_kzg_cells(slow, blob, NULL, other, NULL), OB_ERR_NONE);
+	CHECK(memcmp(proofs, other, sizeof proofs) == 0);
+	obk_kzg_free(slow);
+	ob_opt_set(OB_OPT_CELLS, true);
 	for (unsigned i = 0; i < OBK_KZG_CELLS; i++)
 		indices[i] = i;
 	/* 65 cells: one too many, so a lie is seen; 64 and it is another blob */

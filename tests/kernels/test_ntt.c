@@ -5,6 +5,8 @@
 #include "kernels/ntt/ntt.h"
 #include "tests/unit/test.h"
 
+#define TIMEOUT_S 110 /* two seconds of work on a machine of its own, a minute on one that is busy */
+
 static uint64_t state = 0x2545f4914f6cdd1du;
 
 static void any(struct obk_fr *r)
@@ -122,6 +124,7 @@ TEST(large_size)
 {
 	struct obk_pool *pool;
 
+	alarm(TIMEOUT_S);
 	CHECK_INT(obk_pool_new(0, &pool), OB_ERR_NONE);
 	check_size(22, 1, OBK_NTT_NR, NULL, pool, 2);
 	obk_pool_free(pool);
