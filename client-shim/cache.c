@@ -32,6 +32,7 @@ static struct cache {
 	pthread_mutex_t lock;
 	struct obc_cache_view view;
 	struct obc_cache_stats stats;
+	CUresult earlier;              /* an asynchronous call's failure, which came with an answer; the copy goes on */
 	struct batch batches[2];       /* the last one asked for, and the one before it, whose loss is not yet known */
 } cache = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -136,8 +137,13 @@ static void batch_name(struct batch *batch)
 static CUresult batch_ask(struct batch *batch, const struct batch *before)
 {
 	uint64_t lost[WORDS] = { 0 };
-	CUresult result = obc_call_op_cache_ask(batch->n, &batch->names[0][0], batch->have, lost);
+	CUresult result;
 
+	memset(batch->have, 0, sizeof batch->have);
+	result = obc_call_op_cache_ask(batch->n, &batch->names[0][0], batch->have, lost);
+	if (!cache.earlier)
+		cache.earlier = result;
+	result = obc_log_error();
 	for (uint32_t i = 0; before && i < before->n && result == CUDA_SUCCESS; i++)
 		if (bit(lost, i)) {
 			cache.stats.lost++;
@@ -183,6 +189,7 @@ static CUresult copy(uint64_t dst, const uint8_t *src, size_t size, uint64_t str
 	CUresult result = CUDA_SUCCESS;
 	size_t n;
 
+	cache.earlier = CUDA_SUCCESS;
 	for (size_t at = 0; at < size && result == CUDA_SUCCESS; at += n) {
 		enum obc_cache_way way;
 		bool cached;
@@ -211,7 +218,9 @@ static CUresult copy(uint64_t dst, const uint8_t *src, size_t size, uint64_t str
 	}
 	/* The call must not return before it is known that the server had what it said. */
 	batch->n = 0;
-	return before && result == CUDA_SUCCESS ? batch_ask(batch, before) : result;
+	if (before && result == CUDA_SUCCESS)
+		result = batch_ask(batch, before);
+	return result == CUDA_SUCCESS ? cache.earlier : result;
 }
 
 bool obc_cache_write(uint64_t dst, const void *src, size_t size, uint64_t stream, CUresult *ret)
