@@ -12,6 +12,7 @@ import sys
 import tempfile
 import urllib.request
 
+import cutter
 from serving import ENV, Server, check, finish, run
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
@@ -118,12 +119,28 @@ def tenants(folder):
           all(os.stat(os.path.join(cache, f)).st_mode & 0o777 == 0o700 for f in folders), folders)
 
 
+def broken(folder):
+    """Connections that break while chunks are asked for, sent and copied: the device has the right bytes, of the first start and of the second."""
+    with start(folder) as s:
+        plain, _, _ = upload(s, seed=4, env={'OUTBOARD_CACHE': 'off'})
+        for which, mean in (('first', 2 << 20), ('second', 6 << 10)):
+            proxy = cutter.Proxy('tcp:', s.url, 12, mean, 0, True, 7)
+            out, sent, done = upload(s, seed=4, url=proxy.url)
+            made = proxy.total()
+            proxy.close()
+            check(f'{which} start: right through {made} breaks', out == plain and made > 3, (out, plain, done.stderr))
+        check('of the second start nothing was sent twice', sent < MIB << 16, sent)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         first = second_start(folder)
         damage(folder, first)
     with tempfile.TemporaryDirectory() as folder:
         limit(folder)
+    if '-resume' not in os.environ.get('OUTBOARD_OPT', '') and '-all' not in os.environ.get('OUTBOARD_OPT', ''):
+        with tempfile.TemporaryDirectory() as folder:
+            broken(folder)
     with tempfile.TemporaryDirectory() as folder:
         tenants(folder)
     finish()
