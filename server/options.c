@@ -56,6 +56,7 @@ static const struct option long_options[] = {
 	{ "check-config", required_argument, NULL, CHECK_CONFIG },
 	{ "max-memory", required_argument, NULL, LIMIT },
 	{ "max-host-memory", required_argument, NULL, LIMIT },
+	{ "max-outstanding", required_argument, NULL, LIMIT },
 	{ "max-handles", required_argument, NULL, LIMIT },
 	{ "max-modules", required_argument, NULL, LIMIT },
 	{ "max-lanes", required_argument, NULL, LIMIT },
@@ -85,7 +86,7 @@ static const struct option long_options[] = {
 /* Keys a configuration may have: the options that set something. */
 static const char *const setting_names[] = {
 	"listen", "driver", "warm", "refill", "max-sessions", "hello-timeout", "drain-timeout", "grace", "cache", "upload-cache", "tls-cert", "tls-key",
-	"tls-client-ca", "tokens", "audit", "insecure", "metrics", "max-memory", "max-host-memory",
+	"tls-client-ca", "tokens", "audit", "insecure", "metrics", "max-memory", "max-host-memory", "max-outstanding",
 	"max-handles", "max-modules", "max-lanes", "idle-timeout",
 	"share", "max-priority", "on-excess", "measure", NULL,
 };

@@ -363,12 +363,15 @@ bool obs_session_greet(struct obs_session *session)
 	session->since_ns = ob_clock_ns();
 	obs_audit_session_open(session, message->hello.program, message->hello.pid);
 	obs_cache_enter(&session->cache, session->identity.who);
+	obs_limits_allow(&obs_quota_limits, &session->identity.allow);
 	obs_quota_hello(session, &message->hello);
+	obs_staging_limit(&session->staging, obs_quota_limits.outstanding);
 	addresses_settle(session, &message->hello);
 	codecs_settle(session, &message->hello);
 	if (!obs_link_agree(session, &message->hello) || !welcome_send(session))
 		goto out;
 	obt_shm_settle(&session->data, session->welcome->shm);
+	session->replies.kept.large_max = (uint32_t)ob_min(obs_quota_limits.outstanding / 2, (uint64_t)OBS_KEPT_LARGE_MAX);
 	if (session->memory.vmm && !session->welcome->welcome.range_ok) {
 		obp_message_fini(message);
 		if (!message_await(session, OBP_MSG_RANGE, deadline, message))
