@@ -16,14 +16,18 @@
 #include "transport/tree.h"
 
 #define NAMING_GUESS 1e9           /* bytes/s, before the first chunk was named */
+#define BATCH_MIN 16u              /* chunks */
+#define BATCH_TRIPS 4
 #define WORDS (OBP_CACHE_ASK_MAX / 64)
 
 /* Up to OBP_CACHE_ASK_MAX neighbouring chunks of a copy. */
 struct batch {
 	uint64_t dst, stream;
 	const uint8_t *src;
-	size_t size;
+	size_t size, missed;           /* bytes; of them sent */
+	uint64_t begun;                /* ns: when sending began */
 	uint32_t n;
+	bool cached;                   /* some of it was left to the server */
 	uint64_t have[WORDS];          /* the server's answer */
 	uint8_t names[OBP_CACHE_ASK_MAX][OBT_SHA256_BYTES];
 };
@@ -72,26 +76,28 @@ enum obc_cache_way obc_cache_pays(const struct obc_cache_view *view, size_t size
 		return OBC_CACHE_ASK;
 	if (!room(view) && view->hits < view->misses / 3)
 		return OBC_CACHE_PLAIN;
-	if (view->unseen >= (view->link > 0 ? OBC_CACHE_STALE : OBC_CACHE_BLIND) && size > OBC_CACHE_PROBE)
+	if (view->unseen >= (view->link > 0 ? OBC_CACHE_STALE : OBC_CACHE_BLIND) && size >= 2 * OBC_CACHE_PROBE)
 		return OBC_CACHE_LOOK;
 	if (view->link > 0 && (view->link > OBC_CACHE_GAIN * view->naming || (double)size / view->link < 2 * view->rtt_s))
 		return OBC_CACHE_PLAIN;
 	return OBC_CACHE_ASK;
 }
 
-/* What the link does by now. It is seen only while something is sent. */
-static void link_look(struct obc_cache_view *view)
+static void trip_look(struct obc_cache_view *view)
 {
-	double rate = obc_log_path_rate();
 	struct obp_quality quality;
 
 	obc_control_quality(&quality);
-	view->rtt_s = (double)quality.rtt_ns / 1e9;
-	if (rate > 0) {
-		view->link = rate;
-		view->unseen = 0;
-	}
-	view->link = ob_max(view->link, quality.out_rate);
+	view->rtt_s = (double)quality.min_ns / 1e9; /* without the queue that our own bytes are */
+}
+
+/* So many bytes were with the server, and copied there, after so many ns. */
+static void link_seen(struct obc_cache_view *view, size_t bytes, uint64_t ns)
+{
+	double seconds = ob_max((double)ns / 1e9 - view->rtt_s, 1e-6), rate = (double)bytes / seconds;
+
+	view->link = view->link > 0 ? (view->link + rate) / 2 : rate;
+	view->unseen = 0;
 }
 
 /* ---- sending ---- */
@@ -133,7 +139,23 @@ static void batch_name(struct batch *batch)
 		cache.view.naming += ((double)batch->size * 1e9 / (double)took - cache.view.naming) / 4;
 }
 
-/* Asks for `batch`, n chunks, which may be none. What was lost of the batch before is sent after all. */
+/*
+ * The answer says that everything before is with the server: if that was all sent, it says how fast. The server had more to do than with a plain write, so that only a
+ * slow link is known by it; otherwise a look is due.
+ */
+static void batch_arrived(const struct batch *batch)
+{
+	uint64_t took = ob_clock_ns() - batch->begun;
+
+	if (batch->cached || batch->missed < OBC_CACHE_PROBE / 2)
+		return;
+	if ((double)batch->missed * 1e9 < OBC_CACHE_SLOW * (double)took)
+		link_seen(&cache.view, batch->missed, took);
+	else if (cache.view.link <= 0)
+		cache.view.unseen = OBC_CACHE_STALE;
+}
+
+/* Asks for `batch`, n chunks, which may be none. What was lost of the batch before, if there was one, is sent after all. */
 static CUresult batch_ask(struct batch *batch, const struct batch *before)
 {
 	uint64_t lost[WORDS] = { 0 };
@@ -144,7 +166,10 @@ static CUresult batch_ask(struct batch *batch, const struct batch *before)
 	if (!cache.earlier)
 		cache.earlier = result;
 	result = obc_log_error();
-	for (uint32_t i = 0; before && i < before->n && result == CUDA_SUCCESS; i++)
+	if (!before || result != CUDA_SUCCESS)
+		return result;
+	batch_arrived(before);
+	for (uint32_t i = 0; i < before->n && result == CUDA_SUCCESS; i++)
 		if (bit(lost, i)) {
 			cache.stats.lost++;
 			cache.stats.bytes_saved -= chunk_size(before, i);
@@ -153,34 +178,69 @@ static CUresult batch_ask(struct batch *batch, const struct batch *before)
 	return result;
 }
 
-/* True in *ret_cached: some of it was left to the server. */
-static CUresult batch_write(const struct batch *batch, bool *ret_cached)
+/* Chunks [first, first + n), which the server has, in one record. */
+static CUresult run_write(struct batch *batch, uint32_t first, uint32_t n)
+{
+	const size_t at = (size_t)first * OBP_CACHE_CHUNK, size = ob_min((size_t)n * OBP_CACHE_CHUNK, batch->size - at);
+
+	batch->cached = true;
+	cache.view.hits += size;
+	cache.stats.hits += n;
+	cache.stats.bytes_saved += size;
+	return obc_call_op_write_cached(batch->dst + at, size, batch->stream, first);
+}
+
+static CUresult batch_write(struct batch *batch)
 {
 	CUresult result = CUDA_SUCCESS;
+	uint32_t n;
 
-	*ret_cached = false;
+	batch->cached = false;
+	batch->missed = 0;
+	batch->begun = ob_clock_ns();
 	cache.stats.asked += batch->n;
-	for (uint32_t i = 0; i < batch->n && result == CUDA_SUCCESS; i++) {
-		const size_t size = chunk_size(batch, i);
-
-		if (!bit(batch->have, i)) {
-			cache.view.misses += size;
+	for (uint32_t i = 0; i < batch->n && result == CUDA_SUCCESS; i += n) {
+		for (n = 0; i + n < batch->n && n < OBP_CHUNK_MAX / OBP_CACHE_CHUNK && bit(batch->have, i + n); n++)
+			;
+		if (n) {
+			result = run_write(batch, i, n);
+		} else {
+			batch->missed += chunk_size(batch, i);
+			cache.view.misses += chunk_size(batch, i);
 			result = chunk_send(batch, i);
-			continue;
+			n = 1;
 		}
-		*ret_cached = true;
-		cache.view.hits += size;
-		cache.stats.hits++;
-		cache.stats.bytes_saved += size;
-		result = obc_call_op_write_cached(batch->dst + (size_t)i * OBP_CACHE_CHUNK, size, batch->stream, i);
 	}
 	return result;
 }
 
-/* Bytes of the next batch: the first is small, so that sending begins soon. */
-static size_t batch_bytes(size_t done, size_t left)
+/* Sent as ever, and timed: between two questions about nothing, of which the first waits for what is under way. */
+static CUresult probe(struct batch *batch, const struct batch *before)
 {
-	return ob_min(left, (size_t)OBP_CACHE_CHUNK * (done ? OBP_CACHE_ASK_MAX : OBP_CACHE_ASK_MAX / 4));
+	CUresult result;
+	uint64_t begin;
+
+	batch->n = 0;
+	result = batch_ask(batch, before);
+	begin = ob_clock_ns();
+	if (result == CUDA_SUCCESS)
+		result = obc_call_op_write(batch->dst, batch->size, batch->stream, batch->src);
+	if (result == CUDA_SUCCESS)
+		result = batch_ask(batch, NULL);
+	if (result == CUDA_SUCCESS)
+		link_seen(&cache.view, batch->size, ob_clock_ns() - begin);
+	return result;
+}
+
+/*
+ * Bytes of the next batch: small, so that this side names one while the other copies the one before; but as many as are named in a few round trips, which
+ * an answer takes.
+ */
+static size_t batch_bytes(size_t left)
+{
+	double chunks = BATCH_TRIPS * cache.view.rtt_s * cache.view.naming / OBP_CACHE_CHUNK;
+
+	return ob_min(left, (size_t)OBP_CACHE_CHUNK * (size_t)ob_max((double)BATCH_MIN, ob_min(chunks, (double)OBP_CACHE_ASK_MAX)));
 }
 
 static CUresult copy(uint64_t dst, const uint8_t *src, size_t size, uint64_t stream)
@@ -191,34 +251,28 @@ static CUresult copy(uint64_t dst, const uint8_t *src, size_t size, uint64_t str
 
 	cache.earlier = CUDA_SUCCESS;
 	for (size_t at = 0; at < size && result == CUDA_SUCCESS; at += n) {
-		enum obc_cache_way way;
-		bool cached;
+		enum obc_cache_way way = obc_cache_pays(&cache.view, size - at);
 
-		link_look(&cache.view);
-		way = obc_cache_pays(&cache.view, size - at);
-		if (way != OBC_CACHE_ASK) {
-			n = way == OBC_CACHE_LOOK ? OBC_CACHE_PROBE : size - at;
-			cache.view.unseen = 0;
-			result = obc_call_op_write(dst + at, n, stream, src + at);
-			continue;
-		}
-		n = batch_bytes(at, size - at);
-		batch->dst = dst + at;
-		batch->src = src + at;
-		batch->size = n;
-		batch->stream = stream;
-		batch_name(batch);
-		result = batch_ask(batch, before);
-		if (result == CUDA_SUCCESS)
-			result = batch_write(batch, &cached);
-		if (result == CUDA_SUCCESS) {
-			before = cached ? batch : NULL;
+		n = way == OBC_CACHE_ASK ? batch_bytes(size - at) : way == OBC_CACHE_LOOK ? OBC_CACHE_PROBE : size - at;
+		*batch = (struct batch){ .dst = dst + at, .src = src + at, .size = n, .stream = stream };
+		if (way == OBC_CACHE_PLAIN) {
+			cache.view.unseen += n;
+			result = obc_call_op_write(batch->dst, n, stream, batch->src);
+		} else if (way == OBC_CACHE_LOOK) {
+			result = probe(batch, before);
+			before = NULL;
+		} else {
+			batch_name(batch);
+			result = batch_ask(batch, before);
+			if (result == CUDA_SUCCESS)
+				result = batch_write(batch);
+			before = batch;
 			batch = &cache.batches[batch == &cache.batches[0]];
 		}
 	}
 	/* The call must not return before it is known that the server had what it said. */
 	batch->n = 0;
-	if (before && result == CUDA_SUCCESS)
+	if (before && before->cached && result == CUDA_SUCCESS)
 		result = batch_ask(batch, before);
 	return result == CUDA_SUCCESS ? cache.earlier : result;
 }
@@ -228,8 +282,9 @@ bool obc_cache_write(uint64_t dst, const void *src, size_t size, uint64_t stream
 	if (ob_likely(!cache.view.server) || size < OBC_CACHE_CHUNK_MIN || (!cache.view.forced && size < OBC_CACHE_COPY_MIN))
 		return false;
 	pthread_mutex_lock(&cache.lock);
-	link_look(&cache.view);
+	trip_look(&cache.view);
 	if (obc_cache_pays(&cache.view, size) == OBC_CACHE_PLAIN) {
+		cache.view.unseen += size;
 		pthread_mutex_unlock(&cache.lock);
 		return false;
 	}

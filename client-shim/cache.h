@@ -22,16 +22,17 @@
 #define OBC_CACHE_COPY_MIN (1u << 20)       /* bytes of a copy that a question is asked for; with OUTBOARD_CACHE=on OBC_CACHE_CHUNK_MIN */
 #define OBC_CACHE_CHUNK_MIN (64u << 10)     /* smaller ones, at a copy's end, are sent as ever */
 #define OBC_CACHE_GAIN 0.4                  /* of the rate of naming, that the link's may be at most */
-#define OBC_CACHE_PROBE (2u << 20)          /* bytes sent as ever, to see what the link does ... */
-#define OBC_CACHE_BLIND (64ull << 20)       /* ... after so many that went without a known rate */
+#define OBC_CACHE_PROBE (4u << 20)          /* bytes sent as ever and timed, to see what the link does ... */
+#define OBC_CACHE_BLIND (64ull << 20)       /* ... after so many that were named without its rate being known */
 #define OBC_CACHE_STALE (512ull << 20)      /* ... or so many since it was last seen */
+#define OBC_CACHE_SLOW 250e6                /* bytes/s that a link is slow for, whatever else was to be done meanwhile */
 
 /* What decides; all rates in bytes/s, 0: not known. */
 struct obc_cache_view {
 	uint64_t server;                    /* bytes it keeps; 0: nothing */
 	uint64_t kept, hits, misses;        /* bytes so far: sent to be kept, known to the server, unknown to it */
-	uint64_t unseen;                    /* bytes that were named since the link's rate was last seen */
-	double link, naming, rtt_s;
+	uint64_t unseen;                    /* bytes since the link's rate was last seen */
+	double link, naming, rtt_s;         /* link: of a plain write, until the server has copied it */
 	bool forced;                        /* OUTBOARD_CACHE=on */
 };
 

@@ -548,11 +548,6 @@ bool obc_log_path_local(void)
 	return obt_path_local(&obc_log_state.stream);
 }
 
-double obc_log_path_rate(void)
-{
-	return obt_path_rate(&obc_log_state.stream, true);
-}
-
 void obc_log_pack_stats(struct obp_pack_stats *ret_out, struct obp_pack_stats *ret_in)
 {
 	*ret_out = obc_log_state.packer.stats;

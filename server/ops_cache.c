@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "server/board.h"
 #include "server/ops.h"
 #include "transport/tree.h"
@@ -40,15 +41,22 @@ void obs_op_cache_ask(struct obs_exec *x, const struct obp_record *rec, const st
 	obs_reply(x, rec, CUDA_SUCCESS, &rep, sizeof rep);
 }
 
+static bool was_there(const struct obs_asked *asked, uint64_t index)
+{
+	return index < OBP_CACHE_ASK_MAX && asked->have[index / 64] >> index % 64 & 1;
+}
+
 void obs_op_write_cached(struct obs_exec *x, const struct obp_record *rec, const struct obp_write_cached_req *req)
 {
 	struct obs_asked *asked = &x->session->asked;
+	CUresult result = CUDA_SUCCESS;
+	uint64_t from = 0, at, n;        /* [from, at) of the slot is there and not yet on its way */
 	struct obs_slot *slot;
-	CUresult result;
 	CUstream stream;
 
-	if (req->index >= OBP_CACHE_ASK_MAX || !(asked->have[req->index / 64] >> req->index % 64 & 1))
-		obs_violation(x, rec, "a chunk that was not in the answer before");
+	for (at = 0; at < req->size; at += OBP_CACHE_CHUNK)
+		if (!was_there(asked, req->index + at / OBP_CACHE_CHUNK))
+			obs_violation(x, rec, "a chunk that was not in the answer before");
 	if (!obs_stream_get(x, rec, req->stream, &stream))
 		return;
 	if (!obs_memory_check(&x->session->memory, req->dst, req->size)) {
@@ -58,13 +66,22 @@ void obs_op_write_cached(struct obs_exec *x, const struct obp_record *rec, const
 	slot = obs_staging_write_slot(&x->session->staging, x->context);
 	if (!slot)
 		obs_session_fatal(x->session, OB_ERR_NO_MEMORY, "no memory for a copy's staging");
-	if (!obs_cache_read(&x->session->cache, OBS_CACHE_CHUNK, asked->names[req->index], slot->data, req->size)) {
-		asked->lost[req->index / 64] |= 1ull << req->index % 64;
-		return;
+	for (at = 0; at < req->size; at += n) {
+		uint64_t index = req->index + at / OBP_CACHE_CHUNK;
+
+		n = ob_min(req->size - at, (uint64_t)OBP_CACHE_CHUNK);
+		if (obs_cache_read(&x->session->cache, OBS_CACHE_CHUNK, asked->names[index], slot->data + at, n)) {
+			count(&obs_board->cache_bytes, n);
+			continue;
+		}
+		asked->lost[index / 64] |= 1ull << index % 64;
+		if (from < at && result == CUDA_SUCCESS)
+			result = x->drv->cuMemcpyHtoDAsync_v2(req->dst + from, slot->data + from, at - from, stream);
+		from = at + n;
 	}
-	result = x->drv->cuMemcpyHtoDAsync_v2(req->dst, slot->data, req->size, stream);
+	if (from < at && result == CUDA_SUCCESS)
+		result = x->drv->cuMemcpyHtoDAsync_v2(req->dst + from, slot->data + from, at - from, stream);
 	obs_staging_write_started(&x->session->staging, slot, x->context, stream);
-	count(&obs_board->cache_bytes, req->size);
 	obs_async_result(x, rec, result);
 }
 

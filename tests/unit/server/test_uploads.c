@@ -127,9 +127,31 @@ TEST(a_size_that_is_not_the_chunks)
 	peer_call(&peer, 0, OBP_OP_WRITE_CACHED, &cached, sizeof cached);
 	rep = ask(0, 0);
 	CHECK_INT(rep.lost[0], 1);
-	cached.size = 0x40001;
+	cached.size = 0x40001; /* two chunks */
 	rep = ask(1, 0);
 	peer_call_fatal(&peer, OBP_OP_WRITE_CACHED, &cached, sizeof cached);
+	end();
+}
+
+TEST(a_run_with_a_hole)
+{
+	struct obp_write_cached_req cached;
+	struct obp_cache_ask_rep rep;
+
+	/* The one chunk there is, at two places; a whole chunk's size is wrong for the first, what is left is right for the second. */
+	begin("16MiB");
+	peer_call(&peer, 0, OBP_OP_WRITE_KEPT, body, sizeof body);
+	static _Alignas(8) uint8_t question[sizeof(struct obp_cache_ask_req) + 64];
+	*(struct obp_cache_ask_req *)question = (struct obp_cache_ask_req){ .n = 2 };
+	memcpy(question + sizeof(struct obp_cache_ask_req), kept->name, 32);
+	memcpy(question + sizeof(struct obp_cache_ask_req) + 32, kept->name, 32);
+	peer_call(&peer, 0, OBP_OP_CACHE_ASK, question, sizeof question);
+	CHECK_INT(peer_reply(&peer)->result, 0);
+	cached = (struct obp_write_cached_req){ .dst = addr, .size = OBP_CACHE_CHUNK + CHUNK };
+	peer_call(&peer, 0, OBP_OP_WRITE_CACHED, &cached, sizeof cached);
+	CHECK_INT(peer_ping(&peer, 0), 0);
+	rep = ask(0, 0);
+	CHECK(rep.lost[0] & 1); /* the file was taken for damaged and is gone, for the second as well */
 	end();
 }
 
