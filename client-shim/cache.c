@@ -140,8 +140,8 @@ static void batch_name(struct batch *batch)
 }
 
 /*
- * The answer says that everything before is with the server: if that was all sent, it says how fast. The server had more to do than with a plain write, so that only a
- * slow link is known by it; otherwise a look is due.
+ * The answer says that everything before is with the server: if that was all sent, it says how fast. The server had more to do than with a plain write, so
+ * that only a slow link is known by it; otherwise a look is due.
  */
 static void batch_arrived(const struct batch *batch)
 {

@@ -61,7 +61,7 @@ void obs_cache_open(struct obs_cache *cache, const char *path, uint64_t limit)
 		return;
 	}
 	cache->top = open(chosen, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	/* Others who could write there could not fool us, contents are checked; but they could fill it or empty it. Tenants' folders are private in any case. */
+	/* Others who could write there could not fool us, contents are checked; but they could fill it or empty it. Tenants' folders are private anyway. */
 	if (cache->top < 0 || fstat(cache->top, &st) != 0 || st.st_uid != geteuid() || (st.st_mode & 022) != 0)
 		ob_warn("uploads are not kept: %s is not a directory that only this user can write to", chosen);
 	else if (usage_map(cache))

@@ -26,8 +26,8 @@ static inline uint64_t obs_cache_charge(uint64_t size)
 }
 
 /*
- * Counts every file, throws away those used longest ago until an eighth of the limit is free if there are more bytes than the limit less a sixteenth, removes empty
- * folders. False: another process is at it, or there is no memory.
+ * Counts every file, throws away those used longest ago until an eighth of the limit is free if there are more bytes than the limit less a sixteenth,
+ * removes empty folders. False: another process is at it, or there is no memory.
  */
 bool obs_cache_make_room(struct obs_cache *cache);
 

@@ -86,7 +86,8 @@ int obs_limits_option(struct obs_limits *l, const char *name, const char *text, 
 void obs_limits_print(const struct obs_limits *l, char ret_text[OBS_LIMITS_TEXT_MAX])
 {
 	snprintf(ret_text, OBS_LIMITS_TEXT_MAX, "%llu:%llu:%llu:%u:%u:%u:%u:%u:%u:%u:%u", (unsigned long long)l->memory,
-		 (unsigned long long)l->host_memory, (unsigned long long)l->outstanding, l->handles, l->modules, l->lanes, l->idle_s, l->share, l->priority, l->strictest, l->measure);
+		 (unsigned long long)l->host_memory, (unsigned long long)l->outstanding, l->handles, l->modules, l->lanes, l->idle_s, l->share,
+		 l->priority, l->strictest, l->measure);
 }
 
 bool obs_limits_parse(const char *text, struct obs_limits *ret)

@@ -6,7 +6,8 @@
  *
  *     ID SHA-256-OF-THE-SECRET SCOPE EXPIRY [LIMITS] NAME
  *
- * EXPIRY is a time in seconds since 1970 or 0 for never, [LIMITS] what its bearer may take less of than others (transport/allow.h), in brackets, or nothing. The server reads the file at every hello, so a change counts from the next session on.
+ * EXPIRY is a time in seconds since 1970 or 0 for never, [LIMITS] what its bearer may take less of than others (transport/allow.h), in brackets, or
+ * nothing. The server reads the file at every hello, so a change counts from the next session on.
  * Files are replaced as a whole. No state; any thread.
  */
 #ifndef OBT_TOKEN_H

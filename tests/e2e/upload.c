@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A program that uploads: MIB MiB that no codec makes smaller, the same ones for the same SEED, in copies of PIECE bytes; then reads back all of it, or 4 KiB of
- * every MiB, and compares. Prints what it read as one number, to stderr how long the uploads took until the device had them.
+ * A program that uploads: MIB MiB that no codec makes smaller, the same ones for the same SEED, in copies of PIECE bytes; then reads back all of it, or
+ * 4 KiB of every MiB, and compares. Prints what it read as one number, to stderr how long the uploads took until the device had them.
  *
  *     upload MIB SEED PIECE all|some
  */
