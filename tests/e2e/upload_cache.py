@@ -17,6 +17,8 @@ from serving import ENV, Server, check, finish, run
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 MIB = int(sys.argv[4]) if len(sys.argv) > 4 else 24
+if '-all' in ENV.get('OUTBOARD_OPT', ''):
+    ENV['OUTBOARD_OPT'] += ',cache'  # what is tested; all else stays off
 ON = {'OUTBOARD_CACHE': 'on', 'OUTBOARD_STATS': '1'}
 
 
