@@ -94,9 +94,7 @@ static void trip_look(struct obc_cache_view *view)
 /* So many bytes were with the server, and copied there, after so many ns. */
 static void link_seen(struct obc_cache_view *view, size_t bytes, uint64_t ns)
 {
-	double seconds = ob_max((double)ns / 1e9 - view->rtt_s, 1e-6), rate = (double)bytes / seconds;
-
-	view->link = view->link > 0 ? (view->link + rate) / 2 : rate;
+	view->link = (double)bytes / ob_max((double)ns / 1e9 - view->rtt_s, 1e-6);
 	view->unseen = 0;
 }
 

@@ -24,7 +24,7 @@
 #define OBC_CACHE_GAIN 0.4                  /* of the rate of naming, that the link's may be at most */
 #define OBC_CACHE_PROBE (4u << 20)          /* bytes sent as ever and timed, to see what the link does ... */
 #define OBC_CACHE_BLIND (64ull << 20)       /* ... after so many that were named without its rate being known */
-#define OBC_CACHE_STALE (512ull << 20)      /* ... or so many since it was last seen */
+#define OBC_CACHE_STALE (2ull << 30)        /* ... or so many since it was last seen */
 #define OBC_CACHE_SLOW 250e6                /* bytes/s that a link is slow for, whatever else was to be done meanwhile */
 
 /* What decides; all rates in bytes/s, 0: not known. */
