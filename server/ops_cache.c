@@ -93,9 +93,8 @@ void obs_op_write_kept(struct obs_exec *x, const struct obp_record *rec, const s
 	obs_op_write(x, rec, &write, data);
 	if (x->session->cache.dir < 0)
 		return;
-	/* The client's word is not enough: what is kept under a name is what the name says. */
+	/* The client's word is not enough: a thread of the program may have written to the memory after it was named. */
 	obt_tree_digest(data, req->size, name);
-	if (memcmp(name, req->name, sizeof name) != 0)
-		obs_violation(x, rec, "the data does not have the name it is to be kept under");
-	obs_cache_put(&x->session->cache, OBS_CACHE_CHUNK, name, data, req->size);
+	if (memcmp(name, req->name, sizeof name) == 0)
+		obs_cache_put(&x->session->cache, OBS_CACHE_CHUNK, name, data, req->size);
 }

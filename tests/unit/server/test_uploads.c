@@ -157,9 +157,14 @@ TEST(a_run_with_a_hole)
 
 TEST(a_name_that_is_not_the_datas)
 {
+	/* As when a thread of the program writes what another is copying: it is copied, and kept under no name. */
 	begin("16MiB");
 	kept->name[5] ^= 1;
-	peer_call_fatal(&peer, OBP_OP_WRITE_KEPT, body, sizeof body);
+	peer_call(&peer, 0, OBP_OP_WRITE_KEPT, body, sizeof body);
+	CHECK_INT(peer_ping(&peer, 0), 0);
+	CHECK_INT(ask(1, 0).have[0], 0);
+	kept->name[5] ^= 1;
+	CHECK_INT(ask(1, 0).have[0], 0);
 	end();
 }
 
