@@ -16,7 +16,7 @@
 #include "transport/tree.h"
 
 #define NAMING_GUESS 1e9           /* bytes/s, before the first chunk was named */
-#define BATCH_MIN 16u              /* chunks */
+#define BATCH_MIN 32u              /* chunks */
 #define BATCH_TRIPS 4
 #define WORDS (OBP_CACHE_ASK_MAX / 64)
 
@@ -36,6 +36,7 @@ static struct cache {
 	pthread_mutex_t lock;
 	struct obc_cache_view view;
 	struct obc_cache_stats stats;
+	double trip_s;                 /* a round trip as it is, our own bytes and busy processors included */
 	CUresult earlier;              /* an asynchronous call's failure, which came with an answer; the copy goes on */
 	struct batch batches[2];       /* the last one asked for, and the one before it, whose loss is not yet known */
 } cache = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -89,6 +90,7 @@ static void trip_look(struct obc_cache_view *view)
 
 	obc_control_quality(&quality);
 	view->rtt_s = (double)quality.min_ns / 1e9; /* without the queue that our own bytes are */
+	cache.trip_s = (double)quality.rtt_ns / 1e9;
 }
 
 /* So many bytes were with the server, and copied there, after so many ns. */
@@ -236,7 +238,7 @@ static CUresult probe(struct batch *batch, const struct batch *before)
  */
 static size_t batch_bytes(size_t left)
 {
-	double chunks = BATCH_TRIPS * cache.view.rtt_s * cache.view.naming / OBP_CACHE_CHUNK;
+	double chunks = BATCH_TRIPS * cache.trip_s * cache.view.naming / OBP_CACHE_CHUNK;
 
 	return ob_min(left, (size_t)OBP_CACHE_CHUNK * (size_t)ob_max((double)BATCH_MIN, ob_min(chunks, (double)OBP_CACHE_ASK_MAX)));
 }
