@@ -20,6 +20,7 @@
 	X(LOCAL, "local", "completed events and idle streams are answered by the client")  \
 	X(GRANT, "grant", "memory the server has promised is allocated without asking")    \
 	X(WARM, "warm", "workers are started before sessions ask for them")                \
+	X(CACHE, "cache", "what was uploaded before is not sent again on a slow link")         \
 	X(RESUME, "resume", "a broken connection is made again and the session goes on")   \
 	X(SHM, "shm", "an shm: address moves the data through shared memory")              \
 	X(HELP, "help", "a thread that waits for the software device runs its work meanwhile") \

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "client-shim/cache.h"
 #include "client-shim/hostfunc.h"
 #include "client-shim/log.h"
 #include "protocol/obc_calls.h"
@@ -15,8 +16,10 @@
 
 static CUresult to_device(struct obf_ctx *ctx, const struct obc_lane_of *at, uint64_t dst, const void *src, size_t size)
 {
-	CUresult result = obc_call_op_write(dst, size, at->wire, src);
+	CUresult result;
 
+	if (!obc_cache_write(dst, src, size, at->wire, &result))
+		result = obc_call_op_write(dst, size, at->wire, src);
 	obc_stream_mark(at, obc_log_last());
 	return obc_ctx_result(ctx, result);
 }

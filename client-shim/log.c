@@ -543,6 +543,11 @@ static double path_rate(void *unused)
 	return obt_path_rate(&obc_log_state.stream, obc_log_state.trust_reader);
 }
 
+bool obc_log_path_local(void)
+{
+	return obt_path_local(&obc_log_state.stream);
+}
+
 void obc_log_pack_stats(struct obp_pack_stats *ret_out, struct obp_pack_stats *ret_in)
 {
 	*ret_out = obc_log_state.packer.stats;

@@ -85,6 +85,8 @@ struct obc_log_stats {
 void obc_log_stats(struct obc_log_stats *ret);
 /* What was packed on its way out, and unpacked on its way in. */
 void obc_log_pack_stats(struct obp_pack_stats *ret_out, struct obp_pack_stats *ret_in);
+/* The data connection does not leave the machine. */
+bool obc_log_path_local(void);
 /* Round trips of one opcode. */
 uint64_t obc_log_trips(uint16_t opcode);
 uint64_t obc_log_count(uint16_t opcode);

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/text.h"
+#include "client-shim/cache.h"
 #include "client-shim/control.h"
 #include "client-shim/log.h"
 #include "client-shim/resume.h"
@@ -322,6 +323,7 @@ void obc_session_forget(void)
 {
 	obc_control_forget();
 	obc_log_forget();
+	obc_cache_forget();
 	obc_resume_forget();
 	session.started = false;
 	atomic_store(&session.stopping, false);

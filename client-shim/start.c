@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "client-shim/cache.h"
 #include "client-shim/hostfunc.h"
 #include "client-shim/log.h"
 #include "client-shim/memory.h"
@@ -101,6 +102,7 @@ CUresult obc_start(struct obf_device *ret_devices, int *ret_count)
 		ob_info("the server's driver speaks CUDA %d.%d; calls and PTX newer than that will fail", welcome->driver_version / 1000,
 			welcome->driver_version % 1000 / 10);
 	obc_times_offered(welcome->times);
+	obc_cache_offered(welcome->cache);
 	if (!welcome->n_devices)
 		return CUDA_ERROR_NO_DEVICE;
 	if (!obc_memory_start(welcome))

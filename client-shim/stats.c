@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "client-shim/cache.h"
 #include "client-shim/control.h"
 #include "client-shim/log.h"
 #include "client-shim/resume.h"
@@ -45,6 +46,23 @@ static void print_packed(const char *direction, const struct obp_pack_stats *sta
 	}
 	if (stats->ns)
 		fprintf(stderr, "outboard: compression %s: %.3f ms spent\n", direction, (double)stats->ns / 1e6);
+}
+
+static void cache_print(void)
+{
+	struct obc_cache_stats stats;
+	char saved[32], kept[32];
+
+	obc_cache_stats(&stats);
+	if (!stats.asked)
+		return;
+	ob_text_print_size(stats.bytes_saved, saved, sizeof saved);
+	ob_text_print_size(stats.bytes_kept, kept, sizeof kept);
+	fprintf(stderr, "outboard: upload cache: the server had %llu of %llu chunks, %s were not sent; %s were sent to be kept; %.3f ms naming\n",
+		(unsigned long long)stats.hits, (unsigned long long)stats.asked, saved, kept, (double)stats.naming_ns / 1e6);
+	if (stats.lost)
+		fprintf(stderr, "outboard: upload cache: %llu chunks were thrown away by the server before they were used, and sent\n",
+			(unsigned long long)stats.lost);
 }
 
 static void link_print(void)
@@ -96,6 +114,7 @@ void obc_stats_print(void)
 	obc_log_pack_stats(&packed, &unpacked);
 	print_packed("out", &packed);
 	print_packed("in", &unpacked);
+	cache_print();
 	link_print();
 	fprintf(stderr, "outboard: %-28s %12s %12s %14s\n", "call", "sent", "round trips", "waited [ms]");
 	fprintf(stderr, "outboard: %-28s %12u %12u\n", "hello", 1u, 1u);

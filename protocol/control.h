@@ -76,6 +76,7 @@ struct obp_welcome {
 	int32_t driver_version;
 	uint32_t codecs;                /* those of the hello that the server knows too: frames may be packed with these, both ways */
 	uint32_t grace_s;               /* the server keeps the session for so long without a connection; 0: it ends with the connection */
+	uint64_t cache;                 /* bytes the server keeps of uploads for later sessions: op cache_ask; 0: it does not */
 	bool times;                     /* the server can take the time of records: op times_switch */
 	bool vmm;                       /* client-made addresses */
 	bool range_ok;                  /* one of the client's ranges was taken; else range is the server's, to be tried by the client */

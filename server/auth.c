@@ -50,6 +50,7 @@ static bool token_check(const char *path, const char *text, struct obs_identity 
 	if (token) {
 		snprintf(ret->who, sizeof ret->who, "token %s %s", token->id, token->name);
 		ret->scope = token->scope;
+		ret->allow = token->allow;
 	} else {
 		snprintf(ret_why, why_size, "%s", why);
 	}

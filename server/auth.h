@@ -21,6 +21,7 @@ struct obs_identity {
 	char who[OBS_WHO_MAX];      /* "token 01ab23cd alice", "certificate CN=alice", "uid 1000", "anonymous" */
 	char from[80];              /* "10.0.0.7:4711", "unix" */
 	enum obt_scope scope;
+	struct obt_allow allow;     /* of its token */
 };
 
 /* Where the connection comes from, and who when that follows from it. True: a unix socket. */

@@ -40,6 +40,8 @@ struct obs_board {
 	/* Counters, relaxed: each is a number of its own. */
 	_Atomic uint64_t calls, replies, bytes_in, bytes_out, refusals;
 	_Atomic uint64_t device_ns, throttled_ns;
+	_Atomic uint64_t cache_hits, cache_misses;    /* chunks of uploads that the client asked for */
+	_Atomic uint64_t cache_bytes;                 /* copied to devices out of the cache */
 	_Atomic uint64_t last_ns;                     /* when the last record was seen to have been executed */
 	_Atomic uint64_t used[OBP_DEVICE_MAX];        /* bytes charged on each device */
 	_Atomic uint64_t host_used;                   /* bytes of page-locked memory */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Code images by SHA-256: what this session has uploaded, and a directory that all workers of this server (and the ones after them)
- * share, so that a large image crosses the wire once. Files are named by their hash and checked against it each time they are read;
- * they are written under another name and renamed when whole. The directory is private (0700) and bounded.
+ * Code images by SHA-256: what this session has uploaded, and behind that the cache of uploads (server/cache.h), so that a large image of one client crosses
+ * the wire once.
  * Executor only.
  */
 #ifndef OBS_IMAGES_H
@@ -14,12 +13,11 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "server/cache.h"
 
 #define OBS_SHA256_BYTES 32u
 #define OBS_IMAGES_MAX 4096u                   /* images one session has uploaded or asked for */
 #define OBS_UPLOADS_BYTES_MAX (2ull << 30)     /* of images a session has in this process's memory */
-#define OBS_STORE_BYTES_MAX (4ull << 30)       /* of files in the directory; the longest unused go first */
-#define OBS_STORE_FILES_MAX 65536u
 
 struct obs_image {
 	uint8_t sha256[OBS_SHA256_BYTES];
@@ -29,14 +27,12 @@ struct obs_image {
 };
 
 struct obs_images {
-	int dir;                               /* -1: nothing is kept on disk */
+	struct obs_cache *cache;               /* the session's; NULL: images do not outlive it */
 	struct obs_image *list;
 	uint32_t n, capacity;
 	uint64_t bytes;
 };
 
-/* path NULL: $XDG_RUNTIME_DIR/outboard-images or /tmp/outboard-images-UID. Works without a directory when none can be had. */
-void obs_images_open(struct obs_images *images, const char *path);
 /* A whole, checked image or NULL. Valid until the next call here. */
 const struct obs_image *obs_images_find(struct obs_images *images, const uint8_t sha256[OBS_SHA256_BYTES]);
 /* One piece. Pieces come in order. OB_ERR_PROTOCOL (a hole, another total, a wrong hash), OB_ERR_LIMIT, OB_ERR_NO_MEMORY. */

@@ -16,7 +16,7 @@ static const uint8_t zeros[8];
 
 bool obs_kept_init(struct obs_kept *kept)
 {
-	*kept = (struct obs_kept){ .first = 1, .next = 1 };
+	*kept = (struct obs_kept){ .first = 1, .next = 1, .large_max = OBS_KEPT_LARGE_MAX };
 	kept->ring = aligned_alloc(64, OBS_KEPT_BYTES);
 	kept->list = calloc(OBS_KEPT_MAX, sizeof *kept->list);
 	if (kept->ring && kept->list)
@@ -57,7 +57,7 @@ struct obs_kept_reply *obs_kept_add(struct obs_kept *kept, const void *body, uin
 	if (!slot && size <= OBS_KEPT_SMALL) {
 		here += size + pad;
 	} else if (!slot) {
-		if (kept->large && kept->large + size > OBS_KEPT_LARGE_MAX)
+		if (kept->large && kept->large + size > kept->large_max)
 			return NULL;
 		own = malloc(size);
 		if (!own)

@@ -37,7 +37,7 @@ struct obs_kept {
 	struct obs_kept_reply *list;
 	uint64_t first, next;            /* reply numbers: [first, next) are kept; list[number % OBS_KEPT_MAX] */
 	uint32_t head, used;             /* of the ring */
-	uint32_t large;                  /* bytes */
+	uint32_t large, large_max;       /* bytes of memory of their own; at most, one that is larger by itself aside */
 };
 
 /* False: no memory. */

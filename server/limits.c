@@ -3,11 +3,9 @@
 #include "server/limits.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
-#include "base/text.h"
 
 const struct obs_limits obs_limits_default = OBS_LIMITS_DEFAULT;
 
@@ -15,6 +13,7 @@ const char obs_limits_help[] =
 	"Limits of one session:\n"
 	"  --max-memory SIZE    on each device, for example 4GiB; also what the program is told there is\n"
 	"  --max-host-memory SIZE  page-locked memory of the server\n"
+	"  --max-outstanding SIZE  results that it has not taken yet and the server holds for it (default 32MiB, at most that)\n"
 	"  --max-handles N      streams, events and functions at a time\n"
 	"  --max-modules N      loaded modules at a time\n"
 	"  --max-lanes N        threads of the program that use CUDA (default 1024)\n"
@@ -41,59 +40,38 @@ static int one_of(const char *const *words, uint32_t first, const char *text, ui
 	return -1;
 }
 
-static int take_count(const char *text, uint64_t min, uint64_t max, uint32_t *ret, const char **ret_why, const char *why)
+/* What tokens limit too. */
+static void take_allowed(struct obs_limits *l, const struct obt_allow *allow)
 {
-	uint64_t value;
+	const uint64_t *value = allow->value;
 
-	if (!ob_text_parse_number(text, min, max, &value))
-		return wants(ret_why, why);
-	*ret = (uint32_t)value;
-	return 1;
-}
-
-static int take_size(const char *text, uint64_t *ret, const char **ret_why)
-{
-	uint64_t value;
-
-	if (!ob_text_parse_size(text, &value) || value < 4ull << 20)
-		return wants(ret_why, "a size of at least 4 MiB, for example 512MiB or 4GiB");
-	*ret = value;
-	return 1;
-}
-
-static int take_share(const char *text, uint32_t *ret, const char **ret_why)
-{
-	char *end;
-	double value = strtod(text, &end);
-
-	if (end == text || *end || !(value >= 0.01 && value <= 1))
-		return wants(ret_why, "a number from 0.01 to 1, for example 0.25");
-	*ret = (uint32_t)(value * OBP_SHARE_ALL + 0.5);
-	return 1;
+	l->memory = value[OBT_ALLOW_MEMORY] ? value[OBT_ALLOW_MEMORY] : l->memory;
+	l->host_memory = value[OBT_ALLOW_HOST_MEMORY] ? value[OBT_ALLOW_HOST_MEMORY] : l->host_memory;
+	l->outstanding = value[OBT_ALLOW_OUTSTANDING] ? value[OBT_ALLOW_OUTSTANDING] : l->outstanding;
+	l->handles = value[OBT_ALLOW_HANDLES] ? (uint32_t)value[OBT_ALLOW_HANDLES] : l->handles;
+	l->modules = value[OBT_ALLOW_MODULES] ? (uint32_t)value[OBT_ALLOW_MODULES] : l->modules;
+	l->lanes = value[OBT_ALLOW_LANES] ? (uint32_t)value[OBT_ALLOW_LANES] : l->lanes;
+	l->idle_s = value[OBT_ALLOW_IDLE] ? (uint32_t)value[OBT_ALLOW_IDLE] : l->idle_s;
+	l->share = value[OBT_ALLOW_SHARE] ? (uint32_t)value[OBT_ALLOW_SHARE] : l->share;
+	l->priority = value[OBT_ALLOW_PRIORITY] ? (uint32_t)value[OBT_ALLOW_PRIORITY] - 1 : l->priority;
 }
 
 int obs_limits_option(struct obs_limits *l, const char *name, const char *text, const char **ret_why)
 {
-	static const char *const priorities[] = { "low", "normal", "high", NULL }, *const reactions[] = { "warn", "limit", "suspend", "terminate", NULL };
-	static const char *const answers[] = { "no", "yes", NULL };
+	static const char *const reactions[] = { "warn", "limit", "suspend", "terminate", NULL }, *const answers[] = { "no", "yes", NULL };
+	struct obt_allow allow = { { 0 } };
 	uint32_t flag = l->measure;
+	int taken;
 
-	if (strcmp(name, "max-memory") == 0)
-		return take_size(text, &l->memory, ret_why);
-	if (strcmp(name, "max-host-memory") == 0)
-		return take_size(text, &l->host_memory, ret_why);
-	if (strcmp(name, "max-handles") == 0)
-		return take_count(text, 1, OBS_HANDLES_MAX, &l->handles, ret_why, "a number from 1 to 1048576");
-	if (strcmp(name, "max-modules") == 0)
-		return take_count(text, 1, OBS_HANDLES_MAX, &l->modules, ret_why, "a number from 1 to 1048576");
-	if (strcmp(name, "max-lanes") == 0)
-		return take_count(text, 1, OBP_LANE_MAX, &l->lanes, ret_why, "a number from 1 to 1024");
-	if (strcmp(name, "idle-timeout") == 0)
-		return take_count(text, 0, OBS_IDLE_MAX_S, &l->idle_s, ret_why, "a number of seconds, 0 for never");
-	if (strcmp(name, "share") == 0)
-		return take_share(text, &l->share, ret_why);
-	if (strcmp(name, "max-priority") == 0)
-		return one_of(priorities, 0, text, &l->priority) > 0 ? 1 : wants(ret_why, "low, normal or high");
+	if (strcmp(name, "idle-timeout") == 0 && strcmp(text, "0") == 0) {
+		l->idle_s = 0;
+		return 1;
+	}
+	taken = obt_allow_set(&allow, name, text, ret_why);
+	if (taken > 0)
+		take_allowed(l, &allow);
+	if (taken)
+		return taken;
 	if (strcmp(name, "on-excess") == 0)
 		return one_of(reactions, OBP_CONDUCT_WARNED, text, &l->strictest) > 0 ? 1 : wants(ret_why, "warn, limit, suspend or terminate");
 	if (strcmp(name, "measure") == 0) {
@@ -107,22 +85,41 @@ int obs_limits_option(struct obs_limits *l, const char *name, const char *text, 
 
 void obs_limits_print(const struct obs_limits *l, char ret_text[OBS_LIMITS_TEXT_MAX])
 {
-	snprintf(ret_text, OBS_LIMITS_TEXT_MAX, "%llu:%llu:%u:%u:%u:%u:%u:%u:%u:%u", (unsigned long long)l->memory, (unsigned long long)l->host_memory,
-		 l->handles, l->modules, l->lanes, l->idle_s, l->share, l->priority, l->strictest, l->measure);
+	snprintf(ret_text, OBS_LIMITS_TEXT_MAX, "%llu:%llu:%llu:%u:%u:%u:%u:%u:%u:%u:%u", (unsigned long long)l->memory,
+		 (unsigned long long)l->host_memory, (unsigned long long)l->outstanding, l->handles, l->modules, l->lanes, l->idle_s, l->share,
+		 l->priority, l->strictest, l->measure);
 }
 
 bool obs_limits_parse(const char *text, struct obs_limits *ret)
 {
-	unsigned long long memory, host;
+	unsigned long long memory, host, outstanding;
 	unsigned measure;
 
-	if (sscanf(text, "%llu:%llu:%u:%u:%u:%u:%u:%u:%u:%u", &memory, &host, &ret->handles, &ret->modules, &ret->lanes, &ret->idle_s, &ret->share,
-		   &ret->priority, &ret->strictest, &measure) != 10)
+	if (sscanf(text, "%llu:%llu:%llu:%u:%u:%u:%u:%u:%u:%u:%u", &memory, &host, &outstanding, &ret->handles, &ret->modules, &ret->lanes,
+		   &ret->idle_s, &ret->share, &ret->priority, &ret->strictest, &measure) != 11)
 		return false;
 	ret->memory = memory;
 	ret->host_memory = host;
+	ret->outstanding = outstanding;
 	ret->measure = measure != 0;
 	return true;
+}
+
+void obs_limits_allow(struct obs_limits *limits, const struct obt_allow *allow)
+{
+	struct obs_limits bearer = *limits;
+
+	take_allowed(&bearer, allow);
+	/* 0 is more than any number where it means that there is no limit. */
+	limits->memory = limits->memory ? ob_min(limits->memory, bearer.memory) : bearer.memory;
+	limits->host_memory = limits->host_memory ? ob_min(limits->host_memory, bearer.host_memory) : bearer.host_memory;
+	limits->outstanding = ob_min(limits->outstanding, bearer.outstanding);
+	limits->handles = ob_min(limits->handles, bearer.handles);
+	limits->modules = ob_min(limits->modules, bearer.modules);
+	limits->lanes = ob_min(limits->lanes, bearer.lanes);
+	limits->idle_s = limits->idle_s ? ob_min(limits->idle_s, bearer.idle_s) : bearer.idle_s;
+	limits->share = ob_min(limits->share, bearer.share);
+	limits->priority = ob_min(limits->priority, bearer.priority);
 }
 
 void obs_limits_lower(struct obs_limits *limits, const struct obp_hello *hello)

@@ -14,13 +14,15 @@
 #include "protocol/control.h"
 #include "protocol/load.h"
 #include "server/handles.h"
+#include "transport/allow.h"
 
 #define OBS_LIMITS_TEXT_MAX 256
-#define OBS_IDLE_MAX_S 31536000u   /* a year */
+#define OBS_OUTSTANDING_MAX (32ull << 20)
 
 struct obs_limits {
 	uint64_t memory;           /* bytes on each device; 0: all there is */
 	uint64_t host_memory;      /* bytes of page-locked memory on the server; 0: no limit */
+	uint64_t outstanding;      /* bytes of results that the server holds until the client has them */
 	uint32_t handles;          /* streams, events and functions at a time */
 	uint32_t modules, lanes;
 	uint32_t idle_s;           /* without a call; 0: for ever */
@@ -31,9 +33,9 @@ struct obs_limits {
 };
 
 /* Nothing is limited but by what the structures hold. */
-#define OBS_LIMITS_DEFAULT                                                                                                         \
-	{ .handles = OBS_HANDLES_MAX, .modules = OBS_HANDLES_MAX, .lanes = OBP_LANE_MAX, .share = OBP_SHARE_ALL, .priority = 1, \
-	  .strictest = OBP_CONDUCT_LIMITED }
+#define OBS_LIMITS_DEFAULT                                                                                                                   \
+	{ .outstanding = OBS_OUTSTANDING_MAX, .handles = OBS_HANDLES_MAX, .modules = OBS_HANDLES_MAX, .lanes = OBP_LANE_MAX,                   \
+	  .share = OBP_SHARE_ALL, .priority = 1, .strictest = OBP_CONDUCT_LIMITED }
 extern const struct obs_limits obs_limits_default;
 
 /* One option of the command line by its name ("max-memory"). 1: taken; 0: no option of ours; -1: *ret_why says what it wants. */
@@ -42,6 +44,8 @@ extern const char obs_limits_help[];
 /* The one argument, and back. */
 void obs_limits_print(const struct obs_limits *limits, char ret_text[OBS_LIMITS_TEXT_MAX]);
 bool obs_limits_parse(const char *text, struct obs_limits *ret);
+/* What the client's token says may lower them, never raise them. */
+void obs_limits_allow(struct obs_limits *limits, const struct obt_allow *allow);
 /* A client may ask for less than the server allows, never for more. */
 void obs_limits_lower(struct obs_limits *limits, const struct obp_hello *hello);
 

@@ -132,6 +132,19 @@ static void sessions(struct ob_buf *out, const struct obp_load *load)
 		put(out, "outboard_sessions_by_conduct{conduct=\"%s\"} %u\n", obp_conduct_name(c), conduct[c]);
 }
 
+static void cache(struct ob_buf *out, const struct obs_cache *kept, const struct obs_totals *totals)
+{
+	uint64_t bytes, evicted;
+
+	obs_cache_count(kept, &bytes, &evicted);
+	gauge(out, "cache_bytes", "Uploads kept for later sessions.", (double)bytes);
+	gauge(out, "cache_limit_bytes", "What may be kept.", (double)kept->limit);
+	counter(out, "cache_hits_total", "Chunks of uploads that clients asked for and that were there.", totals->cache_hits);
+	counter(out, "cache_misses_total", "Those that were not.", totals->cache_misses);
+	counter(out, "cache_hit_bytes_total", "Bytes copied to devices that did not have to be sent.", totals->cache_bytes);
+	counter(out, "cache_evictions_total", "Kept uploads thrown away to make room, since the directory was made.", evicted);
+}
+
 static void text_make(struct obs_super *super, struct ob_buf *out)
 {
 	struct obs_totals totals;
@@ -160,6 +173,7 @@ static void text_make(struct obs_super *super, struct ob_buf *out)
 	seconds(out, "device_seconds_total", "Measured device time of launches, where it is measured.", totals.device_ns);
 	seconds(out, "throttled_seconds_total", "How long launches were held back for a share or a priority.", totals.throttled_ns);
 	counter(out, "limit_refusals_total", "Calls refused by a limit.", totals.refusals);
+	cache(out, &super->cache, &totals);
 	devices(out, &load);
 	sessions(out, &load);
 	obp_load_fini(&load);

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "protocol/format.h"
 #include "protocol/resume.h"
+#include "server/cache.h"
 #include "server/config.h"
 
 static const char help[] =
@@ -31,7 +32,8 @@ static const char help[] =
 	"  --hello-timeout S    seconds a new connection has to introduce itself (default 5)\n"
 	"  --drain-timeout S    seconds that sessions get to end after SIGTERM (default 30)\n"
 	"  --grace S            seconds a session waits for a client whose connection broke (default 60; 0: it ends)\n"
-	"  --cache DIR          where code images of clients are kept (default: under $XDG_RUNTIME_DIR or /tmp)\n"
+	"  --cache DIR          where uploads of clients are kept (default: under $XDG_RUNTIME_DIR or /tmp)\n"
+	"  --upload-cache SIZE  bytes of code images and copied data that are kept there (default 1GiB; 0: none)\n"
 	"  --metrics URL        answer GET /metrics there, for example tcp://127.0.0.1:9464; alone it may leave this host\n"
 	"  --config FILE        these settings from a file; what stands behind it on the command line goes before\n"
 	"  --check-config FILE  say what is wrong with it, and end\n"
@@ -39,7 +41,7 @@ static const char help[] =
 
 enum {
 	LISTEN = 256, TLS_CERT, TLS_KEY, TLS_CLIENT_CA, TOKENS, AUDIT, INSECURE, LIMIT, LIMITS, CONFIG, CHECK_CONFIG, METRICS, REFILL, DRIVER,
-	WARM, MAX_SESSIONS, HELLO, DRAIN, GRACE, CACHE, WORKER, PROBE, VERSION, HELP
+	WARM, MAX_SESSIONS, HELLO, DRAIN, GRACE, CACHE, UPLOAD_CACHE, WORKER, PROBE, VERSION, HELP
 };
 
 static const struct option long_options[] = {
@@ -54,6 +56,7 @@ static const struct option long_options[] = {
 	{ "check-config", required_argument, NULL, CHECK_CONFIG },
 	{ "max-memory", required_argument, NULL, LIMIT },
 	{ "max-host-memory", required_argument, NULL, LIMIT },
+	{ "max-outstanding", required_argument, NULL, LIMIT },
 	{ "max-handles", required_argument, NULL, LIMIT },
 	{ "max-modules", required_argument, NULL, LIMIT },
 	{ "max-lanes", required_argument, NULL, LIMIT },
@@ -72,6 +75,7 @@ static const struct option long_options[] = {
 	{ "drain-timeout", required_argument, NULL, DRAIN },
 	{ "grace", required_argument, NULL, GRACE },
 	{ "cache", required_argument, NULL, CACHE },
+	{ "upload-cache", required_argument, NULL, UPLOAD_CACHE },
 	{ "worker", no_argument, NULL, WORKER },
 	{ "probe", no_argument, NULL, PROBE },
 	{ "version", no_argument, NULL, VERSION },
@@ -81,8 +85,8 @@ static const struct option long_options[] = {
 
 /* Keys a configuration may have: the options that set something. */
 static const char *const setting_names[] = {
-	"listen", "driver", "warm", "refill", "max-sessions", "hello-timeout", "drain-timeout", "grace", "cache", "tls-cert", "tls-key",
-	"tls-client-ca", "tokens", "audit", "insecure", "metrics", "max-memory", "max-host-memory",
+	"listen", "driver", "warm", "refill", "max-sessions", "hello-timeout", "drain-timeout", "grace", "cache", "upload-cache", "tls-cert", "tls-key",
+	"tls-client-ca", "tokens", "audit", "insecure", "metrics", "max-memory", "max-host-memory", "max-outstanding",
 	"max-handles", "max-modules", "max-lanes", "idle-timeout",
 	"share", "max-priority", "on-excess", "measure", NULL,
 };
@@ -152,6 +156,14 @@ static bool set(struct obs_options *o, int which, const char *name, const char *
 		return false;
 	case CACHE:
 		return take_text(text, &o->cache, ret_why, size, "a directory");
+	case UPLOAD_CACHE:
+		if (strcmp(text, "0") == 0)
+			o->upload_cache = 0;
+		else if (!ob_text_parse_size(text, &o->upload_cache) || o->upload_cache < 16u << 20 || o->upload_cache > OBS_CACHE_MAX) {
+			snprintf(ret_why, size, "0 or a size of at least 16 MiB, for example 4GiB");
+			return false;
+		}
+		return true;
 	case METRICS:
 		return take_text(text, &o->metrics, ret_why, size, "an address, for example tcp://127.0.0.1:9464");
 	case REFILL:
@@ -235,7 +247,7 @@ static bool parse_one(struct obs_options *o, int which, const char *name, const 
 int obs_options_parse(struct obs_options *ret, int argc, char **argv)
 {
 	struct obs_options o = { .driver = "auto", .warm = 1, .refill = OBS_REFILL_DEFAULT, .max_sessions = OBS_SESSIONS_DEFAULT, .hello_timeout_s = 5,
-		.drain_timeout_s = 30, .grace_s = OBP_GRACE_DEFAULT_S, .limits = obs_limits_default };
+		.drain_timeout_s = 30, .grace_s = OBP_GRACE_DEFAULT_S, .upload_cache = OBS_CACHE_DEFAULT, .limits = obs_limits_default };
 	int which, index = 0;
 
 	optind = 1;
@@ -280,6 +292,10 @@ void obs_options_worker_args(struct obs_options *options, const char *self, cons
 	obs_limits_print(&options->limits, options->limits_text);
 	ret_args[n++] = (char *)(uintptr_t)"--limits";
 	ret_args[n++] = options->limits_text;
+	/* In the form that has no unit: bytes. */
+	snprintf(options->upload_cache_text, sizeof options->upload_cache_text, "%llu", (unsigned long long)options->upload_cache);
+	ret_args[n++] = (char *)(uintptr_t)"--upload-cache";
+	ret_args[n++] = options->upload_cache_text;
 	if (options->cache) {
 		ret_args[n++] = (char *)(uintptr_t)"--cache";
 		ret_args[n++] = (char *)(uintptr_t)options->cache;

@@ -34,7 +34,8 @@ struct obs_options {
 	const char *tokens;           /* file of bearer tokens; NULL: none */
 	const char *audit;            /* file of the audit log; NULL: none */
 	bool insecure;                /* listen in clear, or to anybody, where others can reach it */
-	const char *cache;            /* directory of code images; NULL: chosen by obs_images_open */
+	const char *cache;            /* directory of kept uploads; NULL: chosen by obs_cache_open */
+	uint64_t upload_cache;        /* bytes of them; 0: none are kept */
 	uint32_t warm;                /* workers kept ready */
 	uint32_t refill;              /* workers that may be starting at the same time */
 	uint32_t max_sessions;
@@ -44,6 +45,7 @@ struct obs_options {
 	struct obs_limits limits;
 	const char *metrics;          /* tcp://host:port of /metrics; NULL: none */
 	char limits_text[OBS_LIMITS_TEXT_MAX];
+	char upload_cache_text[24];
 	char hello_timeout_text[16], grace_text[16]; /* for obs_options_worker_args */
 };
 

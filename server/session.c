@@ -206,7 +206,8 @@ bool obs_session_init(struct obs_session *session, const struct obs_options *opt
 	obs_replies_init(&session->replies);
 	obs_hostfuncs_init(&session->hostfuncs);
 	obs_staging_init(&session->staging, session->drv);
-	obs_images_open(&session->images, options->cache);
+	obs_cache_open(&session->cache, options->cache, ob_opt_on(OB_OPT_CACHE) ? options->upload_cache : 0);
+	session->images.cache = &session->cache;
 	board_describe(session);
 	/* The first digest loads OpenSSL's settings from a file: not while a client waits. */
 	obt_digest_sha256(session->secret, sizeof session->secret, digest);
@@ -324,6 +325,7 @@ static bool welcome_send(struct obs_session *session)
 	memcpy(welcome->secret, session->secret, sizeof welcome->secret);
 	welcome->times = true;
 	message->shm = obt_shm_taken(&session->data);
+	welcome->cache = session->cache.dir >= 0 ? session->cache.limit : 0;
 	welcome->driver_version = session->lib.version;
 	welcome->codecs = session->conn.codecs;
 	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
@@ -360,12 +362,16 @@ bool obs_session_greet(struct obs_session *session)
 	}
 	session->since_ns = ob_clock_ns();
 	obs_audit_session_open(session, message->hello.program, message->hello.pid);
+	obs_cache_enter(&session->cache, session->identity.who);
+	obs_limits_allow(&obs_quota_limits, &session->identity.allow);
 	obs_quota_hello(session, &message->hello);
+	obs_staging_limit(&session->staging, obs_quota_limits.outstanding);
 	addresses_settle(session, &message->hello);
 	codecs_settle(session, &message->hello);
 	if (!obs_link_agree(session, &message->hello) || !welcome_send(session))
 		goto out;
 	obt_shm_settle(&session->data, session->welcome->shm);
+	session->replies.kept.large_max = (uint32_t)ob_min(obs_quota_limits.outstanding / 2, (uint64_t)OBS_KEPT_LARGE_MAX);
 	if (session->memory.vmm && !session->welcome->welcome.range_ok) {
 		obp_message_fini(message);
 		if (!message_await(session, OBP_MSG_RANGE, deadline, message))

@@ -23,7 +23,9 @@
 #include "protocol/conn.h"
 #include "protocol/control.h"
 #include "protocol/format.h"
+#include "protocol/obp_calls.h"
 #include "server/auth.h"
+#include "server/cache.h"
 #include "server/driver.h"
 #include "server/handles.h"
 #include "server/hostfunc.h"
@@ -46,6 +48,12 @@ struct obs_context {
 	CUresult error;
 	uint32_t device, flags;
 	bool primary;
+};
+
+/* The client's last question about the cache of uploads (ops_cache.c). Executor. */
+struct obs_asked {
+	uint8_t names[OBP_CACHE_ASK_MAX][OBS_CACHE_NAME_BYTES];
+	uint64_t have[OBP_CACHE_ASK_MAX / 64], lost[OBP_CACHE_ASK_MAX / 64]; /* one bit each */
 };
 
 struct obs_lane;
@@ -76,6 +84,8 @@ struct obs_session {
 	struct obs_context *warm_context;    /* current in the main thread since the worker was warmed, or NULL */
 	struct obs_memory memory;
 	struct obs_staging staging;
+	struct obs_cache cache;
+	struct obs_asked asked;
 	struct obs_images images;
 	struct obs_output output;
 	struct obs_hostfuncs hostfuncs;

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "base/check.h"
 #include "protocol/obs_driver.h"
 #include "server/session.h"
 
@@ -14,12 +15,19 @@ void obs_staging_init(struct obs_staging *staging, const struct obs_driver *drv)
 {
 	pthread_condattr_t attr;
 
-	*staging = (struct obs_staging){ .drv = drv };
+	*staging = (struct obs_staging){ .drv = drv, .slots = OBS_STAGING_READS, .readers_max = OBS_STAGING_READERS };
 	pthread_mutex_init(&staging->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&staging->returned, &attr);
 	pthread_condattr_destroy(&attr);
+}
+
+/* Each reader has two slots; as many again are for what is on its way, so that readers never wait for one another for ever. */
+void obs_staging_limit(struct obs_staging *staging, uint64_t bytes)
+{
+	staging->slots = (uint32_t)ob_min(ob_max(bytes / OBP_CHUNK_MAX, (uint64_t)OBS_STAGING_READS_MIN), (uint64_t)OBS_STAGING_READS);
+	staging->readers_max = staging->slots / 4;
 }
 
 static bool slot_fill(struct obs_staging *staging, struct obs_slot *slot)
@@ -84,7 +92,7 @@ static unsigned free_slots(struct obs_staging *staging, unsigned want, struct ob
 {
 	unsigned n = 0;
 
-	for (uint32_t i = 0; i < OBS_STAGING_READS && n < want; i++)
+	for (uint32_t i = 0; i < staging->slots && n < want; i++)
 		if (!staging->reads[i].taken && !atomic_load_explicit(&staging->reads[i].kept, memory_order_acquire))
 			ret[n++] = &staging->reads[i];
 	return n;
@@ -120,7 +128,7 @@ static bool slots_await(struct obs_session *session, unsigned want, bool reader,
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += OBS_STAGING_TIMEOUT_S;
 	pthread_mutex_lock(&staging->lock);
-	while (!(taken = (!reader || staging->readers < OBS_STAGING_READERS) && slots_take(staging, want, ret)) && !late)
+	while (!(taken = (!reader || staging->readers < staging->readers_max) && slots_take(staging, want, ret)) && !late)
 		/* While the connection is down nothing is acknowledged: the loop counts that time, not this wait. */
 		late = pthread_cond_timedwait(&staging->returned, &staging->lock, &until) == ETIMEDOUT && !atomic_load(&session->link.down);
 	if (taken && reader)
@@ -136,7 +144,7 @@ bool obs_staging_read_take(struct obs_session *session, struct obs_slot *ret_slo
 	bool taken;
 
 	pthread_mutex_lock(&staging->lock);
-	taken = staging->readers < OBS_STAGING_READERS && slots_take(staging, 2, ret_slots);
+	taken = staging->readers < staging->readers_max && slots_take(staging, 2, ret_slots);
 	if (taken)
 		staging->readers++;
 	pthread_mutex_unlock(&staging->lock);

@@ -24,6 +24,7 @@ struct obs_session;
 
 #define OBS_STAGING_WRITES 2u
 #define OBS_STAGING_READS 32u      /* two for each reader, the others for what is on its way */
+#define OBS_STAGING_READS_MIN 8u   /* a client acknowledges after four: those, and two for each of two readers */
 #define OBS_STAGING_READERS 8u
 #define OBS_STAGING_TIMEOUT_S 60   /* a thread waits so long for another's slot before it takes plain memory */
 
@@ -43,9 +44,12 @@ struct obs_staging {
 	struct obs_slot writes[OBS_STAGING_WRITES], reads[OBS_STAGING_READS];
 	uint32_t next_write;
 	uint32_t readers;
+	uint32_t slots, readers_max;   /* of the reads; fewer for a session that is held to fewer */
 };
 
 void obs_staging_init(struct obs_staging *staging, const struct obs_driver *drv);
+/* Before the first read: so many bytes of read slots at most; OBS_STAGING_READS_MIN are the fewest that never stall. */
+void obs_staging_limit(struct obs_staging *staging, uint64_t bytes);
 /* The next slot for a write, once the copy before is through. NULL: no memory. The context must be the thread's current one. */
 struct obs_slot *obs_staging_write_slot(struct obs_staging *staging, struct obs_context *context);
 /* The slot's bytes are being copied in this stream. Waits at once when no event can be had. */

@@ -126,6 +126,9 @@ static void totals_add(struct obs_totals *totals, const struct obs_board *board)
 	totals->device_ns += obs_board_read(&board->device_ns);
 	totals->throttled_ns += obs_board_read(&board->throttled_ns);
 	totals->refusals += obs_board_read(&board->refusals);
+	totals->cache_hits += obs_board_read(&board->cache_hits);
+	totals->cache_misses += obs_board_read(&board->cache_misses);
+	totals->cache_bytes += obs_board_read(&board->cache_bytes);
 }
 
 void obs_status_totals(const struct obs_super *super, struct obs_totals *ret)

@@ -20,7 +20,7 @@ struct obs_super;
 
 /* Sums over sessions that have ended; the living are added when asked. */
 struct obs_totals {
-	uint64_t calls, replies, bytes_in, bytes_out, device_ns, throttled_ns, refusals;
+	uint64_t calls, replies, bytes_in, bytes_out, device_ns, throttled_ns, refusals, cache_hits, cache_misses, cache_bytes;
 };
 
 /* ret->listed, when sessions are wanted, is malloc'ed: obp_load_fini. */

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/opt.h"
 #include "server/audit.h"
 #include "server/driver.h"
 #include "server/metrics.h"
@@ -155,6 +156,8 @@ static int super_start(struct obs_super *super)
 	more_descriptors();
 	if (!obs_audit_open(super->options->audit) || !files_check(super->options))
 		return 1;
+	obs_cache_open(&super->cache, super->options->cache, ob_opt_on(OB_OPT_CACHE) ? super->options->upload_cache : 0);
+	obs_cache_sweep(&super->cache);
 	driver_choose(super);
 	for (size_t i = 0; i < super->options->n_listen; i++)
 		if (obs_listener_open(super, super->options->listen[i]) != 0)

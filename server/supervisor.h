@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "protocol/format.h"
 #include "server/board.h"
+#include "server/cache.h"
 #include "server/handoff.h"
 #include "server/options.h"
 #include "server/status.h"
@@ -97,6 +98,7 @@ struct obs_super {
 	bool draining, killing, done;
 	uint64_t sessions_total, refused_total, deaths_total, since_ns;
 	uint32_t busy;                  /* per mille of the last second */
+	struct obs_cache cache;         /* of no tenant: for counting */
 	struct obs_totals ended;        /* of sessions that are over */
 	uint32_t n_devices;             /* 0: no worker has been ready yet */
 	struct obs_board_device devices[OBP_DEVICE_MAX];

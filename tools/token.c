@@ -13,10 +13,11 @@
 #define DAYS_DEFAULT 90u
 #define DAYS_MAX 36500u
 #define DAY 86400u
+#define LIMIT 256
 
 static int usage(void)
 {
-	puts("usage: outboard token create --file FILE [--name NAME] [--scope use|look] [--days N]\n"
+	puts("usage: outboard token create --file FILE [--name NAME] [--scope use|look] [--days N] [LIMITS]\n"
 	     "       outboard token list --file FILE\n"
 	     "       outboard token revoke --file FILE ID...\n"
 	     "\n"
@@ -26,15 +27,20 @@ static int usage(void)
 	     "  --scope SCOPE use: run programs (default); look: see the devices only\n"
 	     "  --days N      days until it expires, 0 never (default 90)\n"
 	     "\n"
+	     "Limits of each session of its bearer; where the server's own are lower, those count:\n"
+	     "  --max-memory SIZE, --max-host-memory SIZE, --max-outstanding SIZE, --max-handles N, --max-modules N, --max-lanes N,\n"
+	     "  --idle-timeout S, --share F, --max-priority low|normal|high    as those of outboard-server\n"
+	     "\n"
 	     "'create' prints the token once; clients set OUTBOARD_TOKEN to it.");
 	return 0;
 }
 
-static int create(const char *file, struct obt_tokens *tokens, const char *name, enum obt_scope scope, uint64_t days)
+static int create(const char *file, struct obt_tokens *tokens, const char *name, enum obt_scope scope, uint64_t days,
+	const struct obt_allow *allow)
 {
 	char text[OBT_TOKEN_TEXT], why[256];
 
-	if (!obt_tokens_add(tokens, name, scope, days ? (uint64_t)time(NULL) + days * DAY : 0, text)) {
+	if (!obt_tokens_add(tokens, name, scope, days ? (uint64_t)time(NULL) + days * DAY : 0, allow, text)) {
 		fprintf(stderr, "outboard token: no token can be made: the file has %u already, or there is no memory\n", OBT_TOKENS_MAX);
 		return OBX_EXIT_UNWELL;
 	}
@@ -50,6 +56,8 @@ static int list(const struct obt_tokens *tokens)
 {
 	uint64_t now = (uint64_t)time(NULL);
 
+	char limits[OBT_ALLOW_TEXT];
+
 	printf("%-8s  %-5s  %-20s  %s\n", "ID", "SCOPE", "EXPIRES", "NAME");
 	for (size_t i = 0; i < tokens->n; i++) {
 		const struct obt_token *t = &tokens->list[i];
@@ -59,7 +67,9 @@ static int list(const struct obt_tokens *tokens)
 
 		if (t->expiry && gmtime_r(&when, &utc))
 			strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-		printf("%-8s  %-5s  %-20s  %s%s\n", t->id, obt_scope_name(t->scope), text, t->name, t->expiry && t->expiry <= now ? " (expired)" : "");
+		obt_allow_print(&t->allow, limits);
+		printf("%-8s  %-5s  %-20s  %s%s%s%s\n", t->id, obt_scope_name(t->scope), text, t->name, t->expiry && t->expiry <= now ? " (expired)" : "",
+		       limits[0] ? "  " : "", limits);
 	}
 	return 0;
 }
@@ -86,16 +96,23 @@ int obx_token_main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "file", required_argument, NULL, 'f' }, { "name", required_argument, NULL, 'n' }, { "scope", required_argument, NULL, 's' },
-		{ "days", required_argument, NULL, 'd' }, { "help", no_argument, NULL, 'h' },       { 0 },
+		{ "days", required_argument, NULL, 'd' }, { "help", no_argument, NULL, 'h' },
+		{ "max-memory", required_argument, NULL, LIMIT }, { "max-host-memory", required_argument, NULL, LIMIT },
+		{ "max-outstanding", required_argument, NULL, LIMIT }, { "max-handles", required_argument, NULL, LIMIT },
+		{ "max-modules", required_argument, NULL, LIMIT }, { "max-lanes", required_argument, NULL, LIMIT },
+		{ "idle-timeout", required_argument, NULL, LIMIT }, { "share", required_argument, NULL, LIMIT },
+		{ "max-priority", required_argument, NULL, LIMIT }, { 0 },
 	};
 	const char *file = NULL, *name = "-", *verb;
 	enum obt_scope scope = OBT_SCOPE_USE;
 	struct obt_tokens tokens;
 	uint64_t days = DAYS_DEFAULT;
 	char why[256];
-	int c, status;
+	struct obt_allow allow = { { 0 } };
+	const char *wants = "";
+	int c, index = 0, status;
 
-	while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, ":", options, &index)) != -1) {
 		switch (c) {
 		case 'f':
 			file = optarg;
@@ -110,6 +127,10 @@ int obx_token_main(int argc, char **argv)
 		case 'd':
 			if (!ob_text_parse_number(optarg, 0, DAYS_MAX, &days))
 				return obx_usage_error("token", "--days is a number from 0 to %u, not '%s'", DAYS_MAX, optarg);
+			break;
+		case LIMIT:
+			if (obt_allow_set(&allow, options[index].name, optarg, &wants) <= 0)
+				return obx_usage_error("token", "--%s takes %s, not '%s'", options[index].name, wants, optarg);
 			break;
 		case 'h':
 			return usage();
@@ -129,7 +150,7 @@ int obx_token_main(int argc, char **argv)
 		return OBX_EXIT_UNWELL;
 	}
 	if (verb[0] == 'c')
-		status = create(file, &tokens, name, scope, days);
+		status = create(file, &tokens, name, scope, days, &allow);
 	else if (verb[0] == 'l')
 		status = list(&tokens);
 	else

@@ -18,7 +18,7 @@
 #define SECRET_BYTES 32u
 #define PREFIX "obt_"
 #define ID_DIGITS (OBT_TOKEN_ID - 1)
-#define LINE_BYTES 256u
+#define LINE_BYTES 1024u
 
 static const char *const scope_names[] = { [OBT_SCOPE_USE] = "use", [OBT_SCOPE_LOOK] = "look" };
 
@@ -63,7 +63,20 @@ static bool line_parse(const char *line, struct obt_token *ret)
 
 	if (sscanf(line, "%8s %64s %7s %23s %n", ret->id, hash, scope, expiry, &name) != 4 || !name)
 		return false;
-	snprintf(ret->name, sizeof ret->name, "%s", line + name);
+	line += name;
+	if (*line == '[') {
+		size_t size = strcspn(++line, "]");
+		char limits[OBT_ALLOW_TEXT];
+
+		if (line[size] != ']' || size >= sizeof limits)
+			return false;
+		snprintf(limits, sizeof limits, "%.*s", (int)size, line);
+		if (!obt_allow_parse(limits, &ret->allow))
+			return false;
+		line += size + 1;
+		line += strspn(line, " ");
+	}
+	snprintf(ret->name, sizeof ret->name, "%s", line);
 	return strlen(ret->id) == ID_DIGITS && hex_parse(ret->id, id, sizeof id) && strlen(hash) == 2 * OBT_SHA256_BYTES &&
 	       hex_parse(hash, ret->hash, sizeof ret->hash) && obt_scope_find(scope, &ret->scope) &&
 	       ob_text_parse_number(expiry, 0, INT64_MAX, &ret->expiry);
@@ -117,7 +130,7 @@ bool obt_tokens_read(const char *path, struct obt_tokens *ret, char *ret_why, si
 
 bool obt_tokens_write(const char *path, const struct obt_tokens *tokens, char *ret_why, size_t why_size)
 {
-	char temporary[4096], hash[2 * OBT_SHA256_BYTES + 1];
+	char temporary[4096], hash[2 * OBT_SHA256_BYTES + 1], limits[OBT_ALLOW_TEXT];
 	FILE *file = NULL;
 	bool ok;
 	int fd;
@@ -131,7 +144,9 @@ bool obt_tokens_write(const char *path, const struct obt_tokens *tokens, char *r
 		const struct obt_token *t = &tokens->list[i];
 
 		ob_text_hex(t->hash, sizeof t->hash, hash);
-		ok = fprintf(file, "%s %s %s %llu %s\n", t->id, hash, obt_scope_name(t->scope), (unsigned long long)t->expiry, t->name) > 0;
+		obt_allow_print(&t->allow, limits);
+		ok = fprintf(file, "%s %s %s %llu %s%s%s%s\n", t->id, hash, obt_scope_name(t->scope), (unsigned long long)t->expiry,
+			     limits[0] ? "[" : "", limits, limits[0] ? "] " : "", t->name) > 0;
 	}
 	if (file)
 		ok = fflush(file) == 0 && fsync(fd) == 0 && ok;
@@ -162,7 +177,8 @@ static void secret_hash(const char *digits, uint8_t ret[OBT_SHA256_BYTES])
 	obt_digest_sha256(digits, 2 * SECRET_BYTES, ret);
 }
 
-bool obt_tokens_add(struct obt_tokens *tokens, const char *name, enum obt_scope scope, uint64_t expiry, char ret_text[OBT_TOKEN_TEXT])
+bool obt_tokens_add(struct obt_tokens *tokens, const char *name, enum obt_scope scope, uint64_t expiry, const struct obt_allow *allow,
+	char ret_text[OBT_TOKEN_TEXT])
 {
 	uint8_t random[ID_DIGITS / 2 + SECRET_BYTES];
 	char digits[2 * sizeof random + 1];
@@ -176,10 +192,14 @@ bool obt_tokens_add(struct obt_tokens *tokens, const char *name, enum obt_scope 
 	secret_hash(digits + ID_DIGITS, token->hash);
 	token->scope = scope;
 	token->expiry = expiry;
+	if (allow)
+		token->allow = *allow;
 	snprintf(token->name, sizeof token->name, "%s", name);
 	for (char *p = token->name; *p; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
 			*p = '?';
+	if (token->name[0] == '[')
+		token->name[0] = '('; /* there limits would be looked for */
 	snprintf(ret_text, OBT_TOKEN_TEXT, PREFIX "%s_%s", token->id, digits + ID_DIGITS);
 	OPENSSL_cleanse(random, sizeof random);
 	OPENSSL_cleanse(digits, sizeof digits);

@@ -4,9 +4,10 @@
  * Bearer tokens: what a client shows instead of a certificate. The text is "obt_ID_SECRET", ID 8 and SECRET 64 hexadecimal digits: 256 random
  * bits. A token file has one line a token and never the secret:
  *
- *     ID SHA-256-OF-THE-SECRET SCOPE EXPIRY NAME
+ *     ID SHA-256-OF-THE-SECRET SCOPE EXPIRY [LIMITS] NAME
  *
- * EXPIRY is a time in seconds since 1970 or 0 for never. The server reads the file at every hello, so a change counts from the next session on.
+ * EXPIRY is a time in seconds since 1970 or 0 for never, [LIMITS] what its bearer may take less of than others (transport/allow.h), in brackets, or
+ * nothing. The server reads the file at every hello, so a change counts from the next session on.
  * Files are replaced as a whole. No state; any thread.
  */
 #ifndef OBT_TOKEN_H
@@ -16,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "transport/allow.h"
 #include "transport/digest.h"
 #include "transport/stream.h"
 
@@ -31,6 +33,7 @@ struct obt_token {
 	uint8_t hash[OBT_SHA256_BYTES];
 	enum obt_scope scope;
 	uint64_t expiry;             /* seconds since 1970; 0: never */
+	struct obt_allow allow;
 	char name[OBT_TOKEN_NAME];
 };
 
@@ -48,8 +51,9 @@ bool obt_tokens_read(const char *path, struct obt_tokens *ret, char *ret_why, si
 bool obt_tokens_write(const char *path, const struct obt_tokens *tokens, char *ret_why, size_t why_size);
 void obt_tokens_fini(struct obt_tokens *tokens);
 
-/* A new token; its text, which is nowhere else, into ret_text. False: no randomness or no memory. */
-bool obt_tokens_add(struct obt_tokens *tokens, const char *name, enum obt_scope scope, uint64_t expiry, char ret_text[OBT_TOKEN_TEXT]);
+/* A new token; its text, which is nowhere else, into ret_text. allow NULL: no limits of its own. False: no randomness or no memory. */
+bool obt_tokens_add(struct obt_tokens *tokens, const char *name, enum obt_scope scope, uint64_t expiry, const struct obt_allow *allow,
+	char ret_text[OBT_TOKEN_TEXT]);
 /* False: there is no such id. */
 bool obt_tokens_remove(struct obt_tokens *tokens, const char *id);
 /*

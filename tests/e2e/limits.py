@@ -5,9 +5,11 @@
     limits.py OUTBOARD SERVER LIMITS_PROGRAM
 """
 import json
+import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 from serving import ENV, Server, bad, check, finish, run
@@ -43,6 +45,28 @@ def memory(cap_mib):
         got = [numbers(line) for line in out.splitlines() if line.startswith('got')]
         check('the cap holds on a driver without virtual memory management', len(got) == 2 and got[0] == got[1] and
               0.9 * cap_mib * MIB <= got[0][0] <= cap_mib * MIB, out + done.stderr)
+
+
+def tokens():
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, 'tokens')
+
+        def token(*limits):
+            return subprocess.run([OUTBOARD, 'token', 'create', '--file', file, '--name', 'x', *limits], capture_output=True, text=True, env=ENV)
+        made = {name: token(*limits).stdout.strip() for name, limits in
+                {'small': ['--max-memory', '64MiB', '--max-modules', '3', '--max-lanes', '2'], 'large': ['--max-memory', '1GiB'], 'none': []}.items()}
+        done = token('--max-lanes', '5000')
+        check('a limit that makes no sense is refused', done.returncode != 0 and 'from 1 to 1024' in done.stderr, done.stderr)
+        listed = subprocess.run([OUTBOARD, 'token', 'list', '--file', file], capture_output=True, text=True, env=ENV).stdout
+        check('the limits of a token are listed', f'max-memory={64 * MIB},max-modules=3,max-lanes=2' in listed, listed)
+        with Server(SERVER, '--driver', 'soft', '--max-memory', '256MiB', '--tokens', file) as s:
+            for name, cap in (('small', 64), ('large', 256), ('none', 256)):
+                out, done = run(OUTBOARD, s.url, PROGRAM, 'info', env={'OUTBOARD_TOKEN': made[name]})
+                check(f'{name}: the lower of the two caps counts', numbers(out)[:2] == [cap * MIB] * 2, out + done.stderr)
+            out, _ = run(OUTBOARD, s.url, PROGRAM, 'modules', '50', env={'OUTBOARD_TOKEN': made['small']})
+            check('the modules of a token', numbers(out) == [4, 2], out)
+            out, done = run(OUTBOARD, s.url, PROGRAM, 'threads', '4', env={'OUTBOARD_TOKEN': made['small']})
+            check('the threads of a token', '--max-lanes' in done.stderr and numbers(out)[0] < 4, out + done.stderr)
 
 
 def things():
@@ -123,6 +147,7 @@ def priority():
 
 memory(256)
 things()
+tokens()
 idle()
 conduct()
 share()

@@ -114,6 +114,9 @@ def main():
         for program in FURTHER:
             made += compare(os.path.basename(program), server, folder, 'tcp:', [program], 10, 60 << 10, 0, True)
         server.stop()
+        server = Server(f'unix:{folder}/o', '--max-outstanding', '8MiB')
+        compare('few results outstanding', server, folder, 'tcp:', [PROGRAM, '3', '3', size], 8, 4 << 20, 0, True)
+        server.stop()
         cert, key = f'{folder}/cert.pem', f'{folder}/key.pem'
         subprocess.run([OUTBOARD, 'cert', '--cert', cert, '--key', key], check=True, stdout=subprocess.DEVNULL)
         server = Server('tls://127.0.0.1:0', '--tls-cert', cert, '--tls-key', key)

@@ -5,16 +5,19 @@
  * what is reached is the dispatch and the operations. Where a worker would end its process (linker wraps), the run ends.
  */
 #include <errno.h>
+#include <ftw.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/check.h"
 #include "base/log.h"
 #include "protocol/obp_calls.h"
 #include "server/exec.h"
 #include "tests/fuzz/fuzz.h"
+#include "transport/tree.h"
 
 #define INPUT_MAX 65536u
 #define TAKEN_MAX (64u << 20) /* bytes of replies to one input: null memory can be as large as a number */
@@ -27,6 +30,8 @@ static jmp_buf over;
 static uint8_t *wire;
 static size_t wire_size, wire_at, taken;
 static bool left;
+static const char *folder_path;
+static uint8_t chunk[OBS_CACHE_MIN], chunk_name[OBT_SHA256_BYTES];
 
 _Noreturn void __wrap_obs_session_fatal(struct obs_session *s, enum ob_err code, const char *format, ...)
 {
@@ -81,6 +86,22 @@ static void fuzz_close(struct obt_stream *stream)
 
 static const struct obt_ops fuzz_ops = { "fuzz", fuzz_send, fuzz_recv, fuzz_close };
 
+/* No mutation finds a hash: whenever a bit of the input says so, uploads get their right name, and questions name the one chunk that is kept. */
+static void names_help(uint16_t opcode, uint8_t *body, size_t size)
+{
+	struct obp_write_kept_req *kept = (void *)body;
+	struct obp_write_cached_req *cached = (void *)body;
+
+	if (opcode == OBP_OP_WRITE_KEPT && size > sizeof *kept && kept->name[0] & 1) {
+		kept->size = size - sizeof *kept;
+		obt_tree_digest(body + sizeof *kept, kept->size, kept->name);
+	}
+	if (opcode == OBP_OP_CACHE_ASK && size >= sizeof(struct obp_cache_ask_req) + sizeof chunk_name && body[size - 1] & 1)
+		memcpy(body + sizeof(struct obp_cache_ask_req), chunk_name, sizeof chunk_name);
+	if (opcode == OBP_OP_WRITE_CACHED && size == sizeof *cached && cached->size & 1)
+		cached->size = OBS_CACHE_MIN;
+}
+
 static void put(uint64_t number, uint16_t opcode, const void *body, size_t size)
 {
 	struct obp_record record = { (uint32_t)(sizeof record + size), opcode, 0 };
@@ -89,22 +110,46 @@ static void put(uint64_t number, uint16_t opcode, const void *body, size_t size)
 	wire_size += sizeof(struct obp_frame);
 	memcpy(wire + wire_size, &record, sizeof record);
 	memcpy(wire + wire_size + sizeof record, body, size);
+	names_help(opcode, wire + wire_size + sizeof record, size);
 	wire_size += record.size;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)
+{
+	(void)st;
+	(void)type;
+	(void)walk;
+	return remove(path);
+}
+
+static void folder_remove(void)
+{
+	nftw(folder_path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 static void start(void)
 {
 	static struct obs_options options;
-	char *argv[] = { "outboard-server", "--worker", "--driver", "null", NULL }, why[512] = "";
+	static char folder[] = "/tmp/outboard-fuzz-XXXXXX";
+	char *argv[] = { "outboard-server", "--worker", "--driver", "null", "--upload-cache", "16MiB", "--cache", folder, NULL }, why[512] = "";
+
+	if (folder[sizeof folder - 2] == 'X' && mkdtemp(folder))
+		atexit(folder_remove);
+	folder_path = folder;
 
 	free(session.scratch);
+	if (wire)
+		obs_cache_close(&session.cache);
 	memset(&session, 0, sizeof session); /* what the one before held is lost with it, as with a process */
 	ob_log_set_level(OB_LOG_ERROR);
-	if (obs_options_parse(&options, 4, argv) || !obs_session_init(&session, &options, why, sizeof why)) {
+	if (obs_options_parse(&options, 8, argv) || !obs_session_init(&session, &options, why, sizeof why)) {
 		fprintf(stderr, "the null driver does not start: %s\n", why);
 		exit(1);
 	}
 	obp_conn_fini(&session.conn); /* each input brings its own */
+	obs_cache_enter(&session.cache, "fuzz");
+	obt_tree_digest(chunk, sizeof chunk, chunk_name);
+	obs_cache_put(&session.cache, OBS_CACHE_CHUNK, chunk_name, chunk, sizeof chunk);
 	if (!wire)
 		wire = malloc(16 * INPUT_MAX);
 	left = false;

@@ -82,13 +82,13 @@ static void remove_tokens(void)
 static void start(void)
 {
 	static char path[] = "/tmp/outboard-fuzz-XXXXXX";
-	char *argv[] = { "outboard-server", "--worker", "--driver", "null", "--tokens", path, NULL }, why[512] = "";
+	char *argv[] = { "outboard-server", "--worker", "--driver", "null", "--tokens", path, "--upload-cache", "0", NULL }, why[512] = "";
 	struct obt_tokens tokens = { 0 };
 	int fd = mkstemp(path);
 
 	ob_log_set_level(OB_LOG_ERROR);
-	if (fd < 0 || !obt_tokens_add(&tokens, "fuzz", OBT_SCOPE_USE, 0, token) || !obt_tokens_write(path, &tokens, why, sizeof why) ||
-	    obs_options_parse(&options, 6, argv) || !obs_session_init(&fresh, &options, why, sizeof why)) {
+	if (fd < 0 || !obt_tokens_add(&tokens, "fuzz", OBT_SCOPE_USE, 0, NULL, token) || !obt_tokens_write(path, &tokens, why, sizeof why) ||
+	    obs_options_parse(&options, 8, argv) || !obs_session_init(&fresh, &options, why, sizeof why)) {
 		fprintf(stderr, "the null driver does not start: %s\n", why);
 		exit(1);
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* A session over a driver that blocks, prints and calls back (fake_driver.c). */
+#include <glob.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -236,9 +237,11 @@ TEST(a_module_that_does_not_load)
 	end();
 }
 
+#define IMAGE_MAX (100u << 10)
+
 static void put_image(const char *text, uint8_t ret_hash[32])
 {
-	uint8_t body[sizeof(struct obp_image_put_req) + 64] = { 0 };
+	static _Alignas(8) uint8_t body[sizeof(struct obp_image_put_req) + IMAGE_MAX];
 	struct obp_image_put_req *req = (struct obp_image_put_req *)body;
 	size_t size = strlen(text), half = size / 2;
 
@@ -267,10 +270,13 @@ static int have_image(const uint8_t hash[32])
 TEST(an_image_is_put_once_and_kept_for_later_sessions)
 {
 	struct obp_module_use_req use = { .mod = MODULE };
-	char path[256], name[65];
+	char path[256], name[65], text[100001];
+	glob_t found;
 
 	begin();
-	put_image("an image in two pieces", use.sha256);
+	memset(text, 'x', sizeof text - 1); /* smaller ones are not kept: they are sent unasked */
+	text[sizeof text - 1] = '\0';
+	put_image(text, use.sha256);
 	CHECK_INT(have_image(use.sha256), 1);
 	peer_call(&peer, 0, OBP_OP_MODULE_USE, &use, sizeof use);
 	CHECK_INT(peer_ping(&peer, 0), 0);
@@ -282,7 +288,11 @@ TEST(an_image_is_put_once_and_kept_for_later_sessions)
 	peer_close(&peer);
 	for (int i = 0; i < 32; i++)
 		snprintf(name + 2 * i, 3, "%02x", use.sha256[i]);
-	snprintf(path, sizeof path, "%s/%s", server.dir, name);
+	snprintf(path, sizeof path, "%s/*/i%s", server.dir, name);
+	CHECK_INT(glob(path, 0, NULL, &found), 0); /* in the folder of this client */
+	CHECK_INT(found.gl_pathc, 1);
+	snprintf(path, sizeof path, "%s", found.gl_pathv[0]);
+	globfree(&found);
 	FILE *file = fopen(path, "r+");
 	CHECK(file);
 	fputc('X', file);

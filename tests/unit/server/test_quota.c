@@ -43,6 +43,29 @@ TEST(texts_of_limits)
 	CHECK(!obs_limits_parse("1:2:3", &back));
 }
 
+TEST(a_token_may_allow_less_only)
+{
+	struct obt_allow allow = { .value = { [OBT_ALLOW_MEMORY] = 200 * MIB, [OBT_ALLOW_SHARE] = OBP_SHARE_ALL, [OBT_ALLOW_PRIORITY] = 3,
+		[OBT_ALLOW_LANES] = 1024, [OBT_ALLOW_IDLE] = 600, [OBT_ALLOW_OUTSTANDING] = 64 * MIB } };
+	struct obs_limits limits = { .memory = 100 * MIB, .share = 500000, .priority = 1, .lanes = 10, .idle_s = 60, .outstanding = 8 * MIB, .handles = 5 };
+	const struct obs_limits was = limits;
+
+	obs_limits_allow(&limits, &(struct obt_allow){ { 0 } });
+	CHECK(!memcmp(&limits, &was, sizeof was));
+	obs_limits_allow(&limits, &allow);
+	CHECK(!memcmp(&limits, &was, sizeof was));
+	limits = obs_limits_default;
+	obs_limits_allow(&limits, &allow);
+	CHECK(limits.memory == 200 * MIB && limits.host_memory == 0 && limits.idle_s == 600);
+	CHECK(limits.outstanding == OBS_OUTSTANDING_MAX && limits.priority == 1);
+	allow = (struct obt_allow){ .value = { [OBT_ALLOW_MEMORY] = 50 * MIB, [OBT_ALLOW_HOST_MEMORY] = 4 * MIB, [OBT_ALLOW_HANDLES] = 3,
+		[OBT_ALLOW_MODULES] = 2, [OBT_ALLOW_LANES] = 1, [OBT_ALLOW_IDLE] = 5, [OBT_ALLOW_SHARE] = 100000, [OBT_ALLOW_PRIORITY] = 1,
+		[OBT_ALLOW_OUTSTANDING] = 8 * MIB } };
+	obs_limits_allow(&limits, &allow);
+	CHECK(limits.memory == 50 * MIB && limits.host_memory == 4 * MIB && limits.handles == 3 && limits.modules == 2 && limits.lanes == 1);
+	CHECK(limits.idle_s == 5 && limits.share == 100000 && limits.priority == 0 && limits.outstanding == 8 * MIB);
+}
+
 TEST(a_client_may_ask_for_less_only)
 {
 	struct obs_limits limits = { .memory = 100 * MIB, .share = 500000, .priority = 1 };

@@ -22,13 +22,14 @@ static void directory_remove(void)
 
 TEST(made_written_read_and_checked)
 {
+	const struct obt_allow allow = { .value = { [OBT_ALLOW_MEMORY] = 5ull << 30, [OBT_ALLOW_SHARE] = 123456, [OBT_ALLOW_PRIORITY] = 1 } };
 	struct obt_tokens tokens = { 0 }, back;
 	char text[200][OBT_TOKEN_TEXT];
 	const char *reason = NULL;
 
 	directory();
 	for (unsigned i = 0; i < 200; i++)
-		CHECK(obt_tokens_add(&tokens, i ? "some name" : "a\nb", i % 2 ? OBT_SCOPE_LOOK : OBT_SCOPE_USE, i, text[i]));
+		CHECK(obt_tokens_add(&tokens, i ? "some name" : "a\nb", i % 2 ? OBT_SCOPE_LOOK : OBT_SCOPE_USE, i, i % 3 ? &allow : NULL, text[i]));
 	CHECK_STR(tokens.list[0].name, "a?b"); /* one token is one line */
 	CHECK(obt_tokens_write(path, &tokens, why, sizeof why));
 	CHECK(obt_tokens_write(path, &tokens, why, sizeof why));
@@ -54,13 +55,72 @@ TEST(made_written_read_and_checked)
 	directory_remove();
 }
 
+TEST(limits_of_a_token)
+{
+	struct obt_allow allow = { { 0 } }, back;
+	char text[OBT_ALLOW_TEXT];
+	const char *reason = "";
+
+	obt_allow_print(&allow, text);
+	CHECK_STR(text, "");
+	CHECK_INT(obt_allow_set(&allow, "max-memory", "2GiB", &reason), 1);
+	CHECK_INT(obt_allow_set(&allow, "share", "0.25", &reason), 1);
+	CHECK_INT(obt_allow_set(&allow, "max-priority", "high", &reason), 1);
+	CHECK_INT(obt_allow_set(&allow, "idle-timeout", "60", &reason), 1);
+	CHECK_INT(obt_allow_set(&allow, "max-lanes", "1025", &reason), -1);
+	CHECK_INT(obt_allow_set(&allow, "share", "nan", &reason), -1);
+	CHECK_INT(obt_allow_set(&allow, "max-memory", "1", &reason), -1);
+	CHECK_INT(obt_allow_set(&allow, "warm", "1", &reason), 0);
+	obt_allow_print(&allow, text);
+	CHECK_STR(text, "max-memory=2147483648,idle-timeout=60,share=0.25,max-priority=high");
+	CHECK(obt_allow_parse(text, &back) && !memcmp(&back, &allow, sizeof back));
+	CHECK(!obt_allow_parse("", &back) && !obt_allow_parse("share", &back) && !obt_allow_parse("share=2", &back) && !obt_allow_parse("share=0.5,", &back));
+	/* The longest there is fits its place. */
+	for (unsigned i = 0; i < OBT_ALLOW_COUNT; i++)
+		allow.value[i] = i == OBT_ALLOW_PRIORITY ? 2 : i <= OBT_ALLOW_OUTSTANDING ? 9000000000000000000u : 123457;
+	obt_allow_print(&allow, text);
+	CHECK(strlen(text) < OBT_ALLOW_TEXT - 40 && strstr(text, "max-priority=normal"));
+}
+
+static void line(const char *what)
+{
+	FILE *file = fopen(path, "w");
+
+	CHECK(file);
+	fprintf(file, "01234567 %064d use 0 %s\n", 0, what);
+	fclose(file);
+}
+
+TEST(lines_with_limits)
+{
+	static const char *const wrong[] = { "[share=0.5 x", "[share=5] x", "[] x", "[shares=0.5] x", "[share=0.5,share] x" };
+	struct obt_tokens tokens;
+
+	directory();
+	line("[share=0.5] a name");
+	CHECK(obt_tokens_read(path, &tokens, why, sizeof why));
+	CHECK_STR(tokens.list[0].name, "a name");
+	CHECK_INT(tokens.list[0].allow.value[OBT_ALLOW_SHARE], 500000);
+	obt_tokens_fini(&tokens);
+	line("a name [share=0.5]");
+	CHECK(obt_tokens_read(path, &tokens, why, sizeof why));
+	CHECK_STR(tokens.list[0].name, "a name [share=0.5]");
+	CHECK_INT(tokens.list[0].allow.value[OBT_ALLOW_SHARE], 0);
+	obt_tokens_fini(&tokens);
+	for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		line(wrong[i]);
+		CHECK(!obt_tokens_read(path, &tokens, why, sizeof why) && strstr(why, "line 1"));
+	}
+	directory_remove();
+}
+
 TEST(what_is_no_token)
 {
 	struct obt_tokens tokens = { 0 };
 	char text[OBT_TOKEN_TEXT], bad[OBT_TOKEN_TEXT + 8];
 	const char *reason = NULL;
 
-	CHECK(obt_tokens_add(&tokens, "x", OBT_SCOPE_USE, 0, text));
+	CHECK(obt_tokens_add(&tokens, "x", OBT_SCOPE_USE, 0, NULL, text));
 	CHECK(obt_tokens_check(&tokens, text, 1u << 31, &reason));
 	for (size_t n = 0; n < strlen(text); n++) {
 		snprintf(bad, sizeof bad, "%.*s", (int)n, text);

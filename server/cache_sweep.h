@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* Making room in the cache of uploads (server/cache.h); for cache.c only. Any process, one at a time. */
+#ifndef OBS_CACHE_SWEEP_H
+#define OBS_CACHE_SWEEP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/check.h"
+#include "server/cache.h"
+
+#define OBS_CACHE_FILE_NAME (2 * OBS_CACHE_NAME_BYTES + 2)   /* a letter, digits, NUL */
+#define OBS_CACHE_USAGE_BYTES 4096u
+#define OBS_CACHE_STALE_S 600                                /* a half-written file that nobody has touched for so long is nobody's */
+
+struct obs_cache_usage {
+	_Atomic uint64_t bytes, evicted;
+};
+
+/* What a file counts as. */
+static inline uint64_t obs_cache_charge(uint64_t size)
+{
+	return ob_round_up(size, 4096);
+}
+
+/*
+ * Counts every file, throws away those used longest ago until an eighth of the limit is free if there are more bytes than the limit less a sixteenth,
+ * removes empty folders. False: another process is at it, or there is no memory.
+ */
+bool obs_cache_make_room(struct obs_cache *cache);
+
+#endif

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* The cache of uploads by itself: what is kept is found by its own tenant, whole or not at all, and all of it stays within the limit. */
+#include "server/cache.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "tests/unit/test.h"
+#include "transport/tree.h"
+
+#define CHUNK (256u << 10)
+#define LIMIT (16ull << 20)
+
+static char top[] = "/tmp/outboard-cache-test-XXXXXX";
+static uint8_t data[CHUNK], back[CHUNK];
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)
+{
+	(void)st;
+	(void)type;
+	(void)walk;
+	return remove(path);
+}
+
+static void folder(void)
+{
+	CHECK(mkdtemp(top));
+}
+
+static void folder_remove(void)
+{
+	CHECK_INT(nftw(top, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+static void chunk_make(uint32_t number, uint8_t name[32])
+{
+	memset(data, (int)number, sizeof data);
+	memcpy(data, &number, sizeof number);
+	obt_tree_digest(data, sizeof data, name);
+}
+
+static uint64_t bytes_of(const struct obs_cache *cache)
+{
+	uint64_t bytes, evicted;
+
+	obs_cache_count(cache, &bytes, &evicted);
+	return bytes;
+}
+
+TEST(kept_and_found_by_content)
+{
+	struct obs_cache cache, other;
+	uint8_t name[32], image[32];
+
+	folder();
+	obs_cache_open(&cache, top, LIMIT);
+	chunk_make(1, name);
+	obs_cache_put(&cache, OBS_CACHE_CHUNK, name, data, sizeof data);
+	CHECK_INT(obs_cache_find(&cache, OBS_CACHE_CHUNK, name), 0); /* nobody's */
+	obs_cache_enter(&cache, "token 0123 alice");
+	CHECK_INT(obs_cache_find(&cache, OBS_CACHE_CHUNK, name), 0);
+	obs_cache_put(&cache, OBS_CACHE_CHUNK, name, data, sizeof data);
+	obs_cache_put(&cache, OBS_CACHE_CHUNK, name, data, sizeof data);
+	CHECK_INT(obs_cache_find(&cache, OBS_CACHE_CHUNK, name), sizeof data);
+	CHECK_INT(bytes_of(&cache), sizeof data);
+	CHECK(obs_cache_read(&cache, OBS_CACHE_CHUNK, name, back, sizeof back) && !memcmp(back, data, sizeof data));
+	/* An image is another thing, whatever its name. */
+	CHECK_INT(obs_cache_find(&cache, OBS_CACHE_IMAGE, name), 0);
+	obt_digest_sha256(data, 100000, image);
+	obs_cache_put(&cache, OBS_CACHE_IMAGE, image, data, 100000);
+	CHECK(obs_cache_read(&cache, OBS_CACHE_IMAGE, image, back, 100000));
+	/* Too small to be worth a file. */
+	obt_tree_digest(data, OBS_CACHE_MIN - 1, image);
+	obs_cache_put(&cache, OBS_CACHE_CHUNK, image, data, OBS_CACHE_MIN - 1);
+	CHECK_INT(obs_cache_find(&cache, OBS_CACHE_CHUNK, image), 0);
+	/* Another process of the same tenant has it, another tenant has not. */
+	obs_cache_open(&other, top, LIMIT);
+	obs_cache_enter(&other, "token 0123 alice");
+	CHECK(obs_cache_read(&other, OBS_CACHE_CHUNK, name, back, sizeof back));
+	obs_cache_close(&other);
+	obs_cache_open(&other, top, LIMIT);
+	obs_cache_enter(&other, "token 0124 alice");
+	CHECK_INT(obs_cache_find(&other, OBS_CACHE_CHUNK, name), 0);
+	CHECK(!obs_cache_read(&other, OBS_CACHE_CHUNK, name, back, sizeof back));
+	obs_cache_close(&other);
+	obs_cache_close(&cache);
+	folder_remove();
+}
+
+TEST(a_damaged_file_is_removed)
+{
+	struct obs_cache cache;
+	uint8_t name[32];
+	char path[300];
+	int fd;
+
+	folder();
+	obs_cache_open(&cache, top, LIMIT);
+	obs_cache_enter(&cache, "uid 1000");
+	chunk_make(1, name);
+	obs_cache_put(&cache, OBS_CACHE_CHUNK, name, data, sizeof data);
+	snprintf(path, sizeof path, "%s/%s/c", top, cache.tenant);
+	for (unsigned i = 0; i < 32; i++)
+		snprintf(path + strlen(path), 3, "%02x", name[i]);
+	fd = open(path, O_WRONLY);
+	CHECK(fd >= 0 && pwrite(fd, "!", 1, 70000) == 1);
+	close(fd);
+	CHECK_INT(obs_cache_find(&cache, OBS_CACHE_CHUNK, name), sizeof data); /* it is only looked into when it is used */
+	CHECK(!obs_cache_read(&cache, OBS_CACHE_CHUNK, name, back, sizeof back));
+	CHECK_INT(obs_cache_find(&cache, OBS_CACHE_CHUNK, name), 0);
+	CHECK_INT(bytes_of(&cache), 0);
+	/* A link that somebody has put there is not followed. */
+	CHECK_INT(symlink("/etc/passwd", path), 0);
+	CHECK_INT(obs_cache_find(&cache, OBS_CACHE_CHUNK, name), 0);
+	CHECK(!obs_cache_read(&cache, OBS_CACHE_CHUNK, name, back, sizeof back));
+	obs_cache_close(&cache);
+	folder_remove();
+}
+
+TEST(the_longest_unused_goes_first)
+{
+	struct obs_cache caches[2];
+	uint8_t names[200][32];
+	uint64_t bytes, evicted;
+	unsigned left = 0;
+
+	folder();
+	for (unsigned i = 0; i < 2; i++) {
+		obs_cache_open(&caches[i], top, LIMIT);
+		obs_cache_enter(&caches[i], i ? "bob" : "alice");
+	}
+	for (unsigned i = 0; i < 200; i++) {
+		struct timespec pause = { .tv_nsec = 5000000 }; /* file systems' clocks are coarse */
+
+		chunk_make(i, names[i]);
+		obs_cache_put(&caches[i % 2], OBS_CACHE_CHUNK, names[i], data, sizeof data);
+		CHECK(obs_cache_find(&caches[0], OBS_CACHE_CHUNK, names[0])); /* used all the time */
+		obs_cache_count(&caches[0], &bytes, &evicted);
+		CHECK(bytes <= LIMIT);
+		nanosleep(&pause, NULL);
+	}
+	CHECK(evicted >= 200 - LIMIT / CHUNK);
+	for (unsigned i = 0; i < 200; i++)
+		left += obs_cache_find(&caches[i % 2], OBS_CACHE_CHUNK, names[i]) != 0;
+	CHECK_INT(left, bytes / CHUNK);
+	CHECK(left > LIMIT / CHUNK / 2);
+	for (unsigned i = 199; i > 200 - left; i--)
+		CHECK(obs_cache_find(&caches[i % 2], OBS_CACHE_CHUNK, names[i]));
+	/* What does not fit at all is not kept, and costs nothing. */
+	static uint8_t large[9 << 20];
+	obt_digest_sha256(large, sizeof large, names[0]);
+	obs_cache_put(&caches[0], OBS_CACHE_IMAGE, names[0], large, sizeof large);
+	CHECK_INT(obs_cache_find(&caches[0], OBS_CACHE_IMAGE, names[0]), 0);
+	CHECK_INT(bytes_of(&caches[0]), bytes);
+	obs_cache_close(&caches[0]);
+	obs_cache_close(&caches[1]);
+	folder_remove();
+}
+
+TEST(the_count_is_made_anew)
+{
+	struct obs_cache cache;
+	uint8_t name[32];
+
+	folder();
+	obs_cache_open(&cache, top, LIMIT);
+	obs_cache_enter(&cache, "alice");
+	for (unsigned i = 0; i < 20; i++) {
+		chunk_make(i, name);
+		obs_cache_put(&cache, OBS_CACHE_CHUNK, name, data, sizeof data);
+	}
+	obs_cache_enter(&cache, "bob"); /* and an empty folder */
+	obs_cache_close(&cache);
+	/* As after a crash that lost the count, and with a lower limit. */
+	char path[300];
+	snprintf(path, sizeof path, "%s/usage", top);
+	CHECK_INT(unlink(path), 0);
+	obs_cache_open(&cache, top, 2 << 20);
+	CHECK_INT(bytes_of(&cache), 0);
+	obs_cache_sweep(&cache);
+	CHECK_INT(bytes_of(&cache), 7 * CHUNK);
+	/* Bob's folder is gone; a session of his that is open makes it again. */
+	obs_cache_enter(&cache, "bob");
+	obs_cache_sweep(&cache);
+	chunk_make(50, name);
+	obs_cache_put(&cache, OBS_CACHE_CHUNK, name, data, sizeof data);
+	CHECK_INT(obs_cache_find(&cache, OBS_CACHE_CHUNK, name), sizeof data);
+	obs_cache_close(&cache);
+	folder_remove();
+}
+
+TEST(where_there_is_no_place)
+{
+	struct obs_cache cache;
+	uint8_t name[32] = { 0 };
+
+	folder();
+	obs_cache_open(&cache, "/proc/nowhere", LIMIT);
+	CHECK_INT(cache.top, -1);
+	obs_cache_enter(&cache, "alice");
+	obs_cache_put(&cache, OBS_CACHE_CHUNK, name, data, sizeof data);
+	CHECK_INT(obs_cache_find(&cache, OBS_CACHE_CHUNK, name), 0);
+	obs_cache_sweep(&cache);
+	obs_cache_close(&cache);
+	obs_cache_open(&cache, top, 0);
+	CHECK_INT(cache.top, -1);
+	/* A folder that others can write to. */
+	CHECK_INT(chmod(top, 0777), 0);
+	obs_cache_open(&cache, top, LIMIT);
+	CHECK_INT(cache.top, -1);
+	CHECK_INT(chmod(top, 0755), 0);
+	obs_cache_open(&cache, top, LIMIT);
+	CHECK(cache.top >= 0);
+	obs_cache_close(&cache);
+	folder_remove();
+}
+
+int main(int argc, char **argv)
+{
+	return test_main(argc, argv);
+}

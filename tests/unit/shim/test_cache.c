@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * obc_cache: when asking pays, and copies against a server, played here, that keeps chunks, forgets some of them between its answer and their use, and now and
+ * then reports an earlier call's failure. What arrives is what was sent, whatever it forgets.
+ */
+#include "client-shim/cache.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/opt.h"
+#include "client-shim/control.h"
+#include "client-shim/log.h"
+#include "protocol/obc_calls.h"
+#include "transport/tree.h"
+
+#define BASE 0x200000000000ull
+#define BYTES (66u << 20)
+#define KEPT_MAX 1024u
+
+static struct {
+	uint8_t names[KEPT_MAX][32];
+	uint8_t *data[KEPT_MAX];
+	size_t sizes[KEPT_MAX];
+	unsigned n;
+} kept;
+static uint8_t *device, *host;
+static struct {
+	uint8_t names[OBP_CACHE_ASK_MAX][32];
+	uint64_t have[4], lost[4];
+	uint32_t n;
+} asked;
+static size_t sent, forget_every, used;
+static unsigned questions;
+static double link_rate;            /* bytes/s; 0: at once */
+static uint64_t clock_ns;
+static CUresult earlier;
+
+/* Time is what sending takes, and a bit for everything else: 4 MiB are named at 2 GB/s. */
+uint64_t __wrap_ob_clock_ns(void);
+uint64_t __wrap_ob_clock_ns(void)
+{
+	return clock_ns += 2000000;
+}
+
+static int find(const uint8_t *name)
+{
+	for (unsigned i = 0; i < kept.n; i++)
+		if (memcmp(kept.names[i], name, 32) == 0)
+			return (int)i;
+	return -1;
+}
+
+CUresult obc_call_op_cache_ask(uint32_t n, const void *names, uint64_t ret_have[4], uint64_t ret_lost[4])
+{
+	CUresult result = earlier;
+
+	memcpy(ret_lost, asked.lost, sizeof asked.lost);
+	memset(&asked, 0, sizeof asked);
+	memcpy(asked.names, names, 32 * n);
+	asked.n = n;
+	for (uint32_t i = 0; i < n; i++)
+		if (find(asked.names[i]) >= 0)
+			asked.have[i / 64] |= 1ull << i % 64;
+	memcpy(ret_have, asked.have, sizeof asked.have);
+	questions++;
+	earlier = CUDA_SUCCESS;
+	return result;
+}
+
+CUresult obc_call_op_write_cached(uint64_t dst, uint64_t size, uint64_t stream, uint32_t index)
+{
+	(void)stream;
+	assert_true(size <= OBP_CHUNK_MAX);
+	for (uint64_t at = 0; at < size; at += OBP_CACHE_CHUNK, index++) {
+		int found = find(asked.names[index]);
+		uint64_t n = size - at < OBP_CACHE_CHUNK ? size - at : OBP_CACHE_CHUNK;
+
+		assert_true(index < asked.n && asked.have[index / 64] >> index % 64 & 1 && found >= 0);
+		assert_int_equal(kept.sizes[found], n);
+		if (forget_every && ++used % forget_every == 0)
+			asked.lost[index / 64] |= 1ull << index % 64;
+		else
+			memcpy(device + (dst - BASE) + at, kept.data[found], n);
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult obc_call_op_write(uint64_t dst, uint64_t size, uint64_t stream, const void *data)
+{
+	(void)stream;
+	memcpy(device + (dst - BASE), data, size);
+	sent += size;
+	clock_ns += link_rate > 0 ? (uint64_t)((double)size * 1e9 / link_rate) : 0;
+	return CUDA_SUCCESS;
+}
+
+CUresult obc_call_op_write_kept(uint64_t dst, uint64_t size, uint64_t stream, const uint8_t name[32], const void *data)
+{
+	uint8_t right[32];
+
+	assert_true(size <= OBP_CACHE_CHUNK && size >= OBC_CACHE_CHUNK_MIN);
+	obt_tree_digest(data, size, right);
+	assert_memory_equal(right, name, 32);
+	if (find(name) < 0 && kept.n < KEPT_MAX) {
+		memcpy(kept.names[kept.n], name, 32);
+		kept.data[kept.n] = malloc(size);
+		memcpy(kept.data[kept.n], data, size);
+		kept.sizes[kept.n++] = size;
+	}
+	return obc_call_op_write(dst, size, stream, data);
+}
+
+CUresult obc_log_error(void)
+{
+	return CUDA_SUCCESS;
+}
+
+bool obc_log_path_local(void)
+{
+	return false;
+}
+
+void obc_control_quality(struct obp_quality *ret)
+{
+	*ret = (struct obp_quality){ 0 };
+}
+
+/* ---- whether it pays ---- */
+
+static void test_when_asking_pays(void **state)
+{
+	const struct obc_cache_view slow = { .server = 1ull << 30, .link = 100e6, .naming = 2e9, .rtt_s = 1e-4 };
+	struct obc_cache_view v = slow;
+
+	(void)state;
+	assert_int_equal(obc_cache_pays(&v, 64 << 20), OBC_CACHE_ASK);
+	assert_int_equal(obc_cache_pays(&v, OBC_CACHE_COPY_MIN - 1), OBC_CACHE_PLAIN);
+	v.server = 0;
+	assert_int_equal(obc_cache_pays(&v, 64 << 20), OBC_CACHE_PLAIN);
+	v = slow, v.link = 1.25e9; /* faster than names can be made */
+	assert_int_equal(obc_cache_pays(&v, 64 << 20), OBC_CACHE_PLAIN);
+	v.forced = true;
+	assert_int_equal(obc_cache_pays(&v, 64 << 20), OBC_CACHE_ASK);
+	v = slow, v.rtt_s = 0.01; /* a MiB takes 10 ms to send, asking as long */
+	assert_int_equal(obc_cache_pays(&v, 1 << 20), OBC_CACHE_PLAIN);
+	assert_int_equal(obc_cache_pays(&v, 8 << 20), OBC_CACHE_ASK);
+	/* Nothing was ever there, and what is sent now would throw away what was sent first. */
+	v = slow, v.kept = v.misses = 1ull << 30;
+	assert_int_equal(obc_cache_pays(&v, 64 << 20), OBC_CACHE_PLAIN);
+	v.hits = 400 << 20;
+	assert_int_equal(obc_cache_pays(&v, 64 << 20), OBC_CACHE_ASK);
+	/* The rate is not known: it is looked at after a while. */
+	v = slow, v.link = 0;
+	assert_int_equal(obc_cache_pays(&v, 64 << 20), OBC_CACHE_ASK);
+	v.unseen = OBC_CACHE_BLIND;
+	assert_int_equal(obc_cache_pays(&v, 64 << 20), OBC_CACHE_LOOK);
+	v = slow, v.unseen = OBC_CACHE_STALE - 1;
+	assert_int_equal(obc_cache_pays(&v, 64 << 20), OBC_CACHE_ASK);
+	v.unseen++;
+	assert_int_equal(obc_cache_pays(&v, 64 << 20), OBC_CACHE_LOOK);
+}
+
+/* ---- copies ---- */
+
+static void begin(const char *how)
+{
+	obc_cache_forget();
+	if (how)
+		setenv("OUTBOARD_CACHE", how, 1);
+	else
+		unsetenv("OUTBOARD_CACHE");
+	obc_cache_offered(1ull << 30);
+	sent = used = forget_every = 0;
+	questions = 0;
+}
+
+static CUresult copy(size_t at, size_t size)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	memset(device, 0xee, BYTES);
+	if (!obc_cache_write(BASE + at, host + at, size, 0, &result))
+		result = obc_call_op_write(BASE + at, size, 0, host + at);
+	assert_memory_equal(device + at, host + at, size);
+	assert_true(at == 0 || device[at - 1] == 0xee);
+	assert_true(at + size == BYTES || device[at + size] == 0xee);
+	return result;
+}
+
+static void test_what_is_there_is_not_sent(void **state)
+{
+	const size_t size = (40u << 20) + 5000; /* several questions and a tail too small to keep */
+	struct obc_cache_stats stats;
+
+	(void)state;
+	begin("on");
+	assert_int_equal(copy(3, size), CUDA_SUCCESS);
+	assert_int_equal(sent, size);
+	begin("on");
+	assert_int_equal(copy(3, size), CUDA_SUCCESS);
+	assert_int_equal(sent, 5000);
+	obc_cache_stats(&stats);
+	assert_int_equal(stats.bytes_saved, 40u << 20);
+	assert_int_equal(stats.hits, 160);
+	/* Some of it is forgotten between the answer and the use, in the middle and at the end. */
+	for (size_t every = 1; every < 8; every += 3) {
+		begin("on");
+		forget_every = every;
+		assert_int_equal(copy(3, size), CUDA_SUCCESS);
+		obc_cache_stats(&stats);
+		assert_int_equal(stats.lost, 160 / every);
+		assert_int_equal(sent, 5000 + stats.lost * OBP_CACHE_CHUNK);
+		assert_int_equal(stats.bytes_saved + sent, size);
+	}
+}
+
+static void test_an_earlier_failure_is_told_and_the_copy_is_made(void **state)
+{
+	(void)state;
+	begin("on");
+	earlier = CUDA_ERROR_INVALID_HANDLE;
+	assert_int_equal(copy(3, 8 << 20), CUDA_ERROR_INVALID_HANDLE);
+	assert_int_equal(copy(3, 8 << 20), CUDA_SUCCESS);
+}
+
+static void test_ways(void **state)
+{
+	(void)state;
+	begin("off");
+	copy(3, 8 << 20);
+	assert_int_equal(questions, 0);
+	begin(NULL);
+	/* A slow link: everything is named, and what was kept is not sent. */
+	link_rate = 100e6;
+	copy(1000, 32 << 20);
+	assert_true(questions == 4 && sent == 32 << 20);
+	begin(NULL);
+	copy(1000, 32 << 20);
+	assert_int_equal(sent, 0);
+	/* A fast one: after the first chunks it is looked at, and the rest is sent as ever. */
+	begin(NULL);
+	link_rate = 10e9;
+	copy(2000, 32 << 20);
+	assert_true(questions == 4 && sent == 32 << 20);
+	copy(3000, 32 << 20);
+	assert_int_equal(questions, 4);
+	/* It has become slow: that is seen the next time it is looked at. */
+	link_rate = 50e6;
+	CUresult result;
+	unsigned plain = 0;
+	while (plain < 100 && !obc_cache_write(BASE, host, 64 << 20, 0, &result))
+		plain++;
+	assert_in_range(plain, 28, 32);
+	begin(NULL);
+	copy(0, 64 << 20);
+	assert_true(sent < 8 << 20);
+	begin("on");
+	ob_opt_set(OB_OPT_CACHE, false);
+	obc_cache_offered(1ull << 30);
+	copy(3, 8 << 20);
+	ob_opt_set(OB_OPT_CACHE, true);
+	assert_int_equal(questions, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_when_asking_pays),
+		cmocka_unit_test(test_what_is_there_is_not_sent),
+		cmocka_unit_test(test_an_earlier_failure_is_told_and_the_copy_is_made),
+		cmocka_unit_test(test_ways),
+	};
+	uint64_t x = 1;
+
+	device = malloc(BYTES);
+	host = malloc(BYTES);
+	for (size_t i = 0; i < BYTES / 8; i++) {
+		x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+		memcpy(host + 8 * i, &x, sizeof x);
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
