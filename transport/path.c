@@ -58,6 +58,7 @@ double obt_meter_look(struct obt_meter *meter, const struct tcp_info *info, uint
 	if (meter->seconds <= 0) {
 		meter->bytes = OBT_METER_PRIOR_BYTES;
 		meter->seconds = OBT_METER_PRIOR_BYTES / OBT_METER_PRIOR_RATE;
+		meter->spare = OBT_METER_WINDOW_BYTES;
 	}
 	if (!fresh && busy && bytes < INTERVAL_BYTES)
 		return meter_now(meter); /* it goes on */
@@ -65,8 +66,9 @@ double obt_meter_look(struct obt_meter *meter, const struct tcp_info *info, uint
 		held = !trust_reader && (double)(info->tcpi_rwnd_limited - meter->rwnd_us) * 1e-6 > seconds / 2;
 		rate = busy && seconds > 0 ? bytes / seconds : (double)info->tcpi_delivery_rate;
 		held = held || (!busy && info->tcpi_delivery_rate_app_limited);
+		meter->spare = busy ? 0 : ob_min(meter->spare + bytes, (double)OBT_METER_WINDOW_BYTES);
 		if (rate > 0 && (!held || rate > meter_now(meter)))
-			meter_add(meter, bytes, rate);
+			meter_add(meter, busy ? bytes : bytes * meter->spare / OBT_METER_WINDOW_BYTES, rate);
 	}
 	meter->from_ns = now;
 	meter->acked = info->tcpi_bytes_acked;

@@ -25,10 +25,12 @@ bool obt_path_local(const struct obt_stream *stream);
  *      '-- bytes left unsent at its end: the way was busy all the time, and what was acknowledged in it is its rate
  *
  * Where nothing was left, the way had time to spare: then TCP's own figure says what it does at least. So it does when the reader held up the bytes,
- * which fewer of them would not change.
+ * which fewer of them would not change. Many a way lets a short burst after a pause pass faster than what follows: such figures count little
+ * until some time has gone by without a busy interval.
  */
 struct obt_meter {
 	double bytes, seconds;          /* seen, older ones counting less; their quotient is the rate */
+	double spare;                   /* bytes since the last busy interval */
 	uint64_t from_ns, acked;        /* where the interval that is being looked at began */
 	uint64_t rwnd_us;
 };
