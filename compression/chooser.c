@@ -8,7 +8,8 @@
 #define HOPELESS_EVERY 8u    /* samples after which a codec that is slower than the link is tried again: its speed depends on the data */
 #define PAUSE_NS (20 * OB_MS) /* between two chunks that is no longer one copy: it earns no credit */
 #define CREDIT_MAX 0.01      /* seconds */
-#define STEP_MAX 2.0         /* by which one look may change what is believed of a speed: a thread that lost its core has a bad one */
+#define STEP_MAX 2.0         /* by which one look may change what is believed of a speed */
+#define FACTOR_MAX 1.5       /* whole chunks over samples, of speeds */
 #define WARM_BYTES 4096u
 #define SURPRISE 1.25        /* of the ratio, up or down */
 
@@ -67,9 +68,21 @@ enum obz_codec obz_choose(const struct obz_guess guess[OBZ_CODEC_COUNT], unsigne
 	return best;
 }
 
-static double blend(double old, double new)
+/*
+ * A thread that lost its core for a moment was slow and the codec was not: down slowly, up quickly. A codec that is really slower than that shows it soon,
+ * once it is chosen.
+ */
+static double speed_blend(double old, double new)
 {
-	return old > 0 ? (old + ob_min(ob_max(new, old / STEP_MAX), old * STEP_MAX)) / 2 : new;
+	if (old <= 0)
+		return new;
+	return new < old ? (7 * old + new) / 8 : (old + ob_min(new, old * STEP_MAX)) / 2;
+}
+
+static double slow_blend(double old, double new, double most)
+{
+	new = ob_min(ob_max(new, 1 / most), most);
+	return old > 0 ? (7 * old + new) / 8 : (1 + new) / 2;
 }
 
 static double ratio_of(size_t raw, size_t packed)
@@ -92,7 +105,7 @@ static void sampled(struct obz_chooser *chooser, unsigned codec, size_t raw, siz
 	ratio = ob_max(sample->ratio * (packed && factor->ratio > 0 ? factor->ratio : 1), 1.0);
 	/* Ratios do not depend on what the machine does meanwhile: a sample that differs is news. */
 	guess->ratio = guess->ratio > 0 && ratio < SURPRISE * guess->ratio && guess->ratio < SURPRISE * ratio ? (guess->ratio + ratio) / 2 : ratio;
-	guess->speed = blend(guess->speed, sample->speed * (factor->speed > 0 ? factor->speed : 1));
+	guess->speed = speed_blend(guess->speed, sample->speed * (factor->speed > 0 ? factor->speed : 1));
 }
 
 void obz_chooser_sample(struct obz_chooser *chooser, struct obz_work *work, const uint8_t *data, size_t size, void *scratch)
@@ -150,16 +163,17 @@ void obz_chooser_learn(struct obz_chooser *chooser, enum obz_codec codec, size_t
 	if (ratio > SURPRISE * guess->ratio || guess->ratio > SURPRISE * ratio) {
 		chooser->surprised = true; /* other bytes than those that were sampled: at once, not by and by */
 		guess->ratio = ratio;
+		guess->speed = speed;
 	} else {
 		guess->ratio = (guess->ratio + ratio) / 2;
 		if (sample->ratio > 0 && packed)
-			factor->ratio = blend(factor->ratio, ob_min(ob_max(ratio / sample->ratio, 0.5), 2.0));
+			factor->ratio = slow_blend(factor->ratio, ratio / sample->ratio, 2);
 	}
 	if (!packed)
 		guess->ratio = 1;
-	guess->speed = blend(guess->speed, speed);
+	guess->speed = speed_blend(guess->speed, speed);
 	if (sample->speed > 0)
-		factor->speed = blend(factor->speed, ob_min(ob_max(speed / sample->speed, 0.25), 4.0));
+		factor->speed = slow_blend(factor->speed, speed / sample->speed, FACTOR_MAX);
 	chooser->now = obz_choose(chooser->guess, chooser->allowed, chooser->now, chooser->rate);
 }
 
