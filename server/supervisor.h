@@ -82,6 +82,8 @@ struct obs_proc {
 struct obs_super {
 	uv_loop_t loop;
 	struct obs_options *options;
+	struct obt_tls_tickets tickets; /* for every worker; the first key is of tickets_ns */
+	uint64_t tickets_ns;
 	char self[4096];                /* path of this program */
 	const char *driver;             /* what workers are told; auto is decided before the first */
 	struct obs_listener listeners[OBS_LISTEN_MAX];
