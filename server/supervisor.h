@@ -52,6 +52,7 @@ struct obs_guest {
 	enum obs_guest_state state;
 	int fd, closes_left;
 	bool secure;            /* came on a tls:// address */
+	bool asked;             /* has had an answer about the load, and may ask again */
 	size_t got;             /* bytes of the preface */
 	size_t thrown_away;     /* bytes read after the refusal */
 	union {
