@@ -11,6 +11,7 @@
 #define STEP_MAX 2.0         /* by which one look may change what is believed of a speed */
 #define FACTOR_MAX 1.5       /* whole chunks over samples, of speeds */
 #define WARM_BYTES 4096u
+#define OTHERS_MAX 4.0
 #define SURPRISE 1.25        /* of the ratio, up or down */
 
 void obz_chooser_init(struct obz_chooser *chooser, unsigned allowed, enum obz_codec forced)
@@ -152,6 +153,19 @@ enum obz_codec obz_chooser_pick(struct obz_chooser *chooser, size_t size)
 	return OBZ_NONE;
 }
 
+/* Bytes that one codec makes less of are harder for the others too: until the next sample their order stays. */
+static void others_follow(struct obz_chooser *chooser, enum obz_codec codec, double old, double new)
+{
+	double by;
+
+	if (old < 1.01 || new < 1.01)
+		return;
+	by = ob_min(ob_max((new - 1) / (old - 1), 1 / OTHERS_MAX), OTHERS_MAX);
+	for (unsigned i = 1; i < OBZ_CODEC_COUNT; i++)
+		if (i != codec && chooser->guess[i].ratio > 1)
+			chooser->guess[i].ratio = 1 + (chooser->guess[i].ratio - 1) * by;
+}
+
 void obz_chooser_learn(struct obz_chooser *chooser, enum obz_codec codec, size_t raw, size_t packed, uint64_t ns)
 {
 	struct obz_guess *guess = &chooser->guess[codec], *factor = &chooser->factor[codec];
@@ -162,9 +176,11 @@ void obz_chooser_learn(struct obz_chooser *chooser, enum obz_codec codec, size_t
 		return;
 	if (ratio > SURPRISE * guess->ratio || guess->ratio > SURPRISE * ratio) {
 		chooser->surprised = true; /* other bytes than those that were sampled: at once, not by and by */
+		others_follow(chooser, codec, guess->ratio, ratio);
 		guess->ratio = ratio;
 		guess->speed = speed;
 	} else {
+		others_follow(chooser, codec, guess->ratio, (guess->ratio + ratio) / 2);
 		guess->ratio = (guess->ratio + ratio) / 2;
 		if (sample->ratio > 0 && packed)
 			factor->ratio = slow_blend(factor->ratio, ratio / sample->ratio, 2);

@@ -34,6 +34,7 @@ bool obt_path_local(const struct obt_stream *stream)
 	return same_address(&own, &peer);
 }
 
+#define QUEUED_US 2000u                  /* of a round trip beyond twice its shortest */
 #define INTERVAL_BYTES (64u << 10)       /* acknowledged bytes that make a rate */
 
 static double meter_now(const struct obt_meter *meter)
@@ -53,7 +54,9 @@ double obt_meter_look(struct obt_meter *meter, const struct tcp_info *info, uint
 {
 	bool fresh = meter->from_ns == 0 || info->tcpi_bytes_acked < meter->acked; /* the latter: the connection was made again */
 	double bytes = (double)(info->tcpi_bytes_acked - meter->acked), seconds = (double)(now - meter->from_ns) / 1e9, rate;
-	bool busy = info->tcpi_notsent_bytes > 0, held;
+	/* A queue on the way takes much before anything stays unsent; it shows in the round trip. */
+	bool queued = info->tcpi_unacked > 0 && info->tcpi_min_rtt > 0 && info->tcpi_rtt > 2 * (uint64_t)info->tcpi_min_rtt + QUEUED_US;
+	bool busy = info->tcpi_notsent_bytes > 0 || queued, held;
 
 	if (meter->seconds <= 0) {
 		meter->bytes = OBT_METER_PRIOR_BYTES;
