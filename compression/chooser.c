@@ -12,6 +12,7 @@
 #define FACTOR_MAX 1.5       /* whole chunks over samples, of speeds */
 #define WARM_BYTES 4096u
 #define OTHERS_MAX 4.0
+#define FAR 2.0
 #define SURPRISE 1.25        /* of the ratio, up or down */
 
 void obz_chooser_init(struct obz_chooser *chooser, unsigned allowed, enum obz_codec forced)
@@ -96,17 +97,43 @@ static double speed_of(size_t raw, uint64_t ns)
 	return (double)raw * 1e9 / (double)ob_max(ns, (uint64_t)1);
 }
 
-static void sampled(struct obz_chooser *chooser, unsigned codec, size_t raw, size_t packed, uint64_t ns)
+/* Bytes that one codec makes less of are harder for the others too: until the next sample their order stays. */
+static void others_follow(struct obz_chooser *chooser, enum obz_codec codec, double old, double new)
 {
-	struct obz_guess *guess = &chooser->guess[codec], *sample = &chooser->sampled[codec];
-	const struct obz_guess *factor = &chooser->factor[codec];
-	double ratio;
+	double by;
 
-	*sample = (struct obz_guess){ ratio_of(raw, packed), speed_of(raw, ns) };
-	ratio = ob_max(sample->ratio * (packed && factor->ratio > 0 ? factor->ratio : 1), 1.0);
-	/* Ratios do not depend on what the machine does meanwhile: a sample that differs is news. */
-	guess->ratio = guess->ratio > 0 && ratio < SURPRISE * guess->ratio && guess->ratio < SURPRISE * ratio ? (guess->ratio + ratio) / 2 : ratio;
-	guess->speed = speed_blend(guess->speed, sample->speed * (factor->speed > 0 ? factor->speed : 1));
+	if (old < 1.01 || new < 1.01)
+		return;
+	by = ob_min(ob_max((new - 1) / (old - 1), 1 / OTHERS_MAX), OTHERS_MAX);
+	for (unsigned i = 1; i < OBZ_CODEC_COUNT; i++)
+		if (i != codec && chooser->guess[i].ratio > 1)
+			chooser->guess[i].ratio = 1 + (chooser->guess[i].ratio - 1) * by;
+}
+
+/*
+ * What samples of one chunk, `taken` of which were made, say of the codecs. Chunks differ, and their differences are mostly the same for every codec: first
+ * all follow the one in use, then what is left is believed by half.
+ */
+static void samples_learn(struct obz_chooser *chooser, unsigned taken)
+{
+	enum obz_codec now = chooser->now;
+	double ratio[OBZ_CODEC_COUNT];
+
+	for (unsigned i = 1; i < OBZ_CODEC_COUNT; i++)
+		ratio[i] = ob_max(chooser->sampled[i].ratio * (chooser->sampled[i].ratio > 1 && chooser->factor[i].ratio > 0 ? chooser->factor[i].ratio : 1), 1.0);
+	if (now != OBZ_NONE && taken & 1u << now) {
+		others_follow(chooser, now, chooser->guess[now].ratio, ratio[now]);
+		chooser->guess[now].ratio = ratio[now];
+	}
+	for (unsigned i = 1; i < OBZ_CODEC_COUNT; i++) {
+		struct obz_guess *guess = &chooser->guess[i];
+		bool far = ratio[i] > FAR * guess->ratio || guess->ratio > FAR * ratio[i];
+
+		if (!(taken & 1u << i))
+			continue;
+		guess->speed = speed_blend(guess->speed, chooser->sampled[i].speed * (chooser->factor[i].speed > 0 ? chooser->factor[i].speed : 1));
+		guess->ratio = guess->ratio <= 0 || far ? ratio[i] : (guess->ratio + ratio[i]) / 2;
+	}
 }
 
 void obz_chooser_sample(struct obz_chooser *chooser, struct obz_work *work, const uint8_t *data, size_t size, void *scratch)
@@ -116,6 +143,7 @@ void obz_chooser_sample(struct obz_chooser *chooser, struct obz_work *work, cons
 	uint64_t began;
 	/* Another place each time: a chunk's beginning may be a table's head. A multiple of the widest number. */
 	size_t offset = (size - part) / 4 * (chooser->samples % 5) & ~(size_t)7;
+	unsigned taken = 0;
 
 	if (chooser->samples++ == 0)
 		for (unsigned i = 1; i < OBZ_CODEC_COUNT; i++) /* what a codec sets up once is no part of its speed */
@@ -131,8 +159,10 @@ void obz_chooser_sample(struct obz_chooser *chooser, struct obz_work *work, cons
 			continue;
 		begin = ob_clock_ns();
 		packed = obz_compress(work, (enum obz_codec)i, data + offset, part, scratch, part);
-		sampled(chooser, i, part, packed, ob_clock_ns() - begin);
+		chooser->sampled[i] = (struct obz_guess){ ratio_of(part, packed), speed_of(part, ob_clock_ns() - begin) };
+		taken |= 1u << i;
 	}
+	samples_learn(chooser, taken);
 	chooser->surprised = false;
 	chooser->sample_credit -= 1e-9 * (double)(ob_clock_ns() - began);
 	chooser->now = obz_choose(chooser->guess, chooser->allowed, chooser->now, chooser->rate);
@@ -151,19 +181,6 @@ enum obz_codec obz_chooser_pick(struct obz_chooser *chooser, size_t size)
 		return chooser->now;
 	chooser->probe_credit -= cost;
 	return OBZ_NONE;
-}
-
-/* Bytes that one codec makes less of are harder for the others too: until the next sample their order stays. */
-static void others_follow(struct obz_chooser *chooser, enum obz_codec codec, double old, double new)
-{
-	double by;
-
-	if (old < 1.01 || new < 1.01)
-		return;
-	by = ob_min(ob_max((new - 1) / (old - 1), 1 / OTHERS_MAX), OTHERS_MAX);
-	for (unsigned i = 1; i < OBZ_CODEC_COUNT; i++)
-		if (i != codec && chooser->guess[i].ratio > 1)
-			chooser->guess[i].ratio = 1 + (chooser->guess[i].ratio - 1) * by;
 }
 
 void obz_chooser_learn(struct obz_chooser *chooser, enum obz_codec codec, size_t raw, size_t packed, uint64_t ns)
