@@ -18,6 +18,7 @@
 
 #include "base/cuda_types.h"
 
+#define PERIOD (6u << 20)
 #define COPIES_MAX 16
 #define FILE_MAX (64u << 20)
 
@@ -67,7 +68,8 @@ static int fill(uint8_t *data, size_t n, const char *kind, const uint8_t *file, 
 		return file_size != 0;
 	}
 	memset(data, 0, n);
-	for (size_t i = 0; strcmp(kind, "zeros") != 0 && i + 8 <= n; i += 8) {
+	/* The rest repeats: no codec looks back so far. */
+	for (size_t i = 0, made = n < PERIOD ? n : PERIOD; strcmp(kind, "zeros") != 0 && i + 8 <= made; i += 8) {
 		float x[2] = { weight(), weight() };
 		uint64_t r;
 
@@ -89,6 +91,8 @@ static int fill(uint8_t *data, size_t n, const char *kind, const uint8_t *file, 
 		}
 		memcpy(data + i, x, 8);
 	}
+	for (size_t i = PERIOD; strcmp(kind, "zeros") != 0 && i < n; i += PERIOD)
+		memcpy(data + i, data, n - i < PERIOD ? n - i : PERIOD);
 	return 1;
 }
 
