@@ -120,7 +120,8 @@ static void samples_learn(struct obz_chooser *chooser, unsigned taken)
 	double ratio[OBZ_CODEC_COUNT];
 
 	for (unsigned i = 1; i < OBZ_CODEC_COUNT; i++)
-		ratio[i] = ob_max(chooser->sampled[i].ratio * (chooser->sampled[i].ratio > 1 && chooser->factor[i].ratio > 0 ? chooser->factor[i].ratio : 1), 1.0);
+		ratio[i] = chooser->sampled[i].ratio > 1 && chooser->factor[i].ratio > 0 ? ob_max(chooser->sampled[i].ratio * chooser->factor[i].ratio, 1.0) :
+			chooser->sampled[i].ratio;
 	if (now != OBZ_NONE && taken & 1u << now) {
 		others_follow(chooser, now, chooser->guess[now].ratio, ratio[now]);
 		chooser->guess[now].ratio = ratio[now];

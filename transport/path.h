@@ -24,9 +24,10 @@ bool obt_path_local(const struct obt_stream *stream);
  *      |---send---|--compress---|---send---|--compress---|
  *      '-- bytes left unsent at its end: the way was busy all the time, and what was acknowledged in it is its rate
  *
- * Also when nothing was left, but round trips have become long: the bytes stand in a queue on the way. Else, where nothing was left, the way had time to spare: then TCP's own figure says what it does at least. So it does when the reader held up the bytes,
- * which fewer of them would not change. Many a way lets a short burst after a pause pass faster than what follows: such figures count little
- * until some time has gone by without a busy interval.
+ * The same when nothing was left, but round trips have become long: then the bytes stand in a queue on the way. Else, where nothing was left, the
+ * way had time to spare, and TCP's own figure says what it does at least. So it does when the reader held up the bytes, which fewer of them would not
+ * change. Many a way lets a short burst after a pause pass faster than what follows: such figures count little until some time has gone by without a
+ * busy interval.
  */
 struct obt_meter {
 	double bytes, seconds;          /* seen, older ones counting less; their quotient is the rate */

@@ -110,7 +110,7 @@ int main(int argc, char **argv)
 	CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*set)(CUcontext), (*alloc)(CUdeviceptr *, size_t);
 	CUresult (*to)(CUdeviceptr, const void *, size_t), (*from)(void *, CUdeviceptr, size_t), (*wait)(void);
 	size_t n = argc > 3 ? strtoull(argv[2], NULL, 10) : 0, file_size = 0;
-	int copies = argc > 3 ? atoi(argv[3]) : 0, same = 1;
+	int copies = argc > 3 ? (int)strtol(argv[3], NULL, 10) : 0, same = 1;
 	double up[COPIES_MAX], down[COPIES_MAX], began;
 	uint8_t *file, *data = malloc(n), *back = malloc(n);
 	CUdeviceptr device;
