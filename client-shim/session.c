@@ -298,7 +298,7 @@ static bool next_best(char *list, enum ob_err err)
 	ob_warn("the next best server of the list is tried");
 	obp_message_fini(&session.welcome);
 	memset(&session.welcome, 0, sizeof session.welcome);
-	session.tls_why[0] = '\0';
+	session.why[0] = '\0';
 	return true;
 }
 
