@@ -390,7 +390,6 @@ static CUresult sync_data(void)
 CUresult obc_log_write(uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size)
 {
 	bool byref = size >= obc_log_state.byref_min && ob_opt_on(OB_OPT_BYREF);
-	const size_t chunk_max = byref && !obp_packer_cuts(&obc_log_state.packer) ? OBP_CHUNK_MAX : OBP_PACK_CHUNK;
 	const uint8_t *p = data;
 	uint64_t words[16];
 	CUresult result = CUDA_SUCCESS;
@@ -399,7 +398,7 @@ CUresult obc_log_write(uint16_t opcode, const void *head, uint32_t head_size, co
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(words, head, head_size);
 	while (size && result == CUDA_SUCCESS) {
-		size_t n = ob_min(size, chunk_max);
+		size_t n = ob_min(size, byref && !obp_packer_cuts(&obc_log_state.packer) ? OBP_CHUNK_MAX : OBP_PACK_CHUNK);
 
 		words[1] = n;
 		if (byref) {
@@ -540,7 +539,7 @@ static void trace_open(void)
 static double path_rate(void *unused)
 {
 	(void)unused;
-	return obt_path_rate(&obc_log_state.stream, obc_log_state.trust_reader);
+	return obt_meter_rate(&obc_log_state.meter, &obc_log_state.stream, obc_log_state.trust_reader);
 }
 
 bool obc_log_path_local(void)

@@ -15,6 +15,7 @@
 #include "protocol/conn.h"
 #include "protocol/obp_calls.h"
 #include "protocol/pack.h"
+#include "transport/path.h"
 
 #define RING_MASK (OBC_RING_BYTES - 1)
 #define PAD_MARK 0xfffffff8u          /* in a record's size: nothing more up to the ring's end */
@@ -78,6 +79,7 @@ struct log {
 	_Atomic uint64_t sent_ack;    /* the last acknowledgement that left with calls */
 	struct obt_stream stream;
 	struct obp_packer packer;     /* `on` and what it cuts are set before the first send, and read by all */
+	struct obt_meter meter;       /* of the packer's */
 	bool trust_reader;            /* OUTBOARD_CODEC=auto */
 	uint64_t frames_out;
 	_Atomic uint64_t bytes_out;   /* one writer */

@@ -22,6 +22,7 @@
 #include "client-shim/log.h"
 #include "client-shim/resume.h"
 #include "client-shim/wish.h"
+#include "loadbalancer/ask.h"
 #include "protocol/obc_calls.h"
 #include "protocol/conn.h"
 #include "transport/message.h"
@@ -216,13 +217,13 @@ static void explain(enum ob_err err, int saved)
 
 /* ---- the session ---- */
 
-static enum ob_err url_find(void)
+/* list: what is left of the servers to try. */
+static enum ob_err url_find(const char *list)
 {
-	const char *text = getenv("OUTBOARD_SERVER"), *why = NULL;
+	const char *text = list, *why = NULL;
 	enum ob_err err;
 
-	if (!text || !*text)
-		text = OBC_DEFAULT_SERVER;
+	session.url_text[0] = '\0';
 	if (strchr(text, ',')) {
 		err = obc_wish_server(text, session.timeout_ns, session.url_text);
 		if (err)
@@ -259,38 +260,80 @@ static void resume_settle(void)
 	obc_resume_init(&terms);
 }
 
+/* Connects and says hello. Says why not. */
+static enum ob_err greet(struct obt_stream *stream)
+{
+	uint64_t deadline = ob_clock_ns() + session.timeout_ns; /* choosing among servers has had its own */
+	enum ob_err err = obt_stream_connect(&session.url, deadline, stream);
+	int fd, saved;
+
+	if (!err) {
+		fd = fcntl(stream->fd, F_DUPFD_CLOEXEC, FD_MIN);
+		if (fd >= 0) {
+			close(stream->fd);
+			stream->fd = fd;
+		}
+		err = say_hello(stream, deadline);
+	}
+	saved = errno;
+	why_keep(stream);
+	if (err) {
+		explain(err, saved);
+		obt_stream_close(stream);
+		stream->fd = -1;
+	}
+	return err;
+}
+
+/*
+ * Between a server's telling its load and our hello another client may have taken the last place, or the server may have gone: the next best of the list.
+ * What would fail with every server is final.
+ */
+static bool next_best(char *list, enum ob_err err)
+{
+	if (err == OB_ERR_DENIED || err == OB_ERR_NO_MEMORY || err == OB_ERR_URL)
+		return false;
+	obl_list_drop(list, session.url_text);
+	if (!*list)
+		return false;
+	ob_warn("the next best server of the list is tried");
+	obp_message_fini(&session.welcome);
+	memset(&session.welcome, 0, sizeof session.welcome);
+	session.why[0] = '\0';
+	return true;
+}
+
+static enum ob_err server_find(struct obt_stream *stream)
+{
+	const char *text = getenv("OUTBOARD_SERVER");
+	OB_CLEANUP(ob_freep) char *list = strdup(text && *text ? text : OBC_DEFAULT_SERVER);
+	enum ob_err err;
+
+	if (!list)
+		return OB_ERR_NO_MEMORY;
+	do {
+		err = url_find(list);
+		if (err)
+			return err;
+		err = greet(stream);
+	} while (err && next_best(list, err));
+	return err;
+}
+
 enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 {
 	struct obt_stream stream = { .fd = -1 };
-	uint64_t began = ob_clock_ns(), deadline;
+	uint64_t began = ob_clock_ns();
 	enum ob_err err;
-	int fd;
 
 	session.timeout_ns = seconds_from_env("OUTBOARD_TIMEOUT", 1, TIMEOUT_DEFAULT_S);
-	err = url_find();
-	if (err)
-		return err;
 	session.dead_ns = seconds_from_env("OUTBOARD_DEAD", 1, DEAD_DEFAULT_S);
 	session.grace_ns = ob_opt_on(OB_OPT_RESUME) ? seconds_from_env("OUTBOARD_GRACE", 0, OBP_GRACE_DEFAULT_S) : 0;
-	deadline = ob_clock_ns() + session.timeout_ns; /* choosing among servers has had its own */
-	err = obt_stream_connect(&session.url, deadline, &stream);
-	if (err) {
-		why_keep(&stream);
-		explain(err, errno);
-		obt_stream_close(&stream);
+	err = server_find(&stream);
+	if (err)
 		return err;
-	}
-	fd = fcntl(stream.fd, F_DUPFD_CLOEXEC, FD_MIN);
-	if (fd >= 0) {
-		close(stream.fd);
-		stream.fd = fd;
-	}
-	err = say_hello(&stream, deadline);
-	why_keep(&stream);
-	if (!err) {
-		resume_settle();
-		err = obc_log_open(&stream, session.welcome.welcome.codecs & obp_codecs_own(), session.codec_wish, session.grace_ns > 0);
-	}
+	resume_settle();
+	err = obc_log_open(&stream, session.welcome.welcome.codecs & obp_codecs_own(), session.codec_wish, session.grace_ns > 0);
 	if (err) {
 		explain(err, errno);
 		obt_stream_close(&stream);

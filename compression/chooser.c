@@ -6,34 +6,62 @@
 #include "base/clock.h"
 
 #define HOPELESS_EVERY 8u    /* samples after which a codec that is slower than the link is tried again: its speed depends on the data */
+#define PAUSE_NS (20 * OB_MS) /* between two chunks that is no longer one copy: it earns no credit */
+#define CREDIT_MAX 0.01      /* seconds */
+#define STEP_MAX 2.0         /* by which one look may change what is believed of a speed */
+#define FACTOR_MAX 1.5       /* whole chunks over samples, of speeds */
+#define WARM_BYTES 4096u
+#define OTHERS_MAX 4.0
+#define FAR 2.0
+#define SURPRISE 1.25        /* of the ratio, up or down */
 
 void obz_chooser_init(struct obz_chooser *chooser, unsigned allowed, enum obz_codec forced)
 {
-	*chooser = (struct obz_chooser){ .allowed = allowed & OBZ_ALL_CODECS, .forced = forced, .now = forced };
+	*chooser = (struct obz_chooser){ .allowed = allowed & OBZ_ALL_CODECS, .forced = forced, .now = forced,
+		.sample_credit = CREDIT_MAX };
 }
 
-bool obz_chooser_due(struct obz_chooser *chooser)
+bool obz_chooser_due(struct obz_chooser *chooser, uint64_t now)
 {
-	uint64_t n = chooser->chunks++;
+	uint64_t n = chooser->chunks++, passed = ob_min(now - chooser->last_ns, (uint64_t)PAUSE_NS);
+	bool early = n < OBZ_SAMPLE_EVERY && (n & (n + 1)) == 0; /* so that a short copy over a slow link gains too */
 
-	/* The first chunks more often, so that a short copy over a slow link gains too. */
-	return !chooser->forced && chooser->allowed && (n % OBZ_SAMPLE_EVERY == 0 || (n < OBZ_SAMPLE_EVERY && (n & (n + 1)) == 0));
+	if (chooser->forced || !chooser->allowed)
+		return false;
+	chooser->sample_credit = ob_min(chooser->sample_credit + OBZ_SAMPLE_SHARE * 1e-9 * (double)passed, CREDIT_MAX);
+	chooser->probe_credit = ob_min(chooser->probe_credit + OBZ_PROBE_SHARE * 1e-9 * (double)passed, CREDIT_MAX);
+	chooser->last_ns = now;
+	if (n == 0)
+		return true;
+	return (n % OBZ_SAMPLE_EVERY == 0 || early || chooser->surprised) && chooser->sample_credit >= 0;
 }
 
-enum obz_codec obz_choose(const struct obz_guess guess[OBZ_CODEC_COUNT], unsigned allowed, double rate)
+static double seconds_of(const struct obz_guess *guess, double rate)
 {
-	enum obz_codec best = OBZ_NONE;
+	return ob_max(1 / guess->speed, 1 / (guess->ratio * rate));
+}
+
+enum obz_codec obz_choose(const struct obz_guess guess[OBZ_CODEC_COUNT], unsigned allowed, enum obz_codec now, double rate)
+{
+	enum obz_codec best = now;
 	double shortest;
 
 	if (rate <= 0)
 		return OBZ_NONE;
-	shortest = OBZ_GAIN / rate;
+	if (now != OBZ_NONE && (guess[now].ratio <= 0 || guess[now].speed <= 0))
+		best = now = OBZ_NONE;
+	shortest = OBZ_GAIN * (now == OBZ_NONE ? 1 / rate : seconds_of(&guess[now], rate));
+	/* Leaving a codec for none needs less: none costs the other side nothing. */
+	if (now != OBZ_NONE && 1 / rate < shortest / OBZ_GAIN) {
+		shortest = OBZ_GAIN / rate;
+		best = OBZ_NONE;
+	}
 	for (unsigned i = 1; i < OBZ_CODEC_COUNT; i++) {
 		double seconds;
 
-		if (!(allowed & 1u << i) || guess[i].ratio <= 0 || guess[i].speed <= 0)
+		if (!(allowed & 1u << i) || i == now || guess[i].ratio <= 0 || guess[i].speed <= 0)
 			continue;
-		seconds = ob_max(1 / guess[i].speed, 1 / (guess[i].ratio * rate));
+		seconds = seconds_of(&guess[i], rate);
 		if (seconds < shortest) {
 			shortest = seconds;
 			best = (enum obz_codec)i;
@@ -42,47 +70,150 @@ enum obz_codec obz_choose(const struct obz_guess guess[OBZ_CODEC_COUNT], unsigne
 	return best;
 }
 
-static double blend(double old, double new)
+/*
+ * A thread that lost its core for a moment was slow and the codec was not: down slowly, up quickly. A codec that is really slower than that shows it soon,
+ * once it is chosen.
+ */
+static double speed_blend(double old, double new)
 {
-	return old > 0 ? (old + new) / 2 : new;
+	if (old <= 0)
+		return new;
+	return new < old ? (7 * old + new) / 8 : (old + ob_min(new, old * STEP_MAX)) / 2;
 }
 
-static void note(struct obz_guess *guess, size_t raw, size_t packed, uint64_t ns)
+static double slow_blend(double old, double new, double most)
 {
-	guess->ratio = blend(guess->ratio, packed ? (double)raw / (double)packed : 1);
-	guess->speed = blend(guess->speed, (double)raw * 1e9 / (double)ob_max(ns, (uint64_t)1));
+	new = ob_min(ob_max(new, 1 / most), most);
+	return old > 0 ? (7 * old + new) / 8 : (1 + new) / 2;
 }
 
-void obz_chooser_sample(struct obz_chooser *chooser, struct obz_work *work, const uint8_t *data, size_t size, double rate, void *scratch)
+static double ratio_of(size_t raw, size_t packed)
 {
-	size_t part = ob_min(size, rate > OBZ_FAST_RATE ? (size_t)OBZ_SAMPLE_FAST_BYTES : (size_t)OBZ_SAMPLE_BYTES), offset;
-	bool all = chooser->samples++ % HOPELESS_EVERY == 0;
+	return packed ? (double)raw / (double)packed : 1;
+}
 
-	chooser->rate = rate;
+static double speed_of(size_t raw, uint64_t ns)
+{
+	return (double)raw * 1e9 / (double)ob_max(ns, (uint64_t)1);
+}
+
+/* Bytes that one codec makes less of are harder for the others too: until the next sample their order stays. */
+static void others_follow(struct obz_chooser *chooser, enum obz_codec codec, double old, double new)
+{
+	double by;
+
+	if (old < 1.01 || new < 1.01)
+		return;
+	by = ob_min(ob_max((new - 1) / (old - 1), 1 / OTHERS_MAX), OTHERS_MAX);
+	for (unsigned i = 1; i < OBZ_CODEC_COUNT; i++)
+		if (i != codec && chooser->guess[i].ratio > 1)
+			chooser->guess[i].ratio = 1 + (chooser->guess[i].ratio - 1) * by;
+}
+
+/*
+ * What samples of one chunk, `taken` of which were made, say of the codecs. Chunks differ, and their differences are mostly the same for every codec: first
+ * all follow the one in use, then what is left is believed by half.
+ */
+static void samples_learn(struct obz_chooser *chooser, unsigned taken)
+{
+	enum obz_codec now = chooser->now;
+	double ratio[OBZ_CODEC_COUNT];
+
+	for (unsigned i = 1; i < OBZ_CODEC_COUNT; i++)
+		ratio[i] = chooser->sampled[i].ratio > 1 && chooser->factor[i].ratio > 0 ? ob_max(chooser->sampled[i].ratio * chooser->factor[i].ratio, 1.0) :
+			chooser->sampled[i].ratio;
+	if (now != OBZ_NONE && taken & 1u << now) {
+		others_follow(chooser, now, chooser->guess[now].ratio, ratio[now]);
+		chooser->guess[now].ratio = ratio[now];
+	}
+	for (unsigned i = 1; i < OBZ_CODEC_COUNT; i++) {
+		struct obz_guess *guess = &chooser->guess[i];
+		bool far = ratio[i] > FAR * guess->ratio || guess->ratio > FAR * ratio[i];
+
+		if (!(taken & 1u << i))
+			continue;
+		guess->speed = speed_blend(guess->speed, chooser->sampled[i].speed * (chooser->factor[i].speed > 0 ? chooser->factor[i].speed : 1));
+		guess->ratio = guess->ratio <= 0 || far ? ratio[i] : (guess->ratio + ratio[i]) / 2;
+	}
+}
+
+void obz_chooser_sample(struct obz_chooser *chooser, struct obz_work *work, const uint8_t *data, size_t size, void *scratch)
+{
+	size_t part = ob_min(size, chooser->rate > OBZ_FAST_RATE ? (size_t)OBZ_SAMPLE_FAST_BYTES : (size_t)OBZ_SAMPLE_BYTES);
+	bool all = chooser->samples % HOPELESS_EVERY == 0 || chooser->surprised;
+	uint64_t began;
 	/* Another place each time: a chunk's beginning may be a table's head. A multiple of the widest number. */
-	offset = (size - part) / 4 * (chooser->samples % 5) & ~(size_t)7;
-	for (unsigned i = 1; i < OBZ_CODEC_COUNT && rate > 0; i++) {
+	size_t offset = (size - part) / 4 * (chooser->samples % 5) & ~(size_t)7;
+	unsigned taken = 0;
+
+	if (chooser->samples++ == 0)
+		for (unsigned i = 1; i < OBZ_CODEC_COUNT; i++) /* what a codec sets up once is no part of its speed */
+			if (chooser->allowed & 1u << i)
+				obz_compress(work, (enum obz_codec)i, data, ob_min(size, (size_t)WARM_BYTES), scratch, OBZ_SAMPLE_BYTES);
+	began = ob_clock_ns();
+	for (unsigned i = 1; i < OBZ_CODEC_COUNT && chooser->rate > 0; i++) {
 		struct obz_guess *guess = &chooser->guess[i];
 		uint64_t begin;
 		size_t packed;
 
-		if (!(chooser->allowed & 1u << i) || (!all && guess->speed > 0 && guess->speed * OBZ_GAIN < rate))
+		if (!(chooser->allowed & 1u << i) || (!all && guess->speed > 0 && guess->speed * OBZ_GAIN < chooser->rate))
 			continue;
 		begin = ob_clock_ns();
 		packed = obz_compress(work, (enum obz_codec)i, data + offset, part, scratch, part);
-		note(guess, part, packed, ob_clock_ns() - begin);
+		chooser->sampled[i] = (struct obz_guess){ ratio_of(part, packed), speed_of(part, ob_clock_ns() - begin) };
+		taken |= 1u << i;
 	}
-	chooser->now = obz_choose(chooser->guess, chooser->allowed, rate);
+	samples_learn(chooser, taken);
+	chooser->surprised = false;
+	chooser->sample_credit -= 1e-9 * (double)(ob_clock_ns() - began);
+	chooser->now = obz_choose(chooser->guess, chooser->allowed, chooser->now, chooser->rate);
+}
+
+enum obz_codec obz_chooser_pick(struct obz_chooser *chooser, size_t size)
+{
+	const struct obz_guess *guess = &chooser->guess[chooser->now];
+	double cost;
+
+	if (chooser->forced || chooser->now == OBZ_NONE || chooser->rate <= 0 || guess->speed >= guess->ratio * chooser->rate)
+		return chooser->now;
+	/* The link has time to spare, so its rate is only a least: what it takes without a codec nobody knows. */
+	cost = (double)size / chooser->rate;
+	if (chooser->probe_credit < cost)
+		return chooser->now;
+	chooser->probe_credit -= cost;
+	return OBZ_NONE;
 }
 
 void obz_chooser_learn(struct obz_chooser *chooser, enum obz_codec codec, size_t raw, size_t packed, uint64_t ns)
 {
-	struct obz_guess *guess = &chooser->guess[codec];
+	struct obz_guess *guess = &chooser->guess[codec], *factor = &chooser->factor[codec];
+	const struct obz_guess *sample = &chooser->sampled[codec];
+	double ratio = ratio_of(raw, packed), speed = speed_of(raw, ns);
 
 	if (chooser->forced)
 		return;
-	note(guess, raw, packed, ns);
+	if (ratio > SURPRISE * guess->ratio || guess->ratio > SURPRISE * ratio) {
+		chooser->surprised = true; /* other bytes than those that were sampled: at once, not by and by */
+		others_follow(chooser, codec, guess->ratio, ratio);
+		guess->ratio = ratio;
+		guess->speed = speed;
+	} else {
+		others_follow(chooser, codec, guess->ratio, (guess->ratio + ratio) / 2);
+		guess->ratio = (guess->ratio + ratio) / 2;
+		if (sample->ratio > 0 && packed)
+			factor->ratio = slow_blend(factor->ratio, ratio / sample->ratio, 2);
+	}
 	if (!packed)
-		guess->ratio = 1; /* other bytes than those that were sampled: at once, not by and by */
-	chooser->now = obz_choose(chooser->guess, chooser->allowed, chooser->rate);
+		guess->ratio = 1;
+	guess->speed = speed_blend(guess->speed, speed);
+	if (sample->speed > 0)
+		factor->speed = slow_blend(factor->speed, speed / sample->speed, FACTOR_MAX);
+	chooser->now = obz_choose(chooser->guess, chooser->allowed, chooser->now, chooser->rate);
+}
+
+void obz_chooser_rate(struct obz_chooser *chooser, double rate)
+{
+	chooser->rate = rate;
+	if (!chooser->forced)
+		chooser->now = obz_choose(chooser->guess, chooser->allowed, chooser->now, rate);
 }

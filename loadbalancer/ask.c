@@ -17,26 +17,17 @@
 #include "base/clock.h"
 #include "transport/stream.h"
 
-enum ob_err obl_ask(const struct obt_url *url, unsigned want, uint64_t deadline, struct obp_load *ret)
+/* A question and its answer on an open connection. */
+static enum ob_err ask_on(struct obt_stream *stream, unsigned want, uint64_t deadline, struct obp_load *ret)
 {
 	struct obp_preface preface = { .magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_LOAD, .route = want };
 	OB_CLEANUP(ob_freep) uint8_t *map = NULL;
 	struct iovec iov = { &preface, sizeof preface };
-	struct obt_stream stream = { .fd = -1 };
-	struct obt_url clear = *url;
 	struct obp_frame frame;
-	enum ob_err err;
-	int saved;
+	enum ob_err err = obt_stream_send_all(stream, &iov, 1, deadline);
 
-	/* The supervisor answers, who holds no session's keys: in clear on every kind of address, before any encryption would begin. */
-	if (clear.scheme != OBT_UNIX)
-		clear.scheme = OBT_TCP;
-	err = obt_stream_connect(&clear, deadline, &stream);
-	if (err)
-		return err;
-	err = obt_stream_send_all(&stream, &iov, 1, deadline);
 	if (!err)
-		err = obt_stream_recv_all(&stream, &frame, sizeof frame, deadline);
+		err = obt_stream_recv_all(stream, &frame, sizeof frame, deadline);
 	if (!err && frame.magic != OBP_MAGIC)
 		err = OB_ERR_MAGIC;
 	else if (!err && frame.version != OBP_VERSION)
@@ -46,9 +37,35 @@ enum ob_err obl_ask(const struct obt_url *url, unsigned want, uint64_t deadline,
 	if (!err && !(map = malloc(frame.size + 1)))
 		err = OB_ERR_NO_MEMORY;
 	if (!err)
-		err = obt_stream_recv_all(&stream, map, frame.size, deadline);
-	if (!err)
-		err = obp_load_decode(map, frame.raw_size, ret);
+		err = obt_stream_recv_all(stream, map, frame.size, deadline);
+	return err ? err : obp_load_decode(map, frame.raw_size, ret);
+}
+
+enum ob_err obl_ask(const struct obt_url *url, unsigned want, uint64_t deadline, struct obt_stream *kept, struct obp_load *ret)
+{
+	struct obt_stream stream = { .fd = -1 };
+	struct obt_url clear = *url;
+	enum ob_err err;
+	int saved;
+
+	/* A server closes one that was silent for some seconds, and an older one after each answer. */
+	if (kept && kept->fd >= 0) {
+		if (ask_on(kept, want, deadline, ret) == OB_ERR_NONE)
+			return OB_ERR_NONE;
+		obt_stream_close(kept);
+		kept->fd = -1;
+	}
+	/* The supervisor answers, who holds no session's keys: in clear on every kind of address, before any encryption would begin. */
+	if (clear.scheme != OBT_UNIX)
+		clear.scheme = OBT_TCP;
+	err = obt_stream_connect(&clear, deadline, &stream);
+	if (err)
+		return err;
+	err = ask_on(&stream, want, deadline, ret);
+	if (kept && !err) {
+		*kept = stream;
+		return OB_ERR_NONE;
+	}
 	saved = errno;
 	obt_stream_close(&stream);
 	errno = saved;
@@ -81,6 +98,23 @@ enum ob_err obl_list_parse(const char *text, struct obl_answer *ret, uint32_t *r
 	}
 	*ret_n = n;
 	return n ? OB_ERR_NONE : OB_ERR_URL;
+}
+
+void obl_list_drop(char *list, const char *url)
+{
+	size_t length = strlen(url);
+
+	for (char *at = list; *at;) {
+		size_t n = strcspn(at, ","), comma = at[n] == ',';
+
+		if (n == length && memcmp(at, url, n) == 0)
+			memmove(at, at + n + comma, strlen(at + n + comma) + 1);
+		else
+			at += n + comma;
+	}
+	length = strlen(list);
+	if (length && list[length - 1] == ',')
+		list[length - 1] = '\0';
 }
 
 /* ---- asking all at once ---- */
@@ -126,7 +160,7 @@ static void *asker_main(void *argument)
 
 	free(argument);
 	if (!err)
-		err = obl_ask(&url, 0, round->deadline, &load);
+		err = obl_ask(&url, 0, round->deadline, NULL, &load);
 	saved = errno;
 	pthread_mutex_lock(&round->lock);
 	answer->err = err;

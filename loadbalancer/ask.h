@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "loadbalancer/place.h"
 #include "protocol/load.h"
+#include "transport/stream.h"
 #include "transport/url.h"
 
 #define OBL_LIST_MAX 64u             /* addresses in one list */
@@ -25,10 +26,15 @@ struct obl_answer {
 	struct obp_load load;            /* without sessions unless asked for */
 };
 
-/* One server; want: enum obp_load_want. On success obp_load_fini(ret). An older server closes: OB_ERR_CLOSED or _REFUSED. */
-enum ob_err obl_ask(const struct obt_url *url, unsigned want, uint64_t deadline, struct obp_load *ret);
+/*
+ * One server; want: enum obp_load_want. On success obp_load_fini(ret). An older server closes: OB_ERR_CLOSED or _REFUSED.
+ * kept: the caller's connection to this server, fd -1 for none yet; it is used while it lives and is left open for the next question. NULL: none is kept.
+ */
+enum ob_err obl_ask(const struct obt_url *url, unsigned want, uint64_t deadline, struct obt_stream *kept, struct obp_load *ret);
 /* Cuts the list and checks each address. OB_ERR_URL with *ret_why. ret has room for OBL_LIST_MAX; the urls are filled in. */
 enum ob_err obl_list_parse(const char *text, struct obl_answer *ret, uint32_t *ret_n, const char **ret_why);
+/* Takes an address out of a list, which may be empty then. */
+void obl_list_drop(char *list, const char *url);
 /* Asks all of them at once; fills err, took_ns, load. */
 void obl_ask_all(struct obl_answer *answers, uint32_t n, uint64_t timeout_ns);
 /* What placement sees of an answer. */

@@ -53,7 +53,9 @@ void obp_packer_fini(struct obp_packer *packer)
 
 bool obp_packer_cuts(const struct obp_packer *packer)
 {
-	return packer->on && packer->chooser.now != OBZ_NONE;
+	const struct obz_chooser *chooser = &packer->chooser;
+
+	return packer->on && (chooser->now != OBZ_NONE || chooser->rate < OBZ_FAST_RATE);
 }
 
 static bool scratch_room(struct obp_packer *packer, size_t size)
@@ -117,18 +119,23 @@ int obp_packer_frame(struct obp_packer *packer, struct obp_frame *frame, struct 
 
 	if (!big || !scratch_room(packer, sizeof(struct obp_packed) + plain + iov[big].iov_len + 8))
 		return n;
-	if (obz_chooser_due(chooser)) {
-		begin = ob_clock_ns();
-		obz_chooser_sample(chooser, &packer->work, iov[big].iov_base, iov[big].iov_len, packer->rate(packer->user), packer->scratch);
+	if (!chooser->forced && chooser->rate <= 0)
+		obz_chooser_rate(chooser, packer->rate(packer->user));
+	begin = ob_clock_ns();
+	if (obz_chooser_due(chooser, begin)) {
+		obz_chooser_sample(chooser, &packer->work, iov[big].iov_base, iov[big].iov_len, packer->scratch);
 		packer->stats.ns += ob_clock_ns() - begin;
 	}
-	codec = chooser->now;
+	codec = obz_chooser_pick(chooser, iov[big].iov_len);
 	if (codec != OBZ_NONE) {
 		begin = ob_clock_ns();
 		size = payload_pack(packer, codec, iov, big);
 		obz_chooser_learn(chooser, codec, iov[big].iov_len, size, ob_clock_ns() - begin);
 		packer->stats.ns += ob_clock_ns() - begin;
 	}
+	/* Right before the bytes leave: what of the last ones is still unsent tells whether the link had time to spare. */
+	if (!chooser->forced)
+		obz_chooser_rate(chooser, packer->rate(packer->user));
 	codec = size ? codec : OBZ_NONE;
 	packer->stats.chunks[codec]++;
 	packer->stats.raw[codec] += frame->size;

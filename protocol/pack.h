@@ -40,7 +40,7 @@ struct obp_packer {
 	struct obz_work work;
 	uint8_t *scratch;
 	size_t scratch_size;
-	double (*rate)(void *user);         /* the link's, bytes/s, 0 unknown; asked at samples only */
+	double (*rate)(void *user);         /* the link's, bytes/s, 0 unknown; asked right before a frame that was looked at leaves */
 	void *user;
 	struct obp_pack_stats stats;
 };
@@ -48,7 +48,7 @@ struct obp_packer {
 /* codecs: what both sides know; wish: enum obp_codec_wish or a codec; local: the connection does not leave the machine. */
 void obp_packer_init(struct obp_packer *packer, unsigned codecs, unsigned wish, bool local, double (*rate)(void *user), void *user);
 void obp_packer_fini(struct obp_packer *packer);
-/* True when copies are better cut into OBP_PACK_CHUNK: the next chunk is likely to be packed. Any thread; a hint. */
+/* True when copies are better cut into OBP_PACK_CHUNK: the next chunk is likely to be packed, or the link slow. Any thread; a hint. */
 bool obp_packer_cuts(const struct obp_packer *packer);
 /*
  * iov[0] is the frame's header (`frame`), the others its payload. When the payload's largest piece is worth packing, *frame and iov are changed so that

@@ -120,6 +120,17 @@ static void guest_new_session(struct obs_guest *guest)
 	}
 }
 
+static void preface_readable(uv_poll_t *poll, int status, int events);
+static void preface_too_late(uv_timer_t *timer);
+
+static void guest_await(struct obs_guest *guest)
+{
+	guest->asked = true;
+	guest->got = 0;
+	uv_poll_start(&guest->poll, UV_READABLE, preface_readable);
+	uv_timer_start(&guest->timer, preface_too_late, (uint64_t)guest->super->options->hello_timeout_s * 1000, 0);
+}
+
 static void guest_introduced(struct obs_guest *guest)
 {
 	const struct obp_preface *p = &guest->preface;
@@ -140,8 +151,10 @@ static void guest_introduced(struct obs_guest *guest)
 		else
 			guest_refuse(guest, OB_ERR_NOT_FOUND, "there is no such session");
 	} else if (p->intent == OBP_INTENT_LOAD) {
-		obs_status_answer(guest->super, guest->fd, p->route);
-		guest_linger(guest);
+		if (obs_status_answer(guest->super, guest->fd, p->route))
+			guest_await(guest); /* who watches asks again on the same connection */
+		else
+			guest_linger(guest);
 	} else {
 		guest_refuse(guest, OB_ERR_PROTOCOL, "the preface asks for something this server does not know");
 	}
@@ -171,7 +184,12 @@ static void preface_readable(uv_poll_t *poll, int status, int events)
 
 static void preface_too_late(uv_timer_t *timer)
 {
-	guest_refuse(timer->data, OB_ERR_TIMEOUT, "the client did not introduce itself in time");
+	struct obs_guest *guest = timer->data;
+
+	if (guest->asked && guest->got == 0)
+		guest_close(guest); /* it had its answer */
+	else
+		guest_refuse(guest, OB_ERR_TIMEOUT, "the client did not introduce itself in time");
 }
 
 /*

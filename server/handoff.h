@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#include "transport/tls.h"
+
 #define OBS_HANDOFF_FD 3 /* the worker's end, in the worker */
 
 enum obs_handoff_type {
@@ -23,6 +25,7 @@ struct obs_handoff {
 	uint32_t secure;         /* NEW, JOIN: the connection goes on with TLS */
 	uint64_t route;
 	char text[240];
+	struct obt_tls_tickets tickets; /* NEW, JOIN, when secure */
 };
 
 /* A connected pair, close-on-exec, the first end non-blocking. 0 or -1 with errno. */

@@ -105,10 +105,13 @@ static void channel_read(void)
 		return;
 	if (fd < 0)
 		return;
-	if (handoff.type == OBS_HANDOFF_JOIN && handoff.route == loop.session->route)
+	if (handoff.type == OBS_HANDOFF_JOIN && handoff.route == loop.session->route) {
+		if (handoff.secure && loop.session->tls)
+			obt_tls_server_tickets(loop.session->tls, &handoff.tickets);
 		guest_admit(fd, handoff.secure);
-	else
+	} else {
 		close(fd);
+	}
 }
 
 /* In constant time: the answer's delay shall not tell how much of a guess was right. */

@@ -217,11 +217,24 @@ void obs_pool_refill(struct obs_super *super)
 			return;
 }
 
+/* Without new random bytes the old key goes on, and without any a worker has its own. */
+static void tickets_hand(struct obs_super *super, struct obs_handoff *message)
+{
+	uint64_t now = ob_clock_ns();
+
+	if (!message->secure)
+		return;
+	if ((super->tickets.count == 0 || now - super->tickets_ns >= OBT_TLS_TICKET_S * OB_SECOND) && obt_tls_tickets_rotate(&super->tickets))
+		super->tickets_ns = now;
+	message->tickets = super->tickets;
+}
+
 bool obs_pool_start_session(struct obs_super *super, int fd, bool secure)
 {
 	struct obs_handoff message = { .type = OBS_HANDOFF_NEW, .secure = secure };
 	struct obs_proc *proc;
 
+	tickets_hand(super, &message);
 	for (;;) {
 		for (proc = super->procs; proc && proc->state != OBS_PROC_IDLE; proc = proc->next)
 			;
@@ -248,6 +261,7 @@ bool obs_pool_join_session(struct obs_super *super, uint64_t route, int fd, bool
 {
 	struct obs_handoff message = { .type = OBS_HANDOFF_JOIN, .route = route, .secure = secure };
 
+	tickets_hand(super, &message);
 	for (struct obs_proc *proc = super->procs; proc; proc = proc->next)
 		if (proc->state == OBS_PROC_BUSY && proc->route == route)
 			return obs_handoff_send(proc->fd, &message, fd) == 0;

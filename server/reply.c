@@ -108,6 +108,8 @@ static void reply_kept(struct obs_session *session, struct obp_reply *head, cons
 	struct iovec iov[3];
 	int n;
 
+	if (ob_unlikely(obs_times_on))
+		obs_times_answer();
 	pthread_mutex_lock(&replies->lock);
 	deferred_take(replies, head);
 	obs_replies_trim(session);

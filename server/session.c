@@ -298,9 +298,12 @@ static void addresses_settle(struct obs_session *session, const struct obp_hello
 		first->grant = obs_memory_grant(memory, 0, ob_min(OBS_GRANT_BYTES, first->free_mem / 8));
 }
 
+/* Under the replies' lock. */
 static double path_rate(void *session)
 {
-	return obt_path_rate(&((struct obs_session *)session)->data, ((struct obs_session *)session)->trust_reader);
+	struct obs_session *s = session;
+
+	return obt_meter_rate(&s->meter, &s->replies.stream, s->trust_reader);
 }
 
 /* The way back goes by the client's wish too: one setting governs both. */

@@ -36,6 +36,7 @@
 #include "server/reply.h"
 #include "server/resume.h"
 #include "server/staging.h"
+#include "transport/path.h"
 #include "transport/stream.h"
 
 #define OBS_CONTEXTS_MAX 1024u
@@ -76,6 +77,7 @@ struct obs_session {
 	struct obs_identity identity;        /* of the client; set before the welcome */
 	uint64_t since_ns;                   /* of the welcome */
 	char how[200];                       /* it ends; empty: the client has left */
+	struct obt_meter meter;              /* of the packer's */
 	bool trust_reader;                   /* the client wants the measured rate believed wherever it is */
 
 	struct obs_handles streams, events, modules, functions;

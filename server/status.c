@@ -139,23 +139,26 @@ void obs_status_totals(const struct obs_super *super, struct obs_totals *ret)
 			totals_add(ret, p->board);
 }
 
-void obs_status_answer(struct obs_super *super, int fd, uint64_t want)
+bool obs_status_answer(struct obs_super *super, int fd, uint64_t want)
 {
 	char who[OBP_LOAD_NAME_MAX];
 	int size = 2 * OBP_CONTROL_MAX;
 	struct obp_load load;
 	struct ob_buf frame;
+	bool sent = false;
 
 	obs_status_fill(super, (want & OBP_LOAD_WANT_SESSIONS) && peer_print(fd, who, sizeof who), &load);
 	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
 	if (obp_load_encode(&load, &frame)) {
 		/* One write that never waits: the answer must fit what the kernel keeps for it. */
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-		if (send(fd, frame.data, frame.size, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)frame.size)
+		sent = send(fd, frame.data, frame.size, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)frame.size;
+		if (!sent)
 			ob_debug("an answer about the load was not taken whole");
 	}
 	ob_buf_fini(&frame);
 	obp_load_fini(&load);
+	return sent;
 }
 
 /* ---- while sessions run ---- */

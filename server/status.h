@@ -27,7 +27,7 @@ struct obs_totals {
 void obs_status_fill(struct obs_super *super, bool sessions, struct obp_load *ret);
 void obs_status_totals(const struct obs_super *super, struct obs_totals *ret);
 /* Answers the preface of intent OBP_INTENT_LOAD on this connection: one message. Sessions are told to clients of this host only. */
-void obs_status_answer(struct obs_super *super, int fd, uint64_t want);
+bool obs_status_answer(struct obs_super *super, int fd, uint64_t want);
 /* A session has begun on proc, over this connection; it has ended. */
 void obs_status_session_began(struct obs_proc *proc, int fd);
 void obs_status_session_ended(struct obs_proc *proc);

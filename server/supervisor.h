@@ -53,6 +53,7 @@ struct obs_guest {
 	enum obs_guest_state state;
 	int fd, closes_left;
 	bool secure;            /* came on a tls:// address */
+	bool asked;             /* has had an answer about the load, and may ask again */
 	size_t got;             /* bytes of the preface */
 	size_t thrown_away;     /* bytes read after the refusal */
 	union {
@@ -83,6 +84,8 @@ struct obs_proc {
 struct obs_super {
 	uv_loop_t loop;
 	struct obs_options *options;
+	struct obt_tls_tickets tickets; /* for every worker; the first key is of tickets_ns */
+	uint64_t tickets_ns;
 	char self[4096];                /* path of this program */
 	const char *driver;             /* what workers are told; auto is decided before the first */
 	struct obs_listener listeners[OBS_LISTEN_MAX];

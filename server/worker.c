@@ -33,6 +33,8 @@ static int session_await(bool *ret_secure)
 		if (message.type == OBS_HANDOFF_NEW && fd >= 0) {
 			session.route = message.route;
 			*ret_secure = message.secure;
+			if (message.secure && session.tls)
+				obt_tls_server_tickets(session.tls, &message.tickets);
 			return fd;
 		}
 		if (fd >= 0)

@@ -23,6 +23,7 @@ struct rates {
 };
 
 struct top {
+	struct obt_stream kept;
 	struct obt_url url;
 	const char *url_text;
 	bool json, once;
@@ -185,7 +186,7 @@ static void json_print(const struct top *top)
 static bool look(struct top *top)
 {
 	struct obp_load load;
-	enum ob_err err = obl_ask(&top->url, OBP_LOAD_WANT_SESSIONS, ob_clock_ns() + ASK_NS, &load);
+	enum ob_err err = obl_ask(&top->url, OBP_LOAD_WANT_SESSIONS, ob_clock_ns() + ASK_NS, &top->kept, &load);
 
 	if (err) {
 		fprintf(stderr, "outboard top: %s: %s; 'outboard check --server %s' says more\n", top->url_text,
@@ -246,7 +247,7 @@ int obx_top_main(int argc, char **argv)
 {
 	static const struct option options[] = { { "server", required_argument, NULL, 's' }, { "interval", required_argument, NULL, 'i' },
 		{ "once", no_argument, NULL, 'o' }, { "json", no_argument, NULL, 'j' }, { "help", no_argument, NULL, 'h' }, { 0 } };
-	static struct top top = { .interval_s = 1 };
+	static struct top top = { .interval_s = 1, .kept.fd = -1 };
 	const char *server = NULL, *why = NULL;
 	char *end;
 	int c;

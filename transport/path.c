@@ -8,6 +8,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/check.h"
+#include "base/clock.h"
+
 static bool same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
 	if (a->ss_family != b->ss_family)
@@ -31,7 +34,52 @@ bool obt_path_local(const struct obt_stream *stream)
 	return same_address(&own, &peer);
 }
 
-double obt_path_rate(const struct obt_stream *stream, bool trust_reader)
+#define QUEUED_US 2000u                  /* of a round trip beyond twice its shortest */
+#define INTERVAL_BYTES (64u << 10)       /* acknowledged bytes that make a rate */
+
+static double meter_now(const struct obt_meter *meter)
+{
+	return meter->bytes / meter->seconds;
+}
+
+static void meter_add(struct obt_meter *meter, double bytes, double rate)
+{
+	double window = ob_max((double)OBT_METER_WINDOW_BYTES, meter_now(meter) * OBT_METER_WINDOW_S), keep = window / (window + bytes);
+
+	meter->bytes = meter->bytes * keep + bytes;
+	meter->seconds = meter->seconds * keep + bytes / rate;
+}
+
+double obt_meter_look(struct obt_meter *meter, const struct tcp_info *info, uint64_t now, bool trust_reader)
+{
+	bool fresh = meter->from_ns == 0 || info->tcpi_bytes_acked < meter->acked; /* the latter: the connection was made again */
+	double bytes = (double)(info->tcpi_bytes_acked - meter->acked), seconds = (double)(now - meter->from_ns) / 1e9, rate;
+	/* A queue on the way takes much before anything stays unsent; it shows in the round trip. */
+	bool queued = info->tcpi_unacked > 0 && info->tcpi_min_rtt > 0 && info->tcpi_rtt > 2 * (uint64_t)info->tcpi_min_rtt + QUEUED_US;
+	bool busy = info->tcpi_notsent_bytes > 0 || queued, held;
+
+	if (meter->seconds <= 0) {
+		meter->bytes = OBT_METER_PRIOR_BYTES;
+		meter->seconds = OBT_METER_PRIOR_BYTES / OBT_METER_PRIOR_RATE;
+		meter->spare = OBT_METER_WINDOW_BYTES;
+	}
+	if (!fresh && busy && bytes < INTERVAL_BYTES)
+		return meter_now(meter); /* it goes on */
+	if (!fresh && bytes > 0) {
+		held = !trust_reader && (double)(info->tcpi_rwnd_limited - meter->rwnd_us) * 1e-6 > seconds / 2;
+		rate = busy && seconds > 0 ? bytes / seconds : (double)info->tcpi_delivery_rate;
+		held = held || (!busy && info->tcpi_delivery_rate_app_limited);
+		meter->spare = busy ? 0 : ob_min(meter->spare + bytes, (double)OBT_METER_WINDOW_BYTES);
+		if (rate > 0 && (!held || rate > meter_now(meter)))
+			meter_add(meter, busy ? bytes : bytes * meter->spare / OBT_METER_WINDOW_BYTES, rate);
+	}
+	meter->from_ns = now;
+	meter->acked = info->tcpi_bytes_acked;
+	meter->rwnd_us = info->tcpi_rwnd_limited;
+	return meter_now(meter);
+}
+
+double obt_meter_rate(struct obt_meter *meter, const struct obt_stream *stream, bool trust_reader)
 {
 	struct tcp_info info = { 0 };
 	socklen_t length = sizeof info;
@@ -39,10 +87,5 @@ double obt_path_rate(const struct obt_stream *stream, bool trust_reader)
 	if (getsockopt(stream->fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 ||
 	    length < offsetof(struct tcp_info, tcpi_sndbuf_limited) + sizeof info.tcpi_sndbuf_limited)
 		return 0;
-	/* A rate that was measured while the program had nothing to send says nothing of the way. */
-	if (info.tcpi_delivery_rate_app_limited)
-		return 0;
-	if (!trust_reader && info.tcpi_rwnd_limited > info.tcpi_busy_time / 2)
-		return 0;
-	return (double)info.tcpi_delivery_rate;
+	return obt_meter_look(meter, &info, ob_clock_ns(), trust_reader);
 }

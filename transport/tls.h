@@ -23,6 +23,9 @@
 
 #define OBT_TLS_NAME_MAX 256u      /* bytes of a certificate's name as text, NUL included */
 #define OBT_TLS_WHY_MAX 256u
+#define OBT_TLS_TICKET_KEYS 2u
+#define OBT_TLS_TICKET_BYTES 80u   /* a name of 16 bytes, a key for AES-256, one for HMAC-SHA-256 */
+#define OBT_TLS_TICKET_S 3600u     /* how long a ticket is good, and a key the newest: a ticket's key is there as long as the ticket is good */
 #define OBT_TLS_PIN_BYTES 32u      /* SHA-256 of a certificate's DER bytes */
 
 /* ---- client ---- */
@@ -50,6 +53,20 @@ struct obt_tls_server;
 /* client_ca may be NULL: clients show no certificate. NULL: *ret_why. */
 struct obt_tls_server *obt_tls_server_new(const char *cert, const char *key, const char *client_ca, char *ret_why, size_t why_size);
 void obt_tls_server_free(struct obt_tls_server *server);
+/*
+ * Keys of tickets, newest first, so that a ticket that one process gave shortens the handshake with another. Each process that has them can make a ticket
+ * for itself, so tickets under them carry no client's certificate: who shows one gets a ticket of this process's own key.
+ */
+struct obt_tls_tickets {
+	uint32_t count;                            /* 0: none */
+	uint8_t keys[OBT_TLS_TICKET_KEYS][OBT_TLS_TICKET_BYTES];
+};
+
+/* A new key; the oldest of OBT_TLS_TICKET_KEYS goes. False: the system gives no random bytes, nothing has changed. */
+bool obt_tls_tickets_rotate(struct obt_tls_tickets *tickets);
+/* From now on tickets are made with the first of these and taken by all of them. Any thread. */
+void obt_tls_server_tickets(struct obt_tls_server *server, const struct obt_tls_tickets *tickets);
+
 /* Takes over the socket. OB_ERR_NO_MEMORY. */
 enum ob_err obt_tls_accept(struct obt_tls_server *server, int fd, struct obt_stream *ret);
 /*

@@ -26,6 +26,17 @@ extern const struct obt_ops obt_tls_ops;
 /* One refusal in clear from a server that does not speak TLS. */
 extern const struct obt_ops obt_refusal_ops;
 
+/* A server's tickets (tls_ticket.c). Part of obt_tls_server; `context` has it as its application data. */
+struct obt_tls_ticket_keys {
+	pthread_mutex_t lock;
+	struct obt_tls_tickets shared;
+	uint8_t own[OBT_TLS_TICKET_BYTES]; /* this process's, for clients that showed a certificate */
+};
+
+/* False: no random bytes. */
+bool obt_tls_ticket_init(struct obt_tls_ticket_keys *keys, SSL_CTX *context);
+void obt_tls_ticket_fini(struct obt_tls_ticket_keys *keys);
+
 /* A context for either side: TLS 1.3 only, no renegotiation, no settings file. NULL: no memory. */
 SSL_CTX *obt_tls_context(bool server);
 /* A fresh state on `stream`. OB_ERR_NO_MEMORY. */

@@ -16,6 +16,7 @@
 
 struct obt_tls_server {
 	SSL_CTX *context;
+	struct obt_tls_ticket_keys tickets;
 };
 
 /* Never ends the handshake: a client with a bad certificate is told so in a message, and may have a token. */
@@ -31,7 +32,9 @@ struct obt_tls_server *obt_tls_server_new(const char *cert, const char *key, con
 	struct obt_tls_server *server = calloc(1, sizeof *server);
 	char what[300];
 
-	if (!server || !(server->context = obt_tls_context(true))) {
+	if (!server || !(server->context = obt_tls_context(true)) || !obt_tls_ticket_init(&server->tickets, server->context)) {
+		if (server)
+			SSL_CTX_free(server->context);
 		free(server);
 		snprintf(ret_why, why_size, "no memory");
 		return NULL;
@@ -58,9 +61,18 @@ failed:
 
 void obt_tls_server_free(struct obt_tls_server *server)
 {
-	if (server)
+	if (server) {
 		SSL_CTX_free(server->context);
+		obt_tls_ticket_fini(&server->tickets);
+	}
 	free(server);
+}
+
+void obt_tls_server_tickets(struct obt_tls_server *server, const struct obt_tls_tickets *tickets)
+{
+	pthread_mutex_lock(&server->tickets.lock);
+	server->tickets.shared = *tickets;
+	pthread_mutex_unlock(&server->tickets.lock);
 }
 
 enum ob_err obt_tls_accept(struct obt_tls_server *server, int fd, struct obt_stream *ret)

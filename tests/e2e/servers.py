@@ -8,6 +8,7 @@ import json
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 from serving import ENV, Server, check, finish, run
@@ -73,6 +74,78 @@ def placement():
     check('a list with a wrong address is refused', done.returncode == 2 and 'tcp://' in done.stderr, done.stderr)
 
 
+class Lying:
+    """An address that tells the load of one server and leads sessions to another: what a client sees whose place was taken in between."""
+
+    def __init__(self, tells, leads):
+        self.to = {16: tells, 1: leads, 2: leads}
+        self.listener = socket.create_server(('127.0.0.1', 0))
+        self.url = 'tcp://127.0.0.1:%d' % self.listener.getsockname()[1]
+        self.asked = self.led = 0
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            preface = near.recv(16, socket.MSG_WAITALL)
+            intent = preface[6]
+            self.asked += intent == 16
+            self.led += intent == 1
+            host, port = self.to[intent].removeprefix('tcp://').split(':')
+            far = socket.create_connection((host, int(port)))
+            far.sendall(preface)
+            for one, other in ((near, far), (far, near)):
+                threading.Thread(target=self.carry, args=(one, other), daemon=True).start()
+
+    @staticmethod
+    def carry(one, other):
+        try:
+            while data := one.recv(65536):
+                other.sendall(data)
+            other.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
+def taken_in_between():
+    with Server(SERVER, '--driver', 'null') as empty, Server(SERVER, '--driver', 'null', '--max-sessions', '1') as full, Server(SERVER, '--driver', 'null') as second:
+        holders = [session(full.url), session(second.url)]
+        for holder in holders:
+            holder.stdout.readline()
+        time.sleep(0.7)
+        lying = Lying(empty.url, full.url)
+        out, done = run(OUTBOARD, f'{second.url},{lying.url}', INIT, env={'OUTBOARD_LOG': 'info'})
+        check('refused by the best: the program runs on the next best', out.split() == ['0', '0'] and lying.led == 1 and f'{lying.url} is used' in done.stderr and
+              'the server is full' in done.stderr and 'next best server' in done.stderr, out + done.stderr)
+        check('which is the other', load(second)['sessions_total'] == 2, load(second))
+        out, done = run(OUTBOARD, f'{lying.url},{closed_port()}', INIT)
+        check('nobody left: both reasons are told', out.split()[0] != '0' and 'the server is full' in done.stderr and 'cannot reach' in done.stderr, out + done.stderr)
+        lying.listener.close()
+        for holder in holders:
+            holder.communicate('\n')
+
+
+def kept():
+    with Server(SERVER, '--driver', 'null', '--hello-timeout', '1') as s:
+        lying = Lying(s.url, s.url)
+        watch = subprocess.Popen([OUTBOARD, 'top', '--json', '--interval', '0.2', '--server', lying.url], stdout=subprocess.PIPE, text=True, env=ENV)
+        for _ in range(40):
+            watch.stdout.readline()
+        check('top asks again on one connection', lying.asked == 1, lying.asked)
+        watch.kill()
+        watch = subprocess.Popen([OUTBOARD, 'top', '--json', '--interval', '1.6', '--server', lying.url], stdout=subprocess.PIPE, text=True, env=ENV)
+        looks = 0
+        while looks < 2:
+            looks += watch.stdout.readline().startswith('{')
+        check('and on a new one when the server has closed it meanwhile', lying.asked == 3, lying.asked)
+        watch.kill()
+        lying.listener.close()
+        check('which is no refusal', load(s)['refused_total'] == 0, load(s))
+
+
 def top():
     with Server(SERVER, '--driver', 'soft', '--measure', 'yes', '--max-sessions', '1') as s:
         worker = subprocess.Popen([OUTBOARD, 'run', '--server', s.url, '--', LIMITS, 'spin', '3'], stdout=subprocess.PIPE, text=True, env=ENV)
@@ -95,5 +168,7 @@ def top():
 
 
 placement()
+taken_in_between()
+kept()
 top()
 finish()

@@ -43,6 +43,9 @@ def latency(listen, plot):
             check(f'{name}: no part is negative, each was met', all(p > 0 for p in parts), row)
             # The mean of samples near the median against the median: equal but for the spread among those few.
             check(f'{name}: the parts add up', 0.5 * row['p50'] < sum(parts) < 2 * row['p50'], row)
+    # With a driver that does nothing the sockets take nearly all of it: what sending a reply takes is no waiting for the driver.
+    row = rows['latency: sync']
+    check('nothing waits before a driver that does nothing', row['queue'] < row['wire'] / 3, row)
     check('a sentence says where it goes', 'are spent' in rows['latency: verdict']['text'] or 'us' in rows['latency: verdict']['text'], rows['latency: verdict'])
     tree = xml.etree.ElementTree.parse(plot)
     check('the plot names every class', set(CLASSES) <= {t.text for t in tree.iter('{http://www.w3.org/2000/svg}text')}, plot)

@@ -3,6 +3,7 @@
 /* Codecs give back what they took, in the room they were given; damaged and lying input is refused without a byte beyond the announced size. */
 #include <math.h>
 
+#include "base/clock.h"
 #include "compression/chooser.h"
 #include "compression/codec.h"
 #include "compression/planes.h"
@@ -221,64 +222,113 @@ TEST(choice_follows_the_rule)
 		[OBZ_LZ4] = { 1.0, 20e9 }, [OBZ_ZSTD] = { 1.28, 0.67e9 }, [OBZ_PLANES] = { 1.46, 0.66e9 },
 	};
 
-	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, 0), OBZ_NONE);
-	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, 12.5e6), OBZ_PLANES);
-	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, 125e6), OBZ_PLANES);
-	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, 1.25e9), OBZ_NONE); /* the codecs are slower than the link */
-	CHECK_INT(obz_choose(guess, 1u << OBZ_ZSTD, 125e6), OBZ_ZSTD);
-	CHECK_INT(obz_choose(guess, 0, 125e6), OBZ_NONE);
+	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_NONE, 0), OBZ_NONE);
+	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_NONE, 12.5e6), OBZ_PLANES);
+	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_NONE, 125e6), OBZ_PLANES);
+	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_NONE, 1.25e9), OBZ_NONE); /* the codecs are slower than the link */
+	CHECK_INT(obz_choose(guess, 1u << OBZ_ZSTD, OBZ_NONE, 125e6), OBZ_ZSTD);
+	CHECK_INT(obz_choose(guess, 0, OBZ_NONE, 125e6), OBZ_NONE);
 	guess[OBZ_LZ4] = (struct obz_guess){ 255, 30e9 };
-	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, 3.1e9), OBZ_LZ4);
-	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, 100e9), OBZ_NONE);
-	guess[OBZ_LZ4] = (struct obz_guess){ 1.09, 30e9 };
-	CHECK_INT(obz_choose(guess, 1u << OBZ_LZ4, 1e9), OBZ_NONE); /* less than a tenth is not worth it */
+	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_NONE, 3.1e9), OBZ_LZ4);
+	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_NONE, 100e9), OBZ_NONE);
+	guess[OBZ_LZ4] = (struct obz_guess){ 1.04, 30e9 };
+	CHECK_INT(obz_choose(guess, 1u << OBZ_LZ4, OBZ_NONE, 1e9), OBZ_NONE); /* less than a twentieth is not worth it */
+	/* What goes on stays until something else is better by a twentieth. */
+	guess[OBZ_LZ4] = (struct obz_guess){ 2.0, 1e9 };
+	guess[OBZ_ZSTD] = (struct obz_guess){ 2.08, 1e9 };
+	guess[OBZ_PLANES] = (struct obz_guess){ 1, 1e9 };
+	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_LZ4, 100e6), OBZ_LZ4);
+	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_ZSTD, 100e6), OBZ_ZSTD);
+	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_NONE, 100e6), OBZ_ZSTD);
+	guess[OBZ_ZSTD].ratio = 2.2;
+	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_LZ4, 100e6), OBZ_ZSTD);
+	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_LZ4, 3e9), OBZ_NONE);
+	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_PLANES, 900e6), OBZ_LZ4);
 }
 
 TEST(chooser_samples_one_in_sixteen)
 {
 	struct obz_chooser chooser;
+	uint64_t now = OB_SECOND;
 	unsigned due = 0;
 
 	obz_chooser_init(&chooser, OBZ_ALL_CODECS, OBZ_NONE);
 	for (unsigned i = 0; i < 16; i++)
-		due += obz_chooser_due(&chooser);
+		due += obz_chooser_due(&chooser, now += OB_MS);
 	CHECK_INT(due, 5); /* 0, 1, 3, 7, 15 */
 	due = 0;
 	for (unsigned i = 0; i < 1600; i++)
-		due += obz_chooser_due(&chooser);
+		due += obz_chooser_due(&chooser, now += OB_MS);
 	CHECK_INT(due, 100);
+	/* A sample that took a millisecond pays it back, a fiftieth of the time, before the next: here after 50 chunks. */
+	chooser.sample_credit = -1e-3;
+	due = 0;
+	for (unsigned i = 0; i < 80; i++)
+		due += obz_chooser_due(&chooser, now += OB_MS);
+	CHECK_INT(due, 1);
 	obz_chooser_init(&chooser, OBZ_ALL_CODECS, OBZ_ZSTD);
-	CHECK(!obz_chooser_due(&chooser));
+	CHECK(!obz_chooser_due(&chooser, now));
 	CHECK_INT(chooser.now, OBZ_ZSTD);
+}
+
+static void show(struct obz_chooser *chooser, struct obz_work *work, const uint8_t *data, size_t size, double rate)
+{
+	static uint8_t scratch[OBZ_SAMPLE_BYTES];
+
+	obz_chooser_rate(chooser, rate);
+	obz_chooser_sample(chooser, work, data, size, scratch);
 }
 
 /* At 12.5 MB/s every codec is fast enough even on a loaded machine, so only ratios decide. */
 TEST(chooser_by_data)
 {
-	static uint8_t data[256 << 10], scratch[OBZ_SAMPLE_BYTES];
+	static uint8_t data[256 << 10];
 	struct obz_work work = { 0 };
 	struct obz_chooser chooser;
 
 	obz_chooser_init(&chooser, OBZ_ALL_CODECS, OBZ_NONE);
 	fill(BFLOATS, data, sizeof data);
-	obz_chooser_sample(&chooser, &work, data, sizeof data, 0, scratch);
+	show(&chooser, &work, data, sizeof data, 0);
 	CHECK_INT(chooser.now, OBZ_NONE); /* no rate yet */
-	obz_chooser_sample(&chooser, &work, data, sizeof data, 12.5e6, scratch);
+	show(&chooser, &work, data, sizeof data, 12.5e6);
 	CHECK_INT(chooser.now, OBZ_PLANES);
 	obz_chooser_learn(&chooser, OBZ_PLANES, sizeof data, 0, 1000000);
 	CHECK(chooser.now != OBZ_PLANES); /* the bytes have changed: at once */
 	obz_chooser_init(&chooser, OBZ_ALL_CODECS, OBZ_NONE);
 	fill(RANDOM, data, sizeof data);
 	for (int i = 0; i < 10; i++)
-		obz_chooser_sample(&chooser, &work, data, sizeof data, 12.5e6, scratch);
+		show(&chooser, &work, data, sizeof data, 12.5e6);
 	CHECK_INT(chooser.now, OBZ_NONE);
 	fill(TEXT, data, sizeof data);
 	for (int i = 0; i < 10; i++)
-		obz_chooser_sample(&chooser, &work, data, sizeof data, 12.5e6, scratch);
+		show(&chooser, &work, data, sizeof data, 12.5e6);
 	CHECK(chooser.now != OBZ_NONE);
-	obz_chooser_sample(&chooser, &work, data, sizeof data, 1e15, scratch);
+	show(&chooser, &work, data, sizeof data, 1e15);
 	CHECK_INT(chooser.now, OBZ_NONE);
 	obz_work_fini(&work);
+}
+
+TEST(link_with_time_to_spare_is_probed)
+{
+	struct obz_chooser chooser;
+	unsigned raw = 0;
+
+	obz_chooser_init(&chooser, OBZ_ALL_CODECS, OBZ_NONE);
+	chooser.guess[OBZ_LZ4] = (struct obz_guess){ 200, 2e9 };
+	obz_chooser_rate(&chooser, 125e6);
+	CHECK_INT(chooser.now, OBZ_LZ4);
+	for (unsigned i = 0; i < 1000; i++) { /* 131 ms, of which raw ones may take 3 in a hundred: 2.1 ms each */
+		obz_chooser_due(&chooser, OB_SECOND + i * 131072ull);
+		raw += obz_chooser_pick(&chooser, 256 << 10) == OBZ_NONE;
+	}
+	CHECK(raw >= 1 && raw <= 3);
+	obz_chooser_rate(&chooser, 1e6); /* the link is what takes the time: it is known */
+	for (unsigned i = 0; i < 1000; i++) {
+		obz_chooser_due(&chooser, 2 * OB_SECOND + i * 1311072ull);
+		CHECK_INT(obz_chooser_pick(&chooser, 256 << 10), OBZ_LZ4);
+	}
+	obz_chooser_rate(&chooser, 3e9);
+	CHECK_INT(chooser.now, OBZ_NONE);
 }
 
 int main(int argc, char **argv)

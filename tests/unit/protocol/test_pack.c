@@ -231,7 +231,7 @@ TEST(chooses_by_the_rate)
 	wire_size = 0;
 	for (unsigned i = 0; i < 16; i++)
 		packed += put_record(&packer, i + 33, 20000);
-	CHECK_INT(packed, 0);
+	CHECK_INT(packed, 1); /* the rate is looked at when a frame leaves, for those behind it */
 	obp_packer_fini(&packer);
 }
 

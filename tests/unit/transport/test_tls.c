@@ -186,6 +186,86 @@ TEST(the_second_connection_resumes)
 	end();
 }
 
+/* A connection to `to`, whose ticket is taken: did an earlier one's shorten it? -1: failed. */
+static int visit(struct obt_tls_server *to)
+{
+	struct obt_tls_server *was = pair.server;
+	struct obt_stream near, far;
+	char byte;
+	uint64_t ns;
+	int resumed = -1;
+
+	pair.server = to;
+	if (tls_pair_connect(&pair, &near, &far, &ns)) {
+		near.ops->recv(&near, &byte, 1, false);
+		resumed = obt_tls_resumed(&near);
+		obt_stream_close(&near);
+		obt_stream_close(&far);
+	}
+	pair.server = was;
+	return resumed;
+}
+
+TEST(tickets_of_shared_keys_are_good_elsewhere)
+{
+	struct obt_tls_tickets tickets = { 0 };
+	struct obt_tls_server *other;
+	char why[512];
+
+	begin();
+	other = obt_tls_server_new(pair.cert, pair.key, NULL, why, sizeof why);
+	CHECK(other != NULL);
+	visit(pair.server);
+	CHECK_INT(visit(pair.server), 1);
+	CHECK_INT(visit(other), 0); /* each has its own key */
+	CHECK(obt_tls_tickets_rotate(&tickets));
+	CHECK_INT(tickets.count, 1);
+	obt_tls_server_tickets(pair.server, &tickets);
+	obt_tls_server_tickets(other, &tickets);
+	visit(pair.server);
+	CHECK_INT(visit(other), 1);
+	/* One is told of a new key before the other, which cannot read its tickets yet. */
+	CHECK(obt_tls_tickets_rotate(&tickets));
+	obt_tls_server_tickets(pair.server, &tickets);
+	CHECK_INT(visit(pair.server), 1); /* by the older key, and gets a ticket of the newer */
+	CHECK_INT(visit(other), 0);
+	obt_tls_server_tickets(other, &tickets);
+	CHECK_INT(visit(other), 1);
+	CHECK_INT(visit(pair.server), 1);
+	/* Two new keys later a ticket is of no use any more. */
+	CHECK(obt_tls_tickets_rotate(&tickets) && obt_tls_tickets_rotate(&tickets));
+	CHECK_INT(tickets.count, OBT_TLS_TICKET_KEYS);
+	obt_tls_server_tickets(other, &tickets);
+	CHECK_INT(visit(other), 0);
+	CHECK_INT(visit(other), 1);
+	obt_tls_server_free(other);
+	end();
+}
+
+/* A process that has the shared keys could write anybody's certificate into a ticket. */
+TEST(tickets_with_a_certificate_stay_with_their_maker)
+{
+	struct obt_tls_tickets tickets = { 0 };
+	struct obt_tls_server *one, *other;
+	char why[512];
+
+	CHECK(tls_pair_init(&pair));
+	setenv("OUTBOARD_TLS_CERT", pair.cert, 1);
+	setenv("OUTBOARD_TLS_KEY", pair.key, 1);
+	one = obt_tls_server_new(pair.cert, pair.key, pair.cert, why, sizeof why);
+	other = obt_tls_server_new(pair.cert, pair.key, pair.cert, why, sizeof why);
+	CHECK(one && other && obt_tls_tickets_rotate(&tickets));
+	obt_tls_server_tickets(one, &tickets);
+	obt_tls_server_tickets(other, &tickets);
+	CHECK_INT(visit(one), 0);
+	CHECK_INT(visit(one), 1);
+	CHECK_INT(visit(other), 0);
+	CHECK_INT(visit(other), 1);
+	obt_tls_server_free(one);
+	obt_tls_server_free(other);
+	tls_pair_fini(&pair);
+}
+
 TEST(damaged_bytes_end_the_stream)
 {
 	char byte;

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""Two busy sessions at 25 and 75 % of one device, over ten seconds: what each got. A measurement: it fails only when a session had nothing.
+
+    share.py OUTBOARD SERVER LIMITS_PROGRAM [SECONDS]
+"""
+import json
+import subprocess
+import sys
+import time
+
+from serving import ENV, Server, check, finish
+
+OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
+SECONDS = float(sys.argv[4]) if len(sys.argv) > 4 else 10
+
+
+def look(url):
+    told = json.loads(subprocess.run([OUTBOARD, 'top', '--once', '--json', '--server', url], capture_output=True, text=True, timeout=30, env=ENV).stdout)
+    return time.monotonic(), {round(x['share'], 2): x['device_seconds'] for x in told['listed']}
+
+
+with Server(SERVER, '--driver', 'soft', '--warm', '2') as s:
+    busy = [subprocess.Popen([OUTBOARD, 'run', '--server', s.url, '--share', part, '--', PROGRAM, 'spin', str(int(SECONDS + 4))], stdout=subprocess.PIPE, env=ENV)
+            for part in ('0.25', '0.75')]
+    time.sleep(2)
+    began, before = look(s.url)
+    time.sleep(SECONDS)
+    ended, after = look(s.url)
+    for part in (0.25, 0.75):
+        got = (after.get(part, 0) - before.get(part, 0)) / (ended - began)
+        print(f'share {part}: {got:.3f} of the device over {ended - began:.1f} s, {got / part - 1:+.1%}')
+        check('it got something', got > 0, (before, after))
+    for process in busy:
+        process.communicate(timeout=60)
+finish()
