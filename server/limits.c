@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "protocol/stripe.h"
 
 const struct obs_limits obs_limits_default = OBS_LIMITS_DEFAULT;
 
@@ -18,6 +19,7 @@ const char obs_limits_help[] =
 	"  --max-handles N      streams, events and functions at a time\n"
 	"  --max-modules N      loaded modules at a time\n"
 	"  --max-lanes N        threads of the program that use CUDA (default 1024)\n"
+	"  --max-stripes N      further connections for large copies (default 8, 0 to 16)\n"
 	"  --idle-timeout S     seconds without a call after which a session ends (default: never)\n"
 	"  --share F            part of the device's time, 0.01 to 1, by holding launches back (default 1)\n"
 	"  --max-priority WHICH low, normal (default) or high: the highest that a client may ask for\n"
@@ -88,6 +90,8 @@ int obs_limits_option(struct obs_limits *l, const char *name, const char *text, 
 		return take_count(text, 1, OBS_HANDLES_MAX, &l->modules, ret_why, "a number from 1 to 1048576");
 	if (strcmp(name, "max-lanes") == 0)
 		return take_count(text, 1, OBP_LANE_MAX, &l->lanes, ret_why, "a number from 1 to 1024");
+	if (strcmp(name, "max-stripes") == 0)
+		return take_count(text, 0, OBP_STRIPES_MAX, &l->stripes, ret_why, "a number from 0 to 16");
 	if (strcmp(name, "idle-timeout") == 0)
 		return take_count(text, 0, OBS_IDLE_MAX_S, &l->idle_s, ret_why, "a number of seconds, 0 for never");
 	if (strcmp(name, "share") == 0)
@@ -107,8 +111,8 @@ int obs_limits_option(struct obs_limits *l, const char *name, const char *text, 
 
 void obs_limits_print(const struct obs_limits *l, char ret_text[OBS_LIMITS_TEXT_MAX])
 {
-	snprintf(ret_text, OBS_LIMITS_TEXT_MAX, "%llu:%llu:%u:%u:%u:%u:%u:%u:%u:%u", (unsigned long long)l->memory, (unsigned long long)l->host_memory,
-		 l->handles, l->modules, l->lanes, l->idle_s, l->share, l->priority, l->strictest, l->measure);
+	snprintf(ret_text, OBS_LIMITS_TEXT_MAX, "%llu:%llu:%u:%u:%u:%u:%u:%u:%u:%u:%u", (unsigned long long)l->memory, (unsigned long long)l->host_memory,
+		 l->handles, l->modules, l->lanes, l->idle_s, l->share, l->priority, l->strictest, l->measure, l->stripes);
 }
 
 bool obs_limits_parse(const char *text, struct obs_limits *ret)
@@ -116,8 +120,8 @@ bool obs_limits_parse(const char *text, struct obs_limits *ret)
 	unsigned long long memory, host;
 	unsigned measure;
 
-	if (sscanf(text, "%llu:%llu:%u:%u:%u:%u:%u:%u:%u:%u", &memory, &host, &ret->handles, &ret->modules, &ret->lanes, &ret->idle_s, &ret->share,
-		   &ret->priority, &ret->strictest, &measure) != 10)
+	if (sscanf(text, "%llu:%llu:%u:%u:%u:%u:%u:%u:%u:%u:%u", &memory, &host, &ret->handles, &ret->modules, &ret->lanes, &ret->idle_s, &ret->share,
+		   &ret->priority, &ret->strictest, &measure, &ret->stripes) != 11)
 		return false;
 	ret->memory = memory;
 	ret->host_memory = host;

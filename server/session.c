@@ -206,6 +206,7 @@ bool obs_session_init(struct obs_session *session, const struct obs_options *opt
 	obs_replies_init(&session->replies);
 	obs_hostfuncs_init(&session->hostfuncs);
 	obs_staging_init(&session->staging, session->drv);
+	obs_stripes_init(&session->stripes);
 	obs_images_open(&session->images, options->cache);
 	board_describe(session);
 	/* The first digest loads OpenSSL's settings from a file: not while a client waits. */
@@ -306,6 +307,7 @@ static double path_rate(void *session)
 static void codecs_settle(struct obs_session *session, const struct obp_hello *hello)
 {
 	session->conn.codecs = hello->codecs & obp_codecs_own();
+	session->codec_wish = hello->codec;
 	session->trust_reader = hello->codec == OBP_CODEC_MEASURE;
 	obp_packer_init(&session->packer, session->conn.codecs, hello->codec, obt_path_local(&session->data), path_rate, session);
 }
@@ -326,6 +328,7 @@ static bool welcome_send(struct obs_session *session)
 	message->shm = obt_shm_taken(&session->data);
 	welcome->driver_version = session->lib.version;
 	welcome->codecs = session->conn.codecs;
+	welcome->stripes = obs_stripes_offer(session);
 	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
 	if (obp_message_encode(message, &frame)) {
 		struct iovec iov = { frame.data, frame.size };

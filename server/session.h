@@ -34,6 +34,7 @@
 #include "server/reply.h"
 #include "server/resume.h"
 #include "server/staging.h"
+#include "server/stripe.h"
 #include "transport/stream.h"
 
 #define OBS_CONTEXTS_MAX 1024u
@@ -68,6 +69,7 @@ struct obs_session {
 	struct obs_identity identity;        /* of the client; set before the welcome */
 	uint64_t since_ns;                   /* of the welcome */
 	char how[200];                       /* it ends; empty: the client has left */
+	unsigned codec_wish;                 /* enum obp_codec_wish or a codec */
 	bool trust_reader;                   /* the client wants the measured rate believed wherever it is */
 
 	struct obs_handles streams, events, modules, functions;
@@ -76,6 +78,7 @@ struct obs_session {
 	struct obs_context *warm_context;    /* current in the main thread since the worker was warmed, or NULL */
 	struct obs_memory memory;
 	struct obs_staging staging;
+	struct obs_stripes stripes;
 	struct obs_images images;
 	struct obs_output output;
 	struct obs_hostfuncs hostfuncs;
