@@ -26,7 +26,7 @@
 #define WORKER_STACK (256u << 10)            /* bytes; a codec and TLS are the deepest it goes */
 #define STALL_NS (5 * OB_SECOND)             /* after the server's answer: what is on its way comes within this, or never */
 #define LOOK_NS (200 * OB_MS)
-#define AGAIN_FIRST_NS (500 * OB_MS)         /* after stripes broke: before others are tried; doubled each time */
+#define AGAIN_FIRST_NS (50 * OB_MS)          /* after stripes broke: before others are tried; doubled each time */
 #define AGAIN_MAX_NS (60 * OB_SECOND)
 #define LOCAL_CPUS 4                         /* both ends on one machine: below, one connection keeps all of its processors busy */
 
