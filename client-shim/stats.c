@@ -87,7 +87,8 @@ static void stripes_print(void)
 			(unsigned long long)stats.copies[d], bytes, log, striped, stats.n);
 	}
 	if (stats.broken)
-		fprintf(stderr, "outboard: stripes: broke %llu times; %llu copies made again\n", (unsigned long long)stats.broken, (unsigned long long)stats.again);
+		fprintf(stderr, "outboard: stripes: broke %llu times; %llu copies made again\n", (unsigned long long)stats.broken,
+			(unsigned long long)stats.again);
 }
 
 void obc_stats_print(void)

@@ -181,14 +181,15 @@ static void sentence_make(const struct sweep *s, char *ret, size_t size)
 		half_bare++;
 	ob_text_print_size((uint64_t)s->sizes[half], text, sizeof text);
 	ob_text_print_size((uint64_t)s->sizes[half_bare], text_bare, sizeof text_bare);
-	snprintf(ret, size, "Plain copies to the device reach %.2f GB/s (%.0f %% of this machine's bare transport at the largest size) and half of that from %s on, "
-		 "where a bare exchange of the same size does from %s: smaller ones wait for their round trip.", best, 100 * ours[SIZES - 1] / bare[SIZES - 1],
-		 text, text_bare);
+	snprintf(ret, size, "Plain copies to the device reach %.2f GB/s (%.0f %% of this machine's bare transport at the largest size) and half of that "
+		 "from %s on, a bare exchange of the same size its half from %s on: below, the round trip and the copy into the ring show.", best,
+		 100 * ours[SIZES - 1] / bare[SIZES - 1], text, text_bare);
 }
 
 static bool plot_write(const char *plot, const char *title, struct sweep *s)
 {
-	static const char *const names[] = { "HtoD plain", "HtoD packed", "HtoD striped", "bare, to", "DtoH plain", "DtoH packed", "DtoH striped", "bare, from" };
+	static const char *const names[] = { "HtoD plain", "HtoD packed", "HtoD striped", "bare, to",
+		"DtoH plain", "DtoH packed", "DtoH striped", "bare, from" };
 	double *lines[DIRECTIONS * LINES];
 
 	for (unsigned d = 0; d < DIRECTIONS; d++)
