@@ -6,6 +6,7 @@ OUTBOARD_SERVER set. Needs root and ip.   long_link.py BUILD ONE_WAY_US LOSS_PER
 """
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ ADDRESS = '10.97.0.2'
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was made is taken away all the same
     build, way, command = os.path.abspath(sys.argv[1]), sys.argv[2:5], sys.argv[6:]
     near, far = (f'obl{os.getpid() % 100000}{end}' for end in 'ab')
     with contextlib.ExitStack() as stack:
