@@ -17,6 +17,7 @@
 	X(SPIN, "spin", "a waiting thread spins for a while before it sleeps")             \
 	X(BYREF, "byref", "large copies leave from the caller's memory, not from the ring") \
 	X(COMPRESS, "compress", "copies are compressed where the link is slower than that")  \
+	X(STRIPE, "stripe", "large copies travel over several connections where that is faster") \
 	X(LOCAL, "local", "completed events and idle streams are answered by the client")  \
 	X(GRANT, "grant", "memory the server has promised is allocated without asking")    \
 	X(WARM, "warm", "workers are started before sessions ask for them")                \

@@ -9,6 +9,7 @@
 #include "client-shim/cache.h"
 #include "client-shim/hostfunc.h"
 #include "client-shim/log.h"
+#include "client-shim/stripe.h"
 #include "protocol/obc_calls.h"
 #include "protocol/obc_locals.h"
 
@@ -19,7 +20,7 @@ static CUresult to_device(struct obf_ctx *ctx, const struct obc_lane_of *at, uin
 	CUresult result;
 
 	if (!obc_cache_write(dst, src, size, at->wire, &result))
-		result = obc_call_op_write(dst, size, at->wire, src);
+		result = obc_stripe_write(dst, size, at->wire, src);
 	obc_stream_mark(at, obc_log_last());
 	return obc_ctx_result(ctx, result);
 }
@@ -34,7 +35,7 @@ static CUresult arrived(struct obf_ctx *ctx, const struct obc_lane_of *at, CUres
 
 static CUresult from_device(struct obf_ctx *ctx, const struct obc_lane_of *at, void *dst, uint64_t src, size_t size)
 {
-	return arrived(ctx, at, obc_call_op_read(src, size, at->wire, dst));
+	return arrived(ctx, at, obc_stripe_read(src, size, at->wire, dst));
 }
 
 static CUresult on_device(struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_copy3d *c, uint64_t dst_ctx, uint64_t src_ctx)

@@ -123,6 +123,14 @@ static enum ob_err attempt(struct obc_dial *dial, uint64_t deadline, struct obt_
 	return err;
 }
 
+enum ob_err obc_dial_once(struct obt_stream *ret, enum obp_join_purpose purpose, uint64_t received, uint64_t deadline)
+{
+	struct obc_dial dial = { .purpose = purpose, .received = received };
+	uint64_t unused;
+
+	return attempt(&dial, deadline, ret, &unused);
+}
+
 /* False: the wait was cut short, because the session ended or the process exits. */
 static bool pause_for(uint64_t ns)
 {

@@ -47,6 +47,9 @@ enum ob_err obc_dial_run(struct obc_dial *dial, struct obt_stream *ret, uint64_t
 /* The preface and the join alone, without waiting for an answer: the session's first control connection. */
 enum ob_err obc_dial_join(struct obt_stream *stream, enum obp_join_purpose purpose, uint64_t received, uint64_t deadline);
 
+/* One attempt to connect, join and be told so, before the deadline. stripes: `received` is their set's number. */
+enum ob_err obc_dial_once(struct obt_stream *ret, enum obp_join_purpose purpose, uint64_t received, uint64_t deadline);
+
 /* For --stats. */
 struct obc_resume_stats {
 	uint64_t breaks, resumed, records_again, down_ns, longest_down_ns;

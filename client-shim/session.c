@@ -21,6 +21,7 @@
 #include "client-shim/control.h"
 #include "client-shim/log.h"
 #include "client-shim/resume.h"
+#include "client-shim/stripe.h"
 #include "client-shim/wish.h"
 #include "loadbalancer/ask.h"
 #include "protocol/obc_calls.h"
@@ -333,6 +334,8 @@ enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 	if (err)
 		return err;
 	resume_settle();
+	obc_stripe_init(&session.url, &stream, session.welcome.welcome.stripes, session.welcome.welcome.codecs & obp_codecs_own(), session.codec_wish,
+		session.timeout_ns);
 	err = obc_log_open(&stream, session.welcome.welcome.codecs & obp_codecs_own(), session.codec_wish, session.grace_ns > 0);
 	if (err) {
 		explain(err, errno);
@@ -358,6 +361,7 @@ void obc_session_stop(void)
 		obc_call_op_bye();
 	}
 	obc_resume_stop();
+	obc_stripe_stop();
 	obc_control_stop();
 	obc_log_close();
 }
@@ -368,6 +372,7 @@ void obc_session_forget(void)
 	obc_log_forget();
 	obc_cache_forget();
 	obc_resume_forget();
+	obc_stripe_forget();
 	session.started = false;
 	atomic_store(&session.stopping, false);
 }

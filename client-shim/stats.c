@@ -11,6 +11,8 @@
 #include "client-shim/control.h"
 #include "client-shim/log.h"
 #include "client-shim/resume.h"
+#include "client-shim/stripe.h"
+#include "client-shim/stripe_choice.h"
 #include "protocol/obp_calls.h"
 
 #define SHOWN_MAX 12u      /* rows of each table */
@@ -85,6 +87,28 @@ static void link_print(void)
 			(double)resume.longest_down_ns / 1e9, (unsigned long long)resume.records_again);
 }
 
+/* Where stripes were thought of: what went over them, and what either way was measured to do. */
+static void stripes_print(void)
+{
+	static const char *const directions[] = { "out", "in" };
+	struct obc_stripe_stats stats;
+	char bytes[32], log[32], striped[32];
+
+	obc_stripe_stats(&stats);
+	for (unsigned d = 0; d < 2; d++) {
+		if (stats.rate[d][OBC_LOG] == 0 && !stats.copies[d])
+			continue;
+		ob_text_print_size(stats.bytes[d], bytes, sizeof bytes);
+		ob_text_print_size((uint64_t)stats.rate[d][OBC_LOG], log, sizeof log);
+		ob_text_print_size((uint64_t)stats.rate[d][OBC_STRIPES], striped, sizeof striped);
+		fprintf(stderr, "outboard: stripes %s: %llu copies, %s; large copies reach %s/s over one connection, %s/s over %u stripes\n", directions[d],
+			(unsigned long long)stats.copies[d], bytes, log, striped, stats.n);
+	}
+	if (stats.broken)
+		fprintf(stderr, "outboard: stripes: broke %llu times; %llu copies made again\n", (unsigned long long)stats.broken,
+			(unsigned long long)stats.again);
+}
+
 void obc_stats_print(void)
 {
 	static struct row rows[OBP_OPCODE_END];
@@ -116,6 +140,7 @@ void obc_stats_print(void)
 	print_packed("in", &unpacked);
 	cache_print();
 	link_print();
+	stripes_print();
 	fprintf(stderr, "outboard: %-28s %12s %12s %14s\n", "call", "sent", "round trips", "waited [ms]");
 	fprintf(stderr, "outboard: %-28s %12u %12u\n", "hello", 1u, 1u);
 	for (unsigned i = 0; i < n && i < SHOWN_MAX; i++)

@@ -73,6 +73,7 @@ static void put_welcome(msgpack_packer *p, const struct obp_welcome *welcome)
 	obp_put_number(p, "vmm", welcome->vmm);
 	obp_put_number(p, "times", welcome->times);
 	obp_put_number(p, "cache", welcome->cache);
+	obp_put_number(p, "stripes", welcome->stripes);
 	obp_put_number(p, "range_ok", welcome->range_ok);
 	obp_put_string(p, "range");
 	put_range(p, &welcome->range);
@@ -100,7 +101,7 @@ bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 	if (message->type == OBP_MSG_HELLO)
 		extra = 11;
 	else if (message->type == OBP_MSG_WELCOME)
-		extra = 12;
+		extra = 13;
 	else if (message->type >= OBP_MSG_JOIN && message->type <= OBP_MSG_PONG)
 		extra = 4;
 	if (!ob_buf_extend(frame, sizeof header))
@@ -286,6 +287,8 @@ static bool get_welcome_key(const msgpack_object *key, const msgpack_object *val
 		return get_flag(value, &welcome->times);
 	if (obp_key_is(key, "cache"))
 		return obp_get_number(value, UINT64_MAX, &welcome->cache);
+	if (obp_key_is(key, "stripes"))
+		return get_u32(value, UINT32_MAX, &welcome->stripes); /* a newer server may offer more than this client opens */
 	if (obp_key_is(key, "vmm"))
 		return get_flag(value, &welcome->vmm);
 	if (obp_key_is(key, "range_ok"))

@@ -77,6 +77,7 @@ struct obp_welcome {
 	uint32_t codecs;                /* those of the hello that the server knows too: frames may be packed with these, both ways */
 	uint32_t grace_s;               /* the server keeps the session for so long without a connection; 0: it ends with the connection */
 	uint64_t cache;                 /* bytes the server keeps of uploads for later sessions: op cache_ask; 0: it does not */
+	uint32_t stripes;               /* the client may open so many connections for copies; 0: none */
 	bool times;                     /* the server can take the time of records: op times_switch */
 	bool vmm;                       /* client-made addresses */
 	bool range_ok;                  /* one of the client's ranges was taken; else range is the server's, to be tried by the client */
@@ -90,7 +91,7 @@ struct obp_message {
 	uint64_t value;
 	uint32_t code;
 	uint32_t shm;                   /* hello, welcome; join, joined of a data connection: layout of the memory for its bytes (transport/shm.h); 0: socket */
-	uint64_t received, sent, bytes; /* join, joined, ping, pong: last item received whole, last item sent, bytes received */
+	uint64_t received, sent, bytes; /* join, joined, ping, pong: last item received whole (join of a stripe: its set), last item sent, bytes received */
 	uint64_t attempt;               /* join: grows from one to the next; an old one that comes late is refused */
 	uint8_t secret[OBP_SECRET_BYTES];
 	char text[OBP_TEXT_MAX];

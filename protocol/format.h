@@ -38,6 +38,9 @@ enum obp_frame_type {
 	OBP_FRAME_REPLIES = 2,     /* server -> client: `count` replies */
 	OBP_FRAME_ACK = 3,         /* either way: only the ack field matters */
 	OBP_FRAME_CONTROL = 4,     /* one msgpack map; hello, hello reply, goodbye, callbacks, pings */
+	OBP_FRAME_PART = 5,        /* on a stripe, either way: `count` bytes of transfer `sequence` at offset `ack` */
+	OBP_FRAME_GIVE = 6,        /* on a stripe, client: send parts of transfer `sequence` here */
+	OBP_FRAME_GIVEN = 7,       /* on a stripe, server: there are no more of them */
 };
 
 struct obp_frame {

@@ -21,7 +21,7 @@
 #define OBP_KEEP_SMALL 4096u
 
 /* What a join is for: `code` of the message. */
-enum obp_join_purpose { OBP_JOIN_CONTROL = 0, OBP_JOIN_DATA = 1, OBP_JOIN_PURPOSES };
+enum obp_join_purpose { OBP_JOIN_CONTROL = 0, OBP_JOIN_DATA = 1, OBP_JOIN_STRIPE = 2, OBP_JOIN_PURPOSES };
 
 /* Round trips of pings, smoothed as TCP does it (RFC 6298), and the best rates seen lately. */
 struct obp_quality {

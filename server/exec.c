@@ -144,6 +144,7 @@ static bool may_leave(uint16_t opcode)
 	case OBP_OP_EVENT_SYNCHRONIZE:
 	case OBP_OP_READ:
 	case OBP_OP_READ_ROWS:
+	case OBP_OP_READ_STRIPED:
 		return true;
 	default:
 		return false;
@@ -261,7 +262,8 @@ static void fill(struct obs_session *session, bool bulk)
 	obp_conn_fed(conn, got);
 	if (ob_unlikely(obs_times_on))
 		obs_times_arrived();
-	atomic_store_explicit(&obs_board->bytes_in, conn->bytes, memory_order_relaxed);
+	atomic_store_explicit(&obs_board->bytes_in,
+		conn->bytes + atomic_load_explicit(&session->stripes.bytes_in, memory_order_relaxed), memory_order_relaxed);
 	atomic_store_explicit(&session->link.bytes, conn->bytes, memory_order_relaxed);
 }
 

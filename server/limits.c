@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/text.h"
+#include "protocol/stripe.h"
 
 const struct obs_limits obs_limits_default = OBS_LIMITS_DEFAULT;
 
@@ -17,6 +19,7 @@ const char obs_limits_help[] =
 	"  --max-handles N      streams, events and functions at a time\n"
 	"  --max-modules N      loaded modules at a time\n"
 	"  --max-lanes N        threads of the program that use CUDA (default 1024)\n"
+	"  --max-stripes N      further connections for large copies (default 8, 0 to 16)\n"
 	"  --idle-timeout S     seconds without a call after which a session ends (default: never)\n"
 	"  --share F            part of the device's time, 0.01 to 1, by holding launches back (default 1)\n"
 	"  --max-priority WHICH low, normal (default) or high: the highest that a client may ask for\n"
@@ -61,8 +64,15 @@ int obs_limits_option(struct obs_limits *l, const char *name, const char *text, 
 	static const char *const reactions[] = { "warn", "limit", "suspend", "terminate", NULL }, *const answers[] = { "no", "yes", NULL };
 	struct obt_allow allow = { { 0 } };
 	uint32_t flag = l->measure;
+	uint64_t stripes;
 	int taken;
 
+	if (strcmp(name, "max-stripes") == 0) {
+		if (!ob_text_parse_number(text, 0, OBP_STRIPES_MAX, &stripes))
+			return wants(ret_why, "a number from 0 to 16");
+		l->stripes = (uint32_t)stripes;
+		return 1;
+	}
 	if (strcmp(name, "idle-timeout") == 0 && strcmp(text, "0") == 0) {
 		l->idle_s = 0;
 		return 1;
@@ -85,9 +95,9 @@ int obs_limits_option(struct obs_limits *l, const char *name, const char *text, 
 
 void obs_limits_print(const struct obs_limits *l, char ret_text[OBS_LIMITS_TEXT_MAX])
 {
-	snprintf(ret_text, OBS_LIMITS_TEXT_MAX, "%llu:%llu:%llu:%u:%u:%u:%u:%u:%u:%u:%u", (unsigned long long)l->memory,
+	snprintf(ret_text, OBS_LIMITS_TEXT_MAX, "%llu:%llu:%llu:%u:%u:%u:%u:%u:%u:%u:%u:%u", (unsigned long long)l->memory,
 		 (unsigned long long)l->host_memory, (unsigned long long)l->outstanding, l->handles, l->modules, l->lanes, l->idle_s, l->share,
-		 l->priority, l->strictest, l->measure);
+		 l->priority, l->strictest, l->measure, l->stripes);
 }
 
 bool obs_limits_parse(const char *text, struct obs_limits *ret)
@@ -95,8 +105,8 @@ bool obs_limits_parse(const char *text, struct obs_limits *ret)
 	unsigned long long memory, host, outstanding;
 	unsigned measure;
 
-	if (sscanf(text, "%llu:%llu:%llu:%u:%u:%u:%u:%u:%u:%u:%u", &memory, &host, &outstanding, &ret->handles, &ret->modules, &ret->lanes,
-		   &ret->idle_s, &ret->share, &ret->priority, &ret->strictest, &measure) != 11)
+	if (sscanf(text, "%llu:%llu:%llu:%u:%u:%u:%u:%u:%u:%u:%u:%u", &memory, &host, &outstanding, &ret->handles, &ret->modules, &ret->lanes,
+		   &ret->idle_s, &ret->share, &ret->priority, &ret->strictest, &measure, &ret->stripes) != 12)
 		return false;
 	ret->memory = memory;
 	ret->host_memory = host;

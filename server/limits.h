@@ -18,6 +18,7 @@
 
 #define OBS_LIMITS_TEXT_MAX 256
 #define OBS_OUTSTANDING_MAX (32ull << 20)
+#define OBS_STRIPES_DEFAULT 8u
 
 struct obs_limits {
 	uint64_t memory;           /* bytes on each device; 0: all there is */
@@ -25,6 +26,7 @@ struct obs_limits {
 	uint64_t outstanding;      /* bytes of results that the server holds until the client has them */
 	uint32_t handles;          /* streams, events and functions at a time */
 	uint32_t modules, lanes;
+	uint32_t stripes;          /* further connections for copies; 0: none */
 	uint32_t idle_s;           /* without a call; 0: for ever */
 	uint32_t share;            /* of the device's time, millionths; OBP_SHARE_ALL: as it comes */
 	uint32_t priority;         /* the highest a client may ask for: 0 low, 1 normal, 2 high */
@@ -34,7 +36,7 @@ struct obs_limits {
 
 /* Nothing is limited but by what the structures hold. */
 #define OBS_LIMITS_DEFAULT                                                                                                                   \
-	{ .outstanding = OBS_OUTSTANDING_MAX, .handles = OBS_HANDLES_MAX, .modules = OBS_HANDLES_MAX, .lanes = OBP_LANE_MAX,                   \
+	{ .outstanding = OBS_OUTSTANDING_MAX, .handles = OBS_HANDLES_MAX, .modules = OBS_HANDLES_MAX, .lanes = OBP_LANE_MAX, .stripes = OBS_STRIPES_DEFAULT, \
 	  .share = OBP_SHARE_ALL, .priority = 1, .strictest = OBP_CONDUCT_LIMITED }
 extern const struct obs_limits obs_limits_default;
 

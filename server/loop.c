@@ -199,6 +199,13 @@ static void guest_join(struct guest *guest)
 	struct obs_link *link = &loop.session->link;
 	uint32_t purpose = loop.message.code;
 
+	/* Stripes join side by side, so in any order: their set's number tells the old ones. */
+	if (purpose == OBP_JOIN_STRIPE) {
+		obp_conn_fini(&guest->conn);
+		guest->fd = -1;
+		obs_stripe_join(loop.session, &guest->stream, loop.message.received);
+		return;
+	}
 	if (purpose >= OBP_JOIN_PURPOSES || (loop.message.attempt && loop.message.attempt <= link->attempts[purpose])) {
 		obs_refuse_stream(&guest->stream, OB_ERR_REFUSED, purpose < OBP_JOIN_PURPOSES ? "this attempt to join is older than another" :
 			"a join for a purpose this server does not know");

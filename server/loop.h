@@ -11,7 +11,7 @@
 
 struct obs_session;
 
-#define OBS_JOINING_MAX 4u        /* connections that have not yet shown the secret */
+#define OBS_JOINING_MAX 20u       /* connections that have not yet shown the secret: a set of stripes joins at once */
 #define OBS_GONE_MS 200u          /* between the client's leaving and the end of the process: the executor may still see it itself */
 
 /* Starts the thread. channel: the supervisor's. False: no thread can be had. */

@@ -60,6 +60,7 @@ static const struct option long_options[] = {
 	{ "max-handles", required_argument, NULL, LIMIT },
 	{ "max-modules", required_argument, NULL, LIMIT },
 	{ "max-lanes", required_argument, NULL, LIMIT },
+	{ "max-stripes", required_argument, NULL, LIMIT },
 	{ "idle-timeout", required_argument, NULL, LIMIT },
 	{ "share", required_argument, NULL, LIMIT },
 	{ "max-priority", required_argument, NULL, LIMIT },
@@ -87,7 +88,7 @@ static const struct option long_options[] = {
 static const char *const setting_names[] = {
 	"listen", "driver", "warm", "refill", "max-sessions", "hello-timeout", "drain-timeout", "grace", "cache", "upload-cache", "tls-cert", "tls-key",
 	"tls-client-ca", "tokens", "audit", "insecure", "metrics", "max-memory", "max-host-memory", "max-outstanding",
-	"max-handles", "max-modules", "max-lanes", "idle-timeout",
+	"max-handles", "max-modules", "max-lanes", "max-stripes", "idle-timeout",
 	"share", "max-priority", "on-excess", "measure", NULL,
 };
 

@@ -40,7 +40,8 @@ static void send_all(struct obs_session *session, struct iovec *iov, int n, size
 	}
 	session->replies.sent_frames++;
 	session->replies.sent_bytes += size;
-	atomic_store_explicit(&obs_board->bytes_out, session->replies.sent_bytes, memory_order_relaxed);
+	atomic_store_explicit(&obs_board->bytes_out,
+		session->replies.sent_bytes + atomic_load_explicit(&session->stripes.bytes_out, memory_order_relaxed), memory_order_relaxed);
 	atomic_store_explicit(&obs_board->replies, session->replies.next - 1, memory_order_relaxed);
 }
 

@@ -208,6 +208,7 @@ bool obs_session_init(struct obs_session *session, const struct obs_options *opt
 	obs_staging_init(&session->staging, session->drv);
 	obs_cache_open(&session->cache, options->cache, ob_opt_on(OB_OPT_CACHE) ? options->upload_cache : 0);
 	session->images.cache = &session->cache;
+	obs_stripes_init(&session->stripes);
 	board_describe(session);
 	/* The first digest loads OpenSSL's settings from a file: not while a client waits. */
 	obt_digest_sha256(session->secret, sizeof session->secret, digest);
@@ -310,6 +311,7 @@ static double path_rate(void *session)
 static void codecs_settle(struct obs_session *session, const struct obp_hello *hello)
 {
 	session->conn.codecs = hello->codecs & obp_codecs_own();
+	session->codec_wish = hello->codec;
 	session->trust_reader = hello->codec == OBP_CODEC_MEASURE;
 	obp_packer_init(&session->packer, session->conn.codecs, hello->codec, obt_path_local(&session->data), path_rate, session);
 }
@@ -331,6 +333,7 @@ static bool welcome_send(struct obs_session *session)
 	welcome->cache = session->cache.dir >= 0 ? session->cache.limit : 0;
 	welcome->driver_version = session->lib.version;
 	welcome->codecs = session->conn.codecs;
+	welcome->stripes = obs_stripes_offer(session);
 	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
 	if (obp_message_encode(message, &frame)) {
 		struct iovec iov = { frame.data, frame.size };

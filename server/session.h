@@ -36,6 +36,7 @@
 #include "server/reply.h"
 #include "server/resume.h"
 #include "server/staging.h"
+#include "server/stripe.h"
 #include "transport/path.h"
 #include "transport/stream.h"
 
@@ -78,6 +79,7 @@ struct obs_session {
 	uint64_t since_ns;                   /* of the welcome */
 	char how[200];                       /* it ends; empty: the client has left */
 	struct obt_meter meter;              /* of the packer's */
+	unsigned codec_wish;                 /* enum obp_codec_wish or a codec */
 	bool trust_reader;                   /* the client wants the measured rate believed wherever it is */
 
 	struct obs_handles streams, events, modules, functions;
@@ -88,6 +90,7 @@ struct obs_session {
 	struct obs_staging staging;
 	struct obs_cache cache;
 	struct obs_asked asked;
+	struct obs_stripes stripes;
 	struct obs_images images;
 	struct obs_output output;
 	struct obs_hostfuncs hostfuncs;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -15,9 +16,19 @@
 #include "tools/latency.h"
 
 #define SIZES 8u                     /* 4 KiB, 16 KiB ... 64 MiB */
+#define SIZE_MAX_BYTES (4096u << 2 * (SIZES - 1))
 #define ROUNDS_MAX 64u
+#define WARM_COPIES 3                /* of the largest size, before anything is measured: connections find their rate, codecs are chosen */
 
-enum line { UP, DOWN, BARE_UP, BARE_DOWN, LINES };
+enum direction { UP, DOWN, DIRECTIONS };
+enum line { BARE = OBX_WAYS, LINES };
+
+static const char *const way_names[LINES] = { "plain", "packed", "striped", "bare" };
+
+struct sweep {
+	double sizes[SIZES];
+	double rate[DIRECTIONS][LINES][SIZES];   /* GB/s */
+};
 
 static int by_value(const void *a, const void *b)
 {
@@ -26,99 +37,210 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* GB/s of one copy of each kind; 0: a call failed. */
-static double measure(const struct obx_bandwidth_calls *calls, enum line line, CUdeviceptr device, void *host, size_t bytes, struct obx_bare *bare)
-{
-	uint64_t began = ob_clock_ns();
-	CUresult result = CUDA_SUCCESS;
+/* ---- the ways ---- */
 
-	switch (line) {
-	case UP:
-		result = calls->to_device(device, host, bytes);
-		if (result == CUDA_SUCCESS)
-			result = calls->synchronize();
-		break;
-	case DOWN:
-		result = calls->to_host(host, device, bytes);
-		break;
-	case BARE_UP:
-		return (double)bytes / (double)obx_bare_send(bare, host, bytes);
-	default:
-		return (double)bytes / (double)obx_bare_receive(bare, host, bytes);
+/* Numbers such as a model's weights: what there is to pack is in their exponents. */
+static void fill(void *host)
+{
+	float *x = host;
+	uint64_t random = 1;
+
+	for (size_t i = 0; i < SIZE_MAX_BYTES / sizeof *x; i++) {
+		float sum = 0;
+
+		for (int k = 0; k < 4; k++) {
+			random = random * 6364136223846793005u + 1442695040888963407u;
+			sum += (float)(random >> 40) / (float)(1 << 24) - 0.5f;
+		}
+		x[i] = sum * 0.05f;
 	}
-	return result == CUDA_SUCCESS ? (double)bytes / (double)(ob_clock_ns() - began) : 0;
 }
 
-static void print_size(const double sizes[SIZES], unsigned i, double y[LINES][SIZES], bool json, bool comma)
+bool obx_bandwidth_start(struct obx_bandwidth *bandwidth)
 {
+	static const char *const environments[OBX_WAYS][4] = {
+		{ "OUTBOARD_CODEC=none", "OUTBOARD_STRIPES=0", NULL },
+		{ "OUTBOARD_CODEC=auto", "OUTBOARD_STRIPES=0", NULL },
+		{ "OUTBOARD_CODEC=none", "OUTBOARD_STRIPES=4", "OUTBOARD_STRIPE_MIN=4M", NULL },
+	};
+
+	bandwidth->host = mmap(NULL, SIZE_MAX_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (bandwidth->host == MAP_FAILED)
+		return false;
+	fill(bandwidth->host);
+	for (unsigned i = 0; i < OBX_WAYS; i++)
+		if (!obx_line_start(&bandwidth->ways[i], environments[i], bandwidth->host, SIZE_MAX_BYTES))
+			return false;
+	return true;
+}
+
+void obx_bandwidth_stop(struct obx_bandwidth *bandwidth)
+{
+	for (unsigned i = 0; i < OBX_WAYS; i++)
+		obx_line_stop(&bandwidth->ways[i]);
+	munmap(bandwidth->host, SIZE_MAX_BYTES);
+}
+
+/* ---- measuring ---- */
+
+/* GB/s of one copy; 0: it failed. */
+static double measure(struct obx_bandwidth *bandwidth, unsigned line, enum direction direction, size_t bytes, struct obx_bare *bare)
+{
+	uint64_t ns;
+
+	if (line != BARE)
+		ns = obx_line_copy(&bandwidth->ways[line], direction == UP ? OBX_LINE_UP : OBX_LINE_DOWN, bytes);
+	else
+		ns = direction == UP ? obx_bare_send(bare, bandwidth->host, bytes) : obx_bare_receive(bare, bandwidth->host, bytes);
+	return ns ? (double)bytes / (double)ns : 0;
+}
+
+static bool size_sweep(struct obx_bandwidth *bandwidth, struct sweep *sweep, unsigned i, unsigned rounds, struct obx_bare *bare)
+{
+	static double values[DIRECTIONS][LINES][ROUNDS_MAX];
+
+	for (unsigned r = 0; r < rounds; r++)
+		for (unsigned l = 0; l < LINES; l++)
+			for (unsigned d = 0; d < DIRECTIONS; d++)
+				values[d][l][r] = measure(bandwidth, l, (enum direction)d, (size_t)sweep->sizes[i], bare);
+	for (unsigned l = 0; l < LINES; l++)
+		for (unsigned d = 0; d < DIRECTIONS; d++) {
+			qsort(values[d][l], rounds, sizeof values[d][l][0], by_value);
+			sweep->rate[d][l][i] = values[d][l][rounds / 2];
+			if (values[d][l][0] <= 0)
+				return false;
+		}
+	return true;
+}
+
+/* ---- results ---- */
+
+static void print_size(const struct sweep *s, unsigned i, bool json, bool comma)
+{
+	static const char *const directions[DIRECTIONS] = { "HtoD", "DtoH" }, *const keys[DIRECTIONS] = { "up", "down" };
 	char text[32];
 
-	ob_text_print_size((uint64_t)sizes[i], text, sizeof text);
-	if (json)
-		printf("%s\n  {\"name\": \"bandwidth: %s\", \"bytes\": %.0f, \"unit\": \"GB/s\", "
-		       "\"up\": %.5g, \"down\": %.5g, \"bare_up\": %.5g, \"bare_down\": %.5g}",
-		       comma ? "," : "", text, sizes[i], y[UP][i], y[DOWN][i], y[BARE_UP][i], y[BARE_DOWN][i]);
-	else
-		printf("%12s  HtoD %8.3f  bare %8.3f  ratio %.2f    DtoH %8.3f  bare %8.3f  ratio %.2f   GB/s\n", text, y[UP][i], y[BARE_UP][i],
-		       y[UP][i] / y[BARE_UP][i], y[DOWN][i], y[BARE_DOWN][i], y[DOWN][i] / y[BARE_DOWN][i]);
+	ob_text_print_size((uint64_t)s->sizes[i], text, sizeof text);
+	if (json) {
+		printf("%s\n  {\"name\": \"bandwidth: %s\", \"bytes\": %.0f, \"unit\": \"GB/s\"", comma ? "," : "", text, s->sizes[i]);
+		for (unsigned d = 0; d < DIRECTIONS; d++) {
+			printf(", \"%s\": %.5g", keys[d], s->rate[d][OBX_PLAIN][i]);
+			for (unsigned l = 1; l < LINES; l++)
+				printf(", \"%s_%s\": %.5g", way_names[l], keys[d], s->rate[d][l][i]);
+		}
+		printf("}");
+	} else {
+		if (i == 0)
+			printf("%12s %44s %44s\n%12s", "GB/s", "to the device", "from the device", "");
+		for (unsigned d = 0; i == 0 && d < DIRECTIONS; d++)
+			printf("      %10s %8s %8s %8s    ", way_names[BARE], way_names[OBX_PLAIN], way_names[OBX_PACKED], way_names[OBX_STRIPED]);
+		printf("%s%12s", i ? "" : "\n", text);
+		for (unsigned d = 0; d < DIRECTIONS; d++)
+			printf(" %s %10.3f %8.3f %8.3f %8.3f    ", directions[d], s->rate[d][BARE][i], s->rate[d][OBX_PLAIN][i],
+				s->rate[d][OBX_PACKED][i], s->rate[d][OBX_STRIPED][i]);
+		putchar('\n');
+	}
 	fflush(stdout);
 }
 
-/* Half of the best rate is reached at this size: below, the round trip costs more than the bytes. */
-static void sentence_make(const double sizes[SIZES], double y[LINES][SIZES], char *ret, size_t size)
+/* Which way is best for large copies of one direction. A difference of a tenth is none. */
+static int best_text(const struct sweep *s, enum direction d, char *ret, size_t size)
 {
-	double best = 0;
-	unsigned half = 0;
-	char text[32];
+	const double *at[LINES];
+	unsigned best = OBX_PLAIN;
 
-	for (unsigned i = 0; i < SIZES; i++)
-		best = ob_max(best, y[UP][i]);
-	while (half < SIZES - 1 && y[UP][half] < best / 2)
-		half++;
-	ob_text_print_size((uint64_t)sizes[half], text, sizeof text);
-	snprintf(ret, size, "Copies to the device reach %.2f GB/s (%.0f %% of the bare transport at the largest size) and half of that from %s on: "
-		 "smaller ones wait for the round trip.", best, 100 * y[UP][SIZES - 1] / y[BARE_UP][SIZES - 1], text);
+	for (unsigned l = 0; l < LINES; l++)
+		at[l] = &s->rate[d][l][SIZES - 1];
+	for (unsigned l = 1; l < OBX_WAYS; l++)
+		if (*at[l] > 1.1 * *at[OBX_PLAIN] && *at[l] > *at[best])
+			best = l;
+	if (best == OBX_PLAIN)
+		return snprintf(ret, size, "%s the device: plain (%.2f GB/s)", d == UP ? "To" : "from", *at[OBX_PLAIN]);
+	return snprintf(ret, size, "%s the device: %s (%.2f GB/s, %.1f times plain)", d == UP ? "To" : "from", way_names[best], *at[best],
+		*at[best] / *at[OBX_PLAIN]);
 }
 
-int obx_bandwidth_run(const struct obx_bandwidth_calls *calls, CUdeviceptr device, void *host,
-	const struct obt_url *url, unsigned rounds, bool json, bool any_row,
-	const char *plot)
+/*
+ * Half of the best rate is reached at some size: below, the round trip costs more than the bytes. `half_bare` says where the bare transport is at half of its
+ * own: what is between the two is ours.
+ */
+static void sentence_make(const struct sweep *s, char *ret, size_t size)
 {
-	static const char *const names[LINES] = { "HtoD", "DtoH", "bare, to", "bare, from" };
-	double sizes[SIZES], y[LINES][SIZES], values[LINES][ROUNDS_MAX], *lines[LINES];
-	char sentence[256];
-	struct obx_bare bare;
+	const double *ours = s->rate[UP][OBX_PLAIN], *bare = s->rate[UP][BARE];
+	double best = 0, best_bare = 0;
+	unsigned half = 0, half_bare = 0;
+	char text[32], text_bare[32];
 
-	rounds = ob_min(rounds, ROUNDS_MAX);
+	for (unsigned i = 0; i < SIZES; i++) {
+		best = ob_max(best, ours[i]);
+		best_bare = ob_max(best_bare, bare[i]);
+	}
+	while (half < SIZES - 1 && ours[half] < best / 2)
+		half++;
+	while (half_bare < SIZES - 1 && bare[half_bare] < best_bare / 2)
+		half_bare++;
+	ob_text_print_size((uint64_t)s->sizes[half], text, sizeof text);
+	ob_text_print_size((uint64_t)s->sizes[half_bare], text_bare, sizeof text_bare);
+	snprintf(ret, size, "Plain copies to the device reach %.2f GB/s (%.0f %% of this machine's bare transport at the largest size) and half of that "
+		 "from %s on, a bare exchange of the same size its half from %s on: below, the round trip and the copy into the ring show.", best,
+		 100 * ours[SIZES - 1] / bare[SIZES - 1], text, text_bare);
+}
+
+static bool plot_write(const char *plot, const char *title, struct sweep *s)
+{
+	static const char *const names[] = { "HtoD plain", "HtoD packed", "HtoD striped", "bare, to",
+		"DtoH plain", "DtoH packed", "DtoH striped", "bare, from" };
+	double *lines[DIRECTIONS * LINES];
+
+	for (unsigned d = 0; d < DIRECTIONS; d++)
+		for (unsigned l = 0; l < LINES; l++)
+			lines[d * LINES + l] = s->rate[d][l];
+	if (obx_plot_lines(plot, title, s->sizes, SIZES, names, lines, DIRECTIONS * LINES))
+		return true;
+	fprintf(stderr, "outboard bench: %s: %s\n", plot, strerror(errno));
+	return false;
+}
+
+static bool failed(void)
+{
+	fprintf(stderr, "outboard bench: a copy failed; 'outboard check' tells whether the server is well\n");
+	return false;
+}
+
+static bool sweep_run(struct obx_bandwidth *bandwidth, struct sweep *sweep, unsigned rounds, struct obx_bare *bare, bool json, bool any_row)
+{
+	for (unsigned l = 0; l < OBX_WAYS; l++)
+		for (unsigned k = 0; k < WARM_COPIES * DIRECTIONS; k++)
+			if (measure(bandwidth, l, k % 2 ? DOWN : UP, SIZE_MAX_BYTES, bare) <= 0)
+				return failed();
+	for (unsigned i = 0; i < SIZES; i++) {
+		sweep->sizes[i] = (double)(4096u << 2 * i);
+		if (!size_sweep(bandwidth, sweep, i, rounds, bare))
+			return failed();
+		print_size(sweep, i, json, any_row || i);
+	}
+	return true;
+}
+
+int obx_bandwidth_run(struct obx_bandwidth *bandwidth, const struct obt_url *url, unsigned rounds, bool json, bool any_row, const char *plot)
+{
+	char sentence[400], up[120], down[120];
+	struct sweep sweep;
+	struct obx_bare bare;
+	bool ran;
+
 	if (!obx_bare_open(&bare, url, false))
 		return OBX_EXIT_UNWELL;
-	for (unsigned i = 0; i < SIZES; i++) {
-		sizes[i] = (double)(4096u << 2 * i);
-		for (unsigned r = 0; r < rounds; r++)
-			for (unsigned l = 0; l < LINES; l++)
-				values[l][r] = measure(calls, (enum line)l, device, host, (size_t)sizes[i], &bare);
-		for (unsigned l = 0; l < LINES; l++) {
-			qsort(values[l], rounds, sizeof values[l][0], by_value);
-			y[l][i] = values[l][rounds / 2];
-			if (values[l][0] <= 0) {
-				fprintf(stderr, "outboard bench: a copy failed; 'outboard check' tells whether the server is well\n");
-				obx_bare_close(&bare);
-				return OBX_EXIT_UNWELL;
-			}
-		}
-		print_size(sizes, i, y, json, any_row || i);
-	}
+	ran = sweep_run(bandwidth, &sweep, ob_min(rounds, ROUNDS_MAX), &bare, json, any_row);
 	obx_bare_close(&bare);
-	sentence_make(sizes, y, sentence, sizeof sentence);
-	if (json)
-		printf(",\n  {\"name\": \"bandwidth: verdict\", \"text\": \"%s\"}", sentence);
-	else
-		printf("\n%s\n", sentence);
-	for (unsigned l = 0; l < LINES; l++)
-		lines[l] = y[l];
-	if (plot && !obx_plot_lines(plot, sentence, sizes, SIZES, names, lines, LINES)) {
-		fprintf(stderr, "outboard bench: %s: %s\n", plot, strerror(errno));
+	if (!ran)
 		return OBX_EXIT_UNWELL;
-	}
-	return 0;
+	sentence_make(&sweep, sentence, sizeof sentence);
+	best_text(&sweep, UP, up, sizeof up);
+	best_text(&sweep, DOWN, down, sizeof down);
+	if (json)
+		printf(",\n  {\"name\": \"bandwidth: verdict\", \"text\": \"%s\", \"best\": \"%s; %s\"}", sentence, up, down);
+	else
+		printf("\n%s\nBest for large copies on this link: %s; %s.\n", sentence, up, down);
+	return plot && !plot_write(plot, sentence, &sweep) ? OBX_EXIT_UNWELL : 0;
 }

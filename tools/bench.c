@@ -74,6 +74,7 @@ struct bench {
 	pid_t server;
 	char server_url[OBT_URL_MAX + 1];
 	CUfunction function;
+	struct obx_bandwidth bandwidth;
 	uint64_t samples[SAMPLES_MAX];
 };
 
@@ -382,10 +383,9 @@ static void bench_bandwidth(struct bench *b)
 		*(uint64_t *)(s.host + i) = i * 0x9e3779b97f4a7c15ull;
 	need(cu.cuMemAlloc_v2(&s.device, BULK_BYTES), "cuMemAlloc");
 	bench_bulk(b, s.device, s.host);
-	b->code |= obx_bandwidth_run(&(struct obx_bandwidth_calls){ cu.cuMemcpyHtoD_v2, cu.cuMemcpyDtoH_v2,
-		cu.cuCtxSynchronize }, s.device, s.host, &b->url, b->rounds,
-		b->json, b->any_row, b->plot);
+	b->code |= obx_bandwidth_run(&b->bandwidth, &b->url, b->rounds, b->json, b->any_row, b->plot);
 	b->any_row = true;
+	obx_bandwidth_stop(&b->bandwidth);
 	row(b, "HtoD 4 KiB", rate_of(b, call_small, &s, SMALL_COPIES), -1, "M/s");
 	need(cu.cuMemFree_v2(s.device), "cuMemFree");
 	free(s.host);
@@ -459,7 +459,7 @@ static int usage(void)
 
 static int measure(struct bench *b, const char *what, char **command)
 {
-	bool all = strcmp(what, "all") == 0;
+	bool all = strcmp(what, "all") == 0, bandwidth = all || strcmp(what, "bandwidth") == 0;
 	const char *why = NULL;
 
 	if (obt_url_parse(b->url_text, &b->url, &why))
@@ -470,14 +470,15 @@ static int measure(struct bench *b, const char *what, char **command)
 	if (strcmp(what, "startup") == 0) {
 		bench_startup(b, command);
 	} else {
-		if (!library_open(b))
+		/* Their processes begin before this one has a session. */
+		if ((bandwidth && !obx_bandwidth_start(&b->bandwidth)) || !library_open(b))
 			return OBX_EXIT_UNWELL;
 		session_open(b);
 		if (all || strcmp(what, "launch") == 0)
 			bench_launch(b);
 		if (all || strcmp(what, "latency") == 0)
 			bench_latency(b);
-		if (all || strcmp(what, "bandwidth") == 0)
+		if (bandwidth)
 			bench_bandwidth(b);
 		if (all || strcmp(what, "objects") == 0)
 			bench_objects(b);

@@ -14,7 +14,7 @@
 #define HISTOGRAM_STEP 13.0
 #define WIDTH 960.0
 
-static const char *const colours[] = { "#4477aa", "#ee6677", "#ccbb44", "#228833", "#66ccee", "#aa3377" };
+static const char *const colours[] = { "#4477aa", "#ee6677", "#ccbb44", "#228833", "#66ccee", "#aa3377", "#bbbbbb", "#222222" };
 static const char *const part_names[OBX_PARTS] = { "client", "wire", "queue", "driver" };
 
 static void begin(FILE *f, double width, double height)

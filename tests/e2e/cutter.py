@@ -45,7 +45,7 @@ def send(sink, data, fds):
 
 
 class Link:
-    """One connection through the proxy. kind: new (a session's first), data or control (joins)."""
+    """One connection through the proxy. kind: new (a session's first), data, control or stripe (joins)."""
 
     def __init__(self, proxy, client):
         self.proxy, self.client, self.server = proxy, client, None
@@ -70,7 +70,8 @@ class Link:
                     if not part:
                         return self.client.close()
                     head += part
-            self.kind = 'new' if head[6] == 1 else 'data' if secret or b'\xa4code\x01' in head else 'control'
+            self.kind = 'new' if head[6] == 1 else 'data' if secret or b'\xa4code\x01' in head else \
+                'stripe' if b'\xa4code\x02' in head else 'control'
             self.proxy.plan(self)
             self.server = dial(self.proxy.target)
             self.server.sendall(head[:PREFACE])
@@ -128,11 +129,12 @@ class Link:
 
 
 class Proxy:
-    """cuts: how many breaks at most. mean: bytes between two. half: the share of connections that stay open but dead. control: control connections too."""
+    """cuts: how many breaks at most. mean: bytes between two. half: the share of connections that stay open but dead. control: control connections too.
+    kinds: of the others, which."""
 
-    def __init__(self, listen, target, cuts=0, mean=1 << 20, half=0.0, control=True, seed=1):
+    def __init__(self, listen, target, cuts=0, mean=1 << 20, half=0.0, control=True, seed=1, kinds=('new', 'data', 'stripe')):
         self.target, self.cuts_left, self.mean, self.half, self.control = target, cuts, mean, half, control
-        self.dice = random.Random(seed)
+        self.dice, self.kinds = random.Random(seed), kinds
         self.lock = threading.Lock()
         self.links, self.bytes, self.made, self.refusing = [], 0, {}, False
         self.shared = listen.startswith('shm:')  # the bytes go past us: connections break by the clock
@@ -166,7 +168,7 @@ class Proxy:
     def plan(self, link):
         """When this connection breaks. A session's first lives through its hello, a later one may not live through its join."""
         with self.lock:
-            if not self.cuts_left or link.kind == 'control' or (self.shared and (link.kind == 'new' or self.dice.random() > 0.15)):
+            if not self.cuts_left or link.kind not in self.kinds or (self.shared and (link.kind == 'new' or self.dice.random() > 0.15)):
                 return
             link.budget = int(self.dice.expovariate(1 / self.mean)) + 1
             if link.kind == 'new':
@@ -178,7 +180,7 @@ class Proxy:
     def note(self, link, mode):
         with self.lock:
             self.cuts_left = max(self.cuts_left - 1, 0)
-            key = ('control ' if link.kind == 'control' else 'data ') + mode
+            key = ('data ' if link.kind == 'new' else link.kind + ' ') + mode
             self.made[key] = self.made.get(key, 0) + 1
 
     def cut_by_clock(self, *kinds):
@@ -188,7 +190,7 @@ class Proxy:
                 if link.kind in kinds and self.cuts_left and (link.answered or link.kind != 'new'):
                     link.cut('half' if self.dice.random() < self.half else self.dice.choice(MODES[:2]))
 
-    def cut_all(self, mode='fin', kinds=('new', 'data', 'control')):
+    def cut_all(self, mode='fin', kinds=('new', 'data', 'control', 'stripe')):
         for link in list(self.links):
             if link.kind in kinds:
                 link.cut(mode)

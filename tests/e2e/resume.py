@@ -84,18 +84,22 @@ def run(url, command, timeout=280, **env):
     return done.returncode, done.stdout, done.stderr, time.monotonic() - began
 
 
-def compare(name, server, folder, listen, command, cuts, mean, half, control, seed=SEED, **env):
+def compare(name, server, folder, listen, command, cuts, mean, half, control, seed=SEED, kinds=('new', 'data', 'stripe'), copies=True, **env):
+    """copies: the driver's copies must be the same in number too."""
     code, out, err, took = run(server.url, command, **env)
     calls, said = server.calls()
     check(f'{name}: runs unbroken', code == 0 and calls, (code, out, err[-1500:]))
-    proxy = cutter.Proxy(listen, server.url, cuts, mean, half, control, seed)
+    proxy = cutter.Proxy(listen, server.url, cuts, mean, half, control, seed, kinds)
     code2, out2, err2, took2 = run(proxy.url, command, **env)
     calls2, said2 = server.calls()
     made = proxy.total()
     proxy.close()
     check(f'{name}: the same output through {made} breaks {proxy.made}, {took:.1f} s became {took2:.1f} s', code2 == code and out2 == out, (code2, out2, err2[-3000:], said2[-1500:]))
+    for name_of in [n for n in calls | calls2 if not copies and n.startswith('cuMemcpy')]:
+        calls.pop(name_of, None)
+        calls2.pop(name_of, None)
     check(f'{name}: the server executed the same calls ({sum(calls.values())})', calls2 == calls, (calls2 - calls, calls - calls2))
-    print(''.join(line + '\n' for line in err2.splitlines() if 'link:' in line), end='')
+    print(''.join(line + '\n' for line in err2.splitlines() if 'link:' in line or 'stripes' in line), end='')
     return made
 
 

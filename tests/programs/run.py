@@ -4,7 +4,7 @@
 """Runs the CUDA test programs and compares exit code and output with expected/.
 
 direct: the program loads the software device as its libcuda.so.1. tcp, unix, tls, shm: one server is started, and each
-program runs under `outboard run`. With --server URL no server is started: the programs run on the one that is named.
+program runs under `outboard run`; striped and striped-tls: likewise, with every copy of 1 KiB or more over three stripes. With --server URL no server is started: the programs run on the one that is named.
 With --mode native the programs run on whatever libcuda.so.1 the machine has.
 """
 
@@ -62,11 +62,15 @@ class Server:
 
     def __init__(self, build, transport, wait=20.0, options=()):
         self.directory = tempfile.TemporaryDirectory(prefix="outboard-programs-")
+        stripes = transport.startswith("striped")
+        transport = {"striped": "tcp", "striped-tls": "tls"}.get(transport, transport)
         url = {"tcp": "tcp://127.0.0.1:0", "tls": "tls://127.0.0.1:0"}.get(transport)
         url = url or f"{transport}:{self.directory.name}/socket"
         self.environment = {}
         if transport == "tls":
             options = (*options, *self.secure(build))
+        if stripes:
+            self.environment.update(OUTBOARD_STRIPES="3", OUTBOARD_STRIPE_MIN="1K")
         self.log_path = os.path.join(self.directory.name, "log")
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
@@ -194,7 +198,7 @@ def check(place, program, timeout, record):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", required=True, help="the meson build directory")
-    parser.add_argument("--mode", default="direct", choices=["direct", "tcp", "unix", "tls", "shm", "native"])
+    parser.add_argument("--mode", default="direct", choices=["direct", "tcp", "unix", "tls", "shm", "striped", "striped-tls", "native"])
     parser.add_argument("--codec", help="pack every copy with this codec (OUTBOARD_CODEC)")
     parser.add_argument("--server", help="run on this server instead of starting one")
     parser.add_argument("--all", action="store_true", help="all programs in all variants")

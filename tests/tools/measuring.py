@@ -55,7 +55,9 @@ def bandwidth(plot):
     rows = json.loads(bench('bandwidth', '--with', 'null', '--rounds', 1, '--json', '--plot', plot))
     sizes = [r['bytes'] for r in rows if 'bytes' in r]
     check('sizes from 4 KiB to 64 MiB', sizes == [4096 << 2 * i for i in range(8)], sizes)
-    check('every rate was measured', all(r[k] > 0 for r in rows if 'bytes' in r for k in ('up', 'down', 'bare_up', 'bare_down')), rows)
+    ways = [way + end for way in ('', 'packed_', 'striped_', 'bare_') for end in ('up', 'down')]
+    check('every rate was measured', all(r[k] > 0 for r in rows if 'bytes' in r for k in ways), rows)
+    check('a sentence says which way is best', any('from the device: ' in r.get('best', '') for r in rows), rows)
     xml.etree.ElementTree.parse(plot)
 
 

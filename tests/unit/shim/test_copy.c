@@ -17,6 +17,7 @@
 #include "client-shim/cache.h"
 #include "client-shim/hostfunc.h"
 #include "client-shim/log.h"
+#include "client-shim/stripe.h"
 #include "protocol/obc_calls.h"
 
 #define DEVICE_BASE 0x200000000000ull
@@ -49,7 +50,7 @@ static union {
 	uint8_t bytes[sizeof(struct obp_write_rows_req) + OBP_ROWS_MAX];
 } record;
 
-CUresult obc_call_op_write(uint64_t dst, uint64_t size, uint64_t stream, const void *data)
+CUresult obc_stripe_write(uint64_t dst, uint64_t size, uint64_t stream, const void *data)
 {
 	(void)stream;
 	n_records++;
@@ -57,7 +58,7 @@ CUresult obc_call_op_write(uint64_t dst, uint64_t size, uint64_t stream, const v
 	return CUDA_SUCCESS;
 }
 
-CUresult obc_call_op_read(uint64_t src, uint64_t size, uint64_t stream, void *ret_data)
+CUresult obc_stripe_read(uint64_t src, uint64_t size, uint64_t stream, void *ret_data)
 {
 	(void)stream;
 	n_records++;
