@@ -118,15 +118,14 @@ static __device__ __forceinline__ uint32_t key_of(const obk_msm_shape &shape, ui
 }
 
 /*
- * Of the scalars from first to end, rank[window][i]: the place of an entry among those of its bucket. The bucket of a warp's first entry is counted once for all the warp's entries of it, so
+ * rank[window][i]: the place of an entry among those of its bucket. The bucket of a warp's first entry is counted once for all the warp's entries of it, so
  * a bucket that gets everything is no queue of atomic operations.
  */
-extern "C" __global__ void msm_count(obk_msm_shape shape, uint32_t first, uint32_t end, const scalar *scalars, uint32_t *counts, uint32_t *ranks)
+extern "C" __global__ void msm_count(obk_msm_shape shape, uint32_t total, const scalar *scalars, uint32_t *counts, uint32_t *ranks)
 {
-	uint32_t total = shape.count * shape.products, i = first + thread_id(), window = blockIdx.y, lane = threadIdx.x & 31;
-	uint32_t key = OBK_MSM_NONE, lead, lead_key, same, place = 0, rank = OBK_MSM_NONE;
+	uint32_t i = thread_id(), window = blockIdx.y, lane = threadIdx.x & 31, key = OBK_MSM_NONE, lead, lead_key, same, place = 0, rank = OBK_MSM_NONE;
 
-	if (i < end)
+	if (i < total)
 		key = key_of(shape, i, window, digit_of(scalars + i, shape.order_r, window, shape.window));
 	same = __ballot_sync(0xffffffff, key != OBK_MSM_NONE);
 	lead = same ? __ffs(same) - 1 : 0;
@@ -137,7 +136,7 @@ extern "C" __global__ void msm_count(obk_msm_shape shape, uint32_t first, uint32
 	place = __shfl_sync(0xffffffff, place, lead);
 	if (key != OBK_MSM_NONE)
 		rank = key == lead_key ? place + __popc(same & ((1u << lane) - 1)) : atomicAdd(&counts[key], 1);
-	if (i < end)
+	if (i < total)
 		ranks[(size_t)window * total + i] = rank;
 }
 
@@ -239,6 +238,7 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS, 3) msm_accumulate(
 	uint32_t least, const obk_g1_affine *bases, obk_g1 *sums, obk_g1 *heads, uint32_t *head_keys)
 {
 	uint32_t chunk = thread_id(), n = *total, each = n / chunks + 1, first, end, key, head = OBK_MSM_NONE;
+	obk_msm_entry entry;
 	obk_g1 sum = obk_g1_infinity();
 
 	if (chunk >= chunks)
@@ -250,12 +250,13 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS, 3) msm_accumulate(
 		head_keys[chunk] = OBK_MSM_NONE;
 		return;
 	}
-	key = entries[first].key;
+	entry = entries[first];
+	key = entry.key;
 	if (first && entries[first - 1].key == key)
 		head = key;
 	head_keys[chunk] = head;
 	for (uint32_t at = first; at < end; at++) {
-		obk_msm_entry entry = entries[at];
+		uint32_t ref = entry.ref;
 
 		if (entry.key != key) {
 			if (head == key)
@@ -265,7 +266,9 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS, 3) msm_accumulate(
 			sum = obk_g1_infinity();
 			key = entry.key;
 		}
-		sum = obk_g1_add_affine(sum, read_base(bases, entry.ref));
+		if (at + 1 < end)
+			entry = entries[at + 1];
+		sum = obk_g1_add_affine(sum, read_base(bases, ref));
 	}
 	if (head == key)
 		heads[chunk] = sum;
