@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* Bases on a GPU: points are checked, shifted copies and tables of multiples are made. Once a set of bases, so nothing here is tuned for much. */
+#include "kernels/curve/g1.cuh"
+#include "kernels/msm/gpu_shape.h"
+
+static __device__ __forceinline__ uint32_t thread_id()
+{
+	return blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+static __device__ __noinline__ obk_fp product(const obk_fp a, const obk_fp b)
+{
+	return a * b;
+}
+
+static __device__ __noinline__ obk_g1 sum_of(const obk_g1 p, const obk_g1 q)
+{
+	return obk_g1_add(p, q);
+}
+
+static __device__ bool is_canonical(const obk_fp &a)
+{
+	uint32_t d[12], p[12];
+
+	obk_fp::modulus(p);
+	for (int i = 0; i < 12; i++)
+		d[i] = a.l[i];
+	return obk_words_sub(d, p) != 0;
+}
+
+/* y^2 = x^3 + 4 */
+static __device__ bool on_curve(const obk_g1_affine &p)
+{
+	obk_fp two = obk_fp::one() + obk_fp::one(), right = product(product(p.x, p.x), p.x) + two + two;
+
+	return p.is_infinity() || (product(p.y, p.y) - right).is_zero();
+}
+
+/* |x| p for the curve's parameter x, bits 0xd201000000010000 */
+static __device__ obk_g1 times_parameter(const obk_g1 &p)
+{
+	obk_g1 r = p;
+
+	for (int bit = 62; bit >= 0; bit--) {
+		r = obk_g1_double(r);
+		if (0xd201000000010000u >> bit & 1)
+			r = sum_of(r, p);
+	}
+	return r;
+}
+
+/* lambda p = (x^2 - 1) p = (beta x, y)? As obk_g1_in_subgroup. */
+static __device__ bool in_subgroup(const obk_g1_affine &p, const obk_fp &beta)
+{
+	obk_g1 q = obk_g1_from_affine(p), minus = q, r;
+
+	if (p.is_infinity())
+		return true;
+	minus.y = obk_fp::zero() - minus.y;
+	r = sum_of(times_parameter(times_parameter(q)), minus);
+	return !r.is_infinity() && (product(product(beta, p.x), r.zz) - r.x).is_zero() && (product(p.y, r.zzz) - r.y).is_zero();
+}
+
+/* bad: the lowest index of a point that is refused. */
+extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS) msm_check(uint32_t n, const obk_g1_affine *points, uint32_t curve, uint32_t subgroup,
+	obk_fp beta, unsigned long long first, unsigned long long *bad)
+{
+	uint32_t i = thread_id();
+	obk_g1_affine p;
+
+	if (i >= n)
+		return;
+	p = points[i];
+	if (!is_canonical(p.x) || !is_canonical(p.y) || (curve && !on_curve(p)) || (subgroup && !in_subgroup(p, beta)))
+		atomicMin(bad, first + i);
+}
+
+/* out = 2^shift in */
+extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS) msm_shift(uint32_t n, uint32_t shift, const obk_g1_affine *in, obk_g1 *out)
+{
+	uint32_t i = thread_id();
+	obk_g1 p;
+
+	if (i >= n)
+		return;
+	p = obk_g1_from_affine(in[i]);
+	for (uint32_t k = 0; k < shift; k++)
+		p = obk_g1_double(p);
+	out[i] = p;
+}
+
+/* out[i][k] = (k + 1) in[i] */
+extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS) msm_multiples(uint32_t n, const obk_g1_affine *in, obk_g1 *out)
+{
+	uint32_t i = thread_id();
+	obk_g1 p, sum;
+
+	if (i >= n)
+		return;
+	sum = p = obk_g1_from_affine(in[i]);
+	out += (size_t)i * OBK_MSM_MULTIPLES;
+	out[0] = p;
+	for (uint32_t k = 1; k < OBK_MSM_MULTIPLES; k++) {
+		sum = sum_of(sum, p);
+		out[k] = sum;
+	}
+}
+
+/* a^(p - 2) */
+static __device__ obk_fp inverse(const obk_fp &a)
+{
+	obk_fp r = obk_fp::one();
+
+	for (int bit = 380; bit >= 0; bit--) {
+		uint32_t word = obk_fp_modulus_words[bit / 32] - (bit < 32 ? 2 : 0);
+
+		r = product(r, r);
+		if (word >> bit % 32 & 1)
+			r = product(r, a);
+	}
+	return r;
+}
+
+/* To affine form, OBK_MSM_NORMALISE points an inversion; those of a thread lie `threads` apart. */
+extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS) msm_normalise(uint32_t n, uint32_t threads, const obk_g1 *in, obk_g1_affine *out)
+{
+	uint32_t t = thread_id();
+	obk_fp before[OBK_MSM_NORMALISE], all = obk_fp::one();
+
+	if (t >= threads)
+		return;
+	for (int j = 0; j < OBK_MSM_NORMALISE; j++) {
+		uint32_t i = t + (uint32_t)j * threads;
+
+		before[j] = all;
+		if (i < n && !in[i].is_infinity())
+			all = product(all, in[i].zzz);
+	}
+	all = inverse(all);
+	for (int j = OBK_MSM_NORMALISE - 1; j >= 0; j--) {
+		uint32_t i = t + (uint32_t)j * threads;
+		obk_g1_affine r;
+		obk_fp zzz, z;
+
+		if (i >= n)
+			continue;
+		r.x = r.y = obk_fp::zero();
+		if (!in[i].is_infinity()) {
+			zzz = product(all, before[j]); /* 1 / zzz */
+			all = product(all, in[i].zzz);
+			z = product(zzz, in[i].zz); /* 1 / z */
+			r.x = product(in[i].x, product(z, z));
+			r.y = product(in[i].y, zzz);
+		}
+		out[i] = r;
+	}
+}
