@@ -206,7 +206,7 @@ static void plan_table(struct obk_msm_gpu_bases *b, size_t table_bytes)
 static enum ob_err fill(struct making *m, struct obk_fault *fault)
 {
 	struct obk_msm_gpu_bases *b = m->b;
-	size_t row = b->count * sizeof(struct obk_g1_affine);
+	size_t row = b->count * sizeof(struct obk_g1_affine), open = b->count * (b->multiples ? OBK_MSM_MULTIPLES : 1);
 	bool table = b->multiples || b->copies > 1;
 	CUdeviceptr first;
 	enum ob_err err = obk_gpu_take(b->gpu, b->multiples ? b->count * MULTIPLES_BYTES : row * b->copies, &b->points, fault);
@@ -214,7 +214,7 @@ static enum ob_err fill(struct making *m, struct obk_fault *fault)
 	if (!err && b->multiples)
 		err = obk_gpu_take(b->gpu, 2 * row, &m->plain, fault);
 	if (!err && table)
-		err = obk_gpu_take(b->gpu, SCRATCH * sizeof(struct obk_g1), &m->scratch, fault);
+		err = obk_gpu_take(b->gpu, (open < SCRATCH ? open : SCRATCH) * sizeof(struct obk_g1), &m->scratch, fault);
 	if (err)
 		return err;
 	first = b->multiples ? m->plain.at : b->points.at;

@@ -10,7 +10,6 @@
 #define MAX_ELEMENTS ((size_t)1 << 32)
 #define FIRST_LOG 12   /* roots that the CPU makes */
 #define PASS_LEVELS 8  /* of a pass whose tiles do not lie together: four elements, 128 bytes, at a time */
-#define FAR_LOG (OBK_NTT_GPU_MAX_LOG_N - 1 - OBK_NTT_ROOTS_MAX_LOG)
 #define POWERS ((size_t)3 << OBK_NTT_POWERS_LOG)
 #define GRID_ROWS ((size_t)32768)
 #define GRID_BLOCKS ((size_t)1 << 30)
@@ -24,6 +23,7 @@ static const struct obk_gpu_image image = { "transforms", obk_ntt_image_start, o
 struct obk_ntt_gpu {
 	struct obk_gpu *gpu;
 	const CUfunction *kernels;
+	unsigned roots_max;   /* log of the longest table of roots */
 	pthread_mutex_t lock; /* guards the tables; a table never changes, a larger one is another */
 	struct obk_gpu_buffer roots[OBK_NTT_ROOTS_MAX_LOG + 1], far_roots;
 };
@@ -38,23 +38,31 @@ struct call {
 	struct obk_fault *fault;
 };
 
-/* Roots 2^MAX_LOG i, for i in the table: products with these reach beyond it. */
-static enum ob_err make_far_roots(struct obk_ntt_gpu *d, CUstream stream, struct obk_fault *fault)
+/* Roots 2^roots_max i: products with these reach beyond the table. */
+static enum ob_err make_far_roots(struct obk_ntt_gpu *d, unsigned roots_max, CUstream stream, struct obk_fault *fault)
 {
-	struct obk_fr far_roots[1 << FAR_LOG];
-	enum ob_err err = obk_gpu_take(d->gpu, sizeof(far_roots), &d->far_roots, fault);
+	unsigned log = OBK_NTT_GPU_MAX_LOG_N - 1 - roots_max;
+	struct obk_fr *far_roots = malloc(sizeof(*far_roots) << log);
+	enum ob_err err;
 
+	if (!far_roots)
+		return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory for 2^%u roots of unity", log);
 	far_roots[0] = obk_fr_one;
-	for (unsigned k = 0; k < FAR_LOG; k++) {
+	for (unsigned k = 0; k < log; k++) {
 		struct obk_fr w;
 
-		obk_fr_root(&w, k + OBK_NTT_ROOTS_MAX_LOG + 2);
+		obk_fr_root(&w, k + roots_max + 2);
 		for (unsigned i = 0; i < 1u << k; i++)
 			obk_fr_mul(&far_roots[(1u << k) + i], &far_roots[i], &w);
 	}
+	obk_gpu_give(d->gpu, &d->far_roots);
+	err = obk_gpu_take(d->gpu, sizeof(*far_roots) << log, &d->far_roots, fault);
 	if (!err)
-		err = obk_gpu_write(d->gpu, stream, d->far_roots.at, far_roots, sizeof(far_roots), fault);
-	return err ? err : obk_gpu_wait(d->gpu, stream, fault);
+		err = obk_gpu_write(d->gpu, stream, d->far_roots.at, far_roots, sizeof(*far_roots) << log, fault);
+	err = err ? err : obk_gpu_wait(d->gpu, stream, fault);
+	free(far_roots);
+	d->roots_max = roots_max;
+	return err;
 }
 
 static enum ob_err fill_roots(struct obk_ntt_gpu *d, CUdeviceptr roots, unsigned log, CUstream stream, struct obk_fault *fault)
@@ -78,11 +86,13 @@ static enum ob_err fill_roots(struct obk_ntt_gpu *d, CUdeviceptr roots, unsigned
 /* A table for transforms of 2^log_n elements: of FIRST_LOG, 16, 20 or all. */
 static enum ob_err find_roots(struct call *c, struct obk_fault *fault)
 {
-	unsigned need = c->job->log_n ? c->job->log_n - 1 : 0, log = need <= FIRST_LOG ? FIRST_LOG : need <= 16 ? 16 : need <= 20 ? 20 : OBK_NTT_ROOTS_MAX_LOG;
+	unsigned need = c->job->log_n ? c->job->log_n - 1 : 0, most = c->domain->roots_max;
+	unsigned log = need <= FIRST_LOG ? FIRST_LOG : need <= 16 ? 16 : need <= 20 ? 20 : OBK_NTT_ROOTS_MAX_LOG;
 	struct obk_ntt_gpu *d = c->domain;
 	struct obk_gpu_buffer table = { 0 };
 	enum ob_err err = OB_ERR_NONE;
 
+	log = log < most ? log : most;
 	pthread_mutex_lock(&d->lock);
 	if (!d->roots[log].at) {
 		err = obk_gpu_take(d->gpu, sizeof(struct obk_fr) << log, &table, fault);
@@ -309,29 +319,43 @@ enum ob_err obk_ntt_gpu_run_device(struct obk_ntt_gpu *domain, const struct obk_
 enum ob_err obk_ntt_gpu_new(struct obk_gpu *gpu, struct obk_ntt_gpu **ret_domain, struct obk_fault *fault)
 {
 	struct obk_ntt_gpu *d = calloc(1, sizeof(*d));
-	CUstream stream = NULL;
 	enum ob_err err;
 
 	if (!d)
 		return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory to note a domain");
 	d->gpu = gpu;
+	pthread_mutex_init(&d->lock, NULL);
 	err = obk_gpu_enter(gpu, fault);
 	if (!err) {
 		err = obk_gpu_load(gpu, &image, &d->kernels, fault);
-		err = err ? err : obk_gpu_stream_take(gpu, &stream, fault);
-		err = err ? err : make_far_roots(d, stream, fault);
-		if (err)
-			obk_gpu_give(gpu, &d->far_roots);
-		obk_gpu_stream_give(gpu, stream);
 		obk_gpu_leave(gpu);
 	}
-	if (err) {
-		free(d);
+	err = err ? err : obk_ntt_gpu_limit_roots(d, OBK_NTT_ROOTS_MAX_LOG, fault);
+	if (err)
+		obk_ntt_gpu_free(d);
+	else
+		*ret_domain = d;
+	return err;
+}
+
+enum ob_err obk_ntt_gpu_limit_roots(struct obk_ntt_gpu *d, unsigned log, struct obk_fault *fault)
+{
+	CUstream stream;
+	enum ob_err err;
+
+	if (log < FIRST_LOG || log > OBK_NTT_ROOTS_MAX_LOG)
+		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "a table of 2^%u roots is not in 2^%d..2^%d", log, FIRST_LOG,
+			OBK_NTT_ROOTS_MAX_LOG);
+	err = obk_gpu_enter(d->gpu, fault);
+	if (err)
 		return err;
+	err = obk_gpu_stream_take(d->gpu, &stream, fault);
+	if (!err) {
+		err = make_far_roots(d, log, stream, fault);
+		obk_gpu_stream_give(d->gpu, stream);
 	}
-	pthread_mutex_init(&d->lock, NULL);
-	*ret_domain = d;
-	return OB_ERR_NONE;
+	obk_gpu_leave(d->gpu);
+	return err;
 }
 
 void obk_ntt_gpu_free(struct obk_ntt_gpu *domain)

@@ -17,6 +17,8 @@ struct obk_ntt_gpu;
 
 enum ob_err obk_ntt_gpu_new(struct obk_gpu *gpu, struct obk_ntt_gpu **ret_domain, struct obk_fault *fault);
 void obk_ntt_gpu_free(struct obk_ntt_gpu *domain);
+/* Tables of at most 2^log roots, 12..23, from now on: less memory for large transforms and up to an eighth more products. Before the first transform. */
+enum ob_err obk_ntt_gpu_limit_roots(struct obk_ntt_gpu *domain, unsigned log, struct obk_fault *fault);
 
 /* As obk_ntt_run: copies data to the device, transforms it and copies it back. */
 enum ob_err obk_ntt_gpu_run(struct obk_ntt_gpu *domain, const struct obk_ntt_job *job, struct obk_fr *data, struct obk_fault *fault);

@@ -106,6 +106,17 @@ TEST(three_passes)
 	stop();
 }
 
+/* What larger transforms do with the whole table. */
+TEST(roots_beyond_the_table)
+{
+	start();
+	CHECK_INT(obk_ntt_gpu_limit_roots(domain, 11, &fault), OB_ERR_ARGUMENT);
+	check_ok(obk_ntt_gpu_limit_roots(domain, 12, &fault));
+	compare(15, 1, OBK_NTT_INVERSE, OBK_NTT_RN, NULL);
+	compare(15, 1, OBK_NTT_FORWARD, OBK_NTT_NR, NULL);
+	stop();
+}
+
 TEST(batches)
 {
 	struct obk_fr coset;
