@@ -238,7 +238,6 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS, 3) msm_accumulate(
 	uint32_t least, const obk_g1_affine *bases, obk_g1 *sums, obk_g1 *heads, uint32_t *head_keys)
 {
 	uint32_t chunk = thread_id(), n = *total, each = n / chunks + 1, first, end, key, head = OBK_MSM_NONE;
-	obk_msm_entry entry;
 	obk_g1 sum = obk_g1_infinity();
 
 	if (chunk >= chunks)
@@ -250,13 +249,12 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS, 3) msm_accumulate(
 		head_keys[chunk] = OBK_MSM_NONE;
 		return;
 	}
-	entry = entries[first];
-	key = entry.key;
+	key = entries[first].key;
 	if (first && entries[first - 1].key == key)
 		head = key;
 	head_keys[chunk] = head;
 	for (uint32_t at = first; at < end; at++) {
-		uint32_t ref = entry.ref;
+		obk_msm_entry entry = entries[at];
 
 		if (entry.key != key) {
 			if (head == key)
@@ -266,9 +264,7 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS, 3) msm_accumulate(
 			sum = obk_g1_infinity();
 			key = entry.key;
 		}
-		if (at + 1 < end)
-			entry = entries[at + 1];
-		sum = obk_g1_add_affine(sum, read_base(bases, ref));
+		sum = obk_g1_add_affine(sum, read_base(bases, entry.ref));
 	}
 	if (head == key)
 		heads[chunk] = sum;
