@@ -12,6 +12,9 @@
 #define CHUNK_MIN 4
 #define CHUNK_MAX 128
 #define SMALL_JOIN ((size_t)1 << 17) /* below, a join is as flat as it can be: time is what one thread takes */
+#define PARTS 4                      /* of scalars that travel while those before are counted */
+#define PARTS_MIN ((size_t)1 << 17)  /* scalars of a part */
+#define EVENT_DISABLE_TIMING 2
 #define REST_LOG 5                   /* rows of 2^5 points: the levels left are one launch */
 
 extern const unsigned char obk_msm_image_start[], obk_msm_image_end[];
@@ -25,7 +28,8 @@ struct call {
 	const struct obk_msm_job *job;
 	struct obk_gpu *gpu;
 	const CUfunction *kernels;
-	CUstream stream;
+	CUstream stream, upload;
+	CUevent arrived[PARTS];
 	CUdeviceptr scalars;     /* of all products, or 0 */
 	struct obk_plan plan;
 	struct obk_msm_shape shape; /* of the group at work */
@@ -215,33 +219,60 @@ static void give_buffers(struct call *c)
 	c->host = NULL;
 }
 
-/* The group's scalars as plain numbers. */
+/* A part of the host's scalars to the device, on a stream of its own; the kernels' stream waits for it. */
+static enum ob_err upload_part(struct call *c, unsigned part, size_t from, size_t count)
+{
+	const struct obk_gpu_driver *driver = obk_gpu_driver(c->gpu);
+	const char *in = (const char *)c->job->scalars + (c->first + from) * OBK_SCALAR_BYTES;
+	enum ob_err err = obk_gpu_write(c->gpu, c->upload, c->plain.at + from * OBK_SCALAR_BYTES, in, count * OBK_SCALAR_BYTES, c->fault);
+
+	if (!err && !c->arrived[part])
+		err = obk_gpu_check(c->gpu, driver->event_new(&c->arrived[part], EVENT_DISABLE_TIMING), "cuEventCreate", c->fault);
+	if (!err)
+		err = obk_gpu_check(c->gpu, driver->event_record(c->arrived[part], c->upload), "cuEventRecord", c->fault);
+	return err ? err : obk_gpu_check(c->gpu, driver->stream_wait_event(c->stream, c->arrived[part], 0), "cuStreamWaitEvent", c->fault);
+}
+
+/* A part of the group's scalars as plain numbers, and their entries counted. */
+static enum ob_err prepare_part(struct call *c, uint32_t from, uint32_t count)
+{
+	uint32_t format = c->job->format, canonical = c->job->canonical, end = from + count;
+	CUdeviceptr out = c->plain.at + (size_t)from * OBK_SCALAR_BYTES, in = c->scalars ? c->scalars + (c->first + from) * OBK_SCALAR_BYTES : out;
+	unsigned long long first = c->first + from;
+	enum ob_err err = launch(c, OBK_MSM_PREPARE, count, 1, 256, (void *[]){ &c->shape, &count, &in, &format, &canonical, &out, &first, &c->result.at });
+
+	if (!err && !c->b->multiples)
+		err = launch(c, OBK_MSM_COUNT, count, c->shape.windows, 256, (void *[]){ &c->shape, &from, &end, &c->plain.at, &c->counts.at, &c->ranks.at });
+	return err;
+}
+
 static enum ob_err prepare(struct call *c)
 {
-	uint32_t total = total_of(c), format = c->job->format, canonical = c->job->canonical;
-	CUdeviceptr in = c->plain.at, out = c->plain.at, bad = c->result.at;
-	unsigned long long first = c->first;
-	enum ob_err err = obk_gpu_check(c->gpu, obk_gpu_driver(c->gpu)->set_bytes(bad, 0xff, sizeof(uint64_t), c->stream), "cuMemsetD8Async", c->fault);
+	size_t total = total_of(c), parts = c->scalars ? 1 : total / PARTS_MIN, each;
+	enum ob_err err = obk_gpu_check(c->gpu, obk_gpu_driver(c->gpu)->set_bytes(c->result.at, 0xff, sizeof(uint64_t), c->stream), "cuMemsetD8Async",
+		c->fault);
 
-	if (!err && c->scalars)
-		in = c->scalars + c->first * OBK_SCALAR_BYTES;
-	else if (!err)
-		err = obk_gpu_write(c->gpu, c->stream, in, (const char *)c->job->scalars + c->first * OBK_SCALAR_BYTES, (size_t)total * OBK_SCALAR_BYTES,
-			c->fault);
-	if (!err)
-		err = launch(c, OBK_MSM_PREPARE, total, 1, 256, (void *[]){ &c->shape, &total, &in, &format, &canonical, &out, &first, &bad });
+	parts = parts < 1 ? 1 : parts > PARTS ? PARTS : parts;
+	each = (total + parts - 1) / parts;
+	if (!err && !c->b->multiples)
+		err = obk_gpu_zero(c->gpu, c->stream, c->counts.at, keys_of(c) * sizeof(uint32_t), c->fault);
+	for (size_t from = 0, part = 0; from < total && !err; from += each, part++) {
+		size_t count = total - from < each ? total - from : each;
+
+		if (!c->scalars)
+			err = upload_part(c, (unsigned)part, from, count);
+		if (!err)
+			err = prepare_part(c, (uint32_t)from, (uint32_t)count);
+	}
 	return err;
 }
 
 static enum ob_err sort_entries(struct call *c)
 {
 	uint32_t total = total_of(c), keys = (uint32_t)keys_of(c), tiles = (uint32_t)tiles_of(keys), offset = (uint32_t)c->offset, stride = (uint32_t)c->b->count;
-	enum ob_err err = obk_gpu_zero(c->gpu, c->stream, c->counts.at, (size_t)keys * sizeof(uint32_t), c->fault);
+	enum ob_err err = launch(c, OBK_MSM_SCAN, (size_t)tiles * OBK_MSM_SCAN_THREADS, 1, OBK_MSM_SCAN_THREADS,
+		(void *[]){ &keys, &c->counts.at, &c->tiles.at });
 
-	if (!err)
-		err = launch(c, OBK_MSM_COUNT, total, c->shape.windows, 256, (void *[]){ &c->shape, &total, &c->plain.at, &c->counts.at, &c->ranks.at });
-	if (!err)
-		err = launch(c, OBK_MSM_SCAN, (size_t)tiles * OBK_MSM_SCAN_THREADS, 1, OBK_MSM_SCAN_THREADS, (void *[]){ &keys, &c->counts.at, &c->tiles.at });
 	if (!err)
 		err = launch(c, OBK_MSM_SCAN_TILES, 1, 1, OBK_MSM_SCAN_THREADS, (void *[]){ &tiles, &c->tiles.at });
 	if (!err)
@@ -390,8 +421,14 @@ static enum ob_err run_all(struct call *c)
 			c->job->progress(c->job->progress_arg, (double)done / (double)(n * batch));
 	}
 	/* nothing may be pending on what is given back */
-	if (err && !obk_gpu_lost(c->gpu))
+	if (err && !obk_gpu_lost(c->gpu)) {
+		obk_gpu_wait(c->gpu, c->upload, NULL);
 		obk_gpu_wait(c->gpu, c->stream, NULL);
+	}
+	for (unsigned i = 0; i < PARTS; i++) {
+		if (c->arrived[i])
+			obk_gpu_driver(c->gpu)->event_free(c->arrived[i]);
+	}
 	give_buffers(c);
 	return err;
 }
@@ -424,11 +461,14 @@ static enum ob_err run_entered(struct call *c)
 		err = obk_gpu_stream_take(b->gpu, &c->stream, c->fault);
 	if (err)
 		return err;
+	err = obk_gpu_stream_take(b->gpu, &c->upload, c->fault);
 	if (b->multiples)
 		c->plan = obk_plan_shape(OBK_MSM_MULTIPLES_BITS, 255, OBK_MSM_MULTIPLES_WINDOWS);
 	else
 		obk_msm_gpu_plan(&c->plan, b->copies, b->copies > 1 ? b->window : c->job->window, b->order_r, c->job->count, c->job->batch);
-	err = run_all(c);
+	if (!err)
+		err = run_all(c);
+	obk_gpu_stream_give(b->gpu, c->upload);
 	obk_gpu_stream_give(b->gpu, c->stream);
 	return err;
 }

@@ -118,14 +118,15 @@ static __device__ __forceinline__ uint32_t key_of(const obk_msm_shape &shape, ui
 }
 
 /*
- * rank[window][i]: the place of an entry among those of its bucket. The bucket of a warp's first entry is counted once for all the warp's entries of it, so
+ * Of the scalars from first to end, rank[window][i]: the place of an entry among those of its bucket. The bucket of a warp's first entry is counted once for all the warp's entries of it, so
  * a bucket that gets everything is no queue of atomic operations.
  */
-extern "C" __global__ void msm_count(obk_msm_shape shape, uint32_t total, const scalar *scalars, uint32_t *counts, uint32_t *ranks)
+extern "C" __global__ void msm_count(obk_msm_shape shape, uint32_t first, uint32_t end, const scalar *scalars, uint32_t *counts, uint32_t *ranks)
 {
-	uint32_t i = thread_id(), window = blockIdx.y, lane = threadIdx.x & 31, key = OBK_MSM_NONE, lead, lead_key, same, place = 0, rank = OBK_MSM_NONE;
+	uint32_t total = shape.count * shape.products, i = first + thread_id(), window = blockIdx.y, lane = threadIdx.x & 31;
+	uint32_t key = OBK_MSM_NONE, lead, lead_key, same, place = 0, rank = OBK_MSM_NONE;
 
-	if (i < total)
+	if (i < end)
 		key = key_of(shape, i, window, digit_of(scalars + i, shape.order_r, window, shape.window));
 	same = __ballot_sync(0xffffffff, key != OBK_MSM_NONE);
 	lead = same ? __ffs(same) - 1 : 0;
@@ -136,7 +137,7 @@ extern "C" __global__ void msm_count(obk_msm_shape shape, uint32_t total, const 
 	place = __shfl_sync(0xffffffff, place, lead);
 	if (key != OBK_MSM_NONE)
 		rank = key == lead_key ? place + __popc(same & ((1u << lane) - 1)) : atomicAdd(&counts[key], 1);
-	if (i < total)
+	if (i < end)
 		ranks[(size_t)window * total + i] = rank;
 }
 

@@ -289,6 +289,38 @@ TEST(batches_and_scalars_on_the_device)
 	obk_gpu_close(gpu);
 }
 
+/* Most scalars are 0, which costs little; the others lie in every part, at both ends. */
+TEST(scalars_that_travel_in_parts)
+{
+	const size_t n = ((size_t)1 << 18) + 3;
+	struct obk_msm_bases_args args = { .count = n, .trust = OBK_TRUST_SUBGROUP };
+	struct obk_msm_job job = { .count = n, .batch = 1, .window = 8, .canonical = true };
+	struct obk_g1_affine *many = malloc(n * sizeof(*many)), have, want;
+	uint64_t (*k)[4] = calloc(n, sizeof(*k));
+	struct obk_msm_gpu_bases *bases;
+
+	CHECK(many && k);
+	open_device();
+	make_points(MOST);
+	for (size_t i = 0; i < n; i++)
+		many[i] = points[i % 1000];
+	for (size_t i = 0; i < 200; i++)
+		memcpy(k[i < 100 ? i * (n / 100) : n - 1 - (i - 100) * (n / 100)], (uint64_t[4]){ random64(), random64(), random64(), 7 }, 32);
+	args.points = many;
+	job.scalars = k;
+	check_ok(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault));
+	check_ok(obk_msm_gpu_run(bases, &job, 0, &have, &fault));
+	check_ok(obk_msm_once(&args, &job, &want, &fault));
+	CHECK(obk_g1_affine_equal(&have, &want));
+	k[n - 2][3] = k[n - 5][3] = UINT64_MAX;
+	CHECK_INT(obk_msm_gpu_run(bases, &job, 0, &have, &fault), OB_ERR_ARGUMENT);
+	CHECK_INT(fault.item, n - 5);
+	obk_msm_gpu_bases_free(bases);
+	free(many);
+	free(k);
+	obk_gpu_close(gpu);
+}
+
 /* So little memory that the points are taken in pieces; then too little even for that. */
 TEST(short_of_memory)
 {
