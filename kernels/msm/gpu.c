@@ -269,7 +269,8 @@ static enum ob_err prepare(struct call *c)
 
 static enum ob_err sort_entries(struct call *c)
 {
-	uint32_t total = total_of(c), keys = (uint32_t)keys_of(c), tiles = (uint32_t)tiles_of(keys), offset = (uint32_t)c->offset, stride = (uint32_t)c->b->count;
+	uint32_t total = total_of(c), keys = (uint32_t)keys_of(c), tiles = (uint32_t)tiles_of(keys);
+	uint32_t offset = (uint32_t)c->offset, stride = (uint32_t)c->b->count;
 	enum ob_err err = launch(c, OBK_MSM_SCAN, (size_t)tiles * OBK_MSM_SCAN_THREADS, 1, OBK_MSM_SCAN_THREADS,
 		(void *[]){ &keys, &c->counts.at, &c->tiles.at });
 
@@ -290,8 +291,8 @@ static enum ob_err add_entries(struct call *c)
 	enum ob_err err = obk_gpu_zero(c->gpu, c->stream, c->sums.at, keys * sizeof(struct obk_g1), c->fault);
 
 	if (!err)
-		err = launch(c, OBK_MSM_ACCUMULATE, chunks, 1, OBK_MSM_THREADS, (void *[]){ &c->entries.at, &total, &chunks, &c->least, (void *)&c->b->points.at,
-			&c->sums.at, &in, &in_keys });
+		err = launch(c, OBK_MSM_ACCUMULATE, chunks, 1, OBK_MSM_THREADS, (void *[]){ &c->entries.at, &total, &chunks, &c->least,
+			(void *)&c->b->points.at, &c->sums.at, &in, &in_keys });
 	for (uint32_t n = chunks; n > 1 && !err;) {
 		uint32_t fan = n > SMALL_JOIN ? 16 : 4, next = (n + fan - 1) / fan;
 		CUdeviceptr t;

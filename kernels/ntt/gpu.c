@@ -110,7 +110,8 @@ static enum ob_err find_roots(struct call *c, struct obk_fault *fault)
 }
 
 /* Three tables: by shift^k, shift^(2^10 k), shift^(2^20 k); the first with `by` in all its entries. */
-static enum ob_err make_powers(struct call *c, const struct obk_fr *by, const struct obk_fr *shift, struct obk_gpu_buffer *ret_buffer, struct obk_fr **ret_host)
+static enum ob_err make_powers(struct call *c, const struct obk_fr *by, const struct obk_fr *shift, struct obk_gpu_buffer *ret_buffer,
+	struct obk_fr **ret_host)
 {
 	struct obk_gpu *gpu = c->domain->gpu;
 	size_t size = (size_t)1 << OBK_NTT_POWERS_LOG;
@@ -180,15 +181,15 @@ static enum ob_err run_network(struct call *c, uint32_t scale_in, uint32_t scale
 
 static enum ob_err reverse(struct call *c)
 {
-	uint32_t log_n = c->job->log_n;
+	uint32_t log_n = c->job->log_n, blocks = (uint32_t)((((size_t)1 << log_n) + 255) / 256);
 	enum ob_err err = OB_ERR_NONE;
 
 	for (size_t done = 0; done < c->job->batch && !err;) {
 		size_t some = c->job->batch - done < GRID_ROWS ? c->job->batch - done : GRID_ROWS;
 		CUdeviceptr data = c->data + (done << log_n) * sizeof(struct obk_fr);
 
-		err = obk_gpu_launch(c->domain->gpu, c->stream, c->domain->kernels[REVERSE], (unsigned)((((size_t)1 << log_n) + 255) / 256), (unsigned)some, 256, 0,
-			(void *[]){ &log_n, &data }, c->fault);
+		err = obk_gpu_launch(c->domain->gpu, c->stream, c->domain->kernels[REVERSE], blocks, (unsigned)some, 256, 0, (void *[]){ &log_n, &data },
+			c->fault);
 		done += some;
 	}
 	return err;

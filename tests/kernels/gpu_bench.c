@@ -4,9 +4,9 @@
  * The kernels on a GPU against the clock: rates of the arithmetic, multi-scalar products and transforms, from host memory and from the device's. Every product
  * is compared with its known result, every transform with the way back.
  *
- *     obk-gpu-bench [-l LIBRARY] [-g GPU] [-r REPEATS] [-m LOG LOG] [-n LOG LOG] [-t GIB] [-w]
+ *     obk-gpu-bench [-l LIBRARY] [-g GPU] [-r REPEATS] [-m LOG LOG] [-n LOG LOG] [-t SIZE] [-w]
  *
- * -m, -n: the smallest and the largest product and transform (10 24, 12 24); -t: memory for tables of bases (48); -w: every window, for choosing them.
+ * -m, -n: the smallest and the largest product and transform (10 24, 12 24); -t: memory for tables of bases (48G); -w: every window, for choosing them.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -15,6 +15,7 @@
 #include <sys/utsname.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "kernels/msm/gpu.h"
 #include "kernels/ntt/gpu.h"
 
@@ -43,6 +44,17 @@ static void need(enum ob_err err)
 		fprintf(stderr, "obk-gpu-bench: %s\n", fault.text);
 		exit(1);
 	}
+}
+
+static unsigned number(const char *text)
+{
+	uint64_t n;
+
+	if (!ob_text_parse_number(text, 0, 1 << 20, &n)) {
+		fprintf(stderr, "obk-gpu-bench: %s is not a number up to 2^20\n", text);
+		exit(2);
+	}
+	return (unsigned)n;
 }
 
 static double now_ms(void)
@@ -156,8 +168,14 @@ static void bench_product(unsigned log_n, CUdeviceptr device, bool windows)
 
 			from_host = time_product(bases, n, c, 0, &want);
 			from_device = time_product(bases, n, c, device, &want);
-			snprintf(method, sizeof(method), info.multiples ? "all multiples" : info.window ? "%u copies, c = %u" : c ? "one copy, c = %u" : "one copy",
-				info.window ? info.shifts : c, info.window);
+			if (info.multiples)
+				snprintf(method, sizeof(method), "all multiples");
+			else if (info.window)
+				snprintf(method, sizeof(method), "%u copies, c = %u", info.shifts, info.window);
+			else if (c)
+				snprintf(method, sizeof(method), "one copy, c = %u", c);
+			else
+				snprintf(method, sizeof(method), "one copy");
 			printf("| 2^%u | %s | %.2f | %.1f | %.3f | %.3f | ", log_n, method, (double)info.bytes / 1e9, made, from_host, from_device);
 			if (table && log_n >= 8 && log_n % 2 == 0 && at < sizeof(msm_aim) / sizeof(msm_aim[0]))
 				printf("%.2f |\n", msm_aim[at]);
@@ -264,7 +282,8 @@ static void bench_transforms(unsigned low, unsigned high)
 	need(obk_gpu_take(gpu, n * sizeof(*data), &device, &fault));
 	need(obk_gpu_stream_take(gpu, &stream, &fault));
 	need(obk_gpu_write(gpu, stream, device.at, data, n * sizeof(*data), &fault));
-	printf("\nTransforms, median of %u\n\n| elements | ms on the device, NR | NN | ms host to host, NR | aim on an H200's memory |\n|---|---|---|---|---|\n", repeats);
+	printf("\nTransforms, median of %u\n\n| elements | ms on the device, NR | NN | ms host to host, NR | aim on an H200's memory |\n"
+		"|---|---|---|---|---|\n", repeats);
 	for (unsigned log_n = low; log_n <= high; log_n += log_n < high && log_n + 2 > high ? high - log_n : 2)
 		bench_transform(domain, log_n, data, device.at, stream);
 	obk_gpu_stream_give(gpu, stream);
@@ -344,6 +363,7 @@ int main(int argc, char **argv)
 	const char *path = NULL;
 	unsigned ordinal = 0;
 	bool windows = false;
+	uint64_t size;
 	int option;
 
 	while ((option = getopt(argc, argv, "l:g:r:m:n:t:s:w")) >= 0) {
@@ -354,27 +374,31 @@ int main(int argc, char **argv)
 			path = optarg;
 			break;
 		case 'g':
-			ordinal = (unsigned)atoi(optarg);
+			ordinal = number(optarg);
 			break;
 		case 'r':
-			repeats = (unsigned)atoi(optarg);
+			repeats = number(optarg);
 			break;
 		case 's':
-			steps = (unsigned)atoi(optarg);
+			steps = number(optarg);
 			break;
 		case 't':
-			table_bytes = (size_t)(atof(optarg) * (double)((size_t)1 << 30));
+			if (!ob_text_parse_size(optarg, &size)) {
+				fprintf(stderr, "obk-gpu-bench: %s is not a size like 48G\n", optarg);
+				return 2;
+			}
+			table_bytes = (size_t)size;
 			break;
 		case 'w':
 			windows = true;
 			break;
 		case 'm':
 		case 'n':
-			range[0] = (unsigned)atoi(optarg);
-			range[1] = optind < argc ? (unsigned)atoi(argv[optind++]) : range[0];
+			range[0] = number(optarg);
+			range[1] = optind < argc ? number(argv[optind++]) : range[0];
 			break;
 		default:
-			fprintf(stderr, "obk-gpu-bench [-l LIBRARY] [-g GPU] [-r REPEATS] [-m LOG LOG] [-n LOG LOG] [-t GIB] [-s STEPS] [-w]\n");
+			fprintf(stderr, "obk-gpu-bench [-l LIBRARY] [-g GPU] [-r REPEATS] [-m LOG LOG] [-n LOG LOG] [-t SIZE] [-s STEPS] [-w]\n");
 			return 2;
 		}
 	}
