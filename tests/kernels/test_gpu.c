@@ -150,7 +150,9 @@ TEST(a_fault_of_a_kernel_loses_the_device)
 
 int main(int argc, char **argv)
 {
-	if (argc > 1)
+	if (getenv("OUTBOARD_TEST_LIBCUDA"))
+		test_fds_allowed = 4096;
+	else if (argc > 1)
 		setenv("OUTBOARD_TEST_LIBCUDA", argv[1], 0);
 	return test_main(1, argv);
 }

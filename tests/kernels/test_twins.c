@@ -169,7 +169,9 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	ptx_path = argv[1];
-	if (argc > 2)
+	if (getenv("OUTBOARD_TEST_LIBCUDA"))
+		test_fds_allowed = 4096;
+	else if (argc > 2)
 		setenv("OUTBOARD_TEST_LIBCUDA", argv[2], 0);
 	return test_main(1, argv);
 }

@@ -30,6 +30,8 @@ struct test_case {
 
 static struct test_case test_cases[TEST_MAX];
 static unsigned test_count;
+/* Descriptors that a test may leave open: a CUDA driver keeps some for as long as the process lives. */
+static int test_fds_allowed;
 
 static inline void test_register(const char *name, void (*fn)(void))
 {
@@ -98,7 +100,7 @@ static inline bool test_run_one(const struct test_case *test)
 		before = test_open_fds();
 		test->fn();
 		after = test_open_fds();
-		if (after > before) {
+		if (after > before + test_fds_allowed) {
 			fprintf(stderr, "%s: %d descriptors left open\n", test->name, after - before);
 			exit(1);
 		}
