@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* Points that were uploaded: what struct outboard_bases is inside. Shared by its user and the jobs that use it; read-only but for the GPUs' copies. */
+#ifndef OBV_BASES_H
+#define OBV_BASES_H
+
+#include <pthread.h>
+
+#include "kernels/msm/msm.h"
+#include "service/outboard.h"
+
+struct outboard_bases {
+	struct outboard *context;
+	unsigned refs;                   /* under the context's lock */
+	size_t count;
+	enum obk_trust trust;            /* after the check */
+	size_t table_bytes;
+	struct obk_msm_bases *cpu;
+	struct obk_g1_affine *points;    /* kept for uploads where there are GPUs, else NULL */
+	pthread_mutex_t lock;            /* guards the copies on devices */
+	struct obv_bases_copy {
+		void *self;              /* a device's own */
+		void (*free)(void *self);
+		size_t bytes;
+	} copy[OUTBOARD_MAX_DEVICES];
+};
+
+static inline struct obk_msm_bases *obv_bases_cpu(struct outboard_bases *bases)
+{
+	return bases->cpu;
+}
+
+#endif
