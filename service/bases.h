@@ -17,15 +17,22 @@ struct outboard_bases {
 	size_t table_bytes;
 	struct obk_msm_bases *cpu;
 	struct obk_g1_affine *points;    /* kept for uploads where there are GPUs, else NULL */
-	pthread_mutex_t lock;            /* guards the copies on devices */
-	struct obv_bases_copy {
-		void *self;              /* a device's own */
-		void (*free)(void *self);
-		size_t bytes;
-	} copy[OUTBOARD_MAX_DEVICES];
+	pthread_mutex_t lock;            /* guards the list of copies */
+	struct obv_bases_copy *copies;
 };
 
-static inline struct obk_msm_bases *obv_bases_cpu(struct outboard_bases *bases)
+/* The copy on one device, made by its first product there. */
+struct obv_bases_copy {
+	void *owner;                     /* the backend it belongs to */
+	size_t bytes;
+	void (*free)(struct obv_bases_copy *copy);
+	struct obv_bases_copy *next;
+};
+
+void obv_bases_ref(struct outboard_bases *bases);
+void obv_bases_unref(struct outboard_bases *bases);
+
+static inline const struct obk_msm_bases *obv_bases_cpu(struct outboard_bases *bases)
 {
 	return bases->cpu;
 }

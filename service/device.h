@@ -17,6 +17,7 @@
 #include "kernels/ntt/ntt.h"
 #include "service/outboard.h"
 
+struct obv_device;
 /* Handles of points that are shared by all devices: msm.c. */
 struct outboard_bases;
 /* How far a piece of work is; false: stop as soon as possible. */
@@ -25,8 +26,8 @@ typedef bool obv_progress_fn(void *arg, double done);
 struct obv_msm_work {
 	struct outboard_bases *bases;
 	struct obk_msm_job job;  /* pool and progress are the backend's to fill */
-	bool on_device;          /* job.scalars holds a CUdeviceptr */
-	void *after;             /* CUevent or NULL */
+	const struct obv_device *memory; /* the GPU on which job.scalars is a CUdeviceptr; NULL: it is host memory */
+	void *after;             /* CUevent or NULL: then that memory is ready */
 	obv_progress_fn *progress;
 	void *progress_arg;
 };
@@ -34,9 +35,8 @@ struct obv_msm_work {
 struct obv_ntt_work {
 	struct obk_ntt_job job;  /* pool is the backend's to fill */
 	void *data;              /* elements in Montgomery form */
-	bool on_device;
+	bool on_device;          /* data is a CUdeviceptr of this device */
 	void *after;
-	size_t first;            /* this piece's first transform of the caller's batch, for messages */
 };
 
 struct obv_backend_ops {
@@ -44,6 +44,8 @@ struct obv_backend_ops {
 	/* ret[job.batch] is written only on success. */
 	int (*msm)(void *self, const struct obv_msm_work *work, struct obk_g1_affine *ret, struct outboard_error *error);
 	int (*ntt)(void *self, const struct obv_ntt_work *work, struct outboard_error *error);
+	/* Bytes of device memory to the host, after the event if there is one. NULL: has no memory of its own. */
+	int (*read)(void *self, void *to, uint64_t from, size_t bytes, void *after, struct outboard_error *error);
 	/* Threads for work that only a CPU does; NULL: not a CPU. */
 	struct obk_pool *(*pool)(void *self);
 	/* Fills the fields of the memory pool. May be NULL. */

@@ -94,7 +94,7 @@ static void fail_everywhere(struct obv_job *job, const struct obv_piece *piece, 
 	size_t n;
 	uint32_t told = all.device;
 
-	snprintf(all.text, sizeof(all.text), "%s: %s", job->context->device[all.device].backend.name, last->text);
+	snprintf(all.text, sizeof(all.text), "%.40s: %.300s", job->context->device[all.device].backend.name, last->text);
 	for (unsigned i = kept; i-- > 0;) {
 		const struct outboard_error *a = &job->attempt[i];
 

@@ -185,7 +185,7 @@ struct outboard_call {
 	void (*finished)(void *arg, int status, const struct outboard_error *error);
 	void *arg;
 	uint32_t strategy;               /* enum outboard_strategy + 1, for this call; 0: the context's */
-	void *after;                     /* a CUevent: device memory is read after it; NULL: the memory is ready */
+	void *after;                     /* a CUevent after which memory on a device is ready; NULL: it is */
 	uint64_t reserved[4];
 };
 
@@ -205,10 +205,9 @@ OUTBOARD_API int outboard_ticket_attempt(struct outboard_ticket *ticket, uint32_
 /* The ticket of a call that is not over: the call is cancelled and waited for. NULL is allowed. */
 OUTBOARD_API void outboard_ticket_free(struct outboard_ticket *ticket);
 
-enum outboard_memory {
-	OUTBOARD_HOST = 0,
-	OUTBOARD_ON_DEVICE = 1 /* the pointer holds a CUdeviceptr, of the primary context of one of the context's GPUs */
-};
+/* Where data lies: in host memory, or on device `index` of the context, a GPU: the pointer then holds a CUdeviceptr of its primary context, 16-byte aligned. */
+#define OUTBOARD_HOST 0u
+#define OUTBOARD_ON(index) (1u + (index))
 
 /* ---- sums of products: sum of s_i P_i in G1 of BLS12-381 ---- */
 
@@ -259,7 +258,7 @@ struct outboard_msm {
 	uint64_t offset, count; /* of the bases; count 0: the sum is infinity */
 	uint64_t batch;         /* products; 0: one. At most OUTBOARD_MAX_BATCH */
 	uint32_t scalar_format; /* enum outboard_scalar_format */
-	uint32_t memory;        /* enum outboard_memory, of the scalars */
+	uint32_t memory;        /* of the scalars: OUTBOARD_HOST or OUTBOARD_ON(index) */
 	uint32_t canonical;     /* 1: scalars at or above r are refused; 0: they count as the integers they are */
 	uint32_t result_format; /* enum outboard_point_format */
 	void *result;           /* batch points, in host memory */
@@ -295,7 +294,8 @@ OUTBOARD_API int outboard_ntt_new(struct outboard *context, const struct outboar
 				  struct outboard_error *error);
 OUTBOARD_API void outboard_ntt_free(struct outboard_ntt *ntt);
 /*
- * In place, `batch` transforms one after the other (0: nothing is done). memory: enum outboard_memory of data; on a device elements are in Montgomery form.
+ * In place, `batch` transforms one after the other (0: nothing is done). memory: OUTBOARD_HOST or OUTBOARD_ON(index); there elements are in Montgomery form
+ * and below r, and no other device can do the work.
  * After an error data is as it was, or partly transformed if error.status is OUTBOARD_TIMEOUT, OUTBOARD_CANCELLED or OUTBOARD_DEVICE.
  * OUTBOARD_ARGUMENT: error.item is the first element at or above r.
  */
