@@ -207,7 +207,7 @@ static bool made_room(struct session *s, const struct obv_gpu *g, enum ob_err er
 static enum ob_err msm_once(struct obv_gpu *g, struct session *s, const struct obv_msm_work *work, struct obk_g1_affine *ret, struct obk_fault *fault)
 {
 	struct obk_msm_job job = work->job;
-	const struct copy *copy;
+	const struct copy *copy = NULL;
 	enum ob_err err = copy_get(g, s, work->bases, &copy, fault);
 
 	if (err)
