@@ -129,7 +129,8 @@ static void measure_sizes(const struct trial *t, struct outboard_bases *bases, u
 		if (bases && ((size_t)1 << log) > outboard_bases_count(bases))
 			break;
 		for (unsigned i = 0; i < 2; i++) {
-			struct obv_msm_work msm = { .bases = bases, .job = { .count = (size_t)1 << log, .scalars = words, .format = OBK_SCALAR_LE, .batch = 1 } };
+			struct obv_msm_work msm = { .bases = bases, .job = { .count = (size_t)1 << log, .scalars = words,
+					.format = OBK_SCALAR_LE, .batch = 1 } };
 			struct obv_ntt_work ntt = { .data = data, .job = { .log_n = log, .batch = 1, .order = OBK_NTT_NN } };
 			double s = measure(t, bases ? &msm : NULL, bases ? NULL : &ntt);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What the service needs of a device, as one table of functions: implemented by the CPU (device_cpu.c) and by every GPU the driver API shows (device_gpu.c); tests
- * bring their own. A backend belongs to the context it was given to, which calls `close` once, last. One thread at a time calls `run`-like functions
- * (the device's own); stats, and handles' upload and drop, may come from any.
+ * What the service needs of a device, as one table of functions: implemented by the CPU (device_cpu.c) and by every GPU the driver API shows
+ * (device_gpu.c); tests bring their own. A backend belongs to the context it was given to, which calls `close` once, last. One thread at a time
+ * calls `run`-like functions (the device's own); stats, and handles' upload and drop, may come from any.
  *
  * Functions return enum outboard_status and fill the error. OUTBOARD_DEVICE means that the device failed and another attempt, here or elsewhere, may
  * succeed; OUTBOARD_NO_MEMORY and OUTBOARD_UNSUPPORTED that another device might do it; everything else is the caller's mistake and final.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A GPU by the CUDA driver API. What belongs to one opening of it (a session: its context, roots, copies of points) is counted: after a failure that its context
- * does not survive, `revive` opens another session, and copies of points made for the old one are made again by their next product.
+ * A GPU by the CUDA driver API. What belongs to one opening of it (a session: its context, roots, copies of points) is counted: after a failure that
+ * its context does not survive, `revive` opens another session, and copies of points made for the old one are made again by their next product.
  */
 #include "service/device_gpu.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The engine under every call. A call is a job; a job is cut into pieces; each piece waits in the queue of one device, whose own thread runs it. A piece that fails
- * is repeated there with backoff, then given to another device. Queued pieces move from hot devices to cold ones. The last piece's thread finishes the job.
+ * The engine under every call. A call is a job; a job is cut into pieces; each piece waits in the queue of one device, whose own thread runs it. A
+ * piece that fails is repeated there with backoff, then given to another device. Queued pieces move from hot devices to cold ones. The last
+ * piece's thread finishes the job.
  *
  *     call --> job --> pieces --share--> queues:  [cpu:2] p0 p3     --> threads --> finish --> ticket is over
  *                                                 [gpu:0] p1 p2 p4
@@ -113,7 +114,8 @@ struct obv_job {
 /* ---- contexts: context.c ---- */
 
 /* Takes over the backends, also when it fails. options as for outboard_open. */
-int obv_context_new(const struct outboard_options *options, const struct obv_backend *backends, unsigned n, struct outboard **ret, struct outboard_error *error);
+int obv_context_new(const struct outboard_options *options, const struct obv_backend *backends, unsigned n, struct outboard **ret,
+		struct outboard_error *error);
 /* The context itself, or for NULL the process's own; takes a reference. */
 int obv_context_get(struct outboard *context, struct outboard **ret, struct outboard_error *error);
 void obv_context_unref(struct outboard *context);

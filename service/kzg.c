@@ -193,7 +193,8 @@ static int start(struct outboard_kzg *kzg, const struct kzg_job *arguments, bool
 int outboard_kzg_commit(struct outboard_kzg *kzg, const uint8_t *blobs, uint64_t n, uint8_t *ret_commitments, const struct outboard_call *call,
 			struct outboard_error *error)
 {
-	return start(kzg, &(struct kzg_job){ .verb = COMMIT, .blobs = blobs, .n = n, .ret_a = ret_commitments }, n && (!blobs || !ret_commitments), call, error);
+	return start(kzg, &(struct kzg_job){ .verb = COMMIT, .blobs = blobs, .n = n, .ret_a = ret_commitments },
+			n && (!blobs || !ret_commitments), call, error);
 }
 
 int outboard_kzg_prove(struct outboard_kzg *kzg, const uint8_t *blob, const uint8_t *z, uint8_t *ret_proof, uint8_t *ret_y, const struct outboard_call *call,
@@ -220,7 +221,8 @@ int outboard_kzg_verify(struct outboard_kzg *kzg, const uint8_t *commitment, con
 int outboard_kzg_verify_blobs(struct outboard_kzg *kzg, const uint8_t *blobs, const uint8_t *commitments, const uint8_t *proofs, uint64_t n, int *ret_valid,
 			      const struct outboard_call *call, struct outboard_error *error)
 {
-	return start(kzg, &(struct kzg_job){ .verb = VERIFY_BLOBS, .blobs = blobs, .commitments = commitments, .proofs = proofs, .n = n, .ret_valid = ret_valid },
+	return start(kzg, &(struct kzg_job){ .verb = VERIFY_BLOBS, .blobs = blobs, .commitments = commitments, .proofs = proofs, .n = n,
+			.ret_valid = ret_valid },
 		!ret_valid || (n && (!blobs || !commitments || !proofs)), call, error);
 }
 

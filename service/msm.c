@@ -123,7 +123,8 @@ static const struct obv_job_ops msm_ops = { .run = msm_run, .finish = msm_finish
 static int check_range(const struct outboard_bases *bases, const struct outboard_msm *m, struct outboard_error *error)
 {
 	if (m->offset > bases->count || m->count > bases->count - m->offset)
-		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "points %llu to %llu were asked for, but the handle has %zu: correct offset and count",
+		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
+			"points %llu to %llu were asked for, but the handle has %zu: correct offset and count",
 			(unsigned long long)m->offset, (unsigned long long)(m->offset + m->count), bases->count);
 	if (m->batch > OUTBOARD_MAX_BATCH)
 		return obv_fail(error, OUTBOARD_LIMIT, OUTBOARD_NO_ITEM, "a batch of %llu products is more than %d: use several calls",

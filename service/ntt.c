@@ -214,8 +214,8 @@ static int check_shape(const struct outboard_ntt_shape *s, struct outboard_error
 		return obv_fail(error, OUTBOARD_LIMIT, OUTBOARD_NO_ITEM, "2^%u elements are more than 2^%d", s->log_n, OUTBOARD_MAX_LOG_N);
 	if (s->inverse > 1 || s->order > OUTBOARD_RR || s->format > OUTBOARD_SCALAR_MONTGOMERY)
 		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
-			"inverse is %u, order %u, format %u: 0 or 1, a value of enum outboard_order, a value of enum outboard_scalar_format", s->inverse, s->order,
-			s->format);
+			"inverse is %u, order %u, format %u: 0 or 1, a value of enum outboard_order, a value of enum outboard_scalar_format",
+			s->inverse, s->order, s->format);
 	for (unsigned i = 0; i < sizeof(s->reserved) / sizeof(s->reserved[0]); i++)
 		if (s->reserved[i])
 			return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "shape.reserved is not zero: clear the struct before setting its fields");

@@ -14,15 +14,14 @@
  *             fprintf(stderr, "%s\n", error.text);
  *
  * Conventions
- * - A function returns OUTBOARD_OK (0) or another enum outboard_status; then error (may be NULL) says which item is at fault and what to do. Results are written
- *   only on success.
+ * - A function returns OUTBOARD_OK (0) or another enum outboard_status; then error (may be NULL) says which item is at fault and what to do.
+ *   Results are written only on success.
  * - Structs of arguments are zeroed before their fields are set; a field that is 0 has its default. `reserved` stays zero.
  * - Every function may be called from any thread, and any number of calls run at once. A handle may be freed while calls use it: it goes when they are done.
  * - Results do not depend on the device, on the number of devices, nor on threads: the same bytes always.
  * - A call blocks unless its struct outboard_call asks for a ticket. With a ticket everything it points to stays until the ticket is done.
  * - Callbacks come from the library's threads, never two at once for one call. They may start further calls with tickets, but wait for none.
- * - After fork a child opens a context of its own.
- * Times are seconds, sizes bytes.
+ * - After fork a child opens a context of its own. Times are seconds, sizes bytes.
  */
 #ifndef OUTBOARD_H
 #define OUTBOARD_H
@@ -295,9 +294,8 @@ OUTBOARD_API int outboard_ntt_new(struct outboard *context, const struct outboar
 OUTBOARD_API void outboard_ntt_free(struct outboard_ntt *ntt);
 /*
  * In place, `batch` transforms one after the other (0: nothing is done). memory: OUTBOARD_HOST or OUTBOARD_ON(index); there elements are in Montgomery form
- * and below r, and no other device can do the work.
- * After an error data is as it was, or partly transformed if error.status is OUTBOARD_TIMEOUT, OUTBOARD_CANCELLED or OUTBOARD_DEVICE.
- * OUTBOARD_ARGUMENT: error.item is the first element at or above r.
+ * and below r, and no other device can do the work. After an error data is as it was, or partly transformed if error.status is OUTBOARD_TIMEOUT,
+ * OUTBOARD_CANCELLED or OUTBOARD_DEVICE. OUTBOARD_ARGUMENT: error.item is the first element at or above r.
  */
 OUTBOARD_API int outboard_ntt_run(struct outboard_ntt *ntt, void *data, uint64_t batch, uint32_t memory, const struct outboard_call *call,
 				  struct outboard_error *error);

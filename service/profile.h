@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * How long a device takes for an operation of a size: measured at powers of two, or guessed from what the device is. Kept in a small text file of one machine and
- * one set of devices. Plain structs inside the context, guarded by its lock; reading and writing files needs none.
+ * How long a device takes for an operation of a size: measured at powers of two, or guessed from what the device is. Kept in a small text file of
+ * one machine and one set of devices. Plain structs inside the context, guarded by its lock; reading and writing files needs none.
  *
  *     outboard-profile 1
  *     machine 5d1f0c93a7be2204

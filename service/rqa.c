@@ -54,7 +54,8 @@ static int copy_series(struct obk_rqa_series *to, const struct outboard_series *
 	double *data;
 
 	if (!from->channels || from->channels > OBK_RQA_MAX_CHANNELS || from->length > OBK_RQA_MAX_LENGTH)
-		return obv_fail(error, OUTBOARD_LIMIT, index, "series %llu has %llu samples of %u channels: 1 to %u channels and at most %u samples are possible",
+		return obv_fail(error, OUTBOARD_LIMIT, index,
+				"series %llu has %llu samples of %u channels: 1 to %u channels and at most %u samples are possible",
 			(unsigned long long)index, (unsigned long long)from->length, from->channels, OBK_RQA_MAX_CHANNELS, OBK_RQA_MAX_LENGTH);
 	if (!from->data && from->length)
 		return obv_fail(error, OUTBOARD_ARGUMENT, index, "series %llu has no data", (unsigned long long)index);
@@ -387,7 +388,8 @@ static double weight_of(const struct sweep_job *s, uint64_t series)
  * Series in runs of about PIECE_SECONDS, each of at least `least` series. Returns their number; pieces not NULL: and fills them, run `i` for the device whose
  * part has it.
  */
-static uint64_t cut_runs(const struct sweep_job *s, double limit, uint64_t least, double times, struct obv_piece *pieces, const struct obv_part *parts, unsigned n)
+static uint64_t cut_runs(const struct sweep_job *s, double limit, uint64_t least, double times, struct obv_piece *pieces,
+		const struct obv_part *parts, unsigned n)
 {
 	uint64_t first = 0, at = 0;
 	unsigned part = 0;

@@ -4,7 +4,10 @@
 
 #include <string.h>
 
-/* One multiprocessor against one CPU thread, by the 32 or 64-bit multiply-adds of a clock; a GPU on a slow link is worth less: what it does in a call is lost. */
+/*
+ * One multiprocessor against one CPU thread, by the 32 or 64-bit multiply-adds of a clock; a GPU on a slow link is worth less: what it does in a
+ * call is lost.
+ */
 #define UNIT_GPU 8.0
 #define CLOCK_USUAL 2.0
 #define LINK_HALF 0.005

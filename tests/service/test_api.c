@@ -351,7 +351,8 @@ TEST(kzg_by_handle)
 	}
 	CHECK_INT(outboard_kzg_recover(kzg, indices, cells + 64 * OUTBOARD_CELL_BYTES, 64, again, NULL, NULL, &error), OUTBOARD_OK);
 	CHECK(memcmp(cells, again, sizeof(cells)) == 0);
-	CHECK_INT(outboard_kzg_verify_cells(kzg, half, indices, cells + 64 * OUTBOARD_CELL_BYTES, cell_proofs + 64 * 48, 64, &valid, &call, &error), OUTBOARD_OK);
+	CHECK_INT(outboard_kzg_verify_cells(kzg, half, indices, cells + 64 * OUTBOARD_CELL_BYTES, cell_proofs + 64 * 48, 64, &valid, &call,
+			&error), OUTBOARD_OK);
 	CHECK_INT(valid, 1);
 	CHECK_INT(outboard_kzg_recover(kzg, indices, cells, 63, again, NULL, NULL, &error), OUTBOARD_ARGUMENT);
 	memset(blobs + 2 * OUTBOARD_BLOB_BYTES + 9 * 32, 0xff, 32);
