@@ -12,7 +12,7 @@
 #include "outboard.h"
 #include "../unit/test.h"
 
-#define N 300
+#define N 64
 #define BATCH 2
 
 static const char *driver;
@@ -162,6 +162,39 @@ TEST(scalars_in_device_memory)
 	}
 	CHECK(device_of(ob, 1).pieces > 0);
 	CHECK_INT(product(bases, (void *)(uintptr_t)at, BATCH, OUTBOARD_ON(0), have, &error), OUTBOARD_ARGUMENT);
+	outboard_bases_free(bases);
+	outboard_close(ob);
+}
+
+/* The device has no memory left: somebody else does it, and the device stays in use. */
+TEST(too_little_memory_goes_to_the_cpu)
+{
+	static uint8_t want[BATCH][48], have[BATCH][48];
+	void *library, *context = NULL;
+	unsigned long long at = 0;
+	struct outboard *ob;
+	struct outboard_bases *bases;
+	alloc_fn *alloc;
+
+	setenv("OUTBOARD_SOFT_MEMORY", "16M", 1);
+	prepare(want);
+	ob = open_list("gpu:0", 0);
+	if (!strstr(device_of(ob, 0).what, "software device")) {
+		outboard_close(ob);
+		exit(TEST_SKIP_EXIT); /* a card has too much */
+	}
+	library = dlopen(driver, RTLD_NOW);
+	CHECK(library != NULL);
+	alloc = (alloc_fn *)dlsym(library, "cuMemAlloc_v2");
+	CHECK_INT(((retain_fn *)dlsym(library, "cuDevicePrimaryCtxRetain"))(&context, 0), 0);
+	CHECK_INT(((current_fn *)dlsym(library, "cuCtxSetCurrent"))(context), 0);
+	for (size_t bytes = 1 << 20; bytes >= 256; bytes /= 2)
+		while (alloc(&at, bytes) == 0)
+			;
+	bases = upload(ob);
+	CHECK_INT(product(bases, scalars, BATCH, OUTBOARD_HOST, have, NULL), OUTBOARD_OK);
+	CHECK(memcmp(have, want, sizeof(want)) == 0);
+	CHECK(device_of(ob, 0).failures > 0 && device_of(ob, 0).opened == 0 && device_of(ob, 1).pieces > 0);
 	outboard_bases_free(bases);
 	outboard_close(ob);
 }
