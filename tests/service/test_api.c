@@ -327,6 +327,7 @@ TEST(kzg_by_handle)
 	uint8_t z[32] = { 0 }, y[32], proof[48];
 	int valid = -1;
 
+	alarm(200); /* setups take seconds under a sanitizer */
 	CHECK_INT(outboard_kzg_load_file(ob, "/nowhere", NULL, &kzg, &error), OUTBOARD_IO);
 	CHECK_INT(outboard_kzg_load(ob, "nonsense", 8, NULL, &kzg, &error), OUTBOARD_ARGUMENT);
 	CHECK_INT(outboard_kzg_load_file(ob, TEST_SETUP, NULL, &kzg, &error), OUTBOARD_OK);
