@@ -48,6 +48,8 @@ struct obk_kzg_options {
  */
 enum ob_err obk_kzg_load(const char *text, size_t length, const struct obk_kzg_options *options, struct obk_kzg **ret_kzg, struct obk_fault *fault);
 enum ob_err obk_kzg_load_file(const char *path, const struct obk_kzg_options *options, struct obk_kzg **ret_kzg, struct obk_fault *fault);
+/* The same setup with the threads of another pool: shares all tables, so `kzg` must outlive it. OB_ERR_NO_MEMORY. */
+enum ob_err obk_kzg_share(const struct obk_kzg *kzg, struct obk_pool *pool, struct obk_kzg **ret_kzg, struct obk_fault *fault);
 void obk_kzg_free(struct obk_kzg *kzg);
 
 /* EIP-4844. fault->item: the element of the blob. */

@@ -299,11 +299,26 @@ enum ob_err obk_kzg_load_file(const char *path, const struct obk_kzg_options *op
 	return err;
 }
 
+enum ob_err obk_kzg_share(const struct obk_kzg *kzg, struct obk_pool *pool, struct obk_kzg **ret_kzg, struct obk_fault *fault)
+{
+	struct obk_kzg *view = malloc(sizeof(*view));
+
+	if (!view)
+		return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory for a view of the trusted setup");
+	*view = *kzg;
+	view->pool = pool;
+	view->shared = true;
+	*ret_kzg = view;
+	return OB_ERR_NONE;
+}
+
 void obk_kzg_free(struct obk_kzg *kzg)
 {
 	if (!kzg)
 		return;
-	obk_msm_bases_free(kzg->lagrange);
-	obk_fk20_free(kzg->fk20);
+	if (!kzg->shared) {
+		obk_msm_bases_free(kzg->lagrange);
+		obk_fk20_free(kzg->fk20);
+	}
 	free(kzg);
 }

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * GPUs of the service by a real driver library: the software device here, a card with libcuda.so.1. The first argument is the driver's path.
+ *
+ *     test_service_gpu DRIVER         results, device memory, several devices, too little memory
+ *     test_service_gpu DRIVER lost    prints "ready", waits for a line, and expects the device to have died meanwhile: the CPU takes over
+ */
+#include <dlfcn.h>
+#include <errno.h>
+
+#include "outboard.h"
+#include "../unit/test.h"
+
+#define N 64
+#define BATCH 2
+
+static const char *driver;
+static uint8_t points[N][96], scalars[BATCH][N][32];
+static const uint8_t generator[48] = { 0x97, 0xf1, 0xd3, 0xa7, 0x31, 0x97, 0xd7, 0x94, 0x26, 0x95, 0x63, 0x8c, 0x4f, 0xa9, 0xac, 0x0f, 0xc3, 0x68, 0x8c, 0x4f,
+	0x97, 0x74, 0xb9, 0x05, 0xa1, 0x4e, 0x3a, 0x3f, 0x17, 0x1b, 0xac, 0x58, 0x6c, 0x55, 0xe8, 0x3f, 0xf9, 0x7a, 0x1a, 0xef, 0xfb, 0x3a, 0xf0, 0x0a, 0xdb,
+	0x22, 0xc6, 0xbb };
+
+static struct outboard *open_list(const char *devices, uint32_t no_fallback)
+{
+	struct outboard_options o = { .devices = devices, .profile = "", .driver = driver, .no_fallback = no_fallback, .backoff = 0.001, .breaker_pause = 0.2 };
+	struct outboard_error error = { 0 };
+	struct outboard *ob = NULL;
+
+	if (outboard_open(&o, &ob, &error) != OUTBOARD_OK)
+		fprintf(stderr, "%s\n", error.text);
+	CHECK(ob != NULL);
+	return ob;
+}
+
+static struct outboard_bases *upload(struct outboard *ob)
+{
+	struct outboard_points p = { .points = points, .count = N, .format = OUTBOARD_POINT_MONTGOMERY };
+	struct outboard_bases *bases = NULL;
+
+	CHECK_INT(outboard_bases_new(ob, &p, &bases, NULL), OUTBOARD_OK);
+	return bases;
+}
+
+static int product(struct outboard_bases *bases, const void *s, uint64_t batch, uint32_t memory, uint8_t (*ret)[48], struct outboard_error *error)
+{
+	struct outboard_msm m = { .scalars = s, .count = N, .batch = batch, .memory = memory, .result = ret };
+
+	return outboard_msm_run(bases, &m, NULL, error);
+}
+
+/* Points, scalars and their sums by the CPU. */
+static void prepare(uint8_t (*want)[48])
+{
+	struct outboard *ob = open_list("cpu:1", 0);
+	struct outboard_points g = { .points = generator, .count = 1 };
+	struct outboard_bases *bases = NULL;
+	struct outboard_msm m = { .scalars = scalars, .count = 1, .batch = N, .result = points, .result_format = OUTBOARD_POINT_MONTGOMERY };
+	uint64_t x = 88172645463325252u;
+
+	alarm(200); /* the software device on a busy machine */
+	for (unsigned i = 0; i < sizeof(scalars); i++) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		((uint8_t *)scalars)[i] = (uint8_t)(i % 32 == 31 ? x & 0x3f : x);
+	}
+	CHECK_INT(outboard_bases_new(ob, &g, &bases, NULL), OUTBOARD_OK);
+	CHECK_INT(outboard_msm_run(bases, &m, NULL, NULL), OUTBOARD_OK);
+	outboard_bases_free(bases);
+	bases = upload(ob);
+	CHECK_INT(product(bases, scalars, BATCH, OUTBOARD_HOST, want, NULL), OUTBOARD_OK);
+	outboard_bases_free(bases);
+	outboard_close(ob);
+}
+
+static struct outboard_device device_of(struct outboard *ob, unsigned i)
+{
+	struct outboard_device d;
+
+	CHECK_INT(outboard_device_get(ob, i, &d), OUTBOARD_OK);
+	return d;
+}
+
+TEST(products_and_transforms_equal_the_cpus)
+{
+	static uint8_t want[BATCH][48], have[BATCH][48], data[4][256][32], copy[4][256][32];
+	struct outboard_ntt_shape shape = { .log_n = 8 };
+	struct outboard_error error = { 0 };
+	struct outboard *gpu, *cpu;
+	struct outboard_bases *bases;
+	struct outboard_device d;
+
+	prepare(want);
+	gpu = open_list("gpu:0", 1);
+	cpu = open_list("cpu:1", 0);
+	CHECK_INT(outboard_device_count(gpu), 1);
+	bases = upload(gpu);
+	for (unsigned i = 0; i < 2; i++) {
+		memset(have, 0, sizeof(have));
+		if (product(bases, scalars, BATCH, OUTBOARD_HOST, have, &error) != OUTBOARD_OK)
+			fprintf(stderr, "%s\n", error.text);
+		CHECK(memcmp(have, want, sizeof(want)) == 0);
+	}
+	for (unsigned i = 0; i < sizeof(data); i++)
+		((uint8_t *)data)[i] = i % 32 == 31 ? 0 : ((uint8_t *)scalars)[i % sizeof(scalars)];
+	memcpy(copy, data, sizeof(data));
+	CHECK_INT(outboard_ntt_once(gpu, &shape, data, 4, &error), OUTBOARD_OK);
+	CHECK_INT(outboard_ntt_once(cpu, &shape, copy, 4, &error), OUTBOARD_OK);
+	CHECK(memcmp(copy, data, sizeof(data)) == 0);
+	d = device_of(gpu, 0);
+	CHECK(d.kind == OUTBOARD_GPU && d.pieces >= 2 && d.pool_requests > 0 && d.pool_reused > 0 && d.pool_peak > 0 && d.link > 0);
+	outboard_bases_free(bases);
+	outboard_close(gpu);
+	outboard_close(cpu);
+}
+
+TEST(a_gpu_and_a_cpu_share_one_product)
+{
+	static uint8_t want[BATCH][48], have[BATCH][48];
+	struct outboard *ob;
+	struct outboard_bases *bases;
+
+	prepare(want);
+	ob = open_list("gpu:0,cpu:1", 0);
+	CHECK_INT(outboard_set_strategy(ob, OUTBOARD_EQUAL), OUTBOARD_OK);
+	bases = upload(ob);
+	CHECK_INT(product(bases, scalars, BATCH, OUTBOARD_HOST, have, NULL), OUTBOARD_OK);
+	CHECK(memcmp(have, want, sizeof(want)) == 0);
+	CHECK(device_of(ob, 0).pieces > 0 && device_of(ob, 1).pieces > 0);
+	CHECK(outboard_threshold(ob, 1, OUTBOARD_OP_MSM) == 1);
+	outboard_bases_free(bases);
+	outboard_close(ob);
+}
+
+typedef int alloc_fn(unsigned long long *at, size_t bytes);
+typedef int copy_fn(unsigned long long to, const void *from, size_t bytes);
+typedef int current_fn(void *context);
+typedef int retain_fn(void **context, int device);
+
+TEST(scalars_in_device_memory)
+{
+	static uint8_t want[BATCH][48], have[BATCH][48];
+	void *library = dlopen(driver, RTLD_NOW), *context = NULL;
+	unsigned long long at = 0;
+	struct outboard_error error = { 0 };
+	struct outboard *ob;
+	struct outboard_bases *bases;
+
+	CHECK(library != NULL);
+	prepare(want);
+	ob = open_list("cpu:1,gpu:0", 0);
+	bases = upload(ob);
+	CHECK_INT(((retain_fn *)dlsym(library, "cuDevicePrimaryCtxRetain"))(&context, 0), 0);
+	CHECK_INT(((current_fn *)dlsym(library, "cuCtxSetCurrent"))(context), 0);
+	CHECK_INT(((alloc_fn *)dlsym(library, "cuMemAlloc_v2"))(&at, sizeof(scalars)), 0);
+	CHECK_INT(((copy_fn *)dlsym(library, "cuMemcpyHtoD_v2"))(at, scalars, sizeof(scalars)), 0);
+	for (uint32_t strategy = OUTBOARD_AUTO; strategy <= OUTBOARD_EQUAL; strategy += OUTBOARD_EQUAL) {
+		CHECK_INT(outboard_set_strategy(ob, strategy), OUTBOARD_OK);
+		memset(have, 0, sizeof(have));
+		CHECK_INT(product(bases, (void *)(uintptr_t)at, BATCH, OUTBOARD_ON(1), have, &error), OUTBOARD_OK);
+		CHECK(memcmp(have, want, sizeof(want)) == 0);
+	}
+	CHECK(device_of(ob, 1).pieces > 0);
+	CHECK_INT(product(bases, (void *)(uintptr_t)at, BATCH, OUTBOARD_ON(0), have, &error), OUTBOARD_ARGUMENT);
+	outboard_bases_free(bases);
+	outboard_close(ob);
+}
+
+/* The device has no memory left: somebody else does it, and the device stays in use. */
+TEST(too_little_memory_goes_to_the_cpu)
+{
+	static uint8_t want[BATCH][48], have[BATCH][48];
+	void *library, *context = NULL;
+	unsigned long long at = 0;
+	struct outboard *ob;
+	struct outboard_bases *bases;
+	alloc_fn *alloc;
+
+	setenv("OUTBOARD_SOFT_MEMORY", "16M", 1);
+	prepare(want);
+	ob = open_list("gpu:0", 0);
+	if (!strstr(device_of(ob, 0).what, "software device")) {
+		outboard_close(ob);
+		exit(TEST_SKIP_EXIT); /* a card has too much */
+	}
+	library = dlopen(driver, RTLD_NOW);
+	CHECK(library != NULL);
+	alloc = (alloc_fn *)dlsym(library, "cuMemAlloc_v2");
+	CHECK_INT(((retain_fn *)dlsym(library, "cuDevicePrimaryCtxRetain"))(&context, 0), 0);
+	CHECK_INT(((current_fn *)dlsym(library, "cuCtxSetCurrent"))(context), 0);
+	for (size_t bytes = 1 << 20; bytes >= 256; bytes /= 2)
+		while (alloc(&at, bytes) == 0)
+			;
+	bases = upload(ob);
+	CHECK_INT(product(bases, scalars, BATCH, OUTBOARD_HOST, have, NULL), OUTBOARD_OK);
+	CHECK(memcmp(have, want, sizeof(want)) == 0);
+	CHECK(device_of(ob, 0).failures > 0 && device_of(ob, 0).opened == 0 && device_of(ob, 1).pieces > 0);
+	outboard_bases_free(bases);
+	outboard_close(ob);
+}
+
+static int lost(void)
+{
+	static uint8_t want[BATCH][48], have[BATCH][48];
+	struct outboard_error error = { 0 };
+	struct outboard *ob;
+	struct outboard_bases *bases;
+	char line[16];
+
+	prepare(want);
+	ob = open_list("gpu:0", 0);
+	bases = upload(ob);
+	if (product(bases, scalars, BATCH, OUTBOARD_HOST, have, &error) != OUTBOARD_OK)
+			fprintf(stderr, "%s\n", error.text);
+	CHECK(memcmp(have, want, sizeof(want)) == 0 && device_of(ob, 0).pieces > 0 && device_of(ob, 1).fallback_only);
+	printf("ready\n");
+	fflush(stdout);
+	CHECK(fgets(line, sizeof(line), stdin) != NULL);
+	for (unsigned i = 0; i < 3; i++) {
+		memset(have, 0, sizeof(have));
+		if (product(bases, scalars, BATCH, OUTBOARD_HOST, have, &error) != OUTBOARD_OK)
+			fprintf(stderr, "%s\n", error.text);
+		CHECK(memcmp(have, want, sizeof(want)) == 0);
+	}
+	CHECK(device_of(ob, 0).failures > 0 && device_of(ob, 0).opened > 0 && device_of(ob, 1).pieces > 0);
+	printf("failures %llu, done by the CPU %llu\n", (unsigned long long)device_of(ob, 0).failures, (unsigned long long)device_of(ob, 1).pieces);
+	outboard_bases_free(bases);
+	outboard_close(ob);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2)
+		return TEST_SKIP_EXIT;
+	driver = argv[1];
+	if (argc > 2)
+		return lost();
+	if (getenv("OUTBOARD_TEST_LIBCUDA")) {
+		driver = getenv("OUTBOARD_TEST_LIBCUDA");
+		test_fds_allowed = 4096;
+	}
+	return test_main(1, argv);
+}
