@@ -9,7 +9,10 @@
 
 #include "kernels/rqa/internal.h"
 
-/* As obk_rqa_count, on device 0; ret_name: the device's name, `size` bytes. OBK_RQA_UNSUPPORTED and a sentence where there is no driver, device or code for it. */
+/*
+ * As obk_rqa_count, on device 0; ret_name: the device's name, `size` bytes.
+ * OBK_RQA_UNSUPPORTED and a sentence where there is no driver, device or code for it.
+ */
 int obk_rqa_gpu_count(const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *options, struct obk_rqa_watch *watch, struct obk_rqa_counts *counts,
 		      char *ret_name, size_t size, struct obk_rqa_error *ret_error);
 /* As obk_rqa_control_check, for calls that can use a GPU. */

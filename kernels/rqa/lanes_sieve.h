@@ -166,11 +166,12 @@ static ALWAYS void coarse_begin(const struct obk_rqa_sieve *sieve, coarse *ring,
 	uint64_t span = (plot->m - 1) * plot->tau;
 
 	for (uint32_t c = 0; c < plot->channels; c++)
-		for (uint64_t q = size; q < size + span; q++)
+		for (int64_t q = (int64_t)size; q < (int64_t)(size + span); q++)
 			for (unsigned h = 0; h < HALVES; h++) {
-				const int16_t *y = many[c] + base + (int64_t)q + k + 32 / HALVES * h;
+				const int16_t *y = many[c] + base + q + k + 32 / HALVES * h;
+				coarse x = COARSE(set1_epi16)(one[c][base + q]);
 
-				ring[(c * ring_stride + q) * HALVES + h] = coarse_gap(COARSE(set1_epi16)(one[c][base + (int64_t)q]), y, plot->norm, sieve->shift);
+				ring[(c * ring_stride + (uint64_t)q) * HALVES + h] = coarse_gap(x, y, plot->norm, sieve->shift);
 			}
 }
 
@@ -241,7 +242,7 @@ static void coarse_turn(const uint32_t *rows, uint64_t *ret_words, uint64_t stri
 	}
 }
 
-static uint64_t sieve_strip(const struct obk_rqa_sieve *sieve, struct obk_rqa_scratch *scratch, uint64_t k, uint64_t cells, uint64_t *ret_words, uint64_t stride)
+static uint64_t sieve_strip(const struct obk_rqa_sieve *sieve, struct obk_rqa_scratch *scratch, uint64_t k, uint64_t cells, uint64_t *ret, uint64_t stride)
 {
 	const struct obk_rqa_plot *plot = sieve->plot;
 	uint64_t span = (plot->m - 1) * plot->tau, words = (cells + 63) / 64, ring_stride = OBK_RQA_SIEVE_STRIP + span, open = 0;
@@ -250,12 +251,12 @@ static uint64_t sieve_strip(const struct obk_rqa_sieve *sieve, struct obk_rqa_sc
 	coarse *ring = scratch->ring;
 
 	for (unsigned lane = 0; lane < 32; lane++)
-		memset(ret_words + lane * stride, 0, words * 8);
+		memset(ret + lane * stride, 0, words * 8);
 	coarse_begin(sieve, ring, ring_stride, false, (int64_t)k, (int64_t)base, size);
 	for (;;) {
 		open += coarse_any(sieve, ring, ring_stride, false, (int64_t)k, (int64_t)base, size, rows);
 		for (uint64_t group = size / 32; group-- > 0;) /* the rows written first are the first to be readable at once */
-			coarse_turn(rows + 32 * group, ret_words, stride, base / 32 + group);
+			coarse_turn(rows + 32 * group, ret, stride, base / 32 + group);
 		if (!base)
 			break;
 		size = base < OBK_RQA_SIEVE_STRIP ? base : OBK_RQA_SIEVE_STRIP;
@@ -267,7 +268,7 @@ static uint64_t sieve_strip(const struct obk_rqa_sieve *sieve, struct obk_rqa_sc
 		uint64_t own = cells - lane;
 
 		if (own & 63)
-			ret_words[lane * stride + own / 64] &= ((uint64_t)1 << (own & 63)) - 1;
+			ret[lane * stride + own / 64] &= ((uint64_t)1 << (own & 63)) - 1;
 	}
 	return open;
 }

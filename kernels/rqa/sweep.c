@@ -420,8 +420,8 @@ static int task_work(struct obk_rqa_task *task, const struct obk_rqa_series *ser
 	if (status != OBK_RQA_OK)
 		return status;
 	plot.y = plot.x;
-	if (!(job->control && job->control->device == OBK_RQA_DEVICE_CUDA) && !plot.x.valid && !options->categorical && pass_suffices(options) && series->length <= OBK_RQA_GROUP &&
-	    obk_rqa_task_room(task, series->length, count)) {
+	if (!(job->control && job->control->device == OBK_RQA_DEVICE_CUDA) && !plot.x.valid && !options->categorical && pass_suffices(options) &&
+	    series->length <= OBK_RQA_GROUP && obk_rqa_task_room(task, series->length, count)) {
 		status = task_levels(task, &plot, unit);
 		if (status != OBK_RQA_OK)
 			obk_rqa_fail(error, status, task->series, 0, "%s", obk_rqa_status_what(status));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Recurrence on a device: the same integers as on the CPU, for every kind, norm, window and precision. The library to use is the first libcuda.so.1 that the loader
- * finds; the build's test gives it the software device.
+ * Recurrence on a device: the same integers as on the CPU, for every kind, norm, window and precision. The library to use is the first libcuda.so.1 that
+ * the loader finds; the build's test gives it the software device.
  */
 #include <math.h>
 
