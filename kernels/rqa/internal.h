@@ -132,7 +132,7 @@ struct obk_rqa_ops {
 	/*
 	 * The same for 32 diagonals through a sieve; NULL where the instruction set has none. Returns the number of cells that had to be computed exactly.
 	 */
-	uint64_t (*sieve_strip)(const struct obk_rqa_sieve *sieve, struct obk_rqa_scratch *scratch, uint64_t k, uint64_t cells, uint64_t *words, uint64_t stride);
+	uint64_t (*sieve_strip)(const struct obk_rqa_sieve *sieve, struct obk_rqa_scratch *own, uint64_t k, uint64_t cells, uint64_t *words, uint64_t stride);
 	/* 32 cells each of `count` columns: bit l of ret[p * stride] is the cell (first + p + k + l, first + p); cells outside of the matrix are anything. */
 	uint64_t (*sieve_columns)(const struct obk_rqa_sieve *sieve, struct obk_rqa_scratch *scratch, int64_t k, uint64_t first, uint64_t count, uint32_t *ret,
 				  uint64_t stride);
