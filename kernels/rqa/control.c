@@ -105,7 +105,7 @@ bool obk_rqa_watch_stopped(struct obk_rqa_watch *watch)
 	/* Relaxed: a flag without data; a late look only costs one more unit of work. */
 	if (atomic_load_explicit(&watch->stop, memory_order_relaxed))
 		return true;
-	if (watch->control && watch->control->cancel && *watch->control->cancel) {
+	if (watch->control && watch->control->cancel && atomic_load_explicit(watch->control->cancel, memory_order_relaxed)) {
 		obk_rqa_watch_stop(watch);
 		return true;
 	}

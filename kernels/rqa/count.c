@@ -7,8 +7,10 @@
 #include "kernels/rqa/internal.h"
 
 #define UNIT_CELLS (1u << 18) /* cells of one unit of work, unless a single line is longer */
+#define COLUMNS_BITS (1u << 25) /* cells of columns counted together, but at least 32 columns */
 #define EPOCH_UNITS 64u       /* units a thread does between two looks at the clock */
 #define STATE_PERIOD_S 30.0
+#define OPEN_SHARE 64u        /* a sieve may leave one cell of so many open */
 
 struct count {
 	const struct obk_rqa_matrix *matrix;
@@ -17,113 +19,12 @@ struct count {
 	struct obk_rqa_watch *watch;
 	struct obk_rqa_counts *counts;
 	struct obk_rqa_scratch *scratch; /* one a thread */
+	struct obk_rqa_sieve sieve[2];   /* of each plot */
+	bool sifting;
 	uint64_t diagonals;              /* number of diagonals, the LOI of a symmetric matrix included */
 	uint64_t columns;                /* 0 when nothing is counted along them */
 	uint64_t diagonals_unit, columns_unit, diagonal_units, units;
 };
-
-static void hist_fini(struct obk_rqa_hist *hist)
-{
-	free(hist->count);
-	hist->count = NULL;
-}
-
-static bool hist_init(struct obk_rqa_hist *hist, uint64_t length)
-{
-	hist->length = length;
-	hist->count = calloc(length + 1, sizeof *hist->count);
-	return hist->count != NULL;
-}
-
-int obk_rqa_counts_init(struct obk_rqa_counts *counts, const struct obk_rqa_matrix *matrix, uint32_t want)
-{
-	uint64_t shorter = matrix->n1 < matrix->n2 ? matrix->n1 : matrix->n2;
-	bool good = true;
-
-	memset(counts, 0, sizeof *counts);
-	counts->n1 = matrix->n1;
-	counts->n2 = matrix->n2;
-	counts->symmetric = matrix->symmetric;
-	for (unsigned kind = 0; kind < OBK_RQA_TOUCH; kind++)
-		good = good && hist_init(&counts->diagonal[kind], shorter);
-	if (matrix->symmetric)
-		good = good && hist_init(&counts->loi, shorter) && hist_init(&counts->loi_border, shorter);
-	if (want & OBK_RQA_WANT_VERTICAL)
-		good = good && hist_init(&counts->vertical, matrix->n1);
-	if (want & (OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES))
-		good = good && hist_init(&counts->white, matrix->n1) && hist_init(&counts->white_border, matrix->n1);
-	if (want & OBK_RQA_WANT_TIMES)
-		good = good && hist_init(&counts->start, matrix->n1) && hist_init(&counts->middle, matrix->n1);
-	if (want & OBK_RQA_WANT_TREND)
-		good = good && hist_init(&counts->profile, matrix->symmetric ? matrix->n1 - 1 : matrix->n1 + matrix->n2 - 2);
-	if (want & OBK_RQA_WANT_TREND && !matrix->symmetric)
-		good = good && hist_init(&counts->square, shorter - 1);
-	if (good)
-		return OBK_RQA_OK;
-	obk_rqa_counts_fini(counts);
-	return OBK_RQA_NO_MEMORY;
-}
-
-void obk_rqa_counts_fini(struct obk_rqa_counts *counts)
-{
-	for (unsigned kind = 0; kind < OBK_RQA_TOUCH; kind++)
-		hist_fini(&counts->diagonal[kind]);
-	hist_fini(&counts->loi);
-	hist_fini(&counts->loi_border);
-	hist_fini(&counts->vertical);
-	hist_fini(&counts->white);
-	hist_fini(&counts->white_border);
-	hist_fini(&counts->start);
-	hist_fini(&counts->middle);
-	hist_fini(&counts->profile);
-	hist_fini(&counts->square);
-}
-
-void obk_rqa_scratch_fini(struct obk_rqa_scratch *scratch)
-{
-	free(scratch->gaps);
-	free(scratch->ring);
-	free(scratch->strips);
-	free(scratch->words);
-	free(scratch->words_b);
-	free(scratch->words_c);
-	scratch->gaps = scratch->ring = NULL;
-	scratch->strips = NULL;
-	scratch->words = scratch->words_b = scratch->words_c = NULL;
-}
-
-int obk_rqa_scratch_init(struct obk_rqa_scratch *scratch, const struct obk_rqa_matrix *matrix)
-{
-	uint64_t span = 0, channels = 1, words = (matrix->n1 > matrix->n2 ? matrix->n1 : matrix->n2) / 64 + 3;
-
-	memset(scratch, 0, sizeof *scratch);
-	for (uint32_t p = 0; p < matrix->plots; p++) {
-		uint64_t own = (matrix->plot[p].m - 1) * matrix->plot[p].tau;
-
-		span = own > span ? own : span;
-		channels = matrix->plot[p].channels > channels ? matrix->plot[p].channels : channels;
-	}
-	scratch->block = span <= OBK_RQA_BLOCK ? OBK_RQA_BLOCK : (span + 63) / 64 * 64;
-	scratch->stride = scratch->block + span + OBK_RQA_PAD;
-	scratch->gaps = calloc(scratch->stride * channels, sizeof(double));
-	scratch->words = calloc(words, 8);
-	scratch->words_b = calloc(words, 8);
-	scratch->words_c = calloc(words, 8);
-	scratch->strip_words = words;
-	if (matrix->symmetric && span <= OBK_RQA_SPAN) {
-		/* 64 bytes: a vector; twice that a position of the widest strip. */
-		scratch->ring = aligned_alloc(64, (OBK_RQA_STRIP + span) * channels * 128);
-		scratch->strips = calloc(words * OBK_RQA_LANES * matrix->plots, 8);
-		if (!scratch->ring || !scratch->strips) {
-			obk_rqa_scratch_fini(scratch);
-			return OBK_RQA_NO_MEMORY;
-		}
-	}
-	if (scratch->gaps && scratch->words && scratch->words_b && scratch->words_c)
-		return OBK_RQA_OK;
-	obk_rqa_scratch_fini(scratch);
-	return OBK_RQA_NO_MEMORY;
-}
 
 static void gaps_out(const struct obk_rqa_plot *plot, uint64_t i, uint64_t j, uint64_t cells, uint64_t *words)
 {
@@ -194,7 +95,10 @@ static void strip_bits(struct count *c, struct obk_rqa_scratch *scratch, uint64_
 	for (uint32_t p = 0; p < matrix->plots; p++) {
 		uint64_t *strip = scratch->strips + p * stride * OBK_RQA_LANES;
 
-		c->ops->strip(&matrix->plot[p], scratch, d, matrix->n1 - d, strip, stride);
+		if (lanes == OBK_RQA_LANES && c->sifting)
+			scratch->open += c->ops->sieve_strip(&c->sieve[p], scratch, d, matrix->n1 - d, strip, stride);
+		else
+			c->ops->strip(&matrix->plot[p], scratch, d, matrix->n1 - d, strip, stride);
 		for (unsigned lane = 0; lane < lanes && d + lane < matrix->n1; lane++) {
 			uint64_t cells = matrix->n1 - d - lane, *first = scratch->strips + lane * stride;
 
@@ -203,6 +107,13 @@ static void strip_bits(struct count *c, struct obk_rqa_scratch *scratch, uint64_
 				first[w] &= strip[lane * stride + w];
 		}
 	}
+}
+
+/* A sieve that leaves much open costs more than it saves: this thread then goes on without. The counts are the same. */
+static bool sifts(const struct count *c, struct obk_rqa_scratch *scratch, uint64_t cells)
+{
+	scratch->sifted += cells;
+	return c->sifting && scratch->open <= scratch->sifted / OPEN_SHARE;
 }
 
 /*
@@ -306,6 +217,12 @@ static void column_times(struct count *c, struct obk_rqa_scratch *scratch, const
 	}
 }
 
+static uint64_t columns_stride(const struct obk_rqa_matrix *matrix)
+{
+	return (matrix->n1 + OBK_RQA_SIEVE_STRIP) / 32 / 2 * 2 + 6;
+}
+
+/* Column j with its bits in scratch->words. */
 static void column_count(struct count *c, struct obk_rqa_scratch *scratch, uint64_t j)
 {
 	const struct obk_rqa_matrix *matrix = c->matrix;
@@ -313,7 +230,6 @@ static void column_count(struct count *c, struct obk_rqa_scratch *scratch, uint6
 	struct obk_rqa_counts *counts = c->counts;
 	uint64_t n = matrix->n1, words = (n + 63) / 64;
 
-	obk_rqa_column_bits(matrix, c->ops, scratch, j, scratch->words);
 	if (counts->white.count) {
 		struct obk_rqa_hist kinds[OBK_RQA_TOUCH] = { counts->white, counts->white_border, counts->white_border };
 
@@ -342,39 +258,84 @@ static void column_count(struct count *c, struct obk_rqa_scratch *scratch, uint6
 		column_times(c, scratch, scratch->words);
 }
 
+/* The columns first .. last - 1, at most OBK_RQA_SIEVE_STRIP of them, 32 cells of each at a time. */
+static void columns_sift(struct count *c, struct obk_rqa_scratch *scratch, uint64_t first, uint64_t last)
+{
+	const struct obk_rqa_matrix *matrix = c->matrix;
+	uint64_t count = (last - first + 31) / 32 * 32, stride = columns_stride(matrix), words = (matrix->n1 + 63) / 64;
+	int64_t k = -(int64_t)(first + count - 1);
+
+	for (uint64_t w = 0; w < (matrix->n1 + count + 31) / 32; w++, k += 32)
+		for (uint32_t p = 0; p < matrix->plots; p++) {
+			uint32_t *into = scratch->columns + p * stride * c->columns_unit + w;
+
+			scratch->open += c->ops->sieve_columns(&c->sieve[p], scratch, k, first, count, into, stride);
+			for (uint64_t at = 0; p && at < last - first; at++)
+				scratch->columns[at * stride + w] &= into[at * stride];
+		}
+	for (uint64_t j = first; j < last; j++) {
+		/* The cell (0, j) is as many bits into the column's words as it lies above the last column's. */
+		const uint64_t *bits = (const uint64_t *)(const void *)(scratch->columns + (j - first) * stride);
+		uint64_t off = first + count - 1 - j;
+
+		for (uint64_t w = 0; w < words; w++)
+			scratch->words[w] = obk_rqa_bits_at(bits, off + 64 * w);
+		if (matrix->n1 & 63)
+			scratch->words[words - 1] &= ((uint64_t)1 << (matrix->n1 & 63)) - 1;
+		column_count(c, scratch, j);
+	}
+}
+
+static uint64_t diagonals_run(struct count *c, struct obk_rqa_scratch *scratch, uint64_t first, uint64_t last)
+{
+	const struct obk_rqa_matrix *matrix = c->matrix;
+	uint64_t cells = 0, own = matrix->plot[0].f64 ? c->ops->lanes_f64 : c->ops->lanes_f32, lanes = 1, begun = first;
+
+	for (uint64_t d = first; d < last; d++) {
+		uint64_t *words = NULL;
+
+		if (scratch->strips) {
+			if (d == first || d - begun == lanes) {
+				begun = d;
+				lanes = sifts(c, scratch, (matrix->n1 - d) * OBK_RQA_LANES) ? OBK_RQA_LANES : own;
+				strip_bits(c, scratch, d, (unsigned)lanes);
+			}
+			words = scratch->strips + (d - begun) * scratch->strip_words;
+		}
+		diagonal_count(c, scratch, d, words);
+		if (matrix->symmetric) {
+			cells += matrix->n1 - d;
+		} else {
+			uint64_t i = d < matrix->n1 - 1 ? matrix->n1 - 1 - d : 0, j = d < matrix->n1 - 1 ? 0 : d - (matrix->n1 - 1);
+
+			cells += matrix->n1 - i < matrix->n2 - j ? matrix->n1 - i : matrix->n2 - j;
+		}
+	}
+	return cells;
+}
+
 static void unit_run(void *arg, unsigned thread, uint64_t unit)
 {
 	struct count *c = arg;
 	struct obk_rqa_scratch *scratch = &c->scratch[thread];
-	unsigned lanes = c->matrix->plot[0].f64 ? c->ops->lanes_f64 : c->ops->lanes_f32;
 	uint64_t first, last, cells = 0;
 
 	if (unit < c->diagonal_units) {
 		first = unit * c->diagonals_unit;
 		last = first + c->diagonals_unit < c->diagonals ? first + c->diagonals_unit : c->diagonals;
-		for (uint64_t d = first; d < last; d++) {
-			uint64_t *words = NULL;
-
-			if (scratch->ring) {
-				if ((d - first) % lanes == 0)
-					strip_bits(c, scratch, d, lanes);
-				words = scratch->strips + (d - first) % lanes * scratch->strip_words;
-			}
-			diagonal_count(c, scratch, d, words);
-			if (c->matrix->symmetric) {
-				cells += c->matrix->n1 - d;
-			} else {
-				uint64_t i = d < c->matrix->n1 - 1 ? c->matrix->n1 - 1 - d : 0, j = d < c->matrix->n1 - 1 ? 0 : d - (c->matrix->n1 - 1);
-
-				cells += c->matrix->n1 - i < c->matrix->n2 - j ? c->matrix->n1 - i : c->matrix->n2 - j;
-			}
-		}
+		cells = diagonals_run(c, scratch, first, last);
 	} else {
 		first = (unit - c->diagonal_units) * c->columns_unit;
 		last = first + c->columns_unit < c->columns ? first + c->columns_unit : c->columns;
-		for (uint64_t j = first; j < last; j++)
-			column_count(c, scratch, j);
 		cells = (last - first) * c->matrix->n1;
+		if (scratch->columns && sifts(c, scratch, cells)) {
+			columns_sift(c, scratch, first, last);
+		} else {
+			for (uint64_t j = first; j < last; j++) {
+				obk_rqa_column_bits(c->matrix, c->ops, scratch, j, scratch->words);
+				column_count(c, scratch, j);
+			}
+		}
 	}
 	obk_rqa_watch_add(c->watch, cells, 0, 0, 0);
 }
@@ -415,8 +376,12 @@ static void plan(struct count *c)
 
 	c->diagonals = matrix->symmetric ? matrix->n1 : matrix->n1 + matrix->n2 - 1;
 	c->columns = c->options->want & (OBK_RQA_WANT_VERTICAL | OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES) ? matrix->n2 : 0;
-	c->columns_unit = UNIT_CELLS / longest ? UNIT_CELLS / longest : 1;
-	c->diagonals_unit = (c->columns_unit + OBK_RQA_LANES - 1) / OBK_RQA_LANES * OBK_RQA_LANES;
+	c->diagonals_unit = (UNIT_CELLS / longest + OBK_RQA_LANES) / OBK_RQA_LANES * OBK_RQA_LANES;
+	c->columns_unit = COLUMNS_BITS / longest / 32 * 32;
+	if (c->columns_unit > OBK_RQA_SIEVE_STRIP)
+		c->columns_unit = OBK_RQA_SIEVE_STRIP;
+	if (c->columns_unit < 32)
+		c->columns_unit = 32;
 	c->diagonal_units = (c->diagonals + c->diagonals_unit - 1) / c->diagonals_unit;
 	c->units = c->diagonal_units + (c->columns + c->columns_unit - 1) / c->columns_unit;
 }
@@ -484,6 +449,52 @@ static uint64_t cells_before(const struct count *c, uint64_t unit)
 	return cells;
 }
 
+static void sieves_fini(struct count *c)
+{
+	for (unsigned p = 0; p < 2; p++)
+		obk_rqa_sieve_fini(&c->sieve[p]);
+}
+
+static int sieves_init(struct count *c)
+{
+	c->sifting = c->ops->sieve_strip != NULL;
+	for (uint32_t p = 0; p < c->matrix->plots && c->sifting; p++) {
+		const struct obk_rqa_plot *plot = &c->matrix->plot[p];
+
+		if (plot->x.valid || plot->y.valid) {
+			c->sifting = false;
+		} else if (obk_rqa_sieve_init(&c->sieve[p], plot) != OBK_RQA_OK) {
+			sieves_fini(c);
+			return OBK_RQA_NO_MEMORY;
+		}
+		c->sifting = c->sifting && c->sieve[p].on;
+	}
+	return OBK_RQA_OK;
+}
+
+/* Room for the cells of columns, where they go through a sieve. */
+static bool columns_init(struct count *c, struct obk_rqa_scratch *scratch)
+{
+	if (!c->sifting || !c->columns)
+		return true;
+	if (!scratch->ring) { /* cross recurrence has no strips */
+		uint64_t span = 0, channels = 1;
+
+		for (uint32_t p = 0; p < c->matrix->plots; p++) {
+			uint64_t own = (c->matrix->plot[p].m - 1) * c->matrix->plot[p].tau;
+
+			span = own > span ? own : span;
+			channels = c->matrix->plot[p].channels > channels ? c->matrix->plot[p].channels : channels;
+		}
+		scratch->ring = aligned_alloc(64, (OBK_RQA_SIEVE_STRIP + span) * channels * 64);
+	}
+	scratch->columns = calloc(columns_stride(c->matrix) * c->columns_unit * c->matrix->plots, sizeof *scratch->columns);
+	if (scratch->ring && scratch->columns)
+		return true;
+	obk_rqa_scratch_fini(scratch);
+	return false;
+}
+
 int obk_rqa_count(const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *options, const struct obk_rqa_ops *ops, struct obk_rqa_watch *watch,
 		  unsigned threads, struct obk_rqa_counts *counts, const struct obk_rqa_control *control, uint64_t hash, struct obk_rqa_error *ret_error)
 {
@@ -493,12 +504,17 @@ int obk_rqa_count(const struct obk_rqa_matrix *matrix, const struct obk_rqa_opti
 	int status = OBK_RQA_OK;
 
 	plan(&c);
+	status = sieves_init(&c);
+	if (status != OBK_RQA_OK)
+		return obk_rqa_fail(ret_error, status, 0, 0, "no memory for the coarse series");
 	if (threads > c.units)
 		threads = (unsigned)c.units;
 	c.scratch = calloc(threads, sizeof *c.scratch);
-	while (c.scratch && ready < threads && obk_rqa_scratch_init(&c.scratch[ready], matrix) == OBK_RQA_OK)
+	while (c.scratch && ready < threads && obk_rqa_scratch_init(&c.scratch[ready], matrix) == OBK_RQA_OK &&
+	       columns_init(&c, &c.scratch[ready]))
 		ready++;
 	if (!ready) {
+		sieves_fini(&c);
 		free(c.scratch);
 		return obk_rqa_fail(ret_error, OBK_RQA_NO_MEMORY, 0, 0, "no memory for the work of one thread");
 	}
@@ -510,6 +526,7 @@ int obk_rqa_count(const struct obk_rqa_matrix *matrix, const struct obk_rqa_opti
 		status = epochs_run(&c, ready, unit, control, hash, ret_error);
 	for (unsigned t = 0; t < ready; t++)
 		obk_rqa_scratch_fini(&c.scratch[t]);
+	sieves_fini(&c);
 	free(c.scratch);
 	return status;
 }

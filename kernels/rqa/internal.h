@@ -15,6 +15,8 @@
 #define OBK_RQA_PAD 192u      /* elements readable behind every padded array: a word and a strip's lanes further than its end */
 #define OBK_RQA_STRIP 256u    /* positions of a strip between two moves of its window */
 #define OBK_RQA_LANES 32u     /* diagonals of a strip at most */
+#define OBK_RQA_SIEVE_STRIP 128u /* the same for 16-bit numbers, and the columns counted together */
+#define OBK_RQA_SIEVE_PAD 512u   /* numbers readable before and behind a coarse series */
 #define OBK_RQA_SPAN 4096u    /* embeddings longer than this go diagonal by diagonal: a strip's window would leave the cache */
 #define OBK_RQA_SHORT 1024u   /* runs shorter than this are counted per thread, longer ones in the shared histogram */
 #define OBK_RQA_BLOCK 2048u   /* cells of a diagonal whose differences are in the cache at once */
@@ -83,8 +85,22 @@ struct obk_rqa_scratch {
 	void *ring;       /* a strip's window: (OBK_RQA_STRIP + span) positions of all lanes, per channel; NULL: the span is too long */
 	uint64_t *strips; /* the bits of a strip for each plot: OBK_RQA_LANES lanes of strip_words words */
 	uint64_t strip_words;
+	uint32_t *columns; /* cells of up to OBK_RQA_SIEVE_STRIP columns; NULL: no sieve */
+	uint64_t open, sifted; /* cells that a sieve left open, of so many */
 	struct obk_rqa_short inner, vertical, white, start, middle;
 	uint64_t points, loi_points, t1_sum, t1_count;
+};
+
+/*
+ * A plot in 16-bit numbers: coarse distance less `bound` is negative where a cell surely recurs, up to `last` where only the exact distance tells.
+ * Read-only once prepared. on: false where that would decide too little; then the rest is not there.
+ */
+struct obk_rqa_sieve {
+	const struct obk_rqa_plot *plot;
+	int16_t *x[OBK_RQA_MAX_CHANNELS], *y[OBK_RQA_MAX_CHANNELS]; /* OBK_RQA_SIEVE_PAD readable on both sides */
+	unsigned shift; /* L2: doublings of a difference before it is squared */
+	int16_t bound, last;
+	bool on;
 };
 
 /* Thresholds of one pass over many radii: limit[0] < limit[1] < ...; look[] turns a scaled distance into the first bin it may belong to. */
@@ -113,6 +129,13 @@ struct obk_rqa_ops {
 	unsigned lanes_f32, lanes_f64; /* diagonals of a strip */
 	/* The diagonals (0, k), (0, k + 1) ... of a symmetric plot, the first of them `cells` long: lane l goes to ret_words + l * stride. */
 	void (*strip)(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t k, uint64_t cells, uint64_t *ret_words, uint64_t stride);
+	/*
+	 * The same for 32 diagonals through a sieve; NULL where the instruction set has none. Returns the number of cells that had to be computed exactly.
+	 */
+	uint64_t (*sieve_strip)(const struct obk_rqa_sieve *sieve, struct obk_rqa_scratch *own, uint64_t k, uint64_t cells, uint64_t *words, uint64_t stride);
+	/* 32 cells each of `count` columns: bit l of ret[p * stride] is the cell (first + p + k + l, first + p); cells outside of the matrix are anything. */
+	uint64_t (*sieve_columns)(const struct obk_rqa_sieve *sieve, struct obk_rqa_scratch *scratch, int64_t k, uint64_t first, uint64_t count, uint32_t *ret,
+				  uint64_t stride);
 	/* The diagonal that starts at (i, j), `cells` long. */
 	void (*diagonal)(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t i, uint64_t j, uint64_t cells, uint64_t *ret_words);
 	/* The column j: cells (0, j) to (n1 - 1, j). */
@@ -204,6 +227,10 @@ double obk_rqa_limit(int norm, int test, bool f64, double radius);
 int obk_rqa_norm_of(int norm, uint32_t channels);
 double obk_rqa_spread(const struct obk_rqa_series *series, const uint32_t *channels, uint32_t channel_count);
 bool obk_rqa_use_f64(const struct obk_rqa_options *options, uint64_t length);
+
+/* ---- the sieve ---- */
+int obk_rqa_sieve_init(struct obk_rqa_sieve *sieve, const struct obk_rqa_plot *plot);
+void obk_rqa_sieve_fini(struct obk_rqa_sieve *sieve);
 
 /* ---- counting ---- */
 int obk_rqa_scratch_init(struct obk_rqa_scratch *scratch, const struct obk_rqa_matrix *matrix);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/rqa/gpu.h"
 #include "kernels/rqa/sweep.h"
 
 bool obk_rqa_task_room(struct obk_rqa_task *task, uint64_t length, uint32_t channels)
@@ -177,7 +178,7 @@ int obk_rqa_sweep(const struct obk_rqa_sweep *sweep, const struct obk_rqa_contro
 	struct obk_rqa_job job = { .sweep = sweep, .control = control };
 	unsigned threads = obk_rqa_threads(control);
 	uint64_t rows;
-	int status = obk_rqa_control_check(control, &job.ops, ret_error);
+	int status = obk_rqa_control_check_gpu(control, &job.ops, ret_error);
 
 	if (status == OBK_RQA_OK)
 		status = sweep_check(sweep, ret_error);

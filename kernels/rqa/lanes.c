@@ -277,6 +277,10 @@ static inline void count_inner(uint64_t length, struct obk_rqa_short *inner, str
 		obk_rqa_hist_add(&kinds[OBK_RQA_INNER], length, 1);
 }
 
+#if BYTES >= 32
+#include "kernels/rqa/lanes_runs.h"
+#include "kernels/rqa/lanes_sieve.h"
+#else
 struct walk {
 	uint64_t open;   /* length of the run that is open */
 	bool touches;    /* it began with the line */
@@ -342,6 +346,7 @@ static uint64_t runs(const uint64_t *words, uint64_t cells, struct obk_rqa_short
 		obk_rqa_hist_add(&kinds[walk.touches ? OBK_RQA_FULL : OBK_RQA_SEMI], walk.open, 1);
 	return points;
 }
+#endif
 
 #define JOIN2(a, b) a##b
 #define JOIN(a, b) JOIN2(a, b)
@@ -353,6 +358,10 @@ const struct obk_rqa_ops JOIN(obk_rqa_ops_, OBK_ISA) = {
 	.lanes_f32 = VECTORS * BYTES / 4,
 	.lanes_f64 = VECTORS * BYTES / 8,
 	.strip = strip,
+#if BYTES >= 32
+	.sieve_strip = sieve_strip,
+	.sieve_columns = sieve_columns,
+#endif
 	.diagonal = diagonal,
 	.column = column,
 	.runs = runs,

@@ -49,6 +49,21 @@ static void NAMED(gaps_any)(const REAL *x, const REAL *y, uint64_t count, REAL *
 		NAMED(gaps_norm)(x, y, count, ret, OBK_RQA_NORM_MAX);
 }
 
+/* One cell, its coordinates summed in the same order. */
+static inline bool NAMED(cell)(const struct obk_rqa_plot *plot, uint64_t i, uint64_t j)
+{
+	REAL sum = 0;
+
+	for (uint32_t lag = 0; lag < plot->m; lag++)
+		for (uint32_t c = 0; c < plot->channels; c++) {
+			REAL d = ((const REAL *)plot->x.channel[c])[i + lag * plot->tau] - ((const REAL *)plot->y.channel[c])[j + lag * plot->tau];
+			REAL g = plot->norm == OBK_RQA_NORM_L2 ? d * d : d < 0 ? -d : d;
+
+			sum = lag + c == 0 ? g : plot->norm == OBK_RQA_NORM_MAX ? (sum > g ? sum : g) : sum + g;
+		}
+	return sum <= (REAL)plot->limit;
+}
+
 /*
  * Words of one block: sums over lags and channels of differences that were stored a while ago. (A load that overlaps two stores of the loop's last
  * turns would wait for both to reach the cache, which costs more than everything else here.)

@@ -25,8 +25,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A flag that one thread sets while others look: a plain int in memory, in C and in C++. */
 #ifdef __cplusplus
+#include <atomic>
+typedef std::atomic<int> obk_rqa_flag;
 extern "C" {
+#else
+#include <stdatomic.h>
+typedef _Atomic int obk_rqa_flag;
 #endif
 
 /* Named maxima; one more is refused with OBK_RQA_LIMIT. */
@@ -276,7 +282,7 @@ struct obk_rqa_control {
 	/* Called at most ten times a second and once at the end, one call at a time, from any of the call's threads. Not 0: cancel. */
 	int (*progress)(void *arg, const struct obk_rqa_progress *progress);
 	/* Any thread may set *cancel to a value that is not 0; looked at many times a second. May be NULL. */
-	const volatile int *cancel;
+	const obk_rqa_flag *cancel;
 	/*
 	 * Single runs only: a file that a stopped or killed run is resumed from. Written every state_period seconds (0: 30), replaced atomically, removed
 	 * when the run is complete. It names the series and options by a hash; another run's file is refused with OBK_RQA_STATE. May be NULL.

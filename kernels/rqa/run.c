@@ -7,18 +7,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/rqa/internal.h"
+#include "kernels/rqa/gpu.h"
 
 struct obk_rqa_result {
 	struct obk_rqa_options options;
 	struct obk_rqa_counts counts;
 	double radius;
-	char device[32];
+	char device[160];
 	pthread_mutex_t lock; /* over shown[] being filled */
 	uint64_t *shown[OBK_RQA_HIST_COUNT];
 };
 
-int obk_rqa_control_check(const struct obk_rqa_control *control, const struct obk_rqa_ops **ret_ops, struct obk_rqa_error *ret_error)
+static int control_check(const struct obk_rqa_control *control, bool gpu, const struct obk_rqa_ops **ret_ops, struct obk_rqa_error *ret_error)
 {
 	static const char *const names[] = { "auto", "c", "avx2", "avx512" };
 	int isa = control ? control->isa : OBK_RQA_ISA_AUTO, device = control ? control->device : OBK_RQA_DEVICE_AUTO;
@@ -28,12 +28,24 @@ int obk_rqa_control_check(const struct obk_rqa_control *control, const struct ob
 	if (control && control->threads > OBK_RQA_MAX_THREADS)
 		return obk_rqa_fail(ret_error, OBK_RQA_LIMIT, 0, 0, "%u threads were asked for: at most %u are possible", control->threads,
 				    OBK_RQA_MAX_THREADS);
-	if (device == OBK_RQA_DEVICE_CUDA)
+	if (device == OBK_RQA_DEVICE_CUDA && !gpu)
 		return obk_rqa_fail(ret_error, OBK_RQA_UNSUPPORTED, 0, 0, "this call runs on the CPU only: ask for device auto or cpu");
+	if (device == OBK_RQA_DEVICE_CUDA && control->state_path)
+		return obk_rqa_fail(ret_error, OBK_RQA_UNSUPPORTED, 0, 0, "a run on a GPU keeps no file to go on from: leave it out, or ask for device cpu");
 	*ret_ops = obk_rqa_ops_find(isa);
 	if (!*ret_ops)
 		return obk_rqa_fail(ret_error, OBK_RQA_UNSUPPORTED, 0, 0, "this CPU lacks %s: ask for instruction set auto", names[isa]);
 	return OBK_RQA_OK;
+}
+
+int obk_rqa_control_check(const struct obk_rqa_control *control, const struct obk_rqa_ops **ret_ops, struct obk_rqa_error *ret_error)
+{
+	return control_check(control, false, ret_ops, ret_error);
+}
+
+int obk_rqa_control_check_gpu(const struct obk_rqa_control *control, const struct obk_rqa_ops **ret_ops, struct obk_rqa_error *ret_error)
+{
+	return control_check(control, true, ret_ops, ret_error);
 }
 
 /* Everything that decides the counts, so that a file is resumed by the same run only. */
@@ -77,7 +89,9 @@ static int run_counted(struct obk_rqa_result *result, const struct obk_rqa_serie
 	status = obk_rqa_matrix_radius(&matrix, x, y, options, ops, watch, ret_error);
 	if (status == OBK_RQA_OK && obk_rqa_counts_init(&result->counts, &matrix, options->want) != OBK_RQA_OK)
 		status = obk_rqa_fail(ret_error, OBK_RQA_NO_MEMORY, 0, 0, "no memory for the histograms of %llu vectors", (unsigned long long)matrix.n1);
-	if (status == OBK_RQA_OK)
+	if (status == OBK_RQA_OK && control && control->device == OBK_RQA_DEVICE_CUDA)
+		status = obk_rqa_gpu_count(&matrix, options, watch, &result->counts, result->device, sizeof result->device, ret_error);
+	else if (status == OBK_RQA_OK)
 		status = obk_rqa_count(&matrix, options, ops, watch, threads, &result->counts, control,
 				       control && control->state_path ? run_hash(&matrix, options) : 0, ret_error);
 	if (status == OBK_RQA_OK && options->want & OBK_RQA_WANT_NETWORK) {
@@ -96,7 +110,7 @@ int obk_rqa_run(const struct obk_rqa_series *x, const struct obk_rqa_series *y, 
 	const struct obk_rqa_ops *ops;
 	struct obk_rqa_watch *watch;
 	struct obk_rqa_result *result;
-	int status = obk_rqa_control_check(control, &ops, ret_error);
+	int status = obk_rqa_control_check_gpu(control, &ops, ret_error);
 
 	if (status != OBK_RQA_OK)
 		return status;
@@ -114,7 +128,8 @@ int obk_rqa_run(const struct obk_rqa_series *x, const struct obk_rqa_series *y, 
 	}
 	if (status == OBK_RQA_OK) {
 		result->options = *options;
-		snprintf(result->device, sizeof result->device, "cpu %s", ops->name);
+		if (!result->device[0])
+			snprintf(result->device, sizeof result->device, "cpu %s", ops->name);
 		obk_rqa_watch_end(watch);
 		if (control && control->state_path)
 			unlink(control->state_path);

@@ -314,7 +314,8 @@ static void task_singly(struct obk_rqa_task *task, const struct obk_rqa_series *
 {
 	struct obk_rqa_job *job = task->job;
 	const struct obk_rqa_grid *grid = job->sweep->grid;
-	struct obk_rqa_control control = { .threads = 1, .isa = job->control ? job->control->isa : 0, .cancel = job->control ? job->control->cancel : NULL };
+	struct obk_rqa_control control = { .threads = 1, .isa = job->control ? job->control->isa : 0, .cancel = job->control ? job->control->cancel : NULL,
+					   .device = job->control ? job->control->device : 0 };
 	struct obk_rqa_error error = { .text = "" };
 	uint64_t failed = 0;
 
@@ -419,8 +420,8 @@ static int task_work(struct obk_rqa_task *task, const struct obk_rqa_series *ser
 	if (status != OBK_RQA_OK)
 		return status;
 	plot.y = plot.x;
-	if (!plot.x.valid && !options->categorical && pass_suffices(options) && series->length <= OBK_RQA_GROUP &&
-	    obk_rqa_task_room(task, series->length, count)) {
+	if (!(job->control && job->control->device == OBK_RQA_DEVICE_CUDA) && !plot.x.valid && !options->categorical && pass_suffices(options) &&
+	    series->length <= OBK_RQA_GROUP && obk_rqa_task_room(task, series->length, count)) {
 		status = task_levels(task, &plot, unit);
 		if (status != OBK_RQA_OK)
 			obk_rqa_fail(error, status, task->series, 0, "%s", obk_rqa_status_what(status));

@@ -125,7 +125,7 @@ bool obx_files_path(const struct obx_files *files, uint64_t index, char *ret_pat
 	return snprintf(ret_path, size, "%s/%s", files->folder, files->list[index].name) < (int)size;
 }
 
-bool obx_files_survey(struct obx_files *files, const struct obx_table_spec *spec, const volatile int *cancel,
+bool obx_files_survey(struct obx_files *files, const struct obx_table_spec *spec, const obk_rqa_flag *cancel,
 		      void (*on_file)(void *arg, uint64_t index), void *arg, struct obx_error *error)
 {
 	files->wrong_count = 0;

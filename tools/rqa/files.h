@@ -30,7 +30,7 @@ struct obx_files {
 /* Lists only. An empty folder is an error. `leave_out`: a folder below that is not looked into (the output's); may be NULL. */
 bool obx_files_list(struct obx_files *files, const char *folder, const char *pattern, const char *leave_out, struct obx_error *error);
 /* Reads them all; *cancel may be set by another thread or a signal. Calls on_file after each (may be NULL). */
-bool obx_files_survey(struct obx_files *files, const struct obx_table_spec *spec, const volatile int *cancel,
+bool obx_files_survey(struct obx_files *files, const struct obx_table_spec *spec, const obk_rqa_flag *cancel,
 		      void (*on_file)(void *arg, uint64_t index), void *arg, struct obx_error *error);
 /* Values of one file; false when it is not as the survey saw it. */
 bool obx_files_read(const struct obx_files *files, uint64_t index, const struct obx_table_spec *spec, struct obx_table *ret_table,

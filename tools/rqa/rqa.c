@@ -19,7 +19,7 @@ static const struct {
 	{ "serve", "sweeps from a page in the browser", obx_rqa_serve_main },
 };
 
-volatile int obx_rqa_stop;
+obk_rqa_flag obx_rqa_stop;
 
 static void on_signal(int number)
 {

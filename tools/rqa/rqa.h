@@ -7,6 +7,8 @@
 #ifndef OBX_RQA_RQA_H
 #define OBX_RQA_RQA_H
 
+#include "kernels/rqa/rqa.h"
+
 #define OBX_EXIT_STOPPED 130
 
 int obx_rqa_run_main(int argc, char **argv);
@@ -14,7 +16,7 @@ int obx_rqa_sweep_main(int argc, char **argv);
 int obx_rqa_plot_main(int argc, char **argv);
 int obx_rqa_serve_main(int argc, char **argv);
 /* Set by SIGINT and SIGTERM after obx_rqa_catch_signals; a second one ends the program. Full disks then show as errors, not as SIGXFSZ. */
-extern volatile int obx_rqa_stop;
+extern obk_rqa_flag obx_rqa_stop;
 void obx_rqa_catch_signals(void);
 
 #endif

@@ -30,7 +30,6 @@ struct job {
 	struct obx_table table, other;
 	struct obx_out out;
 	struct obx_meter meter;
-	volatile int cancel;
 	/* a result for each mode */
 	double values[OBX_SETUP_MODES_MAX][OBK_RQA_MEASURE_COUNT];
 	int status[OBX_SETUP_MODES_MAX];

@@ -59,7 +59,7 @@ struct obx_sweep {
 	int digits;
 	void (*on_event)(void *arg, const struct obx_sweep_event *event); /* one call at a time, from any thread; may be NULL */
 	void *arg;
-	volatile int cancel; /* not 0: stop soon */
+	obk_rqa_flag cancel; /* not 0: stop soon */
 	/* known after open */
 	struct obx_files files;
 	struct obx_store *store;

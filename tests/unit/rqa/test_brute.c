@@ -3,6 +3,7 @@
 /* Every histogram and every measure against the second opinion, over random series, sizes and options, on every instruction set this machine has. */
 #include <math.h>
 
+#include "base/opt.h"
 #include "tests/unit/rqa/brute.h"
 #include "tests/unit/test.h"
 
@@ -185,6 +186,55 @@ TEST(every_size_around_a_word)
 		o.m = 1;
 		fill(a, n, n % 5);
 		compare(&x, &x, &o);
+	}
+}
+
+static void same_result(const struct obk_rqa_result *a, const struct obk_rqa_result *b)
+{
+	for (int h = 0; h < OBK_RQA_HIST_COUNT; h++) {
+		uint64_t lengths[2];
+		const uint64_t *one = obk_rqa_result_histogram(a, h, &lengths[0]), *other = obk_rqa_result_histogram(b, h, &lengths[1]);
+
+		CHECK_INT(lengths[0], lengths[1]);
+		CHECK(!lengths[0] || memcmp(one, other, lengths[0] * sizeof *one) == 0);
+	}
+}
+
+/* Coarse numbers decide most cells, exact ones the rest; the wide range of scales makes every share of that. */
+TEST(sieve_and_exact_walk_agree)
+{
+	static double a[2 * 4400], b[2 * 4400];
+
+	seed = 31;
+	for (unsigned round = 0; round < 60; round++) {
+		struct obk_rqa_series x = { .name = "x", .data = a, .channels = 1 + below(2) }, y = { .name = "y", .data = b, .channels = x.channels };
+		struct obk_rqa_options o;
+		struct obk_rqa_error error;
+
+		options_draw(&o);
+		o.want &= ~OBK_RQA_WANT_NETWORK;
+		o.radius = round % 3 ? o.radius * (double)(1 + below(1000)) * 0.01 : ldexp(1.0, (int)below(16) - 12);
+		x.length = 500 + below(1500) + (o.m - 1) * o.tau;
+		y.length = 500 + below(1500) + (o.m - 1) * o.tau;
+		fill(a, (unsigned)x.length * x.channels, below(5));
+		fill(b, (unsigned)y.length * y.channels, below(5));
+		for (int isa = OBK_RQA_ISA_AVX2; isa <= OBK_RQA_ISA_AVX512; isa++) {
+			struct obk_rqa_control control = { .isa = isa, .threads = 1 + below(3) };
+			struct obk_rqa_result *result[2];
+
+			for (int on = 0; on < 2; on++) {
+				int status;
+
+				ob_opt_set(OB_OPT_SIEVE, on);
+				status = obk_rqa_run(&x, o.kind == OBK_RQA_AUTO ? NULL : &y, &o, &control, &result[on], &error);
+				if (status == OBK_RQA_UNSUPPORTED)
+					exit(TEST_SKIP_EXIT);
+				CHECK_INT(status, OBK_RQA_OK);
+			}
+			same_result(result[0], result[1]);
+			obk_rqa_result_free(result[0]);
+			obk_rqa_result_free(result[1]);
+		}
 	}
 }
 

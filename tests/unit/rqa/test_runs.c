@@ -348,7 +348,7 @@ TEST(foreign_and_damaged_files_are_refused)
 	static double big[BIG];
 	struct obk_rqa_series series = { .name = "big", .data = big, .length = BIG, .channels = 1 };
 	char path[64];
-	volatile int cancel = 0;
+	obk_rqa_flag cancel = 0;
 	struct stop stop = { .at = 0.3 };
 	struct obk_rqa_control control = { .threads = 1, .arg = &stop, .progress = stop_late, .cancel = &cancel, .state_path = path, .state_period = 1e-9 };
 	struct obk_rqa_options o;
@@ -360,7 +360,7 @@ TEST(foreign_and_damaged_files_are_refused)
 	for (unsigned t = 0; t < BIG; t++)
 		big[t] = sin(1.7 * t * t);
 	obk_rqa_options_preset(OBK_RQA_PRESET_JULIA, &o);
-	o.m = 20;
+	o.m = 70;
 	o.radius = 0.5;
 	if (obk_rqa_measure(&series, NULL, &o, &control, v, &error) == OBK_RQA_OK) {
 		/* The machine was too fast for a report: nothing to resume. */
