@@ -59,7 +59,8 @@ static bool transfer_open(struct pump *pump, const struct obp_record *rec, uint6
 		pthread_mutex_unlock(&stripes->lock);
 		obs_violation(pump->x, rec, "a transfer whose number is not above the last one's");
 	}
-	open = !t->open && stripes->set && slots_have(stripes, pump->x->drv) > 0;
+	/* A set that broke is there until its last thread has left it. */
+	open = !t->open && stripes->set && !atomic_load(&stripes->set->gate.closed) && slots_have(stripes, pump->x->drv) > 0;
 	if (open)
 		*t = (struct obs_transfer){ .id = id, .size = size, .touched = ob_clock_ns(), .set = stripes->set, .open = true, .write = write };
 	else if (!t->open)

@@ -72,13 +72,13 @@ uint32_t obs_stripes_offer(const struct obs_session *session)
 
 void obs_stripe_break(struct obs_stripes *stripes, struct obs_stripe_set *set)
 {
+	if (stripes->transfer.open && stripes->transfer.set == set)
+		stripes->transfer.failed = true;
+	pthread_cond_broadcast(&stripes->changed);
 	if (atomic_exchange(&set->gate.closed, true))
 		return;
 	for (uint32_t i = 0; i < set->n; i++)
 		shutdown(set->members[i]->link.stream.fd, SHUT_RDWR);
-	if (stripes->transfer.open && stripes->transfer.set == set)
-		stripes->transfer.failed = true;
-	pthread_cond_broadcast(&stripes->changed);
 }
 
 /* The stripe's thread ends: its whole set does. */
