@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "protocol/format.h"
+#include "protocol/conn.h"
 #include "server/reply.h"
 
 bool obs_output_capture(struct obs_output *output)
@@ -39,6 +39,7 @@ bool obs_output_capture(struct obs_output *output)
 static void forward_file(struct obs_output *output, int which, struct obs_exec *x)
 {
 	static char piece[OBS_OUTPUT_PIECE]; /* under the lock */
+	_Static_assert(OBS_OUTPUT_PIECE + sizeof(struct obp_reply) <= OBP_CONN_BIG, "clients take text whole");
 	struct stat st;
 	uint64_t size;
 

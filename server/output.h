@@ -14,7 +14,7 @@
 
 struct obs_exec;
 
-#define OBS_OUTPUT_PIECE (64u << 10)   /* bytes of one reply */
+#define OBS_OUTPUT_PIECE (16u << 10)   /* bytes of one reply: one that is shown whole (OBP_CONN_BIG) */
 #define OBS_OUTPUT_MAX (64ull << 20)   /* bytes kept of output that nobody fetches; the rest is lost, and a line says so */
 
 struct obs_output {

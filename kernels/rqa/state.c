@@ -13,7 +13,7 @@
 
 #include "kernels/rqa/internal.h"
 
-#define MAGIC 0x6f626b7271613031ull
+#define MAGIC 0x6f626b7271613032ull
 #define HISTS 10
 
 struct header {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* printf on the device: every conversion, strings, many arguments, its return value, whole lines from many threads. */
+#include <unistd.h>
+
 #include "check.h"
 
 __global__ void conversions(const char *)
@@ -33,6 +35,43 @@ __global__ void everybody(int base)
 		printf("thread %2d says %d\n", id, base + id * id);
 }
 
+#define MUCH_THREADS 500
+#define MUCH_LINES 4
+
+__global__ void much()
+{
+	for (int i = 0; i < MUCH_LINES; i++)
+		printf("line %1d of thread %3d, which has a good deal to say and says all of it at once\n", i, threadIdx.x);
+}
+
+/* More than any one message carries: every line of every thread arrives once. */
+static void much_at_once(void)
+{
+	static bool seen[MUCH_THREADS * MUCH_LINES];
+	int line, thread, lines = 0, once = 0, saved = dup(STDOUT_FILENO);
+	FILE *file = tmpfile();
+	char text[200];
+
+	fflush(stdout);
+	OK(file && saved >= 0 && dup2(fileno(file), STDOUT_FILENO) == STDOUT_FILENO);
+	much<<<1, MUCH_THREADS>>>();
+	CU(cudaDeviceSynchronize());
+	fflush(stdout);
+	dup2(saved, STDOUT_FILENO);
+	rewind(file);
+	while (fgets(text, sizeof(text), file)) {
+		lines++;
+		if (sscanf(text, "line %d of thread %d, which has a good deal to say and says all of it at once", &line, &thread) == 2 &&
+		    line >= 0 && line < MUCH_LINES && thread >= 0 && thread < MUCH_THREADS && !seen[thread * MUCH_LINES + line]) {
+			seen[thread * MUCH_LINES + line] = true;
+			once++;
+		}
+	}
+	fclose(file);
+	close(saved);
+	OK(lines == MUCH_THREADS * MUCH_LINES && once == lines);
+}
+
 int main()
 {
 	int got[2], *out;
@@ -46,5 +85,6 @@ int main()
 	everybody<<<3, 40>>>(100);
 	CU(cudaDeviceSynchronize());
 	fflush(stdout);
+	much_at_once();
 	return verdict("device_printf");
 }
