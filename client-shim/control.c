@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -17,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "client-shim/log.h"
 #include "client-shim/resume.h"
 #include "protocol/conn.h"
@@ -344,16 +344,11 @@ static void *control_main(void *unused)
 
 bool obc_control_start(const struct obt_url *url, uint64_t timeout_ns, uint64_t dead_ns)
 {
-	sigset_t all, old;
-
 	control.url = *url;
 	control.timeout_ns = timeout_ns;
 	control.dead_ns = dead_ns;
 	obc_log_on_ack(ack_send);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	control.thread_running = pthread_create(&control.thread, NULL, control_main, NULL) == 0;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	control.thread_running = ob_thread_start(control_main, NULL, 0, &control.thread);
 	return control.thread_running;
 }
 

@@ -4,10 +4,10 @@
 #include <linux/membarrier.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 
 #include "base/log.h"
 #include "base/opt.h"
+#include "base/thread.h"
 #include "client-shim/futex.h"
 #include "client-shim/log_inside.h"
 #include "client-shim/times.h"
@@ -253,20 +253,9 @@ static void *sender_main(void *unused)
 
 enum ob_err log_sender_start(void)
 {
-	sigset_t all, old;
-	pthread_attr_t attr;
-	int failed;
-
 	sender_gathers = obt_shm_on(&obc_log_state.stream) && ob_opt_on(OB_OPT_BATCH);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, SENDER_STACK);
-	failed = pthread_create(&sender_thread, &attr, sender_main, NULL);
-	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	sender_running = !failed;
-	return failed ? OB_ERR_NO_MEMORY : OB_ERR_NONE;
+	sender_running = ob_thread_start(sender_main, NULL, SENDER_STACK, &sender_thread);
+	return sender_running ? OB_ERR_NONE : OB_ERR_NO_MEMORY;
 }
 
 void log_sender_stop(void)

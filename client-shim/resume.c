@@ -2,12 +2,11 @@
 /* Copyright The Outboard Authors */
 #include "client-shim/resume.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <time.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "client-shim/futex.h"
 #include "client-shim/log_inside.h"
 
@@ -154,10 +153,6 @@ static void *resume_main(void *unused)
 void log_link_broken(enum ob_err err)
 {
 	struct log *log = &obc_log_state;
-	pthread_attr_t attr;
-	pthread_t thread;
-	sigset_t all, old;
-	int failed;
 
 	if (!log->resumable || log_broken()) {
 		obc_log_fail(err);
@@ -170,15 +165,7 @@ void log_link_broken(enum ob_err err)
 	log_lock(&log->wait_lock);
 	stats.breaks++;
 	log_unlock(&log->wait_lock);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, RESUME_STACK);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	failed = pthread_create(&thread, &attr, resume_main, NULL);
-	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (failed)
+	if (!ob_thread_start(resume_main, NULL, RESUME_STACK, NULL))
 		obc_log_fail(OB_ERR_NO_MEMORY);
 }
 

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,6 +15,7 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "client-shim/log.h"
 #include "client-shim/resume.h"
 #include "client-shim/stripe_choice.h"
@@ -169,19 +169,8 @@ static void *worker_main(void *argument)
 
 static bool worker_start(struct worker *worker)
 {
-	pthread_attr_t attr;
-	sigset_t all, old;
-	bool started;
-
 	*worker = (struct worker){ .state = CONNECTING };
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, WORKER_STACK);
-	started = pthread_create(&worker->thread, &attr, worker_main, worker) == 0;
-	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return started;
+	return ob_thread_start(worker_main, worker, WORKER_STACK, &worker->thread);
 }
 
 /* With the turn: the last set is gone, another is begun. */

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "transport/stream.h"
 
 /* A question and its answer on an open connection. */
@@ -177,28 +177,18 @@ static void *asker_main(void *argument)
 static bool asker_start(struct round *round, uint32_t index)
 {
 	struct asker *asker = malloc(sizeof *asker);
-	pthread_attr_t attr;
-	pthread_t thread;
-	bool started;
 
 	if (!asker)
 		return false;
 	*asker = (struct asker){ round, index };
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	started = pthread_create(&thread, &attr, asker_main, asker) == 0;
-	pthread_attr_destroy(&attr);
-	if (!started)
-		free(asker);
-	return started;
+	if (ob_thread_start(asker_main, asker, 0, NULL))
+		return true;
+	free(asker);
+	return false;
 }
 
 static void askers_start(struct round *round)
 {
-	sigset_t all, old;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	for (uint32_t i = 0; i < round->n; i++) {
 		pthread_mutex_lock(&round->lock);
 		round->users++;
@@ -211,7 +201,6 @@ static void askers_start(struct round *round)
 			pthread_mutex_unlock(&round->lock);
 		}
 	}
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
 /* Under the lock. Until all have answered, or the time is over, or one has and the others are late. */

@@ -3,7 +3,6 @@
 #include "server/exec.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/opt.h"
+#include "base/thread.h"
 #include "server/board.h"
 #include "server/lane.h"
 #include "server/layers.h"
@@ -312,21 +312,9 @@ static void *successor(void *session)
 
 bool obs_exec_succeed(struct obs_session *session, uint64_t call)
 {
-	sigset_t all, old;
-	pthread_attr_t attr;
-	pthread_t thread;
-	bool started;
-
 	if (!atomic_compare_exchange_strong(&session->blocking, &call, 0))
 		return true; /* it has just returned and reads again */
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	started = pthread_create(&thread, &attr, successor, session) == 0;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
-	return started;
+	return ob_thread_start(successor, session, 0, NULL);
 }
 
 /* ---- hooks of the generated dispatch ---- */

@@ -2,10 +2,10 @@
 /* Copyright The Outboard Authors */
 #include "server/lane.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "server/exec.h"
 #include "server/quota.h"
 
@@ -59,23 +59,6 @@ static void *lane_main(void *argument)
 	return NULL;
 }
 
-static bool lane_start(struct obs_lane *lane)
-{
-	pthread_attr_t attr;
-	pthread_t thread;
-	sigset_t all, old;
-	bool started;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	started = pthread_create(&thread, &attr, lane_main, lane) == 0;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
-	return started;
-}
-
 bool obs_lane_run(struct obs_exec *x, const struct obp_record *rec, const void *body, uint32_t size)
 {
 	struct obs_lane *lane = x->lane;
@@ -83,7 +66,7 @@ bool obs_lane_run(struct obs_exec *x, const struct obp_record *rec, const void *
 	if (size > sizeof lane->body)
 		return false;
 	if (!lane->threaded) {
-		if (!lane_start(lane))
+		if (!ob_thread_start(lane_main, lane, 0, NULL))
 			return false;
 		lane->threaded = true;
 	}

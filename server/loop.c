@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "server/board.h"
 #include "server/exec.h"
 #include "server/handoff.h"
@@ -489,10 +489,6 @@ static void *loop_main(void *unused)
 
 bool obs_loop_start(struct obs_session *session, int channel)
 {
-	sigset_t all, old;
-	pthread_t thread;
-	bool started;
-
 	loop.session = session;
 	loop.channel = channel;
 	loop.control.fd = -1;
@@ -500,9 +496,5 @@ bool obs_loop_start(struct obs_session *session, int channel)
 	loop.gone_deadline = OB_NEVER;
 	for (unsigned i = 0; i < OBS_JOINING_MAX; i++)
 		loop.joining[i].fd = -1;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	started = pthread_create(&thread, NULL, loop_main, NULL) == 0;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return started;
+	return ob_thread_start(loop_main, NULL, 0, NULL);
 }

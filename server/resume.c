@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/opt.h"
+#include "base/thread.h"
 #include "server/refuse.h"
 #include "server/session.h"
 #include "transport/shm.h"
@@ -227,10 +227,6 @@ bool obs_link_attach(struct obs_session *session, struct obt_stream *stream, con
 	struct obs_link *link = &session->link;
 	const char *why = NULL;
 	struct attach *attach;
-	pthread_attr_t attr;
-	pthread_t thread;
-	sigset_t all, old;
-	bool started;
 
 	if (!link->on)
 		return refuse(stream, OB_ERR_REFUSED, "this session does not outlive its connection");
@@ -253,14 +249,7 @@ bool obs_link_attach(struct obs_session *session, struct obt_stream *stream, con
 	fcntl(stream->fd, F_SETFL, 0);
 	attach->session = session;
 	attach->stream = *stream;
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	started = pthread_create(&thread, &attr, attach_main, attach) == 0;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
-	if (!started)
+	if (!ob_thread_start(attach_main, attach, 0, NULL))
 		obs_session_fatal(session, OB_ERR_NO_MEMORY, "the worker can start no thread");
 	return true;
 }

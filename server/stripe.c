@@ -3,7 +3,6 @@
 #include "server/stripe.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/opt.h"
+#include "base/thread.h"
 #include "server/refuse.h"
 #include "server/session.h"
 #include "server/stripe_inside.h"
@@ -242,23 +242,6 @@ static struct obs_stripe_set *set_of(struct obs_session *session, uint64_t numbe
 	return set;
 }
 
-static bool stripe_start(struct obs_stripe *stripe)
-{
-	pthread_attr_t attr;
-	pthread_t thread;
-	sigset_t all, old;
-	bool started;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	started = pthread_create(&thread, &attr, stripe_main, stripe) == 0;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
-	return started;
-}
-
 void obs_stripe_join(struct obs_session *session, const struct obt_stream *stream, uint64_t number)
 {
 	struct obs_stripes *stripes = &session->stripes;
@@ -273,7 +256,7 @@ void obs_stripe_join(struct obs_session *session, const struct obt_stream *strea
 		obt_stripe_init(&stripe->link, &stripe->set->gate, stream, session->conn.codecs, session->codec_wish);
 		stripe->set->members[stripe->set->n++] = stripe;
 		stripes->threads++;
-		if (!stripe_start(stripe))
+		if (!ob_thread_start(stripe_main, stripe, 0, NULL))
 			obs_session_fatal(session, OB_ERR_NO_MEMORY, "the worker can start no thread");
 		pthread_mutex_unlock(&stripes->lock);
 		return;

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "service/device_gpu.h"
 #include "service/engine.h"
 
@@ -263,7 +264,7 @@ int obv_context_new(const struct outboard_options *o, const struct obv_backend *
 	obv_context_curves(context);
 	load_profile(context, o->profile);
 	for (unsigned i = 0; i < n && ok; i++) {
-		ok = pthread_create(&context->device[i].thread, NULL, obv_engine_main, &context->device[i]) == 0;
+		ok = ob_thread_start(obv_engine_main, &context->device[i], 0, &context->device[i].thread);
 		context->device[i].started = ok;
 	}
 	if (!ok) {

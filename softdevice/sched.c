@@ -3,10 +3,10 @@
 #include "softdevice/sched.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/thread.h"
 #include "softdevice/context.h"
 #include "softdevice/sched_inside.h"
 
@@ -77,22 +77,9 @@ static void *executor_main(void *arg);
 
 static bool executor_start(void)
 {
-	pthread_attr_t attr;
-	sigset_t all, old;
-	pthread_t thread;
-	int err;
-
 	if (obd_sched.threads >= OBD_EXECUTORS_MAX)
 		return false;
-	/* A guest's threads take no signals. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	err = pthread_create(&thread, &attr, executor_main, NULL);
-	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (err)
+	if (!ob_thread_start(executor_main, NULL, 0, NULL))
 		return false;
 	obd_sched.threads++;
 	obd_sched.starting++;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/thread.h"
 #include "kernels/pool/pool.h"
 
 struct obk_pool {
@@ -89,7 +90,7 @@ enum ob_err obk_pool_new(unsigned threads, struct obk_pool **ret_pool)
 	pool->threads = threads;
 	for (unsigned i = 0; i + 1 < threads; i++) {
 		pool->worker[i] = (struct worker){ .pool = pool, .index = i + 1 };
-		if (pthread_create(&pool->worker[i].thread, NULL, worker_main, &pool->worker[i]) != 0) {
+		if (!ob_thread_start(worker_main, &pool->worker[i], 0, &pool->worker[i].thread)) {
 			obk_pool_free(pool);
 			return OB_ERR_NO_MEMORY;
 		}

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/opt.h"
+#include "base/thread.h"
 #include "kernels/rqa/internal.h"
 
 #define REPORT_S 0.1
@@ -213,7 +214,7 @@ void obk_rqa_each(struct obk_rqa_watch *watch, unsigned threads, uint64_t first,
 		members[t] = (struct member){ .crew = &crew, .index = t };
 	/* A thread that cannot be started leaves its share to the others; the caller's own always runs. */
 	for (unsigned t = 1; t < threads; t++)
-		members[t].started = pthread_create(&members[t].thread, NULL, member_run, &members[t]) == 0;
+		members[t].started = ob_thread_start(member_run, &members[t], 0, &members[t].thread);
 	member_run(&members[0]);
 	for (unsigned t = 1; t < threads; t++)
 		if (members[t].started)

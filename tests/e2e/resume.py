@@ -9,11 +9,12 @@ import re
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cutter
+import house
+from house import bad, check
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 CUTS = int(sys.argv[4])
@@ -23,33 +24,15 @@ ROUNDS = GIVEN[0] if GIVEN else '6'
 SEED = int(GIVEN[1]) if len(GIVEN) > 1 else 1
 # What the driver was asked to do. Not counted: what depends on when a thread looks (contexts made current, events polled).
 COUNTED = re.compile(r'cu(LaunchKernel|LaunchHostFunc|Memcpy\w*|Memset\w*|Mem(Alloc|Free|Create|Release)\w*|Stream(Create|Destroy)\w*|Module\w*)$')
-bad = []
 if '-all' in os.environ.get('OUTBOARD_OPT', ''):
     os.environ['OUTBOARD_OPT'] += ',resume'  # what is tested; all else stays off
 
 
-def check(what, condition, detail=''):
-    print(f'{"ok  " if condition else "FAIL"} {what}{"" if condition else ": " + str(detail)}', flush=True)
-    if not condition:
-        bad.append(what)
+class Server(house.Server):
+    """One that counts the calls it makes of its driver."""
 
-
-class Server:
     def __init__(self, url, *options, **env):
-        self.process = subprocess.Popen([SERVER, '--listen', url, '--driver', 'soft', *options], stderr=subprocess.PIPE, text=True,
-                                        env=dict(os.environ, OUTBOARD_LOG='info', OUTBOARD_STATS='1', **env))
-        self.lines, self.url, ready = [], None, threading.Event()
-
-        def read():
-            for line in self.process.stderr:
-                self.lines.append(line)
-                found = re.search(r'listening on (\S+)', line)
-                if found:
-                    self.url = found.group(1)
-                    ready.set()
-        threading.Thread(target=read, daemon=True).start()
-        if not ready.wait(20):
-            raise SystemExit('the server did not start: ' + ''.join(self.lines))
+        super().__init__(SERVER, url, '--driver', 'soft', *options, OUTBOARD_STATS='1', **env)
 
     def calls(self):
         """Driver calls by name of the sessions that have ended since the last time."""
@@ -65,13 +48,6 @@ class Server:
         said = ''.join(self.lines)
         self.lines.clear()
         return found, said
-
-    def stop(self):
-        self.process.terminate()
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
 
 
 def run(url, command, timeout=280, **env):
