@@ -46,6 +46,8 @@ static struct control {
 	uint64_t last_sent;               /* records, at the last look */
 	bool asked;                       /* a ping is on its way */
 	bool held_up;                     /* a host function ran since that ping: its time says nothing */
+	bool cut_off;                     /* the last pong said that the server has no data connection any more */
+	uint64_t resumed;                 /* how often it had been made again then */
 } control = { .fd = -1, .send_lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void (*callback_fn)(uint64_t id, CUresult status);
@@ -121,6 +123,22 @@ static void stream_set(const struct obt_stream *stream)
 
 /* ---- what comes ---- */
 
+/*
+ * The server has lost the data connection and ours looks sound: something between the two has let go of one side. Said twice, with no connection made in
+ * between, it is not merely that we know already.
+ */
+static bool cut_off(bool now)
+{
+	struct obc_resume_stats stats;
+	bool before = control.cut_off;
+
+	obc_resume_stats(&stats);
+	before = before && stats.resumed == control.resumed;
+	control.cut_off = now;
+	control.resumed = stats.resumed;
+	return now && before;
+}
+
 static void pong_take(const struct obp_message *message)
 {
 	uint64_t now = ob_clock_ns();
@@ -136,7 +154,11 @@ static void pong_take(const struct obp_message *message)
 	progress.peer_sent = message->sent;
 	progress.peer_received = message->received;
 	progress.peer_bytes_in = message->bytes;
-	progress.peer_idle = message->code != 0;
+	progress.peer_idle = message->code == OBP_PEER_IDLE;
+	if (cut_off(message->code == OBP_PEER_CUT_OFF)) {
+		ob_info("the server no longer has the data connection; it is made again");
+		obc_log_link_broken();
+	}
 	if (obp_stall_check(&control.stall, &progress, now, obp_quality_timeout(&control.quality, control.dead_ns))) {
 		ob_info("the data connection is open and moves nothing; it is made again");
 		control.stall = (struct obp_stall){ 0 };
@@ -242,7 +264,7 @@ static enum verdict watch(void)
 	obc_log_progress(&progress);
 	busy = progress.waiting || progress.sent != control.last_sent;
 	control.last_sent = progress.sent;
-	interval = ob_min(busy ? OBP_PING_BUSY_NS : OBP_PING_IDLE_NS, control.dead_ns / 4);
+	interval = ob_min(busy ? OBP_PING_BUSY_NS : OBP_PING_IDLE_NS, ob_min(control.dead_ns, obc_resume_grace()) / 4);
 	/* Whatever was heard since counts: a callback in between, a ping of the server's. */
 	if (control.asked && now - ob_max(control.pinged, control.heard) > obp_quality_timeout(&control.quality, control.dead_ns)) {
 		ob_info("the server has not answered for %u ms; the connections are made again",

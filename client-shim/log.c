@@ -380,7 +380,7 @@ static CUresult sync_data(void)
 	if (!obc_log_begin(&slot, OBP_OP_PING, 0))
 		return obc_log_error();
 	result = obc_log_call(&slot, NULL, 0, NULL);
-	while (ob_unlikely(atomic_load_explicit(&log->sent_shown, memory_order_acquire) < slot.number) && !log_broken()) {
+	while (ob_unlikely(atomic_load_explicit(&log->sent_done, memory_order_acquire) < slot.number) && !log_broken()) {
 		log_drain();
 		nanosleep(&pause, NULL);
 	}

@@ -75,7 +75,8 @@ struct log {
 	_Atomic uint64_t sent;        /* ring offset */
 	uint64_t sent_number;
 	uint64_t sent_most;           /* the highest there was before the last break; lower than sent_number until then */
-	_Atomic uint64_t sent_shown;  /* sent_number once the frame has left, for other threads to look at */
+	_Atomic uint64_t sent_shown;  /* sent_number, for other threads to look at */
+	_Atomic uint64_t sent_done;   /* the same once the frame has left; back with a break */
 	_Atomic uint64_t sent_ack;    /* the last acknowledgement that left with calls */
 	struct obt_stream stream;
 	struct obp_packer packer;     /* `on` and what it cuts are set before the first send, and read by all */

@@ -179,9 +179,11 @@ static void batch_send(const struct batch *batch)
 	inflight_push(log->sent_number, batch->end);
 	if (ob_unlikely(obc_times_on))
 		obc_times_sent(log->sent_number);
+	/* Before, too: a connection that takes nothing from the first byte on must be seen to have something under way. */
+	atomic_store_explicit(&log->sent_shown, log->sent_number, memory_order_relaxed);
 	frame_send(iov, n);
 	atomic_store_explicit(&log->sent, batch->end, memory_order_relaxed);
-	atomic_store_explicit(&log->sent_shown, log->sent_number, memory_order_release); /* what was sent is no longer looked at */
+	atomic_store_explicit(&log->sent_done, log->sent_number, memory_order_release); /* what was sent is no longer looked at */
 }
 
 bool log_drain(void)

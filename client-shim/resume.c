@@ -77,7 +77,7 @@ static bool log_rewind(uint64_t number)
 	if (known) {
 		stats.records_again += log->sent_number - ob_min(number, log->sent_number);
 		log->acked = log->tail_number = log->sent_number = number;
-		atomic_store_explicit(&log->sent_shown, number, memory_order_relaxed);
+		atomic_store_explicit(&log->sent_done, number, memory_order_relaxed);
 		log->inflight_first = log->inflight_count = 0;
 		atomic_store_explicit(&log->sent, at, memory_order_relaxed);
 		/* With nothing under way the tail is moved by whoever starts the ring over. */

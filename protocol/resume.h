@@ -51,6 +51,9 @@ void obp_backoff_init(struct obp_backoff *backoff, uint64_t seed);
 /* ns to wait before the next attempt; 0 before the first. */
 uint64_t obp_backoff_next(struct obp_backoff *backoff);
 
+/* `code` of a server's pong: what its executor is at. */
+enum obp_peer { OBP_PEER_BUSY, OBP_PEER_IDLE /* waits for bytes */, OBP_PEER_CUT_OFF /* its data connection is gone: waits for the next */ };
+
 /* What both sides say of the data connection at one moment, to find one that is open and moves nothing. */
 struct obp_progress {
 	uint64_t sent, received;              /* records or replies, of this side */

@@ -138,7 +138,7 @@ static bool control_answer(enum obp_message_type type, uint64_t value)
 	message->received = atomic_load(&loop.session->replies.executed);
 	message->sent = atomic_load(&loop.session->replies.next) - 1;
 	message->bytes = atomic_load(&loop.session->link.bytes);
-	message->code = atomic_load(&loop.session->link.idle);
+	message->code = atomic_load(&loop.session->link.down) ? OBP_PEER_CUT_OFF : atomic_load(&loop.session->link.idle) ? OBP_PEER_IDLE : OBP_PEER_BUSY;
 	sent = obs_control_send(&loop.session->hostfuncs, message);
 	free(message);
 	return sent;

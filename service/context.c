@@ -183,8 +183,10 @@ void obv_context_curves(struct outboard *context)
 	for (unsigned i = 0; i < context->count; i++) {
 		struct obv_device *d = &context->device[i];
 		struct obv_traits t = traits_of(&d->backend);
+		char key[OBV_PROFILE_KEY];
 
-		snprintf(d->curves.key, sizeof(d->curves.key), "%.63s %.120s", d->backend.name, d->backend.what);
+		snprintf(key, sizeof(key), "%.63s %.120s", d->backend.name, d->backend.what);
+		memcpy(d->curves.key, key, sizeof(d->curves.key));
 		obv_curves_guess(&d->curves, &t);
 	}
 }

@@ -116,9 +116,9 @@ class Link:
             self.proxy.note(self, mode)
         if self in self.proxy.links:
             self.proxy.links.remove(self)
-        if mode == 'half':
-            return  # both ends stay open, and nobody reads from them
-        for s in (self.client, self.server):
+        if mode in ('half', 'split'):
+            self.proxy.kept.append(self)  # open, and nobody reads from it
+        for s in {'half': (), 'split': (self.server,)}.get(mode, (self.client, self.server)):
             if mode == 'rst':
                 with contextlib.suppress(OSError):
                     s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
@@ -133,6 +133,7 @@ class Proxy:
     kinds: of the others, which."""
 
     def __init__(self, listen, target, cuts=0, mean=1 << 20, half=0.0, control=True, seed=1, kinds=('new', 'data', 'stripe')):
+        self.kept = []
         self.target, self.cuts_left, self.mean, self.half, self.control = target, cuts, mean, half, control
         self.dice, self.kinds = random.Random(seed), kinds
         self.lock = threading.Lock()

@@ -41,6 +41,12 @@ def pauses(server, proxy):
     results, err, took = session.go_on()
     check('the data connection alone open but dead: the same', results == ['0', '0'] and took < 30, (results, took, err))
 
+    session = Session(OUTBOARD, PROGRAM, proxy.url, OUTBOARD_GRACE='12')
+    proxy.cut_all('split', ('new', 'data'))
+    time.sleep(14)
+    results, err, took = session.go_on()
+    check('the data connection ends on the server\'s side alone, and no call is made for longer than the grace period: made again', results == ['0', '0'], (results, took, err))
+
     for name, options in {'the client': {'OUTBOARD_OPT': os.environ.get('OUTBOARD_OPT', '') + ',-resume'}, 'OUTBOARD_GRACE=0': {'OUTBOARD_GRACE': '0'}}.items():
         session = Session(OUTBOARD, PROGRAM, proxy.url, **options)
         worker = server.worker()

@@ -119,6 +119,18 @@ static inline bool test_run_one(const struct test_case *test)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+/* What is tested stays on when everything else is off. Before anything looks: at the beginning of main. */
+static inline void test_needs(const char *switches)
+{
+	const char *given = getenv("OUTBOARD_OPT");
+	char options[256];
+
+	if (!given)
+		return;
+	snprintf(options, sizeof options, "%s,%s", given, switches);
+	setenv("OUTBOARD_OPT", options, 1);
+}
+
 static inline int test_main(int argc, char **argv)
 {
 	unsigned ran = 0, failed = 0;

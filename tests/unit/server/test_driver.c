@@ -371,5 +371,6 @@ TEST(a_host_function_is_asked_for_and_waited_for)
 
 int main(int argc, char **argv)
 {
+	test_needs("cache");
 	return test_main(argc, argv);
 }

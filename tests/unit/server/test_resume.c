@@ -365,12 +365,6 @@ TEST(without_resuming_the_session_ends_with_its_connection)
 
 int main(int argc, char **argv)
 {
-	/* What is tested stays on when everything else is off, and the warm worker that the tests count. */
-	if (getenv("OUTBOARD_OPT")) {
-		char options[256];
-
-		snprintf(options, sizeof options, "%s,resume,warm", getenv("OUTBOARD_OPT"));
-		setenv("OUTBOARD_OPT", options, 1);
-	}
+	test_needs("resume,warm"); /* the tests count warm workers */
 	return test_main(argc, argv);
 }

@@ -266,5 +266,6 @@ TEST(transfers_go_forward)
 
 int main(int argc, char **argv)
 {
+	test_needs("stripe");
 	return test_main(argc, argv);
 }

@@ -191,5 +191,6 @@ TEST(a_server_that_keeps_nothing)
 
 int main(int argc, char **argv)
 {
+	test_needs("cache");
 	return test_main(argc, argv);
 }
