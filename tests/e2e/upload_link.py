@@ -15,8 +15,8 @@ from serving import ENV, check, finish
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 MIB = 40
-if '-all' in os.environ.get('OUTBOARD_OPT', ''):
-    os.environ['OUTBOARD_OPT'] += ',cache'  # what is tested; all else stays off
+if '-all' in ENV.get('OUTBOARD_OPT', ''):
+    ENV['OUTBOARD_OPT'] += ',cache,async'  # what is tested, and that writes follow each other, by which the link is judged; all else stays off
 HERE, THERE = f'obt{os.getpid()}a', f'obt{os.getpid()}b'
 
 
