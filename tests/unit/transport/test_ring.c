@@ -258,7 +258,7 @@ TEST(numbers_that_cannot_be)
 	uint64_t random = 521288629, refused = 0, moved = 0;
 
 	begin(SIZE);
-	for (unsigned i = 0; i < 1000000; i++) {
+	for (unsigned i = 0; i < 200000; i++) {
 		size_t size = next(&random) % 3 ? next(&random) % 300 : next(&random) % sizeof in;
 		ssize_t n;
 
