@@ -369,12 +369,12 @@ static void grace_check(uint64_t now)
 }
 
 /* A client that makes no call does not read its data connection: it is told on the other. */
-_Noreturn static void idle_end(void)
+_Noreturn static void idle_end(uint32_t idle_s)
 {
 	struct obp_message *message = calloc(1, sizeof *message);
 	char text[128];
 
-	snprintf(text, sizeof text, "it made no call for %u s, which is as long as this server lets one idle (--idle-timeout)", obs_quota_limits.idle_s);
+	snprintf(text, sizeof text, "it made no call for %u s, which is as long as this server lets one idle (--idle-timeout)", idle_s);
 	if (message) {
 		message->type = OBP_MSG_FATAL;
 		message->code = OB_ERR_TIMEOUT;
@@ -388,6 +388,7 @@ _Noreturn static void idle_end(void)
 static void idle_check(uint64_t now)
 {
 	static uint64_t since;
+	uint32_t idle_s = atomic_load(&loop.session->idle_s);
 
 	/* An executor that compiles, or waits for its share of the device, makes no calls and is not idle. */
 	if (!since || !atomic_load_explicit(&obs_board->introduced, memory_order_relaxed) ||
@@ -395,8 +396,8 @@ static void idle_check(uint64_t now)
 		since = now;
 	obs_board_publish(loop.session);
 	obs_conduct_tick(now);
-	if (obs_quota_limits.idle_s && now - since > obs_quota_limits.idle_s * OB_SECOND)
-		idle_end();
+	if (idle_s && now - since > idle_s * OB_SECOND)
+		idle_end(idle_s);
 }
 
 static uint64_t deadlines_check(void)

@@ -371,6 +371,7 @@ bool obs_session_greet(struct obs_session *session)
 	obs_cache_enter(&session->cache, session->identity.who);
 	obs_limits_allow(&obs_quota_limits, &session->identity.allow);
 	obs_quota_hello(session, &message->hello);
+	atomic_store(&session->idle_s, obs_quota_limits.idle_s);
 	obs_staging_limit(&session->staging, obs_quota_limits.outstanding);
 	addresses_settle(session, &message->hello);
 	codecs_settle(session, &message->hello);
