@@ -456,5 +456,6 @@ TEST(a_peer_that_breaks_the_rules)
 
 int main(int argc, char **argv)
 {
+	test_needs("shm");
 	return test_main(argc, argv);
 }
