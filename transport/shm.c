@@ -70,10 +70,11 @@ static bool map(struct obt_shm *shm)
 {
 	struct obt_shm_memory *memory = mmap(NULL, OBT_SHM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, shm->memfd, 0);
 	int out = shm->server ? OBT_SHM_TO_CLIENT : OBT_SHM_TO_SERVER, in = !out;
-	uint8_t *data = (uint8_t *)memory + OBT_SHM_CONTROL_BYTES;
+	uint8_t *data;
 
 	if (memory == MAP_FAILED)
 		return false;
+	data = (uint8_t *)memory + OBT_SHM_CONTROL_BYTES;
 	/* A forked child has no business with its parent's session, and must not keep its memory. */
 	madvise(memory, OBT_SHM_BYTES, MADV_DONTFORK);
 	shm->map = memory;
