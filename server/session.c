@@ -90,7 +90,7 @@ _Noreturn void obs_session_fatal(struct obs_session *session, enum ob_err code, 
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec++;
 	/* A thread in the middle of a reply that nobody reads keeps the lock: then there is no place for a message. */
-	if (session->replies.stream.fd >= 0 && pthread_mutex_timedlock(&session->replies.lock, &until) == 0) {
+	if (pthread_mutex_timedlock(&session->replies.lock, &until) == 0 && session->replies.stream.fd >= 0) {
 		obs_message_send(&session->replies.stream, OBP_MSG_FATAL, code, text);
 		linger(session->replies.stream.fd);
 	}
@@ -344,6 +344,22 @@ static bool welcome_send(struct obs_session *session)
 	return sent;
 }
 
+/* Once the welcome is out the client may join with a second connection, and what it says there may end the session: the loop, which then sends on
+   this one, waits until it is settled. */
+static bool welcome_settle(struct obs_session *session)
+{
+	bool sent;
+
+	pthread_mutex_lock(&session->replies.lock);
+	sent = welcome_send(session);
+	if (sent) {
+		obt_shm_settle(&session->data, session->welcome->shm);
+		session->replies.kept.large_max = (uint32_t)ob_min(obs_quota_limits.outstanding / 2, (uint64_t)OBS_KEPT_LARGE_MAX);
+	}
+	pthread_mutex_unlock(&session->replies.lock);
+	return sent;
+}
+
 bool obs_session_greet(struct obs_session *session)
 {
 	uint64_t deadline = ob_clock_ns() + session->options->hello_timeout_s * OB_SECOND;
@@ -353,7 +369,9 @@ bool obs_session_greet(struct obs_session *session)
 	char why[256];
 
 	obs_auth_origin(session->data.fd, &session->identity);
+	pthread_mutex_lock(&session->replies.lock);
 	session->replies.stream = session->data;
+	pthread_mutex_unlock(&session->replies.lock);
 	if (!message || !message_await(session, OBP_MSG_HELLO, deadline, message))
 		goto out;
 	ob_info("session %016llx: %s (process %llu, client %s)", (unsigned long long)session->route, message->hello.program,
@@ -375,10 +393,8 @@ bool obs_session_greet(struct obs_session *session)
 	obs_staging_limit(&session->staging, obs_quota_limits.outstanding);
 	addresses_settle(session, &message->hello);
 	codecs_settle(session, &message->hello);
-	if (!obs_link_agree(session, &message->hello) || !welcome_send(session))
+	if (!obs_link_agree(session, &message->hello) || !welcome_settle(session))
 		goto out;
-	obt_shm_settle(&session->data, session->welcome->shm);
-	session->replies.kept.large_max = (uint32_t)ob_min(obs_quota_limits.outstanding / 2, (uint64_t)OBS_KEPT_LARGE_MAX);
 	if (session->memory.vmm && !session->welcome->welcome.range_ok) {
 		obp_message_fini(message);
 		if (!message_await(session, OBP_MSG_RANGE, deadline, message))
