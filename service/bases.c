@@ -168,16 +168,12 @@ static int upload(struct outboard_bases *b, const struct outboard_points *points
 	return status;
 }
 
-int outboard_bases_new(struct outboard *context, const struct outboard_points *points, struct outboard_bases **ret_bases, struct outboard_error *error)
+/* An empty handle of the context. */
+static int bases_alloc(struct outboard *context, size_t count, struct outboard_bases **ret, struct outboard_error *error)
 {
-	struct outboard_bases *b;
-	int status = check_points(points, error);
+	struct outboard_bases *b = calloc(1, sizeof(*b));
+	int status;
 
-	if (status != OUTBOARD_OK)
-		return status;
-	if (!ret_bases)
-		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "outboard_bases_new has nowhere to put the handle");
-	b = calloc(1, sizeof(*b));
 	if (!b)
 		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for a handle");
 	status = obv_context_get(context, &b->context, error);
@@ -187,7 +183,43 @@ int outboard_bases_new(struct outboard *context, const struct outboard_points *p
 	}
 	pthread_mutex_init(&b->lock, NULL);
 	b->refs = 1;
-	b->count = (size_t)points->count;
+	b->count = count;
+	*ret = b;
+	return OUTBOARD_OK;
+}
+
+int obv_bases_for_gpus(struct outboard *context, const struct obk_g1_affine *points, size_t count, size_t table_bytes, struct outboard_bases **ret_bases,
+		       struct outboard_error *error)
+{
+	struct outboard_bases *b;
+	int status = bases_alloc(context, count, &b, error);
+
+	if (status != OUTBOARD_OK)
+		return status;
+	b->trust = OBK_TRUST_SUBGROUP;
+	b->table_bytes = table_bytes;
+	b->points = malloc(count * sizeof(*b->points));
+	if (!b->points) {
+		bases_destroy(b);
+		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for %zu points", count);
+	}
+	memcpy(b->points, points, count * sizeof(*b->points));
+	*ret_bases = b;
+	return OUTBOARD_OK;
+}
+
+int outboard_bases_new(struct outboard *context, const struct outboard_points *points, struct outboard_bases **ret_bases, struct outboard_error *error)
+{
+	struct outboard_bases *b;
+	int status = check_points(points, error);
+
+	if (status != OUTBOARD_OK)
+		return status;
+	if (!ret_bases)
+		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "outboard_bases_new has nowhere to put the handle");
+	status = bases_alloc(context, (size_t)points->count, &b, error);
+	if (status != OUTBOARD_OK)
+		return status;
 	status = upload(b, points, error);
 	if (status != OUTBOARD_OK)
 		bases_destroy(b);

@@ -29,6 +29,11 @@ struct obv_bases_copy {
 	struct obv_bases_copy *next;
 };
 
+/*
+ * Points of G1, known to be that and copied, for products on the context's GPUs alone: no CPU may be given work with them. OUTBOARD_NO_MEMORY.
+ */
+int obv_bases_for_gpus(struct outboard *context, const struct obk_g1_affine *points, size_t count, size_t table_bytes, struct outboard_bases **ret_bases,
+		       struct outboard_error *error);
 void obv_bases_ref(struct outboard_bases *bases);
 void obv_bases_unref(struct outboard_bases *bases);
 

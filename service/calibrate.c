@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "service/engine.h"
 
@@ -12,12 +13,17 @@
 #define LOG_LEAST 8
 #define LOG_MOST 20
 #define LOG_STEP 2
+#define LOG_BLOBS 6   /* KZG: up to 2^6 blobs, as products of a blob's 4096 points */
+#define LOG_BLOB 12
 
 struct trial {
 	struct outboard *context;
 	unsigned device;
+	uint32_t operation;
 	double seconds;          /* for this device and operation */
 	struct obv_curve *curve;
+	struct outboard_bases *bases;
+	uint64_t *words;         /* scalars, and elements */
 };
 
 /* Different points, made by adding the generator up. */
@@ -62,7 +68,7 @@ struct measure_job {
 	struct obv_job job;
 	const struct obv_msm_work *msm;
 	const struct obv_ntt_work *ntt;
-	struct obk_g1_affine sum;
+	struct obk_g1_affine sums[1 << LOG_BLOBS];
 	uint64_t took;
 };
 
@@ -74,7 +80,7 @@ static int measure_run(struct obv_job *job, struct obv_piece *piece, struct obv_
 
 	(void)piece;
 	if (m->msm)
-		status = device->backend.ops->msm(device->backend.self, m->msm, &m->sum, error);
+		status = device->backend.ops->msm(device->backend.self, m->msm, m->sums, error);
 	else
 		status = device->backend.ops->ntt(device->backend.self, m->ntt, error);
 	m->took = ob_clock_ns() - start;
@@ -100,7 +106,7 @@ static double measure(const struct trial *t, const struct obv_msm_work *msm, con
 {
 	struct outcome outcome = { -1 };
 	struct outboard_call call = { .arg = &outcome };
-	struct measure_job *m = obv_job_new(t->context, sizeof(*m), &measure_ops, msm ? OUTBOARD_OP_MSM : OUTBOARD_OP_NTT, &call, NULL);
+	struct measure_job *m = obv_job_new(t->context, sizeof(*m), &measure_ops, t->operation, &call, NULL);
 
 	if (!m)
 		return -1;
@@ -119,20 +125,24 @@ static double measure(const struct trial *t, const struct obv_msm_work *msm, con
 }
 
 /* The faster of two at each size; the first one uploads, warms up, makes tables. */
-static void measure_sizes(const struct trial *t, struct outboard_bases *bases, uint64_t *words, void *data)
+static void measure_sizes(const struct trial *t)
 {
+	bool blobs = t->operation == OUTBOARD_OP_KZG;
+	unsigned least = blobs ? 0 : LOG_LEAST, most = blobs ? LOG_BLOBS : LOG_MOST;
 	double spent = 0;
 
-	for (unsigned log = LOG_LEAST; log <= LOG_MOST && spent < t->seconds; log += LOG_STEP) {
+	for (unsigned log = least; log <= most && spent < t->seconds; log += LOG_STEP) {
+		size_t points = (size_t)1 << (blobs ? LOG_BLOB : log);
 		double best = 0;
 
-		if (bases && ((size_t)1 << log) > outboard_bases_count(bases))
+		if (t->operation != OUTBOARD_OP_NTT && points > outboard_bases_count(t->bases))
 			break;
 		for (unsigned i = 0; i < 2; i++) {
-			struct obv_msm_work msm = { .bases = bases, .job = { .count = (size_t)1 << log, .scalars = words,
-					.format = OBK_SCALAR_LE, .batch = 1 } };
-			struct obv_ntt_work ntt = { .data = data, .job = { .log_n = log, .batch = 1, .order = OBK_NTT_NN } };
-			double s = measure(t, bases ? &msm : NULL, bases ? NULL : &ntt);
+			struct obv_msm_work msm = { .bases = t->bases, .job = { .count = points, .scalars = t->words, .format = OBK_SCALAR_LE,
+					.batch = blobs ? (size_t)1 << log : 1 } };
+			struct obv_ntt_work ntt = { .data = t->words, .job = { .log_n = log, .batch = 1, .order = OBK_NTT_NN } };
+			bool transform = t->operation == OUTBOARD_OP_NTT;
+			double s = measure(t, transform ? NULL : &msm, transform ? &ntt : NULL);
 
 			if (s < 0)
 				return;
@@ -148,7 +158,8 @@ static void measure_sizes(const struct trial *t, struct outboard_bases *bases, u
 
 static int measure_all(struct outboard *context, double seconds, struct obv_curves *curves, struct outboard_error *error)
 {
-	unsigned msms = 0;
+	static const uint32_t operations[] = { OUTBOARD_OP_MSM, OUTBOARD_OP_KZG, OUTBOARD_OP_NTT }; /* elements of transforms need not stay scalars */
+	unsigned able = 0;
 	size_t most = seconds < 4 ? (size_t)1 << 14 : seconds < 60 ? (size_t)1 << 16 : (size_t)1 << 18;
 	uint64_t *words = malloc(((size_t)1 << LOG_MOST) * OBK_SCALAR_BYTES);
 	struct obk_g1_affine *affine = some_points(most);
@@ -164,19 +175,18 @@ static int measure_all(struct outboard *context, double seconds, struct obv_curv
 	some_scalars(words, (size_t)1 << LOG_MOST);
 	status = outboard_bases_new(context, &points, &bases, error);
 	for (unsigned i = 0; i < context->count; i++)
-		msms += context->device[i].backend.operations & 3 ? 1 : 0;
+		able += context->device[i].backend.operations & (1u << OUTBOARD_OP_MSM | 1u << OUTBOARD_OP_NTT) ? 1 : 0;
 	for (unsigned i = 0; status == OUTBOARD_OK && i < context->count; i++) {
 		const struct obv_backend *b = &context->device[i].backend;
-		struct trial t = { .context = context, .device = i, .seconds = seconds / (2 * msms) };
+		struct trial t = { .context = context, .device = i, .seconds = seconds / (ob_count(operations) * able), .bases = bases, .words = words };
 
-		memset(&curves[i].op[OUTBOARD_OP_MSM], 0, sizeof(curves[i].op[OUTBOARD_OP_MSM]));
-		memset(&curves[i].op[OUTBOARD_OP_NTT], 0, sizeof(curves[i].op[OUTBOARD_OP_NTT]));
-		t.curve = &curves[i].op[OUTBOARD_OP_MSM];
-		if (b->ops->msm && b->operations >> OUTBOARD_OP_MSM & 1)
-			measure_sizes(&t, bases, words, NULL);
-		t.curve = &curves[i].op[OUTBOARD_OP_NTT];
-		if (b->ops->ntt && b->operations >> OUTBOARD_OP_NTT & 1)
-			measure_sizes(&t, NULL, words, words);
+		for (unsigned k = 0; k < ob_count(operations); k++) {
+			t.operation = operations[k];
+			t.curve = &curves[i].op[t.operation];
+			memset(t.curve, 0, sizeof(*t.curve));
+			if ((t.operation == OUTBOARD_OP_NTT ? b->ops->ntt != NULL : b->ops->msm != NULL) && b->operations >> t.operation & 1)
+				measure_sizes(&t);
+		}
 		curves[i].measured = true;
 	}
 	outboard_bases_free(bases);

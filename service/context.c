@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "kernels/msm/tune.h"
 #include "service/device_gpu.h"
 #include "service/engine.h"
 
@@ -281,6 +282,7 @@ int obv_context_new(const struct outboard_options *o, const struct obv_backend *
 int outboard_open(const struct outboard_options *options, struct outboard **ret_context, struct outboard_error *error)
 {
 	static const struct outboard_options none;
+	static pthread_once_t tuned = PTHREAD_ONCE_INIT;
 	struct listing *l;
 	sigset_t all, before;
 	int status;
@@ -295,6 +297,7 @@ int outboard_open(const struct outboard_options *options, struct outboard **ret_
 	if (!l)
 		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for a context");
 	l->options = options;
+	pthread_once(&tuned, obk_tune_load_default);
 	/* The library's threads leave signals to the program's own. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);

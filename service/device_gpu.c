@@ -366,7 +366,7 @@ int obv_device_gpu_open(const char *driver, unsigned ordinal, uint64_t memory, s
 	*ret_backend = (struct obv_backend){ .ops = &gpu_ops, .self = g, .kind = OUTBOARD_GPU, .units = info->processors, .memory = info->memory,
 		.clock = info->clock_khz / 1e6, .link = measure_link(g->session->gpu) };
 #ifdef OBV_MSM_GPU
-	ret_backend->operations |= 1u << OUTBOARD_OP_MSM;
+	ret_backend->operations |= 1u << OUTBOARD_OP_MSM | 1u << OUTBOARD_OP_KZG;
 #endif
 #ifdef OBV_NTT_GPU
 	ret_backend->operations |= 1u << OUTBOARD_OP_NTT;

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* KZG as jobs of the CPU devices, which share one setup: each has a view of it with its own threads. Lists are cut between their items. */
+/*
+ * KZG as jobs. The CPU devices share one setup, each by a view of it with its own threads, and do everything. GPUs hold the setup's points, and do commitments
+ * and the proofs of values: a CPU makes the scalars, the GPU the sums. Lists are cut between their items.
+ */
 #include "kernels/kzg/kzg.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
+#include "service/bases.h"
 #include "service/engine.h"
 
+#define GPU_BLOBS 64    /* of one batch of sums: 8 MiB of scalars */
 #define VERIFY_LEAST 16 /* claims of a part: together they are checked at once */
 
 struct outboard_kzg {
@@ -15,6 +21,7 @@ struct outboard_kzg {
 	unsigned refs; /* under the context's lock */
 	struct obk_kzg *setup;
 	struct obk_kzg *view[OUTBOARD_MAX_DEVICES];
+	struct outboard_bases *points; /* the setup's, for GPUs; NULL: there are none */
 };
 
 enum verb { COMMIT, PROVE, PROVE_BLOBS, VERIFY, VERIFY_BLOBS, CELLS, RECOVER, VERIFY_CELLS };
@@ -44,39 +51,43 @@ static void kzg_unref(struct outboard_kzg *kzg)
 	for (unsigned i = 0; i < context->count; i++)
 		obk_kzg_free(kzg->view[i]);
 	obk_kzg_free(kzg->setup);
+	obv_bases_unref(kzg->points);
 	free(kzg);
 	obv_context_unref(context);
 }
 
 /* ---- one piece ---- */
 
+/* What is wrong with blob i of the call, or with what belongs to it: elements are counted through all blobs. */
+static int blob_at_fault(const struct kzg_job *k, uint64_t i, enum ob_err err, const struct obk_fault *fault, struct outboard_error *error)
+{
+	if (err != OB_ERR_ARGUMENT || k->n == 1)
+		return obv_fail_fault(error, err, fault);
+	return obv_fail(error, obv_status_of(err), fault->item == OBK_FAULT_NO_ITEM ? i : i * OBK_KZG_BLOB_ELEMENTS + fault->item, "blob %llu: %s",
+		(unsigned long long)i, fault->text);
+}
+
 /* Item by item, so that a bad one is known by its number and the rest can be cancelled. */
-static enum ob_err each(struct kzg_job *k, const struct obk_kzg *kzg, struct obv_piece *piece, bool *ret_stopped, struct obk_fault *fault)
+static int each(struct kzg_job *k, const struct obk_kzg *kzg, struct obv_piece *piece, struct outboard_error *error)
 {
 	for (uint64_t i = piece->first; i < piece->first + piece->count; i++) {
 		const uint8_t *blob = k->blobs + i * OBK_KZG_BLOB_BYTES;
+		struct obk_fault fault = { .item = OBK_FAULT_NO_ITEM };
 		enum ob_err err;
 
 		if (k->verb == COMMIT)
-			err = obk_kzg_commit(kzg, blob, k->ret_a + i * OBK_KZG_POINT_BYTES, fault);
+			err = obk_kzg_commit(kzg, blob, k->ret_a + i * OBK_KZG_POINT_BYTES, &fault);
 		else if (k->verb == PROVE_BLOBS)
-			err = obk_kzg_prove_blob(kzg, blob, k->commitments + i * OBK_KZG_POINT_BYTES, k->ret_a + i * OBK_KZG_POINT_BYTES, fault);
+			err = obk_kzg_prove_blob(kzg, blob, k->commitments + i * OBK_KZG_POINT_BYTES, k->ret_a + i * OBK_KZG_POINT_BYTES, &fault);
 		else
 			err = obk_kzg_cells(kzg, blob, k->ret_a ? k->ret_a + i * OBK_KZG_CELLS * OBK_KZG_CELL_BYTES : NULL,
-				k->ret_b ? k->ret_b + i * OBK_KZG_CELLS * OBK_KZG_POINT_BYTES : NULL, fault);
-		if (err) {
-			/* Elements are counted through all blobs of the call. */
-			if (fault->item != OBK_FAULT_NO_ITEM && k->n > 1)
-				fault->item += i * OBK_KZG_BLOB_ELEMENTS;
-			return err;
-		}
-		if (!obv_job_progress(&k->job, piece->index, (double)(i + 1 - piece->first) / (double)piece->count)) {
-			*ret_stopped = i + 1 < piece->first + piece->count;
-			if (*ret_stopped)
-				return OB_ERR_NONE;
-		}
+				k->ret_b ? k->ret_b + i * OBK_KZG_CELLS * OBK_KZG_POINT_BYTES : NULL, &fault);
+		if (err)
+			return blob_at_fault(k, i, err, &fault, error);
+		if (!obv_job_progress(&k->job, piece->index, (double)(i + 1 - piece->first) / (double)piece->count) && i + 1 < piece->first + piece->count)
+			return OUTBOARD_CANCELLED;
 	}
-	return OB_ERR_NONE;
+	return OUTBOARD_OK;
 }
 
 static enum ob_err whole(struct kzg_job *k, const struct obk_kzg *kzg, struct obv_piece *piece, struct obk_fault *fault)
@@ -89,6 +100,8 @@ static enum ob_err whole(struct kzg_job *k, const struct obk_kzg *kzg, struct ob
 	case VERIFY:
 		return obk_kzg_verify(kzg, k->commitments, k->z, k->y, k->proofs, &k->valid[piece->index], fault);
 	case VERIFY_BLOBS:
+		if (k->n == 1)
+			return obk_kzg_verify_blob(kzg, k->blobs, k->commitments, k->proofs, &k->valid[piece->index], fault);
 		return obk_kzg_verify_blob_batch(kzg, k->blobs + at * OBK_KZG_BLOB_BYTES, k->commitments + at * OBK_KZG_POINT_BYTES,
 			k->proofs + at * OBK_KZG_POINT_BYTES, n, &k->valid[piece->index], fault);
 	case VERIFY_CELLS:
@@ -99,27 +112,101 @@ static enum ob_err whole(struct kzg_job *k, const struct obk_kzg *kzg, struct ob
 	}
 }
 
+/* ---- one piece on a GPU ---- */
+
+struct preparation {
+	const struct kzg_job *k;
+	uint64_t first;
+	struct obk_fr *scalars; /* of each blob; commitments need none */
+	struct obk_fault *faults;
+	uint8_t y[OBK_KZG_ELEMENT_BYTES];
+};
+
+static void prepare_blob(void *arg, size_t item, unsigned thread)
+{
+	struct preparation *p = arg;
+	const struct kzg_job *k = p->k;
+	uint64_t i = p->first + item;
+	const uint8_t *blob = k->blobs + i * OBK_KZG_BLOB_BYTES;
+	struct obk_fr *scalars = p->scalars ? p->scalars + item * OBK_KZG_BLOB_ELEMENTS : NULL;
+	struct obk_fault *fault = &p->faults[item];
+
+	(void)thread;
+	*fault = (struct obk_fault){ .item = OBK_FAULT_NO_ITEM };
+	if (k->verb == COMMIT)
+		fault->err = obk_kzg_check_blob(blob, fault);
+	else if (k->verb == PROVE)
+		fault->err = obk_kzg_prove_scalars(k->kzg->setup, blob, k->z, scalars, p->y, fault);
+	else
+		fault->err = obk_kzg_prove_blob_scalars(k->kzg->setup, blob, k->commitments + i * OBK_KZG_POINT_BYTES, scalars, fault);
+}
+
+/* Blobs [p->first, + n): their scalars by the CPU's threads, their sums by the GPU. */
+static int sum_blobs(struct preparation *p, size_t n, struct obv_device *device, struct obk_g1_affine *sums, struct outboard_error *error)
+{
+	const struct kzg_job *k = p->k;
+	struct obv_device *cpu = obv_context_cpu(k->job.context);
+	struct obv_msm_work work = { .bases = k->kzg->points, .job = { .count = OBK_KZG_BLOB_ELEMENTS, .batch = n } };
+	int status;
+
+	obk_pool_run(cpu->backend.ops->pool(cpu->backend.self), n, prepare_blob, p);
+	for (size_t i = 0; i < n; i++)
+		if (p->faults[i].err)
+			return blob_at_fault(k, p->first + i, p->faults[i].err, &p->faults[i], error);
+	work.job.scalars = k->verb == COMMIT ? (const void *)(k->blobs + p->first * OBK_KZG_BLOB_BYTES) : p->scalars;
+	work.job.format = k->verb == COMMIT ? OBK_SCALAR_BE : OBK_SCALAR_MONT;
+	status = device->backend.ops->msm(device->backend.self, &work, sums, error);
+	for (size_t i = 0; i < n && status == OUTBOARD_OK; i++)
+		obk_g1_encode_compressed(k->ret_a + (p->first + i) * OBK_KZG_POINT_BYTES, &sums[i]);
+	if (status == OUTBOARD_OK && k->verb == PROVE)
+		memcpy(k->ret_b, p->y, sizeof(p->y));
+	return status;
+}
+
+static int on_gpu(struct kzg_job *k, struct obv_piece *piece, struct obv_device *device, struct outboard_error *error)
+{
+	size_t room = ob_min(piece->count, GPU_BLOBS), done = 0;
+	struct preparation p = { .k = k };
+	struct obk_g1_affine *sums = malloc(room * sizeof(*sums));
+	int status = OUTBOARD_OK;
+
+	p.scalars = k->verb == COMMIT ? NULL : malloc(room * OBK_KZG_BLOB_BYTES);
+	p.faults = malloc(room * sizeof(*p.faults));
+	if (!sums || !p.faults || (!p.scalars && k->verb != COMMIT))
+		status = obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for the scalars of %zu blobs", room);
+	while (status == OUTBOARD_OK && done < piece->count) {
+		size_t n = ob_min(piece->count - done, room);
+
+		p.first = piece->first + done;
+		status = sum_blobs(&p, n, device, sums, error);
+		done += n;
+		if (status == OUTBOARD_OK && !obv_job_progress(&k->job, piece->index, (double)done / (double)piece->count) && done < piece->count)
+			status = OUTBOARD_CANCELLED;
+	}
+	free(p.faults);
+	free(p.scalars);
+	free(sums);
+	return status;
+}
+
 static int kzg_run(struct obv_job *job, struct obv_piece *piece, struct obv_device *device, struct outboard_error *error)
 {
 	struct kzg_job *k = (struct kzg_job *)job;
 	const struct obk_kzg *kzg = k->kzg->view[device->index];
 	struct obk_fault fault = { .item = OBK_FAULT_NO_ITEM };
-	bool stopped = false;
 	enum ob_err err;
 
 	if (obv_job_stopped(job))
 		return OUTBOARD_CANCELLED;
-	if (k->verb == COMMIT || k->verb == PROVE_BLOBS || k->verb == CELLS) {
-		err = each(k, kzg, piece, &stopped, &fault);
-		if (err && k->n > 1 && fault.item != OBK_FAULT_NO_ITEM)
-			return obv_fail(error, obv_status_of(err), fault.item, "blob %zu: %s", fault.item / OBK_KZG_BLOB_ELEMENTS, fault.text);
-	} else {
-		err = whole(k, kzg, piece, &fault);
-		if (err && piece->first && fault.item != OBK_FAULT_NO_ITEM)
-			return obv_fail(error, obv_status_of(err), fault.item + piece->first, "%s (counted from item %llu of the call)", fault.text,
-				(unsigned long long)piece->first);
-	}
-	return stopped ? OUTBOARD_CANCELLED : obv_fail_fault(error, err, &fault);
+	if (!kzg)
+		return on_gpu(k, piece, device, error);
+	if (k->verb == COMMIT || k->verb == PROVE_BLOBS || k->verb == CELLS)
+		return each(k, kzg, piece, error);
+	err = whole(k, kzg, piece, &fault);
+	if (err && piece->first && fault.item != OBK_FAULT_NO_ITEM)
+		return obv_fail(error, obv_status_of(err), fault.item + piece->first, "%s (counted from item %llu of the call)", fault.text,
+			(unsigned long long)piece->first);
+	return obv_fail_fault(error, err, &fault);
 }
 
 static int kzg_finish(struct obv_job *job, struct outboard_error *error)
@@ -147,13 +234,29 @@ static const struct obv_job_ops kzg_ops = { .run = kzg_run, .finish = kzg_finish
 
 /* ---- calls ---- */
 
+/* Devices for a verb; by GPUs too if *ret_gpus. */
+static uint64_t allowed(const struct outboard_kzg *kzg, enum verb verb, bool *ret_gpus)
+{
+	bool gpu_verb = verb == COMMIT || verb == PROVE || verb == PROVE_BLOBS;
+	uint64_t mask = 0;
+
+	*ret_gpus = false;
+	for (unsigned i = 0; i < kzg->context->count; i++) {
+		bool gpu = gpu_verb && kzg->points && kzg->context->device[i].backend.kind == OUTBOARD_GPU;
+
+		mask |= (uint64_t)(gpu || kzg->view[i]) << i;
+		*ret_gpus |= gpu;
+	}
+	return mask;
+}
+
 /* `k` holds the arguments; missing: one of those that may not be NULL is. */
 static int start(struct outboard_kzg *kzg, const struct kzg_job *arguments, bool missing, const struct outboard_call *call, struct outboard_error *error)
 {
 	struct outboard_error own;
 	struct kzg_job *k;
 	bool cut = arguments->verb != RECOVER && arguments->verb != PROVE && arguments->verb != VERIFY;
-	bool by_item = arguments->verb == COMMIT || arguments->verb == PROVE_BLOBS || arguments->verb == CELLS;
+	bool by_item = arguments->verb == COMMIT || arguments->verb == PROVE_BLOBS || arguments->verb == CELLS, gpus;
 	int status;
 
 	error = error ? error : &own;
@@ -171,10 +274,12 @@ static int start(struct outboard_kzg *kzg, const struct kzg_job *arguments, bool
 	kzg->refs++;
 	pthread_mutex_unlock(&kzg->context->lock);
 	k->kzg = kzg;
-	k->job.allowed = 0;
-	for (unsigned i = 0; i < kzg->context->count; i++)
-		k->job.allowed |= (uint64_t)(kzg->view[i] != NULL) << i;
-	status = obv_job_cut(&k->job, cut ? k->n : 1, 1, by_item, VERIFY_LEAST, 1, error);
+	k->job.allowed = allowed(kzg, k->verb, &gpus);
+	/* A GPU takes less for each blob of many than for one: its part is estimated and done as a whole. */
+	if (gpus && cut)
+		status = obv_job_cut(&k->job, k->n, 0, false, 1, 1, error);
+	else
+		status = obv_job_cut(&k->job, cut ? k->n : 1, 1, by_item, VERIFY_LEAST, 1, error);
 	if (status == OUTBOARD_OK) {
 		k->valid = calloc(k->job.piece_count + 1, sizeof(*k->valid));
 		if (!k->valid)
@@ -258,7 +363,7 @@ static enum ob_err load_path(const char *path, size_t length, const struct obk_k
 	return obk_kzg_load_file(path, options, ret_kzg, fault);
 }
 
-/* One view for each CPU device; the first has the setup itself. */
+/* One view for each CPU device. */
 static enum ob_err load_views(struct outboard_kzg *k, load_fn *load, const char *text, size_t length, const struct outboard_kzg_options *asked,
 			      struct obk_fault *fault)
 {
@@ -300,6 +405,8 @@ static int load_setup(struct outboard *context, load_fn *load, const char *text,
 	}
 	k->refs = 1;
 	status = obv_fail_fault(error, load_views(k, load, text, length, options, &fault), &fault);
+	if (status == OUTBOARD_OK && obv_context_has_gpu(k->context))
+		status = obv_bases_for_gpus(k->context, obk_kzg_points(k->setup), OBK_KZG_BLOB_ELEMENTS, options ? options->table_bytes : 0, &k->points, error);
 	if (status != OUTBOARD_OK)
 		kzg_unref(k);
 	else

@@ -312,7 +312,7 @@ OUTBOARD_API int outboard_ntt_once(struct outboard *context, const struct outboa
 struct outboard_kzg_options {
 	uint32_t cell_window;  /* bits of a window of the table behind cell proofs, 2..10: 8192 x 2^(cell_window - 1) points; 0: 4 */
 	uint32_t unused;
-	uint64_t table_bytes;  /* memory allowed for tables that make commitments faster; 0: none */
+	uint64_t table_bytes;  /* memory allowed, on each device, for tables that make commitments and proofs faster; 0: none */
 	uint64_t reserved[4];
 };
 

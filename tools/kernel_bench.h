@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What `outboard msm bench`, `ntt bench` and `kzg bench` share: options, the machine, a table of CPU, GPU and speed-up, JSON and a plot. The caller owns the
- * table and fills one row a size or operation. Main thread only.
+ * What `outboard msm bench`, `ntt bench` and `kzg bench` share: options, the machine, a context for the CPU and one for a GPU, a table of CPU, GPU and
+ * speed-up, JSON and a plot. The caller owns the table and fills one row a size or operation. Main thread only.
  */
 #ifndef OBX_KERNEL_BENCH_H
 #define OBX_KERNEL_BENCH_H
@@ -10,41 +10,53 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "kernels/gpu/gpu.h"
+#include "tools/devices.h"
+
 #define OBX_KERNEL_ROWS_MAX 32
 #define OBX_KERNEL_RUNS_MAX 101
 
-enum obx_device { OBX_DEVICE_AUTO, OBX_DEVICE_CPU, OBX_DEVICE_GPU };
+enum obx_side { OBX_CPU, OBX_GPU, OBX_SIDES };
 
 struct obx_kernel_row {
 	char name[32];
-	double size;           /* elements; 0: the rows are operations, not sizes */
-	double cpu_ms, gpu_ms; /* medians; below 0: not measured */
+	double size;          /* elements; 0: the rows are operations, not sizes */
+	double ms[OBX_SIDES]; /* medians; below 0: not measured */
 };
 
 struct obx_kernel_bench {
 	const char *verb, *what; /* of the command; of the table, in a line */
-	unsigned from, to, runs, threads;
-	enum obx_device device;
+	unsigned from, to, runs;
+	uint64_t table;          /* --table: MiB for tables of the points, on each side */
+	struct obx_devices asked;
 	bool json;
 	const char *plot;
+	struct outboard *side[OBX_SIDES]; /* NULL: there is none, or it was not asked for */
+	char no_gpu[512];        /* then: why */
+	struct obk_gpu_info gpu;
+	int driver_version;
 	struct obx_kernel_row rows[OBX_KERNEL_ROWS_MAX];
 	unsigned n;
 };
 
-/* --device's value; false: said what is allowed. */
-bool obx_device_take(const char *verb, const char *text, enum obx_device *ret);
-/* False if a GPU was asked for by name and there is none: said so. */
-bool obx_device_have(const char *verb, enum obx_device device);
+/* Does the work once on one side; false: it was refused, and why was said. */
+typedef bool obx_kernel_work(void *arg, enum obx_side side);
 
 /*
- * Takes options [first, argc) of a bench: --from and --to (powers of two, within low..high), --runs, --threads, --device, --json, --plot; `more` is offered
- * what is none of them (NULL: nothing is). 0, or an exit code.
+ * Takes options [first, argc) of a bench: --from and --to (powers of two, within low..high; high 0: neither), --runs, --json, --plot, --table and those of
+ * obx_devices; `more` is offered what is none of them (NULL: nothing is). 0, or an exit code.
  */
 int obx_kernel_bench_options(struct obx_kernel_bench *b, int argc, char **argv, int first, unsigned low, unsigned high,
 	bool (*more)(void *arg, const char *option, const char *value), void *arg);
-/* A row whose work(arg) is run once to warm up and then `runs` times; false: work refused, and said why. */
-bool obx_kernel_bench_row(struct obx_kernel_bench *b, const char *name, double size, bool (*work)(void *arg), void *arg);
+/* Opens both sides: the CPU alone for --device cpu; auto does without a GPU where there is none, gpu does not. 0, or an exit code. */
+int obx_kernel_bench_open(struct obx_kernel_bench *b);
+/* A row of work that is done once to warm up and then `runs` times, by the CPU and, if `gpu`, by the GPU; false: refused. */
+bool obx_kernel_bench_row(struct obx_kernel_bench *b, const char *name, double size, bool gpu, obx_kernel_work *work, void *arg);
+/* Says that CPU and GPU came to different results for a row. */
+void obx_kernel_bench_differ(const struct obx_kernel_bench *b, const char *name);
 /* Prints, and plots if asked to. The exit code. */
 int obx_kernel_bench_show(const struct obx_kernel_bench *b);
+/* Also of what was not opened. */
+void obx_kernel_bench_close(struct obx_kernel_bench *b);
 
 #endif

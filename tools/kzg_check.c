@@ -6,157 +6,165 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "kernels/kzg/kzg.h"
-#include "kernels/msm/tune.h"
 #include "tools/command.h"
 #include "tools/kernel_bench.h"
 #include "tools/kzg_check.h"
 
 #define NAME "kzg"
+#define CELL_WINDOW_MAX 10
+#define BLOBS_MAX 1024
 
-static bool agreed(const char *what, enum ob_err err, bool valid, const struct obk_fault *fault)
+static bool agreed(const char *what, int status, bool valid, const struct outboard_error *error)
 {
-	if (!err && valid)
+	if (status == OUTBOARD_OK && valid)
 		return true;
 	fprintf(stderr, "outboard kzg: %s that was just computed does not verify%s%s: this machine or this program is at fault; try OUTBOARD_OPT=-all, and\n"
-			"report it\n", what, err ? ": " : "", err ? fault->text : "");
+			"report it\n", what, status != OUTBOARD_OK ? ": " : "", status != OUTBOARD_OK ? error->text : "");
 	return false;
 }
 
-bool obx_kzg_check_commitment(const struct obk_kzg *kzg, const uint8_t *blob, const uint8_t *commitment)
+bool obx_kzg_check_commitment(struct outboard_kzg *kzg, const uint8_t *blob, const uint8_t *commitment)
 {
-	uint8_t proof[OBK_KZG_POINT_BYTES];
-	struct obk_fault fault;
-	bool valid = false;
-	enum ob_err err = obk_kzg_prove_blob(kzg, blob, commitment, proof, &fault);
+	uint8_t proof[OUTBOARD_COMMITMENT_BYTES];
+	struct outboard_error error;
+	int valid = 0, status = outboard_kzg_prove_blobs(kzg, blob, commitment, 1, proof, NULL, &error);
 
-	if (!err)
-		err = obk_kzg_verify_blob(kzg, blob, commitment, proof, &valid, &fault);
-	return agreed("the commitment", err, valid, &fault);
+	if (status == OUTBOARD_OK)
+		status = outboard_kzg_verify_blobs(kzg, blob, commitment, proof, 1, &valid, NULL, &error);
+	return agreed("the commitment", status, valid, &error);
 }
 
-bool obx_kzg_check_proof(const struct obk_kzg *kzg, const uint8_t *blob, const uint8_t *commitment, const uint8_t *z, const uint8_t *y, const uint8_t *proof)
+bool obx_kzg_check_proof(struct outboard_kzg *kzg, const uint8_t *blob, const uint8_t *commitment, const uint8_t *z, const uint8_t *y, const uint8_t *proof)
 {
-	uint8_t own[OBK_KZG_POINT_BYTES];
-	struct obk_fault fault;
-	bool valid = false;
-	enum ob_err err;
+	uint8_t own[OUTBOARD_COMMITMENT_BYTES];
+	struct outboard_error error;
+	int valid = 0, status;
 
 	if (commitment) {
-		err = obk_kzg_verify_blob(kzg, blob, commitment, proof, &valid, &fault);
+		status = outboard_kzg_verify_blobs(kzg, blob, commitment, proof, 1, &valid, NULL, &error);
 	} else {
-		err = obk_kzg_commit(kzg, blob, own, &fault);
-		if (!err)
-			err = obk_kzg_verify(kzg, own, z, y, proof, &valid, &fault);
+		status = outboard_kzg_commit(kzg, blob, 1, own, NULL, &error);
+		if (status == OUTBOARD_OK)
+			status = outboard_kzg_verify(kzg, own, z, y, proof, &valid, NULL, &error);
 	}
-	return agreed("the proof (for this commitment)", err, valid, &fault);
+	return agreed("the proof (for this commitment)", status, valid, &error);
 }
 
 /* The first half of the cells is the blob itself. */
-bool obx_kzg_check_cells(const struct obk_kzg *kzg, const uint8_t *cells, const uint8_t *proofs)
+bool obx_kzg_check_cells(struct outboard_kzg *kzg, const uint8_t *cells, const uint8_t *proofs)
 {
-	uint8_t commitments[OBK_KZG_CELLS * OBK_KZG_POINT_BYTES];
-	uint64_t indices[OBK_KZG_CELLS];
-	struct obk_fault fault;
-	bool valid = false;
-	enum ob_err err = obk_kzg_commit(kzg, cells, commitments, &fault);
+	uint8_t commitments[OUTBOARD_CELLS * OUTBOARD_COMMITMENT_BYTES];
+	uint64_t indices[OUTBOARD_CELLS];
+	struct outboard_error error;
+	int valid = 0, status = outboard_kzg_commit(kzg, cells, 1, commitments, NULL, &error);
 
-	for (size_t i = 0; i < OBK_KZG_CELLS; i++) {
+	for (size_t i = 0; i < OUTBOARD_CELLS; i++) {
 		indices[i] = i;
 		if (i)
-			memcpy(commitments + i * OBK_KZG_POINT_BYTES, commitments, OBK_KZG_POINT_BYTES);
+			memcpy(commitments + i * OUTBOARD_COMMITMENT_BYTES, commitments, OUTBOARD_COMMITMENT_BYTES);
 	}
-	if (!err)
-		err = obk_kzg_verify_cells(kzg, commitments, indices, cells, proofs, OBK_KZG_CELLS, &valid, &fault);
-	return agreed("a cell's proof", err, valid, &fault);
+	if (status == OUTBOARD_OK)
+		status = outboard_kzg_verify_cells(kzg, commitments, indices, cells, proofs, OUTBOARD_CELLS, &valid, NULL, &error);
+	return agreed("a cell's proof", status, valid, &error);
 }
 
 /* ---- bench ---- */
 
 static struct bench {
+	struct obx_kernel_bench b;
 	const char *setup;
-	uint64_t window;
-	struct obk_pool *pool;
-	struct obk_kzg *kzg;
-	uint8_t blob[OBK_KZG_BLOB_BYTES], cells[OBK_KZG_CELLS * OBK_KZG_CELL_BYTES], out[OBK_KZG_CELLS * OBK_KZG_CELL_BYTES];
-	uint8_t commitment[OBK_KZG_POINT_BYTES], proof[OBK_KZG_POINT_BYTES], y[OBK_KZG_ELEMENT_BYTES], proofs[OBK_KZG_CELLS * OBK_KZG_POINT_BYTES];
-	uint8_t commitments[OBK_KZG_CELLS * OBK_KZG_POINT_BYTES];
-	uint64_t indices[OBK_KZG_CELLS], half[OBK_KZG_CELLS / 2];
+	uint64_t window, blob_count;
+	struct outboard_kzg *kzg[OBX_SIDES];
+	uint8_t *blobs;                                 /* blob_count of them */
+	uint8_t *points[OBX_SIDES];                     /* what came of them */
+	uint8_t cells[OUTBOARD_CELLS * OUTBOARD_CELL_BYTES], out[OUTBOARD_CELLS * OUTBOARD_CELL_BYTES];
+	uint8_t proofs[OUTBOARD_CELLS * OUTBOARD_COMMITMENT_BYTES], commitments[OUTBOARD_CELLS * OUTBOARD_COMMITMENT_BYTES];
+	uint8_t proof[OUTBOARD_COMMITMENT_BYTES];
+	uint64_t indices[OUTBOARD_CELLS], half[OUTBOARD_CELLS / 2];
 } bench;
 
-static bool done(enum ob_err err, const struct obk_fault *fault)
+static bool done(int status, const struct outboard_error *error)
 {
-	if (err)
-		fprintf(stderr, "outboard kzg: %s\n", fault->text);
-	return !err;
+	if (status != OUTBOARD_OK)
+		obx_devices_refused(&bench.b.asked, error);
+	return status == OUTBOARD_OK;
 }
 
-static bool work_commit(void *arg)
+static bool work_commit(void *arg, enum obx_side side)
 {
-	struct obk_fault fault;
+	struct outboard_error error;
 	struct bench *b = arg;
 
-	return done(obk_kzg_commit(b->kzg, b->blob, b->commitment, &fault), &fault);
+	return done(outboard_kzg_commit(b->kzg[side], b->blobs, 1, b->points[side], NULL, &error), &error);
 }
 
-static bool work_prove(void *arg)
+static bool work_prove(void *arg, enum obx_side side)
 {
-	struct obk_fault fault;
+	struct outboard_error error;
 	struct bench *b = arg;
 
-	return done(obk_kzg_prove_blob(b->kzg, b->blob, b->commitment, b->proof, &fault), &fault);
+	return done(outboard_kzg_prove_blobs(b->kzg[side], b->blobs, b->commitments, 1, b->points[side], NULL, &error), &error);
 }
 
-static bool work_verify(void *arg)
+static bool work_commit_all(void *arg, enum obx_side side)
 {
-	struct obk_fault fault;
+	struct outboard_error error;
 	struct bench *b = arg;
-	bool valid = false;
 
-	return done(obk_kzg_verify_blob(b->kzg, b->blob, b->commitment, b->proof, &valid, &fault), &fault) && valid;
+	return done(outboard_kzg_commit(b->kzg[side], b->blobs, b->blob_count, b->points[side], NULL, &error), &error);
 }
 
-static bool work_cells(void *arg)
+static bool work_verify(void *arg, enum obx_side side)
 {
-	struct obk_fault fault;
+	struct outboard_error error;
 	struct bench *b = arg;
+	int valid = 0;
 
-	return done(obk_kzg_cells(b->kzg, b->blob, b->cells, NULL, &fault), &fault);
+	return done(outboard_kzg_verify_blobs(b->kzg[side], b->blobs, b->commitments, b->proof, 1, &valid, NULL, &error), &error) && valid;
 }
 
-static bool work_cells_and_proofs(void *arg)
+static bool work_cells(void *arg, enum obx_side side)
 {
-	struct obk_fault fault;
+	struct outboard_error error;
 	struct bench *b = arg;
 
-	return done(obk_kzg_cells(b->kzg, b->blob, b->cells, b->proofs, &fault), &fault);
+	return done(outboard_kzg_cells(b->kzg[side], b->blobs, 1, b->cells, NULL, NULL, &error), &error);
 }
 
-static bool work_recover(void *arg)
+static bool work_cells_and_proofs(void *arg, enum obx_side side)
 {
-	struct obk_fault fault;
+	struct outboard_error error;
 	struct bench *b = arg;
 
-	return done(obk_kzg_recover(b->kzg, b->half, b->cells, OBK_KZG_CELLS / 2, b->out, NULL, &fault), &fault);
+	return done(outboard_kzg_cells(b->kzg[side], b->blobs, 1, b->cells, b->proofs, NULL, &error), &error);
 }
 
-static bool work_verify_cells(void *arg)
+static bool work_recover(void *arg, enum obx_side side)
 {
-	struct obk_fault fault;
+	struct outboard_error error;
 	struct bench *b = arg;
-	bool valid = false;
 
-	return done(obk_kzg_verify_cells(b->kzg, b->commitments, b->indices, b->cells, b->proofs, OBK_KZG_CELLS, &valid, &fault), &fault) && valid;
+	return done(outboard_kzg_recover(b->kzg[side], b->half, b->cells, OUTBOARD_CELLS / 2, b->out, NULL, NULL, &error), &error);
+}
+
+static bool work_verify_cells(void *arg, enum obx_side side)
+{
+	struct outboard_error error;
+	struct bench *b = arg;
+	int valid = 0;
+
+	return done(outboard_kzg_verify_cells(b->kzg[side], b->commitments, b->indices, b->cells, b->proofs, OUTBOARD_CELLS, &valid, NULL, &error), &error) &&
+		valid;
 }
 
 /* Elements below r: the highest byte of each stays 0. */
-static void fill_blob(uint8_t *blob)
+static void fill_blobs(uint8_t *blobs, size_t n)
 {
 	uint64_t state = 1;
 
-	for (size_t i = 0; i < OBK_KZG_BLOB_BYTES; i++) {
+	for (size_t i = 0; i < n * OUTBOARD_BLOB_BYTES; i++) {
 		state = state * 6364136223846793005u + 1442695040888963407u;
-		blob[i] = i % OBK_KZG_ELEMENT_BYTES ? (uint8_t)(state >> 56) : 0;
+		blobs[i] = i % OUTBOARD_ELEMENT_BYTES ? (uint8_t)(state >> 56) : 0;
 	}
 }
 
@@ -165,57 +173,87 @@ static bool take_setup(void *arg, const char *option, const char *value)
 	struct bench *b = arg;
 
 	if (strcmp(option, "--window") == 0)
-		return ob_text_parse_number(value, 1, OBK_KZG_MAX_CELL_WINDOW, &b->window);
+		return ob_text_parse_number(value, 2, CELL_WINDOW_MAX, &b->window);
+	if (strcmp(option, "--blobs") == 0)
+		return ob_text_parse_number(value, 1, BLOBS_MAX, &b->blob_count);
 	if (strcmp(option, "--setup") != 0)
 		return false;
 	b->setup = value;
 	return true;
 }
 
-static bool run_rows(struct obx_kernel_bench *b)
+static bool run_rows(struct bench *b)
 {
-	const struct { const char *name; bool (*work)(void *arg); } rows[] = {
-		{ "commit", work_commit }, { "prove a blob", work_prove }, { "verify a blob", work_verify }, { "cells", work_cells },
-		{ "cells and proofs", work_cells_and_proofs }, { "recover 64 of 128 cells", work_recover }, { "verify 128 cells", work_verify_cells },
+	char all[32];
+	const struct {
+		const char *name;
+		size_t points; /* that both sides must agree on; 0: only the CPU does it */
+		obx_kernel_work *work;
+	} rows[] = {
+		{ "commit", 1, work_commit }, { "prove a blob", 1, work_prove }, { all, b->blob_count, work_commit_all }, { "verify a blob", 0, work_verify },
+		{ "cells", 0, work_cells }, { "cells and proofs", 0, work_cells_and_proofs }, { "recover 64 of 128 cells", 0, work_recover },
+		{ "verify 128 cells", 0, work_verify_cells },
 	};
 
+	snprintf(all, sizeof all, "commit to %u blobs", (unsigned)b->blob_count);
 	for (size_t i = 0; i < ob_count(rows); i++) {
-		if (!obx_kernel_bench_row(b, rows[i].name, 0, rows[i].work, &bench))
+		if (!obx_kernel_bench_row(&b->b, rows[i].name, 0, rows[i].points, rows[i].work, b))
 			return false;
-		for (size_t j = 0; i == 0 && j < OBK_KZG_CELLS; j++) {
-			memcpy(bench.commitments + j * OBK_KZG_POINT_BYTES, bench.commitment, OBK_KZG_POINT_BYTES);
-			bench.indices[j] = j;
-			if (j < OBK_KZG_CELLS / 2)
-				bench.half[j] = j;
+		if (b->b.side[OBX_GPU] && memcmp(b->points[OBX_CPU], b->points[OBX_GPU], rows[i].points * OUTBOARD_COMMITMENT_BYTES) != 0) {
+			obx_kernel_bench_differ(&b->b, rows[i].name);
+			return false;
+		}
+		if (rows[i].work == work_prove)
+			memcpy(b->proof, b->points[OBX_CPU], sizeof b->proof);
+		for (size_t j = 0; i == 0 && j < OUTBOARD_CELLS; j++) {
+			memcpy(b->commitments + j * OUTBOARD_COMMITMENT_BYTES, b->points[OBX_CPU], OUTBOARD_COMMITMENT_BYTES);
+			b->indices[j] = j;
+			if (j < OUTBOARD_CELLS / 2)
+				b->half[j] = j;
 		}
 	}
 	return true;
 }
 
+static bool open_sides(struct bench *b)
+{
+	struct outboard_kzg_options options = { .cell_window = (uint32_t)b->window, .table_bytes = b->b.table << 20 };
+	struct outboard_error error;
+
+	b->blobs = malloc(b->blob_count * OUTBOARD_BLOB_BYTES);
+	for (unsigned side = 0; side < OBX_SIDES; side++) {
+		b->points[side] = malloc(b->blob_count * OUTBOARD_COMMITMENT_BYTES);
+		if (!b->blobs || !b->points[side]) {
+			fprintf(stderr, "outboard kzg: no memory for %u blobs\n", (unsigned)b->blob_count);
+			return false;
+		}
+		if (b->b.side[side] && !done(outboard_kzg_load_file(b->b.side[side], b->setup, &options, &b->kzg[side], &error), &error))
+			return false;
+	}
+	fill_blobs(b->blobs, b->blob_count);
+	return true;
+}
+
 int obx_kzg_bench(int argc, char **argv)
 {
-	struct obk_kzg_options options;
 	char what[80];
-	struct obx_kernel_bench b = { .verb = NAME, .what = what, .runs = 5 };
-	int code = obx_kernel_bench_options(&b, argc, argv, 2, 0, 0, take_setup, &bench);
-	struct obk_fault fault;
+	int code;
 
+	bench = (struct bench){ .b = { .verb = NAME, .what = what, .runs = 5 }, .window = 8, .blob_count = 8 };
+	code = obx_kernel_bench_options(&bench.b, argc, argv, 2, 0, 0, take_setup, &bench);
 	if (code)
 		return code;
-	bench.window = bench.window ? bench.window : 8;
 	snprintf(what, sizeof what, "one blob, cell proofs by a table of windows of %u bits", (unsigned)bench.window);
 	if (!bench.setup)
 		return obx_usage_error(NAME, "--setup is missing: the file of a trusted setup");
-	if (obk_pool_new(b.threads, &bench.pool) != OB_ERR_NONE)
-		return obx_usage_error(NAME, "%u threads cannot be started", b.threads);
-	obk_tune_load_default();
-	b.threads = obk_pool_threads(bench.pool);
-	fill_blob(bench.blob);
-	code = OBX_EXIT_UNWELL;
-	options = (struct obk_kzg_options){ .pool = bench.pool, .cell_window = (unsigned)bench.window };
-	if (done(obk_kzg_load_file(bench.setup, &options, &bench.kzg, &fault), &fault) && run_rows(&b))
-		code = obx_kernel_bench_show(&b);
-	obk_kzg_free(bench.kzg);
-	obk_pool_free(bench.pool);
+	code = obx_kernel_bench_open(&bench.b);
+	if (!code)
+		code = open_sides(&bench) && run_rows(&bench) ? obx_kernel_bench_show(&bench.b) : OBX_EXIT_UNWELL;
+	for (unsigned side = 0; side < OBX_SIDES; side++) {
+		outboard_kzg_free(bench.kzg[side]);
+		free(bench.points[side]);
+	}
+	obx_kernel_bench_close(&bench.b);
+	free(bench.blobs);
 	return code;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* outboard msm: multi-scalar products of files over G1 of BLS12-381, on this machine. */
+/* outboard msm: multi-scalar products of files over G1 of BLS12-381, on the CPU and GPUs. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "base/text.h"
 #include "kernels/msm/tune.h"
 #include "tools/command.h"
+#include "tools/devices.h"
 #include "tools/input.h"
 #include "tools/kernel_bench.h"
 #include "tools/msm_files.h"
@@ -19,10 +21,9 @@
 
 struct options {
 	const char *points, *scalars, *out;
-	uint64_t threads, seed, n, batch, to;
+	uint64_t seed, n, batch, to, table, seconds;
 	bool json, verify, trust, canonical, hex, uncompressed, le;
-	enum obx_device device;
-	struct obk_pool *pool;
+	struct obx_devices device;
 };
 
 static int usage(FILE *out)
@@ -30,8 +31,9 @@ static int usage(FILE *out)
 	fprintf(out,
 		"usage: outboard msm --points F --scalars F [options]\n"
 		"       outboard msm gen --n N --points F --scalars F [--seed N] [--uncompressed] [--hex]\n"
-		"       outboard msm bench [--from N] [--to N] [--runs N] [--plot F.svg]\n"
-		"       outboard msm tune [--to N]\n\n"
+		"       outboard msm bench [--from N] [--to N] [--runs N] [--table MIB] [--plot F.svg]\n"
+		"       outboard msm tune [--to N]\n"
+		"       outboard msm calibrate [--seconds N]\n\n"
 		"The sum of scalar times point over G1 of BLS12-381. Points: 48 bytes compressed or 96 uncompressed (ZCash, IETF), told apart by the first\n"
 		"byte; scalars: 32 bytes, the highest first; both raw, or as text in hex, one item a line.\n\n"
 		"  --out F         writes the sum there, raw\n"
@@ -42,11 +44,13 @@ static int usage(FILE *out)
 		"  --trust         does not check that points are in the group of order r (they are on the curve in any case)\n"
 		"  --batch N       N products: the file holds N times as many scalars as there are points\n"
 		"  --verify        computes again in a second way, more slowly, and compares\n"
-		"  --device D      auto, cpu or gpu\n"
+		"  --table MIB     memory for shifted copies of the points, on each device: a batch, or a bench, becomes faster\n"
 		"  gen             writes points with known logarithms and random scalars, and prints the sum that is right\n"
-		"  bench           times products of 2^from to 2^to points\n"
-		"  tune            measures up to 2^N points which window is best on this machine and keeps it in %s\n\n"
-		"--threads N, default all. --json prints one object. Long work shows a bar.\n", "XDG_CACHE_HOME/outboard");
+		"  bench           times products of 2^from to 2^to points by the CPU and a GPU, and compares the sums\n"
+		"  tune            measures up to 2^N points which window is best on this CPU and keeps it in %s\n"
+		"  calibrate       measures every device for N seconds, keeps it there and says from what size on a GPU is preferred\n\n"
+		OBX_DEVICES_USAGE
+		"--json prints one object. Long work shows a bar.\n", "XDG_CACHE_HOME/outboard");
 	return out == stdout ? 0 : OBX_EXIT_USAGE;
 }
 
@@ -54,6 +58,11 @@ static int refused(const struct obk_fault *fault)
 {
 	fprintf(stderr, "outboard msm: %s\n", fault->text);
 	return OBX_EXIT_UNWELL;
+}
+
+static int no_threads(const struct options *o)
+{
+	return obx_usage_error(NAME, "%u threads cannot be started", (unsigned)o->device.threads);
 }
 
 static size_t encode(const struct options *o, uint8_t *out, const struct obk_g1_affine *p)
@@ -69,12 +78,17 @@ static int print_results(const struct options *o, const struct obk_g1_affine *su
 {
 	size_t each = o->uncompressed ? OBK_G1_UNCOMPRESSED_BYTES : OBK_G1_COMPRESSED_BYTES;
 	uint8_t *bytes = malloc(o->batch * each);
+	char names[OBX_DEVICES_NAMES];
 	int code = bytes ? 0 : OBX_EXIT_UNWELL;
 
 	if (!bytes)
 		return refused(&(struct obk_fault){ .text = "no memory for the results" });
-	if (o->json)
-		printf("{\"points\": %zu, \"device\": \"cpu\", \"ms\": %.3f, \"verified\": %s, \"results\": [", n, ms, o->verify ? "true" : "null");
+	obx_devices_report(&o->device, names);
+	if (o->json) {
+		printf("{\"points\": %zu, \"device\": \"%s\", ", n, names);
+		obx_devices_print_json(o->device.context);
+		printf("\"ms\": %.3f, \"verified\": %s, \"results\": [", ms, o->verify ? "true" : "null");
+	}
 	for (size_t i = 0; i < o->batch; i++) {
 		char text[2 * OBK_G1_UNCOMPRESSED_BYTES + 1];
 
@@ -95,11 +109,14 @@ static int verify(const struct options *o, const struct obx_list *points, enum o
 {
 	struct obx_progress bar;
 	struct obk_g1_affine again;
+	struct obk_pool *pool;
 	bool fine = true;
 
+	if (obk_pool_new((unsigned)o->device.threads, &pool) != OB_ERR_NONE)
+		return no_threads(o);
 	for (size_t i = 0; i < o->batch && fine; i++) {
 		obx_progress_begin(&bar, "verifying");
-		fine = obx_msm_second_way(points, format, scalars + i * points->n * OBK_SCALAR_BYTES, be, o->pool, &bar, &again);
+		fine = obx_msm_second_way(points, format, scalars + i * points->n * OBK_SCALAR_BYTES, be, pool, &bar, &again);
 		obx_progress_end(&bar);
 		if (fine && !obk_g1_affine_equal(&again, &sums[i])) {
 			fprintf(stderr, "outboard msm: product %zu computed in a second way is another point: this machine or this program is at fault; try\n"
@@ -107,33 +124,34 @@ static int verify(const struct options *o, const struct obx_list *points, enum o
 			fine = false;
 		}
 	}
+	obk_pool_free(pool);
 	return fine ? 0 : OBX_EXIT_UNWELL;
 }
 
 static int compute(const struct options *o, const struct obx_list *points, enum obk_point_format format, const struct obx_list *scalars, bool be)
 {
-	struct obk_msm_bases_args args = { .points = points->bytes, .count = points->n, .format = format, .pool = o->pool,
-		.trust = o->trust ? OBK_TRUST_CURVE : OBK_TRUST_NOTHING };
-	struct obk_msm_job job = { .count = points->n, .scalars = scalars->bytes, .format = be ? OBK_SCALAR_BE : OBK_SCALAR_LE, .batch = o->batch,
-		.canonical = o->canonical, .pool = o->pool, .progress = obx_progress_step };
+	struct outboard_points p = { .points = points->bytes, .count = points->n, .table_bytes = o->table << 20,
+		.format = format == OBK_POINT_COMPRESSED ? OUTBOARD_POINT_COMPRESSED : OUTBOARD_POINT_UNCOMPRESSED,
+		.trust = o->trust ? OUTBOARD_TRUST_CURVE : OUTBOARD_CHECK };
 	struct obk_g1_affine *sums = malloc(o->batch * sizeof(*sums));
-	struct obk_msm_bases *bases = NULL;
-	struct obk_fault fault = { .text = "no memory for the results" };
+	struct outboard_msm m = { .scalars = scalars->bytes, .count = points->n, .batch = o->batch, .canonical = o->canonical, .result = sums,
+		.scalar_format = be ? OUTBOARD_SCALAR_BE : OUTBOARD_SCALAR_LE, .result_format = OUTBOARD_POINT_MONTGOMERY };
 	struct obx_progress bar;
-	enum ob_err err = sums ? obk_msm_bases_new(&args, &bases, &fault) : OB_ERR_NO_MEMORY;
+	struct outboard_call call = { .progress = obx_devices_progress, .arg = &bar };
+	struct outboard_error error = { .text = "no memory for the results" };
+	struct outboard_bases *bases = NULL;
+	int status = sums ? outboard_bases_new(o->device.context, &p, &bases, &error) : OUTBOARD_NO_MEMORY, code;
 	uint64_t from = ob_clock_ns();
 	double ms;
-	int code;
 
-	if (!err) {
+	if (status == OUTBOARD_OK) {
 		obx_progress_begin(&bar, "summing up");
-		job.progress_arg = &bar;
-		err = obk_msm_run(bases, &job, sums, &fault);
+		status = outboard_msm_run(bases, &m, &call, &error);
 		obx_progress_end(&bar);
 	}
 	ms = (double)(ob_clock_ns() - from) / 1e6;
-	obk_msm_bases_free(bases);
-	code = err ? refused(&fault) : o->verify ? verify(o, points, format, scalars->bytes, be, sums) : 0;
+	outboard_bases_free(bases);
+	code = status != OUTBOARD_OK ? obx_devices_refused(&o->device, &error) : o->verify ? verify(o, points, format, scalars->bytes, be, sums) : 0;
 	if (!code)
 		code = print_results(o, sums, points->n, ms);
 	free(sums);
@@ -149,17 +167,18 @@ static int run(struct options *o)
 
 	if (!o->points || !o->scalars)
 		return obx_usage_error(NAME, "--points and --scalars are needed");
-	if (!obx_device_have(NAME, o->device) || !obx_points_read(o->points, &points, &format))
+	if (!obx_points_read(o->points, &points, &format))
 		return OBX_EXIT_UNWELL;
 	if (obx_scalars_read(o->scalars, &scalars, &text)) {
 		if (scalars.n != points.n * o->batch)
 			fprintf(stderr, "outboard msm: %s has %zu points and %s %zu scalars: --batch %zu needs %zu\n", o->points, points.n, o->scalars,
 				scalars.n, (size_t)o->batch, points.n * (size_t)o->batch);
-		else
+		else if (obx_devices_open(&o->device, obx_devices_guess_msm(&o->device, points.n, o->batch), &code))
 			code = compute(o, &points, format, &scalars, text || !o->le);
 		free(scalars.bytes);
 	}
 	free(points.bytes);
+	obx_devices_close(&o->device);
 	return code;
 }
 
@@ -249,20 +268,50 @@ out:
 }
 
 struct bench {
-	struct obk_msm_bases *bases;
-	struct obk_msm_job job;
+	const struct obx_kernel_bench *b;
+	struct outboard_bases *bases[OBX_SIDES];
+	struct outboard_msm msm;
+	uint8_t sum[OBX_SIDES][OBK_G1_COMPRESSED_BYTES];
 };
 
-static bool bench_work(void *arg)
+static bool bench_work(void *arg, enum obx_side side)
 {
 	struct bench *b = arg;
-	struct obk_g1_affine sum;
-	struct obk_fault fault;
+	struct outboard_msm m = b->msm;
+	struct outboard_error error;
 
-	if (obk_msm_run(b->bases, &b->job, &sum, &fault) == OB_ERR_NONE)
+	m.result = b->sum[side];
+	if (outboard_msm_run(b->bases[side], &m, NULL, &error) == OUTBOARD_OK)
 		return true;
-	refused(&fault);
+	obx_devices_refused(&b->b->asked, &error);
 	return false;
+}
+
+static bool bench_size(struct obx_kernel_bench *b, struct bench *work, const struct obk_g1_affine *points, unsigned log_n)
+{
+	struct outboard_points p = { .points = points, .count = (uint64_t)1 << log_n, .format = OUTBOARD_POINT_MONTGOMERY, .trust = OUTBOARD_TRUST_SUBGROUP,
+		.table_bytes = b->table << 20 };
+	struct outboard_error error;
+	bool fine = true;
+	char name[16];
+
+	work->msm.count = p.count;
+	for (unsigned side = 0; side < OBX_SIDES && fine; side++) {
+		fine = !b->side[side] || outboard_bases_new(b->side[side], &p, &work->bases[side], &error) == OUTBOARD_OK;
+		if (!fine)
+			obx_devices_refused(&b->asked, &error);
+	}
+	snprintf(name, sizeof name, "2^%u", log_n);
+	fine = fine && obx_kernel_bench_row(b, name, (double)p.count, true, bench_work, work);
+	for (unsigned side = 0; side < OBX_SIDES; side++) {
+		outboard_bases_free(work->bases[side]);
+		work->bases[side] = NULL;
+	}
+	if (fine && b->side[OBX_GPU] && memcmp(work->sum[OBX_CPU], work->sum[OBX_GPU], sizeof work->sum[0]) != 0) {
+		obx_kernel_bench_differ(b, name);
+		fine = false;
+	}
+	return fine;
 }
 
 static int bench(int argc, char **argv)
@@ -272,39 +321,26 @@ static int bench(int argc, char **argv)
 	size_t n = (size_t)1 << b.to;
 	struct obk_g1_affine *points = code ? NULL : malloc(n * sizeof(*points));
 	uint8_t *scalars = code ? NULL : malloc(n * OBK_SCALAR_BYTES);
-	struct bench work = { .job = { .batch = 1, .format = OBK_SCALAR_BE, .scalars = scalars } };
-	struct obk_fault fault = { .text = "no memory, or no threads" };
+	struct bench work = { .b = &b, .msm = { .scalar_format = OUTBOARD_SCALAR_BE, .scalars = scalars } };
 	uint64_t state = 1;
 	struct obk_fr log;
+	bool fine = true;
 
 	if (code)
 		return code;
 	code = OBX_EXIT_UNWELL;
-	if (!points || !scalars || !make_points(points, n, 12345, 67891) || obk_pool_new(b.threads, &work.job.pool)) {
-		refused(&fault);
+	if (!points || !scalars || !make_points(points, n, 12345, 67891)) {
+		refused(&(struct obk_fault){ .text = "no memory for the points" });
 		goto out;
 	}
 	make_scalars(scalars, n, 1, 1, &state, &log);
-	b.threads = obk_pool_threads(work.job.pool);
-	for (unsigned log_n = b.from; log_n <= b.to; log_n++) {
-		struct obk_msm_bases_args args = { .points = points, .count = (size_t)1 << log_n, .trust = OBK_TRUST_SUBGROUP, .pool = work.job.pool };
-		bool fine;
-		char name[16];
-
-		if (obk_msm_bases_new(&args, &work.bases, &fault)) {
-			refused(&fault);
-			goto out;
-		}
-		work.job.count = args.count;
-		snprintf(name, sizeof name, "2^%u", log_n);
-		fine = obx_kernel_bench_row(&b, name, (double)args.count, bench_work, &work);
-		obk_msm_bases_free(work.bases);
-		if (!fine)
-			goto out;
-	}
-	code = obx_kernel_bench_show(&b);
+	code = obx_kernel_bench_open(&b);
+	for (unsigned log_n = b.from; log_n <= b.to && fine && !code; log_n++)
+		fine = bench_size(&b, &work, points, log_n);
+	if (!code)
+		code = fine ? obx_kernel_bench_show(&b) : OBX_EXIT_UNWELL;
+	obx_kernel_bench_close(&b);
 out:
-	obk_pool_free(work.job.pool);
 	free(scalars);
 	free(points);
 	return code;
@@ -314,9 +350,11 @@ static int tune(struct options *o)
 {
 	struct obx_progress bar;
 	struct obk_fault fault;
+	struct obk_pool *pool;
 	char path[OBK_TUNE_MAX_PATH];
 	enum ob_err err;
 
+	obk_tune_load_default();
 	if (!obk_tune_path(path, sizeof path)) {
 		fprintf(stderr, "outboard msm: there is no place for the profile: set XDG_CACHE_HOME or HOME to a folder\n");
 		return OBX_EXIT_UNWELL;
@@ -324,9 +362,12 @@ static int tune(struct options *o)
 	/* what there is now, so that a place that cannot be written to is found out at once */
 	if (obk_tune_store(path, &fault))
 		return refused(&fault);
+	if (obk_pool_new((unsigned)o->device.threads, &pool) != OB_ERR_NONE)
+		return no_threads(o);
 	obx_progress_begin(&bar, "measuring");
-	err = obk_tune_measure(o->pool, (unsigned)o->to, obx_progress_step, &bar, &fault);
+	err = obk_tune_measure(pool, (unsigned)o->to, obx_progress_step, &bar, &fault);
 	obx_progress_end(&bar);
+	obk_pool_free(pool);
 	if (!err)
 		err = obk_tune_store(path, &fault);
 	if (err)
@@ -337,12 +378,53 @@ static int tune(struct options *o)
 	return 0;
 }
 
+/* The smallest size from which device i is preferred, as text or for JSON. */
+static void print_threshold(const struct options *o, uint32_t i, const char *name, uint32_t operation)
+{
+	uint64_t from = outboard_threshold(o->device.context, i, operation);
+
+	if (o->json && from == UINT64_MAX)
+		printf(", \"%s_from\": null", name);
+	else if (o->json)
+		printf(", \"%s_from\": %llu", name, (unsigned long long)from);
+	else if (from == UINT64_MAX)
+		printf("  %s never", name);
+	else
+		printf("  %s from %llu", name, (unsigned long long)from);
+}
+
+static int calibrate(struct options *o)
+{
+	struct outboard_error error;
+	struct outboard_device device;
+	int code = OBX_EXIT_UNWELL, status;
+
+	if (!obx_devices_open(&o->device, INFINITY, &code))
+		return code;
+	status = outboard_calibrate(o->device.context, (double)o->seconds, &error);
+	if (status != OUTBOARD_OK)
+		obx_devices_refused(&o->device, &error);
+	printf(o->json ? "{\"devices\": [" : "");
+	for (uint32_t i = 0; status == OUTBOARD_OK && outboard_device_get(o->device.context, i, &device) == OUTBOARD_OK; i++) {
+		device.what[strcspn(device.what, "\"\\")] = 0;
+		printf(o->json ? "%s{\"name\": \"%s\", \"what\": \"%s\", \"score\": %.2f" : "%s%-8s %s, score %.2f", o->json && i ? ", " : "", device.name,
+			device.what, device.score);
+		print_threshold(o, i, "msm", OUTBOARD_OP_MSM);
+		print_threshold(o, i, "ntt", OUTBOARD_OP_NTT);
+		print_threshold(o, i, "kzg", OUTBOARD_OP_KZG);
+		printf(o->json ? "}" : "\n");
+	}
+	printf(o->json ? "]}\n" : "");
+	obx_devices_close(&o->device);
+	return status == OUTBOARD_OK ? 0 : OBX_EXIT_UNWELL;
+}
+
 static bool take(struct options *o, const char *name, const char *value, int *ret_code)
 {
 	const struct { const char *name, **at; } texts[] = { { "--points", &o->points }, { "--scalars", &o->scalars }, { "--out", &o->out } };
 	const struct { const char *name; uint64_t *at, min, max; } numbers[] = {
-		{ "--threads", &o->threads, 1, OBK_POOL_MAX_THREADS }, { "--seed", &o->seed, 0, UINT64_MAX }, { "--n", &o->n, 1, OBK_MSM_MAX_POINTS },
-		{ "--batch", &o->batch, 1, OBK_MSM_MAX_BATCH }, { "--to", &o->to, 6, OBK_TUNE_LARGEST },
+		{ "--seed", &o->seed, 0, UINT64_MAX }, { "--n", &o->n, 1, OBK_MSM_MAX_POINTS }, { "--batch", &o->batch, 1, OBK_MSM_MAX_BATCH },
+		{ "--to", &o->to, 6, OBK_TUNE_LARGEST }, { "--table", &o->table, 0, 65536 }, { "--seconds", &o->seconds, 1, 3600 },
 	};
 
 	for (size_t i = 0; i < ob_count(texts); i++) {
@@ -359,17 +441,14 @@ static bool take(struct options *o, const char *name, const char *value, int *re
 				(unsigned long long)numbers[i].max, value);
 		return true;
 	}
-	if (strcmp(name, "--device") != 0)
-		return false;
-	*ret_code = obx_device_take(NAME, value, &o->device) ? 0 : OBX_EXIT_USAGE;
-	return true;
+	return obx_devices_take(&o->device, name, value, ret_code) || *ret_code;
 }
 
 static bool take_flag(struct options *o, const char *name)
 {
 	const struct { const char *name; bool *at; } flags[] = {
 		{ "--json", &o->json }, { "--verify", &o->verify }, { "--trust", &o->trust }, { "--canonical", &o->canonical }, { "--hex", &o->hex },
-		{ "--uncompressed", &o->uncompressed }, { "--le", &o->le },
+		{ "--uncompressed", &o->uncompressed }, { "--le", &o->le }, { "--stats", &o->device.stats },
 	};
 
 	for (size_t i = 0; i < ob_count(flags); i++) {
@@ -383,17 +462,19 @@ static bool take_flag(struct options *o, const char *name)
 
 int obx_msm_main(int argc, char **argv)
 {
-	struct options o = { .seed = 1, .batch = 1, .to = OBK_TUNE_LARGEST };
+	static const struct { const char *name; int (*run)(struct options *o); } actions[] = { { "gen", gen }, { "tune", tune }, { "calibrate", calibrate } };
+	struct options o = { .seed = 1, .batch = 1, .to = OBK_TUNE_LARGEST, .seconds = 10, .device.verb = NAME };
 	int (*action)(struct options *) = run;
 	int first = 1, code = 0;
 
 	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
 		return usage(stdout);
-	obk_tune_load_default();
 	if (argc > 1 && argv[1][0] != '-') {
 		if (strcmp(argv[1], "bench") == 0)
 			return bench(argc, argv);
-		action = strcmp(argv[1], "gen") == 0 ? gen : strcmp(argv[1], "tune") == 0 ? tune : NULL;
+		action = NULL;
+		for (size_t i = 0; i < ob_count(actions); i++)
+			action = strcmp(argv[1], actions[i].name) == 0 ? actions[i].run : action;
 		if (!action)
 			return obx_usage_error(NAME, "there is no action '%s'", argv[1]);
 		first = 2;
@@ -409,9 +490,5 @@ int obx_msm_main(int argc, char **argv)
 	}
 	if (action == gen && (!o.n || !o.points || !o.scalars))
 		return obx_usage_error(NAME, "gen needs --n, --points and --scalars");
-	if (obk_pool_new((unsigned)o.threads, &o.pool) != OB_ERR_NONE)
-		return obx_usage_error(NAME, "%u threads cannot be started", (unsigned)o.threads);
-	code = action(&o);
-	obk_pool_free(o.pool);
-	return code;
+	return action(&o);
 }

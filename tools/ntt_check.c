@@ -88,19 +88,47 @@ bool obx_ntt_agrees(const struct obk_ntt_job *job, const struct obk_fr *in, cons
 }
 
 struct bench {
-	struct obk_ntt_job job;
-	struct obk_fr *data;
+	const struct obx_kernel_bench *b;
+	unsigned log_n;
+	struct outboard_ntt *ntt[OBX_SIDES];
+	struct obk_fr *data[OBX_SIDES]; /* the same numbers, transformed equally often */
 };
 
-static bool work(void *arg)
+static bool work(void *arg, enum obx_side side)
 {
-	struct bench *b = arg;
-	struct obk_fault fault;
+	struct bench *w = arg;
+	struct outboard_error error;
 
-	if (obk_ntt_run(&b->job, b->data, &fault) == OB_ERR_NONE)
+	if (outboard_ntt_run(w->ntt[side], w->data[side], 1, OUTBOARD_HOST, NULL, &error) == OUTBOARD_OK)
 		return true;
-	fprintf(stderr, "outboard ntt: %s\n", fault.text);
+	obx_devices_refused(&w->b->asked, &error);
 	return false;
+}
+
+static bool bench_size(struct obx_kernel_bench *b, struct bench *w, unsigned log_n)
+{
+	struct outboard_ntt_shape shape = { .log_n = log_n, .order = OUTBOARD_NR, .format = OUTBOARD_SCALAR_MONTGOMERY };
+	size_t n = (size_t)1 << log_n;
+	struct outboard_error error;
+	bool fine = true;
+	char name[16];
+
+	for (unsigned side = 0; side < OBX_SIDES && fine; side++) {
+		fine = !b->side[side] || outboard_ntt_new(b->side[side], &shape, &w->ntt[side], &error) == OUTBOARD_OK;
+		if (!fine)
+			obx_devices_refused(&b->asked, &error);
+	}
+	snprintf(name, sizeof name, "2^%u", log_n);
+	fine = fine && obx_kernel_bench_row(b, name, (double)n, true, work, w);
+	for (unsigned side = 0; side < OBX_SIDES; side++) {
+		outboard_ntt_free(w->ntt[side]);
+		w->ntt[side] = NULL;
+	}
+	if (fine && b->side[OBX_GPU] && memcmp(w->data[OBX_CPU], w->data[OBX_GPU], n * sizeof(*w->data[0])) != 0) {
+		obx_kernel_bench_differ(b, name);
+		fine = false;
+	}
+	return fine;
 }
 
 int obx_ntt_bench(int argc, char **argv)
@@ -108,29 +136,26 @@ int obx_ntt_bench(int argc, char **argv)
 	struct obx_kernel_bench b = { .verb = NAME, .what = "forward transforms over Fr of BLS12-381, natural order in, bit-reversed out", .from = 10, .to = 18,
 		.runs = 5 };
 	int code = obx_kernel_bench_options(&b, argc, argv, 2, 0, OBK_NTT_MAX_LOG_N, NULL, NULL);
-	struct bench w = { .job = { .order = OBK_NTT_NR, .batch = 1 } };
+	struct bench w = { .b = &b };
 	bool fine = true;
 
-	if (code)
-		return code;
-	w.data = malloc(sizeof(*w.data) << b.to);
-	if (!w.data || obk_pool_new(b.threads, &w.job.pool) != OB_ERR_NONE) {
-		fprintf(stderr, "outboard ntt: no memory for 2^%u elements, or no threads\n", b.to);
-		free(w.data);
-		return OBX_EXIT_UNWELL;
+	if (!code)
+		code = obx_kernel_bench_open(&b);
+	for (unsigned side = 0; side < OBX_SIDES && !code; side++) {
+		w.data[side] = b.side[side] ? malloc(sizeof(*w.data[side]) << b.to) : NULL;
+		if (b.side[side] && !w.data[side]) {
+			fprintf(stderr, "outboard ntt: no memory for 2^%u elements\n", b.to);
+			code = OBX_EXIT_UNWELL;
+		}
+		for (size_t i = 0; w.data[side] && i < (size_t)1 << b.to; i++)
+			obk_fr_from_plain(&w.data[side][i], (uint64_t[4]){ i * i, ~i, i * 0x9e3779b97f4a7c15u, i });
 	}
-	b.threads = obk_pool_threads(w.job.pool);
-	for (size_t i = 0; i < (size_t)1 << b.to; i++)
-		obk_fr_from_plain(&w.data[i], (uint64_t[4]){ i * i, ~i, i * 0x9e3779b97f4a7c15u, i });
-	for (unsigned log_n = b.from; log_n <= b.to && fine; log_n++) {
-		char name[16];
-
-		w.job.log_n = log_n;
-		snprintf(name, sizeof name, "2^%u", log_n);
-		fine = obx_kernel_bench_row(&b, name, (double)((size_t)1 << log_n), work, &w);
-	}
-	code = fine ? obx_kernel_bench_show(&b) : OBX_EXIT_UNWELL;
-	obk_pool_free(w.job.pool);
-	free(w.data);
+	for (unsigned log_n = b.from; log_n <= b.to && fine && !code; log_n++)
+		fine = bench_size(&b, &w, log_n);
+	if (!code)
+		code = fine ? obx_kernel_bench_show(&b) : OBX_EXIT_UNWELL;
+	obx_kernel_bench_close(&b);
+	free(w.data[OBX_CPU]);
+	free(w.data[OBX_GPU]);
 	return code;
 }

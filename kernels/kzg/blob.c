@@ -30,12 +30,17 @@ static enum ob_err no_memory(struct obk_fault *fault)
 	return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory for the numbers of a blob");
 }
 
+static enum ob_err not_below(size_t i, const char *what, struct obk_fault *fault)
+{
+	return obk_fault_set(fault, OB_ERR_ARGUMENT, i, "element %zu of %s is not below the field's prime r", i, what);
+}
+
 enum ob_err obk_kzg_read_elements(struct obk_fr *ret, const uint8_t *bytes, size_t n, const char *what, struct obk_fault *fault)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (!obk_fr_from_bytes(&ret[i], bytes + i * OBK_KZG_ELEMENT_BYTES))
 			return n == 1 ? obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "%s is not below the field's prime r", what) :
-				obk_fault_set(fault, OB_ERR_ARGUMENT, i, "element %zu of %s is not below the field's prime r", i, what);
+				not_below(i, what, fault);
 	}
 	return OB_ERR_NONE;
 }
@@ -89,6 +94,21 @@ static enum ob_err commit_values(const struct obk_kzg *kzg, const struct obk_fr 
 	if (!err)
 		obk_g1_encode_compressed(ret, &p);
 	return err;
+}
+
+enum ob_err obk_kzg_check_blob(const uint8_t *blob, struct obk_fault *fault)
+{
+	for (size_t i = 0; i < N; i++) {
+		uint64_t plain[4];
+
+		for (unsigned k = 0; k < 4; k++) {
+			memcpy(&plain[3 - k], blob + i * OBK_KZG_ELEMENT_BYTES + 8 * k, 8);
+			plain[3 - k] = be64toh(plain[3 - k]);
+		}
+		if (!obk_fr_plain_is_canonical(plain))
+			return not_below(i, "the blob", fault);
+	}
+	return OB_ERR_NONE;
 }
 
 enum ob_err obk_kzg_commit(const struct obk_kzg *kzg, const uint8_t *blob, uint8_t *ret_commitment, struct obk_fault *fault)
@@ -193,38 +213,54 @@ static void divide(const struct obk_kzg *kzg, struct obk_fr *f, const struct obk
 	}
 }
 
-static enum ob_err prove_at(const struct obk_kzg *kzg, const uint8_t *blob, const struct obk_fr *z, uint8_t *ret_proof, uint8_t *ret_y,
+/* The quotient by X - z, value by value, into f, and the value at z. */
+static enum ob_err quotient(const struct obk_kzg *kzg, const uint8_t *blob, const struct obk_fr *z, struct obk_fr *f, struct obk_fr *ret_y,
 	struct obk_fault *fault)
 {
-	struct obk_fr *f = malloc(3 * N * sizeof(*f)), y;
-	uint8_t proof[OBK_KZG_POINT_BYTES];
+	struct obk_fr *scratch = malloc(2 * N * sizeof(*scratch));
 	enum ob_err err;
 	size_t at;
 
-	if (!f)
+	if (!scratch)
 		return no_memory(fault);
 	err = obk_kzg_read_elements(f, blob, N, "the blob", fault);
 	if (!err) {
-		at = invert_distances(kzg, z, f + N, f + 2 * N);
-		evaluate(kzg, f, z, f + N, at, &y);
-		divide(kzg, f, z, &y, f + N, at);
-		err = commit_values(kzg, f, proof, fault);
+		at = invert_distances(kzg, z, scratch, scratch + N);
+		evaluate(kzg, f, z, scratch, at, ret_y);
+		divide(kzg, f, z, ret_y, scratch, at);
 	}
-	free(f);
-	if (err)
-		return err;
-	memcpy(ret_proof, proof, sizeof(proof));
-	if (ret_y)
+	free(scratch);
+	return err;
+}
+
+enum ob_err obk_kzg_prove_scalars(const struct obk_kzg *kzg, const uint8_t *blob, const uint8_t *z, struct obk_fr *ret_scalars, uint8_t *ret_y,
+	struct obk_fault *fault)
+{
+	struct obk_fr point, y;
+	enum ob_err err = obk_kzg_read_elements(&point, z, 1, "the point z", fault);
+
+	if (!err)
+		err = quotient(kzg, blob, &point, ret_scalars, &y, fault);
+	if (!err)
 		obk_fr_to_bytes(ret_y, &y);
-	return OB_ERR_NONE;
+	return err;
 }
 
 enum ob_err obk_kzg_prove(const struct obk_kzg *kzg, const uint8_t *blob, const uint8_t *z, uint8_t *ret_proof, uint8_t *ret_y, struct obk_fault *fault)
 {
-	struct obk_fr point;
-	enum ob_err err = obk_kzg_read_elements(&point, z, 1, "the point z", fault);
+	struct obk_fr *f = malloc(N * sizeof(*f));
+	uint8_t y[OBK_KZG_ELEMENT_BYTES];
+	enum ob_err err;
 
-	return err ? err : prove_at(kzg, blob, &point, ret_proof, ret_y, fault);
+	if (!f)
+		return no_memory(fault);
+	err = obk_kzg_prove_scalars(kzg, blob, z, f, y, fault);
+	if (!err)
+		err = commit_values(kzg, f, ret_proof, fault);
+	if (!err)
+		memcpy(ret_y, y, sizeof(y));
+	free(f);
+	return err;
 }
 
 static void blob_challenge(struct obk_fr *ret, const uint8_t *blob, const uint8_t *commitment)
@@ -250,16 +286,31 @@ void obk_kzg_blob_challenge(const uint8_t *blob, const uint8_t *commitment, uint
 	obk_fr_to_bytes(ret_challenge, &t);
 }
 
-enum ob_err obk_kzg_prove_blob(const struct obk_kzg *kzg, const uint8_t *blob, const uint8_t *commitment, uint8_t *ret_proof, struct obk_fault *fault)
+enum ob_err obk_kzg_prove_blob_scalars(const struct obk_kzg *kzg, const uint8_t *blob, const uint8_t *commitment, struct obk_fr *ret_scalars,
+	struct obk_fault *fault)
 {
 	struct obk_g1_affine c;
-	struct obk_fr z;
+	struct obk_fr z, y;
 	enum ob_err err = obk_kzg_read_point(&c, commitment, "the commitment", OBK_FAULT_NO_ITEM, fault);
 
 	if (err)
 		return err;
 	blob_challenge(&z, blob, commitment);
-	return prove_at(kzg, blob, &z, ret_proof, NULL, fault);
+	return quotient(kzg, blob, &z, ret_scalars, &y, fault);
+}
+
+enum ob_err obk_kzg_prove_blob(const struct obk_kzg *kzg, const uint8_t *blob, const uint8_t *commitment, uint8_t *ret_proof, struct obk_fault *fault)
+{
+	struct obk_fr *f = malloc(N * sizeof(*f));
+	enum ob_err err;
+
+	if (!f)
+		return no_memory(fault);
+	err = obk_kzg_prove_blob_scalars(kzg, blob, commitment, f, fault);
+	if (!err)
+		err = commit_values(kzg, f, ret_proof, fault);
+	free(f);
+	return err;
 }
 
 /* One claim: the polynomial of commitment c has the value y at z, by the proof. */

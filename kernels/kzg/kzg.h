@@ -33,6 +33,8 @@
 
 struct obk_kzg;
 struct obk_pool;
+struct obk_g1_affine;
+struct obk_fr;
 
 struct obk_kzg_options {
 	struct obk_pool *pool;  /* NULL: the caller's thread only */
@@ -65,6 +67,18 @@ enum ob_err obk_kzg_verify_blob(const struct obk_kzg *kzg, const uint8_t *blob, 
 /* n blobs, commitments and proofs, each list packed. Valid if all are; none at all is valid. fault->item: the index in the batch. */
 enum ob_err obk_kzg_verify_blob_batch(const struct obk_kzg *kzg, const uint8_t *blobs, const uint8_t *commitments, const uint8_t *proofs, size_t n,
 	bool *ret_valid, struct obk_fault *fault);
+
+/*
+ * For those who compute the sum behind a commitment or proof elsewhere, a GPU say. Element i belongs to point i of obk_kzg_points, 4096 of them, the setup's
+ * own; the sum, compressed, is the result. A commitment's elements are the blob's bytes as they are, once they are checked; a proof's are in Montgomery
+ * form. Checks and errors as of the functions above.
+ */
+const struct obk_g1_affine *obk_kzg_points(const struct obk_kzg *kzg);
+enum ob_err obk_kzg_check_blob(const uint8_t *blob, struct obk_fault *fault);
+enum ob_err obk_kzg_prove_scalars(const struct obk_kzg *kzg, const uint8_t *blob, const uint8_t *z, struct obk_fr *ret_scalars, uint8_t *ret_y,
+	struct obk_fault *fault);
+enum ob_err obk_kzg_prove_blob_scalars(const struct obk_kzg *kzg, const uint8_t *blob, const uint8_t *commitment, struct obk_fr *ret_scalars,
+	struct obk_fault *fault);
 
 /* EIP-7594. ret_cells: 128 cells, ret_proofs: 128 points; either may be NULL if it is not wanted. */
 enum ob_err obk_kzg_cells(const struct obk_kzg *kzg, const uint8_t *blob, uint8_t *ret_cells, uint8_t *ret_proofs, struct obk_fault *fault);

@@ -201,9 +201,9 @@ static enum ob_err build(struct obk_kzg *kzg, struct loading *l, const struct ob
 		return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory for the trusted setup");
 	for (uint32_t i = 0; i < G1_POINTS; i++)
 		reversed[obk_ntt_reverse_bits(i, OBK_KZG_LOG_BLOB)] = l->points[i];
+	kzg->lagrange_points = reversed;
 	args.points = reversed;
 	err = obk_msm_bases_new(&args, &kzg->lagrange, fault);
-	free(reversed);
 	if (err)
 		return err;
 	obk_fr_root(&w, OBK_KZG_LOG_BLOB);
@@ -312,12 +312,18 @@ enum ob_err obk_kzg_share(const struct obk_kzg *kzg, struct obk_pool *pool, stru
 	return OB_ERR_NONE;
 }
 
+const struct obk_g1_affine *obk_kzg_points(const struct obk_kzg *kzg)
+{
+	return kzg->lagrange_points;
+}
+
 void obk_kzg_free(struct obk_kzg *kzg)
 {
 	if (!kzg)
 		return;
 	if (!kzg->shared) {
 		obk_msm_bases_free(kzg->lagrange);
+		free(kzg->lagrange_points);
 		obk_fk20_free(kzg->fk20);
 	}
 	free(kzg);

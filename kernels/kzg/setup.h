@@ -17,11 +17,12 @@
 struct obk_kzg {
 	struct obk_pool *pool;
 	struct obk_msm_bases *lagrange;                     /* bit-reversed, as the elements of blobs are */
+	struct obk_g1_affine *lagrange_points;              /* the same, plain */
 	struct obk_g1_affine monomial[OBK_KZG_CELL_ELEMENTS];
 	struct obk_g2_lines h, sh, s64h;                    /* [1], [s], [s^64] of G2 */
 	struct obk_fr points[OBK_KZG_BLOB_ELEMENTS];        /* 4096th roots of unity, bit-reversed: where element i of a blob is the value */
 	struct obk_fk20 *fk20;
-	bool shared;                                        /* lagrange and fk20 are another's */
+	bool shared;                                        /* what is pointed to is another's */
 };
 
 /* Elements from bytes; `what` and `item` go into the sentence: "element 7 of the blob ...". */
