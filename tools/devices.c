@@ -76,7 +76,8 @@ double obx_devices_guess_ntt(const struct obx_devices *d, unsigned log_n, uint64
 bool obx_devices_open(struct obx_devices *d, double cpu_seconds, int *ret_code)
 {
 	bool any = !d->list || strcmp(d->list, "auto") == 0;
-	struct outboard_options options = { .devices = any && cpu_seconds < OPEN_SECONDS ? "cpu" : d->list, .threads = (uint32_t)d->threads, .driver = d->driver };
+	struct outboard_options options = { .devices = any && cpu_seconds < OPEN_SECONDS ? "cpu" : d->list, .threads = (uint32_t)d->threads,
+		.driver = d->driver };
 	struct outboard_error error;
 	int status = outboard_open(&options, &d->context, &error);
 
@@ -136,13 +137,13 @@ void obx_devices_print_json(struct outboard *context)
 		if (outboard_device_get(context, i, &s) != OUTBOARD_OK)
 			continue;
 		s.what[strcspn(s.what, "\"\\")] = 0;
-		printf("%s{\"name\": \"%s\", \"what\": \"%s\", \"pieces\": %llu, \"items\": %llu, \"busy_s\": %.6f, \"failures\": %llu, \"retries\": %llu, ",
-			i ? ", " : "", s.name, s.what, (unsigned long long)s.pieces, (unsigned long long)s.items, s.busy, (unsigned long long)s.failures,
-			(unsigned long long)s.retries);
+		printf("%s{\"name\": \"%s\", \"what\": \"%s\", \"pieces\": %llu, \"items\": %llu, \"busy_s\": %.6f, ", i ? ", " : "", s.name,
+			s.what, (unsigned long long)s.pieces, (unsigned long long)s.items, s.busy);
+		printf("\"failures\": %llu, \"retries\": %llu, ", (unsigned long long)s.failures, (unsigned long long)s.retries);
 		if (s.kind == OUTBOARD_GPU)
-			printf("\"pool\": {\"used\": %llu, \"kept\": %llu, \"peak\": %llu, \"requests\": %llu, \"reused\": %llu}}", (unsigned long long)s.pool_used,
-				(unsigned long long)s.pool_kept, (unsigned long long)s.pool_peak, (unsigned long long)s.pool_requests,
-				(unsigned long long)s.pool_reused);
+			printf("\"pool\": {\"used\": %llu, \"kept\": %llu, \"peak\": %llu, \"requests\": %llu, \"reused\": %llu}}",
+				(unsigned long long)s.pool_used, (unsigned long long)s.pool_kept, (unsigned long long)s.pool_peak,
+				(unsigned long long)s.pool_requests, (unsigned long long)s.pool_reused);
 		else
 			printf("\"pool\": null}");
 	}

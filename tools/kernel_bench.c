@@ -173,8 +173,8 @@ bool obx_kernel_bench_row(struct obx_kernel_bench *b, const char *name, double s
 		if (!measure(b, OBX_GPU, work, arg, &row->ms[OBX_GPU]))
 			return false;
 		if (stepped_in(b->side[OBX_GPU])) {
-			fprintf(stderr, "outboard %s: the GPU failed at %s, and the CPU did its work: there is nothing to compare; --device cpu measures the CPU\n",
-				b->verb, name);
+			fprintf(stderr, "outboard %s: the GPU failed at %s, and the CPU did its work: there is nothing to compare; --device cpu measures\n"
+					"the CPU alone\n", b->verb, name);
 			return false;
 		}
 	}
@@ -184,8 +184,8 @@ bool obx_kernel_bench_row(struct obx_kernel_bench *b, const char *name, double s
 
 void obx_kernel_bench_differ(const struct obx_kernel_bench *b, const char *name)
 {
-	fprintf(stderr, "outboard %s: CPU and GPU have different results for %s: this machine or this program is at fault; try OUTBOARD_OPT=-all, and report it\n",
-		b->verb, name);
+	fprintf(stderr, "outboard %s: CPU and GPU have different results for %s: this machine or this program is at fault; try OUTBOARD_OPT=-all,\n"
+			"and report it\n", b->verb, name);
 }
 
 /* The processor's name without what would break a JSON string. */
@@ -238,7 +238,7 @@ static void print_json(const struct obx_kernel_bench *b, const char *name)
 		if (r->ms[OBX_GPU] < 0)
 			printf("\"gpu_ms\": null, \"speed_up\": null}");
 		else
-			printf("\"gpu_ms\": %.4f, \"speed_up\": %.2f}", r->ms[OBX_GPU], r->ms[OBX_CPU] / r->ms[OBX_GPU]);
+			printf("\"gpu_ms\": %.4f, \"speed_up\": %.4g}", r->ms[OBX_GPU], r->ms[OBX_CPU] / r->ms[OBX_GPU]);
 	}
 	printf("\n]}\n");
 }
@@ -263,7 +263,7 @@ static void print_table(const struct obx_kernel_bench *b, const char *name)
 		if (r->ms[OBX_GPU] < 0)
 			printf("%-24s %12.3f %12s %10s\n", r->name, r->ms[OBX_CPU], "-", "-");
 		else
-			printf("%-24s %12.3f %12.3f %10.2f\n", r->name, r->ms[OBX_CPU], r->ms[OBX_GPU], r->ms[OBX_CPU] / r->ms[OBX_GPU]);
+			printf("%-24s %12.3f %12.3f %10.3g\n", r->name, r->ms[OBX_CPU], r->ms[OBX_GPU], r->ms[OBX_CPU] / r->ms[OBX_GPU]);
 	}
 	for (uint32_t i = 0; b->side[OBX_GPU] && outboard_device_get(b->side[OBX_GPU], i, &device) == OUTBOARD_OK; i++) {
 		if (device.pieces) {

@@ -167,6 +167,62 @@ TEST(scalars_in_device_memory)
 	outboard_close(ob);
 }
 
+static struct outboard_kzg *load_setup(struct outboard *ob)
+{
+	struct outboard_error error = { 0 };
+	struct outboard_kzg *kzg = NULL;
+
+	if (outboard_kzg_load_file(ob, TEST_SETUP, NULL, &kzg, &error) != OUTBOARD_OK)
+		fprintf(stderr, "%s\n", error.text);
+	CHECK(kzg != NULL);
+	return kzg;
+}
+
+/* For the software device's sake: blobs of few elements that are not 0, and a point at which their quotients have few too, a root of unity. */
+TEST(commitments_and_proofs_equal_the_cpus)
+{
+	enum { BLOBS = 3 };
+	static uint8_t blobs[BLOBS][OUTBOARD_BLOB_BYTES], commitments[2][BLOBS][48], proofs[2][BLOBS][48], y[2][32], z[32];
+	struct outboard_error error;
+	uint64_t pieces;
+	int valid = 0;
+
+	alarm(200);
+	for (unsigned b = 0; b < BLOBS; b++)
+		for (unsigned i = 0; i < 8; i++)
+			memset(&blobs[b][(b * 1000 + i * 77) * 32 + 1], (int)(0x5a + b * 16 + i), 31);
+	memset(blobs[2], 0, sizeof(blobs[2])); /* the polynomial 0 */
+	z[31] = 1;
+	for (unsigned side = 0; side < 2; side++) {
+		struct outboard *ob = open_list(side ? "gpu:0" : "cpu:1", 0);
+		struct outboard_kzg *kzg = load_setup(ob);
+
+		CHECK_INT(outboard_kzg_commit(kzg, blobs[0], BLOBS, commitments[side][0], NULL, &error), OUTBOARD_OK);
+		CHECK_INT(outboard_kzg_prove_blobs(kzg, blobs[2], commitments[side][2], 1, proofs[side][2], NULL, &error), OUTBOARD_OK);
+		CHECK_INT(outboard_kzg_prove(kzg, blobs[1], z, proofs[side][1], y[side], NULL, &error), OUTBOARD_OK);
+		pieces = device_of(ob, 0).pieces;
+		CHECK(pieces >= 3);
+		CHECK_INT(outboard_kzg_verify(kzg, commitments[side][1], z, y[side], proofs[side][1], &valid, NULL, &error), OUTBOARD_OK);
+		CHECK_INT(valid, 1);
+		/* The bad one is named in the same words. */
+		blobs[1][9 * 32] = 0xff;
+		CHECK_INT(outboard_kzg_commit(kzg, blobs[0], BLOBS, commitments[side][0], NULL, &error), OUTBOARD_ARGUMENT);
+		CHECK(error.item == 4096 + 9 && strcmp(error.text, "blob 1: element 9 of the blob is not below the field's prime r") == 0);
+		blobs[1][9 * 32] = 0;
+		memset(proofs[side][0], 0xff, 48);
+		CHECK_INT(outboard_kzg_prove_blobs(kzg, blobs[0], proofs[side][0], 2, proofs[side][0], NULL, &error), OUTBOARD_ARGUMENT);
+		CHECK(error.item == 0 && strncmp(error.text, "blob 0: the commitment: ", 24) == 0);
+		if (side) {
+			CHECK(device_of(ob, 0).kind == OUTBOARD_GPU && device_of(ob, 0).failures == 0);
+			CHECK_INT(device_of(ob, 1).pieces, 1); /* the verification, which no GPU does */
+		}
+		outboard_kzg_free(kzg);
+		outboard_close(ob);
+	}
+	CHECK(memcmp(commitments[0], commitments[1], sizeof(commitments[0])) == 0);
+	CHECK(memcmp(proofs[0], proofs[1], sizeof(proofs[0])) == 0 && memcmp(y[0], y[1], sizeof(y[0])) == 0);
+}
+
 /* The device has no memory left: somebody else does it, and the device stays in use. */
 TEST(too_little_memory_goes_to_the_cpu)
 {

@@ -23,6 +23,7 @@ INFINITY = 'c0' + 94 * '0'
 # x = 4: on the curve, outside G1; x = 1 is no point of the curve.
 OUTSIDE = '80' + 92 * '0' + '04'
 NO_POINT = '80' + 92 * '0' + '01'
+NO_GPU = ['--device', 'gpu', '--driver', '/nonexistent/libcuda.so.1']
 problems = []
 
 
@@ -118,7 +119,7 @@ def msm_small(tmp):
     bad(1, ['2 points', '3 scalars', '--batch 1 needs 2'], *run([G, G], ['1', '1', '1']))
     bad(1, ['is empty'], *run([], ['1']))
     bad(1, ['1 scalars', 'needs 2'], *run([G, G], ['1']))
-    bad(1, ['--device gpu', '--device cpu'], *run([G], ['1'], '--device', 'gpu'))
+    bad(1, ['--device gpu', 'no GPU', 'ask for "cpu"'], *run([G], ['1'], *NO_GPU))
     same(good(*run([G], ['1'], '--device', 'auto')).strip(), '0x' + G, 'auto')
     (tmp / 'short').write_bytes(bytes.fromhex(G) + b'\x80')
     bad(1, ['49 bytes', 'point 1 of 48 bytes', 'lacks 47'], 'msm', '--points', tmp / 'short', '--scalars', tmp / 's.txt')
@@ -148,6 +149,9 @@ def profile(tmp):
         same((done.stdout, 'damaged' in done.stderr and 'outboard msm tune' in done.stderr), (plain, True), 'a damaged profile is warned of and ignored')
     path.write_text(text)
     same(good(*run, env=env), plain, 'the same sum by a profile')
+    devices = json.loads(good('msm', 'calibrate', '--seconds', 1, '--device', 'cpu:1', '--json', env=env))['devices']
+    same([(d['name'], d['msm_from'], d['kzg_from']) for d in devices], [('cpu:1', 1, 1)], 'what was measured')
+    same(any(p.name.startswith('profile-') for p in (tmp / 'cache' / 'outboard').iterdir()), True, 'the profile of devices')
     (tmp / 'file').write_text('')
     bad(1, ['cannot be written'], 'msm', 'tune', '--threads', 1, env={'XDG_CACHE_HOME': str(tmp / 'file')})
 
@@ -170,7 +174,7 @@ def transforms(tmp):
     (tmp / 'large').write_bytes(bytes(32) + R.to_bytes(32, 'big'))
     bad(1, ['element 1 of'], 'ntt', '--in', tmp / 'large', '--out', tmp / 'y')
     bad(2, ['0 to 26'], 'ntt', '--in', tmp / 'x', '--out', tmp / 'y', '--log-n', 27)
-    bad(1, ['--device gpu'], 'ntt', '--in', tmp / 'x', '--out', tmp / 'y', '--device', 'gpu')
+    bad(1, ['--device gpu'], 'ntt', '--in', tmp / 'x', '--out', tmp / 'y', *NO_GPU)
 
 
 def kzg(tmp):
@@ -193,6 +197,11 @@ def kzg(tmp):
     commitment = '0x' + case['commitment'][0][0].hex()
     same(good(*ask('commit', '--blob', blob, '--verify')).strip(), 'commitment ' + commitment, 'commit ' + name)
     same(good(*ask('prove', '--blob', blob, '--commitment', commitment, '--verify')).strip(), 'proof ' + proof, 'prove ' + name)
+    two = put('two', 2 * (tmp / 'blob').read_bytes())
+    same(good(*ask('commit', '--blobs', two)).split(), 2 * [commitment], 'two commitments')
+    both = json.loads(good(*ask('prove', '--blobs', two, '--commitments', put('cs', 2 * case['commitment'][0][0]), '--json', '--table', 1)))
+    same((both['proofs'], both['device'][:4], both['devices'][0]['failures']), (2 * [proof], 'cpu:', 0), 'two proofs')
+    bad(1, ['blob 1: ', 'element 1 '], *ask('commit', '--blobs', put('bad', bytes(131072 + 32) + b'\xff' * 32 + bytes(131072 - 64))))
     good(*ask('cells', '--blob', blob, '--out', tmp / 'c', '--verify'))
     same((tmp / 'c').read_bytes()[:131072], (tmp / 'blob').read_bytes(), 'the first half of the cells')
     bad(1, ['does not verify'], *ask('prove', '--blob', blob, '--commitment', INFINITY, '--verify'))
@@ -210,7 +219,7 @@ def kzg(tmp):
     bad(2, ['--indices'], *ask('verify-cells', '--commitment', commitment, '--cells', tmp / 'cells', '--proofs', tmp / 'ps'))
     bad(1, ['element 0 of the blob'], *ask('commit', '--blob', put('bad', b'\xff' * 131072)))
     bad(2, ['131072'], *ask('commit', '--blob', put('bad', b'\0' * 131071)))
-    bad(1, ['--device gpu'], *ask('commit', '--blob', blob, '--device', 'gpu'))
+    bad(1, ['--device gpu'], *ask('commit', '--blob', blob, *NO_GPU))
 
 
 def batches(cases, most):
@@ -225,15 +234,17 @@ def batches(cases, most):
 
 
 def benches(tmp):
-    for verb, more in ('msm', ['--from', 4, '--to', 6]), ('ntt', ['--from', 4, '--to', 6]), ('kzg', ['--setup', SETUP, '--window', 4]):
+    for verb, more in ('msm', ['--from', 4, '--to', 6]), ('ntt', ['--from', 4, '--to', 6]), ('kzg', ['--setup', SETUP, '--window', 4, '--blobs', 2]):
+        more = [*more, *NO_GPU[2:]]
         table = good(verb, 'bench', '--runs', 1, '--threads', 2, '--plot', tmp / 'p.svg', *more) if verb != 'kzg' else None
         report = json.loads(good(verb, 'bench', '--runs', 1, '--threads', 2, '--json', '--plot', tmp / 'p.svg', *more))
         same((report['bench'], report['machine']['threads'], report['machine']['gpu']), (verb, 2, None), 'the machine')
-        same(len(report['rows']), 7 if verb == 'kzg' else 3, 'rows')
+        same(len(report['rows']), 8 if verb == 'kzg' else 3, 'rows')
+        same('nonexistent' in report['machine']['no_gpu'], True, 'why there is no GPU')
         same(all(row['cpu_ms'] > 0 and row['gpu_ms'] is None for row in report['rows']), True, 'times')
         same(table is None or bool(re.search(r'2\^6 +\d+\.\d+ +- +-', table)), True, 'the table')
         same((tmp / 'p.svg').read_text().strip()[-6:], '</svg>', 'a plot')
-    bad(1, ['--device gpu'], 'msm', 'bench', '--device', 'gpu')
+    bad(1, ['--device gpu'], 'msm', 'bench', *NO_GPU)
 
 
 def main():
