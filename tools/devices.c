@@ -89,6 +89,18 @@ bool obx_devices_open(struct obx_devices *d, double cpu_seconds, int *ret_code)
 	return false;
 }
 
+int obx_devices_wait(struct obx_devices *d, int started, struct outboard_ticket *ticket, struct outboard_error *error)
+{
+	int status;
+
+	if (started != OUTBOARD_OK)
+		return started;
+	status = outboard_wait(ticket, -1, error);
+	outboard_ticket_attempt(ticket, 0, &d->attempt);
+	outboard_ticket_free(ticket);
+	return status;
+}
+
 int obx_devices_refused(const struct obx_devices *d, const struct outboard_error *error)
 {
 	fprintf(stderr, "outboard %s: %s\n", d->verb, error->text);
@@ -121,8 +133,8 @@ void obx_devices_report(const struct obx_devices *d, char *ret_names)
 		if (s.pieces && n + sizeof s.name + 2 < OBX_DEVICES_NAMES)
 			n += (size_t)snprintf(ret_names + n, OBX_DEVICES_NAMES - n, "%s%s", n ? "," : "", s.name);
 		if (s.failures)
-			fprintf(stderr, "outboard %s: %s (%s) failed %llu times; other attempts or devices did its work\n", d->verb, s.name, s.what,
-				(unsigned long long)s.failures);
+			fprintf(stderr, "outboard %s: %s (%s) failed %llu times (%s); other attempts or devices did its work\n", d->verb, s.name, s.what,
+				(unsigned long long)s.failures, d->attempt.text);
 		if (d->stats)
 			obx_devices_print_stats(stderr, &s);
 	}

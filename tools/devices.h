@@ -21,6 +21,7 @@ struct obx_devices {
 	uint64_t threads;   /* --threads: of the CPU; 0: all */
 	bool stats;         /* --stats */
 	struct outboard *context;
+	struct outboard_error attempt; /* the first that failed and was made good by another; status 0: none */
 };
 
 /* The lines of a usage text that tell of these options; ends with a new line. */
@@ -38,6 +39,8 @@ bool obx_devices_open(struct obx_devices *d, double cpu_seconds, int *ret_code);
 /* Seconds on this machine's CPU, roughly: `products` sums of n points; `transforms` of 2^log_n elements. */
 double obx_devices_guess_msm(const struct obx_devices *d, uint64_t n, uint64_t products);
 double obx_devices_guess_ntt(const struct obx_devices *d, unsigned log_n, uint64_t transforms);
+/* Waits for a call that was started with a ticket, whose status of starting it is, and notes what failed meanwhile. Its outcome; frees the ticket. */
+int obx_devices_wait(struct obx_devices *d, int started, struct outboard_ticket *ticket, struct outboard_error *error);
 /* Prints why a call failed. OBX_EXIT_UNWELL. */
 int obx_devices_refused(const struct obx_devices *d, const struct outboard_error *error);
 /*

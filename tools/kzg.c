@@ -156,11 +156,12 @@ static uint8_t *take_blobs(const struct options *o, size_t *ret_n)
 }
 
 /* Commitments of the blobs, or the proofs that go with commitments. */
-static int over_blobs(const struct options *o, const uint8_t *blobs, const uint8_t *commitments, size_t n)
+static int over_blobs(struct options *o, const uint8_t *blobs, const uint8_t *commitments, size_t n)
 {
 	uint8_t *out = malloc(n * POINT_BYTES);
 	struct obx_progress bar;
-	struct outboard_call call = { .progress = obx_devices_progress, .arg = &bar };
+	struct outboard_ticket *ticket = NULL;
+	struct outboard_call call = { .ticket = &ticket, .progress = obx_devices_progress, .arg = &bar };
 	struct outboard_error error = { .text = "no memory for the results" };
 	int status = OUTBOARD_NO_MEMORY;
 	bool fine = true;
@@ -169,6 +170,7 @@ static int over_blobs(const struct options *o, const uint8_t *blobs, const uint8
 		obx_progress_begin(&bar, commitments ? "proving" : "committing");
 		status = commitments ? outboard_kzg_prove_blobs(o->kzg, blobs, commitments, n, out, &call, &error) :
 			outboard_kzg_commit(o->kzg, blobs, n, out, &call, &error);
+		status = obx_devices_wait(&o->device, status, ticket, &error);
 		obx_progress_end(&bar);
 	}
 	if (status != OUTBOARD_OK) {
@@ -187,7 +189,7 @@ static int over_blobs(const struct options *o, const uint8_t *blobs, const uint8
 	return fine ? 0 : OBX_EXIT_UNWELL;
 }
 
-static int commit(const struct options *o)
+static int commit(struct options *o)
 {
 	size_t n;
 	uint8_t *blobs = take_blobs(o, &n);
@@ -212,7 +214,7 @@ static int prove_at(const struct options *o, const uint8_t *blob, const uint8_t 
 	return 0;
 }
 
-static int prove_files(const struct options *o)
+static int prove_files(struct options *o)
 {
 	size_t n;
 	uint8_t *blobs = take_blobs(o, &n);
@@ -224,7 +226,7 @@ static int prove_files(const struct options *o)
 	return code;
 }
 
-static int prove(const struct options *o)
+static int prove(struct options *o)
 {
 	uint8_t z[POINT_BYTES], *blob;
 	int code;
@@ -248,7 +250,7 @@ static int say_valid(const struct options *o, bool valid)
 	return valid ? 0 : OBX_EXIT_UNWELL;
 }
 
-static int verify(const struct options *o)
+static int verify(struct options *o)
 {
 	uint8_t c[POINT_BYTES], p[POINT_BYTES], z[ELEMENT_BYTES], y[ELEMENT_BYTES], *blob;
 	struct outboard_error error;
@@ -302,7 +304,7 @@ static size_t take_indices(const char *text, uint64_t *indices, size_t room)
 	return text && !*text ? n : 0;
 }
 
-static int extend(const struct options *o)
+static int extend(struct options *o)
 {
 	bool recover = strcmp(o->action, "recover") == 0;
 	uint8_t *out, *in, proofs[OUTBOARD_CELLS * POINT_BYTES];
@@ -338,7 +340,7 @@ static int extend(const struct options *o)
 	return code;
 }
 
-static int verify_batch(const struct options *o)
+static int verify_batch(struct options *o)
 {
 	size_t n = 0;
 	uint8_t *blobs = take_items("--blobs", o->blobs, OUTBOARD_BLOB_BYTES, MAX_FILE_BLOBS, &n);
@@ -371,7 +373,7 @@ static uint8_t *take_commitments(const struct options *o, size_t n)
 	return all;
 }
 
-static int verify_cells(const struct options *o)
+static int verify_cells(struct options *o)
 {
 	uint64_t *indices = malloc(OUTBOARD_MAX_BATCH * sizeof(*indices));
 	size_t n = indices ? take_indices(o->indices, indices, OUTBOARD_MAX_BATCH) : 0;
@@ -395,7 +397,7 @@ static int verify_cells(const struct options *o)
 
 static const struct {
 	const char *name;
-	int (*run)(const struct options *o);
+	int (*run)(struct options *o);
 } actions[] = {
 	{ "commit", commit }, { "prove", prove }, { "verify", verify }, { "cells", extend }, { "recover", extend }, { "verify-batch", verify_batch },
 	{ "verify-cells", verify_cells },
@@ -452,7 +454,7 @@ int obx_kzg_main(int argc, char **argv)
 {
 	struct options o = { .device.verb = NAME };
 	struct outboard_kzg_options options = { 0 };
-	int (*run)(const struct options *) = NULL;
+	int (*run)(struct options *) = NULL;
 	struct outboard_error error;
 	int code;
 

@@ -128,7 +128,7 @@ static int verify(const struct options *o, const struct obx_list *points, enum o
 	return fine ? 0 : OBX_EXIT_UNWELL;
 }
 
-static int compute(const struct options *o, const struct obx_list *points, enum obk_point_format format, const struct obx_list *scalars, bool be)
+static int compute(struct options *o, const struct obx_list *points, enum obk_point_format format, const struct obx_list *scalars, bool be)
 {
 	struct outboard_points p = { .points = points->bytes, .count = points->n, .table_bytes = o->table << 20,
 		.format = format == OBK_POINT_COMPRESSED ? OUTBOARD_POINT_COMPRESSED : OUTBOARD_POINT_UNCOMPRESSED,
@@ -137,7 +137,8 @@ static int compute(const struct options *o, const struct obx_list *points, enum 
 	struct outboard_msm m = { .scalars = scalars->bytes, .count = points->n, .batch = o->batch, .canonical = o->canonical, .result = sums,
 		.scalar_format = be ? OUTBOARD_SCALAR_BE : OUTBOARD_SCALAR_LE, .result_format = OUTBOARD_POINT_MONTGOMERY };
 	struct obx_progress bar;
-	struct outboard_call call = { .progress = obx_devices_progress, .arg = &bar };
+	struct outboard_ticket *ticket = NULL;
+	struct outboard_call call = { .ticket = &ticket, .progress = obx_devices_progress, .arg = &bar };
 	struct outboard_error error = { .text = "no memory for the results" };
 	struct outboard_bases *bases = NULL;
 	int status = sums ? outboard_bases_new(o->device.context, &p, &bases, &error) : OUTBOARD_NO_MEMORY, code;
@@ -147,6 +148,7 @@ static int compute(const struct options *o, const struct obx_list *points, enum 
 	if (status == OUTBOARD_OK) {
 		obx_progress_begin(&bar, "summing up");
 		status = outboard_msm_run(bases, &m, &call, &error);
+		status = obx_devices_wait(&o->device, status, ticket, &error);
 		obx_progress_end(&bar);
 	}
 	ms = (double)(ob_clock_ns() - from) / 1e6;

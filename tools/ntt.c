@@ -38,10 +38,11 @@ struct options {
 	struct obx_devices device;
 };
 
-static bool run_job(const struct options *o, struct obk_fr *x)
+static bool run_job(struct options *o, struct obk_fr *x)
 {
 	struct obx_progress bar;
-	struct outboard_call call = { .progress = obx_devices_progress, .arg = &bar };
+	struct outboard_ticket *ticket = NULL;
+	struct outboard_call call = { .ticket = &ticket, .progress = obx_devices_progress, .arg = &bar };
 	struct outboard_ntt_shape shape = { .log_n = o->job.log_n, .inverse = o->job.direction == OBK_NTT_INVERSE, .order = o->job.order,
 		.format = OUTBOARD_SCALAR_MONTGOMERY, .coset = o->job.coset };
 	struct outboard_error error;
@@ -51,6 +52,7 @@ static bool run_job(const struct options *o, struct obk_fr *x)
 	if (status == OUTBOARD_OK) {
 		obx_progress_begin(&bar, "transforming");
 		status = outboard_ntt_run(ntt, x, o->job.batch, OUTBOARD_HOST, &call, &error);
+		status = obx_devices_wait(&o->device, status, ticket, &error);
 		obx_progress_end(&bar);
 	}
 	outboard_ntt_free(ntt);
@@ -60,7 +62,7 @@ static bool run_job(const struct options *o, struct obk_fr *x)
 }
 
 /* Transforms x; to check, it is compared with its copy from before at a random point. False: said why. */
-static bool transform(const struct options *o, struct obk_fr *x, size_t elements)
+static bool transform(struct options *o, struct obk_fr *x, size_t elements)
 {
 	struct obk_fr *before = o->check ? malloc(elements * sizeof(*x)) : NULL;
 	bool fine = !o->check || before;
