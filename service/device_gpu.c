@@ -84,7 +84,7 @@ static int fail(const struct obv_gpu *g, struct outboard_error *error, enum ob_e
 {
 	int status = obv_status_of(err);
 
-	if (status == OUTBOARD_DEVICE)
+	if (status == OUTBOARD_DEVICE && strncmp(fault->text, "GPU ", 4) != 0)
 		return obv_fail(error, status, OUTBOARD_NO_ITEM, "GPU %u failed: %s", g->ordinal, fault->text);
 	return obv_fail_fault(error, err, fault);
 }

@@ -133,8 +133,8 @@ void obx_devices_report(const struct obx_devices *d, char *ret_names)
 		if (s.pieces && n + sizeof s.name + 2 < OBX_DEVICES_NAMES)
 			n += (size_t)snprintf(ret_names + n, OBX_DEVICES_NAMES - n, "%s%s", n ? "," : "", s.name);
 		if (s.failures)
-			fprintf(stderr, "outboard %s: %s (%s) failed %llu times (%s); other attempts or devices did its work\n", d->verb, s.name, s.what,
-				(unsigned long long)s.failures, d->attempt.text);
+			fprintf(stderr, "outboard %s: %s failed %llu times%s%s; other attempts or devices did its work\n", d->verb, s.name,
+				(unsigned long long)s.failures, d->attempt.status ? ", at first with " : "", d->attempt.status ? d->attempt.text : "");
 		if (d->stats)
 			obx_devices_print_stats(stderr, &s);
 	}

@@ -138,7 +138,8 @@ static void print_points(const struct options *o, const char *name, const uint8_
 		print_bytes(o, name, points, POINT_BYTES, true);
 		return;
 	}
-	printf(o->json ? "\"%ss\": [" : "", name);
+	if (o->json)
+		printf("\"%ss\": [", name);
 	for (size_t i = 0; i < n; i++) {
 		char text[2 * POINT_BYTES + 1];
 
