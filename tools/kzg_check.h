@@ -7,6 +7,8 @@
 #ifndef OBX_KZG_CHECK_H
 #define OBX_KZG_CHECK_H
 
+#include <stdbool.h>
+
 #include "service/outboard.h"
 
 /* Each says on stderr what does not hold, and returns false. A proof belongs to the blob's own challenge (commitment) or to a point z with its value y. */

@@ -169,10 +169,16 @@ TEST(scalars_in_device_memory)
 
 static struct outboard_kzg *load_setup(struct outboard *ob)
 {
+	const char *path = getenv("OUTBOARD_TEST_SETUP") ? getenv("OUTBOARD_TEST_SETUP") : TEST_SETUP;
 	struct outboard_error error = { 0 };
 	struct outboard_kzg *kzg = NULL;
+	int status = outboard_kzg_load_file(ob, path, NULL, &kzg, &error);
 
-	if (outboard_kzg_load_file(ob, TEST_SETUP, NULL, &kzg, &error) != OUTBOARD_OK)
+	if (status == OUTBOARD_IO) {
+		fprintf(stderr, "%s: set OUTBOARD_TEST_SETUP\n", error.text);
+		exit(TEST_SKIP_EXIT);
+	}
+	if (status != OUTBOARD_OK)
 		fprintf(stderr, "%s\n", error.text);
 	CHECK(kzg != NULL);
 	return kzg;
@@ -193,6 +199,9 @@ TEST(commitments_and_proofs_equal_the_cpus)
 			memset(&blobs[b][(b * 1000 + i * 77) * 32 + 1], (int)(0x5a + b * 16 + i), 31);
 	memset(blobs[2], 0, sizeof(blobs[2])); /* the polynomial 0 */
 	z[31] = 1;
+	if (getenv("OUTBOARD_TEST_LIBCUDA")) /* a card, that does any in no time */
+		for (unsigned i = 0; i < sizeof(blobs[0]); i++)
+			blobs[0][i] = i % 32 ? (uint8_t)(i * i >> 7) : 0;
 	for (unsigned side = 0; side < 2; side++) {
 		struct outboard *ob = open_list(side ? "gpu:0" : "cpu:1", 0);
 		struct outboard_kzg *kzg = load_setup(ob);
