@@ -79,6 +79,18 @@ def transforms(tmp):
     return how
 
 
+def commitments(tmp):
+    """Two blobs of few elements, for the software device's sake."""
+    blobs = [bytearray(131072), bytearray(131072)]
+    for i in range(8):
+        blobs[0][32 * 77 * i + 1:32 * 77 * i + 32] = bytes([i + 1]) * 31
+        blobs[1][32 * 500 * i + 31] = i
+    (tmp / 'blobs').write_bytes(b''.join(blobs))
+    how = ['kzg', 'commit', '--setup', SETUP, '--blobs', tmp / 'blobs']
+    out = worked(good(*how, *GPU, '--json').stdout)
+    check('the same commitments', out['commitments'] == good(*how, '--device', 'cpu').stdout.split(), out)
+
+
 def benches(tmp):
     for verb in 'msm', 'ntt':
         out = json.loads(good(verb, 'bench', '--from', 3, '--to', 5, '--runs', 1, '--threads', 1, '--driver', DRIVER, '--json', '--plot', tmp / 'p.svg').stdout)
@@ -95,6 +107,7 @@ def main():
         tmp = pathlib.Path(folder)
         files, made = products(tmp, 300)
         how = transforms(tmp)
+        commitments(tmp)
         benches(tmp)
         if len(sys.argv) < 5:
             finish()
