@@ -48,26 +48,25 @@ OBK_DEVICE obk_g1 obk_g1_from_affine(const obk_g1_affine &p)
 /* Out of line: rare in a sum, and the hot loop should fit the instruction cache. */
 static __device__ __noinline__ obk_g1 obk_g1_double(const obk_g1 p)
 {
-	obk_fp u = p.y + p.y, v = u * u, w = u * v, s = p.x * v, t = p.x * p.x, m = t + t + t;
+	obk_fp u = p.y + p.y, v = obk_fp_square(u), w = u * v, s = p.x * v, t = obk_fp_square(p.x), m = t + t + t;
 	obk_g1 r;
 
-	u = w * p.y;
 	r.zz = v * p.zz;
 	r.zzz = w * p.zzz;
-	r.x = m * m - s - s;
-	r.y = (s - r.x) * m - u;
+	r.x = obk_fp_square(m) - s - s;
+	r.y = obk_fp_sum_of_products(s - r.x, m, obk_fp::zero() - w, p.y);
 	return r;
 }
 
 OBK_DEVICE obk_g1 obk_g1_add_tail(const obk_fp &u1, const obk_fp &s1, const obk_fp &p, const obk_fp &r, const obk_fp &zz, const obk_fp &zzz)
 {
-	obk_fp pp = p * p, ppp = p * pp, q = u1 * pp, y = s1 * ppp;
+	obk_fp pp = obk_fp_square(p), ppp = p * pp, q = u1 * pp;
 	obk_g1 sum;
 
 	sum.zz = zz * pp;
 	sum.zzz = zzz * ppp;
-	sum.x = r * r - ppp - q - q;
-	sum.y = (q - sum.x) * r - y;
+	sum.x = obk_fp_square(r) - ppp - q - q;
+	sum.y = obk_fp_sum_of_products(q - sum.x, r, obk_fp::zero() - ppp, s1);
 	return sum;
 }
 

@@ -45,40 +45,71 @@ struct obk_fr_modulus {
 /* The last pair of a chain whose carry cannot be. */
 #define OBK_LAST_PAIR(x, y, a, b) \
 	"madc.lo.cc.u32 %" #x ", %" #a ", %" #b ", %" #x ";\n\tmadc.hi.u32 %" #y ", %" #a ", %" #b ", %" #y ";"
-#define OBK_WORDS8(t) "+r"(t[0]), "+r"(t[1]), "+r"(t[2]), "+r"(t[3]), "+r"(t[4]), "+r"(t[5]), "+r"(t[6]), "+r"(t[7])
-#define OBK_WORDS12(t) OBK_WORDS8(t), "+r"(t[8]), "+r"(t[9]), "+r"(t[10]), "+r"(t[11])
+#define OBK_WORDS4(t) "+r"(t[0]), "+r"(t[1]), "+r"(t[2]), "+r"(t[3])
+#define OBK_WORDS6(t) OBK_WORDS4(t), "+r"(t[4]), "+r"(t[5])
+#define OBK_WORDS8(t) OBK_WORDS6(t), "+r"(t[6]), "+r"(t[7])
+#define OBK_WORDS10(t) OBK_WORDS8(t), "+r"(t[8]), "+r"(t[9])
+#define OBK_WORDS12(t) OBK_WORDS10(t), "+r"(t[10]), "+r"(t[11])
 #define OBK_EVERY_OTHER4(a) "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(a[6])
-#define OBK_EVERY_OTHER6(a) OBK_EVERY_OTHER4(a), "r"(a[8]), "r"(a[10])
+#define OBK_EVERY_OTHER5(a) OBK_EVERY_OTHER4(a), "r"(a[8])
+#define OBK_EVERY_OTHER6(a) OBK_EVERY_OTHER5(a), "r"(a[10])
 
-/* t += a[0, 2, 4, ..] b; the carry goes to top. */
-OBK_DEVICE void obk_chain_even(uint32_t (&t)[12], uint32_t &top, const uint32_t *a, uint32_t b)
+/* L pairs of t += a[0, 2, 4, ..] b; the carry goes to top. */
+template <int L> OBK_DEVICE void obk_pairs_even(uint32_t *t, uint32_t &top, const uint32_t *a, uint32_t b)
 {
-	asm(OBK_PAIR("mad", 0, 1, 13, 19) OBK_PAIR("madc", 2, 3, 14, 19) OBK_PAIR("madc", 4, 5, 15, 19) OBK_PAIR("madc", 6, 7, 16, 19)
-		OBK_PAIR("madc", 8, 9, 17, 19) OBK_PAIR("madc", 10, 11, 18, 19) "addc.u32 %12, %12, 0;"
-		: OBK_WORDS12(t), "+r"(top) : OBK_EVERY_OTHER6(a), "r"(b));
+	if (L == 1)
+		asm(OBK_PAIR("mad", 0, 1, 3, 4) "addc.u32 %2, %2, 0;" : "+r"(t[0]), "+r"(t[1]), "+r"(top) : "r"(a[0]), "r"(b));
+	if (L == 2)
+		asm(OBK_PAIR("mad", 0, 1, 5, 7) OBK_PAIR("madc", 2, 3, 6, 7) "addc.u32 %4, %4, 0;"
+			: OBK_WORDS4(t), "+r"(top) : "r"(a[0]), "r"(a[2]), "r"(b));
+	if (L == 3)
+		asm(OBK_PAIR("mad", 0, 1, 7, 10) OBK_PAIR("madc", 2, 3, 8, 10) OBK_PAIR("madc", 4, 5, 9, 10) "addc.u32 %6, %6, 0;"
+			: OBK_WORDS6(t), "+r"(top) : "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(b));
+	if (L == 4)
+		asm(OBK_PAIR("mad", 0, 1, 9, 13) OBK_PAIR("madc", 2, 3, 10, 13) OBK_PAIR("madc", 4, 5, 11, 13) OBK_PAIR("madc", 6, 7, 12, 13)
+			"addc.u32 %8, %8, 0;" : OBK_WORDS8(t), "+r"(top) : OBK_EVERY_OTHER4(a), "r"(b));
+	if (L == 5)
+		asm(OBK_PAIR("mad", 0, 1, 11, 16) OBK_PAIR("madc", 2, 3, 12, 16) OBK_PAIR("madc", 4, 5, 13, 16) OBK_PAIR("madc", 6, 7, 14, 16)
+			OBK_PAIR("madc", 8, 9, 15, 16) "addc.u32 %10, %10, 0;" : OBK_WORDS10(t), "+r"(top) : OBK_EVERY_OTHER5(a), "r"(b));
+	if (L == 6)
+		asm(OBK_PAIR("mad", 0, 1, 13, 19) OBK_PAIR("madc", 2, 3, 14, 19) OBK_PAIR("madc", 4, 5, 15, 19) OBK_PAIR("madc", 6, 7, 16, 19)
+			OBK_PAIR("madc", 8, 9, 17, 19) OBK_PAIR("madc", 10, 11, 18, 19) "addc.u32 %12, %12, 0;"
+			: OBK_WORDS12(t), "+r"(top) : OBK_EVERY_OTHER6(a), "r"(b));
 }
 
-OBK_DEVICE void obk_chain_even(uint32_t (&t)[8], uint32_t &top, const uint32_t *a, uint32_t b)
+/* The same where the sum fits. */
+template <int L> OBK_DEVICE void obk_pairs_odd(uint32_t *t, const uint32_t *a, uint32_t b)
 {
-	asm(OBK_PAIR("mad", 0, 1, 9, 13) OBK_PAIR("madc", 2, 3, 10, 13) OBK_PAIR("madc", 4, 5, 11, 13) OBK_PAIR("madc", 6, 7, 12, 13) "addc.u32 %8, %8, 0;"
-		: OBK_WORDS8(t), "+r"(top) : OBK_EVERY_OTHER4(a), "r"(b));
+	if (L == 1)
+		asm("mad.lo.cc.u32 %0, %2, %3, %0;\n\tmadc.hi.u32 %1, %2, %3, %1;" : "+r"(t[0]), "+r"(t[1]) : "r"(a[0]), "r"(b));
+	if (L == 2)
+		asm(OBK_PAIR("mad", 0, 1, 4, 6) OBK_LAST_PAIR(2, 3, 5, 6) : OBK_WORDS4(t) : "r"(a[0]), "r"(a[2]), "r"(b));
+	if (L == 3)
+		asm(OBK_PAIR("mad", 0, 1, 6, 9) OBK_PAIR("madc", 2, 3, 7, 9) OBK_LAST_PAIR(4, 5, 8, 9)
+			: OBK_WORDS6(t) : "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(b));
+	if (L == 4)
+		asm(OBK_PAIR("mad", 0, 1, 8, 12) OBK_PAIR("madc", 2, 3, 9, 12) OBK_PAIR("madc", 4, 5, 10, 12) OBK_LAST_PAIR(6, 7, 11, 12)
+			: OBK_WORDS8(t) : OBK_EVERY_OTHER4(a), "r"(b));
+	if (L == 5)
+		asm(OBK_PAIR("mad", 0, 1, 10, 15) OBK_PAIR("madc", 2, 3, 11, 15) OBK_PAIR("madc", 4, 5, 12, 15) OBK_PAIR("madc", 6, 7, 13, 15)
+			OBK_LAST_PAIR(8, 9, 14, 15) : OBK_WORDS10(t) : OBK_EVERY_OTHER5(a), "r"(b));
+	if (L == 6)
+		asm(OBK_PAIR("mad", 0, 1, 12, 18) OBK_PAIR("madc", 2, 3, 13, 18) OBK_PAIR("madc", 4, 5, 14, 18) OBK_PAIR("madc", 6, 7, 15, 18)
+			OBK_PAIR("madc", 8, 9, 16, 18) OBK_LAST_PAIR(10, 11, 17, 18) : OBK_WORDS12(t) : OBK_EVERY_OTHER6(a), "r"(b));
 }
 
-/* t += a[0, 2, 4, ..] b (a points at an odd word); the sum fits. */
-OBK_DEVICE void obk_chain_odd(uint32_t (&t)[12], const uint32_t *a, uint32_t b)
+template <int N> OBK_DEVICE void obk_chain_even(uint32_t (&t)[N], uint32_t &top, const uint32_t *a, uint32_t b)
 {
-	asm(OBK_PAIR("mad", 0, 1, 12, 18) OBK_PAIR("madc", 2, 3, 13, 18) OBK_PAIR("madc", 4, 5, 14, 18) OBK_PAIR("madc", 6, 7, 15, 18)
-		OBK_PAIR("madc", 8, 9, 16, 18) OBK_LAST_PAIR(10, 11, 17, 18)
-		: OBK_WORDS12(t) : OBK_EVERY_OTHER6(a), "r"(b));
+	obk_pairs_even<N / 2>(t, top, a, b);
 }
 
-OBK_DEVICE void obk_chain_odd(uint32_t (&t)[8], const uint32_t *a, uint32_t b)
+/* a points at an odd word. */
+template <int N> OBK_DEVICE void obk_chain_odd(uint32_t (&t)[N], const uint32_t *a, uint32_t b)
 {
-	asm(OBK_PAIR("mad", 0, 1, 8, 12) OBK_PAIR("madc", 2, 3, 9, 12) OBK_PAIR("madc", 4, 5, 10, 12) OBK_LAST_PAIR(6, 7, 11, 12)
-		: OBK_WORDS8(t) : OBK_EVERY_OTHER4(a), "r"(b));
+	obk_pairs_odd<N / 2>(t, a, b);
 }
 
-/* The same after low += between, whose carry is the chain's first. */
+/* As obk_chain_odd after low += between, whose carry is the chain's first. */
 OBK_DEVICE void obk_chain_joined(uint32_t (&t)[12], uint32_t &low, uint32_t between, const uint32_t *a, uint32_t b)
 {
 	asm("add.cc.u32 %12, %12, %13;\n\t" OBK_PAIR("madc", 0, 1, 14, 20) OBK_PAIR("madc", 2, 3, 15, 20) OBK_PAIR("madc", 4, 5, 16, 20)
@@ -209,14 +240,18 @@ template <class M> struct __align__(16) obk_element {
 		return a;
 	}
 
-	/* One word of b: o and e as they are after the shift, `between` the word that lies between them. */
-	OBK_DEVICE void row(uint32_t (&e)[N], uint32_t (&o)[N], uint32_t between, const uint32_t (&a)[N], uint32_t b, const uint32_t (&p)[N])
+	/* += a word of b times a: o and e as they are after the shift, `between` the word that lies between them. */
+	OBK_DEVICE void multiply_row(uint32_t (&e)[N], uint32_t (&o)[N], uint32_t between, const uint32_t (&a)[N], uint32_t b)
 	{
-		uint32_t m;
-
 		obk_chain_joined(o, e[0], between, a + 1, b);
 		obk_chain_even(e, o[N - 1], a, b);
-		m = e[0] * M::ninv();
+	}
+
+	/* += m p, so that the lowest word is 0. */
+	OBK_DEVICE void reduce_row(uint32_t (&e)[N], uint32_t (&o)[N], const uint32_t (&p)[N])
+	{
+		uint32_t m = e[0] * M::ninv();
+
 		obk_chain_odd(o, p + 1, m);
 		obk_chain_even(e, o[N - 1], p, m);
 	}
@@ -233,20 +268,11 @@ template <class M> struct __align__(16) obk_element {
 		return between;
 	}
 
-	friend __device__ __forceinline__ obk_element operator*(const obk_element &a, const obk_element &b)
+	/* x counts from word 0, y from word 1, and the word between belongs to word 0; the sum is below 2 m. */
+	OBK_DEVICE obk_element joined(uint32_t (&x)[N], uint32_t (&y)[N], uint32_t between)
 	{
-		uint32_t x[N] = {}, y[N] = {}, p[N], between = 0;
 		obk_element r;
 
-		modulus(p);
-#pragma unroll
-		for (int i = 0; i < N; i += 2) {
-			row(x, y, between, a.l, b.l[i], p);
-			between = shift(x);
-			row(y, x, between, a.l, b.l[i + 1], p);
-			between = shift(y);
-		}
-		/* x counts from word 0, y from word 1, and the word between belongs to word 0 */
 #pragma unroll
 		for (int i = N - 1; i > 0; i--)
 			y[i] = y[i - 1];
@@ -258,9 +284,89 @@ template <class M> struct __align__(16) obk_element {
 		r.reduce();
 		return r;
 	}
+
+	friend __device__ __forceinline__ obk_element operator*(const obk_element &a, const obk_element &b)
+	{
+		uint32_t x[N] = {}, y[N] = {}, p[N], between = 0;
+
+		modulus(p);
+#pragma unroll
+		for (int i = 0; i < N; i += 2) {
+			multiply_row(x, y, between, a.l, b.l[i]);
+			reduce_row(x, y, p);
+			between = shift(x);
+			multiply_row(y, x, between, a.l, b.l[i + 1]);
+			reduce_row(y, x, p);
+			between = shift(y);
+		}
+		return joined(x, y, between);
+	}
 };
 
 typedef obk_element<obk_fp_modulus> obk_fp;
 typedef obk_element<obk_fr_modulus> obk_fr;
+
+/*
+ * a b + c d with one reduction. What is kept stays below 3 p, and the result, (a b + c d + m p) / R, below (1 + 2 p / R) p = 1.21 p. (3 r would not fit.)
+ */
+OBK_DEVICE obk_fp obk_fp_sum_of_products(const obk_fp &a, const obk_fp &b, const obk_fp &c, const obk_fp &d)
+{
+	uint32_t x[12] = {}, y[12] = {}, p[12], between = 0;
+
+	obk_fp::modulus(p);
+#pragma unroll
+	for (int i = 0; i < 12; i += 2) {
+		obk_fp::multiply_row(x, y, between, a.l, b.l[i]);
+		obk_fp::multiply_row(x, y, 0, c.l, d.l[i]);
+		obk_fp::reduce_row(x, y, p);
+		between = obk_fp::shift(x);
+		obk_fp::multiply_row(y, x, between, a.l, b.l[i + 1]);
+		obk_fp::multiply_row(y, x, 0, c.l, d.l[i + 1]);
+		obk_fp::reduce_row(y, x, p);
+		between = obk_fp::shift(y);
+	}
+	return obk_fp::joined(x, y, between);
+}
+
+/*
+ * Row I of a square: a[I] times a[I], and times twice the words above it, whose lowest takes no bit from a[I]. 78 products of words for 144, and no more
+ * registers than a product has: row I + 1 needs neither a[I] nor what it was multiplied with. What is kept stays below 3 p, as 2 a < 2 p.
+ */
+template <int I> OBK_DEVICE void obk_fp_square_row(uint32_t (&e)[12], uint32_t (&o)[12], uint32_t between, const uint32_t (&a)[12], const uint32_t (&p)[12])
+{
+	const int even = I + I % 2, odd = I + 1 - I % 2;
+	uint32_t w[12], m;
+
+#pragma unroll
+	for (int j = I; j < 12; j++)
+		w[j] = j == I ? a[j] : j == I + 1 ? a[j] << 1 : __funnelshift_l(a[j - 1], a[j], 1);
+	obk_pairs_odd<(13 - odd) / 2>(o + odd - 1, w + odd, a[I]);
+	obk_pairs_even<(12 - even) / 2>(e + even, o[11], w + even, a[I]);
+	m = (e[0] + between) * obk_fp_modulus::ninv();
+	obk_chain_joined(o, e[0], between, p + 1, m);
+	obk_chain_even(e, o[11], p, m);
+}
+
+template <int I> OBK_DEVICE void obk_fp_square_rows(uint32_t (&x)[12], uint32_t (&y)[12], uint32_t &between, const uint32_t (&a)[12], const uint32_t (&p)[12])
+{
+	obk_fp_square_row<I>(x, y, between, a, p);
+	between = obk_fp::shift(x);
+	obk_fp_square_row<I + 1>(y, x, between, a, p);
+	between = obk_fp::shift(y);
+}
+
+OBK_DEVICE obk_fp obk_fp_square(const obk_fp &a)
+{
+	uint32_t x[12] = {}, y[12] = {}, p[12], between = 0;
+
+	obk_fp::modulus(p);
+	obk_fp_square_rows<0>(x, y, between, a.l, p);
+	obk_fp_square_rows<2>(x, y, between, a.l, p);
+	obk_fp_square_rows<4>(x, y, between, a.l, p);
+	obk_fp_square_rows<6>(x, y, between, a.l, p);
+	obk_fp_square_rows<8>(x, y, between, a.l, p);
+	obk_fp_square_rows<10>(x, y, between, a.l, p);
+	return obk_fp::joined(x, y, between);
+}
 
 #endif

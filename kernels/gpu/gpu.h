@@ -160,6 +160,7 @@ struct obk_gpu_stats {
 	uint64_t taken, reused; /* buffers; how many of them without asking the driver */
 	uint64_t launches;
 	uint64_t bytes_to, bytes_from; /* copied to the device and from it by the calls below */
+	uint64_t pieces;               /* of uploads that were made in several */
 };
 
 /* Needs no obk_gpu_enter. */
@@ -179,6 +180,18 @@ void obk_gpu_stream_give(struct obk_gpu *gpu, CUstream stream);
 enum ob_err obk_gpu_write(struct obk_gpu *gpu, CUstream stream, CUdeviceptr to, const void *from, size_t bytes, struct obk_fault *fault);
 enum ob_err obk_gpu_zero(struct obk_gpu *gpu, CUstream stream, CUdeviceptr at, size_t bytes, struct obk_fault *fault);
 enum ob_err obk_gpu_copy(struct obk_gpu *gpu, CUstream stream, CUdeviceptr to, CUdeviceptr from, size_t bytes, struct obk_fault *fault);
+
+/* Launches, in the upload's stream, what works on bytes [first, first + bytes) of an upload. arg is the caller's. */
+typedef enum ob_err obk_gpu_piece(void *arg, size_t first, size_t bytes);
+
+/*
+ * Copies host memory in pieces of OBK_GPU_PIECE bytes, through pinned memory and on a stream of their own, and calls `piece` for each as soon as `stream`
+ * waits for its arrival: what it launches runs while the next ones travel. One piece, with no such detour, where there is no more than that, no pinned memory
+ * to be had, or OUTBOARD_OPT=-stage. Nothing may be pending on what is written. `from` is free again on return; the first error ends it.
+ */
+#define OBK_GPU_PIECE ((size_t)1 << 20)
+enum ob_err obk_gpu_upload(struct obk_gpu *gpu, CUstream stream, CUdeviceptr to, const void *from, size_t bytes, obk_gpu_piece *piece, void *arg,
+	struct obk_fault *fault);
 /* Waits for the stream's earlier work and for the copy. */
 enum ob_err obk_gpu_read(struct obk_gpu *gpu, CUstream stream, void *to, CUdeviceptr from, size_t bytes, struct obk_fault *fault);
 enum ob_err obk_gpu_wait(struct obk_gpu *gpu, CUstream stream, struct obk_fault *fault);

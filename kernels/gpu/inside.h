@@ -16,6 +16,14 @@ struct obk_gpu_block {
 	struct obk_gpu_block *next;
 };
 
+/* For one upload at a time: room for two pieces, one that travels and one that is filled. */
+struct obk_gpu_stage {
+	struct obk_gpu_stage *next;
+	CUstream stream;
+	CUevent arrived[2];
+	void *room; /* pinned */
+};
+
 struct obk_gpu {
 	const struct obk_gpu_driver *driver;
 	struct obk_gpu_info info;
@@ -32,10 +40,13 @@ struct obk_gpu {
 	struct obk_gpu_block *idle, *taken;
 	unsigned streams;
 	CUstream stream[OBK_GPU_MAX_STREAMS];
+	struct obk_gpu_stage *stages; /* kept for the next upload */
 	struct obk_gpu_stats stats;
 };
 
 /* Frees every buffer and stream, taken ones too. The context is current. */
 void obk_gpu_memory_fini(struct obk_gpu *gpu);
+/* Frees what uploads kept. The context is current. */
+void obk_gpu_upload_fini(struct obk_gpu *gpu);
 
 #endif

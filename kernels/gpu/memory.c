@@ -145,6 +145,7 @@ void obk_gpu_memory_fini(struct obk_gpu *gpu)
 	trim_locked(gpu);
 	while (gpu->taken)
 		free_block(gpu, unlink_block(&gpu->taken));
+	obk_gpu_upload_fini(gpu);
 	while (gpu->streams)
 		gpu->driver->stream_free(gpu->stream[--gpu->streams]);
 }

@@ -69,9 +69,20 @@ void obk_msm_gpu_plan(struct obk_plan *plan, unsigned copies, unsigned fixed_win
 	}
 }
 
+struct obk_plan obk_msm_gpu_multiples_plan(unsigned bits)
+{
+	return obk_plan_shape(bits, 255, (255 + bits - 1) / bits);
+}
+
 static enum ob_err launch(struct call *c, unsigned kernel, size_t items, unsigned rows, unsigned threads, void **args)
 {
 	return obk_gpu_launch(c->gpu, c->stream, c->kernels[kernel], obk_msm_gpu_blocks(items, threads), rows, threads, 0, args, c->fault);
+}
+
+/* Threads that sum up the multiples of a scalar. */
+static uint32_t parts_of(const struct call *c)
+{
+	return (c->shape.windows + c->each - 1) / c->each;
 }
 
 static uint32_t total_of(const struct call *c)
@@ -89,18 +100,24 @@ static size_t tiles_of(size_t keys)
 	return (keys + OBK_MSM_SCAN_TILE - 1) / OBK_MSM_SCAN_TILE;
 }
 
+/* Threads that keep the device busy. */
+static size_t threads_of(const struct call *c)
+{
+	return (size_t)obk_gpu_info(c->gpu)->processors * 3 * OBK_MSM_THREADS;
+}
+
 /* How the work of a group is cut; depends on its size and the device. */
 static void cut(struct call *c)
 {
-	size_t threads = (size_t)obk_gpu_info(c->gpu)->processors * 3 * OBK_MSM_THREADS, total = total_of(c), entries = total * c->shape.windows, chunk;
+	size_t threads = threads_of(c), total = total_of(c), entries = total * c->shape.windows, chunk;
 
 	chunk = entries / (2 * threads);
 	chunk = chunk < CHUNK_MIN ? CHUNK_MIN : chunk > CHUNK_MAX ? CHUNK_MAX : chunk;
 	c->chunks = (entries + chunk - 1) / chunk;
 	c->least = CHUNK_MIN;
-	c->each = OBK_MSM_MULTIPLES_WINDOWS;
-	while (c->each > 4 && total * (OBK_MSM_MULTIPLES_WINDOWS / c->each) < threads)
-		c->each /= 2;
+	c->each = c->shape.windows;
+	while (c->each > 4 && total * parts_of(c) < threads)
+		c->each = (c->each + 1) / 2;
 }
 
 static size_t points_of_result(const struct call *c)
@@ -108,14 +125,29 @@ static size_t points_of_result(const struct call *c)
 	return c->b->multiples ? c->shape.products : (size_t)c->shape.products * c->shape.sets * c->shape.window;
 }
 
-/* Sizes of all buffers for the group's shape, in the order of struct call. */
+/* For groups of the group's size and all smaller ones, of which some are cut into more. */
+static void most_of(const struct call *c, size_t *chunks, size_t *parts)
+{
+	size_t threads = threads_of(c), total = total_of(c), least;
+
+	/* entries / chunk with chunk = entries / (2 threads), rounded down, is below 2.5 threads; halving `each` less than doubles what was below threads */
+	least = total * c->shape.windows / CHUNK_MIN + 1;
+	least = least < 3 * threads ? least : 3 * threads;
+	*chunks = c->chunks > least ? c->chunks : least;
+	least = total * c->shape.windows;
+	least = least < 2 * threads ? least : 2 * threads;
+	*parts = total * parts_of(c) > least ? total * parts_of(c) : least;
+}
+
+/* Sizes of all buffers for the group's shape and smaller groups, in the order of struct call. */
 #define BUFFERS 12
 static void sizes(const struct call *c, size_t size[BUFFERS])
 {
 	const size_t point = sizeof(struct obk_g1);
-	size_t total = total_of(c), entries = total * c->shape.windows, keys = keys_of(c), joined = c->chunks / 4 + 1;
-	size_t parts = total * (OBK_MSM_MULTIPLES_WINDOWS / c->each);
+	size_t total = total_of(c), entries = total * c->shape.windows, keys = keys_of(c), chunks, parts, joined;
 
+	most_of(c, &chunks, &parts);
+	joined = chunks / 4 + 1;
 	memset(size, 0, BUFFERS * sizeof(*size));
 	size[0] = total * OBK_SCALAR_BYTES;
 	size[11] = HEADER + points_of_result(c) * point;
@@ -129,8 +161,8 @@ static void sizes(const struct call *c, size_t size[BUFFERS])
 	size[3] = keys * sizeof(uint32_t);
 	size[4] = (tiles_of(keys) + 1) * sizeof(uint32_t);
 	size[5] = size[6] = keys * point;
-	size[7] = c->chunks * point;
-	size[8] = c->chunks * sizeof(uint32_t);
+	size[7] = chunks * point;
+	size[8] = chunks * sizeof(uint32_t);
 	size[9] = joined * point;
 	size[10] = joined * sizeof(uint32_t);
 }
@@ -215,34 +247,44 @@ static void give_buffers(struct call *c)
 	c->host = NULL;
 }
 
-/* The group's scalars as plain numbers. */
+/* Some of the group's scalars, by their bytes, as plain numbers, and the places that their entries will have in the buckets. */
+static enum ob_err prepare_piece(void *arg, size_t first_byte, size_t bytes)
+{
+	struct call *c = arg;
+	uint32_t first = (uint32_t)(first_byte / OBK_SCALAR_BYTES), n = (uint32_t)(bytes / OBK_SCALAR_BYTES), end = first + n, total = total_of(c);
+	uint32_t format = c->job->format, canonical = c->job->canonical;
+	CUdeviceptr out = c->plain.at + first_byte, in = c->scalars ? c->scalars + c->first * OBK_SCALAR_BYTES + first_byte : out, bad = c->result.at;
+	unsigned long long through_all = c->first + first;
+	enum ob_err err = launch(c, OBK_MSM_PREPARE, n, 1, 256, (void *[]){ &c->shape, &n, &in, &format, &canonical, &out, &through_all, &bad });
+
+	if (!err && !c->b->multiples)
+		err = launch(c, OBK_MSM_COUNT, n, c->shape.windows, 256, (void *[]){ &c->shape, &first, &end, &total, &c->plain.at, &c->counts.at,
+			&c->ranks.at });
+	return err;
+}
+
 static enum ob_err prepare(struct call *c)
 {
-	uint32_t total = total_of(c), format = c->job->format, canonical = c->job->canonical;
-	CUdeviceptr in = c->plain.at, out = c->plain.at, bad = c->result.at;
-	unsigned long long first = c->first;
-	enum ob_err err = obk_gpu_check(c->gpu, obk_gpu_driver(c->gpu)->set_bytes(bad, 0xff, sizeof(uint64_t), c->stream), "cuMemsetD8Async", c->fault);
+	size_t bytes = (size_t)total_of(c) * OBK_SCALAR_BYTES;
+	enum ob_err err = obk_gpu_check(c->gpu, obk_gpu_driver(c->gpu)->set_bytes(c->result.at, 0xff, sizeof(uint64_t), c->stream), "cuMemsetD8Async",
+		c->fault);
 
-	if (!err && c->scalars)
-		in = c->scalars + c->first * OBK_SCALAR_BYTES;
-	else if (!err)
-		err = obk_gpu_write(c->gpu, c->stream, in, (const char *)c->job->scalars + c->first * OBK_SCALAR_BYTES, (size_t)total * OBK_SCALAR_BYTES,
-			c->fault);
-	if (!err)
-		err = launch(c, OBK_MSM_PREPARE, total, 1, 256, (void *[]){ &c->shape, &total, &in, &format, &canonical, &out, &first, &bad });
-	return err;
+	if (!err && !c->b->multiples)
+		err = obk_gpu_zero(c->gpu, c->stream, c->counts.at, keys_of(c) * sizeof(uint32_t), c->fault);
+	if (err)
+		return err;
+	if (c->scalars)
+		return prepare_piece(c, 0, bytes);
+	return obk_gpu_upload(c->gpu, c->stream, c->plain.at, (const char *)c->job->scalars + c->first * OBK_SCALAR_BYTES, bytes, prepare_piece, c, c->fault);
 }
 
 static enum ob_err sort_entries(struct call *c)
 {
 	uint32_t total = total_of(c), keys = (uint32_t)keys_of(c), tiles = (uint32_t)tiles_of(keys);
 	uint32_t offset = (uint32_t)c->offset, stride = (uint32_t)c->b->count;
-	enum ob_err err = obk_gpu_zero(c->gpu, c->stream, c->counts.at, (size_t)keys * sizeof(uint32_t), c->fault);
+	enum ob_err err;
 
-	if (!err)
-		err = launch(c, OBK_MSM_COUNT, total, c->shape.windows, 256, (void *[]){ &c->shape, &total, &c->plain.at, &c->counts.at, &c->ranks.at });
-	if (!err)
-		err = launch(c, OBK_MSM_SCAN, (size_t)tiles * OBK_MSM_SCAN_THREADS, 1, OBK_MSM_SCAN_THREADS, (void *[]){ &keys, &c->counts.at, &c->tiles.at });
+	err = launch(c, OBK_MSM_SCAN, (size_t)tiles * OBK_MSM_SCAN_THREADS, 1, OBK_MSM_SCAN_THREADS, (void *[]){ &keys, &c->counts.at, &c->tiles.at });
 	if (!err)
 		err = launch(c, OBK_MSM_SCAN_TILES, 1, 1, OBK_MSM_SCAN_THREADS, (void *[]){ &tiles, &c->tiles.at });
 	if (!err)
@@ -299,7 +341,7 @@ static enum ob_err fold_buckets(struct call *c)
 
 static enum ob_err add_multiples(struct call *c)
 {
-	uint32_t parts = OBK_MSM_MULTIPLES_WINDOWS / c->each, total = total_of(c) * parts, n = c->shape.count * parts, offset = (uint32_t)c->offset,
+	uint32_t parts = parts_of(c), total = total_of(c) * parts, n = c->shape.count * parts, offset = (uint32_t)c->offset,
 		stride = (uint32_t)c->b->count, scalars = total_of(c);
 	CUdeviceptr in = c->sums.at, out;
 	enum ob_err err = launch(c, OBK_MSM_MULTIPLES_SUM, total, 1, OBK_MSM_THREADS, (void *[]){ &c->shape, &scalars, &c->each, &c->plain.at,
@@ -426,7 +468,7 @@ static enum ob_err run_entered(struct call *c)
 	if (err)
 		return err;
 	if (b->multiples)
-		c->plan = obk_plan_shape(OBK_MSM_MULTIPLES_BITS, 255, OBK_MSM_MULTIPLES_WINDOWS);
+		c->plan = obk_msm_gpu_multiples_plan(b->window);
 	else
 		obk_msm_gpu_plan(&c->plan, b->copies, b->copies > 1 ? b->window : c->job->window, b->order_r, c->job->count, c->job->batch);
 	err = run_all(c);

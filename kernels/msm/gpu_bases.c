@@ -10,7 +10,8 @@
 #define SCRATCH ((size_t)1 << 21)   /* points whose denominators are open at a time: 384 MiB */
 #define BLOCK 256
 #define MAX_COPIES 64
-#define MULTIPLES_BYTES ((size_t)OBK_MSM_MULTIPLES_WINDOWS * OBK_MSM_MULTIPLES * sizeof(struct obk_g1_affine))
+#define SHARE_MIN ((size_t)8)       /* points that share an inversion */
+#define SHARE_MAX ((size_t)64)
 
 extern const unsigned char obk_msm_tables_image_start[], obk_msm_tables_image_end[];
 static const char *const names[OBK_MSM_TABLE_KERNELS] = { "msm_check", "msm_shift", "msm_multiples", "msm_normalise" };
@@ -128,9 +129,12 @@ static enum ob_err check_points(const struct making *m, CUdeviceptr points, stru
 
 static enum ob_err normalise(const struct making *m, size_t count, CUdeviceptr to, struct obk_fault *fault)
 {
-	uint32_t n = (uint32_t)count, threads = (n + OBK_MSM_NORMALISE - 1) / OBK_MSM_NORMALISE;
+	size_t share = count / ((size_t)obk_gpu_info(m->b->gpu)->processors * OBK_MSM_THREADS);
+	uint32_t n = (uint32_t)count, threads;
 	CUdeviceptr from = m->scratch.at;
 
+	share = share < SHARE_MIN ? SHARE_MIN : share > SHARE_MAX ? SHARE_MAX : share;
+	threads = (uint32_t)((count + share - 1) / share);
 	return obk_gpu_launch(m->b->gpu, m->stream, m->kernels[OBK_MSM_TO_AFFINE], obk_msm_gpu_blocks(threads, OBK_MSM_THREADS), 1, OBK_MSM_THREADS, 0,
 		(void *[]){ &n, &threads, &from, &to }, fault);
 }
@@ -154,9 +158,22 @@ static enum ob_err shift_points(const struct making *m, unsigned shift, CUdevice
 	return err;
 }
 
+/* Of a base and window. */
+static size_t multiples_of(unsigned bits)
+{
+	return (size_t)1 << (bits - 1);
+}
+
+/* Memory of all multiples of a base. */
+static size_t multiples_bytes(unsigned bits)
+{
+	return obk_msm_gpu_multiples_plan(bits).windows * multiples_of(bits) * sizeof(struct obk_g1_affine);
+}
+
 static enum ob_err multiply_points(const struct making *m, CUdeviceptr from, CUdeviceptr to, size_t count, struct obk_fault *fault)
 {
-	const size_t bytes = sizeof(struct obk_g1_affine), step = SCRATCH / OBK_MSM_MULTIPLES;
+	const size_t bytes = sizeof(struct obk_g1_affine), all = multiples_of(m->b->window), step = SCRATCH / all;
+	uint32_t multiples = (uint32_t)all;
 	CUdeviceptr scratch = m->scratch.at;
 	enum ob_err err = OB_ERR_NONE;
 
@@ -165,25 +182,36 @@ static enum ob_err multiply_points(const struct making *m, CUdeviceptr from, CUd
 		CUdeviceptr in = from + first * bytes;
 
 		err = obk_gpu_launch(m->b->gpu, m->stream, m->kernels[OBK_MSM_MAKE_MULTIPLES], obk_msm_gpu_blocks(n, OBK_MSM_THREADS), 1, OBK_MSM_THREADS, 0,
-			(void *[]){ &n, &in, &scratch }, fault);
+			(void *[]){ &n, &multiples, &in, &scratch }, fault);
 		if (!err)
-			err = normalise(m, (size_t)n * OBK_MSM_MULTIPLES, to + first * OBK_MSM_MULTIPLES * bytes, fault);
+			err = normalise(m, n * all, to + first * all * bytes, fault);
 	}
 	return err;
 }
 
-/* As many copies as the memory allows and additions are saved. */
+/* All multiples by the widest digits that the memory allows, if that takes no more additions than `best`. */
+static bool plan_multiples(struct obk_msm_gpu_bases *b, size_t table_bytes, double best)
+{
+	unsigned bits = OBK_MSM_GPU_MULTIPLES_MAX_BITS;
+
+	if (!b->order_r || b->count > OBK_MSM_GPU_MULTIPLES_MAX_POINTS)
+		return false;
+	while (bits >= OBK_MSM_GPU_MULTIPLES_MIN_BITS && table_bytes / multiples_bytes(bits) < b->count)
+		bits--;
+	if (bits < OBK_MSM_GPU_MULTIPLES_MIN_BITS || (double)b->count * obk_msm_gpu_multiples_plan(bits).windows > best)
+		return false;
+	b->copies = 1;
+	b->window = b->shift = bits;
+	return true;
+}
+
+/* As many copies as the memory allows and additions are saved, or all multiples. */
 static void plan_table(struct obk_msm_gpu_bases *b, size_t table_bytes)
 {
 	struct obk_plan plan;
 	double best;
 
 	b->copies = 1;
-	b->multiples = b->order_r && b->count <= OBK_MSM_GPU_MULTIPLES_MAX_POINTS && table_bytes / MULTIPLES_BYTES >= b->count;
-	if (b->multiples) {
-		b->window = b->shift = OBK_MSM_MULTIPLES_BITS;
-		return;
-	}
 	obk_msm_gpu_plan(&plan, 1, 0, b->order_r, b->count, 1);
 	best = obk_msm_gpu_cost(&plan, b->count, 1);
 	for (unsigned copies = 2; copies <= MAX_COPIES; copies++) {
@@ -201,15 +229,17 @@ static void plan_table(struct obk_msm_gpu_bases *b, size_t table_bytes)
 			}
 		}
 	}
+	b->multiples = plan_multiples(b, table_bytes, best);
 }
 
 static enum ob_err fill(struct making *m, struct obk_fault *fault)
 {
 	struct obk_msm_gpu_bases *b = m->b;
-	size_t row = b->count * sizeof(struct obk_g1_affine), open = b->count * (b->multiples ? OBK_MSM_MULTIPLES : 1);
+	size_t row = b->count * sizeof(struct obk_g1_affine), all = b->multiples ? multiples_of(b->window) : 1, open = b->count * all;
+	unsigned windows = b->multiples ? obk_msm_gpu_multiples_plan(b->window).windows : 0;
 	bool table = b->multiples || b->copies > 1;
 	CUdeviceptr first;
-	enum ob_err err = obk_gpu_take(b->gpu, b->multiples ? b->count * MULTIPLES_BYTES : row * b->copies, &b->points, fault);
+	enum ob_err err = obk_gpu_take(b->gpu, b->multiples ? b->count * multiples_bytes(b->window) : row * b->copies, &b->points, fault);
 
 	if (!err && b->multiples)
 		err = obk_gpu_take(b->gpu, 2 * row, &m->plain, fault);
@@ -223,11 +253,11 @@ static enum ob_err fill(struct making *m, struct obk_fault *fault)
 		err = check_points(m, first, fault);
 	for (unsigned copy = 1; copy < b->copies && !err; copy++)
 		err = shift_points(m, b->shift, first + (copy - 1) * row, first + copy * row, b->count, fault);
-	for (unsigned window = 0; b->multiples && window < OBK_MSM_MULTIPLES_WINDOWS && !err; window++) {
+	for (unsigned window = 0; window < windows && !err; window++) {
 		CUdeviceptr from = first + (window % 2) * row, next = first + (1 - window % 2) * row;
 
-		err = multiply_points(m, from, b->points.at + window * row * OBK_MSM_MULTIPLES, b->count, fault);
-		if (!err && window + 1 < OBK_MSM_MULTIPLES_WINDOWS)
+		err = multiply_points(m, from, b->points.at + window * row * all, b->count, fault);
+		if (!err && window + 1 < windows)
 			err = shift_points(m, b->shift, from, next, b->count, fault);
 	}
 	return err ? err : obk_gpu_wait(b->gpu, m->stream, fault);
@@ -322,7 +352,7 @@ void obk_msm_gpu_bases_info(const struct obk_msm_gpu_bases *bases, struct obk_ms
 	*ret_info = (struct obk_msm_gpu_info){
 		.count = bases->count,
 		.bytes = bases->points.bytes,
-		.shifts = bases->multiples ? OBK_MSM_MULTIPLES_WINDOWS : bases->copies,
+		.shifts = bases->multiples ? obk_msm_gpu_multiples_plan(bases->window).windows : bases->copies,
 		.window = bases->multiples || bases->copies > 1 ? bases->window : 0,
 		.multiples = bases->multiples,
 	};

@@ -39,14 +39,16 @@ struct obk_msm_gpu_bases {
 	struct obk_gpu *gpu;
 	size_t count;
 	bool order_r;
-	bool multiples;  /* points: [32 windows][count][128 multiples] */
+	bool multiples;  /* points: [windows][count][2^(window - 1) multiples], windows as obk_msm_gpu_multiples_plan has them */
 	unsigned copies; /* points: [copies][count]; copy t holds 2^(shift t) P */
-	unsigned shift, window; /* window: with more than one copy the only one they fit */
+	unsigned shift, window; /* window: with multiples or more than one copy the only one they fit */
 	struct obk_gpu_buffer points;
 };
 
 /* window = 0: the cheapest for products of n points, `products` at a time. */
 void obk_msm_gpu_plan(struct obk_plan *plan, unsigned copies, unsigned fixed_window, bool order_r, size_t n, size_t products);
+/* Where all multiples that digits of `bits` bits ask for are held. */
+struct obk_plan obk_msm_gpu_multiples_plan(unsigned bits);
 double obk_msm_gpu_cost(const struct obk_plan *plan, size_t n, size_t products);
 
 /* Blocks of `threads` for n items. */

@@ -13,7 +13,7 @@
 struct obk_msm_shape {
 	uint32_t count, products;        /* scalars of a product; products */
 	uint32_t window, windows, sets;
-	uint32_t buckets;                /* of a set: 2^(window - 1) */
+	uint32_t buckets;                /* of a set: 2^(window - 1); where all multiples are held, as many of a base and window */
 	uint32_t order_r;                /* scalars may be reduced modulo r, and halved with a sign: bit 255 */
 };
 
@@ -21,10 +21,6 @@ struct obk_msm_shape {
 #define OBK_MSM_THREADS 128      /* of a block that adds points */
 #define OBK_MSM_SCAN_THREADS 256
 #define OBK_MSM_SCAN_TILE 2048   /* counts that a block sums up */
-#define OBK_MSM_NORMALISE 8      /* points that share an inversion */
-#define OBK_MSM_MULTIPLES_BITS 8 /* of a digit, where all multiples are held */
-#define OBK_MSM_MULTIPLES 128    /* of a base and window */
-#define OBK_MSM_MULTIPLES_WINDOWS 32
 #define OBK_MSM_TREE 256         /* points that a block of a tree makes one */
 
 /* A point with a bucket: base (and copy) with the digit's sign in bit 31, and the bucket's key. */

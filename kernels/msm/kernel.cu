@@ -119,13 +119,14 @@ static __device__ __forceinline__ uint32_t key_of(const obk_msm_shape &shape, ui
 
 /*
  * rank[window][i]: the place of an entry among those of its bucket. The bucket of a warp's first entry is counted once for all the warp's entries of it, so
- * a bucket that gets everything is no queue of atomic operations.
+ * a bucket that gets everything is no queue of atomic operations. Of scalars first .. end - 1 of the group's total.
  */
-extern "C" __global__ void msm_count(obk_msm_shape shape, uint32_t total, const scalar *scalars, uint32_t *counts, uint32_t *ranks)
+extern "C" __global__ void msm_count(obk_msm_shape shape, uint32_t first, uint32_t end, uint32_t total, const scalar *scalars, uint32_t *counts,
+	uint32_t *ranks)
 {
-	uint32_t i = thread_id(), window = blockIdx.y, lane = threadIdx.x & 31, key = OBK_MSM_NONE, lead, lead_key, same, place = 0, rank = OBK_MSM_NONE;
+	uint32_t i = first + thread_id(), window = blockIdx.y, lane = threadIdx.x & 31, key = OBK_MSM_NONE, lead, lead_key, same, place = 0, rank = OBK_MSM_NONE;
 
-	if (i < total)
+	if (i < end)
 		key = key_of(shape, i, window, digit_of(scalars + i, shape.order_r, window, shape.window));
 	same = __ballot_sync(0xffffffff, key != OBK_MSM_NONE);
 	lead = same ? __ffs(same) - 1 : 0;
@@ -136,7 +137,7 @@ extern "C" __global__ void msm_count(obk_msm_shape shape, uint32_t total, const 
 	place = __shfl_sync(0xffffffff, place, lead);
 	if (key != OBK_MSM_NONE)
 		rank = key == lead_key ? place + __popc(same & ((1u << lane) - 1)) : atomicAdd(&counts[key], 1);
-	if (i < total)
+	if (i < end)
 		ranks[(size_t)window * total + i] = rank;
 }
 
@@ -349,18 +350,18 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS) msm_fold_rest(uint
 	}
 }
 
-/* Of every scalar and window the multiple that its digit asks for, `each` windows of a scalar a thread. table[window][base][|digit| - 1] */
+/* Of every scalar and window the multiple that its digit asks for, `each` windows of a scalar a thread. table[window][base][|digit| - 1]; of shape.buckets */
 extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS, 3) msm_multiples_sum(obk_msm_shape shape, uint32_t total, uint32_t each, const scalar *scalars,
 	const obk_g1_affine *table, uint32_t offset, uint32_t copy_stride, obk_g1 *out)
 {
-	uint32_t id = thread_id(), parts = OBK_MSM_MULTIPLES_WINDOWS / each, i = id / parts, window = id % parts * each;
+	uint32_t id = thread_id(), parts = (shape.windows + each - 1) / each, i = id / parts, window = id % parts * each;
 	obk_g1 sum = obk_g1_infinity();
 
 	if (i >= total)
 		return;
-	for (uint32_t j = 0; j < each; j++, window++) {
-		int32_t digit = digit_of(scalars + i, shape.order_r, window, OBK_MSM_MULTIPLES_BITS);
-		size_t at = ((size_t)window * copy_stride + offset + i % shape.count) * OBK_MSM_MULTIPLES;
+	for (uint32_t end = min(window + each, shape.windows); window < end; window++) {
+		int32_t digit = digit_of(scalars + i, shape.order_r, window, shape.window);
+		size_t at = ((size_t)window * copy_stride + offset + i % shape.count) * shape.buckets;
 		obk_g1_affine p;
 
 		if (!digit)

@@ -4,6 +4,7 @@
  * Drivers, devices, images and memory as the kernel services use them.
  *     test_kernels_gpu DRIVER     DRIVER is the software device's library, or OUTBOARD_TEST_LIBCUDA when set
  */
+#include "base/opt.h"
 #include "kernels/gpu/gpu.h"
 #include "tests/unit/test.h"
 
@@ -57,6 +58,64 @@ TEST(a_kernel_runs)
 	CHECK_INT(stats.bytes_from, sizeof(a));
 	obk_gpu_leave(gpu);
 	obk_gpu_close(gpu);
+}
+
+struct adding {
+	struct obk_gpu *gpu;
+	CUfunction add;
+	CUstream stream;
+	CUdeviceptr at;
+	unsigned calls;
+};
+
+/* Adds one to what arrived. */
+static enum ob_err add_one(void *arg, size_t first, size_t bytes)
+{
+	struct adding *a = arg;
+	unsigned n = (unsigned)(bytes / 4), one = 1;
+	CUdeviceptr at = a->at + first;
+
+	a->calls++;
+	return obk_gpu_launch(a->gpu, a->stream, a->add, (n + 255) / 256, 1, 256, 0, (void *[]){ &n, &at, &one }, &fault);
+}
+
+/* Four full pieces and some: each is there before the kernel that works on it, and its room is not filled again before it left. */
+TEST(an_upload_in_pieces)
+{
+	struct adding a = { .gpu = open_device() };
+	size_t bytes = 4 * OBK_GPU_PIECE + 400, n = bytes / 4;
+	unsigned *x = malloc(bytes), *y = malloc(bytes);
+	struct obk_gpu_buffer buffer;
+	struct obk_gpu_stats stats;
+	const CUfunction *functions;
+
+	CHECK_INT(obk_gpu_enter(a.gpu, &fault), OB_ERR_NONE);
+	CHECK_INT(obk_gpu_load(a.gpu, &image, &functions, &fault), OB_ERR_NONE);
+	CHECK_INT(obk_gpu_stream_take(a.gpu, &a.stream, &fault), OB_ERR_NONE);
+	CHECK_INT(obk_gpu_take(a.gpu, bytes, &buffer, &fault), OB_ERR_NONE);
+	a.add = functions[0];
+	a.at = buffer.at;
+	for (unsigned round = 0; round < 3; round++) {
+		ob_opt_set(OB_OPT_STAGE, round < 2);
+		for (size_t i = 0; i < n; i++)
+			x[i] = (unsigned)i * 2654435761u + round;
+		a.calls = 0;
+		CHECK_INT(obk_gpu_upload(a.gpu, a.stream, buffer.at, x, bytes, add_one, &a, &fault), OB_ERR_NONE);
+		CHECK_INT(a.calls, round < 2 ? 5 : 1);
+		CHECK_INT(obk_gpu_read(a.gpu, a.stream, y, buffer.at, bytes, &fault), OB_ERR_NONE);
+		for (size_t i = 0; i < n; i++)
+			x[i]++;
+		CHECK(memcmp(x, y, bytes) == 0);
+	}
+	obk_gpu_stats(a.gpu, &stats);
+	CHECK_INT(stats.pieces, 10);
+	CHECK_INT(stats.bytes_to, 3 * bytes);
+	obk_gpu_give(a.gpu, &buffer);
+	obk_gpu_stream_give(a.gpu, a.stream);
+	obk_gpu_leave(a.gpu);
+	obk_gpu_close(a.gpu);
+	free(x);
+	free(y);
 }
 
 TEST(memory_is_used_again)

@@ -4,11 +4,13 @@
  * Multi-scalar products on a device against the CPU's, bit for bit.
  *     test_kernels_msm_gpu DRIVER     DRIVER is the software device's library, or OUTBOARD_TEST_LIBCUDA when set
  */
+#include "base/opt.h"
 #include "kernels/msm/gpu.h"
 #include "kernels/msm/scalars.h"
 #include "tests/unit/test.h"
 
-#define MOST 1100
+#define MOST 34000
+#define BLOB 4096
 #define EXTREMES 10
 
 static struct obk_fault fault;
@@ -117,29 +119,6 @@ TEST(a_thousand)
 	obk_gpu_close(gpu);
 }
 
-TEST(windows)
-{
-	static const unsigned windows[] = { 2, 5, 9 };
-
-	open_device();
-	make_points(61);
-	for (unsigned i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
-		compare(61, 1, &(struct choice){ .window = windows[i], .trust = OBK_TRUST_SUBGROUP });
-	}
-	obk_gpu_close(gpu);
-}
-
-TEST(formats_of_scalars)
-{
-	open_device();
-	make_points(40);
-	for (unsigned i = 0; i < 40; i++)
-		scalars[i][3] &= UINT64_MAX >> 2; /* Montgomery form is below r */
-	for (unsigned format = OBK_SCALAR_LE; format <= OBK_SCALAR_MONT; format++)
-		compare(40, 1, &(struct choice){ .trust = OBK_TRUST_SUBGROUP, .format = format });
-	obk_gpu_close(gpu);
-}
-
 static void set_scalars(size_t n, const uint64_t k[4], uint64_t add)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -177,6 +156,92 @@ static void set_extreme(size_t n, unsigned which)
 	}
 }
 
+/* The points of a blob, and what is asked of it, by buckets. */
+TEST(a_blob)
+{
+	open_device();
+	make_points(BLOB);
+	compare(BLOB, 1, &plain);
+	obk_gpu_close(gpu);
+}
+
+/* The same by all multiples of digits of four bits, the narrowest. To make the table takes longest: three warps of four have nothing but infinity. */
+TEST(a_blob_by_multiples)
+{
+	const size_t table = (size_t)BLOB * 64 * 8 * sizeof(points[0]);
+	struct obk_msm_bases_args args = { .points = points, .count = BLOB, .trust = OBK_TRUST_SUBGROUP, .table_bytes = table };
+	struct obk_msm_job job = { .count = BLOB, .scalars = scalars, .batch = 1 };
+	struct obk_g1_affine have, want;
+	struct obk_msm_gpu_bases *bases;
+	struct obk_msm_gpu_info info;
+
+	open_device();
+	make_points(BLOB);
+	for (size_t i = 0; i < BLOB; i++)
+		if (i / 32 % 4)
+			points[i] = (struct obk_g1_affine){ .x = obk_fp_zero, .y = obk_fp_zero };
+	check_ok(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault));
+	obk_msm_gpu_bases_info(bases, &info);
+	CHECK(info.multiples && info.window == 4 && info.shifts == 64 && info.bytes >= table);
+	args.table_bytes = 0;
+	for (unsigned which = 0; which < 3; which++) {
+		if (which)
+			set_extreme(BLOB, which == 1 ? 2 : 5);
+		check_ok(obk_msm_gpu_run(bases, &job, 0, &have, &fault));
+		check_ok(obk_msm_once(&args, &job, &want, &fault));
+		CHECK(obk_g1_affine_equal(&have, &want));
+	}
+	obk_msm_gpu_bases_free(bases);
+	obk_gpu_close(gpu);
+}
+
+/* More scalars than go in a piece of an upload: in pieces and in one, the last scalar among those that count. */
+TEST(scalars_in_pieces)
+{
+	const size_t n = 33001;
+	struct obk_gpu_stats before, after;
+
+	open_device();
+	make_points(97);
+	for (size_t i = 97; i < n; i++)
+		points[i] = points[i % 97];
+	for (size_t i = 0; i < n; i++)
+		for (unsigned j = 0; j < 4; j++)
+			scalars[i][j] = i % 300 ? 0 : random64();
+	for (unsigned on = 0; on < 2; on++) {
+		ob_opt_set(OB_OPT_STAGE, on);
+		obk_gpu_stats(gpu, &before);
+		compare(n, 1, &(struct choice){ .trust = OBK_TRUST_SUBGROUP, .window = 8 });
+		obk_gpu_stats(gpu, &after);
+		CHECK_INT(after.pieces - before.pieces, on ? 2 : 0);
+		CHECK_INT(after.bytes_to - before.bytes_to, n * 32 + n * sizeof(points[0]) + 8);
+	}
+	obk_gpu_close(gpu);
+}
+
+TEST(windows)
+{
+	static const unsigned windows[] = { 2, 5, 9 };
+
+	open_device();
+	make_points(61);
+	for (unsigned i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
+		compare(61, 1, &(struct choice){ .window = windows[i], .trust = OBK_TRUST_SUBGROUP });
+	}
+	obk_gpu_close(gpu);
+}
+
+TEST(formats_of_scalars)
+{
+	open_device();
+	make_points(40);
+	for (unsigned i = 0; i < 40; i++)
+		scalars[i][3] &= UINT64_MAX >> 2; /* Montgomery form is below r */
+	for (unsigned format = OBK_SCALAR_LE; format <= OBK_SCALAR_MONT; format++)
+		compare(40, 1, &(struct choice){ .trust = OBK_TRUST_SUBGROUP, .format = format });
+	obk_gpu_close(gpu);
+}
+
 TEST(extreme_scalars)
 {
 	open_device();
@@ -189,15 +254,21 @@ TEST(extreme_scalars)
 	obk_gpu_close(gpu);
 }
 
-/* One hot bucket: every scalar and every point the same, so that sums double; then points that cancel; then infinity alone. */
+/*
+ * One hot bucket: every scalar and every point the same, so that sums double; then points that cancel; then infinity alone; then every scalar the same, and
+ * last nothing of that. All take as many launches, and a thread of msm_accumulate always as many entries: what hurts costs no more.
+ */
 TEST(extreme_points)
 {
-	uint64_t k[4] = { 0x123456789abcdef0, 5, 77, 0x1234 };
+	uint64_t k[4] = { 0x123456789abcdef0, 5, 77, 0x1234 }, launches = 0;
 
 	open_device();
-	for (unsigned which = 0; which < 4; which++) {
+	for (unsigned which = 0; which < 5; which++) {
+		struct obk_gpu_stats before, after;
+
 		make_points(600);
-		set_scalars(600, k, 0);
+		if (which < 4)
+			set_scalars(600, k, 0);
 		for (unsigned i = 0; i < 600; i++) {
 			if (which < 3)
 				points[i] = points[0];
@@ -206,7 +277,31 @@ TEST(extreme_points)
 			if (which == 2)
 				points[i] = (struct obk_g1_affine){ .x = obk_fp_zero, .y = obk_fp_zero };
 		}
+		obk_gpu_stats(gpu, &before);
 		compare(600, 1, &(struct choice){ .trust = OBK_TRUST_SUBGROUP, .window = 5 });
+		obk_gpu_stats(gpu, &after);
+		launches = launches ? launches : after.launches - before.launches;
+		CHECK_INT(after.launches - before.launches, launches);
+	}
+	obk_gpu_close(gpu);
+}
+
+/* The same points by multiples. */
+TEST(extreme_points_by_multiples)
+{
+	const size_t table = (size_t)64 * 64 * 8 * sizeof(points[0]);
+
+	open_device();
+	for (unsigned which = 0; which < 3; which++) {
+		make_points(64);
+		if (which < 2)
+			set_scalars(64, (uint64_t[4]){ 0x8877665544332211, 8, 0, 1 }, 0);
+		for (unsigned i = 0; i < 64 && which; i++) {
+			points[i] = points[0];
+			if (i % 2)
+				obk_g1_affine_neg(&points[i], &points[i]);
+		}
+		compare(64, 1, &(struct choice){ .trust = OBK_TRUST_SUBGROUP, .table_bytes = table });
 	}
 	obk_gpu_close(gpu);
 }
@@ -301,10 +396,9 @@ TEST(short_of_memory)
 	size_t room;
 
 	open_device();
-	make_points(MOST);
-	memcpy(scalars[1000], scalars, sizeof(scalars[0]) * (MOST - 1000));
-	job.scalars = calloc(2000, 32);
-	memcpy((void *)job.scalars, scalars, sizeof(scalars));
+	make_points(1000);
+	memcpy(scalars[1000], scalars, sizeof(scalars[0]) * 1000);
+	scalars[1700][1]++;
 	check_ok(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault));
 	check_ok(obk_gpu_enter(gpu, &fault));
 	check_ok(obk_gpu_room(gpu, &room, &fault));
@@ -325,7 +419,6 @@ TEST(short_of_memory)
 	job.window = 20;
 	CHECK_INT(obk_msm_gpu_run(bases, &job, 0, have, &fault), OB_ERR_NO_MEMORY);
 	CHECK(strstr(fault.text, "smaller window"));
-	free((void *)job.scalars);
 	obk_msm_gpu_bases_free(bases);
 	obk_gpu_close(gpu);
 }

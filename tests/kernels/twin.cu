@@ -12,9 +12,15 @@ template <class T> __device__ void operate(unsigned op, unsigned n, const T *a, 
 	r[i] = op == 0 ? a[i] + b[i] : op == 1 ? a[i] - b[i] : a[i] * b[i];
 }
 
+/* Also 3: a^2; 4: a b + (a + b) a */
 extern "C" __global__ void twin_fp(unsigned op, unsigned n, const obk_fp *a, const obk_fp *b, obk_fp *r)
 {
-	operate(op, n, a, b, r);
+	unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+
+	if (op < 3)
+		operate(op, n, a, b, r);
+	else if (i < n)
+		r[i] = op == 3 ? obk_fp_square(a[i]) : obk_fp_sum_of_products(a[i], b[i], a[i] + b[i], a[i]);
 }
 
 extern "C" __global__ void twin_fr(unsigned op, unsigned n, const obk_fr *a, const obk_fr *b, obk_fr *r)
@@ -34,6 +40,16 @@ extern "C" __global__ void twin_g1(unsigned op, unsigned n, const obk_g1 *p, con
 extern "C" __global__ void product_fp(const obk_fp *a, obk_fp *r)
 {
 	r[threadIdx.x] = a[threadIdx.x] * r[threadIdx.x];
+}
+
+extern "C" __global__ void square_fp(obk_fp *r)
+{
+	r[threadIdx.x] = obk_fp_square(r[threadIdx.x]);
+}
+
+extern "C" __global__ void sum_of_products_fp(const obk_fp *a, const obk_fp *b, const obk_fp *c, obk_fp *r)
+{
+	r[threadIdx.x] = obk_fp_sum_of_products(a[threadIdx.x], b[threadIdx.x], c[threadIdx.x], r[threadIdx.x]);
 }
 
 extern "C" __global__ void product_fr(const obk_fr *a, obk_fr *r)
