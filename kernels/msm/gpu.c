@@ -103,7 +103,7 @@ static size_t tiles_of(size_t keys)
 /* Threads that keep the device busy. */
 static size_t threads_of(const struct call *c)
 {
-	return (size_t)obk_gpu_info(c->gpu)->processors * 3 * OBK_MSM_THREADS;
+	return (size_t)obk_gpu_info(c->gpu)->processors * OBK_MSM_RESIDENT * OBK_MSM_THREADS;
 }
 
 /* How the work of a group is cut; depends on its size and the device. */

@@ -42,7 +42,8 @@ void obk_msm_gpu_bases_info(const struct obk_msm_gpu_bases *bases, struct obk_ms
 /*
  * As obk_msm_run, with job->window up to OBK_MSM_GPU_MAX_WINDOW. job->pool sums up what is left for the CPU. scalars: their address on the device,
  * batch x count of them in job->format, 16-byte aligned and finished before this call (job->scalars is not looked at); 0: they are job->scalars, and work on
- * the first begins while the rest travel (OUTBOARD_OPT=-stage: after the last). Returns when the result is there. OB_ERR_NO_MEMORY if the device has no room even for a 64th of the points at a time.
+ * the first begins while the rest travel (OUTBOARD_OPT=-stage: after the last). Returns when the result is there. OB_ERR_NO_MEMORY if the device has no
+ * room even for a 64th of the points at a time.
  */
 enum ob_err obk_msm_gpu_run(const struct obk_msm_gpu_bases *bases, const struct obk_msm_job *job, CUdeviceptr scalars, struct obk_g1_affine *ret_points,
 	struct obk_fault *fault);

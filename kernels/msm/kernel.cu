@@ -235,7 +235,7 @@ static __device__ __forceinline__ obk_g1_affine read_base(const obk_g1_affine *b
 }
 
 /* A chunk a thread. sums[key] is written by the chunk where a bucket begins; heads and head_keys by every chunk, NONE where it begins with a new bucket. */
-extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS, 3) msm_accumulate(const obk_msm_entry *entries, const uint32_t *total, uint32_t chunks,
+extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS, OBK_MSM_RESIDENT) msm_accumulate(const obk_msm_entry *entries, const uint32_t *total, uint32_t chunks,
 	uint32_t least, const obk_g1_affine *bases, obk_g1 *sums, obk_g1 *heads, uint32_t *head_keys)
 {
 	uint32_t chunk = thread_id(), n = *total, each = n / chunks + 1, first, end, key, head = OBK_MSM_NONE;
@@ -351,7 +351,7 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS) msm_fold_rest(uint
 }
 
 /* Of every scalar and window the multiple that its digit asks for, `each` windows of a scalar a thread. table[window][base][|digit| - 1]; of shape.buckets */
-extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS, 3) msm_multiples_sum(obk_msm_shape shape, uint32_t total, uint32_t each, const scalar *scalars,
+extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS, OBK_MSM_RESIDENT) msm_multiples_sum(obk_msm_shape shape, uint32_t total, uint32_t each, const scalar *scalars,
 	const obk_g1_affine *table, uint32_t offset, uint32_t copy_stride, obk_g1 *out)
 {
 	uint32_t id = thread_id(), parts = (shape.windows + each - 1) / each, i = id / parts, window = id % parts * each;
@@ -385,12 +385,11 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_TREE / 2) msm_tree(uint32_t
 	if (at < n)
 		sum = in[at];
 	for (uint32_t width = OBK_MSM_TREE / 2; width > 0; width /= 2) {
-		if (width == OBK_MSM_TREE / 2) {
-			if (at + width < n)
-				sum = obk_g1_add(sum, in[at + width]);
-		} else if (t < width) {
-			sum = obk_g1_add(sum, shared[t + width]);
-		}
+		bool first = width == OBK_MSM_TREE / 2;
+		const obk_g1 *other = first ? in + at + width : shared + t + width; /* one addition in the code, for both kinds of memory */
+
+		if (first ? at + width < n : t < width)
+			sum = obk_g1_add(sum, *other);
 		__syncthreads();
 		shared[t] = sum;
 		__syncthreads();

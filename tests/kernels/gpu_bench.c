@@ -169,7 +169,7 @@ static void bench_product(unsigned log_n, CUdeviceptr device, bool windows)
 			from_host = time_product(bases, n, c, 0, &want);
 			from_device = time_product(bases, n, c, device, &want);
 			if (info.multiples)
-				snprintf(method, sizeof(method), "all multiples");
+				snprintf(method, sizeof(method), "all multiples, c = %u", info.window);
 			else if (info.window)
 				snprintf(method, sizeof(method), "%u copies, c = %u", info.shifts, info.window);
 			else if (c)
