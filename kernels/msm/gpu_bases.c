@@ -11,7 +11,7 @@
 #define BLOCK 256
 #define MAX_COPIES 64
 #define SHARE_MIN ((size_t)8)       /* points that share an inversion */
-#define SHARE_MAX ((size_t)64)
+#define SHARE_MAX ((size_t)128)
 
 extern const unsigned char obk_msm_tables_image_start[], obk_msm_tables_image_end[];
 static const char *const names[OBK_MSM_TABLE_KERNELS] = { "msm_check", "msm_shift", "msm_multiples", "msm_normalise" };
