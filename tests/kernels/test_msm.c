@@ -4,6 +4,9 @@
  * Products against OpenSSL's generic curve where they are small, by the bases' known logarithms where they are not: P_i = k_i G makes
  * the sum of s_i P_i equal (sum of s_i k_i mod r) G.
  */
+#include <stdatomic.h>
+#include <sys/resource.h>
+
 #include "base/opt.h"
 #include "kernels/msm/msm.h"
 #include "kernels/msm/scalars.h"
@@ -11,7 +14,14 @@
 #include "tests/unit/test.h"
 
 #define N 4099
+#define TIMEOUT_S 110 /* seconds of work on a machine of its own, a minute on one that is busy */
 #define SOME 120 /* of the adversarial cases, each computed in sixteen ways */
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
 
 static struct obk_g1_affine points[N];
 static struct obk_fr logs[N];
@@ -96,6 +106,7 @@ static void every_way(const struct obk_g1_affine *p, const uint64_t (*s)[4], siz
 {
 	struct obk_pool *pool;
 
+	alarm(TIMEOUT_S);
 	CHECK_INT(obk_pool_new(3, &pool), OB_ERR_NONE);
 	for (unsigned way = 0; way < 16; way++) {
 		struct obk_msm_bases *b;
@@ -382,6 +393,143 @@ TEST(batches_formats_and_empty_products)
 	job.offset = 0;
 	CHECK_INT(obk_msm_run(b, &job, &none, NULL), OB_ERR_NONE);
 	CHECK(obk_g1_affine_is_infinity(&none));
+	obk_msm_bases_free(b);
+}
+
+TEST(ranges_make_the_whole)
+{
+	static const size_t ranges[] = { 1, 100, 1024, 4098, N };
+	static uint64_t s[2 * N][4];
+	struct obk_msm_bases_args args = { .points = points, .count = N, .format = OBK_POINT_AFFINE, .trust = OBK_TRUST_SUBGROUP };
+	struct obk_msm_job job = { .scalars = s, .count = N, .canonical = true };
+	uint8_t want[2][96], have[96];
+	struct obk_g1_affine r[2];
+	struct obk_msm_bases *b;
+	struct obk_fault fault;
+	uint64_t state = 14;
+
+	alarm(TIMEOUT_S);
+	make_points(N, oracle_random(&state), oracle_random(&state));
+	b = bases_of(points, N, OBK_TRUST_SUBGROUP, 0, NULL);
+	for (unsigned i = 0; i < 2 * N; i++) {
+		for (unsigned j = 0; j < 3; j++)
+			s[i][j] = oracle_random(&state);
+	}
+	expected(want[0], s, 0, N);
+	expected(want[1], s + N, 0, N);
+	for (unsigned i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+		size_t n = i ? N : 50; /* points one by one are slow */
+
+		job.range = ranges[i];
+		job.batch = 1;
+		job.count = args.count = n;
+		if (!i)
+			expected(want[0], s, 0, n);
+		CHECK_INT(obk_msm_once(&args, &job, r, &fault), OB_ERR_NONE);
+		obk_g1_encode_uncompressed(have, &r[0]);
+		CHECK(memcmp(have, want[0], 96) == 0);
+		if (!i) {
+			expected(want[0], s, 0, N);
+			continue;
+		}
+		job.batch = 2;
+		CHECK_INT(obk_msm_run(b, &job, r, &fault), OB_ERR_NONE);
+		for (unsigned k = 0; k < 2; k++) {
+			obk_g1_encode_uncompressed(have, &r[k]);
+			CHECK(memcmp(have, want[k], 96) == 0);
+		}
+	}
+	/* what is wrong far behind is named as the caller counts it */
+	job.range = 1000;
+	memcpy(s[N + 3456], obk_fr_modulus.l, 32);
+	CHECK_INT(obk_msm_run(b, &job, r, &fault), OB_ERR_ARGUMENT);
+	CHECK_INT(fault.item, N + 3456);
+	memcpy(s[2345], obk_fr_modulus.l, 32);
+	job.batch = 1;
+	CHECK_INT(obk_msm_once(&args, &job, r, &fault), OB_ERR_ARGUMENT);
+	CHECK_INT(fault.item, 2345);
+	CHECK(strstr(fault.text, "scalar 2345 "));
+	args.trust = OBK_TRUST_NOTHING;
+	points[1500].x = obk_fp_one;
+	CHECK_INT(obk_msm_once(&args, &job, r, &fault), OB_ERR_ARGUMENT);
+	CHECK_INT(fault.item, 1500);
+	CHECK(strstr(fault.text, "point 1500 "));
+	obk_msm_bases_free(b);
+}
+
+/* Says no so many times. */
+static bool count_down(void *arg)
+{
+	return atomic_fetch_sub_explicit((_Atomic long *)arg, 1, memory_order_relaxed) <= 0;
+}
+
+TEST(a_product_stops_wherever_it_is)
+{
+	static uint64_t s[2 * SOME][4];
+	_Atomic long left;
+	struct obk_msm_job job = { .count = SOME, .scalars = s, .batch = 2, .range = 50, .stop = { count_down, (void *)&left } };
+	const struct obk_g1_affine untouched = { .x = obk_fp_one };
+	struct obk_pool *pool;
+	uint64_t state = 15;
+	uint8_t want[96], have[96];
+
+	alarm(TIMEOUT_S);
+	CHECK_INT(obk_pool_new(3, &pool), OB_ERR_NONE);
+	make_points(SOME, oracle_random(&state), oracle_random(&state));
+	fill(s, 2 * SOME, &state);
+	expected(want, s + SOME, 0, SOME);
+	for (unsigned way = 0; way < 4; way++) {
+		struct obk_msm_bases *b = bases_of(points, SOME, way & 1 ? OBK_TRUST_CURVE : OBK_TRUST_SUBGROUP, 0, NULL);
+		enum ob_err err = OB_ERR_CANCELLED;
+		unsigned stops = 0;
+
+		job.pool = way & 2 ? pool : NULL;
+		for (long after = 0; err == OB_ERR_CANCELLED; after += after < 20 ? 1 : after / 7, stops++) {
+			struct obk_g1_affine r[2] = { untouched, untouched };
+			struct obk_fault fault = { .err = OB_ERR_NONE };
+
+			atomic_store_explicit(&left, after, memory_order_relaxed);
+			err = obk_msm_run(b, &job, r, &fault);
+			if (err) {
+				CHECK_INT(err, OB_ERR_CANCELLED);
+				CHECK(strstr(fault.text, "stopped") && memcmp(&r[0], &untouched, sizeof(r[0])) == 0 && memcmp(&r[1], &untouched, sizeof(r[1])) == 0);
+				continue;
+			}
+			obk_g1_encode_uncompressed(have, &r[1]);
+			CHECK(memcmp(have, want, 96) == 0);
+		}
+		CHECK(stops > 10);
+		obk_msm_bases_free(b);
+	}
+	obk_pool_free(pool);
+}
+
+/* Address space that is left for more than a product's usual needs, but not for those of a window that is far too wide. */
+TEST(out_of_memory_is_told_and_passes)
+{
+	static uint64_t s[SOME][4];
+	struct obk_msm_job job = { .count = SOME, .scalars = s, .batch = 1, .window = 22 };
+	struct obk_g1_affine r = { .x = obk_fp_one };
+	struct rlimit limit;
+	struct obk_fault fault;
+	struct obk_msm_bases *b;
+	uint64_t state = 16;
+	unsigned long pages;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	if (SANITIZED)
+		exit(TEST_SKIP_EXIT); /* their allocators end the program instead */
+	CHECK(f && fscanf(f, "%lu", &pages) == 1);
+	fclose(f);
+	make_points(SOME, oracle_random(&state), oracle_random(&state));
+	fill(s, SOME, &state);
+	b = bases_of(points, SOME, OBK_TRUST_SUBGROUP, 0, NULL);
+	limit = (struct rlimit){ pages * 4096 + ((size_t)64 << 20), RLIM_INFINITY };
+	CHECK_INT(setrlimit(RLIMIT_AS, &limit), 0);
+	CHECK_INT(obk_msm_run(b, &job, &r, &fault), OB_ERR_NO_MEMORY);
+	CHECK(strstr(fault.text, "smaller") && obk_fp_equal(&r.x, &obk_fp_one));
+	job.window = 0;
+	CHECK_INT(obk_msm_run(b, &job, &r, &fault), OB_ERR_NONE);
 	obk_msm_bases_free(b);
 }
 
