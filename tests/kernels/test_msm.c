@@ -357,6 +357,45 @@ TEST(points_outside_the_subgroup)
 	CHECK(strstr(fault.text, "subgroup"));
 }
 
+TEST(a_few_points)
+{
+	struct obk_fr k[OBK_MSM_FEW];
+	struct obk_g1_affine r;
+	uint64_t s[OBK_MSM_FEW][4], state = 13;
+	uint8_t want[96], have[96];
+
+	for (unsigned round = 0; round < 40; round++) {
+		size_t n = round % (OBK_MSM_FEW + 1);
+
+		make_points(OBK_MSM_FEW, oracle_random(&state), oracle_random(&state));
+		fill(s, OBK_MSM_FEW, &state);
+		for (unsigned i = 0; i < n; i++) {
+			if (round >= 20 && (i + round) % 4 < 3) /* 0, 1, r - 1 */
+				memcpy(s[i], (uint64_t[4]){ (i + round) % 4 }, 32);
+			if (round >= 20 && (i + round) % 4 == 2) {
+				memcpy(s[i], obk_fr_modulus.l, 32);
+				s[i][0]--;
+			}
+			if (round >= 30 && i) { /* the same point, or its opposite, or infinity */
+				points[i] = points[0];
+				logs[i] = logs[0];
+				if (i % 3 == 1) {
+					obk_g1_affine_neg(&points[i], &points[i]);
+					obk_fr_neg(&logs[i], &logs[i]);
+				} else if (i % 3 == 2) {
+					points[i] = (struct obk_g1_affine){ .x = obk_fp_zero };
+					logs[i] = obk_fr_zero;
+				}
+			}
+			obk_fr_from_plain(&k[i], s[i]);
+		}
+		expected(want, s, 0, n);
+		obk_msm_few(&r, points, k, n);
+		obk_g1_encode_uncompressed(have, &r);
+		CHECK(memcmp(have, want, 96) == 0);
+	}
+}
+
 TEST(batches_formats_and_empty_products)
 {
 	static uint64_t s[7 * 50][4], be[7 * 50][4];
