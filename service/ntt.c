@@ -106,8 +106,8 @@ static bool ntt_stopped(void *job)
 }
 
 /*
- * On the CPU in place, for its kernel leaves data alone when it fails, if it is not stopped. A device that fails while it copies back may leave half of it: it works on a copy, so
- * that another attempt finds the input.
+ * On the CPU in place, for its kernel leaves data alone when it fails (not when it is stopped, but then nobody tries again). A device that fails while it
+ * copies back may leave half of it: it works on a copy, so that another attempt finds the input.
  */
 static int ntt_host(struct ntt_job *n, struct obv_device *device, uint8_t *data, size_t batch, struct outboard_error *error)
 {

@@ -84,8 +84,8 @@ struct obk_msm_job {
  */
 enum ob_err obk_msm_run(const struct obk_msm_bases *bases, const struct obk_msm_job *job, struct obk_g1_affine *ret_points, struct obk_fault *fault);
 /*
- * Products with bases given for this call only. Where one product uses all of more than a range of them and wants no table, they are read range by range, so that
- * the memory beside the caller's does not grow with their number.
+ * Products with bases given for this call only. Where one product uses all of more than a range of them and wants no table, they are read range by range, so
+ * that the memory beside the caller's does not grow with their number.
  */
 enum ob_err obk_msm_once(const struct obk_msm_bases_args *args, const struct obk_msm_job *job, struct obk_g1_affine *ret_points, struct obk_fault *fault);
 

@@ -336,7 +336,7 @@ enum ob_err obk_ntt_run(const struct obk_ntt_job *job, struct obk_fr *data, stru
 	/* the roots first: without them the data stays as it is */
 	r.roots = obk_roots_get(r.log_roots);
 	if (!r.roots || (obk_ntt_tile_choose() && !obk_roots_get_lanes(r.log_roots)))
-		return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, 
+		return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM,
 			"no memory for 2^%u roots of unity: free some, or allow the process more", r.log_roots);
 	if (before)
 		scale(&r, &obk_fr_one, &shift, gathers(job));

@@ -294,7 +294,8 @@ int main(int argc, char **argv)
 	else if (optind + 1 < argc && strcmp(argv[optind], "hard") == 0)
 		code = hard((unsigned)strtoul(argv[optind + 1], NULL, 10), limit);
 	else if (optind + 2 < argc)
-		sizes((unsigned)strtoul(argv[optind + 1], NULL, 10), (unsigned)strtoul(argv[optind + 2], NULL, 10), strcmp(argv[optind], "once") == 0, different);
+		sizes((unsigned)strtoul(argv[optind + 1], NULL, 10), (unsigned)strtoul(argv[optind + 2], NULL, 10), strcmp(argv[optind], "once") == 0,
+			different);
 	obk_pool_free(in.pool);
 	return code;
 }

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* The library as a program sees it: outboard.h alone. Also compiled as C++ by the test of the installed files. */
+#include <malloc.h>
 #include <math.h>
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include "outboard.h"
 #include "../unit/test.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
 
 #define N 2000
 #define TIMEOUT_S 200 /* seconds of work on a machine of its own, a minute on one that is busy */
@@ -637,6 +645,56 @@ TEST(a_transform_under_way_stops)
 	CHECK_INT(outboard_ntt_once(ob, &shape, data, 1, &error), OUTBOARD_OK);
 	CHECK(data[0] == 8 && data[32] == 2);
 	outboard_ntt_free(ntt);
+	outboard_close(ob);
+	free(data);
+}
+
+/* With little address space left a call says so and leaves what it was given alone; the context goes on. */
+TEST(lack_of_memory_is_told_and_passes)
+{
+	static uint8_t numbers[MANY][32];
+	const uint8_t untouched[48] = { 7 };
+	uint8_t have[48], want[48];
+	size_t bytes = (size_t)32 << LOG_LARGE;
+	uint8_t *data = calloc(1, bytes);
+	struct outboard *ob;
+	struct outboard_ntt_shape shape = { .log_n = LOG_LARGE, .format = OUTBOARD_SCALAR_MONTGOMERY };
+	struct outboard_msm m = { .scalars = numbers, .count = MANY, .result = have };
+	struct outboard_bases *bases;
+	struct outboard_error error = { 0 };
+	struct rlimit limit;
+	unsigned long pages = 0;
+	FILE *f;
+
+	if (SANITIZED)
+		exit(TEST_SKIP_EXIT); /* their allocators end the program instead */
+	mallopt(M_ARENA_MAX, 1); /* no arenas of the threads' own, which have address space set aside */
+	alarm(TIMEOUT_S);
+	ob = open_list("cpu:1");
+	make_points(ob);
+	expected(ob, 0, N, want);
+	bases = many_points(ob, numbers);
+	f = fopen("/proc/self/statm", "re");
+	CHECK(f && fscanf(f, "%lu", &pages) == 1);
+	fclose(f);
+	limit = (struct rlimit){ pages * (size_t)sysconf(_SC_PAGESIZE) + ((size_t)8 << 20), RLIM_INFINITY };
+	CHECK_INT(setrlimit(RLIMIT_AS, &limit), 0);
+	memcpy(have, untouched, sizeof(have));
+	CHECK_INT(outboard_msm_run(bases, &m, NULL, &error), OUTBOARD_NO_MEMORY);
+	CHECK(strstr(error.text, "cpu:1") && strstr(error.text, "split the product"));
+	CHECK(memcmp(have, untouched, sizeof(have)) == 0);
+	data[0] = 1;
+	CHECK_INT(outboard_ntt_once(ob, &shape, data, 1, &error), OUTBOARD_NO_MEMORY);
+	CHECK(strstr(error.text, "roots") && strstr(error.text, "free some") && data[0] == 1 && data[32] == 0);
+	/* what is small fits, and with room again what is large */
+	m = (struct outboard_msm){ .scalars = scalars, .count = N, .result = have };
+	CHECK_INT(outboard_msm_run(bases, &m, NULL, &error), OUTBOARD_OK);
+	CHECK(memcmp(have, want, sizeof(have)) == 0);
+	limit.rlim_cur = RLIM_INFINITY;
+	CHECK_INT(setrlimit(RLIMIT_AS, &limit), 0);
+	CHECK_INT(outboard_ntt_once(ob, &shape, data, 1, &error), OUTBOARD_OK);
+	CHECK(data[32] == 1 && data[bytes - 32] == 1);
+	outboard_bases_free(bases);
 	outboard_close(ob);
 	free(data);
 }
