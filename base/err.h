@@ -23,6 +23,7 @@
 	X(8, IMAGE_NO_ENTRY, CUDA_ERROR_NO_BINARY_FOR_GPU, "the image holds no code for this device")            \
 	X(9, COMPRESSED, CUDA_ERROR_INVALID_IMAGE, "compressed bytes are damaged")                               \
 	X(10, HANDLE, CUDA_ERROR_INVALID_HANDLE, "the handle is unknown or was destroyed")                       \
+	X(11, CANCELLED, CUDA_ERROR_NOT_READY, "it was told to stop")                                            \
 	/* the lane */                                                                                           \
 	X(20, LANES, CUDA_ERROR_OUT_OF_MEMORY, "too many threads use CUDA at once")                              \
 	/* the session */                                                                                        \

@@ -6,7 +6,8 @@
  * calls `run`-like functions (the device's own); stats, and handles' upload and drop, may come from any.
  *
  * Functions return enum outboard_status and fill the error. OUTBOARD_DEVICE means that the device failed and another attempt, here or elsewhere, may
- * succeed; OUTBOARD_NO_MEMORY and OUTBOARD_UNSUPPORTED that another device might do it; everything else is the caller's mistake and final.
+ * succeed; OUTBOARD_NO_MEMORY and OUTBOARD_UNSUPPORTED that another device might do it; OUTBOARD_CANCELLED that the work was stopped; everything else is the
+ * caller's mistake and final.
  */
 #ifndef OBV_DEVICE_H
 #define OBV_DEVICE_H
@@ -20,7 +21,7 @@
 struct obv_device;
 /* Handles of points that are shared by all devices: msm.c. */
 struct outboard_bases;
-/* How far a piece of work is; false: stop as soon as possible. */
+/* How far a piece of work is; false: stop as soon as possible. A CPU asks job.stop as well, which tells the same more often. */
 typedef bool obv_progress_fn(void *arg, double done);
 
 struct obv_msm_work {

@@ -44,6 +44,8 @@ int obv_status_of(enum ob_err err)
 		return OUTBOARD_LIMIT;
 	case OB_ERR_NO_MEMORY:
 		return OUTBOARD_NO_MEMORY;
+	case OB_ERR_CANCELLED:
+		return OUTBOARD_CANCELLED;
 	case OB_ERR_UNSUPPORTED:
 	case OB_ERR_IMAGE_NO_ENTRY:
 		return OUTBOARD_UNSUPPORTED;

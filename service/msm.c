@@ -33,6 +33,11 @@ static bool msm_progress(void *arg, double done)
 	return obv_job_progress(w->job, w->piece, done);
 }
 
+static bool msm_stopped(void *job)
+{
+	return obv_job_stopped(job);
+}
+
 /* Scalars on a GPU for a device that cannot reach them. */
 static int fetch(const struct obv_msm_work *work, void **ret_scalars, struct outboard_error *error)
 {
@@ -61,7 +66,7 @@ static int msm_run(struct obv_job *job, struct obv_piece *piece, struct obv_devi
 		.bases = m->bases, .after = job->call.after, .progress = msm_progress, .progress_arg = &watched,
 		.job = { .offset = a->offset + (m->by_points ? piece->first : 0), .count = m->by_points ? piece->count : a->count,
 			.scalars = (const uint8_t *)a->scalars + skip * OBK_SCALAR_BYTES, .format = scalar_formats[a->scalar_format],
-			.canonical = a->canonical && a->memory, .batch = m->by_points ? 1 : piece->count },
+			.canonical = a->canonical && a->memory, .batch = m->by_points ? 1 : piece->count, .stop = { msm_stopped, job } },
 	};
 	void *fetched = NULL;
 	int status = OUTBOARD_OK;

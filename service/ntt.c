@@ -100,9 +100,14 @@ static void convert(struct obk_pool *pool, struct conversion *c)
 
 /* ---- jobs ---- */
 
+static bool ntt_stopped(void *job)
+{
+	return obv_job_stopped(job);
+}
+
 /*
- * On the CPU in place, for its kernel leaves data alone when it fails. A device that fails while it copies back may leave half of it: it works on a copy, so
- * that another attempt finds the input.
+ * On the CPU in place, for its kernel leaves data alone when it fails (not when it is stopped, but then nobody tries again). A device that fails while it
+ * copies back may leave half of it: it works on a copy, so that another attempt finds the input.
  */
 static int ntt_host(struct ntt_job *n, struct obv_device *device, uint8_t *data, size_t batch, struct outboard_error *error)
 {
@@ -119,6 +124,7 @@ static int ntt_host(struct ntt_job *n, struct obv_device *device, uint8_t *data,
 	if (!copy)
 		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for a copy of %zu elements", elements);
 	work.job.batch = batch;
+	work.job.stop = (struct obk_stop){ ntt_stopped, &n->job };
 	if (plain)
 		convert(pool, &in);
 	else if (!pool)
@@ -141,6 +147,7 @@ static int ntt_run(struct obv_job *job, struct obv_piece *piece, struct obv_devi
 
 	if (obv_job_stopped(job))
 		return OUTBOARD_CANCELLED;
+	work.job.stop = (struct obk_stop){ ntt_stopped, job };
 	if (!n->on_device)
 		return ntt_host(n, device, data, piece->count, error);
 	work.job.batch = piece->count;

@@ -192,7 +192,10 @@ struct outboard_call {
 OUTBOARD_API int outboard_wait(struct outboard_ticket *ticket, double timeout, struct outboard_error *error);
 /* 1 when the call is over, else 0. *ret_progress (may be NULL): 0..1. */
 OUTBOARD_API int outboard_poll(struct outboard_ticket *ticket, double *ret_progress);
-/* What has not begun is dropped; a sweep stops at its next row, products and transforms under way end first. The call then ends with OUTBOARD_CANCELLED. */
+/*
+ * What has not begun is dropped; on a CPU products and transforms stop within some tens of milliseconds, sweeps at their next row; what a GPU does at that
+ * moment ends first. The call then ends with OUTBOARD_CANCELLED, unless it was over before. The same goes for time-outs.
+ */
 OUTBOARD_API void outboard_cancel(struct outboard_ticket *ticket);
 /* A descriptor that becomes readable when the call is over, for poll and epoll; the ticket's, do not close or read it. -1: none to be had. */
 OUTBOARD_API int outboard_ticket_fd(struct outboard_ticket *ticket);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/opt.h"
 #include "kernels/kzg/setup.h"
 #include "kernels/kzg/sha256.h"
 #include "kernels/ntt/roots.h"
@@ -73,6 +74,10 @@ enum ob_err obk_kzg_sum(const struct obk_kzg *kzg, struct obk_g1_affine *ret, co
 	const struct obk_msm_bases_args bases = { .points = p, .count = n, .format = OBK_POINT_AFFINE, .trust = OBK_TRUST_SUBGROUP, .pool = kzg->pool };
 	const struct obk_msm_job job = { .count = n, .scalars = k, .format = OBK_SCALAR_MONT, .batch = 1, .pool = kzg->pool };
 
+	if (n <= OBK_MSM_FEW && ob_opt_on(OB_OPT_GLV)) {
+		obk_msm_few(ret, p, k, n);
+		return OB_ERR_NONE;
+	}
 	return obk_msm_once(&bases, &job, ret, fault);
 }
 

@@ -6,6 +6,8 @@
 
 #include "kernels/msm/plan.h"
 
+#define ASK_EVERY (1 << 17) /* entries sorted before it is asked whether to stop */
+
 /* The signed digit of entry i (through halves and copies) in a set, and its reference. */
 static inline int32_t entry_digit(const struct obk_group *g, size_t product, unsigned window, unsigned half, size_t i)
 {
@@ -20,8 +22,8 @@ static inline int32_t entry_digit(const struct obk_group *g, size_t product, uns
 	return l[1] & OBK_HALF_SIGN ? -d : d;
 }
 
-/* Calls for every entry of a set: first to count, then to place. */
-static inline __attribute__((always_inline)) void for_each_entry(const struct obk_group *g, size_t set, uint32_t *start, uint32_t *refs)
+/* Calls for every entry of a set: first to count, then to place. False: the job was stopped. */
+static inline __attribute__((always_inline)) bool for_each_entry(const struct obk_group *g, size_t set, uint32_t *start, uint32_t *refs)
 {
 	const struct obk_plan *plan = g->plan;
 	size_t product = (g->first_set + set) / plan->sets, row = g->bases->count * g->bases->halves;
@@ -32,6 +34,8 @@ static inline __attribute__((always_inline)) void for_each_entry(const struct ob
 			uint32_t base = (uint32_t)(copy * row + half * g->bases->count + g->job->offset);
 
 			for (size_t i = 0; i < g->job->count; i++) {
+				if (i % ASK_EVERY == ASK_EVERY - 1 && obk_stopped(&g->job->stop))
+					return false;
 				int32_t d = entry_digit(g, product, window, half, i);
 				uint32_t size = (uint32_t)(d < 0 ? -d : d);
 
@@ -44,6 +48,7 @@ static inline __attribute__((always_inline)) void for_each_entry(const struct ob
 			}
 		}
 	}
+	return true;
 }
 
 void obk_group_sort(struct obk_group *g, size_t set)
@@ -51,10 +56,12 @@ void obk_group_sort(struct obk_group *g, size_t set)
 	uint32_t buckets = g->plan->buckets, *start = g->start + set * ((size_t)buckets + 1);
 
 	memset(start, 0, ((size_t)buckets + 1) * sizeof(*start));
-	for_each_entry(g, set, start, NULL);
+	if (!for_each_entry(g, set, start, NULL))
+		return;
 	for (uint32_t b = 0; b < buckets; b++)
 		start[b + 1] += start[b];
-	for_each_entry(g, set, start, g->refs + set * g->entries);
+	if (!for_each_entry(g, set, start, g->refs + set * g->entries))
+		return;
 	/* placing moved every start to the next one */
 	memmove(start + 1, start, buckets * sizeof(*start));
 	start[0] = 0;

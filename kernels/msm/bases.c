@@ -21,25 +21,26 @@ struct reading {
 static enum ob_err read_point(const struct reading *r, size_t i, struct obk_g1_affine *p, struct obk_fault *fault)
 {
 	const uint8_t *in = (const uint8_t *)r->args->points + i * r->stride;
+	size_t item = r->args->first + i;
 	enum ob_err err;
 
 	switch (r->args->format) {
 	case OBK_POINT_COMPRESSED:
-		err = obk_g1_decode_compressed(p, in, i, fault);
+		err = obk_g1_decode_compressed(p, in, item, fault);
 		break;
 	case OBK_POINT_UNCOMPRESSED:
-		err = obk_g1_decode_uncompressed(p, in, i, fault);
+		err = obk_g1_decode_uncompressed(p, in, item, fault);
 		break;
 	default:
 		memcpy(p, in, sizeof(*p));
 		err = OB_ERR_NONE;
 		if (!obk_fp_plain_is_canonical(p->x.l) || !obk_fp_plain_is_canonical(p->y.l))
-			err = obk_fault_set(fault, OB_ERR_ARGUMENT, i, "point %zu has a coordinate that is not below the field's prime", i);
+			err = obk_fault_set(fault, OB_ERR_ARGUMENT, item, "point %zu has a coordinate that is not below the field's prime", item);
 		else if (r->args->trust == OBK_TRUST_NOTHING && !obk_g1_on_curve(p))
-			err = obk_fault_set(fault, OB_ERR_ARGUMENT, i, "point %zu is not on the curve y^2 = x^3 + 4", i);
+			err = obk_fault_set(fault, OB_ERR_ARGUMENT, item, "point %zu is not on the curve y^2 = x^3 + 4", item);
 	}
 	if (!err && r->args->trust == OBK_TRUST_NOTHING && !obk_g1_in_subgroup(p))
-		err = obk_fault_set(fault, OB_ERR_ARGUMENT, i, "point %zu is on the curve but not in the subgroup G1 of order r", i);
+		err = obk_fault_set(fault, OB_ERR_ARGUMENT, item, "point %zu is on the curve but not in the subgroup G1 of order r", item);
 	return err;
 }
 
@@ -134,9 +135,19 @@ static void plan_table(struct obk_msm_bases *b, size_t table_bytes)
 	}
 }
 
-static enum ob_err check_args(const struct obk_msm_bases_args *args, size_t *ret_stride, struct obk_fault *fault)
+static size_t point_bytes(const struct obk_msm_bases_args *args)
 {
-	size_t bytes = args->format == OBK_POINT_COMPRESSED ? OBK_G1_COMPRESSED_BYTES : OBK_G1_UNCOMPRESSED_BYTES;
+	return args->format == OBK_POINT_COMPRESSED ? OBK_G1_COMPRESSED_BYTES : OBK_G1_UNCOMPRESSED_BYTES;
+}
+
+size_t obk_msm_stride(const struct obk_msm_bases_args *args)
+{
+	return args->stride ? args->stride : point_bytes(args);
+}
+
+static enum ob_err check_args(const struct obk_msm_bases_args *args, struct obk_fault *fault)
+{
+	size_t bytes = point_bytes(args);
 
 	if (args->format > OBK_POINT_UNCOMPRESSED || args->trust > OBK_TRUST_SUBGROUP)
 		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "the format or the trust in the points is none of the listed values");
@@ -147,16 +158,15 @@ static enum ob_err check_args(const struct obk_msm_bases_args *args, size_t *ret
 	if (args->stride && (args->stride < bytes || args->stride > 4096))
 		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "a stride of %zu does not hold a point of %zu bytes, or is above 4096",
 			args->stride, bytes);
-	*ret_stride = args->stride ? args->stride : bytes;
 	return OB_ERR_NONE;
 }
 
 enum ob_err obk_msm_bases_new(const struct obk_msm_bases_args *args, struct obk_msm_bases **ret_bases, struct obk_fault *fault)
 {
-	struct reading r = { .args = args };
+	struct reading r = { .args = args, .stride = obk_msm_stride(args) };
 	struct obk_msm_bases *b;
 	struct obk_g1_affine p;
-	enum ob_err err = check_args(args, &r.stride, fault);
+	enum ob_err err = check_args(args, fault);
 
 	if (err)
 		return err;

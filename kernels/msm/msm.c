@@ -15,27 +15,30 @@
 struct call {
 	const struct obk_msm_bases *bases;
 	const struct obk_msm_job *job;
+	struct obk_msm_job range; /* the points at work: all, or some of one product */
 	struct obk_plan plan;
 	struct obk_group group;
 	void *scalars;           /* of the products prepared together: halves or plain limbs */
 	size_t prepared;         /* products */
 	const char *in;          /* their scalars as the caller gave them */
 	size_t in_first;         /* index of the first of them */
+	size_t item;             /* what the caller's first scalar counts as */
 	_Atomic size_t bad;      /* the lowest scalar refused */
 	pthread_mutex_t lock;    /* guards done, and calls of progress */
 	double done, part;       /* of the whole; what a chunk is of it */
 	struct obk_g1 *result;   /* [batch] */
+	struct obk_g1 *sum;      /* [products prepared] of the range */
 };
 
-static enum ob_err check_job(const struct obk_msm_bases *bases, const struct obk_msm_job *job, const struct obk_g1_affine *ret, struct obk_fault *fault)
+static enum ob_err check_job(size_t points, const struct obk_msm_job *job, const struct obk_g1_affine *ret, struct obk_fault *fault)
 {
 	if (job->format > OBK_SCALAR_MONT)
 		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "the scalars' format is none of the listed values");
 	if (job->batch < 1 || job->batch > OBK_MSM_MAX_BATCH)
 		return obk_fault_set(fault, OB_ERR_LIMIT, OBK_FAULT_NO_ITEM, "a batch of %zu is not in 1..%d", job->batch, OBK_MSM_MAX_BATCH);
-	if (job->offset > bases->count || job->count > bases->count - job->offset)
+	if (job->offset > points || job->count > points - job->offset)
 		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "bases %zu to %zu are asked for but there are %zu", job->offset,
-			job->offset + job->count, bases->count);
+			job->offset + job->count, points);
 	if (job->window && (job->window < 2 || job->window > OBK_MSM_MAX_WINDOW))
 		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "a window of %u bits is not in 2..%d", job->window, OBK_MSM_MAX_WINDOW);
 	if ((job->count && !job->scalars) || !ret)
@@ -46,7 +49,7 @@ static enum ob_err check_job(const struct obk_msm_bases *bases, const struct obk
 static void prepare_block(void *arg, size_t block, unsigned thread)
 {
 	struct call *c = arg;
-	size_t n = c->job->count, total = c->prepared * n, first = block * SCALAR_BLOCK, end = first + SCALAR_BLOCK < total ? first + SCALAR_BLOCK : total;
+	size_t n = c->range.count, total = c->prepared * n, first = block * SCALAR_BLOCK, end = first + SCALAR_BLOCK < total ? first + SCALAR_BLOCK : total;
 
 	(void)thread;
 	for (size_t i = first; i < end; i++) {
@@ -186,24 +189,32 @@ static bool group_init(struct obk_group *g, size_t sets, unsigned threads)
 	return true;
 }
 
+/* OB_ERR_CANCELLED: the job was stopped. */
+static enum ob_err loop(struct call *c, size_t items, void (*body)(void *arg, size_t item, unsigned thread))
+{
+	return obk_pool_run_until(c->job->pool, &c->job->stop, items, body, c) ? OB_ERR_NONE : OB_ERR_CANCELLED;
+}
+
 /* Sums of `sets` sets from first_set on, counted through the products prepared, into group.sum. */
 static enum ob_err run_group(struct call *c, size_t first_set, size_t sets, size_t sets_in_all)
 {
 	struct obk_group *g = &c->group;
-	struct obk_pool *pool = c->job->pool;
+	enum ob_err err;
 
 	g->first_set = first_set;
 	g->sets = sets;
 	g->segments = sets * g->plan->buckets / g->segment;
-	obk_pool_run(pool, sets, sort_body, c);
-	if (obk_group_cut(g))
-		return OB_ERR_NO_MEMORY;
-	c->part = (double)sets / (double)sets_in_all / (double)(g->chunks ? g->chunks : 1);
-	obk_pool_run(pool, g->chunks, accumulate_body, c);
+	err = loop(c, sets, sort_body);
+	err = err ? err : obk_group_cut(g);
+	if (err)
+		return err;
+	c->part = (double)sets / (double)sets_in_all / (double)(g->chunks ? g->chunks : 1) * (double)c->range.count / (double)c->job->count;
+	err = loop(c, g->chunks, accumulate_body);
+	if (err)
+		return err;
 	obk_group_join(g);
-	obk_pool_run(pool, (g->segments + g->segment_batch - 1) / g->segment_batch, run_sums_body, c);
-	obk_pool_run(pool, sets, finish_body, c);
-	return OB_ERR_NONE;
+	err = loop(c, (g->segments + g->segment_batch - 1) / g->segment_batch, run_sums_body);
+	return err ? err : loop(c, sets, finish_body);
 }
 
 /* result = the sets' sums with their weights 2^(window set): the sets [first, first + n) of one product, to be called from the last to the first. */
@@ -216,85 +227,108 @@ static void horner(const struct obk_plan *plan, struct obk_g1 *result, const str
 	}
 }
 
-/* `products` products whose scalars fit the memory prepared; the sets of each in groups of at most `most`. */
+/* `products` products, or the range of one, whose scalars fit the memory prepared; the sets of each in groups of at most `most`. */
 static enum ob_err run_products(struct call *c, size_t first, size_t products, size_t most)
 {
 	const struct obk_plan *plan = &c->plan;
-	size_t n = c->job->count, in_all = c->job->batch * plan->sets, end = products * plan->sets;
+	size_t in_all = c->job->batch * plan->sets, end = products * plan->sets, before = first * c->job->count + c->range.offset - c->job->offset;
+	enum ob_err err;
 
 	c->prepared = products;
-	c->in_first = first * n;
-	c->in = (const char *)c->job->scalars + c->in_first * OBK_SCALAR_BYTES;
-	obk_pool_run(c->job->pool, (products * n + SCALAR_BLOCK - 1) / SCALAR_BLOCK, prepare_block, c);
-	if (c->bad != SIZE_MAX)
-		return OB_ERR_ARGUMENT;
+	c->in_first = c->item + before;
+	c->in = (const char *)c->job->scalars + before * OBK_SCALAR_BYTES;
+	err = loop(c, (products * c->range.count + SCALAR_BLOCK - 1) / SCALAR_BLOCK, prepare_block);
+	if (err || c->bad != SIZE_MAX)
+		return err ? err : OB_ERR_ARGUMENT;
+	for (size_t i = 0; i < products; i++)
+		obk_g1_set_infinity(&c->sum[i]);
 	/* From the last set to the first, so that Horner's rule can take them as they come. Groups of several products hold whole ones. */
 	while (end > 0) {
 		size_t from = end > most ? end - most : 0;
 
-		if (run_group(c, from, end - from, in_all))
-			return OB_ERR_NO_MEMORY;
+		err = run_group(c, from, end - from, in_all);
+		if (err)
+			return err;
 		for (size_t at = end; at > from;) {
 			size_t product = (at - 1) / plan->sets, low = product * plan->sets < from ? from : product * plan->sets;
 
-			horner(plan, &c->result[first + product], &c->group.sum[low - from], at - low);
+			horner(plan, &c->sum[product], &c->group.sum[low - from], at - low);
 			at = low;
 		}
 		end = from;
 	}
+	for (size_t i = 0; i < products; i++)
+		obk_g1_add(&c->result[first + i], &c->result[first + i], &c->sum[i]);
 	return OB_ERR_NONE;
 }
 
 static enum ob_err run_batch(struct call *c)
 {
 	const struct obk_msm_bases *b = c->bases;
-	size_t n = c->job->count, entries = n * b->halves * c->plan.copies, most, products, batch = c->job->batch;
+	size_t n = c->range.count, entries = n * b->halves * c->plan.copies, most, products, batch = c->job->batch, end = c->job->offset + c->job->count;
 	unsigned threads = obk_pool_threads(c->job->pool);
 	enum ob_err err = OB_ERR_NONE;
 
 	most = GROUP_ENTRIES / entries < GROUP_BUCKETS / c->plan.buckets ? GROUP_ENTRIES / entries : GROUP_BUCKETS / c->plan.buckets;
 	most = most < 1 ? 1 : most;
-	if (most >= c->plan.sets) { /* whole products */
+	if (most >= c->plan.sets && n == c->job->count) { /* whole products */
 		products = most / c->plan.sets < batch ? most / c->plan.sets : batch;
 		most = products * c->plan.sets;
 	} else {
 		products = 1;
+		most = most < c->plan.sets ? most : c->plan.sets;
 	}
-	c->group = (struct obk_group){ .bases = b, .job = c->job, .plan = &c->plan };
+	c->group = (struct obk_group){ .bases = b, .job = &c->range, .plan = &c->plan };
+	c->sum = room(products, sizeof(*c->sum));
 	c->scalars = room(products * n, b->halves == 2 ? 2 * sizeof(struct obk_half) : 4 * sizeof(uint64_t));
 	c->group.split = c->scalars;
 	c->group.plain = c->scalars;
-	if (!c->scalars || !group_init(&c->group, most, threads))
+	if (!c->sum || !c->scalars || !group_init(&c->group, most, threads))
 		err = OB_ERR_NO_MEMORY;
-	for (size_t first = 0; first < batch && !err; first += products)
-		err = run_products(c, first, batch - first < products ? batch - first : products, most);
+	for (size_t first = 0; first < batch && !err; first += products) {
+		for (c->range.offset = c->job->offset; c->range.offset < end && !err; c->range.offset += n) {
+			c->range.count = end - c->range.offset < n ? end - c->range.offset : n;
+			err = run_products(c, first, batch - first < products ? batch - first : products, most);
+		}
+	}
 	group_fini(&c->group, threads);
 	free(c->scalars);
+	free(c->sum);
 	return err;
 }
 
-enum ob_err obk_msm_run(const struct obk_msm_bases *bases, const struct obk_msm_job *job, struct obk_g1_affine *ret_points, struct obk_fault *fault)
+static size_t range_of(const struct obk_msm_job *job)
 {
-	struct call c = { .bases = bases, .job = job };
-	enum ob_err err = check_job(bases, job, ret_points, fault);
+	size_t range = job->range ? job->range : OBK_MSM_RANGE;
+
+	return range < job->count ? range : job->count;
+}
+
+/* item: what the first scalar counts as. */
+static enum ob_err run(const struct obk_msm_bases *bases, const struct obk_msm_job *job, size_t item, struct obk_g1_affine *ret_points, struct obk_fault *fault)
+{
+	struct call c = { .bases = bases, .job = job, .range = *job, .item = item };
+	enum ob_err err = OB_ERR_NONE;
 	struct obk_fp *scratch;
 
-	if (err)
-		return err;
 	c.result = calloc(job->batch, sizeof(*c.result));
 	scratch = calloc(job->batch, 2 * sizeof(*scratch));
 	pthread_mutex_init(&c.lock, NULL);
 	atomic_init(&c.bad, SIZE_MAX);
+	c.range.count = range_of(job);
 	if (!c.result || !scratch)
 		err = OB_ERR_NO_MEMORY;
 	for (size_t i = 0; i < job->batch && !err; i++)
 		obk_g1_set_infinity(&c.result[i]);
 	if (job->count && !err) {
-		obk_plan_make(&c.plan, bases, job->count, job->window);
+		obk_plan_make(&c.plan, bases, c.range.count, job->window);
 		err = run_batch(&c);
 	}
 	if (err == OB_ERR_NO_MEMORY)
-		obk_fault_set(fault, err, OBK_FAULT_NO_ITEM, "no memory to sum up %zu points: use a smaller window or batch, or split the product", job->count);
+		obk_fault_set(fault, err, OBK_FAULT_NO_ITEM, "no memory to sum up %zu points: use a smaller range, window or batch, or split the product",
+			job->count);
+	else if (err == OB_ERR_CANCELLED)
+		obk_fault_set(fault, err, OBK_FAULT_NO_ITEM, "the product was stopped");
 	else if (err)
 		obk_fault_set(fault, err, c.bad, "scalar %zu is not below r: reduce it, or do not ask for canonical scalars", (size_t)c.bad);
 	else
@@ -305,14 +339,72 @@ enum ob_err obk_msm_run(const struct obk_msm_bases *bases, const struct obk_msm_
 	return err;
 }
 
+enum ob_err obk_msm_run(const struct obk_msm_bases *bases, const struct obk_msm_job *job, struct obk_g1_affine *ret_points, struct obk_fault *fault)
+{
+	enum ob_err err = check_job(bases->count, job, ret_points, fault);
+
+	return err ? err : run(bases, job, 0, ret_points, fault);
+}
+
+/* A part of a product, told as progress of the whole. */
+struct stretch {
+	const struct obk_msm_job *whole;
+	size_t done, count;
+};
+
+static void stretch_progress(void *arg, double done)
+{
+	const struct stretch *s = arg;
+
+	s->whole->progress(s->whole->progress_arg, ((double)s->done + done * (double)s->count) / (double)s->whole->count);
+}
+
+/* Bases and product range by range. */
+static enum ob_err once_in_ranges(const struct obk_msm_bases_args *args, const struct obk_msm_job *job, struct obk_g1_affine *ret, struct obk_fault *fault)
+{
+	struct stretch s = { .whole = job };
+	struct obk_msm_bases_args part = *args;
+	struct obk_msm_job sub = *job;
+	struct obk_msm_bases *bases;
+	struct obk_g1_affine p;
+	struct obk_g1 sum;
+	enum ob_err err = OB_ERR_NONE;
+
+	obk_g1_set_infinity(&sum);
+	sub.progress = job->progress ? stretch_progress : NULL;
+	sub.progress_arg = &s;
+	for (; s.done < job->count && !err; s.done += s.count) {
+		s.count = job->count - s.done < range_of(job) ? job->count - s.done : range_of(job);
+		part.points = (const char *)args->points + s.done * obk_msm_stride(args);
+		part.first = args->first + s.done;
+		part.count = sub.count = s.count;
+		sub.scalars = (const char *)job->scalars + s.done * OBK_SCALAR_BYTES;
+		err = obk_msm_bases_new(&part, &bases, fault);
+		if (err)
+			break;
+		err = run(bases, &sub, s.done, &p, fault);
+		obk_msm_bases_free(bases);
+		if (!err)
+			obk_g1_add_affine(&sum, &sum, &p);
+	}
+	if (!err)
+		obk_g1_to_affine(ret, &sum);
+	return err;
+}
+
 enum ob_err obk_msm_once(const struct obk_msm_bases_args *args, const struct obk_msm_job *job, struct obk_g1_affine *ret_points, struct obk_fault *fault)
 {
 	struct obk_msm_bases *bases;
-	enum ob_err err = obk_msm_bases_new(args, &bases, fault);
+	enum ob_err err = check_job(args->count, job, ret_points, fault);
 
 	if (err)
 		return err;
-	err = obk_msm_run(bases, job, ret_points, fault);
+	if (job->batch == 1 && job->count == args->count && job->count > range_of(job) && args->count <= OBK_MSM_MAX_POINTS && !args->table_bytes)
+		return once_in_ranges(args, job, ret_points, fault);
+	err = obk_msm_bases_new(args, &bases, fault);
+	if (err)
+		return err;
+	err = run(bases, job, 0, ret_points, fault);
 	obk_msm_bases_free(bases);
 	return err;
 }

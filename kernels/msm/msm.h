@@ -15,7 +15,9 @@
 #define OBK_MSM_MAX_POINTS ((size_t)1 << 26)
 #define OBK_MSM_MAX_BATCH 65536
 #define OBK_MSM_MAX_WINDOW 22
+#define OBK_MSM_RANGE ((size_t)1 << 23) /* points of a product that are worked on together: what bounds its working memory, to about a gigabyte */
 #define OBK_SCALAR_BYTES 32
+#define OBK_MSM_FEW 8
 
 enum obk_point_format {
 	OBK_POINT_AFFINE,       /* struct obk_g1_affine, coordinates in Montgomery form below p */
@@ -42,6 +44,7 @@ struct obk_msm_bases_args {
 	size_t stride; /* bytes from one point to the next; 0: packed */
 	enum obk_point_format format;
 	enum obk_trust trust;
+	size_t first;           /* what the first point counts as in sentences and items of errors */
 	size_t table_bytes;     /* memory allowed for shifted copies of the bases (fixed-base tables) beyond one copy; 0: none */
 	struct obk_pool *pool;
 };
@@ -71,11 +74,22 @@ struct obk_msm_job {
 	struct obk_pool *pool;
 	void (*progress)(void *arg, double done); /* or NULL; from any of the pool's threads, never two at once, done rises from 0 to 1 */
 	void *progress_arg;
+	struct obk_stop stop; /* asked every few thousand additions */
+	size_t range;         /* 0: OBK_MSM_RANGE; larger products are sums of products of so many points */
 };
 
-/* ret_points[batch] is written only on success. Errors as above; fault->item is the index of the scalar among batch x count. */
+/*
+ * ret_points[batch] is written only on success. Errors as above; fault->item is the index of the scalar among batch x count. OB_ERR_CANCELLED: job->stop said
+ * so. Beside the bases it takes 64 bytes a point of a range (32 above 2^18), 4 bytes an entry and 128 a bucket of the windows that are worked on together.
+ */
 enum ob_err obk_msm_run(const struct obk_msm_bases *bases, const struct obk_msm_job *job, struct obk_g1_affine *ret_points, struct obk_fault *fault);
-/* One product with bases given for this call only. */
+/*
+ * Products with bases given for this call only. Where one product uses all of more than a range of them and wants no table, they are read range by range, so
+ * that the memory beside the caller's does not grow with their number.
+ */
 enum ob_err obk_msm_once(const struct obk_msm_bases_args *args, const struct obk_msm_job *job, struct obk_g1_affine *ret_points, struct obk_fault *fault);
+
+/* The sum of scalars[i] points[i], n <= OBK_MSM_FEW points of G1, by the caller's thread, without memory of its own: faster than the above for so few. */
+void obk_msm_few(struct obk_g1_affine *ret, const struct obk_g1_affine *points, const struct obk_fr *scalars, size_t n);
 
 #endif

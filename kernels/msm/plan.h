@@ -28,6 +28,9 @@ struct obk_msm_bases {
 	size_t bytes;
 };
 
+/* Bytes from one of the caller's points to the next. */
+size_t obk_msm_stride(const struct obk_msm_bases_args *args);
+
 /* The shape of a product. */
 struct obk_plan {
 	unsigned window, windows, sets, copies;
@@ -60,7 +63,7 @@ struct obk_chunk {
 /* One group of sets that is worked on together. */
 struct obk_group {
 	const struct obk_msm_bases *bases;
-	const struct obk_msm_job *job;
+	const struct obk_msm_job *job;/* the points that are worked on together, as a job of their own */
 	const struct obk_plan *plan;
 	const struct obk_half *split; /* halves = 2: [product][2][count] */
 	const uint64_t (*plain)[4];   /* halves = 1: [product][count] */
@@ -91,6 +94,7 @@ struct obk_worker {
 	void *slots, *workspace;
 };
 
+/* Left unfinished when the job is stopped. */
 void obk_group_sort(struct obk_group *group, size_t set);
 /* Cuts the sorted entries into chunks; OB_ERR_NO_MEMORY. */
 enum ob_err obk_group_cut(struct obk_group *group);

@@ -18,7 +18,7 @@ struct run {
 	struct obk_fr *data;
 	const struct obk_fr *roots;
 	unsigned log_roots;
-	bool inverse;
+	bool inverse, stopped;
 	/* of the level at work */
 	unsigned level;
 	size_t pieces;
@@ -30,6 +30,13 @@ struct run {
 static bool gathers(const struct obk_ntt_job *job)
 {
 	return job->order == OBK_NTT_RN || job->order == OBK_NTT_RR;
+}
+
+/* Over all items, unless the job was stopped. */
+static void loop(struct run *r, size_t items, void (*body)(void *arg, size_t item, unsigned thread), void *arg)
+{
+	if (!r->stopped)
+		r->stopped = !obk_pool_run_until(r->job->pool, &r->job->stop, items, body, arg);
 }
 
 /* Root i, or its inverse turned by half a circle (minus the inverse): the caller swaps a subtraction instead. i = 0: 1 both ways. */
@@ -214,7 +221,7 @@ static void scale(struct run *r, const struct obk_fr *by, const struct obk_fr *s
 	r->scale = *by;
 	r->shift = *shift;
 	r->reversed = reversed && !obk_fr_equal(shift, &obk_fr_one);
-	obk_pool_run(r->job->pool, r->job->batch * (n / (n < PIECE ? n : PIECE)), scale_body, r);
+	loop(r, r->job->batch * (n / (n < PIECE ? n : PIECE)), scale_body, r);
 }
 
 static void network(struct run *r)
@@ -223,13 +230,13 @@ static void network(struct run *r)
 	unsigned top = leaf_level(r);
 
 	if (gather)
-		obk_pool_run(r->job->pool, r->job->batch << top, leaf_body, r);
+		loop(r, r->job->batch << top, leaf_body, r);
 	for (unsigned l = 0; l < top; l++) {
 		r->level = gather ? top - 1 - l : l;
-		obk_pool_run(r->job->pool, r->job->batch * (((size_t)1 << (r->job->log_n - 1)) / PIECE), level_body, r);
+		loop(r, r->job->batch * (((size_t)1 << (r->job->log_n - 1)) / PIECE), level_body, r);
 	}
 	if (!gather)
-		obk_pool_run(r->job->pool, r->job->batch << top, leaf_body, r);
+		loop(r, r->job->batch << top, leaf_body, r);
 }
 
 struct tiles {
@@ -270,7 +277,7 @@ static bool tile_network(struct run *r, const struct obk_fr *by)
 		t.pass.levels = log_n / passes + (which < log_n % passes);
 		done += t.pass.levels;
 		t.pass.scale = done == log_n && !obk_fr_equal(by, &obk_fr_one) ? &scale : NULL;
-		obk_pool_run(r->job->pool, r->job->batch << (log_n - t.pass.levels - OBK_NTT_LANES_LOG), tile_body, &t);
+		loop(r, r->job->batch << (log_n - t.pass.levels - OBK_NTT_LANES_LOG), tile_body, &t);
 	}
 	return true;
 }
@@ -329,14 +336,15 @@ enum ob_err obk_ntt_run(const struct obk_ntt_job *job, struct obk_fr *data, stru
 	/* the roots first: without them the data stays as it is */
 	r.roots = obk_roots_get(r.log_roots);
 	if (!r.roots || (obk_ntt_tile_choose() && !obk_roots_get_lanes(r.log_roots)))
-		return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory for 2^%u roots of unity", r.log_roots);
+		return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM,
+			"no memory for 2^%u roots of unity: free some, or allow the process more", r.log_roots);
 	if (before)
 		scale(&r, &obk_fr_one, &shift, gathers(job));
 	transform(&r, after ? &obk_fr_one : &by);
 	/* a network turns the order round: NN and RR want it back */
-	if (job->order == OBK_NTT_NN || job->order == OBK_NTT_RR)
-		obk_ntt_reverse_batch(data, job->log_n, job->batch, job->pool);
+	if (!r.stopped && (job->order == OBK_NTT_NN || job->order == OBK_NTT_RR))
+		r.stopped = !obk_ntt_reverse_batch(data, job->log_n, job->batch, job->pool, &job->stop);
 	if (after)
 		scale(&r, &by, &shift, job->order == OBK_NTT_NR || job->order == OBK_NTT_RR);
-	return OB_ERR_NONE;
+	return r.stopped ? obk_fault_set(fault, OB_ERR_CANCELLED, OBK_FAULT_NO_ITEM, "the transform was stopped") : OB_ERR_NONE;
 }

@@ -28,9 +28,10 @@ struct obk_ntt_job {
 	size_t batch;               /* transforms, one after the other in memory; 0: nothing is done; batch x n <= OBK_NTT_MAX_BATCH */
 	const struct obk_fr *coset; /* the shift g, not 0; NULL: none */
 	struct obk_pool *pool;
+	struct obk_stop stop;       /* asked every few thousand elements */
 };
 
-/* OB_ERR_ARGUMENT, OB_ERR_LIMIT, OB_ERR_NO_MEMORY (the roots): data is untouched then. */
+/* OB_ERR_ARGUMENT, OB_ERR_LIMIT, OB_ERR_NO_MEMORY (the roots): data is untouched then. OB_ERR_CANCELLED: stop said so; data is partly transformed. */
 enum ob_err obk_ntt_run(const struct obk_ntt_job *job, struct obk_fr *data, struct obk_fault *fault);
 /* Swaps element i with the one whose index has the lowest log_n bits of i in reverse. */
 void obk_ntt_reverse(struct obk_fr *data, unsigned log_n);

@@ -73,17 +73,18 @@ static void small_body(void *arg, size_t item, unsigned thread)
 	}
 }
 
-void obk_ntt_reverse_batch(struct obk_fr *data, unsigned log_n, size_t batch, struct obk_pool *pool)
+bool obk_ntt_reverse_batch(struct obk_fr *data, unsigned log_n, size_t batch, struct obk_pool *pool, const struct obk_stop *stop)
 {
 	struct reversal r = { .data = data, .log_n = log_n };
 
 	if (log_n < 2 * SIDE_LOG)
-		obk_pool_run(pool, batch, small_body, &r);
-	else
-		obk_pool_run(pool, batch << (log_n - 2 * SIDE_LOG), square_body, &r);
+		return obk_pool_run_until(pool, stop, batch, small_body, &r);
+	return obk_pool_run_until(pool, stop, batch << (log_n - 2 * SIDE_LOG), square_body, &r);
 }
 
 void obk_ntt_reverse(struct obk_fr *data, unsigned log_n)
 {
-	obk_ntt_reverse_batch(data, log_n, 1, NULL);
+	static const struct obk_stop never;
+
+	obk_ntt_reverse_batch(data, log_n, 1, NULL, &never);
 }

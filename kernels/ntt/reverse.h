@@ -7,6 +7,7 @@
 #include "kernels/field/fr.h"
 #include "kernels/pool/pool.h"
 
-void obk_ntt_reverse_batch(struct obk_fr *data, unsigned log_n, size_t batch, struct obk_pool *pool);
+/* False: stop said so, and some elements are where they were. */
+bool obk_ntt_reverse_batch(struct obk_fr *data, unsigned log_n, size_t batch, struct obk_pool *pool, const struct obk_stop *stop);
 
 #endif

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/thread.h"
@@ -11,7 +10,7 @@
 
 struct obk_pool {
 	pthread_mutex_t turn;  /* held by the caller whose loop runs */
-	pthread_mutex_t lock;  /* guards what follows down to `items` */
+	pthread_mutex_t lock;  /* guards what follows down to `until` */
 	pthread_cond_t work;   /* a new loop, or stop */
 	pthread_cond_t done;   /* `busy` fell to 0 */
 	unsigned threads;      /* with the caller */
@@ -22,6 +21,7 @@ struct obk_pool {
 	void (*body)(void *arg, size_t item, unsigned thread);
 	void *arg;
 	size_t items;
+	const struct obk_stop *until;
 	_Atomic size_t next;   /* relaxed: only hands out numbers; the lock orders the data */
 	struct worker {
 		struct obk_pool *pool;
@@ -35,7 +35,7 @@ static void work_off(struct obk_pool *pool, unsigned thread)
 	for (;;) {
 		size_t item = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
 
-		if (item >= pool->items)
+		if (item >= pool->items || obk_stopped(pool->until))
 			return;
 		pool->body(pool->arg, item, thread);
 	}
@@ -124,21 +124,29 @@ unsigned obk_pool_threads(const struct obk_pool *pool)
 
 void obk_pool_run(struct obk_pool *pool, size_t items, void (*body)(void *arg, size_t item, unsigned thread), void *arg)
 {
+	static const struct obk_stop never;
+
+	obk_pool_run_until(pool, &never, items, body, arg);
+}
+
+bool obk_pool_run_until(struct obk_pool *pool, const struct obk_stop *stop, size_t items, void (*body)(void *arg, size_t item, unsigned thread), void *arg)
+{
 	if (!pool || pool->started == 0 || items < 2) {
 		/* Alone; with a pool the turn still keeps two callers from being thread 0 at once. */
 		if (pool)
 			pthread_mutex_lock(&pool->turn);
-		for (size_t i = 0; i < items; i++)
+		for (size_t i = 0; i < items && !obk_stopped(stop); i++)
 			body(arg, i, 0);
 		if (pool)
 			pthread_mutex_unlock(&pool->turn);
-		return;
+		return !obk_stopped(stop);
 	}
 	pthread_mutex_lock(&pool->turn);
 	pthread_mutex_lock(&pool->lock);
 	pool->body = body;
 	pool->arg = arg;
 	pool->items = items;
+	pool->until = stop;
 	atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
 	pool->busy = pool->started;
 	pool->round++;
@@ -150,4 +158,5 @@ void obk_pool_run(struct obk_pool *pool, size_t items, void (*body)(void *arg, s
 		pthread_cond_wait(&pool->done, &pool->lock);
 	pthread_mutex_unlock(&pool->lock);
 	pthread_mutex_unlock(&pool->turn);
+	return !obk_stopped(stop);
 }

@@ -8,6 +8,7 @@
 #ifndef OBK_POOL_H
 #define OBK_POOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -15,6 +16,17 @@
 #define OBK_POOL_MAX_THREADS 1024
 
 struct obk_pool;
+
+/* Whether work should end early: asked by several threads at once, often. Once it says so it goes on saying so. ask NULL: never. */
+struct obk_stop {
+	bool (*ask)(void *arg);
+	void *arg;
+};
+
+static inline bool obk_stopped(const struct obk_stop *stop)
+{
+	return stop->ask && stop->ask(stop->arg);
+}
 
 /* threads = 0 takes the processors this process may run on. OB_ERR_LIMIT above OBK_POOL_MAX_THREADS. */
 enum ob_err obk_pool_new(unsigned threads, struct obk_pool **ret_pool);
@@ -26,5 +38,7 @@ unsigned obk_pool_threads(const struct obk_pool *pool);
  * thread run at once (use it to pick scratch memory). Returns when all are done.
  */
 void obk_pool_run(struct obk_pool *pool, size_t items, void (*body)(void *arg, size_t item, unsigned thread), void *arg);
+/* The same, asking `stop` before each item and at the end. False: it said so; items that had not begun are left out. */
+bool obk_pool_run_until(struct obk_pool *pool, const struct obk_stop *stop, size_t items, void (*body)(void *arg, size_t item, unsigned thread), void *arg);
 
 #endif

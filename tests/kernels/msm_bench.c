@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obk-msm-bench [-t threads] [-r runs] [-b library of blst] [from] [to]
+ * obk-msm-bench [-t threads] [-r runs] [-b library of blst] [-n] [from] [to]
  * Products of 2^from .. 2^to points, medians in milliseconds, each run of ours next to one of blst's if there is a library of it.
  *   ready   bases loaded before, no table          once   bases handed over with the call
- *   table   fixed bases with shifted copies, 8 times the memory
+ *   table   fixed bases with shifted copies, 8 times the memory; left out with -n, for making it takes long
  * blst on several threads: the points in as many parts, each with its Pippenger, the parts' sums added.
  */
 #include <dlfcn.h>
@@ -37,6 +37,7 @@ struct setup {
 	struct obk_g1_affine *points;
 	uint8_t *scalars;
 	size_t n;
+	bool no_table;
 	struct jacobian part[MAX_THREADS];
 	uint64_t *scratch[MAX_THREADS];
 	struct obk_g1_affine result;
@@ -164,18 +165,19 @@ static double timed(void (*fn)(struct setup *), struct setup *s)
 
 static void one_size(struct setup *s, unsigned log_n, unsigned runs)
 {
-	void (*const fn[4])(struct setup *) = { run_ready, run_once, run_table, run_rival };
-	double time[4][MAX_RUNS], m[4] = { 0 };
-	unsigned kinds = blst.msm ? 4 : 3;
+	void (*const fn[4])(struct setup *) = { run_ready, run_once, s->no_table ? NULL : run_table, blst.msm ? run_rival : NULL };
+	double time[4][MAX_RUNS] = { 0 }, m[4];
 	struct obk_g1_affine first;
 
 	s->n = (size_t)1 << log_n;
 	s->ready = make_bases(s, 0);
-	s->table = make_bases(s, s->n * 2 * 128 * 8);
+	s->table = s->no_table ? NULL : make_bases(s, s->n * 2 * 128 * 8);
 	for (unsigned i = 0; i < obk_pool_threads(s->pool) && blst.msm; i++)
 		s->scratch[i] = malloc(blst.scratch_bytes(s->n));
 	for (unsigned r = 0; r < runs; r++) {
-		for (unsigned k = 0; k < kinds; k++) {
+		for (unsigned k = 0; k < 4; k++) {
+			if (!fn[k])
+				continue;
 			time[k][r] = timed(fn[k], s);
 			if (r == 0 && k == 0)
 				first = s->result;
@@ -185,11 +187,11 @@ static void one_size(struct setup *s, unsigned log_n, unsigned runs)
 			}
 		}
 	}
-	for (unsigned k = 0; k < kinds; k++)
+	for (unsigned k = 0; k < 4; k++)
 		m[k] = median(time[k], runs);
 	printf("2^%-3u %10.3f %10.3f %10.3f", log_n, m[0], m[1], m[2]);
 	if (blst.msm)
-		printf(" %10.3f %8.2f %8.2f %8.2f", m[3], m[3] / m[0], m[3] / m[1], m[3] / m[2]);
+		printf(" %10.3f %8.2f %8.2f %8.2f", m[3], m[3] / m[0], m[3] / m[1], s->no_table ? 0 : m[3] / m[2]);
 	printf("\n");
 	fflush(stdout);
 	obk_msm_bases_free(s->ready);
@@ -227,13 +229,15 @@ int main(int argc, char **argv)
 	unsigned threads = 1, runs = 7, from = 4, to = 16;
 	const char *library = OBK_BLST;
 
-	for (int c; (c = getopt(argc, argv, "t:r:b:")) != -1;) {
+	for (int c; (c = getopt(argc, argv, "t:r:b:n")) != -1;) {
 		if (c == 't')
 			threads = (unsigned)strtoul(optarg, NULL, 10);
 		else if (c == 'r')
 			runs = (unsigned)strtoul(optarg, NULL, 10);
 		else if (c == 'b')
 			library = optarg;
+		else if (c == 'n')
+			s.no_table = true;
 		else
 			return 2;
 	}

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* Transforms against the sum that defines them where that is affordable, by a value at one point and by their inverses where it is not. */
+#include <stdatomic.h>
+
 #include "base/opt.h"
 #include "kernels/ntt/ntt.h"
 #include "tests/unit/test.h"
@@ -203,6 +205,52 @@ TEST(convolution)
 	job.direction = OBK_NTT_INVERSE;
 	CHECK_INT(obk_ntt_run(&job, a, NULL), OB_ERR_NONE);
 	CHECK(memcmp(a, want, sizeof want) == 0);
+	free(a);
+	free(b);
+}
+
+static bool count_down(void *arg)
+{
+	return atomic_fetch_sub_explicit((_Atomic long *)arg, 1, memory_order_relaxed) <= 0;
+}
+
+/* Both networks, with a coset and the orders turned back: every loop there is. */
+TEST(a_transform_stops_wherever_it_is)
+{
+	_Atomic long left;
+	struct obk_ntt_job job = { .log_n = 14, .batch = 1, .stop = { count_down, (void *)&left } };
+	size_t n = (size_t)1 << job.log_n;
+	struct obk_fr *a = fill(n), *b = malloc(n * sizeof(*b)), g;
+	struct obk_pool *pool;
+
+	alarm(TIMEOUT_S);
+	CHECK(b != NULL);
+	CHECK_INT(obk_pool_new(3, &pool), OB_ERR_NONE);
+	any(&g);
+	job.coset = &g;
+	for (unsigned way = 0; way < 16; way++) {
+		enum ob_err err = OB_ERR_CANCELLED;
+		struct obk_fault fault;
+		unsigned stops = 0;
+
+		ob_opt_set(OB_OPT_NTT, way & 1);
+		job.pool = way & 2 ? pool : NULL;
+		job.direction = way & 4 ? OBK_NTT_INVERSE : OBK_NTT_FORWARD;
+		job.order = way & 8 ? OBK_NTT_RR : OBK_NTT_NN;
+		for (long after = 0; err == OB_ERR_CANCELLED; after = after < 2 ? after + 1 : after * 3, stops++) {
+			memcpy(b, a, n * sizeof(*b));
+			atomic_store_explicit(&left, after, memory_order_relaxed);
+			err = obk_ntt_run(&job, b, &fault);
+			CHECK(err == OB_ERR_NONE || (err == OB_ERR_CANCELLED && strstr(fault.text, "stopped")));
+		}
+		CHECK(stops > 3);
+		atomic_store_explicit(&left, 1000000, memory_order_relaxed);
+		job.direction = way & 4 ? OBK_NTT_FORWARD : OBK_NTT_INVERSE;
+		CHECK_INT(obk_ntt_run(&job, b, NULL), OB_ERR_NONE);
+		CHECK(memcmp(a, b, n * sizeof(*b)) == 0);
+	}
+	ob_opt_set(OB_OPT_NTT, true);
+	obk_pool_free(pool);
 	free(a);
 	free(b);
 }
