@@ -168,7 +168,7 @@ static int selftest(void)
 	for (int d = 0; d < t.n_devices; d++) {
 		cu.cuDeviceGetUuid_v2(&devices[d].uuid, d);
 		for (size_t i = 0; i < ob_count(pci); i++)
-			devices[d].attr_known[pci[i]] = cu.cuDeviceGetAttribute(&devices[d].attr[pci[i]], pci[i], d) == CUDA_SUCCESS;
+			devices[d].attr_known[pci[i]] = cu.cuDeviceGetAttribute(&devices[d].attr[pci[i]], (CUdevice_attribute)pci[i], d) == CUDA_SUCCESS;
 	}
 	for (size_t i = 0; i < ob_count(versions); i++) {
 		uint8_t theirs[OBF_SELFTEST_SIZE] = { 0 }, ours[OBF_SELFTEST_SIZE] = { 0 };
