@@ -79,8 +79,10 @@ static void kernel_write(unsigned kind, char text[TEXT])
 	add(text, &at,
 		".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry rate(.param .u64 out, .param .u32 rounds, .param .u32 p, .param .u32 q)\n{\n"
 		"\t.reg .pred %%go;\n\t.reg .u32 %%x<8>, %%y<8>, %%a, %%b, %%n, %%t;\n\t.reg .u64 %%to;\n\t.reg .f32 %%f<8>, %%fa, %%fb;\n"
-		"\t.reg .f64 %%d<8>, %%da, %%db;\n\tld.param.u64 %%to, [out];\n\tld.param.u32 %%n, [rounds];\n\tld.param.u32 %%a, [p];\n\tld.param.u32 %%b, [q];\n"
-		"\tmov.u32 %%t, %%tid.x;\n\tcvt.rn.f32.u32 %%fa, %%a;\n\tcvt.rn.f32.u32 %%fb, %%b;\n\tcvt.rn.f64.u32 %%da, %%a;\n\tcvt.rn.f64.u32 %%db, %%b;\n");
+		"\t.reg .f64 %%d<8>, %%da, %%db;\n\tld.param.u64 %%to, [out];\n\tld.param.u32 %%n, [rounds];\n"
+		"\tld.param.u32 %%a, [p];\n\tld.param.u32 %%b, [q];\n"
+		"\tmov.u32 %%t, %%tid.x;\n\tcvt.rn.f32.u32 %%fa, %%a;\n\tcvt.rn.f32.u32 %%fb, %%b;\n"
+		"\tcvt.rn.f64.u32 %%da, %%a;\n\tcvt.rn.f64.u32 %%db, %%b;\n");
 	for (unsigned i = 0; i < CHAINS; i++)
 		add(text, &at, starts[chain], i, i);
 	add(text, &at, "again:\n");
@@ -124,8 +126,8 @@ int main(int argc, char **argv)
 	need(d.device_attribute(&processors, (CUdevice_attribute)16, d.device), "cuDeviceGetAttribute");
 	need(d.device_attribute(&khz, (CUdevice_attribute)13, d.device), "cuDeviceGetAttribute");
 	need(d.mem_alloc(&out, 256), "cuMemAlloc");
-	printf("%s, %d processors, %d MHz at most\n\n| instruction | 10^12 lanes/s | lanes a clock and processor, if that is the clock |\n|---|---|---|\n", d.name, processors,
-		khz / 1000);
+	printf("%s, %d processors, %d MHz at most\n\n", d.name, processors, khz / 1000);
+	puts("| instruction | 10^12 lanes/s | lanes a clock and processor, if that is the clock |\n|---|---|---|");
 	for (unsigned kind = 0; kind < ob_count(kinds); kind++) {
 		unsigned blocks = (unsigned)processors * 8;
 		double took[RUNS], rate;
