@@ -25,6 +25,13 @@ SYSTEM = re.compile(r'(ld-linux|linux-vdso|libc\.|libm\.|libdl\.|libpthread\.|li
 LIMIT = 64 << 20
 
 
+def build(folder, more):
+    """Brings a build tree up to date with what the check needs, and `more` targets. In a bundle there is nothing to build."""
+    if (folder / 'build.ninja').exists() and shutil.which('ninja'):
+        if subprocess.run(['ninja', '-C', folder, *check.PROGRAMS, *check.LIBRARIES, *check.FILES, *more], check=False).returncode:
+            sys.exit(f'gpu-check: {folder} does not build')
+
+
 def is_elf(path):
     with open(path, 'rb') as file:
         return file.read(4) == b'\x7fELF'
@@ -38,7 +45,7 @@ def put(source, target):
         subprocess.run(['strip', '--strip-debug', target], check=False, stderr=subprocess.DEVNULL)
 
 
-def libraries(build, programs, tree):
+def libraries(folder, programs, tree):
     """What the programs need: our own in their places, others in lib. A list of what is missing."""
     missing = set()
     for program in programs:
@@ -50,23 +57,23 @@ def libraries(build, programs, tree):
             path = pathlib.Path(os.path.abspath(found[2]))
             if found[2] == 'not found':
                 missing.add(found[1])
-            elif path.is_relative_to(build):
-                put(path, tree / 'build' / path.relative_to(build))
+            elif path.is_relative_to(folder):
+                put(path, tree / 'build' / path.relative_to(folder))
             else:
                 put(path, tree / 'build' / 'lib' / found[1])
     return missing
 
 
-def fill(root, build, cuda_programs, tree):
+def fill(root, folder, cuda_programs, tree):
     """Everything into `tree`; a list of what is missing."""
     for pattern in SOURCES:
         for path in root.glob(pattern):
             put(path, tree / path.relative_to(root))
     (tree / 'gpu-check').symlink_to('tools/dev/gpu-check')
     built = check.PROGRAMS + check.LIBRARIES + check.FILES
-    missing = {name for name in built if not (build / name).exists()}
+    missing = {name for name in built if not (folder / name).exists()}
     for name in set(built) - missing:
-        put(build / name, tree / 'build' / name)
+        put(folder / name, tree / 'build' / name)
     # Names of programs.list and the code that lies beside them, not the objects they were made of.
     sys.path.insert(0, str(root / 'tests' / 'programs'))
     import run  # noqa: PLC0415: it lies where the root says
@@ -74,9 +81,9 @@ def fill(root, build, cuda_programs, tree):
     missing |= {name for name in names if not (cuda_programs / name).exists()}
     for name in set(names) - missing:
         put(cuda_programs / name, tree / 'build/tests/programs' / name)
-    elf = [build / name for name in check.PROGRAMS + check.LIBRARIES if (build / name).exists()]
+    elf = [folder / name for name in check.PROGRAMS + check.LIBRARIES if (folder / name).exists()]
     elf += [cuda_programs / name for name in names if name not in missing and is_elf(cuda_programs / name)]
-    return missing | libraries(build, elf, tree)
+    return missing | libraries(folder, elf, tree)
 
 
 def main(root, version, words):
@@ -84,12 +91,15 @@ def main(root, version, words):
     parser.add_argument('-b', '--build', default=root / 'build', type=pathlib.Path)
     parser.add_argument('--programs', type=pathlib.Path, help='the CUDA test programs of another build')
     parser.add_argument('file', nargs='?', default=f'outboard-gpu-check-{platform.machine()}.tar.xz', help='its ending chooses: .tar.xz, .tar.gz or .tar')
+    parser.add_argument('--no-build', action='store_true', help='do not bring the build directory up to date first')
     arguments = parser.parse_args(words)
-    build = arguments.build.resolve()
+    folder = arguments.build.resolve()
+    if not arguments.no_build:
+        build(folder, [] if arguments.programs else ['programs'])
     name = f'outboard-gpu-check-{platform.machine()}'
     with tempfile.TemporaryDirectory() as work:
         tree = pathlib.Path(work, name)
-        missing = fill(root, build, (arguments.programs or build / 'tests/programs').resolve(), tree)
+        missing = fill(root, folder, (arguments.programs or folder / 'tests/programs').resolve(), tree)
         if missing:
             print(f'gpu-check: missing, build it first: {" ".join(sorted(missing))}', file=sys.stderr)
             return 1

@@ -29,10 +29,11 @@ FILES = ['tests/kernels/twin.ptx']
 
 
 class Done(NamedTuple):
-    """What a command did. code None: its time was up."""
+    """What a command did. code None: its time was up. err: what it wrote to stderr, where that was kept apart."""
     code: int | None
     out: str
     seconds: float
+    err: str = ''
 
     @property
     def ok(self):
@@ -40,10 +41,11 @@ class Done(NamedTuple):
 
     def why(self):
         """The last lines it wrote, for a report of failure or of what is missing."""
+        lines = (self.out + self.err).strip().splitlines()
         if self.code == SKIPPED:
-            return (self.out.strip().splitlines() or ['skipped'])[-1]
+            return (lines or ['skipped'])[-1]
         how = 'time is up' if self.code is None else f'signal {-self.code}' if self.code < 0 else f'exit code {self.code}'
-        return how + (': ' + ' / '.join(self.out.strip().splitlines()[-3:]) if self.out.strip() else '')
+        return how + (': ' + ' / '.join(lines[-3:]) if lines else '')
 
 
 class NoDriver(Exception):
@@ -122,15 +124,15 @@ class Check:
         return env
 
     def run(self, command, limit, env=None, *, errors=True, bounded=True):
-        """Runs a command for so many seconds, or what is left of the stage's time; with errors=False only what it prints to stdout is kept."""
+        """Runs a command for so many seconds, or what is left of the stage's time; with errors=False stderr is kept apart."""
         limit = min(limit, self.left()) if bounded else limit
         if limit <= 0:
             return Done(None, 'not begun: the time of this stage is over', 0)
         begin = time.monotonic()
-        with tempfile.TemporaryFile() as out:
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             try:
                 process = subprocess.Popen([str(c) for c in command], env=env or self.env(), stdin=subprocess.DEVNULL, stdout=out,
-                                           stderr=out if errors else subprocess.DEVNULL, start_new_session=True)
+                                           stderr=out if errors else err, start_new_session=True)
             except OSError as problem:
                 return Done(127, f'{command[0]}: {problem.strerror}', 0)
             try:
@@ -141,8 +143,10 @@ class Check:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+            seconds = time.monotonic() - begin
             out.seek(0)
-            return Done(code, out.read().decode(errors='replace'), time.monotonic() - begin)
+            err.seek(0)
+            return Done(code, out.read().decode(errors='replace'), seconds, err.read().decode(errors='replace'))
 
     def item(self, name, command, limit, env=None):
         """A command that is right when it ends with 0; recorded. None if it was not wanted."""
@@ -168,6 +172,7 @@ class Check:
         finally:
             del os.environ['OUTBOARD_LOG']
         place.environment.pop('OUTBOARD_LOG', None)
+        place.environment['OUTBOARD_TIMEOUT'] = '60'  # a machine that is busy with other things is slow, not wrong
         try:
             if self.server_driver() == 'auto' and 'driver: libcuda' not in place.server.log():
                 raise NoDriver('the server did not take the driver and fell back to the software device:\n' + place.server.log())

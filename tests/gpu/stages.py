@@ -2,6 +2,7 @@
 # Copyright The Outboard Authors
 """The stages of tools/dev/gpu-check. Each takes the Check; a stage that raises has failed, the others still run."""
 import concurrent.futures
+import difflib
 import itertools
 import json
 import os
@@ -206,23 +207,22 @@ def frameworks(c):
     more = {'CUBLAS_WORKSPACE_CONFIG': ':4096:8', 'PYTHONDONTWRITEBYTECODE': '1'}
     first = {}
     for name in names:
-        done = c.run([c.python, folder / f'{name}_numbers.py'], 120, c.native_env(**more))
+        done = c.run([c.python, folder / f'{name}_numbers.py'], 120, c.native_env(**more), errors=False)
         first[name] = done
         c.record(f'{name}, natively', done.ok, done.seconds, '' if done.ok else done.why())
         if done.ok is not None:
             c.text(done.out)
+            c.note(f'{name}: what it printed', text=done.out)
     names = [n for n in names if first[n].ok is not None]
     for mode in ('shm', 'tls') if names else ():
         with c.served(mode) as place:
             keep = {k: v for k, v in place.environment.items() if k != 'LD_LIBRARY_PATH'} | c.native_env()
             for name in names:
-                done = c.run(place.command(c.python, folder / f'{name}_numbers.py'), 120, keep | more | place.server.environment)
-                a, b = (set(d.out.splitlines()) for d in (first[name], done))
-                lines = [line for line in done.out.splitlines() if line not in a]
-                c.record(f'{name}, {mode}: the same numbers', a == b and done.code == first[name].code, done.seconds,
-                         f'{len(lines)} lines differ' if lines else '' if a == b else done.why())
-                if lines:
-                    c.text('\n'.join(lines[:40]))
+                done = c.run(place.command(c.python, folder / f'{name}_numbers.py'), 120, keep | more | place.server.environment, errors=False)
+                a, b = (d.out.splitlines() for d in (first[name], done))
+                c.record(f'{name}, {mode}: the same numbers', a == b and done.code == first[name].code, done.seconds, '' if a == b else done.why())
+                if a != b:
+                    c.text('\n'.join(difflib.unified_diff(a, b, 'natively', mode, n=0, lineterm='')))
 
 
 # ---- speed of calls ----
@@ -236,7 +236,8 @@ def table_of(c, columns):
         cells = []
         for column in columns.values():
             row = column.get(name)
-            cells.append('' if not row else f'{row["value"]:.4g}' if column is base else f'{row["value"]:.4g} ({row["value"] / base[name]["value"]:.2f})')
+            ratio = f' ({row["value"] / base[name]["value"]:.3g})' if row and column is not base and base[name]['value'] else ''
+            cells.append(f'{row["value"]:.4g}{ratio}' if row else '')
         c.say(f'| {name}, {base[name]["unit"]} | ' + ' | '.join(cells) + ' |')
     c.say()
 
@@ -253,8 +254,9 @@ def speed(c):
             if all(d.ok for d in took) else {}
 
     def measured(name, done, extra):
-        if done.ok:
-            columns[name] = {row['name']: row for row in map(json.loads, done.out.splitlines())} | extra
+        rows = [json.loads(line) for line in done.out.splitlines() if line.endswith('}')]  # also of one whose time was up
+        if rows:
+            columns[name] = {row['name']: row for row in rows} | extra
             for row in columns[name].values():
                 c.note(f'{name}: {row.get("name", "startup")}', True, value=row['value'], unit=row['unit'])
         c.record(f'calls, {name}', done.ok, done.seconds, '' if done.ok else done.why())
