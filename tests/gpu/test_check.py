@@ -48,7 +48,10 @@ with tempfile.TemporaryDirectory(prefix='gpu check ') as name:
 
     code, text, rows = gpu_check(place, '-l', '/no/such/libcuda.so.1', '--stages', 'machine')
     check('a driver that is not there is told, with what to do', code == 2 and '/no/such/libcuda.so.1 cannot be used' in text and 'with -l' in text, text)
-    code, text, rows = gpu_check(place, '-l', SOFT, '--small', '--stages', 'tests,machine', '--only', 'ptx', '--limit', '0.5')
-    check('what there was no time for has failed', code == 1 and 'not begun' in text and any(r['ok'] is False for r in rows), text)
+    code, text, rows = gpu_check(place, '-l', SOFT, '--small', '--stages', 'frameworks,machine', '--only', 'torch', '--python', '/no/such/python')
+    check('what fails is recorded', code == 1 and [r['ok'] for r in rows if r['name'] == 'torch, natively'] == [False], rows)
+    check('and the next stage runs', any(r['name'] == 'the driver starts' and r['ok'] for r in rows), rows)
+    code, text, rows = gpu_check(place, '-l', SOFT, '--small', '--stages', 'machine,tests', '--limit', '0')
+    check('what there was no time for has failed', code == 1 and [r['ok'] for r in rows if 'not begun' in r.get('text', '')] == [False, False], rows)
 print(f'{len(bad)} wrong')
 sys.exit(bool(bad))
