@@ -32,7 +32,6 @@
 #include "transport/tls.h"
 #include "transport/token.h"
 
-#define RANGE_BYTES (1ull << 40)          /* addresses asked for: room for every device's memory several times over */
 #define RANGE_SMALL_BYTES (64ull << 30)   /* where the kernel chooses (sanitizers own the fixed places) */
 #define TIMEOUT_DEFAULT_S 5u
 #define DEAD_DEFAULT_S 20u
@@ -40,7 +39,7 @@
 #define BYE_NS (2 * OB_SECOND)
 #define FD_MIN 500                        /* our descriptors live above those that programs close by habit */
 
-static const uint64_t range_places[] = { 0x200000000000ull, 0x300000000000ull, 0x100000000000ull };
+static const uint64_t range_places[] = { OBC_RANGE_PLACES };
 
 static struct session {
 	bool started;
@@ -97,7 +96,7 @@ static bool range_reserve(uint64_t place, uint64_t size, struct obp_range *ret)
 static void ranges_propose(struct obp_hello *hello)
 {
 	for (size_t i = 0; i < ob_count(range_places); i++)
-		if (range_reserve(range_places[i], RANGE_BYTES, &hello->ranges[hello->n_ranges]))
+		if (range_reserve(range_places[i], OBC_RANGE_BYTES, &hello->ranges[hello->n_ranges]))
 			hello->n_ranges++;
 	if (range_reserve(0, RANGE_SMALL_BYTES, &hello->ranges[hello->n_ranges]))
 		hello->n_ranges++;

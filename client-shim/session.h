@@ -17,6 +17,9 @@
 #include "protocol/control.h"
 
 #define OBC_DEFAULT_SERVER "tcp://127.0.0.1:14800"
+/* The places proposed for the session's addresses, best first, and how many are asked for: room for every device's memory several times over. */
+#define OBC_RANGE_PLACES 0x200000000000ull, 0x300000000000ull, 0x100000000000ull
+#define OBC_RANGE_BYTES (1ull << 40)
 
 /*
  * Connect and say hello. On success *ret_welcome is the session's own (valid until exit). On failure one line has been logged that says what to

@@ -5,7 +5,7 @@
 
 direct: the program loads the software device as its libcuda.so.1. tcp, unix, tls, shm: one server is started, and each
 program runs under `outboard run`; striped and striped-tls: likewise, with every copy of 1 KiB or more over three stripes. With --server URL no server is started: the programs run on the one that is named.
-With --mode native the programs run on whatever libcuda.so.1 the machine has.
+With --mode native the programs run on whatever libcuda.so.1 the machine has. --driver: another one for native, or the server's.
 """
 
 import argparse
@@ -29,6 +29,7 @@ class Program:
     def __init__(self, name, variant, binary, checks):
         self.name, self.variant, self.binary = name, variant, binary
         self.sorted = "sorted" in checks.split()
+        self.alone = "alone" in checks.split()
         self.exit = int((re.search(r"exit=(\d+)", checks) or [0, 0])[1])
         self.stderr = (re.search(r"stderr=(.*)", checks) or [None, None])[1]
 
@@ -58,9 +59,9 @@ def stop(process):
 
 
 class Server:
-    """An outboard-server with the software device on a free port or a socket in a directory of its own."""
+    """An outboard-server on a free port or a socket in a directory of its own; `driver` as its option takes it."""
 
-    def __init__(self, build, transport, wait=20.0, options=()):
+    def __init__(self, build, transport, wait=20.0, options=(), driver="soft"):
         self.directory = tempfile.TemporaryDirectory(prefix="outboard-programs-")
         stripes = transport.startswith("striped")
         transport = {"striped": "tcp", "striped-tls": "tls"}.get(transport, transport)
@@ -74,7 +75,7 @@ class Server:
         self.log_path = os.path.join(self.directory.name, "log")
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
-                [os.path.join(build, "server", "outboard-server"), "--listen", url, "--driver", "soft", *options],
+                [os.path.join(build, "server", "outboard-server"), "--listen", url, "--driver", driver, *options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         end = time.monotonic() + wait
         while not (found := READY.search(self.log())):
@@ -111,29 +112,35 @@ class Server:
 class Place:
     """Where programs run: how to start one, and with what environment."""
 
-    def __init__(self, build, mode, url=None):
+    def __init__(self, build, mode, url=None, driver=None):
         self.build, self.mode = build, mode
         self.server = self.directory = None
         self.environment = dict(os.environ, LC_ALL="C")
+        self.search(os.path.join(build, "lib"))  # there in a bundle: the libraries it brought
         if preload := self.environment.get("OUTBOARD_TEST_PRELOAD"):
             self.environment["LD_PRELOAD"] = preload  # a sanitizer's runtime must come first in a program that was built without it
         self.prefix = []
-        if mode == "native":
+        if mode == "native" and not driver:
             return
-        if mode == "direct":
-            device = os.path.join(build, "softdevice", "liboutboard-softdevice.so")
+        if mode in ("direct", "native"):
+            device = os.path.abspath(driver) if mode == "native" else os.path.join(build, "softdevice", "liboutboard-softdevice.so")
             if not os.path.exists(device):
                 raise FileNotFoundError(device)
             self.directory = tempfile.TemporaryDirectory(prefix="outboard-direct-")
             os.symlink(device, os.path.join(self.directory.name, "libcuda.so.1"))
-            path = self.environment.get("LD_LIBRARY_PATH")
-            self.environment["LD_LIBRARY_PATH"] = self.directory.name + (":" + path if path else "")
+            self.search(self.directory.name)
             return
         if not url:
-            self.server = Server(build, mode)
+            self.server = Server(build, mode, driver=driver or "soft")
             url = self.server.url
             self.environment.update(self.server.environment)
         self.prefix = [os.path.join(build, "tools", "outboard"), "run", "--server", url, "--"]
+
+    def search(self, folder):
+        """Libraries are looked for in this folder first, if there is such a one."""
+        if os.path.isdir(folder):
+            path = self.environment.get("LD_LIBRARY_PATH")
+            self.environment["LD_LIBRARY_PATH"] = folder + (":" + path if path else "")
 
     def binary(self, name):
         """A built program. A sanitized build runs the programs of a plain one: what is instrumented is our libraries, not what nvcc makes."""
@@ -165,12 +172,14 @@ def run(place, command, timeout):
     return code, out.decode(errors="replace"), err.decode(errors="replace")
 
 
-def check(place, program, timeout, record):
+def observe(place, program, timeout):
+    """Exit code (None: time is up), the lines it printed, what it wrote to stderr."""
+    code, out, err = run(place, [place.binary(program.binary)], timeout)
+    return code, sorted(out.splitlines()) if program.sorted else out.splitlines(), err
+
+
+def complaints_of(program, code, lines, err, timeout, record=False):
     """A list of complaints; none means that the program did what it must."""
-    binary = place.binary(program.binary)
-    if not os.path.exists(binary):
-        return [f"{binary} is not built"]
-    code, out, err = run(place, [binary], timeout)
     complaints = []
     if code is None:
         complaints.append(f"not finished after {timeout:g} s")
@@ -178,7 +187,6 @@ def check(place, program, timeout, record):
         complaints.append(f"exit code {code}, not {program.exit}")
     if program.stderr and program.stderr not in err:
         complaints.append(f"stderr lacks: {program.stderr}")
-    lines = sorted(out.splitlines()) if program.sorted else out.splitlines()
     if record and not complaints:
         with open(program.expected_path(), "w", encoding="utf-8") as expected:
             expected.write("".join(line + "\n" for line in lines))
@@ -195,10 +203,19 @@ def check(place, program, timeout, record):
     return complaints
 
 
+def check(place, program, timeout, record):
+    """Runs a program; a list of complaints."""
+    binary = place.binary(program.binary)
+    if not os.path.exists(binary):
+        return [f"{binary} is not built"]
+    return complaints_of(program, *observe(place, program, timeout), timeout, record)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", required=True, help="the meson build directory")
     parser.add_argument("--mode", default="direct", choices=["direct", "tcp", "unix", "tls", "shm", "striped", "striped-tls", "native"])
+    parser.add_argument("--driver", help="native: this libcuda.so.1; else what the server stands on: soft (default), auto or a path")
     parser.add_argument("--codec", help="pack every copy with this codec (OUTBOARD_CODEC)")
     parser.add_argument("--server", help="run on this server instead of starting one")
     parser.add_argument("--all", action="store_true", help="all programs in all variants")
@@ -221,7 +238,7 @@ def main():
     if arguments.codec:
         os.environ["OUTBOARD_CODEC"] = arguments.codec
     try:
-        place = Place(os.path.abspath(arguments.build), arguments.mode, arguments.server)
+        place = Place(os.path.abspath(arguments.build), arguments.mode, arguments.server, arguments.driver)
     except FileNotFoundError as missing:
         print(f"1..0 # SKIP {missing} is not built" if arguments.tap else f"skipped: {missing} is not built")
         return 0 if arguments.tap else SKIPPED
