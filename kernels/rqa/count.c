@@ -323,9 +323,11 @@ static void strips_run(struct count *c, struct obk_rqa_scratch *scratch, uint64_
 	for (uint64_t d = first; d < last; d += OBK_RQA_LANES) {
 		bool alike = d > 0 && d >= options->theiler_diag && d >= options->theiler_rr && !c->counts->profile.count;
 		bool sift = sifts(c, scratch, (n - d) * OBK_RQA_LANES);
-		uint64_t masked = options->theiler_vert > d ? options->theiler_vert - d : 0, end = d + OBK_RQA_LANES < last ? d + OBK_RQA_LANES : last, cells;
+		uint64_t masked = options->theiler_vert > d ? options->theiler_vert - d : 0, end = d + OBK_RQA_LANES < last ? d + OBK_RQA_LANES : last;
+		uint64_t cells;
 		struct obk_rqa_walk walk = {
-			.k = d, .cells = n - d, .diagonals = alike, .band = band, .lanes = masked < 64 ? ~(uint64_t)0 << masked : 0, .off = (uint32_t)(d - first),
+			.k = d, .cells = n - d, .diagonals = alike, .band = band, .lanes = masked < 64 ? ~(uint64_t)0 << masked : 0,
+			.off = (uint32_t)(d - first),
 			.inner = &scratch->inner, .vertical = &scratch->vertical, .kinds = c->counts->diagonal, .verticals = &c->counts->vertical,
 		};
 

@@ -7,6 +7,7 @@
 #define PARTS (128 / BYTES)   /* vectors of 64 numbers of 16 bits */
 #define PACKS (64 / BYTES)    /* vectors of 64 bytes */
 #define COARSE_PART 8u        /* positions after which open cells are looked for */
+#define COARSE_LAGS 4u        /* lags whose place is held in a register */
 #define COARSE_CHANNELS 64u   /* OBK_RQA_MAX_CHANNELS */
 
 #if BYTES == 64
@@ -138,8 +139,14 @@ static ALWAYS uint64_t coarse_block(const struct obk_rqa_sieve *sieve, coarse *r
 	}
 	for (uint64_t part = size / COARSE_PART; part-- > 0;) {
 		coarse low[PACKS], packed[COARSE_PART * PACKS];
+		const coarse *lags[COARSE_LAGS];
 		uint64_t at = COARSE_PART * part;
 
+		/* Left to itself the compiler takes an index register for each vector, and every addition is two operations then. */
+		for (uint32_t lag = 1; lag < COARSE_LAGS; lag++) {
+			lags[lag] = ring + at * PARTS + lag * lagged;
+			__asm__("" : "+r"(lags[lag]));
+		}
 		for (unsigned h = 0; h < PACKS; h++)
 			low[h] = COARSE(set1_epi8)(-1);
 #pragma GCC unroll 8
@@ -161,7 +168,8 @@ static ALWAYS uint64_t coarse_block(const struct obk_rqa_sieve *sieve, coarse *r
 			for (uint32_t lag = 1; lag < m; lag++)
 				for (uint32_t c = 0; c < channels; c++)
 					for (unsigned h = 0; h < PARTS; h++)
-						t[h] = coarse_join(t[h], window[c * ring_stride * PARTS + lag * lagged + h], norm);
+						t[h] = coarse_join(t[h], lag < COARSE_LAGS && channels == 1 ? lags[lag][step * PARTS + h] :
+										 window[c * ring_stride * PARTS + lag * lagged + h], norm);
 			/* A byte keeps the sign, and whether it is open: differences further from 0 end at -128 and 127. */
 			for (unsigned h = 0; h < PACKS; h++) {
 				both[h] = COARSE(packs_epi16)(COARSE(sub_epi16)(t[2 * h], bound), COARSE(sub_epi16)(t[2 * h + 1], bound));
@@ -170,7 +178,7 @@ static ALWAYS uint64_t coarse_block(const struct obk_rqa_sieve *sieve, coarse *r
 			}
 			rows[at + step] = coarse_signs(both);
 		}
-		if (__builtin_expect(coarse_at_most(PACKS == 2 ? (coarse[2]){ COARSE(min_epu8)(low[0], low[PACKS - 1]), COARSE(set1_epi8)(-1) } : low, last) != 0, 0))
+		if (__builtin_expect(coarse_at_most(low, last) != 0, 0))
 			open += coarse_settle(sieve, packed, turned, k, base + (int64_t)at, rows + at);
 	}
 	return open;

@@ -34,7 +34,7 @@ static void bits_turn(uint64_t *a)
 	bits_turn_step(a, 1, 0x5555555555555555);
 }
 
-/* Of 64 rows, those of which something may begin or end; `same`: a row that equals the one before it has neither. */
+/* Of 64 rows, those at which something may begin or end; `same`: a row that equals the one before it has neither. */
 static ALWAYS uint64_t rows_busy(const uint64_t *rows, bool same)
 {
 	uint64_t busy = 0;
@@ -73,14 +73,16 @@ static ALWAYS void walk_diagonals(struct obk_rqa_walk *walk, uint64_t now, uint6
 {
 	uint64_t edges = now ^ before, starts = edges & now, ends = edges & before;
 
-	for (uint64_t first = ends & walk->touched; first; first &= first - 1) {
-		uint64_t length = walk->last[__builtin_ctzll(first)] - p;
+	if (__builtin_expect((ends & walk->touched) != 0, 0)) {
+		for (uint64_t first = ends & walk->touched; first; first &= first - 1) {
+			uint64_t length = walk->last[__builtin_ctzll(first)] - p;
 
-		obk_rqa_hist_add(&walk->kinds[OBK_RQA_SEMI], length, 1);
-		walk->points += length;
+			obk_rqa_hist_add(&walk->kinds[OBK_RQA_SEMI], length, 1);
+			walk->points += length;
+		}
+		ends &= ~walk->touched;
+		walk->touched &= ~(edges & before);
 	}
-	ends &= ~walk->touched;
-	walk->touched &= ~(edges & before);
 	for (; ends; ends &= ends - 1) {
 		uint64_t length = walk->last[__builtin_ctzll(ends)] - p;
 
@@ -138,7 +140,8 @@ static ALWAYS void walk_rows(struct obk_rqa_walk *walk, const uint64_t *rows, ui
 		busy |= tails | tails >> 1 | after << 63;
 		tail[0] = (walk->lanes >> 63 ? rows_tail(rows) & there : 0) | (tails & ~there);
 	}
-	for (busy &= there; busy;) {
+	busy &= there;
+	while (busy) {
 		unsigned p = 63 - (unsigned)__builtin_clzll(busy);
 
 		busy ^= (uint64_t)1 << p;
