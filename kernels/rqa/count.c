@@ -14,7 +14,7 @@
 #define BAND_SHARE 8u         /* a band is at most one in so many of the diagonals, for the threads */
 #define COLUMNS_BITS (1u << 25) /* cells of columns counted together, but at least 32 columns */
 #define EPOCH_UNITS 64u       /* units a thread does between two looks at the clock */
-#define EPOCH_BANDS 8u
+#define EPOCH_BANDS 4u
 #define STATE_PERIOD_S 30.0
 #define OPEN_SHARE 64u        /* a sieve may leave one cell of so many open */
 

@@ -41,7 +41,8 @@ static ALWAYS uint64_t rows_busy(const uint64_t *rows, bool same)
 
 #if BYTES >= 32
 	for (unsigned p = 0; p < 64; p += 4) {
-		__m256i a = _mm256_loadu_si256((const __m256i *)(const void *)(rows + p)), b = _mm256_loadu_si256((const __m256i *)(const void *)(rows + p + 1));
+		__m256i a = _mm256_loadu_si256((const __m256i *)(const void *)(rows + p));
+		__m256i b = _mm256_loadu_si256((const __m256i *)(const void *)(rows + p + 1));
 		__m256i idle = _mm256_cmpeq_epi64(same ? _mm256_xor_si256(a, b) : _mm256_or_si256(a, b), _mm256_setzero_si256());
 
 		busy |= (uint64_t)(unsigned)_mm256_movemask_pd(_mm256_castsi256_pd(idle)) << p;
@@ -129,7 +130,8 @@ static ALWAYS void walk_verticals(struct obk_rqa_walk *walk, uint64_t now, uint6
 /* rows[64] is the row after them. */
 static ALWAYS void walk_rows(struct obk_rqa_walk *walk, const uint64_t *rows, uint64_t base, bool diagonals, bool verticals)
 {
-	uint64_t busy = rows_busy(rows, !verticals), tails = 0, after = 0, there = walk->cells - base >= 64 ? ~(uint64_t)0 : ~(~(uint64_t)0 << (walk->cells - base));
+	uint64_t busy = rows_busy(rows, !verticals), tails = 0, after = 0, left = walk->cells - base;
+	uint64_t there = left >= 64 ? ~(uint64_t)0 : ~(~(uint64_t)0 << left);
 
 	if (verticals) {
 		uint64_t *tail = walk->band->tail + base / 64;

@@ -304,10 +304,10 @@ static int stop_late(void *arg, const struct obk_rqa_progress *progress)
 	return share >= stop->at;
 }
 
-static void resume_from(const char *path, unsigned rounds)
+static void resume_from(const char *path, unsigned rounds, uint32_t want)
 {
 	static double big[2 * BIG];
-	struct obk_rqa_series series = { .name = "big", .data = big, .length = BIG, .channels = 2 };
+	struct obk_rqa_series series = { .name = "big", .data = big, .length = BIG / 3 * 2, .channels = 2 };
 	struct obk_rqa_options o;
 	struct obk_rqa_error error;
 	double whole[OBK_RQA_MEASURE_COUNT], parts[OBK_RQA_MEASURE_COUNT];
@@ -317,12 +317,14 @@ static void resume_from(const char *path, unsigned rounds)
 	for (unsigned t = 0; t < 2 * BIG; t++)
 		big[t] = sin(0.01 * t) + 0.2 * sin(1.7 * t * t);
 	obk_rqa_options_preset(OBK_RQA_PRESET_JULIA, &o);
-	o.radius = 0.2;
-	o.m = 3;
+	/* So many coordinates take long enough for a report or two. */
+	o.want = want;
+	o.radius = 6;
+	o.m = 33;
 	o.tau = 2;
 	CHECK_INT(obk_rqa_measure(&series, NULL, &o, NULL, whole, &error), OBK_RQA_OK);
 	for (unsigned r = 0; r < rounds && status == OBK_RQA_CANCELLED; r++) {
-		struct stop stop = { .at = 0.15 * (r + 1) };
+		struct stop stop = { .at = 0.3 * (r + 1) };
 		struct obk_rqa_control control = { .threads = 1, .arg = &stop, .progress = stop_late, .state_path = path, .state_period = 1e-9 };
 
 		status = obk_rqa_measure(&series, NULL, &o, &control, parts, &error);
@@ -330,7 +332,7 @@ static void resume_from(const char *path, unsigned rounds)
 	}
 	CHECK_INT(status, OBK_RQA_OK);
 	CHECK(access(path, F_OK) != 0);
-	fprintf(stderr, "stopped %u times\n", stopped);
+	fprintf(stderr, "stopped %u times, DET %.3f LAM %.3f\n", stopped, whole[OBK_RQA_DET], whole[OBK_RQA_LAM]);
 	for (unsigned i = 0; i < OBK_RQA_MEASURE_COUNT; i++)
 		CHECK(whole[i] == parts[i] || (isnan(whole[i]) && isnan(parts[i])));
 }
@@ -340,7 +342,8 @@ TEST(stopped_runs_resume)
 	char path[64];
 
 	snprintf(path, sizeof path, "/tmp/rqa-state-%d", (int)getpid());
-	resume_from(path, 20);
+	resume_from(path, 20, OBK_RQA_WANT_VERTICAL | OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES | OBK_RQA_WANT_TREND);
+	resume_from(path, 20, OBK_RQA_WANT_VERTICAL);
 }
 
 TEST(foreign_and_damaged_files_are_refused)

@@ -171,6 +171,46 @@ TEST(vertical_lines_without_the_loi)
 	sweep_check(&seen, OBK_RQA_ISA_AUTO, 2);
 }
 
+struct kept {
+	double values[5 * 9 * 4][OBK_RQA_MEASURE_COUNT];
+	unsigned rows;
+};
+
+static int rows_keep(void *arg, const struct obk_rqa_row *rows, uint32_t count)
+{
+	struct kept *kept = arg;
+
+	for (uint32_t r = 0; r < count; r++, kept->rows++) {
+		unsigned place = (rows[r].m_index * 9 + rows[r].radius_index) * 4 + rows[r].lmin_index;
+
+		CHECK_INT(rows[r].status, OBK_RQA_OK);
+		memcpy(kept->values[place], rows[r].values, sizeof kept->values[place]);
+	}
+	return 0;
+}
+
+TEST(threads_share_a_task_when_there_are_more_of_them)
+{
+	static struct kept kept[2];
+	struct obk_rqa_grid small = grid;
+	struct obk_rqa_options o;
+	struct obk_rqa_error error;
+
+	series_make();
+	small.tau_count = 1;
+	small.mode_count = 1;
+	obk_rqa_options_preset(OBK_RQA_PRESET_ACCRQA, &o);
+	o.want = OBK_RQA_WANT_VERTICAL;
+	for (unsigned t = 0; t < 2; t++) {
+		struct obk_rqa_control control = { .threads = t ? 5 : 1, .arg = &kept[t] };
+		struct obk_rqa_sweep sweep = { &series[SERIES - 1], 1, &o, &small, rows_keep, NULL };
+
+		CHECK_INT(obk_rqa_sweep(&sweep, &control, &error), OBK_RQA_OK);
+		CHECK_INT(kept[t].rows, 5 * 9 * 4);
+	}
+	CHECK(memcmp(kept[0].values, kept[1].values, sizeof kept[0].values) == 0);
+}
+
 TEST(strict_radius_and_float)
 {
 	static struct seen seen = { .check_every = 19 };
