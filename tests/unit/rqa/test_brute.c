@@ -7,12 +7,6 @@
 #include "tests/unit/rqa/brute.h"
 #include "tests/unit/test.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SLOWER 3u /* every step is watched: fewer of them */
-#else
-#define SLOWER 1u
-#endif
-
 static uint64_t seed = 0x9e3779b97f4a7c15ull;
 
 static uint64_t draw(void)
@@ -189,13 +183,13 @@ static void random_cases(unsigned count, unsigned gaps)
 TEST(random_series_and_options)
 {
 	seed = 1;
-	random_cases(220 / SLOWER, 0);
+	random_cases(220 / TEST_SLOWER, 0);
 }
 
 TEST(random_series_with_gaps)
 {
 	seed = 77;
-	random_cases(80 / SLOWER, 3);
+	random_cases(80 / TEST_SLOWER, 3);
 }
 
 TEST(every_size_around_a_word)
@@ -232,7 +226,7 @@ TEST(sieve_and_exact_walk_agree)
 	static double a[2 * 4400], b[2 * 4400];
 
 	seed = 31;
-	for (unsigned round = 0; round < 60 / SLOWER; round++) {
+	for (unsigned round = 0; round < 60 / TEST_SLOWER; round++) {
 		struct obk_rqa_series x = { .name = "x", .data = a, .channels = 1 + below(2) }, y = { .name = "y", .data = b, .channels = x.channels };
 		struct obk_rqa_options o;
 		struct obk_rqa_error error;
@@ -270,7 +264,7 @@ TEST(bands_and_columns_agree)
 	static double a[2 * 2200], b[2 * 2200];
 
 	seed = 5;
-	for (unsigned round = 0; round < 50 / SLOWER; round++) {
+	for (unsigned round = 0; round < 50 / TEST_SLOWER; round++) {
 		struct obk_rqa_series x = { .name = "x", .data = a, .channels = 1 + below(2) }, y = { .name = "y", .data = b, .channels = x.channels };
 		struct obk_rqa_options o;
 		struct obk_rqa_error error;
