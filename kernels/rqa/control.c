@@ -13,14 +13,18 @@
 #include "kernels/rqa/internal.h"
 
 #define REPORT_S 0.1
+#define RECENT 0.25 /* share of the time that tells the speed */
 
 struct obk_rqa_watch {
 	const struct obk_rqa_control *control;
 	_Atomic uint64_t done, rows, failed, skipped;
-	uint64_t before; /* of done, by an earlier run */
 	_Atomic bool stop;
 	_Atomic int64_t next_ns; /* when the next report is due */
 	int64_t start_ns;
+	/* under lock: what the last report saw, and cells a second of late */
+	int64_t seen_ns;
+	uint64_t seen;
+	double speed;
 	uint64_t total, rows_total;
 	pthread_mutex_t lock; /* one report at a time */
 };
@@ -68,7 +72,7 @@ struct obk_rqa_watch *obk_rqa_watch_new(const struct obk_rqa_control *control)
 	if (!watch)
 		return NULL;
 	watch->control = control;
-	watch->start_ns = now_ns();
+	watch->start_ns = watch->seen_ns = now_ns();
 	atomic_store_explicit(&watch->next_ns, watch->start_ns + (int64_t)(REPORT_S * 1e9), memory_order_relaxed);
 	pthread_mutex_init(&watch->lock, NULL);
 	return watch;
@@ -90,7 +94,7 @@ void obk_rqa_watch_total(struct obk_rqa_watch *watch, uint64_t cells, uint64_t r
 
 void obk_rqa_watch_before(struct obk_rqa_watch *watch, uint64_t cells)
 {
-	watch->before = cells;
+	watch->seen = cells;
 	atomic_fetch_add_explicit(&watch->done, cells, memory_order_relaxed);
 }
 
@@ -113,8 +117,22 @@ bool obk_rqa_watch_stopped(struct obk_rqa_watch *watch)
 	return false;
 }
 
+/* Cells a second, the last quarter of the time counting most: a machine's other work comes and goes. */
+static double speed_of(struct obk_rqa_watch *watch, int64_t now, uint64_t done)
+{
+	double elapsed = (double)(now - watch->start_ns) * 1e-9, since = (double)(now - watch->seen_ns) * 1e-9, old = exp(-since / (RECENT * elapsed));
+
+	if (since > 0 && done > watch->seen) {
+		watch->speed = old * watch->speed + (1 - old) * (double)(done - watch->seen) / since;
+		watch->seen = done;
+		watch->seen_ns = now;
+	}
+	return watch->speed;
+}
+
 static void report(struct obk_rqa_watch *watch, int64_t now)
 {
+	double speed;
 	struct obk_rqa_progress progress = {
 		.done = atomic_load_explicit(&watch->done, memory_order_relaxed),
 		.total = watch->total,
@@ -126,10 +144,11 @@ static void report(struct obk_rqa_watch *watch, int64_t now)
 		.eta = NAN,
 	};
 
+	speed = speed_of(watch, now, progress.done);
 	if (progress.done >= progress.total)
 		progress.eta = 0;
-	else if (progress.done > watch->before)
-		progress.eta = progress.elapsed * (double)(progress.total - progress.done) / (double)(progress.done - watch->before);
+	else if (speed > 0)
+		progress.eta = (double)(progress.total - progress.done) / speed;
 	if (watch->control->progress(watch->control->arg, &progress))
 		obk_rqa_watch_stop(watch);
 }

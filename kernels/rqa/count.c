@@ -4,11 +4,17 @@
 #include <string.h>
 #include <time.h>
 
-#include "kernels/rqa/internal.h"
+#include "base/opt.h"
+#include "kernels/rqa/bands.h"
 
 #define UNIT_CELLS (1u << 18) /* cells of one unit of work, unless a single line is longer */
+#define BAND_CELLS (1u << 26) /* cells of a band, as far as its width allows */
+#define BAND_LEAST 1024u      /* diagonals of a band: its beginning and end cost as much as 64 of them or so */
+#define BAND_MOST 32768u
+#define BAND_SHARE 8u         /* a band is at most one in so many of the diagonals, for the threads */
 #define COLUMNS_BITS (1u << 25) /* cells of columns counted together, but at least 32 columns */
 #define EPOCH_UNITS 64u       /* units a thread does between two looks at the clock */
+#define EPOCH_BANDS 4u
 #define STATE_PERIOD_S 30.0
 #define OPEN_SHARE 64u        /* a sieve may leave one cell of so many open */
 
@@ -21,6 +27,8 @@ struct count {
 	struct obk_rqa_scratch *scratch; /* one a thread */
 	struct obk_rqa_sieve sieve[2];   /* of each plot */
 	bool sifting;
+	bool banded;                     /* vertical lines are counted with the diagonals */
+	struct obk_rqa_bands bands;
 	uint64_t diagonals;              /* number of diagonals, the LOI of a symmetric matrix included */
 	uint64_t columns;                /* 0 when nothing is counted along them */
 	uint64_t diagonals_unit, columns_unit, diagonal_units, units;
@@ -86,21 +94,22 @@ static uint64_t bits_count(const uint64_t *words, uint64_t cells)
 	return count;
 }
 
-/* The bits of the diagonals d, d + 1 ... of a strip, in the scratch's first strip. */
-static void strip_bits(struct count *c, struct obk_rqa_scratch *scratch, uint64_t d, unsigned lanes)
+/* The bits of the diagonals d .. d + OBK_RQA_LANES - 1, in the scratch's first strip. */
+static void strip_bits(struct count *c, struct obk_rqa_scratch *scratch, uint64_t d, bool sift)
 {
 	const struct obk_rqa_matrix *matrix = c->matrix;
-	uint64_t stride = scratch->strip_words;
+	uint64_t stride = scratch->strip_words, n = matrix->n1, own;
 
 	for (uint32_t p = 0; p < matrix->plots; p++) {
 		uint64_t *strip = scratch->strips + p * stride * OBK_RQA_LANES;
 
-		if (lanes == OBK_RQA_LANES && c->sifting)
-			scratch->open += c->ops->sieve_strip(&c->sieve[p], scratch, d, matrix->n1 - d, strip, stride);
-		else
-			c->ops->strip(&matrix->plot[p], scratch, d, matrix->n1 - d, strip, stride);
-		for (unsigned lane = 0; lane < lanes && d + lane < matrix->n1; lane++) {
-			uint64_t cells = matrix->n1 - d - lane, *first = scratch->strips + lane * stride;
+		if (sift)
+			scratch->open += c->ops->sieve_strip(&c->sieve[p], scratch, d, n - d, strip, stride);
+		own = matrix->plot[p].f64 ? c->ops->lanes_f64 : c->ops->lanes_f32;
+		for (uint64_t lane = 0; !sift && lane < OBK_RQA_LANES && d + lane < n; lane += own)
+			c->ops->strip(&matrix->plot[p], scratch, d + lane, n - d - lane, strip + lane * stride, stride);
+		for (uint64_t lane = 0; lane < OBK_RQA_LANES && d + lane < n; lane++) {
+			uint64_t cells = n - d - lane, *first = scratch->strips + lane * stride;
 
 			gaps_out(&matrix->plot[p], 0, d + lane, cells, strip + lane * stride);
 			for (uint64_t w = 0; p && w < (cells + 63) / 64; w++)
@@ -219,7 +228,7 @@ static void column_times(struct count *c, struct obk_rqa_scratch *scratch, const
 
 static uint64_t columns_stride(const struct obk_rqa_matrix *matrix)
 {
-	return (matrix->n1 + OBK_RQA_SIEVE_STRIP) / 32 / 2 * 2 + 6;
+	return (matrix->n1 + OBK_RQA_SIEVE_STRIP) / 64 + 3;
 }
 
 /* Column j with its bits in scratch->words. */
@@ -258,16 +267,16 @@ static void column_count(struct count *c, struct obk_rqa_scratch *scratch, uint6
 		column_times(c, scratch, scratch->words);
 }
 
-/* The columns first .. last - 1, at most OBK_RQA_SIEVE_STRIP of them, 32 cells of each at a time. */
+/* The columns first .. last - 1, at most OBK_RQA_SIEVE_STRIP of them, 64 cells of each at a time. */
 static void columns_sift(struct count *c, struct obk_rqa_scratch *scratch, uint64_t first, uint64_t last)
 {
 	const struct obk_rqa_matrix *matrix = c->matrix;
 	uint64_t count = (last - first + 31) / 32 * 32, stride = columns_stride(matrix), words = (matrix->n1 + 63) / 64;
 	int64_t k = -(int64_t)(first + count - 1);
 
-	for (uint64_t w = 0; w < (matrix->n1 + count + 31) / 32; w++, k += 32)
+	for (uint64_t w = 0; w < (matrix->n1 + count + 63) / 64; w++, k += 64)
 		for (uint32_t p = 0; p < matrix->plots; p++) {
-			uint32_t *into = scratch->columns + p * stride * c->columns_unit + w;
+			uint64_t *into = scratch->columns + p * stride * c->columns_unit + w;
 
 			scratch->open += c->ops->sieve_columns(&c->sieve[p], scratch, k, first, count, into, stride);
 			for (uint64_t at = 0; p && at < last - first; at++)
@@ -275,7 +284,7 @@ static void columns_sift(struct count *c, struct obk_rqa_scratch *scratch, uint6
 		}
 	for (uint64_t j = first; j < last; j++) {
 		/* The cell (0, j) is as many bits into the column's words as it lies above the last column's. */
-		const uint64_t *bits = (const uint64_t *)(const void *)(scratch->columns + (j - first) * stride);
+		const uint64_t *bits = scratch->columns + (j - first) * stride;
 		uint64_t off = first + count - 1 - j;
 
 		for (uint64_t w = 0; w < words; w++)
@@ -286,58 +295,104 @@ static void columns_sift(struct count *c, struct obk_rqa_scratch *scratch, uint6
 	}
 }
 
-static uint64_t diagonals_run(struct count *c, struct obk_rqa_scratch *scratch, uint64_t first, uint64_t last)
+/* Diagonals one by one: cross recurrence, and embeddings that are too long for strips. */
+static void diagonals_run(struct count *c, struct obk_rqa_scratch *scratch, uint64_t first, uint64_t last)
 {
 	const struct obk_rqa_matrix *matrix = c->matrix;
-	uint64_t cells = 0, own = matrix->plot[0].f64 ? c->ops->lanes_f64 : c->ops->lanes_f32, lanes = 1, begun = first;
+	uint64_t cells = 0;
 
 	for (uint64_t d = first; d < last; d++) {
-		uint64_t *words = NULL;
+		uint64_t i = 0, j = d;
 
-		if (scratch->strips) {
-			if (d == first || d - begun == lanes) {
-				begun = d;
-				lanes = sifts(c, scratch, (matrix->n1 - d) * OBK_RQA_LANES) ? OBK_RQA_LANES : own;
-				strip_bits(c, scratch, d, (unsigned)lanes);
-			}
-			words = scratch->strips + (d - begun) * scratch->strip_words;
+		diagonal_count(c, scratch, d, NULL);
+		if (!matrix->symmetric) {
+			i = d < matrix->n1 - 1 ? matrix->n1 - 1 - d : 0;
+			j = d < matrix->n1 - 1 ? 0 : d - (matrix->n1 - 1);
 		}
-		diagonal_count(c, scratch, d, words);
-		if (matrix->symmetric) {
-			cells += matrix->n1 - d;
-		} else {
-			uint64_t i = d < matrix->n1 - 1 ? matrix->n1 - 1 - d : 0, j = d < matrix->n1 - 1 ? 0 : d - (matrix->n1 - 1);
+		cells += matrix->n1 - i < matrix->n2 - j ? matrix->n1 - i : matrix->n2 - j;
+	}
+	obk_rqa_watch_add(c->watch, cells, 0, 0, 0);
+}
 
-			cells += matrix->n1 - i < matrix->n2 - j ? matrix->n1 - i : matrix->n2 - j;
+/* Strips of a symmetric matrix. Most go from the sieve to the counters; what needs a diagonal by itself is written as one first. */
+static void strips_run(struct count *c, struct obk_rqa_scratch *scratch, uint64_t first, uint64_t last, struct obk_rqa_band *band)
+{
+	const struct obk_rqa_options *options = c->options;
+	uint64_t n = c->matrix->n1;
+
+	for (uint64_t d = first; d < last; d += OBK_RQA_LANES) {
+		bool alike = d > 0 && d >= options->theiler_diag && d >= options->theiler_rr && !c->counts->profile.count;
+		bool sift = sifts(c, scratch, (n - d) * OBK_RQA_LANES);
+		uint64_t masked = options->theiler_vert > d ? options->theiler_vert - d : 0, end = d + OBK_RQA_LANES < last ? d + OBK_RQA_LANES : last;
+		uint64_t cells;
+		struct obk_rqa_walk walk = {
+			.k = d, .cells = n - d, .diagonals = alike, .band = band, .lanes = masked < 64 ? ~(uint64_t)0 << masked : 0,
+			.off = (uint32_t)(d - first),
+			.inner = &scratch->inner, .vertical = &scratch->vertical, .kinds = c->counts->diagonal, .verticals = &c->counts->vertical,
+		};
+
+		if (sift && alike && c->matrix->plots == 1) {
+			scratch->open += c->ops->sieve_walk(&c->sieve[0], scratch, &walk);
+		} else {
+			strip_bits(c, scratch, d, sift);
+			if (band)
+				c->ops->walk_lines(&walk, scratch->strips, scratch->strip_words);
+			for (uint64_t lane = 0; !(band && alike) && d + lane < end; lane++)
+				diagonal_count(c, scratch, d + lane, scratch->strips + lane * scratch->strip_words);
+		}
+		scratch->points += walk.points;
+		cells = (end - d) * (n - d) - (end - d) * (end - d - 1) / 2;
+		if (obk_rqa_watch_add(c->watch, cells, 0, 0, 0))
+			return;
+	}
+}
+
+static void band_run(struct count *c, struct obk_rqa_scratch *scratch, uint64_t unit, uint64_t first, uint64_t last)
+{
+	struct obk_rqa_band *band = obk_rqa_bands_claim(&c->bands, unit, c->watch);
+
+	if (!band)
+		return;
+	strips_run(c, scratch, first, last, band);
+	if (!obk_rqa_watch_stopped(c->watch))
+		obk_rqa_bands_done(&c->bands, unit);
+}
+
+static void columns_run(struct count *c, struct obk_rqa_scratch *scratch, uint64_t first, uint64_t last)
+{
+	uint64_t cells = (last - first) * c->matrix->n1;
+
+	if (scratch->columns && sifts(c, scratch, cells)) {
+		columns_sift(c, scratch, first, last);
+	} else {
+		for (uint64_t j = first; j < last; j++) {
+			obk_rqa_column_bits(c->matrix, c->ops, scratch, j, scratch->words);
+			column_count(c, scratch, j);
 		}
 	}
-	return cells;
+	obk_rqa_watch_add(c->watch, cells, 0, 0, 0);
 }
 
 static void unit_run(void *arg, unsigned thread, uint64_t unit)
 {
 	struct count *c = arg;
 	struct obk_rqa_scratch *scratch = &c->scratch[thread];
-	uint64_t first, last, cells = 0;
+	uint64_t first, last;
 
 	if (unit < c->diagonal_units) {
 		first = unit * c->diagonals_unit;
 		last = first + c->diagonals_unit < c->diagonals ? first + c->diagonals_unit : c->diagonals;
-		cells = diagonals_run(c, scratch, first, last);
+		if (c->banded)
+			band_run(c, scratch, unit, first, last);
+		else if (scratch->strips)
+			strips_run(c, scratch, first, last, NULL);
+		else
+			diagonals_run(c, scratch, first, last);
 	} else {
 		first = (unit - c->diagonal_units) * c->columns_unit;
 		last = first + c->columns_unit < c->columns ? first + c->columns_unit : c->columns;
-		cells = (last - first) * c->matrix->n1;
-		if (scratch->columns && sifts(c, scratch, cells)) {
-			columns_sift(c, scratch, first, last);
-		} else {
-			for (uint64_t j = first; j < last; j++) {
-				obk_rqa_column_bits(c->matrix, c->ops, scratch, j, scratch->words);
-				column_count(c, scratch, j);
-			}
-		}
+		columns_run(c, scratch, first, last);
 	}
-	obk_rqa_watch_add(c->watch, cells, 0, 0, 0);
 }
 
 static void short_flush(struct obk_rqa_short *little, struct obk_rqa_hist *hist)
@@ -369,14 +424,25 @@ static void flush(struct count *c, unsigned threads)
 	}
 }
 
+/* Diagonals of a band. Not a matter of threads: a run's file counts in bands. */
+static uint64_t band_width(uint64_t n)
+{
+	uint64_t width = BAND_CELLS / n, share = n / BAND_SHARE;
+
+	width = width < BAND_LEAST ? BAND_LEAST : width > BAND_MOST ? BAND_MOST : width;
+	width = width > share ? share : width;
+	return (width / OBK_RQA_LANES + 1) * OBK_RQA_LANES;
+}
+
 static void plan(struct count *c)
 {
 	const struct obk_rqa_matrix *matrix = c->matrix;
 	uint64_t longest = matrix->n1 > matrix->n2 ? matrix->n1 : matrix->n2;
 
 	c->diagonals = matrix->symmetric ? matrix->n1 : matrix->n1 + matrix->n2 - 1;
-	c->columns = c->options->want & (OBK_RQA_WANT_VERTICAL | OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES) ? matrix->n2 : 0;
-	c->diagonals_unit = (UNIT_CELLS / longest + OBK_RQA_LANES) / OBK_RQA_LANES * OBK_RQA_LANES;
+	c->banded = obk_rqa_banded(matrix, c->options);
+	c->columns = !c->banded && c->options->want & (OBK_RQA_WANT_VERTICAL | OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES) ? matrix->n2 : 0;
+	c->diagonals_unit = c->banded ? band_width(longest) : (UNIT_CELLS / longest + OBK_RQA_LANES) / OBK_RQA_LANES * OBK_RQA_LANES;
 	c->columns_unit = COLUMNS_BITS / longest / 32 * 32;
 	if (c->columns_unit > OBK_RQA_SIEVE_STRIP)
 		c->columns_unit = OBK_RQA_SIEVE_STRIP;
@@ -384,6 +450,15 @@ static void plan(struct count *c)
 		c->columns_unit = 32;
 	c->diagonal_units = (c->diagonals + c->diagonals_unit - 1) / c->diagonals_unit;
 	c->units = c->diagonal_units + (c->columns + c->columns_unit - 1) / c->columns_unit;
+}
+
+bool obk_rqa_banded(const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *options)
+{
+	bool strips = matrix->symmetric;
+
+	for (uint32_t p = 0; p < matrix->plots; p++)
+		strips = strips && (matrix->plot[p].m - 1) * matrix->plot[p].tau <= OBK_RQA_SPAN;
+	return strips && options->want & OBK_RQA_WANT_VERTICAL && !(options->want & (OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES)) && ob_opt_on(OB_OPT_BANDS);
 }
 
 uint64_t obk_rqa_count_cells(const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *options)
@@ -410,7 +485,7 @@ static int epochs_run(struct count *c, unsigned threads, uint64_t unit, const st
 	double period = path && control->state_period > 0 ? control->state_period : STATE_PERIOD_S, saved = seconds();
 
 	while (unit < c->units) {
-		uint64_t last = path ? unit + (uint64_t)threads * EPOCH_UNITS : c->units;
+		uint64_t last = path ? unit + (uint64_t)threads * (c->banded ? EPOCH_BANDS : EPOCH_UNITS) : c->units;
 
 		if (last > c->units)
 			last = c->units;
@@ -486,7 +561,7 @@ static bool columns_init(struct count *c, struct obk_rqa_scratch *scratch)
 			span = own > span ? own : span;
 			channels = c->matrix->plot[p].channels > channels ? c->matrix->plot[p].channels : channels;
 		}
-		scratch->ring = aligned_alloc(64, (OBK_RQA_SIEVE_STRIP + span) * channels * 64);
+		scratch->ring = aligned_alloc(64, (OBK_RQA_SIEVE_STRIP + span) * channels * 128);
 	}
 	scratch->columns = calloc(columns_stride(c->matrix) * c->columns_unit * c->matrix->plots, sizeof *scratch->columns);
 	if (scratch->ring && scratch->columns)
@@ -504,6 +579,7 @@ int obk_rqa_count(const struct obk_rqa_matrix *matrix, const struct obk_rqa_opti
 	int status = OBK_RQA_OK;
 
 	plan(&c);
+	hash = obk_rqa_hash(hash, &c.diagonals_unit, sizeof c.diagonals_unit); /* a run's file counts in units */
 	status = sieves_init(&c);
 	if (status != OBK_RQA_OK)
 		return obk_rqa_fail(ret_error, status, 0, 0, "no memory for the coarse series");
@@ -513,19 +589,27 @@ int obk_rqa_count(const struct obk_rqa_matrix *matrix, const struct obk_rqa_opti
 	while (c.scratch && ready < threads && obk_rqa_scratch_init(&c.scratch[ready], matrix) == OBK_RQA_OK &&
 	       columns_init(&c, &c.scratch[ready]))
 		ready++;
-	if (!ready) {
+	if (!ready || (c.banded && obk_rqa_bands_init(&c.bands, counts, c.diagonals_unit, ready) != OBK_RQA_OK)) {
+		for (unsigned t = 0; t < ready; t++)
+			obk_rqa_scratch_fini(&c.scratch[t]);
 		sieves_fini(&c);
 		free(c.scratch);
 		return obk_rqa_fail(ret_error, OBK_RQA_NO_MEMORY, 0, 0, "no memory for the work of one thread");
 	}
+	if (c.banded)
+		obk_rqa_watch_total(watch, matrix->n1 * (matrix->n1 + 1) / 2, 0);
 	if (control && control->state_path)
 		status = obk_rqa_state_load(control->state_path, hash, counts, &unit, ret_error);
+	c.bands.next = unit;
 	if (status == OBK_RQA_OK && unit)
 		obk_rqa_watch_before(watch, cells_before(&c, unit));
 	if (status == OBK_RQA_OK)
 		status = epochs_run(&c, ready, unit, control, hash, ret_error);
+	if (status == OBK_RQA_OK && c.banded)
+		obk_rqa_bands_end(&c.bands);
 	for (unsigned t = 0; t < ready; t++)
 		obk_rqa_scratch_fini(&c.scratch[t]);
+	obk_rqa_bands_fini(&c.bands);
 	sieves_fini(&c);
 	free(c.scratch);
 	return status;

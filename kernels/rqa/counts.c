@@ -61,6 +61,7 @@ void obk_rqa_counts_fini(struct obk_rqa_counts *counts)
 	hist_fini(&counts->middle);
 	hist_fini(&counts->profile);
 	hist_fini(&counts->square);
+	hist_fini(&counts->line);
 }
 
 void obk_rqa_scratch_fini(struct obk_rqa_scratch *scratch)

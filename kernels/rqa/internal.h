@@ -14,7 +14,7 @@
 
 #define OBK_RQA_PAD 192u      /* elements readable behind every padded array: a word and a strip's lanes further than its end */
 #define OBK_RQA_STRIP 256u    /* positions of a strip between two moves of its window */
-#define OBK_RQA_LANES 32u     /* diagonals of a strip at most */
+#define OBK_RQA_LANES 64u     /* diagonals of a strip at most */
 #define OBK_RQA_SIEVE_STRIP 128u /* the same for 16-bit numbers, and the columns counted together */
 #define OBK_RQA_SIEVE_PAD 512u   /* numbers readable before and behind a coarse series */
 #define OBK_RQA_SPAN 4096u    /* embeddings longer than this go diagonal by diagonal: a strip's window would leave the cache */
@@ -63,6 +63,7 @@ struct obk_rqa_counts {
 	struct obk_rqa_hist loi, loi_border;         /* symmetric only; gaps may cut the LOI, its ends are border lines */
 	struct obk_rqa_hist vertical, white, white_border, start, middle;
 	struct obk_rqa_hist profile;
+	struct obk_rqa_hist line; /* symmetric, while bands are counted: for each row and column its first and its open run; not a histogram */
 	struct obk_rqa_hist square; /* cross: cells of the diagonals +k and -k inside the largest square, for TREND */
 	uint64_t points;     /* outside theiler_rr; symmetric: one triangle without the LOI */
 	uint64_t loi_points;
@@ -85,10 +86,39 @@ struct obk_rqa_scratch {
 	void *ring;       /* a strip's window: (OBK_RQA_STRIP + span) positions of all lanes, per channel; NULL: the span is too long */
 	uint64_t *strips; /* the bits of a strip for each plot: OBK_RQA_LANES lanes of strip_words words */
 	uint64_t strip_words;
-	uint32_t *columns; /* cells of up to OBK_RQA_SIEVE_STRIP columns; NULL: no sieve */
+	uint64_t *columns; /* cells of up to OBK_RQA_SIEVE_STRIP columns; NULL: no sieve */
 	uint64_t open, sifted; /* cells that a sieve left open, of so many */
 	struct obk_rqa_short inner, vertical, white, start, middle;
 	uint64_t points, loi_points, t1_sum, t1_count;
+};
+
+#define OBK_RQA_HEAD 0xffffu /* start of a run that is open from before the band */
+
+/*
+ * Runs along rows and columns within a band of neighbouring diagonals, at most OBK_RQA_HEAD - 1 of them: lines are the rows 0 .. n - 1 of one triangle and its
+ * columns n .. 2 n - 1, positions are diagonals of the band. What is inside is counted at once; a run that comes in is head[] long, one that is open at the
+ * end began at start[].
+ */
+struct obk_rqa_band {
+	uint16_t *start, *head;
+	uint64_t *tail;  /* a bit a row: its cell on the last diagonal so far */
+	uint64_t lines;  /* n */
+	bool done;
+};
+
+/* The lines of a strip of OBK_RQA_LANES diagonals k, k + 1 ..., the first of them `cells` long. */
+struct obk_rqa_walk {
+	uint64_t k, cells;
+	bool diagonals;
+	struct obk_rqa_band *band; /* NULL: nothing along rows and columns */
+	uint64_t lanes;            /* those that count along rows and columns */
+	uint32_t off;              /* k's place in the band */
+	struct obk_rqa_short *inner, *vertical;
+	struct obk_rqa_hist *kinds, *verticals;
+	uint64_t points; /* of diagonals: added to */
+	/* inside */
+	uint64_t touched, after;
+	uint32_t last[OBK_RQA_LANES];
 };
 
 /*
@@ -129,12 +159,14 @@ struct obk_rqa_ops {
 	unsigned lanes_f32, lanes_f64; /* diagonals of a strip */
 	/* The diagonals (0, k), (0, k + 1) ... of a symmetric plot, the first of them `cells` long: lane l goes to ret_words + l * stride. */
 	void (*strip)(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t k, uint64_t cells, uint64_t *ret_words, uint64_t stride);
-	/*
-	 * The same for 32 diagonals through a sieve; NULL where the instruction set has none. Returns the number of cells that had to be computed exactly.
-	 */
+	/* Diagonals, rows and columns of a strip whose OBK_RQA_LANES diagonals are at lines + lane * stride; bits behind a diagonal's end may be anything. */
+	void (*walk_lines)(struct obk_rqa_walk *walk, const uint64_t *lines, uint64_t stride);
+	/* The same through a sieve; NULL where the instruction set has none. Returns the number of cells that had to be computed exactly. */
+	uint64_t (*sieve_walk)(const struct obk_rqa_sieve *sieve, struct obk_rqa_scratch *scratch, struct obk_rqa_walk *walk);
+	/* As strip, OBK_RQA_LANES diagonals through a sieve. */
 	uint64_t (*sieve_strip)(const struct obk_rqa_sieve *sieve, struct obk_rqa_scratch *own, uint64_t k, uint64_t cells, uint64_t *words, uint64_t stride);
-	/* 32 cells each of `count` columns: bit l of ret[p * stride] is the cell (first + p + k + l, first + p); cells outside of the matrix are anything. */
-	uint64_t (*sieve_columns)(const struct obk_rqa_sieve *sieve, struct obk_rqa_scratch *scratch, int64_t k, uint64_t first, uint64_t count, uint32_t *ret,
+	/* 64 cells each of `count` columns: bit l of ret[p * stride] is the cell (first + p + k + l, first + p); cells outside of the matrix are anything. */
+	uint64_t (*sieve_columns)(const struct obk_rqa_sieve *sieve, struct obk_rqa_scratch *scratch, int64_t k, uint64_t first, uint64_t count, uint64_t *ret,
 				  uint64_t stride);
 	/* The diagonal that starts at (i, j), `cells` long. */
 	void (*diagonal)(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t i, uint64_t j, uint64_t cells, uint64_t *ret_words);
@@ -239,6 +271,8 @@ int obk_rqa_counts_init(struct obk_rqa_counts *counts, const struct obk_rqa_matr
 void obk_rqa_counts_fini(struct obk_rqa_counts *counts);
 int obk_rqa_count(const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *options, const struct obk_rqa_ops *ops, struct obk_rqa_watch *watch,
 		  unsigned threads, struct obk_rqa_counts *counts, const struct obk_rqa_control *control, uint64_t hash, struct obk_rqa_error *ret_error);
+/* Whether vertical lines are counted in the walk of the diagonals: it walks n (n + 1) / 2 cells then, whatever obk_rqa_count_cells says. */
+bool obk_rqa_banded(const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *options);
 uint64_t obk_rqa_count_cells(const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *options);
 int obk_rqa_network(const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *options, const struct obk_rqa_ops *ops, struct obk_rqa_watch *watch,
 		    unsigned threads, struct obk_rqa_counts *counts);

@@ -277,48 +277,50 @@ static inline void count_inner(uint64_t length, struct obk_rqa_short *inner, str
 		obk_rqa_hist_add(&kinds[OBK_RQA_INNER], length, 1);
 }
 
+#include "kernels/rqa/lanes_walk.h"
+
 #if BYTES >= 32
 #include "kernels/rqa/lanes_runs.h"
 #include "kernels/rqa/lanes_sieve.h"
 #else
-struct walk {
+struct line {
 	uint64_t open;   /* length of the run that is open */
 	bool touches;    /* it began with the line */
 	struct obk_rqa_short *inner;
 	struct obk_rqa_hist *kinds;
 };
 
-static inline void walk_close(struct walk *walk)
+static inline void line_close(struct line *line)
 {
-	if (walk->open) {
-		if (walk->touches)
-			obk_rqa_hist_add(&walk->kinds[OBK_RQA_SEMI], walk->open, 1);
+	if (line->open) {
+		if (line->touches)
+			obk_rqa_hist_add(&line->kinds[OBK_RQA_SEMI], line->open, 1);
 		else
-			count_inner(walk->open, walk->inner, walk->kinds);
+			count_inner(line->open, line->inner, line->kinds);
 	}
-	walk->open = 0;
-	walk->touches = false;
+	line->open = 0;
+	line->touches = false;
 }
 
 /* The next `left` cells of a line; bits behind them are 0. */
-static inline __attribute__((always_inline)) void walk_word(struct walk *walk, uint64_t bits, unsigned left)
+static inline __attribute__((always_inline)) void line_word(struct line *line, uint64_t bits, unsigned left)
 {
 	unsigned low, high;
-	uint64_t *short_count = walk->inner->count;
+	uint64_t *short_count = line->inner->count;
 
 	if (!bits) {
-		walk_close(walk);
+		line_close(line);
 		return;
 	}
 	low = ~bits ? (unsigned)__builtin_ctzll(~bits) : 64;
-	walk->open += low;
+	line->open += low;
 	if (low == left)
 		return;
-	walk_close(walk);
+	line_close(line);
 	high = (unsigned)__builtin_clzll(~(bits << (64 - left)));
 	/* Neither the run that came in nor the one that goes out; bit 0 is clear now, so no shift below is by 64. */
 	bits = bits >> low & (~(uint64_t)0 >> (64 - left + high + low));
-	walk->open = high;
+	line->open = high;
 	while (bits) {
 		unsigned length;
 
@@ -331,19 +333,19 @@ static inline __attribute__((always_inline)) void walk_word(struct walk *walk, u
 
 static uint64_t runs(const uint64_t *words, uint64_t cells, struct obk_rqa_short *inner, struct obk_rqa_hist *kinds)
 {
-	struct walk walk = { .touches = true, .inner = inner, .kinds = kinds };
+	struct line line = { .touches = true, .inner = inner, .kinds = kinds };
 	uint64_t points = 0, whole = cells / 64;
 
 	for (uint64_t w = 0; w < whole; w++) {
 		points += (uint64_t)__builtin_popcountll(words[w]);
-		walk_word(&walk, words[w], 64);
+		line_word(&line, words[w], 64);
 	}
 	if (cells & 63) {
 		points += (uint64_t)__builtin_popcountll(words[whole]);
-		walk_word(&walk, words[whole], cells & 63);
+		line_word(&line, words[whole], cells & 63);
 	}
-	if (walk.open)
-		obk_rqa_hist_add(&kinds[walk.touches ? OBK_RQA_FULL : OBK_RQA_SEMI], walk.open, 1);
+	if (line.open)
+		obk_rqa_hist_add(&kinds[line.touches ? OBK_RQA_FULL : OBK_RQA_SEMI], line.open, 1);
 	return points;
 }
 #endif
@@ -358,7 +360,9 @@ const struct obk_rqa_ops JOIN(obk_rqa_ops_, OBK_ISA) = {
 	.lanes_f32 = VECTORS * BYTES / 4,
 	.lanes_f64 = VECTORS * BYTES / 8,
 	.strip = strip,
+	.walk_lines = walk_lines,
 #if BYTES >= 32
+	.sieve_walk = sieve_walk,
 	.sieve_strip = sieve_strip,
 	.sieve_columns = sieve_columns,
 #endif

@@ -69,6 +69,8 @@ static bool bounds_set(struct obk_rqa_sieve *sieve, const struct obk_rqa_plot *p
 		below = -1;
 	if (above <= below)
 		above = below + 1;
+	if (above - below > 100) /* what is open must fit into a byte */
+		return false;
 	sieve->bound = (int16_t)(below + 1);
 	sieve->last = (int16_t)(above - below - 1);
 	return true;

@@ -14,7 +14,7 @@
 #include "kernels/rqa/internal.h"
 
 #define MAGIC 0x6f626b7271613032ull
-#define HISTS 10
+#define HISTS 11
 
 struct header {
 	uint64_t magic, hash, unit, points, loi_points, t1_sum, t1_count, open_last;
@@ -52,6 +52,7 @@ static void hists_of(struct obk_rqa_counts *counts, struct obk_rqa_hist *ret[HIS
 	ret[at++] = &counts->middle;
 	ret[at++] = &counts->profile;
 	ret[at++] = &counts->square;
+	ret[at++] = &counts->line;
 	ret[at] = NULL;
 }
 

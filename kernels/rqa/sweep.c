@@ -15,6 +15,7 @@
 #include "base/opt.h"
 #include "kernels/rqa/sweep.h"
 
+#define SPELL_LINES 64u        /* diagonals or columns that a thread of a crew takes at a time */
 #define CHUNK_BYTES (64u << 20) /* counters of one thread: the dimensions are taken in as many goes as that needs */
 
 static uint64_t vectors(const struct obk_rqa_series *series, uint32_t m, uint32_t tau)
@@ -206,25 +207,40 @@ static void delta_fini(struct obk_rqa_delta *delta)
 	memset(delta, 0, sizeof *delta);
 }
 
+/* What one thread of a crew counts: its own buffers and counters, the task's series and levels. */
+struct part {
+	void *gaps, *distance;
+	struct obk_rqa_delta *deltas; /* one a dimension of the walk */
+};
+
+struct walk {
+	const struct obk_rqa_task *task;
+	const struct obk_rqa_plot *plot;
+	struct part *part;
+	uint32_t first, last; /* of task->order */
+	uint64_t from, to;    /* diagonals, or columns */
+	bool columns;
+};
+
 /* Diagonals of the dimensions order[first..last): the distance of m + 1 is that of m plus one difference per channel. */
-static void diagonals_walk(struct obk_rqa_task *task, struct obk_rqa_plot *plot, uint32_t first, uint32_t last, struct obk_rqa_delta *deltas)
+static void diagonals_walk(const struct walk *walk, struct part *part, uint64_t from, uint64_t to)
 {
+	const struct obk_rqa_task *task = walk->task;
+	const struct obk_rqa_plot *plot = walk->plot;
 	const struct obk_rqa_job *job = task->job;
 	const struct obk_rqa_grid *grid = job->sweep->grid;
 	size_t size = plot->f64 ? sizeof(double) : sizeof(float);
-	uint64_t length = plot->x.length, from = job->sweep->options->theiler_diag > 1 ? job->sweep->options->theiler_diag : 1;
+	uint64_t length = plot->x.length;
 
-	for (uint64_t k = from; k < length; k++) {
+	for (uint64_t k = from; k < to; k++) {
 		uint32_t m = 1;
 
-		if ((k & 63) == 0 && obk_rqa_watch_stopped(job->watch))
-			return;
 		for (uint32_t c = 0; c < plot->channels; c++)
-			job->ops->gaps(plot, c, 0, k, length - k, (char *)task->gaps + c * task->stride * size);
-		memcpy(task->distance, task->gaps, (length - k) * size);
+			job->ops->gaps(plot, c, 0, k, length - k, (char *)part->gaps + c * task->stride * size);
+		memcpy(part->distance, part->gaps, (length - k) * size);
 		for (uint32_t c = 1; c < plot->channels; c++)
-			job->ops->join(plot, task->distance, (char *)task->gaps + c * task->stride * size, length - k);
-		for (uint32_t o = first; o < last; o++) {
+			job->ops->join(plot, part->distance, (char *)part->gaps + c * task->stride * size, length - k);
+		for (uint32_t o = walk->first; o < walk->last; o++) {
 			uint32_t wanted = grid->m[task->order[o]];
 			uint64_t n = length - (uint64_t)(wanted - 1) * plot->tau;
 
@@ -232,34 +248,105 @@ static void diagonals_walk(struct obk_rqa_task *task, struct obk_rqa_plot *plot,
 				break;
 			for (; m < wanted; m++)
 				for (uint32_t c = 0; c < plot->channels; c++)
-					job->ops->join(plot, task->distance, (char *)task->gaps + (c * task->stride + m * plot->tau) * size,
+					job->ops->join(plot, part->distance, (char *)part->gaps + (c * task->stride + m * plot->tau) * size,
 						       length - k - m * plot->tau);
-			job->ops->levels(task->distance, n - k, &task->levels, &deltas[o - first]);
+			job->ops->levels(part->distance, n - k, &task->levels, &part->deltas[o - walk->first]);
 		}
 	}
 }
 
-static void columns_walk(struct obk_rqa_task *task, struct obk_rqa_plot *plot, uint32_t m, struct obk_rqa_delta *delta)
+/* Columns of one dimension, which the plot has. */
+static void columns_walk(const struct walk *walk, struct part *part, uint64_t from, uint64_t to)
 {
-	const struct obk_rqa_job *job = task->job;
-	uint64_t width = job->sweep->options->theiler_vert, n = plot->x.length - (uint64_t)(m - 1) * plot->tau;
-	size_t size = plot->f64 ? sizeof(double) : sizeof(float);
+	const struct obk_rqa_job *job = walk->task->job;
+	const struct obk_rqa_levels *levels = &walk->task->levels;
+	uint64_t width = job->sweep->options->theiler_vert, n = walk->plot->x.n;
+	size_t size = walk->plot->f64 ? sizeof(double) : sizeof(float);
 
-	plot->m = m;
-	plot->x.n = plot->y.n = n;
-	for (uint64_t j = 0; j < n; j++) {
-		if ((j & 63) == 0 && obk_rqa_watch_stopped(job->watch))
-			return;
-		job->ops->column_distance(plot, j, task->distance);
+	for (uint64_t j = from; j < to; j++) {
+		job->ops->column_distance(walk->plot, j, part->distance);
 		if (!width) {
-			job->ops->levels(task->distance, n, &task->levels, delta);
+			job->ops->levels(part->distance, n, levels, part->deltas);
 			continue;
 		}
 		if (j + 1 > width)
-			job->ops->levels(task->distance, j + 1 - width, &task->levels, delta);
+			job->ops->levels(part->distance, j + 1 - width, levels, part->deltas);
 		if (j + width < n)
-			job->ops->levels((char *)task->distance + (j + width) * size, n - j - width, &task->levels, delta);
+			job->ops->levels((char *)part->distance + (j + width) * size, n - j - width, levels, part->deltas);
 	}
+}
+
+static void walk_spell(void *arg, unsigned thread, uint64_t spell)
+{
+	const struct walk *walk = arg;
+	uint64_t from = walk->from + spell * SPELL_LINES, to = from + SPELL_LINES < walk->to ? from + SPELL_LINES : walk->to;
+
+	if (walk->columns)
+		columns_walk(walk, &walk->part[thread], from, to);
+	else
+		diagonals_walk(walk, &walk->part[thread], from, to);
+}
+
+static void delta_add(struct obk_rqa_delta *into, const struct obk_rqa_delta *more, uint32_t levels)
+{
+	for (uint64_t i = 0; i < (levels + 1) * into->stride; i++)
+		into->count[i] += more->count[i];
+	into->longest = more->longest > into->longest ? more->longest : into->longest;
+}
+
+/* Parts of the threads beyond the first, which counts into the task's own. */
+static void parts_fini(struct walk *walk, unsigned crew)
+{
+	for (unsigned t = 1; t < crew && walk->part; t++) {
+		for (uint32_t d = 0; d < walk->last - walk->first && walk->part[t].deltas; d++)
+			delta_fini(&walk->part[t].deltas[d]);
+		free(walk->part[t].deltas);
+		free(walk->part[t].gaps);
+		free(walk->part[t].distance);
+	}
+	free(walk->part);
+	walk->part = NULL;
+}
+
+static bool parts_init(struct walk *walk, unsigned crew, struct obk_rqa_delta *deltas)
+{
+	const struct obk_rqa_task *task = walk->task;
+	bool good;
+
+	walk->part = calloc(crew, sizeof *walk->part);
+	good = walk->part != NULL;
+	if (good)
+		walk->part[0] = (struct part){ task->gaps, task->distance, deltas };
+	for (unsigned t = 1; t < crew && good; t++) {
+		struct part *part = &walk->part[t];
+
+		part->gaps = calloc(task->stride * task->room_channels + OBK_RQA_PAD, sizeof(double));
+		part->distance = calloc(task->stride + OBK_RQA_PAD, sizeof(double));
+		part->deltas = calloc(walk->last - walk->first, sizeof *part->deltas);
+		good = part->gaps && part->distance && part->deltas;
+		for (uint32_t d = 0; d < walk->last - walk->first && good; d++)
+			good = delta_init(&part->deltas[d], task->levels.count, deltas[d].stride - 1);
+	}
+	if (!good)
+		parts_fini(walk, crew);
+	return good;
+}
+
+/* All lines from..to - 1 into deltas[], by the task's crew. */
+static int walk_run(struct walk *walk, struct obk_rqa_delta *deltas)
+{
+	const struct obk_rqa_job *job = walk->task->job;
+	unsigned crew = walk->plot->x.length < job->crew * SPELL_LINES ? 1 : job->crew;
+
+	if (!parts_init(walk, crew, deltas))
+		return OBK_RQA_NO_MEMORY;
+	if (walk->from < walk->to)
+		obk_rqa_each(job->watch, crew, 0, (walk->to - walk->from + SPELL_LINES - 1) / SPELL_LINES, walk_spell, walk);
+	for (unsigned t = 1; t < crew; t++)
+		for (uint32_t d = 0; d < walk->last - walk->first; d++)
+			delta_add(&deltas[d], &walk->part[t].deltas[d], walk->task->levels.count);
+	parts_fini(walk, crew);
+	return OBK_RQA_OK;
 }
 
 /* All dimensions of a task, a chunk of them at a time. */
@@ -285,16 +372,25 @@ static int task_levels(struct obk_rqa_task *task, struct obk_rqa_plot *plot, dou
 		for (uint32_t o = first; o < last && status == OBK_RQA_OK; o++)
 			if (!delta_init(&deltas[o - first], task->levels.count, plot->x.length - (uint64_t)(grid->m[task->order[o]] - 1) * plot->tau))
 				status = OBK_RQA_NO_MEMORY;
-		if (status == OBK_RQA_OK)
-			diagonals_walk(task, plot, first, last, deltas);
+		if (status == OBK_RQA_OK) {
+			uint64_t width = job->sweep->options->theiler_diag;
+			struct walk walk = { .task = task, .plot = plot, .first = first, .last = last, .from = width > 1 ? width : 1, .to = plot->x.length };
+
+			status = walk_run(&walk, deltas);
+		}
 		for (uint32_t o = first; o < last && status == OBK_RQA_OK && !obk_rqa_watch_stopped(job->watch); o++) {
 			uint32_t m = grid->m[task->order[o]];
 			uint64_t n = plot->x.length - (uint64_t)(m - 1) * plot->tau;
 
 			if (vertical && !delta_init(columns, task->levels.count, n))
 				status = OBK_RQA_NO_MEMORY;
-			if (vertical && status == OBK_RQA_OK)
-				columns_walk(task, plot, m, columns);
+			if (vertical && status == OBK_RQA_OK) {
+				struct walk walk = { .task = task, .plot = plot, .first = o, .last = o + 1, .to = n, .columns = true };
+
+				plot->m = m;
+				plot->x.n = plot->y.n = n;
+				status = walk_run(&walk, columns);
+			}
 			if (status == OBK_RQA_OK && !obk_rqa_watch_stopped(job->watch)) {
 				group_measure(task, &deltas[o - first], vertical ? columns : NULL, n, unit);
 				rows_give(task, task->order[o], OBK_RQA_OK, NULL);
@@ -314,7 +410,8 @@ static void task_singly(struct obk_rqa_task *task, const struct obk_rqa_series *
 {
 	struct obk_rqa_job *job = task->job;
 	const struct obk_rqa_grid *grid = job->sweep->grid;
-	struct obk_rqa_control control = { .threads = 1, .isa = job->control ? job->control->isa : 0, .cancel = job->control ? job->control->cancel : NULL,
+	struct obk_rqa_control control = { .threads = job->crew, .isa = job->control ? job->control->isa : 0,
+					   .cancel = job->control ? job->control->cancel : NULL,
 					   .device = job->control ? job->control->device : 0 };
 	struct obk_rqa_error error = { .text = "" };
 	uint64_t failed = 0;
@@ -498,5 +595,6 @@ void obk_rqa_job_run(struct obk_rqa_job *job, unsigned threads)
 	const struct obk_rqa_grid *grid = job->sweep->grid;
 	uint64_t units = (uint64_t)grid->tau_count * job->sweep->series_count * (grid->modes ? grid->mode_count : 1);
 
+	job->crew = units < threads ? (unsigned)(threads / units) : 1;
 	obk_rqa_each(job->watch, threads, 0, units, task_run, job);
 }

@@ -37,6 +37,7 @@ struct obk_rqa_job {
 	const struct obk_rqa_ops *ops;
 	struct obk_rqa_watch *watch;
 	struct obk_rqa_task *tasks;
+	unsigned crew; /* threads of a task: more than one where there are fewer tasks than threads */
 	int *series_status;
 	uint32_t *order; /* places in grid.m by rising m */
 	pthread_mutex_t lock; /* one delivery of rows at a time */

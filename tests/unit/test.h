@@ -21,6 +21,13 @@
 
 #define TEST_MAX 128
 #define TEST_TIMEOUT_S 30
+
+/* What a long test divides its rounds by where every step is watched. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEST_SLOWER 3u
+#else
+#define TEST_SLOWER 1u
+#endif
 #define TEST_SKIP_EXIT 77
 
 struct test_case {

@@ -101,6 +101,25 @@ static void same_values(const double *have, const double *want)
 	}
 }
 
+/* Diagonal and vertical lines alone, which take another way: verticals with the diagonals. */
+static void compare_lines(const struct obk_rqa_series *x, const struct obk_rqa_series *y, const struct obk_rqa_options *o, const struct brute *b,
+			  const struct obk_rqa_control *control)
+{
+	struct obk_rqa_options lines = *o;
+	struct obk_rqa_result *result;
+	struct obk_rqa_error error;
+	double values[OBK_RQA_MEASURE_COUNT];
+
+	lines.want = OBK_RQA_WANT_VERTICAL | (below(4) ? 0 : OBK_RQA_WANT_TREND);
+	CHECK_INT(obk_rqa_run(x, o->kind == OBK_RQA_AUTO ? NULL : y, &lines, control, &result, &error), OBK_RQA_OK);
+	same_histogram(result, OBK_RQA_HIST_DIAGONAL, b->diagonal, BRUTE_MAX + 1);
+	same_histogram(result, OBK_RQA_HIST_DIAGONAL_BORDER, b->diagonal_border, BRUTE_MAX + 1);
+	same_histogram(result, OBK_RQA_HIST_VERTICAL, b->vertical, BRUTE_MAX + 1);
+	CHECK_INT(obk_rqa_result_measures(result, NULL, values, &error), OBK_RQA_OK);
+	CHECK(values[OBK_RQA_POINTS] == b->value[OBK_RQA_POINTS]);
+	obk_rqa_result_free(result);
+}
+
 static void compare(const struct obk_rqa_series *x, const struct obk_rqa_series *y, const struct obk_rqa_options *o)
 {
 	static struct brute b;
@@ -133,6 +152,7 @@ static void compare(const struct obk_rqa_series *x, const struct obk_rqa_series 
 			values[OBK_RQA_TREND] = b.value[OBK_RQA_TREND] = NAN;
 		same_values(values, b.value);
 		obk_rqa_result_free(result);
+		compare_lines(x, y, o, &b, &control);
 	}
 }
 
@@ -163,13 +183,13 @@ static void random_cases(unsigned count, unsigned gaps)
 TEST(random_series_and_options)
 {
 	seed = 1;
-	random_cases(220, 0);
+	random_cases(220 / TEST_SLOWER, 0);
 }
 
 TEST(random_series_with_gaps)
 {
 	seed = 77;
-	random_cases(80, 3);
+	random_cases(80 / TEST_SLOWER, 3);
 }
 
 TEST(every_size_around_a_word)
@@ -206,7 +226,7 @@ TEST(sieve_and_exact_walk_agree)
 	static double a[2 * 4400], b[2 * 4400];
 
 	seed = 31;
-	for (unsigned round = 0; round < 60; round++) {
+	for (unsigned round = 0; round < 60 / TEST_SLOWER; round++) {
 		struct obk_rqa_series x = { .name = "x", .data = a, .channels = 1 + below(2) }, y = { .name = "y", .data = b, .channels = x.channels };
 		struct obk_rqa_options o;
 		struct obk_rqa_error error;
@@ -235,6 +255,45 @@ TEST(sieve_and_exact_walk_agree)
 			obk_rqa_result_free(result[0]);
 			obk_rqa_result_free(result[1]);
 		}
+	}
+}
+
+/* Several bands, each some threads' work; lines that cross them, series that never leave their place among them. */
+TEST(bands_and_columns_agree)
+{
+	static double a[2 * 2200], b[2 * 2200];
+
+	seed = 5;
+	for (unsigned round = 0; round < 50 / TEST_SLOWER; round++) {
+		struct obk_rqa_series x = { .name = "x", .data = a, .channels = 1 + below(2) }, y = { .name = "y", .data = b, .channels = x.channels };
+		struct obk_rqa_options o;
+		struct obk_rqa_error error;
+		struct obk_rqa_control control = { .isa = (int)below(4), .threads = 1 + below(4) };
+		struct obk_rqa_result *result[2];
+		double values[2][OBK_RQA_MEASURE_COUNT];
+
+		options_draw(&o);
+		o.kind = below(3) ? OBK_RQA_AUTO : OBK_RQA_JOINT;
+		o.want = OBK_RQA_WANT_VERTICAL;
+		o.theiler_vert = below(4) ? o.theiler_vert : below(200);
+		o.quirks = below(3) ? 0 : OBK_RQA_QUIRK_LAST_COLUMN;
+		x.length = y.length = 200 + below(1800) + (o.m - 1) * o.tau;
+		fill(a, (unsigned)x.length * x.channels, below(5));
+		fill(b, (unsigned)y.length * y.channels, below(5));
+		for (int on = 0; on < 2; on++) {
+			int status;
+
+			ob_opt_set(OB_OPT_BANDS, on);
+			status = obk_rqa_run(&x, o.kind == OBK_RQA_AUTO ? NULL : &y, &o, &control, &result[on], &error);
+			if (status == OBK_RQA_UNSUPPORTED)
+				exit(TEST_SKIP_EXIT);
+			CHECK_INT(status, OBK_RQA_OK);
+			CHECK_INT(obk_rqa_result_measures(result[on], NULL, values[on], &error), OBK_RQA_OK);
+		}
+		same_result(result[0], result[1]);
+		CHECK(memcmp(values[0], values[1], sizeof values[0]) == 0);
+		obk_rqa_result_free(result[0]);
+		obk_rqa_result_free(result[1]);
 	}
 }
 

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Lines from rows; included by lanes.c. A row has one position's cells on 64 neighbouring diagonals, and rows come from the far end of a strip to its start:
+ *
+ *     bit l of rows[p]      (p, p + k + l)
+ *     along a diagonal      bit l of rows[p + 1], rows[p], rows[p - 1]
+ *     along the row p       bits l, l + 1 of rows[p], then bit 0 of rows[p] in the next strip
+ *     along a column        bit l of rows[p], bit l + 1 of rows[p - 1]
+ *
+ * A cell that differs from the one before it begins or ends a run. Most rows have no such cell and are left out four at a time; a run costs the same few
+ * steps whatever its length. The row and the column x of one triangle are the column x of the whole matrix above and below the line of identity, so runs
+ * along both are all of its vertical lines.
+ */
+static void bits_turn_step(uint64_t *a, unsigned width, uint64_t mask)
+{
+	for (unsigned block = 0; block < 64; block += 2 * width)
+		for (unsigned i = block; i < block + width; i++) {
+			uint64_t t = (a[i] >> width ^ a[i + width]) & mask;
+
+			a[i] ^= t << width;
+			a[i + width] ^= t;
+		}
+}
+
+/* Bit j of a[i] and bit i of a[j] change places. */
+static void bits_turn(uint64_t *a)
+{
+	bits_turn_step(a, 32, 0x00000000ffffffff);
+	bits_turn_step(a, 16, 0x0000ffff0000ffff);
+	bits_turn_step(a, 8, 0x00ff00ff00ff00ff);
+	bits_turn_step(a, 4, 0x0f0f0f0f0f0f0f0f);
+	bits_turn_step(a, 2, 0x3333333333333333);
+	bits_turn_step(a, 1, 0x5555555555555555);
+}
+
+/* Of 64 rows, those at which something may begin or end; `same`: a row that equals the one before it has neither. */
+static ALWAYS uint64_t rows_busy(const uint64_t *rows, bool same)
+{
+	uint64_t busy = 0;
+
+#if BYTES >= 32
+	for (unsigned p = 0; p < 64; p += 4) {
+		__m256i a = _mm256_loadu_si256((const __m256i *)(const void *)(rows + p));
+		__m256i b = _mm256_loadu_si256((const __m256i *)(const void *)(rows + p + 1));
+		__m256i idle = _mm256_cmpeq_epi64(same ? _mm256_xor_si256(a, b) : _mm256_or_si256(a, b), _mm256_setzero_si256());
+
+		busy |= (uint64_t)(unsigned)_mm256_movemask_pd(_mm256_castsi256_pd(idle)) << p;
+	}
+	return ~busy;
+#else
+	for (unsigned p = 0; p < 64; p++)
+		busy |= (uint64_t)((same ? rows[p] ^ rows[p + 1] : rows[p] | rows[p + 1]) != 0) << p;
+	return busy;
+#endif
+}
+
+/* The last lane's cells of 64 rows. */
+static ALWAYS uint64_t rows_tail(const uint64_t *rows)
+{
+	uint64_t tail = 0;
+
+#if BYTES >= 32
+	for (unsigned p = 0; p < 64; p += 4)
+		tail |= (uint64_t)(unsigned)_mm256_movemask_pd(_mm256_loadu_pd((const double *)(const void *)(rows + p))) << p;
+#else
+	for (unsigned p = 0; p < 64; p++)
+		tail |= rows[p] >> 63 << p;
+#endif
+	return tail;
+}
+
+static ALWAYS void walk_diagonals(struct obk_rqa_walk *walk, uint64_t now, uint64_t before, uint64_t p)
+{
+	uint64_t edges = now ^ before, starts = edges & now, ends = edges & before;
+
+	if (__builtin_expect((ends & walk->touched) != 0, 0)) {
+		for (uint64_t first = ends & walk->touched; first; first &= first - 1) {
+			uint64_t length = walk->last[__builtin_ctzll(first)] - p;
+
+			obk_rqa_hist_add(&walk->kinds[OBK_RQA_SEMI], length, 1);
+			walk->points += length;
+		}
+		ends &= ~walk->touched;
+		walk->touched &= ~(edges & before);
+	}
+	for (; ends; ends &= ends - 1) {
+		uint64_t length = walk->last[__builtin_ctzll(ends)] - p;
+
+		walk->points += length;
+		count_inner(length, walk->inner, walk->kinds);
+	}
+	for (; starts; starts &= starts - 1)
+		walk->last[__builtin_ctzll(starts)] = (uint32_t)p;
+}
+
+/* A run of a row or column ends before the band's diagonal `at`. */
+static ALWAYS void walk_close(struct obk_rqa_walk *walk, uint64_t line, uint32_t at)
+{
+	struct obk_rqa_band *band = walk->band;
+
+	if (band->start[line] == OBK_RQA_HEAD) {
+		band->head[line] = (uint16_t)at;
+		band->start[line] = 0;
+	} else {
+		count_inner(at - band->start[line], walk->vertical, walk->verticals);
+	}
+}
+
+static ALWAYS void walk_verticals(struct obk_rqa_walk *walk, uint64_t now, uint64_t before, uint64_t p, uint64_t tail, uint64_t tail_before)
+{
+	struct obk_rqa_band *band = walk->band;
+	uint64_t left = now << 1 | tail, starts = now & ~left, ends = left & ~now, column = band->lines + p + walk->k;
+
+	if (tail && ends) {
+		walk_close(walk, p, walk->off + (uint32_t)__builtin_ctzll(ends));
+		ends &= ends - 1;
+	}
+	for (; ends; ends &= ends - 1, starts &= starts - 1)
+		walk->vertical->count[__builtin_ctzll(ends) - __builtin_ctzll(starts)]++;
+	if (starts)
+		band->start[p] = (uint16_t)(walk->off + (uint32_t)__builtin_ctzll(starts));
+	left = before << 1 | tail_before;
+	for (ends = left & ~now; ends; ends &= ends - 1)
+		walk_close(walk, column + (uint64_t)__builtin_ctzll(ends), walk->off + (uint32_t)__builtin_ctzll(ends));
+	for (starts = now & ~left; starts; starts &= starts - 1)
+		band->start[column + (uint64_t)__builtin_ctzll(starts)] = (uint16_t)(walk->off + (uint32_t)__builtin_ctzll(starts));
+}
+
+/* rows[64] is the row after them. */
+static ALWAYS void walk_rows(struct obk_rqa_walk *walk, const uint64_t *rows, uint64_t base, bool diagonals, bool verticals)
+{
+	uint64_t busy = rows_busy(rows, !verticals), tails = 0, after = 0, left = walk->cells - base;
+	uint64_t there = left >= 64 ? ~(uint64_t)0 : ~(~(uint64_t)0 << left);
+
+	if (verticals) {
+		uint64_t *tail = walk->band->tail + base / 64;
+
+		tails = tail[0];
+		after = walk->after;
+		walk->after = tails & 1;
+		busy |= tails | tails >> 1 | after << 63;
+		tail[0] = (walk->lanes >> 63 ? rows_tail(rows) & there : 0) | (tails & ~there);
+	}
+	busy &= there;
+	while (busy) {
+		unsigned p = 63 - (unsigned)__builtin_clzll(busy);
+
+		busy ^= (uint64_t)1 << p;
+		if (diagonals)
+			walk_diagonals(walk, rows[p], rows[p + 1], base + p);
+		if (verticals)
+			walk_verticals(walk, rows[p] & walk->lanes, rows[p + 1] & walk->lanes, base + p, tails >> p & 1,
+				       p == 63 ? after : tails >> (p + 1) & 1);
+	}
+}
+
+/* The rows base .. base + 63, within the strip or behind its end; rows[64] is the one after them. */
+static void walk_take(struct obk_rqa_walk *walk, uint64_t *rows, uint64_t base)
+{
+	if (base >= walk->cells)
+		return;
+	/* Behind a diagonal's end there are no cells; the one at its end is where a run may touch the border. */
+	for (uint64_t p = walk->cells > base + 64 ? walk->cells - 64 - base : 0; p < 64; p++) {
+		uint64_t lanes = walk->cells > base + p ? walk->cells - base - p : 0;
+
+		if (lanes < 64)
+			rows[p] &= ~(~(uint64_t)0 << lanes);
+		if (lanes && lanes <= 64)
+			walk->touched |= rows[p] & (uint64_t)1 << (lanes - 1);
+	}
+	if (walk->diagonals && walk->band)
+		walk_rows(walk, rows, base, true, true);
+	else if (walk->band)
+		walk_rows(walk, rows, base, false, true);
+	else
+		walk_rows(walk, rows, base, true, false);
+}
+
+/* Runs that are open at the strip's first row: they touch the border. */
+static void walk_end(struct obk_rqa_walk *walk, uint64_t row)
+{
+	for (uint64_t open = walk->diagonals ? row : 0; open; open &= open - 1) {
+		unsigned lane = (unsigned)__builtin_ctzll(open);
+		uint64_t length = walk->last[lane] + (uint64_t)1;
+
+		walk->points += length;
+		obk_rqa_hist_add(&walk->kinds[walk->touched >> lane & 1 ? OBK_RQA_FULL : OBK_RQA_SEMI], length, 1);
+	}
+	for (uint64_t open = walk->band ? row & walk->lanes : 0; open; open &= open - 1) {
+		unsigned lane = (unsigned)__builtin_ctzll(open);
+
+		walk_close(walk, walk->band->lines + walk->k + lane, walk->off + lane + 1);
+	}
+}
+
+static void walk_begin(struct obk_rqa_walk *walk)
+{
+	walk->touched = 0;
+	/* Of the row behind the strip's last one, which only the strip before had. */
+	walk->after = walk->band ? walk->band->tail[walk->cells / 64] >> (walk->cells & 63) & 1 : 0;
+}
+
+/* Rows from lines: 64 diagonals of a strip, a bit a cell, `stride` words apart; what lies behind a diagonal's end may be anything. */
+static void walk_lines(struct obk_rqa_walk *walk, const uint64_t *lines, uint64_t stride)
+{
+	uint64_t rows[65] = { 0 };
+
+	walk_begin(walk);
+	for (uint64_t word = (walk->cells + 63) / 64; word-- > 0;) {
+		rows[64] = rows[0];
+		for (unsigned lane = 0; lane < 64; lane++)
+			rows[lane] = lines[lane * stride + word];
+		bits_turn(rows);
+		walk_take(walk, rows, 64 * word);
+	}
+	walk_end(walk, rows[0]);
+}
