@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
+ * obk-rqa-bench --help: on a GPU (bench_gpu.c).
  * obk-rqa-bench [threads [singles|sweeps]]: cells per second of one series on each instruction set, and the sweep of 10,200 combinations over 310 gaze-like
  * series. Cells are those of one triangle. Medians of several runs, by the clock and by the processor's time, which differ on a busy machine; the series are
  * synthetic, of the lengths that one published data set of gaze recordings has.
@@ -11,11 +12,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "kernels/rqa/bench.h"
 #include "kernels/rqa/rqa.h"
 
 #define RUNS 7
-#define SERIES 310
-#define LONGEST 3260
 
 static uint64_t seed = 12345;
 
@@ -25,7 +25,7 @@ static double uniform(void)
 	return (double)(seed >> 11) * 0x1p-53;
 }
 
-static double seconds(void)
+double bench_seconds(void)
 {
 	struct timespec t;
 
@@ -41,15 +41,14 @@ static double processor(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static int double_compare(const void *a, const void *b)
+int bench_compare(const void *a, const void *b)
 {
 	double left = *(const double *)a, right = *(const double *)b;
 
 	return left < right ? -1 : left > right;
 }
 
-/* Roessler, Euler steps of 0.05, every fourth kept. */
-static void rossler_make(double *data, unsigned n)
+void bench_rossler(double *data, unsigned n)
 {
 	double x = 1, y = 1, z = 0;
 
@@ -79,17 +78,17 @@ static void single(const char *name, const double *data, unsigned n, int isa, in
 	o.precision = precision;
 	o.want = want;
 	for (unsigned r = 0; r < RUNS; r++) {
-		double start = seconds(), begun = processor();
+		double start = bench_seconds(), begun = processor();
 
 		if (obk_rqa_measure(&x, NULL, &o, &control, v, &error) != OBK_RQA_OK) {
 			printf("%-34s %s\n", name, error.text);
 			return;
 		}
-		times[r] = seconds() - start;
+		times[r] = bench_seconds() - start;
 		busy[r] = processor() - begun;
 	}
-	qsort(times, RUNS, sizeof *times, double_compare);
-	qsort(busy, RUNS, sizeof *busy, double_compare);
+	qsort(times, RUNS, sizeof *times, bench_compare);
+	qsort(busy, RUNS, sizeof *busy, bench_compare);
 	cells = 0.5 * (n - 12.) * (n - 12.);
 	printf("%-28s N %6u  RR %.3f  clock: median %9.3f ms, best %6.2f e9 cells/s; processor: median %9.3f ms, %6.2f e9 cells/s, best %6.2f\n", name, n,
 	       v[OBK_RQA_RR], times[RUNS / 2] * 1e3, cells / times[0] * 1e-9, busy[RUNS / 2] * 1e3, cells / busy[RUNS / 2] * 1e-9, cells / busy[0] * 1e-9);
@@ -101,7 +100,7 @@ static void singles(unsigned threads)
 	static double data[20000], noise[5000];
 	char name[64];
 
-	rossler_make(data, 20000);
+	bench_rossler(data, 20000);
 	for (unsigned t = 0; t < 5000; t++)
 		noise[t] = uniform();
 	for (int isa = OBK_RQA_ISA_C; isa <= OBK_RQA_ISA_AVX512; isa++)
@@ -127,8 +126,14 @@ static void lengths_make(unsigned *lengths, unsigned count, double low, double m
 	lengths[count - 1] = (unsigned)high;
 }
 
-/* Fixations with tremor and saccades between them, in the unit square, six decimals. */
-static void gaze_make(double *data, unsigned n)
+void bench_lengths(unsigned *ret_lengths)
+{
+	lengths_make(ret_lengths, 105, 46, 99, BENCH_LONGEST, 6);
+	lengths_make(ret_lengths + 105, 105, 48, 180, 693, 2);
+	lengths_make(ret_lengths + 210, 100, 99, 203, 615, 2);
+}
+
+void bench_gaze(double *data, unsigned n)
 {
 	double x = 0.5, y = 0.5;
 
@@ -170,18 +175,18 @@ static void sweep(const char *name, const struct obk_rqa_series *series, unsigne
 	o.precision = precision;
 	o.want = want;
 	for (unsigned r = 0; r < runs; r++) {
-		double start = seconds(), begun = processor();
+		double start = bench_seconds(), begun = processor();
 
 		counts[0] = counts[1] = 0;
 		if (obk_rqa_sweep(&job, &control, &error) != OBK_RQA_OK) {
 			printf("%s: %s\n", name, error.text);
 			return;
 		}
-		times[r] = seconds() - start;
+		times[r] = bench_seconds() - start;
 		busy[r] = processor() - begun;
 	}
-	qsort(times, runs, sizeof *times, double_compare);
-	qsort(busy, runs, sizeof *busy, double_compare);
+	qsort(times, runs, sizeof *times, bench_compare);
+	qsort(busy, runs, sizeof *busy, bench_compare);
 	printf("%-28s %u series, %llu rows, %llu failed  clock: median %.2f s, best %.2f s; processor: median %.2f s, best %.2f s\n", name,
 	       count, (unsigned long long)(counts[0] + counts[1]), (unsigned long long)counts[0], times[runs / 2], times[0], busy[runs / 2],
 	       busy[0]);
@@ -190,27 +195,27 @@ static void sweep(const char *name, const struct obk_rqa_series *series, unsigne
 static void sweeps(const struct obk_rqa_series *series, double squares, unsigned threads)
 {
 	printf("sweep of m 1-10, tau 1-10, 51 radii, lmin 2-3, 1D-x and 2D-xy; sum of N squared %.3g; threads %u (0: all cores)\n", squares, threads);
-	sweep("10,200 combinations, fp64", series, SERIES, 0, OBK_RQA_PRECISION_F64, threads, 3);
-	sweep("10,200 combinations, fp32", series, SERIES, 0, OBK_RQA_PRECISION_F32, threads, 3);
-	sweep("and verticals, fp64", series, SERIES, OBK_RQA_WANT_VERTICAL, OBK_RQA_PRECISION_F64, threads, 1);
+	sweep("10,200 combinations, fp64", series, BENCH_SERIES, 0, OBK_RQA_PRECISION_F64, threads, 3);
+	sweep("10,200 combinations, fp32", series, BENCH_SERIES, 0, OBK_RQA_PRECISION_F32, threads, 3);
+	sweep("and verticals, fp64", series, BENCH_SERIES, OBK_RQA_WANT_VERTICAL, OBK_RQA_PRECISION_F64, threads, 1);
 }
 
 int main(int argc, char **argv)
 {
-	static struct obk_rqa_series series[SERIES];
-	unsigned lengths[SERIES], threads = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 0;
+	static struct obk_rqa_series series[BENCH_SERIES];
+	unsigned lengths[BENCH_SERIES], threads = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 0;
 	double squares = 0;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	lengths_make(lengths, 105, 46, 99, LONGEST, 6);
-	lengths_make(lengths + 105, 105, 48, 180, 693, 2);
-	lengths_make(lengths + 210, 100, 99, 203, 615, 2);
-	for (unsigned s = 0; s < SERIES; s++) {
+	if (argc > 1 && strncmp(argv[1], "--", 2) == 0)
+		return bench_gpu(argc, argv);
+	bench_lengths(lengths);
+	for (unsigned s = 0; s < BENCH_SERIES; s++) {
 		double *data = malloc(2 * lengths[s] * sizeof *data);
 
 		if (!data)
 			return 1;
-		gaze_make(data, lengths[s]);
+		bench_gaze(data, lengths[s]);
 		series[s] = (struct obk_rqa_series){ .name = "gaze", .data = data, .length = lengths[s], .channels = 2 };
 		squares += (double)lengths[s] * lengths[s];
 	}
@@ -220,7 +225,7 @@ int main(int argc, char **argv)
 	}
 	if (argc < 3 || strcmp(argv[2], "sweeps") == 0)
 		sweeps(series, squares, threads);
-	for (unsigned s = 0; s < SERIES; s++)
+	for (unsigned s = 0; s < BENCH_SERIES; s++)
 		free((void *)(uintptr_t)series[s].data);
 	return 0;
 }

@@ -29,6 +29,8 @@ struct obk_rqa_gpu_use {
 	bool own; /* the process's device: locked */
 };
 
+/* Has this build code for GPUs? */
+bool obk_rqa_gpu_built(void);
 /* OBK_RQA_UNSUPPORTED and a sentence where there is no driver, device or code for it. */
 int obk_rqa_gpu_begin(const struct obk_rqa_control *control, struct obk_rqa_gpu_use *use, struct obk_rqa_error *ret_error);
 void obk_rqa_gpu_end(struct obk_rqa_gpu_use *use);

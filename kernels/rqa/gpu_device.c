@@ -19,6 +19,11 @@ static const struct obk_gpu_image image = { "recurrence", obk_rqa_image_start, o
 static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct obk_gpu *device; /* under the lock; closed when it is lost */
 
+bool obk_rqa_gpu_built(void)
+{
+	return obk_gpu_image_built(&image);
+}
+
 static enum ob_err device_open(struct obk_fault *fault)
 {
 	const struct obk_gpu_driver *driver;
@@ -30,7 +35,7 @@ static enum ob_err device_open(struct obk_fault *fault)
 	}
 	if (device)
 		return OB_ERR_NONE;
-	if (!obk_gpu_image_built(&image))
+	if (!obk_rqa_gpu_built())
 		return obk_fault_set(fault, OB_ERR_UNSUPPORTED, OBK_FAULT_NO_ITEM, "this build has no GPU code");
 	err = obk_gpu_driver_open(NULL, &driver, fault);
 	if (err == OB_ERR_NONE && !driver->devices)

@@ -319,7 +319,7 @@ static __device__ unsigned diagonal(const obk_rqa_gpu_args &a, uint64_t d, uint6
 	return loi || off >= a.theiler_rr ? points : 0;
 }
 
-extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK) rqa_diagonals(obk_rqa_gpu_args a, uint64_t first, uint64_t last, uint64_t from, uint64_t to)
+extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK, 8) rqa_diagonals(obk_rqa_gpu_args a, uint64_t first, uint64_t last, uint64_t from, uint64_t to)
 {
 	__shared__ unsigned little[OBK_RQA_GPU_SHORT];
 	__shared__ counter points;

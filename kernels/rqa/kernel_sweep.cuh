@@ -164,13 +164,14 @@ extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK) rqa_pairs(obk_rq
 		sweep_pairs(w, it, slot);
 }
 
-#define SWEEP(name, type, columns)                                                                                       \
-	extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK) rqa_sweep_##name(obk_rqa_gpu_sweep w)            \
+/* blocks: of a processor at least, which leaves them 65,536 / 128 / blocks registers: as many as they need. */
+#define SWEEP(name, type, columns, blocks)                                                                               \
+	extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK, blocks) rqa_sweep_##name(obk_rqa_gpu_sweep w)    \
 	{                                                                                                                \
 		sweep<type, columns>(w);                                                                                 \
 	}
 
-SWEEP(diagonals_f32, float, false)
-SWEEP(columns_f32, float, true)
-SWEEP(diagonals_f64, double, false)
-SWEEP(columns_f64, double, true)
+SWEEP(diagonals_f32, float, false, 6)
+SWEEP(columns_f32, float, true, 6)
+SWEEP(diagonals_f64, double, false, 3)
+SWEEP(columns_f64, double, true, 3)
