@@ -164,8 +164,10 @@ static void measure_recurrence(struct outboard *context, unsigned device, double
 
 	memset(curve, 0, sizeof(*curve));
 	for (unsigned log = LOG_LEAST; log <= LOG_MOST; log += LOG_STEP) {
-		double first = obv_rqa_seconds(context, device, (uint64_t)1 << log), again = first < 0 ? first : obv_rqa_seconds(context, device, (uint64_t)1 << log);
+		double first = obv_rqa_seconds(context, device, (uint64_t)1 << log), again = -1;
 
+		if (first >= 0)
+			again = obv_rqa_seconds(context, device, (uint64_t)1 << log);
 		if (again < 0)
 			return;
 		curve->seconds[log] = again < first ? again : first;

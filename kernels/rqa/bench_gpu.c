@@ -21,7 +21,8 @@ static const char usage[] =
 	"  --divide N     all lengths by N: for a try on a slow device; 1\n"
 	"  --most N       longest single series; 1000000\n"
 	"  --only WHAT    single series, or sweeps\n"
-	"A line each: name, N, milliseconds, cells (of one triangle; of a sweep times radii) a second, target, what it must beat, and 'met', 'beats' or 'misses'.\n"
+	"A line each: name, N, milliseconds, cells (of one triangle; of a sweep times radii) a second, target, what it must\n"
+	"beat, and 'met', 'beats' or 'misses'.\n"
 	"Series of up to 20,000 samples are compared with the CPU first. Exit code 1: a difference or a failure, 2: wrong usage.\n";
 
 struct bench {

@@ -40,13 +40,16 @@ struct work {
 static enum ob_err side_write(struct work *w, unsigned side, const struct obk_rqa_planes *planes, uint32_t channels, bool f64, uint64_t *ret_at,
 			      uint64_t *ret_valid, uint64_t *ret_stride)
 {
-	size_t size = f64 ? sizeof(double) : sizeof(float), bytes = planes->length * size;
-	enum ob_err err = obk_gpu_take(w->gpu, bytes * channels, &w->planes[side], w->fault);
+	size_t size = f64 ? sizeof(double) : sizeof(float), stride = OBK_RQA_GPU_BEFORE + planes->length + OBK_RQA_GPU_BEHIND;
+	enum ob_err err = obk_gpu_take(w->gpu, stride * size * channels, &w->planes[side], w->fault);
 
+	if (err == OB_ERR_NONE)
+		err = obk_gpu_zero(w->gpu, w->stream, w->planes[side].at, stride * size * channels, w->fault);
 	for (uint32_t c = 0; c < channels && err == OB_ERR_NONE; c++)
-		err = obk_gpu_write(w->gpu, w->stream, w->planes[side].at + c * bytes, planes->channel[c], bytes, w->fault);
-	*ret_at = w->planes[side].at;
-	*ret_stride = planes->length;
+		err = obk_gpu_write(w->gpu, w->stream, w->planes[side].at + (c * stride + OBK_RQA_GPU_BEFORE) * size, planes->channel[c],
+				    planes->length * size, w->fault);
+	*ret_at = w->planes[side].at + OBK_RQA_GPU_BEFORE * size;
+	*ret_stride = stride;
 	*ret_valid = 0;
 	if (err != OB_ERR_NONE || !planes->valid)
 		return err;

@@ -9,12 +9,14 @@
 #define OBK_RQA_GPU_SHORT 256u /* runs shorter than this are counted per block first */
 #define OBK_RQA_GPU_BLOCK 128u /* threads; of the bits, also diagonals of a block */
 #define OBK_RQA_GPU_SLAB 32u   /* rows of a slab: the cells of a word */
+#define OBK_RQA_GPU_BEFORE 32u /* zeros before the samples of a channel, as many as a slab is skewed */
+#define OBK_RQA_GPU_BEHIND 256u /* and behind them: a block's diagonals and a slab further */
 #define OBK_RQA_GPU_SLOTS 64u  /* (m, radius) that a block of a sweep counts together */
 #define OBK_RQA_GPU_BINS 32u   /* runs shorter than this are counted per block of a sweep first */
 #define OBK_RQA_GPU_PAD 64u    /* zeros readable behind a series of a sweep */
 
 struct obk_rqa_gpu_plot {
-	uint64_t x, y; /* channels one after the other, each x_stride or y_stride numbers long */
+	uint64_t x, y; /* first samples; channels one after the other, each x_stride or y_stride numbers long with the zeros around it */
 	uint64_t x_valid, y_valid;
 	uint64_t x_stride, y_stride, tau;
 	double limit;

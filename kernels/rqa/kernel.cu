@@ -148,12 +148,13 @@ template <typename T, int NORM> static __device__ __forceinline__ void bits_make
 	__shared__ __align__(16) T xs[PLANES][OBK_RQA_GPU_SLAB], ys[PLANES][Y_SPAN];
 	__shared__ unsigned part[OBK_RQA_GPU_SLAB / ROWS][OBK_RQA_GPU_BLOCK / ACROSS];
 	const obk_rqa_gpu_plot &plot = a.plot[p];
-	const T *x = (const T *)plot.x, *y = (const T *)plot.y;
 	unsigned t = threadIdx.x, lane = t & 31, rows = t / 32 * ROWS, quad = 0, word = 0;
 	uint64_t i0 = slab * OBK_RQA_GPU_SLAB, q0 = (uint64_t)blockIdx.x * OBK_RQA_GPU_BLOCK, to = (slab - first) * a.stride + q0 + t;
 	int64_t j0 = (int64_t)q0 - 32, start, stop;
 	uint32_t planes = plot.m * plot.channels, channel = 0;
-	uint64_t lag = 0;
+	uint64_t lag = 0, x_at = 0, y_at = 0;
+	/* There are zeros before and behind the samples: OBK_RQA_GPU_BEFORE and OBK_RQA_GPU_BEHIND. */
+	const T *x = (const T *)plot.x + i0 + lane, *y = (const T *)plot.y + (j0 + (int64_t)t);
 	T limit = (T)plot.limit, sum[ROWS][ACROSS];
 
 	for (uint32_t from = 0; from < planes; from += PLANES) {
@@ -161,18 +162,17 @@ template <typename T, int NORM> static __device__ __forceinline__ void bits_make
 
 		__syncthreads();
 		for (uint32_t k = 0; k < count; k++) {
-			const T *row = y + channel * plot.y_stride;
-
-			for (unsigned at = t; at < Y_SPAN; at += OBK_RQA_GPU_BLOCK) {
-				int64_t j = j0 + at;
-
-				ys[k][at] = j >= 0 && (uint64_t)j + lag < plot.y_stride ? row[(uint64_t)j + lag] : (T)0;
-			}
-			if (t >= OBK_RQA_GPU_BLOCK - OBK_RQA_GPU_SLAB)
-				xs[k][lane] = i0 + lane + lag < plot.x_stride ? x[channel * plot.x_stride + i0 + lane + lag] : (T)0;
+			ys[k][t] = y[y_at];
+			if (t < OBK_RQA_GPU_SLAB)
+				ys[k][OBK_RQA_GPU_BLOCK + t] = y[y_at + OBK_RQA_GPU_BLOCK];
+			else if (t < 2 * OBK_RQA_GPU_SLAB)
+				xs[k][lane] = x[x_at];
+			x_at += plot.x_stride;
+			y_at += plot.y_stride;
 			if (++channel == plot.channels) {
 				channel = 0;
 				lag += plot.tau;
+				x_at = y_at = lag;
 			}
 		}
 		__syncthreads();

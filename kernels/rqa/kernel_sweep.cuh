@@ -15,11 +15,11 @@
 template <typename T, int NORM, bool COLUMN, bool FIRST>
 static __device__ __forceinline__ void cells_join(const T *x, uint64_t i, uint64_t j, T (&sum)[32])
 {
-	T fixed = x[j];
+	T fixed = __ldg(x + j);
 
 #pragma unroll
 	for (int s = 0; s < 32; s++) {
-		T g = gap<NORM>(minus(x[i + s], COLUMN ? fixed : x[j + s]));
+		T g = gap<NORM>(minus(__ldg(x + i + s), COLUMN ? fixed : __ldg(x + j + s)));
 
 		sum[s] = FIRST ? g : join<NORM>(sum[s], g);
 	}
