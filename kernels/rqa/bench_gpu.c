@@ -164,7 +164,8 @@ static void sweeps(struct bench *b)
 		if (!data)
 			return;
 		bench_gaze(data, lengths[s]);
-		one = (struct obk_rqa_series){ .name = "gaze", .data = data, .length = lengths[s] / b->divide, .channels = 2 };
+		one = (struct obk_rqa_series){ .name = "gaze", .data = data, .length = lengths[s] / b->divide < 46 ? 46 : lengths[s] / b->divide,
+					       .channels = 2 };
 		if (s < kept)
 			series[s] = one;
 		else
