@@ -3,7 +3,7 @@
 /*
  * GPUs of the service by a real driver library: the software device here, a card with libcuda.so.1. The first argument is the driver's path.
  *
- *     test_service_gpu DRIVER         results, device memory, several devices, too little memory
+ *     test_service_gpu DRIVER         results, recurrence, device memory, several devices, too little memory
  *     test_service_gpu DRIVER lost    prints "ready", waits for a line, and expects the device to have died meanwhile: the CPU takes over
  */
 #include <dlfcn.h>
@@ -256,11 +256,10 @@ static int gather(void *arg, const struct outboard_rqa_row *rows, uint32_t count
 	return 0;
 }
 
-/* A run and a sweep on the devices of a list; the pieces that GPUs did. */
-static uint64_t recurrence(const char *devices, struct gathered *ret, double *ret_values)
+/* A sweep and a run. */
+static void recurrence_on(struct outboard *ob, struct gathered *ret, double *ret_values)
 {
 	static double data[SERIES][LENGTH];
-	struct outboard *ob = open_list(devices, 1);
 	struct outboard_series series[SERIES] = { 0 };
 	struct outboard_series_set *set = NULL;
 	struct outboard_rqa_options *options = NULL;
@@ -268,7 +267,6 @@ static uint64_t recurrence(const char *devices, struct gathered *ret, double *re
 	double eps[3] = { 0.1, 0.2, 0.3 };
 	struct outboard_rqa_grid grid = { .m = m, .tau = tau, .lmin = lmin, .eps = eps, .m_count = 2, .tau_count = 2, .lmin_count = 1, .eps_count = 3 };
 	struct outboard_error error = { 0 };
-	uint64_t pieces = 0;
 
 	for (unsigned s = 0; s < SERIES; s++) {
 		for (unsigned i = 0; i < LENGTH; i++)
@@ -285,10 +283,19 @@ static uint64_t recurrence(const char *devices, struct gathered *ret, double *re
 	CHECK_INT(outboard_rqa_options_set(options, "want", "vertical,white,times,trend", &error), OUTBOARD_OK);
 	CHECK_INT(outboard_rqa_options_set(options, "kind", "cross", &error), OUTBOARD_OK);
 	CHECK_INT(outboard_rqa_run(set, 0, 3, options, ret_values, NULL, &error), OUTBOARD_OK);
-	for (unsigned i = 0; i < outboard_device_count(ob); i++)
-		pieces += device_of(ob, i).kind == OUTBOARD_GPU ? device_of(ob, i).pieces : 0;
 	outboard_rqa_options_free(options);
 	outboard_series_free(set);
+}
+
+/* The same on the devices of a list; the pieces that GPUs did. */
+static uint64_t recurrence(const char *devices, struct gathered *ret, double *ret_values)
+{
+	struct outboard *ob = open_list(devices, 1);
+	uint64_t pieces = 0;
+
+	recurrence_on(ob, ret, ret_values);
+	for (unsigned i = 0; i < outboard_device_count(ob); i++)
+		pieces += device_of(ob, i).kind == OUTBOARD_GPU ? device_of(ob, i).pieces : 0;
 	outboard_close(ob);
 	return pieces;
 }
@@ -346,13 +353,17 @@ TEST(too_little_memory_goes_to_the_cpu)
 static int lost(void)
 {
 	static uint8_t want[BATCH][48], have[BATCH][48];
+	static struct gathered rows, again;
 	struct outboard_error error = { 0 };
+	double values[2][64] = { { 0 } };
 	struct outboard *ob;
 	struct outboard_bases *bases;
 	char line[16];
 
 	prepare(want);
 	ob = open_list("gpu:0", 0);
+	recurrence_on(ob, &rows, values[0]);
+	CHECK(device_of(ob, 0).pieces >= 2 && device_of(ob, 1).pieces == 0);
 	bases = upload(ob);
 	if (product(bases, scalars, BATCH, OUTBOARD_HOST, have, &error) != OUTBOARD_OK)
 			fprintf(stderr, "%s\n", error.text);
@@ -360,6 +371,9 @@ static int lost(void)
 	printf("ready\n");
 	fflush(stdout);
 	CHECK(fgets(line, sizeof(line), stdin) != NULL);
+	recurrence_on(ob, &again, values[1]);
+	CHECK(memcmp(&rows, &again, sizeof(rows)) == 0 && memcmp(values[0], values[1], sizeof(values[0])) == 0);
+	CHECK(device_of(ob, 0).failures > 0 && device_of(ob, 1).pieces >= 2);
 	for (unsigned i = 0; i < 3; i++) {
 		memset(have, 0, sizeof(have));
 		if (product(bases, scalars, BATCH, OUTBOARD_HOST, have, &error) != OUTBOARD_OK)
