@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "service/engine.h"
+#include "service/rqa.h"
 
 #define SECONDS_USUAL 10
 #define LOG_LEAST 8
@@ -156,6 +157,26 @@ static void measure_sizes(const struct trial *t)
 	}
 }
 
+/* A single run, up to where the next size would take too long. */
+static void measure_recurrence(struct outboard *context, unsigned device, double seconds, struct obv_curve *curve)
+{
+	double spent = 0;
+
+	memset(curve, 0, sizeof(*curve));
+	for (unsigned log = LOG_LEAST; log <= LOG_MOST; log += LOG_STEP) {
+		double first = obv_rqa_seconds(context, device, (uint64_t)1 << log), again = -1;
+
+		if (first >= 0)
+			again = obv_rqa_seconds(context, device, (uint64_t)1 << log);
+		if (again < 0)
+			return;
+		curve->seconds[log] = again < first ? again : first;
+		spent += first + again;
+		if (spent + 2 * curve->seconds[log] * (1 << 2 * LOG_STEP) > seconds)
+			return;
+	}
+}
+
 static int measure_all(struct outboard *context, double seconds, struct obv_curves *curves, struct outboard_error *error)
 {
 	static const uint32_t operations[] = { OUTBOARD_OP_MSM, OUTBOARD_OP_KZG, OUTBOARD_OP_NTT }; /* elements of transforms need not stay scalars */
@@ -187,6 +208,8 @@ static int measure_all(struct outboard *context, double seconds, struct obv_curv
 			if ((t.operation == OUTBOARD_OP_NTT ? b->ops->ntt != NULL : b->ops->msm != NULL) && b->operations >> t.operation & 1)
 				measure_sizes(&t);
 		}
+		if (b->operations >> OUTBOARD_OP_RQA & 1)
+			measure_recurrence(context, i, seconds / (8 * context->count), &curves[i].op[OUTBOARD_OP_RQA]);
 		curves[i].measured = true;
 	}
 	outboard_bases_free(bases);

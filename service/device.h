@@ -19,6 +19,7 @@
 #include "service/outboard.h"
 
 struct obv_device;
+struct obk_gpu;
 /* Handles of points that are shared by all devices: msm.c. */
 struct outboard_bases;
 /* How far a piece of work is; false: stop as soon as possible. A CPU asks job.stop as well, which tells the same more often. */
@@ -47,6 +48,8 @@ struct obv_backend_ops {
 	int (*ntt)(void *self, const struct obv_ntt_work *work, struct outboard_error *error);
 	/* Bytes of device memory to the host, after the event if there is one. NULL: has no memory of its own. */
 	int (*read)(void *self, void *to, uint64_t from, size_t bytes, void *after, struct outboard_error *error);
+	/* Calls fn with the device as the kernels know it, which stays open meanwhile; its result. NULL: not a GPU. */
+	int (*with_gpu)(void *self, int (*fn)(void *arg, struct obk_gpu *gpu), void *arg);
 	/* Threads for work that only a CPU does; NULL: not a CPU. */
 	struct obk_pool *(*pool)(void *self);
 	/* Fills the fields of the memory pool. May be NULL. */

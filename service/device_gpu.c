@@ -14,6 +14,7 @@
 #include "kernels/gpu/gpu.h"
 #include "kernels/msm/gpu.h"
 #include "kernels/ntt/gpu.h"
+#include "kernels/rqa/gpu.h"
 #include "service/bases.h"
 #include "service/engine.h"
 
@@ -253,6 +254,15 @@ static int gpu_ntt(void *self, const struct obv_ntt_work *work, struct outboard_
 }
 #endif
 
+static int gpu_with(void *self, int (*fn)(void *arg, struct obk_gpu *gpu), void *arg)
+{
+	struct session *s = session_ref(self);
+	int status = fn(arg, s->gpu);
+
+	session_unref(s);
+	return status;
+}
+
 /* ---- life ---- */
 
 static void gpu_stats(void *self, struct outboard_device *device)
@@ -298,7 +308,7 @@ static void gpu_close(void *self)
 	free(g);
 }
 
-static const struct obv_backend_ops gpu_ops = { .close = gpu_close, .read = gpu_read, .stats = gpu_stats, .revive = gpu_revive,
+static const struct obv_backend_ops gpu_ops = { .close = gpu_close, .read = gpu_read, .stats = gpu_stats, .revive = gpu_revive, .with_gpu = gpu_with,
 #ifdef OBV_MSM_GPU
 	.msm = gpu_msm,
 #endif
@@ -371,6 +381,8 @@ int obv_device_gpu_open(const char *driver, unsigned ordinal, uint64_t memory, s
 #ifdef OBV_NTT_GPU
 	ret_backend->operations |= 1u << OUTBOARD_OP_NTT;
 #endif
+	if (obk_rqa_gpu_built())
+		ret_backend->operations |= 1u << OUTBOARD_OP_RQA;
 	snprintf(ret_backend->name, sizeof(ret_backend->name), "gpu:%u", ordinal);
 	snprintf(ret_backend->what, sizeof(ret_backend->what), "%.120s", info->name);
 	return OUTBOARD_OK;

@@ -66,7 +66,7 @@ static double guess_gpu(uint32_t operation, double n)
 	case OUTBOARD_OP_KZG:
 		return n * 0.02;
 	default:
-		return n * n / 2 / 2e9;
+		return n * n / 2 / 5e9;
 	}
 }
 

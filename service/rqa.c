@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "service/engine.h"
 
 #define PIECE_SECONDS 0.25
@@ -130,10 +131,36 @@ static int rqa_progress(void *arg, const struct obk_rqa_progress *p)
 	return !obv_job_progress(w->job, w->piece, p->total ? (double)p->done / (double)p->total : 0);
 }
 
-static struct obk_rqa_control control_of(const struct obv_device *device, void *arg)
+/* A call of the kernel's on a device: on its threads, or on the GPU with the rows made on this machine's. */
+struct call {
+	int (*fn)(void *arg, const struct obk_rqa_control *control, struct obk_rqa_error *error);
+	void *arg;
+	struct obk_rqa_control control;
+	struct obk_rqa_error *error;
+};
+
+static int call_with_gpu(void *arg, struct obk_gpu *gpu)
 {
-	return (struct obk_rqa_control){ .threads = ob_min(device->backend.units, OBK_RQA_MAX_THREADS), .device = OBK_RQA_DEVICE_CPU, .arg = arg,
-		.progress = rqa_progress };
+	struct call *c = arg;
+
+	c->control.gpu = gpu;
+	return c->fn(c->arg, &c->control, c->error);
+}
+
+/* enum obk_rqa_status. */
+static int call_on(const struct obv_device *device, int (*fn)(void *arg, const struct obk_rqa_control *control, struct obk_rqa_error *error), void *arg,
+		   struct watched *watched, struct obk_rqa_error *error)
+{
+	const struct obv_backend *b = &device->backend;
+	struct call c = { fn, arg, { .arg = watched, .progress = watched ? rqa_progress : NULL }, error };
+
+	if (b->ops->with_gpu) {
+		c.control.device = OBK_RQA_DEVICE_CUDA;
+		return b->ops->with_gpu(b->self, call_with_gpu, &c);
+	}
+	c.control.device = OBK_RQA_DEVICE_CPU;
+	c.control.threads = ob_min(b->units, OBK_RQA_MAX_THREADS);
+	return fn(arg, &c.control, error);
 }
 
 struct run_job {
@@ -144,19 +171,24 @@ struct run_job {
 	double *ret_values, values[OBK_RQA_MEASURE_COUNT];
 };
 
+static int run_measure(void *arg, const struct obk_rqa_control *control, struct obk_rqa_error *error)
+{
+	struct run_job *r = arg;
+
+	return obk_rqa_measure(&r->set->series[r->x], r->y == OUTBOARD_NO_ITEM ? NULL : &r->set->series[r->y], &r->options, control, r->values, error);
+}
+
 static int run_run(struct obv_job *job, struct obv_piece *piece, struct obv_device *device, struct outboard_error *error)
 {
 	struct run_job *r = (struct run_job *)job;
 	struct watched watched = { job, piece->index };
-	struct obk_rqa_control control = control_of(device, &watched);
-	const struct obk_rqa_series *y = r->y == OUTBOARD_NO_ITEM ? NULL : &r->set->series[r->y];
 	struct obk_rqa_error e = { 0 };
 
 	if (obv_job_stopped(job))
 		return OUTBOARD_CANCELLED;
-	if (obk_rqa_measure(&r->set->series[r->x], y, &r->options, &control, r->values, &e) == OBK_RQA_OK)
+	if (call_on(device, run_measure, r, &watched, &e) == OBK_RQA_OK)
 		return OUTBOARD_OK;
-	return obv_rqa_fail(error, &e, e.item && y ? r->y : r->x);
+	return obv_rqa_fail(error, &e, e.item && r->y != OUTBOARD_NO_ITEM ? r->y : r->x);
 }
 
 static int run_finish(struct obv_job *job, struct outboard_error *error)
@@ -205,6 +237,72 @@ int outboard_rqa_run(struct outboard_series_set *set, uint64_t x, uint64_t y, co
 		return status;
 	}
 	return obv_job_submit(&r->job, error);
+}
+
+/* ---- calibration ---- */
+
+struct timed_job {
+	struct obv_job job;
+	const struct obk_rqa_series *series;
+	double seconds;
+};
+
+static int timed_call(void *arg, const struct obk_rqa_control *control, struct obk_rqa_error *error)
+{
+	struct obk_rqa_options options;
+	double values[OBK_RQA_MEASURE_COUNT];
+
+	obk_rqa_options_preset(OBK_RQA_PRESET_ACCRQA, &options);
+	options.m = 3;
+	options.want = OBK_RQA_WANT_VERTICAL;
+	return obk_rqa_measure(arg, NULL, &options, control, values, error);
+}
+
+static int timed_run(struct obv_job *job, struct obv_piece *piece, struct obv_device *device, struct outboard_error *error)
+{
+	struct timed_job *t = (struct timed_job *)job;
+	uint64_t start = ob_clock_ns();
+	struct obk_rqa_error e = { 0 };
+
+	(void)piece;
+	if (call_on(device, timed_call, (void *)(uintptr_t)t->series, NULL, &e) != OBK_RQA_OK)
+		return obv_rqa_fail(error, &e, OUTBOARD_NO_ITEM);
+	t->seconds = (double)(ob_clock_ns() - start) / 1e9;
+	return OUTBOARD_OK;
+}
+
+static int timed_finish(struct obv_job *job, struct outboard_error *error)
+{
+	(void)error;
+	*(double *)job->call.arg = ((struct timed_job *)job)->seconds;
+	return OUTBOARD_OK;
+}
+
+static const struct obv_job_ops timed_ops = { .run = timed_run, .finish = timed_finish };
+
+double obv_rqa_seconds(struct outboard *context, unsigned device, uint64_t length)
+{
+	double *data = malloc(length * sizeof(*data)), seconds = -1;
+	struct obk_rqa_series series = { .name = "calibration", .data = data, .length = length, .channels = 1 };
+	struct outboard_call call = { .arg = &seconds };
+	struct timed_job *t = data ? obv_job_new(context, sizeof(*t), &timed_ops, OUTBOARD_OP_RQA, &call, NULL) : NULL;
+
+	for (uint64_t i = 0; data && i < length; i++)
+		data[i] = sin(0.3 * (double)i) + 0.2 * sin(1.7 * (double)i);
+	if (t) {
+		t->series = &series;
+		t->job.allowed = (uint64_t)1 << device;
+		if (obv_job_pieces(&t->job, 1)) {
+			t->job.pieces[0].count = 1;
+			t->job.pieces[0].size = t->job.pieces[0].times = 1;
+			t->job.pieces[0].device = device;
+			obv_job_submit(&t->job, NULL);
+		} else {
+			obv_job_unref(&t->job);
+		}
+	}
+	free(data);
+	return seconds;
 }
 
 /* ---- sweeps ---- */
@@ -278,18 +376,22 @@ static int sweep_rows(void *arg, const struct obk_rqa_row *rows, uint32_t count)
 	return stop;
 }
 
+static int sweep_call(void *arg, const struct obk_rqa_control *control, struct obk_rqa_error *error)
+{
+	return obk_rqa_sweep(arg, control, error);
+}
+
 static int sweep_run(struct obv_job *job, struct obv_piece *piece, struct obv_device *device, struct outboard_error *error)
 {
 	struct sweep_job *s = (struct sweep_job *)job;
 	struct swept swept = { { job, piece->index }, s, piece->first };
-	struct obk_rqa_control control = control_of(device, &swept);
 	struct obk_rqa_sweep sweep = { .series = s->set->series + piece->first, .series_count = piece->count, .options = &s->options, .grid = &s->grid,
 		.rows = sweep_rows, .want = piece->tried || piece->attempts ? sweep_want : NULL };
 	struct obk_rqa_error e = { 0 };
 
 	if (obv_job_stopped(job))
 		return OUTBOARD_CANCELLED;
-	if (obk_rqa_sweep(&sweep, &control, &e) == OBK_RQA_OK)
+	if (call_on(device, sweep_call, &sweep, &swept.watched, &e) == OBK_RQA_OK)
 		return OUTBOARD_OK;
 	return obv_rqa_fail(error, &e, OUTBOARD_NO_ITEM);
 }

@@ -14,6 +14,8 @@ struct outboard_rqa_options {
 /* "l1", "l2", "max"; -1: none of these. */
 int obv_rqa_norm(const char *name);
 int obv_rqa_status(int status);
+/* Seconds that one run of a synthetic series of that length takes on a device; negative: it failed. */
+double obv_rqa_seconds(struct outboard *context, unsigned device, uint64_t length);
 /* The kernel's error; `series` is the index of item 0 in the caller's set. */
 int obv_rqa_fail(struct outboard_error *error, const struct obk_rqa_error *e, uint64_t series);
 

@@ -229,6 +229,8 @@ int obv_rqa_status(int status)
 		return OUTBOARD_CANCELLED;
 	case OBK_RQA_UNSUPPORTED:
 		return OUTBOARD_UNSUPPORTED;
+	case OBK_RQA_DEVICE:
+		return OUTBOARD_DEVICE;
 	case OBK_RQA_IO:
 	case OBK_RQA_STATE:
 		return OUTBOARD_IO;

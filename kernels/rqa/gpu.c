@@ -1,53 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
+/* One matrix on a device, a band of rows after the other: kernel.cu says how. */
 #include "kernels/rqa/gpu.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/gpu/gpu.h"
+#include "base/clock.h"
 #include "kernels/rqa/gpu_args.h"
 
-#define LAUNCH_CELLS (1ull << 32) /* of one launch, so that it can be cancelled between two */
-#define LAUNCH_LINES 4096u        /* but at least so many lines */
+#define BAND_BYTES (64u << 20) /* of cells: enough to keep a device busy, little enough to stay in or near its cache */
+#define BAND_LEAST 8u          /* slabs, so that a band is worth its launches */
+#define BAND_MOST 32768u       /* slabs: a grid has at most 65,535 rows */
+#define BURST_LEAST (1ull << 28) /* cells between two looks at cancel and progress, at first; then as many as take about BURST_NS */
+#define BURST_MOST (1ull << 42)
+#define BURST_NS (OB_SECOND / 20)
+#define STATE_PERIOD_S 30.0
 
-extern const unsigned char obk_rqa_image_start[], obk_rqa_image_end[];
-
-enum { DIAGONALS, COLUMNS, KERNELS };
-static const char *const kernel_names[KERNELS] = { "rqa_diagonals", "rqa_columns" };
-static const struct obk_gpu_image image = { "recurrence", obk_rqa_image_start, obk_rqa_image_end, KERNELS, kernel_names };
-
-static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct obk_gpu *device; /* under the lock; closed when it is lost */
-
-#define SIDES 4     /* x and y of two plots */
+#define SIDES 4 /* x and y of two plots */
 #define HISTS 12u
 
 struct work {
+	struct obk_rqa_gpu_use use;
 	struct obk_gpu *gpu;
 	CUstream stream;
-	const CUfunction *functions;
-	struct obk_gpu_buffer planes[SIDES], valid[SIDES], counters;
+	const struct obk_rqa_matrix *matrix;
+	struct obk_gpu_buffer planes[SIDES], valid[SIDES], counters, states, words;
 	struct obk_rqa_gpu_args args;
 	struct obk_rqa_hist *hists[HISTS];
 	uint64_t *at[HISTS]; /* the member of args that has each histogram's address */
 	unsigned hist_count;
-	uint64_t words; /* of all histograms and sums */
+	uint64_t counter_words; /* of all histograms and sums */
+	uint64_t slabs, band, state_bytes, told; /* told: cells, to the watch */
+	bool columns;
 	struct obk_fault *fault;
 };
 
 static enum ob_err side_write(struct work *w, unsigned side, const struct obk_rqa_planes *planes, uint32_t channels, bool f64, uint64_t *ret_at,
 			      uint64_t *ret_valid, uint64_t *ret_stride)
 {
-	size_t size = f64 ? sizeof(double) : sizeof(float), bytes = planes->length * size;
-	enum ob_err err = obk_gpu_take(w->gpu, bytes * channels, &w->planes[side], w->fault);
+	size_t size = f64 ? sizeof(double) : sizeof(float), stride = OBK_RQA_GPU_BEFORE + planes->length + OBK_RQA_GPU_BEHIND;
+	enum ob_err err = obk_gpu_take(w->gpu, stride * size * channels, &w->planes[side], w->fault);
 
+	if (err == OB_ERR_NONE)
+		err = obk_gpu_zero(w->gpu, w->stream, w->planes[side].at, stride * size * channels, w->fault);
 	for (uint32_t c = 0; c < channels && err == OB_ERR_NONE; c++)
-		err = obk_gpu_write(w->gpu, w->stream, w->planes[side].at + c * bytes, planes->channel[c], bytes, w->fault);
-	*ret_at = w->planes[side].at;
-	*ret_stride = planes->length;
+		err = obk_gpu_write(w->gpu, w->stream, w->planes[side].at + (c * stride + OBK_RQA_GPU_BEFORE) * size, planes->channel[c],
+				    planes->length * size, w->fault);
+	*ret_at = w->planes[side].at + OBK_RQA_GPU_BEFORE * size;
+	*ret_stride = stride;
 	*ret_valid = 0;
 	if (err != OB_ERR_NONE || !planes->valid)
 		return err;
@@ -58,16 +60,15 @@ static enum ob_err side_write(struct work *w, unsigned side, const struct obk_rq
 	return err;
 }
 
-static enum ob_err plots_write(struct work *w, const struct obk_rqa_matrix *matrix)
+static enum ob_err plots_write(struct work *w)
 {
 	enum ob_err err = OB_ERR_NONE;
 
-	for (uint32_t p = 0; p < matrix->plots && err == OB_ERR_NONE; p++) {
-		const struct obk_rqa_plot *plot = &matrix->plot[p];
+	for (uint32_t p = 0; p < w->matrix->plots && err == OB_ERR_NONE; p++) {
+		const struct obk_rqa_plot *plot = &w->matrix->plot[p];
 		struct obk_rqa_gpu_plot *to = &w->args.plot[p];
 
-		*to = (struct obk_rqa_gpu_plot){ .tau = plot->tau, .limit = plot->limit, .channels = plot->channels, .m = plot->m, .norm = plot->norm,
-						 .f64 = plot->f64 };
+		*to = (struct obk_rqa_gpu_plot){ .tau = plot->tau, .limit = plot->limit, .channels = plot->channels, .m = plot->m };
 		err = side_write(w, 2 * p, &plot->x, plot->channels, plot->f64, &to->x, &to->x_valid, &to->x_stride);
 		to->y = to->x;
 		to->y_valid = to->x_valid;
@@ -84,7 +85,7 @@ static void hist_plan(struct work *w, struct obk_rqa_hist *hist, uint64_t *at)
 		return;
 	w->hists[w->hist_count] = hist;
 	w->at[w->hist_count++] = at;
-	w->words += hist->length + 1;
+	w->counter_words += hist->length + 1;
 }
 
 static enum ob_err counters_take(struct work *w, struct obk_rqa_counts *counts)
@@ -104,10 +105,10 @@ static enum ob_err counters_take(struct work *w, struct obk_rqa_counts *counts)
 	hist_plan(w, &counts->white_border, &a->white_border);
 	hist_plan(w, &counts->start, &a->start);
 	hist_plan(w, &counts->middle, &a->middle);
-	w->words += OBK_RQA_GPU_SUMS;
-	err = obk_gpu_take(w->gpu, w->words * 8, &w->counters, w->fault);
+	w->counter_words += OBK_RQA_GPU_SUMS;
+	err = obk_gpu_take(w->gpu, w->counter_words * 8, &w->counters, w->fault);
 	if (err == OB_ERR_NONE)
-		err = obk_gpu_zero(w->gpu, w->stream, w->counters.at, w->words * 8, w->fault);
+		err = obk_gpu_zero(w->gpu, w->stream, w->counters.at, w->counter_words * 8, w->fault);
 	at = w->counters.at;
 	for (unsigned h = 0; h < w->hist_count; h++) {
 		*w->at[h] = at;
@@ -117,14 +118,42 @@ static enum ob_err counters_take(struct work *w, struct obk_rqa_counts *counts)
 	return err;
 }
 
+/* States of the lines that are open between two bands, all zero, and room for a band. */
+static enum ob_err band_take(struct work *w, const struct obk_rqa_control *control)
+{
+	struct obk_rqa_gpu_args *a = &w->args;
+	uint64_t planes = !w->columns ? 0 : a->start ? OBK_RQA_GPU_COLUMN_STATES : a->white ? OBK_RQA_GPU_COLUMN_BASIC : 1, bytes, fit;
+	enum ob_err err;
+
+	a->stride = (a->n2 + OBK_RQA_GPU_SLAB + OBK_RQA_GPU_BLOCK - 1) / OBK_RQA_GPU_BLOCK * OBK_RQA_GPU_BLOCK;
+	w->state_bytes = (a->n1 + a->n2 + planes * a->n2) * 4;
+	w->slabs = (a->n1 + OBK_RQA_GPU_SLAB - 1) / OBK_RQA_GPU_SLAB;
+	bytes = control && control->gpu_band ? control->gpu_band : BAND_BYTES;
+	fit = bytes / (a->stride * 4);
+	if (!(control && control->gpu_band) && fit < BAND_LEAST)
+		fit = BAND_LEAST;
+	w->band = fit < 1 ? 1 : fit > BAND_MOST ? BAND_MOST : fit;
+	if (w->band > w->slabs)
+		w->band = w->slabs;
+	err = obk_gpu_take(w->gpu, w->state_bytes, &w->states, w->fault);
+	if (err == OB_ERR_NONE)
+		err = obk_gpu_zero(w->gpu, w->stream, w->states.at, w->state_bytes, w->fault);
+	if (err == OB_ERR_NONE)
+		err = obk_gpu_take(w->gpu, w->band * a->stride * 4, &w->words, w->fault);
+	a->diagonal_state = w->states.at;
+	a->column_state = a->diagonal_state + (a->n1 + a->n2) * 4;
+	a->words = w->words.at;
+	return err;
+}
+
 static enum ob_err counters_read(struct work *w, struct obk_rqa_counts *counts)
 {
-	uint64_t *words = malloc(w->words * 8), *at = words;
+	uint64_t *words = malloc(w->counter_words * 8), *at = words;
 	enum ob_err err;
 
 	if (!words)
 		return obk_fault_set(w->fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory for the counters");
-	err = obk_gpu_read(w->gpu, w->stream, words, w->counters.at, w->words * 8, w->fault);
+	err = obk_gpu_read(w->gpu, w->stream, words, w->counters.at, w->counter_words * 8, w->fault);
 	for (unsigned h = 0; h < w->hist_count && err == OB_ERR_NONE; h++)
 		for (uint64_t l = 0; l <= w->hists[h]->length; l++, at++)
 			if (*at)
@@ -140,109 +169,190 @@ static enum ob_err counters_read(struct work *w, struct obk_rqa_counts *counts)
 	return err;
 }
 
-/* All lines of one kind, some at a time; `cells` of progress in all. */
-static enum ob_err lines_run(struct work *w, unsigned kernel, uint64_t lines, uint64_t longest, uint64_t cells, struct obk_rqa_watch *watch)
+/* ---- bands ---- */
+
+static enum ob_err launch(struct work *w, unsigned kernel, uint64_t blocks, uint64_t blocks_y, void **args)
 {
-	uint64_t step = LAUNCH_CELLS / longest, told = 0;
+	return obk_gpu_launch(w->gpu, w->stream, w->use.functions[kernel], (unsigned)blocks, (unsigned)blocks_y, OBK_RQA_GPU_BLOCK, 0, args, w->fault);
+}
+
+static uint64_t blocks_for(uint64_t threads)
+{
+	return (threads + OBK_RQA_GPU_BLOCK - 1) / OBK_RQA_GPU_BLOCK;
+}
+
+/* The slabs first .. last - 1, queued. */
+static enum ob_err band_run(struct work *w, uint64_t first, uint64_t last)
+{
+	struct obk_rqa_gpu_args *a = &w->args;
+	uint64_t i0 = first * OBK_RQA_GPU_SLAB, i1 = last * OBK_RQA_GPU_SLAB < a->n1 ? last * OBK_RQA_GPU_SLAB : a->n1;
+	uint64_t from = a->symmetric ? 0 : a->n1 - i1, to = a->symmetric ? a->n1 - i0 : a->n1 - 1 + a->n2 - i0;
+	uint32_t half = a->symmetric && !w->columns;
 	enum ob_err err = OB_ERR_NONE;
 
-	step = step < LAUNCH_LINES ? LAUNCH_LINES : step;
-	for (uint64_t first = 0; first < lines && err == OB_ERR_NONE && !obk_rqa_watch_stopped(watch); first += step) {
-		uint64_t last = lines - first < step ? lines : first + step, now;
+	for (uint32_t p = 0; p < w->matrix->plots && err == OB_ERR_NONE; p++) {
+		const struct obk_rqa_plot *plot = &w->matrix->plot[p];
+		unsigned norm = plot->norm == OBK_RQA_NORM_L1 ? 0 : plot->norm == OBK_RQA_NORM_L2 ? 1 : 2;
 
-		err = obk_gpu_launch(w->gpu, w->stream, w->functions[kernel], (unsigned)((last - first + OBK_RQA_GPU_BLOCK - 1) / OBK_RQA_GPU_BLOCK), 1,
-				     OBK_RQA_GPU_BLOCK, 0, (void *[]){ &w->args, &first, &last }, w->fault);
-		if (err == OB_ERR_NONE)
-			err = obk_gpu_wait(w->gpu, w->stream, w->fault);
-		now = (uint64_t)((double)cells * ((double)last / (double)lines));
-		obk_rqa_watch_add(watch, now - told, 0, 0, 0);
-		told = now;
+		err = launch(w, OBK_RQA_KERNEL_BITS + norm + (plot->f64 ? 3 : 0), a->stride / OBK_RQA_GPU_BLOCK, last - first,
+			     (void *[]){ a, &p, &first, &half });
 	}
+	if (err == OB_ERR_NONE)
+		err = launch(w, OBK_RQA_KERNEL_DIAGONALS, blocks_for(to - from), 1, (void *[]){ a, &first, &last, &from, &to });
+	if (err == OB_ERR_NONE && w->columns)
+		err = launch(w, OBK_RQA_KERNEL_COLUMNS, blocks_for(a->n2), 1, (void *[]){ a, &first, &last });
 	return err;
 }
 
-static enum ob_err work_run(struct work *w, const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *o, struct obk_rqa_watch *watch,
-			    struct obk_rqa_counts *counts)
+/* Cells, as progress counts them, of the rows before i. */
+static uint64_t cells_before(const struct work *w, uint64_t i)
 {
-	uint64_t diagonals = matrix->symmetric ? matrix->n1 : matrix->n1 + matrix->n2 - 1, longest = matrix->n1 > matrix->n2 ? matrix->n1 : matrix->n2;
-	bool columns = o->want & (OBK_RQA_WANT_VERTICAL | OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES);
-	uint64_t cells = obk_rqa_count_cells(matrix, o), column_cells = columns ? matrix->n1 * matrix->n2 : 0;
-	struct obk_rqa_gpu_args *a = &w->args;
-	enum ob_err err = obk_gpu_load(w->gpu, &image, &w->functions, w->fault);
+	uint64_t n1 = w->args.n1, n2 = w->args.n2;
 
-	a->n1 = matrix->n1;
-	a->n2 = matrix->n2;
-	a->plots = matrix->plots;
-	a->symmetric = matrix->symmetric;
-	a->triangle = o->triangle;
+	return (w->args.symmetric ? i * n1 - i * (i ? i - 1 : 0) / 2 : i * n2) + (w->columns ? i * n2 : 0);
+}
+
+/* A run's place and all that is on the device, to or from its file. */
+static int state_move(struct work *w, bool save, const char *path, uint64_t hash, uint64_t *slab, struct obk_rqa_error *ret_error)
+{
+	size_t size = w->counter_words * 8 + w->state_bytes;
+	unsigned char *bytes = malloc(size);
+	enum ob_err err = OB_ERR_NONE;
+	int status = OBK_RQA_OK;
+
+	if (!bytes)
+		return obk_rqa_fail(ret_error, OBK_RQA_NO_MEMORY, 0, 0, "no memory for what %s keeps", path);
+	if (save) {
+		err = obk_gpu_read(w->gpu, w->stream, bytes, w->counters.at, w->counter_words * 8, w->fault);
+		if (err == OB_ERR_NONE)
+			err = obk_gpu_read(w->gpu, w->stream, bytes + w->counter_words * 8, w->states.at, w->state_bytes, w->fault);
+		if (err == OB_ERR_NONE)
+			status = obk_rqa_blob_save(path, hash, *slab, bytes, size, ret_error);
+	} else {
+		status = obk_rqa_blob_load(path, hash, slab, bytes, size, ret_error);
+		if (status == OBK_RQA_OK && *slab) {
+			err = obk_gpu_write(w->gpu, w->stream, w->counters.at, bytes, w->counter_words * 8, w->fault);
+			if (err == OB_ERR_NONE)
+				err = obk_gpu_write(w->gpu, w->stream, w->states.at, bytes + w->counter_words * 8, w->state_bytes, w->fault);
+			if (err == OB_ERR_NONE)
+				err = obk_gpu_wait(w->gpu, w->stream, w->fault);
+		}
+	}
+	free(bytes);
+	return err == OB_ERR_NONE ? status : obk_rqa_gpu_fail(ret_error, err, w->fault);
+}
+
+/* All bands, as many queued at a time as take about BURST_NS. */
+static int bands_run(struct work *w, struct obk_rqa_watch *watch, const struct obk_rqa_control *control, uint64_t hash, struct obk_rqa_error *ret_error)
+{
+	const char *path = control ? control->state_path : NULL;
+	double period = path && control->state_period > 0 ? control->state_period : STATE_PERIOD_S;
+	uint64_t slab = 0, burst = BURST_LEAST, saved = ob_clock_ns(), queued = 0, begun = saved;
+	enum ob_err err = OB_ERR_NONE;
+	int status = OBK_RQA_OK;
+	bool stop;
+
+	if (control && control->gpu_band)
+		burst = w->band * OBK_RQA_GPU_SLAB * w->args.n2;
+	if (path)
+		status = state_move(w, false, path, hash ^ w->counter_words, &slab, ret_error);
+	if (status != OBK_RQA_OK)
+		return status;
+	w->told = cells_before(w, slab * OBK_RQA_GPU_SLAB < w->args.n1 ? slab * OBK_RQA_GPU_SLAB : w->args.n1);
+	if (w->told) {
+		obk_rqa_watch_add(watch, w->told, 0, 0, 0);
+		obk_rqa_watch_before(watch, w->told);
+	}
+	while (slab < w->slabs) {
+		uint64_t last = slab + w->band < w->slabs ? slab + w->band : w->slabs, now, took;
+
+		err = band_run(w, slab, last);
+		if (err != OB_ERR_NONE)
+			return obk_rqa_gpu_fail(ret_error, err, w->fault);
+		queued += (last - slab) * OBK_RQA_GPU_SLAB * w->args.n2;
+		slab = last;
+		if (queued < burst && slab < w->slabs)
+			continue;
+		err = obk_gpu_wait(w->gpu, w->stream, w->fault);
+		if (err != OB_ERR_NONE)
+			return obk_rqa_gpu_fail(ret_error, err, w->fault);
+		took = ob_clock_ns() - begun;
+		if (took < BURST_NS / 2 && burst < BURST_MOST)
+			burst *= 2;
+		else if (took > 2 * BURST_NS && burst > w->band * OBK_RQA_GPU_SLAB * w->args.n2)
+			burst /= 2;
+		queued = 0;
+		now = cells_before(w, slab * OBK_RQA_GPU_SLAB < w->args.n1 ? slab * OBK_RQA_GPU_SLAB : w->args.n1);
+		stop = obk_rqa_watch_add(watch, now - w->told, 0, 0, 0) && slab < w->slabs;
+		w->told = now;
+		begun = ob_clock_ns();
+		if (path && slab < w->slabs && (stop || (double)(begun - saved) >= period * 1e9)) {
+			status = state_move(w, true, path, hash ^ w->counter_words, &slab, ret_error);
+			if (status != OBK_RQA_OK)
+				return status;
+			saved = begun = ob_clock_ns();
+		}
+		if (stop)
+			return obk_rqa_fail(ret_error, OBK_RQA_CANCELLED, 0, 0, "cancelled");
+	}
+	return OBK_RQA_OK;
+}
+
+static int work_run(struct work *w, const struct obk_rqa_options *o, struct obk_rqa_watch *watch, const struct obk_rqa_control *control, uint64_t hash,
+		    struct obk_rqa_counts *counts, struct obk_rqa_error *ret_error)
+{
+	struct obk_rqa_gpu_args *a = &w->args;
+	enum ob_err err = obk_gpu_stream_take(w->gpu, &w->stream, w->fault);
+	int status = OBK_RQA_OK;
+
+	w->columns = o->want & (OBK_RQA_WANT_VERTICAL | OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES);
+	a->n1 = w->matrix->n1;
+	a->n2 = w->matrix->n2;
+	a->symmetric = w->matrix->symmetric;
+	a->triangle = w->matrix->symmetric ? 0 : o->triangle;
 	a->theiler_rr = o->theiler_rr;
 	a->theiler_diag = o->theiler_diag;
 	a->theiler_vert = o->theiler_vert;
 	a->theiler_white = o->theiler_white;
 	a->square_length = counts->square.count ? counts->square.length : 0;
 	if (err == OB_ERR_NONE)
-		err = obk_gpu_stream_take(w->gpu, &w->stream, w->fault);
-	if (err == OB_ERR_NONE)
-		err = plots_write(w, matrix);
+		err = plots_write(w);
 	if (err == OB_ERR_NONE)
 		err = counters_take(w, counts);
 	if (err == OB_ERR_NONE)
-		err = lines_run(w, DIAGONALS, diagonals, longest, cells - column_cells, watch);
-	if (err == OB_ERR_NONE && columns)
-		err = lines_run(w, COLUMNS, matrix->n2, longest, column_cells, watch);
-	if (err == OB_ERR_NONE && !obk_rqa_watch_stopped(watch))
+		err = band_take(w, control);
+	if (err == OB_ERR_NONE)
+		status = bands_run(w, watch, control, hash, ret_error);
+	if (err == OB_ERR_NONE && status == OBK_RQA_OK)
 		err = counters_read(w, counts);
 	for (unsigned s = 0; s < SIDES; s++) {
 		obk_gpu_give(w->gpu, &w->planes[s]);
 		obk_gpu_give(w->gpu, &w->valid[s]);
 	}
 	obk_gpu_give(w->gpu, &w->counters);
+	obk_gpu_give(w->gpu, &w->states);
+	obk_gpu_give(w->gpu, &w->words);
 	if (w->stream)
 		obk_gpu_stream_give(w->gpu, w->stream);
-	return err;
-}
-
-static enum ob_err device_open(struct obk_fault *fault)
-{
-	const struct obk_gpu_driver *driver;
-	enum ob_err err;
-
-	if (device && obk_gpu_lost(device)) {
-		obk_gpu_close(device);
-		device = NULL;
-	}
-	if (device)
-		return OB_ERR_NONE;
-	if (!obk_gpu_image_built(&image))
-		return obk_fault_set(fault, OB_ERR_UNSUPPORTED, OBK_FAULT_NO_ITEM, "this build has no GPU code");
-	err = obk_gpu_driver_open(NULL, &driver, fault);
-	if (err == OB_ERR_NONE && !driver->devices)
-		return obk_fault_set(fault, OB_ERR_UNSUPPORTED, OBK_FAULT_NO_ITEM, "the CUDA driver has no device");
-	return err == OB_ERR_NONE ? obk_gpu_open(driver, 0, &device, fault) : err;
+	if (err != OB_ERR_NONE)
+		status = obk_rqa_gpu_fail(ret_error, err, w->fault);
+	if (status != OBK_RQA_OK && status != OBK_RQA_CANCELLED)
+		obk_rqa_watch_add(watch, 0 - w->told, 0, 0, 0); /* another attempt begins at the start */
+	return status;
 }
 
 int obk_rqa_gpu_count(const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *options, struct obk_rqa_watch *watch, struct obk_rqa_counts *counts,
-		      char *ret_name, size_t size, struct obk_rqa_error *ret_error)
+		      const struct obk_rqa_control *control, uint64_t hash, char *ret_name, size_t size, struct obk_rqa_error *ret_error)
 {
 	struct obk_fault fault = { .text = "" };
-	struct work work = { .fault = &fault };
-	enum ob_err err;
+	struct work work = { .matrix = matrix, .fault = &fault };
+	int status = obk_rqa_gpu_begin(control, &work.use, ret_error);
 
-	pthread_mutex_lock(&device_lock);
-	err = device_open(&fault);
-	if (err != OB_ERR_NONE) {
-		pthread_mutex_unlock(&device_lock);
-		return obk_rqa_fail(ret_error, OBK_RQA_UNSUPPORTED, 0, 0, "there is no GPU to count on: %s; ask for device cpu", fault.text);
-	}
-	work.gpu = device;
-	err = obk_gpu_enter(device, &fault);
-	if (err == OB_ERR_NONE) {
-		err = work_run(&work, matrix, options, watch, counts);
-		obk_gpu_leave(device);
-	}
-	snprintf(ret_name, size, "cuda %s", obk_gpu_info(device)->name);
-	pthread_mutex_unlock(&device_lock);
-	if (err != OB_ERR_NONE)
-		return obk_rqa_fail(ret_error, err == OB_ERR_NO_MEMORY ? OBK_RQA_NO_MEMORY : OBK_RQA_UNSUPPORTED, 0, 0, "the GPU: %s", fault.text);
-	return obk_rqa_watch_stopped(watch) ? obk_rqa_fail(ret_error, OBK_RQA_CANCELLED, 0, 0, "cancelled") : OBK_RQA_OK;
+	if (status != OBK_RQA_OK)
+		return status;
+	work.gpu = work.use.gpu;
+	status = work_run(&work, options, watch, control, hash, counts, ret_error);
+	snprintf(ret_name, size, "cuda %s", obk_gpu_info(work.gpu)->name);
+	obk_rqa_gpu_end(&work.use);
+	return status;
 }

@@ -1,20 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Counting on a GPU, through the CUDA driver API: whatever libcuda.so.1 the process has. The device is opened at the first call and kept for the life of the
- * process; one call counts at a time, from any thread.
+ * Counting on a GPU, through the CUDA driver API: on the device a call names (control.gpu), else on the first one of whatever libcuda.so.1 the process has,
+ * which is opened at the first call and kept for the life of the process. Any thread may call; on the process's own device one call counts at a time.
  */
 #ifndef OBK_RQA_GPU_H
 #define OBK_RQA_GPU_H
 
-#include "kernels/rqa/internal.h"
+#include "base/err.h"
+#include "kernels/field/fault.h"
+#include "kernels/gpu/gpu.h"
+#include "kernels/rqa/sweep.h"
+
+/* Kernels of kernel.cu, in the order of the image's names. */
+enum obk_rqa_kernel {
+	OBK_RQA_KERNEL_BITS, /* L1, L2, max; then the same for f64 */
+	OBK_RQA_KERNEL_DIAGONALS = OBK_RQA_KERNEL_BITS + 6,
+	OBK_RQA_KERNEL_COLUMNS,
+	OBK_RQA_KERNEL_SWEEP, /* diagonals and columns, f32; then the same for f64 */
+	OBK_RQA_KERNEL_PAIRS = OBK_RQA_KERNEL_SWEEP + 4,
+	OBK_RQA_KERNEL_COUNT
+};
+
+/* A device in use by a call: entered, the kernels loaded. */
+struct obk_rqa_gpu_use {
+	struct obk_gpu *gpu;
+	const CUfunction *functions;
+	bool own; /* the process's device: locked */
+};
+
+/* Has this build code for GPUs? */
+bool obk_rqa_gpu_built(void);
+/* OBK_RQA_UNSUPPORTED and a sentence where there is no driver, device or code for it. */
+int obk_rqa_gpu_begin(const struct obk_rqa_control *control, struct obk_rqa_gpu_use *use, struct obk_rqa_error *ret_error);
+void obk_rqa_gpu_end(struct obk_rqa_gpu_use *use);
+/* The fault as the outcome of a call: OBK_RQA_NO_MEMORY or OBK_RQA_DEVICE. */
+int obk_rqa_gpu_fail(struct obk_rqa_error *ret_error, enum ob_err err, const struct obk_fault *fault);
+
+/* Where a call of that many cells is to run: true: on a GPU. AUTO takes one that is there, is none in software, and is worth it. */
+bool obk_rqa_gpu_wanted(const struct obk_rqa_control *control, uint64_t cells);
 
 /*
- * As obk_rqa_count, on device 0; ret_name: the device's name, `size` bytes.
- * OBK_RQA_UNSUPPORTED and a sentence where there is no driver, device or code for it.
+ * As obk_rqa_count, on a device; ret_name: the device's name, `size` bytes. counts are touched only on success.
+ * OBK_RQA_UNSUPPORTED as above; OBK_RQA_DEVICE: the device failed.
  */
 int obk_rqa_gpu_count(const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *options, struct obk_rqa_watch *watch, struct obk_rqa_counts *counts,
-		      char *ret_name, size_t size, struct obk_rqa_error *ret_error);
+		      const struct obk_rqa_control *control, uint64_t hash, char *ret_name, size_t size, struct obk_rqa_error *ret_error);
+
+/*
+ * All units of a sweep: lines are counted on the device, some units at a time, and made into rows by the job's threads; what the device's pass does not know,
+ * or has no room for, they do on the CPU. OBK_RQA_DEVICE: the device failed; rows that were given stay given.
+ */
+int obk_rqa_gpu_job_run(struct obk_rqa_job *job, unsigned threads, struct obk_rqa_error *ret_error);
+
 /* As obk_rqa_control_check, for calls that can use a GPU. */
 int obk_rqa_control_check_gpu(const struct obk_rqa_control *control, const struct obk_rqa_ops **ret_ops, struct obk_rqa_error *ret_error);
 

@@ -289,6 +289,10 @@ uint64_t obk_rqa_hash(uint64_t hash, const void *bytes, size_t size);
 int obk_rqa_state_load(const char *path, uint64_t hash, struct obk_rqa_counts *counts, uint64_t *ret_unit, struct obk_rqa_error *ret_error);
 int obk_rqa_state_save(const char *path, uint64_t hash, const struct obk_rqa_counts *counts, uint64_t unit, struct obk_rqa_error *ret_error);
 
+/* The same for a run on a device, which keeps `size` bytes; *ret_unit 0: there is no file. */
+int obk_rqa_blob_save(const char *path, uint64_t hash, uint64_t unit, const void *bytes, size_t size, struct obk_rqa_error *ret_error);
+int obk_rqa_blob_load(const char *path, uint64_t hash, uint64_t *ret_unit, void *ret_bytes, size_t size, struct obk_rqa_error *ret_error);
+
 /* ---- measures ---- */
 struct obk_rqa_sums {
 	uint64_t lines, points; /* of at least the shortest length */

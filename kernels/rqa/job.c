@@ -8,6 +8,8 @@
 #include "kernels/rqa/gpu.h"
 #include "kernels/rqa/sweep.h"
 
+#define RADII_AT_ONCE 4u /* radii that a CPU's pass counts in the time of one single run */
+
 bool obk_rqa_task_room(struct obk_rqa_task *task, uint64_t length, uint32_t channels)
 {
 	if (length <= task->room_length && channels <= task->room_channels)
@@ -175,7 +177,7 @@ static bool job_init(struct obk_rqa_job *job, unsigned threads)
 
 int obk_rqa_sweep(const struct obk_rqa_sweep *sweep, const struct obk_rqa_control *control, struct obk_rqa_error *ret_error)
 {
-	struct obk_rqa_job job = { .sweep = sweep, .control = control };
+	struct obk_rqa_job job = { .sweep = sweep, .control = control, .crew = 1 };
 	unsigned threads = obk_rqa_threads(control);
 	uint64_t rows;
 	int status = obk_rqa_control_check_gpu(control, &job.ops, ret_error);
@@ -190,10 +192,13 @@ int obk_rqa_sweep(const struct obk_rqa_sweep *sweep, const struct obk_rqa_contro
 	job.watch = obk_rqa_watch_new(control);
 	if (job.watch && job_init(&job, threads)) {
 		obk_rqa_watch_total(job.watch, obk_rqa_job_cells(sweep), rows);
-		obk_rqa_job_run(&job, threads);
-		if (obk_rqa_watch_stopped(job.watch))
-			status = obk_rqa_fail(ret_error, OBK_RQA_CANCELLED, 0, 0, "cancelled");
+		if (obk_rqa_gpu_wanted(control, obk_rqa_job_cells(sweep) * sweep->grid->radius_count / RADII_AT_ONCE))
+			status = obk_rqa_gpu_job_run(&job, threads, ret_error);
 		else
+			obk_rqa_job_run(&job, threads);
+		if (status == OBK_RQA_OK && obk_rqa_watch_stopped(job.watch))
+			status = obk_rqa_fail(ret_error, OBK_RQA_CANCELLED, 0, 0, "cancelled");
+		else if (status == OBK_RQA_OK)
 			obk_rqa_watch_end(job.watch);
 	} else {
 		status = obk_rqa_fail(ret_error, OBK_RQA_NO_MEMORY, 0, 0, "no memory for a sweep with %u threads", threads);

@@ -1,63 +1,258 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Lines of a recurrence matrix that is never stored: a thread walks one diagonal or one column. Neighbouring threads read one side of a cell together and the
- * other side next to each other. Coordinates are summed as on the CPU, never contracted, so the counters are the same.
+ * Lines of a recurrence matrix that is never stored as a whole.
+ *
+ * One matrix (rqa_bits_*, rqa_diagonals, rqa_columns) goes through the device in bands of rows. A band is made of slabs of 32 rows; a slab is kept skewed, so
+ * that a word has 32 consecutive cells of one diagonal:
+ *
+ *     word q of the slab with the rows i0 .. i0 + 31:  bit s is the cell (i0 + s, q - 32 + s),  0 <= q < n2 + 32
+ *
+ * 1. The bits: a block makes 128 words of a slab, a thread 8 rows of 4 neighbouring diagonals, whose 32 distances stay in registers while the samples of one
+ *    (delay, channel) after the other are taken from shared memory: 8 + 11 numbers for 32 cells. A difference, its square and a sum are three operations
+ *    a cell, the comparison two: limit - distance, whose sign is shifted into the word. Nothing is contracted, sums are formed in index order: ties fall as
+ *    on the CPU. A joint plot is a second go that is ANDed to the first.
+ * 2. The diagonals: a thread takes one through the band, a word at a time; runs end at the bits found by counting zeros. What is open at the band's end is kept
+ *    (diagonal_state) and goes on in the next one.
+ * 3. The columns: a warp takes 32 of them. The words of 32 neighbouring diagonals are turned by their lane's number and transposed in five shuffles: then
+ *    lane l has 32 cells of column l.
+ *
+ * So a launch is bounded by the band whatever the matrix, memory grows with n1 + n2, and between two bands a run can be stopped, or kept and gone on with.
+ *
+ * Many combinations of short series: kernel_sweep.cuh.
  */
 #include "kernels/rqa/gpu_args.h"
 
 typedef unsigned long long counter;
+
+enum norm { L1, L2, LARGEST };
 
 static __device__ __forceinline__ void bump(uint64_t at, uint64_t index)
 {
 	atomicAdd((counter *)at + index, 1ull);
 }
 
-static __device__ __forceinline__ bool valid(uint64_t bits, uint64_t at)
+static __device__ __forceinline__ float minus(float a, float b)
 {
-	return !bits || (((const uint64_t *)bits)[at >> 6] >> (at & 63) & 1);
+	return __fsub_rn(a, b);
 }
 
-/* norm: 0 L1, 1 L2, 2 max. */
-static __device__ __forceinline__ bool near_f32(const obk_rqa_gpu_plot &plot, uint64_t i, uint64_t j)
+static __device__ __forceinline__ double minus(double a, double b)
 {
-	float sum = 0;
+	return __dsub_rn(a, b);
+}
 
-	for (uint32_t lag = 0; lag < plot.m; lag++)
-		for (uint32_t c = 0; c < plot.channels; c++) {
-			float d = __fsub_rn(((const float *)plot.x)[c * plot.x_stride + i + lag * plot.tau],
-				((const float *)plot.y)[c * plot.y_stride + j + lag * plot.tau]);
-			float g = plot.norm == 1 ? __fmul_rn(d, d) : fabsf(d);
+template <int NORM> static __device__ __forceinline__ float gap(float d)
+{
+	return NORM == L2 ? __fmul_rn(d, d) : fabsf(d);
+}
 
-			sum = lag + c == 0 ? g : plot.norm == 2 ? (sum > g ? sum : g) : __fadd_rn(sum, g);
+template <int NORM> static __device__ __forceinline__ double gap(double d)
+{
+	return NORM == L2 ? __dmul_rn(d, d) : fabs(d);
+}
+
+template <int NORM> static __device__ __forceinline__ float join(float sum, float g)
+{
+	return NORM == LARGEST ? fmaxf(sum, g) : __fadd_rn(sum, g);
+}
+
+template <int NORM> static __device__ __forceinline__ double join(double sum, double g)
+{
+	return NORM == LARGEST ? fmax(sum, g) : __dadd_rn(sum, g);
+}
+
+/* Shifts in from below: 0 for a distance up to the limit, else 1. */
+static __device__ __forceinline__ unsigned sign_in(unsigned word, float distance, float limit)
+{
+	return __funnelshift_l(__float_as_uint(__fsub_rn(limit, distance)), word, 1);
+}
+
+static __device__ __forceinline__ unsigned sign_in(unsigned word, double distance, double limit)
+{
+	return __funnelshift_l((unsigned)__double2hiint(__dsub_rn(limit, distance)), word, 1);
+}
+
+/* Four numbers in a row, from a multiple of four on. */
+static __device__ __forceinline__ void four(const float *from, float *to)
+{
+	float4 v = *(const float4 *)from;
+
+	to[0] = v.x;
+	to[1] = v.y;
+	to[2] = v.z;
+	to[3] = v.w;
+}
+
+static __device__ __forceinline__ void four(const double *from, double *to)
+{
+	double2 low = *(const double2 *)from, high = *(const double2 *)(from + 2);
+
+	to[0] = low.x;
+	to[1] = low.y;
+	to[2] = high.x;
+	to[3] = high.y;
+}
+
+/* The low `count` bits, 0 to 32. */
+static __device__ __forceinline__ unsigned low_bits(int64_t count)
+{
+	return count >= 32 ? ~0u : count <= 0 ? 0u : (1u << count) - 1;
+}
+
+/* ---- the bits ---- */
+
+#define ROWS 8    /* of a thread */
+#define ACROSS 4  /* neighbouring diagonals of a thread */
+#define PLANES 8  /* (delay, channel) that are in shared memory at once */
+#define Y_SPAN (OBK_RQA_GPU_BLOCK + OBK_RQA_GPU_SLAB)
+
+/* Bits of vectors without gaps, from position `at` on, which may be negative. */
+static __device__ unsigned valid_bits(uint64_t bits, int64_t at, uint64_t n)
+{
+	const uint64_t *words = (const uint64_t *)bits;
+	uint64_t from = at < 0 ? 0 : (uint64_t)at, word = from >> 6, both;
+
+	if (from >= n || at <= -32)
+		return 0;
+	both = words[word] >> (from & 63);
+	if ((from & 63) && word + 1 <= n / 64)
+		both |= words[word + 1] << (64 - (from & 63));
+	return at < 0 ? (unsigned)both << -at : (unsigned)both;
+}
+
+/* A thread's share of one (delay, channel). */
+template <int NORM, bool FIRST, typename T>
+static __device__ __forceinline__ void block_join(const T *x, const T *y, T (&sum)[ROWS][ACROSS])
+{
+	T xs[ROWS], ys[ROWS + ACROSS];
+
+#pragma unroll
+	for (int at = 0; at < ROWS; at += 4)
+		four(x + at, xs + at);
+#pragma unroll
+	for (int at = 0; at < ROWS + ACROSS; at += 4)
+		four(y + at, ys + at);
+#pragma unroll
+	for (int r = 0; r < ROWS; r++)
+#pragma unroll
+		for (int d = 0; d < ACROSS; d++) {
+			T g = gap<NORM>(minus(xs[r], ys[r + d]));
+
+			sum[r][d] = FIRST ? g : join<NORM>(sum[r][d], g);
 		}
-	return sum <= (float)plot.limit;
 }
 
-static __device__ __forceinline__ bool near_f64(const obk_rqa_gpu_plot &plot, uint64_t i, uint64_t j)
+template <typename T, int NORM> static __device__ __forceinline__ void bits_make(const obk_rqa_gpu_args &a, uint32_t p, uint64_t first, uint64_t slab)
 {
-	double sum = 0;
+	__shared__ __align__(16) T xs[PLANES][OBK_RQA_GPU_SLAB], ys[PLANES][Y_SPAN];
+	__shared__ unsigned part[OBK_RQA_GPU_SLAB / ROWS][OBK_RQA_GPU_BLOCK / ACROSS];
+	const obk_rqa_gpu_plot &plot = a.plot[p];
+	unsigned t = threadIdx.x, lane = t & 31, rows = t / 32 * ROWS, quad = 0, word = 0;
+	uint64_t i0 = slab * OBK_RQA_GPU_SLAB, q0 = (uint64_t)blockIdx.x * OBK_RQA_GPU_BLOCK, to = (slab - first) * a.stride + q0 + t;
+	int64_t j0 = (int64_t)q0 - 32, start, stop;
+	uint32_t planes = plot.m * plot.channels, channel = 0;
+	uint64_t lag = 0, x_at = 0, y_at = 0;
+	/* There are zeros before and behind the samples: OBK_RQA_GPU_BEFORE and OBK_RQA_GPU_BEHIND. */
+	const T *x = (const T *)plot.x + i0 + lane, *y = (const T *)plot.y + (j0 + (int64_t)t);
+	T limit = (T)plot.limit, sum[ROWS][ACROSS];
 
-	for (uint32_t lag = 0; lag < plot.m; lag++)
-		for (uint32_t c = 0; c < plot.channels; c++) {
-			double d = __dsub_rn(((const double *)plot.x)[c * plot.x_stride + i + lag * plot.tau],
-				((const double *)plot.y)[c * plot.y_stride + j + lag * plot.tau]);
-			double g = plot.norm == 1 ? __dmul_rn(d, d) : fabs(d);
+	for (uint32_t from = 0; from < planes; from += PLANES) {
+		uint32_t count = planes - from < PLANES ? planes - from : PLANES;
 
-			sum = lag + c == 0 ? g : plot.norm == 2 ? (sum > g ? sum : g) : __dadd_rn(sum, g);
+		__syncthreads();
+		for (uint32_t k = 0; k < count; k++) {
+			ys[k][t] = y[y_at];
+			if (t < OBK_RQA_GPU_SLAB)
+				ys[k][OBK_RQA_GPU_BLOCK + t] = y[y_at + OBK_RQA_GPU_BLOCK];
+			else if (t < 2 * OBK_RQA_GPU_SLAB)
+				xs[k][lane] = x[x_at];
+			x_at += plot.x_stride;
+			y_at += plot.y_stride;
+			if (++channel == plot.channels) {
+				channel = 0;
+				lag += plot.tau;
+				x_at = y_at = lag;
+			}
 		}
-	return sum <= plot.limit;
-}
-
-static __device__ __forceinline__ bool cell(const obk_rqa_gpu_args &a, uint64_t i, uint64_t j)
-{
-	for (uint32_t p = 0; p < a.plots; p++) {
-		const obk_rqa_gpu_plot &plot = a.plot[p];
-
-		if (!valid(plot.x_valid, i) || !valid(plot.y_valid, j) || !(plot.f64 ? near_f64(plot, i, j) : near_f32(plot, i, j)))
-			return false;
+		__syncthreads();
+		if (from == 0)
+			block_join<NORM, true>(&xs[0][rows], &ys[0][lane * ACROSS + rows], sum);
+		for (uint32_t k = from == 0; k < count; k++)
+			block_join<NORM, false>(&xs[k][rows], &ys[k][lane * ACROSS + rows], sum);
 	}
-	return true;
+#pragma unroll
+	for (int d = ACROSS - 1; d >= 0; d--)
+#pragma unroll
+		for (int r = ROWS - 1; r >= 0; r--)
+			quad = sign_in(quad, sum[r][d], limit);
+	part[t / 32][lane] = ~quad;
+	__syncthreads();
+#pragma unroll
+	for (unsigned w = 0; w < OBK_RQA_GPU_SLAB / ROWS; w++)
+		word |= (part[w][t / ACROSS] >> (t % ACROSS * ROWS) & ((1u << ROWS) - 1)) << w * ROWS;
+	if (q0 + t >= a.stride)
+		return;
+	j0 += t;
+	start = j0 < 0 ? -j0 : 0;
+	stop = (int64_t)(a.n1 - i0) < (int64_t)a.n2 - j0 ? (int64_t)(a.n1 - i0) : (int64_t)a.n2 - j0;
+	word &= low_bits(stop) & ~low_bits(start);
+	if (plot.x_valid)
+		word &= valid_bits(plot.x_valid, (int64_t)i0, a.n1);
+	if (plot.y_valid)
+		word &= valid_bits(plot.y_valid, j0, a.n2);
+	((unsigned *)a.words)[to] = p ? ((unsigned *)a.words)[to] & word : word;
+}
+
+/* half: only the diagonals from the LOI up are wanted. */
+#define BITS(name, type, norm)                                                                                                                          \
+	extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK) rqa_bits_##name(obk_rqa_gpu_args a, uint32_t p, uint64_t first, uint32_t half) \
+	{                                                                                                                                               \
+		uint64_t slab = first + blockIdx.y, end = ((uint64_t)blockIdx.x + 1) * OBK_RQA_GPU_BLOCK;                                               \
+                                                                                                                                                        \
+		if (!half || end > slab * OBK_RQA_GPU_SLAB + 32)                                                                                        \
+			bits_make<type, norm>(a, p, first, slab);                                                                                       \
+	}
+
+BITS(l1_f32, float, L1)
+BITS(l2_f32, float, L2)
+BITS(max_f32, float, LARGEST)
+BITS(l1_f64, double, L1)
+BITS(l2_f64, double, L2)
+BITS(max_f64, double, LARGEST)
+
+/* ---- runs ---- */
+
+/*
+ * Takes a line `count` cells further, 1 to 32, bits above them 0. open: the run that reaches the first of them, and then the one that reaches the last.
+ * ended(length, at): a run of that length ended before cell number `at`.
+ */
+template <typename F> static __device__ __forceinline__ void runs_walk(unsigned bits, unsigned count, unsigned &open, F ended)
+{
+	unsigned at;
+
+	if (bits == low_bits(count)) {
+		open += count;
+		return;
+	}
+	at = __ffs((int)~bits) - 1;
+	open += at;
+	if (open)
+		ended(open, at);
+	open = 0;
+	bits >>= at;
+	while (bits) {
+		unsigned gone = __ffs((int)bits) - 1, length;
+
+		bits >>= gone;
+		length = __ffs((int)~bits) - 1;
+		at += gone + length;
+		if (at == count)
+			open = length;
+		else
+			ended(length, at);
+		bits >>= length;
+	}
 }
 
 /* Short runs of a block; zeroed before, added to the histogram after. */
@@ -83,135 +278,210 @@ static __device__ __forceinline__ void run_add(unsigned *little, uint64_t hist, 
 		bump(hist, length);
 }
 
-static __device__ void diagonal(const obk_rqa_gpu_args &a, uint64_t d, unsigned *little)
+/* Slabs `first` to `last` of the band that begins with `first`, of diagonal d. Returns its points there, of the LOI too. */
+static __device__ unsigned diagonal(const obk_rqa_gpu_args &a, uint64_t d, uint64_t first, uint64_t last, unsigned *little)
 {
-	uint64_t i = 0, j = d, off = d, cells, points = 0, inside = 0, open = 0;
-	bool loi = a.symmetric && d == 0, lines, touches = true;
+	int64_t k = a.symmetric ? (int64_t)d : (int64_t)d - (int64_t)(a.n1 - 1);
+	uint64_t off = (uint64_t)(k < 0 ? -k : k), begin = k < 0 ? off : 0, end = (int64_t)a.n1 < (int64_t)a.n2 - k ? a.n1 : (uint64_t)((int64_t)a.n2 - k);
+	uint64_t from = first > begin / 32 ? first : begin / 32, to = last < (end + 31) / 32 ? last : (end + 31) / 32;
+	bool loi = a.symmetric && d == 0, lines = loi || off >= a.theiler_diag;
+	unsigned *state = (unsigned *)a.diagonal_state + d, open, points = 0, inside = 0;
 
-	if (!a.symmetric) {
-		i = d < a.n1 - 1 ? a.n1 - 1 - d : 0;
-		j = d < a.n1 - 1 ? 0 : d - (a.n1 - 1);
-		off = i + j;
-		if ((a.triangle == 1 && i) || (a.triangle == 2 && j))
-			return;
-	}
-	cells = a.n1 - i < a.n2 - j ? a.n1 - i : a.n2 - j;
-	lines = loi || off >= a.theiler_diag;
-	for (uint64_t p = 0; p <= cells; p++) {
-		bool near = p < cells && cell(a, i + p, j + p);
+	if (from >= to || (a.triangle == 1 && k < 0) || (a.triangle == 2 && k > 0 && !a.symmetric))
+		return 0;
+	open = *state;
+	for (uint64_t slab = from; slab < to; slab++) {
+		uint64_t i0 = slab * 32, at0 = begin > i0 ? begin : i0;
+		unsigned word = ((const unsigned *)a.words)[(slab - first) * a.stride + (uint64_t)(k + (int64_t)i0 + 32)] >> (at0 - i0);
+		auto ended = [&](unsigned length, unsigned at) {
+			bool border = at0 + at - length == begin;
 
-		if (near) {
-			points++;
-			open++;
-			inside += p + off <= a.square_length;
-			continue;
-		}
-		if (open && lines) {
-			if (p == cells && touches)
-				bump(loi ? a.loi_border : a.kinds[2], open);
-			else if (p == cells || touches)
-				bump(loi ? a.loi_border : a.kinds[1], open);
-			else if (loi)
-				bump(a.loi, open);
-			else
-				run_add(little, a.kinds[0], open);
-		}
-		open = 0;
-		touches = false;
+			if (loi)
+				bump(border ? a.loi_border : a.loi, length);
+			else if (lines && border)
+				bump(a.kinds[1], length);
+			else if (lines)
+				run_add(little, a.kinds[0], length);
+		};
+
+		points += (unsigned)__popc((int)word);
+		if (a.square && off <= a.square_length)
+			inside += (unsigned)__popc((int)(word & low_bits((int64_t)(a.square_length + 1 - off) - (int64_t)(at0 - begin))));
+		runs_walk(word, (unsigned)((end < i0 + 32 ? end : i0 + 32) - at0), open, ended);
 	}
-	if (loi)
-		atomicAdd((counter *)a.sums + OBK_RQA_GPU_LOI, (counter)points);
-	else if (off >= a.theiler_rr)
-		atomicAdd((counter *)a.sums + OBK_RQA_GPU_POINTS, (counter)points);
+	if (to == (end + 31) / 32 && open && lines)
+		bump(loi ? a.loi_border : open == end - begin ? a.kinds[2] : a.kinds[1], open);
+	*state = open;
 	if (a.profile)
-		atomicAdd((counter *)a.profile + d, (counter)points);
+		((counter *)a.profile)[d] += points;
 	if (a.square && off <= a.square_length)
 		atomicAdd((counter *)a.square + off, (counter)inside);
+	return loi || off >= a.theiler_rr ? points : 0;
 }
 
-extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK) rqa_diagonals(obk_rqa_gpu_args a, uint64_t first, uint64_t last)
+extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK, 8) rqa_diagonals(obk_rqa_gpu_args a, uint64_t first, uint64_t last, uint64_t from, uint64_t to)
 {
 	__shared__ unsigned little[OBK_RQA_GPU_SHORT];
-	uint64_t d = first + (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+	__shared__ counter points;
+	uint64_t d = from + (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+	unsigned own = 0;
 
+	if (threadIdx.x == 0)
+		points = 0;
 	little_clear(little, OBK_RQA_GPU_SHORT);
-	if (d < last)
-		diagonal(a, d, little);
+	if (d < to)
+		own = diagonal(a, d, first, last, little);
+	if (own && a.symmetric && d == 0)
+		atomicAdd((counter *)a.sums + OBK_RQA_GPU_LOI, (counter)own);
+	else if (own)
+		atomicAdd(&points, (counter)own);
 	__syncthreads();
 	little_flush(little, a.kinds[0]);
+	if (threadIdx.x == 0 && points)
+		atomicAdd((counter *)a.sums + OBK_RQA_GPU_POINTS, points);
 }
 
-/* Starts, ends and distances of the lines of one column. */
-struct lines {
-	uint64_t start, end, first, count, points, open;
+/* ---- the columns ---- */
+
+/* Bit b of lane l becomes bit l of lane b. */
+static __device__ __forceinline__ unsigned transpose(unsigned word)
+{
+	unsigned lane = threadIdx.x & 31, keep = 0xffff;
+
+#pragma unroll
+	for (unsigned step = 16; step; step >>= 1, keep ^= keep << step) {
+		unsigned other = __shfl_xor_sync(~0u, word, (int)step);
+
+		word = lane & step ? (word & ~keep) | (other >> step & keep) : (word & keep) | (other & keep) << step;
+	}
+	return word;
+}
+
+/* Starts, ends and distances of the lines of one column; what the planes of column_state hold. */
+struct column {
+	unsigned open, white, start, end, first, count, points;
 };
 
-static __device__ __forceinline__ void line_ends(const obk_rqa_gpu_args &a, struct lines &l, uint64_t at, uint64_t stop, unsigned *little)
+static __device__ __forceinline__ void line_ended(const obk_rqa_gpu_args &a, struct column &c, unsigned length, unsigned stop, unsigned *little)
 {
+	unsigned at = stop - length;
+
 	if (a.vertical)
-		run_add(little, a.vertical, stop - at);
-	if (a.start) {
-		if (l.count) {
-			run_add(little + 2 * OBK_RQA_GPU_SHORT, a.start, at - l.start);
-			run_add(little + 3 * OBK_RQA_GPU_SHORT, a.middle, at - l.end + (l.end - l.start) / 2 + (stop - at) / 2);
-		} else {
-			l.first = at;
-		}
+		run_add(little, a.vertical, length);
+	if (!a.start)
+		return;
+	if (c.count) {
+		run_add(little + 2 * OBK_RQA_GPU_SHORT, a.start, at - c.start);
+		run_add(little + 3 * OBK_RQA_GPU_SHORT, a.middle, at - c.end + (c.end - c.start) / 2 + (stop - at) / 2);
+	} else {
+		c.first = at;
 	}
-	l.count++;
-	l.points += stop - at;
-	l.start = at;
-	l.end = stop;
+	c.count++;
+	c.points += length;
+	c.start = at;
+	c.end = stop;
 }
 
-static __device__ void column(const obk_rqa_gpu_args &a, uint64_t j, unsigned *little)
+/* The cells of rows i0 .. that are nearer than `width` to the cell of the same number as the column. */
+static __device__ __forceinline__ unsigned window(uint64_t i0, uint64_t j, uint64_t width)
 {
-	struct lines l = { 0, 0, 0, 0, 0, 0 };
-	uint64_t white = 0;
-	bool border = true;
+	return width ? low_bits((int64_t)(j + width) - (int64_t)i0) & ~low_bits((int64_t)(j - width + 1) - (int64_t)i0) : 0;
+}
 
-	for (uint64_t i = 0; i <= a.n1; i++) {
-		uint64_t off = i > j ? i - j : j - i;
-		bool near = i < a.n1 && cell(a, i, j);
+static __device__ __forceinline__ void column_walk(const obk_rqa_gpu_args &a, struct column &c, unsigned word, uint64_t i0, uint64_t j, unsigned *little)
+{
+	unsigned count = a.n1 - i0 < 32 ? (unsigned)(a.n1 - i0) : 32;
 
-		if (near && off >= a.theiler_vert) {
-			l.open++;
-		} else if (l.open) {
-			line_ends(a, l, i - l.open, i, little);
-			if (i == a.n1 && j == a.n2 - 1)
-				((counter *)a.sums)[OBK_RQA_GPU_OPEN] = l.open;
-			l.open = 0;
-		}
-		if (i < a.n1 && !(near && off >= a.theiler_white)) {
-			white++;
-		} else {
-			if (white && a.white) {
-				if (border || i == a.n1)
-					bump(a.white_border, white);
-				else
-					run_add(little + OBK_RQA_GPU_SHORT, a.white, white);
-			}
-			white = 0;
-			border = false;
-		}
+	if (a.white)
+		runs_walk(~(word & ~window(i0, j, a.theiler_white)) & low_bits(count), count, c.white, [&](unsigned length, unsigned at) {
+			if (i0 + at == length)
+				bump(a.white_border, length);
+			else
+				run_add(little + OBK_RQA_GPU_SHORT, a.white, length);
+		});
+	runs_walk(word & ~window(i0, j, a.theiler_vert), count, c.open, [&](unsigned length, unsigned at) {
+		line_ended(a, c, length, (unsigned)i0 + at, little);
+	});
+}
+
+/* The column's end. */
+static __device__ void column_end(const obk_rqa_gpu_args &a, struct column &c, uint64_t j, unsigned *little)
+{
+	if (c.open) {
+		line_ended(a, c, c.open, (unsigned)a.n1, little);
+		if (j == a.n2 - 1)
+			((counter *)a.sums)[OBK_RQA_GPU_OPEN] = c.open;
 	}
-	if (a.start && l.count) {
-		atomicAdd((counter *)a.sums + OBK_RQA_GPU_T1_SUM, (counter)(l.end - 1 - l.first));
-		atomicAdd((counter *)a.sums + OBK_RQA_GPU_T1_COUNT, (counter)(l.points - 1));
+	if (c.white && a.white)
+		bump(a.white_border, c.white);
+	if (a.start && c.count) {
+		atomicAdd((counter *)a.sums + OBK_RQA_GPU_T1_SUM, (counter)(c.end - 1 - c.first));
+		atomicAdd((counter *)a.sums + OBK_RQA_GPU_T1_COUNT, (counter)(c.points - 1));
+	}
+}
+
+static __device__ void column_load(const obk_rqa_gpu_args &a, struct column &c, uint64_t j)
+{
+	const unsigned *state = (const unsigned *)a.column_state + j;
+
+	c.open = state[OBK_RQA_GPU_COLUMN_OPEN * a.n2];
+	c.white = a.white ? state[OBK_RQA_GPU_COLUMN_WHITE * a.n2] : 0;
+	if (a.start) {
+		c.start = state[OBK_RQA_GPU_COLUMN_START * a.n2];
+		c.end = state[OBK_RQA_GPU_COLUMN_END * a.n2];
+		c.first = state[OBK_RQA_GPU_COLUMN_FIRST * a.n2];
+		c.count = state[OBK_RQA_GPU_COLUMN_COUNT * a.n2];
+		c.points = state[OBK_RQA_GPU_COLUMN_POINTS * a.n2];
+	}
+}
+
+static __device__ void column_keep(const obk_rqa_gpu_args &a, const struct column &c, uint64_t j)
+{
+	unsigned *state = (unsigned *)a.column_state + j;
+
+	state[OBK_RQA_GPU_COLUMN_OPEN * a.n2] = c.open;
+	if (a.white)
+		state[OBK_RQA_GPU_COLUMN_WHITE * a.n2] = c.white;
+	if (a.start) {
+		state[OBK_RQA_GPU_COLUMN_START * a.n2] = c.start;
+		state[OBK_RQA_GPU_COLUMN_END * a.n2] = c.end;
+		state[OBK_RQA_GPU_COLUMN_FIRST * a.n2] = c.first;
+		state[OBK_RQA_GPU_COLUMN_COUNT * a.n2] = c.count;
+		state[OBK_RQA_GPU_COLUMN_POINTS * a.n2] = c.points;
 	}
 }
 
 extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK) rqa_columns(obk_rqa_gpu_args a, uint64_t first, uint64_t last)
 {
 	__shared__ unsigned little[4 * OBK_RQA_GPU_SHORT];
-	uint64_t j = first + (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+	uint64_t j = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+	unsigned lane = threadIdx.x & 31;
+	struct column c = { 0, 0, 0, 0, 0, 0, 0 };
 
 	little_clear(little, 4 * OBK_RQA_GPU_SHORT);
-	if (j < last)
-		column(a, j, little);
+	if (j < a.n2)
+		column_load(a, c, j);
+	for (uint64_t slab = first; slab < last; slab++) {
+		const unsigned *words = (const unsigned *)a.words + (slab - first) * a.stride;
+		/* Of lane l: the diagonal that has column j - l in the slab's first row, and the one 32 to the left of it. */
+		unsigned right = j + 32 < a.stride ? words[j + 32] : 0, left = j < a.stride ? words[j] : 0, word;
+
+		/* Bit b of lane l is now the cell of column b that lies b - l, modulo 32, rows down. */
+		word = transpose(__funnelshift_l(left, right, lane));
+		word = __brev(word);
+		word = __funnelshift_l(word, word, lane + 1);
+		if (j < a.n2)
+			column_walk(a, c, word, slab * 32, j, little);
+	}
+	if (j < a.n2 && last * 32 >= a.n1)
+		column_end(a, c, j, little);
+	else if (j < a.n2)
+		column_keep(a, c, j);
 	__syncthreads();
 	little_flush(little, a.vertical);
 	little_flush(little + OBK_RQA_GPU_SHORT, a.white);
 	little_flush(little + 2 * OBK_RQA_GPU_SHORT, a.start);
 	little_flush(little + 3 * OBK_RQA_GPU_SHORT, a.middle);
 }
+
+#include "kernels/rqa/kernel_sweep.cuh"

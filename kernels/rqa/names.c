@@ -45,6 +45,7 @@ static const struct {
 	[OBK_RQA_STATE] = { "state", "the file to resume from is damaged or belongs to other data" },
 	[OBK_RQA_IO] = { "io", "the file to resume from cannot be written" },
 	[OBK_RQA_SKIPPED] = { "skipped", "left out as asked" },
+	[OBK_RQA_DEVICE] = { "device", "the GPU failed" },
 };
 
 const char *obk_rqa_preset_name(enum obk_rqa_preset preset)

@@ -61,6 +61,7 @@ enum obk_rqa_status {
 	OBK_RQA_STATE = 9,       /* the file to resume from is damaged or belongs to other data */
 	OBK_RQA_IO = 10,         /* the file to resume from cannot be written */
 	OBK_RQA_SKIPPED = 11,    /* sweep rows only: want() said no */
+	OBK_RQA_DEVICE = 12,     /* the GPU or the way to it failed: another attempt, or the CPU, may succeed */
 	OBK_RQA_STATUS_COUNT
 };
 
@@ -263,6 +264,7 @@ const char *obk_rqa_status_what(int status);
 
 /* ---- control of a running call ---- */
 
+/* AUTO: a GPU where there is one and the work is worth it, the CPU otherwise and when the GPU fails. */
 enum obk_rqa_device { OBK_RQA_DEVICE_AUTO = 0, OBK_RQA_DEVICE_CPU = 1, OBK_RQA_DEVICE_CUDA = 2 };
 enum obk_rqa_isa { OBK_RQA_ISA_AUTO = 0, OBK_RQA_ISA_C = 1, OBK_RQA_ISA_AVX2 = 2, OBK_RQA_ISA_AVX512 = 3 };
 
@@ -272,6 +274,8 @@ struct obk_rqa_progress {
 	uint64_t failed, skipped;       /* of rows_done */
 	double elapsed, eta;            /* seconds; eta is NaN until it can be told */
 };
+
+struct obk_gpu;
 
 /* All zero is a good default; the caller keeps it alive during the call. */
 struct obk_rqa_control {
@@ -289,6 +293,9 @@ struct obk_rqa_control {
 	 */
 	const char *state_path;
 	double state_period;
+	/* The GPU to use, opened with kernels/gpu/gpu.h and kept open during the call; NULL: device 0 of the process's libcuda.so.1. */
+	struct obk_gpu *gpu;
+	uint64_t gpu_band; /* bytes of cells on a GPU at once; 0: 64 MiB, more for very long series */
 };
 
 /* ---- one series, or one pair ---- */

@@ -30,8 +30,6 @@ static int control_check(const struct obk_rqa_control *control, bool gpu, const 
 				    OBK_RQA_MAX_THREADS);
 	if (device == OBK_RQA_DEVICE_CUDA && !gpu)
 		return obk_rqa_fail(ret_error, OBK_RQA_UNSUPPORTED, 0, 0, "this call runs on the CPU only: ask for device auto or cpu");
-	if (device == OBK_RQA_DEVICE_CUDA && control->state_path)
-		return obk_rqa_fail(ret_error, OBK_RQA_UNSUPPORTED, 0, 0, "a run on a GPU keeps no file to go on from: leave it out, or ask for device cpu");
 	*ret_ops = obk_rqa_ops_find(isa);
 	if (!*ret_ops)
 		return obk_rqa_fail(ret_error, OBK_RQA_UNSUPPORTED, 0, 0, "this CPU lacks %s: ask for instruction set auto", names[isa]);
@@ -76,6 +74,23 @@ static uint64_t run_hash(const struct obk_rqa_matrix *matrix, const struct obk_r
 	return hash;
 }
 
+/* On a GPU or the CPU, as the control and the size say. AUTO goes on with the CPU where the GPU fails; a run with a file stays there from the start. */
+static int counted(struct obk_rqa_result *result, const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *options,
+		   const struct obk_rqa_control *control, const struct obk_rqa_ops *ops, struct obk_rqa_watch *watch, struct obk_rqa_error *ret_error)
+{
+	bool automatic = !control || control->device == OBK_RQA_DEVICE_AUTO, file = control && control->state_path;
+	uint64_t hash = file ? run_hash(matrix, options) : 0;
+
+	if (!(automatic && file) && obk_rqa_gpu_wanted(control, obk_rqa_count_cells(matrix, options))) {
+		int status = obk_rqa_gpu_count(matrix, options, watch, &result->counts, control, hash, result->device, sizeof result->device, ret_error);
+
+		if (!automatic || (status != OBK_RQA_DEVICE && status != OBK_RQA_NO_MEMORY && status != OBK_RQA_UNSUPPORTED))
+			return status;
+		result->device[0] = 0;
+	}
+	return obk_rqa_count(matrix, options, ops, watch, obk_rqa_threads(control), &result->counts, control, hash, ret_error);
+}
+
 static int run_counted(struct obk_rqa_result *result, const struct obk_rqa_series *x, const struct obk_rqa_series *y, const struct obk_rqa_options *options,
 		       const struct obk_rqa_control *control, const struct obk_rqa_ops *ops, struct obk_rqa_watch *watch, struct obk_rqa_error *ret_error)
 {
@@ -89,11 +104,8 @@ static int run_counted(struct obk_rqa_result *result, const struct obk_rqa_serie
 	status = obk_rqa_matrix_radius(&matrix, x, y, options, ops, watch, ret_error);
 	if (status == OBK_RQA_OK && obk_rqa_counts_init(&result->counts, &matrix, options->want) != OBK_RQA_OK)
 		status = obk_rqa_fail(ret_error, OBK_RQA_NO_MEMORY, 0, 0, "no memory for the histograms of %llu vectors", (unsigned long long)matrix.n1);
-	if (status == OBK_RQA_OK && control && control->device == OBK_RQA_DEVICE_CUDA)
-		status = obk_rqa_gpu_count(&matrix, options, watch, &result->counts, result->device, sizeof result->device, ret_error);
-	else if (status == OBK_RQA_OK)
-		status = obk_rqa_count(&matrix, options, ops, watch, threads, &result->counts, control,
-				       control && control->state_path ? run_hash(&matrix, options) : 0, ret_error);
+	if (status == OBK_RQA_OK)
+		status = counted(result, &matrix, options, control, ops, watch, ret_error);
 	if (status == OBK_RQA_OK && options->want & OBK_RQA_WANT_NETWORK) {
 		status = obk_rqa_network(&matrix, options, ops, watch, threads, &result->counts);
 		if (status != OBK_RQA_OK)

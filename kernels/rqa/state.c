@@ -14,10 +14,20 @@
 #include "kernels/rqa/internal.h"
 
 #define MAGIC 0x6f626b7271613032ull
+#define BLOB_MAGIC 0x6f626b7271613033ull /* of a run on a device */
 #define HISTS 11
 
 struct header {
 	uint64_t magic, hash, unit, points, loi_points, t1_sum, t1_count, open_last;
+};
+
+/* What follows a header: histograms, or bytes as a device had them. Ends with the hash of everything. */
+struct body {
+	bool (*write)(FILE *file, const struct body *body, uint64_t *hash);
+	bool (*read)(FILE *file, const struct body *body, uint64_t check);
+	struct obk_rqa_counts *counts;
+	void *bytes;
+	size_t size;
 };
 
 uint64_t obk_rqa_hash(uint64_t hash, const void *bytes, size_t size)
@@ -56,12 +66,12 @@ static void hists_of(struct obk_rqa_counts *counts, struct obk_rqa_hist *ret[HIS
 	ret[at] = NULL;
 }
 
-static bool hists_write(FILE *file, struct obk_rqa_counts *counts, uint64_t *hash)
+static bool hists_write(FILE *file, const struct body *body, uint64_t *hash)
 {
 	struct obk_rqa_hist *hists[HISTS + OBK_RQA_TOUCH];
 	bool good = true;
 
-	hists_of(counts, hists);
+	hists_of(body->counts, hists);
 	for (unsigned h = 0; hists[h] && good; h++) {
 		uint64_t used = hists[h]->count ? hists[h]->length + 1 : 0;
 
@@ -79,10 +89,9 @@ static bool hists_write(FILE *file, struct obk_rqa_counts *counts, uint64_t *has
 	return good && fwrite(hash, 8, 1, file) == 1;
 }
 
-int obk_rqa_state_save(const char *path, uint64_t hash, const struct obk_rqa_counts *counts, uint64_t unit, struct obk_rqa_error *ret_error)
+/* Header and body, beside the file and then in its place. */
+static int file_write(const char *path, uint64_t hash, struct header header, const struct body *body, struct obk_rqa_error *ret_error)
 {
-	struct header header = { MAGIC, hash, unit, counts->points, counts->loi_points, counts->t1_sum, counts->t1_count, counts->open_last };
-	struct obk_rqa_counts copy = *counts;
 	uint64_t check = obk_rqa_hash(hash, &header, sizeof header);
 	size_t size = strlen(path) + 5;
 	char *beside = malloc(size);
@@ -93,7 +102,7 @@ int obk_rqa_state_save(const char *path, uint64_t hash, const struct obk_rqa_cou
 		return obk_rqa_fail(ret_error, OBK_RQA_NO_MEMORY, 0, 0, "no memory to write %s", path);
 	snprintf(beside, size, "%s.new", path);
 	file = fopen(beside, "wb");
-	good = file && fwrite(&header, sizeof header, 1, file) == 1 && hists_write(file, &copy, &check) && fflush(file) == 0 && fsync(fileno(file)) == 0;
+	good = file && fwrite(&header, sizeof header, 1, file) == 1 && body->write(file, body, &check) && fflush(file) == 0 && fsync(fileno(file)) == 0;
 	if (file && fclose(file) != 0)
 		good = false;
 	good = good && rename(beside, path) == 0;
@@ -106,12 +115,12 @@ int obk_rqa_state_save(const char *path, uint64_t hash, const struct obk_rqa_cou
 	return good ? OBK_RQA_OK : OBK_RQA_IO;
 }
 
-static bool hists_read(FILE *file, struct obk_rqa_counts *counts, uint64_t check)
+static bool hists_read(FILE *file, const struct body *body, uint64_t check)
 {
 	struct obk_rqa_hist *hists[HISTS + OBK_RQA_TOUCH];
 	uint64_t stored;
 
-	hists_of(counts, hists);
+	hists_of(body->counts, hists);
 	for (unsigned h = 0; hists[h]; h++) {
 		uint64_t used, value;
 
@@ -128,23 +137,40 @@ static bool hists_read(FILE *file, struct obk_rqa_counts *counts, uint64_t check
 	return fread(&stored, 8, 1, file) == 1 && stored == check;
 }
 
-int obk_rqa_state_load(const char *path, uint64_t hash, struct obk_rqa_counts *counts, uint64_t *ret_unit, struct obk_rqa_error *ret_error)
+/* OBK_RQA_OK and ret_header->unit 0: there is no file. */
+static int file_read(const char *path, uint64_t hash, uint64_t magic, struct header *ret_header, const struct body *body, struct obk_rqa_error *ret_error)
 {
-	struct header header;
 	FILE *file = fopen(path, "rb");
 	int status = OBK_RQA_OK;
 
+	*ret_header = (struct header){ 0 };
 	if (!file)
 		return errno == ENOENT ? OBK_RQA_OK :
 					 obk_rqa_fail(ret_error, OBK_RQA_IO, 0, 0, "%s cannot be read (%s)", path, strerror(errno));
-	if (fread(&header, sizeof header, 1, file) != 1 || header.magic != MAGIC)
+	if (fread(ret_header, sizeof *ret_header, 1, file) != 1 || ret_header->magic != magic)
 		status = obk_rqa_fail(ret_error, OBK_RQA_STATE, 0, 0, "%s is not the file of a run: remove it, or name another", path);
-	else if (header.hash != hash)
+	else if (ret_header->hash != hash)
 		status = obk_rqa_fail(ret_error, OBK_RQA_STATE, 0, 0, "%s belongs to another series or other options: remove it, or name another", path);
-	else if (!hists_read(file, counts, obk_rqa_hash(hash, &header, sizeof header)))
+	else if (!body->read(file, body, obk_rqa_hash(hash, ret_header, sizeof *ret_header)))
 		status = obk_rqa_fail(ret_error, OBK_RQA_STATE, 0, 0, "%s is damaged: remove it to start again", path);
 	fclose(file);
-	if (status != OBK_RQA_OK)
+	return status;
+}
+
+int obk_rqa_state_save(const char *path, uint64_t hash, const struct obk_rqa_counts *counts, uint64_t unit, struct obk_rqa_error *ret_error)
+{
+	struct header header = { MAGIC, hash, unit, counts->points, counts->loi_points, counts->t1_sum, counts->t1_count, counts->open_last };
+	struct obk_rqa_counts copy = *counts;
+
+	return file_write(path, hash, header, &(struct body){ .write = hists_write, .counts = &copy }, ret_error);
+}
+
+int obk_rqa_state_load(const char *path, uint64_t hash, struct obk_rqa_counts *counts, uint64_t *ret_unit, struct obk_rqa_error *ret_error)
+{
+	struct header header;
+	int status = file_read(path, hash, MAGIC, &header, &(struct body){ .read = hists_read, .counts = counts }, ret_error);
+
+	if (status != OBK_RQA_OK || !header.unit)
 		return status;
 	counts->points = header.points;
 	counts->loi_points = header.loi_points;
@@ -153,4 +179,35 @@ int obk_rqa_state_load(const char *path, uint64_t hash, struct obk_rqa_counts *c
 	counts->open_last = header.open_last;
 	*ret_unit = header.unit;
 	return OBK_RQA_OK;
+}
+
+static bool blob_write(FILE *file, const struct body *body, uint64_t *hash)
+{
+	*hash = obk_rqa_hash(*hash, body->bytes, body->size);
+	return fwrite(body->bytes, body->size, 1, file) == 1 && fwrite(hash, 8, 1, file) == 1;
+}
+
+static bool blob_read(FILE *file, const struct body *body, uint64_t check)
+{
+	uint64_t stored;
+
+	return fread(body->bytes, body->size, 1, file) == 1 && fread(&stored, 8, 1, file) == 1 &&
+	       stored == obk_rqa_hash(check, body->bytes, body->size);
+}
+
+int obk_rqa_blob_save(const char *path, uint64_t hash, uint64_t unit, const void *bytes, size_t size, struct obk_rqa_error *ret_error)
+{
+	struct header header = { .magic = BLOB_MAGIC, .hash = hash, .unit = unit };
+
+	return file_write(path, hash, header, &(struct body){ .write = blob_write, .bytes = (void *)(uintptr_t)bytes, .size = size }, ret_error);
+}
+
+int obk_rqa_blob_load(const char *path, uint64_t hash, uint64_t *ret_unit, void *ret_bytes, size_t size, struct obk_rqa_error *ret_error)
+{
+	struct header header;
+	int status = file_read(path, hash, BLOB_MAGIC, &header, &(struct body){ .read = blob_read, .bytes = ret_bytes, .size = size }, ret_error);
+
+	if (status == OBK_RQA_OK)
+		*ret_unit = header.unit;
+	return status;
 }

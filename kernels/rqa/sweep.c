@@ -75,7 +75,7 @@ static int order_compare(const void *a, const void *b)
 }
 
 /* Distinct limits in rising order; task->level[radius index] tells where each radius went. */
-static bool levels_make(struct obk_rqa_task *task, const struct obk_rqa_plot *plot, double unit)
+bool obk_rqa_task_levels(struct obk_rqa_task *task, const struct obk_rqa_plot *plot, double unit)
 {
 	const struct obk_rqa_grid *grid = task->job->sweep->grid;
 	struct obk_rqa_levels *levels = &task->levels;
@@ -142,51 +142,105 @@ static void level_sums(const struct obk_rqa_task *task, const uint64_t *counts, 
 	*ret_all = sums;
 }
 
-/* The rows of one m from its counters. */
-static void group_measure(struct obk_rqa_task *task, struct obk_rqa_delta *lines, struct obk_rqa_delta *vertical, uint64_t n, double unit)
+/* The rows of one level from task->sum and task->sum_vertical. */
+static void level_measure(struct obk_rqa_task *task, uint32_t level, uint64_t lines_longest, bool vertical, uint64_t columns_longest, uint64_t n, double unit)
 {
-	struct obk_rqa_job *job = task->job;
-	const struct obk_rqa_grid *grid = job->sweep->grid;
-	const struct obk_rqa_options *options = job->sweep->options;
+	const struct obk_rqa_grid *grid = task->job->sweep->grid;
+	const struct obk_rqa_options *options = task->job->sweep->options;
 	struct obk_rqa_sums all, vertical_all = { 0 }, vertical_min = { 0 };
 	double cells = obk_rqa_cells(n, n, true, options);
 	unsigned times = options->triangle == OBK_RQA_BOTH ? 2 : 1;
+	bool loi = task->levels.limit[level] >= 0;
+	uint64_t longest, vertical_longest, points;
 
+	level_sums(task, task->sum, lines_longest, n, loi && options->theiler_diag == 0, times, grid->lmin, grid->lmin_count, task->from_min, &all, &longest);
+	points = all.points - (loi && options->theiler_diag == 0 ? n : 0) + (loi && options->theiler_rr == 0 ? n : 0);
+	if (vertical)
+		level_sums(task, task->sum_vertical, columns_longest, n, false, 1, &options->vmin, 1, &vertical_min, &vertical_all, &vertical_longest);
+	for (uint32_t r = 0; r < grid->radius_count; r++) {
+		if (task->level[r] != level)
+			continue;
+		for (uint32_t s = 0; s < grid->lmin_count; s++) {
+			double *v = task->values + (size_t)(r * grid->lmin_count + s) * OBK_RQA_MEASURE_COUNT;
+
+			for (unsigned i = 0; i < OBK_RQA_MEASURE_COUNT; i++)
+				v[i] = NAN;
+			obk_rqa_measure_lines(options, n, &task->from_min[s], &all, options->lmax_excludes_loi ? longest : all.longest, points, cells, v);
+			if (vertical)
+				obk_rqa_measure_vertical(options, n, &vertical_min, &vertical_all, points, v);
+			v[OBK_RQA_RADIUS] = grid->radius[r] * unit;
+			task->statuses[r * grid->lmin_count + s] = OBK_RQA_OK;
+		}
+	}
+}
+
+/* The rows of one m from its counters. */
+static void group_measure(struct obk_rqa_task *task, struct obk_rqa_delta *lines, struct obk_rqa_delta *vertical, uint64_t n, double unit)
+{
 	memset(task->sum, 0, (lines->longest + 1) * sizeof *task->sum);
 	if (vertical)
 		memset(task->sum_vertical, 0, (vertical->longest + 1) * sizeof *task->sum_vertical);
 	for (uint32_t level = 0; level < task->levels.count; level++) {
-		bool loi = task->levels.limit[level] >= 0;
-		uint64_t longest, vertical_longest, points;
-
 		for (uint64_t l = 1; l <= lines->longest; l++)
 			task->sum[l] += (uint64_t)(int64_t)lines->count[level * lines->stride + l];
-		level_sums(task, task->sum, lines->longest, n, loi && options->theiler_diag == 0, times, grid->lmin, grid->lmin_count, task->from_min, &all,
-			   &longest);
-		points = all.points - (loi && options->theiler_diag == 0 ? n : 0) + (loi && options->theiler_rr == 0 ? n : 0);
-		if (vertical) {
-			for (uint64_t l = 1; l <= vertical->longest; l++)
-				task->sum_vertical[l] += (uint64_t)(int64_t)vertical->count[level * vertical->stride + l];
-			level_sums(task, task->sum_vertical, vertical->longest, n, false, 1, &options->vmin, 1, &vertical_min,
-				   &vertical_all, &vertical_longest);
-		}
-		for (uint32_t r = 0; r < grid->radius_count; r++) {
-			if (task->level[r] != level)
-				continue;
-			for (uint32_t s = 0; s < grid->lmin_count; s++) {
-				double *v = task->values + (size_t)(r * grid->lmin_count + s) * OBK_RQA_MEASURE_COUNT;
-
-				for (unsigned i = 0; i < OBK_RQA_MEASURE_COUNT; i++)
-					v[i] = NAN;
-				obk_rqa_measure_lines(options, n, &task->from_min[s], &all, options->lmax_excludes_loi ? longest : all.longest,
-						      points, cells, v);
-				if (vertical)
-					obk_rqa_measure_vertical(options, n, &vertical_min, &vertical_all, points, v);
-				v[OBK_RQA_RADIUS] = grid->radius[r] * unit;
-				task->statuses[r * grid->lmin_count + s] = OBK_RQA_OK;
-			}
-		}
+		for (uint64_t l = 1; vertical && l <= vertical->longest; l++)
+			task->sum_vertical[l] += (uint64_t)(int64_t)vertical->count[level * vertical->stride + l];
+		level_measure(task, level, lines->longest, vertical, vertical ? vertical->longest : 0, n, unit);
 	}
+}
+
+/* ---- what a device counted ---- */
+
+static uint64_t pairs_sum(uint64_t *sum, const uint32_t *pairs, uint32_t count)
+{
+	uint64_t longest = count ? pairs[2 * (count - 1)] : 0;
+
+	memset(sum, 0, (longest + 1) * sizeof *sum);
+	for (uint32_t p = 0; p < count; p++)
+		sum[pairs[2 * p]] = pairs[2 * p + 1];
+	return longest;
+}
+
+/* The rows of one m; false: the device did not count it. */
+static bool found_measure(struct obk_rqa_task *task, uint32_t m_index, uint64_t n, double unit)
+{
+	bool vertical = task->job->sweep->options->want & OBK_RQA_WANT_VERTICAL;
+	const uint32_t *pairs[2];
+	uint32_t count[2];
+
+	for (uint32_t level = 0; level < task->levels.count; level++)
+		if (!obk_rqa_gpu_found(task, m_index, level, false, &pairs[0], &count[0]) ||
+		    (vertical && !obk_rqa_gpu_found(task, m_index, level, true, &pairs[1], &count[1])))
+			return false;
+	for (uint32_t level = 0; level < task->levels.count; level++) {
+		uint64_t longest, columns_longest = 0;
+
+		obk_rqa_gpu_found(task, m_index, level, false, &pairs[0], &count[0]);
+		longest = pairs_sum(task->sum, pairs[0], count[0]);
+		if (vertical) {
+			obk_rqa_gpu_found(task, m_index, level, true, &pairs[1], &count[1]);
+			columns_longest = pairs_sum(task->sum_vertical, pairs[1], count[1]);
+		}
+		level_measure(task, level, longest, vertical, columns_longest, n, unit);
+	}
+	return true;
+}
+
+/* Gives the rows of all m that the device counted; the others stay in task->order. */
+static void task_found(struct obk_rqa_task *task, const struct obk_rqa_plot *plot, double unit)
+{
+	const struct obk_rqa_job *job = task->job;
+	uint32_t left = 0;
+
+	for (uint32_t o = 0; o < task->order_count && !obk_rqa_watch_stopped(job->watch); o++) {
+		uint64_t n = plot->x.length - (uint64_t)(job->sweep->grid->m[task->order[o]] - 1) * plot->tau;
+
+		if (found_measure(task, task->order[o], n, unit))
+			rows_give(task, task->order[o], OBK_RQA_OK, NULL);
+		else
+			task->order[left++] = task->order[o];
+	}
+	task->order_count = left;
 }
 
 static bool delta_init(struct obk_rqa_delta *delta, uint32_t levels, uint64_t n)
@@ -359,8 +413,10 @@ static int task_levels(struct obk_rqa_task *task, struct obk_rqa_plot *plot, dou
 	uint32_t chunk;
 	int status = OBK_RQA_OK;
 
-	if (!levels_make(task, plot, unit))
+	if (!obk_rqa_task_levels(task, plot, unit))
 		return OBK_RQA_NO_MEMORY;
+	if (job->batch)
+		task_found(task, plot, unit);
 	bytes = (task->levels.count + 1) * (plot->x.length + 1) * sizeof(int32_t);
 	chunk = bytes > CHUNK_BYTES ? 1 : (uint32_t)(CHUNK_BYTES / bytes);
 	for (uint32_t first = 0; first < task->order_count && status == OBK_RQA_OK; first += chunk) {
@@ -411,8 +467,8 @@ static void task_singly(struct obk_rqa_task *task, const struct obk_rqa_series *
 	struct obk_rqa_job *job = task->job;
 	const struct obk_rqa_grid *grid = job->sweep->grid;
 	struct obk_rqa_control control = { .threads = job->crew, .isa = job->control ? job->control->isa : 0,
-					   .cancel = job->control ? job->control->cancel : NULL,
-					   .device = job->control ? job->control->device : 0 };
+					   .cancel = job->control ? job->control->cancel : NULL, .device = job->control ? job->control->device : 0,
+					   .gpu = job->control ? job->control->gpu : NULL };
 	struct obk_rqa_error error = { .text = "" };
 	uint64_t failed = 0;
 
@@ -447,7 +503,7 @@ static void task_singly(struct obk_rqa_task *task, const struct obk_rqa_series *
 
 /* ---- tasks ---- */
 
-static bool pass_suffices(const struct obk_rqa_options *o)
+bool obk_rqa_pass_suffices(const struct obk_rqa_options *o)
 {
 	bool same = o->theiler_rr == o->theiler_diag || (o->theiler_rr < 2 && o->theiler_diag < 2);
 
@@ -455,7 +511,7 @@ static bool pass_suffices(const struct obk_rqa_options *o)
 }
 
 /* The channels of the mode, as the series has them. */
-static int mode_channels(const struct obk_rqa_task *task, const struct obk_rqa_series *series, uint32_t *ret_channels, uint32_t *ret_count,
+int obk_rqa_task_channels(const struct obk_rqa_task *task, const struct obk_rqa_series *series, uint32_t *ret_channels, uint32_t *ret_count,
 			 struct obk_rqa_error *ret_error)
 {
 	const struct obk_rqa_grid *grid = task->job->sweep->grid;
@@ -492,16 +548,17 @@ static void task_fail(struct obk_rqa_task *task, int status, const char *reason)
 		rows_give(task, task->order[o], status, reason);
 }
 
-static int task_work(struct obk_rqa_task *task, const struct obk_rqa_series *series, const uint32_t *channels, uint32_t count, struct obk_rqa_error *error)
+int obk_rqa_task_plot(const struct obk_rqa_task *task, const struct obk_rqa_series *series, const uint32_t *channels, uint32_t count,
+		      struct obk_rqa_plot *ret_plot, double *ret_unit, struct obk_rqa_error *error)
 {
-	struct obk_rqa_job *job = task->job;
+	const struct obk_rqa_job *job = task->job;
 	const struct obk_rqa_options *options = job->sweep->options;
 	const struct obk_rqa_grid *grid = job->sweep->grid;
-	struct obk_rqa_plot plot = { .channels = count, .tau = grid->tau[task->tau_index], .m = 1, .same = true };
 	int norm = grid->modes && grid->modes[task->mode].norm >= 0 ? grid->modes[task->mode].norm : options->norm;
-	double unit = 1;
 	int status;
 
+	*ret_plot = (struct obk_rqa_plot){ .channels = count, .tau = grid->tau[task->tau_index], .m = 1, .same = true };
+	*ret_unit = 1;
 	if (options->radius_kind == OBK_RQA_RADIUS_SD) {
 		double spread = obk_rqa_spread(series, channels, count);
 
@@ -509,15 +566,27 @@ static int task_work(struct obk_rqa_task *task, const struct obk_rqa_series *ser
 			return obk_rqa_fail(error, OBK_RQA_CONSTANT, task->series, 0,
 					    "%s is constant: a radius in standard deviations has no meaning; give absolute ones",
 					    series->name ? series->name : "the series");
-		unit = options->scale == OBK_RQA_SCALE_NONE ? spread : 1;
+		*ret_unit = options->scale == OBK_RQA_SCALE_NONE ? spread : 1;
 	}
-	plot.f64 = obk_rqa_use_f64(options, series->length);
-	plot.norm = obk_rqa_norm_of(norm, count);
-	status = obk_rqa_planes_init(&plot.x, series, series->length, channels, count, options, plot.f64, error, task->series);
+	ret_plot->f64 = obk_rqa_use_f64(options, series->length);
+	ret_plot->norm = obk_rqa_norm_of(norm, count);
+	status = obk_rqa_planes_init(&ret_plot->x, series, series->length, channels, count, options, ret_plot->f64, error, task->series);
+	ret_plot->y = ret_plot->x;
+	return status;
+}
+
+static int task_work(struct obk_rqa_task *task, const struct obk_rqa_series *series, const uint32_t *channels, uint32_t count, struct obk_rqa_error *error)
+{
+	struct obk_rqa_job *job = task->job;
+	const struct obk_rqa_options *options = job->sweep->options;
+	struct obk_rqa_plot plot;
+	double unit;
+	int status;
+
+	status = obk_rqa_task_plot(task, series, channels, count, &plot, &unit, error);
 	if (status != OBK_RQA_OK)
 		return status;
-	plot.y = plot.x;
-	if (!(job->control && job->control->device == OBK_RQA_DEVICE_CUDA) && !plot.x.valid && !options->categorical && pass_suffices(options) &&
+	if (!plot.x.valid && !options->categorical && obk_rqa_pass_suffices(options) &&
 	    series->length <= OBK_RQA_GROUP && obk_rqa_task_room(task, series->length, count)) {
 		status = task_levels(task, &plot, unit);
 		if (status != OBK_RQA_OK)
@@ -535,20 +604,29 @@ static int task_work(struct obk_rqa_task *task, const struct obk_rqa_series *ser
 	return status;
 }
 
-static void task_run(void *arg, unsigned thread, uint64_t unit)
+void obk_rqa_task_place(struct obk_rqa_task *task, uint64_t unit)
+{
+	const struct obk_rqa_sweep *sweep = task->job->sweep;
+	uint32_t modes = sweep->grid->modes ? sweep->grid->mode_count : 1;
+
+	task->unit = unit;
+	task->mode = (uint32_t)(unit % modes);
+	task->series = unit / modes % sweep->series_count;
+	task->tau_index = (uint32_t)(unit / modes / sweep->series_count);
+}
+
+void obk_rqa_task_run(void *arg, unsigned thread, uint64_t unit)
 {
 	struct obk_rqa_job *job = arg;
 	const struct obk_rqa_sweep *sweep = job->sweep;
 	const struct obk_rqa_grid *grid = sweep->grid;
 	struct obk_rqa_task *task = &job->tasks[thread];
-	uint32_t modes = grid->modes ? grid->mode_count : 1, channels[OBK_RQA_MAX_CHANNELS], count;
+	uint32_t channels[OBK_RQA_MAX_CHANNELS], count;
 	struct obk_rqa_error error = { .text = "" };
 	const struct obk_rqa_series *series;
 	int status;
 
-	task->mode = (uint32_t)(unit % modes);
-	task->series = unit / modes % sweep->series_count;
-	task->tau_index = (uint32_t)(unit / modes / sweep->series_count);
+	obk_rqa_task_place(task, unit);
 	task->order_count = 0;
 	series = &sweep->series[task->series];
 	for (uint32_t o = 0; o < grid->m_count; o++) {
@@ -571,7 +649,7 @@ static void task_run(void *arg, unsigned thread, uint64_t unit)
 	/* A bad series is checked again for its words: they are needed for it alone. */
 	status = job->series_status[task->series] == OBK_RQA_OK ? OBK_RQA_OK : obk_rqa_series_check(series, task->series, sweep->options, &error);
 	if (status == OBK_RQA_OK)
-		status = mode_channels(task, series, channels, &count, &error);
+		status = obk_rqa_task_channels(task, series, channels, &count, &error);
 	if (status == OBK_RQA_OK)
 		status = task_work(task, series, channels, count, &error);
 	if (status != OBK_RQA_OK && status != OBK_RQA_CANCELLED)
@@ -590,11 +668,17 @@ uint64_t obk_rqa_job_cells(const struct obk_rqa_sweep *sweep)
 	return cells * (grid->modes ? grid->mode_count : 1);
 }
 
-void obk_rqa_job_run(struct obk_rqa_job *job, unsigned threads)
+uint64_t obk_rqa_job_units(const struct obk_rqa_job *job)
 {
 	const struct obk_rqa_grid *grid = job->sweep->grid;
-	uint64_t units = (uint64_t)grid->tau_count * job->sweep->series_count * (grid->modes ? grid->mode_count : 1);
+
+	return (uint64_t)grid->tau_count * job->sweep->series_count * (grid->modes ? grid->mode_count : 1);
+}
+
+void obk_rqa_job_run(struct obk_rqa_job *job, unsigned threads)
+{
+	uint64_t units = obk_rqa_job_units(job);
 
 	job->crew = units < threads ? (unsigned)(threads / units) : 1;
-	obk_rqa_each(job->watch, threads, 0, units, task_run, job);
+	obk_rqa_each(job->watch, threads, 0, units, obk_rqa_task_run, job);
 }

@@ -11,10 +11,11 @@
 #define OBK_RQA_LOOK 1024u /* slots of the table that finds a distance's level */
 
 struct obk_rqa_job;
+struct obk_rqa_gpu_batch;
 
 struct obk_rqa_task {
 	struct obk_rqa_job *job;
-	uint64_t series;
+	uint64_t unit, series; /* unit: which (tau, series, mode) */
 	uint32_t mode, tau_index;
 	uint32_t *order, order_count; /* places in grid.m that are left to do, by rising m */
 	uint32_t lmin_most;
@@ -40,11 +41,29 @@ struct obk_rqa_job {
 	unsigned crew; /* threads of a task: more than one where there are fewer tasks than threads */
 	int *series_status;
 	uint32_t *order; /* places in grid.m by rising m */
+	struct obk_rqa_gpu_batch *batch; /* what a device counted of the units in work; NULL: nothing */
 	pthread_mutex_t lock; /* one delivery of rows at a time */
 };
 
 /* Buffers for a series of that length; false: no memory. */
 bool obk_rqa_task_room(struct obk_rqa_task *task, uint64_t length, uint32_t channels);
+/* Series, mode and tau of a unit. */
+void obk_rqa_task_place(struct obk_rqa_task *task, uint64_t unit);
+/* The channels of the task's mode, as the series has them. */
+int obk_rqa_task_channels(const struct obk_rqa_task *task, const struct obk_rqa_series *series, uint32_t *ret_channels, uint32_t *ret_count,
+			  struct obk_rqa_error *ret_error);
+/* The task's series, ready to be walked with m 1, and what a radius of 1 is; its planes are the caller's to end. */
+int obk_rqa_task_plot(const struct obk_rqa_task *task, const struct obk_rqa_series *series, const uint32_t *channels, uint32_t count,
+		      struct obk_rqa_plot *ret_plot, double *ret_unit, struct obk_rqa_error *error);
+/* Distinct limits in rising order; task->level[radius index] tells where each radius went. False: no memory. */
+bool obk_rqa_task_levels(struct obk_rqa_task *task, const struct obk_rqa_plot *plot, double unit);
+/* Does the pass over all radii know everything that these options count? */
+bool obk_rqa_pass_suffices(const struct obk_rqa_options *options);
+/* A unit, from its check to its rows; arg: the job. */
+void obk_rqa_task_run(void *arg, unsigned thread, uint64_t unit);
+/* Lengths and counts, in pairs, by rising length, of one level of the task's unit; false: the device has not counted it. */
+bool obk_rqa_gpu_found(const struct obk_rqa_task *task, uint32_t m_index, uint32_t level, bool columns, const uint32_t **ret_pairs, uint32_t *ret_count);
+uint64_t obk_rqa_job_units(const struct obk_rqa_job *job);
 uint64_t obk_rqa_job_cells(const struct obk_rqa_sweep *sweep);
 void obk_rqa_job_run(struct obk_rqa_job *job, unsigned threads);
 

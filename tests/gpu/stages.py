@@ -294,10 +294,11 @@ def kernels(c):
     if shutil.which('nvidia-smi'):
         clocks = subprocess.Popen(['nvidia-smi', '--query-gpu=clocks.sm,power.draw,temperature.gpu', '--format=csv,noheader,nounits', '-lms', '200'],
                                   stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
-    kind = 'gpu-small' if c.small else 'gpu'
+    recurrence = ['--device', 'gpu', *(['--divide', '40', '--most', '5000', '--runs', '1'] if c.small else [])]
     rates = c.program('tests/gpu/gpu-rates')
     told(c, 'instructions, natively', [rates, c.driver, '1' if c.small else '20000'], 60, c.env())
-    steps = [('products and transforms', [bench, '-l', c.driver, *sizes], [bench, *sizes], 200), ('recurrence', [rqa, '0', kind], [rqa, '0', kind], 120)]
+    steps = [('products and transforms', [bench, '-l', c.driver, *sizes], [bench, *sizes], 200),
+             ('recurrence', [rqa, *recurrence, '--driver', c.driver], [rqa, *recurrence], 120)]
     try:
         for name, native, _, limit in steps:
             told(c, f'{name}, natively', native, limit, c.env())

@@ -3,7 +3,7 @@
 /*
  * GPUs of the service by a real driver library: the software device here, a card with libcuda.so.1. The first argument is the driver's path.
  *
- *     test_service_gpu DRIVER         results, device memory, several devices, too little memory
+ *     test_service_gpu DRIVER         results, recurrence, device memory, several devices, too little memory
  *     test_service_gpu DRIVER lost    prints "ready", waits for a line, and expects the device to have died meanwhile: the CPU takes over
  */
 #include <dlfcn.h>
@@ -233,6 +233,91 @@ TEST(commitments_and_proofs_equal_the_cpus)
 }
 
 /* The device has no memory left: somebody else does it, and the device stays in use. */
+#define SERIES 5
+#define LENGTH 90
+
+struct gathered {
+	unsigned rows, failed;
+	double values[SERIES][2][2][3][64]; /* series, m, tau, eps */
+};
+
+static int gather(void *arg, const struct outboard_rqa_row *rows, uint32_t count)
+{
+	struct gathered *g = arg;
+
+	for (uint32_t i = 0; i < count; i++, g->rows++) {
+		double *to = g->values[rows[i].series][rows[i].m - 1][rows[i].tau - 1][(int)(rows[i].eps * 10 + 0.5) - 1];
+
+		if (rows[i].status == OUTBOARD_OK)
+			memcpy(to, rows[i].values, outboard_rqa_measure_count() * sizeof(*to));
+		else
+			g->failed++;
+	}
+	return 0;
+}
+
+/* A sweep and a run. */
+static void recurrence_on(struct outboard *ob, struct gathered *ret, double *ret_values)
+{
+	static double data[SERIES][LENGTH];
+	struct outboard_series series[SERIES] = { 0 };
+	struct outboard_series_set *set = NULL;
+	struct outboard_rqa_options *options = NULL;
+	uint32_t m[2] = { 1, 2 }, tau[2] = { 1, 2 }, lmin[1] = { 2 };
+	double eps[3] = { 0.1, 0.2, 0.3 };
+	struct outboard_rqa_grid grid = { .m = m, .tau = tau, .lmin = lmin, .eps = eps, .m_count = 2, .tau_count = 2, .lmin_count = 1, .eps_count = 3 };
+	struct outboard_error error = { 0 };
+
+	for (unsigned s = 0; s < SERIES; s++) {
+		for (unsigned i = 0; i < LENGTH; i++)
+			data[s][i] = (double)((i * (s + 3) * 7919) % 101) / 50;
+		series[s] = (struct outboard_series){ .data = data[s], .length = s == 1 ? 2 : LENGTH - 7 * s, .channels = 1 };
+	}
+	memset(ret, 0, sizeof(*ret));
+	CHECK_INT(outboard_series_new(ob, series, SERIES, &set, &error), OUTBOARD_OK);
+	CHECK_INT(outboard_rqa_options_new(NULL, &options, &error), OUTBOARD_OK);
+	CHECK_INT(outboard_rqa_options_set(options, "want", "vertical", &error), OUTBOARD_OK);
+	if (outboard_rqa_sweep(set, options, &grid, gather, ret, NULL, &error) != OUTBOARD_OK)
+		fprintf(stderr, "%s\n", error.text);
+	CHECK_INT(error.status, OUTBOARD_OK);
+	CHECK_INT(outboard_rqa_options_set(options, "want", "vertical,white,times,trend", &error), OUTBOARD_OK);
+	CHECK_INT(outboard_rqa_options_set(options, "kind", "cross", &error), OUTBOARD_OK);
+	CHECK_INT(outboard_rqa_run(set, 0, 3, options, ret_values, NULL, &error), OUTBOARD_OK);
+	outboard_rqa_options_free(options);
+	outboard_series_free(set);
+}
+
+/* The same on the devices of a list; the pieces that GPUs did. */
+static uint64_t recurrence(const char *devices, struct gathered *ret, double *ret_values)
+{
+	struct outboard *ob = open_list(devices, 1);
+	uint64_t pieces = 0;
+
+	recurrence_on(ob, ret, ret_values);
+	for (unsigned i = 0; i < outboard_device_count(ob); i++)
+		pieces += device_of(ob, i).kind == OUTBOARD_GPU ? device_of(ob, i).pieces : 0;
+	outboard_close(ob);
+	return pieces;
+}
+
+TEST(recurrence_equals_the_cpus)
+{
+	static struct gathered cpu, gpu;
+	double values[2][64] = { { 0 } };
+
+	alarm(200);
+	CHECK_INT(recurrence("cpu:1", &cpu, values[0]), 0);
+	CHECK(recurrence("gpu:0", &gpu, values[1]) >= 2);
+	CHECK_INT(gpu.rows, SERIES * 12);
+	CHECK_INT(gpu.failed, cpu.failed);
+	CHECK(cpu.failed > 0 && cpu.failed < cpu.rows);
+	CHECK(memcmp(cpu.values, gpu.values, sizeof(cpu.values)) == 0);
+	CHECK(memcmp(values[0], values[1], sizeof(values[0])) == 0);
+	recurrence("gpu:0,cpu:1", &gpu, values[1]);
+	CHECK_INT(gpu.rows, SERIES * 12);
+	CHECK(memcmp(cpu.values, gpu.values, sizeof(cpu.values)) == 0);
+}
+
 TEST(too_little_memory_goes_to_the_cpu)
 {
 	static uint8_t want[BATCH][48], have[BATCH][48];
@@ -268,13 +353,17 @@ TEST(too_little_memory_goes_to_the_cpu)
 static int lost(void)
 {
 	static uint8_t want[BATCH][48], have[BATCH][48];
+	static struct gathered rows, again;
 	struct outboard_error error = { 0 };
+	double values[2][64] = { { 0 } };
 	struct outboard *ob;
 	struct outboard_bases *bases;
 	char line[16];
 
 	prepare(want);
 	ob = open_list("gpu:0", 0);
+	recurrence_on(ob, &rows, values[0]);
+	CHECK(device_of(ob, 0).pieces >= 2 && device_of(ob, 1).pieces == 0);
 	bases = upload(ob);
 	if (product(bases, scalars, BATCH, OUTBOARD_HOST, have, &error) != OUTBOARD_OK)
 			fprintf(stderr, "%s\n", error.text);
@@ -282,6 +371,9 @@ static int lost(void)
 	printf("ready\n");
 	fflush(stdout);
 	CHECK(fgets(line, sizeof(line), stdin) != NULL);
+	recurrence_on(ob, &again, values[1]);
+	CHECK(memcmp(&rows, &again, sizeof(rows)) == 0 && memcmp(values[0], values[1], sizeof(values[0])) == 0);
+	CHECK(device_of(ob, 0).failures > 0 && device_of(ob, 1).pieces >= 2);
 	for (unsigned i = 0; i < 3; i++) {
 		memset(have, 0, sizeof(have));
 		if (product(bases, scalars, BATCH, OUTBOARD_HOST, have, &error) != OUTBOARD_OK)

@@ -65,7 +65,7 @@ static const struct option {
 	{ "missing", OWN, MINE(table.missing), "error|drop|gap", 0, 0,
 	  "empty cells and NaN: refused, rows dropped, or kept as gaps that never recur" },
 	{ "constant", OWN, MINE(allow_constant), "refuse|allow", 0, 0, "a series that never changes: refused, or computed" },
-	{ "device", OWN, MINE(device), "auto|cpu|cuda", 0, 0, "where it runs" },
+	{ "device", OWN, MINE(device), "auto|cpu|gpu", 0, 0, "where it runs" },
 	{ "isa", OWN, MINE(isa), "auto|c|avx2|avx512", 0, 0, "instructions of the CPU" },
 	{ "threads", OWN, MINE(threads), NULL, 0, OBK_RQA_MAX_THREADS, "threads of the CPU; 0: one a core" },
 #undef AT
@@ -115,7 +115,8 @@ static bool apply(struct obx_setup *setup, const struct option *o, const char *v
 	char *end;
 
 	if (o->words) {
-		int index = find_word(o->words, value);
+		/* "cuda" is what a GPU was called before. */
+		int index = find_word(o->words, strcmp(o->name, "device") == 0 && strcmp(value, "cuda") == 0 ? "gpu" : value);
 
 		if (index < 0)
 			return obx_error_set(error, "--%s is one of %s, not '%.40s'", o->name, o->words, value);
