@@ -199,8 +199,9 @@ static int measure_all(struct outboard *context, double seconds, struct obv_curv
 		able += context->device[i].backend.operations & (1u << OUTBOARD_OP_MSM | 1u << OUTBOARD_OP_NTT) ? 1 : 0;
 	for (unsigned i = 0; status == OUTBOARD_OK && i < context->count; i++) {
 		const struct obv_backend *b = &context->device[i].backend;
-		struct trial t = { .context = context, .device = i, .seconds = seconds / (ob_count(operations) * able), .bases = bases, .words = words };
+		struct trial t = { .context = context, .device = i, .bases = bases, .words = words };
 
+		t.seconds = seconds * 7 / 8 / (ob_count(operations) * able); /* and an eighth for recurrence */
 		for (unsigned k = 0; k < ob_count(operations); k++) {
 			t.operation = operations[k];
 			t.curve = &curves[i].op[t.operation];

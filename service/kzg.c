@@ -35,7 +35,8 @@ struct kzg_job {
 	uint64_t n;
 	uint8_t *ret_a, *ret_b;
 	int *ret_valid;
-	bool *valid; /* of each piece */
+	bool *valid;          /* of each piece */
+	_Atomic uint64_t bad; /* first blob of the lowest piece with a bad one; a hint */
 };
 
 static void kzg_unref(struct outboard_kzg *kzg)
@@ -67,10 +68,24 @@ static int blob_at_fault(const struct kzg_job *k, uint64_t i, enum ob_err err, c
 		(unsigned long long)i, fault->text);
 }
 
+/* An earlier piece has a bad blob: the call's outcome is that piece's, whatever this one does. */
+static bool moot(struct kzg_job *k, const struct obv_piece *piece)
+{
+	return atomic_load_explicit(&k->bad, memory_order_relaxed) < piece->first;
+}
+
+static void bad_piece(struct kzg_job *k, const struct obv_piece *piece)
+{
+	uint64_t lowest = atomic_load_explicit(&k->bad, memory_order_relaxed);
+
+	while (piece->first < lowest && !atomic_compare_exchange_weak(&k->bad, &lowest, piece->first))
+		;
+}
+
 /* Item by item, so that a bad one is known by its number and the rest can be cancelled. */
 static int each(struct kzg_job *k, const struct obk_kzg *kzg, struct obv_piece *piece, struct outboard_error *error)
 {
-	for (uint64_t i = piece->first; i < piece->first + piece->count; i++) {
+	for (uint64_t i = piece->first; i < piece->first + piece->count && !moot(k, piece); i++) {
 		const uint8_t *blob = k->blobs + i * OBK_KZG_BLOB_BYTES;
 		struct obk_fault fault = { .item = OBK_FAULT_NO_ITEM };
 		enum ob_err err;
@@ -174,7 +189,7 @@ static int on_gpu(struct kzg_job *k, struct obv_piece *piece, struct obv_device 
 	p.faults = malloc(room * sizeof(*p.faults));
 	if (!sums || !p.faults || (!p.scalars && k->verb != COMMIT))
 		status = obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for the scalars of %zu blobs", room);
-	while (status == OUTBOARD_OK && done < piece->count) {
+	while (status == OUTBOARD_OK && done < piece->count && !moot(k, piece)) {
 		size_t n = ob_min(piece->count - done, room);
 
 		p.first = piece->first + done;
@@ -198,10 +213,13 @@ static int kzg_run(struct obv_job *job, struct obv_piece *piece, struct obv_devi
 
 	if (obv_job_stopped(job))
 		return OUTBOARD_CANCELLED;
-	if (!kzg)
-		return on_gpu(k, piece, device, error);
-	if (k->verb == COMMIT || k->verb == PROVE_BLOBS || k->verb == CELLS)
-		return each(k, kzg, piece, error);
+	if (!kzg || k->verb == COMMIT || k->verb == PROVE_BLOBS || k->verb == CELLS) {
+		int status = kzg ? each(k, kzg, piece, error) : on_gpu(k, piece, device, error);
+
+		if (status == OUTBOARD_ARGUMENT)
+			bad_piece(k, piece);
+		return status;
+	}
 	err = whole(k, kzg, piece, &fault);
 	if (err && piece->first && fault.item != OBK_FAULT_NO_ITEM)
 		return obv_fail(error, obv_status_of(err), fault.item + piece->first, "%s (counted from item %llu of the call)", fault.text,
@@ -274,6 +292,7 @@ static int start(struct outboard_kzg *kzg, const struct kzg_job *arguments, bool
 	kzg->refs++;
 	pthread_mutex_unlock(&kzg->context->lock);
 	k->kzg = kzg;
+	atomic_init(&k->bad, UINT64_MAX);
 	k->job.allowed = allowed(kzg, k->verb, &gpus);
 	/* A GPU takes less for each blob of many than for one: its part is estimated and done as a whole. */
 	if (gpus && cut)

@@ -93,9 +93,10 @@ static void convert_block(void *arg, size_t item, unsigned thread)
 			from_montgomery(c->to + i * OBK_FR_BYTES, &c->elements[i], c->format);
 }
 
-static void convert(struct obk_pool *pool, struct conversion *c)
+/* False: `stop` said so. */
+static bool convert(struct obk_pool *pool, const struct obk_stop *stop, struct conversion *c)
 {
-	obk_pool_run(pool, (c->n + CONVERT_BLOCK - 1) / CONVERT_BLOCK, convert_block, c);
+	return obk_pool_run_until(pool, stop, (c->n + CONVERT_BLOCK - 1) / CONVERT_BLOCK, convert_block, c);
 }
 
 /* ---- jobs ---- */
@@ -119,19 +120,21 @@ static int ntt_host(struct ntt_job *n, struct obv_device *device, uint8_t *data,
 	struct conversion out = { .elements = copy, .to = data, .n = elements, .format = n->ntt->format };
 	struct obv_ntt_work work = { .job = n->ntt->shape, .data = copy };
 	bool plain = n->ntt->format != OUTBOARD_SCALAR_MONTGOMERY;
-	int status;
+	int status = OUTBOARD_OK;
 
 	if (!copy)
 		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for a copy of %zu elements", elements);
 	work.job.batch = batch;
 	work.job.stop = (struct obk_stop){ ntt_stopped, &n->job };
-	if (plain)
-		convert(pool, &in);
-	else if (!pool)
+	if (plain && !convert(pool, &work.job.stop, &in))
+		status = OUTBOARD_CANCELLED;
+	else if (!plain && !pool)
 		memcpy(copy, data, elements * sizeof(*copy));
-	status = b->ops->ntt(b->self, &work, error);
-	if (plain && (pool || status == OUTBOARD_OK))
-		convert(pool, &out);
+	if (status == OUTBOARD_OK)
+		status = b->ops->ntt(b->self, &work, error);
+	/* A kernel that failed has left the data in place alone: back to what it was. What was stopped is not looked at again. */
+	if (plain && (status == OUTBOARD_OK || (pool && status != OUTBOARD_CANCELLED)))
+		status = convert(pool, &work.job.stop, &out) ? status : OUTBOARD_CANCELLED;
 	else if (!pool && status == OUTBOARD_OK)
 		memcpy(data, copy, elements * sizeof(*copy));
 	if (!pool)

@@ -194,7 +194,8 @@ OUTBOARD_API int outboard_wait(struct outboard_ticket *ticket, double timeout, s
 OUTBOARD_API int outboard_poll(struct outboard_ticket *ticket, double *ret_progress);
 /*
  * What has not begun is dropped; on a CPU products and transforms stop within some tens of milliseconds, sweeps at their next row; what a GPU does at that
- * moment ends first. The call then ends with OUTBOARD_CANCELLED, unless it was over before. The same goes for time-outs.
+ * moment ends first. KZG: commitments, proofs and cells of lists stop after the blob at hand (64 on a GPU), verification and recovery end first; of a list
+ * results may be written in part. The call then ends with OUTBOARD_CANCELLED, unless it was over before. The same goes for time-outs.
  */
 OUTBOARD_API void outboard_cancel(struct outboard_ticket *ticket);
 /* A descriptor that becomes readable when the call is over, for poll and epoll; the ticket's, do not close or read it. -1: none to be had. */
@@ -331,7 +332,8 @@ OUTBOARD_API void outboard_kzg_free(struct outboard_kzg *kzg);
 
 /*
  * Lists are packed; n is at most OUTBOARD_MAX_BATCH; n = 0 does nothing, and is valid. A claim that does not hold is no error: *ret_valid is 0.
- * OUTBOARD_ARGUMENT: error.item is the index of the bad element in its blob, or of the bad blob, commitment, proof or cell in its list, as the text says.
+ * OUTBOARD_ARGUMENT: error.item is the index of the bad element, counted through all blobs of the list, or of the bad blob, commitment, proof or cell in its
+ * list, as the text says.
  */
 /* n blobs -> n commitments. */
 OUTBOARD_API int outboard_kzg_commit(struct outboard_kzg *kzg, const uint8_t *blobs, uint64_t n, uint8_t *ret_commitments, const struct outboard_call *call,

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "kernels/msm/tune.h"
 #include "kernels/pool/pool.h"
 #include "tools/command.h"
 #include "tools/devices.h"
@@ -79,8 +80,13 @@ bool obx_devices_open(struct obx_devices *d, double cpu_seconds, int *ret_code)
 	struct outboard_options options = { .devices = any && cpu_seconds < OPEN_SECONDS ? "cpu" : d->list, .threads = (uint32_t)d->threads,
 		.driver = d->driver };
 	struct outboard_error error;
-	int status = outboard_open(&options, &d->context, &error);
+	struct obk_fault fault;
+	int status;
 
+	/* The library passes over a damaged profile of windows without a word: programs have their own ways to speak. */
+	if (obk_tune_load_default(&fault) != OB_ERR_NONE)
+		fprintf(stderr, "outboard %s: %s\n", d->verb, fault.text);
+	status = outboard_open(&options, &d->context, &error);
 	if (status == OUTBOARD_OK)
 		return true;
 	fprintf(stderr, "outboard %s: --device %s: %s\n", d->verb, d->list ? d->list : "auto", error.text);

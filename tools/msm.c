@@ -356,7 +356,8 @@ static int tune(struct options *o)
 	char path[OBK_TUNE_MAX_PATH];
 	enum ob_err err;
 
-	obk_tune_load_default();
+	if (obk_tune_load_default(&fault) != OB_ERR_NONE)
+		fprintf(stderr, "outboard msm: %s\n", fault.text);
 	if (!obk_tune_path(path, sizeof path)) {
 		fprintf(stderr, "outboard msm: there is no place for the profile: set XDG_CACHE_HOME or HOME to a folder\n");
 		return OBX_EXIT_UNWELL;

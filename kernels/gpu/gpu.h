@@ -187,7 +187,8 @@ typedef enum ob_err obk_gpu_piece(void *arg, size_t first, size_t bytes);
 /*
  * Copies host memory in pieces of OBK_GPU_PIECE bytes, through pinned memory and on a stream of their own, and calls `piece` for each as soon as `stream`
  * waits for its arrival: what it launches runs while the next ones travel. One piece, with no such detour, where there is no more than that, no pinned memory
- * to be had, or OUTBOARD_OPT=-stage. Nothing may be pending on what is written. `from` is free again on return; the first error ends it.
+ * to be had, or OUTBOARD_OPT=-stage. Nothing may be pending on what is written. `from` is free again on return,
+ * unless it is pinned memory that went in one piece; the first error ends it.
  */
 #define OBK_GPU_PIECE ((size_t)1 << 20)
 enum ob_err obk_gpu_upload(struct obk_gpu *gpu, CUstream stream, CUdeviceptr to, const void *from, size_t bytes, obk_gpu_piece *piece, void *arg,

@@ -105,6 +105,10 @@ enum ob_err obk_gpu_upload(struct obk_gpu *gpu, CUstream stream, CUdeviceptr to,
 	pthread_mutex_lock(&gpu->lock);
 	gpu->stats.pieces += number;
 	pthread_mutex_unlock(&gpu->lock);
-	stage_give(gpu, stage);
+	/* What may still be on its way out of the room is not written over. */
+	if (late || obk_gpu_lost(gpu))
+		stage_free(gpu, stage);
+	else
+		stage_give(gpu, stage);
 	return err ? err : late;
 }

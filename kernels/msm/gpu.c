@@ -431,6 +431,8 @@ static enum ob_err run_all(struct call *c)
 		done += total_of(c);
 		if (!err && c->job->progress)
 			c->job->progress(c->job->progress_arg, (double)done / (double)(n * batch));
+		if (!err && done < n * batch && obk_stopped(&c->job->stop))
+			err = obk_fault_set(c->fault, OB_ERR_CANCELLED, OBK_FAULT_NO_ITEM, "the product was stopped");
 	}
 	/* nothing may be pending on what is given back */
 	if (err && !obk_gpu_lost(c->gpu))

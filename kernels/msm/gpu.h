@@ -7,7 +7,8 @@
  *
  * With a table the bases are held as shifted copies, 2^(c t) P, as many as its memory allows, so that fewer buckets are summed up and nothing is doubled; a
  * few bases with a large table as all multiples that digits of b bits ask for, so that nothing is sorted: ceil(255 / b) 2^(b - 1) points a base, from
- * 64 x 8 (b = 4) to 32 x 128 (b = 8), the widest digits that the memory allows.
+ * 64 x 8 (b = 4) to 32 x 128 (b = 8), the widest digits that the memory allows, where
+ * that takes no more additions than shifted copies.
  */
 #ifndef OBK_MSM_GPU_H
 #define OBK_MSM_GPU_H
@@ -42,7 +43,8 @@ void obk_msm_gpu_bases_info(const struct obk_msm_gpu_bases *bases, struct obk_ms
 /*
  * As obk_msm_run, with job->window up to OBK_MSM_GPU_MAX_WINDOW. job->pool sums up what is left for the CPU. scalars: their address on the device,
  * batch x count of them in job->format, 16-byte aligned and finished before this call (job->scalars is not looked at); 0: they are job->scalars, and work on
- * the first begins while the rest travel (OUTBOARD_OPT=-stage: after the last). Returns when the result is there. OB_ERR_NO_MEMORY if the device has no
+ * the first begins while the rest travel (OUTBOARD_OPT=-stage: after the last). Returns when the result is there. job->stop is asked
+ * between groups of points, job->range is not used. OB_ERR_NO_MEMORY if the device has no
  * room even for a 64th of the points at a time.
  */
 enum ob_err obk_msm_gpu_run(const struct obk_msm_gpu_bases *bases, const struct obk_msm_job *job, CUdeviceptr scalars, struct obk_g1_affine *ret_points,

@@ -80,7 +80,7 @@ struct obk_msm_job {
 
 /*
  * ret_points[batch] is written only on success. Errors as above; fault->item is the index of the scalar among batch x count. OB_ERR_CANCELLED: job->stop said
- * so. Beside the bases it takes 64 bytes a point of a range (32 above 2^18), 4 bytes an entry and 128 a bucket of the windows that are worked on together.
+ * so. Beside the bases it takes 32 bytes a point of a range, 4 bytes an entry and 128 a bucket of the windows that are worked on together.
  */
 enum ob_err obk_msm_run(const struct obk_msm_bases *bases, const struct obk_msm_job *job, struct obk_g1_affine *ret_points, struct obk_fault *fault);
 /*

@@ -11,7 +11,6 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/opt.h"
 #include "base/text.h"
 #include "kernels/msm/plan.h"
@@ -185,13 +184,13 @@ enum ob_err obk_tune_load(const char *path, struct obk_fault *fault)
 	return parse(text, path, fault);
 }
 
-void obk_tune_load_default(void)
+enum ob_err obk_tune_load_default(struct obk_fault *fault)
 {
 	char path[OBK_TUNE_MAX_PATH];
-	struct obk_fault fault;
 
-	if (ob_opt_on(OB_OPT_TUNE) && obk_tune_path(path, sizeof(path)) && obk_tune_load(path, &fault) == OB_ERR_ARGUMENT)
-		ob_warn("%s", fault.text);
+	if (!ob_opt_on(OB_OPT_TUNE) || !obk_tune_path(path, sizeof(path)))
+		return OB_ERR_NONE;
+	return obk_tune_load(path, fault) == OB_ERR_ARGUMENT ? OB_ERR_ARGUMENT : OB_ERR_NONE;
 }
 
 static size_t append(char *text, size_t at, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -25,8 +25,8 @@
 bool obk_tune_path(char *ret_path, size_t size);
 /* OB_ERR_IO without a file, OB_ERR_UNSUPPORTED for another processor or version, OB_ERR_ARGUMENT for a damaged file: the profile stays as it was. */
 enum ob_err obk_tune_load(const char *path, struct obk_fault *fault);
-/* From obk_tune_path; warns of a damaged file. */
-void obk_tune_load_default(void);
+/* From obk_tune_path, once there is a file for this processor; OB_ERR_ARGUMENT if it is damaged. */
+enum ob_err obk_tune_load_default(struct obk_fault *fault);
 /* Makes the folders it needs; the file appears whole or not at all. OB_ERR_IO. */
 enum ob_err obk_tune_store(const char *path, struct obk_fault *fault);
 void obk_tune_clear(void);

@@ -3,7 +3,7 @@
 /*
  * The number-theoretic transform on a GPU (kernels/gpu): the same jobs, errors and, bit for bit, results as ntt.h. A domain holds the roots of unity on
  * one device; the caller owns it and frees it before it closes the device. Any number of threads may run transforms with it at once. These functions
- * enter the device themselves.
+ * enter the device themselves. A job's `stop` is not asked: what a device has begun ends.
  */
 #ifndef OBK_NTT_GPU_H
 #define OBK_NTT_GPU_H

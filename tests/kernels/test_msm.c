@@ -17,12 +17,6 @@
 #define TIMEOUT_S 110 /* seconds of work on a machine of its own, a minute on one that is busy */
 #define SOME 120 /* of the adversarial cases, each computed in sixteen ways */
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
-
 static struct obk_g1_affine points[N];
 static struct obk_fr logs[N];
 
@@ -559,7 +553,7 @@ TEST(out_of_memory_is_told_and_passes)
 	unsigned long pages;
 	FILE *f = fopen("/proc/self/statm", "re");
 
-	if (SANITIZED)
+	if (TEST_SANITIZED)
 		exit(TEST_SKIP_EXIT); /* their allocators end the program instead */
 	CHECK(f && fscanf(f, "%lu", &pages) == 1);
 	fclose(f);

@@ -9,12 +9,6 @@
 #include "outboard.h"
 #include "../unit/test.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
-
 #define N 2000
 #define TIMEOUT_S 200 /* seconds of work on a machine of its own, a minute on one that is busy */
 
@@ -570,6 +564,8 @@ TEST(a_product_under_way_stops)
 	struct outboard_bases *bases;
 	struct outboard_error error = { 0 };
 	double told, progress;
+	unsigned again = 0;
+	int status;
 
 	alarm(TIMEOUT_S);
 	make_points(ob);
@@ -592,7 +588,13 @@ TEST(a_product_under_way_stops)
 				usleep(1000);
 			outboard_cancel(ticket);
 		}
-		CHECK_INT(outboard_wait(ticket, -1, &error), way == 1 ? OUTBOARD_TIMEOUT : OUTBOARD_CANCELLED);
+		status = outboard_wait(ticket, -1, &error);
+		if (way == 2 && status == OUTBOARD_OK && again++ < 10) { /* this thread was away for so long that the product was done */
+			outboard_ticket_free(ticket);
+			way--;
+			continue;
+		}
+		CHECK_INT(status, way == 1 ? OUTBOARD_TIMEOUT : OUTBOARD_CANCELLED);
 		CHECK(outboard_poll(ticket, &progress) == 1 && progress < 0.9);
 		CHECK(memcmp(have, untouched, sizeof(have)) == 0);
 		outboard_ticket_free(ticket);
@@ -666,7 +668,7 @@ TEST(lack_of_memory_is_told_and_passes)
 	unsigned long pages = 0;
 	FILE *f;
 
-	if (SANITIZED)
+	if (TEST_SANITIZED)
 		exit(TEST_SKIP_EXIT); /* their allocators end the program instead */
 	mallopt(M_ARENA_MAX, 1); /* no arenas of the threads' own, which have address space set aside */
 	alarm(TIMEOUT_S);

@@ -22,10 +22,15 @@
 #define TEST_MAX 128
 #define TEST_TIMEOUT_S 30
 
-/* What a long test divides its rounds by where every step is watched. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+/* Whether every step is watched, and what a long test then divides its rounds by. */
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TEST_SANITIZED 1
 #define TEST_SLOWER 3u
 #else
+#define TEST_SANITIZED 0
 #define TEST_SLOWER 1u
 #endif
 #define TEST_SKIP_EXIT 77
