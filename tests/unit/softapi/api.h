@@ -113,17 +113,22 @@ static inline void device_open(void)
 	OK(FACE(cuCtxSetCurrent)(context));
 }
 
-static inline void module_open(void)
-{
-	OK(FACE(cuModuleLoadData)(&module, kernels));
-}
-
 static inline CUfunction kernel_get(const char *name)
 {
 	CUfunction f = NULL;
 
 	OK(FACE(cuModuleGetFunction)(&f, module, name));
 	return f;
+}
+
+/* A driver that loads kernels when they are first asked for may wait for the device to do so: here, not behind a gate. */
+static inline void module_open(void)
+{
+	OK(FACE(cuModuleLoadData)(&module, kernels));
+	kernel_get("store");
+	kernel_get("add");
+	kernel_get("spin");
+	kernel_get("fault");
 }
 
 static inline CUresult launch(const char *name, CUstream stream, uint64_t a, uint64_t b)
@@ -148,6 +153,19 @@ static inline uint32_t device_u32(CUdeviceptr p)
 
 	OK(DTOH(&value, p, sizeof value));
 	return value;
+}
+
+/*
+ * Is this the software device? It alone has this private table. It knows handles that are gone from those that are not, and runs host functions of different
+ * streams at the same time; NVIDIA's driver reads what a handle points to, and has one thread for all host functions.
+ */
+static inline bool soft(void)
+{
+	const void *table = NULL;
+	CUuuid id;
+
+	memcpy(id.bytes, "outboard-softdev", sizeof id.bytes);
+	return FACE(cuGetExportTable)(&table, &id) == CUDA_SUCCESS;
 }
 
 static inline double now(void)

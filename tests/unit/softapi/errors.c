@@ -150,8 +150,10 @@ static void bad_launches(void)
 	IS(CALL(cuLaunchKernel)(f, 0, 1, 1, 1, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
 	IS(CALL(cuLaunchKernel)(f, 1, 1, 1, 1025, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
 	IS(CALL(cuLaunchKernel)(f, 1, 1, 1, 1, 1, 1, 49153, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
-	IS(CALL(cuLaunchKernel)((CUfunction)0x77, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_HANDLE);
-	IS(CALL(cuLaunchKernel)(f, 1, 1, 1, 1, 1, 1, 0, (CUstream)0x77, params, NULL), CUDA_ERROR_INVALID_HANDLE);
+	if (soft()) {
+		IS(CALL(cuLaunchKernel)((CUfunction)0x77, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_HANDLE);
+		IS(CALL(cuLaunchKernel)(f, 1, 1, 1, 1, 1, 1, 0, (CUstream)0x77, params, NULL), CUDA_ERROR_INVALID_HANDLE);
+	}
 	IS(CALL(cuLaunchCooperativeKernel)(f, 1000000, 1, 1, 1024, 1, 1, 0, NULL, params), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 	OK(FACE(cuCtxSynchronize)());
 }
@@ -176,7 +178,8 @@ int main(int argc, char **argv)
 	bad_ptx();
 	sass_only();
 	limits();
-	private_table();
+	if (soft() || strstr(library, "softdevice"))
+		private_table();
 	sticky();
 	endless();
 	return 0;
