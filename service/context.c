@@ -106,8 +106,10 @@ static int add_gpus(struct listing *l, bool must, struct outboard_error *error)
 		if (status != OUTBOARD_OK && must)
 			break;
 	}
-	if (!must || l->gpu)
-		return must ? status : OUTBOARD_OK;
+	if (!must || (l->gpu && status == OUTBOARD_OK))
+		return OUTBOARD_OK;
+	if (l->gpu)
+		return obv_fail(error, status, OUTBOARD_NO_ITEM, "not every GPU can be used: %.300s; name those that can, for example \"gpu:0\"", why.text);
 	return obv_fail(error, OUTBOARD_NO_DEVICE, OUTBOARD_NO_ITEM, "there is no GPU to be used: %.300s; ask for \"cpu\", or see `outboard check`",
 			why.text[0] ? why.text : "the driver shows none");
 }

@@ -50,6 +50,15 @@ static bool take_option(struct obx_kernel_bench *b, const char *name, const char
 	return obx_devices_take(&b->asked, name, value, ret_code);
 }
 
+bool obx_kernel_bench_help(int argc, char **argv)
+{
+	bool asked = false;
+
+	for (int a = 2; a < argc; a++)
+		asked |= strcmp(argv[a], "--help") == 0 || strcmp(argv[a], "-h") == 0;
+	return asked;
+}
+
 int obx_kernel_bench_options(struct obx_kernel_bench *b, int argc, char **argv, int first, unsigned low, unsigned high,
 	bool (*more)(void *arg, const char *option, const char *value), void *arg)
 {
@@ -59,6 +68,10 @@ int obx_kernel_bench_options(struct obx_kernel_bench *b, int argc, char **argv, 
 
 		if (strcmp(argv[a], "--json") == 0) {
 			b->json = true;
+			continue;
+		}
+		if (strcmp(argv[a], "--stats") == 0) {
+			b->asked.stats = true;
 			continue;
 		}
 		if (a + 1 == argc)
@@ -74,15 +87,18 @@ int obx_kernel_bench_options(struct obx_kernel_bench *b, int argc, char **argv, 
 	return 0;
 }
 
-/* The GPU's own words of itself, of its first device. */
+/* The first GPU's own words of itself. */
 static void describe(struct obx_kernel_bench *b)
 {
 	const struct obk_gpu_driver *driver;
-	struct outboard_device device;
+	struct outboard_device device = { .kind = OUTBOARD_CPU };
 	struct obk_fault fault;
 	uint64_t ordinal;
 
-	if (outboard_device_get(b->side[OBX_GPU], 0, &device) != OUTBOARD_OK || strncmp(device.name, "gpu:", 4) != 0 ||
+	for (uint32_t i = 0; device.kind != OUTBOARD_GPU; i++)
+		if (outboard_device_get(b->side[OBX_GPU], i, &device) != OUTBOARD_OK)
+			return;
+	if (strncmp(device.name, "gpu:", 4) != 0 ||
 	    !ob_text_parse_number(device.name + 4, 0, OBK_GPU_MAX_DEVICES, &ordinal) || obk_gpu_driver_open(b->asked.driver, &driver, &fault) != OB_ERR_NONE)
 		return;
 	b->driver_version = driver->version;
@@ -94,7 +110,8 @@ int obx_kernel_bench_open(struct obx_kernel_bench *b)
 {
 	const char *list = b->asked.list ? b->asked.list : "auto";
 	bool any = strcmp(list, "auto") == 0;
-	struct outboard_options options = { .devices = "cpu", .threads = (uint32_t)b->asked.threads, .driver = b->asked.driver, .profile = "" };
+	struct outboard_options options = { .devices = any || strstr(list, "gpu") ? "cpu" : list, .threads = (uint32_t)b->asked.threads,
+		.driver = b->asked.driver, .profile = "" };
 	struct outboard_error error;
 
 	if (outboard_open(&options, &b->side[OBX_CPU], &error) != OUTBOARD_OK)
@@ -295,10 +312,14 @@ static bool plot(const struct obx_kernel_bench *b, const char *name)
 
 int obx_kernel_bench_show(const struct obx_kernel_bench *b)
 {
+	struct outboard_device device;
 	char name[128];
 
 	processor(name, sizeof name);
 	(b->json ? print_json : print_table)(b, name);
+	for (unsigned side = 0; b->asked.stats && side < OBX_SIDES; side++)
+		for (uint32_t i = 0; b->side[side] && outboard_device_get(b->side[side], i, &device) == OUTBOARD_OK; i++)
+			obx_devices_print_stats(stderr, &device);
 	if (b->plot && !plot(b, name)) {
 		fprintf(stderr, "outboard %s: %s: %s\n", b->verb, b->plot, strerror(errno));
 		return OBX_EXIT_UNWELL;

@@ -42,9 +42,11 @@ struct obx_kernel_bench {
 /* Does the work once on one side; false: it was refused, and why was said. */
 typedef bool obx_kernel_work(void *arg, enum obx_side side);
 
+/* Is --help or -h among the words behind `outboard VERB bench`? */
+bool obx_kernel_bench_help(int argc, char **argv);
 /*
- * Takes options [first, argc) of a bench: --from and --to (powers of two, within low..high; high 0: neither), --runs, --json, --plot, --table and those of
- * obx_devices; `more` is offered what is none of them (NULL: nothing is). 0, or an exit code.
+ * Takes options [first, argc) of a bench: --from and --to (powers of two, within low..high; high 0: neither), --runs, --json, --stats, --plot, --table and
+ * those of obx_devices; `more` is offered what is none of them (NULL: nothing is). 0, or an exit code.
  */
 int obx_kernel_bench_options(struct obx_kernel_bench *b, int argc, char **argv, int first, unsigned low, unsigned high,
 	bool (*more)(void *arg, const char *option, const char *value), void *arg);
@@ -54,7 +56,7 @@ int obx_kernel_bench_open(struct obx_kernel_bench *b);
 bool obx_kernel_bench_row(struct obx_kernel_bench *b, const char *name, double size, bool gpu, obx_kernel_work *work, void *arg);
 /* Says that CPU and GPU came to different results for a row. */
 void obx_kernel_bench_differ(const struct obx_kernel_bench *b, const char *name);
-/* Prints, and plots if asked to. The exit code. */
+/* Prints, and plots if asked to; with --stats also what each device did, on stderr. The exit code. */
 int obx_kernel_bench_show(const struct obx_kernel_bench *b);
 /* Also of what was not opened. */
 void obx_kernel_bench_close(struct obx_kernel_bench *b);

@@ -12,6 +12,7 @@
 #include "tools/command.h"
 #include "tools/devices.h"
 #include "tools/input.h"
+#include "tools/kernel_bench.h"
 #include "tools/kzg_check.h"
 #include "tools/progress.h"
 
@@ -462,7 +463,7 @@ int obx_kzg_main(int argc, char **argv)
 	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
 		return usage(stdout);
 	if (argc > 1 && strcmp(argv[1], "bench") == 0)
-		return obx_kzg_bench(argc, argv);
+		return obx_kernel_bench_help(argc, argv) ? usage(stdout) : obx_kzg_bench(argc, argv);
 	for (size_t i = 0; argc > 1 && i < ob_count(actions); i++) {
 		if (strcmp(argv[1], actions[i].name) == 0)
 			run = actions[i].run;

@@ -120,7 +120,8 @@ static bool work_verify(void *arg, enum obx_side side)
 	struct bench *b = arg;
 	int valid = 0;
 
-	return done(outboard_kzg_verify_blobs(b->kzg[side], b->blobs, b->commitments, b->proof, 1, &valid, NULL, &error), &error) && valid;
+	return done(outboard_kzg_verify_blobs(b->kzg[side], b->blobs, b->commitments, b->proof, 1, &valid, NULL, &error), &error) &&
+		agreed("the proof", OUTBOARD_OK, valid, &error);
 }
 
 static bool work_cells(void *arg, enum obx_side side)
@@ -154,7 +155,7 @@ static bool work_verify_cells(void *arg, enum obx_side side)
 	int valid = 0;
 
 	return done(outboard_kzg_verify_cells(b->kzg[side], b->commitments, b->indices, b->cells, b->proofs, OUTBOARD_CELLS, &valid, NULL, &error), &error) &&
-		valid;
+		agreed("a cell's proof", OUTBOARD_OK, valid, &error);
 }
 
 /* Elements below r: the highest byte of each stays 0. */

@@ -415,6 +415,7 @@ static int calibrate(struct options *o)
 		print_threshold(o, i, "msm", OUTBOARD_OP_MSM);
 		print_threshold(o, i, "ntt", OUTBOARD_OP_NTT);
 		print_threshold(o, i, "kzg", OUTBOARD_OP_KZG);
+		print_threshold(o, i, "rqa", OUTBOARD_OP_RQA);
 		printf(o->json ? "}" : "\n");
 	}
 	printf(o->json ? "]}\n" : "");
@@ -474,7 +475,7 @@ int obx_msm_main(int argc, char **argv)
 		return usage(stdout);
 	if (argc > 1 && argv[1][0] != '-') {
 		if (strcmp(argv[1], "bench") == 0)
-			return bench(argc, argv);
+			return obx_kernel_bench_help(argc, argv) ? usage(stdout) : bench(argc, argv);
 		action = NULL;
 		for (size_t i = 0; i < ob_count(actions); i++)
 			action = strcmp(argv[1], actions[i].name) == 0 ? actions[i].run : action;

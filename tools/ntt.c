@@ -11,6 +11,7 @@
 #include "tools/command.h"
 #include "tools/devices.h"
 #include "tools/input.h"
+#include "tools/kernel_bench.h"
 #include "tools/ntt_check.h"
 #include "tools/progress.h"
 
@@ -188,7 +189,7 @@ int obx_ntt_main(int argc, char **argv)
 	int code;
 
 	if (argc > 1 && strcmp(argv[1], "bench") == 0)
-		return obx_ntt_bench(argc, argv);
+		return obx_kernel_bench_help(argc, argv) ? usage(stdout) : obx_ntt_bench(argc, argv);
 	for (int a = 1; a < argc; a++) {
 		if (strcmp(argv[a], "--help") == 0 || strcmp(argv[a], "-h") == 0)
 			return usage(stdout);

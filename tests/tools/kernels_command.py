@@ -150,7 +150,7 @@ def profile(tmp):
     path.write_text(text)
     same(good(*run, env=env), plain, 'the same sum by a profile')
     devices = json.loads(good('msm', 'calibrate', '--seconds', 1, '--device', 'cpu:1', '--json', env=env))['devices']
-    same([(d['name'], d['msm_from'], d['kzg_from']) for d in devices], [('cpu:1', 1, 1)], 'what was measured')
+    same([(d['name'], d['msm_from'], d['kzg_from'], d['rqa_from']) for d in devices], [('cpu:1', 1, 1, 1)], 'what was measured')
     same(any(p.name.startswith('profile-') for p in (tmp / 'cache' / 'outboard').iterdir()), True, 'the profile of devices')
     (tmp / 'file').write_text('')
     bad(1, ['cannot be written'], 'msm', 'tune', '--threads', 1, env={'XDG_CACHE_HOME': str(tmp / 'file')})
@@ -245,6 +245,10 @@ def benches(tmp):
         same(table is None or bool(re.search(r'2\^6 +\d+\.\d+ +- +-', table)), True, 'the table')
         same((tmp / 'p.svg').read_text().strip()[-6:], '</svg>', 'a plot')
     bad(1, ['--device gpu'], 'msm', 'bench', *NO_GPU)
+    for verb in 'msm', 'ntt', 'kzg':
+        same(good(verb, 'bench', '--help'), good(verb, '--help'), 'the usage of a bench')
+    done = call('msm', 'bench', '--from', 4, '--to', 4, '--runs', 1, '--device', 'cpu:1', '--stats', '--json')
+    same((done.returncode, json.loads(done.stdout)['machine']['threads'], done.stderr.startswith('cpu:1: ')), (0, 1, True), 'as many threads as the list says')
 
 
 def main():

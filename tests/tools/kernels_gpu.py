@@ -98,6 +98,8 @@ def benches(tmp):
         check('the GPU described', 'software device' in gpu['name'] and gpu['processors'] > 0 and gpu['memory'] > 0 and '.' in gpu['driver'], gpu)
         check('both times', len(out['rows']) == 3 and all(row['cpu_ms'] > 0 and row['gpu_ms'] > 0 and row['speed_up'] > 0 for row in out['rows']), out)
         check('two lines', (tmp / 'p.svg').read_text().count('<polyline') == 2)
+    out = json.loads(good('msm', 'bench', '--from', 3, '--to', 3, '--runs', 1, '--device', 'cpu:1,gpu:0', '--driver', DRIVER, '--json').stdout)
+    check('the GPU described behind a CPU', 'software device' in out['machine']['gpu']['name'], out)
     table = good('msm', 'bench', '--from', 3, '--to', 3, '--runs', 1, '--device', 'gpu:0', '--driver', DRIVER).stdout
     check('the table', re.search(r'^GPU: .*multiprocessors.*driver for CUDA', table, re.M) and re.search(r'2\^3 +\d+\.\d+ +\d+\.\d+ +\d+\.\d+', table), table)
 
