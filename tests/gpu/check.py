@@ -26,6 +26,9 @@ PROGRAMS = ['server/outboard-server', 'tools/outboard', 'tests/gpu/gpu-facts', '
             'tests/unit/softapi/test-softapi-link', 'tests/kernels/obk-gpu-bench', 'kernels/rqa/obk-rqa-bench']
 LIBRARIES = ['client-shim/libcuda.so.1', 'softdevice/' + SOFT, 'tests/gpu/libdriver-log.so']
 FILES = ['tests/kernels/twin.ptx']
+SETUP = 'tests/data/kzg/trusted_setup.txt'  # relative to the root
+# What keeps one server from being of use, where others may be; NoDriver is none of these.
+NOT_SERVED = (RuntimeError, OSError, subprocess.SubprocessError)
 
 
 class Done(NamedTuple):
@@ -114,7 +117,8 @@ class Check:
     def env(self, **more):
         """For a program of ours on the driver itself."""
         folders = [self.links, self.build / 'lib' if (self.build / 'lib').is_dir() else None, os.environ.get('LD_LIBRARY_PATH')]
-        return dict(os.environ, LC_ALL='C', LD_LIBRARY_PATH=':'.join(str(f) for f in folders if f), OUTBOARD_TEST_LIBCUDA=self.driver, **more)
+        return dict(os.environ, LC_ALL='C', LD_LIBRARY_PATH=':'.join(str(f) for f in folders if f), OUTBOARD_TEST_LIBCUDA=self.driver,
+                    OUTBOARD_TEST_SETUP=str(self.root / SETUP), **more)
 
     def native_env(self, **more):
         """For somebody else's program on the driver itself: nothing of ours is in its way."""
@@ -142,18 +146,20 @@ class Check:
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+                with contextlib.suppress(subprocess.TimeoutExpired):  # one that the kernel holds on to does not end
+                    process.wait(10)
             seconds = time.monotonic() - begin
             out.seek(0)
             err.seek(0)
             return Done(code, out.read().decode(errors='replace'), seconds, err.read().decode(errors='replace'))
 
     def item(self, name, command, limit, env=None):
-        """A command that is right when it ends with 0; recorded. None if it was not wanted."""
+        """A command that is right when it ends with 0; recorded, with the parts that it skipped. None if it was not wanted."""
         if not self.wanted(name):
             return None
         done = self.run(command, limit, env)
-        self.record(name, done.ok, done.seconds, '' if done.ok else done.why())
+        skips = ', '.join(line for line in done.out.splitlines() if line.startswith('skip '))
+        self.record(name, done.ok, done.seconds, skips if done.ok else done.why())
         return done
 
     # ---- servers ----
@@ -163,7 +169,9 @@ class Check:
 
     @contextlib.contextmanager
     def served(self, mode):
-        """A place (tests/programs/run.py) whose server stands on the driver. An error if the server took another one."""
+        """A place (tests/programs/run.py) whose server stands on the driver. An error if the server took another one, or if there is no time left for it."""
+        if self.left() <= 0:
+            raise TimeoutError('not begun: the time of this stage is over')
         sys.path.insert(0, str(self.root / 'tests' / 'programs'))
         import run as programs  # noqa: PLC0415: it lies beside us in a tree and in a bundle alike
         os.environ['OUTBOARD_LOG'] = 'info'

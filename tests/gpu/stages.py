@@ -15,10 +15,17 @@ import subprocess
 import sys
 import time
 
+from check import NOT_SERVED, SETUP
+
 SKIPPED = 77
 FEW = ['vector_add', 'bad_launch', 'driver_errors', 'device_printf', 'host_callbacks', 'out_of_memory']
 MODES = [('tcp', {}), ('unix', {}), ('shm', {}), ('tls', {}), ('striped', {}), ('packed with lz4', {'OUTBOARD_CODEC': 'lz4'}),
          ('packed with zstd', {'OUTBOARD_CODEC': 'zstd'})]
+
+
+def not_served(c, name, why):
+    """Records that there was no server for this; others may come."""
+    c.record(name, False, text=' / '.join(str(why).splitlines()))
 
 
 def first_line(path, start):
@@ -73,7 +80,7 @@ def tests(c):
     if c.small:
         items = [item for item in items if item[0] in ('kernels: gpu', 'ptx: carry')]
     for name, command in items:
-        done = c.item(name, command, 120)
+        done = c.item(name, command, 30 if name.startswith('calls') else 120)
         if done and done.ok is False:
             c.text('\n'.join(done.out.splitlines()[-60:]))
 
@@ -119,12 +126,16 @@ def programs(c):
         if c.small and mode not in ('tcp', 'shm', 'packed with lz4'):
             continue
         begin, differ = time.monotonic(), 0
-        with c.served('tcp' if 'packed' in mode else mode) as place:
-            place.environment.update(environment)
-            seen = observe_all(c, run, place, built, timeout)
+        try:
+            with c.served('tcp' if 'packed' in mode else mode) as place:
+                place.environment.update(environment)
+                seen = observe_all(c, run, place, built, timeout)
+        except NOT_SERVED as why:
+            not_served(c, mode, why)
+            continue
         for p in built:
             (code, lines, err), (want, want_lines, _) = seen[p.binary], first[p.binary]
-            same = code == want and lines == want_lines
+            same = code is not None and code == want and lines == want_lines
             differ += not same
             c.note(f'{mode}: {p.binary}', same)
             if not same:
@@ -145,17 +156,32 @@ def facts(c):
         done = c.run([tool, '-l', c.driver, what], 30)
         c.record(what, done.ok, done.seconds, '' if done.ok else done.why())
         c.text(done.out)
+    if c.wanted('errors') or c.wanted('attributes'):
+        try:
+            wrong_calls(c, tool)
+        except NOT_SERVED as why:
+            not_served(c, 'error codes', why)
+    logged(c)
+    slots(c, tool)
+
+
+def slots(c, tool):
+    """Private functions that nobody knows, called once each. The last of the facts: each may take all the time it is given."""
     for table, slot in (('context', n) for n in ((4,) if c.small else (3, 4, 16, 39, 51))):
         for way in ('context', 'out'):
             name = f'slot {table}[{slot}], {way} first'
-            if c.wanted(name):  # nobody knows what it does: that it crashes is an answer too
+            if c.wanted(name) and c.left() <= 0:
+                c.record(name, None, text='not begun: the time of this stage is over')
+            elif c.wanted(name):  # nobody knows what it does: that it crashes is an answer too
                 done = c.run([tool, '-l', c.driver, 'slot', table, str(slot), way], 15, errors=False)
                 text = done.out.strip().partition(': ')[2] if done.code == 0 else done.why()
                 c.say(f'- {name}: {text}')
                 c.note(name, True, done.seconds, text=text, code=done.code)
+
+
+def wrong_calls(c, tool):
+    """Error codes of wrong calls and the devices' attributes, natively and forwarded."""
     cases = c.run([tool, 'cases'], 10).out.split()[::7 if c.small else 1]
-    if not c.wanted('errors') and not c.wanted('attributes'):
-        return
     with c.served('unix') as place:
         env = dict(place.environment)
         forwarded = {case: c.run(place.command(tool, 'error', case), 20, env, errors=False) for case in cases}
@@ -165,16 +191,16 @@ def facts(c):
     for case in cases:
         native = c.run([tool, '-l', c.driver, 'error', case], 20, errors=False)
         rows = [d.out.strip().partition(': ')[2] or d.why() for d in (native, forwarded[case])]
-        differ += [case] if rows[0] != rows[1] else []
-        c.say(f'| {case} | {rows[0]} | {rows[1]}{" **differs**" if rows[0] != rows[1] else ""} |')
-        c.note('error ' + case, rows[0] == rows[1], native.seconds, native=rows[0], forwarded=rows[1])
+        same = rows[0] == rows[1] and None not in (native.code, forwarded[case].code)
+        differ += [] if same else [case]
+        c.say(f'| {case} | {rows[0]} | {rows[1]}{"" if same else " **differs**"} |')
+        c.note('error ' + case, same, native.seconds, native=rows[0], forwarded=rows[1])
     c.say()
     c.record(f'error codes: {len(cases) - len(differ)} of {len(cases)} the same', not differ, text=' '.join(differ))
     here = c.run([tool, '-l', c.driver, 'attributes'], 20, errors=False)
     # Some are meant to differ: what is not offered over the wire is said to be missing.
     other = [f'{a}, forwarded {b}' for a, b in itertools.zip_longest(*(re.findall('.+', d.out) for d in (here, there))) if a != b]
     c.record('attributes are read', here.ok and there.ok, text='; '.join(other) or 'all the same')
-    logged(c)
 
 
 def logged(c):
@@ -191,7 +217,7 @@ def logged(c):
         log.unlink(missing_ok=True)
         done = c.run(command, 60, env(LD_PRELOAD=str(library), OUTBOARD_DRIVER_LOG=str(log)))
         text = log.read_text(encoding='utf-8') if log.exists() else ''
-        c.record('log: ' + name, done.ok, done.seconds, '' if done.ok else done.why())
+        c.record('log: ' + name, done.ok and bool(text), done.seconds, done.why() if not done.ok else '' if text else 'nothing was logged')
         if done.ok is None:
             break  # the others need the same package
         if text:
@@ -221,7 +247,8 @@ def frameworks(c):
             for name in names:
                 done = c.run(place.command(c.python, folder / f'{name}_numbers.py'), 120, keep | more | place.server.environment, errors=False)
                 a, b = (d.out.splitlines() for d in (first[name], done))
-                c.record(f'{name}, {mode}: the same numbers', a == b and done.code == first[name].code, done.seconds, '' if a == b else done.why())
+                c.record(f'{name}, {mode}: the same numbers', a == b and done.code is not None and done.code == first[name].code, done.seconds,
+                         '' if a == b and done.code is not None else done.why())
                 if a != b:
                     c.text('\n'.join(difflib.unified_diff(a, b, 'natively', mode, n=0, lineterm='')))
 
@@ -246,7 +273,7 @@ def table_of(c, columns):
 def speed(c):
     """What calls and copies cost on the driver itself and over the wire; whole programs; the wire beside the bare connection."""
     tool, few = c.program('tests/gpu/gpu-speed'), ['-s'] if c.small else []
-    columns, began = {}, {}
+    columns = {}
     startup = c.cuda_program('vector_add')
 
     def started(command, env):
@@ -262,20 +289,27 @@ def speed(c):
                 c.note(f'{name}: {row.get("name", "startup")}', True, value=row['value'], unit=row['unit'])
         c.record(f'calls, {name}', done.ok, done.seconds, '' if done.ok else done.why())
 
+    def over_wire(mode, place):
+        env = dict(place.environment)
+        done = c.run(place.command(tool, *few), 60, env, errors=False)
+        measured(mode, done, started(place.command(startup), env))
+        if mode in ('shm', 'tcp') and not c.small:
+            done = c.run([c.program('tools/outboard'), 'bench', 'all', '--server', place.server.url, '--rounds', '3'], 60, env)
+            c.record(f'outboard bench all, {mode}', done.ok, done.seconds, '' if done.ok else done.why())
+            c.text(done.out)
+
     done = c.run([tool, '-l', c.driver, *few], 60, errors=False)
     measured('native', done, started([startup], c.env()))
-    for mode in ('shm', 'tcp') if c.small else ('shm', 'unix', 'tcp', 'tls'):
-        with c.served(mode) as place:
-            env = dict(place.environment)
-            done = c.run(place.command(tool, *few), 60, env, errors=False)
-            measured(mode, done, started(place.command(startup), env))
-            if mode in ('shm', 'tcp') and not c.small:
-                began[mode] = c.run([c.program('tools/outboard'), 'bench', 'all', '--server', place.server.url, '--rounds', '3'], 60, env)
-    if columns:
-        table_of(c, columns)
-    for mode, done in began.items():
-        c.record(f'outboard bench all, {mode}', done.ok, done.seconds, '' if done.ok else done.why())
-        c.text(done.out)
+    try:
+        for mode in ('shm', 'tcp') if c.small else ('shm', 'unix', 'tcp', 'tls'):
+            try:
+                with c.served(mode) as place:
+                    over_wire(mode, place)
+            except NOT_SERVED as why:
+                not_served(c, mode, why)
+    finally:  # also of a check that is cut off
+        if columns:
+            table_of(c, columns)
 
 
 # ---- speed of kernels ----
@@ -296,10 +330,10 @@ def kernels(c):
                                   stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
     recurrence = ['--device', 'gpu', *(['--divide', '40', '--most', '5000', '--runs', '1'] if c.small else [])]
     rates = c.program('tests/gpu/gpu-rates')
-    told(c, 'instructions, natively', [rates, c.driver, '1' if c.small else '20000'], 60, c.env())
     steps = [('products and transforms', [bench, '-l', c.driver, *sizes], [bench, *sizes], 200),
              ('recurrence', [rqa, *recurrence, '--driver', c.driver], [rqa, *recurrence], 120)]
     try:
+        told(c, 'instructions, natively', [rates, c.driver, '1' if c.small else '20000'], 60, c.env())
         for name, native, _, limit in steps:
             told(c, f'{name}, natively', native, limit, c.env())
         with c.served('shm') as place:
@@ -308,7 +342,12 @@ def kernels(c):
     finally:
         if clocks:
             clocks.terminate()
-            seen = [[float(x) for x in line.split(',')] for line in clocks.communicate()[0].splitlines() if re.fullmatch(r'[\d., ]+', line)]
+            try:
+                lines = clocks.communicate(timeout=10)[0].splitlines()
+            except subprocess.TimeoutExpired:
+                clocks.kill()
+                lines = []
+            seen = [[float(x) for x in line.split(',')] for line in lines if re.fullmatch(r'[\d., ]+', line)]
             for i, what in enumerate(('SM clock, MHz', 'power, W', 'temperature, C')):
                 values = sorted(row[i] for row in seen if len(row) == 3)
                 if values:
@@ -327,8 +366,34 @@ def told(c, name, command, limit, env):
         rows_note(c, name, done.out)
 
 
-# name: (what it is, seconds at most). The order is that of a run without --stages.
+# ---- the kernels' own commands ----
+
+def commands(c):
+    """outboard msm, ntt and kzg bench: the CPU beside the GPU, natively and over shm."""
+    tool, setup = c.program('tools/outboard'), c.root / SETUP
+    # A bench prints when all of it is done: what may take long is on its own.
+    steps = [('msm', '--from', 3, '--to', 4, '--runs', 1)] if c.small else [
+        ('msm', '--from', 8, '--to', 16), ('msm', '--from', 17, '--to', 20), ('ntt', '--from', 10, '--to', 22),
+        ('kzg', '--setup', setup, '--blobs', 64), ('kzg', '--setup', setup, '--blobs', 64, '--table', 1536)]
+
+    def each(where, begin, end, env):
+        for verb, *more in steps:
+            name = f'{verb} bench {" ".join(str(word) for word in more if word not in ("--setup", setup))}, {where}'
+            if not c.wanted(name):
+                continue
+            done = c.run([*begin, tool, verb, 'bench', *more, '--device', 'gpu', '--json', *end], 60, env, errors=False)
+            c.record(name, done.ok, done.seconds, '' if done.ok else done.why())
+            if done.ok:
+                c.text(done.out)
+                c.note(f'{name}: what it printed', report=json.loads(done.out))
+
+    each('natively', [], ['--driver', c.driver], c.env())
+    with c.served('shm') as place:
+        each('over shm', place.command(), [], dict(place.environment))
+
+
+# name: (what it is, seconds at most; 1800 together). The order is that of a run without --stages.
 STAGES = {
-    'machine': (machine, 60), 'facts': (facts, 150), 'tests': (tests, 240), 'programs': (programs, 300), 'speed': (speed, 180), 'kernels': (kernels, 420),
-    'frameworks': (frameworks, 300),
+    'machine': (machine, 60), 'facts': (facts, 150), 'tests': (tests, 330), 'programs': (programs, 300), 'speed': (speed, 180), 'kernels': (kernels, 420),
+    'commands': (commands, 180), 'frameworks': (frameworks, 180),
 }

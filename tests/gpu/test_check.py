@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""tools/dev/gpu-check on the software device: the stages that are quick run and say so, a driver that is not there is told in words, a failure is one.
+"""tools/dev/gpu-check on the software device: the stages that are quick run and say so, a driver that is not there is told in words, a failure is one, and a check
+that is ended leaves no server.
 
     test_check.py ROOT BUILD
 """
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT, BUILD = map(pathlib.Path, sys.argv[1:3])
 SOFT = BUILD / 'softdevice/liboutboard-softdevice.so'
@@ -22,27 +25,69 @@ def check(what, condition, detail=''):
         bad.append(what)
 
 
+def command(out, *options):
+    return [sys.executable, ROOT / 'tools/dev/gpu-check', '-b', BUILD, '-o', out, '--no-build', *options]
+
+
+ENV = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_')} | {'PATH': f'{os.path.dirname(sys.executable)}:/usr/bin:/bin'}
+
+
 def gpu_check(folder, *options):
     """Exit code, the report, its lines of JSON."""
     out = folder / 'report.md'
-    env = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_')}
-    path = f'{os.path.dirname(sys.executable)}:/usr/bin:/bin'
-    command = [sys.executable, ROOT / 'tools/dev/gpu-check', '-b', BUILD, '-o', out, '--no-build', *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=150, env=dict(env, PATH=path), check=False)
+    done = subprocess.run(command(out, *options), capture_output=True, text=True, timeout=150, env=ENV, check=False)
     text = out.read_text(encoding='utf-8') if out.exists() else ''
     check('the report is what was printed', text == done.stdout, done.stderr)
     return done.returncode, text, [json.loads(line) for line in out.with_suffix('.jsonl').read_text(encoding='utf-8').splitlines()]
 
 
+def within(seconds, condition):
+    """Whether it is so at some time until then."""
+    end = time.monotonic() + seconds
+    while not (so := condition()) and time.monotonic() < end:
+        time.sleep(0.02)
+    return so
+
+
+def processes_of(folder):
+    """Those that have the folder in their command line."""
+    found = []
+    for path in pathlib.Path('/proc').glob('[0-9]*/cmdline'):
+        try:
+            words = path.read_bytes()
+        except OSError:  # it has ended
+            continue
+        if os.fsencode(folder) in words:
+            found.append(words)
+    return found
+
+
+def ended(place, folder, number):
+    """A check that a signal ends while a server runs; the exit code. It leaves no process, and no files unless it could do nothing."""
+    folder.mkdir()
+    with subprocess.Popen(command(place / 'ended.md', '-l', SOFT, '--stages', 'facts', '--only', 'errors'), stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL, env=ENV | {'TMPDIR': str(folder)}) as process:
+        there = within(60, lambda: any('listening on' in log.read_text(errors='replace') for log in folder.glob('outboard-programs-*/log')))
+        check('there is a server to be ended', there and any(b'outboard-server' in words for words in processes_of(folder)))
+        process.send_signal(number)
+        code = process.wait(60)
+    check(f'signal {number} leaves no process', within(30, lambda: not processes_of(folder)), processes_of(folder))
+    check(f'signal {number} leaves no files', number == signal.SIGKILL or not list(folder.iterdir()), list(folder.iterdir()))
+    return code
+
+
 with tempfile.TemporaryDirectory(prefix='gpu check ') as name:
     place = pathlib.Path(name)
-    code, text, rows = gpu_check(place, '-l', SOFT, '--small', '--stages', 'machine,tests,facts', '--only', 'ptx', '--only', 'self', '--only', 'slot', '--only', 'errors')
+    code, text, rows = gpu_check(place, '-l', SOFT, '--small', '--stages', 'machine,tests,commands,facts', '--only', 'ptx', '--only', 'self',
+                                 '--only', 'slot', '--only', 'errors', '--only', 'msm bench')
     check('all is well', code == 0, text)
-    check('every stage says how long it took', [r['stage'] for r in rows if r['name'] == 'the stage'] == ['machine', 'tests', 'facts'], rows)
+    check('every stage says how long it took', [r['stage'] for r in rows if r['name'] == 'the stage'] == ['machine', 'tests', 'commands', 'facts'], rows)
     check('nothing is told twice', len([r for r in rows if r['name'] == 'ptx: carry']) == 1, rows)
     check('a test ran on the device', any(r['name'] == 'ptx: carry' and r['ok'] and r['seconds'] > 0 for r in rows), rows)
     check('the self-test is compared', 'self-test 13002: 0, ' in text and 'NOT as computed' not in text, text)
     check('a private function is called', any(r['name'].startswith('slot context[4]') and 'returned 0;' in r['text'] for r in rows), rows)
+    reports = [r['report'] for r in rows if 'report' in r]
+    check('a bench natively and over the wire', len(reports) == 2 and all(row['gpu_ms'] > 0 for report in reports for row in report['rows']), rows)
     wrong = [r for r in rows if 'native' in r]
     check('wrong calls give the same over the wire', len(wrong) >= 4 and all(r['ok'] and 'waiting gives' in r['native'] for r in wrong), wrong)
 
@@ -53,5 +98,7 @@ with tempfile.TemporaryDirectory(prefix='gpu check ') as name:
     check('and the next stage runs', any(r['name'] == 'the driver starts' and r['ok'] for r in rows), rows)
     code, text, rows = gpu_check(place, '-l', SOFT, '--small', '--stages', 'machine,tests', '--limit', '0')
     check('what there was no time for has failed', code == 1 and [r['ok'] for r in rows if 'not begun' in r.get('text', '')] == [False, False], rows)
+    check('a check that is asked to end does', ended(place, place / 'asked', signal.SIGTERM) == 128 + signal.SIGTERM)
+    ended(place, place / 'killed', signal.SIGKILL)
 print(f'{len(bad)} wrong')
 sys.exit(bool(bad))

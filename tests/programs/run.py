@@ -10,6 +10,7 @@ With --mode native the programs run on whatever libcuda.so.1 the machine has. --
 
 import argparse
 import contextlib
+import ctypes
 import os
 import re
 import signal
@@ -55,7 +56,17 @@ def stop(process):
     """Ends a process and its children, and waits for it."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    with contextlib.suppress(subprocess.TimeoutExpired):  # one that the kernel holds on to does not end
+        process.wait(10)
+
+
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
+
+
+def end_with_us():
+    """In a child: asks it to end when the thread that started it ends, however that comes about."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class Server:
@@ -76,7 +87,7 @@ class Server:
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
                 [os.path.join(build, "server", "outboard-server"), "--listen", url, "--driver", driver, *options],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=end_with_us)
         end = time.monotonic() + wait
         while not (found := READY.search(self.log())):
             if self.process.poll() is not None or time.monotonic() > end:
@@ -167,7 +178,10 @@ def run(place, command, timeout):
         code = process.returncode
     except subprocess.TimeoutExpired:
         stop(process)
-        out, err = process.communicate()
+        try:
+            out, err = process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            out, err = b"", b"it did not end when it was killed"
         code = None
     return code, out.decode(errors="replace"), err.decode(errors="replace")
 
