@@ -262,8 +262,10 @@ TEST(little_memory)
 	struct obk_rqa_options o;
 	struct obk_rqa_error error;
 
-	if (TEST_SLOWER > 1)
-		exit(TEST_SKIP_EXIT); /* sanitizers need the address space */
+	if (TEST_SLOWER > 1) {
+		fprintf(stderr, "a sanitizer needs the address space\n");
+		exit(TEST_SKIP_EXIT);
+	}
 	mallopt(M_MMAP_THRESHOLD, 1 << 20); /* what is freed is gone */
 	for (unsigned r = 0; r < MANY; r++)
 		radius[r] = 0.001 * (1 + r);
