@@ -337,7 +337,22 @@ struct swept {
 	struct watched watched; /* first: progress takes this as its argument */
 	struct sweep_job *s;
 	uint64_t first;
+	bool gpu;
+	int lost; /* enum obk_rqa_status of the row that says that the GPU failed or is full: the piece is to be tried again or elsewhere */
+	char why[256];
 };
+
+/* A failure of the device is none of the series': the rows are not to be delivered. */
+static bool is_lost(struct swept *w, const struct obk_rqa_row *rows, uint32_t count)
+{
+	for (uint32_t i = 0; i < count && w->gpu; i++)
+		if (rows[i].status == OBK_RQA_DEVICE || rows[i].status == OBK_RQA_NO_MEMORY) {
+			w->lost = rows[i].status;
+			snprintf(w->why, sizeof(w->why), "%s", rows[i].reason);
+			return true;
+		}
+	return false;
+}
 
 /* In an attempt after a failure: what was delivered need not be computed again. */
 static int sweep_want(void *arg, uint64_t series, uint32_t mode, uint32_t m, uint32_t tau)
@@ -354,11 +369,13 @@ static int sweep_want(void *arg, uint64_t series, uint32_t mode, uint32_t m, uin
 
 static int sweep_rows(void *arg, const struct obk_rqa_row *rows, uint32_t count)
 {
-	const struct swept *w = arg;
+	struct swept *w = arg;
 	struct sweep_job *s = w->s;
 	uint64_t group = group_of(s, w->first + rows[0].series, rows[0].mode, rows[0].m_index, rows[0].tau_index);
 	int stop = 0;
 
+	if (is_lost(w, rows, count))
+		return 1;
 	pthread_mutex_lock(&s->lock);
 	if (obv_job_stopped(&s->job)) {
 		stop = 1;
@@ -384,7 +401,7 @@ static int sweep_call(void *arg, const struct obk_rqa_control *control, struct o
 static int sweep_run(struct obv_job *job, struct obv_piece *piece, struct obv_device *device, struct outboard_error *error)
 {
 	struct sweep_job *s = (struct sweep_job *)job;
-	struct swept swept = { { job, piece->index }, s, piece->first };
+	struct swept swept = { .watched = { job, piece->index }, .s = s, .first = piece->first, .gpu = device->backend.ops->with_gpu != NULL };
 	struct obk_rqa_sweep sweep = { .series = s->set->series + piece->first, .series_count = piece->count, .options = &s->options, .grid = &s->grid,
 		.rows = sweep_rows, .want = piece->tried || piece->attempts ? sweep_want : NULL };
 	struct obk_rqa_error e = { 0 };
@@ -393,6 +410,8 @@ static int sweep_run(struct obv_job *job, struct obv_piece *piece, struct obv_de
 		return OUTBOARD_CANCELLED;
 	if (call_on(device, sweep_call, &sweep, &swept.watched, &e) == OBK_RQA_OK)
 		return OUTBOARD_OK;
+	if (swept.lost)
+		return obv_fail(error, obv_rqa_status(swept.lost), OUTBOARD_NO_ITEM, "%s", swept.why);
 	return obv_rqa_fail(error, &e, OUTBOARD_NO_ITEM);
 }
 

@@ -38,6 +38,8 @@ int obk_rqa_bands_init(struct obk_rqa_bands *bands, struct obk_rqa_counts *count
 	}
 	if (!good) {
 		obk_rqa_bands_fini(bands);
+		free(counts->line.count);
+		counts->line.count = NULL;
 		return OBK_RQA_NO_MEMORY;
 	}
 	pthread_mutex_init(&bands->lock, NULL);

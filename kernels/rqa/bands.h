@@ -22,7 +22,7 @@ struct obk_rqa_bands {
 	pthread_cond_t turn;
 };
 
-/* counts->line gets its memory. Memory here is 8 n bytes a thread and twice more. */
+/* Memory is 8 n bytes a thread and twice more, and 16 n for counts->line, which stays there. OBK_RQA_NO_MEMORY: none is kept; fewer threads may do. */
 int obk_rqa_bands_init(struct obk_rqa_bands *bands, struct obk_rqa_counts *counts, uint64_t width, unsigned threads);
 void obk_rqa_bands_fini(struct obk_rqa_bands *bands);
 /* Where to count the band; blocks while it is too far ahead of the slowest one. NULL: the watch says stop. */

@@ -98,6 +98,15 @@ void obk_rqa_watch_before(struct obk_rqa_watch *watch, uint64_t cells)
 	atomic_fetch_add_explicit(&watch->done, cells, memory_order_relaxed);
 }
 
+void obk_rqa_watch_again(struct obk_rqa_watch *watch, uint64_t cells)
+{
+	pthread_mutex_lock(&watch->lock);
+	watch->seen = atomic_fetch_sub_explicit(&watch->done, cells, memory_order_relaxed) - cells; /* a count, nothing hangs on it */
+	watch->seen_ns = now_ns();
+	watch->speed = 0;
+	pthread_mutex_unlock(&watch->lock);
+}
+
 void obk_rqa_watch_stop(struct obk_rqa_watch *watch)
 {
 	atomic_store_explicit(&watch->stop, true, memory_order_relaxed);
@@ -123,7 +132,9 @@ static double speed_of(struct obk_rqa_watch *watch, int64_t now, uint64_t done)
 	double elapsed = (double)(now - watch->start_ns) * 1e-9, since = (double)(now - watch->seen_ns) * 1e-9, old = exp(-since / (RECENT * elapsed));
 
 	if (since > 0 && done > watch->seen) {
-		watch->speed = old * watch->speed + (1 - old) * (double)(done - watch->seen) / since;
+		double rate = (double)(done - watch->seen) / since;
+
+		watch->speed = watch->speed > 0 ? old * watch->speed + (1 - old) * rate : rate;
 		watch->seen = done;
 		watch->seen_ns = now;
 	}

@@ -579,7 +579,9 @@ int obk_rqa_count(const struct obk_rqa_matrix *matrix, const struct obk_rqa_opti
 	int status = OBK_RQA_OK;
 
 	plan(&c);
-	hash = obk_rqa_hash(hash, &c.diagonals_unit, sizeof c.diagonals_unit); /* a run's file counts in units */
+	/* A run's file counts in units, and has the open lines of bands where there are bands. */
+	hash = obk_rqa_hash(hash, &c.diagonals_unit, sizeof c.diagonals_unit);
+	hash = obk_rqa_hash(hash, &(uint64_t){ c.banded }, sizeof(uint64_t));
 	status = sieves_init(&c);
 	if (status != OBK_RQA_OK)
 		return obk_rqa_fail(ret_error, status, 0, 0, "no memory for the coarse series");
@@ -589,9 +591,9 @@ int obk_rqa_count(const struct obk_rqa_matrix *matrix, const struct obk_rqa_opti
 	while (c.scratch && ready < threads && obk_rqa_scratch_init(&c.scratch[ready], matrix) == OBK_RQA_OK &&
 	       columns_init(&c, &c.scratch[ready]))
 		ready++;
-	if (!ready || (c.banded && obk_rqa_bands_init(&c.bands, counts, c.diagonals_unit, ready) != OBK_RQA_OK)) {
-		for (unsigned t = 0; t < ready; t++)
-			obk_rqa_scratch_fini(&c.scratch[t]);
+	while (ready && c.banded && obk_rqa_bands_init(&c.bands, counts, c.diagonals_unit, ready) != OBK_RQA_OK)
+		obk_rqa_scratch_fini(&c.scratch[--ready]);
+	if (!ready) {
 		sieves_fini(&c);
 		free(c.scratch);
 		return obk_rqa_fail(ret_error, OBK_RQA_NO_MEMORY, 0, 0, "no memory for the work of one thread");

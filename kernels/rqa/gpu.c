@@ -259,10 +259,8 @@ static int bands_run(struct work *w, struct obk_rqa_watch *watch, const struct o
 	if (status != OBK_RQA_OK)
 		return status;
 	w->told = cells_before(w, slab * OBK_RQA_GPU_SLAB < w->args.n1 ? slab * OBK_RQA_GPU_SLAB : w->args.n1);
-	if (w->told) {
-		obk_rqa_watch_add(watch, w->told, 0, 0, 0);
+	if (w->told)
 		obk_rqa_watch_before(watch, w->told);
-	}
 	while (slab < w->slabs) {
 		uint64_t last = slab + w->band < w->slabs ? slab + w->band : w->slabs, now, took;
 
@@ -325,6 +323,8 @@ static int work_run(struct work *w, const struct obk_rqa_options *o, struct obk_
 		status = bands_run(w, watch, control, hash, ret_error);
 	if (err == OB_ERR_NONE && status == OBK_RQA_OK)
 		err = counters_read(w, counts);
+	if ((err != OB_ERR_NONE || status != OBK_RQA_OK) && w->stream && !obk_gpu_lost(w->gpu))
+		obk_gpu_wait(w->gpu, w->stream, &(struct obk_fault){ 0 }); /* nothing may be pending on what is given back */
 	for (unsigned s = 0; s < SIDES; s++) {
 		obk_gpu_give(w->gpu, &w->planes[s]);
 		obk_gpu_give(w->gpu, &w->valid[s]);
@@ -337,7 +337,7 @@ static int work_run(struct work *w, const struct obk_rqa_options *o, struct obk_
 	if (err != OB_ERR_NONE)
 		status = obk_rqa_gpu_fail(ret_error, err, w->fault);
 	if (status != OBK_RQA_OK && status != OBK_RQA_CANCELLED)
-		obk_rqa_watch_add(watch, 0 - w->told, 0, 0, 0); /* another attempt begins at the start */
+		obk_rqa_watch_again(watch, w->told);
 	return status;
 }
 

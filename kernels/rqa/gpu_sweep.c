@@ -17,6 +17,7 @@
 #define LINES 512u     /* of a block */
 #define PAIRS 48u      /* room for so many of a slot on average */
 #define NOWHERE (~0u)
+#define NO_PLACE UINT64_MAX
 
 /* Where a unit's results are. */
 struct unit {
@@ -38,7 +39,7 @@ struct obk_rqa_gpu_batch {
 	uint32_t *ms;    /* unit by unit, m_most each */
 	double *limits;  /* unit by unit, levels_most each */
 	unsigned char *staging; /* series, unit by unit */
-	uint64_t *series_at;    /* places in it */
+	uint64_t *series_at;    /* places in it; NO_PLACE: the CPU does the unit */
 	size_t staging_bytes;
 	struct obk_rqa_gpu_item *items; /* diagonals, columns, and one for each histogram */
 	uint64_t item_count[3];
@@ -118,7 +119,7 @@ static void unit_prepare(void *arg, unsigned thread, uint64_t unit)
 	obk_rqa_task_place(task, unit);
 	series = &job->sweep->series[task->series];
 	memset(u, 0, sizeof *u);
-	if (job->series_status[task->series] != OBK_RQA_OK || series->length > OBK_RQA_GROUP - 1 ||
+	if (b->series_at[unit - b->first] == NO_PLACE || job->series_status[task->series] != OBK_RQA_OK ||
 	    obk_rqa_task_channels(task, series, channels, &count, NULL) != OBK_RQA_OK)
 		return;
 	unit_dimensions(b, task, u);
@@ -155,6 +156,15 @@ static const struct obk_rqa_series *series_of(const struct obk_rqa_job *job, uin
 	return &job->sweep->series[unit / (grid->modes ? grid->mode_count : 1) % job->sweep->series_count];
 }
 
+/* Planes that the unit's mode takes: a mode may name a column more than once. */
+static uint32_t channels_of(const struct obk_rqa_job *job, uint64_t unit)
+{
+	const struct obk_rqa_grid *grid = job->sweep->grid;
+	const struct obk_rqa_mode *mode = grid->modes ? &grid->modes[unit % grid->mode_count] : NULL;
+
+	return mode && mode->channel_count ? mode->channel_count : series_of(job, unit)->channels;
+}
+
 /* Units from b->first on, until the batch is full; their places in the staging. */
 static bool batch_plan(struct obk_rqa_gpu_batch *b)
 {
@@ -175,9 +185,9 @@ static bool batch_plan(struct obk_rqa_gpu_batch *b)
 			break;
 		b->f64 = obk_rqa_use_f64(options, series->length);
 		bytes += more;
-		b->series_at[b->last - b->first] = b->staging_bytes;
+		b->series_at[b->last - b->first] = more ? b->staging_bytes : NO_PLACE;
 		if (more)
-			b->staging_bytes += (series->length + OBK_RQA_GPU_PAD) * series->channels * sizeof(double);
+			b->staging_bytes += (series->length + OBK_RQA_GPU_PAD) * channels_of(b->job, b->last) * sizeof(double);
 	}
 	room = b->last - b->first;
 	b->units = calloc(room, sizeof *b->units);
@@ -371,6 +381,8 @@ static int batch_run(struct obk_rqa_gpu_batch *b, unsigned threads, struct obk_r
 		err = items_place(b, &d);
 	if (err == OB_ERR_NONE && b->slots)
 		err = batch_count(b, &d);
+	if (err != OB_ERR_NONE && d.stream && !obk_gpu_lost(d.use.gpu))
+		obk_gpu_wait(d.use.gpu, d.stream, &(struct obk_fault){ 0 }); /* nothing may be pending on what is given back */
 	for (int i = 0; i < BUFFERS; i++)
 		obk_gpu_give(d.use.gpu, &d.buffer[i]);
 	if (d.stream)
@@ -400,8 +412,10 @@ int obk_rqa_gpu_job_run(struct obk_rqa_job *job, unsigned threads, struct obk_rq
 			b.last = units; /* the rest is done here */
 			status = OBK_RQA_OK;
 		}
-		if (status == OBK_RQA_OK)
+		if (status == OBK_RQA_OK) {
+			job->crew = b.last - unit < threads ? threads / (unsigned)(b.last - unit) : 1;
 			obk_rqa_each(job->watch, threads, unit, b.last, obk_rqa_task_run, job);
+		}
 		job->batch = NULL;
 		unit = b.last;
 		batch_fini(&b);

@@ -228,6 +228,8 @@ bool obk_rqa_watch_add(struct obk_rqa_watch *watch, uint64_t cells, uint64_t row
 bool obk_rqa_watch_stopped(struct obk_rqa_watch *watch);
 /* Cells that an earlier run did: done, but nothing to tell the speed from. */
 void obk_rqa_watch_before(struct obk_rqa_watch *watch, uint64_t cells);
+/* Another attempt begins: so many of the cells that were told are to be done once more, perhaps at another speed. */
+void obk_rqa_watch_again(struct obk_rqa_watch *watch, uint64_t cells);
 /* A callback said so. */
 void obk_rqa_watch_stop(struct obk_rqa_watch *watch);
 /* The last report. */

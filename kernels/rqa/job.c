@@ -8,6 +8,7 @@
 #include "kernels/rqa/gpu.h"
 #include "kernels/rqa/sweep.h"
 
+#define SINGLES 4u /* single runs on one device at a time: each takes up to 64 MiB there and the series; more of them make it no busier */
 #define RADII_AT_ONCE 4u /* radii that a CPU's pass counts in the time of one single run */
 
 bool obk_rqa_task_room(struct obk_rqa_task *task, uint64_t length, uint32_t channels)
@@ -189,6 +190,7 @@ int obk_rqa_sweep(const struct obk_rqa_sweep *sweep, const struct obk_rqa_contro
 	rows = (uint64_t)sweep->grid->m_count * sweep->grid->tau_count * sweep->grid->radius_count * sweep->grid->lmin_count *
 	       (sweep->grid->modes ? sweep->grid->mode_count : 1) * sweep->series_count;
 	pthread_mutex_init(&job.lock, NULL);
+	sem_init(&job.singles, 0, SINGLES);
 	job.watch = obk_rqa_watch_new(control);
 	if (job.watch && job_init(&job, threads)) {
 		obk_rqa_watch_total(job.watch, obk_rqa_job_cells(sweep), rows);
@@ -209,6 +211,7 @@ int obk_rqa_sweep(const struct obk_rqa_sweep *sweep, const struct obk_rqa_contro
 	free(job.series_status);
 	free(job.order);
 	obk_rqa_watch_free(job.watch);
+	sem_destroy(&job.singles);
 	pthread_mutex_destroy(&job.lock);
 	return status;
 }

@@ -147,8 +147,11 @@ static int file_read(const char *path, uint64_t hash, uint64_t magic, struct hea
 	if (!file)
 		return errno == ENOENT ? OBK_RQA_OK :
 					 obk_rqa_fail(ret_error, OBK_RQA_IO, 0, 0, "%s cannot be read (%s)", path, strerror(errno));
-	if (fread(ret_header, sizeof *ret_header, 1, file) != 1 || ret_header->magic != magic)
+	if (fread(ret_header, sizeof *ret_header, 1, file) != 1 || (ret_header->magic != MAGIC && ret_header->magic != BLOB_MAGIC))
 		status = obk_rqa_fail(ret_error, OBK_RQA_STATE, 0, 0, "%s is not the file of a run: remove it, or name another", path);
+	else if (ret_header->magic != magic)
+		status = obk_rqa_fail(ret_error, OBK_RQA_STATE, 0, 0, "%s is of a run on another device: go on with device %s, remove it, or name another",
+				      path, magic == MAGIC ? "gpu" : "cpu");
 	else if (ret_header->hash != hash)
 		status = obk_rqa_fail(ret_error, OBK_RQA_STATE, 0, 0, "%s belongs to another series or other options: remove it, or name another", path);
 	else if (!body->read(file, body, obk_rqa_hash(hash, ret_header, sizeof *ret_header)))

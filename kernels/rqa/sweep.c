@@ -6,6 +6,7 @@
  * windows
  * that differ) is counted combination by combination.
  */
+#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -392,8 +393,11 @@ static int walk_run(struct walk *walk, struct obk_rqa_delta *deltas)
 	const struct obk_rqa_job *job = walk->task->job;
 	unsigned crew = walk->plot->x.length < job->crew * SPELL_LINES ? 1 : job->crew;
 
-	if (!parts_init(walk, crew, deltas))
-		return OBK_RQA_NO_MEMORY;
+	while (!parts_init(walk, crew, deltas)) {
+		if (crew == 1)
+			return OBK_RQA_NO_MEMORY;
+		crew /= 2;
+	}
 	if (walk->from < walk->to)
 		obk_rqa_each(job->watch, crew, 0, (walk->to - walk->from + SPELL_LINES - 1) / SPELL_LINES, walk_spell, walk);
 	for (unsigned t = 1; t < crew; t++)
@@ -403,14 +407,14 @@ static int walk_run(struct walk *walk, struct obk_rqa_delta *deltas)
 	return OBK_RQA_OK;
 }
 
-/* All dimensions of a task, a chunk of them at a time. */
+/* All dimensions of a task, a chunk of them at a time. On failure those whose rows were given are gone from task->order. */
 static int task_levels(struct obk_rqa_task *task, struct obk_rqa_plot *plot, double unit)
 {
 	struct obk_rqa_job *job = task->job;
 	const struct obk_rqa_grid *grid = job->sweep->grid;
 	bool vertical = job->sweep->options->want & OBK_RQA_WANT_VERTICAL;
 	uint64_t bytes;
-	uint32_t chunk;
+	uint32_t chunk, given = 0;
 	int status = OBK_RQA_OK;
 
 	if (!obk_rqa_task_levels(task, plot, unit))
@@ -423,8 +427,10 @@ static int task_levels(struct obk_rqa_task *task, struct obk_rqa_plot *plot, dou
 		uint32_t last = first + chunk < task->order_count ? first + chunk : task->order_count;
 		struct obk_rqa_delta *deltas = calloc(last - first + 1, sizeof *deltas), *columns = deltas ? deltas + (last - first) : NULL;
 
-		if (!deltas)
-			return OBK_RQA_NO_MEMORY;
+		if (!deltas) {
+			status = OBK_RQA_NO_MEMORY;
+			break;
+		}
 		for (uint32_t o = first; o < last && status == OBK_RQA_OK; o++)
 			if (!delta_init(&deltas[o - first], task->levels.count, plot->x.length - (uint64_t)(grid->m[task->order[o]] - 1) * plot->tau))
 				status = OBK_RQA_NO_MEMORY;
@@ -450,6 +456,7 @@ static int task_levels(struct obk_rqa_task *task, struct obk_rqa_plot *plot, dou
 			if (status == OBK_RQA_OK && !obk_rqa_watch_stopped(job->watch)) {
 				group_measure(task, &deltas[o - first], vertical ? columns : NULL, n, unit);
 				rows_give(task, task->order[o], OBK_RQA_OK, NULL);
+				given++;
 			}
 			delta_fini(columns);
 		}
@@ -457,10 +464,30 @@ static int task_levels(struct obk_rqa_task *task, struct obk_rqa_plot *plot, dou
 			delta_fini(&deltas[o - first]);
 		free(deltas);
 	}
+	task->order_count -= given;
+	memmove(task->order, task->order + given, task->order_count * sizeof *task->order);
 	return status;
 }
 
 /* ---- combination by combination ---- */
+
+/* Does every single run go to the one device of the control? Each needs memory of its own there. */
+static bool singles_gated(const struct obk_rqa_job *job)
+{
+	return job->control && job->control->gpu && job->control->device == OBK_RQA_DEVICE_CUDA;
+}
+
+static void single_begin(struct obk_rqa_job *job)
+{
+	while (singles_gated(job) && sem_wait(&job->singles) != 0 && errno == EINTR)
+		;
+}
+
+static void single_end(struct obk_rqa_job *job)
+{
+	if (singles_gated(job))
+		sem_post(&job->singles);
+}
 
 static void task_singly(struct obk_rqa_task *task, const struct obk_rqa_series *part, uint32_t m_index)
 {
@@ -482,7 +509,9 @@ static void task_singly(struct obk_rqa_task *task, const struct obk_rqa_series *
 		options.radius = grid->radius[r];
 		options.lmin = grid->lmin[0];
 		options.norm = grid->modes && grid->modes[task->mode].norm >= 0 ? grid->modes[task->mode].norm : options.norm;
+		single_begin(job);
 		status = obk_rqa_run(part, NULL, &options, &control, &result, &error);
+		single_end(job);
 		for (uint32_t s = 0; s < grid->lmin_count; s++) {
 			uint32_t row = r * grid->lmin_count + s;
 

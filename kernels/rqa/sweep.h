@@ -5,6 +5,7 @@
 #define OBK_RQA_SWEEP_H
 
 #include <pthread.h>
+#include <semaphore.h>
 
 #include "kernels/rqa/internal.h"
 
@@ -42,6 +43,7 @@ struct obk_rqa_job {
 	int *series_status;
 	uint32_t *order; /* places in grid.m by rising m */
 	struct obk_rqa_gpu_batch *batch; /* what a device counted of the units in work; NULL: nothing */
+	sem_t singles; /* single runs that may still begin on the control's device */
 	pthread_mutex_t lock; /* one delivery of rows at a time */
 };
 

@@ -101,6 +101,13 @@ TEST(device_counts_as_the_processor)
 	CHECK_INT(on, CASES);
 }
 
+static int within_the_whole(void *arg, const struct obk_rqa_progress *progress)
+{
+	(void)arg;
+	CHECK(progress->done <= progress->total);
+	return 0;
+}
+
 TEST(a_stopped_run_goes_on_where_it_was)
 {
 	static double a[200];
@@ -108,7 +115,7 @@ TEST(a_stopped_run_goes_on_where_it_was)
 	obk_rqa_flag cancel = 1; /* is seen after each slab */
 	struct obk_rqa_series x = { .name = "x", .data = a, .length = 200, .channels = 1 };
 	struct obk_rqa_control cpu = { .device = OBK_RQA_DEVICE_CPU },
-			       gpu = { .device = OBK_RQA_DEVICE_CUDA, .gpu_band = 1, .state_path = path, .cancel = &cancel };
+			       gpu = { .device = OBK_RQA_DEVICE_CUDA, .gpu_band = 1, .state_path = path, .cancel = &cancel, .progress = within_the_whole };
 	struct obk_rqa_result *result[2];
 	struct obk_rqa_options o;
 	struct obk_rqa_error error;
@@ -149,7 +156,18 @@ struct table {
 	int status[ROWS];
 	unsigned rows;
 	const struct obk_rqa_grid *grid;
+	bool first_m; /* only the grid's first m is wanted */
 };
+
+static int want_first_m(void *arg, uint64_t series, uint32_t mode, uint32_t m, uint32_t tau)
+{
+	const struct table *t = arg;
+
+	(void)series;
+	(void)mode;
+	(void)tau;
+	return m == t->grid->m[0];
+}
 
 static int rows_keep(void *arg, const struct obk_rqa_row *rows, uint32_t count)
 {
@@ -159,21 +177,24 @@ static int rows_keep(void *arg, const struct obk_rqa_row *rows, uint32_t count)
 		const struct obk_rqa_grid *g = t->grid;
 		uint64_t at = rows[r].series * (g->modes ? g->mode_count : 1) + rows[r].mode;
 
-		at = ((at * g->m_count + rows[r].m_index) * g->tau_count + rows[r].tau_index) * g->radius_count + rows[r].radius_index;
+		t->rows++;
+		if (t->first_m && rows[r].status == OBK_RQA_SKIPPED)
+			continue;
+		at = ((at * (t->first_m ? 1 : g->m_count) + rows[r].m_index) * g->tau_count + rows[r].tau_index) * g->radius_count + rows[r].radius_index;
 		at = at * g->lmin_count + rows[r].lmin_index;
 		CHECK(at < ROWS);
 		t->status[at] = rows[r].status;
 		if (rows[r].status == OBK_RQA_OK)
 			memcpy(t->values[at], rows[r].values, sizeof t->values[at]);
-		t->rows++;
 	}
 	return 0;
 }
 
-static void sweeps_agree(const struct obk_rqa_series *series, unsigned count, const struct obk_rqa_options *o, const struct obk_rqa_grid *grid)
+static void sweeps_agree(const struct obk_rqa_series *series, unsigned count, const struct obk_rqa_options *o, const struct obk_rqa_grid *grid, bool first_m)
 {
 	static struct table tables[2];
-	struct obk_rqa_sweep sweep = { .series = series, .series_count = count, .options = o, .grid = grid, .rows = rows_keep };
+	struct obk_rqa_sweep sweep = { .series = series, .series_count = count, .options = o, .grid = grid, .rows = rows_keep,
+				       .want = first_m ? want_first_m : NULL };
 
 	for (int i = 0; i < 2; i++) {
 		struct obk_rqa_control control = { .threads = 2, .device = i ? OBK_RQA_DEVICE_CUDA : OBK_RQA_DEVICE_CPU, .arg = &tables[i] };
@@ -182,6 +203,7 @@ static void sweeps_agree(const struct obk_rqa_series *series, unsigned count, co
 
 		memset(&tables[i], 0, sizeof tables[i]);
 		tables[i].grid = grid;
+		tables[i].first_m = first_m;
 		status = obk_rqa_sweep(&sweep, &control, &error);
 		if (status != OBK_RQA_OK)
 			fprintf(stderr, "%s\n", error.text);
@@ -215,21 +237,67 @@ TEST(sweeps_are_the_same_to_the_last_bit)
 	data[3][20] = NAN;
 	obk_rqa_options_preset(OBK_RQA_PRESET_GAZE, &o);
 	o.missing = 1; /* the last series has a gap, which the device leaves to the CPU */
-	sweeps_agree(series, 4, &o, &grid);
+	sweeps_agree(series, 4, &o, &grid, false);
 	o.want = OBK_RQA_WANT_VERTICAL;
 	o.theiler_vert = 2;
 	o.theiler_diag = o.theiler_rr = 3;
 	o.norm = OBK_RQA_NORM_MAX;
 	o.precision = OBK_RQA_PRECISION_F32;
 	grid.modes = NULL;
-	sweeps_agree(series, 3, &o, &grid);
+	sweeps_agree(series, 3, &o, &grid, false);
 	/* More radii than a block takes, and more lines than one block does. */
 	grid.radius_count = 70;
 	grid.m_count = grid.tau_count = 1;
-	sweeps_agree(series, 1, &o, &grid);
+	sweeps_agree(series, 1, &o, &grid, false);
 	series[0].length = 560;
 	grid.radius_count = 2;
-	sweeps_agree(series, 1, &o, &grid);
+	sweeps_agree(series, 1, &o, &grid, false);
+}
+
+/* Each is a plane of its own on the device. */
+TEST(a_mode_may_name_a_column_again)
+{
+	static double data[2][90];
+	static const uint32_t m[] = { 1, 2 }, one[] = { 1 }, lmin[] = { 2 };
+	static const double radius[] = { 0.1, 0.4 };
+	static const struct obk_rqa_mode mode = { .name = "x+x+x", .channel_count = 3, .channels = { 0, 0, 0 }, .norm = OBK_RQA_NORM_L2 };
+	static const struct obk_rqa_grid grid = { .m = m, .tau = one, .lmin = lmin, .radius = radius, .m_count = 2, .tau_count = 1, .lmin_count = 1,
+						  .radius_count = 2, .modes = &mode, .mode_count = 1 };
+	struct obk_rqa_series series[2];
+	struct obk_rqa_options o;
+
+	for (unsigned i = 0; i < 2; i++) {
+		fill(data[i], 90, 2);
+		series[i] = (struct obk_rqa_series){ .name = "s", .data = data[i], .length = 90, .channels = 1 };
+	}
+	obk_rqa_options_preset(OBK_RQA_PRESET_GAZE, &o);
+	sweeps_agree(series, 2, &o, &grid, false);
+}
+
+/* Histograms of all m and radii of the long one would take more than 1 GiB; its neighbours are done on the device. */
+TEST(a_unit_too_large_is_none_of_the_devices)
+{
+	enum { MS = 4096, RADII = 70 };
+	static double data[3][520];
+	static uint32_t m[MS];
+	static const uint32_t one[] = { 1 }, lmin[] = { 2 };
+	double radius[RADII];
+	struct obk_rqa_grid grid = { .m = m, .tau = one, .lmin = lmin, .radius = radius, .m_count = MS, .tau_count = 1, .lmin_count = 1,
+				     .radius_count = RADII };
+	struct obk_rqa_series series[3];
+	struct obk_rqa_options o;
+
+	for (unsigned i = 0; i < MS; i++)
+		m[i] = i ? 2 : 1;
+	for (unsigned i = 0; i < RADII; i++)
+		radius[i] = 0.01 * (double)(1 + i);
+	for (unsigned i = 0; i < 3; i++) {
+		fill(data[i], 520, 2);
+		series[i] = (struct obk_rqa_series){ .name = "s", .data = data[i], .length = i == 1 ? 520 : 40, .channels = 1 };
+	}
+	obk_rqa_options_preset(OBK_RQA_PRESET_GAZE, &o);
+	o.want = OBK_RQA_WANT_VERTICAL;
+	sweeps_agree(series, 3, &o, &grid, true);
 }
 
 TEST(what_a_device_cannot_do_is_said)
@@ -248,5 +316,7 @@ TEST(what_a_device_cannot_do_is_said)
 
 int main(int argc, char **argv)
 {
+	if (getenv("OUTBOARD_TEST_LIBCUDA"))
+		test_fds_allowed = 4096; /* a card's driver keeps files open */
 	return test_main(argc, argv);
 }

@@ -256,8 +256,11 @@ static int gather(void *arg, const struct outboard_rqa_row *rows, uint32_t count
 	return 0;
 }
 
+/* What a device counts combination by combination, and in one pass over all. */
+static const char *const sweep_wants[] = { "vertical,white,times,trend", "vertical" };
+
 /* A sweep and a run. */
-static void recurrence_on(struct outboard *ob, struct gathered *ret, double *ret_values)
+static void recurrence_on(struct outboard *ob, const char *want, struct gathered *ret, double *ret_values)
 {
 	static double data[SERIES][LENGTH];
 	struct outboard_series series[SERIES] = { 0 };
@@ -276,7 +279,7 @@ static void recurrence_on(struct outboard *ob, struct gathered *ret, double *ret
 	memset(ret, 0, sizeof(*ret));
 	CHECK_INT(outboard_series_new(ob, series, SERIES, &set, &error), OUTBOARD_OK);
 	CHECK_INT(outboard_rqa_options_new(NULL, &options, &error), OUTBOARD_OK);
-	CHECK_INT(outboard_rqa_options_set(options, "want", "vertical", &error), OUTBOARD_OK);
+	CHECK_INT(outboard_rqa_options_set(options, "want", want, &error), OUTBOARD_OK);
 	if (outboard_rqa_sweep(set, options, &grid, gather, ret, NULL, &error) != OUTBOARD_OK)
 		fprintf(stderr, "%s\n", error.text);
 	CHECK_INT(error.status, OUTBOARD_OK);
@@ -288,12 +291,12 @@ static void recurrence_on(struct outboard *ob, struct gathered *ret, double *ret
 }
 
 /* The same on the devices of a list; the pieces that GPUs did. */
-static uint64_t recurrence(const char *devices, struct gathered *ret, double *ret_values)
+static uint64_t recurrence(const char *devices, const char *want, struct gathered *ret, double *ret_values)
 {
 	struct outboard *ob = open_list(devices, 1);
 	uint64_t pieces = 0;
 
-	recurrence_on(ob, ret, ret_values);
+	recurrence_on(ob, want, ret, ret_values);
 	for (unsigned i = 0; i < outboard_device_count(ob); i++)
 		pieces += device_of(ob, i).kind == OUTBOARD_GPU ? device_of(ob, i).pieces : 0;
 	outboard_close(ob);
@@ -306,23 +309,35 @@ TEST(recurrence_equals_the_cpus)
 	double values[2][64] = { { 0 } };
 
 	alarm(200);
-	CHECK_INT(recurrence("cpu:1", &cpu, values[0]), 0);
-	CHECK(recurrence("gpu:0", &gpu, values[1]) >= 2);
-	CHECK_INT(gpu.rows, SERIES * 12);
-	CHECK_INT(gpu.failed, cpu.failed);
-	CHECK(cpu.failed > 0 && cpu.failed < cpu.rows);
-	CHECK(memcmp(cpu.values, gpu.values, sizeof(cpu.values)) == 0);
-	CHECK(memcmp(values[0], values[1], sizeof(values[0])) == 0);
-	recurrence("gpu:0,cpu:1", &gpu, values[1]);
-	CHECK_INT(gpu.rows, SERIES * 12);
-	CHECK(memcmp(cpu.values, gpu.values, sizeof(cpu.values)) == 0);
+	for (unsigned i = 0; i < 2; i++) {
+		CHECK_INT(recurrence("cpu:1", sweep_wants[i], &cpu, values[0]), 0);
+		CHECK(recurrence("gpu:0", sweep_wants[i], &gpu, values[1]) >= 2);
+		CHECK_INT(gpu.rows, SERIES * 12);
+		CHECK_INT(gpu.failed, cpu.failed);
+		CHECK(cpu.failed > 0 && cpu.failed < cpu.rows);
+		CHECK(memcmp(cpu.values, gpu.values, sizeof(cpu.values)) == 0);
+		CHECK(memcmp(values[0], values[1], sizeof(values[0])) == 0);
+		recurrence("gpu:0,cpu:1", sweep_wants[i], &gpu, values[1]);
+		CHECK_INT(gpu.rows, SERIES * 12);
+		CHECK(memcmp(cpu.values, gpu.values, sizeof(cpu.values)) == 0);
+	}
+}
+
+static void fill_up(alloc_fn *alloc)
+{
+	unsigned long long at;
+
+	for (size_t bytes = 1 << 20; bytes >= 256; bytes /= 2)
+		while (alloc(&at, bytes) == 0)
+			;
 }
 
 TEST(too_little_memory_goes_to_the_cpu)
 {
 	static uint8_t want[BATCH][48], have[BATCH][48];
+	static struct gathered cpu, gpu;
+	double values[2][64] = { { 0 } };
 	void *library, *context = NULL;
-	unsigned long long at = 0;
 	struct outboard *ob;
 	struct outboard_bases *bases;
 	alloc_fn *alloc;
@@ -339,13 +354,18 @@ TEST(too_little_memory_goes_to_the_cpu)
 	alloc = (alloc_fn *)dlsym(library, "cuMemAlloc_v2");
 	CHECK_INT(((retain_fn *)dlsym(library, "cuDevicePrimaryCtxRetain"))(&context, 0), 0);
 	CHECK_INT(((current_fn *)dlsym(library, "cuCtxSetCurrent"))(context), 0);
-	for (size_t bytes = 1 << 20; bytes >= 256; bytes /= 2)
-		while (alloc(&at, bytes) == 0)
-			;
+	fill_up(alloc);
 	bases = upload(ob);
 	CHECK_INT(product(bases, scalars, BATCH, OUTBOARD_HOST, have, NULL), OUTBOARD_OK);
 	CHECK(memcmp(have, want, sizeof(want)) == 0);
 	CHECK(device_of(ob, 0).failures > 0 && device_of(ob, 0).opened == 0 && device_of(ob, 1).pieces > 0);
+	for (unsigned i = 0; i < 2; i++) {
+		recurrence("cpu:1", sweep_wants[i], &cpu, values[0]);
+		fill_up(alloc); /* what the device kept for later was freed when there was too little */
+		recurrence_on(ob, sweep_wants[i], &gpu, values[1]);
+		CHECK(memcmp(&cpu, &gpu, sizeof(cpu)) == 0 && memcmp(values[0], values[1], sizeof(values[0])) == 0);
+	}
+	CHECK(device_of(ob, 0).opened == 0);
 	outboard_bases_free(bases);
 	outboard_close(ob);
 }
@@ -353,17 +373,20 @@ TEST(too_little_memory_goes_to_the_cpu)
 static int lost(void)
 {
 	static uint8_t want[BATCH][48], have[BATCH][48];
-	static struct gathered rows, again;
+	static struct gathered rows[2], again;
 	struct outboard_error error = { 0 };
 	double values[2][64] = { { 0 } };
-	struct outboard *ob;
+	struct outboard *obs[2], *ob; /* one for each kind of sweep: the first to fail opens a context's breaker */
 	struct outboard_bases *bases;
 	char line[16];
 
 	prepare(want);
-	ob = open_list("gpu:0", 0);
-	recurrence_on(ob, &rows, values[0]);
-	CHECK(device_of(ob, 0).pieces >= 2 && device_of(ob, 1).pieces == 0);
+	for (unsigned i = 0; i < 2; i++) {
+		obs[i] = open_list("gpu:0", 0);
+		recurrence_on(obs[i], sweep_wants[i], &rows[i], values[0]);
+		CHECK(device_of(obs[i], 0).pieces >= 2 && device_of(obs[i], 1).pieces == 0);
+	}
+	ob = obs[1];
 	bases = upload(ob);
 	if (product(bases, scalars, BATCH, OUTBOARD_HOST, have, &error) != OUTBOARD_OK)
 			fprintf(stderr, "%s\n", error.text);
@@ -371,9 +394,12 @@ static int lost(void)
 	printf("ready\n");
 	fflush(stdout);
 	CHECK(fgets(line, sizeof(line), stdin) != NULL);
-	recurrence_on(ob, &again, values[1]);
-	CHECK(memcmp(&rows, &again, sizeof(rows)) == 0 && memcmp(values[0], values[1], sizeof(values[0])) == 0);
-	CHECK(device_of(ob, 0).failures > 0 && device_of(ob, 1).pieces >= 2);
+	for (unsigned i = 0; i < 2; i++) {
+		recurrence_on(obs[i], sweep_wants[i], &again, values[1]);
+		CHECK(memcmp(&rows[i], &again, sizeof(again)) == 0 && memcmp(values[0], values[1], sizeof(values[0])) == 0);
+		CHECK(device_of(obs[i], 0).failures > 0 && device_of(obs[i], 1).pieces >= 2);
+	}
+	outboard_close(obs[0]);
 	for (unsigned i = 0; i < 3; i++) {
 		memset(have, 0, sizeof(have));
 		if (product(bases, scalars, BATCH, OUTBOARD_HOST, have, &error) != OUTBOARD_OK)

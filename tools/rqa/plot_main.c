@@ -95,7 +95,6 @@ static bool draw_plot(struct job *job, const struct obk_rqa_series *x, const str
 		      const struct obk_rqa_options *options, struct obx_error *error)
 {
 	struct obk_rqa_control control = { .threads = job->setup.threads,
-					   .device = job->setup.device,
 					   .isa = job->setup.isa,
 					   .arg = job,
 					   .progress = on_progress,

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* A sweep is a loop of single runs, row by row and to the last bit; what fails, fails alone. */
+#include <malloc.h>
 #include <math.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 
 #include "base/opt.h"
 #include "kernels/rqa/rqa.h"
@@ -209,6 +211,81 @@ TEST(threads_share_a_task_when_there_are_more_of_them)
 		CHECK_INT(kept[t].rows, 5 * 9 * 4);
 	}
 	CHECK(memcmp(kept[0].values, kept[1].values, sizeof kept[0].values) == 0);
+}
+
+static uint64_t space_used(void)
+{
+	unsigned long pages;
+	FILE *file = fopen("/proc/self/statm", "r");
+
+	CHECK(file && fscanf(file, "%lu", &pages) == 1 && fclose(file) == 0);
+	return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void space_limit(uint64_t bytes)
+{
+	struct rlimit limit;
+
+	CHECK_INT(getrlimit(RLIMIT_AS, &limit), 0);
+	limit.rlim_cur = bytes;
+	CHECK_INT(setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+#define MANY 4000u /* radii; with LONG samples a dimension's counters take 4.8 MB, and 13 of the 16 dimensions go at once */
+#define LONG 300u
+
+struct tight {
+	unsigned once[16], failed;
+	bool closed; /* no memory after the first rows */
+};
+
+static int rows_tight(void *arg, const struct obk_rqa_row *rows, uint32_t count)
+{
+	struct tight *t = arg;
+
+	CHECK_INT(count, MANY);
+	CHECK_INT(t->once[rows[0].m_index]++, 0);
+	CHECK(rows[0].status == OBK_RQA_OK || rows[0].status == OBK_RQA_NO_MEMORY);
+	t->failed += rows[0].status == OBK_RQA_NO_MEMORY;
+	if (t->closed)
+		space_limit(1u << 20);
+	return 0;
+}
+
+/* Fewer threads share a task then; where memory ends in the middle of it, no row is given twice. */
+TEST(little_memory)
+{
+	static double radius[MANY], line[LONG];
+	uint32_t m[16], one = 1;
+	struct obk_rqa_grid narrow = { m, &one, &one, radius, 16, 1, MANY, 1, NULL, 0 };
+	struct obk_rqa_series x = { .name = "x", .data = line, .length = LONG, .channels = 1 };
+	struct obk_rqa_options o;
+	struct obk_rqa_error error;
+
+	if (TEST_SLOWER > 1) {
+		fprintf(stderr, "a sanitizer needs the address space\n");
+		exit(TEST_SKIP_EXIT);
+	}
+	mallopt(M_MMAP_THRESHOLD, 1 << 20); /* what is freed is gone */
+	for (unsigned r = 0; r < MANY; r++)
+		radius[r] = 0.001 * (1 + r);
+	for (unsigned t = 0; t < LONG; t++)
+		line[t] = 4 * sin(0.3 * t * t);
+	for (uint32_t i = 0; i < 16; i++)
+		m[i] = i + 1;
+	obk_rqa_options_preset(OBK_RQA_PRESET_ACCRQA, &o);
+	o.want = 0;
+	for (int closed = 0; closed < 2; closed++) {
+		struct tight tight = { .closed = closed };
+		struct obk_rqa_control control = { .threads = closed ? 1 : 4, .arg = &tight };
+		struct obk_rqa_sweep sweep = { &x, 1, &o, &narrow, rows_tight, NULL };
+
+		space_limit(space_used() + (110u << 20)); /* the counters of one thread, 64 MiB, and all else */
+		CHECK_INT(obk_rqa_sweep(&sweep, &control, &error), OBK_RQA_OK);
+		for (unsigned i = 0; i < 16; i++)
+			CHECK_INT(tight.once[i], 1);
+		CHECK_INT(tight.failed, closed ? 3 : 0);
+	}
 }
 
 TEST(strict_radius_and_float)
