@@ -35,7 +35,7 @@
 	X(GLV, "glv", "scalars are split in halves by the endomorphism of G1")             \
 	X(TUNE, "tune", "products go by the profile that 'outboard msm tune' keeps")       \
 	X(NTT, "ntt", "transforms take eight columns at a time with AVX-512")              \
-	X(CELLS, "cells", "cell proofs go by a table of multiples of the setup") \
+	X(CELLS, "cells", "cell proofs go by a table of multiples of the setup")           \
 	X(STAGE, "stage", "a GPU begins with the first scalars while the rest travel")
 
 enum ob_opt {

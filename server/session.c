@@ -344,8 +344,10 @@ static bool welcome_send(struct obs_session *session)
 	return sent;
 }
 
-/* Once the welcome is out the client may join with a second connection, and what it says there may end the session: the loop, which then sends on
-   this one, waits until it is settled. */
+/*
+ * Once the welcome is out the client may join with a second connection, and what it says there may end the session: the loop, which then sends on this one,
+ * waits until it is settled.
+ */
 static bool welcome_settle(struct obs_session *session)
 {
 	bool sent;
