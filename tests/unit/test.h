@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define TEST_MAX 128
-#define TEST_TIMEOUT_S 30
+#define TEST_TIMEOUT_S 120
 
 /* Whether every step is watched, and what a long test then divides its rounds by. */
 #ifndef __has_feature

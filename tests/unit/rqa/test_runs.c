@@ -289,11 +289,9 @@ TEST(errors_say_what_and_where)
 #if TEST_SLOWER > 1
 /* One pass over fewer cells. */
 #define BIG 4000
-#define BIG_RESUMED 2000
 #define BIG_WANT OBK_RQA_WANT_VERTICAL
 #else
 #define BIG 6000
-#define BIG_RESUMED 6000
 #define BIG_WANT (OBK_RQA_WANT_ALL & ~OBK_RQA_WANT_NETWORK)
 #endif
 
@@ -310,11 +308,11 @@ static int stop_late(void *arg, const struct obk_rqa_progress *progress)
 	return (double)progress->done >= stop->at * (double)progress->total && access(stop->path, F_OK) == 0;
 }
 
-/* False: the machine was too fast for a report before the end, and nothing was resumed. */
-static bool resume_from(const char *path, unsigned rounds, uint32_t want)
+/* How often a run with so many coordinates to a point was stopped and resumed. */
+static unsigned resume_from(const char *path, unsigned rounds, uint32_t want, unsigned m)
 {
 	static double big[2 * BIG];
-	struct obk_rqa_series series = { .name = "big", .data = big, .length = BIG_RESUMED, .channels = 2 };
+	struct obk_rqa_series series = { .name = "big", .data = big, .length = BIG, .channels = 2 };
 	struct obk_rqa_options o;
 	struct obk_rqa_error error;
 	double whole[OBK_RQA_MEASURE_COUNT], parts[OBK_RQA_MEASURE_COUNT];
@@ -324,10 +322,9 @@ static bool resume_from(const char *path, unsigned rounds, uint32_t want)
 	for (unsigned t = 0; t < 2 * BIG; t++)
 		big[t] = sin(0.01 * t) + 0.2 * sin(1.7 * t * t);
 	obk_rqa_options_preset(OBK_RQA_PRESET_JULIA, &o);
-	/* So many coordinates take long enough for a report or two. */
 	o.want = want;
-	o.radius = 6;
-	o.m = 33;
+	o.radius = sqrt(m);
+	o.m = m;
 	o.tau = 2;
 	CHECK_INT(obk_rqa_measure(&series, NULL, &o, NULL, whole, &error), OBK_RQA_OK);
 	for (unsigned r = 0; r < rounds && status == OBK_RQA_CANCELLED; r++) {
@@ -340,9 +337,19 @@ static bool resume_from(const char *path, unsigned rounds, uint32_t want)
 	}
 	CHECK_INT(status, OBK_RQA_OK);
 	CHECK(access(path, F_OK) != 0);
-	fprintf(stderr, "stopped %u times, DET %.3f LAM %.3f\n", stopped, whole[OBK_RQA_DET], whole[OBK_RQA_LAM]);
 	for (unsigned i = 0; i < OBK_RQA_MEASURE_COUNT; i++)
 		CHECK(whole[i] == parts[i] || (isnan(whole[i]) && isnan(parts[i])));
+	return stopped;
+}
+
+/* More coordinates until this machine is at one long enough for a report before the end, of which there is one each tenth of a second. */
+static bool resumes(const char *path, uint32_t want)
+{
+	unsigned stopped = 0;
+
+	for (unsigned m = 3; stopped == 0 && m <= 300; m *= 2)
+		stopped = resume_from(path, 20, want, m);
+	fprintf(stderr, "stopped %u times\n", stopped);
 	return stopped > 0;
 }
 
@@ -352,8 +359,8 @@ TEST(stopped_runs_resume)
 	bool columns, bands;
 
 	snprintf(path, sizeof path, "/tmp/rqa-state-%d", (int)getpid());
-	columns = resume_from(path, 20, OBK_RQA_WANT_VERTICAL | OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES | OBK_RQA_WANT_TREND);
-	bands = resume_from(path, 20, OBK_RQA_WANT_VERTICAL);
+	columns = resumes(path, OBK_RQA_WANT_VERTICAL | OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES | OBK_RQA_WANT_TREND);
+	bands = resumes(path, OBK_RQA_WANT_VERTICAL);
 	if (!columns || !bands) {
 		fprintf(stderr, "too fast for a report before the end: nothing was resumed\n");
 		exit(TEST_SKIP_EXIT);
