@@ -2,7 +2,9 @@
 # Copyright The Outboard Authors
 """Limits of a session, through real programs: the caps are what the program sees, everything freed comes back, other sessions notice nothing.
 
-    limits.py OUTBOARD SERVER LIMITS_PROGRAM
+    limits.py OUTBOARD SERVER LIMITS_PROGRAM caps|shares
+
+caps may run beside other tests; shares compares what sessions get of the processor.
 """
 import json
 import os
@@ -14,7 +16,7 @@ import time
 
 from serving import ENV, Server, bad, check, finish, run
 
-OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
+OUTBOARD, SERVER, PROGRAM, PART = sys.argv[1:5]
 MIB = 1 << 20
 
 
@@ -145,11 +147,13 @@ def priority():
         check('the high one goes before, the low one does not starve', high > 2 * low > 0 or 0 < low < 100, (low, high))
 
 
-memory(256)
-things()
-tokens()
-idle()
-conduct()
-share()
-priority()
+if PART == 'caps':
+    memory(256)
+    things()
+    tokens()
+    idle()
+    conduct()
+else:
+    share()
+    priority()
 finish()
