@@ -308,18 +308,20 @@ static int stop_late(void *arg, const struct obk_rqa_progress *progress)
 	return (double)progress->done >= stop->at * (double)progress->total && access(stop->path, F_OK) == 0;
 }
 
+#define RESUMED 8000 /* long enough for several pieces of work, between which a run may stop */
+
 /* How often a run with so many coordinates to a point was stopped and resumed. */
 static unsigned resume_from(const char *path, unsigned rounds, uint32_t want, unsigned m)
 {
-	static double big[2 * BIG];
-	struct obk_rqa_series series = { .name = "big", .data = big, .length = BIG, .channels = 2 };
+	static double big[2 * RESUMED];
+	struct obk_rqa_series series = { .name = "big", .data = big, .length = RESUMED, .channels = 2 };
 	struct obk_rqa_options o;
 	struct obk_rqa_error error;
 	double whole[OBK_RQA_MEASURE_COUNT], parts[OBK_RQA_MEASURE_COUNT];
 	int status = OBK_RQA_CANCELLED;
 	unsigned stopped = 0;
 
-	for (unsigned t = 0; t < 2 * BIG; t++)
+	for (unsigned t = 0; t < 2 * RESUMED; t++)
 		big[t] = sin(0.01 * t) + 0.2 * sin(1.7 * t * t);
 	obk_rqa_options_preset(OBK_RQA_PRESET_JULIA, &o);
 	o.want = want;
@@ -347,7 +349,7 @@ static bool resumes(const char *path, uint32_t want)
 {
 	unsigned stopped = 0;
 
-	for (unsigned m = 3; stopped == 0 && m <= 300; m *= 2)
+	for (unsigned m = 3; stopped == 0 && m <= 48; m *= 2)
 		stopped = resume_from(path, 20, want, m);
 	fprintf(stderr, "stopped %u times\n", stopped);
 	return stopped > 0;
