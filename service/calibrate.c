@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Measuring devices: each operation at rising sizes until its share of the time is over. */
+/* Measuring devices: what their products go by, then each operation at rising sizes until its share of the time is over. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +69,8 @@ struct measure_job {
 	struct obv_job job;
 	const struct obv_msm_work *msm;
 	const struct obv_ntt_work *ntt;
+	struct outboard_bases *tuned; /* what products go by is measured, for `seconds` */
+	double seconds;
 	struct obk_g1_affine sums[1 << LOG_BLOBS];
 	uint64_t took;
 };
@@ -80,7 +82,9 @@ static int measure_run(struct obv_job *job, struct obv_piece *piece, struct obv_
 	int status;
 
 	(void)piece;
-	if (m->msm)
+	if (m->tuned)
+		status = device->backend.ops->tune(device->backend.self, m->tuned, m->seconds, error);
+	else if (m->msm)
 		status = device->backend.ops->msm(device->backend.self, m->msm, m->sums, error);
 	else
 		status = device->backend.ops->ntt(device->backend.self, m->ntt, error);
@@ -103,7 +107,8 @@ static int measure_finish(struct obv_job *job, struct outboard_error *error)
 
 static const struct obv_job_ops measure_ops = { .run = measure_run, .finish = measure_finish };
 
-static double measure(const struct trial *t, const struct obv_msm_work *msm, const struct obv_ntt_work *ntt)
+/* A product, a transform, or for neither what products go by, in `seconds`. */
+static double measure(const struct trial *t, const struct obv_msm_work *msm, const struct obv_ntt_work *ntt, double seconds)
 {
 	struct outcome outcome = { -1 };
 	struct outboard_call call = { .arg = &outcome };
@@ -113,6 +118,8 @@ static double measure(const struct trial *t, const struct obv_msm_work *msm, con
 		return -1;
 	m->msm = msm;
 	m->ntt = ntt;
+	m->tuned = msm || ntt ? NULL : t->bases;
+	m->seconds = seconds;
 	m->job.allowed = (uint64_t)1 << t->device;
 	if (!obv_job_pieces(&m->job, 1)) {
 		obv_job_unref(&m->job);
@@ -143,7 +150,7 @@ static void measure_sizes(const struct trial *t)
 					.batch = blobs ? (size_t)1 << log : 1 } };
 			struct obv_ntt_work ntt = { .data = t->words, .job = { .log_n = log, .batch = 1, .order = OBK_NTT_NN } };
 			bool transform = t->operation == OUTBOARD_OP_NTT;
-			double s = measure(t, transform ? NULL : &msm, transform ? &ntt : NULL);
+			double s = measure(t, transform ? NULL : &msm, transform ? &ntt : NULL, 0);
 
 			if (s < 0)
 				return;
@@ -201,7 +208,10 @@ static int measure_all(struct outboard *context, double seconds, struct obv_curv
 		const struct obv_backend *b = &context->device[i].backend;
 		struct trial t = { .context = context, .device = i, .bases = bases, .words = words };
 
-		t.seconds = seconds * 7 / 8 / (ob_count(operations) * able); /* and an eighth for recurrence */
+		/* an eighth for recurrence, and one for what GPUs do products by */
+		t.seconds = seconds * 6 / 8 / (ob_count(operations) * able);
+		if (b->ops->tune && b->operations >> OUTBOARD_OP_MSM & 1)
+			measure(&t, NULL, NULL, seconds / 8 / context->count);
 		for (unsigned k = 0; k < ob_count(operations); k++) {
 			t.operation = operations[k];
 			t.curve = &curves[i].op[t.operation];

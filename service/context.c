@@ -86,7 +86,8 @@ static int add_gpu(struct listing *l, unsigned ordinal, struct outboard_error *e
 
 	if (l->n == OUTBOARD_MAX_DEVICES)
 		return obv_fail(error, OUTBOARD_LIMIT, OUTBOARD_NO_ITEM, "more than %d devices", OUTBOARD_MAX_DEVICES);
-	status = obv_device_gpu_open(l->options->driver, ordinal, l->options->gpu_memory, &l->backend[l->n], error);
+	status = obv_device_gpu_open(l->options->driver, ordinal, l->options->gpu_memory, !l->options->profile || l->options->profile[0],
+		&l->backend[l->n], error);
 	if (status == OUTBOARD_OK) {
 		l->n++;
 		l->gpu = true;
@@ -191,6 +192,8 @@ void obv_context_curves(struct outboard *context)
 		snprintf(key, sizeof(key), "%.63s %.120s", d->backend.name, d->backend.what);
 		memcpy(d->curves.key, key, sizeof(d->curves.key));
 		obv_curves_guess(&d->curves, &t);
+		for (unsigned op = 0; d->backend.ops->expect && op < OUTBOARD_OP_COUNT; op++)
+			obv_curve_expect(&d->curves.op[op], d->backend.ops->expect, d->backend.self, op);
 	}
 }
 

@@ -305,6 +305,8 @@ static bool bench_size(struct obx_kernel_bench *b, struct bench *work, const str
 	}
 	snprintf(name, sizeof name, "2^%u", log_n);
 	fine = fine && obx_kernel_bench_row(b, name, (double)p.count, true, bench_work, work);
+	if (fine && b->side[OBX_GPU])
+		obx_kernel_bench_plan(b, work->bases[OBX_GPU], p.count);
 	for (unsigned side = 0; side < OBX_SIDES; side++) {
 		outboard_bases_free(work->bases[side]);
 		work->bases[side] = NULL;
@@ -353,7 +355,7 @@ static int tune(struct options *o)
 	struct obx_progress bar;
 	struct obk_fault fault;
 	struct obk_pool *pool;
-	char path[OBK_TUNE_MAX_PATH];
+	char path[OBK_PROFILE_MAX_PATH];
 	enum ob_err err;
 
 	if (obk_tune_load_default(&fault) != OB_ERR_NONE)

@@ -5,7 +5,7 @@
  *     test_kernels_msm_gpu DRIVER     DRIVER is the software device's library, or OUTBOARD_TEST_LIBCUDA when set
  */
 #include "base/opt.h"
-#include "kernels/msm/gpu.h"
+#include "kernels/msm/gpu_inside.h"
 #include "kernels/msm/scalars.h"
 #include "tests/unit/test.h"
 
@@ -172,6 +172,7 @@ TEST(a_blob_by_multiples)
 {
 	const size_t table = (size_t)BLOB * 64 * 8 * sizeof(points[0]);
 	struct obk_msm_bases_args args = { .points = points, .count = BLOB, .trust = OBK_TRUST_SUBGROUP, .table_bytes = table };
+	const struct obk_msm_gpu_choice choice = { .multiples = true, .window = 4, .shift = 4, .copies = 1 }; /* whatever the model thinks */
 	struct obk_msm_job job = { .count = BLOB, .scalars = scalars, .batch = 1 };
 	struct obk_g1_affine have, want;
 	struct obk_msm_gpu_bases *bases;
@@ -183,7 +184,7 @@ TEST(a_blob_by_multiples)
 	for (size_t i = 0; i < BLOB; i++)
 		if (i / 32 % 16)
 			points[i] = (struct obk_g1_affine){ .x = obk_fp_zero, .y = obk_fp_zero };
-	check_ok(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault));
+	check_ok(obk_msm_gpu_bases_make(gpu, &args, &choice, &bases, &fault));
 	obk_msm_gpu_bases_info(bases, &info);
 	CHECK(info.multiples && info.window == 4 && info.shifts == 64 && info.bytes >= table);
 	args.table_bytes = 0;
