@@ -132,6 +132,14 @@ static double measure(const struct trial *t, const struct obv_msm_work *msm, con
 	return outcome.seconds;
 }
 
+/* By what was measured of a GPU just now, would the size take longer than there is time? Then that is all that is known of it. */
+static bool too_long(const struct trial *t, unsigned log)
+{
+	const struct obv_backend *b = &t->context->device[t->device].backend;
+
+	return b->ops->expect && 2 * b->ops->expect(b->self, t->operation, (double)(1u << log)) > t->seconds;
+}
+
 /* The faster of two at each size; the first one uploads, warms up, makes tables. */
 static void measure_sizes(const struct trial *t)
 {
@@ -143,7 +151,7 @@ static void measure_sizes(const struct trial *t)
 		size_t points = (size_t)1 << (blobs ? LOG_BLOB : log);
 		double best = 0;
 
-		if (t->operation != OUTBOARD_OP_NTT && points > outboard_bases_count(t->bases))
+		if ((t->operation != OUTBOARD_OP_NTT && points > outboard_bases_count(t->bases)) || too_long(t, log))
 			break;
 		for (unsigned i = 0; i < 2; i++) {
 			struct obv_msm_work msm = { .bases = t->bases, .job = { .count = points, .scalars = t->words, .format = OBK_SCALAR_LE,
@@ -229,9 +237,10 @@ static int measure_all(struct outboard *context, double seconds, struct obv_curv
 	return status;
 }
 
-/* Where nothing was measured, a guess stays; where something was, only that counts. */
+/* Where nothing was measured, a guess or what the device expects stays; where something was, only that counts. */
 static void adopt(struct outboard *context, const struct obv_curves *curves)
 {
+	obv_context_expect(context);
 	pthread_mutex_lock(&context->lock);
 	for (unsigned i = 0; i < context->count; i++)
 		for (unsigned op = 0; op < OUTBOARD_OP_COUNT; op++) {

@@ -182,6 +182,18 @@ void obv_context_unref(struct outboard *context)
 		context_free(context);
 }
 
+void obv_context_expect(struct outboard *context)
+{
+	pthread_mutex_lock(&context->lock);
+	for (unsigned i = 0; i < context->count; i++) {
+		struct obv_device *d = &context->device[i];
+
+		for (unsigned op = 0; d->backend.ops->expect && op < OUTBOARD_OP_COUNT; op++)
+			obv_curve_expect(&d->curves.op[op], d->backend.ops->expect, d->backend.self, op);
+	}
+	pthread_mutex_unlock(&context->lock);
+}
+
 void obv_context_curves(struct outboard *context)
 {
 	for (unsigned i = 0; i < context->count; i++) {
@@ -192,8 +204,6 @@ void obv_context_curves(struct outboard *context)
 		snprintf(key, sizeof(key), "%.63s %.120s", d->backend.name, d->backend.what);
 		memcpy(d->curves.key, key, sizeof(d->curves.key));
 		obv_curves_guess(&d->curves, &t);
-		for (unsigned op = 0; d->backend.ops->expect && op < OUTBOARD_OP_COUNT; op++)
-			obv_curve_expect(&d->curves.op[op], d->backend.ops->expect, d->backend.self, op);
 	}
 }
 
@@ -270,6 +280,7 @@ int obv_context_new(const struct outboard_options *o, const struct obv_backend *
 		obv_cond_init(&d->work);
 	}
 	obv_context_curves(context);
+	obv_context_expect(context);
 	load_profile(context, o->profile);
 	for (unsigned i = 0; i < n && ok; i++) {
 		ok = ob_thread_start(obv_engine_main, &context->device[i], 0, &context->device[i].thread);

@@ -309,12 +309,13 @@ static int gpu_tune(void *self, struct outboard_bases *bases, double seconds, st
 static double gpu_expect(void *self, uint32_t operation, double size)
 {
 	struct session *s = session_ref(self);
-	struct obk_msm_gpu_work work = { .n = operation == OUTBOARD_OP_KZG ? BLOB_POINTS : (size_t)size, .products = operation == OUTBOARD_OP_KZG ? (size_t)size : 1 };
+	bool blobs = operation == OUTBOARD_OP_KZG;
+	struct obk_msm_gpu_work work = { .n = blobs ? BLOB_POINTS : (size_t)size, .products = blobs ? (size_t)size : 1 };
 	struct obk_msm_gpu_tuning tuning;
 	double seconds = 0;
 
 	obk_msm_gpu_tuning_get(s->gpu, &tuning);
-	if (tuning.measured && (operation == OUTBOARD_OP_MSM || operation == OUTBOARD_OP_KZG)) {
+	if (tuning.measured && (operation == OUTBOARD_OP_MSM || blobs)) {
 		obk_msm_gpu_plan(&tuning, &work.plan, 1, 0, true, work.n, work.products);
 		seconds = obk_msm_gpu_seconds(&tuning, &work);
 	}

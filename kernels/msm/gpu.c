@@ -447,8 +447,8 @@ enum ob_err obk_msm_gpu_how(const struct obk_msm_gpu_bases *b, size_t n, size_t 
 	enum ob_err err;
 
 	if (!n || n > b->count || !batch || batch > OBK_MSM_MAX_BATCH)
-		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "%zu products of %zu points are not in 1..%d of 1..%zu", batch, n, OBK_MSM_MAX_BATCH,
-			b->count);
+		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "%zu products of %zu points are not in 1..%d of 1..%zu", batch, n,
+			OBK_MSM_MAX_BATCH, b->count);
 	obk_msm_gpu_tuning_get(b->gpu, &tuning);
 	make_plan(&c);
 	err = obk_gpu_enter(b->gpu, fault);

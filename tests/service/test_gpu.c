@@ -133,6 +133,38 @@ TEST(a_gpu_and_a_cpu_share_one_product)
 	outboard_close(ob);
 }
 
+TEST(how_products_are_done)
+{
+	static uint8_t want[BATCH][48], have[BATCH][48];
+	struct outboard_points p = { .points = points, .count = N, .format = OUTBOARD_POINT_MONTGOMERY, .table_bytes = N * 96 * 8 };
+	struct outboard_plan plan, later;
+	struct outboard_bases *bases, *table;
+	struct outboard_error error;
+	struct outboard *ob;
+
+	prepare(want);
+	ob = open_list("gpu:0,cpu:1", 0);
+	bases = upload(ob);
+	CHECK_INT(outboard_msm_plan(bases, 0, N, BATCH, &plan, &error), OUTBOARD_OK);
+	CHECK(plan.method == OUTBOARD_BUCKETS && plan.copies == 1 && plan.window >= 3 && plan.group == BATCH && plan.bytes == 0 && plan.seconds > 0);
+	CHECK_INT(outboard_set_strategy(ob, OUTBOARD_EQUAL), OUTBOARD_OK);
+	CHECK_INT(product(bases, scalars, BATCH, OUTBOARD_HOST, have, &error), OUTBOARD_OK);
+	CHECK_INT(outboard_msm_plan(bases, 0, N, BATCH, &later, &error), OUTBOARD_OK);
+	CHECK(later.bytes >= N * 96 && later.window == plan.window && later.method == plan.method);
+	CHECK_INT(outboard_bases_new(ob, &p, &table, NULL), OUTBOARD_OK);
+	CHECK_INT(outboard_msm_plan(table, 0, 1, OUTBOARD_MAX_BATCH, &plan, &error), OUTBOARD_OK);
+	CHECK(plan.method == OUTBOARD_COPIES && plan.copies > 1 && plan.copies <= 9 && plan.group > 1 && plan.group <= OUTBOARD_MAX_BATCH);
+	CHECK_INT(outboard_msm_plan(bases, 1, N, 1, &plan, &error), OUTBOARD_UNSUPPORTED);
+	CHECK_INT(outboard_msm_plan(bases, 2, N, 1, &plan, &error), OUTBOARD_ARGUMENT);
+	CHECK_INT(outboard_msm_plan(bases, 0, N + 1, 1, &plan, &error), OUTBOARD_ARGUMENT);
+	CHECK_INT(outboard_msm_plan(bases, 0, 0, 1, &plan, &error), OUTBOARD_ARGUMENT);
+	CHECK_INT(outboard_msm_plan(bases, 0, N, OUTBOARD_MAX_BATCH + 1, &plan, &error), OUTBOARD_ARGUMENT);
+	CHECK_INT(outboard_msm_plan(NULL, 0, N, 1, &plan, &error), OUTBOARD_ARGUMENT);
+	outboard_bases_free(table);
+	outboard_bases_free(bases);
+	outboard_close(ob);
+}
+
 typedef int alloc_fn(unsigned long long *at, size_t bytes);
 typedef int copy_fn(unsigned long long to, const void *from, size_t bytes);
 typedef int current_fn(void *context);
