@@ -30,7 +30,8 @@ struct probe {
 
 /* By rising size. The products of one size and window, in fours, also tell how many are worth working on together. */
 static const struct probe probes[] = {
-	{ 16, 1, 4, false }, { 16, 1, 7, false }, { 16, 1, MULTIPLES_BITS, true }, { 64, 1, MULTIPLES_BITS, true }, { 64, 1, 3, false }, { 64, 2, 6, false }, { 256, 1, 6, false }, { 256, 1, 10, false },
+	{ 16, 1, 4, false }, { 16, 1, 7, false }, { 16, 1, MULTIPLES_BITS, true }, { 64, 1, MULTIPLES_BITS, true }, { 64, 1, 3, false },
+	{ 64, 2, 6, false }, { 256, 1, 6, false }, { 256, 1, 10, false },
 	{ POINTS, 1, 8, false }, { POINTS, 1, 12, false }, { POINTS, 4, 12, false }, { POINTS, 16, 12, false },
 	{ MULTIPLES_POINTS, MOST_PRODUCTS, MULTIPLES_BITS, true }, { POINTS, 64, 12, false }, { 1024, 64, 6, false }, { POINTS, 64, 16, false },
 };

@@ -280,8 +280,8 @@ static void try_multiples(const struct obk_msm_gpu_tuning *tuning, size_t n, siz
 		if (table_bytes / obk_msm_gpu_multiples_bytes(bits) < n)
 			return;
 		if (seconds <= best->seconds)
-			*best = (struct obk_msm_gpu_choice){ .multiples = true, .window = bits, .shift = bits, .copies = 1, .bytes = n * obk_msm_gpu_multiples_bytes(bits),
-				.seconds = seconds };
+			*best = (struct obk_msm_gpu_choice){ .multiples = true, .window = bits, .shift = bits, .copies = 1,
+				.bytes = n * obk_msm_gpu_multiples_bytes(bits), .seconds = seconds };
 	}
 }
 

@@ -64,8 +64,8 @@ void obk_msm_gpu_counts(const struct obk_msm_gpu_work *work, size_t threads, dou
 double obk_msm_gpu_seconds(const struct obk_msm_gpu_tuning *tuning, const struct obk_msm_gpu_work *work);
 
 /*
- * By the device's multiprocessors and clock (unknown: 1.4 GHz), for a card in this machine. The cycles are those that ptxas schedules; instructions and their issue rates
- * are the same for compute capabilities 8.0, 9.0 and 12.0 (docs/BENCHMARKS.md).
+ * By the device's multiprocessors and clock (unknown: 1.4 GHz), for a card in this machine. The cycles are those that ptxas schedules; instructions and their
+ * issue rates are the same for compute capabilities 8.0, 9.0 and 12.0 (docs/BENCHMARKS.md).
  */
 void obk_msm_gpu_guess(const struct obk_gpu_info *info, struct obk_msm_gpu_tuning *ret_tuning);
 

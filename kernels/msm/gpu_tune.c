@@ -39,8 +39,8 @@ static void hash_kernels(void)
 void obk_msm_gpu_tune_key(const struct obk_gpu_info *info, int driver_version, char ret_key[OBK_PROFILE_MAX_KEY])
 {
 	pthread_once(&kernels_once, hash_kernels);
-	snprintf(ret_key, OBK_PROFILE_MAX_KEY, "%s; compute capability %u.%u, %u multiprocessors; driver %d; kernels %016llx", info->name, info->major, info->minor,
-		info->processors, driver_version, (unsigned long long)kernels_hash);
+	snprintf(ret_key, OBK_PROFILE_MAX_KEY, "%s; compute capability %u.%u, %u multiprocessors; driver %d; kernels %016llx", info->name, info->major,
+		info->minor, info->processors, driver_version, (unsigned long long)kernels_hash);
 	for (char *at = ret_key; *at; at++)
 		*at = *at == '\n' ? ' ' : *at;
 }
@@ -103,7 +103,9 @@ enum ob_err obk_msm_gpu_tuning_set(const struct obk_gpu *gpu, const struct obk_m
 		if (strcmp(known[i].key, key) == 0)
 			known[i].tuning = *tuning;
 	pthread_mutex_unlock(&lock);
-	return k ? OB_ERR_NONE : obk_fault_set(fault, OB_ERR_LIMIT, OBK_FAULT_NO_ITEM, "%d different GPUs have profiles, as many as may", OBK_MSM_GPU_TUNE_MAX_DEVICES);
+	if (!k)
+		return obk_fault_set(fault, OB_ERR_LIMIT, OBK_FAULT_NO_ITEM, "%d GPUs have profiles, as many as may", OBK_MSM_GPU_TUNE_MAX_DEVICES);
+	return OB_ERR_NONE;
 }
 
 void obk_msm_gpu_tune_clear(void)

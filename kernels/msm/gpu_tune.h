@@ -12,9 +12,9 @@
  *     windows 0 0 0 ...                    by log of the size
  *     check ...
  *
- * A file of another device or version is not looked at; a damaged one is ignored with a sentence. Without a profile, and with OUTBOARD_OPT=-tune, products go by a
- * guess from the device's multiprocessors and clock. Measuring happens where it is asked for, never inside a product. Any thread; measuring takes
- * the device's time and should have it to itself. Functions enter the device themselves.
+ * A file of another device or version is not looked at; a damaged one is ignored with a sentence. Without a profile, and with OUTBOARD_OPT=-tune, products go
+ * by a guess from the device's multiprocessors and clock. Measuring happens where it is asked for, never inside a product. Any thread; measuring takes the
+ * device's time and should have it to itself. Functions enter the device themselves.
  */
 #ifndef OBK_MSM_GPU_TUNE_H
 #define OBK_MSM_GPU_TUNE_H
