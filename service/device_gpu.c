@@ -165,7 +165,7 @@ static void tune_device(const struct obv_gpu *g, struct session *s, size_t point
 }
 
 /* After it: windows, once a size. */
-static void tune_size(const struct obv_gpu *g, const struct obk_msm_gpu_bases *bases, size_t points)
+static void tune_size(const struct obv_gpu *g, struct session *s, const struct obk_msm_gpu_bases *bases, size_t points)
 {
 	struct obk_fault fault;
 	bool done;
@@ -173,7 +173,7 @@ static void tune_size(const struct obv_gpu *g, const struct obk_msm_gpu_bases *b
 	if (!g->keep || points < OBV_TUNE_LAZY_POINTS || !ob_opt_on(OB_OPT_TUNE))
 		return;
 	if (!obk_msm_gpu_tune_window(bases, points, NULL, OBV_TUNE_LAZY_SECONDS, &done, &fault) && done)
-		keep_tuning(g, g->session);
+		keep_tuning(g, s);
 }
 
 /* The handle's points on this device, uploaded when they are not there yet. Only this device's thread adds or takes away its own copy. */
@@ -211,7 +211,7 @@ static enum ob_err copy_get(struct obv_gpu *g, struct session *s, struct outboar
 		free(c);
 		return err;
 	}
-	tune_size(g, c->bases, b->count);
+	tune_size(g, s, c->bases, b->count);
 	obk_msm_gpu_bases_info(c->bases, &info);
 	atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
 	c->session = s;

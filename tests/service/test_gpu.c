@@ -165,6 +165,51 @@ TEST(how_products_are_done)
 	outboard_close(ob);
 }
 
+static struct outboard_plan plan_of(struct outboard_bases *bases)
+{
+	struct outboard_plan plan = { 0 };
+
+	CHECK_INT(outboard_msm_plan(bases, 0, 4, 1, &plan, NULL), OUTBOARD_OK);
+	return plan;
+}
+
+/* A handle of 2^14 points has a device that nothing is known of measured, if the context may keep that; the next context knows it from the start. */
+TEST(a_large_upload_is_measured)
+{
+	enum { LARGE = 1 << 14 };
+	static uint8_t want[BATCH][48], have[48], many[LARGE][96];
+	struct outboard_points p = { .points = many, .count = LARGE, .format = OUTBOARD_POINT_MONTGOMERY, .trust = OUTBOARD_TRUST_SUBGROUP };
+	struct outboard_msm m = { .scalars = scalars, .count = 4, .result = have };
+	struct outboard_options o = { .devices = "gpu:0", .driver = driver, .no_fallback = 1 };
+	char folder[] = "/tmp/ob-service-XXXXXX", command[64];
+
+	if (TEST_SANITIZED) /* minutes there; test_msm_tune measures a smaller device */
+		return;
+	CHECK(mkdtemp(folder) != NULL);
+	setenv("XDG_CACHE_HOME", folder, 1);
+	setenv("OUTBOARD_OPT", "tune", 1); /* also where all switches are off */
+	prepare(want);
+	for (unsigned i = 0; i < LARGE; i++)
+		memcpy(many[i], points[i % N], sizeof(many[i]));
+	for (unsigned round = 0; round < 3; round++) {
+		struct outboard_bases *bases = NULL;
+		struct outboard *ob = NULL;
+
+		o.profile = round ? NULL : "";
+		CHECK_INT(outboard_open(&o, &ob, NULL), OUTBOARD_OK);
+		CHECK_INT(outboard_bases_new(ob, &p, &bases, NULL), OUTBOARD_OK);
+		CHECK_INT(plan_of(bases).measured, round == 2);
+		CHECK_INT(outboard_msm_run(bases, &m, NULL, NULL), OUTBOARD_OK);
+		CHECK_INT(plan_of(bases).measured, round > 0);
+		outboard_bases_free(bases);
+		outboard_close(ob);
+	}
+	snprintf(command, sizeof(command), "rm %s/outboard/msm-gpu-*.profile", folder);
+	CHECK_INT(system(command), 0);
+	snprintf(command, sizeof(command), "rmdir %s/outboard %s", folder, folder);
+	CHECK_INT(system(command), 0);
+}
+
 typedef int alloc_fn(unsigned long long *at, size_t bytes);
 typedef int copy_fn(unsigned long long to, const void *from, size_t bytes);
 typedef int current_fn(void *context);
