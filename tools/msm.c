@@ -46,10 +46,10 @@ static int usage(FILE *out)
 		"  --verify        computes again in a second way, more slowly, and compares\n"
 		"  --table MIB     memory for shifted copies of the points, on each device: a batch, or a bench, becomes faster\n"
 		"  gen             writes points with known logarithms and random scalars, and prints the sum that is right\n"
-		"  bench           times products of 2^from to 2^to points by the CPU and a GPU, compares the sums, and tells how the GPU did them\n"
+		"  bench           times products of 2^from to 2^to points by the CPU and a GPU, compares the sums, and tells the GPU's way\n"
 		"  tune            measures up to 2^N points which window is best on this CPU and keeps it in %s\n"
-		"  calibrate       measures every device for N seconds, and by what a GPU's products are done best, keeps it there, and says from what size on a\n"
-		"                  GPU is preferred\n\n"
+		"  calibrate       measures every device for N seconds, and what a GPU's products go by, keeps it there and says from what\n"
+		"                  size on a GPU is preferred\n\n"
 		OBX_DEVICES_USAGE
 		"--json prints one object. Long work shows a bar.\n", "XDG_CACHE_HOME/outboard");
 	return out == stdout ? 0 : OBX_EXIT_USAGE;
