@@ -259,16 +259,14 @@ TEST(extreme_scalars)
 
 /*
  * One hot bucket: every scalar and every point the same, so that sums double; then points that cancel; then infinity alone; then every scalar the same, and
- * last nothing of that. All take as many launches, and a thread of msm_accumulate always as many entries: what hurts costs no more.
+ * last nothing of that. What it costs is test_msm_gpu_steps.c's matter.
  */
 TEST(extreme_points)
 {
-	uint64_t k[4] = { 0x123456789abcdef0, 5, 77, 0x1234 }, launches = 0;
+	uint64_t k[4] = { 0x123456789abcdef0, 5, 77, 0x1234 };
 
 	open_device();
 	for (unsigned which = 0; which < 5; which++) {
-		struct obk_gpu_stats before, after;
-
 		make_points(600);
 		if (which < 4)
 			set_scalars(600, k, 0);
@@ -280,13 +278,61 @@ TEST(extreme_points)
 			if (which == 2)
 				points[i] = (struct obk_g1_affine){ .x = obk_fp_zero, .y = obk_fp_zero };
 		}
-		obk_gpu_stats(gpu, &before);
 		compare(600, 1, &(struct choice){ .trust = OBK_TRUST_SUBGROUP, .window = 5 });
-		obk_gpu_stats(gpu, &after);
-		launches = launches ? launches : after.launches - before.launches;
-		CHECK_INT(after.launches - before.launches, launches);
 	}
 	obk_gpu_close(gpu);
+}
+
+static uint64_t launches_of(size_t n, const struct choice *choice)
+{
+	struct obk_gpu_stats before, after;
+
+	obk_gpu_stats(gpu, &before);
+	compare(n, 1, choice);
+	obk_gpu_stats(gpu, &after);
+	return after.launches - before.launches;
+}
+
+/*
+ * The last sums by one lane a point and by four: buckets of random scalars; one hot bucket of one point, whose heads are equal; of a point and its negative,
+ * whose heads are opposite or infinite; all multiples.
+ */
+static void check_tails(const char *processors, bool all_by_four)
+{
+	const struct choice buckets = { .trust = OBK_TRUST_SUBGROUP, .window = 8 }, multiples = { .trust = OBK_TRUST_SUBGROUP,
+		.table_bytes = (size_t)3 * 64 * 8 * sizeof(points[0]) };
+
+	setenv("OUTBOARD_SOFT_SMS", processors, 1);
+	open_device();
+	for (unsigned which = 0; which < 3; which++) {
+		uint64_t launches[2];
+
+		make_points(200);
+		for (unsigned i = 0; i < 200 && which; i++) {
+			points[i] = points[0];
+			memcpy(scalars[i], scalars[0], sizeof(scalars[0]));
+			if (which == 2 && i % 2)
+				obk_g1_affine_neg(&points[i], &points[i]);
+		}
+		for (unsigned on = 0; on < 2; on++) {
+			ob_opt_set(OB_OPT_TAILS, on);
+			launches[on] = launches_of(200, &buckets);
+			compare(3, 2, &multiples);
+		}
+		if (obk_gpu_info(gpu)->processors == (unsigned)atoi(processors)) /* the software device: smaller rests, so more launches before them */
+			CHECK((launches[1] > launches[0]) == all_by_four);
+	}
+	obk_gpu_close(gpu);
+}
+
+TEST(tails)
+{
+	check_tails("64", true);
+}
+
+TEST(tails_of_few_processors) /* most sums are too many for four lanes each */
+{
+	check_tails("1", false);
 }
 
 /* The same points by multiples. */
