@@ -320,8 +320,8 @@ static enum ob_err add_entries(struct call *c)
 		bool four = takes_four(c, next);
 		CUdeviceptr t;
 
-		err = launch(c, four ? OBK_MSM_JOIN_FOUR : OBK_MSM_JOIN, four ? 4 * (size_t)next : next, 1, OBK_MSM_THREADS, (void *[]){ &n, &fan, &in, &in_keys,
-			&c->sums.at, &out, &out_keys });
+		err = launch(c, four ? OBK_MSM_JOIN_FOUR : OBK_MSM_JOIN, four ? 4 * (size_t)next : next, 1, OBK_MSM_THREADS,
+			(void *[]){ &n, &fan, &in, &in_keys, &c->sums.at, &out, &out_keys });
 		t = in;
 		in = out;
 		out = t;
@@ -372,7 +372,8 @@ static enum ob_err add_multiples(struct call *c)
 		CUdeviceptr to = blocks == 1 ? c->result.at + HEADER : out, t = in;
 
 		if (!err)
-			err = launch(c, OBK_MSM_SUM_TREE, (size_t)blocks * (OBK_MSM_TREE / 2), c->shape.products, OBK_MSM_TREE / 2, (void *[]){ &n, &four, &in, &to });
+			err = launch(c, OBK_MSM_SUM_TREE, (size_t)blocks * (OBK_MSM_TREE / 2), c->shape.products, OBK_MSM_TREE / 2,
+				(void *[]){ &n, &four, &in, &to });
 		in = out;
 		out = t;
 		n = blocks;

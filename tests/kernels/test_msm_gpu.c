@@ -297,12 +297,15 @@ static uint64_t launches_of(size_t n, const struct choice *choice)
  * The last sums by one lane a point and by four: buckets of random scalars; one hot bucket of one point, whose heads are equal; of a point and its negative,
  * whose heads are opposite or infinite; all multiples.
  */
-static void check_tails(const char *processors, bool all_by_four)
+static void check_tails(unsigned processors, bool all_by_four)
 {
 	const struct choice buckets = { .trust = OBK_TRUST_SUBGROUP, .window = 6 }, multiples = { .trust = OBK_TRUST_SUBGROUP,
 		.table_bytes = (size_t)3 * 64 * 8 * sizeof(points[0]) };
 
-	setenv("OUTBOARD_SOFT_SMS", processors, 1);
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", processors);
+	setenv("OUTBOARD_SOFT_SMS", text, 1);
 	open_device();
 	for (unsigned which = 0; which < 3; which++) {
 		uint64_t launches[2];
@@ -320,7 +323,7 @@ static void check_tails(const char *processors, bool all_by_four)
 			if (which == 0) /* the table takes longest */
 				compare(3, 2, &multiples);
 		}
-		if (obk_gpu_info(gpu)->processors == (unsigned)atoi(processors)) /* the software device: smaller rests, so more launches before them */
+		if (obk_gpu_info(gpu)->processors == processors) /* the software device: smaller rests, so more launches before them */
 			CHECK((launches[1] > launches[0]) == all_by_four);
 	}
 	obk_gpu_close(gpu);
@@ -328,12 +331,12 @@ static void check_tails(const char *processors, bool all_by_four)
 
 TEST(tails)
 {
-	check_tails("64", true);
+	check_tails(64, true);
 }
 
 TEST(tails_of_few_processors) /* most sums are too many for four lanes each */
 {
-	check_tails("1", false);
+	check_tails(1, false);
 }
 
 /* The same points by multiples. */
@@ -494,6 +497,9 @@ TEST(encoded_points)
 	encoded[21][0] = 0;
 	CHECK(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault) != OB_ERR_NONE);
 	CHECK(fault.item == 17 || fault.item == 21);
+	args.first = 1000; /* what the first point counts as */
+	CHECK(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault) != OB_ERR_NONE);
+	CHECK(fault.item == 1017 || fault.item == 1021);
 	obk_gpu_close(gpu);
 }
 
@@ -543,7 +549,11 @@ TEST(bad_input)
 	CHECK(obk_g1_on_curve(&outside) && !obk_g1_in_subgroup(&outside));
 	points[33] = outside;
 	CHECK_INT(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault), OB_ERR_ARGUMENT);
-	CHECK(fault.item == 33 && strstr(fault.text, "subgroup"));
+	CHECK(fault.item == 33 && strstr(fault.text, "point 33 is") && strstr(fault.text, "subgroup"));
+	args.first = 7000;
+	CHECK_INT(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault), OB_ERR_ARGUMENT);
+	CHECK(fault.item == 7033 && strstr(fault.text, "point 7033 is"));
+	args.first = 0;
 	compare(50, 1, &(struct choice){ .trust = OBK_TRUST_CURVE });
 	obk_fp_add(&points[31].x, &points[31].x, &obk_fp_one);
 	CHECK_INT(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault), OB_ERR_ARGUMENT);
