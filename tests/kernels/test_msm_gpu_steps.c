@@ -11,7 +11,7 @@
 #include "tests/kernels/counted.h"
 #include "tests/unit/test.h"
 
-#define N 1024
+#define N 512
 #define WINDOW 8
 
 /* The worst that is allowed, over what random scalars take. */
@@ -75,7 +75,7 @@ struct cost {
 
 static struct cost cost_of(unsigned shape, size_t table_bytes, const struct counted *counted)
 {
-	struct obk_msm_bases_args args = { .points = points, .count = table_bytes ? N / 16 : N, .trust = OBK_TRUST_SUBGROUP, .table_bytes = table_bytes };
+	struct obk_msm_bases_args args = { .points = points, .count = table_bytes ? N / 8 : N, .trust = OBK_TRUST_SUBGROUP, .table_bytes = table_bytes };
 	struct obk_msm_job job = { .count = args.count, .scalars = scalars, .batch = 1, .window = WINDOW };
 	static struct obk_msm_gpu_bases *bases[2];
 	struct obk_msm_gpu_bases **held = &bases[table_bytes != 0];
@@ -131,7 +131,7 @@ TEST(by_buckets)
 
 TEST(by_multiples)
 {
-	check_costs((size_t)N / 16 * 64 * 8 * sizeof(points[0]));
+	check_costs((size_t)N / 8 * 64 * 8 * sizeof(points[0]));
 }
 
 int main(int argc, char **argv)
