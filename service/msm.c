@@ -275,8 +275,14 @@ int outboard_msm_plan(struct outboard_bases *bases, uint32_t device, uint64_t co
 int outboard_msm_once(struct outboard *context, const struct outboard_points *points, const struct outboard_msm *msm, struct outboard_error *error)
 {
 	struct outboard_bases *bases;
-	int status = outboard_bases_new(context, points, &bases, error);
+	struct outboard_points plain;
+	int status;
 
+	if (points) {
+		plain = *points;
+		plain.table_bytes = 0; /* a table takes longer to make than one product gains by it */
+	}
+	status = outboard_bases_new(context, points ? &plain : NULL, &bases, error);
 	if (status != OUTBOARD_OK)
 		return status;
 	status = outboard_msm_run(bases, msm, NULL, error);

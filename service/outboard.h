@@ -294,7 +294,7 @@ OUTBOARD_API int outboard_msm_plan(struct outboard_bases *bases, uint32_t device
 /* OUTBOARD_ARGUMENT: bad range, or with `canonical` a scalar out of range: error.item is its index among batch x count. Else as a call ends. */
 OUTBOARD_API int outboard_msm_run(struct outboard_bases *bases, const struct outboard_msm *msm, const struct outboard_call *call,
 				  struct outboard_error *error);
-/* One call with points of its own. Blocks. */
+/* One call with points of its own, which are uploaded, used and dropped: no table is made of them, whatever points.table_bytes allows. Blocks. */
 OUTBOARD_API int outboard_msm_once(struct outboard *context, const struct outboard_points *points, const struct outboard_msm *msm,
 				   struct outboard_error *error);
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/opt.h"
 #include "kernels/msm/gpu_inside.h"
 #include "kernels/msm/gpu_tune.h"
 
@@ -12,10 +13,11 @@
 #define CHUNK_MAX 128
 #define SMALL_JOIN ((size_t)1 << 17) /* below, a join is as flat as it can be: time is what one thread takes */
 #define REST_LOG 5                   /* rows of 2^5 points: the levels left are one launch */
+#define REST_LOG_FOUR 3              /* with four lanes a point: of 2^3, as more points would keep one processor busy for longer than a launch takes */
 
 extern const unsigned char obk_msm_image_start[], obk_msm_image_end[];
 static const char *const names[OBK_MSM_KERNELS] = { "msm_prepare", "msm_count", "msm_scan", "msm_scan_tiles", "msm_scatter", "msm_accumulate", "msm_join",
-	"msm_fold", "msm_fold_rest", "msm_multiples_sum", "msm_tree" };
+	"msm_fold", "msm_fold_rest", "msm_multiples_sum", "msm_tree", "msm_join_four", "msm_fold_four", "msm_fold_rest_four" };
 const struct obk_gpu_image obk_msm_gpu_kernels = { "multi-scalar products", obk_msm_image_start, obk_msm_image_end, OBK_MSM_KERNELS, names };
 
 /* One call. A group is some whole products, or a piece of one product's points if memory is short. */
@@ -72,6 +74,15 @@ static size_t tiles_of(size_t keys)
 static size_t threads_of(const struct call *c)
 {
 	return (size_t)obk_gpu_info(c->gpu)->processors * OBK_MSM_RESIDENT * OBK_MSM_THREADS;
+}
+
+/*
+ * Have so few points to be added at once four lanes each? Then an addition takes four products in place of thirteen, but sixteen lanes' worth of them: to
+ * three warps for each of a processor's four schedulers it is the faster way.
+ */
+static bool takes_four(const struct call *c, size_t points)
+{
+	return ob_opt_on(OB_OPT_TAILS) && 4 * points <= (size_t)obk_gpu_info(c->gpu)->processors * 3 * OBK_MSM_THREADS;
 }
 
 /* How the work of a group is cut; depends on its size and the device. */
@@ -273,9 +284,11 @@ static enum ob_err add_entries(struct call *c)
 			(void *)&c->b->points.at, &c->sums.at, &in, &in_keys });
 	for (uint32_t n = chunks; n > 1 && !err;) {
 		uint32_t fan = n > SMALL_JOIN ? 16 : 4, next = (n + fan - 1) / fan;
+		bool four = takes_four(c, next);
 		CUdeviceptr t;
 
-		err = launch(c, OBK_MSM_JOIN, next, 1, OBK_MSM_THREADS, (void *[]){ &n, &fan, &in, &in_keys, &c->sums.at, &out, &out_keys });
+		err = launch(c, four ? OBK_MSM_JOIN_FOUR : OBK_MSM_JOIN, four ? 4 * (size_t)next : next, 1, OBK_MSM_THREADS,
+			(void *[]){ &n, &fan, &in, &in_keys, &c->sums.at, &out, &out_keys });
 		t = in;
 		in = out;
 		out = t;
@@ -291,25 +304,31 @@ static enum ob_err fold_buckets(struct call *c)
 {
 	uint32_t sets = c->shape.products * c->shape.sets, level = 0, log_n = c->shape.window - 1;
 	CUdeviceptr in = c->sums.at, out = c->folds.at, result = c->result.at + HEADER;
+	bool few = takes_four(c, (size_t)sets * c->shape.window << REST_LOG_FOUR);
+	unsigned threads = few ? OBK_MSM_REST_THREADS : OBK_MSM_THREADS;
 	enum ob_err err = OB_ERR_NONE;
 
-	for (; log_n > REST_LOG && !err; level++) {
+	for (; log_n > (few ? REST_LOG_FOUR : REST_LOG) && !err; level++) {
+		size_t points = ((size_t)sets * (level + 2)) << (log_n - 1);
+		bool four = takes_four(c, points);
 		CUdeviceptr t = in;
 
 		log_n--;
-		err = launch(c, OBK_MSM_FOLD, ((size_t)sets * (level + 2)) << log_n, 1, OBK_MSM_THREADS, (void *[]){ &level, &log_n, &sets, &in, &out });
+		err = launch(c, four ? OBK_MSM_FOLD_FOUR : OBK_MSM_FOLD, four ? 4 * points : points, 1, OBK_MSM_THREADS, (void *[]){ &level, &log_n, &sets,
+			&in, &out });
 		in = out;
 		out = t;
 	}
 	if (!err)
-		err = launch(c, OBK_MSM_FOLD_REST, (size_t)sets * OBK_MSM_THREADS, 1, OBK_MSM_THREADS, (void *[]){ &level, &log_n, &in, &out, &result });
+		err = launch(c, few ? OBK_MSM_FOLD_REST_FOUR : OBK_MSM_FOLD_REST, (size_t)sets * threads, 1, threads, (void *[]){ &level, &log_n, &in, &out,
+			&result });
 	return err;
 }
 
 static enum ob_err add_multiples(struct call *c)
 {
 	uint32_t parts = parts_of(c), total = total_of(c) * parts, n = c->shape.count * parts, offset = (uint32_t)c->offset,
-		stride = (uint32_t)c->b->count, scalars = total_of(c);
+		stride = (uint32_t)c->b->count, scalars = total_of(c), four = ob_opt_on(OB_OPT_TAILS);
 	CUdeviceptr in = c->sums.at, out;
 	enum ob_err err = launch(c, OBK_MSM_MULTIPLES_SUM, total, 1, OBK_MSM_THREADS, (void *[]){ &c->shape, &scalars, &c->each, &c->plain.at,
 		(void *)&c->b->points.at, &offset, &stride, &in });
@@ -320,7 +339,8 @@ static enum ob_err add_multiples(struct call *c)
 		CUdeviceptr to = blocks == 1 ? c->result.at + HEADER : out, t = in;
 
 		if (!err)
-			err = launch(c, OBK_MSM_SUM_TREE, (size_t)blocks * (OBK_MSM_TREE / 2), c->shape.products, OBK_MSM_TREE / 2, (void *[]){ &n, &in, &to });
+			err = launch(c, OBK_MSM_SUM_TREE, (size_t)blocks * (OBK_MSM_TREE / 2), c->shape.products, OBK_MSM_TREE / 2,
+				(void *[]){ &n, &four, &in, &to });
 		in = out;
 		out = t;
 		n = blocks;

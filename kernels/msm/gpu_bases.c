@@ -41,9 +41,9 @@ static enum ob_err decode(const struct obk_msm_bases_args *args, size_t stride, 
 	const uint8_t *in = (const uint8_t *)args->points + i * stride;
 
 	if (args->format == OBK_POINT_COMPRESSED)
-		return obk_g1_decode_compressed(p, in, i, fault);
+		return obk_g1_decode_compressed(p, in, args->first + i, fault);
 	if (args->format == OBK_POINT_UNCOMPRESSED)
-		return obk_g1_decode_uncompressed(p, in, i, fault);
+		return obk_g1_decode_uncompressed(p, in, args->first + i, fault);
 	memcpy(p, in, sizeof(*p));
 	return OB_ERR_NONE;
 }
@@ -101,6 +101,7 @@ static enum ob_err explain(const struct making *m, CUdeviceptr points, size_t i,
 
 	if (err)
 		return err;
+	i += m->args->first;
 	if (!obk_fp_plain_is_canonical(p.x.l) || !obk_fp_plain_is_canonical(p.y.l))
 		return obk_fault_set(fault, OB_ERR_ARGUMENT, i, "point %zu has a coordinate that is not below the field's prime", i);
 	if (!obk_g1_on_curve(&p))

@@ -115,6 +115,46 @@ TEST(products_and_transforms_equal_the_cpus)
 	outboard_close(cpu);
 }
 
+/* What a product took of a GPU that did nothing before it, with points for it alone, or by a handle. */
+static struct outboard_device taken(uint64_t table_bytes, bool once, uint8_t (*ret)[48])
+{
+	struct outboard *gpu = open_list("gpu:0", 1);
+	struct outboard_points p = { .points = points, .count = N, .format = OUTBOARD_POINT_MONTGOMERY, .trust = OUTBOARD_TRUST_SUBGROUP,
+		.table_bytes = table_bytes };
+	struct outboard_msm m = { .scalars = scalars, .count = N, .batch = BATCH, .result = ret };
+	struct outboard_bases *bases = NULL;
+	struct outboard_device d;
+
+	if (once) {
+		CHECK_INT(outboard_msm_once(gpu, &p, &m, NULL), OUTBOARD_OK);
+	} else {
+		CHECK_INT(outboard_bases_new(gpu, &p, &bases, NULL), OUTBOARD_OK);
+		CHECK_INT(outboard_msm_run(bases, &m, NULL, NULL), OUTBOARD_OK);
+		outboard_bases_free(bases);
+	}
+	d = device_of(gpu, 0);
+	CHECK_INT(d.pool_used, 0); /* dropped */
+	outboard_close(gpu);
+	return d;
+}
+
+TEST(points_for_one_call_get_no_table)
+{
+	static uint8_t want[BATCH][48], have[BATCH][48];
+	const uint64_t table = 10 * sizeof(points);
+	struct outboard_device plain, allowed, made;
+
+	prepare(want);
+	plain = taken(0, true, have);
+	CHECK(memcmp(have, want, sizeof(want)) == 0);
+	allowed = taken(table, true, have);
+	CHECK(memcmp(have, want, sizeof(want)) == 0);
+	made = taken(table, false, have);
+	CHECK(memcmp(have, want, sizeof(want)) == 0);
+	CHECK(allowed.pool_peak == plain.pool_peak && allowed.pool_requests == plain.pool_requests);
+	CHECK(made.pool_peak != plain.pool_peak && made.pool_requests > plain.pool_requests);
+}
+
 TEST(a_gpu_and_a_cpu_share_one_product)
 {
 	static uint8_t want[BATCH][48], have[BATCH][48];
