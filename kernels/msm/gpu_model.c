@@ -16,8 +16,9 @@ const char *const obk_msm_gpu_weight_names[OBK_MSM_WEIGHTS] = { "trip", "launch"
 
 /* ---- counts ---- */
 
-/* Additions that a thread makes one after the other, where the device is not full: as gpu.c cuts the work. */
-#define CHUNK_STEPS 4
+/* Additions that a thread makes one after the other, where the device is not full: as gpu.c cuts the work. A step is one by four lanes. */
+#define CHUNK 4
+#define CHUNK_STEPS 10.8 /* by one lane each */
 #define REST_STEPS 6  /* the last five levels of folding, in one launch */
 #define TREE_STEPS 8
 #define TREE_SUMS 1.44 /* full additions, in others */
@@ -27,7 +28,7 @@ static void count_multiples(const struct obk_msm_gpu_work *w, size_t threads, do
 {
 	size_t parts = 1, each = w->plan.windows, left;
 
-	while (each > CHUNK_STEPS && w->n * w->products * parts < threads) {
+	while (each > CHUNK && w->n * w->products * parts < threads) {
 		each = (each + 1) / 2;
 		parts = (w->plan.windows + each - 1) / each;
 	}
@@ -77,10 +78,10 @@ double obk_msm_gpu_seconds(const struct obk_msm_gpu_tuning *tuning, const struct
 
 /* ---- weights ---- */
 
-/* Cycles of a warp at the multiplier, and of one thread alone. */
+/* Cycles of a warp at the multiplier, and of four lanes alone. */
 #define MIXED_CYCLES 10632.0
 #define FULL_CYCLES 15336.0
-#define ALONE_CYCLES 18800.0
+#define ALONE_CYCLES 6200.0 /* 6,052 and six groups of shuffles */
 #define LANES 128.0          /* of a multiprocessor, in four parts */
 #define REACHED 0.75         /* of the multiplier's rate */
 #define SORT_SHARE 0.15      /* of an addition */

@@ -12,7 +12,7 @@
  *     entry     scalars x windows            a digit is sorted into its bucket and its base added, the device being full
  *     gather    scalars x windows            the same where all multiples are held, so that nothing is sorted
  *     bucket    products x sets x buckets    cleared, counted, and summed up with its weight
- *     step      dependent additions          what one thread takes for one, however little there is to do
+ *     step      dependent additions          what four lanes take for one, however little there is to do
  *     row       products x sets x window     partial sums that the host puts together
  */
 #ifndef OBK_MSM_GPU_MODEL_H
