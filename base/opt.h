@@ -33,10 +33,11 @@
 	X(ADX, "adx", "field products use mulx and two carry chains")                      \
 	X(LANES, "lanes", "points are added eight at a time with AVX-512")                 \
 	X(GLV, "glv", "scalars are split in halves by the endomorphism of G1")             \
-	X(TUNE, "tune", "products go by the profile that 'outboard msm tune' keeps")       \
+	X(TUNE, "tune", "products go by what 'outboard msm tune' and 'calibrate' measured")       \
 	X(NTT, "ntt", "transforms take eight columns at a time with AVX-512")              \
 	X(CELLS, "cells", "cell proofs go by a table of multiples of the setup")           \
-	X(STAGE, "stage", "a GPU begins with the first scalars while the rest travel")
+	X(STAGE, "stage", "a GPU begins with the first scalars while the rest travel")     \
+	X(TAILS, "tails", "a GPU's last sums, few and dependent, take four lanes a point")
 
 enum ob_opt {
 #define X(name, text, what) OB_OPT_##name,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Measuring devices: each operation at rising sizes until its share of the time is over. */
+/* Measuring devices: what their products go by, then each operation at rising sizes until its share of the time is over. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +69,8 @@ struct measure_job {
 	struct obv_job job;
 	const struct obv_msm_work *msm;
 	const struct obv_ntt_work *ntt;
+	struct outboard_bases *tuned; /* what products go by is measured, for `seconds` */
+	double seconds;
 	struct obk_g1_affine sums[1 << LOG_BLOBS];
 	uint64_t took;
 };
@@ -80,7 +82,9 @@ static int measure_run(struct obv_job *job, struct obv_piece *piece, struct obv_
 	int status;
 
 	(void)piece;
-	if (m->msm)
+	if (m->tuned)
+		status = device->backend.ops->tune(device->backend.self, m->tuned, m->seconds, error);
+	else if (m->msm)
 		status = device->backend.ops->msm(device->backend.self, m->msm, m->sums, error);
 	else
 		status = device->backend.ops->ntt(device->backend.self, m->ntt, error);
@@ -103,7 +107,8 @@ static int measure_finish(struct obv_job *job, struct outboard_error *error)
 
 static const struct obv_job_ops measure_ops = { .run = measure_run, .finish = measure_finish };
 
-static double measure(const struct trial *t, const struct obv_msm_work *msm, const struct obv_ntt_work *ntt)
+/* A product, a transform, or for neither what products go by, in `seconds`. */
+static double measure(const struct trial *t, const struct obv_msm_work *msm, const struct obv_ntt_work *ntt, double seconds)
 {
 	struct outcome outcome = { -1 };
 	struct outboard_call call = { .arg = &outcome };
@@ -113,6 +118,8 @@ static double measure(const struct trial *t, const struct obv_msm_work *msm, con
 		return -1;
 	m->msm = msm;
 	m->ntt = ntt;
+	m->tuned = msm || ntt ? NULL : t->bases;
+	m->seconds = seconds;
 	m->job.allowed = (uint64_t)1 << t->device;
 	if (!obv_job_pieces(&m->job, 1)) {
 		obv_job_unref(&m->job);
@@ -123,6 +130,14 @@ static double measure(const struct trial *t, const struct obv_msm_work *msm, con
 	m->job.pieces[0].device = t->device;
 	obv_job_submit(&m->job, NULL);
 	return outcome.seconds;
+}
+
+/* By what was measured of a GPU just now, would the size take longer than there is time? Then that is all that is known of it. */
+static bool too_long(const struct trial *t, unsigned log)
+{
+	const struct obv_backend *b = &t->context->device[t->device].backend;
+
+	return b->ops->expect && 2 * b->ops->expect(b->self, t->operation, (double)(1u << log)) > t->seconds;
 }
 
 /* The faster of two at each size; the first one uploads, warms up, makes tables. */
@@ -136,14 +151,14 @@ static void measure_sizes(const struct trial *t)
 		size_t points = (size_t)1 << (blobs ? LOG_BLOB : log);
 		double best = 0;
 
-		if (t->operation != OUTBOARD_OP_NTT && points > outboard_bases_count(t->bases))
+		if ((t->operation != OUTBOARD_OP_NTT && points > outboard_bases_count(t->bases)) || too_long(t, log))
 			break;
 		for (unsigned i = 0; i < 2; i++) {
 			struct obv_msm_work msm = { .bases = t->bases, .job = { .count = points, .scalars = t->words, .format = OBK_SCALAR_LE,
 					.batch = blobs ? (size_t)1 << log : 1 } };
 			struct obv_ntt_work ntt = { .data = t->words, .job = { .log_n = log, .batch = 1, .order = OBK_NTT_NN } };
 			bool transform = t->operation == OUTBOARD_OP_NTT;
-			double s = measure(t, transform ? NULL : &msm, transform ? &ntt : NULL);
+			double s = measure(t, transform ? NULL : &msm, transform ? &ntt : NULL, 0);
 
 			if (s < 0)
 				return;
@@ -201,7 +216,10 @@ static int measure_all(struct outboard *context, double seconds, struct obv_curv
 		const struct obv_backend *b = &context->device[i].backend;
 		struct trial t = { .context = context, .device = i, .bases = bases, .words = words };
 
-		t.seconds = seconds * 7 / 8 / (ob_count(operations) * able); /* and an eighth for recurrence */
+		/* an eighth for recurrence, and one for what GPUs do products by */
+		t.seconds = seconds * 6 / 8 / (ob_count(operations) * able);
+		if (b->ops->tune && b->operations >> OUTBOARD_OP_MSM & 1)
+			measure(&t, NULL, NULL, seconds / 8 / context->count);
 		for (unsigned k = 0; k < ob_count(operations); k++) {
 			t.operation = operations[k];
 			t.curve = &curves[i].op[t.operation];
@@ -219,9 +237,10 @@ static int measure_all(struct outboard *context, double seconds, struct obv_curv
 	return status;
 }
 
-/* Where nothing was measured, a guess stays; where something was, only that counts. */
+/* Where nothing was measured, a guess or what the device expects stays; where something was, only that counts. */
 static void adopt(struct outboard *context, const struct obv_curves *curves)
 {
+	obv_context_expect(context);
 	pthread_mutex_lock(&context->lock);
 	for (unsigned i = 0; i < context->count; i++)
 		for (unsigned op = 0; op < OUTBOARD_OP_COUNT; op++) {

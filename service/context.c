@@ -86,7 +86,8 @@ static int add_gpu(struct listing *l, unsigned ordinal, struct outboard_error *e
 
 	if (l->n == OUTBOARD_MAX_DEVICES)
 		return obv_fail(error, OUTBOARD_LIMIT, OUTBOARD_NO_ITEM, "more than %d devices", OUTBOARD_MAX_DEVICES);
-	status = obv_device_gpu_open(l->options->driver, ordinal, l->options->gpu_memory, &l->backend[l->n], error);
+	status = obv_device_gpu_open(l->options->driver, ordinal, l->options->gpu_memory, !l->options->profile || l->options->profile[0],
+		&l->backend[l->n], error);
 	if (status == OUTBOARD_OK) {
 		l->n++;
 		l->gpu = true;
@@ -181,6 +182,18 @@ void obv_context_unref(struct outboard *context)
 		context_free(context);
 }
 
+void obv_context_expect(struct outboard *context)
+{
+	pthread_mutex_lock(&context->lock);
+	for (unsigned i = 0; i < context->count; i++) {
+		struct obv_device *d = &context->device[i];
+
+		for (unsigned op = 0; d->backend.ops->expect && op < OUTBOARD_OP_COUNT; op++)
+			obv_curve_expect(&d->curves.op[op], d->backend.ops->expect, d->backend.self, op);
+	}
+	pthread_mutex_unlock(&context->lock);
+}
+
 void obv_context_curves(struct outboard *context)
 {
 	for (unsigned i = 0; i < context->count; i++) {
@@ -267,6 +280,7 @@ int obv_context_new(const struct outboard_options *o, const struct obv_backend *
 		obv_cond_init(&d->work);
 	}
 	obv_context_curves(context);
+	obv_context_expect(context);
 	load_profile(context, o->profile);
 	for (unsigned i = 0; i < n && ok; i++) {
 		ok = ob_thread_start(obv_engine_main, &context->device[i], 0, &context->device[i].thread);

@@ -18,6 +18,10 @@
 #include "kernels/ntt/ntt.h"
 #include "service/outboard.h"
 
+#define OBV_TUNE_LAZY_POINTS ((size_t)1 << 14) /* handles whose upload takes as long as measuring does */
+#define OBV_TUNE_LAZY_SECONDS 0.5
+#define OBV_TUNE_SECONDS 2.0 /* the most that a calibration spends on a device's weights */
+
 struct obv_device;
 struct obk_gpu;
 /* Handles of points that are shared by all devices: msm.c. */
@@ -50,6 +54,12 @@ struct obv_backend_ops {
 	int (*read)(void *self, void *to, uint64_t from, size_t bytes, void *after, struct outboard_error *error);
 	/* Calls fn with the device as the kernels know it, which stays open meanwhile; its result. NULL: not a GPU. */
 	int (*with_gpu)(void *self, int (*fn)(void *arg, struct obk_gpu *gpu), void *arg);
+	/* Measures what the device's ways of doing products go by, for about so long, and keeps it. NULL: has no such ways. */
+	int (*tune)(void *self, struct outboard_bases *bases, double seconds, struct outboard_error *error);
+	/* Seconds of an operation by that; 0: it was not measured. From any thread. NULL as above. */
+	double (*expect)(void *self, uint32_t operation, double size);
+	/* How products of the first n points would be done. From any thread. NULL as above. */
+	int (*plan)(void *self, struct outboard_bases *bases, size_t n, size_t batch, struct outboard_plan *ret_plan, struct outboard_error *error);
 	/* Threads for work that only a CPU does; NULL: not a CPU. */
 	struct obk_pool *(*pool)(void *self);
 	/* Fills the fields of the memory pool. May be NULL. */

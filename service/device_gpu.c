@@ -11,8 +11,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
+#include "base/opt.h"
 #include "kernels/gpu/gpu.h"
-#include "kernels/msm/gpu.h"
+#include "kernels/msm/gpu_tune.h"
 #include "kernels/ntt/gpu.h"
 #include "kernels/rqa/gpu.h"
 #include "service/bases.h"
@@ -30,6 +32,7 @@ struct obv_gpu {
 	const struct obk_gpu_driver *driver;
 	unsigned ordinal;
 	uint64_t most;            /* bytes to be kept; 0: what is free */
+	bool keep;                /* what is measured, on disk */
 	pthread_mutex_t lock;     /* guards `session` against stats and read, which come from other threads */
 	struct session *session;
 };
@@ -138,6 +141,41 @@ static void copy_free(struct obv_bases_copy *link)
 	free(c);
 }
 
+/* ---- what products go by ---- */
+
+static void keep_tuning(const struct obv_gpu *g, struct session *s)
+{
+	struct obk_fault fault;
+
+	if (g->keep && obk_msm_gpu_tune_store(s->gpu, &fault))
+		ob_warn("GPU %u: %s; it is used while this process lives", g->ordinal, fault.text);
+}
+
+/* With a large handle's upload: once a device, where nothing is known of it. What goes wrong here will show in the upload. */
+static void tune_device(const struct obv_gpu *g, struct session *s, size_t points)
+{
+	struct obk_msm_gpu_tuning tuning;
+	struct obk_fault fault;
+
+	obk_msm_gpu_tuning_get(s->gpu, &tuning);
+	if (!g->keep || tuning.measured || points < OBV_TUNE_LAZY_POINTS || !ob_opt_on(OB_OPT_TUNE))
+		return;
+	if (!obk_msm_gpu_tune_measure(s->gpu, NULL, OBV_TUNE_LAZY_SECONDS, &fault))
+		keep_tuning(g, s);
+}
+
+/* After it: windows, once a size. */
+static void tune_size(const struct obv_gpu *g, struct session *s, const struct obk_msm_gpu_bases *bases, size_t points)
+{
+	struct obk_fault fault;
+	bool done;
+
+	if (!g->keep || points < OBV_TUNE_LAZY_POINTS || !ob_opt_on(OB_OPT_TUNE))
+		return;
+	if (!obk_msm_gpu_tune_window(bases, points, NULL, OBV_TUNE_LAZY_SECONDS, &done, &fault) && done)
+		keep_tuning(g, s);
+}
+
 /* The handle's points on this device, uploaded when they are not there yet. Only this device's thread adds or takes away its own copy. */
 static enum ob_err copy_get(struct obv_gpu *g, struct session *s, struct outboard_bases *b, const struct copy **ret, struct obk_fault *fault)
 {
@@ -167,11 +205,13 @@ static enum ob_err copy_get(struct obv_gpu *g, struct session *s, struct outboar
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory for a copy of the points");
+	tune_device(g, s, b->count);
 	err = obk_msm_gpu_bases_new(s->gpu, &args, &c->bases, fault);
 	if (err) {
 		free(c);
 		return err;
 	}
+	tune_size(g, s, c->bases, b->count);
 	obk_msm_gpu_bases_info(c->bases, &info);
 	atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
 	c->session = s;
@@ -231,6 +271,84 @@ static int gpu_msm(void *self, const struct obv_msm_work *work, struct obk_g1_af
 			err = msm_once(g, s, work, ret, &fault);
 	}
 	session_unref(s);
+	return fail(g, error, err, &fault);
+}
+#endif
+
+#ifdef OBV_MSM_GPU
+#define LEAST_LOG 8
+#define MOST_LOG 16
+
+static int gpu_tune(void *self, struct outboard_bases *bases, double seconds, struct outboard_error *error)
+{
+	struct obv_gpu *g = self;
+	struct session *s = session_ref(g);
+	double weights = seconds / 2 < OBV_TUNE_SECONDS ? seconds / 2 : OBV_TUNE_SECONDS;
+	const struct copy *copy = NULL;
+	struct obk_fault fault;
+	bool done;
+	enum ob_err err = obk_msm_gpu_tune_measure(s->gpu, NULL, weights, &fault);
+
+	for (unsigned log = LEAST_LOG; log <= MOST_LOG && !err; log += 2) {
+		size_t n = (size_t)1 << log;
+		uint64_t from = ob_clock_ns();
+
+		err = n > bases->count || copy ? OB_ERR_NONE : copy_get(g, s, bases, &copy, &fault);
+		if (!err && copy && n <= bases->count)
+			err = obk_msm_gpu_tune_window(copy->bases, n, NULL, (seconds - weights) / 2, &done, &fault);
+		seconds -= (double)(ob_clock_ns() - from) / 1e9;
+	}
+	if (!err)
+		keep_tuning(g, s);
+	session_unref(s);
+	return fail(g, error, err, &fault);
+}
+
+#define BLOB_POINTS 4096
+
+static double gpu_expect(void *self, uint32_t operation, double size)
+{
+	struct session *s = session_ref(self);
+	bool blobs = operation == OUTBOARD_OP_KZG;
+	struct obk_msm_gpu_work work = { .n = blobs ? BLOB_POINTS : (size_t)size, .products = blobs ? (size_t)size : 1 };
+	struct obk_msm_gpu_tuning tuning;
+	double seconds = 0;
+
+	obk_msm_gpu_tuning_get(s->gpu, &tuning);
+	if (tuning.measured && (operation == OUTBOARD_OP_MSM || blobs)) {
+		obk_msm_gpu_plan(&tuning, &work.plan, 1, 0, true, work.n, work.products);
+		seconds = obk_msm_gpu_seconds(&tuning, &work);
+	}
+	session_unref(s);
+	return seconds;
+}
+
+/* By the copy that is there, else by what would be made. */
+static int gpu_plan(void *self, struct outboard_bases *b, size_t n, size_t batch, struct outboard_plan *ret_plan, struct outboard_error *error)
+{
+	struct obv_gpu *g = self;
+	struct session *s = session_ref(g);
+	const struct obv_bases_copy *at;
+	struct obk_msm_gpu_info info = { 0 };
+	struct obk_msm_gpu_how how;
+	struct obk_fault fault;
+	enum ob_err err;
+
+	pthread_mutex_lock(&b->lock);
+	for (at = b->copies; at && (at->owner != g || ((const struct copy *)at)->session != s); at = at->next)
+		;
+	if (at) {
+		obk_msm_gpu_bases_info(((const struct copy *)at)->bases, &info);
+		err = obk_msm_gpu_how(((const struct copy *)at)->bases, n, batch, &how, &fault);
+	} else {
+		err = obk_msm_gpu_how_new(s->gpu, b->count, b->trust != OBK_TRUST_CURVE, b->table_bytes, n, batch, &info, &how, &fault);
+	}
+	pthread_mutex_unlock(&b->lock);
+	session_unref(s);
+	if (!err)
+		*ret_plan = (struct outboard_plan){ .method = info.multiples ? OUTBOARD_MULTIPLES : info.shifts > 1 ? OUTBOARD_COPIES : OUTBOARD_BUCKETS,
+			.window = how.plan.window, .copies = info.shifts, .measured = how.measured, .group = how.products, .bytes = at ? info.bytes : 0,
+			.seconds = how.seconds };
 	return fail(g, error, err, &fault);
 }
 #endif
@@ -310,7 +428,7 @@ static void gpu_close(void *self)
 
 static const struct obv_backend_ops gpu_ops = { .close = gpu_close, .read = gpu_read, .stats = gpu_stats, .revive = gpu_revive, .with_gpu = gpu_with,
 #ifdef OBV_MSM_GPU
-	.msm = gpu_msm,
+	.msm = gpu_msm, .tune = gpu_tune, .expect = gpu_expect, .plan = gpu_plan,
 #endif
 #ifdef OBV_NTT_GPU
 	.ntt = gpu_ntt,
@@ -351,7 +469,7 @@ unsigned obv_device_gpu_count(const char *driver, struct outboard_error *error)
 	return d->devices;
 }
 
-int obv_device_gpu_open(const char *driver, unsigned ordinal, uint64_t memory, struct obv_backend *ret_backend, struct outboard_error *error)
+int obv_device_gpu_open(const char *driver, unsigned ordinal, uint64_t memory, bool keep, struct obv_backend *ret_backend, struct outboard_error *error)
 {
 	struct obv_gpu *g = calloc(1, sizeof(*g));
 	const struct obk_gpu_info *info;
@@ -362,6 +480,7 @@ int obv_device_gpu_open(const char *driver, unsigned ordinal, uint64_t memory, s
 		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for a device");
 	g->ordinal = ordinal;
 	g->most = memory;
+	g->keep = keep;
 	err = obk_gpu_driver_open(driver, &g->driver, &fault);
 	if (!err && ordinal >= g->driver->devices)
 		err = obk_fault_set(&fault, OB_ERR_DRIVER, OBK_FAULT_NO_ITEM, "the driver shows %u devices", g->driver->devices);
@@ -372,6 +491,10 @@ int obv_device_gpu_open(const char *driver, unsigned ordinal, uint64_t memory, s
 		return obv_fail(error, OUTBOARD_NO_DEVICE, ordinal, "GPU %u cannot be opened: %s", ordinal, fault.text);
 	}
 	pthread_mutex_init(&g->lock, NULL);
+#ifdef OBV_MSM_GPU
+	if (obk_msm_gpu_tune_load(g->session->gpu, &fault))
+		ob_warn("GPU %u: %s; products go by a guess until then", ordinal, fault.text);
+#endif
 	info = obk_gpu_info(g->session->gpu);
 	*ret_backend = (struct obv_backend){ .ops = &gpu_ops, .self = g, .kind = OUTBOARD_GPU, .units = info->processors, .memory = info->memory,
 		.clock = info->clock_khz / 1e6, .link = measure_link(g->session->gpu) };

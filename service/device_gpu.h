@@ -8,7 +8,7 @@
 
 /* Devices of the driver library (NULL: libcuda.so.1); 0 with the error filled where there is none. */
 unsigned obv_device_gpu_count(const char *driver, struct outboard_error *error);
-/* memory: bytes that may be kept there; 0: what is free. */
-int obv_device_gpu_open(const char *driver, unsigned ordinal, uint64_t memory, struct obv_backend *ret_backend, struct outboard_error *error);
+/* memory: bytes that may be kept there; 0: what is free. keep: what is measured of it may be measured unasked, and is kept on disk. */
+int obv_device_gpu_open(const char *driver, unsigned ordinal, uint64_t memory, bool keep, struct obv_backend *ret_backend, struct outboard_error *error);
 
 #endif

@@ -122,6 +122,8 @@ void obv_context_unref(struct outboard *context);
 /* The first device with a pool of threads; NULL: none. */
 struct obv_device *obv_context_cpu(struct outboard *context);
 bool obv_context_has_gpu(const struct outboard *context);
+/* What devices say of themselves in place of guesses; takes the lock. */
+void obv_context_expect(struct outboard *context);
 /* Guesses, then what the profile says. */
 void obv_context_curves(struct outboard *context);
 

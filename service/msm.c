@@ -254,11 +254,35 @@ int outboard_msm_run(struct outboard_bases *bases, const struct outboard_msm *ms
 	return status == OUTBOARD_OK ? obv_job_submit(&m->job, error) : status;
 }
 
+int outboard_msm_plan(struct outboard_bases *bases, uint32_t device, uint64_t count, uint64_t batch, struct outboard_plan *ret_plan,
+		      struct outboard_error *error)
+{
+	const struct obv_backend *b;
+
+	if (!bases || !ret_plan)
+		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "the handle of points, or room for the plan, is NULL");
+	if (device >= bases->context->count)
+		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "there is no device %u: the context has %u", device, bases->context->count);
+	if (!count || count > bases->count || !batch || batch > OUTBOARD_MAX_BATCH)
+		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "a plan for %llu products of %llu points: 1 to %d of 1 to %zu are possible",
+			(unsigned long long)batch, (unsigned long long)count, OUTBOARD_MAX_BATCH, bases->count);
+	b = &bases->context->device[device].backend;
+	if (!b->ops->plan)
+		return obv_fail(error, OUTBOARD_UNSUPPORTED, OUTBOARD_NO_ITEM, "%s is no GPU: its ways of doing products are not told", b->name);
+	return b->ops->plan(b->self, bases, (size_t)count, (size_t)batch, ret_plan, error);
+}
+
 int outboard_msm_once(struct outboard *context, const struct outboard_points *points, const struct outboard_msm *msm, struct outboard_error *error)
 {
 	struct outboard_bases *bases;
-	int status = outboard_bases_new(context, points, &bases, error);
+	struct outboard_points plain;
+	int status;
 
+	if (points) {
+		plain = *points;
+		plain.table_bytes = 0; /* a table takes longer to make than one product gains by it */
+	}
+	status = outboard_bases_new(context, points ? &plain : NULL, &bases, error);
 	if (status != OUTBOARD_OK)
 		return status;
 	status = outboard_msm_run(bases, msm, NULL, error);

@@ -162,6 +162,8 @@ enum outboard_operation { OUTBOARD_OP_MSM = 0, OUTBOARD_OP_NTT = 1, OUTBOARD_OP_
 /*
  * Measures every device for at most `seconds` (0: 10) in all, uses the result from now on and, unless the context was opened with profile "", stores it:
  * in options.profile, else in $XDG_CACHE_HOME/outboard (~/.cache/outboard), in a file of its own for each set of devices. OUTBOARD_IO: measured but not stored.
+ * An eighth of the time goes to what GPUs choose their ways of doing products by (outboard_msm_plan); that has a file there for each kind of GPU, which every
+ * context reads when it opens one.
  */
 OUTBOARD_API int outboard_calibrate(struct outboard *context, double seconds, struct outboard_error *error);
 /*
@@ -268,10 +270,31 @@ struct outboard_msm {
 	uint64_t reserved[4];
 };
 
+enum outboard_method {
+	OUTBOARD_BUCKETS = 0,  /* points are sorted by the digits of their scalars */
+	OUTBOARD_COPIES = 1,   /* the same with shifted copies of the points, so that fewer buckets are summed up */
+	OUTBOARD_MULTIPLES = 2 /* all multiples of the points that digits ask for are held, and nothing is sorted */
+};
+
+/* How a GPU would do `batch` products of the first `count` points of a handle. */
+struct outboard_plan {
+	uint32_t method;   /* enum outboard_method */
+	uint32_t window;   /* bits of a digit */
+	uint32_t copies;   /* of the points that are held; with OUTBOARD_MULTIPLES the digits of a scalar, each with its table */
+	uint32_t measured; /* 1: by what was measured on such a device; 0: by a guess from its multiprocessors and clock */
+	uint64_t group;    /* products that are worked on together; what fits the device's memory */
+	uint64_t bytes;    /* of the device's memory for the handle; 0: the points are not there yet, and what follows is what would be made */
+	double seconds;    /* expected of all */
+	uint64_t reserved[4];
+};
+
+/* OUTBOARD_ARGUMENT: no such device of the handle's context, or no such points; OUTBOARD_UNSUPPORTED: the device is no GPU. */
+OUTBOARD_API int outboard_msm_plan(struct outboard_bases *bases, uint32_t device, uint64_t count, uint64_t batch, struct outboard_plan *ret_plan,
+				   struct outboard_error *error);
 /* OUTBOARD_ARGUMENT: bad range, or with `canonical` a scalar out of range: error.item is its index among batch x count. Else as a call ends. */
 OUTBOARD_API int outboard_msm_run(struct outboard_bases *bases, const struct outboard_msm *msm, const struct outboard_call *call,
 				  struct outboard_error *error);
-/* One call with points of its own. Blocks. */
+/* One call with points of its own, which are uploaded, used and dropped: no table is made of them, whatever points.table_bytes allows. Blocks. */
 OUTBOARD_API int outboard_msm_once(struct outboard *context, const struct outboard_points *points, const struct outboard_msm *msm,
 				   struct outboard_error *error);
 

@@ -84,6 +84,16 @@ void obv_curves_guess(struct obv_curves *curves, const struct obv_traits *t)
 		}
 }
 
+void obv_curve_expect(struct obv_curve *curve, double (*expect)(void *device, uint32_t operation, double size), void *device, uint32_t operation)
+{
+	for (int i = 0; i < OBV_PROFILE_LOGS; i++) {
+		double seconds = expect(device, operation, (double)(1u << i));
+
+		if (seconds > 0)
+			curve->seconds[i] = seconds;
+	}
+}
+
 uint64_t obv_curve_threshold(const struct obv_curve *device, const struct obv_curve *cpu, uint32_t operation)
 {
 	for (int i = 0; i < OBV_PROFILE_LOGS; i++) {

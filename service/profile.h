@@ -36,6 +36,8 @@ struct obv_curves {
 double obv_curve_seconds(const struct obv_curve *curve, uint32_t operation, double size);
 /* A guess, by figures of processors and cards that were measured when this was written (docs/SERVICE.md). */
 void obv_curves_guess(struct obv_curves *curves, const struct obv_traits *traits);
+/* What a device says of itself, where it says something: seconds, or 0. */
+void obv_curve_expect(struct obv_curve *curve, double (*expect)(void *device, uint32_t operation, double size), void *device, uint32_t operation);
 /* The smallest power of two from which `device` beats `cpu`; UINT64_MAX: never up to 2^26. */
 uint64_t obv_curve_threshold(const struct obv_curve *device, const struct obv_curve *cpu, uint32_t operation);
 

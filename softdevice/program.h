@@ -136,5 +136,10 @@ const char *obd_core_isa(void);
 
 /* Lane-instructions retired since the program started, summed over threads; for benchmarks. */
 uint64_t obd_core_lane_instructions(void);
+/*
+ * The instructions of each launch's longest warp, summed over launches since the program started: about what they would take one after the other on a device
+ * with room for all their warps at once.
+ */
+uint64_t obd_core_longest_instructions(void);
 
 #endif

@@ -199,6 +199,42 @@ bool obx_kernel_bench_row(struct obx_kernel_bench *b, const char *name, double s
 	return true;
 }
 
+void obx_kernel_bench_plan(struct obx_kernel_bench *b, struct outboard_bases *bases, uint64_t count)
+{
+	struct obx_kernel_row *row = &b->rows[b->n - 1];
+	struct outboard_device device = { .kind = OUTBOARD_CPU };
+	struct outboard_plan batch;
+	struct outboard_error error;
+
+	for (uint32_t i = 0; !row->planned && outboard_device_get(b->side[OBX_GPU], i, &device) == OUTBOARD_OK; i++)
+		row->planned = device.kind == OUTBOARD_GPU && outboard_msm_plan(bases, i, count, 1, &row->plan, &error) == OUTBOARD_OK &&
+			outboard_msm_plan(bases, i, count, OUTBOARD_MAX_BATCH, &batch, &error) == OUTBOARD_OK;
+	if (row->planned)
+		row->plan.group = batch.group;
+}
+
+static const char *const methods[] = { "buckets", "copies", "multiples" };
+
+/* Of a product, and the most of a batch that go together. */
+static void print_plan(const struct obx_kernel_row *r)
+{
+	const struct outboard_plan *p = &r->plan;
+
+	if (r->planned)
+		printf("  %s, %u x %u bits, up to %llu at once, %.1f MiB, %.3f ms expected (%s)", methods[p->method], p->copies, p->window,
+			(unsigned long long)p->group, (double)p->bytes / 0x1p20, p->seconds * 1e3, p->measured ? "measured" : "guessed");
+}
+
+static void print_plan_json(const struct obx_kernel_row *r)
+{
+	const struct outboard_plan *p = &r->plan;
+
+	if (r->planned)
+		printf(", \"gpu_plan\": {\"method\": \"%s\", \"window\": %u, \"copies\": %u, \"batch\": %llu, \"bytes\": %llu, \"expected_ms\": %.4f, "
+		       "\"measured\": %s}", methods[p->method], p->window, p->copies, (unsigned long long)p->group, (unsigned long long)p->bytes,
+			p->seconds * 1e3, p->measured ? "true" : "false");
+}
+
 void obx_kernel_bench_differ(const struct obx_kernel_bench *b, const char *name)
 {
 	fprintf(stderr, "outboard %s: CPU and GPU have different results for %s: this machine or this program is at fault; try OUTBOARD_OPT=-all,\n"
@@ -253,9 +289,11 @@ static void print_json(const struct obx_kernel_bench *b, const char *name)
 
 		printf("%s\n  {\"name\": \"%s\", \"size\": %.0f, \"cpu_ms\": %.4f, ", i ? "," : "", r->name, r->size, r->ms[OBX_CPU]);
 		if (r->ms[OBX_GPU] < 0)
-			printf("\"gpu_ms\": null, \"speed_up\": null}");
+			printf("\"gpu_ms\": null, \"speed_up\": null");
 		else
-			printf("\"gpu_ms\": %.4f, \"speed_up\": %.4g}", r->ms[OBX_GPU], r->ms[OBX_CPU] / r->ms[OBX_GPU]);
+			printf("\"gpu_ms\": %.4f, \"speed_up\": %.4g", r->ms[OBX_GPU], r->ms[OBX_CPU] / r->ms[OBX_GPU]);
+		print_plan_json(r);
+		printf("}");
 	}
 	printf("\n]}\n");
 }
@@ -278,9 +316,11 @@ static void print_table(const struct obx_kernel_bench *b, const char *name)
 		const struct obx_kernel_row *r = &b->rows[i];
 
 		if (r->ms[OBX_GPU] < 0)
-			printf("%-24s %12.3f %12s %10s\n", r->name, r->ms[OBX_CPU], "-", "-");
+			printf("%-24s %12.3f %12s %10s", r->name, r->ms[OBX_CPU], "-", "-");
 		else
-			printf("%-24s %12.3f %12.3f %10.3g\n", r->name, r->ms[OBX_CPU], r->ms[OBX_GPU], r->ms[OBX_CPU] / r->ms[OBX_GPU]);
+			printf("%-24s %12.3f %12.3f %10.3g", r->name, r->ms[OBX_CPU], r->ms[OBX_GPU], r->ms[OBX_CPU] / r->ms[OBX_GPU]);
+		print_plan(r);
+		printf("\n");
 	}
 	for (uint32_t i = 0; b->side[OBX_GPU] && outboard_device_get(b->side[OBX_GPU], i, &device) == OUTBOARD_OK; i++) {
 		if (device.pieces) {

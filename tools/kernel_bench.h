@@ -22,6 +22,8 @@ struct obx_kernel_row {
 	char name[32];
 	double size;          /* elements; 0: the rows are operations, not sizes */
 	double ms[OBX_SIDES]; /* medians; below 0: not measured */
+	bool planned;
+	struct outboard_plan plan; /* of a product there; group: of the largest batch */
 };
 
 struct obx_kernel_bench {
@@ -54,6 +56,8 @@ int obx_kernel_bench_options(struct obx_kernel_bench *b, int argc, char **argv, 
 int obx_kernel_bench_open(struct obx_kernel_bench *b);
 /* A row of work that is done once to warm up and then `runs` times, by the CPU and, if `gpu`, by the GPU; false: refused. */
 bool obx_kernel_bench_row(struct obx_kernel_bench *b, const char *name, double size, bool gpu, obx_kernel_work *work, void *arg);
+/* Notes how the first GPU did the row that was measured last: products of `count` points. */
+void obx_kernel_bench_plan(struct obx_kernel_bench *b, struct outboard_bases *bases, uint64_t count);
 /* Says that CPU and GPU came to different results for a row. */
 void obx_kernel_bench_differ(const struct obx_kernel_bench *b, const char *name);
 /* Prints, and plots if asked to; with --stats also what each device did, on stderr. The exit code. */

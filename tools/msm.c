@@ -46,9 +46,10 @@ static int usage(FILE *out)
 		"  --verify        computes again in a second way, more slowly, and compares\n"
 		"  --table MIB     memory for shifted copies of the points, on each device: a batch, or a bench, becomes faster\n"
 		"  gen             writes points with known logarithms and random scalars, and prints the sum that is right\n"
-		"  bench           times products of 2^from to 2^to points by the CPU and a GPU, and compares the sums\n"
+		"  bench           times products of 2^from to 2^to points by the CPU and a GPU, compares the sums, and tells the GPU's way\n"
 		"  tune            measures up to 2^N points which window is best on this CPU and keeps it in %s\n"
-		"  calibrate       measures every device for N seconds, keeps it there and says from what size on a GPU is preferred\n\n"
+		"  calibrate       measures every device for N seconds, and what a GPU's products go by, keeps it there and says from what\n"
+		"                  size on a GPU is preferred\n\n"
 		OBX_DEVICES_USAGE
 		"--json prints one object. Long work shows a bar.\n", "XDG_CACHE_HOME/outboard");
 	return out == stdout ? 0 : OBX_EXIT_USAGE;
@@ -305,6 +306,8 @@ static bool bench_size(struct obx_kernel_bench *b, struct bench *work, const str
 	}
 	snprintf(name, sizeof name, "2^%u", log_n);
 	fine = fine && obx_kernel_bench_row(b, name, (double)p.count, true, bench_work, work);
+	if (fine && b->side[OBX_GPU])
+		obx_kernel_bench_plan(b, work->bases[OBX_GPU], p.count);
 	for (unsigned side = 0; side < OBX_SIDES; side++) {
 		outboard_bases_free(work->bases[side]);
 		work->bases[side] = NULL;
@@ -353,7 +356,7 @@ static int tune(struct options *o)
 	struct obx_progress bar;
 	struct obk_fault fault;
 	struct obk_pool *pool;
-	char path[OBK_TUNE_MAX_PATH];
+	char path[OBK_PROFILE_MAX_PATH];
 	enum ob_err err;
 
 	if (obk_tune_load_default(&fault) != OB_ERR_NONE)

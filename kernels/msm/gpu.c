@@ -3,20 +3,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/opt.h"
 #include "kernels/msm/gpu_inside.h"
+#include "kernels/msm/gpu_tune.h"
 
-#define GROUP_ENTRIES ((size_t)1 << 27) /* of products that are worked on together */
-#define GROUP_PRODUCTS ((size_t)16384)  /* rows of a grid */
 #define MAX_KEYS ((size_t)1 << 31)
 #define MAX_PIECES 64
 #define CHUNK_MIN 4
 #define CHUNK_MAX 128
 #define SMALL_JOIN ((size_t)1 << 17) /* below, a join is as flat as it can be: time is what one thread takes */
 #define REST_LOG 5                   /* rows of 2^5 points: the levels left are one launch */
+#define REST_LOG_FOUR 3              /* with four lanes a point: of 2^3, as more points would keep one processor busy for longer than a launch takes */
 
 extern const unsigned char obk_msm_image_start[], obk_msm_image_end[];
 static const char *const names[OBK_MSM_KERNELS] = { "msm_prepare", "msm_count", "msm_scan", "msm_scan_tiles", "msm_scatter", "msm_accumulate", "msm_join",
-	"msm_fold", "msm_fold_rest", "msm_multiples_sum", "msm_tree" };
+	"msm_fold", "msm_fold_rest", "msm_multiples_sum", "msm_tree", "msm_join_four", "msm_fold_four", "msm_fold_rest_four" };
 const struct obk_gpu_image obk_msm_gpu_kernels = { "multi-scalar products", obk_msm_image_start, obk_msm_image_end, OBK_MSM_KERNELS, names };
 
 /* One call. A group is some whole products, or a piece of one product's points if memory is short. */
@@ -27,6 +28,7 @@ struct call {
 	const CUfunction *kernels;
 	CUstream stream;
 	CUdeviceptr scalars;     /* of all products, or 0 */
+	const struct obk_msm_gpu_tuning *tuning;
 	struct obk_plan plan;
 	struct obk_msm_shape shape; /* of the group at work */
 	size_t first;            /* its first scalar, counted through all */
@@ -41,38 +43,6 @@ struct call {
 };
 
 #define HEADER sizeof(struct obk_g1) /* before the points of a result */
-
-double obk_msm_gpu_cost(const struct obk_plan *plan, size_t n, size_t products)
-{
-	/* An entry is an addition; a bucket is cleared and folded, two full additions; a level of folding is a launch that waits for one addition. */
-	return (double)n * plan->windows + (double)plan->sets * plan->buckets * 3.1 + 40e3 * plan->window / (double)products +
-		1600.0 * plan->sets * plan->window;
-}
-
-void obk_msm_gpu_plan(struct obk_plan *plan, unsigned copies, unsigned fixed_window, bool order_r, size_t n, size_t products)
-{
-	unsigned bits = order_r ? 255 : 257; /* halved: 254 with a sign; the one more that signed digits need */
-	double best = 0;
-
-	if (fixed_window) {
-		*plan = obk_plan_shape(fixed_window, bits, copies);
-		return;
-	}
-	for (unsigned c = 3; c <= OBK_MSM_GPU_MAX_WINDOW; c++) {
-		struct obk_plan p = obk_plan_shape(c, bits, copies);
-		double cost = obk_msm_gpu_cost(&p, n, products);
-
-		if (c == 3 || cost < best) {
-			best = cost;
-			*plan = p;
-		}
-	}
-}
-
-struct obk_plan obk_msm_gpu_multiples_plan(unsigned bits)
-{
-	return obk_plan_shape(bits, 255, (255 + bits - 1) / bits);
-}
 
 static enum ob_err launch(struct call *c, unsigned kernel, size_t items, unsigned rows, unsigned threads, void **args)
 {
@@ -104,6 +74,15 @@ static size_t tiles_of(size_t keys)
 static size_t threads_of(const struct call *c)
 {
 	return (size_t)obk_gpu_info(c->gpu)->processors * OBK_MSM_RESIDENT * OBK_MSM_THREADS;
+}
+
+/*
+ * Have so few points to be added at once four lanes each? Then an addition takes four products in place of thirteen, but sixteen lanes' worth of them: to
+ * three warps for each of a processor's four schedulers it is the faster way.
+ */
+static bool takes_four(const struct call *c, size_t points)
+{
+	return ob_opt_on(OB_OPT_TAILS) && 4 * points <= (size_t)obk_gpu_info(c->gpu)->processors * 3 * OBK_MSM_THREADS;
 }
 
 /* How the work of a group is cut; depends on its size and the device. */
@@ -195,14 +174,13 @@ static bool fits(struct call *c, size_t count, size_t products, size_t room)
 /* The largest group: *products whole ones, or *count points of one. */
 static enum ob_err choose_group(struct call *c, size_t *count, size_t *products)
 {
-	size_t room, pieces = 1, most = GROUP_ENTRIES / (c->job->count * c->plan.windows);
+	size_t room, pieces = 1;
 	enum ob_err err = obk_gpu_room(c->gpu, &room, c->fault);
 
 	if (err)
 		return err;
 	room -= room / 16;
-	most = most < 1 ? 1 : most > GROUP_PRODUCTS ? GROUP_PRODUCTS : most;
-	*products = most < c->job->batch ? most : c->job->batch;
+	*products = obk_msm_gpu_group(c->tuning, c->job->count, c->plan.windows, c->job->batch);
 	*count = c->job->count;
 	while (*products > 1 && !fits(c, *count, *products, room))
 		*products = (*products + 1) / 2;
@@ -306,9 +284,11 @@ static enum ob_err add_entries(struct call *c)
 			(void *)&c->b->points.at, &c->sums.at, &in, &in_keys });
 	for (uint32_t n = chunks; n > 1 && !err;) {
 		uint32_t fan = n > SMALL_JOIN ? 16 : 4, next = (n + fan - 1) / fan;
+		bool four = takes_four(c, next);
 		CUdeviceptr t;
 
-		err = launch(c, OBK_MSM_JOIN, next, 1, OBK_MSM_THREADS, (void *[]){ &n, &fan, &in, &in_keys, &c->sums.at, &out, &out_keys });
+		err = launch(c, four ? OBK_MSM_JOIN_FOUR : OBK_MSM_JOIN, four ? 4 * (size_t)next : next, 1, OBK_MSM_THREADS,
+			(void *[]){ &n, &fan, &in, &in_keys, &c->sums.at, &out, &out_keys });
 		t = in;
 		in = out;
 		out = t;
@@ -324,25 +304,31 @@ static enum ob_err fold_buckets(struct call *c)
 {
 	uint32_t sets = c->shape.products * c->shape.sets, level = 0, log_n = c->shape.window - 1;
 	CUdeviceptr in = c->sums.at, out = c->folds.at, result = c->result.at + HEADER;
+	bool few = takes_four(c, (size_t)sets * c->shape.window << REST_LOG_FOUR);
+	unsigned threads = few ? OBK_MSM_REST_THREADS : OBK_MSM_THREADS;
 	enum ob_err err = OB_ERR_NONE;
 
-	for (; log_n > REST_LOG && !err; level++) {
+	for (; log_n > (few ? REST_LOG_FOUR : REST_LOG) && !err; level++) {
+		size_t points = ((size_t)sets * (level + 2)) << (log_n - 1);
+		bool four = takes_four(c, points);
 		CUdeviceptr t = in;
 
 		log_n--;
-		err = launch(c, OBK_MSM_FOLD, ((size_t)sets * (level + 2)) << log_n, 1, OBK_MSM_THREADS, (void *[]){ &level, &log_n, &sets, &in, &out });
+		err = launch(c, four ? OBK_MSM_FOLD_FOUR : OBK_MSM_FOLD, four ? 4 * points : points, 1, OBK_MSM_THREADS, (void *[]){ &level, &log_n, &sets,
+			&in, &out });
 		in = out;
 		out = t;
 	}
 	if (!err)
-		err = launch(c, OBK_MSM_FOLD_REST, (size_t)sets * OBK_MSM_THREADS, 1, OBK_MSM_THREADS, (void *[]){ &level, &log_n, &in, &out, &result });
+		err = launch(c, few ? OBK_MSM_FOLD_REST_FOUR : OBK_MSM_FOLD_REST, (size_t)sets * threads, 1, threads, (void *[]){ &level, &log_n, &in, &out,
+			&result });
 	return err;
 }
 
 static enum ob_err add_multiples(struct call *c)
 {
 	uint32_t parts = parts_of(c), total = total_of(c) * parts, n = c->shape.count * parts, offset = (uint32_t)c->offset,
-		stride = (uint32_t)c->b->count, scalars = total_of(c);
+		stride = (uint32_t)c->b->count, scalars = total_of(c), four = ob_opt_on(OB_OPT_TAILS);
 	CUdeviceptr in = c->sums.at, out;
 	enum ob_err err = launch(c, OBK_MSM_MULTIPLES_SUM, total, 1, OBK_MSM_THREADS, (void *[]){ &c->shape, &scalars, &c->each, &c->plain.at,
 		(void *)&c->b->points.at, &offset, &stride, &in });
@@ -353,7 +339,8 @@ static enum ob_err add_multiples(struct call *c)
 		CUdeviceptr to = blocks == 1 ? c->result.at + HEADER : out, t = in;
 
 		if (!err)
-			err = launch(c, OBK_MSM_SUM_TREE, (size_t)blocks * (OBK_MSM_TREE / 2), c->shape.products, OBK_MSM_TREE / 2, (void *[]){ &n, &in, &to });
+			err = launch(c, OBK_MSM_SUM_TREE, (size_t)blocks * (OBK_MSM_TREE / 2), c->shape.products, OBK_MSM_TREE / 2,
+				(void *[]){ &n, &four, &in, &to });
 		in = out;
 		out = t;
 		n = blocks;
@@ -460,6 +447,42 @@ static enum ob_err check_job(const struct obk_msm_gpu_bases *b, const struct obk
 	return OB_ERR_NONE;
 }
 
+static void make_plan(struct call *c)
+{
+	const struct obk_msm_gpu_bases *b = c->b;
+
+	if (b->multiples)
+		c->plan = obk_msm_gpu_multiples_plan(b->window);
+	else
+		obk_msm_gpu_plan(c->tuning, &c->plan, b->copies, b->copies > 1 ? b->window : c->job->window, b->order_r, c->job->count, c->job->batch);
+}
+
+enum ob_err obk_msm_gpu_how(const struct obk_msm_gpu_bases *b, size_t n, size_t batch, struct obk_msm_gpu_how *ret_how, struct obk_fault *fault)
+{
+	struct obk_msm_job job = { .count = n, .batch = batch };
+	struct obk_msm_gpu_tuning tuning;
+	struct call c = { .b = b, .job = &job, .gpu = b->gpu, .tuning = &tuning, .fault = fault };
+	struct obk_msm_gpu_work work = { .n = n, .multiples = b->multiples };
+	size_t count = n;
+	enum ob_err err;
+
+	if (!n || n > b->count || !batch || batch > OBK_MSM_MAX_BATCH)
+		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "%zu products of %zu points are not in 1..%d of 1..%zu", batch, n,
+			OBK_MSM_MAX_BATCH, b->count);
+	obk_msm_gpu_tuning_get(b->gpu, &tuning);
+	make_plan(&c);
+	err = obk_gpu_enter(b->gpu, fault);
+	if (err)
+		return err;
+	err = choose_group(&c, &count, &work.products);
+	obk_gpu_leave(b->gpu);
+	work.plan = c.plan;
+	if (!err)
+		*ret_how = (struct obk_msm_gpu_how){ .plan = c.plan, .products = work.products, .count = count, .measured = tuning.measured,
+			.seconds = obk_msm_gpu_seconds(&tuning, &work) * (double)batch / (double)work.products };
+	return err;
+}
+
 static enum ob_err run_entered(struct call *c)
 {
 	const struct obk_msm_gpu_bases *b = c->b;
@@ -469,19 +492,16 @@ static enum ob_err run_entered(struct call *c)
 		err = obk_gpu_stream_take(b->gpu, &c->stream, c->fault);
 	if (err)
 		return err;
-	if (b->multiples)
-		c->plan = obk_msm_gpu_multiples_plan(b->window);
-	else
-		obk_msm_gpu_plan(&c->plan, b->copies, b->copies > 1 ? b->window : c->job->window, b->order_r, c->job->count, c->job->batch);
+	make_plan(c);
 	err = run_all(c);
 	obk_gpu_stream_give(b->gpu, c->stream);
 	return err;
 }
 
-enum ob_err obk_msm_gpu_run(const struct obk_msm_gpu_bases *bases, const struct obk_msm_job *job, CUdeviceptr scalars, struct obk_g1_affine *ret_points,
-	struct obk_fault *fault)
+enum ob_err obk_msm_gpu_run_by(const struct obk_msm_gpu_bases *bases, const struct obk_msm_job *job, const struct obk_msm_gpu_tuning *tuning,
+	CUdeviceptr scalars, struct obk_g1_affine *ret_points, struct obk_fault *fault)
 {
-	struct call c = { .b = bases, .job = job, .gpu = bases->gpu, .scalars = scalars, .fault = fault };
+	struct call c = { .b = bases, .job = job, .gpu = bases->gpu, .tuning = tuning, .scalars = scalars, .fault = fault };
 	enum ob_err err = check_job(bases, job, scalars, ret_points, fault);
 	struct obk_fp *scratch;
 
@@ -505,4 +525,13 @@ enum ob_err obk_msm_gpu_run(const struct obk_msm_gpu_bases *bases, const struct 
 	free(scratch);
 	free(c.products);
 	return err;
+}
+
+enum ob_err obk_msm_gpu_run(const struct obk_msm_gpu_bases *bases, const struct obk_msm_job *job, CUdeviceptr scalars, struct obk_g1_affine *ret_points,
+	struct obk_fault *fault)
+{
+	struct obk_msm_gpu_tuning tuning;
+
+	obk_msm_gpu_tuning_get(bases->gpu, &tuning);
+	return obk_msm_gpu_run_by(bases, job, &tuning, scalars, ret_points, fault);
 }

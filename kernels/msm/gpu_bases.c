@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "kernels/msm/gpu_inside.h"
+#include "kernels/msm/gpu_tune.h"
 
 #define SLAB ((size_t)1 << 16)      /* points that are decoded at a time */
 #define SCRATCH ((size_t)1 << 21)   /* points whose denominators are open at a time: 384 MiB */
 #define BLOCK 256
-#define MAX_COPIES 64
 #define SHARE_MIN ((size_t)8)       /* points that share an inversion */
 #define SHARE_MAX ((size_t)128)
 
@@ -29,6 +29,7 @@ struct reading {
 struct making {
 	struct obk_msm_gpu_bases *b;
 	const struct obk_msm_bases_args *args;
+	const struct obk_msm_gpu_choice *choice; /* NULL: the fastest */
 	const CUfunction *kernels;
 	CUstream stream;
 	size_t stride, table_bytes;
@@ -40,9 +41,9 @@ static enum ob_err decode(const struct obk_msm_bases_args *args, size_t stride, 
 	const uint8_t *in = (const uint8_t *)args->points + i * stride;
 
 	if (args->format == OBK_POINT_COMPRESSED)
-		return obk_g1_decode_compressed(p, in, i, fault);
+		return obk_g1_decode_compressed(p, in, args->first + i, fault);
 	if (args->format == OBK_POINT_UNCOMPRESSED)
-		return obk_g1_decode_uncompressed(p, in, i, fault);
+		return obk_g1_decode_uncompressed(p, in, args->first + i, fault);
 	memcpy(p, in, sizeof(*p));
 	return OB_ERR_NONE;
 }
@@ -100,6 +101,7 @@ static enum ob_err explain(const struct making *m, CUdeviceptr points, size_t i,
 
 	if (err)
 		return err;
+	i += m->args->first;
 	if (!obk_fp_plain_is_canonical(p.x.l) || !obk_fp_plain_is_canonical(p.y.l))
 		return obk_fault_set(fault, OB_ERR_ARGUMENT, i, "point %zu has a coordinate that is not below the field's prime", i);
 	if (!obk_g1_on_curve(&p))
@@ -164,12 +166,6 @@ static size_t multiples_of(unsigned bits)
 	return (size_t)1 << (bits - 1);
 }
 
-/* Memory of all multiples of a base. */
-static size_t multiples_bytes(unsigned bits)
-{
-	return obk_msm_gpu_multiples_plan(bits).windows * multiples_of(bits) * sizeof(struct obk_g1_affine);
-}
-
 static enum ob_err multiply_points(const struct making *m, CUdeviceptr from, CUdeviceptr to, size_t count, struct obk_fault *fault)
 {
 	const size_t bytes = sizeof(struct obk_g1_affine), all = multiples_of(m->b->window), step = SCRATCH / all;
@@ -189,47 +185,23 @@ static enum ob_err multiply_points(const struct making *m, CUdeviceptr from, CUd
 	return err;
 }
 
-/* All multiples by the widest digits that the memory allows, if that takes no more additions than `best`. */
-static bool plan_multiples(struct obk_msm_gpu_bases *b, size_t table_bytes, double best)
+static void hold(struct obk_msm_gpu_bases *b, const struct obk_msm_gpu_choice *choice)
 {
-	unsigned bits = OBK_MSM_GPU_MULTIPLES_MAX_BITS;
-
-	if (!b->order_r || b->count > OBK_MSM_GPU_MULTIPLES_MAX_POINTS)
-		return false;
-	while (bits >= OBK_MSM_GPU_MULTIPLES_MIN_BITS && table_bytes / multiples_bytes(bits) < b->count)
-		bits--;
-	if (bits < OBK_MSM_GPU_MULTIPLES_MIN_BITS || (double)b->count * obk_msm_gpu_multiples_plan(bits).windows > best)
-		return false;
-	b->copies = 1;
-	b->window = b->shift = bits;
-	return true;
+	b->multiples = choice->multiples;
+	b->copies = choice->copies;
+	b->window = choice->window;
+	b->shift = choice->shift;
 }
 
-/* As many copies as the memory allows and additions are saved, or all multiples. */
+/* What the device is fastest with in that memory. */
 static void plan_table(struct obk_msm_gpu_bases *b, size_t table_bytes)
 {
-	struct obk_plan plan;
-	double best;
+	struct obk_msm_gpu_tuning tuning;
+	struct obk_msm_gpu_choice choice;
 
-	b->copies = 1;
-	obk_msm_gpu_plan(&plan, 1, 0, b->order_r, b->count, 1);
-	best = obk_msm_gpu_cost(&plan, b->count, 1);
-	for (unsigned copies = 2; copies <= MAX_COPIES; copies++) {
-		if ((copies - 1) * b->count * sizeof(struct obk_g1_affine) > table_bytes || copies * b->count >= (size_t)1 << 31)
-			break;
-		for (unsigned c = 2; c <= OBK_MSM_GPU_MAX_WINDOW; c++) {
-			struct obk_plan p;
-
-			obk_msm_gpu_plan(&p, copies, c, b->order_r, b->count, 1);
-			if ((p.windows + p.sets - 1) / p.sets == copies && obk_msm_gpu_cost(&p, b->count, 1) < best) {
-				best = obk_msm_gpu_cost(&p, b->count, 1);
-				b->copies = copies;
-				b->window = c;
-				b->shift = c * p.sets;
-			}
-		}
-	}
-	b->multiples = plan_multiples(b, table_bytes, best);
+	obk_msm_gpu_tuning_get(b->gpu, &tuning);
+	obk_msm_gpu_choose(&tuning, b->count, b->order_r, table_bytes, &choice);
+	hold(b, &choice);
 }
 
 static enum ob_err fill(struct making *m, struct obk_fault *fault)
@@ -239,7 +211,7 @@ static enum ob_err fill(struct making *m, struct obk_fault *fault)
 	unsigned windows = b->multiples ? obk_msm_gpu_multiples_plan(b->window).windows : 0;
 	bool table = b->multiples || b->copies > 1;
 	CUdeviceptr first;
-	enum ob_err err = obk_gpu_take(b->gpu, b->multiples ? b->count * multiples_bytes(b->window) : row * b->copies, &b->points, fault);
+	enum ob_err err = obk_gpu_take(b->gpu, b->multiples ? b->count * obk_msm_gpu_multiples_bytes(b->window) : row * b->copies, &b->points, fault);
 
 	if (!err && b->multiples)
 		err = obk_gpu_take(b->gpu, 2 * row, &m->plain, fault);
@@ -276,7 +248,10 @@ static enum ob_err make(struct making *m, struct obk_fault *fault)
 	if (!err)
 		err = obk_gpu_take(b->gpu, sizeof(uint64_t), &m->bad, fault);
 	for (size_t table_bytes = m->args->table_bytes; !err; table_bytes /= 2) {
-		plan_table(b, table_bytes);
+		if (m->choice && table_bytes == m->args->table_bytes)
+			hold(b, m->choice);
+		else
+			plan_table(b, table_bytes);
 		err = fill(m, fault);
 		if (err)
 			obk_gpu_give(b->gpu, &b->points);
@@ -309,10 +284,10 @@ static enum ob_err check_args(const struct obk_msm_bases_args *args, size_t *ret
 	return OB_ERR_NONE;
 }
 
-enum ob_err obk_msm_gpu_bases_new(struct obk_gpu *gpu, const struct obk_msm_bases_args *args, struct obk_msm_gpu_bases **ret_bases,
-	struct obk_fault *fault)
+enum ob_err obk_msm_gpu_bases_make(struct obk_gpu *gpu, const struct obk_msm_bases_args *args, const struct obk_msm_gpu_choice *choice,
+	struct obk_msm_gpu_bases **ret_bases, struct obk_fault *fault)
 {
-	struct making m = { .args = args };
+	struct making m = { .args = args, .choice = choice };
 	struct obk_msm_gpu_bases *b;
 	enum ob_err err = check_args(args, &m.stride, fault);
 
@@ -336,6 +311,12 @@ enum ob_err obk_msm_gpu_bases_new(struct obk_gpu *gpu, const struct obk_msm_base
 	return OB_ERR_NONE;
 }
 
+enum ob_err obk_msm_gpu_bases_new(struct obk_gpu *gpu, const struct obk_msm_bases_args *args, struct obk_msm_gpu_bases **ret_bases,
+	struct obk_fault *fault)
+{
+	return obk_msm_gpu_bases_make(gpu, args, NULL, ret_bases, fault);
+}
+
 void obk_msm_gpu_bases_free(struct obk_msm_gpu_bases *bases)
 {
 	if (!bases)
@@ -345,6 +326,16 @@ void obk_msm_gpu_bases_free(struct obk_msm_gpu_bases *bases)
 		obk_gpu_leave(bases->gpu);
 	}
 	free(bases);
+}
+
+enum ob_err obk_msm_gpu_how_new(struct obk_gpu *gpu, size_t count, bool order_r, size_t table_bytes, size_t n, size_t batch,
+	struct obk_msm_gpu_info *ret_info, struct obk_msm_gpu_how *ret_how, struct obk_fault *fault)
+{
+	struct obk_msm_gpu_bases b = { .gpu = gpu, .count = count, .order_r = order_r };
+
+	plan_table(&b, table_bytes);
+	obk_msm_gpu_bases_info(&b, ret_info);
+	return obk_msm_gpu_how(&b, n, batch, ret_how, fault);
 }
 
 void obk_msm_gpu_bases_info(const struct obk_msm_gpu_bases *bases, struct obk_msm_gpu_info *ret_info)

@@ -5,6 +5,7 @@
 #define OBK_MSM_GPU_INSIDE_H
 
 #include "kernels/msm/gpu.h"
+#include "kernels/msm/gpu_model.h"
 #include "kernels/msm/gpu_shape.h"
 #include "kernels/msm/plan.h"
 
@@ -21,6 +22,9 @@ enum {
 	OBK_MSM_FOLD_REST,
 	OBK_MSM_MULTIPLES_SUM,
 	OBK_MSM_SUM_TREE,
+	OBK_MSM_JOIN_FOUR,
+	OBK_MSM_FOLD_FOUR,
+	OBK_MSM_FOLD_REST_FOUR,
 	OBK_MSM_KERNELS,
 };
 
@@ -45,11 +49,12 @@ struct obk_msm_gpu_bases {
 	struct obk_gpu_buffer points;
 };
 
-/* window = 0: the cheapest for products of n points, `products` at a time. */
-void obk_msm_gpu_plan(struct obk_plan *plan, unsigned copies, unsigned fixed_window, bool order_r, size_t n, size_t products);
-/* Where all multiples that digits of `bits` bits ask for are held. */
-struct obk_plan obk_msm_gpu_multiples_plan(unsigned bits);
-double obk_msm_gpu_cost(const struct obk_plan *plan, size_t n, size_t products);
+/* As obk_msm_gpu_bases_new, with a table as `choice` says, which must suit the points; NULL: the fastest. */
+enum ob_err obk_msm_gpu_bases_make(struct obk_gpu *gpu, const struct obk_msm_bases_args *args, const struct obk_msm_gpu_choice *choice,
+	struct obk_msm_gpu_bases **ret_bases, struct obk_fault *fault);
+/* As obk_msm_gpu_run, by `tuning` in place of what is known of the device. */
+enum ob_err obk_msm_gpu_run_by(const struct obk_msm_gpu_bases *bases, const struct obk_msm_job *job, const struct obk_msm_gpu_tuning *tuning,
+	CUdeviceptr scalars, struct obk_g1_affine *ret_points, struct obk_fault *fault);
 
 /* Blocks of `threads` for n items. */
 static inline unsigned obk_msm_gpu_blocks(size_t n, unsigned threads)

@@ -20,6 +20,7 @@ struct obk_msm_shape {
 #define OBK_MSM_NONE 0xffffffffu
 #define OBK_MSM_THREADS 128      /* of a block that adds points */
 #define OBK_MSM_RESIDENT 2       /* such blocks of a processor: two warps a scheduler keep its multiplier busy, and no register is spilled */
+#define OBK_MSM_REST_THREADS 256 /* of the block that folds what is left with four lanes a point */
 #define OBK_MSM_SCAN_THREADS 256
 #define OBK_MSM_SCAN_TILE 2048   /* counts that a block sums up */
 #define OBK_MSM_TREE 256         /* points that a block of a tree makes one */

@@ -8,7 +8,7 @@
  *     sums        3: whole, 5: its first part          7, 9: whole
  *     heads                 5           5              what a chunk found of a bucket that began before it; joined after, by a tree
  */
-#include "kernels/curve/g1.cuh"
+#include "kernels/curve/g1_four.cuh"
 #include "kernels/msm/gpu_shape.h"
 
 struct __align__(16) scalar {
@@ -310,13 +310,53 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS) msm_join(uint32_t 
 	}
 }
 
+/* The same with four lanes a chunk (see g1_four.cuh), which step together: a chunk that has nothing at a step adds infinity. */
+static __device__ __forceinline__ void put_joined(uint32_t key, uint32_t head, uint32_t chunk, const obk_fp &sum, obk_g1 *sums, obk_g1 *heads)
+{
+	if (key != OBK_MSM_NONE)
+		*obk_four_of(key == head ? heads + chunk : sums + key) = sum;
+}
+
+extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS) msm_join_four(uint32_t n, uint32_t fan, const obk_g1 *in, const uint32_t *in_keys, obk_g1 *sums,
+	obk_g1 *heads, uint32_t *head_keys)
+{
+	uint32_t chunk = thread_id() / 4, first = min(chunk * fan, n), end = n - first < fan ? n : first + fan, key = OBK_MSM_NONE, head = OBK_MSM_NONE;
+	obk_fp sum = obk_fp::zero();
+
+	if (first < end) {
+		if (first && in_keys[first - 1] == in_keys[first])
+			head = in_keys[first];
+		if ((threadIdx.x & 3) == 0)
+			head_keys[chunk] = head;
+	}
+	for (uint32_t step = 0; step < fan; step++) {
+		uint32_t at = first + step, next = at < end ? in_keys[at] : OBK_MSM_NONE;
+		obk_fp entry = obk_fp::zero();
+
+		if (next != key) {
+			put_joined(key, head, chunk, sum, sums, heads);
+			key = next;
+			sum = key == OBK_MSM_NONE || key == head ? obk_fp::zero() : *obk_four_of(sums + key);
+		}
+		if (key != OBK_MSM_NONE)
+			entry = *obk_four_of(in + at);
+		sum = obk_four_add(sum, entry);
+	}
+	put_joined(key, head, chunk, sum, sums, heads);
+}
+
 /*
  * From buckets to sum (k + 1) B_k, by halves. Of a set at level l: l + 1 rows of 2 n points. Row l has R, the sums of 2^l buckets; row j < l has sums of what
  * bit j of k selects. The next level has l + 2 rows of n: rows j < l added in pairs; row l the odd ones of R; row l + 1 R added in pairs.
  */
+static __device__ __forceinline__ const obk_g1 *pair_at(const obk_g1 *in, uint32_t level, uint32_t n, uint32_t row, uint32_t item)
+{
+	return in + (size_t)(row > level ? level : row) * 2 * n + 2 * item;
+}
+
 static __device__ __forceinline__ obk_g1 fold_one(const obk_g1 *in, uint32_t level, uint32_t n, uint32_t row, uint32_t item)
 {
-	const obk_g1 *pair = in + (size_t)(row > level ? level : row) * 2 * n + 2 * item;
+	const obk_g1 *pair = pair_at(in, level, n, row, item);
 
 	return row == level ? pair[1] : obk_g1_add(pair[0], pair[1]);
 }
@@ -350,6 +390,52 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS) msm_fold_rest(uint
 	}
 }
 
+/* Both with four lanes a point. there: is there such an item, or does this lane only take part? */
+static __device__ __forceinline__ void fold_four(const obk_g1 *in, uint32_t level, uint32_t n, uint32_t row, uint32_t item, bool there, obk_g1 *to)
+{
+	const obk_g1 *pair = pair_at(in, level, n, row, item);
+	obk_fp a = obk_fp::zero(), b = a;
+
+	if (there) {
+		a = *obk_four_of(pair + 1);
+		if (row != level)
+			b = *obk_four_of(pair);
+	}
+	a = obk_four_add(b, a);
+	if (there)
+		*obk_four_of(to) = a;
+}
+
+extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS) msm_fold_four(uint32_t level, uint32_t log_n, uint32_t sets, const obk_g1 *in, obk_g1 *out)
+{
+	uint32_t id = thread_id() / 4, n = 1u << log_n, item = id & (n - 1), row = (id >> log_n) % (level + 2), set = (id >> log_n) / (level + 2);
+
+	fold_four(in + (size_t)set * (level + 1) * 2 * n, level, n, row, item, set < sets, out + id);
+}
+
+extern "C" __global__ void __launch_bounds__(OBK_MSM_REST_THREADS) msm_fold_rest_four(uint32_t level, uint32_t log_n, obk_g1 *a, obk_g1 *b, obk_g1 *out)
+{
+	size_t room = (size_t)(level + 1) << log_n;
+
+	a += blockIdx.x * room;
+	b += blockIdx.x * room;
+	while (log_n > 0) {
+		uint32_t n = 1u << --log_n, items = (level + 2) * n;
+		obk_g1 *to = log_n ? b : out + (size_t)blockIdx.x * (level + 2), *t;
+
+		for (uint32_t base = 0; base < items; base += blockDim.x / 4) {
+			uint32_t id = base + threadIdx.x / 4;
+
+			fold_four(a, level, n, id >> log_n, id & (n - 1), id < items, to + id);
+		}
+		__syncthreads();
+		level++;
+		t = a;
+		a = b;
+		b = t;
+	}
+}
+
 /* Of every scalar and window the multiple that its digit asks for, `each` windows of a scalar a thread. table[window][base][|digit| - 1]; of shape.buckets */
 extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS, OBK_MSM_RESIDENT) msm_multiples_sum(obk_msm_shape shape, uint32_t total, uint32_t each, const scalar *scalars,
 	const obk_g1_affine *table, uint32_t offset, uint32_t copy_stride, obk_g1 *out)
@@ -374,17 +460,21 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS, OBK_MSM_RESIDENT) 
 	out[id] = sum;
 }
 
-/* Of each row of n points, blockIdx.y, blocks of OBK_MSM_TREE become one each. */
-extern "C" __global__ void __launch_bounds__(OBK_MSM_TREE / 2) msm_tree(uint32_t n, const obk_g1 *in, obk_g1 *out)
+/*
+ * Of each row of n points, blockIdx.y, blocks of OBK_MSM_TREE become one each. The first level keeps every thread busy with a point of its own; from then on,
+ * with `four`, there are lanes enough for four a point. A lane there reads and writes the same place of shared memory only, so one barrier a level will do.
+ */
+extern "C" __global__ void __launch_bounds__(OBK_MSM_TREE / 2) msm_tree(uint32_t n, uint32_t four, const obk_g1 *in, obk_g1 *out)
 {
 	__shared__ obk_g1 shared[OBK_MSM_TREE / 2];
-	uint32_t t = threadIdx.x, at = blockIdx.x * OBK_MSM_TREE + t;
+	obk_fp *coordinates = (obk_fp *)shared;
+	uint32_t t = threadIdx.x, at = blockIdx.x * OBK_MSM_TREE + t, width = OBK_MSM_TREE / 2;
 	obk_g1 sum = obk_g1_infinity();
 
 	in += (size_t)blockIdx.y * n;
 	if (at < n)
 		sum = in[at];
-	for (uint32_t width = OBK_MSM_TREE / 2; width > 0; width /= 2) {
+	for (; width > (four ? OBK_MSM_TREE / 4 : 0); width /= 2) {
 		bool first = width == OBK_MSM_TREE / 2;
 		const obk_g1 *other = first ? in + at + width : shared + t + width; /* one addition in the code, for both kinds of memory */
 
@@ -394,6 +484,21 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_TREE / 2) msm_tree(uint32_t
 		shared[t] = sum;
 		__syncthreads();
 	}
-	if (t == 0)
-		out[(size_t)blockIdx.y * gridDim.x + blockIdx.x] = sum;
+	for (; width > 0; width /= 2) {
+		for (uint32_t base = t & ~31u; base < 4 * width; base += OBK_MSM_TREE / 2) { /* whole warps */
+			uint32_t own = base + (t & 31);
+			obk_fp a = obk_fp::zero(), b = a;
+
+			if (own < 4 * width) {
+				a = coordinates[own];
+				b = coordinates[own + 4 * width];
+			}
+			a = obk_four_add(a, b);
+			if (own < 4 * width)
+				coordinates[own] = a;
+		}
+		__syncthreads();
+	}
+	if (t < 4)
+		((obk_fp *)(out + (size_t)blockIdx.y * gridDim.x + blockIdx.x))[t] = coordinates[t];
 }

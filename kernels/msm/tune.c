@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-#include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -23,11 +20,12 @@
 static const unsigned measured[] = { 6, 8, 10, 12, 14, 16 };
 #define MEASURED (sizeof(measured) / sizeof(measured[0]))
 
+static const struct obk_profile_kind kind = { "outboard msm profile", OBK_TUNE_VERSION, "msm", "outboard msm tune" };
 /* Single bytes, so that a product beside a change reads the old or the new one. */
 static _Atomic uint8_t windows[HALVES][OBK_TUNE_LOGS]; /* [halves - 1][log n]; 0: not known */
 static _Atomic uint8_t endomorphism;                   /* log n + 1; 0: not known */
 
-static unsigned log_of(size_t n)
+unsigned obk_tune_log(size_t n)
 {
 	unsigned log_n = n ? 63 - (unsigned)__builtin_clzll(n) : 0;
 
@@ -39,7 +37,7 @@ static unsigned log_of(size_t n)
 
 unsigned obk_tune_window(unsigned halves, size_t n)
 {
-	return ob_opt_on(OB_OPT_TUNE) ? atomic_load_explicit(&windows[halves - 1][log_of(n)], memory_order_relaxed) : 0;
+	return ob_opt_on(OB_OPT_TUNE) ? atomic_load_explicit(&windows[halves - 1][obk_tune_log(n)], memory_order_relaxed) : 0;
 }
 
 size_t obk_tune_endomorphism(size_t otherwise)
@@ -77,36 +75,15 @@ static void make_key(char key[MAX_KEY])
 	snprintf(key, MAX_KEY, "%s; %s; %s", model, obk_lanes_choose()->name, obk_fp_now.name);
 }
 
-static uint64_t fnv(const char *text, size_t n)
-{
-	uint64_t h = 0xcbf29ce484222325u;
-
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ (uint8_t)text[i]) * 0x100000001b3u;
-	return h;
-}
-
 bool obk_tune_path(char *ret_path, size_t size)
 {
-	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-	bool have_cache = cache && cache[0] == '/';
 	char key[MAX_KEY];
-	int n;
 
-	if (!have_cache && (!home || home[0] != '/'))
-		return false;
 	make_key(key);
-	n = snprintf(ret_path, size, "%s%s/outboard/msm-%016llx.profile", have_cache ? cache : home, have_cache ? "" : "/.cache",
-		(unsigned long long)fnv(key, strlen(key)));
-	return n > 0 && (size_t)n < size;
+	return obk_profile_path(&kind, key, ret_path, size);
 }
 
 /* ---- the file ---- */
-
-static enum ob_err damaged(struct obk_fault *fault, const char *path)
-{
-	return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "the profile %.100s is damaged: make it again with 'outboard msm tune'", path);
-}
 
 /* "name n n n ..." of `count` numbers; false if that is not what stands there. */
 static bool take_numbers(const char *text, const char *name, unsigned count, unsigned most, uint8_t *ret)
@@ -131,35 +108,16 @@ static bool take_numbers(const char *text, const char *name, unsigned count, uns
 	return *text == '\n';
 }
 
-static const char *line_after(const char *text)
-{
-	const char *end = text ? strchr(text, '\n') : NULL;
-
-	return end ? end + 1 : NULL;
-}
-
-static enum ob_err parse(const char *text, const char *path, struct obk_fault *fault)
+static enum ob_err take_lines(const char *line, const char *path, struct obk_fault *fault)
 {
 	uint8_t w[HALVES][OBK_TUNE_LOGS], limit;
-	const char *check = strstr(text, "\ncheck "), *line;
-	char key[MAX_KEY], want[MAX_KEY + 8];
 
-	if (!check || strtoull(check + 7, NULL, 16) != fnv(text, (size_t)(check + 1 - text)) || strncmp(text, "outboard msm profile ", 21) != 0)
-		return damaged(fault, path);
-	if (strtoul(text + 21, NULL, 10) != OBK_TUNE_VERSION)
-		return obk_fault_set(fault, OB_ERR_UNSUPPORTED, OBK_FAULT_NO_ITEM, "the profile %.100s is of another version", path);
-	make_key(key);
-	snprintf(want, sizeof(want), "for %s\n", key);
-	line = line_after(text);
-	if (!line || strncmp(line, want, strlen(want)) != 0)
-		return obk_fault_set(fault, OB_ERR_UNSUPPORTED, OBK_FAULT_NO_ITEM, "the profile %.100s is of another processor", path);
-	line = line_after(line);
-	if (!line || !take_numbers(line, "endomorphism", 1, OBK_TUNE_LOGS, &limit))
-		return damaged(fault, path);
+	if (!take_numbers(line, "endomorphism", 1, OBK_TUNE_LOGS, &limit))
+		return obk_profile_damaged(&kind, path, fault);
 	for (unsigned h = 0; h < HALVES; h++) {
-		line = line_after(line);
+		line = obk_profile_next(line);
 		if (!line || !take_numbers(line, h ? "halves" : "whole", OBK_TUNE_LOGS, OBK_MSM_MAX_WINDOW, w[h]))
-			return damaged(fault, path);
+			return obk_profile_damaged(&kind, path, fault);
 	}
 	for (unsigned h = 0; h < HALVES; h++)
 		for (unsigned i = 0; i < OBK_TUNE_LOGS; i++)
@@ -170,23 +128,17 @@ static enum ob_err parse(const char *text, const char *path, struct obk_fault *f
 
 enum ob_err obk_tune_load(const char *path, struct obk_fault *fault)
 {
-	char text[OBK_TUNE_MAX_BYTES + 1];
-	FILE *f = fopen(path, "re");
-	size_t n;
+	char lines[OBK_PROFILE_MAX_BYTES + 1], key[MAX_KEY];
+	enum ob_err err;
 
-	if (!f)
-		return obk_fault_set(fault, OB_ERR_IO, OBK_FAULT_NO_ITEM, "%.100s: %s", path, strerror(errno));
-	n = fread(text, 1, OBK_TUNE_MAX_BYTES, f);
-	fclose(f);
-	text[n] = 0;
-	if (n == 0 || n == OBK_TUNE_MAX_BYTES || strlen(text) != n)
-		return damaged(fault, path);
-	return parse(text, path, fault);
+	make_key(key);
+	err = obk_profile_read(&kind, key, path, lines, fault);
+	return err ? err : take_lines(lines, path, fault);
 }
 
 enum ob_err obk_tune_load_default(struct obk_fault *fault)
 {
-	char path[OBK_TUNE_MAX_PATH];
+	char path[OBK_PROFILE_MAX_PATH];
 
 	if (!ob_opt_on(OB_OPT_TUNE) || !obk_tune_path(path, sizeof(path)))
 		return OB_ERR_NONE;
@@ -201,53 +153,25 @@ static size_t append(char *text, size_t at, const char *format, ...)
 	int n;
 
 	va_start(args, format);
-	n = vsnprintf(text + at, OBK_TUNE_MAX_BYTES - at, format, args);
+	n = vsnprintf(text + at, OBK_PROFILE_MAX_BYTES - at, format, args);
 	va_end(args);
 	return at + (n < 0 ? 0 : (size_t)n);
 }
 
-static size_t print_profile(char *text)
+enum ob_err obk_tune_store(const char *path, struct obk_fault *fault)
 {
-	char key[MAX_KEY];
+	char lines[OBK_PROFILE_MAX_BYTES], key[MAX_KEY];
 	size_t n;
 
 	make_key(key);
-	n = append(text, 0, "outboard msm profile %d\nfor %s\nendomorphism %u\n", OBK_TUNE_VERSION, key, (unsigned)endomorphism);
+	n = append(lines, 0, "endomorphism %u\n", (unsigned)endomorphism);
 	for (unsigned h = 0; h < HALVES; h++) {
-		n = append(text, n, "%s", h ? "halves" : "whole");
+		n = append(lines, n, "%s", h ? "halves" : "whole");
 		for (unsigned i = 0; i < OBK_TUNE_LOGS; i++)
-			n = append(text, n, " %u", (unsigned)windows[h][i]);
-		n = append(text, n, "\n");
+			n = append(lines, n, " %u", (unsigned)windows[h][i]);
+		n = append(lines, n, "\n");
 	}
-	return append(text, n, "check %016llx\n", (unsigned long long)fnv(text, n));
-}
-
-enum ob_err obk_tune_store(const char *path, struct obk_fault *fault)
-{
-	char text[OBK_TUNE_MAX_BYTES], other[OBK_TUNE_MAX_PATH + 32];
-	size_t n = print_profile(text);
-	bool written;
-	FILE *f;
-
-	snprintf(other, sizeof(other), "%s", path);
-	for (char *at = strchr(other + 1, '/'); at; at = strchr(at + 1, '/')) {
-		*at = 0;
-		mkdir(other, 0700); /* what is missing still shows when the file is opened */
-		*at = '/';
-	}
-	snprintf(other, sizeof(other), "%s.%d", path, (int)getpid());
-	f = fopen(other, "we");
-	written = f && fwrite(text, 1, n, f) == n;
-	if (f && fclose(f) != 0)
-		written = false;
-	if (!written || rename(other, path) != 0) {
-		enum ob_err err = obk_fault_set(fault, OB_ERR_IO, OBK_FAULT_NO_ITEM, "the profile cannot be written to %.100s: %s", path, strerror(errno));
-
-		if (f)
-			unlink(other);
-		return err;
-	}
-	return OB_ERR_NONE;
+	return obk_profile_write(&kind, key, path, lines, fault);
 }
 
 void obk_tune_print(FILE *out, bool json)

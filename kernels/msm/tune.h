@@ -14,11 +14,10 @@
 #include <stdio.h>
 
 #include "kernels/msm/msm.h"
+#include "kernels/msm/profile.h"
 
 #define OBK_TUNE_VERSION 1
-#define OBK_TUNE_MAX_PATH 4096
 #define OBK_TUNE_LOGS 27 /* sizes 2^0 .. 2^26 */
-#define OBK_TUNE_MAX_BYTES 4096
 #define OBK_TUNE_LARGEST 16
 
 /* $XDG_CACHE_HOME/outboard/msm-<processor and lanes>.profile, or below $HOME/.cache. False: neither is set, or it does not fit. */
@@ -34,6 +33,8 @@ void obk_tune_clear(void);
 enum ob_err obk_tune_measure(struct obk_pool *pool, unsigned largest, void (*progress)(void *arg, double done), void *arg, struct obk_fault *fault);
 void obk_tune_print(FILE *out, bool json);
 
+/* The logarithm of the power of two that is nearest to n, below OBK_TUNE_LOGS. */
+unsigned obk_tune_log(size_t n);
 /* For the plan: the window for n points, 0 if none is known. */
 unsigned obk_tune_window(unsigned halves, size_t n);
 /* The most points that are worth the endomorphism, `otherwise` if not known. */

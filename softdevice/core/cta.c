@@ -259,6 +259,7 @@ start_cta(struct obd_cta *c, uint64_t index)
 			return false;
 		fr->refs = 1;
 		w->live = w->born;
+		w->steps = 0;
 		w->n_paths = 1;
 		w->paths[0] = (struct obd_path){.pc = f->code, .frame = fr, .mask = w->born, .state = OBD_PATH_RUN};
 		w->state = OBD_WARP_READY;
@@ -360,6 +361,18 @@ take_cta(struct obd_worker *wk)
 }
 
 static void
+note_steps(const struct obd_cta *c)
+{
+	uint64_t seen = atomic_load_explicit(&c->launch->longest, memory_order_relaxed);
+
+	/* relaxed: read after all workers have left */
+	for (uint32_t k = 0; k < c->n_warps; k++)
+		while (c->warps[k].steps > seen &&
+		       !atomic_compare_exchange_weak_explicit(&c->launch->longest, &seen, c->warps[k].steps, memory_order_relaxed, memory_order_relaxed))
+			;
+}
+
+static void
 work(struct obd_worker *wk)
 {
 	struct obd_launch *l = wk->launch;
@@ -373,6 +386,7 @@ work(struct obd_worker *wk)
 		case TURN_STOP:
 			return;
 		case TURN_DONE:
+			note_steps(c);
 			wk->ctas = c->next;
 			wk->n_ctas--;
 			c->next = wk->free_ctas;

@@ -160,6 +160,7 @@ struct obd_warp {
 	const struct obd_insn *mem_in;
 	const struct obd_insn *from; /* where the straight stretch began: for counting */
 	uint64_t count;              /* instructions of this run */
+	uint64_t steps;              /* of all runs since the block began */
 	struct obd_path *cur;
 	struct obd_cta *cta;
 	struct obd_worker *worker;
@@ -212,6 +213,7 @@ struct obd_launch {
 	_Atomic int stop; /* a fault or an abort: workers leave as soon as they see it */
 	_Atomic int fault_taken;
 	struct obd_fault fault; /* written by the one that won fault_taken; read after all workers have left */
+	_Atomic uint64_t longest; /* steps of the warp that took most */
 	uint32_t shared_size;
 	uint32_t resident_limit; /* blocks one worker may have at once */
 	unsigned n_workers;

@@ -585,6 +585,7 @@ run(struct obd_warp *w)
 		w->cur->pc = in;
 		w->count += (u64)(in - w->from);
 	}
+	w->steps += w->count;
 	w->worker->lane_instructions += w->count * (u64)__builtin_popcount(m);
 	OUTSIDE();
 }

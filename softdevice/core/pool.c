@@ -33,12 +33,24 @@ struct obd_pool {
 	bool ending;
 };
 
-static _Atomic uint64_t lane_instructions;
+static _Atomic uint64_t lane_instructions, longest_instructions;
 
 void
 obd_stats_add(uint64_t n)
 {
 	atomic_fetch_add_explicit(&lane_instructions, n, memory_order_relaxed);
+}
+
+void
+obd_stats_launched(uint64_t longest)
+{
+	atomic_fetch_add_explicit(&longest_instructions, longest, memory_order_relaxed);
+}
+
+uint64_t
+obd_core_longest_instructions(void)
+{
+	return atomic_load_explicit(&longest_instructions, memory_order_relaxed);
 }
 
 uint64_t
@@ -218,6 +230,7 @@ obd_grid_run(struct obd_pool *pool, const struct obd_grid *grid, struct obd_faul
 	else
 		obd_worker_run(&l);
 	env->scratch_free(env->user, l.params, block);
+	obd_stats_launched(atomic_load_explicit(&l.longest, memory_order_relaxed));
 	if (atomic_load(&l.fault_taken)) {
 		*ret_fault = l.fault;
 		return l.fault.result;

@@ -7,5 +7,7 @@
 #include <stdint.h>
 
 void obd_stats_add(uint64_t lane_instructions);
+/* Of a launch that is over: the instructions of its longest warp. */
+void obd_stats_launched(uint64_t longest);
 
 #endif

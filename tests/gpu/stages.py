@@ -13,6 +13,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 from check import NOT_SERVED, SETUP
@@ -70,7 +71,7 @@ def machine(c):
 def tests(c):
     """Kernels against the CPU, every PTX instruction against its reference, driver calls one by one."""
     kernels = 'tests/kernels/test_kernels_'
-    items = [('kernels: ' + name, [c.program(kernels + name)]) for name in ('gpu', 'msm_gpu', 'ntt_gpu')]
+    items = [('kernels: ' + name, [c.program(kernels + name)]) for name in ('gpu', 'msm_gpu', 'msm_tune', 'ntt_gpu')]
     items.append(('kernels: twins', [c.program(kernels + 'twins'), c.build / 'tests/kernels/twin.ptx']))
     items.append(('kernels: rqa_gpu', [c.program(kernels + 'rqa_gpu')]))
     items.append(('service: gpu', [c.program('tests/service/test_service_gpu'), c.driver]))
@@ -369,14 +370,29 @@ def told(c, name, command, limit, env):
 # ---- the kernels' own commands ----
 
 def commands(c):
-    """outboard msm, ntt and kzg bench: the CPU beside the GPU, natively and over shm."""
+    """outboard msm, ntt and kzg bench: the CPU beside the GPU, natively and over shm, once it is known what products on this GPU go by."""
     tool, setup = c.program('tools/outboard'), c.root / SETUP
     # A bench prints when all of it is done: what may take long is on its own.
     steps = [('msm', '--from', 3, '--to', 4, '--runs', 1)] if c.small else [
         ('msm', '--from', 8, '--to', 16), ('msm', '--from', 17, '--to', 20), ('ntt', '--from', 10, '--to', 22),
         ('kzg', '--setup', setup, '--blobs', 64), ('kzg', '--setup', setup, '--blobs', 64, '--table', 1536)]
 
+    def calibrate(where, begin, end, env, cache):
+        name = f'msm calibrate, {where}'
+        done = c.run([*begin, tool, 'msm', 'calibrate', '--seconds', 1 if c.small else 8, '--device', 'gpu', '--json', *end], 60, env, errors=False)
+        c.record(name, done.ok, done.seconds, '' if done.ok else done.why())
+        for profile in pathlib.Path(cache).glob('outboard/msm-gpu-*.profile'):
+            c.text(profile.read_text())
+            c.note(f'{name}: the profile', report=profile.read_text())
+
     def each(where, begin, end, env):
+        with tempfile.TemporaryDirectory() as cache:
+            env = dict(env, XDG_CACHE_HOME=cache)
+            if c.wanted('msm calibrate'):
+                calibrate(where, begin, end, env, cache)
+            bench(where, begin, end, env)
+
+    def bench(where, begin, end, env):
         for verb, *more in steps:
             name = f'{verb} bench {" ".join(str(word) for word in more if word not in ("--setup", setup))}, {where}'
             if not c.wanted(name):

@@ -5,7 +5,7 @@
  *     test_kernels_msm_gpu DRIVER     DRIVER is the software device's library, or OUTBOARD_TEST_LIBCUDA when set
  */
 #include "base/opt.h"
-#include "kernels/msm/gpu.h"
+#include "kernels/msm/gpu_inside.h"
 #include "kernels/msm/scalars.h"
 #include "tests/unit/test.h"
 
@@ -172,6 +172,7 @@ TEST(a_blob_by_multiples)
 {
 	const size_t table = (size_t)BLOB * 64 * 8 * sizeof(points[0]);
 	struct obk_msm_bases_args args = { .points = points, .count = BLOB, .trust = OBK_TRUST_SUBGROUP, .table_bytes = table };
+	const struct obk_msm_gpu_choice choice = { .multiples = true, .window = 4, .shift = 4, .copies = 1 }; /* whatever the model thinks */
 	struct obk_msm_job job = { .count = BLOB, .scalars = scalars, .batch = 1 };
 	struct obk_g1_affine have, want;
 	struct obk_msm_gpu_bases *bases;
@@ -183,7 +184,7 @@ TEST(a_blob_by_multiples)
 	for (size_t i = 0; i < BLOB; i++)
 		if (i / 32 % 16)
 			points[i] = (struct obk_g1_affine){ .x = obk_fp_zero, .y = obk_fp_zero };
-	check_ok(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault));
+	check_ok(obk_msm_gpu_bases_make(gpu, &args, &choice, &bases, &fault));
 	obk_msm_gpu_bases_info(bases, &info);
 	CHECK(info.multiples && info.window == 4 && info.shifts == 64 && info.bytes >= table);
 	args.table_bytes = 0;
@@ -259,16 +260,14 @@ TEST(extreme_scalars)
 
 /*
  * One hot bucket: every scalar and every point the same, so that sums double; then points that cancel; then infinity alone; then every scalar the same, and
- * last nothing of that. All take as many launches, and a thread of msm_accumulate always as many entries: what hurts costs no more.
+ * last nothing of that. What it costs is test_msm_gpu_steps.c's matter.
  */
 TEST(extreme_points)
 {
-	uint64_t k[4] = { 0x123456789abcdef0, 5, 77, 0x1234 }, launches = 0;
+	uint64_t k[4] = { 0x123456789abcdef0, 5, 77, 0x1234 };
 
 	open_device();
 	for (unsigned which = 0; which < 5; which++) {
-		struct obk_gpu_stats before, after;
-
 		make_points(600);
 		if (which < 4)
 			set_scalars(600, k, 0);
@@ -280,12 +279,88 @@ TEST(extreme_points)
 			if (which == 2)
 				points[i] = (struct obk_g1_affine){ .x = obk_fp_zero, .y = obk_fp_zero };
 		}
-		obk_gpu_stats(gpu, &before);
 		compare(600, 1, &(struct choice){ .trust = OBK_TRUST_SUBGROUP, .window = 5 });
-		obk_gpu_stats(gpu, &after);
-		launches = launches ? launches : after.launches - before.launches;
-		CHECK_INT(after.launches - before.launches, launches);
 	}
+	obk_gpu_close(gpu);
+}
+
+static uint64_t launches_of(size_t n, const struct choice *choice)
+{
+	struct obk_gpu_stats before, after;
+
+	obk_gpu_stats(gpu, &before);
+	compare(n, 1, choice);
+	obk_gpu_stats(gpu, &after);
+	return after.launches - before.launches;
+}
+
+/*
+ * The last sums by one lane a point and by four: buckets of random scalars; one hot bucket of one point, whose heads are equal; of a point and its negative,
+ * whose heads are opposite or infinite.
+ */
+static void check_tails(unsigned processors, bool all_by_four)
+{
+	const struct choice buckets = { .trust = OBK_TRUST_SUBGROUP, .window = 5 };
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", processors);
+	setenv("OUTBOARD_SOFT_SMS", text, 1);
+	open_device();
+	for (unsigned which = 0; which < 3; which++) {
+		uint64_t launches[2];
+
+		make_points(70);
+		for (unsigned i = 0; i < 70 && which; i++) {
+			points[i] = points[0];
+			memcpy(scalars[i], scalars[0], sizeof(scalars[0]));
+			if (which == 2 && i % 2)
+				obk_g1_affine_neg(&points[i], &points[i]);
+		}
+		for (unsigned on = 0; on < 2; on++) {
+			ob_opt_set(OB_OPT_TAILS, on);
+			launches[on] = launches_of(70, &buckets);
+		}
+		if (obk_gpu_info(gpu)->processors == processors) /* the software device: smaller rests, so more launches before them */
+			CHECK((launches[1] > launches[0]) == all_by_four);
+	}
+	obk_gpu_close(gpu);
+}
+
+TEST(tails)
+{
+	check_tails(64, true);
+}
+
+TEST(tails_of_few_processors) /* most sums are too many for four lanes each */
+{
+	check_tails(1, false);
+}
+
+/* The tree of all multiples, with points that are the same or opposite, so that its levels double and cancel. */
+TEST(tails_of_multiples)
+{
+	struct obk_msm_bases_args args = { .points = points, .count = 24, .trust = OBK_TRUST_SUBGROUP, .table_bytes = (size_t)24 * 64 * 8 * sizeof(points[0]) };
+	struct obk_msm_job job = { .count = 24, .scalars = scalars, .batch = 2 };
+	struct obk_g1_affine have[2], want[2];
+	struct obk_msm_gpu_bases *bases;
+
+	open_device();
+	make_points(48);
+	for (unsigned i = 0; i < 24; i++) {
+		memcpy(scalars[24 + i], scalars[24], sizeof(scalars[0]));
+		points[i] = points[i < 16 ? 0 : i];
+		if (i % 8 == 4)
+			obk_g1_affine_neg(&points[i], &points[i]);
+	}
+	check_ok(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault));
+	args.table_bytes = 0;
+	check_ok(obk_msm_once(&args, &job, want, &fault));
+	for (unsigned on = 0; on < 2; on++) {
+		ob_opt_set(OB_OPT_TAILS, on);
+		check_ok(obk_msm_gpu_run(bases, &job, 0, have, &fault));
+		CHECK(memcmp(have, want, sizeof(want)) == 0);
+	}
+	obk_msm_gpu_bases_free(bases);
 	obk_gpu_close(gpu);
 }
 
@@ -447,6 +522,9 @@ TEST(encoded_points)
 	encoded[21][0] = 0;
 	CHECK(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault) != OB_ERR_NONE);
 	CHECK(fault.item == 17 || fault.item == 21);
+	args.first = 1000; /* what the first point counts as */
+	CHECK(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault) != OB_ERR_NONE);
+	CHECK(fault.item == 1017 || fault.item == 1021);
 	obk_gpu_close(gpu);
 }
 
@@ -496,7 +574,11 @@ TEST(bad_input)
 	CHECK(obk_g1_on_curve(&outside) && !obk_g1_in_subgroup(&outside));
 	points[33] = outside;
 	CHECK_INT(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault), OB_ERR_ARGUMENT);
-	CHECK(fault.item == 33 && strstr(fault.text, "subgroup"));
+	CHECK(fault.item == 33 && strstr(fault.text, "point 33 is") && strstr(fault.text, "subgroup"));
+	args.first = 7000;
+	CHECK_INT(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault), OB_ERR_ARGUMENT);
+	CHECK(fault.item == 7033 && strstr(fault.text, "point 7033 is"));
+	args.first = 0;
 	compare(50, 1, &(struct choice){ .trust = OBK_TRUST_CURVE });
 	obk_fp_add(&points[31].x, &points[31].x, &obk_fp_one);
 	CHECK_INT(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault), OB_ERR_ARGUMENT);

@@ -46,8 +46,8 @@ static CUdeviceptr upload(const void *data, size_t bytes)
 	return p;
 }
 
-/* Kernel `name` over n items: up to three inputs, one output that is copied back. */
-static void run(const char *name, unsigned op, unsigned n, const void *const in[3], const size_t size[3], void *out, size_t out_size)
+/* Kernel `name` over n items, `lanes` threads each: up to three inputs, one output that is copied back. */
+static void run_lanes(const char *name, unsigned lanes, unsigned op, unsigned n, const void *const in[3], const size_t size[3], void *out, size_t out_size)
 {
 	CUdeviceptr p[3] = { 0 }, r;
 	CUfunction f;
@@ -61,11 +61,16 @@ static void run(const char *name, unsigned op, unsigned n, const void *const in[
 	r = upload(out, n * out_size);
 	args[2 + inputs] = &r;
 	CHECK_INT(driver.module_function(&f, module, name), CUDA_SUCCESS);
-	CHECK_INT(driver.launch(f, (n + 63) / 64, 1, 1, 64, 1, 1, 0, NULL, args, NULL), CUDA_SUCCESS);
+	CHECK_INT(driver.launch(f, (n * lanes + 63) / 64, 1, 1, 64, 1, 1, 0, NULL, args, NULL), CUDA_SUCCESS);
 	CHECK_INT(driver.copy_from(out, r, n * out_size), CUDA_SUCCESS);
 	for (unsigned i = 0; i < inputs; i++)
 		driver.mem_free(p[i]);
 	driver.mem_free(r);
+}
+
+static void run(const char *name, unsigned op, unsigned n, const void *const in[3], const size_t size[3], void *out, size_t out_size)
+{
+	run_lanes(name, 1, op, n, in, size, out, out_size);
 }
 
 /* Random numbers below 2^bits of the top limb, every fourth made of extreme limbs. */
@@ -177,6 +182,63 @@ TEST(sums_on_the_device_are_sums_here)
 			CHECK(memcmp(&want, &r[i], sizeof(want)) == 0);
 		}
 	}
+}
+
+/* (x, y, zz, zzz) -> (l^2 x, l^3 y, l^2 zz, l^3 zzz): the same point. */
+static void change_denominators(struct obk_g1 *p, const struct obk_fp *l)
+{
+	struct obk_fp square, cube;
+
+	obk_fp_sqr(&square, l);
+	obk_fp_mul(&cube, &square, l);
+	obk_fp_mul(&p->x, &p->x, &square);
+	obk_fp_mul(&p->zz, &p->zz, &square);
+	obk_fp_mul(&p->y, &p->y, &cube);
+	obk_fp_mul(&p->zzz, &p->zzz, &cube);
+}
+
+/*
+ * Four lanes a point, and one. Every pair of 0, 1, .. 6 and their negatives times the generator, with equal and with different denominators: among the
+ * eight points of a warp some are infinite, equal and opposite, the rest neither; then warps of nothing but infinity, equal, or opposite points. Not a
+ * multiple of eight, so a warp is not full.
+ */
+TEST(sums_by_four_lanes_are_sums_here)
+{
+	static struct obk_g1 p[POINTS], q[POINTS], r[POINTS];
+	const unsigned n = POINTS - 5;
+	uint64_t state = 33;
+
+	load_module();
+	for (unsigned i = 0; i < n; i++) {
+		unsigned all = i / 16 % 4;
+		uint64_t k[4] = { i < 196 ? i / 14 / 2 : oracle_random(&state) }, m[4] = { i < 196 ? i % 14 / 2 : all == 1 ? 0 : k[0] };
+		struct obk_fp l = obk_fp_one;
+
+		if (i >= 196 && all == 0)
+			m[0] = oracle_random(&state);
+		obk_g1_mul(&p[i], &obk_g1_generator, k, 64);
+		obk_g1_mul(&q[i], &obk_g1_generator, m, 64);
+		if (i < 196 ? i % 2 : all == 3)
+			obk_g1_neg(&q[i], &q[i]);
+		if (i / 14 % 2)
+			obk_fp_add(&l, &l, &obk_fp_one);
+		change_denominators(&q[i], &l);
+	}
+	for (unsigned op = 0; op < 2; op++)
+		for (unsigned four = 0; four < 2; four++) {
+			memset(r, 0, sizeof(r));
+			run_lanes(four ? "twin_g1_four" : "twin_g1", four ? 4 : 1, op, n, (const void *[]){ p, q, four ? NULL : q },
+				(size_t[]){ sizeof(p[0]), sizeof(q[0]), sizeof(q[0]) }, r, sizeof(r[0]));
+			for (unsigned i = 0; i < n; i++) {
+				struct obk_g1 want;
+
+				if (op == 0)
+					obk_g1_double(&want, &p[i]);
+				else
+					obk_g1_add(&want, &p[i], &q[i]);
+				CHECK(memcmp(&want, &r[i], sizeof(want)) == 0);
+			}
+		}
 }
 
 int main(int argc, char **argv)

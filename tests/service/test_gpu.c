@@ -115,6 +115,46 @@ TEST(products_and_transforms_equal_the_cpus)
 	outboard_close(cpu);
 }
 
+/* What a product took of a GPU that did nothing before it, with points for it alone, or by a handle. */
+static struct outboard_device taken(uint64_t table_bytes, bool once, uint8_t (*ret)[48])
+{
+	struct outboard *gpu = open_list("gpu:0", 1);
+	struct outboard_points p = { .points = points, .count = N, .format = OUTBOARD_POINT_MONTGOMERY, .trust = OUTBOARD_TRUST_SUBGROUP,
+		.table_bytes = table_bytes };
+	struct outboard_msm m = { .scalars = scalars, .count = N, .batch = BATCH, .result = ret };
+	struct outboard_bases *bases = NULL;
+	struct outboard_device d;
+
+	if (once) {
+		CHECK_INT(outboard_msm_once(gpu, &p, &m, NULL), OUTBOARD_OK);
+	} else {
+		CHECK_INT(outboard_bases_new(gpu, &p, &bases, NULL), OUTBOARD_OK);
+		CHECK_INT(outboard_msm_run(bases, &m, NULL, NULL), OUTBOARD_OK);
+		outboard_bases_free(bases);
+	}
+	d = device_of(gpu, 0);
+	CHECK_INT(d.pool_used, 0); /* dropped */
+	outboard_close(gpu);
+	return d;
+}
+
+TEST(points_for_one_call_get_no_table)
+{
+	static uint8_t want[BATCH][48], have[BATCH][48];
+	const uint64_t table = 10 * sizeof(points);
+	struct outboard_device plain, allowed, made;
+
+	prepare(want);
+	plain = taken(0, true, have);
+	CHECK(memcmp(have, want, sizeof(want)) == 0);
+	allowed = taken(table, true, have);
+	CHECK(memcmp(have, want, sizeof(want)) == 0);
+	made = taken(table, false, have);
+	CHECK(memcmp(have, want, sizeof(want)) == 0);
+	CHECK(allowed.pool_peak == plain.pool_peak && allowed.pool_requests == plain.pool_requests);
+	CHECK(made.pool_peak != plain.pool_peak && made.pool_requests > plain.pool_requests);
+}
+
 TEST(a_gpu_and_a_cpu_share_one_product)
 {
 	static uint8_t want[BATCH][48], have[BATCH][48];
@@ -131,6 +171,83 @@ TEST(a_gpu_and_a_cpu_share_one_product)
 	CHECK(outboard_threshold(ob, 1, OUTBOARD_OP_MSM) == 1);
 	outboard_bases_free(bases);
 	outboard_close(ob);
+}
+
+TEST(how_products_are_done)
+{
+	static uint8_t want[BATCH][48], have[BATCH][48];
+	struct outboard_points p = { .points = points, .count = N, .format = OUTBOARD_POINT_MONTGOMERY, .table_bytes = N * 96 * 8 };
+	struct outboard_plan plan, later;
+	struct outboard_bases *bases, *table;
+	struct outboard_error error;
+	struct outboard *ob;
+
+	prepare(want);
+	ob = open_list("gpu:0,cpu:1", 0);
+	bases = upload(ob);
+	CHECK_INT(outboard_msm_plan(bases, 0, N, BATCH, &plan, &error), OUTBOARD_OK);
+	CHECK(plan.method == OUTBOARD_BUCKETS && plan.copies == 1 && plan.window >= 3 && plan.group == BATCH && plan.bytes == 0 && plan.seconds > 0);
+	CHECK_INT(outboard_set_strategy(ob, OUTBOARD_EQUAL), OUTBOARD_OK);
+	CHECK_INT(product(bases, scalars, BATCH, OUTBOARD_HOST, have, &error), OUTBOARD_OK);
+	CHECK_INT(outboard_msm_plan(bases, 0, N, BATCH, &later, &error), OUTBOARD_OK);
+	CHECK(later.bytes >= N * 96 && later.window == plan.window && later.method == plan.method);
+	CHECK_INT(outboard_bases_new(ob, &p, &table, NULL), OUTBOARD_OK);
+	CHECK_INT(outboard_msm_plan(table, 0, 1, OUTBOARD_MAX_BATCH, &plan, &error), OUTBOARD_OK);
+	CHECK(plan.method == OUTBOARD_COPIES && plan.copies > 1 && plan.copies <= 9 && plan.group > 1 && plan.group <= OUTBOARD_MAX_BATCH);
+	CHECK_INT(outboard_msm_plan(bases, 1, N, 1, &plan, &error), OUTBOARD_UNSUPPORTED);
+	CHECK_INT(outboard_msm_plan(bases, 2, N, 1, &plan, &error), OUTBOARD_ARGUMENT);
+	CHECK_INT(outboard_msm_plan(bases, 0, N + 1, 1, &plan, &error), OUTBOARD_ARGUMENT);
+	CHECK_INT(outboard_msm_plan(bases, 0, 0, 1, &plan, &error), OUTBOARD_ARGUMENT);
+	CHECK_INT(outboard_msm_plan(bases, 0, N, OUTBOARD_MAX_BATCH + 1, &plan, &error), OUTBOARD_ARGUMENT);
+	CHECK_INT(outboard_msm_plan(NULL, 0, N, 1, &plan, &error), OUTBOARD_ARGUMENT);
+	outboard_bases_free(table);
+	outboard_bases_free(bases);
+	outboard_close(ob);
+}
+
+static struct outboard_plan plan_of(struct outboard_bases *bases)
+{
+	struct outboard_plan plan = { 0 };
+
+	CHECK_INT(outboard_msm_plan(bases, 0, 4, 1, &plan, NULL), OUTBOARD_OK);
+	return plan;
+}
+
+/* A handle of 2^14 points has a device that nothing is known of measured, if the context may keep that; the next context knows it from the start. */
+TEST(a_large_upload_is_measured)
+{
+	enum { LARGE = 1 << 14 };
+	static uint8_t want[BATCH][48], have[48], many[LARGE][96];
+	struct outboard_points p = { .points = many, .count = LARGE, .format = OUTBOARD_POINT_MONTGOMERY, .trust = OUTBOARD_TRUST_SUBGROUP };
+	struct outboard_msm m = { .scalars = scalars, .count = 4, .result = have };
+	struct outboard_options o = { .devices = "gpu:0", .driver = driver, .no_fallback = 1 };
+	char folder[] = "/tmp/ob-service-XXXXXX", command[64];
+
+	if (TEST_SANITIZED) /* minutes there; test_msm_tune measures a smaller device */
+		return;
+	CHECK(mkdtemp(folder) != NULL);
+	setenv("XDG_CACHE_HOME", folder, 1);
+	setenv("OUTBOARD_OPT", "tune", 1); /* also where all switches are off */
+	prepare(want);
+	for (unsigned i = 0; i < LARGE; i++)
+		memcpy(many[i], points[i % N], sizeof(many[i]));
+	for (unsigned round = 0; round < 3; round++) {
+		struct outboard_bases *bases = NULL;
+		struct outboard *ob = NULL;
+
+		o.profile = round ? NULL : "";
+		CHECK_INT(outboard_open(&o, &ob, NULL), OUTBOARD_OK);
+		CHECK_INT(outboard_bases_new(ob, &p, &bases, NULL), OUTBOARD_OK);
+		CHECK_INT(plan_of(bases).measured, round == 2);
+		CHECK_INT(outboard_msm_run(bases, &m, NULL, NULL), OUTBOARD_OK);
+		CHECK_INT(plan_of(bases).measured, round > 0);
+		outboard_bases_free(bases);
+		outboard_close(ob);
+	}
+	snprintf(command, sizeof(command), "rm %s/outboard/msm-gpu-*.profile", folder);
+	CHECK_INT(system(command), 0);
+	snprintf(command, sizeof(command), "rmdir %s/outboard %s", folder, folder);
+	CHECK_INT(system(command), 0);
 }
 
 typedef int alloc_fn(unsigned long long *at, size_t bytes);

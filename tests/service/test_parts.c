@@ -199,6 +199,28 @@ TEST(thresholds)
 	CHECK(obv_curve_threshold(&cpu, &cpu, OUTBOARD_OP_MSM) == UINT64_MAX);
 }
 
+/* A device that knows of sizes from 2^10 on how long they take: 3 ms each. */
+static double from_1024(void *device, uint32_t operation, double size)
+{
+	CHECK(operation == OUTBOARD_OP_MSM);
+	return size >= 1024 ? *(const double *)device : 0;
+}
+
+TEST(what_a_device_expects_moves_the_threshold)
+{
+	struct obv_curve cpu = { { 0 } }, gpu = { { 0 } };
+	double seconds = 3e-3;
+
+	for (unsigned i = 0; i < OBV_PROFILE_LOGS; i++) {
+		cpu.seconds[i] = 1e-6 * (1u << i);
+		gpu.seconds[i] = 1;
+	}
+	CHECK_INT(obv_curve_threshold(&gpu, &cpu, OUTBOARD_OP_MSM), 1 << 20);
+	obv_curve_expect(&gpu, from_1024, &seconds, OUTBOARD_OP_MSM);
+	CHECK_INT(obv_curve_threshold(&gpu, &cpu, OUTBOARD_OP_MSM), 4096);
+	CHECK(gpu.seconds[9] == 1 && gpu.seconds[10] == seconds && gpu.seconds[OBV_PROFILE_LOGS - 1] == seconds);
+}
+
 TEST(guesses_grow_and_prefer_gpus_for_large_work)
 {
 	struct obv_traits cpu = { .kind = OUTBOARD_CPU, .units = 2 }, gpu = { .kind = OUTBOARD_GPU, .units = 132, .link = 1e-5 };

@@ -104,6 +104,35 @@ def benches(tmp):
     check('the table', re.search(r'^GPU: .*multiprocessors.*driver for CUDA', table, re.M) and re.search(r'2\^3 +\d+\.\d+ +\d+\.\d+ +\d+\.\d+', table), table)
 
 
+def rows(*args, env, **how):
+    done = good('msm', 'bench', '--from', 4, '--to', 5, '--runs', 1, '--threads', 1, *GPU, '--json', *args, env=env, **how)
+    return [row['gpu_plan'] for row in json.loads(done.stdout)['rows']], done.stderr
+
+
+def tuning(tmp, files, made):
+    """What products go by: guessed, measured, kept, damaged, another device's, switched off."""
+    switches = os.environ.get('OUTBOARD_OPT', '') + ',tune'
+    env = {'XDG_CACHE_HOME': str(tmp / 'cache'), 'OUTBOARD_OPT': switches}
+    plans, said = rows(env=env)
+    check('guessed', len(plans) == 2 and all(not p['measured'] and p['method'] == 'buckets' and p['copies'] == 1 and 3 <= p['window'] <= 24 and
+                                             p['batch'] >= 1 and p['bytes'] > 0 and p['expected_ms'] > 0 for p in plans) and not said, (plans, said))
+    out = json.loads(good('msm', 'calibrate', '--seconds', 1, '--device', 'gpu:0,cpu:1', '--driver', DRIVER, '--json', env=env).stdout)
+    check('both devices', [d['name'] for d in out['devices']] == ['gpu:0', 'cpu:1'], out)
+    check('scores', all(d['score'] > 0 for d in out['devices']) and out['devices'][1]['msm_from'] == 1, out)
+    path, = (tmp / 'cache' / 'outboard').glob('msm-gpu-*.profile')
+    measured, said = rows(env=env)
+    check('measured', all(p['measured'] and p['expected_ms'] > 10 * plans[0]['expected_ms'] for p in measured) and not said, (measured, said))
+    check('the same sum', good(*files, *GPU, env=env).stdout.strip() == made)
+    tables, _ = rows('--table', 1, env=env)
+    check('a table', all(p['measured'] and p['method'] in ('copies', 'multiples') and p['bytes'] <= 3 << 19 for p in tables), tables)
+    check('switched off', not any(p['measured'] for p in rows(env={**env, 'OUTBOARD_OPT': switches + ',-tune'})[0]))
+    others, said = rows(env={**env, 'OUTBOARD_SOFT_SMS': '3'})
+    check('another device', not any(p['measured'] for p in others) and not said, (others, said))
+    path.write_text(path.read_text().replace('windows 0', 'windows 9'))
+    broken, said = rows(env=env)
+    check('damaged', not any(p['measured'] for p in broken) and 'damaged' in said and 'outboard msm calibrate' in said, (broken, said))
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         tmp = pathlib.Path(folder)
@@ -111,6 +140,7 @@ def main():
         how = transforms(tmp)
         commitments(tmp)
         benches(tmp)
+        tuning(tmp, files, made)
         if len(sys.argv) < 5:
             finish()
         with Server(sys.argv[4], '--driver', 'soft', listen=f'unix:{folder}/socket') as server:

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "kernels/msm/gpu_tune.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/opt.h"
+#include "kernels/msm/gpu_inside.h"
+
+static const struct obk_profile_kind kind = { "outboard msm gpu profile", OBK_MSM_GPU_TUNE_VERSION, "msm-gpu", "outboard msm calibrate" };
+
+/* Devices are told apart by their driver and ordinal; those with the same key share what is known. */
+struct known {
+	const struct obk_gpu_driver *driver;
+	unsigned ordinal;
+	char key[OBK_PROFILE_MAX_KEY];
+	struct obk_msm_gpu_tuning tuning;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards both */
+static struct known known[OBK_MSM_GPU_TUNE_MAX_DEVICES];
+static unsigned known_count;
+
+static pthread_once_t kernels_once = PTHREAD_ONCE_INIT;
+static uint64_t kernels_hash;
+
+/* Kernels that were changed are other kernels. */
+static void hash_kernels(void)
+{
+	const struct obk_gpu_image *i = &obk_msm_gpu_kernels;
+
+	kernels_hash = obk_profile_hash(i->start, (size_t)(i->end - i->start));
+}
+
+void obk_msm_gpu_tune_key(const struct obk_gpu_info *info, int driver_version, char ret_key[OBK_PROFILE_MAX_KEY])
+{
+	pthread_once(&kernels_once, hash_kernels);
+	snprintf(ret_key, OBK_PROFILE_MAX_KEY, "%s; compute capability %u.%u, %u multiprocessors; driver %d; kernels %016llx", info->name, info->major,
+		info->minor, info->processors, driver_version, (unsigned long long)kernels_hash);
+	for (char *at = ret_key; *at; at++)
+		*at = *at == '\n' ? ' ' : *at;
+}
+
+static void key_of(const struct obk_gpu *gpu, char ret_key[OBK_PROFILE_MAX_KEY])
+{
+	obk_msm_gpu_tune_key(obk_gpu_info(gpu), obk_gpu_driver(gpu)->version, ret_key);
+}
+
+bool obk_msm_gpu_tune_path(const struct obk_gpu *gpu, char *ret_path, size_t size)
+{
+	char key[OBK_PROFILE_MAX_KEY];
+
+	key_of(gpu, key);
+	return obk_profile_path(&kind, key, ret_path, size);
+}
+
+/* With the lock held. */
+static struct known *find(const struct obk_gpu *gpu)
+{
+	for (unsigned i = 0; i < known_count; i++)
+		if (known[i].driver == obk_gpu_driver(gpu) && known[i].ordinal == obk_gpu_info(gpu)->ordinal)
+			return &known[i];
+	return NULL;
+}
+
+static bool have(const struct obk_gpu *gpu, struct obk_msm_gpu_tuning *ret_tuning)
+{
+	struct known *k;
+
+	pthread_mutex_lock(&lock);
+	k = find(gpu);
+	if (k)
+		*ret_tuning = k->tuning;
+	pthread_mutex_unlock(&lock);
+	return k;
+}
+
+void obk_msm_gpu_tuning_get(const struct obk_gpu *gpu, struct obk_msm_gpu_tuning *ret_tuning)
+{
+	if (!ob_opt_on(OB_OPT_TUNE) || !have(gpu, ret_tuning))
+		obk_msm_gpu_guess(obk_gpu_info(gpu), ret_tuning);
+}
+
+enum ob_err obk_msm_gpu_tuning_set(const struct obk_gpu *gpu, const struct obk_msm_gpu_tuning *tuning, struct obk_fault *fault)
+{
+	char key[OBK_PROFILE_MAX_KEY];
+	struct known *k;
+
+	key_of(gpu, key);
+	pthread_mutex_lock(&lock);
+	k = find(gpu);
+	if (!k && known_count < OBK_MSM_GPU_TUNE_MAX_DEVICES) {
+		k = &known[known_count++];
+		k->driver = obk_gpu_driver(gpu);
+		k->ordinal = obk_gpu_info(gpu)->ordinal;
+		strcpy(k->key, key);
+	}
+	for (unsigned i = 0; k && i < known_count; i++)
+		if (strcmp(known[i].key, key) == 0)
+			known[i].tuning = *tuning;
+	pthread_mutex_unlock(&lock);
+	if (!k)
+		return obk_fault_set(fault, OB_ERR_LIMIT, OBK_FAULT_NO_ITEM, "%d GPUs have profiles, as many as may", OBK_MSM_GPU_TUNE_MAX_DEVICES);
+	return OB_ERR_NONE;
+}
+
+void obk_msm_gpu_tune_clear(void)
+{
+	pthread_mutex_lock(&lock);
+	known_count = 0;
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- the file ---- */
+
+/* "name number"; false if that is not what stands there. */
+static bool take_seconds(const char *line, const char *name, double *ret)
+{
+	size_t n = strlen(name);
+	char *end;
+
+	if (!line || strncmp(line, name, n) != 0 || line[n] != ' ' || line[n + 1] < '0' || line[n + 1] > '9')
+		return false;
+	*ret = strtod(line + n, &end);
+	return *end == '\n' && *ret > 0 && *ret < 1e3;
+}
+
+static bool take_group(const char *line, size_t *ret)
+{
+	char *end;
+
+	if (strncmp(line, "group ", 6) != 0 || line[6] < '0' || line[6] > '9')
+		return false;
+	*ret = strtoull(line + 6, &end, 10);
+	return *end == '\n';
+}
+
+static bool take_windows(const char *line, uint8_t window[OBK_TUNE_LOGS])
+{
+	char *at;
+
+	if (!line || strncmp(line, "windows", 7) != 0)
+		return false;
+	at = (char *)(uintptr_t)line + 7;
+	for (unsigned i = 0; i < OBK_TUNE_LOGS; i++) {
+		unsigned long c;
+
+		if (at[0] != ' ' || at[1] < '0' || at[1] > '9')
+			return false;
+		c = strtoul(at + 1, &at, 10);
+		if (c == 1 || c > OBK_MSM_GPU_MAX_WINDOW)
+			return false;
+		window[i] = (uint8_t)c;
+	}
+	return *at == '\n';
+}
+
+static bool take_lines(const char *line, struct obk_msm_gpu_tuning *t)
+{
+	if (!take_group(line, &t->group))
+		return false;
+	for (unsigned i = 0; i < OBK_MSM_WEIGHTS; i++) {
+		line = obk_profile_next(line);
+		if (!take_seconds(line, obk_msm_gpu_weight_names[i], &t->weights.of[i]))
+			return false;
+	}
+	return take_windows(obk_profile_next(line), t->window);
+}
+
+enum ob_err obk_msm_gpu_tune_load(const struct obk_gpu *gpu, struct obk_fault *fault)
+{
+	char path[OBK_PROFILE_MAX_PATH], lines[OBK_PROFILE_MAX_BYTES + 1], key[OBK_PROFILE_MAX_KEY];
+	struct obk_msm_gpu_tuning t;
+	enum ob_err err;
+
+	if (!ob_opt_on(OB_OPT_TUNE) || have(gpu, &t) || !obk_msm_gpu_tune_path(gpu, path, sizeof(path)))
+		return OB_ERR_NONE;
+	key_of(gpu, key);
+	err = obk_profile_read(&kind, key, path, lines, fault);
+	if (err)
+		return err == OB_ERR_ARGUMENT ? err : OB_ERR_NONE;
+	obk_msm_gpu_guess(obk_gpu_info(gpu), &t);
+	if (!take_lines(lines, &t))
+		return obk_profile_damaged(&kind, path, fault);
+	t.measured = true;
+	return obk_msm_gpu_tuning_set(gpu, &t, fault);
+}
+
+static size_t append(char *text, size_t at, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static size_t append(char *text, size_t at, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(text + at, OBK_PROFILE_MAX_BYTES - at, format, args);
+	va_end(args);
+	return at + (n < 0 ? 0 : (size_t)n);
+}
+
+enum ob_err obk_msm_gpu_tune_store(const struct obk_gpu *gpu, struct obk_fault *fault)
+{
+	char path[OBK_PROFILE_MAX_PATH], lines[OBK_PROFILE_MAX_BYTES], key[OBK_PROFILE_MAX_KEY];
+	struct obk_msm_gpu_tuning t;
+	size_t n;
+
+	if (!have(gpu, &t))
+		return OB_ERR_NONE;
+	if (!obk_msm_gpu_tune_path(gpu, path, sizeof(path)))
+		return obk_fault_set(fault, OB_ERR_IO, OBK_FAULT_NO_ITEM, "there is no place for the GPU's profile: set XDG_CACHE_HOME or HOME to a folder");
+	key_of(gpu, key);
+	n = append(lines, 0, "group %zu\n", t.group);
+	for (unsigned i = 0; i < OBK_MSM_WEIGHTS; i++)
+		n = append(lines, n, "%s %.6g\n", obk_msm_gpu_weight_names[i], t.weights.of[i]);
+	n = append(lines, n, "windows");
+	for (unsigned i = 0; i < OBK_TUNE_LOGS; i++)
+		n = append(lines, n, " %u", (unsigned)t.window[i]);
+	append(lines, n, "\n");
+	return obk_profile_write(&kind, key, path, lines, fault);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* The software device with its counters to be seen, for tests: symbols counted_longest and counted_all of its library. See softdevice/program.h. */
+#ifndef OBT_COUNTED_H
+#define OBT_COUNTED_H
+
+#include <stdint.h>
+
+struct counted {
+	uint64_t (*longest)(void); /* instructions of each launch's longest warp, summed */
+	uint64_t (*all)(void);     /* of all lanes of all launches */
+};
+
+#endif
