@@ -118,11 +118,12 @@ struct obk_rqa_walk {
 	uint64_t points; /* of diagonals: added to */
 	/* inside */
 	uint64_t touched, after;
+	uint64_t places; /* byte i of a row has the lanes of byte places >> 8 i of one in order */
 	uint32_t last[OBK_RQA_LANES];
 };
 
 /*
- * A plot in 16-bit numbers: coarse distance less `bound` is negative where a cell surely recurs, up to `last` where only the exact distance tells.
+ * A plot in 16-bit numbers: a cell whose coarse distance is 128 or more below `bound` surely recurs; of the `last` + 1 distances above, only the exact one tells.
  * Read-only once prepared. on: false where that would decide too little; then the rest is not there.
  */
 struct obk_rqa_sieve {
