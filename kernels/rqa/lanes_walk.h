@@ -12,7 +12,7 @@
  * steps whatever its length. The row and the column x of one triangle are the column x of the whole matrix above and below the line of identity, so runs
  * along both are all of its vertical lines.
  */
-#define FEW_EDGES 4 /* of a row */
+#define DENSE_ROWS 32 /* of 64 that are busy: most have several edges then */
 
 static void bits_turn_step(uint64_t *a, unsigned width, uint64_t mask)
 {
@@ -102,10 +102,10 @@ static ALWAYS uint64_t walk_run(struct obk_rqa_walk *walk, uint64_t *short_count
 }
 
 /*
- * The cells of runs that end; short_count: of walk->inner, which the compiler would fetch again for every run. A few starts and ends are taken alike, for a
- * branch between them is foretold badly: both leave their position, and what a start counts goes to length 0, which nobody reads.
+ * The cells of runs that end; short_count: of walk->inner, which the compiler would fetch again for every run. Where rows have an edge or two, starts and ends
+ * are taken alike, for a branch between them is foretold badly: both leave their position, and what a start counts goes to length 0, which nobody reads.
  */
-static ALWAYS uint64_t walk_diagonals(struct obk_rqa_walk *walk, uint64_t *short_count, uint64_t now, uint64_t before, uint64_t p, bool border)
+static ALWAYS uint64_t walk_diagonals(struct obk_rqa_walk *walk, uint64_t *short_count, uint64_t now, uint64_t before, uint64_t p, bool border, bool dense)
 {
 	uint64_t edges = now ^ before, points = 0;
 
@@ -115,21 +115,36 @@ static ALWAYS uint64_t walk_diagonals(struct obk_rqa_walk *walk, uint64_t *short
 		points = walk_touched(walk, touched, p);
 		edges &= ~touched;
 	}
-	if (__builtin_popcountll(edges) <= FEW_EDGES) {
-		for (; edges; edges &= edges - 1) {
-			unsigned lane = (unsigned)__builtin_ctzll(edges);
-			uint64_t length = (walk->last[lane] - p) & -(before >> lane & 1);
-
-			walk->last[lane] = (uint32_t)p;
-			points += walk_run(walk, short_count, length);
-		}
+	if (dense) {
+		for (uint64_t ends = edges & before; ends; ends &= ends - 1)
+			points += walk_run(walk, short_count, walk->last[__builtin_ctzll(ends)] - p);
+		for (uint64_t starts = edges & now; starts; starts &= starts - 1)
+			walk->last[__builtin_ctzll(starts)] = (uint32_t)p;
 		return points;
 	}
-	for (uint64_t ends = edges & before; ends; ends &= ends - 1)
-		points += walk_run(walk, short_count, walk->last[__builtin_ctzll(ends)] - p);
-	for (uint64_t starts = edges & now; starts; starts &= starts - 1)
-		walk->last[__builtin_ctzll(starts)] = (uint32_t)p;
+	for (; edges; edges &= edges - 1) {
+		unsigned lane = (unsigned)__builtin_ctzll(edges);
+		uint64_t length = (walk->last[lane] - p) & -(before >> lane & 1);
+
+		walk->last[lane] = (uint32_t)p;
+		points += walk_run(walk, short_count, length);
+	}
 	return points;
+}
+
+/* Diagonals alone. */
+static ALWAYS void walk_busy(struct obk_rqa_walk *walk, const uint64_t *rows, uint64_t base, uint64_t busy, bool border, bool dense)
+{
+	uint64_t *short_count = walk->inner->count, points = 0;
+
+	while (busy) {
+		unsigned p = 63 ^ (unsigned)__builtin_clzll(busy);
+		const uint64_t *row = rows + p;
+
+		busy &= ((uint64_t)1 << p) - 1;
+		points += walk_diagonals(walk, short_count, row[0], row[1], base + p, border, dense);
+	}
+	walk->points += points;
 }
 
 /* A run of a row or column ends before the band's diagonal `at`. */
@@ -165,22 +180,14 @@ static ALWAYS void walk_verticals(struct obk_rqa_walk *walk, uint64_t now, uint6
 		band->start[column + (uint64_t)__builtin_ctzll(starts)] = (uint16_t)(walk->off + (uint32_t)__builtin_ctzll(starts));
 }
 
-/* rows[64] is the row after them; border: a run may touch the far border. */
-static ALWAYS void walk_rows(struct obk_rqa_walk *walk, const uint64_t *rows, uint64_t base, bool diagonals, bool verticals, bool border)
+/* Rows and columns, and perhaps diagonals. */
+static ALWAYS void walk_banded(struct obk_rqa_walk *walk, const uint64_t *rows, uint64_t base, uint64_t busy, uint64_t there, bool diagonals)
 {
-	uint64_t busy = rows_busy(rows, !verticals), tails = 0, after = 0, left = walk->cells - base, points = 0;
-	uint64_t *short_count = walk->inner->count;
-	uint64_t there = left >= 64 ? ~(uint64_t)0 : ~(~(uint64_t)0 << left);
+	uint64_t *tail = walk->band->tail + base / 64, tails = tail[0], after = walk->after, points = 0;
 
-	if (verticals) {
-		uint64_t *tail = walk->band->tail + base / 64;
-
-		tails = tail[0];
-		after = walk->after;
-		walk->after = tails & 1;
-		busy |= tails | tails >> 1 | after << 63;
-		tail[0] = (walk->lanes >> 63 ? rows_tail(rows) & there : 0) | (tails & ~there);
-	}
+	walk->after = tails & 1;
+	busy |= tails | tails >> 1 | after << 63;
+	tail[0] = (walk->lanes >> 63 ? rows_tail(rows) & there : 0) | (tails & ~there);
 	busy &= there;
 	while (busy) {
 		unsigned p = 63 ^ (unsigned)__builtin_clzll(busy);
@@ -188,12 +195,32 @@ static ALWAYS void walk_rows(struct obk_rqa_walk *walk, const uint64_t *rows, ui
 
 		busy &= ((uint64_t)1 << p) - 1;
 		if (diagonals)
-			points += walk_diagonals(walk, short_count, row[0], row[1], base + p, border);
-		if (verticals)
-			walk_verticals(walk, row[0] & walk->lanes, row[1] & walk->lanes, base + p, tails >> p & 1,
-				       p == 63 ? after : tails >> (p + 1) & 1);
+			points += walk_diagonals(walk, walk->inner->count, row[0], row[1], base + p, true, false);
+		walk_verticals(walk, row[0] & walk->lanes, row[1] & walk->lanes, base + p, tails >> p & 1, p == 63 ? after : tails >> (p + 1) & 1);
 	}
 	walk->points += points;
+}
+
+/* rows[64] is the row after them. */
+static void walk_rows(struct obk_rqa_walk *walk, const uint64_t *rows, uint64_t base)
+{
+	uint64_t left = walk->cells - base, there = left >= 64 ? ~(uint64_t)0 : ~(~(uint64_t)0 << left), busy;
+
+	if (walk->band) {
+		busy = rows_busy(rows, false);
+		if (walk->diagonals)
+			walk_banded(walk, rows, base, busy, there, true);
+		else
+			walk_banded(walk, rows, base, busy, there, false);
+		return;
+	}
+	busy = rows_busy(rows, true) & there;
+	if (__builtin_popcountll(busy) > DENSE_ROWS)
+		walk_busy(walk, rows, base, busy, true, true);
+	else if (walk->touched)
+		walk_busy(walk, rows, base, busy, true, false);
+	else
+		walk_busy(walk, rows, base, busy, false, false);
 }
 
 /* Lanes in the order of a row's bits. */
@@ -221,14 +248,7 @@ static void walk_take(struct obk_rqa_walk *walk, uint64_t *rows, uint64_t base)
 		if (lanes && lanes <= 64)
 			walk->touched |= rows[p] & walk_placed(walk, (uint64_t)1 << (lanes - 1));
 	}
-	if (walk->diagonals && walk->band)
-		walk_rows(walk, rows, base, true, true, true);
-	else if (walk->band)
-		walk_rows(walk, rows, base, false, true, false);
-	else if (walk->touched)
-		walk_rows(walk, rows, base, true, false, true);
-	else
-		walk_rows(walk, rows, base, true, false, false);
+	walk_rows(walk, rows, base);
 }
 
 /* Runs that are open at the strip's first row: they touch the border. */
