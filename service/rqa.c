@@ -181,7 +181,8 @@ static int run_measure(void *arg, const struct obk_rqa_control *control, struct 
 /* Is it a series that cannot be measured, or is the trouble elsewhere? */
 static bool is_of_series(int status)
 {
-	return status == OBK_RQA_ARGUMENT || status == OBK_RQA_LIMIT || status == OBK_RQA_TOO_SHORT || status == OBK_RQA_NOT_FINITE || status == OBK_RQA_CONSTANT;
+	return status == OBK_RQA_ARGUMENT || status == OBK_RQA_LIMIT || status == OBK_RQA_TOO_SHORT || status == OBK_RQA_NOT_FINITE ||
+	       status == OBK_RQA_CONSTANT;
 }
 
 static int run_run(struct obv_job *job, struct obv_piece *piece, struct obv_device *device, struct outboard_error *error)

@@ -100,7 +100,8 @@ static double seconds(void)
 }
 
 /* All units from `unit` on, an epoch at a time; between two epochs every counter is in `counts`, which is when the run's file is written. */
-static int epochs_run(struct obk_rqa_counting *c, unsigned threads, uint64_t unit, const struct obk_rqa_control *control, uint64_t hash, struct obk_rqa_error *ret_error)
+static int epochs_run(struct obk_rqa_counting *c, unsigned threads, uint64_t unit, const struct obk_rqa_control *control, uint64_t hash,
+		      struct obk_rqa_error *ret_error)
 {
 	const char *path = control ? control->state_path : NULL;
 	double period = path && control->state_period > 0 ? control->state_period : STATE_PERIOD_S, saved = seconds();

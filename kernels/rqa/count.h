@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The count of one matrix: count.c plans it, runs its units on threads and keeps a run's file; count_lines.c counts the lines of a unit. A unit has neighbouring
- * diagonals, or neighbouring columns. Read-only for the threads but for the counters and each one's scratch.
+ * The count of one matrix: count.c plans it, runs its units on threads and keeps a run's file; count_lines.c counts the lines of a unit. A unit has
+ * neighbouring diagonals, or neighbouring columns. Read-only for the threads but for the counters and each one's scratch.
  */
 #ifndef OBK_RQA_COUNT_H
 #define OBK_RQA_COUNT_H

@@ -8,9 +8,9 @@
  *     along the row p       bits l, l + 1 of rows[p], then bit 0 of rows[p] in the next strip
  *     along a column        bit l of rows[p], bit l + 1 of rows[p - 1]
  *
- * Lanes may be in another order where no lines along rows and columns are wanted. A cell that differs from the one before it begins or ends a run. Most rows have no such cell and are left out four at a time; a run costs the same few
- * steps whatever its length. The row and the column x of one triangle are the column x of the whole matrix above and below the line of identity, so runs
- * along both are all of its vertical lines.
+ * Lanes may be in another order where no lines along rows and columns are wanted. A cell that differs from the one before it begins or ends a run. Most rows
+ * have no such cell and are left out four at a time; a run costs the same few steps whatever its length. The row and the column x of one triangle are the
+ * column x of the whole matrix above and below the line of identity, so runs along both are all of its vertical lines.
  */
 #define DENSE_ROWS 32 /* of 64 that are busy: most have several edges then */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * All radii of a task in one pass: each diagonal is walked once, one difference per cell is added for every step of m, and the lines of all radii are counted
- * from the distances.
+ * All radii of a task in one pass: each diagonal, and each column, is walked once, one difference per cell is added for every step of m, and the lines of all
+ * radii are counted from the distances.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -260,24 +260,40 @@ static void diagonals_walk(const struct walk *walk, struct part *part, uint64_t 
 	}
 }
 
-/* Columns of one dimension, which the plot has. */
+/* Columns of the same dimensions, in the same way. */
 static void columns_walk(const struct walk *walk, struct part *part, uint64_t from, uint64_t to)
 {
-	const struct obk_rqa_job *job = walk->task->job;
-	const struct obk_rqa_levels *levels = &walk->task->levels;
-	uint64_t width = job->sweep->options->theiler_vert, n = walk->plot->x.n;
-	size_t size = walk->plot->f64 ? sizeof(double) : sizeof(float);
+	const struct obk_rqa_task *task = walk->task;
+	const struct obk_rqa_job *job = task->job;
+	const struct obk_rqa_grid *grid = job->sweep->grid;
+	struct obk_rqa_plot plot = *walk->plot;
+	uint64_t width = job->sweep->options->theiler_vert, length = plot.x.length;
+	size_t size = plot.f64 ? sizeof(double) : sizeof(float);
 
+	plot.m = 1;
+	plot.x.n = length - (uint64_t)(grid->m[task->order[walk->first]] - 1) * plot.tau;
 	for (uint64_t j = from; j < to; j++) {
-		job->ops->column_distance(walk->plot, j, part->distance);
-		if (!width) {
-			job->ops->levels(part->distance, n, levels, part->deltas);
-			continue;
+		uint32_t m = 1;
+
+		job->ops->column_distance(&plot, j, part->distance);
+		for (uint32_t o = walk->first; o < walk->last; o++) {
+			uint32_t wanted = grid->m[task->order[o]];
+			uint64_t n = length - (uint64_t)(wanted - 1) * plot.tau;
+			struct obk_rqa_delta *delta = &part->deltas[o - walk->first];
+
+			if (j >= n)
+				break;
+			for (; m < wanted; m++)
+				job->ops->column_step(&plot, j, m, n, part->distance);
+			if (!width) {
+				job->ops->levels(part->distance, n, &task->levels, delta);
+				continue;
+			}
+			if (j + 1 > width)
+				job->ops->levels(part->distance, j + 1 - width, &task->levels, delta);
+			if (j + width < n)
+				job->ops->levels((char *)part->distance + (j + width) * size, n - j - width, &task->levels, delta);
 		}
-		if (j + 1 > width)
-			job->ops->levels(part->distance, j + 1 - width, levels, part->deltas);
-		if (j + width < n)
-			job->ops->levels((char *)part->distance + (j + width) * size, n - j - width, levels, part->deltas);
 	}
 }
 
@@ -357,8 +373,32 @@ static int walk_run(struct walk *walk, struct obk_rqa_delta *deltas)
 	return OBK_RQA_OK;
 }
 
-/* All dimensions of a task, a chunk of them at a time. On failure those whose rows were given are gone from task->order. */
-int obk_rqa_task_pass(struct obk_rqa_task *task, struct obk_rqa_plot *plot, double unit)
+/* The dimensions order[first..last) of a task: deltas[] of their diagonals, then of their columns where those are wanted. enum obk_rqa_status. */
+static int chunk_walk(const struct obk_rqa_task *task, const struct obk_rqa_plot *plot, uint32_t first, uint32_t last, struct obk_rqa_delta *deltas)
+{
+	const struct obk_rqa_job *job = task->job;
+	const struct obk_rqa_options *options = job->sweep->options;
+	bool vertical = options->want & OBK_RQA_WANT_VERTICAL;
+	struct walk walk = { .task = task, .plot = plot, .first = first, .last = last, .from = options->theiler_diag > 1 ? options->theiler_diag : 1,
+			     .to = plot->x.length };
+	int status;
+
+	for (uint32_t d = 0; d < (vertical ? 2 : 1) * (last - first); d++) {
+		uint32_t m = job->sweep->grid->m[task->order[first + d % (last - first)]];
+
+		if (!delta_init(&deltas[d], task->levels.count, plot->x.length - (uint64_t)(m - 1) * plot->tau))
+			return OBK_RQA_NO_MEMORY;
+	}
+	status = walk_run(&walk, deltas);
+	if (!vertical || status != OBK_RQA_OK)
+		return status;
+	walk.columns = true;
+	walk.from = 0;
+	walk.to = deltas[0].stride - 1;
+	return walk_run(&walk, deltas + (last - first));
+}
+
+int obk_rqa_task_pass(struct obk_rqa_task *task, const struct obk_rqa_plot *plot, double unit)
 {
 	struct obk_rqa_job *job = task->job;
 	const struct obk_rqa_grid *grid = job->sweep->grid;
@@ -371,47 +411,22 @@ int obk_rqa_task_pass(struct obk_rqa_task *task, struct obk_rqa_plot *plot, doub
 		return OBK_RQA_NO_MEMORY;
 	if (job->batch)
 		task_found(task, plot, unit);
-	bytes = (task->levels.count + 1) * (plot->x.length + 1) * sizeof(int32_t);
+	bytes = (vertical ? 2 : 1) * (task->levels.count + 1) * (plot->x.length + 1) * sizeof(int32_t);
 	chunk = bytes > CHUNK_BYTES ? 1 : (uint32_t)(CHUNK_BYTES / bytes);
 	for (uint32_t first = 0; first < task->order_count && status == OBK_RQA_OK; first += chunk) {
 		uint32_t last = first + chunk < task->order_count ? first + chunk : task->order_count;
-		struct obk_rqa_delta *deltas = calloc(last - first + 1, sizeof *deltas), *columns = deltas ? deltas + (last - first) : NULL;
+		struct obk_rqa_delta *deltas = calloc((size_t)2 * (last - first), sizeof *deltas);
 
-		if (!deltas) {
-			status = OBK_RQA_NO_MEMORY;
-			break;
-		}
-		for (uint32_t o = first; o < last && status == OBK_RQA_OK; o++)
-			if (!delta_init(&deltas[o - first], task->levels.count, plot->x.length - (uint64_t)(grid->m[task->order[o]] - 1) * plot->tau))
-				status = OBK_RQA_NO_MEMORY;
-		if (status == OBK_RQA_OK) {
-			uint64_t width = job->sweep->options->theiler_diag;
-			struct walk walk = { .task = task, .plot = plot, .first = first, .last = last, .from = width > 1 ? width : 1, .to = plot->x.length };
-
-			status = walk_run(&walk, deltas);
-		}
+		status = deltas ? chunk_walk(task, plot, first, last, deltas) : OBK_RQA_NO_MEMORY;
 		for (uint32_t o = first; o < last && status == OBK_RQA_OK && !obk_rqa_watch_stopped(job->watch); o++) {
-			uint32_t m = grid->m[task->order[o]];
-			uint64_t n = plot->x.length - (uint64_t)(m - 1) * plot->tau;
+			uint64_t n = plot->x.length - (uint64_t)(grid->m[task->order[o]] - 1) * plot->tau;
 
-			if (vertical && !delta_init(columns, task->levels.count, n))
-				status = OBK_RQA_NO_MEMORY;
-			if (vertical && status == OBK_RQA_OK) {
-				struct walk walk = { .task = task, .plot = plot, .first = o, .last = o + 1, .to = n, .columns = true };
-
-				plot->m = m;
-				plot->x.n = plot->y.n = n;
-				status = walk_run(&walk, columns);
-			}
-			if (status == OBK_RQA_OK && !obk_rqa_watch_stopped(job->watch)) {
-				group_measure(task, &deltas[o - first], vertical ? columns : NULL, n, unit);
-				obk_rqa_rows_give(task, task->order[o], OBK_RQA_OK, NULL);
-				given++;
-			}
-			delta_fini(columns);
+			group_measure(task, &deltas[o - first], vertical ? &deltas[last - first + o - first] : NULL, n, unit);
+			obk_rqa_rows_give(task, task->order[o], OBK_RQA_OK, NULL);
+			given++;
 		}
-		for (uint32_t o = first; o < last; o++)
-			delta_fini(&deltas[o - first]);
+		for (uint32_t d = 0; deltas && d < 2 * (last - first); d++)
+			delta_fini(&deltas[d]);
 		free(deltas);
 	}
 	task->order_count -= given;
