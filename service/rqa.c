@@ -178,6 +178,13 @@ static int run_measure(void *arg, const struct obk_rqa_control *control, struct 
 	return obk_rqa_measure(&r->set->series[r->x], r->y == OUTBOARD_NO_ITEM ? NULL : &r->set->series[r->y], &r->options, control, r->values, error);
 }
 
+/* Is it a series that cannot be measured, or is the trouble elsewhere? */
+static bool is_of_series(int status)
+{
+	return status == OBK_RQA_ARGUMENT || status == OBK_RQA_LIMIT || status == OBK_RQA_TOO_SHORT || status == OBK_RQA_NOT_FINITE ||
+	       status == OBK_RQA_CONSTANT;
+}
+
 static int run_run(struct obv_job *job, struct obv_piece *piece, struct obv_device *device, struct outboard_error *error)
 {
 	struct run_job *r = (struct run_job *)job;
@@ -188,7 +195,7 @@ static int run_run(struct obv_job *job, struct obv_piece *piece, struct obv_devi
 		return OUTBOARD_CANCELLED;
 	if (call_on(device, run_measure, r, &watched, &e) == OBK_RQA_OK)
 		return OUTBOARD_OK;
-	return obv_rqa_fail(error, &e, e.item && r->y != OUTBOARD_NO_ITEM ? r->y : r->x);
+	return obv_rqa_fail(error, &e, !is_of_series(e.status) ? OUTBOARD_NO_ITEM : e.item && r->y != OUTBOARD_NO_ITEM ? r->y : r->x);
 }
 
 static int run_finish(struct obv_job *job, struct outboard_error *error)

@@ -2,9 +2,9 @@
 /* Copyright The Outboard Authors */
 /*
  * obk-rqa-bench --help: on a GPU (bench_gpu.c).
- * obk-rqa-bench [threads [singles|sweeps]]: cells per second of one series on each instruction set, and the sweep of 10,200 combinations over 310 gaze-like
- * series. Cells are those of one triangle. Medians of several runs, by the clock and by the processor's time, which differ on a busy machine; the series are
- * synthetic, of the lengths that one published data set of gaze recordings has.
+ * obk-rqa-bench [threads [singles|sweeps [NAME [RUNS]]]]: cells per second of one series on each instruction set, and the sweep of 10,200 combinations over
+ * 310 gaze-like series. Cells are those of one triangle. Medians of several runs, by the clock and by the processor's time, which differ on a busy machine;
+ * the series are synthetic, of the lengths that one published data set of gaze recordings has. NAME: those sweeps alone whose name it is a part of.
  */
 #include <math.h>
 #include <stdio.h>
@@ -192,12 +192,24 @@ static void sweep(const char *name, const struct obk_rqa_series *series, unsigne
 	       busy[0]);
 }
 
-static void sweeps(const struct obk_rqa_series *series, double squares, unsigned threads)
+static void sweeps(const struct obk_rqa_series *series, double squares, unsigned threads, const char *name, unsigned runs)
 {
+	static const struct {
+		const char *name;
+		uint32_t want;
+		int precision;
+		unsigned runs;
+	} list[] = {
+		{ "10,200 combinations, fp64", 0, OBK_RQA_PRECISION_F64, 3 },
+		{ "10,200 combinations, fp32", 0, OBK_RQA_PRECISION_F32, 3 },
+		{ "and verticals, fp64", OBK_RQA_WANT_VERTICAL, OBK_RQA_PRECISION_F64, 1 },
+		{ "and verticals, fp32", OBK_RQA_WANT_VERTICAL, OBK_RQA_PRECISION_F32, 1 },
+	};
+
 	printf("sweep of m 1-10, tau 1-10, 51 radii, lmin 2-3, 1D-x and 2D-xy; sum of N squared %.3g; threads %u (0: all cores)\n", squares, threads);
-	sweep("10,200 combinations, fp64", series, BENCH_SERIES, 0, OBK_RQA_PRECISION_F64, threads, 3);
-	sweep("10,200 combinations, fp32", series, BENCH_SERIES, 0, OBK_RQA_PRECISION_F32, threads, 3);
-	sweep("and verticals, fp64", series, BENCH_SERIES, OBK_RQA_WANT_VERTICAL, OBK_RQA_PRECISION_F64, threads, 1);
+	for (unsigned i = 0; i < sizeof list / sizeof *list; i++)
+		if (!name || strstr(list[i].name, name))
+			sweep(list[i].name, series, BENCH_SERIES, list[i].want, list[i].precision, threads, !runs ? list[i].runs : runs < RUNS ? runs : RUNS);
 }
 
 int main(int argc, char **argv)
@@ -224,7 +236,7 @@ int main(int argc, char **argv)
 		singles(1);
 	}
 	if (argc < 3 || strcmp(argv[2], "sweeps") == 0)
-		sweeps(series, squares, threads);
+		sweeps(series, squares, threads, argc > 3 ? argv[3] : NULL, argc > 4 ? (unsigned)strtoul(argv[4], NULL, 10) : 0);
 	for (unsigned s = 0; s < BENCH_SERIES; s++)
 		free((void *)(uintptr_t)series[s].data);
 	return 0;

@@ -118,11 +118,12 @@ struct obk_rqa_walk {
 	uint64_t points; /* of diagonals: added to */
 	/* inside */
 	uint64_t touched, after;
+	uint64_t places; /* byte i of a row has the lanes of byte places >> 8 i of one in order */
 	uint32_t last[OBK_RQA_LANES];
 };
 
 /*
- * A plot in 16-bit numbers: coarse distance less `bound` is negative where a cell surely recurs, up to `last` where only the exact distance tells.
+ * A plot in 16-bit numbers: a cell whose coarse distance is 128 or more below `bound` surely recurs; in the `last` + 1 distances above, the exact one decides.
  * Read-only once prepared. on: false where that would decide too little; then the rest is not there.
  */
 struct obk_rqa_sieve {
@@ -180,6 +181,8 @@ struct obk_rqa_ops {
 	void (*join)(const struct obk_rqa_plot *plot, void *into, const void *gap, uint64_t count);
 	/* Distances along the column j, into n1 elements. */
 	void (*column_distance)(const struct obk_rqa_plot *plot, uint64_t j, void *ret_distance);
+	/* From those of an embedding of `lag` coordinates to one more, for the first n of them: the bits are those of column_distance. */
+	void (*column_step)(const struct obk_rqa_plot *plot, uint64_t j, uint32_t lag, uint64_t n, void *distance);
 	/* All radii of a line of distances at once. */
 	void (*levels)(const void *distance, uint64_t cells, const struct obk_rqa_levels *levels, struct obk_rqa_delta *delta);
 	/* Bits of distance <= limit. */

@@ -237,6 +237,14 @@ static void column_distance(const struct obk_rqa_plot *plot, uint64_t j, void *r
 		column_f32(plot, j, NULL, ret_distance);
 }
 
+static void column_step(const struct obk_rqa_plot *plot, uint64_t j, uint32_t lag, uint64_t n, void *distance)
+{
+	if (plot->f64)
+		column_step_f64(plot, j, lag, n, distance);
+	else
+		column_step_f32(plot, j, lag, n, distance);
+}
+
 static void gaps(const struct obk_rqa_plot *plot, uint32_t channel, uint64_t i, uint64_t j, uint64_t count, void *ret_gaps)
 {
 	if (plot->f64)
@@ -372,6 +380,7 @@ const struct obk_rqa_ops JOIN(obk_rqa_ops_, OBK_ISA) = {
 	.gaps = gaps,
 	.join = join,
 	.column_distance = column_distance,
+	.column_step = column_step,
 	.levels = levels,
 	.compare = compare,
 };

@@ -325,6 +325,41 @@ static void NAMED(column)(const struct obk_rqa_plot *plot, uint64_t j, uint64_t 
 		NAMED(column_m)(plot, j, ret_words, ret_distance, OBK_RQA_NORM_MAX);
 }
 
+/* One lag more: the differences of all channels are added in their order. */
+static ALWAYS void NAMED(step_norm)(const struct obk_rqa_plot *plot, uint64_t j, uint32_t lag, uint64_t n, REAL *distance, uint32_t channels, int norm)
+{
+	uint64_t ahead = lag * plot->tau;
+
+	for (uint64_t p = 0; p < n; p += WIDTH) {
+		VECTOR sum = NAMED(load)(distance + p);
+
+		for (uint32_t c = 0; c < channels; c++)
+			sum = NAMED(joined)(sum, NAMED(gap)(NAMED(load)((const REAL *)plot->x.channel[c] + p + ahead),
+							    NAMED(splat)(((const REAL *)plot->y.channel[c])[j + ahead]), norm), norm);
+		memcpy(distance + p, &sum, sizeof sum);
+	}
+}
+
+static ALWAYS void NAMED(step_channels)(const struct obk_rqa_plot *plot, uint64_t j, uint32_t lag, uint64_t n, REAL *distance, int norm)
+{
+	if (plot->channels == 1)
+		NAMED(step_norm)(plot, j, lag, n, distance, 1, norm);
+	else if (plot->channels == 2)
+		NAMED(step_norm)(plot, j, lag, n, distance, 2, norm);
+	else
+		NAMED(step_norm)(plot, j, lag, n, distance, plot->channels, norm);
+}
+
+static void NAMED(column_step)(const struct obk_rqa_plot *plot, uint64_t j, uint32_t lag, uint64_t n, REAL *distance)
+{
+	if (plot->norm == OBK_RQA_NORM_L1)
+		NAMED(step_channels)(plot, j, lag, n, distance, OBK_RQA_NORM_L1);
+	else if (plot->norm == OBK_RQA_NORM_L2)
+		NAMED(step_channels)(plot, j, lag, n, distance, OBK_RQA_NORM_L2);
+	else
+		NAMED(step_channels)(plot, j, lag, n, distance, OBK_RQA_NORM_MAX);
+}
+
 static void NAMED(compare)(const REAL *distance, uint64_t cells, REAL limit, uint64_t *ret_words)
 {
 	VECTOR bound = NAMED(splat)(limit);

@@ -33,38 +33,61 @@ static ALWAYS coarse coarse_gap(coarse x, const int16_t *y, int norm, unsigned s
 	return COARSE(mulhi_epi16)(d, d);
 }
 
-static ALWAYS coarse coarse_join(coarse a, coarse b, int norm)
+/*
+ * Differences and their sums are without a sign. Three squares fit, being 16384 at most; additions that saturate are left to those behind, for fewer units of a
+ * processor have them.
+ */
+static ALWAYS coarse coarse_join(coarse a, coarse b, int norm, uint32_t before)
 {
-	return norm == OBK_RQA_NORM_MAX ? COARSE(max_epi16)(a, b) : COARSE(adds_epi16)(a, b);
+	if (norm == OBK_RQA_NORM_MAX)
+		return COARSE(max_epu16)(a, b);
+	return norm == OBK_RQA_NORM_L2 && before < 3 ? COARSE(add_epi16)(a, b) : COARSE(adds_epu16)(a, b);
 }
 
-/* The sign bits of 64 bytes: a row. Its own bytes come in the order in which vectors of 16-bit numbers are packed. */
-static ALWAYS uint64_t coarse_signs(const coarse *bytes)
+/*
+ * 64 distances as bytes: what is missing to `bound`, from 128 on where a cell surely recurs, as much as sieve->last below that where it is open. Bytes come in
+ * the order in which vectors of 16-bit numbers are packed.
+ */
+static ALWAYS void coarse_bytes(const coarse *t, coarse bound, coarse *bytes)
+{
+	for (unsigned h = 0; h < PACKS; h++)
+		bytes[h] = COARSE(packus_epi16)(COARSE(subs_epu16)(bound, t[2 * h]), COARSE(subs_epu16)(bound, t[2 * h + 1]));
+}
+
+/* The upper bits of 64 bytes: a row, in the same order. */
+static ALWAYS void coarse_row(const coarse *bytes, uint64_t *row)
 {
 #if BYTES == 64
-	return _mm512_movepi8_mask(bytes[0]);
+	*row = _mm512_movepi8_mask(bytes[0]);
 #else
-	return (uint64_t)(uint32_t)_mm256_movemask_epi8(bytes[0]) | (uint64_t)(uint32_t)_mm256_movemask_epi8(bytes[1]) << 32;
+	int low = _mm256_movemask_epi8(bytes[0]), high = _mm256_movemask_epi8(bytes[1]);
+
+	memcpy(row, &low, 4);
+	memcpy((char *)row + 4, &high, 4);
 #endif
 }
 
-/* Which of 64 bytes are at most `last`, in the same order. */
-static ALWAYS uint64_t coarse_at_most(const coarse *bytes, coarse last)
+/* Which of 64 bytes, taken with a sign, are above `least`: the open ones. */
+static ALWAYS uint64_t coarse_open(const coarse *bytes, coarse least)
 {
 #if BYTES == 64
-	return _mm512_cmple_epu8_mask(bytes[0], last);
+	return _mm512_cmpgt_epi8_mask(bytes[0], least);
 #else
-	coarse t[2] = { _mm256_cmpeq_epi8(_mm256_min_epu8(last, bytes[0]), bytes[0]), _mm256_cmpeq_epi8(_mm256_min_epu8(last, bytes[1]), bytes[1]) };
+	coarse t[2] = { _mm256_cmpgt_epi8(bytes[0], least), _mm256_cmpgt_epi8(bytes[1], least) };
+	uint64_t row;
 
-	return coarse_signs(t);
+	coarse_row(t, &row);
+	return row;
 #endif
 }
 
-/* The place in a packed row of lane 8 * i, divided by 8. */
+/* The place in a packed row of lane 8 * i, divided by 8; the other way round, as a shuffle of 8 bytes. */
 #if BYTES == 64
 #define COARSE_BYTES 0, 2, 4, 6, 1, 3, 5, 7
+#define COARSE_PLACES 0x0703060205010400
 #else
 #define COARSE_BYTES 0, 2, 1, 3, 4, 6, 5, 7
+#define COARSE_PLACES 0x0705060403010200
 #endif
 
 /* Rows in their true order; count is a multiple of 4. */
@@ -96,25 +119,51 @@ static bool cell_exact(const struct obk_rqa_plot *plot, uint64_t i, uint64_t j)
 	return plot->f64 ? cell_f64(plot, i, j) : cell_f32(plot, i, j);
 }
 
-/* Decides the cells of a part that its coarse distances, as packed, leave open; returns how many there were. */
-static __attribute__((noinline)) uint64_t coarse_settle(const struct obk_rqa_sieve *sieve, const coarse *packed, bool turned, int64_t k, int64_t at,
-							uint64_t *rows)
+/* Which positions of a part are open in one lane. */
+static ALWAYS unsigned coarse_undecided(const struct obk_rqa_sieve *sieve, const uint16_t *gaps, uint64_t ring_stride)
+{
+	const struct obk_rqa_plot *plot = sieve->plot;
+	uint32_t t[COARSE_PART] = { 0 };
+	unsigned open = 0;
+
+	for (uint32_t c = 0; c < plot->channels; c++)
+		for (uint32_t lag = 0; lag < plot->m; lag++) {
+			const uint16_t *from = gaps + (c * ring_stride + lag * plot->tau) * 64;
+
+#pragma GCC unroll 8
+			for (unsigned step = 0; step < COARSE_PART; step++) {
+				uint32_t g = from[step * 64];
+
+				t[step] = plot->norm != OBK_RQA_NORM_MAX ? t[step] + g : t[step] > g ? t[step] : g;
+			}
+		}
+#pragma GCC unroll 8
+	for (unsigned step = 0; step < COARSE_PART; step++)
+		open |= (unsigned)((uint32_t)sieve->bound - t[step] + (uint32_t)sieve->last - 127 <= (uint32_t)sieve->last) << step;
+	return open;
+}
+
+/*
+ * Decides the cells of a part that are open, all of them in the lanes of these bits; returns how many there were. gaps: the differences of the part's first
+ * position, 64 a position.
+ */
+static __attribute__((noinline)) uint64_t coarse_settle(const struct obk_rqa_sieve *sieve, uint64_t bits, const void *gaps, uint64_t ring_stride, bool turned,
+							int64_t k, int64_t at, uint64_t *rows)
 {
 	const struct obk_rqa_plot *plot = sieve->plot;
 	int64_t ones = (int64_t)(turned ? plot->y.n : plot->x.n), manys = (int64_t)(turned ? plot->x.n : plot->y.n);
-	coarse last = COARSE(set1_epi8)((char)sieve->last);
 	uint64_t open = 0;
 
-	for (int64_t p = at; p < at + COARSE_PART && p < ones; p++, packed += PACKS) {
-		uint64_t bits = coarse_at_most(packed, last);
+	for (; bits; bits &= bits - 1) {
+		unsigned bit = (unsigned)__builtin_ctzll(bits), lane = coarse_lane(bit);
 
-		open += (uint64_t)__builtin_popcountll(bits);
-		for (; bits; bits &= bits - 1) {
-			unsigned bit = (unsigned)__builtin_ctzll(bits);
-			int64_t q = p + k + coarse_lane(bit);
+		for (unsigned steps = coarse_undecided(sieve, (const uint16_t *)gaps + lane, ring_stride); steps; steps &= steps - 1) {
+			unsigned step = (unsigned)__builtin_ctz(steps);
+			int64_t p = at + step, q = p + k + lane;
 
-			if (q >= 0 && q < manys && cell_exact(plot, (uint64_t)(turned ? q : p), (uint64_t)(turned ? p : q)))
-				rows[p - at] |= (uint64_t)1 << bit;
+			open++;
+			if (p < ones && q >= 0 && q < manys && cell_exact(plot, (uint64_t)(turned ? q : p), (uint64_t)(turned ? p : q)))
+				rows[step] |= (uint64_t)1 << bit;
 		}
 	}
 	return open;
@@ -127,7 +176,7 @@ static __attribute__((noinline)) uint64_t coarse_settle(const struct obk_rqa_sie
 static ALWAYS uint64_t coarse_block(const struct obk_rqa_sieve *sieve, coarse *ring, uint64_t ring_stride, bool turned, int64_t k, int64_t base, uint64_t size,
 				    uint64_t *rows, uint32_t channels, uint32_t m, int norm, unsigned shift)
 {
-	const coarse bound = COARSE(set1_epi16)(sieve->bound), last = COARSE(set1_epi8)((char)sieve->last);
+	const coarse bound = COARSE(set1_epi16)(sieve->bound), least = COARSE(set1_epi8)((char)(126 - sieve->last));
 	const int16_t *one[COARSE_CHANNELS], *many[COARSE_CHANNELS];
 	const uint64_t lagged = sieve->plot->tau * PARTS;
 	uint64_t open = 0;
@@ -138,30 +187,28 @@ static ALWAYS uint64_t coarse_block(const struct obk_rqa_sieve *sieve, coarse *r
 		many[c] = (turned ? sieve->x : sieve->y)[c] + base + k;
 	}
 	for (uint64_t part = size / COARSE_PART; part-- > 0;) {
-		coarse low[PACKS], packed[COARSE_PART * PACKS];
+		coarse most[PACKS];
 		const coarse *lags[COARSE_LAGS];
-		uint64_t at = COARSE_PART * part;
+		uint64_t at = COARSE_PART * part, undecided;
 
 		/* Left to itself the compiler takes an index register for each vector, and every addition is two operations then. */
-		for (uint32_t lag = 1; lag < COARSE_LAGS; lag++) {
+		for (uint32_t lag = 1; lag < COARSE_LAGS && lag < m; lag++) {
 			lags[lag] = ring + at * PARTS + lag * lagged;
 			__asm__("" : "+r"(lags[lag]));
 		}
 		for (unsigned h = 0; h < PACKS; h++)
-			low[h] = COARSE(set1_epi8)(-1);
+			most[h] = COARSE(set1_epi8)(-128);
 #pragma GCC unroll 8
 		for (unsigned step = COARSE_PART; step-- > 0;) {
-			coarse t[PARTS], *window = ring + (at + step) * PARTS, *bytes = packed + step * PACKS, both[PACKS];
+			coarse t[PARTS] = { 0 }, *window = ring + (at + step) * PARTS, bytes[PACKS];
 
-			for (unsigned h = 0; h < PARTS; h++)
-				t[h] = bound;
 			for (uint32_t c = 0; c < channels; c++) {
 				const coarse x = COARSE(set1_epi16)(one[c][at + step]);
 
 				for (unsigned h = 0; h < PARTS; h++) {
 					coarse g = coarse_gap(x, many[c] + at + step + 64 / PARTS * h, norm, shift);
 
-					t[h] = c ? coarse_join(t[h], g, norm) : g;
+					t[h] = c ? coarse_join(t[h], g, norm, c) : g;
 					window[c * ring_stride * PARTS + h] = g;
 				}
 			}
@@ -169,17 +216,15 @@ static ALWAYS uint64_t coarse_block(const struct obk_rqa_sieve *sieve, coarse *r
 				for (uint32_t c = 0; c < channels; c++)
 					for (unsigned h = 0; h < PARTS; h++)
 						t[h] = coarse_join(t[h], lag < COARSE_LAGS && channels == 1 ? lags[lag][step * PARTS + h] :
-										 window[c * ring_stride * PARTS + lag * lagged + h], norm);
-			/* A byte keeps the sign, and whether it is open: differences further from 0 end at -128 and 127. */
-			for (unsigned h = 0; h < PACKS; h++) {
-				both[h] = COARSE(packs_epi16)(COARSE(sub_epi16)(t[2 * h], bound), COARSE(sub_epi16)(t[2 * h + 1], bound));
-				low[h] = COARSE(min_epu8)(low[h], both[h]);
-				COARSE_STORE(bytes + h, both[h]);
-			}
-			rows[at + step] = coarse_signs(both);
+										 window[c * ring_stride * PARTS + lag * lagged + h], norm, lag * channels + c);
+			coarse_bytes(t, bound, bytes);
+			for (unsigned h = 0; h < PACKS; h++)
+				most[h] = COARSE(max_epi8)(most[h], bytes[h]);
+			coarse_row(bytes, &rows[at + step]);
 		}
-		if (__builtin_expect(coarse_at_most(low, last) != 0, 0))
-			open += coarse_settle(sieve, packed, turned, k, base + (int64_t)at, rows + at);
+		undecided = coarse_open(most, least);
+		if (__builtin_expect(undecided != 0, 0))
+			open += coarse_settle(sieve, undecided, ring + at * PARTS, ring_stride, turned, k, base + (int64_t)at, rows + at);
 	}
 	return open;
 }
@@ -244,11 +289,13 @@ static uint64_t sieve_walk(const struct obk_rqa_sieve *sieve, struct obk_rqa_scr
 	uint64_t rows[OBK_RQA_SIEVE_STRIP + 1] = { 0 };
 	coarse *ring = scratch->ring;
 
-	walk_begin(walk);
+	/* The order of lanes does not matter to diagonals. */
+	walk_begin(walk, walk->band ? WALK_PLACES : COARSE_PLACES);
 	coarse_begin(sieve, ring, ring_stride, false, (int64_t)walk->k, (int64_t)base, size);
 	for (;;) {
 		open += coarse_any(sieve, ring, ring_stride, false, (int64_t)walk->k, (int64_t)base, size, rows);
-		coarse_order(rows, size);
+		if (walk->band)
+			coarse_order(rows, size);
 		for (uint64_t at = size; at; at -= 64)
 			walk_take(walk, rows + at - 64, base + at - 64);
 		if (!base)

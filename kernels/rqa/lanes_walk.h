@@ -8,10 +8,12 @@
  *     along the row p       bits l, l + 1 of rows[p], then bit 0 of rows[p] in the next strip
  *     along a column        bit l of rows[p], bit l + 1 of rows[p - 1]
  *
- * A cell that differs from the one before it begins or ends a run. Most rows have no such cell and are left out four at a time; a run costs the same few
- * steps whatever its length. The row and the column x of one triangle are the column x of the whole matrix above and below the line of identity, so runs
- * along both are all of its vertical lines.
+ * Lanes may be in another order where no lines along rows and columns are wanted. A cell that differs from the one before it begins or ends a run. Most rows
+ * have no such cell and are left out four at a time; a run costs the same few steps whatever its length. The row and the column x of one triangle are the
+ * column x of the whole matrix above and below the line of identity, so runs along both are all of its vertical lines.
  */
+#define DENSE_ROWS 32 /* of 64 that are busy: most have several edges then */
+
 static void bits_turn_step(uint64_t *a, unsigned width, uint64_t mask)
 {
 	for (unsigned block = 0; block < 64; block += 2 * width)
@@ -43,7 +45,7 @@ static ALWAYS uint64_t rows_busy(const uint64_t *rows, bool same)
 	for (unsigned p = 0; p < 64; p += 4) {
 		__m256i a = _mm256_loadu_si256((const __m256i *)(const void *)(rows + p));
 		__m256i b = _mm256_loadu_si256((const __m256i *)(const void *)(rows + p + 1));
-		__m256i idle = _mm256_cmpeq_epi64(same ? _mm256_xor_si256(a, b) : _mm256_or_si256(a, b), _mm256_setzero_si256());
+		__m256i idle = same ? _mm256_cmpeq_epi64(a, b) : _mm256_cmpeq_epi64(_mm256_or_si256(a, b), _mm256_setzero_si256());
 
 		busy |= (uint64_t)(unsigned)_mm256_movemask_pd(_mm256_castsi256_pd(idle)) << p;
 	}
@@ -70,28 +72,79 @@ static ALWAYS uint64_t rows_tail(const uint64_t *rows)
 	return tail;
 }
 
-static ALWAYS void walk_diagonals(struct obk_rqa_walk *walk, uint64_t now, uint64_t before, uint64_t p)
+/* Runs that touch the border at their far end are over in these lanes. */
+static __attribute__((noinline)) uint64_t walk_touched(struct obk_rqa_walk *walk, uint64_t ends, uint64_t p)
 {
-	uint64_t edges = now ^ before, starts = edges & now, ends = edges & before;
+	uint64_t points = 0;
 
-	if (__builtin_expect((ends & walk->touched) != 0, 0)) {
-		for (uint64_t first = ends & walk->touched; first; first &= first - 1) {
-			uint64_t length = walk->last[__builtin_ctzll(first)] - p;
-
-			obk_rqa_hist_add(&walk->kinds[OBK_RQA_SEMI], length, 1);
-			walk->points += length;
-		}
-		ends &= ~walk->touched;
-		walk->touched &= ~(edges & before);
-	}
+	walk->touched &= ~ends;
 	for (; ends; ends &= ends - 1) {
 		uint64_t length = walk->last[__builtin_ctzll(ends)] - p;
 
-		walk->points += length;
-		count_inner(length, walk->inner, walk->kinds);
+		obk_rqa_hist_add(&walk->kinds[OBK_RQA_SEMI], length, 1);
+		points += length;
 	}
-	for (; starts; starts &= starts - 1)
-		walk->last[__builtin_ctzll(starts)] = (uint32_t)p;
+	return points;
+}
+
+static __attribute__((noinline)) void walk_long(struct obk_rqa_walk *walk, uint64_t length)
+{
+	obk_rqa_hist_add(&walk->kinds[OBK_RQA_INNER], length, 1);
+}
+
+static ALWAYS uint64_t walk_run(struct obk_rqa_walk *walk, uint64_t *short_count, uint64_t length)
+{
+	if (__builtin_expect(length < OBK_RQA_SHORT, 1))
+		short_count[length]++;
+	else
+		walk_long(walk, length);
+	return length;
+}
+
+/*
+ * The cells of runs that end; short_count: of walk->inner, which the compiler would fetch again for every run. Where rows have an edge or two, starts and ends
+ * are taken alike, for a branch between them is foretold badly: both leave their position, and what a start counts goes to length 0, which nobody reads.
+ */
+static ALWAYS uint64_t walk_diagonals(struct obk_rqa_walk *walk, uint64_t *short_count, uint64_t now, uint64_t before, uint64_t p, bool border, bool dense)
+{
+	uint64_t edges = now ^ before, points = 0;
+
+	if (border && (edges & before & walk->touched)) {
+		uint64_t touched = edges & before & walk->touched;
+
+		points = walk_touched(walk, touched, p);
+		edges &= ~touched;
+	}
+	if (dense) {
+		for (uint64_t ends = edges & before; ends; ends &= ends - 1)
+			points += walk_run(walk, short_count, walk->last[__builtin_ctzll(ends)] - p);
+		for (uint64_t starts = edges & now; starts; starts &= starts - 1)
+			walk->last[__builtin_ctzll(starts)] = (uint32_t)p;
+		return points;
+	}
+	for (; edges; edges &= edges - 1) {
+		unsigned lane = (unsigned)__builtin_ctzll(edges);
+		uint64_t length = (walk->last[lane] - p) & -(before >> lane & 1);
+
+		walk->last[lane] = (uint32_t)p;
+		points += walk_run(walk, short_count, length);
+	}
+	return points;
+}
+
+/* Diagonals alone. */
+static ALWAYS void walk_busy(struct obk_rqa_walk *walk, const uint64_t *rows, uint64_t base, uint64_t busy, bool border, bool dense)
+{
+	uint64_t *short_count = walk->inner->count, points = 0;
+
+	while (busy) {
+		unsigned p = 63 ^ (unsigned)__builtin_clzll(busy);
+		const uint64_t *row = rows + p;
+
+		busy &= ((uint64_t)1 << p) - 1;
+		points += walk_diagonals(walk, short_count, row[0], row[1], base + p, border, dense);
+	}
+	walk->points += points;
 }
 
 /* A run of a row or column ends before the band's diagonal `at`. */
@@ -127,32 +180,58 @@ static ALWAYS void walk_verticals(struct obk_rqa_walk *walk, uint64_t now, uint6
 		band->start[column + (uint64_t)__builtin_ctzll(starts)] = (uint16_t)(walk->off + (uint32_t)__builtin_ctzll(starts));
 }
 
-/* rows[64] is the row after them. */
-static ALWAYS void walk_rows(struct obk_rqa_walk *walk, const uint64_t *rows, uint64_t base, bool diagonals, bool verticals)
+/* Rows and columns, and perhaps diagonals. */
+static ALWAYS void walk_banded(struct obk_rqa_walk *walk, const uint64_t *rows, uint64_t base, uint64_t busy, uint64_t there, bool diagonals)
 {
-	uint64_t busy = rows_busy(rows, !verticals), tails = 0, after = 0, left = walk->cells - base;
-	uint64_t there = left >= 64 ? ~(uint64_t)0 : ~(~(uint64_t)0 << left);
+	uint64_t *tail = walk->band->tail + base / 64, tails = tail[0], after = walk->after, points = 0;
 
-	if (verticals) {
-		uint64_t *tail = walk->band->tail + base / 64;
-
-		tails = tail[0];
-		after = walk->after;
-		walk->after = tails & 1;
-		busy |= tails | tails >> 1 | after << 63;
-		tail[0] = (walk->lanes >> 63 ? rows_tail(rows) & there : 0) | (tails & ~there);
-	}
+	walk->after = tails & 1;
+	busy |= tails | tails >> 1 | after << 63;
+	tail[0] = (walk->lanes >> 63 ? rows_tail(rows) & there : 0) | (tails & ~there);
 	busy &= there;
 	while (busy) {
-		unsigned p = 63 - (unsigned)__builtin_clzll(busy);
+		unsigned p = 63 ^ (unsigned)__builtin_clzll(busy);
+		const uint64_t *row = rows + p;
 
-		busy ^= (uint64_t)1 << p;
+		busy &= ((uint64_t)1 << p) - 1;
 		if (diagonals)
-			walk_diagonals(walk, rows[p], rows[p + 1], base + p);
-		if (verticals)
-			walk_verticals(walk, rows[p] & walk->lanes, rows[p + 1] & walk->lanes, base + p, tails >> p & 1,
-				       p == 63 ? after : tails >> (p + 1) & 1);
+			points += walk_diagonals(walk, walk->inner->count, row[0], row[1], base + p, true, false);
+		walk_verticals(walk, row[0] & walk->lanes, row[1] & walk->lanes, base + p, tails >> p & 1, p == 63 ? after : tails >> (p + 1) & 1);
 	}
+	walk->points += points;
+}
+
+/* rows[64] is the row after them. */
+static void walk_rows(struct obk_rqa_walk *walk, const uint64_t *rows, uint64_t base)
+{
+	uint64_t left = walk->cells - base, there = left >= 64 ? ~(uint64_t)0 : ~(~(uint64_t)0 << left), busy;
+
+	if (walk->band) {
+		busy = rows_busy(rows, false);
+		if (walk->diagonals)
+			walk_banded(walk, rows, base, busy, there, true);
+		else
+			walk_banded(walk, rows, base, busy, there, false);
+		return;
+	}
+	busy = rows_busy(rows, true) & there;
+	if (__builtin_popcountll(busy) > DENSE_ROWS)
+		walk_busy(walk, rows, base, busy, true, true);
+	else if (walk->touched)
+		walk_busy(walk, rows, base, busy, true, false);
+	else
+		walk_busy(walk, rows, base, busy, false, false);
+}
+
+/* Lanes in the order of a row's bits. */
+static ALWAYS uint64_t walk_placed(const struct obk_rqa_walk *walk, uint64_t lanes)
+{
+#if BYTES >= 32
+	return (uint64_t)_mm_cvtsi128_si64(_mm_shuffle_epi8(_mm_cvtsi64_si128((long long)lanes), _mm_cvtsi64_si128((long long)walk->places)));
+#else
+	(void)walk;
+	return lanes;
+#endif
 }
 
 /* The rows base .. base + 63, within the strip or behind its end; rows[64] is the one after them. */
@@ -165,16 +244,11 @@ static void walk_take(struct obk_rqa_walk *walk, uint64_t *rows, uint64_t base)
 		uint64_t lanes = walk->cells > base + p ? walk->cells - base - p : 0;
 
 		if (lanes < 64)
-			rows[p] &= ~(~(uint64_t)0 << lanes);
+			rows[p] &= walk_placed(walk, ~(~(uint64_t)0 << lanes));
 		if (lanes && lanes <= 64)
-			walk->touched |= rows[p] & (uint64_t)1 << (lanes - 1);
+			walk->touched |= rows[p] & walk_placed(walk, (uint64_t)1 << (lanes - 1));
 	}
-	if (walk->diagonals && walk->band)
-		walk_rows(walk, rows, base, true, true);
-	else if (walk->band)
-		walk_rows(walk, rows, base, false, true);
-	else
-		walk_rows(walk, rows, base, true, false);
+	walk_rows(walk, rows, base);
 }
 
 /* Runs that are open at the strip's first row: they touch the border. */
@@ -194,8 +268,11 @@ static void walk_end(struct obk_rqa_walk *walk, uint64_t row)
 	}
 }
 
-static void walk_begin(struct obk_rqa_walk *walk)
+#define WALK_PLACES 0x0706050403020100 /* lanes in their true order */
+
+static void walk_begin(struct obk_rqa_walk *walk, uint64_t places)
 {
+	walk->places = places;
 	walk->touched = 0;
 	/* Of the row behind the strip's last one, which only the strip before had. */
 	walk->after = walk->band ? walk->band->tail[walk->cells / 64] >> (walk->cells & 63) & 1 : 0;
@@ -206,7 +283,7 @@ static void walk_lines(struct obk_rqa_walk *walk, const uint64_t *lines, uint64_
 {
 	uint64_t rows[65] = { 0 };
 
-	walk_begin(walk);
+	walk_begin(walk, WALK_PLACES);
 	for (uint64_t word = (walk->cells + 63) / 64; word-- > 0;) {
 		rows[64] = rows[0];
 		for (unsigned lane = 0; lane < 64; lane++)

@@ -8,7 +8,7 @@
 #include "kernels/rqa/internal.h"
 
 #define COORDINATES_MAX 64u /* of a vector: more would leave too much open */
-#define SCALE_MOST 32000.0  /* the radius in coarse units at most: its square's upper half stays below that of the largest difference */
+#define SCALE_MOST 32000.0  /* the radius in coarse units at most: its square stays below that of the largest difference */
 #define SCALE_LEAST 16.0
 #define FINE 2000.0         /* differences are doubled three times before they are squared when the radius has fewer units, six times below COARSEST */
 #define COARSEST 250.0
@@ -42,7 +42,7 @@ static int16_t *plane_make(const struct obk_rqa_plot *plot, const struct obk_rqa
 
 /*
  * With u the exact distance in coarse units and M coordinates, each rounded difference is off by at most 1. L1: the sum by M. Max: by 1. L2: the root of the
- * sum of squares by the root of M; the upper halves that are summed lose less than 1 each. The exact walk itself rounds by a relative `slack`.
+ * sum of squares by the root of M; each upper half that is summed loses less than 1. The exact walk itself rounds by a relative `slack`.
  */
 static bool bounds_set(struct obk_rqa_sieve *sieve, const struct obk_rqa_plot *plot, double radius)
 {
@@ -62,7 +62,7 @@ static bool bounds_set(struct obk_rqa_sieve *sieve, const struct obk_rqa_plot *p
 	} else {
 		above = floor(far + 1e-6);
 		below = floor(near - 1e-6);
-		if (above >= 32700)
+		if (above >= 32600)
 			return false;
 	}
 	if (below < -1)
@@ -71,7 +71,7 @@ static bool bounds_set(struct obk_rqa_sieve *sieve, const struct obk_rqa_plot *p
 		above = below + 1;
 	if (above - below > 100) /* what is open must fit into a byte */
 		return false;
-	sieve->bound = (int16_t)(below + 1);
+	sieve->bound = (int16_t)(below + 128);
 	sieve->last = (int16_t)(above - below - 1);
 	return true;
 }

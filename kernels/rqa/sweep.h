@@ -68,5 +68,9 @@ bool obk_rqa_gpu_found(const struct obk_rqa_task *task, uint32_t m_index, uint32
 uint64_t obk_rqa_job_units(const struct obk_rqa_job *job);
 uint64_t obk_rqa_job_cells(const struct obk_rqa_sweep *sweep);
 void obk_rqa_job_run(struct obk_rqa_job *job, unsigned threads);
+/* The rows of one m go to the caller, all of this status unless that is OBK_RQA_OK; then each has its own. */
+void obk_rqa_rows_give(struct obk_rqa_task *task, uint32_t m_index, int status, const char *reason);
+/* All dimensions of a task, a chunk of them at a time. On failure those whose rows were given are gone from task->order. enum obk_rqa_status. */
+int obk_rqa_task_pass(struct obk_rqa_task *task, const struct obk_rqa_plot *plot, double unit);
 
 #endif

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -113,6 +114,7 @@ def files(at):
     out = at / 'bad-out'
     done = says(1, [], 'sweep', folder, '--grid', 'm=1,3 tau=1 eps=0.1 lmin=2', '--out', out, '--json')
     counts = json.loads(done.stdout)
+    check(1 << 20 < counts['memory_resident'] < 1 << 34, f"bytes that the process has: {counts['memory_resident']}")
     reasons = {}
     for row in rows_of(out / 'failed.csv'):
         reasons.setdefault(row['file'], row)
@@ -135,6 +137,9 @@ def files(at):
     check(sum(r['status'] == 'done' for r in rows) == counts['done'] == 2 * 4 + 2, f'good rows go on: {counts}')
     row = next(r for r in rows if r['file'] == 'sub/n3q12.csv')
     check((row['group'], row['folder'], row['q']) == ('sub', 'sub', '12'), f'group, folder and question: {row}')
+    words = outboard('sweep', folder, '--grid', 'm=1,3 tau=1 eps=0.1 lmin=2', '--out', out, '--fresh', '--progress', 'always')
+    check(re.search(r' failed; [\d.]+ s, [1-9]\d* MiB; results in ', words.stdout), f'the last line has time and memory: {words.stdout!r}')
+    check(re.search(r' left, [1-9]\d* MiB  ', words.stderr), f'progress has memory: {words.stderr[-300:]!r}')
     again = json.loads(outboard('sweep', folder, '--grid', 'm=1,3 tau=1 eps=0.1 lmin=2', '--out', out, '--json').stdout)
     check((again['done'], again['skipped'], again['failed']) == (0, counts['done'], counts['failed']), f'done, skipped and failed are told apart: {again}')
     for option, name, code in (('--missing=drop', 'nan.csv', 0), ('--missing=gap', 'nan.csv', 0), ('--constant=allow', 'constant.csv', 0), ('--columns=a,b', 'columns.csv', 0)):

@@ -112,7 +112,7 @@ def stopped(at, folder, whole):
 
 def terminal(at, folder):
     main, side = pty.openpty()
-    process = subprocess.Popen(command(folder, at / 'terminal'), stdout=subprocess.DEVNULL, stderr=side)
+    process = subprocess.Popen(command(folder, at / 'terminal', GRID.replace('0.002', '0.0005')), stdout=subprocess.DEVNULL, stderr=side)
     os.close(side)
     text = b''
     while True:

@@ -130,6 +130,7 @@ def sweep(server, out):
     check(phases == ['reading', 'running', 'writing', 'completed'], f'phases: {phases}')
     progress = [e['progress'] for n, e, _ in listener if n == 'progress_update']
     check(progress == sorted(progress) and progress[-1] == 100, f'progress only grows: {progress[-5:]}')
+    check(all(e['memory_resident'] > 1 << 20 for n, e, _ in listener if n == 'progress_update'), 'progress tells the memory')
     estimate(listener)
     numbers = [i for n, _, i in listener if n != 'gpu_stats']
     later = server.events('batch_completed', after=numbers[-4])

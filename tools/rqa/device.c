@@ -88,9 +88,8 @@ void obx_device_watch_fini(struct obx_device_watch *w)
 	w->library = w->device = NULL;
 }
 
-static void read_cpu(struct obx_device_watch *w, struct obx_device_state *s)
+uint64_t obx_memory_resident(void)
 {
-	double now = (double)ob_clock_ns() / (double)OB_SECOND, used = cpu_seconds();
 	FILE *file = fopen("/proc/self/statm", "re");
 	unsigned long long pages = 0;
 
@@ -99,7 +98,14 @@ static void read_cpu(struct obx_device_watch *w, struct obx_device_state *s)
 			pages = 0;
 		fclose(file);
 	}
-	s->memory_used = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void read_cpu(struct obx_device_watch *w, struct obx_device_state *s)
+{
+	double now = (double)ob_clock_ns() / (double)OB_SECOND, used = cpu_seconds();
+
+	s->memory_used = obx_memory_resident();
 	s->memory_total = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 	s->utilization = now > w->at ? 100 * (used - w->cpu_seconds) / (now - w->at) / cores() : 0;
 	w->cpu_seconds = used;

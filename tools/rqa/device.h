@@ -30,4 +30,7 @@ void obx_device_watch_init(struct obx_device_watch *watch, bool cpu);
 void obx_device_watch_fini(struct obx_device_watch *watch);
 void obx_device_watch_read(struct obx_device_watch *watch, struct obx_device_state *ret_state);
 
+/* Bytes of memory that this process has, from /proc; 0 where that cannot be told. */
+uint64_t obx_memory_resident(void);
+
 #endif

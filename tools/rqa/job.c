@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "tools/rqa/device.h"
 #include "tools/rqa/format.h"
 
 #define PROGRESS_PERIOD 0.2
@@ -94,9 +95,9 @@ static void add_progress(struct obx_job *job, const struct obx_sweep_event *e, b
 		snprintf(eta, sizeof eta, "%.1f", e->eta);
 	add_event(job, "progress_update",
 		  "\"current\":%" PRIu64 ",\"total\":%" PRIu64 ",\"progress\":%.2f,\"param_signature\":\"%s\",\"success\":%" PRIu64
-		  ",\"skipped\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"elapsed\":%.1f,\"eta\":%s,\"cells_per_second\":%.4g",
+		  ",\"skipped\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"elapsed\":%.1f,\"eta\":%s,\"cells_per_second\":%.4g,\"memory_resident\":%" PRIu64,
 		  n->done + n->skipped + n->failed, n->total, e->share * 100, e->signature, n->done, n->skipped, n->failed, e->elapsed, eta,
-		  e->elapsed > 0 ? e->cells / e->elapsed : 0);
+		  e->elapsed > 0 ? e->cells / e->elapsed : 0, obx_memory_resident());
 }
 
 static void on_event(void *arg, const struct obx_sweep_event *e)

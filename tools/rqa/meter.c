@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "tools/rqa/device.h"
 #include "tools/rqa/format.h"
 
 #define BAR_WIDTH        30
@@ -61,7 +62,8 @@ void obx_meter_show(struct obx_meter *meter, double share, double elapsed, doubl
 	bar[BAR_WIDTH] = 0;
 	obx_time_print(elapsed, spent, sizeof spent);
 	obx_time_print(eta, left, sizeof left);
-	length = snprintf(line, sizeof line, "[%s] %5.1f %%  %s spent, %s left  %s", bar, share * 100, spent, left, text);
+	length = snprintf(line, sizeof line, "[%s] %5.1f %%  %s spent, %s left, %.0f MiB  %s", bar, share * 100, spent, left,
+			  (double)obx_memory_resident() / (1 << 20), text);
 	if (!meter->terminal) {
 		fprintf(stderr, "%s\n", line);
 		return;

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "tools/command.h"
 #include "tools/rqa/args.h"
+#include "tools/rqa/device.h"
 #include "tools/rqa/format.h"
 #include "tools/rqa/meter.h"
 #include "tools/rqa/rqa.h"
@@ -92,9 +93,9 @@ static int print_outcome(struct command *c, bool good, const char *problem)
 	obx_meter_clear(&c->meter);
 	if (c->json) {
 		printf("{\"total\":%" PRIu64 ",\"done\":%" PRIu64 ",\"skipped\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"files\":%" PRIu64
-		       ",\"combinations\":%" PRIu64 ",\"seconds\":%.3f,\"cells\":%.0f,\"complete\":%s,\"out\":",
+		       ",\"combinations\":%" PRIu64 ",\"seconds\":%.3f,\"cells\":%.0f,\"memory_resident\":%" PRIu64 ",\"complete\":%s,\"out\":",
 		       n->total, n->done, n->skipped, n->failed, sweep->files.count, obx_grid_combinations(&sweep->grid), sweep->elapsed,
-		       sweep->cells, good ? "true" : "false");
+		       sweep->cells, obx_memory_resident(), good ? "true" : "false");
 		obx_json_print(stdout, sweep->out);
 		fputs(",\"error\":", stdout);
 		if (good)
@@ -106,9 +107,9 @@ static int print_outcome(struct command *c, bool good, const char *problem)
 	if (!good)
 		fprintf(stderr, "outboard rqa sweep: %s\n", problem);
 	if (sweep->store && !c->json)
-		printf("%s rows: %s done, %s skipped (done before), %s failed; %.2f s; results in %s\n", obx_number_group(n->total, total),
+		printf("%s rows: %s done, %s skipped (done before), %s failed; %.2f s, %.0f MiB; results in %s\n", obx_number_group(n->total, total),
 		       obx_number_group(n->done, done), obx_number_group(n->skipped, skipped), obx_number_group(n->failed, failed),
-		       sweep->elapsed, sweep->out);
+		       sweep->elapsed, (double)obx_memory_resident() / (1 << 20), sweep->out);
 	return code;
 }
 
