@@ -37,7 +37,8 @@
 	X(NTT, "ntt", "transforms take eight columns at a time with AVX-512")              \
 	X(CELLS, "cells", "cell proofs go by a table of multiples of the setup")           \
 	X(STAGE, "stage", "a GPU begins with the first scalars while the rest travel")     \
-	X(TAILS, "tails", "a GPU's last sums, few and dependent, take four lanes a point")
+	X(TAILS, "tails", "a GPU's last sums, few and dependent, take four lanes a point") \
+	X(AHEAD, "ahead", "scalars of the next blobs are made while a GPU sums up those before")
 
 enum ob_opt {
 #define X(name, text, what) OB_OPT_##name,

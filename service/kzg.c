@@ -10,10 +10,12 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/opt.h"
 #include "service/bases.h"
 #include "service/engine.h"
 
 #define GPU_BLOBS 64    /* of one batch of sums: 8 MiB of scalars */
+#define AHEAD_BLOBS 16  /* where the next are prepared meanwhile: what keeps a GPU busy, and is not long to wait for at first */
 #define VERIFY_LEAST 16 /* claims of a part: together they are checked at once */
 
 struct outboard_kzg {
@@ -129,9 +131,13 @@ static enum ob_err whole(struct kzg_job *k, const struct obk_kzg *kzg, struct ob
 
 /* ---- one piece on a GPU ---- */
 
+/* Of a batch; two of them where the next is prepared, by a thread of its own, while the GPU has this one. */
 struct preparation {
 	const struct kzg_job *k;
 	uint64_t first;
+	size_t n;
+	bool begun;      /* by `thread`, which is to be waited for */
+	pthread_t thread;
 	struct obk_fr *scalars; /* of each blob; commitments need none */
 	struct obk_fault *faults;
 	uint8_t y[OBK_KZG_ELEMENT_BYTES];
@@ -156,15 +162,41 @@ static void prepare_blob(void *arg, size_t item, unsigned thread)
 		fault->err = obk_kzg_prove_blob_scalars(k->kzg->setup, blob, k->commitments + i * OBK_KZG_POINT_BYTES, scalars, fault);
 }
 
-/* Blobs [p->first, + n): their scalars by the CPU's threads, their sums by the GPU. */
-static int sum_blobs(struct preparation *p, size_t n, struct obv_device *device, struct obk_g1_affine *sums, struct outboard_error *error)
+/* Scalars of blobs [p->first, + p->n) by the CPU's threads. */
+static void *prepare(void *arg)
+{
+	struct preparation *p = arg;
+	struct obv_device *cpu = obv_context_cpu(p->k->job.context);
+
+	obk_pool_run(cpu->backend.ops->pool(cpu->backend.self), p->n, prepare_blob, p);
+	return NULL;
+}
+
+/* ahead: by a thread of its own, if there is one to be had, until prepared() waits for it. */
+static void set_out(struct preparation *p, uint64_t first, size_t n, bool ahead)
+{
+	p->first = first;
+	p->n = n;
+	p->begun = ahead && pthread_create(&p->thread, NULL, prepare, p) == 0;
+	if (!p->begun)
+		prepare(p);
+}
+
+static void prepared(struct preparation *p)
+{
+	if (p->begun)
+		pthread_join(p->thread, NULL);
+	p->begun = false;
+}
+
+/* The sums of blobs that are prepared. */
+static int sum_blobs(struct preparation *p, struct obv_device *device, struct obk_g1_affine *sums, struct outboard_error *error)
 {
 	const struct kzg_job *k = p->k;
-	struct obv_device *cpu = obv_context_cpu(k->job.context);
+	size_t n = p->n;
 	struct obv_msm_work work = { .bases = k->kzg->points, .job = { .count = OBK_KZG_BLOB_ELEMENTS, .batch = n } };
 	int status;
 
-	obk_pool_run(cpu->backend.ops->pool(cpu->backend.self), n, prepare_blob, p);
 	for (size_t i = 0; i < n; i++)
 		if (p->faults[i].err)
 			return blob_at_fault(k, p->first + i, p->faults[i].err, &p->faults[i], error);
@@ -178,28 +210,49 @@ static int sum_blobs(struct preparation *p, size_t n, struct obv_device *device,
 	return status;
 }
 
+static int preparation_init(struct preparation *p, const struct kzg_job *k, size_t room, struct outboard_error *error)
+{
+	*p = (struct preparation){ .k = k, .faults = malloc(room * sizeof(*p->faults)) };
+	p->scalars = k->verb == COMMIT ? NULL : malloc(room * OBK_KZG_BLOB_BYTES);
+	if (!p->faults || (!p->scalars && k->verb != COMMIT))
+		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for the scalars of %zu blobs", room);
+	return OUTBOARD_OK;
+}
+
+static void preparation_fini(struct preparation *p)
+{
+	prepared(p);
+	free(p->scalars);
+	free(p->faults);
+}
+
 static int on_gpu(struct kzg_job *k, struct obv_piece *piece, struct obv_device *device, struct outboard_error *error)
 {
-	size_t room = ob_min(piece->count, GPU_BLOBS), done = 0;
-	struct preparation p = { .k = k };
+	bool ahead = ob_opt_on(OB_OPT_AHEAD) && piece->count > AHEAD_BLOBS;
+	size_t room = ob_min(piece->count, ahead ? AHEAD_BLOBS : GPU_BLOBS), done = 0;
+	struct preparation p[2] = { 0 };
 	struct obk_g1_affine *sums = malloc(room * sizeof(*sums));
-	int status = OUTBOARD_OK;
+	int status = sums ? OUTBOARD_OK : obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for the sums of %zu blobs", room);
 
-	p.scalars = k->verb == COMMIT ? NULL : malloc(room * OBK_KZG_BLOB_BYTES);
-	p.faults = malloc(room * sizeof(*p.faults));
-	if (!sums || !p.faults || (!p.scalars && k->verb != COMMIT))
-		status = obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for the scalars of %zu blobs", room);
-	while (status == OUTBOARD_OK && done < piece->count && !moot(k, piece)) {
-		size_t n = ob_min(piece->count - done, room);
+	for (unsigned i = 0; i < 1u + ahead && status == OUTBOARD_OK; i++)
+		status = preparation_init(&p[i], k, room, error);
+	if (status == OUTBOARD_OK && piece->count)
+		set_out(&p[0], piece->first, room, false);
+	for (unsigned turn = 0; status == OUTBOARD_OK && done < piece->count && !moot(k, piece); turn = ahead ? 1 - turn : 0) {
+		size_t end = done + p[turn].n, next = ob_min(piece->count - end, room);
 
-		p.first = piece->first + done;
-		status = sum_blobs(&p, n, device, sums, error);
-		done += n;
-		if (status == OUTBOARD_OK && !obv_job_progress(&k->job, piece->index, (double)done / (double)piece->count) && done < piece->count)
+		prepared(&p[turn]);
+		if (ahead && next)
+			set_out(&p[1 - turn], piece->first + end, next, true);
+		status = sum_blobs(&p[turn], device, sums, error);
+		done = end;
+		if (status == OUTBOARD_OK && !obv_job_progress(&k->job, piece->index, (double)done / (double)piece->count) && next)
 			status = OUTBOARD_CANCELLED;
+		if (!ahead && next && status == OUTBOARD_OK && !moot(k, piece))
+			set_out(&p[0], piece->first + end, next, false);
 	}
-	free(p.faults);
-	free(p.scalars);
+	preparation_fini(&p[0]);
+	preparation_fini(&p[1]);
 	free(sums);
 	return status;
 }

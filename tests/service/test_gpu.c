@@ -132,8 +132,10 @@ static struct outboard_device taken(uint64_t table_bytes, bool once, uint8_t (*r
 		CHECK_INT(outboard_msm_run(bases, &m, NULL, NULL), OUTBOARD_OK);
 		outboard_bases_free(bases);
 	}
-	d = device_of(gpu, 0);
-	CHECK_INT(d.pool_used, 0); /* dropped */
+	do /* dropped, by the device's thread once it is done with the call */
+		d = device_of(gpu, 0);
+	while (d.pool_used && usleep(1000) == 0);
+	CHECK_INT(d.pool_used, 0);
 	outboard_close(gpu);
 	return d;
 }
@@ -347,6 +349,43 @@ TEST(commitments_and_proofs_equal_the_cpus)
 	}
 	CHECK(memcmp(commitments[0], commitments[1], sizeof(commitments[0])) == 0);
 	CHECK(memcmp(proofs[0], proofs[1], sizeof(proofs[0])) == 0 && memcmp(y[0], y[1], sizeof(y[0])) == 0);
+}
+
+/* More blobs than a batch takes where scalars are made ahead (with -ahead, fewer than one). Constant polynomials, whose quotients are 0, but for one. */
+TEST(blobs_of_several_batches)
+{
+	enum { BLOBS = 18, REAL = 17 };
+	static uint8_t blobs[BLOBS][OUTBOARD_BLOB_BYTES], commitments[BLOBS][48], proofs[BLOBS][48], want[48];
+	struct outboard *cpu, *ob;
+	struct outboard_kzg *kzg;
+	struct outboard_error error;
+
+	alarm(200);
+	for (unsigned b = 0; b < BLOBS; b++) {
+		commitments[b][0] = 0xc0; /* of the polynomial 0; a proof may be asked for beside any point */
+		for (unsigned i = 0; i < 4096; i++)
+			blobs[b][32 * i + 31] = (uint8_t)b;
+	}
+	memset(&blobs[REAL][32 * 5 + 1], 0x77, 31);
+	cpu = open_list("cpu:1", 0);
+	kzg = load_setup(cpu);
+	CHECK_INT(outboard_kzg_prove_blobs(kzg, blobs[REAL], commitments[REAL], 1, want, NULL, &error), OUTBOARD_OK);
+	outboard_kzg_free(kzg);
+	outboard_close(cpu);
+	ob = open_list("gpu:0", 0);
+	kzg = load_setup(ob);
+	CHECK_INT(outboard_kzg_prove_blobs(kzg, blobs[0], commitments[0], BLOBS, proofs[0], NULL, &error), OUTBOARD_OK);
+	CHECK(device_of(ob, 0).failures == 0 && device_of(ob, 0).pieces == 1);
+	for (unsigned b = 0; b < BLOBS; b++)
+		CHECK(memcmp(proofs[b], b == REAL ? want : commitments[b], 48) == 0);
+	blobs[REAL][0] = 0xff;
+	CHECK_INT(outboard_kzg_prove_blobs(kzg, blobs[0], commitments[0], BLOBS, proofs[0], NULL, &error), OUTBOARD_ARGUMENT);
+	CHECK(error.item == REAL * 4096);
+	blobs[2][0] = 0xff;
+	CHECK_INT(outboard_kzg_prove_blobs(kzg, blobs[0], commitments[0], BLOBS, proofs[0], NULL, &error), OUTBOARD_ARGUMENT);
+	CHECK(error.item == 2 * 4096);
+	outboard_kzg_free(kzg);
+	outboard_close(ob);
 }
 
 /* The device has no memory left: somebody else does it, and the device stays in use. */
