@@ -31,6 +31,7 @@
 	X(BANDS, "bands", "vertical lines are counted in the walk of the diagonals")       \
 	X(SIEVE, "sieve", "recurrent cells are told in 16-bit numbers where these suffice")  \
 	X(ADX, "adx", "field products use mulx and two carry chains")                      \
+	X(GPUCELLS, "gpucells", "cell proofs go to GPUs")                                  \
 	X(LANES, "lanes", "points are added eight at a time with AVX-512")                 \
 	X(GLV, "glv", "scalars are split in halves by the endomorphism of G1")             \
 	X(TUNE, "tune", "products go by what 'outboard msm tune' and 'calibrate' measured")       \

@@ -45,11 +45,21 @@ struct obv_ntt_work {
 	void *after;
 };
 
+struct obv_cells_work {
+	struct outboard_bases *points; /* OBK_KZG_CELL_POINTS of the setup */
+	const struct obk_fr *scalars;  /* as many of each blob */
+	size_t blobs;
+	unsigned window;               /* bits of a digit of the table asked for; 0: as the device's memory allows */
+	struct obk_pool *pool;         /* threads that make results affine */
+};
+
 struct obv_backend_ops {
 	void (*close)(void *self);
 	/* ret[job.batch] is written only on success. */
 	int (*msm)(void *self, const struct obv_msm_work *work, struct obk_g1_affine *ret, struct outboard_error *error);
 	int (*ntt)(void *self, const struct obv_ntt_work *work, struct outboard_error *error);
+	/* The proofs of cells, 128 a blob; ret is written only on success. NULL: cannot. */
+	int (*cells)(void *self, const struct obv_cells_work *work, struct obk_g1_affine *ret, struct outboard_error *error);
 	/* Bytes of device memory to the host, after the event if there is one. NULL: has no memory of its own. */
 	int (*read)(void *self, void *to, uint64_t from, size_t bytes, void *after, struct outboard_error *error);
 	/* Calls fn with the device as the kernels know it, which stays open meanwhile; its result. NULL: not a GPU. */

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "kernels/gpu/gpu.h"
+#include "kernels/kzg/gpu.h"
 #include "kernels/msm/gpu_tune.h"
 #include "kernels/ntt/gpu.h"
 #include "kernels/rqa/gpu.h"
@@ -21,6 +22,7 @@
 #include "service/engine.h"
 
 #define LINK_TRIES 5
+#define CELLS_SHARE 16 /* of a device's memory, for the table behind cell proofs */
 
 struct session {
 	_Atomic unsigned refs; /* acq_rel: the last one frees */
@@ -37,11 +39,12 @@ struct obv_gpu {
 	struct session *session;
 };
 
-/* A handle's points on this device. */
+/* A handle's points on this device: for products, or for the proofs of cells. */
 struct copy {
 	struct obv_bases_copy link;
 	struct session *session;
 	struct obk_msm_gpu_bases *bases;
+	struct obk_fk20_gpu *cells;
 };
 
 static void session_unref(struct session *s)
@@ -136,6 +139,7 @@ static void copy_free(struct obv_bases_copy *link)
 {
 	struct copy *c = (struct copy *)link;
 
+	obk_fk20_gpu_free(c->cells);
 	obk_msm_gpu_bases_free(c->bases);
 	session_unref(c->session);
 	free(c);
@@ -176,13 +180,45 @@ static void tune_size(const struct obv_gpu *g, struct session *s, const struct o
 		keep_tuning(g, s);
 }
 
-/* The handle's points on this device, uploaded when they are not there yet. Only this device's thread adds or takes away its own copy. */
-static enum ob_err copy_get(struct obv_gpu *g, struct session *s, struct outboard_bases *b, const struct copy **ret, struct obk_fault *fault)
+static enum ob_err upload_bases(const struct obv_gpu *g, const struct outboard_bases *b, struct copy *c, struct obk_fault *fault)
 {
-	struct obk_msm_bases_args args = { .points = b->points, .count = b->count, .format = OBK_POINT_AFFINE, .trust = b->trust,
+	const struct obk_msm_bases_args args = { .points = b->points, .count = b->count, .format = OBK_POINT_AFFINE, .trust = b->trust,
 		.table_bytes = b->table_bytes };
-	struct obv_bases_copy **at;
 	struct obk_msm_gpu_info info;
+	enum ob_err err;
+
+	tune_device(g, c->session, b->count);
+	err = obk_msm_gpu_bases_new(c->session->gpu, &args, &c->bases, fault);
+	if (!err) {
+		tune_size(g, c->session, c->bases, b->count);
+		obk_msm_gpu_bases_info(c->bases, &info);
+		c->link.bytes = info.bytes;
+	}
+	return err;
+}
+
+static enum ob_err upload_cells(const struct obv_gpu *g, const struct obv_cells_work *work, struct copy *c, struct obk_fault *fault)
+{
+	const struct obk_fk20_gpu_args args = { .points = work->points->points, .log_columns = OBK_FK20_LOG_COLUMNS, .terms = OBK_FK20_TERMS,
+		.window = work->window, .table_bytes = (g->most ? g->most : obk_gpu_info(c->session->gpu)->memory) / CELLS_SHARE };
+	struct obk_fk20_gpu_info info;
+	enum ob_err err = obk_fk20_gpu_new(c->session->gpu, &args, &c->cells, fault);
+
+	if (!err) {
+		obk_fk20_gpu_info(c->cells, &info);
+		c->link.bytes = info.bytes;
+	}
+	return err;
+}
+
+/*
+ * The handle's points on this device, uploaded when they are not there yet. Only this device's thread adds or takes away its own copy. cells: for these proofs;
+ * NULL: for products.
+ */
+static enum ob_err copy_get(struct obv_gpu *g, struct session *s, struct outboard_bases *b, const struct obv_cells_work *cells, const struct copy **ret,
+	struct obk_fault *fault)
+{
+	struct obv_bases_copy **at;
 	struct copy *c = NULL, *stale = NULL;
 	enum ob_err err;
 
@@ -205,17 +241,15 @@ static enum ob_err copy_get(struct obv_gpu *g, struct session *s, struct outboar
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory for a copy of the points");
-	tune_device(g, s, b->count);
-	err = obk_msm_gpu_bases_new(s->gpu, &args, &c->bases, fault);
+	c->session = s;
+	err = cells ? upload_cells(g, cells, c, fault) : upload_bases(g, b, c, fault);
 	if (err) {
 		free(c);
 		return err;
 	}
-	tune_size(g, s, c->bases, b->count);
-	obk_msm_gpu_bases_info(c->bases, &info);
 	atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
-	c->session = s;
-	c->link = (struct obv_bases_copy){ .owner = g, .bytes = info.bytes, .free = copy_free };
+	c->link.owner = g;
+	c->link.free = copy_free;
 	pthread_mutex_lock(&b->lock);
 	c->link.next = b->copies;
 	b->copies = &c->link;
@@ -249,7 +283,7 @@ static enum ob_err msm_once(struct obv_gpu *g, struct session *s, const struct o
 {
 	struct obk_msm_job job = work->job;
 	const struct copy *copy = NULL;
-	enum ob_err err = copy_get(g, s, work->bases, &copy, fault);
+	enum ob_err err = copy_get(g, s, work->bases, NULL, &copy, fault);
 
 	if (err)
 		return err;
@@ -273,6 +307,27 @@ static int gpu_msm(void *self, const struct obv_msm_work *work, struct obk_g1_af
 	session_unref(s);
 	return fail(g, error, err, &fault);
 }
+
+static enum ob_err cells_once(struct obv_gpu *g, struct session *s, const struct obv_cells_work *work, struct obk_g1_affine *ret, struct obk_fault *fault)
+{
+	const struct copy *copy = NULL;
+	enum ob_err err = copy_get(g, s, work->points, work, &copy, fault);
+
+	return err ? err : obk_fk20_gpu_prove(copy->cells, work->scalars, work->blobs, ret, work->pool, fault);
+}
+
+static int gpu_cells(void *self, const struct obv_cells_work *work, struct obk_g1_affine *ret, struct outboard_error *error)
+{
+	struct obv_gpu *g = self;
+	struct session *s = session_ref(g);
+	struct obk_fault fault;
+	enum ob_err err = cells_once(g, s, work, ret, &fault);
+
+	if (made_room(s, g, err))
+		err = cells_once(g, s, work, ret, &fault);
+	session_unref(s);
+	return fail(g, error, err, &fault);
+}
 #endif
 
 #ifdef OBV_MSM_GPU
@@ -293,7 +348,7 @@ static int gpu_tune(void *self, struct outboard_bases *bases, double seconds, st
 		size_t n = (size_t)1 << log;
 		uint64_t from = ob_clock_ns();
 
-		err = n > bases->count || copy ? OB_ERR_NONE : copy_get(g, s, bases, &copy, &fault);
+		err = n > bases->count || copy ? OB_ERR_NONE : copy_get(g, s, bases, NULL, &copy, &fault);
 		if (!err && copy && n <= bases->count)
 			err = obk_msm_gpu_tune_window(copy->bases, n, NULL, (seconds - weights) / 2, &done, &fault);
 		seconds -= (double)(ob_clock_ns() - from) / 1e9;
@@ -428,7 +483,7 @@ static void gpu_close(void *self)
 
 static const struct obv_backend_ops gpu_ops = { .close = gpu_close, .read = gpu_read, .stats = gpu_stats, .revive = gpu_revive, .with_gpu = gpu_with,
 #ifdef OBV_MSM_GPU
-	.msm = gpu_msm, .tune = gpu_tune, .expect = gpu_expect, .plan = gpu_plan,
+	.msm = gpu_msm, .tune = gpu_tune, .expect = gpu_expect, .plan = gpu_plan, .cells = gpu_cells,
 #endif
 #ifdef OBV_NTT_GPU
 	.ntt = gpu_ntt,

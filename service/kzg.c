@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * KZG as jobs. The CPU devices share one setup, each by a view of it with its own threads, and do everything. GPUs hold the setup's points, and do commitments
- * and the proofs of values: a CPU makes the scalars, the GPU the sums. Lists are cut between their items.
+ * KZG as jobs. The CPU devices share one setup, each by a view of it with its own threads, and do everything. GPUs hold the setup's points, and do
+ * commitments, the proofs of values and the proofs of cells: a CPU makes the scalars, and of cells what is in them, the GPU all with points. Lists are cut
+ * between their items.
  */
 #include "kernels/kzg/kzg.h"
 
@@ -11,11 +12,13 @@
 
 #include "base/check.h"
 #include "base/opt.h"
+#include "kernels/msm/gpu.h"
 #include "service/bases.h"
 #include "service/engine.h"
 
 #define GPU_BLOBS 64    /* of one batch of sums: 8 MiB of scalars */
 #define AHEAD_BLOBS 16  /* where the next are prepared meanwhile: what keeps a GPU busy, and is not long to wait for at first */
+#define CELLS_BYTES ((size_t)OBK_KZG_CELLS * OBK_KZG_CELL_BYTES)
 #define VERIFY_LEAST 16 /* claims of a part: together they are checked at once */
 
 struct outboard_kzg {
@@ -23,7 +26,11 @@ struct outboard_kzg {
 	unsigned refs; /* under the context's lock */
 	struct obk_kzg *setup;
 	struct obk_kzg *view[OUTBOARD_MAX_DEVICES];
+	struct obk_kzg *serial;        /* a view without threads, for many blobs by a thread each */
 	struct outboard_bases *points; /* the setup's, for GPUs; NULL: there are none */
+	unsigned cell_window;          /* digits of the GPUs' tables behind cell proofs; 0: by their memory */
+	pthread_mutex_t lock;          /* guards the next */
+	struct outboard_bases *cell_points; /* likewise for cell proofs, made by the first of them; NULL before */
 };
 
 enum verb { COMMIT, PROVE, PROVE_BLOBS, VERIFY, VERIFY_BLOBS, CELLS, RECOVER, VERIFY_CELLS };
@@ -53,8 +60,11 @@ static void kzg_unref(struct outboard_kzg *kzg)
 		return;
 	for (unsigned i = 0; i < context->count; i++)
 		obk_kzg_free(kzg->view[i]);
+	obk_kzg_free(kzg->serial);
 	obk_kzg_free(kzg->setup);
 	obv_bases_unref(kzg->points);
+	obv_bases_unref(kzg->cell_points);
+	pthread_mutex_destroy(&kzg->lock);
 	free(kzg);
 	obv_context_unref(context);
 }
@@ -97,7 +107,7 @@ static int each(struct kzg_job *k, const struct obk_kzg *kzg, struct obv_piece *
 		else if (k->verb == PROVE_BLOBS)
 			err = obk_kzg_prove_blob(kzg, blob, k->commitments + i * OBK_KZG_POINT_BYTES, k->ret_a + i * OBK_KZG_POINT_BYTES, &fault);
 		else
-			err = obk_kzg_cells(kzg, blob, k->ret_a ? k->ret_a + i * OBK_KZG_CELLS * OBK_KZG_CELL_BYTES : NULL,
+			err = obk_kzg_cells(kzg, blob, k->ret_a ? k->ret_a + i * CELLS_BYTES : NULL,
 				k->ret_b ? k->ret_b + i * OBK_KZG_CELLS * OBK_KZG_POINT_BYTES : NULL, &fault);
 		if (err)
 			return blob_at_fault(k, i, err, &fault, error);
@@ -134,11 +144,14 @@ static enum ob_err whole(struct kzg_job *k, const struct obk_kzg *kzg, struct ob
 /* Of a batch; two of them where the next is prepared, by a thread of its own, while the GPU has this one. */
 struct preparation {
 	const struct kzg_job *k;
+	const struct obk_kzg *setup; /* whose threads may be used */
 	uint64_t first;
 	size_t n;
-	bool begun;      /* by `thread`, which is to be waited for */
+	bool begun;             /* by `thread`, which is to be waited for */
 	pthread_t thread;
-	struct obk_fr *scalars; /* of each blob; commitments need none */
+	size_t each;            /* scalars of a blob; commitments need none */
+	struct obk_fr *scalars;
+	uint8_t *cells;         /* of each blob, until the proofs are there too; NULL: not wanted */
 	struct obk_fault *faults;
 	uint8_t y[OBK_KZG_ELEMENT_BYTES];
 };
@@ -149,26 +162,32 @@ static void prepare_blob(void *arg, size_t item, unsigned thread)
 	const struct kzg_job *k = p->k;
 	uint64_t i = p->first + item;
 	const uint8_t *blob = k->blobs + i * OBK_KZG_BLOB_BYTES;
-	struct obk_fr *scalars = p->scalars ? p->scalars + item * OBK_KZG_BLOB_ELEMENTS : NULL;
+	struct obk_fr *scalars = p->scalars ? p->scalars + item * p->each : NULL;
 	struct obk_fault *fault = &p->faults[item];
 
 	(void)thread;
 	*fault = (struct obk_fault){ .item = OBK_FAULT_NO_ITEM };
 	if (k->verb == COMMIT)
 		fault->err = obk_kzg_check_blob(blob, fault);
+	else if (k->verb == CELLS)
+		fault->err = obk_kzg_cell_scalars(p->setup, blob, scalars, p->cells ? p->cells + item * CELLS_BYTES : NULL, fault);
 	else if (k->verb == PROVE)
-		fault->err = obk_kzg_prove_scalars(k->kzg->setup, blob, k->z, scalars, p->y, fault);
+		fault->err = obk_kzg_prove_scalars(p->setup, blob, k->z, scalars, p->y, fault);
 	else
-		fault->err = obk_kzg_prove_blob_scalars(k->kzg->setup, blob, k->commitments + i * OBK_KZG_POINT_BYTES, scalars, fault);
+		fault->err = obk_kzg_prove_blob_scalars(p->setup, blob, k->commitments + i * OBK_KZG_POINT_BYTES, scalars, fault);
 }
 
-/* Scalars of blobs [p->first, + p->n) by the CPU's threads. */
+/* Scalars of blobs [p->first, + p->n) by the CPU's threads: all by one blob, or one by each. */
 static void *prepare(void *arg)
 {
 	struct preparation *p = arg;
 	struct obv_device *cpu = obv_context_cpu(p->k->job.context);
 
-	obk_pool_run(cpu->backend.ops->pool(cpu->backend.self), p->n, prepare_blob, p);
+	p->setup = p->n == 1 ? p->k->kzg->setup : p->k->kzg->serial;
+	if (p->n == 1)
+		prepare_blob(p, 0, 0);
+	else
+		obk_pool_run(cpu->backend.ops->pool(cpu->backend.self), p->n, prepare_blob, p);
 	return NULL;
 }
 
@@ -182,48 +201,101 @@ static void set_out(struct preparation *p, uint64_t first, size_t n, bool ahead)
 		prepare(p);
 }
 
-static void prepared(struct preparation *p)
+static void join(struct preparation *p)
 {
 	if (p->begun)
 		pthread_join(p->thread, NULL);
 	p->begun = false;
 }
 
-/* The sums of blobs that are prepared. */
-static int sum_blobs(struct preparation *p, struct obv_device *device, struct obk_g1_affine *sums, struct outboard_error *error)
+/* Waits; says which blob is none, if one is. */
+static int prepared(struct preparation *p, struct outboard_error *error)
 {
-	const struct kzg_job *k = p->k;
-	size_t n = p->n;
-	struct obv_msm_work work = { .bases = k->kzg->points, .job = { .count = OBK_KZG_BLOB_ELEMENTS, .batch = n } };
-	int status;
-
-	for (size_t i = 0; i < n; i++)
+	join(p);
+	for (size_t i = 0; i < p->n; i++)
 		if (p->faults[i].err)
-			return blob_at_fault(k, p->first + i, p->faults[i].err, &p->faults[i], error);
-	work.job.scalars = k->verb == COMMIT ? (const void *)(k->blobs + p->first * OBK_KZG_BLOB_BYTES) : p->scalars;
-	work.job.format = k->verb == COMMIT ? OBK_SCALAR_BE : OBK_SCALAR_MONT;
-	status = device->backend.ops->msm(device->backend.self, &work, sums, error);
-	for (size_t i = 0; i < n && status == OUTBOARD_OK; i++)
-		obk_g1_encode_compressed(k->ret_a + (p->first + i) * OBK_KZG_POINT_BYTES, &sums[i]);
-	if (status == OUTBOARD_OK && k->verb == PROVE)
-		memcpy(k->ret_b, p->y, sizeof(p->y));
+			return blob_at_fault(p->k, p->first + i, p->faults[i].err, &p->faults[i], error);
+	return OUTBOARD_OK;
+}
+
+/* The points that cell proofs are sums of, for GPUs. */
+static int cell_points(struct outboard_kzg *kzg, struct outboard_bases **ret, struct outboard_error *error)
+{
+	struct obk_g1_affine *points;
+	struct obk_fault fault;
+	int status = OUTBOARD_OK;
+
+	pthread_mutex_lock(&kzg->lock);
+	if (!kzg->cell_points) {
+		points = malloc(OBK_KZG_CELL_POINTS * sizeof(*points));
+		if (!points)
+			status = obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for the points behind cell proofs");
+		else
+			status = obv_fail_fault(error, obk_kzg_cell_points(kzg->setup, points, &fault), &fault);
+		if (status == OUTBOARD_OK)
+			status = obv_bases_for_gpus(kzg->context, points, OBK_KZG_CELL_POINTS, 0, &kzg->cell_points, error);
+		free(points);
+	}
+	*ret = kzg->cell_points;
+	pthread_mutex_unlock(&kzg->lock);
 	return status;
 }
 
 static int preparation_init(struct preparation *p, const struct kzg_job *k, size_t room, struct outboard_error *error)
 {
-	*p = (struct preparation){ .k = k, .faults = malloc(room * sizeof(*p->faults)) };
-	p->scalars = k->verb == COMMIT ? NULL : malloc(room * OBK_KZG_BLOB_BYTES);
-	if (!p->faults || (!p->scalars && k->verb != COMMIT))
+	bool cells = k->verb == CELLS, wanted = cells && k->ret_a;
+
+	*p = (struct preparation){ .k = k, .each = cells ? OBK_KZG_CELL_POINTS : OBK_KZG_BLOB_ELEMENTS, .faults = malloc(room * sizeof(*p->faults)) };
+	p->scalars = k->verb == COMMIT ? NULL : malloc(room * p->each * sizeof(*p->scalars));
+	p->cells = wanted ? malloc(room * CELLS_BYTES) : NULL;
+	if (!p->faults || (!p->scalars && k->verb != COMMIT) || (!p->cells && wanted))
 		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for the scalars of %zu blobs", room);
 	return OUTBOARD_OK;
 }
 
 static void preparation_fini(struct preparation *p)
 {
-	prepared(p);
+	join(p);
+	free(p->cells);
 	free(p->scalars);
 	free(p->faults);
+}
+
+/* The device's part: a point for each blob, of cells 128. */
+static int sum_blobs(const struct preparation *p, struct obv_device *device, struct obk_g1_affine *sums, struct outboard_error *error)
+{
+	const struct kzg_job *k = p->k;
+	const struct obv_backend *b = &device->backend;
+
+	if (k->verb == CELLS) {
+		struct obv_device *cpu = obv_context_cpu(k->job.context);
+		struct obv_cells_work work = { .scalars = p->scalars, .blobs = p->n, .window = k->kzg->cell_window,
+			.pool = cpu->backend.ops->pool(cpu->backend.self) };
+		int status = cell_points(k->kzg, &work.points, error);
+
+		return status == OUTBOARD_OK ? b->ops->cells(b->self, &work, sums, error) : status;
+	} else {
+		struct obv_msm_work work = { .bases = k->kzg->points, .job = { .count = OBK_KZG_BLOB_ELEMENTS, .batch = p->n,
+			.scalars = k->verb == COMMIT ? (const void *)(k->blobs + p->first * OBK_KZG_BLOB_BYTES) : p->scalars,
+			.format = k->verb == COMMIT ? OBK_SCALAR_BE : OBK_SCALAR_MONT } };
+
+		return b->ops->msm(b->self, &work, sums, error);
+	}
+}
+
+/* What came of the blobs, to where the caller wants it. */
+static void write_results(const struct preparation *p, const struct obk_g1_affine *sums)
+{
+	const struct kzg_job *k = p->k;
+	size_t points = k->verb == CELLS ? OBK_KZG_CELLS : 1;
+	uint8_t *out = k->verb == CELLS ? k->ret_b : k->ret_a;
+
+	for (size_t i = 0; i < p->n * points; i++)
+		obk_g1_encode_compressed(out + (p->first * points + i) * OBK_KZG_POINT_BYTES, &sums[i]);
+	if (k->verb == PROVE)
+		memcpy(k->ret_b, p->y, sizeof(p->y));
+	if (p->cells)
+		memcpy(k->ret_a + p->first * CELLS_BYTES, p->cells, p->n * CELLS_BYTES);
 }
 
 static int on_gpu(struct kzg_job *k, struct obv_piece *piece, struct obv_device *device, struct outboard_error *error)
@@ -231,7 +303,7 @@ static int on_gpu(struct kzg_job *k, struct obv_piece *piece, struct obv_device 
 	bool ahead = ob_opt_on(OB_OPT_AHEAD) && piece->count > AHEAD_BLOBS;
 	size_t room = ob_min(piece->count, ahead ? AHEAD_BLOBS : GPU_BLOBS), done = 0;
 	struct preparation p[2] = { 0 };
-	struct obk_g1_affine *sums = malloc(room * sizeof(*sums));
+	struct obk_g1_affine *sums = malloc(room * (k->verb == CELLS ? OBK_KZG_CELLS : 1) * sizeof(*sums));
 	int status = sums ? OUTBOARD_OK : obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for the sums of %zu blobs", room);
 
 	for (unsigned i = 0; i < 1u + ahead && status == OUTBOARD_OK; i++)
@@ -241,10 +313,13 @@ static int on_gpu(struct kzg_job *k, struct obv_piece *piece, struct obv_device 
 	for (unsigned turn = 0; status == OUTBOARD_OK && done < piece->count && !moot(k, piece); turn = ahead ? 1 - turn : 0) {
 		size_t end = done + p[turn].n, next = ob_min(piece->count - end, room);
 
-		prepared(&p[turn]);
-		if (ahead && next)
+		status = prepared(&p[turn], error);
+		if (status == OUTBOARD_OK && ahead && next)
 			set_out(&p[1 - turn], piece->first + end, next, true);
-		status = sum_blobs(&p[turn], device, sums, error);
+		if (status == OUTBOARD_OK)
+			status = sum_blobs(&p[turn], device, sums, error);
+		if (status == OUTBOARD_OK)
+			write_results(&p[turn], sums);
 		done = end;
 		if (status == OUTBOARD_OK && !obv_job_progress(&k->job, piece->index, (double)done / (double)piece->count) && next)
 			status = OUTBOARD_CANCELLED;
@@ -305,15 +380,18 @@ static const struct obv_job_ops kzg_ops = { .run = kzg_run, .finish = kzg_finish
 
 /* ---- calls ---- */
 
-/* Devices for a verb; by GPUs too if *ret_gpus. */
-static uint64_t allowed(const struct outboard_kzg *kzg, enum verb verb, bool *ret_gpus)
+/* Devices for a call; by GPUs too if *ret_gpus. What is in cells, without their proofs, is the CPU's: it makes that for a GPU's as well. */
+static uint64_t allowed(const struct kzg_job *k, bool *ret_gpus)
 {
-	bool gpu_verb = verb == COMMIT || verb == PROVE || verb == PROVE_BLOBS;
+	const struct outboard_kzg *kzg = k->kzg;
+	bool cells = k->verb == CELLS && k->ret_b && ob_opt_on(OB_OPT_GPUCELLS);
+	bool gpu_verb = k->verb == COMMIT || k->verb == PROVE || k->verb == PROVE_BLOBS || cells;
 	uint64_t mask = 0;
 
 	*ret_gpus = false;
 	for (unsigned i = 0; i < kzg->context->count; i++) {
-		bool gpu = gpu_verb && kzg->points && kzg->context->device[i].backend.kind == OUTBOARD_GPU;
+		const struct obv_backend *b = &kzg->context->device[i].backend;
+		bool gpu = gpu_verb && kzg->points && b->kind == OUTBOARD_GPU && (!cells || b->ops->cells);
 
 		mask |= (uint64_t)(gpu || kzg->view[i]) << i;
 		*ret_gpus |= gpu;
@@ -346,7 +424,7 @@ static int start(struct outboard_kzg *kzg, const struct kzg_job *arguments, bool
 	pthread_mutex_unlock(&kzg->context->lock);
 	k->kzg = kzg;
 	atomic_init(&k->bad, UINT64_MAX);
-	k->job.allowed = allowed(kzg, k->verb, &gpus);
+	k->job.allowed = allowed(k, &gpus);
 	/* A GPU takes less for each blob of many than for one: its part is estimated and done as a whole. */
 	if (gpus && cut)
 		status = obv_job_cut(&k->job, k->n, 0, false, 1, 1, error);
@@ -453,6 +531,8 @@ static enum ob_err load_views(struct outboard_kzg *k, load_fn *load, const char 
 		if (!err)
 			err = obk_kzg_share(k->setup, options.pool, &k->view[i], fault);
 	}
+	if (!err && k->setup)
+		err = obk_kzg_share(k->setup, NULL, &k->serial, fault);
 	if (!err && !k->setup)
 		err = obk_fault_set(fault, OB_ERR_UNSUPPORTED, OBK_FAULT_NO_ITEM, "KZG needs a CPU among the context's devices");
 	return err;
@@ -476,6 +556,9 @@ static int load_setup(struct outboard *context, load_fn *load, const char *text,
 		return status;
 	}
 	k->refs = 1;
+	pthread_mutex_init(&k->lock, NULL);
+	if (options && options->cell_window)
+		k->cell_window = ob_min(ob_max(options->cell_window, OBK_MSM_GPU_MULTIPLES_MIN_BITS), OBK_MSM_GPU_MULTIPLES_MAX_BITS);
 	status = obv_fail_fault(error, load_views(k, load, text, length, options, &fault), &fault);
 	if (status == OUTBOARD_OK && obv_context_has_gpu(k->context))
 		status = obv_bases_for_gpus(k->context, obk_kzg_points(k->setup), OBK_KZG_BLOB_ELEMENTS, options ? options->table_bytes : 0, &k->points, error);

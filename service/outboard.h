@@ -337,7 +337,11 @@ OUTBOARD_API int outboard_ntt_once(struct outboard *context, const struct outboa
 #define OUTBOARD_CELLS 128           /* of a blob */
 
 struct outboard_kzg_options {
-	uint32_t cell_window;  /* bits of a window of the table behind cell proofs, 2..10: 8192 x 2^(cell_window - 1) points; 0: 4 */
+	/*
+	 * Bits of a window of the table behind cell proofs, 2..10: 8192 x 2^(cell_window - 1) points; 0: 4. On a GPU 4..8 of these bits, and ceil(255 / bits)
+	 * times as many points of 96 bytes; 0: as many bits as a sixteenth of its memory allows, but 4 at least, which take 384 MiB.
+	 */
+	uint32_t cell_window;
 	uint32_t unused;
 	uint64_t table_bytes;  /* memory allowed, on each device, for tables that make commitments and proofs faster; 0: none */
 	uint64_t reserved[4];
@@ -372,7 +376,7 @@ OUTBOARD_API int outboard_kzg_verify(struct outboard_kzg *kzg, const uint8_t *co
 /* n blobs, commitments and proofs: valid if all are. */
 OUTBOARD_API int outboard_kzg_verify_blobs(struct outboard_kzg *kzg, const uint8_t *blobs, const uint8_t *commitments, const uint8_t *proofs, uint64_t n,
 					   int *ret_valid, const struct outboard_call *call, struct outboard_error *error);
-/* n blobs -> n x 128 cells and n x 128 proofs; either may be NULL. */
+/* n blobs -> n x 128 cells and n x 128 proofs; either may be NULL. What is in cells is the CPUs' work; proofs are GPUs' too. */
 OUTBOARD_API int outboard_kzg_cells(struct outboard_kzg *kzg, const uint8_t *blobs, uint64_t n, uint8_t *ret_cells, uint8_t *ret_proofs,
 				    const struct outboard_call *call, struct outboard_error *error);
 /* All cells of a blob, and proofs if wanted, from n of them with rising indices, 64 <= n <= 128. */

@@ -22,6 +22,7 @@
 #define MAX_FILE_BLOBS 4096
 #define TABLE_MAX_MIB 65536
 #define COMMIT_SECONDS 0.02 /* of one thread, for a commitment or a proof */
+#define CELLS_SECONDS 0.15  /* for the proofs of cells; the points behind them are made by the CPU for GPUs as well */
 #define NAME "kzg"
 
 struct options {
@@ -51,7 +52,7 @@ static int usage(FILE *out)
 		"  recover --cells F --indices 0,5,.. --out F      all cells from at least 64, which F holds one after the other\n"
 		"  verify-cells --commitment X --cells F --indices 0,5,.. --proofs F   cells of one blob; --commitments F: one for each cell\n\n"
 		"X: hex, with or without 0x. F: a file, raw or hex. --json prints one object. --table MIB: memory for a table of the setup, on each device.\n"
-		OBX_DEVICES_USAGE "GPUs do commit and prove; the rest is the CPU's.\n"
+		OBX_DEVICES_USAGE "GPUs do commit, prove and cells; the rest is the CPU's.\n"
 		"--verify: what commit, prove, cells and recover computed is proven and checked by pairings before it is given out.\n");
 	return out == stdout ? 0 : OBX_EXIT_USAGE;
 }
@@ -447,9 +448,11 @@ static double guess(const struct options *o)
 	struct stat info;
 	double blobs = o->blobs && stat(o->blobs, &info) == 0 ? (double)info.st_size / OUTBOARD_BLOB_BYTES : 1;
 
-	if (strcmp(o->action, "commit") != 0 && strcmp(o->action, "prove") != 0)
+	double seconds = strcmp(o->action, "cells") == 0 ? CELLS_SECONDS : COMMIT_SECONDS;
+
+	if (strcmp(o->action, "commit") != 0 && strcmp(o->action, "prove") != 0 && strcmp(o->action, "cells") != 0)
 		return 0;
-	return blobs * COMMIT_SECONDS / (o->device.threads ? (double)o->device.threads : (double)sysconf(_SC_NPROCESSORS_ONLN));
+	return blobs * seconds / (o->device.threads ? (double)o->device.threads : (double)sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 int obx_kzg_main(int argc, char **argv)

@@ -137,7 +137,15 @@ static bool work_cells_and_proofs(void *arg, enum obx_side side)
 	struct outboard_error error;
 	struct bench *b = arg;
 
-	return done(outboard_kzg_cells(b->kzg[side], b->blobs, 1, b->cells, b->proofs, NULL, &error), &error);
+	return done(outboard_kzg_cells(b->kzg[side], b->blobs, 1, b->cells, b->points[side], NULL, &error), &error);
+}
+
+static bool work_prove_all_cells(void *arg, enum obx_side side)
+{
+	struct outboard_error error;
+	struct bench *b = arg;
+
+	return done(outboard_kzg_cells(b->kzg[side], b->blobs, b->blob_count, NULL, b->points[side], NULL, &error), &error);
 }
 
 static bool work_recover(void *arg, enum obx_side side)
@@ -185,18 +193,20 @@ static bool take_setup(void *arg, const char *option, const char *value)
 
 static bool run_rows(struct bench *b)
 {
-	char all[32];
+	char all[32], all_cells[48];
 	const struct {
 		const char *name;
 		size_t points; /* that both sides must agree on; 0: only the CPU does it */
 		obx_kernel_work *work;
 	} rows[] = {
 		{ "commit", 1, work_commit }, { "prove a blob", 1, work_prove }, { all, b->blob_count, work_commit_all }, { "verify a blob", 0, work_verify },
-		{ "cells", 0, work_cells }, { "cells and proofs", 0, work_cells_and_proofs }, { "recover 64 of 128 cells", 0, work_recover },
+		{ "cells", 0, work_cells }, { "cells and proofs", OUTBOARD_CELLS, work_cells_and_proofs },
+		{ all_cells, b->blob_count * OUTBOARD_CELLS, work_prove_all_cells }, { "recover 64 of 128 cells", 0, work_recover },
 		{ "verify 128 cells", 0, work_verify_cells },
 	};
 
 	snprintf(all, sizeof all, "commit to %u blobs", (unsigned)b->blob_count);
+	snprintf(all_cells, sizeof all_cells, "proofs of %u blobs' cells", (unsigned)b->blob_count);
 	for (size_t i = 0; i < ob_count(rows); i++) {
 		if (!obx_kernel_bench_row(&b->b, rows[i].name, 0, rows[i].points, rows[i].work, b))
 			return false;
@@ -206,6 +216,8 @@ static bool run_rows(struct bench *b)
 		}
 		if (rows[i].work == work_prove)
 			memcpy(b->proof, b->points[OBX_CPU], sizeof b->proof);
+		if (rows[i].work == work_cells_and_proofs)
+			memcpy(b->proofs, b->points[OBX_CPU], sizeof b->proofs);
 		for (size_t j = 0; i == 0 && j < OUTBOARD_CELLS; j++) {
 			memcpy(b->commitments + j * OUTBOARD_COMMITMENT_BYTES, b->points[OBX_CPU], OUTBOARD_COMMITMENT_BYTES);
 			b->indices[j] = j;
@@ -223,7 +235,7 @@ static bool open_sides(struct bench *b)
 
 	b->blobs = malloc(b->blob_count * OUTBOARD_BLOB_BYTES);
 	for (unsigned side = 0; side < OBX_SIDES; side++) {
-		b->points[side] = malloc(b->blob_count * OUTBOARD_COMMITMENT_BYTES);
+		b->points[side] = malloc(b->blob_count * OUTBOARD_CELLS * OUTBOARD_COMMITMENT_BYTES);
 		if (!b->blobs || !b->points[side]) {
 			fprintf(stderr, "outboard kzg: no memory for %u blobs\n", (unsigned)b->blob_count);
 			return false;

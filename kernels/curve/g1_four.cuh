@@ -58,23 +58,35 @@ OBK_DEVICE unsigned obk_four_zeroes(const obk_fp &a)
 	return __ballot_sync(OBK_WARP, a.is_zero()) >> (threadIdx.x & 28) & 15;
 }
 
-/* Out of line, as it is rare. v = (2 y)^2, w = 2 y v, s = x v, m = 3 x^2; x3 = m^2 - 2 s, y3 = m (s - x3) - w y, zz3 = v zz, zzz3 = w zzz. */
-static __device__ __noinline__ obk_fp obk_four_double(const obk_fp p)
+/*
+ * 2 p after three products: v = (2 y)^2, w = 2 y v, s = x v, m = 3 x^2; x3 = m^2 - 2 s, y3 = m (s - x3) - w y, zz3 = v zz, zzz3 = w zzz. Infinity stays that.
+ *
+ *     lane       0               1               2               3
+ *     level 1    x^2             v               v               v
+ *     level 2    m^2             w               zz3             s
+ *     level 3    m (s - x3)      w y                             zzz3
+ */
+OBK_DEVICE obk_fp obk_four_twice(const obk_fp &p)
 {
 	unsigned lane = threadIdx.x & 3;
-	obk_fp a, b, t, v, w, r;
+	obk_fp x = obk_four_from(p, 0), u = obk_four_from(p, 1), v, m, t, s, d;
 
-	a = obk_four_choose(lane == 1, p + p, p);
-	a = a * a;                                       /* x^2, v */
-	v = obk_four_from(a, 1);
-	t = obk_four_from(p, 1);
-	b = obk_four_choose(lane & 1, t + t, p);
-	b = b * v;                                       /* s, w, zz3, w */
-	a = a + a + a;                                   /* m */
-	w = obk_four_choose(lane == 0, a, b) * obk_four_choose(lane == 0, a, p); /* m^2, w y, .., zzz3 */
-	r = w - b - b;                                   /* x3 */
-	t = obk_four_from(a * (b - r), 0) - w;           /* y3 */
-	return obk_four_choose(lane & 1, obk_four_choose(lane == 1, t, w), obk_four_choose(lane == 0, r, b));
+	u = u + u;
+	v = obk_fp_square(obk_four_choose(lane == 0, x, u));
+	m = v + v + v;
+	t = obk_four_choose(lane == 0, m, obk_four_choose(lane == 1, u, obk_four_choose(lane == 3, x, p))) * obk_four_choose(lane == 0, m, v);
+	s = obk_four_from(t, 3);
+	d = obk_four_from(t, 0) - s - s; /* x3 */
+	u = obk_four_from(t, 1);
+	m = obk_four_choose(lane == 0, m, u) * obk_four_choose(lane == 0, s - d, p);
+	u = obk_four_from(m, 0) - m;
+	return obk_four_choose(lane & 1, obk_four_choose(lane == 1, u, m), obk_four_choose(lane == 0, d, t));
+}
+
+/* Out of line, for where it is rare. */
+static __device__ __noinline__ obk_fp obk_four_double(const obk_fp p)
+{
+	return obk_four_twice(p);
 }
 
 /* p + q, complete: infinity on either side, equal points and opposite ones. */

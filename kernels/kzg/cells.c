@@ -43,7 +43,19 @@ static void coset_of(struct obk_fr *ret, size_t cell)
 	obk_fr_pow(ret, ret, &e, 1);
 }
 
-/* Outputs of a polynomial: x holds its 4096 coefficients and room for 8192 values. */
+/* x: 4096 coefficients and room for 8192 values, which it holds then. */
+static enum ob_err write_cells(const struct obk_kzg *kzg, struct obk_fr *x, uint8_t *ret_cells)
+{
+	enum ob_err err;
+
+	memset(x + N, 0, N * sizeof(*x));
+	err = transform(kzg, x, OBK_KZG_LOG_EXTENDED, false, NULL);
+	for (size_t i = 0; i < EXTENDED && !err; i++)
+		obk_fr_to_bytes(ret_cells + i * OBK_KZG_ELEMENT_BYTES, &x[i]);
+	return err;
+}
+
+/* Outputs of a polynomial: x as of write_cells. */
 static enum ob_err finish(const struct obk_kzg *kzg, struct obk_fr *x, uint8_t *ret_cells, uint8_t *ret_proofs, struct obk_fault *fault)
 {
 	struct obk_g1_affine proofs[CELLS];
@@ -51,31 +63,52 @@ static enum ob_err finish(const struct obk_kzg *kzg, struct obk_fr *x, uint8_t *
 
 	if (ret_proofs)
 		err = obk_fk20_prove(kzg->fk20, x, proofs, kzg->pool);
-	if (!err && ret_cells) {
-		memset(x + N, 0, N * sizeof(*x));
-		err = transform(kzg, x, OBK_KZG_LOG_EXTENDED, false, NULL);
-	}
+	if (!err && ret_cells)
+		err = write_cells(kzg, x, ret_cells);
 	if (err)
 		return no_memory(fault);
-	for (size_t i = 0; i < EXTENDED && ret_cells; i++)
-		obk_fr_to_bytes(ret_cells + i * OBK_KZG_ELEMENT_BYTES, &x[i]);
 	for (size_t i = 0; i < CELLS && ret_proofs; i++)
 		obk_g1_encode_compressed(ret_proofs + i * OBK_KZG_POINT_BYTES, &proofs[i]);
 	return OB_ERR_NONE;
 }
 
-enum ob_err obk_kzg_cells(const struct obk_kzg *kzg, const uint8_t *blob, uint8_t *ret_cells, uint8_t *ret_proofs, struct obk_fault *fault)
+/* Coefficients of a blob, with room for 8192 values behind them; NULL: the fault says why. */
+static struct obk_fr *coefficients_of(const struct obk_kzg *kzg, const uint8_t *blob, struct obk_fault *fault, enum ob_err *ret_err)
 {
 	struct obk_fr *x = malloc(EXTENDED * sizeof(*x));
-	enum ob_err err;
 
-	if (!x)
-		return no_memory(fault);
-	err = obk_kzg_read_elements(x, blob, N, "the blob", fault);
-	if (!err && transform(kzg, x, OBK_KZG_LOG_BLOB, true, NULL))
-		err = no_memory(fault);
-	if (!err)
+	*ret_err = x ? obk_kzg_read_elements(x, blob, N, "the blob", fault) : no_memory(fault);
+	if (!*ret_err && transform(kzg, x, OBK_KZG_LOG_BLOB, true, NULL))
+		*ret_err = no_memory(fault);
+	if (!*ret_err)
+		return x;
+	free(x);
+	return NULL;
+}
+
+enum ob_err obk_kzg_cells(const struct obk_kzg *kzg, const uint8_t *blob, uint8_t *ret_cells, uint8_t *ret_proofs, struct obk_fault *fault)
+{
+	enum ob_err err;
+	struct obk_fr *x = coefficients_of(kzg, blob, fault, &err);
+
+	if (x)
 		err = finish(kzg, x, ret_cells, ret_proofs, fault);
+	free(x);
+	return err;
+}
+
+enum ob_err obk_kzg_cell_points(const struct obk_kzg *kzg, struct obk_g1_affine *ret_points, struct obk_fault *fault)
+{
+	return obk_fk20_points(kzg->fk20, ret_points, kzg->pool) ? no_memory(fault) : OB_ERR_NONE;
+}
+
+enum ob_err obk_kzg_cell_scalars(const struct obk_kzg *kzg, const uint8_t *blob, struct obk_fr *ret_scalars, uint8_t *ret_cells, struct obk_fault *fault)
+{
+	enum ob_err err;
+	struct obk_fr *x = coefficients_of(kzg, blob, fault, &err);
+
+	if (x && (obk_fk20_scalars(x, ret_scalars, kzg->pool) || (ret_cells && write_cells(kzg, x, ret_cells))))
+		err = no_memory(fault);
 	free(x);
 	return err;
 }

@@ -12,8 +12,8 @@
 #include "kernels/msm/scalars.h"
 #include "kernels/ntt/ntt.h"
 
-#define TERMS 64      /* products of a column */
-#define COLUMNS 128   /* points of the transforms */
+#define TERMS OBK_FK20_TERMS
+#define COLUMNS OBK_FK20_COLUMNS
 #define POINTS (TERMS * COLUMNS)
 #define MAX_WINDOWS 129 /* of 255 bits and the sign, 2 bits each */
 #define GROUP_SUMS 64 /* sums of one thread aimed at, so that a call of the adder has about 2048 pairs */
@@ -41,7 +41,7 @@ static void *slots_new(size_t bytes)
 }
 
 struct build {
-	struct obk_fk20 *fk;
+	const struct obk_fk20 *fk;
 	struct obk_g1_affine *points; /* [column][term] */
 	_Atomic bool failed;
 };
@@ -123,6 +123,14 @@ struct obk_fk20 *obk_fk20_new(const struct obk_g1_affine *monomial, unsigned win
 	return fk;
 }
 
+enum ob_err obk_fk20_points(const struct obk_fk20 *fk, struct obk_g1_affine *ret_points, struct obk_pool *pool)
+{
+	struct build b = { .fk = fk, .points = ret_points };
+
+	obk_pool_run(pool, TERMS, transform_body, &b);
+	return b.failed ? OB_ERR_NO_MEMORY : OB_ERR_NONE;
+}
+
 static enum ob_err prepare(struct obk_fk20 *fk, struct obk_pool *pool)
 {
 	struct build b = { .fk = fk };
@@ -132,9 +140,7 @@ static enum ob_err prepare(struct obk_fk20 *fk, struct obk_pool *pool)
 	pthread_mutex_lock(&fk->lock);
 	if (!fk->ready && !ob_opt_on(OB_OPT_CELLS)) {
 		fk->plain = b.points = malloc(POINTS * sizeof(*b.points));
-		b.failed = !b.points;
-		if (!b.failed)
-			obk_pool_run(pool, TERMS, transform_body, &b);
+		b.failed = !b.points || obk_fk20_points(fk, b.points, pool);
 		if (b.failed) {
 			free(fk->plain);
 			fk->plain = NULL;
@@ -143,9 +149,7 @@ static enum ob_err prepare(struct obk_fk20 *fk, struct obk_pool *pool)
 	} else if (!fk->ready) {
 		b.points = malloc(POINTS * sizeof(*b.points));
 		fk->table = slots_new(POINTS * fk->multiples * fk->lanes->slot_bytes);
-		b.failed = !b.points || !fk->table;
-		if (!b.failed)
-			obk_pool_run(pool, TERMS, transform_body, &b);
+		b.failed = !b.points || !fk->table || obk_fk20_points(fk, b.points, pool);
 		if (!b.failed)
 			obk_pool_run(pool, COLUMNS, multiples_body, &b);
 		free(b.points);
@@ -172,7 +176,7 @@ void obk_fk20_free(struct obk_fk20 *fk)
 
 struct prove {
 	const struct obk_fk20 *fk;
-	struct obk_fr *scalars; /* [term][column, bit-reversed] */
+	struct obk_fr *scalars; /* [column, bit-reversed][term] */
 	struct obk_g1 *sums;    /* [column] */
 	_Atomic bool failed;
 };
@@ -190,7 +194,7 @@ static void take_digits(const struct prove *p, struct work *w, size_t column, si
 		size_t base = (column * TERMS + j) * p->fk->multiples;
 		uint64_t plain[4];
 
-		obk_fr_to_plain(plain, &p->scalars[j * COLUMNS + column]);
+		obk_fr_to_plain(plain, &p->scalars[column * TERMS + j]);
 		for (unsigned t = 0; t < p->fk->windows; t++) {
 			int32_t d = obk_scalar_digit(plain, 4, t, p->fk->window);
 			size_t s = first_sum + t;
@@ -257,7 +261,7 @@ static void plain_body(void *arg, size_t column, unsigned thread)
 	for (size_t j = 0; j < TERMS; j++) {
 		uint64_t k[4];
 
-		obk_fr_to_plain(k, &p->scalars[j * COLUMNS + column]);
+		obk_fr_to_plain(k, &p->scalars[column * TERMS + j]);
 		obk_g1_mul(&t, &p->fk->plain[column * TERMS + j], k, SCALAR_BITS);
 		obk_g1_add(&p->sums[column], &p->sums[column], &t);
 	}
@@ -288,23 +292,36 @@ static void columns_body(void *arg, size_t item, unsigned thread)
 	free(workspace);
 }
 
-enum ob_err obk_fk20_prove(struct obk_fk20 *fk, const struct obk_fr *coefficients, struct obk_g1_affine proofs[128], struct obk_pool *pool)
+enum ob_err obk_fk20_scalars(const struct obk_fr *coefficients, struct obk_fr *ret_scalars, struct obk_pool *pool)
 {
-	struct prove p = { .fk = fk, .scalars = calloc(POINTS, sizeof(*p.scalars)), .sums = malloc(COLUMNS * sizeof(*p.sums)) };
 	struct obk_ntt_job job = { .log_n = 7, .order = OBK_NTT_NR, .batch = TERMS, .pool = pool };
-	struct obk_fp *scratch = malloc(2 * COLUMNS * sizeof(*scratch));
-	enum ob_err err = OB_ERR_NO_MEMORY;
-	struct obk_fr share;
+	struct obk_fr *rows = calloc(POINTS, sizeof(*rows)), share; /* [term][column] */
+	enum ob_err err;
 
-	if (!p.scalars || !p.sums || !scratch || prepare(fk, pool))
-		goto out;
+	if (!rows)
+		return OB_ERR_NO_MEMORY;
 	/* the inverse transform of points is asked for without its 1 / 128: the scalars bring it */
 	obk_fr_from_plain(&share, (uint64_t[4]){ COLUMNS });
 	obk_fr_inv(&share, &share);
 	for (size_t j = 0; j < TERMS; j++)
 		for (size_t b = 0; b < TERMS; b++)
-			obk_fr_mul(&p.scalars[j * COLUMNS + b], &coefficients[TERMS * b + j], &share);
-	err = obk_ntt_run(&job, p.scalars, NULL);
+			obk_fr_mul(&rows[j * COLUMNS + b], &coefficients[TERMS * b + j], &share);
+	err = obk_ntt_run(&job, rows, NULL);
+	for (size_t i = 0; i < POINTS && !err; i++)
+		ret_scalars[i] = rows[i % TERMS * COLUMNS + i / TERMS];
+	free(rows);
+	return err;
+}
+
+enum ob_err obk_fk20_prove(struct obk_fk20 *fk, const struct obk_fr *coefficients, struct obk_g1_affine proofs[OBK_FK20_COLUMNS], struct obk_pool *pool)
+{
+	struct prove p = { .fk = fk, .scalars = malloc(POINTS * sizeof(*p.scalars)), .sums = malloc(COLUMNS * sizeof(*p.sums)) };
+	struct obk_fp *scratch = malloc(2 * COLUMNS * sizeof(*scratch));
+	enum ob_err err = OB_ERR_NO_MEMORY;
+
+	if (!p.scalars || !p.sums || !scratch || prepare(fk, pool))
+		goto out;
+	err = obk_fk20_scalars(coefficients, p.scalars, pool);
 	if (err)
 		goto out;
 	if (fk->plain)

@@ -62,10 +62,9 @@ struct level {
 	bool inverse, gather;
 };
 
-/* Root i, or its inverse turned by half a circle, as in kernels/ntt. */
-static const struct obk_fr *root_at(const struct level *l, size_t i)
+const struct obk_fr *obk_g1_ntt_root(const struct obk_fr *roots, size_t i, bool inverse)
 {
-	return &l->roots[l->inverse && i ? i ^ (((size_t)1 << (63 - __builtin_clzll(i))) - 1) : i];
+	return &roots[inverse && i ? i ^ (((size_t)1 << (63 - __builtin_clzll(i))) - 1) : i];
 }
 
 static void butterfly_body(void *arg, size_t item, unsigned thread)
@@ -83,12 +82,12 @@ static void butterfly_body(void *arg, size_t item, unsigned thread)
 		obk_g1_add(&n, &u, &t); /* (a - b) times the root, or (b - a) times minus the root */
 		obk_g1_add(a, a, b);
 		if (i)
-			obk_g1_mul_endo(&n, &n, root_at(l, i));
+			obk_g1_mul_endo(&n, &n, obk_g1_ntt_root(l->roots, i, l->inverse));
 		*b = n;
 		return;
 	}
 	if (i)
-		obk_g1_mul_endo(&t, &t, root_at(l, i));
+		obk_g1_mul_endo(&t, &t, obk_g1_ntt_root(l->roots, i, l->inverse));
 	if (l->inverse && i)
 		obk_g1_neg(&t, &t);
 	obk_g1_add(a, &u, &t);

@@ -14,6 +14,8 @@
 
 /* r = k P for P in G1 and any k, by halves of k. */
 void obk_g1_mul_endo(struct obk_g1 *r, const struct obk_g1 *p, const struct obk_fr *k);
+/* Of a table of obk_roots_get, what block i of a level multiplies by: root i, or its inverse turned by half a circle, for which the block's signs make up. */
+const struct obk_fr *obk_g1_ntt_root(const struct obk_fr *roots, size_t i, bool inverse);
 /* Natural to bit-reversed order. */
 void obk_g1_ntt_scatter(struct obk_g1 *x, unsigned log_n, bool inverse, struct obk_pool *pool);
 /* The same where the upper half of x counts as infinity, whatever it holds. */

@@ -27,6 +27,7 @@
 #define OBK_KZG_CELL_ELEMENTS 64
 #define OBK_KZG_CELL_BYTES (OBK_KZG_CELL_ELEMENTS * OBK_KZG_ELEMENT_BYTES)
 #define OBK_KZG_CELLS 128 /* of a blob and its extension: any half of them gives the blob back */
+#define OBK_KZG_CELL_POINTS 8192
 #define OBK_KZG_MAX_BATCH 65536 /* blobs or cells of one verification */
 #define OBK_KZG_MAX_CELL_WINDOW 10
 #define OBK_KZG_MAX_SETUP_BYTES ((size_t)16 << 20)
@@ -79,6 +80,13 @@ enum ob_err obk_kzg_prove_scalars(const struct obk_kzg *kzg, const uint8_t *blob
 	struct obk_fault *fault);
 enum ob_err obk_kzg_prove_blob_scalars(const struct obk_kzg *kzg, const uint8_t *blob, const uint8_t *commitment, struct obk_fr *ret_scalars,
 	struct obk_fault *fault);
+
+/*
+ * The same for cell proofs, whose sums and transforms kernels/kzg/gpu.h does: 8192 points of the setup, OB_ERR_NO_MEMORY, and a blob's 8192 scalars for them.
+ * ret_cells: the blob's cells, NULL if they are not wanted.
+ */
+enum ob_err obk_kzg_cell_points(const struct obk_kzg *kzg, struct obk_g1_affine *ret_points, struct obk_fault *fault);
+enum ob_err obk_kzg_cell_scalars(const struct obk_kzg *kzg, const uint8_t *blob, struct obk_fr *ret_scalars, uint8_t *ret_cells, struct obk_fault *fault);
 
 /* EIP-7594. ret_cells: 128 cells, ret_proofs: 128 points; either may be NULL if it is not wanted. */
 enum ob_err obk_kzg_cells(const struct obk_kzg *kzg, const uint8_t *blob, uint8_t *ret_cells, uint8_t *ret_proofs, struct obk_fault *fault);

@@ -9,11 +9,10 @@
  *     heads                 5           5              what a chunk found of a bucket that began before it; joined after, by a tree
  */
 #include "kernels/curve/g1_four.cuh"
+#include "kernels/msm/digits.cuh"
 #include "kernels/msm/gpu_shape.h"
 
-struct __align__(16) scalar {
-	uint32_t l[8];
-};
+typedef obk_scalar scalar;
 
 static __device__ __forceinline__ uint32_t thread_id()
 {
@@ -88,27 +87,6 @@ extern "C" __global__ void msm_prepare(obk_msm_shape shape, uint32_t total, cons
 	out[i] = k;
 }
 
-/* Digit `window` in [-2^(c-1), 2^(c-1)], by the same rule as obk_scalar_digit. */
-static __device__ __forceinline__ int32_t digit_of(const scalar *k, uint32_t order_r, uint32_t window, uint32_t c)
-{
-	uint32_t at = window * c, word = at ? (at - 1) / 32 : 0, shift = at ? (at - 1) % 32 : 0, raw, low, high, top = k->l[7];
-	int32_t d;
-
-	if (word >= 8)
-		return 0;
-	low = k->l[word];
-	high = word < 7 ? k->l[word + 1] : 0;
-	if (order_r) {
-		low = word == 7 ? low & 0x7fffffff : low;
-		high = word == 6 ? high & 0x7fffffff : high;
-	}
-	raw = at ? __funnelshift_r(low, high, shift) : low << 1;
-	raw &= (2u << c) - 1;
-	d = (int32_t)((raw + 1) >> 1);
-	d = raw >> c ? d - (int32_t)(1u << c) : d;
-	return order_r && top >> 31 ? -d : d;
-}
-
 /* The bucket that scalar i's digit goes to, or NONE. */
 static __device__ __forceinline__ uint32_t key_of(const obk_msm_shape &shape, uint32_t i, uint32_t window, int32_t digit)
 {
@@ -127,7 +105,7 @@ extern "C" __global__ void msm_count(obk_msm_shape shape, uint32_t first, uint32
 	uint32_t i = first + thread_id(), window = blockIdx.y, lane = threadIdx.x & 31, key = OBK_MSM_NONE, lead, lead_key, same, place = 0, rank = OBK_MSM_NONE;
 
 	if (i < end)
-		key = key_of(shape, i, window, digit_of(scalars + i, shape.order_r, window, shape.window));
+		key = key_of(shape, i, window, obk_scalar_digit_of(scalars + i, shape.order_r, window, shape.window));
 	same = __ballot_sync(0xffffffff, key != OBK_MSM_NONE);
 	lead = same ? __ffs(same) - 1 : 0;
 	lead_key = __shfl_sync(0xffffffff, key, lead);
@@ -218,7 +196,7 @@ extern "C" __global__ void msm_scatter(obk_msm_shape shape, uint32_t total, cons
 	rank = ranks[(size_t)window * total + i];
 	if (rank == OBK_MSM_NONE)
 		return;
-	digit = digit_of(scalars + i, shape.order_r, window, shape.window);
+	digit = obk_scalar_digit_of(scalars + i, shape.order_r, window, shape.window);
 	key = key_of(shape, i, window, digit);
 	entry.ref = (window / shape.sets * copy_stride + offset + i % shape.count) | (digit < 0 ? 0x80000000 : 0);
 	entry.key = key;
@@ -446,7 +424,7 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS, OBK_MSM_RESIDENT) 
 	if (i >= total)
 		return;
 	for (uint32_t end = min(window + each, shape.windows); window < end; window++) {
-		int32_t digit = digit_of(scalars + i, shape.order_r, window, shape.window);
+		int32_t digit = obk_scalar_digit_of(scalars + i, shape.order_r, window, shape.window);
 		size_t at = ((size_t)window * copy_stride + offset + i % shape.count) * shape.buckets;
 		obk_g1_affine p;
 

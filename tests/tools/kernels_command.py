@@ -239,7 +239,7 @@ def benches(tmp):
         table = good(verb, 'bench', '--runs', 1, '--threads', 2, '--plot', tmp / 'p.svg', *more) if verb != 'kzg' else None
         report = json.loads(good(verb, 'bench', '--runs', 1, '--threads', 2, '--json', '--plot', tmp / 'p.svg', *more))
         same((report['bench'], report['machine']['threads'], report['machine']['gpu']), (verb, 2, None), 'the machine')
-        same(len(report['rows']), 8 if verb == 'kzg' else 3, 'rows')
+        same(len(report['rows']), 9 if verb == 'kzg' else 3, 'rows')
         same('nonexistent' in report['machine']['no_gpu'], True, 'why there is no GPU')
         same(all(row['cpu_ms'] > 0 and row['gpu_ms'] is None for row in report['rows']), True, 'times')
         same(table is None or bool(re.search(r'2\^6 +\d+\.\d+ +- +-', table)), True, 'the table')
