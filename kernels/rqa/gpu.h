@@ -17,6 +17,8 @@ enum obk_rqa_kernel {
 	OBK_RQA_KERNEL_BITS, /* L1, L2, max; then the same for f64 */
 	OBK_RQA_KERNEL_DIAGONALS = OBK_RQA_KERNEL_BITS + 6,
 	OBK_RQA_KERNEL_COLUMNS,
+	OBK_RQA_KERNEL_TILES, /* f32, f64 */
+	OBK_RQA_KERNEL_JOIN = OBK_RQA_KERNEL_TILES + 2,
 	OBK_RQA_KERNEL_SWEEP, /* diagonals and columns, f32; then the same for f64 */
 	OBK_RQA_KERNEL_PAIRS = OBK_RQA_KERNEL_SWEEP + 4,
 	OBK_RQA_KERNEL_COUNT

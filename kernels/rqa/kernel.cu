@@ -19,7 +19,7 @@
  *
  * So a launch is bounded by the band whatever the matrix, memory grows with n1 + n2, and between two bands a run can be stopped, or kept and gone on with.
  *
- * Many combinations of short series: kernel_sweep.cuh.
+ * A symmetric matrix with no more than diagonal and vertical lines wanted: kernel_tiles.cuh. Many combinations of short series: kernel_sweep.cuh.
  */
 #include "kernels/rqa/gpu_args.h"
 
@@ -204,14 +204,10 @@ template <typename T, int NORM> static __device__ __forceinline__ void bits_make
 	((unsigned *)a.words)[to] = p ? ((unsigned *)a.words)[to] & word : word;
 }
 
-/* half: only the diagonals from the LOI up are wanted. */
-#define BITS(name, type, norm)                                                                                                                          \
-	extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK) rqa_bits_##name(obk_rqa_gpu_args a, uint32_t p, uint64_t first, uint32_t half) \
-	{                                                                                                                                               \
-		uint64_t slab = first + blockIdx.y, end = ((uint64_t)blockIdx.x + 1) * OBK_RQA_GPU_BLOCK;                                               \
-                                                                                                                                                        \
-		if (!half || end > slab * OBK_RQA_GPU_SLAB + 32)                                                                                        \
-			bits_make<type, norm>(a, p, first, slab);                                                                                       \
+#define BITS(name, type, norm)                                                                                                           \
+	extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK) rqa_bits_##name(obk_rqa_gpu_args a, uint32_t p, uint64_t first) \
+	{                                                                                                                                \
+		bits_make<type, norm>(a, p, first, first + blockIdx.y);                                                                  \
 	}
 
 BITS(l1_f32, float, L1)
@@ -483,5 +479,7 @@ extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK) rqa_columns(obk_
 	little_flush(little + 2 * OBK_RQA_GPU_SHORT, a.start);
 	little_flush(little + 3 * OBK_RQA_GPU_SHORT, a.middle);
 }
+
+#include "kernels/rqa/kernel_tiles.cuh"
 
 #include "kernels/rqa/kernel_sweep.cuh"

@@ -101,6 +101,38 @@ TEST(device_counts_as_the_processor)
 	CHECK_INT(on, CASES);
 }
 
+/* Diagonal and vertical lines alone, of a symmetric plot: from one triangle, in tiles; lengths around a tile's edges, and several rows of tiles. */
+TEST(one_triangle_has_all_lines)
+{
+	static const unsigned lengths[] = { 2, 3, 31, 33, 255, 256, 257, 290, 511, 513, 600, 770 };
+	static double a[2 * 800], b[2 * 800];
+
+	for (unsigned round = 0; round < 2 * sizeof lengths / sizeof *lengths; round++) {
+		struct obk_rqa_series x = { .name = "x", .data = a, .channels = 1 + round % 2 }, y = { .name = "y", .data = b, .channels = x.channels };
+		struct obk_rqa_control cpu = { .device = OBK_RQA_DEVICE_CPU }, gpu = { .device = OBK_RQA_DEVICE_CUDA, .gpu_band = round % 3 == 1 };
+		struct obk_rqa_result *result[2];
+		struct obk_rqa_options o;
+		struct obk_rqa_error error;
+
+		options_draw(&o);
+		o.kind = round % 7 == 5 ? OBK_RQA_JOINT : OBK_RQA_AUTO;
+		o.m = round % 5 == 4 ? 9 : o.m; /* more (delay, channel) than a tile has room for */
+		o.want = round % 4 == 3 ? 0 : OBK_RQA_WANT_VERTICAL | (round % 4 == 2 ? OBK_RQA_WANT_TREND : 0);
+		o.theiler_vert = round % 6 == 5 ? 300 : o.theiler_vert;
+		x.length = y.length = lengths[round / 2] + (o.m - 1) * o.tau;
+		fill(a, (unsigned)x.length * x.channels, below(3));
+		fill(b, (unsigned)y.length * y.channels, below(3));
+		o.missing = round % 8 == 6;
+		if (o.missing)
+			a[below((unsigned)x.length)] = NAN;
+		CHECK_INT(obk_rqa_run(&x, o.kind == OBK_RQA_AUTO ? NULL : &y, &o, &cpu, &result[0], &error), OBK_RQA_OK);
+		CHECK_INT(obk_rqa_run(&x, o.kind == OBK_RQA_AUTO ? NULL : &y, &o, &gpu, &result[1], &error), OBK_RQA_OK);
+		same(result[0], result[1]);
+		obk_rqa_result_free(result[0]);
+		obk_rqa_result_free(result[1]);
+	}
+}
+
 static int within_the_whole(void *arg, const struct obk_rqa_progress *progress)
 {
 	(void)arg;

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Diagonal and vertical lines of a symmetric matrix from its upper triangle alone; included by kernel.cu. A column is what lies above the LOI, and then the
+ * row of the same number. The triangle is cut into tiles, 256 rows of 256 neighbouring diagonals:
+ *
+ *     k = j - i   0      256     512          a band: some rows of tiles
+ *     i    0      +-------+-------+--         a strip: up to OBK_RQA_GPU_STRIP tiles beside each other, what one block does
+ *        256      +-------+-------+--
+ *
+ * 1. The bits of a tile go to shared memory, a word 32 cells of one diagonal; a thread makes the words of four neighbours, 8 rows at a time.
+ * 2. Lines inside: of the diagonals as the words are; of the rows after a transposition of 32 words; of the columns, which are skewed here, after words of
+ *    neighbours are turned by their lane's number, too. Runs that touch no edge of the tile (of the strip, for rows) are counted at once. Of each line a
+ *    piece is kept: how long the run at its beginning and the one at its end are.
+ * 3. rqa_join puts the pieces of a band together: a diagonal and a column go on from the band before, a row begins with what its column has open, and
+ *    is complete within the band.
+ *
+ * Pieces are 32-bit numbers, head | tail << 16, of a piece that is one run PIECE_WHOLE | its length:
+ *
+ *     diagonals [row of tiles][k]          columns [row of tiles][tile][j - i0 - k0]          rows [row of tiles][strip][i - i0]
+ */
+
+#define PIECE_WHOLE (0xffffu << 16)
+#define TILE OBK_RQA_GPU_TILE
+#define TILE_SLABS (TILE / OBK_RQA_GPU_SLAB)
+
+/* (delay, channel) of a tile that are in shared memory at once. */
+template <typename T> struct tile_planes {
+	enum { COUNT = sizeof(T) == 4 ? 8 : 4 };
+};
+
+template <typename T> struct tile_room {
+	__align__(16) T xs[tile_planes<T>::COUNT][TILE], ys[tile_planes<T>::COUNT][2 * TILE];
+	__align__(16) unsigned words[TILE_SLABS][TILE];
+	unsigned diagonals[OBK_RQA_GPU_SHORT], verticals[OBK_RQA_GPU_SHORT];
+};
+
+/* A line through a tile or several, piece by piece: cells so far, and the runs at both ends. */
+struct piece {
+	unsigned cells, head, open;
+};
+
+static __device__ __forceinline__ unsigned piece_pack(const piece &p)
+{
+	return p.open == p.cells ? PIECE_WHOLE | p.cells : p.head | p.open << 16;
+}
+
+static __device__ __forceinline__ void piece_walk(piece &p, unsigned bits, unsigned count, unsigned *little, uint64_t hist)
+{
+	runs_walk(bits, count, p.open, [&](unsigned length, unsigned at) {
+		if (p.cells + at == length)
+			p.head = length;
+		else
+			run_add(little, hist, length);
+	});
+	p.cells += count;
+}
+
+/* ---- the bits ---- */
+
+template <typename T> static __device__ void tile_load(tile_room<T> &room, const obk_rqa_gpu_plot &plot, uint64_t i0, uint64_t k0, uint32_t from, uint32_t count)
+{
+	unsigned t = threadIdx.x;
+	const T *x = (const T *)plot.x + i0 + t, *y = (const T *)plot.y + i0 + k0 + t;
+	uint32_t channel = from % plot.channels;
+	uint64_t lag = from / plot.channels * plot.tau;
+
+	for (uint32_t p = 0; p < count; p++) {
+		uint64_t x_at = channel * plot.x_stride + lag, y_at = channel * plot.y_stride + lag;
+
+		room.xs[p][t] = x[x_at];
+		room.ys[p][t] = y[y_at];
+		room.ys[p][TILE + t] = y[y_at + TILE];
+		if (++channel == plot.channels) {
+			channel = 0;
+			lag += plot.tau;
+		}
+	}
+}
+
+/* Adds `count` planes to 8 rows of 4 diagonals. */
+template <typename T, int NORM>
+static __device__ __forceinline__ void tile_join(const tile_room<T> &room, bool first, uint32_t count, unsigned row, unsigned diagonal, T (&sum)[ROWS][ACROSS])
+{
+	if (first)
+		block_join<NORM, true>(&room.xs[0][row], &room.ys[0][row + diagonal], sum);
+	for (uint32_t p = first; p < count; p++)
+		block_join<NORM, false>(&room.xs[p][row], &room.ys[p][row + diagonal], sum);
+}
+
+/* One plot's words; ANDed to what is there when p is not 0. */
+template <typename T> static __device__ __forceinline__ void tile_bits(tile_room<T> &room, const obk_rqa_gpu_args &a, uint32_t p, uint64_t i0, uint64_t k0)
+{
+	const obk_rqa_gpu_plot &plot = a.plot[p];
+	unsigned slab = threadIdx.x / 32, lane = threadIdx.x & 31;
+	uint32_t planes = plot.m * plot.channels, chunk = tile_planes<T>::COUNT;
+	uint64_t i = i0 + slab * OBK_RQA_GPU_SLAB;
+	bool loaded = false;
+	T limit = (T)plot.limit;
+
+	for (unsigned half = 0; half < 2; half++) {
+		unsigned diagonal = half * (TILE / 2) + lane * ACROSS, word[ACROSS] = { ~0u, ~0u, ~0u, ~0u };
+		uint64_t k = k0 + diagonal;
+		uint4 *to = (uint4 *)&room.words[slab][diagonal];
+		bool some = i + k0 + half * (TILE / 2) < a.n1;
+
+		for (int row = OBK_RQA_GPU_SLAB - ROWS; row >= 0; row -= ROWS) {
+			T sum[ROWS][ACROSS];
+
+			for (uint32_t from = 0; from < planes; from += chunk) {
+				uint32_t count = planes - from < chunk ? planes - from : chunk;
+				unsigned at = slab * OBK_RQA_GPU_SLAB + (unsigned)row;
+
+				if (!loaded) {
+					__syncthreads();
+					tile_load(room, plot, i0, k0, from, count);
+					__syncthreads();
+					loaded = planes <= chunk;
+				}
+				if (!some)
+					continue;
+				if (plot.norm == L1)
+					tile_join<T, L1>(room, from == 0, count, at, diagonal, sum);
+				else if (plot.norm == L2)
+					tile_join<T, L2>(room, from == 0, count, at, diagonal, sum);
+				else
+					tile_join<T, LARGEST>(room, from == 0, count, at, diagonal, sum);
+			}
+#pragma unroll
+			for (int d = 0; d < ACROSS && some; d++)
+#pragma unroll
+				for (int r = ROWS - 1; r >= 0; r--)
+					word[d] = sign_in(word[d], sum[r][d], limit);
+		}
+#pragma unroll
+		for (int d = 0; d < ACROSS; d++) {
+			word[d] = some ? ~word[d] & low_bits((int64_t)(a.n1 - i) - (int64_t)(k + d)) : 0;
+			if (some && plot.x_valid)
+				word[d] &= valid_bits(plot.x_valid, (int64_t)i, a.n1) & valid_bits(plot.y_valid, (int64_t)(i + k + d), a.n2);
+		}
+		if (p) {
+			uint4 have = *to;
+
+			*to = make_uint4(have.x & word[0], have.y & word[1], have.z & word[2], have.w & word[3]);
+		} else {
+			*to = make_uint4(word[0], word[1], word[2], word[3]);
+		}
+	}
+}
+
+/* ---- the lines ---- */
+
+/* Thread t: diagonal k0 + t. Returns its points, of the LOI too. */
+static __device__ __forceinline__ unsigned tile_diagonal(const obk_rqa_gpu_args &a, const unsigned (*words)[TILE], uint64_t i0, uint64_t k, unsigned *little,
+							 uint64_t to)
+{
+	uint64_t left = i0 + k < a.n1 ? a.n1 - i0 - k : 0;
+	unsigned cells = left < TILE ? (unsigned)left : TILE, points = 0;
+	bool lines = k == 0 || k >= a.theiler_diag;
+	piece p = { 0, 0, 0 };
+
+	for (unsigned slab = 0; slab * OBK_RQA_GPU_SLAB < cells; slab++) {
+		unsigned word = words[slab][threadIdx.x], rest = cells - slab * OBK_RQA_GPU_SLAB, count = rest < 32 ? rest : 32;
+
+		points += (unsigned)__popc((int)word);
+		runs_walk(word, count, p.open, [&](unsigned length, unsigned at) {
+			if (p.cells + at == length)
+				p.head = length;
+			else if (k == 0)
+				bump(a.loi, length);
+			else if (lines)
+				run_add(little, a.kinds[0], length);
+		});
+		p.cells += count;
+	}
+	((unsigned *)to)[k] = piece_pack(p);
+	if (a.profile && points)
+		atomicAdd((counter *)a.profile + k, (counter)points);
+	return points;
+}
+
+/* Thread t: row i0 + t, 256 cells further. */
+static __device__ __forceinline__ void tile_row(const obk_rqa_gpu_args &a, const unsigned (*words)[TILE], piece &p, unsigned *little)
+{
+	unsigned slab = threadIdx.x / 32, lane = threadIdx.x & 31;
+
+	for (unsigned at = 0; at < TILE; at += 32)
+		piece_walk(p, transpose(words[slab][at + lane]), 32, little, a.vertical);
+}
+
+/*
+ * Warp w: the columns i0 + k0 + 32 g + lane, g = w and then g = w + 8. In slab s such a column has cells of the words 32 (g - s) + lane, in the rows up to the
+ * lane's number, and of those 32 to the left of them, in the rows below.
+ */
+static __device__ __forceinline__ void tile_columns(const obk_rqa_gpu_args &a, const unsigned (*words)[TILE], bool loi, unsigned *little, uint64_t to)
+{
+	unsigned warp = threadIdx.x / 32, lane = threadIdx.x & 31, group = warp, slab = 0;
+	piece p = { 0, 0, 0 };
+
+	for (unsigned step = 0; step <= TILE_SLABS; step++) {
+		int at = ((int)group - (int)slab) * 32;
+		unsigned right = at < (int)TILE ? words[slab][at + lane] : 0, left = at > 0 ? words[slab][at - 32 + lane] : 0, word, count = 32;
+
+		/* Bit b of lane l: column b, row b - l modulo 32. */
+		word = __brev(transpose(__funnelshift_l(left, right, lane)));
+		word = __funnelshift_l(word, word, lane + 1);
+		if (at == 0) {
+			/* The diagonal k0 is the last one; the LOI belongs to the rows. */
+			count = lane + !loi;
+			word &= low_bits(count);
+		} else if (at == (int)TILE) {
+			count = 31 - lane;
+			word = word >> lane >> 1;
+		}
+		piece_walk(p, word, count, little, a.vertical);
+		if (slab++ == (group < TILE_SLABS ? group : TILE_SLABS - 1)) {
+			((unsigned *)to)[group * 32 + lane] = piece_pack(p);
+			p.cells = p.head = p.open = 0;
+			group += TILE_SLABS;
+			slab = group - TILE_SLABS;
+		}
+	}
+}
+
+/* Places of the pieces of row of tiles number `row` of a band. */
+struct pieces {
+	uint64_t diagonals, columns, rows;
+};
+
+static __device__ __forceinline__ pieces pieces_of(const obk_rqa_gpu_args &a, uint64_t row)
+{
+	uint64_t at = a.words + row * a.stride * 4, tiles = a.tiles;
+
+	return pieces{ at, at + tiles * TILE * 4, at + tiles * 3 * TILE * 4 };
+}
+
+template <typename T> static __device__ __forceinline__ void tiles(const obk_rqa_gpu_args &a, uint64_t first)
+{
+	__shared__ tile_room<T> room;
+	uint64_t i0 = (first + blockIdx.y) * TILE, tile = (uint64_t)blockIdx.x * a.strip, end = tile + a.strip;
+	pieces to = pieces_of(a, blockIdx.y);
+	piece row = { 0, 0, 0 };
+	unsigned points = 0;
+
+	if (i0 + tile * TILE >= a.n1)
+		return;
+	for (unsigned l = threadIdx.x; l < OBK_RQA_GPU_SHORT; l += TILE)
+		room.diagonals[l] = room.verticals[l] = 0;
+	for (; tile < end && i0 + tile * TILE < a.n1; tile++) {
+		uint64_t k0 = tile * TILE, k = k0 + threadIdx.x;
+		unsigned own;
+
+		__syncthreads();
+		for (uint32_t p = 0; p < a.plots; p++)
+			tile_bits<T>(room, a, p, i0, k0);
+		__syncthreads();
+		own = tile_diagonal(a, room.words, i0, k, room.diagonals, to.diagonals);
+		if (k == 0 && own)
+			atomicAdd((counter *)a.sums + OBK_RQA_GPU_LOI, (counter)own);
+		else if (k >= a.theiler_rr)
+			points += own;
+		if (!a.vertical)
+			continue;
+		if (k0 < a.theiler_vert) {
+			for (unsigned slab = 0; slab < TILE_SLABS && k < a.theiler_vert; slab++)
+				room.words[slab][threadIdx.x] = 0;
+			__syncthreads();
+		}
+		tile_row(a, room.words, row, room.verticals);
+		tile_columns(a, room.words, k0 == 0, room.verticals, to.columns + tile * 2 * TILE * 4);
+	}
+	if (a.vertical)
+		((unsigned *)to.rows)[(uint64_t)blockIdx.x * TILE + threadIdx.x] = piece_pack(row);
+	for (int lanes = 16; lanes; lanes >>= 1)
+		points += __shfl_xor_sync(~0u, points, lanes);
+	if (points && (threadIdx.x & 31) == 0)
+		atomicAdd((counter *)a.sums + OBK_RQA_GPU_POINTS, (counter)points);
+	__syncthreads();
+	little_flush(room.diagonals, a.kinds[0]);
+	little_flush(room.verticals, a.vertical);
+}
+
+extern "C" __global__ void __launch_bounds__(TILE, 3) rqa_tiles_f32(obk_rqa_gpu_args a, uint64_t first)
+{
+	tiles<float>(a, first);
+}
+
+extern "C" __global__ void __launch_bounds__(TILE, 2) rqa_tiles_f64(obk_rqa_gpu_args a, uint64_t first)
+{
+	tiles<double>(a, first);
+}
+
+/* ---- pieces ---- */
+
+/* Takes a line one piece further. open: the run that reaches it, and then the one that reaches its end. ended(length): of a run. */
+template <typename F> static __device__ __forceinline__ void piece_join(unsigned piece, unsigned &open, F ended)
+{
+	if (piece >= PIECE_WHOLE) {
+		open += piece & 0xffff;
+		return;
+	}
+	if (open + (piece & 0xffff))
+		ended(open + (piece & 0xffff));
+	open = piece >> 16;
+}
+
+/* Diagonal k through the rows of tiles first .. last - 1. */
+static __device__ void diagonal_join(const obk_rqa_gpu_args &a, uint64_t k, uint64_t first, uint64_t last, unsigned *little)
+{
+	uint64_t cells = a.n1 - k, end = (cells + TILE - 1) / TILE;
+	unsigned *state = (unsigned *)a.diagonal_state + k, open = *state;
+	bool lines = k == 0 || k >= a.theiler_diag;
+	uint64_t inner = k ? a.kinds[0] : a.loi, border = k ? a.kinds[1] : a.loi_border;
+
+	for (uint64_t row = first; row < last && row < end; row++) {
+		unsigned piece = ((const unsigned *)pieces_of(a, row - first).diagonals)[k];
+
+		piece_join(piece, open, [&](unsigned length) {
+			if (!lines)
+				return;
+			if (length == row * TILE + (piece & 0xffff))
+				bump(border, length);
+			else if (k)
+				run_add(little, inner, length);
+			else
+				bump(inner, length);
+		});
+	}
+	if (last >= end && open && lines)
+		bump(k && open == cells ? a.kinds[2] : border, open);
+	*state = open;
+}
+
+/* Column j above the LOI, and the row of that number where the band has it. */
+static __device__ void column_join(const obk_rqa_gpu_args &a, uint64_t j, uint64_t first, uint64_t last, unsigned *little)
+{
+	unsigned *state = (unsigned *)a.column_state + j, open = *state;
+	uint64_t own = j / TILE, strip = a.strip * TILE, count;
+	const unsigned *rows;
+	auto ended = [&](unsigned length) { run_add(little, a.vertical, length); };
+
+	for (uint64_t row = first; row < last && row <= own; row++) {
+		/* The rows of tiles first, then what is nearer to the LOI. */
+		const unsigned *columns = (const unsigned *)pieces_of(a, row - first).columns;
+		uint64_t off = j - row * TILE, tile = off / TILE, at = off % TILE;
+
+		piece_join(columns[tile * 2 * TILE + at], open, ended);
+		if (tile && at + 1 < TILE)
+			piece_join(columns[(tile - 1) * 2 * TILE + TILE + at], open, ended);
+	}
+	if (own >= last) {
+		*state = open;
+		return;
+	}
+	rows = (const unsigned *)pieces_of(a, own - first).rows + j % TILE;
+	count = (a.n1 - own * TILE + strip - 1) / strip;
+	/* Behind the last cell of the last column there is nothing to end its run but this. */
+	if (j == a.n1 - 1 && rows[0])
+		((counter *)a.sums)[OBK_RQA_GPU_OPEN] = open + (rows[0] & 0xffff);
+#pragma unroll 4
+	for (uint64_t s = 0; s < count; s++)
+		piece_join(rows[s * TILE], open, ended);
+	if (open)
+		ended(open);
+}
+
+extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK) rqa_join(obk_rqa_gpu_args a, uint64_t first, uint64_t last)
+{
+	__shared__ unsigned little[OBK_RQA_GPU_SHORT];
+	uint64_t line = (uint64_t)blockIdx.x * OBK_RQA_GPU_BLOCK + threadIdx.x, i0 = first * TILE;
+
+	little_clear(little, OBK_RQA_GPU_SHORT);
+	if (blockIdx.y == 0 && line < a.n1 - i0)
+		diagonal_join(a, line, first, last, little);
+	else if (blockIdx.y && line < a.n1 - i0)
+		column_join(a, i0 + line, first, last, little);
+	__syncthreads();
+	little_flush(little, blockIdx.y ? a.vertical : a.kinds[0]);
+}
