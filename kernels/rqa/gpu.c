@@ -29,7 +29,7 @@ struct work {
 	struct obk_gpu *gpu;
 	CUstream stream;
 	const struct obk_rqa_matrix *matrix;
-	struct obk_gpu_buffer planes[SIDES], valid[SIDES], counters, states, words;
+	struct obk_gpu_buffer planes[SIDES], valid[SIDES], near_planes[2], counters, states, words;
 	struct obk_rqa_gpu_args args;
 	struct obk_rqa_hist *hists[HISTS];
 	uint64_t *at[HISTS]; /* the member of args that has each histogram's address */
@@ -38,7 +38,7 @@ struct work {
 	uint64_t rows;               /* of a step: a slab's or a tile's */
 	uint64_t steps, room;        /* of the matrix; 32-bit numbers of a band */
 	uint64_t state_bytes, told;  /* told: cells, to the watch */
-	bool columns, tiles;
+	bool columns, tiles, near;
 	struct obk_fault *fault;
 };
 
@@ -65,6 +65,30 @@ static enum ob_err side_write(struct work *w, unsigned side, const struct obk_rq
 	return err;
 }
 
+/* For looking nearly first; w->near goes where that is of no use. */
+static enum ob_err near_write(struct work *w, uint32_t p)
+{
+	const struct obk_rqa_plot *plot = &w->matrix->plot[p];
+	struct obk_rqa_gpu_plot *to = &w->args.plot[p];
+	uint64_t stride = plot->x.length + OBK_RQA_GPU_BEHIND, count = (plot->channels + 1) * stride;
+	float *planes = calloc(count, sizeof *planes);
+	enum ob_err err = OB_ERR_NONE;
+
+	if (!planes)
+		return obk_fault_set(w->fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory for a series of %llu samples",
+				     (unsigned long long)plot->x.length);
+	w->near = obk_rqa_gpu_near(plot, planes, stride, &to->slack);
+	if (w->near) {
+		err = obk_gpu_take(w->gpu, count * sizeof *planes, &w->near_planes[p], w->fault);
+		if (err == OB_ERR_NONE)
+			err = obk_gpu_write(w->gpu, w->stream, w->near_planes[p].at, planes, count * sizeof *planes, w->fault);
+		to->near = w->near_planes[p].at;
+		to->near_stride = stride;
+	}
+	free(planes);
+	return err;
+}
+
 static enum ob_err plots_write(struct work *w)
 {
 	enum ob_err err = OB_ERR_NONE;
@@ -81,6 +105,9 @@ static enum ob_err plots_write(struct work *w)
 		to->y_stride = to->x_stride;
 		if (!plot->same && err == OB_ERR_NONE)
 			err = side_write(w, 2 * p + 1, &plot->y, plot->channels, plot->f64, &to->y, &to->y_valid, &to->y_stride);
+		w->near = w->near && plot->norm == OBK_RQA_NORM_L2;
+		if (w->near && err == OB_ERR_NONE)
+			err = near_write(w, p);
 	}
 	return err;
 }
@@ -235,7 +262,7 @@ static enum ob_err slabs_run(struct work *w, uint64_t first, uint64_t last)
 static enum ob_err tiles_run(struct work *w, uint64_t first, uint64_t last)
 {
 	struct obk_rqa_gpu_args *a = &w->args;
-	enum ob_err err = launch(w, OBK_RQA_KERNEL_TILES + (w->matrix->plot[0].f64 ? 1 : 0), (a->tiles + a->strip - 1) / a->strip, last - first,
+	enum ob_err err = launch(w, OBK_RQA_KERNEL_TILES + (w->matrix->plot[0].f64 ? 1 : 0) + (w->near ? 2 : 0), (a->tiles + a->strip - 1) / a->strip, last - first,
 				 OBK_RQA_GPU_TILE, (void *[]){ a, &first });
 
 	return err == OB_ERR_NONE ? launch(w, OBK_RQA_KERNEL_JOIN, blocks_for(a->n1 - first * OBK_RQA_GPU_TILE), w->columns ? 2 : 1, OBK_RQA_GPU_BLOCK,
@@ -347,6 +374,7 @@ static int work_run(struct work *w, const struct obk_rqa_options *o, struct obk_
 
 	w->columns = o->want & (OBK_RQA_WANT_VERTICAL | OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES);
 	w->tiles = w->matrix->symmetric && !(o->want & (OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES)) && ob_opt_on(OB_OPT_BANDS);
+	w->near = w->tiles && ob_opt_on(OB_OPT_SIEVE);
 	a->n1 = w->matrix->n1;
 	a->n2 = w->matrix->n2;
 	a->symmetric = w->matrix->symmetric;
@@ -373,6 +401,8 @@ static int work_run(struct work *w, const struct obk_rqa_options *o, struct obk_
 		obk_gpu_give(w->gpu, &w->planes[s]);
 		obk_gpu_give(w->gpu, &w->valid[s]);
 	}
+	obk_gpu_give(w->gpu, &w->near_planes[0]);
+	obk_gpu_give(w->gpu, &w->near_planes[1]);
 	obk_gpu_give(w->gpu, &w->counters);
 	obk_gpu_give(w->gpu, &w->states);
 	obk_gpu_give(w->gpu, &w->words);

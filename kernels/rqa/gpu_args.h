@@ -23,6 +23,8 @@ struct obk_rqa_gpu_plot {
 	uint64_t x_stride, y_stride, tau;
 	double limit;
 	uint32_t channels, m, norm; /* norm: 0 L1, 1 L2, 2 the largest */
+	float slack;                /* nearer to 0 than this a near result decides nothing */
+	uint64_t near, near_stride; /* planes of float: each channel, moved to around 0, and the squared lengths of the vectors (gpu_near.c) */
 };
 
 /*

@@ -342,13 +342,14 @@ extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK, 8) rqa_diagonals
 /* Bit b of lane l becomes bit l of lane b. */
 static __device__ __forceinline__ unsigned transpose(unsigned word)
 {
-	unsigned lane = threadIdx.x & 31, keep = 0xffff;
+	unsigned lane = threadIdx.x & 31, low = 0xffff;
 
 #pragma unroll
-	for (unsigned step = 16; step; step >>= 1, keep ^= keep << step) {
-		unsigned other = __shfl_xor_sync(~0u, word, (int)step);
+	for (unsigned step = 16; step; step >>= 1, low ^= low << step) {
+		unsigned other = __shfl_xor_sync(~0u, word, (int)step), keep = lane & step ? ~low : low;
 
-		word = lane & step ? (word & ~keep) | (other >> step & keep) : (word & keep) | (other & keep) << step;
+		/* Turned, not shifted: what comes around falls on what is kept. */
+		word = (word & keep) | (__funnelshift_l(other, other, lane & step ? 32 - step : step) & ~keep);
 	}
 	return word;
 }

@@ -8,10 +8,13 @@
  *     i    0      +-------+-------+--         a strip: up to OBK_RQA_GPU_STRIP tiles beside each other, what one block does
  *        256      +-------+-------+--
  *
- * 1. The bits of a tile go to shared memory, a word 32 cells of one diagonal; a thread makes the words of four neighbours, 8 rows at a time.
+ * 1. The bits of a tile go to shared memory, a word 32 cells of one diagonal; a thread makes the words of four neighbours, 8 rows at a time. Exactly as the
+ *    CPU, three operations a cell, delay and channel; or, for the Euclidean norm, nearly: limit - |x|^2 - |y|^2 + 2 x y in single precision, one operation,
+ *    of samples that were moved to around zero. Where a result is within `slack` of zero, those 32 cells are done again exactly (gpu_near.c has the bound).
  * 2. Lines inside: of the diagonals as the words are; of the rows after a transposition of 32 words; of the columns, which are skewed here, after words of
  *    neighbours are turned by their lane's number, too. Runs that touch no edge of the tile (of the strip, for rows) are counted at once. Of each line a
  *    piece is kept: how long the run at its beginning and the one at its end are.
+ *    Where neither the words of a warp nor what is open have anything, there is no more to do than to look.
  * 3. rqa_join puts the pieces of a band together: a diagonal and a column go on from the band before, a row begins with what its column has open, and
  *    is complete within the band.
  *
@@ -29,10 +32,13 @@ template <typename T> struct tile_planes {
 	enum { COUNT = sizeof(T) == 4 ? 8 : 4 };
 };
 
+/* Whose short runs are counted together. */
+enum { LINES, LOI, UNWANTED, VERTICALS, BINS };
+
 template <typename T> struct tile_room {
 	__align__(16) T xs[tile_planes<T>::COUNT][TILE], ys[tile_planes<T>::COUNT][2 * TILE];
 	__align__(16) unsigned words[TILE_SLABS][TILE];
-	unsigned diagonals[OBK_RQA_GPU_SHORT], verticals[OBK_RQA_GPU_SHORT];
+	unsigned little[BINS][OBK_RQA_GPU_SHORT];
 };
 
 /* A line through a tile or several, piece by piece: cells so far, and the runs at both ends. */
@@ -45,15 +51,38 @@ static __device__ __forceinline__ unsigned piece_pack(const piece &p)
 	return p.open == p.cells ? PIECE_WHOLE | p.cells : p.head | p.open << 16;
 }
 
+/*
+ * Takes the line `count` cells further, 0 to 32, bits above them 0. Only a run that came in may be long (LONG: longer than a tile), and only the one from the first cell is the head:
+ * what is left between the bits' ends is short, and one addition finds a run.
+ */
+template <bool LONG>
 static __device__ __forceinline__ void piece_walk(piece &p, unsigned bits, unsigned count, unsigned *little, uint64_t hist)
 {
-	runs_walk(bits, count, p.open, [&](unsigned length, unsigned at) {
-		if (p.cells + at == length)
-			p.head = length;
-		else
-			run_add(little, hist, length);
-	});
+	unsigned full = low_bits(count), came, length;
+
+	if (bits == full) {
+		p.open += count;
+		p.cells += count;
+		return;
+	}
+	came = bits & ~(bits + 1);
+	bits ^= came;
+	length = p.open + (unsigned)__popc((int)came);
+	if (p.open == p.cells)
+		p.head = length;
+	else if (length && LONG)
+		run_add(little, hist, length);
+	else if (length)
+		atomicAdd(&little[length], 1u);
 	p.cells += count;
+	p.open = (unsigned)__clz((int)~(bits << (32 - count)));
+	bits &= full >> p.open;
+	while (bits) {
+		unsigned carried = bits + (bits & -bits);
+
+		atomicAdd(&little[__popc((int)(bits & ~carried))], 1u);
+		bits &= carried;
+	}
 }
 
 /* ---- the bits ---- */
@@ -88,6 +117,28 @@ static __device__ __forceinline__ void tile_join(const tile_room<T> &room, bool 
 		block_join<NORM, false>(&room.xs[p][row], &room.ys[p][row + diagonal], sum);
 }
 
+/* A thread's words: inverted signs, but of cells that there are, and of vectors without gaps. */
+template <typename T>
+static __device__ __forceinline__ void words_put(tile_room<T> &room, const obk_rqa_gpu_args &a, uint32_t p, uint64_t i, uint64_t k, unsigned diagonal,
+						 unsigned (&word)[ACROSS], bool some)
+{
+	uint4 *to = (uint4 *)&room.words[threadIdx.x / 32][diagonal];
+
+#pragma unroll
+	for (int d = 0; d < ACROSS; d++) {
+		word[d] = some ? ~word[d] & low_bits((int64_t)(a.n1 - i) - (int64_t)(k + d)) : 0;
+		if (some && a.plot[p].x_valid)
+			word[d] &= valid_bits(a.plot[p].x_valid, (int64_t)i, a.n1) & valid_bits(a.plot[p].y_valid, (int64_t)(i + k + d), a.n2);
+	}
+	if (p) {
+		uint4 have = *to;
+
+		*to = make_uint4(have.x & word[0], have.y & word[1], have.z & word[2], have.w & word[3]);
+	} else {
+		*to = make_uint4(word[0], word[1], word[2], word[3]);
+	}
+}
+
 /* One plot's words; ANDed to what is there when p is not 0. */
 template <typename T> static __device__ __forceinline__ void tile_bits(tile_room<T> &room, const obk_rqa_gpu_args &a, uint32_t p, uint64_t i0, uint64_t k0)
 {
@@ -101,7 +152,6 @@ template <typename T> static __device__ __forceinline__ void tile_bits(tile_room
 	for (unsigned half = 0; half < 2; half++) {
 		unsigned diagonal = half * (TILE / 2) + lane * ACROSS, word[ACROSS] = { ~0u, ~0u, ~0u, ~0u };
 		uint64_t k = k0 + diagonal;
-		uint4 *to = (uint4 *)&room.words[slab][diagonal];
 		bool some = i + k0 + half * (TILE / 2) < a.n1;
 
 		for (int row = OBK_RQA_GPU_SLAB - ROWS; row >= 0; row -= ROWS) {
@@ -132,46 +182,145 @@ template <typename T> static __device__ __forceinline__ void tile_bits(tile_room
 				for (int r = ROWS - 1; r >= 0; r--)
 					word[d] = sign_in(word[d], sum[r][d], limit);
 		}
-#pragma unroll
-		for (int d = 0; d < ACROSS; d++) {
-			word[d] = some ? ~word[d] & low_bits((int64_t)(a.n1 - i) - (int64_t)(k + d)) : 0;
-			if (some && plot.x_valid)
-				word[d] &= valid_bits(plot.x_valid, (int64_t)i, a.n1) & valid_bits(plot.y_valid, (int64_t)(i + k + d), a.n2);
-		}
-		if (p) {
-			uint4 have = *to;
+		words_put(room, a, p, i, k, diagonal, word, some);
+	}
+}
 
-			*to = make_uint4(have.x & word[0], have.y & word[1], have.z & word[2], have.w & word[3]);
-		} else {
-			*to = make_uint4(word[0], word[1], word[2], word[3]);
+/* As block_join, from device memory and without haste: 8 rows of 4 diagonals, from (i, j) on, into their words. */
+template <typename T>
+static __device__ __forceinline__ void exact_bits(const obk_rqa_gpu_plot &plot, uint64_t i, uint64_t j, unsigned (&word)[ACROSS])
+{
+#pragma unroll 1
+	for (int r = ROWS - 1; r >= 0; r--) {
+		const T *x = (const T *)plot.x + i + r, *y = (const T *)plot.y + j + r;
+		T sum[ACROSS] = { 0, 0, 0, 0 };
+
+#pragma unroll 1
+		for (uint32_t l = 0; l < plot.m; l++, x += plot.tau, y += plot.tau)
+#pragma unroll 1
+			for (uint32_t c = 0; c < plot.channels; c++)
+#pragma unroll
+				for (int d = 0; d < ACROSS; d++)
+					sum[d] = join<L2>(sum[d], gap<L2>(minus(x[c * plot.x_stride], y[c * plot.y_stride + d])));
+#pragma unroll
+		for (int d = 0; d < ACROSS; d++)
+			word[d] = sign_in(word[d], sum[d], (T)plot.limit);
+	}
+}
+
+/* Plane 0: limit - |x|^2 and |y|^2; then a (delay, channel) each, doubled for x. */
+static __device__ void near_load(tile_room<float> &room, const obk_rqa_gpu_plot &plot, uint64_t i0, uint64_t k0, uint32_t from, uint32_t count)
+{
+	unsigned t = threadIdx.x;
+
+	for (uint32_t p = 0; p < count; p++) {
+		uint32_t plane = from + p;
+		const float *x = (const float *)plot.near + i0 + t;
+		float own;
+
+		if (plane)
+			x += (plane - 1) % plot.channels * plot.near_stride + (plane - 1) / plot.channels * plot.tau;
+		else
+			x += plot.channels * plot.near_stride;
+		own = *x;
+		room.xs[p][t] = plane ? own + own : (float)plot.limit - own;
+		room.ys[p][t] = x[k0];
+		room.ys[p][TILE + t] = x[k0 + TILE];
+	}
+}
+
+/* As block_join for what near_load has loaded. */
+template <bool FIRST> static __device__ __forceinline__ void near_join(const float *x, const float *y, float (&sum)[ROWS][ACROSS])
+{
+	float xs[ROWS], ys[ROWS + ACROSS];
+
+#pragma unroll
+	for (int at = 0; at < ROWS; at += 4)
+		four(x + at, xs + at);
+#pragma unroll
+	for (int at = 0; at < ROWS + ACROSS; at += 4)
+		four(y + at, ys + at);
+#pragma unroll
+	for (int r = 0; r < ROWS; r++)
+#pragma unroll
+		for (int d = 0; d < ACROSS; d++)
+			sum[r][d] = FIRST ? __fsub_rn(xs[r], ys[r + d]) : __fmaf_rn(xs[r], ys[r + d], sum[r][d]);
+}
+
+/* As tile_bits, nearly first. */
+template <typename T> static __device__ __forceinline__ void tile_near(tile_room<float> &room, const obk_rqa_gpu_args &a, uint32_t p, uint64_t i0, uint64_t k0)
+{
+	const obk_rqa_gpu_plot &plot = a.plot[p];
+	unsigned slab = threadIdx.x / 32, lane = threadIdx.x & 31;
+	uint32_t planes = plot.m * plot.channels + 1, chunk = tile_planes<float>::COUNT;
+	uint64_t i = i0 + slab * OBK_RQA_GPU_SLAB;
+	bool loaded = false;
+
+	for (unsigned half = 0; half < 2; half++) {
+		unsigned diagonal = half * (TILE / 2) + lane * ACROSS, word[ACROSS] = { ~0u, ~0u, ~0u, ~0u };
+		uint64_t k = k0 + diagonal;
+		bool some = i + k0 + half * (TILE / 2) < a.n1;
+
+		for (int row = OBK_RQA_GPU_SLAB - ROWS; row >= 0; row -= ROWS) {
+			float sum[ROWS][ACROSS], least;
+
+			for (uint32_t from = 0; from < planes; from += chunk) {
+				uint32_t count = planes - from < chunk ? planes - from : chunk;
+				unsigned at = slab * OBK_RQA_GPU_SLAB + (unsigned)row;
+
+				if (!loaded) {
+					__syncthreads();
+					near_load(room, plot, i0, k0, from, count);
+					__syncthreads();
+					loaded = planes <= chunk;
+				}
+				if (!some)
+					continue;
+				if (from == 0)
+					near_join<true>(&room.xs[0][at], &room.ys[0][at + diagonal], sum);
+				for (uint32_t q = from == 0; q < count; q++)
+					near_join<false>(&room.xs[q][at], &room.ys[q][at + diagonal], sum);
+			}
+			if (!some)
+				continue;
+			least = fabsf(sum[0][0]);
+#pragma unroll
+			for (int r = 0; r < ROWS; r++)
+#pragma unroll
+				for (int d = 0; d < ACROSS; d++)
+					least = fminf(least, fabsf(sum[r][d]));
+			if (least <= plot.slack) {
+				exact_bits<T>(plot, i + row, i + row + k, word);
+				continue;
+			}
+#pragma unroll
+			for (int d = 0; d < ACROSS; d++)
+#pragma unroll
+				for (int r = ROWS - 1; r >= 0; r--)
+					word[d] = __funnelshift_l(__float_as_uint(sum[r][d]), word[d], 1);
 		}
+		words_put(room, a, p, i, k, diagonal, word, some);
 	}
 }
 
 /* ---- the lines ---- */
 
 /* Thread t: diagonal k0 + t. Returns its points, of the LOI too. */
-static __device__ __forceinline__ unsigned tile_diagonal(const obk_rqa_gpu_args &a, const unsigned (*words)[TILE], uint64_t i0, uint64_t k, unsigned *little,
-							 uint64_t to)
+template <typename T> static __device__ __forceinline__ unsigned tile_diagonal(const obk_rqa_gpu_args &a, tile_room<T> &room, uint64_t i0, uint64_t k, uint64_t to)
 {
 	uint64_t left = i0 + k < a.n1 ? a.n1 - i0 - k : 0;
-	unsigned cells = left < TILE ? (unsigned)left : TILE, points = 0;
-	bool lines = k == 0 || k >= a.theiler_diag;
+	unsigned cells = left < TILE ? (unsigned)left : TILE, points = 0, *little = room.little[k == 0 ? LOI : k < a.theiler_diag ? UNWANTED : LINES];
 	piece p = { 0, 0, 0 };
 
-	for (unsigned slab = 0; slab * OBK_RQA_GPU_SLAB < cells; slab++) {
-		unsigned word = words[slab][threadIdx.x], rest = cells - slab * OBK_RQA_GPU_SLAB, count = rest < 32 ? rest : 32;
+	for (unsigned slab = 0; p.cells < cells; slab++) {
+		unsigned word = room.words[slab][threadIdx.x], rest = cells - p.cells, count = rest < 32 ? rest : 32;
 
-		points += (unsigned)__popc((int)word);
-		runs_walk(word, count, p.open, [&](unsigned length, unsigned at) {
-			if (p.cells + at == length)
-				p.head = length;
-			else if (k == 0)
-				bump(a.loi, length);
-			else if (lines)
-				run_add(little, a.kinds[0], length);
-		});
-		p.cells += count;
+		if (word | p.open) {
+			points += (unsigned)__popc((int)word);
+			piece_walk<false>(p, word, count, little, 0);
+		} else {
+			p.cells += count;
+		}
 	}
 	((unsigned *)to)[k] = piece_pack(p);
 	if (a.profile && points)
@@ -184,35 +333,41 @@ static __device__ __forceinline__ void tile_row(const obk_rqa_gpu_args &a, const
 {
 	unsigned slab = threadIdx.x / 32, lane = threadIdx.x & 31;
 
-	for (unsigned at = 0; at < TILE; at += 32)
-		piece_walk(p, transpose(words[slab][at + lane]), 32, little, a.vertical);
+	for (unsigned at = 0; at < TILE; at += 32) {
+		unsigned word = words[slab][at + lane];
+
+		if (__any_sync(~0u, (word | p.open) != 0))
+			piece_walk<true>(p, transpose(word), 32, little, a.vertical);
+		else
+			p.cells += 32;
+	}
 }
 
 /*
  * Warp w: the columns i0 + k0 + 32 g + lane, g = w and then g = w + 8. In slab s such a column has cells of the words 32 (g - s) + lane, in the rows up to the
  * lane's number, and of those 32 to the left of them, in the rows below.
  */
-static __device__ __forceinline__ void tile_columns(const obk_rqa_gpu_args &a, const unsigned (*words)[TILE], bool loi, unsigned *little, uint64_t to)
+static __device__ __forceinline__ void tile_columns(const unsigned (*words)[TILE], bool loi, unsigned *little, uint64_t to)
 {
 	unsigned warp = threadIdx.x / 32, lane = threadIdx.x & 31, group = warp, slab = 0;
 	piece p = { 0, 0, 0 };
 
 	for (unsigned step = 0; step <= TILE_SLABS; step++) {
 		int at = ((int)group - (int)slab) * 32;
-		unsigned right = at < (int)TILE ? words[slab][at + lane] : 0, left = at > 0 ? words[slab][at - 32 + lane] : 0, word, count = 32;
+		unsigned right = at < (int)TILE ? words[slab][at + lane] : 0, left = at > 0 ? words[slab][at - 32 + lane] : 0;
+		/* The diagonal k0 is the last one; the LOI belongs to the rows. Those on the right of the tile begin below it. */
+		unsigned count = at == 0 ? lane + !loi : at == (int)TILE ? 31 - lane : 32;
 
-		/* Bit b of lane l: column b, row b - l modulo 32. */
-		word = __brev(transpose(__funnelshift_l(left, right, lane)));
-		word = __funnelshift_l(word, word, lane + 1);
-		if (at == 0) {
-			/* The diagonal k0 is the last one; the LOI belongs to the rows. */
-			count = lane + !loi;
-			word &= low_bits(count);
-		} else if (at == (int)TILE) {
-			count = 31 - lane;
-			word = word >> lane >> 1;
+		if (__any_sync(~0u, (left | right | p.open) != 0)) {
+			/* Bit b of lane l: column b, row b - l modulo 32. */
+			unsigned word = __brev(transpose(__funnelshift_l(left, right, lane)));
+
+			word = __funnelshift_l(word, word, lane + 1);
+			word = at == (int)TILE ? word >> lane >> 1 : word & low_bits(count);
+			piece_walk<false>(p, word, count, little, 0);
+		} else {
+			p.cells += count;
 		}
-		piece_walk(p, word, count, little, a.vertical);
 		if (slab++ == (group < TILE_SLABS ? group : TILE_SLABS - 1)) {
 			((unsigned *)to)[group * 32 + lane] = piece_pack(p);
 			p.cells = p.head = p.open = 0;
@@ -221,6 +376,25 @@ static __device__ __forceinline__ void tile_columns(const obk_rqa_gpu_args &a, c
 		}
 	}
 }
+
+/* What is in shared memory, and how bits are made. */
+template <typename T, bool NEAR> struct tile_kind {
+	typedef T type;
+
+	static __device__ __forceinline__ void bits(tile_room<T> &room, const obk_rqa_gpu_args &a, uint32_t p, uint64_t i0, uint64_t k0)
+	{
+		tile_bits<T>(room, a, p, i0, k0);
+	}
+};
+
+template <typename T> struct tile_kind<T, true> {
+	typedef float type;
+
+	static __device__ __forceinline__ void bits(tile_room<float> &room, const obk_rqa_gpu_args &a, uint32_t p, uint64_t i0, uint64_t k0)
+	{
+		tile_near<T>(room, a, p, i0, k0);
+	}
+};
 
 /* Places of the pieces of row of tiles number `row` of a band. */
 struct pieces {
@@ -234,27 +408,27 @@ static __device__ __forceinline__ pieces pieces_of(const obk_rqa_gpu_args &a, ui
 	return pieces{ at, at + tiles * TILE * 4, at + tiles * 3 * TILE * 4 };
 }
 
-template <typename T> static __device__ __forceinline__ void tiles(const obk_rqa_gpu_args &a, uint64_t first)
+template <typename T, bool NEAR> static __device__ __forceinline__ void tiles(const obk_rqa_gpu_args &a, uint64_t first)
 {
-	__shared__ tile_room<T> room;
-	uint64_t i0 = (first + blockIdx.y) * TILE, tile = (uint64_t)blockIdx.x * a.strip, end = tile + a.strip;
-	pieces to = pieces_of(a, blockIdx.y);
+	__shared__ tile_room<typename tile_kind<T, NEAR>::type> room;
+	uint64_t i0 = (first + blockIdx.y) * TILE;
+	unsigned tiles = (unsigned)((a.n1 - i0 + TILE - 1) / TILE), tile = blockIdx.x * a.strip, end = tile + a.strip < tiles ? tile + a.strip : tiles;
 	piece row = { 0, 0, 0 };
 	unsigned points = 0;
 
-	if (i0 + tile * TILE >= a.n1)
+	if (tile >= tiles)
 		return;
-	for (unsigned l = threadIdx.x; l < OBK_RQA_GPU_SHORT; l += TILE)
-		room.diagonals[l] = room.verticals[l] = 0;
-	for (; tile < end && i0 + tile * TILE < a.n1; tile++) {
-		uint64_t k0 = tile * TILE, k = k0 + threadIdx.x;
+	for (unsigned l = threadIdx.x; l < BINS * OBK_RQA_GPU_SHORT; l += TILE)
+		room.little[0][l] = 0;
+	for (; tile < end; tile++) {
+		uint64_t k0 = (uint64_t)tile * TILE, k = k0 + threadIdx.x;
 		unsigned own;
 
 		__syncthreads();
 		for (uint32_t p = 0; p < a.plots; p++)
-			tile_bits<T>(room, a, p, i0, k0);
+			tile_kind<T, NEAR>::bits(room, a, p, i0, k0);
 		__syncthreads();
-		own = tile_diagonal(a, room.words, i0, k, room.diagonals, to.diagonals);
+		own = tile_diagonal(a, room, i0, k, pieces_of(a, blockIdx.y).diagonals);
 		if (k == 0 && own)
 			atomicAdd((counter *)a.sums + OBK_RQA_GPU_LOI, (counter)own);
 		else if (k >= a.theiler_rr)
@@ -266,29 +440,32 @@ template <typename T> static __device__ __forceinline__ void tiles(const obk_rqa
 				room.words[slab][threadIdx.x] = 0;
 			__syncthreads();
 		}
-		tile_row(a, room.words, row, room.verticals);
-		tile_columns(a, room.words, k0 == 0, room.verticals, to.columns + tile * 2 * TILE * 4);
+		tile_row(a, room.words, row, room.little[VERTICALS]);
+		tile_columns(room.words, tile == 0, room.little[VERTICALS], pieces_of(a, blockIdx.y).columns + (uint64_t)tile * 2 * TILE * 4);
 	}
 	if (a.vertical)
-		((unsigned *)to.rows)[(uint64_t)blockIdx.x * TILE + threadIdx.x] = piece_pack(row);
+		((unsigned *)pieces_of(a, blockIdx.y).rows)[blockIdx.x * TILE + threadIdx.x] = piece_pack(row);
 	for (int lanes = 16; lanes; lanes >>= 1)
 		points += __shfl_xor_sync(~0u, points, lanes);
 	if (points && (threadIdx.x & 31) == 0)
 		atomicAdd((counter *)a.sums + OBK_RQA_GPU_POINTS, (counter)points);
 	__syncthreads();
-	little_flush(room.diagonals, a.kinds[0]);
-	little_flush(room.verticals, a.vertical);
+	little_flush(room.little[LINES], a.kinds[0]);
+	little_flush(room.little[LOI], a.loi);
+	little_flush(room.little[VERTICALS], a.vertical);
 }
 
-extern "C" __global__ void __launch_bounds__(TILE, 3) rqa_tiles_f32(obk_rqa_gpu_args a, uint64_t first)
-{
-	tiles<float>(a, first);
-}
+/* blocks: of a processor at least, as in kernel_sweep.cuh. */
+#define TILES(name, type, near, blocks)                                                                                         \
+	extern "C" __global__ void __launch_bounds__(TILE, blocks) rqa_tiles_##name(obk_rqa_gpu_args a, uint64_t first)         \
+	{                                                                                                                       \
+		tiles<type, near>(a, first);                                                                                    \
+	}
 
-extern "C" __global__ void __launch_bounds__(TILE, 2) rqa_tiles_f64(obk_rqa_gpu_args a, uint64_t first)
-{
-	tiles<double>(a, first);
-}
+TILES(f32, float, false, 3)
+TILES(f64, double, false, 2)
+TILES(near_f32, float, true, 3)
+TILES(near_f64, double, true, 3)
 
 /* ---- pieces ---- */
 
