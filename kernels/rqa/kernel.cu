@@ -95,9 +95,9 @@ static __device__ __forceinline__ void four(const double *from, double *to)
 }
 
 /* The low `count` bits, 0 to 32. */
-static __device__ __forceinline__ unsigned low_bits(int64_t count)
+template <typename N> static __device__ __forceinline__ unsigned low_bits(N count)
 {
-	return count >= 32 ? ~0u : count <= 0 ? 0u : (1u << count) - 1;
+	return count >= 32 ? ~0u : count < 1 ? 0u : (1u << count) - 1;
 }
 
 /* ---- the bits ---- */

@@ -18,7 +18,7 @@
  * 3. rqa_join puts the pieces of a band together: a diagonal and a column go on from the band before, a row begins with what its column has open, and
  *    is complete within the band.
  *
- * Pieces are 32-bit numbers, head | tail << 16, of a piece that is one run PIECE_WHOLE | its length:
+ * Places are 32-bit numbers here: a series has at most OBK_RQA_MAX_LENGTH samples. Pieces are, too, head | tail << 16, of a piece that is one run PIECE_WHOLE | its length:
  *
  *     diagonals [row of tiles][k]          columns [row of tiles][tile][j - i0 - k0]          rows [row of tiles][strip][i - i0]
  */
@@ -39,6 +39,7 @@ template <typename T> struct tile_room {
 	__align__(16) T xs[tile_planes<T>::COUNT][TILE], ys[tile_planes<T>::COUNT][2 * TILE];
 	__align__(16) unsigned words[TILE_SLABS][TILE];
 	unsigned little[BINS][OBK_RQA_GPU_SHORT];
+	unsigned rows[TILE]; /* between two tiles of a strip: head | open << 16 */
 };
 
 /* A line through a tile or several, piece by piece: cells so far, and the runs at both ends. */
@@ -87,46 +88,38 @@ static __device__ __forceinline__ void piece_walk(piece &p, unsigned bits, unsig
 
 /* ---- the bits ---- */
 
-template <typename T> static __device__ void tile_load(tile_room<T> &room, const obk_rqa_gpu_plot &plot, uint64_t i0, uint64_t k0, uint32_t from, uint32_t count)
+template <typename T> static __device__ void tile_load(tile_room<T> &room, const obk_rqa_gpu_plot &plot, unsigned i0, unsigned k0, uint32_t from, uint32_t count)
 {
 	unsigned t = threadIdx.x;
-	const T *x = (const T *)plot.x + i0 + t, *y = (const T *)plot.y + i0 + k0 + t;
 	uint32_t channel = from % plot.channels;
 	uint64_t lag = from / plot.channels * plot.tau;
+	const T *x = (const T *)plot.x + i0 + t + lag + channel * plot.x_stride, *y = (const T *)plot.y + i0 + k0 + t + lag + channel * plot.y_stride;
 
+#pragma unroll 1
 	for (uint32_t p = 0; p < count; p++) {
-		uint64_t x_at = channel * plot.x_stride + lag, y_at = channel * plot.y_stride + lag;
-
-		room.xs[p][t] = x[x_at];
-		room.ys[p][t] = y[y_at];
-		room.ys[p][TILE + t] = y[y_at + TILE];
+		room.xs[p][t] = *x;
+		room.ys[p][t] = y[0];
+		room.ys[p][TILE + t] = y[TILE];
+		x += plot.x_stride;
+		y += plot.y_stride;
 		if (++channel == plot.channels) {
 			channel = 0;
-			lag += plot.tau;
+			x += plot.tau - plot.channels * plot.x_stride;
+			y += plot.tau - plot.channels * plot.y_stride;
 		}
 	}
 }
 
-/* Adds `count` planes to 8 rows of 4 diagonals. */
-template <typename T, int NORM>
-static __device__ __forceinline__ void tile_join(const tile_room<T> &room, bool first, uint32_t count, unsigned row, unsigned diagonal, T (&sum)[ROWS][ACROSS])
-{
-	if (first)
-		block_join<NORM, true>(&room.xs[0][row], &room.ys[0][row + diagonal], sum);
-	for (uint32_t p = first; p < count; p++)
-		block_join<NORM, false>(&room.xs[p][row], &room.ys[p][row + diagonal], sum);
-}
-
 /* A thread's words: inverted signs, but of cells that there are, and of vectors without gaps. */
 template <typename T>
-static __device__ __forceinline__ void words_put(tile_room<T> &room, const obk_rqa_gpu_args &a, uint32_t p, uint64_t i, uint64_t k, unsigned diagonal,
+static __device__ __forceinline__ void words_put(tile_room<T> &room, const obk_rqa_gpu_args &a, uint32_t p, unsigned i, unsigned k, unsigned diagonal,
 						 unsigned (&word)[ACROSS], bool some)
 {
 	uint4 *to = (uint4 *)&room.words[threadIdx.x / 32][diagonal];
 
 #pragma unroll
 	for (int d = 0; d < ACROSS; d++) {
-		word[d] = some ? ~word[d] & low_bits((int64_t)(a.n1 - i) - (int64_t)(k + d)) : 0;
+		word[d] = some ? ~word[d] & low_bits((int)((unsigned)a.n1 - i - k) - d) : 0;
 		if (some && a.plot[p].x_valid)
 			word[d] &= valid_bits(a.plot[p].x_valid, (int64_t)i, a.n1) & valid_bits(a.plot[p].y_valid, (int64_t)(i + k + d), a.n2);
 	}
@@ -139,56 +132,93 @@ static __device__ __forceinline__ void words_put(tile_room<T> &room, const obk_r
 	}
 }
 
-/* One plot's words; ANDed to what is there when p is not 0. */
-template <typename T> static __device__ __forceinline__ void tile_bits(tile_room<T> &room, const obk_rqa_gpu_args &a, uint32_t p, uint64_t i0, uint64_t k0)
+/*
+ * One plot's words; ANDed to what is there when p is not 0. load(from, count): those planes into shared memory; join(first, count, x, y, sum): adds them to 8
+ * rows of 4 diagonals; decide(i, k, sum, word): shifts the signs of these in, from the last row to the first one.
+ */
+template <typename T, typename L, typename J, typename D>
+static __device__ __forceinline__ void tile_words(tile_room<T> &room, const obk_rqa_gpu_args &a, uint32_t p, unsigned i0, unsigned k0, uint32_t planes, L load, J join,
+						  D decide)
 {
-	const obk_rqa_gpu_plot &plot = a.plot[p];
-	unsigned slab = threadIdx.x / 32, lane = threadIdx.x & 31;
-	uint32_t planes = plot.m * plot.channels, chunk = tile_planes<T>::COUNT;
-	uint64_t i = i0 + slab * OBK_RQA_GPU_SLAB;
-	bool loaded = false;
-	T limit = (T)plot.limit;
+	unsigned slab = threadIdx.x / 32, lane = threadIdx.x & 31, i = i0 + slab * OBK_RQA_GPU_SLAB;
+	uint32_t chunk = tile_planes<T>::COUNT;
+	bool fits = planes <= chunk;
 
+	if (fits) {
+		__syncthreads();
+		load(0, planes);
+		__syncthreads();
+	}
 	for (unsigned half = 0; half < 2; half++) {
-		unsigned diagonal = half * (TILE / 2) + lane * ACROSS, word[ACROSS] = { ~0u, ~0u, ~0u, ~0u };
-		uint64_t k = k0 + diagonal;
-		bool some = i + k0 + half * (TILE / 2) < a.n1;
+		unsigned diagonal = half * (TILE / 2) + lane * ACROSS, word[ACROSS] = { ~0u, ~0u, ~0u, ~0u }, k = k0 + diagonal;
+		bool some = i + k0 + half * (TILE / 2) < (unsigned)a.n1;
 
+#pragma unroll 1
 		for (int row = OBK_RQA_GPU_SLAB - ROWS; row >= 0; row -= ROWS) {
+			unsigned at = slab * OBK_RQA_GPU_SLAB + (unsigned)row;
 			T sum[ROWS][ACROSS];
+			uint32_t from = 0;
 
-			for (uint32_t from = 0; from < planes; from += chunk) {
-				uint32_t count = planes - from < chunk ? planes - from : chunk;
-				unsigned at = slab * OBK_RQA_GPU_SLAB + (unsigned)row;
+			do {
+				uint32_t count = fits ? planes : planes - from < chunk ? planes - from : chunk;
 
-				if (!loaded) {
+				if (!fits) {
 					__syncthreads();
-					tile_load(room, plot, i0, k0, from, count);
+					load(from, count);
 					__syncthreads();
-					loaded = planes <= chunk;
 				}
-				if (!some)
-					continue;
-				if (plot.norm == L1)
-					tile_join<T, L1>(room, from == 0, count, at, diagonal, sum);
-				else if (plot.norm == L2)
-					tile_join<T, L2>(room, from == 0, count, at, diagonal, sum);
-				else
-					tile_join<T, LARGEST>(room, from == 0, count, at, diagonal, sum);
-			}
-#pragma unroll
-			for (int d = 0; d < ACROSS && some; d++)
-#pragma unroll
-				for (int r = ROWS - 1; r >= 0; r--)
-					word[d] = sign_in(word[d], sum[r][d], limit);
+				if (some)
+					join(from == 0, count, &room.xs[0][at], &room.ys[0][at + diagonal], sum);
+				from += chunk;
+			} while (from < planes);
+			if (some)
+				decide(i + (unsigned)row, k, sum, word);
 		}
 		words_put(room, a, p, i, k, diagonal, word, some);
 	}
 }
 
+template <typename T, int NORM>
+static __device__ __forceinline__ void planes_join(bool first, uint32_t count, const T *x, const T *y, T (&sum)[ROWS][ACROSS])
+{
+	if (first) {
+		block_join<NORM, true>(x, y, sum);
+		x += TILE;
+		y += 2 * TILE;
+		count--;
+	}
+#pragma unroll 1
+	for (; count; count--, x += TILE, y += 2 * TILE)
+		block_join<NORM, false>(x, y, sum);
+}
+
+/* Exactly. */
+template <typename T> static __device__ __forceinline__ void tile_bits(tile_room<T> &room, const obk_rqa_gpu_args &a, uint32_t p, unsigned i0, unsigned k0)
+{
+	const obk_rqa_gpu_plot &plot = a.plot[p];
+
+	tile_words(
+		room, a, p, i0, k0, plot.m * plot.channels, [&](uint32_t from, uint32_t count) { tile_load(room, plot, i0, k0, from, count); },
+		[&](bool first, uint32_t count, const T *x, const T *y, T(&sum)[ROWS][ACROSS]) {
+			if (plot.norm == L1)
+				planes_join<T, L1>(first, count, x, y, sum);
+			else if (plot.norm == L2)
+				planes_join<T, L2>(first, count, x, y, sum);
+			else
+				planes_join<T, LARGEST>(first, count, x, y, sum);
+		},
+		[&](unsigned, unsigned, const T(&sum)[ROWS][ACROSS], unsigned(&word)[ACROSS]) {
+#pragma unroll
+			for (int d = 0; d < ACROSS; d++)
+#pragma unroll
+				for (int r = ROWS - 1; r >= 0; r--)
+					word[d] = sign_in(word[d], sum[r][d], (T)plot.limit);
+		});
+}
+
 /* As block_join, from device memory and without haste: 8 rows of 4 diagonals, from (i, j) on, into their words. */
 template <typename T>
-static __device__ __forceinline__ void exact_bits(const obk_rqa_gpu_plot &plot, uint64_t i, uint64_t j, unsigned (&word)[ACROSS])
+static __device__ __forceinline__ void exact_bits(const obk_rqa_gpu_plot &plot, unsigned i, unsigned j, unsigned (&word)[ACROSS])
 {
 #pragma unroll 1
 	for (int r = ROWS - 1; r >= 0; r--) {
@@ -209,23 +239,32 @@ static __device__ __forceinline__ void exact_bits(const obk_rqa_gpu_plot &plot, 
 }
 
 /* Plane 0: limit - |x|^2 and |y|^2; then a (delay, channel) each, doubled for x. */
-static __device__ void near_load(tile_room<float> &room, const obk_rqa_gpu_plot &plot, uint64_t i0, uint64_t k0, uint32_t from, uint32_t count)
+static __device__ void near_load(tile_room<float> &room, const obk_rqa_gpu_plot &plot, unsigned i0, unsigned k0, uint32_t from, uint32_t count)
 {
 	unsigned t = threadIdx.x;
 
-	for (uint32_t p = 0; p < count; p++) {
-		uint32_t plane = from + p;
-		const float *x = (const float *)plot.near + i0 + t;
-		float own;
+	uint32_t channel = from ? (from - 1) % plot.channels : 0;
+	const float *x = (const float *)plot.near + i0 + t, *at = x + channel * plot.near_stride;
 
-		if (plane)
-			x += (plane - 1) % plot.channels * plot.near_stride + (plane - 1) / plot.channels * plot.tau;
-		else
-			x += plot.channels * plot.near_stride;
-		own = *x;
-		room.xs[p][t] = plane ? own + own : (float)plot.limit - own;
-		room.ys[p][t] = x[k0];
-		room.ys[p][TILE + t] = x[k0 + TILE];
+	if (from == 0) {
+		const float *lengths = x + plot.channels * plot.near_stride;
+
+		room.xs[0][t] = (float)plot.limit - *lengths;
+		room.ys[0][t] = lengths[k0];
+		room.ys[0][TILE + t] = lengths[k0 + TILE];
+	} else {
+		at += (from - 1) / plot.channels * plot.tau;
+	}
+#pragma unroll 1
+	for (uint32_t p = from == 0; p < count; p++) {
+		room.xs[p][t] = *at + *at;
+		room.ys[p][t] = at[k0];
+		room.ys[p][TILE + t] = at[k0 + TILE];
+		at += plot.near_stride;
+		if (++channel == plot.channels) {
+			channel = 0;
+			at += plot.tau - plot.channels * plot.near_stride;
+		}
 	}
 }
 
@@ -247,69 +286,50 @@ template <bool FIRST> static __device__ __forceinline__ void near_join(const flo
 			sum[r][d] = FIRST ? __fsub_rn(xs[r], ys[r + d]) : __fmaf_rn(xs[r], ys[r + d], sum[r][d]);
 }
 
-/* As tile_bits, nearly first. */
-template <typename T> static __device__ __forceinline__ void tile_near(tile_room<float> &room, const obk_rqa_gpu_args &a, uint32_t p, uint64_t i0, uint64_t k0)
+/* Nearly first. */
+template <typename T> static __device__ __forceinline__ void tile_near(tile_room<float> &room, const obk_rqa_gpu_args &a, uint32_t p, unsigned i0, unsigned k0)
 {
 	const obk_rqa_gpu_plot &plot = a.plot[p];
-	unsigned slab = threadIdx.x / 32, lane = threadIdx.x & 31;
-	uint32_t planes = plot.m * plot.channels + 1, chunk = tile_planes<float>::COUNT;
-	uint64_t i = i0 + slab * OBK_RQA_GPU_SLAB;
-	bool loaded = false;
 
-	for (unsigned half = 0; half < 2; half++) {
-		unsigned diagonal = half * (TILE / 2) + lane * ACROSS, word[ACROSS] = { ~0u, ~0u, ~0u, ~0u };
-		uint64_t k = k0 + diagonal;
-		bool some = i + k0 + half * (TILE / 2) < a.n1;
-
-		for (int row = OBK_RQA_GPU_SLAB - ROWS; row >= 0; row -= ROWS) {
-			float sum[ROWS][ACROSS], least;
-
-			for (uint32_t from = 0; from < planes; from += chunk) {
-				uint32_t count = planes - from < chunk ? planes - from : chunk;
-				unsigned at = slab * OBK_RQA_GPU_SLAB + (unsigned)row;
-
-				if (!loaded) {
-					__syncthreads();
-					near_load(room, plot, i0, k0, from, count);
-					__syncthreads();
-					loaded = planes <= chunk;
-				}
-				if (!some)
-					continue;
-				if (from == 0)
-					near_join<true>(&room.xs[0][at], &room.ys[0][at + diagonal], sum);
-				for (uint32_t q = from == 0; q < count; q++)
-					near_join<false>(&room.xs[q][at], &room.ys[q][at + diagonal], sum);
+	tile_words(
+		room, a, p, i0, k0, plot.m * plot.channels + 1, [&](uint32_t from, uint32_t count) { near_load(room, plot, i0, k0, from, count); },
+		[&](bool first, uint32_t count, const float *x, const float *y, float(&sum)[ROWS][ACROSS]) {
+			if (first) {
+				near_join<true>(x, y, sum);
+				x += TILE;
+				y += 2 * TILE;
+				count--;
 			}
-			if (!some)
-				continue;
-			least = fabsf(sum[0][0]);
+#pragma unroll 1
+			for (; count; count--, x += TILE, y += 2 * TILE)
+				near_join<false>(x, y, sum);
+		},
+		[&](unsigned i, unsigned k, const float(&sum)[ROWS][ACROSS], unsigned(&word)[ACROSS]) {
+			float least = fabsf(sum[0][0]);
+
 #pragma unroll
 			for (int r = 0; r < ROWS; r++)
 #pragma unroll
 				for (int d = 0; d < ACROSS; d++)
 					least = fminf(least, fabsf(sum[r][d]));
 			if (least <= plot.slack) {
-				exact_bits<T>(plot, i + row, i + row + k, word);
-				continue;
+				exact_bits<T>(plot, i, i + k, word);
+				return;
 			}
 #pragma unroll
 			for (int d = 0; d < ACROSS; d++)
 #pragma unroll
 				for (int r = ROWS - 1; r >= 0; r--)
 					word[d] = __funnelshift_l(__float_as_uint(sum[r][d]), word[d], 1);
-		}
-		words_put(room, a, p, i, k, diagonal, word, some);
-	}
+		});
 }
 
 /* ---- the lines ---- */
 
 /* Thread t: diagonal k0 + t. Returns its points, of the LOI too. */
-template <typename T> static __device__ __forceinline__ unsigned tile_diagonal(const obk_rqa_gpu_args &a, tile_room<T> &room, uint64_t i0, uint64_t k, uint64_t to)
+template <typename T> static __device__ __forceinline__ unsigned tile_diagonal(const obk_rqa_gpu_args &a, tile_room<T> &room, unsigned i0, unsigned k, uint64_t to)
 {
-	uint64_t left = i0 + k < a.n1 ? a.n1 - i0 - k : 0;
-	unsigned cells = left < TILE ? (unsigned)left : TILE, points = 0, *little = room.little[k == 0 ? LOI : k < a.theiler_diag ? UNWANTED : LINES];
+	unsigned n = (unsigned)a.n1, left = i0 + k < n ? n - i0 - k : 0, cells = left < TILE ? left : TILE, points = 0, *little = room.little[k == 0 ? LOI : k < a.theiler_diag ? UNWANTED : LINES];
 	piece p = { 0, 0, 0 };
 
 	for (unsigned slab = 0; p.cells < cells; slab++) {
@@ -328,10 +348,11 @@ template <typename T> static __device__ __forceinline__ unsigned tile_diagonal(c
 	return points;
 }
 
-/* Thread t: row i0 + t, 256 cells further. */
-static __device__ __forceinline__ void tile_row(const obk_rqa_gpu_args &a, const unsigned (*words)[TILE], piece &p, unsigned *little)
+/* Thread t: row i0 + t, of which there were `cells`, 256 further; the state is the thread's alone. */
+static __device__ __forceinline__ unsigned tile_row(const obk_rqa_gpu_args &a, const unsigned (*words)[TILE], unsigned cells, unsigned *state, unsigned *little)
 {
 	unsigned slab = threadIdx.x / 32, lane = threadIdx.x & 31;
+	piece p = { cells, *state & 0xffff, *state >> 16 };
 
 	for (unsigned at = 0; at < TILE; at += 32) {
 		unsigned word = words[slab][at + lane];
@@ -341,6 +362,8 @@ static __device__ __forceinline__ void tile_row(const obk_rqa_gpu_args &a, const
 		else
 			p.cells += 32;
 	}
+	*state = p.head | p.open << 16;
+	return piece_pack(p);
 }
 
 /*
@@ -381,7 +404,7 @@ static __device__ __forceinline__ void tile_columns(const unsigned (*words)[TILE
 template <typename T, bool NEAR> struct tile_kind {
 	typedef T type;
 
-	static __device__ __forceinline__ void bits(tile_room<T> &room, const obk_rqa_gpu_args &a, uint32_t p, uint64_t i0, uint64_t k0)
+	static __device__ __forceinline__ void bits(tile_room<T> &room, const obk_rqa_gpu_args &a, uint32_t p, unsigned i0, unsigned k0)
 	{
 		tile_bits<T>(room, a, p, i0, k0);
 	}
@@ -390,7 +413,7 @@ template <typename T, bool NEAR> struct tile_kind {
 template <typename T> struct tile_kind<T, true> {
 	typedef float type;
 
-	static __device__ __forceinline__ void bits(tile_room<float> &room, const obk_rqa_gpu_args &a, uint32_t p, uint64_t i0, uint64_t k0)
+	static __device__ __forceinline__ void bits(tile_room<float> &room, const obk_rqa_gpu_args &a, uint32_t p, unsigned i0, unsigned k0)
 	{
 		tile_near<T>(room, a, p, i0, k0);
 	}
@@ -411,18 +434,16 @@ static __device__ __forceinline__ pieces pieces_of(const obk_rqa_gpu_args &a, ui
 template <typename T, bool NEAR> static __device__ __forceinline__ void tiles(const obk_rqa_gpu_args &a, uint64_t first)
 {
 	__shared__ tile_room<typename tile_kind<T, NEAR>::type> room;
-	uint64_t i0 = (first + blockIdx.y) * TILE;
-	unsigned tiles = (unsigned)((a.n1 - i0 + TILE - 1) / TILE), tile = blockIdx.x * a.strip, end = tile + a.strip < tiles ? tile + a.strip : tiles;
-	piece row = { 0, 0, 0 };
+	unsigned i0 = ((unsigned)first + blockIdx.y) * TILE, tiles = ((unsigned)a.n1 - i0 + TILE - 1) / TILE, tile = blockIdx.x * a.strip, end = tile + a.strip < tiles ? tile + a.strip : tiles;
 	unsigned points = 0;
 
 	if (tile >= tiles)
 		return;
 	for (unsigned l = threadIdx.x; l < BINS * OBK_RQA_GPU_SHORT; l += TILE)
 		room.little[0][l] = 0;
+	room.rows[threadIdx.x] = 0;
 	for (; tile < end; tile++) {
-		uint64_t k0 = (uint64_t)tile * TILE, k = k0 + threadIdx.x;
-		unsigned own;
+		unsigned k0 = tile * TILE, k = k0 + threadIdx.x, own;
 
 		__syncthreads();
 		for (uint32_t p = 0; p < a.plots; p++)
@@ -440,11 +461,11 @@ template <typename T, bool NEAR> static __device__ __forceinline__ void tiles(co
 				room.words[slab][threadIdx.x] = 0;
 			__syncthreads();
 		}
-		tile_row(a, room.words, row, room.little[VERTICALS]);
+		own = tile_row(a, room.words, (tile - blockIdx.x * a.strip) * TILE, &room.rows[threadIdx.x], room.little[VERTICALS]);
+		if (tile + 1 == end)
+			((unsigned *)pieces_of(a, blockIdx.y).rows)[blockIdx.x * TILE + threadIdx.x] = own;
 		tile_columns(room.words, tile == 0, room.little[VERTICALS], pieces_of(a, blockIdx.y).columns + (uint64_t)tile * 2 * TILE * 4);
 	}
-	if (a.vertical)
-		((unsigned *)pieces_of(a, blockIdx.y).rows)[blockIdx.x * TILE + threadIdx.x] = piece_pack(row);
 	for (int lanes = 16; lanes; lanes >>= 1)
 		points += __shfl_xor_sync(~0u, points, lanes);
 	if (points && (threadIdx.x & 31) == 0)
