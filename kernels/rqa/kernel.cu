@@ -339,20 +339,37 @@ extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK, 8) rqa_diagonals
 
 /* ---- the columns ---- */
 
-/* Bit b of lane l becomes bit l of lane b. */
-static __device__ __forceinline__ unsigned transpose(unsigned word)
-{
-	unsigned lane = threadIdx.x & 31, low = 0xffff;
+/*
+ * Transposes 32 words of a warp: bit b of lane l becomes bit l of lane b. In five steps, lanes 16, 8, 4, 2 and 1 apart: what a lane keeps of its own word, and
+ * how far it turns the other's, of which what comes around falls on what is kept.
+ */
+struct transposer {
+	unsigned keep[5], turn[5];
+
+	__device__ __forceinline__ transposer()
+	{
+		unsigned lane = threadIdx.x & 31, low = 0xffff;
 
 #pragma unroll
-	for (unsigned step = 16; step; step >>= 1, low ^= low << step) {
-		unsigned other = __shfl_xor_sync(~0u, word, (int)step), keep = lane & step ? ~low : low;
-
-		/* Turned, not shifted: what comes around falls on what is kept. */
-		word = (word & keep) | (__funnelshift_l(other, other, lane & step ? 32 - step : step) & ~keep);
+		for (int s = 0; s < 5; s++, low ^= low << (16 >> s)) {
+			keep[s] = lane & 16 >> s ? ~low : low;
+			turn[s] = s && lane & 16 >> s ? 32 - (16 >> s) : 16 >> s;
+			/* To be made once, not in each step. */
+			asm volatile("" : "+r"(keep[s]), "+r"(turn[s]));
+		}
 	}
-	return word;
-}
+
+	__device__ __forceinline__ unsigned operator()(unsigned word) const
+	{
+#pragma unroll
+		for (int s = 0; s < 5; s++) {
+			unsigned other = __shfl_xor_sync(~0u, word, 16 >> s);
+
+			word = (word & keep[s]) | (__funnelshift_l(other, other, turn[s]) & ~keep[s]);
+		}
+		return word;
+	}
+};
 
 /* Starts, ends and distances of the lines of one column; what the planes of column_state hold. */
 struct column {
@@ -454,6 +471,7 @@ extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK) rqa_columns(obk_
 	uint64_t j = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
 	unsigned lane = threadIdx.x & 31;
 	struct column c = { 0, 0, 0, 0, 0, 0, 0 };
+	transposer transpose;
 
 	little_clear(little, 4 * OBK_RQA_GPU_SHORT);
 	if (j < a.n2)

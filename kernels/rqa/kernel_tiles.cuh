@@ -113,15 +113,20 @@ template <typename T> static __device__ void tile_load(tile_room<T> &room, const
 /* A thread's words: inverted signs, but of cells that there are, and of vectors without gaps. */
 template <typename T>
 static __device__ __forceinline__ void words_put(tile_room<T> &room, const obk_rqa_gpu_args &a, uint32_t p, unsigned i, unsigned k, unsigned diagonal,
-						 unsigned (&word)[ACROSS], bool some)
+						 unsigned (&word)[ACROSS], bool inside)
 {
 	uint4 *to = (uint4 *)&room.words[threadIdx.x / 32][diagonal];
 
 #pragma unroll
-	for (int d = 0; d < ACROSS; d++) {
-		word[d] = some ? ~word[d] & low_bits((int)((unsigned)a.n1 - i - k) - d) : 0;
-		if (some && a.plot[p].x_valid)
-			word[d] &= valid_bits(a.plot[p].x_valid, (int64_t)i, a.n1) & valid_bits(a.plot[p].y_valid, (int64_t)(i + k + d), a.n2);
+	for (int d = 0; d < ACROSS; d++)
+		word[d] = ~word[d];
+	if (!inside) {
+#pragma unroll
+		for (int d = 0; d < ACROSS; d++) {
+			word[d] &= low_bits((int)((unsigned)a.n1 - i - k) - d);
+			if (a.plot[p].x_valid)
+				word[d] &= valid_bits(a.plot[p].x_valid, (int64_t)i, a.n1) & valid_bits(a.plot[p].y_valid, (int64_t)(i + k + d), a.n2);
+		}
 	}
 	if (p) {
 		uint4 have = *to;
@@ -142,39 +147,42 @@ static __device__ __forceinline__ void tile_words(tile_room<T> &room, const obk_
 {
 	unsigned slab = threadIdx.x / 32, lane = threadIdx.x & 31, i = i0 + slab * OBK_RQA_GPU_SLAB;
 	uint32_t chunk = tile_planes<T>::COUNT;
-	bool fits = planes <= chunk;
+	bool fits = planes <= chunk, inside = i0 + k0 + 2 * TILE <= (unsigned)a.n1 && !a.plot[p].x_valid;
 
 	if (fits) {
 		__syncthreads();
 		load(0, planes);
 		__syncthreads();
 	}
+#pragma unroll 1
 	for (unsigned half = 0; half < 2; half++) {
 		unsigned diagonal = half * (TILE / 2) + lane * ACROSS, word[ACROSS] = { ~0u, ~0u, ~0u, ~0u }, k = k0 + diagonal;
 		bool some = i + k0 + half * (TILE / 2) < (unsigned)a.n1;
+		int row = OBK_RQA_GPU_SLAB - ROWS;
+		const T *x = &room.xs[0][slab * OBK_RQA_GPU_SLAB], *y = &room.ys[0][slab * OBK_RQA_GPU_SLAB + diagonal];
+		T sum[ROWS][ACROSS];
 
 #pragma unroll 1
-		for (int row = OBK_RQA_GPU_SLAB - ROWS; row >= 0; row -= ROWS) {
-			unsigned at = slab * OBK_RQA_GPU_SLAB + (unsigned)row;
-			T sum[ROWS][ACROSS];
-			uint32_t from = 0;
+		for (; fits && some && row >= 0; row -= ROWS) {
+			join(true, planes, x + row, y + row, sum);
+			decide(i + (unsigned)row, k, sum, word);
+		}
+#pragma unroll 1
+		for (; !fits && row >= 0; row -= ROWS) {
+#pragma unroll 1
+			for (uint32_t from = 0; from < planes; from += chunk) {
+				uint32_t count = planes - from < chunk ? planes - from : chunk;
 
-			do {
-				uint32_t count = fits ? planes : planes - from < chunk ? planes - from : chunk;
-
-				if (!fits) {
-					__syncthreads();
-					load(from, count);
-					__syncthreads();
-				}
+				__syncthreads();
+				load(from, count);
+				__syncthreads();
 				if (some)
-					join(from == 0, count, &room.xs[0][at], &room.ys[0][at + diagonal], sum);
-				from += chunk;
-			} while (from < planes);
+					join(from == 0, count, x + row, y + row, sum);
+			}
 			if (some)
 				decide(i + (unsigned)row, k, sum, word);
 		}
-		words_put(room, a, p, i, k, diagonal, word, some);
+		words_put(room, a, p, i, k, diagonal, word, inside);
 	}
 }
 
@@ -333,14 +341,15 @@ template <typename T> static __device__ __forceinline__ unsigned tile_diagonal(c
 	piece p = { 0, 0, 0 };
 
 	for (unsigned slab = 0; p.cells < cells; slab++) {
-		unsigned word = room.words[slab][threadIdx.x], rest = cells - p.cells, count = rest < 32 ? rest : 32;
+		unsigned word = room.words[slab][threadIdx.x], rest = cells - p.cells;
 
-		if (word | p.open) {
-			points += (unsigned)__popc((int)word);
-			piece_walk<false>(p, word, count, little, 0);
-		} else {
-			p.cells += count;
-		}
+		points += (unsigned)__popc((int)word);
+		if (rest < 32)
+			piece_walk<false>(p, word, rest, little, 0);
+		else if (word | p.open)
+			piece_walk<false>(p, word, 32, little, 0);
+		else
+			p.cells += 32;
 	}
 	((unsigned *)to)[k] = piece_pack(p);
 	if (a.profile && points)
@@ -353,6 +362,7 @@ static __device__ __forceinline__ unsigned tile_row(const obk_rqa_gpu_args &a, c
 {
 	unsigned slab = threadIdx.x / 32, lane = threadIdx.x & 31;
 	piece p = { cells, *state & 0xffff, *state >> 16 };
+	transposer transpose;
 
 	for (unsigned at = 0; at < TILE; at += 32) {
 		unsigned word = words[slab][at + lane];
@@ -374,22 +384,25 @@ static __device__ __forceinline__ void tile_columns(const unsigned (*words)[TILE
 {
 	unsigned warp = threadIdx.x / 32, lane = threadIdx.x & 31, group = warp, slab = 0;
 	piece p = { 0, 0, 0 };
+	transposer transpose;
 
 	for (unsigned step = 0; step <= TILE_SLABS; step++) {
 		int at = ((int)group - (int)slab) * 32;
 		unsigned right = at < (int)TILE ? words[slab][at + lane] : 0, left = at > 0 ? words[slab][at - 32 + lane] : 0;
-		/* The diagonal k0 is the last one; the LOI belongs to the rows. Those on the right of the tile begin below it. */
-		unsigned count = at == 0 ? lane + !loi : at == (int)TILE ? 31 - lane : 32;
 
 		if (__any_sync(~0u, (left | right | p.open) != 0)) {
 			/* Bit b of lane l: column b, row b - l modulo 32. */
 			unsigned word = __brev(transpose(__funnelshift_l(left, right, lane)));
 
 			word = __funnelshift_l(word, word, lane + 1);
-			word = at == (int)TILE ? word >> lane >> 1 : word & low_bits(count);
-			piece_walk<false>(p, word, count, little, 0);
+			if (at > 0 && at < (int)TILE)
+				piece_walk<false>(p, word, 32, little, 0);
+			else if (at == 0) /* the diagonal k0 is the last one; the LOI belongs to the rows */
+				piece_walk<false>(p, word & low_bits(lane + !loi), lane + !loi, little, 0);
+			else /* a column on the right begins below the diagonal that is last here */
+				piece_walk<false>(p, word >> lane >> 1, 31 - lane, little, 0);
 		} else {
-			p.cells += count;
+			p.cells += at == 0 ? lane + !loi : at == (int)TILE ? 31 - lane : 32;
 		}
 		if (slab++ == (group < TILE_SLABS ? group : TILE_SLABS - 1)) {
 			((unsigned *)to)[group * 32 + lane] = piece_pack(p);
@@ -486,7 +499,7 @@ template <typename T, bool NEAR> static __device__ __forceinline__ void tiles(co
 TILES(f32, float, false, 3)
 TILES(f64, double, false, 2)
 TILES(near_f32, float, true, 3)
-TILES(near_f64, double, true, 3)
+TILES(near_f64, double, true, 2)
 
 /* ---- pieces ---- */
 
