@@ -30,6 +30,7 @@
 	X(LEVELS, "levels", "a recurrence sweep counts all radii in one pass")             \
 	X(BANDS, "bands", "vertical lines are counted in the walk of the diagonals")       \
 	X(SIEVE, "sieve", "recurrent cells are told in shorter numbers where these suffice")   \
+	X(AHEAD, "ahead", "a GPU counts on while a sweep's last lines become rows")        \
 	X(ADX, "adx", "field products use mulx and two carry chains")                      \
 	X(LANES, "lanes", "points are added eight at a time with AVX-512")                 \
 	X(GLV, "glv", "scalars are split in halves by the endomorphism of G1")             \

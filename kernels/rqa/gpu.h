@@ -29,6 +29,7 @@ struct obk_rqa_gpu_use {
 	struct obk_gpu *gpu;
 	const CUfunction *functions;
 	bool own; /* the process's device: locked */
+	uint64_t opened; /* of the process's device: tells one from the next, which is opened after it was lost */
 };
 
 /* Has this build code for GPUs? */

@@ -17,7 +17,9 @@ static const char *const kernel_names[OBK_RQA_KERNEL_COUNT] = {
 static const struct obk_gpu_image image = { "recurrence", obk_rqa_image_start, obk_rqa_image_end, OBK_RQA_KERNEL_COUNT, kernel_names };
 
 static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct obk_gpu *device; /* under the lock; closed when it is lost */
+/* Under the lock: closed when it is lost; how many there have been. */
+static struct obk_gpu *device;
+static uint64_t devices;
 
 bool obk_rqa_gpu_built(void)
 {
@@ -40,6 +42,7 @@ static enum ob_err device_open(struct obk_fault *fault)
 	err = obk_gpu_driver_open(NULL, &driver, fault);
 	if (err == OB_ERR_NONE && !driver->devices)
 		return obk_fault_set(fault, OB_ERR_UNSUPPORTED, OBK_FAULT_NO_ITEM, "the CUDA driver has no device");
+	devices++;
 	return err == OB_ERR_NONE ? obk_gpu_open(driver, 0, &device, fault) : err;
 }
 
@@ -62,6 +65,7 @@ int obk_rqa_gpu_begin(const struct obk_rqa_control *control, struct obk_rqa_gpu_
 			return obk_rqa_fail(ret_error, OBK_RQA_UNSUPPORTED, 0, 0, "there is no GPU to count on: %s; ask for device cpu", fault.text);
 		}
 		use->gpu = device;
+		use->opened = devices;
 	}
 	err = obk_gpu_enter(use->gpu, &fault);
 	if (err == OB_ERR_NONE) {

@@ -489,16 +489,26 @@ template <typename T, bool NEAR> static __device__ __forceinline__ void tiles(co
 	little_flush(room.little[VERTICALS], a.vertical);
 }
 
-/* blocks: of a processor at least, as in kernel_sweep.cuh. */
+/* blocks: of a processor at least, which leaves them 65,536 / 256 / blocks registers: as many as they need without spilling. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define FLOAT_BLOCKS 3
+#else
+#define FLOAT_BLOCKS 2
+#endif
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+#define DOUBLE_BLOCKS 1
+#else
+#define DOUBLE_BLOCKS 2
+#endif
 #define TILES(name, type, near, blocks)                                                                                         \
 	extern "C" __global__ void __launch_bounds__(TILE, blocks) rqa_tiles_##name(obk_rqa_gpu_args a, uint64_t first)         \
 	{                                                                                                                       \
 		tiles<type, near>(a, first);                                                                                    \
 	}
 
-TILES(f32, float, false, 3)
-TILES(f64, double, false, 2)
-TILES(near_f32, float, true, 3)
+TILES(f32, float, false, FLOAT_BLOCKS)
+TILES(f64, double, false, DOUBLE_BLOCKS)
+TILES(near_f32, float, true, FLOAT_BLOCKS)
 TILES(near_f64, double, true, 2)
 
 /* ---- pieces ---- */
@@ -516,7 +526,7 @@ template <typename F> static __device__ __forceinline__ void piece_join(unsigned
 }
 
 /* Diagonal k through the rows of tiles first .. last - 1. */
-static __device__ void diagonal_join(const obk_rqa_gpu_args &a, uint64_t k, uint64_t first, uint64_t last, unsigned *little)
+static __device__ __forceinline__ void diagonal_join(const obk_rqa_gpu_args &a, uint64_t k, uint64_t first, uint64_t last, unsigned *little)
 {
 	uint64_t cells = a.n1 - k, end = (cells + TILE - 1) / TILE;
 	unsigned *state = (unsigned *)a.diagonal_state + k, open = *state;
@@ -543,7 +553,7 @@ static __device__ void diagonal_join(const obk_rqa_gpu_args &a, uint64_t k, uint
 }
 
 /* Column j above the LOI, and the row of that number where the band has it. */
-static __device__ void column_join(const obk_rqa_gpu_args &a, uint64_t j, uint64_t first, uint64_t last, unsigned *little)
+static __device__ __forceinline__ void column_join(const obk_rqa_gpu_args &a, uint64_t j, uint64_t first, uint64_t last, unsigned *little)
 {
 	unsigned *state = (unsigned *)a.column_state + j, open = *state;
 	uint64_t own = j / TILE, strip = a.strip * TILE, count;
@@ -575,7 +585,7 @@ static __device__ void column_join(const obk_rqa_gpu_args &a, uint64_t j, uint64
 		ended(open);
 }
 
-extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK) rqa_join(obk_rqa_gpu_args a, uint64_t first, uint64_t last)
+extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK, 8) rqa_join(obk_rqa_gpu_args a, uint64_t first, uint64_t last)
 {
 	__shared__ unsigned little[OBK_RQA_GPU_SHORT];
 	uint64_t line = (uint64_t)blockIdx.x * OBK_RQA_GPU_BLOCK + threadIdx.x, i0 = first * TILE;

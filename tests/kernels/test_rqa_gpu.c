@@ -7,6 +7,7 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "kernels/gpu/gpu.h"
 #include "kernels/rqa/rqa.h"
 #include "tests/unit/test.h"
 
@@ -306,30 +307,72 @@ TEST(a_mode_may_name_a_column_again)
 	sweeps_agree(series, 2, &o, &grid, false);
 }
 
-/* Histograms of all m and radii of the long one would take more than 1 GiB; its neighbours are done on the device. */
+/*
+ * Histograms of all m and radii of the long one would take more than 1 GiB; its neighbours are done on the device, two at a time: in several batches, the later
+ * of which find their series there.
+ */
 TEST(a_unit_too_large_is_none_of_the_devices)
 {
-	enum { MS = 4096, RADII = 70 };
-	static double data[3][520];
+	enum { MS = 4096, RADII = 70, SERIES = 4 };
+	static double data[SERIES][520];
 	static uint32_t m[MS];
-	static const uint32_t one[] = { 1 }, lmin[] = { 2 };
+	static const uint32_t tau[] = { 2, 1 }, lmin[] = { 2 };
 	double radius[RADII];
-	struct obk_rqa_grid grid = { .m = m, .tau = one, .lmin = lmin, .radius = radius, .m_count = MS, .tau_count = 1, .lmin_count = 1,
+	struct obk_rqa_grid grid = { .m = m, .tau = tau, .lmin = lmin, .radius = radius, .m_count = MS, .tau_count = 2, .lmin_count = 1,
 				     .radius_count = RADII };
-	struct obk_rqa_series series[3];
+	struct obk_rqa_series series[SERIES];
 	struct obk_rqa_options o;
 
 	for (unsigned i = 0; i < MS; i++)
 		m[i] = i ? 2 : 1;
 	for (unsigned i = 0; i < RADII; i++)
 		radius[i] = 0.01 * (double)(1 + i);
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < SERIES; i++) {
 		fill(data[i], 520, 2);
 		series[i] = (struct obk_rqa_series){ .name = "s", .data = data[i], .length = i == 1 ? 520 : 40, .channels = 1 };
 	}
 	obk_rqa_options_preset(OBK_RQA_PRESET_GAZE, &o);
 	o.want = OBK_RQA_WANT_VERTICAL;
-	sweeps_agree(series, 3, &o, &grid, true);
+	sweeps_agree(series, SERIES, &o, &grid, true);
+}
+
+/* Bytes that a sweep of that many delays sends to a device. */
+static uint64_t sweep_upload(uint32_t taus)
+{
+	static double data[2 * 2000];
+	static const uint32_t one[] = { 1 }, tau[] = { 1, 2, 3, 4 };
+	static const double radius[] = { 0.2 };
+	struct obk_rqa_grid grid = { .m = one, .tau = tau, .lmin = one, .radius = radius, .m_count = 1, .tau_count = taus, .lmin_count = 1, .radius_count = 1 };
+	struct obk_rqa_series x = { .name = "x", .data = data, .length = 2000, .channels = 2 };
+	static struct table table;
+	const struct obk_gpu_driver *driver;
+	struct obk_fault fault = { .text = "" };
+	struct obk_rqa_options o;
+	struct obk_rqa_error error;
+	struct obk_gpu_stats stats;
+	struct obk_gpu *gpu;
+	struct obk_rqa_control control = { .threads = 1, .device = OBK_RQA_DEVICE_CUDA, .arg = &table };
+	struct obk_rqa_sweep sweep = { .series = &x, .series_count = 1, .options = &o, .grid = &grid, .rows = rows_keep };
+
+	table.grid = &grid;
+	fill(data, 2 * 2000, 2);
+	obk_rqa_options_preset(OBK_RQA_PRESET_GAZE, &o);
+	CHECK_INT(obk_gpu_driver_open(NULL, &driver, &fault), OB_ERR_NONE);
+	CHECK_INT(obk_gpu_open(driver, 0, &gpu, &fault), OB_ERR_NONE);
+	control.gpu = gpu;
+	CHECK_INT(obk_rqa_sweep(&sweep, &control, &error), OBK_RQA_OK);
+	obk_gpu_stats(gpu, &stats);
+	CHECK_INT(stats.in_use, 0);
+	obk_gpu_close(gpu);
+	return stats.bytes_to;
+}
+
+TEST(a_series_goes_to_the_device_once)
+{
+	uint64_t one = sweep_upload(1), four = sweep_upload(4);
+
+	CHECK(one >= 2 * 2000 * sizeof(double));
+	CHECK(four - one < 2 * 2000 * sizeof(double) / 4);
 }
 
 TEST(what_a_device_cannot_do_is_said)
