@@ -10,7 +10,7 @@
  *
  * 1. The bits of a tile go to shared memory, a word 32 cells of one diagonal; a thread makes the words of four neighbours, 8 rows at a time. Exactly as the
  *    CPU, three operations a cell, delay and channel; or, for the Euclidean norm, nearly: limit - |x|^2 - |y|^2 + 2 x y in single precision, one operation,
- *    of samples that were moved to around zero. Where a result is within `slack` of zero, those 32 cells are done again exactly (gpu_near.c has the bound).
+ *    of samples that were moved to around zero. A cell whose result is within `slack` of zero is done again exactly (gpu_near.c has the bound).
  * 2. Lines inside: of the diagonals as the words are; of the rows after a transposition of 32 words; of the columns, which are skewed here, after words of
  *    neighbours are turned by their lane's number, too. Runs that touch no edge of the tile (of the strip, for rows) are counted at once. Of each line a
  *    piece is kept: how long the run at its beginning and the one at its end are.
@@ -224,26 +224,30 @@ template <typename T> static __device__ __forceinline__ void tile_bits(tile_room
 		});
 }
 
-/* As block_join, from device memory and without haste: 8 rows of 4 diagonals, from (i, j) on, into their words. */
-template <typename T>
-static __device__ __forceinline__ void exact_bits(const obk_rqa_gpu_plot &plot, unsigned i, unsigned j, unsigned (&word)[ACROSS])
+/* Of 8 rows of 4 diagonals from (i, j) on, bit r + 8 d: the cells to be done exactly. Returns those that do not recur. */
+template <typename T> static __device__ __forceinline__ unsigned exact_cells(const obk_rqa_gpu_plot &plot, unsigned i, unsigned j, unsigned cells)
 {
-#pragma unroll 1
-	for (int r = ROWS - 1; r >= 0; r--) {
-		const T *x = (const T *)plot.x + i + r, *y = (const T *)plot.y + j + r;
-		T sum[ACROSS] = { 0, 0, 0, 0 };
+	unsigned far = 0;
 
 #pragma unroll 1
-		for (uint32_t l = 0; l < plot.m; l++, x += plot.tau, y += plot.tau)
+	for (; cells; cells &= cells - 1) {
+		unsigned cell = (unsigned)__ffs((int)cells) - 1, row = cell % ROWS;
+		const T *x = (const T *)plot.x + i + row, *y = (const T *)plot.y + j + row + cell / ROWS;
+		T sum = 0;
+
 #pragma unroll 1
-			for (uint32_t c = 0; c < plot.channels; c++)
-#pragma unroll
-				for (int d = 0; d < ACROSS; d++)
-					sum[d] = join<L2>(sum[d], gap<L2>(minus(x[c * plot.x_stride], y[c * plot.y_stride + d])));
-#pragma unroll
-		for (int d = 0; d < ACROSS; d++)
-			word[d] = sign_in(word[d], sum[d], (T)plot.limit);
+		for (uint32_t c = 0, l = 0; l < plot.m;) {
+			sum = join<L2>(sum, gap<L2>(minus(x[c * plot.x_stride], y[c * plot.y_stride])));
+			if (++c == plot.channels) {
+				c = 0;
+				l++;
+				x += plot.tau;
+				y += plot.tau;
+			}
+		}
+		far |= (sign_in(0u, sum, (T)plot.limit) & 1) << cell;
 	}
+	return far;
 }
 
 /* Plane 0: limit - |x|^2 and |y|^2; then a (delay, channel) each, doubled for x. */
@@ -320,15 +324,24 @@ template <typename T> static __device__ __forceinline__ void tile_near(tile_room
 #pragma unroll
 				for (int d = 0; d < ACROSS; d++)
 					least = fminf(least, fabsf(sum[r][d]));
-			if (least <= plot.slack) {
-				exact_bits<T>(plot, i, i + k, word);
-				return;
-			}
 #pragma unroll
 			for (int d = 0; d < ACROSS; d++)
 #pragma unroll
 				for (int r = ROWS - 1; r >= 0; r--)
 					word[d] = __funnelshift_l(__float_as_uint(sum[r][d]), word[d], 1);
+			if (least <= plot.slack) {
+				unsigned sure = 0, far;
+
+#pragma unroll
+				for (int d = ACROSS - 1; d >= 0; d--)
+#pragma unroll
+					for (int r = ROWS - 1; r >= 0; r--)
+						sure = sign_in(sure, fabsf(sum[r][d]), plot.slack);
+				far = exact_cells<T>(plot, i, i + k, ~sure);
+#pragma unroll
+				for (int d = 0; d < ACROSS; d++)
+					word[d] = (word[d] & (sure >> d * ROWS | ~0u << ROWS)) | (far >> d * ROWS & ((1u << ROWS) - 1));
+			}
 		});
 }
 
