@@ -254,28 +254,35 @@ template <typename T> static __device__ __forceinline__ unsigned exact_cells(con
 static __device__ void near_load(tile_room<float> &room, const obk_rqa_gpu_plot &plot, unsigned i0, unsigned k0, uint32_t from, uint32_t count)
 {
 	unsigned t = threadIdx.x;
-
 	uint32_t channel = from ? (from - 1) % plot.channels : 0;
-	const float *x = (const float *)plot.near + i0 + t, *at = x + channel * plot.near_stride;
+	const float *x = (const float *)plot.near + i0 + t, *y;
+	float *xs = &room.xs[0][t], *ys = &room.ys[0][t];
+	int64_t back = (int64_t)plot.tau - (int64_t)(plot.channels * plot.near_stride);
 
 	if (from == 0) {
 		const float *lengths = x + plot.channels * plot.near_stride;
 
-		room.xs[0][t] = (float)plot.limit - *lengths;
-		room.ys[0][t] = lengths[k0];
-		room.ys[0][TILE + t] = lengths[k0 + TILE];
+		xs[0] = (float)plot.limit - *lengths;
+		ys[0] = lengths[k0];
+		ys[TILE] = lengths[k0 + TILE];
+		xs += TILE;
+		ys += 2 * TILE;
+		count--;
 	} else {
-		at += (from - 1) / plot.channels * plot.tau;
+		x += channel * plot.near_stride + (from - 1) / plot.channels * plot.tau;
 	}
+	y = x + k0;
 #pragma unroll 1
-	for (uint32_t p = from == 0; p < count; p++) {
-		room.xs[p][t] = *at + *at;
-		room.ys[p][t] = at[k0];
-		room.ys[p][TILE + t] = at[k0 + TILE];
-		at += plot.near_stride;
+	for (; count; count--, xs += TILE, ys += 2 * TILE) {
+		*xs = *x + *x;
+		ys[0] = y[0];
+		ys[TILE] = y[TILE];
+		x += plot.near_stride;
+		y += plot.near_stride;
 		if (++channel == plot.channels) {
 			channel = 0;
-			at += plot.tau - plot.channels * plot.near_stride;
+			x += back;
+			y += back;
 		}
 	}
 }
@@ -371,14 +378,15 @@ template <typename T> static __device__ __forceinline__ unsigned tile_diagonal(c
 }
 
 /* Thread t: row i0 + t, of which there were `cells`, 256 further; the state is the thread's alone. */
-static __device__ __forceinline__ unsigned tile_row(const obk_rqa_gpu_args &a, const unsigned (*words)[TILE], unsigned cells, unsigned *state, unsigned *little)
+static __device__ __forceinline__ unsigned tile_row(const obk_rqa_gpu_args &a, const transposer &transpose, const unsigned (*words)[TILE], unsigned cells,
+						    unsigned *state, unsigned *little)
 {
-	unsigned slab = threadIdx.x / 32, lane = threadIdx.x & 31;
+	const unsigned *at = words[threadIdx.x / 32] + (threadIdx.x & 31);
 	piece p = { cells, *state & 0xffff, *state >> 16 };
-	transposer transpose;
 
-	for (unsigned at = 0; at < TILE; at += 32) {
-		unsigned word = words[slab][at + lane];
+#pragma unroll 1
+	for (const unsigned *end = at + TILE; at < end; at += 32) {
+		unsigned word = *at;
 
 		if (__any_sync(~0u, (word | p.open) != 0))
 			piece_walk<true>(p, transpose(word), 32, little, a.vertical);
@@ -390,40 +398,53 @@ static __device__ __forceinline__ unsigned tile_row(const obk_rqa_gpu_args &a, c
 }
 
 /*
- * Warp w: the columns i0 + k0 + 32 g + lane, g = w and then g = w + 8. In slab s such a column has cells of the words 32 (g - s) + lane, in the rows up to the
- * lane's number, and of those 32 to the left of them, in the rows below.
+ * 32 columns through a slab: cells of the words from `words` on in the rows up to the lane's number, and of those 32 to the left in the rows below.
+ * FIRST, LAST: only the ones on the left, or only `count` of the others.
  */
-static __device__ __forceinline__ void tile_columns(const unsigned (*words)[TILE], bool loi, unsigned *little, uint64_t to)
+template <bool FIRST, bool LAST>
+static __device__ __forceinline__ void columns_walk(const transposer &transpose, const unsigned *words, piece &p, unsigned count, unsigned *little)
 {
-	unsigned warp = threadIdx.x / 32, lane = threadIdx.x & 31, group = warp, slab = 0;
-	piece p = { 0, 0, 0 };
-	transposer transpose;
+	unsigned lane = threadIdx.x & 31, right = FIRST ? 0 : words[lane], left = LAST ? 0 : words[(int)lane - 32];
 
-	for (unsigned step = 0; step <= TILE_SLABS; step++) {
-		int at = ((int)group - (int)slab) * 32;
-		unsigned right = at < (int)TILE ? words[slab][at + lane] : 0, left = at > 0 ? words[slab][at - 32 + lane] : 0;
+	if (__any_sync(~0u, (left | right | p.open) != 0)) {
+		/* Bit b of lane l: column b, row b - l modulo 32. */
+		unsigned word = __brev(transpose(__funnelshift_l(left, right, lane)));
 
-		if (__any_sync(~0u, (left | right | p.open) != 0)) {
-			/* Bit b of lane l: column b, row b - l modulo 32. */
-			unsigned word = __brev(transpose(__funnelshift_l(left, right, lane)));
-
-			word = __funnelshift_l(word, word, lane + 1);
-			if (at > 0 && at < (int)TILE)
-				piece_walk<false>(p, word, 32, little, 0);
-			else if (at == 0) /* the diagonal k0 is the last one; the LOI belongs to the rows */
-				piece_walk<false>(p, word & low_bits(lane + !loi), lane + !loi, little, 0);
-			else /* a column on the right begins below the diagonal that is last here */
-				piece_walk<false>(p, word >> lane >> 1, 31 - lane, little, 0);
-		} else {
-			p.cells += at == 0 ? lane + !loi : at == (int)TILE ? 31 - lane : 32;
-		}
-		if (slab++ == (group < TILE_SLABS ? group : TILE_SLABS - 1)) {
-			((unsigned *)to)[group * 32 + lane] = piece_pack(p);
-			p.cells = p.head = p.open = 0;
-			group += TILE_SLABS;
-			slab = group - TILE_SLABS;
-		}
+		word = __funnelshift_l(word, word, lane + 1);
+		if (FIRST)
+			piece_walk<false>(p, word >> lane >> 1, 31 - lane, little, 0);
+		else if (LAST)
+			piece_walk<false>(p, word & low_bits(count), count, little, 0);
+		else
+			piece_walk<false>(p, word, 32, little, 0);
+	} else {
+		p.cells += FIRST ? 31 - lane : LAST ? count : 32;
 	}
+}
+
+/*
+ * Warp w: the columns i0 + k0 + 32 g + lane, g = w and then g = w + 8. In slab s they are at words 32 (g - s). The first ones end at the diagonal k0, or before
+ * it where that is the LOI, which belongs to the rows; the others begin below the diagonal k0 + 255.
+ */
+static __device__ __forceinline__ void tile_columns(const transposer &transpose, const unsigned (*words)[TILE], bool loi, unsigned *little, unsigned *to)
+{
+	unsigned warp = threadIdx.x / 32, lane = threadIdx.x & 31, slab;
+	const unsigned *at = words[0] + warp * 32;
+	piece p = { 0, 0, 0 };
+
+#pragma unroll 1
+	for (slab = 0; slab < warp; slab++, at += TILE - 32)
+		columns_walk<false, false>(transpose, at, p, 32, little);
+	columns_walk<false, true>(transpose, at, p, lane + !loi, little);
+	to[threadIdx.x] = piece_pack(p);
+	p.cells = p.head = p.open = 0;
+	at += TILE;
+	columns_walk<true, false>(transpose, at, p, 32, little);
+	at += TILE - 32;
+#pragma unroll 1
+	for (slab++; slab < TILE_SLABS; slab++, at += TILE - 32)
+		columns_walk<false, false>(transpose, at, p, 32, little);
+	to[TILE + threadIdx.x] = piece_pack(p);
 }
 
 /* What is in shared memory, and how bits are made. */
@@ -487,10 +508,13 @@ template <typename T, bool NEAR> static __device__ __forceinline__ void tiles(co
 				room.words[slab][threadIdx.x] = 0;
 			__syncthreads();
 		}
-		own = tile_row(a, room.words, (tile - blockIdx.x * a.strip) * TILE, &room.rows[threadIdx.x], room.little[VERTICALS]);
+
+		transposer transpose;
+
+		own = tile_row(a, transpose, room.words, (tile - blockIdx.x * a.strip) * TILE, &room.rows[threadIdx.x], room.little[VERTICALS]);
 		if (tile + 1 == end)
 			((unsigned *)pieces_of(a, blockIdx.y).rows)[blockIdx.x * TILE + threadIdx.x] = own;
-		tile_columns(room.words, tile == 0, room.little[VERTICALS], pieces_of(a, blockIdx.y).columns + (uint64_t)tile * 2 * TILE * 4);
+		tile_columns(transpose, room.words, tile == 0, room.little[VERTICALS], (unsigned *)pieces_of(a, blockIdx.y).columns + (uint64_t)tile * 2 * TILE);
 	}
 	for (int lanes = 16; lanes; lanes >>= 1)
 		points += __shfl_xor_sync(~0u, points, lanes);
@@ -504,9 +528,9 @@ template <typename T, bool NEAR> static __device__ __forceinline__ void tiles(co
 
 /* blocks: of a processor at least, which leaves them 65,536 / 256 / blocks registers: as many as they need without spilling. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-#define FLOAT_BLOCKS 3
+#define NEAR_BLOCKS 3
 #else
-#define FLOAT_BLOCKS 2
+#define NEAR_BLOCKS 2
 #endif
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
 #define DOUBLE_BLOCKS 1
@@ -519,9 +543,9 @@ template <typename T, bool NEAR> static __device__ __forceinline__ void tiles(co
 		tiles<type, near>(a, first);                                                                                    \
 	}
 
-TILES(f32, float, false, FLOAT_BLOCKS)
+TILES(f32, float, false, 2)
 TILES(f64, double, false, DOUBLE_BLOCKS)
-TILES(near_f32, float, true, FLOAT_BLOCKS)
+TILES(near_f32, float, true, NEAR_BLOCKS)
 TILES(near_f64, double, true, 2)
 
 /* ---- pieces ---- */
