@@ -16,7 +16,7 @@
 #define BAND_MOST 32768u       /* slabs: a grid has at most 65,535 rows */
 #define PIECES_BYTES (128u << 20) /* of pieces of lines, where a matrix is done in tiles */
 #define BLOCKS 4u              /* of a processor, at least, before a block gets more than one tile */
-#define BURST_LEAST (1ull << 28) /* cells between two looks at cancel and progress, at first; then as many as take about BURST_NS */
+#define BURST_LEAST (1ull << 24) /* cells of a processor between two looks at cancel and progress, at first; then as many as take about BURST_NS */
 #define BURST_MOST (1ull << 42)
 #define BURST_NS (OB_SECOND / 20)
 #define STATE_PERIOD_S 30.0
@@ -38,6 +38,7 @@ struct work {
 	uint64_t rows;               /* of a step: a slab's or a tile's */
 	uint64_t steps, room;        /* of the matrix; 32-bit numbers of a band */
 	uint64_t state_bytes, told;  /* told: cells, to the watch */
+	uint64_t burst;              /* cells; 1: a look after each band, whose size was asked for */
 	bool columns, tiles, near;
 	struct obk_fault *fault;
 };
@@ -166,13 +167,26 @@ static uint64_t step_room(struct work *w, uint64_t first)
 	return a->stride;
 }
 
-/* The end of a band that begins with step `first`. */
+/* Cells, as progress counts them, of the steps before this one; of tiles, where one triangle has all that is wanted, as many in the same total. */
+static uint64_t cells_before(const struct work *w, uint64_t step)
+{
+	uint64_t n1 = w->args.n1, n2 = w->args.n2, i = step * w->rows < n1 ? step * w->rows : n1, triangle = i * n1 - i * (i ? i - 1 : 0) / 2;
+
+	if (w->tiles)
+		return w->columns ? 2 * triangle + triangle - i : triangle;
+	return (w->args.symmetric ? triangle : i * n2) + (w->columns ? i * n2 : 0);
+}
+
+/* The end of a band that begins with step `first`: it has room, and is no longer than a burst. */
 static uint64_t band_end(struct work *w, uint64_t first)
 {
 	uint64_t fit = w->room / step_room(w, first), left = w->steps - first;
 
 	fit = fit > BAND_MOST ? BAND_MOST : fit;
-	return first + (fit < left ? fit : left);
+	fit = fit < left ? fit : left;
+	while (w->burst > 1 && fit > 1 && cells_before(w, first + fit) - cells_before(w, first) > w->burst)
+		fit = (fit + 1) / 2;
+	return first + fit;
 }
 
 /* States of the lines that are open between two bands, all zero, and room for a band. */
@@ -262,22 +276,12 @@ static enum ob_err slabs_run(struct work *w, uint64_t first, uint64_t last)
 static enum ob_err tiles_run(struct work *w, uint64_t first, uint64_t last)
 {
 	struct obk_rqa_gpu_args *a = &w->args;
-	enum ob_err err = launch(w, OBK_RQA_KERNEL_TILES + (w->matrix->plot[0].f64 ? 1 : 0) + (w->near ? 2 : 0), (a->tiles + a->strip - 1) / a->strip, last - first,
-				 OBK_RQA_GPU_TILE, (void *[]){ a, &first });
+	unsigned kernel = OBK_RQA_KERNEL_TILES + (w->matrix->plot[0].f64 ? 1 : 0) + (w->near ? 2 : 0);
+	enum ob_err err = launch(w, kernel, (a->tiles + a->strip - 1) / a->strip, last - first, OBK_RQA_GPU_TILE, (void *[]){ a, &first });
 
 	return err == OB_ERR_NONE ? launch(w, OBK_RQA_KERNEL_JOIN, blocks_for(a->n1 - first * OBK_RQA_GPU_TILE), w->columns ? 2 : 1, OBK_RQA_GPU_BLOCK,
 					   (void *[]){ a, &first, &last }) :
 				    err;
-}
-
-/* Cells, as progress counts them, of the steps before this one; of tiles, where one triangle has all that is wanted, as many in the same total. */
-static uint64_t cells_before(const struct work *w, uint64_t step)
-{
-	uint64_t n1 = w->args.n1, n2 = w->args.n2, i = step * w->rows < n1 ? step * w->rows : n1, triangle = i * n1 - i * (i ? i - 1 : 0) / 2;
-
-	if (w->tiles)
-		return w->columns ? 2 * triangle + triangle - i : triangle;
-	return (w->args.symmetric ? triangle : i * n2) + (w->columns ? i * n2 : 0);
 }
 
 /* A run's place and all that is on the device, to or from its file. */
@@ -315,13 +319,12 @@ static int bands_run(struct work *w, struct obk_rqa_watch *watch, const struct o
 {
 	const char *path = control ? control->state_path : NULL;
 	double period = path && control->state_period > 0 ? control->state_period : STATE_PERIOD_S;
-	uint64_t step = 0, burst = BURST_LEAST, saved = ob_clock_ns(), queued = 0, begun = saved;
+	uint64_t step = 0, saved = ob_clock_ns(), queued = 0, begun = saved;
 	enum ob_err err = OB_ERR_NONE;
 	int status = OBK_RQA_OK;
 	bool stop;
 
-	if (control && control->gpu_band)
-		burst = 1;
+	w->burst = control && control->gpu_band ? 1 : BURST_LEAST * obk_gpu_info(w->gpu)->processors;
 	hash ^= w->counter_words << 1 | w->tiles;
 	if (path)
 		status = state_move(w, false, path, hash, &step, ret_error);
@@ -338,16 +341,16 @@ static int bands_run(struct work *w, struct obk_rqa_watch *watch, const struct o
 			return obk_rqa_gpu_fail(ret_error, err, w->fault);
 		queued += cells_before(w, last) - cells_before(w, step);
 		step = last;
-		if (queued < burst && step < w->steps)
+		if (queued < w->burst && step < w->steps)
 			continue;
 		err = obk_gpu_wait(w->gpu, w->stream, w->fault);
 		if (err != OB_ERR_NONE)
 			return obk_rqa_gpu_fail(ret_error, err, w->fault);
 		took = ob_clock_ns() - begun;
-		if (took < BURST_NS / 2 && burst < BURST_MOST)
-			burst *= 2;
-		else if (took > 2 * BURST_NS && burst > 1)
-			burst /= 2;
+		if (took < BURST_NS / 2 && w->burst > 1 && w->burst < BURST_MOST)
+			w->burst *= 2;
+		else if (took > 2 * BURST_NS && w->burst > 2)
+			w->burst /= 2;
 		queued = 0;
 		now = cells_before(w, step);
 		stop = obk_rqa_watch_add(watch, now - w->told, 0, 0, 0) && step < w->steps;

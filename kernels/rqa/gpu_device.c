@@ -12,7 +12,8 @@ extern const unsigned char obk_rqa_image_start[], obk_rqa_image_end[];
 
 static const char *const kernel_names[OBK_RQA_KERNEL_COUNT] = {
 	"rqa_bits_l1_f32", "rqa_bits_l2_f32", "rqa_bits_max_f32", "rqa_bits_l1_f64", "rqa_bits_l2_f64", "rqa_bits_max_f64", "rqa_diagonals", "rqa_columns",
-	"rqa_tiles_f32", "rqa_tiles_f64", "rqa_tiles_near_f32", "rqa_tiles_near_f64", "rqa_join", "rqa_sweep_diagonals_f32", "rqa_sweep_columns_f32", "rqa_sweep_diagonals_f64", "rqa_sweep_columns_f64", "rqa_pairs",
+	"rqa_tiles_f32", "rqa_tiles_f64", "rqa_tiles_near_f32", "rqa_tiles_near_f64", "rqa_join",
+	"rqa_sweep_diagonals_f32", "rqa_sweep_columns_f32", "rqa_sweep_diagonals_f64", "rqa_sweep_columns_f64", "rqa_pairs",
 };
 static const struct obk_gpu_image image = { "recurrence", obk_rqa_image_start, obk_rqa_image_end, OBK_RQA_KERNEL_COUNT, kernel_names };
 
