@@ -142,12 +142,13 @@ static int within_the_whole(void *arg, const struct obk_rqa_progress *progress)
 	return 0;
 }
 
-TEST(a_stopped_run_goes_on_where_it_was)
+/* bands: pieces it goes through. */
+static void stop_and_go(unsigned length, uint32_t want, unsigned bands)
 {
-	static double a[200];
+	static double a[600];
 	char path[] = "/tmp/obk-rqa-gpu-XXXXXX";
-	obk_rqa_flag cancel = 1; /* is seen after each slab */
-	struct obk_rqa_series x = { .name = "x", .data = a, .length = 200, .channels = 1 };
+	obk_rqa_flag cancel = 1; /* is seen after each band */
+	struct obk_rqa_series x = { .name = "x", .data = a, .length = length, .channels = 1 };
 	struct obk_rqa_control cpu = { .device = OBK_RQA_DEVICE_CPU },
 			       gpu = { .device = OBK_RQA_DEVICE_CUDA, .gpu_band = 1, .state_path = path, .cancel = &cancel, .progress = within_the_whole };
 	struct obk_rqa_result *result[2];
@@ -159,12 +160,12 @@ TEST(a_stopped_run_goes_on_where_it_was)
 	CHECK(file >= 0);
 	close(file);
 	unlink(path);
-	fill(a, 200, 2);
+	fill(a, length, 2);
 	obk_rqa_options_preset(OBK_RQA_PRESET_ACCRQA, &o);
 	o.m = 3;
 	o.tau = 4;
 	o.radius = 0.5;
-	o.want = OBK_RQA_WANT_ALL & ~OBK_RQA_WANT_NETWORK;
+	o.want = want;
 	CHECK_INT(obk_rqa_run(&x, NULL, &o, &cpu, &result[0], &error), OBK_RQA_OK);
 	while ((status = obk_rqa_run(&x, NULL, &o, &gpu, &result[1], &error)) == OBK_RQA_CANCELLED && tries < 100) {
 		struct obk_rqa_options other = o;
@@ -173,12 +174,19 @@ TEST(a_stopped_run_goes_on_where_it_was)
 		if (tries++ == 0)
 			CHECK_INT(obk_rqa_run(&x, NULL, &other, &gpu, &result[1], &error), OBK_RQA_STATE);
 	}
-	CHECK_INT(tries, 5); /* 192 rows */
+	CHECK_INT(tries, bands - 1);
 	CHECK_INT(status, OBK_RQA_OK);
 	CHECK(access(path, F_OK) != 0);
 	same(result[0], result[1]);
 	obk_rqa_result_free(result[0]);
 	obk_rqa_result_free(result[1]);
+}
+
+TEST(a_stopped_run_goes_on_where_it_was)
+{
+	stop_and_go(200, OBK_RQA_WANT_ALL & ~OBK_RQA_WANT_NETWORK, 6); /* 192 rows, 32 at a time */
+	ob_opt_set(OB_OPT_BANDS, true);
+	stop_and_go(600, OBK_RQA_WANT_VERTICAL, 3); /* 592, 256 at a time */
 }
 
 /* ---- sweeps ---- */
