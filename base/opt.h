@@ -29,7 +29,8 @@
 	X(FULLMASK, "fullmask", "the software device skips masking when all lanes run")    \
 	X(LEVELS, "levels", "a recurrence sweep counts all radii in one pass")             \
 	X(BANDS, "bands", "vertical lines are counted in the walk of the diagonals")       \
-	X(SIEVE, "sieve", "recurrent cells are told in 16-bit numbers where these suffice")  \
+	X(SIEVE, "sieve", "recurrent cells are told in shorter numbers where these suffice")   \
+	X(AHEAD, "ahead", "a GPU counts on while a sweep's last lines become rows")        \
 	X(ADX, "adx", "field products use mulx and two carry chains")                      \
 	X(GPUCELLS, "gpucells", "cell proofs go to GPUs")                                  \
 	X(LANES, "lanes", "points are added eight at a time with AVX-512")                 \

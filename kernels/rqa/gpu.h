@@ -17,6 +17,8 @@ enum obk_rqa_kernel {
 	OBK_RQA_KERNEL_BITS, /* L1, L2, max; then the same for f64 */
 	OBK_RQA_KERNEL_DIAGONALS = OBK_RQA_KERNEL_BITS + 6,
 	OBK_RQA_KERNEL_COLUMNS,
+	OBK_RQA_KERNEL_TILES, /* f32, f64; then the same with near results first */
+	OBK_RQA_KERNEL_JOIN = OBK_RQA_KERNEL_TILES + 4,
 	OBK_RQA_KERNEL_SWEEP, /* diagonals and columns, f32; then the same for f64 */
 	OBK_RQA_KERNEL_PAIRS = OBK_RQA_KERNEL_SWEEP + 4,
 	OBK_RQA_KERNEL_COUNT
@@ -27,6 +29,7 @@ struct obk_rqa_gpu_use {
 	struct obk_gpu *gpu;
 	const CUfunction *functions;
 	bool own; /* the process's device: locked */
+	uint64_t opened; /* of the process's device: tells one from the next, which is opened after it was lost */
 };
 
 /* Has this build code for GPUs? */
@@ -46,6 +49,12 @@ bool obk_rqa_gpu_wanted(const struct obk_rqa_control *control, uint64_t cells);
  */
 int obk_rqa_gpu_count(const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *options, struct obk_rqa_watch *watch, struct obk_rqa_counts *counts,
 		      const struct obk_rqa_control *control, uint64_t hash, char *ret_name, size_t size, struct obk_rqa_error *ret_error);
+
+/*
+ * A plot of a series with itself, Euclidean, for a device that looks nearly first: planes are plot->channels + 1 of `stride` floats each, zeroed, of which the
+ * last one gets the vectors' squared lengths. False: that would decide too little.
+ */
+bool obk_rqa_gpu_near(const struct obk_rqa_plot *plot, float *planes, uint64_t stride, float *ret_slack);
 
 /*
  * All units of a sweep: lines are counted on the device, some units at a time, and made into rows by the job's threads; what the device's pass does not know,

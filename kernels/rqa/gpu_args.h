@@ -10,7 +10,9 @@
 #define OBK_RQA_GPU_BLOCK 128u /* threads; of the bits, also diagonals of a block */
 #define OBK_RQA_GPU_SLAB 32u   /* rows of a slab: the cells of a word */
 #define OBK_RQA_GPU_BEFORE 32u /* zeros before the samples of a channel, as many as a slab is skewed */
-#define OBK_RQA_GPU_BEHIND 256u /* and behind them: a block's diagonals and a slab further */
+#define OBK_RQA_GPU_BEHIND 512u /* and behind them: two tiles further, or a block's diagonals and a slab */
+#define OBK_RQA_GPU_TILE 256u  /* rows and diagonals of a tile, and threads that do it */
+#define OBK_RQA_GPU_STRIP 8u   /* tiles that a block does one after the other, at most */
 #define OBK_RQA_GPU_SLOTS 64u  /* (m, radius) that a block of a sweep counts together */
 #define OBK_RQA_GPU_BINS 32u   /* runs shorter than this are counted per block of a sweep first */
 #define OBK_RQA_GPU_PAD 64u    /* zeros readable behind a series of a sweep */
@@ -20,12 +22,15 @@ struct obk_rqa_gpu_plot {
 	uint64_t x_valid, y_valid;
 	uint64_t x_stride, y_stride, tau;
 	double limit;
-	uint32_t channels, m;
+	uint32_t channels, m, norm; /* norm: 0 L1, 1 L2, 2 the largest */
+	float slack;                /* nearer to 0 than this a near result decides nothing */
+	uint64_t near, near_stride; /* planes of float: each channel, moved to around 0, and the squared lengths of the vectors (gpu_near.c) */
 };
 
 /*
  * Histograms are arrays of 64-bit counters. sums: points, points of the LOI, sum and number of first recurrence times, the run that is open at the end.
  * words: the cells of the slabs of a band, `stride` words a slab (kernel.cu). states: 32-bit numbers, planes of one a diagonal or one a column.
+ * With tiles (kernel_tiles.cuh) words are the pieces of a band's lines, `stride` of them a row of `tiles` tiles, which are done `strip` at a time.
  */
 struct obk_rqa_gpu_args {
 	struct obk_rqa_gpu_plot plot[2];
@@ -34,6 +39,7 @@ struct obk_rqa_gpu_args {
 	uint64_t vertical, white, white_border, start, middle, sums;
 	uint32_t theiler_rr, theiler_diag, theiler_vert, theiler_white;
 	int32_t symmetric, triangle;
+	uint32_t plots, tiles, strip;
 };
 
 enum { OBK_RQA_GPU_POINTS, OBK_RQA_GPU_LOI, OBK_RQA_GPU_T1_SUM, OBK_RQA_GPU_T1_COUNT, OBK_RQA_GPU_OPEN, OBK_RQA_GPU_SUMS };

@@ -12,12 +12,15 @@ extern const unsigned char obk_rqa_image_start[], obk_rqa_image_end[];
 
 static const char *const kernel_names[OBK_RQA_KERNEL_COUNT] = {
 	"rqa_bits_l1_f32", "rqa_bits_l2_f32", "rqa_bits_max_f32", "rqa_bits_l1_f64", "rqa_bits_l2_f64", "rqa_bits_max_f64", "rqa_diagonals", "rqa_columns",
+	"rqa_tiles_f32", "rqa_tiles_f64", "rqa_tiles_near_f32", "rqa_tiles_near_f64", "rqa_join",
 	"rqa_sweep_diagonals_f32", "rqa_sweep_columns_f32", "rqa_sweep_diagonals_f64", "rqa_sweep_columns_f64", "rqa_pairs",
 };
 static const struct obk_gpu_image image = { "recurrence", obk_rqa_image_start, obk_rqa_image_end, OBK_RQA_KERNEL_COUNT, kernel_names };
 
 static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct obk_gpu *device; /* under the lock; closed when it is lost */
+/* Under the lock: closed when it is lost; how many there have been. */
+static struct obk_gpu *device;
+static uint64_t devices;
 
 bool obk_rqa_gpu_built(void)
 {
@@ -40,6 +43,7 @@ static enum ob_err device_open(struct obk_fault *fault)
 	err = obk_gpu_driver_open(NULL, &driver, fault);
 	if (err == OB_ERR_NONE && !driver->devices)
 		return obk_fault_set(fault, OB_ERR_UNSUPPORTED, OBK_FAULT_NO_ITEM, "the CUDA driver has no device");
+	devices++;
 	return err == OB_ERR_NONE ? obk_gpu_open(driver, 0, &device, fault) : err;
 }
 
@@ -62,6 +66,7 @@ int obk_rqa_gpu_begin(const struct obk_rqa_control *control, struct obk_rqa_gpu_
 			return obk_rqa_fail(ret_error, OBK_RQA_UNSUPPORTED, 0, 0, "there is no GPU to count on: %s; ask for device cpu", fault.text);
 		}
 		use->gpu = device;
+		use->opened = devices;
 	}
 	err = obk_gpu_enter(use->gpu, &fault);
 	if (err == OB_ERR_NONE) {

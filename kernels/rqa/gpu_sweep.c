@@ -4,16 +4,22 @@
  * A sweep on a device, some units (tau, series, mode) at a time: their series go there side by side, one launch counts the lines of all their m and radii
  * (kernel_sweep.cuh), the pairs of length and count come back, and the job's threads make rows of them. A unit that the device does not do (gaps, a series
  * of 65,536 samples or more, what the pass does not know) has none and is done on the CPU, or combination by combination.
+ *
+ * A thread of its own goes ahead with the next batch while the rows of one are made (OUTBOARD_OPT=-ahead: first the one, then the other). Series stay on the
+ * device for the other delays if all of them fit.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/opt.h"
+#include "base/thread.h"
 #include "kernels/rqa/gpu.h"
 #include "kernels/rqa/gpu_args.h"
 
 #define BATCH_BYTES (256u << 20) /* of histograms in device memory; bounds a launch, too */
 #define UNIT_BYTES (1u << 30)    /* a unit that needs more goes to the CPU */
 #define BATCH_UNITS 65536u
+#define KEPT_BYTES (1u << 30) /* of series that are kept on a device */
 #define LINES 512u     /* of a block */
 #define PAIRS 48u      /* room for so many of a slot on average */
 #define NOWHERE (~0u)
@@ -29,18 +35,29 @@ struct unit {
 	uint32_t found[2];        /* first slot: diagonals, columns */
 };
 
+/* The series on the device, by their place among those of one delay. */
+struct kept {
+	uint64_t *at;    /* NO_PLACE: not there; else, once the batch that brings it was counted */
+	uint64_t bytes, used;
+	bool all;        /* there is room for all of them; else they go with their batch */
+	uint64_t opened; /* which device: obk_rqa_gpu_use */
+	struct obk_gpu_buffer buffer;
+};
+
 struct obk_rqa_gpu_batch {
 	struct obk_rqa_job *job;
+	struct kept *kept;
 	uint64_t first, last; /* units */
-	bool vertical, f64;
+	bool vertical, f64, some; /* some: there are units for the device */
 	uint32_t m_most, levels_most;
 	struct unit *units;
 	uint32_t *place; /* unit by unit, of each m of the grid: its place among the unit's, NOWHERE: not done */
 	uint32_t *ms;    /* unit by unit, m_most each */
 	double *limits;  /* unit by unit, levels_most each */
-	unsigned char *staging; /* series, unit by unit */
-	uint64_t *series_at;    /* places in it; NO_PLACE: the CPU does the unit */
-	size_t staging_bytes;
+	unsigned char *staging; /* series that are not on the device, unit by unit */
+	uint64_t *series_at;    /* places among the kept; NO_PLACE: the CPU does the unit */
+	bool *fresh;            /* is it in the staging? */
+	uint64_t staging_from, staging_bytes;
 	struct obk_rqa_gpu_item *items; /* diagonals, columns, and one for each histogram */
 	uint64_t item_count[3];
 	uint64_t hist_bytes, slots;
@@ -84,7 +101,7 @@ bool obk_rqa_gpu_found(const struct obk_rqa_task *task, uint32_t m_index, uint32
 
 /* ---- what is to be done ---- */
 
-/* The dimensions of a unit that are wanted and possible. Any thread, with its own task. */
+/* The dimensions of a unit that are wanted and possible. */
 static void unit_dimensions(struct obk_rqa_gpu_batch *b, struct obk_rqa_task *task, struct unit *u)
 {
 	const struct obk_rqa_job *job = b->job;
@@ -108,7 +125,7 @@ static void unit_prepare(void *arg, unsigned thread, uint64_t unit)
 {
 	struct obk_rqa_gpu_batch *b = arg;
 	struct obk_rqa_job *job = b->job;
-	struct obk_rqa_task *task = &job->tasks[thread];
+	struct obk_rqa_task *task = job->ahead;
 	struct unit *u = &b->units[unit - b->first];
 	uint32_t channels[OBK_RQA_MAX_CHANNELS], count;
 	const struct obk_rqa_series *series;
@@ -116,6 +133,7 @@ static void unit_prepare(void *arg, unsigned thread, uint64_t unit)
 	size_t size, plane;
 	double one;
 
+	(void)thread;
 	obk_rqa_task_place(task, unit);
 	series = &job->sweep->series[task->series];
 	memset(u, 0, sizeof *u);
@@ -123,9 +141,13 @@ static void unit_prepare(void *arg, unsigned thread, uint64_t unit)
 	    obk_rqa_task_channels(task, series, channels, &count, NULL) != OBK_RQA_OK)
 		return;
 	unit_dimensions(b, task, u);
-	if (!u->m_count || obk_rqa_task_plot(task, series, channels, count, &plot, &one, NULL) != OBK_RQA_OK)
+	if ((!u->m_count && !b->fresh[unit - b->first]) || obk_rqa_task_plot(task, series, channels, count, &plot, &one, NULL) != OBK_RQA_OK)
 		return;
-	if (!plot.x.valid && obk_rqa_task_levels(task, &plot, one)) {
+	size = plot.f64 ? sizeof(double) : sizeof(float);
+	plane = (series->length + OBK_RQA_GPU_PAD) * size;
+	for (uint32_t c = 0; c < count && b->fresh[unit - b->first]; c++)
+		memcpy(b->staging + b->series_at[unit - b->first] - b->staging_from + c * plane, plot.x.channel[c], series->length * size);
+	if (u->m_count && !plot.x.valid && obk_rqa_task_levels(task, &plot, one)) {
 		u->on = true;
 		u->levels = task->levels.count;
 		memcpy(b->limits + (unit - b->first) * b->levels_most, task->levels.limit, u->levels * sizeof *b->limits);
@@ -135,10 +157,6 @@ static void unit_prepare(void *arg, unsigned thread, uint64_t unit)
 		u->channels = count;
 		u->norm = plot.norm == OBK_RQA_NORM_L1 ? 0 : plot.norm == OBK_RQA_NORM_L2 ? 1 : 2;
 		u->tau = (uint32_t)plot.tau;
-		size = plot.f64 ? sizeof(double) : sizeof(float);
-		plane = (series->length + OBK_RQA_GPU_PAD) * size;
-		for (uint32_t c = 0; c < count; c++)
-			memcpy(b->staging + b->series_at[unit - b->first] + c * plane, plot.x.channel[c], series->length * size);
 	}
 	obk_rqa_planes_fini(&plot.x);
 }
@@ -165,19 +183,61 @@ static uint32_t channels_of(const struct obk_rqa_job *job, uint64_t unit)
 	return mode && mode->channel_count ? mode->channel_count : series_of(job, unit)->channels;
 }
 
+static uint64_t series_per_tau(const struct obk_rqa_job *job)
+{
+	return job->sweep->series_count * (job->sweep->grid->modes ? job->sweep->grid->mode_count : 1);
+}
+
+static uint64_t series_bytes(const struct obk_rqa_job *job, uint64_t unit)
+{
+	return (series_of(job, unit)->length + OBK_RQA_GPU_PAD) * channels_of(job, unit) * sizeof(double);
+}
+
+static bool kept_init(struct kept *k, const struct obk_rqa_job *job)
+{
+	uint64_t count = series_per_tau(job);
+
+	k->at = malloc(count * sizeof *k->at);
+	for (uint64_t s = 0; s < count && k->at; s++) {
+		k->at[s] = NO_PLACE;
+		k->bytes += series_bytes(job, s);
+	}
+	k->all = k->bytes <= KEPT_BYTES;
+	return k->at;
+}
+
+static void kept_fini(struct kept *k, const struct obk_rqa_job *job)
+{
+	struct obk_rqa_gpu_use use;
+
+	/* A device that was opened anew meanwhile has freed it. */
+	if (k->buffer.at && obk_rqa_gpu_begin(job->control, &use, NULL) == OBK_RQA_OK) {
+		if (use.opened == k->opened)
+			obk_gpu_give(use.gpu, &k->buffer);
+		obk_rqa_gpu_end(&use);
+	}
+	free(k->at);
+}
+
 /* Units from b->first on, until the batch is full; their places in the staging. */
 static bool batch_plan(struct obk_rqa_gpu_batch *b)
 {
 	const struct obk_rqa_options *options = b->job->sweep->options;
+	struct kept *k = b->kept;
 	uint64_t bytes = 0, units = obk_rqa_job_units(b->job), room = units - b->first < BATCH_UNITS ? units - b->first : BATCH_UNITS;
 
 	b->series_at = malloc(room * sizeof *b->series_at);
-	if (!b->series_at)
+	b->fresh = calloc(room, sizeof *b->fresh);
+	if (!b->series_at || !b->fresh)
 		return false;
-	b->staging_bytes = 0;
+	if (!k->all) {
+		memset(k->at, 0xff, series_per_tau(b->job) * sizeof *k->at);
+		k->used = 0;
+	}
+	b->staging_from = k->used;
 	for (b->last = b->first; b->last - b->first < room; b->last++) {
 		const struct obk_rqa_series *series = series_of(b->job, b->last);
-		uint64_t more = unit_bytes(b, series);
+		uint64_t more = unit_bytes(b, series), *at = &k->at[b->last % series_per_tau(b->job)];
 
 		if (series->length >= OBK_RQA_GROUP || more > UNIT_BYTES)
 			more = 0;
@@ -185,10 +245,15 @@ static bool batch_plan(struct obk_rqa_gpu_batch *b)
 			break;
 		b->f64 = obk_rqa_use_f64(options, series->length);
 		bytes += more;
-		b->series_at[b->last - b->first] = more ? b->staging_bytes : NO_PLACE;
-		if (more)
-			b->staging_bytes += (series->length + OBK_RQA_GPU_PAD) * channels_of(b->job, b->last) * sizeof(double);
+		if (more && *at == NO_PLACE) {
+			*at = k->used;
+			k->used += series_bytes(b->job, b->last);
+			b->fresh[b->last - b->first] = true;
+		}
+		b->series_at[b->last - b->first] = more ? *at : NO_PLACE;
 	}
+	b->some = bytes;
+	b->staging_bytes = k->used - b->staging_from;
 	room = b->last - b->first;
 	b->units = calloc(room, sizeof *b->units);
 	b->place = malloc(room * b->job->sweep->grid->m_count * sizeof *b->place);
@@ -249,7 +314,7 @@ static void items_make(struct obk_rqa_gpu_batch *b, bool columns, const struct a
 
 /* ---- the device ---- */
 
-enum { SERIES, MS, LIMITS, HIST, ITEMS, FOUND, PAIR, CURSOR, BUFFERS };
+enum { MS, LIMITS, HIST, ITEMS, FOUND, PAIR, CURSOR, BUFFERS };
 
 struct device {
 	struct obk_rqa_gpu_use use;
@@ -263,6 +328,21 @@ static enum ob_err place_bytes(struct device *d, int buffer, const void *from, s
 	enum ob_err err = obk_gpu_take(d->use.gpu, bytes, &d->buffer[buffer], &d->fault);
 
 	return err == OB_ERR_NONE && from ? obk_gpu_write(d->use.gpu, d->stream, d->buffer[buffer].at, from, bytes, &d->fault) : err;
+}
+
+/* What is not there goes to the device. */
+static enum ob_err series_place(struct obk_rqa_gpu_batch *b, struct device *d)
+{
+	struct kept *k = b->kept;
+	enum ob_err err = OB_ERR_NONE;
+
+	if (!k->buffer.at) {
+		k->opened = d->use.opened;
+		err = obk_gpu_take(d->use.gpu, k->all ? k->bytes : b->staging_bytes, &k->buffer, &d->fault);
+	} else if (k->opened != d->use.opened) {
+		return obk_fault_set(&d->fault, OB_ERR_DRIVER, OBK_FAULT_NO_ITEM, "it was lost, and with it a sweep's series");
+	}
+	return err == OB_ERR_NONE ? obk_gpu_write(d->use.gpu, d->stream, k->buffer.at + b->staging_from, b->staging, b->staging_bytes, &d->fault) : err;
 }
 
 /* Addresses are needed to make the items, and their number to take the addresses: once counting, once writing. */
@@ -291,14 +371,14 @@ static enum ob_err items_place(struct obk_rqa_gpu_batch *b, struct device *d)
 		b->found = malloc(b->slots * sizeof *b->found + 1);
 		if (!b->items || !b->found)
 			return obk_fault_set(&d->fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory for the items of a sweep");
-		err = place_bytes(d, SERIES, b->staging, b->staging_bytes);
+		err = series_place(b, d);
 		if (err == OB_ERR_NONE)
 			err = place_bytes(d, MS, b->ms, (b->last - b->first) * b->m_most * sizeof *b->ms);
 		if (err == OB_ERR_NONE)
 			err = place_bytes(d, LIMITS, b->limits, (b->last - b->first) * b->levels_most * sizeof *b->limits);
 		if (err == OB_ERR_NONE)
 			err = place_bytes(d, HIST, NULL, b->hist_bytes);
-		at = (struct addresses){ d->buffer[SERIES].at, d->buffer[HIST].at, d->buffer[MS].at, d->buffer[LIMITS].at };
+		at = (struct addresses){ b->kept->buffer.at, d->buffer[HIST].at, d->buffer[MS].at, d->buffer[LIMITS].at };
 	}
 	return err == OB_ERR_NONE ? place_bytes(d, ITEMS, b->items, (b->item_count[0] + b->item_count[1] + b->item_count[2]) * sizeof *b->items) : err;
 }
@@ -354,13 +434,14 @@ static void batch_fini(struct obk_rqa_gpu_batch *b)
 	free(b->limits);
 	free(b->staging);
 	free(b->series_at);
+	free(b->fresh);
 	free(b->items);
 	free(b->pairs);
 	free(b->found);
 }
 
-/* Prepared on the job's threads, counted on the device; rows are made after that. */
-static int batch_run(struct obk_rqa_gpu_batch *b, unsigned threads, struct obk_rqa_error *ret_error)
+/* Prepared and counted; rows are made after that. */
+static int batch_run(struct obk_rqa_gpu_batch *b, struct obk_rqa_error *ret_error)
 {
 	struct device d = { 0 };
 	enum ob_err err;
@@ -368,9 +449,9 @@ static int batch_run(struct obk_rqa_gpu_batch *b, unsigned threads, struct obk_r
 
 	if (!batch_plan(b))
 		return obk_rqa_fail(ret_error, OBK_RQA_NO_MEMORY, 0, 0, "no memory for a sweep's series");
-	if (!b->staging_bytes)
+	if (!b->some)
 		return OBK_RQA_OK;
-	obk_rqa_each(b->job->watch, threads, b->first, b->last, unit_prepare, b);
+	obk_rqa_each(b->job->watch, 1, b->first, b->last, unit_prepare, b);
 	if (obk_rqa_watch_stopped(b->job->watch))
 		return OBK_RQA_OK;
 	status = obk_rqa_gpu_begin(b->job->control, &d.use, ret_error);
@@ -381,44 +462,96 @@ static int batch_run(struct obk_rqa_gpu_batch *b, unsigned threads, struct obk_r
 		err = items_place(b, &d);
 	if (err == OB_ERR_NONE && b->slots)
 		err = batch_count(b, &d);
-	if (err != OB_ERR_NONE && d.stream && !obk_gpu_lost(d.use.gpu))
-		obk_gpu_wait(d.use.gpu, d.stream, &(struct obk_fault){ 0 }); /* nothing may be pending on what is given back */
+	/* Nothing may be pending on what is given back; and what is kept must have arrived, for another stream comes next. */
+	if (d.stream && !obk_gpu_lost(d.use.gpu) && (err != OB_ERR_NONE || !b->slots))
+		obk_gpu_wait(d.use.gpu, d.stream, &(struct obk_fault){ 0 });
 	for (int i = 0; i < BUFFERS; i++)
 		obk_gpu_give(d.use.gpu, &d.buffer[i]);
+	if (!b->kept->all && b->kept->opened == d.use.opened)
+		obk_gpu_give(d.use.gpu, &b->kept->buffer);
 	if (d.stream)
 		obk_gpu_stream_give(d.use.gpu, d.stream);
 	obk_rqa_gpu_end(&d.use);
 	return err == OB_ERR_NONE ? OBK_RQA_OK : obk_rqa_gpu_fail(ret_error, err, &d.fault);
 }
 
-int obk_rqa_gpu_job_run(struct obk_rqa_job *job, unsigned threads, struct obk_rqa_error *ret_error)
+/* A batch, and what became of it. */
+struct turn {
+	struct obk_rqa_gpu_batch batch;
+	struct obk_rqa_error error;
+	pthread_t thread;
+	bool begun; /* on a thread of its own */
+	int status;
+};
+
+static void *turn_run(void *arg)
+{
+	struct turn *t = arg;
+
+	t->status = batch_run(&t->batch, &t->error);
+	return NULL;
+}
+
+static void turn_begin(struct turn *t, struct obk_rqa_job *job, struct kept *kept, uint64_t first, bool alone)
 {
 	const struct obk_rqa_options *o = job->sweep->options;
-	bool automatic = !job->control || job->control->device == OBK_RQA_DEVICE_AUTO;
+
+	*t = (struct turn){ .batch = { .job = job, .kept = kept, .first = first, .last = obk_rqa_job_units(job), .vertical = o->want & OBK_RQA_WANT_VERTICAL,
+				       .m_most = job->sweep->grid->m_count, .levels_most = job->sweep->grid->radius_count } };
+	if (o->categorical || !obk_rqa_pass_suffices(o) || first == t->batch.last)
+		return;
+	t->begun = alone && ob_thread_start(turn_run, t, 0, &t->thread);
+	if (!t->begun)
+		turn_run(t);
+}
+
+static void turn_wait(struct turn *t)
+{
+	if (t->begun)
+		pthread_join(t->thread, NULL);
+	t->begun = false;
+}
+
+int obk_rqa_gpu_job_run(struct obk_rqa_job *job, unsigned threads, struct obk_rqa_error *ret_error)
+{
+	bool automatic = !job->control || job->control->device == OBK_RQA_DEVICE_AUTO, ahead = ob_opt_on(OB_OPT_AHEAD);
 	uint64_t units = obk_rqa_job_units(job), unit = 0;
-	int status = OBK_RQA_OK;
+	struct turn turns[2] = { 0 };
+	struct kept kept = { 0 };
+	unsigned now = 0;
+	int status = kept_init(&kept, job) ? OBK_RQA_OK : obk_rqa_fail(ret_error, OBK_RQA_NO_MEMORY, 0, 0, "no memory for a sweep's series");
 
+	if (status == OBK_RQA_OK)
+		turn_begin(&turns[0], job, &kept, 0, false);
 	while (unit < units && status == OBK_RQA_OK && !obk_rqa_watch_stopped(job->watch)) {
-		struct obk_rqa_gpu_batch b = { .job = job, .first = unit, .vertical = o->want & OBK_RQA_WANT_VERTICAL,
-					       .m_most = job->sweep->grid->m_count, .levels_most = job->sweep->grid->radius_count };
+		struct turn *t = &turns[now], *next = &turns[!now];
 
-		if (o->categorical || !obk_rqa_pass_suffices(o)) {
-			b.last = units;
-		} else {
-			status = batch_run(&b, threads, ret_error);
-			job->batch = status == OBK_RQA_OK && b.found ? &b : NULL;
-		}
-		if (status != OBK_RQA_OK && automatic) {
-			b.last = units; /* the rest is done here */
-			status = OBK_RQA_OK;
-		}
+		if (t->status != OBK_RQA_OK && automatic)
+			t->batch.last = units; /* the rest is done here */
+		else
+			status = t->status;
 		if (status == OBK_RQA_OK) {
-			job->crew = b.last - unit < threads ? threads / (unsigned)(b.last - unit) : 1;
-			obk_rqa_each(job->watch, threads, unit, b.last, obk_rqa_task_run, job);
+			struct obk_rqa_gpu_batch *b = &t->batch;
+
+			if (ahead)
+				turn_begin(next, job, &kept, b->last, true);
+			job->batch = t->status == OBK_RQA_OK && b->found ? b : NULL;
+			job->crew = b->last - unit < threads ? threads / (unsigned)(b->last - unit) : 1;
+			obk_rqa_each(job->watch, threads, unit, b->last, obk_rqa_task_run, job);
+			job->batch = NULL;
+			unit = b->last;
+			if (!ahead)
+				turn_begin(next, job, &kept, unit, false);
+			turn_wait(next);
+		} else if (ret_error) {
+			*ret_error = t->error;
 		}
-		job->batch = NULL;
-		unit = b.last;
-		batch_fini(&b);
+		batch_fini(&t->batch);
+		t->batch = (struct obk_rqa_gpu_batch){ 0 };
+		now = !now;
 	}
+	batch_fini(&turns[0].batch);
+	batch_fini(&turns[1].batch);
+	kept_fini(&kept, job);
 	return status;
 }

@@ -155,12 +155,13 @@ static bool job_init(struct obk_rqa_job *job, unsigned threads)
 {
 	const struct obk_rqa_grid *grid = job->sweep->grid;
 
-	job->tasks = calloc(threads, sizeof *job->tasks);
+	job->tasks = calloc(threads + 1, sizeof *job->tasks);
 	job->series_status = calloc(job->sweep->series_count, sizeof *job->series_status);
 	job->order = calloc(grid->m_count, sizeof *job->order);
 	if (!job->tasks || !job->series_status || !job->order)
 		return false;
-	for (unsigned t = 0; t < threads; t++)
+	job->ahead = &job->tasks[threads];
+	for (unsigned t = 0; t <= threads; t++)
 		if (!task_init(&job->tasks[t], job))
 			return false;
 	for (uint64_t s = 0; s < job->sweep->series_count; s++)
@@ -205,7 +206,7 @@ int obk_rqa_sweep(const struct obk_rqa_sweep *sweep, const struct obk_rqa_contro
 	} else {
 		status = obk_rqa_fail(ret_error, OBK_RQA_NO_MEMORY, 0, 0, "no memory for a sweep with %u threads", threads);
 	}
-	for (unsigned t = 0; t < threads && job.tasks; t++)
+	for (unsigned t = 0; t <= threads && job.tasks; t++)
 		task_fini(&job.tasks[t]);
 	free(job.tasks);
 	free(job.series_status);

@@ -19,7 +19,7 @@
  *
  * So a launch is bounded by the band whatever the matrix, memory grows with n1 + n2, and between two bands a run can be stopped, or kept and gone on with.
  *
- * Many combinations of short series: kernel_sweep.cuh.
+ * A symmetric matrix with no more than diagonal and vertical lines wanted: kernel_tiles.cuh. Many combinations of short series: kernel_sweep.cuh.
  */
 #include "kernels/rqa/gpu_args.h"
 
@@ -95,9 +95,9 @@ static __device__ __forceinline__ void four(const double *from, double *to)
 }
 
 /* The low `count` bits, 0 to 32. */
-static __device__ __forceinline__ unsigned low_bits(int64_t count)
+template <typename N> static __device__ __forceinline__ unsigned low_bits(N count)
 {
-	return count >= 32 ? ~0u : count <= 0 ? 0u : (1u << count) - 1;
+	return count >= 32 ? ~0u : count < 1 ? 0u : (1u << count) - 1;
 }
 
 /* ---- the bits ---- */
@@ -204,14 +204,10 @@ template <typename T, int NORM> static __device__ __forceinline__ void bits_make
 	((unsigned *)a.words)[to] = p ? ((unsigned *)a.words)[to] & word : word;
 }
 
-/* half: only the diagonals from the LOI up are wanted. */
-#define BITS(name, type, norm)                                                                                                                          \
-	extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK) rqa_bits_##name(obk_rqa_gpu_args a, uint32_t p, uint64_t first, uint32_t half) \
-	{                                                                                                                                               \
-		uint64_t slab = first + blockIdx.y, end = ((uint64_t)blockIdx.x + 1) * OBK_RQA_GPU_BLOCK;                                               \
-                                                                                                                                                        \
-		if (!half || end > slab * OBK_RQA_GPU_SLAB + 32)                                                                                        \
-			bits_make<type, norm>(a, p, first, slab);                                                                                       \
+#define BITS(name, type, norm)                                                                                                           \
+	extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK) rqa_bits_##name(obk_rqa_gpu_args a, uint32_t p, uint64_t first) \
+	{                                                                                                                                \
+		bits_make<type, norm>(a, p, first, first + blockIdx.y);                                                                  \
 	}
 
 BITS(l1_f32, float, L1)
@@ -343,19 +339,37 @@ extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK, 8) rqa_diagonals
 
 /* ---- the columns ---- */
 
-/* Bit b of lane l becomes bit l of lane b. */
-static __device__ __forceinline__ unsigned transpose(unsigned word)
-{
-	unsigned lane = threadIdx.x & 31, keep = 0xffff;
+/*
+ * Transposes 32 words of a warp: bit b of lane l becomes bit l of lane b. In five steps, lanes 16, 8, 4, 2 and 1 apart: what a lane keeps of its own word, and
+ * how far it turns the other's, of which what comes around falls on what is kept.
+ */
+struct transposer {
+	unsigned keep[5], turn[5];
+
+	__device__ __forceinline__ transposer()
+	{
+		unsigned lane = threadIdx.x & 31, low = 0xffff;
 
 #pragma unroll
-	for (unsigned step = 16; step; step >>= 1, keep ^= keep << step) {
-		unsigned other = __shfl_xor_sync(~0u, word, (int)step);
-
-		word = lane & step ? (word & ~keep) | (other >> step & keep) : (word & keep) | (other & keep) << step;
+		for (int s = 0; s < 5; s++, low ^= low << (16 >> s)) {
+			keep[s] = lane & 16 >> s ? ~low : low;
+			turn[s] = s && lane & 16 >> s ? 32 - (16 >> s) : 16 >> s;
+			/* To be made once, not in each step. */
+			asm volatile("" : "+r"(keep[s]), "+r"(turn[s]));
+		}
 	}
-	return word;
-}
+
+	__device__ __forceinline__ unsigned operator()(unsigned word) const
+	{
+#pragma unroll
+		for (int s = 0; s < 5; s++) {
+			unsigned other = __shfl_xor_sync(~0u, word, 16 >> s);
+
+			word = (word & keep[s]) | (__funnelshift_l(other, other, turn[s]) & ~keep[s]);
+		}
+		return word;
+	}
+};
 
 /* Starts, ends and distances of the lines of one column; what the planes of column_state hold. */
 struct column {
@@ -457,6 +471,7 @@ extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK) rqa_columns(obk_
 	uint64_t j = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
 	unsigned lane = threadIdx.x & 31;
 	struct column c = { 0, 0, 0, 0, 0, 0, 0 };
+	transposer transpose;
 
 	little_clear(little, 4 * OBK_RQA_GPU_SHORT);
 	if (j < a.n2)
@@ -483,5 +498,7 @@ extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK) rqa_columns(obk_
 	little_flush(little + 2 * OBK_RQA_GPU_SHORT, a.start);
 	little_flush(little + 3 * OBK_RQA_GPU_SHORT, a.middle);
 }
+
+#include "kernels/rqa/kernel_tiles.cuh"
 
 #include "kernels/rqa/kernel_sweep.cuh"

@@ -13,20 +13,21 @@
  */
 
 template <typename T, int NORM, bool COLUMN, bool FIRST>
-static __device__ __forceinline__ void cells_join(const T *x, uint64_t i, uint64_t j, T (&sum)[32])
+static __device__ __forceinline__ void cells_join(const T *x, unsigned i, unsigned j, T (&sum)[32])
 {
-	T fixed = __ldg(x + j);
+	const T *along = x + i, *other = x + j;
+	T fixed = __ldg(other);
 
 #pragma unroll
 	for (int s = 0; s < 32; s++) {
-		T g = gap<NORM>(minus(__ldg(x + i + s), COLUMN ? fixed : __ldg(x + j + s)));
+		T g = gap<NORM>(minus(__ldg(along + s), COLUMN ? fixed : __ldg(other + s)));
 
 		sum[s] = FIRST ? g : join<NORM>(sum[s], g);
 	}
 }
 
 template <typename T, bool COLUMN, bool FIRST>
-static __device__ __forceinline__ void cells_join_norm(uint32_t norm, const T *x, uint64_t i, uint64_t j, T (&sum)[32])
+static __device__ __forceinline__ void cells_join_norm(uint32_t norm, const T *x, unsigned i, unsigned j, T (&sum)[32])
 {
 	if (norm == L1)
 		cells_join<T, L1, COLUMN, FIRST>(x, i, j, sum);
@@ -57,7 +58,7 @@ static __device__ __forceinline__ void sweep_run(const obk_rqa_gpu_item &it, swe
 	if (length < OBK_RQA_GPU_BINS)
 		atomicAdd(&room.little[slot * OBK_RQA_GPU_BINS + length], 1u);
 	else
-		atomicAdd((unsigned *)it.hist + (uint64_t)slot * (it.length + 1) + length, 1u);
+		atomicAdd((unsigned *)it.hist + slot * (it.length + 1) + length, 1u);
 }
 
 /* Diagonal number `line`, or that column, of all slots. */
@@ -65,31 +66,31 @@ template <typename T, bool COLUMN> static __device__ void sweep_line(const obk_r
 {
 	const uint32_t *ms = (const uint32_t *)it.m;
 	const T *x = (const T *)it.planes;
-	uint64_t stride = it.length + OBK_RQA_GPU_PAD, n = it.length - (uint64_t)(ms[0] - 1) * it.tau, cells = COLUMN ? n : n - line;
+	/* 32 bits do: a series has less than OBK_RQA_GROUP samples, and its planes are at most OBK_RQA_MAX_CHANNELS. */
+	unsigned stride = it.length + OBK_RQA_GPU_PAD, n = it.length - (ms[0] - 1) * it.tau, cells = COLUMN ? n : n - line;
 
 	for (unsigned slot = 0; slot < it.m_count * it.limit_count; slot++)
 		room.open[slot * OBK_RQA_GPU_BLOCK + threadIdx.x] = 0;
-	for (uint64_t i = 0; i < cells; i += 32) {
+	for (unsigned i = 0; i < cells; i += 32) {
 		T sum[32];
 		uint32_t lag = 0;
 
 		for (uint32_t v = 0; v < it.m_count; v++) {
-			uint64_t end = it.length - (uint64_t)(ms[v] - 1) * it.tau;
-			unsigned count, hidden, slot = v * it.limit_count;
+			unsigned end = it.length - (ms[v] - 1) * it.tau, count, hidden, slot = v * it.limit_count;
 
 			if (COLUMN ? line >= end || i >= end : line + i >= end)
 				break;
 			end -= COLUMN ? 0 : line;
 			for (; lag < ms[v]; lag++)
 				for (uint32_t c = 0; c < it.channels; c++) {
-					const T *from = x + c * stride + (uint64_t)lag * it.tau;
+					const T *from = x + c * stride + lag * it.tau;
 
 					if (lag + c == 0)
 						cells_join_norm<T, COLUMN, true>(it.norm, from, i, COLUMN ? line : line + i, sum);
 					else
 						cells_join_norm<T, COLUMN, false>(it.norm, from, i, COLUMN ? line : line + i, sum);
 				}
-			count = end - i < 32 ? (unsigned)(end - i) : 32;
+			count = end - i < 32 ? end - i : 32;
 			hidden = low_bits(count) & ~(COLUMN ? window(i, line, it.width) : 0);
 			for (uint32_t r = 0; r < it.limit_count; r++, slot++) {
 				unsigned open = room.open[slot * OBK_RQA_GPU_BLOCK + threadIdx.x];
@@ -171,7 +172,12 @@ extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK) rqa_pairs(obk_rq
 		sweep<type, columns>(w);                                                                                 \
 	}
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define DIAGONALS_F64_BLOCKS 3
+#else
+#define DIAGONALS_F64_BLOCKS 2
+#endif
 SWEEP(diagonals_f32, float, false, 6)
 SWEEP(columns_f32, float, true, 6)
-SWEEP(diagonals_f64, double, false, 3)
+SWEEP(diagonals_f64, double, false, DIAGONALS_F64_BLOCKS)
 SWEEP(columns_f64, double, true, 3)

@@ -295,7 +295,7 @@ struct obk_rqa_control {
 	double state_period;
 	/* The GPU to use, opened with kernels/gpu/gpu.h and kept open during the call; NULL: device 0 of the process's libcuda.so.1. */
 	struct obk_gpu *gpu;
-	uint64_t gpu_band; /* bytes of cells on a GPU at once; 0: 64 MiB, more for very long series */
+	uint64_t gpu_band; /* bytes of cells, or of pieces of lines, on a GPU at once; 0: 64 or 128 MiB, more for very long series */
 };
 
 /* ---- one series, or one pair ---- */

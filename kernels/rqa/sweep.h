@@ -38,7 +38,8 @@ struct obk_rqa_job {
 	const struct obk_rqa_control *control;
 	const struct obk_rqa_ops *ops;
 	struct obk_rqa_watch *watch;
-	struct obk_rqa_task *tasks;
+	struct obk_rqa_task *tasks; /* one a thread, and behind them: */
+	struct obk_rqa_task *ahead; /* for what prepares a device's next batch */
 	unsigned crew; /* threads of a task: more than one where there are fewer tasks than threads */
 	int *series_status;
 	uint32_t *order; /* places in grid.m by rising m */

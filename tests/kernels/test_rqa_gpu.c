@@ -7,6 +7,8 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "base/opt.h"
+#include "kernels/gpu/gpu.h"
 #include "kernels/rqa/rqa.h"
 #include "tests/unit/test.h"
 
@@ -101,6 +103,38 @@ TEST(device_counts_as_the_processor)
 	CHECK_INT(on, CASES);
 }
 
+/* Diagonal and vertical lines alone, of a symmetric plot: from one triangle, in tiles; lengths around a tile's edges, and several rows of tiles. */
+TEST(one_triangle_has_all_lines)
+{
+	static const unsigned lengths[] = { 2, 3, 31, 33, 255, 256, 257, 290, 511, 513, 600, 770 };
+	static double a[2 * 800], b[2 * 800];
+
+	for (unsigned round = 0; round < 2 * sizeof lengths / sizeof *lengths; round++) {
+		struct obk_rqa_series x = { .name = "x", .data = a, .channels = 1 + round % 2 }, y = { .name = "y", .data = b, .channels = x.channels };
+		struct obk_rqa_control cpu = { .device = OBK_RQA_DEVICE_CPU }, gpu = { .device = OBK_RQA_DEVICE_CUDA, .gpu_band = round % 3 == 1 };
+		struct obk_rqa_result *result[2];
+		struct obk_rqa_options o;
+		struct obk_rqa_error error;
+
+		options_draw(&o);
+		o.kind = round % 7 == 5 ? OBK_RQA_JOINT : OBK_RQA_AUTO;
+		o.m = round % 5 == 4 ? 9 : o.m; /* more (delay, channel) than a tile has room for */
+		o.want = round % 4 == 3 ? 0 : OBK_RQA_WANT_VERTICAL | (round % 4 == 2 ? OBK_RQA_WANT_TREND : 0);
+		o.theiler_vert = round % 6 == 5 ? 300 : o.theiler_vert;
+		x.length = y.length = lengths[round / 2] + (o.m - 1) * o.tau;
+		fill(a, (unsigned)x.length * x.channels, below(3));
+		fill(b, (unsigned)y.length * y.channels, below(3));
+		o.missing = round % 8 == 6;
+		if (o.missing)
+			a[below((unsigned)x.length)] = NAN;
+		CHECK_INT(obk_rqa_run(&x, o.kind == OBK_RQA_AUTO ? NULL : &y, &o, &cpu, &result[0], &error), OBK_RQA_OK);
+		CHECK_INT(obk_rqa_run(&x, o.kind == OBK_RQA_AUTO ? NULL : &y, &o, &gpu, &result[1], &error), OBK_RQA_OK);
+		same(result[0], result[1]);
+		obk_rqa_result_free(result[0]);
+		obk_rqa_result_free(result[1]);
+	}
+}
+
 static int within_the_whole(void *arg, const struct obk_rqa_progress *progress)
 {
 	(void)arg;
@@ -108,12 +142,13 @@ static int within_the_whole(void *arg, const struct obk_rqa_progress *progress)
 	return 0;
 }
 
-TEST(a_stopped_run_goes_on_where_it_was)
+/* bands: pieces it goes through. */
+static void stop_and_go(unsigned length, uint32_t want, unsigned bands)
 {
-	static double a[200];
+	static double a[600];
 	char path[] = "/tmp/obk-rqa-gpu-XXXXXX";
-	obk_rqa_flag cancel = 1; /* is seen after each slab */
-	struct obk_rqa_series x = { .name = "x", .data = a, .length = 200, .channels = 1 };
+	obk_rqa_flag cancel = 1; /* is seen after each band */
+	struct obk_rqa_series x = { .name = "x", .data = a, .length = length, .channels = 1 };
 	struct obk_rqa_control cpu = { .device = OBK_RQA_DEVICE_CPU },
 			       gpu = { .device = OBK_RQA_DEVICE_CUDA, .gpu_band = 1, .state_path = path, .cancel = &cancel, .progress = within_the_whole };
 	struct obk_rqa_result *result[2];
@@ -125,12 +160,12 @@ TEST(a_stopped_run_goes_on_where_it_was)
 	CHECK(file >= 0);
 	close(file);
 	unlink(path);
-	fill(a, 200, 2);
+	fill(a, length, 2);
 	obk_rqa_options_preset(OBK_RQA_PRESET_ACCRQA, &o);
 	o.m = 3;
 	o.tau = 4;
 	o.radius = 0.5;
-	o.want = OBK_RQA_WANT_ALL & ~OBK_RQA_WANT_NETWORK;
+	o.want = want;
 	CHECK_INT(obk_rqa_run(&x, NULL, &o, &cpu, &result[0], &error), OBK_RQA_OK);
 	while ((status = obk_rqa_run(&x, NULL, &o, &gpu, &result[1], &error)) == OBK_RQA_CANCELLED && tries < 100) {
 		struct obk_rqa_options other = o;
@@ -139,12 +174,19 @@ TEST(a_stopped_run_goes_on_where_it_was)
 		if (tries++ == 0)
 			CHECK_INT(obk_rqa_run(&x, NULL, &other, &gpu, &result[1], &error), OBK_RQA_STATE);
 	}
-	CHECK_INT(tries, 5); /* 192 rows */
+	CHECK_INT(tries, bands - 1);
 	CHECK_INT(status, OBK_RQA_OK);
 	CHECK(access(path, F_OK) != 0);
 	same(result[0], result[1]);
 	obk_rqa_result_free(result[0]);
 	obk_rqa_result_free(result[1]);
+}
+
+TEST(a_stopped_run_goes_on_where_it_was)
+{
+	stop_and_go(200, OBK_RQA_WANT_ALL & ~OBK_RQA_WANT_NETWORK, 6); /* 192 rows, 32 at a time */
+	ob_opt_set(OB_OPT_BANDS, true);
+	stop_and_go(600, OBK_RQA_WANT_VERTICAL, 3); /* 592, 256 at a time */
 }
 
 /* ---- sweeps ---- */
@@ -274,30 +316,73 @@ TEST(a_mode_may_name_a_column_again)
 	sweeps_agree(series, 2, &o, &grid, false);
 }
 
-/* Histograms of all m and radii of the long one would take more than 1 GiB; its neighbours are done on the device. */
+/*
+ * Histograms of all m and radii of the long one would take more than 1 GiB; its neighbours are done on the device, two at a time: in several batches, the later
+ * of which find their series there.
+ */
 TEST(a_unit_too_large_is_none_of_the_devices)
 {
-	enum { MS = 4096, RADII = 70 };
-	static double data[3][520];
+	enum { MS = 4096, RADII = 70, SERIES = 3 };
+	static double data[SERIES][520];
 	static uint32_t m[MS];
-	static const uint32_t one[] = { 1 }, lmin[] = { 2 };
+	static const uint32_t tau[] = { 2, 1 }, lmin[] = { 2 };
 	double radius[RADII];
-	struct obk_rqa_grid grid = { .m = m, .tau = one, .lmin = lmin, .radius = radius, .m_count = MS, .tau_count = 1, .lmin_count = 1,
+	struct obk_rqa_grid grid = { .m = m, .tau = tau, .lmin = lmin, .radius = radius, .m_count = MS, .tau_count = 2, .lmin_count = 1,
 				     .radius_count = RADII };
-	struct obk_rqa_series series[3];
+	struct obk_rqa_series series[SERIES];
 	struct obk_rqa_options o;
 
 	for (unsigned i = 0; i < MS; i++)
 		m[i] = i ? 2 : 1;
 	for (unsigned i = 0; i < RADII; i++)
 		radius[i] = 0.01 * (double)(1 + i);
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < SERIES; i++) {
 		fill(data[i], 520, 2);
 		series[i] = (struct obk_rqa_series){ .name = "s", .data = data[i], .length = i == 1 ? 520 : 40, .channels = 1 };
 	}
 	obk_rqa_options_preset(OBK_RQA_PRESET_GAZE, &o);
 	o.want = OBK_RQA_WANT_VERTICAL;
-	sweeps_agree(series, 3, &o, &grid, true);
+	sweeps_agree(series, SERIES, &o, &grid, true);
+}
+
+/* Bytes that a sweep of that many delays sends to a device. */
+static uint64_t sweep_upload(uint32_t taus)
+{
+	static double data[2 * 2000];
+	static const uint32_t one[] = { 1 }, tau[] = { 1, 2, 3, 4 };
+	static const double radius[] = { 0.2 };
+	struct obk_rqa_grid grid = { .m = one, .tau = tau, .lmin = one, .radius = radius, .m_count = 1, .tau_count = taus, .lmin_count = 1, .radius_count = 1 };
+	struct obk_rqa_series x = { .name = "x", .data = data, .length = 2000, .channels = 2 };
+	static struct table table;
+	const struct obk_gpu_driver *driver;
+	struct obk_fault fault = { .text = "" };
+	struct obk_rqa_options o;
+	struct obk_rqa_error error;
+	struct obk_gpu_stats stats;
+	struct obk_gpu *gpu;
+	struct obk_rqa_control control = { .threads = 1, .device = OBK_RQA_DEVICE_CUDA, .arg = &table };
+	struct obk_rqa_sweep sweep = { .series = &x, .series_count = 1, .options = &o, .grid = &grid, .rows = rows_keep };
+
+	ob_opt_set(OB_OPT_LEVELS, true); /* or each combination is a run of its own */
+	table.grid = &grid;
+	fill(data, 2 * 2000, 2);
+	obk_rqa_options_preset(OBK_RQA_PRESET_GAZE, &o);
+	CHECK_INT(obk_gpu_driver_open(NULL, &driver, &fault), OB_ERR_NONE);
+	CHECK_INT(obk_gpu_open(driver, 0, &gpu, &fault), OB_ERR_NONE);
+	control.gpu = gpu;
+	CHECK_INT(obk_rqa_sweep(&sweep, &control, &error), OBK_RQA_OK);
+	obk_gpu_stats(gpu, &stats);
+	CHECK_INT(stats.in_use, 0);
+	obk_gpu_close(gpu);
+	return stats.bytes_to;
+}
+
+TEST(a_series_goes_to_the_device_once)
+{
+	uint64_t one = sweep_upload(1), four = sweep_upload(4);
+
+	CHECK(one >= 2 * 2000 * sizeof(double));
+	CHECK(four - one < 2 * 2000 * sizeof(double) / 4);
 }
 
 TEST(what_a_device_cannot_do_is_said)
