@@ -20,7 +20,7 @@ PROGRAMS = ['server/outboard-server', 'tools/outboard', 'tests/gpu/gpu-facts', '
             'tests/kernels/test_kernels_gpu', 'tests/kernels/test_kernels_msm_gpu', 'tests/kernels/test_kernels_msm_tune', 'tests/kernels/test_kernels_ntt_gpu',
             'tests/kernels/test_kernels_twins', 'tests/kernels/test_kernels_rqa_gpu', 'tests/service/test_service_gpu',
             'tests/unit/softapi/test-softapi-streams', 'tests/unit/softapi/test-softapi-events', 'tests/unit/softapi/test-softapi-errors',
-            'tests/unit/softapi/test-softapi-link', 'tests/kernels/obk-gpu-bench', 'kernels/rqa/obk-rqa-bench']
+            'tests/unit/softapi/test-softapi-link', 'tests/gpu/gpu-sort', 'tests/kernels/obk-gpu-bench', 'kernels/rqa/obk-rqa-bench']
 LIBRARIES = ['client-shim/libcuda.so.1', 'softdevice/' + SOFT, 'tests/gpu/libdriver-log.so']
 FILES = ['tests/kernels/twin.ptx']
 SETUP = 'tests/data/kzg/trusted_setup.txt'  # relative to the root
