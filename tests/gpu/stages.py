@@ -166,7 +166,7 @@ def compared(c, name, begin, seen, wrong, how, lost=''):
 def facts(c):
     """What the driver answers where nobody says it, and wrong calls natively and over the wire."""
     tool = c.program('tests/gpu/gpu-facts')
-    for what in ('tables', 'hooks', 'selftest', 'reserve'):
+    for what in ('tables', 'hooks', 'selftest', 'reserve', 'streams'):
         if not c.wanted(what):
             continue
         done = c.run([tool, '-l', c.driver, what], 30)
@@ -181,7 +181,7 @@ def facts(c):
 
 def slots(c, tool):
     """Private functions that nobody knows, called once each. The last of the facts: each may take all the time it is given."""
-    for table, slot in (('context', n) for n in ((4,) if c.small else (3, 4, 16, 39, 51))):
+    for table, slot in (('context', n) for n in ((4,) if c.small else (3, 4, 16))):
         for way in ('context', 'out'):
             name = f'slot {table}[{slot}], {way} first'
             if c.wanted(name) and c.left() <= 0:

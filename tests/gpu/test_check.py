@@ -79,12 +79,13 @@ def ended(place, folder, number):
 with tempfile.TemporaryDirectory(prefix='gpu check ') as name:
     place = pathlib.Path(name)
     code, text, rows = gpu_check(place, '-l', SOFT, '--small', '--stages', 'machine,tests,commands,facts', '--only', 'ptx', '--only', 'self',
-                                 '--only', 'slot', '--only', 'errors', '--only', 'msm bench')
+                                 '--only', 'slot', '--only', 'streams', '--only', 'errors', '--only', 'msm bench')
     check('all is well', code == 0, text)
     check('every stage says how long it took', [r['stage'] for r in rows if r['name'] == 'the stage'] == ['machine', 'tests', 'commands', 'facts'], rows)
     check('nothing is told twice', len([r for r in rows if r['name'] == 'ptx: carry']) == 1, rows)
     check('a test ran on the device', any(r['name'] == 'ptx: carry' and r['ok'] and r['seconds'] > 0 for r in rows), rows)
     check('the self-test is compared', 'self-test 13002: 0, ' in text and 'NOT as computed' not in text, text)
+    check('the number of a stream is found', 'slot 51 gives 0, the handle; slot 39 0, ' in text and text.count('stream object, ') == 3, text)
     check('a private function is called', any(r['name'].startswith('slot context[4]') and 'returned 0;' in r['text'] for r in rows), rows)
     reports = [r['report'] for r in rows if 'report' in r]
     check('a bench natively and over the wire', len(reports) == 2 and all(row['gpu_ms'] > 0 for report in reports for row in report['rows']), rows)
