@@ -252,7 +252,8 @@ static CUresult integrity_check(uint32_t version, uint64_t seconds, uint8_t ret[
 	X(CONTEXT, 1) X(CONTEXT, 2) X(CONTEXT, 3) X(CONTEXT, 5) X(CONTEXT, 6) X(CONTEXT, 7) X(CONTEXT, 8) X(CONTEXT, 9)                 \
 	DECADE(X, CONTEXT, 1) DECADE(X, CONTEXT, 2) X(CONTEXT, 30) X(CONTEXT, 31) X(CONTEXT, 32) X(CONTEXT, 33) X(CONTEXT, 34)         \
 	X(CONTEXT, 35) X(CONTEXT, 36) X(CONTEXT, 37) X(CONTEXT, 38) DECADE(X, CONTEXT, 4) X(CONTEXT, 50) X(CONTEXT, 52) X(CONTEXT, 53) \
-	X(CONTEXT, 54) X(CONTEXT, 55) X(CONTEXT, 56) X(CONTEXT, 57) X(CONTEXT, 58) X(CONTEXT, 59) DECADE(X, CONTEXT, 6) DECADE(X, CONTEXT, 7) DECADE(X, CONTEXT, 8) X(CONTEXT, 90) X(CONTEXT, 91) X(CONTEXT, 92) X(CONTEXT, 93) \
+	X(CONTEXT, 54) X(CONTEXT, 55) X(CONTEXT, 56) X(CONTEXT, 57) X(CONTEXT, 58) X(CONTEXT, 59) DECADE(X, CONTEXT, 6)                 \
+	DECADE(X, CONTEXT, 7) DECADE(X, CONTEXT, 8) X(CONTEXT, 90) X(CONTEXT, 91) X(CONTEXT, 92) X(CONTEXT, 93)                        \
 	X(CONTEXT, 94)
 
 static CUresult context_id(CUcontext ctx, unsigned long long *id)
@@ -276,7 +277,7 @@ static CUresult stream_id(CUcontext ctx, CUstream stream, unsigned long long *re
 	return get(stream, ret);
 }
 
-/* cuBLASLt wants the driver's own object behind a stream (slot 51) to ask for that one's number (slot 39). A stream's object is the stream. */
+/* cuBLASLt wants the driver's own object behind a stream (slot 51) to ask for its number (slot 39). A stream's object is the stream. */
 static CUresult context_stream(CUcontext ctx, CUstream stream, CUstream *ret, int per_thread)
 {
 	unsigned long long id;

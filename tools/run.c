@@ -52,8 +52,9 @@ static void join(const char *name, const char *value, bool before)
 }
 
 /*
- * The directory comes first for programs that look for the file by its name; the preload is for those that set their own LD_LIBRARY_PATH or RUNPATH: the library's
- * SONAME makes glibc hand it to a later dlopen("libcuda.so.1"). Where the loader does not take the path, or the file has another name, there is a link.
+ * The directory comes first for programs that look for the file by its name; the preload is for those that set their own LD_LIBRARY_PATH or
+ * RUNPATH: the library's SONAME makes glibc hand it to a later dlopen("libcuda.so.1"). Where the loader does not take the path, or the file has
+ * another name, there is a link.
  */
 static bool use_library(const char *file)
 {

@@ -245,6 +245,10 @@ def frameworks(c):
     folder = c.root / 'tests/gpu/frameworks'
     names = [n for n in ('torch', 'cupy', 'numba', 'triton') if not c.only or any(part in f'{n}, natively shm tls' for part in c.only)]
     more = {'CUBLAS_WORKSPACE_CONFIG': ':4096:8', 'PYTHONDONTWRITEBYTECODE': '1'}
+    if c.soft:  # it runs PTX alone: they are told to leave it at that
+        more |= {'CUPY_COMPILE_WITH_PTX': '1', 'OUTBOARD_TEST_PTX_ONLY': '1', 'CUPY_CACHE_DIR': f'{c.place.name}/cupy',
+                 'TRITON_CACHE_DIR': f'{c.place.name}/triton'} | {name: str(folder / 'ptx_only/ptxas') for name in (
+                     'TRITON_PTXAS_PATH', 'TRITON_PTXAS_BLACKWELL_PATH')}  # the one that a version of Triton takes
     first = {row['name'].partition(',')[0]: row['native'] for row in c.report.rows if row['stage'] == 'frameworks' and 'native' in row}
     for number, name in enumerate(names):
         if name in first and not c.wanted(f'{name}, natively'):
