@@ -142,6 +142,9 @@ class Check:
         if self.wanted(name):
             done = self.run(command, limit, env, behind=behind)
             self.judge(name, done, ', '.join(line for line in done.out.splitlines() if line.startswith('skip ')))
+            if reports := [line for line in done.out.splitlines() if line.startswith('report')]:
+                self.text('\n'.join(reports))
+                self.note(f'{name}: reported', text=reports)
 
     # ---- servers ----
 
