@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 
-LIMIT = 10  # seconds for what hangs
+LIMIT = 8  # seconds for what hangs
 
 
 def server_of_mine():
