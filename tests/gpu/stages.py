@@ -253,7 +253,7 @@ def frameworks(c):
     for number, name in enumerate(names):
         if name in first and not c.wanted(f'{name}, natively'):
             continue
-        done = c.run([c.python, folder / f'{name}_numbers.py'], 60, c.native_env(**more), errors=False, behind=3 * (len(names) - number) - 1)
+        done = c.run([c.python, folder / f'{name}_numbers.py'], 90, c.native_env(**more), errors=False, behind=3 * (len(names) - number) - 1)
         c.judge(f'{name}, natively', done)
         if done.ok is not None and not done.cut:
             if done.ok:
@@ -459,5 +459,5 @@ def commands(c):
 # name: (what it is, seconds at most). The order is that of a run without --stages.
 STAGES = {
     'machine': (machine, 60), 'facts': (facts, 150), 'tests': (tests, 330), 'programs': (programs, 300), 'speed': (speed, 180), 'kernels': (kernels, 420),
-    'commands': (commands, 180), 'frameworks': (frameworks, 180),
+    'commands': (commands, 180), 'frameworks': (frameworks, 300),
 }
