@@ -246,12 +246,14 @@ static CUresult integrity_check(uint32_t version, uint64_t seconds, uint8_t ret[
 #endif
 }
 
-/* ---- contexts, as cuBLASLt and cuFFT ask ---- */
+/* ---- contexts and their streams, as cuBLASLt and cuFFT ask ---- */
 
 #define CONTEXT_REST(X) \
 	X(CONTEXT, 1) X(CONTEXT, 2) X(CONTEXT, 3) X(CONTEXT, 5) X(CONTEXT, 6) X(CONTEXT, 7) X(CONTEXT, 8) X(CONTEXT, 9)                 \
-	DECADE(X, CONTEXT, 1) DECADE(X, CONTEXT, 2) DECADE(X, CONTEXT, 3) DECADE(X, CONTEXT, 4) DECADE(X, CONTEXT, 5)                   \
-	DECADE(X, CONTEXT, 6) DECADE(X, CONTEXT, 7) DECADE(X, CONTEXT, 8) X(CONTEXT, 90) X(CONTEXT, 91) X(CONTEXT, 92) X(CONTEXT, 93) \
+	DECADE(X, CONTEXT, 1) DECADE(X, CONTEXT, 2) X(CONTEXT, 30) X(CONTEXT, 31) X(CONTEXT, 32) X(CONTEXT, 33) X(CONTEXT, 34)         \
+	X(CONTEXT, 35) X(CONTEXT, 36) X(CONTEXT, 37) X(CONTEXT, 38) DECADE(X, CONTEXT, 4) X(CONTEXT, 50) X(CONTEXT, 52) X(CONTEXT, 53) \
+	X(CONTEXT, 54) X(CONTEXT, 55) X(CONTEXT, 56) X(CONTEXT, 57) X(CONTEXT, 58) X(CONTEXT, 59) DECADE(X, CONTEXT, 6)                 \
+	DECADE(X, CONTEXT, 7) DECADE(X, CONTEXT, 8) X(CONTEXT, 90) X(CONTEXT, 91) X(CONTEXT, 92) X(CONTEXT, 93)                        \
 	X(CONTEXT, 94)
 
 static CUresult context_id(CUcontext ctx, unsigned long long *id)
@@ -259,9 +261,48 @@ static CUresult context_id(CUcontext ctx, unsigned long long *id)
 	return obf_cuCtxGetId(ctx, id);
 }
 
+/* A stream's number, by this library's own cuStreamGetId. */
+static CUresult stream_id(CUcontext ctx, CUstream stream, unsigned long long *ret)
+{
+	CUresult (*get)(CUstream, unsigned long long *);
+	unsigned long long context;
+	void *entry;
+	CUresult result = obf_cuCtxGetId(ctx, &context);
+
+	if (result == CUDA_SUCCESS)
+		result = obf_cuGetProcAddress("cuStreamGetId", &entry, 12000, 0);
+	if (result != CUDA_SUCCESS)
+		return result;
+	memcpy(&get, &entry, sizeof get);
+	return get(stream, ret);
+}
+
+/* cuBLASLt wants the driver's own object behind a stream (slot 51) to ask for its number (slot 39). A stream's object is the stream. */
+static CUresult context_stream(CUcontext ctx, CUstream stream, CUstream *ret, int per_thread)
+{
+	unsigned long long id;
+	CUresult result;
+
+	if (!ret)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!stream)
+		stream = per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+	result = stream_id(ctx, stream, &id);
+	if (result == CUDA_SUCCESS)
+		*ret = stream;
+	return result;
+}
+
+static CUresult context_stream_id(CUcontext ctx, CUstream stream, unsigned long long *ret)
+{
+	return stream && ret ? stream_id(ctx, stream, ret) : CUDA_ERROR_INVALID_VALUE;
+}
+
 CONTEXT_REST(UNKNOWN)
 
-static const word context_words[95] = { SIZE(95), [4] = (word)context_id, CONTEXT_REST(WORD) };
+static const word context_words[95] = {
+	SIZE(95), [4] = (word)context_id, [39] = (word)context_stream_id, [51] = (word)context_stream, CONTEXT_REST(WORD)
+};
 
 /* ---- functions of a module, as cuFFT asks ---- */
 

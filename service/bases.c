@@ -191,7 +191,7 @@ static int bases_alloc(struct outboard *context, size_t count, struct outboard_b
 int obv_bases_for_gpus(struct outboard *context, const struct obk_g1_affine *points, size_t count, size_t table_bytes, struct outboard_bases **ret_bases,
 		       struct outboard_error *error)
 {
-	struct outboard_bases *b;
+	struct outboard_bases *b = NULL;
 	int status = bases_alloc(context, count, &b, error);
 
 	if (status != OUTBOARD_OK)
@@ -210,7 +210,7 @@ int obv_bases_for_gpus(struct outboard *context, const struct obk_g1_affine *poi
 
 int outboard_bases_new(struct outboard *context, const struct outboard_points *points, struct outboard_bases **ret_bases, struct outboard_error *error)
 {
-	struct outboard_bases *b;
+	struct outboard_bases *b = NULL;
 	int status = check_points(points, error);
 
 	if (status != OUTBOARD_OK)

@@ -455,7 +455,7 @@ static void gpu_stats(void *self, struct outboard_device *device)
 static int gpu_revive(void *self, struct outboard_error *error)
 {
 	struct obv_gpu *g = self;
-	struct session *fresh, *old;
+	struct session *fresh = NULL, *old;
 	struct obk_fault fault;
 	enum ob_err err;
 

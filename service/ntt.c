@@ -204,7 +204,7 @@ int outboard_ntt_run(struct outboard_ntt *ntt, void *data, uint64_t batch, uint3
 
 int outboard_ntt_once(struct outboard *context, const struct outboard_ntt_shape *shape, void *data, uint64_t batch, struct outboard_error *error)
 {
-	struct outboard_ntt *ntt;
+	struct outboard_ntt *ntt = NULL;
 	int status = outboard_ntt_new(context, shape, &ntt, error);
 
 	if (status != OUTBOARD_OK)

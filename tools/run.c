@@ -10,9 +10,11 @@
 #include "base/text.h"
 #include "loadbalancer/place.h"
 #include "tools/command.h"
+#include "tools/loader.h"
 #include "tools/servers.h"
 
 #define PATH_BYTES 4096
+#define LIBRARY "libcuda.so.1" /* as programs look for it */
 
 static int usage(void)
 {
@@ -50,19 +52,33 @@ static void join(const char *name, const char *value, bool before)
 }
 
 /*
- * The directory comes first for programs that look for the file; the preload is for those that set their own LD_LIBRARY_PATH or
- * RUNPATH: the library's SONAME makes glibc hand it to a later dlopen("libcuda.so.1").
+ * The directory comes first for programs that look for the file by its name; the preload is for those that set their own LD_LIBRARY_PATH or
+ * RUNPATH: the library's SONAME makes glibc hand it to a later dlopen("libcuda.so.1"). Where the loader does not take the path, or the file has
+ * another name, there is a link.
  */
 static bool use_library(const char *file)
 {
-	char path[PATH_BYTES], *slash;
+	char path[PATH_BYTES], folder[PATH_BYTES], preload[2 * PATH_BYTES];
+	bool takes;
 
 	if (!obx_find_file(file, path, sizeof path))
 		return false;
-	join("LD_PRELOAD", path, false); /* what was asked to come first still does */
-	slash = strrchr(path, '/');
-	*slash = 0;
-	join("LD_LIBRARY_PATH", path, true);
+	takes = obx_loader_takes(path);
+	if (takes && strcmp(file, LIBRARY) == 0) {
+		join("LD_PRELOAD", path, false); /* what was asked to come first still does */
+		*strrchr(path, '/') = 0;
+		join("LD_LIBRARY_PATH", path, true);
+		return true;
+	}
+	if (obx_loader_folder(path, LIBRARY, folder, sizeof folder)) {
+		snprintf(preload, sizeof preload, "%s/" LIBRARY, folder);
+		join("LD_LIBRARY_PATH", folder, true);
+	} else if (!takes) {
+		fprintf(stderr, "outboard run: the loader takes no blank, colon, semicolon or $ in %s, and no link to it can be made in %s: %s. "
+			"Let XDG_RUNTIME_DIR name a folder of yours, or install Outboard elsewhere\n", path, folder, strerror(errno));
+		return false;
+	}
+	join("LD_PRELOAD", takes ? path : preload, false);
 	return true;
 }
 
@@ -146,7 +162,7 @@ int obx_run_main(int argc, char **argv)
 	if (!direct && !obx_servers_valid(server, &why))
 		return obx_usage_error("run", "the server's address '%s': %s", server, why);
 	setenv("OUTBOARD_SERVER", server, 1);
-	if (!use_library(direct ? "liboutboard-softdevice.so" : "libcuda.so.1"))
+	if (!use_library(direct ? "liboutboard-softdevice.so" : LIBRARY))
 		return OBX_EXIT_UNWELL;
 	execvp(argv[optind], argv + optind);
 	fprintf(stderr, "outboard run: %s: %s\n", argv[optind], strerror(errno));

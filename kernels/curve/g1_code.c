@@ -48,7 +48,7 @@ enum ob_err obk_g1_decode_compressed(struct obk_g1_affine *ret, const uint8_t by
 	uint8_t plain[OBK_G1_COMPRESSED_BYTES];
 	struct obk_g1_affine p;
 	struct obk_fp t, four;
-	bool infinity, large;
+	bool infinity = false, large = false;
 	enum ob_err err;
 
 	memcpy(plain, bytes, sizeof(plain));
@@ -78,7 +78,7 @@ enum ob_err obk_g1_decode_uncompressed(struct obk_g1_affine *ret, const uint8_t 
 {
 	uint8_t plain[OBK_G1_UNCOMPRESSED_BYTES];
 	struct obk_g1_affine p;
-	bool infinity, large;
+	bool infinity = false, large = false;
 	enum ob_err err;
 
 	memcpy(plain, bytes, sizeof(plain));

@@ -239,13 +239,15 @@ new_func(struct obd_loader *ld, const char *name, uint32_t size)
 struct header {
 	bool is_entry, is_extern, is_weak, noreturn;
 	uint32_t maxntid[3], reqntid[3];
+	uint32_t maxnreg[3], minnctapersm[3]; /* one number each */
 };
 
 static void
 parse_limits(struct obd_loader *ld, struct header *h)
 {
 	while (tok(ld)->kind == OBD_TOK_DOT) {
-		uint32_t *dim = dot_is(ld, "maxntid") ? h->maxntid : dot_is(ld, "reqntid") ? h->reqntid : NULL;
+		uint32_t *dim = dot_is(ld, "maxntid") ? h->maxntid : dot_is(ld, "reqntid") ? h->reqntid : dot_is(ld, "maxnreg") ? h->maxnreg :
+			dot_is(ld, "minnctapersm") ? h->minnctapersm : NULL;
 		bool flag = dot_is(ld, "noreturn") || dot_is(ld, "explicitcluster") || dot_is(ld, "blocksareclusters");
 
 		if (dot_is(ld, "noreturn"))
@@ -272,6 +274,26 @@ parse_limits(struct obd_loader *ld, struct header *h)
 			i++;
 		}
 	}
+}
+
+/*
+ * A guess at what a GPU's allocator would make of so many virtual registers. Like that one it keeps the promise of launch bounds: a block of so many threads,
+ * and so many blocks, find room in a register file of 65536, of which each warp takes a multiple of 256 and warps come in fours.
+ */
+static uint32_t
+guess_registers(uint32_t virtual, uint32_t max_threads, const struct header *h)
+{
+	uint64_t regs = virtual / 2 + 8, most = 255;
+
+	if (h->maxntid[0] || h->reqntid[0]) {
+		uint64_t warps = (max_threads + 127) / 128 * 4 * (h->minnctapersm[0] ? h->minnctapersm[0] : 1);
+		uint64_t fit = 65536 / warps / 256 * 256 / 32;
+
+		most = fit < 8 ? 8 : fit < most ? fit : most;
+	}
+	if (h->maxnreg[0] && h->maxnreg[0] < most)
+		most = h->maxnreg[0];
+	return (uint32_t)(regs < most ? regs : most);
 }
 
 static void
@@ -681,9 +703,8 @@ parse_function(struct obd_loader *ld, struct header *h)
 	obd_build_finish(b);
 	if (h->is_entry && !discard) {
 		struct obd_kernel *k = &ld->prog->entries[ld->prog->n_entries - 1].pub;
-		uint32_t regs = b->registers / 2 + 8; /* a guess at what a GPU's allocator would make of it */
 
-		k->registers = regs > 255 ? 255 : regs;
+		k->registers = guess_registers(b->registers, k->max_threads, h);
 		k->local_bytes = b->func->local_bytes;
 	}
 	ld->b = NULL;

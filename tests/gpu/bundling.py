@@ -18,7 +18,7 @@ import tempfile
 
 import check
 
-SOURCES = ['tools/dev/gpu-check', 'tests/gpu/*.py', 'tests/gpu/frameworks/*.py', 'tests/programs/run.py', 'tests/programs/programs.list',
+SOURCES = ['tools/dev/gpu-check', 'tests/gpu/*.py', 'tests/gpu/frameworks/*.py', 'tests/gpu/frameworks/ptx_only/ptxas', 'tests/programs/run.py', 'tests/programs/programs.list',
            'tests/programs/expected/*.txt', check.SETUP, 'LICENSE']
 # Every Linux has them, and they must be of one piece with the loader; the driver's own come with the driver.
 SYSTEM = re.compile(r'(ld-linux|linux-vdso|libc\.|libm\.|libdl\.|libpthread\.|librt\.|libresolv\.|libcuda\.so|libnvidia-)')

@@ -1,12 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""What the stages of tools/dev/gpu-check share: where things lie, commands with a limit, servers, and the report.
-
-The report grows as the check goes, so that a check that is cut off has said what it knew: Markdown for people, and beside it one JSON object a line
-(stage, name, ok: true, false or null for skipped, seconds, and what was seen).
-"""
+"""What the stages of tools/dev/gpu-check share: where things lie, commands with a limit, and servers."""
 import contextlib
-import json
 import os
 import pathlib
 import signal
@@ -16,6 +11,8 @@ import tempfile
 import time
 from typing import NamedTuple
 
+from report import Report
+
 SKIPPED = 77
 SOFT = 'liboutboard-softdevice.so'
 # What is built for the check, relative to the build directory.
@@ -24,12 +21,11 @@ PROGRAMS = ['server/outboard-server', 'tools/outboard', 'tests/gpu/gpu-facts', '
             'tests/kernels/test_kernels_twins', 'tests/kernels/test_kernels_rqa_gpu', 'tests/service/test_service_gpu',
             'tests/kernels/test_kernels_kzg_gpu', 'tests/kernels/obk-cells-bench',
             'tests/unit/softapi/test-softapi-streams', 'tests/unit/softapi/test-softapi-events', 'tests/unit/softapi/test-softapi-errors',
-            'tests/unit/softapi/test-softapi-link', 'tests/kernels/obk-gpu-bench', 'kernels/rqa/obk-rqa-bench']
+            'tests/unit/softapi/test-softapi-link', 'tests/gpu/gpu-sort', 'tests/kernels/obk-gpu-bench', 'kernels/rqa/obk-rqa-bench']
 LIBRARIES = ['client-shim/libcuda.so.1', 'softdevice/' + SOFT, 'tests/gpu/libdriver-log.so']
 FILES = ['tests/kernels/twin.ptx']
 SETUP = 'tests/data/kzg/trusted_setup.txt'  # relative to the root
-# What keeps one server from being of use, where others may be; NoDriver is none of these.
-NOT_SERVED = (RuntimeError, OSError, subprocess.SubprocessError)
+LOG_LINES = 20  # of a server behind something that failed
 
 
 class Done(NamedTuple):
@@ -38,18 +34,25 @@ class Done(NamedTuple):
     out: str
     seconds: float
     err: str = ''
+    cut: bool = False   # by the end of the stage's time, not by its own limit
+    server: str = ''    # what became of the server, behind a command that failed on one
 
     @property
     def ok(self):
         return {0: True, SKIPPED: None}.get(self.code, False)
+
+    def output(self):
+        """All there is to read of it, for the details of a report."""
+        return '\n'.join(filter(None, (self.out.strip(), self.err.strip(), self.server.strip())))
 
     def why(self):
         """The last lines it wrote, for a report of failure or of what is missing."""
         lines = (self.out + self.err).strip().splitlines()
         if self.code == SKIPPED:
             return (lines or ['skipped'])[-1]
-        how = 'time is up' if self.code is None else f'signal {-self.code}' if self.code < 0 else f'exit code {self.code}'
-        return how + (': ' + ' / '.join(lines[-3:]) if lines else '')
+        how = f'{"cut off" if self.cut else "time is up"} after {self.seconds:.0f} s' if self.code is None else \
+            f'signal {-self.code}' if self.code < 0 else f'exit code {self.code}'
+        return ' / '.join([how + (': ' + ' / '.join(lines[-3:]) if lines else '')] + self.server.splitlines()[:1])
 
 
 class NoDriver(Exception):
@@ -57,13 +60,13 @@ class NoDriver(Exception):
 
 
 class Check:
-    def __init__(self, root, build, driver, out, *, small, jobs, python, limit, only):
+    def __init__(self, root, build, driver, out, *, small, jobs, python, limit, only, resume=False, item_limit=float('inf')):
         self.root, self.build = pathlib.Path(root), pathlib.Path(build)
         self.driver, self.small, self.jobs, self.python, self.only = driver, small, jobs, python, only
+        self.resume, self.item_limit = resume, item_limit
         self.soft = driver.endswith(SOFT)
         self.end = time.monotonic() + limit
-        self.stage, self.stage_end = '', self.end
-        self.failed = self.counted = self.skipped = 0
+        self.stage_end = self.end
         self.place = tempfile.TemporaryDirectory(prefix='outboard-gpu-check-')
         self.links = None  # a folder that holds the driver as libcuda.so.1, if it is not the loader's own
         if '/' in driver:
@@ -71,40 +74,19 @@ class Check:
             self.links = pathlib.Path(self.place.name, 'driver')
             self.links.mkdir()
             (self.links / 'libcuda.so.1').symlink_to(self.driver)
-        self.markdown = open(out, 'w', encoding='utf-8')
-        self.lines = open(pathlib.Path(out).with_suffix('.jsonl'), 'w', encoding='utf-8')
+        self.report = Report(out, resume)
+        self.report.left = lambda: max(0.0, self.end - time.monotonic())
+        self.say, self.note, self.record, self.text = self.report.say, self.report.note, self.report.record, self.report.text
 
-    # ---- the report ----
-
-    def say(self, text=''):
-        print(text, flush=True)
-        self.markdown.write(text + '\n')
-        self.markdown.flush()
-
-    def note(self, name, ok=True, seconds=None, **seen):
-        """A line of JSON alone."""
-        self.lines.write(json.dumps({'stage': self.stage, 'name': name, 'ok': ok, 'seconds': seconds and round(seconds, 3), **seen}) + '\n')
-        self.lines.flush()
-
-    def record(self, name, ok, seconds=None, text=''):
-        """One thing that was looked at: ok True, False, or None for skipped."""
-        self.counted += 1
-        self.failed += ok is False
-        self.skipped += ok is None
-        word = {True: 'ok', False: '**FAILED**', None: 'skipped'}[ok]
-        self.say(f'- {word}: {name}' + (f' ({seconds:.1f} s)' if seconds is not None else '') + (f': {text}' if text else ''))
-        self.note(name, ok, seconds, text=text)
-
-    def text(self, lines):
-        """Output as it was."""
-        self.say('```')
-        self.say(lines.strip('\n'))
-        self.say('```')
+    def judge(self, name, done, text=''):
+        """Records a command that is right when it ends with 0; what the end of the stage's time cut off was not reached."""
+        self.record(name, done.ok, done.seconds, text if done.ok else done.why(), done.output(), reached=not done.cut)
 
     # ---- commands ----
 
     def wanted(self, name):
-        return not self.only or any(part in name for part in self.only)
+        """Whether it is asked for, and no earlier call has seen what comes of it."""
+        return (not self.only or any(part in name for part in self.only)) and not (self.resume and self.report.reached(name))
 
     def left(self):
         return min(self.end, self.stage_end) - time.monotonic()
@@ -128,11 +110,13 @@ class Check:
             env['LD_LIBRARY_PATH'] = ':'.join(filter(None, [str(self.links), env.get('LD_LIBRARY_PATH')]))
         return env
 
-    def run(self, command, limit, env=None, *, errors=True, bounded=True):
-        """Runs a command for so many seconds, or what is left of the stage's time; with errors=False stderr is kept apart."""
-        limit = min(limit, self.left()) if bounded else limit
-        if limit <= 0:
-            return Done(None, 'not begun: the time of this stage is over', 0)
+    def run(self, command, limit, env=None, *, errors=True, bounded=True, behind=0):
+        """Runs a command for so many seconds, or its share of what is left of the stage's time when `behind` others are still to come; with errors=False stderr
+        is kept apart."""
+        limit = min(limit, self.item_limit)
+        left = max(self.left() / (behind + 1), self.left() - 10 * behind) if bounded else limit
+        if left <= 0:
+            return Done(None, '', 0, cut=True)
         begin = time.monotonic()
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             try:
@@ -141,7 +125,7 @@ class Check:
             except OSError as problem:
                 return Done(127, f'{command[0]}: {problem.strerror}', 0)
             try:
-                code = process.wait(limit)
+                code = process.wait(min(limit, left))
             except subprocess.TimeoutExpired:
                 code = None
             finally:
@@ -152,42 +136,21 @@ class Check:
             seconds = time.monotonic() - begin
             out.seek(0)
             err.seek(0)
-            return Done(code, out.read().decode(errors='replace'), seconds, err.read().decode(errors='replace'))
+            return Done(code, out.read().decode(errors='replace'), seconds, err.read().decode(errors='replace'), cut=code is None and left < limit)
 
-    def item(self, name, command, limit, env=None):
-        """A command that is right when it ends with 0; recorded, with the parts that it skipped. None if it was not wanted."""
-        if not self.wanted(name):
-            return None
-        done = self.run(command, limit, env)
-        skips = ', '.join(line for line in done.out.splitlines() if line.startswith('skip '))
-        self.record(name, done.ok, done.seconds, skips if done.ok else done.why())
-        return done
+    def item(self, name, command, limit, env=None, behind=0):
+        """A command that is right when it ends with 0; recorded, with the parts that it skipped, if it was wanted."""
+        if self.wanted(name):
+            done = self.run(command, limit, env, behind=behind)
+            self.judge(name, done, ', '.join(line for line in done.out.splitlines() if line.startswith('skip ')))
+            if reports := [line for line in done.out.splitlines() if line.startswith('report')]:
+                self.text('\n'.join(reports))
+                self.note(f'{name}: reported', text=reports)
 
     # ---- servers ----
 
     def server_driver(self):
         return 'soft' if self.soft else 'auto' if not self.links else self.driver
-
-    @contextlib.contextmanager
-    def served(self, mode):
-        """A place (tests/programs/run.py) whose server stands on the driver. An error if the server took another one, or if there is no time left for it."""
-        if self.left() <= 0:
-            raise TimeoutError('not begun: the time of this stage is over')
-        sys.path.insert(0, str(self.root / 'tests' / 'programs'))
-        import run as programs  # noqa: PLC0415: it lies beside us in a tree and in a bundle alike
-        os.environ['OUTBOARD_LOG'] = 'info'
-        try:
-            place = programs.Place(str(self.build), mode, driver=self.server_driver())
-        finally:
-            del os.environ['OUTBOARD_LOG']
-        place.environment.pop('OUTBOARD_LOG', None)
-        place.environment['OUTBOARD_TIMEOUT'] = '60'  # a machine that is busy with other things is slow, not wrong
-        try:
-            if self.server_driver() == 'auto' and 'driver: libcuda' not in place.server.log():
-                raise NoDriver('the server did not take the driver and fell back to the software device:\n' + place.server.log())
-            yield place
-        finally:
-            place.close()
 
     def usable(self):
         """Looks whether the driver can be used at all, in a process of its own; raises NoDriver."""
@@ -200,6 +163,63 @@ class Check:
         return done.out
 
     def close(self):
-        self.markdown.close()
-        self.lines.close()
+        self.report.close()
         self.place.cleanup()
+
+
+class Standing:
+    """A server of one kind for one command after the other: started when one is first asked for, and anew behind a command that failed, so that what a command
+    leaves behind (a dead server, a GPU that hangs) is not held against the next. A server that cannot be started fails the command that asked for it."""
+
+    def __init__(self, check, mode):
+        self.check, self.mode, self.place = check, mode, None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def start(self):
+        """The place (tests/programs/run.py) whose server stands on the driver that is checked; an error if the server took another one."""
+        c = self.check
+        if self.place and self.place.server.process.poll() is not None:
+            self.stop()
+        if self.place:
+            return self.place
+        sys.path.insert(0, str(c.root / 'tests' / 'programs'))
+        import run as programs  # noqa: PLC0415: it lies beside us in a tree and in a bundle alike
+        os.environ['OUTBOARD_LOG'] = 'info'
+        try:
+            self.place = programs.Place(str(c.build), self.mode, driver=c.server_driver())
+        finally:
+            del os.environ['OUTBOARD_LOG']
+        self.place.environment.pop('OUTBOARD_LOG', None)
+        self.place.environment['OUTBOARD_TIMEOUT'] = '60'  # a machine that is busy with other things is slow, not wrong
+        if c.server_driver() == 'auto' and 'driver: libcuda' not in self.place.server.log():
+            raise RuntimeError('the server did not take the driver and fell back to the software device:\n' + self.stop())
+        return self.place
+
+    def stop(self):
+        """What there is to say of the server that ends: whether it still ran, and the end of its log."""
+        if not self.place:
+            return ''
+        server = self.place.server
+        code = server.process.poll()
+        how = 'the server still ran' if code is None else f'the server had ended with {f"signal {-code}" if code < 0 else f"exit code {code}"}'
+        told = '\n'.join([how, *server.log().splitlines()[-LOG_LINES:]])
+        self.place.close()
+        self.place = None
+        return told
+
+    def run(self, command, limit, env=None, **how):
+        """As Check.run, with the client's library; env(place) gives the environment if it is not the place's own."""
+        if self.check.left() <= 0:
+            return Done(None, '', 0, cut=True)
+        try:
+            place = self.start()
+        except (RuntimeError, OSError, subprocess.SubprocessError) as why:
+            self.stop()
+            return Done(126, f'no server: {why}', 0)
+        done = self.check.run(place.command(*command), limit, env(place) if env else dict(place.environment), **how)
+        return done if done.ok is not False else done._replace(server=self.stop())

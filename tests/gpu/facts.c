@@ -4,7 +4,7 @@
  * What a CUDA driver answers where no manual says it: sizes of the private tables, what the runtime's hooks return, the self-test's bytes, where addresses
  * may be reserved, error codes of wrong calls. One question a run, because some may end the process.
  *
- *     gpu-facts [-l LIBRARY] tables|hooks|selftest|reserve|attributes|cases|error CASE|slot TABLE N WAY
+ *     gpu-facts [-l LIBRARY] tables|hooks|selftest|reserve|streams|attributes|cases|error CASE|slot TABLE N WAY
  *
  * Every line is "name: answer". Exit status 0: answered (also "refused"), 1: an answer is not what this project takes it to be, 2: wrong use or no driver.
  */
@@ -265,6 +265,36 @@ static int slot_call(const char *name, const char *number, const char *way)
 	return 0;
 }
 
+/* Slots 51 and 39 of the context table as cuBLASLt calls them: the driver's own object behind a stream, and the number of that object. */
+static int streams_print(void)
+{
+	const uintptr_t *words = table_get("context");
+	CUcontext context = gpu_context();
+	CUstream made = NULL;
+	bool same = true;
+
+	if (!words || words[0] / sizeof *words <= 51) {
+		puts("stream objects: there is no such table, or it is short");
+		return 0;
+	}
+	if (cu.cuStreamCreate(&made, 0))
+		return 2;
+	for (unsigned i = 0; i < 3; i++) {
+		CUstream stream = i == 0 ? NULL : i == 1 ? made : CU_STREAM_PER_THREAD;
+		const char *name = i == 0 ? "the default one" : i == 1 ? "a new one" : "the thread's";
+		unsigned long long want = 0, got = 0;
+		void *object = NULL;
+		CUresult first = ((CUresult(*)(CUcontext, CUstream, void **, int))words[51])(context, stream, &object, i == 2);
+		CUresult second = first ? CUDA_ERROR_UNKNOWN : ((CUresult(*)(CUcontext, void *, unsigned long long *))words[39])(context, object, &got);
+		CUresult third = cu.cuStreamGetId(stream, &want);
+
+		printf("stream object, %s: slot 51 gives %d, %s; slot 39 %d, %llu; cuStreamGetId %d, %llu\n", name, (int)first,
+			object == (void *)stream ? "the handle" : object ? "something else" : "NULL", (int)second, got, (int)third, want);
+		same = same && !first && !second && !third && got == want;
+	}
+	return same ? 0 : 1;
+}
+
 CUcontext gpu_context(void)
 {
 	CUcontext context = NULL;
@@ -326,12 +356,14 @@ int main(int argc, char **argv)
 		return selftest();
 	if (strcmp(what, "reserve") == 0)
 		return reserve();
+	if (strcmp(what, "streams") == 0)
+		return streams_print();
 	if (strcmp(what, "attributes") == 0)
 		return attributes();
 	if (strcmp(what, "error") == 0 && argc == 2)
 		return errors_run(argv[1]);
 	if (strcmp(what, "slot") == 0 && argc == 4)
 		return slot_call(argv[1], argv[2], argv[3]);
-	fprintf(stderr, "gpu-facts [-l LIBRARY] tables|hooks|selftest|reserve|attributes|cases|error CASE|slot TABLE N context|out\n");
+	fprintf(stderr, "gpu-facts [-l LIBRARY] tables|hooks|selftest|reserve|streams|attributes|cases|error CASE|slot TABLE N context|out\n");
 	return 2;
 }

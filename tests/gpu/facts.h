@@ -29,6 +29,8 @@
 	X(cuMemcpyDtoH_v2, (void *, CUdeviceptr, size_t)) \
 	X(cuMemAddressReserve, (CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long)) \
 	X(cuMemAddressFree, (CUdeviceptr, size_t)) \
+	X(cuStreamCreate, (CUstream *, unsigned)) \
+	X(cuStreamGetId, (CUstream, unsigned long long *)) \
 	X(cuStreamSynchronize, (CUstream)) \
 	X(cuStreamDestroy_v2, (CUstream)) \
 	X(cuEventDestroy_v2, (CUevent))

@@ -13,20 +13,14 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
-from check import NOT_SERVED, SETUP
+from check import SETUP, Standing
 
 SKIPPED = 77
 FEW = ['vector_add', 'bad_launch', 'driver_errors', 'device_printf', 'host_callbacks', 'out_of_memory']
 MODES = [('tcp', {}), ('unix', {}), ('shm', {}), ('tls', {}), ('striped', {}), ('packed with lz4', {'OUTBOARD_CODEC': 'lz4'}),
          ('packed with zstd', {'OUTBOARD_CODEC': 'zstd'})]
-
-
-def not_served(c, name, why):
-    """Records that there was no server for this; others may come."""
-    c.record(name, False, text=' / '.join(str(why).splitlines()))
 
 
 def first_line(path, start):
@@ -45,7 +39,7 @@ def machine(c):
                  'mig.mode.current,ecc.mode.current,persistence_mode,compute_mode'
         done = c.run(['nvidia-smi', f'--query-gpu={fields}', '--format=csv'], 20, os.environ.copy())
         c.text(done.out)
-        c.note('nvidia-smi', done.ok, done.seconds, text=done.out)
+        c.note('GPU', done.ok, done.seconds, text=' / '.join(done.out.splitlines()[1:]))
     else:
         c.say('- no nvidia-smi')
     facts = {
@@ -63,7 +57,9 @@ def machine(c):
         return
     done = c.run([c.python, '-c', 'import importlib.metadata as m\nfor p in ("torch", "triton", "cupy-cuda13x", "cupy-cuda12x", "numba", "numba-cuda", '
                   '"numpy"):\n try: print(p, m.version(p))\n except m.PackageNotFoundError: print(p, "missing")'], 20, c.native_env())
-    c.say('- packages: ' + ', '.join(done.out.split('\n')[:-1]))
+    packages = ', '.join(done.out.splitlines())
+    c.say('- packages: ' + packages)
+    c.note('packages', done.ok, text=packages)
 
 
 # ---- tests that take a driver ----
@@ -80,13 +76,14 @@ def tests(c):
     items += [('calls: ' + name, [c.program('tests/unit/softapi/test-softapi-' + name), c.driver]) for name in ('streams', 'events', 'errors', 'link')]
     if c.small:
         items = [item for item in items if item[0] in ('kernels: gpu', 'ptx: carry')]
-    for name, command in items:
-        done = c.item(name, command, 30 if name.startswith('calls') else 120)
-        if done and done.ok is False:
-            c.text('\n'.join(done.out.splitlines()[-60:]))
+    for number, (name, command) in enumerate(items, 1):
+        c.item(name, command, 30 if name.startswith('calls') else 120, behind=len(items) - number)
 
 
 # ---- programs ----
+
+NOT_BEGUN = (None, [], 'not begun: the time of this stage is over')
+
 
 def observe_all(c, run, place, programs, timeout):
     """{binary: (code, lines, stderr)}, several at a time; those that want the device for themselves come last."""
@@ -94,7 +91,7 @@ def observe_all(c, run, place, programs, timeout):
 
     def one(program):
         limit = min(timeout, c.left())
-        return program.binary, run.observe(place, program, limit) if limit > 0 else (None, [], 'not begun: the time of this stage is over')
+        return program.binary, run.observe(place, program, limit) if limit > 0 else NOT_BEGUN
 
     with concurrent.futures.ThreadPoolExecutor(c.jobs) as several:
         seen.update(several.map(one, [p for p in programs if not p.alone]))
@@ -106,44 +103,62 @@ def programs(c):
     """The CUDA programs: on the driver itself what they must print, and over every kind of connection the same output and exit code."""
     sys.path.insert(0, str(c.root / 'tests' / 'programs'))
     import run  # noqa: PLC0415
-    chosen = [p for p in run.read_list() if c.wanted(p.binary) and (not c.small or p.binary in FEW)]
+    modes = [(mode, environment) for mode, environment in MODES
+             if (not c.small or mode in ('tcp', 'shm', 'packed with lz4')) and not (c.resume and c.report.reached(f'over {mode}'))]
+    chosen = [p for p in run.read_list() if any(part in p.binary for part in c.only or ['']) and (not c.small or p.binary in FEW)]
     native = run.Place(str(c.build), 'native', driver=c.driver if c.links else None)
     built = [p for p in chosen if os.path.exists(native.binary(p.binary))]
     if len(built) < len(chosen):
         c.record('programs that are not built', None, text=' '.join(p.binary for p in chosen if p not in built))
-    timeout = 60
+    timeout = min(60, c.item_limit)
     begin = time.monotonic()
-    first = observe_all(c, run, native, built, timeout)
+    first = observe_all(c, run, native, built, timeout)  # also of one that goes on: the others are compared with it
     native.close()
-    wrong = 0
-    for p in built:
-        complaints = run.complaints_of(p, *first[p.binary], timeout)
-        wrong += bool(complaints)
-        c.note('native: ' + p.binary, not complaints, text='; '.join(complaints))
-        for line in complaints:
-            c.say(f'    {p.binary}: {line}')
-    c.record(f'native: {len(built) - wrong} of {len(built)} as on the software device', wrong == 0, time.monotonic() - begin)
-    for mode, environment in MODES:
-        if c.small and mode not in ('tcp', 'shm', 'packed with lz4'):
-            continue
-        begin, differ = time.monotonic(), 0
-        try:
-            with c.served('tcp' if 'packed' in mode else mode) as place:
-                place.environment.update(environment)
-                seen = observe_all(c, run, place, built, timeout)
-        except NOT_SERVED as why:
-            not_served(c, mode, why)
-            continue
-        for p in built:
-            (code, lines, err), (want, want_lines, _) = seen[p.binary], first[p.binary]
-            same = code is not None and code == want and lines == want_lines
-            differ += not same
-            c.note(f'{mode}: {p.binary}', same)
-            if not same:
-                at = next((i for i, pair in enumerate(zip(lines, want_lines)) if pair[0] != pair[1]), min(len(lines), len(want_lines)))
-                c.say(f'    {p.binary}: exit code {code}, natively {want}; line {at + 1}: {lines[at:at + 1]}, natively {want_lines[at:at + 1]}; '
-                      f'{" / ".join(err.splitlines()[-3:])}')
-        c.record(f'{mode}: {len(built) - differ} of {len(built)} as natively', differ == 0, time.monotonic() - begin)
+    complaints = {p.binary: run.complaints_of(p, *first[p.binary], timeout) for p in built}
+    compared(c, 'natively', begin, first, {name: '; '.join(lines) for name, lines in complaints.items()}, 'as on the software device')
+    for mode, environment in modes:
+        begin, lost = time.monotonic(), ''
+        with Standing(c, 'tcp' if 'packed' in mode else mode) as server:
+            try:
+                seen, lost = over(c, run, server, environment, first, built, timeout)
+            except (RuntimeError, OSError, subprocess.SubprocessError) as why:
+                c.record(f'over {mode}', False, time.monotonic() - begin, 'no server: ' + ' / '.join(str(why).splitlines()), reached=c.left() > 0)
+                continue
+        differ = {p.binary: '' if same(first, seen, p.binary) else difference(seen[p.binary], first[p.binary]) for p in built}
+        compared(c, f'over {mode}', begin, seen, differ, 'as natively', lost)
+
+
+def same(first, seen, name):
+    return seen[name][0] is not None and seen[name][:2] == first[name][:2]
+
+
+def over(c, run, server, environment, first, built, timeout):
+    """What the programs do on a server; those that were not right are run again behind a server that ended meanwhile. What it did, and how it ended if so."""
+    server.start().environment.update(environment)
+    seen = observe_all(c, run, server.place, built, timeout)
+    lost = ''
+    if server.place.server.process.poll() is not None:
+        lost = server.stop()
+        server.start().environment.update(environment)
+        seen.update(observe_all(c, run, server.place, [p for p in built if not same(first, seen, p.binary)], timeout))
+    return seen, lost
+
+
+def difference(seen, first):
+    (code, lines, err), (want, want_lines, _) = seen, first
+    at = next((i for i, pair in enumerate(zip(lines, want_lines)) if pair[0] != pair[1]), min(len(lines), len(want_lines)))
+    return f'exit code {code}, natively {want}; line {at + 1}: {lines[at:at + 1]}, natively {want_lines[at:at + 1]}; {" / ".join(err.splitlines()[-3:])}'
+
+
+def compared(c, name, begin, seen, wrong, how, lost=''):
+    """Records a round of programs: {binary: what is wrong or ''}, and how the server ended if it did."""
+    bad = {binary: what for binary, what in wrong.items() if what}
+    for binary, what in wrong.items():
+        c.note(f'{name}: {binary}', not what, text=what)
+    left = [binary for binary in bad if seen[binary] is NOT_BEGUN]
+    text = f'{len(wrong) - len(bad)} of {len(wrong)} {how}' + (f'; not begun: {len(left)}' if left else '') + (f'; {lost.splitlines()[0]}' if lost else '')
+    c.record(name, not bad and not lost, time.monotonic() - begin, text, '\n'.join([f'{binary}: {what}' for binary, what in bad.items()] + [lost]),
+             reached=not left)
 
 
 # ---- what no manual says ----
@@ -151,42 +166,37 @@ def programs(c):
 def facts(c):
     """What the driver answers where nobody says it, and wrong calls natively and over the wire."""
     tool = c.program('tests/gpu/gpu-facts')
-    for what in ('tables', 'hooks', 'selftest', 'reserve'):
+    for what in ('tables', 'hooks', 'selftest', 'reserve', 'streams'):
         if not c.wanted(what):
             continue
         done = c.run([tool, '-l', c.driver, what], 30)
-        c.record(what, done.ok, done.seconds, '' if done.ok else done.why())
-        c.text(done.out)
+        c.judge(what, done)
+        if done.ok:
+            c.text(done.out)
     if c.wanted('errors') or c.wanted('attributes'):
-        try:
-            wrong_calls(c, tool)
-        except NOT_SERVED as why:
-            not_served(c, 'error codes', why)
+        wrong_calls(c, tool)
     logged(c)
     slots(c, tool)
 
 
 def slots(c, tool):
     """Private functions that nobody knows, called once each. The last of the facts: each may take all the time it is given."""
-    for table, slot in (('context', n) for n in ((4,) if c.small else (3, 4, 16, 39, 51))):
+    for table, slot in (('context', n) for n in ((4,) if c.small else (3, 4, 16))):
         for way in ('context', 'out'):
             name = f'slot {table}[{slot}], {way} first'
             if c.wanted(name) and c.left() <= 0:
-                c.record(name, None, text='not begun: the time of this stage is over')
+                c.record(name, False, reached=False)
             elif c.wanted(name):  # nobody knows what it does: that it crashes is an answer too
                 done = c.run([tool, '-l', c.driver, 'slot', table, str(slot), way], 15, errors=False)
-                text = done.out.strip().partition(': ')[2] if done.code == 0 else done.why()
-                c.say(f'- {name}: {text}')
-                c.note(name, True, done.seconds, text=text, code=done.code)
+                c.record(name, True, done.seconds, done.out.strip().partition(': ')[2] if done.code == 0 else done.why())
 
 
 def wrong_calls(c, tool):
     """Error codes of wrong calls and the devices' attributes, natively and forwarded."""
     cases = c.run([tool, 'cases'], 10).out.split()[::7 if c.small else 1]
-    with c.served('unix') as place:
-        env = dict(place.environment)
-        forwarded = {case: c.run(place.command(tool, 'error', case), 20, env, errors=False) for case in cases}
-        there = c.run(place.command(tool, 'attributes'), 20, env, errors=False)
+    with Standing(c, 'unix') as server:
+        forwarded = {case: server.run([tool, 'error', case], 20, errors=False) for case in cases}
+        there = server.run([tool, 'attributes'], 20, errors=False)
     c.say('\n| wrong call | the driver | forwarded |\n|---|---|---|')
     differ = []
     for case in cases:
@@ -197,11 +207,12 @@ def wrong_calls(c, tool):
         c.say(f'| {case} | {rows[0]} | {rows[1]}{"" if same else " **differs**"} |')
         c.note('error ' + case, same, native.seconds, native=rows[0], forwarded=rows[1])
     c.say()
-    c.record(f'error codes: {len(cases) - len(differ)} of {len(cases)} the same', not differ, text=' '.join(differ))
+    c.record('errors', not differ, text=f'{len(cases) - len(differ)} of {len(cases)} the same{": not " if differ else ""}{" ".join(differ)}',
+             reached=c.left() > 0)
     here = c.run([tool, '-l', c.driver, 'attributes'], 20, errors=False)
     # Some are meant to differ: what is not offered over the wire is said to be missing.
     other = [f'{a}, forwarded {b}' for a, b in itertools.zip_longest(*(re.findall('.+', d.out) for d in (here, there))) if a != b]
-    c.record('attributes are read', here.ok and there.ok, text='; '.join(other) or 'all the same')
+    c.record('attributes', here.ok and there.ok, text='; '.join(other) or 'all the same', output=here.output() + there.output(), reached=not here.cut)
 
 
 def logged(c):
@@ -218,7 +229,8 @@ def logged(c):
         log.unlink(missing_ok=True)
         done = c.run(command, 60, env(LD_PRELOAD=str(library), OUTBOARD_DRIVER_LOG=str(log)))
         text = log.read_text(encoding='utf-8') if log.exists() else ''
-        c.record('log: ' + name, done.ok and bool(text), done.seconds, done.why() if not done.ok else '' if text else 'nothing was logged')
+        c.record('log: ' + name, done.ok and bool(text), done.seconds, done.why() if not done.ok else '' if text else 'nothing was logged', done.output(),
+                 reached=not done.cut)
         if done.ok is None:
             break  # the others need the same package
         if text:
@@ -231,27 +243,44 @@ def logged(c):
 def frameworks(c):
     """PyTorch, CuPy, Numba-CUDA, Triton: the same numbers natively and over the wire."""
     folder = c.root / 'tests/gpu/frameworks'
-    names = [n for n in ('torch', 'cupy', 'numba', 'triton') if c.wanted(n)]
+    names = [n for n in ('torch', 'cupy', 'numba', 'triton') if not c.only or any(part in f'{n}, natively shm tls' for part in c.only)]
     more = {'CUBLAS_WORKSPACE_CONFIG': ':4096:8', 'PYTHONDONTWRITEBYTECODE': '1'}
-    first = {}
-    for name in names:
-        done = c.run([c.python, folder / f'{name}_numbers.py'], 120, c.native_env(**more), errors=False)
-        first[name] = done
-        c.record(f'{name}, natively', done.ok, done.seconds, '' if done.ok else done.why())
-        if done.ok is not None:
-            c.text(done.out)
-            c.note(f'{name}: what it printed', text=done.out)
-    names = [n for n in names if first[n].code not in (SKIPPED, 127)]  # also those that fail: they should fail alike
-    for mode in ('shm', 'tls') if names else ():
-        with c.served(mode) as place:
-            keep = {k: v for k, v in place.environment.items() if k != 'LD_LIBRARY_PATH'} | c.native_env()
-            for name in names:
-                done = c.run(place.command(c.python, folder / f'{name}_numbers.py'), 120, keep | more | place.server.environment, errors=False)
-                a, b = (d.out.splitlines() for d in (first[name], done))
-                c.record(f'{name}, {mode}: the same numbers', a == b and done.code is not None and done.code == first[name].code, done.seconds,
-                         '' if a == b and done.code is not None else done.why())
-                if a != b:
-                    c.text('\n'.join(difflib.unified_diff(a, b, 'natively', mode, n=0, lineterm='')))
+    if c.soft:  # it runs PTX alone: they are told to leave it at that
+        more |= {'CUPY_COMPILE_WITH_PTX': '1', 'OUTBOARD_TEST_PTX_ONLY': '1', 'CUPY_CACHE_DIR': f'{c.place.name}/cupy',
+                 'TRITON_CACHE_DIR': f'{c.place.name}/triton'} | {name: str(folder / 'ptx_only/ptxas') for name in (
+                     'TRITON_PTXAS_PATH', 'TRITON_PTXAS_BLACKWELL_PATH')}  # the one that a version of Triton takes
+    first = {row['name'].partition(',')[0]: row['native'] for row in c.report.rows if row['stage'] == 'frameworks' and 'native' in row}
+    for number, name in enumerate(names):
+        if name in first and not c.wanted(f'{name}, natively'):
+            continue
+        done = c.run([c.python, folder / f'{name}_numbers.py'], 90, c.native_env(**more), errors=False, behind=3 * (len(names) - number) - 1)
+        c.judge(f'{name}, natively', done)
+        if done.ok is not None and not done.cut:
+            if done.ok:
+                c.text(done.out)
+            first[name] = {'code': done.code, 'lines': done.out.splitlines()}
+            c.note(f'{name}, what it printed', native=first[name])
+    names = [n for n in names if n in first and first[n]['code'] != 127]  # also those that fail: they should fail alike
+    rounds = [(mode, name) for mode in ('shm', 'tls') for name in names]
+    for mode, several in itertools.groupby(rounds, key=lambda pair: pair[0]):
+        with Standing(c, mode) as server:
+            for _, name in several:
+                forwarded(c, server, name, first[name], [c.python, folder / f'{name}_numbers.py'], more, len(rounds) - rounds.index((mode, name)) - 1)
+
+
+def forwarded(c, server, name, first, command, more, behind):
+    """A framework's numbers over the wire beside those natively."""
+    what = f'{name}, {server.mode}'
+    if not c.wanted(what):
+        return
+    done = server.run(command, 60, lambda place: {k: v for k, v in place.environment.items() if k != 'LD_LIBRARY_PATH'} | c.native_env() | more |
+                      place.server.environment, errors=False, behind=behind)
+    lines = done.out.splitlines()
+    if lines == first['lines'] and done.code is not None and done.code == first['code']:
+        c.record(what, True, done.seconds, 'the same numbers' + (f', and exit code {done.code}' if done.code else ''))
+        return
+    differ = '\n'.join(difflib.unified_diff(first['lines'], lines, 'natively', server.mode, n=0, lineterm=''))
+    c.record(what, False, done.seconds, done.why(), f'{differ}\n{done.err}\n{done.server}', reached=not done.cut)
 
 
 # ---- speed of calls ----
@@ -275,42 +304,53 @@ def speed(c):
     """What calls and copies cost on the driver itself and over the wire; whole programs; the wire beside the bare connection."""
     tool, few = c.program('tests/gpu/gpu-speed'), ['-s'] if c.small else []
     columns = {}
+    for row in c.report.rows:  # of an earlier call
+        if row['stage'] == 'speed' and 'value' in row:
+            name, _, what = row['name'].partition(': ')
+            columns.setdefault(name, {})[what] = row
     startup = c.cuda_program('vector_add')
 
-    def started(command, env):
-        took = [c.run(command, 30, env) for _ in range(3 if c.small else 7)]
+    def started(run):
+        took = [run() for _ in range(3 if c.small else 7)]
         return {'a program, start to end (vector_add)': {'value': statistics.median(d.seconds for d in took) * 1e3, 'unit': 'ms'}} \
             if all(d.ok for d in took) else {}
 
-    def measured(name, done, extra):
+    def measured(name, run, behind):
+        """gpu-speed and a program's start, with `run` as the way to run a command."""
+        if not c.wanted(f'calls, {name}'):
+            return
+        done = run([tool, *few], behind)
         rows = [json.loads(line) for line in done.out.splitlines() if line.endswith('}')]  # also of one whose time was up
         if rows:
-            columns[name] = {row['name']: row for row in rows} | extra
-            for row in columns[name].values():
-                c.note(f'{name}: {row.get("name", "startup")}', True, value=row['value'], unit=row['unit'])
-        c.record(f'calls, {name}', done.ok, done.seconds, '' if done.ok else done.why())
+            columns[name] = {row['name']: row for row in rows} | started(lambda: run([startup], behind))
+            for what, row in columns[name].items():
+                c.note(f'{name}: {what}', True, value=row['value'], unit=row['unit'])
+        c.judge(f'calls, {name}', done)
 
-    def over_wire(mode, place):
-        env = dict(place.environment)
-        done = c.run(place.command(tool, *few), 60, env, errors=False)
-        measured(mode, done, started(place.command(startup), env))
-        if mode in ('shm', 'tcp') and not c.small:
-            done = c.run([c.program('tools/outboard'), 'bench', 'all', '--server', place.server.url, '--rounds', '3'], 60, env)
-            c.record(f'outboard bench all, {mode}', done.ok, done.seconds, '' if done.ok else done.why())
-            c.text(done.out)
-
-    done = c.run([tool, '-l', c.driver, *few], 60, errors=False)
-    measured('native', done, started([startup], c.env()))
+    modes = ('shm', 'tcp') if c.small else ('shm', 'unix', 'tcp', 'tls')
     try:
-        for mode in ('shm', 'tcp') if c.small else ('shm', 'unix', 'tcp', 'tls'):
-            try:
-                with c.served(mode) as place:
-                    over_wire(mode, place)
-            except NOT_SERVED as why:
-                not_served(c, mode, why)
+        measured('native', lambda command, behind: c.run([*command, *(['-l', c.driver] if command[0] == tool else [])], 60, errors=False, behind=behind),
+                 len(modes))
+        for number, mode in enumerate(modes, 1):
+            with Standing(c, mode) as server:
+                measured(mode, lambda command, behind, run=server.run: run(command, 60, errors=False, behind=behind), len(modes) - number)
+                if mode in ('shm', 'tcp') and not c.small and c.wanted(f'outboard bench all, {mode}'):
+                    bench_all(c, server, len(modes) - number)
     finally:  # also of a check that is cut off
         if columns:
             table_of(c, columns)
+
+
+def bench_all(c, server, behind):
+    try:
+        url = server.start().server.url
+        done = c.run([c.program('tools/outboard'), 'bench', 'all', '--server', url, '--rounds', '3'], 60, dict(server.place.environment), behind=behind)
+    except (RuntimeError, OSError, subprocess.SubprocessError) as why:
+        c.record(f'outboard bench all, {server.mode}', False, text=f'no server: {why}')
+        return
+    c.judge(f'outboard bench all, {server.mode}', done)
+    if done.ok:
+        c.text(done.out)
 
 
 # ---- speed of kernels ----
@@ -332,16 +372,19 @@ def kernels(c):
                                   stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
     recurrence = ['--device', 'gpu', *(['--divide', '40', '--most', '5000', '--runs', '1'] if c.small else [])]
     rates = c.program('tests/gpu/gpu-rates')
+    recurrence = ['--device', 'gpu', *(['--divide', '40', '--most', '5000', '--runs', '1'] if c.small else [])]
+    rates, sort = c.program('tests/gpu/gpu-rates'), [c.program('tests/gpu/gpu-sort'), *(['10', '12'] if c.small else ['20', '29'])]
     steps = [('products and transforms', [bench, '-l', c.driver, *sizes], [bench, *sizes], 200),
              ('cell proofs', [*cells, '-l', c.driver], cells, 60),
              ('recurrence', [rqa, *recurrence, '--driver', c.driver], [rqa, *recurrence], 120)]
     try:
-        told(c, 'instructions, natively', [rates, c.driver, '1' if c.small else '20000'], 60, c.env())
-        for name, native, _, limit in steps:
-            told(c, f'{name}, natively', native, limit, c.env())
-        with c.served('shm') as place:
-            for name, _, command, limit in steps:
-                told(c, f'{name}, over shm', place.command(*command), limit, dict(place.environment))
+        told(c, 'instructions, natively', c.run, [rates, c.driver, '1' if c.small else '20000'], 60, 5)
+        told(c, "CUB's sort, natively", c.run, sort, 60, 4)
+        for number, (name, native, _, limit) in enumerate(steps):
+            told(c, f'{name}, natively', c.run, native, limit, 3 - number)
+        with Standing(c, 'shm') as server:
+            for number, (name, _, command, limit) in enumerate(steps):
+                told(c, f'{name}, over shm', server.run, command, limit, 1 - number)
     finally:
         if clocks:
             clocks.terminate()
@@ -358,15 +401,16 @@ def kernels(c):
                     c.note(what, True, median=values[len(values) // 2], most=values[-1])
 
 
-def told(c, name, command, limit, env):
+def told(c, name, run, command, limit, behind):
     """A benchmark: recorded, its output kept, also of one whose time was up."""
     if c.wanted(name):
-        done = c.run(command, limit, env)
-        c.record(name, done.ok, done.seconds, '' if done.ok else done.why())
-        c.say()
-        c.say(done.out.strip())
-        c.say()
-        rows_note(c, name, done.out)
+        done = run(command, limit, behind=behind)
+        c.judge(name, done)
+        if done.ok is not False or done.code is None:
+            c.say()
+            c.say(done.out.strip())
+            c.say()
+            rows_note(c, name, done.out)
 
 
 # ---- the kernels' own commands ----
@@ -379,39 +423,43 @@ def commands(c):
         ('msm', '--from', 8, '--to', 16), ('msm', '--from', 17, '--to', 20), ('ntt', '--from', 10, '--to', 22),
         ('kzg', '--setup', setup, '--blobs', 64), ('kzg', '--setup', setup, '--blobs', 64, '--table', 1536)]
 
-    def calibrate(where, begin, end, env, cache):
+    def calibrate(where, run, end, cache, behind):
         name = f'msm calibrate, {where}'
-        done = c.run([*begin, tool, 'msm', 'calibrate', '--seconds', 1 if c.small else 8, '--device', 'gpu', '--json', *end], 60, env, errors=False)
-        c.record(name, done.ok, done.seconds, '' if done.ok else done.why())
-        for profile in pathlib.Path(cache).glob('outboard/msm-gpu-*.profile'):
+        if not c.wanted(name):
+            return
+        done = run([tool, 'msm', 'calibrate', '--seconds', 1 if c.small else 8, '--device', 'gpu', '--json', *end], cache, behind)
+        c.judge(name, done)
+        for profile in cache.glob('outboard/msm-gpu-*.profile'):
             c.text(profile.read_text())
             c.note(f'{name}: the profile', report=profile.read_text())
 
-    def each(where, begin, end, env):
-        with tempfile.TemporaryDirectory() as cache:
-            env = dict(env, XDG_CACHE_HOME=cache)
-            if c.wanted('msm calibrate'):
-                calibrate(where, begin, end, env, cache)
-            bench(where, begin, end, env)
-
-    def bench(where, begin, end, env):
-        for verb, *more in steps:
+    def each(where, run, end, behind):
+        cache = c.report.path.absolute().with_suffix('.profiles') / where  # kept: a later call measures by it, too
+        cache.mkdir(parents=True, exist_ok=True)
+        calibrate(where, run, end, cache, behind + len(steps))
+        for number, (verb, *more) in enumerate(steps, 1):
             name = f'{verb} bench {" ".join(str(word) for word in more if word not in ("--setup", setup))}, {where}'
             if not c.wanted(name):
                 continue
-            done = c.run([*begin, tool, verb, 'bench', *more, '--device', 'gpu', '--json', *end], 60, env, errors=False)
-            c.record(name, done.ok, done.seconds, '' if done.ok else done.why())
+            done = run([tool, verb, 'bench', *more, '--device', 'gpu', '--json', *end], cache, behind + len(steps) - number)
+            c.judge(name, done)
             if done.ok:
                 c.text(done.out)
                 c.note(f'{name}: what it printed', report=json.loads(done.out))
 
-    each('natively', [], ['--driver', c.driver], c.env())
-    with c.served('shm') as place:
-        each('over shm', place.command(), [], dict(place.environment))
+    def natively(command, cache, behind):
+        return c.run(command, 60, c.env(XDG_CACHE_HOME=str(cache)), errors=False, behind=behind)
+
+    def over_shm(command, cache, behind):
+        return server.run(command, 60, lambda place: dict(place.environment, XDG_CACHE_HOME=str(cache)), errors=False, behind=behind)
+
+    each('natively', natively, ['--driver', c.driver], len(steps) + 1)
+    with Standing(c, 'shm') as server:
+        each('over shm', over_shm, [], 0)
 
 
-# name: (what it is, seconds at most; 1800 together). The order is that of a run without --stages.
+# name: (what it is, seconds at most). The order is that of a run without --stages.
 STAGES = {
     'machine': (machine, 60), 'facts': (facts, 150), 'tests': (tests, 330), 'programs': (programs, 300), 'speed': (speed, 180), 'kernels': (kernels, 420),
-    'commands': (commands, 180), 'frameworks': (frameworks, 180),
+    'commands': (commands, 180), 'frameworks': (frameworks, 300),
 }

@@ -33,11 +33,11 @@ ENV = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_')} | {
 
 
 def gpu_check(folder, *options):
-    """Exit code, the report, its lines of JSON."""
+    """Exit code, the details, their lines of JSON."""
     out = folder / 'report.md'
     done = subprocess.run(command(out, *options), capture_output=True, text=True, timeout=150, env=ENV, check=False)
-    text = out.read_text(encoding='utf-8') if out.exists() else ''
-    check('the report is what was printed', text == done.stdout, done.stderr)
+    text = out.with_suffix('.details.md').read_text(encoding='utf-8')
+    check('the details are what was printed', text == done.stdout, done.stderr)
     return done.returncode, text, [json.loads(line) for line in out.with_suffix('.jsonl').read_text(encoding='utf-8').splitlines()]
 
 
@@ -79,16 +79,17 @@ def ended(place, folder, number):
 with tempfile.TemporaryDirectory(prefix='gpu check ') as name:
     place = pathlib.Path(name)
     code, text, rows = gpu_check(place, '-l', SOFT, '--small', '--stages', 'machine,tests,commands,facts', '--only', 'ptx', '--only', 'self',
-                                 '--only', 'slot', '--only', 'errors', '--only', 'msm bench')
+                                 '--only', 'slot', '--only', 'streams', '--only', 'errors', '--only', 'msm bench')
     check('all is well', code == 0, text)
     check('every stage says how long it took', [r['stage'] for r in rows if r['name'] == 'the stage'] == ['machine', 'tests', 'commands', 'facts'], rows)
     check('nothing is told twice', len([r for r in rows if r['name'] == 'ptx: carry']) == 1, rows)
     check('a test ran on the device', any(r['name'] == 'ptx: carry' and r['ok'] and r['seconds'] > 0 for r in rows), rows)
     check('the self-test is compared', 'self-test 13002: 0, ' in text and 'NOT as computed' not in text, text)
+    check('the number of a stream is found', 'slot 51 gives 0, the handle; slot 39 0, ' in text and text.count('stream object, ') == 3, text)
     check('a private function is called', any(r['name'].startswith('slot context[4]') and 'returned 0;' in r['text'] for r in rows), rows)
     reports = [r['report'] for r in rows if 'report' in r]
     check('a bench natively and over the wire', len(reports) == 2 and all(row['gpu_ms'] > 0 for report in reports for row in report['rows']), rows)
-    wrong = [r for r in rows if 'native' in r]
+    wrong = [r for r in rows if 'forwarded' in r]
     check('wrong calls give the same over the wire', len(wrong) >= 4 and all(r['ok'] and 'waiting gives' in r['native'] for r in wrong), wrong)
 
     code, text, rows = gpu_check(place, '-l', '/no/such/libcuda.so.1', '--stages', 'machine')
@@ -97,7 +98,7 @@ with tempfile.TemporaryDirectory(prefix='gpu check ') as name:
     check('what fails is recorded', code == 1 and [r['ok'] for r in rows if r['name'] == 'torch, natively'] == [False], rows)
     check('and the next stage runs', any(r['name'] == 'the driver starts' and r['ok'] for r in rows), rows)
     code, text, rows = gpu_check(place, '-l', SOFT, '--small', '--stages', 'machine,tests', '--limit', '0')
-    check('what there was no time for has failed', code == 1 and [r['ok'] for r in rows if 'not begun' in r.get('text', '')] == [False, False], rows)
+    check('what there was no time for has not succeeded', code == 3 and [r['reached'] for r in rows if 'reached' in r] == [False, False], rows)
     check('a check that is asked to end does', ended(place, place / 'asked', signal.SIGTERM) == 128 + signal.SIGTERM)
     ended(place, place / 'killed', signal.SIGKILL)
 print(f'{len(bad)} wrong')

@@ -5,10 +5,13 @@
     command.py OUTBOARD SERVER
 """
 import os
+import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 
 OUTBOARD, SERVER = sys.argv[1:3]
 NOWHERE = 'unix:/nowhere/at/all'
@@ -49,6 +52,47 @@ CASES = [
 ]
 
 
+def odd_places(env):
+    """What is wrong with `outboard run` from a folder that the loader's variables cannot hold, and without a server: a list of complaints."""
+    wrong = []
+    with tempfile.TemporaryDirectory() as folder:
+        top, runtime = pathlib.Path(folder, 'a b:c;d'), pathlib.Path(folder, 'runtime')
+        built = pathlib.Path(OUTBOARD).resolve().parents[1]
+        for name in ('tools/outboard', 'client-shim/libcuda.so.1', 'softdevice/liboutboard-softdevice.so'):
+            if (built / name).exists():
+                (top / name).parent.mkdir(parents=True)
+                shutil.copy2(built / name, top / name)
+        runtime.mkdir(mode=0o700)
+
+        def maps(*options, **more):
+            done = subprocess.run([top / 'tools/outboard', 'run', *options, '--', 'sh', '-c', 'cat /proc/$$/maps; ls -l ${LD_LIBRARY_PATH%%:*}'], capture_output=True,
+                                  text=True, timeout=60, env={**env, 'XDG_RUNTIME_DIR': str(runtime), **more})
+            if 'cannot be preloaded' in done.stderr:
+                wrong.append(f'the loader complains: {done.stderr}')
+            return done
+
+        def library(name, done):
+            if f'{top}/{name}' not in done.stdout or 'libcuda.so.1 -> ' not in done.stdout:
+                wrong.append(f'{name} is not loaded, or not found as libcuda.so.1: {done.stdout[-500:]} {done.stderr}')
+
+        for _ in 'made', 'found':
+            library('client-shim/libcuda.so.1', maps('--server', NOWHERE))
+        link = next(runtime.glob('outboard-run-*/*/libcuda.so.1'))
+        link.unlink()
+        link.symlink_to('/nowhere')
+        library('client-shim/libcuda.so.1', maps('--server', NOWHERE))
+        if (top / 'softdevice').exists():
+            library('softdevice/liboutboard-softdevice.so', maps('--direct'))
+        link.parent.chmod(0o777)  # somebody else could put a library there
+        library('client-shim/libcuda.so.1', maps('--server', NOWHERE, XDG_RUNTIME_DIR='/nowhere'))
+        tmp = pathlib.Path(f'/tmp/outboard-run-{os.geteuid()}/{link.parent.name}')
+        done = maps('--server', NOWHERE)
+        if str(link.parent) in done.stderr + done.stdout or f'{top}/client-shim/libcuda.so.1' not in done.stdout:
+            wrong.append(f'a folder that others can write to is taken: {done.stdout[-500:]} {done.stderr}')
+        shutil.rmtree(tmp)
+    return wrong
+
+
 def main():
     bad = 0
     env = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_SERVER')}
@@ -65,6 +109,9 @@ def main():
         if done.returncode != code or words not in text:
             bad += 1
             print(f'FAIL outboard {" ".join(arguments)}: exit {done.returncode} instead of {code}, or no "{words}" in: {text[:300]!r} (stderr {done.stderr[:300]!r})')
+    for text in odd_places(env):
+        bad += 1
+        print(f'FAIL {text}')
     server.terminate()
     server.wait(10)
     print(f'{len(cases)} cases, {bad} wrong')

@@ -243,8 +243,9 @@ static int measure_mode(struct job *job, char *reason)
 		obk_rqa_result_free(result);
 	}
 	if (status != OBK_RQA_OK)
-		snprintf(reason, OBX_ERROR_MAX, "%s%s", wrong.text,
-			 status == OBK_RQA_CANCELLED && job->state ? "; run the same command again to go on" : "");
+		snprintf(reason, OBX_ERROR_MAX, "%s%s%s", wrong.text,
+			 status == OBK_RQA_DEVICE ? "; run it again, or with --device cpu, which needs no GPU" : "",
+			 (status == OBK_RQA_CANCELLED || status == OBK_RQA_DEVICE) && job->state ? "; the same command goes on where it ended" : "");
 	return status;
 }
 

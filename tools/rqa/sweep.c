@@ -437,7 +437,8 @@ static bool run_batch(struct obx_sweep *sweep, uint64_t first, uint64_t *ret_nex
 		if (sweep->failed)
 			*error = sweep->failure;
 		else if (wrong.status != OBK_RQA_CANCELLED)
-			obx_error_set(error, "%s", wrong.text);
+			obx_error_set(error, "%s%s", wrong.text, wrong.status != OBK_RQA_DEVICE ? "" :
+				"; rows that are done are kept: run it again to go on, with --device cpu if there is no GPU now");
 		good = wrong.status == OBK_RQA_CANCELLED && sweep->cancel;
 	}
 	for (uint64_t i = 0; i < count; i++)

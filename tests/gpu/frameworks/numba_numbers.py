@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
 """Numba-CUDA on the first GPU: kernels, shared memory, atomics, streams, pinned memory."""
+import os
+
 import numbers_of
 
 np = numbers_of.module('numpy')
@@ -8,6 +10,12 @@ numbers_of.module('numba')
 cuda = numbers_of.module('numba.cuda')
 if not cuda.is_available():
     numbers_of.skip('numba.cuda.is_available() is false')
+if os.environ.get('OUTBOARD_TEST_PTX_ONLY'):  # the driver links, which takes PTX; nvJitLink makes machine code
+    linker = numbers_of.module('cuda.core._linker')
+    linker._driver = numbers_of.module('cuda.bindings.driver')
+    linker._use_nvjitlink_backend, linker._decide_nvjitlink_or_driver = False, lambda: True
+    for user in ('cudadrv.driver', 'decorators', 'memory_management.nrt'):
+        numbers_of.module(f'numba.cuda.{user}')._have_nvjitlink = lambda: False
 float32 = numbers_of.module('numba').float32
 made = np.random.default_rng(5)
 x = made.standard_normal(100000).astype('float32')

@@ -8,9 +8,18 @@
 
 static char marks[8];
 
+/* What the private tables find by name: the default stream's number is 1, a stream at 0x5000 has 5, there is no other. */
+static CUresult stream_get_id(CUstream stream, unsigned long long *id)
+{
+	if (stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD && stream != (CUstream)0x5000)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*id = stream == (CUstream)0x5000 ? 5 : (uintptr_t)stream;
+	return CUDA_SUCCESS;
+}
+
 static const struct obf_proc procs[] = {
 	{ "cuAlpha", &marks[0], 2000, 0 }, { "cuAlpha", &marks[1], 3020, 0 }, { "cuAlpha", &marks[2], 12000, 0 }, { "cuAlpha", &marks[3], 7000, 1 },
-	{ "cuBeta", &marks[4], 11030, 0 }, { "cuGamma", &marks[5], 0, 0 },
+	{ "cuBeta", &marks[4], 11030, 0 }, { "cuGamma", &marks[5], 0, 0 }, { "cuStreamGetId", (void *)stream_get_id, 12000, 0 },
 };
 
 static int look(const char *name, int version, cuuint64_t flags, CUdriverProcAddressQueryResult want_status)
@@ -142,6 +151,36 @@ static void private_tables(void)
 	CHECK(count >= 14 && ((void **)words)[count - 1] == NULL);
 }
 
+/* The driver's object behind a stream, and its number. */
+static void private_streams(void)
+{
+	CUcontext ctx;
+	CUstream got = NULL;
+	unsigned long long id = 0;
+	slot object, number;
+
+	fake_attach(procs, sizeof procs / sizeof procs[0]);
+	OK(obf_cuInit(0));
+	OK(obf_cuCtxCreate_v2(&ctx, 0, 0));
+	object = slot_at(&tables[6].id, 51);
+	number = slot_at(&tables[6].id, 39);
+	OK(object((uintptr_t)ctx, 0, (uintptr_t)&got, 0, 0, 0));
+	CHECK(got == CU_STREAM_LEGACY);
+	OK(object((uintptr_t)ctx, 0, (uintptr_t)&got, 1, 0, 0));
+	CHECK(got == CU_STREAM_PER_THREAD);
+	OK(object((uintptr_t)ctx, 0x5000, (uintptr_t)&got, 0, 0, 0));
+	CHECK(got == (CUstream)0x5000);
+	OK(number((uintptr_t)ctx, (uintptr_t)got, (uintptr_t)&id, 0, 0, 0));
+	CHECK(id == 5);
+	got = NULL;
+	GIVES(CUDA_ERROR_INVALID_HANDLE, object((uintptr_t)ctx, 0x6000, (uintptr_t)&got, 0, 0, 0));
+	GIVES(CUDA_ERROR_INVALID_HANDLE, number((uintptr_t)ctx, 0x6000, (uintptr_t)&id, 0, 0, 0));
+	GIVES(CUDA_ERROR_INVALID_CONTEXT, object(0x1234, 0, (uintptr_t)&got, 0, 0, 0));
+	GIVES(CUDA_ERROR_INVALID_VALUE, object((uintptr_t)ctx, 0, 0, 0, 0, 0));
+	GIVES(CUDA_ERROR_INVALID_VALUE, number((uintptr_t)ctx, 0, (uintptr_t)&id, 0, 0, 0));
+	CHECK(got == NULL && id == 5);
+}
+
 static int shown;
 
 static void show(void *user, CUfunction function, void *owner)
@@ -247,7 +286,7 @@ static void self_test_answer(void)
 int main(void)
 {
 	static const struct test_case cases[] = {
-		CASE(proc_address), CASE(errors), CASE(absent_is_said_once), CASE(private_tables), CASE(private_modules),
+		CASE(proc_address), CASE(errors), CASE(absent_is_said_once), CASE(private_tables), CASE(private_streams), CASE(private_modules),
 #if OBF_SELFTEST
 		CASE(self_test_vectors), CASE(self_test_answer),
 #endif

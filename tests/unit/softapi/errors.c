@@ -1,7 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* What goes wrong and how it is told: a kernel's fault stays with its context, images that do not run, limits. */
+/*
+ * What goes wrong and how it is told: a kernel's fault stays with its context, images that do not run, limits.
+ *
+ * On another driver than the software device only what cuda.h promises is asserted; what it leaves open is reported (SEEN), and no test fails by it.
+ */
 #include "tests/unit/softapi/api.h"
+
+static bool ours;
+
+#define SEEN(expression, expected)                                                                                                  \
+	do {                                                                                                                        \
+		long long seen_got = (long long)(expression), seen_here = (long long)(expected);                                    \
+		if (ours)                                                                                                           \
+			IS(seen_got, seen_here);                                                                                    \
+		else                                                                                                                \
+			printf("report %d: %s is %lld, on the software device %lld\n", __LINE__, #expression, seen_got, seen_here); \
+	} while (0)
 
 static int functions_run;
 static CUresult callback_status;
@@ -21,11 +36,32 @@ static void callback(CUstream stream, CUresult status, void *user)
 	sem_post(&called);
 }
 
-/* After a fault every call says so, until the context is reset; a second context is not touched by it. */
+/* Everything is as new in another context, and in this one when it is reset. cuda.h promises neither: the process is to be ended. */
+static void recovery(void)
+{
+	CUcontext second = NULL;
+	CUdeviceptr p = 0;
+
+	SEEN(FACE(cuCtxCreate_v2)(&second, 0, 0), CUDA_SUCCESS);
+	SEEN(CALL(cuMemAlloc_v2)(&p, 4), CUDA_SUCCESS);
+	SEEN(CALL(cuMemFree_v2)(p), CUDA_SUCCESS);
+	SEEN(FACE(cuCtxDestroy_v2)(second), CUDA_SUCCESS);
+	SEEN(FACE(cuDevicePrimaryCtxReset_v2)(0), CUDA_SUCCESS);
+	SEEN(FACE(cuDevicePrimaryCtxRetain)(&context, 0), CUDA_SUCCESS);
+	SEEN(FACE(cuCtxSetCurrent)(context), CUDA_SUCCESS);
+	if (!ours && CALL(cuMemAlloc_v2)(&p, 4) != CUDA_SUCCESS)
+		return; /* it said so: nothing more can be asked of this process */
+	module_open();
+	p = device_new(4);
+	OK(launch("store", NULL, p, 8));
+	IS(device_u32(p), 8);
+	OK(CALL(cuMemFree_v2)(p));
+}
+
+/* After a fault every call says so. */
 static void sticky(void)
 {
 	CUdeviceptr p = device_new(4), q;
-	CUcontext second;
 	CUstream s;
 	CUevent e;
 	struct gate gate;
@@ -47,25 +83,14 @@ static void sticky(void)
 	IS(callback_status, CUDA_ERROR_ILLEGAL_ADDRESS);
 	IS(FACE(cuCtxSynchronize)(), CUDA_ERROR_ILLEGAL_ADDRESS);
 	IS(CALL(cuMemAlloc_v2)(&q, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
-	IS(CALL(cuMemFree_v2)(p), CUDA_ERROR_ILLEGAL_ADDRESS);
+	SEEN(CALL(cuMemFree_v2)(p), CUDA_ERROR_ILLEGAL_ADDRESS); /* no work for the device */
 	IS(CALL(cuEventQuery)(e), CUDA_ERROR_ILLEGAL_ADDRESS);
 	IS(CALL(cuEventSynchronize)(e), CUDA_ERROR_ILLEGAL_ADDRESS);
 	IS(CALL(cuStreamQuery)(s), CUDA_ERROR_ILLEGAL_ADDRESS);
-	OK(FACE(cuCtxCreate_v2)(&second, 0, 0));
-	OK(CALL(cuMemAlloc_v2)(&q, 4));
-	OK(CALL(cuMemFree_v2)(q));
-	OK(FACE(cuCtxDestroy_v2)(second));
-	OK(FACE(cuDevicePrimaryCtxReset_v2)(0));
-	OK(FACE(cuDevicePrimaryCtxRetain)(&context, 0));
-	OK(FACE(cuCtxSetCurrent)(context));
-	module_open();
-	p = device_new(4);
-	OK(launch("store", NULL, p, 8));
-	IS(device_u32(p), 8);
-	OK(CALL(cuMemFree_v2)(p));
+	recovery();
 }
 
-/* A kernel that would run for ever does not hold up the end of its context. */
+/* A kernel that would run for ever does not hold up the end of its context. cuda.h does not say whether it may: elsewhere the time is told. */
 static void endless(void)
 {
 	CUcontext second;
@@ -75,9 +100,12 @@ static void endless(void)
 	OK(FACE(cuCtxCreate_v2)(&second, 0, 0));
 	m = module;
 	module_open();
-	OK(launch("spin", NULL, 60000, 0));
+	OK(launch("spin", NULL, ours ? 60000 : 3000, 0));
 	OK(FACE(cuCtxDestroy_v2)(second));
-	CHECK(now() - start < 20);
+	if (ours)
+		CHECK(now() - start < 20);
+	else
+		printf("report: the end of a context with a kernel of 3 s took %.1f s\n", now() - start);
 	module = m;
 	OK(FACE(cuCtxSetCurrent)(context));
 }
@@ -92,10 +120,11 @@ static void bad_ptx(void)
 	CUjit_option unknown = (CUjit_option)999;
 
 	IS(FACE(cuModuleLoadDataEx)(&m, text, 3, options, values), CUDA_ERROR_INVALID_PTX);
-	CHECK(m == NULL);
-	CHECK(strstr(log, "line ") != NULL);
-	IS((uintptr_t)values[1], strlen(log));
-	IS(FACE(cuModuleLoadDataEx)(&m, kernels, 1, &unknown, values), CUDA_ERROR_INVALID_VALUE);
+	CHECK(log[0] && (uintptr_t)values[1] <= sizeof log);
+	SEEN(m == NULL, true);
+	SEEN(strstr(log, "line ") != NULL, true);
+	SEEN((uintptr_t)values[1], strlen(log));
+	SEEN(FACE(cuModuleLoadDataEx)(&m, kernels, 1, &unknown, values), CUDA_ERROR_INVALID_VALUE);
 }
 
 /* The least of an ELF file that says it holds code for sm_90: what a driver meets when nothing but SASS was built. */
@@ -120,25 +149,29 @@ static void sass_only(void)
 	u32 = 3, memcpy(elf + 64 + 64 + 4, &u32, 4);    /* SHT_STRTAB */
 	u64 = 192, memcpy(elf + 64 + 64 + 24, &u64, 8);
 	u64 = 1, memcpy(elf + 64 + 64 + 32, &u64, 8);
-	IS(FACE(cuModuleLoadData)(&m, elf), CUDA_ERROR_NO_BINARY_FOR_GPU);
-	CHECK(m == NULL);
+	SEEN(FACE(cuModuleLoadData)(&m, elf), CUDA_ERROR_NO_BINARY_FOR_GPU); /* a driver for sm_90 may call it a bad image */
+	SEEN(m == NULL, true);
 }
 
 static void limits(void)
 {
 	size_t value = 0;
+	int major = 0;
 
+	OK(FACE(cuDeviceGetAttribute)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
 	OK(FACE(cuCtxGetLimit)(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
-	IS(value, 8 << 20);
+	SEEN(value, 8 << 20);
+	/* Setting is a request: a driver may round and clamp. */
 	OK(FACE(cuCtxSetLimit)(CU_LIMIT_MALLOC_HEAP_SIZE, 32 << 20));
 	OK(FACE(cuCtxGetLimit)(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
-	IS(value, 32 << 20);
+	SEEN(value, 32 << 20);
 	OK(FACE(cuCtxGetLimit)(&value, CU_LIMIT_PRINTF_FIFO_SIZE));
-	IS(value, 1 << 20);
+	SEEN(value, 1 << 20);
 	OK(FACE(cuCtxGetLimit)(&value, CU_LIMIT_STACK_SIZE));
-	IS(value, 1024);
+	SEEN(value, 1024);
 	OK(FACE(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, 4096));
-	IS(FACE(cuCtxSetLimit)(CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 4), CUDA_ERROR_UNSUPPORTED_LIMIT);
+	if (major >= 9) /* it applies below compute capability 9.0 only */
+		IS(FACE(cuCtxSetLimit)(CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 4), CUDA_ERROR_UNSUPPORTED_LIMIT);
 }
 
 static void bad_launches(void)
@@ -147,9 +180,12 @@ static void bad_launches(void)
 	uint64_t a = 0, b = 0;
 	void *params[] = { &a, &b };
 
-	IS(CALL(cuLaunchKernel)(f, 0, 1, 1, 1, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
-	IS(CALL(cuLaunchKernel)(f, 1, 1, 1, 1025, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
-	IS(CALL(cuLaunchKernel)(f, 1, 1, 1, 1, 1, 1, 49153, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
+	for (unsigned i = 0; i < 3; i++) { /* no blocks, too many threads, too much memory: refused, cuda.h does not say with what */
+		CUresult result = CALL(cuLaunchKernel)(f, i != 0, 1, 1, i == 1 ? 1025 : 1, 1, 1, i == 2 ? 49153 : 0, NULL, params, NULL);
+
+		CHECK(result != CUDA_SUCCESS);
+		SEEN(result, CUDA_ERROR_INVALID_VALUE);
+	}
 	if (soft()) {
 		IS(CALL(cuLaunchKernel)((CUfunction)0x77, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_HANDLE);
 		IS(CALL(cuLaunchKernel)(f, 1, 1, 1, 1, 1, 1, 0, (CUstream)0x77, params, NULL), CUDA_ERROR_INVALID_HANDLE);
@@ -174,13 +210,14 @@ int main(int argc, char **argv)
 	library_open(argc, argv);
 	device_open();
 	module_open();
+	ours = soft() || strstr(library, "softdevice");
+	limits(); /* before kernels, as cuda.h wants it */
 	bad_launches();
 	bad_ptx();
 	sass_only();
-	limits();
-	if (soft() || strstr(library, "softdevice"))
+	if (ours)
 		private_table();
-	sticky();
 	endless();
+	sticky(); /* the last: elsewhere nothing works behind it */
 	return 0;
 }

@@ -110,6 +110,32 @@ TEST(reads_debug_sections)
 	device_end(p);
 }
 
+static uint32_t registers(const char *bounds)
+{
+	char text[512];
+	struct obd_program *p;
+	uint32_t n;
+
+	snprintf(text, sizeof(text), HEAD ".entry k() %s { .reg .b32 %%r<2000>; ret; }", bounds);
+	p = device_load_good(text);
+	n = obd_program_kernel(p, "k")->registers;
+	device_end(p);
+	return n;
+}
+
+TEST(guesses_registers_that_fit_launch_bounds)
+{
+	CHECK_INT(registers(""), 255);
+	CHECK_INT(registers(".maxntid 512, 1, 1"), 128);
+	CHECK_INT(registers(".reqntid 16, 32"), 128);
+	CHECK_INT(registers(".maxntid 1024"), 64);
+	CHECK_INT(registers(".maxntid 384"), 168); /* 170 would be 5440 a warp, rounded up to 5632: eleven of the twelve warps */
+	CHECK_INT(registers(".maxntid 256 .minnctapersm 4"), 64);
+	CHECK_INT(registers(".minnctapersm 4"), 255); /* of blocks of unknown size */
+	CHECK_INT(registers(".maxntid 128 .maxnreg 40"), 40);
+	CHECK_INT(registers(".maxntid 1024 .minnctapersm 1000000000"), 8);
+}
+
 int main(int argc, char **argv)
 {
 	return test_main(argc, argv);

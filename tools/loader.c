@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "tools/loader.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PATH_BYTES 4096
+
+bool obx_loader_takes(const char *path)
+{
+	return !path[strcspn(path, " \t\n:;$")];
+}
+
+/* Makes a folder that only this user can write to, or takes the one that is there. */
+static bool own_folder(const char *path)
+{
+	struct stat st;
+
+	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+		return false;
+	if (lstat(path, &st) != 0)
+		return false;
+	errno = EPERM;
+	return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 022) == 0;
+}
+
+/* A link at `path` to the target; what was there is replaced in one step. */
+static bool link_to(const char *target, const char *path)
+{
+	char there[PATH_BYTES], fresh[PATH_BYTES];
+	ssize_t n = readlink(path, there, sizeof there);
+
+	if (n > 0 && (size_t)n == strlen(target) && memcmp(there, target, (size_t)n) == 0)
+		return true;
+	if (snprintf(fresh, sizeof fresh, "%s.%d", path, (int)getpid()) >= (int)sizeof fresh) {
+		errno = ENAMETOOLONG;
+		return false;
+	}
+	unlink(fresh);
+	if (symlink(target, fresh) != 0)
+		return false;
+	if (rename(fresh, path) == 0)
+		return true;
+	unlink(fresh);
+	return false;
+}
+
+bool obx_loader_folder(const char *target, const char *name, char *ret_folder, size_t size)
+{
+	const char *bases[] = { getenv("XDG_RUNTIME_DIR"), "/tmp" };
+	char folder[PATH_BYTES], path[PATH_BYTES];
+	uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a: a folder for each installation, which may be used at once */
+
+	for (const char *c = target; *c; c++)
+		hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+	folder[0] = 0;
+	for (size_t i = 0; i < sizeof bases / sizeof bases[0]; i++) {
+		if (!bases[i] || bases[i][0] != '/' || strlen(bases[i]) > PATH_BYTES / 2 || !obx_loader_takes(bases[i]))
+			continue;
+		snprintf(folder, sizeof folder, "%s/outboard-run-%u", bases[i], (unsigned)geteuid());
+		if (!own_folder(folder))
+			continue;
+		snprintf(folder + strlen(folder), sizeof folder - strlen(folder), "/%016llx", (unsigned long long)hash);
+		if (!own_folder(folder) || strlen(folder) >= size)
+			continue;
+		if (snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path && link_to(target, path)) {
+			strcpy(ret_folder, folder);
+			return true;
+		}
+	}
+	snprintf(ret_folder, size, "%s", folder);
+	return false;
+}
