@@ -30,7 +30,6 @@
 	X(LEVELS, "levels", "a recurrence sweep counts all radii in one pass")             \
 	X(BANDS, "bands", "vertical lines are counted in the walk of the diagonals")       \
 	X(SIEVE, "sieve", "recurrent cells are told in shorter numbers where these suffice")   \
-	X(AHEAD, "ahead", "a GPU counts on while a sweep's last lines become rows")        \
 	X(ADX, "adx", "field products use mulx and two carry chains")                      \
 	X(GPUCELLS, "gpucells", "cell proofs go to GPUs")                                  \
 	X(LANES, "lanes", "points are added eight at a time with AVX-512")                 \
@@ -40,7 +39,7 @@
 	X(CELLS, "cells", "cell proofs go by a table of multiples of the setup")           \
 	X(STAGE, "stage", "a GPU begins with the first scalars while the rest travel")     \
 	X(TAILS, "tails", "a GPU's last sums, few and dependent, take four lanes a point") \
-	X(AHEAD, "ahead", "scalars of the next blobs are made while a GPU sums up those before")
+	X(AHEAD, "ahead", "a GPU goes on while this machine makes what comes next or came before")
 
 enum ob_opt {
 #define X(name, text, what) OB_OPT_##name,
