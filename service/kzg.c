@@ -300,8 +300,9 @@ static void write_results(const struct preparation *p, const struct obk_g1_affin
 
 static int on_gpu(struct kzg_job *k, struct obv_piece *piece, struct obv_device *device, struct outboard_error *error)
 {
-	bool ahead = ob_opt_on(OB_OPT_AHEAD) && piece->count > AHEAD_BLOBS;
-	size_t room = ob_min(piece->count, ahead ? AHEAD_BLOBS : GPU_BLOBS), done = 0;
+	size_t few = k->verb == CELLS ? GPU_BLOBS : AHEAD_BLOBS; /* transforms of cells take as long for one blob as for so many */
+	bool ahead = ob_opt_on(OB_OPT_AHEAD) && piece->count > few;
+	size_t room = ob_min(piece->count, ahead ? few : GPU_BLOBS), done = 0;
 	struct preparation p[2] = { 0 };
 	struct obk_g1_affine *sums = malloc(room * (k->verb == CELLS ? OBK_KZG_CELLS : 1) * sizeof(*sums));
 	int status = sums ? OUTBOARD_OK : obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for the sums of %zu blobs", room);
