@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/opt.h"
+#include "base/thread.h"
 #include "kernels/msm/gpu.h"
 #include "service/bases.h"
 #include "service/engine.h"
@@ -148,6 +149,8 @@ struct preparation {
 	uint64_t first;
 	size_t n;
 	bool begun;             /* by `thread`, which is to be waited for */
+	atomic_bool drop;       /* nobody wants it any more */
+	bool left;              /* not finished, as the job is stopped or nobody wants it */
 	pthread_t thread;
 	size_t each;            /* scalars of a blob; commitments need none */
 	struct obk_fr *scalars;
@@ -177,6 +180,13 @@ static void prepare_blob(void *arg, size_t item, unsigned thread)
 		fault->err = obk_kzg_prove_blob_scalars(p->setup, blob, k->commitments + i * OBK_KZG_POINT_BYTES, scalars, fault);
 }
 
+static bool unwanted(void *arg)
+{
+	const struct preparation *p = arg;
+
+	return atomic_load_explicit(&p->drop, memory_order_relaxed) || obv_job_stopped(&p->k->job);
+}
+
 /* Scalars of blobs [p->first, + p->n) by the CPU's threads: all by one blob, or one by each. */
 static void *prepare(void *arg)
 {
@@ -184,10 +194,11 @@ static void *prepare(void *arg)
 	struct obv_device *cpu = obv_context_cpu(p->k->job.context);
 
 	p->setup = p->n == 1 ? p->k->kzg->setup : p->k->kzg->serial;
+	p->left = false;
 	if (p->n == 1)
 		prepare_blob(p, 0, 0);
 	else
-		obk_pool_run(cpu->backend.ops->pool(cpu->backend.self), p->n, prepare_blob, p);
+		p->left = !obk_pool_run_until(cpu->backend.ops->pool(cpu->backend.self), &(struct obk_stop){ unwanted, p }, p->n, prepare_blob, p);
 	return NULL;
 }
 
@@ -196,7 +207,7 @@ static void set_out(struct preparation *p, uint64_t first, size_t n, bool ahead)
 {
 	p->first = first;
 	p->n = n;
-	p->begun = ahead && pthread_create(&p->thread, NULL, prepare, p) == 0;
+	p->begun = ahead && ob_thread_start(prepare, p, 0, &p->thread);
 	if (!p->begun)
 		prepare(p);
 }
@@ -212,6 +223,8 @@ static void join(struct preparation *p)
 static int prepared(struct preparation *p, struct outboard_error *error)
 {
 	join(p);
+	if (p->left)
+		return OUTBOARD_CANCELLED;
 	for (size_t i = 0; i < p->n; i++)
 		if (p->faults[i].err)
 			return blob_at_fault(p->k, p->first + i, p->faults[i].err, &p->faults[i], error);
@@ -255,6 +268,7 @@ static int preparation_init(struct preparation *p, const struct kzg_job *k, size
 
 static void preparation_fini(struct preparation *p)
 {
+	atomic_store_explicit(&p->drop, true, memory_order_relaxed);
 	join(p);
 	free(p->cells);
 	free(p->scalars);
@@ -300,7 +314,7 @@ static void write_results(const struct preparation *p, const struct obk_g1_affin
 
 static int on_gpu(struct kzg_job *k, struct obv_piece *piece, struct obv_device *device, struct outboard_error *error)
 {
-	size_t few = k->verb == CELLS ? GPU_BLOBS : AHEAD_BLOBS; /* transforms of cells take as long for one blob as for so many */
+	size_t few = k->verb == PROVE_BLOBS ? AHEAD_BLOBS : GPU_BLOBS; /* of cells, transforms take as long for one blob as for so many */
 	bool ahead = ob_opt_on(OB_OPT_AHEAD) && piece->count > few;
 	size_t room = ob_min(piece->count, ahead ? few : GPU_BLOBS), done = 0;
 	struct preparation p[2] = { 0 };

@@ -248,7 +248,7 @@ static enum ob_err make(struct making *m, struct obk_fault *fault)
 	if (!err)
 		err = obk_gpu_take(b->gpu, sizeof(uint64_t), &m->bad, fault);
 	for (size_t table_bytes = m->args->table_bytes; !err; table_bytes /= 2) {
-		if (m->choice && table_bytes == m->args->table_bytes)
+		if (m->choice)
 			hold(b, m->choice);
 		else
 			plan_table(b, table_bytes);
@@ -257,7 +257,7 @@ static enum ob_err make(struct making *m, struct obk_fault *fault)
 			obk_gpu_give(b->gpu, &b->points);
 		obk_gpu_give(b->gpu, &m->plain);
 		obk_gpu_give(b->gpu, &m->scratch);
-		if (err != OB_ERR_NO_MEMORY || (b->copies == 1 && !b->multiples))
+		if (err != OB_ERR_NO_MEMORY || m->choice || (b->copies == 1 && !b->multiples))
 			break;
 		obk_gpu_trim(b->gpu);
 		err = OB_ERR_NONE; /* a smaller table then */

@@ -77,7 +77,10 @@ struct choice {
 	unsigned window;
 	enum obk_trust trust;
 	enum obk_scalar_format format;
+	bool multiples; /* of 4 bits */
 };
+
+static const struct obk_msm_gpu_choice of_four_bits = { .multiples = true, .window = 4, .shift = 4, .copies = 1 }; /* whatever the model thinks */
 
 /* n points on both sides. */
 static void compare(size_t n, size_t batch, const struct choice *choice)
@@ -88,7 +91,7 @@ static void compare(size_t n, size_t batch, const struct choice *choice)
 	struct obk_msm_gpu_bases *bases;
 
 	memset(have, 0xaa, sizeof(have));
-	check_ok(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault));
+	check_ok(choice->multiples ? obk_msm_gpu_bases_make(gpu, &args, &of_four_bits, &bases, &fault) : obk_msm_gpu_bases_new(gpu, &args, &bases, &fault));
 	check_ok(obk_msm_gpu_run(bases, &job, 0, have, &fault));
 	args.table_bytes = 0;
 	check_ok(obk_msm_once(&args, &job, want, &fault));
@@ -172,7 +175,6 @@ TEST(a_blob_by_multiples)
 {
 	const size_t table = (size_t)BLOB * 64 * 8 * sizeof(points[0]);
 	struct obk_msm_bases_args args = { .points = points, .count = BLOB, .trust = OBK_TRUST_SUBGROUP, .table_bytes = table };
-	const struct obk_msm_gpu_choice choice = { .multiples = true, .window = 4, .shift = 4, .copies = 1 }; /* whatever the model thinks */
 	struct obk_msm_job job = { .count = BLOB, .scalars = scalars, .batch = 1 };
 	struct obk_g1_affine have, want;
 	struct obk_msm_gpu_bases *bases;
@@ -184,7 +186,7 @@ TEST(a_blob_by_multiples)
 	for (size_t i = 0; i < BLOB; i++)
 		if (i / 32 % 16)
 			points[i] = (struct obk_g1_affine){ .x = obk_fp_zero, .y = obk_fp_zero };
-	check_ok(obk_msm_gpu_bases_make(gpu, &args, &choice, &bases, &fault));
+	check_ok(obk_msm_gpu_bases_make(gpu, &args, &of_four_bits, &bases, &fault));
 	obk_msm_gpu_bases_info(bases, &info);
 	CHECK(info.multiples && info.window == 4 && info.shifts == 64 && info.bytes >= table);
 	args.table_bytes = 0;
@@ -352,7 +354,7 @@ TEST(tails_of_multiples)
 		if (i % 8 == 4)
 			obk_g1_affine_neg(&points[i], &points[i]);
 	}
-	check_ok(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault));
+	check_ok(obk_msm_gpu_bases_make(gpu, &args, &of_four_bits, &bases, &fault));
 	args.table_bytes = 0;
 	check_ok(obk_msm_once(&args, &job, want, &fault));
 	for (unsigned on = 0; on < 2; on++) {
@@ -379,7 +381,7 @@ TEST(extreme_points_by_multiples)
 			if (i % 2)
 				obk_g1_affine_neg(&points[i], &points[i]);
 		}
-		compare(64, 1, &(struct choice){ .trust = OBK_TRUST_SUBGROUP, .table_bytes = table });
+		compare(64, 1, &(struct choice){ .trust = OBK_TRUST_SUBGROUP, .table_bytes = table, .multiples = true });
 	}
 	obk_gpu_close(gpu);
 }
