@@ -261,7 +261,7 @@ static CUresult context_id(CUcontext ctx, unsigned long long *id)
 	return obf_cuCtxGetId(ctx, id);
 }
 
-/* A stream's number, by this library's own cuStreamGetId. */
+/* A stream's number, by this library's own cuStreamGetId, which looks the default streams up in the current context. */
 static CUresult stream_id(CUcontext ctx, CUstream stream, unsigned long long *ret)
 {
 	CUresult (*get)(CUstream, unsigned long long *);
@@ -271,10 +271,15 @@ static CUresult stream_id(CUcontext ctx, CUstream stream, unsigned long long *re
 
 	if (result == CUDA_SUCCESS)
 		result = obf_cuGetProcAddress("cuStreamGetId", &entry, 12000, 0);
+	if (result == CUDA_SUCCESS && ctx)
+		result = obf_cuCtxPushCurrent_v2(ctx);
 	if (result != CUDA_SUCCESS)
 		return result;
 	memcpy(&get, &entry, sizeof get);
-	return get(stream, ret);
+	result = get(stream, ret);
+	if (ctx)
+		obf_cuCtxPopCurrent_v2(NULL);
+	return result;
 }
 
 /* cuBLASLt wants the driver's own object behind a stream (slot 51) to ask for its number (slot 39). A stream's object is the stream. */

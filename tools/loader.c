@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PATH_BYTES 4096
@@ -17,12 +18,12 @@ bool obx_loader_takes(const char *path)
 	return !path[strcspn(path, " \t\n:;$")];
 }
 
-/* Makes a folder that only this user can write to, or takes the one that is there. */
+/* Makes a folder that only this user can write to, or takes the one that is there. Any may read it: a program that gives up its user's rights, too. */
 static bool own_folder(const char *path)
 {
 	struct stat st;
 
-	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+	if (mkdir(path, 0755) != 0 && errno != EEXIST)
 		return false;
 	if (lstat(path, &st) != 0)
 		return false;
@@ -30,23 +31,34 @@ static bool own_folder(const char *path)
 	return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 022) == 0;
 }
 
+static bool links_to(const char *path, const char *target)
+{
+	char there[PATH_BYTES];
+	ssize_t n = readlink(path, there, sizeof there);
+
+	return n > 0 && (size_t)n == strlen(target) && memcmp(there, target, (size_t)n) == 0;
+}
+
 /* A link at `path` to the target; what was there is replaced in one step. */
 static bool link_to(const char *target, const char *path)
 {
-	char there[PATH_BYTES], fresh[PATH_BYTES];
-	ssize_t n = readlink(path, there, sizeof there);
+	char fresh[PATH_BYTES];
 
-	if (n > 0 && (size_t)n == strlen(target) && memcmp(there, target, (size_t)n) == 0)
+	if (links_to(path, target))
 		return true;
 	if (snprintf(fresh, sizeof fresh, "%s.%d", path, (int)getpid()) >= (int)sizeof fresh) {
 		errno = ENAMETOOLONG;
 		return false;
 	}
 	unlink(fresh);
-	if (symlink(target, fresh) != 0)
-		return false;
-	if (rename(fresh, path) == 0)
+	if (symlink(target, fresh) == 0 && rename(fresh, path) == 0)
 		return true;
+	/* A process of the same number in another container, which shares the folder, may have been quicker. */
+	for (int tries = 0; tries < 50; tries++) {
+		if (links_to(path, target))
+			return true;
+		nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
+	}
 	unlink(fresh);
 	return false;
 }

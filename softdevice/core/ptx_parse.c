@@ -286,7 +286,7 @@ guess_registers(uint32_t virtual, uint32_t max_threads, const struct header *h)
 	uint64_t regs = virtual / 2 + 8, most = 255;
 
 	if (h->maxntid[0] || h->reqntid[0]) {
-		uint64_t warps = (max_threads + 127) / 128 * 4 * (h->minnctapersm[0] ? h->minnctapersm[0] : 1);
+		uint64_t warps = (uint64_t)((max_threads + 127) / 128 * 4) * (h->minnctapersm[0] ? h->minnctapersm[0] : 1);
 		uint64_t fit = 65536 / warps / 256 * 256 / 32;
 
 		most = fit < 8 ? 8 : fit < most ? fit : most;

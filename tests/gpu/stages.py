@@ -371,20 +371,18 @@ def kernels(c):
         clocks = subprocess.Popen(['nvidia-smi', '--query-gpu=clocks.sm,power.draw,temperature.gpu', '--format=csv,noheader,nounits', '-lms', '200'],
                                   stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
     recurrence = ['--device', 'gpu', *(['--divide', '40', '--most', '5000', '--runs', '1'] if c.small else [])]
-    rates = c.program('tests/gpu/gpu-rates')
-    recurrence = ['--device', 'gpu', *(['--divide', '40', '--most', '5000', '--runs', '1'] if c.small else [])]
     rates, sort = c.program('tests/gpu/gpu-rates'), [c.program('tests/gpu/gpu-sort'), *(['10', '12'] if c.small else ['20', '29'])]
     steps = [('products and transforms', [bench, '-l', c.driver, *sizes], [bench, *sizes], 200),
              ('cell proofs', [*cells, '-l', c.driver], cells, 60),
              ('recurrence', [rqa, *recurrence, '--driver', c.driver], [rqa, *recurrence], 120)]
     try:
-        told(c, 'instructions, natively', c.run, [rates, c.driver, '1' if c.small else '20000'], 60, 5)
-        told(c, "CUB's sort, natively", c.run, sort, 60, 4)
+        told(c, 'instructions, natively', c.run, [rates, c.driver, '1' if c.small else '20000'], 60, 2 * len(steps) + 1)
+        told(c, "CUB's sort, natively", c.run, sort, 60, 2 * len(steps))
         for number, (name, native, _, limit) in enumerate(steps):
-            told(c, f'{name}, natively', c.run, native, limit, 3 - number)
+            told(c, f'{name}, natively', c.run, native, limit, 2 * len(steps) - 1 - number)
         with Standing(c, 'shm') as server:
             for number, (name, _, command, limit) in enumerate(steps):
-                told(c, f'{name}, over shm', server.run, command, limit, 1 - number)
+                told(c, f'{name}, over shm', server.run, command, limit, len(steps) - 1 - number)
     finally:
         if clocks:
             clocks.terminate()

@@ -76,7 +76,7 @@ def build_with_stand_ins(place):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).symlink_to(BUILD / name)
     (place / 'real-outboard').symlink_to(BUILD / 'tools/outboard')
-    for name in ('tests/kernels/obk-gpu-bench', 'kernels/rqa/obk-rqa-bench', 'tests/gpu/gpu-rates', 'tools/outboard', 'fake-python'):
+    for name in ('tests/kernels/obk-gpu-bench', 'tests/kernels/obk-cells-bench', 'kernels/rqa/obk-rqa-bench', 'tests/gpu/gpu-rates', 'tools/outboard', 'fake-python'):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(f'#!{sys.executable}\n' + pathlib.Path(__file__).read_text(encoding='utf-8'), encoding='utf-8')
         (folder / name).chmod(0o755)
@@ -93,7 +93,10 @@ def start(place, *options):
 def gpu_check(place, *options):
     """Exit code, what it printed, {(stage, name): row} of what it counted, the page."""
     with start(place, *options) as process:
-        out = process.communicate(timeout=150)[0]
+        try:
+            out = process.communicate(timeout=500)[0]
+        finally:
+            process.kill()
     rows = [json.loads(line) for line in (place / 'report.jsonl').read_text(encoding='utf-8').splitlines()]
     return process.returncode, out, {(r['stage'], r['name']): r for r in rows if r.get('counted')}, (place / 'report.md').read_text(encoding='utf-8')
 
@@ -129,7 +132,7 @@ with tempfile.TemporaryDirectory(prefix='gpu check ') as name:
     check('with what was printed', all('listening on' in r['output'] for r in killed) and 'prints this' in killed[0]['output'], killed)
     hung = get('frameworks', 'cupy, shm')
     check('what hangs has its limit', hung['ok'] is False and f'time is up after {LIMIT} s' in hung['text'] and hung['reached'], hung)
-    behind = [get('kernels', 'recurrence, over shm'), *(get('commands', f'{what}, over shm') for what in (
+    behind = [*(get('kernels', f'{what}, over shm') for what in ('cell proofs', 'recurrence')), *(get('commands', f'{what}, over shm') for what in (
         'msm bench --from 17 --to 20', 'ntt bench --from 10 --to 22', 'kzg bench --blobs 64', 'kzg bench --blobs 64 --table 1536')),
         get('frameworks', 'numba, shm'), *(get('frameworks', f'{what}, tls') for what in ('torch', 'cupy', 'numba'))]
     check('all behind them ran on a server that works', all(r['ok'] is True for r in behind), behind)

@@ -66,7 +66,7 @@ def odd_places(env):
 
         def maps(*options, **more):
             done = subprocess.run([top / 'tools/outboard', 'run', *options, '--', 'sh', '-c', 'cat /proc/$$/maps; ls -l ${LD_LIBRARY_PATH%%:*}'], capture_output=True,
-                                  text=True, timeout=60, env={**env, 'XDG_RUNTIME_DIR': str(runtime), **more})
+                                  text=True, timeout=200, env={**env, 'XDG_RUNTIME_DIR': str(runtime), **more})
             if 'cannot be preloaded' in done.stderr:
                 wrong.append(f'the loader complains: {done.stderr}')
             return done
@@ -77,7 +77,9 @@ def odd_places(env):
 
         for _ in 'made', 'found':
             library('client-shim/libcuda.so.1', maps('--server', NOWHERE))
-        link = next(runtime.glob('outboard-run-*/*/libcuda.so.1'))
+        link = next(runtime.glob('outboard-run-*/*/libcuda.so.1'), None)
+        if link is None:
+            return [*wrong, 'no link was made']
         link.unlink()
         link.symlink_to('/nowhere')
         library('client-shim/libcuda.so.1', maps('--server', NOWHERE))
@@ -89,7 +91,7 @@ def odd_places(env):
         done = maps('--server', NOWHERE)
         if str(link.parent) in done.stderr + done.stdout or f'{top}/client-shim/libcuda.so.1' not in done.stdout:
             wrong.append(f'a folder that others can write to is taken: {done.stdout[-500:]} {done.stderr}')
-        shutil.rmtree(tmp)
+        shutil.rmtree(tmp, ignore_errors=True)
     return wrong
 
 
@@ -103,17 +105,19 @@ def main():
         (['info', '--server', url], 0, 'out', 'compute capability'),
         (['bench', 'latency', '--rounds', '1', '--json', '--server', url], 0, 'out', '"ratio"'),
     ]
-    for arguments, code, where, words in cases:
-        done = subprocess.run([OUTBOARD, *arguments], env=env, capture_output=True, text=True, timeout=60)
-        text = done.stdout if where == 'out' else done.stderr
-        if done.returncode != code or words not in text:
+    try:
+        for arguments, code, where, words in cases:
+            done = subprocess.run([OUTBOARD, *arguments], env=env, capture_output=True, text=True, timeout=200)
+            text = done.stdout if where == 'out' else done.stderr
+            if done.returncode != code or words not in text:
+                bad += 1
+                print(f'FAIL outboard {" ".join(arguments)}: exit {done.returncode} instead of {code}, or no "{words}" in: {text[:300]!r} (stderr {done.stderr[:300]!r})')
+        for text in odd_places(env):
             bad += 1
-            print(f'FAIL outboard {" ".join(arguments)}: exit {done.returncode} instead of {code}, or no "{words}" in: {text[:300]!r} (stderr {done.stderr[:300]!r})')
-    for text in odd_places(env):
-        bad += 1
-        print(f'FAIL {text}')
-    server.terminate()
-    server.wait(10)
+            print(f'FAIL {text}')
+    finally:
+        server.terminate()
+        server.wait(10)
     print(f'{len(cases)} cases, {bad} wrong')
     return 1 if bad else 0
 

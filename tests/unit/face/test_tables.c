@@ -11,6 +11,11 @@ static char marks[8];
 /* What the private tables find by name: the default stream's number is 1, a stream at 0x5000 has 5, there is no other. */
 static CUresult stream_get_id(CUstream stream, unsigned long long *id)
 {
+	CUcontext current;
+
+	OK(obf_cuCtxGetCurrent(&current));
+	if (!current)
+		return CUDA_ERROR_INVALID_CONTEXT;
 	if (stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD && stream != (CUstream)0x5000)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*id = stream == (CUstream)0x5000 ? 5 : (uintptr_t)stream;
@@ -154,7 +159,7 @@ static void private_tables(void)
 /* The driver's object behind a stream, and its number. */
 static void private_streams(void)
 {
-	CUcontext ctx;
+	CUcontext ctx, current;
 	CUstream got = NULL;
 	unsigned long long id = 0;
 	slot object, number;
@@ -172,6 +177,10 @@ static void private_streams(void)
 	CHECK(got == (CUstream)0x5000);
 	OK(number((uintptr_t)ctx, (uintptr_t)got, (uintptr_t)&id, 0, 0, 0));
 	CHECK(id == 5);
+	OK(obf_cuCtxPopCurrent_v2(NULL)); /* the context that is named counts, whichever is current */
+	OK(number((uintptr_t)ctx, (uintptr_t)got, (uintptr_t)&id, 0, 0, 0));
+	OK(obf_cuCtxGetCurrent(&current));
+	CHECK(current == NULL);
 	got = NULL;
 	GIVES(CUDA_ERROR_INVALID_HANDLE, object((uintptr_t)ctx, 0x6000, (uintptr_t)&got, 0, 0, 0));
 	GIVES(CUDA_ERROR_INVALID_HANDLE, number((uintptr_t)ctx, 0x6000, (uintptr_t)&id, 0, 0, 0));

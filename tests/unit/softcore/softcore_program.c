@@ -134,6 +134,7 @@ TEST(guesses_registers_that_fit_launch_bounds)
 	CHECK_INT(registers(".minnctapersm 4"), 255); /* of blocks of unknown size */
 	CHECK_INT(registers(".maxntid 128 .maxnreg 40"), 40);
 	CHECK_INT(registers(".maxntid 1024 .minnctapersm 1000000000"), 8);
+	CHECK_INT(registers(".maxntid 128 .minnctapersm 1073741824"), 8); /* 2^32 warps */
 }
 
 int main(int argc, char **argv)
