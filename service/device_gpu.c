@@ -176,7 +176,7 @@ static void tune_size(const struct obv_gpu *g, struct session *s, const struct o
 
 	if (!g->keep || points < OBV_TUNE_LAZY_POINTS || !ob_opt_on(OB_OPT_TUNE))
 		return;
-	if (!obk_msm_gpu_tune_window(bases, points, NULL, OBV_TUNE_LAZY_SECONDS, &done, &fault) && done)
+	if (!obk_msm_gpu_tune_window(bases, points, NULL, OBV_TUNE_LAZY_SECONDS, false, &done, &fault) && done)
 		keep_tuning(g, s);
 }
 
@@ -350,7 +350,7 @@ static int gpu_tune(void *self, struct outboard_bases *bases, double seconds, st
 
 		err = n > bases->count || copy ? OB_ERR_NONE : copy_get(g, s, bases, NULL, &copy, &fault);
 		if (!err && copy && n <= bases->count)
-			err = obk_msm_gpu_tune_window(copy->bases, n, NULL, (seconds - weights) / 2, &done, &fault);
+			err = obk_msm_gpu_tune_window(copy->bases, n, NULL, (seconds - weights) / 2, true, &done, &fault);
 		seconds -= (double)(ob_clock_ns() - from) / 1e9;
 	}
 	if (!err)
