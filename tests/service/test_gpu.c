@@ -252,6 +252,27 @@ TEST(a_large_upload_is_measured)
 	CHECK_INT(system(command), 0);
 }
 
+/* With the switch off nothing is measured of how products are done, calibration asked for or not. */
+TEST(calibration_that_is_switched_off)
+{
+	struct outboard_options o = { .devices = "gpu:0", .driver = driver, .no_fallback = 1 };
+	char folder[] = "/tmp/ob-service-XXXXXX", command[96];
+	struct outboard *ob = NULL;
+
+	if (TEST_SANITIZED)
+		return;
+	CHECK(mkdtemp(folder) != NULL);
+	setenv("XDG_CACHE_HOME", folder, 1);
+	setenv("OUTBOARD_OPT", "-tune", 1);
+	CHECK_INT(outboard_open(&o, &ob, NULL), OUTBOARD_OK);
+	CHECK_INT(outboard_calibrate(ob, 0.1, NULL), OUTBOARD_OK);
+	outboard_close(ob);
+	snprintf(command, sizeof(command), "! ls %s/outboard/msm-gpu-*.profile 2>&1", folder);
+	CHECK_INT(system(command), 0);
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	CHECK_INT(system(command), 0);
+}
+
 typedef int alloc_fn(unsigned long long *at, size_t bytes);
 typedef int copy_fn(unsigned long long to, const void *from, size_t bytes);
 typedef int current_fn(void *context);
