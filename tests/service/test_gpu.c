@@ -265,35 +265,6 @@ TEST(a_large_upload_is_measured)
 		CHECK_INT(with_switches("tune", "upload"), 0);
 }
 
-static int calibrate(void)
-{
-	struct outboard_options o = { .devices = "gpu:0", .driver = driver, .no_fallback = 1 };
-	struct outboard *ob = NULL;
-
-	CHECK_INT(outboard_open(&o, &ob, NULL), OUTBOARD_OK);
-	CHECK_INT(outboard_calibrate(ob, 0.1, NULL), OUTBOARD_OK);
-	outboard_close(ob);
-	return 0;
-}
-
-/* With the switch off nothing is measured of how products are done, calibration asked for or not. */
-TEST(calibration_may_be_switched_off)
-{
-	char folder[] = "/tmp/ob-service-XXXXXX", command[512];
-
-	if (TEST_SANITIZED)
-		return;
-	CHECK(mkdtemp(folder) != NULL);
-	setenv("XDG_CACHE_HOME", folder, 1);
-	for (unsigned on = 0; on < 2; on++) {
-		CHECK_INT(with_switches(on ? "tune" : "-tune", "calibrate"), 0);
-		snprintf(command, sizeof(command), "ls %s/outboard/msm-gpu-*.profile >%s/out 2>&1", folder, folder);
-		CHECK((system(command) == 0) == on);
-	}
-	snprintf(command, sizeof(command), "rm -r %s", folder);
-	CHECK_INT(system(command), 0);
-}
-
 typedef int alloc_fn(unsigned long long *at, size_t bytes);
 typedef int copy_fn(unsigned long long to, const void *from, size_t bytes);
 typedef int current_fn(void *context);
@@ -617,7 +588,7 @@ int main(int argc, char **argv)
 		return TEST_SKIP_EXIT;
 	driver = argv[1];
 	if (argc > 2)
-		return strcmp(argv[2], "calibrate") == 0 ? calibrate() : strcmp(argv[2], "upload") == 0 ? large_upload() : lost();
+		return strcmp(argv[2], "upload") == 0 ? large_upload() : lost();
 	if (getenv("OUTBOARD_TEST_LIBCUDA")) {
 		driver = getenv("OUTBOARD_TEST_LIBCUDA");
 		test_fds_allowed = 4096;
