@@ -5,6 +5,7 @@
 #define OBV_BASES_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "kernels/msm/msm.h"
 #include "service/outboard.h"
@@ -15,6 +16,7 @@ struct outboard_bases {
 	size_t count;
 	enum obk_trust trust;            /* after the check */
 	size_t table_bytes;
+	bool once;                       /* for one product; set before it */
 	struct obk_msm_bases *cpu;
 	struct obk_g1_affine *points;    /* kept for uploads where there are GPUs, else NULL */
 	pthread_mutex_t lock;            /* guards the list of copies */

@@ -34,6 +34,7 @@ struct obv_msm_work {
 	struct obk_msm_job job;  /* pool and progress are the backend's to fill */
 	const struct obv_device *memory; /* the GPU on which job.scalars is a CUdeviceptr; NULL: it is host memory */
 	void *after;             /* CUevent or NULL: then that memory is ready */
+	bool hurried;            /* its time is limited, or its points are for it alone: nothing is measured on the way */
 	obv_progress_fn *progress;
 	void *progress_arg;
 };

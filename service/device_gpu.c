@@ -42,6 +42,7 @@ struct obv_gpu {
 /* A handle's points on this device: for products, or for the proofs of cells. */
 struct copy {
 	struct obv_bases_copy link;
+	_Atomic unsigned refs; /* acq_rel: the last one frees. The handle's, and plans' that are being made by it */
 	struct session *session;
 	struct obk_msm_gpu_bases *bases;
 	struct obk_fk20_gpu *cells;
@@ -139,6 +140,8 @@ static void copy_free(struct obv_bases_copy *link)
 {
 	struct copy *c = (struct copy *)link;
 
+	if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
+		return;
 	obk_fk20_gpu_free(c->cells);
 	obk_msm_gpu_bases_free(c->bases);
 	session_unref(c->session);
@@ -155,7 +158,10 @@ static void keep_tuning(const struct obv_gpu *g, struct session *s)
 		ob_warn("GPU %u: %s; it is used while this process lives", g->ordinal, fault.text);
 }
 
-/* With a large handle's upload: once a device, where nothing is known of it. What goes wrong here will show in the upload. */
+/*
+ * With a large handle's upload: once a device, where nothing is known of it. What goes wrong here will show in the upload. It does not end early when the call
+ * is cancelled, so calls with a time limit, and those for which points were uploaded once, do without (struct obv_msm_work's `hurried`).
+ */
 static void tune_device(const struct obv_gpu *g, struct session *s, size_t points)
 {
 	struct obk_msm_gpu_tuning tuning;
@@ -176,21 +182,23 @@ static void tune_size(const struct obv_gpu *g, struct session *s, const struct o
 
 	if (!g->keep || points < OBV_TUNE_LAZY_POINTS || !ob_opt_on(OB_OPT_TUNE))
 		return;
-	if (!obk_msm_gpu_tune_window(bases, points, NULL, OBV_TUNE_LAZY_SECONDS, &done, &fault) && done)
+	if (!obk_msm_gpu_tune_window(bases, points, NULL, OBV_TUNE_LAZY_SECONDS, false, &done, &fault) && done)
 		keep_tuning(g, s);
 }
 
-static enum ob_err upload_bases(const struct obv_gpu *g, const struct outboard_bases *b, struct copy *c, struct obk_fault *fault)
+static enum ob_err upload_bases(const struct obv_gpu *g, const struct outboard_bases *b, bool hurried, struct copy *c, struct obk_fault *fault)
 {
 	const struct obk_msm_bases_args args = { .points = b->points, .count = b->count, .format = OBK_POINT_AFFINE, .trust = b->trust,
 		.table_bytes = b->table_bytes };
 	struct obk_msm_gpu_info info;
 	enum ob_err err;
 
-	tune_device(g, c->session, b->count);
+	if (!hurried)
+		tune_device(g, c->session, b->count);
 	err = obk_msm_gpu_bases_new(c->session->gpu, &args, &c->bases, fault);
 	if (!err) {
-		tune_size(g, c->session, c->bases, b->count);
+		if (!hurried)
+			tune_size(g, c->session, c->bases, b->count);
 		obk_msm_gpu_bases_info(c->bases, &info);
 		c->link.bytes = info.bytes;
 	}
@@ -213,10 +221,10 @@ static enum ob_err upload_cells(const struct obv_gpu *g, const struct obv_cells_
 
 /*
  * The handle's points on this device, uploaded when they are not there yet. Only this device's thread adds or takes away its own copy. cells: for these proofs;
- * NULL: for products.
+ * NULL: for products. hurried: nothing is measured on the way.
  */
-static enum ob_err copy_get(struct obv_gpu *g, struct session *s, struct outboard_bases *b, const struct obv_cells_work *cells, const struct copy **ret,
-	struct obk_fault *fault)
+static enum ob_err copy_get(struct obv_gpu *g, struct session *s, struct outboard_bases *b, const struct obv_cells_work *cells, bool hurried,
+	const struct copy **ret, struct obk_fault *fault)
 {
 	struct obv_bases_copy **at;
 	struct copy *c = NULL, *stale = NULL;
@@ -242,7 +250,8 @@ static enum ob_err copy_get(struct obv_gpu *g, struct session *s, struct outboar
 	if (!c)
 		return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory for a copy of the points");
 	c->session = s;
-	err = cells ? upload_cells(g, cells, c, fault) : upload_bases(g, b, c, fault);
+	atomic_init(&c->refs, 1);
+	err = cells ? upload_cells(g, cells, c, fault) : upload_bases(g, b, hurried, c, fault);
 	if (err) {
 		free(c);
 		return err;
@@ -283,7 +292,7 @@ static enum ob_err msm_once(struct obv_gpu *g, struct session *s, const struct o
 {
 	struct obk_msm_job job = work->job;
 	const struct copy *copy = NULL;
-	enum ob_err err = copy_get(g, s, work->bases, NULL, &copy, fault);
+	enum ob_err err = copy_get(g, s, work->bases, NULL, work->hurried, &copy, fault);
 
 	if (err)
 		return err;
@@ -311,7 +320,7 @@ static int gpu_msm(void *self, const struct obv_msm_work *work, struct obk_g1_af
 static enum ob_err cells_once(struct obv_gpu *g, struct session *s, const struct obv_cells_work *work, struct obk_g1_affine *ret, struct obk_fault *fault)
 {
 	const struct copy *copy = NULL;
-	enum ob_err err = copy_get(g, s, work->points, work, &copy, fault);
+	enum ob_err err = copy_get(g, s, work->points, work, true, &copy, fault);
 
 	return err ? err : obk_fk20_gpu_prove(copy->cells, work->scalars, work->blobs, ret, work->pool, fault);
 }
@@ -337,20 +346,24 @@ static int gpu_cells(void *self, const struct obv_cells_work *work, struct obk_g
 static int gpu_tune(void *self, struct outboard_bases *bases, double seconds, struct outboard_error *error)
 {
 	struct obv_gpu *g = self;
-	struct session *s = session_ref(g);
 	double weights = seconds / 2 < OBV_TUNE_SECONDS ? seconds / 2 : OBV_TUNE_SECONDS;
 	const struct copy *copy = NULL;
 	struct obk_fault fault;
+	struct session *s;
+	enum ob_err err;
 	bool done;
-	enum ob_err err = obk_msm_gpu_tune_measure(s->gpu, NULL, weights, &fault);
 
+	if (!ob_opt_on(OB_OPT_TUNE))
+		return OUTBOARD_OK;
+	s = session_ref(g);
+	err = obk_msm_gpu_tune_measure(s->gpu, NULL, weights, &fault);
 	for (unsigned log = LEAST_LOG; log <= MOST_LOG && !err; log += 2) {
 		size_t n = (size_t)1 << log;
 		uint64_t from = ob_clock_ns();
 
-		err = n > bases->count || copy ? OB_ERR_NONE : copy_get(g, s, bases, NULL, &copy, &fault);
+		err = n > bases->count || copy ? OB_ERR_NONE : copy_get(g, s, bases, NULL, true, &copy, &fault);
 		if (!err && copy && n <= bases->count)
-			err = obk_msm_gpu_tune_window(copy->bases, n, NULL, (seconds - weights) / 2, &done, &fault);
+			err = obk_msm_gpu_tune_window(copy->bases, n, NULL, (seconds - weights) / 2, true, &done, &fault);
 		seconds -= (double)(ob_clock_ns() - from) / 1e9;
 	}
 	if (!err)
@@ -378,32 +391,63 @@ static double gpu_expect(void *self, uint32_t operation, double size)
 	return seconds;
 }
 
+/* Bytes of a table that there is room for beside the points themselves, at most `asked`. */
+static enum ob_err table_room(struct session *s, size_t points, size_t asked, size_t *ret, struct obk_fault *fault)
+{
+	size_t room, own = points * sizeof(struct obk_g1_affine);
+	enum ob_err err = obk_gpu_enter(s->gpu, fault);
+
+	if (err)
+		return err;
+	err = obk_gpu_room(s->gpu, &room, fault);
+	obk_gpu_leave(s->gpu);
+	if (err)
+		return err;
+	room = room > own ? room - own : 0;
+	*ret = asked < room ? asked : room;
+	return OB_ERR_NONE;
+}
+
+/* The handle's copy in this session, or NULL; copy_free when done. */
+static struct copy *copy_ref(const struct obv_gpu *g, const struct session *s, struct outboard_bases *b)
+{
+	struct obv_bases_copy *at;
+
+	pthread_mutex_lock(&b->lock);
+	for (at = b->copies; at && (at->owner != g || ((const struct copy *)at)->session != s); at = at->next)
+		;
+	if (at)
+		atomic_fetch_add_explicit(&((struct copy *)at)->refs, 1, memory_order_relaxed);
+	pthread_mutex_unlock(&b->lock);
+	return (struct copy *)at;
+}
+
 /* By the copy that is there, else by what would be made. */
 static int gpu_plan(void *self, struct outboard_bases *b, size_t n, size_t batch, struct outboard_plan *ret_plan, struct outboard_error *error)
 {
 	struct obv_gpu *g = self;
 	struct session *s = session_ref(g);
-	const struct obv_bases_copy *at;
+	struct copy *at = copy_ref(g, s, b);
 	struct obk_msm_gpu_info info = { 0 };
 	struct obk_msm_gpu_how how;
 	struct obk_fault fault;
+	size_t table;
 	enum ob_err err;
 
-	pthread_mutex_lock(&b->lock);
-	for (at = b->copies; at && (at->owner != g || ((const struct copy *)at)->session != s); at = at->next)
-		;
 	if (at) {
-		obk_msm_gpu_bases_info(((const struct copy *)at)->bases, &info);
-		err = obk_msm_gpu_how(((const struct copy *)at)->bases, n, batch, &how, &fault);
+		obk_msm_gpu_bases_info(at->bases, &info);
+		err = obk_msm_gpu_how(at->bases, n, batch, &how, &fault);
 	} else {
-		err = obk_msm_gpu_how_new(s->gpu, b->count, b->trust != OBK_TRUST_CURVE, b->table_bytes, n, batch, &info, &how, &fault);
+		err = table_room(s, b->count, b->table_bytes, &table, &fault);
+		err = err ? err : obk_msm_gpu_how_new(s->gpu, b->count, b->trust != OBK_TRUST_CURVE, table, n, batch, &info, &how, &fault);
 	}
-	pthread_mutex_unlock(&b->lock);
-	session_unref(s);
 	if (!err)
 		*ret_plan = (struct outboard_plan){ .method = info.multiples ? OUTBOARD_MULTIPLES : info.shifts > 1 ? OUTBOARD_COPIES : OUTBOARD_BUCKETS,
 			.window = how.plan.window, .copies = info.shifts, .measured = how.measured, .group = how.products, .bytes = at ? info.bytes : 0,
 			.seconds = how.seconds };
+	if (at)
+		copy_free(&at->link);
+	session_unref(s);
 	return fail(g, error, err, &fault);
 }
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "service/bases.h"
 #include "service/engine.h"
 #include "service/scalars.h"
@@ -64,6 +65,7 @@ static int msm_run(struct obv_job *job, struct obv_piece *piece, struct obv_devi
 	struct watched watched = { job, piece->index };
 	struct obv_msm_work work = {
 		.bases = m->bases, .after = job->call.after, .progress = msm_progress, .progress_arg = &watched,
+		.hurried = job->deadline != OB_NEVER || m->bases->once,
 		.job = { .offset = a->offset + (m->by_points ? piece->first : 0), .count = m->by_points ? piece->count : a->count,
 			.scalars = (const uint8_t *)a->scalars + skip * OBK_SCALAR_BYTES, .format = scalar_formats[a->scalar_format],
 			.canonical = a->canonical && a->memory, .batch = m->by_points ? 1 : piece->count, .stop = { msm_stopped, job } },
@@ -285,6 +287,7 @@ int outboard_msm_once(struct outboard *context, const struct outboard_points *po
 	status = outboard_bases_new(context, points ? &plain : NULL, &bases, error);
 	if (status != OUTBOARD_OK)
 		return status;
+	bases->once = true;
 	status = outboard_msm_run(bases, msm, NULL, error);
 	outboard_bases_free(bases);
 	return status;

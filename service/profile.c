@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "kernels/msm/profile.h"
+
 static const char *const op_names[OUTBOARD_OP_COUNT] = { "msm", "ntt", "kzg", "rqa" };
 
 /* How time grows with size beyond what was measured. */
@@ -256,11 +258,7 @@ bool obv_profile_write(const char *path, const char *machine, const struct obv_c
 	FILE *f;
 	int saved;
 
-	if (snprintf(beside, sizeof(beside), "%s.%ld", path, (long)getpid()) >= (int)sizeof(beside)) {
-		errno = ENAMETOOLONG;
-		return false;
-	}
-	f = make_folders(path) ? fopen(beside, "wbe") : NULL;
+	f = make_folders(path) ? obk_profile_beside(path, beside, sizeof(beside)) : NULL;
 	if (!f)
 		return false;
 	fprintf(f, "outboard-profile %d\nmachine %s\n", OBV_PROFILE_VERSION, machine);

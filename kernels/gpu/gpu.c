@@ -83,6 +83,26 @@ static enum ob_err find_calls(struct obk_gpu_driver *driver, void *library, stru
 	return OB_ERR_NONE;
 }
 
+static uint64_t hash_text(uint64_t h, const char *text)
+{
+	/* FNV-1a, the 0 behind it too */
+	do
+		h = (h ^ (unsigned char)*text) * 0x100000001b3u;
+	while (*text++);
+	return h;
+}
+
+/* A driver of this machine and ours, which goes to a server, have the same name; where they lie, and the server, tell which it is. */
+static uint64_t link_of(const struct obk_gpu_driver *driver)
+{
+	const char *server = getenv("OUTBOARD_SERVER");
+	Dl_info info;
+	void *at;
+
+	memcpy(&at, &driver->init, sizeof(at));
+	return hash_text(hash_text(0xcbf29ce484222325u, dladdr(at, &info) && info.dli_fname ? info.dli_fname : driver->path), server ? server : "");
+}
+
 static enum ob_err start_driver(struct obk_gpu_driver *driver, struct obk_fault *fault)
 {
 	void *library = dlopen(driver->path, RTLD_NOW | RTLD_LOCAL);
@@ -105,6 +125,7 @@ static enum ob_err start_driver(struct obk_gpu_driver *driver, struct obk_fault 
 		return refuse(driver, result, "cuDeviceGetCount", fault);
 	driver->devices = count < 0 ? 0 : count > OBK_GPU_MAX_DEVICES ? OBK_GPU_MAX_DEVICES : (unsigned)count;
 	driver->driver_version(&driver->version);
+	driver->link = link_of(driver);
 	return OB_ERR_NONE;
 }
 

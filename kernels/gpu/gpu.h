@@ -72,6 +72,7 @@
 struct obk_gpu_driver {
 	char path[OBK_GPU_NAME_BYTES]; /* as asked for */
 	int version;                   /* 13000 for CUDA 13.0 */
+	uint64_t link;                 /* tells ways to devices apart, the same in every process: which library it is, and OUTBOARD_SERVER */
 	unsigned devices;
 #define X(member, symbol, arguments) CUresult (*member) arguments;
 	OBK_GPU_CALLS(X)

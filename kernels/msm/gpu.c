@@ -171,6 +171,22 @@ static bool fits(struct call *c, size_t count, size_t products, size_t room)
 	return keys_of(c) < MAX_KEYS && entries < MAX_KEYS && bytes_of(c) <= room;
 }
 
+/* Where buckets alone fill the device, narrower windows, of which half as many are needed, are better than a product in parts: the widest that fits. */
+static void narrow_window(struct call *c, size_t room)
+{
+	const struct obk_plan wide = c->plan;
+
+	if (c->b->multiples || c->b->copies > 1 || c->job->window)
+		return;
+	while (!fits(c, c->job->count, 1, room)) {
+		if (c->plan.window <= 3) {
+			c->plan = wide; /* its entries do not fit at all: parts of it may */
+			return;
+		}
+		c->plan = obk_plan_shape(c->plan.window - 1, c->b->order_r ? 255 : 257, 1);
+	}
+}
+
 /* The largest group: *products whole ones, or *count points of one. */
 static enum ob_err choose_group(struct call *c, size_t *count, size_t *products)
 {
@@ -180,6 +196,7 @@ static enum ob_err choose_group(struct call *c, size_t *count, size_t *products)
 	if (err)
 		return err;
 	room -= room / 16;
+	narrow_window(c, room);
 	*products = obk_msm_gpu_group(c->tuning, c->job->count, c->plan.windows, c->job->batch);
 	*count = c->job->count;
 	while (*products > 1 && !fits(c, *count, *products, room))

@@ -276,18 +276,26 @@ static enum ob_err measure(struct measuring *m, double seconds)
 	m->until = ob_clock_ns() + (uint64_t)(seconds * 1e9);
 	err = measure_basics(m, kernels, stream);
 	obk_gpu_stream_give(m->gpu, stream);
-	for (size_t i = 0; i < ob_count(probes) && !err; i++)
+	for (size_t i = 0; i < ob_count(probes) && !err; i++) {
 		err = take_sample(m, &probes[i]);
+		if (err == OB_ERR_NO_MEMORY && m->count > 0)
+			return OB_ERR_NONE; /* the larger ones would not fit either; the others tell enough */
+	}
 	return err;
 }
 
 enum ob_err obk_msm_gpu_tune_measure(struct obk_gpu *gpu, struct obk_pool *pool, double seconds, struct obk_fault *fault)
 {
-	struct measuring *m = calloc(1, sizeof(*m));
+	struct measuring *m;
 	enum ob_err err;
 
-	if (!m)
+	if (!obk_msm_gpu_tune_begin(gpu))
+		return OB_ERR_NONE;
+	m = calloc(1, sizeof(*m));
+	if (!m) {
+		obk_msm_gpu_tune_end(gpu);
 		return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory to measure a GPU with");
+	}
 	m->gpu = gpu;
 	m->pool = pool;
 	m->fault = fault;
@@ -302,8 +310,9 @@ enum ob_err obk_msm_gpu_tune_measure(struct obk_gpu *gpu, struct obk_pool *pool,
 	if (!err) {
 		obk_msm_gpu_fit(&m->tuning, 1u << OBK_MSM_TRIP | 1u << OBK_MSM_LAUNCH | 1u << OBK_MSM_BYTE | 1u << OBK_MSM_ROW, m->samples, m->count);
 		m->tuning.group = best_group(m);
-		err = obk_msm_gpu_tuning_set(gpu, &m->tuning, fault);
+		err = obk_msm_gpu_tuning_set_weights(gpu, &m->tuning, fault);
 	}
+	obk_msm_gpu_tune_end(gpu);
 	free(m->points);
 	free(m->scalars);
 	free(m);
@@ -316,6 +325,7 @@ struct timing {
 	const struct obk_msm_gpu_bases *bases;
 	struct obk_msm_job job;
 	const struct obk_msm_gpu_tuning *tuning;
+	uint64_t until;
 	struct obk_fault *fault;
 };
 
@@ -324,7 +334,7 @@ static enum ob_err time_window(struct timing *t, unsigned window, double *ret)
 	struct obk_g1_affine sum;
 
 	t->job.window = window;
-	for (unsigned r = 0; r < RUNS; r++) {
+	for (unsigned r = 0; r < RUNS && (r == 0 || ob_clock_ns() < t->until); r++) {
 		uint64_t from = ob_clock_ns();
 		enum ob_err err = obk_msm_gpu_run_by(t->bases, &t->job, t->tuning, 0, &sum, t->fault);
 		double took = seconds_since(from);
@@ -336,7 +346,7 @@ static enum ob_err time_window(struct timing *t, unsigned window, double *ret)
 	return OB_ERR_NONE;
 }
 
-/* Downhill from `start`, which is what the model thinks. */
+/* Downhill from `start`, which is what the model thinks, while there is time. */
 static enum ob_err best_window(struct timing *t, unsigned start, unsigned *ret_window)
 {
 	double least, took;
@@ -344,8 +354,12 @@ static enum ob_err best_window(struct timing *t, unsigned start, unsigned *ret_w
 
 	*ret_window = start;
 	for (int way = -1; way <= 1 && !err && *ret_window == start; way += 2) {
-		for (unsigned c = start + (unsigned)way; c >= 3 && c <= OBK_MSM_GPU_MAX_WINDOW && !err; c += (unsigned)way) {
+		for (unsigned c = start + (unsigned)way; c >= 3 && c <= OBK_MSM_GPU_MAX_WINDOW && ob_clock_ns() < t->until; c += (unsigned)way) {
 			err = time_window(t, c, &took);
+			if (err == OB_ERR_NO_MEMORY) {
+				err = OB_ERR_NONE; /* no window to choose */
+				break;
+			}
 			if (err || took >= least - least / NOISE)
 				break;
 			least = took;
@@ -357,33 +371,44 @@ static enum ob_err best_window(struct timing *t, unsigned start, unsigned *ret_w
 
 #define WINDOWS_TIMED 4 /* usually: the model's, its neighbours, one more */
 
-enum ob_err obk_msm_gpu_tune_window(const struct obk_msm_gpu_bases *bases, size_t n, struct obk_pool *pool, double seconds, bool *ret_done,
+static enum ob_err tune_window(struct timing *t, unsigned start, unsigned *ret_window)
+{
+	size_t n = t->job.count;
+	uint64_t (*scalars)[4] = malloc(n * sizeof(*scalars));
+	enum ob_err err;
+
+	if (!scalars)
+		return obk_fault_set(t->fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory for %zu scalars to measure with", n);
+	some_scalars(scalars, n);
+	t->job.scalars = scalars;
+	err = best_window(t, start, ret_window);
+	free(scalars);
+	return err;
+}
+
+enum ob_err obk_msm_gpu_tune_window(const struct obk_msm_gpu_bases *bases, size_t n, struct obk_pool *pool, double seconds, bool again, bool *ret_done,
 	struct obk_fault *fault)
 {
 	struct obk_msm_gpu_tuning tuning;
 	struct obk_msm_gpu_work work = { .n = n, .products = 1 };
-	struct timing t = { .bases = bases, .job = { .count = n, .batch = 1, .pool = pool }, .tuning = &tuning, .fault = fault };
-	unsigned log = obk_tune_log(n), best;
-	uint64_t (*scalars)[4];
+	struct timing t = { .bases = bases, .job = { .count = n, .batch = 1, .pool = pool }, .tuning = &tuning, .fault = fault,
+		.until = ob_clock_ns() + (uint64_t)(seconds > 0 ? seconds * 1e9 : 0) };
+	unsigned log = obk_tune_log(n), best = 0;
 	enum ob_err err;
 
 	*ret_done = false;
 	obk_msm_gpu_tuning_get(bases->gpu, &tuning);
-	if (!n || bases->copies > 1 || bases->multiples || !tuning.measured || tuning.window[log])
+	if (!n || bases->copies > 1 || bases->multiples || !tuning.measured || (tuning.window[log] && !again))
 		return OB_ERR_NONE;
+	tuning.window[log] = 0;
 	obk_msm_gpu_plan(&tuning, &work.plan, 1, 0, bases->order_r, n, 1);
-	if (obk_msm_gpu_seconds(&tuning, &work) * RUNS * WINDOWS_TIMED > seconds)
+	if (obk_msm_gpu_seconds(&tuning, &work) * RUNS * WINDOWS_TIMED > seconds || !obk_msm_gpu_tune_begin(bases->gpu))
 		return OB_ERR_NONE;
-	scalars = malloc(n * sizeof(*scalars));
-	if (!scalars)
-		return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory for %zu scalars to measure with", n);
-	some_scalars(scalars, n);
-	t.job.scalars = scalars;
-	err = best_window(&t, work.plan.window, &best);
-	free(scalars);
-	if (err)
-		return err;
-	tuning.window[log] = (uint8_t)best;
-	*ret_done = true;
-	return obk_msm_gpu_tuning_set(bases->gpu, &tuning, fault);
+	err = tune_window(&t, work.plan.window, &best);
+	if (!err) {
+		obk_msm_gpu_tuning_set_window(bases->gpu, log, best);
+		*ret_done = true;
+	}
+	obk_msm_gpu_tune_end(bases->gpu);
+	return err;
 }

@@ -3,7 +3,7 @@
 #include "kernels/msm/profile.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -82,6 +82,24 @@ enum ob_err obk_profile_read(const struct obk_profile_kind *kind, const char *ke
 	return parse(kind, key, path, text, ret_lines, fault);
 }
 
+FILE *obk_profile_beside(const char *path, char *ret_other, size_t size)
+{
+	int n = snprintf(ret_other, size, "%s.XXXXXX", path), fd;
+	FILE *f;
+
+	if (n < 0 || (size_t)n >= size) {
+		errno = ENAMETOOLONG;
+		return NULL;
+	}
+	fd = mkostemp(ret_other, O_CLOEXEC);
+	f = fd < 0 ? NULL : fdopen(fd, "w");
+	if (fd >= 0 && !f) {
+		close(fd);
+		unlink(ret_other);
+	}
+	return f;
+}
+
 enum ob_err obk_profile_write(const struct obk_profile_kind *kind, const char *key, const char *path, const char *lines, struct obk_fault *fault)
 {
 	char text[OBK_PROFILE_MAX_BYTES + OBK_PROFILE_MAX_KEY], other[OBK_PROFILE_MAX_PATH + 32];
@@ -95,8 +113,7 @@ enum ob_err obk_profile_write(const struct obk_profile_kind *kind, const char *k
 		mkdir(other, 0700); /* what is missing still shows when the file is opened */
 		*at = '/';
 	}
-	snprintf(other, sizeof(other), "%s.%d", path, (int)getpid());
-	f = fopen(other, "we");
+	f = obk_profile_beside(path, other, sizeof(other));
 	written = f && fprintf(f, "%scheck %016llx\n", text, (unsigned long long)obk_profile_hash(text, (size_t)n)) > 0;
 	if (f && fclose(f) != 0)
 		written = false;

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "kernels/field/fault.h"
 
@@ -42,6 +43,8 @@ enum ob_err obk_profile_read(const struct obk_profile_kind *kind, const char *ke
 	struct obk_fault *fault);
 /* Makes the folders it needs; the file appears whole or not at all. lines: each with its end, fewer than OBK_PROFILE_MAX_BYTES in all. OB_ERR_IO. */
 enum ob_err obk_profile_write(const struct obk_profile_kind *kind, const char *key, const char *path, const char *lines, struct obk_fault *fault);
+/* A new file for writing, beside `path` and with a name that nobody else has, to be renamed to it; NULL: errno. */
+FILE *obk_profile_beside(const char *path, char *ret_other, size_t size);
 /* For lines that are none of the kind's: OB_ERR_ARGUMENT and what to do. */
 enum ob_err obk_profile_damaged(const struct obk_profile_kind *kind, const char *path, struct obk_fault *fault);
 /* The line after this one; NULL: there is none. text NULL is allowed. */

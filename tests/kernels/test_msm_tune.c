@@ -213,9 +213,9 @@ static bool guessed(const struct obk_gpu *gpu)
 
 TEST(profiles_come_back)
 {
-	static struct obk_gpu_driver driver = { .version = 13000 }, newer = { .version = 13010 };
+	static struct obk_gpu_driver driver = { .version = 13000 }, newer = { .version = 13010 }, far = { .version = 13000, .link = 1 };
 	struct obk_gpu a = fake_gpu(&driver, 0, "One card"), twin = fake_gpu(&driver, 1, "One card"), b = fake_gpu(&driver, 2, "Another card"),
-		other = fake_gpu(&newer, 0, "One card");
+		other = fake_gpu(&newer, 0, "One card"), remote = fake_gpu(&far, 0, "One card");
 	struct obk_msm_gpu_tuning ta = guess_of(132, 1980000), tb = ta, back;
 	char path[OBK_PROFILE_MAX_PATH], path_b[OBK_PROFILE_MAX_PATH];
 
@@ -234,20 +234,21 @@ TEST(profiles_come_back)
 	obk_msm_gpu_tune_clear();
 	CHECK(guessed(&a) && guessed(&b));
 	CHECK_INT(obk_msm_gpu_tune_load(&a, &fault), OB_ERR_NONE);
-	CHECK(!guessed(&a) && guessed(&b) && guessed(&twin));
+	CHECK(!guessed(&a) && guessed(&b) && !guessed(&twin));
 	obk_msm_gpu_tuning_get(&a, &back);
 	for (unsigned i = 0; i < OBK_MSM_WEIGHTS; i++)
 		CHECK(fabs(back.weights.of[i] / ta.weights.of[i] - 1) < 1e-5);
 	CHECK(back.group == ta.group && back.threads == ta.threads && memcmp(back.window, ta.window, sizeof(ta.window)) == 0);
-	/* a second card of the kind goes by the same; one of another kind or driver does not */
+	/* a second card of the kind goes by the same; one of another kind or driver, or behind a server, does not */
 	CHECK_INT(obk_msm_gpu_tune_load(&twin, &fault), OB_ERR_NONE);
 	CHECK_INT(obk_msm_gpu_tune_load(&b, &fault), OB_ERR_NONE);
 	CHECK_INT(obk_msm_gpu_tune_load(&other, &fault), OB_ERR_NONE);
+	CHECK_INT(obk_msm_gpu_tune_load(&remote, &fault), OB_ERR_NONE);
 	obk_msm_gpu_tuning_get(&twin, &back);
 	CHECK_INT(back.window[14], 12);
 	obk_msm_gpu_tuning_get(&b, &back);
 	CHECK_INT(back.window[14], 9);
-	CHECK(guessed(&other));
+	CHECK(guessed(&other) && guessed(&remote));
 	/* the switch */
 	ob_opt_set(OB_OPT_TUNE, false);
 	CHECK(guessed(&a));
@@ -256,6 +257,32 @@ TEST(profiles_come_back)
 	ob_opt_set(OB_OPT_TUNE, true);
 	CHECK(guessed(&a));
 	drop_cache(&a, &b);
+}
+
+/* Weights and windows do not overwrite one another, and a kind of card is measured by one thread at a time. */
+TEST(two_cards_of_a_kind)
+{
+	static struct obk_gpu_driver driver = { .version = 13000 };
+	struct obk_gpu a = fake_gpu(&driver, 0, "One card"), twin = fake_gpu(&driver, 1, "One card"), b = fake_gpu(&driver, 2, "Another card");
+	struct obk_msm_gpu_tuning t = guess_of(132, 1980000), back;
+
+	ob_opt_set(OB_OPT_TUNE, true);
+	obk_msm_gpu_tuning_set_window(&a, 14, 11);
+	CHECK(guessed(&a)); /* a window alone is no profile */
+	t.measured = true;
+	CHECK_INT(obk_msm_gpu_tuning_set_weights(&a, &t, &fault), OB_ERR_NONE);
+	obk_msm_gpu_tuning_set_window(&a, 14, 11);
+	obk_msm_gpu_tuning_set_window(&twin, 16, 13);
+	t.weights.of[OBK_MSM_ENTRY] *= 2;
+	CHECK_INT(obk_msm_gpu_tuning_set_weights(&twin, &t, &fault), OB_ERR_NONE);
+	obk_msm_gpu_tuning_get(&a, &back);
+	CHECK(back.window[14] == 11 && back.window[16] == 13 && back.weights.of[OBK_MSM_ENTRY] == t.weights.of[OBK_MSM_ENTRY]);
+	CHECK(guessed(&b));
+	CHECK(obk_msm_gpu_tune_begin(&a));
+	CHECK(!obk_msm_gpu_tune_begin(&a) && !obk_msm_gpu_tune_begin(&twin));
+	CHECK(obk_msm_gpu_tune_begin(&b));
+	obk_msm_gpu_tune_end(&a);
+	CHECK(obk_msm_gpu_tune_begin(&twin));
 }
 
 static void write_text(const char *path, const char *text, size_t n)
@@ -404,7 +431,7 @@ TEST(a_device_is_measured)
 	CHECK_INT(obk_msm_once(&args, &job, &want, &fault), OB_ERR_NONE);
 	CHECK_INT(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault), OB_ERR_NONE);
 	/* of a device that was not measured windows are not timed */
-	CHECK_INT(obk_msm_gpu_tune_window(bases, POINTS, NULL, 1e6, &done, &fault), OB_ERR_NONE);
+	CHECK_INT(obk_msm_gpu_tune_window(bases, POINTS, NULL, 1e6, false, &done, &fault), OB_ERR_NONE);
 	CHECK(!done && guessed(gpu));
 	CHECK_INT(obk_msm_gpu_tune_measure(gpu, NULL, 0.02, &fault), OB_ERR_NONE);
 	obk_msm_gpu_tuning_get(gpu, &t);
@@ -418,21 +445,48 @@ TEST(a_device_is_measured)
 		return;
 	}
 	/* too long by what was measured */
-	CHECK_INT(obk_msm_gpu_tune_window(bases, POINTS, NULL, 1e-9, &done, &fault), OB_ERR_NONE);
+	CHECK_INT(obk_msm_gpu_tune_window(bases, POINTS, NULL, 1e-9, false, &done, &fault), OB_ERR_NONE);
 	CHECK(!done);
-	CHECK_INT(obk_msm_gpu_tune_window(bases, POINTS, NULL, 1e6, &done, &fault), OB_ERR_NONE);
+	CHECK_INT(obk_msm_gpu_tune_window(bases, POINTS, NULL, 1e6, false, &done, &fault), OB_ERR_NONE);
 	CHECK(done);
 	obk_msm_gpu_tuning_get(gpu, &t);
 	CHECK(t.window[obk_tune_log(POINTS)] >= 3);
 	CHECK_INT(obk_msm_gpu_how(bases, POINTS, 1, &how, &fault), OB_ERR_NONE);
 	CHECK(how.measured && how.plan.window == t.window[obk_tune_log(POINTS)] && how.products == 1 && how.seconds > 0);
-	CHECK_INT(obk_msm_gpu_tune_window(bases, POINTS, NULL, 1e6, &done, &fault), OB_ERR_NONE);
+	CHECK_INT(obk_msm_gpu_tune_window(bases, POINTS, NULL, 1e6, false, &done, &fault), OB_ERR_NONE);
 	CHECK(!done); /* once */
+	CHECK_INT(obk_msm_gpu_tune_window(bases, POINTS, NULL, 1e6, true, &done, &fault), OB_ERR_NONE);
+	CHECK(done); /* or when it is asked for */
 	CHECK_INT(obk_msm_gpu_run(bases, &job, 0, &have, &fault), OB_ERR_NONE);
 	CHECK(obk_g1_affine_equal(&have, &want));
 	CHECK_INT(obk_msm_gpu_how(bases, POINTS + 1, 1, &how, &fault), OB_ERR_ARGUMENT);
 	check_groups(gpu, bases, &args, scalars);
 	obk_msm_gpu_bases_free(bases);
+	obk_gpu_close(gpu);
+}
+
+/* A window of which the buckets alone are more than the device has memory for gives way to the widest that fits. */
+TEST(windows_fit_the_memory)
+{
+	enum { COUNT = 1 << 16, WIDE = 16 };
+	struct obk_msm_gpu_tuning t;
+	struct obk_msm_gpu_info info;
+	struct obk_msm_gpu_how how;
+	struct obk_gpu *gpu;
+
+	setenv("OUTBOARD_SOFT_MEMORY", "96M", 1);
+	gpu = open_device();
+	ob_opt_set(OB_OPT_TUNE, true);
+	obk_msm_gpu_guess(obk_gpu_info(gpu), &t);
+	t.measured = true;
+	t.window[obk_tune_log(COUNT)] = WIDE;
+	CHECK_INT(obk_msm_gpu_tuning_set(gpu, &t, &fault), OB_ERR_NONE);
+	CHECK_INT(obk_msm_gpu_how_new(gpu, COUNT, true, 0, COUNT, 1, &info, &how, &fault), OB_ERR_NONE);
+	CHECK_INT(how.count, COUNT);
+	if (obk_gpu_info(gpu)->memory <= (size_t)96 << 20)
+		CHECK(how.plan.window < WIDE && how.plan.window > WIDE / 2);
+	else
+		CHECK_INT(how.plan.window, WIDE);
 	obk_gpu_close(gpu);
 }
 
