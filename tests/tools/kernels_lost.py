@@ -52,7 +52,10 @@ def killed(folder, words, seconds):
     under_way = process.poll() is None
     server.process.kill()  # the workers go with it
     server.process.wait()
-    out, err = process.communicate(timeout=120)
+    try:
+        out, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
     return process.returncode, out, err, under_way
 
 
