@@ -249,6 +249,26 @@ TEST(errors_say_what_and_where)
 	CHECK_INT(obk_rqa_measure(&x, NULL, &o, NULL, v, &error), OBK_RQA_OK);
 	CHECK(v[OBK_RQA_LMAX] == 282);
 	series_make(7);
+	data[23] = -1e300;
+	for (int missing = 0; missing < 2; missing++) { /* it is no gap */
+		o.missing = missing;
+		o.precision = OBK_RQA_PRECISION_F32;
+		CHECK_INT(obk_rqa_measure(&x, NULL, &o, NULL, v, &error), OBK_RQA_NOT_FINITE);
+		CHECK(error.where == 23 && strstr(error.text, "left.csv: sample 23 ") && strstr(error.text, "f64"));
+		o.precision = OBK_RQA_PRECISION_F64;
+		CHECK_INT(obk_rqa_measure(&x, NULL, &o, NULL, v, &error), OBK_RQA_OK);
+	}
+	data[23] = 3.4e38;
+	o.precision = OBK_RQA_PRECISION_F32;
+	CHECK_INT(obk_rqa_measure(&x, NULL, &o, NULL, v, &error), OBK_RQA_OK);
+	o.precision = OBK_RQA_PRECISION_AUTO;
+	data[23] = 1.7e308;
+	data[29] = -1.7e308;
+	o.scale = OBK_RQA_SCALE_UNIT;
+	CHECK_INT(obk_rqa_measure(&x, NULL, &o, NULL, v, &error), OBK_RQA_NOT_FINITE);
+	CHECK(strstr(error.text, "`scale`"));
+	o.scale = OBK_RQA_SCALE_NONE;
+	series_make(7);
 	v[0] = 42;
 	bad = x;
 	bad.channels = OBK_RQA_MAX_CHANNELS + 1;
