@@ -404,6 +404,33 @@ TEST(a_unit_too_large_is_none_of_the_devices)
 	sweeps_agree(series, SERIES, &o, &grid, true);
 }
 
+/* Planes of all of them take more than the software device has then; those of a batch do not. */
+TEST(series_that_do_not_fit_together_go_with_their_batches)
+{
+	enum { MS = 4096, SERIES = 2000 };
+	static const uint32_t tau[] = { 2, 1 }, lmin[] = { 2 };
+	static const double radius[] = { 0.3 };
+	static struct obk_rqa_series series[SERIES];
+	static double data[SERIES][10];
+	static uint32_t m[MS];
+	struct obk_rqa_mode mode = { .name = "x+x", .channel_count = 40, .channels = { 0 }, .norm = OBK_RQA_NORM_L2 };
+	struct obk_rqa_grid grid = { .m = m, .tau = tau, .lmin = lmin, .radius = radius, .m_count = MS, .tau_count = 2, .lmin_count = 1, .radius_count = 1,
+				     .modes = &mode, .mode_count = 1 };
+	struct obk_rqa_options o;
+
+	CHECK(setenv("OUTBOARD_SOFT_MEMORY", "40M", 1) == 0);
+	ob_opt_set(OB_OPT_LEVELS, true);
+	for (unsigned i = 0; i < MS; i++)
+		m[i] = i ? 2 : 1;
+	for (unsigned i = 0; i < SERIES; i++) {
+		fill(data[i], 10, 2);
+		series[i] = (struct obk_rqa_series){ .name = "s", .data = data[i], .length = 10, .channels = 1 };
+	}
+	obk_rqa_options_preset(OBK_RQA_PRESET_GAZE, &o);
+	o.want = OBK_RQA_WANT_VERTICAL;
+	sweeps_agree(series, SERIES, &o, &grid, true);
+}
+
 /* Bytes that a sweep of that many delays sends to a device. */
 static uint64_t sweep_upload(uint32_t taus)
 {
