@@ -89,7 +89,7 @@ static bool whole(const struct obk_rqa_plot *plot, uint64_t i)
 	return !plot->x.valid || plot->x.valid[i / 64] >> (i & 63) & 1;
 }
 
-/* Returns the largest |t - (limit - d^2)| as a share of the slack, of cells near the limit, for which the bound is; and no cell beyond it has the wrong sign. */
+/* No cell beyond the slack has the wrong sign. Returns the largest |t - (limit - d^2)| of cells near the limit, for which the bound is, as a share of it. */
 static double share_of_slack(const struct case_of *c)
 {
 	const struct obk_rqa_plot *plot = &c->matrix.plot[0];
