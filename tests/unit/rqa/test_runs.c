@@ -222,6 +222,27 @@ TEST(plots)
 }
 
 /* Each wrong input has its own status, and the text names what and where. */
+/* A range of 65 units in the last place, whose middle is none of these numbers. */
+TEST(a_middle_that_is_rounded_cuts_nothing_off)
+{
+	static double steps[700];
+	struct obk_rqa_series series = { .name = "x", .data = steps, .length = 700, .channels = 1 };
+	double v[2][OBK_RQA_MEASURE_COUNT];
+	struct obk_rqa_options o;
+
+	obk_rqa_options_preset(OBK_RQA_PRESET_ACCRQA, &o);
+	o.norm = OBK_RQA_NORM_L2;
+	o.precision = OBK_RQA_PRECISION_F64;
+	o.want = OBK_RQA_WANT_VERTICAL;
+	o.radius = 20.75 * 0x1p-16;
+	for (unsigned offset = 0; offset < 2; offset++) {
+		for (unsigned t = 0; t < 700; t++)
+			steps[t] = 1e11 * offset + (double)(t * 7 % 66) * 0x1p-16;
+		CHECK_INT(obk_rqa_measure(&series, NULL, &o, NULL, v[offset], NULL), OBK_RQA_OK);
+	}
+	CHECK(v[0][OBK_RQA_POINTS] == v[1][OBK_RQA_POINTS]);
+}
+
 TEST(errors_say_what_and_where)
 {
 	struct obk_rqa_options o;
