@@ -66,7 +66,7 @@ static enum ob_err side_write(struct work *w, unsigned side, const struct obk_rq
 	return err;
 }
 
-/* For looking nearly first; w->near goes where that is of no use. */
+/* For looking nearly first; w->near goes where that is of no use, or has no room: then all is done exactly. */
 static enum ob_err near_write(struct work *w, uint32_t p)
 {
 	const struct obk_rqa_plot *plot = &w->matrix->plot[p];
@@ -75,13 +75,12 @@ static enum ob_err near_write(struct work *w, uint32_t p)
 	float *planes = calloc(count, sizeof *planes);
 	enum ob_err err = OB_ERR_NONE;
 
-	if (!planes)
-		return obk_fault_set(w->fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory for a series of %llu samples",
-				     (unsigned long long)plot->x.length);
-	w->near = obk_rqa_gpu_near(plot, planes, stride, &to->slack);
+	w->near = planes && obk_rqa_gpu_near(plot, planes, stride, &to->slack);
 	if (w->near) {
 		err = obk_gpu_take(w->gpu, count * sizeof *planes, &w->near_planes[p], w->fault);
-		if (err == OB_ERR_NONE)
+		w->near = err != OB_ERR_NO_MEMORY;
+		err = w->near ? err : OB_ERR_NONE;
+		if (w->near && err == OB_ERR_NONE)
 			err = obk_gpu_write(w->gpu, w->stream, w->near_planes[p].at, planes, count * sizeof *planes, w->fault);
 		to->near = w->near_planes[p].at;
 		to->near_stride = stride;

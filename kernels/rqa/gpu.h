@@ -52,7 +52,8 @@ int obk_rqa_gpu_count(const struct obk_rqa_matrix *matrix, const struct obk_rqa_
 
 /*
  * A plot of a series with itself, Euclidean, for a device that looks nearly first: planes are plot->channels + 1 of `stride` floats each, zeroed, of which the
- * last one gets the vectors' squared lengths. False: that would decide too little.
+ * last one gets the vectors' squared lengths. Of cells of two vectors without gaps, limit - d^2 has the sign of limit - |x|^2 - |y|^2 + 2 x y, taken as
+ * kernel_near.cuh does, where that is further from 0 than slack. False: that would decide too little.
  */
 bool obk_rqa_gpu_near(const struct obk_rqa_plot *plot, float *planes, uint64_t stride, float *ret_slack);
 

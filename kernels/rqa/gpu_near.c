@@ -26,24 +26,37 @@ static double sample(const struct obk_rqa_plot *plot, uint32_t channel, uint64_t
 	return plot->f64 ? ((const double *)plot->x.channel[channel])[at] : (double)((const float *)plot->x.channel[channel])[at];
 }
 
-/* Writes the channel, moved to around the middle between its ends, gaps as 0; returns the largest magnitude. */
+/* Vectors with a gap decide nothing, and in the planes a gap is a 0, far from a series with an offset. */
+static bool counts(const struct obk_rqa_plot *plot, uint64_t vector)
+{
+	return !plot->x.valid || plot->x.valid[vector / 64] >> (vector & 63) & 1;
+}
+
+/*
+ * Writes the channel's samples of all vectors without gaps, moved to around the middle between their ends; what is in none stays 0. Returns the largest
+ * magnitude; INFINITY where a sample is not finite.
+ */
 static double channel_move(const struct obk_rqa_plot *plot, uint32_t channel, float *to)
 {
 	double low = INFINITY, high = -INFINITY, middle, most = 0;
 
-	for (uint64_t t = 0; t < plot->x.length; t++) {
-		double v = sample(plot, channel, t);
+	for (uint64_t i = 0; i < plot->x.n; i++)
+		for (uint32_t l = 0; counts(plot, i) && l < plot->m; l++) {
+			double v = sample(plot, channel, i + l * plot->tau);
 
-		low = isfinite(v) && v < low ? v : low;
-		high = isfinite(v) && v > high ? v : high;
-	}
+			if (!isfinite(v))
+				return INFINITY;
+			low = v < low ? v : low;
+			high = v > high ? v : high;
+		}
 	middle = low / 2 + high / 2;
-	for (uint64_t t = 0; t < plot->x.length; t++) {
-		double v = sample(plot, channel, t);
+	for (uint64_t i = 0; i < plot->x.n; i++)
+		for (uint32_t l = 0; counts(plot, i) && l < plot->m; l++) {
+			uint64_t t = i + l * plot->tau;
 
-		to[t] = isfinite(v) ? (float)(v - middle) : 0;
-		most = fmax(most, fabs((double)to[t]));
-	}
+			to[t] = (float)(sample(plot, channel, t) - middle);
+			most = fmax(most, fabs((double)to[t]));
+		}
 	return most;
 }
 

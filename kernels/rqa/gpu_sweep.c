@@ -49,6 +49,7 @@ struct obk_rqa_gpu_batch {
 	struct kept *kept;
 	uint64_t first, last; /* units */
 	bool vertical, f64, some; /* some: there are units for the device */
+	bool no_memory;           /* for a series: it is not in the staging */
 	uint32_t m_most, levels_most;
 	struct unit *units;
 	uint32_t *place; /* unit by unit, of each m of the grid: its place among the unit's, NOWHERE: not done */
@@ -120,7 +121,10 @@ static void unit_dimensions(struct obk_rqa_gpu_batch *b, struct obk_rqa_task *ta
 	}
 }
 
-/* Fills the unit and its share of the staging. What goes wrong is told when the unit is done on the CPU. */
+/*
+ * Fills the unit and its share of the staging. What is wrong with a series is told when the unit is done on the CPU, as all others of the series are; without
+ * memory the batch ends, for others of its units, and of later ones, rely on the series.
+ */
 static void unit_prepare(void *arg, unsigned thread, uint64_t unit)
 {
 	struct obk_rqa_gpu_batch *b = arg;
@@ -132,6 +136,7 @@ static void unit_prepare(void *arg, unsigned thread, uint64_t unit)
 	struct obk_rqa_plot plot;
 	size_t size, plane;
 	double one;
+	int status;
 
 	(void)thread;
 	obk_rqa_task_place(task, unit);
@@ -141,7 +146,11 @@ static void unit_prepare(void *arg, unsigned thread, uint64_t unit)
 	    obk_rqa_task_channels(task, series, channels, &count, NULL) != OBK_RQA_OK)
 		return;
 	unit_dimensions(b, task, u);
-	if ((!u->m_count && !b->fresh[unit - b->first]) || obk_rqa_task_plot(task, series, channels, count, &plot, &one, NULL) != OBK_RQA_OK)
+	if (!u->m_count && !b->fresh[unit - b->first])
+		return;
+	status = obk_rqa_task_plot(task, series, channels, count, &plot, &one, NULL);
+	b->no_memory = b->no_memory || status == OBK_RQA_NO_MEMORY;
+	if (status != OBK_RQA_OK)
 		return;
 	size = plot.f64 ? sizeof(double) : sizeof(float);
 	plane = (series->length + OBK_RQA_GPU_PAD) * size;
@@ -159,12 +168,6 @@ static void unit_prepare(void *arg, unsigned thread, uint64_t unit)
 		u->tau = (uint32_t)plot.tau;
 	}
 	obk_rqa_planes_fini(&plot.x);
-}
-
-/* Bytes of histograms that a unit may need. */
-static uint64_t unit_bytes(const struct obk_rqa_gpu_batch *b, const struct obk_rqa_series *series)
-{
-	return (series->length + 1) * 4 * b->levels_most * b->m_most * (b->vertical ? 2 : 1);
 }
 
 static const struct obk_rqa_series *series_of(const struct obk_rqa_job *job, uint64_t unit)
@@ -193,6 +196,18 @@ static uint64_t series_bytes(const struct obk_rqa_job *job, uint64_t unit)
 	return (series_of(job, unit)->length + OBK_RQA_GPU_PAD) * channels_of(job, unit) * sizeof(double);
 }
 
+/* Bytes of histograms that a unit may need; 0: the CPU does it, and its series stays here. */
+static uint64_t unit_bytes(const struct obk_rqa_job *job, uint64_t unit)
+{
+	const struct obk_rqa_grid *grid = job->sweep->grid;
+	uint64_t length = series_of(job, unit)->length, bytes;
+
+	if (length >= OBK_RQA_GROUP)
+		return 0;
+	bytes = (length + 1) * 4 * grid->radius_count * grid->m_count * (job->sweep->options->want & OBK_RQA_WANT_VERTICAL ? 2 : 1);
+	return bytes <= UNIT_BYTES ? bytes : 0;
+}
+
 static bool kept_init(struct kept *k, const struct obk_rqa_job *job)
 {
 	uint64_t count = series_per_tau(job);
@@ -200,7 +215,7 @@ static bool kept_init(struct kept *k, const struct obk_rqa_job *job)
 	k->at = malloc(count * sizeof *k->at);
 	for (uint64_t s = 0; s < count && k->at; s++) {
 		k->at[s] = NO_PLACE;
-		k->bytes += series_bytes(job, s);
+		k->bytes += unit_bytes(job, s) ? series_bytes(job, s) : 0;
 	}
 	k->all = k->bytes <= KEPT_BYTES;
 	return k->at;
@@ -237,10 +252,8 @@ static bool batch_plan(struct obk_rqa_gpu_batch *b)
 	b->staging_from = k->used;
 	for (b->last = b->first; b->last - b->first < room; b->last++) {
 		const struct obk_rqa_series *series = series_of(b->job, b->last);
-		uint64_t more = unit_bytes(b, series), *at = &k->at[b->last % series_per_tau(b->job)];
+		uint64_t more = unit_bytes(b->job, b->last), *at = &k->at[b->last % series_per_tau(b->job)];
 
-		if (series->length >= OBK_RQA_GROUP || more > UNIT_BYTES)
-			more = 0;
 		if (b->last > b->first && (bytes + more > BATCH_BYTES || obk_rqa_use_f64(options, series->length) != b->f64))
 			break;
 		b->f64 = obk_rqa_use_f64(options, series->length);
@@ -330,7 +343,7 @@ static enum ob_err place_bytes(struct device *d, int buffer, const void *from, s
 	return err == OB_ERR_NONE && from ? obk_gpu_write(d->use.gpu, d->stream, d->buffer[buffer].at, from, bytes, &d->fault) : err;
 }
 
-/* What is not there goes to the device. */
+/* What is not there goes to the device. Where it has no room for all of them, each batch brings its own from now on; this is the first that does. */
 static enum ob_err series_place(struct obk_rqa_gpu_batch *b, struct device *d)
 {
 	struct kept *k = b->kept;
@@ -339,6 +352,10 @@ static enum ob_err series_place(struct obk_rqa_gpu_batch *b, struct device *d)
 	if (!k->buffer.at) {
 		k->opened = d->use.opened;
 		err = obk_gpu_take(d->use.gpu, k->all ? k->bytes : b->staging_bytes, &k->buffer, &d->fault);
+		if (err == OB_ERR_NO_MEMORY && k->all) {
+			k->all = false;
+			err = obk_gpu_take(d->use.gpu, b->staging_bytes, &k->buffer, &d->fault);
+		}
 	} else if (k->opened != d->use.opened) {
 		return obk_fault_set(&d->fault, OB_ERR_DRIVER, OBK_FAULT_NO_ITEM, "it was lost, and with it a sweep's series");
 	}
@@ -454,6 +471,8 @@ static int batch_run(struct obk_rqa_gpu_batch *b, struct obk_rqa_error *ret_erro
 	obk_rqa_each(b->job->watch, 1, b->first, b->last, unit_prepare, b);
 	if (obk_rqa_watch_stopped(b->job->watch))
 		return OBK_RQA_OK;
+	if (b->no_memory)
+		return obk_rqa_fail(ret_error, OBK_RQA_NO_MEMORY, 0, 0, "no memory for a sweep's series");
 	status = obk_rqa_gpu_begin(b->job->control, &d.use, ret_error);
 	if (status != OBK_RQA_OK)
 		return status;

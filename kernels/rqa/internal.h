@@ -20,7 +20,7 @@
 #define OBK_RQA_SPAN 4096u    /* embeddings longer than this go diagonal by diagonal: a strip's window would leave the cache */
 #define OBK_RQA_SHORT 1024u   /* runs shorter than this are counted per thread, longer ones in the shared histogram */
 #define OBK_RQA_BLOCK 2048u   /* cells of a diagonal whose differences are in the cache at once */
-#define OBK_RQA_GROUP 65536u  /* vectors up to which a sweep counts all radii in one pass: its counters are 32 bits wide */
+#define OBK_RQA_GROUP 65536u  /* samples below which a sweep counts all radii in one pass: its counters are 32 bits wide */
 
 /* One side of a matrix: planes of float or double, one per channel, each OBK_RQA_PAD elements longer than the series. */
 struct obk_rqa_planes {

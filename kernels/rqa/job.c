@@ -8,7 +8,7 @@
 #include "kernels/rqa/gpu.h"
 #include "kernels/rqa/sweep.h"
 
-#define SINGLES 4u /* single runs on one device at a time: each takes up to 64 MiB there and the series; more of them make it no busier */
+#define SINGLES 4u /* single runs on one device at a time: each takes up to 128 MiB there and its series, in floats once more; more make it no busier */
 #define RADII_AT_ONCE 4u /* radii that a CPU's pass counts in the time of one single run */
 
 bool obk_rqa_task_room(struct obk_rqa_task *task, uint64_t length, uint32_t channels)

@@ -125,6 +125,13 @@ static int plane_scale(const struct obk_rqa_series *series, uint32_t channel, co
 	return OBK_RQA_OK;
 }
 
+/* In single precision, or scaled, a finite number may be none any more; its differences would decide nothing, and not alike everywhere. */
+static int overflow(const struct obk_rqa_series *series, uint64_t t, uint32_t channel, bool f64, uint64_t item, struct obk_rqa_error *ret_error)
+{
+	return obk_rqa_fail(ret_error, OBK_RQA_NOT_FINITE, item, t, "%s: sample %llu of channel %u is too large %s", series_name(series), (unsigned long long)t,
+			    channel, f64 ? "to be scaled: set the option `scale` to none" : "for single precision: set the option `precision` to f64");
+}
+
 int obk_rqa_planes_init(struct obk_rqa_planes *planes, const struct obk_rqa_series *series, uint64_t length, const uint32_t *channels, uint32_t channel_count,
 			const struct obk_rqa_options *options, bool f64, struct obk_rqa_error *ret_error, uint64_t item)
 {
@@ -146,11 +153,8 @@ int obk_rqa_planes_init(struct obk_rqa_planes *planes, const struct obk_rqa_seri
 		double shift, divisor;
 
 		status = plane_scale(series, channels[c], options, item, &shift, &divisor, ret_error);
-		if (status != OBK_RQA_OK) {
-			free(valid);
-			obk_rqa_planes_fini(planes);
-			return status;
-		}
+		if (status != OBK_RQA_OK)
+			goto fail;
 		status = OBK_RQA_NO_MEMORY;
 		planes->channel[c] = calloc(padded, f64 ? sizeof(double) : sizeof(float));
 		if (!planes->channel[c])
@@ -166,6 +170,10 @@ int obk_rqa_planes_init(struct obk_rqa_planes *planes, const struct obk_rqa_seri
 			} else if (shift != 0 || divisor != 1) {
 				v = (v - shift) / divisor;
 			}
+			if (!isfinite(f64 ? v : (double)(float)v)) {
+				status = overflow(series, t, channels[c], f64, item, ret_error);
+				goto fail;
+			}
 			if (f64)
 				((double *)planes->channel[c])[t] = v;
 			else
@@ -180,8 +188,9 @@ int obk_rqa_planes_init(struct obk_rqa_planes *planes, const struct obk_rqa_seri
 fail:
 	free(valid);
 	obk_rqa_planes_fini(planes);
-	return obk_rqa_fail(ret_error, OBK_RQA_NO_MEMORY, item, 0, "%s: no memory for %llu samples of %u channels", series_name(series),
-			    (unsigned long long)length, channel_count);
+	return status == OBK_RQA_NO_MEMORY ? obk_rqa_fail(ret_error, status, item, 0, "%s: no memory for %llu samples of %u channels", series_name(series),
+							  (unsigned long long)length, channel_count) :
+					     status;
 }
 
 int obk_rqa_planes_embed(struct obk_rqa_planes *planes, uint32_t m, uint64_t tau)

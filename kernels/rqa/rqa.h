@@ -53,7 +53,7 @@ enum obk_rqa_status {
 	OBK_RQA_ARGUMENT = 1,    /* an option or a pointer is out of range */
 	OBK_RQA_LIMIT = 2,       /* a named maximum is exceeded */
 	OBK_RQA_TOO_SHORT = 3,   /* no embedded vector, or only one: length - (m - 1) * tau < 2 */
-	OBK_RQA_NOT_FINITE = 4,  /* NaN or infinity in the series, and options.missing is off */
+	OBK_RQA_NOT_FINITE = 4,  /* NaN or infinity in the series, and options.missing is off; or a sample is too large for the precision */
 	OBK_RQA_CONSTANT = 5,    /* the option asks for a division by a spread that is zero */
 	OBK_RQA_NO_MEMORY = 6,
 	OBK_RQA_CANCELLED = 7,

@@ -94,7 +94,7 @@ int obk_rqa_sieve_init(struct obk_rqa_sieve *sieve, const struct obk_rqa_plot *p
 		if (!(high < 1e12 && low > -1e12))
 			return OBK_RQA_OK;
 		middle[c] = low + (high - low) / 2;
-		widest = high - low > widest ? high - low : widest;
+		widest = fmax(widest, 2 * fmax(high - middle[c], middle[c] - low)); /* the middle is rounded, perhaps by half a sample's last digit */
 	}
 	scale = SCALE_MOST / radius;
 	/* Squares may be of differences that were cut off; other differences must fit. */

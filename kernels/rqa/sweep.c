@@ -203,7 +203,7 @@ static int task_work(struct obk_rqa_task *task, const struct obk_rqa_series *ser
 	if (status != OBK_RQA_OK)
 		return status;
 	if (!plot.x.valid && !options->categorical && obk_rqa_pass_suffices(options) &&
-	    series->length <= OBK_RQA_GROUP && obk_rqa_task_room(task, series->length, count)) {
+	    series->length < OBK_RQA_GROUP && obk_rqa_task_room(task, series->length, count)) {
 		status = obk_rqa_task_pass(task, &plot, unit);
 		if (status != OBK_RQA_OK)
 			obk_rqa_fail(error, status, task->series, 0, "%s", obk_rqa_status_what(status));

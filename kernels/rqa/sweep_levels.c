@@ -66,15 +66,12 @@ static void level_sums(const struct obk_rqa_task *task, const uint64_t *counts, 
 		       uint64_t *ret_longest)
 {
 	struct obk_rqa_sums sums = { 0 };
-	bool wanted[2] = { false, false };
 
-	(void)task;
 	*ret_longest = 0;
 	if (loi)
 		sums = (struct obk_rqa_sums){ .lines = 1, .points = n, .bins = 1, .longest = n };
 	for (uint32_t s = 0; s < shortest_count; s++)
 		ret_from_min[s] = shortest[s] > n ? (struct obk_rqa_sums){ 0 } : sums;
-	(void)wanted;
 	for (uint64_t l = longest; l >= 1; l--) {
 		uint64_t count = counts[l] * times;
 

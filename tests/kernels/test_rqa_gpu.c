@@ -135,6 +135,65 @@ TEST(one_triangle_has_all_lines)
 	}
 }
 
+/* The Euclidean norm in tiles, told nearly first: offsets and scales at which that still does, must not, and has gaps. */
+TEST(near_results_are_exact)
+{
+	static const double offsets[] = { 0, 1e3, 1e9 }, scales[] = { 1, 1e-3, 1e4 };
+	static double a[2 * 420];
+
+	for (unsigned round = 0; round < 18; round++) {
+		double offset = offsets[round % 3], scale = scales[round / 3 % 3];
+		struct obk_rqa_series x = { .name = "x", .data = a, .channels = 1 + round % 2 };
+		struct obk_rqa_control cpu = { .device = OBK_RQA_DEVICE_CPU }, gpu = { .device = OBK_RQA_DEVICE_CUDA };
+		struct obk_rqa_result *result[2];
+		struct obk_rqa_options o;
+		struct obk_rqa_error error;
+
+		options_draw(&o);
+		o.kind = OBK_RQA_AUTO;
+		o.norm = OBK_RQA_NORM_L2;
+		o.want = OBK_RQA_WANT_VERTICAL;
+		o.radius *= scale;
+		o.missing = round % 4 == 3;
+		x.length = 150 + below(200) + (o.m - 1) * o.tau;
+		fill(a, (unsigned)x.length * x.channels, round / 9);
+		for (unsigned t = 0; t < x.length * x.channels; t++)
+			a[t] = offset + scale * a[t];
+		if (o.missing)
+			a[below((unsigned)x.length)] = NAN;
+		CHECK_INT(obk_rqa_run(&x, NULL, &o, &cpu, &result[0], &error), OBK_RQA_OK);
+		CHECK_INT(obk_rqa_run(&x, NULL, &o, &gpu, &result[1], &error), OBK_RQA_OK);
+		same(result[0], result[1]);
+		obk_rqa_result_free(result[0]);
+		obk_rqa_result_free(result[1]);
+	}
+}
+
+/* In single precision it would be infinite, and two of them no distance apart or NaN. */
+TEST(a_sample_beyond_floats_is_refused_alike)
+{
+	double data[60];
+	struct obk_rqa_series x = { .name = "x", .data = data, .length = 60, .channels = 1 };
+	struct obk_rqa_options o;
+
+	fill(data, 60, 2);
+	data[20] = data[30] = 1e300;
+	obk_rqa_options_preset(OBK_RQA_PRESET_ACCRQA, &o);
+	o.radius = 0.5;
+	for (unsigned i = 0; i < 4; i++) {
+		struct obk_rqa_control control = { .device = i % 2 ? OBK_RQA_DEVICE_CUDA : OBK_RQA_DEVICE_CPU };
+		struct obk_rqa_result *result = NULL;
+		struct obk_rqa_error error;
+
+		o.precision = i / 2 ? OBK_RQA_PRECISION_F64 : OBK_RQA_PRECISION_F32;
+		CHECK_INT(obk_rqa_run(&x, NULL, &o, &control, &result, &error), i / 2 ? OBK_RQA_OK : OBK_RQA_NOT_FINITE);
+		if (i / 2)
+			obk_rqa_result_free(result);
+		else
+			CHECK(error.where == 20 && strstr(error.text, "f64"));
+	}
+}
+
 static int within_the_whole(void *arg, const struct obk_rqa_progress *progress)
 {
 	(void)arg;
@@ -339,6 +398,33 @@ TEST(a_unit_too_large_is_none_of_the_devices)
 	for (unsigned i = 0; i < SERIES; i++) {
 		fill(data[i], 520, 2);
 		series[i] = (struct obk_rqa_series){ .name = "s", .data = data[i], .length = i == 1 ? 520 : 40, .channels = 1 };
+	}
+	obk_rqa_options_preset(OBK_RQA_PRESET_GAZE, &o);
+	o.want = OBK_RQA_WANT_VERTICAL;
+	sweeps_agree(series, SERIES, &o, &grid, true);
+}
+
+/* Planes of all of them take more than the software device has then; those of a batch do not. */
+TEST(series_that_do_not_fit_together_go_with_their_batches)
+{
+	enum { MS = 4096, SERIES = 2000 };
+	static const uint32_t tau[] = { 2, 1 }, lmin[] = { 2 };
+	static const double radius[] = { 0.3 };
+	static struct obk_rqa_series series[SERIES];
+	static double data[SERIES][10];
+	static uint32_t m[MS];
+	struct obk_rqa_mode mode = { .name = "x+x", .channel_count = 40, .channels = { 0 }, .norm = OBK_RQA_NORM_L2 };
+	struct obk_rqa_grid grid = { .m = m, .tau = tau, .lmin = lmin, .radius = radius, .m_count = MS, .tau_count = 2, .lmin_count = 1, .radius_count = 1,
+				     .modes = &mode, .mode_count = 1 };
+	struct obk_rqa_options o;
+
+	CHECK(setenv("OUTBOARD_SOFT_MEMORY", "40M", 1) == 0);
+	ob_opt_set(OB_OPT_LEVELS, true);
+	for (unsigned i = 0; i < MS; i++)
+		m[i] = i ? 2 : 1;
+	for (unsigned i = 0; i < SERIES; i++) {
+		fill(data[i], 10, 2);
+		series[i] = (struct obk_rqa_series){ .name = "s", .data = data[i], .length = 10, .channels = 1 };
 	}
 	obk_rqa_options_preset(OBK_RQA_PRESET_GAZE, &o);
 	o.want = OBK_RQA_WANT_VERTICAL;

@@ -6,6 +6,7 @@ folder is refused, Ctrl-C stops cleanly, the bar on a terminal, flat memory, oth
     rqa_resume.py OUTBOARD
 """
 import json
+import math
 import os
 import pathlib
 import pty
@@ -110,9 +111,11 @@ def stopped(at, folder, whole):
     check(contents(out) == whole, 'other bytes after Ctrl-C and resume')
 
 
-def terminal(at, folder):
+def terminal(at, folder, seconds):
+    """seconds: of GRID. The bar is redrawn ten times a second, so the grid is one that takes three or more: time grows with delays."""
+    taus = min(max(5, math.ceil(5 * 3 / seconds)), 100)
     main, side = pty.openpty()
-    process = subprocess.Popen(command(folder, at / 'terminal', GRID.replace('0.002', '0.0005')), stdout=subprocess.DEVNULL, stderr=side)
+    process = subprocess.Popen(command(folder, at / 'terminal', GRID.replace('tau=1..5', f'tau=1..{taus}')), stdout=subprocess.DEVNULL, stderr=side)
     os.close(side)
     text = b''
     while True:
@@ -178,7 +181,7 @@ def main():
         check(counts['failed'] == 1 * 2 * 1560 + sum(2 * 52 for m in range(1, 7) for t in range(1, 6) if (m - 1) * t + 2 > 9), f'{counts}')
         killed(at, folder, whole)
         stopped(at, folder, whole)
-        terminal(at, folder)
+        terminal(at, folder, seconds)
         memory(at, folder)
         other_grids(at, folder)
     print('all as in one piece' if not bad else f'{bad} wrong')

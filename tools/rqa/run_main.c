@@ -242,10 +242,14 @@ static int measure_mode(struct job *job, char *reason)
 		}
 		obk_rqa_result_free(result);
 	}
-	if (status != OBK_RQA_OK)
-		snprintf(reason, OBX_ERROR_MAX, "%s%s%s", wrong.text,
-			 status == OBK_RQA_DEVICE ? "; run it again, or with --device cpu, which needs no GPU" : "",
-			 (status == OBK_RQA_CANCELLED || status == OBK_RQA_DEVICE) && job->state ? "; the same command goes on where it ended" : "");
+	if (status == OBK_RQA_DEVICE && job->state) /* a GPU's file is none for the CPU */
+		snprintf(reason, OBX_ERROR_MAX, "%s; the same command goes on from what %s has; for --device cpu remove it or name another", wrong.text,
+			 job->state);
+	else if (status != OBK_RQA_OK)
+		snprintf(reason, OBX_ERROR_MAX, "%s%s", wrong.text,
+			 status == OBK_RQA_DEVICE			   ? "; run it again, or with --device cpu, which needs no GPU" :
+			 status == OBK_RQA_CANCELLED && job->state ? "; the same command goes on where it ended" :
+								     "");
 	return status;
 }
 

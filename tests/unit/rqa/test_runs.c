@@ -222,6 +222,27 @@ TEST(plots)
 }
 
 /* Each wrong input has its own status, and the text names what and where. */
+/* A range of 65 units in the last place, whose middle is none of these numbers. */
+TEST(a_middle_that_is_rounded_cuts_nothing_off)
+{
+	static double steps[700];
+	struct obk_rqa_series series = { .name = "x", .data = steps, .length = 700, .channels = 1 };
+	double v[2][OBK_RQA_MEASURE_COUNT];
+	struct obk_rqa_options o;
+
+	obk_rqa_options_preset(OBK_RQA_PRESET_ACCRQA, &o);
+	o.norm = OBK_RQA_NORM_L2;
+	o.precision = OBK_RQA_PRECISION_F64;
+	o.want = OBK_RQA_WANT_VERTICAL;
+	o.radius = 20.75 * 0x1p-16;
+	for (unsigned offset = 0; offset < 2; offset++) {
+		for (unsigned t = 0; t < 700; t++)
+			steps[t] = 1e11 * offset + (double)(t * 7 % 66) * 0x1p-16;
+		CHECK_INT(obk_rqa_measure(&series, NULL, &o, NULL, v[offset], NULL), OBK_RQA_OK);
+	}
+	CHECK(v[0][OBK_RQA_POINTS] == v[1][OBK_RQA_POINTS]);
+}
+
 TEST(errors_say_what_and_where)
 {
 	struct obk_rqa_options o;
@@ -248,6 +269,26 @@ TEST(errors_say_what_and_where)
 	o.missing = 1;
 	CHECK_INT(obk_rqa_measure(&x, NULL, &o, NULL, v, &error), OBK_RQA_OK);
 	CHECK(v[OBK_RQA_LMAX] == 282);
+	series_make(7);
+	data[23] = -1e300;
+	for (int missing = 0; missing < 2; missing++) { /* it is no gap */
+		o.missing = missing;
+		o.precision = OBK_RQA_PRECISION_F32;
+		CHECK_INT(obk_rqa_measure(&x, NULL, &o, NULL, v, &error), OBK_RQA_NOT_FINITE);
+		CHECK(error.where == 23 && strstr(error.text, "left.csv: sample 23 ") && strstr(error.text, "f64"));
+		o.precision = OBK_RQA_PRECISION_F64;
+		CHECK_INT(obk_rqa_measure(&x, NULL, &o, NULL, v, &error), OBK_RQA_OK);
+	}
+	data[23] = 3.4e38;
+	o.precision = OBK_RQA_PRECISION_F32;
+	CHECK_INT(obk_rqa_measure(&x, NULL, &o, NULL, v, &error), OBK_RQA_OK);
+	o.precision = OBK_RQA_PRECISION_AUTO;
+	data[23] = 1.7e308;
+	data[29] = -1.7e308;
+	o.scale = OBK_RQA_SCALE_UNIT;
+	CHECK_INT(obk_rqa_measure(&x, NULL, &o, NULL, v, &error), OBK_RQA_NOT_FINITE);
+	CHECK(strstr(error.text, "`scale`"));
+	o.scale = OBK_RQA_SCALE_NONE;
 	series_make(7);
 	v[0] = 42;
 	bad = x;
