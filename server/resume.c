@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,14 @@ static int client_watch(int fd, const struct obp_hello *hello)
 	return (int)syscall(SYS_pidfd_open, (pid_t)hello->pid, 0);
 }
 
+/* Has the client closed already? Before its welcome it has no secret to come back with. */
+static bool client_left(int fd)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLRDHUP };
+
+	return poll(&pfd, 1, 0) > 0 && (pfd.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
 bool obs_link_agree(struct obs_session *session, const struct obp_hello *hello)
 {
 	struct obs_link *link = &session->link;
@@ -76,10 +85,13 @@ bool obs_link_agree(struct obs_session *session, const struct obp_hello *hello)
 	link->client = -1;
 	if (!seconds || !ob_opt_on(OB_OPT_RESUME))
 		return true;
+	/* Looked at first, as a process that is not there any more has closed its connection before. */
+	link->client = client_watch(session->data.fd, hello);
+	if (link->client < 0 && client_left(session->data.fd))
+		return true;
 	if (!obs_kept_init(&session->replies.kept))
 		return false;
 	link->grace_ns = seconds * OB_SECOND;
-	link->client = client_watch(session->data.fd, hello);
 	session->welcome->welcome.grace_s = seconds;
 	pthread_cond_init(&link->changed, NULL);
 	atomic_store(&link->on, true);

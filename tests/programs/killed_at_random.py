@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Kills a program at 20 random moments: within a second its worker is gone, and the server goes on serving."""
+"""Kills a program at 20 random moments: within a second its worker is gone, and the server goes on serving. The same for many that had hardly begun."""
 
 import argparse
 import os
@@ -14,6 +14,7 @@ import time
 import run as programs
 
 KILLS = 20
+EARLY = 150  # kills while a program introduces itself to the server
 GONE_WITHIN = 1.0
 
 
@@ -99,6 +100,15 @@ def main():
             if place.server.process.poll() is not None:
                 print(f"FAIL the server ended with {place.server.process.returncode}\n{place.server.log()}")
                 return 1
+        for _ in range(EARLY):
+            process = place.start(binary, "30", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(draw.uniform(0.002, 0.03))
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        took = settle(server, idle, 10)
+        print(f"{'FAIL' if took is None else 'ok  '} {EARLY} killed within 30 ms, "
+              + (f"sessions left after 10 s: {busy(descendants(server))}" if took is None else f"workers gone {took:.2f} s after the last"))
+        failed += took is None
         if seen <= idle:
             print(f"FAIL no session was ever seen: {seen} sockets at most, {idle} at rest; this test can find nothing")
             failed += 1
