@@ -418,6 +418,8 @@ TEST(series_that_do_not_fit_together_go_with_their_batches)
 				     .modes = &mode, .mode_count = 1 };
 	struct obk_rqa_options o;
 
+	if (TEST_SANITIZED)
+		exit(TEST_SKIP_EXIT); /* sixteen million rows */
 	CHECK(setenv("OUTBOARD_SOFT_MEMORY", "40M", 1) == 0);
 	ob_opt_set(OB_OPT_LEVELS, true);
 	for (unsigned i = 0; i < MS; i++)
