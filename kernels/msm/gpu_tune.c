@@ -4,7 +4,6 @@
 
 #include <locale.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -285,19 +284,6 @@ enum ob_err obk_msm_gpu_tune_load(const struct obk_gpu *gpu, struct obk_fault *f
 	return obk_msm_gpu_tuning_set(gpu, &t, fault);
 }
 
-static size_t append(char *text, size_t at, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static size_t append(char *text, size_t at, const char *format, ...)
-{
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vsnprintf(text + at, OBK_PROFILE_MAX_BYTES - at, format, args);
-	va_end(args);
-	return at + (n < 0 ? 0 : (size_t)n);
-}
-
 enum ob_err obk_msm_gpu_tune_store(const struct obk_gpu *gpu, struct obk_fault *fault)
 {
 	char path[OBK_PROFILE_MAX_PATH], lines[OBK_PROFILE_MAX_BYTES], key[OBK_PROFILE_MAX_KEY];
@@ -311,13 +297,13 @@ enum ob_err obk_msm_gpu_tune_store(const struct obk_gpu *gpu, struct obk_fault *
 		return obk_fault_set(fault, OB_ERR_IO, OBK_FAULT_NO_ITEM, "there is no place for the GPU's profile: set XDG_CACHE_HOME or HOME to a folder");
 	key_of(gpu, key);
 	before = use_plain();
-	n = append(lines, 0, "group %zu\n", t.group);
+	n = obk_profile_append(lines, 0, "group %zu\n", t.group);
 	for (unsigned i = 0; i < OBK_MSM_WEIGHTS; i++)
-		n = append(lines, n, "%s %.6g\n", obk_msm_gpu_weight_names[i], t.weights.of[i]);
-	n = append(lines, n, "windows");
+		n = obk_profile_append(lines, n, "%s %.6g\n", obk_msm_gpu_weight_names[i], t.weights.of[i]);
+	n = obk_profile_append(lines, n, "windows");
 	for (unsigned i = 0; i < OBK_TUNE_LOGS; i++)
-		n = append(lines, n, " %u", (unsigned)t.window[i]);
-	append(lines, n, "\n");
+		n = obk_profile_append(lines, n, " %u", (unsigned)t.window[i]);
+	obk_profile_append(lines, n, "\n");
 	uselocale(before);
 	return obk_profile_write(&kind, key, path, lines, fault);
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -98,6 +99,19 @@ FILE *obk_profile_beside(const char *path, char *ret_other, size_t size)
 		unlink(ret_other);
 	}
 	return f;
+}
+
+size_t obk_profile_append(char *text, size_t at, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(text + at, OBK_PROFILE_MAX_BYTES - at, format, args);
+	va_end(args);
+	if (n < 0)
+		return at;
+	return (size_t)n < OBK_PROFILE_MAX_BYTES - at ? at + (size_t)n : OBK_PROFILE_MAX_BYTES - 1;
 }
 
 enum ob_err obk_profile_write(const struct obk_profile_kind *kind, const char *key, const char *path, const char *lines, struct obk_fault *fault)

@@ -41,6 +41,8 @@ bool obk_profile_path(const struct obk_profile_kind *kind, const char *key, char
  */
 enum ob_err obk_profile_read(const struct obk_profile_kind *kind, const char *key, const char *path, char ret_lines[OBK_PROFILE_MAX_BYTES + 1],
 	struct obk_fault *fault);
+/* Writes behind the first `at` of a text of OBK_PROFILE_MAX_BYTES; what does not fit is cut off. The new length. */
+size_t obk_profile_append(char *text, size_t at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Makes the folders it needs; the file appears whole or not at all. lines: each with its end, fewer than OBK_PROFILE_MAX_BYTES in all. OB_ERR_IO. */
 enum ob_err obk_profile_write(const struct obk_profile_kind *kind, const char *key, const char *path, const char *lines, struct obk_fault *fault);
 /* A new file for writing, beside `path` and with a name that nobody else has, to be renamed to it; NULL: errno. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,31 +144,18 @@ enum ob_err obk_tune_load_default(struct obk_fault *fault)
 	return obk_tune_load(path, fault) == OB_ERR_ARGUMENT ? OB_ERR_ARGUMENT : OB_ERR_NONE;
 }
 
-static size_t append(char *text, size_t at, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static size_t append(char *text, size_t at, const char *format, ...)
-{
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vsnprintf(text + at, OBK_PROFILE_MAX_BYTES - at, format, args);
-	va_end(args);
-	return at + (n < 0 ? 0 : (size_t)n);
-}
-
 enum ob_err obk_tune_store(const char *path, struct obk_fault *fault)
 {
 	char lines[OBK_PROFILE_MAX_BYTES], key[MAX_KEY];
 	size_t n;
 
 	make_key(key);
-	n = append(lines, 0, "endomorphism %u\n", (unsigned)endomorphism);
+	n = obk_profile_append(lines, 0, "endomorphism %u\n", (unsigned)endomorphism);
 	for (unsigned h = 0; h < HALVES; h++) {
-		n = append(lines, n, "%s", h ? "halves" : "whole");
+		n = obk_profile_append(lines, n, "%s", h ? "halves" : "whole");
 		for (unsigned i = 0; i < OBK_TUNE_LOGS; i++)
-			n = append(lines, n, " %u", (unsigned)windows[h][i]);
-		n = append(lines, n, "\n");
+			n = obk_profile_append(lines, n, " %u", (unsigned)windows[h][i]);
+		n = obk_profile_append(lines, n, "\n");
 	}
 	return obk_profile_write(&kind, key, path, lines, fault);
 }
