@@ -91,6 +91,9 @@ static bool batch_gather(struct batch *batch)
 		batch->end = at;
 		batch->bytes += size;
 		batch->count++;
+		/* A record may end exactly where the ring does, without a pad mark: what follows lies at the ring's beginning. */
+		if ((at & RING_MASK) == 0)
+			break;
 	}
 	return batch->count > 0;
 }
