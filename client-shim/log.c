@@ -299,6 +299,7 @@ static CUresult wait_reply(struct obc_slot *slot, struct log_wait *wait)
 	uint64_t begin, took;
 
 	wait->number = slot->number;
+	wait->opcode = slot->opcode;
 	log_wait_add(wait);
 	publish(slot);
 	begin = ob_clock_ns();
@@ -322,7 +323,7 @@ CUresult obc_log_call(struct obc_slot *slot, void *ret_body, uint32_t capacity, 
 	CUresult result = wait_reply(slot, &wait);
 
 	if (ret_size)
-		*ret_size = (uint32_t)ob_min(wait.got, (size_t)capacity);
+		*ret_size = (uint32_t)wait.got;
 	return result;
 }
 
@@ -419,18 +420,11 @@ CUresult obc_log_read(uint16_t opcode, const void *req, uint32_t req_size, void 
 {
 	struct log_wait wait = { .dst = dst, .capacity = size };
 	struct obc_slot slot;
-	CUresult result;
 
 	if (!obc_log_begin(&slot, opcode, req_size))
 		return obc_log_error();
 	memcpy(slot.body, req, req_size);
-	result = wait_reply(&slot, &wait);
-	if (result == CUDA_SUCCESS && wait.got != size) {
-		ob_error("the server broke the protocol: %zu bytes instead of %zu came back for call %llu", wait.got, size, (unsigned long long)wait.number);
-		obc_log_fail(OB_ERR_PROTOCOL);
-		return obc_log_error();
-	}
-	return result;
+	return wait_reply(&slot, &wait);
 }
 
 /* ---- state ---- */

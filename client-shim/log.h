@@ -50,7 +50,10 @@ struct obc_slot {
 void *obc_log_begin(struct obc_slot *slot, uint16_t opcode, uint32_t body_size);
 /* Async: the call is in the log. CUDA_SUCCESS, or with OUTBOARD_OPT=-async what the server made of it. */
 CUresult obc_log_commit(struct obc_slot *slot);
-/* Sync: send, wait for the reply, copy at most `capacity` body bytes. The server's result, a deferred error, or obc_log_error(). */
+/*
+ * Sync: send, wait for the reply, whose body goes to ret_body. capacity: the most body bytes that this call can be answered with; a reply with more, or
+ * one that does not fit the operation (obp_check_reply), ends the session. The server's result, a deferred error, or obc_log_error().
+ */
 CUresult obc_log_call(struct obc_slot *slot, void *ret_body, uint32_t capacity, uint32_t *ret_size);
 
 /*
@@ -63,7 +66,7 @@ CUresult obc_log_commit_byref(uint16_t opcode, const void *head, uint32_t head_s
  * chunk; both advanced by this function) followed by the bytes. From OBC_BYREF_MIN on by reference, then waits until the server has it all.
  */
 CUresult obc_log_write(uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size);
-/* Data from the server: the reply bodies, several with OBP_REPLY_MORE, go straight to dst. OB_ERR_PROTOCOL ends the session when it is not `size` bytes. */
+/* Data from the server: the reply bodies, several with OBP_REPLY_MORE, go straight to dst. After CUDA_SUCCESS they were `size` bytes. */
 CUresult obc_log_read(uint16_t opcode, const void *req, uint32_t req_size, void *dst, size_t size);
 
 /* The error every call returns once the session is lost; CUDA_SUCCESS while it lives. No lock. */

@@ -39,11 +39,16 @@ struct log_byref {
 
 enum { WAIT_IDLE, WAIT_ASLEEP, WAIT_WOKEN };
 
+/*
+ * A thread that waits for the answer to call `number`; on that thread's stack. It is in the list from before its record can be sent until its last reply
+ * has come or it gives up: so a further reply to the same call finds nobody.
+ */
 struct log_wait {
 	struct log_wait *next;
 	uint64_t number;
 	uint8_t *dst;
-	size_t capacity, got;
+	size_t capacity, got;         /* bytes; got <= capacity */
+	uint16_t opcode;
 	_Atomic uint32_t word;        /* WAIT_* */
 	_Atomic bool done;
 	CUresult result;

@@ -49,14 +49,20 @@ void log_wait_add(struct log_wait *wait)
 	log_unlock(&obc_log_state.wait_lock);
 }
 
-static void wait_remove(struct log_wait *wait)
+/* Under wait_lock. Nothing when it is not listed any more. */
+static void wait_unlist(struct log_wait *wait)
 {
-	log_lock(&obc_log_state.wait_lock);
 	for (struct log_wait **p = &obc_log_state.waits; *p; p = &(*p)->next)
 		if (*p == wait) {
 			*p = wait->next;
-			break;
+			return;
 		}
+}
+
+static void wait_remove(struct log_wait *wait)
+{
+	log_lock(&obc_log_state.wait_lock);
+	wait_unlist(wait);
 	log_unlock(&obc_log_state.wait_lock);
 }
 
@@ -86,16 +92,17 @@ static void print_text(const struct obp_item *item)
 	fwrite(item->body, 1, item->size, out);
 }
 
+/*
+ * The call's last reply has come. The wait leaves the list before its thread can see that: the thread may then return, and its stack frame with it. It
+ * takes wait_lock first (wait_remove), so the frame outlives the wake below.
+ */
 static void complete(struct log_wait *wait, const struct obp_reply *reply)
 {
-	if (reply->result && !wait->result)
-		wait->result = (CUresult)reply->result;
-	if (reply->deferred && !wait->deferred)
-		wait->deferred = (CUresult)reply->deferred;
-	if (reply->flags & OBP_REPLY_MORE)
-		return;
-	/* Release: the waiter that sees done sees the bytes. After this store *wait may be gone but for its word, which wake touches first. */
 	log_lock(&obc_log_state.wait_lock);
+	wait_unlist(wait);
+	wait->result = (CUresult)reply->result;
+	wait->deferred = (CUresult)reply->deferred;
+	/* Release: the waiter that sees done sees the bytes. */
 	atomic_store_explicit(&wait->done, true, memory_order_release);
 	wake(wait);
 	log_unlock(&obc_log_state.wait_lock);
@@ -129,28 +136,71 @@ static void ack_consider(const struct obp_item *item)
 	ack_hook(item->number);
 }
 
+static void reply_refuse(const struct obp_item *item, const struct log_wait *wait, const char *why)
+{
+	const struct obp_call_info *info = wait ? obp_call_info(wait->opcode) : NULL;
+
+	ob_error("the server broke the protocol: reply to call %llu (%s): %s", (unsigned long long)item->reply.call, info ? info->name : "?", why);
+	obc_log_fail(OB_ERR_PROTOCOL);
+}
+
+/*
+ * Whose reply this is, with room for its body at wait->dst + wait->got: every byte that a reply brings into a caller's memory lands there, and nowhere
+ * else is its size decided. NULL: the reply does not fit the call; the session is over.
+ */
+static struct log_wait *reply_match(const struct obp_item *item)
+{
+	struct log_wait *wait = wait_find(item->reply.call);
+	const char *why = wait ? obp_check_reply(wait->opcode, &item->reply, wait->got, wait->capacity) : "nobody waits for it";
+
+	if (ob_unlikely(why)) {
+		reply_refuse(item, wait, why);
+		return NULL;
+	}
+	return wait;
+}
+
+/* The body has landed. */
+static void reply_landed(struct log_wait *wait, const struct obp_item *item)
+{
+	wait->got += item->size;
+	if (!(item->reply.flags & OBP_REPLY_MORE)) {
+		if (ob_unlikely(!obp_check_rep(wait->opcode, wait->dst, wait->got))) {
+			reply_refuse(item, wait, "a number above its maximum");
+			return;
+		}
+		complete(wait, &item->reply);
+	}
+	ack_consider(item);
+}
+
+/* Device output stands by itself: it belongs to no call and carries no result. */
+static void text_take(const struct obp_item *item)
+{
+	const struct obp_reply *reply = &item->reply;
+
+	if (reply->flags & ~(OBP_REPLY_TEXT | OBP_REPLY_TEXT_STDERR) || reply->call || reply->result || reply->deferred) {
+		reply_refuse(item, NULL, "device output that is also an answer");
+		return;
+	}
+	print_text(item);
+	ack_consider(item);
+}
+
 static void reply_take(const struct obp_item *item)
 {
 	struct log_wait *wait;
-	size_t n;
 
 	if (item->reply.flags & OBP_REPLY_TEXT) {
-		print_text(item);
-		ack_consider(item);
+		text_take(item);
 		return;
 	}
-	wait = wait_find(item->reply.call);
-	if (!wait) {
-		ob_error("the server broke the protocol: a reply to call %llu, which nobody waits for", (unsigned long long)item->reply.call);
-		obc_log_fail(OB_ERR_PROTOCOL);
+	wait = reply_match(item);
+	if (!wait)
 		return;
-	}
-	n = ob_min(item->size, wait->capacity - wait->got);
-	if (n)
-		memcpy(wait->dst + wait->got, item->body, n);
-	wait->got += item->size;
-	complete(wait, &item->reply);
-	ack_consider(item);
+	if (item->size)
+		memcpy(wait->dst + wait->got, item->body, item->size);
+	reply_landed(wait, item);
 }
 
 /* The bytes of a large reply, straight from the socket into the caller's memory. False: the session is lost. */
@@ -175,42 +225,35 @@ static bool body_receive(uint8_t *dst, size_t n)
 	return n == 0;
 }
 
-/* Bytes that have no place: padding, or more than the caller asked for. */
-static bool body_drop(size_t n)
+/* The zeros behind a large reply. */
+static bool padding_drop(void)
 {
-	uint8_t scrap[512];
+	size_t n = obp_conn_body_left(&obc_log_state.conn);
+	uint8_t scrap[8];
 
-	while (n) {
-		size_t part = ob_min(n, sizeof scrap), have = obp_conn_body_buffered(&obc_log_state.conn, NULL, part);
-
-		if (have == 0 && !body_receive(scrap, part))
-			return false;
-		n -= have ? have : part;
-	}
-	return true;
+	if (n >= sizeof scrap)
+		return false;
+	n -= obp_conn_body_buffered(&obc_log_state.conn, NULL, n);
+	return body_receive(scrap, n);
 }
 
-/* False: it did not come whole, because the connection broke. It comes again, to the same place. */
+/* False: the reply does not fit, or did not come whole, because the connection broke. Then it comes again, to the same place. */
 static bool big_take(const struct obp_item *item)
 {
 	struct obp_conn *conn = &obc_log_state.conn;
-	struct log_wait *wait = wait_find(item->reply.call);
-	size_t n, have;
+	struct log_wait *wait = reply_match(item); /* device output is never that large: its flags do not fit a call */
+	uint8_t *dst;
+	size_t have;
 
-	if (!wait || item->reply.flags & OBP_REPLY_TEXT) {
-		ob_error("the server broke the protocol: a large reply to call %llu, which nobody waits for", (unsigned long long)item->reply.call);
-		obc_log_fail(OB_ERR_PROTOCOL);
+	if (!wait)
 		return false;
-	}
-	n = ob_min(item->size, wait->capacity - ob_min(wait->got, wait->capacity));
-	have = obp_conn_body_buffered(conn, wait->dst + wait->got, n);
-	if (have < n && !body_receive(wait->dst + wait->got + have, n - have))
+	dst = wait->dst + wait->got;
+	have = obp_conn_body_buffered(conn, dst, item->size);
+	if (have < item->size && !body_receive(dst + have, item->size - have))
 		return false;
-	if (!body_drop(obp_conn_body_left(conn)))
+	if (!padding_drop())
 		return false;
-	wait->got += item->size;
-	complete(wait, &item->reply);
-	ack_consider(item);
+	reply_landed(wait, item);
 	return true;
 }
 
@@ -227,6 +270,21 @@ static void control_take(const struct obp_item *item)
 	obc_log_fail(OB_ERR_REFUSED);
 }
 
+/* No server can have received what was never sent: such a number would free memory that a thread is still sending from. False: the session is over. */
+static bool ack_take(uint64_t number)
+{
+	struct log *log = &obc_log_state;
+
+	/* sent_most changes only with both rights held, sent_shown before the bytes leave. */
+	if (ob_unlikely(number > ob_max(atomic_load_explicit(&log->sent_shown, memory_order_relaxed), log->sent_most))) {
+		ob_error("the server broke the protocol: it acknowledges call %llu, which was not sent", (unsigned long long)number);
+		obc_log_fail(OB_ERR_PROTOCOL);
+		return false;
+	}
+	log_ack(number);
+	return true;
+}
+
 /* Everything that is buffered; false when more bytes are needed. */
 static bool items_take(void)
 {
@@ -238,8 +296,8 @@ static bool items_take(void)
 		enum obp_event event = obp_conn_next(conn, &item);
 
 		/* Before a waiter learns of its reply: memory that a record refers to is then no longer needed, whatever comes after. */
-		if (conn->peer_ack > obc_log_state.acked)
-			log_ack(conn->peer_ack);
+		if (conn->peer_ack > obc_log_state.acked && !ack_take(conn->peer_ack))
+			break;
 
 		switch (event) {
 		case OBP_NEED:

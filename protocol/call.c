@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "protocol/format.h"
+
 #define PRINT_ELEMENTS 4 /* of an array; more become "..." */
 #define PRINT_TEXT 64    /* bytes of a string */
 
@@ -33,6 +35,53 @@ bool obp_check_req(uint16_t opcode, const void *body, uint32_t size)
 		at += obp_pad(bytes[i]);
 	}
 	return at == size;
+}
+
+/* ---- replies ---- */
+
+/* Pieces of copy data: each but the last is marked, together they are exactly what was asked for, and a failure ends them without data. */
+static const char *streamed_check(const struct obp_reply *reply, uint64_t got, uint64_t capacity)
+{
+	if (reply->flags & OBP_REPLY_MORE) {
+		if (reply->result || reply->deferred)
+			return "a piece of an answer that carries an error";
+		if (reply->body == 0 || got + reply->body >= capacity)
+			return "a piece of an answer that is empty or leaves nothing to follow";
+		return NULL;
+	}
+	if (reply->result)
+		return reply->body ? "a failed copy that carries data" : NULL;
+	return got + reply->body == capacity ? NULL : "fewer bytes than the call asked for";
+}
+
+const char *obp_check_reply(uint16_t opcode, const struct obp_reply *reply, uint64_t got, uint64_t capacity)
+{
+	const struct obp_call_info *info = obp_call_info(opcode);
+
+	if (!info || !(info->flags & OBP_CALL_REPLIES))
+		return "a call that has no reply";
+	if (reply->flags & ~(unsigned)OBP_REPLY_MORE)
+		return "unknown flags";
+	if (reply->result > OBP_RESULT_MAX || reply->deferred > OBP_RESULT_MAX)
+		return "a result that no driver gives";
+	if (got > capacity || reply->body > capacity - got)
+		return "more bytes than the call asked for";
+	if (info->flags & OBP_CALL_STREAMED)
+		return streamed_check(reply, got, capacity);
+	if (reply->flags & OBP_REPLY_MORE)
+		return "an answer in pieces to a call that has only one";
+	if (reply->body == 0 && reply->result)
+		return NULL;
+	if (reply->body < info->rep_size || (info->n_rep_vars == 0 && reply->body != info->rep_size))
+		return "an answer of the wrong size";
+	return NULL;
+}
+
+bool obp_check_rep(uint16_t opcode, const void *body, uint64_t size)
+{
+	const struct obp_call_info *info = obp_call_info(opcode);
+
+	return !info || !info->rep_bounds || size < info->rep_size || info->rep_bounds(body);
 }
 
 /* ---- printing ---- */

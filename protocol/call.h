@@ -15,6 +15,7 @@
 
 #define OBP_VAR_MAX 8                   /* variable parts of one body */
 #define OBP_BAD_SIZE UINT64_MAX         /* what a size becomes that overflows */
+#define OBP_RESULT_MAX 999u             /* CUDA_ERROR_UNKNOWN: the highest CUresult there is */
 
 enum obp_class { OBP_CLASS_ASYNC = 1, OBP_CLASS_SYNC, OBP_CLASS_BULK, OBP_CLASS_CACHED };
 
@@ -51,6 +52,8 @@ struct obp_call_info {
 	const struct obp_var *req_vars, *rep_vars;
 	/* Bytes of each variable part of a request whose fixed part is there; false: a number is out of its bounds. NULL: nothing to check. */
 	bool (*sizes)(const void *req, uint64_t *ret_bytes);
+	/* The numbers of a reply's fixed part are in their bounds. NULL: they have none. */
+	bool (*rep_bounds)(const void *rep);
 };
 
 /* NULL: no such call. */
@@ -60,6 +63,17 @@ const struct obp_call_info *obp_call_find(const char *name);
 
 /* Exact bounds of a request: fixed part, variable parts, every number that has a maximum, ends of strings. `size` = record size - header. */
 bool obp_check_req(uint16_t opcode, const void *body, uint32_t size);
+
+struct obp_reply; /* protocol/format.h */
+
+/*
+ * A reply's header against what `opcode` can answer: flags, results, and the size. `got` body bytes came before, in pieces (OBP_REPLY_MORE); `capacity` is
+ * what the call asked for: all pieces together of a streamed answer, the most bytes of any other. NULL: it fits, and got + reply->body <= capacity.
+ * Else what is wrong, for an error line.
+ */
+const char *obp_check_reply(uint16_t opcode, const struct obp_reply *reply, uint64_t got, uint64_t capacity);
+/* A whole reply body: every number that has a maximum. False: one is above it. A body without the fixed part has no numbers. */
+bool obp_check_rep(uint16_t opcode, const void *body, uint64_t size);
 
 /*
  * One line without a newline, cut at `capacity`: "mem_alloc(addr=0x7000, size=4096, device=0)". The body need not be sound.

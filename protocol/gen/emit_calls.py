@@ -110,12 +110,21 @@ def sizes(spec, call):
     return '\n'.join(lines + ['\treturn true;', '}']) + '\n'
 
 
+def rep_bounds(spec, call):
+    bounded = [f for f in call.rep.fields if f.bound]
+    if not bounded:
+        return ''
+    tests = ' && '.join(f'rep->{f.name} <= {bound(spec, f.bound)}' for f in bounded)
+    return '\n'.join([f'static bool rep_bounds_{call.name}(const void *body)', '{', f'\tconst {rep_type(call)} *rep = body;',
+                      f'\treturn {tests};', '}']) + '\n'
+
+
 def calls_c(spec):
     out, rows = [], []
     for call in spec.wire_calls():
         n = call.name
         parts = [fields(f'req_{n}', call.req), fields(f'rep_{n}', call.rep), variables(f'req_vars_{n}', call.req),
-                 variables(f'rep_vars_{n}', call.rep), sizes(spec, call)]
+                 variables(f'rep_vars_{n}', call.rep), sizes(spec, call), rep_bounds(spec, call)]
         out += [p for p in parts if p]
         ref = lambda part, name: name if part else 'NULL'
         rows.append(
@@ -126,7 +135,7 @@ def calls_c(spec):
             f' .n_req_vars = {len(call.req.vars)}, .n_rep_vars = {len(call.rep.vars)},\n'
             f'\t\t.req = {ref(parts[0], "req_" + n)}, .rep = {ref(parts[1], "rep_" + n)},\n'
             f'\t\t.req_vars = {ref(parts[2], "req_vars_" + n)}, .rep_vars = {ref(parts[3], "rep_vars_" + n)},\n'
-            f'\t\t.sizes = {ref(parts[4], "sizes_" + n)},\n\t}},')
+            f'\t\t.sizes = {ref(parts[4], "sizes_" + n)}, .rep_bounds = {ref(parts[5], "rep_bounds_" + n)},\n\t}},')
     out.append('static const struct obp_call_info calls[] = {\n' + '\n'.join(rows) + '\n};\n')
     out.append('/* index into calls + 1 */\nstatic const uint8_t rows[OBP_OPCODE_END] = {\n' + '\n'.join(
         f'\t[{c.enum}] = {i + 1},' for i, c in enumerate(spec.wire_calls())) + '\n};\n')

@@ -290,10 +290,10 @@ static CUresult cached_call(uint16_t opcode, const void *key, uint32_t key_size,
 	memcpy(body, key, key_size);
 	uint32_t got = 0;
 	uint8_t answer[CACHE_ANSWER];
-	CUresult result = obc_log_call(&slot, answer, sizeof(answer), &got);
+	CUresult result = obc_log_call(&slot, answer, answer_size, &got);
 	if (result)
 		return result;
-	if (got < answer_size)
+	if (got != answer_size)
 		return bad_reply(opcode);
 	put(ret_answer, answer, answer_size);
 	pthread_mutex_lock(&cache.lock);
@@ -345,10 +345,11 @@ static inline void put_part(uint8_t *at, const void *src, size_t size)
 	pad(at, size);
 }
 
-/* The server answered a call with fewer bytes than it must. */
+/* The log takes only answers whose fixed part is whole; here the parts behind it say more than came. */
 static CUresult bad_reply(uint16_t opcode)
 {
-	ob_log(OB_LOG_ERROR, "the reply to %s is too short", obp_call_info(opcode)->name);
+	ob_log(OB_LOG_ERROR, "the server broke the protocol: the parts of its reply to %s do not fit the reply's size", obp_call_info(opcode)->name);
+	obc_log_fail(OB_ERR_PROTOCOL);
 	return ob_err_to_cuda(OB_ERR_PROTOCOL);
 }
 ''']

@@ -4,7 +4,7 @@
 
 import re
 
-from emit import head, rep_type, req_type, wrap
+from emit import bound, head, rep_type, req_type, wrap
 from emit_docs import evaluate
 from emit_server import op_handler
 
@@ -37,6 +37,7 @@ def op_handler_body(spec, call):
     lines += ['\tmemset(answer, 0, sizeof(answer));', f'\t{rep_type(call)} *rep = (void *)answer;', '\trandom_fill(rep, sizeof(*rep));']
     if call.rep.pad:
         lines.append('\tmemset(rep->pad_, 0, sizeof(rep->pad_));')
+    lines += [f'\trep->{f.name} = ({f.ctype})(random64() % ({bound(spec, f.bound)} + 1));' for f in call.rep.fields if f.bound]
     lines.append('\tuint32_t size = sizeof(*rep);')
     for v in call.rep.vars:
         cap = v.expr.to_c(lambda k: 'req->' + k)

@@ -2,7 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * Every wire call, from the client's function to the server's and back, without a socket: the log of this test hands each record to
- * the check and to dispatch. Random legal arguments must arrive as they were; every shorter or longer body must be refused.
+ * the check and to dispatch. Random legal arguments must arrive as they were; every shorter or longer body must be refused. The same holds on the way
+ * back: the reply passes the client's check as it is, and in no other size or form.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 #include "client-shim/log.h"
 #include "face/face.h"
+#include "protocol/format.h"
 #include "protocol/obc_calls.h"
 #include "protocol/obs_dispatch.h"
 
@@ -162,10 +164,71 @@ CUresult obc_log_commit(struct obc_slot *slot)
 	return reply_result;
 }
 
+static bool reply_fits(uint16_t opcode, struct obp_reply reply, uint64_t got, uint64_t capacity)
+{
+	return obp_check_reply(opcode, &reply, got, capacity) == NULL;
+}
+
+/* The reply that the server made, and what a hostile one could make of it. */
+static void judge(uint16_t opcode, uint64_t capacity)
+{
+	const struct obp_call_info *info = obp_call_info(opcode);
+	const struct obp_reply good = { .result = (uint32_t)reply_result, .call = 1, .body = reply_size };
+	bool streamed = info->flags & OBP_CALL_STREAMED;
+	struct obp_reply bad;
+
+	CHECK(reply_size <= capacity);
+	CHECK(reply_fits(opcode, good, 0, capacity));
+	CHECK(obp_check_rep(opcode, result_bytes, reply_size));
+	bad = good;
+	bad.body = (uint32_t)capacity + 1;
+	CHECK(!reply_fits(opcode, bad, 0, capacity));
+	CHECK(!reply_fits(opcode, good, capacity + 1, capacity)); /* more came before than there is room for */
+	CHECK(!reply_fits(opcode, good, UINT64_MAX, capacity));
+	bad = good;
+	bad.body = info->rep_size - 1u; /* with no fixed part: wraps to the largest */
+	CHECK(!reply_fits(opcode, bad, 0, capacity) || streamed);
+	for (unsigned flags = 1; flags < 16; flags++) {
+		bad = good;
+		bad.flags = (uint16_t)flags;
+		CHECK(!reply_fits(opcode, bad, 0, capacity)); /* of a streamed answer this is all: nothing can follow */
+	}
+	bad = good;
+	bad.result = OBP_RESULT_MAX;
+	CHECK(reply_fits(opcode, bad, 0, capacity) == (!streamed || !bad.body));
+	bad.body = 0;
+	CHECK(reply_fits(opcode, bad, 0, capacity)); /* a failure needs no answer */
+	bad.result = OBP_RESULT_MAX + 1;
+	CHECK(!reply_fits(opcode, bad, 0, capacity));
+	bad = good;
+	bad.deferred = OBP_RESULT_MAX + 1;
+	CHECK(!reply_fits(opcode, bad, 0, capacity));
+	if (streamed && reply_size > 1) {
+		bad = good;
+		bad.body = reply_size - 1;
+		CHECK(!reply_fits(opcode, bad, 0, capacity));
+		bad.flags = OBP_REPLY_MORE;
+		CHECK(reply_fits(opcode, bad, 0, capacity));
+		bad.deferred = 1;
+		CHECK(!reply_fits(opcode, bad, 0, capacity));
+		bad = good;
+		bad.body = 1;
+		CHECK(reply_fits(opcode, bad, capacity - 1, capacity));
+		bad.body = 0;
+		bad.flags = OBP_REPLY_MORE;
+		CHECK(!reply_fits(opcode, bad, 0, capacity)); /* no progress */
+	}
+	if (info->rep_bounds) {
+		memset(part[0], 0xff, info->rep_size);
+		CHECK(!obp_check_rep(opcode, part[0], info->rep_size));
+		CHECK(obp_check_rep(opcode, part[0], info->rep_size - 1u)); /* there is nothing to look at */
+	}
+}
+
 CUresult obc_log_call(struct obc_slot *slot, void *ret_body, uint32_t capacity, uint32_t *ret_size)
 {
 	arrive(slot->opcode, slot->size);
-	CHECK(reply_size <= capacity);
+	judge(slot->opcode, capacity);
 	if (reply_size)
 		memcpy(ret_body, result_bytes, reply_size);
 	if (ret_size)
@@ -188,8 +251,15 @@ CUresult obc_log_read(uint16_t opcode, const void *req, uint32_t req_size, void 
 	memcpy(record_body, req, req_size);
 	arrive(opcode, req_size);
 	CHECK(reply_size == size);
+	judge(opcode, size);
 	(void)dst; /* the test's destination is result_bytes itself */
 	return reply_result;
+}
+
+void obc_log_fail(enum ob_err err)
+{
+	(void)err;
+	violated = true;
 }
 
 CUresult obc_log_error(void)
