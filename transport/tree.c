@@ -64,19 +64,31 @@ struct lanes {
 	}
 
 DEFINE_LANES(lanes_plain, , 4)
+#if defined(__x86_64__)
 DEFINE_LANES(lanes_avx2, __attribute__((target("avx2"))), 8)
 DEFINE_LANES(lanes_avx512, __attribute__((target("avx512f"))), 16)
+#endif
 
 static const struct {
 	void (*run)(struct lanes *lanes, unsigned first, const uint8_t *data, size_t blocks);
 	unsigned width;
-} isas[OBT_TREE_ISAS] = { { lanes_plain, 4 }, { lanes_avx2, 8 }, { lanes_avx512, 16 } };
+} isas[OBT_TREE_ISAS] = {
+	[OBT_TREE_PLAIN] = { lanes_plain, 4 },
+#if defined(__x86_64__)
+	[OBT_TREE_AVX2] = { lanes_avx2, 8 },
+	[OBT_TREE_AVX512] = { lanes_avx512, 16 },
+#endif
+};
 
 bool obt_tree_can(enum obt_tree_isa isa)
 {
+#if defined(__x86_64__)
 	if (isa == OBT_TREE_AVX512)
 		return __builtin_cpu_supports("avx512f");
-	return isa == OBT_TREE_PLAIN || (isa == OBT_TREE_AVX2 && __builtin_cpu_supports("avx2"));
+	if (isa == OBT_TREE_AVX2)
+		return __builtin_cpu_supports("avx2");
+#endif
+	return isa == OBT_TREE_PLAIN;
 }
 
 static void blocks_run(enum obt_tree_isa isa, struct lanes *lanes, const uint8_t *data, size_t blocks)

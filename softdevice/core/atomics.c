@@ -170,7 +170,8 @@ store16(void *p, uint64_t lo, uint64_t hi)
 	__asm__ volatile("movdqa %1, %0" : "=m"(*(__m128i *)p) : "x"(v) : "memory");
 }
 
-__attribute__((target("cx16"))) static bool
+/* noinline: clang would inline it into functions without cx16, where the operation becomes a call of a library function that does not exist. */
+__attribute__((target("cx16"), noinline)) static bool
 swap16(void *p, const uint64_t old[2], const uint64_t new[2])
 {
 	cell128 o = (cell128)old[1] << 64 | old[0], n = (cell128)new[1] << 64 | new[0];

@@ -4,6 +4,8 @@
 
     bundle.py ROOT BUILD
 """
+import json
+import os
 import pathlib
 import re
 import shutil
@@ -23,6 +25,11 @@ def bundle(top):
     with tarfile.open(top / 'b.tar.gz') as tar:
         names = tar.getnames()
         check('nothing in it points out of it', all(not n.startswith(('/', '..')) and '/../' not in n for n in names))
+        inside = {n.partition('/')[2] for n in names}
+        installed = json.loads((BUILD / 'meson-info/intro-installed.json').read_text()).values()
+        top_folder = os.path.commonpath([p for p in installed if p.endswith(('/bin/outboard', '/bin/outboard-server'))])[:-len('/bin')]
+        missing = [p for p in installed if os.path.relpath(p, top_folder) not in inside]
+        check('everything that is installed is in it', installed and not missing, missing)
         tar.extractall(top / 'far away')
     tree = next((top / 'far away').iterdir())
     server, outboard = tree / 'bin/outboard-server', tree / 'bin/outboard'
@@ -35,7 +42,7 @@ def bundle(top):
         out, done = run(str(outboard), s.url, str(BUILD / 'examples/saxpy_driver'))
         check('a program runs through it', 'all right' in out, out + done.stderr)
         mapped = pathlib.Path(f'/proc/{s.process.pid}/maps').read_text()
-        check('with the libraries it brought', str(tree / 'lib/outboard/needed/libuv') in mapped and '/usr/lib/x86_64-linux-gnu/libuv' not in mapped)
+        check('with the libraries it brought', str(tree / 'lib/outboard/needed/libuv') in mapped and not re.search(r' /(usr/)?lib/[^/]+/libuv', mapped))
     return outboard, tree
 
 

@@ -4,6 +4,7 @@
 
     installed.py BUILD PREFIX [EXAMPLE...]
 """
+import json
 import os
 import pathlib
 import re
@@ -23,14 +24,28 @@ def run(*command, env=None):
     return done.stdout
 
 
+def check_alias():
+    """`ninja installed` must build every target that is installed: tools/quickstart and tools/dev/bundle build nothing else."""
+    listed = run('ninja', '-C', BUILD, '-t', 'query', 'installed')
+    with open(f'{BUILD}/meson-info/intro-targets.json', encoding='utf-8') as file:
+        targets = [t for t in json.load(file) if t['installed'] and t['type'] != 'custom']
+    missing = [os.path.relpath(t['filename'][0], BUILD) for t in targets
+               if not re.search(rf'^[\s|]+{re.escape(os.path.relpath(t["filename"][0], BUILD))}$', listed, re.MULTILINE)]
+    if missing or not targets:
+        sys.exit(f'installed, but not in the alias "installed" of meson.build: {missing}')
+
+
 def main():
+    check_alias()
     env = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_') and k not in ('LD_LIBRARY_PATH', 'LD_PRELOAD', 'DESTDIR')}
     with tempfile.TemporaryDirectory() as top:
         stage = pathlib.Path(top, 'stage')
         run('meson', 'install', '--no-rebuild', '-C', BUILD, '--destdir', stage, env=env)
         tree = pathlib.Path(top, 'elsewhere')  # moved: nothing may remember where it was installed
         shutil.move(str(stage / PREFIX.lstrip('/')), tree)
-        for want in ('bin/outboard', 'bin/outboard-server', 'lib/outboard/libcuda.so.1', 'lib/outboard/liboutboard-softdevice.so'):
+        with open(f'{BUILD}/meson-info/intro-installed.json', encoding='utf-8') as file:
+            wanted = [os.path.relpath(p, PREFIX) for p in json.load(file).values()]
+        for want in wanted + ['bin/outboard', 'bin/outboard-server', 'lib/outboard/libcuda.so.1', 'lib/outboard/liboutboard-softdevice.so']:
             if not (tree / want).exists():
                 print(f'{want} is not in the installed tree')
                 return 1

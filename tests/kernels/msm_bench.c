@@ -167,7 +167,7 @@ static void one_size(struct setup *s, unsigned log_n, unsigned runs)
 {
 	void (*const fn[4])(struct setup *) = { run_ready, run_once, s->no_table ? NULL : run_table, blst.msm ? run_rival : NULL };
 	double time[4][MAX_RUNS] = { 0 }, m[4];
-	struct obk_g1_affine first;
+	struct obk_g1_affine first = { 0 };
 
 	s->n = (size_t)1 << log_n;
 	s->ready = make_bases(s, 0);
@@ -181,7 +181,7 @@ static void one_size(struct setup *s, unsigned log_n, unsigned runs)
 			time[k][r] = timed(fn[k], s);
 			if (r == 0 && k == 0)
 				first = s->result;
-			if (!obk_g1_affine_equal(&first, &s->result)) {
+			else if (!obk_g1_affine_equal(&first, &s->result)) {
 				fprintf(stderr, "2^%u: results differ\n", log_n);
 				exit(1);
 			}

@@ -181,7 +181,7 @@ static void count_columns(struct brute *b, const struct obk_rqa_options *o, doub
 			i = end + (end == i);
 		}
 	}
-	*ret_t1 = gap_count ? gaps / gap_count : NAN;
+	*ret_t1 = gap_count > 0 ? gaps / gap_count : NAN;
 }
 
 struct told {

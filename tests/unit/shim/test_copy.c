@@ -29,7 +29,10 @@ static bool pending;
 
 static uint8_t *at_device(uint64_t addr, uint64_t size)
 {
-	assert_true(addr >= DEVICE_BASE && addr - DEVICE_BASE + size <= DEVICE_BYTES);
+	if (addr < DEVICE_BASE || size > DEVICE_BYTES || addr - DEVICE_BASE > DEVICE_BYTES - size) {
+		fail_msg("outside the device: %#llx, %llu bytes", (unsigned long long)addr, (unsigned long long)size);
+		abort(); /* not reached: tells the compiler that fail_msg does not return */
+	}
 	return device + (addr - DEVICE_BASE);
 }
 
