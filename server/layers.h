@@ -6,7 +6,10 @@
  *   OUTBOARD_TRACE=1           layer_trace.c  one line for each record and each driver call
  *   OUTBOARD_STATS=1           layer_stats.c  at the session's end, how often each driver call was made and how many failed
  *   (always)                   layer_quota.c  memory is charged and capped, launches take turns: see quota.h
- *   OUTBOARD_FAULT=name:n=code layer_fault.c  the n-th call of that name fails with that CUresult; several, separated by commas
+ *   OUTBOARD_FAULT=name:n=what layer_fault.c  what happens at a worker's n-th call of that name; several, separated by commas
+ *                                             code: it fails with that CUresult
+ *                                             hold, hold@FILE: it is logged and held until FILE exists, two minutes at most. Tests kill a worker or
+ *                                             its server there instead of guessing how long work takes
  *
  * Set up once before the driver is used; the hooks run on whichever thread calls the driver.
  */

@@ -36,6 +36,9 @@ class Server:
         if not ready.wait(20):
             raise SystemExit('the server did not start: ' + ''.join(self.lines))
 
+    def said(self, words):
+        return any(words in line for line in list(self.lines))
+
     def children(self):
         return children(self.process.pid)
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* A session over the null driver: what is answered, what is bounded, what ends it. */
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -406,6 +408,31 @@ TEST(a_failed_creation_is_told_and_survived)
 	CHECK_INT(peer_ping(&peer, 0), CUDA_ERROR_OUT_OF_MEMORY);
 	peer_call(&peer, 0, OBP_OP_STREAM_SYNCHRONIZE, &use, sizeof use);
 	CHECK_INT(peer_reply(&peer)->result, CUDA_ERROR_INVALID_HANDLE);
+	end();
+}
+
+TEST(held_calls)
+{
+	struct obp_event_create_req create = { .event = EVENT };
+	char file[] = "/tmp/outboard-hold-XXXXXX", fault[128];
+	int fd = mkstemp(file);
+
+	CHECK(fd >= 0);
+	close(fd);
+	unlink(file);
+	snprintf(fault, sizeof fault, "cuEventCreate:1=hold@%s,cuEventCreate:x=hold,cuEventCreate:1=holdup", file);
+	server_start_env(&server, NULL, "OUTBOARD_FAULT", fault);
+	peer_session(&peer, &server);
+	peer_use_context(&peer, 0, 1);
+	peer_call(&peer, 0, OBP_OP_EVENT_CREATE, &create, sizeof create);
+	peer_call(&peer, 0, OBP_OP_PING, NULL, 0);
+	/* Nothing may come as long as the file is missing; a machine that is slow makes this no stricter. */
+	CHECK(poll(&(struct pollfd){ .fd = peer.fd, .events = POLLIN }, 1, 100) == 0);
+	fd = open(file, O_CREAT | O_WRONLY, 0600);
+	CHECK(fd >= 0);
+	close(fd);
+	CHECK_INT(peer_reply(&peer)->result, 0);
+	unlink(file);
 	end();
 }
 
