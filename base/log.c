@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/terminal.h"
+
 static const char *log_name = "outboard";
 static int log_fd = STDERR_FILENO;
 static _Atomic unsigned lines_lost; /* since the last line that got through */
@@ -102,6 +104,8 @@ void ob_log(enum ob_log_level level, const char *format, ...)
 	n += m;
 	if (n > (int)sizeof line - 2)
 		n = (int)sizeof line - 2;
+	/* Names and words in it come from files, drivers and peers. */
+	n = (int)ob_text_clean(line, (size_t)n);
 	line[n++] = '\n';
 	write_line(line, (size_t)n);
 	errno = saved;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The log: one line per event to stderr, written with one write() so that lines of several processes stay whole.
- * Never blocks: lines that a full pipe cannot take are counted and dropped, and the next line says how many.
+ * The log: one line per event to stderr, written with one write() so that lines of several processes stay whole. Control characters in it are replaced
+ * (base/terminal.h). Never blocks: lines that a full pipe cannot take are counted and dropped, and the next line says how many.
  * OUTBOARD_LOG=error|warn|info|debug (default warn). Any thread. Only the first function that knows a cause logs it.
  */
 #ifndef OB_LOG_H

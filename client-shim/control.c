@@ -19,6 +19,7 @@
 #include "base/thread.h"
 #include "client-shim/log.h"
 #include "client-shim/resume.h"
+#include "protocol/call.h"
 #include "protocol/conn.h"
 #include "protocol/control.h"
 #include "transport/message.h"
@@ -46,6 +47,7 @@ static struct control {
 	uint64_t last_sent;               /* records, at the last look */
 	bool asked;                       /* a ping is on its way */
 	bool held_up;                     /* a host function ran since that ping: its time says nothing */
+	bool joined;                      /* the server has taken the connection */
 	bool cut_off;                     /* the last pong said that the server has no data connection any more */
 	uint64_t resumed;                 /* how often it had been made again then */
 } control = { .fd = -1, .send_lock = PTHREAD_MUTEX_INITIALIZER };
@@ -168,34 +170,48 @@ static void pong_take(const struct obp_message *message)
 
 enum verdict { GOOD, BROKEN, OVER };
 
+static enum verdict protocol_broken(const char *why)
+{
+	if (!atomic_load(&control.stopping))
+		ob_error("the server broke the protocol on the control connection: %s", why);
+	obc_log_fail(OB_ERR_PROTOCOL);
+	return OVER;
+}
+
+/* A second request for a function that has run finds none and is only answered again. */
+static enum verdict callback_take(const struct obp_message *message)
+{
+	if (message->code > OBP_RESULT_MAX)
+		return protocol_broken("a host function's status that no driver gives");
+	if (callback_fn)
+		callback_fn(message->value, (CUresult)message->code);
+	control.held_up = true;
+	return control_send(OBP_MSG_CALLBACK_DONE, message->value) ? GOOD : BROKEN;
+}
+
+/* Before `joined` only that and the end may come; after it, everything that a server says and nothing that a client does. */
 static enum verdict message_take(const struct obp_item *item)
 {
 	OB_CLEANUP(ob_freep) struct obp_message *message = malloc(sizeof *message);
 	enum verdict verdict = GOOD;
 
-	if (!message || obp_message_decode(item->body, item->size, message))
+	if (!message)
 		return OVER;
-	switch (message->type) {
-	case OBP_MSG_PING:
-		verdict = control_send(OBP_MSG_PONG, message->value) ? GOOD : BROKEN;
-		break;
-	case OBP_MSG_PONG:
-		pong_take(message);
-		break;
-	case OBP_MSG_CALLBACK:
-		/* A second request for a function that has run finds none and is only answered again. */
-		if (callback_fn)
-			callback_fn(message->value, (CUresult)message->code);
-		control.held_up = true;
-		verdict = control_send(OBP_MSG_CALLBACK_DONE, message->value) ? GOOD : BROKEN;
-		break;
-	case OBP_MSG_FATAL:
-	case OBP_MSG_REFUSED:
+	if (obp_message_decode(item->body, item->size, message))
+		return protocol_broken("a message that cannot be read");
+	if (message->type == OBP_MSG_FATAL || message->type == OBP_MSG_REFUSED) {
 		ob_error("the server ended the session: %s", message->text);
 		verdict = OVER;
-		break;
-	default:
-		break;
+	} else if (message->type == OBP_MSG_JOINED && !control.joined) {
+		control.joined = true;
+	} else if (message->type == OBP_MSG_PING && control.joined) {
+		verdict = control_send(OBP_MSG_PONG, message->value) ? GOOD : BROKEN;
+	} else if (message->type == OBP_MSG_PONG && control.joined) {
+		pong_take(message);
+	} else if (message->type == OBP_MSG_CALLBACK && control.joined) {
+		verdict = callback_take(message);
+	} else {
+		verdict = protocol_broken("a message that has no place there");
 	}
 	obp_message_fini(message);
 	return verdict;
@@ -219,7 +235,10 @@ static enum verdict control_read(void)
 		control.heard = ob_clock_ns();
 	}
 	while (verdict == GOOD && (event = obp_conn_next(&control.conn, &item)) != OBP_NEED)
-		verdict = event == OBP_CONTROL ? message_take(&item) : event == OBP_ACK ? GOOD : OVER;
+		if (event == OBP_CONTROL)
+			verdict = message_take(&item);
+		else if (event != OBP_ACK)
+			verdict = protocol_broken(control.conn.why ? control.conn.why : "a frame that has no place there");
 	if (control.held_up)
 		control.heard = ob_clock_ns();
 	return verdict;
@@ -309,6 +328,7 @@ static bool control_again(void)
 	enum ob_err err;
 
 	stream_set(NULL);
+	control.joined = false;
 	if (atomic_load(&control.stopping))
 		return false;
 	obc_log_progress(&progress);
@@ -320,6 +340,7 @@ static bool control_again(void)
 		return false;
 	}
 	obp_conn_restart(&control.conn);
+	control.joined = true;
 	control.asked = control.held_up = false;
 	control.heard = ob_clock_ns();
 	stream_set(&stream);

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/opt.h"
+#include "base/terminal.h"
 #include "client-shim/futex.h"
 #include "client-shim/log_inside.h"
 #include "client-shim/times.h"
@@ -84,12 +85,21 @@ static void wake(struct log_wait *wait)
 		obc_futex_wake(&wait->word, 1);
 }
 
-/* The device's printf: to the program's own stdio, so that it stands in order with the program's own output. */
+/*
+ * The device's printf: to the program's own stdio, so that it stands in order with the program's own output. Files and pipes get it as it is; a terminal
+ * gets what cannot steer it, since the server, or whoever answers in its place, could have written anything.
+ */
 static void print_text(const struct obp_item *item)
 {
-	FILE *out = item->reply.flags & OBP_REPLY_TEXT_STDERR ? stderr : stdout;
+	static char clean[OBP_CONN_BIG + OB_SCREEN_HELD]; /* with the receive right */
+	static struct ob_screen screens[2];
+	bool to_stderr = item->reply.flags & OBP_REPLY_TEXT_STDERR;
+	FILE *out = to_stderr ? stderr : stdout;
 
-	fwrite(item->body, 1, item->size, out);
+	if (isatty(fileno(out)))
+		fwrite(clean, 1, ob_screen_text(&screens[to_stderr], (const char *)item->body, item->size, clean), out);
+	else
+		fwrite(item->body, 1, item->size, out);
 }
 
 /*
@@ -257,17 +267,23 @@ static bool big_take(const struct obp_item *item)
 	return true;
 }
 
+/* On the data connection only the session's end is told. */
 static void control_take(const struct obp_item *item)
 {
 	struct obp_message *message = malloc(sizeof *message);
+	enum ob_err err = message ? obp_message_decode(item->body, item->size, message) : OB_ERR_NO_MEMORY;
 
-	if (message && obp_message_decode(item->body, item->size, message) == OB_ERR_NONE) {
-		if (message->type == OBP_MSG_FATAL || message->type == OBP_MSG_REFUSED)
-			ob_error("the server ended the session: %s", message->text);
-		obp_message_fini(message);
+	if (!err && (message->type == OBP_MSG_FATAL || message->type == OBP_MSG_REFUSED)) {
+		ob_error("the server ended the session: %s", message->text);
+		err = OB_ERR_REFUSED;
+	} else if (err != OB_ERR_NO_MEMORY) {
+		ob_error("the server broke the protocol: a control message on the data connection that does not end the session");
+		err = OB_ERR_PROTOCOL;
 	}
+	if (message)
+		obp_message_fini(message);
 	free(message);
-	obc_log_fail(OB_ERR_REFUSED);
+	obc_log_fail(err);
 }
 
 /* No server can have received what was never sent: such a number would free memory that a thread is still sending from. False: the session is over. */

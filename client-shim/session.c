@@ -26,6 +26,7 @@
 #include "loadbalancer/ask.h"
 #include "protocol/obc_calls.h"
 #include "protocol/conn.h"
+#include "protocol/welcome.h"
 #include "transport/message.h"
 #include "transport/shm.h"
 #include "transport/stream.h"
@@ -165,8 +166,11 @@ static enum ob_err say_hello(struct obt_stream *stream, uint64_t deadline)
 		err = obt_message_receive(stream, &session.welcome, deadline);
 	if (!err && session.welcome.type == OBP_MSG_REFUSED)
 		err = OB_ERR_REFUSED;
-	else if (!err && (session.welcome.type != OBP_MSG_WELCOME || welcome->route == 0))
+	why = err ? NULL : obp_welcome_check(hello, &session.welcome);
+	if (why) {
+		snprintf(session.why, sizeof session.why, "%s", why);
 		err = OB_ERR_PROTOCOL;
+	}
 	obt_shm_settle(stream, err ? 0 : session.welcome.shm);
 	if (!err && hello->shm && !obt_shm_on(stream))
 		ob_info("%s offers no shared memory: the data goes through the socket", session.url_text);
@@ -208,6 +212,10 @@ static void explain(enum ob_err err, int saved)
 		break;
 	case OB_ERR_REFUSED:
 		ob_error("%s refused the session: %s", url, session.welcome.text);
+		break;
+	case OB_ERR_PROTOCOL:
+		ob_error("%s broke the protocol: %s. Install the same release on both sides; if that is so, something between them changes the bytes",
+		         url, session.why[0] ? session.why : "its answer to the hello cannot be read");
 		break;
 	default:
 		ob_error("no session with %s: %s", url, ob_err_text(err));

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/terminal.h"
 
 /* control.c. False: a container claims more elements than bytes are left, and must not be given to msgpack. */
 bool obp_map_claims_hold(const uint8_t *map, size_t size);
@@ -63,7 +64,7 @@ static inline bool obp_get_number(const msgpack_object *o, uint64_t max, uint64_
 	return true;
 }
 
-/* NUL-free text into a field of `size` bytes; longer text is cut, it is for people only. */
+/* Text for people into a field of `size` bytes; longer text is cut. Nothing in it moves a terminal's cursor. */
 static inline bool obp_get_text(const msgpack_object *o, char *dst, size_t size)
 {
 	size_t n;
@@ -71,12 +72,9 @@ static inline bool obp_get_text(const msgpack_object *o, char *dst, size_t size)
 	if (o->type != MSGPACK_OBJECT_STR)
 		return false;
 	n = o->via.str.size < size - 1 ? o->via.str.size : size - 1;
-	for (size_t i = 0; i < n; i++) {
-		unsigned char c = (unsigned char)o->via.str.ptr[i];
-
-		dst[i] = c < 0x20 || c == 0x7f ? '?' : (char)c; /* a peer's text never moves a terminal's cursor */
-	}
-	dst[n] = 0;
+	if (n)
+		memcpy(dst, o->via.str.ptr, n);
+	dst[ob_text_clean(dst, n)] = 0;
 	return true;
 }
 

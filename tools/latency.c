@@ -189,6 +189,12 @@ static bool sample_take(const struct class *class, struct sample *s)
 	return true;
 }
 
+static bool nonsense(const char *what)
+{
+	fprintf(stderr, "outboard bench: the server broke the protocol: it sent %s; install the same release on both sides\n", what);
+	return false;
+}
+
 /* What the server noted of the records of the round's samples. Asking makes records of its own, with higher numbers. */
 static bool server_read(struct sample *from, unsigned n)
 {
@@ -205,9 +211,14 @@ static bool server_read(struct sample *from, unsigned n)
 			return false;
 		if (count == 0)
 			return true;
+		if (count > OBP_TIMES_MAX)
+			return nonsense("more times than were asked for");
 		for (uint32_t k = 0; k < count; k++) {
 			const uint64_t *t = &numbers[5 * k];
 
+			/* The numbers grow: so this loop ends, whatever the server says. */
+			if (t[0] < at || t[0] == UINT64_MAX)
+				return nonsense("the times of records that were not asked for");
 			while (i < n && (!from[i].last || from[i].last < t[0]))
 				i++;
 			if (i < n && t[0] >= from[i].first) {

@@ -11,6 +11,7 @@
 #include "base/opt.h"
 #include "protocol/conn.h"
 #include "protocol/obp_calls.h"
+#include "protocol/welcome.h"
 #include "transport/message.h"
 #include "transport/shm.h"
 #include "transport/token.h"
@@ -42,7 +43,7 @@ enum ob_err obx_probe_open(struct obx_probe *probe, const struct obt_url *url, u
 	probe->hello_ns = ob_clock_ns() - began - probe->connect_ns;
 	if (!err && probe->welcome.type == OBP_MSG_REFUSED)
 		return OB_ERR_REFUSED;
-	if (!err && probe->welcome.type != OBP_MSG_WELCOME)
+	if (!err && obp_welcome_check(&hello, &probe->welcome))
 		return OB_ERR_PROTOCOL;
 	if (!err && probe->welcome.welcome.vmm && !probe->welcome.welcome.range_ok) {
 		/* We asked for no addresses; say so, as a client that cannot have them would. */

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "protocol/welcome.h"
+
+#include "base/check.h"
+#include "base/cuda_types.h"
+
+/* Attributes that the client counts with: sizes of launches and occupancy. What a device can have is far inside. */
+static const struct {
+	CUdevice_attribute attr;
+	int32_t least, most;
+} limits[] = {
+	{ CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1, 1 << 16 },
+	{ CU_DEVICE_ATTRIBUTE_WARP_SIZE, 1, 1 << 10 },
+	{ CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1, 1 << 16 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 1, 1 << 20 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 1, 1 << 14 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, 0, 1 << 24 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 0, 1 << 24 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 0, 1 << 30 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 0, 1 << 30 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 0, 1 << 30 },
+	{ CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 0, 1 << 30 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_PITCH, 0, INT32_MAX },
+	{ CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 0, 1 << 24 },
+};
+
+static bool range_inside(const struct obp_range *range, const struct obp_range *outer)
+{
+	return range->base >= outer->base && ob_span_inside(range->base - outer->base, range->size, outer->size);
+}
+
+static bool ranges_overlap(const struct obp_range *a, const struct obp_range *b)
+{
+	return a->size && b->size && a->base < b->base + b->size && b->base < a->base + a->size;
+}
+
+/* One of those that the client holds reserved, or, when the server could take none, a place of its own that the client will try. */
+static const char *range_check(const struct obp_hello *hello, const struct obp_welcome *welcome)
+{
+	const struct obp_range *range = &welcome->range;
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < hello->n_ranges; i++) {
+		if (welcome->range_ok && hello->ranges[i].base == range->base && hello->ranges[i].size == range->size)
+			return NULL;
+		most = ob_max(most, hello->ranges[i].size);
+	}
+	if (welcome->range_ok)
+		return "it names an address range that was not offered";
+	if (range->size == 0)
+		return NULL; /* it has none: the client will say that it took none */
+	if (range->base == 0 || range->base % OBP_RANGE_ALIGN || range->size > most || range->base > OBP_RANGE_END - range->size)
+		return "its address range cannot lie in this process";
+	return NULL;
+}
+
+static const char *devices_check(const struct obp_welcome *welcome)
+{
+	for (uint32_t i = 0; i < welcome->n_devices; i++) {
+		const struct obp_device *device = &welcome->devices[i];
+
+		for (size_t k = 0; k < ob_count(limits); k++)
+			if (device->attr_known[limits[k].attr] &&
+			    (device->attr[limits[k].attr] < limits[k].least || device->attr[limits[k].attr] > limits[k].most))
+				return "an attribute of a device is one that no device has";
+		if (!welcome->vmm || welcome->range.size == 0)
+			continue;
+		if (device->range.base % OBP_RANGE_ALIGN || device->range.size < OBP_RANGE_ALIGN || device->grant > device->range.size ||
+		    !range_inside(&device->range, &welcome->range))
+			return "the addresses of a device lie outside the session's range";
+		for (uint32_t k = 0; k < i; k++)
+			if (ranges_overlap(&device->range, &welcome->devices[k].range))
+				return "two devices have the same addresses";
+	}
+	return NULL;
+}
+
+const char *obp_welcome_check(const struct obp_message *hello, const struct obp_message *answer)
+{
+	const struct obp_welcome *welcome = &answer->welcome;
+	const char *why = NULL;
+
+	if (answer->type != OBP_MSG_WELCOME || welcome->route == 0)
+		return "its answer to the hello is neither a welcome nor a refusal";
+	if (welcome->codecs & ~hello->hello.codecs)
+		return "it would pack frames in a way that was not offered";
+	if (answer->shm && answer->shm != hello->shm)
+		return "it takes shared memory that was not offered";
+	if (welcome->vmm)
+		why = range_check(&hello->hello, welcome);
+	return why ? why : devices_check(welcome);
+}
