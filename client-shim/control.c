@@ -189,7 +189,7 @@ static enum verdict callback_take(const struct obp_message *message)
 	return control_send(OBP_MSG_CALLBACK_DONE, message->value) ? GOOD : BROKEN;
 }
 
-/* Before `joined` only that and the end may come; after it, everything that a server says and nothing that a client does. */
+/* `joined` comes once on a connection; a server asks for host functions that have been waiting perhaps before it. What only a client says never comes. */
 static enum verdict message_take(const struct obp_item *item)
 {
 	OB_CLEANUP(ob_freep) struct obp_message *message = malloc(sizeof *message);
@@ -208,7 +208,7 @@ static enum verdict message_take(const struct obp_item *item)
 		verdict = control_send(OBP_MSG_PONG, message->value) ? GOOD : BROKEN;
 	} else if (message->type == OBP_MSG_PONG && control.joined) {
 		pong_take(message);
-	} else if (message->type == OBP_MSG_CALLBACK && control.joined) {
+	} else if (message->type == OBP_MSG_CALLBACK) {
 		verdict = callback_take(message);
 	} else {
 		verdict = protocol_broken("a message that has no place there");

@@ -21,6 +21,7 @@
 #include "server/quota.h"
 #include "server/refuse.h"
 #include "server/session.h"
+#include "transport/message.h"
 #include "transport/shm.h"
 #include "transport/tls.h"
 
@@ -126,20 +127,36 @@ static bool secret_right(const uint8_t *secret)
 
 static void control_end(void);
 
-static bool control_answer(enum obp_message_type type, uint64_t value)
+static struct obp_message *answer_new(enum obp_message_type type, uint64_t value)
 {
 	struct obp_message *message = calloc(1, sizeof *message);
-	bool sent;
 
 	if (!message)
-		return false;
+		return NULL;
 	message->type = type;
 	message->value = value;
 	message->received = atomic_load(&loop.session->replies.executed);
 	message->sent = atomic_load(&loop.session->replies.next) - 1;
 	message->bytes = atomic_load(&loop.session->link.bytes);
 	message->code = atomic_load(&loop.session->link.down) ? OBP_PEER_CUT_OFF : atomic_load(&loop.session->link.idle) ? OBP_PEER_IDLE : OBP_PEER_BUSY;
-	sent = obs_control_send(&loop.session->hostfuncs, message);
+	return message;
+}
+
+static bool control_answer(enum obp_message_type type, uint64_t value)
+{
+	struct obp_message *message = answer_new(type, value);
+	bool sent = message && obs_control_send(&loop.session->hostfuncs, message);
+
+	free(message);
+	return sent;
+}
+
+/* The first message on the control connection, before any other thread can send on it: a host function's call must not come ahead of it. */
+static bool control_joined(struct obt_stream *stream)
+{
+	struct obp_message *message = answer_new(OBP_MSG_JOINED, 0);
+	bool sent = message && obt_message_send(stream, message, NULL, 0, ob_clock_ns() + OBS_CONTROL_SEND_S * OB_SECOND) == OB_ERR_NONE;
+
 	free(message);
 	return sent;
 }
@@ -159,6 +176,7 @@ static void control_drop(void)
 static void join_control(struct guest *guest)
 {
 	struct obs_link *link = &loop.session->link;
+	bool joined;
 
 	if (loop.control.fd >= 0 && !link->on) {
 		obs_refuse_stream(&guest->stream, OB_ERR_REFUSED, "the session already has a control connection");
@@ -175,8 +193,9 @@ static void join_control(struct guest *guest)
 	loop.control = *guest;
 	loop.control_lost = 0;
 	guest->fd = -1;
+	joined = control_joined(&loop.control.stream);
 	obs_hostfunc_control(&loop.session->hostfuncs, &loop.control.stream);
-	if (!control_answer(OBP_MSG_JOINED, 0) || (link->on && !obs_hostfunc_ask_again(&loop.session->hostfuncs)))
+	if (!joined || (link->on && !obs_hostfunc_ask_again(&loop.session->hostfuncs)))
 		control_end();
 }
 
