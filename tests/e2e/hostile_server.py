@@ -1,0 +1,389 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""A program (victim.c) works over a connection on which somebody changes what the server says: sizes, counts, flags, numbers, results, texts, maps; replies
+and messages that are repeated, left out, exchanged or made up, each put into frames again so that the rest of the protocol holds. The program must end with
+the right result or with an error of a call: no crash, no overwritten guard, no sanitizer's report, no hang.
+
+    hostile_server.py OUTBOARD SERVER VICTIM SEEDS [FIRST_SEED]
+    hostile_server.py OUTBOARD SERVER VICTIM seed N          one seed, and what was changed
+    hostile_server.py OUTBOARD SERVER VICTIM minutes N       as many seeds as fit
+"""
+import concurrent.futures
+import os
+import pathlib
+import random
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from frames import ACK, CONTROL, GIVEN, MORE, PART, PREFACE, REPLIES, TEXT, TEXT_STDERR, Frame, Reply, pack, receive, replies_into, replies_of, unpack
+from house import Server, bad, check
+
+OUTBOARD, SERVER, VICTIM = sys.argv[1:4]
+DEADLINE = 50                # seconds for one program; the time-outs that it is given are some seconds
+AT_ONCE = 6
+LEFT_OUT_S = 1               # after something was left out: when the connections are closed
+NUMBERS = (0, 1, 2, 7, 8, 31, 63, 64, 255, 999, 1000, 4095, 4096, 65535, 1 << 20, (1 << 31) - 1, 1 << 31, (1 << 32) - 8, (1 << 32) - 1)
+LARGE = NUMBERS + (1 << 32, 1 << 47, (1 << 63) - 1, 1 << 63, (1 << 64) - 4096, (1 << 64) - 1)
+TEXTS = ('', '\x1b[2J\x1b]0;title\x07', '\x9b2J', 'x' * 5000, '\udcff\udc9b', '\u202eabc', 'line\nline\r\n', '%s%n%p' * 20)
+STEER = re.compile('[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\x1b')
+
+
+class Hostile:
+    """The proxy of one program: a few changes at places that its seed chooses, and everything else as it is."""
+
+    def __init__(self, url, seed):
+        self.random, self.log, self.lock = random.Random(seed), [], threading.Lock()
+        host, port = url.split('//')[1].rsplit(':', 1)
+        self.server, self.open, self.seen = (host, int(port)), [], 0
+        self.places = sorted(self.random.choice((0, 1, 2, 3, self.random.randrange(12), self.random.randrange(90))) for _ in range(self.random.choice((1, 1, 2, 6))))
+        self.listener = socket.create_server(('127.0.0.1', 0))
+        self.url = 'tcp://127.0.0.1:%d' % self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+                server = socket.create_connection(self.server)
+            except OSError:
+                return
+            for s in (client, server):
+                s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.open += [client, server]
+            threading.Thread(target=self.up, args=(client, server), daemon=True).start()
+            threading.Thread(target=self.down, args=(server, client), daemon=True).start()
+
+    @staticmethod
+    def up(client, server):
+        try:
+            server.sendall(receive(client, PREFACE))
+            while data := client.recv(65536):
+                server.sendall(data)
+        except (OSError, EOFError):
+            pass
+        end(server)
+
+    def down(self, server, client):
+        state = {'shift': 0, 'held': None}
+        try:
+            while True:
+                frame = Frame.read(server)
+                for data in self.change(frame, state, (server, client)):
+                    client.sendall(data)
+        except (OSError, EOFError):
+            pass
+        end(client)
+
+    def change(self, frame, state, ends):
+        """What leaves for this frame: pieces of bytes."""
+        with self.lock:
+            place, self.seen = self.seen, self.seen + (frame.type != ACK)
+            mine = frame.type != ACK and place in self.places
+        if frame.type == REPLIES:
+            frame.sequence += state['shift']
+        out = [frame]
+        if mine:
+            kinds = {REPLIES: REPLY_CHANGES, CONTROL: CONTROL_CHANGES, PART: PART_CHANGES, GIVEN: PART_CHANGES}.get(frame.type, ())
+            kind = self.random.choice(kinds + FRAME_CHANGES) if not (frame.type == REPLIES and frame.flags) else self.random.choice(FRAME_CHANGES)
+            before = frame.count
+            out = kind(self.random, frame, state)
+            if frame.type == REPLIES and kind in REPLY_CHANGES and kind is not replies_exchanged:
+                state['shift'] += sum(f.count for f in out if f.type == REPLIES) - before
+            self.log.append(f'{place}: {kind.__name__}, frame of type {frame.type}')
+            if not out and frame.type in (REPLIES, CONTROL):
+                threading.Timer(LEFT_OUT_S, lambda: [end(s) for s in ends]).start()
+        elif state['held'] and frame.type == REPLIES:
+            held, state['held'] = state['held'], None
+            held.sequence, frame.sequence = held.sequence + frame.count, held.sequence
+            out = [frame, held]
+        return [f.bytes() for f in out]
+
+    def close(self):
+        self.listener.close()
+        for s in self.open:
+            end(s)
+            s.close()
+
+
+def end(s):
+    try:
+        s.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass
+
+
+# ---- what is changed: (random, frame, state) -> frames ----
+
+def header_field(r, frame, state):
+    name, top = r.choice((('magic', 32), ('version', 8), ('type', 8), ('flags', 16), ('size', 32), ('count', 32), ('sequence', 64), ('ack', 64), ('raw_size', 32),
+                          ('reserved', 32)))
+    value = r.choice((getattr(frame, name) + r.choice((-8, -1, 1, 8)), r.choice(LARGE), r.getrandbits(top)))
+    setattr(frame, name, value % (1 << top))
+    return [frame]
+
+
+def frame_type(r, frame, state):
+    frame.type = r.randrange(1, 9)
+    return [frame]
+
+
+def acknowledge(r, frame, state):
+    frame.ack = r.choice((frame.ack + 1, frame.ack + 1000, 1 << 63, (1 << 64) - 1))
+    return [frame]
+
+
+def made_up_frame(r, frame, state):
+    new = Frame(payload=r.randbytes(r.choice((0, 8, 64, 4096))), type=r.choice((1, 3, 4, 5, 6, 7)), sequence=r.choice(LARGE), ack=r.choice((0, 1, 1 << 40)), count=r.choice(NUMBERS))
+    return r.choice(([new, frame], [frame, new]))
+
+
+def made_up_message(r, frame, state):
+    message = {'type': r.randrange(0, 13), 'value': r.choice(LARGE), 'code': r.choice(NUMBERS), 'secret': bytes(16), 'text': r.choice(TEXTS),
+               'received': r.choice(LARGE), 'sent': r.choice(LARGE), 'bytes': r.choice(LARGE), 'attempt': 1}
+    new = Frame(payload=pack(message)).fit()
+    return r.choice(([new, frame], [frame, new], [new] * 50 + [frame]))
+
+
+def cut_short(r, frame, state):
+    frame.payload = frame.payload[:r.randrange(len(frame.payload) + 1)]
+    return [frame]
+
+
+def random_bytes(r, frame, state):
+    data = bytearray(frame.payload)
+    for _ in range(r.randrange(1, 8)):
+        if data:
+            data[r.randrange(min(len(data), 64))] = r.getrandbits(8)
+    frame.payload = bytes(data)
+    return [frame]
+
+
+def reply_field(r, frame, state):
+    replies = replies_of(frame)
+    reply = r.choice(replies)
+    name, top = r.choice((('size', 32), ('flags', 16), ('lane', 16), ('result', 32), ('deferred', 32), ('call', 64), ('body', 32), ('deferred_opcode', 32)))
+    setattr(reply, name, r.choice((getattr(reply, name) + r.choice((-8, -1, 1, 8)), r.choice(NUMBERS), r.getrandbits(top))) % (1 << top))
+    return [replies_into(frame, replies)]
+
+
+def reply_result(r, frame, state):
+    replies = replies_of(frame)
+    reply = r.choice(replies)
+    reply.result = r.choice((0, 1, 2, 600, 700, 999, 1000, 1 << 31, (1 << 32) - 1))
+    if r.random() < 0.5:
+        reply.data = b''
+        reply.fit()
+    return [replies_into(frame, replies)]
+
+
+def reply_grown(r, frame, state):
+    replies = replies_of(frame)
+    reply = r.choice(replies)
+    reply.data += b'G' * r.choice((1, 7, 8, 64, 2048, 40000, 1 << 20))
+    reply.fit()
+    return [replies_into(frame, replies)]
+
+
+def reply_shrunk(r, frame, state):
+    replies = replies_of(frame)
+    reply = r.choice(replies)
+    reply.data = reply.data[:r.randrange(len(reply.data) + 1)]
+    reply.fit()
+    return [replies_into(frame, replies)]
+
+
+def reply_repeated(r, frame, state):
+    replies = replies_of(frame)
+    at = r.randrange(len(replies))
+    times = r.choice((1, 1, 2, 50))
+    if r.random() < 0.5 or len(frame.payload) * times > 1 << 20:
+        again = frame.copy()
+        again.sequence += frame.count
+        return [frame, again]
+    return [replies_into(frame, replies[:at] + [replies[at]] * times + replies[at:])]
+
+
+def reply_in_pieces(r, frame, state):
+    """Pieces before the answer, perhaps of more bytes than it may have, or the answer itself as a piece."""
+    replies = replies_of(frame)
+    at = r.randrange(len(replies))
+    piece = replies[at].copy()
+    piece.flags |= MORE
+    piece.data = b'P' * r.choice((0, 1, 8, 64, 2048, 32736, 100000))
+    piece.fit()
+    last = replies[at].copy()
+    if r.random() < 0.5:
+        last.data = b''
+        last.fit()
+    # Never the pieces alone: nobody can tell a server that says no more from a call that takes long.
+    new = r.choice(([piece, last], [piece, piece, last], [piece] * 9 + [last]))
+    return [replies_into(frame, replies[:at] + new + replies[at + 1:])]
+
+
+def reply_left_out(r, frame, state):
+    return []
+
+
+def replies_exchanged(r, frame, state):
+    """It comes behind the next one, and the frames are numbered as they come."""
+    state['held'] = frame
+    return []
+
+
+def reply_text(r, frame, state):
+    text = Reply(data=r.choice((b'', b'\x1b]52;c;cm0=\x07\x1b[2J\n', b'\xc2\x9b2J\n', b'T' * 32000, b'T' * 32768, b'T' * 300000, r.randbytes(100))),
+                 flags=TEXT | r.choice((0, 0, TEXT_STDERR, MORE, 8)), call=r.choice((0, 0, 0, 1)), result=r.choice((0, 0, 0, 1)))
+    return [replies_into(frame, r.choice(([text] + replies_of(frame), replies_of(frame) + [text] * 3)))]
+
+
+def reply_body(r, frame, state):
+    """Numbers inside an answer of its right size."""
+    replies = replies_of(frame)
+    reply = r.choice(replies)
+    if len(reply.data) >= 8:
+        at = r.randrange(len(reply.data) // 8) * 8 if len(reply.data) < 4096 else 0
+        reply.data = reply.data[:at] + r.choice(LARGE).to_bytes(8, 'little') + reply.data[at + 8:]
+    return [replies_into(frame, replies)]
+
+
+def wild(r, value, depth=0):
+    """A control map with one thing in it changed."""
+    if isinstance(value, dict) and value:
+        key = r.choice(list(value))
+        if r.random() < 0.1:
+            return {k: v for k, v in value.items() if k != key}
+        return dict(value, **{key: wild(r, value[key], depth + 1)}) if isinstance(key, str) else {**value, key: wild(r, value[key], depth + 1)}
+    if isinstance(value, list):
+        if value and r.random() < 0.6:
+            at = r.randrange(len(value))
+            return value[:at] + [wild(r, value[at], depth + 1)] + value[at + 1:]
+        return r.choice((value * 2, value * 300, [], [[]]))
+    if isinstance(value, int):
+        return r.choice((r.choice(LARGE), value + 1, value - 1 if value else -1, -1, 'text', None, [value]))
+    if isinstance(value, str):
+        return r.choice(TEXTS + (7, b'bytes'))
+    return r.choice((b'', b'x' * 17, r.randbytes(16), 'text', 3))
+
+
+def message_field(r, frame, state):
+    frame.payload = pack(wild(r, unpack(frame.payload)))
+    return [frame.fit()]
+
+
+def message_fields(r, frame, state):
+    message = unpack(frame.payload)
+    for _ in range(5):
+        message = wild(r, message)
+        if not isinstance(message, dict):
+            break
+    frame.payload = pack(message)
+    return [frame.fit()]
+
+
+def message_repeated(r, frame, state):
+    return [frame] * r.choice((2, 3, 100))
+
+
+def message_left_out(r, frame, state):
+    return []
+
+
+def message_type(r, frame, state):
+    frame.payload = pack(dict(unpack(frame.payload), type=r.randrange(0, 13)))
+    return [frame.fit()]
+
+
+def part_field(r, frame, state):
+    name = r.choice(('count', 'ack', 'sequence', 'type'))
+    setattr(frame, name, r.choice((getattr(frame, name) + r.choice((-1, 1, 1 << 20)), r.choice(NUMBERS))) % (1 << (8 if name == 'type' else 32)))
+    return [frame]
+
+
+def part_repeated(r, frame, state):
+    return [frame, frame]
+
+
+FRAME_CHANGES = (header_field, frame_type, acknowledge, made_up_frame, made_up_message, cut_short, random_bytes)
+REPLY_CHANGES = (reply_field, reply_field, reply_result, reply_grown, reply_grown, reply_shrunk, reply_repeated, reply_repeated, reply_in_pieces, reply_in_pieces,
+                 reply_left_out, replies_exchanged, reply_text, reply_text, reply_body)
+CONTROL_CHANGES = (message_field, message_field, message_fields, message_fields, message_repeated, message_left_out, message_type)
+PART_CHANGES = (part_field, part_field, part_repeated)
+MAY_BE_WRONG = ('reply_body', 'random_bytes', 'replies_exchanged', 'reply_repeated', 'header_field', 'reply_field', 'reply_left_out', 'part_', 'reply_in_pieces', 'message_', 'reply_result',
+                'made_up_')
+
+SETTINGS = ({}, {'OUTBOARD_GRACE': '0'}, {'OUTBOARD_STRIPES': '2', 'OUTBOARD_STRIPE_MIN': '1M'}, {'OUTBOARD_CODEC': 'lz4'},
+            {'OUTBOARD_OPT': '-async'}, {'OUTBOARD_UPLOAD_CACHE': 'always'})
+
+
+def victim(url, seed):
+    """What is wrong with how the program ended; None: nothing. And what was changed."""
+    hostile = Hostile(url, seed)
+    settings = {'OUTBOARD_TIMEOUT': '2', 'OUTBOARD_GRACE': '3', 'OUTBOARD_DEAD': '2', **SETTINGS[seed % len(SETTINGS)]}
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        program = subprocess.Popen([OUTBOARD, 'run', '--server', hostile.url, '--', VICTIM], stdout=out, stderr=err, env=dict(os.environ, **settings))
+        began = time.monotonic()
+        try:
+            code = program.wait(DEADLINE)
+        except subprocess.TimeoutExpired:
+            program.kill()
+            program.wait()
+            code = 'a hang'
+        took = time.monotonic() - began
+        out.seek(0)
+        err.seek(0)
+        said, complained = out.read(), err.read()
+    hostile.close()
+    wrong = None
+    if code not in (0, 3, 4):
+        wrong = f'it ended with {code}'
+    elif code == 4 and not any(word in change for change in hostile.log for word in MAY_BE_WRONG):
+        wrong = 'a wrong result'
+    elif b'Sanitizer' in complained or b'runtime error' in complained:
+        wrong = 'a sanitizer reports'
+    elif STEER.search(complained.decode('utf-8', 'surrogateescape').replace('\n', '').replace('\t', '')) and b'T' * 99 not in complained and b'cm0=' not in complained:
+        wrong = 'an error line that steers a terminal'
+    return wrong, code, hostile.log, took, said, complained
+
+
+def main():
+    # The kernel's text goes to a file here, as it is; lines of the log must be clean even so.
+    server = Server(SERVER, 'tcp://127.0.0.1:0', '--driver', 'soft', '--max-sessions', '64')
+    server_lines = 0
+    first, seeds, until, loud = 1, 0, None, False
+    if sys.argv[4] == 'minutes':
+        first, until = int(time.time()) % 1000000 * 1000, time.monotonic() + 60 * float(sys.argv[5])
+    elif sys.argv[4] == 'seed':
+        first, seeds, loud = int(sys.argv[5]), 1, True
+    else:
+        seeds, first = int(sys.argv[4]), int(sys.argv[5]) if len(sys.argv) > 5 else 1
+    codes, changes, slowest, seed = {}, {}, 0, first
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        while time.monotonic() < until if until else seed < first + seeds:
+            batch = range(seed, seed + 8 * AT_ONCE) if until else range(seed, min(seed + 8 * AT_ONCE, first + seeds))
+            for number, (wrong, code, log, took, said, complained) in zip(batch, pool.map(lambda n: victim(server.url, n), batch)):
+                codes[code] = codes.get(code, 0) + 1
+                slowest = max(slowest, took)
+                for line in log:
+                    name = line.split()[1].rstrip(',')
+                    changes[name] = changes.get(name, 0) + 1
+                if wrong or loud:
+                    print(f'seed {number}: {wrong}; ended with {code} after {took:.1f} s')
+                    print('  ' + '\n  '.join(log))
+                    print(complained[-3000:].decode('utf-8', 'replace'))
+                if wrong:
+                    bad.append(number)
+            seed = batch[-1] + 1
+    print(f'seeds {first} to {seed - 1}: ended with {codes}; slowest {slowest:.1f} s')
+    print('changes: ' + ', '.join(f'{name} {n}' for name, n in sorted(changes.items())))
+    check('every program ended with a right result or an error of a call', not bad, bad)
+    check('the server lives', server.process.poll() is None)
+    server.stop()
+    sys.exit(bool(bad))
+
+
+main()
