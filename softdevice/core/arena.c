@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softdevice/core/heap.h"
+
 #define CHUNK_BYTES ((size_t)64 << 10)
 #define HEADER_BYTES ((size_t)16)
 
@@ -33,7 +35,7 @@ obd_arena_free(struct obd_arena *a)
 		return;
 	for (struct chunk *c = a->chunks, *next; c; c = next) {
 		next = c->next;
-		free(c);
+		obd_heap_free(c);
 	}
 	free(a);
 }
@@ -41,7 +43,7 @@ obd_arena_free(struct obd_arena *a)
 static char *
 add_chunk(struct obd_arena *a, size_t size)
 {
-	struct chunk *c = calloc(1, HEADER_BYTES + size);
+	struct chunk *c = obd_heap_alloc(HEADER_BYTES + size);
 
 	if (!c)
 		return NULL;

@@ -88,11 +88,17 @@ struct obd_shared_var {
 	bool dynamic; /* .extern .shared x[] */
 };
 
+/* Where a shared variable lies in a kernel's shared memory. */
+struct obd_shared_at {
+	uint32_t var, offset;
+};
+
 /* A kernel and what lies behind obd_kernel. */
 struct obd_entry {
 	struct obd_kernel pub;
 	struct obd_func *func;
-	uint32_t *shared_off; /* offset of each of the program's shared variables, ~0 when the kernel cannot reach it */
+	struct obd_shared_at *shared; /* the variables that the kernel can reach, by index */
+	uint32_t n_shared;
 	uint32_t stack_bytes; /* local memory per thread */
 };
 

@@ -242,9 +242,26 @@ HANDLER(H_param_addr)
 	NEXT_H;
 }
 
+/* ~0, which is outside of shared memory, in a function that the kernel can only reach through a forged address. */
+static inline u32
+shared_offset(const struct obd_entry *e, u64 var)
+{
+	u32 low = 0, high = e->n_shared;
+
+	while (high - low > 1) {
+		u32 middle = low + (high - low) / 2;
+
+		if (e->shared[middle].var <= var)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low < e->n_shared && e->shared[low].var == var ? e->shared[low].offset : ~0u;
+}
+
 HANDLER(H_shared_addr)
 {
-	u32 off = w->cta->launch->entry->shared_off[in->u.imm];
+	u32 off = shared_offset(w->cta->launch->entry, in->u.imm);
 
 	if (in->e)
 		spread64(REG(in->d), off, m, w->live);

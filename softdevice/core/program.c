@@ -45,7 +45,8 @@ relocate(struct obd_loader *ld)
 struct reach {
 	struct obd_program *p;
 	uint8_t *seen;
-	uint32_t *stack;
+	uint8_t *gone;        /* of has_cycle */
+	uint32_t *order;      /* functions reached, each once */
 	uint32_t n;
 	bool indirect;
 };
@@ -56,18 +57,19 @@ reach_add(struct reach *r, uint32_t index)
 	if (r->seen[index])
 		return;
 	r->seen[index] = 1;
-	r->stack[r->n++] = index;
+	r->order[r->n++] = index;
 }
 
 static void
 reach_from(struct reach *r, const struct obd_func *f)
 {
-	memset(r->seen, 0, r->p->n_funcs);
+	for (uint32_t i = 0; i < r->n; i++)
+		r->seen[r->order[i]] = 0;
 	r->n = 0;
 	r->indirect = false;
 	reach_add(r, f->index);
-	while (r->n) {
-		const struct obd_func *g = r->p->funcs[r->stack[--r->n]];
+	for (uint32_t next = 0; next < r->n; next++) {
+		const struct obd_func *g = r->p->funcs[r->order[next]];
 
 		for (uint32_t i = 0; i < g->n_callees; i++)
 			reach_add(r, g->callees[i]);
@@ -80,44 +82,74 @@ reach_from(struct reach *r, const struct obd_func *f)
 	}
 }
 
+static int
+by_variable(const void *a, const void *b)
+{
+	const struct obd_shared_at *x = a, *y = b;
+
+	return x->var < y->var ? -1 : x->var > y->var;
+}
+
+/*
+ * The shared variables that the kernel's functions refer to, each once, by index. Not a table over all variables of the program: kernels times
+ * variables grows with the square of the text.
+ */
+static void
+shared_collect(struct obd_loader *ld, struct obd_entry *e, const struct reach *r)
+{
+	struct obd_program *p = ld->prog;
+	uint32_t kept = 0;
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < r->n; i++)
+		n += p->funcs[r->order[i]]->n_shared_refs;
+	/* Kernels that share functions refer to the same variables again: this sum is not bounded by the size of the text. */
+	if (n > ld->shared_refs_left)
+		obd_ptx_fail(ld, "the kernels of this module refer to shared variables more than %u times in all", OBD_MAX_SHARED_REFS);
+	ld->shared_refs_left -= (uint32_t)n;
+	e->shared = n ? obd_ptx_alloc(ld, n * sizeof(*e->shared)) : NULL;
+	n = 0;
+	for (uint32_t i = 0; i < r->n; i++)
+		for (uint32_t k = 0; k < p->funcs[r->order[i]]->n_shared_refs; k++)
+			e->shared[n++].var = p->funcs[r->order[i]]->shared_refs[k];
+	if (n)
+		qsort(e->shared, n, sizeof(*e->shared), by_variable);
+	for (uint64_t i = 0; i < n; i++)
+		if (kept == 0 || e->shared[kept - 1].var != e->shared[i].var)
+			e->shared[kept++] = e->shared[i];
+	e->n_shared = kept;
+}
+
 static void
 layout_shared(struct obd_loader *ld, struct obd_entry *e, const struct reach *r)
 {
 	struct obd_program *p = ld->prog;
 	uint64_t at = 0;
 	uint32_t dynamic_align = 1;
+	bool any_dynamic = false;
 
-	e->shared_off = obd_ptx_alloc(ld, (p->n_shared + 1) * sizeof(uint32_t));
-	memset(e->shared_off, 0xff, p->n_shared * sizeof(uint32_t));
-	for (uint32_t i = 0; i < p->n_funcs; i++)
-		for (uint32_t k = 0; r->seen[i] && k < p->funcs[i]->n_shared_refs; k++)
-			e->shared_off[p->funcs[i]->shared_refs[k]] = 0;
-	for (uint32_t i = 0; i < p->n_shared; i++) {
-		const struct obd_shared_var *v = &p->shared[i];
+	shared_collect(ld, e, r);
+	for (uint32_t i = 0; i < e->n_shared; i++) {
+		const struct obd_shared_var *v = &p->shared[e->shared[i].var];
 
-		if (e->shared_off[i])
-			continue;
 		if (v->dynamic) {
+			any_dynamic = true;
 			if (v->align > dynamic_align)
 				dynamic_align = v->align;
 			continue;
 		}
 		at = (at + v->align - 1) & ~(uint64_t)(v->align - 1);
-		e->shared_off[i] = (uint32_t)at;
+		e->shared[i].offset = (uint32_t)at;
 		at += v->size;
 		if (at > OBD_BLOCK_MAX_SHARED)
 			obd_ptx_fail(ld, "kernel %s has more than %u bytes of static shared memory", e->pub.name, OBD_BLOCK_MAX_SHARED);
 	}
 	/* all dynamic variables are one: they start where the static ones end */
-	bool any_dynamic = false;
-
-	for (uint32_t i = 0; i < p->n_shared; i++)
-		any_dynamic |= e->shared_off[i] != OBD_NONE && p->shared[i].dynamic;
 	if (any_dynamic)
 		at = (at + dynamic_align - 1) & ~(uint64_t)(dynamic_align - 1);
-	for (uint32_t i = 0; i < p->n_shared; i++)
-		if (e->shared_off[i] != OBD_NONE && p->shared[i].dynamic)
-			e->shared_off[i] = (uint32_t)at;
+	for (uint32_t i = 0; i < e->n_shared; i++)
+		if (p->shared[e->shared[i].var].dynamic)
+			e->shared[i].offset = (uint32_t)at;
 	e->pub.static_shared = (uint32_t)at;
 }
 
@@ -156,18 +188,21 @@ stack_depths(struct obd_loader *ld)
 
 /* Is there a cycle among the functions reached? Those without callees are taken away until none is left or all have some. */
 static bool
-has_cycle(struct obd_loader *ld, const struct reach *r)
+has_cycle(const struct reach *r)
 {
-	struct obd_program *p = ld->prog;
-	uint8_t *gone = obd_ptx_scratch(ld, p->n_funcs + 1);
+	const struct obd_program *p = r->p;
+	uint8_t *gone = r->gone;
 
+	for (uint32_t k = 0; k < r->n; k++)
+		gone[r->order[k]] = 0;
 	for (uint32_t pass = 0; pass < 64; pass++) {
 		bool changed = false, left = false;
 
-		for (uint32_t i = p->n_funcs; i-- > 0;) {
+		for (uint32_t n = r->n; n-- > 0;) {
+			uint32_t i = r->order[n];
 			bool waits = false;
 
-			if (!r->seen[i] || gone[i])
+			if (gone[i])
 				continue;
 			for (uint32_t k = 0; k < p->funcs[i]->n_callees; k++)
 				waits |= !gone[p->funcs[i]->callees[k]];
@@ -190,8 +225,10 @@ layout_kernels(struct obd_loader *ld)
 	struct reach r = {.p = p};
 	uint32_t *depth = stack_depths(ld);
 
+	ld->shared_refs_left = OBD_MAX_SHARED_REFS;
 	r.seen = obd_ptx_scratch(ld, p->n_funcs + 1);
-	r.stack = obd_ptx_scratch(ld, (p->n_funcs + 1) * sizeof(uint32_t));
+	r.gone = obd_ptx_scratch(ld, p->n_funcs + 1);
+	r.order = obd_ptx_scratch(ld, (p->n_funcs + 1) * sizeof(uint32_t));
 	for (uint32_t i = 0; i < p->n_entries; i++) {
 		struct obd_entry *e = &p->entries[i];
 		bool more;
@@ -199,10 +236,10 @@ layout_kernels(struct obd_loader *ld)
 		reach_from(&r, e->func);
 		layout_shared(ld, e, &r);
 		more = r.indirect;
-		for (uint32_t k = 0; k < p->n_funcs; k++)
-			more |= r.seen[k] && p->funcs[k]->uses_alloca;
+		for (uint32_t k = 0; k < r.n; k++)
+			more |= p->funcs[r.order[k]]->uses_alloca;
 		if (e->func->n_callees && !more)
-			more = has_cycle(ld, &r);
+			more = has_cycle(&r);
 		e->stack_bytes = (depth[e->func->index] + (more ? OBD_STACK_BYTES : 0) + 255) & ~255u;
 		e->pub.local_bytes = depth[e->func->index];
 		e->pub.const_bytes = p->const_bytes;

@@ -27,6 +27,7 @@
 #define OBD_MAX_SCOPES 64u
 #define OBD_MAX_VAR_BYTES ((uint64_t)1 << 36)
 #define OBD_MAX_CODE (1u << 22) /* operations of one function */
+#define OBD_MAX_SHARED_REFS (1u << 22) /* of all kernels, through the functions they reach */
 #define OBD_NONE UINT32_MAX
 #define OBD_LABEL_ALIAS 0x40000000u /* in a label's place: the rest is the number of the label it stands for */
 
@@ -226,6 +227,7 @@ struct obd_loader {
 	struct obd_builder *builder;
 	struct obd_reloc *relocs;
 	uint32_t cap_funcs, cap_entries, cap_globals, cap_shared;
+	uint32_t shared_refs_left; /* of OBD_MAX_SHARED_REFS */
 	uint32_t stmt_line; /* of the statement being lowered, 0: none */
 	CUresult result;
 	char *log;

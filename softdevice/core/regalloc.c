@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softdevice/core/heap.h"
 #include "softdevice/core/ptx.h"
 
 #define MAX_SET_WORDS ((uint64_t)32 << 20)
@@ -277,8 +278,8 @@ analyse(struct state *s)
 	s->words = (s->n_global + 63) / 64;
 	if ((uint64_t)s->words * s->n_blocks > MAX_SET_WORDS)
 		return false;
-	s->in = calloc((size_t)s->words * s->n_blocks + 1, sizeof(uint64_t));
-	s->kill = calloc((size_t)s->words * s->n_blocks + 1, sizeof(uint64_t));
+	s->in = obd_heap_alloc(((size_t)s->words * s->n_blocks + 1) * sizeof(uint64_t));
+	s->kill = obd_heap_alloc(((size_t)s->words * s->n_blocks + 1) * sizeof(uint64_t));
 	vreg_of = calloc((size_t)s->words * 64 + 1, sizeof(uint32_t));
 	if (s->in && s->kill && vreg_of) {
 		for (uint32_t v = 0; v < b->n_vregs; v++)
@@ -433,8 +434,8 @@ obd_regalloc(struct obd_builder *b, uint32_t first_slot)
 	free(s.block_of);
 	free(s.global);
 	free(s.last_block);
-	free(s.in);
-	free(s.kill);
+	obd_heap_free(s.in);
+	obd_heap_free(s.kill);
 	free(s.from);
 	free(s.to);
 	if (!ok)

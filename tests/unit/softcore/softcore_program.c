@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* Loading: what a module says about itself, layouts, initial values, and what is refused with which words. */
+#include "softdevice/core/heap.h"
 #include "tests/unit/softcore/device.h"
 
 static void refused(const char *text, CUresult want, const char *words)
@@ -135,6 +136,132 @@ TEST(guesses_registers_that_fit_launch_bounds)
 	CHECK_INT(registers(".maxntid 128 .maxnreg 40"), 40);
 	CHECK_INT(registers(".maxntid 1024 .minnctapersm 1000000000"), 8);
 	CHECK_INT(registers(".maxntid 128 .minnctapersm 1073741824"), 8); /* 2^32 warps */
+}
+
+/* ---- memory ---- */
+
+static uint64_t held, peak, loads_left; /* bytes counted; allocations that may succeed */
+
+static int counted(uint64_t bytes)
+{
+	if (loads_left == 0)
+		return 0;
+	loads_left--;
+	held += bytes;
+	peak = held > peak ? held : peak;
+	return 1;
+}
+
+static void discounted(uint64_t bytes)
+{
+	held -= bytes;
+}
+
+enum bomb { SHARED_TIMES_ENTRIES, CALLERS_TIMES_FUNCTIONS, REFERENCES_THROUGH_ONE_FUNCTION, TARGETS, BOMBS };
+
+/* Text in which one list meets another: n of each. */
+static char *bomb_write(enum bomb which, unsigned n)
+{
+	size_t size = 0;
+	char *text = NULL;
+	FILE *f = open_memstream(&text, &size);
+
+	fputs(HEAD, f);
+	for (unsigned i = 0; i < n && (which == SHARED_TIMES_ENTRIES || which == REFERENCES_THROUGH_ONE_FUNCTION); i++)
+		fprintf(f, ".shared .b8 s%u;", i);
+	if (which == REFERENCES_THROUGH_ONE_FUNCTION) {
+		fputs(".func f() { .reg .b32 %r<2>; ", f);
+		for (unsigned i = 0; i < n; i++)
+			fprintf(f, "mov.u32 %%r1, s%u;", i);
+		fputs("ret; }", f);
+	}
+	if (which == CALLERS_TIMES_FUNCTIONS)
+		fputs(".func f() { ret; }", f);
+	for (unsigned i = 0; i < n && which != TARGETS; i++)
+		fprintf(f, ".entry k%u() { %sret; }", i, which == SHARED_TIMES_ENTRIES ? "" : "call f, (); ");
+	if (which == TARGETS) {
+		fputs(".entry k() { .reg .b32 %r<2>; T: .branchtargets ", f);
+		for (unsigned i = 0; i < n; i++)
+			fprintf(f, "%sL%u", i ? "," : "", i);
+		fputs("; ", f);
+		for (unsigned i = 0; i < n; i++)
+			fprintf(f, "L%u: brx.idx %%r1, T;\n", i);
+		fputs("ret; }", f);
+	}
+	fclose(f);
+	return text;
+}
+
+static uint64_t peak_of(enum bomb which, unsigned n, size_t *ret_text)
+{
+	char *text = bomb_write(which, n);
+	struct obd_program *p = NULL;
+
+	held = peak = 0;
+	loads_left = UINT64_MAX;
+	if (device_load(text, &p) != CUDA_SUCCESS)
+		fprintf(stderr, "the log says: %s", load_log);
+	CHECK(p != NULL);
+	obd_program_free(p);
+	CHECK_INT(held, 0);
+	*ret_text = strlen(text);
+	free(text);
+	return peak;
+}
+
+/* Twice the text takes twice the memory, not four times. */
+TEST(memory_grows_with_the_text_and_not_with_its_square)
+{
+	obd_heap_count(counted, discounted);
+	for (enum bomb which = 0; which < BOMBS; which++) {
+		size_t small, large;
+		uint64_t first, second;
+
+		if (which == REFERENCES_THROUGH_ONE_FUNCTION)
+			continue; /* bounded by a number: below */
+		first = peak_of(which, 1000, &small);
+		second = peak_of(which, 4000, &large);
+		if (second > 6 * first + (1 << 20))
+			fprintf(stderr, "case %d: %zu bytes of text take %llu, %zu take %llu\n", which, small, (unsigned long long)first, large,
+				(unsigned long long)second);
+		CHECK(second <= 6 * first + (1 << 20));
+	}
+}
+
+TEST(references_to_shared_memory_are_bounded_in_all)
+{
+	char *text = bomb_write(REFERENCES_THROUGH_ONE_FUNCTION, 2100); /* its square is just above the limit */
+	struct obd_program *p = NULL;
+
+	CHECK_INT(device_load(text, &p), CUDA_ERROR_INVALID_PTX);
+	CHECK(strstr(load_log, "shared variables more than 4194304 times") != NULL);
+	free(text);
+	text = bomb_write(REFERENCES_THROUGH_ONE_FUNCTION, 2048); /* and exactly at it */
+	CHECK_INT(device_load(text, &p), CUDA_SUCCESS);
+	obd_program_free(p);
+	free(text);
+}
+
+TEST(every_refused_allocation_is_out_of_memory)
+{
+	char *text = bomb_write(TARGETS, 2000);
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+	uint64_t n;
+
+	obd_heap_count(counted, discounted);
+	for (n = 0; result != CUDA_SUCCESS && n < 1000; n++) {
+		struct obd_program *p = NULL;
+
+		held = 0;
+		loads_left = n;
+		result = device_load(text, &p);
+		CHECK(result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY);
+		CHECK(result == CUDA_SUCCESS || live_blocks == 0);
+		obd_program_free(p);
+		CHECK_INT(held, 0);
+	}
+	CHECK(result == CUDA_SUCCESS && n > 4);
+	free(text);
 }
 
 int main(int argc, char **argv)
