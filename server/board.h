@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "protocol/load.h"
+#include "server/hold.h"
 
 #define OBS_BOARD_FD 4
 
@@ -44,7 +45,8 @@ struct obs_board {
 	_Atomic uint64_t cache_bytes;                 /* copied to devices out of the cache */
 	_Atomic uint64_t last_ns;                     /* when the last record was seen to have been executed */
 	_Atomic uint64_t used[OBP_DEVICE_MAX];        /* bytes charged on each device */
-	_Atomic uint64_t host_used;                   /* bytes of page-locked memory */
+	_Atomic uint64_t host_used;                   /* bytes of host memory counted in all, and for each purpose */
+	_Atomic uint64_t host[OBS_HOLD_PURPOSES];
 	_Atomic uint32_t conduct;                     /* enum obp_conduct */
 	_Atomic bool waiting;                         /* the executor waits for the client's bytes: only then is a session idle */
 	_Atomic bool working;                         /* a call is being executed, or launches are under way */

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "server/layers.h"
+#include "server/quota.h"
 
 /* Calls whose newest version a driver may lack although the older one does the same. */
 static const char *const older_names[][2] = {
@@ -85,18 +86,35 @@ static bool bind(struct obs_driver_lib *lib, const char *which, char *ret_why, s
 	return true;
 }
 
-/* The software device says in a table of its own that it runs no cubin; another driver does not know the table. */
+static int device_take(uint64_t bytes)
+{
+	return obs_quota_host(OBS_HOLD_DEVICE, bytes) == CUDA_SUCCESS;
+}
+
+static void device_give(uint64_t bytes)
+{
+	obs_hold_give(OBS_HOLD_DEVICE, bytes);
+}
+
+/*
+ * The software device has a table of its own: it says that it runs no cubin, and lets its memory be counted. Another driver does not know the table.
+ */
 static bool ask_ptx_only(const struct obs_driver *drv)
 {
 	CUuuid id;
 	const void *table = NULL;
 	int (*answer)(void);
+	void (*count)(int (*take)(uint64_t), void (*give)(uint64_t));
 
 	memcpy(id.bytes, "outboard-softdev", sizeof id.bytes);
 	if (drv->cuGetExportTable(&table, &id) != CUDA_SUCCESS || !table)
 		return false;
 	if (((const size_t *)table)[0] < 2 * sizeof(size_t))
 		return false;
+	if (((const size_t *)table)[0] >= 3 * sizeof(size_t)) {
+		memcpy(&count, (const char *)table + 2 * sizeof(size_t), sizeof count);
+		count(device_take, device_give);
+	}
 	memcpy(&answer, (const char *)table + sizeof(size_t), sizeof answer);
 	return answer && answer() != 0;
 }

@@ -222,8 +222,6 @@ static bool big(struct obs_exec *x, const struct obp_item *item)
 		if (whole)
 			taken(session, item->number);
 	} else {
-		if (!session->scratch && !(session->scratch = aligned_alloc(64, OBS_SCRATCH_BYTES)))
-			obs_session_fatal(session, OB_ERR_NO_MEMORY, "no memory for a large record");
 		whole = obs_exec_receive(x, session->scratch, item->size);
 		if (whole) {
 			taken(session, item->number);

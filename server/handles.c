@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "server/hold.h"
+
 bool obs_handles_put(struct obs_handles *handles, uint64_t id, const struct obs_handle *value)
 {
 	uint32_t index = (uint32_t)id;
@@ -16,6 +18,7 @@ bool obs_handles_put(struct obs_handles *handles, uint64_t id, const struct obs_
 		chunk = calloc(OBS_HANDLES_CHUNK, sizeof *chunk);
 		if (!chunk)
 			return false;
+		obs_hold_add(OBS_HOLD_HANDLES, OBS_HANDLES_CHUNK * sizeof *chunk);
 		atomic_store_explicit(&handles->chunks[index / OBS_HANDLES_CHUNK], chunk, memory_order_release);
 	}
 	chunk += index % OBS_HANDLES_CHUNK;
@@ -27,6 +30,7 @@ bool obs_handles_put(struct obs_handles *handles, uint64_t id, const struct obs_
 	/* After the fields: a look-up that sees the id sees them too. */
 	atomic_store_explicit(&chunk->id, id, memory_order_release);
 	handles->n_live++;
+	obs_hold_add(OBS_HOLD_HANDLES, OBS_HANDLE_BYTES);
 	return true;
 }
 
@@ -43,6 +47,7 @@ bool obs_handles_remove(struct obs_handles *handles, uint64_t id, struct obs_han
 	}
 	atomic_store_explicit(&handle->id, 0, memory_order_release);
 	handles->n_live--;
+	obs_hold_give(OBS_HOLD_HANDLES, OBS_HANDLE_BYTES);
 	return true;
 }
 

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "protocol/obs_driver.h"
+#include "server/quota.h"
 #include "server/session.h"
 
 struct obs_hostfunc {
@@ -141,7 +142,8 @@ CUresult obs_hostfunc_launch(struct obs_session *session, CUstream stream, uint6
 	pthread_mutex_unlock(&hostfuncs->lock);
 	if (!room) {
 		free(function);
-		obs_session_fatal(session, OB_ERR_LIMIT, "more than %u host functions are outstanding", OBS_HOSTFUNC_MAX);
+		obs_conduct_refused("host functions that wait");
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (with_status)
 		result = session->drv->cuStreamAddCallback(stream, driver_calls_with_status, function, 0);

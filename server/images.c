@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "protocol/obp_calls.h"
+#include "server/quota.h"
 #include "transport/digest.h"
 
 static struct obs_image *lookup(struct obs_images *images, const uint8_t *sha256)
@@ -20,6 +21,7 @@ static void image_drop(struct obs_images *images, struct obs_image *image)
 {
 	images->bytes -= image->size;
 	free(image->data);
+	obs_hold_give(OBS_HOLD_IMAGES, image->size);
 	*image = images->list[--images->n];
 }
 
@@ -38,10 +40,14 @@ static enum ob_err image_add(struct obs_images *images, const uint8_t *sha256, u
 		images->list = more;
 		images->capacity = capacity;
 	}
+	if (obs_quota_host(OBS_HOLD_IMAGES, size) != CUDA_SUCCESS)
+		return OB_ERR_LIMIT;
 	more = &images->list[images->n];
 	*more = (struct obs_image){ .size = size, .data = malloc(size + 1) };
-	if (!more->data)
+	if (!more->data) {
+		obs_hold_give(OBS_HOLD_IMAGES, size);
 		return OB_ERR_NO_MEMORY;
+	}
 	more->data[size] = '\0';
 	memcpy(more->sha256, sha256, OBS_SHA256_BYTES);
 	images->n++;

@@ -66,7 +66,7 @@ bool obs_lane_run(struct obs_exec *x, const struct obp_record *rec, const void *
 	if (size > sizeof lane->body)
 		return false;
 	if (!lane->threaded) {
-		if (!ob_thread_start(lane_main, lane, 0, NULL))
+		if (!ob_thread_start(lane_main, lane, OBS_LANE_STACK, NULL))
 			return false;
 		lane->threaded = true;
 	}

@@ -51,10 +51,13 @@ void obs_quota_discharge(uint32_t device, uint64_t bytes)
 
 static void give_back(const struct obs_entry *entry)
 {
+	if (entry->kind == OBS_CHARGE_NONE)
+		return;
 	if (entry->kind == OBS_CHARGE_HOST)
-		atomic_fetch_sub(&obs_board->host_used, entry->bytes);
-	else if (entry->kind != OBS_CHARGE_NONE)
+		obs_hold_give(OBS_HOLD_PINNED, entry->bytes);
+	else
 		obs_quota_discharge(entry->device, entry->bytes);
+	obs_hold_give(OBS_HOLD_HANDLES, OBS_ALLOCATION_BYTES);
 }
 
 /* The driver has given what was charged; it is now known by name. False: it cannot be noted, and must go back. */
@@ -64,11 +67,15 @@ static bool note(enum obs_charge kind, uint64_t name, uint64_t bytes, uint32_t d
 	struct obs_entry old;
 	bool noted;
 
+	if (!obs_hold_take(OBS_HOLD_HANDLES, OBS_ALLOCATION_BYTES))
+		return false;
 	pthread_mutex_lock(&lock);
 	noted = obs_ledger_put(&ledger, &entry, &old);
 	pthread_mutex_unlock(&lock);
 	if (noted)
 		give_back(&old);
+	else
+		obs_hold_give(OBS_HOLD_HANDLES, OBS_ALLOCATION_BYTES);
 	return noted;
 }
 
@@ -245,18 +252,27 @@ static CUresult device_total_mem(size_t *ret, CUdevice device)
 	return result;
 }
 
-/* ---- page-locked memory of the host ---- */
+/* ---- memory of the host: what is registered was counted by whoever allocated it ---- */
+
+CUresult obs_quota_host(enum obs_purpose purpose, uint64_t bytes)
+{
+	return obs_hold_take(purpose, bytes) ? CUDA_SUCCESS : refused("host memory");
+}
 
 static CUresult host_charge(uint64_t bytes)
 {
-	return take(&obs_board->host_used, obs_quota_limits.host_memory, bytes) ? CUDA_SUCCESS : refused("page-locked memory");
+	return obs_quota_host(OBS_HOLD_PINNED, bytes);
 }
 
 static CUresult after_host(CUresult result, void *const *host, uint64_t bytes)
 {
-	if (result != CUDA_SUCCESS || !note(OBS_CHARGE_HOST, (uint64_t)(uintptr_t)*host, bytes, 0))
-		atomic_fetch_sub(&obs_board->host_used, bytes);
-	return result;
+	if (result == CUDA_SUCCESS && note(OBS_CHARGE_HOST, (uint64_t)(uintptr_t)*host, bytes, 0))
+		return result;
+	obs_hold_give(OBS_HOLD_PINNED, bytes);
+	if (result != CUDA_SUCCESS)
+		return result;
+	next.cuMemFreeHost(*host);
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult host_alloc(void **host, size_t bytes, unsigned flags)
@@ -273,23 +289,10 @@ static CUresult host_alloc_plain(void **host, size_t bytes)
 	return result == CUDA_SUCCESS ? after_host(next.cuMemAllocHost_v2(host, bytes), host, bytes) : result;
 }
 
-static CUresult host_register(void *host, size_t bytes, unsigned flags)
-{
-	CUresult result = host_charge(bytes);
-
-	return result == CUDA_SUCCESS ? after_host(next.cuMemHostRegister_v2(host, bytes, flags), &host, bytes) : result;
-}
-
 static CUresult host_free(void *host)
 {
 	forget(OBS_CHARGE_HOST, (uint64_t)(uintptr_t)host);
 	return next.cuMemFreeHost(host);
-}
-
-static CUresult host_unregister(void *host)
-{
-	forget(OBS_CHARGE_HOST, (uint64_t)(uintptr_t)host);
-	return next.cuMemHostUnregister(host);
 }
 
 /* ---- launches ---- */
@@ -345,9 +348,7 @@ void obs_quota_wrap(struct obs_driver *table)
 	table->cuDeviceTotalMem_v2 = device_total_mem;
 	table->cuMemHostAlloc = host_alloc;
 	table->cuMemAllocHost_v2 = host_alloc_plain;
-	table->cuMemHostRegister_v2 = host_register;
 	table->cuMemFreeHost = host_free;
-	table->cuMemHostUnregister = host_unregister;
 }
 
 void obs_quota_hello(struct obs_session *session, const struct obp_hello *hello)
@@ -383,9 +384,9 @@ CUresult obs_quota_handle(struct obs_exec *x)
 {
 	const struct obs_session *s = x->session;
 
-	if (ob_likely((uint64_t)s->streams.n_live + s->events.n_live + s->functions.n_live < obs_quota_limits.handles))
-		return CUDA_SUCCESS;
-	return refused("handles");
+	if (ob_unlikely((uint64_t)s->streams.n_live + s->events.n_live + s->functions.n_live >= obs_quota_limits.handles))
+		return refused("handles");
+	return ob_likely(obs_hold_room(OBS_HANDLE_BYTES)) ? CUDA_SUCCESS : refused("host memory");
 }
 
 CUresult obs_quota_module(struct obs_exec *x)

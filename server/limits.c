@@ -14,7 +14,8 @@ const struct obs_limits obs_limits_default = OBS_LIMITS_DEFAULT;
 const char obs_limits_help[] =
 	"Limits of one session:\n"
 	"  --max-memory SIZE    on each device, for example 4GiB; also what the program is told there is\n"
-	"  --max-host-memory SIZE  page-locked memory of the server\n"
+	"  --max-host-memory SIZE  the server's own memory that a session may use: uploaded and compiled code, what waits,\n"
+	"                       handles, copies under way (default 4GiB, at least 128MiB)\n"
 	"  --max-outstanding SIZE  results that it has not taken yet and the server holds for it (default 32MiB, at most that)\n"
 	"  --max-handles N      streams, events and functions at a time\n"
 	"  --max-modules N      loaded modules at a time\n"

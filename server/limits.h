@@ -19,10 +19,13 @@
 #define OBS_LIMITS_TEXT_MAX 256
 #define OBS_OUTSTANDING_MAX (32ull << 20)
 #define OBS_STRIPES_DEFAULT 8u
+#define OBS_LANE_STACK ((size_t)2 << 20) /* of a thread that serves one of the program's; counts fully in the kernel's limit */
+#define OBS_HOST_MEMORY_MIN (128ull << 20)
+#define OBS_HOST_MEMORY_DEFAULT (4ull << 30)
 
 struct obs_limits {
 	uint64_t memory;           /* bytes on each device; 0: all there is */
-	uint64_t host_memory;      /* bytes of page-locked memory on the server; 0: no limit */
+	uint64_t host_memory;      /* bytes of the server's own memory, server/hold.h; 0: no limit */
 	uint64_t outstanding;      /* bytes of results that the server holds until the client has them */
 	uint32_t handles;          /* streams, events and functions at a time */
 	uint32_t modules, lanes;
@@ -34,9 +37,9 @@ struct obs_limits {
 	bool measure;              /* device time, also where no share is set */
 };
 
-/* Nothing is limited but by what the structures hold. */
+/* Beside host memory nothing is limited but by what the structures hold. */
 #define OBS_LIMITS_DEFAULT                                                                                                                   \
-	{ .outstanding = OBS_OUTSTANDING_MAX, .handles = OBS_HANDLES_MAX, .modules = OBS_HANDLES_MAX, .lanes = OBP_LANE_MAX, .stripes = OBS_STRIPES_DEFAULT, \
+	{ .host_memory = OBS_HOST_MEMORY_DEFAULT, .outstanding = OBS_OUTSTANDING_MAX, .handles = OBS_HANDLES_MAX, .modules = OBS_HANDLES_MAX, .lanes = OBP_LANE_MAX, .stripes = OBS_STRIPES_DEFAULT, \
 	  .share = OBP_SHARE_ALL, .priority = 1, .strictest = OBP_CONDUCT_LIMITED }
 extern const struct obs_limits obs_limits_default;
 

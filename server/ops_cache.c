@@ -64,8 +64,6 @@ void obs_op_write_cached(struct obs_exec *x, const struct obp_record *rec, const
 		return;
 	}
 	slot = obs_staging_write_slot(&x->session->staging, x->context);
-	if (!slot)
-		obs_session_fatal(x->session, OB_ERR_NO_MEMORY, "no memory for a copy's staging");
 	for (at = 0; at < req->size; at += n) {
 		uint64_t index = req->index + at / OBP_CACHE_CHUNK;
 

@@ -77,9 +77,14 @@ void obs_op_ctx_create(struct obs_exec *x, const struct obp_record *rec, const s
 	context->flags = req->flags;
 	context->primary = false;
 	context->driver = NULL;
-	context->error = x->drv->cuCtxCreate_v2(&context->driver, req->flags, (CUdevice)req->device);
-	if (context->error != CUDA_SUCCESS)
-		context->driver = NULL;
+	context->error = obs_quota_host(OBS_HOLD_HANDLES, OBS_CONTEXT_BYTES);
+	if (context->error == CUDA_SUCCESS) {
+		context->error = x->drv->cuCtxCreate_v2(&context->driver, req->flags, (CUdevice)req->device);
+		if (context->error != CUDA_SUCCESS) {
+			context->driver = NULL;
+			obs_hold_give(OBS_HOLD_HANDLES, OBS_CONTEXT_BYTES);
+		}
+	}
 	atomic_store_explicit(&context->id, req->ctx, memory_order_release);
 	x->context = context->error ? x->context : context; /* creating it made it current */
 	obs_async_result(x, rec, context->error);
@@ -107,7 +112,7 @@ static void forget_module(void *user, struct obs_handle *handle)
 		return;
 	session = (struct obs_session *)((char *)forget->table - offsetof(struct obs_session, modules));
 	obs_memory_extra_remove_owner(&session->memory, atomic_load_explicit(&handle->id, memory_order_relaxed));
-	obs_quota_discharge(handle->context->device, handle->extra);
+	obs_module_discharge(handle->context, handle->extra);
 	forget_one(user, handle);
 }
 
@@ -135,10 +140,12 @@ void obs_op_ctx_destroy(struct obs_exec *x, const struct obp_record *rec, const 
 	obs_exec_output(x, result);
 	obs_staging_forget(&session->staging, context);
 	context_forget(session, context);
-	if (context->driver && context->primary)
+	if (context->driver && context->primary) {
 		result = x->drv->cuDevicePrimaryCtxReset_v2((CUdevice)context->device);
-	else if (context->driver)
+	} else if (context->driver) {
 		result = x->drv->cuCtxDestroy_v2(context->driver);
+		obs_hold_give(OBS_HOLD_HANDLES, OBS_CONTEXT_BYTES);
+	}
 	context->driver = NULL;
 	context->error = CUDA_SUCCESS;
 	if (!context->primary) {

@@ -188,8 +188,6 @@ bool obs_big_write(struct obs_exec *x, const struct obp_item *item)
 		return true;
 	}
 	slot = obs_staging_write_slot(&x->session->staging, x->context);
-	if (!slot)
-		obs_session_fatal(x->session, OB_ERR_NO_MEMORY, "no memory for a copy's staging");
 	/* When the connection breaks here the record comes again: the slot was only filled, and nothing has been copied from it. */
 	if (!obs_exec_receive(x, slot->data, req.size) || !big_skip(x))
 		return false;
@@ -216,8 +214,6 @@ void obs_op_write_rows(struct obs_exec *x, const struct obp_record *rec, const s
 	if (slice_bytes == 0 || req->depth == 0)
 		return;
 	slot = obs_staging_write_slot(&x->session->staging, x->context);
-	if (!slot)
-		obs_session_fatal(x->session, OB_ERR_NO_MEMORY, "no memory for a copy's staging");
 	memcpy(slot->data, data, slice_bytes * req->depth);
 	for (uint64_t k = 0; k < req->depth && result == CUDA_SUCCESS; k++) {
 		CUDA_MEMCPY2D copy = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = slot->data + k * slice_bytes,

@@ -53,17 +53,35 @@ static void module_put(struct obs_exec *x, const struct obp_record *rec, uint64_
 		obs_violation(x, rec, "the module's id is in use or out of range");
 }
 
-/* A module takes device memory for its code and variables; how much is the driver's secret. Its image's size is charged, which is the least. */
+void obs_module_discharge(const struct obs_context *context, uint64_t size)
+{
+	if (!size)
+		return; /* its load failed: what was charged went back then */
+	obs_quota_discharge(context ? context->device : 0, size);
+	obs_hold_give(OBS_HOLD_MODULES, size + OBS_MODULE_BYTES);
+}
+
+/*
+ * A module takes device memory for its code and variables, and drivers keep a copy of the image in the host's. How much exactly only the driver knows: the
+ * image's size is charged to both, which is a lower bound. The software device has its compiler's memory counted on top (server/driver.h).
+ */
 static CUresult load_allowed(struct obs_exec *x, size_t size)
 {
 	CUresult result = obs_quota_module(x);
 
-	return result == CUDA_SUCCESS ? obs_quota_charge(x->context ? x->context->device : 0, size) : result;
+	if (result == CUDA_SUCCESS)
+		result = obs_quota_host(OBS_HOLD_MODULES, size + OBS_MODULE_BYTES);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = obs_quota_charge(x->context ? x->context->device : 0, size);
+	if (result != CUDA_SUCCESS)
+		obs_hold_give(OBS_HOLD_MODULES, size + OBS_MODULE_BYTES);
+	return result;
 }
 
 static void load_failed(struct obs_exec *x, size_t size)
 {
-	obs_quota_discharge(x->context ? x->context->device : 0, size);
+	obs_module_discharge(x->context, size);
 }
 
 /* data ends in a NUL when it is text. */
@@ -236,7 +254,7 @@ void obs_op_module_unload(struct obs_exec *x, const struct obp_record *rec, cons
 		return;
 	obs_handles_each(&x->session->functions, function_forget, &gone);
 	obs_memory_extra_remove_owner(&x->session->memory, req->mod);
-	obs_quota_discharge(handle.context ? handle.context->device : 0, handle.extra);
+	obs_module_discharge(handle.context, handle.extra);
 	if (handle.driver)
 		obs_async_result(x, rec, x->drv->cuModuleUnload(handle.driver));
 }

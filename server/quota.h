@@ -17,6 +17,7 @@
 
 #include "base/cuda_types.h"
 #include "protocol/control.h"
+#include "server/hold.h"
 #include "server/limits.h"
 
 struct obs_driver;
@@ -44,6 +45,8 @@ void obs_quota_hello(struct obs_session *session, const struct obp_hello *hello)
 /* Charges memory that a driver takes without a call of its own for it: a module's image. CUDA_ERROR_OUT_OF_MEMORY when the cap is reached. */
 CUresult obs_quota_charge(uint32_t device, uint64_t bytes);
 void obs_quota_discharge(uint32_t device, uint64_t bytes);
+/* The same of the budget of host memory; it is given back by obs_hold_give. */
+CUresult obs_quota_host(enum obs_purpose purpose, uint64_t bytes);
 /* May there be one more stream, event or function; one more module? CUDA_ERROR_OUT_OF_MEMORY if not. Executor. */
 CUresult obs_quota_handle(struct obs_exec *x);
 CUresult obs_quota_module(struct obs_exec *x);

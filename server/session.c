@@ -205,7 +205,11 @@ bool obs_session_init(struct obs_session *session, const struct obs_options *opt
 	}
 	obs_replies_init(&session->replies);
 	obs_hostfuncs_init(&session->hostfuncs);
-	obs_staging_init(&session->staging, session->drv);
+	session->scratch = aligned_alloc(64, OBS_SCRATCH_BYTES); /* untouched pages cost nothing */
+	if (!obs_staging_init(&session->staging, session->drv) || !session->scratch) {
+		snprintf(ret_why, why_size, "no memory");
+		return false;
+	}
 	obs_cache_open(&session->cache, options->cache, ob_opt_on(OB_OPT_CACHE) ? options->upload_cache : 0);
 	session->images.cache = &session->cache;
 	obs_stripes_init(&session->stripes);
@@ -362,6 +366,16 @@ static bool welcome_settle(struct obs_session *session)
 	return sent;
 }
 
+/* What carries calls and replies is bounded, and what it needs must not be refused in the middle of a copy: counted at once and in full. */
+static void transport_reserve(void)
+{
+	_Static_assert(OBS_OUTSTANDING_MAX + (OBS_STRIPE_SLOTS_MAX + OBS_STAGING_WRITES) * (uint64_t)OBP_CHUNK_MAX + OBS_SCRATCH_BYTES + OBS_KEPT_BYTES <=
+		OBS_HOST_MEMORY_MIN, "the smallest budget holds it");
+
+	obs_hold_add(OBS_HOLD_TRANSPORT, obs_quota_limits.outstanding + (2 * obs_quota_limits.stripes + OBS_STAGING_WRITES) * (uint64_t)OBP_CHUNK_MAX +
+		OBS_SCRATCH_BYTES + OBS_KEPT_BYTES);
+}
+
 bool obs_session_greet(struct obs_session *session)
 {
 	uint64_t deadline = ob_clock_ns() + session->options->hello_timeout_s * OB_SECOND;
@@ -393,6 +407,7 @@ bool obs_session_greet(struct obs_session *session)
 	obs_quota_hello(session, &message->hello);
 	atomic_store(&session->idle_s, obs_quota_limits.idle_s);
 	obs_staging_limit(&session->staging, obs_quota_limits.outstanding);
+	transport_reserve();
 	addresses_settle(session, &message->hello);
 	codecs_settle(session, &message->hello);
 	if (!obs_link_agree(session, &message->hello) || !welcome_settle(session))

@@ -11,7 +11,17 @@
 #include "protocol/obs_driver.h"
 #include "server/session.h"
 
-void obs_staging_init(struct obs_staging *staging, const struct obs_driver *drv)
+static bool slot_map(struct obs_slot *slot)
+{
+	void *p = mmap(NULL, OBP_CHUNK_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return false;
+	slot->data = p;
+	return true;
+}
+
+bool obs_staging_init(struct obs_staging *staging, const struct obs_driver *drv)
 {
 	pthread_condattr_t attr;
 
@@ -21,6 +31,10 @@ void obs_staging_init(struct obs_staging *staging, const struct obs_driver *drv)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&staging->returned, &attr);
 	pthread_condattr_destroy(&attr);
+	for (uint32_t i = 0; i < OBS_STAGING_WRITES; i++)
+		if (!slot_map(&staging->writes[i]))
+			return false;
+	return true;
 }
 
 /* Each reader has two slots; as many again are for what is on its way, so that readers never wait for one another for ever. */
@@ -32,16 +46,12 @@ void obs_staging_limit(struct obs_staging *staging, uint64_t bytes)
 
 static bool slot_fill(struct obs_staging *staging, struct obs_slot *slot)
 {
-	void *p;
-
-	if (slot->data)
-		return true;
-	p = mmap(NULL, OBP_CHUNK_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p == MAP_FAILED)
+	if (!slot->data && !slot_map(slot))
 		return false;
 	/* Without the registration copies are slower, not wrong. */
-	staging->drv->cuMemHostRegister_v2(p, OBP_CHUNK_MAX, CU_MEMHOSTREGISTER_PORTABLE);
-	slot->data = p;
+	if (!slot->offered)
+		staging->drv->cuMemHostRegister_v2(slot->data, OBP_CHUNK_MAX, CU_MEMHOSTREGISTER_PORTABLE);
+	slot->offered = true;
 	return true;
 }
 
@@ -73,8 +83,7 @@ struct obs_slot *obs_staging_write_slot(struct obs_staging *staging, struct obs_
 
 	staging->next_write = (staging->next_write + 1) % OBS_STAGING_WRITES;
 	slot_wait(staging, slot);
-	if (!slot_fill(staging, slot))
-		return NULL;
+	slot_fill(staging, slot);
 	obs_staging_event(staging, slot, context);
 	return slot;
 }

@@ -29,7 +29,8 @@ struct obs_session;
 #define OBS_STAGING_TIMEOUT_S 60   /* a thread waits so long for another's slot before it takes plain memory */
 
 struct obs_slot {
-	uint8_t *data;                 /* OBP_CHUNK_MAX bytes; NULL until first used */
+	uint8_t *data;                 /* OBP_CHUNK_MAX bytes; of reads NULL until first used */
+	bool offered;                  /* the driver was asked to register it */
 	CUevent event;                 /* in `context` */
 	struct obs_context *context;
 	bool pending;                  /* the event was recorded and not yet waited for */
@@ -47,10 +48,11 @@ struct obs_staging {
 	uint32_t slots, readers_max;   /* of the reads; fewer for a session that is held to fewer */
 };
 
-void obs_staging_init(struct obs_staging *staging, const struct obs_driver *drv);
+/* False: no memory for the slots of writes, which are there from the beginning: a write that has no place to go could only end the session. */
+bool obs_staging_init(struct obs_staging *staging, const struct obs_driver *drv);
 /* Before the first read: so many bytes of read slots at most; OBS_STAGING_READS_MIN are the fewest that never stall. */
 void obs_staging_limit(struct obs_staging *staging, uint64_t bytes);
-/* The next slot for a write, once the copy before is through. NULL: no memory. The context must be the thread's current one. */
+/* The next slot for a write, once the copy before is through. The context must be the thread's current one. */
 struct obs_slot *obs_staging_write_slot(struct obs_staging *staging, struct obs_context *context);
 /* The slot's bytes are being copied in this stream. Waits at once when no event can be had. */
 void obs_staging_write_started(struct obs_staging *staging, struct obs_slot *slot, struct obs_context *context, CUstream stream);

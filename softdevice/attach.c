@@ -12,6 +12,7 @@
 #include "protocol/obd_procs.h"
 #include "softdevice/config.h"
 #include "softdevice/context.h"
+#include "softdevice/core/heap.h"
 #include "softdevice/device.h"
 #include "softdevice/mempool.h"
 #include "softdevice/module.h"
@@ -37,9 +38,10 @@ static int ptx_only(void)
 	return 1;
 }
 
-static const void *const table[2] = {
+static const void *const table[3] = {
 	(const void *)sizeof table,      /* its size */
 	(const void *)ptx_only,          /* int (void): 1 when only PTX images run */
+	(const void *)obd_heap_count,    /* void (charge, discharge): who counts the compiler's memory */
 };
 
 static const void *export_table(const CUuuid *id)

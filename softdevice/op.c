@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "softdevice/core/heap.h"
 
 enum { PENDING = 0, PENDING_WAITED = 2 };
 
@@ -17,7 +18,7 @@ enum { PENDING = 0, PENDING_WAITED = 2 };
 
 void *obd_op_new(size_t size, enum obd_op_kind kind, struct obd_ctx *ctx)
 {
-	struct obd_op *op = calloc(1, size);
+	struct obd_op *op = obd_heap_alloc(size);
 
 	if (!op)
 		return NULL;
@@ -45,7 +46,7 @@ void obd_op_unref(struct obd_op *op)
 		op->fini(op);
 	if (op->after != op->few)
 		free(op->after);
-	free(op);
+	obd_heap_free(op);
 }
 
 void obd_op_finish(struct obd_op *op)

@@ -3,10 +3,10 @@
 #include "softdevice/print.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "softdevice/core/heap.h"
 
 void obd_print_init(struct obd_print *print)
 {
@@ -16,7 +16,7 @@ void obd_print_init(struct obd_print *print)
 
 void obd_print_fini(struct obd_print *print)
 {
-	free(print->text);
+	obd_heap_free(print->text);
 	pthread_mutex_destroy(&print->lock);
 }
 
@@ -31,9 +31,12 @@ static bool room_make(struct obd_print *print, size_t more)
 		return true;
 	while (capacity < need)
 		capacity *= 2;
-	text = realloc(print->text, capacity);
+	text = obd_heap_alloc(capacity);
 	if (!text)
 		return false;
+	if (print->size)
+		memcpy(text, print->text, print->size);
+	obd_heap_free(print->text);
 	print->text = text;
 	print->capacity = capacity;
 	return true;
@@ -67,5 +70,5 @@ void obd_print_flush(struct obd_print *print)
 	if (size)
 		fwrite(text, 1, size, stdout);
 	pthread_mutex_unlock(&print->lock);
-	free(text);
+	obd_heap_free(text);
 }

@@ -19,7 +19,7 @@ static const struct {
 	const char *wants;
 } table[OBT_ALLOW_COUNT] = {
 	[OBT_ALLOW_MEMORY] = { "max-memory", SIZE, 4u << 20, "a size of at least 4 MiB, for example 512MiB or 4GiB" },
-	[OBT_ALLOW_HOST_MEMORY] = { "max-host-memory", SIZE, 4u << 20, "a size of at least 4 MiB, for example 512MiB or 4GiB" },
+	[OBT_ALLOW_HOST_MEMORY] = { "max-host-memory", SIZE, 128u << 20, "a size of at least 128 MiB, for example 512MiB or 4GiB" },
 	[OBT_ALLOW_OUTSTANDING] = { "max-outstanding", SIZE, 8u << 20, "a size of at least 8 MiB" },
 	[OBT_ALLOW_HANDLES] = { "max-handles", COUNT, OBT_ALLOW_HANDLES_MAX, "a number from 1 to 1048576" },
 	[OBT_ALLOW_MODULES] = { "max-modules", COUNT, OBT_ALLOW_HANDLES_MAX, "a number from 1 to 1048576" },

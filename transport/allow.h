@@ -17,7 +17,7 @@
 
 enum obt_allowed {
 	OBT_ALLOW_MEMORY,                    /* bytes on each device */
-	OBT_ALLOW_HOST_MEMORY,               /* bytes of page-locked memory of the server */
+	OBT_ALLOW_HOST_MEMORY,               /* bytes of the server's own memory */
 	OBT_ALLOW_OUTSTANDING,               /* bytes of results on their way */
 	OBT_ALLOW_HANDLES,
 	OBT_ALLOW_MODULES,

@@ -10,11 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "base/check.h"
 #include "base/log.h"
 #include "protocol/obp_calls.h"
+#include "server/board.h"
 #include "server/exec.h"
 #include "tests/fuzz/fuzz.h"
 #include "transport/tree.h"
@@ -138,6 +140,10 @@ static void start(void)
 	folder_path = folder;
 
 	free(session.scratch);
+	for (unsigned i = 0; i < OBS_STAGING_WRITES; i++)
+		if (session.staging.writes[i].data)
+			munmap(session.staging.writes[i].data, OBP_CHUNK_MAX);
+	atomic_store(&obs_board->host_used, 0);
 	if (wire)
 		obs_cache_close(&session.cache);
 	memset(&session, 0, sizeof session); /* what the one before held is lost with it, as with a process */

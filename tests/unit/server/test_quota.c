@@ -5,6 +5,7 @@
 #include "protocol/load.h"
 #include "protocol/obs_driver.h"
 #include "server/board.h"
+#include "server/hold.h"
 #include "server/ledger.h"
 #include "server/limits.h"
 #include "server/quota.h"
@@ -56,7 +57,7 @@ TEST(a_token_may_allow_less_only)
 	CHECK(!memcmp(&limits, &was, sizeof was));
 	limits = obs_limits_default;
 	obs_limits_allow(&limits, &allow);
-	CHECK(limits.memory == 200 * MIB && limits.host_memory == 0 && limits.idle_s == 600);
+	CHECK(limits.memory == 200 * MIB && limits.host_memory == OBS_HOST_MEMORY_DEFAULT && limits.idle_s == 600);
 	CHECK(limits.outstanding == OBS_OUTSTANDING_MAX && limits.priority == 1);
 	allow = (struct obt_allow){ .value = { [OBT_ALLOW_MEMORY] = 50 * MIB, [OBT_ALLOW_HOST_MEMORY] = 4 * MIB, [OBT_ALLOW_HANDLES] = 3,
 		[OBT_ALLOW_MODULES] = 2, [OBT_ALLOW_LANES] = 1, [OBT_ALLOW_IDLE] = 5, [OBT_ALLOW_SHARE] = 100000, [OBT_ALLOW_PRIORITY] = 1,
@@ -266,18 +267,44 @@ TEST(every_way_of_taking_memory_counts_and_gives_back)
 	CHECK_INT(t.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1 << 30), CUDA_SUCCESS);
 }
 
-TEST(page_locked_memory_counts_by_itself)
+TEST(page_locked_memory_counts_as_host_memory)
 {
 	struct obs_driver t = layered();
+	const uint64_t rest = MIB - 2 * OBS_ALLOCATION_BYTES;
 	CUdeviceptr a;
-	void *host;
+	void *host, *host2;
 
-	CHECK_INT(t.cuMemHostAlloc(&host, 100 * MIB, 0), CUDA_SUCCESS);
-	CHECK_INT(t.cuMemAlloc_v2(&a, 100 * MIB), CUDA_SUCCESS);
-	CHECK_INT(t.cuMemHostAlloc(&host, 1, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(t.cuMemHostAlloc(&host, 99 * MIB, 0), CUDA_SUCCESS);
+	CHECK_INT(t.cuMemAlloc_v2(&a, 100 * MIB), CUDA_SUCCESS); /* the device's is another cap */
+	CHECK_INT(obs_board_read(&obs_board->host[OBS_HOLD_PINNED]), 99 * MIB);
+	CHECK_INT(obs_board_read(&obs_board->host[OBS_HOLD_HANDLES]), 2 * OBS_ALLOCATION_BYTES);
+	CHECK(obs_hold_room(rest) && !obs_hold_room(rest + 1));
+	given = 0;
+	CHECK_INT(t.cuMemHostAlloc(&host2, rest + 1, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(given, 0);
 	CHECK_INT(t.cuMemFreeHost(host), CUDA_SUCCESS);
+	CHECK_INT(t.cuMemFree_v2(a), CUDA_SUCCESS);
 	CHECK_INT(obs_board_read(&obs_board->host_used), 0);
 	CHECK_INT(t.cuMemHostAlloc(&host, 1, 0), CUDA_SUCCESS);
+}
+
+TEST(a_purpose_takes_up_to_the_limit_and_not_a_byte_more)
+{
+	layered();
+	CHECK(obs_hold_take(OBS_HOLD_IMAGES, 60 * MIB) && obs_hold_take(OBS_HOLD_DEVICE, 40 * MIB));
+	CHECK(!obs_hold_take(OBS_HOLD_IMAGES, 1) && !obs_hold_room(1) && obs_hold_room(0));
+	CHECK(!obs_hold_take(OBS_HOLD_IMAGES, UINT64_MAX));
+	CHECK_INT(obs_board_read(&obs_board->host[OBS_HOLD_IMAGES]), 60 * MIB);
+	obs_hold_add(OBS_HOLD_HANDLES, 5); /* above the limit: what is bounded by itself */
+	CHECK(!obs_hold_take(OBS_HOLD_IMAGES, 0) && !obs_hold_room(0));
+	obs_hold_give(OBS_HOLD_DEVICE, 40 * MIB);
+	CHECK(obs_hold_room(40 * MIB - 5) && !obs_hold_room(40 * MIB - 4));
+	obs_quota_limits.host_memory = 0; /* no limit */
+	CHECK(obs_hold_take(OBS_HOLD_IMAGES, 1ull << 50));
+	CHECK_INT(obs_quota_host(OBS_HOLD_IMAGES, 1), CUDA_SUCCESS);
+	obs_quota_limits.host_memory = 100 * MIB;
+	CHECK_INT(obs_quota_host(OBS_HOLD_IMAGES, 1), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(obs_board_read(&obs_board->refusals), 1);
 }
 
 int main(int argc, char **argv)
