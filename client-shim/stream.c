@@ -400,6 +400,21 @@ CUresult obc_cuStreamGetCtx_v2(CUstream handle, CUcontext *ret, CUgreenCtx *gree
 	return obc_cuStreamGetCtx(handle, ret);
 }
 
+/* Green contexts cannot be made, so no stream is in one. cuBLAS 13.10 asks before each product. */
+CUresult obc_cuStreamGetGreenCtx(CUstream handle, CUgreenCtx *green)
+{
+	struct obc_lane_of at;
+	struct obf_ctx *ctx;
+	CUresult result = call_enter(handle, &ctx, &at);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!green)
+		return CUDA_ERROR_INVALID_VALUE;
+	*green = NULL;
+	return CUDA_SUCCESS;
+}
+
 CUresult obc_cuStreamGetDevice(CUstream handle, CUdevice *device)
 {
 	struct obc_lane_of at;

@@ -89,11 +89,12 @@ static CUresult library_select(struct obf_library *library, const struct obi_ima
 	return library->first ? CUDA_SUCCESS : none;
 }
 
+/* Without an array of values every value is 0: cuBLASLt names the option and passes none. */
 static bool option_preserved(unsigned n, const CUlibraryOption *options, void **values)
 {
 	for (unsigned i = 0; i < n; i++)
 		if (options[i] == CU_LIBRARY_BINARY_IS_PRESERVED)
-			return values[i] != NULL;
+			return values && values[i] != NULL;
 	return false;
 }
 
@@ -130,14 +131,14 @@ static CUresult library_new(CUlibrary *ret, const struct obi_image *image, bool 
 }
 
 static CUresult arguments_check(const void *ret, const void *from, unsigned n_jit, const void *jit_options, const void *jit_values,
-	unsigned n_options, const void *options, const void *values)
+	unsigned n_options, const void *options)
 {
 	CUresult result = obf_ready();
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!ret || !from || n_jit > CU_JIT_NUM_OPTIONS || (n_jit > 0 && (!jit_options || !jit_values)) ||
-		n_options > CU_LIBRARY_NUM_OPTIONS || (n_options > 0 && (!options || !values)))
+		n_options > CU_LIBRARY_NUM_OPTIONS || (n_options > 0 && !options))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
@@ -147,7 +148,7 @@ CUresult obf_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_optio
 {
 	struct obf_jit jit = { n_jit, jit_options, jit_values };
 	struct obi_image image;
-	CUresult result = arguments_check(library, code, n_jit, jit_options, jit_values, n_options, options, values);
+	CUresult result = arguments_check(library, code, n_jit, jit_options, jit_values, n_options, options);
 	enum ob_err err;
 
 	if (result != CUDA_SUCCESS)
@@ -166,10 +167,11 @@ CUresult obf_cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_o
 	OB_CLEANUP(ob_freep) void *data = NULL;
 	struct obf_jit jit = { n_jit, jit_options, jit_values };
 	struct obi_image image;
-	CUresult result = arguments_check(library, path, n_jit, jit_options, jit_values, n_options, options, values);
+	CUresult result = arguments_check(library, path, n_jit, jit_options, jit_values, n_options, options);
 	enum ob_err err;
 	size_t size;
 
+	(void)values; /* the one option says whether the program keeps its image: a file is read into memory of ours */
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = obf_file_read(path, &data, &size);

@@ -132,6 +132,11 @@ CUresult obd_ctx_limit(struct obf_ctx *face, CUlimit limit, bool set, size_t *va
 
 	if (!ctx)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	if (limit == CU_LIMIT_CIG_ENABLED && !set) {
+		/* No context shares its device with a graphics API. cuBLASLt leaves its handle uninitialised when this fails. */
+		*value = 0;
+		return CUDA_SUCCESS;
+	}
 	at = limit_at(ctx, limit, &max);
 	if (!at)
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;

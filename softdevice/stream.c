@@ -353,6 +353,20 @@ CUresult obd_cuStreamGetCtx_v2(CUstream stream, CUcontext *ctx, CUgreenCtx *gree
 	return result;
 }
 
+/* Green contexts cannot be made, so no stream is in one. cuBLAS 13.10 asks before each product. */
+CUresult obd_cuStreamGetGreenCtx(CUstream stream, CUgreenCtx *green)
+{
+	OB_CLEANUP(obd_stream_unrefp) struct obd_stream *s = NULL;
+	struct obd_ctx *ctx;
+	CUresult result = obd_stream_enter(stream, false, &ctx, &s);
+
+	if (!result && !green)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (!result)
+		*green = NULL;
+	return result;
+}
+
 CUresult obd_cuStreamGetDevice(CUstream stream, CUdevice *device)
 {
 	OB_CLEANUP(obd_stream_unrefp) struct obd_stream *s = NULL;

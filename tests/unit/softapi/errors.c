@@ -170,6 +170,9 @@ static void limits(void)
 	OK(FACE(cuCtxGetLimit)(&value, CU_LIMIT_STACK_SIZE));
 	SEEN(value, 1024);
 	OK(FACE(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, 4096));
+	value = 77;
+	OK(FACE(cuCtxGetLimit)(&value, CU_LIMIT_CIG_ENABLED)); /* cuBLASLt needs the answer */
+	IS(value, 0);
 	if (major >= 9) /* it applies below compute capability 9.0 only */
 		IS(FACE(cuCtxSetLimit)(CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 4), CUDA_ERROR_UNSUPPORTED_LIMIT);
 }

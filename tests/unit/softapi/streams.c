@@ -250,6 +250,7 @@ static void properties(void)
 	int priority = 1, least, greatest;
 	unsigned flags = 9;
 	CUcontext ctx = NULL;
+	CUgreenCtx green = (CUgreenCtx)1;
 	CUdevice device = -1;
 	unsigned long long a, b;
 	CUstreamCaptureStatus capture;
@@ -263,6 +264,8 @@ static void properties(void)
 	IS(flags, CU_STREAM_NON_BLOCKING);
 	OK(CALL(cuStreamGetCtx)(s, &ctx));
 	CHECK(ctx == context);
+	OK(CALL(cuStreamGetGreenCtx)(s, &green));
+	CHECK(green == NULL);
 	OK(CALL(cuStreamGetDevice)(s, &device));
 	IS(device, 0);
 	OK(CALL(cuStreamGetId)(s, &a));
