@@ -8,20 +8,24 @@
 
 #include "base/log.h"
 #include "client-shim/context.h"
+#include "client-shim/device.h"
 #include "client-shim/module.h"
 #include "client-shim/start.h"
 #include "client-shim/times.h"
 #include "face/face.h"
+#include "protocol/obc_locals.h"
 #include "protocol/obc_procs.h"
 
 static struct obf_host host = {
 	.what = "outboard",
 	.driver_version = OBC_DRIVER_VERSION,
 	.start = obc_start,
+	.visible = obc_devices_visible,
 	.alive = obc_alive,
 	.ctx_create = obc_ctx_create,
 	.ctx_destroy = obc_ctx_destroy,
 	.ctx_synchronize = obc_ctx_synchronize,
+	.stream_synchronize = obc_cuStreamSynchronize,
 	.ctx_limit = obc_ctx_limit,
 	.mod_load = obc_mod_load,
 	.mod_unload = obc_mod_unload,

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "base/opt.h"
+#include "client-shim/device.h"
 #include "client-shim/event.h"
 #include "client-shim/log.h"
 #include "client-shim/memory.h"
@@ -55,7 +56,7 @@ uint64_t obc_ctx_wire(CUcontext handle)
 static uint64_t ctx_number(const struct obf_ctx *ctx)
 {
 	if (ctx->primary)
-		return OBP_CTX_PRIMARY + (uint64_t)ctx->device;
+		return OBP_CTX_PRIMARY + obc_device_number(ctx->device);
 	for (uint64_t id = OBP_CTX_PRIMARY + OBP_DEVICE_MAX; id <= OBC_CTX_MAX; id++)
 		if (!obc_ctxs[id - 1].id)
 			return id;
@@ -78,7 +79,7 @@ CUresult obc_ctx_create(struct obf_ctx *ctx)
 	if (!id)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	/* The server makes a primary context when its number is first used. */
-	return ctx->primary ? CUDA_SUCCESS : obc_call_op_ctx_create(id, (uint32_t)ctx->device, ctx->flags);
+	return ctx->primary ? CUDA_SUCCESS : obc_call_op_ctx_create(id, obc_device_number(ctx->device), ctx->flags);
 }
 
 void obc_ctx_destroy(struct obf_ctx *ctx)

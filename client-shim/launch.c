@@ -66,7 +66,7 @@ static __attribute__((noinline)) CUresult launch_extra(struct obf_ctx *ctx, cons
 	return result == CUDA_SUCCESS ? launch_write(ctx, at, func, launch, NULL, packed) : result;
 }
 
-static inline CUresult launch_go(CUfunction handle, const struct obf_launch *launch, CUstream stream, void **params, void **extra)
+static inline CUresult launch_put(CUfunction handle, const struct obf_launch *launch, CUstream stream, void **params, void **extra)
 {
 	struct obc_lane_of at;
 	struct obf_func *func;
@@ -88,6 +88,11 @@ static inline CUresult launch_go(CUfunction handle, const struct obf_launch *lau
 		return launch_extra(ctx, &at, func, launch, params, extra);
 	result = params_check(func, params);
 	return ob_likely(result == CUDA_SUCCESS) ? launch_write(ctx, &at, func, launch, params, NULL) : result;
+}
+
+static inline CUresult launch_go(CUfunction func, const struct obf_launch *launch, CUstream stream, void **params, void **extra)
+{
+	return obf_launch_end(launch_put(func, launch, stream, params, extra), stream);
 }
 
 CUresult obc_cuLaunchKernel(CUfunction func, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/opt.h"
+#include "client-shim/device.h"
 #include "client-shim/heap.h"
 #include "client-shim/log.h"
 #include "client-shim/mempool.h"
@@ -14,17 +15,19 @@
 
 #define PITCH_ALIGN 512u
 
-static struct obc_heap heaps[OBP_DEVICE_MAX];
+static struct obc_heap heaps[OBP_DEVICE_MAX]; /* by the server's number of the device */
 static bool vmm;                /* addresses are ours */
 
-static int heap_device(const struct obc_heap *heap)
+static struct obc_heap *heap_of(int device)
 {
-	return (int)(heap - heaps);
+	return &heaps[obc_device_number(device)];
 }
 
 static CUresult heap_grow(void *user, uint64_t addr, uint64_t size)
 {
-	return obc_call_op_mem_grow(addr, size, (uint32_t)heap_device(user));
+	const struct obc_heap *heap = user;
+
+	return obc_call_op_mem_grow(addr, size, (uint32_t)(heap - heaps));
 }
 
 static void heap_trim(void *user, uint64_t addr, uint64_t size)
@@ -83,18 +86,18 @@ static CUresult place_alloc(struct obf_ctx *ctx, size_t size, struct obf_mem *me
 
 	if (!vmm)
 		return plain_alloc(size, &mem->base);
-	result = obc_heap_alloc(&heaps[ctx->device], size, &mem->base, &block);
+	result = obc_heap_alloc(heap_of(ctx->device), size, &mem->base, &block);
 	if (result != CUDA_SUCCESS)
 		return result;
 	mem->host = block;
 	if (ob_unlikely(!ob_opt_on(OB_OPT_GRANT))) {
-		result = obc_call_op_mem_grow(mem->base, size, (uint32_t)ctx->device);
+		result = obc_call_op_mem_grow(mem->base, size, obc_device_number(ctx->device));
 		if (result != CUDA_SUCCESS) {
-			obc_heap_free(&heaps[ctx->device], block);
+			obc_heap_free(heap_of(ctx->device), block);
 			return result;
 		}
 	}
-	return obc_call_op_mem_alloc(mem->base, size, (uint32_t)ctx->device);
+	return obc_call_op_mem_alloc(mem->base, size, obc_device_number(ctx->device));
 }
 
 /* Large pools of idle pieces are the last reserve. */
@@ -131,7 +134,7 @@ CUresult obc_memory_release(const struct obf_mem *mem, bool fence)
 	CUresult result = obc_call_op_mem_free(mem->base, fence);
 
 	if (mem->host)
-		obc_heap_free(&heaps[mem->device], mem->host);
+		obc_heap_free(heap_of(mem->device), mem->host);
 	else if (!vmm)
 		munmap((void *)(uintptr_t)mem->base, mem->size);
 	return result;
@@ -145,8 +148,8 @@ void obc_memory_gone(const struct obf_mem *mem)
 
 void obc_memory_trim(int device)
 {
-	if (vmm && device >= 0 && device < (int)OBP_DEVICE_MAX && heaps[device].size)
-		obc_heap_trim(&heaps[device]);
+	if (vmm && heap_of(device)->size)
+		obc_heap_trim(heap_of(device));
 }
 
 /* ---- the program's calls ---- */
@@ -231,7 +234,7 @@ CUresult obc_cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total)
 		return obc_ctx_result(ctx, result);
 	/* What is promised to this session and not in use is as free as the rest. */
 	if (vmm)
-		bytes_free = ob_min(bytes_free + obc_heap_free_bytes(&heaps[ctx->device]), total);
+		bytes_free = ob_min(bytes_free + obc_heap_free_bytes(heap_of(ctx->device)), total);
 	if (ret_free)
 		*ret_free = bytes_free;
 	if (ret_total)

@@ -27,6 +27,15 @@ static void explain_no_binary(const struct obi_image *image, const struct obf_de
 		device->name, cc / 10, cc % 10, device->ptx_only ? ", PTX only" : "", held);
 }
 
+static void explain_disabled(const struct obi_image *image, const struct obf_device *device)
+{
+	char held[DESCRIBE_MAX];
+
+	obi_image_describe(image, held, sizeof held);
+	ob_error("CUDA_DISABLE_PTX_JIT is set, and no machine code in this image fits the device \"%s\": it holds %s%s", device->name, held,
+		device->ptx_only ? ". The software device runs PTX only: unset the variable" : "");
+}
+
 /* The entry's bytes become ours. */
 static CUresult entry_copy(struct obf_code *code)
 {
@@ -70,10 +79,16 @@ static CUresult entry_relink(const struct obi_image *image, const struct obf_dev
 
 CUresult obf_code_new(const struct obi_image *image, const struct obf_device *device, bool keep, struct obf_code **ret)
 {
-	const struct obi_entry *entry = obi_image_select(image, obf_device_cc(device), device->ptx_only);
+	bool forced = obf_environment.ptx_forced && (image->is_fatbin || image->is_wrapper);
+	const struct obi_entry *entry = obi_image_select(image, obf_device_cc(device), device->ptx_only || forced);
 	struct obf_code *code;
 	CUresult result = CUDA_SUCCESS;
 
+	/* Machine code is chosen before any PTX: what is not machine code has none that fits. */
+	if (obf_environment.ptx_disabled && (entry ? entry->kind == OBI_PTX : image->prelinked != NULL)) {
+		explain_disabled(image, device);
+		return CUDA_ERROR_JIT_COMPILATION_DISABLED;
+	}
 	if (!entry && !image->prelinked) {
 		explain_no_binary(image, device);
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;

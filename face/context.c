@@ -28,6 +28,7 @@ static _Thread_local struct stack stack;
 
 static struct ob_ids ctx_ids = OB_IDS_INIT(OBF_KIND_CTX, OBF_CTX_MAX);
 static struct obf_context *primaries[OBF_DEVICE_MAX];
+static struct obf_context *_Atomic by_slot[OBF_CTX_MAX]; /* the last that had this index */
 static _Atomic uint64_t next_ctx_id = 1;
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -65,6 +66,8 @@ static struct obf_context *context_take(int device, unsigned flags, bool primary
 	for (int i = 0; i < CU_LIMIT_MAX; i++)
 		atomic_store(&context->limit_known[i], false);
 	context->pub.handle = (CUcontext)(uintptr_t)handle;
+	if (handle)
+		atomic_store(&by_slot[context->slot], context);
 	return context;
 }
 
@@ -136,6 +139,11 @@ CUresult obf_context_new(int device, unsigned flags, struct obf_context **ret)
 		context_give(context);
 		return result;
 	}
+	result = obf_libraries_load(context);
+	if (result != CUDA_SUCCESS) {
+		obf_context_end(context);
+		return result;
+	}
 	*ret = context;
 	return CUDA_SUCCESS;
 }
@@ -150,15 +158,22 @@ CUresult obf_primary_retain(int device, struct obf_context **ret)
 {
 	struct obf_context *context = primaries[device];
 	CUresult result = CUDA_SUCCESS;
+	bool begun = false;
 
 	pthread_mutex_lock(&context->lock);
 	if (!atomic_load(&context->pub.active)) {
 		context->pub.id = context->was_active ? atomic_fetch_add(&next_ctx_id, 1) : context->pub.id;
 		result = context_begin(context);
+		begun = result == CUDA_SUCCESS;
 	}
 	if (result == CUDA_SUCCESS)
 		context->usage++;
 	pthread_mutex_unlock(&context->lock);
+	if (begun) {
+		result = obf_libraries_load(context);
+		if (result != CUDA_SUCCESS)
+			obf_primary_release(device);
+	}
 	*ret = context;
 	return result;
 }
@@ -187,6 +202,13 @@ CUresult obf_primary_reset(int device)
 	if (atomic_load(&context->pub.active))
 		context_empty(context);
 	return CUDA_SUCCESS;
+}
+
+struct obf_context *obf_context_at(uint32_t slot)
+{
+	struct obf_context *context = atomic_load(&by_slot[slot]);
+
+	return context && context->slot == slot && atomic_load(&context->pub.active) ? context : NULL;
 }
 
 struct obf_ctx *obf_ctx_primary(int device)

@@ -5,9 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "protocol/obf_calls.h"
+#include "face/environment.h"
 #include "face/private.h"
+#include "face/visible.h"
 
 #define PCI_TEXT_MAX 32
 
@@ -60,20 +63,51 @@ const struct obf_device *obf_device_at(int ordinal)
 	return ordinal >= 0 && ordinal < obf_device_count() ? &obf_process.devices[ordinal] : NULL;
 }
 
+/* A list that an entry cut short, told at the level of information, or as a warning when it leaves no device. */
+static void explain_visible(const struct obf_visible *visible, const char *list, int n)
+{
+	const char *why = visible->end == OBF_VISIBLE_TWICE ? "is named twice, which hides every device" :
+		visible->end == OBF_VISIBLE_AMBIGUOUS ? "fits more than one device" : "names no device";
+
+	if (visible->end == OBF_VISIBLE_WHOLE || visible->end == OBF_VISIBLE_HIDDEN)
+		return;
+	ob_log(visible->n ? OB_LOG_INFO : OB_LOG_WARN,
+		"CUDA_VISIBLE_DEVICES=%.200s: '%.*s' %s; the program sees %d of %d devices. Devices are named by number, 0 to %d, "
+		"or by the beginning of their UUID, GPU-...",
+		list, (int)ob_min(visible->entry_size, 100), visible->entry, why, visible->n, n, n - 1);
+}
+
 static CUresult start(void)
 {
-	int n = 0;
+	const char *list = getenv("CUDA_VISIBLE_DEVICES");
+	OB_CLEANUP(ob_freep) struct obf_device *all = NULL;
+	struct obf_visible visible;
 	CUresult result;
+	int n = 0;
 
 	if (!obf_process.host)
 		return CUDA_ERROR_NOT_INITIALIZED;
-	result = obf_process.host->start(obf_process.devices, &n);
+	obf_environment_read();
+	if (obf_visible_none(list))
+		return CUDA_ERROR_NO_DEVICE;
+	all = calloc(OBF_DEVICE_MAX, sizeof *all);
+	if (!all)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = obf_process.host->start(all, &n);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (n <= 0 || n > (int)OBF_DEVICE_MAX)
 		return CUDA_ERROR_NO_DEVICE;
-	obf_process.n_devices = n;
-	return obf_contexts_start(n);
+	obf_visible_choose(all, n, getenv("CUDA_DEVICE_ORDER"), list, &visible);
+	explain_visible(&visible, list, n);
+	if (!visible.n)
+		return CUDA_ERROR_NO_DEVICE;
+	for (int i = 0; i < visible.n; i++)
+		obf_process.devices[i] = all[visible.ordinal[i]];
+	obf_process.n_devices = visible.n;
+	if (obf_process.host->visible)
+		obf_process.host->visible(visible.ordinal, visible.n);
+	return obf_contexts_start(visible.n);
 }
 
 CUresult obf_cuInit(unsigned flags)

@@ -18,7 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/check.h"
 #include "base/cuda_types.h"
+#include "face/environment.h"
 #include "image/image.h"
 
 #define OBF_DEVICE_MAX 64
@@ -107,11 +109,17 @@ struct obf_host {
 	int driver_version;                                 /* 13000 */
 	/* cuInit: called once per process; fills devices (capacity OBF_DEVICE_MAX). Anything but CUDA_SUCCESS is remembered, except after fork. */
 	CUresult (*start)(struct obf_device *ret_devices, int *ret_count);
+	/*
+	 * Once, after start: the program's device i is number ordinals[i] of those that start gave. Every device that the face and the program
+	 * name afterwards is the program's. May be NULL.
+	 */
+	void (*visible)(const int *ordinals, int n);
 	/* Before every public call other than cuInit and pure look-ups: 0, or the process-wide error (session lost). May be NULL. */
 	CUresult (*alive)(void);
 	CUresult (*ctx_create)(struct obf_ctx *ctx);        /* sets ctx->host */
 	void (*ctx_destroy)(struct obf_ctx *ctx);           /* also primary reset and last release; all streams, events, modules, memory of it go */
 	CUresult (*ctx_synchronize)(struct obf_ctx *ctx);
+	CUresult (*stream_synchronize)(CUstream stream);    /* cuStreamSynchronize: CUDA_LAUNCH_BLOCKING waits with it */
 	CUresult (*ctx_limit)(struct obf_ctx *ctx, CUlimit limit, bool set, size_t *value);
 	CUresult (*mod_load)(struct obf_mod *mod, const struct obf_image_ref *image);
 	void (*mod_unload)(struct obf_mod *mod);            /* also for every module of a context before its ctx_destroy */
@@ -173,6 +181,16 @@ CUresult obf_launch_check(const struct obf_ctx *ctx, const struct obf_func *func
 CUresult obf_launch_from_config(const CUlaunchConfig *config, struct obf_launch *ret);
 /* kernelParams or extra -> one packed buffer of func->param_bytes at dst. */
 CUresult obf_launch_pack(const struct obf_func *func, void **params, void **extra, void *dst);
+
+/*
+ * The end of every launch call: CUDA_LAUNCH_BLOCKING waits for the stream and returns the kernel's error here. Otherwise a load and a
+ * branch.
+ */
+CUresult obf_launch_wait(CUstream stream);
+static inline CUresult obf_launch_end(CUresult result, CUstream stream)
+{
+	return ob_unlikely(obf_environment.launch_blocking) && result == CUDA_SUCCESS ? obf_launch_wait(stream) : result;
+}
 
 /* ---- the allocation map: device and pinned ranges by address ---- */
 

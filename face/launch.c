@@ -212,3 +212,8 @@ CUresult obf_launch_pack(const struct obf_func *func, void **params, void **extr
 	}
 	return CUDA_SUCCESS;
 }
+
+CUresult obf_launch_wait(CUstream stream)
+{
+	return obf_process.host->stream_synchronize(stream);
+}

@@ -2,8 +2,9 @@
 /* Copyright The Outboard Authors */
 /*
  * obf_library: an image that belongs to no context. Its kernels exist from the symbols at once; a module of it is loaded in a
- * context when a kernel or variable is first used there, so loading a library costs no message and no device time. Exceptions, because
- * their errors must show at the load: PTX text and bare cubins with a current context, and CUDA_MODULE_LOADING=EAGER.
+ * context when a kernel or variable is first used there, so loading a library costs no message and no device time. Exceptions: PTX text
+ * and bare cubins are loaded in the current context, because their errors must show at the load, and CUDA_MODULE_LOADING=EAGER loads in
+ * every context, also in those that are made later.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -98,12 +99,59 @@ static bool option_preserved(unsigned n, const CUlibraryOption *options, void **
 	return false;
 }
 
+/* Loads the library in one context, which is current meanwhile as it is for any other load. Nothing that runs there: success. */
+static CUresult library_load(struct obf_library *library, struct obf_context *context, const struct obf_jit *jit)
+{
+	struct obf_module *module;
+	CUresult result;
+
+	if (!library->code[context->pub.device])
+		return CUDA_SUCCESS;
+	result = obf_stack_push(context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = obf_library_module(library, context, jit, &module);
+	obf_stack_pop(NULL);
+	return result;
+}
+
+/* What must not wait for the first use of a kernel. */
+static CUresult library_load_now(struct obf_library *library, const struct obf_jit *jit)
+{
+	struct obf_ctx *ctx = obf_ctx_peek();
+	CUresult result = CUDA_SUCCESS;
+	struct obf_module *module;
+
+	if (!obf_environment.eager_data) {
+		if (ctx && atomic_load(&ctx->active) && library->first->from_text)
+			result = obf_library_module(library, obf_context_of(ctx), jit, &module);
+		return result;
+	}
+	for (uint32_t slot = 0; slot < OBF_CTX_MAX && result == CUDA_SUCCESS; slot++) {
+		struct obf_context *context = obf_context_at(slot);
+
+		if (context)
+			result = library_load(library, context, jit);
+	}
+	return result;
+}
+
+CUresult obf_libraries_load(struct obf_context *context)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (!obf_environment.eager_data)
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&list_lock);
+	for (struct obf_library *library = libraries; library && result == CUDA_SUCCESS; library = library->next)
+		result = library_load(library, context, NULL);
+	pthread_mutex_unlock(&list_lock);
+	return result;
+}
+
 static CUresult library_new(CUlibrary *ret, const struct obi_image *image, bool keep, const struct obf_jit *jit)
 {
 	struct obf_library *library = calloc(1, sizeof *library);
-	struct obf_ctx *ctx = obf_ctx_peek();
-	CUmoduleLoadingMode mode = CU_MODULE_LAZY_LOADING;
-	struct obf_module *module;
 	CUresult result;
 
 	if (!library)
@@ -118,9 +166,7 @@ static CUresult library_new(CUlibrary *ret, const struct obi_image *image, bool 
 	}
 	if (result == CUDA_SUCCESS) {
 		library_link(library);
-		obf_cuModuleGetLoadingMode(&mode);
-		if (ctx && atomic_load(&ctx->active) && (library->first->from_text || mode == CU_MODULE_EAGER_LOADING))
-			result = obf_library_module(library, obf_context_of(ctx), jit, &module);
+		result = library_load_now(library, jit);
 	}
 	if (result != CUDA_SUCCESS) {
 		library_free(library);

@@ -93,14 +93,13 @@ CUresult obf_cuModuleUnload(CUmodule handle)
 
 CUresult obf_cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 {
-	const char *text = getenv("CUDA_MODULE_LOADING");
 	CUresult result = obf_ready();
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!mode)
 		return CUDA_ERROR_INVALID_VALUE;
-	*mode = text && strcmp(text, "EAGER") == 0 ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
+	*mode = obf_environment.eager_code ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
 	return CUDA_SUCCESS;
 }
 

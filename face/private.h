@@ -103,6 +103,8 @@ CUresult obf_stack_top(struct obf_context **ret, CUcontext *ret_handle);
 bool obf_stack_pop(CUcontext *ret_handle);
 /* A handle or NULL for the current one, no matter whether active or sticky. */
 CUresult obf_context_find(CUcontext handle, struct obf_context **ret);
+/* The active context whose handle has this index below OBF_CTX_MAX; NULL: none. It may end meanwhile; the object stays. */
+struct obf_context *obf_context_at(uint32_t slot);
 /* The checks of obf_ctx_enter for a context that need not be the current one. */
 CUresult obf_context_check(const struct obf_context *context);
 
@@ -253,6 +255,8 @@ struct obf_library *obf_library_find(CUlibrary handle);
 CUresult obf_library_kern(struct obf_library *library, size_t index, struct obf_kern **ret);
 /* The library's module in a context, loaded at first use. Takes the library's lock. */
 CUresult obf_library_module(struct obf_library *library, struct obf_context *context, const struct obf_jit *jit, struct obf_module **ret);
+/* A context has come: with CUDA_MODULE_LOADING=EAGER loads every library there. No lock of the face's is held. */
+CUresult obf_libraries_load(struct obf_context *context);
 /* A context goes: forgets every library's module and functions in it, and frees the modules. */
 void obf_libraries_forget(struct obf_context *context);
 

@@ -49,26 +49,21 @@ static const void *export_table(const CUuuid *id)
 	return memcmp(id->bytes, "outboard-softdev", sizeof id->bytes) == 0 ? table : NULL;
 }
 
-static CUresult host_atomics(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count)
+CUresult obd_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count,
+	CUdevice device)
 {
 	CUresult result = obd_ctx_none();
 
 	if (!result && (!capabilities || !operations))
 		result = CUDA_ERROR_INVALID_VALUE;
+	if (!result && (device < 0 || device >= obf_device_count()))
+		result = CUDA_ERROR_INVALID_DEVICE;
 	for (unsigned i = 0; i < count && !result; i++)
 		result = (unsigned)operations[i] < CU_ATOMIC_OPERATION_MAX ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	/* Kernels do not see host memory, so there is none. */
 	for (unsigned i = 0; i < count && !result; i++)
 		capabilities[i] = 0;
 	return result;
-}
-
-CUresult obd_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count,
-	CUdevice device)
-{
-	if (device < 0 || device >= (int)obd_config.devices)
-		return CUDA_ERROR_INVALID_DEVICE;
-	return host_atomics(capabilities, operations, count);
 }
 
 /* ---- */
@@ -80,6 +75,7 @@ static struct obf_host host = {
 	.ctx_create = obd_ctx_create,
 	.ctx_destroy = obd_ctx_destroy,
 	.ctx_synchronize = obd_ctx_synchronize,
+	.stream_synchronize = obd_cuStreamSynchronize,
 	.ctx_limit = obd_ctx_limit,
 	.mod_load = obd_module_load,
 	.mod_unload = obd_module_unload,

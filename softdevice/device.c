@@ -66,12 +66,12 @@ static const struct attr {
 
 static void description_fill(struct obf_device *d, unsigned ordinal)
 {
-	static const char uuid[] = "outboard-soft-00";
+	static const char uuid[] = "00-outboard-soft";
 
 	memset(d, 0, sizeof *d);
 	snprintf(d->name, sizeof d->name, "Outboard software device (CPU)");
 	memcpy(d->uuid.bytes, uuid, sizeof d->uuid.bytes);
-	d->uuid.bytes[15] = (char)('0' + ordinal);
+	d->uuid.bytes[1] = (char)('0' + ordinal);
 	d->total_mem = obd_config.memory;
 	d->ptx_only = true;
 	for (unsigned i = 1; i < CU_DEVICE_ATTRIBUTE_MAX; i++)
@@ -81,7 +81,8 @@ static void description_fill(struct obf_device *d, unsigned ordinal)
 	d->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] = (int32_t)(obd_config.cc / 10);
 	d->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR] = (int32_t)(obd_config.cc % 10);
 	d->attr[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = (int32_t)obd_config.sms;
-	d->attr[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] = (int32_t)(0xb0 + ordinal);
+	/* Downwards, so that CUDA_DEVICE_ORDER=PCI_BUS_ID gives another order than the usual one. */
+	d->attr[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] = (int32_t)(0xb0 + obd_config.devices - 1 - ordinal);
 	d->attr[CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID] = (int32_t)ordinal;
 	/* The memory checker wants each allocation to itself: who would place many in one mapping is told not to. */
 	d->attr[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] = obd_config.memcheck ? 0 : 1;

@@ -68,7 +68,7 @@ static struct kernel_op *kernel_op_new(struct obd_ctx *ctx, const struct obf_fun
 	return k;
 }
 
-static CUresult launch_do(CUfunction function, const struct obf_launch *launch, CUstream stream, void **params, void **extra)
+static CUresult launch_put(CUfunction function, const struct obf_launch *launch, CUstream stream, void **params, void **extra)
 {
 	OB_CLEANUP(obd_stream_unrefp) struct obd_stream *s = NULL;
 	struct obd_ctx *ctx;
@@ -96,6 +96,11 @@ static CUresult launch_do(CUfunction function, const struct obf_launch *launch, 
 	}
 	obd_op_unref(&op->op);
 	return result;
+}
+
+static CUresult launch_do(CUfunction func, const struct obf_launch *launch, CUstream stream, void **params, void **extra)
+{
+	return obf_launch_end(launch_put(func, launch, stream, params, extra), stream);
 }
 
 CUresult obd_cuLaunchKernel(CUfunction func, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,

@@ -221,7 +221,7 @@ CUresult obd_cuMemFreeAsync(CUdeviceptr addr, CUstream stream)
 
 static bool location_valid(const CUmemLocation *location)
 {
-	return location && location->type == CU_MEM_LOCATION_TYPE_DEVICE && location->id >= 0 && location->id < (int)obd_config.devices;
+	return location && location->type == CU_MEM_LOCATION_TYPE_DEVICE && location->id >= 0 && location->id < obf_device_count();
 }
 
 CUresult obd_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
@@ -402,7 +402,7 @@ static CUresult device_pool_get(CUmemoryPool *pool, int device, struct obd_mempo
 		return result;
 	if (!pool)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (device < 0 || device >= (int)obd_config.devices)
+	if (device < 0 || device >= obf_device_count())
 		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_mutex_lock(&lock);
 	*pool = table[device]->handle;
@@ -423,7 +423,7 @@ CUresult obd_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
 CUresult obd_cuDeviceSetMemPool(CUdevice device, CUmemoryPool handle)
 {
 	struct obd_mempool *pool;
-	CUresult result = device >= 0 && device < (int)obd_config.devices ? pool_lock(handle, &pool) : CUDA_ERROR_INVALID_DEVICE;
+	CUresult result = device >= 0 && device < obf_device_count() ? pool_lock(handle, &pool) : CUDA_ERROR_INVALID_DEVICE;
 
 	if (result)
 		return result;

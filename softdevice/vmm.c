@@ -241,7 +241,7 @@ static CUresult prop_check(const CUmemAllocationProp *prop, struct obd_device **
 		return CUDA_ERROR_INVALID_VALUE;
 	if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE || prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (prop->location.id < 0 || prop->location.id >= (int)obd_config.devices)
+	if (prop->location.id < 0 || prop->location.id >= obf_device_count())
 		return CUDA_ERROR_INVALID_DEVICE;
 	*ret = &obd_devices[prop->location.id];
 	return CUDA_SUCCESS;
@@ -435,7 +435,7 @@ static int protection_of(const struct obd_mapping *m)
 
 static bool access_valid(const CUmemAccessDesc *desc)
 {
-	return desc->location.type == CU_MEM_LOCATION_TYPE_DEVICE && desc->location.id >= 0 && desc->location.id < (int)obd_config.devices &&
+	return desc->location.type == CU_MEM_LOCATION_TYPE_DEVICE && desc->location.id >= 0 && desc->location.id < obf_device_count() &&
 	       (desc->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
 	        desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 }
@@ -472,7 +472,7 @@ CUresult obd_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *loca
 	if (result)
 		return result;
 	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE || location->id < 0 ||
-	    location->id >= (int)obd_config.devices)
+	    location->id >= obf_device_count())
 		return CUDA_ERROR_INVALID_VALUE;
 	span = obd_window_span(ptr);
 	if (!span || span->kind != OBD_SPAN_MAPPING)

@@ -210,8 +210,11 @@ def call_function(spec, call):
         if kind:
             lines += [f'\tuint64_t id_{f.name};', f'\tCUresult wrong_{f.name} = obc_wire_{kind}({f.name}, &id_{f.name});',
                       f'\tif (wrong_{f.name})', f'\t\treturn wrong_{f.name};']
+        elif f.source.base == 'CUdevice':
+            lines += [f'\tuint32_t number_{f.name};', f'\tCUresult wrong_{f.name} = obc_wire_device({f.name}, &number_{f.name});',
+                      f'\tif (wrong_{f.name})', f'\t\treturn wrong_{f.name};']
     if cached:
-        return '\n'.join(lines + cached_tail(call) + ['}']) + '\n'
+        return '\n'.join(lines + cached_tail(spec, call) + ['}']) + '\n'
     lines += answer_buffer(call)
     lines += ['\tstruct obc_slot slot;', f'\tvoid *body = obc_log_begin(&slot, {call.enum}, (uint32_t)({sum_c(call)}));',
               '\tif (!body)', '\t\treturn obc_log_error();']
@@ -232,18 +235,20 @@ def call_value(spec, f):
         return f'(uint64_t)(uintptr_t){p.name}'
     if p.base in spec.handles:
         return f'id_{p.name}'
+    if p.base == 'CUdevice':
+        return f'({f.ctype})number_{p.name}'
     value = f'*{p.name}' if p.stars else p.name
     return f'({f.ctype}){value}'
 
 
-def cached_tail(call):
+def cached_tail(spec, call):
     """A cached call: the request's bytes are the key. One buffer holds the request, one the answer."""
     v = call.rep.vars[0]
     size = f'len_{v.name}' + (f' * {v.width}' if v.width > 1 else '')
     lines = [f'\tuint8_t key[CACHE_KEY];', f'\tuint64_t key_size = {sum_c(call)};',
              f'\tif (key_size > sizeof(key) || {size} > CACHE_ANSWER)', '\t\treturn CUDA_ERROR_INVALID_VALUE;',
              '\tmemset(key, 0, sizeof(key));'] + (['\tuint8_t *body = key;'] if call.req.vars else []) + [f'\t{req_type(call)} fixed;', f'\t{req_type(call)} *req = &fixed;']
-    lines += store_fields(call, lambda f: f'({f.ctype}){f.name}')
+    lines += store_fields(call, lambda f: call_value(spec, f))
     lines += ['\tmemcpy(key, req, sizeof(*req));'] + (store_vars(call) if call.req.vars else [])
     lines.append(f'\treturn cached_call({call.enum}, key, (uint32_t)key_size, {v.name}, (uint32_t)({size}));')
     return lines
@@ -312,6 +317,8 @@ static CUresult cached_call(uint16_t opcode, const void *key, uint32_t key_size,
 def calls_h(spec):
     out = ['struct obc_slot; /* client-shim/log.h */\n', '/* Written by hand: the wire id of a handle that a regular call names. */']
     out += [f'CUresult obc_wire_{kind}({ctype} handle, uint64_t *ret_id);' for ctype, kind in spec.handles.items()]
+    out.append('/* Written by hand: the number on the wire of a device that a regular call names. */')
+    out.append('CUresult obc_wire_device(CUdevice device, uint32_t *ret_number);')
     out.append('\n/* Operations. Sizes beyond their maximum: CUDA_ERROR_INVALID_VALUE. Outputs are written when the reply carries them. */')
     for call in spec.wire_calls():
         if call.op:

@@ -279,6 +279,12 @@ CUresult obc_wire_stream(CUstream handle, uint64_t *ret_id)
 	return CUDA_SUCCESS;
 }
 
+CUresult obc_wire_device(CUdevice device, uint32_t *ret_number)
+{
+	*ret_number = (uint32_t)device;
+	return CUDA_SUCCESS;
+}
+
 /* ---- the server's hooks ---- */
 
 void obs_violation(struct obs_exec *x, const struct obp_record *rec, const char *why)

@@ -66,6 +66,12 @@ static CUresult start(struct obf_device *ret_devices, int *ret_count)
 	return CUDA_SUCCESS;
 }
 
+static void visible(const int *ordinals, int n)
+{
+	fake.n_visible = n;
+	memcpy(fake.visible, ordinals, (size_t)n * sizeof *ordinals);
+}
+
 static CUresult alive(void)
 {
 	return fake.alive_result;
@@ -165,7 +171,8 @@ static void host_range(const void *p, size_t size, bool added)
 void fake_attach(const struct obf_proc *procs, size_t n_procs)
 {
 	static struct obf_host host = {
-		.what = "fake", .driver_version = 13000, .start = start, .alive = alive, .ctx_create = ctx_create, .ctx_destroy = ctx_destroy,
+		.what = "fake", .driver_version = 13000, .start = start, .visible = visible,
+		.alive = alive, .ctx_create = ctx_create, .ctx_destroy = ctx_destroy,
 		.ctx_synchronize = ctx_synchronize, .ctx_limit = ctx_limit, .mod_load = mod_load, .mod_unload = mod_unload, .func_get = func_get,
 		.func_attrs = func_attrs, .func_set_attr = func_set_attr, .global_get = global_get, .host_range = host_range,
 	};

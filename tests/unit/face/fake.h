@@ -23,6 +23,7 @@ struct fake {
 	_Atomic int starts, creates, destroys, syncs, loads, unloads, func_gets, func_attrs, func_sets, globals, limits, ranges;
 	char last_payload[4096];   /* of the last load, cut */
 	bool last_from_text;
+	int n_visible, visible[OBF_DEVICE_MAX];
 	CUfunction_attribute last_attr;
 	int last_value;
 };

@@ -217,6 +217,157 @@ static void library_is_eager(void)
 	free(fatbin);
 }
 
+/* Where an array of options has no array of values, every value is 0: the image is copied. */
+static void options_without_values(void)
+{
+	void *fatbin = fake_fatbin(1, 75, ptx_text, sizeof ptx_text);
+	CUlibraryOption options[] = { CU_LIBRARY_BINARY_IS_PRESERVED, CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE };
+	char path[] = "/tmp/face-XXXXXX";
+	int fd = mkstemp(path);
+	CUlibrary library, from_file;
+	CUkernel kernel;
+	struct obf_func *func;
+	struct obf_ctx *ctx;
+
+	begin();
+	OK(obf_cuLibraryLoadData(&library, fatbin, NULL, NULL, 0, options, NULL, 2));
+	memset(fatbin, 0xee, 512);
+	free(fatbin);
+	OK(obf_cuLibraryGetKernel(&kernel, library, "second"));
+	OK(obf_ctx_enter(&ctx));
+	OK(obf_func_resolve(as_function(kernel), ctx, &func));
+	CHECK(strcmp(fake.last_payload, ptx_text) == 0);
+	CHECK(fd >= 0 && write(fd, ptx_text, sizeof ptx_text) == (ssize_t)sizeof ptx_text);
+	close(fd);
+	OK(obf_cuLibraryLoadFromFile(&from_file, path, NULL, NULL, 0, options, NULL, 1));
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuLibraryLoadFromFile(&from_file, path, NULL, NULL, 0, NULL, NULL, 1));
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuLibraryLoadFromFile(&from_file, path, NULL, NULL, 0, options, NULL, 3));
+	unlink(path);
+}
+
+/* CUDA_MODULE_LOADING=EAGER: every context has every library, whichever came first. */
+static void eager_everywhere(void)
+{
+	void *fatbin = fake_fatbin(1, 75, ptx_text, sizeof ptx_text);
+	CUlibrary first, second;
+	CUcontext made, primary;
+
+	setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+	primary = begin();
+	OK(obf_cuCtxCreate_v2(&made, 0, 1));
+	OK(obf_cuCtxSetCurrent(NULL));
+	OK(obf_cuLibraryLoadData(&first, fatbin, NULL, NULL, 0, NULL, NULL, 0));
+	CHECK(fake.loads == 2);
+	OK(obf_cuDevicePrimaryCtxRetain(&primary, 1));
+	CHECK(fake.loads == 3);
+	OK(obf_cuLibraryLoadData(&second, fatbin, NULL, NULL, 0, NULL, NULL, 0));
+	CHECK(fake.loads == 6);
+	/* A library that does not load is not there, and a context that cannot take every library is not made. */
+	fake.load_result = CUDA_ERROR_OUT_OF_MEMORY;
+	GIVES(CUDA_ERROR_OUT_OF_MEMORY, obf_cuLibraryLoadData(&second, fatbin, NULL, NULL, 0, NULL, NULL, 0));
+	CHECK(fake.creates == 3 && fake.destroys == 0);
+	GIVES(CUDA_ERROR_OUT_OF_MEMORY, obf_cuCtxCreate_v2(&made, 0, 0));
+	CHECK(fake.creates == 4 && fake.destroys == 1);
+	OK(obf_cuDevicePrimaryCtxReset_v2(1));
+	free(fatbin);
+}
+
+static void data_is_eager(void)
+{
+	void *fatbin = fake_fatbin(1, 75, ptx_text, sizeof ptx_text);
+	CUmoduleLoadingMode mode;
+	CUlibrary library;
+
+	setenv("CUDA_MODULE_DATA_LOADING", "EAGER", 1);
+	begin();
+	OK(obf_cuModuleGetLoadingMode(&mode));
+	CHECK(mode == CU_MODULE_LAZY_LOADING);
+	OK(obf_cuLibraryLoadData(&library, fatbin, NULL, NULL, 0, NULL, NULL, 0));
+	CHECK(fake.loads == 1);
+	free(fatbin);
+}
+
+/* A fatbin with what is no sound cubin, for the device's own architecture, and with PTX: which of them is taken shows in the result. */
+static void *both_kinds(void)
+{
+	static const char junk[64];
+	uint8_t *machine = fake_fatbin(2, 90, junk, sizeof junk), *ptx = fake_fatbin(1, 75, ptx_text, sizeof ptx_text);
+	uint64_t sizes[2], sum;
+	uint8_t *both;
+
+	memcpy(&sizes[0], machine + 8, 8);
+	memcpy(&sizes[1], ptx + 8, 8);
+	sum = sizes[0] + sizes[1];
+	both = malloc(16 + sum);
+	CHECK(both);
+	memcpy(both, machine, 16 + sizes[0]);
+	memcpy(both + 8, &sum, 8);
+	memcpy(both + 16 + sizes[0], ptx + 16, sizes[1]);
+	free(machine);
+	free(ptx);
+	return both;
+}
+
+static CUresult load_both(void)
+{
+	CUmodule module;
+	void *both = both_kinds();
+	CUresult result;
+
+	begin();
+	result = obf_cuModuleLoadData(&module, both);
+	free(both);
+	return result;
+}
+
+static void machine_code_first(void)
+{
+	GIVES(CUDA_ERROR_INVALID_IMAGE, load_both());
+}
+
+static void ptx_is_forced(void)
+{
+	setenv("CUDA_FORCE_PTX_JIT", "1", 1);
+	OK(load_both());
+	CHECK(strcmp(fake.last_payload, ptx_text) == 0);
+}
+
+/* The name with PTX in it decides where both are set. */
+static void forced_by_either_name(void)
+{
+	setenv("CUDA_FORCE_JIT", "1", 1);
+	OK(load_both());
+}
+
+static void forced_by_neither(void)
+{
+	setenv("CUDA_FORCE_JIT", "1", 1);
+	setenv("CUDA_FORCE_PTX_JIT", "0", 1);
+	GIVES(CUDA_ERROR_INVALID_IMAGE, load_both());
+}
+
+static void ptx_is_disabled(void)
+{
+	CUmodule module;
+	CUlibrary library;
+
+	setenv("CUDA_DISABLE_PTX_JIT", "1", 1);
+	GIVES(CUDA_ERROR_INVALID_IMAGE, load_both()); /* machine code is still taken */
+	GIVES(CUDA_ERROR_JIT_COMPILATION_DISABLED, obf_cuModuleLoadData(&module, ptx_text));
+	GIVES(CUDA_ERROR_JIT_COMPILATION_DISABLED, obf_cuLibraryLoadData(&library, ptx_text, NULL, NULL, 0, NULL, NULL, 0));
+	CHECK(fake.loads == 0);
+}
+
+/* What the environment says counts from cuInit on. */
+static void read_once(void)
+{
+	CUmodule module;
+
+	begin();
+	setenv("CUDA_DISABLE_PTX_JIT", "1", 1);
+	OK(obf_cuModuleLoadData(&module, ptx_text));
+}
+
 static void managed_and_globals(void)
 {
 	CUlibrary library;
@@ -333,7 +484,9 @@ int main(void)
 {
 	static const struct test_case cases[] = {
 		CASE(module_from_text), CASE(bad_images), CASE(machine_code_only), CASE(from_file), CASE(library_is_lazy),
-		CASE(library_is_eager), CASE(managed_and_globals), CASE(many_contexts), CASE(attributes), CASE(kernel_attributes),
+		CASE(library_is_eager), CASE(options_without_values), CASE(eager_everywhere), CASE(data_is_eager), CASE(machine_code_first),
+		CASE(ptx_is_forced), CASE(forced_by_either_name), CASE(forced_by_neither), CASE(ptx_is_disabled), CASE(read_once),
+		CASE(managed_and_globals), CASE(many_contexts), CASE(attributes), CASE(kernel_attributes),
 	};
 
 	return RUN(cases);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * obc_device: what the server calls the devices that the program sees. The face and the program count the visible devices
+ * (face/visible.h); records name a device by its place in the server's welcome. Written once by cuInit, constant afterwards. Any thread.
+ */
+#ifndef OBC_DEVICE_H
+#define OBC_DEVICE_H
+
+#include <stdint.h>
+
+#include "protocol/control.h"
+
+extern uint8_t obc_device_numbers[OBP_DEVICE_MAX];
+
+/* For struct obf_host: the program's device i is the server's ordinals[i]. */
+void obc_devices_visible(const int *ordinals, int n);
+
+/* The server's number of a device that the face has checked. */
+static inline uint32_t obc_device_number(int device)
+{
+	return obc_device_numbers[(unsigned)device % OBP_DEVICE_MAX];
+}
+
+#endif
