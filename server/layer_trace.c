@@ -14,6 +14,8 @@ void obs_trace_open(void)
 	const char *text = getenv("OUTBOARD_TRACE");
 
 	obs_trace_on = text && *text && strcmp(text, "0") != 0;
+	/* For programs it names a file; the software device as this worker's driver is not to open one. */
+	unsetenv("OUTBOARD_TRACE");
 	if (obs_trace_on && !ob_log_on(OB_LOG_INFO))
 		ob_log_set_level(OB_LOG_INFO);
 }

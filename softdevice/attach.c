@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "face/trace.h"
 #include "protocol/obd_locals.h"
 #include "protocol/obd_procs.h"
 #include "softdevice/config.h"
@@ -21,6 +22,7 @@
 
 static CUresult start(struct obf_device *ret_devices, int *ret_count)
 {
+	obf_trace_open();
 	if (!obd_config_read())
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!obd_window_start(obd_config.base))

@@ -82,7 +82,57 @@ def coverage(spec, prefix):
             + ''.join(f'\t"{n}",\n' for n in names) + '};\n\n' + text), {n: i for i, n in enumerate(names)}
 
 
-def stub(out_name, call, flavour, prefix, number):
+SIGNED = ('char', 'short', 'int', 'long', 'long long', 'CUdevice', 'CUresult')
+
+
+def trace_kind(spec, base):
+    if base in spec.types.handles or base in spec.types.functions or base == 'CUdeviceptr':
+        return 'ADDRESS'
+    return 'SIGNED' if base in SIGNED or base in spec.types.enums else 'UNSIGNED'
+
+
+def trace_args(spec, call):
+    """The arguments, for the line before the call."""
+    rows = []
+    for p in call.params:
+        pointer = p.stars or p.array is not None
+        if p.base == 'char' and p.const and p.stars == 1:
+            kind = 'TEXT'
+        elif pointer:
+            kind = 'ADDRESS'
+        elif p.base in spec.types.structs:
+            continue
+        else:
+            kind = trace_kind(spec, p.base)
+        value = f'(uintptr_t){p.name}' if pointer or p.base in spec.types.handles or p.base in spec.types.functions else f'(uint64_t){p.name}'
+        rows.append(f'{{ "{p.name}", OBF_TRACE_{kind}, {value} }}')
+    return rows
+
+
+def trace_outs(spec, call):
+    """Results that are one number or handle each, for the line behind the call."""
+    rows = []
+    for p in call.params:
+        if p.way != 'out' or p.array is not None or p.stars != 1 or p.base in ('void', 'char', 'float', 'double') or p.base in spec.types.structs:
+            continue
+        cast = '(uintptr_t)' if p.base in spec.types.handles or p.base in spec.types.functions else '(uint64_t)'
+        rows.append(f'{{ "{p.name}", OBF_TRACE_{trace_kind(spec, p.base)}, !result && {p.name} ? {cast}*{p.name} : 0 }}')
+    return rows
+
+
+def rows_c(rows):
+    return ('(const struct obf_trace_arg[]){ ' + ', '.join(rows) + ' }' if rows else 'NULL') + f', {len(rows)}'
+
+
+def traced(spec, out_name, call, expression):
+    """A call of the software device, with its lines in the trace where one is wanted."""
+    return ['\tuint64_t traced = 0;', '\tif (ob_unlikely(obf_trace_on))',
+            f'\t\ttraced = obf_trace_call("{out_name}", {rows_c(trace_args(spec, call))});',
+            f'\tCUresult result = {expression};', '\tif (ob_unlikely(traced))',
+            f'\t\tobf_trace_result(traced, "{out_name}", result, {rows_c(trace_outs(spec, call))});', '\treturn result;']
+
+
+def stub(spec, out_name, call, flavour, prefix, number):
     function, weak = target(call, prefix)
     lines = [f'{EXPORT} ' + wrap(f'CUresult {out_name}({call.prototype()});'),
              wrap(f'CUresult {out_name}({call.prototype()})'), '{', f'\thit({number});']
@@ -93,24 +143,25 @@ def stub(out_name, call, flavour, prefix, number):
     if weak:
         lines += [f'\tif (!{function})', f'\t\treturn obf_absent("{out_name}", "not written yet");']
     if call.extra_stream:
-        lines.append(f'\treturn {function}({args(call, ["CU_STREAM_PER_THREAD" if flavour else "CU_STREAM_LEGACY"])});')
+        values = args(call, ['CU_STREAM_PER_THREAD' if flavour else 'CU_STREAM_LEGACY'])
     elif flavour and call.config:
         config = call.config.name
-        lines += [f'\tif (!{config} || {config}->hStream)', f'\t\treturn {function}({args(call)});',
-                  f'\tCUlaunchConfig copy = *{config};', '\tcopy.hStream = CU_STREAM_PER_THREAD;',
-                  f'\treturn {function}(' + ', '.join('&copy' if p is call.config else p.name for p in call.params) + ');']
+        lines += ['\tCUlaunchConfig copy;', f'\tif ({config} && !{config}->hStream) {{', f'\t\tcopy = *{config};',
+                  '\t\tcopy.hStream = CU_STREAM_PER_THREAD;', f'\t\t{config} = &copy;', '\t}']
+        values = args(call)
     elif flavour:
-        stream = call.stream
-        lines.append(f'\treturn {function}(' + ', '.join(
-            f'{p.name} ? {p.name} : CU_STREAM_PER_THREAD' if p is stream else p.name for p in call.params) + ');')
+        values = ', '.join(f'{p.name} ? {p.name} : CU_STREAM_PER_THREAD' if p is call.stream else p.name for p in call.params)
     else:
-        lines.append(f'\treturn {function}({args(call)});')
+        values = args(call)
+    expression = f'{function}({values})'
+    lines += traced(spec, out_name, call, expression) if prefix == 'obd_' else [f'\treturn {expression};']
     return '\n'.join(lines + ['}']) + '\n'
 
 
-def absent_stub(name, reason, number):
-    return (f'{EXPORT} CUresult {name}(void);\nCUresult {name}(void)\n{{\n\thit({number});\n'
-            f'\treturn obf_absent("{name}", {c_string(reason)});\n}}\n')
+def absent_stub(name, reason, prefix, number):
+    trace = [f'\tif (ob_unlikely(obf_trace_on))', f'\t\tobf_trace_call("{name}", NULL, 0);'] if prefix == 'obd_' else []
+    return '\n'.join([f'{EXPORT} CUresult {name}(void);', f'CUresult {name}(void)', '{', f'\thit({number});', *trace,
+                      f'\treturn obf_absent("{name}", {c_string(reason)});', '}', ''])
 
 
 def stubs_c(spec, prefix):
@@ -122,13 +173,15 @@ def stubs_c(spec, prefix):
     for call in spec.calls + spec.aliases:
         implementation = spec.by_name[call.target] if call.klass == 'alias' else call
         for name, _, flavour in call.exports():
-            out.append(stub(name, implementation, flavour, prefix, numbers[name]))
+            out.append(stub(spec, name, implementation, flavour, prefix, numbers[name]))
     for call in spec.absent:
         for name, _, _ in call.exports():
-            out.append(absent_stub(name, call.reason, numbers[name]))
+            out.append(absent_stub(name, call.reason, prefix, numbers[name]))
     includes = ['<errno.h>', '<fcntl.h>', '<stdatomic.h>', '<stdio.h>', '<stdlib.h>', '<unistd.h>', '', '"face/face.h"', '"protocol/obf_calls.h"', f'"protocol/{prefix}locals.h"']
     if prefix == 'obc_':
         includes += ['"protocol/obc_calls.h"', '"client-shim/log.h"']
+    else:
+        includes += ['"face/trace.h"']
     return source('Every name that libcuda.so.1 exports.', includes, '\n'.join(out)).replace('#include \n', '\n')
 
 
