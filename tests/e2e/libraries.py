@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""cuBLAS on the software device, in the program's process and behind a server: right results, the same ones. Arguments: outboard, server,
+cublas_numbers.py. Without a cuBLAS the exit code is 77."""
+import os
+import subprocess
+import sys
+import tempfile
+
+from house import Server, bad, check
+
+outboard, server_path, script = sys.argv[1:4]
+SKIPPED = 77
+# cuBLAS takes its PTX for devices that are newer than all its machine code; memory of malloc is filled, so that nothing works by chance.
+SETTINGS = {'OUTBOARD_SOFT_CC': '13.0', 'MALLOC_PERTURB_': '165'}
+
+
+def numbers(*where):
+    done = subprocess.run([outboard, 'run', *where, '--', sys.executable, script, '300'], env=dict(os.environ, **SETTINGS), capture_output=True, text=True,
+                          timeout=120, check=False)
+    if done.returncode == SKIPPED:
+        print(done.stdout, end='')
+        sys.exit(SKIPPED)
+    check(f'{where[0]}: every result', done.returncode == 0 and done.stdout.count('right') == 7, done.stdout + done.stderr)
+    return done.stdout
+
+
+def main():
+    direct = numbers('--direct')
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(server_path, f'unix:{folder}/socket', '--driver', 'soft', **SETTINGS)
+        try:
+            check('the same results behind a server', numbers('--server', server.url) == direct)
+        finally:
+            check('the server ends', server.stop())
+    sys.exit(1 if bad else 0)
+
+
+main()
