@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * What a client does with a server's messages besides replies. The first byte chooses: the control connection's messages, made of fields or raw; a welcome
+ * with wild fields; the answer to a join; what a server tells of its load. The client's own source is part of this file, for its inner functions.
+ */
+#define obc_control_on_callback fuzz_control_on_callback
+#define obc_control_quality fuzz_control_quality
+#define obc_control_start fuzz_control_start
+#define obc_control_stop fuzz_control_stop
+#define obc_control_forget fuzz_control_forget
+#define obc_resume_init fuzz_resume_init
+#define obc_resume_grace fuzz_resume_grace
+#define obc_resume_stop fuzz_resume_stop
+#define obc_dial_begin fuzz_dial_begin
+#define obc_dial_join fuzz_dial_join
+#define obc_dial_once fuzz_dial_once
+#define obc_dial_run fuzz_dial_run
+#include "client-shim/control.c"
+#include "client-shim/dial.c"
+
+#include "client-shim/heap.h"
+#include "client-shim/log_inside.h"
+#include "loadbalancer/ask.h"
+#include "loadbalancer/place.h"
+#include "protocol/welcome.h"
+#include "tests/fuzz/fuzz.h"
+
+#define MESSAGES_MAX 64u
+
+static struct {
+	const uint8_t *data;
+	size_t size, at;
+} in;
+
+static unsigned take(unsigned below)
+{
+	return in.at < in.size ? in.data[in.at++] % below : 0;
+}
+
+static bool used_up(void)
+{
+	return in.at >= in.size;
+}
+
+static uint64_t a_number(void)
+{
+	static const uint64_t numbers[] = { 0, 1, 2, 999, 1000, 1u << 20, 2u << 20, 1u << 31, UINT32_MAX, 1ull << 40, 0x200000000000, 0x300000000000, 1ull << 63,
+		UINT64_MAX };
+
+	return take(2) ? take(255) : numbers[take(ob_count(numbers))];
+}
+
+static void text_fill(char *text, size_t size)
+{
+	size_t n = take(40);
+
+	for (size_t i = 0; i < n && i + 1 < size; i++)
+		text[i] = (char)take(256);
+}
+
+/* ---- a stream of the input's ---- */
+
+static uint8_t wire[OBP_CONTROL_MAX + 4096];
+static size_t wire_size, wire_at;
+
+static ssize_t fuzz_send(struct obt_stream *stream, const struct iovec *iov, int n, bool block)
+{
+	size_t total = 0;
+
+	(void)stream;
+	(void)block;
+	for (int i = 0; i < n; i++)
+		total += iov[i].iov_len;
+	return (ssize_t)total;
+}
+
+static ssize_t fuzz_recv(struct obt_stream *stream, void *data, size_t size, bool block)
+{
+	size_t n = ob_min(size, wire_size - wire_at);
+
+	(void)stream;
+	(void)block;
+	memcpy(data, wire + wire_at, n);
+	wire_at += n;
+	return (ssize_t)n;
+}
+
+static void fuzz_close(struct obt_stream *stream)
+{
+	(void)stream;
+}
+
+static const struct obt_ops fuzz_ops = { "fuzz", fuzz_send, fuzz_recv, fuzz_close };
+
+static void encode(const struct obp_message *m)
+{
+	struct ob_buf frame;
+
+	wire_at = wire_size = 0;
+	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
+	if (obp_message_encode(m, &frame)) {
+		memcpy(wire, frame.data, frame.size);
+		wire_size = frame.size;
+	}
+	ob_buf_fini(&frame);
+	for (unsigned i = take(4); i == 3 && !used_up() && wire_size; i = take(4))
+		wire[(take(256) << 8 | take(256)) % wire_size] = (uint8_t)take(256);
+}
+
+static void raw(void)
+{
+	size_t n = (size_t)take(256) * 16;
+
+	wire_at = 0;
+	wire_size = ob_min(n, in.size - in.at);
+	memcpy(wire, in.data + in.at, wire_size);
+	in.at += wire_size;
+}
+
+static void message_fill(struct obp_message *m)
+{
+	memset(m, 0, sizeof *m);
+	m->type = (enum obp_message_type)(1 + take(11));
+	m->value = a_number();
+	m->code = (uint32_t)a_number();
+	m->shm = take(3);
+	m->received = a_number();
+	m->sent = a_number();
+	m->bytes = a_number();
+	text_fill(m->text, sizeof m->text);
+	if (m->type == OBP_MSG_WELCOME)
+		m->welcome.route = 1;
+}
+
+/* ---- the control connection ---- */
+
+static void callback(uint64_t id, CUresult status)
+{
+	(void)id;
+	if ((unsigned)status > OBP_RESULT_MAX)
+		abort();
+}
+
+static void log_reset(void)
+{
+	memset(&obc_log_state, 0, sizeof obc_log_state);
+	obc_log_state.stream = (struct obt_stream){ .ops = &fuzz_ops, .fd = -1 };
+	atomic_store(&obc_log_state.sent_shown, (uint64_t)take(255));
+}
+
+static void fuzz_control(void)
+{
+	static struct obp_message m;
+	enum verdict verdict = GOOD;
+
+	log_reset();
+	control = (struct control){ .fd = -1, .send_lock = PTHREAD_MUTEX_INITIALIZER, .dead_ns = OB_SECOND, .connected = true,
+		.stream = { .ops = &fuzz_ops, .fd = -1 } };
+	callback_fn = callback;
+	if (obp_conn_init(&control.conn, OBP_ACCEPT_CONTROL))
+		exit(1);
+	for (unsigned i = 0; i < MESSAGES_MAX && verdict == GOOD && !used_up(); i++) {
+		if (take(4)) {
+			message_fill(&m);
+			encode(&m);
+		} else {
+			raw();
+		}
+		if (take(4) == 3)
+			ping(ob_clock_ns());
+		while (verdict == GOOD && wire_at < wire_size)
+			verdict = control_read();
+	}
+	obp_conn_fini(&control.conn);
+}
+
+/* ---- the welcome ---- */
+
+static CUresult grow(void *user, uint64_t addr, uint64_t size)
+{
+	const struct obp_range *range = user;
+
+	if (addr < range->base || !ob_span_inside(addr - range->base, size, range->size))
+		abort();
+	return CUDA_SUCCESS;
+}
+
+static void trim(void *user, uint64_t addr, uint64_t size)
+{
+	grow(user, addr, size);
+}
+
+/* A device's addresses are used as a client uses them; none lies outside what was offered, or what the client will try to reserve. */
+static void device_use(const struct obp_welcome *welcome, struct obp_range *range, uint64_t grant)
+{
+	static const struct obc_heap_ops ops = { grow, trim };
+	struct obc_block *block = NULL;
+	struct obc_heap heap;
+	uint64_t addr;
+
+	if (range->base < welcome->range.base || !ob_span_inside(range->base - welcome->range.base, range->size, welcome->range.size))
+		abort();
+	if (!obc_heap_init(&heap, range->base, range->size, grant, &ops, range))
+		abort();
+	if (obc_heap_alloc(&heap, 4096, &addr, &block) == CUDA_SUCCESS) {
+		grow(range, addr, 4096);
+		obc_heap_free(&heap, block);
+	}
+	obc_heap_fini(&heap);
+}
+
+static void welcome_use(const struct obp_message *hello, struct obp_message *m)
+{
+	struct obp_welcome *welcome = &m->welcome;
+	bool offered = false;
+
+	if (welcome->codecs & ~hello->hello.codecs || (m->shm && m->shm != hello->shm) || welcome->n_devices > OBP_DEVICE_MAX)
+		abort();
+	if (!welcome->vmm || !welcome->range.size)
+		return;
+	for (uint32_t i = 0; i < hello->hello.n_ranges; i++)
+		offered = offered || memcmp(&hello->hello.ranges[i], &welcome->range, sizeof welcome->range) == 0;
+	if (welcome->range_ok && !offered)
+		abort();
+	for (uint32_t i = 0; i < welcome->n_devices; i++)
+		device_use(welcome, &welcome->devices[i].range, welcome->devices[i].grant);
+}
+
+static void range_fill(struct obp_range *range)
+{
+	range->base = a_number() + (uint64_t)take(8) * (2u << 20);
+	range->size = take(2) ? a_number() : (uint64_t)take(64) << 20;
+	if (range->size > UINT64_MAX - range->base)
+		range->size = 0;
+}
+
+static void fuzz_welcome(void)
+{
+	static struct obp_message hello, m, got;
+	static struct obp_device devices[OBP_DEVICE_MAX];
+	struct obp_welcome *welcome = &m.welcome;
+
+	memset(&hello, 0, sizeof hello);
+	hello.type = OBP_MSG_HELLO;
+	hello.shm = take(2);
+	hello.hello.codecs = take(16);
+	hello.hello.n_ranges = take(3);
+	hello.hello.ranges[0] = (struct obp_range){ 0x200000000000, 1ull << 40 };
+	hello.hello.ranges[1] = (struct obp_range){ 0x300000000000, 32u << 20 };
+	memset(&m, 0, sizeof m);
+	memset(devices, 0, sizeof devices);
+	m.type = take(8) == 7 ? OBP_MSG_JOINED : OBP_MSG_WELCOME;
+	m.shm = take(3);
+	welcome->route = take(8) == 7 ? 0 : 1;
+	welcome->codecs = take(2) ? hello.hello.codecs : take(32);
+	welcome->grace_s = (uint32_t)a_number();
+	welcome->vmm = take(4) != 3;
+	welcome->range_ok = take(2);
+	if (take(2))
+		welcome->range = hello.hello.ranges[take(2)];
+	else
+		range_fill(&welcome->range);
+	welcome->n_devices = take(4) == 3 ? take(OBP_DEVICE_MAX + 1) : take(3);
+	welcome->devices = devices;
+	for (uint32_t i = 0; i < welcome->n_devices; i++) {
+		unsigned attr = take(OBP_ATTR_MAX);
+
+		if (take(4) == 3)
+			range_fill(&devices[i].range);
+		else
+			devices[i].range = (struct obp_range){ welcome->range.base + (uint64_t)i * (welcome->range.size / welcome->n_devices),
+				welcome->range.size / welcome->n_devices };
+		devices[i].grant = take(2) ? 4u << 20 : a_number();
+		devices[i].attr_known[attr] = true;
+		devices[i].attr[attr] = (int32_t)a_number();
+		text_fill(devices[i].name, sizeof devices[i].name);
+	}
+	encode(&m);
+	if (wire_size > sizeof(struct obp_frame) &&
+	    obp_message_decode(wire + sizeof(struct obp_frame), ob_min(wire_size - sizeof(struct obp_frame), (size_t)((struct obp_frame *)wire)->raw_size), &got) ==
+		    OB_ERR_NONE) {
+		if (!obp_welcome_check(&hello, &got))
+			welcome_use(&hello, &got);
+		obp_message_fini(&got);
+	}
+}
+
+/* ---- the answer to a join ---- */
+
+static void fuzz_join(void)
+{
+	struct obt_stream stream = { .ops = &fuzz_ops, .fd = -1 };
+	static struct obp_message m;
+	uint64_t received = 0;
+
+	if (take(4)) {
+		message_fill(&m);
+		encode(&m);
+	} else {
+		raw();
+	}
+	answer_await(&stream, ob_clock_ns() + OB_SECOND, &received);
+}
+
+/* ---- load ---- */
+
+static void fuzz_load(void)
+{
+	static struct obl_answer answers[4];
+	struct obl_server servers[4];
+	struct obl_request request = { .memory = a_number() };
+	struct obl_state state = { .turn = a_number(), .random = 1 + a_number() };
+	struct obl_choice choice;
+	char why[512];
+	uint32_t n = 0;
+
+	for (; n < 4 && !used_up(); n++) {
+		size_t size = (size_t)take(256) * 8;
+
+		size = ob_min(size, in.size - in.at);
+		answers[n] = (struct obl_answer){ .err = obp_load_decode(in.data + in.at, size, &answers[n].load), .took_ns = a_number() };
+		in.at += size;
+		obl_server_from(&answers[n], &servers[n]);
+	}
+	if (n && !obl_place(servers, n, &request, (enum obl_policy)take(OBL_POLICY_COUNT), &state, &choice))
+		obl_explain(&choice, &request, why, sizeof why);
+	for (uint32_t i = 0; i < n; i++)
+		obp_load_fini(&answers[i].load);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static void (*const parts[])(void) = { fuzz_control, fuzz_welcome, fuzz_join, fuzz_load };
+	static bool started;
+
+	if (!started) {
+		struct obc_resume_terms own = { .grace_ns = OB_SECOND, .timeout_ns = OB_SECOND };
+
+		started = true;
+		ob_log_set_fd(open("/dev/null", O_WRONLY | O_CLOEXEC));
+		obc_resume_init(&own);
+	}
+	in.data = data;
+	in.size = ob_min(size, (size_t)8192);
+	in.at = 0;
+	parts[take(ob_count(parts))]();
+	return 0;
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * The client's log against a server that answers as the input says: honest replies, replies with one thing wrong, pieces, repetitions, answers to other
+ * calls, device output, acknowledgements, control messages, raw frames. Calls are made through the generated functions, as programs make them; every answer
+ * goes into a block of exactly its size. A call may fail. One that succeeds has all of its bytes, and its numbers are in their bounds.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "client-shim/log_inside.h"
+#include "protocol/control.h"
+#include "protocol/obc_calls.h"
+#include "tests/fuzz/fuzz.h"
+
+#define CALLS_MAX 16u
+#define FRAMES_MAX 64u           /* of the server's, in one run */
+#define ANSWER 'D'               /* each byte of copied data */
+#define GUARD 64u
+
+size_t __wrap_fwrite(const void *data, size_t size, size_t n, FILE *out);
+
+static struct {
+	const uint8_t *data;
+	size_t size, at;
+} in;
+
+static unsigned take(unsigned below)
+{
+	return in.at < in.size ? in.data[in.at++] % below : 0;
+}
+
+static bool used_up(void)
+{
+	return in.at >= in.size;
+}
+
+/* ---- the server ---- */
+
+static uint8_t wire[3u << 20];
+static size_t wire_size, wire_at;
+static uint64_t sequence, n_frames;
+static bool copying;             /* the call that waits is for data: each byte of it is ANSWER */
+
+static void wire_put(const void *data, size_t size)
+{
+	if (size > sizeof wire - wire_size)
+		size = sizeof wire - wire_size;
+	if (size)
+		memcpy(wire + wire_size, data, size);
+	wire_size += size;
+}
+
+static void frame_put(enum obp_frame_type type, const void *payload, size_t size, uint32_t count, uint64_t ack)
+{
+	struct obp_frame frame;
+
+	obp_frame_fill(&frame, type, (uint32_t)ob_round_up(size, 8), count, type == OBP_FRAME_REPLIES ? sequence : 0, ack);
+	if (type == OBP_FRAME_CONTROL)
+		frame.raw_size = (uint32_t)size;
+	wire_put(&frame, sizeof frame);
+	wire_put(payload, size);
+	wire_put("\0\0\0\0\0\0\0", ob_round_up(size, 8) - size);
+}
+
+static uint32_t a_number(void)
+{
+	static const uint32_t numbers[] = { 0, 1, 2, 7, 8, 16, 999, 1000, 4096, 32768, 65536, 1u << 20, 1u << 31, UINT32_MAX };
+
+	return take(2) ? take(255) : numbers[take(ob_count(numbers))];
+}
+
+/* One reply in a frame of its own. */
+static void reply_put(struct obp_reply reply, uint32_t body)
+{
+	static uint8_t payload[sizeof(struct obp_reply) + (2u << 20)];
+
+	body = ob_min(body, 2u << 20);
+	reply.body = body;
+	reply.size = (uint32_t)(sizeof reply + ob_round_up(body, 8));
+	memcpy(payload, &reply, sizeof reply);
+	memset(payload + sizeof reply, ANSWER, body);
+	if (!copying && body >= 8 && take(2))
+		for (unsigned i = 0; i + 4 <= body && i < 64; i += 4) /* small numbers are where sizes and counts lie */
+			memcpy(payload + sizeof reply + i, &(uint32_t){ take(3) ? take(64) : a_number() }, 4);
+	frame_put(OBP_FRAME_REPLIES, payload, reply.size, 1, take(4) ? 0 : a_number());
+	sequence++;
+}
+
+/* What the waiting call must get; streamed data in pieces. */
+static void honest(const struct log_wait *wait)
+{
+	const struct obp_call_info *info = obp_call_info(wait->opcode);
+	struct obp_reply reply = { .call = wait->number, .result = take(8) == 7 ? 2 : 0 };
+	size_t left = wait->capacity - wait->got, n;
+
+	if (!(info->flags & OBP_CALL_STREAMED)) {
+		reply_put(reply, reply.result && take(2) ? 0 : (uint32_t)left);
+		return;
+	}
+	for (unsigned pieces = 1 + take(4); left && pieces > 1; pieces--) {
+		n = (size_t)1 + (size_t)take(255) * take(255);
+		n = ob_min(left - 1, n);
+		if (n == 0)
+			break;
+		reply.result = 0;
+		reply.flags = OBP_REPLY_MORE;
+		reply_put(reply, (uint32_t)n);
+		left -= n;
+	}
+	reply.flags = 0;
+	reply_put(reply, reply.result ? 0 : (uint32_t)left);
+}
+
+static void twisted(const struct log_wait *wait)
+{
+	struct obp_reply reply = { .call = wait->number + take(3) - take(3) };
+	uint32_t body = (uint32_t)wait->capacity;
+
+	reply.flags = (uint16_t)(take(2) ? take(16) : a_number());
+	reply.result = take(2) ? 0 : a_number();
+	reply.deferred = take(4) ? 0 : a_number();
+	reply.deferred_opcode = take(2) ? 0 : a_number();
+	if (take(2))
+		body = take(2) ? body + take(64) - take(64) : a_number();
+	reply_put(reply, body);
+	if (take(4) == 3)
+		reply_put(reply, body);
+}
+
+static void text(void)
+{
+	struct obp_reply reply = { .flags = (uint16_t)(OBP_REPLY_TEXT | (take(2) ? OBP_REPLY_TEXT_STDERR : 0) | (take(8) == 7 ? OBP_REPLY_MORE : 0)) };
+
+	reply.call = take(8) == 7;
+	reply_put(reply, take(2) ? take(255) : a_number());
+}
+
+static void message(void)
+{
+	static struct obp_message m;
+	struct ob_buf frame;
+
+	m.type = (enum obp_message_type)(1 + take(11));
+	m.code = a_number();
+	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
+	if (obp_message_encode(&m, &frame))
+		wire_put(frame.data, frame.size);
+	ob_buf_fini(&frame);
+}
+
+/* A header and payload of the input's, or the input's bytes as they are. */
+static void raw(void)
+{
+	uint8_t bytes[128];
+	size_t n = take(sizeof bytes), before = wire_size;
+
+	for (size_t i = 0; i < n; i++)
+		bytes[i] = (uint8_t)take(256);
+	if (take(2)) {
+		frame_put((enum obp_frame_type)(1 + take(8)), bytes, n, take(4), a_number());
+		for (unsigned i = take(3); i && wire_size > before; i--)
+			wire[before + take(sizeof(struct obp_frame))] = (uint8_t)take(256);
+	} else {
+		wire_put(bytes, n);
+	}
+}
+
+static void server_says(void)
+{
+	const struct log_wait *wait = obc_log_state.waits;
+
+	wire_size = wire_at = 0;
+	copying = wait && obp_call_info(wait->opcode)->flags & OBP_CALL_STREAMED;
+	switch (wait ? take(10) : 9) {
+	default:
+		honest(wait);
+		break;
+	case 4:
+	case 5:
+		twisted(wait);
+		break;
+	case 6:
+		text();
+		break;
+	case 7:
+		frame_put(OBP_FRAME_ACK, NULL, 0, 0, take(2) ? atomic_load(&obc_log_state.sent_shown) : (uint64_t)a_number() << take(40));
+		break;
+	case 8:
+		message();
+		break;
+	case 9:
+		raw();
+		break;
+	}
+}
+
+static ssize_t fuzz_send(struct obt_stream *stream, const struct iovec *iov, int n, bool block)
+{
+	size_t total = 0;
+
+	(void)stream;
+	(void)block;
+	for (int i = 0; i < n; i++)
+		total += iov[i].iov_len;
+	return (ssize_t)total;
+}
+
+static ssize_t fuzz_recv(struct obt_stream *stream, void *data, size_t size, bool block)
+{
+	size_t n = take(4) ? size : (size_t)1 + take(255);
+
+	(void)stream;
+	(void)block;
+	while (wire_at == wire_size) {
+		if (used_up() || n_frames++ == FRAMES_MAX)
+			return 0;
+		server_says();
+	}
+	n = ob_min(ob_min(n, size), wire_size - wire_at);
+	memcpy(data, wire + wire_at, n);
+	wire_at += n;
+	return (ssize_t)n;
+}
+
+static void fuzz_close(struct obt_stream *stream)
+{
+	(void)stream;
+}
+
+static const struct obt_ops fuzz_ops = { "fuzz", fuzz_send, fuzz_recv, fuzz_close };
+
+/* Device output leaves through this: every byte of it must be there. */
+size_t __wrap_fwrite(const void *data, size_t size, size_t n, FILE *out)
+{
+	const volatile uint8_t *p = data;
+
+	(void)out;
+	for (size_t i = 0; i < size * n; i++)
+		(void)p[i];
+	return n;
+}
+
+/* ---- the program ---- */
+
+/* A block of exactly this size, between guards where no sanitizer watches. */
+static uint8_t *block_new(size_t size)
+{
+	uint8_t *base = malloc(size + 2 * GUARD);
+
+	if (!base)
+		exit(1);
+	memset(base, 0x5a, size + 2 * GUARD);
+	return base + GUARD;
+}
+
+static void block_check(uint8_t *block, size_t size)
+{
+	uint8_t *base = block - GUARD;
+
+	for (size_t i = 0; i < GUARD; i++)
+		if (block[size + i] != 0x5a || base[i] != 0x5a)
+			abort();
+	free(base);
+}
+
+static void call_read(void)
+{
+	static const size_t sizes[] = { 1, 4, 24, 4096, 32768, 40000, 100000, 700000 };
+	size_t size = sizes[take(ob_count(sizes))];
+	uint8_t *block = block_new(size), *exact = malloc(size);
+
+	if (exact) {
+		memset(exact, 0, size);
+		/* Into memory that ends where a sanitizer sees it. */
+		if (obc_call_op_read(0x1000, size, 0, exact) == CUDA_SUCCESS)
+			for (size_t i = 0; i < size; i++)
+				if (exact[i] != ANSWER)
+					abort();
+	}
+	if (obc_call_op_read_rows(0x1000, size, size, size, 1, 1, 0, block) == CUDA_SUCCESS)
+		for (size_t i = 0; i < size; i++)
+			if (block[i] != ANSWER)
+				abort();
+	free(exact);
+	block_check(block, size);
+}
+
+static void call_module(void)
+{
+	static const uint8_t sha[32];
+	uint32_t caps[2] = { a_number() % (OBP_LOG_MAX + 1), take(255) }, sizes[2] = { 0, 0 };
+	uint8_t *logs[2] = { block_new(caps[0]), block_new(caps[1]) };
+
+	if (obc_call_op_module_load_checked(1, sha, 0, 0, caps[0], caps[1], NULL, logs[0], &sizes[0], logs[1], &sizes[1]) == CUDA_SUCCESS &&
+	    (sizes[0] > caps[0] || sizes[1] > caps[1]))
+		abort();
+	block_check(logs[0], caps[0]);
+	block_check(logs[1], caps[1]);
+}
+
+static void call_times(void)
+{
+	uint64_t times[5 * OBP_TIMES_MAX];
+	uint32_t count = 0;
+
+	if (obc_call_op_times_read(1, &count, times) == CUDA_SUCCESS && count > OBP_TIMES_MAX)
+		abort();
+}
+
+static void call_cached(void)
+{
+	CUatomicOperation operations[8] = { 0 };
+	unsigned n = 1 + take(8), capabilities[8];
+
+	operations[0] = (CUatomicOperation)take(4);
+	obc_call_cuDeviceGetHostAtomicCapabilities(capabilities, operations, n, 0);
+}
+
+static void call_small(void)
+{
+	uint64_t a = 0, b = 0, have[4], lost[4];
+	static const uint8_t names[32 * 4];
+	int32_t attrs[16];
+	uint32_t yes = 0;
+	float ms = 0;
+
+	switch (take(8)) {
+	case 0:
+		obc_call_op_mem_info(&a, &b);
+		break;
+	case 1:
+		obc_call_op_ping();
+		break;
+	case 2:
+		obc_call_op_cache_ask(4, names, have, lost);
+		break;
+	case 3:
+		obc_call_op_func_attrs(1, attrs);
+		break;
+	case 4:
+		obc_call_op_event_elapsed(1, 2, &ms);
+		break;
+	case 5:
+		obc_call_op_global_get(1, "x", &a, &b);
+		break;
+	case 6:
+		obc_call_op_image_query(names, &yes);
+		break;
+	default:
+		obc_call_op_mem_free(7, 0); /* has no answer */
+		break;
+	}
+}
+
+static void log_begin(void)
+{
+	static uint8_t *ring;
+	struct log *log = &obc_log_state;
+
+	if (!ring) {
+		ring = mmap(NULL, OBC_RING_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (ring == MAP_FAILED)
+			exit(1);
+		ob_log_set_fd(open("/dev/null", O_WRONLY | O_CLOEXEC));
+	}
+	memset(log, 0, sizeof *log);
+	log->ring = ring;
+	if (obp_conn_init(&log->conn, OBP_ACCEPT_REPLIES | OBP_ACCEPT_CONTROL))
+		exit(1);
+	log->conn.codecs = OBZ_ALL_CODECS;
+	log->stream = (struct obt_stream){ .ops = &fuzz_ops, .fd = -1 };
+	log->byref_min = OBC_BYREF_MIN;
+	log->open = true;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	in.data = data;
+	in.size = ob_min(size, (size_t)4096);
+	in.at = wire_size = wire_at = 0;
+	n_frames = 0;
+	sequence = 1;
+	log_begin();
+	for (unsigned i = 0; i < CALLS_MAX && obc_log_error() == CUDA_SUCCESS; i++) {
+		static void (*const calls[])(void) = { call_small, call_read, call_small, call_module, call_times, call_cached };
+
+		calls[take(ob_count(calls))]();
+		if (obc_log_state.waits)
+			abort(); /* a wait is listed no longer than its call lasts */
+	}
+	obp_conn_fini(&obc_log_state.conn);
+	return 0;
+}
