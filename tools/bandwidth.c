@@ -190,12 +190,13 @@ static bool plot_write(const char *plot, const char *title, struct sweep *s)
 {
 	static const char *const names[] = { "HtoD plain", "HtoD packed", "HtoD striped", "bare, to",
 		"DtoH plain", "DtoH packed", "DtoH striped", "bare, from" };
-	double *lines[DIRECTIONS * LINES];
+	enum { CURVES = (int)DIRECTIONS * (int)LINES };
+	double *lines[CURVES];
 
 	for (unsigned d = 0; d < DIRECTIONS; d++)
 		for (unsigned l = 0; l < LINES; l++)
 			lines[d * LINES + l] = s->rate[d][l];
-	if (obx_plot_lines(plot, title, s->sizes, SIZES, names, lines, DIRECTIONS * LINES))
+	if (obx_plot_lines(plot, title, s->sizes, SIZES, names, lines, CURVES))
 		return true;
 	fprintf(stderr, "outboard bench: %s: %s\n", plot, strerror(errno));
 	return false;
