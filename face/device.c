@@ -88,8 +88,10 @@ static CUresult start(void)
 	if (!obf_process.host)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	obf_environment_read();
-	if (obf_visible_none(list))
+	if (obf_visible_none(list)) {
+		ob_info("CUDA_VISIBLE_DEVICES=%.200s hides every device", list);
 		return CUDA_ERROR_NO_DEVICE;
+	}
 	all = calloc(OBF_DEVICE_MAX, sizeof *all);
 	if (!all)
 		return CUDA_ERROR_OUT_OF_MEMORY;

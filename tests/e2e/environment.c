@@ -62,12 +62,19 @@ static void memory(CUdevice device)
 	printf(" same %d ordinal %d of %d\n", got == value, ordinal, of);
 }
 
+/* A question that goes to the server, with the device's number. */
+static CUresult host_atomics(unsigned *ret, CUdevice device)
+{
+	CUatomicOperation operation = (CUatomicOperation)0;
+
+	return CALL("cuDeviceGetHostAtomicCapabilities", unsigned *, const CUatomicOperation *, unsigned, CUdevice)(ret, &operation, 1, device);
+}
+
 static void device_print(CUdevice device, int n)
 {
 	char name[256] = "", bus[32] = "";
 	unsigned char uuid[16] = { 0 };
 	unsigned caps = 9;
-	CUatomicOperation operation = (CUatomicOperation)0;
 	CUmemoryPool pool = NULL, same = NULL;
 	CUdevice back = -1;
 	size_t total = 0;
@@ -87,7 +94,7 @@ static void device_print(CUdevice device, int n)
 
 		printf("  peer %d: %d %d\n", peer, result, can);
 	}
-	printf("  atomics %d", CALL("cuDeviceGetHostAtomicCapabilities", unsigned *, const CUatomicOperation *, unsigned, CUdevice)(&caps, &operation, 1, device));
+	printf("  atomics %d", host_atomics(&caps, device));
 	printf(" %u, pool %d", caps, CALL("cuDeviceGetDefaultMemPool", CUmemoryPool *, CUdevice)(&pool, device));
 	printf(" %d", CALL("cuDeviceGetMemPool", CUmemoryPool *, CUdevice)(&same, device));
 	printf(" same %d\n", pool && pool == same);
@@ -99,6 +106,7 @@ static void devices(void)
 {
 	int n = -1, result = CALL("cuInit", unsigned)(0);
 	CUdevice device = -1;
+	unsigned caps;
 
 	printf("init %d\n", result);
 	printf("count %d", CALL("cuDeviceGetCount", int *)(&n));
@@ -107,8 +115,7 @@ static void devices(void)
 		device_print(i, n);
 	printf("one more %d", CALL("cuDeviceGet", CUdevice *, int)(&device, n));
 	if (result == CUDA_SUCCESS)
-		printf(" %d", CALL("cuDeviceGetHostAtomicCapabilities", unsigned *, const CUatomicOperation *, unsigned, CUdevice)(
-				      &(unsigned){ 0 }, &(CUatomicOperation){ 0 }, 1, n));
+		printf(" %d", host_atomics(&caps, n));
 	printf("\n");
 }
 

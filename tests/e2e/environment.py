@@ -66,6 +66,8 @@ def exported(remote):
         check(f'{where[0]}: a list that names nothing is explained', "'7' names no device; the program sees 0 of 4 devices" in said, said)
         _, said = run(where, 'devices', CUDA_VISIBLE_DEVICES='-1')
         check(f'{where[0]}: hiding on purpose is not remarked on', 'CUDA_VISIBLE_DEVICES' not in said, said)
+        _, said = run(where, 'devices', CUDA_VISIBLE_DEVICES='-1', OUTBOARD_LOG='info')
+        check(f'{where[0]}: it is where more is to be said', 'CUDA_VISIBLE_DEVICES=-1 hides every device' in said, said)
     out, said = run(['--server', 'unix:/nonexistent/socket'], 'devices', CUDA_VISIBLE_DEVICES='')
     check('a program without devices needs no server', 'init 100' in out and 'reach' not in said, out + said)
 

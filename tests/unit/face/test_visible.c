@@ -112,14 +112,14 @@ static void most(void)
 {
 	char list[4 * OBF_DEVICE_MAX] = "";
 	struct obf_visible visible;
+	size_t used = 0;
 
 	devices_make(OBF_DEVICE_MAX);
 	for (int i = OBF_DEVICE_MAX; i-- > 0;)
-		sprintf(list + strlen(list), "%d,", i);
-	list[strlen(list) - 1] = 0;
+		used += (size_t)snprintf(list + used, sizeof list - used, i ? "%d," : "%d", i);
 	obf_visible_choose(devices, OBF_DEVICE_MAX, NULL, list, &visible);
 	CHECK(visible.n == OBF_DEVICE_MAX && visible.end == OBF_VISIBLE_WHOLE && visible.ordinal[0] == OBF_DEVICE_MAX - 1);
-	strcat(list, ",0");
+	snprintf(list + used, sizeof list - used, ",0");
 	obf_visible_choose(devices, OBF_DEVICE_MAX, NULL, list, &visible);
 	CHECK(visible.n == 0 && visible.end == OBF_VISIBLE_TWICE);
 	obf_visible_choose(devices, OBF_DEVICE_MAX, "PCI_BUS_ID", NULL, &visible);
