@@ -3,7 +3,6 @@
 #include "client-shim/control.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,6 +14,7 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "client-shim/log.h"
@@ -24,8 +24,8 @@
 #include "protocol/control.h"
 #include "transport/message.h"
 
+#define GIVE_UP_NS (200 * OB_MS)          /* for the last word of a program that ends within a call */
 #define PING_OLD_NS (5 * OB_SECOND)       /* without resuming: only when somebody waits and nothing was heard */
-#define FD_MIN 500                        /* our descriptors live above those that programs close by habit */
 
 static struct control {
 	struct obt_url url;
@@ -34,6 +34,7 @@ static struct control {
 	bool thread_running;
 	_Atomic bool stopping;
 	_Atomic int fd;                   /* for obc_control_stop to wake the thread */
+	_Atomic uint64_t ino;             /* of its file */
 	/* sending; under send_lock */
 	pthread_mutex_t send_lock;
 	struct obt_stream stream;
@@ -75,10 +76,10 @@ static void ack_flush(void)
 		struct iovec iov = { &frame, sizeof frame };
 
 		/* Without a connection the next join says it. */
-		if (number && control.connected) {
+		if (number && control.connected && obt_stream_ours(&control.stream)) {
 			obp_frame_fill(&frame, OBP_FRAME_ACK, 0, 0, 0, number);
 			if (control.stream.ops->send(&control.stream, &iov, 1, false) != (ssize_t)sizeof frame)
-				shutdown(control.stream.fd, SHUT_RDWR); /* half a frame must not be followed by another */
+				obt_stream_shutdown(&control.stream); /* half a frame must not be followed by another */
 		}
 		pthread_mutex_unlock(&control.send_lock);
 	}
@@ -105,7 +106,8 @@ static bool control_send(enum obp_message_type type, uint64_t value)
 	message->sent = progress.sent;
 	message->bytes = progress.bytes_in;
 	pthread_mutex_lock(&control.send_lock);
-	sent = control.connected && obt_message_send(&control.stream, message, NULL, 0, ob_clock_ns() + control.dead_ns) == OB_ERR_NONE;
+	sent = control.connected && obt_stream_ours(&control.stream) &&
+	       obt_message_send(&control.stream, message, NULL, 0, ob_clock_ns() + control.dead_ns) == OB_ERR_NONE;
 	pthread_mutex_unlock(&control.send_lock);
 	ack_flush();
 	return sent;
@@ -119,7 +121,11 @@ static void stream_set(const struct obt_stream *stream)
 	control.connected = stream != NULL;
 	if (stream)
 		control.stream = *stream;
-	atomic_store(&control.fd, stream ? stream->fd : -1);
+	atomic_store(&control.fd, -1);
+	if (stream) {
+		atomic_store(&control.ino, stream->file.ino);
+		atomic_store(&control.fd, stream->fd);
+	}
 	pthread_mutex_unlock(&control.send_lock);
 }
 
@@ -200,7 +206,9 @@ static enum verdict message_take(const struct obp_item *item)
 	if (obp_message_decode(item->body, item->size, message))
 		return protocol_broken("a message that cannot be read");
 	if (message->type == OBP_MSG_FATAL || message->type == OBP_MSG_REFUSED) {
-		ob_error("the server ended the session: %s", message->text);
+		/* A join that crosses the goodbye on its way: the server does not know the session any more. */
+		if (!obc_log_ending())
+			ob_error("the server ended the session: %s", message->text);
 		verdict = OVER;
 	} else if (message->type == OBP_MSG_JOINED && !control.joined) {
 		control.joined = true;
@@ -303,15 +311,10 @@ static bool control_open(void)
 	uint64_t deadline = ob_clock_ns() + control.timeout_ns;
 	struct obt_stream stream;
 	enum ob_err err;
-	int fd;
 
 	if (obt_stream_connect(&control.url, deadline, &stream))
 		return false;
-	fd = fcntl(stream.fd, F_DUPFD_CLOEXEC, FD_MIN);
-	if (fd >= 0) {
-		close(stream.fd);
-		stream.fd = fd;
-	}
+	stream.fd = ob_fd_raise(stream.fd);
 	/* Nobody else sends before the join has left: over TLS there is no connection to send on before it. */
 	err = obc_dial_join(&stream, OBP_JOIN_CONTROL, 0, deadline);
 	stream_set(&stream);
@@ -356,6 +359,8 @@ static enum verdict turn(void)
 	struct pollfd pfd = { .fd = control.stream.fd, .events = POLLIN };
 	enum verdict verdict = GOOD;
 
+	if (!obt_stream_ours(&control.stream))
+		return BROKEN;
 	if (obt_stream_pending(&control.stream) || poll(&pfd, 1, (int)ob_min(control.dead_ns / 4 / OB_MS, (uint64_t)1000)) > 0)
 		verdict = control_read();
 	return verdict == GOOD && !atomic_load(&control.stopping) ? watch() : verdict;
@@ -385,6 +390,25 @@ static void *control_main(void *unused)
 	return NULL;
 }
 
+/* Without the lock. */
+static bool fd_ours(void)
+{
+	int fd = atomic_load(&control.fd);
+
+	return fd >= 0 && ob_fd_file(fd).ino == atomic_load(&control.ino);
+}
+
+void obc_control_give_up(void)
+{
+	static struct obp_message message = { .type = OBP_MSG_FATAL, .text = "the program ended within a call" };
+
+	if (pthread_mutex_trylock(&control.send_lock) != 0)
+		return;
+	if (control.connected && obt_stream_ours(&control.stream))
+		obt_message_send(&control.stream, &message, NULL, 0, ob_clock_ns() + GIVE_UP_NS);
+	pthread_mutex_unlock(&control.send_lock);
+}
+
 bool obc_control_start(const struct obt_url *url, uint64_t timeout_ns, uint64_t dead_ns)
 {
 	control.url = *url;
@@ -397,12 +421,9 @@ bool obc_control_start(const struct obt_url *url, uint64_t timeout_ns, uint64_t 
 
 void obc_control_stop(void)
 {
-	int fd;
-
 	atomic_store(&control.stopping, true);
-	fd = atomic_load(&control.fd);
-	if (fd >= 0)
-		shutdown(fd, SHUT_RDWR); /* wakes the thread */
+	if (fd_ours())
+		shutdown(atomic_load(&control.fd), SHUT_RDWR); /* wakes the thread */
 	/* A host function may still run on it: it is given no longer than the goodbye was. */
 	if (control.thread_running) {
 		struct timespec until;
@@ -415,9 +436,7 @@ void obc_control_stop(void)
 
 void obc_control_forget(void)
 {
-	int fd = atomic_exchange(&control.fd, -1);
-
-	if (fd >= 0)
-		close(fd);
+	if (fd_ours())
+		close(atomic_load(&control.fd));
 	control = (struct control){ .fd = -1, .send_lock = PTHREAD_MUTEX_INITIALIZER };
 }

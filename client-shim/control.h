@@ -19,6 +19,8 @@
 bool obc_control_start(const struct obt_url *url, uint64_t timeout_ns, uint64_t dead_ns);
 /* At exit. Waits for the thread, but not for a host function that takes longer than 2 s. */
 void obc_control_stop(void);
+/* The program ends while this thread is in a call: one word to the server, without waiting for anything. */
+void obc_control_give_up(void);
 /* After fork, in the child. */
 void obc_control_forget(void);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/opt.h"
 #include "client-shim/log.h"
@@ -22,7 +22,6 @@
 #define REFUSED_NS (3 * OB_SECOND)   /* nobody listens there for so long: the server is gone, and its workers with it */
 #define ATTEMPT_NS (5 * OB_SECOND)
 #define SLICE_NS (20 * OB_MS)        /* how often a wait looks around */
-#define FD_MIN 500                   /* our descriptors live above those that programs close by habit */
 
 static struct obc_resume_terms terms;
 static _Atomic bool stopping;
@@ -78,7 +77,7 @@ static enum ob_err answer_await(struct obt_stream *stream, uint64_t deadline, ui
 	obt_shm_settle(stream, message->type == OBP_MSG_JOINED ? message->shm : 0);
 	if (message->type == OBP_MSG_REFUSED || message->type == OBP_MSG_FATAL) {
 		err = message->code == OB_ERR_NOT_FOUND || message->code == OB_ERR_LIMIT ? (enum ob_err)message->code : OB_ERR_REFUSED;
-		if (err == OB_ERR_REFUSED)
+		if (err == OB_ERR_REFUSED && !obc_log_ending())
 			ob_error("the server does not let the session go on: %s", message->text);
 	} else if (message->type != OBP_MSG_JOINED) {
 		err = OB_ERR_PROTOCOL;
@@ -92,7 +91,7 @@ static enum ob_err attempt(struct obc_dial *dial, uint64_t deadline, struct obt_
 	struct obt_stream stream = { .fd = -1 };
 	const char *why = NULL;
 	enum ob_err err = obt_stream_connect(&terms.url, deadline, &stream);
-	int fd, saved = errno;
+	int saved = errno;
 
 	if (err == OB_ERR_CONNECT && (saved == ECONNREFUSED || saved == ENOENT)) {
 		if (!dial->refused_since)
@@ -105,11 +104,7 @@ static enum ob_err attempt(struct obc_dial *dial, uint64_t deadline, struct obt_
 	}
 	if (err)
 		return err;
-	fd = fcntl(stream.fd, F_DUPFD_CLOEXEC, FD_MIN);
-	if (fd >= 0) {
-		close(stream.fd);
-		stream.fd = fd;
-	}
+	stream.fd = ob_fd_raise(stream.fd);
 	/* Without it the socket carries everything, as it would have from the start. */
 	if (dial->purpose == OBP_JOIN_DATA && terms.url.shm && ob_opt_on(OB_OPT_SHM) && !obt_shm_offer(&stream, &why))
 		ob_info("no shared memory for the new connection: %s", why);

@@ -3,30 +3,22 @@
 #include "client-shim/log.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/membarrier.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/opt.h"
 #include "client-shim/futex.h"
+#include "client-shim/inside.h"
 #include "client-shim/log_inside.h"
 #include "face/face.h"
 #include "protocol/obp_calls.h"
-#include "transport/path.h"
-#include "transport/shm.h"
 
-#define REWIND_MIN (256u << 10)   /* an empty ring starts over at its first byte, so that few pages are ever touched */
-#define PREFETCH_AHEAD 384u      /* bytes: a few records */
-#define TRACE_FD_MIN 500         /* above those that programs close by habit */
 #define RESEND_PAUSE_NS 100000    /* between looks at what is being sent again */
+#define ROOM_PAUSE_NS 200000      /* between looks at the tail while another thread reads */
 
 struct log obc_log_state = { .error = OB_ERR_NONE };
 uint64_t obc_log_counts[OBP_OPCODE_END], obc_log_trip_counts[OBP_OPCODE_END], obc_log_trip_time[OBP_OPCODE_END];
@@ -35,6 +27,7 @@ uint64_t obc_log_counts[OBP_OPCODE_END], obc_log_trip_counts[OBP_OPCODE_END], ob
 struct lane {
 	bool live;
 	uint16_t id;
+	enum ob_err refused;      /* why the last begin gave nothing although the session lives; told once */
 	uint64_t ctx;             /* what the server believes this lane's context to be */
 	uint64_t last;            /* number of its last record */
 };
@@ -67,7 +60,7 @@ static void lane_key_make(void)
 	pthread_key_create(&lane_key, lane_end);
 }
 
-static bool lane_start(void)
+static __attribute__((noinline)) bool lane_start(void)
 {
 	pthread_once(&lane_once, lane_key_make);
 	for (unsigned word = 0; word < OBP_LANE_MAX / 64; word++) {
@@ -84,7 +77,14 @@ static bool lane_start(void)
 		}
 	}
 	ob_error("more than %u threads use CUDA at once", OBP_LANE_MAX);
+	this_lane.refused = OB_ERR_LANES;
 	return false;
+}
+
+void log_lanes_forget(void)
+{
+	memset((void *)lanes_used, 0, sizeof lanes_used);
+	this_lane = (struct lane){ 0 };
 }
 
 unsigned obc_log_lane(void)
@@ -104,14 +104,34 @@ void obc_log_on_thread_exit(void (*fn)(void))
 	thread_exit_hook = fn;
 }
 
+CUresult obc_log_alive(void)
+{
+	enum ob_err err = log_broken();
+
+	if (ob_unlikely(err))
+		return ob_err_to_cuda(err);
+	return ob_likely(obc_log_state.open) ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+CUresult obc_log_error(void)
+{
+	CUresult result = obc_log_alive();
+	enum ob_err refused = this_lane.refused;
+
+	this_lane.refused = OB_ERR_NONE;
+	return result == CUDA_SUCCESS ? ob_err_to_cuda(refused) : result;
+}
+
 /* ---- reserving ---- */
 
-/* Room is there once the server has acknowledged enough; whoever waits sends and reads meanwhile. */
+/* Room is there once the server has acknowledged enough; whoever waits sends and reads meanwhile. seen_tail: with which there was none. */
 static __attribute__((noinline)) bool room_wait(uint64_t seen_tail)
 {
+	const struct timespec pause = { .tv_nsec = ROOM_PAUSE_NS };
 	struct log *log = &obc_log_state;
+	OBC_WAITS();
 
-	while (atomic_load_explicit(&log->tail, memory_order_acquire) == seen_tail && !log_broken()) {
+	while (atomic_load_explicit(&log->ring.tail, memory_order_acquire) == seen_tail && !log_broken()) {
 		if (log_drain())
 			continue;
 		if (log_down()) {
@@ -120,86 +140,110 @@ static __attribute__((noinline)) bool room_wait(uint64_t seen_tail)
 			log_read_some(true);
 			log_recv_release();
 		} else {
-			struct timespec ts = { .tv_nsec = 200000 };
-
-			nanosleep(&ts, NULL); /* another thread reads, and will move the tail */
+			nanosleep(&pause, NULL); /* another thread reads, and will move the tail */
 		}
 	}
 	return !log_broken();
 }
 
-static inline struct obp_record *record_at(uint64_t offset)
+/* Which context this record is executed in. True: not the one that this lane was in. */
+static inline bool ctx_changes(uint16_t opcode, uint64_t *ret_ctx)
 {
-	return (struct obp_record *)(obc_log_state.ring + (offset & RING_MASK));
+	const struct obf_ctx *current;
+
+	if (obp_op_noctx(opcode))
+		return false;
+	current = obf_ctx_peek();
+	*ret_ctx = current ? (uint64_t)(uintptr_t)current->host : 0;
+	return *ret_ctx != this_lane.ctx;
 }
 
-/* Under the lock: where `need` bytes can lie together, or UINT64_MAX when the ring is too full. Writes the pad mark when it skips the end. */
-static inline uint64_t place(uint64_t need)
+/* The record in front of another one in the same piece. Returns where that one stands, marked as not committed. */
+static __attribute__((noinline)) struct obp_record *ctx_use_write(struct obp_record *record, uint64_t ctx)
 {
-	struct log *log = &obc_log_state;
-	uint64_t head = atomic_load_explicit(&log->head, memory_order_relaxed);
-	uint64_t tail = atomic_load_explicit(&log->tail, memory_order_acquire);
-	uint64_t at = head, to_end = OBC_RING_BYTES - (head & RING_MASK);
+	const uint32_t size = sizeof(struct obp_record) + sizeof(struct obp_ctx_use_req);
+	struct obp_record *next = (struct obp_record *)((uint8_t *)record + size);
 
-	if (ob_unlikely(to_end < need || (head == tail && (head & RING_MASK) > REWIND_MIN))) {
-		at = head + to_end;
-		/*
-		 * With nothing under way nobody else moves the tail; it comes along. Left behind it would make of the ring only the few bytes in front of
-		 * it, and the server, which acknowledges by the megabyte, would never make that more.
-		 */
-		if (head == tail) {
-			tail = at;
-			atomic_store_explicit(&log->tail, tail, memory_order_relaxed);
-		}
-	}
-	if (ob_unlikely(at + need - tail > OBC_RING_BYTES))
-		return UINT64_MAX;
-	if (ob_unlikely(at != head))
-		record_at(head)->size = PAD_MARK;
-	return at;
+	*(struct obp_ctx_use_req *)(record + 1) = (struct obp_ctx_use_req){ .ctx = ctx };
+	this_lane.ctx = ctx;
+	atomic_store_explicit(obc_ring_size_of(next), 0, memory_order_relaxed);
+	obc_ring_commit(record, OBP_OP_CTX_USE, this_lane.id, size);
+	return next;
 }
 
 /* Reserve `need` ring bytes for one record, preceded by ctx_use when this lane's context changed. */
 static inline struct obp_record *reserve(uint16_t opcode, uint64_t need, struct obc_slot *slot)
 {
-	const size_t ctx_bytes = sizeof(struct obp_record) + sizeof(struct obp_ctx_use_req);
-	struct log *log = &obc_log_state;
+	struct obc_ring *ring = &obc_log_state.ring;
+	uint64_t tail = 0, ctx = 0;
+	bool change = ctx_changes(opcode, &ctx);
 	struct obp_record *record;
-	uint64_t at, ctx = this_lane.ctx;
-	bool change = false;
 
-	if (!obp_op_noctx(opcode)) {
-		const struct obf_ctx *current = obf_ctx_peek();
-
-		ctx = current ? (uint64_t)(uintptr_t)current->host : 0;
-		change = ctx != this_lane.ctx;
-	}
-	for (;;) {
-		log_lock(&log->lock);
-		at = place(need + (change ? ctx_bytes : 0));
-		if (ob_likely(at != UINT64_MAX))
-			break;
-		log_unlock(&log->lock);
-		if (!room_wait(atomic_load_explicit(&log->tail, memory_order_acquire)))
+	if (ob_unlikely(change))
+		need += sizeof(struct obp_record) + sizeof(struct obp_ctx_use_req);
+	log_lock(&ring->lock);
+	while (ob_unlikely(!(record = obc_ring_reserve(ring, need, 1 + change, &tail)))) {
+		log_unlock(&ring->lock);
+		if (!room_wait(tail))
 			return NULL;
+		log_lock(&ring->lock);
 	}
-	if (ob_unlikely(change)) {
-		record = record_at(at);
-		*(struct obp_ctx_use_req *)(record + 1) = (struct obp_ctx_use_req){ .ctx = ctx };
-		*record = (struct obp_record){ (uint32_t)ctx_bytes, OBP_OP_CTX_USE, this_lane.id };
-		this_lane.ctx = ctx;
-		log->last_number++;
-		obc_log_counts[OBP_OP_CTX_USE]++;
-		at += ctx_bytes;
-	}
-	record = record_at(at);
-	atomic_store_explicit(log_size_of(record), 0, memory_order_relaxed);
-	slot->number = this_lane.last = ++log->last_number;
+	slot->number = this_lane.last = ring->last_number;
 	obc_log_counts[opcode]++;
-	/* Release: the sender that sees the new head sees size 0 (or what commit made of it) and the pad mark. */
-	atomic_store_explicit(&log->head, at + need, memory_order_release);
-	log_unlock(&log->lock);
-	return record;
+	obc_log_counts[OBP_OP_CTX_USE] += change;
+	log_unlock(&ring->lock);
+	return ob_unlikely(change) ? ctx_use_write(record, ctx) : record;
+}
+
+/* False: nothing can be reserved now; obc_log_error says why. */
+static inline bool can_begin(uint16_t opcode)
+{
+	if (ob_unlikely(log_broken() || !obc_log_state.open || opcode >= OBP_OPCODE_END))
+		return false;
+	return ob_likely(this_lane.live) || lane_start();
+}
+
+/* What commit_byref and begin_outside have in common: an entry that stands for a record. */
+static struct obc_byref *reserve_byref(uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size, struct obc_slot *slot)
+{
+	uint32_t entry_size = (uint32_t)sizeof(struct obc_byref) + head_size;
+	struct obc_byref *entry = (struct obc_byref *)reserve(opcode, entry_size, slot);
+
+	if (!entry)
+		return NULL;
+	entry->entry_size = entry_size;
+	entry->head_size = head_size;
+	entry->data = data;
+	entry->size = size;
+	if (head_size)
+		memcpy(entry + 1, head, head_size);
+	slot->record = entry;
+	slot->opcode = opcode;
+	slot->lane = (uint16_t)(this_lane.id | OBC_LANE_BYREF);
+	slot->size = (uint32_t)(sizeof(struct obp_record) + head_size + ob_round_up(size, 8));
+	return entry;
+}
+
+/* A record that is too large for the ring: its body lies in memory of its own until commit or call has made sure that the server has it. */
+static __attribute__((noinline)) void *begin_outside(struct obc_slot *slot, uint16_t opcode, uint32_t body_size)
+{
+	uint32_t padded = (uint32_t)ob_round_up(body_size, 8);
+
+	if (body_size > OBC_RECORD_MAX) {
+		ob_error("a call of %u bytes is longer than a record may be (%u): this is a fault of this library", body_size, OBC_RECORD_MAX);
+		this_lane.refused = OB_ERR_LIMIT;
+		return NULL;
+	}
+	slot->body = calloc(1, padded);
+	if (!slot->body) {
+		this_lane.refused = OB_ERR_NO_MEMORY;
+		return NULL;
+	}
+	if (!reserve_byref(opcode, NULL, 0, slot->body, padded, slot)) {
+		free(slot->body);
+		return NULL;
+	}
+	return slot->body;
 }
 
 void *obc_log_begin(struct obc_slot *slot, uint16_t opcode, uint32_t body_size)
@@ -207,10 +251,10 @@ void *obc_log_begin(struct obc_slot *slot, uint16_t opcode, uint32_t body_size)
 	uint32_t padded = (uint32_t)ob_round_up(body_size, 8);
 	struct obp_record *record;
 
-	if (ob_unlikely(log_broken() || !obc_log_state.open || body_size > OBC_RECORD_MAX || opcode >= OBP_OPCODE_END))
+	if (ob_unlikely(!can_begin(opcode)))
 		return NULL;
-	if (ob_unlikely(!this_lane.live) && !lane_start())
-		return NULL;
+	if (ob_unlikely(body_size > obc_log_state.body_max))
+		return begin_outside(slot, opcode, body_size);
 	record = reserve(opcode, sizeof *record + padded, slot);
 	if (ob_unlikely(!record))
 		return NULL;
@@ -231,29 +275,25 @@ static __attribute__((noinline)) void trace(const struct obc_slot *slot)
 {
 	char line[1024];
 	size_t n = (size_t)snprintf(line, sizeof line, "%llu.%09llu #%llu lane %u ", (unsigned long long)(ob_clock_ns() / OB_SECOND),
-				    (unsigned long long)(ob_clock_ns() % OB_SECOND), (unsigned long long)slot->number, slot->lane & ~LANE_BYREF);
+				    (unsigned long long)(ob_clock_ns() % OB_SECOND), (unsigned long long)slot->number, slot->lane & ~OBC_LANE_BYREF);
+	OBC_WAITS();
 
-	if (slot->lane & LANE_BYREF)
+	if (slot->lane & OBC_LANE_BYREF)
 		n += (size_t)snprintf(line + n, sizeof line - n, "%s(%u bytes by reference)", obp_call_info(slot->opcode)->name, slot->size);
 	else
 		n += obp_print_call(line + n, sizeof line - n - 1, slot->opcode, (const struct obp_record *)slot->record + 1,
 				    slot->size - (uint32_t)sizeof(struct obp_record));
 	line[n++] = '\n';
-	/* A trace that cannot be written is cut short; the program is not to suffer for it. */
-	ssize_t written = write(obc_log_state.trace_fd, line, n);
-	(void)written;
+	/* A line that cannot be written is left out; the program is not to suffer for it. */
+	if (!ob_fd_is(obc_log_state.trace_fd, &obc_log_state.trace_file) || write(obc_log_state.trace_fd, line, n) < 0)
+		return;
 }
 
 static inline void publish(struct obc_slot *slot)
 {
-	struct obp_record *record = slot->record;
-
 	if (ob_unlikely(obc_log_state.trace_fd))
 		trace(slot);
-	record->opcode = slot->opcode;
-	record->lane = slot->lane;
-	/* Release: who sees the size sees the whole record. */
-	atomic_store_explicit(log_size_of(record), slot->size, memory_order_release);
+	obc_ring_commit(slot->record, slot->opcode, slot->lane, slot->size);
 }
 
 static inline void sender_wake(void)
@@ -273,30 +313,72 @@ static inline void sender_wake(void)
 		obc_futex_wake(&log->sender_asleep, 1);
 }
 
-static CUresult sync_now(void)
+/*
+ * Until no thread of ours looks at what record `number` refers to. After a break the server may answer out of what it had received before, while the same
+ * records are still being sent to it once more: that must end first. False: the session is lost, and a thread may still look.
+ */
+static bool left_wait(uint64_t number)
+{
+	const struct timespec pause = { .tv_nsec = RESEND_PAUSE_NS };
+	struct log *log = &obc_log_state;
+
+	while (ob_unlikely(atomic_load_explicit(&log->ring.left_number, memory_order_acquire) < number)) {
+		if (log_broken())
+			return false;
+		log_drain();
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
+/* The server has everything this thread has written so far, and no thread of ours will look at it again. */
+CUresult log_sync(void)
 {
 	struct obc_slot slot;
+	CUresult result;
+	OBC_WAITS();
 
 	if (!obc_log_begin(&slot, OBP_OP_PING, 0))
 		return obc_log_error();
-	return obc_log_call(&slot, NULL, 0, NULL);
+	result = obc_log_call(&slot, NULL, 0, NULL);
+	left_wait(slot.number);
+	return result;
+}
+
+static __attribute__((noinline)) CUresult commit_outside(struct obc_slot *slot)
+{
+	CUresult result;
+	OBC_WAITS();
+
+	publish(slot);
+	log_drain();
+	result = log_sync();
+	if (left_wait(slot->number))
+		free(slot->body); /* else it is left to a thread that may be sending it */
+	return result;
 }
 
 CUresult obc_log_commit(struct obc_slot *slot)
 {
+	if (ob_unlikely(slot->lane & OBC_LANE_BYREF))
+		return commit_outside(slot);
 	publish(slot);
 	if (ob_unlikely(!ob_opt_on(OB_OPT_ASYNC)) && slot->opcode != OBP_OP_LANE_END)
-		return sync_now();
-	if (ob_unlikely(!ob_opt_on(OB_OPT_BATCH)))
+		return log_sync();
+	if (ob_unlikely(!ob_opt_on(OB_OPT_BATCH))) {
+		OBC_WAITS();
 		log_drain();
-	else
+	} else {
 		sender_wake();
+	}
 	return CUDA_SUCCESS;
 }
 
-static CUresult wait_reply(struct obc_slot *slot, struct log_wait *wait)
+CUresult log_wait_reply(struct obc_slot *slot, struct log_wait *wait)
 {
+	struct log *log = &obc_log_state;
 	uint64_t begin, took;
+	OBC_WAITS();
 
 	wait->number = slot->number;
 	wait->opcode = slot->opcode;
@@ -306,12 +388,14 @@ static CUresult wait_reply(struct obc_slot *slot, struct log_wait *wait)
 	log_drain();
 	log_wait_for(wait);
 	took = ob_clock_ns() - begin;
-	log_lock(&obc_log_state.wait_lock);
-	obc_log_state.trips++;
-	obc_log_state.wait_ns += took;
+	log_lock(&log->wait_lock);
+	log->trips++;
+	log->wait_ns += took;
 	obc_log_trip_counts[slot->opcode]++;
 	obc_log_trip_time[slot->opcode] += took;
-	log_unlock(&obc_log_state.wait_lock);
+	log_unlock(&log->wait_lock);
+	if (ob_unlikely(slot->lane & OBC_LANE_BYREF) && left_wait(slot->number))
+		free(slot->body);
 	if (!atomic_load_explicit(&wait->done, memory_order_acquire))
 		return obc_log_error();
 	return wait->result ? wait->result : wait->deferred;
@@ -320,7 +404,7 @@ static CUresult wait_reply(struct obc_slot *slot, struct log_wait *wait)
 CUresult obc_log_call(struct obc_slot *slot, void *ret_body, uint32_t capacity, uint32_t *ret_size)
 {
 	struct log_wait wait = { .dst = ret_body, .capacity = capacity };
-	CUresult result = wait_reply(slot, &wait);
+	CUresult result = log_wait_reply(slot, &wait);
 
 	if (ret_size)
 		*ret_size = (uint32_t)wait.got;
@@ -329,265 +413,10 @@ CUresult obc_log_call(struct obc_slot *slot, void *ret_body, uint32_t capacity, 
 
 CUresult obc_log_commit_byref(uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size)
 {
-	struct log_byref *entry;
-	uint32_t entry_size = (uint32_t)sizeof *entry + head_size;
 	struct obc_slot slot;
 
-	if (log_broken() || !obc_log_state.open || opcode >= OBP_OPCODE_END)
+	if (!can_begin(opcode) || !reserve_byref(opcode, head, head_size, data, size, &slot))
 		return obc_log_error();
-	if (!this_lane.live && !lane_start())
-		return ob_err_to_cuda(OB_ERR_LANES);
-	entry = (struct log_byref *)reserve(opcode, entry_size, &slot);
-	if (!entry)
-		return obc_log_error();
-	entry->entry_size = entry_size;
-	entry->head_size = head_size;
-	entry->data = data;
-	entry->size = size;
-	memcpy(entry + 1, head, head_size);
-	slot.record = entry;
-	slot.opcode = opcode;
-	slot.lane = (uint16_t)(this_lane.id | LANE_BYREF);
-	slot.size = (uint32_t)(sizeof(struct obp_record) + head_size + ob_round_up(size, 8));
 	publish(&slot);
 	return CUDA_SUCCESS;
-}
-
-/* ---- data ---- */
-
-static CUresult write_inline(uint16_t opcode, const uint64_t *head, uint32_t head_size, const void *data, size_t size)
-{
-	struct obc_slot slot;
-	uint8_t *body = obc_log_begin(&slot, opcode, (uint32_t)(head_size + size));
-
-	if (!body)
-		return obc_log_error();
-	memcpy(body, head, head_size);
-	memcpy(body + head_size, data, size);
-	return obc_log_commit(&slot);
-}
-
-/*
- * The server has everything this thread has written so far, and no thread of ours will look at it again. After a break the server may answer out of what
- * it had received before, while the same records are still being sent to it once more out of the caller's memory: that must end first.
- */
-static CUresult sync_data(void)
-{
-	const struct timespec pause = { .tv_nsec = RESEND_PAUSE_NS };
-	struct log *log = &obc_log_state;
-	struct obc_slot slot;
-	CUresult result;
-
-	if (!obc_log_begin(&slot, OBP_OP_PING, 0))
-		return obc_log_error();
-	result = obc_log_call(&slot, NULL, 0, NULL);
-	while (ob_unlikely(atomic_load_explicit(&log->sent_done, memory_order_acquire) < slot.number) && !log_broken()) {
-		log_drain();
-		nanosleep(&pause, NULL);
-	}
-	return result;
-}
-
-CUresult obc_log_write(uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size)
-{
-	bool byref = size >= obc_log_state.byref_min && ob_opt_on(OB_OPT_BYREF);
-	const uint8_t *p = data;
-	uint64_t words[16];
-	CUresult result = CUDA_SUCCESS;
-
-	if (head_size > sizeof words || head_size < 16 || head_size % 8)
-		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(words, head, head_size);
-	while (size && result == CUDA_SUCCESS) {
-		size_t n = ob_min(size, byref && !obp_packer_cuts(&obc_log_state.packer) ? OBP_CHUNK_MAX : OBP_PACK_CHUNK);
-
-		words[1] = n;
-		if (byref) {
-			result = obc_log_commit_byref(opcode, words, head_size, p, n);
-			log_drain();
-		} else {
-			result = write_inline(opcode, words, head_size, p, n);
-		}
-		words[0] += n;
-		p += n;
-		size -= n;
-	}
-	/* The caller's memory is free again once the server has everything. */
-	return byref && result == CUDA_SUCCESS ? sync_data() : result;
-}
-
-CUresult obc_log_read(uint16_t opcode, const void *req, uint32_t req_size, void *dst, size_t size)
-{
-	struct log_wait wait = { .dst = dst, .capacity = size };
-	struct obc_slot slot;
-
-	if (!obc_log_begin(&slot, opcode, req_size))
-		return obc_log_error();
-	memcpy(slot.body, req, req_size);
-	return wait_reply(&slot, &wait);
-}
-
-/* ---- state ---- */
-
-CUresult obc_log_error(void)
-{
-	enum ob_err err = log_broken();
-
-	if (err)
-		return ob_err_to_cuda(err);
-	return obc_log_state.open ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
-}
-
-bool obc_log_waiting(void)
-{
-	bool waiting;
-
-	log_lock(&obc_log_state.wait_lock);
-	waiting = obc_log_state.waits != NULL;
-	log_unlock(&obc_log_state.wait_lock);
-	return waiting;
-}
-
-void obc_log_fail(enum ob_err err)
-{
-	struct log *log = &obc_log_state;
-	int none = OB_ERR_NONE;
-
-	if (!atomic_compare_exchange_strong(&log->error, &none, (int)err))
-		return;
-	/* Once the goodbye is said a server may be faster than its answer. */
-	if (atomic_load(&log->deadline))
-		ob_debug("the session ended before the goodbye was answered: %s", ob_err_text(err));
-	else
-		ob_error("the session is lost: %s", ob_err_text(err));
-	if (!log_down()) /* else nobody reads, and the descriptor is the resuming thread's */
-		shutdown(log->stream.fd, SHUT_RDWR); /* wakes a reader that sleeps in the socket */
-	log_lock(&log->wait_lock);
-	for (struct log_wait *wait = log->waits; wait; wait = wait->next)
-		if (atomic_exchange(&wait->word, WAIT_WOKEN) == WAIT_ASLEEP)
-			obc_futex_wake(&wait->word, 1);
-	log_unlock(&log->wait_lock);
-	obc_futex_wake(&log->down, INT32_MAX);
-}
-
-void obc_log_set_deadline(uint64_t deadline)
-{
-	atomic_store(&obc_log_state.deadline, deadline);
-}
-
-void obc_log_note_trip(uint64_t ns)
-{
-	log_lock(&obc_log_state.wait_lock);
-	obc_log_state.trips++;
-	obc_log_state.wait_ns += ns;
-	log_unlock(&obc_log_state.wait_lock);
-}
-
-void obc_log_stats(struct obc_log_stats *ret)
-{
-	struct log *log = &obc_log_state;
-
-	*ret = (struct obc_log_stats){
-		.records = log->last_number,
-		.round_trips = log->trips,
-		.frames_out = log->frames_out,
-		.frames_in = log->conn.frames,
-		.bytes_out = log->bytes_out,
-		.bytes_in = log->conn.bytes,
-		.wait_ns = log->wait_ns,
-	};
-	for (unsigned i = 0; i < OBP_OPCODE_END; i++)
-		ret->records_by_group[i >> 8] += obc_log_counts[i];
-}
-
-uint64_t obc_log_trips(uint16_t opcode)
-{
-	return opcode < OBP_OPCODE_END ? obc_log_trip_counts[opcode] : 0;
-}
-
-uint64_t obc_log_count(uint16_t opcode)
-{
-	return opcode < OBP_OPCODE_END ? obc_log_counts[opcode] : 0;
-}
-
-uint64_t obc_log_trip_ns(uint16_t opcode)
-{
-	return opcode < OBP_OPCODE_END ? obc_log_trip_time[opcode] : 0;
-}
-
-static void trace_open(void)
-{
-	const char *path = getenv("OUTBOARD_TRACE");
-	int fd = path && *path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : -1;
-
-	if (path && *path && fd < 0)
-		ob_warn("OUTBOARD_TRACE: %s: %s", path, strerror(errno));
-	if (fd >= 0)
-		obc_log_state.trace_fd = fcntl(fd, F_DUPFD_CLOEXEC, TRACE_FD_MIN);
-	if (fd >= 0)
-		close(fd);
-	if (obc_log_state.trace_fd < 0)
-		obc_log_state.trace_fd = 0;
-}
-
-static double path_rate(void *unused)
-{
-	(void)unused;
-	return obt_meter_rate(&obc_log_state.meter, &obc_log_state.stream, obc_log_state.trust_reader);
-}
-
-bool obc_log_path_local(void)
-{
-	return obt_path_local(&obc_log_state.stream);
-}
-
-void obc_log_pack_stats(struct obp_pack_stats *ret_out, struct obp_pack_stats *ret_in)
-{
-	*ret_out = obc_log_state.packer.stats;
-	*ret_in = obc_log_state.conn.unpacker.stats;
-}
-
-enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsigned codec_wish, bool resumable)
-{
-	struct log *log = &obc_log_state;
-	enum ob_err err = obp_conn_init(&log->conn, OBP_ACCEPT_REPLIES | OBP_ACCEPT_CONTROL);
-
-	if (err)
-		return err;
-	log->ring = mmap(NULL, OBC_RING_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (log->ring == MAP_FAILED)
-		return OB_ERR_NO_MEMORY;
-	trace_open();
-	log->stream = *stream;
-	log->byref_min = obt_shm_on(stream) ? OBC_BYREF_SHARED_MIN : OBC_BYREF_MIN;
-	log->conn.codecs = codecs;
-	log->trust_reader = codec_wish == OBP_CODEC_MEASURE;
-	obp_packer_init(&log->packer, codecs, codec_wish, obt_path_local(stream), path_rate, NULL);
-	log->resumable = resumable;
-	obt_stream_set_recv_timeout(&log->stream, RECV_TIMEOUT_MS);
-	log->membarrier = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
-	log->open = true;
-	return log_sender_start();
-}
-
-void obc_log_close(void)
-{
-	if (!obc_log_state.open)
-		return;
-	log_sender_stop();
-	obc_log_state.open = false;
-	obt_stream_close(&obc_log_state.stream);
-}
-
-void obc_log_forget(void)
-{
-	struct log *log = &obc_log_state;
-
-	obt_stream_forget(&log->stream);
-	memset(log, 0, sizeof *log);
-	memset(obc_log_counts, 0, sizeof obc_log_counts);
-	memset(obc_log_trip_counts, 0, sizeof obc_log_trip_counts);
-	memset(obc_log_trip_time, 0, sizeof obc_log_trip_time);
-	memset((void *)lanes_used, 0, sizeof lanes_used);
-	this_lane = (struct lane){ 0 };
 }

@@ -4,11 +4,6 @@
  * obc_log: the session's one totally ordered log of calls. Every thread's calls go into one ring; whoever holds the send right writes what
  * is committed to the data connection; whoever holds the receive right reads replies, its own and others'.
  *
- *        acked            sent        head
- *   ...----|---------------|-----------|......free......      ring, byte offsets that only grow
- *          | kept: resend  | committed |
- *          |               | or being written
- *
  * A call that has returned stands in the ring before a call made after it, in whichever thread: reserving a place is the
  * order. Async calls return after the commit; the sender thread writes them. A call with a result drains the ring itself and then reads
  * the socket itself: one send and one receive, no hand-over between threads.
@@ -28,8 +23,6 @@
 #include "protocol/resume.h"
 #include "transport/stream.h"
 
-#define OBC_RING_BYTES (64u << 20)
-#define OBC_RECORD_MAX (1u << 20)        /* bytes of one record written into the ring */
 #define OBC_BYREF_MIN (8u << 20)         /* copies from this size on leave from the caller's memory */
 #define OBC_BYREF_SHARED_MIN (256u << 10) /* through shared memory, where the answer that this waits for is there in a microsecond */
 
@@ -70,6 +63,8 @@ CUresult obc_log_write(uint16_t opcode, const void *head, uint32_t head_size, co
 CUresult obc_log_read(uint16_t opcode, const void *req, uint32_t req_size, void *dst, size_t size);
 
 /* The error every call returns once the session is lost; CUDA_SUCCESS while it lives. No lock. */
+CUresult obc_log_alive(void);
+/* Likewise; and, once, why this thread's last obc_log_begin gave nothing although the session lives. */
 CUresult obc_log_error(void);
 
 /* The number of this thread's last record; 0 before the first. What a later synchronising record has behind it is complete. */
@@ -101,13 +96,15 @@ uint64_t obc_log_trip_ns(uint16_t opcode);
  * The hello is done: take over the stream. Numbers start at 1. codecs, wish: what was agreed on for packed frames (protocol/pack.h). resumable: a broken
  * connection is made again (client-shim/resume.h).
  */
-enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsigned codec_wish, bool resumable);
-/* Everything committed is sent; the bye call is made by the session. Then no thread of ours touches the stream any more. */
+enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsigned codec_wish, bool resumable, uint64_t ring_size);
 /* A round trip made outside the log (the hello). */
 void obc_log_note_trip(uint64_t ns);
+/* Everything committed is sent; the bye call is made by the session. Then no thread of ours touches the stream any more. */
 void obc_log_close(void);
 /* Waits from now on end at `deadline` (ns, ob_clock_ns): with OB_ERR_TIMEOUT for the session. For the goodbye. */
 void obc_log_set_deadline(uint64_t deadline);
+/* The goodbye is being said: a server that ends the session, or no longer knows it, does as it was told, and nobody need read about it. */
+bool obc_log_ending(void);
 /* First cause wins; wakes every waiter; logged once by the caller. */
 void obc_log_fail(enum ob_err err);
 /* Looks alive and is not: break it, so that it is made again. Control thread. */

@@ -22,26 +22,6 @@ void obc_log_on_ack(void (*fn)(uint64_t replies))
 	ack_hook = fn;
 }
 
-void log_ack(uint64_t number)
-{
-	struct log *log = &obc_log_state;
-	uint64_t tail = 0;
-
-	if (number <= log->acked)
-		return;
-	log_lock(&log->wait_lock);
-	log->acked = number;
-	while (log->inflight_count && log->inflight[log->inflight_first].number <= number) {
-		tail = log->inflight[log->inflight_first].end;
-		log->tail_number = log->inflight[log->inflight_first].number;
-		log->inflight_first = (log->inflight_first + 1) % INFLIGHT_MAX;
-		log->inflight_count--;
-	}
-	if (tail)
-		atomic_store_explicit(&log->tail, tail, memory_order_release);
-	log_unlock(&log->wait_lock);
-}
-
 void log_wait_add(struct log_wait *wait)
 {
 	log_lock(&obc_log_state.wait_lock);
@@ -224,7 +204,7 @@ static bool body_receive(uint8_t *dst, size_t n)
 		if (done == 0)
 			log_link_broken(OB_ERR_CLOSED);
 		else if (done < 0 && errno != EAGAIN)
-			log_link_broken(OB_ERR_IO);
+			log_io_failed(errno, "receiving a large reply");
 		if (done <= 0)
 			continue;
 		dst += done;
@@ -274,7 +254,8 @@ static void control_take(const struct obp_item *item)
 	enum ob_err err = message ? obp_message_decode(item->body, item->size, message) : OB_ERR_NO_MEMORY;
 
 	if (!err && (message->type == OBP_MSG_FATAL || message->type == OBP_MSG_REFUSED)) {
-		ob_error("the server ended the session: %s", message->text);
+		if (!obc_log_ending())
+			ob_error("the server ended the session: %s", message->text);
 		err = OB_ERR_REFUSED;
 	} else if (err != OB_ERR_NO_MEMORY) {
 		ob_error("the server broke the protocol: a control message on the data connection that does not end the session");
@@ -290,15 +271,16 @@ static void control_take(const struct obp_item *item)
 static bool ack_take(uint64_t number)
 {
 	struct log *log = &obc_log_state;
+	bool good;
 
-	/* sent_most changes only with both rights held, sent_shown before the bytes leave. */
-	if (ob_unlikely(number > ob_max(atomic_load_explicit(&log->sent_shown, memory_order_relaxed), log->sent_most))) {
+	log_lock(&log->wait_lock);
+	good = obc_ring_ack(&log->ring, number);
+	log_unlock(&log->wait_lock);
+	if (ob_unlikely(!good)) {
 		ob_error("the server broke the protocol: it acknowledges call %llu, which was not sent", (unsigned long long)number);
 		obc_log_fail(OB_ERR_PROTOCOL);
-		return false;
 	}
-	log_ack(number);
-	return true;
+	return good;
 }
 
 /* Everything that is buffered; false when more bytes are needed. */
@@ -312,7 +294,7 @@ static bool items_take(void)
 		enum obp_event event = obp_conn_next(conn, &item);
 
 		/* Before a waiter learns of its reply: memory that a record refers to is then no longer needed, whatever comes after. */
-		if (conn->peer_ack > obc_log_state.acked && !ack_take(conn->peer_ack))
+		if (conn->peer_ack > atomic_load_explicit(&obc_log_state.ring.acked, memory_order_relaxed) && !ack_take(conn->peer_ack))
 			break;
 
 		switch (event) {
@@ -349,7 +331,7 @@ void log_read_some(bool block)
 	size_t size;
 	void *data;
 
-	if (items_take() || log_broken())
+	if (items_take() || log_broken() || (block && !log_stream_ours()))
 		return;
 	obp_conn_space(&obc_log_state.conn, &data, &size);
 	done = stream->ops->recv(stream, data, size, block);
@@ -362,7 +344,7 @@ void log_read_some(bool block)
 	} else if (done == 0) {
 		log_link_broken(OB_ERR_CLOSED);
 	} else if (errno != EAGAIN) {
-		log_link_broken(errno == ECONNRESET ? OB_ERR_CLOSED : OB_ERR_IO);
+		log_io_failed(errno, "receiving replies");
 	}
 }
 
@@ -433,6 +415,7 @@ void log_wait_for(struct log_wait *wait)
 		if (!atomic_load_explicit(&wait->done, memory_order_acquire) &&
 		    atomic_load_explicit(&log->recv_right, memory_order_relaxed))
 			obc_futex_wait(&wait->word, WAIT_ASLEEP, 1000);
+		deadline_check();
 		atomic_store_explicit(&wait->word, WAIT_IDLE, memory_order_relaxed);
 	}
 	/* A session lost in mid-reply: the reader may still hold our destination. It leaves at its next look at the error. */

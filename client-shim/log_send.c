@@ -19,101 +19,6 @@
 static pthread_t sender_thread;
 static bool sender_running, sender_gathers;
 
-/* What goes out as one frame: bytes that lie together in the ring, or one record whose data lies with the caller. */
-struct batch {
-	uint64_t start, end;          /* ring offsets */
-	uint32_t count, bytes;
-	const struct log_byref *byref;
-};
-
-static struct obp_record *record_at(uint64_t offset)
-{
-	return (struct obp_record *)(obc_log_state.ring + (offset & RING_MASK));
-}
-
-/*
- * Where the next record to be sent stands. The tail is ahead of what was sent when the ring was started over; looked at after head was, it is there for
- * every record that head shows.
- */
-static uint64_t sent_up_to(void)
-{
-	uint64_t sent = atomic_load_explicit(&obc_log_state.sent, memory_order_relaxed);
-
-	return ob_max(sent, atomic_load_explicit(&obc_log_state.tail, memory_order_relaxed));
-}
-
-/*
- * Looks without holding the right: by the time it looks, its place may have been sent, acknowledged and given to another record, whose bytes it then takes
- * for a size. Harmless: "yes" costs a look with the right, and whoever reserved that place looks for a sleeping sender after us.
- */
-__attribute__((no_sanitize("thread"))) bool log_pending(void)
-{
-	/* Acquire: the record's first word was written before head moved past it. */
-	uint64_t head = atomic_load_explicit(&obc_log_state.head, memory_order_acquire), sent = sent_up_to();
-
-	if (sent >= head)
-		return false;
-	return atomic_load_explicit(log_size_of(record_at(sent)), memory_order_acquire) != 0;
-}
-
-static bool batch_gather(struct batch *batch)
-{
-	uint64_t head = atomic_load_explicit(&obc_log_state.head, memory_order_acquire);
-	uint64_t at = sent_up_to();
-
-	*batch = (struct batch){ .start = at, .end = at };
-	while (at < head) {
-		struct obp_record *record = record_at(at);
-		/* Acquire pairs with the release in commit: the body is there. */
-		uint32_t size = atomic_load_explicit(log_size_of(record), memory_order_acquire);
-
-		if (size == 0)
-			break; /* reserved, still being written */
-		if (size == PAD_MARK) {
-			if (batch->count)
-				break;
-			at += OBC_RING_BYTES - (at & RING_MASK);
-			batch->start = batch->end = at;
-			continue;
-		}
-		if (record->lane & LANE_BYREF) {
-			if (batch->count == 0) {
-				batch->byref = (const struct log_byref *)record;
-				batch->count = 1;
-				batch->bytes = size;
-				batch->end = at + batch->byref->entry_size;
-			}
-			break;
-		}
-		if (batch->count && batch->bytes + size > FRAME_TARGET)
-			break;
-		at += size;
-		batch->end = at;
-		batch->bytes += size;
-		batch->count++;
-		/* A record may end exactly where the ring does, without a pad mark: what follows lies at the ring's beginning. */
-		if ((at & RING_MASK) == 0)
-			break;
-	}
-	return batch->count > 0;
-}
-
-static void inflight_push(uint64_t number, uint64_t end)
-{
-	struct log *log = &obc_log_state;
-	uint32_t last;
-
-	log_lock(&log->wait_lock);
-	if (log->inflight_count == INFLIGHT_MAX) {
-		last = (log->inflight_first + INFLIGHT_MAX - 1) % INFLIGHT_MAX;
-		log->inflight[last] = (struct log_frame){ number, end };
-	} else {
-		last = (log->inflight_first + log->inflight_count++) % INFLIGHT_MAX;
-		log->inflight[last] = (struct log_frame){ number, end };
-	}
-	log_unlock(&log->wait_lock);
-}
-
 /*
  * The kernel takes no more. The server may be writing to us at the same time with its own buffers full, so whoever waits here also
  * reads: neither side ever lets its reading wait for its writing.
@@ -147,64 +52,70 @@ static void frame_send(struct iovec *iov, int n)
 		} else if (errno == EAGAIN) {
 			send_blocked();
 		} else {
-			log_link_broken(errno == EPIPE || errno == ECONNRESET ? OB_ERR_CLOSED : OB_ERR_IO);
+			log_io_failed(errno, "sending calls to the server");
 		}
 	}
 	obc_log_state.frames_out++;
 }
 
-static void batch_send(const struct batch *batch)
+static void batch_send(const struct obc_batch *batch)
 {
 	struct log *log = &obc_log_state;
 	uint64_t zero = 0, replies = atomic_load_explicit(&log->replies, memory_order_relaxed);
+	uint64_t first = atomic_load_explicit(&log->ring.sent_number, memory_order_relaxed) + 1;
 	struct obp_frame frame;
 	struct obp_record record;
 	struct iovec iov[5];
 	int n = 0;
 
-	obp_frame_fill(&frame, OBP_FRAME_CALLS, batch->bytes, batch->count, log->sent_number + 1, replies);
+	obp_frame_fill(&frame, OBP_FRAME_CALLS, batch->bytes, batch->count, first, replies);
 	iov[n++] = (struct iovec){ &frame, sizeof frame };
 	if (batch->byref) {
 		record = batch->byref->record;
-		record.lane &= (uint16_t)~LANE_BYREF;
+		record.lane &= (uint16_t)~OBC_LANE_BYREF;
 		iov[n++] = (struct iovec){ &record, sizeof record };
 		iov[n++] = (struct iovec){ (void *)(batch->byref + 1), batch->byref->head_size };
 		iov[n++] = (struct iovec){ (void *)batch->byref->data, batch->byref->size };
 		iov[n++] = (struct iovec){ &zero, record.size - sizeof record - batch->byref->head_size - batch->byref->size };
 	} else {
-		iov[n++] = (struct iovec){ log->ring + (batch->start & RING_MASK), batch->bytes };
+		iov[n++] = (struct iovec){ obc_ring_at(&log->ring, batch->start), batch->bytes };
 	}
 	if (ob_unlikely(log->packer.on))
 		n = obp_packer_frame(&log->packer, &frame, iov, n);
-	log->sent_number += batch->count;
 	atomic_store_explicit(&log->sent_ack, replies, memory_order_relaxed);
-	/* Before the bytes leave: the acknowledgement may come back before send returns. */
-	inflight_push(log->sent_number, batch->end);
+	/* Before the bytes leave: a connection that takes nothing from the first byte on must be seen to have something under way. */
+	obc_ring_leaving(&log->ring, batch);
 	if (ob_unlikely(obc_times_on))
-		obc_times_sent(log->sent_number);
-	/* Before, too: a connection that takes nothing from the first byte on must be seen to have something under way. */
-	atomic_store_explicit(&log->sent_shown, log->sent_number, memory_order_relaxed);
+		obc_times_sent(first + batch->count - 1);
 	frame_send(iov, n);
-	atomic_store_explicit(&log->sent, batch->end, memory_order_relaxed);
-	atomic_store_explicit(&log->sent_done, log->sent_number, memory_order_release); /* what was sent is no longer looked at */
+	log_lock(&log->wait_lock);
+	obc_ring_left(&log->ring, batch);
+	log_unlock(&log->wait_lock);
+}
+
+static bool can_send(void)
+{
+	return !log_broken() && !log_down();
 }
 
 bool log_drain(void)
 {
-	struct batch batch;
+	struct log *log = &obc_log_state;
+	struct obc_batch batch;
 	bool any = false;
 
 	do {
-		if (!log_try_right(&obc_log_state.send_right))
+		if (!log_try_right(&log->send_right))
 			return any;
-		while (!log_broken() && !log_down() && batch_gather(&batch)) {
-			batch_send(&batch);
-			any = true;
-		}
-		atomic_store_explicit(&obc_log_state.send_right, 0, memory_order_release);
+		if (can_send() && obc_ring_pending(&log->ring) && log_stream_ours())
+			while (can_send() && obc_ring_gather(&log->ring, &batch)) {
+				batch_send(&batch);
+				any = true;
+			}
+		atomic_store_explicit(&log->send_right, 0, memory_order_release);
 		/* A record committed after our last look, by a thread that saw the right taken, is ours to send. */
 		atomic_thread_fence(memory_order_seq_cst);
-	} while (!log_broken() && !log_down() && log_pending());
+	} while (can_send() && obc_ring_pending(&log->ring));
 	return any;
 }
 
@@ -239,17 +150,17 @@ static void *sender_main(void *unused)
 			log_down_wait();
 			continue;
 		}
-		while (!log_pending() && ob_clock_ns() < until)
+		while (!obc_ring_pending(&log->ring) && ob_clock_ns() < until)
 			for (int i = 0; i < 32; i++)
 				ob_clock_relax();
-		if (log_pending())
+		if (obc_ring_pending(&log->ring))
 			continue;
 		atomic_store_explicit(&log->sender_asleep, 1, memory_order_relaxed);
 		/* Pairs with sender_wake: either it sees us asleep or we see its record. */
 		atomic_thread_fence(memory_order_seq_cst);
 		if (log->membarrier)
 			syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-		if (!log_pending() && !atomic_load_explicit(&log->sender_stop, memory_order_acquire))
+		if (!obc_ring_pending(&log->ring) && !atomic_load_explicit(&log->sender_stop, memory_order_acquire))
 			obc_futex_wait(&log->sender_asleep, 1, 1000);
 		atomic_store_explicit(&log->sender_asleep, 0, memory_order_relaxed);
 	}

@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 #include "client-shim/resume.h"
 
-#include <sys/socket.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "base/log.h"
@@ -14,6 +14,8 @@
 #define RIGHT_PAUSE_NS 100000     /* between attempts to get a right that another thread still holds */
 
 static struct obc_resume_stats stats; /* under wait_lock */
+static struct obp_futile futile;      /* whose both rights are */
+static _Atomic int last_break;        /* enum ob_err */
 
 void obc_resume_stats(struct obc_resume_stats *ret)
 {
@@ -25,6 +27,7 @@ void obc_resume_stats(struct obc_resume_stats *ret)
 void obc_resume_forget(void)
 {
 	stats = (struct obc_resume_stats){ 0 };
+	futile = (struct obp_futile){ 0 };
 }
 
 void log_down_wait(void)
@@ -47,45 +50,40 @@ static bool right_take(_Atomic uint32_t *right)
 }
 
 /*
- * With both rights: the server has everything up to record `number`. The next to be sent is the one behind it: the log is walked there from
- * its tail, where record `tail_number` ended. The server may know more than this connection sent: it goes on with what an earlier one had brought
- * after it has said how far it was. False: the server says what cannot be.
+ * With both rights: the server has everything up to record `number`; the next to be sent is the one behind it. The server may know more than this
+ * connection sent: it goes on with what an earlier one had brought after it has said how far it was. False: the server says what cannot be.
  */
 static bool log_rewind(uint64_t number)
 {
 	struct log *log = &obc_log_state;
-	uint64_t at, n;
-	bool known, walked;
+	uint64_t sent;
+	bool known;
 
 	log_lock(&log->wait_lock);
-	at = atomic_load_explicit(&log->tail, memory_order_relaxed);
-	n = log->tail_number;
-	walked = number > n;
-	log->sent_most = ob_max(log->sent_most, log->sent_number);
-	known = number >= n && number >= log->acked && number <= log->sent_most;
-	while (known && n < number) {
-		struct obp_record *record = (struct obp_record *)(log->ring + (at & RING_MASK));
-		uint32_t size = atomic_load_explicit(log_size_of(record), memory_order_acquire);
-
-		if (size == PAD_MARK) {
-			at += OBC_RING_BYTES - (at & RING_MASK);
-			continue;
-		}
-		at += record->lane & LANE_BYREF ? ((const struct log_byref *)record)->entry_size : size;
-		n++;
-	}
-	if (known) {
-		stats.records_again += log->sent_number - ob_min(number, log->sent_number);
-		log->acked = log->tail_number = log->sent_number = number;
-		atomic_store_explicit(&log->sent_done, number, memory_order_relaxed);
-		log->inflight_first = log->inflight_count = 0;
-		atomic_store_explicit(&log->sent, at, memory_order_relaxed);
-		/* With nothing under way the tail is moved by whoever starts the ring over. */
-		if (walked)
-			atomic_store_explicit(&log->tail, at, memory_order_release);
-	}
+	sent = atomic_load_explicit(&log->ring.sent_number, memory_order_relaxed);
+	known = obc_ring_rewind(&log->ring, number);
+	if (known)
+		stats.records_again += sent - ob_min(number, sent);
 	log_unlock(&log->wait_lock);
 	return known;
+}
+
+/* With both rights: the connection broke. False: making it again has been in vain too often; the session is lost. */
+static bool worth_it(void)
+{
+	struct log *log = &obc_log_state;
+	uint64_t items = atomic_load_explicit(&log->ring.acked, memory_order_relaxed) + atomic_load_explicit(&log->replies, memory_order_relaxed);
+	uint64_t bytes = atomic_load_explicit(&log->bytes_out, memory_order_relaxed) + atomic_load_explicit(&log->heard, memory_order_relaxed);
+	char why[240];
+
+	if (!obp_futile_broke(&futile, ob_clock_ns(), items, bytes, obc_resume_grace()))
+		return true;
+	snprintf(why, sizeof why,
+		"the connection broke %u times in a row after it was made again, and neither a call nor a reply got through; the last time: %s. "
+		"Look for what lies between (a proxy, a firewall)",
+		futile.dead + futile.partial, ob_err_text((enum ob_err)atomic_load(&last_break)));
+	log_fail_because(OB_ERR_IO, why);
+	return false;
 }
 
 /* With both rights. False: the session is lost. */
@@ -100,6 +98,7 @@ static bool connect_again(void)
 	obp_conn_restart(&log->conn);
 	atomic_store_explicit(&log->replies, log->conn.expect - 1, memory_order_relaxed);
 	obc_dial_begin(&dial, OBP_JOIN_DATA, log->conn.expect - 1);
+	dial.backoff.attempts = futile.dead;
 	err = obc_dial_run(&dial, &stream, &received);
 	if (err) {
 		obc_log_fail(err);
@@ -107,7 +106,7 @@ static bool connect_again(void)
 	}
 	if (!log_rewind(received)) {
 		ob_error("the server broke the protocol: it resumes after call %llu; acknowledged are %llu, sent %llu", (unsigned long long)received,
-			(unsigned long long)log->acked, (unsigned long long)log->sent_most);
+			(unsigned long long)log->ring.acked, (unsigned long long)log->ring.sent_most);
 		obt_stream_close(&stream);
 		obc_log_fail(OB_ERR_PROTOCOL);
 		return false;
@@ -115,6 +114,7 @@ static bool connect_again(void)
 	obt_stream_close(&log->stream);
 	log->stream = stream;
 	obt_stream_set_recv_timeout(&log->stream, RECV_TIMEOUT_MS);
+	obp_futile_made(&futile, ob_clock_ns());
 	return true;
 }
 
@@ -131,7 +131,7 @@ static void *resume_main(void *unused)
 		return NULL;
 	}
 	atomic_store(&log->resuming, true);
-	if (!log_broken() && connect_again()) {
+	if (!log_broken() && worth_it() && connect_again()) {
 		took = ob_clock_ns() - began;
 		log_lock(&log->wait_lock);
 		stats.resumed++;
@@ -160,7 +160,8 @@ void log_link_broken(enum ob_err err)
 	}
 	if (atomic_exchange(&log->down, 1))
 		return;
-	shutdown(log->stream.fd, SHUT_RDWR); /* wakes who sleeps in the socket; its descriptor is ours until the thread below has both rights */
+	atomic_store(&last_break, (int)err);
+	obt_stream_shutdown(&log->stream); /* wakes who sleeps in the socket; it is not closed before the thread below has both rights */
 	ob_debug("the connection broke: %s", ob_err_text(err));
 	log_lock(&log->wait_lock);
 	stats.breaks++;
@@ -178,7 +179,7 @@ void obc_log_progress(struct obp_progress *ret)
 {
 	struct log *log = &obc_log_state;
 
-	ret->sent = atomic_load_explicit(&log->sent_shown, memory_order_relaxed);
+	ret->sent = atomic_load_explicit(&log->ring.sent_number, memory_order_relaxed);
 	ret->received = atomic_load_explicit(&log->replies, memory_order_relaxed);
 	ret->bytes_out = atomic_load_explicit(&log->bytes_out, memory_order_relaxed);
 	ret->bytes_in = atomic_load_explicit(&log->heard, memory_order_relaxed);

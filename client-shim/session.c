@@ -3,7 +3,6 @@
 #include "client-shim/session.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,13 +13,16 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/text.h"
 #include "client-shim/cache.h"
 #include "client-shim/control.h"
+#include "client-shim/inside.h"
 #include "client-shim/log.h"
 #include "client-shim/resume.h"
+#include "client-shim/ring.h"
 #include "client-shim/stripe.h"
 #include "client-shim/wish.h"
 #include "loadbalancer/ask.h"
@@ -38,7 +40,6 @@
 #define DEAD_DEFAULT_S 20u
 #define SECONDS_MAX 86400u
 #define BYE_NS (2 * OB_SECOND)
-#define FD_MIN 500                        /* our descriptors live above those that programs close by habit */
 
 static const uint64_t range_places[] = { OBC_RANGE_PLACES };
 
@@ -47,7 +48,7 @@ static struct session {
 	struct obt_url url;
 	char url_text[OBT_URL_MAX + 1];
 	struct obp_message welcome;
-	uint64_t timeout_ns, dead_ns, grace_ns;
+	uint64_t timeout_ns, dead_ns, grace_ns, ring_size;
 	char why[OBT_TLS_WHY_MAX];
 	unsigned codec_wish;
 	_Atomic bool stopping;
@@ -125,6 +126,7 @@ static void hello_fill(struct obp_message *message)
 	hello->codec = obp_codec_wish_read(&hello->codecs);
 	session.codec_wish = hello->codec;
 	hello->grace_s = (uint32_t)(session.grace_ns / OB_SECOND);
+	hello->ring = session.ring_size;
 	obc_wish_fill(hello);
 	ranges_propose(hello);
 }
@@ -273,14 +275,10 @@ static enum ob_err greet(struct obt_stream *stream)
 {
 	uint64_t deadline = ob_clock_ns() + session.timeout_ns; /* choosing among servers has had its own */
 	enum ob_err err = obt_stream_connect(&session.url, deadline, stream);
-	int fd, saved;
+	int saved;
 
 	if (!err) {
-		fd = fcntl(stream->fd, F_DUPFD_CLOEXEC, FD_MIN);
-		if (fd >= 0) {
-			close(stream->fd);
-			stream->fd = fd;
-		}
+		stream->fd = ob_fd_raise(stream->fd);
 		err = say_hello(stream, deadline);
 	}
 	saved = errno;
@@ -334,6 +332,8 @@ enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 	uint64_t began = ob_clock_ns();
 	enum ob_err err;
 
+	if (!obc_ring_size_read(&session.ring_size))
+		return OB_ERR_ARGUMENT;
 	session.timeout_ns = seconds_from_env("OUTBOARD_TIMEOUT", 1, TIMEOUT_DEFAULT_S);
 	session.dead_ns = seconds_from_env("OUTBOARD_DEAD", 1, DEAD_DEFAULT_S);
 	session.grace_ns = ob_opt_on(OB_OPT_RESUME) ? seconds_from_env("OUTBOARD_GRACE", 0, OBP_GRACE_DEFAULT_S) : 0;
@@ -343,7 +343,8 @@ enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 	resume_settle();
 	obc_stripe_init(&session.url, &stream, session.welcome.welcome.stripes, session.welcome.welcome.codecs & obp_codecs_own(), session.codec_wish,
 		session.timeout_ns);
-	err = obc_log_open(&stream, session.welcome.welcome.codecs & obp_codecs_own(), session.codec_wish, session.grace_ns > 0);
+	err = obc_log_open(&stream, session.welcome.welcome.codecs & obp_codecs_own(), session.codec_wish, session.grace_ns > 0,
+		session.ring_size);
 	if (err) {
 		explain(err, errno);
 		obt_stream_close(&stream);
@@ -363,7 +364,13 @@ void obc_session_stop(void)
 {
 	if (!session.started || atomic_exchange(&session.stopping, true))
 		return;
-	if (obc_log_error() == CUDA_SUCCESS) {
+	/* exit() in a signal handler that interrupted a call: this thread may hold what a goodbye needs. */
+	if (obc_inside) {
+		obc_log_set_deadline(ob_clock_ns());
+		obc_control_give_up();
+		return;
+	}
+	if (obc_log_alive() == CUDA_SUCCESS) {
 		obc_log_set_deadline(ob_clock_ns() + BYE_NS);
 		obc_call_op_bye();
 	}

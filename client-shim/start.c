@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "client-shim/cache.h"
 #include "client-shim/hostfunc.h"
+#include "client-shim/inside.h"
 #include "client-shim/log.h"
 #include "client-shim/memory.h"
 #include "client-shim/session.h"
@@ -87,6 +88,7 @@ CUresult obc_start(struct obf_device *ret_devices, int *ret_count)
 {
 	const struct obp_welcome *welcome;
 	enum ob_err err;
+	OBC_WAITS();
 
 	/* A program with more rights than its user must not be steered to a server by the user's environment. */
 	if (getauxval(AT_SECURE)) {
@@ -117,7 +119,7 @@ CUresult obc_alive(void)
 {
 	if (ob_unlikely(atomic_load_explicit(&stopped, memory_order_relaxed)))
 		return CUDA_ERROR_DEINITIALIZED;
-	return obc_log_error();
+	return obc_log_alive();
 }
 
 void obc_stop(void)
@@ -131,6 +133,7 @@ void obc_stop(void)
 void obc_forked(void)
 {
 	/* The parent's session is not ours: no word to the server, no report, no goodbye. */
+	obc_inside = 0;
 	if (obc_session_started())
 		obc_session_forget();
 }

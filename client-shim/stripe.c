@@ -16,6 +16,7 @@
 #include "base/opt.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "client-shim/inside.h"
 #include "client-shim/log.h"
 #include "client-shim/resume.h"
 #include "client-shim/stripe_choice.h"
@@ -78,7 +79,7 @@ static void gate_close(void)
 		return;
 	for (uint32_t i = 0; i < stripes.n; i++)
 		if (stripes.workers[i].state == IDLE || stripes.workers[i].state == BUSY)
-			shutdown(stripes.workers[i].link.stream.fd, SHUT_RDWR);
+			obt_stream_shutdown(&stripes.workers[i].link.stream);
 	pthread_cond_broadcast(&stripes.changed);
 }
 
@@ -147,7 +148,9 @@ static void *worker_main(void *argument)
 			continue;
 		}
 		pthread_mutex_unlock(&stripes.lock);
-		ok = stripes.job.direction == OUT ? parts_send(worker) : parts_receive(worker);
+		ok = obt_stream_ours(&worker->link.stream);
+		if (ok)
+			ok = stripes.job.direction == OUT ? parts_send(worker) : parts_receive(worker);
 		pthread_mutex_lock(&stripes.lock);
 		if (ok)
 			worker->state = IDLE;
@@ -339,6 +342,7 @@ static CUresult copy(enum direction direction, uint64_t addr, void *data, uint64
 
 	if (ob_likely(size < stripes.min_bytes || !stripes.usable) || pthread_mutex_trylock(&stripes.turn) != 0)
 		return over_log(direction, addr, data, size, stream);
+	OBC_WAITS();
 	way = set_ready() ? OBC_STRIPES : OBC_LOG;
 	if (!stripes.forced)
 		way = obc_choice_next(&stripes.choice[direction], way == OBC_STRIPES);

@@ -29,6 +29,7 @@ static void put_hello(msgpack_packer *p, const struct obp_hello *hello)
 	obp_put_number(p, "codec", hello->codec);
 	obp_put_text(p, "token", hello->token);
 	obp_put_number(p, "grace", hello->grace_s);
+	obp_put_number(p, "ring", hello->ring);
 	obp_put_number(p, "want_memory", hello->want_memory);
 	obp_put_number(p, "want_share", hello->want_share);
 	obp_put_number(p, "want_priority", hello->want_priority);
@@ -99,7 +100,7 @@ bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 	uint32_t extra = 0;
 
 	if (message->type == OBP_MSG_HELLO)
-		extra = 11;
+		extra = 12;
 	else if (message->type == OBP_MSG_WELCOME)
 		extra = 13;
 	else if (message->type >= OBP_MSG_JOIN && message->type <= OBP_MSG_PONG)
@@ -257,6 +258,8 @@ static bool get_hello_key(const msgpack_object *key, const msgpack_object *value
 		return obp_get_text(value, hello->token, sizeof hello->token);
 	if (obp_key_is(key, "grace"))
 		return get_u32(value, OBP_GRACE_MAX_S, &hello->grace_s);
+	if (obp_key_is(key, "ring"))
+		return obp_get_number(value, UINT64_MAX, &hello->ring);
 	if (obp_key_is(key, "want_memory"))
 		return obp_get_number(value, UINT64_MAX, &hello->want_memory);
 	if (obp_key_is(key, "want_share"))

@@ -50,6 +50,7 @@ struct obp_hello {
 	char token[OBP_TOKEN_MAX];      /* bearer token; empty: none */
 	uint32_t codec;                 /* its wish: enum obp_codec_wish or a codec */
 	uint32_t grace_s;               /* the client keeps what it takes to go on after a broken connection, and tries for so long; 0: no */
+	uint64_t ring;                  /* bytes of calls that the client keeps until they are acknowledged; 0: it does not say */
 	uint64_t want_memory;           /* bytes on each device the client is content with; 0: whatever the server allows */
 	uint32_t want_share;            /* of the device's time, in millionths; 0: likewise */
 	uint32_t want_priority;         /* 1 low, 2 normal, 3 high; 0: normal */

@@ -66,6 +66,27 @@ uint64_t obp_backoff_next(struct obp_backoff *backoff)
 	return whole / 2 + backoff->random % (whole / 2 + 1);
 }
 
+void obp_futile_made(struct obp_futile *futile, uint64_t now_ns)
+{
+	futile->made = now_ns;
+}
+
+bool obp_futile_broke(struct obp_futile *futile, uint64_t now_ns, uint64_t items, uint64_t bytes, uint64_t limit_ns)
+{
+	bool quick = futile->made && now_ns - futile->made < OBP_FUTILE_QUICK_NS;
+
+	if (items != futile->items || !futile->since) {
+		*futile = (struct obp_futile){ .since = now_ns, .items = items };
+	} else if (bytes - futile->bytes >= OBP_FUTILE_BYTES) {
+		futile->partial++;
+	} else if (quick) {
+		futile->dead++;
+	}
+	futile->bytes = bytes;
+	return futile->dead >= OBP_FUTILE_DEAD_MAX || futile->partial >= OBP_FUTILE_PARTIAL_MAX ||
+	       (futile->dead >= OBP_FUTILE_DEAD_MIN && now_ns - futile->since > limit_ns);
+}
+
 /* Since when `stuck` has been true without a break; false once it ends. */
 static bool stuck_since(uint64_t *since, bool stuck, uint64_t now_ns, uint64_t limit_ns)
 {

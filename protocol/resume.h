@@ -51,6 +51,23 @@ void obp_backoff_init(struct obp_backoff *backoff, uint64_t seed);
 /* ns to wait before the next attempt; 0 before the first. */
 uint64_t obp_backoff_next(struct obp_backoff *backoff);
 
+#define OBP_FUTILE_DEAD_MAX 20u               /* connections in a row that end as soon as they are made */
+#define OBP_FUTILE_DEAD_MIN 3u                /* likewise, when they have gone on for as long as breaks are put up with */
+#define OBP_FUTILE_PARTIAL_MAX 1000u          /* connections in a row that carry bytes, and nothing whole */
+#define OBP_FUTILE_BYTES (16u << 10)          /* that many */
+#define OBP_FUTILE_QUICK_NS 5000000000ull     /* "as soon as" */
+
+/* Connections that are made again and again and get nothing through: each by itself looks like progress. All zeros: none yet. */
+struct obp_futile {
+	uint64_t since, made;                 /* ns: of the first break in the row; of the last connection */
+	uint64_t items, bytes;                /* totals at the last break */
+	unsigned dead, partial;
+};
+
+void obp_futile_made(struct obp_futile *futile, uint64_t now_ns);
+/* It broke. items: records acknowledged and replies received in all; bytes: moved in all. True: give up. */
+bool obp_futile_broke(struct obp_futile *futile, uint64_t now_ns, uint64_t items, uint64_t bytes, uint64_t limit_ns);
+
 /* `code` of a server's pong: what its executor is at. */
 enum obp_peer { OBP_PEER_BUSY, OBP_PEER_IDLE /* waits for bytes */, OBP_PEER_CUT_OFF /* its data connection is gone: waits for the next */ };
 

@@ -13,9 +13,16 @@
 
 void obs_replies_init(struct obs_replies *replies)
 {
-	*replies = (struct obs_replies){ .next = 1, .stream.fd = -1 };
+	*replies = (struct obs_replies){ .next = 1, .stream.fd = -1, .ack_bytes = OBS_ACK_BYTES };
 	pthread_mutex_init(&replies->lock, NULL);
 	pthread_cond_init(&replies->room, NULL);
+}
+
+void obs_replies_settle(struct obs_replies *replies, uint64_t client_ring)
+{
+	/* A quarter: with less unacknowledged than that the client has room for any record, and does not wait for us while we wait for it. */
+	if (client_ring)
+		replies->ack_bytes = ob_min(ob_max(client_ring / 4, (uint64_t)OBS_ACK_BYTES_MIN), (uint64_t)OBS_ACK_BYTES);
 }
 
 /* Under the lock. One sendmsg in the usual case. A client that is gone ends the process here, unless the session outlives its connection. */
@@ -211,7 +218,7 @@ void obs_reply_ack(struct obs_session *session)
 	struct obp_frame frame;
 	struct iovec iov = { &frame, sizeof frame };
 
-	if (replies->bytes_unacked < OBS_ACK_BYTES &&
+	if (replies->bytes_unacked < replies->ack_bytes &&
 	    executed - atomic_load_explicit(&replies->acked, memory_order_relaxed) < OBS_ACK_RECORDS)
 		return;
 	replies->bytes_unacked = 0;

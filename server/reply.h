@@ -21,6 +21,7 @@ struct obs_exec;
 struct obs_slot;
 
 #define OBS_ACK_BYTES (1u << 20)   /* executed since the last acknowledgement before one is sent by itself */
+#define OBS_ACK_BYTES_MIN (16u << 10) /* likewise, however little room the client has */
 #define OBS_ACK_RECORDS 4096u
 #define OBS_SEND_TIMEOUT_S 300     /* a client that takes no byte of a reply for so long is gone */
 
@@ -34,11 +35,14 @@ struct obs_replies {
 	_Atomic uint64_t executed;       /* highest record taken up by the executor */
 	_Atomic uint64_t acked;          /* highest record acknowledged to the client */
 	uint64_t bytes_unacked;          /* executor only */
+	uint64_t ack_bytes;              /* of them, how many before an acknowledgement is sent by itself; set with the hello */
 	_Atomic uint64_t deferred;       /* opcode << 32 | CUresult of the first failed async call; 0: none */
 	uint64_t sent_frames, sent_bytes;
 };
 
 void obs_replies_init(struct obs_replies *replies);
+/* client_ring: bytes of calls that the client keeps until they are acknowledged, as its hello says; 0: it does not say. */
+void obs_replies_settle(struct obs_replies *replies, uint64_t client_ring);
 /* The answer to the current call: `size` exact body bytes. */
 void obs_reply_send(struct obs_exec *x, CUresult result, const void *body, uint32_t size);
 /*

@@ -410,6 +410,7 @@ bool obs_session_greet(struct obs_session *session)
 	transport_reserve();
 	addresses_settle(session, &message->hello);
 	codecs_settle(session, &message->hello);
+	obs_replies_settle(&session->replies, message->hello.ring);
 	if (!obs_link_agree(session, &message->hello) || !welcome_settle(session))
 		goto out;
 	if (session->memory.vmm && !session->welcome->welcome.range_ok) {

@@ -71,6 +71,7 @@ void obt_stream_adopt(struct obt_stream *stream, int fd)
 
 	stream->ops = &obt_socket_ops;
 	stream->fd = fd;
+	stream->file = ob_fd_file(fd);
 	stream->tls = NULL;
 	stream->shm = NULL;
 	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_UNIX) {
@@ -81,8 +82,48 @@ void obt_stream_adopt(struct obt_stream *stream, int fd)
 	}
 }
 
+bool obt_stream_ours(const struct obt_stream *stream)
+{
+	return ob_fd_is(stream->fd, &stream->file);
+}
+
+void obt_stream_shutdown(struct obt_stream *stream)
+{
+	if (stream->fd >= 0 && obt_stream_ours(stream))
+		shutdown(stream->fd, SHUT_RDWR);
+}
+
+bool obt_error_of_link(int error)
+{
+	switch (error) {
+	case EPIPE:
+	case ECONNRESET:
+	case ECONNABORTED:
+	case ECONNREFUSED:
+	case ENOTCONN:
+	case ESHUTDOWN:
+	case ETIMEDOUT:
+	case EHOSTUNREACH:
+	case EHOSTDOWN:
+	case ENETUNREACH:
+	case ENETDOWN:
+	case ENETRESET:
+	case EPROTO:                  /* what came does not make sense as TLS or in shared memory */
+	case EIO:
+	case EPERM:                   /* a packet filter of this machine */
+	case EACCES:
+	case ENOBUFS:
+	case 0:                       /* TLS: the other side's fault, told apart by it alone */
+		return true;
+	default:
+		return false;
+	}
+}
+
 void obt_stream_close(struct obt_stream *stream)
 {
+	if (stream->fd >= 0 && !obt_stream_ours(stream))
+		stream->fd = -1;
 	if (stream->ops)
 		stream->ops->close(stream);
 	stream->ops = NULL;
@@ -91,7 +132,7 @@ void obt_stream_close(struct obt_stream *stream)
 
 void obt_stream_forget(struct obt_stream *stream)
 {
-	if (stream->ops && stream->fd >= 0)
+	if (stream->ops && stream->fd >= 0 && obt_stream_ours(stream))
 		close(stream->fd);
 	*stream = (struct obt_stream){ .fd = -1 };
 }

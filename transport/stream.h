@@ -14,6 +14,7 @@
 #include <sys/uio.h>
 
 #include "base/err.h"
+#include "base/fd.h"
 #include "transport/url.h"
 
 struct obt_stream;
@@ -35,6 +36,7 @@ struct obt_shm;
 struct obt_stream {
 	const struct obt_ops *ops;
 	int fd;               /* to poll, when obt_stream_arm says no; -1 once closed. Its owner waits with obt_stream_wait */
+	struct ob_file file;  /* what fd stood for when it was ours */
 	struct obt_tls *tls;  /* NULL: in clear */
 	struct obt_shm *shm;  /* NULL: never through shared memory */
 };
@@ -49,6 +51,12 @@ enum ob_err obt_stream_connect(const struct obt_url *url, uint64_t deadline, str
 /* Takes over a connected socket and sets what the protocol wants of it (TCP_NODELAY, buffers). */
 void obt_stream_adopt(struct obt_stream *stream, int fd);
 void obt_stream_close(struct obt_stream *stream);
+/* Ends both directions: whoever sleeps in the socket wakes. Nothing when the descriptor is not ours any more, like close. */
+void obt_stream_shutdown(struct obt_stream *stream);
+/* One system call. False: the program around us closed the descriptor; its number is free, or another file's. */
+bool obt_stream_ours(const struct obt_stream *stream);
+/* Can the network or the peer cause this errno of a send or a receive? Others are faults of this process, or of its system. */
+bool obt_error_of_link(int error);
 /* After a fork, in the child: lets go of the parent's connection without a byte and without a lock. */
 void obt_stream_forget(struct obt_stream *stream);
 /* Bytes can be received although the socket may have none. */

@@ -134,6 +134,9 @@ def traced(spec, out_name, call, expression):
 
 def stub(spec, out_name, call, flavour, prefix, number):
     function, weak = target(call, prefix)
+    # A call of the client's is one that its thread is in (client-shim/inside.h), but for those that call the program back.
+    guarded = prefix == 'obc_' and not any(p.base == 'CUoccupancyB2DSize' for p in call.params)
+
     lines = [f'{EXPORT} ' + wrap(f'CUresult {out_name}({call.prototype()});'),
              wrap(f'CUresult {out_name}({call.prototype()})'), '{', f'\thit({number});']
     if function is None:
@@ -142,6 +145,8 @@ def stub(spec, out_name, call, flavour, prefix, number):
         return '\n'.join(lines) + '\n'
     if weak:
         lines += [f'\tif (!{function})', f'\t\treturn obf_absent("{out_name}", "not written yet");']
+    if guarded:
+        lines += ['\tif (!obc_inside_enter())', f'\t\treturn obc_inside_refuse("{out_name}");']
     if call.extra_stream:
         values = args(call, ['CU_STREAM_PER_THREAD' if flavour else 'CU_STREAM_LEGACY'])
     elif flavour and call.config:
@@ -154,7 +159,10 @@ def stub(spec, out_name, call, flavour, prefix, number):
     else:
         values = args(call)
     expression = f'{function}({values})'
-    lines += traced(spec, out_name, call, expression) if prefix == 'obd_' else [f'\treturn {expression};']
+    if prefix == 'obd_':
+        lines += traced(spec, out_name, call, expression)
+    else:
+        lines.append(f'\treturn obc_inside_left({expression});' if guarded else f'\treturn {expression};')
     return '\n'.join(lines + ['}']) + '\n'
 
 
@@ -179,7 +187,7 @@ def stubs_c(spec, prefix):
             out.append(absent_stub(name, call.reason, prefix, numbers[name]))
     includes = ['<errno.h>', '<fcntl.h>', '<stdatomic.h>', '<stdio.h>', '<stdlib.h>', '<unistd.h>', '', '"face/face.h"', '"protocol/obf_calls.h"', f'"protocol/{prefix}locals.h"']
     if prefix == 'obc_':
-        includes += ['"protocol/obc_calls.h"', '"client-shim/log.h"']
+        includes += ['"protocol/obc_calls.h"', '"client-shim/inside.h"', '"client-shim/log.h"']
     else:
         includes += ['"face/trace.h"']
     return source('Every name that libcuda.so.1 exports.', includes, '\n'.join(out)).replace('#include \n', '\n')

@@ -50,6 +50,7 @@ class Link:
     def __init__(self, proxy, client):
         self.proxy, self.client, self.server = proxy, client, None
         self.kind, self.budget, self.mode, self.dead, self.answered = None, None, 'fin', False, False
+        self.fragile = proxy.fragile  # breaks as soon as the client sends anything after its join was answered
         self.lock = threading.Lock()
 
     def run(self):
@@ -90,6 +91,8 @@ class Link:
                     data, fds = receive(source, 1 << 18)
                 if not data or self.dead:
                     break
+                if self.fragile and self.answered and source is self.client:
+                    return self.cut('rst')
                 with self.lock:
                     room = len(data) if self.budget is None else min(len(data), self.budget)
                     if self.budget is not None:
@@ -134,6 +137,7 @@ class Proxy:
 
     def __init__(self, listen, target, cuts=0, mean=1 << 20, half=0.0, control=True, seed=1, kinds=('new', 'data', 'stripe')):
         self.kept = []
+        self.fragile = False
         self.target, self.cuts_left, self.mean, self.half, self.control = target, cuts, mean, half, control
         self.dice, self.kinds = random.Random(seed), kinds
         self.lock = threading.Lock()

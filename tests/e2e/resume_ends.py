@@ -89,6 +89,16 @@ def ends(server, proxy):
     proxy.refusing = False
 
 
+def in_vain(proxy):
+    session = Session(OUTBOARD, PROGRAM, proxy.url, OUTBOARD_GRACE='4')
+    proxy.fragile = True
+    proxy.cut_all('rst', ('new', 'data'))
+    results, err, took = session.go_on()
+    proxy.fragile = False
+    check('each new connection breaks at once: the session is given up in time', results == [UNAVAILABLE] * 2 and took < 20, (results, took, err))
+    check('each new connection breaks at once: one line says why', err.count('\n') == 1 and 'times in a row' in err, err)
+
+
 def restarted(folder):
     server = Server(SERVER, f'unix:{folder}/r', '--driver', 'null')
     proxy = cutter.Proxy('tcp:', server.url)
@@ -124,6 +134,7 @@ def main():
         proxy = cutter.Proxy('tcp:', server.url)
         pauses(server, proxy)
         ends(server, proxy)
+        in_vain(proxy)
         proxy.close()
         server.stop()
         restarted(folder)

@@ -8,7 +8,7 @@ import sys
 import threading
 
 bad = []
-ENV = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_') or k.startswith(('OUTBOARD_OPT', 'OUTBOARD_COVERAGE'))}
+ENV = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_') or k.startswith(('OUTBOARD_OPT', 'OUTBOARD_RING', 'OUTBOARD_COVERAGE'))}
 
 ENV['OUTBOARD_TIMEOUT'] = '60'  # a machine that is busy with other things is slow, not wrong
 

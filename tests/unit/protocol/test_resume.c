@@ -228,6 +228,35 @@ TEST(waits_double_and_differ)
 
 /* ---- open but dead ---- */
 
+TEST(connections_made_in_vain)
+{
+	struct obp_futile futile = { 0 };
+	uint64_t now = 1000 * OB_SECOND, bytes = 0;
+	unsigned n = 0;
+
+	/* They end at once: after a limited number. */
+	for (n = 0; !obp_futile_broke(&futile, now, 7, bytes += 100, 60 * OB_SECOND); n++)
+		obp_futile_made(&futile, now += OB_MS);
+	CHECK_INT(n, OBP_FUTILE_DEAD_MAX);
+	/* One that carried something whole begins the row anew. */
+	CHECK(!obp_futile_broke(&futile, now, 8, bytes, 60 * OB_SECOND));
+	/* Slow ones: when they have gone on for too long. */
+	for (n = 0; !obp_futile_broke(&futile, now, 8, bytes, 6 * OB_SECOND); n++)
+		obp_futile_made(&futile, now += OB_SECOND);
+	CHECK_INT(n, 7);
+	/* They carry bytes and nothing whole. */
+	CHECK(!obp_futile_broke(&futile, now, 9, bytes, 60 * OB_SECOND));
+	for (n = 0; !obp_futile_broke(&futile, now, 9, bytes += OBP_FUTILE_BYTES, 60 * OB_SECOND); n++)
+		obp_futile_made(&futile, now += 10 * OB_SECOND);
+	CHECK_INT(n, OBP_FUTILE_PARTIAL_MAX - 1);
+	/* An idle session whose connections are closed after a while is none of these. */
+	CHECK(!obp_futile_broke(&futile, now, 10, bytes, 60 * OB_SECOND));
+	for (n = 0; n < 5000; n++) {
+		obp_futile_made(&futile, now);
+		CHECK(!obp_futile_broke(&futile, now += 300 * OB_SECOND, 10, bytes, 60 * OB_SECOND));
+	}
+}
+
 TEST(a_stall_is_seen_in_each_direction)
 {
 	struct obp_progress p = { .sent = 10, .received = 5, .bytes_in = 100, .peer_sent = 5, .peer_received = 10, .peer_bytes_in = 900 };

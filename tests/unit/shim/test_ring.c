@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * The ring of the log against a simple model: every residue of head and tail with every size of a record, then long random runs with several uncommitted
+ * records, early acknowledgements, breaks after which the server acknowledges what it had received before, and a server that acknowledges as late as it may.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+
+#include "client-shim/ring.h"
+#include "tests/unit/test.h"
+
+#define LIVE_MAX (1u << 16)
+#define HEADER ((uint32_t)sizeof(struct obp_record))
+#define THREAD_RECORDS (60000u / TEST_SLOWER)
+
+/* A record as the model knows it; entry: bytes in the ring, wire: bytes on the wire. */
+struct entry {
+	uint64_t number;
+	struct obp_record *at;
+	uint32_t entry, wire;
+	bool committed, byref;
+};
+
+static struct obc_ring ring;
+static struct entry live[LIVE_MAX];          /* reserved and not acknowledged, by number modulo LIVE_MAX */
+static uint64_t reserved, received, acked;   /* numbers: of the writer, taken up by the server, acknowledged by it */
+static uint64_t unacked_bytes;               /* the server's: taken up since its last acknowledgement */
+static uint64_t seed;
+
+static uint32_t dice(uint32_t n)
+{
+	seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(seed >> 33) % n;
+}
+
+static uint8_t pattern(uint64_t number, size_t i)
+{
+	return (uint8_t)(number * 37 + i * 11 + (number >> 8));
+}
+
+static struct entry *entry_of(uint64_t number)
+{
+	return &live[number % LIVE_MAX];
+}
+
+static void begin(uint64_t size)
+{
+	obc_ring_fini(&ring);
+	CHECK_INT(obc_ring_init(&ring, size), OB_ERR_NONE);
+	reserved = received = acked = unacked_bytes = 0;
+	seed = size;
+}
+
+/* False: no room. The record's bytes are written at once, its size only by commit. */
+static bool reserve(uint32_t entry, uint32_t wire, bool byref)
+{
+	uint64_t tail = UINT64_MAX;
+	struct obp_record *record = obc_ring_reserve(&ring, entry, 1, &tail);
+
+	if (!record) {
+		CHECK(tail != UINT64_MAX);
+		return false;
+	}
+	CHECK((uint8_t *)record >= ring.bytes && (uint8_t *)record + entry <= ring.bytes + ring.mask + 1);
+	reserved++;
+	CHECK(ring.last_number == reserved && reserved - acked < LIVE_MAX);
+	*entry_of(reserved) = (struct entry){ reserved, record, entry, wire, false, byref };
+	if (byref) {
+		((struct obc_byref *)record)->entry_size = entry;
+		for (size_t i = sizeof(struct obc_byref); i < entry; i++)
+			((uint8_t *)record)[i] = pattern(reserved, i);
+	} else {
+		for (size_t i = HEADER; i < entry; i++)
+			((uint8_t *)record)[i] = pattern(reserved, i);
+	}
+	return true;
+}
+
+static void commit(uint64_t number)
+{
+	struct entry *e = entry_of(number);
+
+	obc_ring_commit(e->at, 1, (uint16_t)(e->byref ? OBC_LANE_BYREF : 0), e->wire);
+	e->committed = true;
+}
+
+/* Is record `number` where and what it was written? */
+static void intact(uint64_t number, const uint8_t *at)
+{
+	const struct entry *e = entry_of(number);
+
+	CHECK(e->number == number && e->committed);
+	CHECK((const uint8_t *)e->at == at);
+	CHECK_INT(e->at->size, e->wire);
+	for (size_t i = e->byref ? sizeof(struct obc_byref) : HEADER; i < e->entry; i++)
+		CHECK(at[i] == pattern(number, i));
+}
+
+/* The batch's records, first to last, lie in one piece inside the ring and are unharmed. */
+static void batch_check(const struct obc_batch *batch, uint64_t first)
+{
+	const uint8_t *p = (const uint8_t *)obc_ring_at(&ring, batch->start);
+	uint64_t bytes = 0;
+
+	CHECK(p + (batch->end - batch->start) <= ring.bytes + ring.mask + 1);
+	CHECK(batch->count == 1 || (!batch->byref && batch->bytes <= ring.batch_max));
+	for (uint32_t i = 0; i < batch->count; i++) {
+		intact(first + i, p);
+		p += entry_of(first + i)->entry;
+		bytes += entry_of(first + i)->wire;
+	}
+	CHECK(p == ring.bytes + ((batch->end - 1) & ring.mask) + 1);
+	CHECK_INT(bytes, batch->bytes);
+}
+
+static void ack(uint64_t number)
+{
+	CHECK(obc_ring_ack(&ring, number));
+	acked = ob_max(acked, number);
+	if (number == received)
+		unacked_bytes = 0;
+}
+
+/* The server takes up what it has not had yet. It acknowledges as late as it may, and where its buffer happens to end: idle, behind the last. */
+static void take_up(uint64_t last, bool idle)
+{
+	while (received < last) {
+		received++;
+		unacked_bytes += entry_of(received)->wire;
+		if (dice(4) == 0 && unacked_bytes >= (ring.mask + 1) / 4)
+			ack(received);
+	}
+	if (idle && unacked_bytes >= (ring.mask + 1) / 4)
+		ack(received);
+}
+
+/* One batch, from gather to left. acks: the server may acknowledge while it is still leaving. False: nothing is committed. */
+static bool send(bool acks)
+{
+	struct obc_batch batch;
+	uint64_t first = ring.sent_number + 1;
+
+	if (!obc_ring_gather(&ring, &batch))
+		return false;
+	batch_check(&batch, first);
+	obc_ring_leaving(&ring, &batch);
+	CHECK_INT(ring.sent_number, first + batch.count - 1);
+	if (acks && dice(2))
+		take_up(ring.sent_number, false);
+	/* After a break the server knows later records than are being sent: it may acknowledge those too. */
+	if (acks && received > acked && dice(4) == 0)
+		ack(acked + 1 + dice((uint32_t)(received - acked)));
+	/* Other threads go on reserving meanwhile. */
+	while (acks && dice(2) && reserve(8, 8, false))
+		commit(reserved);
+	batch_check(&batch, first);
+	obc_ring_left(&ring, &batch);
+	take_up(ring.sent_number, true);
+	return true;
+}
+
+/* ---- every residue ---- */
+
+/* May `need` bytes be placed when `fill` bytes are live before `head`? */
+static bool fits(uint64_t size, uint64_t head, uint64_t fill, uint64_t need)
+{
+	uint64_t to_end = size - head % size;
+
+	if (need <= to_end)
+		return fill + need <= size;
+	return fill == 0 || fill + to_end + need <= size;
+}
+
+static void one_case(uint64_t size, uint64_t residue, uint64_t fill, uint32_t need)
+{
+	uint64_t base = 4 * size + residue;
+	bool room;
+
+	ring.head = ring.tail = ring.sent = base;
+	ring.last_number = ring.sent_number = ring.left_number = ring.acked = ring.tail_number = ring.sent_most = 0;
+	ring.first_mark = ring.n_marks = 0;
+	reserved = received = acked = unacked_bytes = 0;
+	for (uint64_t i = 0; i < fill / 8; i++)
+		CHECK(reserve(8, 8, false));
+	CHECK_INT(ring.head, base + fill);
+	room = reserve(need, need, false);
+	CHECK(room == fits(size, base + fill, fill, need));
+	for (uint64_t n = 1; n <= reserved; n++)
+		commit(n);
+	while (send(false))
+		;
+	CHECK_INT(ring.sent_number, reserved);
+	if (reserved)
+		ack(reserved);
+	CHECK(ring.tail == ring.head || !reserved);
+	CHECK(reserve((uint32_t)size, (uint32_t)size, false)); /* empty: anything fits */
+}
+
+TEST(every_residue_of_head_and_tail)
+{
+	for (uint64_t size = 64; size <= 256; size *= 2) {
+		begin(size);
+		ring.rewind_min = size; /* off: it would hide most residues; the random runs have it */
+		for (uint64_t residue = 0; residue < size; residue += 8)
+			for (uint64_t fill = 0; fill <= size; fill += 8)
+				for (uint32_t need = 8; need <= size; need += 8)
+					one_case(size, residue, fill, need);
+	}
+}
+
+/* ---- random runs ---- */
+
+static uint32_t random_size(void)
+{
+	uint32_t max = dice(4) ? 128 : ring.record_max;
+
+	return HEADER + dice(ob_min(max, ring.record_max) / 8) * 8;
+}
+
+static bool random_reserve(void)
+{
+	if (ring.record_max >= 128 && dice(16) == 0)
+		return reserve(sizeof(struct obc_byref) + 8 * dice(8), HEADER + 128 + 8 * dice(1000), true);
+	uint32_t size = random_size();
+	return reserve(size, size, false);
+}
+
+static void commit_all(void)
+{
+	for (uint64_t n = ring.sent_number + 1; n <= reserved; n++)
+		if (!entry_of(n)->committed)
+			commit(n);
+}
+
+static void commit_one(void)
+{
+	uint64_t n = ring.sent_number + 1;
+
+	if (reserved < n)
+		return;
+	n += dice((uint32_t)(reserved - n + 1));
+	if (!entry_of(n)->committed)
+		commit(n);
+}
+
+/* A break: the server says how far it was, and may take up more of the old connection's bytes afterwards. */
+static void again(void)
+{
+	uint64_t most = ob_max(ring.sent_number, ring.sent_most), number = acked + dice((uint32_t)(received - acked + 1));
+
+	CHECK(!obc_ring_rewind(&ring, most + 1));
+	if (acked)
+		CHECK(!obc_ring_rewind(&ring, acked - 1));
+	CHECK(obc_ring_rewind(&ring, number));
+	acked = number;
+	CHECK(!obc_ring_ack(&ring, most + 1));
+}
+
+static void random_run(uint64_t size, unsigned steps)
+{
+	begin(size);
+	for (unsigned i = 0; i < steps; i++) {
+		switch (dice(8)) {
+		case 0:
+		case 1:
+		case 2:
+			if (random_reserve())
+				break;
+			/* No room. When all is committed and sent and the server has nothing more to acknowledge there must be. */
+			commit_all();
+			while (send(true))
+				;
+			CHECK(reserve(ring.record_max, ring.record_max, false));
+			break;
+		case 3:
+		case 4:
+			commit_one();
+			break;
+		case 5:
+		case 6:
+			send(true);
+			break;
+		default:
+			if (dice(20) == 0)
+				again();
+		}
+	}
+	commit_all();
+	while (send(true))
+		;
+	CHECK_INT(received, reserved);
+}
+
+TEST(random_runs)
+{
+	for (uint64_t size = 1024; size <= 64u << 10; size *= 2)
+		random_run(size, 300000 / TEST_SLOWER);
+}
+
+/* Very many small batches that nobody acknowledges: the marks do not run out, and what the server then acknowledges gives room. */
+TEST(marks_never_run_out)
+{
+	begin(64u << 10);
+	for (int round = 0; round < 3; round++) {
+		for (uint64_t i = 0; reserve(8, 8, false); i++) {
+			struct obc_batch batch;
+
+			commit(reserved);
+			CHECK(obc_ring_gather(&ring, &batch));
+			obc_ring_leaving(&ring, &batch);
+			obc_ring_left(&ring, &batch);
+			CHECK(ring.n_marks <= OBC_RING_MARKS);
+		}
+		take_up(reserved, true);
+		CHECK(reserve(ring.record_max, ring.record_max, false));
+		commit(reserved);
+		CHECK(send(false));
+		ack(reserved);
+	}
+}
+
+TEST(guard_pages)
+{
+	uint8_t *end;
+
+	begin(64u << 10);
+	end = ring.bytes + ring.mask + 1;
+	for (int i = 0; i < 2; i++) {
+		pid_t child = fork();
+		int status;
+
+		if (child == 0) {
+			signal(SIGSEGV, SIG_DFL);
+			*(volatile uint8_t *)(i ? end : ring.bytes - 1) = 1;
+			_exit(0);
+		}
+		CHECK(waitpid(child, &status, 0) == child && !(WIFEXITED(status) && WEXITSTATUS(status) == 0));
+	}
+}
+
+TEST(sizes_from_the_environment)
+{
+	static const char *const bad[] = { "63K", "32K", "2G", "100000", "-1", "64K1", "big", "0" };
+	uint64_t size = 0;
+
+	unsetenv("OUTBOARD_RING");
+	CHECK(obc_ring_size_read(&size) && size == OBC_RING_DEFAULT);
+	setenv("OUTBOARD_RING", "64K", 1);
+	CHECK(obc_ring_size_read(&size) && size == OBC_RING_MIN);
+	setenv("OUTBOARD_RING", "1G", 1);
+	CHECK(obc_ring_size_read(&size) && size == OBC_RING_MAX);
+	for (size_t i = 0; i < ob_count(bad); i++) {
+		setenv("OUTBOARD_RING", bad[i], 1);
+		CHECK(!obc_ring_size_read(&size));
+	}
+}
+
+/* ---- threads ---- */
+
+static pthread_mutex_t ack_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void spin_lock(void)
+{
+	while (atomic_exchange_explicit(&ring.lock, 1, memory_order_acquire))
+		sched_yield();
+}
+
+static void *writer_main(void *argument)
+{
+	uint16_t lane = (uint16_t)(uintptr_t)argument;
+
+	for (uint32_t i = 0; i < THREAD_RECORDS; i++) {
+		uint32_t body = 8 + (i * 7 + lane) % 15 * 8;
+		struct obp_record *record;
+		uint64_t tail = 0;
+
+		for (;;) {
+			spin_lock();
+			record = obc_ring_reserve(&ring, HEADER + body, 1, &tail);
+			atomic_store_explicit(&ring.lock, 0, memory_order_release);
+			if (record)
+				break;
+			while (atomic_load(&ring.tail) == tail)
+				sched_yield();
+		}
+		for (uint32_t k = 0; k < body; k += 4)
+			memcpy((uint8_t *)(record + 1) + k, &i, 4);
+		obc_ring_commit(record, 1, lane, HEADER + body);
+	}
+	return NULL;
+}
+
+/* What the sender has sent, for the thread that acknowledges. */
+static _Atomic uint64_t to_ack;
+
+static void *acker_main(void *unused)
+{
+	(void)unused;
+	while (atomic_load(&ring.acked) < 2ull * THREAD_RECORDS) {
+		pthread_mutex_lock(&ack_lock);
+		CHECK(obc_ring_ack(&ring, atomic_load(&to_ack)));
+		pthread_mutex_unlock(&ack_lock);
+		sched_yield();
+	}
+	return NULL;
+}
+
+TEST(two_writers_a_sender_and_acknowledgements)
+{
+	uint32_t next[2] = { 0, 0 };
+	pthread_t threads[3];
+	uint64_t total = 0;
+
+	begin(4096);
+	for (uintptr_t i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, writer_main, (void *)i);
+	pthread_create(&threads[2], NULL, acker_main, NULL);
+	while (total < 2ull * THREAD_RECORDS) {
+		struct obc_batch batch;
+
+		if (!obc_ring_pending(&ring) || !obc_ring_gather(&ring, &batch)) {
+			sched_yield();
+			continue;
+		}
+		obc_ring_leaving(&ring, &batch);
+		const uint8_t *p = (const uint8_t *)obc_ring_at(&ring, batch.start);
+		for (uint32_t i = 0; i < batch.count; i++) {
+			const struct obp_record *record = (const struct obp_record *)p;
+			uint32_t value;
+
+			CHECK(record->lane < 2);
+			for (uint32_t k = HEADER; k < record->size; k += 4) {
+				memcpy(&value, p + k, 4);
+				CHECK(value == next[record->lane]);
+			}
+			next[record->lane]++;
+			p += record->size;
+		}
+		total += batch.count;
+		atomic_store(&to_ack, total); /* the peer may be quicker than the system call returns */
+		pthread_mutex_lock(&ack_lock);
+		obc_ring_left(&ring, &batch);
+		pthread_mutex_unlock(&ack_lock);
+	}
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	CHECK(ring.tail == ring.head);
+}
+
+int main(int argc, char **argv)
+{
+	return test_main(argc, argv);
+}
