@@ -98,8 +98,8 @@ class Link:
                     if self.budget is not None:
                         self.budget -= room
                     last = self.budget == 0
-                send(sink, data[:room], fds)
                 self.answered = self.answered or source is self.server
+                send(sink, data[:room], fds)
                 self.proxy.bytes += room
                 if last:
                     return self.cut(self.mode)
