@@ -380,6 +380,8 @@ static void *control_main(void *unused)
 	while (ok && !atomic_load(&control.stopping)) {
 		enum verdict verdict = turn();
 
+		if (verdict == BROKEN && !obc_resume_grace() && !obt_stream_ours(&control.stream))
+			obc_log_descriptor_gone();
 		if (verdict == BROKEN)
 			ok = obc_resume_grace() && control_again();
 		else if (verdict == OVER)

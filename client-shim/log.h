@@ -109,6 +109,11 @@ bool obc_log_ending(void);
 void obc_log_fail(enum ob_err err);
 /* Looks alive and is not: break it, so that it is made again. Control thread. */
 void obc_log_link_broken(void);
+/*
+ * The number of a connection's descriptor is free, or another file's: the program closed it. The data connection is made again where that is possible, else
+ * the session ends with a line that says so.
+ */
+void obc_log_descriptor_gone(void);
 /* This side's part of what is known about the data connection. */
 void obc_log_progress(struct obp_progress *ret);
 /* Acknowledgements of replies that no call takes along go out through this. Set before the log is opened. */

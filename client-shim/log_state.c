@@ -17,7 +17,7 @@
 #define LOOK_NS (10 * OB_MS)      /* how long a descriptor that was ours is taken to be ours still */
 
 /* The number of our descriptor is free, or another file's: nothing is written to it, and nothing that is done to the file of ours would matter. */
-static void descriptor_gone(void)
+void obc_log_descriptor_gone(void)
 {
 	static const char *const what = "the program closed the descriptor of the connection to the server (closefrom, or a loop over all descriptors)";
 	char why[192];
@@ -73,7 +73,7 @@ void log_io_failed(int error, const char *doing)
 	char why[160];
 
 	if (!obt_stream_ours(&obc_log_state.stream)) {
-		descriptor_gone();
+		obc_log_descriptor_gone();
 	} else if (obt_error_of_link(error)) {
 		log_link_broken(error == EPIPE || error == ECONNRESET ? OB_ERR_CLOSED : OB_ERR_IO);
 	} else {
@@ -92,7 +92,7 @@ bool log_stream_ours(void)
 	atomic_store_explicit(&log->looked_at, now, memory_order_relaxed);
 	if (ob_likely(obt_stream_ours(&log->stream)))
 		return true;
-	descriptor_gone();
+	obc_log_descriptor_gone();
 	return false;
 }
 

@@ -60,7 +60,7 @@ def main():
     parser.add_argument('--ring', help='OUTBOARD_RING of the program')
     parser.add_argument('--limit', type=float, default=1800, help='seconds for one program (default 1800)')
     parser.add_argument('kinds', nargs='*', help='kinds of calls (default all)')
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     with tempfile.TemporaryDirectory() as folder:
         for name in arguments.listen.split(','):
             soak(arguments, name, 'tcp://127.0.0.1:0' if name == 'tcp' else f'{name}:{folder}/{name}')

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * What programs do around a library without asking it: cancel threads, call it from signal handlers, leave by one, close descriptors that they did not
+ * open and use their numbers for files of their own. Prints what habits.py looks at; every mode ends by itself or is ended by an alarm.
+ *
+ *     habits cancel|handler|exit|close-low|close-all|close-reused
+ */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cuda_types.h"
+
+#define BYTES (1u << 20)
+#define FILES_MAX 64
+#define ROUNDS 40
+
+static CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*set)(CUcontext), (*info)(size_t *, size_t *), (*alloc)(CUdeviceptr *, size_t),
+	(*up)(CUdeviceptr, const void *, size_t), (*down)(void *, CUdeviceptr, size_t), (*fill)(CUdeviceptr, unsigned char, size_t, CUstream);
+static CUcontext ctx;
+static CUdeviceptr area;
+static uint8_t host[BYTES];
+static int failures;
+
+static void need(CUresult result, const char *what)
+{
+	if (result == CUDA_SUCCESS)
+		return;
+	printf("%s: %d\n", what, (int)result);
+	failures++;
+}
+
+static void pause_ms(long ms)
+{
+	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+
+	while (nanosleep(&ts, &ts) != 0 && errno == EINTR)
+		;
+}
+
+static void start(void)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_NOW);
+
+	if (!library) {
+		fprintf(stderr, "%s\n", dlerror());
+		exit(2);
+	}
+	*(void **)&init = dlsym(library, "cuInit");
+	*(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
+	*(void **)&set = dlsym(library, "cuCtxSetCurrent");
+	*(void **)&info = dlsym(library, "cuMemGetInfo_v2");
+	*(void **)&alloc = dlsym(library, "cuMemAlloc_v2");
+	*(void **)&up = dlsym(library, "cuMemcpyHtoD_v2");
+	*(void **)&down = dlsym(library, "cuMemcpyDtoH_v2");
+	*(void **)&fill = dlsym(library, "cuMemsetD8Async");
+	need(init(0), "init");
+	need(retain(&ctx, 0), "retain");
+	need(set(ctx), "set");
+	need(alloc(&area, BYTES), "alloc");
+}
+
+/* One call of each kind of waiting. */
+static void calls(void)
+{
+	size_t left, total;
+
+	need(fill(area, 7, BYTES, NULL), "memset");
+	need(info(&left, &total), "info");
+	need(down(host, area, BYTES), "read");
+	need(up(area, host, BYTES), "write");
+}
+
+/* ---- threads that are cancelled ---- */
+
+static void *looper(void *argument)
+{
+	unsigned char *mine = malloc(BYTES);
+	size_t left, total;
+
+	set(ctx);
+	for (;;) {
+		fill(area, 1, 64, NULL);
+		if ((uintptr_t)argument % 3 == 0)
+			info(&left, &total);
+		else if ((uintptr_t)argument % 3 == 1)
+			down(mine, area, BYTES);
+		else
+			up(area, mine, BYTES);
+		if ((uintptr_t)argument % 3 == 2)
+			info(&left, &total);
+	}
+	return NULL;
+}
+
+static void cancel(void)
+{
+	for (uintptr_t i = 0; i < ROUNDS; i++) {
+		pthread_t threads[2];
+
+		for (int k = 0; k < 2; k++)
+			pthread_create(&threads[k], NULL, looper, (void *)(i + (uintptr_t)k));
+		pause_ms(1 + (long)i % 7);
+		for (int k = 0; k < 2; k++)
+			pthread_cancel(threads[k]);
+		calls();
+		for (int k = 0; k < 2; k++)
+			pthread_join(threads[k], NULL);
+		calls();
+	}
+}
+
+/* ---- signal handlers ---- */
+
+static volatile sig_atomic_t answers[3]; /* success, not permitted, other */
+
+static void caller(int signal_number)
+{
+	size_t left, total;
+	CUresult result = info(&left, &total);
+
+	(void)signal_number;
+	answers[result == CUDA_SUCCESS ? 0 : result == CUDA_ERROR_NOT_PERMITTED ? 1 : 2]++;
+}
+
+static void leaver(int signal_number)
+{
+	(void)signal_number;
+	exit(3);
+}
+
+static void every(void (*handler)(int), long us)
+{
+	struct sigaction action = { .sa_handler = handler, .sa_flags = SA_RESTART };
+	struct itimerval timer = { { 0, us }, { 0, us } };
+
+	sigaction(SIGPROF, &action, NULL);
+	sigaction(SIGUSR1, &action, NULL);
+	setitimer(ITIMER_PROF, &timer, NULL);
+}
+
+static void *sender(void *argument)
+{
+	pthread_t target = *(pthread_t *)argument;
+	sigset_t all;
+
+	sigfillset(&all); /* this thread has no context: the timer's signals are for the other one */
+	pthread_sigmask(SIG_BLOCK, &all, NULL);
+	for (int i = 0; i < 3000; i++) {
+		pthread_kill(target, SIGUSR1);
+		pause_ms(i % 4 == 0);
+	}
+	return NULL;
+}
+
+static void handler(void)
+{
+	pthread_t self = pthread_self(), thread;
+
+	every(caller, 1000);
+	pthread_create(&thread, NULL, sender, &self);
+	while (pthread_tryjoin_np(thread, NULL) != 0)
+		calls();
+	signal(SIGPROF, SIG_IGN);
+	printf("handler: %s, %s, other %d\n", answers[0] + answers[1] > 0 ? "called" : "never", answers[1] > 0 ? "refused" : "never refused", (int)answers[2]);
+}
+
+static void leave(void)
+{
+	every(leaver, 100000);
+	for (;;)
+		calls();
+}
+
+/* ---- descriptors ---- */
+
+static int sockets(int *ret)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	struct dirent *entry;
+	int n = 0;
+
+	while (folder && (entry = readdir(folder)) && n < FILES_MAX) {
+		int fd = atoi(entry->d_name), type;
+		socklen_t size = sizeof type;
+
+		if (fd > 2 && fd != dirfd(folder) && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0)
+			ret[n++] = fd;
+	}
+	if (folder)
+		closedir(folder);
+	return n;
+}
+
+/* Until both connections of the session are there. */
+static int sockets_made(int *ret)
+{
+	int n = 0, low = 1;
+
+	for (int i = 0; i < 500 && low; i++) {
+		n = sockets(ret);
+		low = n < 2;
+		for (int k = 0; k < n; k++)
+			low = low || ret[k] < 1024;
+		pause_ms(low ? 10 : 0);
+	}
+	return n;
+}
+
+static void close_low(void)
+{
+	int fds[FILES_MAX], n = sockets_made(fds);
+
+	for (int fd = 3; fd < 1024; fd++)
+		close(fd);
+	for (int i = 0; i < n; i++)
+		printf("descriptor %s\n", fds[i] >= 1024 ? "high" : "low");
+	calls();
+}
+
+static void close_all(void)
+{
+	int fds[FILES_MAX];
+
+	sockets_made(fds);
+	for (int i = 0; i < 3; i++) {
+		syscall(SYS_close_range, 3u, ~0u, 0u);
+		calls();
+		pause_ms(i * 30);
+	}
+}
+
+/* The numbers of the library's sockets become those of a socket pair and of a file. */
+static void close_reused(void)
+{
+	int fds[FILES_MAX], n = sockets_made(fds), pair[2], file;
+	char text[64];
+
+	syscall(SYS_close_range, 3u, ~0u, 0u);
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0 || (file = open("/tmp", O_TMPFILE | O_RDWR, 0600)) < 0)
+		exit(2);
+	for (int i = 0; i < n; i++)
+		dup2(i % 2 ? file : pair[0], fds[i]);
+	pause_ms(50);
+	calls();
+	pause_ms(1500);
+	calls();
+	for (int i = 0; i < n; i++)
+		if (fcntl(fds[i], F_GETFD) < 0)
+			printf("the library closed a file of the program\n");
+	if (recv(pair[1], text, sizeof text, MSG_DONTWAIT) >= 0 || lseek(file, 0, SEEK_END) != 0)
+		printf("the library wrote to a file of the program\n");
+	if (send(pair[1], "x", 1, 0) != 1 || recv(pair[0], text, 1, 0) != 1)
+		printf("the library ended a socket of the program\n");
+	printf("reused %s\n", n ? "some" : "none");
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} modes[] = { { "cancel", cancel }, { "handler", handler }, { "exit", leave }, { "close-low", close_low }, { "close-all", close_all },
+		      { "close-reused", close_reused } };
+
+	alarm(60);
+	start();
+	for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
+		if (argc == 2 && strcmp(argv[1], modes[i].name) == 0)
+			modes[i].run();
+	printf("failures %d\n", failures);
+	return failures ? 1 : 0;
+}
