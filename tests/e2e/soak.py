@@ -43,6 +43,8 @@ def soak(arguments, name, listen):
             time.sleep(0.05)
         time.sleep(0.2)
         counts = asked(server.lines)
+        if done.returncode:
+            print(f'     the server (exit code {server.process.poll()}) said:', *server.lines[-20:], sep='\n     ')
     for kind, calls, seconds in re.findall(r'^(\S+) (\d+) ([\d.]+)$', done.stdout, re.M):
         print(f'     {name} {kind}: {int(calls):,} calls in {float(seconds):.1f} s, {float(seconds) / int(calls) * 1e9:.0f} ns each')
         for call, stands_for in ASKED.get(kind, {}).items():

@@ -8,6 +8,7 @@
 #define obc_control_quality fuzz_control_quality
 #define obc_control_start fuzz_control_start
 #define obc_control_stop fuzz_control_stop
+#define obc_control_give_up fuzz_control_give_up
 #define obc_control_forget fuzz_control_forget
 #define obc_resume_init fuzz_resume_init
 #define obc_resume_grace fuzz_resume_grace
@@ -18,6 +19,8 @@
 #define obc_dial_run fuzz_dial_run
 #include "client-shim/control.c"
 #include "client-shim/dial.c"
+
+#include <fcntl.h>
 
 #include "client-shim/heap.h"
 #include "client-shim/log_inside.h"
@@ -146,7 +149,7 @@ static void log_reset(void)
 {
 	memset(&obc_log_state, 0, sizeof obc_log_state);
 	obc_log_state.stream = (struct obt_stream){ .ops = &fuzz_ops, .fd = -1 };
-	atomic_store(&obc_log_state.sent_shown, (uint64_t)take(255));
+	atomic_store(&obc_log_state.ring.sent_number, (uint64_t)take(255));
 }
 
 static void fuzz_control(void)

@@ -189,7 +189,7 @@ static void server_says(void)
 		text();
 		break;
 	case 7:
-		frame_put(OBP_FRAME_ACK, NULL, 0, 0, take(2) ? atomic_load(&obc_log_state.sent_shown) : (uint64_t)a_number() << take(40));
+		frame_put(OBP_FRAME_ACK, NULL, 0, 0, take(2) ? atomic_load(&obc_log_state.ring.sent_number) : (uint64_t)a_number() << take(40));
 		break;
 	case 8:
 		message();
@@ -360,17 +360,17 @@ static void call_small(void)
 
 static void log_begin(void)
 {
-	static uint8_t *ring;
+	static struct obc_ring ring;
 	struct log *log = &obc_log_state;
 
-	if (!ring) {
-		ring = mmap(NULL, OBC_RING_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (ring == MAP_FAILED)
+	if (!ring.map) {
+		if (obc_ring_init(&ring, OBC_RING_DEFAULT))
 			exit(1);
 		ob_log_set_fd(open("/dev/null", O_WRONLY | O_CLOEXEC));
 	}
 	memset(log, 0, sizeof *log);
 	log->ring = ring;
+	log->body_max = ring.record_max - (uint32_t)sizeof(struct obp_record);
 	if (obp_conn_init(&log->conn, OBP_ACCEPT_REPLIES | OBP_ACCEPT_CONTROL))
 		exit(1);
 	log->conn.codecs = OBZ_ALL_CODECS;
