@@ -29,20 +29,22 @@ bool obs_kept_init(struct obs_kept *kept)
 /* `size` bytes that lie together in the ring; NULL: not now. */
 static uint8_t *ring_take(struct obs_kept *kept, uint32_t size, uint32_t *ret_skipped)
 {
-	uint32_t skipped = 0;
-	uint8_t *at;
+	uint32_t at, skipped = 0;
 
 	if (kept->used == 0)
 		kept->head = 0;
-	if (kept->head + size > OBS_KEPT_BYTES)
-		skipped = OBS_KEPT_BYTES - kept->head;
+	at = kept->head;
+	/* The last reply may have ended exactly at the ring's end: then nothing is skipped, and this one lies at the beginning all the same. */
+	if (at + size > OBS_KEPT_BYTES) {
+		skipped = OBS_KEPT_BYTES - at;
+		at = 0;
+	}
 	if (kept->used + skipped + size > OBS_KEPT_BYTES)
 		return NULL;
-	at = kept->ring + (skipped ? 0 : kept->head);
-	kept->head = (uint32_t)(at - kept->ring) + size;
+	kept->head = at + size;
 	kept->used += skipped + size;
 	*ret_skipped = skipped;
-	return at;
+	return kept->ring + at;
 }
 
 struct obs_kept_reply *obs_kept_add(struct obs_kept *kept, const void *body, uint32_t size, struct obs_slot *slot)

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* The replies that a server keeps: each lies in one piece inside its memory and stays as it is until it is dropped, at every place where the memory ends. */
+#include "base/check.h"
+#include "server/kept.h"
+#include "tests/unit/test.h"
+
+#define HEAD ((uint32_t)(sizeof(struct obp_frame) + sizeof(struct obp_reply)))
+#define BODY_MAX 4096u
+
+static struct obs_kept kept;
+static uint8_t body[BODY_MAX];
+static uint64_t seed = 1;
+
+static uint32_t dice(uint32_t n)
+{
+	seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(seed >> 33) % n;
+}
+
+static uint8_t pattern(uint64_t number, uint32_t i)
+{
+	return (uint8_t)(number * 31 + i * 7);
+}
+
+/* False: no room. */
+static bool add(uint32_t size)
+{
+	struct obs_kept_reply *reply;
+
+	for (uint32_t i = 0; i < size; i++)
+		body[i] = pattern(kept.next, i);
+	reply = obs_kept_add(&kept, body, size, NULL);
+	if (!reply)
+		return false;
+	CHECK(reply->bytes >= kept.ring && reply->bytes + reply->size <= kept.ring + OBS_KEPT_BYTES);
+	memset(reply->bytes, 0xee, HEAD);
+	return true;
+}
+
+static void drop(uint64_t number)
+{
+	for (uint64_t n = kept.first; n <= number; n++) {
+		const struct obs_kept_reply *reply = &kept.list[n % OBS_KEPT_MAX];
+
+		for (uint32_t i = 0; i + HEAD < reply->size - 7; i++)
+			CHECK(reply->bytes[HEAD + i] == pattern(n, i));
+	}
+	obs_kept_drop(&kept, number);
+}
+
+static void begin(void)
+{
+	CHECK(obs_kept_init(&kept));
+}
+
+TEST(a_reply_ends_where_the_memory_does)
+{
+	/* Of every size: as many as fit, then one that makes the end exact, then more while the first ones are given back. */
+	for (uint32_t size = 8; size <= 2048; size += 8) {
+		begin();
+		while (kept.head + 2 * (HEAD + size) <= OBS_KEPT_BYTES && kept.next - kept.first < OBS_KEPT_MAX - 2)
+			CHECK(add(size));
+		while (kept.head < OBS_KEPT_BYTES && OBS_KEPT_BYTES - kept.head >= HEAD + 8 && kept.next - kept.first < OBS_KEPT_MAX - 2)
+			CHECK(add(ob_min(OBS_KEPT_BYTES - kept.head - HEAD, BODY_MAX)));
+		drop(kept.first + 40);
+		for (int i = 0; i < 16; i++)
+			CHECK(add(size) || size > 512);
+		drop(kept.next - 1);
+		CHECK_INT(kept.used, 0);
+		free(kept.ring);
+		free(kept.list);
+	}
+}
+
+TEST(random_sizes)
+{
+	begin();
+	for (unsigned i = 0; i < 400000 / TEST_SLOWER; i++) {
+		if (dice(3) && add(dice(dice(4) ? 256 : BODY_MAX + 1)))
+			continue;
+		if (kept.next > kept.first && dice(4))
+			drop(kept.first + dice(ob_min((uint32_t)(kept.next - kept.first), 64u)));
+	}
+	drop(kept.next - 1);
+	CHECK_INT(kept.used, 0);
+}
+
+int main(int argc, char **argv)
+{
+	return test_main(argc, argv);
+}
