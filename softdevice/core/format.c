@@ -9,13 +9,14 @@
 
 #define MAX_SPEC 32u
 #define MAX_STRING (1u << 20)
+#define MAX_STRINGS (4u << 20) /* bytes of all of them */
 #define MAX_WIDTH 4096u
-#define MAX_ARGS 64u
 
 struct reader {
 	uint64_t at;
 	uintptr_t base;
 	size_t size;
+	size_t left; /* bytes of strings that may still be read */
 	bool bad;
 };
 
@@ -53,10 +54,17 @@ put_number(struct spec *s, size_t *n, uint32_t v)
 	return true;
 }
 
+/* A format in device memory need not end in a NUL before the window does. */
+static char
+peek(const struct reader *r, const char *p)
+{
+	return (uintptr_t)p - r->base < r->size ? *p : '\0';
+}
+
 static bool
 parse_count(const char **p, struct spec *s, size_t *n, struct reader *r, int *used)
 {
-	if (**p == '*') {
+	if (peek(r, *p) == '*') {
 		int32_t v = (int32_t)next(r, 4);
 
 		++*used;
@@ -74,8 +82,8 @@ parse_count(const char **p, struct spec *s, size_t *n, struct reader *r, int *us
 	uint32_t v = 0;
 	bool any = false;
 
-	for (; **p >= '0' && **p <= '9'; ++*p) {
-		v = v < MAX_WIDTH ? v * 10 + (uint32_t)(**p - '0') : v;
+	for (char c; (c = peek(r, *p)) >= '0' && c <= '9'; ++*p) {
+		v = v < MAX_WIDTH ? v * 10 + (uint32_t)(c - '0') : v;
 		any = true;
 	}
 	return !any || put_number(s, n, v);
@@ -89,22 +97,26 @@ parse_spec(const char *p, struct spec *s, struct reader *r, int *used)
 
 	s->longs = s->shorts = 0;
 	s->text[n++] = '%';
-	while (*p && strchr("-+ #0", *p) && n < 8)
-		s->text[n++] = *p++;
+	for (char c; (c = peek(r, p)) && strchr("-+ #0", c) && n < 8; p++)
+		s->text[n++] = c;
 	if (!parse_count(&p, s, &n, r, used))
 		return false;
-	if (*p == '.') {
-		s->text[n++] = *p++;
+	if (peek(r, p) == '.') {
+		s->text[n++] = '.';
+		p++;
 		if (!parse_count(&p, s, &n, r, used))
 			return false;
 	}
-	for (; *p && strchr("hlLqjzt", *p); p++) {
-		s->longs += *p != 'h';
-		s->shorts += *p == 'h';
+	for (char c; (c = peek(r, p)) && strchr("hlLqjzt", c); p++) {
+		s->longs += c != 'h';
+		s->shorts += c == 'h';
 	}
-	if (!*p || !strchr("diouxXcsSpfFeEgGaA%", *p))
+	s->letter = peek(r, p);
+	if (!s->letter || !strchr("diouxXcsSpfFeEgGaA%", s->letter))
 		return false;
-	s->letter = *p++;
+	p++;
+	if (s->letter == 'S')
+		s->letter = 's'; /* the host's S takes wide characters */
 	if (strchr("diouxX", s->letter)) {
 		s->text[n++] = 'l';
 		s->text[n++] = 'l';
@@ -115,13 +127,47 @@ parse_spec(const char *p, struct spec *s, struct reader *r, int *used)
 	return true;
 }
 
+#pragma GCC diagnostic ignored "-Wformat-nonliteral" /* parse_spec built the format, one conversion of known type */
+
+/* What has been made so far; out NULL: nothing is made, device memory is only read. */
+struct writer {
+	FILE *out;
+	size_t size;
+};
+
+#define PUT(w, ...)                                             \
+	do {                                                    \
+		int put_ = (w)->out ? fprintf((w)->out, __VA_ARGS__) : 0; \
+		(w)->size += put_ > 0 ? (size_t)put_ : 0;       \
+	} while (0)
+
 static void
-emit(FILE *f, const struct spec *s, struct reader *r, int *used)
+emit_string(struct writer *w, const struct spec *s, struct reader *r)
+{
+	uint64_t a = next(r, 8);
+	const char *str = (const char *)(uintptr_t)a;
+	size_t n = 0;
+	char *copy;
+
+	if (a - r->base >= r->size) {
+		PUT(w, "%s", a ? "(bad string)" : "(null)");
+		return;
+	}
+	for (; n < MAX_STRING && r->left && peek(r, str + n); n++)
+		r->left--;
+	copy = w->out ? strndup(str, n) : NULL;
+	if (copy)
+		PUT(w, s->text, copy);
+	free(copy);
+}
+
+static void
+emit(struct writer *w, const struct spec *s, struct reader *r, int *used)
 {
 	char c = s->letter;
 
 	if (c == '%') {
-		fputc('%', f);
+		PUT(w, "%%");
 		return;
 	}
 	++*used;
@@ -130,73 +176,75 @@ emit(FILE *f, const struct spec *s, struct reader *r, int *used)
 
 		if (s->shorts)
 			v = s->shorts > 1 ? (long long)(int8_t)v : (long long)(int16_t)v;
-		fprintf(f, s->text, v);
+		PUT(w, s->text, v);
 	} else if (strchr("ouxX", c)) {
 		unsigned long long v = next(r, s->longs ? 8 : 4);
 
 		if (s->shorts)
 			v &= s->shorts > 1 ? 0xffu : 0xffffu;
-		fprintf(f, s->text, v);
+		PUT(w, s->text, v);
 	} else if (c == 'c') {
-		fprintf(f, s->text, (int)next(r, 4));
-	} else if (c == 'p') {
-		fprintf(f, s->text, (void *)(uintptr_t)next(r, 8));
-	} else if (c == 's' || c == 'S') {
-		uint64_t a = next(r, 8);
-		bool inside = a - r->base < r->size;
-		size_t n = 0;
-		const char *str = (const char *)(uintptr_t)a;
-		char *copy;
+		int v = (int)next(r, 4);
 
-		if (!inside) {
-			fputs(a ? "(bad string)" : "(null)", f);
-			return;
-		}
-		while (n < MAX_STRING && a + n - r->base < r->size && str[n])
-			n++;
-		copy = strndup(str, n);
-		if (copy)
-			fprintf(f, s->text, copy);
-		free(copy);
+		PUT(w, s->text, v);
+	} else if (c == 'p') {
+		void *v = (void *)(uintptr_t)next(r, 8);
+
+		PUT(w, s->text, v);
+	} else if (c == 's') {
+		emit_string(w, s, r);
 	} else {
 		uint64_t bits = next(r, 8);
 		double v;
 
 		memcpy(&v, &bits, 8);
-		fprintf(f, s->text, v);
+		PUT(w, s->text, v);
 	}
 }
 
-#pragma GCC diagnostic ignored "-Wformat-nonliteral" /* parse_spec built the format, one conversion of known type */
+/* The whole of it. Returns as obd_format. */
+static int
+run(const char *fmt, struct reader r, struct writer *w)
+{
+	int used = 0;
+	bool good = true;
+
+	for (const char *p = fmt; peek(&r, p) && (size_t)(p - fmt) < OBD_FORMAT_TEXT_MAX && w->size < OBD_FORMAT_TEXT_MAX;) {
+		struct spec s;
+
+		if (*p == '%' && parse_spec(p, &s, &r, &used)) {
+			p += s.len;
+			emit(w, &s, &r, &used);
+			if (r.bad)
+				return -2;
+			continue;
+		}
+		good = good && *p != '%';
+		if (w->out)
+			fputc(*p, w->out);
+		w->size++;
+		p++;
+	}
+	return good ? used : -1;
+}
 
 int
 obd_format(const char *fmt, uint64_t args, uintptr_t window_base, size_t window_size, char **ret_text, size_t *ret_size)
 {
-	struct reader r = {args, window_base, window_size, false};
-	const char *end = (const char *)(window_base + window_size);
-	FILE *f = open_memstream(ret_text, ret_size);
-	int used = 0;
-	bool good = true;
+	const struct reader r = {args, window_base, window_size, MAX_STRINGS, false};
+	struct writer w = {NULL, 0};
+	int used;
 
-	if (!f)
+	/* A kernel's fault leaves by a jump: everything is read once while there is nothing that it would leave behind. */
+	run(fmt, r, &w);
+	w = (struct writer){open_memstream(ret_text, ret_size), 0};
+	if (!w.out)
 		return -1;
-	for (const char *p = fmt; p < end && *p;) {
-		struct spec s;
-
-		if (*p != '%') {
-			fputc(*p++, f);
-			continue;
-		}
-		if (!parse_spec(p, &s, &r, &used)) {
-			good = false;
-			fputc(*p++, f);
-			continue;
-		}
-		p += s.len;
-		emit(f, &s, &r, &used);
-		if (r.bad)
-			break;
+	used = run(fmt, r, &w);
+	fclose(w.out);
+	if (*ret_text && *ret_size > OBD_FORMAT_TEXT_MAX) {
+		*ret_size = OBD_FORMAT_TEXT_MAX;
+		(*ret_text)[*ret_size] = '\0';
 	}
-	fclose(f);
-	return r.bad ? -2 : good ? used : -1;
+	return used;
 }

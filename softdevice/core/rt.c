@@ -89,8 +89,11 @@ do_printf(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
 		size_t size = 0;
 		int n = obd_format(fmt, args, w->window_base, w->window_size, &text, &size);
 
-		if (n < -1)
+		if (n < -1) { /* a fault leaves from here: with nothing in its hands */
+			free(text);
+			text = NULL;
 			device_string(w, in, lane, args);
+		}
 		if (text && size)
 			env->print(env->user, text, size);
 		free(text);
