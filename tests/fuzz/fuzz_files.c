@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Files that an operator writes: the server's configuration, through the very options it sets, and the file of tokens. What is read of tokens can be
+ * written again, and is the same then.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "server/config.h"
+#include "server/options.h"
+#include "tests/fuzz/fuzz.h"
+#include "transport/token.h"
+
+static char path[64], copy_path[] = "/tmp/outboard-fuzz-XXXXXX";
+static int file = -1;
+static FILE *nothing;
+
+static void copy_remove(void)
+{
+	unlink(copy_path);
+}
+
+static void start(void)
+{
+	int copy = mkstemp(copy_path);
+
+	file = memfd_create("fuzz", MFD_CLOEXEC);
+	if (file < 0 || copy < 0)
+		exit(1);
+	close(copy);
+	atexit(copy_remove);
+	snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+	ob_log_set_fd(open("/dev/null", O_WRONLY | O_CLOEXEC));
+	nothing = fopen("/dev/null", "we");
+	if (!nothing)
+		exit(1);
+}
+
+/* A key and its value as an option of the command line, which the configuration's are. */
+static bool set(void *user, const char *key, char *value, char *ret_why, size_t size)
+{
+	char program[] = "outboard-server", option[128], *argv[] = { program, option, value, NULL };
+	static struct obs_options options;
+
+	(void)user;
+	snprintf(ret_why, size, "another value");
+	snprintf(option, sizeof option, "--%s", key);
+	obs_options_parse(&options, 3, argv);
+	free(value);
+	return true;
+}
+
+static const char *const names[] = { "listen", "driver", "tls-cert", "tls-key", "tls-client-ca", "tokens", "audit", "cache", "upload-cache", "warm", "refill",
+	"max-sessions", "hello-timeout", "drain-timeout", "grace", "metrics", "max-memory", "max-host-memory", "max-outstanding", "max-handles",
+	"max-modules", "max-lanes", "max-stripes", "idle-timeout", "share", "max-priority", "on-excess", "measure", NULL };
+
+/* A line for each line of the bytes: the first byte chooses a known key, the others are its value. */
+static void keys_put(const uint8_t *data, size_t size)
+{
+	while (size) {
+		const uint8_t *end = memchr(data, '\n', size);
+		size_t n = end ? (size_t)(end - data) + 1 : size;
+
+		if (dprintf(file, "%s = ", names[data[0] % (ob_count(names) - 1)]) < 0 || write(file, data + 1, n - 1) != (ssize_t)n - 1)
+			return;
+		data += n;
+		size -= n;
+	}
+}
+
+static void configuration(void)
+{
+	FILE *real = stderr;
+
+	stderr = nothing; /* where every error is told */
+	obs_config_read(path, set, NULL, names);
+	stderr = real;
+}
+
+static void tokens(void)
+{
+	struct obt_tokens all = { 0 }, again = { 0 };
+	const char *no = NULL;
+	char why[256] = "";
+
+	if (!obt_tokens_read(path, &all, why, sizeof why)) {
+		if (!why[0])
+			abort(); /* a refusal says what is wrong */
+		return;
+	}
+	if (all.n > OBT_TOKENS_MAX)
+		abort();
+	obt_tokens_check(&all, "ob1-00000000-0000", 1, &no);
+	if (obt_tokens_write(copy_path, &all, why, sizeof why)) {
+		if (!obt_tokens_read(copy_path, &again, why, sizeof why) || again.n != all.n)
+			abort();
+		for (size_t i = 0; i < all.n; i++)
+			if (strcmp(all.list[i].id, again.list[i].id) || memcmp(all.list[i].hash, again.list[i].hash, OBT_SHA256_BYTES) ||
+			    all.list[i].scope != again.list[i].scope || all.list[i].expiry != again.list[i].expiry)
+				abort();
+		obt_tokens_fini(&again);
+	}
+	obt_tokens_fini(&all);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (file < 0)
+		start();
+	if (size < 1 || ftruncate(file, 0) != 0 || lseek(file, 0, SEEK_SET) != 0)
+		return 0;
+	if (data[0] % 4 == 3)
+		keys_put(data + 1, size - 1);
+	else if (write(file, data + 1, size - 1) != (ssize_t)size - 1)
+		return 0;
+	if (data[0] & 1)
+		configuration();
+	else
+		tokens();
+	return 0;
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Kernels, executed: the input chooses statements of PTX, their registers, numbers and labels, the shape of the launch and what its parameters point to;
+ * the memory check is on. Whatever the kernel does, it ends within its time or is stopped, and no byte of the window changes that lies in no allocation.
+ * One input in eight has its text changed as well.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "softdevice/program.h"
+#include "tests/fuzz/fuzz.h"
+
+#define WINDOW ((size_t)64 << 20)
+#define GUARD 256u               /* bytes behind each allocation */
+#define ALLOCATIONS_MAX 512u
+#define STATEMENTS_MAX 64u
+#define TEXT_MAX 65536u
+#define LIMIT_NS (20 * OB_MS)    /* of one kernel; then it is told to stop */
+#define STOP_NS (20 * OB_SECOND) /* and has so long to do it */
+
+/*
+ * What a statement may be. R, D, F, G, P: a register of 32 or 64 bits, float, double, predicate; I: a number; O: a small offset; L: a label; C: a comparison;
+ * A: an address that is often good (global memory); S, T: shared and local memory.
+ */
+static const char *const statements[] = {
+	"add.u32 R, R, R", "sub.s32 R, R, I", "mul.lo.u32 R, R, R", "mul.hi.s32 R, R, R", "mad.lo.s32 R, R, R, R", "mul.wide.u32 D, R, R", "div.u32 R, R, R",
+	"rem.s32 R, R, R", "div.s64 D, D, D", "and.b32 R, R, I", "xor.b64 D, D, D", "shl.b32 R, R, R", "shr.s64 D, D, R", "bfe.u32 R, R, R, R",
+	"bfi.b32 R, R, R, R, R", "prmt.b32 R, R, R, R", "clz.b32 R, R", "popc.b64 R, D", "brev.b32 R, R", "lop3.b32 R, R, R, R, 150", "shf.l.wrap.b32 R, R, R, R",
+	"mov.u32 R, I", "mov.u64 D, I", "mov.u32 R, %tid.x", "mov.u32 R, %laneid", "mov.u32 R, %ctaid.x", "mov.u32 R, %clock", "mov.b64 D, {R, R}", "mov.b64 {R, R}, D",
+	"cvt.u64.u32 D, R", "cvt.u32.u64 R, D", "cvt.rn.f32.s32 F, R", "cvt.rzi.s32.f32 R, F", "cvt.f64.f32 G, F", "cvt.rn.f32.f64 F, G", "cvt.s8.s32 R, R",
+	"add.f32 F, F, F", "fma.rn.f32 F, F, F, F", "div.rn.f32 F, F, F", "sqrt.rn.f32 F, F", "ex2.approx.f32 F, F", "rcp.rn.f64 G, G", "fma.rn.f64 G, G, G, G",
+	"sin.approx.f32 F, F", "min.f32 F, F, F", "setp.C.u32 P, R, R", "setp.C.s64 P, D, D", "setp.C.f32 P, F, F", "selp.b32 R, R, R, P", "and.pred P, P, P",
+	"not.pred P, P", "add.cc.u32 R, R, R", "addc.u32 R, R, R", "sad.u32 R, R, R, R", "vote.sync.ballot.b32 R, P, I", "vote.sync.any.pred P, P, -1",
+	"shfl.sync.bfly.b32 R, R, R, 31, -1", "shfl.sync.idx.b32 R, R, R, R, -1", "match.any.sync.b32 R, R, -1", "activemask.b32 R", "redux.sync.add.s32 R, R, -1",
+	"bar.sync 0", "bar.warp.sync -1", "barrier.sync I, 32", "bar.red.popc.u32 R, 0, P", "membar.gl", "fence.acq_rel.gpu",
+	"ld.global.u32 R, [A+O]", "ld.global.u8 R, [D]", "ld.global.v4.u32 {R, R, R, R}, [A+O]", "ld.global.v2.u64 {D, D}, [D+O]", "ld.u32 R, [D+O]", "ld.u64 D, [A+O]",
+	"ld.volatile.global.u32 R, [A]", "ld.acquire.gpu.global.u32 R, [A]", "ld.const.u32 R, [consts+O]", "ld.param.u64 D, [p0]", "ld.param.u32 R, [p1]",
+	"st.global.u32 [A+O], R", "st.global.u8 [D], R", "st.global.v4.u32 [A+O], {R, R, R, R}", "st.u64 [D+O], D", "st.u32 [A+O], R", "st.release.gpu.global.u32 [A], R",
+	"ld.shared.u32 R, [S+O]", "st.shared.u32 [S+O], R", "ld.shared.v4.u32 {R, R, R, R}, [S+O]", "st.shared.u64 [D], D", "ld.local.u32 R, [T+O]", "st.local.u32 [T+O], R",
+	"st.local.u64 [D+O], D", "cvta.to.shared.u64 D, D", "cvta.shared.u64 D, D", "cvta.local.u64 D, D", "isspacep.shared P, D",
+	"atom.global.add.u32 R, [A+O], R", "atom.global.cas.b64 D, [D], D, D", "atom.shared.exch.b32 R, [S+O], R", "atom.add.f32 F, [A], F", "red.global.max.s32 [A], R",
+	"atom.inc.u32 R, [D], R", "bra L", "@P bra L", "@!P bra L", "@P exit", "@P ret", "call (R), half, (R)", "call (R), deep, (R)", "nanosleep.u32 1", "prefetch.global.L2 [D]",
+	"mov.u64 D, total", "mov.u64 D, sh", "mov.u64 D, lo", "add.u64 D, D, I", "add.u64 D, A, I", "mad.wide.u32 D, R, 4, A", "@P trap", "brkpt",
+	"{ .param .b64 f; .param .b64 a; .param .b32 r; st.param.b64 [f], D; st.param.b64 [a], D; call (r), vprintf, (f, a); ld.param.b32 R, [r]; }",
+	"{ .param .b64 f; .param .b64 a; .param .b32 r; cvta.local.u64 D, D; st.param.b64 [f], A; st.param.b64 [a], D; call (r), vprintf, (f, a); ld.param.b32 R, [r]; }",
+	"{ .param .b64 n; .param .b64 r; st.param.b64 [n], D; call (r), malloc, (n); ld.param.b64 D, [r]; }",
+	"{ .param .b64 p; st.param.b64 [p], D; call free, (p); }",
+};
+
+static const char head[] =
+	".version 8.0\n.target sm_80\n.address_size 64\n"
+	".global .align 16 .b8 total[512];\n.const .align 16 .b8 consts[512] = {1, 2, 3, 37, 100, 10, 0};\n"
+	".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n"
+	".extern .func (.param .b64 r) malloc(.param .b64 n);\n.extern .func free(.param .b64 p);\n"
+	".func (.reg .b32 o) half(.reg .b32 i) { shr.u32 o, i, 1; ret; }\n"
+	".func (.reg .b32 o) deep(.reg .b32 i) { .local .align 8 .b8 room[64]; .reg .b64 %q; .reg .pred %z; mov.u64 %q, room; st.local.u32 [%q], i; mov.u32 o, i;\n"
+	" setp.eq.u32 %z, i, 0; @%z ret; sub.u32 i, i, 1; call (o), deep, (i); ret; }\n"
+	".visible .entry k(.param .u64 p0, .param .u32 p1)\n{\n"
+	".reg .b32 %r<6>; .reg .b64 %d<6>; .reg .f32 %f<4>; .reg .f64 %g<4>; .reg .pred %p<4>; .reg .b64 %a; .reg .b64 %s; .reg .b64 %t;\n"
+	".shared .align 16 .b8 sh[256]; .local .align 16 .b8 lo[128];\n"
+	"ld.param.u64 %a, [p0]; ld.param.u32 %r0, [p1]; mov.u64 %s, sh; mov.u64 %t, lo; mov.u32 %r1, %tid.x; mov.u64 %d0, %a; mov.u64 %d1, sh; mov.u64 %d2, lo;\n"
+	"mov.u32 %r2, 1; mov.u32 %r3, 2; mov.u32 %r4, 3; mov.u32 %r5, 4; mov.u64 %d3, 8; mov.u64 %d4, total; mov.u64 %d5, -1;\n"
+	"mov.f32 %f0, 0f3f800000; mov.f32 %f1, 0f7f800000; mov.f32 %f2, 0fffffffff; mov.f32 %f3, 0f00000001;\n"
+	"mov.f64 %g0, 0d3ff0000000000000; mov.f64 %g1, %g0; mov.f64 %g2, %g0; mov.f64 %g3, %g0;\n"
+	"setp.eq.u32 %p0, %r1, 0; setp.ne.u32 %p1, %r1, 0; setp.lt.u32 %p2, %r1, 16; setp.gt.u32 %p3, %r1, 40;\n";
+
+static struct {
+	const uint8_t *data;
+	size_t size, at;
+} in;
+
+static unsigned take(unsigned below)
+{
+	return in.at < in.size ? in.data[in.at++] % below : 0;
+}
+
+/* ---- device memory ---- */
+
+static struct {
+	uint8_t *base;
+	size_t size;
+} allocations[ALLOCATIONS_MAX];
+static unsigned n_allocations;
+static uint8_t *window;
+static size_t window_used;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void *memory_take(void *user, size_t size, size_t align)
+{
+	uint8_t *p = NULL;
+	size_t at;
+
+	(void)user;
+	pthread_mutex_lock(&lock);
+	at = ob_round_up(window_used, ob_max(align, (size_t)16));
+	if (n_allocations < ALLOCATIONS_MAX && at <= WINDOW && size <= WINDOW - at && GUARD <= WINDOW - at - size) {
+		p = window + at;
+		memset(p, 0, size);
+		memset(p + size, 0x5a, GUARD);
+		allocations[n_allocations].base = p;
+		allocations[n_allocations++].size = size;
+		window_used = at + size + GUARD;
+	}
+	pthread_mutex_unlock(&lock);
+	return p;
+}
+
+static void memory_keep(void *user, void *p)
+{
+	(void)user;
+	(void)p;
+}
+
+static void scratch_keep(void *user, void *p, size_t size)
+{
+	(void)user;
+	(void)p;
+	(void)size;
+}
+
+static void *heap_take(void *user, size_t size)
+{
+	return size <= 1u << 20 ? memory_take(user, size, 16) : NULL;
+}
+
+static bool memory_check(void *user, uintptr_t addr, size_t size)
+{
+	bool good = false;
+
+	(void)user;
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < n_allocations && !good; i++)
+		good = addr >= (uintptr_t)allocations[i].base && ob_span_inside(addr - (uintptr_t)allocations[i].base, size, allocations[i].size);
+	pthread_mutex_unlock(&lock);
+	return good;
+}
+
+static void guards_check(void)
+{
+	for (unsigned i = 0; i < n_allocations; i++)
+		for (unsigned k = 0; k < GUARD; k++)
+			if (allocations[i].base[allocations[i].size + k] != 0x5a) {
+				fprintf(stderr, "byte %u behind allocation %u of %zu bytes was written\n", k, i, allocations[i].size);
+				abort();
+			}
+}
+
+static void print(void *user, const char *text, size_t size)
+{
+	static const volatile char *at;
+
+	(void)user;
+	at = text;
+	for (size_t i = 0; i < size; i++)
+		(void)at[i];
+}
+
+/* ---- the end of a kernel that does not end ---- */
+
+static _Atomic int stop;
+static _Atomic uint64_t running; /* ns, since when; 0: nothing runs */
+
+static void *watch(void *unused)
+{
+	const struct timespec pause = { .tv_nsec = 5 * (long)OB_MS };
+
+	(void)unused;
+	for (;;) {
+		uint64_t since = atomic_load(&running), now = ob_clock_ns();
+
+		if (since && now - since > LIMIT_NS)
+			atomic_store(&stop, 1);
+		if (since && now - since > LIMIT_NS + STOP_NS) {
+			fprintf(stderr, "a kernel does not stop\n");
+			abort();
+		}
+		nanosleep(&pause, NULL);
+	}
+	return NULL;
+}
+
+/* ---- the kernel ---- */
+
+static char text[TEXT_MAX];
+static size_t text_size;
+
+static void put(const char *s)
+{
+	size_t n = strlen(s);
+
+	if (text_size + n < sizeof text) {
+		memcpy(text + text_size, s, n + 1);
+		text_size += n;
+	}
+}
+
+static void put_number(const char *before, long long v)
+{
+	char s[40];
+
+	snprintf(s, sizeof s, "%s%lld", before, v);
+	put(s);
+}
+
+static void put_immediate(void)
+{
+	static const long long numbers[] = { 0, 1, -1, 2, 4, 7, 8, 31, 32, 33, 63, 64, 255, 256, 4095, 65536, 0x7fffffff, -0x7fffffff - 1 };
+
+	put_number("", take(2) ? numbers[take(ob_count(numbers))] : take(256));
+}
+
+static void put_word(char c)
+{
+	static const char *const compares[] = { "eq", "ne", "lt", "le", "gt", "ge" };
+
+	switch (c) {
+	case 'R':
+		put_number("%r", take(6));
+		break;
+	case 'D':
+		put_number("%d", take(6));
+		break;
+	case 'F':
+		put_number("%f", take(4));
+		break;
+	case 'G':
+		put_number("%g", take(4));
+		break;
+	case 'P':
+		put_number("%p", take(4));
+		break;
+	case 'I':
+		put_immediate();
+		break;
+	case 'O':
+		put_number("", take(4) ? 4 * (long long)take(32) : (long long)take(256) * 4 - 512);
+		break;
+	case 'L':
+		put_number("L", take(STATEMENTS_MAX / 8));
+		break;
+	case 'C':
+		put(compares[take(ob_count(compares))]);
+		break;
+	case 'A':
+		put(take(8) == 7 ? "%d0" : "%a");
+		break;
+	case 'S':
+		put("%s");
+		break;
+	default:
+		put("%t");
+		break;
+	}
+}
+
+/* A capital that stands alone is a word to be filled in. */
+static void put_statement(const char *s)
+{
+	for (char one[2] = { 0 }; *s; s++)
+		if (strchr("RDFGPIOLCAST", *s)) {
+			put_word(*s);
+		} else {
+			one[0] = *s;
+			put(one);
+		}
+	put(";\n");
+}
+
+static void kernel_make(void)
+{
+	unsigned n = 1 + take(STATEMENTS_MAX), label = 0;
+
+	text_size = 0;
+	put(head);
+	for (unsigned i = 0; i < n; i++) {
+		if (i * (STATEMENTS_MAX / 8) / n >= label) {
+			put_number("L", label++);
+			put(":\n");
+		}
+		put_statement(statements[take(ob_count(statements))]);
+	}
+	for (; label < STATEMENTS_MAX / 8; label++) {
+		put_number("L", label);
+		put(":\n");
+	}
+	put("ret;\n}\n");
+	for (unsigned i = take(8) == 7 ? take(8) : 0; i; i--)
+		text[(take(256) << 8 | take(256)) % text_size] = (char)take(128);
+}
+
+static void kernel_run(struct obd_program *program, struct obd_pool *pool)
+{
+	struct {
+		uint64_t p0;
+		uint32_t p1, pad;
+	} params = { .p1 = take(256) };
+	struct obd_fault fault = { .result = CUDA_SUCCESS };
+	struct obd_grid grid = { .program = program, .kernel = obd_program_kernel(program, "k"), .grid = { 1 + take(3), 1, 1 }, .block = { 1 + take(96), 1 + take(2), 1 },
+		.cluster = { 1, 1, 1 }, .dynamic_shared = 16 * take(16), .cooperative = take(8) == 7, .params = &params, .abort = &stop };
+	uint8_t *memory = memory_take(NULL, 4096, 256);
+
+	/* Changed text may have changed the parameters. */
+	if (!grid.kernel || grid.kernel->param_bytes > sizeof params || !memory)
+		return;
+	memcpy(memory, "%d %s %5.3f %c\n", 16);
+	for (unsigned i = 16; i < 256; i++)
+		memory[i] = (uint8_t)take(256);
+	params.p0 = take(8) == 7 ? (uintptr_t)memory + 4090 : (uintptr_t)memory;
+	atomic_store(&stop, 0);
+	atomic_store(&running, ob_clock_ns());
+	obd_grid_run(pool, &grid, &fault);
+	atomic_store(&running, (uint64_t)0);
+	if (!memchr(fault.text, 0, sizeof fault.text))
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct obd_env env;
+	static struct obd_pool *pool;
+	struct obd_program *program;
+	pthread_t thread;
+	char log[512];
+
+	if (!pool) {
+		window = mmap(NULL, WINDOW, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		pool = obd_pool_new(2);
+		if (window == MAP_FAILED || !pool || pthread_create(&thread, NULL, watch, NULL) != 0)
+			exit(1);
+		env = (struct obd_env){ .alloc = memory_take, .free = memory_keep, .window_base = (uintptr_t)window, .window_size = WINDOW, .scratch_alloc = memory_take,
+			.scratch_free = scratch_keep, .check = memory_check, .heap_alloc = heap_take, .heap_free = memory_keep, .print = print,
+			.compute_capability = 90, .sm_count = 2 };
+	}
+	in.data = data;
+	in.size = size;
+	in.at = 0;
+	n_allocations = 0;
+	window_used = 0;
+	kernel_make();
+	if (obd_program_load(text, text_size, &env, &program, log, sizeof log) != CUDA_SUCCESS) {
+		if (getenv("OUTBOARD_FUZZ_SHOW"))
+			fprintf(stderr, "%s", log);
+		return 0;
+	}
+	kernel_run(program, pool);
+	guards_check();
+	obd_program_free(program);
+	return 0;
+}

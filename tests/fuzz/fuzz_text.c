@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Text that people and files give: addresses and lists of them, sizes and numbers, rules of who may come from where, and lines for a terminal. What an
+ * address parses to fits its fields; what is cleaned has no control character left.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/terminal.h"
+#include "base/text.h"
+#include "loadbalancer/ask.h"
+#include "tests/fuzz/fuzz.h"
+#include "transport/allow.h"
+#include "transport/url.h"
+
+static void url(const char *text)
+{
+	struct obt_url u;
+	const char *why = NULL;
+
+	memset(&u, 0x5a, sizeof u);
+	if (obt_url_parse(text, &u, &why) != OB_ERR_NONE) {
+		if (!why)
+			abort(); /* a refusal says what is wrong */
+		return;
+	}
+	if (u.scheme == OBT_UNIX ? !memchr(u.path, 0, sizeof u.path) : !memchr(u.host, 0, sizeof u.host) || !memchr(u.port, 0, sizeof u.port))
+		abort();
+}
+
+static void list(const char *text)
+{
+	static struct obl_answer answers[OBL_LIST_MAX];
+	char *copy = strdup(text);
+	const char *why = NULL;
+	uint32_t n = 0;
+
+	if (obl_list_parse(text, answers, &n, &why) == OB_ERR_NONE) {
+		if (n == 0 || n > OBL_LIST_MAX)
+			abort();
+		for (uint32_t i = 0; copy && i < n; i++)
+			obl_list_drop(copy, answers[i].url);
+	}
+	free(copy);
+}
+
+static void cleaned(const uint8_t *data, size_t size)
+{
+	struct ob_screen screen = { .n = 0 };
+	char *line = malloc(size + 1), *shown = malloc(size + OB_SCREEN_HELD);
+	size_t n;
+
+	if (line && shown) {
+		memcpy(line, data, size);
+		n = ob_text_clean(line, size);
+		for (size_t i = 0; i < n; i++)
+			if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
+				abort();
+		if (n > size || ob_text_clean(line, n) != n)
+			abort();
+		if (ob_screen_text(&screen, (const char *)data, size, shown) > size + OB_SCREEN_HELD)
+			abort();
+	}
+	free(line);
+	free(shown);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text = malloc(size + 1);
+	struct obt_allow allow;
+	uint64_t number;
+
+	if (!text)
+		return 0;
+	memcpy(text, data, size);
+	text[size] = 0;
+	cleaned(data, size);
+	url(text);
+	list(text);
+	obt_allow_parse(text, &allow);
+	ob_text_parse_size(text, &number);
+	ob_text_parse_number(text, 0, UINT64_MAX, &number);
+	free(text);
+	return 0;
+}
