@@ -57,9 +57,13 @@ static bool set(void *user, const char *key, char *value, char *ret_why, size_t 
 	return true;
 }
 
-static const char *const names[] = { "listen", "driver", "tls-cert", "tls-key", "tls-client-ca", "tokens", "audit", "cache", "upload-cache", "warm", "refill",
-	"max-sessions", "hello-timeout", "drain-timeout", "grace", "metrics", "max-memory", "max-host-memory", "max-outstanding", "max-handles",
-	"max-modules", "max-lanes", "max-stripes", "idle-timeout", "share", "max-priority", "on-excess", "measure", NULL };
+static const char *const names[] = {
+	"listen",    "driver",       "tls-cert",     "tls-key",         "tls-client-ca",   "tokens",        "audit",
+	"cache",     "upload-cache", "warm",         "refill",          "max-sessions",    "hello-timeout", "drain-timeout",
+	"grace",     "metrics",      "max-memory",   "max-host-memory", "max-outstanding", "max-handles",   "max-modules",
+	"max-lanes", "max-stripes",  "idle-timeout", "share",           "max-priority",    "on-excess",     "measure",
+	NULL
+};
 
 /* A line for each line of the bytes: the first byte chooses a known key, the others are its value. */
 static void keys_put(const uint8_t *data, size_t size)

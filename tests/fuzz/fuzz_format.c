@@ -12,7 +12,7 @@
 #include "softdevice/core/format.h"
 #include "tests/fuzz/fuzz.h"
 
-#define WINDOW 65536u
+#define WINDOW    65536u
 #define ARGUMENTS 256u
 
 static uint8_t *window;

@@ -18,39 +18,141 @@
 #include "softdevice/program.h"
 #include "tests/fuzz/fuzz.h"
 
-#define WINDOW ((size_t)64 << 20)
-#define GUARD 256u               /* bytes behind each allocation */
+#define WINDOW          ((size_t)64 << 20)
+#define GUARD           256u /* bytes behind each allocation */
 #define ALLOCATIONS_MAX 512u
-#define STATEMENTS_MAX 64u
-#define TEXT_MAX 65536u
-#define LIMIT_NS (20 * OB_MS)    /* of one kernel; then it is told to stop */
-#define STOP_NS (20 * OB_SECOND) /* and has so long to do it */
+#define STATEMENTS_MAX  64u
+#define TEXT_MAX        65536u
+#define LIMIT_NS        (20 * OB_MS)     /* of one kernel; then it is told to stop */
+#define STOP_NS         (20 * OB_SECOND) /* and has so long to do it */
 
 /*
  * What a statement may be. R, D, F, G, P: a register of 32 or 64 bits, float, double, predicate; I: a number; O: a small offset; L: a label; C: a comparison;
  * A: an address that is often good (global memory); S, T: shared and local memory.
  */
 static const char *const statements[] = {
-	"add.u32 R, R, R", "sub.s32 R, R, I", "mul.lo.u32 R, R, R", "mul.hi.s32 R, R, R", "mad.lo.s32 R, R, R, R", "mul.wide.u32 D, R, R", "div.u32 R, R, R",
-	"rem.s32 R, R, R", "div.s64 D, D, D", "and.b32 R, R, I", "xor.b64 D, D, D", "shl.b32 R, R, R", "shr.s64 D, D, R", "bfe.u32 R, R, R, R",
-	"bfi.b32 R, R, R, R, R", "prmt.b32 R, R, R, R", "clz.b32 R, R", "popc.b64 R, D", "brev.b32 R, R", "lop3.b32 R, R, R, R, 150", "shf.l.wrap.b32 R, R, R, R",
-	"mov.u32 R, I", "mov.u64 D, I", "mov.u32 R, %tid.x", "mov.u32 R, %laneid", "mov.u32 R, %ctaid.x", "mov.u32 R, %clock", "mov.b64 D, {R, R}", "mov.b64 {R, R}, D",
-	"cvt.u64.u32 D, R", "cvt.u32.u64 R, D", "cvt.rn.f32.s32 F, R", "cvt.rzi.s32.f32 R, F", "cvt.f64.f32 G, F", "cvt.rn.f32.f64 F, G", "cvt.s8.s32 R, R",
-	"add.f32 F, F, F", "fma.rn.f32 F, F, F, F", "div.rn.f32 F, F, F", "sqrt.rn.f32 F, F", "ex2.approx.f32 F, F", "rcp.rn.f64 G, G", "fma.rn.f64 G, G, G, G",
-	"sin.approx.f32 F, F", "min.f32 F, F, F", "setp.C.u32 P, R, R", "setp.C.s64 P, D, D", "setp.C.f32 P, F, F", "selp.b32 R, R, R, P", "and.pred P, P, P",
-	"not.pred P, P", "add.cc.u32 R, R, R", "addc.u32 R, R, R", "sad.u32 R, R, R, R", "vote.sync.ballot.b32 R, P, I", "vote.sync.any.pred P, P, -1",
-	"shfl.sync.bfly.b32 R, R, R, 31, -1", "shfl.sync.idx.b32 R, R, R, R, -1", "match.any.sync.b32 R, R, -1", "activemask.b32 R", "redux.sync.add.s32 R, R, -1",
-	"bar.sync 0", "bar.warp.sync -1", "barrier.sync I, 32", "bar.red.popc.u32 R, 0, P", "membar.gl", "fence.acq_rel.gpu",
-	"ld.global.u32 R, [A+O]", "ld.global.u8 R, [D]", "ld.global.v4.u32 {R, R, R, R}, [A+O]", "ld.global.v2.u64 {D, D}, [D+O]", "ld.u32 R, [D+O]", "ld.u64 D, [A+O]",
-	"ld.volatile.global.u32 R, [A]", "ld.acquire.gpu.global.u32 R, [A]", "ld.const.u32 R, [consts+O]", "ld.param.u64 D, [p0]", "ld.param.u32 R, [p1]",
-	"st.global.u32 [A+O], R", "st.global.u8 [D], R", "st.global.v4.u32 [A+O], {R, R, R, R}", "st.u64 [D+O], D", "st.u32 [A+O], R", "st.release.gpu.global.u32 [A], R",
-	"ld.shared.u32 R, [S+O]", "st.shared.u32 [S+O], R", "ld.shared.v4.u32 {R, R, R, R}, [S+O]", "st.shared.u64 [D], D", "ld.local.u32 R, [T+O]", "st.local.u32 [T+O], R",
-	"st.local.u64 [D+O], D", "cvta.to.shared.u64 D, D", "cvta.shared.u64 D, D", "cvta.local.u64 D, D", "isspacep.shared P, D",
-	"atom.global.add.u32 R, [A+O], R", "atom.global.cas.b64 D, [D], D, D", "atom.shared.exch.b32 R, [S+O], R", "atom.add.f32 F, [A], F", "red.global.max.s32 [A], R",
-	"atom.inc.u32 R, [D], R", "bra L", "@P bra L", "@!P bra L", "@P exit", "@P ret", "call (R), half, (R)", "call (R), deep, (R)", "nanosleep.u32 1", "prefetch.global.L2 [D]",
-	"mov.u64 D, total", "mov.u64 D, sh", "mov.u64 D, lo", "add.u64 D, D, I", "add.u64 D, A, I", "mad.wide.u32 D, R, 4, A", "@P trap", "brkpt",
-	"{ .param .b64 f; .param .b64 a; .param .b32 r; st.param.b64 [f], D; st.param.b64 [a], D; call (r), vprintf, (f, a); ld.param.b32 R, [r]; }",
-	"{ .param .b64 f; .param .b64 a; .param .b32 r; cvta.local.u64 D, D; st.param.b64 [f], A; st.param.b64 [a], D; call (r), vprintf, (f, a); ld.param.b32 R, [r]; }",
+	"add.u32 R, R, R",
+	"sub.s32 R, R, I",
+	"mul.lo.u32 R, R, R",
+	"mul.hi.s32 R, R, R",
+	"mad.lo.s32 R, R, R, R",
+	"mul.wide.u32 D, R, R",
+	"div.u32 R, R, R",
+	"rem.s32 R, R, R",
+	"div.s64 D, D, D",
+	"and.b32 R, R, I",
+	"xor.b64 D, D, D",
+	"shl.b32 R, R, R",
+	"shr.s64 D, D, R",
+	"bfe.u32 R, R, R, R",
+	"bfi.b32 R, R, R, R, R",
+	"prmt.b32 R, R, R, R",
+	"clz.b32 R, R",
+	"popc.b64 R, D",
+	"brev.b32 R, R",
+	"lop3.b32 R, R, R, R, 150",
+	"shf.l.wrap.b32 R, R, R, R",
+	"mov.u32 R, I",
+	"mov.u64 D, I",
+	"mov.u32 R, %tid.x",
+	"mov.u32 R, %laneid",
+	"mov.u32 R, %ctaid.x",
+	"mov.u32 R, %clock",
+	"mov.b64 D, {R, R}",
+	"mov.b64 {R, R}, D",
+	"cvt.u64.u32 D, R",
+	"cvt.u32.u64 R, D",
+	"cvt.rn.f32.s32 F, R",
+	"cvt.rzi.s32.f32 R, F",
+	"cvt.f64.f32 G, F",
+	"cvt.rn.f32.f64 F, G",
+	"cvt.s8.s32 R, R",
+	"add.f32 F, F, F",
+	"fma.rn.f32 F, F, F, F",
+	"div.rn.f32 F, F, F",
+	"sqrt.rn.f32 F, F",
+	"ex2.approx.f32 F, F",
+	"rcp.rn.f64 G, G",
+	"fma.rn.f64 G, G, G, G",
+	"sin.approx.f32 F, F",
+	"min.f32 F, F, F",
+	"setp.C.u32 P, R, R",
+	"setp.C.s64 P, D, D",
+	"setp.C.f32 P, F, F",
+	"selp.b32 R, R, R, P",
+	"and.pred P, P, P",
+	"not.pred P, P",
+	"add.cc.u32 R, R, R",
+	"addc.u32 R, R, R",
+	"sad.u32 R, R, R, R",
+	"vote.sync.ballot.b32 R, P, I",
+	"vote.sync.any.pred P, P, -1",
+	"shfl.sync.bfly.b32 R, R, R, 31, -1",
+	"shfl.sync.idx.b32 R, R, R, R, -1",
+	"match.any.sync.b32 R, R, -1",
+	"activemask.b32 R",
+	"redux.sync.add.s32 R, R, -1",
+	"bar.sync 0",
+	"bar.warp.sync -1",
+	"barrier.sync I, 32",
+	"bar.red.popc.u32 R, 0, P",
+	"membar.gl",
+	"fence.acq_rel.gpu",
+	"ld.global.u32 R, [A+O]",
+	"ld.global.u8 R, [D]",
+	"ld.global.v4.u32 {R, R, R, R}, [A+O]",
+	"ld.global.v2.u64 {D, D}, [D+O]",
+	"ld.u32 R, [D+O]",
+	"ld.u64 D, [A+O]",
+	"ld.volatile.global.u32 R, [A]",
+	"ld.acquire.gpu.global.u32 R, [A]",
+	"ld.const.u32 R, [consts+O]",
+	"ld.param.u64 D, [p0]",
+	"ld.param.u32 R, [p1]",
+	"st.global.u32 [A+O], R",
+	"st.global.u8 [D], R",
+	"st.global.v4.u32 [A+O], {R, R, R, R}",
+	"st.u64 [D+O], D",
+	"st.u32 [A+O], R",
+	"st.release.gpu.global.u32 [A], R",
+	"ld.shared.u32 R, [S+O]",
+	"st.shared.u32 [S+O], R",
+	"ld.shared.v4.u32 {R, R, R, R}, [S+O]",
+	"st.shared.u64 [D], D",
+	"ld.local.u32 R, [T+O]",
+	"st.local.u32 [T+O], R",
+	"st.local.u64 [D+O], D",
+	"cvta.to.shared.u64 D, D",
+	"cvta.shared.u64 D, D",
+	"cvta.local.u64 D, D",
+	"isspacep.shared P, D",
+	"atom.global.add.u32 R, [A+O], R",
+	"atom.global.cas.b64 D, [D], D, D",
+	"atom.shared.exch.b32 R, [S+O], R",
+	"atom.add.f32 F, [A], F",
+	"red.global.max.s32 [A], R",
+	"atom.inc.u32 R, [D], R",
+	"bra L",
+	"@P bra L",
+	"@!P bra L",
+	"@P exit",
+	"@P ret",
+	"call (R), half, (R)",
+	"call (R), deep, (R)",
+	"nanosleep.u32 1",
+	"prefetch.global.L2 [D]",
+	"mov.u64 D, total",
+	"mov.u64 D, sh",
+	"mov.u64 D, lo",
+	"add.u64 D, D, I",
+	"add.u64 D, A, I",
+	"mad.wide.u32 D, R, 4, A",
+	"@P trap",
+	"brkpt",
+	"{ .param .b64 f; .param .b64 a; .param .b32 r; st.param.b64 [f], D; st.param.b64 [a], D; call (r), vprintf, (f, a); ld.param.b32 "
+	"R, [r]; }",
+	"{ .param .b64 f; .param .b64 a; .param .b32 r; cvta.local.u64 D, D; st.param.b64 [f], A; st.param.b64 [a], D; call (r), vprintf, "
+	"(f, a); ld.param.b32 R, [r]; }",
 	"{ .param .b64 n; .param .b64 r; st.param.b64 [n], D; call (r), malloc, (n); ld.param.b64 D, [r]; }",
 	"{ .param .b64 p; st.param.b64 [p], D; call free, (p); }",
 };
@@ -61,12 +163,14 @@ static const char head[] =
 	".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n"
 	".extern .func (.param .b64 r) malloc(.param .b64 n);\n.extern .func free(.param .b64 p);\n"
 	".func (.reg .b32 o) half(.reg .b32 i) { shr.u32 o, i, 1; ret; }\n"
-	".func (.reg .b32 o) deep(.reg .b32 i) { .local .align 8 .b8 room[64]; .reg .b64 %q; .reg .pred %z; mov.u64 %q, room; st.local.u32 [%q], i; mov.u32 o, i;\n"
+	".func (.reg .b32 o) deep(.reg .b32 i) { .local .align 8 .b8 room[64]; .reg .b64 %q; .reg .pred %z; mov.u64 %q, room; st.local.u32 "
+	"[%q], i; mov.u32 o, i;\n"
 	" setp.eq.u32 %z, i, 0; @%z ret; sub.u32 i, i, 1; call (o), deep, (i); ret; }\n"
 	".visible .entry k(.param .u64 p0, .param .u32 p1)\n{\n"
 	".reg .b32 %r<6>; .reg .b64 %d<6>; .reg .f32 %f<4>; .reg .f64 %g<4>; .reg .pred %p<4>; .reg .b64 %a; .reg .b64 %s; .reg .b64 %t;\n"
 	".shared .align 16 .b8 sh[256]; .local .align 16 .b8 lo[128];\n"
-	"ld.param.u64 %a, [p0]; ld.param.u32 %r0, [p1]; mov.u64 %s, sh; mov.u64 %t, lo; mov.u32 %r1, %tid.x; mov.u64 %d0, %a; mov.u64 %d1, sh; mov.u64 %d2, lo;\n"
+	"ld.param.u64 %a, [p0]; ld.param.u32 %r0, [p1]; mov.u64 %s, sh; mov.u64 %t, lo; mov.u32 %r1, %tid.x; mov.u64 %d0, %a; mov.u64 %d1, "
+	"sh; mov.u64 %d2, lo;\n"
 	"mov.u32 %r2, 1; mov.u32 %r3, 2; mov.u32 %r4, 3; mov.u32 %r5, 4; mov.u64 %d3, 8; mov.u64 %d4, total; mov.u64 %d5, -1;\n"
 	"mov.f32 %f0, 0f3f800000; mov.f32 %f1, 0f7f800000; mov.f32 %f2, 0fffffffff; mov.f32 %f3, 0f00000001;\n"
 	"mov.f64 %g0, 0d3ff0000000000000; mov.f64 %g1, %g0; mov.f64 %g2, %g0; mov.f64 %g3, %g0;\n"
@@ -138,7 +242,8 @@ static bool memory_check(void *user, uintptr_t addr, size_t size)
 	(void)user;
 	pthread_mutex_lock(&lock);
 	for (unsigned i = 0; i < n_allocations && !good; i++)
-		good = addr >= (uintptr_t)allocations[i].base && ob_span_inside(addr - (uintptr_t)allocations[i].base, size, allocations[i].size);
+		good = addr >= (uintptr_t)allocations[i].base &&
+		       ob_span_inside(addr - (uintptr_t)allocations[i].base, size, allocations[i].size);
 	pthread_mutex_unlock(&lock);
 	return good;
 }
@@ -303,8 +408,15 @@ static void kernel_run(struct obd_program *program, struct obd_pool *pool)
 		uint32_t p1, pad;
 	} params = { .p1 = take(256) };
 	struct obd_fault fault = { .result = CUDA_SUCCESS };
-	struct obd_grid grid = { .program = program, .kernel = obd_program_kernel(program, "k"), .grid = { 1 + take(3), 1, 1 }, .block = { 1 + take(96), 1 + take(2), 1 },
-		.cluster = { 1, 1, 1 }, .dynamic_shared = 16 * take(16), .cooperative = take(8) == 7, .params = &params, .abort = &stop };
+	struct obd_grid grid = { .program = program,
+				 .kernel = obd_program_kernel(program, "k"),
+				 .grid = { 1 + take(3), 1, 1 },
+				 .block = { 1 + take(96), 1 + take(2), 1 },
+				 .cluster = { 1, 1, 1 },
+				 .dynamic_shared = 16 * take(16),
+				 .cooperative = take(8) == 7,
+				 .params = &params,
+				 .abort = &stop };
 	uint8_t *memory = memory_take(NULL, 4096, 256);
 
 	/* Changed text may have changed the parameters. */
@@ -335,9 +447,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		pool = obd_pool_new(2);
 		if (window == MAP_FAILED || !pool || pthread_create(&thread, NULL, watch, NULL) != 0)
 			exit(1);
-		env = (struct obd_env){ .alloc = memory_take, .free = memory_keep, .window_base = (uintptr_t)window, .window_size = WINDOW, .scratch_alloc = memory_take,
-			.scratch_free = scratch_keep, .check = memory_check, .heap_alloc = heap_take, .heap_free = memory_keep, .print = print,
-			.compute_capability = 90, .sm_count = 2 };
+		env = (struct obd_env){ .alloc = memory_take,
+					.free = memory_keep,
+					.window_base = (uintptr_t)window,
+					.window_size = WINDOW,
+					.scratch_alloc = memory_take,
+					.scratch_free = scratch_keep,
+					.check = memory_check,
+					.heap_alloc = heap_take,
+					.heap_free = memory_keep,
+					.print = print,
+					.compute_capability = 90,
+					.sm_count = 2 };
 	}
 	in.data = data;
 	in.size = size;

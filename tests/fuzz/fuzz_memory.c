@@ -48,7 +48,9 @@ static uint64_t a_number(void)
 /* What the client sends for memory. */
 static int descriptor_make(void)
 {
-	static const int seals[] = { F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, F_SEAL_SHRINK | F_SEAL_GROW, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE, 0 };
+	static const int seals[] = {
+		F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, F_SEAL_SHRINK | F_SEAL_GROW, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE, 0
+	};
 	static const off_t sizes[] = { OBT_SHM_BYTES, OBT_SHM_BYTES, OBT_SHM_BYTES, OBT_SHM_BYTES - 1, 0, 4096, 1ll << 40 };
 	unsigned kind = take(8);
 	int fd, ends[2];

@@ -4,12 +4,12 @@
  * A stripe's thread in the client that receives a copy: frames of parts with fields from the input, into memory that ends where the copy does. Whatever
  * comes, only that memory is written; the count of bytes received is that of the parts that were taken. The client's own source is part of this file.
  */
-#define obc_stripe_write fuzz_stripe_write
-#define obc_stripe_read fuzz_stripe_read
-#define obc_stripe_init fuzz_stripe_init
-#define obc_stripe_stop fuzz_stripe_stop
+#define obc_stripe_write  fuzz_stripe_write
+#define obc_stripe_read   fuzz_stripe_read
+#define obc_stripe_init   fuzz_stripe_init
+#define obc_stripe_stop   fuzz_stripe_stop
 #define obc_stripe_forget fuzz_stripe_forget
-#define obc_stripe_stats fuzz_stripe_stats /* the structure's name, too */
+#define obc_stripe_stats  fuzz_stripe_stats /* the structure's name, too */
 #include "client-shim/stripe.c"
 
 #include "tests/fuzz/fuzz.h"
@@ -18,9 +18,9 @@
 #define __has_feature(x) 0
 #endif
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-#define GUARD 0u                 /* the sanitizer watches */
+#define GUARD 0u /* the sanitizer watches */
 #else
-#define GUARD 64u                /* bytes behind the copy */
+#define GUARD 64u /* bytes behind the copy */
 #endif
 #define TRANSFER 7u
 
@@ -40,7 +40,8 @@ static unsigned take(unsigned below)
 
 static uint64_t a_number(uint64_t size)
 {
-	const uint64_t numbers[] = { 0, 1, 7, 8, size - 1, size, size + 1, OBP_CHUNK_MAX, OBP_CHUNK_MAX + 1, UINT32_MAX, 1ull << 63, UINT64_MAX };
+	const uint64_t numbers[] = { 0,          1,          7,         8, size - 1, size, size + 1, OBP_CHUNK_MAX, OBP_CHUNK_MAX + 1,
+				     UINT32_MAX, 1ull << 63, UINT64_MAX };
 
 	return take(2) ? take(256) : numbers[take(ob_count(numbers))];
 }
@@ -53,8 +54,11 @@ static void frame_make(uint64_t size)
 	uint64_t some = (uint64_t)take(256) * 16;
 	uint32_t n = (uint32_t)(take(4) ? ob_min(size - ob_min(offset, size), some) : a_number(size));
 
-	obp_stripe_fill(&frame, take(16) == 15 ? (enum obp_frame_type)take(9) : take(16) == 14 ? OBP_FRAME_GIVEN : OBP_FRAME_PART, TRANSFER + (take(16) == 15),
-		offset, n);
+	obp_stripe_fill(&frame,
+			take(16) == 15   ? (enum obp_frame_type)take(9)
+			: take(16) == 14 ? OBP_FRAME_GIVEN
+					 : OBP_FRAME_PART,
+			TRANSFER + (take(16) == 15), offset, n);
 	if (frame.type != OBP_FRAME_PART && take(4))
 		frame.ack = frame.count = frame.raw_size = frame.size = 0;
 	if (take(8) == 7) {

@@ -18,10 +18,10 @@
 #include "protocol/obc_calls.h"
 #include "tests/fuzz/fuzz.h"
 
-#define CALLS_MAX 16u
-#define FRAMES_MAX 64u           /* of the server's, in one run */
-#define ANSWER 'D'               /* each byte of copied data */
-#define GUARD 64u
+#define CALLS_MAX  16u
+#define FRAMES_MAX 64u /* of the server's, in one run */
+#define ANSWER     'D' /* each byte of copied data */
+#define GUARD      64u
 
 size_t __wrap_fwrite(const void *data, size_t size, size_t n, FILE *out);
 
@@ -45,7 +45,7 @@ static bool used_up(void)
 static uint8_t wire[3u << 20];
 static size_t wire_size, wire_at;
 static uint64_t sequence, n_frames;
-static bool copying;             /* the call that waits is for data: each byte of it is ANSWER */
+static bool copying; /* the call that waits is for data: each byte of it is ANSWER */
 
 static void wire_put(const void *data, size_t size)
 {
@@ -135,7 +135,8 @@ static void twisted(const struct log_wait *wait)
 
 static void text(void)
 {
-	struct obp_reply reply = { .flags = (uint16_t)(OBP_REPLY_TEXT | (take(2) ? OBP_REPLY_TEXT_STDERR : 0) | (take(8) == 7 ? OBP_REPLY_MORE : 0)) };
+	struct obp_reply reply = { .flags = (uint16_t)(OBP_REPLY_TEXT | (take(2) ? OBP_REPLY_TEXT_STDERR : 0) |
+						       (take(8) == 7 ? OBP_REPLY_MORE : 0)) };
 
 	reply.call = take(8) == 7;
 	reply_put(reply, take(2) ? take(255) : a_number());

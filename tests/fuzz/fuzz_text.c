@@ -26,7 +26,8 @@ static void url(const char *text)
 			abort(); /* a refusal says what is wrong */
 		return;
 	}
-	if (u.scheme == OBT_UNIX ? !memchr(u.path, 0, sizeof u.path) : !memchr(u.host, 0, sizeof u.host) || !memchr(u.port, 0, sizeof u.port))
+	if (u.scheme == OBT_UNIX ? !memchr(u.path, 0, sizeof u.path)
+				 : !memchr(u.host, 0, sizeof u.host) || !memchr(u.port, 0, sizeof u.port))
 		abort();
 }
 
