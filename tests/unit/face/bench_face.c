@@ -76,7 +76,7 @@ static void measure(const char *what, void (*run)(void))
 		int at = i;
 
 		run();
-		took = (now() - begun) / COUNT;
+		took = (now() - begun) / (double)COUNT;
 		for (; at > 0 && best[at - 1] > took; at--)
 			best[at] = best[at - 1];
 		best[at] = took;

@@ -211,7 +211,7 @@ TEST(periodic_orbit)
 		CHECK_INT(border[l], hist[l]);
 	}
 	CHECK_INT(obk_rqa_result_measures(result, NULL, v, NULL), OBK_RQA_OK);
-	CHECK(v[OBK_RQA_DET] == 1 && v[OBK_RQA_L] == N / 2. && v[OBK_RQA_LMAX] == N - P && v[OBK_RQA_LAM] == 0 && v[OBK_RQA_VMAX] == 1);
+	CHECK(v[OBK_RQA_DET] == 1 && v[OBK_RQA_L] == (double)N / 2 && v[OBK_RQA_LMAX] == N - P && v[OBK_RQA_LAM] == 0 && v[OBK_RQA_VMAX] == 1);
 	CHECK(fabs(v[OBK_RQA_ENTR] - log(N / P - 1)) < 1e-14);
 	/* The corrections: none left; all as long as the longest; one a triangle. */
 	o.border = OBK_RQA_BORDER_DIBO;

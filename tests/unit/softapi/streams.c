@@ -312,12 +312,12 @@ static void tiny(void)
 		OK(launch("store", NULL, p, 1));
 		OK(FACE(cuCtxSynchronize)());
 	}
-	printf("tiny kernel and synchronise: %.1f us\n", (now() - start) / N * 1e6);
+	printf("tiny kernel and synchronise: %.1f us\n", (now() - start) / (double)N * 1e6);
 	start = now();
 	for (int i = 0; i < N; i++)
 		OK(launch("store", NULL, p, 1));
 	OK(FACE(cuCtxSynchronize)());
-	printf("tiny kernel in a row: %.1f us\n", (now() - start) / N * 1e6);
+	printf("tiny kernel in a row: %.1f us\n", (now() - start) / (double)N * 1e6);
 	OK(CALL(cuMemFree_v2)(p));
 }
 
