@@ -38,9 +38,10 @@ struct obs_limits {
 };
 
 /* Beside host memory nothing is limited but by what the structures hold. */
-#define OBS_LIMITS_DEFAULT                                                                                                                   \
-	{ .host_memory = OBS_HOST_MEMORY_DEFAULT, .outstanding = OBS_OUTSTANDING_MAX, .handles = OBS_HANDLES_MAX, .modules = OBS_HANDLES_MAX, .lanes = OBP_LANE_MAX, .stripes = OBS_STRIPES_DEFAULT, \
-	  .share = OBP_SHARE_ALL, .priority = 1, .strictest = OBP_CONDUCT_LIMITED }
+#define OBS_LIMITS_DEFAULT                                                                                                       \
+	{ .host_memory = OBS_HOST_MEMORY_DEFAULT, .outstanding = OBS_OUTSTANDING_MAX, .handles = OBS_HANDLES_MAX,               \
+	  .modules = OBS_HANDLES_MAX, .lanes = OBP_LANE_MAX, .stripes = OBS_STRIPES_DEFAULT, .share = OBP_SHARE_ALL, .priority = 1, \
+	  .strictest = OBP_CONDUCT_LIMITED }
 extern const struct obs_limits obs_limits_default;
 
 /* One option of the command line by its name ("max-memory"). 1: taken; 0: no option of ours; -1: *ret_why says what it wants. */

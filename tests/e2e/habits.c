@@ -194,7 +194,7 @@ static int sockets(int *ret)
 	int n = 0;
 
 	while (folder && (entry = readdir(folder)) && n < FILES_MAX) {
-		int fd = atoi(entry->d_name), type;
+		int fd = (int)strtol(entry->d_name, NULL, 10), type;
 		socklen_t size = sizeof type;
 
 		if (fd > 2 && fd != dirfd(folder) && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0)

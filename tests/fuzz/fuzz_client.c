@@ -5,18 +5,18 @@
  * with wild fields; the answer to a join; what a server tells of its load. The client's own source is part of this file, for its inner functions.
  */
 #define obc_control_on_callback fuzz_control_on_callback
-#define obc_control_quality fuzz_control_quality
-#define obc_control_start fuzz_control_start
-#define obc_control_stop fuzz_control_stop
-#define obc_control_give_up fuzz_control_give_up
-#define obc_control_forget fuzz_control_forget
-#define obc_resume_init fuzz_resume_init
-#define obc_resume_grace fuzz_resume_grace
-#define obc_resume_stop fuzz_resume_stop
-#define obc_dial_begin fuzz_dial_begin
-#define obc_dial_join fuzz_dial_join
-#define obc_dial_once fuzz_dial_once
-#define obc_dial_run fuzz_dial_run
+#define obc_control_quality     fuzz_control_quality
+#define obc_control_start       fuzz_control_start
+#define obc_control_stop        fuzz_control_stop
+#define obc_control_give_up     fuzz_control_give_up
+#define obc_control_forget      fuzz_control_forget
+#define obc_resume_init         fuzz_resume_init
+#define obc_resume_grace        fuzz_resume_grace
+#define obc_resume_stop         fuzz_resume_stop
+#define obc_dial_begin          fuzz_dial_begin
+#define obc_dial_join           fuzz_dial_join
+#define obc_dial_once           fuzz_dial_once
+#define obc_dial_run            fuzz_dial_run
 #include "client-shim/control.c"
 #include "client-shim/dial.c"
 
@@ -48,8 +48,9 @@ static bool used_up(void)
 
 static uint64_t a_number(void)
 {
-	static const uint64_t numbers[] = { 0, 1, 2, 999, 1000, 1u << 20, 2u << 20, 1u << 31, UINT32_MAX, 1ull << 40, 0x200000000000, 0x300000000000, 1ull << 63,
-		UINT64_MAX };
+	static const uint64_t numbers[] = { 0,          1,         2,          999,        1000,           1u << 20,
+					    2u << 20,   1u << 31,  UINT32_MAX, 1ull << 40, 0x200000000000, 0x300000000000,
+					    1ull << 63, UINT64_MAX };
 
 	return take(2) ? take(255) : numbers[take(ob_count(numbers))];
 }
@@ -158,8 +159,11 @@ static void fuzz_control(void)
 	enum verdict verdict = GOOD;
 
 	log_reset();
-	control = (struct control){ .fd = -1, .send_lock = PTHREAD_MUTEX_INITIALIZER, .dead_ns = OB_SECOND, .connected = true,
-		.stream = { .ops = &fuzz_ops, .fd = -1 } };
+	control = (struct control){ .fd = -1,
+				    .send_lock = PTHREAD_MUTEX_INITIALIZER,
+				    .dead_ns = OB_SECOND,
+				    .connected = true,
+				    .stream = { .ops = &fuzz_ops, .fd = -1 } };
 	callback_fn = callback;
 	if (obp_conn_init(&control.conn, OBP_ACCEPT_CONTROL))
 		exit(1);
@@ -272,8 +276,9 @@ static void fuzz_welcome(void)
 		if (take(4) == 3)
 			range_fill(&devices[i].range);
 		else
-			devices[i].range = (struct obp_range){ welcome->range.base + (uint64_t)i * (welcome->range.size / welcome->n_devices),
-				welcome->range.size / welcome->n_devices };
+			devices[i].range =
+				(struct obp_range){ welcome->range.base + (uint64_t)i * (welcome->range.size / welcome->n_devices),
+						    welcome->range.size / welcome->n_devices };
 		devices[i].grant = take(2) ? 4u << 20 : a_number();
 		devices[i].attr_known[attr] = true;
 		devices[i].attr[attr] = (int32_t)a_number();
@@ -281,8 +286,9 @@ static void fuzz_welcome(void)
 	}
 	encode(&m);
 	if (wire_size > sizeof(struct obp_frame) &&
-	    obp_message_decode(wire + sizeof(struct obp_frame), ob_min(wire_size - sizeof(struct obp_frame), (size_t)((struct obp_frame *)wire)->raw_size), &got) ==
-		    OB_ERR_NONE) {
+	    obp_message_decode(wire + sizeof(struct obp_frame),
+			       ob_min(wire_size - sizeof(struct obp_frame), (size_t)((struct obp_frame *)wire)->raw_size),
+			       &got) == OB_ERR_NONE) {
 		if (!obp_welcome_check(&hello, &got))
 			welcome_use(&hello, &got);
 		obp_message_fini(&got);
