@@ -97,6 +97,8 @@ struct obi_symbols {
 	bool prints;                     /* refers to vprintf or __assertfail: output may come */
 	uint32_t arch;                   /* .target or e_flags */
 	uint32_t ptx_version;            /* 90 for .version 9.0; 0 for a cubin */
+	uint64_t variable_bytes;         /* of all variables, as far as the image tells */
+	bool plain;                      /* PTX that every driver of this version takes: image/ptx_plain.h. Never a cubin */
 	void *storage;                   /* names and params */
 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "image/ptx_plain.h"
 
 /*
  * Static shared memory of a kernel is what its own body declares plus what it can reach by name: module-level .shared variables and
@@ -44,6 +45,8 @@ struct scan {
 	uint32_t hash[HASH_SIZE];   /* index + 1 */
 	uint32_t stamp;
 	bool is_extern;             /* linkage before the declaration at hand */
+	struct obi_plain plain;
+	uint64_t const_bytes;
 	enum ob_err err;
 };
 
@@ -119,6 +122,7 @@ static bool is_punct(const struct scan *scan, char c)
 /* Text that is no PTX ends the scan, not the load: the compiler says what is wrong with it, and where. */
 static void damaged(struct scan *scan)
 {
+	scan->plain.ok = false;
 	if (!scan->err)
 		scan->err = OB_ERR_IMAGE_DAMAGED;
 }
@@ -148,6 +152,30 @@ static uint64_t number(const struct scan *scan)
 			return UINT64_MAX;
 	}
 	return value;
+}
+
+static enum obi_plain_kind plain_kind(const struct scan *scan)
+{
+	switch (scan->token.kind) {
+	case TOKEN_WORD: return OBI_PLAIN_WORD;
+	case TOKEN_DIRECTIVE: return OBI_PLAIN_DIRECTIVE;
+	case TOKEN_NUMBER: return OBI_PLAIN_NUMBER;
+	case TOKEN_PUNCT: return OBI_PLAIN_PUNCT;
+	default: return OBI_PLAIN_OTHER;
+	}
+}
+
+/* The current token stands outside of bodies, or inside one. */
+static void judge_outside(struct scan *scan)
+{
+	obi_plain_outside(&scan->plain, plain_kind(scan), scan->token.text, scan->token.size);
+}
+
+static void judge_inside(struct scan *scan)
+{
+	if (scan->plain.ok)
+		obi_plain_token(&scan->plain, plain_kind(scan), scan->token.text, scan->token.size,
+				scan->token.kind == TOKEN_NUMBER ? number(scan) : 0);
 }
 
 /* Past the block whose '{' or '(' is the current token. */
@@ -242,6 +270,8 @@ static void declaration_head(struct scan *scan, struct declarator *d)
 	while (scan->token.kind == TOKEN_DIRECTIVE) {
 		uint32_t size = type_size(scan);
 
+		judge_outside(scan);
+
 		if (size) {
 			d->element = size;
 			next(scan);
@@ -306,6 +336,8 @@ static bool declarator(struct scan *scan, struct declarator *d)
 static void skip_initialiser(struct scan *scan)
 {
 	while (scan->token.kind != TOKEN_END && !is_punct(scan, ';') && !is_punct(scan, ',')) {
+		/* An address of something that must be there. */
+		scan->plain.ok &= scan->token.kind != TOKEN_WORD;
 		if (is_punct(scan, '{') || is_punct(scan, '('))
 			skip_nested(scan);
 		else
@@ -338,7 +370,9 @@ static void scan_variable(struct scan *scan)
 			struct node *node = node_add(scan, d.name, d.name_size);
 			if (node)
 				node->shared = d.size;
-		} else if (!scan->is_extern && d.name[0] != '$') {
+		} else if (scan->is_extern) {
+			scan->plain.ok = false;
+		} else if (d.name[0] != '$') {
 			struct obi_variable *variable = obi_builder_variable(scan->builder, d.name, d.name_size);
 			if (variable) {
 				variable->size = d.size;
@@ -346,6 +380,8 @@ static void scan_variable(struct scan *scan)
 				variable->is_managed = d.is_managed;
 			}
 		}
+		if (is_const && ob_add_overflows(scan->const_bytes, d.size, &scan->const_bytes))
+			scan->const_bytes = UINT64_MAX;
 		if (is_punct(scan, '='))
 			skip_initialiser(scan);
 		if (!is_punct(scan, ','))
@@ -363,7 +399,9 @@ static void scan_body(struct scan *scan, const char *name, size_t name_size, uin
 	uint64_t shared = 0;
 	size_t depth = 0;
 
+	obi_plain_body(&scan->plain);
 	do {
+		judge_inside(scan);
 		if (scan->token.kind == TOKEN_END) {
 			damaged(scan);
 			return;
@@ -414,13 +452,15 @@ static void scan_func(struct scan *scan)
 	}
 	struct token name = scan->token;
 	scan->builder->prints |= is(scan, "vprintf") || is(scan, "__assertfail");
+	if (scan->is_extern)
+		obi_plain_extern(&scan->plain, name.text, name.size);
 	if (!node_add(scan, name.text, name.size))
 		return;
 	next(scan);
 	if (is_punct(scan, '('))
 		skip_nested(scan);
-	while (scan->token.kind != TOKEN_END && !is_punct(scan, ';') && !is_punct(scan, '{'))
-		next(scan);
+	for (; scan->token.kind != TOKEN_END && !is_punct(scan, ';') && !is_punct(scan, '{'); next(scan))
+		judge_outside(scan);
 	if (is_punct(scan, '{'))
 		scan_body(scan, name.text, name.size, NO_KERNEL);
 }
@@ -492,7 +532,9 @@ static void scan_entry(struct scan *scan, struct obi_param *params)
 	next(scan);
 	if (is_punct(scan, '('))
 		scan_params(scan, params, &n_params, &param_bytes);
+	scan->plain.ok &= param_bytes <= OBI_PLAIN_PARAM;
 	while (!scan->err && scan->token.kind != TOKEN_END && !is_punct(scan, ';') && !is_punct(scan, '{')) {
+		judge_outside(scan);
 		if (is(scan, ".maxntid")) {
 			dimensions(scan, max);
 			max_threads = (uint64_t)max[0] * max[1];
@@ -565,9 +607,12 @@ static void sum_shared(struct scan *scan)
 	for (uint32_t i = 0; i < n; i++) {
 		const struct node *node = node_at(scan, i);
 
-		if (node->kernel != NO_KERNEL)
-			obi_builder_kernel_at(scan->builder, node->kernel)->static_shared =
-				(uint32_t)(node->n_edges ? reachable_shared(scan, i, stack) : node->shared);
+		if (node->kernel != NO_KERNEL) {
+			uint32_t shared = (uint32_t)(node->n_edges ? reachable_shared(scan, i, stack) : node->shared);
+
+			obi_builder_kernel_at(scan->builder, node->kernel)->static_shared = shared;
+			scan->plain.ok &= shared <= OBI_PLAIN_SHARED;
+		}
 	}
 	free(stack);
 }
@@ -589,6 +634,7 @@ static void scan_module(struct scan *scan, struct obi_param *params)
 {
 	next(scan);
 	while (scan->token.kind != TOKEN_END && !scan->err) {
+		judge_outside(scan);
 		if (scan->token.kind != TOKEN_DIRECTIVE) {
 			scan->is_extern &= !is_punct(scan, ';');
 			if (is_punct(scan, '{') || is_punct(scan, '('))
@@ -629,6 +675,7 @@ enum ob_err obi_ptx_scan(const char *text, size_t size, struct obi_builder *buil
 		scan->p = text;
 		scan->end = text + size;
 		scan->builder = builder;
+		obi_plain_init(&scan->plain);
 		ob_buf_init(&scan->nodes, NODE_MAX * sizeof(struct node));
 		ob_buf_init(&scan->edges, EDGE_MAX * sizeof(uint32_t));
 		builder->arch = obi_ptx_arch(text, size, &letter);
@@ -638,6 +685,7 @@ enum ob_err obi_ptx_scan(const char *text, size_t size, struct obi_builder *buil
 		if (!scan->err)
 			sum_shared(scan);
 		err = scan->err;
+		builder->plain = scan->plain.ok && !letter && scan->const_bytes <= OBI_PLAIN_CONST;
 		ob_buf_fini(&scan->nodes);
 		ob_buf_fini(&scan->edges);
 	}

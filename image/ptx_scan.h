@@ -18,7 +18,10 @@
 bool obi_ptx_is(const void *data, size_t size);
 /* The .target's SM number, and the letter after it ('a', 'f' or 0); 0 when there is none near the top. */
 uint32_t obi_ptx_arch(const void *text, size_t size, char *ret_letter);
-/* OB_ERR_LIMIT, OB_ERR_NO_MEMORY. Text that is not PTX is scanned up to where that shows: its errors are the compiler's to report. */
+/*
+ * Sets builder->plain too (image/ptx_plain.h). OB_ERR_LIMIT, OB_ERR_NO_MEMORY. Text that is not PTX is scanned up to where that shows: its errors
+ * are the compiler's to report.
+ */
 enum ob_err obi_ptx_scan(const char *text, size_t size, struct obi_builder *builder);
 
 #endif

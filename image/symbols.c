@@ -97,7 +97,8 @@ static int compare_variables(const void *a, const void *b)
 
 enum ob_err obi_builder_finish(struct obi_builder *builder, struct obi_symbols *ret)
 {
-	struct obi_symbols out = { .prints = builder->prints, .arch = builder->arch, .ptx_version = builder->ptx_version };
+	struct obi_symbols out = { .prints = builder->prints, .arch = builder->arch, .ptx_version = builder->ptx_version,
+				   .plain = builder->plain };
 
 	if (builder->names.failed || builder->params.failed || builder->kernels.failed || builder->variables.failed)
 		return OB_ERR_LIMIT;
@@ -127,8 +128,11 @@ enum ob_err obi_builder_finish(struct obi_builder *builder, struct obi_symbols *
 		out.kernels[i].name = names + (uintptr_t)out.kernels[i].name;
 		out.kernels[i].params = (const struct obi_param *)(void *)(block + (uintptr_t)out.kernels[i].params);
 	}
-	for (size_t i = 0; i < out.n_variables; i++)
+	for (size_t i = 0; i < out.n_variables; i++) {
 		out.variables[i].name = names + (uintptr_t)out.variables[i].name;
+		if (ob_add_overflows(out.variable_bytes, out.variables[i].size, &out.variable_bytes))
+			out.variable_bytes = UINT64_MAX;
+	}
 	qsort(out.kernels, out.n_kernels, sizeof(*out.kernels), compare_kernels);
 	qsort(out.variables, out.n_variables, sizeof(*out.variables), compare_variables);
 	*ret = out;

@@ -15,7 +15,7 @@
 
 struct obi_builder {
 	struct ob_buf names, params, kernels, variables;
-	bool prints;
+	bool prints, plain;
 	uint32_t arch, ptx_version;
 };
 

@@ -295,6 +295,68 @@ static void test_ptx_forms(void **state)
 }
 
 /* Text that is no PTX is the compiler's to complain about; what stood before the mistake is found, what is wrong is not. */
+static bool plain(const char *module)
+{
+	struct obi_symbols s;
+	char text[1024];
+	bool is;
+
+	snprintf(text, sizeof text, ".version 8.0\n.target sm_90\n.address_size 64\n%s", module);
+	assert_int_equal(obi_symbols_read(text, strlen(text), &s), OB_ERR_NONE);
+	is = s.plain;
+	obi_symbols_fini(&s);
+	return is;
+}
+
+static bool plain_body(const char *body)
+{
+	char text[512];
+
+	snprintf(text, sizeof text, ".visible .entry k(.param .u64 p) { %s ret; }\n", body);
+	return plain(text);
+}
+
+/* What compilers make of ordinary code is plain; one word that is not known makes the module something to ask about. */
+static void test_ptx_plain(void **state)
+{
+	static const char *const known[] = {
+		"", ".reg .b32 %r<4>; mov.u32 %r1, %tid.x;", "$L__BB0_1: @%p1 bra $L__BB0_1;", "@!%p1 bra.uni X; X:", "ld.global.nc.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1+16];",
+		".loc 1 12 3\n add.f32 %f1, %f2, 0f3F800000;", "setp.gtu.and.f32 %p1, %f1, %f2, %p3;", "{ .param .b64 param0; st.param.b64 [param0+0], %rd1; }",
+		".local .align 8 .b8 depot[16384];", ".shared .align 4 .b8 s[49152]; ld.volatile.shared.u32 %r1, [s];", "mad.lo.cc.u32 %r1, %r2, %r3, %r4;",
+		"shfl.sync.down.b32 %r1|%p1, %r2, 1, 31, -1;", "bar.sync 0;", "atom.global.add.u32 %r1, [%rd1], 1;", ";;", ".pragma \"nounroll\";",
+	};
+	static const char *const unknown[] = {
+		"no_such_instruction;", "wmma.mma.sync x;", "add.frob.u32 %r1, %r1, 1;", "add.f16 %h1, %h2, %h3;", "ld.global.b128 %rq1, [%rd1];", "ld .global.u32 %r1, [%rd1];",
+		".frobnicate 1;", ".local .align 8 .b8 depot[16385];", ".shared .align 4 .b8 s[49153]; ld.shared.u32 %r1, [s];", "@%p1 frob;", "L: frob;",
+		"cp.async.ca.shared.global [%r1], [%rd1], 4;", "prototype_0 : .callprototype ()_ (.param .b32 _);", "mov.u32. %r1, 0;", "0;", ".loc 1 2 3, function_name f, inlined_at 1 2 3",
+		"st.global.u32.u32.extra [%rd1], 1;", "tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [t, {%r1}];",
+	};
+	struct obi_symbols s;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+		if (!plain_body(known[i]))
+			fail_msg("not plain: %s", known[i]);
+	for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
+		if (plain_body(unknown[i]))
+			fail_msg("plain: %s", unknown[i]);
+	assert_true(plain(".visible .global .align 4 .u32 x = 5; .const .b8 c[61440]; .extern .shared .align 16 .b8 d[];\n"
+			  ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b); .file 1 \"a.cu\"\n.section .debug_str { .b8 0 }\n"));
+	assert_int_equal(scan_text("", &s), OB_ERR_NONE);
+	assert_false(s.plain); /* a target that is not every device's */
+	obi_symbols_fini(&s);
+	assert_false(plain(".const .b8 c[61441];"));
+	assert_false(plain(".extern .global .u32 elsewhere;"));
+	assert_false(plain(".extern .func elsewhere();"));
+	assert_false(plain(".visible .global .attribute(.managed) .u32 x;"));
+	assert_false(plain(".visible .global .texref t;"));
+	assert_false(plain(".visible .global .u64 p = generic(x);"));
+	assert_false(plain("frobnicate"));
+	assert_false(plain(".alias a, b;"));
+	assert_false(plain(".visible .entry k(.param .align 4 .b8 p[4100]) { ret; }"));
+	assert_false(plain(".visible .entry k() { ret;"));
+}
+
 static void test_ptx_broken(void **state)
 {
 	static const char *bad[] = {
@@ -339,7 +401,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_files), cmocka_unit_test(test_damage), cmocka_unit_test(test_wrapper),
-		cmocka_unit_test(test_select), cmocka_unit_test(test_ptx_forms), cmocka_unit_test(test_ptx_broken),
+		cmocka_unit_test(test_select), cmocka_unit_test(test_ptx_forms), cmocka_unit_test(test_ptx_plain), cmocka_unit_test(test_ptx_broken),
 		cmocka_unit_test(test_ptx_limits),
 	};
 
