@@ -105,7 +105,7 @@ def programs(c):
     import run  # noqa: PLC0415
     modes = [(mode, environment) for mode, environment in MODES
              if (not c.small or mode in ('tcp', 'shm', 'packed with lz4')) and not (c.resume and c.report.reached(f'over {mode}'))]
-    chosen = [p for p in run.read_list() if any(part in p.binary for part in c.only or ['']) and (not c.small or p.binary in FEW)]
+    chosen = [p for p in run.read_list() if not (p.soft and not c.small) and any(part in p.binary for part in c.only or ['']) and (not c.small or p.binary in FEW)]
     native = run.Place(str(c.build), 'native', driver=c.driver if c.links else None)
     built = [p for p in chosen if os.path.exists(native.binary(p.binary))]
     if len(built) < len(chosen):

@@ -72,6 +72,7 @@ int main()
 	/* More threads than the kernel's launch bounds: refused; drivers differ in the name they give it. */
 	bounded<<<1, 65>>>(counter);
 	cudaError_t status = cudaGetLastError();
+	code_note("more threads than the launch bounds", (int)status);
 	OK(status == cudaErrorInvalidConfiguration || status == cudaErrorInvalidValue ||
 	   status == cudaErrorLaunchOutOfResources);
 	good();
@@ -83,6 +84,7 @@ int main()
 	void *args[] = {&counter};
 	/* Not a kernel: a runtime that takes it for a cudaKernel_t says that it is a wrong handle. */
 	status = cudaLaunchKernel((void *)not_a_kernel, dim3(1), dim3(1), args, 0, 0);
+	code_note("not a kernel", (int)status);
 	OK(status == cudaErrorInvalidDeviceFunction || status == cudaErrorInvalidResourceHandle);
 	EXPECT(status, cudaGetLastError());
 	good();

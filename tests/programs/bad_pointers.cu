@@ -3,17 +3,18 @@
 /* Null, freed, foreign and too short pointers in copies, memsets and frees: refused at the call, and nothing breaks. */
 #include "check.h"
 
-static void refused(cudaError_t status, int line)
+static void refused(const char *call, cudaError_t status, int line)
 {
 	cudaError_t last = cudaGetLastError();
 
+	code_note(call, (int)status);
 	if (status != cudaErrorInvalidValue || last != status) {
 		fprintf(stderr, "line %d: %s, last %s\n", line, cudaGetErrorName(status), cudaGetErrorName(last));
 		check_failures++;
 	}
 }
 
-#define REFUSED(call) refused(call, __LINE__)
+#define REFUSED(call) refused(#call, call, __LINE__)
 
 int main()
 {

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <cuda_runtime.h>
 
+#include "codes.h"
+
 static int check_failures;
 
 /* The call must succeed, or the program ends: nothing after it would mean anything. */
@@ -30,6 +32,7 @@ static int check_failures;
 #define EXPECT(error, call) \
 	do { \
 		cudaError_t cu_status_ = (call); \
+		code_note(#call, (int)cu_status_); \
 		if (cu_status_ != (error)) { \
 			fprintf(stderr, "%s:%d: %s returned %s (%d), not %s (%d)\n", __FILE__, __LINE__, #call, \
 				cudaGetErrorName(cu_status_), (int)cu_status_, cudaGetErrorName(error), (int)(error)); \

@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "codes.h"
+
 static int check_failures;
 
 /* The call must succeed, or the program ends. */
@@ -30,6 +32,7 @@ static int check_failures;
 #define EXPECT(error, call) \
 	do { \
 		CUresult cu_status_ = (call); \
+		code_note(#call, (int)cu_status_); \
 		if (cu_status_ != (error)) { \
 			fprintf(stderr, "%s:%d: %s returned %d, not %d\n", __FILE__, __LINE__, #call, (int)cu_status_, \
 				(int)(error)); \

@@ -20,6 +20,7 @@ int main(void)
 	CU(cuCtxCreate(&context, NULL, 0, device));
 
 	CUresult status = cuModuleLoadData(&module, "this is no code at all, only some text");
+	code_note("no code at all", (int)status);
 	OK(status == CUDA_ERROR_INVALID_IMAGE || status == CUDA_ERROR_INVALID_PTX);
 	snprintf(source, sizeof(source), "%s.visible .entry f()\n{\n\tno.such.instruction %%r1;\n}\n", HEADER);
 	EXPECT(CUDA_ERROR_INVALID_PTX, cuModuleLoadData(&module, source));

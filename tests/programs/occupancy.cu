@@ -88,6 +88,7 @@ int main()
 	EXPECT(cudaErrorInvalidValue, cudaGetLastError());
 	/* Not a kernel: a runtime that takes it for a cudaKernel_t says that it is a wrong handle. */
 	cudaError_t status = cudaFuncGetAttributes(&d, (const void *)shared_for);
+	code_note("not a kernel", (int)status);
 	OK(status == cudaErrorInvalidDeviceFunction || status == cudaErrorInvalidResourceHandle);
 	EXPECT(status, cudaGetLastError());
 

@@ -3,7 +3,8 @@
 # Copyright The Outboard Authors
 """Runs the CUDA test programs and compares exit code and output with expected/.
 
-direct: the program loads the software device as its libcuda.so.1. tcp, unix, tls, shm: one server is started, and each
+direct: the program loads the software device as its libcuda.so.1. same: the programs of which programs.list says so run direct, over tcp, and over
+tcp with optimisations off by which errors could come later; each call must return the same code each time. tcp, unix, tls, shm: one server is started, and each
 program runs under `outboard run`; striped and striped-tls: likewise, with every copy of 1 KiB or more over three stripes. With --server URL no server is started: the programs run on the one that is named.
 With --mode native the programs run on whatever libcuda.so.1 the machine has. --driver: another one for native, or the server's.
 """
@@ -31,6 +32,8 @@ class Program:
         self.name, self.variant, self.binary = name, variant, binary
         self.sorted = "sorted" in checks.split()
         self.alone = "alone" in checks.split()
+        self.same = "same" in checks.split()
+        self.soft = "soft" in checks.split()
         self.exit = int((re.search(r"exit=(\d+)", checks) or [0, 0])[1])
         self.stderr = (re.search(r"stderr=(.*)", checks) or [None, None])[1]
 
@@ -127,6 +130,7 @@ class Place:
         self.build, self.mode = build, mode
         self.server = self.directory = None
         self.environment = dict(os.environ, LC_ALL="C")
+        self.environment.setdefault("OUTBOARD_TIMEOUT", "60")  # seconds: a loaded machine is not what is tested
         self.search(os.path.join(build, "lib"))  # there in a bundle: the libraries it brought
         if preload := self.environment.get("OUTBOARD_TEST_PRELOAD"):
             self.environment["LD_PRELOAD"] = preload  # a sanitizer's runtime must come first in a program that was built without it
@@ -217,6 +221,56 @@ def complaints_of(program, code, lines, err, timeout, record=False):
     return complaints
 
 
+# Switches that could change when an error is told: every call waits for its result; no code is trusted; nothing is answered by the client.
+SAME_WAYS = ("", "-async", "-trust", "-local")
+
+
+def codes_of(place, program, timeout):
+    """Exit code, output, what went wrong, and the code of each call that the program notes."""
+    code, lines, err = observe(place, program, timeout)
+    notes = [line for line in err.splitlines() if line.startswith("code: ")]
+    return (code, lines, notes), [line for line in err.splitlines() if not line.startswith("code: ")]
+
+
+def difference(here, there):
+    """One line about the first thing that is not the same."""
+    for what, a, b in (("output", here[1], there[1]), ("codes", here[2], there[2])):
+        if a != b:
+            at = next((i for i, pair in enumerate(zip(a, b)) if pair[0] != pair[1]), min(len(a), len(b)))
+            return f"{what}, line {at + 1}: {b[at:at + 1]}, direct {a[at:at + 1]}"
+    return f"exit code {there[0]}, direct {here[0]}" if here[0] != there[0] else None
+
+
+class SamePlaces:
+    """A device in the process, and one server behind which programs run in several ways."""
+
+    def __init__(self, build):
+        self.direct = Place(build, "direct")
+        server = Place(build, "tcp")
+        self.places = {"tcp": server}
+        for way in SAME_WAYS[1:]:
+            place = self.places["tcp " + way] = Place(build, "tcp", server.server.url)
+            place.environment["OUTBOARD_OPT"] = ",".join(part for part in (os.environ.get("OUTBOARD_OPT"), way) if part)
+        for place in (self.direct, *self.places.values()):
+            place.environment["OUTBOARD_TEST_CODES"] = "1"
+
+    def check(self, program, timeout):
+        """Runs a program everywhere; a list of complaints."""
+        here, err = codes_of(self.direct, program, timeout)
+        complaints = complaints_of(program, here[0], here[1], "\n".join(err), timeout)
+        if not here[2] and not here[1]:
+            complaints.append("it notes no code of any call")
+        for name, place in self.places.items():
+            there, err = codes_of(place, program, timeout)
+            if different := difference(here, there):
+                complaints += [f"{name}: {different}", *(f"{name}: stderr: {line}" for line in err[-6:])]
+        return complaints
+
+    def close(self):
+        for place in (self.direct, *self.places.values()):
+            place.close()
+
+
 def check(place, program, timeout, record):
     """Runs a program; a list of complaints."""
     binary = place.binary(program.binary)
@@ -228,7 +282,7 @@ def check(place, program, timeout, record):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", required=True, help="the meson build directory")
-    parser.add_argument("--mode", default="direct", choices=["direct", "tcp", "unix", "tls", "shm", "striped", "striped-tls", "native"])
+    parser.add_argument("--mode", default="direct", choices=["direct", "same", "tcp", "unix", "tls", "shm", "striped", "striped-tls", "native"])
     parser.add_argument("--driver", help="native: this libcuda.so.1; else what the server stands on: soft (default), auto or a path")
     parser.add_argument("--codec", help="pack every copy with this codec (OUTBOARD_CODEC)")
     parser.add_argument("--server", help="run on this server instead of starting one")
@@ -246,13 +300,15 @@ def main():
     if not arguments.all:
         exact = {p.binary for p in programs if p.binary in arguments.names}
         programs = [p for p in programs if p.binary in exact or p.name in set(arguments.names) - exact]
+    programs = [p for p in programs if not (p.soft and arguments.mode == "native") and (p.same or arguments.mode != "same")]
     if not programs:
         parser.error("name a program, or give --all")
 
     if arguments.codec:
         os.environ["OUTBOARD_CODEC"] = arguments.codec
     try:
-        place = Place(os.path.abspath(arguments.build), arguments.mode, arguments.server, arguments.driver)
+        build = os.path.abspath(arguments.build)
+        place = SamePlaces(build) if arguments.mode == "same" else Place(build, arguments.mode, arguments.server, arguments.driver)
     except FileNotFoundError as missing:
         print(f"1..0 # SKIP {missing} is not built" if arguments.tap else f"skipped: {missing} is not built")
         return 0 if arguments.tap else SKIPPED
@@ -265,7 +321,8 @@ def main():
             print(f"1..{len(programs)}")
         for number, program in enumerate(programs, 1):
             begin = time.monotonic()
-            complaints = check(place, program, arguments.timeout, arguments.record)
+            same = arguments.mode == "same"
+            complaints = place.check(program, arguments.timeout) if same else check(place, program, arguments.timeout, arguments.record)
             failed += bool(complaints)
             if arguments.tap:
                 print(f"{'not ' * bool(complaints)}ok {number} {program.binary}")
