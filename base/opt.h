@@ -23,6 +23,7 @@
 	X(WARM, "warm", "workers are started before sessions ask for them")                \
 	X(CACHE, "cache", "what was uploaded before is not sent again on a slow link")         \
 	X(RESUME, "resume", "a broken connection is made again and the session goes on")   \
+	X(TRUST, "trust", "code that every driver takes is loaded without waiting for the result") \
 	X(SHM, "shm", "an shm: address moves the data through shared memory")              \
 	X(HELP, "help", "a thread that waits for the software device runs its work meanwhile") \
 	X(SIMD, "simd", "the software device and the kernels use AVX2 or AVX-512")         \

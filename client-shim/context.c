@@ -36,12 +36,20 @@ static bool is_sticky(CUresult result)
 	}
 }
 
-CUresult obc_ctx_result(struct obf_ctx *ctx, CUresult result)
+void obc_ctx_note(struct obf_ctx *ctx, CUresult result)
 {
 	int healthy = 0;
 
 	if (ob_unlikely(result != CUDA_SUCCESS) && is_sticky(result))
 		atomic_compare_exchange_strong(&ctx->sticky, &healthy, (int)result);
+}
+
+CUresult obc_ctx_result(struct obf_ctx *ctx, CUresult result)
+{
+	if (ob_unlikely(result != CUDA_SUCCESS)) {
+		obc_ctx_note(ctx, result);
+		obf_ctx_tell(ctx);
+	}
 	return result;
 }
 
@@ -52,14 +60,19 @@ uint64_t obc_ctx_wire(CUcontext handle)
 	return ctx ? (uint64_t)(uintptr_t)ctx->host : 0;
 }
 
-/* A free number; those of the primaries are fixed by the protocol. 0: all are taken. */
+/*
+ * A number with a free place in the table; those of the primaries are fixed by the protocol. No number is used twice: each lane remembers the
+ * one that it told the server last. 0: all places are taken.
+ */
 static uint64_t ctx_number(const struct obf_ctx *ctx)
 {
+	static uint64_t uses;   /* under ctx_lock */
+
 	if (ctx->primary)
 		return OBP_CTX_PRIMARY + obc_device_number(ctx->device);
-	for (uint64_t id = OBP_CTX_PRIMARY + OBP_DEVICE_MAX; id <= OBC_CTX_MAX; id++)
-		if (!obc_ctxs[id - 1].id)
-			return id;
+	for (uint64_t place = OBP_CTX_PRIMARY + OBP_DEVICE_MAX; place <= OBC_CTX_MAX; place++)
+		if (!obc_ctxs[place - 1].id)
+			return place + OBC_CTX_MAX * ++uses;
 	return 0;
 }
 
@@ -72,7 +85,7 @@ CUresult obc_ctx_create(struct obf_ctx *ctx)
 	id = ctx_number(ctx);
 	home = &obc_ctxs[(id - 1) % OBC_CTX_MAX];
 	if (id) {
-		*home = (struct obc_ctx){ .id = id };
+		*home = (struct obc_ctx){ .id = id, .settled = obc_log_count(OBP_OP_LAUNCH) };
 		ctx->host = (void *)(uintptr_t)id;
 	}
 	pthread_mutex_unlock(&ctx_lock);
@@ -82,35 +95,74 @@ CUresult obc_ctx_create(struct obf_ctx *ctx)
 	return ctx->primary ? CUDA_SUCCESS : obc_call_op_ctx_create(id, obc_device_number(ctx->device), ctx->flags);
 }
 
-void obc_ctx_destroy(struct obf_ctx *ctx)
+CUresult obc_ctx_destroy(struct obf_ctx *ctx)
 {
 	struct obc_ctx *home = obc_ctx_of(ctx);
+	bool launched = obc_ctx_launched(home);
+	CUresult result;
 
 	obc_streams_end(ctx);
 	obc_events_end(ctx);
 	/* The order lets the server wait for the context's work before the memory is used again. */
-	obc_call_op_ctx_destroy(home->id);
+	result = obc_call_op_ctx_destroy(home->id);
+	/* The driver says how its unfinished kernels ended, and the next reply brings that. */
+	if (result == CUDA_SUCCESS && launched && !atomic_load(&ctx->sticky))
+		result = obc_call_op_ping();
+	obc_ctx_note(ctx, result);
+	result = atomic_load(&ctx->told) ? CUDA_SUCCESS : (CUresult)atomic_load(&ctx->sticky);
 	obc_mempools_end(ctx);
 	obf_mem_remove_ctx(ctx, obc_memory_gone);
 	pthread_mutex_lock(&ctx_lock);
 	home->id = 0;
 	pthread_mutex_unlock(&ctx_lock);
+	return result;
+}
+
+/* ---- waiting ---- */
+
+uint64_t obc_ctx_launches(void)
+{
+	return obc_log_count(OBP_OP_LAUNCH);
+}
+
+bool obc_ctx_launched(struct obc_ctx *home)
+{
+	return obc_ctx_launches() != atomic_load(&home->settled) && obc_ctx_busy(home) && !obc_streams_idle(home);
+}
+
+void obc_ctx_settled(struct obc_ctx *home, uint64_t launches, bool all)
+{
+	/* A stream is counted before its first launch is: whoever has counted the launch sees the stream. */
+	if (all || !atomic_load(&home->other_streams))
+		obc_raise(&home->settled, launches);
+}
+
+/* In the current context, whose wait it is. */
+static CUresult wait_all(struct obf_ctx *ctx)
+{
+	struct obc_ctx *home = obc_ctx_of(ctx);
+	uint64_t launches = obc_ctx_launches();
+	struct obc_slot slot;
+	CUresult result;
+
+	if (!obc_log_begin(&slot, OBP_OP_CTX_SYNCHRONIZE, 0))
+		return obc_log_error();
+	result = obc_log_call(&slot, NULL, 0, NULL);
+	if (result == CUDA_SUCCESS) {
+		obc_raise(&home->done, slot.number);
+		obc_ctx_settled(home, launches, true);
+	}
+	return obc_ctx_result(ctx, result);
 }
 
 CUresult obc_ctx_synchronize(struct obf_ctx *ctx)
 {
-	struct obc_ctx *home = obc_ctx_of(ctx);
-	struct obc_slot slot;
-	CUresult result;
+	return ob_opt_on(OB_OPT_LOCAL) && !obc_ctx_busy(obc_ctx_of(ctx)) ? CUDA_SUCCESS : wait_all(ctx);
+}
 
-	if (ob_opt_on(OB_OPT_LOCAL) && !obc_ctx_busy(home))
-		return CUDA_SUCCESS;
-	if (!obc_log_begin(&slot, OBP_OP_CTX_SYNCHRONIZE, 0))
-		return obc_log_error();
-	result = obc_log_call(&slot, NULL, 0, NULL);
-	if (result == CUDA_SUCCESS)
-		obc_raise(&home->done, slot.number);
-	return obc_ctx_result(ctx, result);
+CUresult obc_ctx_settle(struct obf_ctx *ctx)
+{
+	return obc_ctx_launched(obc_ctx_of(ctx)) ? wait_all(ctx) : CUDA_SUCCESS;
 }
 
 CUresult obc_ctx_limit(struct obf_ctx *ctx, CUlimit limit, bool set, size_t *value)

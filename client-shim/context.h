@@ -6,7 +6,7 @@
  * Progress is counted in record numbers of the log. Work that was put in as record n is done once a synchronising record
  * behind it has been answered. So:   last: newest work   done: everything before this record is complete
  *
- * obf_ctx.host holds the wire id, which is also the index here plus one; objects are static and reused. Any thread.
+ * obf_ctx.host holds the wire id, which modulo OBC_CTX_MAX is also the index here plus one; objects are static and reused. Any thread.
  */
 #ifndef OBC_CONTEXT_H
 #define OBC_CONTEXT_H
@@ -29,6 +29,9 @@ struct obc_ctx {
 	_Atomic uint64_t done_blocking;   /* all work of the first kind before this record is complete */
 	_Atomic uint64_t legacy_done;     /* the legacy stream's own work before this record is complete */
 	_Atomic uint64_t fenced;          /* freed memory before this record needs no further fence */
+	_Atomic uint64_t settled;         /* launches of the process (obc_log_count) of which this context's are known to be complete */
+	_Atomic uint64_t orphaned;        /* newest work of streams that were destroyed before it was known to be complete */
+	_Atomic bool other_streams;       /* it has had non-blocking streams */
 	_Atomic bool untracked;           /* work went in that is not counted: ask the server */
 };
 
@@ -63,14 +66,28 @@ static inline bool obc_ctx_busy(struct obc_ctx *home)
 	       obc_read(&home->last_other) > done;
 }
 
+/*
+ * Kernels of the context that may be unfinished: the only work that can fail once it is accepted, so the only work that a call which CUDA
+ * synchronises implicitly must wait for. Costs launches nothing: they are counted by the log anyway.
+ */
+bool obc_ctx_launched(struct obc_ctx *home);
+/*
+ * A wait has succeeded: it covered everything of the context (all), or the legacy stream and those that wait for it. `launches` is
+ * obc_ctx_launches() from before the wait's record began.
+ */
+void obc_ctx_settled(struct obc_ctx *home, uint64_t launches, bool all);
+uint64_t obc_ctx_launches(void);
+/* The same for a result that no call returns: a call that ends with it will. */
+void obc_ctx_note(struct obf_ctx *ctx, CUresult result);
 /* What a call returns: marks the context when the error is one that ends it. */
 CUresult obc_ctx_result(struct obf_ctx *ctx, CUresult result);
 /* The wire id of a context handle (NULL: the current one); 0 when it is none. */
 uint64_t obc_ctx_wire(CUcontext handle);
 /* Synchronises the context: struct obf_host. */
 CUresult obc_ctx_create(struct obf_ctx *ctx);
-void obc_ctx_destroy(struct obf_ctx *ctx);
+CUresult obc_ctx_destroy(struct obf_ctx *ctx);
 CUresult obc_ctx_synchronize(struct obf_ctx *ctx);
+CUresult obc_ctx_settle(struct obf_ctx *ctx);
 CUresult obc_ctx_limit(struct obf_ctx *ctx, CUlimit limit, bool set, size_t *value);
 
 #endif

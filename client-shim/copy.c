@@ -26,16 +26,36 @@ static CUresult to_device(struct obf_ctx *ctx, const struct obc_lane_of *at, uin
 }
 
 /* A copy is work in its stream: when it has arrived, all before it is complete. */
-static CUresult arrived(struct obf_ctx *ctx, const struct obc_lane_of *at, CUresult result)
+static CUresult arrived(struct obf_ctx *ctx, const struct obc_lane_of *at, uint64_t launches, CUresult result)
 {
 	if (result == CUDA_SUCCESS)
-		obc_stream_done(at, obc_log_last(), true);
+		obc_stream_arrived(at, obc_log_last(), launches);
 	return obc_ctx_result(ctx, result);
 }
 
 static CUresult from_device(struct obf_ctx *ctx, const struct obc_lane_of *at, void *dst, uint64_t src, size_t size)
 {
-	return arrived(ctx, at, obc_stripe_read(src, size, at->wire, dst));
+	uint64_t launches = obc_ctx_launches();
+
+	return arrived(ctx, at, launches, obc_stripe_read(src, size, at->wire, dst));
+}
+
+/*
+ * A call that is not "Async" has uploaded: above OBF_COPY_SMALL it waits for its stream, and here that matters if kernels may be unfinished.
+ * `launches`: from before the upload.
+ */
+static CUresult uploaded(struct obf_ctx *ctx, const struct obc_lane_of *at, uint64_t launches, size_t size)
+{
+	uint64_t number = obc_log_last();
+	CUresult result;
+
+	if (size <= OBF_COPY_SMALL || !obc_ctx_launched(at->home))
+		return CUDA_SUCCESS;
+	result = obc_stream_wait(ctx, at);
+	/* The upload, as record `number`, stood behind all work that its stream waits for. */
+	if (result == CUDA_SUCCESS)
+		obc_stream_arrived(at, number, launches);
+	return result;
 }
 
 static CUresult on_device(struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_copy3d *c, uint64_t dst_ctx, uint64_t src_ctx)
@@ -111,6 +131,7 @@ static CUresult box_to_device(struct obf_ctx *ctx, const struct obc_lane_of *at,
 static CUresult box_scatter(struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_copy3d *c)
 {
 	size_t most = ob_max(OBC_SCATTER_BYTES / c->width, (size_t)1), rows = c->height * c->depth, n;
+	uint64_t launches = obc_ctx_launches();
 	OB_CLEANUP(ob_freep) uint8_t *packed = NULL;
 	CUresult result = CUDA_SUCCESS;
 
@@ -125,7 +146,7 @@ static CUresult box_scatter(struct obf_ctx *ctx, const struct obc_lane_of *at, c
 			result = from_device(ctx, at, dst, src, c->width);
 			continue;
 		}
-		result = arrived(ctx, at, obc_call_op_read_rows(src, c->src_pitch, c->src_slice, c->width, n, 1, at->wire, packed));
+		result = arrived(ctx, at, launches, obc_call_op_read_rows(src, c->src_pitch, c->src_slice, c->width, n, 1, at->wire, packed));
 		for (size_t i = 0; i < n && result == CUDA_SUCCESS; i++)
 			memcpy(dst + i * c->dst_pitch, packed + i * c->width, c->width);
 	}
@@ -139,9 +160,11 @@ static bool is_packed(const struct obf_copy3d *c, size_t pitch, size_t slice)
 
 static CUresult box_from_device(struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_copy3d *c)
 {
+	uint64_t launches = obc_ctx_launches();
+
 	if (!is_packed(c, c->dst_pitch, c->dst_slice))
 		return box_scatter(ctx, at, c);
-	return arrived(ctx, at, obc_call_op_read_rows(c->src, c->src_pitch, c->src_slice, c->width, c->height, c->depth, at->wire,
+	return arrived(ctx, at, launches, obc_call_op_read_rows(c->src, c->src_pitch, c->src_slice, c->width, c->height, c->depth, at->wire,
 						      (void *)(uintptr_t)c->dst));
 }
 
@@ -179,19 +202,31 @@ CUresult obc_copy_box(struct obf_ctx *ctx, const struct obc_lane_of *at, const s
 	return result == CUDA_SUCCESS ? box_to_device(ctx, at, c) : result;
 }
 
+/* By a call that is not "Async". */
+static CUresult box_sync(struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_copy3d *c)
+{
+	uint64_t launches = obc_ctx_launches();
+	CUresult result = obc_copy_box(ctx, at, c, 0, 0);
+
+	if (result != CUDA_SUCCESS || c->src_device || !c->dst_device)
+		return result;
+	return uploaded(ctx, at, launches, c->width * c->height * c->depth);
+}
+
 /* ---- the program's calls: one dimension ---- */
 
 static CUresult enter(CUstream stream, struct obf_ctx **ret_ctx, struct obc_lane_of *ret_at)
 {
 	CUresult result = obf_ctx_enter(ret_ctx);
 
-	return result == CUDA_SUCCESS ? obc_stream_enter(stream, *ret_ctx, ret_at) : result;
+	return result == CUDA_SUCCESS ? obc_stream_any(stream, *ret_ctx, ret_at) : result;
 }
 
-CUresult obc_cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t size, CUstream stream)
+static CUresult upload(CUdeviceptr dst, const void *src, size_t size, CUstream stream, bool sync)
 {
 	struct obc_lane_of at;
 	struct obf_ctx *ctx;
+	uint64_t launches;
 	CUresult result = enter(stream, &ctx, &at);
 
 	if (result != CUDA_SUCCESS || size == 0)
@@ -201,12 +236,20 @@ CUresult obc_cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t size,
 	result = obf_mem_check_device(dst, size);
 	if (result == CUDA_SUCCESS)
 		result = before_host_read(ctx, &at);
-	return result == CUDA_SUCCESS ? to_device(ctx, &at, dst, src, size) : result;
+	launches = obc_ctx_launches();
+	if (result == CUDA_SUCCESS)
+		result = to_device(ctx, &at, dst, src, size);
+	return sync && result == CUDA_SUCCESS ? uploaded(ctx, &at, launches, size) : result;
+}
+
+CUresult obc_cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t size, CUstream stream)
+{
+	return upload(dst, src, size, stream, false);
 }
 
 CUresult obc_cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t size, CUstream stream)
 {
-	return obc_cuMemcpyHtoDAsync_v2(dst, src, size, stream);
+	return upload(dst, src, size, stream, true);
 }
 
 CUresult obc_cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t size, CUstream stream)
@@ -254,7 +297,7 @@ CUresult obc_cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t size, CUst
 }
 
 /* Either side may be host or device memory: the map tells. */
-CUresult obc_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
+static CUresult either(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream, bool sync)
 {
 	struct obf_copy3d copy = line(dst, obf_mem_is_device(dst), src, obf_mem_is_device(src), size);
 	struct obc_lane_of at;
@@ -269,12 +312,19 @@ CUresult obc_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstre
 		result = obf_mem_check_device(dst, size);
 	if (copy.src_device && result == CUDA_SUCCESS)
 		result = obf_mem_check_device(src, size);
-	return result == CUDA_SUCCESS ? obc_copy_box(ctx, &at, &copy, 0, 0) : result;
+	if (result == CUDA_SUCCESS)
+		result = sync ? box_sync(ctx, &at, &copy) : obc_copy_box(ctx, &at, &copy, 0, 0);
+	return result;
+}
+
+CUresult obc_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
+{
+	return either(dst, src, size, stream, false);
 }
 
 CUresult obc_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
 {
-	return obc_cuMemcpyAsync(dst, src, size, stream);
+	return either(dst, src, size, stream, true);
 }
 
 CUresult obc_cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx, size_t size, CUstream stream)
@@ -297,14 +347,25 @@ CUresult obc_cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr s
 	return result == CUDA_SUCCESS ? on_device(ctx, &at, &copy, to, from) : result;
 }
 
+/* Comes after everything in both contexts. */
+static CUresult peers_settle(CUcontext dst_ctx, CUcontext src_ctx)
+{
+	struct obf_ctx *dst = obf_ctx_from_handle(dst_ctx), *src = obf_ctx_from_handle(src_ctx);
+	CUresult result = dst && dst->host ? obf_ctx_settle(dst) : CUDA_SUCCESS;
+
+	return result == CUDA_SUCCESS && src && src != dst && src->host ? obf_ctx_settle(src) : result;
+}
+
 CUresult obc_cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx, size_t size, CUstream stream)
 {
-	return obc_cuMemcpyPeerAsync(dst, dst_ctx, src, src_ctx, size, stream);
+	CUresult result = peers_settle(dst_ctx, src_ctx);
+
+	return result != CUDA_SUCCESS ? result : obc_cuMemcpyPeerAsync(dst, dst_ctx, src, src_ctx, size, stream);
 }
 
 /* ---- two and three dimensions ---- */
 
-CUresult obc_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *params, CUstream stream)
+static CUresult copy_2d(const CUDA_MEMCPY2D *params, CUstream stream, bool sync)
 {
 	struct obf_copy3d copy;
 	struct obc_lane_of at;
@@ -313,20 +374,27 @@ CUresult obc_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *params, CUstream stream)
 
 	if (result == CUDA_SUCCESS)
 		result = obf_copy_from_2d(params, &copy);
-	return result == CUDA_SUCCESS ? obc_copy_box(ctx, &at, &copy, 0, 0) : result;
+	if (result != CUDA_SUCCESS)
+		return result;
+	return sync ? box_sync(ctx, &at, &copy) : obc_copy_box(ctx, &at, &copy, 0, 0);
+}
+
+CUresult obc_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *params, CUstream stream)
+{
+	return copy_2d(params, stream, false);
 }
 
 CUresult obc_cuMemcpy2D_v2(const CUDA_MEMCPY2D *params, CUstream stream)
 {
-	return obc_cuMemcpy2DAsync_v2(params, stream);
+	return copy_2d(params, stream, true);
 }
 
 CUresult obc_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *params, CUstream stream)
 {
-	return obc_cuMemcpy2DAsync_v2(params, stream);
+	return copy_2d(params, stream, true);
 }
 
-CUresult obc_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *params, CUstream stream)
+static CUresult copy_3d(const CUDA_MEMCPY3D *params, CUstream stream, bool sync)
 {
 	struct obf_copy3d copy;
 	struct obc_lane_of at;
@@ -335,12 +403,19 @@ CUresult obc_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *params, CUstream stream)
 
 	if (result == CUDA_SUCCESS)
 		result = obf_copy_from_3d(params, &copy);
-	return result == CUDA_SUCCESS ? obc_copy_box(ctx, &at, &copy, 0, 0) : result;
+	if (result != CUDA_SUCCESS)
+		return result;
+	return sync ? box_sync(ctx, &at, &copy) : obc_copy_box(ctx, &at, &copy, 0, 0);
+}
+
+CUresult obc_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *params, CUstream stream)
+{
+	return copy_3d(params, stream, false);
 }
 
 CUresult obc_cuMemcpy3D_v2(const CUDA_MEMCPY3D *params, CUstream stream)
 {
-	return obc_cuMemcpy3DAsync_v2(params, stream);
+	return copy_3d(params, stream, true);
 }
 
 CUresult obc_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *p, CUstream stream)
@@ -371,5 +446,7 @@ CUresult obc_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *p, CUstream stream)
 
 CUresult obc_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *params, CUstream stream)
 {
-	return obc_cuMemcpy3DPeerAsync(params, stream);
+	CUresult result = params ? peers_settle(params->dstContext, params->srcContext) : CUDA_SUCCESS;
+
+	return result != CUDA_SUCCESS ? result : obc_cuMemcpy3DPeerAsync(params, stream);
 }

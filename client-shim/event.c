@@ -170,9 +170,11 @@ CUresult obc_cuEventRecordWithFlags(CUevent handle, CUstream stream, unsigned fl
 	CUresult result = event_enter(handle, &ctx, &event);
 
 	if (ob_likely(result == CUDA_SUCCESS))
-		result = obc_stream_enter(stream, event->ctx, &at);
+		result = obc_stream_any(stream, ctx, &at);
 	if (ob_unlikely(result != CUDA_SUCCESS))
 		return result;
+	if (ob_unlikely(at.home != obc_ctx_of(event->ctx)))
+		return CUDA_ERROR_INVALID_HANDLE; /* event and stream are of one context */
 	if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
 	req = obc_log_begin(&slot, OBP_OP_EVENT_RECORD, sizeof *req);
@@ -241,7 +243,7 @@ CUresult obc_cuStreamWaitEvent(CUstream stream, CUevent handle, unsigned flags)
 	uint64_t recorded;
 
 	if (result == CUDA_SUCCESS)
-		result = obc_stream_enter(stream, ctx, &at);
+		result = obc_stream_any(stream, ctx, &at);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)

@@ -189,7 +189,8 @@ static inline struct obp_record *reserve(uint16_t opcode, uint64_t need, struct 
 		log_lock(&ring->lock);
 	}
 	slot->number = this_lane.last = ring->last_number;
-	obc_log_counts[opcode]++;
+	/* Read without the lock by obc_log_count. */
+	__atomic_store_n(&obc_log_counts[opcode], obc_log_counts[opcode] + 1, __ATOMIC_RELAXED);
 	obc_log_counts[OBP_OP_CTX_USE] += change;
 	log_unlock(&ring->lock);
 	return ob_unlikely(change) ? ctx_use_write(record, ctx) : record;

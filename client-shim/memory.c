@@ -197,7 +197,7 @@ CUresult obc_cuMemFree_v2(CUdeviceptr addr)
 	struct obc_ctx *home, *owner;
 	struct obf_ctx *ctx;
 	struct obf_mem mem;
-	CUresult result = obf_ctx_enter(&ctx);
+	CUresult result = obf_ctx_enter(&ctx), waited;
 	bool fence;
 
 	if (result != CUDA_SUCCESS || addr == 0)
@@ -205,6 +205,9 @@ CUresult obc_cuMemFree_v2(CUdeviceptr addr)
 	result = mem_take(addr, &mem);
 	if (result != CUDA_SUCCESS)
 		return result;
+	waited = obf_ctx_settle(ctx);
+	if (waited == CUDA_SUCCESS && mem.ctx && mem.ctx != ctx && mem.ctx->host)
+		waited = obf_ctx_settle(mem.ctx);
 	if (mem.pooled)
 		obc_mempool_freed(&mem);
 	home = obc_ctx_of(ctx);
@@ -218,7 +221,8 @@ CUresult obc_cuMemFree_v2(CUdeviceptr addr)
 		fence = last > obc_read(&home->fenced) || atomic_load(&home->untracked);
 		obc_raise(&home->fenced, last);
 	}
-	return obc_ctx_result(ctx, obc_memory_release(&mem, fence));
+	result = obc_ctx_result(ctx, obc_memory_release(&mem, fence));
+	return waited != CUDA_SUCCESS ? waited : result;
 }
 
 CUresult obc_cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total)

@@ -238,9 +238,11 @@ CUresult obc_cuMemAllocFromPoolAsync(CUdeviceptr *ret, size_t size, CUmemoryPool
 	uint64_t addr;
 
 	if (result == CUDA_SUCCESS)
-		result = obc_stream_enter(stream, ctx, &at);
+		result = obc_stream_any(stream, ctx, &at);
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (at.stream)
+		ctx = at.stream->ctx; /* whose memory it becomes */
 	pool = pool_get(handle);
 	if (!ret || !size || !pool)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -254,12 +256,15 @@ CUresult obc_cuMemAllocFromPoolAsync(CUdeviceptr *ret, size_t size, CUmemoryPool
 
 CUresult obc_cuMemAllocAsync(CUdeviceptr *ret, size_t size, CUstream stream)
 {
+	struct obc_lane_of at;
 	CUmemoryPool pool;
 	struct obf_ctx *ctx;
 	CUresult result = obf_ctx_enter(&ctx);
 
 	if (result == CUDA_SUCCESS)
-		result = pool_of_device(ctx->device, false, &pool);
+		result = obc_stream_any(stream, ctx, &at);
+	if (result == CUDA_SUCCESS)
+		result = pool_of_device(at.stream ? at.stream->ctx->device : ctx->device, false, &pool);
 	return result == CUDA_SUCCESS ? obc_cuMemAllocFromPoolAsync(ret, size, pool, stream) : result;
 }
 
@@ -272,7 +277,7 @@ CUresult obc_cuMemFreeAsync(CUdeviceptr addr, CUstream stream)
 	CUresult result = obf_ctx_enter(&ctx);
 
 	if (result == CUDA_SUCCESS)
-		result = obc_stream_enter(stream, ctx, &at);
+		result = obc_stream_any(stream, ctx, &at);
 	if (result != CUDA_SUCCESS || !addr)
 		return result;
 	if (!obf_mem_find(addr, &mem) || mem.base != addr || mem.kind != OBF_MEM_DEVICE || mem.is_global || !obf_mem_remove(addr, &mem))

@@ -17,7 +17,7 @@ static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned ele
 	CUresult result = obf_ctx_enter(&ctx);
 
 	if (result == CUDA_SUCCESS)
-		result = obc_stream_enter(stream, ctx, &at);
+		result = obc_stream_any(stream, ctx, &at);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (dst % element || ob_mul_overflows(width, element, &row))

@@ -9,16 +9,21 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/ids.h"
+#include "base/log.h"
 #include "client-shim/context.h"
+#include "client-shim/device.h"
 #include "client-shim/log.h"
+#include "client-shim/trust.h"
 #include "protocol/obc_calls.h"
 #include "transport/digest.h"
 
 #define KIND_MODULE 33   /* of ids on the wire that no program sees */
 #define KIND_FUNCTION 34
+#define WORDS_MAX 1024u  /* bytes of a compiler's message that the program did not ask for */
 
 struct obc_module {
 	struct ob_buf functions;   /* uint64_t ids */
+	bool certain;              /* its functions can run: nobody needs to be asked */
 };
 
 static struct ob_ids module_ids = OB_IDS_INIT(KIND_MODULE, OB_IDS_MAX);
@@ -140,20 +145,61 @@ static CUresult load_checked(uint64_t id, const uint8_t sha256[OBT_SHA256_BYTES]
 	return result;
 }
 
-static CUresult load(uint64_t id, const struct obf_image_ref *image)
+/* A load that will succeed: the result of the record comes with a later reply, if it is an error after all. */
+static CUresult load_unasked(uint64_t id, const uint8_t sha256[OBT_SHA256_BYTES], const struct obf_image_ref *image)
 {
-	uint8_t sha256[OBT_SHA256_BYTES];
 	CUresult result;
 
-	if (!image->payload_size || image->payload_size > OBP_IMAGE_MAX)
-		return CUDA_ERROR_INVALID_IMAGE;
-	obt_digest_sha256(image->payload, image->payload_size, sha256);
-	if (image->from_text)
-		return load_checked(id, sha256, image);
 	if (image->payload_size <= OBP_IMAGE_INLINE_MAX)
 		return obc_call_op_module_load(id, sha256, (uint32_t)image->entry->kind, (uint32_t)image->payload_size, image->payload);
 	result = image_upload(sha256, image);
 	return result == CUDA_SUCCESS ? obc_call_op_module_use(id, sha256, (uint32_t)image->entry->kind) : result;
+}
+
+/* The length without what ends the text. */
+static int text_length(const char *text, uint32_t size)
+{
+	while (size && (!text[size - 1] || text[size - 1] == '\n'))
+		size--;
+	return (int)size;
+}
+
+/* The server loads it before this returns. */
+static CUresult load_asked(uint64_t id, const uint8_t sha256[OBT_SHA256_BYTES], const struct obf_image_ref *image, uint32_t device)
+{
+	const uint32_t kind = (uint32_t)image->entry->kind;
+	char words[WORDS_MAX];
+	uint32_t got = 0, none = 0;
+	CUresult result;
+
+	if (image->payload_size <= OBP_IMAGE_INLINE_MAX) {
+		result = obc_call_op_module_load_now(id, sha256, kind, (uint32_t)image->payload_size, sizeof words, image->payload, words, &got);
+	} else {
+		result = image_upload(sha256, image);
+		if (result == CUDA_SUCCESS)
+			result = obc_call_op_module_load_checked(id, sha256, kind, 0, 0, sizeof words, NULL, NULL, &none, words, &got);
+	}
+	if (result == CUDA_SUCCESS)
+		obc_trust_confirm(sha256, device);
+	else if (text_length(words, got))
+		ob_error("the server's driver does not take the code: %.*s", text_length(words, got), words);
+	return result;
+}
+
+static CUresult load(struct obc_module *module, struct obf_mod *mod, const struct obf_image_ref *image)
+{
+	const uint32_t device = obc_device_number(mod->ctx->device);
+	uint8_t sha256[OBT_SHA256_BYTES];
+
+	if (!image->payload_size || image->payload_size > OBP_IMAGE_MAX)
+		return CUDA_ERROR_INVALID_IMAGE;
+	obt_digest_sha256(image->payload, image->payload_size, sha256);
+	module->certain = obc_trust_code(image, device);
+	if (image->from_text)
+		return load_checked(mod->host_id, sha256, image);
+	if (module->certain || obc_trust_confirmed(sha256, device))
+		return load_unasked(mod->host_id, sha256, image);
+	return load_asked(mod->host_id, sha256, image, device);
 }
 
 CUresult obc_mod_load(struct obf_mod *mod, const struct obf_image_ref *image)
@@ -170,8 +216,10 @@ CUresult obc_mod_load(struct obf_mod *mod, const struct obf_image_ref *image)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	mod->host = module;
-	result = load(mod->host_id, image);
+	result = load(module, mod, image);
 	if (result != CUDA_SUCCESS) {
+		/* The error may be that of an earlier call, or the server may keep the id of a failed load: both sides forget it. */
+		obc_call_op_module_unload(mod->host_id);
 		ob_ids_remove(&module_ids, mod->host_id);
 		free(module);
 		mod->host = NULL;
@@ -186,7 +234,8 @@ void obc_mod_unload(struct obf_mod *mod)
 
 	if (!module)
 		return;
-	obc_call_op_module_unload(mod->host_id);
+	/* Unloading waits for kernels, in the driver: their error may be the answer, if there is one. */
+	obc_ctx_note(mod->ctx, obc_call_op_module_unload(mod->host_id));
 	ids = (const uint64_t *)(const void *)module->functions.data;
 	for (size_t i = 0; i < module->functions.size / sizeof *ids; i++)
 		ob_ids_remove(&function_ids, ids[i]);
@@ -212,6 +261,21 @@ CUresult obc_func_get(struct obf_func *func)
 	func->host = module;
 	func->host_id = id;
 	return obc_ctx_result(func->mod->ctx, obc_call_op_func_get(id, func->mod->host_id, func->name));
+}
+
+CUresult obc_func_load(struct obf_func *func)
+{
+	const struct obc_module *module = func->host;
+	char why[WORDS_MAX];
+	uint32_t got = 0;
+	CUresult result;
+
+	if (module->certain)
+		return CUDA_SUCCESS;
+	result = obc_call_op_func_load(func->host_id, sizeof why, why, &got);
+	if (result != CUDA_SUCCESS && text_length(why, got))
+		ob_error("kernel %s cannot run: %.*s", func->name, text_length(why, got), why);
+	return obc_ctx_result(func->mod->ctx, result);
 }
 
 CUresult obc_func_attrs(struct obf_func *func)

@@ -12,6 +12,7 @@
 CUresult obc_mod_load(struct obf_mod *mod, const struct obf_image_ref *image);
 void obc_mod_unload(struct obf_mod *mod);
 CUresult obc_func_get(struct obf_func *func);
+CUresult obc_func_load(struct obf_func *func);
 CUresult obc_func_attrs(struct obf_func *func);
 CUresult obc_func_set_attr(struct obf_func *func, CUfunction_attribute attr, int value);
 CUresult obc_global_get(struct obf_mod *mod, const char *name, CUdeviceptr *ret_addr, size_t *ret_size);

@@ -17,6 +17,7 @@
 #include "client-shim/stats.h"
 #include "client-shim/stream.h"
 #include "client-shim/times.h"
+#include "client-shim/trust.h"
 
 static _Atomic bool stopped;
 
@@ -105,6 +106,7 @@ CUresult obc_start(struct obf_device *ret_devices, int *ret_count)
 			welcome->driver_version % 1000 / 10);
 	obc_times_offered(welcome->times);
 	obc_cache_offered(welcome->cache);
+	obc_trust_start(welcome);
 	if (!welcome->n_devices)
 		return CUDA_ERROR_NO_DEVICE;
 	if (!obc_memory_start(welcome))

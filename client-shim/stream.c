@@ -77,6 +77,8 @@ static CUresult stream_new(struct obf_ctx *ctx, unsigned flags, int priority, st
 	pthread_mutex_unlock(&stream_lock);
 	if (!stream)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (flags & CU_STREAM_NON_BLOCKING)
+		atomic_store(&obc_ctx_of(ctx)->other_streams, true);
 	*ret = stream;
 	return obc_call_op_stream_create(stream->wire, flags, priority);
 }
@@ -88,8 +90,10 @@ static bool stream_end(uint64_t wire)
 
 	pthread_mutex_lock(&stream_lock);
 	stream = ob_ids_remove(&stream_ids, wire);
-	if (stream)
+	if (stream) {
+		obc_raise(&obc_ctx_of(stream->ctx)->orphaned, obc_read(&stream->last));
 		stream_give(stream);
+	}
 	pthread_mutex_unlock(&stream_lock);
 	if (stream)
 		obc_call_op_stream_destroy(wire);
@@ -168,8 +172,7 @@ static CUresult thread_stream_get(struct obf_ctx *ctx, struct obc_stream **ret)
 	return thread_stream_make(ctx, ret);
 }
 
-/* Any live stream, whatever its context; the default ones mean those of `ctx`. */
-static CUresult stream_get(CUstream handle, struct obf_ctx *ctx, struct obc_lane_of *ret)
+CUresult obc_stream_any(CUstream handle, struct obf_ctx *ctx, struct obc_lane_of *ret)
 {
 	struct obc_stream *stream;
 
@@ -193,7 +196,7 @@ static CUresult stream_get(CUstream handle, struct obf_ctx *ctx, struct obc_lane
 
 CUresult obc_stream_enter(CUstream handle, struct obf_ctx *ctx, struct obc_lane_of *ret)
 {
-	CUresult result = stream_get(handle, ctx, ret);
+	CUresult result = obc_stream_any(handle, ctx, ret);
 
 	if (result == CUDA_SUCCESS && ob_unlikely(ret->stream && ret->stream->ctx != ctx))
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -231,6 +234,13 @@ void obc_stream_done(const struct obc_lane_of *at, uint64_t number, bool waited_
 		obc_raise(&at->home->done_blocking, number);
 }
 
+void obc_stream_arrived(const struct obc_lane_of *at, uint64_t number, uint64_t launches)
+{
+	obc_stream_done(at, number, true);
+	if (!at->stream)
+		obc_ctx_settled(at->home, launches, false);
+}
+
 bool obc_stream_idle(const struct obc_lane_of *at)
 {
 	uint64_t done = obc_read(&at->home->done);
@@ -242,6 +252,44 @@ bool obc_stream_idle(const struct obc_lane_of *at)
 		       obc_read(&at->home->last_blocking) <= ob_max(done, obc_read(&at->home->legacy_done));
 	return !atomic_load_explicit(&at->stream->untracked, memory_order_relaxed) &&
 	       obc_read(&at->stream->last) <= ob_max(done, obc_read(&at->stream->done));
+}
+
+struct idle_scan {
+	struct obc_ctx *home;
+	uint64_t blocking;   /* newest work of a stream that waits for the legacy one */
+	bool idle;
+};
+
+static void idle_look(void *user, uint64_t id, void *value)
+{
+	struct idle_scan *scan = user;
+	struct obc_stream *stream = value;
+	struct obc_lane_of at = { .stream = stream, .home = scan->home, .blocking = !(stream->flags & CU_STREAM_NON_BLOCKING) };
+
+	(void)id;
+	if (obc_ctx_of(stream->ctx) != scan->home)
+		return;
+	scan->idle &= obc_stream_idle(&at);
+	if (at.blocking)
+		scan->blocking = ob_max(scan->blocking, obc_read(&stream->last));
+}
+
+/*
+ * The legacy stream's own work is not counted apart from that of the streams that wait for it. It need not be: if the newest of both is such a
+ * stream's, that stream has waited for all legacy work before it, and is idle; else it is the legacy stream's.
+ */
+bool obc_streams_idle(struct obc_ctx *home)
+{
+	const struct obc_lane_of legacy = { .home = home, .blocking = true };
+	struct idle_scan scan = { .home = home, .idle = true };
+	uint64_t newest = obc_read(&home->last_blocking);
+
+	if (atomic_load_explicit(&home->untracked, memory_order_relaxed) || obc_read(&home->orphaned) > obc_read(&home->done))
+		return false;
+	pthread_mutex_lock(&stream_lock);
+	ob_ids_each(&stream_ids, idle_look, &scan);
+	pthread_mutex_unlock(&stream_lock);
+	return scan.idle && (newest <= scan.blocking || obc_stream_idle(&legacy));
 }
 
 CUresult obc_stream_wait(struct obf_ctx *ctx, const struct obc_lane_of *at)
@@ -269,7 +317,7 @@ static CUresult call_enter(CUstream handle, struct obf_ctx **ret_ctx, struct obc
 {
 	CUresult result = obf_ctx_enter(ret_ctx);
 
-	return result == CUDA_SUCCESS ? stream_get(handle, *ret_ctx, ret) : result;
+	return result == CUDA_SUCCESS ? obc_stream_any(handle, *ret_ctx, ret) : result;
 }
 
 CUresult obc_cuStreamCreateWithPriority(CUstream *ret, unsigned flags, int priority)
@@ -504,7 +552,7 @@ CUresult obc_cuStreamCopyAttributes(CUstream dst, CUstream src)
 	CUresult result = call_enter(dst, &ctx, &to);
 
 	if (result == CUDA_SUCCESS)
-		result = stream_get(src, ctx, &from);
+		result = obc_stream_any(src, ctx, &from);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (to.stream && from.stream) {

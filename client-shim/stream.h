@@ -46,6 +46,8 @@ struct obc_lane_of {
 
 /* A stream in which the current context `ctx` may put work. CUDA_ERROR_INVALID_HANDLE: destroyed, or of another context. */
 CUresult obc_stream_enter(CUstream handle, struct obf_ctx *ctx, struct obc_lane_of *ret);
+/* Copies, fills, waits: the stream may be of another context than `ctx`, whose default streams the default handles mean. */
+CUresult obc_stream_any(CUstream handle, struct obf_ctx *ctx, struct obc_lane_of *ret);
 /* Work was put into it as record `number`. */
 static inline void obc_stream_mark(const struct obc_lane_of *at, uint64_t number)
 {
@@ -55,8 +57,12 @@ static inline void obc_stream_mark(const struct obc_lane_of *at, uint64_t number
 }
 /* All its work before record `number` is complete. waited_as_work: by an operation in the stream, so blocking streams' work is too. */
 void obc_stream_done(const struct obc_lane_of *at, uint64_t number, bool waited_as_work);
+/* The same for an operation in the stream; `launches` as obc_ctx_settled has it. */
+void obc_stream_arrived(const struct obc_lane_of *at, uint64_t number, uint64_t launches);
 /* Every piece of its work is known to be complete. */
 bool obc_stream_idle(const struct obc_lane_of *at);
+/* Each stream of the context is, the legacy one included. Takes a lock, looks at every stream. */
+bool obc_streams_idle(struct obc_ctx *home);
 /* Waits for it. */
 CUresult obc_stream_wait(struct obf_ctx *ctx, const struct obc_lane_of *at);
 /* The context ends. */

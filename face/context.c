@@ -34,6 +34,12 @@ static _Atomic uint64_t next_ctx_id = 1;
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct obf_context *free_contexts; /* under free_lock */
 
+static void sticky_clear(struct obf_context *context)
+{
+	atomic_store(&context->pub.sticky, 0);
+	atomic_store(&context->pub.told, false);
+}
+
 static struct obf_context *context_take(int device, unsigned flags, bool primary)
 {
 	struct obf_context *context;
@@ -56,7 +62,7 @@ static struct obf_context *context_take(int device, unsigned flags, bool primary
 	context->pub.primary = primary;
 	context->pub.host = NULL;
 	context->pub.id = atomic_fetch_add(&next_ctx_id, 1);
-	atomic_store(&context->pub.sticky, 0);
+	sticky_clear(context);
 	atomic_store(&context->pub.active, false);
 	context->slot = ob_id_index(handle);
 	context->usage = 0;
@@ -102,25 +108,28 @@ static CUresult context_begin(struct obf_context *context)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	atomic_store(&context->pub.sticky, 0);
+	sticky_clear(context);
 	atomic_store_explicit(&context->pub.active, true, memory_order_release);
 	return CUDA_SUCCESS;
 }
 
 /* Everything in the context goes: runtime state first (its destructors may call back), then code, pinned memory, the host's own. */
-static void context_empty(struct obf_context *context)
+static CUresult context_empty(struct obf_context *context)
 {
+	CUresult result;
+
 	obf_cls_end(context);
 	obf_libraries_forget(context);
 	obf_modules_end(context);
 	obf_hostmem_end(&context->pub);
 	atomic_store(&context->pub.active, false);
 	context->was_active = true;
-	obf_process.host->ctx_destroy(&context->pub);
+	result = obf_process.host->ctx_destroy(&context->pub);
 	context->pub.host = NULL;
-	atomic_store(&context->pub.sticky, 0);
+	sticky_clear(context);
 	for (int i = 0; i < CU_LIMIT_MAX; i++)
 		atomic_store(&context->limit_known[i], false);
+	return result;
 }
 
 CUresult obf_context_new(int device, unsigned flags, struct obf_context **ret)
@@ -148,10 +157,12 @@ CUresult obf_context_new(int device, unsigned flags, struct obf_context **ret)
 	return CUDA_SUCCESS;
 }
 
-void obf_context_end(struct obf_context *context)
+CUresult obf_context_end(struct obf_context *context)
 {
-	context_empty(context);
+	CUresult result = context_empty(context);
+
 	context_give(context);
+	return result;
 }
 
 CUresult obf_primary_retain(int device, struct obf_context **ret)
@@ -190,18 +201,14 @@ CUresult obf_primary_release(int device)
 	}
 	last = --context->usage == 0 && atomic_load(&context->pub.active);
 	pthread_mutex_unlock(&context->lock);
-	if (last)
-		context_empty(context);
-	return CUDA_SUCCESS;
+	return last ? context_empty(context) : CUDA_SUCCESS;
 }
 
 CUresult obf_primary_reset(int device)
 {
 	struct obf_context *context = primaries[device];
 
-	if (atomic_load(&context->pub.active))
-		context_empty(context);
-	return CUDA_SUCCESS;
+	return atomic_load(&context->pub.active) ? context_empty(context) : CUDA_SUCCESS;
 }
 
 struct obf_context *obf_context_at(uint32_t slot)
@@ -269,14 +276,20 @@ CUresult obf_stack_top(struct obf_context **ret, CUcontext *ret_handle)
 	return CUDA_SUCCESS;
 }
 
-CUresult obf_context_check(const struct obf_context *context)
+CUresult obf_ctx_tell(struct obf_ctx *ctx)
 {
-	int sticky;
+	int sticky = atomic_load_explicit(&ctx->sticky, memory_order_acquire);
 
+	if (ob_unlikely(sticky != CUDA_SUCCESS))
+		atomic_store_explicit(&ctx->told, true, memory_order_relaxed);
+	return (CUresult)sticky;
+}
+
+CUresult obf_context_check(struct obf_context *context)
+{
 	if (ob_unlikely(!atomic_load_explicit(&context->pub.active, memory_order_acquire)))
 		return context->was_active ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
-	sticky = atomic_load_explicit(&context->pub.sticky, memory_order_relaxed);
-	return (CUresult)sticky;
+	return obf_ctx_tell(&context->pub);
 }
 
 CUresult obf_ctx_enter(struct obf_ctx **ret)
@@ -294,6 +307,31 @@ CUresult obf_ctx_enter(struct obf_ctx **ret)
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	*ret = &row->context->pub;
 	return obf_context_check(row->context);
+}
+
+CUresult obf_context_within(struct obf_context *context, CUresult (*fn)(struct obf_ctx *ctx))
+{
+	CUresult result;
+
+	if (obf_ctx_peek() == &context->pub)
+		return fn(&context->pub);
+	result = obf_stack_push(context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = fn(&context->pub);
+	obf_stack_pop(NULL);
+	return result;
+}
+
+CUresult obf_ctx_settle(struct obf_ctx *ctx)
+{
+	struct obf_context *context = obf_context_of(ctx);
+	CUresult result = obf_context_check(context);
+
+	/* The driver's own handlers of exit run before those that unload code: no exit waits for a kernel. */
+	if (result != CUDA_SUCCESS || atomic_load(&obf_process.exiting))
+		return result;
+	return obf_context_within(context, obf_process.host->ctx_settle);
 }
 
 struct obf_ctx *obf_ctx_peek(void)

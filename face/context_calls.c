@@ -136,8 +136,7 @@ CUresult obf_cuCtxDestroy_v2(CUcontext ctx)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (obf_stack_top(&top, &top_handle) == CUDA_SUCCESS && top == context)
 		obf_stack_pop(NULL);
-	obf_context_end(context);
-	return CUDA_SUCCESS;
+	return obf_context_end(context);
 }
 
 CUresult obf_cuCtxAttach(CUcontext *ctx, unsigned flags)
@@ -319,7 +318,7 @@ CUresult obf_cuCtxSynchronize_v2(CUcontext ctx)
 		result = obf_context_find(ctx, &context);
 	if (result == CUDA_SUCCESS)
 		result = obf_context_check(context);
-	return result != CUDA_SUCCESS ? result : obf_process.host->ctx_synchronize(&context->pub);
+	return result != CUDA_SUCCESS ? result : obf_context_within(context, obf_process.host->ctx_synchronize);
 }
 
 CUresult obf_cuCtxSynchronize(void)

@@ -77,6 +77,11 @@ static void explain_visible(const struct obf_visible *visible, const char *list,
 		list, (int)ob_min(visible->entry_size, 100), visible->entry, why, visible->n, n, n - 1);
 }
 
+static void on_exit_begin(void)
+{
+	atomic_store(&obf_process.exiting, true);
+}
+
 static CUresult start(void)
 {
 	const char *list = getenv("CUDA_VISIBLE_DEVICES");
@@ -109,6 +114,9 @@ static CUresult start(void)
 	obf_process.n_devices = visible.n;
 	if (obf_process.host->visible)
 		obf_process.host->visible(visible.ordinal, visible.n);
+	/* Handlers that were registered before, such as those that unload the program's code, run after this one. */
+	if (atexit(on_exit_begin) != 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	return obf_contexts_start(visible.n);
 }
 

@@ -25,6 +25,8 @@
 
 #define OBF_DEVICE_MAX 64
 #define OBF_DEVICE_ATTR_MAX 192
+/* Bytes: an upload by a call that is not "Async" waits for the stream above this. CUDA C++ Programming Guide, "Concurrent execution". */
+#define OBF_COPY_SMALL (64u << 10)
 
 struct obf_device {
 	char name[256];
@@ -62,6 +64,7 @@ struct obf_ctx {
 	bool primary;
 	_Atomic bool active;    /* created on the host library's side */
 	_Atomic int sticky;     /* CUresult that every later call returns; 0: healthy. Set by the host library */
+	_Atomic bool told;      /* some call has returned it */
 	void *host;             /* the host library's own */
 };
 
@@ -80,6 +83,7 @@ struct obf_func {
 	const struct obi_param *params;
 	uint32_t n_params, param_bytes;
 	struct obf_func_attrs attrs;
+	_Atomic uint32_t block_max; /* threads of a block that a launch may have; 0 until host->func_load has accepted the function */
 	void *host;             /* the host library's own, set by host->func_get */
 	uint64_t host_id;       /* likewise */
 };
@@ -117,13 +121,21 @@ struct obf_host {
 	/* Before every public call other than cuInit and pure look-ups: 0, or the process-wide error (session lost). May be NULL. */
 	CUresult (*alive)(void);
 	CUresult (*ctx_create)(struct obf_ctx *ctx);        /* sets ctx->host */
-	void (*ctx_destroy)(struct obf_ctx *ctx);           /* also primary reset and last release; all streams, events, modules, memory of it go */
+	/*
+	 * Also primary reset and last release; all streams, events, modules, memory of it go, whatever the result: the error of work that was
+	 * unfinished, if no call has told it yet.
+	 */
+	CUresult (*ctx_destroy)(struct obf_ctx *ctx);
 	CUresult (*ctx_synchronize)(struct obf_ctx *ctx);
 	CUresult (*stream_synchronize)(CUstream stream);    /* cuStreamSynchronize: CUDA_LAUNCH_BLOCKING waits with it */
+	/* Implicit synchronisation: waits for kernels of the context that may be unfinished, if there are any, and returns their error. */
+	CUresult (*ctx_settle)(struct obf_ctx *ctx);
 	CUresult (*ctx_limit)(struct obf_ctx *ctx, CUlimit limit, bool set, size_t *value);
 	CUresult (*mod_load)(struct obf_mod *mod, const struct obf_image_ref *image);
 	void (*mod_unload)(struct obf_mod *mod);            /* also for every module of a context before its ctx_destroy */
 	CUresult (*func_get)(struct obf_func *func);        /* first use of a kernel in a context: set host, host_id */
+	/* Before a function's first launch, and again until it succeeds: can it run? May be NULL: every function can. */
+	CUresult (*func_load)(struct obf_func *func);
 	CUresult (*func_attrs)(struct obf_func *func);      /* make func->attrs exact */
 	CUresult (*func_set_attr)(struct obf_func *func, CUfunction_attribute attr, int value); /* attrs already updated by the face */
 	CUresult (*global_get)(struct obf_mod *mod, const char *name, CUdeviceptr *ret_addr, size_t *ret_size);
@@ -158,9 +170,16 @@ const struct obf_device *obf_device_at(int ordinal);    /* NULL: no such device 
  * hot-path entry: no lock.
  */
 CUresult obf_ctx_enter(struct obf_ctx **ret);
+/* The context's sticky error, which the caller is about to return; CUDA_SUCCESS: it has none. */
+CUresult obf_ctx_tell(struct obf_ctx *ctx);
 struct obf_ctx *obf_ctx_peek(void);                     /* current or NULL, no checks */
 struct obf_ctx *obf_ctx_from_handle(CUcontext handle);  /* NULL handle: current; NULL: bad handle */
 struct obf_ctx *obf_ctx_primary(int device);            /* never NULL for a valid device; may be inactive */
+/*
+ * What a call that CUDA synchronises implicitly does first (docs/COMPATIBILITY.md has the list): waits for unfinished kernels of the context,
+ * which need not be the current one, and returns their error or the context's sticky one. While the process exits: nothing.
+ */
+CUresult obf_ctx_settle(struct obf_ctx *ctx);
 
 /* CUfunction or CUkernel (cast) -> function in the current context. CUDA_ERROR_INVALID_HANDLE otherwise. Hot path: array look-up. */
 CUresult obf_func_resolve(CUfunction handle, struct obf_ctx *ctx, struct obf_func **ret);

@@ -69,6 +69,31 @@ static struct obf_function *function_make(struct obf_module *module, size_t inde
 	return function;
 }
 
+/* The code is at fault: no later try can succeed. */
+static bool is_final(CUresult result)
+{
+	return result == CUDA_ERROR_INVALID_PTX || result == CUDA_ERROR_INVALID_IMAGE || result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+}
+
+CUresult obf_function_load(struct obf_function *function)
+{
+	struct obf_module *module = obf_module_of(function->pub.mod);
+	CUresult result;
+
+	pthread_mutex_lock(&module->lock);
+	result = function->refused;
+	if (result == CUDA_SUCCESS && !atomic_load_explicit(&function->pub.block_max, memory_order_relaxed)) {
+		if (obf_process.host->func_load)
+			result = obf_process.host->func_load(&function->pub);
+		if (result == CUDA_SUCCESS)
+			atomic_store_explicit(&function->pub.block_max, (uint32_t)function->pub.attrs.max_threads, memory_order_relaxed);
+		else if (is_final(result))
+			function->refused = result;
+	}
+	pthread_mutex_unlock(&module->lock);
+	return result;
+}
+
 CUresult obf_function_get(struct obf_module *module, size_t index, struct obf_function **ret)
 {
 	struct obf_function *function = atomic_load_explicit(&module->functions[index], memory_order_acquire);
@@ -211,6 +236,8 @@ CUresult obf_function_exact(struct obf_function *function)
 		for (int i = 0; i < CU_FUNC_ATTRIBUTE_MAX; i++)
 			if (function->set_mask & 1u << i)
 				*obf_func_attr_at(&function->pub.attrs, (CUfunction_attribute)i) = function->set_value[i];
+		if (atomic_load_explicit(&function->pub.block_max, memory_order_relaxed))
+			atomic_store_explicit(&function->pub.block_max, (uint32_t)function->pub.attrs.max_threads, memory_order_relaxed);
 	}
 	if (result == CUDA_SUCCESS) {
 		function->pub.attrs.exact = true;
@@ -377,6 +404,7 @@ CUresult obf_cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction handle)
 CUresult obf_cuFuncLoad(CUfunction handle)
 {
 	struct obf_function *function;
+	CUresult result = obf_function_enter(handle, &function);
 
-	return obf_function_enter(handle, &function);
+	return result != CUDA_SUCCESS ? result : obf_function_load(function);
 }

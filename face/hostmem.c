@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Pinned host memory: ordinary pages of this process that the map knows. Nothing here is visible to the device; copies read and write it. */
+/*
+ * Pinned host memory: ordinary pages of this process that the map knows. Nothing here is visible to the device; copies read and write it.
+ * Freeing and unregistering synchronise implicitly: they do their work in every case and return what the wait returned.
+ */
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -67,12 +70,13 @@ CUresult obf_cuMemFreeHost(void *p)
 		return CUDA_SUCCESS;
 	if (!obf_mem_find((uintptr_t)p, &mem) || mem.base != (uintptr_t)p || mem.kind != OBF_MEM_HOST || mem.registered)
 		return CUDA_ERROR_INVALID_VALUE;
+	result = obf_ctx_settle(mem.ctx);
 	/* Of two threads that free the same pointer one is told. */
 	if (!obf_mem_remove(mem.base, NULL))
 		return CUDA_ERROR_INVALID_VALUE;
 	tell_host(p, mem.size, false);
 	munmap(p, pages(mem.size));
-	return CUDA_SUCCESS;
+	return result;
 }
 
 CUresult obf_cuMemHostRegister_v2(void *p, size_t size, unsigned flags)
@@ -107,10 +111,13 @@ CUresult obf_cuMemHostUnregister(void *p)
 		return result;
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!obf_mem_find((uintptr_t)p, &mem) || mem.base != (uintptr_t)p || !mem.registered || !obf_mem_remove(mem.base, NULL))
+	if (!obf_mem_find((uintptr_t)p, &mem) || mem.base != (uintptr_t)p || !mem.registered)
+		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	result = obf_ctx_settle(mem.ctx);
+	if (!obf_mem_remove(mem.base, NULL))
 		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 	tell_host(p, mem.size, false);
-	return CUDA_SUCCESS;
+	return result;
 }
 
 CUresult obf_cuMemHostGetFlags(unsigned *flags, void *p)

@@ -119,11 +119,15 @@ CUresult obf_kern_function(struct obf_kern *kern, struct obf_context *context, s
 static CUresult device_function(struct obf_kern *kern, CUdevice dev, struct obf_function **ret)
 {
 	struct obf_ctx *ctx = obf_ctx_peek();
+	CUresult result;
 
 	*ret = NULL;
 	if (!ctx || ctx->device != dev || !atomic_load(&ctx->active))
 		ctx = obf_ctx_primary(dev);
-	return atomic_load(&ctx->active) ? obf_kern_function(kern, obf_context_of(ctx), ret) : CUDA_SUCCESS;
+	if (!atomic_load(&ctx->active))
+		return CUDA_SUCCESS;
+	result = obf_context_check(obf_context_of(ctx));
+	return result != CUDA_SUCCESS ? result : obf_kern_function(kern, obf_context_of(ctx), ret);
 }
 
 static CUresult find(CUkernel handle, const void *ret, struct obf_kern **ret_kern)

@@ -62,6 +62,18 @@ static __attribute__((noinline)) CUresult check_cooperative(struct obf_function 
 	return blocks <= resident ? CUDA_SUCCESS : CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 }
 
+/* More threads than the function takes, which is 0 until it is loaded: CUDA loads a function lazily, and says so at its first launch. */
+static __attribute__((noinline)) CUresult block_too_large(struct obf_function *function, uint64_t threads)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (!atomic_load_explicit(&function->pub.block_max, memory_order_relaxed))
+		result = obf_function_load(function);
+	if (result == CUDA_SUCCESS && threads > atomic_load_explicit(&function->pub.block_max, memory_order_relaxed))
+		result = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	return result;
+}
+
 CUresult obf_launch_check(const struct obf_ctx *ctx, const struct obf_func *func, const struct obf_launch *launch)
 {
 	const struct obf_function *function = obf_function_of(func);
@@ -78,8 +90,12 @@ CUresult obf_launch_check(const struct obf_ctx *ctx, const struct obf_func *func
 	}
 	if (ob_unlikely(threads > (uint64_t)limit[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK]))
 		return bad_dimensions(func);
-	if (ob_unlikely(threads > (uint64_t)func->attrs.max_threads))
-		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	if (ob_unlikely(threads > atomic_load_explicit(&func->block_max, memory_order_relaxed))) {
+		CUresult result = block_too_large(obf_function_of(func), threads);
+
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
 	if (ob_unlikely(kernel->reqntid[0] != 0) && (kernel->reqntid[0] != launch->block[0] ||
 		ob_max(kernel->reqntid[1], 1u) != launch->block[1] || ob_max(kernel->reqntid[2], 1u) != launch->block[2]))
 		return CUDA_ERROR_INVALID_VALUE;

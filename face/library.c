@@ -243,13 +243,31 @@ static CUresult find(CUlibrary handle, const void *ret, struct obf_library **ret
 	return ret ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* Kernels of the library may run in each context that has a module of it. The first error counts. */
+static CUresult library_settle(const struct obf_library *library)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	for (size_t i = 0; i < library->n_modules; i++)
+		if (library->modules[i]) {
+			CUresult one = obf_ctx_settle(library->modules[i]->pub.ctx);
+
+			result = result ? result : one;
+		}
+	return result;
+}
+
 CUresult obf_cuLibraryUnload(CUlibrary handle)
 {
 	struct obf_library *library;
 	CUresult result = find(handle, handle, &library);
 
-	if (result == CUDA_SUCCESS)
-		library_free(library);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (atomic_load(&obf_process.exiting))
+		return CUDA_SUCCESS; /* it goes with the process, which waits for no kernel */
+	result = library_settle(library);
+	library_free(library);
 	return result;
 }
 

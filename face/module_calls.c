@@ -87,8 +87,11 @@ CUresult obf_cuModuleUnload(CUmodule handle)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (module->library)
 		return CUDA_ERROR_NOT_PERMITTED; /* it goes with cuLibraryUnload */
+	if (atomic_load(&obf_process.exiting))
+		return CUDA_SUCCESS; /* it goes with the process, which waits for no kernel */
+	result = obf_ctx_settle(module->pub.ctx);
 	obf_module_free(module);
-	return CUDA_SUCCESS;
+	return result;
 }
 
 CUresult obf_cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)

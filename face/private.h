@@ -25,6 +25,7 @@ struct obf_process {
 	_Atomic int state;                       /* enum obf_state */
 	const struct obf_host *host;
 	int n_devices;
+	_Atomic bool exiting;                    /* exit() was called, or main has returned */
 	struct obf_device devices[OBF_DEVICE_MAX];
 };
 
@@ -93,7 +94,9 @@ CUresult obf_contexts_start(int n_devices);
 /* A new context, active, not pushed. */
 CUresult obf_context_new(int device, unsigned flags, struct obf_context **ret);
 /* Destroys what is in it; a created context's handle ends, a primary one's stays. */
-void obf_context_end(struct obf_context *context);
+CUresult obf_context_end(struct obf_context *context);
+/* Runs `fn` with the context current in the calling thread. */
+CUresult obf_context_within(struct obf_context *context, CUresult (*fn)(struct obf_ctx *ctx));
 CUresult obf_primary_retain(int device, struct obf_context **ret);
 CUresult obf_primary_release(int device);
 CUresult obf_primary_reset(int device);
@@ -106,7 +109,7 @@ CUresult obf_context_find(CUcontext handle, struct obf_context **ret);
 /* The active context whose handle has this index below OBF_CTX_MAX; NULL: none. It may end meanwhile; the object stays. */
 struct obf_context *obf_context_at(uint32_t slot);
 /* The checks of obf_ctx_enter for a context that need not be the current one. */
-CUresult obf_context_check(const struct obf_context *context);
+CUresult obf_context_check(struct obf_context *context);
 
 /* ---- context-local storage (cls.c) ---- */
 
@@ -155,6 +158,7 @@ struct obf_function {
 	uint32_t set_mask;           /* attributes the program has set, by CUfunction_attribute */
 	int set_value[CU_FUNC_ATTRIBUTE_MAX];
 	_Atomic bool exact;          /* pub.attrs.exact, published */
+	CUresult refused;            /* host->func_load said that it can never run; the module's lock */
 };
 
 struct obf_global {
@@ -198,6 +202,8 @@ struct obf_module *obf_module_find(CUmodule handle);
 void obf_modules_end(struct obf_context *context);
 CUresult obf_module_global(struct obf_module *module, const char *name, CUdeviceptr *ret_addr, size_t *ret_size);
 
+/* A launch needs it: asks the host once whether it can run; then pub.block_max is set. Not hot. */
+CUresult obf_function_load(struct obf_function *function);
 /* The function of the module's kernel number `index`, made at first use. */
 CUresult obf_function_get(struct obf_module *module, size_t index, struct obf_function **ret);
 void obf_function_free(struct obf_function *function);

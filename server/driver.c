@@ -96,27 +96,41 @@ static void device_give(uint64_t bytes)
 	obs_hold_give(OBS_HOLD_DEVICE, bytes);
 }
 
-/*
- * The software device has a table of its own: it says that it runs no cubin, and lets its memory be counted. Another driver does not know the table.
- */
-static bool ask_ptx_only(const struct obs_driver *drv)
+/* Word n of the software device's own table; NULL: there is none. Another driver does not know the table. */
+static const void *soft_word(const struct obs_driver *drv, size_t n)
 {
+	const void *const *table = NULL;
 	CUuuid id;
-	const void *table = NULL;
-	int (*answer)(void);
-	void (*count)(int (*take)(uint64_t), void (*give)(uint64_t));
 
 	memcpy(id.bytes, "outboard-softdev", sizeof id.bytes);
-	if (drv->cuGetExportTable(&table, &id) != CUDA_SUCCESS || !table)
-		return false;
-	if (((const size_t *)table)[0] < 2 * sizeof(size_t))
-		return false;
-	if (((const size_t *)table)[0] >= 3 * sizeof(size_t)) {
-		memcpy(&count, (const char *)table + 2 * sizeof(size_t), sizeof count);
+	if (drv->cuGetExportTable((const void **)&table, &id) != CUDA_SUCCESS || !table)
+		return NULL;
+	return (uintptr_t)table[0] / sizeof *table > n ? table[n] : NULL;
+}
+
+/* The software device runs no cubin, and lets its memory be counted. */
+static bool ask_ptx_only(const struct obs_driver *drv)
+{
+	const void *only = soft_word(drv, 1), *counting = soft_word(drv, 2);
+	void (*count)(int (*take)(uint64_t), void (*give)(uint64_t));
+	int (*answer)(void);
+
+	memcpy(&answer, &only, sizeof answer);
+	memcpy(&count, &counting, sizeof count);
+	if (count)
 		count(device_take, device_give);
-	}
-	memcpy(&answer, (const char *)table + sizeof(size_t), sizeof answer);
 	return answer && answer() != 0;
+}
+
+void obs_driver_why(const struct obs_driver_lib *lib, CUfunction function, char *ret, size_t size)
+{
+	const void *word = lib->null ? NULL : soft_word(&lib->bare, 3);
+	void (*answer)(CUfunction function, char *ret, size_t size);
+
+	ret[0] = '\0';
+	memcpy(&answer, &word, sizeof answer);
+	if (answer)
+		answer(function, ret, size);
 }
 
 bool obs_driver_open(const char *which, struct obs_driver_lib *ret, char *ret_why, size_t why_size)

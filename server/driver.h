@@ -25,6 +25,8 @@ struct obs_driver_lib {
 	bool ptx_only;                   /* runs no cubin */
 };
 
+/* Why the driver refused to load the function, in one line; empty when it does not say. The software device does. */
+void obs_driver_why(const struct obs_driver_lib *lib, CUfunction function, char *ret, size_t size);
 /* which: soft, null, or a library's name. Opens and initialises. False: ret_why says what is wrong and what to do. */
 bool obs_driver_open(const char *which, struct obs_driver_lib *ret, char *ret_why, size_t why_size);
 

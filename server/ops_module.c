@@ -10,6 +10,8 @@
 #include "server/quota.h"
 #include "transport/digest.h"
 
+#define FUNC_WHY_MAX 512u /* bytes of text about a function that cannot run */
+
 /* Options whose value is a number; those with pointers cannot come over the wire, and log buffers are ours. */
 static bool option_is_number(uint64_t option)
 {
@@ -132,6 +134,48 @@ void obs_op_module_use(struct obs_exec *x, const struct obp_record *rec, const s
 	obs_async_result(x, rec, result);
 }
 
+/* Kept out of the reply where there is no room for it. */
+static uint32_t text_size(const char *text, uint32_t cap)
+{
+	uint32_t size = (uint32_t)strnlen(text, cap);
+
+	return size + (size < cap); /* the final NUL travels along where it fits, as a driver would leave it */
+}
+
+void obs_op_module_load_now(struct obs_exec *x, const struct obp_record *rec, const struct obp_module_load_now_req *req,
+	const void *image)
+{
+	CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
+	struct { struct obp_module_load_now_rep rep; char words[OBP_LOG_MAX]; } *answer = calloc(1, sizeof *answer);
+	OB_CLEANUP(ob_freep) char *text = malloc((size_t)req->size + 1);
+	uint8_t digest[OBT_SHA256_BYTES];
+	CUmodule module = NULL;
+	CUresult result;
+
+	obt_digest_sha256(image, req->size, digest);
+	if (memcmp(digest, req->sha256, sizeof digest) != 0)
+		obs_violation(x, rec, "the image does not have the hash it is named by");
+	if (!answer || !text)
+		obs_session_fatal(x->session, OB_ERR_NO_MEMORY, "no memory for an image");
+	memcpy(text, image, req->size);
+	text[req->size] = '\0';
+	result = load_allowed(x, req->size);
+	if (result == CUDA_SUCCESS) {
+		void *values[] = { answer->words, (void *)(uintptr_t)req->error_cap };
+
+		result = x->drv->cuModuleLoadDataEx(&module, text, req->error_cap ? 2 : 0, options, values);
+		if (result == CUDA_SUCCESS) {
+			look_for_printing(x->session, text, req->size);
+			module_put(x, rec, req->mod, module, req->size);
+		} else {
+			load_failed(x, req->size); /* the client forgets the id */
+		}
+	}
+	answer->rep.error_log_size = text_size(answer->words, req->error_cap);
+	obs_reply(x, rec, result, answer, (uint32_t)(sizeof answer->rep + obp_pad(answer->rep.error_log_size)));
+	free(answer);
+}
+
 /* The driver's log buffers, and the reply they become. */
 struct logs {
 	struct obp_module_load_checked_rep rep;
@@ -166,14 +210,11 @@ static uint32_t options_fill(const struct obp_module_load_checked_req *req, cons
 static void logs_reply(struct obs_exec *x, const struct obp_record *rec, CUresult result,
 	const struct obp_module_load_checked_req *req, struct logs *logs)
 {
-	uint32_t sizes[2] = { (uint32_t)strnlen(logs->text[0], req->info_cap), (uint32_t)strnlen(logs->text[1], req->error_cap) };
+	uint32_t sizes[2] = { text_size(logs->text[0], req->info_cap), text_size(logs->text[1], req->error_cap) };
 	uint8_t *body = calloc(1, sizeof logs->rep + sizeof logs->text + 16), *at = body;
 
 	if (!body)
 		obs_session_fatal(x->session, OB_ERR_NO_MEMORY, "no memory for a compiler's log");
-	/* The final NUL travels along where it fits, as a driver would leave it. */
-	sizes[0] += sizes[0] < req->info_cap;
-	sizes[1] += sizes[1] < req->error_cap;
 	logs->rep = (struct obp_module_load_checked_rep){ .info_log_size = sizes[0], .error_log_size = sizes[1] };
 	memcpy(at, &logs->rep, sizeof logs->rep);
 	at += sizeof logs->rep;
@@ -278,6 +319,23 @@ void obs_op_func_get(struct obs_exec *x, const struct obp_record *rec, const str
 		obs_violation(x, rec, "the function's id is in use or out of range");
 	if (module->driver) /* else the failed load was reported already */
 		obs_async_result(x, rec, result);
+}
+
+void obs_op_func_load(struct obs_exec *x, const struct obp_record *rec, const struct obp_func_load_req *req)
+{
+	struct { struct obp_func_load_rep rep; char why[FUNC_WHY_MAX]; } answer = { .why = "" };
+	struct obs_handle *function;
+	CUresult result;
+
+	if (!obs_handle_use(x, rec, &x->session->functions, req->func, &function))
+		return;
+	result = x->drv->cuFuncLoad(function->driver);
+	if (result == CUDA_ERROR_NOT_SUPPORTED) /* a driver older than 12.4 loads at the launch */
+		result = CUDA_SUCCESS;
+	if (result != CUDA_SUCCESS)
+		obs_driver_why(&x->session->lib, function->driver, answer.why, sizeof answer.why);
+	answer.rep.why_size = text_size(answer.why, ob_min(req->why_cap, FUNC_WHY_MAX));
+	obs_reply(x, rec, result, &answer, (uint32_t)(sizeof answer.rep + obp_pad(answer.rep.why_size)));
 }
 
 void obs_op_func_attrs(struct obs_exec *x, const struct obp_record *rec, const struct obp_func_attrs_req *req)

@@ -4,6 +4,7 @@
  * Where the software device becomes a libcuda.so.1: it stands behind the face from the moment it is loaded, and starts its parts when the
  * program calls cuInit.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -40,10 +41,23 @@ static int ptx_only(void)
 	return 1;
 }
 
-static const void *const table[3] = {
+/* Why a function cannot run: a text, empty when it can. */
+static void why(CUfunction handle, char *ret, size_t size)
+{
+	struct obf_func *func;
+	struct obf_ctx *ctx;
+	const char *text = NULL;
+
+	if (obf_ctx_enter(&ctx) == CUDA_SUCCESS && obf_func_resolve(handle, ctx, &func) == CUDA_SUCCESS)
+		text = obd_module_refusal(func);
+	snprintf(ret, size, "%s", text ? text : "");
+}
+
+static const void *const table[4] = {
 	(const void *)sizeof table,      /* its size */
 	(const void *)ptx_only,          /* int (void): 1 when only PTX images run */
 	(const void *)obd_heap_count,    /* void (charge, discharge): who counts the compiler's memory */
+	(const void *)why,               /* void (CUfunction, char *ret, size_t size) */
 };
 
 static const void *export_table(const CUuuid *id)
@@ -78,10 +92,12 @@ static struct obf_host host = {
 	.ctx_destroy = obd_ctx_destroy,
 	.ctx_synchronize = obd_ctx_synchronize,
 	.stream_synchronize = obd_cuStreamSynchronize,
+	.ctx_settle = obd_ctx_synchronize,
 	.ctx_limit = obd_ctx_limit,
 	.mod_load = obd_module_load,
 	.mod_unload = obd_module_unload,
 	.func_get = obd_module_func_get,
+	.func_load = obd_module_func_load,
 	.func_attrs = obd_module_func_attrs,
 	.global_get = obd_module_global_get,
 	.export_table = export_table,

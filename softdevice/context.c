@@ -65,12 +65,13 @@ CUresult obd_ctx_create(struct obf_ctx *face)
 	return CUDA_SUCCESS;
 }
 
-void obd_ctx_destroy(struct obf_ctx *face)
+CUresult obd_ctx_destroy(struct obf_ctx *face)
 {
 	struct obd_ctx *ctx = face->host;
+	CUresult result;
 
 	if (!ctx)
-		return;
+		return CUDA_SUCCESS;
 	if (!obd_ctx_drain(ctx, ob_clock_ns() + END_NS)) {
 		atomic_store(&ctx->abort, 1);
 		if (!obd_ctx_drain(ctx, ob_clock_ns() + END_NS)) {
@@ -79,9 +80,10 @@ void obd_ctx_destroy(struct obf_ctx *face)
 			obd_print_flush(&ctx->print);
 			obd_stream_forget(ctx);
 			obd_event_forget(ctx);
-			return;
+			return CUDA_SUCCESS;
 		}
 	}
+	result = atomic_load(&face->told) || atomic_load(&ctx->abort) ? CUDA_SUCCESS : obd_ctx_result(ctx);
 	obd_print_flush(&ctx->print);
 	obd_event_forget(ctx);
 	obd_stream_forget(ctx);
@@ -91,6 +93,7 @@ void obd_ctx_destroy(struct obf_ctx *face)
 	obd_print_fini(&ctx->print);
 	pthread_mutex_destroy(&ctx->lock);
 	free(ctx);
+	return result;
 }
 
 CUresult obd_ctx_synchronize(struct obf_ctx *face)
@@ -174,6 +177,11 @@ CUresult obd_ctx_none(void)
 }
 
 CUresult obd_ctx_result(const struct obd_ctx *ctx)
+{
+	return obf_ctx_tell(ctx->face);
+}
+
+CUresult obd_ctx_failed(const struct obd_ctx *ctx)
 {
 	return (CUresult)atomic_load_explicit(&ctx->face->sticky, memory_order_acquire);
 }

@@ -48,7 +48,7 @@ struct obd_ctx {
 };
 
 CUresult obd_ctx_create(struct obf_ctx *face);
-void obd_ctx_destroy(struct obf_ctx *face);
+CUresult obd_ctx_destroy(struct obf_ctx *face);
 CUresult obd_ctx_synchronize(struct obf_ctx *face);
 CUresult obd_ctx_limit(struct obf_ctx *face, CUlimit limit, bool set, size_t *value);
 
@@ -56,8 +56,10 @@ CUresult obd_ctx_limit(struct obf_ctx *face, CUlimit limit, bool set, size_t *va
 CUresult obd_ctx_enter(struct obd_ctx **ret);
 /* For calls that name a handle and may be made without a current context. */
 CUresult obd_ctx_none(void);
-/* 0, or the error the context has failed with. */
+/* 0, or the error the context has failed with, which the caller is about to return to the program. */
 CUresult obd_ctx_result(const struct obd_ctx *ctx);
+/* The same for the device's own use. */
+CUresult obd_ctx_failed(const struct obd_ctx *ctx);
 /* The first failure stays. */
 void obd_ctx_fail(struct obd_ctx *ctx, CUresult result);
 

@@ -94,7 +94,7 @@ static struct copy_op *copy_op_new(struct obd_ctx *ctx, const struct obf_copy3d 
 
 static CUresult copy_checked(const struct obf_copy3d *copy, enum obd_copy_mode mode, struct obd_ctx *ctx, struct obd_stream *stream)
 {
-	uint64_t src_bytes, dst_bytes;
+	uint64_t src_bytes, dst_bytes, bytes = (uint64_t)copy->width * copy->height * copy->depth;
 	bool staged = false, wait = false;
 	struct copy_op *op;
 	CUresult result;
@@ -108,12 +108,13 @@ static CUresult copy_checked(const struct obf_copy3d *copy, enum obd_copy_mode m
 	if (result)
 		return result;
 	if (mode == OBD_COPY_BLOCKING) {
-		/* Between device addresses CUDA does not wait either. */
-		wait = !obd_window_holds(copy->src) || !obd_window_holds(copy->dst);
+		/* As CUDA: not between device addresses, and not for a small upload, whose bytes are taken over at once. */
+		staged = !obd_window_holds(copy->src) && obd_window_holds(copy->dst) && bytes <= OBF_COPY_SMALL;
+		wait = !staged && (!obd_window_holds(copy->src) || !obd_window_holds(copy->dst));
 	} else if (!obd_window_holds(copy->dst) && !pinned(copy->dst, dst_bytes)) {
 		wait = true;
 	} else if (!obd_window_holds(copy->src) && !pinned(copy->src, src_bytes)) {
-		staged = copy->width * copy->height * copy->depth <= OBD_STAGE_MAX;
+		staged = bytes <= OBD_STAGE_MAX;
 		wait = !staged;
 	}
 	op = copy_op_new(stream->ctx, copy, staged);
@@ -121,7 +122,7 @@ static CUresult copy_checked(const struct obf_copy3d *copy, enum obd_copy_mode m
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (wait)
 		result = obd_sched_perform(&op->op, stream);
-	else if (mode == OBD_COPY_BLOCKING || copy->width * copy->height * copy->depth <= OBD_SHORT_MAX)
+	else if (mode == OBD_COPY_BLOCKING || bytes <= OBD_SHORT_MAX)
 		result = obd_sched_soon(&op->op, stream);
 	else
 		result = obd_sched_submit(&op->op, stream, NULL);

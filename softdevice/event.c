@@ -145,9 +145,10 @@ CUresult obd_cuEventDestroy_v2(CUevent event)
 	pthread_mutex_lock(&gone->ctx->lock);
 	unlink_locked(gone);
 	pthread_mutex_unlock(&gone->ctx->lock);
+	result = obd_ctx_result(gone->ctx);
 	/* Waits that were queued hold the op, not the event. */
 	event_unref(gone);
-	return CUDA_SUCCESS;
+	return result;
 }
 
 CUresult obd_cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags)

@@ -165,7 +165,7 @@ static void value_wait(struct obd_op *op)
 {
 	struct value_op *v = (struct value_op *)op;
 
-	while (!value_there(v) && !atomic_load_explicit(&op->ctx->abort, memory_order_relaxed) && !obd_ctx_result(op->ctx))
+	while (!value_there(v) && !atomic_load_explicit(&op->ctx->abort, memory_order_relaxed) && !obd_ctx_failed(op->ctx))
 		nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
 }
 

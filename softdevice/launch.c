@@ -145,7 +145,7 @@ struct host_op {
 static void host_run(struct obd_op *op)
 {
 	struct host_op *h = (struct host_op *)op;
-	CUresult status = obd_ctx_result(op->ctx);
+	CUresult status = obd_ctx_failed(op->ctx);
 
 	/* A host function is not called in a context that has failed; a callback is, and is told. */
 	if (h->callback)

@@ -303,9 +303,12 @@ CUresult obd_cuMemFree_v2(CUdeviceptr addr)
 	obd_ctx_wait(ctx, false);
 	if (alloc->ctx != ctx)
 		obd_ctx_wait(alloc->ctx, false);
+	result = obd_ctx_result(ctx);
+	if (!result)
+		result = obd_ctx_result(alloc->ctx);
 	obd_mempool_leave(alloc);
 	obd_memory_free(alloc);
-	return obd_ctx_result(ctx);
+	return result;
 }
 
 CUresult obd_cuMemGetInfo_v2(size_t *free, size_t *total)

@@ -130,6 +130,21 @@ CUresult obd_module_func_get(struct obf_func *func)
 	return CUDA_SUCCESS;
 }
 
+const char *obd_module_refusal(const struct obf_func *func)
+{
+	return ((const struct obd_kernel *)func->host)->refused;
+}
+
+CUresult obd_module_func_load(struct obf_func *func)
+{
+	const char *why = obd_module_refusal(func);
+
+	if (!why)
+		return CUDA_SUCCESS;
+	ob_error("kernel %s cannot run: %s", func->name, why);
+	return CUDA_ERROR_INVALID_PTX;
+}
+
 CUresult obd_module_func_attrs(struct obf_func *func)
 {
 	const struct obd_kernel *kernel = func->host;

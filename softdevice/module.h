@@ -33,6 +33,10 @@ struct obd_pool *obd_module_pool(void);
 CUresult obd_module_load(struct obf_mod *mod, const struct obf_image_ref *image);
 void obd_module_unload(struct obf_mod *mod);
 CUresult obd_module_func_get(struct obf_func *func);
+/* CUDA_ERROR_INVALID_PTX, and a line that names the kernel and the cause: valid code that this device does not implement. */
+CUresult obd_module_func_load(struct obf_func *func);
+/* Why obd_module_func_load refuses it; NULL: it does not. Lives as long as the module. */
+const char *obd_module_refusal(const struct obf_func *func);
 CUresult obd_module_func_attrs(struct obf_func *func);
 CUresult obd_module_global_get(struct obf_mod *mod, const char *name, CUdeviceptr *ret_addr, size_t *ret_size);
 

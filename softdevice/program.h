@@ -67,6 +67,7 @@ struct obd_kernel {
 	uint32_t reqntid[3];    /* 0 when absent */
 	uint32_t ptx_version;   /* 90 for .version 9.0 */
 	uint32_t target_arch;   /* 75 for sm_75 */
+	const char *refused;    /* why it cannot run here, one sentence with the line; NULL: it can */
 };
 
 struct obd_global {
@@ -78,7 +79,8 @@ struct obd_global {
 
 /*
  * Parse a module. text need not end in NUL. Global and constant variables are allocated and initialised at once;
- * function bodies may be lowered lazily, but a syntax error or an unknown opcode is found here.
+ * function bodies may be lowered lazily, but a syntax error or an opcode that PTX does not have is found here. Valid code that this
+ * device does not implement is no error of the module: the kernels that reach it are marked (obd_kernel.refused) and must not be run.
  * Results: CUDA_SUCCESS; CUDA_ERROR_INVALID_PTX (218); CUDA_ERROR_UNSUPPORTED_PTX_VERSION (222);
  * CUDA_ERROR_NO_BINARY_FOR_GPU (209: .target above the device); CUDA_ERROR_OUT_OF_MEMORY.
  * log (may be NULL) receives "line N: what is wrong" text, NUL-terminated, cut to log_size.

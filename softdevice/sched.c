@@ -107,7 +107,7 @@ static void op_execute(struct obd_op *op)
 		in_callback = true;
 		op->run(op);
 		in_callback = false;
-	} else if (!atomic_load_explicit(&ctx->abort, memory_order_relaxed) && obd_ctx_result(ctx) == CUDA_SUCCESS) {
+	} else if (!atomic_load_explicit(&ctx->abort, memory_order_relaxed) && obd_ctx_failed(ctx) == CUDA_SUCCESS) {
 		op->run(op);
 	}
 	/* What it holds goes before it counts as done: the context may go right after. */

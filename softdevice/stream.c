@@ -249,9 +249,10 @@ CUresult obd_cuStreamDestroy_v2(CUstream stream)
 	pthread_mutex_lock(&gone->ctx->lock);
 	unlink_locked(gone);
 	pthread_mutex_unlock(&gone->ctx->lock);
+	result = obd_ctx_result(gone->ctx);
 	/* Work that is still queued goes on: the scheduler holds the stream until it is done. */
 	obd_stream_unref(gone);
-	return CUDA_SUCCESS;
+	return result;
 }
 
 CUresult obd_cuStreamQuery(CUstream stream)

@@ -244,7 +244,7 @@ obd_build_finish(struct obd_builder *b)
 		b->vregs[b->ret_vreg + i].slot = f->ret_slot + i;
 	f->n_slots = obd_regalloc(b, 2 + n_args + n_rets);
 	if (f->n_slots > OBD_MAX_SLOTS)
-		obd_ptx_fail(b->ld, "function %s needs %u register slots, the software device has %u", f->name, f->n_slots, OBD_MAX_SLOTS);
+		obd_ptx_refuse(b->ld, "function %s needs %u register slots, the software device has %u", f->name, f->n_slots, OBD_MAX_SLOTS);
 	f->code = obd_ptx_alloc(b->ld, b->n_code * sizeof(*f->code));
 	f->lines = obd_ptx_alloc(b->ld, b->n_code * sizeof(*f->lines));
 	f->n_code = b->n_code;

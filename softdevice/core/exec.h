@@ -80,6 +80,7 @@ struct obd_func {
 	/* Call graph, for layouts: */
 	uint32_t *callees, n_callees;
 	uint32_t *shared_refs, n_shared_refs;
+	const char *refused; /* why it has no code, or NULL */
 };
 
 struct obd_shared_var {

@@ -13,6 +13,12 @@ obd_bad(struct obd_builder *b, const struct obd_stmt *s, const char *what)
 }
 
 void
+obd_lacks(struct obd_builder *b, const struct obd_stmt *s, const char *what)
+{
+	obd_ptx_refuse(b->ld, "%.*s: %s is not supported by the software device", (int)(s->op_size < 40 ? s->op_size : 40), s->op, what);
+}
+
+void
 obd_want(struct obd_builder *b, const struct obd_stmt *s, uint32_t least, uint32_t most)
 {
 	if (s->n_opd < least || s->n_opd > most)
@@ -306,5 +312,7 @@ obd_lower(struct obd_builder *b, struct obd_stmt *s)
 		}
 		k = links[t][i];
 	}
+	if (obd_ptx_unimplemented(s->op, s->op_size))
+		obd_ptx_refuse(b->ld, "instruction %.*s is not supported by the software device", (int)s->op_size, s->op);
 	obd_ptx_fail(b->ld, "unknown instruction %.*s", (int)(s->op_size < 60 ? s->op_size : 60), s->op);
 }

@@ -167,7 +167,7 @@ lower_atom(struct obd_builder *b, struct obd_stmt *s, uint32_t which)
 	const struct obd_operand *values, *results = NULL;
 
 	if (obd_q(s, OBD_Q_async) || obd_q(s, OBD_Q_bulk))
-		obd_bad(b, s, "asynchronous reductions are not supported by the software device");
+		obd_lacks(b, s, "an asynchronous reduction");
 	obd_want(b, s, at + 2, at + 4);
 	check_atom(b, s, op, t);
 	values = obd_lower_elements(b, s, at + 1, &n);

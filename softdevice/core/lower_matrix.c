@@ -51,7 +51,7 @@ mma_type(struct obd_builder *b, const struct obd_stmt *s, enum obd_type t)
 	case OBD_T_F64: return OBD_MMA_F64;
 	case OBD_T_F32: return OBD_MMA_F32;
 	case OBD_T_S32: return OBD_MMA_S32;
-	default: obd_bad(b, s, "this element type is not supported by the software device");
+	default: obd_lacks(b, s, "this element type");
 	}
 }
 
@@ -85,7 +85,7 @@ lower_mma(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		}
 	/* the order of A's rows and B's columns: the only one these shapes have */
 	if (shape == OBD_MMA_SHAPES || !has_word(s, "row") || !has_word(s, "col") || s->n_words != (has_word(s, "kind::f8f6f4") ? 4u : 3u))
-		obd_bad(b, s, "this shape is not supported by the software device");
+		obd_lacks(b, s, "this shape");
 	dt = obd_type_at(b, s, 0);
 	at = obd_type_at(b, s, 1);
 	bt = obd_type_at(b, s, 2);
@@ -126,7 +126,7 @@ lower_ldmatrix(struct obd_builder *b, struct obd_stmt *s, uint32_t which)
 
 	obd_want(b, s, 2, 2);
 	if (!n || !has_word(s, "m8n8") || obd_type_at(b, s, 0) != OBD_T_B16)
-		obd_bad(b, s, "only .m8n8 of .b16 is supported by the software device");
+		obd_lacks(b, s, "a form other than .m8n8 of .b16");
 	gather_warp(b);
 	base = obd_lower_address(b, &s->opd[which ? 0 : 1], &kind, &offset);
 	if ((int32_t)offset > INT16_MAX || (int32_t)offset < INT16_MIN || kind > 1) {
@@ -174,9 +174,9 @@ lower_mbarrier(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	else if (has_word(s, "pending_count"))
 		op = OBD_MBAR_PENDING;
 	else
-		obd_bad(b, s, "this form is not supported by the software device");
+		obd_lacks(b, s, "this form");
 	if (has_word(s, "expect_tx"))
-		obd_bad(b, s, "transaction counts are not supported by the software device");
+		obd_lacks(b, s, "a transaction count");
 	switch (op) {
 	case OBD_MBAR_PENDING:
 		obd_want(b, s, 2, 2);

@@ -525,7 +525,7 @@ lower_st(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	(void)arg;
 	obd_want(b, s, 2, 4);
 	if (obd_q(s, OBD_Q_async) || obd_q(s, OBD_Q_bulk))
-		obd_bad(b, s, "asynchronous stores are not supported by the software device");
+		obd_lacks(b, s, "an asynchronous store");
 	list = obd_lower_elements(b, s, 1, &n);
 	const struct obd_operand *o = &s->opd[0];
 
@@ -626,7 +626,7 @@ lower_cp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 
 	(void)arg;
 	if (!obd_q(s, OBD_Q_async) || obd_q(s, OBD_Q_bulk))
-		obd_bad(b, s, "only cp.async of 4, 8 or 16 bytes is supported by the software device");
+		obd_lacks(b, s, "a form other than cp.async of 4, 8 or 16 bytes");
 	if (obd_q(s, OBD_Q_commit_group) || obd_q(s, OBD_Q_wait_group) || obd_q(s, OBD_Q_wait_all))
 		return;
 	if (obd_q(s, OBD_Q_arrive)) { /* cp.async.mbarrier.arrive: the copies are done; without .noinc it takes back its own arrival */

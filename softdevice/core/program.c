@@ -234,6 +234,8 @@ layout_kernels(struct obd_loader *ld)
 		bool more;
 
 		reach_from(&r, e->func);
+		for (uint32_t k = 0; k < p->n_funcs && !e->pub.refused; k++)
+			e->pub.refused = r.seen[k] ? p->funcs[k]->refused : NULL;
 		layout_shared(ld, e, &r);
 		more = r.indirect;
 		for (uint32_t k = 0; k < r.n; k++)
@@ -246,15 +248,24 @@ layout_kernels(struct obd_loader *ld)
 	}
 }
 
-/* A kernel that calls what nothing defines: like ptxas, refuse when the module is loaded. */
+/* A kernel that calls what nothing defines cannot run; one that only could have is not harmed. */
 static void
 resolve_builtins(struct obd_loader *ld)
 {
 	struct obd_program *p = ld->prog;
 
-	for (uint32_t i = 0; i < p->n_funcs; i++)
-		if (!p->funcs[i]->defined && !p->funcs[i]->builtin)
-			p->funcs[i]->builtin = OBD_BUILTIN_UNRESOLVED;
+	for (uint32_t i = 0; i < p->n_funcs; i++) {
+		struct obd_func *f = p->funcs[i];
+		size_t size = strlen(f->name) + 64;
+		char *why;
+
+		if (f->defined || f->builtin)
+			continue;
+		f->builtin = OBD_BUILTIN_UNRESOLVED;
+		why = obd_ptx_alloc(ld, size);
+		snprintf(why, size, "it calls %s, which nothing defines", f->name);
+		f->refused = why;
+	}
 }
 
 /* ---- load and free ---- */

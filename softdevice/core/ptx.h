@@ -233,12 +233,24 @@ struct obd_loader {
 	char *log;
 	size_t log_size;
 	jmp_buf fail;
+	bool in_body;            /* `refuse` is set */
+	jmp_buf refuse;
+	const char *refused;     /* what obd_ptx_refuse said of the body at hand */
 };
 
 /* Ends the load: the message goes to the log with the current line. */
 _Noreturn void obd_ptx_fail(struct obd_loader *ld, const char *format, ...) __attribute__((format(printf, 2, 3)));
 _Noreturn void obd_ptx_fail_with(struct obd_loader *ld, CUresult result, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/*
+ * Valid PTX that this device does not implement. Ends the function at hand: the kernels that reach it cannot run, the rest of the
+ * module can. refuse.c.
+ */
+_Noreturn void obd_ptx_refuse(struct obd_loader *ld, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* An instruction's name without qualifiers, as the PTX manual lists it, that this device has no function for. */
+bool obd_ptx_unimplemented(const char *name, uint32_t size);
+/* Likewise a word between the dots of an instruction. */
+bool obd_ptx_unimplemented_word(const char *word, uint32_t size);
 void *obd_ptx_alloc(struct obd_loader *ld, size_t size); /* program's arena; never NULL */
 void *obd_ptx_scratch(struct obd_loader *ld, size_t size);
 /* Makes room for one more element. */
@@ -303,6 +315,8 @@ void obd_want(struct obd_builder *b, const struct obd_stmt *s, uint32_t least, u
 enum obd_type obd_type_at(struct obd_builder *b, const struct obd_stmt *s, uint32_t i);
 /* Base register of an address for flat (64-bit) or shared (32-bit) use; *ret_offset what remains. */
 _Noreturn void obd_bad(struct obd_builder *b, const struct obd_stmt *s, const char *what);
+/* The same for a form of an instruction that PTX has and this device has not. */
+_Noreturn void obd_lacks(struct obd_builder *b, const struct obd_stmt *s, const char *what);
 
 typedef void (*obd_lower_fn)(struct obd_builder *b, struct obd_stmt *s, uint32_t arg);
 struct obd_opcode {

@@ -642,6 +642,48 @@ new_entry(struct obd_loader *ld, struct obd_func *f)
 	return e;
 }
 
+/* From behind the body's '{' to behind its '}'. False: obd_ptx_refuse ended it. */
+static bool
+body_try(struct obd_loader *ld, struct obd_function_decl *d, bool is_entry)
+{
+	if (setjmp(ld->refuse) != 0)
+		return false;
+	ld->in_body = true;
+	obd_sym_push(ld);
+	declare_formals(ld, d, is_entry);
+	if (!is_entry)
+		declare_formal_registers(ld, d);
+	parse_body(ld);
+	obd_sym_pop(ld);
+	obd_build_finish(ld->b);
+	ld->in_body = false;
+	return true;
+}
+
+/* The function has no code: leave its scopes and read on behind its '}'. */
+static void
+body_skip(struct obd_loader *ld, uint32_t scope, const struct obd_lex *start)
+{
+	struct obd_func *f = ld->b->func;
+	uint32_t depth = 1;
+
+	ld->in_body = false;
+	ld->stmt_line = 0;
+	f->refused = ld->refused;
+	f->defined = true;
+	while (ld->scope > scope)
+		obd_sym_pop(ld);
+	for (ld->lex = *start; depth; next(ld)) {
+		if (tok(ld)->kind == OBD_TOK_END)
+			obd_ptx_fail(ld, "the text ends inside function %s", f->name);
+		if (obd_tok_is(tok(ld), '{'))
+			depth++;
+		else if (obd_tok_is(tok(ld), '}') && --depth == 0)
+			break;
+	}
+	next(ld);
+}
+
 /* Behind .entry or .func */
 static void
 parse_function(struct obd_loader *ld, struct header *h)
@@ -675,6 +717,8 @@ parse_function(struct obd_loader *ld, struct header *h)
 	if (!obd_tok_is(tok(ld), '{'))
 		obd_ptx_fail(ld, "a function's body or ';' expected");
 	next(ld);
+	const struct obd_lex start = ld->lex;
+	const uint32_t scope = ld->scope;
 	struct obd_builder *b = ld->builder;
 	bool discard = d->func->defined;
 	struct obd_func *target = d->func;
@@ -694,13 +738,8 @@ parse_function(struct obd_loader *ld, struct header *h)
 
 		layout_kernel(ld, e, params, n_params, h);
 	}
-	obd_sym_push(ld);
-	declare_formals(ld, d, h->is_entry);
-	if (!h->is_entry)
-		declare_formal_registers(ld, d);
-	parse_body(ld);
-	obd_sym_pop(ld);
-	obd_build_finish(b);
+	if (!body_try(ld, d, h->is_entry))
+		body_skip(ld, scope, &start);
 	if (h->is_entry && !discard) {
 		struct obd_kernel *k = &ld->prog->entries[ld->prog->n_entries - 1].pub;
 

@@ -305,9 +305,15 @@ add_qualifier(struct obd_loader *ld, struct obd_stmt *s)
 	}
 	if (is_hint(t))
 		return;
-	if (!has_free_words(s) || s->n_words >= OBD_MAX_FREE_WORDS)
+	if (obd_ptx_unimplemented(s->op, s->op_size))
+		obd_ptx_refuse(ld, "instruction %.*s is not supported by the software device", (int)s->op_size, s->op);
+	if (!has_free_words(s) || s->n_words >= OBD_MAX_FREE_WORDS) {
+		if (obd_ptx_unimplemented_word(t->text, t->size))
+			obd_ptx_refuse(ld, "qualifier .%.*s of %.*s is not supported by the software device", (int)(t->size < 40 ? t->size : 40),
+			               t->text, (int)s->op_size, s->op);
 		obd_ptx_fail(ld, "unknown qualifier .%.*s of %.*s", (int)(t->size < 40 ? t->size : 40), t->text,
 		             (int)(s->op_size < 20 ? s->op_size : 20), s->op);
+	}
 	s->words[s->n_words].text = t->text;
 	s->words[s->n_words++].size = t->size;
 }

@@ -451,7 +451,7 @@ obd_regalloc(struct obd_builder *b, uint32_t first_slot)
 				b->vregs[v].slot = base + b->vregs[v].slot - 64;
 		next_slot += extra;
 		if (next_slot * OBD_LANES > OBD_NO_SLOT)
-			obd_ptx_fail(b->ld, "function %s uses too many registers and predicates", b->func->name);
+			obd_ptx_refuse(b->ld, "function %s uses more registers and predicates than the software device has", b->func->name);
 	}
 	for (uint32_t v = 0; v < b->n_vregs; v++)
 		if (b->vregs[v].slot == OBD_NONE)

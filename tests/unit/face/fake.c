@@ -84,10 +84,11 @@ static CUresult ctx_create(struct obf_ctx *ctx)
 	return fake.create_result;
 }
 
-static void ctx_destroy(struct obf_ctx *ctx)
+static CUresult ctx_destroy(struct obf_ctx *ctx)
 {
 	fake.destroys++;
 	obf_mem_remove_ctx(ctx, NULL);
+	return fake.destroy_result;
 }
 
 static CUresult ctx_synchronize(struct obf_ctx *ctx)
@@ -95,6 +96,13 @@ static CUresult ctx_synchronize(struct obf_ctx *ctx)
 	(void)ctx;
 	fake.syncs++;
 	return CUDA_SUCCESS;
+}
+
+/* Like the real ones it waits for the calling thread's current context. */
+static CUresult ctx_settle(struct obf_ctx *ctx)
+{
+	fake.settles++;
+	return obf_ctx_peek() == ctx ? fake.settle_result : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 static CUresult ctx_limit(struct obf_ctx *ctx, CUlimit limit, bool set, size_t *value)
@@ -132,6 +140,13 @@ static CUresult func_get(struct obf_func *func)
 {
 	func->host_id = (uint64_t)++fake.func_gets;
 	return CUDA_SUCCESS;
+}
+
+static CUresult func_load(struct obf_func *func)
+{
+	(void)func;
+	fake.func_loads++;
+	return fake.func_load_result;
 }
 
 static CUresult func_attrs(struct obf_func *func)
@@ -173,8 +188,9 @@ void fake_attach(const struct obf_proc *procs, size_t n_procs)
 	static struct obf_host host = {
 		.what = "fake", .driver_version = 13000, .start = start, .visible = visible,
 		.alive = alive, .ctx_create = ctx_create, .ctx_destroy = ctx_destroy,
-		.ctx_synchronize = ctx_synchronize, .ctx_limit = ctx_limit, .mod_load = mod_load, .mod_unload = mod_unload, .func_get = func_get,
-		.func_attrs = func_attrs, .func_set_attr = func_set_attr, .global_get = global_get, .host_range = host_range,
+		.ctx_synchronize = ctx_synchronize, .ctx_settle = ctx_settle, .ctx_limit = ctx_limit, .mod_load = mod_load,
+		.mod_unload = mod_unload, .func_get = func_get,
+		.func_load = func_load, .func_attrs = func_attrs, .func_set_attr = func_set_attr, .global_get = global_get, .host_range = host_range,
 	};
 
 	host.procs = procs;

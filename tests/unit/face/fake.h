@@ -16,11 +16,11 @@ struct fake {
 	int n_devices;
 	int cc;                    /* 90 */
 	bool ptx_only;
-	CUresult start_result, alive_result, create_result, load_result;
+	CUresult start_result, alive_result, create_result, load_result, func_load_result, settle_result, destroy_result;
 	int registers;             /* func_attrs reports these */
 	int shared_bytes;
 	/* what happened */
-	_Atomic int starts, creates, destroys, syncs, loads, unloads, func_gets, func_attrs, func_sets, globals, limits, ranges;
+	_Atomic int starts, creates, destroys, syncs, loads, unloads, func_gets, func_loads, settles, func_attrs, func_sets, globals, limits, ranges;
 	char last_payload[4096];   /* of the last load, cut */
 	bool last_from_text;
 	int n_visible, visible[OBF_DEVICE_MAX];

@@ -386,11 +386,69 @@ static void small_questions(void)
 	OK(obf_cuProfilerStart());
 }
 
+/* Calls that synchronise implicitly wait in the context that matters, do their work whatever comes of it, and return what came of it. */
+static void implicit_synchronisation(void)
+{
+	CUcontext one = begin(), two;
+	static char page[4096];
+	CUlibrary library;
+	CUkernel kernel;
+	CUfunction function;
+	CUmodule module;
+	void *pinned;
+
+	OK(obf_cuMemHostAlloc(&pinned, 4096, 0));
+	OK(obf_cuMemHostRegister_v2(page, sizeof page, 0));
+	OK(obf_cuModuleLoadData(&module, ptx_text));
+	OK(obf_cuLibraryLoadData(&library, ptx_text, NULL, NULL, 0, NULL, NULL, 0));
+	OK(obf_cuLibraryGetKernel(&kernel, library, "first"));
+	OK(obf_cuKernelGetFunction(&function, kernel));
+	OK(obf_cuCtxCreate_v2(&two, 0, 1));
+	CHECK(fake.settles == 0);
+	fake.settle_result = CUDA_ERROR_ILLEGAL_ADDRESS;
+	/* All belong to the first context; the second is current and stays it. */
+	GIVES(CUDA_ERROR_ILLEGAL_ADDRESS, obf_cuMemFreeHost(pinned));
+	GIVES(CUDA_ERROR_ILLEGAL_ADDRESS, obf_cuMemHostUnregister(page));
+	GIVES(CUDA_ERROR_ILLEGAL_ADDRESS, obf_cuModuleUnload(module));
+	GIVES(CUDA_ERROR_ILLEGAL_ADDRESS, obf_cuLibraryUnload(library));
+	CHECK(fake.settles == 4 && fake.unloads == 2 && fake.ranges == 0);
+	CHECK(obf_ctx_peek()->handle == two);
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuMemFreeHost(pinned));
+	GIVES(CUDA_ERROR_INVALID_HANDLE, obf_cuModuleUnload(module));
+	CHECK(fake.settles == 4);
+	fake.destroy_result = CUDA_ERROR_LAUNCH_FAILED;
+	GIVES(CUDA_ERROR_LAUNCH_FAILED, obf_cuCtxDestroy_v2(two));
+	GIVES(CUDA_ERROR_INVALID_CONTEXT, obf_cuCtxDestroy_v2(two));
+	OK(obf_cuCtxSetCurrent(one));
+	GIVES(CUDA_ERROR_LAUNCH_FAILED, obf_cuDevicePrimaryCtxRelease_v2(0));
+	OK(obf_cuDevicePrimaryCtxRetain(&one, 0));
+	GIVES(CUDA_ERROR_LAUNCH_FAILED, obf_cuDevicePrimaryCtxReset_v2(0));
+	CHECK(fake.destroys == 3);
+}
+
+static CUmodule left_module;
+
+static void unload_at_exit(void)
+{
+	/* The driver's handlers have run: nothing waits any more. */
+	OK(obf_cuModuleUnload(left_module));
+	CHECK(fake.settles == 0);
+}
+
+static void exit_waits_for_nothing(void)
+{
+	atexit(unload_at_exit);
+	begin();
+	OK(obf_cuModuleLoadData(&left_module, ptx_text));
+	fake.settle_result = CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
 int main(void)
 {
 	static const struct test_case cases[] = {
 		CASE(before_start), CASE(failed_start_is_remembered), CASE(no_devices), CASE(devices), CASE(primary_context),
 		CASE(sticky_error), CASE(stacks), CASE(stack_limit), CASE(storage), CASE(forks), CASE(forks_started), CASE(small_questions),
+		CASE(implicit_synchronisation), CASE(exit_waits_for_nothing),
 	};
 
 	return RUN(cases);

@@ -55,6 +55,28 @@ static void dimensions(void)
 	GIVES(CUDA_ERROR_INVALID_VALUE, check(third, 1, 1, 1, 64, 1, 1, 0));
 }
 
+/* The host is asked once whether a function can run; it is asked again after a failure that may pass, and not after one that cannot. */
+static void loading(void)
+{
+	load();
+	CHECK(fake.func_loads == 0);
+	fake.func_load_result = CUDA_ERROR_OUT_OF_MEMORY;
+	GIVES(CUDA_ERROR_OUT_OF_MEMORY, check(first, 1, 1, 1, 1, 1, 1, 0));
+	GIVES(CUDA_ERROR_INVALID_VALUE, check(first, 0, 1, 1, 1, 1, 1, 0));
+	GIVES(CUDA_ERROR_OUT_OF_MEMORY, obf_cuFuncLoad(first_handle));
+	CHECK(fake.func_loads == 2);
+	fake.func_load_result = CUDA_SUCCESS;
+	OK(check(first, 1, 1, 1, 1024, 1, 1, 0));
+	OK(check(first, 1, 1, 1, 1024, 1, 1, 0));
+	OK(obf_cuFuncLoad(first_handle));
+	CHECK(fake.func_loads == 3);
+	fake.func_load_result = CUDA_ERROR_INVALID_PTX;
+	GIVES(CUDA_ERROR_INVALID_PTX, check(second, 1, 1, 1, 1, 1, 1, 0));
+	fake.func_load_result = CUDA_SUCCESS;
+	GIVES(CUDA_ERROR_INVALID_PTX, check(second, 1, 1, 1, 1, 1, 1, 0));
+	CHECK(fake.func_loads == 4);
+}
+
 static void shared_memory(void)
 {
 	load();
@@ -227,7 +249,7 @@ static void occupancy_register_rounding(void)
 int main(void)
 {
 	static const struct test_case cases[] = {
-		CASE(dimensions), CASE(shared_memory), CASE(cooperative), CASE(clusters), CASE(configurations), CASE(parameters),
+		CASE(dimensions), CASE(loading), CASE(shared_memory), CASE(cooperative), CASE(clusters), CASE(configurations), CASE(parameters),
 		CASE(occupancy), CASE(occupancy_registers), CASE(occupancy_register_rounding),
 	};
 

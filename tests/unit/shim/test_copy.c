@@ -19,13 +19,14 @@
 #include "client-shim/log.h"
 #include "client-shim/stripe.h"
 #include "protocol/obc_calls.h"
+#include "protocol/obc_locals.h"
 
 #define DEVICE_BASE 0x200000000000ull
 #define DEVICE_BYTES (8u << 20)
 
 static uint8_t device[DEVICE_BYTES];
 static unsigned n_records, n_waits;
-static bool pending;
+static bool pending, launched;
 
 static uint8_t *at_device(uint64_t addr, uint64_t size)
 {
@@ -147,11 +148,46 @@ CUresult obc_stream_wait(struct obf_ctx *ctx, const struct obc_lane_of *at)
 	return CUDA_SUCCESS;
 }
 
-void obc_stream_done(const struct obc_lane_of *at, uint64_t number, bool waited_as_work)
+void obc_stream_arrived(const struct obc_lane_of *at, uint64_t number, uint64_t launches)
 {
 	(void)at;
 	(void)number;
-	(void)waited_as_work;
+	(void)launches;
+}
+
+uint64_t obc_ctx_launches(void)
+{
+	return launched;
+}
+
+bool obc_ctx_launched(struct obc_ctx *home)
+{
+	(void)home;
+	return launched;
+}
+
+CUresult obf_ctx_enter(struct obf_ctx **ret)
+{
+	static struct obf_ctx ctx;
+
+	*ret = &ctx;
+	return CUDA_SUCCESS;
+}
+
+CUresult obc_stream_any(CUstream stream, struct obf_ctx *ctx, struct obc_lane_of *ret)
+{
+	static struct obc_ctx home;
+
+	(void)stream;
+	(void)ctx;
+	*ret = (struct obc_lane_of){ .home = &home, .blocking = true };
+	return CUDA_SUCCESS;
+}
+
+CUresult obf_mem_check_device(uint64_t addr, size_t size)
+{
+	at_device(addr, size);
+	return CUDA_SUCCESS;
 }
 
 bool obc_hostfunc_pending(void)
@@ -160,10 +196,8 @@ bool obc_hostfunc_pending(void)
 }
 
 #define UNUSED(type, name, ...) type name(__VA_ARGS__) { abort(); }
-UNUSED(CUresult, obc_stream_enter, CUstream h __attribute__((unused)), struct obf_ctx *c __attribute__((unused)),
-       struct obc_lane_of *r __attribute__((unused)))
-UNUSED(CUresult, obf_ctx_enter, struct obf_ctx **c __attribute__((unused)))
-UNUSED(CUresult, obf_mem_check_device, uint64_t a __attribute__((unused)), size_t s __attribute__((unused)))
+UNUSED(struct obf_ctx *, obf_ctx_from_handle, CUcontext c __attribute__((unused)))
+UNUSED(CUresult, obf_ctx_settle, struct obf_ctx *c __attribute__((unused)))
 UNUSED(bool, obf_mem_is_device, uint64_t a __attribute__((unused)))
 UNUSED(uint64_t, obc_ctx_wire, CUcontext c __attribute__((unused)))
 UNUSED(CUresult, obf_copy_from_2d, const CUDA_MEMCPY2D *c __attribute__((unused)), struct obf_copy3d *r __attribute__((unused)))
@@ -268,11 +302,28 @@ static void test_waits_for_host_functions(void **state)
 	pending = false;
 }
 
+/* An upload by a call that is not "Async" waits for unfinished kernels if it is large; copies between device addresses do not. */
+static void test_large_uploads_wait(void **state)
+{
+	(void)state;
+	n_waits = 0;
+	assert_int_equal(obc_cuMemcpyHtoD_v2(DEVICE_BASE, host, OBF_COPY_SMALL + 1, NULL), CUDA_SUCCESS);
+	assert_int_equal(n_waits, 0);
+	launched = true;
+	assert_int_equal(obc_cuMemcpyHtoD_v2(DEVICE_BASE, host, OBF_COPY_SMALL, NULL), CUDA_SUCCESS);
+	assert_int_equal(obc_cuMemcpyHtoDAsync_v2(DEVICE_BASE, host, OBF_COPY_SMALL + 1, NULL), CUDA_SUCCESS);
+	assert_int_equal(obc_cuMemcpyDtoD_v2(DEVICE_BASE, DEVICE_BASE + (1u << 20), OBF_COPY_SMALL + 1, NULL), CUDA_SUCCESS);
+	assert_int_equal(n_waits, 0);
+	assert_int_equal(obc_cuMemcpyHtoD_v2(DEVICE_BASE, host, OBF_COPY_SMALL + 1, NULL), CUDA_SUCCESS);
+	assert_int_equal(n_waits, 1);
+	launched = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_boxes), cmocka_unit_test(test_packed_is_one_record), cmocka_unit_test(test_nothing_to_copy),
-		cmocka_unit_test(test_waits_for_host_functions),
+		cmocka_unit_test(test_waits_for_host_functions), cmocka_unit_test(test_large_uploads_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

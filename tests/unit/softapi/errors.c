@@ -199,13 +199,20 @@ static void bad_launches(void)
 
 static void private_table(void)
 {
-	CUuuid id;
+	void (*why)(CUfunction function, char *ret, size_t size);
 	const void *table = NULL;
+	char text[100] = "?";
+	CUfunction function;
+	CUuuid id;
 
 	memcpy(id.bytes, "outboard-softdev", 16);
 	OK(FACE(cuGetExportTable)(&table, &id));
-	CHECK(((const uintptr_t *)table)[0] == 3 * sizeof(uintptr_t));
+	CHECK(((const uintptr_t *)table)[0] == 4 * sizeof(uintptr_t));
 	IS(((int (*const *)(void))table)[1](), 1);
+	why = (void (*)(CUfunction, char *, size_t))((void (*const *)(void))table)[3];
+	OK(FACE(cuModuleGetFunction)(&function, module, "store"));
+	why(function, text, sizeof text);
+	CHECK(text[0] == '\0');
 }
 
 int main(int argc, char **argv)

@@ -33,6 +33,30 @@ TEST(refuses_with_line_and_reason)
 	refused(HEAD ".entry k() { .reg .b32 %r<2000000>; ret; }", CUDA_ERROR_INVALID_PTX, "registers");
 }
 
+/* Valid code that the device lacks: the kernels that reach it are marked, with the line and the reason, and no others. */
+TEST(marks_kernels_that_reach_what_is_missing)
+{
+	struct obd_program *p = device_load_good(HEAD
+		".func helper() {\n wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%r1}, [%rd1], %r2;\n ret;\n}\n"
+		".func through() { call helper, (); ret; }\n"
+		".extern .func absent();\n"
+		".visible .entry direct() { { .reg .b32 %r<2>; { tex.1d.v4.f32.s32 {%f1}, [t, {%r1}]; } } ret; }\n"
+		".visible .entry indirect() { call through, (); ret; }\n"
+		".visible .entry word() { .reg .b32 %r<3>; cvt.rn.satfinite.e2m1x2.f32 %r1, %r2, %r1; ret; }\n"
+		".visible .entry calls() { call absent, (); ret; }\n"
+		".visible .entry good() { .reg .b32 %r<3>; mov.u32 %r1, 0; LOOP: add.u32 %r1, %r1, 1; ret; }\n");
+
+	CHECK(strstr(obd_program_kernel(p, "direct")->refused, "instruction tex is not supported") != NULL);
+	CHECK(strstr(obd_program_kernel(p, "indirect")->refused, "PTX line 5: instruction wmma") != NULL);
+	CHECK(strstr(obd_program_kernel(p, "word")->refused, "qualifier .e2m1x2 of cvt") != NULL);
+	CHECK(strstr(obd_program_kernel(p, "calls")->refused, "it calls absent, which nothing defines") != NULL);
+	CHECK(obd_program_kernel(p, "good")->refused == NULL);
+	device_end(p);
+	/* What follows a function that is given up is read as before. */
+	refused(HEAD ".entry k() { wmma.mma.sync x; ", CUDA_ERROR_INVALID_PTX, "text ends inside function k");
+	refused(HEAD ".entry k() { wmma.mma.sync x; } .entry j() { frobnicate; }", CUDA_ERROR_INVALID_PTX, "unknown instruction frobnicate");
+}
+
 TEST(nests_without_recursion)
 {
 	static char text[200000];
