@@ -320,15 +320,18 @@ static bool plain_body(const char *body)
 static void test_ptx_plain(void **state)
 {
 	static const char *const known[] = {
-		"", ".reg .b32 %r<4>; mov.u32 %r1, %tid.x;", "$L__BB0_1: @%p1 bra $L__BB0_1;", "@!%p1 bra.uni X; X:", "ld.global.nc.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1+16];",
+		"", ".reg .b32 %r<4>; mov.u32 %r1, %tid.x;", "$L__BB0_1: @%p1 bra $L__BB0_1;", "@!%p1 bra.uni X; X:",
+		"ld.global.nc.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1+16];",
 		".loc 1 12 3\n add.f32 %f1, %f2, 0f3F800000;", "setp.gtu.and.f32 %p1, %f1, %f2, %p3;", "{ .param .b64 param0; st.param.b64 [param0+0], %rd1; }",
 		".local .align 8 .b8 depot[16384];", ".shared .align 4 .b8 s[49152]; ld.volatile.shared.u32 %r1, [s];", "mad.lo.cc.u32 %r1, %r2, %r3, %r4;",
 		"shfl.sync.down.b32 %r1|%p1, %r2, 1, 31, -1;", "bar.sync 0;", "atom.global.add.u32 %r1, [%rd1], 1;", ";;", ".pragma \"nounroll\";",
 	};
 	static const char *const unknown[] = {
-		"no_such_instruction;", "wmma.mma.sync x;", "add.frob.u32 %r1, %r1, 1;", "add.f16 %h1, %h2, %h3;", "ld.global.b128 %rq1, [%rd1];", "ld .global.u32 %r1, [%rd1];",
+		"no_such_instruction;", "wmma.mma.sync x;", "add.frob.u32 %r1, %r1, 1;", "add.f16 %h1, %h2, %h3;", "ld.global.b128 %rq1, [%rd1];",
+		"ld .global.u32 %r1, [%rd1];",
 		".frobnicate 1;", ".local .align 8 .b8 depot[16385];", ".shared .align 4 .b8 s[49153]; ld.shared.u32 %r1, [s];", "@%p1 frob;", "L: frob;",
-		"cp.async.ca.shared.global [%r1], [%rd1], 4;", "prototype_0 : .callprototype ()_ (.param .b32 _);", "mov.u32. %r1, 0;", "0;", ".loc 1 2 3, function_name f, inlined_at 1 2 3",
+		"cp.async.ca.shared.global [%r1], [%rd1], 4;", "prototype_0 : .callprototype ()_ (.param .b32 _);", "mov.u32. %r1, 0;", "0;",
+		".loc 1 2 3, function_name f, inlined_at 1 2 3",
 		"st.global.u32.u32.extra [%rd1], 1;", "tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [t, {%r1}];",
 	};
 	struct obi_symbols s;
