@@ -70,6 +70,6 @@ static inline void obc_waits_end(const int *old)
 }
 
 /* At the start of a block that may wait in the kernel, or that holds a lock while something it calls does. May be nested. */
-#define OBC_WAITS() __attribute__((cleanup(obc_waits_end))) int obc_waits_state = obc_waits_begin()
+#define OBC_WAITS() __attribute__((cleanup(obc_waits_end), unused)) int obc_waits_state = obc_waits_begin()
 
 #endif
