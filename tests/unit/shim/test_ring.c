@@ -178,8 +178,13 @@ static void one_case(uint64_t size, uint64_t residue, uint64_t fill, uint32_t ne
 	uint64_t base = 4 * size + residue;
 	bool room;
 
-	ring.head = ring.tail = ring.sent = base;
-	ring.last_number = ring.sent_number = ring.left_number = ring.acked = ring.tail_number = ring.sent_most = 0;
+	ring.head = base;
+	ring.tail = base;
+	ring.sent = base;
+	ring.sent_number = 0;
+	ring.left_number = 0;
+	ring.acked = 0;
+	ring.last_number = ring.tail_number = ring.sent_most = 0;
 	ring.first_mark = ring.n_marks = 0;
 	reserved = received = acked = unacked_bytes = 0;
 	for (uint64_t i = 0; i < fill / 8; i++)
