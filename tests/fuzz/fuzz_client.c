@@ -65,7 +65,7 @@ static void text_fill(char *text, size_t size)
 
 /* ---- a stream of the input's ---- */
 
-static uint8_t wire[OBP_CONTROL_MAX + 4096];
+static _Alignas(8) uint8_t wire[OBP_CONTROL_MAX + 4096]; /* a frame lies at its beginning */
 static size_t wire_size, wire_at;
 
 static ssize_t fuzz_send(struct obt_stream *stream, const struct iovec *iov, int n, bool block)
