@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/terminal.h"
 
 static const char *log_name = "outboard";
@@ -67,6 +68,103 @@ static bool put(const char *line, size_t size)
 	return poll(&fd, 1, 0) != 0 && write(log_fd, line, size) >= 0;
 }
 
+/* ---- equal lines ---- */
+
+#define REPEAT_SLOTS 64u
+#define REPEAT_PROBES 4u
+#define REPEAT_BURST 3u                 /* so many equal lines are written at once */
+#define REPEAT_NS (10 * OB_SECOND)      /* then one in this time, which says how many it stands for */
+#define REPEAT_TEXT 160u                /* of a line; kept to name it when the process ends */
+
+static struct repeat {
+	uint64_t hash;
+	uint64_t written_ns;
+	unsigned written;               /* lines since it was last quiet for REPEAT_NS */
+	unsigned held_back;             /* lines since the last one that was written */
+	char text[REPEAT_TEXT];
+} repeats[REPEAT_SLOTS];
+static atomic_flag repeats_busy = ATOMIC_FLAG_INIT;
+static pid_t repeats_pid;               /* a child after fork does not report its parent's lines */
+
+static uint64_t line_hash(const char *line, size_t size)
+{
+	uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
+
+	for (size_t i = 0; i < size; i++)
+		hash = (hash ^ (unsigned char)line[i]) * 0x100000001b3u;
+	return hash ? hash : 1;
+}
+
+/* The line's own slot, or one of its few places that has nothing to tell any more; NULL: all of them have. */
+static struct repeat *repeat_find(uint64_t hash, const char *line, size_t size)
+{
+	struct repeat *unused = NULL;
+
+	for (unsigned i = 0; i < REPEAT_PROBES; i++) {
+		struct repeat *r = &repeats[(hash + i) % REPEAT_SLOTS];
+
+		if (r->hash == hash)
+			return r;
+		if (!r->held_back && (!unused || r->written_ns < unused->written_ns))
+			unused = r;
+	}
+	if (unused) {
+		*unused = (struct repeat){ .hash = hash };
+		snprintf(unused->text, sizeof unused->text, "%.*s", (int)(size < sizeof unused->text ? size : sizeof unused->text - 1), line);
+	}
+	return unused;
+}
+
+/*
+ * Whether a line is to be written; *ret_held_back: how many equal ones were not, since the last. When another thread looks at this moment, or no slot is
+ * left, it is written: a line too many does no harm.
+ */
+static bool repeat_admit(const char *line, size_t size, unsigned *ret_held_back)
+{
+	uint64_t now;
+	struct repeat *r;
+	bool admit = true;
+
+	*ret_held_back = 0;
+	if (atomic_flag_test_and_set_explicit(&repeats_busy, memory_order_acquire))
+		return true;
+	now = ob_clock_ns();
+	if (repeats_pid != getpid()) {
+		memset(repeats, 0, sizeof repeats);
+		repeats_pid = getpid();
+	}
+	r = repeat_find(line_hash(line, size), line, size);
+	if (r) {
+		bool quiet = now - r->written_ns >= REPEAT_NS;
+
+		admit = quiet || r->written < REPEAT_BURST;
+		if (admit) {
+			*ret_held_back = r->held_back;
+			r->written = quiet ? 1 : r->written + 1;
+			r->written_ns = now;
+			r->held_back = 0;
+		} else {
+			r->held_back++;
+		}
+	}
+	atomic_flag_clear_explicit(&repeats_busy, memory_order_release);
+	return admit;
+}
+
+__attribute__((destructor)) static void repeats_tell(void)
+{
+	char note[REPEAT_TEXT + 128];
+
+	if (repeats_pid != getpid())
+		return;
+	for (unsigned i = 0; i < REPEAT_SLOTS; i++)
+		if (repeats[i].held_back) {
+			int n = snprintf(note, sizeof note, "%s (repeated %u times more)\n", repeats[i].text, repeats[i].held_back);
+
+			put(note, (size_t)n);
+		}
+}
+
 static void write_line(const char *line, size_t size)
 {
 	unsigned lost = atomic_exchange_explicit(&lines_lost, 0, memory_order_relaxed);
@@ -106,6 +204,18 @@ void ob_log(enum ob_log_level level, const char *format, ...)
 		n = (int)sizeof line - 2;
 	/* Names and words in it come from files, drivers and peers. */
 	n = (int)ob_text_clean(line, (size_t)n);
+	if (level <= OB_LOG_WARN) {
+		unsigned held_back;
+
+		if (!repeat_admit(line, (size_t)n, &held_back)) {
+			errno = saved;
+			return;
+		}
+		if (held_back) {
+			m = snprintf(line + n, sizeof line - (size_t)n - 1, " (repeated %u times)", held_back);
+			n += m < (int)sizeof line - n - 1 ? m : 0;
+		}
+	}
 	line[n++] = '\n';
 	write_line(line, (size_t)n);
 	errno = saved;

@@ -3,6 +3,7 @@
 /*
  * The log: one line per event to stderr, written with one write() so that lines of several processes stay whole. Control characters in it are replaced
  * (base/terminal.h). Never blocks: lines that a full pipe cannot take are counted and dropped, and the next line says how many.
+ * Equal errors and warnings are not repeated without end: after three of them one line in ten seconds stands for the others and says how many they were.
  * OUTBOARD_LOG=error|warn|info|debug (default warn). Any thread. Only the first function that knows a cause logs it.
  */
 #ifndef OB_LOG_H

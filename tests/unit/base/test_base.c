@@ -171,6 +171,58 @@ TEST(spans_and_rounding)
 	CHECK_INT(ob_round_up(8, 8), 8);
 }
 
+/* What comes of a line that is logged so often, with its level. */
+static void log_often(enum ob_log_level level, unsigned times, char *ret, size_t size)
+{
+	int fds[2];
+	ssize_t n;
+
+	CHECK(pipe2(fds, O_CLOEXEC | O_NONBLOCK) == 0);
+	ob_log_set_fd(fds[1]);
+	for (unsigned i = 0; i < times; i++)
+		ob_log(level, "the same line");
+	n = read(fds[0], ret, size - 1);
+	ret[n > 0 ? n : 0] = '\0';
+	ob_log_set_fd(STDERR_FILENO);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+TEST(equal_log_lines_are_held_back)
+{
+	char text[8192];
+	int fds[2], status;
+	unsigned lines = 0;
+	pid_t child;
+	ssize_t n;
+
+	log_often(OB_LOG_WARN, 3, text, sizeof text);
+	CHECK_STR(text, "outboard: warn: the same line\noutboard: warn: the same line\noutboard: warn: the same line\n");
+	log_often(OB_LOG_WARN, 100, text, sizeof text);
+	for (const char *c = text; *c; c++)
+		lines += *c == '\n';
+	CHECK(lines < 50); /* none; one in ten seconds on a machine that needs so long for them */
+	log_often(OB_LOG_ERROR, 1, text, sizeof text);
+	CHECK_STR(text, "outboard: error: the same line\n");
+	/* When the process ends it says how many; a child tells of its own lines alone. */
+	CHECK(pipe2(fds, O_CLOEXEC) == 0);
+	child = fork();
+	if (child == 0) {
+		ob_log_set_fd(fds[1]);
+		for (unsigned i = 0; i < 10; i++)
+			ob_warn("the same line");
+		exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+	n = read(fds[0], text, sizeof text - 1);
+	CHECK(n > 0);
+	text[n] = '\0';
+	CHECK_STR(text, "outboard: warn: the same line\noutboard: warn: the same line\noutboard: warn: the same line\n"
+		"outboard: warn: the same line (repeated 7 times more)\n");
+	close(fds[0]);
+	close(fds[1]);
+}
+
 TEST(log_never_waits)
 {
 	char *text = calloc(1, 1 << 20), line[1024];
@@ -184,7 +236,7 @@ TEST(log_never_waits)
 	memset(line, 'x', sizeof line - 1);
 	line[sizeof line - 1] = '\0';
 	for (int i = 0; i < 500; i++) /* half a megabyte: no pipe takes it */
-		ob_error("%s", line);
+		ob_error("%03d%s", i, line + 3);
 	while ((n = read(fds[0], text, 1 << 20)) > 0)
 		size += n / (ssize_t)sizeof line;
 	CHECK(size > 10 && size < 500);
