@@ -41,7 +41,8 @@
 	/* the server */                                                                                         \
 	X(60, CONNECT, CUDA_ERROR_NO_DEVICE, "the server cannot be reached")                                     \
 	X(61, URL, CUDA_ERROR_NO_DEVICE, "the address is not a URL this program knows")                          \
-	X(62, DRIVER, CUDA_ERROR_NO_DEVICE, "the driver library cannot be used")
+	X(62, DRIVER, CUDA_ERROR_NO_DEVICE, "the driver library cannot be used")                                \
+	X(63, RESOLVE, CUDA_ERROR_NO_DEVICE, "the server's name cannot be resolved")
 
 enum ob_err {
 #define X(value, name, cuda, text) OB_ERR_##name = value,

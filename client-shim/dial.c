@@ -154,7 +154,7 @@ enum ob_err obc_dial_run(struct obc_dial *dial, struct obt_stream *ret, uint64_t
 		if (now >= end) {
 			ob_error("the connection to the server broke and could not be made again for %u s (OUTBOARD_GRACE): %s",
 				 (unsigned)(terms.grace_ns / OB_SECOND), ob_err_text(err));
-			return err == OB_ERR_NONE || err == OB_ERR_CONNECT || err == OB_ERR_LIMIT ? OB_ERR_TIMEOUT : err;
+			return err == OB_ERR_NONE || err == OB_ERR_CONNECT || err == OB_ERR_RESOLVE || err == OB_ERR_LIMIT ? OB_ERR_TIMEOUT : err;
 		}
 		err = attempt(dial, ob_min(now + limit, end), ret, ret_received);
 		if (err == OB_ERR_NONE)

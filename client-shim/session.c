@@ -29,6 +29,7 @@
 #include "protocol/obc_calls.h"
 #include "protocol/conn.h"
 #include "protocol/welcome.h"
+#include "transport/failure.h"
 #include "transport/message.h"
 #include "transport/shm.h"
 #include "transport/stream.h"
@@ -181,48 +182,14 @@ static enum ob_err say_hello(struct obt_stream *stream, uint64_t deadline)
 }
 
 /* One line: what happened, with which server, and what to do. */
-static void explain(enum ob_err err, int saved)
+static void explain(enum ob_err err, int saved, bool connected)
 {
-	const char *url = session.url_text;
+	const struct obt_failure failure = { .err = err, .saved_errno = saved, .connected = connected, .timeout_s = (unsigned)(session.timeout_ns / OB_SECOND),
+		.url = &session.url, .text = session.url_text, .why = err == OB_ERR_REFUSED ? session.welcome.text : session.why };
+	char text[OBT_FAILURE_TEXT];
 
-	switch (err) {
-	case OB_ERR_CONNECT:
-		ob_error("cannot reach %s: %s. Start one there with 'outboard-server --listen URL', or name another with --server or OUTBOARD_SERVER",
-		         url, strerror(saved));
-		break;
-	case OB_ERR_TIMEOUT:
-		ob_error("%s did not answer within %u s. Is it an Outboard server, and is it alive? 'outboard check --server %s' looks; "
-		         "OUTBOARD_TIMEOUT sets the seconds",
-		         url, (unsigned)(session.timeout_ns / OB_SECOND), url);
-		break;
-	case OB_ERR_MAGIC:
-	case OB_ERR_CLOSED:
-		ob_error("%s is not an Outboard server, or closed the connection: %s. Check host and port", url, ob_err_text(err));
-		break;
-	case OB_ERR_VERSION:
-		ob_error("%s speaks another protocol version than this client (%u). Install the same release on both sides", url, OBP_VERSION);
-		break;
-	case OB_ERR_TLS:
-	case OB_ERR_CERTIFICATE:
-		ob_error("no TLS connection to %s: %s", url, session.why[0] ? session.why : ob_err_text(err));
-		break;
-	case OB_ERR_UNSUPPORTED:
-		ob_error("no shared memory for %s: %s. Name it as unix:%s instead", url, session.why, session.url.path);
-		break;
-	case OB_ERR_DENIED:
-		ob_error("%s is another machine and not tls://: OUTBOARD_TOKEN is not sent there in clear", url);
-		break;
-	case OB_ERR_REFUSED:
-		ob_error("%s refused the session: %s", url, session.welcome.text);
-		break;
-	case OB_ERR_PROTOCOL:
-		ob_error("%s broke the protocol: %s. Install the same release on both sides; if that is so, something between them changes the bytes",
-		         url, session.why[0] ? session.why : "its answer to the hello cannot be read");
-		break;
-	default:
-		ob_error("no session with %s: %s", url, ob_err_text(err));
-		break;
-	}
+	obt_failure_print(&failure, text, sizeof text);
+	ob_error("%s", text);
 }
 
 /* ---- the session ---- */
@@ -275,6 +242,7 @@ static enum ob_err greet(struct obt_stream *stream)
 {
 	uint64_t deadline = ob_clock_ns() + session.timeout_ns; /* choosing among servers has had its own */
 	enum ob_err err = obt_stream_connect(&session.url, deadline, stream);
+	bool connected = !err;
 	int saved;
 
 	if (!err) {
@@ -284,7 +252,7 @@ static enum ob_err greet(struct obt_stream *stream)
 	saved = errno;
 	why_keep(stream);
 	if (err) {
-		explain(err, saved);
+		explain(err, saved, connected);
 		obt_stream_close(stream);
 		stream->fd = -1;
 	}
@@ -346,7 +314,7 @@ enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 	err = obc_log_open(&stream, session.welcome.welcome.codecs & obp_codecs_own(), session.codec_wish, session.grace_ns > 0,
 		session.ring_size);
 	if (err) {
-		explain(err, errno);
+		explain(err, errno, true);
 		obt_stream_close(&stream);
 		return err;
 	}

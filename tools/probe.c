@@ -3,7 +3,6 @@
 #include "tools/probe.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include "protocol/conn.h"
 #include "protocol/obp_calls.h"
 #include "protocol/welcome.h"
+#include "transport/failure.h"
 #include "transport/message.h"
 #include "transport/shm.h"
 #include "transport/token.h"
@@ -26,12 +26,13 @@ enum ob_err obx_probe_open(struct obx_probe *probe, const struct obt_url *url, u
 	memset(probe, 0, sizeof *probe);
 	probe->stream.fd = -1;
 	probe->number = 1;
+	probe->timeout_ns = timeout_ns;
 	err = obt_stream_connect(url, deadline, &probe->stream);
 	if (err)
 		return err;
 	probe->connect_ns = ob_clock_ns() - began;
 	hello = (struct obp_message){ .type = OBP_MSG_HELLO, .hello = { .version = OB_VERSION, .program = "outboard", .pid = (uint64_t)getpid() } };
-	if (url->shm && ob_opt_on(OB_OPT_SHM) && !obt_shm_offer(&probe->stream, &probe->shm_why))
+	if (url->shm && ob_opt_on(OB_OPT_SHM) && !obt_shm_offer(&probe->stream, &probe->why))
 		return OB_ERR_UNSUPPORTED;
 	hello.shm = obt_shm_offered(&probe->stream);
 	if (!obt_token_show(&probe->stream, hello.hello.token))
@@ -43,7 +44,7 @@ enum ob_err obx_probe_open(struct obx_probe *probe, const struct obt_url *url, u
 	probe->hello_ns = ob_clock_ns() - began - probe->connect_ns;
 	if (!err && probe->welcome.type == OBP_MSG_REFUSED)
 		return OB_ERR_REFUSED;
-	if (!err && obp_welcome_check(&hello, &probe->welcome))
+	if (!err && (probe->why = obp_welcome_check(&hello, &probe->welcome)) != NULL)
 		return OB_ERR_PROTOCOL;
 	if (!err && probe->welcome.welcome.vmm && !probe->welcome.welcome.range_ok) {
 		/* We asked for no addresses; say so, as a client that cannot have them would. */
@@ -95,33 +96,13 @@ void obx_probe_close(struct obx_probe *probe)
 	obp_message_fini(&probe->welcome);
 }
 
-void obx_probe_explain(const struct obx_probe *probe, const char *url, enum ob_err err, int saved_errno, char *ret_text, size_t size)
+void obx_probe_explain(const struct obx_probe *probe, const struct obt_url *url, const char *text, enum ob_err err, int saved_errno, char *ret_text,
+	size_t size)
 {
-	switch (err) {
-	case OB_ERR_CONNECT:
-		snprintf(ret_text, size, "nothing answers at %s (%s): start a server there with 'outboard-server --listen %s', or name another with --server",
-		         url,
-		         strerror(saved_errno), url);
-		break;
-	case OB_ERR_TIMEOUT:
-		snprintf(ret_text, size, "%s %s: a firewall, another program on that port, or a server that hangs", url,
-		         probe->connect_ns ? "accepted the connection and then said nothing" : "cannot be reached in time");
-		break;
-	case OB_ERR_MAGIC:
-	case OB_ERR_CLOSED:
-		snprintf(ret_text, size, "%s is not an Outboard server (%s): check host and port", url, ob_err_text(err));
-		break;
-	case OB_ERR_VERSION:
-		snprintf(ret_text, size, "%s speaks another protocol version than this program (%u): install the same release on both sides", url, OBP_VERSION);
-		break;
-	case OB_ERR_UNSUPPORTED:
-		snprintf(ret_text, size, "no shared memory for %s: %s: name it as unix:PATH instead", url, probe->shm_why);
-		break;
-	case OB_ERR_REFUSED:
-		snprintf(ret_text, size, "%s refused the session: %s", url, probe->welcome.text);
-		break;
-	default:
-		snprintf(ret_text, size, "%s: %s", url, ob_err_text(err));
-		break;
-	}
+	const char *known = obt_stream_why(&probe->stream);
+	const struct obt_failure failure = { .err = err, .saved_errno = saved_errno, .connected = probe->connect_ns != 0,
+		.timeout_s = (unsigned)(probe->timeout_ns / OB_SECOND), .url = url, .text = text,
+		.why = err == OB_ERR_REFUSED ? probe->welcome.text : probe->why ? probe->why : known };
+
+	obt_failure_print(&failure, ret_text, size);
 }

@@ -17,16 +17,18 @@ struct obx_probe {
 	struct obp_message welcome;     /* type OBP_MSG_WELCOME or OBP_MSG_REFUSED (text) once open returned */
 	uint64_t number;                /* of the next record */
 	uint64_t connect_ns, hello_ns;
-	const char *shm_why;            /* after OB_ERR_UNSUPPORTED */
+	uint64_t timeout_ns;
+	const char *why;                /* after OB_ERR_UNSUPPORTED and OB_ERR_PROTOCOL; NULL: nothing more is known */
 };
 
-/* timeout_ns for connecting and hello together. On error: errno for OB_ERR_CONNECT; welcome.text for OB_ERR_REFUSED. */
+/* timeout_ns for connecting and hello together. On error the probe is what obx_probe_explain takes, with errno; then obx_probe_close. */
 enum ob_err obx_probe_open(struct obx_probe *probe, const struct obt_url *url, uint64_t timeout_ns);
 /* One ping through the session's executor; *ret_ns round trip. */
 enum ob_err obx_probe_ping(struct obx_probe *probe, uint64_t timeout_ns, uint64_t *ret_ns);
 void obx_probe_close(struct obx_probe *probe);
 
-/* One sentence: what is wrong and what to do. */
-void obx_probe_explain(const struct obx_probe *probe, const char *url, enum ob_err err, int saved_errno, char *ret_text, size_t size);
+/* One line of at most OBT_FAILURE_TEXT bytes: what is wrong and what to do, in the client library's words. text: the address as it was given. */
+void obx_probe_explain(const struct obx_probe *probe, const struct obt_url *url, const char *text, enum ob_err err, int saved_errno, char *ret_text,
+	size_t size);
 
 #endif

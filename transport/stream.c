@@ -195,11 +195,12 @@ static enum ob_err connect_tcp(const struct obt_url *url, uint64_t deadline, int
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG }, *list = NULL;
 	enum ob_err err = OB_ERR_CONNECT;
-	int saved;
+	int saved, failed = getaddrinfo(url->host, url->port, &hints, &list);
 
-	if (getaddrinfo(url->host, url->port, &hints, &list) != 0 || !list) {
-		errno = EHOSTUNREACH;
-		return OB_ERR_CONNECT;
+	if (failed) {
+		if (failed != EAI_SYSTEM)
+			errno = failed == EAI_AGAIN ? EAGAIN : failed == EAI_MEMORY ? ENOMEM : ENOENT;
+		return OB_ERR_RESOLVE;
 	}
 	for (const struct addrinfo *a = list; a; a = a->ai_next) {
 		err = connect_one(a->ai_addr, a->ai_addrlen, deadline, ret_fd);

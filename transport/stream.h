@@ -44,7 +44,9 @@ struct obt_stream {
 extern const struct obt_ops obt_socket_ops; /* tcp and unix */
 
 /*
- * Connects before the deadline (ob_clock_ns; covers name look-up's result, every address, the handshake). OB_ERR_CONNECT, OB_ERR_TIMEOUT; errno tells more.
+ * Connects before the deadline (ob_clock_ns; it covers every address and the handshake, not the look-up of the name, which takes as long as the resolver's
+ * own settings allow). OB_ERR_CONNECT, OB_ERR_TIMEOUT; errno tells more. OB_ERR_RESOLVE: errno is ENOENT for a name that is not known, EAGAIN when no name
+ * server answered.
  * tls://: also OB_ERR_TLS; the first obt_message_send goes on with the handshake.
  */
 enum ob_err obt_stream_connect(const struct obt_url *url, uint64_t deadline, struct obt_stream *ret);
