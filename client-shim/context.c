@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "base/log.h"
 #include "base/opt.h"
 #include "client-shim/device.h"
 #include "client-shim/event.h"
@@ -12,6 +13,7 @@
 #include "client-shim/mempool.h"
 #include "client-shim/stream.h"
 #include "protocol/obc_calls.h"
+#include "protocol/obf_calls.h"
 
 struct obc_ctx obc_ctxs[OBC_CTX_MAX];
 
@@ -36,12 +38,26 @@ static bool is_sticky(CUresult result)
 	}
 }
 
+/* One line: the software device tells of its kernels itself, the driver of a GPU says nothing. */
+static __attribute__((noinline)) void failure_tell(const struct obf_ctx *ctx, CUresult result)
+{
+	static atomic_flag told = ATOMIC_FLAG_INIT;
+	const struct obf_device *device = obf_device_at(ctx->device);
+	const char *name = "?";
+
+	if (!device || device->ptx_only || atomic_flag_test_and_set(&told))
+		return;
+	obf_cuGetErrorName(result, &name);
+	ob_warn("a kernel failed on the device: error %d (%s). A call that came after the launch reports it, and every later call gives the same; "
+		"'outboard run --sync' reports it at the launch", (int)result, name);
+}
+
 void obc_ctx_note(struct obf_ctx *ctx, CUresult result)
 {
 	int healthy = 0;
 
-	if (ob_unlikely(result != CUDA_SUCCESS) && is_sticky(result))
-		atomic_compare_exchange_strong(&ctx->sticky, &healthy, (int)result);
+	if (ob_unlikely(result != CUDA_SUCCESS) && is_sticky(result) && atomic_compare_exchange_strong(&ctx->sticky, &healthy, (int)result))
+		failure_tell(ctx, result);
 }
 
 CUresult obc_ctx_result(struct obf_ctx *ctx, CUresult result)

@@ -16,17 +16,6 @@
 
 #define DESCRIBE_MAX 512
 
-static void explain_no_binary(const struct obi_image *image, const struct obf_device *device)
-{
-	char held[DESCRIBE_MAX];
-	uint32_t cc = obf_device_cc(device);
-
-	obi_image_describe(image, held, sizeof held);
-	ob_error("no code in this image runs on the device \"%s\" (compute capability %u.%u%s): it holds %s. "
-		"Rebuild with PTX: nvcc -gencode arch=compute_75,code=compute_75",
-		device->name, cc / 10, cc % 10, device->ptx_only ? ", PTX only" : "", held);
-}
-
 static void explain_disabled(const struct obi_image *image, const struct obf_device *device)
 {
 	char held[DESCRIBE_MAX];
@@ -67,7 +56,7 @@ static CUresult entry_relink(const struct obi_image *image, const struct obf_dev
 	if (err) {
 		ob_buf_fini(&text);
 		if (err == OB_ERR_IMAGE_NO_ENTRY)
-			explain_no_binary(image, device);
+			obf_explain_no_binary(image, device);
 		else
 			ob_error("the PTX of separately compiled objects cannot be linked: %s", log[0] ? log : ob_err_text(err));
 		return ob_err_to_cuda(err);
@@ -90,7 +79,7 @@ CUresult obf_code_new(const struct obi_image *image, const struct obf_device *de
 		return CUDA_ERROR_JIT_COMPILATION_DISABLED;
 	}
 	if (!entry && !image->prelinked) {
-		explain_no_binary(image, device);
+		obf_explain_no_binary(image, device);
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	}
 	code = calloc(1, sizeof *code);

@@ -143,6 +143,8 @@ void obf_code_unref(struct obf_code *code);
 /* The uncompressed bytes until the matching drop. Serialises loads of one code. */
 CUresult obf_code_payload_take(struct obf_code *code);
 void obf_code_payload_drop(struct obf_code *code);
+/* Logs why the device takes none of the image's code: whose it is, what it holds, what helps (explain.c). */
+void obf_explain_no_binary(const struct obi_image *image, const struct obf_device *device);
 /* A whole file, with a NUL after it; free() it. FILE_NOT_FOUND, OUT_OF_MEMORY. */
 CUresult obf_file_read(const char *path, void **ret_data, size_t *ret_size);
 

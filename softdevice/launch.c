@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* Kernel launches and host functions: checked and packed by the face, queued here, run by the core. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -9,6 +8,7 @@
 #include "softdevice/config.h"
 #include "softdevice/context.h"
 #include "softdevice/module.h"
+#include "softdevice/notice.h"
 #include "softdevice/sched.h"
 #include "softdevice/stream.h"
 
@@ -19,13 +19,6 @@ struct kernel_op {
 	_Alignas(16) unsigned char params[];
 };
 
-static void fault_report(const struct obd_fault *fault)
-{
-	/* The one place where the device speaks: what a memory checker would say. */
-	if (obd_config.memcheck && fault->text[0])
-		fprintf(stderr, "========= %s\n", fault->text);
-}
-
 static void kernel_run(struct obd_op *op)
 {
 	struct kernel_op *k = (struct kernel_op *)op;
@@ -35,7 +28,7 @@ static void kernel_run(struct obd_op *op)
 	if (!result)
 		return;
 	if (!atomic_load_explicit(&op->ctx->abort, memory_order_relaxed))
-		fault_report(&fault);
+		obd_notice_fault(&fault);
 	obd_ctx_fail(op->ctx, result);
 }
 

@@ -10,6 +10,7 @@
 #include "softdevice/config.h"
 #include "softdevice/context.h"
 #include "softdevice/jit.h"
+#include "softdevice/notice.h"
 #include "softdevice/sched.h"
 
 #define LOG_MAX 4096u   /* bytes of a load's messages */
@@ -86,7 +87,7 @@ CUresult obd_module_load(struct obf_mod *mod, const struct obf_image_ref *image)
 	if (result) {
 		/* Where the program asked for the text it has it. */
 		if (log[0] && !jit.error)
-			ob_error("PTX that the software device does not take: %s", log);
+			obd_notice_ptx(log, (const char *)image->payload, image->payload_size);
 		free(module);
 		return result;
 	}

@@ -2,10 +2,12 @@
 /* Copyright The Outboard Authors */
 #include "softdevice/vmm.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -76,7 +78,8 @@ static bool backing_open(struct obd_device *device)
 	device->backing = memfd_create("outboard-softdevice", MFD_CLOEXEC);
 	if (device->backing >= 0 && ftruncate(device->backing, (off_t)device->total) == 0)
 		return true;
-	ob_error("no memory file for the software device could be made");
+	ob_error("no file in memory for the software device could be made (%s): memory cannot be allocated. memfd_create and the limits on address space "
+		"and file size (ulimit -v, -f) are what it takes", strerror(errno));
 	if (device->backing >= 0)
 		close(device->backing);
 	device->backing = -1;

@@ -95,6 +95,8 @@ static void load_machine_code(void *fatbin)
 	GIVES(CUDA_ERROR_NO_BINARY_FOR_GPU, obf_cuModuleLoadFatBinary(&module, fatbin));
 }
 
+static unsigned char own_image[144]; /* a fatbin with 64 bytes of code */
+
 static void machine_code_only(void)
 {
 	static const char code[64];
@@ -105,9 +107,21 @@ static void machine_code_only(void)
 	fake.ptx_only = true;
 	begin();
 	capture(load_machine_code, fatbin, text, sizeof text);
-	CHECK(strstr(text, "sm_80") && strstr(text, "nvcc -gencode arch=compute_75,code=compute_75") && strchr(text, '\n') == strrchr(text, '\n'));
+	CHECK(strstr(text, "sm_80") && strstr(text, "nvcc -gencode arch=compute_75,code=compute_75") && strstr(text, "an image that the program made or "
+		"read") && strchr(text, '\n') == strrchr(text, '\n'));
 	GIVES(CUDA_ERROR_NO_BINARY_FOR_GPU, obf_cuLibraryLoadData(&library, fatbin, NULL, NULL, 0, NULL, NULL, 0));
 	CHECK(fake.loads == 0);
+	free(fatbin);
+	/* Part of the program's own file: whose it is, is said. */
+	fatbin = fake_fatbin(2, 86, code, sizeof code);
+	memcpy(own_image, fatbin, sizeof own_image);
+	free(fatbin);
+	capture(load_machine_code, own_image, text, sizeof text);
+	CHECK(strstr(text, "in the program itself, /") && strstr(text, "test_face_module,") && strstr(text, "it holds sm_86 (no PTX). Rebuild"));
+	/* PTX for a newer device than this. */
+	fatbin = fake_fatbin(1, 120, ptx_text, sizeof ptx_text);
+	capture(load_machine_code, fatbin, text, sizeof text);
+	CHECK(strstr(text, "PTX for compute_120") && strstr(text, "OUTBOARD_SOFT_CC=12.0") && !strstr(text, "nvcc"));
 	free(fatbin);
 }
 
