@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
+
 bool ob_text_parse_size(const char *text, uint64_t *ret_bytes)
 {
 	static const char units[] = "KMGT";
@@ -74,4 +76,26 @@ void ob_text_hex(const void *data, size_t n, char *ret_text)
 		ret_text[2 * i + 1] = digits[p[i] & 15];
 	}
 	ret_text[2 * n] = 0;
+}
+
+unsigned ob_text_distance(const char *a, const char *b)
+{
+	unsigned row[OB_TEXT_DISTANCE_MAX + 1], n = (unsigned)strnlen(b, OB_TEXT_DISTANCE_MAX + 1);
+
+	if (n > OB_TEXT_DISTANCE_MAX)
+		return OB_TEXT_DISTANCE_MAX;
+	for (unsigned j = 0; j <= n; j++)
+		row[j] = j;
+	for (unsigned i = 1; a[i - 1]; i++) {
+		unsigned diagonal = row[0];
+
+		row[0] = i;
+		for (unsigned j = 1; j <= n; j++) {
+			unsigned above = row[j], change = diagonal + (a[i - 1] != b[j - 1]), step = ob_min(above, row[j - 1]) + 1;
+
+			row[j] = ob_min(step, change);
+			diagonal = above;
+		}
+	}
+	return row[n];
 }

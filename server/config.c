@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/check.h"
 
-#define DISTANCE_MAX 64u
 
 struct reading {
 	const char *file;
@@ -27,29 +27,6 @@ static void complain(struct reading *r, int line, const char *what)
 		fprintf(stderr, "%s:%d: %s\n", r->file, line, what);
 }
 
-/* Levenshtein's distance, for the name that was meant. */
-static unsigned distance(const char *a, const char *b)
-{
-	unsigned row[DISTANCE_MAX + 1], n = (unsigned)strlen(b);
-
-	if (n > DISTANCE_MAX)
-		return DISTANCE_MAX;
-	for (unsigned j = 0; j <= n; j++)
-		row[j] = j;
-	for (unsigned i = 1; a[i - 1]; i++) {
-		unsigned diagonal = row[0];
-
-		row[0] = i;
-		for (unsigned j = 1; j <= n; j++) {
-			unsigned above = row[j], change = diagonal + (a[i - 1] != b[j - 1]);
-
-			row[j] = ob_min(ob_min(above, row[j - 1]) + 1, change);
-			diagonal = above;
-		}
-	}
-	return row[n];
-}
-
 static void unknown_key(struct reading *r, const char *key)
 {
 	const char *best = NULL;
@@ -57,8 +34,8 @@ static void unknown_key(struct reading *r, const char *key)
 	char text[256];
 
 	for (const char *const *name = r->names; *name; name++)
-		if (distance(key, *name) < least) {
-			least = distance(key, *name);
+		if (ob_text_distance(key, *name) < least) {
+			least = ob_text_distance(key, *name);
 			best = *name;
 		}
 	if (best)

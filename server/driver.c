@@ -66,6 +66,8 @@ static bool bind(struct obs_driver_lib *lib, const char *which, char *ret_why, s
 		lib->bare = obs_null_driver;
 		return true;
 	}
+	if (strcmp(which, OBS_DRIVER_GPU) == 0)
+		which = OBS_DRIVER_SYSTEM;
 	if (strcmp(which, "soft") == 0) {
 		handle = open_soft(lib, ret_why, why_size);
 	} else {
@@ -155,5 +157,10 @@ bool obs_driver_open(const char *which, struct obs_driver_lib *ret, char *ret_wh
 	}
 	/* The table is the driver's own business, not one of the program's calls: ask past the layers. */
 	ret->ptx_only = !ret->null && ask_ptx_only(&ret->bare);
+	if (ret->ptx_only && strcmp(which, OBS_DRIVER_GPU) == 0) {
+		snprintf(ret_why, why_size, "the %s that the loader finds is the software device and no GPU's driver: look at LD_LIBRARY_PATH",
+			OBS_DRIVER_SYSTEM);
+		return false;
+	}
 	return true;
 }

@@ -13,6 +13,7 @@
 #include "protocol/obs_driver.h"
 
 #define OBS_DRIVER_SYSTEM "libcuda.so.1"
+#define OBS_DRIVER_GPU "gpu" /* the same, which must not be a software device */
 #define OBS_DRIVER_SOFT_FILE "liboutboard-softdevice.so"
 
 struct obs_driver_lib {
@@ -27,7 +28,7 @@ struct obs_driver_lib {
 
 /* Why the driver refused to load the function, in one line; empty when it does not say. The software device does. */
 void obs_driver_why(const struct obs_driver_lib *lib, CUfunction function, char *ret, size_t size);
-/* which: soft, null, or a library's name. Opens and initialises. False: ret_why says what is wrong and what to do. */
+/* which: soft, gpu, null, or a library's name. Opens and initialises. False: ret_why says what is wrong and what to do. */
 bool obs_driver_open(const char *which, struct obs_driver_lib *ret, char *ret_why, size_t why_size);
 
 #endif

@@ -24,8 +24,9 @@ static const char help[] =
 	"  --tokens FILE        clients may prove themselves by a token of this file ('outboard token')\n"
 	"  --audit FILE         append who came, from where, for how long and how much, as JSON lines\n"
 	"  --insecure           listen where other machines can connect without TLS, or let anybody in\n"
-	"  --driver WHICH       auto (default): the system's libcuda.so.1 if it works, else soft\n"
-	"                       soft: the software device; null: answers everything, does nothing; or a path\n"
+	"  --driver WHICH       auto (default): gpu if it works, else soft, with a warning\n"
+	"                       gpu: the system's libcuda.so.1, or the server does not start; soft: the software device, on the CPU\n"
+	"                       null: answers everything, computes nothing; or the path of a libcuda.so.1\n"
 	"  --warm N             workers kept ready for new sessions (default 1)\n"
 	"  --refill N           workers that may be starting at the same time (default 4): a driver that starts loads the machine\n"
 	"  --max-sessions N     sessions at the same time (default 256)\n"
@@ -142,7 +143,7 @@ static bool set(struct obs_options *o, int which, const char *name, const char *
 		}
 		return take_text(text, &o->listen[o->n_listen++], ret_why, size, "an address, for example tcp://0.0.0.0:14800");
 	case DRIVER:
-		return take_text(text, &o->driver, ret_why, size, "auto, soft, null or the path of a libcuda.so.1");
+		return take_text(text, &o->driver, ret_why, size, "auto, gpu, soft, null or the path of a libcuda.so.1");
 	case TLS_CERT:
 	case TLS_KEY:
 	case TLS_CLIENT_CA:

@@ -165,12 +165,17 @@ static bool proc_start(struct obs_super *super)
 	int fds[2], board = -1, err;
 
 	if (!proc || !(proc->board = obs_board_new(&board)) || obs_handoff_pair(fds) != 0) {
+		int failed = errno;
+		char why[240];
+
 		if (board >= 0)
 			close(board);
 		if (proc)
 			obs_board_free(proc->board);
 		free(proc);
-		start_failed(super, "no memory or no descriptors left");
+		snprintf(why, sizeof why, "what a worker shares with the server cannot be made: %s", failed == ENOSYS || failed == EPERM ?
+			 "this kernel, or the filter of system calls that the server runs under, has no memfd_create" : strerror(failed));
+		start_failed(super, why);
 		return false;
 	}
 	proc->super = super;

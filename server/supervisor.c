@@ -66,39 +66,81 @@ static void told_to_stop(uv_signal_t *signal, int number)
 	obs_super_check_done(super);
 }
 
-/* True when a child process can initialise the driver: a broken driver may crash, and must not take the server with it. */
-static bool probe(struct obs_super *super, const char *driver)
+/*
+ * True when a child process can initialise the driver: a broken driver may crash, and must not take the server with it. ret_why: the child's last line,
+ * which says why not.
+ */
+static bool probe(struct obs_super *super, const char *driver, char *ret_why, size_t why_size)
 {
 	uint64_t deadline = ob_clock_ns() + PROBE_TIMEOUT_MS * OB_MS;
-	int status = -1;
-	pid_t pid = fork();
+	int status = -1, ends[2];
+	pid_t pid;
+	ssize_t n;
 
+	snprintf(ret_why, why_size, "no process could be started to try it");
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return false;
+	pid = fork();
 	if (pid == 0) {
-		int null = open("/dev/null", O_RDWR);
-
-		if (null >= 0 && !ob_log_on(OB_LOG_DEBUG))
-			dup2(null, 2);
+		dup2(ends[1], STDERR_FILENO);
 		execl(super->self, super->self, "--probe", "--driver", driver, (char *)NULL);
 		_exit(127);
 	}
+	close(ends[1]);
 	while (pid > 0 && waitpid(pid, &status, WNOHANG) == 0) {
 		if (ob_clock_ns() > deadline) {
 			kill(pid, SIGKILL);
 			waitpid(pid, NULL, 0);
-			return false;
+			status = -1;
+			snprintf(ret_why, why_size, "it did not start within %u s", PROBE_TIMEOUT_MS / 1000);
+			break;
 		}
 		usleep(2000);
 	}
-	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+		close(ends[0]);
+		return true;
+	}
+	if (WIFSIGNALED(status))
+		snprintf(ret_why, why_size, "it ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+	fcntl(ends[0], F_SETFL, O_NONBLOCK); /* something that the driver started may keep the other end */
+	n = read(ends[0], ret_why, why_size - 1);
+	if (n > 0) {
+		ret_why[n] = '\0';
+		ret_why[strcspn(ret_why, "\n")] = '\0';
+	}
+	close(ends[0]);
+	return false;
 }
 
-static void driver_choose(struct obs_super *super)
+/* The driver that workers open. False: it cannot be used, and the reason was printed. */
+static bool driver_choose(struct obs_super *super)
 {
-	super->driver = super->options->driver;
-	if (strcmp(super->driver, "auto") != 0)
-		return;
-	super->driver = probe(super, OBS_DRIVER_SYSTEM) ? OBS_DRIVER_SYSTEM : "soft";
-	ob_info("driver: %s", super->driver);
+	const char *asked = super->options->driver;
+	bool automatic = strcmp(asked, "auto") == 0;
+	char why[240];
+
+	super->driver = automatic ? OBS_DRIVER_GPU : asked;
+	if (strcmp(asked, "null") == 0) {
+		ob_info("driver: null: it answers everything and computes nothing; it is for measuring and for tests");
+		return true;
+	}
+	if (probe(super, super->driver, why, sizeof why)) {
+		ob_info("driver: %s", automatic ? OBS_DRIVER_SYSTEM : super->driver);
+		return true;
+	}
+	if (!automatic) {
+		fprintf(stderr, "outboard-server: --driver %s cannot be used: %s%s\n", asked, why, strcmp(asked, OBS_DRIVER_GPU) == 0 ?
+			". Install NVIDIA's driver ('nvidia-smi' must list the GPU), or use --driver soft for kernels on the CPU" : "");
+		return false;
+	}
+	super->driver = "soft";
+	ob_warn("driver: soft: no GPU can be used (%s): kernels run on this machine's CPU, many times slower. --driver gpu makes that an error, --driver soft "
+		"asks for it", why);
+	if (probe(super, super->driver, why, sizeof why))
+		return true;
+	fprintf(stderr, "outboard-server: the software device cannot be used either: %s\n", why);
+	return false;
 }
 
 static void more_descriptors(void)
@@ -158,7 +200,8 @@ static int super_start(struct obs_super *super)
 		return 1;
 	obs_cache_open(&super->cache, super->options->cache, ob_opt_on(OB_OPT_CACHE) ? super->options->upload_cache : 0);
 	obs_cache_sweep(&super->cache);
-	driver_choose(super);
+	if (!driver_choose(super))
+		return 1;
 	for (size_t i = 0; i < super->options->n_listen; i++)
 		if (obs_listener_open(super, super->options->listen[i]) != 0)
 			return 1;
@@ -167,6 +210,8 @@ static int super_start(struct obs_super *super)
 	uv_signal_start(&super->term, told_to_stop, SIGTERM);
 	uv_signal_start(&super->intr, told_to_stop, SIGINT);
 	obs_pool_refill(super);
+	if (super->retrying) /* not even the first worker could be started; the reason was logged */
+		return 1;
 	for (size_t i = 0; i < super->n_listeners; i++)
 		fprintf(stderr, "outboard-server: listening on %s\n", super->listeners[i].url);
 	obs_notify("READY=1");

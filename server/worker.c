@@ -97,6 +97,6 @@ int obs_worker_probe(const struct obs_options *options)
 
 	if (obs_driver_open(options->driver, &lib, why, sizeof why))
 		_exit(0);
-	fprintf(stderr, "outboard-server: %s\n", why);
+	fprintf(stderr, "%s\n", why); /* the supervisor quotes it */
 	_exit(1);
 }

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 
-#define PATIENCE (5 * OB_SECOND)
+#define PATIENCE (60 * OB_SECOND) /* a machine that needs longer is taken to hang */
 #define RANGE_BASE 0x200000000000ull
 #define RANGE_SIZE (1ull << 40)
 
@@ -68,6 +68,7 @@ void server_start_env(struct server *server, const char *const *options, const c
 	if (server->pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		dup2(server->log, STDERR_FILENO);
+		setenv("OUTBOARD_LOG", "info", 1);
 		if (name)
 			setenv(name, value, 1);
 		/* The thread sanitizer would hold each exit up by a second. */
@@ -104,7 +105,21 @@ int server_wait(struct server *server, unsigned ms)
 int server_stop(struct server *server)
 {
 	kill(server->pid, SIGTERM);
-	return server_wait(server, 10000);
+	return server_wait(server, 60000);
+}
+
+void server_await_log(const struct server *server, const char *words)
+{
+	uint64_t deadline = ob_clock_ns() + PATIENCE;
+	char text[1 << 16];
+	ssize_t n;
+
+	do {
+		usleep(2000);
+		n = pread(server->log, text, sizeof text - 1, 0);
+		CHECK(n >= 0 && ob_clock_ns() < deadline);
+		text[n] = '\0';
+	} while (!strstr(text, words));
 }
 
 int server_children(const struct server *server, pid_t *ret, int max)

@@ -29,6 +29,8 @@ void server_start_env(struct server *server, const char *const *options, const c
 /* Sends SIGTERM, waits until it is gone; its exit status. */
 int server_stop(struct server *server);
 int server_wait(struct server *server, unsigned ms);
+/* Until its log holds these words; the level is info. */
+void server_await_log(const struct server *server, const char *words);
 /* Direct children of the server; how many, at most `max` in ret. */
 int server_children(const struct server *server, pid_t *ret, int max);
 /* Until the server has that many children. */
@@ -48,9 +50,9 @@ void peer_close(struct peer *peer);
 void peer_send(struct peer *peer, const void *data, size_t size);
 void peer_preface(struct peer *peer, uint8_t intent, uint64_t route);
 void peer_message(struct peer *peer, const struct obp_message *message);
-/* The next control message within 5 s; false: the connection ended first. */
+/* The next control message within a minute; false: the connection ended first. */
 bool peer_control(struct peer *peer);
-/* Until the server has closed, within 5 s; false when it did not. Bytes that come before are dropped. */
+/* Until the server has closed, within a minute; false when it did not. Bytes that come before are dropped. */
 bool peer_ended(struct peer *peer);
 /* Connects, says hello proposing one range, takes the welcome (in peer->got). */
 void peer_session(struct peer *peer, const struct server *server);
@@ -64,7 +66,7 @@ bool peer_join(struct peer *peer, const struct server *server, uint64_t route, c
 	uint64_t attempt);
 /* One call in a frame of its own; size of the body is padded with zeros. */
 void peer_call(struct peer *peer, uint16_t lane, uint16_t opcode, const void *body, size_t size);
-/* The next reply within 5 s in peer->item (a large one is dropped but for its head). */
+/* The next reply within a minute in peer->item (a large one is dropped but for its head). */
 const struct obp_reply *peer_reply(struct peer *peer);
 /* ping and its reply; the deferred error that comes with it. */
 uint32_t peer_ping(struct peer *peer, uint16_t lane);

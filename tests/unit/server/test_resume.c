@@ -23,9 +23,9 @@ static void session_start(struct session *s, const char *const *options, uint32_
 static void session_stop(struct session *s)
 {
 	kill(s->server.pid, SIGTERM);
-	usleep(20000);
+	server_await_log(&s->server, "shutting down"); /* two that wait are delivered as one */
 	kill(s->server.pid, SIGTERM);
-	server_wait(&s->server, 10000);
+	server_wait(&s->server, 60000);
 }
 
 static bool join(struct session *s, struct peer *peer, enum obp_join_purpose purpose, uint64_t received, uint64_t attempt)

