@@ -503,13 +503,14 @@ int obx_bench_main(int argc, char **argv)
 	bool known = false;
 	int c;
 
-	if (strcmp(what, "--help") == 0)
+	if (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0)
 		return usage();
 	for (size_t i = 0; i < ob_count(kinds); i++)
 		known |= strcmp(what, kinds[i]) == 0;
 	if (!known)
-		return obx_usage_error("bench", "there is nothing called '%s' to measure", what);
-	while ((c = getopt_long(argc - 1, argv + 1, "+:", options, NULL)) != -1) {
+		return *what ? obx_word_unknown("bench", "thing to measure called", what, kinds, ob_count(kinds)) :
+			       obx_usage_error("bench", "say what is to be measured: launch, latency, bandwidth, objects, all or startup");
+	while ((c = getopt_long(argc - 1, argv + 1, "+:h", options, NULL)) != -1) {
 		if (c == 's')
 			server = optarg;
 		else if (c == 'w')
@@ -531,7 +532,7 @@ int obx_bench_main(int argc, char **argv)
 		else if (c == 'r')
 			return obx_usage_error("bench", "--rounds takes 1 to 64");
 		else
-			return obx_usage_error("bench", c == ':' ? "%s needs a value" : "there is no option %s", argv[optind]);
+			return obx_option_wrong("bench", c, argv + 1);
 	}
 	if (strcmp(what, "startup") == 0 && optind + 1 >= argc)
 		return obx_usage_error("bench", "startup needs a command");

@@ -35,7 +35,7 @@ int obx_cert_main(int argc, char **argv)
 	uint64_t days = DAYS_DEFAULT;
 	int c;
 
-	while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
 		switch (c) {
 		case 'c':
 			cert = optarg;
@@ -52,10 +52,8 @@ int obx_cert_main(int argc, char **argv)
 			break;
 		case 'h':
 			return usage();
-		case ':':
-			return obx_usage_error("cert", "%s needs a value", argv[optind - 1]);
 		default:
-			return obx_usage_error("cert", "there is no option %s", argv[optind - 1]);
+			return obx_option_wrong("cert", c, argv);
 		}
 	}
 	if (!cert)

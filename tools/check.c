@@ -12,11 +12,13 @@
 #include "tools/command.h"
 #include "tools/probe.h"
 #include "tools/servers.h"
+#include "transport/failure.h"
 #include "transport/shm.h"
 
 #define PINGS 200
 #define LOOK_LIST (-2) /* several servers were named: look->url_text */
-#define TIMEOUT_NS (5 * OB_SECOND)
+#define TIMEOUT_DEFAULT_S 5u
+#define TIMEOUT_MAX_S 86400u
 
 struct look {
 	const char *url_text;
@@ -24,6 +26,17 @@ struct look {
 	uint64_t ping_ns[PINGS];      /* sorted */
 	unsigned pings;
 };
+
+/* As long as the client library would wait. */
+static uint64_t timeout_ns(void)
+{
+	const char *text = getenv("OUTBOARD_TIMEOUT");
+	uint64_t seconds;
+
+	if (!text || !ob_text_parse_number(text, 1, TIMEOUT_MAX_S, &seconds))
+		seconds = TIMEOUT_DEFAULT_S;
+	return seconds * OB_SECOND;
+}
 
 static int by_value(const void *a, const void *b)
 {
@@ -37,19 +50,19 @@ static int look_open(const char *verb, int argc, char **argv, struct look *look)
 {
 	static const struct option options[] = { { "server", required_argument, NULL, 's' }, { "help", no_argument, NULL, 'h' }, { 0 } };
 	const char *server = NULL, *why = NULL;
-	char text[2048];
+	char text[OBT_FAILURE_TEXT];
 	struct obt_url url;
 	enum ob_err err;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "+:", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
 		if (c == 's') {
 			server = optarg;
 		} else if (c == 'h') {
 			printf("usage: outboard %s [--server URL]\n", verb);
 			return -1;
 		} else {
-			return obx_usage_error(verb, c == ':' ? "%s needs a value" : "there is no option %s", argv[optind - 1]);
+			return obx_option_wrong(verb, c, argv);
 		}
 	}
 	if (optind < argc)
@@ -59,14 +72,36 @@ static int look_open(const char *verb, int argc, char **argv, struct look *look)
 		return LOOK_LIST;
 	if (obt_url_parse(look->url_text, &url, &why))
 		return obx_usage_error(verb, "the server's address '%s': %s", look->url_text, why);
-	err = obx_probe_open(&look->probe, &url, TIMEOUT_NS);
+	err = obx_probe_open(&look->probe, &url, timeout_ns());
 	if (err) {
-		obx_probe_explain(&look->probe, look->url_text, err, errno, text, sizeof text);
+		obx_probe_explain(&look->probe, &url, look->url_text, err, errno, text, sizeof text);
 		fprintf(stderr, "outboard %s: %s\n", verb, text);
 		obt_stream_close(&look->probe.stream);
 		return OBX_EXIT_UNWELL;
 	}
 	return 0;
+}
+
+enum kind { KIND_GPU, KIND_SOFTWARE, KIND_NULL };
+
+static const struct {
+	const char *name, *verdict;
+} kinds[] = {
+	[KIND_GPU] = { "GPU", "all is well" },
+	[KIND_SOFTWARE] = { "SOFTWARE DEVICE, NO GPU", "all is well, but there is NO GPU: kernels run on the server's CPU, many times slower. "
+		"'outboard-server --driver gpu' "
+		"serves a GPU or does not start" },
+	[KIND_NULL] = { "NULL DRIVER, NO GPU", "all is well for measuring calls, but NOTHING IS COMPUTED: the null driver answers every call and runs no "
+		"kernel. Start the "
+		"server with --driver gpu or --driver soft" },
+};
+
+/* What runs the kernels of a device, by what the server says of it. */
+static enum kind kind_of(const struct obp_welcome *welcome, uint32_t device)
+{
+	if (strcmp(welcome->driver, "null") == 0)
+		return KIND_NULL;
+	return welcome->devices[device].ptx_only ? KIND_SOFTWARE : KIND_GPU;
 }
 
 int obx_check_main(int argc, char **argv)
@@ -80,16 +115,15 @@ int obx_check_main(int argc, char **argv)
 	if (code)
 		return code < 0 ? 0 : code;
 	for (; look.pings < PINGS; look.pings++)
-		if (obx_probe_ping(&look.probe, TIMEOUT_NS, &look.ping_ns[look.pings]))
+		if (obx_probe_ping(&look.probe, timeout_ns(), &look.ping_ns[look.pings]))
 			break;
 	qsort(look.ping_ns, look.pings, sizeof look.ping_ns[0], by_value);
 	printf("server      %s\n", look.url_text);
 	printf("versions    server %s, this program %s, protocol %u\n", welcome->version, OB_VERSION, OBP_VERSION);
 	printf("driver      %s, CUDA %d.%d\n", welcome->driver, welcome->driver_version / 1000, welcome->driver_version % 1000 / 10);
-	printf("devices     %u", welcome->n_devices);
 	for (uint32_t i = 0; i < welcome->n_devices; i++)
-		printf("%s %s", i ? "," : ":", welcome->devices[i].name);
-	printf("\nstart       connected in %.2f ms, session in %.2f ms%s\n", (double)look.probe.connect_ns / 1e6,
+		printf("device %-4u %s: %s\n", i, kinds[kind_of(welcome, i)].name, welcome->devices[i].name);
+	printf("start       connected in %.2f ms, session in %.2f ms%s\n", (double)look.probe.connect_ns / 1e6,
 	       (double)look.probe.hello_ns / 1e6, obt_shm_on(&look.probe.stream) ? "; data through shared memory" : "");
 	if (look.pings)
 		printf("round trip  median %.1f us, 99%% %.1f us, of %u\n", (double)look.ping_ns[look.pings / 2] / 1e3,
@@ -102,7 +136,7 @@ int obx_check_main(int argc, char **argv)
 	else if (look.ping_ns[look.pings / 2] > 25 * OB_MS)
 		printf("verdict     works, but far away: programs that wait for each kernel will be slow\n");
 	else
-		printf("verdict     all is well\n");
+		printf("verdict     %s\n", kinds[kind_of(welcome, 0)].verdict);
 	obx_probe_close(&look.probe);
 	return code;
 }

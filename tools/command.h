@@ -36,5 +36,14 @@ const char *obx_server_url(const char *given);
 bool obx_find_file(const char *name, char *ret_path, size_t size);
 /* "option needs a value" and its kin: prints "outboard VERB: ...", returns OBX_EXIT_USAGE. */
 int obx_usage_error(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/*
+ * An option that could not be taken: says whether it lacks its value or does not exist, with the one that was probably meant; returns OBX_EXIT_USAGE.
+ * verb: "token", "rqa sweep". The options are those that the verb's own --help names.
+ */
+int obx_option_unknown(const char *verb, const char *word);
+/* The same for a name among others, as a verb below a verb. what: "verb", "action". */
+int obx_word_unknown(const char *verb, const char *what, const char *word, const char *const *names, size_t n);
+/* What getopt_long's ':' and '?' stand for, printed; returns OBX_EXIT_USAGE. argv as it was given to getopt_long. */
+int obx_option_wrong(const char *verb, int c, char *const *argv);
 
 #endif

@@ -75,9 +75,9 @@ int obx_kernel_bench_options(struct obx_kernel_bench *b, int argc, char **argv, 
 			continue;
 		}
 		if (a + 1 == argc)
-			return obx_usage_error(b->verb, "unknown option or missing value: '%s'", argv[a]);
+			return obx_option_unknown(b->verb, argv[a]);
 		if (!take_option(b, argv[a], argv[a + 1], low, high, &code) && !code && !(more && more(arg, argv[a], argv[a + 1])))
-			code = obx_usage_error(b->verb, "unknown option '%s'", argv[a]);
+			code = obx_option_unknown(b->verb, argv[a]);
 		if (code)
 			return code;
 		a++;

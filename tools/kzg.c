@@ -430,13 +430,13 @@ static int take_options(struct options *o, int argc, char **argv)
 			continue;
 		}
 		if (a + 1 == argc)
-			return obx_usage_error(NAME, value ? "%s needs a value" : "unknown option or missing value: '%s'", argv[a]);
+			return obx_option_unknown(NAME, argv[a]);
 		if (value)
 			*value = argv[a + 1];
 		else if (strcmp(argv[a], "--table") == 0 && !ob_text_parse_number(argv[a + 1], 0, TABLE_MAX_MIB, &o->table))
 			return obx_usage_error(NAME, "--table is a number of MiB up to %d, not '%s'", TABLE_MAX_MIB, argv[a + 1]);
 		else if (strcmp(argv[a], "--table") != 0 && !obx_devices_take(&o->device, argv[a], argv[a + 1], &code))
-			return code ? code : obx_usage_error(NAME, "unknown option or missing value: '%s'", argv[a]);
+			return code ? code : obx_option_unknown(NAME, argv[a]);
 		a++;
 	}
 	return 0;
@@ -471,8 +471,15 @@ int obx_kzg_main(int argc, char **argv)
 		if (strcmp(argv[1], actions[i].name) == 0)
 			run = actions[i].run;
 	}
+	if (!run && argc > 1) {
+		const char *names[ob_count(actions)];
+
+		for (size_t i = 0; i < ob_count(actions); i++)
+			names[i] = actions[i].name;
+		return obx_word_unknown(NAME, "action", argv[1], names, ob_count(names));
+	}
 	if (!run)
-		return obx_usage_error(NAME, argc > 1 ? "there is no action '%s'" : "an action is missing%s", argc > 1 ? argv[1] : "");
+		return obx_usage_error(NAME, "an action is missing");
 	o.action = argv[1];
 	code = take_options(&o, argc, argv);
 	if (code)

@@ -483,14 +483,14 @@ int obx_msm_main(int argc, char **argv)
 		for (size_t i = 0; i < ob_count(actions); i++)
 			action = strcmp(argv[1], actions[i].name) == 0 ? actions[i].run : action;
 		if (!action)
-			return obx_usage_error(NAME, "there is no action '%s'", argv[1]);
+			return obx_word_unknown(NAME, "action", argv[1], (const char *const[]){ "gen", "tune", "calibrate", "bench" }, 4);
 		first = 2;
 	}
 	for (int a = first; a < argc; a++) {
 		if (take_flag(&o, argv[a]))
 			continue;
 		if (a + 1 == argc || !take(&o, argv[a], argv[a + 1], &code))
-			return obx_usage_error(NAME, "unknown option or missing value: '%s'", argv[a]);
+			return obx_option_unknown(NAME, argv[a]);
 		if (code)
 			return code;
 		a++;

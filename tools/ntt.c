@@ -161,7 +161,7 @@ static int take(struct options *o, const char *option, const char *value, struct
 			return obx_usage_error(NAME, "--order is nn, nr, rn or rr");
 		o->job.order = order;
 	} else if (!obx_devices_take(&o->device, option, value, &code) && !code) {
-		return obx_usage_error(NAME, "unknown option '%s'", option);
+		return obx_option_unknown(NAME, option);
 	}
 	return code;
 }
@@ -196,7 +196,7 @@ int obx_ntt_main(int argc, char **argv)
 		if (take_flag(&o, argv[a]))
 			continue;
 		if (a + 1 == argc)
-			return obx_usage_error(NAME, "unknown option or missing value: '%s'", argv[a]);
+			return obx_option_unknown(NAME, argv[a]);
 		code = take(&o, argv[a], argv[a + 1], &coset);
 		if (code)
 			return code;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
+#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "protocol/format.h"
 #include "tools/command.h"
 
@@ -74,12 +77,96 @@ int obx_usage_error(const char *verb, const char *format, ...)
 {
 	va_list args;
 
-	fprintf(stderr, "outboard %s: ", verb);
+	fprintf(stderr, "outboard%s%s: ", *verb ? " " : "", verb);
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);
-	fprintf(stderr, "; 'outboard %s --help' shows the usage\n", verb);
+	fprintf(stderr, "%s 'outboard%s%s --help' shows the usage\n", format[strlen(format) - 1] == '?' ? "" : ";", *verb ? " " : "", verb);
 	return OBX_EXIT_USAGE;
+}
+
+/* ---- what was probably meant ---- */
+
+#define NEAR 3u        /* more changes than that make another word */
+#define OPTION_BYTES 64u
+
+/* The nearer of two names to what was typed: whether `name` goes before `*best`. */
+static bool nearer(const char *word, const char *name, unsigned *best)
+{
+	unsigned distance = ob_text_distance(word, name);
+
+	if (distance >= *best || distance >= strlen(name))
+		return false;
+	*best = distance;
+	return true;
+}
+
+int obx_word_unknown(const char *verb, const char *what, const char *word, const char *const *names, size_t n)
+{
+	const char *meant = NULL;
+	unsigned best = NEAR;
+
+	for (size_t i = 0; i < n; i++)
+		if (nearer(word, names[i], &best))
+			meant = names[i];
+	return meant ? obx_usage_error(verb, "there is no %s '%.60s'; did you mean '%s'?", what, word, meant) :
+		       obx_usage_error(verb, "there is no %s '%.60s'", what, word);
+}
+
+static int dispatch(int argc, char **argv);
+
+/* What `outboard VERB --help` prints; the caller frees it. NULL: no memory. */
+static char *help_of(const char *verb)
+{
+	char words[OPTION_BYTES], *text = NULL, *argv[5] = { (char *)(uintptr_t)"outboard" }, *rest = NULL;
+	FILE *kept = stdout, *memory;
+	size_t size;
+	int argc = 1;
+
+	snprintf(words, sizeof words, "%s", verb);
+	for (char *word = strtok_r(words, " ", &rest); word && argc < 3; word = strtok_r(NULL, " ", &rest))
+		argv[argc++] = word;
+	argv[argc++] = (char *)(uintptr_t)"--help";
+	memory = open_memstream(&text, &size);
+	if (!memory)
+		return NULL;
+	stdout = memory;
+	optind = 0;
+	dispatch(argc, argv);
+	stdout = kept;
+	fclose(memory);
+	return text;
+}
+
+int obx_option_unknown(const char *verb, const char *word)
+{
+	OB_CLEANUP(ob_freep) char *help = help_of(verb);
+	char name[OPTION_BYTES], meant[OPTION_BYTES] = "", asked[OPTION_BYTES];
+	unsigned best = NEAR;
+
+	snprintf(asked, sizeof asked, "%.*s", (int)strcspn(word, "="), word);
+	for (const char *at = help; at && (at = strstr(at, "--")) != NULL; at += 2) {
+		size_t n = 2 + strspn(at + 2, "abcdefghijklmnopqrstuvwxyz0123456789-");
+
+		if (n > 2 && n < sizeof name && snprintf(name, sizeof name, "%.*s", (int)n, at) > 0 && nearer(asked, name, &best))
+			memcpy(meant, name, sizeof meant);
+	}
+	if (best == 0) /* it exists, so what was missed is its value */
+		return obx_usage_error(verb, "%.60s needs a value", word);
+	if (word[0] != '-')
+		return obx_usage_error(verb, "unexpected '%.60s'", word);
+	return meant[0] ? obx_usage_error(verb, "there is no option %.60s; did you mean %s?", word, meant) :
+			  obx_usage_error(verb, "there is no option %.60s", word);
+}
+
+int obx_option_wrong(const char *verb, int c, char *const *argv)
+{
+	char letter[3] = { '-', (char)optopt, '\0' };
+	const char *word = argv[optind - 1];
+
+	if (c == ':')
+		return obx_usage_error(verb, "%s needs a value", word);
+	return obx_option_unknown(verb, optopt > ' ' && optopt < 0x7f && word[1] != '-' ? letter : word);
 }
 
 static int usage(FILE *out)
@@ -92,8 +179,33 @@ static int usage(FILE *out)
 	return out == stdout ? 0 : OBX_EXIT_USAGE;
 }
 
+/* Verbs whose arguments may be another program's, or that have verbs of their own, look for --help themselves. */
+static bool help_wanted(int argc, char **argv)
+{
+	if (strcmp(argv[1], "run") == 0 || strcmp(argv[1], "bench") == 0 || strcmp(argv[1], "rqa") == 0)
+		return false;
+	for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++)
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+			return true;
+	return false;
+}
+
+/* -1: there is no such verb. */
+static int dispatch(int argc, char **argv)
+{
+	char *help[] = { argv[1], (char *)(uintptr_t)"--help", NULL };
+
+	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
+		if (strcmp(argv[1], verbs[i].name) == 0)
+			return help_wanted(argc, argv) ? verbs[i].main(2, help) : verbs[i].main(argc - 1, argv + 1);
+	return -1;
+}
+
 int main(int argc, char **argv)
 {
+	const char *names[sizeof verbs / sizeof verbs[0]];
+	int code;
+
 	ob_log_set_name("outboard");
 	if (argc < 2)
 		return usage(stderr);
@@ -103,9 +215,10 @@ int main(int argc, char **argv)
 		printf("outboard %s, protocol %u\n", OB_VERSION, OBP_VERSION);
 		return 0;
 	}
+	code = dispatch(argc, argv);
+	if (code >= 0)
+		return code;
 	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
-		if (strcmp(argv[1], verbs[i].name) == 0)
-			return verbs[i].main(argc - 1, argv + 1);
-	fprintf(stderr, "outboard: there is no verb '%s'\n", argv[1]);
-	return usage(stderr);
+		names[i] = verbs[i].name;
+	return obx_word_unknown("", "verb", argv[1], names, sizeof names / sizeof names[0]);
 }

@@ -11,6 +11,7 @@
 #include "loadbalancer/place.h"
 #include "tools/command.h"
 #include "tools/loader.h"
+#include "tools/program.h"
 #include "tools/servers.h"
 
 #define PATH_BYTES 4096
@@ -56,7 +57,7 @@ static void join(const char *name, const char *value, bool before)
  * RUNPATH: the library's SONAME makes glibc hand it to a later dlopen("libcuda.so.1"). Where the loader does not take the path, or the file has
  * another name, there is a link.
  */
-static bool use_library(const char *file)
+static bool use_library(const char *file, bool may_preload)
 {
 	char path[PATH_BYTES], folder[PATH_BYTES], preload[2 * PATH_BYTES];
 	bool takes;
@@ -65,7 +66,8 @@ static bool use_library(const char *file)
 		return false;
 	takes = obx_loader_takes(path);
 	if (takes && strcmp(file, LIBRARY) == 0) {
-		join("LD_PRELOAD", path, false); /* what was asked to come first still does */
+		if (may_preload)
+			join("LD_PRELOAD", path, false); /* what was asked to come first still does */
 		*strrchr(path, '/') = 0;
 		join("LD_LIBRARY_PATH", path, true);
 		return true;
@@ -78,8 +80,47 @@ static bool use_library(const char *file)
 			"Let XDG_RUNTIME_DIR name a folder of yours, or install Outboard elsewhere\n", path, folder, strerror(errno));
 		return false;
 	}
-	join("LD_PRELOAD", takes ? path : preload, false);
+	if (may_preload)
+		join("LD_PRELOAD", takes ? path : preload, false);
 	return true;
+}
+
+/*
+ * The address sanitizer refuses to start when another library was loaded before its own. Ours replaces nothing of the C library, so for programs that are
+ * started by the command (a shell, make, a test runner) that check is turned off, unless the user has said otherwise.
+ */
+static void sanitizer_allow(void)
+{
+	const char *old = getenv("ASAN_OPTIONS");
+
+	if (!old || !strstr(old, "verify_asan_link_order"))
+		join("ASAN_OPTIONS", "verify_asan_link_order=0", true);
+}
+
+/* Sets what the loader needs; for a program that could make nothing of it, says why. False: there is no library, and it was said. */
+static bool prepare(const char *command, const char *file)
+{
+	char path[OBX_PROGRAM_PATH];
+	enum obx_program kind = obx_program_look(command, path);
+
+	switch (kind) {
+	case OBX_PROGRAM_STATIC:
+		fprintf(stderr, "outboard run: %s is linked statically and loads no library: it gets no GPU from here, only programs that it starts do. "
+			"Link it dynamically; NVIDIA's runtime may stay static\n", path);
+		break;
+	case OBX_PROGRAM_MUSL:
+		fprintf(stderr, "outboard run: %s is built for the musl C library, and CUDA's libraries for glibc: it gets no GPU and runs without. "
+			"Build it on a system with glibc, or run it in a container with one\n", path);
+		return true;
+	case OBX_PROGRAM_NARROW:
+		fprintf(stderr, "outboard run: %s is a 32-bit program, and CUDA's driver has 64 bits: it gets no GPU and runs without. Build it for 64 "
+			"bits\n", path);
+		return true;
+	default:
+		break;
+	}
+	sanitizer_allow();
+	return use_library(file, kind != OBX_PROGRAM_SANITIZER);
 }
 
 /* The client library reads these from its environment; a wrong one is better said here than there. */
@@ -124,7 +165,7 @@ int obx_run_main(int argc, char **argv)
 	bool direct = false;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "+:", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
 		switch (c) {
 		case 's':
 			server = optarg;
@@ -150,10 +191,8 @@ int obx_run_main(int argc, char **argv)
 			break;
 		case 'h':
 			return usage();
-		case ':':
-			return obx_usage_error("run", "%s needs a value", argv[optind - 1]);
 		default:
-			return obx_usage_error("run", "there is no option %s", argv[optind - 1]);
+			return obx_option_wrong("run", c, argv);
 		}
 	}
 	if (optind >= argc)
@@ -162,7 +201,7 @@ int obx_run_main(int argc, char **argv)
 	if (!direct && !obx_servers_valid(server, &why))
 		return obx_usage_error("run", "the server's address '%s': %s", server, why);
 	setenv("OUTBOARD_SERVER", server, 1);
-	if (!use_library(direct ? "liboutboard-softdevice.so" : LIBRARY))
+	if (!prepare(argv[optind], direct ? "liboutboard-softdevice.so" : LIBRARY))
 		return OBX_EXIT_UNWELL;
 	execvp(argv[optind], argv + optind);
 	fprintf(stderr, "outboard run: %s: %s\n", argv[optind], strerror(errno));

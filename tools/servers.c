@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "loadbalancer/ask.h"
 #include "tools/command.h"
+#include "transport/failure.h"
 
 static struct obl_answer answers[OBL_LIST_MAX];
 
@@ -31,7 +32,7 @@ static void line(const struct obl_answer *a, bool chosen)
 	char left[32] = "-";
 
 	if (a->err) {
-		printf("  %-32s %s\n", a->url, a->err == OB_ERR_CONNECT && a->saved_errno ? strerror(a->saved_errno) : ob_err_text(a->err));
+		printf("  %-32s %s\n", a->url, obt_failure_brief(a->err, a->saved_errno));
 		return;
 	}
 	if (load->n_devices)

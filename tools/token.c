@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* outboard token: makes, lists and revokes the bearer tokens of a server's token file. */
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "tools/command.h"
@@ -74,7 +76,7 @@ static int list(const struct obt_tokens *tokens)
 	return 0;
 }
 
-static int revoke(const char *file, struct obt_tokens *tokens, char **ids, int n)
+static int take_back(const char *file, struct obt_tokens *tokens, char **ids, int n)
 {
 	char why[256];
 
@@ -112,7 +114,7 @@ int obx_token_main(int argc, char **argv)
 	const char *wants = "";
 	int c, index = 0, status;
 
-	while ((c = getopt_long(argc, argv, ":", options, &index)) != -1) {
+	while ((c = getopt_long(argc, argv, ":h", options, &index)) != -1) {
 		switch (c) {
 		case 'f':
 			file = optarg;
@@ -134,17 +136,22 @@ int obx_token_main(int argc, char **argv)
 			break;
 		case 'h':
 			return usage();
-		case ':':
-			return obx_usage_error("token", "%s needs a value", argv[optind - 1]);
 		default:
-			return obx_usage_error("token", "there is no option %s", argv[optind - 1]);
+			return obx_option_wrong("token", c, argv);
 		}
 	}
 	verb = optind < argc ? argv[optind++] : "";
-	if (strcmp(verb, "create") != 0 && strcmp(verb, "list") != 0 && strcmp(verb, "revoke") != 0)
+	if (!*verb)
 		return obx_usage_error("token", "say create, list or revoke");
+	if (strcmp(verb, "create") != 0 && strcmp(verb, "list") != 0 && strcmp(verb, "revoke") != 0)
+		return obx_word_unknown("token", "verb", verb, (const char *const[]){ "create", "list", "revoke" }, 3);
 	if (!file)
 		return obx_usage_error("token", "--file is missing: the file that the server's --tokens names");
+	/* Only create makes the file. */
+	if (verb[0] != 'c' && access(file, F_OK) != 0) {
+		fprintf(stderr, "outboard token: %s: %s. 'outboard token create --file %s' makes it\n", file, strerror(errno), file);
+		return OBX_EXIT_UNWELL;
+	}
 	if (!obt_tokens_read(file, &tokens, why, sizeof why)) {
 		fprintf(stderr, "outboard token: %s\n", why);
 		return OBX_EXIT_UNWELL;
@@ -154,7 +161,7 @@ int obx_token_main(int argc, char **argv)
 	else if (verb[0] == 'l')
 		status = list(&tokens);
 	else
-		status = revoke(file, &tokens, argv + optind, argc - optind);
+		status = take_back(file, &tokens, argv + optind, argc - optind);
 	obt_tokens_fini(&tokens);
 	return status;
 }

@@ -3,10 +3,11 @@
 /* `outboard top`: the sessions of one server, most calls first, refreshed. It asks the supervisor; no session notices. */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -14,6 +15,8 @@
 #include "base/text.h"
 #include "loadbalancer/ask.h"
 #include "tools/command.h"
+#include "tools/screen.h"
+#include "transport/failure.h"
 
 #define ASK_NS (5 * OB_SECOND)
 #define SCHEMA 1 /* of --json: keys are added, none changes its meaning */
@@ -28,6 +31,7 @@ struct top {
 	const char *url_text;
 	bool json, once;
 	double interval_s;
+	struct obx_screen screen;
 	struct obp_load now, before;
 	uint64_t now_ns, before_ns;
 };
@@ -79,46 +83,94 @@ static const char *age(uint64_t ns, char *ret, size_t size)
 	return ret;
 }
 
+/* One line of the screen, cut at its right end: a line that wraps would push the others off the screen. */
+static void put(const struct obx_screen *screen, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put(const struct obx_screen *screen, const char *format, ...)
+{
+	char line[1024];
+	va_list args;
+	size_t n;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof line, format, args);
+	va_end(args);
+	n = strlen(line);
+	while (n && line[n - 1] == ' ')
+		n--;
+	printf("%.*s\n", (int)ob_min(n, (size_t)screen->columns), line);
+}
+
 static void text_head(const struct top *top)
 {
+	const struct obx_screen *screen = &top->screen;
 	const struct obp_load *l = &top->now;
 	char up[32], used[32], total[32];
 
-	printf("%s: version %s, driver %s, up %s%s\n", top->url_text, l->version, l->driver, age(l->uptime_ns, up, sizeof up),
-	       l->draining ? ", shutting down" : "");
-	printf("%u of %u sessions, %u workers warm, %u starting; %llu sessions in all, %llu refused; %.0f %% busy\n", l->sessions, l->max_sessions, l->warm,
-	       l->starting, (unsigned long long)l->sessions_total, (unsigned long long)l->refused_total, l->busy / 10.0);
+	put(screen, "%s: version %s, driver %s, up %s%s", top->url_text, l->version, l->driver, age(l->uptime_ns, up, sizeof up),
+	    l->draining ? ", shutting down" : "");
+	put(screen, "%u of %u sessions, %u workers warm, %u starting; %llu in all, %llu refused; %.0f %% busy", l->sessions, l->max_sessions, l->warm,
+	    l->starting, (unsigned long long)l->sessions_total, (unsigned long long)l->refused_total, l->busy / 10.0);
 	for (uint32_t i = 0; i < l->n_devices; i++) {
 		ob_text_print_size(l->devices[i].used, used, sizeof used);
 		ob_text_print_size(l->devices[i].total, total, sizeof total);
-		printf("[%u] %s: %s of %s used by %u sessions\n", i, l->devices[i].name, used, total, l->devices[i].sharers);
+		put(screen, "[%u] %s: %s of %s used by %u sessions", i, l->devices[i].name, used, total, l->devices[i].sharers);
 	}
 }
 
-static void text_print(const struct top *top, unsigned rows)
-{
-	text_head(top);
-	printf("\n%8s %-16s %-22s %8s %10s %10s %11s %8s %6s %s\n", "pid", "program", "client", "age", "memory", "calls/s", "bytes/s", "device", "share",
-	       "state");
-	for (uint32_t i = 0; i < top->now.n_sessions && i < rows; i++) {
-		const struct obp_load_session *s = &top->now.listed[i];
-		static const char *const priorities[] = { "low", "", "high" };
-		struct rates r = rates_of(top, s);
-		char old[32], memory[32], bytes[32], device[16] = "-";
+/*
+ * The columns, by what there is room for: 80 show what says which session works and how much of the device it has; the client, the rates of calls and bytes
+ * and the age need more.
+ */
+#define WIDE_COLUMNS 118u
 
+static void text_row(const struct obx_screen *screen, bool wide, const char *const cell[10])
+{
+	if (wide)
+		put(screen, "%8s %-16.16s %-22.22s %8s %10s %10s %11s %8s %6s %s", cell[0], cell[1], cell[2], cell[3], cell[4], cell[5], cell[6], cell[7],
+			cell[8],
+		    cell[9]);
+	else
+		put(screen, "%8s %-14.14s %10s %8s %10s %7s %5s %s", cell[0], cell[1], cell[4], cell[5], cell[6], cell[7], cell[8], cell[9]);
+}
+
+static void state_print(const struct obp_load_session *s, char *ret, size_t size)
+{
+	static const char *const priorities[] = { "low priority", "", "high priority" };
+	const char *state = s->conduct ? obp_conduct_name(s->conduct) : s->idle_ns > 2 * OB_SECOND ? "idle" : "", *priority = priorities[s->priority];
+
+	snprintf(ret, size, "%s%s%s", state, *state && *priority ? ", " : "", priority);
+}
+
+static void text_print(const struct top *top)
+{
+	static const char *const names[10] = { "pid", "program", "client", "age", "memory", "calls/s", "bytes/s", "device", "share", "state" };
+	const struct obx_screen *screen = &top->screen;
+	uint32_t used = top->now.n_devices + 5; /* lines that are no session's */
+	bool wide = screen->columns >= WIDE_COLUMNS;
+
+	text_head(top);
+	put(screen, "%s", "");
+	text_row(screen, wide, names);
+	for (uint32_t i = 0; i < top->now.n_sessions && (screen->rows <= used + 1 || i < screen->rows - used); i++) {
+		const struct obp_load_session *s = &top->now.listed[i];
+		struct rates r = rates_of(top, s);
+		char pid[24], old[32], memory[32], calls[32], bytes[32], device[16] = "-", share[16], state[64];
+
+		snprintf(pid, sizeof pid, "%llu", (unsigned long long)s->pid);
 		ob_text_print_size(s->memory, memory, sizeof memory);
+		snprintf(calls, sizeof calls, "%.0f", r.calls);
 		ob_text_print_size((uint64_t)r.bytes, bytes, sizeof bytes);
 		if (s->device_ns)
 			snprintf(device, sizeof device, "%.0f %%", r.device * 100);
-		printf("%8llu %-16.16s %-22.22s %8s %10s %10.0f %11s %8s %5.0f%% %s%s%s%s\n", (unsigned long long)s->pid, s->program, s->client,
-		       age(s->age_ns, old, sizeof old), memory, r.calls, bytes, device, s->share * 100.0 / OBP_SHARE_ALL,
-		       s->conduct ? obp_conduct_name(s->conduct) : s->idle_ns > 2 * OB_SECOND ? "idle" : "",
-		       priorities[s->priority][0] && (s->conduct || s->idle_ns > 2 * OB_SECOND) ? ", " : "", priorities[s->priority],
-		       s->priority == 1 ? "" : " priority");
+		snprintf(share, sizeof share, "%.0f%%", s->share * 100.0 / OBP_SHARE_ALL);
+		state_print(s, state, sizeof state);
+		text_row(screen, wide, (const char *const[10]){ pid, s->program, s->client, age(s->age_ns, old, sizeof old), memory, calls, bytes, device,
+			share,
+			state });
 	}
 	if (top->now.sessions > top->now.n_sessions)
-		printf("%s\n", top->now.n_sessions ? "... and more than one answer holds" :
-		       "the sessions are told to clients on the server's own host only: run this there");
+		put(screen, "%s", top->now.n_sessions ? "... and more than one answer holds" :
+		    "the sessions are told to clients on the server's own host only: run this there");
 	fflush(stdout);
 }
 
@@ -189,8 +241,13 @@ static bool look(struct top *top)
 	enum ob_err err = obl_ask(&top->url, OBP_LOAD_WANT_SESSIONS, ob_clock_ns() + ASK_NS, &top->kept, &load);
 
 	if (err) {
-		fprintf(stderr, "outboard top: %s: %s; 'outboard check --server %s' says more\n", top->url_text,
-			err == OB_ERR_CONNECT ? strerror(errno) : ob_err_text(err), top->url_text);
+		const struct obt_failure failure = { .err = err, .saved_errno = errno, .connected = err != OB_ERR_TIMEOUT, .timeout_s = ASK_NS / OB_SECOND,
+			.url = &top->url, .text = top->url_text };
+		char text[OBT_FAILURE_TEXT];
+
+		obx_screen_close(&top->screen);
+		obt_failure_print(&failure, text, sizeof text);
+		fprintf(stderr, "outboard top: %s\n", text);
 		return false;
 	}
 	obp_load_fini(&top->before);
@@ -206,25 +263,27 @@ static bool look(struct top *top)
 
 static int run(struct top *top)
 {
-	bool terminal = isatty(STDOUT_FILENO);
-	struct winsize window = { .ws_row = 0 };
-	unsigned rows = UINT32_MAX;
+	bool screen = !top->json && !top->once;
 
+	/* What is redrawn is cut to the terminal; a single look and a file have whole lines. */
+	top->screen = (struct obx_screen){ .rows = UINT_MAX, .columns = UINT_MAX };
+	if (screen)
+		obx_screen_open(&top->screen);
 	/* Rates need two looks; a single one shows the session's mean instead, at once. */
 	while (look(top)) {
-		if (terminal && !top->json && !top->once) {
-			if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_row > top->now.n_devices + 6)
-				rows = window.ws_row - top->now.n_devices - 5;
-			printf("\033[H\033[2J");
-		}
+		if (screen)
+			obx_screen_clear(&top->screen);
 		if (top->json)
 			json_print(top);
 		else
-			text_print(top, rows);
+			text_print(top);
 		if (top->once)
 			return 0;
-		usleep((useconds_t)(top->interval_s * 1e6));
-		if (!terminal && !top->json)
+		if (obx_screen_wait(&top->screen, top->interval_s)) {
+			obx_screen_close(&top->screen);
+			return 0;
+		}
+		if (screen && !top->screen.terminal)
 			printf("\n");
 	}
 	return OBX_EXIT_UNWELL;
@@ -234,7 +293,7 @@ static int usage(void)
 {
 	puts("usage: outboard top [--server URL] [--interval S] [--once] [--json]\n"
 	     "\n"
-	     "The sessions of one server: memory, calls and bytes a second, age, client; refreshed until interrupted.\n"
+	     "The sessions of one server: memory, calls and bytes a second, age, client; refreshed until q is pressed.\n"
 	     "\n"
 	     "  --server URL   (else OUTBOARD_SERVER). A server tells its sessions to clients on its own host only\n"
 	     "  --interval S   seconds between looks, 0.1 to 3600 (1)\n"
@@ -252,7 +311,7 @@ int obx_top_main(int argc, char **argv)
 	char *end;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "+:", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
 		if (c == 's') {
 			server = optarg;
 		} else if (c == 'i') {
@@ -266,7 +325,7 @@ int obx_top_main(int argc, char **argv)
 		} else if (c == 'h') {
 			return usage();
 		} else {
-			return obx_usage_error("top", c == ':' ? "%s needs a value" : "there is no option %s", argv[optind - 1]);
+			return obx_option_wrong("top", c, argv);
 		}
 	}
 	if (optind < argc)

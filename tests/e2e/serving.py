@@ -29,7 +29,7 @@ class Server:
 
     def __init__(self, program, *options, listen='tcp://127.0.0.1:0', env=None):
         self.process = subprocess.Popen([program, '--listen', listen, *options], stderr=subprocess.PIPE, text=True,
-                                        env=dict(ENV, OUTBOARD_LOG='info', **(env or {})))
+                                        env={**ENV, 'OUTBOARD_LOG': 'info', **(env or {})})
         self.lines, self.url = [], None
         self.ready = threading.Event()
         threading.Thread(target=self.read, daemon=True).start()

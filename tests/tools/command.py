@@ -6,12 +6,14 @@
 """
 import os
 import pathlib
-import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'e2e'))
+from serving import Server  # noqa: E402
 
 OUTBOARD, SERVER = sys.argv[1:3]
 NOWHERE = 'unix:/nowhere/at/all'
@@ -32,9 +34,9 @@ CASES = [
     (['run', '--server', NOWHERE, '--', 'sh', '-c', 'kill -9 $$'], -signal.SIGKILL, 'out', ''),
     (['run', '--server', NOWHERE, '--', 'sh', '-c', 'echo $OUTBOARD_SERVER $LD_PRELOAD'], 0, 'out', 'libcuda.so.1'),
     (['run', '--direct', '--', 'sh', '-c', 'echo $LD_PRELOAD'], 0, 'out', 'softdevice'),
-    (['check', '--server', NOWHERE], 1, 'err', 'start a server there'),
+    (['check', '--server', NOWHERE], 1, 'err', 'Start a server there'),
     (['check', 'extra'], 2, 'err', "unexpected 'extra'"),
-    (['info', '--server', NOWHERE], 1, 'err', 'nothing answers'),
+    (['info', '--server', NOWHERE], 1, 'err', 'there is no such socket'),
     (['top', '--once', '--server', NOWHERE], 1, 'err', 'No such file'),
     (['top', '--interval', '0'], 2, 'err', '0.1 to 3600'),
     (['config', 'check'], 2, 'err', 'config check FILE'),
@@ -46,10 +48,46 @@ CASES = [
     (['run', '--policy', 'best', '--', 'true'], 2, 'err', 'least-load'),
     (['run', '--vram', '4GiB', '--share', '0.5', '--priority', 'low', '--', 'sh', '-c', 'echo $OUTBOARD_VRAM $OUTBOARD_SHARE $OUTBOARD_PRIORITY'], 0, 'out', '4GiB 0.5 low'),
     (['bench', 'latency', '--samples', '99'], 2, 'err', '100 to 4000'),
-    (['bench'], 2, 'err', 'to measure'),
+    (['bench'], 2, 'err', 'what is to be measured'),
+    # what was probably meant
+    (['rnu', 'x'], 2, 'err', "outboard: there is no verb 'rnu'; did you mean 'run'? 'outboard --help' shows the usage\n"),
+    (['run', '--sever', 'x'], 2, 'err', "outboard run: there is no option --sever; did you mean --server? 'outboard run --help' shows the usage\n"),
+    (['run', '-x', 'true'], 2, 'err', "outboard run: there is no option -x; 'outboard run --help' shows the usage\n"),
+    (['run', '-xy', 'true'], 2, 'err', "outboard run: there is no option -x; 'outboard run --help' shows the usage\n"),
+    (['check', '--servr=x'], 2, 'err', 'there is no option --servr=x; did you mean --server?'),
+    (['top', '--intervl', '3'], 2, 'err', 'there is no option --intervl; did you mean --interval?'),
+    (['token', 'lst'], 2, 'err', "there is no verb 'lst'; did you mean 'list'?"),
+    (['token'], 2, 'err', 'say create, list or revoke'),
+    (['token', 'create', '--nmae', 'x'], 2, 'err', 'did you mean --name?'),
+    (['token', 'list', '--file', '/nowhere/tokens'], 1, 'err', "/nowhere/tokens: No such file or directory. 'outboard token create --file /nowhere/tokens' makes it\n"),
+    (['token', 'revoke', '--file', '/nowhere/tokens', '01234567'], 1, 'err', 'No such file or directory'),
+    (['cert', '--ket', 'x'], 2, 'err', 'did you mean --key?'),
+    (['config', 'chekc'], 2, 'err', "there is no verb 'chekc'; did you mean 'check'?"),
+    (['bench', 'lauch'], 2, 'err', "called 'lauch'; did you mean 'launch'?"),
+    (['kzg', 'comit'], 2, 'err', "there is no action 'comit'; did you mean 'commit'?"),
+    (['kzg', 'commit', '--blbs', 'x'], 2, 'err', 'there is no option --blbs; did you mean --blobs?'),
+    (['kzg', 'commit', '--blobs'], 2, 'err', '--blobs needs a value'),
+    (['msm', 'gne'], 2, 'err', "there is no action 'gne'; did you mean 'gen'?"),
+    (['msm', '--ponts', 'x'], 2, 'err', 'did you mean --points?'),
+    (['ntt', 'bench', '--form', '3'], 2, 'err', 'there is no option --form; did you mean --from?'),
+    (['ntt', 'stray'], 2, 'err', "unexpected 'stray'"),
+    (['rqa', 'swep'], 2, 'err', "there is no verb 'swep'; did you mean 'sweep'?"),
+    (['rqa', 'sweep', 'd', '--grdi', 'x'], 2, 'err', 'there is no option --grdi; did you mean --grid?'),
+    (['rqa', 'measures', 'x'], 2, 'err', "'measures' takes nothing behind it"),
+    # what looks like a request for help and belongs to the command
+    (['run', '--server', NOWHERE, '--', 'echo', '--help'], 0, 'out', '--help'),
     (['bench', 'launch', '--rounds', '0'], 2, 'err', '1 to 64'),
     (['bench', 'startup'], 2, 'err', 'needs a command'),
 ]
+
+# Every verb and what stands below it tells its usage, whatever else is on the line.
+HELP = [([verb], more) for verb, below in {
+    'run': ((), ('--direct',)), 'check': ((), ('--server', NOWHERE)), 'info': ((),), 'top': ((), ('--once',)), 'config': ((), ('check',)),
+    'bench': ((), *((kind,) for kind in ('launch', 'latency', 'bandwidth', 'objects', 'all', 'startup'))),
+    'token': ((), ('create',), ('list', '--file', '/nowhere'), ('revoke',)), 'cert': ((), ('--cert', '/nowhere')),
+    'kzg': ((), *((action,) for action in ('commit', 'prove', 'verify', 'cells', 'recover', 'bench', 'check'))),
+    'msm': ((), ('gen',), ('tune',), ('calibrate',), ('bench',)), 'ntt': ((), ('bench',), ('--in', 'x')),
+    'rqa': ((), ('run',), ('sweep',), ('plot',), ('serve',), ('measures',), ('options',))}.items() for more in below]
 
 
 def odd_places(env):
@@ -95,30 +133,34 @@ def odd_places(env):
     return wrong
 
 
-def main():
+def look(env, url):
+    """How many cases are wrong."""
     bad = 0
-    env = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_SERVER')}
-    server = subprocess.Popen([SERVER, '--listen', 'tcp://127.0.0.1:0', '--driver', 'null'], stderr=subprocess.PIPE, text=True)
-    url = re.search(r'listening on (\S+)', server.stderr.readline()).group(1)
     cases = CASES + [
         (['check', '--server', url], 0, 'out', 'all is well'),
+        *(([*verb, *more, asks], 0, 'out', f'usage: outboard {verb[0]}') for verb, more in HELP for asks in ('-h', '--help')),
         (['info', '--server', url], 0, 'out', 'compute capability'),
         (['bench', 'latency', '--rounds', '1', '--json', '--server', url], 0, 'out', '"ratio"'),
     ]
-    try:
-        for arguments, code, where, words in cases:
-            done = subprocess.run([OUTBOARD, *arguments], env=env, capture_output=True, text=True, timeout=200)
-            text = done.stdout if where == 'out' else done.stderr
-            if done.returncode != code or words not in text:
-                bad += 1
-                print(f'FAIL outboard {" ".join(arguments)}: exit {done.returncode} instead of {code}, or no "{words}" in: {text[:300]!r} (stderr {done.stderr[:300]!r})')
-        for text in odd_places(env):
+    for arguments, code, where, words in cases:
+        done = subprocess.run([OUTBOARD, *arguments], env=env, capture_output=True, text=True, timeout=200)
+        text = done.stdout if where == 'out' else done.stderr
+        if done.returncode != code or words not in text:
             bad += 1
-            print(f'FAIL {text}')
-    finally:
-        server.terminate()
-        server.wait(10)
-    print(f'{len(cases)} cases, {bad} wrong')
+            print(f'FAIL outboard {" ".join(arguments)}: exit {done.returncode} instead of {code}, or no "{words}" in: {text[:300]!r} (stderr {done.stderr[:300]!r})')
+    for text in odd_places(env):
+        bad += 1
+        print(f'FAIL {text}')
+    print(f'{len(cases)} cases')
+    return bad
+
+
+def main():
+    bad = 0
+    env = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_SERVER')}
+    with Server(SERVER, '--driver', 'null') as server:
+        bad += look(env, server.url)
+    print(f'{bad} wrong')
     return 1 if bad else 0
 
 

@@ -3,6 +3,7 @@
 #include "tools/rqa/args.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tools/command.h"
@@ -17,6 +18,16 @@ void obx_args_refuse(struct obx_args *args, const char *format, ...)
 	va_end(list);
 	if (!args->wrong)
 		obx_usage_error(args->verb, "%s", text);
+	args->wrong = true;
+}
+
+void obx_args_unknown(struct obx_args *args)
+{
+	char option[80];
+
+	snprintf(option, sizeof option, "--%.60s", args->name);
+	if (!args->wrong)
+		obx_option_unknown(args->verb, option);
 	args->wrong = true;
 }
 
@@ -87,7 +98,7 @@ void obx_args_setup(struct obx_args *args, struct obx_setup *setup)
 		return;
 	}
 	if (!obx_setup_known(args->name)) { /* told before a missing value */
-		obx_args_refuse(args, "there is no option '--%.60s'", args->name);
+		obx_args_unknown(args);
 		return;
 	}
 	value = take_value(args);

@@ -25,6 +25,8 @@ bool obx_args_is(struct obx_args *args, const char *name, const char **ret_value
 bool obx_args_flag(struct obx_args *args, const char *name);
 /* Takes it as one of the options of setup, or prints that there is none. */
 void obx_args_setup(struct obx_args *args, struct obx_setup *setup);
+/* Prints that there is no such option as the one at hand, and which was probably meant; sets wrong. */
+void obx_args_unknown(struct obx_args *args);
 /* Prints "outboard VERB: text" and the hint to --help; sets wrong. */
 void obx_args_refuse(struct obx_args *args, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

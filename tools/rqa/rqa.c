@@ -49,10 +49,17 @@ static int usage(FILE *out)
 
 int obx_rqa_main(int argc, char **argv)
 {
+	static const char *const names[] = { "run", "sweep", "plot", "serve", "measures", "options" };
 	const char *verb = argc > 1 ? argv[1] : "";
 
 	if (strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0 || strcmp(verb, "help") == 0)
 		return usage(stdout);
+	if (argc > 2 && (strcmp(verb, "measures") == 0 || strcmp(verb, "options") == 0)) {
+		if (strcmp(argv[2], "--help") != 0 && strcmp(argv[2], "-h") != 0)
+			return obx_usage_error("rqa", "'%s' takes nothing behind it", verb);
+		printf("usage: outboard rqa %s\n\n%s\n", verb, verb[0] == 'm' ? "Lists the measures." : "Prints all options as a table in Markdown.");
+		return 0;
+	}
 	if (strcmp(verb, "measures") == 0) {
 		for (unsigned i = 0; i < OBK_RQA_MEASURE_COUNT; i++)
 			printf("%-7s %s\n", obk_rqa_measure_name(i), obk_rqa_measure_what(i));
@@ -65,7 +72,5 @@ int obx_rqa_main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
 		if (strcmp(verb, verbs[i].name) == 0)
 			return verbs[i].main(argc - 1, argv + 1);
-	if (*verb)
-		fprintf(stderr, "outboard rqa: there is no verb '%s'\n", verb);
-	return usage(stderr);
+	return *verb ? obx_word_unknown("rqa", "verb", verb, names, sizeof names / sizeof names[0]) : usage(stderr);
 }

@@ -65,7 +65,7 @@ static void parse(struct command *c, struct obx_args *args)
 				obx_args_refuse(args, "--port takes a number from 0 to 65535, not '%.40s'", value);
 		} else if (!obx_args_is(args, "out", &c->out) && !obx_args_is(args, "address", &c->address) &&
 			   !obx_args_is(args, "pattern", &c->pattern) && !obx_args_is(args, "host-name", &c->host_name)) {
-			obx_args_refuse(args, "there is no option '--%.60s'", args->name);
+			obx_args_unknown(args);
 		}
 	}
 	if (!args->wrong && !c->folder)
