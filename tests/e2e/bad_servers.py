@@ -12,11 +12,13 @@ import sys
 import threading
 import time
 
+import waiting
+
 OUTBOARD, PROGRAM = sys.argv[1:3]
 NO_DEVICE, UNAVAILABLE = 100, 46
 MAGIC, VERSION = 0x4452424F, 1
 TIMEOUT = 2  # seconds, given to the client; a case may take this and a margin
-MARGIN = 4
+MARGIN = waiting.AT_ONCE
 
 
 def frame(payload, magic=MAGIC, version=VERSION, kind=4, flags=0, size=None, count=0, sequence=0, raw=None):
@@ -88,7 +90,7 @@ def slow(data):
         read_hello(connection)
         for byte in data:
             connection.sendall(bytes([byte]))
-            time.sleep(0.3)
+            waiting.let_pass(0.3, 'slower than the client waits')
     return serve
 
 
@@ -117,7 +119,7 @@ CASES = [
 def run(url):
     env = dict(os.environ, OUTBOARD_TIMEOUT=str(TIMEOUT))
     began = time.monotonic()
-    done = subprocess.run([OUTBOARD, 'run', '--server', url, '--', PROGRAM], env=env, capture_output=True, text=True, timeout=30)
+    done = subprocess.run([OUTBOARD, 'run', '--server', url, '--', PROGRAM], env=env, capture_output=True, text=True, timeout=waiting.LONG)
     return done, time.monotonic() - began
 
 
@@ -137,7 +139,7 @@ def judge(name, url, words, bad):
     if faults:
         bad.append(name)
     # The doctor must see the same illness.
-    check = subprocess.run([OUTBOARD, 'check', '--server', url], capture_output=True, text=True, timeout=30) if name in ('a refusal', 'an HTTP server', 'no server') else None
+    check = subprocess.run([OUTBOARD, 'check', '--server', url], capture_output=True, text=True, timeout=waiting.LONG) if name in ('a refusal', 'an HTTP server', 'no server') else None
     if check and (check.returncode != 1 or len(check.stderr) < 20):
         print(f'FAIL {name}: check says {check.returncode} {check.stderr}')
         bad.append(name + ' (check)')
@@ -155,7 +157,7 @@ def main():
     judge('no server', url, 'cannot reach', bad)
     judge('no such socket', 'unix:/nowhere/at/all', 'cannot reach', bad)
     judge('no such host', 'tcp://no-such-host.invalid:1', 'cannot reach', bad)
-    done = subprocess.run([OUTBOARD, 'run', '--server', 'http://x', '--', PROGRAM], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([OUTBOARD, 'run', '--server', 'http://x', '--', PROGRAM], capture_output=True, text=True, timeout=waiting.LONG)
     if done.returncode != 2 or 'tcp://' not in done.stderr:
         bad.append('a wrong address')
     print(f'{len(CASES) + 4 - len(bad)} right, {len(bad)} wrong')

@@ -7,7 +7,8 @@ import random
 import socket
 import struct
 import threading
-import time
+
+import waiting
 
 PREFACE = 16
 MODES = ('fin', 'rst', 'half')
@@ -190,7 +191,7 @@ class Proxy:
 
     def cut_by_clock(self, *kinds):
         while self.cuts_left:
-            time.sleep(self.dice.uniform(0.02, 0.12 if self.shared else 0.5))
+            waiting.let_pass(self.dice.uniform(0.02, 0.12 if self.shared else 0.5), 'cuts fall on other places of the work; none must change the result')
             for link in list(self.links):
                 if link.kind in kinds and self.cuts_left and (link.answered or link.kind != 'new'):
                     link.cut('half' if self.dice.random() < self.half else self.dice.choice(MODES[:2]))

@@ -20,8 +20,8 @@ UUID = [f'GPU-303{i}2d6f-7574-626f-6172-642d736f6674' for i in range(DEVICES)]
 
 def run(where, what, *arguments, **env):
     """What the program prints, and what stands in stderr."""
-    done = subprocess.run([outboard, 'run', *where, '--', program, what, *arguments], env=dict(CLEAN, OUTBOARD_SOFT_DEVICES=str(DEVICES), **env),
-                          capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([outboard, 'run', *where, '--', program, what, *arguments], env=dict(CLEAN, OUTBOARD_SOFT_DEVICES=str(DEVICES), OUTBOARD_TIMEOUT='60', **env),
+                          capture_output=True, text=True, timeout=180, check=False)
     return done.stdout if done.returncode == 0 else f'exit code {done.returncode}\n{done.stdout}{done.stderr}', done.stderr
 
 

@@ -9,7 +9,10 @@ import subprocess
 import threading
 import time
 
+import waiting
+
 bad = []
+os.environ.setdefault('OUTBOARD_TIMEOUT', '60')  # a machine that is busy with other things is slow, not wrong
 
 
 def check(what, condition, detail=''):
@@ -33,11 +36,8 @@ class Server:
                     self.url = found.group(1)
                     ready.set()
         threading.Thread(target=read, daemon=True).start()
-        if not ready.wait(20):
+        if not ready.wait(waiting.LONG):
             raise SystemExit('the server did not start: ' + ''.join(self.lines))
-
-    def said(self, words):
-        return any(words in line for line in list(self.lines))
 
     def children(self):
         return children(self.process.pid)
@@ -54,25 +54,25 @@ class Server:
                 found.pop(ended.group(1), None)
         return list(found.values())
 
-    def worker(self):
-        """The worker of the session that started last; None when none has."""
-        end = time.monotonic() + 5
-        while time.monotonic() < end:
-            for line in reversed(self.lines):
-                found = re.search(r'starts on worker (\d+)', line)
-                if found:
-                    return int(found.group(1))
-            time.sleep(0.02)
-        return None
+    def worker(self, session):
+        """The worker of a Session, as the log names it."""
+        def find():
+            said = ''.join(list(self.lines))
+            route = re.search(rf'session (\w+): .*\(process {session.program.pid},', said)
+            return route and re.search(rf'session {route.group(1)} starts on worker (\d+)', said)
+        return int(waiting.until(find).group(1))
+
+    def said(self, words):
+        return any(words in line for line in list(self.lines))
 
     def stop(self, sessions_too=True):
         """SIGTERM, and once more for sessions that are still there. False: it had to be killed."""
         self.process.send_signal(signal.SIGTERM)
-        if sessions_too:
-            time.sleep(0.1)
+        if sessions_too:  # once the first was heard: two that wait are delivered as one
+            waiting.until(lambda: self.said('shutting down') or self.process.poll() is not None)
             self.process.send_signal(signal.SIGTERM)
         try:
-            self.process.wait(10)
+            self.process.wait(waiting.LONG)
             return True
         except subprocess.TimeoutExpired:
             self.process.kill()
@@ -80,18 +80,18 @@ class Server:
 
 
 class Session:
-    """A program (init.c) that has made one call and waits for a line before it makes two more."""
+    """A program (init.c) that has made one call and waits for a line before it makes two more. Unless it is given other times, what it is told at once comes
+    long before it would give up waiting (waiting.AT_ONCE)."""
 
     def __init__(self, outboard, program, url, **env):
         self.program = subprocess.Popen([outboard, 'run', '--server', url, '--', program, 'wait'], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True, env=dict(os.environ, **env))
+                                        stderr=subprocess.PIPE, text=True, env={**os.environ, 'OUTBOARD_DEAD': '100', 'OUTBOARD_GRACE': '100', **env})
         self.first = [self.program.stdout.readline().strip() for _ in range(2)]
-        time.sleep(0.2)  # the server's log names the worker a moment later
 
     def go_on(self):
         """Results of the two calls, what was said, and seconds."""
         began = time.monotonic()
-        out, err = self.program.communicate('\n', timeout=60)
+        out, err = self.program.communicate('\n', timeout=2 * waiting.LONG)
         return out.split(), err, time.monotonic() - began
 
 
@@ -108,12 +108,7 @@ def children(pid):
 
 
 def gone_within(pids, seconds):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if not any(pathlib.Path(f'/proc/{p}/exe').exists() for p in pids):
-            return True
-        time.sleep(0.02)
-    return False
+    return waiting.until(lambda: not any(pathlib.Path(f'/proc/{p}/exe').exists() for p in pids), seconds)
 
 
 def resident(pid):

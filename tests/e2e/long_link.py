@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 ADDRESS = '10.97.0.2'
 
@@ -34,7 +33,6 @@ def main():
         while 'listening on' not in (line := server.stderr.readline()):
             if not line:
                 return 1
-        time.sleep(0.2)
         return subprocess.run(['ip', 'netns', 'exec', near, *command], env=dict(os.environ, OUTBOARD_SERVER=f'tcp://{ADDRESS}:14800')).returncode
 
 

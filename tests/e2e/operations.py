@@ -11,10 +11,10 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.error
 import urllib.request
 
+import waiting
 from serving import ENV, Server, check, finish, run
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
@@ -25,7 +25,7 @@ def metrics_url(server):
 
 
 def fetch(url):
-    with urllib.request.urlopen(url, timeout=5) as answer:
+    with urllib.request.urlopen(url, timeout=waiting.LONG) as answer:
         return answer.read().decode(), answer.headers['Content-Type']
 
 
@@ -54,12 +54,12 @@ def metrics():
         text, kind = fetch(url)
         check('text format', kind.startswith('text/plain; version=0.0.4') and well_formed(text) is None, well_formed(text))
         check('nothing has happened', value(text, 'outboard_sessions') == 0 and value(text, 'outboard_calls_total') == 0)
-        worker = subprocess.Popen([OUTBOARD, 'run', '--server', s.url, '--', PROGRAM, 'spin', '2'], stdout=subprocess.PIPE, text=True, env=ENV)
-        time.sleep(1.5)
+        worker = subprocess.Popen([OUTBOARD, 'run', '--server', s.url, '--', PROGRAM, 'spin', '4'], stdout=subprocess.PIPE, text=True, env=ENV)
+        waiting.until(lambda: worker.poll() is not None or value(fetch(url)[0], 'outboard_session_memory_used_bytes') > 0)
         during, _ = fetch(url)
         check('a session shows', value(during, 'outboard_sessions') == 1 and value(during, 'outboard_session_memory_used_bytes') > 0, during)
-        worker.communicate(timeout=30)
-        time.sleep(0.5)
+        worker.communicate(timeout=waiting.LONG)
+        waiting.until(lambda: value(fetch(url)[0], 'outboard_sessions') == 0)
         after, _ = fetch(url)
         check('its counts stay when it is gone', value(after, 'outboard_sessions') == 0 and value(after, 'outboard_calls_total') > 10 and
               value(after, 'outboard_device_seconds_total') > 0 and value(after, 'outboard_net_bytes_total{dir="in"}') > 100 and
@@ -109,7 +109,7 @@ def notify(folder):
     path = folder / 'notify'
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
         told.bind(str(path))
-        told.settimeout(10)
+        told.settimeout(waiting.LONG)
         with Server(SERVER, '--driver', 'null', env={'NOTIFY_SOCKET': str(path)}):
             check('the service manager is told that the server is ready', told.recv(100) == b'READY=1')
         check('and that it stops', told.recv(100) == b'STOPPING=1')

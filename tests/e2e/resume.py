@@ -13,6 +13,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cutter
+import waiting
 import house
 from house import bad, check
 
@@ -36,10 +37,8 @@ class Server(house.Server):
 
     def calls(self):
         """Driver calls by name of the sessions that have ended since the last time."""
-        end = time.monotonic() + 10
-        while not any(re.search(r'session \w+ ended', line) for line in self.lines) and time.monotonic() < end:
-            time.sleep(0.05)
-        time.sleep(0.2)
+        # The worker writes its lines to the same pipe before it ends, and the server tells of its end after that.
+        waiting.until(lambda: any(re.search(r'session \w+ ended', line) for line in self.lines))
         found = collections.Counter()
         for line in self.lines:
             hit = re.search(r'stats:\s+(\d+)\s+(\w+)', line)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import waiting
 from serving import ENV, Server, check, finish
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
@@ -23,9 +24,9 @@ def look(url):
 with Server(SERVER, '--driver', 'soft', '--warm', '2') as s:
     busy = [subprocess.Popen([OUTBOARD, 'run', '--server', s.url, '--share', part, '--', PROGRAM, 'spin', str(int(SECONDS + 4))], stdout=subprocess.PIPE, env=ENV)
             for part in ('0.25', '0.75')]
-    time.sleep(2)
+    waiting.let_pass(2, 'a measurement: until both are under way')
     began, before = look(s.url)
-    time.sleep(SECONDS)
+    waiting.let_pass(SECONDS, 'a measurement over so long')
     ended, after = look(s.url)
     for part in (0.25, 0.75):
         got = (after.get(part, 0) - before.get(part, 0)) / (ended - began)

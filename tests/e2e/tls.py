@@ -16,10 +16,12 @@ import tempfile
 import threading
 import time
 
+import waiting
+
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 PREFACE = bytes.fromhex('4f425244' '0100' '01' '00') + bytes(8)
 TIMEOUT = 3    # seconds, the client's and the server's hello; a case may take this and a margin
-MARGIN = 5
+MARGIN = waiting.AT_ONCE
 bad = []
 SECRETS = ('OUTBOARD_TOKEN', 'OUTBOARD_TLS_CA', 'OUTBOARD_TLS_PIN', 'OUTBOARD_TLS_CERT', 'OUTBOARD_TLS_KEY', 'OUTBOARD_CODEC')
 PLAIN = {name: value for name, value in os.environ.items() if name not in SECRETS}
@@ -102,7 +104,8 @@ def closes(what, url, data, pause=0.0):
         with contextlib.suppress(OSError):
             for at in range(0, len(data), 1 if pause else len(data)):
                 peer.sendall(data[at:at + 1] if pause else data)
-                time.sleep(pause)
+                if pause:
+                    waiting.let_pass(pause, 'slower than the server waits')
         ended = False
         try:
             while peer.recv(65536):

@@ -45,7 +45,7 @@ def within(seconds, condition):
     """Whether it is so at some time until then."""
     end = time.monotonic() + seconds
     while not (so := condition()) and time.monotonic() < end:
-        time.sleep(0.02)
+        time.sleep(0.02)  # poll
     return so
 
 

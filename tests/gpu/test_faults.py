@@ -52,7 +52,7 @@ def stand_in(place, words):
         os.kill(server_of_mine(), signal.SIGKILL)
         return 1
     if (what, mode) == ('cupy_numbers.py', 'shm'):
-        time.sleep(600)
+        time.sleep(600)  # poll: it hangs, and is killed
     return ctypes.CDLL('libcuda.so.1').cuInit(0)
 
 

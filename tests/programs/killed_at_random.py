@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Kills a program at 20 random moments: within a second its worker is gone, and the server goes on serving. The same for many that had hardly begun."""
+"""Kills a program at 20 random moments: its worker is gone at once, and the server goes on serving. The same for many that had hardly begun."""
 
 import argparse
 import os
@@ -13,9 +13,12 @@ import time
 
 import run as programs
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "e2e"))
+import waiting  # noqa: E402
+
 KILLS = 20
 EARLY = 150  # kills while a program introduces itself to the server
-GONE_WITHIN = 1.0
+GONE_WITHIN = waiting.AT_ONCE  # long before the server gives a lost client up (--grace)
 
 
 def descendants(pid):
@@ -53,10 +56,8 @@ def busy(pids):
 def settle(server, idle, limit):
     """Waits until the server's processes hold no more sockets than at rest; the seconds it took, or None."""
     begin = time.monotonic()
-    while time.monotonic() - begin < limit:
-        if sum(count for _, count in busy(descendants(server))) <= idle:
-            return time.monotonic() - begin
-        time.sleep(0.02)
+    if waiting.until(lambda: sum(count for _, count in busy(descendants(server))) <= idle, limit):
+        return time.monotonic() - begin
     return None
 
 
@@ -77,18 +78,16 @@ def main():
         if code != 0:
             print(f"FAIL keep_busy does not run at all: {code}\n{out}{err}")
             return 1
-        # What the server holds at rest, after its first session: the highest count of half a second.
-        idle = 0
-        time.sleep(1.5)
-        for _ in range(10):
-            idle = max(idle, sum(count for _, count in busy(descendants(server))))
-            time.sleep(0.05)
+        # What the server holds at rest, after its first session: what it holds for three seconds without a change.
+        held = []
+        waiting.until(lambda: held.append(sum(count for _, count in busy(descendants(server)))) or len(held) > 60 and len(set(held[-60:])) == 1, every=0.05)
+        idle = held[-1]
         seen = 0
         for _ in range(KILLS):
             after = draw.uniform(0, 0.6)
             process = place.start(binary, "30", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                   stderr=subprocess.DEVNULL)
-            time.sleep(after)
+            waiting.let_pass(after, 'kills fall on other places of the work; none must leave anything')
             seen = max(seen, sum(count for _, count in busy(descendants(server))))
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -102,12 +101,12 @@ def main():
                 return 1
         for _ in range(EARLY):
             process = place.start(binary, "30", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(draw.uniform(0.002, 0.03))
+            waiting.let_pass(draw.uniform(0.002, 0.03), 'likewise, while the program starts')
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        took = settle(server, idle, 10)
+        took = settle(server, idle, GONE_WITHIN)
         print(f"{'FAIL' if took is None else 'ok  '} {EARLY} killed within 30 ms, "
-              + (f"sessions left after 10 s: {busy(descendants(server))}" if took is None else f"workers gone {took:.2f} s after the last"))
+              + (f"sessions left after {GONE_WITHIN} s: {busy(descendants(server))}" if took is None else f"workers gone {took:.2f} s after the last"))
         failed += took is None
         if seen <= idle:
             print(f"FAIL no session was ever seen: {seen} sockets at most, {idle} at rest; this test can find nothing")

@@ -97,7 +97,7 @@ class Server:
                 text = self.log()
                 self.stop()
                 raise RuntimeError(f"the server did not say that it is ready within {wait} s:\n{text}")
-            time.sleep(0.02)
+            time.sleep(0.02)  # poll
         self.url = found[1]
 
     def secure(self, build):

@@ -92,7 +92,7 @@ class Browser:
             value = self.run(script)
             if value:
                 return value
-            time.sleep(0.1)
+            time.sleep(0.1)  # poll
         raise TimeoutError(f'never true: {script}')
 
     def open(self, url):

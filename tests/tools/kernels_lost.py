@@ -20,7 +20,7 @@ import waiting  # noqa: E402
 from house import Server, bad, check  # noqa: E402
 
 OUTBOARD, SERVER, SETUP = sys.argv[1], sys.argv[2], str(pathlib.Path(sys.argv[3]) / 'trusted_setup.txt')
-ENV = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_') or k == 'OUTBOARD_OPT'} | {'XDG_CACHE_HOME': '/nonexistent'}
+ENV = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_') or k == 'OUTBOARD_OPT'} | {'XDG_CACHE_HOME': '/nonexistent', 'OUTBOARD_TIMEOUT': '60'}
 
 ADVICE = '--device cpu|there is no GPU to count on.*ask for device cpu'  # by whether the loss is seen by a kernel or by what asks for the device after it
 

@@ -68,7 +68,7 @@ def main():
         state = at / 'state'
         process = subprocess.Popen([*command, '--state', str(state)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while process.poll() is None and not state.exists() and time.monotonic() - began < 2.5 * spent + 60:
-            time.sleep(0.05)
+            time.sleep(0.05)  # poll
         process.send_signal(signal.SIGKILL)
         process.wait()
         kept = state.exists()

@@ -19,6 +19,9 @@ import threading
 import time
 import urllib.parse
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'e2e'))
+import waiting  # noqa: E402
+
 OUTBOARD = sys.argv[1]
 FORM = {'m': '1..6', 'tau': '1..4', 'eps': '0.05..0.10:0.001', 'lmin': '2,3', 'name': 'first'}
 bad = checks = 0
@@ -72,7 +75,7 @@ class Server:
     def stop(self, number=signal.SIGTERM):
         began = time.monotonic()
         self.process.send_signal(number)
-        code = self.process.wait(30)
+        code = self.process.wait(waiting.LONG)
         return code, time.monotonic() - began
 
 
@@ -170,9 +173,9 @@ def main():
         listening = socket.create_connection(('127.0.0.1', server.port))
         listening.sendall(b'GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n')
         server.post('/api/start', {**FORM, 'm': '1..10', 'tau': '1..10', 'name': 'second'})
-        time.sleep(0.5)
+        waiting.let_pass(0.5, 'the sweep is under way by then, or not yet: it must stop in either case')
         code, seconds = server.stop(signal.SIGINT)
-        check(code == 0 and seconds < 15, f'a clean stop: exit {code} after {seconds:.1f} s')
+        check(code == 0 and seconds < waiting.AT_ONCE, f'a clean stop: exit {code} after {seconds:.1f} s')
         listening.close()
         server = Server(folder, '--out', out)
         server.post('/api/start', {**FORM, 'm': '1,2', 'name': 'first'})
