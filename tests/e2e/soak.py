@@ -40,8 +40,8 @@ def soak(arguments, name, listen):
         check(f'{name}: no connection was made again', 'made again' not in done.stderr, done.stderr[-2000:])
         end = time.monotonic() + 10
         while not server.said('ended') and time.monotonic() < end:
-            time.sleep(0.05)
-        time.sleep(0.2)
+            time.sleep(0.05)  # poll
+        time.sleep(0.2)  # poll
         counts = asked(server.lines)
         if done.returncode:
             print(f'     the server (exit code {server.process.poll()}) said:', *server.lines[-20:], sep='\n     ')
