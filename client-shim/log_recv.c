@@ -202,7 +202,7 @@ static bool body_receive(uint8_t *dst, size_t n)
 		ssize_t done = stream->ops->recv(stream, dst, n, true);
 
 		if (done == 0)
-			log_link_broken(OB_ERR_CLOSED);
+			log_io_failed(EPIPE, "receiving a large reply");
 		else if (done < 0 && errno != EAGAIN)
 			log_io_failed(errno, "receiving a large reply");
 		if (done <= 0)
@@ -342,7 +342,7 @@ void log_read_some(bool block)
 		atomic_store_explicit(&obc_log_state.heard, obc_log_state.conn.bytes, memory_order_relaxed);
 		items_take();
 	} else if (done == 0) {
-		log_link_broken(OB_ERR_CLOSED);
+		log_io_failed(EPIPE, "receiving replies"); /* the other side closed it; or the program did, which ends shared memory too */
 	} else if (errno != EAGAIN) {
 		log_io_failed(errno, "receiving replies");
 	}
