@@ -67,6 +67,7 @@ static void put_welcome(msgpack_packer *p, const struct obp_welcome *welcome)
 {
 	obp_put_text(p, "version", welcome->version);
 	obp_put_text(p, "driver", welcome->driver);
+	obp_put_text(p, "sandbox", welcome->sandbox);
 	obp_put_number(p, "route", welcome->route);
 	obp_put_number(p, "driver_version", (uint64_t)welcome->driver_version);
 	obp_put_number(p, "codecs", welcome->codecs);
@@ -102,7 +103,7 @@ bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 	if (message->type == OBP_MSG_HELLO)
 		extra = 12;
 	else if (message->type == OBP_MSG_WELCOME)
-		extra = 13;
+		extra = 14;
 	else if (message->type >= OBP_MSG_JOIN && message->type <= OBP_MSG_PONG)
 		extra = 4;
 	if (!ob_buf_extend(frame, sizeof header))
@@ -280,6 +281,8 @@ static bool get_welcome_key(const msgpack_object *key, const msgpack_object *val
 		return obp_get_text(value, welcome->version, sizeof welcome->version);
 	if (obp_key_is(key, "driver"))
 		return obp_get_text(value, welcome->driver, sizeof welcome->driver);
+	if (obp_key_is(key, "sandbox"))
+		return obp_get_text(value, welcome->sandbox, sizeof welcome->sandbox);
 	if (obp_key_is(key, "route"))
 		return obp_get_number(value, UINT64_MAX, &welcome->route) && welcome->route != 0;
 	if (obp_key_is(key, "codecs"))

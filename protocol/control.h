@@ -69,9 +69,12 @@ struct obp_device {
 	uint64_t grant;                 /* bytes from range.base that are backed from the start */
 };
 
+#define OBP_SANDBOX_MAX 240u
+
 struct obp_welcome {
 	char version[32];               /* the server's program version */
 	char driver[OBP_NAME_MAX];      /* what executes: "soft", "null", a library's path */
+	char sandbox[OBP_SANDBOX_MAX];  /* what confines the worker, in words; "": the server is older */
 	uint64_t route;                 /* for later prefaces of this session; not 0 */
 	uint8_t secret[OBP_SECRET_BYTES];
 	int32_t driver_version;

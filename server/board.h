@@ -16,6 +16,7 @@
 
 #include "protocol/load.h"
 #include "server/hold.h"
+#include "server/sandbox.h"
 
 #define OBS_BOARD_FD 4
 
@@ -33,6 +34,7 @@ struct obs_board {
 	/* Written before the worker says that it is ready, read after. */
 	uint32_t n_devices;
 	struct obs_board_device devices[OBP_DEVICE_MAX];
+	char sandbox[OBS_SANDBOX_TEXT];               /* what it is before it has a client */
 	/* Written once after the hello, before `introduced` (release). */
 	char program[OBP_LOAD_NAME_MAX];
 	uint64_t pid, memory_limit;

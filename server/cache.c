@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "server/cache_sweep.h"
+#include "server/sandbox.h"
 #include "transport/tree.h"
 
 #define USAGE_NAME "usage"
@@ -27,12 +29,25 @@ static void file_name(enum obs_cache_kind kind, const uint8_t *name, char ret[OB
 	ob_text_hex(name, OBS_CACHE_NAME_BYTES, ret + 1);
 }
 
+/* Root may find the folder with the user that workers had the last time. */
+static bool owner_right(const struct obs_cache *cache, uid_t found)
+{
+	return found == geteuid() || (geteuid() == 0 && (found == cache->owner || (found >= OBS_USER_FIRST && found <= OBS_USER_LAST)));
+}
+
+/* The folder and the page of its usage become the workers'. */
+static bool owner_set(const struct obs_cache *cache, int fd, uid_t found)
+{
+	return found == cache->owner || fchown(fd, cache->owner, (gid_t)-1) == 0;
+}
+
 static bool usage_map(struct obs_cache *cache)
 {
 	OB_CLEANUP(ob_closep) int fd = openat(cache->top, USAGE_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	struct stat st;
 	void *p;
 
-	if (fd < 0 || ftruncate(fd, OBS_CACHE_USAGE_BYTES) != 0)
+	if (fd < 0 || fstat(fd, &st) != 0 || ftruncate(fd, OBS_CACHE_USAGE_BYTES) != 0 || !owner_set(cache, fd, st.st_uid))
 		return false;
 	p = mmap(NULL, OBS_CACHE_USAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED)
@@ -43,11 +58,16 @@ static bool usage_map(struct obs_cache *cache)
 
 void obs_cache_open(struct obs_cache *cache, const char *path, uint64_t limit)
 {
+	obs_cache_open_for(cache, path, limit, 0);
+}
+
+void obs_cache_open_for(struct obs_cache *cache, const char *path, uint64_t limit, uid_t owner)
+{
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	char chosen[OBS_CACHE_PATH_MAX];
 	struct stat st;
 
-	*cache = (struct obs_cache){ .top = -1, .dir = -1, .limit = limit };
+	*cache = (struct obs_cache){ .top = -1, .dir = -1, .limit = limit, .owner = owner ? owner : geteuid() };
 	if (!limit)
 		return;
 	if (path)
@@ -55,16 +75,16 @@ void obs_cache_open(struct obs_cache *cache, const char *path, uint64_t limit)
 	else if (runtime && runtime[0] == '/')
 		snprintf(chosen, sizeof chosen, "%.400s/outboard-cache", runtime);
 	else
-		snprintf(chosen, sizeof chosen, "/tmp/outboard-cache-%u", (unsigned)geteuid());
+		snprintf(chosen, sizeof chosen, "/tmp/outboard-cache-%u", (unsigned)cache->owner);
 	if (mkdir(chosen, 0700) != 0 && errno != EEXIST) {
 		ob_warn("uploads are not kept: %s: %s", chosen, strerror(errno));
 		return;
 	}
 	cache->top = open(chosen, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	/* Others who could write there could not fool us, contents are checked; but they could fill it or empty it. Tenants' folders are private anyway. */
-	if (cache->top < 0 || fstat(cache->top, &st) != 0 || st.st_uid != geteuid() || (st.st_mode & 022) != 0)
+	if (cache->top < 0 || fstat(cache->top, &st) != 0 || !owner_right(cache, st.st_uid) || (st.st_mode & 022) != 0)
 		ob_warn("uploads are not kept: %s is not a directory that only this user can write to", chosen);
-	else if (usage_map(cache))
+	else if (owner_set(cache, cache->top, st.st_uid) && usage_map(cache))
 		return;
 	else
 		ob_warn("uploads are not kept: %s: no file can be made: %s", chosen, strerror(errno));
@@ -90,7 +110,8 @@ static bool tenant_open(struct obs_cache *cache)
 	if (mkdirat(cache->top, cache->tenant, 0700) != 0 && errno != EEXIST)
 		ob_warn("uploads of this session are not kept: %s", strerror(errno));
 	cache->dir = openat(cache->top, cache->tenant, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return cache->dir >= 0;
+	/* Held as long as the session lasts: a sweep leaves the folder there. A worker in its sandbox could not make it again. */
+	return cache->dir >= 0 && flock(cache->dir, LOCK_SH | LOCK_NB) == 0;
 }
 
 void obs_cache_enter(struct obs_cache *cache, const char *who)
@@ -191,8 +212,10 @@ static bool room_take(struct obs_cache *cache, uint64_t bytes)
 	if (atomic_fetch_add(&cache->usage->bytes, bytes) + bytes <= cache->limit)
 		return true;
 	atomic_fetch_sub(&cache->usage->bytes, bytes);
-	if (!obs_cache_make_room(cache))
+	if (!obs_cache_make_room(cache)) {
+		atomic_store_explicit(&cache->usage->wanted, 1, memory_order_relaxed);
 		return false;
+	}
 	if (atomic_fetch_add(&cache->usage->bytes, bytes) + bytes <= cache->limit)
 		return true;
 	atomic_fetch_sub(&cache->usage->bytes, bytes);
@@ -237,6 +260,11 @@ void obs_cache_sweep(struct obs_cache *cache)
 {
 	if (cache->top >= 0)
 		obs_cache_make_room(cache);
+}
+
+bool obs_cache_crowded(const struct obs_cache *cache)
+{
+	return cache->usage && atomic_load_explicit(&cache->usage->wanted, memory_order_relaxed) != 0;
 }
 
 void obs_cache_count(const struct obs_cache *cache, uint64_t *ret_bytes, uint64_t *ret_evicted)

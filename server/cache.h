@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define OBS_CACHE_NAME_BYTES 32u
 #define OBS_CACHE_DEFAULT (1ull << 30)         /* bytes */
@@ -35,6 +36,7 @@ struct obs_cache_usage;
 struct obs_cache {
 	int top, dir;                          /* -1: nothing is kept */
 	uint64_t limit;                        /* bytes */
+	uid_t owner;                           /* of the folder and what is in it */
 	struct obs_cache_usage *usage;
 	char tenant[OBS_TENANT_DIGITS + 1];
 };
@@ -44,6 +46,8 @@ struct obs_cache {
  * line in the log.
  */
 void obs_cache_open(struct obs_cache *cache, const char *path, uint64_t limit);
+/* The same for a server started as root whose workers have another user: it becomes the folder's owner. 0: this process's. */
+void obs_cache_open_for(struct obs_cache *cache, const char *path, uint64_t limit, uid_t owner);
 /* From now on it is this client's: struct obs_identity's `who`. */
 void obs_cache_enter(struct obs_cache *cache, const char *who);
 void obs_cache_close(struct obs_cache *cache);
@@ -57,6 +61,8 @@ void obs_cache_put(struct obs_cache *cache, enum obs_cache_kind kind, const uint
 
 /* Supervisor, at its start: counts what is there, throws away what is too much. */
 void obs_cache_sweep(struct obs_cache *cache);
+/* Supervisor: a worker has found no room since the last sweep. */
+bool obs_cache_crowded(const struct obs_cache *cache);
 /* Bytes now, files ever thrown away. */
 void obs_cache_count(const struct obs_cache *cache, uint64_t *ret_bytes, uint64_t *ret_evicted);
 

@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/check.h"
+#include "base/cleanup.h"
 #include "base/log.h"
 
 #define FILES_MAX (1u << 22)     /* that one sweep looks at */
@@ -26,6 +28,7 @@ struct sweep {
 	struct entry *list;
 	size_t n, capacity;
 	uint64_t bytes;
+	uid_t owner;
 };
 
 static DIR *dir_open(int at, const char *name)
@@ -73,6 +76,10 @@ static bool tenant_look(struct sweep *sweep, int top, const char *tenant)
 	while (ok && (found = readdir(dir)) != NULL) {
 		if (fstatat(dirfd(dir), found->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
 			continue;
+		if (st.st_uid != sweep->owner && geteuid() == 0) {
+			unlinkat(dirfd(dir), found->d_name, 0); /* of another user that workers had before: they cannot read it */
+			continue;
+		}
 		if (strlen(found->d_name) < OBS_CACHE_FILE_NAME - 1) {
 			/* Half-written. Its worker may be at it, or may have been killed. */
 			if (st.st_mtim.tv_sec + OBS_CACHE_STALE_S < time(NULL))
@@ -85,6 +92,13 @@ static bool tenant_look(struct sweep *sweep, int top, const char *tenant)
 	return ok;
 }
 
+static bool tenant_held(int top, const char *tenant)
+{
+	OB_CLEANUP(ob_closep) int fd = openat(top, tenant, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0;
+}
+
 static bool all_look(struct sweep *sweep, int top)
 {
 	DIR *dir = dir_open(top, ".");
@@ -93,8 +107,8 @@ static bool all_look(struct sweep *sweep, int top)
 
 	while (ok && (found = readdir(dir)) != NULL)
 		if (strlen(found->d_name) == OBS_TENANT_DIGITS) {
-			/* Only an empty one goes. A worker whose folder it was makes it again. */
-			if (unlinkat(top, found->d_name, AT_REMOVEDIR) != 0)
+			/* Only an empty one goes, and only when no session holds it. */
+			if (tenant_held(top, found->d_name) || unlinkat(top, found->d_name, AT_REMOVEDIR) != 0)
 				ok = tenant_look(sweep, top, found->d_name);
 		}
 	if (dir)
@@ -117,27 +131,115 @@ static void entry_remove(const struct entry *entry, int top)
 	unlinkat(top, path, 0);
 }
 
+static int by_tenant(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	int order = strcmp(x->tenant, y->tenant);
+
+	return order ? order : by_use(a, b);
+}
+
+/* One tenant's entries, and the bytes of them. */
+struct part {
+	size_t first, n;
+	uint64_t held;
+};
+
+static struct part part_at(const struct sweep *sweep, size_t first)
+{
+	struct part part = { .first = first };
+
+	for (size_t i = first; i < sweep->n && strcmp(sweep->list[i].tenant, sweep->list[first].tenant) == 0; i++, part.n++)
+		part.held += sweep->list[i].size;
+	return part;
+}
+
+/* Its oldest, at least `bytes` of them. */
+static uint64_t part_shrink(struct sweep *sweep, const struct part *part, uint64_t bytes, int top)
+{
+	uint64_t evicted = 0;
+
+	for (; evicted < part->n && bytes > 0; evicted++) {
+		const struct entry *entry = &sweep->list[part->first + evicted];
+
+		entry_remove(entry, top);
+		sweep->bytes -= entry->size;
+		bytes -= ob_min(bytes, entry->size);
+	}
+	return evicted;
+}
+
+/*
+ * Throws away until `target` bytes are left, of the tenants that hold more than an equal part of them, each one's oldest first: a tenant that fills the cache
+ * empties its own folder and not the others'. Each gives up the same part of what it has too much. The number of files removed.
+ */
+static uint64_t evict(struct sweep *sweep, int top, uint64_t target)
+{
+	uint64_t tenants = 0, evicted = 0, fair, over = 0, excess = sweep->bytes - target;
+	struct part part;
+
+	qsort(sweep->list, sweep->n, sizeof *sweep->list, by_tenant);
+	for (size_t i = 0; i < sweep->n; i += part.n, tenants++)
+		part = part_at(sweep, i);
+	fair = target / tenants;
+	for (size_t i = 0; i < sweep->n; i += part.n) {
+		part = part_at(sweep, i);
+		over += part.held > fair ? part.held - fair : 0;
+	}
+	for (size_t i = 0; i < sweep->n; i += part.n) {
+		part = part_at(sweep, i);
+		if (part.held > fair)
+			evicted += part_shrink(sweep, &part, over == excess ? part.held - fair :
+				(uint64_t)((double)(part.held - fair) * ((double)excess / (double)over)) + 1, top);
+	}
+	return evicted;
+}
+
+/* Under the lock, in a sandbox, which shows one tenant's folder: an eighth of the limit out of that. The supervisor does justice to the others. */
+static bool own_make_room(struct obs_cache *cache)
+{
+	struct sweep sweep = { .owner = cache->owner };
+	uint64_t before, evicted = 0;
+	struct part part;
+
+	if (cache->dir < 0 || !tenant_look(&sweep, cache->top, cache->tenant) || sweep.n == 0) {
+		free(sweep.list);
+		return false;
+	}
+	qsort(sweep.list, sweep.n, sizeof *sweep.list, by_tenant);
+	part = part_at(&sweep, 0);
+	before = sweep.bytes;
+	evicted = part_shrink(&sweep, &part, cache->limit / 8, cache->top);
+	atomic_fetch_sub(&cache->usage->bytes, before - sweep.bytes);
+	atomic_fetch_add(&cache->usage->evicted, evicted);
+	atomic_store(&cache->usage->wanted, 1);
+	free(sweep.list);
+	return true;
+}
+
 bool obs_cache_make_room(struct obs_cache *cache)
 {
-	struct sweep sweep = { .n = 0 };
-	uint64_t evicted = 0;
+	struct sweep sweep = { .owner = cache->owner };
+	uint64_t evicted = 0, target = cache->limit - cache->limit / 8, counted;
 	bool ok;
 
 	if (flock(cache->top, LOCK_EX | LOCK_NB) != 0)
 		return false;
+	counted = atomic_load(&cache->usage->bytes);
 	ok = all_look(&sweep, cache->top);
 	if (ok && sweep.bytes > cache->limit - cache->limit / 16) {
-		qsort(sweep.list, sweep.n, sizeof *sweep.list, by_use);
-		for (; evicted < sweep.n && sweep.bytes > cache->limit - cache->limit / 8; evicted++) {
-			entry_remove(&sweep.list[evicted], cache->top);
-			sweep.bytes -= sweep.list[evicted].size;
-		}
+		evicted = evict(&sweep, cache->top, target);
 		ob_debug("%llu kept uploads were thrown away, %llu bytes are left", (unsigned long long)evicted, (unsigned long long)sweep.bytes);
 	}
-	/* What others are writing in this moment is missing from the sum until the next time. */
+	/* A difference: what was counted meanwhile stays counted, twice at worst, until the next time. */
 	if (ok)
-		atomic_store(&cache->usage->bytes, sweep.bytes);
+		atomic_fetch_add(&cache->usage->bytes, sweep.bytes - counted);
 	atomic_fetch_add(&cache->usage->evicted, evicted);
+	if (ok)
+		atomic_store(&cache->usage->wanted, 0); /* all tenants were looked at */
+	/* Still under the lock: what one sweep removes while another counts would be taken off twice. */
+	if (!ok)
+		ok = own_make_room(cache);
 	flock(cache->top, LOCK_UN);
 	free(sweep.list);
 	return ok;

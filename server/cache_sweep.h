@@ -17,6 +17,7 @@
 
 struct obs_cache_usage {
 	_Atomic uint64_t bytes, evicted;
+	_Atomic uint64_t wanted;           /* a worker found no room and may not look into other tenants' folders: the supervisor shall */
 };
 
 /* What a file counts as. */

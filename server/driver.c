@@ -135,16 +135,20 @@ void obs_driver_why(const struct obs_driver_lib *lib, CUfunction function, char 
 		answer(function, ret, size);
 }
 
-bool obs_driver_open(const char *which, struct obs_driver_lib *ret, char *ret_why, size_t why_size)
+bool obs_driver_load(const char *which, struct obs_driver_lib *ret, char *ret_why, size_t why_size)
 {
-	const struct obs_driver *drv;
-	CUresult result;
-
-	*ret = (struct obs_driver_lib){ .null = false };
+	*ret = (struct obs_driver_lib){ .soft = strcmp(which, "soft") == 0, .gpu = strcmp(which, OBS_DRIVER_GPU) == 0 };
 	if (!bind(ret, which, ret_why, why_size))
 		return false;
 	obs_layers_wrap(ret);
-	drv = &ret->table;
+	return true;
+}
+
+bool obs_driver_start(struct obs_driver_lib *ret, char *ret_why, size_t why_size)
+{
+	const struct obs_driver *drv = &ret->table;
+	CUresult result;
+
 	result = drv->cuInit(0);
 	if (result == CUDA_SUCCESS)
 		result = drv->cuDeviceGetCount(&ret->n_devices);
@@ -157,10 +161,15 @@ bool obs_driver_open(const char *which, struct obs_driver_lib *ret, char *ret_wh
 	}
 	/* The table is the driver's own business, not one of the program's calls: ask past the layers. */
 	ret->ptx_only = !ret->null && ask_ptx_only(&ret->bare);
-	if (ret->ptx_only && strcmp(which, OBS_DRIVER_GPU) == 0) {
+	if (ret->ptx_only && ret->gpu) {
 		snprintf(ret_why, why_size, "the %s that the loader finds is the software device and no GPU's driver: look at LD_LIBRARY_PATH",
 			OBS_DRIVER_SYSTEM);
 		return false;
 	}
 	return true;
+}
+
+bool obs_driver_open(const char *which, struct obs_driver_lib *ret, char *ret_why, size_t why_size)
+{
+	return obs_driver_load(which, ret, ret_why, why_size) && obs_driver_start(ret, ret_why, why_size);
 }

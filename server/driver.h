@@ -23,12 +23,19 @@ struct obs_driver_lib {
 	int version;                     /* cuDriverGetVersion */
 	int n_devices;
 	bool null;
+	bool soft;                       /* the server's own software device */
+	bool gpu;                        /* a GPU's was asked for, and nothing else will do */
 	bool ptx_only;                   /* runs no cubin */
 };
 
 /* Why the driver refused to load the function, in one line; empty when it does not say. The software device does. */
 void obs_driver_why(const struct obs_driver_lib *lib, CUfunction function, char *ret, size_t size);
-/* which: soft, gpu, null, or a library's name. Opens and initialises. False: ret_why says what is wrong and what to do. */
+/*
+ * which: soft, gpu, null, or a library's name. Loading opens the library, which may need the server's rights; starting initialises it, which must not.
+ * obs_driver_open does both. False: ret_why says what is wrong and what to do.
+ */
+bool obs_driver_load(const char *which, struct obs_driver_lib *ret, char *ret_why, size_t why_size);
+bool obs_driver_start(struct obs_driver_lib *lib, char *ret_why, size_t why_size);
 bool obs_driver_open(const char *which, struct obs_driver_lib *ret, char *ret_why, size_t why_size);
 
 #endif

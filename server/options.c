@@ -27,6 +27,10 @@ static const char help[] =
 	"  --driver WHICH       auto (default): gpu if it works, else soft, with a warning\n"
 	"                       gpu: the system's libcuda.so.1, or the server does not start; soft: the software device, on the CPU\n"
 	"                       null: answers everything, computes nothing; or the path of a libcuda.so.1\n"
+	"  --sandbox WHICH      auto (default): workers are confined as far as this kernel can; strict: not at all without every part;\n"
+	"                       off\n"
+	"  --worker-user NAME   the workers' user, name or number, of a server started as root (default: outboard if there is\n"
+	"                       such a user, else a number that nobody has)\n"
 	"  --warm N             workers kept ready for new sessions (default 1)\n"
 	"  --refill N           workers that may be starting at the same time (default 4): a driver that starts loads the machine\n"
 	"  --max-sessions N     sessions at the same time (default 256)\n"
@@ -42,7 +46,7 @@ static const char help[] =
 
 enum {
 	LISTEN = 256, TLS_CERT, TLS_KEY, TLS_CLIENT_CA, TOKENS, AUDIT, INSECURE, LIMIT, LIMITS, CONFIG, CHECK_CONFIG, METRICS, REFILL, DRIVER,
-	WARM, MAX_SESSIONS, HELLO, DRAIN, GRACE, CACHE, UPLOAD_CACHE, WORKER, PROBE, VERSION, HELP
+	WARM, MAX_SESSIONS, HELLO, DRAIN, GRACE, CACHE, UPLOAD_CACHE, SANDBOX, WORKER_USER, WORKER_IDS, WORKER, PROBE, VERSION, HELP
 };
 
 static const struct option long_options[] = {
@@ -71,6 +75,9 @@ static const struct option long_options[] = {
 	{ "metrics", required_argument, NULL, METRICS },
 	{ "refill", required_argument, NULL, REFILL },
 	{ "driver", required_argument, NULL, DRIVER },
+	{ "sandbox", required_argument, NULL, SANDBOX },
+	{ "worker-user", required_argument, NULL, WORKER_USER },
+	{ "worker-ids", required_argument, NULL, WORKER_IDS }, /* workers only */
 	{ "warm", required_argument, NULL, WARM },
 	{ "max-sessions", required_argument, NULL, MAX_SESSIONS },
 	{ "hello-timeout", required_argument, NULL, HELLO },
@@ -87,7 +94,8 @@ static const struct option long_options[] = {
 
 /* Keys a configuration may have: the options that set something. */
 static const char *const setting_names[] = {
-	"listen", "driver", "warm", "refill", "max-sessions", "hello-timeout", "drain-timeout", "grace", "cache", "upload-cache", "tls-cert", "tls-key",
+	"listen", "driver", "sandbox", "worker-user",
+	"warm", "refill", "max-sessions", "hello-timeout", "drain-timeout", "grace", "cache", "upload-cache", "tls-cert", "tls-key",
 	"tls-client-ca", "tokens", "audit", "insecure", "metrics", "max-memory", "max-host-memory", "max-outstanding",
 	"max-handles", "max-modules", "max-lanes", "max-stripes", "idle-timeout",
 	"share", "max-priority", "on-excess", "measure", NULL,
@@ -166,6 +174,11 @@ static bool set(struct obs_options *o, int which, const char *name, const char *
 			return false;
 		}
 		return true;
+	case SANDBOX:
+		snprintf(ret_why, size, "auto, strict or off");
+		return obs_sandbox_mode_parse(text, &o->sandbox.mode);
+	case WORKER_USER:
+		return take_text(text, &o->sandbox.user, ret_why, size, "a user");
 	case METRICS:
 		return take_text(text, &o->metrics, ret_why, size, "an address, for example tcp://127.0.0.1:9464");
 	case REFILL:
@@ -220,6 +233,8 @@ static bool parse_one(struct obs_options *o, int which, const char *name, const 
 		return take_config(o, text, which == CHECK_CONFIG);
 	case LIMITS:
 		return obs_limits_parse(text, &o->limits);
+	case WORKER_IDS:
+		return sscanf(text, "%u:%u", &o->sandbox.uid, &o->sandbox.gid) == 2;
 	case WORKER:
 		o->mode = OBS_MODE_WORKER;
 		return true;
@@ -294,6 +309,11 @@ void obs_options_worker_args(struct obs_options *options, const char *self, cons
 	obs_limits_print(&options->limits, options->limits_text);
 	ret_args[n++] = (char *)(uintptr_t)"--limits";
 	ret_args[n++] = options->limits_text;
+	ret_args[n++] = (char *)(uintptr_t)"--sandbox";
+	ret_args[n++] = (char *)(uintptr_t)obs_sandbox_mode_name(options->sandbox.mode);
+	snprintf(options->sandbox.user_text, sizeof options->sandbox.user_text, "%u:%u", options->sandbox.uid, options->sandbox.gid);
+	ret_args[n++] = (char *)(uintptr_t)"--worker-ids";
+	ret_args[n++] = options->sandbox.user_text;
 	/* In the form that has no unit: bytes. */
 	snprintf(options->upload_cache_text, sizeof options->upload_cache_text, "%llu", (unsigned long long)options->upload_cache);
 	ret_args[n++] = (char *)(uintptr_t)"--upload-cache";

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "server/limits.h"
+#include "server/sandbox.h"
 
 #define OBS_LISTEN_MAX 16
 #define OBS_WARM_MAX 64
@@ -34,6 +35,7 @@ struct obs_options {
 	const char *tokens;           /* file of bearer tokens; NULL: none */
 	const char *audit;            /* file of the audit log; NULL: none */
 	bool insecure;                /* listen in clear, or to anybody, where others can reach it */
+	struct obs_sandbox_plan sandbox;
 	const char *cache;            /* directory of kept uploads; NULL: chosen by obs_cache_open */
 	uint64_t upload_cache;        /* bytes of them; 0: none are kept */
 	uint32_t warm;                /* workers kept ready */

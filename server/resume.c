@@ -77,16 +77,24 @@ static bool client_left(int fd)
 	return poll(&pfd, 1, 0) > 0 && (pfd.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
+static uint32_t grace_of(const struct obs_session *session, const struct obp_hello *hello)
+{
+	return ob_opt_on(OB_OPT_RESUME) ? ob_min(hello->grace_s, session->options->grace_s) : 0;
+}
+
+void obs_link_watch(struct obs_session *session, const struct obp_hello *hello)
+{
+	session->link.client = grace_of(session, hello) ? client_watch(session->data.fd, hello) : -1;
+}
+
 bool obs_link_agree(struct obs_session *session, const struct obp_hello *hello)
 {
 	struct obs_link *link = &session->link;
-	uint32_t seconds = ob_min(hello->grace_s, session->options->grace_s);
+	uint32_t seconds = grace_of(session, hello);
 
-	link->client = -1;
-	if (!seconds || !ob_opt_on(OB_OPT_RESUME))
+	if (!seconds)
 		return true;
-	/* Looked at first, as a process that is not there any more has closed its connection before. */
-	link->client = client_watch(session->data.fd, hello);
+	/* The client's process was looked for first: one that is not there any more has closed its connection before. */
 	if (link->client < 0 && client_left(session->data.fd))
 		return true;
 	if (!obs_kept_init(&session->replies.kept))

@@ -42,6 +42,11 @@ struct obs_link {
 	uint64_t resumed;
 };
 
+/*
+ * Finds the client's process when it runs on this machine, so that its end is noticed: /proc is looked at, so before the sandbox closes, and before
+ * obs_link_agree.
+ */
+void obs_link_watch(struct obs_session *session, const struct obp_hello *hello);
 /* What both sides agreed on; fills the welcome. Before the welcome is sent. False: no memory. */
 bool obs_link_agree(struct obs_session *session, const struct obp_hello *hello);
 /* The data connection is broken: ends the process when the link is not on. Under the replies' lock. */

@@ -24,6 +24,7 @@
 #include "server/layers.h"
 #include "server/quota.h"
 #include "server/refuse.h"
+#include "server/sandbox.h"
 #include "transport/digest.h"
 #include "transport/path.h"
 #include "transport/shm.h"
@@ -167,6 +168,18 @@ static void warm(struct obs_session *session)
 		device->free_mem = free_bytes;
 }
 
+/* Files that a worker reads when a client comes, which nobody else may: until then it has the server's rights. */
+static bool secrets_to_read(const struct obs_options *options)
+{
+	return options->tokens != NULL;
+}
+
+/* What is there of the library that is not the server's own. */
+static const char *sandbox_file(const struct obs_session *session)
+{
+	return session->lib.soft || session->lib.null ? NULL : session->lib.name;
+}
+
 bool obs_session_init(struct obs_session *session, const struct obs_options *options, char *ret_why, size_t why_size)
 {
 	uint8_t digest[OBT_SHA256_BYTES];
@@ -189,7 +202,13 @@ bool obs_session_init(struct obs_session *session, const struct obs_options *opt
 		if (!session->tls)
 			return false;
 	}
-	if (!obs_driver_open(options->driver, &session->lib, ret_why, why_size))
+	if (!obs_driver_load(options->driver, &session->lib, ret_why, why_size))
+		return false;
+	obs_cache_open_for(&session->cache, options->cache, ob_opt_on(OB_OPT_CACHE) ? options->upload_cache : 0, options->sandbox.uid);
+	session->images.cache = &session->cache;
+	if (!secrets_to_read(options) && !obs_sandbox_enter(&options->sandbox, &session->cache, sandbox_file(session), ret_why, why_size))
+		return false;
+	if (!obs_driver_start(&session->lib, ret_why, why_size))
 		return false;
 	session->drv = &session->lib.table;
 	session->n_devices = ob_min(session->lib.n_devices, (int)OBP_DEVICE_MAX);
@@ -210,8 +229,6 @@ bool obs_session_init(struct obs_session *session, const struct obs_options *opt
 		snprintf(ret_why, why_size, "no memory");
 		return false;
 	}
-	obs_cache_open(&session->cache, options->cache, ob_opt_on(OB_OPT_CACHE) ? options->upload_cache : 0);
-	session->images.cache = &session->cache;
 	obs_stripes_init(&session->stripes);
 	board_describe(session);
 	/* The first digest loads OpenSSL's settings from a file: not while a client waits. */
@@ -366,6 +383,26 @@ static bool welcome_settle(struct obs_session *session)
 	return sent;
 }
 
+/* The client is known. False: it was turned away. */
+static bool sandbox_close(struct obs_session *session)
+{
+	const struct obs_sandbox_plan *plan = &session->options->sandbox;
+	const char *file = sandbox_file(session);
+	char why[256] = "";
+	bool closed = !secrets_to_read(session->options) || obs_sandbox_enter(plan, &session->cache, file, why, sizeof why);
+
+	obs_cache_enter(&session->cache, session->identity.who);
+	closed = closed && obs_sandbox_session(plan, &session->cache, obs_quota_limits.lanes, file, why, sizeof why);
+	obs_sandbox_describe(session->welcome->welcome.sandbox);
+	if (closed && strstr(session->welcome->welcome.sandbox, "missing"))
+		ob_warn("session %016llx: the worker's sandbox is incomplete: %s", (unsigned long long)session->route, session->welcome->welcome.sandbox);
+	if (!closed) {
+		ob_error("%s", why); /* the operator's business, not the client's */
+		turn_away(session, OB_ERR_REFUSED, "the server cannot close its worker's sandbox; tell its operator");
+	}
+	return closed;
+}
+
 /* What carries calls and replies is bounded, and what it needs must not be refused in the middle of a copy: counted at once and in full. */
 static void transport_reserve(void)
 {
@@ -402,8 +439,10 @@ bool obs_session_greet(struct obs_session *session)
 	}
 	session->since_ns = ob_clock_ns();
 	obs_audit_session_open(session, message->hello.program, message->hello.pid);
-	obs_cache_enter(&session->cache, session->identity.who);
 	obs_limits_allow(&obs_quota_limits, &session->identity.allow);
+	obs_link_watch(session, &message->hello);
+	if (!sandbox_close(session))
+		goto out;
 	obs_quota_hello(session, &message->hello);
 	atomic_store(&session->idle_s, obs_quota_limits.idle_s);
 	obs_staging_limit(&session->staging, obs_quota_limits.outstanding);

@@ -174,6 +174,30 @@ static bool works(struct obs_proc *proc)
 	return proc->active_ticks > 0;
 }
 
+static void sweep(uv_work_t *work)
+{
+	struct obs_super *super = work->data;
+
+	obs_cache_sweep(&super->cache);
+}
+
+static void swept(uv_work_t *work, int status)
+{
+	struct obs_super *super = work->data;
+
+	(void)status;
+	super->sweeping = false;
+}
+
+/* Workers see no folder but their tenant's. Looking through all files takes a while, so not on this thread. */
+static void cache_tend(struct obs_super *super)
+{
+	if (super->sweeping || !obs_cache_crowded(&super->cache))
+		return;
+	super->sweep.data = super;
+	super->sweeping = uv_queue_work(&super->loop, &super->sweep, sweep, swept) == 0;
+}
+
 static void tick(uv_timer_t *timer)
 {
 	struct obs_super *super = timer->data;
@@ -188,6 +212,7 @@ static void tick(uv_timer_t *timer)
 	for (struct obs_proc *p = super->procs; p; p = p->next)
 		if (p->state == OBS_PROC_BUSY)
 			atomic_store_explicit(&p->board->yield, p->board->priority < highest, memory_order_relaxed);
+	cache_tend(super);
 	super->busy = (uint32_t)((super->busy * (OBS_BUSY_TICKS - 1) + (any ? 1000u : 0u)) / OBS_BUSY_TICKS);
 	if (super->n_busy == 0 && super->busy < OBS_BUSY_TICKS) {
 		super->busy = 0;
@@ -216,4 +241,7 @@ void obs_status_worker_ready(struct obs_proc *proc)
 
 	super->n_devices = ob_min(proc->board->n_devices, OBP_DEVICE_MAX);
 	memcpy(super->devices, proc->board->devices, sizeof super->devices);
+	if (!super->sandbox_told)
+		ob_info("sandbox of workers: %.*s", (int)sizeof proc->board->sandbox - 1, proc->board->sandbox);
+	super->sandbox_told = true;
 }

@@ -17,6 +17,7 @@
 #include "server/driver.h"
 #include "server/metrics.h"
 #include "server/notify.h"
+#include "server/sandbox.h"
 #include "transport/tls.h"
 #include "transport/token.h"
 
@@ -180,6 +181,7 @@ static bool files_check(const struct obs_options *options)
 static int super_start(struct obs_super *super)
 {
 	ssize_t n = readlink("/proc/self/exe", super->self, sizeof super->self - 1);
+	char why[256];
 
 	if (n <= 0) {
 		fprintf(stderr, "outboard-server: cannot find its own program file: is /proc mounted?\n");
@@ -198,7 +200,11 @@ static int super_start(struct obs_super *super)
 	more_descriptors();
 	if (!obs_audit_open(super->options->audit) || !files_check(super->options))
 		return 1;
-	obs_cache_open(&super->cache, super->options->cache, ob_opt_on(OB_OPT_CACHE) ? super->options->upload_cache : 0);
+	if (!obs_sandbox_prepare(&super->options->sandbox, super->options->cache, why, sizeof why)) {
+		fprintf(stderr, "outboard-server: %s\n", why);
+		return 1;
+	}
+	obs_cache_open_for(&super->cache, super->options->cache, ob_opt_on(OB_OPT_CACHE) ? super->options->upload_cache : 0, super->options->sandbox.uid);
 	obs_cache_sweep(&super->cache);
 	if (!driver_choose(super))
 		return 1;

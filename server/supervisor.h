@@ -101,7 +101,10 @@ struct obs_super {
 	bool draining, killing, done;
 	uint64_t sessions_total, refused_total, deaths_total, since_ns;
 	uint32_t busy;                  /* per mille of the last second */
-	struct obs_cache cache;         /* of no tenant: for counting */
+	struct obs_cache cache;         /* of no tenant: for counting, and for making room */
+	uv_work_t sweep;
+	bool sweeping;
+	bool sandbox_told;              /* in the log, once */
 	struct obs_totals ended;        /* of sessions that are over */
 	uint32_t n_devices;             /* 0: no worker has been ready yet */
 	struct obs_board_device devices[OBP_DEVICE_MAX];

@@ -14,6 +14,7 @@
 #include "server/handoff.h"
 #include "server/loop.h"
 #include "server/refuse.h"
+#include "server/sandbox.h"
 #include "transport/shm.h"
 #include "transport/tls.h"
 
@@ -64,6 +65,10 @@ int obs_worker_run(const struct obs_options *options)
 	signal(SIGPIPE, SIG_IGN);
 	ob_log_set_name("outboard-server[worker]");
 	fcntl(OBS_HANDOFF_FD, F_SETFD, FD_CLOEXEC);
+	if (!obs_sandbox_begin(&options->sandbox, why, sizeof why)) {
+		tell(OBS_HANDOFF_FAILED, why);
+		return 1;
+	}
 	obs_board_adopt();
 	if (!obs_session_init(&session, options, why, sizeof why)) {
 		tell(OBS_HANDOFF_FAILED, why);
@@ -71,6 +76,7 @@ int obs_worker_run(const struct obs_options *options)
 	}
 	if (!obs_output_capture(&session.output))
 		ob_warn("what kernels print appears here and not at the client: no file in memory can be made");
+	obs_sandbox_describe(obs_board->sandbox);
 	tell(OBS_HANDOFF_READY, session.lib.name);
 	fd = session_await(&secure);
 	if (fd < 0)

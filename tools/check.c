@@ -121,6 +121,8 @@ int obx_check_main(int argc, char **argv)
 	printf("server      %s\n", look.url_text);
 	printf("versions    server %s, this program %s, protocol %u\n", welcome->version, OB_VERSION, OBP_VERSION);
 	printf("driver      %s, CUDA %d.%d\n", welcome->driver, welcome->driver_version / 1000, welcome->driver_version % 1000 / 10);
+	if (welcome->sandbox[0])
+		printf("sandbox     %s\n", welcome->sandbox);
 	for (uint32_t i = 0; i < welcome->n_devices; i++)
 		printf("device %-4u %s: %s\n", i, kinds[kind_of(welcome, i)].name, welcome->devices[i].name);
 	printf("start       connected in %.2f ms, session in %.2f ms%s\n", (double)look.probe.connect_ns / 1e6,
