@@ -3,7 +3,7 @@
 /*
  * A program that takes as much as it is given, one kind of thing a time, and prints what it got: what tests of limits look through.
  *
- *     limits info | memory HOW | handles N | modules N | threads N | idle SECONDS | spin SECONDS | refusals N
+ *     limits info | memory HOW | handles N | modules N | code N | threads N | idle SECONDS | spin SECONDS | refusals N
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -162,6 +162,35 @@ static void modules(int n)
 	printf("modules %d result %d\n", made, (int)result);
 }
 
+#define CODE_LINES 20000
+
+/* Modules of some 400 KB of text each, all different, until one is refused; then a call that takes nothing. */
+static void code(int n)
+{
+	char *text = malloc(sizeof ptx + CODE_LINES * 24 + 64);
+	CUresult result = CUDA_SUCCESS;
+	size_t left, total;
+	CUmodule module;
+	int made = 0;
+
+	if (!text)
+		exit(2);
+	for (; made < n && result == CUDA_SUCCESS; made++) {
+		size_t size = (size_t)snprintf(text, 256, ".version 7.0\n.target sm_50\n.address_size 64\n// %d\n"
+			".visible .entry k()\n{\n\t.reg .u32 %%r<4>;\n", made);
+
+		for (int i = 0; i < CODE_LINES; i++)
+			size += (size_t)snprintf(text + size, 24, "add.u32 %%r1,%%r1,%d;\n", i % 10);
+		memcpy(text + size, "ret;\n}\n", sizeof "ret;\n}\n");
+		result = cu.cuModuleLoadData(&module, text);
+		if (result == CUDA_SUCCESS)
+			result = cu.cuCtxSynchronize();
+	}
+	printf("code %d result %d\n", made, (int)result);
+	printf("after %d\n", (int)cu.cuMemGetInfo_v2(&left, &total));
+	free(text);
+}
+
 static pthread_barrier_t barrier;
 
 static void *thread(void *result)
@@ -252,6 +281,8 @@ int main(int argc, char **argv)
 		handles(n);
 	else if (strcmp(what, "modules") == 0)
 		modules(n);
+	else if (strcmp(what, "code") == 0)
+		code(n);
 	else if (strcmp(what, "threads") == 0)
 		threads(n < 1 || n > 64 ? 1 : n);
 	else if (strcmp(what, "spin") == 0)

@@ -85,6 +85,17 @@ def things():
         check('threads: above it the session ends and says why', '--max-lanes' in done.stderr and numbers(out)[0] < 8, out + done.stderr)
 
 
+def host_memory():
+    with Server(SERVER, '--driver', 'soft', '--max-host-memory', '128MiB', '--warm', '2') as s:
+        other = subprocess.Popen([OUTBOARD, 'run', '--server', s.url, '--', PROGRAM, 'spin', '2'], stdout=subprocess.PIPE, text=True, env=ENV)
+        out, done = run(OUTBOARD, s.url, PROGRAM, 'code', '2000')
+        got = numbers(out)
+        check('code: as much as the budget holds, then out of memory, and the session goes on', len(got) == 3 and 5 < got[0] < 150 and got[1:] == [2, 0], out + done.stderr)
+        check('code: another session notices nothing', other.communicate(timeout=60)[0].startswith('launches') and other.returncode == 0)
+        out, done = run(OUTBOARD, s.url, PROGRAM, 'code', '5')
+        check('code: the next session has a budget of its own', numbers(out) == [5, 0, 0], out + done.stderr)
+
+
 def idle():
     with Server(SERVER, '--driver', 'soft', '--idle-timeout', '3') as s:
         out, done = run(OUTBOARD, s.url, PROGRAM, 'idle', '0.3')
@@ -153,6 +164,7 @@ def priority():
 if PART == 'caps':
     memory(256)
     things()
+    host_memory()
     tokens()
     idle()
     conduct()

@@ -27,9 +27,10 @@ def finish():
 class Server:
     """with Server(program, '--driver', 'soft') as s: ... s.url, s.lines"""
 
-    def __init__(self, program, *options, listen='tcp://127.0.0.1:0', env=None):
+    def __init__(self, program, *options, listen='tcp://127.0.0.1:0', env=None, user=None, group=None):
         self.process = subprocess.Popen([program, '--listen', listen, *options], stderr=subprocess.PIPE, text=True,
-                                        env={**ENV, 'OUTBOARD_LOG': 'info', **(env or {})})
+                                        env={**ENV, 'OUTBOARD_LOG': 'info', **(env or {})}, user=user, group=group,
+                                        extra_groups=[] if user else None)
         self.lines, self.url = [], None
         self.ready = threading.Event()
         threading.Thread(target=self.read, daemon=True).start()

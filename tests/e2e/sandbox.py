@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""A worker that was taken over: its driver tries what it must not be able to do. Everything is denied, in all threads, as root and as another user.
+
+    sandbox.py OUTBOARD SERVER PROGRAM DRIVER soft|none
+"""
+import os
+import pathlib
+import pwd
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+
+from serving import ENV, Server, check, finish, run
+
+OUTBOARD, SERVER, PROGRAM, DRIVER, SOFT = sys.argv[1:6]
+# In the order of the driver's table.
+ATTEMPTS = re.search(r'attempts\[\]\)\(void\) = \{(.*?)\}', pathlib.Path(__file__).with_name('sandbox_driver.c').read_text(), re.S).group(1).replace('\n', ' ')
+ATTEMPTS = [name.strip() for name in ATTEMPTS.split(',')]
+# What a worker without a sandbox can do, whoever runs it: a test in which these fail would find nothing.
+ALWAYS = {'key', 'tokens', 'other_cache', 'write_outside', 'passwd', 'tcp_socket', 'netlink_socket', 'unix_connect', 'listens', 'signals_supervisor', 'signals_worker',
+          'executes', 'forks', 'readable_again', 'has_capabilities', 'shared_memory'}
+
+
+def names(bits):
+    return {name for i, name in enumerate(ATTEMPTS) if bits >> i & 1}
+
+
+def attempt(s):
+    """What succeeded, in the thread that asked and in one that is older than the sandbox. Another session is there meanwhile."""
+    start = [OUTBOARD, 'run', '--server', s.url, '--', PROGRAM]
+    pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
+    with subprocess.Popen(start, **pipes) as other:
+        first = other.stdout.readline()
+        done = subprocess.run(start, input='\n', capture_output=True, text=True, timeout=60, env=ENV)
+        other.communicate('\n', timeout=60)
+        check('another session is not disturbed', first.startswith('0 ') and other.returncode == 0, first)
+    found = re.match(r'0 (\w+)', done.stdout)
+    if not found:
+        check('the program runs', False, done.stdout + done.stderr)
+        return set(), set()
+    bits = int(found.group(1), 16)
+    return names(bits & 0xffffffff), names(bits >> 32)
+
+
+def scene(folder, user):
+    """Files that a worker must not reach; the environment that names them to the driver."""
+    paths = {name: folder / name for name in ('KEY', 'TOKENS', 'OTHER', 'OUTSIDE', 'SOCKET')}
+    (folder / 'cache').mkdir(mode=0o700)
+    paths['OTHER'] = folder / 'cache' / ('f' * 32) / 'secret'
+    paths['OTHER'].parent.mkdir(mode=0o700)
+    for name in ('KEY', 'TOKENS', 'OTHER'):
+        paths[name].write_text('secret')
+        paths[name].chmod(0o600)
+    if user:
+        for path in [folder, *folder.rglob('*')]:
+            os.chown(path, user.pw_uid, user.pw_gid)
+    return {f'OUTBOARD_ATTACK_{name}': str(path) for name, path in paths.items()} | {'OUTBOARD_ATTACK_HOME': user.pw_dir if user else os.path.expanduser('~')}
+
+
+def attack(user, mode, driver):
+    who = user.pw_name if user else 'this user'
+    with tempfile.TemporaryDirectory() as top:
+        os.chmod(top, 0o755)
+        folder = pathlib.Path(top) / 'scene'
+        folder.mkdir()
+        places = scene(folder, user)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(places['OUTBOARD_ATTACK_SOCKET'])
+        os.chmod(places['OUTBOARD_ATTACK_SOCKET'], 0o777)
+        listener.listen(64)
+        with Server(SERVER, '--driver', driver, '--cache', str(folder / 'cache'), '--sandbox', mode, '--warm', '2', env=places,
+                    user=user and user.pw_uid, group=user and user.pw_gid) as s:
+            late, early = attempt(s)
+            if mode == 'off':
+                check(f'{who}, no sandbox: the attempts work', late & ALWAYS == ALWAYS, ALWAYS - late)
+                return
+            for name in ATTEMPTS:
+                check(f'{who}, {mode}: {name} is denied', name not in late and name not in early, 'in ' + ', '.join(
+                    thread for thread, done in (('the thread that asked', late), ('an older thread', early)) if name in done))
+            done = subprocess.run([OUTBOARD, 'check', '--server', s.url], capture_output=True, text=True, timeout=60, env=ENV)
+            told = re.search(r'^sandbox +(.*)$', done.stdout, re.M)
+            check('check tells what is in force', told and all(part in told.group(1) for part in ('privileges', 'files (Landlock', 'system calls', 'limits')) and
+                  'missing' not in told.group(1), done.stdout)
+            check('so does the log', s.said('sandbox of workers: '), s.lines)
+        listener.close()
+
+
+def status(pid):
+    return dict(line.split(':\t', 1) for line in pathlib.Path(f'/proc/{pid}/status').read_text().splitlines() if ':\t' in line)
+
+
+def soft():
+    """With the software device: the tight profile, a user of its own, and what does not work any more but is asked for."""
+    with tempfile.TemporaryDirectory() as folder, Server(SERVER, '--driver', 'soft', '--sandbox', 'strict', '--cache', folder, '--warm', '1') as s:
+        with subprocess.Popen([OUTBOARD, 'run', '--server', s.url, '--', PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENV) as program:
+            check('a program runs under strict', program.stdout.readline().startswith('0 '))
+            worker = next(int(m.group(1)) for line in s.lines if (m := re.search(r'starts on worker (\d+)', line)))
+            now = status(worker)
+            check('no privileges, no capabilities, a filter', now['NoNewPrivs'].strip() == '1' and now['Seccomp'].strip() == '2' and
+                  all(int(now[name], 16) == 0 for name in ('CapEff', 'CapPrm', 'CapInh', 'CapAmb')), now)
+            if os.geteuid() == 0:
+                check('not even in reserve', int(now['CapBnd'], 16) == 0, now['CapBnd'])
+                check('a user of its own', int(now['Uid'].split()[0]) not in (0, 65534), now['Uid'])
+                check('no groups', now['Groups'].strip() in ('', now['Gid'].split()[0]), now['Groups'])
+            tasks = [status(f'{worker}/task/{task}') for task in os.listdir(f'/proc/{worker}/task')]
+            check('the same in each thread', len(tasks) > 1 and all(task['Seccomp'].strip() == '2' and int(task['CapEff'], 16) == 0 for task in tasks), len(tasks))
+            program.communicate('\n', timeout=60)
+    done = subprocess.run([SERVER, '--listen', 'tcp://127.0.0.1:0', '--sandbox', 'somewhat'], capture_output=True, text=True, timeout=60, env=ENV)
+    check('another word is refused', done.returncode == 2 and 'auto, strict or off' in done.stderr, done.stderr)
+    done = subprocess.run([SERVER, '--listen', 'tcp://127.0.0.1:0', '--driver', 'null', '--worker-user', 'no-such-user-here'], capture_output=True, text=True, timeout=60,
+                          env=ENV)
+    check('a user that is not there is refused', done.returncode == 1 and ('no such user' in done.stderr or 'started as root' in done.stderr), done.stderr)
+
+
+def stranger():
+    """Another user of this machine who can run what was built, where that is root's to try."""
+    if os.geteuid() != 0:
+        return None
+    user = pwd.getpwnam('nobody')
+    done = subprocess.run([SERVER, '--version'], capture_output=True, user=user.pw_uid, group=user.pw_gid, extra_groups=[], check=False) if shutil.which(SERVER) else None
+    return user if done and done.returncode == 0 else None
+
+
+def reachable(user):
+    try:
+        return stranger()
+    except PermissionError:
+        return user
+
+
+if SOFT == 'soft':
+    soft()
+for user in [None, *filter(None, [reachable(None)])]:
+    attack(user, 'off', DRIVER)
+    attack(user, 'auto', DRIVER)
+finish()

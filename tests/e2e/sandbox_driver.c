@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * A driver that has been taken over: asked for free memory, it tries what a worker must not be able to do, in the thread that asked and in one that was
+ * there before the sandbox, and answers with a bit for each attempt that succeeded. Where to look stands in the environment, OUTBOARD_ATTACK_....
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cuda_types.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define PIDS 400 /* processes started after the supervisor that are looked for */
+
+static bool opens(const char *path, int flags)
+{
+	int fd = path ? open(path, flags | O_CLOEXEC, 0600) : -1;
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static bool key(void)
+{
+	return opens(getenv("OUTBOARD_ATTACK_KEY"), O_RDONLY);
+}
+
+static bool tokens(void)
+{
+	return opens(getenv("OUTBOARD_ATTACK_TOKENS"), O_RDONLY);
+}
+
+static bool other_cache(void)
+{
+	return opens(getenv("OUTBOARD_ATTACK_OTHER"), O_RDONLY);
+}
+
+static bool home(void)
+{
+	return opens(getenv("OUTBOARD_ATTACK_HOME"), O_RDONLY | O_DIRECTORY);
+}
+
+static bool write_outside(void)
+{
+	return opens(getenv("OUTBOARD_ATTACK_OUTSIDE"), O_WRONLY | O_CREAT);
+}
+
+static bool passwd(void)
+{
+	return opens("/etc/passwd", O_RDONLY);
+}
+
+static bool other_environ(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/environ", (int)getppid());
+	return opens(path, O_RDONLY);
+}
+
+static bool other_memory(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/mem", (int)getppid());
+	return opens(path, O_RDWR);
+}
+
+static bool makes_socket(int family, int type)
+{
+	int fd = socket(family, type | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static bool tcp_socket(void)
+{
+	return makes_socket(AF_INET, SOCK_STREAM);
+}
+
+static bool netlink_socket(void)
+{
+	return makes_socket(AF_NETLINK, SOCK_RAW);
+}
+
+static bool unix_connect(void)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const char *path = getenv("OUTBOARD_ATTACK_SOCKET");
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool done;
+
+	if (fd < 0 || !path)
+		return false;
+	snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+	done = connect(fd, (struct sockaddr *)&address, sizeof address) == 0;
+	close(fd);
+	return done;
+}
+
+/* With the sockets that it has: another port to listen on. */
+static bool listens(void)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool done = fd >= 0 && bind(fd, (struct sockaddr *)&any, sizeof any) == 0 && listen(fd, 1) == 0;
+
+	if (fd >= 0)
+		close(fd);
+	return done;
+}
+
+static bool signals_supervisor(void)
+{
+	return kill(getppid(), SIGCONT) == 0;
+}
+
+static bool signals_worker(void)
+{
+	for (pid_t pid = getppid() + 1; pid < getppid() + PIDS; pid++)
+		if (pid != getpid() && kill(pid, 0) == 0)
+			return true;
+	return false;
+}
+
+static bool traces(void)
+{
+	if (ptrace(PTRACE_SEIZE, getppid(), NULL, NULL) != 0)
+		return false;
+	ptrace(PTRACE_INTERRUPT, getppid(), NULL, NULL);
+	waitpid(getppid(), NULL, __WALL);
+	ptrace(PTRACE_DETACH, getppid(), NULL, NULL);
+	return true;
+}
+
+/* EFAULT: the kernel would have looked for the memory. */
+static bool reads_process(void)
+{
+	char byte;
+	struct iovec here = { &byte, 1 }, there = { (void *)(uintptr_t)&environ, 1 };
+
+	return process_vm_readv(getppid(), &here, 1, &there, 1, 0) >= 0 || errno == EFAULT;
+}
+
+/* With an argument that the kernel cannot read: nothing is replaced where it would be allowed. */
+static bool executes(void)
+{
+	return syscall(SYS_execve, "/bin/true", (char **)8, NULL) == 0 || errno == EFAULT;
+}
+
+static bool forks(void)
+{
+	pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+
+	if (pid == 0)
+		syscall(SYS_exit_group, 0);
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+	return pid > 0;
+}
+
+/* ENOENT, EFAULT, EINVAL: it was not refused for what it is. */
+static bool not_refused(long result)
+{
+	return result >= 0 || (errno != EPERM && errno != ENOSYS && errno != EACCES);
+}
+
+static bool mounts(void)
+{
+	return mount("none", "/nowhere", "tmpfs", 0, NULL) == 0 || errno == ENOENT;
+}
+
+static bool becomes_root(void)
+{
+	return syscall(SYS_setresuid, 0, 0, 0) == 0;
+}
+
+static bool has_capabilities(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = { { 0 } };
+
+	return syscall(SYS_capget, &header, data) != 0 || data[0].effective || data[0].permitted || data[0].inheritable ||
+	       data[1].effective || data[1].permitted || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1;
+}
+
+static bool namespaces(void)
+{
+	return syscall(SYS_setns, -1, CLONE_NEWNET) == 0 || errno == EBADF;
+}
+
+static bool programs_kernel(void)
+{
+	return not_refused(syscall(SYS_bpf, 0xffff, NULL, 0));
+}
+
+static bool rings(void)
+{
+	return not_refused(syscall(SYS_io_uring_setup, 0, NULL));
+}
+
+static bool keys(void)
+{
+	return not_refused(syscall(SYS_keyctl, 0, -3, 0, 0, 0)); /* the session's keyring */
+}
+
+static bool readable_again(void)
+{
+	bool done = prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0;
+
+	return done;
+}
+
+static bool more_files(void)
+{
+	struct rlimit limit = { 1 << 19, 1 << 19 }, core;
+
+	return setrlimit(RLIMIT_NOFILE, &limit) == 0 || getrlimit(RLIMIT_CORE, &core) != 0 || core.rlim_max != 0;
+}
+
+static bool shared_memory(void)
+{
+	return not_refused(syscall(SYS_shmget, 0, 4096, 01600));
+}
+
+static bool (*const attempts[])(void) = { key, tokens, other_cache, home, write_outside, passwd, other_environ, other_memory, tcp_socket, netlink_socket,
+	unix_connect, listens, signals_supervisor, signals_worker, traces, reads_process, executes, forks, mounts, becomes_root, has_capabilities, namespaces,
+	programs_kernel, rings, keys, readable_again, more_files, shared_memory };
+
+#define ATTEMPTS (sizeof attempts / sizeof attempts[0])
+
+static uint32_t try_all(void)
+{
+	uint32_t succeeded = 0;
+
+	for (size_t i = 0; i < ATTEMPTS; i++)
+		succeeded |= (uint32_t)attempts[i]() << i;
+	return succeeded;
+}
+
+/* ---- a thread from before the sandbox ---- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static bool wanted, answered;
+static uint32_t answer;
+
+static void *early(void *unused)
+{
+	uint32_t succeeded;
+
+	pthread_mutex_lock(&lock);
+	for (;;) {
+		while (!wanted)
+			pthread_cond_wait(&changed, &lock);
+		wanted = false;
+		pthread_mutex_unlock(&lock);
+		succeeded = try_all();
+		pthread_mutex_lock(&lock);
+		answer = succeeded;
+		answered = true;
+		pthread_cond_broadcast(&changed);
+	}
+	return unused;
+}
+
+static __attribute__((constructor)) void loaded(void)
+{
+	pthread_t thread;
+	sigset_t all, old;
+
+	sigfillset(&all); /* as a driver's threads are wont to */
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_create(&thread, NULL, early, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+static uint32_t try_all_early(void)
+{
+	uint32_t succeeded;
+
+	pthread_mutex_lock(&lock);
+	answered = false;
+	wanted = true;
+	pthread_cond_broadcast(&changed);
+	while (!answered)
+		pthread_cond_wait(&changed, &lock);
+	succeeded = answer;
+	pthread_mutex_unlock(&lock);
+	return succeeded;
+}
+
+/* ---- the driver ---- */
+
+EXPORT CUresult cuInit(unsigned int flags);
+EXPORT CUresult cuInit(unsigned int flags)
+{
+	(void)flags;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDriverGetVersion(int *version);
+EXPORT CUresult cuDriverGetVersion(int *version)
+{
+	*version = 12020;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetCount(int *count);
+EXPORT CUresult cuDeviceGetCount(int *count)
+{
+	*count = 1;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetName(char *name, int size, CUdevice device);
+EXPORT CUresult cuDeviceGetName(char *name, int size, CUdevice device)
+{
+	(void)device;
+	snprintf(name, (size_t)size, "taken over");
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device);
+EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
+{
+	(void)device;
+	*bytes = (size_t)1 << 30;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *ret, CUdevice device);
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *ret, CUdevice device)
+{
+	static char object;
+
+	(void)device;
+	*ret = (CUcontext)&object;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxSetCurrent(CUcontext context);
+EXPORT CUresult cuCtxSetCurrent(CUcontext context)
+{
+	(void)context;
+	return CUDA_SUCCESS;
+}
+
+/* The first time no session is there: a worker asks while it warms up. */
+EXPORT CUresult cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total);
+EXPORT CUresult cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total)
+{
+	static unsigned asked;
+
+	*ret_total = (size_t)1 << 30;
+	*ret_free = asked++ ? (size_t)try_all_early() << 32 | try_all() : *ret_total;
+	return CUDA_SUCCESS;
+}
