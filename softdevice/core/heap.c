@@ -44,10 +44,11 @@ obd_heap_alloc(size_t size)
 void
 obd_heap_free(void *p)
 {
-	struct header *header = (struct header *)p - 1;
+	struct header *header;
 
 	if (!p)
 		return;
+	header = (struct header *)p - 1;
 	if (header->counted)
 		heap_discharge(header->size);
 	free(header);
