@@ -18,6 +18,7 @@
 #include "protocol/control.h"
 #include "transport/message.h"
 #include "transport/shm.h"
+#include "transport/tls.h"
 
 #define REFUSED_NS (3 * OB_SECOND)   /* nobody listens there for so long: the server is gone, and its workers with it */
 #define ATTEMPT_NS (5 * OB_SECOND)
@@ -62,6 +63,8 @@ enum ob_err obc_dial_join(struct obt_stream *stream, enum obp_join_purpose purpo
 	message->shm = obt_shm_offered(stream);
 	message->attempt = atomic_fetch_add(&attempts, 1) + 1;
 	memcpy(message->secret, terms.secret, sizeof message->secret);
+	if (obt_tls_use_secret(stream, terms.secret, sizeof terms.secret))
+		return OB_ERR_NO_MEMORY;
 	return obt_message_send(stream, message, &preface, sizeof preface, deadline);
 }
 

@@ -30,7 +30,7 @@ static enum ob_err ask_on(struct obt_stream *stream, unsigned want, uint64_t dea
 		err = obt_stream_recv_all(stream, &frame, sizeof frame, deadline);
 	if (!err && frame.magic != OBP_MAGIC)
 		err = OB_ERR_MAGIC;
-	else if (!err && frame.version != OBP_VERSION)
+	else if (!err && frame.version != OBP_FRAME_VERSION)
 		err = OB_ERR_VERSION;
 	else if (!err && (frame.type != OBP_FRAME_CONTROL || frame.size > OBP_CONTROL_MAX || frame.size % 8 || frame.raw_size > frame.size))
 		err = OB_ERR_PROTOCOL;

@@ -74,7 +74,7 @@ static enum obp_event frame_check(struct obp_conn *conn, const struct obp_frame 
 
 	if (f->magic != OBP_MAGIC)
 		return broken(conn, OB_ERR_MAGIC, "a frame does not start with the magic number");
-	if (f->version != OBP_VERSION)
+	if (f->version != OBP_FRAME_VERSION)
 		return broken(conn, OB_ERR_VERSION, "a frame of another protocol version");
 	if (!type_accepted(conn, f->type))
 		return broken(conn, OB_ERR_PROTOCOL, "a frame of a type that has no place here");
@@ -350,7 +350,7 @@ void obp_frame_fill(struct obp_frame *ret, enum obp_frame_type type, uint32_t si
 {
 	*ret = (struct obp_frame){
 		.magic = OBP_MAGIC,
-		.version = OBP_VERSION,
+		.version = OBP_FRAME_VERSION,
 		.type = (uint8_t)type,
 		.size = size,
 		.count = count,

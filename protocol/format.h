@@ -13,7 +13,8 @@
 #include <stdint.h>
 
 #define OBP_MAGIC 0x4452424fu     /* "OBRD" */
-#define OBP_VERSION 1u            /* a different number is refused; additions inside a version travel as hello options */
+#define OBP_VERSION 2u            /* of the preface and what follows it up to the welcome; a different number is refused */
+#define OBP_FRAME_VERSION 1u      /* of the frames; additions inside a version travel as hello options */
 #define OBP_PORT 14800
 
 #define OBP_FRAME_PAYLOAD_MAX (4u << 20)   /* bytes */

@@ -19,7 +19,7 @@
 	X("clock", clock_khz, UINT32_MAX) X("capability", capability, UINT32_MAX) X("sharers", sharers, UINT32_MAX)  \
 	X("ptx_only", ptx_only, 1)
 #define SESSION_NUMBERS(X)                                                                                         \
-	X("route", route, UINT64_MAX) X("pid", pid, UINT64_MAX) X("age", age_ns, UINT64_MAX)                         \
+	X("id", id, UINT64_MAX) X("pid", pid, UINT64_MAX) X("age", age_ns, UINT64_MAX)                         \
 	X("idle", idle_ns, UINT64_MAX) X("memory", memory, UINT64_MAX) X("limit", memory_limit, UINT64_MAX)          \
 	X("calls", calls, UINT64_MAX) X("replies", replies, UINT64_MAX) X("in", bytes_in, UINT64_MAX)                \
 	X("out", bytes_out, UINT64_MAX) X("device", device_ns, UINT64_MAX) X("throttled", throttled_ns, UINT64_MAX)  \

@@ -38,7 +38,7 @@ struct obp_load_device {
 };
 
 struct obp_load_session {
-	uint64_t route, pid;             /* pid: the client's */
+	uint64_t id, pid;                /* id: its name in the logs, which opens nothing; pid: the client's */
 	uint64_t age_ns, idle_ns;
 	uint64_t memory, memory_limit;   /* bytes on all devices; limit per device, 0: none */
 	uint64_t calls, replies, bytes_in, bytes_out;

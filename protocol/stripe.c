@@ -13,7 +13,7 @@ const char *obp_stripe_check(const struct obp_frame *f, unsigned codecs, uint64_
 
 	if (f->magic != OBP_MAGIC)
 		return "a frame does not start with the magic number";
-	if (f->version != OBP_VERSION)
+	if (f->version != OBP_FRAME_VERSION)
 		return "a frame of another protocol version";
 	if (!part && f->type != OBP_FRAME_GIVE && f->type != OBP_FRAME_GIVEN)
 		return "a frame of a type that has no place on a stripe";

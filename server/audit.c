@@ -5,36 +5,84 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "server/session.h"
-#include "transport/tls.h"
 
 #define LINE_BYTES 4096u
+#define PATH_BYTES 4096u
 
-static int audit_fd = -1;
-static _Atomic bool opened, closed, complained;
+static struct audit {
+	const char *path;            /* NULL: no audit */
+	int fd;
+	uint64_t size, written;      /* bytes: of a file at most, of this one */
+	uint32_t files;
+	bool complained;
+	/* refusals of this second */
+	uint64_t second_ns;
+	uint32_t lines, more;        /* told; connections not told one by one */
+} audit = { .fd = -1 };
 
 struct line {
 	char text[LINE_BYTES];
 	size_t n;
 };
 
-bool obs_audit_open(const char *path)
+/* ---- files ---- */
+
+static void complain(const char *what)
 {
-	if (!path)
-		return true;
-	audit_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-	if (audit_fd < 0)
-		ob_error("audit: %s: %s", path, strerror(errno));
-	return audit_fd >= 0;
+	if (!audit.complained)
+		ob_error("audit: %s: %s: %s", audit.path, what, strerror(errno));
+	audit.complained = true;
 }
+
+static bool file_open(void)
+{
+	struct stat st;
+
+	audit.fd = open(audit.path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	audit.written = audit.fd >= 0 && fstat(audit.fd, &st) == 0 ? (uint64_t)st.st_size : 0;
+	return audit.fd >= 0;
+}
+
+/* FILE becomes FILE.1, FILE.1 becomes FILE.2; the last one is overwritten. */
+static void file_rotate(void)
+{
+	char from[PATH_BYTES], to[PATH_BYTES];
+
+	for (uint32_t i = audit.files - 1; i > 0; i--) {
+		if (i > 1)
+			snprintf(from, sizeof from, "%.4000s.%u", audit.path, i - 1);
+		else
+			snprintf(from, sizeof from, "%.4000s", audit.path);
+		snprintf(to, sizeof to, "%.4000s.%u", audit.path, i);
+		if (rename(from, to) != 0 && errno != ENOENT)
+			complain("cannot be renamed");
+	}
+	/* Where nothing could be renamed, or there is to be one file only, the file begins anew: bounded in any case. */
+	close(audit.fd);
+	if (!file_open())
+		complain("cannot be opened");
+	else if (audit.written >= audit.size && ftruncate(audit.fd, 0) == 0)
+		audit.written = 0;
+}
+
+bool obs_audit_open(const char *path, uint64_t size, uint32_t files)
+{
+	audit = (struct audit){ .path = path, .fd = -1, .size = size, .files = files };
+	if (!path || file_open())
+		return true;
+	ob_error("audit: %s: %s", path, strerror(errno));
+	return false;
+}
+
+/* ---- lines ---- */
 
 static __attribute__((format(printf, 2, 3))) void put(struct line *line, const char *format, ...)
 {
@@ -65,7 +113,7 @@ static void put_text(struct line *line, const char *key, const char *text)
 	put(line, "\"");
 }
 
-static void begin(struct line *line, const char *event, uint64_t route)
+static void begin(struct line *line, const char *event)
 {
 	time_t now = time(NULL);
 	struct tm utc;
@@ -74,7 +122,13 @@ static void begin(struct line *line, const char *event, uint64_t route)
 	gmtime_r(&now, &utc);
 	strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
 	line->n = 0;
-	put(line, "{\"time\":\"%s\",\"event\":\"%s\",\"session\":\"%016llx\"", text, event, (unsigned long long)route);
+	put(line, "{\"time\":\"%s\",\"event\":\"%s\"", text, event);
+}
+
+static void begin_session(struct line *line, const char *event, uint64_t id)
+{
+	begin(line, event);
+	put(line, ",\"session\":\"%016llx\"", (unsigned long long)id);
 }
 
 static void finish(struct line *line)
@@ -82,65 +136,102 @@ static void finish(struct line *line)
 	ssize_t n;
 
 	memcpy(line->text + line->n, "}\n", 2);
+	line->n += 2;
+	if (audit.written && audit.written + line->n > audit.size)
+		file_rotate();
 	do
-		n = write(audit_fd, line->text, line->n + 2);
+		n = audit.fd >= 0 ? write(audit.fd, line->text, line->n) : 0;
 	while (n < 0 && errno == EINTR);
-	if (n < 0 && !atomic_exchange(&complained, true))
-		ob_error("audit: cannot be written: %s", strerror(errno));
+	if (n < 0)
+		complain("cannot be written");
+	else
+		audit.written += (uint64_t)n;
 }
 
-void obs_audit_session_open(const struct obs_session *session, const char *program, uint64_t pid)
+void obs_audit_opened(uint64_t id, const struct obs_identity *identity, const char *transport, const char *program, uint64_t pid, const char *device)
 {
 	struct line line;
 
-	if (audit_fd < 0)
+	if (!audit.path)
 		return;
-	atomic_store(&opened, true);
-	begin(&line, "open", session->route);
-	put_text(&line, "who", session->identity.who);
-	put_text(&line, "from", session->identity.from);
-	put(&line, ",\"transport\":\"%s\"", session->data.tls ? "tls" : strcmp(session->identity.from, "unix") == 0 ? "unix" : "tcp");
+	begin_session(&line, "open", id);
+	put_text(&line, "who", identity->who);
+	put_text(&line, "from", identity->from);
+	put_text(&line, "transport", transport);
 	put_text(&line, "program", program);
 	put(&line, ",\"pid\":%llu", (unsigned long long)pid);
-	put_text(&line, "device", session->welcome->welcome.n_devices ? session->welcome->welcome.devices[0].name : "");
+	put_text(&line, "device", device);
 	finish(&line);
 }
 
-void obs_audit_session_close(const struct obs_session *session, const char *how)
+void obs_audit_closed(uint64_t id, const char *who, const struct obs_audit_counts *counts, const char *how)
 {
 	struct line line;
 
-	if (audit_fd < 0 || !atomic_load(&opened) || atomic_exchange(&closed, true))
+	if (!audit.path)
 		return;
-	begin(&line, "close", session->route);
-	put_text(&line, "who", session->identity.who);
-	put(&line, ",\"seconds\":%.3f,\"calls\":%llu,\"bytes_in\":%llu,\"bytes_out\":%llu", (double)(ob_clock_ns() - session->since_ns) / 1e9,
-		(unsigned long long)atomic_load(&session->replies.executed), (unsigned long long)session->conn.bytes,
-		(unsigned long long)session->replies.sent_bytes);
+	begin_session(&line, "close", id);
+	put_text(&line, "who", who);
+	put(&line, ",\"seconds\":%.3f,\"calls\":%llu,\"bytes_in\":%llu,\"bytes_out\":%llu", counts->seconds, (unsigned long long)counts->calls,
+		(unsigned long long)counts->bytes_in, (unsigned long long)counts->bytes_out);
 	put_text(&line, "how", how);
 	finish(&line);
 }
 
-void obs_audit_refused(const struct obs_session *session, const char *why)
+void obs_audit_killed(uint64_t id, const char *how)
 {
 	struct line line;
 
-	if (audit_fd < 0)
+	if (!audit.path)
 		return;
-	begin(&line, "refused", session->route);
-	put_text(&line, "who", session->identity.who);
-	put_text(&line, "from", session->identity.from);
-	put_text(&line, "how", why);
+	begin_session(&line, "killed", id);
+	put_text(&line, "how", how);
 	finish(&line);
 }
 
-void obs_audit_killed(uint64_t route, const char *how)
+static void refused_write(const char *from, const char *who, const char *how, uint32_t count)
 {
 	struct line line;
 
-	if (audit_fd < 0)
+	ob_info("%u connection%s from %s (%s) refused: %s", count, count == 1 ? "" : "s", from, who, how);
+	if (!audit.path)
 		return;
-	begin(&line, "killed", route);
+	begin(&line, "refused");
+	put_text(&line, "who", who);
+	put_text(&line, "from", from);
+	put(&line, ",\"count\":%u", count);
 	put_text(&line, "how", how);
 	finish(&line);
+}
+
+static void rest_write(void)
+{
+	uint32_t more = audit.more;
+
+	audit.more = audit.lines = 0;
+	if (more)
+		refused_write("others", "others", "more refusals than are told one by one", more);
+}
+
+void obs_audit_refused(const char *from, const char *who, const char *how, uint32_t count)
+{
+	uint64_t now = ob_clock_ns();
+
+	if (now - audit.second_ns >= OB_SECOND) {
+		audit.second_ns = now;
+		rest_write();
+	}
+	if (audit.lines++ < OBS_AUDIT_REFUSED_PER_S)
+		refused_write(from, who, how, count);
+	else
+		audit.more += count;
+}
+
+void obs_audit_close(void)
+{
+	rest_write();
+	if (audit.fd >= 0)
+		close(audit.fd);
+	audit.path = NULL;
+	audit.fd = -1;
 }

@@ -6,9 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/log.h"
+#include "protocol/control.h"
+#include "server/address.h"
+#include "server/options.h"
 #include "transport/tls.h"
 
 bool obs_auth_origin(int fd, struct obs_identity *ret)
@@ -24,6 +28,7 @@ bool obs_auth_origin(int fd, struct obs_identity *ret)
 		struct ucred peer_user;
 
 		length = sizeof peer_user;
+		ret->local = true;
 		snprintf(ret->from, sizeof ret->from, "unix");
 		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer_user, &length) == 0)
 			snprintf(ret->who, sizeof ret->who, "uid %u", (unsigned)peer_user.uid);
@@ -31,31 +36,71 @@ bool obs_auth_origin(int fd, struct obs_identity *ret)
 	}
 	if (getnameinfo((struct sockaddr *)&peer, length, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) == 0)
 		snprintf(ret->from, sizeof ret->from, peer.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+	ret->local = obs_address_loopback(&peer);
 	return false;
+}
+
+/*
+ * The token file is read again when it has changed. A file that was changed within the clock's grain of the last reading looks unchanged, so what was read
+ * of a young file is not kept.
+ */
+#define FILE_YOUNG_S 2
+
+static struct {
+	struct obt_tokens tokens;
+	struct stat seen;
+	bool kept;
+} file;
+
+static bool file_same(const struct stat *now)
+{
+	return file.kept && now->st_ino == file.seen.st_ino && now->st_dev == file.seen.st_dev && now->st_size == file.seen.st_size &&
+	       now->st_mtim.tv_sec == file.seen.st_mtim.tv_sec && now->st_mtim.tv_nsec == file.seen.st_mtim.tv_nsec;
+}
+
+static bool tokens_load(const char *path, char *ret_why, size_t why_size)
+{
+	struct obt_tokens fresh;
+	struct stat now = { 0 };
+	bool there = stat(path, &now) == 0;
+
+	if (there && file_same(&now))
+		return true;
+	if (!obt_tokens_read(path, &fresh, ret_why, why_size))
+		return false;
+	obt_tokens_fini(&file.tokens);
+	file.tokens = fresh;
+	file.seen = now;
+	file.kept = there && time(NULL) - now.st_mtim.tv_sec > FILE_YOUNG_S;
+	return true;
+}
+
+bool obs_auth_open(const struct obs_options *options, char *ret_why, size_t why_size)
+{
+	return !options->tokens || tokens_load(options->tokens, ret_why, why_size);
 }
 
 static bool token_check(const char *path, const char *text, struct obs_identity *ret, char *ret_why, size_t why_size)
 {
 	const struct obt_token *token;
 	const char *why = NULL;
-	struct obt_tokens tokens;
 	char problem[256];
 
-	if (!obt_tokens_read(path, &tokens, problem, sizeof problem)) {
+	if (!tokens_load(path, problem, sizeof problem)) {
 		ob_error("tokens: %s", problem); /* the operator's business, not the client's */
 		snprintf(ret_why, why_size, "the server cannot read its tokens; tell its operator");
 		return false;
 	}
-	token = obt_tokens_check(&tokens, text, (uint64_t)time(NULL), &why);
-	if (token) {
-		snprintf(ret->who, sizeof ret->who, "token %s %s", token->id, token->name);
-		ret->scope = token->scope;
-		ret->allow = token->allow;
-	} else {
+	token = obt_tokens_check(&file.tokens, text, (uint64_t)time(NULL), &why);
+	if (!token) {
 		snprintf(ret_why, why_size, "%s", why);
+		return false;
 	}
-	obt_tokens_fini(&tokens);
-	return token != NULL;
+	snprintf(ret->who, sizeof ret->who, "token %s %s", token->id, token->name);
+	ret->proved = true;
+	ret->scope = token->scope;
+	ret->allow = token->allow;
+	return true;
 }
 
 bool obs_auth_check(const struct obs_options *options, const struct obt_stream *stream, const struct obp_hello *hello, struct obs_identity *ret,
@@ -68,6 +113,7 @@ bool obs_auth_check(const struct obs_options *options, const struct obt_stream *
 		return true;
 	if (options->tls_client_ca && obt_tls_client_name(stream, name, sizeof name, &certificate_why)) {
 		snprintf(ret->who, sizeof ret->who, "certificate %s", name);
+		ret->proved = true;
 		return true;
 	}
 	if (options->tokens && hello->token[0])

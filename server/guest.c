@@ -7,7 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/check.h"
+#include "server/audit.h"
 #include "server/refuse.h"
 #include "server/supervisor.h"
 
@@ -21,8 +22,7 @@ static void guest_closed(uv_handle_t *handle)
 
 	if (--guest->closes_left > 0)
 		return;
-	if (guest->fd >= 0)
-		close(guest->fd);
+	obs_handoff_close(guest->fds);
 	if (guest->prev)
 		guest->prev->next = guest->next;
 	else
@@ -60,7 +60,7 @@ static void throw_away(uv_poll_t *poll, int status, int events)
 
 	(void)status;
 	(void)events;
-	n = recv(guest->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+	n = recv(guest->fds[0], bytes, sizeof bytes, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n > 0 && (guest->thrown_away += (size_t)n) < THROW_AWAY_MAX)
@@ -68,23 +68,18 @@ static void throw_away(uv_poll_t *poll, int status, int events)
 	guest_close(guest);
 }
 
-/* What there was to say has been said: the client gets a moment to read it. */
-static void guest_linger(struct obs_guest *guest)
-{
-	guest->state = OBS_GUEST_REFUSED;
-	shutdown(guest->fd, SHUT_WR);
-	uv_poll_start(&guest->poll, UV_READABLE, throw_away);
-	uv_timer_start(&guest->timer, linger_over, LINGER_MS, 0);
-}
-
+/* In clear also on tls://: the layer in which the client proved itself is over, and the next begins with a worker. */
 static void guest_refuse(struct obs_guest *guest, enum ob_err code, const char *text)
 {
 	if (guest->state == OBS_GUEST_WAITING)
 		guest->super->n_waiting--;
 	guest->super->refused_total++;
-	ob_info("a connection was refused: %s", text);
-	obs_refuse_send(guest->fd, code, text);
-	guest_linger(guest);
+	obs_audit_refused(guest->handoff.identity.from, guest->handoff.identity.who, text, 1);
+	obs_refuse_send(guest->fds[0], code, text);
+	guest->state = OBS_GUEST_REFUSED;
+	shutdown(guest->fds[0], SHUT_WR);
+	uv_poll_start(&guest->poll, UV_READABLE, throw_away);
+	uv_timer_start(&guest->timer, linger_over, LINGER_MS, 0);
 }
 
 static void waited_too_long(uv_timer_t *timer)
@@ -99,142 +94,121 @@ static void client_left(uv_poll_t *poll, int status, int events)
 	guest_close(poll->data);
 }
 
-static void guest_new_session(struct obs_guest *guest)
-{
-	struct obs_super *super = guest->super;
+/* ---- places ---- */
 
-	if (super->draining) {
-		guest_refuse(guest, OB_ERR_REFUSED, "the server is shutting down");
-	} else if (super->n_busy + super->n_waiting >= super->options->max_sessions) {
-		guest_refuse(guest, OB_ERR_REFUSED, "the server is full; try again later or raise --max-sessions");
-	} else if (obs_pool_start_session(super, guest->fd, guest->secure)) {
-		guest_close(guest);
-	} else if (super->retrying) {
-		guest_refuse(guest, OB_ERR_DRIVER, super->start_error);
-	} else {
-		guest->state = OBS_GUEST_WAITING;
-		super->n_waiting++;
-		uv_poll_start(&guest->poll, UV_DISCONNECT, client_left);
-		uv_timer_start(&guest->timer, waited_too_long, OBS_WAIT_TIMEOUT_MS, 0);
-		obs_pool_refill(super);
+/* What others cannot take away from the rest: an eighth of the places, where there are so many. */
+static uint32_t most_places(const struct obs_super *super, uint32_t set)
+{
+	uint32_t places = super->options->max_sessions;
+
+	return set ? set : places - places / 8;
+}
+
+static bool same_holder(const struct obs_identity *a, const struct obs_identity *b)
+{
+	return a->proved && b->proved && strcmp(a->who, b->who) == 0;
+}
+
+static bool same_address(const struct obs_identity *a, const struct obs_identity *b)
+{
+	return strcmp(a->address, b->address) == 0;
+}
+
+/* Sessions, and clients that wait for one. */
+static uint32_t count(const struct obs_super *super, const struct obs_identity *of, bool (*same)(const struct obs_identity *, const struct obs_identity *))
+{
+	uint32_t n = 0;
+
+	for (const struct obs_proc *p = super->procs; p; p = p->next)
+		n += p->state == OBS_PROC_BUSY && same(&p->identity, of);
+	for (const struct obs_guest *g = super->guests; g; g = g->next)
+		n += g->state == OBS_GUEST_WAITING && same(&g->handoff.identity, of);
+	return n;
+}
+
+/* NULL: there is a place for it. */
+static const char *place_refused(const struct obs_super *super, const struct obs_identity *who, enum ob_err *ret_code)
+{
+	uint64_t own = who->allow.value[OBT_ALLOW_SESSIONS];
+	uint32_t holder = most_places(super, super->options->token_sessions);
+
+	*ret_code = OB_ERR_REFUSED;
+	if (super->draining)
+		return "the server is shutting down";
+	if (super->n_busy + super->n_waiting >= super->options->max_sessions)
+		return "the server is full; try again later or raise --max-sessions";
+	*ret_code = OB_ERR_LIMIT;
+	if (own)
+		holder = (uint32_t)ob_min(own, (uint64_t)holder);
+	if (who->proved && count(super, who, same_holder) >= holder)
+		return "this token or certificate has as many sessions as it may; end one, or raise --token-sessions or the token's own limit";
+	if ((!who->local || super->options->count_local) && count(super, who, same_address) >= most_places(super, super->options->address_sessions))
+		return "this address has as many sessions as it may; end one, or raise --address-sessions";
+	return NULL;
+}
+
+/* ---- coming ---- */
+
+static struct obs_guest *guest_new(struct obs_super *super, const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
+{
+	struct obs_guest *guest = super->n_guests < OBS_GUESTS_MAX + super->options->max_sessions ? calloc(1, sizeof *guest) : NULL;
+
+	if (!guest || uv_poll_init(&super->loop, &guest->poll, fds[0]) != 0) {
+		free(guest);
+		obs_refuse_send(fds[0], OB_ERR_LIMIT, "too many connections at once; try again");
+		obs_handoff_close(fds);
+		return NULL;
 	}
-}
-
-static void preface_readable(uv_poll_t *poll, int status, int events);
-static void preface_too_late(uv_timer_t *timer);
-
-static void guest_await(struct obs_guest *guest)
-{
-	guest->asked = true;
-	guest->got = 0;
-	uv_poll_start(&guest->poll, UV_READABLE, preface_readable);
-	uv_timer_start(&guest->timer, preface_too_late, (uint64_t)guest->super->options->hello_timeout_s * 1000, 0);
-}
-
-static void guest_introduced(struct obs_guest *guest)
-{
-	const struct obp_preface *p = &guest->preface;
-	char text[128];
-
-	uv_poll_stop(&guest->poll);
-	uv_timer_stop(&guest->timer);
-	if (p->version != OBP_VERSION) {
-		snprintf(text, sizeof text, "this server speaks protocol version %u, the client version %u", OBP_VERSION, p->version);
-		guest_refuse(guest, OB_ERR_VERSION, text);
-	} else if (p->reserved != 0 || (p->intent == OBP_INTENT_NEW && p->route != 0)) {
-		guest_refuse(guest, OB_ERR_PROTOCOL, "the preface has bits this server does not know");
-	} else if (p->intent == OBP_INTENT_NEW) {
-		guest_new_session(guest);
-	} else if (p->intent == OBP_INTENT_JOIN) {
-		if (obs_pool_join_session(guest->super, p->route, guest->fd, guest->secure))
-			guest_close(guest);
-		else
-			guest_refuse(guest, OB_ERR_NOT_FOUND, "there is no such session");
-	} else if (p->intent == OBP_INTENT_LOAD) {
-		if (obs_status_answer(guest->super, guest->fd, p->route))
-			guest_await(guest); /* who watches asks again on the same connection */
-		else
-			guest_linger(guest);
-	} else {
-		guest_refuse(guest, OB_ERR_PROTOCOL, "the preface asks for something this server does not know");
-	}
-}
-
-static void preface_readable(uv_poll_t *poll, int status, int events)
-{
-	struct obs_guest *guest = poll->data;
-	ssize_t n = recv(guest->fd, guest->bytes + guest->got, sizeof guest->bytes - guest->got, MSG_DONTWAIT);
-	const uint32_t magic = OBP_MAGIC;
-
-	(void)status;
-	(void)events;
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (n <= 0) {
-		guest_close(guest);
-		return;
-	}
-	guest->got += (size_t)n;
-	/* Something else than a client of ours is told so at its first wrong byte; it need not send sixteen. */
-	if (memcmp(guest->bytes, &magic, guest->got < sizeof magic ? guest->got : sizeof magic) != 0)
-		guest_refuse(guest, OB_ERR_MAGIC, "this is an Outboard server; the client is not an Outboard client");
-	else if (guest->got == sizeof guest->bytes)
-		guest_introduced(guest);
-}
-
-static void preface_too_late(uv_timer_t *timer)
-{
-	struct obs_guest *guest = timer->data;
-
-	if (guest->asked && guest->got == 0)
-		guest_close(guest); /* it had its answer */
-	else
-		guest_refuse(guest, OB_ERR_TIMEOUT, "the client did not introduce itself in time");
-}
-
-/*
- * The house is full. Who has stood in the door longest without a word gives way: a client of ours introduces itself with its first packet, so a crowd
- * that says nothing does not keep it out. False: all of them wait for a worker, or are leaving.
- */
-static bool make_room(struct obs_super *super)
-{
-	struct obs_guest *oldest = NULL;
-
-	if (super->n_guests >= 2 * OBS_GUESTS_MAX)
-		return false;
-	for (struct obs_guest *g = super->guests; g; g = g->next)
-		if (g->state == OBS_GUEST_PREFACE || g->state == OBS_GUEST_REFUSED)
-			oldest = g; /* new ones are put in front */
-	if (!oldest)
-		return false;
-	if (oldest->state == OBS_GUEST_PREFACE)
-		obs_refuse_send(oldest->fd, OB_ERR_LIMIT, "too many connections at once");
-	guest_close(oldest);
-	return true;
-}
-
-void obs_guest_admit(struct obs_super *super, int fd, bool secure)
-{
-	struct obs_guest *guest;
-
-	if ((super->n_guests >= OBS_GUESTS_MAX && !make_room(super)) || !(guest = calloc(1, sizeof *guest))) {
-		obs_refuse_send(fd, OB_ERR_LIMIT, "too many connections at once");
-		close(fd);
-		return;
-	}
+	uv_timer_init(&super->loop, &guest->timer);
 	guest->super = super;
-	guest->fd = fd;
-	guest->secure = secure;
+	guest->state = OBS_GUEST_ARRIVED;
+	guest->handoff = *handoff;
+	memcpy(guest->fds, fds, sizeof guest->fds);
 	guest->poll.data = guest->timer.data = guest;
 	guest->next = super->guests;
 	if (super->guests)
 		super->guests->prev = guest;
 	super->guests = guest;
 	super->n_guests++;
-	uv_timer_init(&super->loop, &guest->timer);
-	uv_poll_init(&super->loop, &guest->poll, fd);
-	uv_poll_start(&guest->poll, UV_READABLE, preface_readable);
-	uv_timer_start(&guest->timer, preface_too_late, (uint64_t)super->options->hello_timeout_s * 1000, 0);
+	return guest;
+}
+
+void obs_guest_admit(struct obs_super *super, struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
+{
+	enum ob_err code = OB_ERR_DRIVER;
+	const char *why = place_refused(super, &handoff->identity, &code);
+	struct obs_guest *guest;
+
+	if (!why && obs_pool_start_session(super, handoff, fds)) {
+		obs_handoff_close(fds);
+		return;
+	}
+	if (!why && super->retrying) {
+		code = OB_ERR_DRIVER;
+		why = super->start_error;
+	}
+	guest = guest_new(super, handoff, fds);
+	if (!guest)
+		return;
+	if (why) {
+		guest_refuse(guest, code, why);
+		return;
+	}
+	guest->state = OBS_GUEST_WAITING;
+	super->n_waiting++;
+	uv_poll_start(&guest->poll, UV_DISCONNECT, client_left);
+	uv_timer_start(&guest->timer, waited_too_long, OBS_WAIT_TIMEOUT_MS, 0);
+	obs_pool_refill(super);
+}
+
+void obs_guest_join(struct obs_super *super, const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
+{
+	enum ob_err err = obs_pool_join_session(super, handoff, fds);
+
+	/* The owner's own: it is answered without a wait, and tries again unless its session is gone. */
+	if (err)
+		obs_refuse_send(fds[0], err, err == OB_ERR_NOT_FOUND ? "there is no such session" : "the session's worker is busy; try again");
+	obs_handoff_close(fds);
 }
 
 void obs_guest_serve_waiting(struct obs_super *super)
@@ -249,9 +223,9 @@ void obs_guest_serve_waiting(struct obs_super *super)
 		if (!oldest)
 			return;
 		/* Not waiting while it is served: the pool would start a worker for it. */
-		oldest->state = OBS_GUEST_PREFACE;
+		oldest->state = OBS_GUEST_ARRIVED;
 		super->n_waiting--;
-		if (!obs_pool_start_session(super, oldest->fd, oldest->secure)) {
+		if (!obs_pool_start_session(super, &oldest->handoff, oldest->fds)) {
 			oldest->state = OBS_GUEST_WAITING;
 			super->n_waiting++;
 			return;

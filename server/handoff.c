@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -24,60 +25,86 @@ int obs_handoff_pair(int ret_fds[2])
 	return 0;
 }
 
-int obs_handoff_send(int channel, const struct obs_handoff *message, int fd)
+int obs_handoff_send(int channel, const struct obs_handoff *message, const int fds[OBS_HANDOFF_FDS])
 {
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)message, .iov_len = sizeof *message };
+	struct iovec iov = { (void *)(uintptr_t)message, offsetof(struct obs_handoff, body) + message->size };
 	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
+		char bytes[CMSG_SPACE(OBS_HANDOFF_FDS * sizeof(int))];
 		struct cmsghdr align;
 	} control = { .bytes = { 0 } };
 	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
+	size_t n_fds = 0;
+	int list[OBS_HANDOFF_FDS];
 	ssize_t n;
 
-	if (fd >= 0) {
+	for (int i = 0; fds && i < OBS_HANDOFF_FDS; i++)
+		if (fds[i] >= 0)
+			list[n_fds++] = fds[i];
+	if (n_fds) {
 		struct cmsghdr *cmsg;
 
 		header.msg_control = control.bytes;
-		header.msg_controllen = sizeof control.bytes;
+		header.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
 		cmsg = CMSG_FIRSTHDR(&header);
 		cmsg->cmsg_level = SOL_SOCKET;
 		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(cmsg), &fd, sizeof fd);
+		cmsg->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+		memcpy(CMSG_DATA(cmsg), list, n_fds * sizeof(int));
 	}
 	do
-		n = sendmsg(channel, &header, MSG_NOSIGNAL);
+		n = sendmsg(channel, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
-	return n == (ssize_t)sizeof *message ? 0 : -1;
+	return n == (ssize_t)iov.iov_len ? 0 : -1;
 }
 
-int obs_handoff_recv(int channel, struct obs_handoff *ret, int *ret_fd)
+void obs_handoff_close(int fds[OBS_HANDOFF_FDS])
 {
-	struct iovec iov = { .iov_base = ret, .iov_len = sizeof *ret };
+	for (int i = 0; i < OBS_HANDOFF_FDS; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+		fds[i] = -1;
+	}
+}
+
+/* In the order they were sent: the first is the socket. */
+static void fds_take(struct msghdr *header, int ret_fds[OBS_HANDOFF_FDS])
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < OBS_HANDOFF_FDS && CMSG_LEN((i + 1) * sizeof(int)) <= c->cmsg_len; i++)
+			memcpy(&ret_fds[i], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+	}
+}
+
+int obs_handoff_recv(int channel, struct obs_handoff *ret, int ret_fds[OBS_HANDOFF_FDS])
+{
+	struct iovec iov = { ret, sizeof *ret };
 	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
+		char bytes[CMSG_SPACE(OBS_HANDOFF_FDS * sizeof(int))];
 		struct cmsghdr align;
 	} control;
-	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes,
-		.msg_controllen = sizeof control.bytes };
-	int fd = -1;
+	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes };
 	ssize_t n;
 
+	for (int i = 0; i < OBS_HANDOFF_FDS; i++)
+		ret_fds[i] = -1;
 	do
 		n = recvmsg(channel, &header, MSG_CMSG_CLOEXEC);
 	while (n < 0 && errno == EINTR);
 	if (n <= 0)
 		return n == 0 || errno == ECONNRESET ? 0 : -1;
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(&header); c; c = CMSG_NXTHDR(&header, c))
-		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
-			memcpy(&fd, CMSG_DATA(c), sizeof fd);
-	if (n != (ssize_t)sizeof *ret) {
-		if (fd >= 0)
-			close(fd);
+	fds_take(&header, ret_fds);
+	/* A child may have been taken over: its numbers and texts are checked like a client's. */
+	if ((size_t)n < offsetof(struct obs_handoff, body) || ret->size > sizeof ret->body || (size_t)n != offsetof(struct obs_handoff, body) + ret->size) {
+		obs_handoff_close(ret_fds);
 		errno = EPROTO;
 		return -1;
 	}
 	ret->text[sizeof ret->text - 1] = '\0';
-	*ret_fd = fd;
+	ret->program[sizeof ret->program - 1] = '\0';
+	ret->identity.who[sizeof ret->identity.who - 1] = '\0';
+	ret->identity.from[sizeof ret->identity.from - 1] = '\0';
+	ret->identity.address[sizeof ret->identity.address - 1] = '\0';
 	return 1;
 }

@@ -2,40 +2,19 @@
 /* Copyright The Outboard Authors */
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "server/supervisor.h"
 #include "transport/stream.h"
 
-#define BACKLOG 512
-#define ACCEPTS_PER_TURN 64
+#define BACKLOG 4096 /* a burst of connections that is not accepted at once would have to come again a second later; the kernel's own limit counts too */
 
-static void accept_ready(uv_poll_t *poll, int status, int events)
-{
-	struct obs_listener *listener = poll->data;
-	int one = 1;
-
-	(void)status;
-	(void)events;
-	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
-		int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-
-		if (fd < 0) {
-			if (errno == EMFILE || errno == ENFILE)
-				ob_warn("no descriptors left for a new connection; raise the limit (ulimit -n)");
-			return;
-		}
-		if (!listener->unix_path[0])
-			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-		obs_guest_admit(listener->super, fd, listener->secure);
-	}
-}
+#define RETRIES 20
+#define RETRY_US 50000
 
 static int complain(const char *url, const char *what)
 {
@@ -79,13 +58,18 @@ int obs_listener_open(struct obs_super *super, const char *text)
 	struct obt_url url;
 	struct stat st;
 
-	*listener = (struct obs_listener){ .super = super, .fd = -1 };
+	*listener = (struct obs_listener){ .fd = -1 };
 	if (obt_url_parse(text, &url, &why) != OB_ERR_NONE)
 		return complain(text, why);
 	listener->secure = url.scheme == OBT_TLS;
 	if (listener->secure && !super->options->tls_cert)
 		return complain(text, "TLS needs a certificate: --tls-cert and --tls-key ('outboard cert' makes them)");
 	listener->fd = obt_listen(&url, BACKLOG, listener->url, sizeof listener->url);
+	/* The processes of a server that was killed end a moment after it, and have its sockets until then. */
+	for (int i = 0; i < RETRIES && listener->fd < 0 && errno == EADDRINUSE; i++) {
+		usleep(RETRY_US);
+		listener->fd = obt_listen(&url, BACKLOG, listener->url, sizeof listener->url);
+	}
 	if (listener->fd < 0)
 		return complain(text, errno == EADDRINUSE ? "it is in use; another server listens there" : strerror(errno));
 	why = exposed(super->options, listener->fd, listener->secure);
@@ -98,19 +82,8 @@ int obs_listener_open(struct obs_super *super, const char *text)
 		listener->unix_inode = st.st_ino;
 	}
 	listener->open = true;
-	listener->poll.data = listener;
 	super->n_listeners++;
-	uv_poll_init(&super->loop, &listener->poll, listener->fd);
-	uv_poll_start(&listener->poll, UV_READABLE, accept_ready);
 	return 0;
-}
-
-static void listener_closed(uv_handle_t *handle)
-{
-	struct obs_listener *listener = handle->data;
-
-	close(listener->fd);
-	listener->fd = -1;
 }
 
 void obs_listener_close_all(struct obs_super *super)
@@ -126,6 +99,7 @@ void obs_listener_close_all(struct obs_super *super)
 		/* Not when another server has put its own file there since. */
 		if (listener->unix_path[0] && lstat(listener->unix_path, &st) == 0 && st.st_ino == listener->unix_inode)
 			unlink(listener->unix_path);
-		uv_close((uv_handle_t *)&listener->poll, listener_closed);
+		close(listener->fd);
+		listener->fd = -1;
 	}
 }

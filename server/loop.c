@@ -33,6 +33,7 @@ struct guest {
 	uint64_t deadline;
 	int fd;                  /* -1: free */
 	struct obt_stream stream; /* on it */
+	struct obp_message join; /* what it said to admission */
 };
 
 static struct loop {
@@ -71,58 +72,65 @@ static void guest_close(struct guest *guest)
 	guest->fd = -1;
 }
 
-static void guest_admit(int fd, bool secure)
+static void guest_refuse(int fds[OBS_HANDOFF_FDS], const char *why)
 {
-	for (unsigned i = 0; i < OBS_JOINING_MAX; i++) {
-		struct guest *guest = &loop.joining[i];
+	obs_refuse_send(fds[0], OB_ERR_LIMIT, why); /* the client tries again */
+	obs_handoff_close(fds);
+}
 
-		if (guest->fd >= 0)
-			continue;
-		if (obp_conn_init(&guest->conn, OBP_ACCEPT_CONTROL) != OB_ERR_NONE)
-			break;
-		obt_stream_adopt(&guest->stream, fd);
-		if (!secure)
-			obt_shm_expect(&guest->stream);
-		if (secure && (!loop.session->tls || obt_tls_accept(loop.session->tls, fd, &guest->stream))) {
-			obp_conn_fini(&guest->conn);
-			break;
-		}
-		guest->fd = fd;
-		guest->deadline = ob_clock_ns() + loop.session->options->hello_timeout_s * OB_SECOND;
+/* The stream on a connection that joins. */
+static enum ob_err guest_stream(struct guest *guest, const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
+{
+	if (handoff->secure)
+		return obt_tls_accept_data(fds[0], handoff->psk, &guest->stream);
+	obt_stream_adopt(&guest->stream, fds[0]);
+	obt_shm_expect(&guest->stream);
+	obt_shm_put(&guest->stream, fds[1]);
+	return OB_ERR_NONE;
+}
+
+static void joining_read(struct guest *guest);
+
+/* Its client has shown the secret to admission; each of these is the owner's. */
+static void guest_admit(const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
+{
+	struct guest *guest = NULL;
+
+	for (unsigned i = 0; i < OBS_JOINING_MAX && !guest; i++)
+		if (loop.joining[i].fd < 0)
+			guest = &loop.joining[i];
+	if (!guest) {
+		guest_refuse(fds, "too many connections join this session at once; try again");
 		return;
 	}
-	obs_refuse_send(fd, OB_ERR_REFUSED, "too many connections join this session at once");
-	close(fd);
+	if (obp_message_decode(handoff->body, handoff->size, &guest->join) != OB_ERR_NONE || guest->join.type != OBP_MSG_JOIN) {
+		guest_refuse(fds, "the join cannot be read");
+		return;
+	}
+	if (obp_conn_init(&guest->conn, OBP_ACCEPT_CONTROL) != OB_ERR_NONE || guest_stream(guest, handoff, fds) != OB_ERR_NONE) {
+		obp_conn_fini(&guest->conn);
+		obp_message_fini(&guest->join);
+		guest_refuse(fds, "no memory; try again");
+		return;
+	}
+	guest->fd = fds[0];
+	guest->deadline = ob_clock_ns() + loop.session->options->hello_timeout_s * OB_SECOND;
+	joining_read(guest);
 }
 
 static void channel_read(void)
 {
-	struct obs_handoff handoff;
-	int fd = -1, got = obs_handoff_recv(loop.channel, &handoff, &fd);
+	static struct obs_handoff handoff;
+	int fds[OBS_HANDOFF_FDS], got = obs_handoff_recv(loop.channel, &handoff, fds);
 
 	if (got == 0)
 		obs_session_exit(loop.session, 1); /* the supervisor is gone */
 	if (got < 0)
 		return;
-	if (fd < 0)
-		return;
-	if (handoff.type == OBS_HANDOFF_JOIN && handoff.route == loop.session->route) {
-		if (handoff.secure && loop.session->tls)
-			obt_tls_server_tickets(loop.session->tls, &handoff.tickets);
-		guest_admit(fd, handoff.secure);
-	} else {
-		close(fd);
-	}
-}
-
-/* In constant time: the answer's delay shall not tell how much of a guess was right. */
-static bool secret_right(const uint8_t *secret)
-{
-	uint8_t wrong = 0;
-
-	for (size_t i = 0; i < OBP_SECRET_BYTES; i++)
-		wrong |= (uint8_t)(secret[i] ^ loop.session->secret[i]);
-	return wrong == 0;
+	if (handoff.type == OBS_HANDOFF_JOIN && handoff.route == loop.session->route && fds[0] >= 0)
+		guest_admit(&handoff, fds);
+	else
+		obs_handoff_close(fds);
 }
 
 static void control_end(void);
@@ -212,7 +220,6 @@ static void join_data(struct guest *guest)
 	}
 }
 
-/* The secret was right. */
 static void guest_join(struct guest *guest)
 {
 	struct obs_link *link = &loop.session->link;
@@ -273,7 +280,7 @@ static void control_message(const struct obp_message *message)
 	case OBP_MSG_PONG:
 		break;
 	case OBP_MSG_FATAL:
-		ob_warn("session %016llx: the client gives up: %s", (unsigned long long)loop.session->route, message->text);
+		ob_warn("session %016llx: the client gives up: %s", (unsigned long long)loop.session->id, message->text);
 		client_left();
 		break;
 	default:
@@ -319,28 +326,21 @@ static void control_items(void)
 		obs_session_fatal(loop.session, loop.control.conn.error, "control connection: %s", loop.control.conn.why);
 }
 
+/* On tls:// the session's own layer has to begin before the join counts. */
 static void joining_read(struct guest *guest)
 {
-	struct obp_item item;
-	bool open = guest_fill(guest);
-	enum obp_event event = obp_conn_next(&guest->conn, &item);
+	int answered = guest->stream.tls ? obt_tls_answer(&guest->stream) : 1;
 
-	if (event == OBP_NEED && open)
+	if (answered == 0)
 		return;
-	if (event == OBP_CONTROL && obp_message_decode(item.body, item.size, &loop.message) == OB_ERR_NONE) {
-		bool right = loop.message.type == OBP_MSG_JOIN && secret_right(loop.message.secret);
-
-		if (right)
-			guest_join(guest);
-		obp_message_fini(&loop.message);
-		if (right) {
-			control_items(); /* what came right behind the join */
-			return;
-		}
+	if (answered < 0) {
+		obp_message_fini(&guest->join);
+		guest_close(guest);
+		return;
 	}
-	if (event != OBP_NEED)
-		obs_refuse_stream(&guest->stream, OB_ERR_REFUSED, "the session's secret is not right");
-	guest_close(guest);
+	loop.message = guest->join;
+	guest_join(guest);
+	obp_message_fini(&loop.message);
 }
 
 static void control_read(void)
@@ -382,7 +382,7 @@ static void grace_check(uint64_t now)
 		client_left();
 	if (since == OB_NEVER || now < since || now - since < link->grace_ns)
 		return;
-	ob_warn("session %016llx: the client did not come back within %u s", (unsigned long long)loop.session->route,
+	ob_warn("session %016llx: the client did not come back within %u s", (unsigned long long)loop.session->id,
 		(unsigned)(link->grace_ns / OB_SECOND));
 	obs_session_exit(loop.session, 0);
 }
@@ -426,15 +426,17 @@ static uint64_t deadlines_check(void)
 	grace_check(now);
 	idle_check(now);
 	if (now >= loop.gone_deadline) {
-		ob_info("session %016llx: the client has left", (unsigned long long)loop.session->route);
+		ob_info("session %016llx: the client has left", (unsigned long long)loop.session->id);
 		obs_session_exit(loop.session, 0);
 	}
 	next = ob_min(next, loop.gone_deadline);
 	for (unsigned i = 0; i < OBS_JOINING_MAX; i++) {
 		struct guest *guest = &loop.joining[i];
 
-		if (guest->fd >= 0 && now >= guest->deadline)
+		if (guest->fd >= 0 && now >= guest->deadline) {
+			obp_message_fini(&guest->join);
 			guest_close(guest);
+		}
 		else if (guest->fd >= 0)
 			next = ob_min(next, guest->deadline);
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 #include "base/log.h"
+#include "server/admission.h"
 #include "server/options.h"
 #include "server/supervisor.h"
 #include "server/worker.h"
@@ -18,6 +19,8 @@ int main(int argc, char **argv)
 		return obs_super_run(&options);
 	case OBS_MODE_WORKER:
 		return obs_worker_run(&options);
+	case OBS_MODE_ADMISSION:
+		return obs_admission_run(&options);
 	case OBS_MODE_PROBE:
 		return obs_worker_probe(&options);
 	case OBS_MODE_DONE:

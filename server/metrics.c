@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -19,8 +20,16 @@
 
 #define TEXT_MAX (1u << 20)
 #define LOOK_AGAIN_MS 50           /* while connections are open */
+#define BACKLOG 1024
+
+struct peer {
+	struct peer *newer, *older;
+	int fd;                        /* -1: cut off */
+};
 
 static struct metrics {
+	struct peer *newest, *oldest;  /* connections */
+	unsigned n_open;               /* not cut off */
 	struct MHD_Daemon *daemon;
 	uv_poll_t poll;
 	uv_timer_t timer;
@@ -223,6 +232,56 @@ static enum MHD_Result answer(void *user, struct MHD_Connection *connection, con
 	return result;
 }
 
+/* ---- connections ---- */
+
+/*
+ * One that sends half a request, or reads slowly, keeps its place for a time-out at most, and a shorter time when others come: from OBS_METRICS_FULL
+ * on the oldest is cut off. A scraper sends its request at once and takes the answer, so it is never among the old.
+ */
+static void oldest_goes(void)
+{
+	for (struct peer *peer = metrics.oldest; peer && metrics.n_open >= OBS_METRICS_FULL; peer = peer->newer) {
+		if (peer->fd < 0)
+			continue;
+		shutdown(peer->fd, SHUT_RDWR); /* the library sees its end in its next turn, and closes it */
+		peer->fd = -1;
+		metrics.n_open--;
+	}
+}
+
+static void peer_remove(struct peer *peer)
+{
+	*(peer->newer ? &peer->newer->older : &metrics.newest) = peer->older;
+	*(peer->older ? &peer->older->newer : &metrics.oldest) = peer->newer;
+	metrics.n_open -= peer->fd >= 0;
+	free(peer);
+}
+
+static void connection_changed(void *unused, struct MHD_Connection *connection, void **state, enum MHD_ConnectionNotificationCode what)
+{
+	const union MHD_ConnectionInfo *info;
+	struct peer *peer = *state;
+
+	(void)unused;
+	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+		if (peer)
+			peer_remove(peer);
+		*state = NULL;
+		return;
+	}
+	peer = calloc(1, sizeof *peer);
+	if (!peer)
+		return;
+	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	oldest_goes();
+	peer->fd = info ? info->connect_fd : -1;
+	peer->older = metrics.newest;
+	*(metrics.newest ? &metrics.newest->newer : &metrics.oldest) = peer;
+	metrics.newest = peer;
+	metrics.n_open += peer->fd >= 0;
+	*state = peer;
+}
+
 /* ---- in the loop ---- */
 
 static void work(void);
@@ -273,12 +332,12 @@ int obs_metrics_open(struct obs_super *super, const char *text)
 
 	if (obt_url_parse(text, &url, &why) != OB_ERR_NONE || url.scheme != OBT_TCP)
 		return complain(text, *why ? why : "write tcp://127.0.0.1:9464");
-	metrics.fd = obt_listen(&url, 16, printed, sizeof printed);
+	metrics.fd = obt_listen(&url, BACKLOG, printed, sizeof printed);
 	if (metrics.fd < 0)
 		return complain(text, strerror(errno));
 	metrics.daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer, super, MHD_OPTION_LISTEN_SOCKET, metrics.fd,
 		MHD_OPTION_CONNECTION_LIMIT, OBS_METRICS_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, OBS_METRICS_TIMEOUT_S,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384, MHD_OPTION_END);
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384, MHD_OPTION_NOTIFY_CONNECTION, connection_changed, NULL, MHD_OPTION_END);
 	info = metrics.daemon ? MHD_get_daemon_info(metrics.daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
 	if (!info) {
 		close(metrics.fd);

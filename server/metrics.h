@@ -9,8 +9,9 @@
 
 struct obs_super;
 
-#define OBS_METRICS_CONNECTIONS 16  /* at the same time */
-#define OBS_METRICS_TIMEOUT_S 10
+#define OBS_METRICS_CONNECTIONS 128 /* at the same time */
+#define OBS_METRICS_FULL 64         /* from so many on the oldest is cut off for each that comes */
+#define OBS_METRICS_TIMEOUT_S 5
 
 /* url: tcp://host:port. 0, or -1 after saying why on stderr. Prints where it listens. */
 int obs_metrics_open(struct obs_super *super, const char *url);

@@ -103,7 +103,7 @@ static void transfer_wait(struct pump *pump)
 		return;
 	moved = ob_max(atomic_load(&t->set->gate.moved), t->touched);
 	if (ob_clock_ns() > moved + OBS_STRIPE_STALL_NS) {
-		ob_info("session %016llx: nothing has come over the stripes for %u s; they are closed", (unsigned long long)pump->x->session->route,
+		ob_info("session %016llx: nothing has come over the stripes for %u s; they are closed", (unsigned long long)pump->x->session->id,
 			(unsigned)(OBS_STRIPE_STALL_NS / OB_SECOND));
 		obs_stripe_break(pump->stripes, t->set);
 	}

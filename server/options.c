@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "protocol/format.h"
 #include "protocol/resume.h"
+#include "server/audit.h"
 #include "server/cache.h"
 #include "server/config.h"
 
@@ -23,6 +24,8 @@ static const char help[] =
 	"  --tls-client-ca FILE clients may prove themselves by a certificate that one of these has signed\n"
 	"  --tokens FILE        clients may prove themselves by a token of this file ('outboard token')\n"
 	"  --audit FILE         append who came, from where, for how long and how much, as JSON lines\n"
+	"  --audit-size SIZE    bytes of one file of it (default 16MiB); then it becomes FILE.1, and a new one begins\n"
+	"  --audit-files N      so many files of it are kept (default 8)\n"
 	"  --insecure           listen where other machines can connect without TLS, or let anybody in\n"
 	"  --driver WHICH       auto (default): gpu if it works, else soft, with a warning\n"
 	"                       gpu: the system's libcuda.so.1, or the server does not start; soft: the software device, on the CPU\n"
@@ -35,6 +38,12 @@ static const char help[] =
 	"  --refill N           workers that may be starting at the same time (default 4): a driver that starts loads the machine\n"
 	"  --max-sessions N     sessions at the same time (default 256)\n"
 	"  --hello-timeout S    seconds a new connection has to introduce itself (default 5)\n"
+	"  --connections N      connections at a time that have not proved who they are (default 2048)\n"
+	"  --address-connections N  of these, from one address (default 64); an IPv6 address is counted with its /64\n"
+	"  --address-rate N     new sessions and questions for the load from one address a second (default 50)\n"
+	"  --address-sessions N sessions of one address at the same time (default 7/8 of --max-sessions)\n"
+	"  --token-sessions N   sessions of one token or certificate at the same time (default 7/8 of --max-sessions)\n"
+	"  --count-local        count this machine's own addresses like others (default: their connections, rate and sessions are not)\n"
 	"  --drain-timeout S    seconds that sessions get to end after SIGTERM (default 30)\n"
 	"  --grace S            seconds a session waits for a client whose connection broke (default 60; 0: it ends)\n"
 	"  --cache DIR          where uploads of clients are kept (default: under $XDG_RUNTIME_DIR or /tmp)\n"
@@ -46,7 +55,8 @@ static const char help[] =
 
 enum {
 	LISTEN = 256, TLS_CERT, TLS_KEY, TLS_CLIENT_CA, TOKENS, AUDIT, INSECURE, LIMIT, LIMITS, CONFIG, CHECK_CONFIG, METRICS, REFILL, DRIVER,
-	WARM, MAX_SESSIONS, HELLO, DRAIN, GRACE, CACHE, UPLOAD_CACHE, SANDBOX, WORKER_USER, WORKER_IDS, WORKER, PROBE, VERSION, HELP
+	WARM, MAX_SESSIONS, HELLO, DRAIN, GRACE, CACHE, UPLOAD_CACHE, SANDBOX, WORKER_USER, WORKER_IDS, WORKER, ADMISSION, LISTENERS, EXPECT_TLS, PROBE, VERSION, HELP,
+	AUDIT_SIZE, AUDIT_FILES, CONNECTIONS, ADDRESS_CONNECTIONS, ADDRESS_RATE, ADDRESS_SESSIONS, TOKEN_SESSIONS, COUNT_LOCAL
 };
 
 static const struct option long_options[] = {
@@ -56,6 +66,14 @@ static const struct option long_options[] = {
 	{ "tls-client-ca", required_argument, NULL, TLS_CLIENT_CA },
 	{ "tokens", required_argument, NULL, TOKENS },
 	{ "audit", required_argument, NULL, AUDIT },
+	{ "audit-size", required_argument, NULL, AUDIT_SIZE },
+	{ "audit-files", required_argument, NULL, AUDIT_FILES },
+	{ "connections", required_argument, NULL, CONNECTIONS },
+	{ "address-connections", required_argument, NULL, ADDRESS_CONNECTIONS },
+	{ "address-rate", required_argument, NULL, ADDRESS_RATE },
+	{ "address-sessions", required_argument, NULL, ADDRESS_SESSIONS },
+	{ "token-sessions", required_argument, NULL, TOKEN_SESSIONS },
+	{ "count-local", no_argument, NULL, COUNT_LOCAL },
 	{ "insecure", no_argument, NULL, INSECURE },
 	{ "config", required_argument, NULL, CONFIG },
 	{ "check-config", required_argument, NULL, CHECK_CONFIG },
@@ -86,6 +104,9 @@ static const struct option long_options[] = {
 	{ "cache", required_argument, NULL, CACHE },
 	{ "upload-cache", required_argument, NULL, UPLOAD_CACHE },
 	{ "worker", no_argument, NULL, WORKER },
+	{ "admission", no_argument, NULL, ADMISSION },
+	{ "expect-tls", no_argument, NULL, EXPECT_TLS }, /* workers only */
+	{ "listeners", required_argument, NULL, LISTENERS }, /* admission only */
 	{ "probe", no_argument, NULL, PROBE },
 	{ "version", no_argument, NULL, VERSION },
 	{ "help", no_argument, NULL, HELP },
@@ -94,9 +115,9 @@ static const struct option long_options[] = {
 
 /* Keys a configuration may have: the options that set something. */
 static const char *const setting_names[] = {
-	"listen", "driver", "sandbox", "worker-user",
-	"warm", "refill", "max-sessions", "hello-timeout", "drain-timeout", "grace", "cache", "upload-cache", "tls-cert", "tls-key",
-	"tls-client-ca", "tokens", "audit", "insecure", "metrics", "max-memory", "max-host-memory", "max-outstanding",
+	"listen", "driver", "sandbox", "worker-user", "warm", "refill", "max-sessions", "hello-timeout", "drain-timeout", "grace", "cache", "upload-cache", "tls-cert", "tls-key",
+	"tls-client-ca", "tokens", "audit", "audit-size", "audit-files", "connections", "address-connections", "address-rate", "address-sessions",
+	"token-sessions", "count-local", "insecure", "metrics", "max-memory", "max-host-memory", "max-outstanding",
 	"max-handles", "max-modules", "max-lanes", "max-stripes", "idle-timeout",
 	"share", "max-priority", "on-excess", "measure", NULL,
 };
@@ -138,6 +159,16 @@ static bool take_text(const char *text, const char **ret, char *ret_why, size_t 
 	return false;
 }
 
+/* On the command line it has no value. */
+static bool take_flag(const char *text, bool *ret, char *ret_why, size_t size)
+{
+	*ret = !text || strcmp(text, "yes") == 0;
+	if (*ret || strcmp(text, "no") == 0)
+		return true;
+	snprintf(ret_why, size, "yes or no");
+	return false;
+}
+
 /* One setting, wherever it comes from. False: ret_why says what it takes. */
 static bool set(struct obs_options *o, int which, const char *name, const char *text, char *ret_why, size_t size)
 {
@@ -159,11 +190,26 @@ static bool set(struct obs_options *o, int which, const char *name, const char *
 	case AUDIT:
 		return take_text(text, file_of(o, which), ret_why, size, "a file");
 	case INSECURE:
-		o->insecure = !text || strcmp(text, "yes") == 0;
-		if (o->insecure || strcmp(text, "no") == 0)
+		return take_flag(text, &o->insecure, ret_why, size);
+	case COUNT_LOCAL:
+		return take_flag(text, &o->count_local, ret_why, size);
+	case AUDIT_SIZE:
+		if (ob_text_parse_size(text, &o->audit_size) && o->audit_size >= OBS_AUDIT_SIZE_MIN)
 			return true;
-		snprintf(ret_why, size, "yes or no");
+		snprintf(ret_why, size, "a size of at least 64 KiB, for example 16MiB");
 		return false;
+	case AUDIT_FILES:
+		return take_count(text, 1, OBS_AUDIT_FILES_MAX, &o->audit_files, ret_why, size);
+	case CONNECTIONS:
+		return take_count(text, OBS_CONNECTIONS_MIN, OBS_CONNECTIONS_MAX, &o->connections, ret_why, size);
+	case ADDRESS_CONNECTIONS:
+		return take_count(text, 1, OBS_CONNECTIONS_MAX, &o->address_connections, ret_why, size);
+	case ADDRESS_RATE:
+		return take_count(text, 1, OBS_ADDRESS_RATE_MAX, &o->address_rate, ret_why, size);
+	case ADDRESS_SESSIONS:
+		return take_count(text, 1, OBS_SESSIONS_MAX, &o->address_sessions, ret_why, size);
+	case TOKEN_SESSIONS:
+		return take_count(text, 1, OBS_SESSIONS_MAX, &o->token_sessions, ret_why, size);
 	case CACHE:
 		return take_text(text, &o->cache, ret_why, size, "a directory");
 	case UPLOAD_CACHE:
@@ -238,6 +284,15 @@ static bool parse_one(struct obs_options *o, int which, const char *name, const 
 	case WORKER:
 		o->mode = OBS_MODE_WORKER;
 		return true;
+	case ADMISSION:
+		o->mode = OBS_MODE_ADMISSION;
+		return true;
+	case EXPECT_TLS:
+		o->expect_tls = true;
+		return true;
+	case LISTENERS:
+		o->listeners = text;
+		return strlen(text) <= OBS_LISTEN_MAX;
 	case PROBE:
 		o->mode = OBS_MODE_PROBE;
 		return true;
@@ -264,7 +319,9 @@ static bool parse_one(struct obs_options *o, int which, const char *name, const 
 int obs_options_parse(struct obs_options *ret, int argc, char **argv)
 {
 	struct obs_options o = { .driver = "auto", .warm = 1, .refill = OBS_REFILL_DEFAULT, .max_sessions = OBS_SESSIONS_DEFAULT, .hello_timeout_s = 5,
-		.drain_timeout_s = 30, .grace_s = OBP_GRACE_DEFAULT_S, .upload_cache = OBS_CACHE_DEFAULT, .limits = obs_limits_default };
+		.drain_timeout_s = 30, .grace_s = OBP_GRACE_DEFAULT_S, .upload_cache = OBS_CACHE_DEFAULT, .audit_size = OBS_AUDIT_SIZE_DEFAULT,
+		.audit_files = OBS_AUDIT_FILES_DEFAULT, .connections = OBS_CONNECTIONS_DEFAULT, .address_connections = OBS_ADDRESS_CONNECTIONS_DEFAULT,
+		.address_rate = OBS_ADDRESS_RATE_DEFAULT, .limits = obs_limits_default };
 	int which, index = 0;
 
 	optind = 1;
@@ -290,10 +347,6 @@ int obs_options_parse(struct obs_options *ret, int argc, char **argv)
 void obs_options_worker_args(struct obs_options *options, const char *self, const char *driver,
 	char *ret_args[OBS_WORKER_ARGS_MAX])
 {
-	const struct {
-		const char *name, *value;
-	} files[] = { { "--tls-cert", options->tls_cert }, { "--tls-key", options->tls_key }, { "--tls-client-ca", options->tls_client_ca },
-		{ "--tokens", options->tokens }, { "--audit", options->audit } };
 	size_t n = 0;
 
 	snprintf(options->hello_timeout_text, sizeof options->hello_timeout_text, "%u", options->hello_timeout_s);
@@ -322,11 +375,36 @@ void obs_options_worker_args(struct obs_options *options, const char *self, cons
 		ret_args[n++] = (char *)(uintptr_t)"--cache";
 		ret_args[n++] = (char *)(uintptr_t)options->cache;
 	}
-	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-		if (!files[i].value)
+	if (options->tls_cert)
+		ret_args[n++] = (char *)(uintptr_t)"--expect-tls";
+	ret_args[n] = NULL;
+}
+
+void obs_options_admission_args(struct obs_options *options, const char *self, const char *listeners, char *ret_args[OBS_WORKER_ARGS_MAX])
+{
+	const struct {
+		const char *name, *value;
+	} pairs[] = { { "--listeners", options->listeners_text }, { "--hello-timeout", options->hello_timeout_text },
+		{ "--connections", options->connections_text },
+		{ "--address-connections", options->address_connections_text }, { "--address-rate", options->address_rate_text },
+		{ "--tls-cert", options->tls_cert }, { "--tls-key", options->tls_key }, { "--tls-client-ca", options->tls_client_ca },
+		{ "--tokens", options->tokens } };
+	size_t n = 0;
+
+	snprintf(options->listeners_text, sizeof options->listeners_text, "%s", listeners);
+	snprintf(options->hello_timeout_text, sizeof options->hello_timeout_text, "%u", options->hello_timeout_s);
+	snprintf(options->connections_text, sizeof options->connections_text, "%u", options->connections);
+	snprintf(options->address_connections_text, sizeof options->address_connections_text, "%u", options->address_connections);
+	snprintf(options->address_rate_text, sizeof options->address_rate_text, "%u", options->address_rate);
+	ret_args[n++] = (char *)(uintptr_t)self;
+	ret_args[n++] = (char *)(uintptr_t)"--admission";
+	for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+		if (!pairs[i].value)
 			continue;
-		ret_args[n++] = (char *)(uintptr_t)files[i].name;
-		ret_args[n++] = (char *)(uintptr_t)files[i].value;
+		ret_args[n++] = (char *)(uintptr_t)pairs[i].name;
+		ret_args[n++] = (char *)(uintptr_t)pairs[i].value;
 	}
+	if (options->count_local)
+		ret_args[n++] = (char *)(uintptr_t)"--count-local";
 	ret_args[n] = NULL;
 }

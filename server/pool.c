@@ -65,6 +65,31 @@ static void start_failed(struct obs_super *super, const char *why)
 	uv_timer_start(&super->retry, retry_due, OBS_RETRY_MS, 0);
 }
 
+/* The worker's last words, which may have come with its end. */
+static void channel_rest(struct obs_proc *proc)
+{
+	static struct obs_handoff message;
+	int fds[OBS_HANDOFF_FDS];
+
+	while (obs_handoff_recv(proc->fd, &message, fds) > 0) {
+		obs_handoff_close(fds);
+		if (message.type == OBS_HANDOFF_ENDED)
+			memcpy(proc->how, message.text, sizeof proc->how);
+	}
+}
+
+static void session_audit_end(const struct obs_proc *proc, bool killed, const char *why)
+{
+	const struct obs_board *board = proc->board;
+	const struct obs_audit_counts counts = { .seconds = (double)(ob_clock_ns() - proc->began_ns) / 1e9, .calls = obs_board_read(&board->calls),
+		.bytes_in = obs_board_read(&board->bytes_in), .bytes_out = obs_board_read(&board->bytes_out) };
+
+	if (killed)
+		obs_audit_killed(proc->id, why);
+	else
+		obs_audit_closed(proc->id, proc->identity.who, &counts, proc->how[0] ? proc->how : "the client left");
+}
+
 static void proc_exited(uv_process_t *process, int64_t status, int signal)
 {
 	struct obs_proc *proc = process->data;
@@ -77,15 +102,18 @@ static void proc_exited(uv_process_t *process, int64_t status, int signal)
 	else
 		snprintf(why, sizeof why, "exit status %d", (int)status);
 	set_state(proc, OBS_PROC_ENDING);
+	channel_rest(proc);
 	if (state == OBS_PROC_BUSY)
 		obs_status_session_ended(proc);
 	super->deaths_total += !super->draining && (signal || (status && state != OBS_PROC_BUSY));
-	if (state == OBS_PROC_BUSY && signal)
-		obs_audit_killed(proc->route, why);
+	if (state == OBS_PROC_BUSY) {
+		obs_admit_gone(super, proc->route);
+		session_audit_end(proc, signal != 0, why);
+	}
 	if (state == OBS_PROC_BUSY && (signal || status))
-		ob_warn("session %016llx ended: worker %d: %s", (unsigned long long)proc->route, process->pid, why);
+		ob_warn("session %016llx ended: worker %d: %s", (unsigned long long)proc->id, process->pid, why);
 	else if (state == OBS_PROC_BUSY)
-		ob_info("session %016llx ended", (unsigned long long)proc->route);
+		ob_info("session %016llx ended", (unsigned long long)proc->id);
 	else if (state == OBS_PROC_IDLE && !super->draining)
 		ob_warn("idle worker %d: %s", process->pid, why);
 	uv_close((uv_handle_t *)&proc->process, proc_closed);
@@ -101,21 +129,22 @@ static void channel_readable(uv_poll_t *poll, int status, int events)
 {
 	struct obs_proc *proc = poll->data;
 	struct obs_super *super = proc->super;
-	struct obs_handoff message;
-	int fd = -1, got = obs_handoff_recv(proc->fd, &message, &fd);
+	static struct obs_handoff message;
+	int fds[OBS_HANDOFF_FDS], got = obs_handoff_recv(proc->fd, &message, fds);
 
 	(void)status;
 	(void)events;
 	if (got < 0 && errno == EAGAIN)
 		return;
-	if (fd >= 0)
-		close(fd); /* workers send no descriptors */
+	obs_handoff_close(fds); /* workers send none */
 	if (got <= 0) {
 		/* The exit callback tells the rest; a worker that only closed its channel is of no use any more. */
 		uv_poll_stop(poll);
 		uv_process_kill(&proc->process, SIGKILL);
 		return;
 	}
+	if (message.type == OBS_HANDOFF_ENDED)
+		memcpy(proc->how, message.text, sizeof proc->how);
 	if (proc->state != OBS_PROC_STARTING)
 		return;
 	uv_timer_stop(&proc->timer);
@@ -222,55 +251,59 @@ void obs_pool_refill(struct obs_super *super)
 			return;
 }
 
-/* Without new random bytes the old key goes on, and without any a worker has its own. */
-static void tickets_hand(struct obs_super *super, struct obs_handoff *message)
+/* Neither the route nor the secret can be guessed, and the id, which logs show, leads to neither. False: the system gives no random bytes. */
+static bool session_name(struct obs_handoff *handoff)
 {
-	uint64_t now = ob_clock_ns();
-
-	if (!message->secure)
-		return;
-	if ((super->tickets.count == 0 || now - super->tickets_ns >= OBT_TLS_TICKET_S * OB_SECOND) && obt_tls_tickets_rotate(&super->tickets))
-		super->tickets_ns = now;
-	message->tickets = super->tickets;
+	if (getrandom(&handoff->id, sizeof handoff->id, 0) != sizeof handoff->id ||
+	    getrandom(&handoff->route, sizeof handoff->route, 0) != sizeof handoff->route ||
+	    getrandom(handoff->secret, sizeof handoff->secret, 0) != sizeof handoff->secret)
+		return false;
+	return handoff->id != 0 && handoff->route != 0;
 }
 
-bool obs_pool_start_session(struct obs_super *super, int fd, bool secure)
+static const char *transport_of(const struct obs_handoff *handoff)
 {
-	struct obs_handoff message = { .type = OBS_HANDOFF_NEW, .secure = secure };
+	return handoff->secure ? "tls" : strcmp(handoff->identity.from, "unix") == 0 ? "unix" : "tcp";
+}
+
+bool obs_pool_start_session(struct obs_super *super, struct obs_handoff *handoff, const int fds[OBS_HANDOFF_FDS])
+{
 	struct obs_proc *proc;
 
-	tickets_hand(super, &message);
 	for (;;) {
 		for (proc = super->procs; proc && proc->state != OBS_PROC_IDLE; proc = proc->next)
 			;
-		if (!proc || super->n_busy >= super->options->max_sessions)
+		if (!proc || super->n_busy >= super->options->max_sessions || !session_name(handoff))
 			return false;
-		/* A route names a session to this supervisor; it is no secret: the worker checks one. */
-		if (getrandom(&message.route, sizeof message.route, 0) != sizeof message.route || message.route == 0)
-			return false;
-		if (obs_handoff_send(proc->fd, &message, fd) == 0)
+		proc->route = handoff->route;
+		memcpy(proc->secret, handoff->secret, sizeof proc->secret);
+		obs_admit_session(super, proc); /* before the client can know of it */
+		if (obs_handoff_send(proc->fd, handoff, fds) == 0)
 			break;
+		obs_admit_gone(super, proc->route);
 		set_state(proc, OBS_PROC_ENDING);
 		uv_process_kill(&proc->process, SIGKILL);
 	}
-	proc->route = message.route;
+	proc->id = handoff->id;
+	proc->identity = handoff->identity;
+	proc->began_ns = ob_clock_ns();
 	set_state(proc, OBS_PROC_BUSY);
 	super->sessions_total++;
-	obs_status_session_began(proc, fd);
-	ob_info("session %016llx starts on worker %d", (unsigned long long)proc->route, proc->process.pid);
+	obs_status_session_began(proc, fds[0]);
+	ob_info("session %016llx starts on worker %d: %s (process %llu) for %s from %s", (unsigned long long)proc->id, proc->process.pid, handoff->program,
+		(unsigned long long)handoff->pid, proc->identity.who, proc->identity.from);
+	obs_audit_opened(proc->id, &proc->identity, transport_of(handoff), handoff->program, handoff->pid,
+		super->n_devices ? super->devices[0].name : "");
 	obs_pool_refill(super);
 	return true;
 }
 
-bool obs_pool_join_session(struct obs_super *super, uint64_t route, int fd, bool secure)
+enum ob_err obs_pool_join_session(struct obs_super *super, const struct obs_handoff *handoff, const int fds[OBS_HANDOFF_FDS])
 {
-	struct obs_handoff message = { .type = OBS_HANDOFF_JOIN, .route = route, .secure = secure };
-
-	tickets_hand(super, &message);
 	for (struct obs_proc *proc = super->procs; proc; proc = proc->next)
-		if (proc->state == OBS_PROC_BUSY && proc->route == route)
-			return obs_handoff_send(proc->fd, &message, fd) == 0;
-	return false;
+		if (proc->state == OBS_PROC_BUSY && proc->route == handoff->route)
+			return obs_handoff_send(proc->fd, handoff, fds) == 0 ? OB_ERR_NONE : OB_ERR_LIMIT;
+	return OB_ERR_NOT_FOUND;
 }
 
 void obs_pool_kill(struct obs_super *super, bool busy_too)

@@ -117,7 +117,7 @@ void obs_link_broken_locked(struct obs_session *session)
 	atomic_store(&link->down_since, ob_clock_ns());
 	if (atomic_exchange(&link->down, true))
 		return;
-	ob_info("session %016llx: the data connection broke; the client has %u s to come back", (unsigned long long)session->route,
+	ob_info("session %016llx: the data connection broke; the client has %u s to come back", (unsigned long long)session->id,
 		(unsigned)(link->grace_ns / OB_SECOND));
 	shutdown(session->replies.stream.fd, SHUT_RDWR); /* the executor sees it too */
 }

@@ -18,9 +18,9 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "protocol/obp_calls.h"
-#include "server/audit.h"
 #include "server/exec.h"
 #include "server/board.h"
+#include "server/handoff.h"
 #include "server/layers.h"
 #include "server/quota.h"
 #include "server/refuse.h"
@@ -44,6 +44,17 @@ static void packed_print(const char *direction, const struct obp_pack_stats *sta
 				(unsigned long long)stats->wire[i], (double)stats->ns / 1e6);
 }
 
+/* For the supervisor's audit. */
+static void how_tell(const struct obs_session *session, const char *how)
+{
+	struct obs_handoff message = { .type = OBS_HANDOFF_ENDED };
+
+	if (session->channel < 0)
+		return;
+	snprintf(message.text, sizeof message.text, "%s", how);
+	obs_handoff_send(session->channel, &message, NULL);
+}
+
 _Noreturn void obs_session_exit(struct obs_session *session, int status)
 {
 	static _Atomic bool leaving;
@@ -51,7 +62,7 @@ _Noreturn void obs_session_exit(struct obs_session *session, int status)
 	while (atomic_exchange(&leaving, true))
 		pause(); /* two threads learn that the client has left; one says so */
 	obs_board_publish(session);
-	obs_audit_session_close(session, session->how[0] ? session->how : status ? "the client could not be reached" : "the client left");
+	how_tell(session, session->how[0] ? session->how : status ? "the client could not be reached" : "the client left");
 	obs_stats_print();
 	if (obs_stats_on) {
 		packed_print("in", &session->conn.unpacker.stats);
@@ -86,7 +97,7 @@ _Noreturn void obs_session_fatal(struct obs_session *session, enum ob_err code, 
 	if (atomic_exchange(&session->ending, true))
 		for (;;)
 			pause(); /* another thread is already ending the process */
-	ob_warn("session %016llx: %s", (unsigned long long)session->route, text);
+	ob_warn("session %016llx: %s", (unsigned long long)session->id, text);
 	snprintf(session->how, sizeof session->how, "%.190s", text);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec++;
@@ -168,12 +179,6 @@ static void warm(struct obs_session *session)
 		device->free_mem = free_bytes;
 }
 
-/* Files that a worker reads when a client comes, which nobody else may: until then it has the server's rights. */
-static bool secrets_to_read(const struct obs_options *options)
-{
-	return options->tokens != NULL;
-}
-
 /* What is there of the library that is not the server's own. */
 static const char *sandbox_file(const struct obs_session *session)
 {
@@ -186,27 +191,17 @@ bool obs_session_init(struct obs_session *session, const struct obs_options *opt
 
 	session->options = options;
 	obs_quota_limits = options->limits;
-	session->data.fd = -1;
+	session->data.fd = session->channel = -1;
 	session->welcome = calloc(1, sizeof *session->welcome);
-	if (!session->welcome || obp_conn_init(&session->conn, OBP_ACCEPT_CONTROL) != OB_ERR_NONE ||
-	    getrandom(session->secret, sizeof session->secret, 0) != sizeof session->secret) {
+	if (!session->welcome || obp_conn_init(&session->conn, OBP_ACCEPT_CONTROL) != OB_ERR_NONE) {
 		snprintf(ret_why, why_size, "no memory");
 		return false;
-	}
-	if (!obs_audit_open(options->audit)) {
-		snprintf(ret_why, why_size, "the audit log cannot be written");
-		return false;
-	}
-	if (options->tls_cert) {
-		session->tls = obt_tls_server_new(options->tls_cert, options->tls_key, options->tls_client_ca, ret_why, why_size);
-		if (!session->tls)
-			return false;
 	}
 	if (!obs_driver_load(options->driver, &session->lib, ret_why, why_size))
 		return false;
 	obs_cache_open_for(&session->cache, options->cache, ob_opt_on(OB_OPT_CACHE) ? options->upload_cache : 0, options->sandbox.uid);
 	session->images.cache = &session->cache;
-	if (!secrets_to_read(options) && !obs_sandbox_enter(&options->sandbox, &session->cache, sandbox_file(session), ret_why, why_size))
+	if (!obs_sandbox_enter(&options->sandbox, &session->cache, sandbox_file(session), ret_why, why_size))
 		return false;
 	if (!obs_driver_start(&session->lib, ret_why, why_size))
 		return false;
@@ -233,6 +228,8 @@ bool obs_session_init(struct obs_session *session, const struct obs_options *opt
 	board_describe(session);
 	/* The first digest loads OpenSSL's settings from a file: not while a client waits. */
 	obt_digest_sha256(session->secret, sizeof session->secret, digest);
+	if (options->expect_tls)
+		obt_tls_warm();
 	warm(session);
 	return true;
 }
@@ -243,11 +240,11 @@ bool obs_session_init(struct obs_session *session, const struct obs_options *opt
 static void turn_away(struct obs_session *session, enum ob_err code, const char *why)
 {
 	obs_refuse_stream(&session->data, code, why);
-	ob_info("session %016llx: refused: %s", (unsigned long long)session->route, why);
-	obs_audit_refused(session, why);
+	ob_info("session %016llx: refused: %s", (unsigned long long)session->id, why);
+	snprintf(session->how, sizeof session->how, "%.190s", why);
 }
 
-/* The next control message of one of two types before the deadline. False: the client was told what is wrong, or has left. */
+/* The next control message, of this type, before the deadline. False: the client was told what is wrong, or has left. */
 static bool message_await(struct obs_session *session, enum obp_message_type type, uint64_t deadline, struct obp_message *ret)
 {
 	struct obp_item item;
@@ -259,12 +256,10 @@ static bool message_await(struct obs_session *session, enum obp_message_type typ
 	while ((event = obp_conn_next(&session->conn, &item)) == OBP_NEED) {
 		obp_conn_space(&session->conn, &data, &size);
 		if (size == 0 || obt_stream_wait(&session->data, POLLIN, deadline) <= 0) {
-			turn_away(session, OB_ERR_TIMEOUT, "the client did not introduce itself in time");
+			turn_away(session, OB_ERR_TIMEOUT, "the client did not say in time whether it could take the range of addresses");
 			return false;
 		}
 		n = session->data.ops->recv(&session->data, data, size, false);
-		if (n < 0 && errno == EPROTONOSUPPORT) /* it cannot be told in TLS */
-			obs_refuse_send(session->data.fd, OB_ERR_TLS, obt_stream_why(&session->data));
 		if (n < 0 && errno != EAGAIN && obt_stream_why(&session->data))
 			turn_away(session, OB_ERR_TLS, obt_stream_why(&session->data));
 		if (n == 0 || (n < 0 && errno != EAGAIN))
@@ -273,14 +268,11 @@ static bool message_await(struct obs_session *session, enum obp_message_type typ
 			obp_conn_fed(&session->conn, (size_t)n);
 	}
 	if (event == OBP_BROKEN) {
-		/* A TLS handshake where a frame belongs begins with 22, 3. */
-		bool tls = session->conn.error == OB_ERR_MAGIC && session->conn.buffer[0] == 22 && session->conn.buffer[1] == 3;
-
-		turn_away(session, session->conn.error, tls ? "the client speaks TLS and this address does not: name it as tcp://" : session->conn.why);
+		turn_away(session, session->conn.error, session->conn.why);
 		return false;
 	}
 	if (event != OBP_CONTROL || obp_message_decode(item.body, item.size, ret) != OB_ERR_NONE || ret->type != type) {
-		turn_away(session, OB_ERR_PROTOCOL, "the client does not begin with a hello");
+		turn_away(session, OB_ERR_PROTOCOL, "the client does not say whether it could take the range of addresses");
 		return false;
 	}
 	return true;
@@ -387,12 +379,11 @@ static bool welcome_settle(struct obs_session *session)
 static bool sandbox_close(struct obs_session *session)
 {
 	const struct obs_sandbox_plan *plan = &session->options->sandbox;
-	const char *file = sandbox_file(session);
 	char why[256] = "";
-	bool closed = !secrets_to_read(session->options) || obs_sandbox_enter(plan, &session->cache, file, why, sizeof why);
+	bool closed;
 
 	obs_cache_enter(&session->cache, session->identity.who);
-	closed = closed && obs_sandbox_session(plan, &session->cache, obs_quota_limits.lanes, file, why, sizeof why);
+	closed = obs_sandbox_session(plan, &session->cache, obs_quota_limits.lanes, sandbox_file(session), why, sizeof why);
 	obs_sandbox_describe(session->welcome->welcome.sandbox);
 	if (closed && strstr(session->welcome->welcome.sandbox, "missing"))
 		ob_warn("session %016llx: the worker's sandbox is incomplete: %s", (unsigned long long)session->route, session->welcome->welcome.sandbox);
@@ -413,24 +404,29 @@ static void transport_reserve(void)
 		OBS_SCRATCH_BYTES + OBS_KEPT_BYTES);
 }
 
-bool obs_session_greet(struct obs_session *session)
+void obs_session_name(struct obs_session *session, const struct obs_handoff *first)
+{
+	session->id = first->id;
+	session->route = first->route;
+	memcpy(session->secret, first->secret, sizeof session->secret);
+	session->identity = first->identity;
+	session->channel = OBS_HANDOFF_FD;
+}
+
+bool obs_session_greet(struct obs_session *session, const void *hello, size_t size)
 {
 	uint64_t deadline = ob_clock_ns() + session->options->hello_timeout_s * OB_SECOND;
 	struct obp_message *message = calloc(1, sizeof *message);
 	const char *shm_why = NULL;
 	bool greeted = false;
-	char why[256];
 
-	obs_auth_origin(session->data.fd, &session->identity);
 	pthread_mutex_lock(&session->replies.lock);
 	session->replies.stream = session->data;
 	pthread_mutex_unlock(&session->replies.lock);
-	if (!message || !message_await(session, OBP_MSG_HELLO, deadline, message))
+	if (!message)
 		goto out;
-	ob_info("session %016llx: %s (process %llu, client %s)", (unsigned long long)session->route, message->hello.program,
-		(unsigned long long)message->hello.pid, message->hello.version);
-	if (!obs_auth_check(session->options, &session->data, &message->hello, &session->identity, why, sizeof why)) {
-		turn_away(session, OB_ERR_DENIED, why);
+	if (obp_message_decode(hello, size, message) != OB_ERR_NONE || message->type != OBP_MSG_HELLO) {
+		turn_away(session, OB_ERR_PROTOCOL, "the client does not begin with a hello");
 		goto out;
 	}
 	if (!obt_shm_take(&session->data, message->shm, &shm_why)) {
@@ -438,7 +434,6 @@ bool obs_session_greet(struct obs_session *session)
 		goto out;
 	}
 	session->since_ns = ob_clock_ns();
-	obs_audit_session_open(session, message->hello.program, message->hello.pid);
 	obs_limits_allow(&obs_quota_limits, &session->identity.allow);
 	obs_link_watch(session, &message->hello);
 	if (!sandbox_close(session))

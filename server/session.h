@@ -58,6 +58,7 @@ struct obs_asked {
 	uint64_t have[OBP_CACHE_ASK_MAX / 64], lost[OBP_CACHE_ASK_MAX / 64]; /* one bit each */
 };
 
+struct obs_handoff;
 struct obs_lane;
 
 struct obs_session {
@@ -65,7 +66,8 @@ struct obs_session {
 	struct obs_driver_lib lib;
 	struct obp_message *welcome;         /* prepared while warm; the devices as the client sees them */
 	const struct obs_driver *drv;
-	uint64_t route;
+	uint64_t id;                         /* names the session in logs, and opens nothing */
+	uint64_t route;                      /* by which its client joins it, with the secret */
 	uint8_t secret[OBP_SECRET_BYTES];
 	int n_devices;
 
@@ -74,7 +76,7 @@ struct obs_session {
 	struct obp_conn conn;
 	struct obs_replies replies;
 	struct obp_packer packer;            /* of replies; under the reply lock */
-	struct obt_tls_server *tls;          /* NULL: no TLS on this server */
+	int channel;                         /* to the supervisor; -1: none (tests) */
 	struct obs_identity identity;        /* of the client; set before the welcome */
 	uint64_t since_ns;                   /* of the welcome */
 	_Atomic uint32_t idle_s;             /* how long it may make no call; 0: for ever, and until its limits are known */
@@ -117,8 +119,13 @@ struct obs_exec {
 	bool replied;                        /* the current record was answered */
 };
 
-/* The handshake on a new data connection: hello, welcome, range. On failure the client was told, and the process shall exit. */
-bool obs_session_greet(struct obs_session *session);
+/* Who the session is of, as admission found out, and its names. */
+void obs_session_name(struct obs_session *session, const struct obs_handoff *first);
+/*
+ * The handshake on a new data connection, whose client has proved itself and said this hello (a message's map): welcome, range. On failure the
+ * client was told, and the process shall exit.
+ */
+bool obs_session_greet(struct obs_session *session, const void *hello, size_t size);
 /* Makes ready what does not depend on the client; called by a warm worker before it says that it is ready. False: *ret_why. */
 bool obs_session_init(struct obs_session *session, const struct obs_options *options, char *ret_why, size_t why_size);
 /* Tells the client why on the data connection, logs it, ends the process. Any thread. */

@@ -58,7 +58,7 @@ static void session_fill(const struct obs_proc *proc, struct obp_load_session *t
 	uint64_t now = ob_clock_ns(), last = obs_board_read(&board->last_ns);
 	uint32_t conduct = atomic_load_explicit(&board->conduct, memory_order_relaxed);
 
-	*to = (struct obp_load_session){ .route = proc->route, .age_ns = now - proc->since_ns, .memory = memory_of(board),
+	*to = (struct obp_load_session){ .id = proc->id, .age_ns = now - proc->since_ns, .memory = memory_of(board),
 		.calls = obs_board_read(&board->calls), .replies = obs_board_read(&board->replies), .bytes_in = obs_board_read(&board->bytes_in),
 		.bytes_out = obs_board_read(&board->bytes_out), .device_ns = obs_board_read(&board->device_ns),
 		.throttled_ns = obs_board_read(&board->throttled_ns), .refusals = obs_board_read(&board->refusals),

@@ -2,10 +2,12 @@
 /* Copyright The Outboard Authors */
 #include "server/supervisor.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,6 +31,7 @@ void obs_super_check_done(struct obs_super *super)
 	if (!super->draining || super->done || super->n_procs > 0)
 		return;
 	super->done = true;
+	obs_admit_stop(super);
 	obs_listener_close_all(super);
 	obs_guest_close_all(super);
 	obs_metrics_close(super);
@@ -154,8 +157,8 @@ static void more_descriptors(void)
 	}
 }
 
-/* What workers will read, so that a wrong file is complained of here and now. The supervisor itself speaks no TLS. */
-static bool files_check(const struct obs_options *options)
+/* What the admission process will read, so that a wrong file is complained of here and now. */
+static bool files_good(const struct obs_options *options)
 {
 	char why[512];
 	struct obt_tokens tokens;
@@ -178,6 +181,24 @@ static bool files_check(const struct obs_options *options)
 	return true;
 }
 
+/* In a child: the key shall never have been in the memory of a process that a worker could look into. */
+static bool files_check(const struct obs_options *options)
+{
+	int status = -1;
+	pid_t pid;
+
+	if (!options->tls_cert && !options->tokens)
+		return true;
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_DUMPABLE, 0);
+		_exit(files_good(options) ? 0 : 1);
+	}
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 static int super_start(struct obs_super *super)
 {
 	ssize_t n = readlink("/proc/self/exe", super->self, sizeof super->self - 1);
@@ -198,7 +219,7 @@ static int super_start(struct obs_super *super)
 	uv_signal_init(&super->loop, &super->intr);
 	signal(SIGPIPE, SIG_IGN);
 	more_descriptors();
-	if (!obs_audit_open(super->options->audit) || !files_check(super->options))
+	if (!obs_audit_open(super->options->audit, super->options->audit_size, super->options->audit_files) || !files_check(super->options))
 		return 1;
 	if (!obs_sandbox_prepare(&super->options->sandbox, super->options->cache, why, sizeof why)) {
 		fprintf(stderr, "outboard-server: %s\n", why);
@@ -215,6 +236,8 @@ static int super_start(struct obs_super *super)
 		return 1;
 	uv_signal_start(&super->term, told_to_stop, SIGTERM);
 	uv_signal_start(&super->intr, told_to_stop, SIGINT);
+	if (!obs_admit_start(super))
+		return 1;
 	obs_pool_refill(super);
 	if (super->retrying) /* not even the first worker could be started; the reason was logged */
 		return 1;
@@ -237,5 +260,6 @@ int obs_super_run(struct obs_options *options)
 	}
 	uv_run(&super.loop, UV_RUN_DEFAULT);
 	uv_loop_close(&super.loop);
+	obs_audit_close();
 	return 0;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The supervisor: one process, one thread, one libuv loop. It never touches CUDA. It owns
+ * The supervisor: one process, one thread, one libuv loop. It never touches CUDA and speaks no TLS. It owns
  *
- *   listeners   the sockets it was told to listen on                        (listener.c)
- *   guests      connections whose preface is not complete or which wait for a worker, or are being refused (guest.c)
+ *   listeners   the sockets it was told to listen on; another process accepts there (listener.c, admit.c)
+ *   guests      connections that have proved themselves and wait for a worker, or are being refused (guest.c)
  *   workers     the processes that serve sessions, one each                 (pool.c)
  *
  * All functions here are called from the loop's thread only.
@@ -16,14 +16,15 @@
 #include <uv.h>
 
 #include "base/err.h"
-#include "protocol/format.h"
+#include "protocol/load.h"
+#include "server/admit.h"
 #include "server/board.h"
 #include "server/cache.h"
 #include "server/handoff.h"
 #include "server/options.h"
 #include "server/status.h"
 
-#define OBS_GUESTS_MAX 1024        /* connections not yet handed on; from here on the oldest silent ones are dropped */
+#define OBS_GUESTS_MAX 1024        /* connections that are being refused; more are closed at once */
 #define OBS_START_TIMEOUT_MS 60000 /* a driver that takes longer to load counts as broken */
 #define OBS_WAIT_TIMEOUT_MS 30000  /* how long a guest waits for a worker */
 #define OBS_RETRY_MS 1000          /* between attempts when workers fail to start */
@@ -33,8 +34,6 @@
 struct obs_super;
 
 struct obs_listener {
-	struct obs_super *super;
-	uv_poll_t poll;
 	int fd;
 	bool open;
 	bool secure;             /* tls:// */
@@ -43,7 +42,7 @@ struct obs_listener {
 	uint64_t unix_inode;
 };
 
-enum obs_guest_state { OBS_GUEST_PREFACE, OBS_GUEST_WAITING, OBS_GUEST_REFUSED, OBS_GUEST_CLOSING };
+enum obs_guest_state { OBS_GUEST_ARRIVED, OBS_GUEST_WAITING, OBS_GUEST_REFUSED, OBS_GUEST_CLOSING };
 
 struct obs_guest {
 	struct obs_super *super;
@@ -51,15 +50,9 @@ struct obs_guest {
 	uv_poll_t poll;
 	uv_timer_t timer;
 	enum obs_guest_state state;
-	int fd, closes_left;
-	bool secure;            /* came on a tls:// address */
-	bool asked;             /* has had an answer about the load, and may ask again */
-	size_t got;             /* bytes of the preface */
+	int fds[OBS_HANDOFF_FDS], closes_left;
 	size_t thrown_away;     /* bytes read after the refusal */
-	union {
-		struct obp_preface preface;
-		uint8_t bytes[sizeof(struct obp_preface)];
-	};
+	struct obs_handoff handoff; /* what its worker will get */
 };
 
 enum obs_proc_state { OBS_PROC_STARTING, OBS_PROC_IDLE, OBS_PROC_BUSY, OBS_PROC_ENDING };
@@ -72,8 +65,11 @@ struct obs_proc {
 	uv_timer_t timer;       /* while starting */
 	enum obs_proc_state state;
 	int fd, closes_left;
-	uint64_t route;         /* of its session */
-	uint64_t since_ns;
+	uint64_t id, route;     /* of its session: what logs name it by, what joins name it by */
+	uint8_t secret[OBP_SECRET_BYTES];
+	struct obs_identity identity; /* of its client */
+	char how[240];          /* it ended, as the worker says */
+	uint64_t since_ns, began_ns; /* of its state; of its session */
 	char driver[240];
 	struct obs_board *board;
 	char client[OBP_LOAD_NAME_MAX]; /* its session's */
@@ -84,12 +80,11 @@ struct obs_proc {
 struct obs_super {
 	uv_loop_t loop;
 	struct obs_options *options;
-	struct obt_tls_tickets tickets; /* for every worker; the first key is of tickets_ns */
-	uint64_t tickets_ns;
 	char self[4096];                /* path of this program */
 	const char *driver;             /* what workers are told; auto is decided before the first */
 	struct obs_listener listeners[OBS_LISTEN_MAX];
 	size_t n_listeners;
+	struct obs_admit admit;
 	struct obs_guest *guests;
 	size_t n_guests, n_waiting;
 	struct obs_proc *procs;
@@ -119,7 +114,9 @@ int obs_listener_open(struct obs_super *super, const char *url); /* 0, or -1 aft
 void obs_listener_close_all(struct obs_super *super);
 
 /* guest.c */
-void obs_guest_admit(struct obs_super *super, int fd, bool secure);           /* takes the descriptor */
+/* A connection that has proved itself, from admission; both take the descriptors. */
+void obs_guest_admit(struct obs_super *super, struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS]);
+void obs_guest_join(struct obs_super *super, const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS]);
 /* Guests that wait get workers while there are idle ones, oldest first. */
 void obs_guest_serve_waiting(struct obs_super *super);
 void obs_guest_refuse_waiting(struct obs_super *super, enum ob_err code, const char *text);
@@ -127,10 +124,10 @@ void obs_guest_close_all(struct obs_super *super);
 
 /* pool.c */
 void obs_pool_refill(struct obs_super *super);
-/* Gives the connection to an idle worker: the worker is now busy. False: none is idle. The descriptor stays the caller's. */
-bool obs_pool_start_session(struct obs_super *super, int fd, bool secure);
-/* False: no session has this route. */
-bool obs_pool_join_session(struct obs_super *super, uint64_t route, int fd, bool secure);
+/* Gives the connection to an idle worker: the worker is now busy. False: none is idle. The descriptors stay the caller's. */
+bool obs_pool_start_session(struct obs_super *super, struct obs_handoff *handoff, const int fds[OBS_HANDOFF_FDS]);
+/* OB_ERR_NOT_FOUND: no session has this route. OB_ERR_LIMIT: its worker does not take the connection now. */
+enum ob_err obs_pool_join_session(struct obs_super *super, const struct obs_handoff *handoff, const int fds[OBS_HANDOFF_FDS]);
 void obs_pool_kill(struct obs_super *super, bool busy_too);
 
 /* supervisor.c */

@@ -3,11 +3,13 @@
 #include "server/worker.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "server/board.h"
 #include "server/exec.h"
@@ -21,26 +23,39 @@
 static struct obs_session session; /* large; the process's only one */
 
 /* Blocks until the supervisor sends a session. -1: it is gone. */
-static int session_await(bool *ret_secure)
+static int session_await(struct obs_handoff *ret, int *ret_memfd)
 {
-	struct obs_handoff message;
-	int fd = -1;
+	int fds[OBS_HANDOFF_FDS];
 
-	for (;;) {
-		int got = obs_handoff_recv(OBS_HANDOFF_FD, &message, &fd);
-
-		if (got <= 0)
-			return -1;
-		if (message.type == OBS_HANDOFF_NEW && fd >= 0) {
-			session.route = message.route;
-			*ret_secure = message.secure;
-			if (message.secure && session.tls)
-				obt_tls_server_tickets(session.tls, &message.tickets);
-			return fd;
+	while (obs_handoff_recv(OBS_HANDOFF_FD, ret, fds) > 0) {
+		if (ret->type == OBS_HANDOFF_NEW && fds[0] >= 0) {
+			*ret_memfd = fds[1];
+			return fds[0];
 		}
-		if (fd >= 0)
-			close(fd);
+		obs_handoff_close(fds);
 	}
+	return -1;
+}
+
+/* The session's own layer on it, by the key that admission and the client have made. False: the client left, or is not the one that was there. */
+static bool stream_make(int fd, int memfd, const struct obs_handoff *handoff)
+{
+	uint64_t deadline = ob_clock_ns() + session.options->hello_timeout_s * OB_SECOND;
+	int answered = 0;
+
+	fcntl(fd, F_SETFL, 0);
+	obt_stream_adopt(&session.data, fd);
+	if (!handoff->secure) {
+		obt_shm_expect(&session.data);
+		obt_shm_put(&session.data, memfd);
+		return true;
+	}
+	if (obt_tls_accept_data(fd, handoff->psk, &session.data))
+		return false;
+	while ((answered = obt_tls_answer(&session.data)) == 0)
+		if (obt_stream_wait(&session.data, POLLIN, deadline) <= 0)
+			return false;
+	return answered > 0;
 }
 
 static void tell(enum obs_handoff_type type, const char *text)
@@ -48,14 +63,14 @@ static void tell(enum obs_handoff_type type, const char *text)
 	struct obs_handoff message = { .type = type };
 
 	snprintf(message.text, sizeof message.text, "%s", text);
-	obs_handoff_send(OBS_HANDOFF_FD, &message, -1);
+	obs_handoff_send(OBS_HANDOFF_FD, &message, NULL);
 }
 
 int obs_worker_run(const struct obs_options *options)
 {
 	char why[sizeof((struct obs_handoff *)0)->text];
-	bool secure = false;
-	int fd;
+	static struct obs_handoff first;
+	int fd, memfd = -1;
 
 	/* The channel's end would do; this also ends a worker that hangs in its driver. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -78,20 +93,17 @@ int obs_worker_run(const struct obs_options *options)
 		ob_warn("what kernels print appears here and not at the client: no file in memory can be made");
 	obs_sandbox_describe(obs_board->sandbox);
 	tell(OBS_HANDOFF_READY, session.lib.name);
-	fd = session_await(&secure);
+	fd = session_await(&first, &memfd);
 	if (fd < 0)
 		return 0;
-	fcntl(fd, F_SETFL, 0);
-	obt_stream_adopt(&session.data, fd);
-	if (!secure)
-		obt_shm_expect(&session.data);
-	if (secure && (!session.tls || obt_tls_accept(session.tls, fd, &session.data)))
-		return 1;
+	obs_session_name(&session, &first);
+	if (!stream_make(fd, memfd, &first))
+		obs_session_exit(&session, 0);
 	if (!obs_loop_start(&session, OBS_HANDOFF_FD)) {
 		obs_refuse_send(fd, OB_ERR_NO_MEMORY, "the worker can start no thread");
 		return 1;
 	}
-	if (!obs_session_greet(&session))
+	if (!obs_session_greet(&session, first.body, first.size))
 		_exit(0);
 	obs_exec_run(&session);
 }

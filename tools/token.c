@@ -28,6 +28,7 @@ static int usage(void)
 	     "  --name NAME   whose it is, for the audit log\n"
 	     "  --scope SCOPE use: run programs (default); look: see the devices only\n"
 	     "  --days N      days until it expires, 0 never (default 90)\n"
+	     "  --sessions N  sessions that its bearer may have at the same time (default: as the server's --token-sessions)\n"
 	     "\n"
 	     "Limits of each session of its bearer; where the server's own are lower, those count:\n"
 	     "  --max-memory SIZE, --max-host-memory SIZE, --max-outstanding SIZE, --max-handles N, --max-modules N, --max-lanes N,\n"
@@ -103,7 +104,7 @@ int obx_token_main(int argc, char **argv)
 		{ "max-outstanding", required_argument, NULL, LIMIT }, { "max-handles", required_argument, NULL, LIMIT },
 		{ "max-modules", required_argument, NULL, LIMIT }, { "max-lanes", required_argument, NULL, LIMIT },
 		{ "idle-timeout", required_argument, NULL, LIMIT }, { "share", required_argument, NULL, LIMIT },
-		{ "max-priority", required_argument, NULL, LIMIT }, { 0 },
+		{ "max-priority", required_argument, NULL, LIMIT }, { "sessions", required_argument, NULL, LIMIT }, { 0 },
 	};
 	const char *file = NULL, *name = "-", *verb;
 	enum obt_scope scope = OBT_SCOPE_USE;

@@ -36,10 +36,10 @@ struct top {
 	uint64_t now_ns, before_ns;
 };
 
-static const struct obp_load_session *find(const struct obp_load *load, uint64_t route)
+static const struct obp_load_session *find(const struct obp_load *load, uint64_t id)
 {
 	for (uint32_t i = 0; i < load->n_sessions; i++)
-		if (load->listed[i].route == route)
+		if (load->listed[i].id == id)
 			return &load->listed[i];
 	return NULL;
 }
@@ -47,7 +47,7 @@ static const struct obp_load_session *find(const struct obp_load *load, uint64_t
 /* Since the last look; for a session that was not there then, since its start. */
 static struct rates rates_of(const struct top *top, const struct obp_load_session *s)
 {
-	const struct obp_load_session *old = find(&top->before, s->route);
+	const struct obp_load_session *old = find(&top->before, s->id);
 	double seconds = (double)(old ? top->now_ns - top->before_ns : s->age_ns) / 1e9;
 	struct rates r = { 0 };
 
@@ -191,7 +191,7 @@ static void json_session(const struct top *top, const struct obp_load_session *s
 {
 	struct rates r = rates_of(top, s);
 
-	printf("    {\"route\": \"%016llx\", \"pid\": %llu, ", (unsigned long long)s->route, (unsigned long long)s->pid);
+	printf("    {\"id\": \"%016llx\", \"pid\": %llu, ", (unsigned long long)s->id, (unsigned long long)s->pid);
 	json_text("program", s->program, ", ");
 	json_text("client", s->client, ", ");
 	json_text("conduct", obp_conduct_name(s->conduct), ", ");

@@ -27,6 +27,7 @@ static const struct {
 	[OBT_ALLOW_IDLE] = { "idle-timeout", COUNT, OBT_ALLOW_IDLE_MAX_S, "a number of seconds, 0 for never" },
 	[OBT_ALLOW_SHARE] = { "share", SHARE, 0, "a number from 0.01 to 1, for example 0.25" },
 	[OBT_ALLOW_PRIORITY] = { "max-priority", PRIORITY, 0, "low, normal or high" },
+	[OBT_ALLOW_SESSIONS] = { "sessions", COUNT, 4096, "a number from 1 to 4096" },
 };
 static const char *const priorities[] = { "low", "normal", "high" };
 

@@ -25,6 +25,7 @@ enum obt_allowed {
 	OBT_ALLOW_IDLE,                      /* seconds without a call */
 	OBT_ALLOW_SHARE,                     /* of a device's time, millionths */
 	OBT_ALLOW_PRIORITY,                  /* 1 low, 2 normal, 3 high */
+	OBT_ALLOW_SESSIONS,                  /* at the same time; of a token only */
 	OBT_ALLOW_COUNT
 };
 

@@ -11,6 +11,7 @@ enum ob_err obt_message_send(struct obt_stream *stream, const struct obp_message
                              uint64_t deadline)
 {
 	enum ob_err err = OB_ERR_NO_MEMORY;
+	size_t clear = 0;
 	struct ob_buf frame;
 
 	/* The preface is in clear always; what follows it on a TLS stream is not. */
@@ -18,6 +19,7 @@ enum ob_err obt_message_send(struct obt_stream *stream, const struct obp_message
 		err = before_size ? obt_tls_start(stream, before, before_size, deadline) : OB_ERR_TLS;
 		if (err)
 			return err;
+		clear = before_size;
 		before_size = 0;
 		err = OB_ERR_NO_MEMORY;
 	}
@@ -28,7 +30,7 @@ enum ob_err obt_message_send(struct obt_stream *stream, const struct obp_message
 		err = obt_stream_send_all(stream, &iov, 1, deadline);
 	}
 	ob_buf_fini(&frame);
-	return err;
+	return !err && clear ? obt_tls_hand_on(stream, before, clear, deadline) : err;
 }
 
 enum ob_err obt_message_receive(struct obt_stream *stream, struct obp_message *ret, uint64_t deadline)
@@ -41,7 +43,7 @@ enum ob_err obt_message_receive(struct obt_stream *stream, struct obp_message *r
 		return err;
 	if (frame.magic != OBP_MAGIC)
 		return OB_ERR_MAGIC;
-	if (frame.version != OBP_VERSION)
+	if (frame.version != OBP_FRAME_VERSION)
 		return OB_ERR_VERSION;
 	if (frame.type != OBP_FRAME_CONTROL || frame.size > OBP_CONTROL_MAX || frame.size % 8 || frame.raw_size > frame.size)
 		return OB_ERR_PROTOCOL;

@@ -10,7 +10,8 @@
 #include "protocol/control.h"
 #include "transport/stream.h"
 
-/* `before` (may be NULL) goes out in the same write ahead of the message: the preface. OB_ERR_CLOSED, _TIMEOUT, _IO, _NO_MEMORY. */
+/* `before` (may be NULL) goes out in the same write ahead of the message: the preface. On a TLS stream
+ * that has not begun, the message is the first layer's and the session's own layer follows (transport/tls.h). OB_ERR_CLOSED, _TIMEOUT, _IO, _NO_MEMORY. */
 enum ob_err obt_message_send(struct obt_stream *stream, const struct obp_message *message, const void *before, size_t before_size,
                              uint64_t deadline);
 /* One message. Nothing else may be under way on the stream. Also OB_ERR_MAGIC, _VERSION, _PROTOCOL. On success: obp_message_fini. */

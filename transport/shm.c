@@ -176,6 +176,25 @@ void obt_shm_expect(struct obt_stream *stream)
 		stream->ops = &obt_shm_ops;
 }
 
+int obt_shm_steal(struct obt_stream *stream)
+{
+	int memfd = stream->shm ? stream->shm->memfd : -1;
+
+	if (stream->shm)
+		stream->shm->memfd = -1;
+	return memfd;
+}
+
+void obt_shm_put(struct obt_stream *stream, int memfd)
+{
+	if (memfd < 0)
+		return;
+	if (stream->shm && stream->shm->memfd < 0)
+		stream->shm->memfd = memfd;
+	else
+		close(memfd);
+}
+
 /* Keeps the first descriptor that comes, closes the others. */
 static void descriptors_take(struct obt_shm *shm, struct msghdr *msg)
 {

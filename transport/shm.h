@@ -32,6 +32,9 @@ bool obt_shm_offer(struct obt_stream *stream, const char **ret_why);
 uint32_t obt_shm_offered(const struct obt_stream *stream);
 /* Server, on a unix socket just accepted: keeps the memory that may come with its bytes. On any other socket nothing happens. */
 void obt_shm_expect(struct obt_stream *stream);
+/* Server, a process that only passes the connection on: the memory that has come, now the caller's; -1: none. And in the process that gets both. */
+int obt_shm_steal(struct obt_stream *stream);
+void obt_shm_put(struct obt_stream *stream, int memfd);
 /*
  * Server: the client's message named this version. Checks the memory and maps it. False: it is not what it must be; why in words for the client. With version
  * 0, one that is not ours, or OUTBOARD_OPT=-shm, the stream stays a socket and that is all right.

@@ -17,6 +17,7 @@
 
 #define RECORD (16u << 10)             /* bytes of one TLS record */
 #define READ_AHEAD (64u << 10)
+#define EARLY_SEND_MS 10000            /* that a client gets to take what is sent before its Finished */
 
 bool obt_tls_plain_bytes(int fd)
 {
@@ -30,6 +31,17 @@ bool obt_tls_plain_bytes(int fd)
 /*
  * The library's own socket BIO raises SIGPIPE and needs a non-blocking descriptor, whose flag others may share. Ours asks for neither.
  */
+static bool writable(int fd, int ms)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLOUT };
+	int n;
+
+	do
+		n = poll(&pfd, 1, ms);
+	while (n < 0 && errno == EINTR);
+	return n > 0;
+}
+
 static int bio_write(BIO *bio, const char *data, int size)
 {
 	struct obt_tls *tls = BIO_get_data(bio);
@@ -38,7 +50,12 @@ static int bio_write(BIO *bio, const char *data, int size)
 	BIO_clear_retry_flags(bio);
 	do
 		n = send(tls->fd, data, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
+	while ((n < 0 && errno == EINTR) || (ob_unlikely(n < 0 && errno == EAGAIN && tls->early) && writable(tls->fd, EARLY_SEND_MS)));
+	/* Before the handshake is over the library keeps small pieces in a buffer, which it throws away at the handshake's end: no piece may stay there. */
+	if (ob_unlikely(n < 0 && errno == EAGAIN && tls->early)) {
+		errno = ETIMEDOUT;
+		return -1;
+	}
 	if (n < 0 && errno == EAGAIN)
 		BIO_set_retry_write(bio);
 	return (int)n;
@@ -50,6 +67,10 @@ static int bio_read(BIO *bio, char *data, int size)
 	ssize_t n;
 
 	BIO_clear_retry_flags(bio);
+	if (ob_unlikely(tls->held)) {
+		BIO_set_retry_read(bio);
+		return -1;
+	}
 	/* An answer in clear stays in the socket, for who can read it. */
 	if (ob_unlikely(!tls->started && obt_tls_plain_bytes(tls->fd))) {
 		tls->plain = true;
@@ -92,7 +113,7 @@ static void bio_make(void)
 
 /* ---- making and unmaking ---- */
 
-SSL_CTX *obt_tls_context(bool server)
+SSL_CTX *obt_tls_context(bool server, bool exact)
 {
 	SSL_CTX *context;
 
@@ -104,37 +125,47 @@ SSL_CTX *obt_tls_context(bool server)
 	/* The end of the stream without a farewell is an end: frames tell whether something is missing. */
 	SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
 	SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-	SSL_CTX_set_read_ahead(context, 1);
-	SSL_CTX_set_default_read_buffer_len(context, READ_AHEAD);
+	if (!exact) {
+		SSL_CTX_set_read_ahead(context, 1);
+		SSL_CTX_set_default_read_buffer_len(context, READ_AHEAD);
+	}
 	return context;
+}
+
+SSL *obt_tls_state(struct obt_tls *tls, SSL_CTX *context)
+{
+	SSL *ssl = SSL_new(context);
+	BIO *bio = ssl ? BIO_new(bio_method) : NULL;
+
+	if (!bio) {
+		SSL_free(ssl);
+		return NULL;
+	}
+	BIO_set_data(bio, tls);
+	BIO_set_init(bio, 1);
+	SSL_set_bio(ssl, bio, bio);
+	SSL_set_app_data(ssl, tls);
+	if (tls->server)
+		SSL_set_accept_state(ssl);
+	else
+		SSL_set_connect_state(ssl);
+	return ssl;
 }
 
 enum ob_err obt_tls_attach(struct obt_stream *stream, SSL_CTX *context, bool server)
 {
 	struct obt_tls *tls = calloc(1, sizeof *tls);
-	BIO *bio = NULL;
 
-	if (tls) {
-		pthread_mutex_init(&tls->lock, NULL);
-		tls->server = server;
-		tls->fd = stream->fd;
-		tls->ssl = SSL_new(context);
-		bio = BIO_new(bio_method);
-	}
-	if (!bio || !tls->ssl) {
-		BIO_free(bio);
-		if (tls)
-			SSL_free(tls->ssl);
+	if (!tls)
+		return OB_ERR_NO_MEMORY;
+	tls->server = server;
+	tls->fd = stream->fd;
+	tls->ssl = obt_tls_state(tls, context);
+	if (!tls->ssl) {
 		free(tls);
 		return OB_ERR_NO_MEMORY;
 	}
-	BIO_set_data(bio, tls);
-	BIO_set_init(bio, 1);
-	SSL_set_bio(tls->ssl, bio, bio);
-	if (server)
-		SSL_set_accept_state(tls->ssl);
-	else
-		SSL_set_connect_state(tls->ssl);
+	pthread_mutex_init(&tls->lock, NULL);
 	stream->ops = &obt_tls_ops;
 	stream->tls = tls;
 	return OB_ERR_NONE;
@@ -155,6 +186,8 @@ static void tls_close(struct obt_stream *stream)
 	}
 	SSL_free(tls->ssl);
 	pthread_mutex_destroy(&tls->lock);
+	OPENSSL_cleanse(tls->psk, sizeof tls->psk);
+	free(tls->peer);
 	free(tls);
 	ERR_clear_error();
 	stream->tls = NULL;
@@ -231,8 +264,10 @@ static ssize_t recv_once(struct obt_tls *tls, void *data, size_t size, short *re
 	n = SSL_read(tls->ssl, data, (int)ob_min(size, (size_t)INT32_MAX));
 	result = n > 0 ? n : nothing_moved(tls, n, ret_events);
 	tls->more = n > 0 && SSL_has_pending(tls->ssl) == 1;
-	if (ob_unlikely(!tls->started))
-		tls->started = SSL_is_init_finished(tls->ssl);
+	if (ob_unlikely(!tls->started || tls->early) && SSL_is_init_finished(tls->ssl)) {
+		tls->started = true;
+		tls->early = false;
+	}
 	pthread_mutex_unlock(&tls->lock);
 	return result;
 }
@@ -272,6 +307,16 @@ static const void *gather(const struct iovec *iov, int n, uint8_t *record, size_
 	return record;
 }
 
+/* Under the lock. Before the client's Finished has come the library sends by another name. */
+static int write_some(struct obt_tls *tls, const void *data, size_t size)
+{
+	size_t done = 0;
+
+	if (ob_likely(!tls->early))
+		return SSL_write(tls->ssl, data, (int)ob_min(size, (size_t)INT32_MAX));
+	return SSL_write_early_data(tls->ssl, data, ob_min(size, (size_t)INT32_MAX), &done) == 1 ? (int)done : -1;
+}
+
 /* As much as goes now. */
 static ssize_t send_now(struct obt_tls *tls, const struct iovec *iov, int n, short *ret_events)
 {
@@ -289,7 +334,7 @@ static ssize_t send_now(struct obt_tls *tls, const struct iovec *iov, int n, sho
 		int done;
 
 		errno = 0;
-		done = SSL_write(tls->ssl, data, (int)ob_min(size, (size_t)INT32_MAX));
+		done = write_some(tls, data, size);
 		if (done <= 0) {
 			ssize_t result = nothing_moved(tls, done, ret_events);
 
@@ -344,7 +389,9 @@ bool obt_tls_started(const struct obt_stream *stream)
 
 bool obt_tls_resumed(const struct obt_stream *stream)
 {
-	return stream->tls && SSL_session_reused(stream->tls->ssl) == 1;
+	const struct obt_tls *tls = stream->tls;
+
+	return tls && (tls->second ? tls->resumed : SSL_session_reused(tls->ssl) == 1);
 }
 
 /* ---- a refusal in clear ---- */

@@ -76,12 +76,12 @@ static int pin_check(X509_STORE_CTX *store, void *unused)
 /* The server's ticket has come. */
 static int session_keep(SSL *ssl, SSL_SESSION *session)
 {
-	const char *url = SSL_get_app_data(ssl);
+	const struct obt_tls *tls = SSL_get_app_data(ssl);
 
 	pthread_mutex_lock(&client.lock);
 	SSL_SESSION_free(client.session);
 	client.session = session;
-	snprintf(client.url, sizeof client.url, "%s", url ? url : "");
+	snprintf(client.url, sizeof client.url, "%s", tls->peer ? tls->peer : "");
 	pthread_mutex_unlock(&client.lock);
 	return 1; /* the reference is ours */
 }
@@ -138,7 +138,7 @@ enum ob_err obt_tls_client(struct obt_stream *stream, const struct obt_url *url)
 
 	snprintf(text, sizeof text, "%s:%s", url->host, url->port);
 	pthread_mutex_lock(&client.lock);
-	context = client.context ? client.context : obt_tls_context(false);
+	context = client.context ? client.context : obt_tls_context(false, true);
 	if (!context) {
 		pthread_mutex_unlock(&client.lock);
 		return OB_ERR_NO_MEMORY;
@@ -156,7 +156,7 @@ enum ob_err obt_tls_client(struct obt_stream *stream, const struct obt_url *url)
 
 		if (client.session && strcmp(client.url, text) == 0)
 			SSL_set_session(ssl, client.session);
-		SSL_set_app_data(ssl, strdup(text)); /* the few bytes are the process's for good: the ticket may come at any time */
+		stream->tls->peer = strdup(text);
 		if (!is_address)
 			SSL_set_tlsext_host_name(ssl, url->host);
 		if (!client.pinned && is_address)
@@ -185,10 +185,10 @@ static enum ob_err handshake_failed(struct obt_tls *tls, const char *host)
 	return OB_ERR_CERTIFICATE;
 }
 
-static enum ob_err handshake(struct obt_stream *stream, uint64_t deadline)
+enum ob_err obt_tls_handshake(struct obt_stream *stream, uint64_t deadline)
 {
 	struct obt_tls *tls = stream->tls;
-	const char *host = SSL_get_app_data(tls->ssl);
+	const char *host = tls->peer;
 
 	for (;;) {
 		struct pollfd pfd = { .fd = stream->fd };
@@ -232,7 +232,7 @@ enum ob_err obt_tls_start(struct obt_stream *stream, const void *before, size_t 
 		return err;
 	stream->tls->fd = stream->fd;
 	pthread_mutex_lock(&stream->tls->lock);
-	err = handshake(stream, deadline);
+	err = obt_tls_handshake(stream, deadline);
 	stream->tls->started = err == OB_ERR_NONE;
 	pthread_mutex_unlock(&stream->tls->lock);
 	return err;

@@ -32,7 +32,7 @@ struct obt_tls_server *obt_tls_server_new(const char *cert, const char *key, con
 	struct obt_tls_server *server = calloc(1, sizeof *server);
 	char what[300];
 
-	if (!server || !(server->context = obt_tls_context(true)) || !obt_tls_ticket_init(&server->tickets, server->context)) {
+	if (!server || !(server->context = obt_tls_context(true, true)) || !obt_tls_ticket_init(&server->tickets, server->context)) {
 		if (server)
 			SSL_CTX_free(server->context);
 		free(server);
@@ -68,11 +68,9 @@ void obt_tls_server_free(struct obt_tls_server *server)
 	free(server);
 }
 
-void obt_tls_server_tickets(struct obt_tls_server *server, const struct obt_tls_tickets *tickets)
+void obt_tls_server_expire(struct obt_tls_server *server)
 {
-	pthread_mutex_lock(&server->tickets.lock);
-	server->tickets.shared = *tickets;
-	pthread_mutex_unlock(&server->tickets.lock);
+	obt_tls_ticket_expire(&server->tickets);
 }
 
 enum ob_err obt_tls_accept(struct obt_tls_server *server, int fd, struct obt_stream *ret)

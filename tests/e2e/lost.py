@@ -23,7 +23,7 @@ SCHEME = sys.argv[5] if len(sys.argv) > 5 else 'unix'
 UNAVAILABLE = '46'
 if '-all' in os.environ.get('OUTBOARD_OPT', '') and SCHEME == 'shm':
     os.environ['OUTBOARD_OPT'] += ',shm'  # what is tested; all else stays off
-MAGIC, VERSION = 0x4452424F, 1
+MAGIC, VERSION, PREFACE_VERSION = 0x4452424F, 1, 2  # of frames; of prefaces
 
 
 def dial(url):
@@ -40,7 +40,7 @@ def frame(payload, kind=1, count=1, sequence=1, size=None):
 def hello(shm=0):
     body = b'\x82\xa4type\x01\xa3shm' + bytes([shm])
     padded = body + bytes(-len(body) % 8)
-    return struct.pack('<IHBBQ', MAGIC, VERSION, 1, 0, 0) + struct.pack('<IBBHIIQQQII', MAGIC, VERSION, 4, 0, len(padded), 0, 0, 0, 0, len(body), 0) + padded
+    return struct.pack('<IHBBQ', MAGIC, PREFACE_VERSION, 1, 0, 0) + struct.pack('<IBBHIIQQQII', MAGIC, VERSION, 4, 0, len(padded), 0, 0, 0, 0, len(body), 0) + padded
 
 
 def until_closed(connection):
@@ -132,12 +132,12 @@ def hostile(server):
     record = struct.pack('<IHH', 8, 0x0102, 0)
     cases = {
         'random bytes': dice.randbytes(4096),
-        'a wrong magic': struct.pack('<IHBBQ', 1, VERSION, 1, 0, 0),
+        'a wrong magic': struct.pack('<IHBBQ', 1, PREFACE_VERSION, 1, 0, 0),
         'a wrong version': struct.pack('<IHBBQ', MAGIC, 99, 1, 0, 0),
-        'joining nobody': struct.pack('<IHBBQ', MAGIC, VERSION, 2, 0, 12345) + frame(b'\x81\xa4type\x04' + bytes(1), 4, 0, 0),
-        'half a preface': struct.pack('<IH', MAGIC, VERSION),
-        'a preface, then silence': struct.pack('<IHBBQ', MAGIC, VERSION, 1, 0, 0),
-        'a call before the hello': struct.pack('<IHBBQ', MAGIC, VERSION, 1, 0, 0) + frame(record),
+        'joining nobody': struct.pack('<IHBBQ', MAGIC, PREFACE_VERSION, 2, 0, 12345) + frame(b'\x81\xa4type\x04' + bytes(1), 4, 0, 0),
+        'half a preface': struct.pack('<IH', MAGIC, PREFACE_VERSION),
+        'a preface, then silence': struct.pack('<IHBBQ', MAGIC, PREFACE_VERSION, 1, 0, 0),
+        'a call before the hello': struct.pack('<IHBBQ', MAGIC, PREFACE_VERSION, 1, 0, 0) + frame(record),
         'a frame of four gigabytes': hello() + frame(b'', size=0xfffffff8),
         'an unknown opcode': hello() + frame(struct.pack('<IHH', 8, 0xffff, 0)),
         'a record longer than its frame': hello() + frame(struct.pack('<IHH', 4096, 0x0102, 0)),

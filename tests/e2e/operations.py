@@ -18,6 +18,7 @@ import waiting
 from serving import ENV, Server, check, finish, run
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
+PREFACE_LOAD = bytes.fromhex('4f425244' '0200' '10' '00') + bytes(8)
 
 
 def metrics_url(server):
@@ -48,6 +49,36 @@ def well_formed(text):
     return None
 
 
+def slow_readers(s, url):
+    """More of them than there is room for, and always new ones: each question is answered all the same, on time, and so is top."""
+    host, port = re.search(r'//([^:]+):(\d+)', url).groups()
+    held = []
+    took = {'metrics': 0, 'top': 0}
+    for wave in range(4):
+        for i in range(150):
+            c = socket.create_connection((host, int(port)))
+            # Half a request, nothing, or a whole one whose answer nobody reads.
+            c.send((b'GET /met', b'', b'GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n')[i % 3] or b'G')
+            held.append(c)
+            c = socket.create_connection(s.url.removeprefix('tcp://').split(':'))
+            c.send((b'', PREFACE_LOAD, PREFACE_LOAD[:9])[i % 3])
+            held.append(c)
+        began = time.monotonic()
+        text, _ = fetch(url)
+        took['metrics'] = max(took['metrics'], time.monotonic() - began)
+        began = time.monotonic()
+        done = subprocess.run([OUTBOARD, 'top', '--once', '--server', s.url], capture_output=True, text=True, timeout=20, env=ENV)
+        took['top'] = max(took['top'], time.monotonic() - began)
+        check(f'wave {wave} of slow readers: metrics and top are answered', 'outboard_sessions 0' in text and done.returncode == 0, text + done.stderr)
+    print('    at most', {what: f'{seconds * 1000:.0f} ms' for what, seconds in took.items()})
+    # A connection that has to wait for a time-out waits 5 s.
+    check('none of them waits for a time-out', max(took.values()) < 4, took)
+    out, done = run(OUTBOARD, s.url, PROGRAM, 'info')
+    check('slow readers hold up no session', out.startswith('total'), out + done.stderr)
+    for c in held:
+        c.close()
+
+
 def metrics():
     with Server(SERVER, '--driver', 'soft', '--measure', 'yes', '--metrics', 'tcp://127.0.0.1:0', '--max-sessions', '4') as s:
         url = metrics_url(s)
@@ -71,13 +102,7 @@ def metrics():
             except urllib.error.HTTPError as error:
                 check(f'{path} is not found', error.code == code, error)
         host, port = re.search(r'//([^:]+):(\d+)', url).groups()
-        slow = [socket.create_connection((host, int(port))) for _ in range(40)]  # slow clients, more than there is room for
-        for c in slow:
-            c.send(b'GET /met')
-        out, done = run(OUTBOARD, s.url, PROGRAM, 'info')
-        check('slow readers of metrics hold up no session', out.startswith('total'), out + done.stderr)
-        for c in slow:
-            c.close()
+        slow_readers(s, url)
         text, _ = fetch(url)
         check('and metrics come back', value(text, 'outboard_sessions_started_total') == 2, text)
     done = subprocess.run([SERVER, '--listen', 'tcp://127.0.0.1:0', '--driver', 'null', '--metrics', 'unix:/x'], capture_output=True, text=True, timeout=20, env=ENV)

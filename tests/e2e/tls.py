@@ -4,6 +4,7 @@
 
     tls.py OUTBOARD SERVER INIT_PROGRAM
 """
+import base64
 import contextlib
 import json
 import os
@@ -16,10 +17,12 @@ import tempfile
 import threading
 import time
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import waiting
+from house import children
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
-PREFACE = bytes.fromhex('4f425244' '0100' '01' '00') + bytes(8)
+PREFACE = bytes.fromhex('4f425244' '0200' '01' '00') + bytes(8)
 TIMEOUT = 3    # seconds, the client's and the server's hello; a case may take this and a margin
 MARGIN = waiting.AT_ONCE
 bad = []
@@ -196,11 +199,93 @@ def tokens(files, where):
     lines = [json.loads(line) for line in content.splitlines()]
     events = [(line['event'], line['who'].split(' ')[0]) for line in lines]
     check('the audit names who came and went', events.count(('open', 'token')) == 3 and events.count(('close', 'token')) == 3, events)
-    check('the audit names those who were turned away', events.count(('refused', 'anonymous')) == 5, events)
+    check('the audit names those who were turned away', sum(line['count'] for line in lines if line['event'] == 'refused' and line['how'] != 'there is no such session') == 5, lines)
     check('the audit says how sessions ended', [line['how'] for line in lines if line['event'] == 'close'].count('bye') == 2, content)
     check('the audit quotes names', any('alice "the" first' in line['who'] for line in lines), content)
     check('no token is in the audit', right.split('_')[2] not in content)
     check('the audit is its owner\'s only', os.stat(log).st_mode & 0o77 == 0)
+
+
+def memory_has(pid, needles):
+    """Whether a process has one of these bytes in its memory; None: it may not be looked at."""
+    try:
+        with open(f'/proc/{pid}/maps', encoding='ascii') as maps, open(f'/proc/{pid}/mem', 'rb', buffering=0) as memory:
+            for line in maps:
+                begin, end = (int(x, 16) for x in line.split()[0].split('-'))
+                # What is mapped, not what is only reserved; a session's range of addresses is far larger than any memory.
+                if 'rw' not in line.split()[1] or end - begin > 1 << 28 or '[v' in line:
+                    continue
+                memory.seek(begin)
+                with contextlib.suppress(OSError):
+                    data = memory.read(end - begin)
+                    if any(needle in data for needle in needles):
+                        return True
+    except PermissionError:
+        return None
+    return False
+
+
+def secrets_stay(files, where):
+    """The key of the certificate is in the memory of one process, which is not one that executes what clients say."""
+    cert, key, _ = files['right']
+    file = os.path.join(where, 'tokens4')
+    token = outboard('token', 'create', '--file', file)
+    with open(key, encoding='ascii') as text:
+        der = base64.b64decode(''.join(line for line in text if not line.startswith('-')))
+    at = der.index(b'\x04\x20') + 2 if b'\x04\x20' in der else 0
+    scalar = der[at:at + 32]
+    needles = (scalar, scalar[::-1], token.split('_')[2].encode())
+    with Server('--listen', 'tls://127.0.0.1:0', '--tls-cert', cert, '--tls-key', key, '--tokens', file) as server:
+        program = subprocess.Popen([OUTBOARD, 'run', '--server', server.url, '--', PROGRAM, 'wait'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                   env=dict(PLAIN, OUTBOARD_TLS_CA=cert, OUTBOARD_TOKEN=token))
+        program.stdout.readline()
+        looked = {}
+        for child in children(server.process.pid) + [server.process.pid]:
+            with open(f'/proc/{child}/cmdline', 'rb') as args:
+                args = args.read().split(bytes(1))
+            role = 'admission' if b'--admission' in args else 'worker' if b'--worker' in args else 'supervisor'
+            looked.setdefault(role, []).append(memory_has(child, needles))
+            if role == 'worker':
+                check('a worker is not told where the key and the tokens are', not any(x.encode() in args for x in (cert, key, file)), args)
+        check('no worker and not the supervisor has the key or the token in its memory', True not in looked['worker'] + looked['supervisor'] and looked['worker'], looked)
+        # That it would have been found: only who may look into that process can tell.
+        check('admission has it', looked['admission'] in ([True], [None]), looked)
+        program.communicate('\n')
+
+
+def limits_of_tokens(files, where):
+    """A token has as many sessions as it may and no more; one that guesses tokens has to wait, and a right one then gets in."""
+    cert, key, _ = files['right']
+    file = os.path.join(where, 'tokens5')
+    one, other = (outboard('token', 'create', '--file', file, *options) for options in (('--sessions', '1'), ()))
+    trust = {'OUTBOARD_TLS_CA': cert}
+    with Server('--listen', 'tls://127.0.0.1:0', '--tls-cert', cert, '--tls-key', key, '--tokens', file, '--max-sessions', '8') as server:
+        holder = subprocess.Popen([OUTBOARD, 'run', '--server', server.url, '--', PROGRAM, 'wait'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                  env=dict(PLAIN, OUTBOARD_TOKEN=one, **trust))
+        holder.stdout.readline()
+        turned_away('a token that has its session', 'as many sessions as it may', server.url, OUTBOARD_TOKEN=one, **trust)
+        let_in('another token', server.url, OUTBOARD_TOKEN=other, **trust)
+        holder.communicate('\n')
+        # Its place is free once its worker is gone.
+        for _ in range(100):
+            inside, said, _ = client(server.url, OUTBOARD_TOKEN=one, **trust)
+            if inside:
+                break
+            time.sleep(0.1)
+        check('a token whose session is over', inside, said)
+    with Server('--listen', 'tls://127.0.0.1:0', '--tls-cert', cert, '--tls-key', key, '--tokens', file, '--count-local') as server:
+        for _ in range(5):
+            _, said, _ = client(server.url, OUTBOARD_TOKEN=other[:-1] + ('0' if other[-1] != '0' else '1'), **trust)
+        check('the first wrong tokens are told so', 'unknown here' in said, said)
+        for _ in range(3):  # the waits grow: one of the first may be over on a slow machine
+            _, said, _ = client(server.url, OUTBOARD_TOKEN=other[:-1] + ('0' if other[-1] != '0' else '1'), **trust)
+        check('more of them have to wait', 'too many wrong tokens' in said, said)
+        for _ in range(100):
+            inside, said, _ = client(server.url, OUTBOARD_TOKEN=other, **trust)
+            if inside:
+                break
+            time.sleep(0.1)
+        check('then a right one gets in', inside, said)
 
 
 def client_certificates(files, where):
@@ -261,6 +346,8 @@ def main():
         listening(files, where)
         servers_certificate(files)
         tokens(files, where)
+        secrets_stay(files, where)
+        limits_of_tokens(files, where)
         client_certificates(files, where)
     finally:
         shutil.rmtree(where)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What a worker may get where it waits for a client's hello, from "another machine": the server wants a token. The first byte says whether the input is raw
- * bytes, the map that goes into a frame, or the fields of a hello, whose token then is the right one or nearly so. Whoever gets in has shown the token.
+ * What admission may get from a new connection, from "another machine": the server wants a token. The first byte says whether the input is raw
+ * bytes, the map that goes into a frame, or the fields of a hello, whose token then is the right one or nearly so. What admission hands on is a
+ * hello whose client has shown the token, without the token; a worker's handshake goes on with it.
  */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +16,10 @@
 
 #include "base/buf.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/log.h"
+#include "server/admission.h"
+#include "server/caller.h"
 #include "server/exec.h"
 #include "tests/fuzz/fuzz.h"
 #include "transport/token.h"
@@ -23,10 +28,13 @@
 
 static struct obs_session fresh, session;
 static struct obs_options options;
+static struct obs_handoff handed;
 static char token[OBT_TOKEN_TEXT];
-static int ours = -1, theirs = -1;
+static struct obs_admission admission;
+static struct sockaddr_in here;
+static int listener = -1, channel = -1;
 static uint8_t wire[INPUT_MAX + 4096];
-static size_t wire_size, wire_at;
+static size_t wire_size;
 static unsigned long greeted; /* for a look with the debugger that this is reached */
 
 static ssize_t fuzz_send(struct obt_stream *stream, const struct iovec *iov, int n, bool block)
@@ -40,15 +48,14 @@ static ssize_t fuzz_send(struct obt_stream *stream, const struct iovec *iov, int
 	return (ssize_t)total;
 }
 
+/* Behind the hello the client says nothing. */
 static ssize_t fuzz_recv(struct obt_stream *stream, void *data, size_t size, bool block)
 {
-	size_t n = ob_min(size, wire_size - wire_at);
-
 	(void)stream;
+	(void)data;
+	(void)size;
 	(void)block;
-	memcpy(data, wire + wire_at, n);
-	wire_at += n;
-	return (ssize_t)n;
+	return 0;
 }
 
 static void fuzz_close(struct obt_stream *stream)
@@ -58,20 +65,29 @@ static void fuzz_close(struct obt_stream *stream)
 
 static const struct obt_ops fuzz_ops = { "fuzz", fuzz_send, fuzz_recv, fuzz_close };
 
-/* A connection over TCP whose other end has said its last word: always readable, and its peer is no unix socket. */
-static void connection_make(void)
+/* Connections over TCP: their peer is no unix socket. */
+static void listener_make(void)
 {
-	struct sockaddr_in here = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	here = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t length = sizeof here;
-	int listener = socket(AF_INET, SOCK_STREAM, 0);
 
-	theirs = socket(AF_INET, SOCK_STREAM, 0);
-	if (bind(listener, (struct sockaddr *)&here, sizeof here) || listen(listener, 1) || getsockname(listener, (struct sockaddr *)&here, &length) ||
-	    connect(theirs, (struct sockaddr *)&here, sizeof here) || (ours = accept(listener, NULL, NULL)) < 0 || shutdown(theirs, SHUT_WR)) {
-		perror("a connection");
+	listener = socket(AF_INET, SOCK_STREAM, 0);
+	if (bind(listener, (struct sockaddr *)&here, sizeof here) || listen(listener, 1) || getsockname(listener, (struct sockaddr *)&here, &length)) {
+		perror("a listener");
 		exit(1);
 	}
-	close(listener);
+}
+
+/* Admission's end of the channel to a supervisor, which we are. */
+static void channel_make(void)
+{
+	int fds[2];
+
+	if (obs_handoff_pair(fds) != 0 || (fds[1] != OBS_HANDOFF_FD && dup2(fds[1], OBS_HANDOFF_FD) < 0) || fcntl(OBS_HANDOFF_FD, F_SETFL, O_NONBLOCK) != 0) {
+		perror("a channel");
+		exit(1);
+	}
+	channel = fds[0];
 }
 
 static void remove_tokens(void)
@@ -82,13 +98,14 @@ static void remove_tokens(void)
 static void start(void)
 {
 	static char path[] = "/tmp/outboard-fuzz-XXXXXX";
-	char *argv[] = { "outboard-server", "--worker", "--driver", "null", "--tokens", path, "--upload-cache", "0", NULL }, why[512] = "";
+	char *argv[] = { "outboard-server", "--admission", "--hello-timeout", "1", "--driver", "null", "--tokens", path, "--upload-cache", "0", NULL };
+	char why[512] = "";
 	struct obt_tokens tokens = { 0 };
 	int fd = mkstemp(path);
 
 	ob_log_set_level(OB_LOG_ERROR);
 	if (fd < 0 || !obt_tokens_add(&tokens, "fuzz", OBT_SCOPE_USE, 0, NULL, token) || !obt_tokens_write(path, &tokens, why, sizeof why) ||
-	    obs_options_parse(&options, 8, argv) || !obs_session_init(&fresh, &options, why, sizeof why)) {
+	    obs_options_parse(&options, 10, argv) || !obs_session_init(&fresh, &options, why, sizeof why)) {
 		fprintf(stderr, "the null driver does not start: %s\n", why);
 		exit(1);
 	}
@@ -96,7 +113,10 @@ static void start(void)
 	atexit(remove_tokens);
 	obt_tokens_fini(&tokens);
 	obp_conn_fini(&fresh.conn);
-	connection_make();
+	admission.options = &options;
+	if (uv_loop_init(&admission.loop) != 0)
+		exit(1);
+	listener_make();
 }
 
 /* Fields from the input, the token with a byte changed or not, then bytes of the whole changed or not. */
@@ -133,13 +153,59 @@ static bool shown(void)
 	return memmem(wire, wire_size, token, strlen(token)) != NULL;
 }
 
+/* The bytes behind a preface, and the end, until admission has done with them. */
+static void caller_run(void)
+{
+	const struct obp_preface preface = { .magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_NEW };
+	int theirs = socket(AF_INET, SOCK_STREAM, 0), ours;
+
+	if (theirs < 0 || connect(theirs, (struct sockaddr *)&here, sizeof here) || (ours = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) < 0) {
+		perror("a connection");
+		exit(1);
+	}
+	if (send(theirs, &preface, sizeof preface, MSG_NOSIGNAL) < 0 || (wire_size && send(theirs, wire, wire_size, MSG_NOSIGNAL) < 0))
+		perror("send");
+	shutdown(theirs, SHUT_WR);
+	obs_caller_admit(&admission, ours, false);
+	for (int i = 0; i < 1000 && uv_loop_alive(&admission.loop); i++)
+		uv_run(&admission.loop, UV_RUN_NOWAIT);
+	obs_caller_sweep(&admission, OB_NEVER);
+	obs_caller_sweep(&admission, OB_NEVER);
+	while (uv_loop_alive(&admission.loop))
+		uv_run(&admission.loop, UV_RUN_NOWAIT);
+	close(theirs);
+}
+
+/* The worker's part. */
+static void greet(int fd)
+{
+	if (!shown() || memmem(&handed, sizeof handed, token, strlen(token)))
+		abort();
+	session = fresh;
+	session.data = (struct obt_stream){ .ops = &fuzz_ops, .fd = fd };
+	if (obp_conn_init(&session.conn, OBP_ACCEPT_CONTROL))
+		return;
+	session.identity = handed.identity;
+	greeted += obs_session_greet(&session, handed.body, handed.size);
+	obp_conn_fini(&session.conn);
+	obp_packer_fini(&session.packer);
+	free(session.replies.kept.ring);
+	free(session.replies.kept.list);
+	if (session.link.client > 0)
+		close(session.link.client);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	if (ours < 0)
+	int fds[OBS_HANDOFF_FDS];
+
+	if (channel < 0) {
+		channel_make();
 		start();
+	}
 	if (size < 1 || size > INPUT_MAX)
 		return 0;
-	wire_at = wire_size = 0;
+	wire_size = 0;
 	if (data[0] % 3 == 2) {
 		hello_make(data + 1, size - 1);
 	} else if (data[0] % 3 == 1) {
@@ -154,20 +220,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memcpy(wire, data + 1, size - 1);
 		wire_size = size - 1;
 	}
-	session = fresh;
-	session.data = (struct obt_stream){ .ops = &fuzz_ops, .fd = ours };
-	if (obp_conn_init(&session.conn, OBP_ACCEPT_CONTROL))
-		return 0;
-	if (obs_session_greet(&session)) {
-		greeted++;
-		if (!shown())
-			abort();
+	caller_run();
+	while (obs_handoff_recv(channel, &handed, fds) > 0) {
+		if (handed.type == OBS_HANDOFF_NEW)
+			greet(fds[0]);
+		obs_handoff_close(fds);
 	}
-	obp_conn_fini(&session.conn);
-	obp_packer_fini(&session.packer);
-	free(session.replies.kept.ring);
-	free(session.replies.kept.list);
-	if (session.link.client > 0)
-		close(session.link.client);
 	return 0;
 }

@@ -12,7 +12,7 @@ static struct obp_load sample(struct obp_load_session *sessions, uint32_t n)
 
 	load.devices[1] = (struct obp_load_device){ .name = "H200", .total = 1ull << 40, .used = 7, .units = 132, .sharers = 2, .ptx_only = true };
 	for (uint32_t i = 0; i < n; i++)
-		sessions[i] = (struct obp_load_session){ .route = i + 1, .memory = 1ull << 33, .share = OBP_SHARE_ALL,
+		sessions[i] = (struct obp_load_session){ .id = i + 1, .memory = 1ull << 33, .share = OBP_SHARE_ALL,
 			.conduct = OBP_CONDUCT_LIMITED, .priority = 2, .program = "train", .client = "10.0.0.1:5" };
 	return load;
 }
@@ -42,7 +42,7 @@ TEST(there_and_back)
 	CHECK(back.devices[1].total == 1ull << 40 && back.devices[1].ptx_only && back.devices[1].units == 132);
 	CHECK_INT(back.n_sessions, OBP_LOAD_SESSIONS_MAX);
 	CHECK_STR(back.listed[255].client, "10.0.0.1:5");
-	CHECK(back.listed[255].route == 256 && back.listed[255].conduct == OBP_CONDUCT_LIMITED);
+	CHECK(back.listed[255].id == 256 && back.listed[255].conduct == OBP_CONDUCT_LIMITED);
 	obp_load_fini(&back);
 	ob_buf_fini(&frame);
 }

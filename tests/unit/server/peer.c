@@ -122,7 +122,23 @@ void server_await_log(const struct server *server, const char *words)
 	} while (!strstr(text, words));
 }
 
-int server_children(const struct server *server, pid_t *ret, int max)
+/* The process that admits connections is a child too, and always there. */
+static bool is_admission(pid_t pid)
+{
+	char path[64], args[4096] = "";
+	FILE *file;
+	size_t n;
+
+	snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	n = fread(args, 1, sizeof args - 1, file);
+	fclose(file);
+	return memmem(args, n, "--admission", sizeof "--admission") != NULL;
+}
+
+static int children(const struct server *server, bool admission, pid_t *ret, int max)
 {
 	char path[64];
 	FILE *file;
@@ -132,9 +148,27 @@ int server_children(const struct server *server, pid_t *ret, int max)
 	file = fopen(path, "r");
 	CHECK(file);
 	while (n < max && fscanf(file, "%d", &pid) == 1)
-		ret[n++] = pid;
+		if (is_admission(pid) == admission)
+			ret[n++] = pid;
 	fclose(file);
 	return n;
+}
+
+pid_t server_admission(const struct server *server)
+{
+	uint64_t deadline = ob_clock_ns() + PATIENCE;
+	pid_t pid = 0;
+
+	while (children(server, true, &pid, 1) != 1) {
+		CHECK(ob_clock_ns() < deadline);
+		usleep(2000);
+	}
+	return pid;
+}
+
+int server_children(const struct server *server, pid_t *ret, int max)
+{
+	return children(server, false, ret, max);
 }
 
 void server_await_children(const struct server *server, int n)
@@ -284,11 +318,11 @@ void peer_session(struct peer *peer, const struct server *server)
 	peer_session_grace(peer, server, 0);
 }
 
-void peer_session_grace(struct peer *peer, const struct server *server, uint32_t seconds)
+void peer_hello(struct peer *peer, uint32_t seconds)
 {
 	struct obp_message *hello = calloc(1, sizeof *hello);
 
-	peer_connect(peer, server);
+	CHECK(hello);
 	peer_preface(peer, OBP_INTENT_NEW, 0);
 	hello->type = OBP_MSG_HELLO;
 	snprintf(hello->hello.program, sizeof hello->hello.program, "test");
@@ -297,6 +331,12 @@ void peer_session_grace(struct peer *peer, const struct server *server, uint32_t
 	hello->hello.ranges[0] = (struct obp_range){ RANGE_BASE, RANGE_SIZE };
 	peer_message(peer, hello);
 	free(hello);
+}
+
+void peer_session_grace(struct peer *peer, const struct server *server, uint32_t seconds)
+{
+	peer_connect(peer, server);
+	peer_hello(peer, seconds);
 	CHECK(peer_control(peer));
 	CHECK_INT(peer->got.type, OBP_MSG_WELCOME);
 }

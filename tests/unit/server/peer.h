@@ -31,9 +31,11 @@ int server_stop(struct server *server);
 int server_wait(struct server *server, unsigned ms);
 /* Until its log holds these words; the level is info. */
 void server_await_log(const struct server *server, const char *words);
-/* Direct children of the server; how many, at most `max` in ret. */
+/* Its workers; how many, at most `max` in ret. */
 int server_children(const struct server *server, pid_t *ret, int max);
-/* Until the server has that many children. */
+/* The process that admits connections. */
+pid_t server_admission(const struct server *server);
+/* Until the server has that many workers. */
 void server_await_children(const struct server *server, int n);
 bool process_alive(pid_t pid);
 
@@ -54,6 +56,8 @@ void peer_message(struct peer *peer, const struct obp_message *message);
 bool peer_control(struct peer *peer);
 /* Until the server has closed, within a minute; false when it did not. Bytes that come before are dropped. */
 bool peer_ended(struct peer *peer);
+/* The preface and a hello, without waiting for an answer. */
+void peer_hello(struct peer *peer, uint32_t seconds);
 /* Connects, says hello proposing one range, takes the welcome (in peer->got). */
 void peer_session(struct peer *peer, const struct server *server);
 /* The same with a client that can go on after a broken connection for so many seconds. */

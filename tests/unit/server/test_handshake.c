@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* What a server says to strangers, and to clients that begin wrongly; and that others do not notice. */
+#include <fcntl.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -262,6 +263,64 @@ TEST(control_connection_needs_the_secret)
 	peer_close(&second);
 	peer_close(&wrong);
 	peer_close(&data);
+	CHECK_INT(server_stop(&server), 0);
+}
+
+/* Whoever knows a route and not the secret costs the owner nothing, silent or not. */
+TEST(joins_of_others_do_not_keep_the_owner_out)
+{
+	enum { OTHERS = 60 };
+	struct server server;
+	struct peer data, others[OTHERS], wrong, again;
+	uint8_t secret[OBP_SECRET_BYTES], guess[OBP_SECRET_BYTES] = { 1 };
+	uint64_t route;
+
+	server_start(&server, NULL);
+	peer_session_grace(&data, &server, 30);
+	route = data.got.welcome.route;
+	memcpy(secret, data.got.welcome.secret, sizeof secret);
+	for (int i = 0; i < OTHERS; i++) {
+		peer_connect(&others[i], &server);
+		peer_preface(&others[i], OBP_INTENT_JOIN, route);
+		CHECK(!peer_join(&wrong, &server, route, guess, OBP_JOIN_DATA, 0, 1000 + (uint64_t)i) || wrong.got.type == OBP_MSG_REFUSED);
+		peer_close(&wrong);
+	}
+	close(data.fd);
+	CHECK(peer_join(&again, &server, route, secret, OBP_JOIN_DATA, 0, 1));
+	CHECK_INT(again.got.type, OBP_MSG_JOINED);
+	data.fd = open("/dev/null", O_RDONLY);
+	again.next = 1;
+	CHECK_INT(peer_ping(&again, 0), 0);
+	for (int i = 0; i < OTHERS; i++)
+		peer_close(&others[i]);
+	peer_close(&again);
+	peer_close(&data);
+	kill(server.pid, SIGTERM); /* the session waits for its client: it takes a second one to end it */
+	server_await_log(&server, "shutting down");
+	CHECK_INT(server_stop(&server), 0);
+}
+
+/* When there are too many connections, of the address with most of them the oldest that has shown least goes. */
+TEST(who_says_nothing_makes_room)
+{
+	enum { SILENT = 40 };
+	struct server server;
+	struct peer silent[SILENT], peer;
+
+	server_start(&server, (const char *const[]){ "--connections", "16", NULL });
+	for (int i = 0; i < SILENT; i++)
+		peer_connect(&silent[i], &server);
+	peer_session(&peer, &server);
+	CHECK_INT(peer_ping(&peer, 0), 0);
+	CHECK(peer_control(&silent[0]));
+	CHECK_INT(silent[0].got.code, OB_ERR_LIMIT);
+	/* The newest is still there. */
+	peer_hello(&silent[SILENT - 1], 0);
+	CHECK(peer_control(&silent[SILENT - 1]));
+	CHECK_INT(silent[SILENT - 1].got.type, OBP_MSG_WELCOME);
+	for (int i = 0; i < SILENT; i++)
+		peer_close(&silent[i]);
+	peer_close(&peer);
 	CHECK_INT(server_stop(&server), 0);
 }
 

@@ -45,6 +45,99 @@ TEST(a_killed_worker_closes_its_session_and_no_other)
 	CHECK_INT(server_stop(&server), 0);
 }
 
+/* Nothing of a session is in it: who is there goes on, joins and comes as before. */
+TEST(a_killed_admission_process_is_replaced)
+{
+	struct server server;
+	struct peer session, control, other;
+	pid_t first;
+
+	server_start(&server, NULL);
+	peer_session(&session, &server);
+	for (int i = 0; i < 3; i++) {
+		first = server_admission(&server);
+		kill(first, SIGKILL);
+		await_gone(first);
+		CHECK_INT(peer_ping(&session, 0), 0);
+		peer_session(&other, &server);
+		CHECK_INT(peer_ping(&other, 0), 0);
+		peer_close(&other);
+		CHECK(server_admission(&server) != first);
+	}
+	CHECK(peer_join(&control, &server, session.got.welcome.route, session.got.welcome.secret, OBP_JOIN_CONTROL, 0, 1));
+	CHECK_INT(control.got.type, OBP_MSG_JOINED);
+	peer_close(&control);
+	peer_close(&session);
+	CHECK_INT(server_stop(&server), 0);
+}
+
+/* A preface alone costs no worker and no place, however many there are. */
+TEST(a_place_is_spent_on_a_hello_only)
+{
+	struct server server;
+	struct peer silent[40], peer;
+
+	server_start(&server, (const char *const[]){ "--max-sessions", "2", NULL });
+	for (int i = 0; i < 40; i++) {
+		peer_connect(&silent[i], &server);
+		peer_preface(&silent[i], OBP_INTENT_NEW, 0);
+	}
+	peer_session(&peer, &server);
+	CHECK_INT(peer_ping(&peer, 0), 0);
+	server_await_children(&server, ob_opt_on(OB_OPT_WARM) ? 2 : 1);
+	for (int i = 0; i < 40; i++)
+		peer_close(&silent[i]);
+	peer_close(&peer);
+	CHECK_INT(server_stop(&server), 0);
+}
+
+TEST(an_address_has_as_many_sessions_as_it_may)
+{
+	struct server server;
+	struct peer first, second, third;
+
+	server_start(&server, (const char *const[]){ "--count-local", "--address-sessions", "2", NULL });
+	peer_session(&first, &server);
+	peer_session(&second, &server);
+	peer_connect(&third, &server);
+	peer_hello(&third, 0);
+	CHECK(peer_control(&third));
+	CHECK_INT(third.got.type, OBP_MSG_REFUSED);
+	CHECK_INT(third.got.code, OB_ERR_LIMIT);
+	CHECK(strstr(third.got.text, "--address-sessions"));
+	CHECK_INT(peer_ping(&first, 0), 0);
+	peer_close(&third);
+	peer_close(&second);
+	peer_close(&first);
+	CHECK_INT(server_stop(&server), 0);
+}
+
+TEST(an_address_begins_sessions_as_fast_as_it_may)
+{
+	struct server server;
+	struct peer peer, owner, control;
+	int refused = 0;
+
+	server_start(&server, (const char *const[]){ "--count-local", "--address-rate", "1", NULL });
+	peer_session(&owner, &server);
+	/* Four at once, then one a second. */
+	for (int i = 0; i < 12; i++) {
+		peer_connect(&peer, &server);
+		peer_hello(&peer, 0);
+		CHECK(peer_control(&peer));
+		refused += peer.got.type == OBP_MSG_REFUSED;
+		CHECK(peer.got.type == OBP_MSG_WELCOME || (peer.got.code == OB_ERR_LIMIT && strstr(peer.got.text, "--address-rate")));
+		peer_close(&peer);
+	}
+	CHECK(refused > 0);
+	/* A join is not a new session: it gets through. */
+	CHECK(peer_join(&control, &server, owner.got.welcome.route, owner.got.welcome.secret, OBP_JOIN_CONTROL, 0, 1));
+	CHECK_INT(control.got.type, OBP_MSG_JOINED);
+	peer_close(&control);
+	peer_close(&owner);
+	CHECK_INT(server_stop(&server), 0);
+}
+
 TEST(a_worker_ends_at_once_when_its_client_leaves)
 {
 	struct server server;
@@ -124,7 +217,7 @@ TEST(sessions_above_the_maximum_are_refused)
 	peer_session(&first, &server);
 	peer_session(&second, &server);
 	peer_connect(&third, &server);
-	peer_preface(&third, OBP_INTENT_NEW, 0);
+	peer_hello(&third, 0);
 	CHECK(peer_control(&third));
 	CHECK_INT(third.got.type, OBP_MSG_REFUSED);
 	CHECK_INT(third.got.code, OB_ERR_REFUSED);
@@ -134,11 +227,8 @@ TEST(sessions_above_the_maximum_are_refused)
 	uint64_t deadline = ob_clock_ns() + 3 * OB_SECOND;
 	bool welcome = false;
 	while (!welcome && ob_clock_ns() < deadline) {
-		struct obp_message hello = { .type = OBP_MSG_HELLO };
-
 		peer_connect(&first, &server);
-		peer_preface(&first, OBP_INTENT_NEW, 0);
-		peer_message(&first, &hello);
+		peer_hello(&first, 0);
 		welcome = peer_control(&first) && first.got.type == OBP_MSG_WELCOME;
 		if (!welcome)
 			peer_close(&first);
@@ -163,7 +253,7 @@ TEST(term_drains)
 	server_await_log(&server, "shutting down");
 	CHECK_INT(peer_ping(&running, 0), 0);
 	peer_connect(&late, &server);
-	peer_preface(&late, OBP_INTENT_NEW, 0);
+	peer_hello(&late, 0);
 	CHECK(peer_control(&late));
 	CHECK_INT(late.got.type, OBP_MSG_REFUSED);
 	peer_close(&late);
@@ -235,7 +325,7 @@ TEST(a_driver_that_cannot_be_used_is_named)
 	server_start(&server, (const char *const[]){ "--driver", path, "--warm", "0", NULL });
 	CHECK(unlink(path) == 0);
 	peer_connect(&peer, &server);
-	peer_preface(&peer, OBP_INTENT_NEW, 0);
+	peer_hello(&peer, 0);
 	CHECK(peer_control(&peer));
 	CHECK_INT(peer.got.type, OBP_MSG_REFUSED);
 	CHECK_INT(peer.got.code, OB_ERR_DRIVER);
@@ -253,7 +343,7 @@ TEST(a_driver_without_devices_is_named)
 
 	server_start_env(&server, NULL, "OUTBOARD_FAULT", "cuInit:1=100");
 	peer_connect(&peer, &server);
-	peer_preface(&peer, OBP_INTENT_NEW, 0);
+	peer_hello(&peer, 0);
 	CHECK(peer_control(&peer));
 	CHECK_INT(peer.got.code, OB_ERR_DRIVER);
 	peer_close(&peer);

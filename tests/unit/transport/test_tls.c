@@ -116,6 +116,26 @@ TEST(both_directions_at_once)
 	end();
 }
 
+/* The server has not read the client's Finished, and reads nothing: all of what it sends, in large and small pieces through a full socket, arrives. */
+TEST(the_server_sends_before_the_clients_finished)
+{
+	struct flow to_client = { &server, 3, false }, from_server = { &client, 3, false };
+	pthread_t sender, receiver;
+	char byte = 0;
+
+	begin();
+	CHECK_INT(pthread_create(&sender, NULL, send_main, &to_client), 0);
+	CHECK_INT(pthread_create(&receiver, NULL, recv_main, &from_server), 0);
+	pthread_join(sender, NULL);
+	pthread_join(receiver, NULL);
+	CHECK(to_client.ok && from_server.ok);
+	/* And the other way after that. */
+	CHECK_INT(client.ops->send(&client, &(struct iovec){ (void *)(uintptr_t) "y", 1 }, 1, true), 1);
+	CHECK_INT(server.ops->recv(&server, &byte, 1, true), 1);
+	CHECK_INT(byte, 'y');
+	end();
+}
+
 TEST(nothing_blocks_that_was_not_asked_to)
 {
 	static uint8_t data[64 << 10];
@@ -169,100 +189,139 @@ TEST(a_connection_cut_without_a_farewell)
 	end();
 }
 
-TEST(the_second_connection_resumes)
+/* A connection whose first layer an earlier one's ticket has shortened, or not; -1: failed. */
+static int visit(void)
 {
-	struct obt_stream second, other;
-	char byte;
-	uint64_t ns;
-
-	begin();
-	CHECK(!obt_tls_resumed(&client));
-	/* The ticket comes after the handshake, with the first bytes or before them. */
-	CHECK_INT(client.ops->recv(&client, &byte, 1, false), -1);
-	CHECK(tls_pair_connect(&pair, &second, &other, &ns));
-	CHECK(obt_tls_resumed(&second) && obt_tls_resumed(&other));
-	obt_stream_close(&second);
-	obt_stream_close(&other);
-	end();
-}
-
-/* A connection to `to`, whose ticket is taken: did an earlier one's shorten it? -1: failed. */
-static int visit(struct obt_tls_server *to)
-{
-	struct obt_tls_server *was = pair.server;
 	struct obt_stream near, far;
-	char byte;
 	uint64_t ns;
-	int resumed = -1;
+	int resumed;
 
-	pair.server = to;
-	if (tls_pair_connect(&pair, &near, &far, &ns)) {
-		near.ops->recv(&near, &byte, 1, false);
-		resumed = obt_tls_resumed(&near);
-		obt_stream_close(&near);
-		obt_stream_close(&far);
-	}
-	pair.server = was;
+	if (!tls_pair_connect(&pair, &near, &far, &ns))
+		return -1;
+	resumed = obt_tls_resumed(&near);
+	obt_stream_close(&near);
+	obt_stream_close(&far);
 	return resumed;
 }
 
-TEST(tickets_of_shared_keys_are_good_elsewhere)
+TEST(the_second_connection_resumes)
 {
-	struct obt_tls_tickets tickets = { 0 };
-	struct obt_tls_server *other;
-	char why[512];
-
 	begin();
-	other = obt_tls_server_new(pair.cert, pair.key, NULL, why, sizeof why);
-	CHECK(other != NULL);
-	visit(pair.server);
-	CHECK_INT(visit(pair.server), 1);
-	CHECK_INT(visit(other), 0); /* each has its own key */
-	CHECK(obt_tls_tickets_rotate(&tickets));
-	CHECK_INT(tickets.count, 1);
-	obt_tls_server_tickets(pair.server, &tickets);
-	obt_tls_server_tickets(other, &tickets);
-	visit(pair.server);
-	CHECK_INT(visit(other), 1);
-	/* One is told of a new key before the other, which cannot read its tickets yet. */
-	CHECK(obt_tls_tickets_rotate(&tickets));
-	obt_tls_server_tickets(pair.server, &tickets);
-	CHECK_INT(visit(pair.server), 1); /* by the older key, and gets a ticket of the newer */
-	CHECK_INT(visit(other), 0);
-	obt_tls_server_tickets(other, &tickets);
-	CHECK_INT(visit(other), 1);
-	CHECK_INT(visit(pair.server), 1);
-	/* Two new keys later a ticket is of no use any more. */
-	CHECK(obt_tls_tickets_rotate(&tickets) && obt_tls_tickets_rotate(&tickets));
-	CHECK_INT(tickets.count, OBT_TLS_TICKET_KEYS);
-	obt_tls_server_tickets(other, &tickets);
-	CHECK_INT(visit(other), 0);
-	CHECK_INT(visit(other), 1);
-	obt_tls_server_free(other);
+	CHECK(!obt_tls_resumed(&client));
+	CHECK_INT(visit(), 1);
+	CHECK_INT(visit(), 1);
 	end();
 }
 
-/* A process that has the shared keys could write anybody's certificate into a ticket. */
-TEST(tickets_with_a_certificate_stay_with_their_maker)
+TEST(keys_of_tickets_grow_old)
 {
-	struct obt_tls_tickets tickets = { 0 };
-	struct obt_tls_server *one, *other;
-	char why[512];
+	begin();
+	obt_tls_server_expire(pair.server);
+	CHECK_INT(visit(), 1); /* by the older key, and gets a ticket of the newer */
+	CHECK_INT(visit(), 1);
+	obt_tls_server_expire(pair.server);
+	obt_tls_server_expire(pair.server);
+	CHECK_INT(visit(), 0); /* two new keys later a ticket is of no use */
+	CHECK_INT(visit(), 1);
+	end();
+}
+
+/* Until the server's side says that it is done or has failed. */
+static int answer(struct obt_stream *stream)
+{
+	int result;
+
+	while ((result = obt_tls_answer(stream)) == 0)
+		CHECK(obt_stream_wait(stream, POLLIN, ob_clock_ns() + 5 * OB_SECOND) > 0);
+	return result;
+}
+
+struct joiner {
+	struct obt_stream stream;
+	const char *secret;
+	enum ob_err err;
+};
+
+static void *join_main(void *user)
+{
+	struct joiner *joiner = user;
+
+	joiner->err = obt_tls_use_secret(&joiner->stream, joiner->secret, strlen(joiner->secret));
+	if (!joiner->err)
+		joiner->err = obt_tls_start(&joiner->stream, PREFACE, sizeof PREFACE, ob_clock_ns() + 5 * OB_SECOND);
+	return NULL;
+}
+
+/* The first layer of a join: both sides' secrets; what the client says. */
+static enum ob_err join(const char *ours, const char *theirs)
+{
+	struct joiner joiner = { .secret = theirs };
+	uint8_t psk[OBT_TLS_PSK_BYTES];
+	char preface[sizeof PREFACE], byte;
+	struct obt_stream first;
+	pthread_t thread;
+	int fd;
+
+	CHECK(obt_stream_connect(&pair.url, ob_clock_ns() + 5 * OB_SECOND, &joiner.stream) == OB_ERR_NONE);
+	fcntl(pair.listener, F_SETFL, 0);
+	fd = accept(pair.listener, NULL, NULL);
+	CHECK(fd >= 0);
+	CHECK_INT(pthread_create(&thread, NULL, join_main, &joiner), 0);
+	CHECK_INT(recv(fd, preface, sizeof preface, MSG_WAITALL), sizeof preface);
+	CHECK(obt_tls_join_key(ours, strlen(ours), psk) && obt_tls_accept_join(fd, psk, &first) == OB_ERR_NONE);
+	while (!obt_tls_started(&first) && (first.ops->recv(&first, &byte, 1, false) >= 0 || errno == EAGAIN))
+		if (obt_stream_wait(&first, POLLIN, ob_clock_ns() + 5 * OB_SECOND) <= 0)
+			break;
+	obt_stream_close(&first);
+	pthread_join(thread, NULL);
+	obt_stream_close(&joiner.stream);
+	return joiner.err;
+}
+
+TEST(a_join_needs_the_secret_to_finish_its_handshake)
+{
+	CHECK(tls_pair_init(&pair));
+	CHECK_INT(join("sixteen bytes ok", "sixteen bytes ok"), OB_ERR_NONE);
+	CHECK(join("sixteen bytes ok", "sixteen bytes no") != OB_ERR_NONE);
+	CHECK(join("sixteen bytes ok", "") != OB_ERR_NONE);
+	tls_pair_fini(&pair);
+}
+
+/* The second layer takes nobody who was not at the first: another key, or a client that offers none. */
+TEST(the_second_layer_needs_the_first)
+{
+	uint8_t psk[OBT_TLS_PSK_BYTES] = { 1 };
+	struct joiner joiner = { .secret = "another key" };
+	char preface[sizeof PREFACE];
+	struct obt_stream second;
+	pthread_t thread;
+	int fd;
 
 	CHECK(tls_pair_init(&pair));
-	setenv("OUTBOARD_TLS_CERT", pair.cert, 1);
-	setenv("OUTBOARD_TLS_KEY", pair.key, 1);
-	one = obt_tls_server_new(pair.cert, pair.key, pair.cert, why, sizeof why);
-	other = obt_tls_server_new(pair.cert, pair.key, pair.cert, why, sizeof why);
-	CHECK(one && other && obt_tls_tickets_rotate(&tickets));
-	obt_tls_server_tickets(one, &tickets);
-	obt_tls_server_tickets(other, &tickets);
-	CHECK_INT(visit(one), 0);
-	CHECK_INT(visit(one), 1);
-	CHECK_INT(visit(other), 0);
-	CHECK_INT(visit(other), 1);
-	obt_tls_server_free(one);
-	obt_tls_server_free(other);
+	for (int offers = 0; offers < 2; offers++) {
+		CHECK(obt_stream_connect(&pair.url, ob_clock_ns() + 5 * OB_SECOND, &joiner.stream) == OB_ERR_NONE);
+		fcntl(pair.listener, F_SETFL, 0);
+		fd = accept(pair.listener, NULL, NULL);
+		CHECK(fd >= 0);
+		if (offers) {
+			CHECK_INT(pthread_create(&thread, NULL, join_main, &joiner), 0);
+		} else {
+			struct iovec iov = { (void *)(uintptr_t) "\x16\x03\x01\x00\x05hello", 10 };
+			struct obt_stream clear = { .ops = &obt_socket_ops, .fd = joiner.stream.fd };
+
+			CHECK(obt_stream_send_all(&clear, &(struct iovec){ (void *)(uintptr_t)PREFACE, sizeof PREFACE }, 1, OB_NEVER) == OB_ERR_NONE);
+			CHECK(obt_stream_send_all(&clear, &iov, 1, OB_NEVER) == OB_ERR_NONE);
+		}
+		CHECK_INT(recv(fd, preface, sizeof preface, MSG_WAITALL), sizeof preface);
+		CHECK(obt_tls_accept_data(fd, psk, &second) == OB_ERR_NONE);
+		CHECK_INT(answer(&second), -1);
+		CHECK(obt_stream_why(&second) && !obt_tls_started(&second));
+		obt_stream_close(&second);
+		if (offers)
+			pthread_join(thread, NULL);
+		CHECK(!offers || joiner.err != OB_ERR_NONE);
+		obt_stream_close(&joiner.stream);
+	}
 	tls_pair_fini(&pair);
 }
 

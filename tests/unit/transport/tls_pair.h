@@ -5,6 +5,7 @@
 #define TLS_PAIR_H
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,7 @@ struct tls_server_side {
 	struct obt_stream stream;
 	int fd;
 	ssize_t got;
+	bool resumed;
 };
 
 /* The certificate, and the client's trust in it. False: why on stderr. */
@@ -65,15 +67,27 @@ static inline void tls_pair_fini(struct tls_pair *pair)
 	rmdir(pair->directory);
 }
 
-/* The handshake's other half: the first receive makes it, and takes one byte. */
+/*
+ * The other half: one byte in the first layer, its end, then the second layer, as admission and a worker do it. Nothing but the key goes from one to the other.
+ */
 static inline void *tls_server_main(void *user)
 {
 	struct tls_server_side *side = user;
-	char preface[sizeof PREFACE];
+	uint8_t psk[OBT_TLS_PSK_BYTES];
+	char preface[sizeof PREFACE], end;
+	struct obt_stream first;
+	int answered = 0;
 
-	if (recv(side->fd, preface, sizeof preface, MSG_WAITALL) != sizeof preface || obt_tls_accept(side->server, side->fd, &side->stream))
+	if (recv(side->fd, preface, sizeof preface, MSG_WAITALL) != sizeof preface || obt_tls_accept(side->server, dup(side->fd), &first))
 		return NULL;
-	side->got = side->stream.ops->recv(&side->stream, preface, 1, true);
+	side->got = first.ops->recv(&first, preface + sizeof PREFACE - 1, 1, true);
+	side->resumed = obt_tls_resumed(&first);
+	if (side->got == 1 && first.ops->recv(&first, &end, 1, true) == 0 && obt_tls_ended(&first) && obt_tls_export(&first, PREFACE, sizeof PREFACE, psk) &&
+	    obt_tls_farewell(&first) && obt_tls_accept_data(side->fd, psk, &side->stream) == OB_ERR_NONE)
+		while ((answered = obt_tls_answer(&side->stream)) == 0)
+			obt_stream_wait(&side->stream, POLLIN, ob_clock_ns() + OB_SECOND);
+	side->got = answered;
+	obt_stream_close(&first);
 	return NULL;
 }
 
@@ -93,6 +107,8 @@ static inline bool tls_pair_connect(struct tls_pair *pair, struct obt_stream *re
 	*ret_ns = ob_clock_ns() - begin;
 	if (!err)
 		err = obt_stream_send_all(ret_client, &one, 1, deadline);
+	if (!err)
+		err = obt_tls_hand_on(ret_client, PREFACE, sizeof PREFACE, deadline);
 	pthread_join(thread, NULL);
 	*ret_server = side.stream;
 	if (err || side.got != 1)

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/admission.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "server/address.h"
+#include "server/auth.h"
+#include "server/caller.h"
+#include "transport/tls.h"
+
+#define REPORTS_PER_SWEEP 8          /* refusals told one by one; the rest in one */
+#define REPORTS_AT_END 32
+#define DESCRIPTORS_KEPT 64u         /* for the listening sockets, the channel, the token file */
+
+static struct obs_admission admission;
+
+/* ---- sessions that may be joined ---- */
+
+static struct obs_route *route_find(uint64_t route)
+{
+	for (size_t i = 0; i < admission.n_routes; i++)
+		if (admission.routes[i].route == route)
+			return &admission.routes[i];
+	return NULL;
+}
+
+static void route_add(const struct obs_handoff *message)
+{
+	struct obs_route *entry = route_find(0);
+
+	if (!entry && admission.n_routes < OBS_SESSIONS_MAX)
+		entry = &admission.routes[admission.n_routes++];
+	if (!entry || !message->route)
+		return;
+	entry->route = message->route;
+	memcpy(entry->secret, message->secret, sizeof entry->secret);
+}
+
+static void route_remove(uint64_t route)
+{
+	struct obs_route *entry = route ? route_find(route) : NULL;
+
+	if (entry)
+		memset(entry, 0, sizeof *entry);
+}
+
+/* ---- the channel ---- */
+
+static void refused_tell(const char *address, const char *why, uint32_t count)
+{
+	static struct obs_handoff message;
+
+	message.type = OBS_HANDOFF_REFUSED;
+	message.count = count;
+	snprintf(message.identity.address, sizeof message.identity.address, "%s", address);
+	snprintf(message.text, sizeof message.text, "%s", why);
+	if (!obs_admission_send(&message, -1, -1))
+		ob_debug("the supervisor was not told of %u refused connections from %s", count, address);
+}
+
+/* Everything that the supervisor has said so far. Its end is ours; it still reads what we say. */
+static void channel_drain(void)
+{
+	static struct obs_handoff message;
+	int fds[OBS_HANDOFF_FDS], got;
+
+	while ((got = obs_handoff_recv(OBS_HANDOFF_FD, &message, fds)) > 0) {
+		obs_handoff_close(fds);
+		if (message.type == OBS_HANDOFF_SESSION)
+			route_add(&message);
+		else if (message.type == OBS_HANDOFF_GONE)
+			route_remove(message.route);
+	}
+	if (got == 0) {
+		obs_address_report(OB_NEVER, REPORTS_AT_END, refused_tell);
+		_exit(0);
+	}
+}
+
+static void channel_readable(uv_poll_t *poll, int status, int events)
+{
+	(void)poll;
+	(void)status;
+	(void)events;
+	channel_drain();
+}
+
+const uint8_t *obs_admission_secret(struct obs_admission *self, uint64_t route)
+{
+	struct obs_route *entry;
+
+	(void)self;
+	/* A client joins right behind its welcome: what the supervisor said of its session before may not have been read yet. */
+	channel_drain();
+	entry = route ? route_find(route) : NULL;
+	return entry ? entry->secret : NULL;
+}
+
+bool obs_admission_send(const struct obs_handoff *message, int fd, int memfd)
+{
+	return obs_handoff_send(OBS_HANDOFF_FD, message, (const int[OBS_HANDOFF_FDS]){ fd, memfd }) == 0;
+}
+
+/* ---- connections ---- */
+
+static void accept_ready(uv_poll_t *poll, int status, int events)
+{
+	size_t index = (size_t)(poll - admission.listeners);
+	int listener;
+
+	(void)status;
+	(void)events;
+	uv_fileno((uv_handle_t *)poll, &listener);
+	for (int i = 0; i < OBS_ACCEPTS_PER_TURN; i++) {
+		int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd < 0 && (errno == EMFILE || errno == ENFILE) && obs_caller_make_room(&admission))
+			return; /* the descriptor is free in the loop's next turn */
+		if (fd < 0)
+			return;
+		obs_caller_admit(&admission, fd, admission.secure[index]);
+	}
+}
+
+static void sweep(uv_timer_t *timer)
+{
+	uint64_t now = ob_clock_ns();
+
+	(void)timer;
+	obs_caller_sweep(&admission, now);
+	obs_address_report(now, REPORTS_PER_SWEEP, refused_tell);
+}
+
+/* "tsc": one letter for each listening socket, s for one with TLS. */
+static bool listeners_take(const char *letters)
+{
+	for (; *letters; letters++) {
+		size_t i = admission.n_listeners++;
+		int fd = OBS_ADMISSION_LISTENERS_FD + (int)i;
+
+		fcntl(fd, F_SETFD, FD_CLOEXEC);
+		admission.secure[i] = *letters == 's';
+		if (uv_poll_init(&admission.loop, &admission.listeners[i], fd) != 0 ||
+		    uv_poll_start(&admission.listeners[i], UV_READABLE, accept_ready) != 0)
+			return false;
+	}
+	return true;
+}
+
+static bool secrets_load(const struct obs_options *options)
+{
+	char why[512];
+
+	if (options->tls_cert)
+		admission.tls = obt_tls_server_new(options->tls_cert, options->tls_key, options->tls_client_ca, why, sizeof why);
+	if ((options->tls_cert && !admission.tls) || !obs_auth_open(options, why, sizeof why)) {
+		ob_error("admission: %s", why);
+		return false;
+	}
+	return true;
+}
+
+/* Each connection takes a descriptor, and one more while it is handed on. */
+static void connections_bound(struct obs_options *options)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	limit.rlim_cur = ob_min(limit.rlim_max, (rlim_t)options->connections + 2 * DESCRIPTORS_KEPT);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur < options->connections + DESCRIPTORS_KEPT) {
+		options->connections = limit.rlim_cur > 2 * DESCRIPTORS_KEPT ? (uint32_t)limit.rlim_cur - DESCRIPTORS_KEPT : DESCRIPTORS_KEPT;
+		ob_warn("admission: room for %u connections only; raise the limit of descriptors (ulimit -n)", options->connections);
+	}
+}
+
+int obs_admission_run(const struct obs_options *given)
+{
+	static struct obs_options options;
+
+	options = *given;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* Another process of this user shall not read the keys out of our memory, nor shall a core file. */
+	prctl(PR_SET_DUMPABLE, 0);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	ob_log_set_name("outboard-server[admission]");
+	fcntl(OBS_HANDOFF_FD, F_SETFD, FD_CLOEXEC);
+	fcntl(OBS_HANDOFF_FD, F_SETFL, O_NONBLOCK);
+	connections_bound(&options);
+	admission.options = &options;
+	if (!secrets_load(&options) || uv_loop_init(&admission.loop) != 0)
+		return 1;
+	uv_timer_init(&admission.loop, &admission.sweep);
+	uv_poll_init(&admission.loop, &admission.channel, OBS_HANDOFF_FD);
+	uv_poll_start(&admission.channel, UV_READABLE | UV_DISCONNECT, channel_readable);
+	uv_timer_start(&admission.sweep, sweep, OBS_SWEEP_MS, OBS_SWEEP_MS);
+	if (!listeners_take(options.listeners ? options.listeners : ""))
+		return 1;
+	uv_run(&admission.loop, UV_RUN_DEFAULT);
+	return 0;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/admit.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "server/audit.h"
+#include "server/supervisor.h"
+
+#define MESSAGES_PER_TURN 64
+#define STOP_MS 1000               /* that it has to say what it has not said yet */
+#define STABLE_NS (10 * OB_SECOND) /* one that has lived for so long is started again at once */
+#define RESTART_MS 100             /* else after this, doubling */
+#define RESTART_DOUBLINGS 5u
+
+/* ---- what it says ---- */
+
+static void refused(struct obs_super *super, const struct obs_handoff *message)
+{
+	super->refused_total += message->count;
+	obs_audit_refused(message->identity.address, "anonymous", message->text, message->count);
+}
+
+static void message_take(struct obs_super *super, struct obs_handoff *message, int fds[OBS_HANDOFF_FDS])
+{
+	if (message->type == OBS_HANDOFF_REFUSED) {
+		refused(super, message);
+	} else if (super->admit.stopping) {
+		obs_handoff_close(fds);
+	} else if (fds[0] >= 0 && message->type == OBS_HANDOFF_NEW) {
+		obs_guest_admit(super, message, fds);
+		return;
+	} else if (fds[0] >= 0 && message->type == OBS_HANDOFF_JOIN) {
+		obs_guest_join(super, message, fds);
+		return;
+	} else if (fds[0] >= 0 && message->type == OBS_HANDOFF_LOAD && !obs_status_answer(super, fds[0], message->route)) {
+		shutdown(fds[0], SHUT_RDWR); /* half an answer is none */
+	}
+	obs_handoff_close(fds);
+}
+
+static void channel_readable(uv_poll_t *poll, int status, int events)
+{
+	static struct obs_handoff message;
+	struct obs_super *super = poll->data;
+	int fds[OBS_HANDOFF_FDS], got = 1;
+
+	(void)status;
+	(void)events;
+	for (int i = 0; i < MESSAGES_PER_TURN && got > 0; i++) {
+		got = obs_handoff_recv(super->admit.fd, &message, fds);
+		if (got > 0)
+			message_take(super, &message, fds);
+	}
+	if (got > 0 || (got < 0 && errno == EAGAIN))
+		return;
+	/* The exit callback tells the rest. */
+	uv_poll_stop(poll);
+	if (!super->admit.stopping)
+		uv_process_kill(&super->admit.process, SIGKILL);
+}
+
+/* ---- what it is told ---- */
+
+static void tell(struct obs_super *super, const struct obs_handoff *message)
+{
+	if (super->admit.fd < 0 || obs_handoff_send(super->admit.fd, message, NULL) == 0)
+		return;
+	/* One that does not read is of no use; the next is told everything anew. */
+	ob_error("the admission process does not take messages: %s", strerror(errno));
+	uv_process_kill(&super->admit.process, SIGKILL);
+}
+
+void obs_admit_session(struct obs_super *super, const struct obs_proc *proc)
+{
+	struct obs_handoff message = { .type = OBS_HANDOFF_SESSION, .route = proc->route };
+
+	memcpy(message.secret, proc->secret, sizeof message.secret);
+	tell(super, &message);
+}
+
+void obs_admit_gone(struct obs_super *super, uint64_t route)
+{
+	struct obs_handoff message = { .type = OBS_HANDOFF_GONE, .route = route };
+
+	tell(super, &message);
+}
+
+/* ---- the process ---- */
+
+/* Or, when it stops: it has not ended by itself. */
+static void restart_due(uv_timer_t *timer)
+{
+	struct obs_super *super = timer->data;
+
+	if (super->admit.stopping)
+		uv_process_kill(&super->admit.process, SIGKILL);
+	else
+		obs_admit_start(super);
+}
+
+static void closed(uv_handle_t *handle)
+{
+	struct obs_super *super = handle->data;
+	struct obs_admit *admit = &super->admit;
+	unsigned doublings = ob_min(admit->deaths, RESTART_DOUBLINGS);
+
+	if (--admit->closes_left > 0)
+		return;
+	close(admit->fd);
+	admit->fd = -1;
+	if (admit->stopping)
+		uv_close((uv_handle_t *)&admit->restart, NULL);
+	else
+		uv_timer_start(&admit->restart, restart_due, admit->deaths ? (uint64_t)RESTART_MS << doublings : 0, 0);
+}
+
+static void exited(uv_process_t *process, int64_t status, int signal)
+{
+	struct obs_super *super = process->data;
+	struct obs_admit *admit = &super->admit;
+
+	if (!admit->stopping) {
+		admit->deaths = ob_clock_ns() - admit->started_ns > STABLE_NS ? 0 : admit->deaths + 1;
+		super->deaths_total++;
+		if (signal)
+			ob_error("the admission process was killed by signal %d (%s); another one is started", signal, strsignal(signal));
+		else
+			ob_error("the admission process ended with status %d; another one is started", (int)status);
+	}
+	admit->closes_left = 2;
+	uv_close((uv_handle_t *)&admit->process, closed);
+	uv_close((uv_handle_t *)&admit->channel, closed);
+}
+
+static int spawn(struct obs_super *super, int child_end)
+{
+	char *args[OBS_WORKER_ARGS_MAX], letters[OBS_LISTEN_MAX + 1];
+	uv_stdio_container_t stdio[4 + OBS_LISTEN_MAX] = {
+		{ .flags = UV_IGNORE },
+		{ .flags = UV_INHERIT_FD, .data.fd = 1 },
+		{ .flags = UV_INHERIT_FD, .data.fd = 2 },
+		{ .flags = UV_INHERIT_FD, .data.fd = child_end },
+	};
+	uv_process_options_t options = { .exit_cb = exited, .file = super->self, .args = args, .stdio = stdio, .stdio_count = 4 + (int)super->n_listeners };
+
+	for (size_t i = 0; i < super->n_listeners; i++) {
+		stdio[4 + i] = (uv_stdio_container_t){ .flags = UV_INHERIT_FD, .data.fd = super->listeners[i].fd };
+		letters[i] = super->listeners[i].secure ? 's' : 'c';
+	}
+	letters[super->n_listeners] = '\0';
+	obs_options_admission_args(super->options, super->self, letters, args);
+	return uv_spawn(&super->loop, &super->admit.process, &options);
+}
+
+bool obs_admit_start(struct obs_super *super)
+{
+	struct obs_admit *admit = &super->admit;
+	int fds[2], err;
+
+	if (!admit->restart.data) {
+		admit->fd = -1;
+		uv_timer_init(&super->loop, &admit->restart);
+		admit->restart.data = super;
+	}
+	if (obs_handoff_pair(fds) != 0) {
+		ob_error("the admission process cannot be started: %s", strerror(errno));
+		uv_timer_start(&admit->restart, restart_due, RESTART_MS << RESTART_DOUBLINGS, 0);
+		return false;
+	}
+	admit->process.data = admit->channel.data = super;
+	admit->started_ns = ob_clock_ns();
+	err = spawn(super, fds[1]);
+	close(fds[1]);
+	if (err) {
+		ob_error("the admission process cannot be started: %s", uv_strerror(err));
+		close(fds[0]);
+		admit->deaths++;
+		uv_close((uv_handle_t *)&admit->process, NULL);
+		uv_timer_start(&admit->restart, restart_due, RESTART_MS << RESTART_DOUBLINGS, 0);
+		return false;
+	}
+	admit->fd = fds[0];
+	uv_poll_init(&super->loop, &admit->channel, admit->fd);
+	uv_poll_start(&admit->channel, UV_READABLE | UV_DISCONNECT, channel_readable);
+	for (const struct obs_proc *p = super->procs; p; p = p->next)
+		if (p->state == OBS_PROC_BUSY)
+			obs_admit_session(super, p);
+	return true;
+}
+
+void obs_admit_stop(struct obs_super *super)
+{
+	struct obs_admit *admit = &super->admit;
+
+	if (admit->stopping || !admit->restart.data)
+		return;
+	admit->stopping = true;
+	uv_timer_stop(&admit->restart);
+	if (admit->fd >= 0) {
+		shutdown(admit->fd, SHUT_WR);
+		uv_timer_start(&admit->restart, restart_due, STOP_MS, 0);
+	} else {
+		uv_close((uv_handle_t *)&admit->restart, NULL);
+	}
+}
