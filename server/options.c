@@ -55,8 +55,8 @@ static const char help[] =
 
 enum {
 	LISTEN = 256, TLS_CERT, TLS_KEY, TLS_CLIENT_CA, TOKENS, AUDIT, INSECURE, LIMIT, LIMITS, CONFIG, CHECK_CONFIG, METRICS, REFILL, DRIVER,
-	WARM, MAX_SESSIONS, HELLO, DRAIN, GRACE, CACHE, UPLOAD_CACHE, SANDBOX, WORKER_USER, WORKER_IDS, WORKER, ADMISSION, LISTENERS, EXPECT_TLS, PROBE, VERSION, HELP,
-	AUDIT_SIZE, AUDIT_FILES, CONNECTIONS, ADDRESS_CONNECTIONS, ADDRESS_RATE, ADDRESS_SESSIONS, TOKEN_SESSIONS, COUNT_LOCAL
+	WARM, MAX_SESSIONS, HELLO, DRAIN, GRACE, CACHE, UPLOAD_CACHE, SANDBOX, WORKER_USER, WORKER_IDS, WORKER, ADMISSION, LISTENERS,
+	EXPECT_TLS, PROBE, VERSION, HELP, AUDIT_SIZE, AUDIT_FILES, CONNECTIONS, ADDRESS_CONNECTIONS, ADDRESS_RATE, ADDRESS_SESSIONS, TOKEN_SESSIONS, COUNT_LOCAL
 };
 
 static const struct option long_options[] = {
@@ -115,8 +115,8 @@ static const struct option long_options[] = {
 
 /* Keys a configuration may have: the options that set something. */
 static const char *const setting_names[] = {
-	"listen", "driver", "sandbox", "worker-user", "warm", "refill", "max-sessions", "hello-timeout", "drain-timeout", "grace", "cache", "upload-cache", "tls-cert", "tls-key",
-	"tls-client-ca", "tokens", "audit", "audit-size", "audit-files", "connections", "address-connections", "address-rate", "address-sessions",
+	"listen", "driver", "sandbox", "worker-user", "warm", "refill", "max-sessions", "hello-timeout", "drain-timeout", "grace", "cache",
+	"upload-cache", "tls-cert", "tls-key", "tls-client-ca", "tokens", "audit", "audit-size", "audit-files", "connections", "address-connections", "address-rate", "address-sessions",
 	"token-sessions", "count-local", "insecure", "metrics", "max-memory", "max-host-memory", "max-outstanding",
 	"max-handles", "max-modules", "max-lanes", "max-stripes", "idle-timeout",
 	"share", "max-priority", "on-excess", "measure", NULL,
