@@ -290,8 +290,7 @@ bool obs_pool_start_session(struct obs_super *super, struct obs_handoff *handoff
 	set_state(proc, OBS_PROC_BUSY);
 	super->sessions_total++;
 	obs_status_session_began(proc, fds[0]);
-	ob_info("session %016llx starts on worker %d: %s (process %llu) for %s from %s", (unsigned long long)proc->id, proc->process.pid, handoff->program,
-		(unsigned long long)handoff->pid, proc->identity.who, proc->identity.from);
+	ob_info("session %016llx starts on worker %d for %s from %s", (unsigned long long)proc->id, proc->process.pid, proc->identity.who, proc->identity.from);
 	obs_audit_opened(proc->id, &proc->identity, transport_of(handoff), handoff->program, handoff->pid,
 		super->n_devices ? super->devices[0].name : "");
 	obs_pool_refill(super);

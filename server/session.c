@@ -429,6 +429,8 @@ bool obs_session_greet(struct obs_session *session, const void *hello, size_t si
 		turn_away(session, OB_ERR_PROTOCOL, "the client does not begin with a hello");
 		goto out;
 	}
+	ob_info("session %016llx: %s (process %llu, client %s)", (unsigned long long)session->id, message->hello.program,
+		(unsigned long long)message->hello.pid, message->hello.version);
 	if (!obt_shm_take(&session->data, message->shm, &shm_why)) {
 		turn_away(session, OB_ERR_REFUSED, shm_why);
 		goto out;

@@ -271,7 +271,7 @@ def limits_of_tokens(files, where):
             inside, said, _ = client(server.url, OUTBOARD_TOKEN=one, **trust)
             if inside:
                 break
-            time.sleep(0.1)
+            time.sleep(0.1)  # poll
         check('a token whose session is over', inside, said)
     with Server('--listen', 'tls://127.0.0.1:0', '--tls-cert', cert, '--tls-key', key, '--tokens', file, '--count-local') as server:
         for _ in range(5):
@@ -284,7 +284,7 @@ def limits_of_tokens(files, where):
             inside, said, _ = client(server.url, OUTBOARD_TOKEN=other, **trust)
             if inside:
                 break
-            time.sleep(0.1)
+            time.sleep(0.1)  # poll
         check('then a right one gets in', inside, said)
 
 

@@ -21,7 +21,7 @@ CASES = [
     # arguments, exit code, where to look, words
     ([], 2, 'err', 'usage: outboard VERB'),
     (['--help'], 0, 'out', 'run a CUDA program'),
-    (['--version'], 0, 'out', 'protocol 1'),
+    (['--version'], 0, 'out', 'protocol 2'),
     (['fly'], 2, 'err', "no verb 'fly'"),
     (['run', '--help'], 0, 'out', '--server URL'),
     (['run'], 2, 'err', 'a command is missing'),
