@@ -68,7 +68,7 @@ def certificates(folder):
 
 def device(how, name):
     for what, code, words in (('fault', 700, ['kernel writes_to_nowhere', 'Invalid __global__ write of size 4 bytes at 0x10', 'error 700', 'OUTBOARD_SOFT_MEMCHECK=1']),
-                              ('ptx', 218, ['kernel is_no_ptx', 'unknown qualifier .foo of wmma', 'OUTBOARD_LOG=info'])):
+                              ('ptx', 218, ['kernel is_no_ptx', 'unknown qualifier .foo of ld', 'OUTBOARD_LOG=info'])):
         done = tool('run', *how, '--', FAILING, what, 5)
         told = lines(done.stderr)
         check(f'{name}, {what}: the results', done.stdout.split() == [str(code)] * 5, done.stdout + done.stderr)

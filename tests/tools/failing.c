@@ -21,7 +21,7 @@
 #define HEAD ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry "
 
 static const char fault[] = HEAD "writes_to_nowhere()\n{\n\t.reg .u64 %rd<2>;\n\tmov.u64 %rd1, 16;\n\tst.global.u32 [%rd1], 1;\n\tret;\n}\n";
-static const char wrong[] = HEAD "is_no_ptx()\n{\n\t.reg .u32 %r<4>;\n\twmma.foo.bar %r1, %r2;\n\tret;\n}\n";
+static const char wrong[] = HEAD "is_no_ptx()\n{\n\t.reg .u32 %r<4>;\n\tld.foo.u32 %r1, [%r2];\n\tret;\n}\n";
 
 /* A fatbin with one entry: 64 bytes that are called machine code for sm_86. */
 static const struct {

@@ -124,7 +124,7 @@ def msm_small(tmp):
     (tmp / 'short').write_bytes(bytes.fromhex(G) + b'\x80')
     bad(1, ['49 bytes', 'point 1 of 48 bytes', 'lacks 47'], 'msm', '--points', tmp / 'short', '--scalars', tmp / 's.txt')
     bad(1, ['cannot be read'], 'msm', '--points', tmp / 'nothing', '--scalars', tmp / 's.txt')
-    for words, args in [('--points', []), ('there is no action', ['fly']), ('unknown option', ['--points']), ('1 to 1024', ['--threads', '0']),
+    for words, args in [('--points', []), ('there is no action', ['fly']), ('needs a value', ['--points']), ('1 to 1024', ['--threads', '0']),
                         ('gen needs', ['gen']), ('auto, cpu or gpu', ['--device', 'tpu']), ('0 to 24', ['bench', '--to', '25']),
                         ('is above', ['bench', '--from', '9', '--to', '8'])]:
         bad(2, [words], 'msm', *args)

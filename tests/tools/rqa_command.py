@@ -61,7 +61,7 @@ def usage(at):
     for verb in ('run', 'sweep', 'plot', 'serve'):
         says(0, 'usage: outboard rqa ' + verb, verb, '--help', where='out')
         says(2, 'is missing', verb)
-        says(2, "no option '--nonsense'", verb, file, '--nonsense', '1')
+        says(2, 'no option --nonsense', verb, file, '--nonsense', '1')
     says(2, '--eps needs a value', 'run', file, '--eps')
     says(2, 'gaze, pyrqa', 'run', file, '--preset', 'mine')
     says(2, 'l1|l2|max', 'run', file, '--norm', 'l3')
