@@ -116,7 +116,8 @@ static const struct option long_options[] = {
 /* Keys a configuration may have: the options that set something. */
 static const char *const setting_names[] = {
 	"listen", "driver", "sandbox", "worker-user", "warm", "refill", "max-sessions", "hello-timeout", "drain-timeout", "grace", "cache",
-	"upload-cache", "tls-cert", "tls-key", "tls-client-ca", "tokens", "audit", "audit-size", "audit-files", "connections", "address-connections", "address-rate", "address-sessions",
+	"upload-cache", "tls-cert", "tls-key", "tls-client-ca", "tokens", "audit", "audit-size", "audit-files", "connections",
+	"address-connections", "address-rate", "address-sessions",
 	"token-sessions", "count-local", "insecure", "metrics", "max-memory", "max-host-memory", "max-outstanding",
 	"max-handles", "max-modules", "max-lanes", "max-stripes", "idle-timeout",
 	"share", "max-priority", "on-excess", "measure", NULL,
