@@ -167,7 +167,7 @@ static void hand_on(struct obs_caller *caller)
 		obs_refuse_send(caller->fd, OB_ERR_LIMIT, "the server is busy; try again");
 	if (memfd >= 0)
 		close(memfd);
-	memset(handoff->psk, 0, sizeof handoff->psk);
+	explicit_bzero(handoff->psk, sizeof handoff->psk);
 	caller_close(caller);
 }
 
@@ -192,7 +192,7 @@ static bool hello_check(struct obs_caller *caller, struct obp_message *message)
 	handoff->pid = message->hello.pid;
 	memcpy(handoff->program, message->hello.program, sizeof handoff->program);
 	/* The worker executes what the client says: it does not get to know the token. */
-	memset(message->hello.token, 0, sizeof message->hello.token);
+	explicit_bzero(message->hello.token, sizeof message->hello.token);
 	return true;
 }
 
@@ -269,7 +269,7 @@ static void message_whole(struct obs_caller *caller)
 		refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_PROTOCOL, "the client's first message is too long");
 		good = false;
 	}
-	memset(message.secret, 0, sizeof message.secret);
+	explicit_bzero(message.secret, sizeof message.secret);
 	obp_message_fini(&message);
 	if (!good)
 		return;
@@ -404,7 +404,7 @@ static void message_await(struct obs_caller *caller)
 		obt_shm_expect(&caller->stream);
 	} else if (joins) {
 		err = obt_tls_join_key(secret, OBP_SECRET_BYTES, psk) ? obt_tls_accept_join(caller->fd, psk, &caller->stream) : OB_ERR_NO_MEMORY;
-		memset(psk, 0, sizeof psk);
+		explicit_bzero(psk, sizeof psk);
 	} else {
 		err = caller->admission->tls ? obt_tls_accept(caller->admission->tls, caller->fd, &caller->stream) : OB_ERR_NO_MEMORY;
 	}
