@@ -275,7 +275,8 @@ TEST(joins_of_others_do_not_keep_the_owner_out)
 	uint8_t secret[OBP_SECRET_BYTES], guess[OBP_SECRET_BYTES] = { 1 };
 	uint64_t route;
 
-	server_start(&server, NULL);
+	/* The owner comes back: what all switches off must be on. */
+	server_start_env(&server, NULL, "OUTBOARD_OPT", ob_opt_on(OB_OPT_RESUME) ? "" : "-all,resume");
 	peer_session_grace(&data, &server, 30);
 	route = data.got.welcome.route;
 	memcpy(secret, data.got.welcome.secret, sizeof secret);

@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "base/opt.h"
+
 static struct obi_entry entry;
 static struct obi_symbols symbols;
 static struct obf_image_ref image = { .entry = &entry, .symbols = &symbols };
@@ -101,5 +103,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_ptx), cmocka_unit_test(test_machine_code), cmocka_unit_test(test_confirmed) };
 
+	ob_opt_set(OB_OPT_TRUST, true); /* what is tested here */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
