@@ -43,6 +43,8 @@ LONG_SHARE = 0.2         # of the other runs
 LONG = ('2', '80', '300000')  # arguments of the program that a kill most often finds at work: threads, rounds, bytes of a large copy
 SAMPLE_EVERY = 2.0       # seconds
 GROWTH_MAX = 6 << 20     # bytes that the server's memory may differ between its first and its last tenth of a long run
+if '-all' in os.environ.get('OUTBOARD_OPT', ''):
+    os.environ['OUTBOARD_OPT'] += ',resume'  # connections are cut; all else stays off
 PREFACE = struct.pack('<IHBBQ', 0x4452424F, 2, 1, 0, 0)
 JOIN = struct.pack('<IHBB', 0x4452424F, 1, 2, 0)
 WAYS = ('tcp', 'unix', 'shm', 'tls', 'cut')
