@@ -392,7 +392,7 @@ static void *control_main(void *unused)
 	return NULL;
 }
 
-/* Without the lock. */
+/* Without the lock: for a child after fork, and where the lock's holder waits in a send. */
 static bool fd_ours(void)
 {
 	int fd = atomic_load(&control.fd);
@@ -421,11 +421,21 @@ bool obc_control_start(const struct obt_url *url, uint64_t timeout_ns, uint64_t 
 	return control.thread_running;
 }
 
+/* Ends what the control thread waits for. Whoever holds the lock may be waiting in a send: then the connection stays as it is, and needs this most. */
+static void stream_wake(void)
+{
+	bool locked = pthread_mutex_trylock(&control.send_lock) == 0;
+
+	if (locked ? control.connected && obt_stream_ours(&control.stream) : fd_ours())
+		shutdown(atomic_load(&control.fd), SHUT_RDWR);
+	if (locked)
+		pthread_mutex_unlock(&control.send_lock);
+}
+
 void obc_control_stop(void)
 {
 	atomic_store(&control.stopping, true);
-	if (fd_ours())
-		shutdown(atomic_load(&control.fd), SHUT_RDWR); /* wakes the thread */
+	stream_wake();
 	/* A host function may still run on it: it is given no longer than the goodbye was. */
 	if (control.thread_running) {
 		struct timespec until;
