@@ -326,10 +326,12 @@ static void fuzz_load(void)
 
 	for (; n < 4 && !used_up(); n++) {
 		size_t size = (size_t)take(256) * 8;
+		const uint8_t *bytes;
 
 		size = ob_min(size, in.size - in.at);
-		answers[n] = (struct obl_answer){ .err = obp_load_decode(in.data + in.at, size, &answers[n].load), .took_ns = a_number() };
+		bytes = in.data + in.at;
 		in.at += size;
+		answers[n] = (struct obl_answer){ .err = obp_load_decode(bytes, size, &answers[n].load), .took_ns = a_number() };
 		obl_server_from(&answers[n], &servers[n]);
 	}
 	if (n && !obl_place(servers, n, &request, (enum obl_policy)take(OBL_POLICY_COUNT), &state, &choice))
