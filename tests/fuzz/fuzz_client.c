@@ -28,23 +28,10 @@
 #include "loadbalancer/place.h"
 #include "protocol/welcome.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/fuzz_input.h"
+#include "tests/fuzz/fuzz_stream.h"
 
 #define MESSAGES_MAX 64u
-
-static struct {
-	const uint8_t *data;
-	size_t size, at;
-} in;
-
-static unsigned take(unsigned below)
-{
-	return in.at < in.size ? in.data[in.at++] % below : 0;
-}
-
-static bool used_up(void)
-{
-	return in.at >= in.size;
-}
 
 static uint64_t a_number(void)
 {
@@ -52,83 +39,42 @@ static uint64_t a_number(void)
 					    2u << 20,   1u << 31,  UINT32_MAX, 1ull << 40, 0x200000000000, 0x300000000000,
 					    1ull << 63, UINT64_MAX };
 
-	return take(2) ? take(255) : numbers[take(ob_count(numbers))];
+	return fuzz_take(2) ? fuzz_take(255) : numbers[fuzz_take(ob_count(numbers))];
 }
 
 static void text_fill(char *text, size_t size)
 {
-	size_t n = take(40);
+	size_t n = fuzz_take(40);
 
-	for (size_t i = 0; i < n && i + 1 < size; i++)
-		text[i] = (char)take(256);
+	fuzz_take_bytes(text, ob_min(n, size - 1));
 }
 
-/* ---- a stream of the input's ---- */
-
-static _Alignas(8) uint8_t wire[OBP_CONTROL_MAX + 4096]; /* a frame lies at its beginning */
-static size_t wire_size, wire_at;
-
-static ssize_t fuzz_send(struct obt_stream *stream, const struct iovec *iov, int n, bool block)
-{
-	size_t total = 0;
-
-	(void)stream;
-	(void)block;
-	for (int i = 0; i < n; i++)
-		total += iov[i].iov_len;
-	return (ssize_t)total;
-}
-
-static ssize_t fuzz_recv(struct obt_stream *stream, void *data, size_t size, bool block)
-{
-	size_t n = ob_min(size, wire_size - wire_at);
-
-	(void)stream;
-	(void)block;
-	memcpy(data, wire + wire_at, n);
-	wire_at += n;
-	return (ssize_t)n;
-}
-
-static void fuzz_close(struct obt_stream *stream)
-{
-	(void)stream;
-}
-
-static const struct obt_ops fuzz_ops = { "fuzz", fuzz_send, fuzz_recv, fuzz_close };
+/* ---- what the server sends ---- */
 
 static void encode(const struct obp_message *m)
 {
-	struct ob_buf frame;
-
-	wire_at = wire_size = 0;
-	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
-	if (obp_message_encode(m, &frame)) {
-		memcpy(wire, frame.data, frame.size);
-		wire_size = frame.size;
-	}
-	ob_buf_fini(&frame);
-	for (unsigned i = take(4); i == 3 && !used_up() && wire_size; i = take(4))
-		wire[(take(256) << 8 | take(256)) % wire_size] = (uint8_t)take(256);
+	fuzz_wire_clear();
+	fuzz_wire_put_message(m);
+	for (unsigned i = fuzz_take(4); i == 3 && !fuzz_used_up() && fuzz_wire.size; i = fuzz_take(4))
+		fuzz_wire.data[(fuzz_take(256) << 8 | fuzz_take(256)) % fuzz_wire.size] = (uint8_t)fuzz_take(256);
 }
 
 static void raw(void)
 {
-	size_t n = (size_t)take(256) * 16;
+	size_t n = (size_t)fuzz_take(256) * 16;
+	const uint8_t *bytes = fuzz_take_span(n, &n);
 
-	wire_at = 0;
-	wire_size = ob_min(n, in.size - in.at);
-	memcpy(wire, in.data + in.at, wire_size);
-	in.at += wire_size;
+	fuzz_wire_clear();
+	fuzz_wire_put(bytes, n);
 }
 
 static void message_fill(struct obp_message *m)
 {
 	memset(m, 0, sizeof *m);
-	m->type = (enum obp_message_type)(1 + take(11));
+	m->type = (enum obp_message_type)(1 + fuzz_take(11));
 	m->value = a_number();
 	m->code = (uint32_t)a_number();
-	m->shm = take(3);
+	m->shm = fuzz_take(3);
 	m->received = a_number();
 	m->sent = a_number();
 	m->bytes = a_number();
@@ -149,8 +95,8 @@ static void callback(uint64_t id, CUresult status)
 static void log_reset(void)
 {
 	memset(&obc_log_state, 0, sizeof obc_log_state);
-	obc_log_state.stream = (struct obt_stream){ .ops = &fuzz_ops, .fd = -1 };
-	atomic_store(&obc_log_state.ring.sent_number, (uint64_t)take(255));
+	obc_log_state.stream = (struct obt_stream){ .ops = &fuzz_stream_ops, .fd = -1 };
+	atomic_store(&obc_log_state.ring.sent_number, (uint64_t)fuzz_take(255));
 }
 
 static void fuzz_control(void)
@@ -163,20 +109,20 @@ static void fuzz_control(void)
 				    .send_lock = PTHREAD_MUTEX_INITIALIZER,
 				    .dead_ns = OB_SECOND,
 				    .connected = true,
-				    .stream = { .ops = &fuzz_ops, .fd = -1 } };
+				    .stream = { .ops = &fuzz_stream_ops, .fd = -1 } };
 	callback_fn = callback;
 	if (obp_conn_init(&control.conn, OBP_ACCEPT_CONTROL))
 		exit(1);
-	for (unsigned i = 0; i < MESSAGES_MAX && verdict == GOOD && !used_up(); i++) {
-		if (take(4)) {
+	for (unsigned i = 0; i < MESSAGES_MAX && verdict == GOOD && !fuzz_used_up(); i++) {
+		if (fuzz_take(4)) {
 			message_fill(&m);
 			encode(&m);
 		} else {
 			raw();
 		}
-		if (take(4) == 3)
+		if (fuzz_take(4) == 3)
 			ping(ob_clock_ns());
-		while (verdict == GOOD && wire_at < wire_size)
+		while (verdict == GOOD && fuzz_wire.at < fuzz_wire.size)
 			verdict = control_read();
 	}
 	obp_conn_fini(&control.conn);
@@ -236,8 +182,8 @@ static void welcome_use(const struct obp_message *hello, struct obp_message *m)
 
 static void range_fill(struct obp_range *range)
 {
-	range->base = a_number() + (uint64_t)take(8) * (2u << 20);
-	range->size = take(2) ? a_number() : (uint64_t)take(64) << 20;
+	range->base = a_number() + (uint64_t)fuzz_take(8) * (2u << 20);
+	range->size = fuzz_take(2) ? a_number() : (uint64_t)fuzz_take(64) << 20;
 	if (range->size > UINT64_MAX - range->base)
 		range->size = 0;
 }
@@ -246,49 +192,48 @@ static void fuzz_welcome(void)
 {
 	static struct obp_message hello, m, got;
 	static struct obp_device devices[OBP_DEVICE_MAX];
+	const struct obp_frame *frame = (const struct obp_frame *)fuzz_wire.data;
 	struct obp_welcome *welcome = &m.welcome;
 
 	memset(&hello, 0, sizeof hello);
 	hello.type = OBP_MSG_HELLO;
-	hello.shm = take(2);
-	hello.hello.codecs = take(16);
-	hello.hello.n_ranges = take(3);
+	hello.shm = fuzz_take(2);
+	hello.hello.codecs = fuzz_take(16);
+	hello.hello.n_ranges = fuzz_take(3);
 	hello.hello.ranges[0] = (struct obp_range){ 0x200000000000, 1ull << 40 };
 	hello.hello.ranges[1] = (struct obp_range){ 0x300000000000, 32u << 20 };
 	memset(&m, 0, sizeof m);
 	memset(devices, 0, sizeof devices);
-	m.type = take(8) == 7 ? OBP_MSG_JOINED : OBP_MSG_WELCOME;
-	m.shm = take(3);
-	welcome->route = take(8) == 7 ? 0 : 1;
-	welcome->codecs = take(2) ? hello.hello.codecs : take(32);
+	m.type = fuzz_take(8) == 7 ? OBP_MSG_JOINED : OBP_MSG_WELCOME;
+	m.shm = fuzz_take(3);
+	welcome->route = fuzz_take(8) == 7 ? 0 : 1;
+	welcome->codecs = fuzz_take(2) ? hello.hello.codecs : fuzz_take(32);
 	welcome->grace_s = (uint32_t)a_number();
-	welcome->vmm = take(4) != 3;
-	welcome->range_ok = take(2);
-	if (take(2))
-		welcome->range = hello.hello.ranges[take(2)];
+	welcome->vmm = fuzz_take(4) != 3;
+	welcome->range_ok = fuzz_take(2);
+	if (fuzz_take(2))
+		welcome->range = hello.hello.ranges[fuzz_take(2)];
 	else
 		range_fill(&welcome->range);
-	welcome->n_devices = take(4) == 3 ? take(OBP_DEVICE_MAX + 1) : take(3);
+	welcome->n_devices = fuzz_take(4) == 3 ? fuzz_take(OBP_DEVICE_MAX + 1) : fuzz_take(3);
 	welcome->devices = devices;
 	for (uint32_t i = 0; i < welcome->n_devices; i++) {
-		unsigned attr = take(OBP_ATTR_MAX);
+		unsigned attr = fuzz_take(OBP_ATTR_MAX);
 
-		if (take(4) == 3)
+		if (fuzz_take(4) == 3)
 			range_fill(&devices[i].range);
 		else
 			devices[i].range =
 				(struct obp_range){ welcome->range.base + (uint64_t)i * (welcome->range.size / welcome->n_devices),
 						    welcome->range.size / welcome->n_devices };
-		devices[i].grant = take(2) ? 4u << 20 : a_number();
+		devices[i].grant = fuzz_take(2) ? 4u << 20 : a_number();
 		devices[i].attr_known[attr] = true;
 		devices[i].attr[attr] = (int32_t)a_number();
 		text_fill(devices[i].name, sizeof devices[i].name);
 	}
 	encode(&m);
-	if (wire_size > sizeof(struct obp_frame) &&
-	    obp_message_decode(wire + sizeof(struct obp_frame),
-			       ob_min(wire_size - sizeof(struct obp_frame), (size_t)((struct obp_frame *)wire)->raw_size),
-			       &got) == OB_ERR_NONE) {
+	if (fuzz_wire.size > sizeof *frame &&
+	    obp_message_decode(frame + 1, ob_min(fuzz_wire.size - sizeof *frame, (size_t)frame->raw_size), &got) == OB_ERR_NONE) {
 		if (!obp_welcome_check(&hello, &got))
 			welcome_use(&hello, &got);
 		obp_message_fini(&got);
@@ -299,11 +244,11 @@ static void fuzz_welcome(void)
 
 static void fuzz_join(void)
 {
-	struct obt_stream stream = { .ops = &fuzz_ops, .fd = -1 };
+	struct obt_stream stream = { .ops = &fuzz_stream_ops, .fd = -1 };
 	static struct obp_message m;
 	uint64_t received = 0;
 
-	if (take(4)) {
+	if (fuzz_take(4)) {
 		message_fill(&m);
 		encode(&m);
 	} else {
@@ -324,17 +269,14 @@ static void fuzz_load(void)
 	char why[512];
 	uint32_t n = 0;
 
-	for (; n < 4 && !used_up(); n++) {
-		size_t size = (size_t)take(256) * 8;
-		const uint8_t *bytes;
+	for (; n < 4 && !fuzz_used_up(); n++) {
+		size_t size = (size_t)fuzz_take(256) * 8;
+		const uint8_t *bytes = fuzz_take_span(size, &size);
 
-		size = ob_min(size, in.size - in.at);
-		bytes = in.data + in.at;
-		in.at += size;
 		answers[n] = (struct obl_answer){ .err = obp_load_decode(bytes, size, &answers[n].load), .took_ns = a_number() };
 		obl_server_from(&answers[n], &servers[n]);
 	}
-	if (n && !obl_place(servers, n, &request, (enum obl_policy)take(OBL_POLICY_COUNT), &state, &choice))
+	if (n && !obl_place(servers, n, &request, (enum obl_policy)fuzz_take(OBL_POLICY_COUNT), &state, &choice))
 		obl_explain(&choice, &request, why, sizeof why);
 	for (uint32_t i = 0; i < n; i++)
 		obp_load_fini(&answers[i].load);
@@ -352,9 +294,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		ob_log_set_fd(open("/dev/null", O_WRONLY | O_CLOEXEC));
 		obc_resume_init(&own);
 	}
-	in.data = data;
-	in.size = ob_min(size, (size_t)8192);
-	in.at = 0;
-	parts[take(ob_count(parts))]();
+	fuzz_input_start(data, ob_min(size, (size_t)8192));
+	parts[fuzz_take(ob_count(parts))]();
 	return 0;
 }

@@ -19,6 +19,7 @@
 #include "server/board.h"
 #include "server/exec.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/fuzz_stream.h"
 #include "transport/tree.h"
 
 #define INPUT_MAX 65536u
@@ -29,9 +30,8 @@ _Noreturn void __wrap_obs_session_exit(struct obs_session *session, int status);
 
 static struct obs_session session;
 static jmp_buf over;
-static uint8_t *wire;
-static size_t wire_size, wire_at, taken;
-static bool left;
+static size_t taken;
+static bool started, left;
 static const char *folder_path;
 static uint8_t chunk[OBS_CACHE_MIN], chunk_name[OBT_SHA256_BYTES];
 
@@ -51,7 +51,7 @@ _Noreturn void __wrap_obs_session_exit(struct obs_session *s, int status)
 }
 
 /* The client takes every reply, to its last byte, until it has had enough and leaves. Where a worker would end, the next input gets a new session. */
-static ssize_t fuzz_send(struct obt_stream *stream, const struct iovec *iov, int n, bool block)
+static ssize_t client_send(struct obt_stream *stream, const struct iovec *iov, int n, bool block)
 {
 	static volatile unsigned sink __attribute__((unused));
 	size_t total = 0;
@@ -70,23 +70,7 @@ static ssize_t fuzz_send(struct obt_stream *stream, const struct iovec *iov, int
 	longjmp(over, 1);
 }
 
-static ssize_t fuzz_recv(struct obt_stream *stream, void *data, size_t size, bool block)
-{
-	size_t n = ob_min(size, wire_size - wire_at);
-
-	(void)stream;
-	(void)block;
-	memcpy(data, wire + wire_at, n);
-	wire_at += n;
-	return (ssize_t)n;
-}
-
-static void fuzz_close(struct obt_stream *stream)
-{
-	(void)stream;
-}
-
-static const struct obt_ops fuzz_ops = { "fuzz", fuzz_send, fuzz_recv, fuzz_close };
+static const struct obt_ops client_ops = { "fuzz", client_send, fuzz_stream_recv, fuzz_stream_close };
 
 /* No mutation finds a hash: whenever a bit of the input says so, uploads get their right name, and questions name the one chunk that is kept. */
 static void names_help(uint16_t opcode, uint8_t *body, size_t size)
@@ -107,13 +91,13 @@ static void names_help(uint16_t opcode, uint8_t *body, size_t size)
 static void put(uint64_t number, uint16_t opcode, const void *body, size_t size)
 {
 	struct obp_record record = { (uint32_t)(sizeof record + size), opcode, 0 };
+	struct obp_frame frame;
 
-	obp_frame_fill((struct obp_frame *)(wire + wire_size), OBP_FRAME_CALLS, record.size, 1, number, 0);
-	wire_size += sizeof(struct obp_frame);
-	memcpy(wire + wire_size, &record, sizeof record);
-	memcpy(wire + wire_size + sizeof record, body, size);
-	names_help(opcode, wire + wire_size + sizeof record, size);
-	wire_size += record.size;
+	obp_frame_fill(&frame, OBP_FRAME_CALLS, record.size, 1, number, 0);
+	fuzz_wire_put(&frame, sizeof frame);
+	fuzz_wire_put(&record, sizeof record);
+	fuzz_wire_put(body, size);
+	names_help(opcode, fuzz_wire.data + fuzz_wire.size - size, size);
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)
@@ -144,7 +128,7 @@ static void start(void)
 		if (session.staging.writes[i].data)
 			munmap(session.staging.writes[i].data, OBP_CHUNK_MAX);
 	atomic_store(&obs_board->host_used, 0);
-	if (wire)
+	if (started)
 		obs_cache_close(&session.cache);
 	memset(&session, 0, sizeof session); /* what the one before held is lost with it, as with a process */
 	ob_log_set_level(OB_LOG_ERROR);
@@ -156,10 +140,9 @@ static void start(void)
 	obs_cache_enter(&session.cache, "fuzz");
 	obt_tree_digest(chunk, sizeof chunk, chunk_name);
 	obs_cache_put(&session.cache, OBS_CACHE_CHUNK, chunk_name, chunk, sizeof chunk);
-	if (!wire)
-		wire = malloc(16 * INPUT_MAX);
+	started = true;
 	left = false;
-	session.data.ops = &fuzz_ops;
+	session.data.ops = &client_ops;
 	session.replies.stream = session.data;
 }
 
@@ -168,11 +151,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct obp_ctx_use_req use = { .ctx = OBP_CTX_PRIMARY };
 	uint64_t number = 1;
 
-	if (!wire || left)
+	if (!started || left)
 		start();
 	if (size > INPUT_MAX)
 		return 0;
-	wire_size = wire_at = taken = 0;
+	fuzz_wire_clear();
+	taken = 0;
 	put(number++, OBP_OP_CTX_USE, &use, sizeof use);
 	for (size_t at = 0; at + 4 <= size;) {
 		uint16_t opcode, words;

@@ -14,7 +14,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -22,6 +21,7 @@
 #include "server/caller.h"
 #include "server/exec.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/fuzz_stream.h"
 #include "transport/token.h"
 
 #define INPUT_MAX 65536u
@@ -33,23 +33,10 @@ static char token[OBT_TOKEN_TEXT];
 static struct obs_admission admission;
 static struct sockaddr_in here;
 static int listener = -1, channel = -1;
-static uint8_t wire[INPUT_MAX + 4096];
-static size_t wire_size;
 static unsigned long greeted; /* for a look with the debugger that this is reached */
 
-static ssize_t fuzz_send(struct obt_stream *stream, const struct iovec *iov, int n, bool block)
-{
-	size_t total = 0;
-
-	(void)stream;
-	(void)block;
-	for (int i = 0; i < n; i++)
-		total += iov[i].iov_len;
-	return (ssize_t)total;
-}
-
-/* Behind the hello the client says nothing. */
-static ssize_t fuzz_recv(struct obt_stream *stream, void *data, size_t size, bool block)
+/* The client sends nothing after the hello. */
+static ssize_t nothing_recv(struct obt_stream *stream, void *data, size_t size, bool block)
 {
 	(void)stream;
 	(void)data;
@@ -58,12 +45,7 @@ static ssize_t fuzz_recv(struct obt_stream *stream, void *data, size_t size, boo
 	return 0;
 }
 
-static void fuzz_close(struct obt_stream *stream)
-{
-	(void)stream;
-}
-
-static const struct obt_ops fuzz_ops = { "fuzz", fuzz_send, fuzz_recv, fuzz_close };
+static const struct obt_ops silent_ops = { "fuzz", fuzz_stream_send, nothing_recv, fuzz_stream_close };
 
 /* Connections over TCP: their peer is no unix socket. */
 static void listener_make(void)
@@ -125,7 +107,6 @@ static void hello_make(const uint8_t *data, size_t size)
 	static struct obp_message message;
 	struct obp_hello *hello = &message.hello;
 	uint8_t fields[sizeof *hello] = { 0 };
-	struct ob_buf frame;
 
 	memcpy(fields, data, ob_min(size, sizeof fields));
 	memcpy(hello, fields, sizeof *hello);
@@ -137,20 +118,15 @@ static void hello_make(const uint8_t *data, size_t size)
 	if (fields[0] & 2)
 		hello->token[fields[1] % sizeof token] ^= (char)(fields[2] & 0x7f);
 	message.type = OBP_MSG_HELLO;
-	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
-	if (obp_message_encode(&message, &frame)) {
-		memcpy(wire, frame.data, frame.size);
-		wire_size = frame.size;
-	}
-	ob_buf_fini(&frame);
-	for (size_t i = sizeof fields; i + 2 < size && wire_size; i += 3)
-		wire[(data[i] | data[i + 1] << 8) % wire_size] = data[i + 2];
+	fuzz_wire_put_message(&message);
+	for (size_t i = sizeof fields; i + 2 < size && fuzz_wire.size; i += 3)
+		fuzz_wire.data[(data[i] | data[i + 1] << 8) % fuzz_wire.size] = data[i + 2];
 }
 
 /* Is the token in the bytes at all? */
 static bool shown(void)
 {
-	return memmem(wire, wire_size, token, strlen(token)) != NULL;
+	return memmem(fuzz_wire.data, fuzz_wire.size, token, strlen(token)) != NULL;
 }
 
 /* The bytes behind a preface, and the end, until admission has done with them. */
@@ -163,7 +139,7 @@ static void caller_run(void)
 		perror("a connection");
 		exit(1);
 	}
-	if (send(theirs, &preface, sizeof preface, MSG_NOSIGNAL) < 0 || (wire_size && send(theirs, wire, wire_size, MSG_NOSIGNAL) < 0))
+	if (send(theirs, &preface, sizeof preface, MSG_NOSIGNAL) < 0 || (fuzz_wire.size && send(theirs, fuzz_wire.data, fuzz_wire.size, MSG_NOSIGNAL) < 0))
 		perror("send");
 	shutdown(theirs, SHUT_WR);
 	obs_caller_admit(&admission, ours, false);
@@ -182,7 +158,7 @@ static void greet(int fd)
 	if (!shown() || memmem(&handed, sizeof handed, token, strlen(token)))
 		abort();
 	session = fresh;
-	session.data = (struct obt_stream){ .ops = &fuzz_ops, .fd = fd };
+	session.data = (struct obt_stream){ .ops = &silent_ops, .fd = fd };
 	if (obp_conn_init(&session.conn, OBP_ACCEPT_CONTROL))
 		return;
 	session.identity = handed.identity;
@@ -205,20 +181,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (size < 1 || size > INPUT_MAX)
 		return 0;
-	wire_size = 0;
+	fuzz_wire_clear();
 	if (data[0] % 3 == 2) {
 		hello_make(data + 1, size - 1);
 	} else if (data[0] % 3 == 1) {
 		size_t n = ob_min(size - 1, (size_t)OBP_CONTROL_MAX - 64);
+		struct obp_frame frame;
 
-		obp_frame_fill((struct obp_frame *)wire, OBP_FRAME_CONTROL, (uint32_t)ob_round_up(n, 8), 0, 0, 0);
-		((struct obp_frame *)wire)->raw_size = (uint32_t)n;
-		memcpy(wire + sizeof(struct obp_frame), data + 1, n);
-		memset(wire + sizeof(struct obp_frame) + n, 0, ob_round_up(n, 8) - n);
-		wire_size = sizeof(struct obp_frame) + ob_round_up(n, 8);
+		obp_frame_fill(&frame, OBP_FRAME_CONTROL, (uint32_t)ob_round_up(n, 8), 0, 0, 0);
+		frame.raw_size = (uint32_t)n;
+		fuzz_wire_put_frame(&frame, data + 1, n);
 	} else {
-		memcpy(wire, data + 1, size - 1);
-		wire_size = size - 1;
+		fuzz_wire_put(data + 1, size - 1);
 	}
 	caller_run();
 	while (obs_handoff_recv(channel, &handed, fds) > 0) {

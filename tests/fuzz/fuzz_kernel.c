@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "softdevice/program.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/fuzz_input.h"
 
 #define WINDOW          ((size_t)64 << 20)
 #define GUARD           256u /* bytes behind each allocation */
@@ -176,16 +177,6 @@ static const char head[] =
 	"mov.f64 %g0, 0d3ff0000000000000; mov.f64 %g1, %g0; mov.f64 %g2, %g0; mov.f64 %g3, %g0;\n"
 	"setp.eq.u32 %p0, %r1, 0; setp.ne.u32 %p1, %r1, 0; setp.lt.u32 %p2, %r1, 16; setp.gt.u32 %p3, %r1, 40;\n";
 
-static struct {
-	const uint8_t *data;
-	size_t size, at;
-} in;
-
-static unsigned take(unsigned below)
-{
-	return in.at < in.size ? in.data[in.at++] % below : 0;
-}
-
 /* ---- device memory ---- */
 
 static struct {
@@ -332,7 +323,7 @@ static void put_immediate(void)
 {
 	static const long long numbers[] = { 0, 1, -1, 2, 4, 7, 8, 31, 32, 33, 63, 64, 255, 256, 4095, 65536, 0x7fffffff, -0x7fffffff - 1 };
 
-	put_number("", take(2) ? numbers[take(ob_count(numbers))] : take(256));
+	put_number("", fuzz_take(2) ? numbers[fuzz_take(ob_count(numbers))] : fuzz_take(256));
 }
 
 static void put_word(char c)
@@ -341,34 +332,34 @@ static void put_word(char c)
 
 	switch (c) {
 	case 'R':
-		put_number("%r", take(6));
+		put_number("%r", fuzz_take(6));
 		break;
 	case 'D':
-		put_number("%d", take(6));
+		put_number("%d", fuzz_take(6));
 		break;
 	case 'F':
-		put_number("%f", take(4));
+		put_number("%f", fuzz_take(4));
 		break;
 	case 'G':
-		put_number("%g", take(4));
+		put_number("%g", fuzz_take(4));
 		break;
 	case 'P':
-		put_number("%p", take(4));
+		put_number("%p", fuzz_take(4));
 		break;
 	case 'I':
 		put_immediate();
 		break;
 	case 'O':
-		put_number("", take(4) ? 4 * (long long)take(32) : (long long)take(256) * 4 - 512);
+		put_number("", fuzz_take(4) ? 4 * (long long)fuzz_take(32) : (long long)fuzz_take(256) * 4 - 512);
 		break;
 	case 'L':
-		put_number("L", take(STATEMENTS_MAX / 8));
+		put_number("L", fuzz_take(STATEMENTS_MAX / 8));
 		break;
 	case 'C':
-		put(compares[take(ob_count(compares))]);
+		put(compares[fuzz_take(ob_count(compares))]);
 		break;
 	case 'A':
-		put(take(8) == 7 ? "%d0" : "%a");
+		put(fuzz_take(8) == 7 ? "%d0" : "%a");
 		break;
 	case 'S':
 		put("%s");
@@ -394,7 +385,7 @@ static void put_statement(const char *s)
 
 static void kernel_make(void)
 {
-	unsigned n = 1 + take(STATEMENTS_MAX), label = 0;
+	unsigned n = 1 + fuzz_take(STATEMENTS_MAX), label = 0;
 
 	text_size = 0;
 	put(head);
@@ -403,15 +394,15 @@ static void kernel_make(void)
 			put_number("L", label++);
 			put(":\n");
 		}
-		put_statement(statements[take(ob_count(statements))]);
+		put_statement(statements[fuzz_take(ob_count(statements))]);
 	}
 	for (; label < STATEMENTS_MAX / 8; label++) {
 		put_number("L", label);
 		put(":\n");
 	}
 	put("ret;\n}\n");
-	for (unsigned i = take(8) == 7 ? take(8) : 0; i; i--)
-		text[(take(256) << 8 | take(256)) % text_size] = (char)take(128);
+	for (unsigned i = fuzz_take(8) == 7 ? fuzz_take(8) : 0; i; i--)
+		text[(fuzz_take(256) << 8 | fuzz_take(256)) % text_size] = (char)fuzz_take(128);
 }
 
 static void kernel_run(struct obd_program *program, struct obd_pool *pool)
@@ -419,15 +410,15 @@ static void kernel_run(struct obd_program *program, struct obd_pool *pool)
 	struct {
 		uint64_t p0;
 		uint32_t p1, pad;
-	} params = { .p1 = take(256) };
+	} params = { .p1 = fuzz_take(256) };
 	struct obd_fault fault = { .result = CUDA_SUCCESS };
 	struct obd_grid grid = { .program = program,
 				 .kernel = obd_program_kernel(program, "k"),
-				 .grid = { 1 + take(3), 1, 1 },
-				 .block = { 1 + take(96), 1 + take(2), 1 },
+				 .grid = { 1 + fuzz_take(3), 1, 1 },
+				 .block = { 1 + fuzz_take(96), 1 + fuzz_take(2), 1 },
 				 .cluster = { 1, 1, 1 },
-				 .dynamic_shared = 16 * take(16),
-				 .cooperative = take(8) == 7,
+				 .dynamic_shared = 16 * fuzz_take(16),
+				 .cooperative = fuzz_take(8) == 7,
 				 .params = &params,
 				 .abort = &stop };
 	uint8_t *memory = memory_take(NULL, 4096, 256);
@@ -436,9 +427,8 @@ static void kernel_run(struct obd_program *program, struct obd_pool *pool)
 	if (!grid.kernel || grid.kernel->param_bytes > sizeof params || !memory)
 		return;
 	memcpy(memory, "%d %s %5.3f %c\n", 16);
-	for (unsigned i = 16; i < 256; i++)
-		memory[i] = (uint8_t)take(256);
-	params.p0 = take(8) == 7 ? (uintptr_t)memory + 4090 : (uintptr_t)memory;
+	fuzz_take_bytes(memory + 16, 240);
+	params.p0 = fuzz_take(8) == 7 ? (uintptr_t)memory + 4090 : (uintptr_t)memory;
 	atomic_store(&stop, 0);
 	atomic_store(&running, ob_clock_ns());
 	obd_grid_run(pool, &grid, &fault);
@@ -473,9 +463,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					.compute_capability = 90,
 					.sm_count = 2 };
 	}
-	in.data = data;
-	in.size = size;
-	in.at = 0;
+	fuzz_input_start(data, size);
 	n_allocations = 0;
 	window_used = 0;
 	kernel_make();

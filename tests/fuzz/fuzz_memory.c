@@ -17,31 +17,17 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/fuzz_input.h"
 #include "transport/shm_inside.h"
 
 #define STEPS_MAX 64u
-
-static struct {
-	const uint8_t *data;
-	size_t size, at;
-} in;
-
-static unsigned take(unsigned below)
-{
-	return in.at < in.size ? in.data[in.at++] % below : 0;
-}
-
-static bool used_up(void)
-{
-	return in.at >= in.size;
-}
 
 static uint64_t a_number(void)
 {
 	uint64_t n = 0;
 
-	for (unsigned i = take(9); i; i--)
-		n = n << 8 | take(256);
+	for (unsigned i = fuzz_take(9); i; i--)
+		n = n << 8 | fuzz_take(256);
 	return n;
 }
 
@@ -52,18 +38,18 @@ static int descriptor_make(void)
 		F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, F_SEAL_SHRINK | F_SEAL_GROW, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE, 0
 	};
 	static const off_t sizes[] = { OBT_SHM_BYTES, OBT_SHM_BYTES, OBT_SHM_BYTES, OBT_SHM_BYTES - 1, 0, 4096, 1ll << 40 };
-	unsigned kind = take(8);
+	unsigned kind = fuzz_take(8);
 	int fd, ends[2];
 
 	if (kind == 7)
-		return open(take(2) ? "/dev/zero" : "/", O_RDONLY | O_CLOEXEC);
+		return open(fuzz_take(2) ? "/dev/zero" : "/", O_RDONLY | O_CLOEXEC);
 	if (kind == 6 && pipe2(ends, O_CLOEXEC) == 0) {
 		close(ends[1]);
 		return ends[0];
 	}
-	fd = memfd_create("fuzz", MFD_CLOEXEC | (take(8) == 7 ? 0u : MFD_ALLOW_SEALING));
-	if (fd >= 0 && ftruncate(fd, sizes[take(ob_count(sizes))]) == 0)
-		fcntl(fd, F_ADD_SEALS, seals[take(ob_count(seals))]);
+	fd = memfd_create("fuzz", MFD_CLOEXEC | (fuzz_take(8) == 7 ? 0u : MFD_ALLOW_SEALING));
+	if (fd >= 0 && ftruncate(fd, sizes[fuzz_take(ob_count(sizes))]) == 0)
+		fcntl(fd, F_ADD_SEALS, seals[fuzz_take(ob_count(seals))]);
 	return fd;
 }
 
@@ -74,12 +60,11 @@ static void client_send(int fd, const int *fds, int n)
 		struct cmsghdr align;
 	} control = { .bytes = { 0 } };
 	uint8_t bytes[64];
-	struct iovec iov = { bytes, 1u + take(sizeof bytes) };
+	struct iovec iov = { bytes, 1u + fuzz_take(sizeof bytes) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	struct cmsghdr *c;
 
-	for (size_t i = 0; i < iov.iov_len; i++)
-		bytes[i] = (uint8_t)take(256);
+	fuzz_take_bytes(bytes, iov.iov_len);
 	if (n) {
 		msg.msg_control = control.bytes;
 		msg.msg_controllen = CMSG_SPACE((size_t)n * sizeof(int));
@@ -96,13 +81,13 @@ static void server_reads(struct obt_stream *stream)
 {
 	uint8_t bytes[4096];
 
-	stream->ops->recv(stream, bytes, 1u + take(255) * 16u, false);
+	stream->ops->recv(stream, bytes, 1u + fuzz_take(255) * 16u, false);
 }
 
 static void server_writes(struct obt_stream *stream)
 {
 	static uint8_t bytes[65536];
-	struct iovec iov[2] = { { bytes, take(255) * 64u }, { bytes + 8, 1u + take(255) } };
+	struct iovec iov[2] = { { bytes, fuzz_take(255) * 64u }, { bytes + 8, 1u + fuzz_take(255) } };
 
 	stream->ops->send(stream, iov, 2, false);
 }
@@ -111,25 +96,25 @@ static void client_step(int fd, int memory, uint8_t *map)
 {
 	uint64_t value;
 
-	switch (take(6)) {
+	switch (fuzz_take(6)) {
 	case 0:
 		client_send(fd, NULL, 0);
 		break;
 	case 1:
-		value = (uint64_t)ftruncate(memory, (off_t)take(3) * 4096);
+		value = (uint64_t)ftruncate(memory, (off_t)fuzz_take(3) * 4096);
 		(void)value;
 		break;
 	case 2: /* its numbers */
 		value = a_number();
 		if (map)
-			memcpy(map + take(8) * 128u + take(2) * 8u, &value, sizeof value);
+			memcpy(map + fuzz_take(8) * 128u + fuzz_take(2) * 8u, &value, sizeof value);
 		break;
 	case 3:
 		if (map)
-			memset(map + (a_number() % (OBT_SHM_BYTES - 256)), (int)take(256), 256);
+			memset(map + (a_number() % (OBT_SHM_BYTES - 256)), (int)fuzz_take(256), 256);
 		break;
 	case 4: /* as an honest client would */
-		value = take(255) * 16u;
+		value = fuzz_take(255) * 16u;
 		if (map)
 			memcpy(map, &value, sizeof value);
 		break;
@@ -159,34 +144,32 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t *map = MAP_FAILED;
 	int ends[2], fds[4], n;
 
-	in.data = data;
-	in.size = size;
-	in.at = 0;
+	fuzz_input_start(data, size);
 	ob_log_set_level(OB_LOG_ERROR);
 	before = descriptors();
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
 		return 0;
 	obt_stream_adopt(&stream, ends[0]);
 	obt_shm_expect(&stream);
-	n = (int)take(8) == 7 ? (int)take(5) : 1;
+	n = (int)fuzz_take(8) == 7 ? (int)fuzz_take(5) : 1;
 	for (int i = 0; i < n; i++)
 		fds[i] = descriptor_make();
 	client_send(ends[1], fds, n);
-	if (take(4) == 3)
+	if (fuzz_take(4) == 3)
 		client_send(ends[1], fds, n);
 	server_reads(&stream);
-	if (take(4) == 3)
+	if (fuzz_take(4) == 3)
 		server_reads(&stream);
 	if (n)
 		map = mmap(NULL, OBT_SHM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
-	if (obt_shm_take(&stream, take(8) == 7 ? take(4) : OBT_SHM_VERSION, &why)) {
+	if (obt_shm_take(&stream, fuzz_take(8) == 7 ? fuzz_take(4) : OBT_SHM_VERSION, &why)) {
 		bool on = obt_shm_taken(&stream);
 
 		obt_shm_settle(&stream, obt_shm_taken(&stream));
-		for (unsigned i = 0; i < STEPS_MAX && !used_up(); i++) {
+		for (unsigned i = 0; i < STEPS_MAX && !fuzz_used_up(); i++) {
 			/* Beyond the end of memory that is too short this program itself would fault: only what the server took is written to. */
 			client_step(ends[1], n ? fds[0] : -1, on && map != MAP_FAILED ? map : NULL);
-			if (take(2))
+			if (fuzz_take(2))
 				server_reads(&stream);
 			else
 				server_writes(&stream);

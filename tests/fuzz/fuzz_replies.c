@@ -17,6 +17,8 @@
 #include "protocol/control.h"
 #include "protocol/obc_calls.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/fuzz_input.h"
+#include "tests/fuzz/fuzz_stream.h"
 
 #define CALLS_MAX  16u
 #define FRAMES_MAX 64u /* of the server's, in one run */
@@ -25,36 +27,10 @@
 
 size_t __wrap_fwrite(const void *data, size_t size, size_t n, FILE *out);
 
-static struct {
-	const uint8_t *data;
-	size_t size, at;
-} in;
-
-static unsigned take(unsigned below)
-{
-	return in.at < in.size ? in.data[in.at++] % below : 0;
-}
-
-static bool used_up(void)
-{
-	return in.at >= in.size;
-}
-
 /* ---- the server ---- */
 
-static uint8_t wire[3u << 20];
-static size_t wire_size, wire_at;
 static uint64_t sequence, n_frames;
 static bool copying; /* the call that waits is for data: each byte of it is ANSWER */
-
-static void wire_put(const void *data, size_t size)
-{
-	if (size > sizeof wire - wire_size)
-		size = sizeof wire - wire_size;
-	if (size)
-		memcpy(wire + wire_size, data, size);
-	wire_size += size;
-}
 
 static void frame_put(enum obp_frame_type type, const void *payload, size_t size, uint32_t count, uint64_t ack)
 {
@@ -63,16 +39,14 @@ static void frame_put(enum obp_frame_type type, const void *payload, size_t size
 	obp_frame_fill(&frame, type, (uint32_t)ob_round_up(size, 8), count, type == OBP_FRAME_REPLIES ? sequence : 0, ack);
 	if (type == OBP_FRAME_CONTROL)
 		frame.raw_size = (uint32_t)size;
-	wire_put(&frame, sizeof frame);
-	wire_put(payload, size);
-	wire_put("\0\0\0\0\0\0\0", ob_round_up(size, 8) - size);
+	fuzz_wire_put_frame(&frame, payload, size);
 }
 
 static uint32_t a_number(void)
 {
 	static const uint32_t numbers[] = { 0, 1, 2, 7, 8, 16, 999, 1000, 4096, 32768, 65536, 1u << 20, 1u << 31, UINT32_MAX };
 
-	return take(2) ? take(255) : numbers[take(ob_count(numbers))];
+	return fuzz_take(2) ? fuzz_take(255) : numbers[fuzz_take(ob_count(numbers))];
 }
 
 /* One reply in a frame of its own. */
@@ -85,10 +59,10 @@ static void reply_put(struct obp_reply reply, uint32_t body)
 	reply.size = (uint32_t)(sizeof reply + ob_round_up(body, 8));
 	memcpy(payload, &reply, sizeof reply);
 	memset(payload + sizeof reply, ANSWER, body);
-	if (!copying && body >= 8 && take(2))
+	if (!copying && body >= 8 && fuzz_take(2))
 		for (unsigned i = 0; i + 4 <= body && i < 64; i += 4) /* small numbers are where sizes and counts lie */
-			memcpy(payload + sizeof reply + i, &(uint32_t){ take(3) ? take(64) : a_number() }, 4);
-	frame_put(OBP_FRAME_REPLIES, payload, reply.size, 1, take(4) ? 0 : a_number());
+			memcpy(payload + sizeof reply + i, &(uint32_t){ fuzz_take(3) ? fuzz_take(64) : a_number() }, 4);
+	frame_put(OBP_FRAME_REPLIES, payload, reply.size, 1, fuzz_take(4) ? 0 : a_number());
 	sequence++;
 }
 
@@ -96,15 +70,15 @@ static void reply_put(struct obp_reply reply, uint32_t body)
 static void honest(const struct log_wait *wait)
 {
 	const struct obp_call_info *info = obp_call_info(wait->opcode);
-	struct obp_reply reply = { .call = wait->number, .result = take(8) == 7 ? 2 : 0 };
+	struct obp_reply reply = { .call = wait->number, .result = fuzz_take(8) == 7 ? 2 : 0 };
 	size_t left = wait->capacity - wait->got, n;
 
 	if (!(info->flags & OBP_CALL_STREAMED)) {
-		reply_put(reply, reply.result && take(2) ? 0 : (uint32_t)left);
+		reply_put(reply, reply.result && fuzz_take(2) ? 0 : (uint32_t)left);
 		return;
 	}
-	for (unsigned pieces = 1 + take(4); left && pieces > 1; pieces--) {
-		n = (size_t)1 + (size_t)take(255) * take(255);
+	for (unsigned pieces = 1 + fuzz_take(4); left && pieces > 1; pieces--) {
+		n = (size_t)1 + (size_t)fuzz_take(255) * fuzz_take(255);
 		n = ob_min(left - 1, n);
 		if (n == 0)
 			break;
@@ -119,56 +93,51 @@ static void honest(const struct log_wait *wait)
 
 static void twisted(const struct log_wait *wait)
 {
-	struct obp_reply reply = { .call = wait->number + take(3) - take(3) };
+	struct obp_reply reply = { .call = wait->number + fuzz_take(3) - fuzz_take(3) };
 	uint32_t body = (uint32_t)wait->capacity;
 
-	reply.flags = (uint16_t)(take(2) ? take(16) : a_number());
-	reply.result = take(2) ? 0 : a_number();
-	reply.deferred = take(4) ? 0 : a_number();
-	reply.deferred_opcode = take(2) ? 0 : a_number();
-	if (take(2))
-		body = take(2) ? body + take(64) - take(64) : a_number();
+	reply.flags = (uint16_t)(fuzz_take(2) ? fuzz_take(16) : a_number());
+	reply.result = fuzz_take(2) ? 0 : a_number();
+	reply.deferred = fuzz_take(4) ? 0 : a_number();
+	reply.deferred_opcode = fuzz_take(2) ? 0 : a_number();
+	if (fuzz_take(2))
+		body = fuzz_take(2) ? body + fuzz_take(64) - fuzz_take(64) : a_number();
 	reply_put(reply, body);
-	if (take(4) == 3)
+	if (fuzz_take(4) == 3)
 		reply_put(reply, body);
 }
 
 static void text(void)
 {
-	struct obp_reply reply = { .flags = (uint16_t)(OBP_REPLY_TEXT | (take(2) ? OBP_REPLY_TEXT_STDERR : 0) |
-						       (take(8) == 7 ? OBP_REPLY_MORE : 0)) };
+	struct obp_reply reply = { .flags = (uint16_t)(OBP_REPLY_TEXT | (fuzz_take(2) ? OBP_REPLY_TEXT_STDERR : 0) |
+						       (fuzz_take(8) == 7 ? OBP_REPLY_MORE : 0)) };
 
-	reply.call = take(8) == 7;
-	reply_put(reply, take(2) ? take(255) : a_number());
+	reply.call = fuzz_take(8) == 7;
+	reply_put(reply, fuzz_take(2) ? fuzz_take(255) : a_number());
 }
 
 static void message(void)
 {
 	static struct obp_message m;
-	struct ob_buf frame;
 
-	m.type = (enum obp_message_type)(1 + take(11));
+	m.type = (enum obp_message_type)(1 + fuzz_take(11));
 	m.code = a_number();
-	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
-	if (obp_message_encode(&m, &frame))
-		wire_put(frame.data, frame.size);
-	ob_buf_fini(&frame);
+	fuzz_wire_put_message(&m);
 }
 
 /* A header and payload of the input's, or the input's bytes as they are. */
 static void raw(void)
 {
 	uint8_t bytes[128];
-	size_t n = take(sizeof bytes), before = wire_size;
+	size_t n = fuzz_take(sizeof bytes), before = fuzz_wire.size;
 
-	for (size_t i = 0; i < n; i++)
-		bytes[i] = (uint8_t)take(256);
-	if (take(2)) {
-		frame_put((enum obp_frame_type)(1 + take(8)), bytes, n, take(4), a_number());
-		for (unsigned i = take(3); i && wire_size > before; i--)
-			wire[before + take(sizeof(struct obp_frame))] = (uint8_t)take(256);
+	fuzz_take_bytes(bytes, n);
+	if (fuzz_take(2)) {
+		frame_put((enum obp_frame_type)(1 + fuzz_take(8)), bytes, n, fuzz_take(4), a_number());
+		for (unsigned i = fuzz_take(3); i && fuzz_wire.size > before; i--)
+			fuzz_wire.data[before + fuzz_take(sizeof(struct obp_frame))] = (uint8_t)fuzz_take(256);
 	} else {
-		wire_put(bytes, n);
+		fuzz_wire_put(bytes, n);
 	}
 }
 
@@ -176,9 +145,9 @@ static void server_says(void)
 {
 	const struct log_wait *wait = obc_log_state.waits;
 
-	wire_size = wire_at = 0;
+	fuzz_wire_clear();
 	copying = wait && obp_call_info(wait->opcode)->flags & OBP_CALL_STREAMED;
-	switch (wait ? take(10) : 9) {
+	switch (wait ? fuzz_take(10) : 9) {
 	default:
 		honest(wait);
 		break;
@@ -190,7 +159,7 @@ static void server_says(void)
 		text();
 		break;
 	case 7:
-		frame_put(OBP_FRAME_ACK, NULL, 0, 0, take(2) ? atomic_load(&obc_log_state.ring.sent_number) : (uint64_t)a_number() << take(40));
+		frame_put(OBP_FRAME_ACK, NULL, 0, 0, fuzz_take(2) ? atomic_load(&obc_log_state.ring.sent_number) : (uint64_t)a_number() << fuzz_take(40));
 		break;
 	case 8:
 		message();
@@ -201,40 +170,20 @@ static void server_says(void)
 	}
 }
 
-static ssize_t fuzz_send(struct obt_stream *stream, const struct iovec *iov, int n, bool block)
+/* Receives in pieces. When the wire is empty, the input chooses what the server sends next. */
+static ssize_t server_recv(struct obt_stream *stream, void *data, size_t size, bool block)
 {
-	size_t total = 0;
+	size_t n = fuzz_take(4) ? size : (size_t)1 + fuzz_take(255);
 
-	(void)stream;
-	(void)block;
-	for (int i = 0; i < n; i++)
-		total += iov[i].iov_len;
-	return (ssize_t)total;
-}
-
-static ssize_t fuzz_recv(struct obt_stream *stream, void *data, size_t size, bool block)
-{
-	size_t n = take(4) ? size : (size_t)1 + take(255);
-
-	(void)stream;
-	(void)block;
-	while (wire_at == wire_size) {
-		if (used_up() || n_frames++ == FRAMES_MAX)
+	while (fuzz_wire.at == fuzz_wire.size) {
+		if (fuzz_used_up() || n_frames++ == FRAMES_MAX)
 			return 0;
 		server_says();
 	}
-	n = ob_min(ob_min(n, size), wire_size - wire_at);
-	memcpy(data, wire + wire_at, n);
-	wire_at += n;
-	return (ssize_t)n;
+	return fuzz_stream_recv(stream, data, ob_min(n, size), block);
 }
 
-static void fuzz_close(struct obt_stream *stream)
-{
-	(void)stream;
-}
-
-static const struct obt_ops fuzz_ops = { "fuzz", fuzz_send, fuzz_recv, fuzz_close };
+static const struct obt_ops server_ops = { "fuzz", fuzz_stream_send, server_recv, fuzz_stream_close };
 
 /* Device output leaves through this: every byte of it must be there. */
 size_t __wrap_fwrite(const void *data, size_t size, size_t n, FILE *out)
@@ -273,7 +222,7 @@ static void block_check(uint8_t *block, size_t size)
 static void call_read(void)
 {
 	static const size_t sizes[] = { 1, 4, 24, 4096, 32768, 40000, 100000, 700000 };
-	size_t size = sizes[take(ob_count(sizes))];
+	size_t size = sizes[fuzz_take(ob_count(sizes))];
 	uint8_t *block = block_new(size), *exact = malloc(size);
 
 	if (exact) {
@@ -295,7 +244,7 @@ static void call_read(void)
 static void call_module(void)
 {
 	static const uint8_t sha[32];
-	uint32_t caps[2] = { a_number() % (OBP_LOG_MAX + 1), take(255) }, sizes[2] = { 0, 0 };
+	uint32_t caps[2] = { a_number() % (OBP_LOG_MAX + 1), fuzz_take(255) }, sizes[2] = { 0, 0 };
 	uint8_t *logs[2] = { block_new(caps[0]), block_new(caps[1]) };
 
 	if (obc_call_op_module_load_checked(1, sha, 0, 0, caps[0], caps[1], NULL, logs[0], &sizes[0], logs[1], &sizes[1]) == CUDA_SUCCESS &&
@@ -317,9 +266,9 @@ static void call_times(void)
 static void call_cached(void)
 {
 	CUatomicOperation operations[8] = { 0 };
-	unsigned n = 1 + take(8), capabilities[8];
+	unsigned n = 1 + fuzz_take(8), capabilities[8];
 
-	operations[0] = (CUatomicOperation)take(4);
+	operations[0] = (CUatomicOperation)fuzz_take(4);
 	obc_call_cuDeviceGetHostAtomicCapabilities(capabilities, operations, n, 0);
 }
 
@@ -331,7 +280,7 @@ static void call_small(void)
 	uint32_t yes = 0;
 	float ms = 0;
 
-	switch (take(8)) {
+	switch (fuzz_take(8)) {
 	case 0:
 		obc_call_op_mem_info(&a, &b);
 		break;
@@ -375,23 +324,22 @@ static void log_begin(void)
 	if (obp_conn_init(&log->conn, OBP_ACCEPT_REPLIES | OBP_ACCEPT_CONTROL))
 		exit(1);
 	log->conn.codecs = OBZ_ALL_CODECS;
-	log->stream = (struct obt_stream){ .ops = &fuzz_ops, .fd = -1 };
+	log->stream = (struct obt_stream){ .ops = &server_ops, .fd = -1 };
 	log->byref_min = OBC_BYREF_MIN;
 	log->open = true;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	in.data = data;
-	in.size = ob_min(size, (size_t)4096);
-	in.at = wire_size = wire_at = 0;
+	fuzz_input_start(data, ob_min(size, (size_t)4096));
+	fuzz_wire_clear();
 	n_frames = 0;
 	sequence = 1;
 	log_begin();
 	for (unsigned i = 0; i < CALLS_MAX && obc_log_error() == CUDA_SUCCESS; i++) {
 		static void (*const calls[])(void) = { call_small, call_read, call_small, call_module, call_times, call_cached };
 
-		calls[take(ob_count(calls))]();
+		calls[fuzz_take(ob_count(calls))]();
 		if (obc_log_state.waits)
 			abort(); /* a wait is listed no longer than its call lasts */
 	}

@@ -11,27 +11,11 @@
 #include "base/check.h"
 #include "protocol/conn.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/fuzz_input.h"
 
 #define RECORDS_MAX 24u
 #define BODY_MAX (80u << 10)
 #define FRAME_RECORDS 4u
-
-static struct {
-	const uint8_t *data;
-	size_t size, at;
-} in;
-
-static unsigned take(unsigned below)
-{
-	unsigned value = in.at < in.size ? in.data[in.at++] : 0;
-
-	return value % below;
-}
-
-static bool used_up(void)
-{
-	return in.at >= in.size;
-}
 
 static uint32_t body_sizes[RECORDS_MAX + 1];
 static uint8_t bodies[FRAME_RECORDS * (BODY_MAX + sizeof(struct obp_record))];
@@ -49,7 +33,7 @@ static void pattern_fill(void)
 /* The frame that carries records `from` on; the number after its last one. */
 static uint64_t frame_make(struct obp_packer *packer, uint64_t from, size_t *ret_size)
 {
-	uint64_t number = from, count = 1 + take(FRAME_RECORDS);
+	uint64_t number = from, count = 1 + fuzz_take(FRAME_RECORDS);
 	struct iovec iov[5];
 	struct obp_frame frame;
 	size_t size = 0, at = 0;
@@ -112,9 +96,9 @@ static bool items_take(struct obp_conn *conn, const uint8_t **from, size_t *left
 		while (event == OBP_BIG && obp_conn_body_left(conn)) {
 			n = obp_conn_body_buffered(conn, part, sizeof part);
 			if (n == 0) {
-				n = used_up() ? *left : (size_t)1 + 97u * take(255);
+				n = fuzz_used_up() ? *left : (size_t)1 + 97u * fuzz_take(255);
 				n = ob_min(n, ob_min(obp_conn_body_left(conn), *left));
-				if (n == 0 || (!used_up() && take(8) == 0))
+				if (n == 0 || (!fuzz_used_up() && fuzz_take(8) == 0))
 					return false;
 				memcpy(part, *from, n);
 				obp_conn_body_direct(conn, n);
@@ -137,11 +121,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!pattern[7 + 8])
 		pattern_fill();
-	in.data = data;
-	in.size = ob_min(size, (size_t)1024);
-	in.at = 0;
+	fuzz_input_start(data, ob_min(size, (size_t)1024));
 	shown = 0;
-	codec = take(OBZ_CODEC_COUNT);
+	codec = fuzz_take(OBZ_CODEC_COUNT);
 	if (obp_conn_init(&conn, OBP_ACCEPT_CALLS))
 		return 0;
 	conn.codecs = OBZ_ALL_CODECS;
@@ -149,7 +131,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (codec)
 		obp_packer_init(&packer, OBZ_ALL_CODECS, codec, true, rate, NULL);
 	for (unsigned i = 1; i <= RECORDS_MAX; i++) {
-		unsigned kind = take(4), n = take(255);
+		unsigned kind = fuzz_take(4), n = fuzz_take(255);
 
 		body_sizes[i] = kind == 3 ? 8u * (4000u + n * 20u) : kind == 2 ? 8u * n * 16u : 8u * (n % 32);
 	}
@@ -164,18 +146,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			void *space;
 
 			obp_conn_space(&conn, &space, &room);
-			n = used_up() ? left : (size_t)1 + take(255) * (size_t)take(255);
+			n = fuzz_used_up() ? left : (size_t)1 + fuzz_take(255) * (size_t)fuzz_take(255);
 			n = ob_min(n, ob_min(room, left));
 			memcpy(space, p, n);
 			obp_conn_fed(&conn, n);
 			p += n;
 			left -= n;
-			broke = !items_take(&conn, &p, &left) || (!used_up() && take(16) == 0);
+			broke = !items_take(&conn, &p, &left) || (!fuzz_used_up() && fuzz_take(16) == 0);
 		}
 		if (broke) {
 			obp_conn_restart(&conn);
 			/* The receiver said how far it was, perhaps before it took what it has now; never less than it once said. */
-			floor += take((unsigned)(shown + 1 - floor) + 1);
+			floor += fuzz_take((unsigned)(shown + 1 - floor) + 1);
 			next = floor;
 		}
 	}
