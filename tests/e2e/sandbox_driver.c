@@ -28,8 +28,8 @@
 #include <unistd.h>
 
 #include "base/cuda_types.h"
+#include "tests/one_device.h"
 
-#define EXPORT __attribute__((visibility("default")))
 #define PIDS 400 /* processes started after the supervisor that are looked for */
 
 static bool opens(const char *path, int flags)
@@ -315,59 +315,8 @@ static uint32_t try_all_early(void)
 
 /* ---- the driver ---- */
 
-EXPORT CUresult cuInit(unsigned int flags);
-EXPORT CUresult cuInit(unsigned int flags)
-{
-	(void)flags;
-	return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuDriverGetVersion(int *version);
-EXPORT CUresult cuDriverGetVersion(int *version)
-{
-	*version = 12020;
-	return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuDeviceGetCount(int *count);
-EXPORT CUresult cuDeviceGetCount(int *count)
-{
-	*count = 1;
-	return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuDeviceGetName(char *name, int size, CUdevice device);
-EXPORT CUresult cuDeviceGetName(char *name, int size, CUdevice device)
-{
-	(void)device;
-	snprintf(name, (size_t)size, "taken over");
-	return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device);
-EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
-{
-	(void)device;
-	*bytes = (size_t)1 << 30;
-	return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *ret, CUdevice device);
-EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *ret, CUdevice device)
-{
-	static char object;
-
-	(void)device;
-	*ret = (CUcontext)&object;
-	return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuCtxSetCurrent(CUcontext context);
-EXPORT CUresult cuCtxSetCurrent(CUcontext context)
-{
-	(void)context;
-	return CUDA_SUCCESS;
-}
+const char one_device_name[] = "taken over";
+const size_t one_device_bytes = (size_t)1 << 30;
 
 /* The first time no session is there: a worker asks while it warms up. */
 EXPORT CUresult cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total);
@@ -375,7 +324,7 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total)
 {
 	static unsigned asked;
 
-	*ret_total = (size_t)1 << 30;
+	*ret_total = one_device_bytes;
 	*ret_free = asked++ ? (size_t)try_all_early() << 32 | try_all() : *ret_total;
 	return CUDA_SUCCESS;
 }

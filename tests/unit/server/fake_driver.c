@@ -11,64 +11,15 @@
 #include <unistd.h>
 
 #include "base/cuda_types.h"
+#include "tests/one_device.h"
 
-#define EXPORT __attribute__((visibility("default")))
+const char one_device_name[] = "fake";
+const size_t one_device_bytes = 1 << 20;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int released;
 static char context_object;
-
-EXPORT CUresult cuInit(unsigned int flags);
-EXPORT CUresult cuInit(unsigned int flags)
-{
-	return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuDriverGetVersion(int *version);
-EXPORT CUresult cuDriverGetVersion(int *version)
-{
-	*version = 12020;
-	return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuDeviceGetCount(int *count);
-EXPORT CUresult cuDeviceGetCount(int *count)
-{
-	*count = 1;
-	return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuDeviceGetName(char *name, int size, CUdevice device);
-EXPORT CUresult cuDeviceGetName(char *name, int size, CUdevice device)
-{
-	(void)device;
-	snprintf(name, (size_t)size, "fake");
-	return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device);
-EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
-{
-	(void)device;
-	*bytes = 1 << 20;
-	return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *ret, CUdevice device);
-EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *ret, CUdevice device)
-{
-	(void)device;
-	*ret = (CUcontext)&context_object;
-	return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuCtxSetCurrent(CUcontext context);
-EXPORT CUresult cuCtxSetCurrent(CUcontext context)
-{
-	(void)context;
-	return CUDA_SUCCESS;
-}
 
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *ret, size_t size);
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *ret, size_t size)
