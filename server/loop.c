@@ -99,6 +99,10 @@ static void guest_admit(const struct obs_handoff *handoff, int fds[OBS_HANDOFF_F
 	for (unsigned i = 0; i < OBS_JOINING_MAX && !guest; i++)
 		if (loop.joining[i].fd < 0)
 			guest = &loop.joining[i];
+	if (!atomic_load_explicit(&loop.session->welcomed, memory_order_acquire)) {
+		guest_refuse(fds, "the session has not begun; try again");
+		return;
+	}
 	if (!guest) {
 		guest_refuse(fds, "too many connections join this session at once; try again");
 		return;

@@ -366,6 +366,8 @@ static bool welcome_settle(struct obs_session *session)
 	bool sent;
 
 	pthread_mutex_lock(&session->replies.lock);
+	/* Release: the loop's thread, which sees it, sees what the handshake has settled. Before the client has the secret to join with. */
+	atomic_store_explicit(&session->welcomed, true, memory_order_release);
 	sent = welcome_send(session);
 	if (sent) {
 		obt_shm_settle(&session->data, session->welcome->shm);

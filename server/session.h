@@ -104,6 +104,7 @@ struct obs_session {
 
 	_Atomic uint64_t blocking;           /* the call in which the executor waits for the device; 0: in none */
 	_Atomic bool prints;                 /* a loaded module can print */
+	_Atomic bool welcomed;               /* what was agreed on in the welcome stands: connections may join */
 	_Atomic bool ending;                 /* said bye, or broke the protocol */
 };
 
