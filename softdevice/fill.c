@@ -184,6 +184,7 @@ static CUresult value_submit(CUstream stream, CUdeviceptr addr, uint64_t value, 
 	if (!op)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	op->op.run = run;
+	op->op.behind_code = run == value_wait; /* the program ends it when it likes */
 	op->addr = addr;
 	op->value = value;
 	op->bytes = bytes;

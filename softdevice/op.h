@@ -38,6 +38,7 @@ struct obd_op {
 	uint64_t number;        /* in order of submission */
 	int priority;
 	uint32_t waits;         /* ops it depends on that are not done */
+	bool behind_code;       /* among them, or before them, is code of the program or a wait for a value: it may take any time */
 	uint32_t n_after, max_after;
 	struct obd_op **after;  /* ops that depend on it */
 	struct obd_op *few[2];  /* `after` until it needs more */

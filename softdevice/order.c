@@ -41,6 +41,7 @@ static bool depend(struct obd_op *on, struct obd_op *op)
 		return after_reserve(on);
 	on->after[on->n_after++] = op;
 	op->waits++;
+	op->behind_code |= on->behind_code || on->kind == OBD_OP_KERNEL || on->kind == OBD_OP_HOST;
 	return true;
 }
 
