@@ -171,8 +171,6 @@ static void *work(void *argument)
 	need(alloc(&w->dbig, large), "cuMemAlloc");
 	need(stream_new(&w->stream, 1), "cuStreamCreate");
 	need(up(w->dcount, &zero, sizeof zero), "cuMemcpyHtoD");
-	/* So small a copy may still be under way when the call returns, and a non-blocking stream does not wait for the default one. */
-	need(stream_sync(NULL), "cuStreamSynchronize");
 	for (unsigned round = 0; round < rounds && !atomic_load(&failures); round++) {
 		vectors(w, round);
 		bulk(w, round);
