@@ -128,7 +128,7 @@ static CUresult copy_checked(const struct obf_copy3d *copy, enum obd_copy_mode m
 		result = obd_sched_submit(&op->op, stream, NULL);
 	/*
 	 * A small upload does not wait for kernels. It does wait for other copies: a kernel on a non-blocking stream, which comes next in many programs
-	 * and does not wait for the default stream, finds its bytes, as it does on a GPU, where so small a copy is over before a launch arrives.
+	 * and does not wait for the default stream, finds its bytes. CUDA does not promise that order.
 	 */
 	if (!result && staged && mode == OBD_COPY_BLOCKING && !op->op.behind_code)
 		obd_op_wait(&op->op);
