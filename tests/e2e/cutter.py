@@ -56,9 +56,8 @@ class Link:
 
     def run(self):
         try:
-            head = self.client.recv(PREFACE)  # by itself: what comes behind it may bring descriptors
-            fds = []
-            while head and len(head) < PREFACE:
+            head, fds = b'', []
+            while len(head) < PREFACE:  # by itself: what comes behind it may bring descriptors
                 part = self.client.recv(PREFACE - len(head))
                 if not part:
                     return self.client.close()

@@ -47,6 +47,7 @@ if '-all' in os.environ.get('OUTBOARD_OPT', ''):
     os.environ['OUTBOARD_OPT'] += ',resume'  # connections are cut; all else stays off
 PREFACE = struct.pack('<IHBBQ', 0x4452424F, 2, 1, 0, 0)
 JOIN = struct.pack('<IHBB', 0x4452424F, 1, 2, 0)
+LOST = ('the session is lost', 'closed the connection')  # what a client says whose worker was killed; the second, if that was before the welcome
 WAYS = ('tcp', 'unix', 'shm', 'tls', 'cut')
 
 
@@ -199,7 +200,7 @@ class Load:
         self.tally.add('runs')
         if victim == 'client' and code == -signal.SIGKILL:
             self.tally.add('clients killed')
-        elif code is not None and code != program.exit and 'the session is lost' in err:
+        elif code is not None and code != program.exit and any(text in err for text in LOST):
             self.tally.add('sessions lost')
         elif complaints := programs.complaints_of(program, code, lines, err, RUN_TIMEOUT):
             self.tally.complain(f'{program.binary} over {way}: ' + '; '.join(complaints))
