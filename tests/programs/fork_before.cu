@@ -49,6 +49,7 @@ int main()
 			OK(write(ends[c][1], &sum, sizeof(sum)) == sizeof(sum));
 			_exit(check_failures != 0);
 		}
+		close(ends[c][1]);
 	}
 	uint64_t mine = work(7);
 	printf("parent  %016llx\n", (unsigned long long)mine);
