@@ -28,36 +28,6 @@
 
 static struct obs_admission admission;
 
-/* ---- sessions that may be joined ---- */
-
-static struct obs_route *route_find(uint64_t route)
-{
-	for (size_t i = 0; i < admission.n_routes; i++)
-		if (admission.routes[i].route == route)
-			return &admission.routes[i];
-	return NULL;
-}
-
-static void route_add(const struct obs_handoff *message)
-{
-	struct obs_route *entry = route_find(0);
-
-	if (!entry && admission.n_routes < OBS_SESSIONS_MAX)
-		entry = &admission.routes[admission.n_routes++];
-	if (!entry || !message->route)
-		return;
-	entry->route = message->route;
-	memcpy(entry->secret, message->secret, sizeof entry->secret);
-}
-
-static void route_remove(uint64_t route)
-{
-	struct obs_route *entry = route ? route_find(route) : NULL;
-
-	if (entry)
-		memset(entry, 0, sizeof *entry);
-}
-
 /* ---- the channel ---- */
 
 static void refused_tell(const char *address, const char *why, uint32_t count)
@@ -72,42 +42,21 @@ static void refused_tell(const char *address, const char *why, uint32_t count)
 		ob_debug("the supervisor was not told of %u refused connections from %s", count, address);
 }
 
-/* Everything that the supervisor has said so far. Its end is ours; it still reads what we say. */
-static void channel_drain(void)
+/* The supervisor sends nothing. Its end is ours; it still reads what we say. */
+static void channel_readable(uv_poll_t *poll, int status, int events)
 {
 	static struct obs_handoff message;
 	int fds[OBS_HANDOFF_FDS], got;
 
-	while ((got = obs_handoff_recv(OBS_HANDOFF_FD, &message, fds)) > 0) {
+	(void)poll;
+	(void)status;
+	(void)events;
+	while ((got = obs_handoff_recv(OBS_HANDOFF_FD, &message, fds)) > 0)
 		obs_handoff_close(fds);
-		if (message.type == OBS_HANDOFF_SESSION)
-			route_add(&message);
-		else if (message.type == OBS_HANDOFF_GONE)
-			route_remove(message.route);
-	}
 	if (got == 0) {
 		obs_address_report(OB_NEVER, REPORTS_AT_END, refused_tell);
 		_exit(0);
 	}
-}
-
-static void channel_readable(uv_poll_t *poll, int status, int events)
-{
-	(void)poll;
-	(void)status;
-	(void)events;
-	channel_drain();
-}
-
-const uint8_t *obs_admission_secret(struct obs_admission *self, uint64_t route)
-{
-	struct obs_route *entry;
-
-	(void)self;
-	/* A client joins right behind its welcome: what the supervisor said of its session before may not have been read yet. */
-	channel_drain();
-	entry = route ? route_find(route) : NULL;
-	return entry ? entry->secret : NULL;
 }
 
 bool obs_admission_send(const struct obs_handoff *message, int fd, int memfd)
@@ -205,6 +154,11 @@ int obs_admission_run(const struct obs_options *given)
 	fcntl(OBS_HANDOFF_FD, F_SETFL, O_NONBLOCK);
 	connections_bound(&options);
 	admission.options = &options;
+	admission.routes = obs_routes_adopt();
+	if (!admission.routes) {
+		ob_error("admission: the table of sessions cannot be mapped: %s", strerror(errno));
+		return 1;
+	}
 	if (!secrets_load(&options) || uv_loop_init(&admission.loop) != 0)
 		return 1;
 	uv_timer_init(&admission.loop, &admission.sweep);

@@ -4,12 +4,12 @@
  * The admission process: one for each server, one thread, one libuv loop. It accepts connections, makes the first TLS handshake, reads the first
  * message and checks who the client is; only what has proved itself goes on to the supervisor, which gives it a place and a worker
  * (docs/adr/0008-admission.md). It alone has the TLS key, the keys of tickets and the token file. The supervisor starts it with its end of a channel
- * (handoff.h) as descriptor OBS_HANDOFF_FD and the listening sockets behind it, keeps copies of those, and starts another when it dies: connections
- * that have not been handed on are lost then, sessions are not.
+ * (handoff.h) as descriptor OBS_HANDOFF_FD, the table of sessions behind it, then the listening sockets, keeps copies of those, and starts another when it
+ * dies: connections that have not been handed on are lost then, sessions are not.
  *
  *   callers    connections that are still here                     (caller.c)
  *   addresses  what they are allowed, by where they come from      (address.c)
- *   routes     the sessions that may be joined, and their secrets  (admission.c)
+ *   routes     the sessions that may be joined, and their secrets  (routes.c)
  */
 #ifndef OBS_ADMISSION_H
 #define OBS_ADMISSION_H
@@ -21,17 +21,13 @@
 
 #include "server/handoff.h"
 #include "server/options.h"
+#include "server/routes.h"
 
-#define OBS_ADMISSION_LISTENERS_FD (OBS_HANDOFF_FD + 1)
+#define OBS_ADMISSION_LISTENERS_FD (OBS_ROUTES_FD + 1)
 #define OBS_ACCEPTS_PER_TURN 256
 #define OBS_SWEEP_MS 100             /* how often time-outs are looked at */
 
 struct obs_caller;
-
-struct obs_route {
-	uint64_t route;              /* 0: free */
-	uint8_t secret[OBP_SECRET_BYTES];
-};
 
 struct obs_admission {
 	uv_loop_t loop;
@@ -43,18 +39,13 @@ struct obs_admission {
 	uv_timer_t sweep;
 	struct obs_caller *newest, *oldest;
 	uint32_t n_callers;
-	struct obs_route routes[OBS_SESSIONS_MAX];
-	size_t n_routes;             /* entries ever used */
+	const struct obs_routes *routes;
 };
 
 /* Runs until the supervisor is gone. The exit status. */
 int obs_admission_run(const struct obs_options *options);
 
-/* For caller.c. */
-
-/* The session's secret, or NULL: there is none. Reads what the supervisor has said before it looks. */
-const uint8_t *obs_admission_secret(struct obs_admission *admission, uint64_t route);
-/* To the supervisor. False: it does not read; the connection has to be refused. */
+/* For caller.c: to the supervisor. False: it does not read; the connection has to be refused. */
 bool obs_admission_send(const struct obs_handoff *message, int fd, int memfd);
 
 #endif

@@ -12,7 +12,9 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/admission.h"
 #include "server/audit.h"
+#include "server/routes.h"
 #include "server/supervisor.h"
 
 #define MESSAGES_PER_TURN 64
@@ -68,30 +70,19 @@ static void channel_readable(uv_poll_t *poll, int status, int events)
 		uv_process_kill(&super->admit.process, SIGKILL);
 }
 
-/* ---- what it is told ---- */
-
-static void tell(struct obs_super *super, const struct obs_handoff *message)
-{
-	if (super->admit.fd < 0 || obs_handoff_send(super->admit.fd, message, NULL) == 0)
-		return;
-	/* One that does not read is of no use; the next is told everything anew. */
-	ob_error("the admission process does not take messages: %s", strerror(errno));
-	uv_process_kill(&super->admit.process, SIGKILL);
-}
+/* ---- what it may look up ---- */
 
 void obs_admit_session(struct obs_super *super, const struct obs_proc *proc)
 {
-	struct obs_handoff message = { .type = OBS_HANDOFF_SESSION, .route = proc->route };
-
-	memcpy(message.secret, proc->secret, sizeof message.secret);
-	tell(super, &message);
+	/* There are as many entries as there can be sessions. */
+	if (super->admit.routes && !obs_routes_put(super->admit.routes, proc->route, proc->secret))
+		ob_error("a session cannot be joined: the table of sessions is full");
 }
 
 void obs_admit_gone(struct obs_super *super, uint64_t route)
 {
-	struct obs_handoff message = { .type = OBS_HANDOFF_GONE, .route = route };
-
-	tell(super, &message);
+	if (super->admit.routes)
+		obs_routes_remove(super->admit.routes, route);
 }
 
 /* ---- the process ---- */
@@ -144,16 +135,18 @@ static void exited(uv_process_t *process, int64_t status, int signal)
 static int spawn(struct obs_super *super, int child_end)
 {
 	char *args[OBS_WORKER_ARGS_MAX], letters[OBS_LISTEN_MAX + 1];
-	uv_stdio_container_t stdio[4 + OBS_LISTEN_MAX] = {
+	uv_stdio_container_t stdio[OBS_ADMISSION_LISTENERS_FD + OBS_LISTEN_MAX] = {
 		{ .flags = UV_IGNORE },
 		{ .flags = UV_INHERIT_FD, .data.fd = 1 },
 		{ .flags = UV_INHERIT_FD, .data.fd = 2 },
-		{ .flags = UV_INHERIT_FD, .data.fd = child_end },
+		[OBS_HANDOFF_FD] = { .flags = UV_INHERIT_FD, .data.fd = child_end },
+		[OBS_ROUTES_FD] = { .flags = UV_INHERIT_FD, .data.fd = super->admit.routes_fd },
 	};
-	uv_process_options_t options = { .exit_cb = exited, .file = super->self, .args = args, .stdio = stdio, .stdio_count = 4 + (int)super->n_listeners };
+	uv_process_options_t options = { .exit_cb = exited, .file = super->self, .args = args, .stdio = stdio,
+		.stdio_count = OBS_ADMISSION_LISTENERS_FD + (int)super->n_listeners };
 
 	for (size_t i = 0; i < super->n_listeners; i++) {
-		stdio[4 + i] = (uv_stdio_container_t){ .flags = UV_INHERIT_FD, .data.fd = super->listeners[i].fd };
+		stdio[OBS_ADMISSION_LISTENERS_FD + i] = (uv_stdio_container_t){ .flags = UV_INHERIT_FD, .data.fd = super->listeners[i].fd };
 		letters[i] = super->listeners[i].secure ? 's' : 'c';
 	}
 	letters[super->n_listeners] = '\0';
@@ -168,6 +161,11 @@ bool obs_admit_start(struct obs_super *super)
 
 	if (!admit->restart.data) {
 		admit->fd = -1;
+		admit->routes = obs_routes_new(&admit->routes_fd);
+		if (!admit->routes) {
+			ob_error("the table of sessions cannot be made: %s", strerror(errno));
+			return false;
+		}
 		uv_timer_init(&super->loop, &admit->restart);
 		admit->restart.data = super;
 	}
@@ -191,9 +189,6 @@ bool obs_admit_start(struct obs_super *super)
 	admit->fd = fds[0];
 	uv_poll_init(&super->loop, &admit->channel, admit->fd);
 	uv_poll_start(&admit->channel, UV_READABLE | UV_DISCONNECT, channel_readable);
-	for (const struct obs_proc *p = super->procs; p; p = p->next)
-		if (p->state == OBS_PROC_BUSY)
-			obs_admit_session(super, p);
 	return true;
 }
 
@@ -204,6 +199,9 @@ void obs_admit_stop(struct obs_super *super)
 	if (admit->stopping || !admit->restart.data)
 		return;
 	admit->stopping = true;
+	obs_routes_free(admit->routes);
+	close(admit->routes_fd);
+	admit->routes = NULL;
 	uv_timer_stop(&admit->restart);
 	if (admit->fd >= 0) {
 		shutdown(admit->fd, SHUT_WR);

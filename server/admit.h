@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The supervisor's end of the admission process: starts it, starts another when it dies, tells it which sessions may be joined, takes what it hands on. Loop's
- * thread only.
+ * The supervisor's end of the admission process: starts it, starts another when it dies, lists for it which sessions may be joined, takes what it hands on.
+ * Loop's thread only.
  */
 #ifndef OBS_ADMIT_H
 #define OBS_ADMIT_H
@@ -19,6 +19,8 @@ struct obs_admit {
 	uv_poll_t channel;
 	uv_timer_t restart;
 	int fd;                  /* the channel; -1: there is no process */
+	struct obs_routes *routes; /* the sessions that may be joined; NULL: not started */
+	int routes_fd;           /* of it, for each process that is started */
 	unsigned closes_left;
 	unsigned deaths;         /* in a row */
 	uint64_t started_ns;

@@ -208,13 +208,16 @@ static bool secret_right(const uint8_t *a, const uint8_t *b)
 
 static bool join_check(struct obs_caller *caller, struct obp_message *message)
 {
-	const uint8_t *secret = obs_admission_secret(caller->admission, caller->preface.route);
+	uint8_t secret[OBP_SECRET_BYTES];
+	bool right;
 
-	if (!secret) {
+	if (!obs_routes_find(caller->admission->routes, caller->preface.route, secret)) {
 		refuse(caller, OBS_REFUSED_SECRET, OB_ERR_NOT_FOUND, "there is no such session");
 		return false;
 	}
-	if (!secret_right(secret, message->secret)) {
+	right = secret_right(secret, message->secret);
+	explicit_bzero(secret, sizeof secret);
+	if (!right) {
 		refuse(caller, OBS_REFUSED_SECRET, OB_ERR_REFUSED, "the session's secret is not right");
 		return false;
 	}
@@ -390,11 +393,10 @@ static bool rate_check(struct obs_caller *caller)
 static void message_await(struct obs_caller *caller)
 {
 	bool joins = caller->preface.intent == OBP_INTENT_JOIN;
-	const uint8_t *secret = joins ? obs_admission_secret(caller->admission, caller->preface.route) : NULL;
-	uint8_t psk[OBT_TLS_PSK_BYTES];
+	uint8_t secret[OBP_SECRET_BYTES] = { 0 }, psk[OBT_TLS_PSK_BYTES];
 	enum ob_err err = OB_ERR_NONE;
 
-	if (joins && !secret) {
+	if (joins && !obs_routes_find(caller->admission->routes, caller->preface.route, secret)) {
 		refuse(caller, OBS_REFUSED_SECRET, OB_ERR_NOT_FOUND, "there is no such session");
 		return;
 	}
@@ -403,11 +405,12 @@ static void message_await(struct obs_caller *caller)
 		obt_stream_adopt(&caller->stream, caller->fd);
 		obt_shm_expect(&caller->stream);
 	} else if (joins) {
-		err = obt_tls_join_key(secret, OBP_SECRET_BYTES, psk) ? obt_tls_accept_join(caller->fd, psk, &caller->stream) : OB_ERR_NO_MEMORY;
+		err = obt_tls_join_key(secret, sizeof secret, psk) ? obt_tls_accept_join(caller->fd, psk, &caller->stream) : OB_ERR_NO_MEMORY;
 		explicit_bzero(psk, sizeof psk);
 	} else {
 		err = caller->admission->tls ? obt_tls_accept(caller->admission->tls, caller->fd, &caller->stream) : OB_ERR_NO_MEMORY;
 	}
+	explicit_bzero(secret, sizeof secret);
 	if (err || !caller->bytes) {
 		caller_close(caller);
 		return;

@@ -5,6 +5,8 @@
  * by one thread. All ends are one program of one build, so the structure is the format; only the used part of `body` travels.
  *
  *   admission --> supervisor --> worker    NEW, JOIN: a connection that has proved itself
+ *
+ * What the supervisor has to tell the admission process lies in memory that the two share (routes.h).
  */
 #ifndef OBS_HANDOFF_H
 #define OBS_HANDOFF_H
@@ -26,14 +28,11 @@ enum obs_handoff_type {
 	OBS_HANDOFF_JOIN,        /* a further connection of session `route`: its join */
 	/* admission to supervisor */
 	OBS_HANDOFF_LOAD,        /* with the socket: answer it with the load; route is what it wants */
-	OBS_HANDOFF_REFUSED,     /* count connections of identity.from were refused; text says why, `bad` nothing but noise */
+	OBS_HANDOFF_REFUSED,     /* count connections of identity.address were refused; text says why */
 	/* worker to supervisor */
 	OBS_HANDOFF_READY,       /* the driver is loaded, a session may come; text names the driver */
 	OBS_HANDOFF_FAILED,      /* the driver cannot be used; text says why */
 	OBS_HANDOFF_ENDED,       /* the session is over; text says how */
-	/* supervisor to admission */
-	OBS_HANDOFF_SESSION,     /* there is a session: route, secret */
-	OBS_HANDOFF_GONE,        /* there is no session `route` any more */
 };
 
 struct obs_handoff {

@@ -71,6 +71,31 @@ TEST(a_killed_admission_process_is_replaced)
 	CHECK_INT(server_stop(&server), 0);
 }
 
+/* More sessions than messages about them would fit into a socket's buffer. */
+TEST(a_new_admission_process_knows_every_session)
+{
+	enum { SESSIONS = 120 };
+	static struct peer sessions[SESSIONS];
+	struct server server;
+	struct peer control;
+	pid_t first;
+
+	server_start(&server, (const char *const[]){ "--max-sessions", "121", "--refill", "8", "--upload-cache", "0", NULL });
+	for (int i = 0; i < SESSIONS; i++)
+		peer_session(&sessions[i], &server);
+	first = server_admission(&server);
+	kill(first, SIGKILL);
+	await_gone(first);
+	for (int i = 0; i < SESSIONS; i += SESSIONS - 1) {
+		CHECK(peer_join(&control, &server, sessions[i].got.welcome.route, sessions[i].got.welcome.secret, OBP_JOIN_CONTROL, 0, 1));
+		CHECK_INT(control.got.type, OBP_MSG_JOINED);
+		peer_close(&control);
+	}
+	for (int i = 0; i < SESSIONS; i++)
+		peer_close(&sessions[i]);
+	CHECK_INT(server_stop(&server), 0);
+}
+
 /* A preface alone costs no worker and no place, however many there are. */
 TEST(a_place_is_spent_on_a_hello_only)
 {
