@@ -92,9 +92,13 @@ int obs_handoff_recv(int channel, struct obs_handoff *ret, int ret_fds[OBS_HANDO
 	do
 		n = recvmsg(channel, &header, MSG_CMSG_CLOEXEC);
 	while (n < 0 && errno == EINTR);
-	if (n <= 0)
-		return n == 0 || errno == ECONNRESET ? 0 : -1;
+	if (n < 0)
+		return errno == ECONNRESET ? 0 : -1;
 	fds_take(&header, ret_fds);
+	if (n == 0) { /* the end, or an empty message, which may bring descriptors */
+		obs_handoff_close(ret_fds);
+		return 0;
+	}
 	/* A child may have been taken over: its numbers and texts are checked like a client's. */
 	if ((size_t)n < offsetof(struct obs_handoff, body) || ret->size > sizeof ret->body || (size_t)n != offsetof(struct obs_handoff, body) + ret->size) {
 		obs_handoff_close(ret_fds);
