@@ -388,7 +388,7 @@ static bool sandbox_close(struct obs_session *session)
 	closed = obs_sandbox_session(plan, &session->cache, obs_quota_limits.lanes, sandbox_file(session), why, sizeof why);
 	obs_sandbox_describe(session->welcome->welcome.sandbox);
 	if (closed && strstr(session->welcome->welcome.sandbox, "missing"))
-		ob_warn("session %016llx: the worker's sandbox is incomplete: %s", (unsigned long long)session->route, session->welcome->welcome.sandbox);
+		ob_warn("session %016llx: the worker's sandbox is incomplete: %s", (unsigned long long)session->id, session->welcome->welcome.sandbox);
 	if (!closed) {
 		ob_error("%s", why); /* the operator's business, not the client's */
 		turn_away(session, OB_ERR_REFUSED, "the server cannot close its worker's sandbox; tell its operator");
