@@ -260,12 +260,13 @@ static bool message_await(struct obs_session *session, enum obp_message_type typ
 			return false;
 		}
 		n = session->data.ops->recv(&session->data, data, size, false);
-		if (n < 0 && errno != EAGAIN && obt_stream_why(&session->data))
-			turn_away(session, OB_ERR_TLS, obt_stream_why(&session->data));
-		if (n == 0 || (n < 0 && errno != EAGAIN))
-			return false;
-		if (n > 0)
+		if (n > 0) {
 			obp_conn_fed(&session->conn, (size_t)n);
+		} else if (n == 0 || errno != EAGAIN) {
+			if (n < 0 && obt_stream_why(&session->data))
+				turn_away(session, OB_ERR_TLS, obt_stream_why(&session->data));
+			return false;
+		}
 	}
 	if (event == OBP_BROKEN) {
 		turn_away(session, session->conn.error, session->conn.why);

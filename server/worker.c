@@ -37,7 +37,10 @@ static int session_await(struct obs_handoff *ret, int *ret_memfd)
 	return -1;
 }
 
-/* The session's own layer on it, by the key that admission and the client have made. False: the client left, or is not the one that was there. */
+/*
+ * The session's own layer on it, by the key that admission and the client have made. False: the client left, or is not the one that was there; session.how
+ * says which.
+ */
 static bool stream_make(int fd, int memfd, const struct obs_handoff *handoff)
 {
 	uint64_t deadline = ob_clock_ns() + session.options->hello_timeout_s * OB_SECOND;
@@ -53,8 +56,12 @@ static bool stream_make(int fd, int memfd, const struct obs_handoff *handoff)
 	if (obt_tls_accept_data(fd, handoff->psk, &session.data))
 		return false;
 	while ((answered = obt_tls_answer(&session.data)) == 0)
-		if (obt_stream_wait(&session.data, POLLIN, deadline) <= 0)
+		if (obt_stream_wait(&session.data, POLLIN, deadline) <= 0) {
+			snprintf(session.how, sizeof session.how, "the client did not begin the session's TLS layer in time");
 			return false;
+		}
+	if (answered < 0 && obt_stream_why(&session.data))
+		snprintf(session.how, sizeof session.how, "%.190s", obt_stream_why(&session.data));
 	return answered > 0;
 }
 
@@ -104,7 +111,7 @@ int obs_worker_run(const struct obs_options *options)
 		return 1;
 	}
 	if (!obs_session_greet(&session, first.body, first.size))
-		_exit(0);
+		obs_session_exit(&session, 0); /* the audit log is told why */
 	obs_exec_run(&session);
 }
 

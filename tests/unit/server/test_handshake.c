@@ -135,6 +135,46 @@ TEST(calls_before_the_hello)
 	refused(&b, sizeof b, OB_ERR_PROTOCOL);
 }
 
+/* What admission cannot know: here, that the memory which the hello speaks of did not come. */
+TEST(a_refusal_by_the_worker_is_in_the_audit_log)
+{
+	static const char reason[] = "no shared memory came with the hello";
+	struct obp_message *hello = calloc(1, sizeof *hello);
+	char path[] = "/tmp/outboard-audit-XXXXXX", line[1024];
+	bool opened = false, closed = false;
+	struct server server;
+	struct peer peer;
+	FILE *file;
+	int fd;
+
+	if (!ob_opt_on(OB_OPT_SHM))
+		exit(TEST_SKIP_EXIT);
+	fd = mkstemp(path);
+	CHECK(fd >= 0 && hello);
+	close(fd);
+	server_start(&server, (const char *const[]){ "--audit", path, NULL });
+	peer_connect(&peer, &server);
+	peer_preface(&peer, OBP_INTENT_NEW, 0);
+	hello->type = OBP_MSG_HELLO;
+	hello->shm = 1;
+	peer_message(&peer, hello);
+	free(hello);
+	CHECK(peer_control(&peer));
+	CHECK_INT(peer.got.type, OBP_MSG_REFUSED);
+	CHECK(strstr(peer.got.text, reason));
+	peer_close(&peer);
+	CHECK_INT(server_stop(&server), 0);
+	file = fopen(path, "r");
+	CHECK(file);
+	while (fgets(line, sizeof line, file)) {
+		opened |= strstr(line, "\"event\":\"open\"") != NULL;
+		closed |= strstr(line, "\"event\":\"close\"") && strstr(line, reason);
+	}
+	CHECK(opened && closed);
+	fclose(file);
+	unlink(path);
+}
+
 TEST(silence_is_refused_in_time)
 {
 	struct server server;
