@@ -13,8 +13,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/terminal.h"
 
 #define LINE_BYTES 4096u
+#define ENDS_BYTES 256u /* of a line: for what follows a text that is too long */
 #define PATH_BYTES 4096u
 
 static struct audit {
@@ -100,7 +102,7 @@ static __attribute__((format(printf, 2, 3))) void put(struct line *line, const c
 static void put_text(struct line *line, const char *key, const char *text)
 {
 	put(line, ",\"%s\":\"", key);
-	for (; *text; text++) {
+	for (; *text && line->n < LINE_BYTES - ENDS_BYTES; text++) {
 		unsigned char c = (unsigned char)*text;
 
 		if (c == '"' || c == '\\')
@@ -135,17 +137,25 @@ static void finish(struct line *line)
 {
 	ssize_t n;
 
+	/* What put_text leaves: bytes that are no UTF-8, control characters beyond ASCII. */
+	line->n = ob_text_clean(line->text, line->n);
 	memcpy(line->text + line->n, "}\n", 2);
 	line->n += 2;
 	if (audit.written && audit.written + line->n > audit.size)
 		file_rotate();
+	else if (audit.fd < 0 && !file_open()) /* after a rotation that found no descriptor, for one */
+		complain("cannot be opened");
+	if (audit.fd < 0)
+		return;
 	do
-		n = audit.fd >= 0 ? write(audit.fd, line->text, line->n) : 0;
+		n = write(audit.fd, line->text, line->n);
 	while (n < 0 && errno == EINTR);
-	if (n < 0)
+	if (n < 0) {
 		complain("cannot be written");
-	else
-		audit.written += (uint64_t)n;
+		return;
+	}
+	audit.written += (uint64_t)n;
+	audit.complained = false;
 }
 
 void obs_audit_opened(uint64_t id, const struct obs_identity *identity, const char *transport, const char *program, uint64_t pid, const char *device)

@@ -11,7 +11,8 @@
  *
  * It is bounded: a file that has reached its size becomes FILE.1, that one FILE.2 and so on, and the oldest goes. Refused connections are counted,
  * not listed: admission sums up those of one address and kind, and of what is left OBS_AUDIT_REFUSED_PER_S lines a second are written and one for
- * all the others. No secret is ever in it. One thread; a file that cannot be written is complained of once.
+ * all the others. No secret is ever in it. One thread. A file that cannot be written is complained of once until it
+ * can be written again, which is tried with each line.
  */
 #ifndef OBS_AUDIT_H
 #define OBS_AUDIT_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* The audit log is bounded, whatever happens to a server; and what addresses may do. */
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -64,6 +65,68 @@ TEST(files_are_rotated_and_the_oldest_goes)
 	for (uint64_t i = 0; i < 1000; i++)
 		obs_audit_opened(i, &who, "tls", "program", 1, "a device");
 	CHECK(file_size(0) <= limit);
+	obs_audit_close();
+	end();
+}
+
+/* A child that was taken over says what it likes. */
+TEST(lines_are_json_whatever_names_hold)
+{
+	struct obs_identity who = { .proved = true };
+	char program[256], line[8192];
+	FILE *file;
+
+	begin();
+	memset(who.who, 1, sizeof who.who - 1);
+	memset(who.from, '\\', sizeof who.from - 1);
+	memset(program, 0x9b, sizeof program - 1);
+	program[sizeof program - 1] = '\0';
+	CHECK(obs_audit_open(path, OBS_AUDIT_SIZE_DEFAULT, 8));
+	obs_audit_opened(1, &who, "tls", program, UINT64_MAX, "\xc2\x9b" "2J");
+	memset(who.from, 1, sizeof who.from - 1);
+	memset(program, 1, sizeof program - 1);
+	obs_audit_opened(2, &who, "tls", program, UINT64_MAX, program);
+	obs_audit_closed(3, who.who, &(struct obs_audit_counts){ .seconds = 1e300 }, program);
+	obs_audit_refused("\xff\xfe", "anonymous", "\xe2\x80\xae", 1);
+	obs_audit_close();
+	CHECK(file_size(0) > 0);
+	file = fopen(path, "r");
+	CHECK(file);
+	while (fgets(line, sizeof line, file)) {
+		size_t n = strlen(line) - 1;
+		unsigned quotes = 0;
+
+		for (size_t i = 0; i < n; i += line[i] == '\\' ? 2 : 1)
+			quotes += line[i] == '"';
+		CHECK_INT(quotes % 2, 0);
+		CHECK(strcmp(line + n - 2, "\"}\n") == 0);
+		line[n] = '\0';
+		CHECK(!strchr(line, 0x01) && !strstr(line, "\x9b") && !strchr(line, '\xff') && !strstr(line, "\xe2\x80\xae"));
+	}
+	fclose(file);
+	end();
+}
+
+TEST(a_file_that_could_not_be_opened_is_tried_again)
+{
+	const struct obs_identity who = { .who = "token 01ab23cd alice", .from = "10.0.0.7:1" };
+	struct rlimit limit, none;
+	long before;
+
+	begin();
+	CHECK(obs_audit_open(path, 64 << 10, 3));
+	while (file_size(0) < (64 << 10) - 300)
+		obs_audit_opened(1, &who, "tls", "program", 1, "a device");
+	CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+	none = limit;
+	none.rlim_cur = 0;
+	CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+	for (int i = 0; i < 10; i++) /* a new file is due, and there is no descriptor for it */
+		obs_audit_opened(2, &who, "tls", "program", 1, "a device");
+	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	before = file_size(0);
+	obs_audit_opened(3, &who, "tls", "program", 1, "a device");
+	CHECK(file_size(0) > before && file_size(0) > 0);
 	obs_audit_close();
 	end();
 }
