@@ -3,8 +3,10 @@
 #include "server/sandbox_seccomp.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <linux/sockios.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stdint.h>
@@ -56,7 +58,7 @@ static const char *const allowed[] = {
 	"poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait",
 	"epoll_ctl", "epoll_create1", "eventfd2", "pipe2", "shutdown", "getsockname", "getpeername",
 	"getsockopt", "setsockopt", "close", "close_range", "dup", "dup2", "dup3",
-	"fcntl", "fcntl64", "lseek", "_llseek", "fstat", "fstat64", "newfstatat", "fstatat64",
+	"lseek", "_llseek", "fstat", "fstat64", "newfstatat", "fstatat64",
 	"statx", "stat", "lstat", "fstatfs", "fstatfs64", "ftruncate", "ftruncate64",
 	"fallocate", "flock", "open", "openat", "openat2", "access", "faccessat", "faccessat2",
 	"readlink", "readlinkat", "getdents64", "mkdirat", "unlink", "unlinkat", "renameat",
@@ -122,12 +124,40 @@ static bool add_no_clone3(scmp_filter_ctx ctx)
 	return add_all(ctx, SCMP_ACT_ERRNO(ENOSYS), name, 1);
 }
 
+/*
+ * A descriptor can be told to send a signal to any process of this user when bytes come (F_SETOWN and F_SETSIG, SIGKILL included). Landlock denies that
+ * from version 6 on only.
+ */
+static const int signalling[] = { F_SETOWN, F_SETOWN_EX, F_SETSIG };
+static const int harmless[] = { F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GETLK, F_SETLK, F_SETLKW, F_ADD_SEALS, F_GET_SEALS };
+
+static bool add_fcntl_soft(scmp_filter_ctx ctx)
+{
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < ob_count(harmless); i++)
+		ok = add_if(ctx, SCMP_ACT_ALLOW, "fcntl", argument(1, SCMP_CMP_EQ, (uint64_t)harmless[i], 0));
+	return ok;
+}
+
+/* Of an int the kernel looks at the low 32 bits: what is denied for one value must not depend on the others. */
+static bool add_fcntl_driver(scmp_filter_ctx ctx)
+{
+	const uint32_t no = SCMP_ACT_ERRNO(EPERM);
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < ob_count(signalling); i++)
+		ok = add_if(ctx, no, "fcntl", argument(1, SCMP_CMP_MASKED_EQ, UINT32_MAX, (uint64_t)signalling[i]));
+	return ok && add_if(ctx, no, "ioctl", argument(1, SCMP_CMP_MASKED_EQ, UINT32_MAX, FIOSETOWN)) &&
+	       add_if(ctx, no, "ioctl", argument(1, SCMP_CMP_MASKED_EQ, UINT32_MAX, SIOCSPGRP));
+}
+
 /* Signals go to this process only, threads are started and no processes, memory becomes no code. */
 static bool add_conditions_soft(scmp_filter_ctx ctx)
 {
 	const uint64_t me = (uint64_t)getpid();
 
-	return add_no_clone3(ctx) && add_if(ctx, SCMP_ACT_ALLOW, "tgkill", argument(0, SCMP_CMP_EQ, me, 0)) &&
+	return add_no_clone3(ctx) && add_fcntl_soft(ctx) && add_if(ctx, SCMP_ACT_ALLOW, "tgkill", argument(0, SCMP_CMP_EQ, me, 0)) &&
 	       add_if(ctx, SCMP_ACT_ALLOW, "prctl", argument(0, SCMP_CMP_EQ, PR_SET_NAME, 0)) &&
 	       add_if(ctx, SCMP_ACT_ALLOW, "prctl", argument(0, SCMP_CMP_EQ, PR_GET_NAME, 0)) &&
 	       add_if(ctx, SCMP_ACT_ALLOW, "kill", argument(0, SCMP_CMP_EQ, me, 0)) &&
@@ -146,13 +176,13 @@ static bool add_connect(scmp_filter_ctx ctx)
 	return getenv("CUDA_MPS_PIPE_DIRECTORY") || add_all(ctx, SCMP_ACT_ERRNO(EPERM), name, 1);
 }
 
-/* Of an int the kernel looks at the low 32 bits: what is denied for one value must not depend on the others. */
 static bool add_conditions_driver(scmp_filter_ctx ctx)
 {
 	const uint32_t no = SCMP_ACT_ERRNO(EPERM);
 	const uint64_t me = (uint64_t)getpid();
 
-	return add_no_clone3(ctx) && add_connect(ctx) && add_if(ctx, no, "prctl", argument(0, SCMP_CMP_MASKED_EQ, UINT32_MAX, PR_SET_DUMPABLE)) &&
+	return add_no_clone3(ctx) && add_connect(ctx) && add_fcntl_driver(ctx) &&
+	       add_if(ctx, no, "prctl", argument(0, SCMP_CMP_MASKED_EQ, UINT32_MAX, PR_SET_DUMPABLE)) &&
 	       add_if(ctx, no, "tgkill", argument(0, SCMP_CMP_NE, me, 0)) && add_if(ctx, no, "kill", argument(0, SCMP_CMP_NE, me, 0)) &&
 	       add_if(ctx, no, "prlimit64", argument(0, SCMP_CMP_NE, 0, 0)) && add_if(ctx, no, "move_pages", argument(0, SCMP_CMP_NE, 0, 0)) &&
 	       add_if(ctx, no, "clone", argument(0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0)) && add_if(ctx, no, "socket", argument(0, SCMP_CMP_NE, AF_UNIX, 0)) &&

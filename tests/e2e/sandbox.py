@@ -21,7 +21,7 @@ OUTBOARD, SERVER, PROGRAM, DRIVER, SOFT = sys.argv[1:6]
 ATTEMPTS = re.search(r'attempts\[\]\)\(void\) = \{(.*?)\}', pathlib.Path(__file__).with_name('sandbox_driver.c').read_text(), re.S).group(1).replace('\n', ' ')
 ATTEMPTS = [name.strip() for name in ATTEMPTS.split(',')]
 # What a worker without a sandbox can do, whoever runs it: a test in which these fail would find nothing.
-ALWAYS = {'key', 'tokens', 'other_cache', 'write_outside', 'passwd', 'tcp_socket', 'netlink_socket', 'unix_connect', 'listens', 'signals_supervisor', 'signals_worker',
+ALWAYS = {'key', 'tokens', 'other_cache', 'write_outside', 'passwd', 'tcp_socket', 'netlink_socket', 'unix_connect', 'listens', 'signals_supervisor', 'signals_worker', 'signals_by_file',
           'executes', 'forks', 'readable_again', 'has_capabilities', 'shared_memory'}
 
 

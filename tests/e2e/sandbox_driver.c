@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -146,6 +148,22 @@ static bool signals_worker(void)
 	return false;
 }
 
+/* The kernel sends the signal when a byte comes. */
+static bool signals_by_file(void)
+{
+	struct f_owner_ex owner = { F_OWNER_PID, getppid() };
+	int ends[2], number = getppid();
+	bool done;
+
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return false;
+	done = fcntl(ends[0], F_SETOWN, number) == 0 || fcntl(ends[0], F_SETOWN_EX, &owner) == 0 || fcntl(ends[0], F_SETSIG, SIGCONT) == 0 ||
+	       ioctl(ends[0], FIOSETOWN, &number) == 0 || syscall(SYS_fcntl, ends[0], F_SETSIG | 1l << 32, SIGCONT) == 0;
+	close(ends[0]);
+	close(ends[1]);
+	return done;
+}
+
 static bool traces(void)
 {
 	if (ptrace(PTRACE_SEIZE, getppid(), NULL, NULL) != 0)
@@ -247,8 +265,8 @@ static bool shared_memory(void)
 }
 
 static bool (*const attempts[])(void) = { key, tokens, other_cache, home, write_outside, passwd, other_environ, other_memory, tcp_socket, netlink_socket,
-	unix_connect, listens, signals_supervisor, signals_worker, traces, reads_process, executes, forks, mounts, becomes_root, has_capabilities, namespaces,
-	programs_kernel, rings, keys, readable_again, more_files, shared_memory };
+	unix_connect, listens, signals_supervisor, signals_worker, signals_by_file, traces, reads_process, executes, forks, mounts, becomes_root,
+	has_capabilities, namespaces, programs_kernel, rings, keys, readable_again, more_files, shared_memory };
 
 #define ATTEMPTS (sizeof attempts / sizeof attempts[0])
 
