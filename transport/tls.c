@@ -28,9 +28,6 @@ bool obt_tls_plain_bytes(int fd)
 
 /* ---- the socket under the library ---- */
 
-/*
- * The library's own socket BIO raises SIGPIPE and needs a non-blocking descriptor, whose flag others may share. Ours asks for neither.
- */
 static bool writable(int fd, int ms)
 {
 	struct pollfd pfd = { .fd = fd, .events = POLLOUT };
@@ -42,6 +39,9 @@ static bool writable(int fd, int ms)
 	return n > 0;
 }
 
+/*
+ * The library's own socket BIO raises SIGPIPE and needs a non-blocking descriptor, whose flag others may share. Ours asks for neither.
+ */
 static int bio_write(BIO *bio, const char *data, int size)
 {
 	struct obt_tls *tls = BIO_get_data(bio);

@@ -317,6 +317,9 @@ int obt_tls_answer(struct obt_stream *stream)
 		OPENSSL_cleanse(tls->psk, sizeof tls->psk);
 		tls->has_psk = false;
 		result = 1;
+	} else if (tls->plain) { /* it stays in the socket: waiting for more would not end */
+		snprintf(tls->why, sizeof tls->why, "the client goes on in clear where the session's own TLS layer begins");
+		result = -1;
 	} else {
 		error = result == SSL_READ_EARLY_DATA_ERROR ? SSL_get_error(tls->ssl, 0) : SSL_ERROR_SSL;
 		result = error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE ? 0 : -1;

@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include "base/check.h"
+#include "protocol/format.h"
 #include "tests/unit/test.h"
 #include "tests/unit/transport/tls_pair.h"
 
@@ -285,6 +286,23 @@ TEST(a_join_needs_the_secret_to_finish_its_handshake)
 	CHECK(join("sixteen bytes ok", "sixteen bytes no") != OB_ERR_NONE);
 	CHECK(join("sixteen bytes ok", "") != OB_ERR_NONE);
 	tls_pair_fini(&pair);
+}
+
+/* A frame in clear where the second layer begins is an end, not a reason to look again and again. */
+TEST(the_second_layer_is_not_in_clear)
+{
+	struct obp_frame frame = { .magic = OBP_MAGIC, .version = OBP_FRAME_VERSION, .type = OBP_FRAME_CONTROL };
+	uint8_t psk[OBT_TLS_PSK_BYTES] = { 1 };
+	struct obt_stream second;
+	int ends[2];
+
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+	CHECK(obt_tls_accept_data(ends[0], psk, &second) == OB_ERR_NONE);
+	CHECK_INT(write(ends[1], &frame, sizeof frame), sizeof frame);
+	CHECK_INT(answer(&second), -1);
+	CHECK(strstr(obt_stream_why(&second), "in clear"));
+	obt_stream_close(&second);
+	close(ends[1]);
 }
 
 /* The second layer takes nobody who was not at the first: another key, or a client that offers none. */
