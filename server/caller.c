@@ -173,14 +173,37 @@ static void hand_on(struct obs_caller *caller)
 
 /* ---- the message ---- */
 
+static bool limited(const struct obs_caller *caller)
+{
+	return !caller->address->local || caller->admission->options->count_local;
+}
+
+/*
+ * After wrong tokens an address has to wait. This is asked at the preface, so that such a client costs no handshake, and again before its token is looked at:
+ * connections that had passed the preface before would have one guess each. False: it was refused.
+ */
+static bool wait_check(struct obs_caller *caller)
+{
+	uint32_t seconds = limited(caller) ? obs_address_wait_s(caller->address, ob_clock_ns()) : 0;
+	char text[128];
+
+	if (!seconds)
+		return true;
+	snprintf(text, sizeof text, "too many wrong tokens came from this address; try again in %u s", seconds);
+	refuse(caller, OBS_REFUSED_RATE, OB_ERR_LIMIT, text);
+	return false;
+}
+
 /* The client has said who it is. False: it was refused. */
 static bool hello_check(struct obs_caller *caller, struct obp_message *message)
 {
 	struct obs_handoff *handoff = caller->handoff;
 	char why[256];
 
+	if (!wait_check(caller))
+		return false;
 	if (!obs_auth_check(caller->admission->options, &caller->stream, &message->hello, &handoff->identity, why, sizeof why)) {
-		if (!handoff->identity.local || caller->admission->options->count_local)
+		if (limited(caller))
 			obs_address_wrong(caller->address, ob_clock_ns());
 		refuse(caller, OBS_REFUSED_DENIED, OB_ERR_DENIED, why);
 		return false;
@@ -363,27 +386,14 @@ static void message_readable(uv_poll_t *poll, int status, int events)
 
 static void preface_readable(uv_poll_t *poll, int status, int events);
 
-static bool limited(const struct obs_caller *caller)
-{
-	return !caller->address->local || caller->admission->options->count_local;
-}
-
 /* A new session or a question: how many of them an address may begin. */
 static bool rate_check(struct obs_caller *caller)
 {
-	uint64_t now = ob_clock_ns();
-	uint32_t seconds;
-	char text[128];
-
 	if (!limited(caller))
 		return true;
-	seconds = obs_address_wait_s(caller->address, now);
-	if (seconds && caller->preface.intent == OBP_INTENT_NEW) {
-		snprintf(text, sizeof text, "too many wrong tokens came from this address; try again in %u s", seconds);
-		refuse(caller, OBS_REFUSED_RATE, OB_ERR_LIMIT, text);
+	if (caller->preface.intent == OBP_INTENT_NEW && !wait_check(caller))
 		return false;
-	}
-	if (obs_address_take(caller->address, caller->admission->options->address_rate, now))
+	if (obs_address_take(caller->address, caller->admission->options->address_rate, ob_clock_ns()))
 		return true;
 	refuse(caller, OBS_REFUSED_RATE, OB_ERR_LIMIT, "too many new connections from this address; try again in a second (--address-rate)");
 	return false;

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -206,6 +207,41 @@ def tokens(files, where):
     check('the audit is its owner\'s only', os.stat(log).st_mode & 0o77 == 0)
 
 
+def message(**keys):
+    """A control message in clear: one msgpack map of short texts and small numbers."""
+    def pack(value):
+        return bytes([0xd9, len(value)]) + value.encode() if isinstance(value, str) else b'\xcf' + struct.pack('>Q', value)
+    body = bytes([0x80 | len(keys)]) + b''.join(pack(key) + pack(value) for key, value in keys.items())
+    raw = len(body)
+    body += bytes(-raw % 8)
+    return struct.pack('<IBBHIIQQQII', 0x4452424f, 1, 4, 0, len(body), 0, 0, 0, 0, raw, 0) + body
+
+
+def guesses(where):
+    """Connections that are all open before the first wrong token have no more guesses than others."""
+    file = os.path.join(where, 'tokens-guessed')
+    outboard('token', 'create', '--file', file)
+    with Server('--listen', 'tcp://127.0.0.1:0', '--tokens', file, '--count-local') as server, contextlib.ExitStack() as stack:
+        peers = [stack.enter_context(contextlib.closing(socket.create_connection(address(server.url), timeout=TIMEOUT + MARGIN))) for _ in range(40)]
+        for peer in peers:
+            peer.sendall(PREFACE)
+        answers, began = [], time.monotonic()
+        for peer in peers:
+            peer.sendall(message(type=1, version='0', program='x', token='obt_01234567_' + '0' * 64))
+            answer = b''
+            with contextlib.suppress(OSError):
+                while data := peer.recv(4096):
+                    answer += data
+            answers.append(answer)
+        wait = sum(b'too many wrong tokens' in answer for answer in answers)
+        check('each is answered', wait + sum(b'unknown here' in answer for answer in answers) == len(peers), answers)
+        # Five are free; behind the sixth comes a second, then two, then four.
+        guesses_allowed, passed, pause = 6, time.monotonic() - began, 1
+        while passed >= pause:
+            guesses_allowed, passed, pause = guesses_allowed + 1, passed - pause, 2 * pause
+        check('an address guesses six times and then has to wait', wait >= len(peers) - guesses_allowed, f'{len(peers) - wait} guesses, {guesses_allowed} allowed')
+
+
 def memory_has(pid, needles):
     """Whether a process has one of these bytes in its memory; None: it may not be looked at."""
     try:
@@ -346,6 +382,7 @@ def main():
         listening(files, where)
         servers_certificate(files)
         tokens(files, where)
+        guesses(where)
         secrets_stay(files, where)
         limits_of_tokens(files, where)
         client_certificates(files, where)
