@@ -62,7 +62,9 @@ static void channel_readable(uv_poll_t *poll, int status, int events)
 		if (got > 0)
 			message_take(super, &message, fds);
 	}
-	if (got > 0 || (got < 0 && errno == EAGAIN))
+	got = got > 0 || (got < 0 && errno == EAGAIN);
+	explicit_bzero(&message, sizeof message); /* the key of a session's own layer, the secret of a join */
+	if (got)
 		return;
 	/* The exit callback tells the rest. */
 	uv_poll_stop(poll);

@@ -96,14 +96,22 @@ static void caller_closed(uv_handle_t *handle)
 	free(caller);
 }
 
+/* Tokens, secrets of sessions and keys pass through; none of them stays. */
+static void wipe(void *data, size_t size)
+{
+	if (data)
+		explicit_bzero(data, size);
+	free(data);
+}
+
 static void caller_close(struct obs_caller *caller)
 {
 	if (caller->state == CALLER_CLOSING)
 		return;
 	caller->state = CALLER_CLOSING;
 	lists_leave(caller);
-	free(caller->bytes);
-	free(caller->handoff);
+	wipe(caller->bytes, sizeof *caller->bytes);
+	wipe(caller->handoff, sizeof *caller->handoff);
 	caller->bytes = NULL;
 	caller->handoff = NULL;
 	uv_close((uv_handle_t *)&caller->poll, caller_closed);
@@ -167,7 +175,6 @@ static void hand_on(struct obs_caller *caller)
 		obs_refuse_send(caller->fd, OB_ERR_LIMIT, "the server is busy; try again");
 	if (memfd >= 0)
 		close(memfd);
-	explicit_bzero(handoff->psk, sizeof handoff->psk);
 	caller_close(caller);
 }
 
@@ -265,6 +272,8 @@ static bool body_fill(struct obs_handoff *handoff, const struct obp_message *mes
 	} else {
 		ok = false;
 	}
+	if (frame.data)
+		explicit_bzero(frame.data, frame.size);
 	ob_buf_fini(&frame);
 	return ok;
 }
@@ -280,6 +289,7 @@ static void message_whole(struct obs_caller *caller)
 	}
 	caller->handoff = calloc(1, sizeof *caller->handoff);
 	if (!caller->handoff) {
+		explicit_bzero(message.hello.token, sizeof message.hello.token);
 		obp_message_fini(&message);
 		refuse(caller, OBS_REFUSED_RATE, OB_ERR_LIMIT, "the server has no memory left; try again");
 		return;
@@ -296,6 +306,7 @@ static void message_whole(struct obs_caller *caller)
 		good = false;
 	}
 	explicit_bzero(message.secret, sizeof message.secret);
+	explicit_bzero(message.hello.token, sizeof message.hello.token);
 	obp_message_fini(&message);
 	if (!good)
 		return;

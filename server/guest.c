@@ -30,6 +30,7 @@ static void guest_closed(uv_handle_t *handle)
 	if (guest->next)
 		guest->next->prev = guest->prev;
 	super->n_guests--;
+	explicit_bzero(&guest->handoff, sizeof guest->handoff);
 	free(guest);
 	obs_super_check_done(super);
 }

@@ -125,7 +125,9 @@ SSL_CTX *obt_tls_context(bool server, bool exact)
 	/* The end of the stream without a farewell is an end: frames tell whether something is missing. */
 	SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
 	SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-	if (!exact) {
+	if (exact) {
+		SSL_CTX_set_options(context, SSL_OP_CLEANSE_PLAINTEXT); /* tokens and secrets pass through these layers only */
+	} else {
 		SSL_CTX_set_read_ahead(context, 1);
 		SSL_CTX_set_default_read_buffer_len(context, READ_AHEAD);
 	}

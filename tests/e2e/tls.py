@@ -275,17 +275,20 @@ def secrets_stay(files, where):
         program = subprocess.Popen([OUTBOARD, 'run', '--server', server.url, '--', PROGRAM, 'wait'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                    env=dict(PLAIN, OUTBOARD_TLS_CA=cert, OUTBOARD_TOKEN=token))
         program.stdout.readline()
-        looked = {}
+        looked, kept = {}, []
         for child in children(server.process.pid) + [server.process.pid]:
             with open(f'/proc/{child}/cmdline', 'rb') as args:
                 args = args.read().split(bytes(1))
             role = 'admission' if b'--admission' in args else 'worker' if b'--worker' in args else 'supervisor'
             looked.setdefault(role, []).append(memory_has(child, needles))
+            if role == 'admission':
+                kept.append(memory_has(child, needles[2:]))
             if role == 'worker':
                 check('a worker is not told where the key and the tokens are', not any(x.encode() in args for x in (cert, key, file)), args)
         check('no worker and not the supervisor has the key or the token in its memory', True not in looked['worker'] + looked['supervisor'] and looked['worker'], looked)
         # That it would have been found: only who may look into that process can tell.
-        check('admission has it', looked['admission'] in ([True], [None]), looked)
+        check('admission has the key', looked['admission'] in ([True], [None]), looked)
+        check('admission does not keep a token that it has looked at', kept in ([False], [None]), kept)
         program.communicate('\n')
 
 
