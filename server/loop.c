@@ -256,9 +256,9 @@ static void control_end(void)
 		control_drop();
 		return;
 	}
-	/* Others may still be sending on it: its TLS state, if it has one, goes with the process. */
+	/* Not closed: another thread may be about to send on it, and its number would be given to the next file. The process ends soon. */
 	if (loop.control.fd >= 0)
-		close(loop.control.fd);
+		shutdown(loop.control.fd, SHUT_RDWR);
 	loop.control.fd = -1;
 	client_left();
 }
