@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 
-#define ROOM 256                     /* numbers from OB_FD_HIGH on that the raised limit has at least, or below a lower limit that are used */
+#define ROOM 256                     /* numbers above OB_FD_HIGH that the raised limit allows; below a lower limit the search begins a quarter of it */
 
 static pthread_mutex_t limit_lock = PTHREAD_MUTEX_INITIALIZER;
 

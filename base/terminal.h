@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 /*
  * Text that another machine or program made, on its way to a terminal or a log. A terminal acts on control characters: it moves the cursor, sets its title,
- * writes to the clipboard. Nobody else decides what may pass.
+ * writes to the clipboard. All rules about what may pass are here.
  *
  * ob_text_clean is for one line: names, refusals, log lines. ob_screen is for the output of a program's kernels, which has lines and may have colours.
  */

@@ -62,7 +62,7 @@ static void key_of(int fd, struct obs_address_key *ret, bool *ret_local, char re
 	}
 }
 
-/* FNV-1a: who fills one chain on purpose makes it as long as the table, no longer. */
+/* FNV-1a without a secret: addresses that are chosen for it can share one chain, which then is as long as the table, 4,096 entries. */
 static uint32_t hash(const struct obs_address_key *key)
 {
 	uint32_t h = 2166136261u;
@@ -74,7 +74,7 @@ static uint32_t hash(const struct obs_address_key *key)
 
 /* ---- the table ---- */
 
-/* Nothing is lost by forgetting it. */
+/* Its entry may be used for another address: no connection, nothing to wait for, nothing to tell, a full bucket. */
 static bool idle(const struct obs_address *a, uint64_t now)
 {
 	if (a->n_callers || now < a->wait_until_ns || (a->wrong && now - a->wrong_ns < OBS_WRONG_FORGET_S * OB_SECOND) ||

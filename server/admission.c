@@ -42,7 +42,7 @@ static void refused_tell(const char *address, const char *why, uint32_t count)
 		ob_debug("the supervisor was not told of %u refused connections from %s", count, address);
 }
 
-/* The supervisor sends nothing. Its end is ours; it still reads what we say. */
+/* The supervisor sends nothing. It closes its direction to end this process, and still reads the last reports. */
 static void channel_readable(uv_poll_t *poll, int status, int events)
 {
 	static struct obs_handoff message;

@@ -18,7 +18,7 @@
 #include "server/supervisor.h"
 
 #define MESSAGES_PER_TURN 64
-#define STOP_MS 1000               /* that it has to say what it has not said yet */
+#define STOP_MS 1000               /* for its last reports */
 #define STABLE_NS (10 * OB_SECOND) /* one that has lived for so long is started again at once */
 #define RESTART_MS 100             /* else after this, doubling */
 #define RESTART_DOUBLINGS 5u
@@ -44,7 +44,7 @@ static void message_take(struct obs_super *super, struct obs_handoff *message, i
 		obs_guest_join(super, message, fds);
 		return;
 	} else if (fds[0] >= 0 && message->type == OBS_HANDOFF_LOAD && !obs_status_answer(super, fds[0], message->route)) {
-		shutdown(fds[0], SHUT_RDWR); /* half an answer is none */
+		shutdown(fds[0], SHUT_RDWR); /* only a part of the answer was sent: the client must not wait for the rest */
 	}
 	obs_handoff_close(fds);
 }
@@ -89,7 +89,7 @@ void obs_admit_gone(struct obs_super *super, uint64_t route)
 
 /* ---- the process ---- */
 
-/* Or, when it stops: it has not ended by itself. */
+/* Also, while it is being stopped: it did not end in time. */
 static void restart_due(uv_timer_t *timer)
 {
 	struct obs_super *super = timer->data;

@@ -24,7 +24,7 @@
 #define LINGER_NS OB_SECOND       /* a refused client has this long to read why */
 #define THROW_AWAY_MAX (1u << 20) /* bytes of it that are read and dropped meanwhile */
 
-/* In the order of what it has shown. */
+/* In the order of eviction: the least far first. */
 enum state { CALLER_REFUSED, CALLER_PREFACE, CALLER_MESSAGE, CALLER_ENDING /* TLS: its message is good, its layer has to end */, CALLER_CLOSING };
 
 struct message_bytes {
@@ -510,7 +510,7 @@ static void preface_readable(uv_poll_t *poll, int status, int events)
 
 /* ---- coming and going ---- */
 
-/* Of an address, the one that has shown least, and of those the oldest. */
+/* Evicts one connection of an address: the least far, of those the oldest. */
 static void least_goes(struct obs_address *address)
 {
 	struct obs_caller *least = NULL;
@@ -572,7 +572,7 @@ void obs_caller_admit(struct obs_admission *admission, int fd, bool secure)
 static void too_late(struct obs_caller *caller)
 {
 	if (caller->state == CALLER_REFUSED || (caller->asked && caller->state == CALLER_PREFACE && caller->got == 0))
-		caller_close(caller); /* it has had its answer */
+		caller_close(caller); /* it was answered: a refusal, or the load */
 	else
 		refuse(caller, OBS_REFUSED_SILENT, OB_ERR_TIMEOUT, "the client did not introduce itself in time");
 }

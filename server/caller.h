@@ -5,7 +5,7 @@
  * finished handshake, by certificate for a new session and by the session's secret for a join; one message of at most OBS_HANDOFF_BODY bytes; on
  * tls:// the end of that layer. All of it before one deadline. Nothing of a caller is known to the supervisor before.
  *
- * When there are too many, the address with most of them loses the one that has shown least, of those the oldest.
+ * When there are too many, one is evicted: of the address with the most connections, the one that is least far in this order, the oldest of those.
  */
 #ifndef OBS_CALLER_H
 #define OBS_CALLER_H

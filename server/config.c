@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "base/check.h"
-
+#include "base/text.h"
 
 struct reading {
 	const char *file;

@@ -97,7 +97,7 @@ static void client_left(uv_poll_t *poll, int status, int events)
 
 /* ---- places ---- */
 
-/* What others cannot take away from the rest: an eighth of the places, where there are so many. */
+/* The most places that one token or one address may have: as set, else seven eighths (all, where there are fewer than eight). */
 static uint32_t most_places(const struct obs_super *super, uint32_t set)
 {
 	uint32_t places = super->options->max_sessions;

@@ -440,9 +440,9 @@ static uint64_t deadlines_check(void)
 		if (guest->fd >= 0 && now >= guest->deadline) {
 			obp_message_fini(&guest->join);
 			guest_close(guest);
-		}
-		else if (guest->fd >= 0)
+		} else if (guest->fd >= 0) {
 			next = ob_min(next, guest->deadline);
+		}
 	}
 	return next;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Something done once by every thread of the process, those that a driver has started included: what Linux does for one thread only, and has no call for to
- * do for all. As the C library does for setuid(): a signal that no thread blocks makes each do it in a handler.
+ * Runs a function once in every thread of the process, those that a driver has started included, for system calls that change only the calling thread
+ * (Landlock). It is done as the C library does setuid(): a signal that no thread blocks is sent to each, and its handler calls the function.
  *
  * Main thread, one call at a time. Threads that a thread starts after it has done it inherit what was done.
  */

@@ -44,8 +44,7 @@ static void print_connect(const struct obt_failure *f, char *ret, size_t size)
 	case EHOSTUNREACH:
 	case ENETUNREACH:
 		snprintf(ret, size, "cannot reach %s: %s: the machine is off or not in this network, or a firewall turns connections away. Check the "
-			"address and "
-			 "this machine's network (VPN, routes), or " ELSEWHERE, f->text, says);
+			 "address and this machine's network (VPN, routes), or " ELSEWHERE, f->text, says);
 		break;
 	case ETIMEDOUT:
 		snprintf(ret, size, "cannot reach %s: %s: the machine is off, or a firewall drops the packets. Check host and port, or " ELSEWHERE,
@@ -65,8 +64,7 @@ static void print_timeout(const struct obt_failure *f, char *ret, size_t size)
 		snprintf(within, sizeof within, "within %u s", f->timeout_s);
 	if (f->connected)
 		snprintf(ret, size, "%s accepted the connection and did not answer %s: another program listens there, or the server hangs. Check host and "
-			"port, "
-			 "and the server's log; OUTBOARD_TIMEOUT sets the seconds", f->text, within);
+			 "port, and the server's log; OUTBOARD_TIMEOUT sets the seconds", f->text, within);
 	else
 		snprintf(ret, size, "cannot reach %s: it did not answer %s: the machine is off, or a firewall drops the packets. Check host and port; "
 			 "OUTBOARD_TIMEOUT sets the seconds", f->text, within);
@@ -98,8 +96,7 @@ static void print(const struct obt_failure *f, char *ret, size_t size)
 		break;
 	case OB_ERR_CERTIFICATE:
 		snprintf(ret, size, "no TLS connection to %s: %s. If it is the right server, set OUTBOARD_TLS_PIN to what 'outboard cert --cert FILE' "
-			"prints there, "
-			 "or OUTBOARD_TLS_CA to its certificate or authority", f->text, why);
+			 "prints there, or OUTBOARD_TLS_CA to its certificate or authority", f->text, why);
 		break;
 	case OB_ERR_UNSUPPORTED:
 		snprintf(ret, size, "no shared memory for %s: %s. Name it as unix:%s instead", f->text, why, f->url->path);
@@ -109,8 +106,7 @@ static void print(const struct obt_failure *f, char *ret, size_t size)
 		break;
 	case OB_ERR_PROTOCOL:
 		snprintf(ret, size, "%s broke the protocol: %s. Install the same release on both sides; if that is so, something between them changes the "
-			"bytes",
-			 f->text, f->why && *f->why ? f->why : "its answer to the hello cannot be read");
+			 "bytes", f->text, f->why && *f->why ? f->why : "its answer to the hello cannot be read");
 		break;
 	case OB_ERR_REFUSED:
 		snprintf(ret, size, "%s refused the session: %s", f->text, why);
