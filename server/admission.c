@@ -66,6 +66,23 @@ bool obs_admission_send(const struct obs_handoff *message, int fd, int memfd)
 
 /* ---- connections ---- */
 
+static void accept_ready(uv_poll_t *poll, int status, int events);
+
+/* Nothing can be accepted and nothing evicted: the sockets stay readable, and looking at them at once again would take a whole processor. */
+static void listeners_rest(void)
+{
+	for (size_t i = 0; i < admission.n_listeners; i++)
+		uv_poll_stop(&admission.listeners[i]);
+	admission.resting = true;
+}
+
+static void listeners_go_on(void)
+{
+	for (size_t i = 0; admission.resting && i < admission.n_listeners; i++)
+		uv_poll_start(&admission.listeners[i], UV_READABLE, accept_ready);
+	admission.resting = false;
+}
+
 static void accept_ready(uv_poll_t *poll, int status, int events)
 {
 	size_t index = (size_t)(poll - admission.listeners);
@@ -77,8 +94,12 @@ static void accept_ready(uv_poll_t *poll, int status, int events)
 	for (int i = 0; i < OBS_ACCEPTS_PER_TURN; i++) {
 		int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-		if (fd < 0 && (errno == EMFILE || errno == ENFILE) && obs_caller_make_room(&admission))
-			return; /* the descriptor is free in the loop's next turn */
+		if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+			/* What an evicted connection had is free in the loop's next turn. */
+			if (!obs_caller_make_room(&admission))
+				listeners_rest();
+			return;
+		}
 		if (fd < 0)
 			return;
 		obs_caller_admit(&admission, fd, admission.secure[index]);
@@ -92,6 +113,7 @@ static void sweep(uv_timer_t *timer)
 	(void)timer;
 	obs_caller_sweep(&admission, now);
 	obs_address_report(now, REPORTS_PER_SWEEP, refused_tell);
+	listeners_go_on();
 }
 
 /* "tsc": one letter for each listening socket, s for one with TLS. */

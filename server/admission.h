@@ -36,6 +36,7 @@ struct obs_admission {
 	uv_poll_t channel, listeners[OBS_LISTEN_MAX];
 	bool secure[OBS_LISTEN_MAX];
 	size_t n_listeners;
+	bool resting;                /* nothing is accepted until the next sweep */
 	uv_timer_t sweep;
 	struct obs_caller *newest, *oldest;
 	uint32_t n_callers;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* Processes: they come, they go, none is left behind. */
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/opt.h"
@@ -93,6 +95,48 @@ TEST(a_new_admission_process_knows_every_session)
 	}
 	for (int i = 0; i < SESSIONS; i++)
 		peer_close(&sessions[i]);
+	CHECK_INT(server_stop(&server), 0);
+}
+
+static uint64_t cpu_ns(pid_t pid)
+{
+	struct timespec used;
+	clockid_t clock;
+
+	CHECK_INT(clock_getcpuclockid(pid, &clock), 0);
+	CHECK_INT(clock_gettime(clock, &used), 0);
+	return (uint64_t)used.tv_sec * OB_SECOND + (uint64_t)used.tv_nsec;
+}
+
+/* A client that comes meanwhile waits, and the process does not use a processor for looking again and again. */
+TEST(admission_without_descriptors_waits_for_one)
+{
+	struct rlimit none, enough;
+	struct server server;
+	struct peer peer, other;
+	uint64_t used, began;
+	pid_t admission;
+
+	server_start(&server, NULL);
+	peer_session(&other, &server);
+	admission = server_admission(&server);
+	CHECK_INT(prlimit(admission, RLIMIT_NOFILE, NULL, &enough), 0);
+	none = (struct rlimit){ 3, enough.rlim_max };
+	CHECK_INT(prlimit(admission, RLIMIT_NOFILE, &none, NULL), 0);
+	peer_connect(&peer, &server);
+	peer_hello(&peer, 0);
+	usleep(100000); /* it has been looked at */
+	used = cpu_ns(admission);
+	began = ob_clock_ns();
+	usleep(500000);
+	/* On a machine that has no time for it this shows nothing, and is not wrong. */
+	CHECK(cpu_ns(admission) - used < (ob_clock_ns() - began) / 5);
+	CHECK_INT(peer_ping(&other, 0), 0);
+	CHECK_INT(prlimit(admission, RLIMIT_NOFILE, &enough, NULL), 0);
+	CHECK(peer_control(&peer));
+	CHECK_INT(peer.got.type, OBP_MSG_WELCOME);
+	peer_close(&peer);
+	peer_close(&other);
 	CHECK_INT(server_stop(&server), 0);
 }
 
