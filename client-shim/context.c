@@ -8,6 +8,7 @@
 #include "base/opt.h"
 #include "client-shim/device.h"
 #include "client-shim/event.h"
+#include "client-shim/hostfunc.h"
 #include "client-shim/log.h"
 #include "client-shim/memory.h"
 #include "client-shim/mempool.h"
@@ -121,8 +122,8 @@ CUresult obc_ctx_destroy(struct obf_ctx *ctx)
 	obc_events_end(ctx);
 	/* The order lets the server wait for the context's work before the memory is used again. */
 	result = obc_call_op_ctx_destroy(home->id);
-	/* The driver says how its unfinished kernels ended, and the next reply brings that. */
-	if (result == CUDA_SUCCESS && launched && !atomic_load(&ctx->sticky))
+	/* The driver says how its unfinished kernels ended, and the next reply brings that. Host functions have returned by then. */
+	if (result == CUDA_SUCCESS && launched && (!atomic_load(&ctx->sticky) || obc_hostfunc_pending()))
 		result = obc_call_op_ping();
 	obc_ctx_note(ctx, result);
 	result = atomic_load(&ctx->told) ? CUDA_SUCCESS : (CUresult)atomic_load(&ctx->sticky);
@@ -143,7 +144,7 @@ uint64_t obc_ctx_launches(void)
 
 bool obc_ctx_launched(struct obc_ctx *home)
 {
-	return obc_ctx_launches() != atomic_load(&home->settled) && obc_ctx_busy(home) && !obc_streams_idle(home);
+	return (obc_hostfunc_pending() || obc_ctx_launches() != atomic_load(&home->settled)) && obc_ctx_busy(home) && !obc_streams_idle(home);
 }
 
 void obc_ctx_settled(struct obc_ctx *home, uint64_t launches, bool all)

@@ -67,8 +67,9 @@ static inline bool obc_ctx_busy(struct obc_ctx *home)
 }
 
 /*
- * Kernels of the context that may be unfinished: the only work that can fail once it is accepted, so the only work that a call which CUDA
- * synchronises implicitly must wait for. Costs launches nothing: they are counted by the log anyway.
+ * Kernels or host functions of the context that may be unfinished: a call which CUDA synchronises implicitly must wait for these alone. Kernels
+ * are the only work that can fail once it is accepted, and host functions use the program's memory. Costs launches nothing: they are counted by
+ * the log anyway.
  */
 bool obc_ctx_launched(struct obc_ctx *home);
 /*

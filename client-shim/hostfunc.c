@@ -34,13 +34,26 @@ void obc_hostfunc_run(uint64_t id, CUresult status)
 
 	if (!hostfunc)
 		return;
+	obf_in_host_function = true;
 	if (hostfunc->callback)
 		hostfunc->callback(hostfunc->stream, status, hostfunc->user);
 	else
 		hostfunc->fn(hostfunc->user);
+	obf_in_host_function = false;
 	free(hostfunc);
 	/* Release: who sees it gone sees what it wrote. */
 	atomic_fetch_sub_explicit(&n_pending, 1, memory_order_release);
+}
+
+/* The server will not ask for it. */
+static CUresult hostfunc_drop(uint64_t id, CUresult result)
+{
+	struct hostfunc *hostfunc = ob_ids_remove(&hostfunc_ids, id);
+
+	if (hostfunc)
+		atomic_fetch_sub(&n_pending, 1);
+	free(hostfunc);
+	return result;
 }
 
 static CUresult hostfunc_launch(CUstream stream, const struct hostfunc *what)
@@ -71,10 +84,11 @@ static CUresult hostfunc_launch(CUstream stream, const struct hostfunc *what)
 	atomic_fetch_add(&n_pending, 1);
 	req = obc_log_begin(&slot, OBP_OP_HOST_FUNC, sizeof *req);
 	if (!req)
-		return obc_log_error();
+		return hostfunc_drop(id, obc_log_error());
 	*req = (struct obp_host_func_req){ .stream = at.wire, .callback = id, .with_status = what->callback != NULL };
 	obc_stream_mark(&at, slot.number);
-	return obc_ctx_result(ctx, obc_log_commit(&slot));
+	result = obc_ctx_result(ctx, obc_log_commit(&slot));
+	return result == CUDA_SUCCESS ? result : hostfunc_drop(id, result);
 }
 
 CUresult obc_cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *user)

@@ -25,6 +25,7 @@ struct stack {
 };
 
 static _Thread_local struct stack stack;
+_Thread_local bool obf_in_host_function;
 
 static struct ob_ids ctx_ids = OB_IDS_INIT(OBF_KIND_CTX, OBF_CTX_MAX);
 static struct obf_context *primaries[OBF_DEVICE_MAX];

@@ -181,6 +181,12 @@ struct obf_ctx *obf_ctx_primary(int device);            /* never NULL for a vali
  */
 CUresult obf_ctx_settle(struct obf_ctx *ctx);
 
+/*
+ * This thread runs a host function or a callback of the program, which a stream waits for. A call that waited for the stream would never end, so every call
+ * but cuInit and pure look-ups is refused with CUDA_ERROR_NOT_PERMITTED. The host library sets it around the program's function.
+ */
+extern _Thread_local bool obf_in_host_function;
+
 /* CUfunction or CUkernel (cast) -> function in the current context. CUDA_ERROR_INVALID_HANDLE otherwise. Hot path: array look-up. */
 CUresult obf_func_resolve(CUfunction handle, struct obf_ctx *ctx, struct obf_func **ret);
 

@@ -37,6 +37,8 @@ static inline CUresult obf_ready(void)
 	/* Acquire pairs with the release at the end of cuInit: devices and contexts are seen. */
 	if (ob_unlikely(atomic_load_explicit(&obf_process.state, memory_order_acquire) != OBF_STATE_READY))
 		return CUDA_ERROR_NOT_INITIALIZED;
+	if (ob_unlikely(obf_in_host_function))
+		return CUDA_ERROR_NOT_PERMITTED;
 	return obf_process.host->alive ? obf_process.host->alive() : CUDA_SUCCESS;
 }
 

@@ -100,8 +100,6 @@ CUresult obd_ctx_synchronize(struct obf_ctx *face)
 {
 	struct obd_ctx *ctx = face->host;
 
-	if (obd_sched_in_callback())
-		return CUDA_ERROR_NOT_PERMITTED;
 	if (!ctx) /* a primary context that nothing has used */
 		return CUDA_SUCCESS;
 	obd_ctx_wait(ctx, false);
@@ -157,11 +155,8 @@ CUresult obd_ctx_limit(struct obf_ctx *face, CUlimit limit, bool set, size_t *va
 CUresult obd_ctx_enter(struct obd_ctx **ret)
 {
 	struct obf_ctx *face;
-	CUresult result;
+	CUresult result = obf_ctx_enter(&face);
 
-	if (ob_unlikely(obd_sched_in_callback()))
-		return CUDA_ERROR_NOT_PERMITTED;
-	result = obf_ctx_enter(&face);
 	if (ob_unlikely(result))
 		return result;
 	*ret = face->host;
@@ -170,7 +165,7 @@ CUresult obd_ctx_enter(struct obd_ctx **ret)
 
 CUresult obd_ctx_none(void)
 {
-	if (obd_sched_in_callback())
+	if (obf_in_host_function)
 		return CUDA_ERROR_NOT_PERMITTED;
 	/* A forked child has no devices of its own, whatever its parent had. */
 	return obf_device_count() > 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;

@@ -15,13 +15,6 @@
 
 struct obd_sched obd_sched = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static _Thread_local bool in_callback;
-
-bool obd_sched_in_callback(void)
-{
-	return in_callback;
-}
-
 /* ---- the ready queue; all under the lock ---- */
 
 static void queue_push(struct obd_queue *q, struct obd_op *op)
@@ -104,9 +97,9 @@ static void op_execute(struct obd_op *op)
 	struct obd_ctx *ctx = op->ctx;
 
 	if (op->kind == OBD_OP_HOST) {
-		in_callback = true;
+		obf_in_host_function = true;
 		op->run(op);
-		in_callback = false;
+		obf_in_host_function = false;
 	} else if (!atomic_load_explicit(&ctx->abort, memory_order_relaxed) && obd_ctx_failed(ctx) == CUDA_SUCCESS) {
 		op->run(op);
 	}

@@ -56,7 +56,4 @@ bool obd_ctx_idle(struct obd_ctx *ctx, bool legacy_only);
 /* Waits until nothing of the context is queued or running; false when `deadline` (ob_clock_ns) came first. */
 bool obd_ctx_drain(struct obd_ctx *ctx, uint64_t deadline);
 
-/* True in a thread that is running a host function: CUDA calls are not permitted there. */
-bool obd_sched_in_callback(void);
-
 #endif
