@@ -59,6 +59,7 @@ static struct obs_context *context_entry(struct obs_session *session)
 void obs_op_ctx_create(struct obs_exec *x, const struct obp_record *rec, const struct obp_ctx_create_req *req)
 {
 	struct obs_context *context = obs_context_find(x->session, req->ctx);
+	CUcontext pushed;
 
 	if (req->device >= (uint32_t)x->session->n_devices)
 		obs_violation(x, rec, "there is no such device");
@@ -85,8 +86,10 @@ void obs_op_ctx_create(struct obs_exec *x, const struct obp_record *rec, const s
 			obs_hold_give(OBS_HOLD_HANDLES, OBS_CONTEXT_BYTES);
 		}
 	}
+	/* Creating it pushed it: left there, each would stay on this thread's stack, which a driver may bound. x->context is current again. */
+	if (context->error == CUDA_SUCCESS)
+		x->drv->cuCtxPopCurrent_v2(&pushed);
 	atomic_store_explicit(&context->id, req->ctx, memory_order_release);
-	x->context = context->error ? x->context : context; /* creating it made it current */
 	obs_async_result(x, rec, context->error);
 }
 

@@ -4,6 +4,8 @@
 #include "driver.h"
 #include <pthread.h>
 
+#define MANY 200
+
 static CUcontext shared_context;
 
 static void *other_thread(void *argument)
@@ -20,6 +22,27 @@ static void *other_thread(void *argument)
 	CU(cuMemAlloc(&p, 16));
 	CU(cuMemFree(p));
 	return NULL;
+}
+
+/* More contexts at a time than a thread may have pushed; nothing of them stays when they have gone. */
+static void many_contexts(CUdevice device)
+{
+	static CUcontext contexts[MANY];
+	CUcontext popped, last;
+	CUdeviceptr p;
+
+	for (int i = 0; i < MANY; i++) {
+		CU(cuCtxCreate(&contexts[i], NULL, 0, device));
+		CU(cuCtxPopCurrent(&popped));
+		OK(popped == contexts[i]);
+	}
+	for (int i = 0; i < MANY; i++)
+		CU(cuCtxDestroy(contexts[i]));
+	CU(cuCtxCreate(&last, NULL, 0, device));
+	CU(cuMemAlloc(&p, 16));
+	CU(cuMemsetD8(p, 1, 16));
+	CU(cuCtxSynchronize());
+	CU(cuCtxDestroy(last));
 }
 
 int main(void)
@@ -111,6 +134,7 @@ int main(void)
 	CU(cuDevicePrimaryCtxRelease(device));
 	CU(cuDevicePrimaryCtxGetState(device, &flags, &active));
 	OK(active == 0);
+	many_contexts(device);
 	EXPECT(CUDA_ERROR_INVALID_DEVICE, cuDeviceGet(&device, -1));
 	EXPECT(CUDA_ERROR_INVALID_DEVICE, cuDeviceGet(&device, 1000));
 	return verdict("driver_contexts");
