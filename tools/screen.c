@@ -45,6 +45,7 @@ void obx_screen_open(struct obx_screen *screen)
 	keys.c_cc[VMIN] = 0;
 	keys.c_cc[VTIME] = 0;
 	sigaction(SIGINT, &once, NULL);
+	sigaction(SIGQUIT, &once, NULL);
 	sigaction(SIGTERM, &once, NULL);
 	sigaction(SIGHUP, &once, NULL);
 	changed = 1;

@@ -92,11 +92,12 @@ def main():
         wide = looks(server.url, 160, 40, 12)
         check('160 columns: all of them', any('client' in line and 'age' in line for line in wide), wide)
         looks(server.url, 80, 12, 6)
-        terminal = Terminal(server.url, 80, 24)
-        waiting.until(lambda: terminal.screens())
-        terminal.process.send_signal(signal.SIGINT)
-        check('an interrupt ends it as it ends any program', terminal.close() == -signal.SIGINT)
-        check('and the terminal is as before', terminal.as_before())
+        for sign in (signal.SIGINT, signal.SIGQUIT):
+            terminal = Terminal(server.url, 80, 24)
+            waiting.until(lambda: terminal.screens())
+            terminal.process.send_signal(sign)
+            check(f'{sign.name} ends it as it ends any program', terminal.close() == -sign)
+            check(f'{sign.name}: the terminal is as before', terminal.as_before())
         for process in held:
             process.communicate('\n', timeout=waiting.LONG)
     finish()
