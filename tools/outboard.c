@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
+#include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -138,35 +140,55 @@ static char *help_of(const char *verb)
 	return text;
 }
 
-int obx_option_unknown(const char *verb, const char *word)
+/* The option in the verb's --help that is nearest to what was typed; "" when none is near. Returns how many changes lie between them. */
+static unsigned option_nearest(const char *verb, const char *word, char ret_meant[OPTION_BYTES])
 {
 	OB_CLEANUP(ob_freep) char *help = help_of(verb);
-	char name[OPTION_BYTES], meant[OPTION_BYTES] = "", asked[OPTION_BYTES];
+	char name[OPTION_BYTES], asked[OPTION_BYTES];
 	unsigned best = NEAR;
 
+	ret_meant[0] = '\0';
 	snprintf(asked, sizeof asked, "%.*s", (int)strcspn(word, "="), word);
 	for (const char *at = help; at && (at = strstr(at, "--")) != NULL; at += 2) {
 		size_t n = 2 + strspn(at + 2, "abcdefghijklmnopqrstuvwxyz0123456789-");
 
 		if (n > 2 && n < sizeof name && snprintf(name, sizeof name, "%.*s", (int)n, at) > 0 && nearer(asked, name, &best))
-			memcpy(meant, name, sizeof meant);
+			memcpy(ret_meant, name, sizeof name);
 	}
-	if (best == 0) /* it exists, so what was missed is its value */
-		return obx_usage_error(verb, "%.60s needs a value", word);
+	return best;
+}
+
+static int option_refuse(const char *verb, const char *word, const char *meant)
+{
 	if (word[0] != '-')
 		return obx_usage_error(verb, "unexpected '%.60s'", word);
 	return meant[0] ? obx_usage_error(verb, "there is no option %.60s; did you mean %s?", word, meant) :
 			  obx_usage_error(verb, "there is no option %.60s", word);
 }
 
+int obx_option_unknown(const char *verb, const char *word)
+{
+	char meant[OPTION_BYTES];
+
+	if (option_nearest(verb, word, meant) == 0) /* it exists, so what was missed is its value */
+		return obx_usage_error(verb, "%.60s needs a value", word);
+	return option_refuse(verb, word, meant);
+}
+
 int obx_option_wrong(const char *verb, int c, char *const *argv)
 {
-	char letter[3] = { '-', (char)optopt, '\0' };
+	char letter[3] = { '-', (char)optopt, '\0' }, meant[OPTION_BYTES];
 	const char *word = argv[optind - 1];
 
 	if (c == ':')
 		return obx_usage_error(verb, "%s needs a value", word);
-	return obx_option_unknown(verb, optopt > ' ' && optopt < 0x7f && word[1] != '-' ? letter : word);
+	/* optopt of a long option: it exists, and was given a value by '='. */
+	if (optopt && word[0] == '-' && word[1] == '-' && strchr(word, '='))
+		return obx_usage_error(verb, "%.*s takes no value", (int)ob_min(strcspn(word, "="), (size_t)OPTION_BYTES), word);
+	if (optopt > ' ' && optopt < 0x7f && word[1] != '-')
+		return option_refuse(verb, letter, "");
+	/* The help may name another program's option of this very name. */
+	return option_refuse(verb, word, option_nearest(verb, word, meant) == 0 ? "" : meant);
 }
 
 static int usage(FILE *out)
@@ -201,12 +223,11 @@ static int dispatch(int argc, char **argv)
 	return -1;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	const char *names[sizeof verbs / sizeof verbs[0]];
 	int code;
 
-	ob_log_set_name("outboard");
 	if (argc < 2)
 		return usage(stderr);
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)
@@ -221,4 +242,22 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
 		names[i] = verbs[i].name;
 	return obx_word_unknown("", "verb", argv[1], names, sizeof names / sizeof names[0]);
+}
+
+/* A command whose output is lost has not done what it was asked for. */
+static int output_end(int code)
+{
+	bool lost = ferror(stdout) != 0;
+
+	errno = 0;
+	if (fflush(stdout) == 0 && !lost)
+		return code;
+	fprintf(stderr, "outboard: the output could not be written%s%s\n", errno ? ": " : "", errno ? strerror(errno) : "");
+	return code ? code : OBX_EXIT_UNWELL;
+}
+
+int main(int argc, char **argv)
+{
+	ob_log_set_name("outboard");
+	return output_end(run(argc, argv));
 }

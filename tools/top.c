@@ -279,6 +279,8 @@ static int run(struct top *top)
 			text_print(top);
 		if (top->once)
 			return 0;
+		if (fflush(stdout) != 0 || ferror(stdout))
+			return OBX_EXIT_UNWELL;
 		if (obx_screen_wait(&top->screen, top->interval_s)) {
 			obx_screen_close(&top->screen);
 			return 0;

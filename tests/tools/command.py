@@ -56,6 +56,8 @@ CASES = [
     (['run', '-xy', 'true'], 2, 'err', "outboard run: there is no option -x; 'outboard run --help' shows the usage\n"),
     (['check', '--servr=x'], 2, 'err', 'there is no option --servr=x; did you mean --server?'),
     (['top', '--intervl', '3'], 2, 'err', 'there is no option --intervl; did you mean --interval?'),
+    (['top', '--json=1'], 2, 'err', "outboard top: --json takes no value; 'outboard top --help' shows the usage\n"),
+    (['token', 'create', '--token-sessions', '5'], 2, 'err', "outboard token: there is no option --token-sessions; 'outboard token --help' shows the usage\n"),
     (['token', 'lst'], 2, 'err', "there is no verb 'lst'; did you mean 'list'?"),
     (['token'], 2, 'err', 'say create, list or revoke'),
     (['token', 'create', '--nmae', 'x'], 2, 'err', 'did you mean --name?'),
@@ -148,6 +150,12 @@ def look(env, url):
         if done.returncode != code or words not in text:
             bad += 1
             print(f'FAIL outboard {" ".join(arguments)}: exit {done.returncode} instead of {code}, or no "{words}" in: {text[:300]!r} (stderr {done.stderr[:300]!r})')
+    for arguments in ['--version'], ['--help'], ['check', '--server', url], ['token', '--help'], ['top', '--once', '--server', url], ['top', '--server', url]:
+        with open('/dev/full', 'w', encoding='utf-8') as full:
+            done = subprocess.run([OUTBOARD, *arguments], env=env, stdout=full, stderr=subprocess.PIPE, text=True, timeout=200, check=False)
+        if done.returncode != 1 or 'the output could not be written' not in done.stderr:
+            bad += 1
+            print(f'FAIL outboard {" ".join(arguments)} onto a full disk: exit {done.returncode}, stderr {done.stderr[:300]!r}')
     for text in odd_places(env):
         bad += 1
         print(f'FAIL {text}')
