@@ -233,15 +233,15 @@ CUresult obc_cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total)
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (!ret_free || !ret_total)
+		return CUDA_ERROR_INVALID_VALUE;
 	result = obc_call_op_mem_info(&bytes_free, &total);
 	if (result != CUDA_SUCCESS)
 		return obc_ctx_result(ctx, result);
 	/* What is promised to this session and not in use is as free as the rest. */
 	if (vmm)
 		bytes_free = ob_min(bytes_free + obc_heap_free_bytes(heap_of(ctx->device)), total);
-	if (ret_free)
-		*ret_free = bytes_free;
-	if (ret_total)
-		*ret_total = total;
+	*ret_free = bytes_free;
+	*ret_total = total;
 	return CUDA_SUCCESS;
 }

@@ -312,7 +312,7 @@ CUresult obc_cuMemPoolCreate(CUmemoryPool *ret, const CUmemPoolProps *props)
 	if (props->handleTypes != CU_MEM_HANDLE_TYPE_NONE || props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (props->location.id < 0 || props->location.id >= obf_device_count())
-		return CUDA_ERROR_INVALID_DEVICE;
+		return CUDA_ERROR_INVALID_VALUE;
 	return pool_new(props->location.id, false, ret);
 }
 

@@ -57,9 +57,11 @@ static CUresult fill(uint64_t dst, size_t pitch, uint32_t value, unsigned elemen
 
 	if (result)
 		return result;
+	if (dst % element || ob_mul_overflows((uint64_t)width, element, &row))
+		return CUDA_ERROR_INVALID_VALUE;
 	if (width == 0 || height == 0)
 		return CUDA_SUCCESS;
-	if (ob_mul_overflows((uint64_t)width, element, &row) || (height > 1 && (pitch < row || pitch % element)) || dst % element ||
+	if ((height > 1 && (pitch < row || pitch % element)) ||
 	    ob_mul_overflows((uint64_t)(height - 1), pitch, &bytes) || ob_add_overflows(bytes, row, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = obd_copy_check(dst, bytes);

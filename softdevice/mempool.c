@@ -231,10 +231,12 @@ CUresult obd_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 
 	if (result)
 		return result;
-	if (!pool || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || !location_valid(&props->location))
+	if (!pool || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (props->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
+	if (props->handleTypes != CU_MEM_HANDLE_TYPE_NONE || props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!location_valid(&props->location))
+		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&lock);
 	new = pool_new((unsigned)props->location.id);
 	if (new) {

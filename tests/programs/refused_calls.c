@@ -275,6 +275,10 @@ static void gone_streams_events(void)
 	CU(cuMemPoolDestroy(pool));
 	TRY(cuMemPoolDestroy(pool));
 	TRY(cuMemPoolTrimTo(pool, 0));
+	props.location.id = 1000;
+	TRY(cuMemPoolCreate(&pool, &props));
+	props.location = (CUmemLocation){CU_MEM_LOCATION_TYPE_HOST, 0};
+	TRY(cuMemPoolCreate(&pool, &props));
 	TRY(cuMemAllocFromPoolAsync(&p, 4, pool, NULL));
 	TRY(cuCtxSynchronize());
 }
@@ -351,6 +355,9 @@ static void wrong_memory(void)
 	TRY(cuMemsetD8(memory, 0, 257));
 	TRY(cuMemsetD32(memory + 1, 0, 1));
 	TRY(cuMemsetD32(0, 0, 1));
+	TRY(cuMemsetD32(memory + 2, 0, 0));
+	TRY(cuMemGetInfo(NULL, NULL));
+	TRY(cuMemGetInfo(&size, NULL));
 	TRY(cuMemsetD8Async(memory + 256, 0, 1, NULL));
 	TRY(cuMemGetAddressRange(&p, &size, (CUdeviceptr)(uintptr_t)host));
 	TRY(cuPointerGetAttribute(&p, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)host));
