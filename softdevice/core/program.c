@@ -234,8 +234,8 @@ layout_kernels(struct obd_loader *ld)
 		bool more;
 
 		reach_from(&r, e->func);
-		for (uint32_t k = 0; k < p->n_funcs && !e->pub.refused; k++)
-			e->pub.refused = r.seen[k] ? p->funcs[k]->refused : NULL;
+		for (uint32_t k = 0; k < r.n && !e->pub.refused; k++)
+			e->pub.refused = p->funcs[r.order[k]]->refused;
 		layout_shared(ld, e, &r);
 		more = r.indirect;
 		for (uint32_t k = 0; k < r.n; k++)
