@@ -125,11 +125,11 @@ def rows_c(rows):
 
 
 def traced(spec, out_name, call, expression):
-    """A call of the software device, with its lines in the trace where one is wanted."""
-    return ['\tuint64_t traced = 0;', '\tif (ob_unlikely(obf_trace_on))',
+    """A call of the software device, during which its thread is not cancelled, with its lines in the trace where one is wanted."""
+    return ['\tint cancel = obf_cancel_off();', '\tuint64_t traced = 0;', '\tif (ob_unlikely(obf_trace_on))',
             f'\t\ttraced = obf_trace_call("{out_name}", {rows_c(trace_args(spec, call))});',
             f'\tCUresult result = {expression};', '\tif (ob_unlikely(traced))',
-            f'\t\tobf_trace_result(traced, "{out_name}", result, {rows_c(trace_outs(spec, call))});', '\treturn result;']
+            f'\t\tobf_trace_result(traced, "{out_name}", result, {rows_c(trace_outs(spec, call))});', '\tobf_cancel_back(cancel);', '\treturn result;']
 
 
 def stub(spec, out_name, call, flavour, prefix, number):
@@ -189,7 +189,7 @@ def stubs_c(spec, prefix):
     if prefix == 'obc_':
         includes += ['"protocol/obc_calls.h"', '"client-shim/inside.h"', '"client-shim/log.h"']
     else:
-        includes += ['"face/trace.h"']
+        includes += ['"face/cancel.h"', '"face/trace.h"']
     return source('Every name that libcuda.so.1 exports.', includes, '\n'.join(out)).replace('#include \n', '\n')
 
 
