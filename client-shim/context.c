@@ -122,8 +122,11 @@ CUresult obc_ctx_destroy(struct obf_ctx *ctx)
 	obc_events_end(ctx);
 	/* The order lets the server wait for the context's work before the memory is used again. */
 	result = obc_call_op_ctx_destroy(home->id);
-	/* The driver says how its unfinished kernels ended, and the next reply brings that. Host functions have returned by then. */
-	if (result == CUDA_SUCCESS && launched && (!atomic_load(&ctx->sticky) || obc_hostfunc_pending()))
+	/*
+	 * The driver says how its unfinished kernels ended, or once more how the context failed, and the next reply brings that: here, so that it is
+	 * not taken for an error of the context that comes next. Host functions have returned by then.
+	 */
+	if (result == CUDA_SUCCESS && (launched || atomic_load(&ctx->sticky)))
 		result = obc_call_op_ping();
 	obc_ctx_note(ctx, result);
 	result = atomic_load(&ctx->told) ? CUDA_SUCCESS : (CUresult)atomic_load(&ctx->sticky);

@@ -495,6 +495,35 @@ static void after_a_failure(void)
 	TRY(cuCtxSynchronize());
 }
 
+/* What went wrong in a context ends with it: the next one is healthy, whether made, or the primary one after a reset. */
+static void next_context(void)
+{
+	CUcontext primary;
+
+	begin_with_code();
+	CU(launch(fail, 1, 0, NULL));
+	TRY(cuCtxSynchronize());
+	TRY(cuMemFree(memory));
+	TRY(cuCtxDestroy(context));
+	begin_with_code();
+	TRY(launch(add, 1, 0, NULL));
+	TRY(cuCtxSynchronize());
+	for (int i = 0; i < 2; i++) {
+		CU(cuDevicePrimaryCtxRetain(&primary, device));
+		CU(cuCtxSetCurrent(primary));
+		CU(cuModuleLoadData(&module, GOOD));
+		CU(cuModuleGetFunction(&add, module, "add"));
+		CU(cuModuleGetFunction(&fail, module, "fail"));
+		CU(cuMemAlloc(&memory, 256));
+		TRY(launch(add, 1, 0, NULL));
+		TRY(cuCtxSynchronize());
+		TRY(launch(fail, 1, 0, NULL));
+		TRY(cuCtxSynchronize());
+		TRY(cuMemFree(memory));
+		TRY(cuDevicePrimaryCtxReset(device));
+	}
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -508,6 +537,7 @@ static const struct {
 	{"memory", wrong_memory},
 	{"contexts", contexts},
 	{"after a kernel has failed", after_a_failure},
+	{"in the next context", next_context},
 };
 
 int main(void)
