@@ -9,49 +9,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "protocol/control.h"
 #include "protocol/load.h"
-#include "server/address.h"
 #include "server/admission.h"
+#include "server/caller_inside.h"
 #include "server/refuse.h"
 #include "transport/shm.h"
 #include "transport/tls.h"
 
 #define LINGER_NS OB_SECOND       /* a refused client has this long to read why */
 #define THROW_AWAY_MAX (1u << 20) /* bytes of it that are read and dropped meanwhile */
-
-/* In the order of eviction: the least far first. */
-enum state { CALLER_REFUSED, CALLER_PREFACE, CALLER_MESSAGE, CALLER_ENDING /* TLS: its message is good, its layer has to end */, CALLER_CLOSING };
-
-struct message_bytes {
-	struct obp_frame frame;
-	uint8_t map[OBS_HANDOFF_BODY];
-};
-
-struct obs_caller {
-	struct obs_admission *admission;
-	struct obs_caller *newer, *older;           /* of all */
-	struct obs_caller *address_newer, *address_older; /* of its address */
-	struct obs_address *address;
-	uv_poll_t poll;
-	enum state state;
-	bool secure;              /* came on a tls:// address */
-	bool asked;               /* has had an answer about the load, and may ask again */
-	int fd;
-	uint64_t deadline;
-	size_t got, thrown_away;
-	union {
-		struct obp_preface preface;
-		uint8_t preface_bytes[sizeof(struct obp_preface)];
-	};
-	struct obt_stream stream; /* behind the preface; ops NULL before. It has the descriptor then */
-	struct message_bytes *bytes;
-	struct obs_handoff *handoff; /* what will be handed on, once the message is good */
-};
 
 /* ---- lists ---- */
 
@@ -150,7 +119,7 @@ static void refusal_send(struct obs_caller *caller, enum ob_err code, const char
 		obs_refuse_send(caller->fd, code, text);
 }
 
-static void refuse(struct obs_caller *caller, enum obs_refusal kind, enum ob_err code, const char *text)
+void obs_caller_refuse(struct obs_caller *caller, enum obs_refusal kind, enum ob_err code, const char *text)
 {
 	obs_address_refused(caller->address, kind, text);
 	refusal_send(caller, code, text);
@@ -180,135 +149,9 @@ static void hand_on(struct obs_caller *caller)
 
 /* ---- the message ---- */
 
-static bool limited(const struct obs_caller *caller)
-{
-	return !caller->address->local || caller->admission->options->count_local;
-}
-
-/*
- * After wrong tokens an address has to wait. This is asked at the preface, so that such a client costs no handshake, and again before its token is looked at:
- * connections that had passed the preface before would have one guess each. False: it was refused.
- */
-static bool wait_check(struct obs_caller *caller)
-{
-	uint32_t seconds = limited(caller) ? obs_address_wait_s(caller->address, ob_clock_ns()) : 0;
-	char text[128];
-
-	if (!seconds)
-		return true;
-	snprintf(text, sizeof text, "too many wrong tokens came from this address; try again in %u s", seconds);
-	refuse(caller, OBS_REFUSED_RATE, OB_ERR_LIMIT, text);
-	return false;
-}
-
-/* The client has said who it is. False: it was refused. */
-static bool hello_check(struct obs_caller *caller, struct obp_message *message)
-{
-	struct obs_handoff *handoff = caller->handoff;
-	char why[256];
-
-	if (!wait_check(caller))
-		return false;
-	if (!obs_auth_check(caller->admission->options, &caller->stream, &message->hello, &handoff->identity, why, sizeof why)) {
-		if (limited(caller))
-			obs_address_wrong(caller->address, ob_clock_ns());
-		refuse(caller, OBS_REFUSED_DENIED, OB_ERR_DENIED, why);
-		return false;
-	}
-	if (handoff->identity.proved)
-		obs_address_right(caller->address);
-	memcpy(handoff->identity.address, caller->address->text, sizeof handoff->identity.address);
-	handoff->type = OBS_HANDOFF_NEW;
-	handoff->pid = message->hello.pid;
-	memcpy(handoff->program, message->hello.program, sizeof handoff->program);
-	/* The worker executes what the client says: it does not get to know the token. */
-	explicit_bzero(message->hello.token, sizeof message->hello.token);
-	return true;
-}
-
-/* In constant time: the answer's delay shall not tell how much of a guess was right. */
-static bool secret_right(const uint8_t *a, const uint8_t *b)
-{
-	uint8_t wrong = 0;
-
-	for (size_t i = 0; i < OBP_SECRET_BYTES; i++)
-		wrong |= (uint8_t)(a[i] ^ b[i]);
-	return wrong == 0;
-}
-
-static bool join_check(struct obs_caller *caller, struct obp_message *message)
-{
-	uint8_t secret[OBP_SECRET_BYTES];
-	bool right;
-
-	if (!obs_routes_find(caller->admission->routes, caller->preface.route, secret)) {
-		refuse(caller, OBS_REFUSED_SECRET, OB_ERR_NOT_FOUND, "there is no such session");
-		return false;
-	}
-	right = secret_right(secret, message->secret);
-	explicit_bzero(secret, sizeof secret);
-	if (!right) {
-		refuse(caller, OBS_REFUSED_SECRET, OB_ERR_REFUSED, "the session's secret is not right");
-		return false;
-	}
-	caller->handoff->type = OBS_HANDOFF_JOIN;
-	caller->handoff->route = caller->preface.route;
-	return true;
-}
-
-/* The message once more, as the worker gets it. */
-static bool body_fill(struct obs_handoff *handoff, const struct obp_message *message)
-{
-	struct ob_buf frame;
-	const struct obp_frame *head;
-	bool ok;
-
-	ob_buf_init(&frame, sizeof(struct obp_frame) + sizeof handoff->body + 8);
-	ok = obp_message_encode(message, &frame);
-	head = (const struct obp_frame *)frame.data;
-	if (ok && head->raw_size <= sizeof handoff->body) {
-		handoff->size = head->raw_size;
-		memcpy(handoff->body, head + 1, handoff->size);
-	} else {
-		ok = false;
-	}
-	if (frame.data)
-		explicit_bzero(frame.data, frame.size);
-	ob_buf_fini(&frame);
-	return ok;
-}
-
 static void message_whole(struct obs_caller *caller)
 {
-	static struct obp_message message; /* large; one at a time */
-	bool joins = caller->preface.intent == OBP_INTENT_JOIN, good;
-
-	if (obp_message_decode(caller->bytes->map, caller->bytes->frame.raw_size, &message) != OB_ERR_NONE) {
-		refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_PROTOCOL, "the client's first message cannot be read");
-		return;
-	}
-	caller->handoff = calloc(1, sizeof *caller->handoff);
-	if (!caller->handoff) {
-		explicit_bzero(message.hello.token, sizeof message.hello.token);
-		obp_message_fini(&message);
-		refuse(caller, OBS_REFUSED_RATE, OB_ERR_LIMIT, "the server has no memory left; try again");
-		return;
-	}
-	if (message.type != (joins ? OBP_MSG_JOIN : OBP_MSG_HELLO)) {
-		refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_PROTOCOL,
-			joins ? "the client does not begin with a join" : "the client does not begin with a hello");
-		good = false;
-	} else {
-		good = joins ? join_check(caller, &message) : hello_check(caller, &message);
-	}
-	if (good && !body_fill(caller->handoff, &message)) {
-		refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_PROTOCOL, "the client's first message is too long");
-		good = false;
-	}
-	explicit_bzero(message.secret, sizeof message.secret);
-	explicit_bzero(message.hello.token, sizeof message.hello.token);
-	obp_message_fini(&message);
-	if (!good)
+	if (!obs_caller_prove(caller))
 		return;
 	caller->state = CALLER_ENDING;
 	if (!caller->secure)
@@ -345,7 +188,7 @@ static void nothing_came(struct obs_caller *caller, ssize_t n)
 	if (n < 0 && errno == EPROTONOSUPPORT) /* a client without TLS: it cannot be told in TLS */
 		obs_refuse_send(caller->fd, OB_ERR_TLS, why);
 	if (n < 0 && why) {
-		refuse(caller, OBS_REFUSED_TLS, OB_ERR_TLS, why);
+		obs_caller_refuse(caller, OBS_REFUSED_TLS, OB_ERR_TLS, why);
 		return;
 	}
 	if (caller->secure)
@@ -356,7 +199,7 @@ static void nothing_came(struct obs_caller *caller, ssize_t n)
 static void message_readable(uv_poll_t *poll, int status, int events)
 {
 	struct obs_caller *caller = poll->data;
-	struct message_bytes *bytes = caller->bytes;
+	struct obs_caller_message *bytes = caller->bytes;
 	enum ob_err code;
 	const char *wrong;
 
@@ -374,7 +217,7 @@ static void message_readable(uv_poll_t *poll, int status, int events)
 		if (caller->got < head)
 			continue;
 		if (caller->got == head && (wrong = frame_wrong(&bytes->frame, &code))) {
-			refuse(caller, OBS_REFUSED_PROTOCOL, code, wrong);
+			obs_caller_refuse(caller, OBS_REFUSED_PROTOCOL, code, wrong);
 			return;
 		}
 		if (caller->got == head + bytes->frame.size)
@@ -387,7 +230,7 @@ static void message_readable(uv_poll_t *poll, int status, int events)
 		if (n == 0 && obt_tls_ended(&caller->stream))
 			hand_on(caller);
 		else if (n > 0)
-			refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_PROTOCOL, "the client says more than one message before its session");
+			obs_caller_refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_PROTOCOL, "the client says more than one message before its session");
 		else
 			nothing_came(caller, n);
 	}
@@ -400,13 +243,13 @@ static void preface_readable(uv_poll_t *poll, int status, int events);
 /* A new session or a question: how many of them an address may begin. */
 static bool rate_check(struct obs_caller *caller)
 {
-	if (!limited(caller))
+	if (!obs_caller_limited(caller))
 		return true;
-	if (caller->preface.intent == OBP_INTENT_NEW && !wait_check(caller))
+	if (caller->preface.intent == OBP_INTENT_NEW && !obs_caller_may_guess(caller))
 		return false;
 	if (obs_address_take(caller->address, caller->admission->options->address_rate, ob_clock_ns()))
 		return true;
-	refuse(caller, OBS_REFUSED_RATE, OB_ERR_LIMIT, "too many new connections from this address; try again in a second (--address-rate)");
+	obs_caller_refuse(caller, OBS_REFUSED_RATE, OB_ERR_LIMIT, "too many new connections from this address; try again in a second (--address-rate)");
 	return false;
 }
 
@@ -418,7 +261,7 @@ static void message_await(struct obs_caller *caller)
 	enum ob_err err = OB_ERR_NONE;
 
 	if (joins && !obs_routes_find(caller->admission->routes, caller->preface.route, secret)) {
-		refuse(caller, OBS_REFUSED_SECRET, OB_ERR_NOT_FOUND, "there is no such session");
+		obs_caller_refuse(caller, OBS_REFUSED_SECRET, OB_ERR_NOT_FOUND, "there is no such session");
 		return;
 	}
 	caller->bytes = malloc(sizeof *caller->bytes);
@@ -452,7 +295,7 @@ static void load_ask(struct obs_caller *caller)
 	}
 	if (!message || !obs_admission_send(message, caller->fd, -1)) {
 		free(message);
-		refuse(caller, OBS_REFUSED_RATE, OB_ERR_LIMIT, "the server is busy; try again");
+		obs_caller_refuse(caller, OBS_REFUSED_RATE, OB_ERR_LIMIT, "the server is busy; try again");
 		return;
 	}
 	free(message);
@@ -469,9 +312,9 @@ static void introduced(struct obs_caller *caller)
 
 	if (p->version != OBP_VERSION) {
 		snprintf(text, sizeof text, "this server speaks protocol version %u, the client version %u", OBP_VERSION, p->version);
-		refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_VERSION, text);
+		obs_caller_refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_VERSION, text);
 	} else if (p->reserved != 0 || (p->intent == OBP_INTENT_NEW && p->route != 0)) {
-		refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_PROTOCOL, "the preface has bits this server does not know");
+		obs_caller_refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_PROTOCOL, "the preface has bits this server does not know");
 	} else if (p->intent == OBP_INTENT_JOIN) {
 		/* Never by the address's rate: an owner who shares an address with others gets back to its session. */
 		message_await(caller);
@@ -482,7 +325,7 @@ static void introduced(struct obs_caller *caller)
 		if (rate_check(caller))
 			load_ask(caller);
 	} else {
-		refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_PROTOCOL, "the preface asks for something this server does not know");
+		obs_caller_refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_PROTOCOL, "the preface asks for something this server does not know");
 	}
 }
 
@@ -503,7 +346,7 @@ static void preface_readable(uv_poll_t *poll, int status, int events)
 	caller->got += (size_t)n;
 	/* Something else than a client of ours is told so at its first wrong byte; it need not send sixteen. */
 	if (memcmp(caller->preface_bytes, &magic, ob_min(caller->got, sizeof magic)) != 0)
-		refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_MAGIC, "this is an Outboard server; the client is not an Outboard client");
+		obs_caller_refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_MAGIC, "this is an Outboard server; the client is not an Outboard client");
 	else if (caller->got == sizeof caller->preface_bytes)
 		introduced(caller);
 }
@@ -574,7 +417,7 @@ static void too_late(struct obs_caller *caller)
 	if (caller->state == CALLER_REFUSED || (caller->asked && caller->state == CALLER_PREFACE && caller->got == 0))
 		caller_close(caller); /* it was answered: a refusal, or the load */
 	else
-		refuse(caller, OBS_REFUSED_SILENT, OB_ERR_TIMEOUT, "the client did not introduce itself in time");
+		obs_caller_refuse(caller, OBS_REFUSED_SILENT, OB_ERR_TIMEOUT, "the client did not introduce itself in time");
 }
 
 void obs_caller_sweep(struct obs_admission *admission, uint64_t now)
