@@ -15,12 +15,13 @@
 struct obs_exec;
 
 #define OBS_OUTPUT_PIECE (16u << 10)   /* bytes of one reply: one that is shown whole (OBP_CONN_BIG) */
-#define OBS_OUTPUT_MAX (64ull << 20)   /* bytes kept of output that nobody fetches; the rest is lost, and a line says so */
+#define OBS_OUTPUT_MAX (64ull << 20)   /* bytes kept of output that no call fetches, of each of the two; the rest is lost, and a line says so */
+#define OBS_OUTPUT_REUSE (1ull << 20)  /* once so much has been sent, the file is used from its beginning again */
 
 struct obs_output {
 	pthread_mutex_t lock;
-	int files[2];                  /* stdout, stderr */
-	uint64_t sent[2];              /* bytes already forwarded */
+	int files[2];                  /* stdout, stderr: of OBS_OUTPUT_MAX bytes, sealed, written at their common position */
+	uint64_t sent[2];              /* bytes already forwarded; below the position */
 	bool captured;
 };
 
