@@ -115,13 +115,40 @@ void obs_exec_result(struct obs_exec *x, const struct obp_record *rec, CUresult 
 		obs_async_result(x, rec, result);
 }
 
+/* The client uses the ids of these before it knows the result. */
+static bool makes_handle(uint16_t opcode)
+{
+	switch (opcode) {
+	case OBP_OP_STREAM_CREATE:
+	case OBP_OP_EVENT_CREATE:
+	case OBP_OP_MODULE_LOAD:
+	case OBP_OP_MODULE_USE:
+	case OBP_OP_FUNC_GET:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* A record whose context cannot be entered. What it would have made is there afterwards, as what failed. */
+static void refuse(struct obs_exec *x, const struct obp_record *rec, const void *body, uint32_t size, CUresult why)
+{
+	if (!makes_handle(rec->opcode)) {
+		obs_exec_result(x, rec, why);
+		return;
+	}
+	x->refused = why;
+	obs_dispatch(x, rec, body, size);
+	x->refused = CUDA_SUCCESS;
+}
+
 void obs_exec_record(struct obs_exec *x, const struct obp_record *rec, const void *body, uint32_t size)
 {
 	if (ob_unlikely(x->lane->context != x->context) && !obp_op_noctx(rec->opcode)) {
 		CUresult result = obs_context_enter(x, x->lane->context);
 
 		if (result != CUDA_SUCCESS) {
-			obs_exec_result(x, rec, result);
+			refuse(x, rec, body, size, result);
 			return;
 		}
 	}
@@ -303,16 +330,25 @@ _Noreturn void obs_exec_run(struct obs_session *session)
 	run(session, session->warm_context);
 }
 
-static void *successor(void *session)
+static void *successor(void *argument)
 {
+	struct obs_session *session = argument;
+	uint64_t call = atomic_load(&session->succeeding);
+
+	if (!atomic_compare_exchange_strong(&session->blocking, &call, 0))
+		return NULL; /* it has just returned and reads again */
 	run(session, NULL);
 }
 
 bool obs_exec_succeed(struct obs_session *session, uint64_t call)
 {
-	if (!atomic_compare_exchange_strong(&session->blocking, &call, 0))
-		return true; /* it has just returned and reads again */
-	return ob_thread_start(successor, session, 0, NULL);
+	if (atomic_load(&session->blocking) != call || atomic_load(&session->succeeding) == call)
+		return true; /* it has returned, or the thread is on its way */
+	atomic_store(&session->succeeding, call);
+	if (ob_thread_start(successor, session, 0, NULL))
+		return true;
+	atomic_store(&session->succeeding, 0);
+	return false;
 }
 
 /* ---- hooks of the generated dispatch ---- */

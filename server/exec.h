@@ -14,7 +14,7 @@
 
 /* Reads and executes until the client leaves; ends the process. */
 _Noreturn void obs_exec_run(struct obs_session *session);
-/* A new thread takes over from the executor, which is blocked in this call while bytes wait. Loop thread. False: none can be had. */
+/* A new thread takes over from the executor, which is blocked in this call while bytes wait. Loop thread. False: none can be had now; they go on waiting. */
 bool obs_exec_succeed(struct obs_session *session, uint64_t call);
 /* The record's context becomes the thread's; then the operation. Used by both kinds of threads. */
 void obs_exec_record(struct obs_exec *x, const struct obp_record *rec, const void *body, uint32_t size);

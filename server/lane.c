@@ -5,19 +5,36 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
+#include "base/log.h"
 #include "base/thread.h"
 #include "server/exec.h"
 #include "server/quota.h"
 
+static struct obs_lane refused_lane = { .refused = true };
+
+/* Stays so until the client's thread has ended: what it has said of its context was not noted. */
+static struct obs_lane *lane_refuse(struct obs_session *session, uint16_t index)
+{
+	static bool told;
+
+	obs_conduct_refused("threads");
+	if (!told)
+		ob_warn("session %016llx: more than %u threads use CUDA at once, which is what this server allows a session (--max-lanes): calls of further "
+			"ones fail", (unsigned long long)session->id, ob_min(session->n_lanes, obs_quota_limits.lanes));
+	told = true;
+	refused_lane.session = session;
+	refused_lane.context = &session->refused;
+	session->lanes[index] = &refused_lane;
+	return &refused_lane;
+}
+
 struct obs_lane *obs_lane_new(struct obs_session *session, uint16_t index)
 {
-	struct obs_lane *lane = calloc(1, sizeof *lane);
+	struct obs_lane *lane = session->n_lanes < obs_quota_limits.lanes ? calloc(1, sizeof *lane) : NULL;
 
-	if (session->n_lanes >= obs_quota_limits.lanes)
-		obs_session_fatal(session, OB_ERR_LANES, "more than %u threads use CUDA at once, which is what this server allows a session (--max-lanes)",
-			obs_quota_limits.lanes);
 	if (!lane)
-		obs_session_fatal(session, OB_ERR_NO_MEMORY, "no memory for a lane");
+		return lane_refuse(session, index);
 	lane->index = index;
 	lane->session = session;
 	pthread_mutex_init(&lane->lock, NULL);
@@ -63,7 +80,7 @@ bool obs_lane_run(struct obs_exec *x, const struct obp_record *rec, const void *
 {
 	struct obs_lane *lane = x->lane;
 
-	if (size > sizeof lane->body)
+	if (size > sizeof lane->body || lane->refused)
 		return false;
 	if (!lane->threaded) {
 		if (!ob_thread_start(lane_main, lane, OBS_LANE_STACK, NULL))
@@ -98,6 +115,8 @@ void obs_lane_end(struct obs_session *session, uint16_t index)
 	struct obs_lane *lane = session->lanes[index];
 
 	session->lanes[index] = NULL;
+	if (lane->refused)
+		return;
 	session->n_lanes--;
 	if (!lane->threaded) {
 		lane_free(lane);

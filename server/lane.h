@@ -19,6 +19,7 @@ struct obs_lane {
 	struct obs_context *context;   /* current context of this client thread; NULL: none. Executor, or the lane thread while busy */
 	uint16_t index;
 	bool threaded;                 /* has a thread */
+	bool refused;                  /* that of all threads that there was no room for: the context is one that cannot be entered */
 	/* under lock: */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -30,7 +31,7 @@ struct obs_lane {
 	struct obs_session *session;
 };
 
-/* Ends the session when memory is out. Executor only, like all here. */
+/* Beyond the limit, or when memory is out, a lane all of whose calls that need a context fail. Executor only, like all here. */
 struct obs_lane *obs_lane_new(struct obs_session *session, uint16_t index);
 /* Hands the current record to the lane's thread. False: no thread can be had, or the body is too large; run it here. */
 bool obs_lane_run(struct obs_exec *x, const struct obp_record *rec, const void *body, uint32_t size);

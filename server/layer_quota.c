@@ -384,6 +384,8 @@ CUresult obs_quota_handle(struct obs_exec *x)
 {
 	const struct obs_session *s = x->session;
 
+	if (ob_unlikely(x->refused != CUDA_SUCCESS))
+		return x->refused;
 	if (ob_unlikely((uint64_t)s->streams.n_live + s->events.n_live + s->functions.n_live >= obs_quota_limits.handles))
 		return refused("handles");
 	return ob_likely(obs_hold_room(OBS_HANDLE_BYTES)) ? CUDA_SUCCESS : refused("host memory");
@@ -391,5 +393,7 @@ CUresult obs_quota_handle(struct obs_exec *x)
 
 CUresult obs_quota_module(struct obs_exec *x)
 {
+	if (ob_unlikely(x->refused != CUDA_SUCCESS))
+		return x->refused;
 	return ob_likely(x->session->modules.n_live < obs_quota_limits.modules) ? CUDA_SUCCESS : refused("modules");
 }

@@ -26,6 +26,7 @@
 #include "transport/tls.h"
 
 #define TICK_NS (500 * OB_MS)      /* of an idle session */
+#define SUCCEED_AGAIN_US 20000     /* when no thread could be had that takes over from the executor */
 #define TICK_BUSY_NS (50 * OB_MS)  /* of one that executes: how soon a blocked executor is noticed */
 
 struct guest {
@@ -496,7 +497,7 @@ static void *loop_main(void *unused)
 			if (!loop.session->link.on)
 				client_left();
 		} else if ((fds[DATA].revents || pending) && !obs_exec_succeed(loop.session, loop.blocked)) {
-			obs_session_fatal(loop.session, OB_ERR_NO_MEMORY, "the worker can start no thread");
+			usleep(SUCCEED_AGAIN_US);
 		}
 		if (fds[CLIENT].revents)
 			loop.client_gone = true;

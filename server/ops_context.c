@@ -17,8 +17,18 @@ struct obs_context *obs_context_find(struct obs_session *session, uint64_t id)
 	return NULL;
 }
 
+/* As obs_context_find. A client knows only later that a context was refused, and names it until then. */
+static struct obs_context *context_named(struct obs_session *session, uint64_t id)
+{
+	struct obs_context *context = obs_context_find(session, id);
+
+	return context || !session->contexts_refused || id == 0 ? context : &session->refused;
+}
+
 CUresult obs_context_ready(struct obs_session *session, struct obs_context *context)
 {
+	if (context == &session->refused)
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (context->driver)
 		return CUDA_SUCCESS;
 	if (context->primary)
@@ -41,11 +51,12 @@ CUresult obs_context_enter(struct obs_exec *x, struct obs_context *context)
 
 void obs_op_ctx_use(struct obs_exec *x, const struct obp_record *rec, const struct obp_ctx_use_req *req)
 {
-	struct obs_context *context = obs_context_find(x->session, req->ctx);
+	struct obs_context *context = context_named(x->session, req->ctx);
 
 	if (req->ctx && !context)
 		obs_violation(x, rec, "it names a context that does not exist");
-	x->lane->context = context;
+	if (!x->lane->refused)
+		x->lane->context = context;
 }
 
 static struct obs_context *context_entry(struct obs_session *session)
@@ -56,10 +67,27 @@ static struct obs_context *context_entry(struct obs_session *session)
 	return session->n_contexts < OBS_CONTEXTS_MAX ? &session->contexts[session->n_contexts++] : NULL;
 }
 
+static CUresult context_make(struct obs_exec *x, struct obs_context *context)
+{
+	CUresult result = obs_quota_host(OBS_HOLD_HANDLES, OBS_CONTEXT_BYTES);
+	CUcontext popped;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = x->drv->cuCtxCreate_v2(&context->driver, context->flags, (CUdevice)context->device);
+	/* It was pushed. The stacks of the program's threads are the client's; this one would only grow. */
+	if (result == CUDA_SUCCESS) {
+		x->drv->cuCtxPopCurrent_v2(&popped);
+	} else {
+		context->driver = NULL;
+		obs_hold_give(OBS_HOLD_HANDLES, OBS_CONTEXT_BYTES);
+	}
+	return result;
+}
+
 void obs_op_ctx_create(struct obs_exec *x, const struct obp_record *rec, const struct obp_ctx_create_req *req)
 {
 	struct obs_context *context = obs_context_find(x->session, req->ctx);
-	CUcontext pushed;
 
 	if (req->device >= (uint32_t)x->session->n_devices)
 		obs_violation(x, rec, "there is no such device");
@@ -72,23 +100,17 @@ void obs_op_ctx_create(struct obs_exec *x, const struct obp_record *rec, const s
 	if (context || req->ctx == 0)
 		obs_violation(x, rec, "the context's id is in use");
 	context = context_entry(x->session);
-	if (!context)
-		obs_violation(x, rec, "too many contexts");
+	if (!context) {
+		x->session->contexts_refused = true;
+		obs_conduct_refused("contexts");
+		obs_async_result(x, rec, CUDA_ERROR_OUT_OF_MEMORY);
+		return;
+	}
 	context->device = req->device;
 	context->flags = req->flags;
 	context->primary = false;
 	context->driver = NULL;
-	context->error = obs_quota_host(OBS_HOLD_HANDLES, OBS_CONTEXT_BYTES);
-	if (context->error == CUDA_SUCCESS) {
-		context->error = x->drv->cuCtxCreate_v2(&context->driver, req->flags, (CUdevice)req->device);
-		if (context->error != CUDA_SUCCESS) {
-			context->driver = NULL;
-			obs_hold_give(OBS_HOLD_HANDLES, OBS_CONTEXT_BYTES);
-		}
-	}
-	/* Creating it pushed it: left there, each would stay on this thread's stack, which a driver may bound. x->context is current again. */
-	if (context->error == CUDA_SUCCESS)
-		x->drv->cuCtxPopCurrent_v2(&pushed);
+	context->error = context_make(x, context);
 	atomic_store_explicit(&context->id, req->ctx, memory_order_release);
 	obs_async_result(x, rec, context->error);
 }
@@ -135,11 +157,13 @@ static void context_forget(struct obs_session *session, struct obs_context *cont
 void obs_op_ctx_destroy(struct obs_exec *x, const struct obp_record *rec, const struct obp_ctx_destroy_req *req)
 {
 	struct obs_session *session = x->session;
-	struct obs_context *context = obs_context_find(session, req->ctx);
+	struct obs_context *context = context_named(session, req->ctx);
 	CUresult result = CUDA_SUCCESS;
 
 	if (!context)
 		obs_violation(x, rec, "it names a context that does not exist");
+	if (context == &session->refused)
+		return;
 	obs_exec_output(x, result);
 	obs_staging_forget(&session->staging, context);
 	context_forget(session, context);

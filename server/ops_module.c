@@ -155,8 +155,13 @@ void obs_op_module_load_now(struct obs_exec *x, const struct obp_record *rec, co
 	obt_digest_sha256(image, req->size, digest);
 	if (memcmp(digest, req->sha256, sizeof digest) != 0)
 		obs_violation(x, rec, "the image does not have the hash it is named by");
-	if (!answer || !text)
-		obs_session_fatal(x->session, OB_ERR_NO_MEMORY, "no memory for an image");
+	if (!answer || !text) {
+		const struct obp_module_load_now_rep nothing = { 0 };
+
+		free(answer);
+		obs_reply(x, rec, CUDA_ERROR_OUT_OF_MEMORY, &nothing, sizeof nothing);
+		return;
+	}
 	memcpy(text, image, req->size);
 	text[req->size] = '\0';
 	result = load_allowed(x, req->size);
@@ -181,6 +186,7 @@ struct logs {
 	struct obp_module_load_checked_rep rep;
 	char text[2][OBP_LOG_MAX];
 };
+_Static_assert(sizeof(struct obp_module_load_checked_rep) % 8 == 0 && OBP_LOG_MAX % 8 == 0, "where the reply wants the texts, and room to pad them");
 
 static uint32_t options_fill(const struct obp_module_load_checked_req *req, const uint64_t *options, struct logs *logs,
 	CUjit_option *ret_options, void **ret_values)
@@ -211,19 +217,13 @@ static void logs_reply(struct obs_exec *x, const struct obp_record *rec, CUresul
 	const struct obp_module_load_checked_req *req, struct logs *logs)
 {
 	uint32_t sizes[2] = { text_size(logs->text[0], req->info_cap), text_size(logs->text[1], req->error_cap) };
-	uint8_t *body = calloc(1, sizeof logs->rep + sizeof logs->text + 16), *at = body;
+	uint32_t padded[2] = { (uint32_t)obp_pad(sizes[0]), (uint32_t)obp_pad(sizes[1]) };
 
-	if (!body)
-		obs_session_fatal(x->session, OB_ERR_NO_MEMORY, "no memory for a compiler's log");
 	logs->rep = (struct obp_module_load_checked_rep){ .info_log_size = sizes[0], .error_log_size = sizes[1] };
-	memcpy(at, &logs->rep, sizeof logs->rep);
-	at += sizeof logs->rep;
-	for (int i = 0; i < 2; i++) {
-		memcpy(at, logs->text[i], sizes[i]);
-		at += obp_pad(sizes[i]);
-	}
-	obs_reply(x, rec, result, body, (uint32_t)(at - body));
-	free(body);
+	for (int i = 0; i < 2; i++)
+		memset(logs->text[i] + sizes[i], 0, padded[i] - sizes[i]);
+	memmove((char *)logs->text + padded[0], logs->text[1], padded[1]);
+	obs_reply(x, rec, result, logs, (uint32_t)sizeof logs->rep + padded[0] + padded[1]);
 }
 
 void obs_op_module_load_checked(struct obs_exec *x, const struct obp_record *rec,
@@ -236,8 +236,12 @@ void obs_op_module_load_checked(struct obs_exec *x, const struct obp_record *rec
 	CUmodule module = NULL;
 	CUresult result = CUDA_ERROR_INVALID_IMAGE;
 
-	if (!logs)
-		obs_session_fatal(x->session, OB_ERR_NO_MEMORY, "no memory for a compiler's log");
+	if (!logs) {
+		const struct obp_module_load_checked_rep nothing = { 0 };
+
+		obs_reply(x, rec, CUDA_ERROR_OUT_OF_MEMORY, &nothing, sizeof nothing);
+		return;
+	}
 	if (image)
 		result = load_allowed(x, image->size);
 	if (image && result == CUDA_SUCCESS) {

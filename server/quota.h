@@ -47,7 +47,7 @@ CUresult obs_quota_charge(uint32_t device, uint64_t bytes);
 void obs_quota_discharge(uint32_t device, uint64_t bytes);
 /* The same of the budget of host memory; it is given back by obs_hold_give. */
 CUresult obs_quota_host(enum obs_purpose purpose, uint64_t bytes);
-/* May there be one more stream, event or function; one more module? CUDA_ERROR_OUT_OF_MEMORY if not. Executor. */
+/* May there be one more stream, event or function; one more module? CUDA_ERROR_OUT_OF_MEMORY if not, or x->refused. Executor. */
 CUresult obs_quota_handle(struct obs_exec *x);
 CUresult obs_quota_module(struct obs_exec *x);
 

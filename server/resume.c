@@ -269,7 +269,10 @@ bool obs_link_attach(struct obs_session *session, struct obt_stream *stream, con
 	fcntl(stream->fd, F_SETFL, 0);
 	attach->session = session;
 	attach->stream = *stream;
-	if (!ob_thread_start(attach_main, attach, 0, NULL))
-		obs_session_fatal(session, OB_ERR_NO_MEMORY, "the worker can start no thread");
+	if (!ob_thread_start(attach_main, attach, 0, NULL)) {
+		atomic_store(&link->attaching, false);
+		free(attach);
+		return refuse(stream, OB_ERR_LIMIT, "the worker can start no thread"); /* it may come again */
+	}
 	return true;
 }

@@ -88,6 +88,8 @@ struct obs_session {
 	struct obs_handles streams, events, modules, functions;
 	struct obs_context contexts[OBS_CONTEXTS_MAX];
 	uint32_t n_contexts;                 /* entries ever used */
+	struct obs_context refused;          /* stands for those that there was no room for; it cannot be entered */
+	bool contexts_refused;               /* there have been such */
 	struct obs_context *warm_context;    /* current in the main thread since the worker was warmed, or NULL */
 	struct obs_memory memory;
 	struct obs_staging staging;
@@ -103,6 +105,7 @@ struct obs_session {
 	uint8_t *scratch;
 
 	_Atomic uint64_t blocking;           /* the call in which the executor waits for the device; 0: in none */
+	_Atomic uint64_t succeeding;         /* the last call for which a thread was started that takes over */
 	_Atomic bool prints;                 /* a loaded module can print */
 	_Atomic bool welcomed;               /* what was agreed on in the welcome stands: connections may join */
 	_Atomic bool ending;                 /* said bye, or broke the protocol */
@@ -118,6 +121,7 @@ struct obs_exec {
 	uint64_t call;                       /* number of the current record */
 	uint16_t opcode, lane_index;
 	bool replied;                        /* the current record was answered */
+	CUresult refused;                    /* why the current record may do nothing but enter the id that it names; CUDA_SUCCESS: it may */
 };
 
 /* Who the session is of, as admission found out, and its names. */

@@ -256,8 +256,13 @@ void obs_stripe_join(struct obs_session *session, const struct obt_stream *strea
 		obt_stripe_init(&stripe->link, &stripe->set->gate, stream, session->conn.codecs, session->codec_wish);
 		stripe->set->members[stripe->set->n++] = stripe;
 		stripes->threads++;
-		if (!ob_thread_start(stripe_main, stripe, 0, NULL))
-			obs_session_fatal(session, OB_ERR_NO_MEMORY, "the worker can start no thread");
+		if (!ob_thread_start(stripe_main, stripe, 0, NULL)) {
+			ob_warn("session %016llx: a further connection for copies is closed: no thread can be started", (unsigned long long)session->id);
+			stripe->set->members[--stripe->set->n] = NULL;
+			stripes->threads--;
+			obt_stripe_fini(&stripe->link);
+			free(stripe);
+		}
 		pthread_mutex_unlock(&stripes->lock);
 		return;
 	}

@@ -207,7 +207,8 @@ static void threads(int n)
 {
 	pthread_t ids[64];
 	CUresult results[64];
-	int good = 0;
+	int good = 0, refused = 0;
+	size_t left, total;
 
 	pthread_barrier_init(&barrier, NULL, (unsigned)n);
 	for (int i = 0; i < n; i++)
@@ -215,8 +216,9 @@ static void threads(int n)
 	for (int i = 0; i < n; i++) {
 		pthread_join(ids[i], NULL);
 		good += results[i] == CUDA_SUCCESS;
+		refused += results[i] == CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	printf("threads %d good\n", good);
+	printf("threads %d good %d refused, after %d\n", good, refused, (int)cu.cuMemGetInfo_v2(&left, &total));
 }
 
 static double now(void)
