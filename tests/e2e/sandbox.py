@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""A worker that was taken over: its driver tries what it must not be able to do. Everything is denied, in all threads, as root and as another user.
+"""A worker that was taken over: its driver tries what it must not be able to do. Everything is denied, in all threads, as root and as another user, by the
+profile for any driver and by that of the software device.
 
     sandbox.py OUTBOARD SERVER PROGRAM DRIVER soft|none
 """
@@ -61,8 +62,9 @@ def scene(folder, user):
     return {f'OUTBOARD_ATTACK_{name}': str(path) for name, path in paths.items()} | {'OUTBOARD_ATTACK_HOME': user.pw_dir if user else os.path.expanduser('~')}
 
 
-def attack(user, mode, driver):
-    who = user.pw_name if user else 'this user'
+def attack(user, mode, server, driver):
+    """driver: the file itself, or soft, when it lies beside the server as the software device would."""
+    who = (user.pw_name if user else 'this user') + (', profile soft' if driver == 'soft' else '')
     with tempfile.TemporaryDirectory() as top:
         os.chmod(top, 0o755)
         folder = pathlib.Path(top) / 'scene'
@@ -72,7 +74,7 @@ def attack(user, mode, driver):
         listener.bind(places['OUTBOARD_ATTACK_SOCKET'])
         os.chmod(places['OUTBOARD_ATTACK_SOCKET'], 0o777)
         listener.listen(64)
-        with Server(SERVER, '--driver', driver, '--cache', str(folder / 'cache'), '--sandbox', mode, '--warm', '2', env=places,
+        with Server(server, '--driver', driver, '--cache', str(folder / 'cache'), '--sandbox', mode, '--warm', '2', env=places,
                     user=user and user.pw_uid, group=user and user.pw_gid) as s:
             late, early = attempt(s)
             if mode == 'off':
@@ -132,9 +134,18 @@ def reachable(user):
         return user
 
 
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        server = shutil.copy(SERVER, folder)
+        shutil.copy(DRIVER, os.path.join(folder, 'liboutboard-softdevice.so'))
+        for user in [None, *filter(None, [reachable(None)])]:
+            attack(user, 'off', SERVER, DRIVER)
+            attack(user, 'auto', SERVER, DRIVER)
+            attack(user, 'auto', server, 'soft')
+    finish()
+
+
 if SOFT == 'soft':
     soft()
-for user in [None, *filter(None, [reachable(None)])]:
-    attack(user, 'off', DRIVER)
-    attack(user, 'auto', DRIVER)
-finish()
+main()

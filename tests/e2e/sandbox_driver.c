@@ -221,8 +221,11 @@ static bool has_capabilities(void)
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2] = { { 0 } };
 
-	return syscall(SYS_capget, &header, data) != 0 || data[0].effective || data[0].permitted || data[0].inheritable ||
-	       data[1].effective || data[1].permitted || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1;
+	/* A filter may deny the question; what is in force stands in /proc for the test to see. */
+	if (syscall(SYS_capget, &header, data) != 0)
+		return errno != EPERM;
+	return data[0].effective || data[0].permitted || data[0].inheritable || data[1].effective || data[1].permitted ||
+	       prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1;
 }
 
 static bool namespaces(void)
@@ -264,9 +267,31 @@ static bool shared_memory(void)
 	return not_refused(syscall(SYS_shmget, 0, 4096, 01600));
 }
 
+static bool user_namespace(void)
+{
+	return not_refused(unshare(CLONE_NEWUSER));
+}
+
+static bool handles_faults(void)
+{
+	return not_refused(syscall(SYS_userfaultfd, -1));
+}
+
+static bool counts_events(void)
+{
+	return not_refused(syscall(SYS_perf_event_open, NULL, 0, -1, -1, 0));
+}
+
+static bool takes_descriptors(void)
+{
+	return not_refused(syscall(SYS_pidfd_getfd, -1, 0, 0));
+}
+
 static bool (*const attempts[])(void) = { key, tokens, other_cache, home, write_outside, passwd, other_environ, other_memory, tcp_socket, netlink_socket,
 	unix_connect, listens, signals_supervisor, signals_worker, signals_by_file, traces, reads_process, executes, forks, mounts, becomes_root,
-	has_capabilities, namespaces, programs_kernel, rings, keys, readable_again, more_files, shared_memory };
+	has_capabilities, namespaces, programs_kernel, rings, keys, readable_again, more_files, shared_memory, user_namespace, handles_faults,
+	counts_events, takes_descriptors };
+_Static_assert(sizeof attempts / sizeof attempts[0] <= 32, "a bit each");
 
 #define ATTEMPTS (sizeof attempts / sizeof attempts[0])
 
