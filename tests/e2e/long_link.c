@@ -122,7 +122,7 @@ static void *writer(void *argument)
 			until = p->due < until ? p->due : until;
 		}
 		struct timespec ts = { .tv_nsec = (long)(until - now) };
-		nanosleep(&ts, NULL);
+		nanosleep(&ts, NULL); /* poll */
 	}
 	return NULL;
 }

@@ -89,6 +89,17 @@ def let_in(what, url, **environment):
     check(what, inside, said)
 
 
+def let_in_soon(what, url, **environment):
+    """A session may have to end, or a time to pass, before there is room."""
+    said = []
+
+    def inside():
+        entered, text, _ = client(url, **environment)
+        said.append(text)
+        return entered
+    check(what, waiting.until(inside), said[-1:])
+
+
 def turned_away(what, sentence, url, **environment):
     inside, said, seconds = client(url, **environment)
     check(f'{what} is turned away', not inside, 'it got a session')
@@ -306,12 +317,7 @@ def limits_of_tokens(files, where):
         let_in('another token', server.url, OUTBOARD_TOKEN=other, **trust)
         holder.communicate('\n')
         # Its place is free once its worker is gone.
-        for _ in range(100):
-            inside, said, _ = client(server.url, OUTBOARD_TOKEN=one, **trust)
-            if inside:
-                break
-            time.sleep(0.1)  # poll
-        check('a token whose session is over', inside, said)
+        let_in_soon('a token whose session is over', server.url, OUTBOARD_TOKEN=one, **trust)
     with Server('--listen', 'tls://127.0.0.1:0', '--tls-cert', cert, '--tls-key', key, '--tokens', file, '--count-local') as server:
         for _ in range(5):
             _, said, _ = client(server.url, OUTBOARD_TOKEN=other[:-1] + ('0' if other[-1] != '0' else '1'), **trust)
@@ -319,12 +325,7 @@ def limits_of_tokens(files, where):
         for _ in range(3):  # the waits grow: one of the first may be over on a slow machine
             _, said, _ = client(server.url, OUTBOARD_TOKEN=other[:-1] + ('0' if other[-1] != '0' else '1'), **trust)
         check('more of them have to wait', 'too many wrong tokens' in said, said)
-        for _ in range(100):
-            inside, said, _ = client(server.url, OUTBOARD_TOKEN=other, **trust)
-            if inside:
-                break
-            time.sleep(0.1)  # poll
-        check('then a right one gets in', inside, said)
+        let_in_soon('then a right one gets in', server.url, OUTBOARD_TOKEN=other, **trust)
 
 
 def client_certificates(files, where):

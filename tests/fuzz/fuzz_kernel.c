@@ -18,6 +18,7 @@
 #include "softdevice/program.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_input.h"
+#include "tests/waiting.h"
 
 #define WINDOW          ((size_t)64 << 20)
 #define GUARD           256u /* bytes behind each allocation */
@@ -275,7 +276,6 @@ static uint64_t processor_ns(void)
 /* What does not stop although it has the processor. What waits for ever is found by the engine's time-out: a busy machine looks the same. */
 static void *watch(void *unused)
 {
-	const struct timespec pause = { .tv_nsec = 5 * (long)OB_MS };
 	uint64_t told = 0, used = 0;
 
 	(void)unused;
@@ -291,7 +291,7 @@ static void *watch(void *unused)
 			fprintf(stderr, "a kernel does not stop\n");
 			abort();
 		}
-		nanosleep(&pause, NULL);
+		waiting_look();
 	}
 	return NULL;
 }

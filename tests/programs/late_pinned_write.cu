@@ -5,8 +5,7 @@
  * the function wrote, not what lay there when the copy was called.
  */
 #include "check.h"
-#include <chrono>
-#include <thread>
+#include "../waiting.h"
 
 enum { ROUNDS = 8, LENGTH = 256 };
 
@@ -24,7 +23,7 @@ static void fill(void *argument)
 {
 	work *w = (work *)argument;
 
-	std::this_thread::sleep_for(std::chrono::milliseconds(5));
+	let_pass(5000, "the copies behind this are called meanwhile");
 	for (unsigned i = 0; i < LENGTH; i++)
 		w->pinned[i] = w->seed * 1000 + i;
 }

@@ -115,7 +115,7 @@ static int fake_many_cells(void *self, const struct obv_cells_work *work, struct
 
 	gate.summing++;
 	while (gate.shut)
-		usleep(1000);
+		waiting_look();
 	for (size_t b = 0; status == OUTBOARD_OK && b < work->blobs; b++)
 		stand_in(work, b, ret + b * OBK_FK20_COLUMNS);
 	return status;
@@ -131,7 +131,7 @@ static struct obk_pool *gated_pool(void *self)
 	if (gate.shut && !device) {
 		gate.preparing++;
 		while (gate.shut)
-			usleep(1000);
+			waiting_look();
 	}
 	return obv_device_cpu_ops.pool(self);
 }
@@ -374,8 +374,7 @@ static void check_many_bad(struct outboard_kzg *kzg)
 
 static void wait_for(const _Atomic int *what)
 {
-	for (unsigned i = 0; *what == 0 && i < 20000; i++)
-		usleep(1000);
+	UNTIL(*what != 0);
 	CHECK_INT(*what, 1);
 }
 

@@ -132,10 +132,8 @@ static struct outboard_device taken(uint64_t table_bytes, bool once, uint8_t (*r
 		CHECK_INT(outboard_msm_run(bases, &m, NULL, NULL), OUTBOARD_OK);
 		outboard_bases_free(bases);
 	}
-	do /* dropped, by the device's thread once it is done with the call */
-		d = device_of(gpu, 0);
-	while (d.pool_used && usleep(1000) == 0);
-	CHECK_INT(d.pool_used, 0);
+	UNTIL(device_of(gpu, 0).pool_used == 0); /* dropped, by the device's thread once it is done with the call */
+	d = device_of(gpu, 0);
 	outboard_close(gpu);
 	return d;
 }

@@ -19,6 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../waiting.h"
+
 #define TEST_MAX 128
 #define TEST_TIMEOUT_S 120
 

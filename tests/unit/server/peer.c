@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -33,7 +35,8 @@ static void read_urls(struct server *server)
 		CHECK(got >= 0 && ob_clock_ns() < deadline);
 		n += (size_t)got;
 		text[n] = '\0';
-		usleep(got ? 0 : 2000);
+		if (!got)
+			waiting_look();
 	}
 	at = strstr(text, mark) + strlen("listening on ");
 	at[strcspn(at, "\n")] = '\0';
@@ -93,7 +96,7 @@ int server_wait(struct server *server, unsigned ms)
 
 	while (waitpid(server->pid, &status, WNOHANG) == 0) {
 		CHECK(ob_clock_ns() < deadline);
-		usleep(2000);
+		waiting_look();
 	}
 	close(server->log);
 	char command[128];
@@ -115,7 +118,7 @@ void server_await_log(const struct server *server, const char *words)
 	ssize_t n;
 
 	do {
-		usleep(2000);
+		waiting_look();
 		n = pread(server->log, text, sizeof text - 1, 0);
 		CHECK(n >= 0 && ob_clock_ns() < deadline);
 		text[n] = '\0';
@@ -156,13 +159,9 @@ static int children(const struct server *server, bool admission, pid_t *ret, int
 
 pid_t server_admission(const struct server *server)
 {
-	uint64_t deadline = ob_clock_ns() + PATIENCE;
 	pid_t pid = 0;
 
-	while (children(server, true, &pid, 1) != 1) {
-		CHECK(ob_clock_ns() < deadline);
-		usleep(2000);
-	}
+	UNTIL(children(server, true, &pid, 1) == 1);
 	return pid;
 }
 
@@ -173,13 +172,9 @@ int server_children(const struct server *server, pid_t *ret, int max)
 
 void server_await_children(const struct server *server, int n)
 {
-	uint64_t deadline = ob_clock_ns() + PATIENCE;
 	pid_t pids[64];
 
-	while (server_children(server, pids, 64) != n) {
-		CHECK(ob_clock_ns() < deadline);
-		usleep(2000);
-	}
+	UNTIL(server_children(server, pids, 64) == n);
 }
 
 bool process_alive(pid_t pid)
@@ -229,6 +224,13 @@ void peer_send(struct peer *peer, const void *data, size_t size)
 		p += n;
 		size -= (size_t)n;
 	}
+}
+
+void peer_await_taken(const struct peer *peer)
+{
+	int left = 0;
+
+	UNTIL(ioctl(peer->fd, SIOCOUTQ, &left) != 0 || left == 0);
 }
 
 void peer_preface(struct peer *peer, uint8_t intent, uint64_t route)

@@ -50,6 +50,8 @@ struct peer {
 void peer_connect(struct peer *peer, const struct server *server);
 void peer_close(struct peer *peer);
 void peer_send(struct peer *peer, const void *data, size_t size);
+/* Until the server has read all that was sent (or has hung up). */
+void peer_await_taken(const struct peer *peer);
 void peer_preface(struct peer *peer, uint8_t intent, uint64_t route);
 void peer_message(struct peer *peer, const struct obp_message *message);
 /* The next control message within a minute; false: the connection ended first. */

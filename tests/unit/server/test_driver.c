@@ -108,12 +108,7 @@ TEST(rows_there_and_back)
 
 static void await_exit(pid_t pid)
 {
-	uint64_t deadline = ob_clock_ns() + OB_SECOND;
-
-	while (process_alive(pid)) {
-		CHECK(ob_clock_ns() < deadline);
-		usleep(2000);
-	}
+	UNTIL(!process_alive(pid));
 }
 
 /* The only lane waits for something that a new lane does: the executor's role must pass to another thread. */
@@ -125,7 +120,7 @@ TEST(a_second_lane_is_served_while_the_first_one_blocks)
 	addr = alloc_plain(16);
 	for (int round = 0; round < 3; round++) {
 		peer_call(&peer, 0, OBP_OP_CTX_SYNCHRONIZE, NULL, 0);
-		usleep(20000);
+		peer_await_taken(&peer);
 		peer_use_context(&peer, 1, 1);
 		CHECK_INT(peer_ping(&peer, 1), 0);
 		fill(1, addr, 16);
@@ -163,7 +158,7 @@ TEST(a_client_that_leaves_while_its_call_blocks)
 	begin();
 	CHECK_INT(server_children(&server, pids, 4), 1);
 	peer_call(&peer, 0, OBP_OP_CTX_SYNCHRONIZE, NULL, 0);
-	usleep(50000);
+	peer_await_taken(&peer);
 	close(peer.fd);
 	await_exit(pids[0]);
 	peer.fd = dup(0);

@@ -185,7 +185,7 @@ TEST(silence_is_refused_in_time)
 	peer_connect(&peer, &server);
 	CHECK(peer_control(&peer));
 	CHECK_INT(peer.got.code, OB_ERR_TIMEOUT);
-	CHECK(ob_clock_ns() - start > OB_SECOND / 2 && ob_clock_ns() - start < 3 * OB_SECOND);
+	CHECK(ob_clock_ns() - start > OB_SECOND / 2 && ob_clock_ns() - start < 30 * OB_SECOND);
 	peer_close(&peer);
 	CHECK_INT(server_stop(&server), 0);
 }

@@ -243,7 +243,7 @@ TEST(frames_cut_anywhere)
 	for (size_t n = 0; n < sizeof bytes; n++) {
 		peer_send(&peer, bytes + n, 1);
 		if (n % 7 == 0)
-			usleep(1000);
+			peer_await_taken(&peer);
 	}
 	CHECK_INT(peer_reply(&peer)->result, 0);
 	end();
@@ -366,7 +366,6 @@ TEST(an_unknown_image)
 TEST(acknowledgements_come_without_being_asked)
 {
 	struct obp_mem_alloc_req alloc = { .addr = BASE, .size = 4096 };
-	uint64_t deadline = ob_clock_ns() + 5 * OB_SECOND;
 	struct obp_frame frame;
 
 	begin();
@@ -375,7 +374,6 @@ TEST(acknowledgements_come_without_being_asked)
 	CHECK(recv(peer.fd, &frame, sizeof frame, MSG_WAITALL) == sizeof frame);
 	CHECK_INT(frame.type, OBP_FRAME_ACK);
 	CHECK(frame.ack >= 4096 && frame.ack <= 5001);
-	CHECK(ob_clock_ns() < deadline);
 	end();
 }
 
@@ -426,8 +424,9 @@ TEST(held_calls)
 	peer_use_context(&peer, 0, 1);
 	peer_call(&peer, 0, OBP_OP_EVENT_CREATE, &create, sizeof create);
 	peer_call(&peer, 0, OBP_OP_PING, NULL, 0);
-	/* Nothing may come as long as the file is missing; a machine that is slow makes this no stricter. */
-	CHECK(poll(&(struct pollfd){ .fd = peer.fd, .events = POLLIN }, 1, 100) == 0);
+	server_await_log(&server, "call 1 of cuEventCreate is held");
+	let_pass(20000, "nothing may come as long as the file is missing; a machine that is slow makes this no stricter");
+	CHECK(poll(&(struct pollfd){ .fd = peer.fd, .events = POLLIN }, 1, 0) == 0);
 	fd = open(file, O_CREAT | O_WRONLY, 0600);
 	CHECK(fd >= 0);
 	close(fd);

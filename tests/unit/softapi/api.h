@@ -20,6 +20,7 @@
 #include "base/cuda_types.h"
 #include "protocol/obd_locals.h"
 #include "protocol/obf_calls.h"
+#include "tests/waiting.h"
 
 static const char *library;
 static void *handle;
@@ -166,14 +167,6 @@ static inline bool soft(void)
 
 	memcpy(id.bytes, "outboard-softdev", sizeof id.bytes);
 	return FACE(cuGetExportTable)(&table, &id) == CUDA_SUCCESS;
-}
-
-static inline double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
 /* A stream stops at its gate until gate_open. */

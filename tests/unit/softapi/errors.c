@@ -95,17 +95,15 @@ static void endless(void)
 {
 	CUcontext second;
 	CUmodule m;
-	double start = now();
+	double start = waiting_now();
 
 	OK(FACE(cuCtxCreate_v2)(&second, 0, 0));
 	m = module;
 	module_open();
-	OK(launch("spin", NULL, ours ? 60000 : 3000, 0));
+	OK(launch("spin", NULL, ours ? 600000 : 3000, 0)); /* longer than alarm() lets the test run */
 	OK(FACE(cuCtxDestroy_v2)(second));
-	if (ours)
-		CHECK(now() - start < 20);
-	else
-		printf("report: the end of a context with a kernel of 3 s took %.1f s\n", now() - start);
+	if (!ours)
+		printf("report: the end of a context with a kernel of 3 s took %.1f s\n", waiting_now() - start);
 	module = m;
 	OK(FACE(cuCtxSetCurrent)(context));
 }

@@ -95,8 +95,8 @@ static void leave_busy(void)
 {
 	device_open();
 	module_open();
-	OK(launch("spin", NULL, 60000, 0));
-	exit(0); /* child_run's caller measures */
+	OK(launch("spin", NULL, 600000, 0));
+	exit(0); /* the kernel is longer than alarm() lets the test run */
 }
 
 static void endless_function(void *user)
@@ -174,7 +174,6 @@ static void threads(void)
 
 int main(int argc, char **argv)
 {
-	double start;
 	bool ok = true;
 
 	library_open(argc, argv);
@@ -190,9 +189,7 @@ int main(int argc, char **argv)
 	ok &= child_run("threads", threads, NULL);
 	ok &= child_run("threads, no shortcuts", threads, (const char *const[]){ "OUTBOARD_OPT", "-all", NULL });
 	ok &= child_run("fork", forked, NULL);
-	start = now();
 	ok &= child_run("leaving while a kernel runs", leave_busy, NULL);
 	ok &= child_run("leaving from within a function", leave_in_function, NULL);
-	CHECK(now() - start < 15);
 	return ok ? 0 : 1;
 }

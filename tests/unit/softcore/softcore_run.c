@@ -258,22 +258,31 @@ TEST(unmapped_memory_is_a_fault)
 	device_end(p);
 }
 
-static void *stop_later(void *arg)
+struct stopping {
+	_Atomic int stop;
+	const _Atomic uint32_t *out;
+};
+
+/* As soon as the kernel runs. */
+static void *stop_running(void *arg)
 {
-	usleep(50000);
-	atomic_store((_Atomic int *)arg, 1);
+	struct stopping *s = arg;
+
+	UNTIL(atomic_load(s->out) != 0);
+	atomic_store(&s->stop, 1);
 	return NULL;
 }
 
 TEST(a_grid_can_be_stopped)
 {
-	struct obd_program *p = device_load_good(HEAD KERNEL("k", "LOOP: add.u32 %r1, %r1, 1; bra LOOP;"));
+	struct obd_program *p = device_load_good(HEAD KERNEL("k", "st.global.u32 [%d0], 1; LOOP: add.u32 %r1, %r1, 1; bra LOOP;"));
 	uint32_t *out = words(1);
-	_Atomic int stop = 0;
+	struct stopping s = { .out = (const _Atomic uint32_t *)out };
 	pthread_t t;
 
-	CHECK_INT(pthread_create(&t, NULL, stop_later, (void *)&stop), 0);
-	CHECK_INT(device_run_shape(p, "k", 5, 64, &out, false, &stop), CUDA_ERROR_LAUNCH_TIMEOUT);
+	*out = 0;
+	CHECK_INT(pthread_create(&t, NULL, stop_running, &s), 0);
+	CHECK_INT(device_run_shape(p, "k", 5, 64, &out, false, &s.stop), CUDA_ERROR_LAUNCH_TIMEOUT);
 	pthread_join(t, NULL);
 	device_end(p);
 }

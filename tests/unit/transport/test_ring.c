@@ -143,9 +143,9 @@ TEST(who_sleeps_is_woken)
 
 static void *futex_sleeper(void *user)
 {
-	struct timespec ts = { .tv_sec = 10 };
+	struct timespec ts = { .tv_sec = WAITING_LONG_S };
 
-	(void)user;
+	atomic_store((_Atomic pid_t *)user, gettid());
 	while (atomic_load(&shared.writer_asleep) == OBT_ASLEEP_FUTEX)
 		syscall(SYS_futex, &shared.writer_asleep, FUTEX_WAIT, OBT_ASLEEP_FUTEX, &ts, NULL, 0);
 	return NULL;
@@ -153,13 +153,14 @@ static void *futex_sleeper(void *user)
 
 TEST(who_sleeps_on_the_word_is_woken)
 {
+	_Atomic pid_t tid = 0;
 	pthread_t thread;
 
 	begin(SIZE);
 	CHECK_INT(put(out, SIZE), SIZE);
 	atomic_store(&shared.writer_asleep, OBT_ASLEEP_FUTEX);
-	CHECK(pthread_create(&thread, NULL, futex_sleeper, NULL) == 0);
-	usleep(20000);
+	CHECK(pthread_create(&thread, NULL, futex_sleeper, &tid) == 0);
+	UNTIL(tid != 0 && thread_asleep(tid));
 	CHECK_INT(obt_ring_read(&r, in, SIZE, -1), SIZE);
 	CHECK(pthread_join(thread, NULL) == 0);
 }
