@@ -3,7 +3,7 @@
 /*
  * A program that takes as much as it is given, one kind of thing a time, and prints what it got: what tests of limits look through.
  *
- *     limits info | memory HOW | handles N | modules N | code N | threads N | idle SECONDS | spin SECONDS | refusals N
+ *     limits info | memory HOW | handles N | modules N | code N | threads N | idle SECONDS | spin SECONDS | refusals N | launches N | fill
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cuda_types.h"
+#include "tests/waiting.h"
 
 #define PIECE (4u << 20)
 #define PIECES_MAX 4096
@@ -28,6 +29,7 @@ static struct {
 	CUresult (*cuDevicePrimaryCtxRetain)(CUcontext *, CUdevice);
 	CUresult (*cuCtxSetCurrent)(CUcontext);
 	CUresult (*cuCtxSynchronize)(void);
+	CUresult (*cuStreamSynchronize)(CUstream);
 	CUresult (*cuDeviceTotalMem_v2)(size_t *, CUdevice);
 	CUresult (*cuMemGetInfo_v2)(size_t *, size_t *);
 	CUresult (*cuMemAlloc_v2)(CUdeviceptr *, size_t);
@@ -67,6 +69,7 @@ static void load(void)
 	LOAD(cuDevicePrimaryCtxRetain);
 	LOAD(cuCtxSetCurrent);
 	LOAD(cuCtxSynchronize);
+	LOAD(cuStreamSynchronize);
 	LOAD(cuDeviceTotalMem_v2);
 	LOAD(cuMemGetInfo_v2);
 	LOAD(cuMemAlloc_v2);
@@ -251,6 +254,33 @@ static void spin(double seconds)
 }
 
 /* Asks for what it cannot have, again and again. */
+static void fill(void)
+{
+	CUdeviceptr p;
+
+	need(cu.cuMemAlloc_v2(&p, PIECE), "cuMemAlloc");
+	need(cu.cuMemsetD8_v2(p, 1, PIECE), "cuMemsetD8");
+	need(cu.cuStreamSynchronize(NULL), "cuStreamSynchronize");
+}
+
+/* One after the other; a line for each that is done. */
+static void launches(int n)
+{
+	unsigned loops = 10;
+	void *params[] = { &loops };
+	CUfunction function;
+	CUmodule module;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	need(cu.cuModuleLoadData(&module, ptx), "cuModuleLoadData");
+	need(cu.cuModuleGetFunction(&function, module, "spin"), "cuModuleGetFunction");
+	for (int i = 0; i < n; i++) {
+		need(cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL), "cuLaunchKernel");
+		need(cu.cuCtxSynchronize(), "cuCtxSynchronize");
+		puts("launched");
+	}
+}
+
 static void refusals(int n)
 {
 	double began = now();
@@ -289,13 +319,17 @@ int main(int argc, char **argv)
 		threads(n < 1 || n > 64 ? 1 : n);
 	else if (strcmp(what, "spin") == 0)
 		spin(atof(how));
+	else if (strcmp(what, "fill") == 0)
+		fill();
+	else if (strcmp(what, "launches") == 0)
+		launches(n);
 	else if (strcmp(what, "refusals") == 0)
 		refusals(n);
 	else if (strcmp(what, "heap") == 0)
 		printf("heap %d\n", (int)cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, (size_t)n << 20));
 	if (strcmp(what, "idle") == 0) {
 		need(cu.cuCtxSynchronize(), "cuCtxSynchronize");
-		usleep((useconds_t)(atof(how) * 1e6));
+		let_pass((unsigned)(atof(how) * 1e6), "idleness is what is measured");
 		printf("after %d\n", (int)cu.cuMemGetInfo_v2(&left, &total));
 	}
 	return 0;

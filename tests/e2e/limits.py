@@ -162,6 +162,42 @@ def priority():
         check('the low one waited', any(x['throttled_seconds'] > 0 for x in told['listed'] if x['priority'] == 0), told)
 
 
+YIELD = 0.1  # seconds: OBS_YIELD_MAX_MS in server/quota.h, by which each launch is held back while a session of higher priority works
+
+
+def order():
+    """A call of the high session is held in the driver: meanwhile each of the low one waits as long as it may, and none after that."""
+    with tempfile.TemporaryDirectory() as folder:
+        go, lines = os.path.join(folder, 'go'), os.path.join(folder, 'lines')
+        with Server(SERVER, '--driver', 'soft', '--sandbox', 'off', '--max-priority', 'high', env={'OUTBOARD_FAULT': f'cuStreamSynchronize:1=hold@{go}'}) as s, open(lines, 'w') as file:
+            def start(which, out, *what):
+                return subprocess.Popen([OUTBOARD, 'run', '--server', s.url, '--priority', which, '--', PROGRAM, *what], stdout=out, env=ENV)
+
+            def launched():
+                with open(lines) as f:
+                    return f.read().count('launched')
+
+            def held_back():
+                return sum(x['throttled_seconds'] for x in look(s)['listed'] if x['priority'] == 0)
+
+            def span(n):
+                """How long n launches of the low session were held back, less what the one before them may have been."""
+                before, first = held_back(), launched()
+                waiting.until(lambda: launched() >= first + n)
+                return held_back() - before
+            high = start('high', subprocess.DEVNULL, 'fill')
+            waiting.until(lambda: s.said('call 1 of cuStreamSynchronize is held'))
+            low = start('low', file, 'launches', '10000000')
+            check('while the high one works the low one is held back', waiting.until(lambda: held_back() > YIELD))
+            waited = span(6)
+            check('every launch of the low one waits as long as it may', waited >= 5 * YIELD, waited)
+            open(go, 'w').close()
+            check('the high one ends', high.wait(timeout=waiting.LONG) == 0)
+            check('then none waits', waiting.until(lambda: span(20) < 10 * YIELD))
+            low.terminate()
+            low.wait(timeout=waiting.LONG)
+
+
 if PART == 'caps':
     memory(256)
     things()
@@ -172,4 +208,5 @@ if PART == 'caps':
 else:
     share()
     priority()
+    order()
 finish()
