@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "face/visible.h"
 #include "loadbalancer/ask.h"
 
 static uint64_t wanted_memory(void)
@@ -52,6 +53,7 @@ void obc_wish_fill(struct obp_hello *hello)
 	hello->want_memory = wanted_memory();
 	hello->want_share = wanted_share();
 	hello->want_priority = wanted_priority();
+	hello->no_grant = !obf_visible_first(getenv("CUDA_DEVICE_ORDER"), getenv("CUDA_VISIBLE_DEVICES"));
 }
 
 enum ob_err obc_wish_server(const char *list, uint64_t timeout_ns, char ret_url[OBT_URL_MAX + 1])

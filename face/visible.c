@@ -126,6 +126,18 @@ bool obf_visible_none(const char *list)
 	return !first.size || (entry_number(&first, &number) && number < 0);
 }
 
+bool obf_visible_first(const char *order, const char *list)
+{
+	bool by_pci = order && strcmp(order, "PCI_BUS_ID") == 0;
+	struct entry first;
+	long number;
+
+	if (!list)
+		return true;
+	first = entry_next(&list);
+	return !by_pci && entry_number(&first, &number) && number == 0;
+}
+
 static bool has(const struct obf_visible *visible, int ordinal)
 {
 	for (int i = 0; i < visible->n; i++)

@@ -39,6 +39,8 @@ struct obf_visible {
 
 /* True: the list hides every device whatever there is, so nobody needs to be asked for devices. NULL: not set. */
 bool obf_visible_none(const char *list);
+/* False: the first of all devices may be hidden from the program, as far as can be told without knowing them. */
+bool obf_visible_first(const char *order, const char *list);
 /* order, list: the values of CUDA_DEVICE_ORDER and CUDA_VISIBLE_DEVICES, NULL where not set. 0 <= n <= OBF_DEVICE_MAX. */
 void obf_visible_choose(const struct obf_device *devices, int n, const char *order, const char *list, struct obf_visible *ret);
 

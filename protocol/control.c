@@ -33,6 +33,7 @@ static void put_hello(msgpack_packer *p, const struct obp_hello *hello)
 	obp_put_number(p, "want_memory", hello->want_memory);
 	obp_put_number(p, "want_share", hello->want_share);
 	obp_put_number(p, "want_priority", hello->want_priority);
+	obp_put_number(p, "no_grant", hello->no_grant);
 	obp_put_string(p, "ranges");
 	msgpack_pack_array(p, hello->n_ranges);
 	for (uint32_t i = 0; i < hello->n_ranges; i++)
@@ -101,7 +102,7 @@ bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 	uint32_t extra = 0;
 
 	if (message->type == OBP_MSG_HELLO)
-		extra = 12;
+		extra = 13;
 	else if (message->type == OBP_MSG_WELCOME)
 		extra = 14;
 	else if (message->type >= OBP_MSG_JOIN && message->type <= OBP_MSG_PONG)
@@ -267,6 +268,8 @@ static bool get_hello_key(const msgpack_object *key, const msgpack_object *value
 		return get_u32(value, 1000000, &hello->want_share);
 	if (obp_key_is(key, "want_priority"))
 		return get_u32(value, 3, &hello->want_priority);
+	if (obp_key_is(key, "no_grant"))
+		return get_u32(value, 1, &hello->no_grant);
 	if (obp_key_is(key, "ranges"))
 		return get_ranges(value, hello);
 	return true;

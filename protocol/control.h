@@ -54,6 +54,7 @@ struct obp_hello {
 	uint64_t want_memory;           /* bytes on each device the client is content with; 0: whatever the server allows */
 	uint32_t want_share;            /* of the device's time, in millionths; 0: likewise */
 	uint32_t want_priority;         /* 1 low, 2 normal, 3 high; 0: normal */
+	uint32_t no_grant;              /* 1: the program may not see the first device: nothing is granted ahead on it; 0: it sees it, or is older */
 	uint32_t n_ranges;              /* held reserved by the client, best first */
 	struct obp_range ranges[OBP_RANGE_MAX];
 };

@@ -308,8 +308,8 @@ static void addresses_settle(struct obs_session *session, const struct obp_hello
 	welcome->range = memory->range;
 	for (uint32_t i = 0; i < welcome->n_devices; i++)
 		welcome->devices[i].range = (struct obp_range){ memory->slices[i].base, memory->slices[i].size };
-	/* Other devices' memory is asked for when they are used: promising it would start a context on each. */
-	if (ob_opt_on(OB_OPT_GRANT))
+	/* Other devices' memory is asked for when they are used: promising it would start a context on each. The only one is used if any is. */
+	if (ob_opt_on(OB_OPT_GRANT) && (!hello->no_grant || welcome->n_devices == 1))
 		first->grant = obs_memory_grant(memory, 0, ob_min(OBS_GRANT_BYTES, first->free_mem / 8));
 }
 

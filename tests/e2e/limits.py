@@ -129,6 +129,22 @@ def look(server):
     return json.loads(subprocess.run([OUTBOARD, 'top', '--once', '--json', '--server', server.url], capture_output=True, text=True, env=ENV).stdout)
 
 
+def hidden():
+    """Memory is granted ahead on the first device only if the program may see it."""
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (visible, used) in enumerate(((None, (True, False)), ('0', (True, False)), ('1', (False, True)), ('1,0', (False, True)))):
+            go = os.path.join(folder, f'go{number}')
+            with Server(SERVER, '--driver', 'soft', '--sandbox', 'off', env={'OUTBOARD_SOFT_DEVICES': '2', 'OUTBOARD_FAULT': f'cuStreamSynchronize:1=hold@{go}'}) as s:
+                env = dict(ENV, **({'CUDA_VISIBLE_DEVICES': visible} if visible else {}))
+                program = subprocess.Popen([OUTBOARD, 'run', '--server', s.url, '--', PROGRAM, 'fill'], env=env)
+                waiting.until(lambda: s.said('call 1 of cuStreamSynchronize is held') or program.poll() is not None)
+                told = look(s)
+                check(f'CUDA_VISIBLE_DEVICES={visible}: memory is taken on the device that is used alone',
+                      tuple(d['used_bytes'] > 0 for d in told['devices']) == used, told['devices'])
+                open(go, 'w').close()
+                check(f'CUDA_VISIBLE_DEVICES={visible}: the program ends', program.wait(timeout=waiting.LONG) == 0)
+
+
 def share():
     with Server(SERVER, '--driver', 'soft', '--warm', '2') as s:
         def start(part):
@@ -205,6 +221,7 @@ if PART == 'caps':
     tokens()
     idle()
     conduct()
+    hidden()
 else:
     share()
     priority()

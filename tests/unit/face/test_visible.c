@@ -67,6 +67,20 @@ static void hidden_beforehand(void)
 		CHECK(!obf_visible_none(others[i]));
 }
 
+/* Only what certainly leaves the first device visible; numbers in the order of the bus may mean another device. */
+static void first_beforehand(void)
+{
+	static const char *const lists[] = { "0", "0,1", " +0 ", "0,-1" }, *const others[] = { "", "1", "1,0", "-1", "GPU-aa", "MIG-", "x" };
+
+	CHECK(obf_visible_first(NULL, NULL) && obf_visible_first("PCI_BUS_ID", NULL));
+	for (size_t i = 0; i < ob_count(lists); i++) {
+		CHECK(obf_visible_first(NULL, lists[i]) && obf_visible_first("FASTEST_FIRST", lists[i]));
+		CHECK(!obf_visible_first("PCI_BUS_ID", lists[i]));
+	}
+	for (size_t i = 0; i < ob_count(others); i++)
+		CHECK(!obf_visible_first(NULL, others[i]));
+}
+
 static void names(void)
 {
 	devices_make(4);
@@ -167,7 +181,8 @@ static void face_unknown(void)
 int main(void)
 {
 	static const struct test_case cases[] = {
-		CASE(numbers), CASE(hidden_beforehand), CASE(names), CASE(orders), CASE(most), CASE(face), CASE(face_none), CASE(face_unknown),
+		CASE(numbers), CASE(hidden_beforehand), CASE(first_beforehand),
+		CASE(names), CASE(orders), CASE(most), CASE(face), CASE(face_none), CASE(face_unknown),
 	};
 
 	return RUN(cases);
