@@ -362,7 +362,7 @@ static enum verdict turn(void)
 	if (!obt_stream_ours(&control.stream))
 		return BROKEN;
 	if (obt_stream_pending(&control.stream) || poll(&pfd, 1, (int)ob_min(control.dead_ns / 4 / OB_MS, (uint64_t)1000)) > 0)
-		verdict = control_read();
+		verdict = obt_stream_ours(&control.stream) ? control_read() : BROKEN;
 	return verdict == GOOD && !atomic_load(&control.stopping) ? watch() : verdict;
 }
 

@@ -331,7 +331,7 @@ void log_read_some(bool block)
 	size_t size;
 	void *data;
 
-	if (items_take() || log_broken() || (block && !log_stream_ours()))
+	if (items_take() || log_broken() || !log_stream_ours())
 		return;
 	obp_conn_space(&obc_log_state.conn, &data, &size);
 	done = stream->ops->recv(stream, data, size, block);

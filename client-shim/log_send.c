@@ -51,6 +51,8 @@ static void frame_send(struct iovec *iov, int n)
 			i += obt_iov_advance(iov + i, n - i, (size_t)done);
 		} else if (errno == EAGAIN) {
 			send_blocked();
+			if (!log_stream_ours())
+				break;
 		} else {
 			log_io_failed(errno, "sending calls to the server");
 		}

@@ -14,7 +14,11 @@
 #include "transport/path.h"
 #include "transport/shm.h"
 
-#define LOOK_NS (10 * OB_MS)      /* how long a descriptor that was ours is taken to be ours still */
+/*
+ * How long a descriptor that was ours is taken to be ours still. The kernel gives the lowest free number, and ours begin at OB_FD_HIGH: a program that has
+ * closed all and opens files of its own reaches our number by a thousand system calls, which take longer than this.
+ */
+#define LOOK_NS 50000
 
 /* The number of our descriptor is free, or another file's: nothing is written to it, and nothing that is done to the file of ours would matter. */
 void obc_log_descriptor_gone(void)
@@ -87,7 +91,8 @@ bool log_stream_ours(void)
 	struct log *log = &obc_log_state;
 	uint64_t now = ob_clock_ns();
 
-	if (ob_likely(now - atomic_load_explicit(&log->looked_at, memory_order_relaxed) < LOOK_NS))
+	/* A number that the limit keeps low is reached at once. */
+	if (ob_likely(log->stream.fd >= OB_FD_HIGH && now - atomic_load_explicit(&log->looked_at, memory_order_relaxed) < LOOK_NS))
 		return true;
 	atomic_store_explicit(&log->looked_at, now, memory_order_relaxed);
 	if (ob_likely(obt_stream_ours(&log->stream)))

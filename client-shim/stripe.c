@@ -93,7 +93,8 @@ static bool parts_send(struct worker *worker)
 
 		if (offset >= job->size)
 			break;
-		if (!obt_stripe_send(&worker->link, job->id, offset, job->data + offset, (uint32_t)ob_min(piece, job->size - offset)))
+		if (!obt_stream_ours(&worker->link.stream) ||
+		    !obt_stripe_send(&worker->link, job->id, offset, job->data + offset, (uint32_t)ob_min(piece, job->size - offset)))
 			return false;
 	}
 	return true;
@@ -116,6 +117,8 @@ static bool parts_receive(struct worker *worker)
 		if (worker->link.why || !obt_stripe_take(&worker->link, &frame, job->data + frame.ack))
 			return false;
 		atomic_fetch_add(&job->got, frame.count);
+		if (!obt_stream_ours(&worker->link.stream))
+			return false;
 	}
 	return false;
 }

@@ -47,12 +47,12 @@ static void moved(struct obt_stripe *stripe, _Atomic uint64_t *counter, size_t n
 	atomic_store_explicit(&stripe->gate->moved, ob_clock_ns(), memory_order_relaxed);
 }
 
-/* Room to write, or bytes to read. False: broken. */
+/* Room to write, or bytes to read. False: broken, or the descriptor is another file's by now. */
 static bool wait_for(struct obt_stripe *stripe, short events)
 {
 	struct pollfd pfd = { .fd = stripe->stream.fd, .events = events };
 
-	return poll(&pfd, 1, SLICE_MS) >= 0 || errno == EINTR;
+	return (poll(&pfd, 1, SLICE_MS) >= 0 || errno == EINTR) && obt_stream_ours(&stripe->stream);
 }
 
 static bool send_all(struct obt_stripe *stripe, struct iovec *iov, int n)

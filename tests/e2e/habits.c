@@ -4,7 +4,7 @@
  * What programs do around a library without asking it: cancel threads, call it from signal handlers, leave by one, close descriptors that they did not
  * open and use their numbers for files of their own. Prints what habits.py looks at; every mode ends by itself or is ended by an alarm.
  *
- *     habits cancel|handler|exit|close-low|close-all|close-reused
+ *     habits cancel|handler|exit|close-low|close-all|close-reused|close-refilled|low-refilled
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -23,17 +24,19 @@
 #include <unistd.h>
 
 #include "base/cuda_types.h"
+#include "tests/waiting.h"
 
 #define BYTES (1u << 20)
 #define FILES_MAX 64
 #define ROUNDS 40
+#define LOW_LIMIT 256 /* descriptors: leaves the library no high numbers */
 
 static CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*set)(CUcontext), (*info)(size_t *, size_t *), (*alloc)(CUdeviceptr *, size_t),
 	(*up)(CUdeviceptr, const void *, size_t), (*down)(void *, CUdeviceptr, size_t), (*fill)(CUdeviceptr, unsigned char, size_t, CUstream);
 static CUcontext ctx;
 static CUdeviceptr area;
 static uint8_t host[BYTES];
-static int failures;
+static int failures, least = 1024; /* number of a descriptor of the library's */
 
 static void need(CUresult result, const char *what)
 {
@@ -41,14 +44,6 @@ static void need(CUresult result, const char *what)
 		return;
 	printf("%s: %d\n", what, (int)result);
 	failures++;
-}
-
-static void pause_ms(long ms)
-{
-	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
-
-	while (nanosleep(&ts, &ts) != 0 && errno == EINTR)
-		;
 }
 
 static void start(void)
@@ -113,7 +108,7 @@ static void cancel(void)
 
 		for (int k = 0; k < 2; k++)
 			pthread_create(&threads[k], NULL, looper, (void *)(i + (uintptr_t)k));
-		pause_ms(1 + (long)i % 7);
+		let_pass(1000 * (1 + (unsigned)i % 7), "threads are cancelled at different places");
 		for (int k = 0; k < 2; k++)
 			pthread_cancel(threads[k]);
 		calls();
@@ -161,7 +156,8 @@ static void *sender(void *argument)
 	pthread_sigmask(SIG_BLOCK, &all, NULL);
 	for (int i = 0; i < 3000; i++) {
 		pthread_kill(target, SIGUSR1);
-		pause_ms(i % 4 == 0);
+		if (i % 4 == 0)
+			waiting_look();
 	}
 	return NULL;
 }
@@ -205,18 +201,21 @@ static int sockets(int *ret)
 	return n;
 }
 
+static bool sockets_high(int *ret, int *ret_n)
+{
+	bool high = (*ret_n = sockets(ret)) >= 2;
+
+	for (int i = 0; i < *ret_n; i++)
+		high = high && ret[i] >= least;
+	return high;
+}
+
 /* Until both connections of the session are there. */
 static int sockets_made(int *ret)
 {
-	int n = 0, low = 1;
+	int n;
 
-	for (int i = 0; i < 500 && low; i++) {
-		n = sockets(ret);
-		low = n < 2;
-		for (int k = 0; k < n; k++)
-			low = low || ret[k] < 1024;
-		pause_ms(low ? 10 : 0);
-	}
+	UNTIL(sockets_high(ret, &n));
 	return n;
 }
 
@@ -239,7 +238,7 @@ static void close_all(void)
 	for (int i = 0; i < 3; i++) {
 		syscall(SYS_close_range, 3u, ~0u, 0u);
 		calls();
-		pause_ms(i * 30);
+		let_pass(30000 * (unsigned)i, "the connections may be made again or not when the next round closes them");
 	}
 }
 
@@ -254,9 +253,9 @@ static void close_reused(void)
 		exit(2);
 	for (int i = 0; i < n; i++)
 		dup2(i % 2 ? file : pair[0], fds[i]);
-	pause_ms(50);
+	let_pass(1000, "the library takes a number to be its own for 50 us after it looked");
 	calls();
-	pause_ms(1500);
+	let_pass(1500000, "threads of the library look at their descriptors now and then");
 	calls();
 	for (int i = 0; i < n; i++)
 		if (fcntl(fds[i], F_GETFD) < 0)
@@ -268,15 +267,46 @@ static void close_reused(void)
 	printf("reused %s\n", n ? "some" : "none");
 }
 
+/* As many sockets as it takes to have the library's numbers again, at once: the kernel gives the lowest free one. */
+static void close_refilled(void)
+{
+	static int mine[2 * 4096];
+	int fds[FILES_MAX], n = sockets_made(fds), last = 0, count = 0, touched = 0;
+	struct rlimit limit;
+	char byte;
+
+	for (int i = 0; i < n; i++)
+		last = fds[i] > last ? fds[i] : last;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	calls();
+	syscall(SYS_close_range, 3u, ~0u, 0u);
+	while (count < 4096 && (!count || mine[count - 1] < last) && socketpair(AF_UNIX, SOCK_STREAM, 0, mine + count) == 0)
+		count += 2;
+	calls();
+	let_pass(1500000, "threads of the library look at their descriptors now and then");
+	calls();
+	for (int i = 0; i < count; i++)
+		touched += fcntl(mine[i], F_GETFD) < 0 || recv(mine[i], &byte, 1, MSG_DONTWAIT) >= 0 || errno != EAGAIN;
+	if (touched)
+		printf("the library touched %d sockets of the program\n", touched);
+	printf("reused %s\n", count && mine[count - 1] >= last ? "all" : "not all");
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*run)(void);
 	} modes[] = { { "cancel", cancel }, { "handler", handler }, { "exit", leave }, { "close-low", close_low }, { "close-all", close_all },
-		      { "close-reused", close_reused } };
+		      { "close-reused", close_reused }, { "close-refilled", close_refilled }, { "low-refilled", close_refilled } };
 
 	alarm(60);
+	if (argc == 2 && strncmp(argv[1], "low", 3) == 0) {
+		setrlimit(RLIMIT_NOFILE, &(struct rlimit){ LOW_LIMIT, LOW_LIMIT });
+		least = 0;
+	}
 	start();
 	for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
 		if (argc == 2 && strcmp(argv[1], modes[i].name) == 0)
