@@ -150,29 +150,70 @@ match(uint32_t kind, uint32_t mask, struct obd_sync_io *io)
 	}
 }
 
+/* What all lanes are told: the value, and *ret_truth of votes. An empty mask is told 0 and what holds of no lane. */
+static uint32_t
+joint(uint32_t kind, uint32_t mask, const struct obd_sync_io *io, bool *ret_truth)
+{
+	uint32_t p = io->pin & mask;
+
+	*ret_truth = false;
+	switch (kind) {
+	case OBD_SYNC_VOTE_ALL: *ret_truth = p == mask; return 0;
+	case OBD_SYNC_VOTE_ANY: *ret_truth = p != 0; return 0;
+	case OBD_SYNC_VOTE_UNI: *ret_truth = p == mask || p == 0; return 0;
+	case OBD_SYNC_VOTE_BALLOT: return p;
+	case OBD_SYNC_ELECT: return mask ? (uint32_t)__builtin_ctz(mask) : 0;
+	default: return mask ? reduce(kind, mask, io->a) : 0;
+	}
+}
+
+static bool
+is_match(uint32_t kind)
+{
+	return kind >= OBD_SYNC_MATCH_ANY32 && kind <= OBD_SYNC_MATCH_ALL64;
+}
+
+void
+obd_sync_compute_outside(const struct obd_insn *in, uint32_t lane, uint32_t members, struct obd_sync_io *io)
+{
+	uint32_t kind = in->e, bit = 1u << lane;
+	struct obd_sync_io with;
+	bool truth;
+
+	if (kind == OBD_SYNC_WARP)
+		return;
+	if (is_shfl(kind)) {
+		shuffle(kind, bit, io);
+		return;
+	}
+	if (is_match(kind)) {
+		with = *io;
+		match(kind, members | bit, &with);
+		io->out[lane] = with.out[lane] & members;
+		io->pred = (io->pred & ~bit) | (with.pred & bit);
+		return;
+	}
+	io->out[lane] = joint(kind, members, io, &truth);
+	io->pred = (io->pred & ~bit) | (truth ? bit : 0);
+}
+
 void
 obd_sync_compute(const struct obd_insn *in, uint32_t mask, struct obd_sync_io *io)
 {
-	uint32_t kind = in->e, p = io->pin & mask, v = 0;
-	bool truth = false;
+	uint32_t kind = in->e, v;
+	bool truth;
 
+	if (kind == OBD_SYNC_WARP)
+		return;
 	if (is_shfl(kind)) {
 		shuffle(kind, mask, io);
 		return;
 	}
-	switch (kind) {
-	case OBD_SYNC_WARP: return;
-	case OBD_SYNC_MATCH_ANY32:
-	case OBD_SYNC_MATCH_ANY64:
-	case OBD_SYNC_MATCH_ALL32:
-	case OBD_SYNC_MATCH_ALL64: match(kind, mask, io); return;
-	case OBD_SYNC_VOTE_ALL: truth = p == mask; break;
-	case OBD_SYNC_VOTE_ANY: truth = p != 0; break;
-	case OBD_SYNC_VOTE_UNI: truth = p == mask || p == 0; break;
-	case OBD_SYNC_VOTE_BALLOT: v = p; break;
-	case OBD_SYNC_ELECT: v = (uint32_t)__builtin_ctz(mask); break;
-	default: v = reduce(kind, mask, io->a); break;
+	if (is_match(kind)) {
+		match(kind, mask, io);
+		return;
 	}
+	v = joint(kind, mask, io, &truth);
 	for (uint32_t r = mask; r; r &= r - 1)
 		io->out[__builtin_ctz(r)] = v;
 	io->pred = (io->pred & ~mask) | (kind == OBD_SYNC_ELECT ? 1u << v : truth ? mask : 0);

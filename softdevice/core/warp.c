@@ -217,16 +217,35 @@ obd_warp_exit(struct obd_warp *w, const struct obd_insn *in, uint32_t m)
 
 /* ---- .sync operations ---- */
 
+/* Lanes that their own member masks leave out carry on without waiting. */
+static void
+sync_outside(struct obd_warp *w, const struct obd_insn *in, uint32_t m, uint32_t outside, const uint32_t *members, struct obd_sync_io *io)
+{
+	if (w->memcheck)
+		obd_fault_raise(w, in, outside, CUDA_ERROR_LAUNCH_FAILED, "a member mask without the lane that names it, which PTX does not define");
+	for (uint32_t r = outside; r; r &= r - 1) {
+		uint32_t lane = (uint32_t)__builtin_ctz(r);
+
+		obd_sync_compute_outside(in, lane, members[lane] & m, io);
+	}
+}
+
 const struct obd_insn *
 obd_warp_sync(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
 {
 	struct obd_path *p = w->cur;
-	uint32_t members[OBD_LANES], waiting = 0;
+	uint32_t members[OBD_LANES], waiting = 0, outside = 0;
 	struct obd_sync_io io;
 
 	obd_sync_members(in, regs, m, members);
+	for (uint32_t i = 0; i < OBD_LANES; i++)
+		outside |= ~members[i] & m & 1u << i;
+	if (__builtin_expect(outside != 0, 0))
+		memset(&io, 0, sizeof(io)); /* a shuffle may name a lane that is elsewhere */
 	obd_sync_gather(in, regs, m, &io);
-	for (uint32_t rest = m; rest;) {
+	if (__builtin_expect(outside != 0, 0))
+		sync_outside(w, in, m, outside, members, &io);
+	for (uint32_t rest = m & ~outside; rest;) {
 		uint32_t want = members[__builtin_ctz(rest)], group = 0;
 
 		for (uint32_t r = rest; r; r &= r - 1) {

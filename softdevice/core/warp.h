@@ -36,6 +36,11 @@ struct obd_sync_io {
 };
 void obd_sync_gather(const struct obd_insn *in, const char *regs, uint32_t lanes, struct obd_sync_io *io);
 void obd_sync_compute(const struct obd_insn *in, uint32_t mask, struct obd_sync_io *io);
+/*
+ * For a lane that its own member mask leaves out (the PTX ISA does not define this; on GPUs such lanes do not wait and take part in nothing): what the
+ * lanes of the mask that are on its path, `members`, say. io as gathered; only the lane's results change.
+ */
+void obd_sync_compute_outside(const struct obd_insn *in, uint32_t lane, uint32_t members, struct obd_sync_io *io);
 void obd_sync_scatter(const struct obd_insn *in, char *regs, uint32_t lanes, const struct obd_sync_io *io);
 /* The member mask each lane names; true when it is one value (then *ret_one). */
 void obd_sync_members(const struct obd_insn *in, const char *regs, uint32_t m, uint32_t *ret_members);

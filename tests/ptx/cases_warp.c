@@ -5,6 +5,7 @@
  *   split     lanes of the mask, and then the others with the complement, at two places of the program
  *   together  both sets at one place, each lane with the mask of its set
  *   alone     lanes of the mask only, under a guard of the branch; the others keep their poison
+ *   outside   lanes of the mask only, each with the mask but for itself: not defined by the ISA, so the software device's behaviour alone
  * and a reference works on the 32 lanes of a set at once.
  */
 #include <inttypes.h>
@@ -31,8 +32,8 @@ struct answers {
 
 typedef void warp_fn(const struct lanes *in, struct answers *out);
 
-enum mode { SPLIT, TOGETHER, ALONE, N_MODES };
-static const char *const mode_names[] = { "split", "together", "alone" };
+enum mode { SPLIT, TOGETHER, ALONE, OUTSIDE, N_MODES };
+static const char *const mode_names[] = { "split", "together", "alone", "outside" };
 
 /* Operands of the text: %r1 %r2 %r3 = a b c, %l1 = b:a, %q1 = a is odd, %r4 = members; results %r10 and %q10. */
 struct warp_op {
@@ -294,6 +295,12 @@ static char *op_text(const struct warp_op *op, enum mode mode)
 	case TOGETHER:
 		pt_text_add(&t, "	@!%%q2 not.b32 %%r4, %%r4;\n	%s\n", op->text);
 		break;
+	case OUTSIDE:
+		pt_text_add(&t,
+		            "	@!%%q2 bra DONE;\n	and.b32 %%r6, %%t, 31;\n	shl.b32 %%r6, 1, %%r6;\n	not.b32 %%r6, %%r6;\n"
+		            "	and.b32 %%r4, %%r4, %%r6;\n	%s\nDONE:\n",
+		            op->text);
+		break;
 	default:
 		pt_text_add(&t, "	@!%%q2 bra DONE;\n	%s\nDONE:\n", op->text);
 		break;
@@ -334,8 +341,9 @@ static void pick_operands(struct pt_run *run, const struct warp_op *op, uint32_t
 	}
 }
 
-static bool judge_set(struct pt_run *run, const struct warp_op *op, const uint32_t *in, const uint32_t *got, unsigned w,
-                      uint32_t members)
+/* Lanes are judged by what the members say. */
+static bool judge_lanes(struct pt_run *run, const struct warp_op *op, const uint32_t *in, const uint32_t *got, unsigned w,
+                        uint32_t members, uint32_t lanes)
 {
 	struct lanes x = { .members = members };
 	struct answers want = { .skip = 0 };
@@ -348,7 +356,7 @@ static bool judge_set(struct pt_run *run, const struct warp_op *op, const uint32
 	op->f(&x, &want);
 	bool has_d = strstr(op->text, "%r10") != NULL, has_p = strstr(op->text, "%q10") != NULL;
 	for (unsigned l = 0; l < 32; l++) {
-		if (!((members >> l) & 1))
+		if (!((lanes >> l) & 1))
 			continue;
 		uint32_t d = has_d ? want.d[l] : POISON, p = has_p ? want.p[l] : 0;
 		bool open = (want.skip >> l) & 1;
@@ -362,11 +370,33 @@ static bool judge_set(struct pt_run *run, const struct warp_op *op, const uint32
 	return true;
 }
 
+static bool judge_set(struct pt_run *run, const struct warp_op *op, const uint32_t *in, const uint32_t *got, unsigned w,
+                      uint32_t members)
+{
+	return judge_lanes(run, op, in, got, w, members, members);
+}
+
+/* Each lane of the set by what the others say: of shuffles, the lane is a source like the others. */
+static void judge_outside(struct pt_run *run, const struct warp_op *op, const uint32_t *in, const uint32_t *got, unsigned w,
+                          uint32_t members)
+{
+	bool shuffles = strncmp(op->name, "shfl", 4) == 0;
+
+	for (unsigned l = 0; l < 32; l++) {
+		uint32_t bit = UINT32_C(1) << l;
+
+		if (members & bit)
+			judge_lanes(run, op, in, got, w, shuffles ? members : members & ~bit, bit);
+	}
+}
+
 static bool run_op(struct pt_run *run)
 {
 	const struct warp_op *op = &ops[run->c->arg[0]];
 	enum mode mode = (enum mode)run->c->arg[1];
 	size_t threads = WARPS / BLOCK_WARPS * BLOCK_WARPS * 32;
+	if (mode == OUTSIDE && strncmp(run->d->name, "Outboard", 8) != 0)
+		return true; /* nothing to hold another device to */
 	uint32_t *in = pt_alloc(WARPS * 32 * 4 * sizeof *in), *got = pt_alloc(WARPS * 32 * 2 * sizeof *got);
 	pick_operands(run, op, in);
 	CUdeviceptr a = pt_run_put(run, in, WARPS * 32 * 4 * sizeof *in);
@@ -375,8 +405,11 @@ static bool run_op(struct pt_run *run)
 	pt_run_get(run, b, got, WARPS * 32 * 2 * sizeof *got);
 	for (unsigned w = 0; w < threads / 32 && pt_run_ok(run); w++) {
 		const uint32_t *x = in + w * 128, *y = got + w * 64;
-		judge_set(run, op, x, y, w, x[3]);
-		if (mode != ALONE) {
+		if (mode == OUTSIDE)
+			judge_outside(run, op, x, y, w, x[3]);
+		else
+			judge_set(run, op, x, y, w, x[3]);
+		if (mode == SPLIT || mode == TOGETHER) {
 			judge_set(run, op, x, y, w, ~x[3]);
 			continue;
 		}

@@ -88,6 +88,11 @@ static const char *const kernels =
 	"{\n\t.reg .u64 t, e, n;\n\t.reg .pred q;\n"
 	"\tld.param.u64 n, [ms];\n\tmul.lo.u64 n, n, 1000000;\n\tmov.u64 e, %globaltimer;\n\tadd.u64 e, e, n;\n"
 	"again:\n\tmov.u64 t, %globaltimer;\n\tsetp.lt.u64 q, t, e;\n\t@q bra again;\n\tret;\n}\n"
+	/* votes with a member mask that leaves out the lane itself */
+	".visible .entry outside(.param .u64 p, .param .u64 v)\n"
+	"{\n\t.reg .u64 a;\n\t.reg .u32 b, m;\n\t.reg .pred q;\n"
+	"\tld.param.u64 a, [p];\n\tmov.u32 m, %lanemask_lt;\n\tsetp.eq.u32 q, m, m;\n\tvote.sync.ballot.b32 b, q, m;\n\tbar.sync 0;\n"
+	"\tst.global.u32 [a], b;\n\tret;\n}\n"
 	/* touches what is nobody's */
 	".visible .entry fault()\n"
 	"{\n\t.reg .u64 a;\n\tmov.u64 a, 4096;\n\tst.global.u32 [a], 1;\n\tret;\n}\n";

@@ -78,6 +78,30 @@ static void memcheck(void)
 	IS(FACE(cuCtxSynchronize)(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
+static void memcheck_masks(void)
+{
+	CUdeviceptr p;
+
+	device_open();
+	module_open();
+	p = device_new(4);
+	OK(launch("outside", NULL, p, 0));
+	IS(FACE(cuCtxSynchronize)(), CUDA_ERROR_LAUNCH_FAILED);
+}
+
+/* Without the check it carries on. */
+static void masks(void)
+{
+	CUdeviceptr p;
+
+	device_open();
+	module_open();
+	p = device_new(4);
+	OK(launch("store", NULL, p, 3));
+	OK(launch("outside", NULL, p, 0));
+	IS(device_u32(p), 0);
+}
+
 static void freed(void)
 {
 	CUdeviceptr p;
@@ -184,6 +208,8 @@ int main(int argc, char **argv)
 	ok &= child_run("bad memory", bad_variable, (const char *const[]){ "OUTBOARD_SOFT_MEMORY", "lots", NULL });
 	ok &= child_run("bad capability", bad_variable, (const char *const[]){ "OUTBOARD_SOFT_CC", "9", NULL });
 	ok &= child_run("memcheck", memcheck, (const char *const[]){ "OUTBOARD_SOFT_MEMCHECK", "1", NULL });
+	ok &= child_run("memcheck of member masks", memcheck_masks, (const char *const[]){ "OUTBOARD_SOFT_MEMCHECK", "1", NULL });
+	ok &= child_run("member masks", masks, NULL);
 	ok &= child_run("memcheck of freed memory", freed, (const char *const[]){ "OUTBOARD_SOFT_MEMCHECK", "1", NULL });
 	ok &= child_run("another base", threads, (const char *const[]){ "OUTBOARD_SOFT_BASE", "300000000000", NULL });
 	ok &= child_run("threads", threads, NULL);

@@ -354,6 +354,35 @@ TEST(memcheck_asks_about_every_lane)
 	device_end(p);
 }
 
+static bool all_is_well(void *user, uintptr_t address, size_t size)
+{
+	(void)user;
+	(void)address;
+	(void)size;
+	return true;
+}
+
+/* Lanes that their own masks leave out carry on, unless the memory check is on. */
+TEST(member_masks_without_their_lane)
+{
+	const char *text = HEAD KERNEL("k", "mov.u32 %r1, %lanemask_lt; and.b32 %r2, %r0, 1; setp.ne.u32 %p0, %r2, 0;\n"
+		"vote.sync.ballot.b32 %r3, %p0, %r1; bar.sync 0; st.global.u32 [%d1], %r3;");
+	struct obd_env env = device_env();
+	struct obd_program *p = NULL;
+	uint32_t *out = words(32);
+
+	CHECK_INT(obd_program_load(text, strlen(text), &env, &p, load_log, sizeof(load_log)), CUDA_SUCCESS);
+	CHECK_INT(device_run(p, "k", 1, 32, &out), CUDA_SUCCESS);
+	for (uint32_t i = 0; i < 32; i++)
+		CHECK_INT(out[i], 0xaaaaaaaau & ((1u << i) - 1));
+	obd_program_free(p);
+	env.check = all_is_well;
+	CHECK_INT(obd_program_load(text, strlen(text), &env, &p, load_log, sizeof(load_log)), CUDA_SUCCESS);
+	CHECK_INT(device_run(p, "k", 1, 32, &out), CUDA_ERROR_LAUNCH_FAILED);
+	CHECK(strstr(fault.text, "a member mask without the lane that names it") != NULL);
+	device_end(p);
+}
+
 int main(int argc, char **argv)
 {
 	return test_main(argc, argv);
