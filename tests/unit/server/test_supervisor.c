@@ -119,10 +119,10 @@ TEST(admission_without_descriptors_waits_for_one)
 	CHECK_INT(prlimit(admission, RLIMIT_NOFILE, &none, NULL), 0);
 	peer_connect(&peer, &server);
 	peer_hello(&peer, 0);
-	usleep(100000); /* it has been looked at */
+	let_pass(100000, "the client is looked at meanwhile; later only lets the test see less");
 	used = cpu_ns(admission);
 	began = ob_clock_ns();
-	usleep(500000);
+	let_pass(500000, "processor time of a period is what is measured");
 	/* On a machine that has no time for it this shows nothing, and is not wrong. */
 	CHECK(cpu_ns(admission) - used < (ob_clock_ns() - began) / 5);
 	CHECK_INT(peer_ping(&other, 0), 0);
