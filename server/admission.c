@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -20,13 +22,21 @@
 #include "server/address.h"
 #include "server/auth.h"
 #include "server/caller.h"
+#include "server/sandbox.h"
 #include "transport/tls.h"
 
 #define REPORTS_PER_SWEEP 8          /* refusals told one by one; the rest in one */
 #define REPORTS_AT_END 32
+#define TOKENS_MS 5000               /* the supervisor answers at once, or not at all */
+#define CALLER_BYTES (192u << 10)    /* of memory, more than a connection takes: its message, TLS */
+#define OWN_BYTES (64ull << 20)
 #define DESCRIPTORS_KEPT 64u         /* for the listening sockets, the channel, the token file */
 
 static struct obs_admission admission;
+static struct {
+	bool waiting;
+	int fd, error;
+} asked;                             /* for the token file */
 
 /* ---- the channel ---- */
 
@@ -42,21 +52,61 @@ static void refused_tell(const char *address, const char *why, uint32_t count)
 		ob_debug("the supervisor was not told of %u refused connections from %s", count, address);
 }
 
-/* The supervisor sends nothing. It closes its direction to end this process, and still reads the last reports. */
-static void channel_readable(uv_poll_t *poll, int status, int events)
+/* The answer to a question for the token file. One that comes too late replaces none. */
+static void tokens_note(const struct obs_handoff *message, int fds[OBS_HANDOFF_FDS])
+{
+	if (!asked.waiting)
+		return;
+	asked.waiting = false;
+	asked.fd = fds[0];
+	fds[0] = -1;
+	asked.error = (int)message->count;
+}
+
+/* The supervisor sends answers to questions for the token file, nothing else. It closes its direction to end this process, and still reads the last reports. */
+static void channel_drain(void)
 {
 	static struct obs_handoff message;
 	int fds[OBS_HANDOFF_FDS], got;
 
-	(void)poll;
-	(void)status;
-	(void)events;
-	while ((got = obs_handoff_recv(OBS_HANDOFF_FD, &message, fds)) > 0)
+	while ((got = obs_handoff_recv(OBS_HANDOFF_FD, &message, fds)) > 0) {
+		if (message.type == OBS_HANDOFF_TOKENS)
+			tokens_note(&message, fds);
 		obs_handoff_close(fds);
+	}
 	if (got == 0) {
 		obs_address_report(OB_NEVER, REPORTS_AT_END, refused_tell);
 		_exit(0);
 	}
+}
+
+static void channel_readable(uv_poll_t *poll, int status, int events)
+{
+	(void)poll;
+	(void)status;
+	(void)events;
+	channel_drain();
+}
+
+/* In open()'s place. */
+static int tokens_open(const char *path)
+{
+	static const struct obs_handoff question = { .type = OBS_HANDOFF_TOKENS };
+	uint64_t deadline = ob_clock_ns() + TOKENS_MS * OB_MS;
+	struct pollfd channel = { .fd = OBS_HANDOFF_FD, .events = POLLOUT };
+
+	(void)path;
+	while (!obs_admission_send(&question, -1, -1))
+		if (errno != EAGAIN || poll(&channel, 1, ob_clock_poll_ms(deadline)) <= 0)
+			return -1;
+	channel.events = POLLIN;
+	asked.waiting = true;
+	while (asked.waiting && ob_clock_ns() < deadline)
+		if (poll(&channel, 1, ob_clock_poll_ms(deadline)) > 0)
+			channel_drain();
+	errno = asked.waiting ? ETIMEDOUT : asked.error;
+	asked.waiting = false;
+	return errno ? -1 : asked.fd;
 }
 
 bool obs_admission_send(const struct obs_handoff *message, int fd, int memfd)
@@ -160,6 +210,22 @@ static void connections_bound(struct obs_options *options)
 	}
 }
 
+static bool sandbox_close(const struct obs_options *options)
+{
+	char why[256];
+
+	if (admission.tls)
+		obt_tls_warm(); /* what the library reads of files, it reads now */
+	if (!obs_sandbox_admission(&options->sandbox, options->connections * (uint64_t)CALLER_BYTES + OWN_BYTES, why, sizeof why)) {
+		ob_error("admission: %s", why);
+		return false;
+	}
+	obs_auth_open_tokens = options->sandbox.mode == OBS_SANDBOX_OFF ? obs_auth_open_tokens : tokens_open;
+	obs_sandbox_describe(admission.sandbox);
+	ob_info("sandbox of admission: %s", admission.sandbox);
+	return true;
+}
+
 int obs_admission_run(const struct obs_options *given)
 {
 	static struct obs_options options;
@@ -174,6 +240,10 @@ int obs_admission_run(const struct obs_options *given)
 	ob_log_set_name("outboard-server[admission]");
 	fcntl(OBS_HANDOFF_FD, F_SETFD, FD_CLOEXEC);
 	fcntl(OBS_HANDOFF_FD, F_SETFL, O_NONBLOCK);
+	/* Descriptors that were open in whoever started the server. */
+	syscall(SYS_close_range, (unsigned)OBS_ADMISSION_LISTENERS_FD + (unsigned)strlen(options.listeners ? options.listeners : ""), ~0u, 0u);
+	/* Newer versions of libuv queue work for the kernel where no filter of system calls can look. */
+	setenv("UV_USE_IO_URING", "0", 1);
 	connections_bound(&options);
 	admission.options = &options;
 	admission.routes = obs_routes_adopt();
@@ -187,7 +257,7 @@ int obs_admission_run(const struct obs_options *given)
 	uv_poll_init(&admission.loop, &admission.channel, OBS_HANDOFF_FD);
 	uv_poll_start(&admission.channel, UV_READABLE | UV_DISCONNECT, channel_readable);
 	uv_timer_start(&admission.sweep, sweep, OBS_SWEEP_MS, OBS_SWEEP_MS);
-	if (!listeners_take(options.listeners ? options.listeners : ""))
+	if (!listeners_take(options.listeners ? options.listeners : "") || !sandbox_close(&options))
 		return 1;
 	uv_run(&admission.loop, UV_RUN_DEFAULT);
 	return 0;

@@ -41,6 +41,7 @@ struct obs_admission {
 	struct obs_caller *newest, *oldest;
 	uint32_t n_callers;
 	const struct obs_routes *routes;
+	char sandbox[OBP_SANDBOX_MAX]; /* what confines this process, in words */
 };
 
 /* Runs until the supervisor is gone. The exit status. */

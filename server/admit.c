@@ -3,6 +3,7 @@
 #include "server/admit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/admission.h"
@@ -31,10 +33,25 @@ static void refused(struct obs_super *super, const struct obs_handoff *message)
 	obs_audit_refused(message->identity.address, "anonymous", message->text, message->count);
 }
 
+/* Admission can open no files. What it may read of them it gets from here. */
+static void tokens_give(struct obs_super *super)
+{
+	static struct obs_handoff answer;
+	OB_CLEANUP(ob_closep) int fd = super->options->tokens ? open(super->options->tokens, O_RDONLY | O_CLOEXEC) : -1;
+
+	answer.type = OBS_HANDOFF_TOKENS;
+	answer.count = fd < 0 ? (uint32_t)errno : 0;
+	/* It waits for this answer: the channel has room for it. */
+	if (obs_handoff_send(super->admit.fd, &answer, (const int[OBS_HANDOFF_FDS]){ fd, -1 }) != 0)
+		ob_error("the admission process does not get the token file: %s", strerror(errno));
+}
+
 static void message_take(struct obs_super *super, struct obs_handoff *message, int fds[OBS_HANDOFF_FDS])
 {
 	if (message->type == OBS_HANDOFF_REFUSED) {
 		refused(super, message);
+	} else if (message->type == OBS_HANDOFF_TOKENS) {
+		tokens_give(super);
 	} else if (super->admit.stopping) {
 		obs_handoff_close(fds);
 	} else if (fds[0] >= 0 && message->type == OBS_HANDOFF_NEW) {

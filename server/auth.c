@@ -2,12 +2,15 @@
 /* Copyright The Outboard Authors */
 #include "server/auth.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "protocol/control.h"
@@ -58,15 +61,29 @@ static bool file_same(const struct stat *now)
 	       now->st_mtim.tv_sec == file.seen.st_mtim.tv_sec && now->st_mtim.tv_nsec == file.seen.st_mtim.tv_nsec;
 }
 
+static int open_plainly(const char *path)
+{
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+int (*obs_auth_open_tokens)(const char *path) = open_plainly;
+
 static bool tokens_load(const char *path, char *ret_why, size_t why_size)
 {
-	struct obt_tokens fresh;
+	struct obt_tokens fresh = { 0 };
 	struct stat now = { 0 };
-	bool there = stat(path, &now) == 0;
+	int fd = obs_auth_open_tokens(path);
+	bool there = fd >= 0 && fstat(fd, &now) == 0;
 
-	if (there && file_same(&now))
+	if (fd < 0 && errno != ENOENT) {
+		snprintf(ret_why, why_size, "%.180s: %s", path, strerror(errno));
+		return false;
+	}
+	if (there && file_same(&now)) {
+		close(fd);
 		return true;
-	if (!obt_tokens_read(path, &fresh, ret_why, why_size))
+	}
+	if (fd >= 0 && !obt_tokens_read_fd(fd, path, &fresh, ret_why, why_size))
 		return false;
 	obt_tokens_fini(&file.tokens);
 	file.tokens = fresh;

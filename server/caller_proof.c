@@ -52,6 +52,7 @@ static bool hello_check(struct obs_caller *caller, struct obp_message *message)
 	handoff->type = OBS_HANDOFF_NEW;
 	handoff->pid = message->hello.pid;
 	memcpy(handoff->program, message->hello.program, sizeof handoff->program);
+	memcpy(handoff->text, caller->admission->sandbox, sizeof handoff->text); /* for 'outboard check' */
 	/* The worker executes what the client says: it does not get to know the token. */
 	explicit_bzero(message->hello.token, sizeof message->hello.token);
 	return true;

@@ -28,6 +28,7 @@ enum obs_handoff_type {
 	OBS_HANDOFF_JOIN,        /* a further connection of session `route`: its join */
 	/* admission to supervisor */
 	OBS_HANDOFF_LOAD,        /* with the socket: answer it with the load; route is what it wants */
+	OBS_HANDOFF_TOKENS,      /* the token file is wanted; answered by the same, with the file, or with count, the errno of opening it */
 	OBS_HANDOFF_REFUSED,     /* count connections of identity.address were refused; text says why */
 	/* worker to supervisor */
 	OBS_HANDOFF_READY,       /* the driver is loaded, a session may come; text names the driver */
@@ -47,7 +48,7 @@ struct obs_handoff {
 	uint8_t psk[OBT_TLS_PSK_BYTES];
 	struct obs_identity identity;    /* NEW */
 	char program[OBP_NAME_MAX];      /* NEW */
-	char text[240];
+	char text[OBP_SANDBOX_MAX];      /* of NEW what confines admission, else as said above */
 	uint8_t body[OBS_HANDOFF_BODY];  /* NEW, JOIN: the map of the client's message */
 };
 

@@ -30,7 +30,8 @@ static const char help[] =
 	"  --driver WHICH       auto (default): gpu if it works, else soft, with a warning\n"
 	"                       gpu: the system's libcuda.so.1, or the server does not start; soft: the software device, on the CPU\n"
 	"                       null: answers everything, computes nothing; or the path of a libcuda.so.1\n"
-	"  --sandbox WHICH      auto (default): workers are confined as far as this kernel can; strict: not at all without every part;\n"
+	"  --sandbox WHICH      auto (default): workers and admission are confined as far as this kernel can; strict: they do not\n"
+	"                       start without every part;\n"
 	"                       off\n"
 	"  --worker-user NAME   the workers' user, name or number, of a server started as root (default: outboard if there is\n"
 	"                       such a user, else a number that nobody has)\n"
@@ -389,9 +390,12 @@ void obs_options_admission_args(struct obs_options *options, const char *self, c
 		{ "--connections", options->connections_text },
 		{ "--address-connections", options->address_connections_text }, { "--address-rate", options->address_rate_text },
 		{ "--tls-cert", options->tls_cert }, { "--tls-key", options->tls_key }, { "--tls-client-ca", options->tls_client_ca },
-		{ "--tokens", options->tokens } };
+		{ "--tokens", options->tokens }, { "--sandbox", obs_sandbox_mode_name(options->sandbox.mode) },
+		{ "--worker-ids", options->sandbox.admission_text } };
 	size_t n = 0;
 
+	snprintf(options->sandbox.admission_text, sizeof options->sandbox.admission_text, "%u:%u", options->sandbox.admission_uid,
+		options->sandbox.admission_uid);
 	snprintf(options->listeners_text, sizeof options->listeners_text, "%s", listeners);
 	snprintf(options->hello_timeout_text, sizeof options->hello_timeout_text, "%u", options->hello_timeout_s);
 	snprintf(options->connections_text, sizeof options->connections_text, "%u", options->connections);

@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -61,20 +62,21 @@ const char *obs_sandbox_mode_name(enum obs_sandbox_mode mode)
 	return mode_names[mode];
 }
 
-/* A number that nobody has, different for servers that keep their caches in different places. */
-static void user_dynamic(struct obs_sandbox_plan *plan, const char *salt)
+/* A number that nobody has but `not`, different for servers that keep their caches in different places. */
+static uid_t user_dynamic(const char *salt, uid_t not)
 {
 	const unsigned n = OBS_USER_LAST - OBS_USER_FIRST + 1;
 	uint32_t hash = 2166136261u;
+	uid_t uid = OBS_USER_FIRST;
 
 	for (; salt && *salt; salt++)
 		hash = (hash ^ (uint8_t)*salt) * 16777619u;
 	for (unsigned i = 0; i < n; i++) {
-		plan->uid = OBS_USER_FIRST + (hash + i) % n;
-		if (!getpwuid(plan->uid) && !getgrgid(plan->uid))
+		uid = OBS_USER_FIRST + (hash + i) % n;
+		if (uid != not && !getpwuid(uid) && !getgrgid(uid))
 			break;
 	}
-	plan->gid = plan->uid;
+	return uid;
 }
 
 static bool user_choose(struct obs_sandbox_plan *plan, const char *salt, char *ret_why, size_t why_size)
@@ -97,8 +99,10 @@ static bool user_choose(struct obs_sandbox_plan *plan, const char *salt, char *r
 		snprintf(ret_why, why_size, "--worker-user %s: there is no such user; make it, or name a number", plan->user);
 		return false;
 	} else {
-		user_dynamic(plan, salt);
+		plan->uid = plan->gid = user_dynamic(salt, 0);
 	}
+	/* Not the workers': what they may do to each other they shall not do to the process that has the key. */
+	plan->admission_uid = user_dynamic(salt, plan->uid);
 	if (plan->uid == 0)
 		snprintf(ret_why, why_size, "--worker-user root: workers are to have a user that can do less");
 	return plan->uid != 0;
@@ -200,19 +204,19 @@ bool obs_sandbox_begin(const struct obs_sandbox_plan *plan, char *ret_why, size_
 
 /* ---- the user, before the driver starts ---- */
 
-static bool user_become(const struct obs_sandbox_plan *plan)
+static bool user_become(uid_t uid, gid_t gid)
 {
-	const struct passwd *entry = getpwuid(plan->uid);
-	bool grouped = entry ? initgroups(entry->pw_name, plan->gid) == 0 : setgroups(0, NULL) == 0;
+	const struct passwd *entry = getpwuid(uid);
+	bool grouped = entry ? initgroups(entry->pw_name, gid) == 0 : setgroups(0, NULL) == 0;
 
-	if (!grouped || setresgid(plan->gid, plan->gid, plan->gid) != 0 || setresuid(plan->uid, plan->uid, plan->uid) != 0)
+	if (!grouped || setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0)
 		return false;
 	/* The kernel sets both back when the user changes. */
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	snprintf(state.detail[OBS_PART_USER], sizeof state.detail[0], "%s", entry ? entry->pw_name : "");
 	if (!entry)
-		snprintf(state.detail[OBS_PART_USER], sizeof state.detail[0], "%u", plan->uid);
+		snprintf(state.detail[OBS_PART_USER], sizeof state.detail[0], "%u", uid);
 	return true;
 }
 
@@ -236,7 +240,7 @@ bool obs_sandbox_enter(const struct obs_sandbox_plan *plan, const struct obs_cac
 	state.soft = !file;
 	/* The driver's own cache of compiled code would be all tenants' in common. */
 	setenv("CUDA_CACHE_DISABLE", "1", 0);
-	if (plan->uid && !part_set(plan, OBS_PART_USER, user_become(plan), ret_why, why_size))
+	if (plan->uid && !part_set(plan, OBS_PART_USER, user_become(plan->uid, plan->gid), ret_why, why_size))
 		return false;
 	if (!capabilities_drop() && !part_set(plan, OBS_PART_PRIVILEGES, false, ret_why, why_size))
 		return false;
@@ -303,6 +307,52 @@ bool obs_sandbox_session(const struct obs_sandbox_plan *plan, const struct obs_c
 	if (state.active[OBS_PART_FILES] && !part_set(plan, OBS_PART_FILES, files_confine(file, cache->dir, true), ret_why, why_size))
 		return false;
 	return !state.active[OBS_PART_CALLS] || part_set(plan, OBS_PART_CALLS, obs_seccomp_enforce(), ret_why, why_size);
+}
+
+/* ---- the admission process ---- */
+
+static void admission_limits(uint64_t memory)
+{
+	limit_set(RLIMIT_CORE, 0);
+	limit_set(RLIMIT_NPROC, 0);
+	limit_set(RLIMIT_MEMLOCK, 0);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	uint64_t now = data_now();
+
+	if (now)
+		limit_set(RLIMIT_DATA, now + memory);
+#else
+	(void)memory;
+#endif
+	state.wanted[OBS_PART_LIMITS] = state.active[OBS_PART_LIMITS] = true;
+}
+
+bool obs_sandbox_admission(const struct obs_sandbox_plan *plan, uint64_t memory, char *ret_why, size_t why_size)
+{
+	int rules;
+	bool confined;
+
+	if (plan->mode == OBS_SANDBOX_OFF)
+		return true;
+	umask(077);
+	tzset(); /* the log's clock, from a file */
+	state.statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	if (!part_set(plan, OBS_PART_PRIVILEGES, privileges_end(), ret_why, why_size))
+		return false;
+	if (plan->uid && !part_set(plan, OBS_PART_USER, user_become(plan->uid, plan->gid), ret_why, why_size))
+		return false;
+	if (!capabilities_drop() && !part_set(plan, OBS_PART_PRIVILEGES, false, ret_why, why_size))
+		return false;
+	admission_limits(memory);
+	close(state.statm);
+	rules = obs_landlock_none();
+	confined = rules >= 0 && obs_landlock_enforce(rules);
+	if (rules >= 0)
+		close(rules);
+	if (!part_set(plan, OBS_PART_FILES, confined, ret_why, why_size))
+		return false;
+	snprintf(state.detail[OBS_PART_FILES], sizeof state.detail[0], "none, %s%d", confined ? "Landlock " : "Landlock, ", obs_landlock_version());
+	return part_set(plan, OBS_PART_CALLS, obs_seccomp_build(OBS_SECCOMP_ADMISSION) && obs_seccomp_enforce(), ret_why, why_size);
 }
 
 /* ---- what is told ---- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The sandbox: what a worker process can still do once a client has taken it over. Three steps, each in the worker's main thread:
+ * The sandbox: what a worker process can still do once a client has taken it over, and the admission process once a stranger has. Of a worker in three
+ * steps, each in its main thread:
  *
  *   obs_sandbox_begin    first thing in the process, one thread: no new privileges, no capabilities to be had, no core files, not readable by others, an
  *                        empty network
@@ -48,7 +49,9 @@ struct obs_sandbox_plan {
 	const char *user;                /* --worker-user as given; NULL: chosen */
 	uid_t uid;                       /* 0: the worker keeps the server's user */
 	gid_t gid;
+	uid_t admission_uid;             /* of the admission process, nobody else's: 0: it keeps the server's */
 	char user_text[32];              /* "uid:gid", for a worker's command line */
+	char admission_text[32];         /* the same of the admission process */
 };
 
 /* "auto", "strict", "off". */
@@ -65,6 +68,11 @@ bool obs_sandbox_begin(const struct obs_sandbox_plan *plan, char *ret_why, size_
 bool obs_sandbox_enter(const struct obs_sandbox_plan *plan, const struct obs_cache *cache, const char *file, char *ret_why, size_t why_size);
 bool obs_sandbox_session(const struct obs_sandbox_plan *plan, const struct obs_cache *cache, uint32_t lanes, const char *file, char *ret_why,
 	size_t why_size);
+/*
+ * The admission process: all of it at once, when it has read its files and before it accepts anybody. One thread. No file can be opened from then on, no
+ * process or thread started, and no connection made. `memory`: bytes that it may take from now on. False: strict, and a part is missing.
+ */
+bool obs_sandbox_admission(const struct obs_sandbox_plan *plan, uint64_t memory, char *ret_why, size_t why_size);
 
 /* What is in force: "user 60600, privileges, files (Landlock 7), ...; missing: ...". */
 void obs_sandbox_describe(char ret_text[OBS_SANDBOX_TEXT]);

@@ -157,18 +157,24 @@ static bool allow_folder_of(int rules, const char *file)
 	return allow_path(rules, folder, LOOK);
 }
 
-int obs_landlock_new(const char *file, int writable, bool early)
+int obs_landlock_none(void)
 {
-	int version = obs_landlock_version(), rules, cause;
+	int version = obs_landlock_version();
 	struct ruleset_attr attr = { .fs = files_known(version), .net = ACCESS_NET_BIND_AND_CONNECT_TCP, .scoped = SCOPE_ABSTRACT_UNIX_AND_SIGNAL };
 	size_t size = version >= 6 ? sizeof attr : version >= 4 ? 2 * sizeof(uint64_t) : sizeof(uint64_t);
-	bool ok;
 
 	if (version == 0) {
 		errno = EOPNOTSUPP;
 		return -1;
 	}
-	rules = (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
+	return (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
+}
+
+int obs_landlock_new(const char *file, int writable, bool early)
+{
+	int rules = obs_landlock_none(), cause;
+	bool ok;
+
 	if (rules < 0)
 		return -1;
 	ok = writable < 0 || allow(rules, writable, KEEP | (early ? ACCESS_FS_MAKE_DIR : 0));

@@ -12,6 +12,8 @@
 
 /* The kernel's version of the interface; 0: it has none, or it is switched off. */
 int obs_landlock_version(void);
+/* A rule set that lets no file through. A descriptor, or -1 with errno. */
+int obs_landlock_none(void);
 /*
  * A rule set that lets through what the driver needs (file: its library; NULL: the software device) and files below the folder `writable`, -1 for none.
  * early: the client is not known yet; new folders can be made there, and its process can be looked for in /proc. A descriptor, or -1 with errno.

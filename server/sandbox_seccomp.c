@@ -74,6 +74,15 @@ static const char *const allowed[] = {
 	"timerfd_create", "timerfd_settime", "getrandom", "getrusage", "sysinfo", "uname", "getrlimit", "ugetrlimit", "arch_prctl", "pidfd_open",
 };
 
+/* The admission process: connections that it accepts, the channel, what is passed to it, memory. */
+static const char *const admitted[] = {
+	"read", "write", "readv", "writev", "recvfrom", "recvmsg", "sendto", "sendmsg", "accept", "accept4", "shutdown", "getsockname", "getpeername",
+	"getsockopt", "setsockopt", "close", "lseek", "_llseek", "fstat", "fstat64", "newfstatat", "fstatat64", "statx",
+	"poll", "ppoll", "epoll_wait", "epoll_pwait", "epoll_pwait2", "epoll_ctl", "munmap", "mremap", "brk", "madvise", "futex", "set_robust_list", "rseq",
+	"exit", "exit_group", "sched_yield", "gettid", "getpid", "getppid", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "restart_syscall",
+	"clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "gettimeofday", "time", "getrandom", "getrusage", "sysinfo", "uname",
+};
+
 static struct sock_fprog filter;
 
 bool obs_seccomp_available(void)
@@ -168,6 +177,15 @@ static bool add_conditions_soft(scmp_filter_ctx ctx)
 	       add_if(ctx, SCMP_ACT_ALLOW, "mprotect", argument(2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 }
 
+/* What libuv makes sockets non-blocking with, and abort(). */
+static bool add_conditions_admission(scmp_filter_ctx ctx)
+{
+	return add_no_clone3(ctx) && add_fcntl_soft(ctx) && add_if(ctx, SCMP_ACT_ALLOW, "tgkill", argument(0, SCMP_CMP_EQ, (uint64_t)getpid(), 0)) &&
+	       add_if(ctx, SCMP_ACT_ALLOW, "ioctl", argument(1, SCMP_CMP_MASKED_EQ, UINT32_MAX, FIONBIO)) &&
+	       add_if(ctx, SCMP_ACT_ALLOW, "mmap", argument(2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)) &&
+	       add_if(ctx, SCMP_ACT_ALLOW, "mprotect", argument(2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+}
+
 /* A driver under MPS opens connections to its control process when it opens a device. */
 static bool add_connect(scmp_filter_ctx ctx)
 {
@@ -209,8 +227,8 @@ static bool export(scmp_filter_ctx ctx)
 
 bool obs_seccomp_build(enum obs_seccomp_profile profile)
 {
-	bool soft = profile == OBS_SECCOMP_SOFT, ok;
-	scmp_filter_ctx ctx = seccomp_init(soft ? SCMP_ACT_ERRNO(EPERM) : SCMP_ACT_ALLOW);
+	scmp_filter_ctx ctx = seccomp_init(profile == OBS_SECCOMP_DRIVER ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM));
+	bool ok;
 
 	if (!ctx)
 		return false;
@@ -218,8 +236,10 @@ bool obs_seccomp_build(enum obs_seccomp_profile profile)
 	seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	/* Calls of another processor's table, such as the 32-bit one. */
 	ok = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(EPERM)) == 0;
-	if (soft)
+	if (profile == OBS_SECCOMP_SOFT)
 		ok = ok && add_all(ctx, SCMP_ACT_ALLOW, allowed, ob_count(allowed)) && add_conditions_soft(ctx);
+	else if (profile == OBS_SECCOMP_ADMISSION)
+		ok = ok && add_all(ctx, SCMP_ACT_ALLOW, admitted, ob_count(admitted)) && add_conditions_admission(ctx);
 	else
 		ok = ok && add_all(ctx, SCMP_ACT_ERRNO(EPERM), denied, ob_count(denied)) && add_conditions_driver(ctx);
 	ok = ok && export(ctx);

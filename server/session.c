@@ -383,17 +383,21 @@ static bool sandbox_close(struct obs_session *session)
 {
 	const struct obs_sandbox_plan *plan = &session->options->sandbox;
 	char why[256] = "";
+	size_t told;
 	bool closed;
 
 	obs_cache_enter(&session->cache, session->identity.who);
 	closed = obs_sandbox_session(plan, &session->cache, obs_quota_limits.lanes, sandbox_file(session), why, sizeof why);
 	obs_sandbox_describe(session->welcome->welcome.sandbox);
+	told = strlen(session->welcome->welcome.sandbox);
 	if (closed && strstr(session->welcome->welcome.sandbox, "missing"))
 		ob_warn("session %016llx: the worker's sandbox is incomplete: %s", (unsigned long long)session->id, session->welcome->welcome.sandbox);
 	if (!closed) {
 		ob_error("%s", why); /* the operator's business, not the client's */
 		turn_away(session, OB_ERR_REFUSED, "the server cannot close its worker's sandbox; tell its operator");
 	}
+	if (session->admission[0])
+		snprintf(session->welcome->welcome.sandbox + told, sizeof session->welcome->welcome.sandbox - told, "; of admission: %s", session->admission);
 	return closed;
 }
 
@@ -413,6 +417,8 @@ void obs_session_name(struct obs_session *session, const struct obs_handoff *fir
 	session->route = first->route;
 	memcpy(session->secret, first->secret, sizeof session->secret);
 	session->identity = first->identity;
+	memcpy(session->admission, first->text, sizeof session->admission);
+	session->admission[sizeof session->admission - 1] = '\0';
 	session->channel = OBS_HANDOFF_FD;
 }
 

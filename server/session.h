@@ -80,6 +80,7 @@ struct obs_session {
 	struct obs_identity identity;        /* of the client; set before the welcome */
 	uint64_t since_ns;                   /* of the welcome */
 	_Atomic uint32_t idle_s;             /* how long it may make no call; 0: for ever, and until its limits are known */
+	char admission[OBP_SANDBOX_MAX];     /* what confines the process that let the client in, in words */
 	char how[200];                       /* it ends; empty: the client has left */
 	struct obt_meter meter;              /* of the packer's */
 	unsigned codec_wish;                 /* enum obp_codec_wish or a codec */

@@ -98,15 +98,26 @@ static struct obt_token *append(struct obt_tokens *tokens)
 
 bool obt_tokens_read(const char *path, struct obt_tokens *ret, char *ret_why, size_t why_size)
 {
-	FILE *file = fopen(path, "re");
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	*ret = (struct obt_tokens){ 0 };
+	if (fd >= 0)
+		return obt_tokens_read_fd(fd, path, ret, ret_why, why_size);
+	if (errno != ENOENT)
+		snprintf(ret_why, why_size, "%.180s: %s", path, strerror(errno));
+	return errno == ENOENT;
+}
+
+bool obt_tokens_read_fd(int fd, const char *path, struct obt_tokens *ret, char *ret_why, size_t why_size)
+{
+	FILE *file = fdopen(fd, "r");
 	char line[LINE_BYTES];
 	unsigned number = 0;
 
 	*ret = (struct obt_tokens){ 0 };
-	if (!file && errno == ENOENT)
-		return true;
 	if (!file) {
 		snprintf(ret_why, why_size, "%.180s: %s", path, strerror(errno));
+		close(fd);
 		return false;
 	}
 	while (fgets(line, sizeof line, file)) {

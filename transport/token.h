@@ -47,6 +47,8 @@ bool obt_scope_find(const char *name, enum obt_scope *ret);
 
 /* A file that does not exist is empty. False: *ret_why, with the line. */
 bool obt_tokens_read(const char *path, struct obt_tokens *ret, char *ret_why, size_t why_size);
+/* The same of a file that is open; takes it. `name` is for ret_why. */
+bool obt_tokens_read_fd(int fd, const char *name, struct obt_tokens *ret, char *ret_why, size_t why_size);
 /* In the file's place, readable by its owner only. */
 bool obt_tokens_write(const char *path, const struct obt_tokens *tokens, char *ret_why, size_t why_size);
 void obt_tokens_fini(struct obt_tokens *tokens);

@@ -93,7 +93,7 @@ def bomb(server, what, n):
     check(f'{what}: threads and descriptors are', watch.threads < 64 + (300 if what == 'threads' else 0) and watch.fds < 100, (watch.threads, watch.fds))
     check(f'{what}: output that nobody fetches is', watch.output <= OUTPUT_MIB, watch.output)
     if what == 'prints':
-        check('prints: what is lost is told', any('the rest is lost' in line for line in lines) and server.said('was lost'), lines)
+        check('prints: what is lost is told', any('the rest is lost' in line for line in lines) and waiting.until(lambda: server.said('was lost')), lines)
 
 
 def main():

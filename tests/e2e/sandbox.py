@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
 """A worker that was taken over: its driver tries what it must not be able to do. Everything is denied, in all threads, as root and as another user, by the
-profile for any driver and by that of the software device.
+profile for any driver and by that of the software device. The same of the admission process.
 
     sandbox.py OUTBOARD SERVER PROGRAM DRIVER soft|none
 """
@@ -91,6 +91,35 @@ def attack(user, mode, server, driver):
         listener.close()
 
 
+def admission(user, mode):
+    """The same attempts in the process that reads what strangers send."""
+    who = f"{user.pw_name if user else 'this user'}, admission"
+    with tempfile.TemporaryDirectory() as top:
+        os.chmod(top, 0o755)
+        folder = pathlib.Path(top) / 'scene'
+        folder.mkdir()
+        places = scene(folder, user)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(places['OUTBOARD_ATTACK_SOCKET'])
+            os.chmod(places['OUTBOARD_ATTACK_SOCKET'], 0o777)
+            listener.listen(64)
+            with Server(SERVER, '--driver', 'null', '--cache', str(folder / 'cache'), '--sandbox', mode, env=places | {'LD_PRELOAD': DRIVER},
+                        user=user and user.pw_uid, group=user and user.pw_gid) as s:
+                done = subprocess.run([OUTBOARD, 'check', '--server', s.url], capture_output=True, text=True, timeout=60, env=ENV)
+                check(f'{who}, {mode}: a client comes in', done.returncode == 0, done.stdout + done.stderr)
+                found = next((m for line in s.lines if (m := re.match(r'attempts in admission: (\w+)', line))), None)
+                succeeded = names(int(found.group(1), 16)) if found else set(ATTEMPTS)
+                if mode == 'off':
+                    check(f'{who}, no sandbox: the attempts work', succeeded >= ALWAYS - {'signals_worker'}, ALWAYS - succeeded)
+                    return
+                for name in ATTEMPTS:
+                    check(f'{who}, {mode}: {name} is denied', name not in succeeded)
+                told = re.search(r'^sandbox .*; of admission: (.*)$', done.stdout, re.M)
+                check('check tells what is in force', told and all(part in told.group(1) for part in ('privileges', 'files (none', 'system calls', 'limits')) and
+                      'missing' not in told.group(1), done.stdout)
+                check('so does the log', s.said('sandbox of admission: '), s.lines)
+
+
 def status(pid):
     return dict(line.split(':\t', 1) for line in pathlib.Path(f'/proc/{pid}/status').read_text().splitlines() if ':\t' in line)
 
@@ -143,6 +172,8 @@ def main():
             attack(user, 'off', SERVER, DRIVER)
             attack(user, 'auto', SERVER, DRIVER)
             attack(user, 'auto', server, 'soft')
+            admission(user, 'off')
+            admission(user, 'auto')
     finish()
 
 

@@ -2,7 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * A driver that has been taken over: asked for free memory, it tries what a worker must not be able to do, in the thread that asked and in one that was
- * there before the sandbox, and answers with a bit for each attempt that succeeded. Where to look stands in the environment, OUTBOARD_ATTACK_....
+ * there before the sandbox, and answers with a bit for each attempt that succeeded. Preloaded, it does so in the admission process and tells the log.
+ * Where to look stands in the environment, OUTBOARD_ATTACK_....
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -259,7 +260,9 @@ static bool more_files(void)
 {
 	struct rlimit limit = { 1 << 19, 1 << 19 }, core;
 
-	return setrlimit(RLIMIT_NOFILE, &limit) == 0 || getrlimit(RLIMIT_CORE, &core) != 0 || core.rlim_max != 0;
+	if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
+		return true;
+	return getrlimit(RLIMIT_CORE, &core) == 0 ? core.rlim_max != 0 : errno != EPERM;
 }
 
 static bool shared_memory(void)
@@ -304,6 +307,18 @@ static uint32_t try_all(void)
 	return succeeded;
 }
 
+/* ---- loaded before all other libraries: in the admission process, which accepts connections, everything is tried at the first of them ---- */
+
+__attribute__((visibility("default"))) int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
+{
+	static bool tried;
+
+	if (!tried)
+		dprintf(STDERR_FILENO, "attempts in admission: %08x\n", try_all());
+	tried = true;
+	return (int)syscall(SYS_accept4, fd, address, length, flags);
+}
+
 /* ---- a thread from before the sandbox ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -335,6 +350,8 @@ static __attribute__((constructor)) void loaded(void)
 	pthread_t thread;
 	sigset_t all, old;
 
+	if (getenv("LD_PRELOAD"))
+		return;
 	sigfillset(&all); /* as a driver's threads are wont to */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_create(&thread, NULL, early, NULL);
