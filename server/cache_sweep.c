@@ -3,6 +3,7 @@
 #include "server/cache_sweep.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +15,12 @@
 
 #include "base/check.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 #define FILES_MAX (1u << 22)     /* that one sweep looks at */
+#define LOCK_MS 2000
+#define LOCK_PAUSE_MS 60000
 
 struct entry {
 	uint64_t used_ns;        /* when it was used last */
@@ -169,19 +173,26 @@ static uint64_t part_shrink(struct sweep *sweep, const struct part *part, uint64
 	return evicted;
 }
 
+/* What each tenant may hold when all hold the same, as far as can be known: of folders that are empty nobody knows whether anybody comes. */
+static uint64_t fair_part(const struct sweep *sweep, uint64_t target)
+{
+	uint64_t tenants = 0;
+	struct part part;
+
+	for (size_t i = 0; i < sweep->n; i += part.n, tenants++)
+		part = part_at(sweep, i);
+	return tenants ? target / tenants : target;
+}
+
 /*
  * Throws away until `target` bytes are left, of the tenants that hold more than an equal part of them, each one's oldest first: a tenant that fills the cache
  * empties its own folder and not the others'. Each gives up the same part of what it has too much. The number of files removed.
  */
 static uint64_t evict(struct sweep *sweep, int top, uint64_t target)
 {
-	uint64_t tenants = 0, evicted = 0, fair, over = 0, excess = sweep->bytes - target;
+	uint64_t evicted = 0, fair = fair_part(sweep, target), over = 0, excess = sweep->bytes - target;
 	struct part part;
 
-	qsort(sweep->list, sweep->n, sizeof *sweep->list, by_tenant);
-	for (size_t i = 0; i < sweep->n; i += part.n, tenants++)
-		part = part_at(sweep, i);
-	fair = target / tenants;
 	for (size_t i = 0; i < sweep->n; i += part.n) {
 		part = part_at(sweep, i);
 		over += part.held > fair ? part.held - fair : 0;
@@ -195,11 +206,14 @@ static uint64_t evict(struct sweep *sweep, int top, uint64_t target)
 	return evicted;
 }
 
-/* Under the lock, in a sandbox, which shows one tenant's folder: an eighth of the limit out of that. The supervisor does justice to the others. */
+/*
+ * Under the lock, in a sandbox, which shows one tenant's folder: an eighth of the limit out of that, but only what is more than its equal part. A tenant that
+ * has less does not give way to one that fills the cache: the supervisor makes room, and this upload is not kept.
+ */
 static bool own_make_room(struct obs_cache *cache)
 {
 	struct sweep sweep = { .owner = cache->owner };
-	uint64_t before, evicted = 0;
+	uint64_t before, evicted = 0, fair = atomic_load(&cache->usage->fair);
 	struct part part;
 
 	if (cache->dir < 0 || !tenant_look(&sweep, cache->top, cache->tenant) || sweep.n == 0) {
@@ -209,11 +223,33 @@ static bool own_make_room(struct obs_cache *cache)
 	qsort(sweep.list, sweep.n, sizeof *sweep.list, by_tenant);
 	part = part_at(&sweep, 0);
 	before = sweep.bytes;
-	evicted = part_shrink(&sweep, &part, cache->limit / 8, cache->top);
+	if (part.held > fair)
+		evicted = part_shrink(&sweep, &part, ob_min(cache->limit / 8, part.held - fair), cache->top);
 	atomic_fetch_sub(&cache->usage->bytes, before - sweep.bytes);
 	atomic_fetch_add(&cache->usage->evicted, evicted);
 	atomic_store(&cache->usage->wanted, 1);
 	free(sweep.list);
+	return evicted > 0;
+}
+
+/*
+ * Another process makes room most of the time for a few milliseconds only, and what is not kept meanwhile is missing for good. One that has the lock and
+ * does not let it go costs this one LOCK_MS once in LOCK_PAUSE_MS.
+ */
+static bool lock_take(struct obs_cache *cache)
+{
+	const struct timespec moment = { .tv_nsec = 1000000 };
+	uint64_t now = ob_clock_ns(), deadline = now + LOCK_MS * OB_MS;
+
+	while (flock(cache->top, LOCK_EX | LOCK_NB) != 0) {
+		if (errno != EWOULDBLOCK || now < cache->impatient_until)
+			return false;
+		if (ob_clock_ns() > deadline) {
+			cache->impatient_until = deadline + LOCK_PAUSE_MS * OB_MS;
+			return false;
+		}
+		nanosleep(&moment, NULL);
+	}
 	return true;
 }
 
@@ -223,10 +259,15 @@ bool obs_cache_make_room(struct obs_cache *cache)
 	uint64_t evicted = 0, target = cache->limit - cache->limit / 8, counted;
 	bool ok;
 
-	if (flock(cache->top, LOCK_EX | LOCK_NB) != 0)
+	if (!lock_take(cache))
 		return false;
 	counted = atomic_load(&cache->usage->bytes);
 	ok = all_look(&sweep, cache->top);
+	if (ok) {
+		if (sweep.n)
+			qsort(sweep.list, sweep.n, sizeof *sweep.list, by_tenant);
+		atomic_store(&cache->usage->fair, fair_part(&sweep, target));
+	}
 	if (ok && sweep.bytes > cache->limit - cache->limit / 16) {
 		evicted = evict(&sweep, cache->top, target);
 		ob_debug("%llu kept uploads were thrown away, %llu bytes are left", (unsigned long long)evicted, (unsigned long long)sweep.bytes);

@@ -17,6 +17,7 @@
 
 struct obs_cache_usage {
 	_Atomic uint64_t bytes, evicted;
+	_Atomic uint64_t fair;             /* bytes: a tenant's equal part at the last sweep; 0: there was none */
 	_Atomic uint64_t wanted;           /* a worker found no room and may not look into other tenants' folders: the supervisor shall */
 };
 
@@ -28,7 +29,8 @@ static inline uint64_t obs_cache_charge(uint64_t size)
 
 /*
  * Counts every file, throws away those used longest ago until an eighth of the limit is free if there are more bytes than the limit less a sixteenth,
- * removes empty folders. False: another process is at it, or there is no memory.
+ * removes empty folders. Where only its own tenant's folder can be seen: out of that, what is above an equal part. Waits for another process that is at it,
+ * at most two seconds. False: that did not help, or this tenant has to wait for the supervisor to make room.
  */
 bool obs_cache_make_room(struct obs_cache *cache);
 

@@ -107,8 +107,8 @@ def limit(folder):
         m = metrics(s)
         check('what was thrown away is counted', m['cache_evictions_total'] > 0 and m['cache_bytes'] <= 16 << 20 == m['cache_limit_bytes'], m)
         _, sent, _ = upload(s, seed=8, mib=12)
-        # 48 chunks of 256 KiB: in 14 runs none or one was sent again, once, beside other work, three.
-        check('what came last is still there but for a few chunks', sent < 8 << 18, sent)
+        # 48 chunks of 256 KiB. One that is written while the supervisor counts is counted twice until it counts again, so another may find no room.
+        check('what came last is still there but for one or two chunks', sent < 3 << 18, sent)
     with start(folder, '--upload-cache', '0') as s:
         out, sent, done = upload(s, seed=8, mib=4)
         check('a server that keeps nothing gets everything', len(out) == 17 and sent > 4 << 20 and 'upload cache' not in done.stderr, (out, sent, done.stderr))

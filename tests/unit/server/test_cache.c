@@ -6,9 +6,15 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 
+#include "server/sandbox_landlock.h"
 #include "tests/unit/test.h"
 #include "transport/tree.h"
 
@@ -199,6 +205,107 @@ TEST(the_count_is_made_anew)
 	chunk_make(50, name);
 	obs_cache_put(&cache, OBS_CACHE_CHUNK, name, data, sizeof data);
 	CHECK_INT(obs_cache_find(&cache, OBS_CACHE_CHUNK, name), sizeof data);
+	obs_cache_close(&cache);
+	folder_remove();
+}
+
+static void *lock_end(void *fd)
+{
+	const struct timespec pause = { .tv_nsec = 50000000 };
+
+	nanosleep(&pause, NULL);
+	close((int)(intptr_t)fd);
+	return NULL;
+}
+
+TEST(what_comes_while_room_is_made_is_kept)
+{
+	struct obs_cache cache;
+	uint8_t name[32];
+	pthread_t thread;
+	int fd;
+
+	folder();
+	obs_cache_open(&cache, top, LIMIT);
+	obs_cache_enter(&cache, "alice");
+	for (unsigned i = 0; i < LIMIT / CHUNK; i++) {
+		chunk_make(i, name);
+		obs_cache_put(&cache, OBS_CACHE_CHUNK, name, data, sizeof data);
+	}
+	CHECK_INT(bytes_of(&cache), LIMIT);
+	/* As another process that looks through the folders. */
+	fd = open(top, O_RDONLY | O_DIRECTORY);
+	CHECK_INT(flock(fd, LOCK_EX), 0);
+	CHECK_INT(pthread_create(&thread, NULL, lock_end, (void *)(intptr_t)fd), 0);
+	chunk_make(1000, name);
+	obs_cache_put(&cache, OBS_CACHE_CHUNK, name, data, sizeof data);
+	CHECK_INT(obs_cache_find(&cache, OBS_CACHE_CHUNK, name), sizeof data);
+	pthread_join(thread, NULL);
+	obs_cache_close(&cache);
+	folder_remove();
+}
+
+/* Each in a process of its own that sees one folder, as workers do; the parent is the supervisor. */
+static void as_worker(const char *who, unsigned first, unsigned n)
+{
+	pid_t pid = fork();
+	struct obs_cache cache;
+	uint8_t name[32];
+	int status;
+
+	if (pid == 0) {
+		obs_cache_open(&cache, top, LIMIT);
+		obs_cache_enter(&cache, who);
+		CHECK_INT(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+		CHECK(obs_landlock_enforce(obs_landlock_new(NULL, cache.dir, false)));
+		for (unsigned i = first; i < first + n; i++) {
+			chunk_make(i, name);
+			obs_cache_put(&cache, OBS_CACHE_CHUNK, name, data, sizeof data);
+		}
+		_exit(0);
+	}
+	CHECK_INT(waitpid(pid, &status, 0), pid);
+	CHECK_INT(status, 0);
+}
+
+static unsigned kept(struct obs_cache *cache, const char *who, unsigned first, unsigned n)
+{
+	unsigned found = 0;
+	uint8_t name[32];
+
+	obs_cache_enter(cache, who);
+	for (unsigned i = first; i < first + n; i++) {
+		chunk_make(i, name);
+		found += obs_cache_find(cache, OBS_CACHE_CHUNK, name) != 0;
+	}
+	return found;
+}
+
+TEST(who_has_little_loses_nothing_to_who_fills_the_cache)
+{
+	struct obs_cache cache;
+
+	if (!obs_landlock_version()) {
+		printf("this kernel has no Landlock: a worker sees all folders here\n");
+		return;
+	}
+	folder();
+	obs_cache_open(&cache, top, LIMIT);
+	obs_cache_sweep(&cache);
+	as_worker("bob", 0, 6);
+	as_worker("alice", 1000, 200);
+	CHECK_INT(kept(&cache, "bob", 0, 6), 6);
+	as_worker("alice", 2000, (unsigned)((LIMIT - bytes_of(&cache)) / CHUNK)); /* now it is full */
+	/* Bob's upload finds no room: nothing of his goes for it; the supervisor takes from alice. */
+	as_worker("bob", 100, 1);
+	CHECK_INT(kept(&cache, "bob", 0, 6), 6);
+	CHECK(obs_cache_crowded(&cache));
+	obs_cache_sweep(&cache);
+	CHECK_INT(kept(&cache, "bob", 0, 6), 6);
+	as_worker("bob", 100, 4);
+	CHECK_INT(kept(&cache, "bob", 100, 4), 4);
+	CHECK_INT(kept(&cache, "bob", 0, 6), 6);
+	CHECK(bytes_of(&cache) <= LIMIT);
 	obs_cache_close(&cache);
 	folder_remove();
 }
