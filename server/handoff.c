@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/terminal.h"
+
 int obs_handoff_pair(int ret_fds[2])
 {
 	int fds[2];
@@ -57,13 +59,17 @@ int obs_handoff_send(int channel, const struct obs_handoff *message, const int f
 	return n == (ssize_t)iov.iov_len ? 0 : -1;
 }
 
+void obs_handoff_drop(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
 void obs_handoff_close(int fds[OBS_HANDOFF_FDS])
 {
-	for (int i = 0; i < OBS_HANDOFF_FDS; i++) {
-		if (fds[i] >= 0)
-			close(fds[i]);
-		fds[i] = -1;
-	}
+	for (int i = 0; i < OBS_HANDOFF_FDS; i++)
+		obs_handoff_drop(&fds[i]);
 }
 
 /* In the order they were sent: the first is the socket. */
@@ -75,6 +81,21 @@ static void fds_take(struct msghdr *header, int ret_fds[OBS_HANDOFF_FDS])
 		for (size_t i = 0; i < OBS_HANDOFF_FDS && CMSG_LEN((i + 1) * sizeof(int)) <= c->cmsg_len; i++)
 			memcpy(&ret_fds[i], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
 	}
+}
+
+/* One line that ends inside its field. */
+static void text_settle(char *text, size_t size)
+{
+	text[ob_text_clean(text, strnlen(text, size - 1))] = '\0';
+}
+
+/* 0 or 1, whatever byte came for it. */
+static void flag_settle(bool *flag)
+{
+	uint8_t byte;
+
+	memcpy(&byte, flag, sizeof byte);
+	*flag = byte != 0;
 }
 
 int obs_handoff_recv(int channel, struct obs_handoff *ret, int ret_fds[OBS_HANDOFF_FDS])
@@ -105,10 +126,12 @@ int obs_handoff_recv(int channel, struct obs_handoff *ret, int ret_fds[OBS_HANDO
 		errno = EPROTO;
 		return -1;
 	}
-	ret->text[sizeof ret->text - 1] = '\0';
-	ret->program[sizeof ret->program - 1] = '\0';
-	ret->identity.who[sizeof ret->identity.who - 1] = '\0';
-	ret->identity.from[sizeof ret->identity.from - 1] = '\0';
-	ret->identity.address[sizeof ret->identity.address - 1] = '\0';
+	text_settle(ret->text, sizeof ret->text);
+	text_settle(ret->program, sizeof ret->program);
+	text_settle(ret->identity.who, sizeof ret->identity.who);
+	text_settle(ret->identity.from, sizeof ret->identity.from);
+	text_settle(ret->identity.address, sizeof ret->identity.address);
+	flag_settle(&ret->identity.proved);
+	flag_settle(&ret->identity.local);
 	return 1;
 }

@@ -57,10 +57,13 @@ int obs_handoff_pair(int ret_fds[2]);
 /* fds: -1 for none. They stay the caller's. Never blocks. 0, or -1 with errno, EAGAIN when the other side does not read. */
 int obs_handoff_send(int channel, const struct obs_handoff *message, const int fds[OBS_HANDOFF_FDS]);
 /*
- * 1: got one (ret_fds are the receiver's to close, -1: none). 0: the other end is closed, or sent nothing as a message. -1: errno: EAGAIN, EPROTO for what
- * is no message. Nothing is in ret_fds then. Blocks when the channel does.
+ * 1: got one (ret_fds are the receiver's to close, -1: none); its texts are terminated and clean (base/terminal.h), its numbers are the sender's. 0: the
+ * other end is closed, or sent nothing as a message. -1: errno: EAGAIN, EPROTO for what is no message. Nothing is in ret_fds then. Blocks when the channel
+ * does.
  */
 int obs_handoff_recv(int channel, struct obs_handoff *ret, int ret_fds[OBS_HANDOFF_FDS]);
+/* Closes it when it is there: one that the message has no use for, as memory on a connection with TLS. */
+void obs_handoff_drop(int *fd);
 /* Closes those that are there. */
 void obs_handoff_close(int fds[OBS_HANDOFF_FDS]);
 

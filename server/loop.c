@@ -82,8 +82,10 @@ static void guest_refuse(int fds[OBS_HANDOFF_FDS], const char *why)
 /* The stream on a connection that joins. */
 static enum ob_err guest_stream(struct guest *guest, const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
 {
-	if (handoff->secure)
+	if (handoff->secure) {
+		obs_handoff_drop(&fds[1]);
 		return obt_tls_accept_data(fds[0], handoff->psk, &guest->stream);
+	}
 	obt_stream_adopt(&guest->stream, fds[0]);
 	obt_shm_expect(&guest->stream);
 	obt_shm_put(&guest->stream, fds[1]);

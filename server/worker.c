@@ -53,6 +53,7 @@ static bool stream_make(int fd, int memfd, const struct obs_handoff *handoff)
 		obt_shm_put(&session.data, memfd);
 		return true;
 	}
+	obs_handoff_drop(&memfd);
 	if (obt_tls_accept_data(fd, handoff->psk, &session.data))
 		return false;
 	while ((answered = obt_tls_answer(&session.data)) == 0)

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* What a supervisor believes of children that their clients have taken over: nothing of their messages' texts and flags, nothing on their boards. */
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "server/handoff.h"
+#include "server/supervisor.h"
+#include "tests/unit/test.h"
+
+#define HEAD offsetof(struct obs_handoff, body)
+
+struct channel {
+	int ours, child;
+};
+
+static void channel_open(struct channel *c)
+{
+	int fds[2];
+
+	CHECK_INT(obs_handoff_pair(fds), 0);
+	*c = (struct channel){ fds[0], fds[1] };
+}
+
+static void channel_close(struct channel *c)
+{
+	close(c->ours);
+	close(c->child);
+}
+
+/* As a child can: every byte is its own. */
+static void child_sends(const struct channel *c, const struct obs_handoff *message)
+{
+	CHECK_INT(send(c->child, message, HEAD, 0), HEAD);
+}
+
+static struct obs_handoff message, got;
+
+TEST(texts_are_ended_and_clean)
+{
+	int fds[OBS_HANDOFF_FDS];
+	struct channel c;
+	uint8_t byte = 0x7f;
+
+	channel_open(&c);
+	memset(&message, 0, sizeof message);
+	memset(message.text, 'x', sizeof message.text);
+	memcpy(message.text, "\x1b]0;title\x07\xff", 11);
+	memset(message.program, 0x9b, sizeof message.program);
+	memset(message.identity.who, '\n', sizeof message.identity.who);
+	memset(message.identity.from, 0xff, sizeof message.identity.from);
+	memset(message.identity.address, 1, sizeof message.identity.address);
+	memcpy(&message.identity.proved, &byte, 1);
+	memcpy(&message.identity.local, &byte, 1);
+	child_sends(&c, &message);
+	CHECK_INT(obs_handoff_recv(c.ours, &got, fds), 1);
+	CHECK_INT(strlen(got.text), sizeof got.text - 1);
+	CHECK(strncmp(got.text, "?]0;title??x", 12) == 0);
+	CHECK_INT(strspn(got.program, "?"), sizeof got.program - 1);
+	CHECK_INT(strspn(got.identity.who, "?"), sizeof got.identity.who - 1);
+	CHECK_INT(strspn(got.identity.from, "?"), sizeof got.identity.from - 1);
+	CHECK_INT(strspn(got.identity.address, "?"), sizeof got.identity.address - 1);
+	/* A flag is 1, not what came for it. */
+	memcpy(&byte, &got.identity.proved, 1);
+	CHECK_INT(byte, 1);
+	memcpy(&byte, &got.identity.local, 1);
+	CHECK_INT(byte, 1);
+	channel_close(&c);
+}
+
+int main(int argc, char **argv)
+{
+	return test_main(argc, argv);
+}
