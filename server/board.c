@@ -28,10 +28,11 @@ void obs_board_adopt(void)
 
 struct obs_board *obs_board_new(int *ret_fd)
 {
-	int fd = memfd_create("outboard-board", MFD_CLOEXEC);
+	int fd = memfd_create("outboard-board", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	void *p = MAP_FAILED;
 
-	if (fd >= 0 && ftruncate(fd, sizeof own) == 0)
+	/* Sealed: a worker that makes it shorter would end the supervisor by SIGBUS. */
+	if (fd >= 0 && ftruncate(fd, sizeof own) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
 		p = mmap(NULL, sizeof own, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED) {
 		if (fd >= 0)

@@ -5,7 +5,9 @@
  * message, a lock or a system call, also when the worker hangs or has died. The worker writes everything but `yield`. The supervisor makes the
  * memory and hands it to the worker as descriptor OBS_BOARD_FD; a worker without one (tests) writes to memory of its own.
  *
- * The supervisor believes nothing in it: numbers are only shown or summed, texts are copied with their length.
+ * The supervisor believes nothing in it: a worker that its client has taken over writes what it likes, whenever it likes. Each number is atomic and is read
+ * once, so that what was checked is what is used; there is no bool, which has values that cannot be loaded; texts are copied first, then ended and
+ * cleaned. Numbers are only shown or summed.
  */
 #ifndef OBS_BOARD_H
 #define OBS_BOARD_H
@@ -26,20 +28,19 @@ struct obs_board_device {
 	char name[OBP_LOAD_NAME_MAX];
 	uint8_t uuid[16];
 	uint64_t total;
-	uint32_t units, clock_khz, capability;
-	bool ptx_only;
+	uint32_t units, clock_khz, capability, ptx_only;
 };
 
 struct obs_board {
 	/* Written before the worker says that it is ready, read after. */
-	uint32_t n_devices;
+	_Atomic uint32_t n_devices;
 	struct obs_board_device devices[OBP_DEVICE_MAX];
 	char sandbox[OBS_SANDBOX_TEXT];               /* what it is before it has a client */
 	/* Written once after the hello, before `introduced` (release). */
 	char program[OBP_LOAD_NAME_MAX];
-	uint64_t pid, memory_limit;
-	uint32_t share, priority;
-	_Atomic bool introduced;
+	_Atomic uint64_t pid, memory_limit;
+	_Atomic uint32_t share, priority;
+	_Atomic uint32_t introduced;
 	/* Counters, relaxed: each is a number of its own. */
 	_Atomic uint64_t calls, replies, bytes_in, bytes_out, refusals;
 	_Atomic uint64_t device_ns, throttled_ns;
@@ -50,8 +51,8 @@ struct obs_board {
 	_Atomic uint64_t host_used;                   /* bytes of host memory counted in all, and for each purpose */
 	_Atomic uint64_t host[OBS_HOLD_PURPOSES];
 	_Atomic uint32_t conduct;                     /* enum obp_conduct */
-	_Atomic bool waiting;                         /* the executor waits for the client's bytes: only then is a session idle */
-	_Atomic bool working;                         /* a call is being executed, or launches are under way */
+	_Atomic uint32_t waiting;                     /* the executor waits for the client's bytes: only then is a session idle */
+	_Atomic uint32_t working;                     /* a call is being executed, or launches are under way */
 	/* Written by the supervisor: a session of higher priority is at work, hold launches back. */
 	_Atomic bool yield;
 };
@@ -70,6 +71,11 @@ void obs_board_free(struct obs_board *board);
 static inline uint64_t obs_board_read(const _Atomic uint64_t *counter)
 {
 	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static inline uint32_t obs_board_read_word(const _Atomic uint32_t *word)
+{
+	return atomic_load_explicit(word, memory_order_relaxed);
 }
 
 #endif

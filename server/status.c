@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/terminal.h"
 #include "server/board.h"
 #include "server/supervisor.h"
 
@@ -41,6 +42,27 @@ static bool peer_print(int fd, char *ret, size_t size)
 	return addr.ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)&addr)->sin6_addr);
 }
 
+/* ---- what boards say ---- */
+
+/* A worker may change it meanwhile: what is ended and cleaned is the copy. */
+static void text_take(char ret[OBP_LOAD_NAME_MAX], const char from[OBP_LOAD_NAME_MAX])
+{
+	memcpy(ret, from, OBP_LOAD_NAME_MAX);
+	ret[ob_text_clean(ret, strnlen(ret, OBP_LOAD_NAME_MAX - 1))] = '\0';
+}
+
+static uint32_t word_take(const _Atomic uint32_t *word, uint32_t max)
+{
+	uint32_t value = obs_board_read_word(word);
+
+	return ob_min(value, max);
+}
+
+static uint32_t priority_of(const struct obs_proc *proc)
+{
+	return word_take(&proc->board->priority, 2);
+}
+
 /* ---- the load ---- */
 
 static uint64_t memory_of(const struct obs_board *board)
@@ -56,22 +78,21 @@ static void session_fill(const struct obs_proc *proc, struct obp_load_session *t
 {
 	const struct obs_board *board = proc->board;
 	uint64_t now = ob_clock_ns(), last = obs_board_read(&board->last_ns);
-	uint32_t conduct = atomic_load_explicit(&board->conduct, memory_order_relaxed);
 
 	*to = (struct obp_load_session){ .id = proc->id, .age_ns = now - proc->since_ns, .memory = memory_of(board),
 		.calls = obs_board_read(&board->calls), .replies = obs_board_read(&board->replies), .bytes_in = obs_board_read(&board->bytes_in),
 		.bytes_out = obs_board_read(&board->bytes_out), .device_ns = obs_board_read(&board->device_ns),
 		.throttled_ns = obs_board_read(&board->throttled_ns), .refusals = obs_board_read(&board->refusals),
-		.conduct = ob_min(conduct, (uint32_t)OBP_CONDUCT_COUNT - 1) };
+		.conduct = word_take(&board->conduct, OBP_CONDUCT_COUNT - 1) };
 	to->idle_ns = last > proc->since_ns && now > last ? now - last : last ? 0 : to->age_ns;
 	memcpy(to->client, proc->client, sizeof to->client);
 	if (!atomic_load_explicit(&board->introduced, memory_order_acquire))
 		return;
-	to->pid = board->pid;
-	to->memory_limit = board->memory_limit;
-	to->share = ob_min(board->share, OBP_SHARE_ALL);
-	to->priority = ob_min(board->priority, 2u);
-	snprintf(to->program, sizeof to->program, "%.*s", OBP_LOAD_NAME_MAX - 1, board->program);
+	to->pid = obs_board_read(&board->pid);
+	to->memory_limit = obs_board_read(&board->memory_limit);
+	to->share = word_take(&board->share, OBP_SHARE_ALL);
+	to->priority = priority_of(proc);
+	text_take(to->program, board->program);
 }
 
 static void sessions_fill(struct obs_super *super, struct obp_load *ret)
@@ -92,7 +113,6 @@ static void devices_fill(const struct obs_super *super, struct obp_load *ret)
 		*to = (struct obp_load_device){ .total = from->total, .units = from->units, .clock_khz = from->clock_khz, .capability = from->capability,
 			.ptx_only = from->ptx_only };
 		memcpy(to->name, from->name, sizeof to->name);
-		to->name[sizeof to->name - 1] = 0;
 		memcpy(to->uuid, from->uuid, sizeof to->uuid);
 		for (const struct obs_proc *p = super->procs; p; p = p->next)
 			if (p->state == OBS_PROC_BUSY) {
@@ -206,12 +226,14 @@ static void tick(uv_timer_t *timer)
 
 	for (struct obs_proc *p = super->procs; p; p = p->next)
 		if (p->state == OBS_PROC_BUSY && works(p)) {
+			uint32_t own = priority_of(p);
+
 			any = true;
-			highest = ob_max(highest, ob_min(p->board->priority, 2u));
+			highest = ob_max(highest, own);
 		}
 	for (struct obs_proc *p = super->procs; p; p = p->next)
 		if (p->state == OBS_PROC_BUSY)
-			atomic_store_explicit(&p->board->yield, p->board->priority < highest, memory_order_relaxed);
+			atomic_store_explicit(&p->board->yield, priority_of(p) < highest, memory_order_relaxed);
 	cache_tend(super);
 	super->busy = (uint32_t)((super->busy * (OBS_BUSY_TICKS - 1) + (any ? 1000u : 0u)) / OBS_BUSY_TICKS);
 	if (super->n_busy == 0 && super->busy < OBS_BUSY_TICKS) {
@@ -239,8 +261,10 @@ void obs_status_worker_ready(struct obs_proc *proc)
 {
 	struct obs_super *super = proc->super;
 
-	super->n_devices = ob_min(proc->board->n_devices, OBP_DEVICE_MAX);
+	super->n_devices = word_take(&proc->board->n_devices, OBP_DEVICE_MAX);
 	memcpy(super->devices, proc->board->devices, sizeof super->devices);
+	for (uint32_t i = 0; i < super->n_devices; i++)
+		text_take(super->devices[i].name, proc->board->devices[i].name);
 	if (!super->sandbox_told)
 		ob_info("sandbox of workers: %.*s", (int)sizeof proc->board->sandbox - 1, proc->board->sandbox);
 	super->sandbox_told = true;
