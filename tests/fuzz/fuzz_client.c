@@ -56,7 +56,7 @@ static void encode(const struct obp_message *m)
 	fuzz_wire_clear();
 	fuzz_wire_put_message(m);
 	for (unsigned i = fuzz_take(4); i == 3 && !fuzz_used_up() && fuzz_wire.size; i = fuzz_take(4))
-		fuzz_wire.data[(fuzz_take(256) << 8 | fuzz_take(256)) % fuzz_wire.size] = (uint8_t)fuzz_take(256);
+		fuzz_take_change(fuzz_wire.data, fuzz_wire.size, 256);
 }
 
 static void raw(void)
@@ -182,7 +182,8 @@ static void welcome_use(const struct obp_message *hello, struct obp_message *m)
 
 static void range_fill(struct obp_range *range)
 {
-	range->base = a_number() + (uint64_t)fuzz_take(8) * (2u << 20);
+	range->base = a_number();
+	range->base += (uint64_t)fuzz_take(8) * (2u << 20);
 	range->size = fuzz_take(2) ? a_number() : (uint64_t)fuzz_take(64) << 20;
 	if (range->size > UINT64_MAX - range->base)
 		range->size = 0;
@@ -264,11 +265,12 @@ static void fuzz_load(void)
 	static struct obl_answer answers[4];
 	struct obl_server servers[4];
 	struct obl_request request = { .memory = a_number() };
-	struct obl_state state = { .turn = a_number(), .random = 1 + a_number() };
+	struct obl_state state = { .turn = a_number() };
 	struct obl_choice choice;
 	char why[512];
 	uint32_t n = 0;
 
+	state.random = 1 + a_number();
 	for (; n < 4 && !fuzz_used_up(); n++) {
 		size_t size = (size_t)fuzz_take(256) * 8;
 		const uint8_t *bytes = fuzz_take_span(size, &size);

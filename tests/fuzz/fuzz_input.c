@@ -26,6 +26,20 @@ unsigned fuzz_take(unsigned below)
 	return in.at < in.size ? in.data[in.at++] % below : 0;
 }
 
+unsigned fuzz_take_word(void)
+{
+	unsigned high = fuzz_take(256);
+
+	return high << 8 | fuzz_take(256);
+}
+
+void fuzz_take_change(void *data, size_t size, unsigned below)
+{
+	size_t at = fuzz_take_word() % size;
+
+	((uint8_t *)data)[at] = (uint8_t)fuzz_take(below);
+}
+
 void fuzz_take_bytes(void *data, size_t size)
 {
 	uint8_t *p = data;

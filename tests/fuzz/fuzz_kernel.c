@@ -402,7 +402,7 @@ static void kernel_make(void)
 	}
 	put("ret;\n}\n");
 	for (unsigned i = fuzz_take(8) == 7 ? fuzz_take(8) : 0; i; i--)
-		text[(fuzz_take(256) << 8 | fuzz_take(256)) % text_size] = (char)fuzz_take(128);
+		fuzz_take_change(text, text_size, 128);
 }
 
 static void kernel_run(struct obd_program *program, struct obd_pool *pool)
@@ -415,14 +415,16 @@ static void kernel_run(struct obd_program *program, struct obd_pool *pool)
 	struct obd_grid grid = { .program = program,
 				 .kernel = obd_program_kernel(program, "k"),
 				 .grid = { 1 + fuzz_take(3), 1, 1 },
-				 .block = { 1 + fuzz_take(96), 1 + fuzz_take(2), 1 },
+				 .block = { 1, 1, 1 },
 				 .cluster = { 1, 1, 1 },
-				 .dynamic_shared = 16 * fuzz_take(16),
-				 .cooperative = fuzz_take(8) == 7,
 				 .params = &params,
 				 .abort = &stop };
 	uint8_t *memory = memory_take(NULL, 4096, 256);
 
+	grid.block[0] += fuzz_take(96);
+	grid.block[1] += fuzz_take(2);
+	grid.dynamic_shared = 16 * fuzz_take(16);
+	grid.cooperative = fuzz_take(8) == 7;
 	/* Changed text may have changed the parameters. */
 	if (!grid.kernel || grid.kernel->param_bytes > sizeof params || !memory)
 		return;

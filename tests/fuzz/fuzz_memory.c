@@ -87,14 +87,17 @@ static void server_reads(struct obt_stream *stream)
 static void server_writes(struct obt_stream *stream)
 {
 	static uint8_t bytes[65536];
-	struct iovec iov[2] = { { bytes, fuzz_take(255) * 64u }, { bytes + 8, 1u + fuzz_take(255) } };
+	struct iovec iov[2] = { { .iov_base = bytes }, { .iov_base = bytes + 8 } };
 
+	iov[0].iov_len = fuzz_take(255) * 64u;
+	iov[1].iov_len = 1u + fuzz_take(255);
 	stream->ops->send(stream, iov, 2, false);
 }
 
 static void client_step(int fd, int memory, uint8_t *map)
 {
 	uint64_t value;
+	size_t at;
 
 	switch (fuzz_take(6)) {
 	case 0:
@@ -106,12 +109,16 @@ static void client_step(int fd, int memory, uint8_t *map)
 		break;
 	case 2: /* its numbers */
 		value = a_number();
+		at = fuzz_take(8) * 128u;
+		at += fuzz_take(2) * 8u;
 		if (map)
-			memcpy(map + fuzz_take(8) * 128u + fuzz_take(2) * 8u, &value, sizeof value);
+			memcpy(map + at, &value, sizeof value);
 		break;
 	case 3:
+		at = a_number() % (OBT_SHM_BYTES - 256);
+		value = fuzz_take(256);
 		if (map)
-			memset(map + (a_number() % (OBT_SHM_BYTES - 256)), (int)fuzz_take(256), 256);
+			memset(map + at, (int)value, 256);
 		break;
 	case 4: /* as an honest client would */
 		value = fuzz_take(255) * 16u;

@@ -42,12 +42,11 @@ static void frame_make(uint64_t size)
 	uint64_t offset = fuzz_take(4) ? (uint64_t)fuzz_take(256) * size / 256 : a_number(size);
 	uint64_t some = (uint64_t)fuzz_take(256) * 16;
 	uint32_t n = (uint32_t)(fuzz_take(4) ? ob_min(size - ob_min(offset, size), some) : a_number(size));
+	enum obp_frame_type type = fuzz_take(16) == 15   ? (enum obp_frame_type)fuzz_take(9)
+				   : fuzz_take(16) == 14 ? OBP_FRAME_GIVEN
+							 : OBP_FRAME_PART;
 
-	obp_stripe_fill(&frame,
-			fuzz_take(16) == 15   ? (enum obp_frame_type)fuzz_take(9)
-			: fuzz_take(16) == 14 ? OBP_FRAME_GIVEN
-					      : OBP_FRAME_PART,
-			TRANSFER + (fuzz_take(16) == 15), offset, n);
+	obp_stripe_fill(&frame, type, TRANSFER + (fuzz_take(16) == 15), offset, n);
 	if (frame.type != OBP_FRAME_PART && fuzz_take(4))
 		frame.ack = frame.count = frame.raw_size = frame.size = 0;
 	if (fuzz_take(8) == 7) {
@@ -57,7 +56,7 @@ static void frame_make(uint64_t size)
 	fuzz_wire_clear();
 	fuzz_wire_put(&frame, sizeof frame);
 	for (unsigned i = fuzz_take(8) == 7 ? fuzz_take(4) : 0; i; i--)
-		fuzz_wire.data[fuzz_take(sizeof frame)] = (uint8_t)fuzz_take(256);
+		fuzz_take_change(fuzz_wire.data, sizeof frame, 256);
 	/* The payload is whatever earlier frames left there; a packed one begins with bytes of the input. */
 	fuzz_wire.size = ob_min(sizeof frame + frame.size, FRAME_MAX);
 	if (frame.flags)

@@ -78,7 +78,8 @@ static void honest(const struct log_wait *wait)
 		return;
 	}
 	for (unsigned pieces = 1 + fuzz_take(4); left && pieces > 1; pieces--) {
-		n = (size_t)1 + (size_t)fuzz_take(255) * fuzz_take(255);
+		n = fuzz_take(255);
+		n = 1 + n * fuzz_take(255);
 		n = ob_min(left - 1, n);
 		if (n == 0)
 			break;
@@ -93,15 +94,18 @@ static void honest(const struct log_wait *wait)
 
 static void twisted(const struct log_wait *wait)
 {
-	struct obp_reply reply = { .call = wait->number + fuzz_take(3) - fuzz_take(3) };
+	struct obp_reply reply = { .call = wait->number + fuzz_take(3) };
 	uint32_t body = (uint32_t)wait->capacity;
 
+	reply.call -= fuzz_take(3);
 	reply.flags = (uint16_t)(fuzz_take(2) ? fuzz_take(16) : a_number());
 	reply.result = fuzz_take(2) ? 0 : a_number();
 	reply.deferred = fuzz_take(4) ? 0 : a_number();
 	reply.deferred_opcode = fuzz_take(2) ? 0 : a_number();
-	if (fuzz_take(2))
-		body = fuzz_take(2) ? body + fuzz_take(64) - fuzz_take(64) : a_number();
+	if (fuzz_take(2)) {
+		body = fuzz_take(2) ? body + fuzz_take(64) : a_number();
+		body -= fuzz_take(64);
+	}
 	reply_put(reply, body);
 	if (fuzz_take(4) == 3)
 		reply_put(reply, body);
@@ -109,9 +113,12 @@ static void twisted(const struct log_wait *wait)
 
 static void text(void)
 {
-	struct obp_reply reply = { .flags = (uint16_t)(OBP_REPLY_TEXT | (fuzz_take(2) ? OBP_REPLY_TEXT_STDERR : 0) |
-						       (fuzz_take(8) == 7 ? OBP_REPLY_MORE : 0)) };
+	unsigned flags = OBP_REPLY_TEXT;
+	struct obp_reply reply = { .size = 0 };
 
+	flags |= fuzz_take(2) ? OBP_REPLY_TEXT_STDERR : 0;
+	flags |= fuzz_take(8) == 7 ? OBP_REPLY_MORE : 0;
+	reply.flags = (uint16_t)flags;
 	reply.call = fuzz_take(8) == 7;
 	reply_put(reply, fuzz_take(2) ? fuzz_take(255) : a_number());
 }
@@ -130,12 +137,15 @@ static void raw(void)
 {
 	uint8_t bytes[128];
 	size_t n = fuzz_take(sizeof bytes), before = fuzz_wire.size;
+	unsigned type, count;
 
 	fuzz_take_bytes(bytes, n);
 	if (fuzz_take(2)) {
-		frame_put((enum obp_frame_type)(1 + fuzz_take(8)), bytes, n, fuzz_take(4), a_number());
+		type = 1 + fuzz_take(8);
+		count = fuzz_take(4);
+		frame_put((enum obp_frame_type)type, bytes, n, count, a_number());
 		for (unsigned i = fuzz_take(3); i && fuzz_wire.size > before; i--)
-			fuzz_wire.data[before + fuzz_take(sizeof(struct obp_frame))] = (uint8_t)fuzz_take(256);
+			fuzz_take_change(fuzz_wire.data + before, sizeof(struct obp_frame), 256);
 	} else {
 		fuzz_wire_put(bytes, n);
 	}
@@ -144,6 +154,7 @@ static void raw(void)
 static void server_says(void)
 {
 	const struct log_wait *wait = obc_log_state.waits;
+	uint64_t number;
 
 	fuzz_wire_clear();
 	copying = wait && obp_call_info(wait->opcode)->flags & OBP_CALL_STREAMED;
@@ -159,7 +170,8 @@ static void server_says(void)
 		text();
 		break;
 	case 7:
-		frame_put(OBP_FRAME_ACK, NULL, 0, 0, fuzz_take(2) ? atomic_load(&obc_log_state.ring.sent_number) : (uint64_t)a_number() << fuzz_take(40));
+		number = fuzz_take(2) ? 0 : a_number();
+		frame_put(OBP_FRAME_ACK, NULL, 0, 0, number ? number << fuzz_take(40) : atomic_load(&obc_log_state.ring.sent_number));
 		break;
 	case 8:
 		message();
@@ -244,7 +256,7 @@ static void call_read(void)
 static void call_module(void)
 {
 	static const uint8_t sha[32];
-	uint32_t caps[2] = { a_number() % (OBP_LOG_MAX + 1), fuzz_take(255) }, sizes[2] = { 0, 0 };
+	uint32_t small = fuzz_take(255), caps[2] = { a_number() % (OBP_LOG_MAX + 1), small }, sizes[2] = { 0, 0 };
 	uint8_t *logs[2] = { block_new(caps[0]), block_new(caps[1]) };
 
 	if (obc_call_op_module_load_checked(1, sha, 0, 0, caps[0], caps[1], NULL, logs[0], &sizes[0], logs[1], &sizes[1]) == CUDA_SUCCESS &&

@@ -13,8 +13,8 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_input.h"
 
-#define RECORDS_MAX 24u
-#define BODY_MAX (80u << 10)
+#define RECORDS_MAX   24u
+#define BODY_MAX      (80u << 10)
 #define FRAME_RECORDS 4u
 
 static uint32_t body_sizes[RECORDS_MAX + 1];
@@ -142,11 +142,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		next = frame_make(&packer, next, &left);
 		while (left && !broke) {
-			size_t room, n;
+			size_t room, n, many;
 			void *space;
 
 			obp_conn_space(&conn, &space, &room);
-			n = fuzz_used_up() ? left : (size_t)1 + fuzz_take(255) * (size_t)fuzz_take(255);
+			many = fuzz_take(255);
+			n = fuzz_used_up() ? left : 1 + many * fuzz_take(255);
 			n = ob_min(n, ob_min(room, left));
 			memcpy(space, p, n);
 			obp_conn_fed(&conn, n);
