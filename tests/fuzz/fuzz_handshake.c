@@ -21,6 +21,7 @@
 #include "server/caller.h"
 #include "server/exec.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/fuzz_child.h"
 #include "tests/fuzz/fuzz_stream.h"
 #include "transport/token.h"
 
@@ -54,22 +55,11 @@ static void listener_make(void)
 	socklen_t length = sizeof here;
 
 	listener = socket(AF_INET, SOCK_STREAM, 0);
-	if (bind(listener, (struct sockaddr *)&here, sizeof here) || listen(listener, 1) || getsockname(listener, (struct sockaddr *)&here, &length)) {
+	if (bind(listener, (struct sockaddr *)&here, sizeof here) || listen(listener, 1) ||
+	    getsockname(listener, (struct sockaddr *)&here, &length)) {
 		perror("a listener");
 		exit(1);
 	}
-}
-
-/* Admission's end of the channel to a supervisor, which we are. */
-static void channel_make(void)
-{
-	int fds[2];
-
-	if (obs_handoff_pair(fds) != 0 || (fds[1] != OBS_HANDOFF_FD && dup2(fds[1], OBS_HANDOFF_FD) < 0) || fcntl(OBS_HANDOFF_FD, F_SETFL, O_NONBLOCK) != 0) {
-		perror("a channel");
-		exit(1);
-	}
-	channel = fds[0];
 }
 
 static void remove_tokens(void)
@@ -80,14 +70,16 @@ static void remove_tokens(void)
 static void start(void)
 {
 	static char path[] = "/tmp/outboard-fuzz-XXXXXX";
-	char *argv[] = { "outboard-server", "--admission", "--hello-timeout", "1", "--driver", "null", "--tokens", path, "--upload-cache", "0", NULL };
+	char *argv[] = { "outboard-server", "--admission", "--hello-timeout", "1", "--driver", "null",
+			 "--tokens",        path,          "--upload-cache",  "0", NULL };
 	char why[512] = "";
 	struct obt_tokens tokens = { 0 };
 	int fd = mkstemp(path);
 
 	ob_log_set_level(OB_LOG_ERROR);
-	if (fd < 0 || !obt_tokens_add(&tokens, "fuzz", OBT_SCOPE_USE, 0, NULL, token) || !obt_tokens_write(path, &tokens, why, sizeof why) ||
-	    obs_options_parse(&options, 10, argv) || !obs_session_init(&fresh, &options, why, sizeof why)) {
+	if (fd < 0 || !obt_tokens_add(&tokens, "fuzz", OBT_SCOPE_USE, 0, NULL, token) ||
+	    !obt_tokens_write(path, &tokens, why, sizeof why) || obs_options_parse(&options, 10, argv) ||
+	    !obs_session_init(&fresh, &options, why, sizeof why)) {
 		fprintf(stderr, "the null driver does not start: %s\n", why);
 		exit(1);
 	}
@@ -110,7 +102,8 @@ static void hello_make(const uint8_t *data, size_t size)
 
 	memcpy(fields, data, ob_min(size, sizeof fields));
 	memcpy(hello, fields, sizeof *hello);
-	hello->version[sizeof hello->version - 1] = hello->program[sizeof hello->program - 1] = hello->token[sizeof hello->token - 1] = '\0';
+	hello->version[sizeof hello->version - 1] = hello->program[sizeof hello->program - 1] = hello->token[sizeof hello->token - 1] =
+		'\0';
 	hello->n_ranges %= OBP_RANGE_MAX + 1;
 	hello->pid = 0;
 	if (fields[0] & 1)
@@ -135,11 +128,13 @@ static void caller_run(void)
 	const struct obp_preface preface = { .magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_NEW };
 	int theirs = socket(AF_INET, SOCK_STREAM, 0), ours;
 
-	if (theirs < 0 || connect(theirs, (struct sockaddr *)&here, sizeof here) || (ours = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) < 0) {
+	if (theirs < 0 || connect(theirs, (struct sockaddr *)&here, sizeof here) ||
+	    (ours = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) < 0) {
 		perror("a connection");
 		exit(1);
 	}
-	if (send(theirs, &preface, sizeof preface, MSG_NOSIGNAL) < 0 || (fuzz_wire.size && send(theirs, fuzz_wire.data, fuzz_wire.size, MSG_NOSIGNAL) < 0))
+	if (send(theirs, &preface, sizeof preface, MSG_NOSIGNAL) < 0 ||
+	    (fuzz_wire.size && send(theirs, fuzz_wire.data, fuzz_wire.size, MSG_NOSIGNAL) < 0))
 		perror("send");
 	shutdown(theirs, SHUT_WR);
 	obs_caller_admit(&admission, ours, false);
@@ -176,7 +171,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int fds[OBS_HANDOFF_FDS];
 
 	if (channel < 0) {
-		channel_make();
+		channel = fuzz_child_channel();
 		start();
 	}
 	if (size < 1 || size > INPUT_MAX)
