@@ -46,7 +46,7 @@ static void tokens_give(struct obs_super *super)
 		ob_error("the admission process does not get the token file: %s", strerror(errno));
 }
 
-static void message_take(struct obs_super *super, struct obs_handoff *message, int fds[OBS_HANDOFF_FDS])
+void obs_admit_take(struct obs_super *super, struct obs_handoff *message, int fds[OBS_HANDOFF_FDS])
 {
 	if (message->type == OBS_HANDOFF_REFUSED) {
 		refused(super, message);
@@ -77,7 +77,7 @@ static void channel_readable(uv_poll_t *poll, int status, int events)
 	for (int i = 0; i < MESSAGES_PER_TURN && got > 0; i++) {
 		got = obs_handoff_recv(super->admit.fd, &message, fds);
 		if (got > 0)
-			message_take(super, &message, fds);
+			obs_admit_take(super, &message, fds);
 	}
 	got = got > 0 || (got < 0 && errno == EAGAIN);
 	explicit_bzero(&message, sizeof message); /* the key of a session's own layer, the secret of a join */

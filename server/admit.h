@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "server/handoff.h"
+
 struct obs_super;
 struct obs_proc;
 
@@ -32,6 +34,8 @@ bool obs_admit_start(struct obs_super *super);
 /* A session begins, before its worker is told: from now on it may be joined. */
 void obs_admit_session(struct obs_super *super, const struct obs_proc *proc);
 void obs_admit_gone(struct obs_super *super, uint64_t route);
+/* One message of the process, which strangers may have taken over: obs_handoff_recv has checked its form, and nothing else of it is believed. */
+void obs_admit_take(struct obs_super *super, struct obs_handoff *message, int fds[OBS_HANDOFF_FDS]);
 /* Ends it for good. */
 void obs_admit_stop(struct obs_super *super);
 

@@ -125,10 +125,32 @@ static void proc_exited(uv_process_t *process, int64_t status, int signal)
 	obs_pool_refill(super);
 }
 
+void obs_pool_take(struct obs_proc *proc, const struct obs_handoff *message)
+{
+	struct obs_super *super = proc->super;
+
+	if (message->type == OBS_HANDOFF_ENDED)
+		memcpy(proc->how, message->text, sizeof proc->how);
+	if (proc->state != OBS_PROC_STARTING)
+		return;
+	uv_timer_stop(&proc->timer);
+	if (message->type == OBS_HANDOFF_READY) {
+		snprintf(proc->driver, sizeof proc->driver, "%s", message->text);
+		ob_debug("worker %d is ready: %s", proc->process.pid, message->text);
+		set_state(proc, OBS_PROC_IDLE);
+		obs_status_worker_ready(proc);
+		super->start_deaths = 0;
+		obs_guest_serve_waiting(super);
+		obs_pool_refill(super);
+	} else if (message->type == OBS_HANDOFF_FAILED) {
+		set_state(proc, OBS_PROC_ENDING);
+		start_failed(super, message->text);
+	}
+}
+
 static void channel_readable(uv_poll_t *poll, int status, int events)
 {
 	struct obs_proc *proc = poll->data;
-	struct obs_super *super = proc->super;
 	static struct obs_handoff message;
 	int fds[OBS_HANDOFF_FDS], got = obs_handoff_recv(proc->fd, &message, fds);
 
@@ -137,29 +159,13 @@ static void channel_readable(uv_poll_t *poll, int status, int events)
 	if (got < 0 && errno == EAGAIN)
 		return;
 	obs_handoff_close(fds); /* workers send none */
-	if (got <= 0) {
-		/* The exit callback tells the rest; a worker that only closed its channel is of no use any more. */
-		uv_poll_stop(poll);
-		uv_process_kill(&proc->process, SIGKILL);
+	if (got > 0) {
+		obs_pool_take(proc, &message);
 		return;
 	}
-	if (message.type == OBS_HANDOFF_ENDED)
-		memcpy(proc->how, message.text, sizeof proc->how);
-	if (proc->state != OBS_PROC_STARTING)
-		return;
-	uv_timer_stop(&proc->timer);
-	if (message.type == OBS_HANDOFF_READY) {
-		snprintf(proc->driver, sizeof proc->driver, "%s", message.text);
-		ob_debug("worker %d is ready: %s", proc->process.pid, message.text);
-		set_state(proc, OBS_PROC_IDLE);
-		obs_status_worker_ready(proc);
-		super->start_deaths = 0;
-		obs_guest_serve_waiting(super);
-		obs_pool_refill(super);
-	} else if (message.type == OBS_HANDOFF_FAILED) {
-		set_state(proc, OBS_PROC_ENDING);
-		start_failed(super, message.text);
-	}
+	/* The exit callback tells the rest; a worker that only closed its channel is of no use any more. */
+	uv_poll_stop(poll);
+	uv_process_kill(&proc->process, SIGKILL);
 }
 
 static void start_too_long(uv_timer_t *timer)
