@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* What a supervisor believes of children that their clients have taken over: nothing of their messages' texts and flags, nothing on their boards. */
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -67,6 +68,48 @@ TEST(texts_are_ended_and_clean)
 	memcpy(&byte, &got.identity.local, 1);
 	CHECK_INT(byte, 1);
 	channel_close(&c);
+}
+
+/* A shared page that became shorter would end the supervisor when it looks. */
+TEST(a_board_cannot_be_made_shorter)
+{
+	int fd = -1;
+	struct obs_board *board = obs_board_new(&fd);
+
+	CHECK(board != NULL);
+	CHECK_INT(ftruncate(fd, 0), -1);
+	CHECK_INT(errno, EPERM);
+	CHECK_INT(ftruncate(fd, 1 << 20), -1);
+	close(fd);
+	obs_board_free(board);
+}
+
+TEST(what_a_board_says_is_bounded_and_clean)
+{
+	static struct obs_super super;
+	static struct obs_options options;
+	static struct obs_proc proc;
+	struct obp_load load;
+	int fd = -1;
+
+	proc = (struct obs_proc){ .super = &super, .state = OBS_PROC_BUSY, .board = obs_board_new(&fd) };
+	CHECK(proc.board != NULL);
+	close(fd);
+	super.options = &options;
+	super.procs = &proc;
+	memset((void *)proc.board, 0xff, sizeof *proc.board);
+	obs_status_worker_ready(&proc);
+	obs_status_fill(&super, true, &load);
+	CHECK_INT(load.n_devices, OBP_DEVICE_MAX);
+	CHECK_INT(load.n_sessions, 1);
+	CHECK_INT(strspn(load.devices[0].name, "?"), sizeof load.devices[0].name - 1);
+	CHECK_INT(strspn(load.listed[0].program, "?"), sizeof load.listed[0].program - 1);
+	CHECK_INT(load.listed[0].priority, 2);
+	CHECK_INT(load.listed[0].share, OBP_SHARE_ALL);
+	CHECK_INT(load.listed[0].conduct, OBP_CONDUCT_COUNT - 1);
+	CHECK_INT(load.devices[0].ptx_only, 1);
+	obp_load_fini(&load);
+	obs_board_free(proc.board);
 }
 
 int main(int argc, char **argv)

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * A worker's loop: connections that join, with what they claim to have of the log, and messages on the control connection. The client has the secret, and
+ * says what the input says: numbers of replies, attempts, purposes, shared memory or none, in any order, sound or not. Who joins for data gets
+ * exactly the replies that it does not claim to have, in their order and whole. A wrong message ends the session (linker wraps: the run ends). The
+ * worker's own source is part of this file, for its inner functions.
+ */
+#include "server/loop.c"
+
+#include <sched.h>
+#include <setjmp.h>
+
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/fuzz_input.h"
+#include "tests/fuzz/fuzz_peer.h"
+#include "tests/fuzz/fuzz_stream.h"
+
+#define STEPS_MAX   40u
+#define REPLIES_MAX 48u /* their bytes fit into what a socket holds */
+#define BODY_MAX    1024u
+#define PEERS_MAX   STEPS_MAX
+#define ROUTE       0x1122334455667788u
+
+_Noreturn void __wrap_obs_session_fatal(struct obs_session *session, enum ob_err code, const char *format, ...);
+_Noreturn void __wrap_obs_session_exit(struct obs_session *session, int status);
+
+static struct obs_session session;
+static struct obs_options options;
+static jmp_buf over;
+static int channel = -1;     /* the supervisor's end */
+static int peers[PEERS_MAX]; /* the client's ends, in the order in which they joined; -1: closed */
+static unsigned n_peers;
+static int data_peer, control_peer; /* indices of those in use; -1 */
+static uint32_t sizes[REPLIES_MAX + 1];
+
+_Noreturn void __wrap_obs_session_fatal(struct obs_session *s, enum ob_err code, const char *format, ...)
+{
+	(void)s;
+	(void)code;
+	(void)format;
+	longjmp(over, 1);
+}
+
+_Noreturn void __wrap_obs_session_exit(struct obs_session *s, int status)
+{
+	(void)s;
+	(void)status;
+	longjmp(over, 1);
+}
+
+/* ---- the client ---- */
+
+/* Near what is true, or any number. */
+static uint64_t a_claim(uint64_t true_one)
+{
+	unsigned kind = fuzz_take(8), less = fuzz_take(4);
+
+	if (kind == 7)
+		return fuzz_number();
+	return kind < 4 ? true_one - ob_min(true_one, (uint64_t)less) : true_one + less;
+}
+
+static uint64_t last_reply(void)
+{
+	return atomic_load(&session.replies.next) - 1;
+}
+
+static void wait_for_joins(void)
+{
+	while (atomic_load(&session.link.attaching))
+		sched_yield();
+}
+
+static void frame_read(int fd, struct obp_frame *frame, uint8_t *body, size_t most)
+{
+	if (recv(fd, frame, sizeof *frame, MSG_DONTWAIT | MSG_WAITALL) != sizeof *frame || frame->magic != OBP_MAGIC || frame->size > most)
+		abort();
+	if (frame->size && recv(fd, body, frame->size, MSG_DONTWAIT | MSG_WAITALL) != (ssize_t)frame->size)
+		abort();
+}
+
+/* The replies (from, to] as they were first sent. */
+static void replies_check(int fd, uint64_t from, uint64_t to)
+{
+	uint8_t body[sizeof(struct obp_reply) + BODY_MAX + 8];
+	struct obp_frame frame;
+	struct obp_reply reply;
+
+	for (uint64_t number = from + 1; number <= to; number++) {
+		frame_read(fd, &frame, body, sizeof body);
+		memcpy(&reply, body, sizeof reply);
+		if (frame.type != OBP_FRAME_REPLIES || frame.sequence != number || reply.call != number || reply.body != sizes[number])
+			abort();
+		for (uint32_t i = 0; i < reply.body; i++)
+			if (body[sizeof reply + i] != (uint8_t)number)
+				abort();
+	}
+	if (recv(fd, body, 1, MSG_DONTWAIT) > 0)
+		abort();
+}
+
+/* After a join for data: the first frame says what became of it. */
+static void data_joined(unsigned index, uint64_t claimed)
+{
+	static struct obp_message m;
+	static uint8_t body[OBP_CONTROL_MAX];
+	struct obp_frame frame;
+	bool joined;
+
+	wait_for_joins();
+	frame_read(peers[index], &frame, body, sizeof body);
+	if (frame.type != OBP_FRAME_CONTROL || obp_message_decode(body, frame.raw_size, &m) != OB_ERR_NONE)
+		abort();
+	joined = m.type == OBP_MSG_JOINED;
+	if (!joined && m.type != OBP_MSG_REFUSED)
+		abort();
+	if (joined && (claimed > last_reply() || m.received != atomic_load(&session.replies.executed)))
+		abort();
+	if (joined && !m.shm)
+		replies_check(peers[index], claimed, last_reply());
+	obp_message_fini(&m);
+	if (!joined)
+		return;
+	obs_link_await(&session); /* the executor takes it */
+	data_peer = (int)index;
+}
+
+/* A join as admission hands it on: its form is good, its numbers are the client's. */
+static void join(void)
+{
+	static struct obs_handoff handoff;
+	static struct obp_message m;
+	int ends[2], fds[OBS_HANDOFF_FDS] = { -1, -1 }, other = -1;
+	unsigned index = n_peers;
+	struct ob_buf frame;
+	uint64_t claimed;
+
+	memset(&handoff, 0, sizeof handoff);
+	memset(&m, 0, sizeof m);
+	handoff.type = OBS_HANDOFF_JOIN;
+	handoff.route = fuzz_take(16) == 15 ? fuzz_number() : ROUTE;
+	m.type = fuzz_take(16) == 15 ? (enum obp_message_type)(1 + fuzz_take(11)) : OBP_MSG_JOIN;
+	m.code = fuzz_take(8) == 7 ? (uint32_t)fuzz_number() : fuzz_take(OBP_JOIN_PURPOSES);
+	claimed = m.received = a_claim(last_reply());
+	m.attempt = fuzz_take(2) ? session.link.attempts[m.code % OBP_JOIN_PURPOSES] + 1
+				 : a_claim(session.link.attempts[m.code % OBP_JOIN_PURPOSES]);
+	m.shm = fuzz_take(8) == 7 ? fuzz_take(3) : 0;
+	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
+	if (obp_message_encode(&m, &frame)) {
+		handoff.size = (uint32_t)ob_min(frame.size - sizeof(struct obp_frame), sizeof handoff.body);
+		memcpy(handoff.body, frame.data + sizeof(struct obp_frame), handoff.size);
+	}
+	ob_buf_fini(&frame);
+	if (fuzz_take(8) == 7) {
+		fuzz_spoil(handoff.body, ob_max(handoff.size, 1u));
+		claimed = UINT64_MAX; /* nobody knows */
+	}
+	fuzz_pair(SOCK_STREAM, ends);
+	peers[n_peers++] = ends[1];
+	fds[0] = ends[0];
+	if (fuzz_take(8) == 7)
+		fds[1] = fuzz_descriptor(&other);
+	handoff.secure = fuzz_take(16) == 15;
+	if (obs_handoff_send(channel, &handoff, fds) != 0)
+		abort();
+	obs_handoff_close(fds);
+	if (other >= 0)
+		close(other);
+	channel_read();
+	wait_for_joins();
+	if (loop.control.fd >= 0 && m.code == OBP_JOIN_CONTROL && claimed != UINT64_MAX)
+		control_peer = (int)index;
+	if (m.type == OBP_MSG_JOIN && m.code == OBP_JOIN_DATA && handoff.route == ROUTE && !handoff.secure && claimed != UINT64_MAX)
+		data_joined(index, claimed);
+	else if (session.link.next_ready)
+		obs_link_await(&session);
+	if (m.code == OBP_JOIN_STRIPE) { /* a stripe's own talk is another target's */
+		close(peers[index]);
+		peers[index] = -1;
+	}
+}
+
+static void control_says(void)
+{
+	static struct obp_message m;
+
+	if (control_peer < 0 || peers[control_peer] < 0)
+		return;
+	fuzz_wire_clear();
+	memset(&m, 0, sizeof m);
+	m.type = fuzz_take(4) ? OBP_MSG_PING : (enum obp_message_type)(1 + fuzz_take(11));
+	m.value = fuzz_number();
+	m.received = a_claim(last_reply());
+	fuzz_text(m.text, sizeof m.text - 1);
+	fuzz_wire_put_message(&m);
+	if (fuzz_take(8) == 7)
+		fuzz_spoil(fuzz_wire.data, ob_max(fuzz_wire.size, (size_t)1));
+	fuzz_send(peers[control_peer], fuzz_wire.data, fuzz_wire.size, NULL, 0, false);
+}
+
+/* Bytes, or the end, on any connection. */
+static void peer_says(unsigned index)
+{
+	uint8_t bytes[64];
+	size_t n = fuzz_take(sizeof bytes);
+
+	if (peers[index] < 0)
+		return;
+	fuzz_drain(peers[index]);
+	if (n == 0) {
+		close(peers[index]);
+		peers[index] = -1;
+		return;
+	}
+	fuzz_take_bytes(bytes, n);
+	fuzz_send(peers[index], bytes, n, NULL, 0, false);
+}
+
+/* ---- the worker ---- */
+
+static void reply(void)
+{
+	struct obs_exec x = { .session = &session };
+	uint8_t body[BODY_MAX];
+	uint32_t size = fuzz_take(4) == 3 ? BODY_MAX : fuzz_take(64);
+
+	if (last_reply() == REPLIES_MAX)
+		return;
+	x.call = last_reply() + 1;
+	sizes[x.call] = size;
+	memset(body, (int)x.call, size);
+	atomic_fetch_add(&session.replies.executed, 1);
+	obs_reply_send(&x, CUDA_SUCCESS, body, size);
+	if (data_peer >= 0 && peers[data_peer] >= 0)
+		fuzz_drain(peers[data_peer]);
+}
+
+/* What poll would tell the loop. */
+static void turn(void)
+{
+	if (loop.control.fd >= 0)
+		control_read();
+	for (unsigned i = 0; i < OBS_JOINING_MAX; i++)
+		if (loop.joining[i].fd >= 0) {
+			if (fuzz_take(8) == 7)
+				loop.joining[i].deadline = 0;
+			joining_read(&loop.joining[i]);
+		}
+	deadlines_check();
+	wait_for_joins();
+	if (session.link.next_ready)
+		obs_link_await(&session);
+}
+
+static void data_breaks(void)
+{
+	if (loop.data_fd < 0)
+		return;
+	if (fuzz_take(2))
+		data_lost();
+	pthread_mutex_lock(&session.replies.lock);
+	if (!session.link.next_ready && !atomic_load(&session.link.down))
+		obs_link_broken_locked(&session);
+	pthread_mutex_unlock(&session.replies.lock);
+}
+
+static void step(void)
+{
+	switch (fuzz_take(8)) {
+	case 0:
+	case 1:
+		reply();
+		break;
+	case 2:
+	case 3:
+		if (n_peers < PEERS_MAX)
+			join();
+		break;
+	case 4:
+	case 5:
+		control_says();
+		break;
+	case 6:
+		data_breaks();
+		break;
+	default:
+		if (n_peers)
+			peer_says(fuzz_take(n_peers));
+		break;
+	}
+	turn();
+}
+
+static void start(void)
+{
+	char *argv[] = { "outboard-server", "--worker", "--driver", "null", "--upload-cache", "0", "--sandbox", "off", NULL },
+	     why[512] = "";
+	int ends[2];
+
+	ob_log_set_level(OB_LOG_DEBUG); /* lines are made, and go nowhere */
+	ob_log_set_fd(-1);
+	if (obs_options_parse(&options, 8, argv) || !obs_session_init(&session, &options, why, sizeof why)) {
+		fprintf(stderr, "the null driver does not start: %s\n", why);
+		exit(1);
+	}
+	fuzz_pair(SOCK_SEQPACKET, ends);
+	channel = ends[1];
+	loop.channel = ends[0];
+	fcntl(ends[0], F_SETFL, O_NONBLOCK);
+	session.route = ROUTE;
+	atomic_store(&session.welcomed, true);
+}
+
+static void begin(void)
+{
+	int kept = loop.channel, ends[2];
+
+	memset(&loop, 0, sizeof loop);
+	loop.session = &session;
+	loop.channel = kept;
+	loop.control.fd = -1;
+	loop.gone_deadline = OB_NEVER;
+	for (unsigned i = 0; i < OBS_JOINING_MAX; i++)
+		loop.joining[i].fd = -1;
+	fuzz_pair(SOCK_STREAM, ends);
+	peers[0] = ends[1];
+	n_peers = 1;
+	data_peer = 0;
+	control_peer = -1;
+	obt_stream_adopt(&session.data, ends[0]);
+	loop.data_fd = ends[0];
+	obs_replies_init(&session.replies);
+	session.replies.stream = session.data;
+	memset(&session.link, 0, sizeof session.link);
+	session.link.client = -1;
+	session.link.grace_ns = 60 * OB_SECOND;
+	pthread_cond_init(&session.link.changed, NULL);
+	if (fuzz_take(16) != 15 && obs_kept_init(&session.replies.kept))
+		atomic_store(&session.link.on, true);
+}
+
+static void finish(void)
+{
+	wait_for_joins();
+	if (session.link.next_ready)
+		obt_stream_close(&session.link.next);
+	obs_hostfunc_control(&session.hostfuncs, NULL);
+	session.hostfuncs.again = false;
+	for (unsigned i = 0; i < n_peers; i++)
+		if (peers[i] >= 0)
+			close(peers[i]);
+	for (unsigned i = 0; i < OBS_JOINING_MAX; i++)
+		if (loop.joining[i].fd >= 0) {
+			obp_message_fini(&loop.joining[i].join);
+			guest_close(&loop.joining[i]);
+		}
+	if (loop.control.fd >= 0)
+		guest_close(&loop.control);
+	obt_stream_close(&session.data);
+	/* The stripes' threads see their ends. */
+	for (bool some = true; some; sched_yield()) {
+		pthread_mutex_lock(&session.stripes.lock);
+		some = session.stripes.threads > 0;
+		pthread_mutex_unlock(&session.stripes.lock);
+	}
+	if (session.replies.kept.ring) {
+		obs_kept_drop(&session.replies.kept, UINT64_MAX);
+		free(session.replies.kept.ring);
+		free(session.replies.kept.list);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	unsigned before;
+
+	if (channel < 0)
+		start();
+	fuzz_input_start(data, ob_min(size, (size_t)8192));
+	before = fuzz_descriptors();
+	begin();
+	if (setjmp(over) == 0)
+		for (unsigned i = 0; i < STEPS_MAX && !fuzz_used_up(); i++)
+			step();
+	finish();
+	if (fuzz_descriptors() != before)
+		abort();
+	return 0;
+}
