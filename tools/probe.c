@@ -75,6 +75,9 @@ static enum ob_err call(struct obx_probe *probe, uint16_t opcode, uint64_t deadl
 			err = OB_ERR_PROTOCOL;
 		if (!err)
 			err = obt_stream_recv_all(&probe->stream, body, frame.size, deadline);
+		/* Other frames may come before the answer, but not for ever. */
+		if (!err && frame.type != OBP_FRAME_REPLIES && ob_clock_ns() >= deadline)
+			err = OB_ERR_TIMEOUT;
 	} while (!err && frame.type != OBP_FRAME_REPLIES);
 	return err;
 }
