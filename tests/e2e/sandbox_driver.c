@@ -231,7 +231,7 @@ static bool has_capabilities(void)
 
 static bool namespaces(void)
 {
-	return syscall(SYS_setns, -1, CLONE_NEWNET) == 0 || errno == EBADF;
+	return syscall(SYS_setns, -1, CLONE_NEWNET) == 0 || errno == EBADF || not_refused(unshare(CLONE_NEWUSER));
 }
 
 static bool programs_kernel(void)
@@ -270,11 +270,6 @@ static bool shared_memory(void)
 	return not_refused(syscall(SYS_shmget, 0, 4096, 01600));
 }
 
-static bool user_namespace(void)
-{
-	return not_refused(unshare(CLONE_NEWUSER));
-}
-
 static bool handles_faults(void)
 {
 	return not_refused(syscall(SYS_userfaultfd, -1));
@@ -292,8 +287,8 @@ static bool takes_descriptors(void)
 
 static bool (*const attempts[])(void) = { key, tokens, other_cache, home, write_outside, passwd, other_environ, other_memory, tcp_socket, netlink_socket,
 	unix_connect, listens, signals_supervisor, signals_worker, signals_by_file, traces, reads_process, executes, forks, mounts, becomes_root,
-	has_capabilities, namespaces, programs_kernel, rings, keys, readable_again, more_files, shared_memory, user_namespace, handles_faults,
-	counts_events, takes_descriptors };
+	has_capabilities, namespaces, programs_kernel, rings, keys, readable_again, more_files, shared_memory, handles_faults, counts_events,
+	takes_descriptors };
 _Static_assert(sizeof attempts / sizeof attempts[0] <= 32, "a bit each");
 
 #define ATTEMPTS (sizeof attempts / sizeof attempts[0])
