@@ -182,7 +182,8 @@ bool obs_admit_start(struct obs_super *super)
 		admit->fd = -1;
 		admit->routes = obs_routes_new(&admit->routes_fd);
 		if (!admit->routes) {
-			ob_error("the table of sessions cannot be made: %s", strerror(errno));
+			ob_error("the table of sessions cannot be made: %s", errno == ENOSYS || errno == EPERM ?
+				"this kernel, or the filter of system calls that the server runs under, has no memfd_create" : strerror(errno));
 			return false;
 		}
 		uv_timer_init(&super->loop, &admit->restart);
