@@ -193,8 +193,8 @@ static void join_control(struct guest *guest)
 	struct obs_link *link = &loop.session->link;
 	bool joined;
 
-	if (loop.control.fd >= 0 && !link->on) {
-		obs_refuse_stream(&guest->stream, OB_ERR_REFUSED, "the session already has a control connection");
+	if (!link->on && (loop.control.fd >= 0 || loop.gone_deadline != OB_NEVER)) {
+		obs_refuse_stream(&guest->stream, OB_ERR_REFUSED, "the session already has a control connection, or has lost it");
 		guest_close(guest);
 		return;
 	}

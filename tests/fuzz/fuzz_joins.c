@@ -355,7 +355,8 @@ static void finish(void)
 			obp_message_fini(&loop.joining[i].join);
 			guest_close(&loop.joining[i]);
 		}
-	if (loop.control.fd >= 0)
+	/* One that was lost is left to the end of the process, in a session that does not outlive it. */
+	if (loop.control.fd >= 0 || (!session.link.on && loop.control.stream.ops))
 		guest_close(&loop.control);
 	obt_stream_close(&session.data);
 	/* The stripes' threads see their ends. */
