@@ -13,16 +13,17 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 
 #define LINE_MAX_BYTES 1024
 #define TEXT_MAX 64               /* bytes of a string that are shown */
-#define FD_MIN 500                /* above the descriptors that programs close by habit */
 #define DECIMAL_MAX 0x100000u     /* larger unsigned numbers are shown as hexadecimal, as in the client's trace */
 
 bool obf_trace_on;
 
 static int trace_fd;
+static struct ob_file trace_file;
 static _Atomic uint64_t last_number;
 static _Atomic unsigned last_lane;
 static _Thread_local unsigned lane; /* counted from 1; 0: none yet */
@@ -39,11 +40,8 @@ void obf_trace_open(void)
 		ob_warn("OUTBOARD_TRACE: %s: %s: calls are not traced", path, strerror(errno));
 		return;
 	}
-	trace_fd = fcntl(fd, F_DUPFD_CLOEXEC, FD_MIN);
-	if (trace_fd < 0)
-		trace_fd = fd;
-	else
-		close(fd);
+	trace_fd = ob_fd_raise(fd);
+	trace_file = ob_fd_file(trace_fd);
 	obf_trace_on = true;
 }
 
@@ -113,8 +111,8 @@ static void end(struct line *line)
 	ssize_t written;
 
 	line->text[line->used++] = '\n';
-	/* A trace that cannot be written is cut short; the program goes on. */
-	written = write(trace_fd, line->text, line->used);
+	/* A trace that cannot be written is cut short; the program goes on. It may have given the number to a file of its own. */
+	written = ob_fd_is(trace_fd, &trace_file) ? write(trace_fd, line->text, line->used) : 0;
 	(void)written;
 }
 

@@ -6,13 +6,16 @@
  *   blocking  the result of a launch that fails in the kernel, and of the next call
  *   loading   what loads of images give, and when
  *   answers   calls that NVIDIA's libraries depend on
+ *   reused    what becomes of the image's file when it takes the place of every descriptor that the library has opened
  * NAME=VALUE arguments behind it are put into the environment before cuInit.
  */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cuda_types.h"
 
@@ -197,6 +200,19 @@ static void answers(void)
 	printf("set %d\n", CALL("cuCtxSetLimit", CUlimit, size_t)(CU_LIMIT_CIG_ENABLED, 1));
 }
 
+static void reused(const char *path)
+{
+	int count, file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600), replaced = 0;
+
+	CALL("cuInit", unsigned)(0);
+	for (int fd = 3; fd < 65536; fd++)
+		if (fd != file && fcntl(fd, F_GETFD) >= 0 && dup2(file, fd) == fd)
+			replaced++;
+	for (int i = 0; i < 3; i++)
+		CALL("cuDeviceGetCount", int *)(&count);
+	printf("replaced %d, written %lld\n", replaced, (long long)lseek(file, 0, SEEK_END));
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "", *image = "";
@@ -220,6 +236,8 @@ int main(int argc, char **argv)
 		loading(image);
 	else if (!strcmp(what, "answers"))
 		answers();
+	else if (!strcmp(what, "reused"))
+		reused(image);
 	else
 		return 2;
 	return 0;
