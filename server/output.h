@@ -16,12 +16,18 @@ struct obs_exec;
 
 #define OBS_OUTPUT_PIECE (16u << 10)   /* bytes of one reply: one that is shown whole (OBP_CONN_BIG) */
 #define OBS_OUTPUT_MAX (64ull << 20)   /* bytes kept of output that no call fetches, of each of the two; the rest is lost, and a line says so */
-#define OBS_OUTPUT_REUSE (1ull << 20)  /* once so much has been sent, the file is used from its beginning again */
+#define OBS_OUTPUT_RENEW (1ull << 20)  /* once so much of a file has been sent, another one takes its place */
+
+/* Of OBS_OUTPUT_MAX bytes, sealed, written at the position that all who write to it share. */
+struct obs_output_file {
+	int fd;                        /* -1: none */
+	uint64_t sent;                 /* bytes already forwarded; below the position */
+};
 
 struct obs_output {
 	pthread_mutex_t lock;
-	int files[2];                  /* stdout, stderr: of OBS_OUTPUT_MAX bytes, sealed, written at their common position */
-	uint64_t sent[2];              /* bytes already forwarded; below the position */
+	struct obs_output_file now[2]; /* stdout, stderr */
+	struct obs_output_file old[2]; /* those before: a thread may have begun to write to one when another file took its place */
 	bool captured;
 };
 
