@@ -18,6 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "transport/resolve.h"
 #include "transport/shm_inside.h"
 #include "transport/tls_inside.h"
 
@@ -191,25 +192,37 @@ static enum ob_err connect_one(const struct sockaddr *addr, socklen_t length, ui
 	return OB_ERR_NONE;
 }
 
-static enum ob_err connect_tcp(const struct obt_url *url, uint64_t deadline, int *ret_fd)
+static enum ob_err connect_any(const struct obt_addresses *addresses, uint64_t deadline, int *ret_fd)
 {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG }, *list = NULL;
 	enum ob_err err = OB_ERR_CONNECT;
-	int saved, failed = getaddrinfo(url->host, url->port, &hints, &list);
 
-	if (failed) {
-		if (failed != EAI_SYSTEM)
-			errno = failed == EAI_AGAIN ? EAGAIN : failed == EAI_MEMORY ? ENOMEM : ENOENT;
-		return OB_ERR_RESOLVE;
-	}
-	for (const struct addrinfo *a = list; a; a = a->ai_next) {
-		err = connect_one(a->ai_addr, a->ai_addrlen, deadline, ret_fd);
+	errno = ENOENT;
+	for (unsigned i = 0; i < addresses->n; i++) {
+		err = connect_one((const struct sockaddr *)&addresses->list[i].address, addresses->list[i].length, deadline, ret_fd);
 		if (err == OB_ERR_NONE || err == OB_ERR_TIMEOUT)
 			break;
 	}
-	saved = errno;
-	freeaddrinfo(list);
-	errno = saved;
+	return err;
+}
+
+static enum ob_err connect_tcp(const struct obt_url *url, uint64_t deadline, int *ret_fd)
+{
+	struct obt_addresses addresses;
+	enum ob_err err = OB_ERR_CONNECT;
+
+	/* What is kept of a name may be out of date. */
+	for (int fresh = 0; fresh < 2 && err == OB_ERR_CONNECT; fresh++) {
+		int failed = obt_resolve(url->host, url->port, fresh, &addresses);
+
+		if (failed) {
+			if (failed != EAI_SYSTEM)
+				errno = failed == EAI_AGAIN ? EAGAIN : failed == EAI_MEMORY ? ENOMEM : ENOENT;
+			return OB_ERR_RESOLVE;
+		}
+		err = connect_any(&addresses, deadline, ret_fd);
+		if (!addresses.kept)
+			break;
+	}
 	return err;
 }
 
