@@ -32,13 +32,13 @@ static void *loop(void *user)
 {
 	char *mine = user;
 
-	cuCtxSetCurrent(context);
+	CU(cuCtxSetCurrent(context));
 	for (;;) {
-		launch();
-		cuCtxSynchronize();
+		CU(launch());
+		CU(cuCtxSynchronize());
 		atomic_fetch_add(&calls, 1);
-		cuMemcpyDtoH(mine, memory, BYTES);
-		cuMemcpyHtoD(memory, mine, BYTES);
+		CU(cuMemcpyDtoH(mine, memory, BYTES));
+		CU(cuMemcpyHtoD(memory, mine, BYTES));
 	}
 	return NULL;
 }
