@@ -72,6 +72,23 @@ static void wait_for_joins(void)
 		sched_yield();
 }
 
+static bool stripes_run(void)
+{
+	bool some;
+
+	pthread_mutex_lock(&session.stripes.lock);
+	some = session.stripes.threads > 0;
+	pthread_mutex_unlock(&session.stripes.lock);
+	return some;
+}
+
+/* Their ends were closed, which their threads see. */
+static void wait_for_stripes(void)
+{
+	while (stripes_run())
+		sched_yield();
+}
+
 static void frame_read(int fd, struct obp_frame *frame, uint8_t *body, size_t most)
 {
 	if (recv(fd, frame, sizeof *frame, MSG_DONTWAIT | MSG_WAITALL) != sizeof *frame || frame->magic != OBP_MAGIC || frame->size > most)
@@ -136,6 +153,7 @@ static void join(void)
 	struct ob_buf frame;
 	uint64_t claimed;
 
+	wait_for_stripes();
 	memset(&handoff, 0, sizeof handoff);
 	memset(&m, 0, sizeof m);
 	handoff.type = OBS_HANDOFF_JOIN;
@@ -175,7 +193,8 @@ static void join(void)
 		data_joined(index, claimed);
 	else if (session.link.next_ready)
 		obs_link_await(&session);
-	if (m.code == OBP_JOIN_STRIPE) { /* a stripe's own talk is another target's */
+	/* What a stripe says is another target's subject. A wrong word would end the run in the stripe's thread, from where nothing can jump here. */
+	if (m.code == OBP_JOIN_STRIPE || stripes_run()) {
 		close(peers[index]);
 		peers[index] = -1;
 	}
@@ -359,12 +378,7 @@ static void finish(void)
 	if (loop.control.fd >= 0 || (!session.link.on && loop.control.stream.ops))
 		guest_close(&loop.control);
 	obt_stream_close(&session.data);
-	/* The stripes' threads see their ends. */
-	for (bool some = true; some; sched_yield()) {
-		pthread_mutex_lock(&session.stripes.lock);
-		some = session.stripes.threads > 0;
-		pthread_mutex_unlock(&session.stripes.lock);
-	}
+	wait_for_stripes();
 	if (session.replies.kept.ring) {
 		obs_kept_drop(&session.replies.kept, UINT64_MAX);
 		free(session.replies.kept.ring);
