@@ -18,10 +18,18 @@ static inline int obf_cancel_off(void)
 	return before;
 }
 
+#ifdef __SANITIZE_ADDRESS__
+/* The end of a cancelled thread skips the ends of these functions, which would tell the sanitizer that their stack is free. */
+void __asan_handle_no_return(void);
+#else
+#define __asan_handle_no_return() ((void)0)
+#endif
+
 /* before: what obf_cancel_off returned. */
 static inline void obf_cancel_back(int before)
 {
 	pthread_setcancelstate(before, NULL);
+	__asan_handle_no_return();
 	pthread_testcancel();
 }
 
