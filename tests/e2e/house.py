@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
 """What tests with a real server share: the server as a child, who is below it, checks that are counted."""
+import atexit
 import os
 import pathlib
 import re
@@ -25,7 +26,9 @@ class Server:
     """A server that listens; its log lines in .lines as they come."""
 
     def __init__(self, server, url, *options, **env):
-        self.process = subprocess.Popen([server, '--listen', url, *options], stderr=subprocess.PIPE, text=True, env=dict(os.environ, OUTBOARD_LOG='info', **env))
+        self.process = subprocess.Popen([server, '--listen', url, *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                        env=dict(os.environ, OUTBOARD_LOG='info', **env))
+        atexit.register(self.process.kill)  # however the test ends
         self.lines, self.url, ready = [], None, threading.Event()
 
         def read():
@@ -107,8 +110,16 @@ def children(pid):
     return found
 
 
+def alive(pid):
+    """Not gone, and no zombie. Only what every user may read of any process: a worker's /proc/PID/exe belongs to root."""
+    try:
+        return pathlib.Path(f'/proc/{pid}/stat').read_text().rsplit(')', 1)[1].split()[0] not in 'ZX'
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def gone_within(pids, seconds):
-    return waiting.until(lambda: not any(pathlib.Path(f'/proc/{p}/exe').exists() for p in pids), seconds)
+    return waiting.until(lambda: not any(alive(pid) for pid in pids), seconds)
 
 
 def resident(pid):

@@ -10,7 +10,7 @@ import threading
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cutter
 import waiting
-from house import Server, Session, bad, check, gone_within
+from house import Server, Session, alive, bad, check, gone_within
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 UNAVAILABLE = '46'
@@ -72,7 +72,7 @@ def ends(server, proxy):
     proxy.refusing = True
     proxy.cut_all('fin')
     waiting.let_pass(0.3, 'a worker that did end would; on a slow machine it is found alive all the more')
-    check('a break: the worker lives on', os.path.exists(f'/proc/{worker}/exe'))
+    check('a break: the worker lives on', alive(worker))
     os.kill(worker, signal.SIGKILL)
     proxy.refusing = False
     results, err, took = session.go_on()

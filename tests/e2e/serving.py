@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
 """Helpers of the tests that start servers: a server as a context, programs through it, checks that count."""
+import atexit
 import os
 import re
 import subprocess
@@ -28,9 +29,10 @@ class Server:
     """with Server(program, '--driver', 'soft') as s: ... s.url, s.lines"""
 
     def __init__(self, program, *options, listen='tcp://127.0.0.1:0', env=None, user=None, group=None):
-        self.process = subprocess.Popen([program, '--listen', listen, *options], stderr=subprocess.PIPE, text=True,
+        self.process = subprocess.Popen([program, '--listen', listen, *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                                         env={**ENV, 'OUTBOARD_LOG': 'info', **(env or {})}, user=user, group=group,
                                         extra_groups=[] if user else None)
+        atexit.register(self.process.kill)  # however the test ends
         self.lines, self.url = [], None
         self.ready = threading.Event()
         threading.Thread(target=self.read, daemon=True).start()
