@@ -22,7 +22,8 @@
 struct obs_routes {
 	_Atomic uint32_t n;             /* entries ever used */
 	struct entry {
-		_Atomic uint64_t route; /* 0: free. Written after the secret, read before and after it */
+		_Atomic uint64_t writes; /* odd: it is being written. Read before and after the rest: who sees the same even number has read one writing */
+		_Atomic uint64_t route; /* 0: free */
 		_Atomic uint64_t secret[WORDS];
 	} list[OBS_SESSIONS_MAX];
 };
@@ -102,13 +103,14 @@ static void entry_fill(struct entry *entry, uint64_t route, const uint8_t secret
 	uint64_t words[WORDS];
 
 	memcpy(words, secret, sizeof words);
-	/* A reader that sees one of the new words sees, at its second look, that the old route is gone. */
-	atomic_store_explicit(&entry->route, 0, memory_order_relaxed);
+	/* A reader that sees anything new sees the odd number, or a later one, at its second look. */
+	atomic_fetch_add_explicit(&entry->writes, 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
+	atomic_store_explicit(&entry->route, route, memory_order_relaxed);
 	for (size_t i = 0; i < WORDS; i++)
 		atomic_store_explicit(&entry->secret[i], words[i], memory_order_relaxed);
-	/* Release: who reads the route reads the secret that belongs to it. */
-	atomic_store_explicit(&entry->route, route, memory_order_release);
+	/* Release: who sees the even number sees all of it. */
+	atomic_fetch_add_explicit(&entry->writes, 1, memory_order_release);
 	explicit_bzero(words, sizeof words);
 }
 
@@ -138,16 +140,16 @@ bool obs_routes_find(const struct obs_routes *routes, uint64_t route, uint8_t re
 {
 	for (uint32_t i = 0, n = used(routes); route && i < n; i++) {
 		const struct entry *entry = &routes->list[i];
-		uint64_t words[WORDS];
+		uint64_t words[WORDS], writes = atomic_load_explicit(&entry->writes, memory_order_acquire);
 		bool same;
 
-		if (atomic_load_explicit(&entry->route, memory_order_acquire) != route)
+		if (atomic_load_explicit(&entry->route, memory_order_relaxed) != route)
 			continue;
 		for (size_t k = 0; k < WORDS; k++)
 			words[k] = atomic_load_explicit(&entry->secret[k], memory_order_relaxed);
 		/* Acquire: the second look comes after the words. The supervisor may have given the entry to another session meanwhile. */
 		atomic_thread_fence(memory_order_acquire);
-		same = atomic_load_explicit(&entry->route, memory_order_relaxed) == route;
+		same = writes % 2 == 0 && atomic_load_explicit(&entry->writes, memory_order_relaxed) == writes;
 		if (same)
 			memcpy(ret_secret, words, sizeof words);
 		explicit_bzero(words, sizeof words);
