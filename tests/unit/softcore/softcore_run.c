@@ -275,7 +275,7 @@ static void *stop_running(void *arg)
 
 TEST(a_grid_can_be_stopped)
 {
-	struct obd_program *p = device_load_good(HEAD KERNEL("k", "st.global.u32 [%d0], 1; LOOP: add.u32 %r1, %r1, 1; bra LOOP;"));
+	struct obd_program *p = device_load_good(HEAD KERNEL("k", "red.global.or.b32 [%d0], 1; LOOP: add.u32 %r1, %r1, 1; bra LOOP;"));
 	uint32_t *out = words(1);
 	struct stopping s = { .out = (const _Atomic uint32_t *)out };
 	pthread_t t;
