@@ -379,6 +379,7 @@ static void finish(void)
 		guest_close(&loop.control);
 	obt_stream_close(&session.data);
 	wait_for_stripes();
+	obp_message_fini(&loop.message); /* one that ended the session */
 	if (session.replies.kept.ring) {
 		obs_kept_drop(&session.replies.kept, UINT64_MAX);
 		free(session.replies.kept.ring);
