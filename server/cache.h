@@ -38,7 +38,7 @@ struct obs_cache {
 	uint64_t limit;                        /* bytes */
 	uid_t owner;                           /* of the folder and what is in it */
 	struct obs_cache_usage *usage;
-	uint64_t impatient_until;              /* no waiting for another process that makes room */
+	uint64_t no_wait_until;                /* no waiting for another process that makes room */
 	char tenant[OBS_TENANT_DIGITS + 1];
 };
 

@@ -242,10 +242,10 @@ static bool lock_take(struct obs_cache *cache)
 	uint64_t now = ob_clock_ns(), deadline = now + LOCK_MS * OB_MS;
 
 	while (flock(cache->top, LOCK_EX | LOCK_NB) != 0) {
-		if (errno != EWOULDBLOCK || now < cache->impatient_until)
+		if (errno != EWOULDBLOCK || now < cache->no_wait_until)
 			return false;
 		if (ob_clock_ns() > deadline) {
-			cache->impatient_until = deadline + LOCK_PAUSE_MS * OB_MS;
+			cache->no_wait_until = deadline + LOCK_PAUSE_MS * OB_MS;
 			return false;
 		}
 		nanosleep(&moment, NULL);
