@@ -6,7 +6,7 @@
  *   together  both sets at one place, each lane with the mask of its set
  *   alone     lanes of the mask only, under a guard of the branch; the others keep their poison
  *   outside   lanes of the mask only, each with the mask but for itself: not defined by the ISA, so the software device's behaviour alone
- * and a reference works on the 32 lanes of a set at once.
+ * and warp_reference.h says what each set answers.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,269 +14,15 @@
 
 #include "tests/ptx/groups.h"
 #include "tests/ptx/run.h"
+#include "tests/ptx/warp_reference.h"
 
 #define WARPS 256u
 #define BLOCK_WARPS 3u
-#define POISON 0xdeadbeefu
-
-struct lanes {
-	uint32_t a[32], b[32], c[32];
-	uint64_t wide[32]; /* b:a */
-	uint32_t members;
-};
-
-/* d, and the predicate p, of the members; a bit in skip: the ISA leaves the lane's d open. */
-struct answers {
-	uint32_t d[32], p[32], skip;
-};
-
-typedef void warp_fn(const struct lanes *in, struct answers *out);
 
 enum mode { SPLIT, TOGETHER, ALONE, OUTSIDE, N_MODES };
 static const char *const mode_names[] = { "split", "together", "alone", "outside" };
 
-/* Operands of the text: %r1 %r2 %r3 = a b c, %l1 = b:a, %q1 = a is odd, %r4 = members; results %r10 and %q10. */
-struct warp_op {
-	const char *name, *text;
-	warp_fn *f;
-	uint32_t a_mask, b_mask; /* to draw few different values */
-};
-
-enum shfl { UP, DOWN, BFLY, IDX };
-
-static void shuffle(const struct lanes *in, struct answers *out, enum shfl mode)
-{
-	for (int lane = 0; lane < 32; lane++) {
-		int b = in->b[lane] & 31, clamp = in->c[lane] & 31, segment = (in->c[lane] >> 8) & 31;
-		int max = (lane & segment) | (clamp & ~segment), min = lane & segment, j;
-		bool p;
-		switch (mode) {
-		case UP:
-			j = lane - b;
-			p = j >= max;
-			break;
-		case DOWN:
-			j = lane + b;
-			p = j <= max;
-			break;
-		case BFLY:
-			j = lane ^ b;
-			p = j <= max;
-			break;
-		default:
-			j = min | (b & ~segment);
-			p = j <= max;
-			break;
-		}
-		if (!p)
-			j = lane;
-		out->p[lane] = p;
-		/* a source lane outside the set gives an undefined value */
-		if ((in->members >> (j & 31)) & 1)
-			out->d[lane] = in->a[j & 31];
-		else
-			out->skip |= UINT32_C(1) << lane;
-	}
-}
-
-static void f_up(const struct lanes *in, struct answers *out)
-{
-	shuffle(in, out, UP);
-}
-
-static void f_down(const struct lanes *in, struct answers *out)
-{
-	shuffle(in, out, DOWN);
-}
-
-static void f_bfly(const struct lanes *in, struct answers *out)
-{
-	shuffle(in, out, BFLY);
-}
-
-static void f_idx(const struct lanes *in, struct answers *out)
-{
-	shuffle(in, out, IDX);
-}
-
-static uint32_t odd_lanes(const struct lanes *in)
-{
-	uint32_t odd = 0;
-	for (int l = 0; l < 32; l++)
-		odd |= (in->a[l] & 1) << l;
-	return odd & in->members;
-}
-
-static void all_lanes(struct answers *out, uint32_t d, bool p)
-{
-	for (int l = 0; l < 32; l++) {
-		out->d[l] = d;
-		out->p[l] = p;
-	}
-}
-
-static void f_all(const struct lanes *in, struct answers *out)
-{
-	all_lanes(out, POISON, odd_lanes(in) == in->members);
-}
-
-static void f_any(const struct lanes *in, struct answers *out)
-{
-	all_lanes(out, POISON, odd_lanes(in) != 0);
-}
-
-static void f_none(const struct lanes *in, struct answers *out)
-{
-	all_lanes(out, POISON, odd_lanes(in) == 0);
-}
-
-static void f_uni(const struct lanes *in, struct answers *out)
-{
-	all_lanes(out, POISON, odd_lanes(in) == 0 || odd_lanes(in) == in->members);
-}
-
-static void f_ballot(const struct lanes *in, struct answers *out)
-{
-	all_lanes(out, odd_lanes(in), false);
-}
-
-static void f_ballot_not(const struct lanes *in, struct answers *out)
-{
-	all_lanes(out, in->members & ~odd_lanes(in), false);
-}
-
-static void match(const struct lanes *in, struct answers *out, bool wide, bool all)
-{
-	for (int l = 0; l < 32; l++) {
-		uint32_t same = 0;
-		for (int k = 0; k < 32; k++) {
-			bool equal = wide ? in->wide[k] == in->wide[l] : in->a[k] == in->a[l];
-			if (equal && ((in->members >> k) & 1))
-				same |= UINT32_C(1) << k;
-		}
-		out->p[l] = all && same == in->members;
-		out->d[l] = all && same != in->members ? 0 : same;
-	}
-}
-
-static void f_match_any(const struct lanes *in, struct answers *out)
-{
-	match(in, out, false, false);
-}
-
-static void f_match_any64(const struct lanes *in, struct answers *out)
-{
-	match(in, out, true, false);
-}
-
-static void f_match_all(const struct lanes *in, struct answers *out)
-{
-	match(in, out, false, true);
-}
-
-static void f_match_all64(const struct lanes *in, struct answers *out)
-{
-	match(in, out, true, true);
-}
-
-typedef uint32_t fold_fn(uint32_t x, uint32_t y);
-
-static void fold(const struct lanes *in, struct answers *out, fold_fn *f)
-{
-	uint32_t r = 0;
-	bool first = true;
-	for (int l = 0; l < 32; l++) {
-		if (!((in->members >> l) & 1))
-			continue;
-		r = first ? in->a[l] : f(r, in->a[l]);
-		first = false;
-	}
-	all_lanes(out, r, false);
-}
-
-static uint32_t add(uint32_t x, uint32_t y)
-{
-	return x + y;
-}
-
-static uint32_t min_u(uint32_t x, uint32_t y)
-{
-	return x < y ? x : y;
-}
-
-static uint32_t max_u(uint32_t x, uint32_t y)
-{
-	return x > y ? x : y;
-}
-
-static uint32_t min_s(uint32_t x, uint32_t y)
-{
-	return (int32_t)x < (int32_t)y ? x : y;
-}
-
-static uint32_t max_s(uint32_t x, uint32_t y)
-{
-	return (int32_t)x > (int32_t)y ? x : y;
-}
-
-static uint32_t and_b(uint32_t x, uint32_t y)
-{
-	return x & y;
-}
-
-static uint32_t or_b(uint32_t x, uint32_t y)
-{
-	return x | y;
-}
-
-static uint32_t xor_b(uint32_t x, uint32_t y)
-{
-	return x ^ y;
-}
-
-#define FOLD(name) \
-	static void f_##name(const struct lanes *in, struct answers *out) \
-	{ \
-		fold(in, out, name); \
-	}
-FOLD(add)
-FOLD(min_u)
-FOLD(max_u)
-FOLD(min_s)
-FOLD(max_s)
-FOLD(and_b)
-FOLD(or_b)
-FOLD(xor_b)
-
-static const struct warp_op ops[] = {
-	{ "shfl.sync.up.b32", "shfl.sync.up.b32 %r10|%q10, %r1, %r2, %r3, %r4;", f_up, 0, 0 },
-	{ "shfl.sync.down.b32", "shfl.sync.down.b32 %r10|%q10, %r1, %r2, %r3, %r4;", f_down, 0, 0 },
-	{ "shfl.sync.bfly.b32", "shfl.sync.bfly.b32 %r10|%q10, %r1, %r2, %r3, %r4;", f_bfly, 0, 0 },
-	{ "shfl.sync.idx.b32", "shfl.sync.idx.b32 %r10|%q10, %r1, %r2, %r3, %r4;", f_idx, 0, 0 },
-	{ "vote.sync.all.pred", "vote.sync.all.pred %q10, %q1, %r4;", f_all, 3, 0 },
-	{ "vote.sync.any.pred", "vote.sync.any.pred %q10, %q1, %r4;", f_any, 3, 0 },
-	{ "vote.sync.uni.pred", "vote.sync.uni.pred %q10, %q1, %r4;", f_uni, 3, 0 },
-	{ "vote.sync.all.pred !p", "vote.sync.all.pred %q10, !%q1, %r4;", f_none, 3, 0 },
-	{ "vote.sync.ballot.b32", "vote.sync.ballot.b32 %r10, %q1, %r4;", f_ballot, 0, 0 },
-	{ "vote.sync.ballot.b32 !p", "vote.sync.ballot.b32 %r10, !%q1, %r4;", f_ballot_not, 0, 0 },
-	{ "vote.ballot.sync.b32 (other order)", "vote.ballot.sync.b32 %r10, %q1, %r4;", f_ballot, 0, 0 },
-	{ "match.any.sync.b32", "match.any.sync.b32 %r10, %r1, %r4;", f_match_any, 3, 0 },
-	{ "match.any.sync.b64", "match.any.sync.b64 %r10, %l1, %r4;", f_match_any64, 1, 1 },
-	{ "match.all.sync.b32", "match.all.sync.b32 %r10|%q10, %r1, %r4;", f_match_all, 1, 0 },
-	{ "match.all.sync.b64", "match.all.sync.b64 %r10|%q10, %l1, %r4;", f_match_all64, 1, 1 },
-	{ "redux.sync.add.u32", "redux.sync.add.u32 %r10, %r1, %r4;", f_add, 0, 0 },
-	{ "redux.sync.add.s32", "redux.sync.add.s32 %r10, %r1, %r4;", f_add, 0, 0 },
-	{ "redux.sync.min.u32", "redux.sync.min.u32 %r10, %r1, %r4;", f_min_u, 0, 0 },
-	{ "redux.sync.max.u32", "redux.sync.max.u32 %r10, %r1, %r4;", f_max_u, 0, 0 },
-	{ "redux.sync.min.s32", "redux.sync.min.s32 %r10, %r1, %r4;", f_min_s, 0, 0 },
-	{ "redux.sync.max.s32", "redux.sync.max.s32 %r10, %r1, %r4;", f_max_s, 0, 0 },
-	{ "redux.sync.and.b32", "redux.sync.and.b32 %r10, %r1, %r4;", f_and_b, 0, 0 },
-	{ "redux.sync.or.b32", "redux.sync.or.b32 %r10, %r1, %r4;", f_or_b, 0, 0 },
-	{ "redux.sync.xor.b32", "redux.sync.xor.b32 %r10, %r1, %r4;", f_xor_b, 0, 0 },
-};
-#define N_OPS (sizeof ops / sizeof ops[0])
-
-static char *op_text(const struct warp_op *op, enum mode mode)
+static char *op_text(const struct pt_warp_op *op, enum mode mode)
 {
 	struct pt_text t = { 0 };
 	pt_text_add(&t, "%s",
@@ -323,7 +69,7 @@ static uint32_t pick_c(struct pt_rng *rng, unsigned warp)
 	return warp % 4 == 3 ? (uint32_t)pt_rng_next(rng) & 0x1f1f : forms[pt_rng_below(rng, 8)];
 }
 
-static void pick_operands(struct pt_run *run, const struct warp_op *op, uint32_t *in)
+static void pick_operands(struct pt_run *run, const struct pt_warp_op *op, uint32_t *in)
 {
 	for (unsigned w = 0; w < WARPS; w++) {
 		uint32_t members = pick_members(&run->rng, w), c = pick_c(&run->rng, w);
@@ -342,11 +88,11 @@ static void pick_operands(struct pt_run *run, const struct warp_op *op, uint32_t
 }
 
 /* Lanes are judged by what the members say. */
-static bool judge_lanes(struct pt_run *run, const struct warp_op *op, const uint32_t *in, const uint32_t *got, unsigned w,
+static bool judge_lanes(struct pt_run *run, const struct pt_warp_op *op, const uint32_t *in, const uint32_t *got, unsigned w,
                         uint32_t members, uint32_t lanes)
 {
-	struct lanes x = { .members = members };
-	struct answers want = { .skip = 0 };
+	struct pt_warp_lanes x = { .members = members };
+	struct pt_warp_answers want = { .skip = 0 };
 	for (unsigned l = 0; l < 32; l++) {
 		x.a[l] = in[l * 4];
 		x.b[l] = in[l * 4 + 1];
@@ -358,7 +104,7 @@ static bool judge_lanes(struct pt_run *run, const struct warp_op *op, const uint
 	for (unsigned l = 0; l < 32; l++) {
 		if (!((lanes >> l) & 1))
 			continue;
-		uint32_t d = has_d ? want.d[l] : POISON, p = has_p ? want.p[l] : 0;
+		uint32_t d = has_d ? want.d[l] : PT_WARP_POISON, p = has_p ? want.p[l] : 0;
 		bool open = (want.skip >> l) & 1;
 		if ((open || got[l * 2] == d) && got[l * 2 + 1] == p)
 			continue;
@@ -370,14 +116,14 @@ static bool judge_lanes(struct pt_run *run, const struct warp_op *op, const uint
 	return true;
 }
 
-static bool judge_set(struct pt_run *run, const struct warp_op *op, const uint32_t *in, const uint32_t *got, unsigned w,
+static bool judge_set(struct pt_run *run, const struct pt_warp_op *op, const uint32_t *in, const uint32_t *got, unsigned w,
                       uint32_t members)
 {
 	return judge_lanes(run, op, in, got, w, members, members);
 }
 
 /* Each lane of the set by what the others say: of shuffles, the lane is a source like the others. */
-static void judge_outside(struct pt_run *run, const struct warp_op *op, const uint32_t *in, const uint32_t *got, unsigned w,
+static void judge_outside(struct pt_run *run, const struct pt_warp_op *op, const uint32_t *in, const uint32_t *got, unsigned w,
                           uint32_t members)
 {
 	bool shuffles = strncmp(op->name, "shfl", 4) == 0;
@@ -392,7 +138,7 @@ static void judge_outside(struct pt_run *run, const struct warp_op *op, const ui
 
 static bool run_op(struct pt_run *run)
 {
-	const struct warp_op *op = &ops[run->c->arg[0]];
+	const struct pt_warp_op *op = &pt_warp_ops[run->c->arg[0]];
 	enum mode mode = (enum mode)run->c->arg[1];
 	size_t threads = WARPS / BLOCK_WARPS * BLOCK_WARPS * 32;
 	if (mode == OUTSIDE && strncmp(run->d->name, "Outboard", 8) != 0)
@@ -414,7 +160,7 @@ static bool run_op(struct pt_run *run)
 			continue;
 		}
 		for (unsigned l = 0; l < 32; l++) {
-			if (!((x[3] >> l) & 1) && (y[l * 2] != POISON || y[l * 2 + 1]))
+			if (!((x[3] >> l) & 1) && (y[l * 2] != PT_WARP_POISON || y[l * 2 + 1]))
 				pt_run_fail(run, "warp %u lane %u is no member but was written", w, l);
 		}
 	}
@@ -585,9 +331,9 @@ static bool run_scan(struct pt_run *run)
 
 void pt_group_warp(struct pt_suite *s)
 {
-	for (size_t i = 0; i < N_OPS; i++) {
+	for (size_t i = 0; i < pt_n_warp_ops; i++) {
 		for (int mode = SPLIT; mode < N_MODES; mode++) {
-			char *name = pt_format("%s, %s", ops[i].name, mode_names[mode]), *text = op_text(&ops[i], (enum mode)mode);
+			char *name = pt_format("%s, %s", pt_warp_ops[i].name, mode_names[mode]), *text = op_text(&pt_warp_ops[i], (enum mode)mode);
 			struct pt_case *c = pt_case_add(s, run_op, name, text);
 			c->arg[0] = (int)i;
 			c->arg[1] = mode;

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Warp-wide operations and what each answers: the reference that the cases of cases_warp.c are judged by. It works on the 32 lanes of a set at once and
+ * knows nothing of programs. No state.
+ */
+#ifndef PT_WARP_REFERENCE_H
+#define PT_WARP_REFERENCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define PT_WARP_POISON 0xdeadbeefu /* what a lane's result register holds before */
+
+struct pt_warp_lanes {
+	uint32_t a[32], b[32], c[32];
+	uint64_t wide[32]; /* b:a */
+	uint32_t members;
+};
+
+/* d, and the predicate p, of the members; a bit in skip: the ISA leaves the lane's d open. */
+struct pt_warp_answers {
+	uint32_t d[32], p[32], skip;
+};
+
+typedef void pt_warp_fn(const struct pt_warp_lanes *in, struct pt_warp_answers *out);
+
+/* Operands of the text: %r1 %r2 %r3 = a b c, %l1 = b:a, %q1 = a is odd, %r4 = members; results %r10 and %q10. */
+struct pt_warp_op {
+	const char *name, *text;
+	pt_warp_fn *f;
+	uint32_t a_mask, b_mask; /* to draw few different values */
+};
+
+extern const struct pt_warp_op pt_warp_ops[];
+extern const size_t pt_n_warp_ops;
+
+#endif
