@@ -5,14 +5,13 @@
     bad_servers.py OUTBOARD INIT_PROGRAM
 """
 import os
-import socket
 import struct
 import subprocess
 import sys
-import threading
 import time
 
 import waiting
+from listening import Listener, Nobody
 
 OUTBOARD, PROGRAM = sys.argv[1:3]
 NO_DEVICE, UNAVAILABLE = 100, 46
@@ -41,33 +40,6 @@ def read_hello(connection):
         connection.recv(65536)
     except OSError:
         pass
-
-
-class Server:
-    """Accepts connections; `serve` gets each one."""
-
-    def __init__(self, serve):
-        self.listener = socket.create_server(('127.0.0.1', 0))
-        self.url = 'tcp://127.0.0.1:%d' % self.listener.getsockname()[1]
-        self.serve, self.open = serve, []
-        threading.Thread(target=self.loop, daemon=True).start()
-
-    def loop(self):
-        while True:
-            try:
-                connection, _ = self.listener.accept()
-            except OSError:
-                return
-            self.open.append(connection)
-            try:
-                self.serve(connection)
-            except OSError:
-                pass
-
-    def close(self):
-        self.listener.close()
-        for connection in self.open:
-            connection.close()
 
 
 def send_then_close(data):
@@ -148,13 +120,11 @@ def judge(name, url, words, bad):
 def main():
     bad = []
     for name, serve, words in CASES:
-        server = Server(serve)
-        judge(name, server.url, words, bad)
+        server = Listener(serve)
+        judge(name, 'tcp:' + server.address, words, bad)
         server.close()
-    unused = socket.create_server(('127.0.0.1', 0))
-    url = 'tcp://127.0.0.1:%d' % unused.getsockname()[1]
-    unused.close()
-    judge('no server', url, 'cannot reach', bad)
+    nobody = Nobody()
+    judge('no server', nobody.url, 'cannot reach', bad)
     judge('no such socket', 'unix:/nowhere/at/all', 'cannot reach', bad)
     judge('no such host', 'tcp://no-such-host.invalid:1', 'cannot reach', bad)
     done = subprocess.run([OUTBOARD, 'run', '--server', 'http://x', '--', PROGRAM], capture_output=True, text=True, timeout=waiting.LONG)

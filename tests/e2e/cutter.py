@@ -9,6 +9,7 @@ import struct
 import threading
 
 import waiting
+from listening import Listener
 
 PREFACE = 16
 MODES = ('fin', 'rst', 'half')
@@ -143,32 +144,19 @@ class Proxy:
         self.lock = threading.Lock()
         self.links, self.bytes, self.made, self.refusing = [], 0, {}, False
         self.shared = listen.startswith('shm:')  # the bytes go past us: connections break by the clock
-        if listen.startswith(('unix:', 'shm:')):
-            self.listener = socket.socket(socket.AF_UNIX)
-            self.listener.bind(listen.split(':', 1)[1])
-            self.url = listen
-        else:
-            self.listener = socket.create_server(('127.0.0.1', 0))
-            self.url = '%s://127.0.0.1:%d' % (listen.split(':')[0], self.listener.getsockname()[1])
-        self.listener.listen(64)
-        threading.Thread(target=self.accept, daemon=True).start()
+        scheme, path = listen.split(':', 1)
+        self.listener = Listener(self.carry, path if scheme in ('unix', 'shm') else None)
+        self.url = f'{scheme}:{self.listener.address}'
         if control and cuts:
             threading.Thread(target=self.cut_by_clock, args=('control',), daemon=True).start()
         if self.shared and cuts:
             threading.Thread(target=self.cut_by_clock, args=('new', 'data'), daemon=True).start()
 
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            if self.refusing:
-                client.close()
-                continue
-            if self.listener.family != socket.AF_UNIX:
-                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            threading.Thread(target=Link(self, client).run, daemon=True).start()
+    def carry(self, client):
+        if self.refusing:
+            client.close()
+        else:
+            Link(self, client).run()
 
     def plan(self, link):
         """When this connection breaks. A session's first lives through its hello, a later one may not live through its join."""
@@ -205,7 +193,5 @@ class Proxy:
 
     def close(self):
         self.cuts_left = 0
-        with contextlib.suppress(OSError):
-            self.listener.shutdown(socket.SHUT_RDWR)  # the thread in accept leaves
-        self.listener.close()
         self.cut_all()
+        self.listener.close()

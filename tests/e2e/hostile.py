@@ -7,6 +7,7 @@ import socket
 import threading
 
 from frames import CONTROL, GIVEN, MORE, PART, PREFACE, REPLIES, TEXT, TEXT_STDERR, Frame, Reply, pack, receive, replies_into, replies_of, unpack
+from listening import Listener, end
 
 LEFT_OUT_S = 1               # after something was left out: when the connections are closed
 NUMBERS = (0, 1, 2, 7, 8, 31, 63, 64, 255, 999, 1000, 4095, 4096, 65535, 1 << 20, (1 << 31) - 1, 1 << 31, (1 << 32) - 8, (1 << 32) - 1)
@@ -26,22 +27,15 @@ class Hostile:
         kinds = (REPLIES, REPLIES, CONTROL) + ((PART, PART, GIVEN) if striped else ())
         self.places = [(kind, self.random.choice((0, 1, 2, 3, self.random.randrange(12), self.random.randrange(90 if kind == REPLIES else 12))))
                        for kind in (self.random.choice(kinds) for _ in range(self.random.choice((1, 1, 2, 6))))]
-        self.listener = socket.create_server(('127.0.0.1', 0))
-        self.url = 'tcp://127.0.0.1:%d' % self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
+        self.listener = Listener(self.carry)
+        self.url = 'tcp:' + self.listener.address
 
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-                server = socket.create_connection(self.server)
-            except OSError:
-                return
-            for s in (client, server):
-                s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.open += [client, server]
-            threading.Thread(target=self.up, args=(client, server), daemon=True).start()
-            threading.Thread(target=self.down, args=(server, client), daemon=True).start()
+    def carry(self, client):
+        server = socket.create_connection(self.server)
+        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.open.append(server)
+        threading.Thread(target=self.up, args=(client, server), daemon=True).start()
+        self.down(server, client)
 
     @staticmethod
     def up(client, server):
@@ -94,13 +88,6 @@ class Hostile:
         for s in self.open:
             end(s)
             s.close()
-
-
-def end(s):
-    try:
-        s.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass
 
 
 # ---- what is changed: (random, frame, state) -> frames ----

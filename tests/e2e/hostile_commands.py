@@ -9,17 +9,16 @@ prints nothing that steers a terminal.
 import concurrent.futures
 import json
 import os
-import socket
 import struct
 import subprocess
 import sys
-import threading
 import time
 
 import waiting
 from frames import ACK, REPLIES, Frame, replies_into, replies_of
-from hostile import STEER, Hostile, end
+from hostile import STEER, Hostile
 from house import Server, bad, check
+from listening import Listener, end
 
 OUTBOARD, SERVER = sys.argv[1:3]
 SEEDS, FIRST = int(sys.argv[3]), int(sys.argv[4]) if len(sys.argv) > 4 else 1
@@ -73,35 +72,12 @@ class Wild(Hostile):
         return [frame.bytes()]
 
 
-class Alone:
+class Alone(Listener):
     """A server of its own: `serve` gets each connection behind the client's first bytes."""
 
     def __init__(self, serve):
-        self.listener, self.open, self.serve = socket.create_server(('127.0.0.1', 0)), [], serve
-        self.url = 'tcp://127.0.0.1:%d' % self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                connection, _ = self.listener.accept()
-            except OSError:
-                return
-            self.open.append(connection)
-            threading.Thread(target=self.one, args=(connection,), daemon=True).start()
-
-    def one(self, connection):
-        try:
-            connection.recv(65536)
-            self.serve(connection)
-        except OSError:
-            pass
-
-    def close(self):
-        self.listener.close()
-        for connection in self.open:
-            end(connection)
-            connection.close()
+        super().__init__(lambda connection: connection.recv(65536) and serve(connection))
+        self.url = 'tcp:' + self.address
 
 
 class Flood(Hostile):

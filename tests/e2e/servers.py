@@ -4,6 +4,7 @@
 
     servers.py OUTBOARD SERVER INIT_PROGRAM LIMITS_PROGRAM
 """
+import itertools
 import json
 import socket
 import subprocess
@@ -11,14 +12,11 @@ import sys
 import threading
 
 import waiting
+from listening import Listener, Nobody
 from serving import ENV, Server, check, finish, run
 
 OUTBOARD, SERVER, INIT, LIMITS = sys.argv[1:5]
-
-
-def closed_port():
-    with socket.create_server(('127.0.0.1', 0)) as s:
-        return 'tcp://127.0.0.1:%d' % s.getsockname()[1]
+NOBODY, NOBODY_EITHER = Nobody(), Nobody()
 
 
 def tool(*arguments):
@@ -34,7 +32,7 @@ def session(url):
 
 
 def placement():
-    dead = closed_port()
+    dead = NOBODY.url
     hangs = socket.create_server(('127.0.0.1', 0))
     hang_url = 'tcp://127.0.0.1:%d' % hangs.getsockname()[1]
     with Server(SERVER, '--driver', 'soft', '--max-sessions', '2') as loaded, Server(SERVER, '--driver', 'soft', '--max-memory', '1GiB') as free:
@@ -63,9 +61,9 @@ def placement():
         for holder in holders:
             holder.communicate('\n')
     hangs.close()
-    out, done = run(OUTBOARD, f'{dead},{closed_port()}', INIT)
+    out, done = run(OUTBOARD, f'{dead},{NOBODY_EITHER.url}', INIT)
     check('all dead: a sentence', out.split()[0] == '100' and 'none of the 2 servers' in done.stderr, out + done.stderr)
-    done = tool('check', '--server', f'{dead},{closed_port()}')
+    done = tool('check', '--server', f'{dead},{NOBODY_EITHER.url}')
     check('check fails then', done.returncode == 1 and 'would get none' in done.stdout, done.stdout)
     done = tool('run', '--server', f'{dead},http://x', '--', 'true')
     check('a list with a wrong address is refused', done.returncode == 2 and 'tcp://' in done.stderr, done.stderr)
@@ -76,26 +74,20 @@ class Lying:
 
     def __init__(self, tells, leads):
         self.to = {16: tells, 1: leads, 2: leads}
-        self.listener = socket.create_server(('127.0.0.1', 0))
-        self.url = 'tcp://127.0.0.1:%d' % self.listener.getsockname()[1]
         self.asked = self.led = 0
-        threading.Thread(target=self.accept, daemon=True).start()
+        self.listener = Listener(self.lead)
+        self.url = 'tcp:' + self.listener.address
 
-    def accept(self):
-        while True:
-            try:
-                near, _ = self.listener.accept()
-            except OSError:
-                return
-            preface = near.recv(16, socket.MSG_WAITALL)
-            intent = preface[6]
-            self.asked += intent == 16
-            self.led += intent == 1
-            host, port = self.to[intent].removeprefix('tcp://').split(':')
-            far = socket.create_connection((host, int(port)))
-            far.sendall(preface)
-            for one, other in ((near, far), (far, near)):
-                threading.Thread(target=self.carry, args=(one, other), daemon=True).start()
+    def lead(self, near):
+        preface = near.recv(16, socket.MSG_WAITALL)
+        intent = preface[6]
+        self.asked += intent == 16
+        self.led += intent == 1
+        host, port = self.to[intent].removeprefix('tcp://').split(':')
+        far = socket.create_connection((host, int(port)))
+        far.sendall(preface)
+        threading.Thread(target=self.carry, args=(far, near), daemon=True).start()
+        self.carry(near, far)
 
     @staticmethod
     def carry(one, other):
@@ -118,7 +110,7 @@ def taken_in_between():
         check('refused by the best: the program runs on the next best', out.split() == ['0', '0'] and lying.led == 1 and f'{lying.url} is used' in done.stderr and
               'the server is full' in done.stderr and 'next best server' in done.stderr, out + done.stderr)
         check('which is the other', load(second)['sessions_total'] == 2, load(second))
-        out, done = run(OUTBOARD, f'{lying.url},{closed_port()}', INIT)
+        out, done = run(OUTBOARD, f'{lying.url},{NOBODY.url}', INIT)
         check('nobody left: both reasons are told', out.split()[0] != '0' and 'the server is full' in done.stderr and 'cannot reach' in done.stderr, out + done.stderr)
         lying.listener.close()
         for holder in holders:
@@ -134,10 +126,8 @@ def kept():
         check('top asks again on one connection', lying.asked == 1, lying.asked)
         watch.kill()
         watch = subprocess.Popen([OUTBOARD, 'top', '--json', '--interval', '1.6', '--server', lying.url], stdout=subprocess.PIPE, text=True, env=ENV)
-        looks = 0
-        while looks < 2:
-            looks += watch.stdout.readline().startswith('{')
-        check('and on a new one when the server has closed it meanwhile', lying.asked == 3, lying.asked)
+        looks = sum(1 for _ in itertools.islice((line for line in watch.stdout if line.startswith('{')), 2))
+        check('and on a new one when the server has closed it meanwhile', looks == 2 and lying.asked == 3, (looks, lying.asked))
         watch.kill()
         lying.listener.close()
         check('which is no refusal', load(s)['refused_total'] == 0, load(s))
@@ -160,7 +150,7 @@ def top():
         waiting.until(lambda: load(s)['sessions'] == 0)
         told = load(s)
         check('the session is gone from top', told['sessions'] == 0 and told['listed'] == [] and told['refused_total'] == 1, told)
-    done = tool('top', '--once', '--server', closed_port())
+    done = tool('top', '--once', '--server', NOBODY.url)
     check('top of nobody fails with a sentence', done.returncode == 1 and 'Connection refused' in done.stderr, done.stderr)
 
 

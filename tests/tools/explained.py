@@ -15,6 +15,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'e2e'))
 import waiting  # noqa: E402
+from listening import Nobody  # noqa: E402
 from serving import ENV, Server, check, finish  # noqa: E402
 
 OUTBOARD, SERVER, FAILING, INIT, COMPILER = *sys.argv[1:5], sys.argv[5:]
@@ -30,8 +31,8 @@ def lines(text):
 
 def ways(folder):
     """No way to the server: `run`, `check` and `top` say the same."""
-    with socket.create_server(('127.0.0.1', 0)) as s:
-        closed = 'tcp://127.0.0.1:%d' % s.getsockname()[1]
+    nobody = Nobody()
+    closed = nobody.url
     silent = socket.create_server(('127.0.0.1', 0))
     silent_url = 'tcp://127.0.0.1:%d' % silent.getsockname()[1]
     for url, words in (('tcp://no-such-host.invalid:1', ["the name 'no-such-host.invalid' could not be resolved", 'numeric address']),
