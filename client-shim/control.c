@@ -116,12 +116,12 @@ static bool control_send(enum obp_message_type type, uint64_t value)
 static void stream_set(const struct obt_stream *stream)
 {
 	pthread_mutex_lock(&control.send_lock);
+	atomic_store(&control.fd, -1); /* before it is closed: fd_not_taken */
 	if (control.connected)
 		obt_stream_close(&control.stream);
 	control.connected = stream != NULL;
 	if (stream)
 		control.stream = *stream;
-	atomic_store(&control.fd, -1);
 	if (stream) {
 		atomic_store(&control.ino, stream->file.ino);
 		atomic_store(&control.fd, stream->fd);
@@ -380,7 +380,7 @@ static void *control_main(void *unused)
 	while (ok && !atomic_load(&control.stopping)) {
 		enum verdict verdict = turn();
 
-		if (verdict == BROKEN && !obc_resume_grace() && !obt_stream_ours(&control.stream))
+		if (verdict == BROKEN && !obc_resume_grace() && !obc_log_descriptors_ours())
 			obc_log_descriptor_gone();
 		if (verdict == BROKEN)
 			ok = obc_resume_grace() && control_again();
@@ -392,12 +392,20 @@ static void *control_main(void *unused)
 	return NULL;
 }
 
-/* Without the lock: for a child after fork, and where the lock's holder waits in a send. */
+/* Without the lock: for other threads, for a child after fork, and where the lock's holder waits in a send. */
 static bool fd_ours(void)
 {
 	int fd = atomic_load(&control.fd);
 
 	return fd >= 0 && ob_fd_file(fd).ino == atomic_load(&control.ino);
+}
+
+/* Two looks at the number: the control thread may have made another connection in between. */
+static bool fd_not_taken(void)
+{
+	int fd = atomic_load(&control.fd);
+
+	return fd < 0 || fd_ours() || atomic_load(&control.fd) != fd;
 }
 
 void obc_control_give_up(void)
@@ -417,6 +425,7 @@ bool obc_control_start(const struct obt_url *url, uint64_t timeout_ns, uint64_t 
 	control.timeout_ns = timeout_ns;
 	control.dead_ns = dead_ns;
 	obc_log_on_ack(ack_send);
+	obc_log_on_look(fd_not_taken);
 	control.thread_running = ob_thread_start(control_main, NULL, 0, &control.thread);
 	return control.thread_running;
 }

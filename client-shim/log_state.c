@@ -20,6 +20,18 @@
  */
 #define LOOK_NS 50000
 
+static bool (*look_hook)(void);
+
+void obc_log_on_look(bool (*fn)(void))
+{
+	look_hook = fn;
+}
+
+bool obc_log_descriptors_ours(void)
+{
+	return obt_stream_ours(&obc_log_state.stream) && (!look_hook || look_hook());
+}
+
 /* The number of our descriptor is free, or another file's: nothing is written to it, and nothing that is done to the file of ours would matter. */
 void obc_log_descriptor_gone(void)
 {
@@ -76,9 +88,11 @@ void log_io_failed(int error, const char *doing)
 {
 	char why[160];
 
-	if (!obt_stream_ours(&obc_log_state.stream)) {
+	bool of_link = obt_error_of_link(error);
+
+	if (of_link ? !obc_log_descriptors_ours() : !obt_stream_ours(&obc_log_state.stream)) {
 		obc_log_descriptor_gone();
-	} else if (obt_error_of_link(error)) {
+	} else if (of_link) {
 		log_link_broken(error == EPIPE || error == ECONNRESET ? OB_ERR_CLOSED : OB_ERR_IO);
 	} else {
 		snprintf(why, sizeof why, "%s failed with errno %d, %s, which neither the network nor the server can cause", doing, error, strerror(error));

@@ -150,10 +150,7 @@ static void every(void (*handler)(int), long us)
 static void *sender(void *argument)
 {
 	pthread_t target = *(pthread_t *)argument;
-	sigset_t all;
 
-	sigfillset(&all); /* this thread has no context: the timer's signals are for the other one */
-	pthread_sigmask(SIG_BLOCK, &all, NULL);
 	for (int i = 0; i < 3000; i++) {
 		pthread_kill(target, SIGUSR1);
 		if (i % 4 == 0)
@@ -165,9 +162,14 @@ static void *sender(void *argument)
 static void handler(void)
 {
 	pthread_t self = pthread_self(), thread;
+	sigset_t all, before;
 
-	every(caller, 1000);
+	/* The other thread has no context: the timer's signals are for this one. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
 	pthread_create(&thread, NULL, sender, &self);
+	every(caller, 1000);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	while (pthread_tryjoin_np(thread, NULL) != 0)
 		calls();
 	signal(SIGPROF, SIG_IGN);
