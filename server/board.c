@@ -57,5 +57,4 @@ void obs_board_publish(struct obs_session *session)
 	if (executed != obs_board_read(&obs_board->calls) || blocking)
 		atomic_store_explicit(&obs_board->last_ns, ob_clock_ns(), memory_order_relaxed);
 	atomic_store_explicit(&obs_board->calls, executed, memory_order_relaxed);
-	atomic_store_explicit(&obs_board->working, blocking != 0, memory_order_relaxed);
 }

@@ -52,7 +52,7 @@ struct obs_board {
 	_Atomic uint64_t host[OBS_HOLD_PURPOSES];
 	_Atomic uint32_t conduct;                     /* enum obp_conduct */
 	_Atomic uint32_t waiting;                     /* the executor waits for the client's bytes: only then is a session idle */
-	_Atomic uint32_t working;                     /* a call is being executed, or launches are under way */
+	_Atomic uint32_t blocked;                     /* calls that wait for the device in other threads than the executor */
 	/* Written by the supervisor: a session of higher priority is at work, hold launches back. */
 	_Atomic bool yield;
 };

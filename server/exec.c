@@ -84,7 +84,8 @@ static size_t receive(struct obs_session *session, void *data, size_t size)
 	}
 	if (n <= 0 && !session->link.on)
 		obs_session_exit(session, 0);
-	atomic_store_explicit(&obs_board->waiting, false, memory_order_relaxed);
+	/* Without a connection it goes on waiting, for the next one. */
+	atomic_store_explicit(&obs_board->waiting, n <= 0, memory_order_relaxed);
 	return n > 0 ? (size_t)n : 0;
 }
 
@@ -206,9 +207,11 @@ static void block_here(struct obs_exec *x, const struct obp_item *item)
 	memcpy(body, item->body, item->size); /* the connection's buffer goes with the role */
 	atomic_store_explicit(&session->blocking, call, memory_order_release);
 	obs_exec_record(x, &item->record, body, (uint32_t)item->size);
-	if (!atomic_compare_exchange_strong(&session->blocking, &call, 0))
+	if (!atomic_compare_exchange_strong(&session->blocking, &call, 0)) {
+		atomic_fetch_sub_explicit(&obs_board->blocked, 1, memory_order_relaxed);
 		for (;;)
 			pause(); /* no thread needs this one; it ends with the process */
+	}
 }
 
 static void small(struct obs_exec *x, const struct obp_item *item)
@@ -335,8 +338,11 @@ static void *successor(void *argument)
 	struct obs_session *session = argument;
 	uint64_t call = atomic_load(&session->succeeding);
 
-	if (!atomic_compare_exchange_strong(&session->blocking, &call, 0))
+	atomic_fetch_add_explicit(&obs_board->blocked, 1, memory_order_relaxed);
+	if (!atomic_compare_exchange_strong(&session->blocking, &call, 0)) {
+		atomic_fetch_sub_explicit(&obs_board->blocked, 1, memory_order_relaxed);
 		return NULL; /* it has just returned and reads again */
+	}
 	run(session, NULL);
 }
 

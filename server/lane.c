@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "server/board.h"
 #include "server/exec.h"
 #include "server/quota.h"
 
@@ -67,6 +68,7 @@ static void *lane_main(void *argument)
 		x.call = lane->call;
 		x.opcode = lane->record.opcode;
 		obs_exec_record(&x, &lane->record, lane->body, lane->size);
+		atomic_fetch_sub_explicit(&obs_board->blocked, 1, memory_order_relaxed);
 		pthread_mutex_lock(&lane->lock);
 		lane->busy = false;
 		pthread_cond_broadcast(&lane->changed);
@@ -95,6 +97,7 @@ bool obs_lane_run(struct obs_exec *x, const struct obp_record *rec, const void *
 	lane->size = size;
 	memcpy(lane->body, body, size);
 	lane->busy = true;
+	atomic_fetch_add_explicit(&obs_board->blocked, 1, memory_order_relaxed);
 	pthread_cond_broadcast(&lane->changed);
 	pthread_mutex_unlock(&lane->lock);
 	return true;

@@ -416,9 +416,10 @@ static void idle_check(uint64_t now)
 	static uint64_t since;
 	uint32_t idle_s = atomic_load(&loop.session->idle_s);
 
-	/* An executor that compiles, or waits for its share of the device, makes no calls and is not idle. */
+	/* An executor that compiles, or waits for its share of the device, makes no calls and is not idle. The grace period ends one without a connection. */
 	if (!since || !atomic_load_explicit(&obs_board->introduced, memory_order_relaxed) ||
-	    !atomic_load_explicit(&obs_board->waiting, memory_order_relaxed) || loop.executed != obs_board_read(&obs_board->calls) || loop.blocked)
+	    !atomic_load_explicit(&obs_board->waiting, memory_order_relaxed) || atomic_load(&loop.session->link.down) ||
+	    loop.executed != obs_board_read(&obs_board->calls) || loop.blocked)
 		since = now;
 	obs_board_publish(loop.session);
 	obs_conduct_tick(now);

@@ -183,13 +183,16 @@ bool obs_status_answer(struct obs_super *super, int fd, uint64_t want)
 
 /* ---- while sessions run ---- */
 
+/* A call is being executed, or was a moment ago: a session that makes one call after the other works all the time. */
 static bool works(struct obs_proc *proc)
 {
-	uint64_t calls = obs_board_read(&proc->board->calls);
-	bool moved = calls != proc->seen_calls || atomic_load_explicit(&proc->board->working, memory_order_relaxed);
+	const struct obs_board *board = proc->board;
+	uint64_t calls = obs_board_read(&board->calls);
+	bool moved = calls != proc->seen_calls;
 
+	if (atomic_load_explicit(&board->introduced, memory_order_acquire))
+		moved = moved || !obs_board_read_word(&board->waiting) || obs_board_read_word(&board->blocked);
 	proc->seen_calls = calls;
-	/* The worker tells its calls only now and then: one that moved keeps its standing over the ticks in between. */
 	proc->active_ticks = moved ? 4 : proc->active_ticks - (proc->active_ticks > 0);
 	return proc->active_ticks > 0;
 }

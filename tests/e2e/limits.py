@@ -201,9 +201,10 @@ def order():
                 before, first = held_back(), launched()
                 waiting.until(lambda: launched() >= first + n)
                 return held_back() - before
+            low = start('low', file, 'launches', '10000000')
+            waiting.until(lambda: launched() >= 20)
             high = start('high', subprocess.DEVNULL, 'fill')
             waiting.until(lambda: s.said('call 1 of cuStreamSynchronize is held'))
-            low = start('low', file, 'launches', '10000000')
             check('while the high one works the low one is held back', waiting.until(lambda: held_back() > YIELD))
             waited = span(6)
             check('every launch of the low one waits as long as it may', waited >= 5 * YIELD, waited)
