@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * To be preloaded: the main thread's sendmsg or recv fails with a given errno. FAULTY="send|recv ERRNO SKIP TIMES": once SKIP of its sendmsg have gone well,
- * the next TIMES of what is named fail.
+ * To be preloaded: sendmsg or recv fails with a given errno on the first socket that the main thread sends on, whichever thread calls it. FAULTY="send|recv
+ * ERRNO SKIP TIMES": once SKIP sendmsg have gone well there, the next TIMES of what is named fail.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@
 #include <unistd.h>
 
 static char what[8];
-static int number, skip, times, sent;
+static int number, skip, times;
+static _Atomic int the_socket = -1, sent, failed;
 
 __attribute__((constructor)) static void read_setting(void)
 {
@@ -24,9 +26,9 @@ __attribute__((constructor)) static void read_setting(void)
 		what[0] = '\0';
 }
 
-static bool fails(const char *call)
+static bool fails(const char *call, int fd)
 {
-	if (strcmp(call, what) != 0 || sent < skip || times-- <= 0)
+	if (strcmp(call, what) != 0 || fd != the_socket || sent < skip || failed++ >= times)
 		return false;
 	errno = number;
 	return true;
@@ -35,13 +37,14 @@ static bool fails(const char *call)
 __attribute__((visibility("default"))) ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	static ssize_t (*real)(int, const struct msghdr *, int);
-	bool main_thread = gettid() == getpid();
 
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "sendmsg");
-	if (main_thread && fails("send"))
+	if (the_socket < 0 && gettid() == getpid())
+		the_socket = fd;
+	if (fails("send", fd))
 		return -1;
-	sent += main_thread;
+	sent += fd == the_socket;
 	return real(fd, msg, flags);
 }
 
@@ -51,5 +54,5 @@ __attribute__((visibility("default"))) ssize_t recv(int fd, void *data, size_t s
 
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "recv");
-	return gettid() == getpid() && fails("recv") ? -1 : real(fd, data, size, flags);
+	return fails("recv", fd) ? -1 : real(fd, data, size, flags);
 }
