@@ -6,8 +6,8 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
