@@ -242,8 +242,6 @@ int obs_admission_run(const struct obs_options *given)
 	fcntl(OBS_HANDOFF_FD, F_SETFL, O_NONBLOCK);
 	/* Descriptors that were open in whoever started the server. */
 	syscall(SYS_close_range, (unsigned)OBS_ADMISSION_LISTENERS_FD + (unsigned)strlen(options.listeners ? options.listeners : ""), ~0u, 0u);
-	/* Newer versions of libuv queue work for the kernel where no filter of system calls can look. */
-	setenv("UV_USE_IO_URING", "0", 1);
 	connections_bound(&options);
 	admission.options = &options;
 	admission.routes = obs_routes_adopt();
@@ -251,13 +249,14 @@ int obs_admission_run(const struct obs_options *given)
 		ob_error("admission: the table of sessions cannot be mapped: %s", strerror(errno));
 		return 1;
 	}
-	if (!secrets_load(&options) || uv_loop_init(&admission.loop) != 0)
+	/* The loop is made inside: libuv then finds out for itself which system calls it has to do without. */
+	if (!secrets_load(&options) || !sandbox_close(&options) || uv_loop_init(&admission.loop) != 0)
 		return 1;
 	uv_timer_init(&admission.loop, &admission.sweep);
 	uv_poll_init(&admission.loop, &admission.channel, OBS_HANDOFF_FD);
 	uv_poll_start(&admission.channel, UV_READABLE | UV_DISCONNECT, channel_readable);
 	uv_timer_start(&admission.sweep, sweep, OBS_SWEEP_MS, OBS_SWEEP_MS);
-	if (!listeners_take(options.listeners ? options.listeners : "") || !sandbox_close(&options))
+	if (!listeners_take(options.listeners ? options.listeners : ""))
 		return 1;
 	uv_run(&admission.loop, UV_RUN_DEFAULT);
 	return 0;

@@ -78,7 +78,8 @@ static const char *const allowed[] = {
 static const char *const admitted[] = {
 	"read", "write", "readv", "writev", "recvfrom", "recvmsg", "sendto", "sendmsg", "accept", "accept4", "shutdown", "getsockname", "getpeername",
 	"getsockopt", "setsockopt", "close", "lseek", "_llseek", "fstat", "fstat64", "newfstatat", "fstatat64", "statx",
-	"poll", "ppoll", "epoll_wait", "epoll_pwait", "epoll_pwait2", "epoll_ctl", "munmap", "mremap", "brk", "madvise", "futex", "set_robust_list", "rseq",
+	"poll", "ppoll", "epoll_create1", "eventfd2", "pipe2", "epoll_wait", "epoll_pwait", "epoll_pwait2", "epoll_ctl",
+	"munmap", "mremap", "brk", "madvise", "futex", "set_robust_list", "rseq",
 	"exit", "exit_group", "sched_yield", "gettid", "getpid", "getppid", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "restart_syscall",
 	"clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "gettimeofday", "time", "getrandom", "getrusage", "sysinfo", "uname",
 };
