@@ -116,7 +116,7 @@ static bool control_send(enum obp_message_type type, uint64_t value)
 static void stream_set(const struct obt_stream *stream)
 {
 	pthread_mutex_lock(&control.send_lock);
-	atomic_store(&control.fd, -1); /* before it is closed: fd_not_taken */
+	atomic_store(&control.fd, -1); /* before it is closed: fd_ours_or_none must not take that for the program's doing */
 	if (control.connected)
 		obt_stream_close(&control.stream);
 	control.connected = stream != NULL;
@@ -400,8 +400,8 @@ static bool fd_ours(void)
 	return fd >= 0 && ob_fd_file(fd).ino == atomic_load(&control.ino);
 }
 
-/* Two looks at the number: the control thread may have made another connection in between. */
-static bool fd_not_taken(void)
+/* The number is read twice because the control thread may replace the connection between the two checks. */
+static bool fd_ours_or_none(void)
 {
 	int fd = atomic_load(&control.fd);
 
@@ -425,7 +425,7 @@ bool obc_control_start(const struct obt_url *url, uint64_t timeout_ns, uint64_t 
 	control.timeout_ns = timeout_ns;
 	control.dead_ns = dead_ns;
 	obc_log_on_ack(ack_send);
-	obc_log_on_look(fd_not_taken);
+	obc_log_on_control_check(fd_ours_or_none);
 	control.thread_running = ob_thread_start(control_main, NULL, 0, &control.thread);
 	return control.thread_running;
 }

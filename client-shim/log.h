@@ -114,10 +114,13 @@ void obc_log_link_broken(void);
  * the session ends with a line that says so.
  */
 void obc_log_descriptor_gone(void);
-/* Of the data and the control connection. False: the program closed one of them, and when the server ends the session for that, the other one ends too. */
+/*
+ * False: the program has closed the descriptor of the data or the control connection. Both must be checked to name the cause: without resuming, the server
+ * answers the loss of one connection by closing the other.
+ */
 bool obc_log_descriptors_ours(void);
-/* Whether the number of the control connection, if there is one, is ours still. Any thread. Set before the log is opened. */
-void obc_log_on_look(bool (*fn)(void));
+/* How to check the control connection's descriptor; true without a connection. Called on any thread. Set once, before the control thread starts. */
+void obc_log_on_control_check(bool (*fn)(void));
 /* This side's part of what is known about the data connection. */
 void obc_log_progress(struct obp_progress *ret);
 /* Acknowledgements of replies that no call takes along go out through this. Set before the log is opened. */

@@ -20,16 +20,16 @@
  */
 #define LOOK_NS 50000
 
-static bool (*look_hook)(void);
+static bool (*control_check)(void);
 
-void obc_log_on_look(bool (*fn)(void))
+void obc_log_on_control_check(bool (*fn)(void))
 {
-	look_hook = fn;
+	control_check = fn;
 }
 
 bool obc_log_descriptors_ours(void)
 {
-	return obt_stream_ours(&obc_log_state.stream) && (!look_hook || look_hook());
+	return obt_stream_ours(&obc_log_state.stream) && (!control_check || control_check());
 }
 
 /* The number of our descriptor is free, or another file's: nothing is written to it, and nothing that is done to the file of ours would matter. */
@@ -86,9 +86,8 @@ void obc_log_fail(enum ob_err err)
 
 void log_io_failed(int error, const char *doing)
 {
-	char why[160];
-
 	bool of_link = obt_error_of_link(error);
+	char why[160];
 
 	if (of_link ? !obc_log_descriptors_ours() : !obt_stream_ours(&obc_log_state.stream)) {
 		obc_log_descriptor_gone();

@@ -229,6 +229,7 @@ static bool sandbox_close(const struct obs_options *options)
 int obs_admission_run(const struct obs_options *given)
 {
 	static struct obs_options options;
+	int failed;
 
 	options = *given;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -249,15 +250,23 @@ int obs_admission_run(const struct obs_options *given)
 		ob_error("admission: the table of sessions cannot be mapped: %s", strerror(errno));
 		return 1;
 	}
-	/* The loop is made inside: libuv then finds out for itself which system calls it has to do without. */
-	if (!secrets_load(&options) || !sandbox_close(&options) || uv_loop_init(&admission.loop) != 0)
+	if (!secrets_load(&options) || !sandbox_close(&options))
 		return 1;
+	/* Only now: libuv tries io_uring when it makes the loop, and falls back where the sandbox denies it. Denied later, it aborts. */
+	failed = uv_loop_init(&admission.loop);
+	if (failed) {
+		ob_error("admission: the event loop cannot be created: %s. If the server starts with --sandbox off, report that the sandbox denies "
+			 "what this libuv needs", uv_strerror(failed));
+		return 1;
+	}
 	uv_timer_init(&admission.loop, &admission.sweep);
 	uv_poll_init(&admission.loop, &admission.channel, OBS_HANDOFF_FD);
 	uv_poll_start(&admission.channel, UV_READABLE | UV_DISCONNECT, channel_readable);
 	uv_timer_start(&admission.sweep, sweep, OBS_SWEEP_MS, OBS_SWEEP_MS);
-	if (!listeners_take(options.listeners ? options.listeners : ""))
+	if (!listeners_take(options.listeners ? options.listeners : "")) {
+		ob_error("admission: the listening sockets cannot be watched; report this with the versions of libuv and of the kernel");
 		return 1;
+	}
 	uv_run(&admission.loop, UV_RUN_DEFAULT);
 	return 0;
 }

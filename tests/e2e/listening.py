@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Listening sockets of tests: proxies and false servers, and an address at which nobody listens.
+"""Listening sockets for test proxies and fake servers, and an address at which nobody listens.
 
-tools/dev/check-style refuses other listeners that a thread waits for: one that is merely closed leaves its thread in accept, and any signal wakes that
-thread to go on with the same number, which is by then another test's socket.
+Closing a socket does not wake a thread that is blocked in accept on it. Any signal then restarts the call with the same descriptor number, which may have
+become the next listener's, so that the old thread takes that one's connection. tools/dev/check-style therefore refuses accept elsewhere in tests.
 """
 import contextlib
 import socket
 import threading
+
+import waiting
 
 
 def end(connection):
@@ -52,7 +54,7 @@ class Listener:
     def close(self):
         """No thread waits for the socket afterwards, and all connections are ended."""
         end(self.socket)
-        self.thread.join()
+        self.thread.join(waiting.LONG)
         self.socket.close()
         for connection in self.open:
             end(connection)
