@@ -61,7 +61,7 @@ FORMAT_CONSTS = ('CHUNK_MAX',)
 
 def format_consts(text):
     for name in FORMAT_CONSTS:
-        value = re.search(rf'#define OBP_{name} \((\d+)u << (\d+)\)', text)
+        value = re.search(rf'#define OBP_{name}\s+\((\d+)u << (\d+)\)', text)
         if not value:
             sys.exit(f'gen.py: protocol/format.h has no OBP_{name} of the form (1u << 20)')
         yield name, int(value[1]) << int(value[2])
