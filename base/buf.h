@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A byte buffer that grows up to a maximum given when it is made. Owned by one thread at a time. After the first failed append
- * the buffer is marked failed and further appends do nothing, so a caller checks once at the end.
+ * A byte buffer that grows up to a maximum given when it is made. Owned by one thread at a time.
+ * After the first failed append the buffer is marked failed and further appends do nothing, so a
+ * caller checks once at the end.
  */
 #ifndef OB_BUF_H
 #define OB_BUF_H
@@ -19,10 +20,13 @@ struct ob_buf {
 
 void ob_buf_init(struct ob_buf *buf, size_t max);
 void ob_buf_fini(struct ob_buf *buf);
-/* `n` more bytes at the end, uninitialised; NULL (and failed) beyond the maximum or out of memory. */
+/*
+ * `n` more bytes at the end, uninitialised; NULL (and failed) beyond the maximum or out of memory.
+ */
 void *ob_buf_extend(struct ob_buf *buf, size_t n);
 bool ob_buf_append(struct ob_buf *buf, const void *data, size_t n);
-bool ob_buf_printf(struct ob_buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool ob_buf_printf(struct ob_buf *buf, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 /* Drops the first n bytes. */
 void ob_buf_consume(struct ob_buf *buf, size_t n);
 

@@ -24,10 +24,10 @@ static inline uint64_t ob_round_up(uint64_t n, uint64_t align)
 }
 
 /* Arguments are evaluated twice. */
-#define ob_min(a, b) ((a) < (b) ? (a) : (b))
-#define ob_max(a, b) ((a) > (b) ? (a) : (b))
-#define ob_likely(x) __builtin_expect(!!(x), 1)
-#define ob_unlikely(x) __builtin_expect(!!(x), 0)
+#define ob_min(a, b)    ((a) < (b) ? (a) : (b))
+#define ob_max(a, b)    ((a) > (b) ? (a) : (b))
+#define ob_likely(x)    __builtin_expect(!!(x), 1)
+#define ob_unlikely(x)  __builtin_expect(!!(x), 0)
 #define ob_count(array) (sizeof(array) / sizeof((array)[0]))
 
 #endif

@@ -15,11 +15,11 @@
 
 #define OB_CLEANUP(fn) __attribute__((cleanup(fn)))
 
-#define ob_steal(p)                         \
-	__extension__({                     \
+#define ob_steal(p)                           \
+	__extension__({                       \
 		__auto_type ob_stolen_ = (p); \
-		(p) = NULL;                 \
-		ob_stolen_;                 \
+		(p) = NULL;                   \
+		ob_stolen_;                   \
 	})
 
 static inline void ob_freep(void *p)

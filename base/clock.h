@@ -6,12 +6,15 @@
 
 #include <stdint.h>
 
-#define OB_MS 1000000ull
+#define OB_MS     1000000ull
 #define OB_SECOND 1000000000ull
-#define OB_NEVER UINT64_MAX
+#define OB_NEVER  UINT64_MAX
 
 uint64_t ob_clock_ns(void);
-/* What poll() takes until `deadline` (ns, OB_NEVER for none): milliseconds rounded up, 0 when past, -1 for never. */
+/*
+ * What poll() takes until `deadline` (ns, OB_NEVER for none): milliseconds rounded up, 0 when past,
+ * -1 for never.
+ */
 int ob_clock_poll_ms(uint64_t deadline);
 
 static inline void ob_clock_relax(void)

@@ -10,7 +10,11 @@
 
 #include "base/check.h"
 
-#define ROOM 256                     /* numbers above OB_FD_HIGH that the raised limit allows; below a lower limit the search begins a quarter of it */
+/*
+ * numbers above OB_FD_HIGH that the raised limit allows; below a lower limit the search begins a
+ * quarter of it
+ */
+#define ROOM 256
 
 static pthread_mutex_t limit_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -24,7 +28,8 @@ static int duplicate(int fd)
 		return fcntl(fd, F_DUPFD_CLOEXEC, OB_FD_HIGH);
 	raised = old;
 	raised.rlim_cur = OB_FD_HIGH + ROOM;
-	raises = old.rlim_cur < raised.rlim_cur && old.rlim_max >= raised.rlim_cur && setrlimit(RLIMIT_NOFILE, &raised) == 0;
+	raises = old.rlim_cur < raised.rlim_cur && old.rlim_max >= raised.rlim_cur &&
+		setrlimit(RLIMIT_NOFILE, &raised) == 0;
 	high = fcntl(fd, F_DUPFD_CLOEXEC, OB_FD_HIGH);
 	if (raises)
 		setrlimit(RLIMIT_NOFILE, &old);
@@ -53,7 +58,8 @@ struct ob_file ob_fd_file(int fd)
 {
 	struct stat st;
 
-	return fstat(fd, &st) == 0 ? (struct ob_file){ st.st_dev, st.st_ino } : (struct ob_file){ 0, 0 };
+	return fstat(fd, &st) == 0 ? (struct ob_file){ st.st_dev, st.st_ino }
+				   : (struct ob_file){ 0, 0 };
 }
 
 bool ob_fd_is(int fd, const struct ob_file *file)

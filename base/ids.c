@@ -8,12 +8,12 @@
 #include "base/check.h"
 
 #define GENERATION_MASK 0xffffffu
-#define NO_INDEX UINT32_MAX
+#define NO_INDEX        UINT32_MAX
 
 struct ob_ids_slot {
-	_Atomic(uint64_t) id;     /* 0 while free */
+	_Atomic(uint64_t) id; /* 0 while free */
 	void *_Atomic value;
-	uint32_t generation;      /* of the next id; under the lock */
+	uint32_t generation; /* of the next id; under the lock */
 	uint32_t next_free;
 };
 
@@ -79,7 +79,8 @@ uint64_t ob_ids_add(struct ob_ids *ids, void *value)
 			ids->next_index++;
 	}
 	if (slot) {
-		id = (uint64_t)ids->kind << 56 | (uint64_t)(slot->generation & GENERATION_MASK) << 32 | index;
+		id = (uint64_t)ids->kind << 56 |
+			(uint64_t)(slot->generation & GENERATION_MASK) << 32 | index;
 		slot_publish(slot, id, value);
 		ids->used++;
 	}
@@ -126,7 +127,10 @@ void *ob_ids_remove(struct ob_ids *ids, uint64_t id)
 		value = atomic_load_explicit(&slot->value, memory_order_relaxed);
 		atomic_store_explicit(&slot->id, 0, memory_order_release);
 		slot->generation++;
-		/* Ids that the other side chose are its own to reuse: they never enter our free list. */
+		/*
+		 * Ids that the other side chose are its own to reuse: they never enter our free
+		 * list.
+		 */
 		if (ob_id_index(id) < ids->next_index) {
 			slot->next_free = ids->free_head;
 			ids->free_head = ob_id_index(id);
@@ -140,13 +144,16 @@ void *ob_ids_remove(struct ob_ids *ids, uint64_t id)
 void ob_ids_each(struct ob_ids *ids, void (*fn)(void *user, uint64_t id, void *value), void *user)
 {
 	for (uint32_t c = 0; c < OB_IDS_CHUNKS; c++) {
-		struct ob_ids_slot *chunk = atomic_load_explicit(&ids->chunks[c], memory_order_acquire);
+		struct ob_ids_slot *chunk =
+			atomic_load_explicit(&ids->chunks[c], memory_order_acquire);
 
 		for (uint32_t i = 0; chunk && i < OB_IDS_CHUNK; i++) {
 			uint64_t id = atomic_load_explicit(&chunk[i].id, memory_order_acquire);
 
 			if (id)
-				fn(user, id, atomic_load_explicit(&chunk[i].value, memory_order_relaxed));
+				fn(user, id,
+					atomic_load_explicit(
+						&chunk[i].value, memory_order_relaxed));
 		}
 	}
 }

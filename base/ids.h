@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A table of 64-bit ids, each a kind, a generation and an index, so that a wrong, stale or foreign id is told from a live one.
+ * A table of 64-bit ids, each a kind, a generation and an index, so that a wrong, stale or foreign
+ * id is told from a live one.
  *
  *   63      56 55            32 31             0
  *   |  kind   |  generation    |    index      |
  *
- * Looking up is lock-free and may race with add and remove; add, remove and put take the table's mutex. The table does not own
- * the values. An id's generation grows each time its index is freed, so an id is not seen again before 2^24 reuses of its index.
+ * Looking up is lock-free and may race with add and remove; add, remove and put take the table's
+ * mutex. The table does not own the values. An id's generation grows each time its index is freed,
+ * so an id is not seen again before 2^24 reuses of its index.
  */
 #ifndef OB_IDS_H
 #define OB_IDS_H
@@ -16,9 +18,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define OB_IDS_CHUNK 1024u
+#define OB_IDS_CHUNK  1024u
 #define OB_IDS_CHUNKS 1024u
-#define OB_IDS_MAX (OB_IDS_CHUNK * OB_IDS_CHUNKS) /* live ids of one kind */
+#define OB_IDS_MAX    (OB_IDS_CHUNK * OB_IDS_CHUNKS) /* live ids of one kind */
 
 struct ob_ids_slot;
 
@@ -29,7 +31,11 @@ struct ob_ids {
 	struct ob_ids_slot *_Atomic chunks[OB_IDS_CHUNKS];
 };
 
-#define OB_IDS_INIT(kind_, max_) { .lock = PTHREAD_MUTEX_INITIALIZER, .kind = (kind_), .max = (max_), .free_head = UINT32_MAX }
+#define OB_IDS_INIT(kind_, max_)                                                   \
+	{                                                                          \
+		.lock = PTHREAD_MUTEX_INITIALIZER, .kind = (kind_), .max = (max_), \
+		.free_head = UINT32_MAX                                            \
+	}
 
 static inline uint8_t ob_id_kind(uint64_t id)
 {

@@ -17,7 +17,7 @@
 static const char *log_name = "outboard";
 static int log_fd = STDERR_FILENO;
 static _Atomic unsigned lines_lost; /* since the last line that got through */
-static _Atomic int log_level = -1; /* -1: the environment was not read yet */
+static _Atomic int log_level = -1;  /* -1: the environment was not read yet */
 
 static const char *const level_names[] = { "error", "warn", "info", "debug" };
 
@@ -58,8 +58,8 @@ bool ob_log_on(enum ob_log_level level)
 }
 
 /*
- * A pipe or terminal that nobody reads must not stop the program: a line that would have to wait is counted and dropped. A log line that
- * cannot be written has nowhere else to go.
+ * A pipe or terminal that nobody reads must not stop the program: a line that would have to wait is
+ * counted and dropped. A log line that cannot be written has nowhere else to go.
  */
 static bool put(const char *line, size_t size)
 {
@@ -70,21 +70,22 @@ static bool put(const char *line, size_t size)
 
 /* ---- equal lines ---- */
 
-#define REPEAT_SLOTS 64u
+#define REPEAT_SLOTS  64u
 #define REPEAT_PROBES 4u
-#define REPEAT_BURST 3u                 /* so many equal lines are written at once */
-#define REPEAT_NS (10 * OB_SECOND)      /* then one in this time, which says how many it stands for */
-#define REPEAT_TEXT 160u                /* of a line; kept to name it when the process ends */
+#define REPEAT_BURST  3u /* so many equal lines are written at once */
+/* then one in this time, which says how many it stands for */
+#define REPEAT_NS     (10 * OB_SECOND)
+#define REPEAT_TEXT   160u /* of a line; kept to name it when the process ends */
 
 static struct repeat {
 	uint64_t hash;
 	uint64_t written_ns;
-	unsigned written;               /* lines since it was last quiet for REPEAT_NS */
-	unsigned held_back;             /* lines since the last one that was written */
+	unsigned written;   /* lines since it was last quiet for REPEAT_NS */
+	unsigned held_back; /* lines since the last one that was written */
 	char text[REPEAT_TEXT];
 } repeats[REPEAT_SLOTS];
 static atomic_flag repeats_busy = ATOMIC_FLAG_INIT;
-static pid_t repeats_pid;               /* a child after fork does not report its parent's lines */
+static pid_t repeats_pid; /* a child after fork does not report its parent's lines */
 
 static uint64_t line_hash(const char *line, size_t size)
 {
@@ -95,7 +96,10 @@ static uint64_t line_hash(const char *line, size_t size)
 	return hash ? hash : 1;
 }
 
-/* The line's own slot, or one of its few places that has nothing to tell any more; NULL: all of them have. */
+/*
+ * The line's own slot, or one of its few places that has nothing to tell any more; NULL: all of
+ * them have.
+ */
 static struct repeat *repeat_find(uint64_t hash, const char *line, size_t size)
 {
 	struct repeat *unused = NULL;
@@ -110,14 +114,16 @@ static struct repeat *repeat_find(uint64_t hash, const char *line, size_t size)
 	}
 	if (unused) {
 		*unused = (struct repeat){ .hash = hash };
-		snprintf(unused->text, sizeof unused->text, "%.*s", (int)(size < sizeof unused->text ? size : sizeof unused->text - 1), line);
+		snprintf(unused->text, sizeof unused->text, "%.*s",
+			(int)(size < sizeof unused->text ? size : sizeof unused->text - 1), line);
 	}
 	return unused;
 }
 
 /*
- * Whether a line is to be written; *ret_held_back: how many equal ones were not, since the last. When another thread looks at this moment, or no slot is
- * left, it is written: a line too many does no harm.
+ * Whether a line is to be written; *ret_held_back: how many equal ones were not, since the last.
+ * When another thread looks at this moment, or no slot is left, it is written: a line too many does
+ * no harm.
  */
 static bool repeat_admit(const char *line, size_t size, unsigned *ret_held_back)
 {
@@ -159,7 +165,8 @@ __attribute__((destructor)) static void repeats_tell(void)
 		return;
 	for (unsigned i = 0; i < REPEAT_SLOTS; i++)
 		if (repeats[i].held_back) {
-			int n = snprintf(note, sizeof note, "%s (repeated %u times more)\n", repeats[i].text, repeats[i].held_back);
+			int n = snprintf(note, sizeof note, "%s (repeated %u times more)\n",
+				repeats[i].text, repeats[i].held_back);
 
 			put(note, (size_t)n);
 		}
@@ -172,7 +179,8 @@ static void write_line(const char *line, size_t size)
 	int n;
 
 	if (lost) {
-		n = snprintf(note, sizeof note, "%s: warn: %u log lines were lost: nobody read them\n", log_name, lost);
+		n = snprintf(note, sizeof note,
+			"%s: warn: %u log lines were lost: nobody read them\n", log_name, lost);
 		if (!put(note, (size_t)n)) {
 			atomic_fetch_add_explicit(&lines_lost, lost + 1, memory_order_relaxed);
 			return;
@@ -212,7 +220,8 @@ void ob_log(enum ob_log_level level, const char *format, ...)
 			return;
 		}
 		if (held_back) {
-			m = snprintf(line + n, sizeof line - (size_t)n - 1, " (repeated %u times)", held_back);
+			m = snprintf(line + n, sizeof line - (size_t)n - 1, " (repeated %u times)",
+				held_back);
 			n += m < (int)sizeof line - n - 1 ? m : 0;
 		}
 	}

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The log: one line per event to stderr, written with one write() so that lines of several processes stay whole. Control characters in it are replaced
- * (base/terminal.h). Never blocks: lines that a full pipe cannot take are counted and dropped, and the next line says how many.
- * Equal errors and warnings are not repeated without end: after three of them one line in ten seconds stands for the others and says how many they were.
- * OUTBOARD_LOG=error|warn|info|debug (default warn). Any thread. Only the first function that knows a cause logs it.
+ * The log: one line per event to stderr, written with one write() so that lines of several
+ * processes stay whole. Control characters in it are replaced (base/terminal.h). Never blocks:
+ * lines that a full pipe cannot take are counted and dropped, and the next line says how many.
+ * Equal errors and warnings are not repeated without end: after three of them one line in ten
+ * seconds stands for the others and says how many they were. OUTBOARD_LOG=error|warn|info|debug
+ * (default warn). Any thread. Only the first function that knows a cause logs it.
  */
 #ifndef OB_LOG_H
 #define OB_LOG_H
@@ -24,11 +26,11 @@ bool ob_log_on(enum ob_log_level level);
 void ob_log(enum ob_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define ob_error(...) ob_log(OB_LOG_ERROR, __VA_ARGS__)
-#define ob_warn(...) ob_log(OB_LOG_WARN, __VA_ARGS__)
-#define ob_info(...) ob_log(OB_LOG_INFO, __VA_ARGS__)
-#define ob_debug(...)                                   \
-	do {                                            \
-		if (ob_log_on(OB_LOG_DEBUG))            \
+#define ob_warn(...)  ob_log(OB_LOG_WARN, __VA_ARGS__)
+#define ob_info(...)  ob_log(OB_LOG_INFO, __VA_ARGS__)
+#define ob_debug(...)                                      \
+	do {                                               \
+		if (ob_log_on(OB_LOG_DEBUG))               \
 			ob_log(OB_LOG_DEBUG, __VA_ARGS__); \
 	} while (0)
 

@@ -38,7 +38,8 @@ static unsigned parse(const char *text)
 			known = true;
 		}
 		for (unsigned i = 0; i < OB_OPT_COUNT; i++)
-			if (strlen(opt_names[i]) == length && strncmp(name, opt_names[i], length) == 0) {
+			if (strlen(opt_names[i]) == length &&
+				strncmp(name, opt_names[i], length) == 0) {
 				bits = off ? bits & ~(1u << i) : bits | 1u << i;
 				known = true;
 			}

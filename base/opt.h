@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Switches: every optimisation has a name and can be turned off, OUTBOARD_OPT=-spin,-batch; -all turns off every one.
- * The environment is read once. An unknown name is named in a warning. Any thread.
+ * Switches: every optimisation has a name and can be turned off, OUTBOARD_OPT=-spin,-batch; -all
+ * turns off every one. The environment is read once. An unknown name is named in a warning. Any
+ * thread.
  */
 #ifndef OB_OPT_H
 #define OB_OPT_H
@@ -11,42 +12,42 @@
 #include <stdbool.h>
 
 /* X(NAME, text, what it does) */
-#define OB_OPT_LIST(X)                                                                     \
-	X(ASYNC, "async", "calls without a result return before the server ran them")      \
-	X(BATCH, "batch", "calls wait for others and travel in one frame")                 \
-	X(SPIN, "spin", "a waiting thread spins for a while before it sleeps")             \
-	X(BYREF, "byref", "large copies leave from the caller's memory, not from the ring") \
-	X(COMPRESS, "compress", "copies are compressed where the link is slower than that")  \
-	X(STRIPE, "stripe", "large copies travel over several connections where that is faster") \
-	X(LOCAL, "local", "completed events and idle streams are answered by the client")  \
-	X(GRANT, "grant", "memory the server has promised is allocated without asking")    \
-	X(WARM, "warm", "workers are started before sessions ask for them")                \
-	X(CACHE, "cache", "what was uploaded before is not sent again on a slow link")         \
-	X(RESUME, "resume", "a broken connection is made again and the session goes on")   \
+#define OB_OPT_LIST(X)                                                                             \
+	X(ASYNC, "async", "calls without a result return before the server ran them")              \
+	X(BATCH, "batch", "calls wait for others and travel in one frame")                         \
+	X(SPIN, "spin", "a waiting thread spins for a while before it sleeps")                     \
+	X(BYREF, "byref", "large copies leave from the caller's memory, not from the ring")        \
+	X(COMPRESS, "compress", "copies are compressed where the link is slower than that")        \
+	X(STRIPE, "stripe", "large copies travel over several connections where that is faster")   \
+	X(LOCAL, "local", "completed events and idle streams are answered by the client")          \
+	X(GRANT, "grant", "memory the server has promised is allocated without asking")            \
+	X(WARM, "warm", "workers are started before sessions ask for them")                        \
+	X(CACHE, "cache", "what was uploaded before is not sent again on a slow link")             \
+	X(RESUME, "resume", "a broken connection is made again and the session goes on")           \
 	X(TRUST, "trust", "code that every driver takes is loaded without waiting for the result") \
-	X(SHM, "shm", "an shm: address moves the data through shared memory")              \
-	X(HELP, "help", "a thread that waits for the software device runs its work meanwhile") \
-	X(SIMD, "simd", "the software device and the kernels use AVX2 or AVX-512")         \
-	X(FULLMASK, "fullmask", "the software device skips masking when all lanes run")    \
-	X(LEVELS, "levels", "a recurrence sweep counts all radii in one pass")             \
-	X(BANDS, "bands", "vertical lines are counted in the walk of the diagonals")       \
-	X(SIEVE, "sieve", "recurrent cells are told in shorter numbers where these suffice")   \
-	X(ADX, "adx", "field products use mulx and two carry chains")                      \
-	X(GPUCELLS, "gpucells", "cell proofs go to GPUs")                                  \
-	X(LANES, "lanes", "points are added eight at a time with AVX-512")                 \
-	X(GLV, "glv", "scalars are split in halves by the endomorphism of G1")             \
-	X(TUNE, "tune", "products go by what 'outboard msm tune' and 'calibrate' measured")       \
-	X(NTT, "ntt", "transforms take eight columns at a time with AVX-512")              \
-	X(CELLS, "cells", "cell proofs go by a table of multiples of the setup")           \
-	X(STAGE, "stage", "a GPU begins with the first scalars while the rest travel")     \
-	X(TAILS, "tails", "a GPU's last sums, few and dependent, take four lanes a point") \
+	X(SHM, "shm", "an shm: address moves the data through shared memory")                      \
+	X(HELP, "help", "a thread that waits for the software device runs its work meanwhile")     \
+	X(SIMD, "simd", "the software device and the kernels use AVX2 or AVX-512")                 \
+	X(FULLMASK, "fullmask", "the software device skips masking when all lanes run")            \
+	X(LEVELS, "levels", "a recurrence sweep counts all radii in one pass")                     \
+	X(BANDS, "bands", "vertical lines are counted in the walk of the diagonals")               \
+	X(SIEVE, "sieve", "recurrent cells are told in shorter numbers where these suffice")       \
+	X(ADX, "adx", "field products use mulx and two carry chains")                              \
+	X(GPUCELLS, "gpucells", "cell proofs go to GPUs")                                          \
+	X(LANES, "lanes", "points are added eight at a time with AVX-512")                         \
+	X(GLV, "glv", "scalars are split in halves by the endomorphism of G1")                     \
+	X(TUNE, "tune", "products go by what 'outboard msm tune' and 'calibrate' measured")        \
+	X(NTT, "ntt", "transforms take eight columns at a time with AVX-512")                      \
+	X(CELLS, "cells", "cell proofs go by a table of multiples of the setup")                   \
+	X(STAGE, "stage", "a GPU begins with the first scalars while the rest travel")             \
+	X(TAILS, "tails", "a GPU's last sums, few and dependent, take four lanes a point")         \
 	X(AHEAD, "ahead", "a GPU goes on while this machine makes what comes next or came before")
 
 enum ob_opt {
 #define X(name, text, what) OB_OPT_##name,
 	OB_OPT_LIST(X)
 #undef X
-	OB_OPT_COUNT
+		OB_OPT_COUNT
 };
 
 /* Inside: one bit a switch; OB_OPT_UNREAD until the environment was read. */

@@ -12,7 +12,10 @@ static size_t utf8_length(unsigned char c)
 	return c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
 }
 
-/* The character at p, of `length` bytes, all there; UINT32_MAX when the bytes are none: no continuation, overlong, a surrogate, or beyond U+10FFFF. */
+/*
+ * The character at p, of `length` bytes, all there; UINT32_MAX when the bytes are none: no
+ * continuation, overlong, a surrogate, or beyond U+10FFFF.
+ */
 static uint32_t utf8_decode(const unsigned char *p, size_t length)
 {
 	static const uint32_t least[5] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -32,10 +35,14 @@ static bool is_control(uint32_t c)
 	return c < 0x20 || (c >= 0x7f && c < 0xa0);
 }
 
-/* Separators of lines and paragraphs; embeddings, overrides and isolates of the direction, and the marks. */
+/*
+ * Separators of lines and paragraphs; embeddings, overrides and isolates of the direction, and the
+ * marks.
+ */
 static bool is_layout(uint32_t c)
 {
-	return c == 0x2028 || c == 0x2029 || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0x200e || c == 0x200f || c == 0x61c;
+	return c == 0x2028 || c == 0x2029 || (c >= 0x202a && c <= 0x202e) ||
+		(c >= 0x2066 && c <= 0x2069) || c == 0x200e || c == 0x200f || c == 0x61c;
 }
 
 size_t ob_text_clean(char *text, size_t n)
@@ -62,7 +69,7 @@ size_t ob_text_clean(char *text, size_t n)
 	return to;
 }
 
-#define BAD 0
+#define BAD  0
 #define PART SIZE_MAX
 
 /* ESC [ numbers m. As screen_fit. */
@@ -81,7 +88,10 @@ static size_t colour_fit(const unsigned char *p, size_t n)
 	return n < OB_SCREEN_HELD ? PART : BAD;
 }
 
-/* How many of the n bytes at p are a character or a sequence that may pass; BAD: the first one may not; PART: more bytes decide. */
+/*
+ * How many of the n bytes at p are a character or a sequence that may pass; BAD: the first one may
+ * not; PART: more bytes decide.
+ */
 static size_t screen_fit(const unsigned char *p, size_t n)
 {
 	size_t length = utf8_length(*p);

@@ -91,7 +91,8 @@ unsigned ob_text_distance(const char *a, const char *b)
 
 		row[0] = i;
 		for (unsigned j = 1; j <= n; j++) {
-			unsigned above = row[j], change = diagonal + (a[i - 1] != b[j - 1]), step = ob_min(above, row[j - 1]) + 1;
+			unsigned above = row[j], change = diagonal + (a[i - 1] != b[j - 1]),
+				 step = ob_min(above, row[j - 1]) + 1;
 
 			row[j] = ob_min(step, change);
 			diagonal = above;

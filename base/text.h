@@ -17,8 +17,8 @@ bool ob_text_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t
 /* "1.5 GiB" into ret_text. */
 void ob_text_print_size(uint64_t bytes, char *ret_text, size_t size);
 /*
- * Levenshtein's distance: how many characters must be changed, added or left out to make one of the other. For "did you mean". b's that are longer than
- * OB_TEXT_DISTANCE_MAX are as far as that.
+ * Levenshtein's distance: how many characters must be changed, added or left out to make one of the
+ * other. For "did you mean". b's that are longer than OB_TEXT_DISTANCE_MAX are as far as that.
  */
 unsigned ob_text_distance(const char *a, const char *b);
 /* Lower-case hexadecimal; ret_text takes 2 * n + 1 bytes. */

@@ -15,20 +15,20 @@
 #include "protocol/obc_calls.h"
 #include "transport/tree.h"
 
-#define NAMING_GUESS 1e9           /* bytes/s, before the first chunk was named */
-#define BATCH_MIN 32u              /* chunks */
-#define BATCH_TRIPS 4
-#define WORDS (OBP_CACHE_ASK_MAX / 64)
+#define NAMING_GUESS 1e9 /* bytes/s, before the first chunk was named */
+#define BATCH_MIN    32u /* chunks */
+#define BATCH_TRIPS  4
+#define WORDS        (OBP_CACHE_ASK_MAX / 64)
 
 /* Up to OBP_CACHE_ASK_MAX neighbouring chunks of a copy. */
 struct batch {
 	uint64_t dst, stream;
 	const uint8_t *src;
-	size_t size, missed;           /* bytes; of them sent */
-	uint64_t begun;                /* ns: when sending began */
+	size_t size, missed; /* bytes; of them sent */
+	uint64_t begun;      /* ns: when sending began */
 	uint32_t n;
-	bool cached;                   /* some of it was left to the server */
-	uint64_t have[WORDS];          /* the server's answer */
+	bool cached;          /* some of it was left to the server */
+	uint64_t have[WORDS]; /* the server's answer */
 	uint8_t names[OBP_CACHE_ASK_MAX][OBT_SHA256_BYTES];
 };
 
@@ -36,9 +36,12 @@ static struct cache {
 	pthread_mutex_t lock;
 	struct obc_cache_view view;
 	struct obc_cache_stats stats;
-	double trip_s;                 /* a round trip as it is, our own bytes and busy processors included */
-	CUresult earlier;              /* an asynchronous call's failure, which came with an answer; the copy goes on */
-	struct batch batches[2];       /* the last one asked for, and the one before it, whose loss is not yet known */
+	/* a round trip as it is, our own bytes and busy processors included */
+	double trip_s;
+	/* an asynchronous call's failure, which came with an answer; the copy goes on */
+	CUresult earlier;
+	/* the last one asked for, and the one before it, whose loss is not yet known */
+	struct batch batches[2];
 } cache = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 void obc_cache_offered(uint64_t bytes)
@@ -51,7 +54,9 @@ void obc_cache_offered(uint64_t bytes)
 	/* Nothing is faster than memory: a copy within one machine is sent as ever. */
 	if (off || !ob_opt_on(OB_OPT_CACHE) || (!forced && obc_log_path_local()))
 		bytes = 0;
-	cache.view = (struct obc_cache_view){ .server = bytes, .naming = NAMING_GUESS, .forced = forced };
+	cache.view = (struct obc_cache_view){
+		.server = bytes, .naming = NAMING_GUESS, .forced = forced
+	};
 }
 
 void obc_cache_forget(void)
@@ -63,7 +68,10 @@ void obc_cache_forget(void)
 
 /* ---- whether ---- */
 
-/* There is room for more of this session: beyond it, what is kept last would throw away what was kept first. */
+/*
+ * There is room for more of this session: beyond it, what is kept last would throw away what was
+ * kept first.
+ */
 static bool room(const struct obc_cache_view *view)
 {
 	return view->kept < view->server - view->server / 8;
@@ -77,9 +85,12 @@ enum obc_cache_way obc_cache_pays(const struct obc_cache_view *view, size_t size
 		return OBC_CACHE_ASK;
 	if (!room(view) && view->hits < view->misses / 3)
 		return OBC_CACHE_PLAIN;
-	if (view->unseen >= (view->link > 0 ? OBC_CACHE_STALE : OBC_CACHE_BLIND) && size >= 2 * OBC_CACHE_PROBE)
+	if (view->unseen >= (view->link > 0 ? OBC_CACHE_STALE : OBC_CACHE_BLIND) &&
+		size >= 2 * OBC_CACHE_PROBE)
 		return OBC_CACHE_LOOK;
-	if (view->link > 0 && (view->link > OBC_CACHE_GAIN * view->naming || (double)size / view->link < 2 * view->rtt_s))
+	if (view->link > 0 &&
+		(view->link > OBC_CACHE_GAIN * view->naming ||
+			(double)size / view->link < 2 * view->rtt_s))
 		return OBC_CACHE_PLAIN;
 	return OBC_CACHE_ASK;
 }
@@ -112,7 +123,10 @@ static bool bit(const uint64_t *words, uint32_t i)
 	return words[i / 64] >> i % 64 & 1;
 }
 
-/* A chunk that the server does not have. Small ones and those beyond the server's room are not worth keeping. */
+/*
+ * A chunk that the server does not have. Small ones and those beyond the server's room are not
+ * worth keeping.
+ */
 static CUresult chunk_send(const struct batch *batch, uint32_t i)
 {
 	const size_t at = (size_t)i * OBP_CACHE_CHUNK, size = chunk_size(batch, i);
@@ -121,7 +135,8 @@ static CUresult chunk_send(const struct batch *batch, uint32_t i)
 		return obc_call_op_write(batch->dst + at, size, batch->stream, batch->src + at);
 	cache.view.kept += size;
 	cache.stats.bytes_kept += size;
-	return obc_call_op_write_kept(batch->dst + at, size, batch->stream, batch->names[i], batch->src + at);
+	return obc_call_op_write_kept(
+		batch->dst + at, size, batch->stream, batch->names[i], batch->src + at);
 }
 
 static void batch_name(struct batch *batch)
@@ -130,18 +145,21 @@ static void batch_name(struct batch *batch)
 
 	batch->n = (uint32_t)((batch->size + OBP_CACHE_CHUNK - 1) / OBP_CACHE_CHUNK);
 	for (uint32_t i = 0; i < batch->n; i++)
-		obt_tree_digest(batch->src + (size_t)i * OBP_CACHE_CHUNK, chunk_size(batch, i), batch->names[i]);
+		obt_tree_digest(batch->src + (size_t)i * OBP_CACHE_CHUNK, chunk_size(batch, i),
+			batch->names[i]);
 	took = ob_clock_ns() - begin + 1;
 	cache.stats.naming_bytes += batch->size;
 	cache.stats.naming_ns += took;
 	cache.view.unseen += batch->size;
 	if (batch->size >= OBP_CACHE_CHUNK)
-		cache.view.naming += ((double)batch->size * 1e9 / (double)took - cache.view.naming) / 4;
+		cache.view.naming +=
+			((double)batch->size * 1e9 / (double)took - cache.view.naming) / 4;
 }
 
 /*
- * The answer says that everything before is with the server: if that was all sent, it says how fast. The server had more to do than with a plain write, so
- * that only a slow link is known by it; otherwise a look is due.
+ * The answer says that everything before is with the server: if that was all sent, it says how
+ * fast. The server had more to do than with a plain write, so that only a slow link is known by it;
+ * otherwise a look is due.
  */
 static void batch_arrived(const struct batch *batch)
 {
@@ -155,7 +173,10 @@ static void batch_arrived(const struct batch *batch)
 		cache.view.unseen = OBC_CACHE_STALE;
 }
 
-/* Asks for `batch`, n chunks, which may be none. What was lost of the batch before, if there was one, is sent after all. */
+/*
+ * Asks for `batch`, n chunks, which may be none. What was lost of the batch before, if there was
+ * one, is sent after all.
+ */
 static CUresult batch_ask(struct batch *batch, const struct batch *before)
 {
 	uint64_t lost[WORDS] = { 0 };
@@ -181,7 +202,8 @@ static CUresult batch_ask(struct batch *batch, const struct batch *before)
 /* Chunks [first, first + n), which the server has, in one record. */
 static CUresult run_write(struct batch *batch, uint32_t first, uint32_t n)
 {
-	const size_t at = (size_t)first * OBP_CACHE_CHUNK, size = ob_min((size_t)n * OBP_CACHE_CHUNK, batch->size - at);
+	const size_t at = (size_t)first * OBP_CACHE_CHUNK,
+		     size = ob_min((size_t)n * OBP_CACHE_CHUNK, batch->size - at);
 
 	batch->cached = true;
 	cache.view.hits += size;
@@ -200,7 +222,9 @@ static CUresult batch_write(struct batch *batch)
 	batch->begun = ob_clock_ns();
 	cache.stats.asked += batch->n;
 	for (uint32_t i = 0; i < batch->n && result == CUDA_SUCCESS; i += n) {
-		for (n = 0; i + n < batch->n && n < OBP_CHUNK_MAX / OBP_CACHE_CHUNK && bit(batch->have, i + n); n++)
+		for (n = 0; i + n < batch->n && n < OBP_CHUNK_MAX / OBP_CACHE_CHUNK &&
+			bit(batch->have, i + n);
+			n++)
 			;
 		if (n) {
 			result = run_write(batch, i, n);
@@ -214,7 +238,10 @@ static CUresult batch_write(struct batch *batch)
 	return result;
 }
 
-/* Sent as ever, and timed: between two questions about nothing, of which the first waits for what is under way. */
+/*
+ * Sent as ever, and timed: between two questions about nothing, of which the first waits for what
+ * is under way.
+ */
 static CUresult probe(struct batch *batch, const struct batch *before)
 {
 	CUresult result;
@@ -233,14 +260,17 @@ static CUresult probe(struct batch *batch, const struct batch *before)
 }
 
 /*
- * Bytes of the next batch: small, so that this side names one while the other copies the one before; but as many as are named in a few round trips, which
- * an answer takes.
+ * Bytes of the next batch: small, so that this side names one while the other copies the one
+ * before; but as many as are named in a few round trips, which an answer takes.
  */
 static size_t batch_bytes(size_t left)
 {
 	double chunks = BATCH_TRIPS * cache.trip_s * cache.view.naming / OBP_CACHE_CHUNK;
 
-	return ob_min(left, (size_t)OBP_CACHE_CHUNK * (size_t)ob_max((double)BATCH_MIN, ob_min(chunks, (double)OBP_CACHE_ASK_MAX)));
+	return ob_min(left,
+		(size_t)OBP_CACHE_CHUNK *
+			(size_t)ob_max(
+				(double)BATCH_MIN, ob_min(chunks, (double)OBP_CACHE_ASK_MAX)));
 }
 
 static CUresult copy(uint64_t dst, const uint8_t *src, size_t size, uint64_t stream)
@@ -253,8 +283,12 @@ static CUresult copy(uint64_t dst, const uint8_t *src, size_t size, uint64_t str
 	for (size_t at = 0; at < size && result == CUDA_SUCCESS; at += n) {
 		enum obc_cache_way way = obc_cache_pays(&cache.view, size - at);
 
-		n = way == OBC_CACHE_ASK ? batch_bytes(size - at) : way == OBC_CACHE_LOOK ? OBC_CACHE_PROBE : size - at;
-		*batch = (struct batch){ .dst = dst + at, .src = src + at, .size = n, .stream = stream };
+		n = way == OBC_CACHE_ASK        ? batch_bytes(size - at)
+			: way == OBC_CACHE_LOOK ? OBC_CACHE_PROBE
+						: size - at;
+		*batch = (struct batch){
+			.dst = dst + at, .src = src + at, .size = n, .stream = stream
+		};
 		if (way == OBC_CACHE_PLAIN) {
 			cache.view.unseen += n;
 			result = obc_call_op_write(batch->dst, n, stream, batch->src);
@@ -279,7 +313,8 @@ static CUresult copy(uint64_t dst, const uint8_t *src, size_t size, uint64_t str
 
 bool obc_cache_write(uint64_t dst, const void *src, size_t size, uint64_t stream, CUresult *ret)
 {
-	if (ob_likely(!cache.view.server) || size < OBC_CACHE_CHUNK_MIN || (!cache.view.forced && size < OBC_CACHE_COPY_MIN))
+	if (ob_likely(!cache.view.server) || size < OBC_CACHE_CHUNK_MIN ||
+		(!cache.view.forced && size < OBC_CACHE_COPY_MIN))
 		return false;
 	pthread_mutex_lock(&cache.lock);
 	trip_look(&cache.view);

@@ -49,15 +49,18 @@ static __attribute__((noinline)) void failure_tell(const struct obf_ctx *ctx, CU
 	if (!device || device->ptx_only || atomic_flag_test_and_set(&told))
 		return;
 	obf_cuGetErrorName(result, &name);
-	ob_warn("a kernel failed on the device: error %d (%s). A call that came after the launch reports it, and every later call gives the same; "
-		"'outboard run --sync' reports it at the launch", (int)result, name);
+	ob_warn("a kernel failed on the device: error %d (%s). A call that came after the launch "
+		"reports it, and every later call gives the same; "
+		"'outboard run --sync' reports it at the launch",
+		(int)result, name);
 }
 
 void obc_ctx_note(struct obf_ctx *ctx, CUresult result)
 {
 	int healthy = 0;
 
-	if (ob_unlikely(result != CUDA_SUCCESS) && is_sticky(result) && atomic_compare_exchange_strong(&ctx->sticky, &healthy, (int)result))
+	if (ob_unlikely(result != CUDA_SUCCESS) && is_sticky(result) &&
+		atomic_compare_exchange_strong(&ctx->sticky, &healthy, (int)result))
 		failure_tell(ctx, result);
 }
 
@@ -78,12 +81,13 @@ uint64_t obc_ctx_wire(CUcontext handle)
 }
 
 /*
- * A number with a free place in the table; those of the primaries are fixed by the protocol. No number is used twice: each lane remembers the
- * one that it told the server last. 0: all places are taken.
+ * A number with a free place in the table; those of the primaries are fixed by the protocol. No
+ * number is used twice: each lane remembers the one that it told the server last. 0: all places are
+ * taken.
  */
 static uint64_t ctx_number(const struct obf_ctx *ctx)
 {
-	static uint64_t uses;   /* under ctx_lock */
+	static uint64_t uses; /* under ctx_lock */
 
 	if (ctx->primary)
 		return OBP_CTX_PRIMARY + obc_device_number(ctx->device);
@@ -109,7 +113,9 @@ CUresult obc_ctx_create(struct obf_ctx *ctx)
 	if (!id)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	/* The server makes a primary context when its number is first used. */
-	return ctx->primary ? CUDA_SUCCESS : obc_call_op_ctx_create(id, obc_device_number(ctx->device), ctx->flags);
+	return ctx->primary
+		? CUDA_SUCCESS
+		: obc_call_op_ctx_create(id, obc_device_number(ctx->device), ctx->flags);
 }
 
 CUresult obc_ctx_destroy(struct obf_ctx *ctx)
@@ -123,8 +129,9 @@ CUresult obc_ctx_destroy(struct obf_ctx *ctx)
 	/* The order lets the server wait for the context's work before the memory is used again. */
 	result = obc_call_op_ctx_destroy(home->id);
 	/*
-	 * The driver says how its unfinished kernels ended, or once more how the context failed, and the next reply brings that: here, so that it is
-	 * not taken for an error of the context that comes next. Host functions have returned by then.
+	 * The driver says how its unfinished kernels ended, or once more how the context failed,
+	 * and the next reply brings that: here, so that it is not taken for an error of the context
+	 * that comes next. Host functions have returned by then.
 	 */
 	if (result == CUDA_SUCCESS && (launched || atomic_load(&ctx->sticky)))
 		result = obc_call_op_ping();
@@ -147,12 +154,16 @@ uint64_t obc_ctx_launches(void)
 
 bool obc_ctx_launched(struct obc_ctx *home)
 {
-	return (obc_hostfunc_pending() || obc_ctx_launches() != atomic_load(&home->settled)) && obc_ctx_busy(home) && !obc_streams_idle(home);
+	return (obc_hostfunc_pending() || obc_ctx_launches() != atomic_load(&home->settled)) &&
+		obc_ctx_busy(home) && !obc_streams_idle(home);
 }
 
 void obc_ctx_settled(struct obc_ctx *home, uint64_t launches, bool all)
 {
-	/* A stream is counted before its first launch is: whoever has counted the launch sees the stream. */
+	/*
+	 * A stream is counted before its first launch is: whoever has counted the launch sees the
+	 * stream.
+	 */
 	if (all || !atomic_load(&home->other_streams))
 		obc_raise(&home->settled, launches);
 }
@@ -177,7 +188,8 @@ static CUresult wait_all(struct obf_ctx *ctx)
 
 CUresult obc_ctx_synchronize(struct obf_ctx *ctx)
 {
-	return ob_opt_on(OB_OPT_LOCAL) && !obc_ctx_busy(obc_ctx_of(ctx)) ? CUDA_SUCCESS : wait_all(ctx);
+	return ob_opt_on(OB_OPT_LOCAL) && !obc_ctx_busy(obc_ctx_of(ctx)) ? CUDA_SUCCESS
+									 : wait_all(ctx);
 }
 
 CUresult obc_ctx_settle(struct obf_ctx *ctx)

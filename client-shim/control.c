@@ -24,8 +24,10 @@
 #include "protocol/control.h"
 #include "transport/message.h"
 
-#define GIVE_UP_NS (200 * OB_MS)          /* for the last word of a program that ends within a call */
-#define PING_OLD_NS (5 * OB_SECOND)       /* without resuming: only when somebody waits and nothing was heard */
+/* for the last word of a program that ends within a call */
+#define GIVE_UP_NS  (200 * OB_MS)
+/* without resuming: only when somebody waits and nothing was heard */
+#define PING_OLD_NS (5 * OB_SECOND)
 
 static struct control {
 	struct obt_url url;
@@ -33,24 +35,26 @@ static struct control {
 	pthread_t thread;
 	bool thread_running;
 	_Atomic bool stopping;
-	_Atomic int fd;                   /* for obc_control_stop to wake the thread */
-	_Atomic uint64_t ino;             /* of its file */
+	_Atomic int fd;       /* for obc_control_stop to wake the thread */
+	_Atomic uint64_t ino; /* of its file */
 	/* sending; under send_lock */
 	pthread_mutex_t send_lock;
 	struct obt_stream stream;
 	bool connected;
-	_Atomic uint64_t ack_wanted;      /* replies to acknowledge; 0: none */
+	_Atomic uint64_t ack_wanted; /* replies to acknowledge; 0: none */
 	/* the thread's own */
 	struct obp_conn conn;
 	struct obp_quality quality;
 	struct obp_stall stall;
-	uint64_t heard, pinged;           /* ns */
-	uint64_t last_sent;               /* records, at the last look */
-	bool asked;                       /* a ping is on its way */
-	bool held_up;                     /* a host function ran since that ping: its time says nothing */
-	bool joined;                      /* the server has taken the connection */
-	bool cut_off;                     /* the last pong said that the server has no data connection any more */
-	uint64_t resumed;                 /* how often it had been made again then */
+	uint64_t heard, pinged; /* ns */
+	uint64_t last_sent;     /* records, at the last look */
+	bool asked;             /* a ping is on its way */
+	/* a host function ran since that ping: its time says nothing */
+	bool held_up;
+	bool joined; /* the server has taken the connection */
+	/* the last pong said that the server has no data connection any more */
+	bool cut_off;
+	uint64_t resumed; /* how often it had been made again then */
 } control = { .fd = -1, .send_lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void (*callback_fn)(uint64_t id, CUresult status);
@@ -78,8 +82,10 @@ static void ack_flush(void)
 		/* Without a connection the next join says it. */
 		if (number && control.connected && obt_stream_ours(&control.stream)) {
 			obp_frame_fill(&frame, OBP_FRAME_ACK, 0, 0, 0, number);
-			if (control.stream.ops->send(&control.stream, &iov, 1, false) != (ssize_t)sizeof frame)
-				obt_stream_shutdown(&control.stream); /* half a frame must not be followed by another */
+			if (control.stream.ops->send(&control.stream, &iov, 1, false) !=
+				(ssize_t)sizeof frame)
+				/* half a frame must not be followed by another */
+				obt_stream_shutdown(&control.stream);
 		}
 		pthread_mutex_unlock(&control.send_lock);
 	}
@@ -107,7 +113,8 @@ static bool control_send(enum obp_message_type type, uint64_t value)
 	message->bytes = progress.bytes_in;
 	pthread_mutex_lock(&control.send_lock);
 	sent = control.connected && obt_stream_ours(&control.stream) &&
-	       obt_message_send(&control.stream, message, NULL, 0, ob_clock_ns() + control.dead_ns) == OB_ERR_NONE;
+		obt_message_send(&control.stream, message, NULL, 0,
+			ob_clock_ns() + control.dead_ns) == OB_ERR_NONE;
 	pthread_mutex_unlock(&control.send_lock);
 	ack_flush();
 	return sent;
@@ -116,7 +123,8 @@ static bool control_send(enum obp_message_type type, uint64_t value)
 static void stream_set(const struct obt_stream *stream)
 {
 	pthread_mutex_lock(&control.send_lock);
-	atomic_store(&control.fd, -1); /* before it is closed: fd_ours_or_none must not take that for the program's doing */
+	/* before it is closed: fd_ours_or_none must not take that for the program's doing */
+	atomic_store(&control.fd, -1);
 	if (control.connected)
 		obt_stream_close(&control.stream);
 	control.connected = stream != NULL;
@@ -132,8 +140,9 @@ static void stream_set(const struct obt_stream *stream)
 /* ---- what comes ---- */
 
 /*
- * The server has lost the data connection and ours looks sound: something between the two has let go of one side. Said twice, with no connection made in
- * between, it is not merely that we know already.
+ * The server has lost the data connection and ours looks sound: something between the two has let
+ * go of one side. Said twice, with no connection made in between, it is not merely that we know
+ * already.
  */
 static bool cut_off(bool now)
 {
@@ -167,7 +176,8 @@ static void pong_take(const struct obp_message *message)
 		ob_info("the server no longer has the data connection; it is made again");
 		obc_log_link_broken();
 	}
-	if (obp_stall_check(&control.stall, &progress, now, obp_quality_timeout(&control.quality, control.dead_ns))) {
+	if (obp_stall_check(&control.stall, &progress, now,
+		    obp_quality_timeout(&control.quality, control.dead_ns))) {
 		ob_info("the data connection is open and moves nothing; it is made again");
 		control.stall = (struct obp_stall){ 0 };
 		obc_log_link_broken();
@@ -195,7 +205,9 @@ static enum verdict callback_take(const struct obp_message *message)
 	return control_send(OBP_MSG_CALLBACK_DONE, message->value) ? GOOD : BROKEN;
 }
 
-/* `joined` comes once on a connection; a server asks for host functions that have been waiting perhaps before it. What only a client says never comes. */
+/*
+ * `joined` comes once on a connection; a server asks for host functions that have been waiting perhaps before it. What only a client says never comes.
+ */
 static enum verdict message_take(const struct obp_item *item)
 {
 	OB_CLEANUP(ob_freep) struct obp_message *message = malloc(sizeof *message);
@@ -206,7 +218,10 @@ static enum verdict message_take(const struct obp_item *item)
 	if (obp_message_decode(item->body, item->size, message))
 		return protocol_broken("a message that cannot be read");
 	if (message->type == OBP_MSG_FATAL || message->type == OBP_MSG_REFUSED) {
-		/* A join that crosses the goodbye on its way: the server does not know the session any more. */
+		/*
+		 * A join that crosses the goodbye on its way: the server does not know the session
+		 * any more.
+		 */
 		if (!obc_log_ending())
 			ob_error("the server ended the session: %s", message->text);
 		verdict = OVER;
@@ -246,7 +261,9 @@ static enum verdict control_read(void)
 		if (event == OBP_CONTROL)
 			verdict = message_take(&item);
 		else if (event != OBP_ACK)
-			verdict = protocol_broken(control.conn.why ? control.conn.why : "a frame that has no place there");
+			verdict = protocol_broken(control.conn.why
+					? control.conn.why
+					: "a frame that has no place there");
 	if (control.held_up)
 		control.heard = ob_clock_ns();
 	return verdict;
@@ -262,7 +279,10 @@ static bool ping(uint64_t now)
 	return control_send(OBP_MSG_PING, now);
 }
 
-/* Without resuming: while somebody waits for a reply, silence is measured, so that a server that is gone without a word does not hold the program for ever. */
+/*
+ * Without resuming: while somebody waits for a reply, silence is measured, so that a server that is
+ * gone without a word does not hold the program for ever.
+ */
 static enum verdict watch_old(uint64_t now)
 {
 	uint64_t ping_ns = ob_min(PING_OLD_NS, control.dead_ns / 4);
@@ -291,9 +311,12 @@ static enum verdict watch(void)
 	obc_log_progress(&progress);
 	busy = progress.waiting || progress.sent != control.last_sent;
 	control.last_sent = progress.sent;
-	interval = ob_min(busy ? OBP_PING_BUSY_NS : OBP_PING_IDLE_NS, ob_min(control.dead_ns, obc_resume_grace()) / 4);
+	interval = ob_min(busy ? OBP_PING_BUSY_NS : OBP_PING_IDLE_NS,
+		ob_min(control.dead_ns, obc_resume_grace()) / 4);
 	/* Whatever was heard since counts: a callback in between, a ping of the server's. */
-	if (control.asked && now - ob_max(control.pinged, control.heard) > obp_quality_timeout(&control.quality, control.dead_ns)) {
+	if (control.asked &&
+		now - ob_max(control.pinged, control.heard) >
+			obp_quality_timeout(&control.quality, control.dead_ns)) {
 		ob_info("the server has not answered for %u ms; the connections are made again",
 			(unsigned)((now - control.pinged) / OB_MS));
 		obc_log_link_broken();
@@ -315,7 +338,10 @@ static bool control_open(void)
 	if (obt_stream_connect(&control.url, deadline, &stream))
 		return false;
 	stream.fd = ob_fd_raise(stream.fd);
-	/* Nobody else sends before the join has left: over TLS there is no connection to send on before it. */
+	/*
+	 * Nobody else sends before the join has left: over TLS there is no connection to send on
+	 * before it.
+	 */
 	err = obc_dial_join(&stream, OBP_JOIN_CONTROL, 0, deadline);
 	stream_set(&stream);
 	return err == OB_ERR_NONE;
@@ -361,7 +387,8 @@ static enum verdict turn(void)
 
 	if (!obt_stream_ours(&control.stream))
 		return BROKEN;
-	if (obt_stream_pending(&control.stream) || poll(&pfd, 1, (int)ob_min(control.dead_ns / 4 / OB_MS, (uint64_t)1000)) > 0)
+	if (obt_stream_pending(&control.stream) ||
+		poll(&pfd, 1, (int)ob_min(control.dead_ns / 4 / OB_MS, (uint64_t)1000)) > 0)
 		verdict = obt_stream_ours(&control.stream) ? control_read() : BROKEN;
 	return verdict == GOOD && !atomic_load(&control.stopping) ? watch() : verdict;
 }
@@ -392,7 +419,10 @@ static void *control_main(void *unused)
 	return NULL;
 }
 
-/* Without the lock: for other threads, for a child after fork, and where the lock's holder waits in a send. */
+/*
+ * Without the lock: for other threads, for a child after fork, and where the lock's holder waits in
+ * a send.
+ */
 static bool fd_ours(void)
 {
 	int fd = atomic_load(&control.fd);
@@ -400,7 +430,10 @@ static bool fd_ours(void)
 	return fd >= 0 && ob_fd_file(fd).ino == atomic_load(&control.ino);
 }
 
-/* The number is read twice because the control thread may replace the connection between the two checks. */
+/*
+ * The number is read twice because the control thread may replace the connection between the two
+ * checks.
+ */
 static bool fd_ours_or_none(void)
 {
 	int fd = atomic_load(&control.fd);
@@ -410,7 +443,8 @@ static bool fd_ours_or_none(void)
 
 void obc_control_give_up(void)
 {
-	static struct obp_message message = { .type = OBP_MSG_FATAL, .text = "the program ended within a call" };
+	static struct obp_message message = { .type = OBP_MSG_FATAL,
+		.text = "the program ended within a call" };
 
 	if (pthread_mutex_trylock(&control.send_lock) != 0)
 		return;
@@ -430,7 +464,10 @@ bool obc_control_start(const struct obt_url *url, uint64_t timeout_ns, uint64_t 
 	return control.thread_running;
 }
 
-/* Ends what the control thread waits for. Whoever holds the lock may be waiting in a send: then the connection stays as it is, and needs this most. */
+/*
+ * Ends what the control thread waits for. Whoever holds the lock may be waiting in a send: then the
+ * connection stays as it is, and needs this most.
+ */
 static void stream_wake(void)
 {
 	bool locked = pthread_mutex_trylock(&control.send_lock) == 0;

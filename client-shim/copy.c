@@ -15,7 +15,8 @@
 
 /* ---- bytes ---- */
 
-static CUresult to_device(struct obf_ctx *ctx, const struct obc_lane_of *at, uint64_t dst, const void *src, size_t size)
+static CUresult to_device(struct obf_ctx *ctx, const struct obc_lane_of *at, uint64_t dst,
+	const void *src, size_t size)
 {
 	CUresult result;
 
@@ -26,14 +27,16 @@ static CUresult to_device(struct obf_ctx *ctx, const struct obc_lane_of *at, uin
 }
 
 /* A copy is work in its stream: when it has arrived, all before it is complete. */
-static CUresult arrived(struct obf_ctx *ctx, const struct obc_lane_of *at, uint64_t launches, CUresult result)
+static CUresult arrived(
+	struct obf_ctx *ctx, const struct obc_lane_of *at, uint64_t launches, CUresult result)
 {
 	if (result == CUDA_SUCCESS)
 		obc_stream_arrived(at, obc_log_last(), launches);
 	return obc_ctx_result(ctx, result);
 }
 
-static CUresult from_device(struct obf_ctx *ctx, const struct obc_lane_of *at, void *dst, uint64_t src, size_t size)
+static CUresult from_device(
+	struct obf_ctx *ctx, const struct obc_lane_of *at, void *dst, uint64_t src, size_t size)
 {
 	uint64_t launches = obc_ctx_launches();
 
@@ -41,10 +44,12 @@ static CUresult from_device(struct obf_ctx *ctx, const struct obc_lane_of *at, v
 }
 
 /*
- * A call that is not "Async" has uploaded: above OBF_COPY_SMALL it waits for its stream, and here that matters if kernels may be unfinished.
+ * A call that is not "Async" has uploaded: above OBF_COPY_SMALL it waits for its stream, and here
+ * that matters if kernels may be unfinished.
  * `launches`: from before the upload.
  */
-static CUresult uploaded(struct obf_ctx *ctx, const struct obc_lane_of *at, uint64_t launches, size_t size)
+static CUresult uploaded(
+	struct obf_ctx *ctx, const struct obc_lane_of *at, uint64_t launches, size_t size)
 {
 	uint64_t number = obc_log_last();
 	CUresult result;
@@ -58,7 +63,8 @@ static CUresult uploaded(struct obf_ctx *ctx, const struct obc_lane_of *at, uint
 	return result;
 }
 
-static CUresult on_device(struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_copy3d *c, uint64_t dst_ctx, uint64_t src_ctx)
+static CUresult on_device(struct obf_ctx *ctx, const struct obc_lane_of *at,
+	const struct obf_copy3d *c, uint64_t dst_ctx, uint64_t src_ctx)
 {
 	struct obp_copy_d2d_req *req;
 	struct obc_slot slot;
@@ -67,15 +73,27 @@ static CUresult on_device(struct obf_ctx *ctx, const struct obc_lane_of *at, con
 	if (!req)
 		return obc_log_error();
 	*req = (struct obp_copy_d2d_req){
-		.dst = c->dst, .src = c->src, .dst_pitch = c->dst_pitch, .src_pitch = c->src_pitch, .dst_slice = c->dst_slice,
-		.src_slice = c->src_slice, .width = c->width, .height = c->height, .depth = c->depth, .dst_ctx = dst_ctx,
-		.src_ctx = src_ctx, .stream = at->wire,
+		.dst = c->dst,
+		.src = c->src,
+		.dst_pitch = c->dst_pitch,
+		.src_pitch = c->src_pitch,
+		.dst_slice = c->dst_slice,
+		.src_slice = c->src_slice,
+		.width = c->width,
+		.height = c->height,
+		.depth = c->depth,
+		.dst_ctx = dst_ctx,
+		.src_ctx = src_ctx,
+		.stream = at->wire,
 	};
 	obc_stream_mark(at, slot.number);
 	return obc_ctx_result(ctx, obc_log_commit(&slot));
 }
 
-/* Host functions may still write what the program is about to send, and only the stream knows when: wait for it. */
+/*
+ * Host functions may still write what the program is about to send, and only the stream knows when:
+ * wait for it.
+ */
 static CUresult before_host_read(struct obf_ctx *ctx, const struct obc_lane_of *at)
 {
 	return ob_unlikely(obc_hostfunc_pending()) ? obc_stream_wait(ctx, at) : CUDA_SUCCESS;
@@ -89,7 +107,8 @@ static const uint8_t *host_row(uint64_t base, size_t pitch, size_t slice, size_t
 }
 
 /* Rows [row, row + n) of one slice, gathered straight into the log. */
-static CUresult rows_send(struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_copy3d *c, size_t row, size_t n)
+static CUresult rows_send(struct obf_ctx *ctx, const struct obc_lane_of *at,
+	const struct obf_copy3d *c, size_t row, size_t n)
 {
 	struct obp_write_rows_req *req;
 	struct obc_slot slot;
@@ -103,12 +122,14 @@ static CUresult rows_send(struct obf_ctx *ctx, const struct obc_lane_of *at, con
 	req->dst_slice = c->dst_slice;
 	req->stream = at->wire;
 	for (size_t i = 0; i < n; i++)
-		memcpy((uint8_t *)data + i * c->width, host_row(c->src, c->src_pitch, c->src_slice, c->height, row + i), c->width);
+		memcpy((uint8_t *)data + i * c->width,
+			host_row(c->src, c->src_pitch, c->src_slice, c->height, row + i), c->width);
 	obc_stream_mark(at, slot.number);
 	return obc_ctx_result(ctx, obc_log_commit(&slot));
 }
 
-static CUresult box_to_device(struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_copy3d *c)
+static CUresult box_to_device(
+	struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_copy3d *c)
 {
 	CUresult result = CUDA_SUCCESS;
 	size_t rows = c->height * c->depth, n;
@@ -116,9 +137,12 @@ static CUresult box_to_device(struct obf_ctx *ctx, const struct obc_lane_of *at,
 	for (size_t row = 0; row < rows && result == CUDA_SUCCESS; row += n) {
 		n = 1;
 		if (c->width > OBP_ROWS_MAX) {
-			uint64_t dst = c->dst + row / c->height * c->dst_slice + row % c->height * c->dst_pitch;
+			uint64_t dst = c->dst + row / c->height * c->dst_slice +
+				row % c->height * c->dst_pitch;
 
-			result = to_device(ctx, at, dst, host_row(c->src, c->src_pitch, c->src_slice, c->height, row), c->width);
+			result = to_device(ctx, at, dst,
+				host_row(c->src, c->src_pitch, c->src_slice, c->height, row),
+				c->width);
 		} else {
 			n = ob_min(c->height - row % c->height, OBP_ROWS_MAX / c->width);
 			result = rows_send(ctx, at, c, row, n);
@@ -128,9 +152,11 @@ static CUresult box_to_device(struct obf_ctx *ctx, const struct obc_lane_of *at,
 }
 
 /* Host memory with gaps: rows arrive packed and are spread. */
-static CUresult box_scatter(struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_copy3d *c)
+static CUresult box_scatter(
+	struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_copy3d *c)
 {
-	size_t most = ob_max(OBC_SCATTER_BYTES / c->width, (size_t)1), rows = c->height * c->depth, n;
+	size_t most = ob_max(OBC_SCATTER_BYTES / c->width, (size_t)1), rows = c->height * c->depth,
+	       n;
 	uint64_t launches = obc_ctx_launches();
 	OB_CLEANUP(ob_freep) uint8_t *packed = NULL;
 	CUresult result = CUDA_SUCCESS;
@@ -138,15 +164,19 @@ static CUresult box_scatter(struct obf_ctx *ctx, const struct obc_lane_of *at, c
 	if (c->width <= OBC_SCATTER_BYTES && !(packed = malloc(ob_min(most, c->height) * c->width)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (size_t row = 0; row < rows && result == CUDA_SUCCESS; row += n) {
-		uint64_t src = c->src + row / c->height * c->src_slice + row % c->height * c->src_pitch;
-		uint8_t *dst = (uint8_t *)(uintptr_t)host_row(c->dst, c->dst_pitch, c->dst_slice, c->height, row);
+		uint64_t src =
+			c->src + row / c->height * c->src_slice + row % c->height * c->src_pitch;
+		uint8_t *dst = (uint8_t *)(uintptr_t)host_row(
+			c->dst, c->dst_pitch, c->dst_slice, c->height, row);
 
 		n = packed ? ob_min(c->height - row % c->height, most) : 1;
 		if (!packed) {
 			result = from_device(ctx, at, dst, src, c->width);
 			continue;
 		}
-		result = arrived(ctx, at, launches, obc_call_op_read_rows(src, c->src_pitch, c->src_slice, c->width, n, 1, at->wire, packed));
+		result = arrived(ctx, at, launches,
+			obc_call_op_read_rows(
+				src, c->src_pitch, c->src_slice, c->width, n, 1, at->wire, packed));
 		for (size_t i = 0; i < n && result == CUDA_SUCCESS; i++)
 			memcpy(dst + i * c->dst_pitch, packed + i * c->width, c->width);
 	}
@@ -155,31 +185,38 @@ static CUresult box_scatter(struct obf_ctx *ctx, const struct obc_lane_of *at, c
 
 static bool is_packed(const struct obf_copy3d *c, size_t pitch, size_t slice)
 {
-	return (pitch == c->width || c->height == 1) && (slice == c->width * c->height || c->depth == 1) && (c->height == 1 || pitch == c->width);
+	return (pitch == c->width || c->height == 1) &&
+		(slice == c->width * c->height || c->depth == 1) &&
+		(c->height == 1 || pitch == c->width);
 }
 
-static CUresult box_from_device(struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_copy3d *c)
+static CUresult box_from_device(
+	struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_copy3d *c)
 {
 	uint64_t launches = obc_ctx_launches();
 
 	if (!is_packed(c, c->dst_pitch, c->dst_slice))
 		return box_scatter(ctx, at, c);
-	return arrived(ctx, at, launches, obc_call_op_read_rows(c->src, c->src_pitch, c->src_slice, c->width, c->height, c->depth, at->wire,
-						      (void *)(uintptr_t)c->dst));
+	return arrived(ctx, at, launches,
+		obc_call_op_read_rows(c->src, c->src_pitch, c->src_slice, c->width, c->height,
+			c->depth, at->wire, (void *)(uintptr_t)c->dst));
 }
 
-static CUresult box_on_host(struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_copy3d *c)
+static CUresult box_on_host(
+	struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_copy3d *c)
 {
 	/* In the stream's order: what stands before may still read or write these bytes. */
 	CUresult result = obc_stream_wait(ctx, at);
 
 	for (size_t row = 0; row < c->height * c->depth && result == CUDA_SUCCESS; row++)
-		memmove((void *)(uintptr_t)host_row(c->dst, c->dst_pitch, c->dst_slice, c->height, row),
+		memmove((void *)(uintptr_t)host_row(
+				c->dst, c->dst_pitch, c->dst_slice, c->height, row),
 			host_row(c->src, c->src_pitch, c->src_slice, c->height, row), c->width);
 	return result;
 }
 
-CUresult obc_copy_box(struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_copy3d *c, uint64_t dst_ctx, uint64_t src_ctx)
+CUresult obc_copy_box(struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_copy3d *c,
+	uint64_t dst_ctx, uint64_t src_ctx)
 {
 	size_t all = c->width * c->height * c->depth;
 	CUresult result;
@@ -194,7 +231,9 @@ CUresult obc_copy_box(struct obf_ctx *ctx, const struct obc_lane_of *at, const s
 		if (c->src_device)
 			return from_device(ctx, at, (void *)(uintptr_t)c->dst, c->src, all);
 		result = before_host_read(ctx, at);
-		return result == CUDA_SUCCESS ? to_device(ctx, at, c->dst, (const void *)(uintptr_t)c->src, all) : result;
+		return result == CUDA_SUCCESS
+			? to_device(ctx, at, c->dst, (const void *)(uintptr_t)c->src, all)
+			: result;
 	}
 	if (c->src_device)
 		return box_from_device(ctx, at, c);
@@ -203,7 +242,8 @@ CUresult obc_copy_box(struct obf_ctx *ctx, const struct obc_lane_of *at, const s
 }
 
 /* By a call that is not "Async". */
-static CUresult box_sync(struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_copy3d *c)
+static CUresult box_sync(
+	struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_copy3d *c)
 {
 	uint64_t launches = obc_ctx_launches();
 	CUresult result = obc_copy_box(ctx, at, c, 0, 0);
@@ -271,9 +311,11 @@ CUresult obc_cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t size, CUstream s
 	return obc_cuMemcpyDtoHAsync_v2(dst, src, size, stream);
 }
 
-static struct obf_copy3d line(uint64_t dst, bool dst_device, uint64_t src, bool src_device, size_t size)
+static struct obf_copy3d line(
+	uint64_t dst, bool dst_device, uint64_t src, bool src_device, size_t size)
 {
-	return (struct obf_copy3d){ src_device, dst_device, src, dst, size, size, size, size, size, 1, 1 };
+	return (struct obf_copy3d){ src_device, dst_device, src, dst, size, size, size, size, size,
+		1, 1 };
 }
 
 CUresult obc_cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
@@ -299,7 +341,8 @@ CUresult obc_cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t size, CUst
 /* Either side may be host or device memory: the map tells. */
 static CUresult either(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream, bool sync)
 {
-	struct obf_copy3d copy = line(dst, obf_mem_is_device(dst), src, obf_mem_is_device(src), size);
+	struct obf_copy3d copy =
+		line(dst, obf_mem_is_device(dst), src, obf_mem_is_device(src), size);
 	struct obc_lane_of at;
 	struct obf_ctx *ctx;
 	CUresult result = enter(stream, &ctx, &at);
@@ -327,7 +370,8 @@ CUresult obc_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream st
 	return either(dst, src, size, stream, true);
 }
 
-CUresult obc_cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx, size_t size, CUstream stream)
+CUresult obc_cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src,
+	CUcontext src_ctx, size_t size, CUstream stream)
 {
 	struct obf_copy3d copy = line(dst, true, src, true, size);
 	uint64_t to = obc_ctx_wire(dst_ctx), from = obc_ctx_wire(src_ctx);
@@ -353,14 +397,18 @@ static CUresult peers_settle(CUcontext dst_ctx, CUcontext src_ctx)
 	struct obf_ctx *dst = obf_ctx_from_handle(dst_ctx), *src = obf_ctx_from_handle(src_ctx);
 	CUresult result = dst && dst->host ? obf_ctx_settle(dst) : CUDA_SUCCESS;
 
-	return result == CUDA_SUCCESS && src && src != dst && src->host ? obf_ctx_settle(src) : result;
+	return result == CUDA_SUCCESS && src && src != dst && src->host ? obf_ctx_settle(src)
+									: result;
 }
 
-CUresult obc_cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx, size_t size, CUstream stream)
+CUresult obc_cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx,
+	size_t size, CUstream stream)
 {
 	CUresult result = peers_settle(dst_ctx, src_ctx);
 
-	return result != CUDA_SUCCESS ? result : obc_cuMemcpyPeerAsync(dst, dst_ctx, src, src_ctx, size, stream);
+	return result != CUDA_SUCCESS
+		? result
+		: obc_cuMemcpyPeerAsync(dst, dst_ctx, src, src_ctx, size, stream);
 }
 
 /* ---- two and three dimensions ---- */
@@ -430,11 +478,28 @@ CUresult obc_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *p, CUstream stream)
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUDA_MEMCPY3D plain = {
-		.srcXInBytes = p->srcXInBytes, .srcY = p->srcY, .srcZ = p->srcZ, .srcLOD = p->srcLOD, .srcMemoryType = p->srcMemoryType,
-		.srcHost = p->srcHost, .srcDevice = p->srcDevice, .srcArray = p->srcArray, .srcPitch = p->srcPitch,
-		.srcHeight = p->srcHeight, .dstXInBytes = p->dstXInBytes, .dstY = p->dstY, .dstZ = p->dstZ, .dstLOD = p->dstLOD,
-		.dstMemoryType = p->dstMemoryType, .dstHost = p->dstHost, .dstDevice = p->dstDevice, .dstArray = p->dstArray,
-		.dstPitch = p->dstPitch, .dstHeight = p->dstHeight, .WidthInBytes = p->WidthInBytes, .Height = p->Height,
+		.srcXInBytes = p->srcXInBytes,
+		.srcY = p->srcY,
+		.srcZ = p->srcZ,
+		.srcLOD = p->srcLOD,
+		.srcMemoryType = p->srcMemoryType,
+		.srcHost = p->srcHost,
+		.srcDevice = p->srcDevice,
+		.srcArray = p->srcArray,
+		.srcPitch = p->srcPitch,
+		.srcHeight = p->srcHeight,
+		.dstXInBytes = p->dstXInBytes,
+		.dstY = p->dstY,
+		.dstZ = p->dstZ,
+		.dstLOD = p->dstLOD,
+		.dstMemoryType = p->dstMemoryType,
+		.dstHost = p->dstHost,
+		.dstDevice = p->dstDevice,
+		.dstArray = p->dstArray,
+		.dstPitch = p->dstPitch,
+		.dstHeight = p->dstHeight,
+		.WidthInBytes = p->WidthInBytes,
+		.Height = p->Height,
 		.Depth = p->Depth,
 	};
 	uint64_t to = obc_ctx_wire(p->dstContext), from = obc_ctx_wire(p->srcContext);
@@ -446,7 +511,8 @@ CUresult obc_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *p, CUstream stream)
 
 CUresult obc_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *params, CUstream stream)
 {
-	CUresult result = params ? peers_settle(params->dstContext, params->srcContext) : CUDA_SUCCESS;
+	CUresult result =
+		params ? peers_settle(params->dstContext, params->srcContext) : CUDA_SUCCESS;
 
 	return result != CUDA_SUCCESS ? result : obc_cuMemcpy3DPeerAsync(params, stream);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obc_device: what the server calls the devices that the program sees. The face and the program count the visible devices
- * (face/visible.h); records name a device by its place in the server's welcome. Written once by cuInit, constant afterwards. Any thread.
+ * obc_device: what the server calls the devices that the program sees. The face and the program
+ * count the visible devices (face/visible.h); records name a device by its place in the server's
+ * welcome. Written once by cuInit, constant afterwards. Any thread.
  */
 #ifndef OBC_DEVICE_H
 #define OBC_DEVICE_H

@@ -20,9 +20,10 @@
 #include "transport/shm.h"
 #include "transport/tls.h"
 
-#define REFUSED_NS (3 * OB_SECOND)   /* nobody listens there for so long: the server is gone, and its workers with it */
+/* nobody listens there for so long: the server is gone, and its workers with it */
+#define REFUSED_NS (3 * OB_SECOND)
 #define ATTEMPT_NS (5 * OB_SECOND)
-#define SLICE_NS (20 * OB_MS)        /* how often a wait looks around */
+#define SLICE_NS   (20 * OB_MS) /* how often a wait looks around */
 
 static struct obc_resume_terms terms;
 static _Atomic bool stopping;
@@ -46,13 +47,19 @@ void obc_resume_stop(void)
 
 void obc_dial_begin(struct obc_dial *dial, enum obp_join_purpose purpose, uint64_t received)
 {
-	*dial = (struct obc_dial){ .purpose = purpose, .received = received, .since = ob_clock_ns() };
+	*dial = (struct obc_dial){
+		.purpose = purpose, .received = received, .since = ob_clock_ns()
+	};
 	obp_backoff_init(&dial->backoff, dial->since ^ (uint64_t)getpid() << 32 ^ purpose);
 }
 
-enum ob_err obc_dial_join(struct obt_stream *stream, enum obp_join_purpose purpose, uint64_t received, uint64_t deadline)
+enum ob_err obc_dial_join(struct obt_stream *stream, enum obp_join_purpose purpose,
+	uint64_t received, uint64_t deadline)
 {
-	const struct obp_preface preface = { .magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_JOIN, .route = terms.route };
+	const struct obp_preface preface = { .magic = OBP_MAGIC,
+		.version = OBP_VERSION,
+		.intent = OBP_INTENT_JOIN,
+		.route = terms.route };
 	OB_CLEANUP(ob_freep) struct obp_message *message = calloc(1, sizeof *message);
 
 	if (!message)
@@ -68,18 +75,25 @@ enum ob_err obc_dial_join(struct obt_stream *stream, enum obp_join_purpose purpo
 	return obt_message_send(stream, message, &preface, sizeof preface, deadline);
 }
 
-/* The server's answer: OB_ERR_NONE joined, OB_ERR_NOT_FOUND and OB_ERR_REFUSED are final, anything else may be better next time. */
-static enum ob_err answer_await(struct obt_stream *stream, uint64_t deadline, uint64_t *ret_received)
+/*
+ * The server's answer: OB_ERR_NONE joined, OB_ERR_NOT_FOUND and OB_ERR_REFUSED are final, anything
+ * else may be better next time.
+ */
+static enum ob_err answer_await(
+	struct obt_stream *stream, uint64_t deadline, uint64_t *ret_received)
 {
 	OB_CLEANUP(ob_freep) struct obp_message *message = calloc(1, sizeof *message);
-	enum ob_err err = message ? obt_message_receive(stream, message, deadline) : OB_ERR_NO_MEMORY;
+	enum ob_err err =
+		message ? obt_message_receive(stream, message, deadline) : OB_ERR_NO_MEMORY;
 
 	if (err)
 		return err;
 	*ret_received = message->received;
 	obt_shm_settle(stream, message->type == OBP_MSG_JOINED ? message->shm : 0);
 	if (message->type == OBP_MSG_REFUSED || message->type == OBP_MSG_FATAL) {
-		err = message->code == OB_ERR_NOT_FOUND || message->code == OB_ERR_LIMIT ? (enum ob_err)message->code : OB_ERR_REFUSED;
+		err = message->code == OB_ERR_NOT_FOUND || message->code == OB_ERR_LIMIT
+			? (enum ob_err)message->code
+			: OB_ERR_REFUSED;
 		if (err == OB_ERR_REFUSED && !obc_log_ending())
 			ob_error("the server does not let the session go on: %s", message->text);
 	} else if (message->type != OBP_MSG_JOINED) {
@@ -89,7 +103,8 @@ static enum ob_err answer_await(struct obt_stream *stream, uint64_t deadline, ui
 	return err;
 }
 
-static enum ob_err attempt(struct obc_dial *dial, uint64_t deadline, struct obt_stream *ret, uint64_t *ret_received)
+static enum ob_err attempt(
+	struct obc_dial *dial, uint64_t deadline, struct obt_stream *ret, uint64_t *ret_received)
 {
 	struct obt_stream stream = { .fd = -1 };
 	const char *why = NULL;
@@ -99,8 +114,12 @@ static enum ob_err attempt(struct obc_dial *dial, uint64_t deadline, struct obt_
 	if (err == OB_ERR_CONNECT && (saved == ECONNREFUSED || saved == ENOENT)) {
 		if (!dial->refused_since)
 			dial->refused_since = ob_clock_ns();
-		/* On this machine that is certain; from afar it may be a forwarder that starts again. */
-		if (terms.url.scheme == OBT_UNIX || ob_clock_ns() - dial->refused_since > REFUSED_NS)
+		/*
+		 * On this machine that is certain; from afar it may be a forwarder that starts
+		 * again.
+		 */
+		if (terms.url.scheme == OBT_UNIX ||
+			ob_clock_ns() - dial->refused_since > REFUSED_NS)
 			return OB_ERR_NOT_FOUND;
 	} else {
 		dial->refused_since = 0;
@@ -109,10 +128,12 @@ static enum ob_err attempt(struct obc_dial *dial, uint64_t deadline, struct obt_
 		return err;
 	stream.fd = ob_fd_raise(stream.fd);
 	/* Without it the socket carries everything, as it would have from the start. */
-	if (dial->purpose == OBP_JOIN_DATA && terms.url.shm && ob_opt_on(OB_OPT_SHM) && !obt_shm_offer(&stream, &why))
+	if (dial->purpose == OBP_JOIN_DATA && terms.url.shm && ob_opt_on(OB_OPT_SHM) &&
+		!obt_shm_offer(&stream, &why))
 		ob_info("no shared memory for the new connection: %s", why);
 	err = obc_dial_join(&stream, dial->purpose, dial->received, deadline);
-	if (!err || err == OB_ERR_CLOSED) /* a refusal may have been sent and the connection closed already */
+	/* a refusal may have been sent and the connection closed already */
+	if (!err || err == OB_ERR_CLOSED)
 		err = answer_await(&stream, deadline, ret_received);
 	if (err)
 		obt_stream_close(&stream);
@@ -121,7 +142,8 @@ static enum ob_err attempt(struct obc_dial *dial, uint64_t deadline, struct obt_
 	return err;
 }
 
-enum ob_err obc_dial_once(struct obt_stream *ret, enum obp_join_purpose purpose, uint64_t received, uint64_t deadline)
+enum ob_err obc_dial_once(
+	struct obt_stream *ret, enum obp_join_purpose purpose, uint64_t received, uint64_t deadline)
 {
 	struct obc_dial dial = { .purpose = purpose, .received = received };
 	uint64_t unused;
@@ -155,9 +177,13 @@ enum ob_err obc_dial_run(struct obc_dial *dial, struct obt_stream *ret, uint64_t
 		uint64_t now = ob_clock_ns();
 
 		if (now >= end) {
-			ob_error("the connection to the server broke and could not be made again for %u s (OUTBOARD_GRACE): %s",
-				 (unsigned)(terms.grace_ns / OB_SECOND), ob_err_text(err));
-			return err == OB_ERR_NONE || err == OB_ERR_CONNECT || err == OB_ERR_RESOLVE || err == OB_ERR_LIMIT ? OB_ERR_TIMEOUT : err;
+			ob_error("the connection to the server broke and could not be made again "
+				 "for %u s (OUTBOARD_GRACE): %s",
+				(unsigned)(terms.grace_ns / OB_SECOND), ob_err_text(err));
+			return err == OB_ERR_NONE || err == OB_ERR_CONNECT ||
+					err == OB_ERR_RESOLVE || err == OB_ERR_LIMIT
+				? OB_ERR_TIMEOUT
+				: err;
 		}
 		err = attempt(dial, ob_min(now + limit, end), ret, ret_received);
 		if (err == OB_ERR_NONE)

@@ -14,7 +14,8 @@
 #include "protocol/obc_calls.h"
 #include "protocol/obc_locals.h"
 
-#define EVENT_FLAGS ((unsigned)(CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS))
+#define EVENT_FLAGS \
+	((unsigned)(CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS))
 #define EVENT_CHUNK 256u
 
 struct obc_event {
@@ -24,8 +25,8 @@ struct obc_event {
 	/* The last recording: where, and its record number, written last. */
 	struct obc_lane_of at;
 	uint64_t at_wire;
-	_Atomic uint64_t recorded;     /* 0: never */
-	_Atomic uint64_t done;         /* recordings up to this one are complete */
+	_Atomic uint64_t recorded; /* 0: never */
+	_Atomic uint64_t done;     /* recordings up to this one are complete */
 	/* The last elapsed time asked for with this event as the end. Under elapsed_lock. */
 	uint64_t elapsed_start, elapsed_start_recorded, elapsed_recorded;
 	float elapsed_ms;
@@ -35,7 +36,7 @@ struct obc_event {
 static struct ob_ids event_ids = OB_IDS_INIT(OBF_KIND_EVENT, OBC_EVENT_MAX);
 static pthread_mutex_t event_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t elapsed_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct obc_event *event_free;    /* under event_lock */
+static struct obc_event *event_free; /* under event_lock */
 
 /* Under the lock. */
 static struct obc_event *event_take(void)
@@ -103,7 +104,8 @@ static bool event_complete(struct obc_event *event, uint64_t recorded)
 	if (!at->stream)
 		return recorded < obc_read(&at->home->legacy_done);
 	/* The object may serve another stream by now. */
-	return at->stream->wire == event->at_wire && at->stream->ctx && recorded < obc_read(&at->stream->done);
+	return at->stream->wire == event->at_wire && at->stream->ctx &&
+		recorded < obc_read(&at->stream->done);
 }
 
 /* The server said that the recording is complete: so is all that stood before it in its stream. */
@@ -122,7 +124,8 @@ CUresult obc_cuEventCreate(CUevent *ret, unsigned flags)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!ret || flags & ~EVENT_FLAGS || (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING)))
+	if (!ret || flags & ~EVENT_FLAGS ||
+		(flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING)))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & CU_EVENT_INTERPROCESS)
 		return CUDA_ERROR_NOT_SUPPORTED; /* other processes have sessions of their own */
@@ -157,7 +160,8 @@ CUresult obc_cuEventDestroy_v2(CUevent handle)
 	if (event)
 		event_give(event);
 	pthread_mutex_unlock(&event_lock);
-	return event ? obc_call_op_event_destroy((uint64_t)(uintptr_t)handle) : CUDA_ERROR_INVALID_HANDLE;
+	return event ? obc_call_op_event_destroy((uint64_t)(uintptr_t)handle)
+		     : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult obc_cuEventRecordWithFlags(CUevent handle, CUstream stream, unsigned flags)
@@ -263,12 +267,14 @@ CUresult obc_cuStreamWaitEvent(CUstream stream, CUevent handle, unsigned flags)
 }
 
 /* True when this very pair of recordings has been measured before. */
-static bool elapsed_known(const struct obc_event *start, uint64_t from, const struct obc_event *end, uint64_t to, float *ret)
+static bool elapsed_known(const struct obc_event *start, uint64_t from, const struct obc_event *end,
+	uint64_t to, float *ret)
 {
 	bool known;
 
 	pthread_mutex_lock(&elapsed_lock);
-	known = end->elapsed_start == start->wire && end->elapsed_start_recorded == from && end->elapsed_recorded == to;
+	known = end->elapsed_start == start->wire && end->elapsed_start_recorded == from &&
+		end->elapsed_recorded == to;
 	if (known)
 		*ret = end->elapsed_ms;
 	pthread_mutex_unlock(&elapsed_lock);

@@ -12,7 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Returns when woken, when *word differs from value, on a signal, or after ms milliseconds: the caller looks again. */
+/*
+ * Returns when woken, when *word differs from value, on a signal, or after ms milliseconds: the
+ * caller looks again.
+ */
 static inline void obc_futex_wait(_Atomic uint32_t *word, uint32_t value, unsigned ms)
 {
 	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 };

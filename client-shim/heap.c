@@ -11,11 +11,15 @@
 
 enum block_state { BLOCK_USED = 1, BLOCK_FREE, BLOCK_HOLE };
 
-/* A piece of the address range. All of a heap's blocks form one list in order of address, without gaps. */
+/*
+ * A piece of the address range. All of a heap's blocks form one list in order of address, without
+ * gaps.
+ */
 struct obc_block {
 	uint64_t addr, size;
-	struct obc_block *prev, *next;             /* neighbours */
-	struct obc_block *list_prev, *list_next;   /* FREE, HOLE: others of the list; spare: next only */
+	struct obc_block *prev, *next; /* neighbours */
+	/* FREE, HOLE: others of the list; spare: next only */
+	struct obc_block *list_prev, *list_next;
 	enum block_state state;
 };
 
@@ -113,14 +117,17 @@ static void list_remove(struct obc_heap *heap, struct obc_block *block)
 
 		place_of(block->size, &level, &step);
 		if (!*list)
-			heap->step_map[level] &= (uint16_t)~(1u << step);
+			heap->step_map[level] &= (uint16_t) ~(1u << step);
 		if (!heap->step_map[level])
 			heap->level_map &= ~(1ull << level);
 		heap->free_bytes -= block->size;
 	}
 }
 
-/* A free block of at least `size`: the head of the size's own list, or of the next one, whose every member is large enough. */
+/*
+ * A free block of at least `size`: the head of the size's own list, or of the next one, whose every
+ * member is large enough.
+ */
 static struct obc_block *list_find(struct obc_heap *heap, uint64_t size)
 {
 	unsigned level, step;
@@ -129,7 +136,8 @@ static struct obc_block *list_find(struct obc_heap *heap, uint64_t size)
 	place_of(size, &level, &step);
 	if (heap->lists[level][step] && heap->lists[level][step]->size >= size)
 		return heap->lists[level][step];
-	uint16_t steps = (uint16_t)(heap->step_map[level] & (step + 1 < 16 ? ~0u << (step + 1) : 0u));
+	uint16_t steps =
+		(uint16_t)(heap->step_map[level] & (step + 1 < 16 ? ~0u << (step + 1) : 0u));
 	if (!steps) {
 		levels = level + 1 < 64 ? heap->level_map & (~0ull << (level + 1)) : 0;
 		if (levels) {
@@ -149,15 +157,21 @@ static struct obc_block *list_find(struct obc_heap *heap, uint64_t size)
 
 /* ---- pieces ---- */
 
-/* Cuts a block that is in no list at `size`; the rest, of state `state`, is in no list either. NULL: no descriptor. */
+/*
+ * Cuts a block that is in no list at `size`; the rest, of state `state`, is in no list either.
+ * NULL: no descriptor.
+ */
 static struct obc_block *block_split(struct obc_heap *heap, struct obc_block *block, uint64_t size)
 {
 	struct obc_block *rest = spare_take(heap);
 
 	if (!rest)
 		return NULL;
-	*rest = (struct obc_block){ .addr = block->addr + size, .size = block->size - size, .prev = block, .next = block->next,
-				    .state = block->state };
+	*rest = (struct obc_block){ .addr = block->addr + size,
+		.size = block->size - size,
+		.prev = block,
+		.next = block->next,
+		.state = block->state };
 	if (block->next)
 		block->next->prev = rest;
 	block->next = rest;
@@ -165,7 +179,9 @@ static struct obc_block *block_split(struct obc_heap *heap, struct obc_block *bl
 	return rest;
 }
 
-/* Joins a block that is in no list with equal neighbours; returns what it became, still in no list. */
+/*
+ * Joins a block that is in no list with equal neighbours; returns what it became, still in no list.
+ */
 static struct obc_block *block_join(struct obc_heap *heap, struct obc_block *block)
 {
 	struct obc_block *prev = block->prev, *next = block->next;
@@ -198,7 +214,10 @@ static void block_become(struct obc_heap *heap, struct obc_block *block, enum bl
 
 /* ---- growing and trimming ---- */
 
-/* Makes [hole, + size) free memory; the server has agreed. False: out of host memory, and it stays a hole. */
+/*
+ * Makes [hole, + size) free memory; the server has agreed. False: out of host memory, and it stays
+ * a hole.
+ */
 static bool hole_fill(struct obc_heap *heap, struct obc_block *hole, uint64_t size)
 {
 	struct obc_block *rest = NULL;
@@ -222,11 +241,14 @@ static struct obc_block *hole_find(const struct obc_heap *heap, uint64_t size, u
 	struct obc_block *best = NULL;
 
 	for (struct obc_block *hole = heap->holes; hole; hole = hole->list_next) {
-		uint64_t have = hole->prev && hole->prev->state == BLOCK_FREE ? hole->prev->size : 0;
+		uint64_t have =
+			hole->prev && hole->prev->state == BLOCK_FREE ? hole->prev->size : 0;
 		uint64_t need = ob_round_up(size > have ? size - have : 1, OBC_HEAP_PAGE);
 
 		/* Equal needs: the lowest address, so that the top stays whole. */
-		if (need <= hole->size && (!best || need < *ret_need || (need == *ret_need && hole->addr < best->addr))) {
+		if (need <= hole->size &&
+			(!best || need < *ret_need ||
+				(need == *ret_need && hole->addr < best->addr))) {
 			best = hole;
 			*ret_need = need;
 		}
@@ -236,13 +258,18 @@ static struct obc_block *hole_find(const struct obc_heap *heap, uint64_t size, u
 
 static uint64_t trim_locked(struct obc_heap *heap, struct obc_block *block)
 {
-	/* Memory was mapped in units counted from the grant's end; the last of a run may be shorter. */
+	/*
+	 * Memory was mapped in units counted from the grant's end; the last of a run may be
+	 * shorter.
+	 */
 	uint64_t origin = heap->base + heap->granted, limit = block->addr + block->size, begin, end;
 
 	if (block->state != BLOCK_FREE || limit <= origin)
 		return 0;
 	begin = origin + ob_round_up(ob_max(block->addr, origin) - origin, OBC_HEAP_UNIT);
-	end = block->next && block->next->state == BLOCK_HOLE ? limit : origin + ((limit - origin) & ~(OBC_HEAP_UNIT - 1));
+	end = block->next && block->next->state == BLOCK_HOLE
+		? limit
+		: origin + ((limit - origin) & ~(OBC_HEAP_UNIT - 1));
 	if (begin >= end)
 		return 0;
 	list_remove(heap, block);
@@ -303,7 +330,8 @@ static CUresult heap_grow(struct obc_heap *heap, uint64_t size)
 		/* What lay idle in pieces may be enough in one place. */
 		hole = hole_find(heap, size, &need);
 		wish = need;
-		result = hole ? heap->ops->grow(heap->user, hole->addr, wish) : CUDA_ERROR_OUT_OF_MEMORY;
+		result = hole ? heap->ops->grow(heap->user, hole->addr, wish)
+			      : CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (result == CUDA_SUCCESS && !hole_fill(heap, hole, wish))
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -312,7 +340,8 @@ static CUresult heap_grow(struct obc_heap *heap, uint64_t size)
 
 /* ---- public ---- */
 
-bool obc_heap_init(struct obc_heap *heap, uint64_t base, uint64_t size, uint64_t granted, const struct obc_heap_ops *ops, void *user)
+bool obc_heap_init(struct obc_heap *heap, uint64_t base, uint64_t size, uint64_t granted,
+	const struct obc_heap_ops *ops, void *user)
 {
 	struct obc_block *block;
 
@@ -348,7 +377,8 @@ void obc_heap_fini(struct obc_heap *heap)
 	memset(heap, 0, sizeof *heap);
 }
 
-CUresult obc_heap_alloc(struct obc_heap *heap, uint64_t size, uint64_t *ret_addr, struct obc_block **ret_block)
+CUresult obc_heap_alloc(
+	struct obc_heap *heap, uint64_t size, uint64_t *ret_addr, struct obc_block **ret_block)
 {
 	struct obc_block *block, *rest;
 	CUresult result = CUDA_SUCCESS;
@@ -388,7 +418,7 @@ void obc_heap_free(struct obc_heap *heap, struct obc_block *block)
 	block = block_join(heap, block);
 	list_add(heap, block);
 	if (ob_unlikely(block->size >= OBC_HEAP_TRIM_MIN + OBC_HEAP_PAGE) &&
-	    block->addr + block->size > heap->base + heap->granted + OBC_HEAP_TRIM_MIN)
+		block->addr + block->size > heap->base + heap->granted + OBC_HEAP_TRIM_MIN)
 		trim_locked(heap, block);
 	pthread_mutex_unlock(&heap->lock);
 }
@@ -423,16 +453,20 @@ bool obc_heap_sane(struct obc_heap *heap)
 	uint64_t at = heap->base, free_bytes = 0, used = 0;
 	const struct obc_block *prev = NULL;
 
-	for (const struct obc_block *block = heap->first; block; prev = block, block = block->next) {
-		if (block->addr != at || !block->size || block->size % OBC_HEAP_ALIGN || block->prev != prev)
+	for (const struct obc_block *block = heap->first; block;
+		prev = block, block = block->next) {
+		if (block->addr != at || !block->size || block->size % OBC_HEAP_ALIGN ||
+			block->prev != prev)
 			return false;
 		if (prev && block->state != BLOCK_USED && block->state == prev->state)
 			return false;
-		if (block->state == BLOCK_HOLE && (block->addr % OBC_HEAP_PAGE || block->size % OBC_HEAP_PAGE))
+		if (block->state == BLOCK_HOLE &&
+			(block->addr % OBC_HEAP_PAGE || block->size % OBC_HEAP_PAGE))
 			return false;
 		free_bytes += block->state == BLOCK_FREE ? block->size : 0;
 		used += block->state == BLOCK_USED ? block->size : 0;
 		at += block->size;
 	}
-	return at == heap->base + heap->size && free_bytes == heap->free_bytes && used == heap->used_bytes;
+	return at == heap->base + heap->size && free_bytes == heap->free_bytes &&
+		used == heap->used_bytes;
 }

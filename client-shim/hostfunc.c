@@ -11,10 +11,10 @@
 #include "protocol/obc_calls.h"
 #include "protocol/obc_locals.h"
 
-#define KIND_HOSTFUNC 32   /* of ids that no program sees */
+#define KIND_HOSTFUNC 32 /* of ids that no program sees */
 
 struct hostfunc {
-	CUhostFn fn;                  /* one of the two */
+	CUhostFn fn; /* one of the two */
 	CUstreamCallback callback;
 	CUstream stream;
 	void *user;
@@ -85,7 +85,9 @@ static CUresult hostfunc_launch(CUstream stream, const struct hostfunc *what)
 	req = obc_log_begin(&slot, OBP_OP_HOST_FUNC, sizeof *req);
 	if (!req)
 		return hostfunc_drop(id, obc_log_error());
-	*req = (struct obp_host_func_req){ .stream = at.wire, .callback = id, .with_status = what->callback != NULL };
+	*req = (struct obp_host_func_req){
+		.stream = at.wire, .callback = id, .with_status = what->callback != NULL
+	};
 	obc_stream_mark(&at, slot.number);
 	result = obc_ctx_result(ctx, obc_log_commit(&slot));
 	return result == CUDA_SUCCESS ? result : hostfunc_drop(id, result);
@@ -93,12 +95,15 @@ static CUresult hostfunc_launch(CUstream stream, const struct hostfunc *what)
 
 CUresult obc_cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *user)
 {
-	return hostfunc_launch(stream, &(struct hostfunc){ .fn = fn, .stream = stream, .user = user });
+	return hostfunc_launch(
+		stream, &(struct hostfunc){ .fn = fn, .stream = stream, .user = user });
 }
 
-CUresult obc_cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *user, unsigned flags)
+CUresult obc_cuStreamAddCallback(
+	CUstream stream, CUstreamCallback callback, void *user, unsigned flags)
 {
 	if (flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	return hostfunc_launch(stream, &(struct hostfunc){ .callback = callback, .stream = stream, .user = user });
+	return hostfunc_launch(
+		stream, &(struct hostfunc){ .callback = callback, .stream = stream, .user = user });
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obc_hostfunc: functions of the program that a stream calls. They are kept here under an id until the server says that the stream has come to one;
- * it then runs on the session's control thread, in the stream's order, while the stream waits. Any thread.
+ * obc_hostfunc: functions of the program that a stream calls. They are kept here under an id until
+ * the server says that the stream has come to one; it then runs on the session's control thread, in
+ * the stream's order, while the stream waits. Any thread.
  */
 #ifndef OBC_HOSTFUNC_H
 #define OBC_HOSTFUNC_H
@@ -12,7 +13,7 @@
 
 #include "base/cuda_types.h"
 
-#define OBC_HOSTFUNC_MAX (1u << 16)   /* launched and not yet run */
+#define OBC_HOSTFUNC_MAX (1u << 16) /* launched and not yet run */
 
 /* Some are launched and have not returned. */
 bool obc_hostfunc_pending(void);

@@ -12,10 +12,15 @@ CUresult obc_inside_refuse(const char *name)
 {
 	static _Atomic bool said;
 
-	/* In a signal handler: the log formats into a buffer of its own and writes with one system call. */
+	/*
+	 * In a signal handler: the log formats into a buffer of its own and writes with one system
+	 * call.
+	 */
 	if (!atomic_exchange(&said, true))
-		ob_error("%s was called in a signal handler that interrupted another CUDA call of the same thread, or after a handler left one with longjmp. "
-			 "Such calls fail; make them outside of the handler", name);
+		ob_error("%s was called in a signal handler that interrupted another CUDA call of "
+			 "the same thread, or after a handler left one with longjmp. "
+			 "Such calls fail; make them outside of the handler",
+			name);
 	return CUDA_ERROR_NOT_PERMITTED;
 }
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obc_inside: whether this thread is in a call of the library, for two things that may happen to it there.
+ * obc_inside: whether this thread is in a call of the library, for two things that may happen to it
+ * there.
  *
- * A signal handler may make a CUDA call while the thread it interrupts holds a lock of ours: that call would wait for itself. It is refused instead:
- * the generated entry points enter and leave.
+ * A signal handler may make a CUDA call while the thread it interrupts holds a lock of ours: that
+ * call would wait for itself. It is refused instead: the generated entry points enter and leave.
  *
- * pthread_cancel may end the thread at a system call in which it waits with a right of the log. Whoever waits does it with cancellation off
- * (OBC_WAITS); the entry point acts on a request after the call, when nothing is held.
+ * pthread_cancel may end the thread at a system call in which it waits with a right of the log.
+ * Whoever waits does it with cancellation off (OBC_WAITS); the entry point acts on a request after
+ * the call, when nothing is held.
  *
  * Each thread has its own; no function blocks.
  */
@@ -69,7 +71,11 @@ static inline void obc_waits_end(const int *old)
 	pthread_setcancelstate(*old, NULL);
 }
 
-/* At the start of a block that may wait in the kernel, or that holds a lock while something it calls does. May be nested. */
-#define OBC_WAITS() __attribute__((cleanup(obc_waits_end), unused)) int obc_waits_state = obc_waits_begin()
+/*
+ * At the start of a block that may wait in the kernel, or that holds a lock while something it
+ * calls does. May be nested.
+ */
+#define OBC_WAITS() \
+	__attribute__((cleanup(obc_waits_end), unused)) int obc_waits_state = obc_waits_begin()
 
 #endif

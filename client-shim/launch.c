@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Launches. The hot path of the whole library: look-ups in arrays, CUDA's checks, and the parameters packed straight into the log. No
- * allocation, no lock but the log's, no system call.
+ * Launches. The hot path of the whole library: look-ups in arrays, CUDA's checks, and the
+ * parameters packed straight into the log. No allocation, no lock but the log's, no system call.
  */
 #include <string.h>
 
@@ -11,7 +11,9 @@
 #include "protocol/obc_calls.h"
 #include "protocol/obc_locals.h"
 
-/* What could fail while packing, found before the record is begun: a begun record must be finished. */
+/*
+ * What could fail while packing, found before the record is begun: a begun record must be finished.
+ */
 static inline CUresult params_check(const struct obf_func *func, void **params)
 {
 	if (!func->n_params)
@@ -26,12 +28,14 @@ static inline CUresult params_check(const struct obf_func *func, void **params)
 
 static inline uint32_t launch_flags(const struct obf_func *func, const struct obf_launch *launch)
 {
-	return (launch->cooperative ? OBP_LAUNCH_COOPERATIVE : 0) | (launch->has_priority ? OBP_LAUNCH_PRIORITY : 0) |
-	       (func->mod->symbols->prints ? OBP_LAUNCH_PRINTS : 0);
+	return (launch->cooperative ? OBP_LAUNCH_COOPERATIVE : 0) |
+		(launch->has_priority ? OBP_LAUNCH_PRIORITY : 0) |
+		(func->mod->symbols->prints ? OBP_LAUNCH_PRINTS : 0);
 }
 
-static inline CUresult launch_write(struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_func *func,
-				    const struct obf_launch *launch, void **params, const void *packed)
+static inline CUresult launch_write(struct obf_ctx *ctx, const struct obc_lane_of *at,
+	const struct obf_func *func, const struct obf_launch *launch, void **params,
+	const void *packed)
 {
 	struct obp_launch_req *req;
 	struct obc_slot slot;
@@ -57,8 +61,9 @@ static inline CUresult launch_write(struct obf_ctx *ctx, const struct obc_lane_o
 }
 
 /* Parameters in one buffer of the program's: packed aside first, because its form can be wrong. */
-static __attribute__((noinline)) CUresult launch_extra(struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_func *func,
-						       const struct obf_launch *launch, void **params, void **extra)
+static __attribute__((noinline)) CUresult launch_extra(struct obf_ctx *ctx,
+	const struct obc_lane_of *at, const struct obf_func *func, const struct obf_launch *launch,
+	void **params, void **extra)
 {
 	uint8_t packed[OBP_PARAM_BYTES_MAX];
 	CUresult result = obf_launch_pack(func, params, extra, packed);
@@ -66,7 +71,8 @@ static __attribute__((noinline)) CUresult launch_extra(struct obf_ctx *ctx, cons
 	return result == CUDA_SUCCESS ? launch_write(ctx, at, func, launch, NULL, packed) : result;
 }
 
-static inline CUresult launch_put(CUfunction handle, const struct obf_launch *launch, CUstream stream, void **params, void **extra)
+static inline CUresult launch_put(CUfunction handle, const struct obf_launch *launch,
+	CUstream stream, void **params, void **extra)
 {
 	struct obc_lane_of at;
 	struct obf_func *func;
@@ -87,32 +93,42 @@ static inline CUresult launch_put(CUfunction handle, const struct obf_launch *la
 	if (ob_unlikely(extra != NULL))
 		return launch_extra(ctx, &at, func, launch, params, extra);
 	result = params_check(func, params);
-	return ob_likely(result == CUDA_SUCCESS) ? launch_write(ctx, &at, func, launch, params, NULL) : result;
+	return ob_likely(result == CUDA_SUCCESS)
+		? launch_write(ctx, &at, func, launch, params, NULL)
+		: result;
 }
 
-static inline CUresult launch_go(CUfunction func, const struct obf_launch *launch, CUstream stream, void **params, void **extra)
+static inline CUresult launch_go(CUfunction func, const struct obf_launch *launch, CUstream stream,
+	void **params, void **extra)
 {
 	return obf_launch_end(launch_put(func, launch, stream, params, extra), stream);
 }
 
-CUresult obc_cuLaunchKernel(CUfunction func, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
-			    unsigned block_z, unsigned shared, CUstream stream, void **params, void **extra)
+CUresult obc_cuLaunchKernel(CUfunction func, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+	unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, CUstream stream,
+	void **params, void **extra)
 {
-	const struct obf_launch launch = { .grid = { grid_x, grid_y, grid_z }, .block = { block_x, block_y, block_z }, .dynamic_shared = shared };
+	const struct obf_launch launch = { .grid = { grid_x, grid_y, grid_z },
+		.block = { block_x, block_y, block_z },
+		.dynamic_shared = shared };
 
 	return launch_go(func, &launch, stream, params, extra);
 }
 
-CUresult obc_cuLaunchCooperativeKernel(CUfunction func, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-				       unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **params)
+CUresult obc_cuLaunchCooperativeKernel(CUfunction func, unsigned grid_x, unsigned grid_y,
+	unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+	CUstream stream, void **params)
 {
-	const struct obf_launch launch = { .grid = { grid_x, grid_y, grid_z }, .block = { block_x, block_y, block_z }, .dynamic_shared = shared,
-					   .cooperative = true };
+	const struct obf_launch launch = { .grid = { grid_x, grid_y, grid_z },
+		.block = { block_x, block_y, block_z },
+		.dynamic_shared = shared,
+		.cooperative = true };
 
 	return launch_go(func, &launch, stream, params, NULL);
 }
 
-CUresult obc_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction func, void **params, void **extra)
+CUresult obc_cuLaunchKernelEx(
+	const CUlaunchConfig *config, CUfunction func, void **params, void **extra)
 {
 	struct obf_launch launch;
 	CUresult result = obf_launch_from_config(config, &launch);

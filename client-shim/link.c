@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * cuLink*: a linker that joins nothing. One input, PTX or a cubin or a fatbin, comes out as it went in, which is what
- * programs that compile PTX at run time need: cuModuleLoadData then lets the server's driver compile it. Several inputs
- * need the driver's own linker and are refused, with a line that says so.
+ * cuLink*: a linker that joins nothing. One input, PTX or a cubin or a fatbin, comes out as it went
+ * in, which is what programs that compile PTX at run time need: cuModuleLoadData then lets the
+ * server's driver compile it. Several inputs need the driver's own linker and are refused, with a
+ * line that says so.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,13 +19,13 @@
 #include "image/image.h"
 #include "protocol/obc_locals.h"
 
-#define LINK_MAX 1024u            /* live linkers */
+#define LINK_MAX         1024u /* live linkers */
 #define LINK_OPTIONS_MAX 64u
 
 struct linker {
 	pthread_mutex_t lock;
 	unsigned n_inputs;
-	void *image;              /* owned; a NUL follows */
+	void *image; /* owned; a NUL follows */
 	size_t size;
 };
 
@@ -41,7 +42,8 @@ static CUresult options_read(unsigned n, CUjit_option *options, void **values)
 	if (n > LINK_OPTIONS_MAX || (n && (!options || !values)))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < n; i++)
-		if (options[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES || options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+		if (options[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES ||
+			options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
 			values[i] = NULL;
 	return CUDA_SUCCESS;
 }
@@ -70,8 +72,8 @@ CUresult obc_cuLinkCreate_v2(unsigned n, CUjit_option *options, void **values, C
 	return CUDA_SUCCESS;
 }
 
-CUresult obc_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned n,
-			      CUjit_option *options, void **values)
+CUresult obc_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size,
+	const char *name, unsigned n, CUjit_option *options, void **values)
 {
 	struct linker *linker = link_get(state);
 	char *copy;
@@ -82,8 +84,11 @@ CUresult obc_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!data || !size || size > OBI_PAYLOAD_MAX || (n && !values))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (type != CU_JIT_INPUT_PTX && type != CU_JIT_INPUT_CUBIN && type != CU_JIT_INPUT_FATBINARY) {
-		ob_error("cuLinkAddData: inputs of type %d need the driver's linker, which is not forwarded; link at build time", (int)type);
+	if (type != CU_JIT_INPUT_PTX && type != CU_JIT_INPUT_CUBIN &&
+		type != CU_JIT_INPUT_FATBINARY) {
+		ob_error("cuLinkAddData: inputs of type %d need the driver's linker, which is not "
+			 "forwarded; link at build time",
+			(int)type);
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
 	copy = malloc(size + 1);
@@ -100,7 +105,8 @@ CUresult obc_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data
 	return CUDA_SUCCESS;
 }
 
-CUresult obc_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path, unsigned n, CUjit_option *options, void **values)
+CUresult obc_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path, unsigned n,
+	CUjit_option *options, void **values)
 {
 	OB_CLEANUP(ob_freep) char *data = NULL;
 	FILE *file;
@@ -111,8 +117,9 @@ CUresult obc_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char
 	file = fopen(path, "rbe");
 	if (!file)
 		return CUDA_ERROR_FILE_NOT_FOUND;
-	if (fseek(file, 0, SEEK_END) || (size = ftell(file)) <= 0 || size > (long)OBI_PAYLOAD_MAX || fseek(file, 0, SEEK_SET) ||
-	    !(data = malloc((size_t)size)) || fread(data, 1, (size_t)size, file) != (size_t)size) {
+	if (fseek(file, 0, SEEK_END) || (size = ftell(file)) <= 0 || size > (long)OBI_PAYLOAD_MAX ||
+		fseek(file, 0, SEEK_SET) || !(data = malloc((size_t)size)) ||
+		fread(data, 1, (size_t)size, file) != (size_t)size) {
 		fclose(file);
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
@@ -135,8 +142,9 @@ CUresult obc_cuLinkComplete(CUlinkState state, void **ret_image, size_t *ret_siz
 		if (ret_size)
 			*ret_size = linker->size;
 	} else if (linker->n_inputs) {
-		ob_error("cuLinkComplete: %u inputs need the driver's linker, which is not forwarded; link at build time (nvcc -dlink)",
-			 linker->n_inputs);
+		ob_error("cuLinkComplete: %u inputs need the driver's linker, which is not "
+			 "forwarded; link at build time (nvcc -dlink)",
+			linker->n_inputs);
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	} else {
 		result = CUDA_ERROR_INVALID_VALUE;

@@ -17,19 +17,21 @@
 #include "face/face.h"
 #include "protocol/obp_calls.h"
 
-#define RESEND_PAUSE_NS 100000    /* between looks at what is being sent again */
-#define ROOM_PAUSE_NS 200000      /* between looks at the tail while another thread reads */
+#define RESEND_PAUSE_NS 100000 /* between looks at what is being sent again */
+#define ROOM_PAUSE_NS   200000 /* between looks at the tail while another thread reads */
 
 struct log obc_log_state = { .error = OB_ERR_NONE };
-uint64_t obc_log_counts[OBP_OPCODE_END], obc_log_trip_counts[OBP_OPCODE_END], obc_log_trip_time[OBP_OPCODE_END];
+uint64_t obc_log_counts[OBP_OPCODE_END], obc_log_trip_counts[OBP_OPCODE_END],
+	obc_log_trip_time[OBP_OPCODE_END];
 
 /* A client thread that has made calls. */
 struct lane {
 	bool live;
 	uint16_t id;
-	enum ob_err refused;      /* why the last begin gave nothing although the session lives; told once */
-	uint64_t ctx;             /* what the server believes this lane's context to be */
-	uint64_t last;            /* number of its last record */
+	/* why the last begin gave nothing although the session lives; told once */
+	enum ob_err refused;
+	uint64_t ctx;  /* what the server believes this lane's context to be */
+	uint64_t last; /* number of its last record */
 };
 
 static _Thread_local struct lane this_lane;
@@ -69,9 +71,11 @@ static __attribute__((noinline)) bool lane_start(void)
 		while (~used) {
 			unsigned bit = (unsigned)__builtin_ctzll(~used);
 
-			if (!atomic_compare_exchange_weak(&lanes_used[word], &used, used | 1ull << bit))
+			if (!atomic_compare_exchange_weak(
+				    &lanes_used[word], &used, used | 1ull << bit))
 				continue;
-			this_lane = (struct lane){ .live = true, .id = (uint16_t)(word * 64 + bit) };
+			this_lane =
+				(struct lane){ .live = true, .id = (uint16_t)(word * 64 + bit) };
 			pthread_setspecific(lane_key, &this_lane);
 			return true;
 		}
@@ -124,14 +128,18 @@ CUresult obc_log_error(void)
 
 /* ---- reserving ---- */
 
-/* Room is there once the server has acknowledged enough; whoever waits sends and reads meanwhile. seen_tail: with which there was none. */
+/*
+ * Room is there once the server has acknowledged enough; whoever waits sends and reads meanwhile.
+ * seen_tail: with which there was none.
+ */
 static __attribute__((noinline)) bool room_wait(uint64_t seen_tail)
 {
 	const struct timespec pause = { .tv_nsec = ROOM_PAUSE_NS };
 	struct log *log = &obc_log_state;
 	OBC_WAITS();
 
-	while (atomic_load_explicit(&log->ring.tail, memory_order_acquire) == seen_tail && !log_broken()) {
+	while (atomic_load_explicit(&log->ring.tail, memory_order_acquire) == seen_tail &&
+		!log_broken()) {
 		if (log_drain())
 			continue;
 		if (log_down()) {
@@ -158,8 +166,12 @@ static inline bool ctx_changes(uint16_t opcode, uint64_t *ret_ctx)
 	return *ret_ctx != this_lane.ctx;
 }
 
-/* The record in front of another one in the same piece. Returns where that one stands, marked as not committed. */
-static __attribute__((noinline)) struct obp_record *ctx_use_write(struct obp_record *record, uint64_t ctx)
+/*
+ * The record in front of another one in the same piece. Returns where that one stands, marked as
+ * not committed.
+ */
+static __attribute__((noinline)) struct obp_record *ctx_use_write(
+	struct obp_record *record, uint64_t ctx)
 {
 	const uint32_t size = sizeof(struct obp_record) + sizeof(struct obp_ctx_use_req);
 	struct obp_record *next = (struct obp_record *)((uint8_t *)record + size);
@@ -171,7 +183,9 @@ static __attribute__((noinline)) struct obp_record *ctx_use_write(struct obp_rec
 	return next;
 }
 
-/* Reserve `need` ring bytes for one record, preceded by ctx_use when this lane's context changed. */
+/*
+ * Reserve `need` ring bytes for one record, preceded by ctx_use when this lane's context changed.
+ */
 static inline struct obp_record *reserve(uint16_t opcode, uint64_t need, struct obc_slot *slot)
 {
 	struct obc_ring *ring = &obc_log_state.ring;
@@ -205,7 +219,8 @@ static inline bool can_begin(uint16_t opcode)
 }
 
 /* What commit_byref and begin_outside have in common: an entry that stands for a record. */
-static struct obc_byref *reserve_byref(uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size, struct obc_slot *slot)
+static struct obc_byref *reserve_byref(uint16_t opcode, const void *head, uint32_t head_size,
+	const void *data, size_t size, struct obc_slot *slot)
 {
 	uint32_t entry_size = (uint32_t)sizeof(struct obc_byref) + head_size;
 	struct obc_byref *entry = (struct obc_byref *)reserve(opcode, entry_size, slot);
@@ -225,13 +240,19 @@ static struct obc_byref *reserve_byref(uint16_t opcode, const void *head, uint32
 	return entry;
 }
 
-/* A record that is too large for the ring: its body lies in memory of its own until commit or call has made sure that the server has it. */
-static __attribute__((noinline)) void *begin_outside(struct obc_slot *slot, uint16_t opcode, uint32_t body_size)
+/*
+ * A record that is too large for the ring: its body lies in memory of its own until commit or call
+ * has made sure that the server has it.
+ */
+static __attribute__((noinline)) void *begin_outside(
+	struct obc_slot *slot, uint16_t opcode, uint32_t body_size)
 {
 	uint32_t padded = (uint32_t)ob_round_up(body_size, 8);
 
 	if (body_size > OBC_RECORD_MAX) {
-		ob_error("a call of %u bytes is longer than a record may be (%u): this is a fault of this library", body_size, OBC_RECORD_MAX);
+		ob_error("a call of %u bytes is longer than a record may be (%u): this is a fault "
+			 "of this library",
+			body_size, OBC_RECORD_MAX);
 		this_lane.refused = OB_ERR_LIMIT;
 		return NULL;
 	}
@@ -275,18 +296,23 @@ void *obc_log_begin(struct obc_slot *slot, uint16_t opcode, uint32_t body_size)
 static __attribute__((noinline)) void trace(const struct obc_slot *slot)
 {
 	char line[1024];
-	size_t n = (size_t)snprintf(line, sizeof line, "%llu.%09llu #%llu lane %u ", (unsigned long long)(ob_clock_ns() / OB_SECOND),
-				    (unsigned long long)(ob_clock_ns() % OB_SECOND), (unsigned long long)slot->number, slot->lane & ~OBC_LANE_BYREF);
+	size_t n = (size_t)snprintf(line, sizeof line, "%llu.%09llu #%llu lane %u ",
+		(unsigned long long)(ob_clock_ns() / OB_SECOND),
+		(unsigned long long)(ob_clock_ns() % OB_SECOND), (unsigned long long)slot->number,
+		slot->lane & ~OBC_LANE_BYREF);
 	OBC_WAITS();
 
 	if (slot->lane & OBC_LANE_BYREF)
-		n += (size_t)snprintf(line + n, sizeof line - n, "%s(%u bytes by reference)", obp_call_info(slot->opcode)->name, slot->size);
+		n += (size_t)snprintf(line + n, sizeof line - n, "%s(%u bytes by reference)",
+			obp_call_info(slot->opcode)->name, slot->size);
 	else
-		n += obp_print_call(line + n, sizeof line - n - 1, slot->opcode, (const struct obp_record *)slot->record + 1,
-				    slot->size - (uint32_t)sizeof(struct obp_record));
+		n += obp_print_call(line + n, sizeof line - n - 1, slot->opcode,
+			(const struct obp_record *)slot->record + 1,
+			slot->size - (uint32_t)sizeof(struct obp_record));
 	line[n++] = '\n';
 	/* A line that cannot be written is left out; the program is not to suffer for it. */
-	if (!ob_fd_is(obc_log_state.trace_fd, &obc_log_state.trace_file) || write(obc_log_state.trace_fd, line, n) < 0)
+	if (!ob_fd_is(obc_log_state.trace_fd, &obc_log_state.trace_file) ||
+		write(obc_log_state.trace_fd, line, n) < 0)
 		return;
 }
 
@@ -302,28 +328,31 @@ static inline void sender_wake(void)
 	struct log *log = &obc_log_state;
 
 	/*
-	 * Either we see the sender asleep or it sees our record. The sender, which is about to sleep anyway, pays for both sides (membarrier): a fence here
-	 * would wait for the record's lines to come from the core that read the ring last, in every call.
+	 * Either we see the sender asleep or it sees our record. The sender, which is about to
+	 * sleep anyway, pays for both sides (membarrier): a fence here would wait for the record's
+	 * lines to come from the core that read the ring last, in every call.
 	 */
 	if (ob_likely(log->membarrier))
 		atomic_signal_fence(memory_order_seq_cst);
 	else
 		atomic_thread_fence(memory_order_seq_cst);
 	if (ob_unlikely(atomic_load_explicit(&log->sender_asleep, memory_order_relaxed)) &&
-	    atomic_exchange_explicit(&log->sender_asleep, 0, memory_order_relaxed))
+		atomic_exchange_explicit(&log->sender_asleep, 0, memory_order_relaxed))
 		obc_futex_wake(&log->sender_asleep, 1);
 }
 
 /*
- * Until no thread of ours looks at what record `number` refers to. After a break the server may answer out of what it had received before, while the same
- * records are still being sent to it once more: that must end first. False: the session is lost, and a thread may still look.
+ * Until no thread of ours looks at what record `number` refers to. After a break the server may
+ * answer out of what it had received before, while the same records are still being sent to it once
+ * more: that must end first. False: the session is lost, and a thread may still look.
  */
 static bool left_wait(uint64_t number)
 {
 	const struct timespec pause = { .tv_nsec = RESEND_PAUSE_NS };
 	struct log *log = &obc_log_state;
 
-	while (ob_unlikely(atomic_load_explicit(&log->ring.left_number, memory_order_acquire) < number)) {
+	while (ob_unlikely(
+		atomic_load_explicit(&log->ring.left_number, memory_order_acquire) < number)) {
 		if (log_broken())
 			return false;
 		log_drain();
@@ -332,7 +361,10 @@ static bool left_wait(uint64_t number)
 	return true;
 }
 
-/* The server has everything this thread has written so far, and no thread of ours will look at it again. */
+/*
+ * The server has everything this thread has written so far, and no thread of ours will look at it
+ * again.
+ */
 CUresult log_sync(void)
 {
 	struct obc_slot slot;
@@ -412,7 +444,8 @@ CUresult obc_log_call(struct obc_slot *slot, void *ret_body, uint32_t capacity, 
 	return result;
 }
 
-CUresult obc_log_commit_byref(uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size)
+CUresult obc_log_commit_byref(
+	uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size)
 {
 	struct obc_slot slot;
 

@@ -4,10 +4,11 @@
 #include "client-shim/inside.h"
 #include "client-shim/log_inside.h"
 
-#define HEAD_MAX 128u             /* bytes before the data of one record */
-#define CHUNK_ALIGN 256u          /* bytes: pieces of one copy begin at a multiple of this in it */
+#define HEAD_MAX    128u /* bytes before the data of one record */
+#define CHUNK_ALIGN 256u /* bytes: pieces of one copy begin at a multiple of this in it */
 
-static CUresult write_inline(uint16_t opcode, const uint64_t *head, uint32_t head_size, const void *data, size_t size)
+static CUresult write_inline(
+	uint16_t opcode, const uint64_t *head, uint32_t head_size, const void *data, size_t size)
 {
 	struct obc_slot slot;
 	uint8_t *body = obc_log_begin(&slot, opcode, (uint32_t)(head_size + size));
@@ -19,7 +20,10 @@ static CUresult write_inline(uint16_t opcode, const uint64_t *head, uint32_t hea
 	return obc_log_commit(&slot);
 }
 
-/* Bytes of data in a record that lies in the ring. What a record of the cache carries has one name and stays whole, in a small ring outside of it. */
+/*
+ * Bytes of data in a record that lies in the ring. What a record of the cache carries has one name
+ * and stays whole, in a small ring outside of it.
+ */
 static size_t inline_max(uint16_t opcode)
 {
 	size_t room = (obc_log_state.body_max - HEAD_MAX) & ~(size_t)(CHUNK_ALIGN - 1);
@@ -27,7 +31,8 @@ static size_t inline_max(uint16_t opcode)
 	return opcode == OBP_OP_WRITE_KEPT ? OBP_PACK_CHUNK : ob_min((size_t)OBP_PACK_CHUNK, room);
 }
 
-CUresult obc_log_write(uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size)
+CUresult obc_log_write(
+	uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size)
 {
 	bool byref = size >= obc_log_state.byref_min && ob_opt_on(OB_OPT_BYREF);
 	const uint8_t *p = data;
@@ -38,7 +43,10 @@ CUresult obc_log_write(uint16_t opcode, const void *head, uint32_t head_size, co
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(words, head, head_size);
 	while (size && result == CUDA_SUCCESS) {
-		size_t n = ob_min(size, !byref ? inline_max(opcode) : obp_packer_cuts(&obc_log_state.packer) ? OBP_PACK_CHUNK : OBP_CHUNK_MAX);
+		size_t n = ob_min(size,
+			!byref                                           ? inline_max(opcode)
+				: obp_packer_cuts(&obc_log_state.packer) ? OBP_PACK_CHUNK
+									 : OBP_CHUNK_MAX);
 
 		words[1] = n;
 		if (byref) {

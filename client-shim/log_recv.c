@@ -12,8 +12,9 @@
 #include "client-shim/times.h"
 #include "protocol/control.h"
 
-#define SPIN_GIVE_UP 4u      /* waits in a row that spinning did not help: then only every 16th wait tries again */
-#define SPIN_RETRY 16u
+/* waits in a row that spinning did not help: then only every 16th wait tries again */
+#define SPIN_GIVE_UP 4u
+#define SPIN_RETRY   16u
 
 static void (*ack_hook)(uint64_t replies);
 
@@ -47,7 +48,10 @@ static void wait_remove(struct log_wait *wait)
 	log_unlock(&obc_log_state.wait_lock);
 }
 
-/* The wait of call `number`; it stays valid while we hold the receive right, since only we complete it. */
+/*
+ * The wait of call `number`; it stays valid while we hold the receive right, since only we complete
+ * it.
+ */
 static struct log_wait *wait_find(uint64_t number)
 {
 	struct log_wait *wait;
@@ -66,8 +70,9 @@ static void wake(struct log_wait *wait)
 }
 
 /*
- * The device's printf: to the program's own stdio, so that it stands in order with the program's own output. Files and pipes get it as it is; a terminal
- * gets what cannot steer it, since the server, or whoever answers in its place, could have written anything.
+ * The device's printf: to the program's own stdio, so that it stands in order with the program's
+ * own output. Files and pipes get it as it is; a terminal gets what cannot steer it, since the
+ * server, or whoever answers in its place, could have written anything.
  */
 static void print_text(const struct obp_item *item)
 {
@@ -77,14 +82,18 @@ static void print_text(const struct obp_item *item)
 	FILE *out = to_stderr ? stderr : stdout;
 
 	if (isatty(fileno(out)))
-		fwrite(clean, 1, ob_screen_text(&screens[to_stderr], (const char *)item->body, item->size, clean), out);
+		fwrite(clean, 1,
+			ob_screen_text(
+				&screens[to_stderr], (const char *)item->body, item->size, clean),
+			out);
 	else
 		fwrite(item->body, 1, item->size, out);
 }
 
 /*
- * The call's last reply has come. The wait leaves the list before its thread can see that: the thread may then return, and its stack frame with it. It
- * takes wait_lock first (wait_remove), so the frame outlives the wake below.
+ * The call's last reply has come. The wait leaves the list before its thread can see that: the
+ * thread may then return, and its stack frame with it. It takes wait_lock first (wait_remove), so
+ * the frame outlives the wake below.
  */
 static void complete(struct log_wait *wait, const struct obp_reply *reply)
 {
@@ -99,8 +108,9 @@ static void complete(struct log_wait *wait, const struct obp_reply *reply)
 }
 
 /*
- * The server keeps replies until it hears that they came. Calls take that along; a long copy to us, or many threads that read and then rest, would
- * leave it waiting: then an acknowledgement goes out by itself, at the latest when the protocol says so.
+ * The server keeps replies until it hears that they came. Calls take that along; a long copy to us,
+ * or many threads that read and then rest, would leave it waiting: then an acknowledgement goes out
+ * by itself, at the latest when the protocol says so.
  */
 static void ack_consider(const struct obp_item *item)
 {
@@ -130,18 +140,22 @@ static void reply_refuse(const struct obp_item *item, const struct log_wait *wai
 {
 	const struct obp_call_info *info = wait ? obp_call_info(wait->opcode) : NULL;
 
-	ob_error("the server broke the protocol: reply to call %llu (%s): %s", (unsigned long long)item->reply.call, info ? info->name : "?", why);
+	ob_error("the server broke the protocol: reply to call %llu (%s): %s",
+		(unsigned long long)item->reply.call, info ? info->name : "?", why);
 	obc_log_fail(OB_ERR_PROTOCOL);
 }
 
 /*
- * Whose reply this is, with room for its body at wait->dst + wait->got: every byte that a reply brings into a caller's memory lands there, and nowhere
- * else is its size decided. NULL: the reply does not fit the call; the session is over.
+ * Whose reply this is, with room for its body at wait->dst + wait->got: every byte that a reply
+ * brings into a caller's memory lands there, and nowhere else is its size decided. NULL: the reply
+ * does not fit the call; the session is over.
  */
 static struct log_wait *reply_match(const struct obp_item *item)
 {
 	struct log_wait *wait = wait_find(item->reply.call);
-	const char *why = wait ? obp_check_reply(wait->opcode, &item->reply, wait->got, wait->capacity) : "nobody waits for it";
+	const char *why = wait
+		? obp_check_reply(wait->opcode, &item->reply, wait->got, wait->capacity)
+		: "nobody waits for it";
 
 	if (ob_unlikely(why)) {
 		reply_refuse(item, wait, why);
@@ -169,7 +183,8 @@ static void text_take(const struct obp_item *item)
 {
 	const struct obp_reply *reply = &item->reply;
 
-	if (reply->flags & ~(OBP_REPLY_TEXT | OBP_REPLY_TEXT_STDERR) || reply->call || reply->result || reply->deferred) {
+	if (reply->flags & ~(OBP_REPLY_TEXT | OBP_REPLY_TEXT_STDERR) || reply->call ||
+		reply->result || reply->deferred) {
 		reply_refuse(item, NULL, "device output that is also an answer");
 		return;
 	}
@@ -193,7 +208,10 @@ static void reply_take(const struct obp_item *item)
 	reply_landed(wait, item);
 }
 
-/* The bytes of a large reply, straight from the socket into the caller's memory. False: the session is lost. */
+/*
+ * The bytes of a large reply, straight from the socket into the caller's memory. False: the session
+ * is lost.
+ */
 static bool body_receive(uint8_t *dst, size_t n)
 {
 	struct obt_stream *stream = &obc_log_state.stream;
@@ -210,7 +228,8 @@ static bool body_receive(uint8_t *dst, size_t n)
 		dst += done;
 		n -= (size_t)done;
 		obp_conn_body_direct(&obc_log_state.conn, (size_t)done);
-		atomic_store_explicit(&obc_log_state.heard, obc_log_state.conn.bytes, memory_order_relaxed);
+		atomic_store_explicit(
+			&obc_log_state.heard, obc_log_state.conn.bytes, memory_order_relaxed);
 	}
 	return n == 0;
 }
@@ -227,11 +246,15 @@ static bool padding_drop(void)
 	return body_receive(scrap, n);
 }
 
-/* False: the reply does not fit, or did not come whole, because the connection broke. Then it comes again, to the same place. */
+/*
+ * False: the reply does not fit, or did not come whole, because the connection broke. Then it comes
+ * again, to the same place.
+ */
 static bool big_take(const struct obp_item *item)
 {
 	struct obp_conn *conn = &obc_log_state.conn;
-	struct log_wait *wait = reply_match(item); /* device output is never that large: its flags do not fit a call */
+	/* device output is never that large: its flags do not fit a call */
+	struct log_wait *wait = reply_match(item);
 	uint8_t *dst;
 	size_t have;
 
@@ -251,14 +274,16 @@ static bool big_take(const struct obp_item *item)
 static void control_take(const struct obp_item *item)
 {
 	struct obp_message *message = malloc(sizeof *message);
-	enum ob_err err = message ? obp_message_decode(item->body, item->size, message) : OB_ERR_NO_MEMORY;
+	enum ob_err err =
+		message ? obp_message_decode(item->body, item->size, message) : OB_ERR_NO_MEMORY;
 
 	if (!err && (message->type == OBP_MSG_FATAL || message->type == OBP_MSG_REFUSED)) {
 		if (!obc_log_ending())
 			ob_error("the server ended the session: %s", message->text);
 		err = OB_ERR_REFUSED;
 	} else if (err != OB_ERR_NO_MEMORY) {
-		ob_error("the server broke the protocol: a control message on the data connection that does not end the session");
+		ob_error("the server broke the protocol: a control message on the data connection "
+			 "that does not end the session");
 		err = OB_ERR_PROTOCOL;
 	}
 	if (message)
@@ -267,7 +292,10 @@ static void control_take(const struct obp_item *item)
 	obc_log_fail(err);
 }
 
-/* No server can have received what was never sent: such a number would free memory that a thread is still sending from. False: the session is over. */
+/*
+ * No server can have received what was never sent: such a number would free memory that a thread is
+ * still sending from. False: the session is over.
+ */
 static bool ack_take(uint64_t number)
 {
 	struct log *log = &obc_log_state;
@@ -277,7 +305,9 @@ static bool ack_take(uint64_t number)
 	good = obc_ring_ack(&log->ring, number);
 	log_unlock(&log->wait_lock);
 	if (ob_unlikely(!good)) {
-		ob_error("the server broke the protocol: it acknowledges call %llu, which was not sent", (unsigned long long)number);
+		ob_error("the server broke the protocol: it acknowledges call %llu, which was not "
+			 "sent",
+			(unsigned long long)number);
 		obc_log_fail(OB_ERR_PROTOCOL);
 	}
 	return good;
@@ -293,13 +323,19 @@ static bool items_take(void)
 	while (!log_broken()) {
 		enum obp_event event = obp_conn_next(conn, &item);
 
-		/* Before a waiter learns of its reply: memory that a record refers to is then no longer needed, whatever comes after. */
-		if (conn->peer_ack > atomic_load_explicit(&obc_log_state.ring.acked, memory_order_relaxed) && !ack_take(conn->peer_ack))
+		/*
+		 * Before a waiter learns of its reply: memory that a record refers to is then no
+		 * longer needed, whatever comes after.
+		 */
+		if (conn->peer_ack > atomic_load_explicit(
+					     &obc_log_state.ring.acked, memory_order_relaxed) &&
+			!ack_take(conn->peer_ack))
 			break;
 
 		switch (event) {
 		case OBP_NEED:
-			atomic_store_explicit(&obc_log_state.replies, conn->expect - 1, memory_order_relaxed);
+			atomic_store_explicit(
+				&obc_log_state.replies, conn->expect - 1, memory_order_relaxed);
 			return any;
 		case OBP_REPLY:
 			reply_take(&item);
@@ -315,7 +351,8 @@ static bool items_take(void)
 			break;
 		case OBP_RECORD:
 		case OBP_BROKEN:
-			ob_error("the server broke the protocol: %s", conn->why ? conn->why : "a call where a reply belongs");
+			ob_error("the server broke the protocol: %s",
+				conn->why ? conn->why : "a call where a reply belongs");
 			obc_log_fail(conn->error ? conn->error : OB_ERR_PROTOCOL);
 			break;
 		}
@@ -339,10 +376,12 @@ void log_read_some(bool block)
 		if (ob_unlikely(obc_times_on))
 			obc_times_received();
 		obp_conn_fed(&obc_log_state.conn, (size_t)done);
-		atomic_store_explicit(&obc_log_state.heard, obc_log_state.conn.bytes, memory_order_relaxed);
+		atomic_store_explicit(
+			&obc_log_state.heard, obc_log_state.conn.bytes, memory_order_relaxed);
 		items_take();
 	} else if (done == 0) {
-		log_io_failed(EPIPE, "receiving replies"); /* the other side closed it; or the program did, which ends shared memory too */
+		/* the other side closed it; or the program did, which ends shared memory too */
+		log_io_failed(EPIPE, "receiving replies");
 	} else if (errno != EAGAIN) {
 		log_io_failed(errno, "receiving replies");
 	}
@@ -353,7 +392,10 @@ void log_recv_release(void)
 	struct log *log = &obc_log_state;
 
 	atomic_store_explicit(&log->recv_right, 0, memory_order_release);
-	/* Pairs with the fence in log_wait_for: either a waiter sees the right free or we see it asleep. */
+	/*
+	 * Pairs with the fence in log_wait_for: either a waiter sees the right free or we see it
+	 * asleep.
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	log_lock(&log->wait_lock);
 	for (struct log_wait *wait = log->waits; wait; wait = wait->next)
@@ -372,14 +414,18 @@ static void deadline_check(void)
 		obc_log_fail(OB_ERR_TIMEOUT);
 }
 
-/* With the receive right: read until this wait is done. Spins first when spinning has been paying. */
+/*
+ * With the receive right: read until this wait is done. Spins first when spinning has been paying.
+ */
 static void read_until(struct log_wait *wait)
 {
 	struct log *log = &obc_log_state;
-	bool spin = ob_opt_on(OB_OPT_SPIN) && (log->spin_misses < SPIN_GIVE_UP || log->spin_misses % SPIN_RETRY == 0);
+	bool spin = ob_opt_on(OB_OPT_SPIN) &&
+		(log->spin_misses < SPIN_GIVE_UP || log->spin_misses % SPIN_RETRY == 0);
 	uint64_t until = spin ? ob_clock_ns() + SPIN_NS : 0;
 
-	while (spin && !atomic_load_explicit(&wait->done, memory_order_acquire) && !log_broken() && !log_down()) {
+	while (spin && !atomic_load_explicit(&wait->done, memory_order_acquire) && !log_broken() &&
+		!log_down()) {
 		log_read_some(false);
 		if (ob_clock_ns() > until)
 			break;
@@ -389,7 +435,8 @@ static void read_until(struct log_wait *wait)
 		return;
 	}
 	log->spin_misses++;
-	while (!atomic_load_explicit(&wait->done, memory_order_acquire) && !log_broken() && !log_down()) {
+	while (!atomic_load_explicit(&wait->done, memory_order_acquire) && !log_broken() &&
+		!log_down()) {
 		log_read_some(true);
 		deadline_check();
 	}
@@ -413,12 +460,15 @@ void log_wait_for(struct log_wait *wait)
 		atomic_store_explicit(&wait->word, WAIT_ASLEEP, memory_order_relaxed);
 		atomic_thread_fence(memory_order_seq_cst);
 		if (!atomic_load_explicit(&wait->done, memory_order_acquire) &&
-		    atomic_load_explicit(&log->recv_right, memory_order_relaxed))
+			atomic_load_explicit(&log->recv_right, memory_order_relaxed))
 			obc_futex_wait(&wait->word, WAIT_ASLEEP, 1000);
 		deadline_check();
 		atomic_store_explicit(&wait->word, WAIT_IDLE, memory_order_relaxed);
 	}
-	/* A session lost in mid-reply: the reader may still hold our destination. It leaves at its next look at the error. */
+	/*
+	 * A session lost in mid-reply: the reader may still hold our destination. It leaves at its
+	 * next look at the error.
+	 */
 	if (!atomic_load_explicit(&wait->done, memory_order_acquire)) {
 		bool taken = false;
 

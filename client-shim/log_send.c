@@ -13,15 +13,15 @@
 #include "client-shim/times.h"
 #include "transport/shm.h"
 
-#define GATHER_NS 4000 /* about what the system call would have taken */
+#define GATHER_NS    4000         /* about what the system call would have taken */
 #define SENDER_STACK (256u << 10) /* bytes; a codec is the deepest it goes */
 
 static pthread_t sender_thread;
 static bool sender_running, sender_gathers;
 
 /*
- * The kernel takes no more. The server may be writing to us at the same time with its own buffers full, so whoever waits here also
- * reads: neither side ever lets its reading wait for its writing.
+ * The kernel takes no more. The server may be writing to us at the same time with its own buffers
+ * full, so whoever waits here also reads: neither side ever lets its reading wait for its writing.
  */
 static void send_blocked(void)
 {
@@ -29,8 +29,12 @@ static void send_blocked(void)
 	short events = (short)(POLLOUT | (reading ? POLLIN : 0));
 	int ready;
 
-	/* When another thread reads, only room to write is of interest, and that thread may leave at any time: look again soon. */
-	ready = obt_stream_wait(&obc_log_state.stream, events, ob_clock_ns() + (reading ? 1000 : 10) * OB_MS);
+	/*
+	 * When another thread reads, only room to write is of interest, and that thread may leave
+	 * at any time: look again soon.
+	 */
+	ready = obt_stream_wait(
+		&obc_log_state.stream, events, ob_clock_ns() + (reading ? 1000 : 10) * OB_MS);
 	if (ready > 0 && reading && ready & POLLIN)
 		log_read_some(false);
 	if (reading)
@@ -47,7 +51,10 @@ static void frame_send(struct iovec *iov, int n)
 
 		if (done >= 0) {
 			atomic_store_explicit(&obc_log_state.bytes_out,
-				atomic_load_explicit(&obc_log_state.bytes_out, memory_order_relaxed) + (uint64_t)done, memory_order_relaxed);
+				atomic_load_explicit(
+					&obc_log_state.bytes_out, memory_order_relaxed) +
+					(uint64_t)done,
+				memory_order_relaxed);
 			i += obt_iov_advance(iov + i, n - i, (size_t)done);
 		} else if (errno == EAGAIN) {
 			send_blocked();
@@ -78,14 +85,19 @@ static void batch_send(const struct obc_batch *batch)
 		iov[n++] = (struct iovec){ &record, sizeof record };
 		iov[n++] = (struct iovec){ (void *)(batch->byref + 1), batch->byref->head_size };
 		iov[n++] = (struct iovec){ (void *)batch->byref->data, batch->byref->size };
-		iov[n++] = (struct iovec){ &zero, record.size - sizeof record - batch->byref->head_size - batch->byref->size };
+		iov[n++] = (struct iovec){ &zero,
+			record.size - sizeof record - batch->byref->head_size -
+				batch->byref->size };
 	} else {
 		iov[n++] = (struct iovec){ obc_ring_at(&log->ring, batch->start), batch->bytes };
 	}
 	if (ob_unlikely(log->packer.on))
 		n = obp_packer_frame(&log->packer, &frame, iov, n);
 	atomic_store_explicit(&log->sent_ack, replies, memory_order_relaxed);
-	/* Before the bytes leave: a connection that takes nothing from the first byte on must be seen to have something under way. */
+	/*
+	 * Before the bytes leave: a connection that takes nothing from the first byte on must be
+	 * seen to have something under way.
+	 */
 	obc_ring_leaving(&log->ring, batch);
 	if (ob_unlikely(obc_times_on))
 		obc_times_sent(first + batch->count - 1);
@@ -115,15 +127,20 @@ bool log_drain(void)
 				any = true;
 			}
 		atomic_store_explicit(&log->send_right, 0, memory_order_release);
-		/* A record committed after our last look, by a thread that saw the right taken, is ours to send. */
+		/*
+		 * A record committed after our last look, by a thread that saw the right taken, is
+		 * ours to send.
+		 */
 		atomic_thread_fence(memory_order_seq_cst);
 	} while (can_send() && obc_ring_pending(&log->ring));
 	return any;
 }
 
 /*
- * Through shared memory a frame leaves in no time, without the system call that would let a few more records gather meanwhile: each would go by itself,
- * and this thread and the caller would fight for the log's cache lines. Whoever wants an answer sends by itself and does not wait for this.
+ * Through shared memory a frame leaves in no time, without the system call that would let a few
+ * more records gather meanwhile: each would go by itself, and this thread and the caller would
+ * fight for the log's cache lines. Whoever wants an answer sends by itself and does not wait for
+ * this.
  */
 static void gather_more(void)
 {
@@ -162,7 +179,8 @@ static void *sender_main(void *unused)
 		atomic_thread_fence(memory_order_seq_cst);
 		if (log->membarrier)
 			syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-		if (!obc_ring_pending(&log->ring) && !atomic_load_explicit(&log->sender_stop, memory_order_acquire))
+		if (!obc_ring_pending(&log->ring) &&
+			!atomic_load_explicit(&log->sender_stop, memory_order_acquire))
 			obc_futex_wait(&log->sender_asleep, 1, 1000);
 		atomic_store_explicit(&log->sender_asleep, 0, memory_order_relaxed);
 	}

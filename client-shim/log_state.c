@@ -15,8 +15,9 @@
 #include "transport/shm.h"
 
 /*
- * How long a descriptor that was ours is taken to be ours still. The kernel gives the lowest free number, and ours begin at OB_FD_HIGH: a program that has
- * closed all and opens files of its own reaches our number by a thousand system calls, which take longer than this.
+ * How long a descriptor that was ours is taken to be ours still. The kernel gives the lowest free
+ * number, and ours begin at OB_FD_HIGH: a program that has closed all and opens files of its own
+ * reaches our number by a thousand system calls, which take longer than this.
  */
 #define LOOK_NS 50000
 
@@ -32,17 +33,22 @@ bool obc_log_descriptors_ours(void)
 	return obt_stream_ours(&obc_log_state.stream) && (!control_check || control_check());
 }
 
-/* The number of our descriptor is free, or another file's: nothing is written to it, and nothing that is done to the file of ours would matter. */
+/*
+ * The number of our descriptor is free, or another file's: nothing is written to it, and nothing
+ * that is done to the file of ours would matter.
+ */
 void obc_log_descriptor_gone(void)
 {
-	static const char *const what = "the program closed the descriptor of the connection to the server (closefrom, or a loop over all descriptors)";
+	static const char *const what = "the program closed the descriptor of the connection to "
+					"the server (closefrom, or a loop over all descriptors)";
 	char why[192];
 
 	if (obc_log_state.resumable) {
 		ob_info("%s; the connection is made again", what);
 		log_link_broken(OB_ERR_CLOSED);
 	} else {
-		snprintf(why, sizeof why, "%s, and going on is switched off (OUTBOARD_GRACE)", what);
+		snprintf(
+			why, sizeof why, "%s, and going on is switched off (OUTBOARD_GRACE)", what);
 		log_fail_because(OB_ERR_CLOSED, why);
 	}
 }
@@ -94,7 +100,10 @@ void log_io_failed(int error, const char *doing)
 	} else if (of_link) {
 		log_link_broken(error == EPIPE || error == ECONNRESET ? OB_ERR_CLOSED : OB_ERR_IO);
 	} else {
-		snprintf(why, sizeof why, "%s failed with errno %d, %s, which neither the network nor the server can cause", doing, error, strerror(error));
+		snprintf(why, sizeof why,
+			"%s failed with errno %d, %s, which neither the network nor the server can "
+			"cause",
+			doing, error, strerror(error));
 		log_fail_because(OB_ERR_IO, why);
 	}
 }
@@ -105,7 +114,8 @@ bool log_stream_ours(void)
 	uint64_t now = ob_clock_ns();
 
 	/* A number that the limit keeps low is reached at once. */
-	if (ob_likely(log->stream.fd >= OB_FD_HIGH && now - atomic_load_explicit(&log->looked_at, memory_order_relaxed) < LOOK_NS))
+	if (ob_likely(log->stream.fd >= OB_FD_HIGH &&
+		    now - atomic_load_explicit(&log->looked_at, memory_order_relaxed) < LOOK_NS))
 		return true;
 	atomic_store_explicit(&log->looked_at, now, memory_order_relaxed);
 	if (ob_likely(obt_stream_ours(&log->stream)))
@@ -180,7 +190,8 @@ static void trace_open(void)
 static double path_rate(void *unused)
 {
 	(void)unused;
-	return obt_meter_rate(&obc_log_state.meter, &obc_log_state.stream, obc_log_state.trust_reader);
+	return obt_meter_rate(
+		&obc_log_state.meter, &obc_log_state.stream, obc_log_state.trust_reader);
 }
 
 bool obc_log_path_local(void)
@@ -194,7 +205,8 @@ void obc_log_pack_stats(struct obp_pack_stats *ret_out, struct obp_pack_stats *r
 	*ret_in = obc_log_state.conn.unpacker.stats;
 }
 
-enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsigned codec_wish, bool resumable, uint64_t ring_size)
+enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsigned codec_wish,
+	bool resumable, uint64_t ring_size)
 {
 	struct log *log = &obc_log_state;
 	enum ob_err err = obp_conn_init(&log->conn, OBP_ACCEPT_REPLIES | OBP_ACCEPT_CONTROL);
@@ -213,7 +225,8 @@ enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsig
 	obp_packer_init(&log->packer, codecs, codec_wish, obt_path_local(stream), path_rate, NULL);
 	log->resumable = resumable;
 	obt_stream_set_recv_timeout(&log->stream, RECV_TIMEOUT_MS);
-	log->membarrier = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+	log->membarrier =
+		syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 	log->open = true;
 	return log_sender_start();
 }

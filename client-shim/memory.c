@@ -16,7 +16,7 @@
 #define PITCH_ALIGN 512u
 
 static struct obc_heap heaps[OBP_DEVICE_MAX]; /* by the server's number of the device */
-static bool vmm;                /* addresses are ours */
+static bool vmm;                              /* addresses are ours */
 
 static struct obc_heap *heap_of(int device)
 {
@@ -46,9 +46,12 @@ bool obc_memory_start(const struct obp_welcome *welcome)
 	for (uint32_t i = 0; i < welcome->n_devices; i++) {
 		const struct obp_device *device = &welcome->devices[i];
 
-		if (!obc_heap_init(&heaps[i], device->range.base, device->range.size, device->grant, &heap_ops, &heaps[i])) {
-			ob_error("device %u: the server's address range (0x%llx, %llu bytes) is unusable", i,
-				 (unsigned long long)device->range.base, (unsigned long long)device->range.size);
+		if (!obc_heap_init(&heaps[i], device->range.base, device->range.size, device->grant,
+			    &heap_ops, &heaps[i])) {
+			ob_error("device %u: the server's address range (0x%llx, %llu bytes) is "
+				 "unusable",
+				i, (unsigned long long)device->range.base,
+				(unsigned long long)device->range.size);
 			return false;
 		}
 	}
@@ -57,13 +60,18 @@ bool obc_memory_start(const struct obp_welcome *welcome)
 
 /* ---- addresses of the driver's making ---- */
 
-/* No host memory may ever lie where a device pointer points: what is neither told apart would be copied the wrong way. */
+/*
+ * No host memory may ever lie where a device pointer points: what is neither told apart would be
+ * copied the wrong way.
+ */
 static void plain_reserve(uint64_t addr, size_t size)
 {
-	void *p = mmap((void *)(uintptr_t)addr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	void *p = mmap((void *)(uintptr_t)addr, size, PROT_NONE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 
 	if (p == MAP_FAILED)
-		ob_debug("device address 0x%llx cannot be kept free in this process", (unsigned long long)addr);
+		ob_debug("device address 0x%llx cannot be kept free in this process",
+			(unsigned long long)addr);
 	else if (p != (void *)(uintptr_t)addr)
 		munmap(p, size);
 }
@@ -101,7 +109,8 @@ static CUresult place_alloc(struct obf_ctx *ctx, size_t size, struct obf_mem *me
 }
 
 /* Large pools of idle pieces are the last reserve. */
-static __attribute__((noinline)) CUresult alloc_again(struct obf_ctx *ctx, size_t size, struct obf_mem *mem)
+static __attribute__((noinline)) CUresult alloc_again(
+	struct obf_ctx *ctx, size_t size, struct obf_mem *mem)
 {
 	if (!obc_mempools_flush(ctx))
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -110,7 +119,12 @@ static __attribute__((noinline)) CUresult alloc_again(struct obf_ctx *ctx, size_
 
 CUresult obc_memory_alloc(struct obf_ctx *ctx, size_t size, CUmemoryPool pool, uint64_t *ret_addr)
 {
-	struct obf_mem mem = { .size = size, .kind = OBF_MEM_DEVICE, .device = ctx->device, .ctx = ctx, .pooled = pool != NULL, .pool = pool };
+	struct obf_mem mem = { .size = size,
+		.kind = OBF_MEM_DEVICE,
+		.device = ctx->device,
+		.ctx = ctx,
+		.pooled = pool != NULL,
+		.pool = pool };
 	CUresult result;
 
 	if (size > OBP_ALLOC_MAX)
@@ -170,13 +184,15 @@ CUresult obc_cuMemAlloc_v2(CUdeviceptr *ret, size_t size)
 	return obc_ctx_result(ctx, result);
 }
 
-CUresult obc_cuMemAllocPitch_v2(CUdeviceptr *ret, size_t *ret_pitch, size_t width, size_t height, unsigned element)
+CUresult obc_cuMemAllocPitch_v2(
+	CUdeviceptr *ret, size_t *ret_pitch, size_t width, size_t height, unsigned element)
 {
 	size_t pitch = ob_round_up(width, PITCH_ALIGN), size;
 	CUresult result;
 
-	if (!ret || !ret_pitch || !width || !height || (element != 4 && element != 8 && element != 16) || pitch < width ||
-	    ob_mul_overflows(pitch, height, &size))
+	if (!ret || !ret_pitch || !width || !height ||
+		(element != 4 && element != 8 && element != 16) || pitch < width ||
+		ob_mul_overflows(pitch, height, &size))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = obc_cuMemAlloc_v2(ret, size);
 	if (result == CUDA_SUCCESS)
@@ -184,10 +200,14 @@ CUresult obc_cuMemAllocPitch_v2(CUdeviceptr *ret, size_t *ret_pitch, size_t widt
 	return result;
 }
 
-/* The allocation that starts at addr, taken out of the map. CUDA_ERROR_INVALID_VALUE: there is none. */
+/*
+ * The allocation that starts at addr, taken out of the map. CUDA_ERROR_INVALID_VALUE: there is
+ * none.
+ */
 static CUresult mem_take(CUdeviceptr addr, struct obf_mem *ret)
 {
-	if (!obf_mem_find(addr, ret) || ret->base != addr || ret->kind != OBF_MEM_DEVICE || ret->is_global || !obf_mem_remove(addr, ret))
+	if (!obf_mem_find(addr, ret) || ret->base != addr || ret->kind != OBF_MEM_DEVICE ||
+		ret->is_global || !obf_mem_remove(addr, ret))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
@@ -217,7 +237,8 @@ CUresult obc_cuMemFree_v2(CUdeviceptr addr)
 		/* One fence serves every piece that is freed before more work goes in. */
 		uint64_t last = ob_max(obc_read(&home->last_blocking), obc_read(&home->last_other));
 
-		last = ob_max(last, ob_max(obc_read(&owner->last_blocking), obc_read(&owner->last_other)));
+		last = ob_max(last,
+			ob_max(obc_read(&owner->last_blocking), obc_read(&owner->last_other)));
 		fence = last > obc_read(&home->fenced) || atomic_load(&home->untracked);
 		obc_raise(&home->fenced, last);
 	}

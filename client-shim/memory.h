@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obc_memory: device memory of the session. One heap per device inside the range that client and server hold in common, or, when the
- * driver cannot map memory where we want it, the driver's own addresses. Every allocation stands in the face's map (obf_mem), with the
- * heap's block in obf_mem.host. Any thread.
+ * obc_memory: device memory of the session. One heap per device inside the range that client and
+ * server hold in common, or, when the driver cannot map memory where we want it, the driver's own
+ * addresses. Every allocation stands in the face's map (obf_mem), with the heap's block in
+ * obf_mem.host. Any thread.
  */
 #ifndef OBC_MEMORY_H
 #define OBC_MEMORY_H
@@ -14,11 +15,14 @@
 
 /* From the hello. False: the ranges are unusable. */
 bool obc_memory_start(const struct obp_welcome *welcome);
-/* An allocation of the context, in the map. pool: its owner, or NULL. May ask the server; never a pending error's carrier. */
+/*
+ * An allocation of the context, in the map. pool: its owner, or NULL. May ask the server; never a
+ * pending error's carrier.
+ */
 CUresult obc_memory_alloc(struct obf_ctx *ctx, size_t size, CUmemoryPool pool, uint64_t *ret_addr);
 /*
- * Gives back what was removed from the map: tells the server, then the heap. fence: unfinished work may still use it, so the server waits
- * before it goes on.
+ * Gives back what was removed from the map: tells the server, then the heap. fence: unfinished work
+ * may still use it, so the server waits before it goes on.
  */
 CUresult obc_memory_release(const struct obf_mem *mem, bool fence);
 /* For obf_mem_remove_ctx: the context is gone, and with it all its work. */

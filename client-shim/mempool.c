@@ -25,7 +25,7 @@ struct pool {
 	int device;
 	bool is_default;
 	pthread_mutex_t lock;
-	uint64_t threshold, used, used_high, reserved, reserved_high;   /* bytes */
+	uint64_t threshold, used, used_high, reserved, reserved_high; /* bytes */
 	int reuse_events, reuse_opportunistic, reuse_internal;
 	unsigned n_idle;
 	struct idle idle[OBC_POOL_IDLE_MAX];
@@ -33,7 +33,7 @@ struct pool {
 
 static struct ob_ids pool_ids = OB_IDS_INIT(OBF_KIND_POOL, OBC_POOL_MAX);
 static pthread_mutex_t defaults_lock = PTHREAD_MUTEX_INITIALIZER;
-static CUmemoryPool defaults[OBP_DEVICE_MAX], current[OBP_DEVICE_MAX];   /* under defaults_lock */
+static CUmemoryPool defaults[OBP_DEVICE_MAX], current[OBP_DEVICE_MAX]; /* under defaults_lock */
 
 static struct pool *pool_get(CUmemoryPool handle)
 {
@@ -118,13 +118,16 @@ static void idle_settle(struct pool *pool)
 }
 
 /* A piece of this size that the stream may use now; false: none. */
-static bool idle_reuse(struct pool *pool, size_t size, const struct obc_lane_of *at, struct obf_mem *ret)
+static bool idle_reuse(
+	struct pool *pool, size_t size, const struct obc_lane_of *at, struct obf_mem *ret)
 {
 	for (unsigned i = 0; i < pool->n_idle; i++) {
 		const struct idle *idle = &pool->idle[i];
 		bool same = idle->at_wire == at->wire && idle->at.home == at->home;
 
-		if (ob_round_up(idle->mem.size, OBC_HEAP_ALIGN) != ob_round_up(size, OBC_HEAP_ALIGN) || (!same && !idle_complete(idle)))
+		if (ob_round_up(idle->mem.size, OBC_HEAP_ALIGN) !=
+				ob_round_up(size, OBC_HEAP_ALIGN) ||
+			(!same && !idle_complete(idle)))
 			continue;
 		*ret = idle->mem;
 		pool->reserved -= idle->mem.size;
@@ -143,7 +146,7 @@ static void count_use(struct pool *pool, uint64_t size)
 }
 
 struct flush {
-	const struct obf_ctx *ctx;   /* NULL: any */
+	const struct obf_ctx *ctx; /* NULL: any */
 	int device;
 	bool fence, any;
 };
@@ -201,7 +204,8 @@ void obc_mempool_freed(const struct obf_mem *mem)
 
 /* ---- allocation ---- */
 
-static CUresult pool_alloc(struct obf_ctx *ctx, struct pool *pool, size_t size, const struct obc_lane_of *at, uint64_t *ret)
+static CUresult pool_alloc(struct obf_ctx *ctx, struct pool *pool, size_t size,
+	const struct obc_lane_of *at, uint64_t *ret)
 {
 	struct obf_mem mem;
 	CUresult result;
@@ -229,7 +233,8 @@ static CUresult pool_alloc(struct obf_ctx *ctx, struct pool *pool, size_t size, 
 	return result;
 }
 
-CUresult obc_cuMemAllocFromPoolAsync(CUdeviceptr *ret, size_t size, CUmemoryPool handle, CUstream stream)
+CUresult obc_cuMemAllocFromPoolAsync(
+	CUdeviceptr *ret, size_t size, CUmemoryPool handle, CUstream stream)
 {
 	struct obc_lane_of at;
 	struct obf_ctx *ctx;
@@ -247,7 +252,8 @@ CUresult obc_cuMemAllocFromPoolAsync(CUdeviceptr *ret, size_t size, CUmemoryPool
 	if (!ret || !size || !pool)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (pool->device != ctx->device)
-		return CUDA_ERROR_NOT_SUPPORTED; /* memory of another device: peers are not mapped */
+		/* memory of another device: peers are not mapped */
+		return CUDA_ERROR_NOT_SUPPORTED;
 	result = pool_alloc(ctx, pool, size, &at, &addr);
 	if (result == CUDA_SUCCESS)
 		*ret = addr;
@@ -264,8 +270,10 @@ CUresult obc_cuMemAllocAsync(CUdeviceptr *ret, size_t size, CUstream stream)
 	if (result == CUDA_SUCCESS)
 		result = obc_stream_any(stream, ctx, &at);
 	if (result == CUDA_SUCCESS)
-		result = pool_of_device(at.stream ? at.stream->ctx->device : ctx->device, false, &pool);
-	return result == CUDA_SUCCESS ? obc_cuMemAllocFromPoolAsync(ret, size, pool, stream) : result;
+		result = pool_of_device(
+			at.stream ? at.stream->ctx->device : ctx->device, false, &pool);
+	return result == CUDA_SUCCESS ? obc_cuMemAllocFromPoolAsync(ret, size, pool, stream)
+				      : result;
 }
 
 CUresult obc_cuMemFreeAsync(CUdeviceptr addr, CUstream stream)
@@ -280,19 +288,27 @@ CUresult obc_cuMemFreeAsync(CUdeviceptr addr, CUstream stream)
 		result = obc_stream_any(stream, ctx, &at);
 	if (result != CUDA_SUCCESS || !addr)
 		return result;
-	if (!obf_mem_find(addr, &mem) || mem.base != addr || mem.kind != OBF_MEM_DEVICE || mem.is_global || !obf_mem_remove(addr, &mem))
+	if (!obf_mem_find(addr, &mem) || mem.base != addr || mem.kind != OBF_MEM_DEVICE ||
+		mem.is_global || !obf_mem_remove(addr, &mem))
 		return CUDA_ERROR_INVALID_VALUE;
 	pool = mem.pooled ? pool_get(mem.pool) : NULL;
-	/* Memory of cuMemAlloc may be freed in a stream too; without a pool it waits for the context. */
+	/*
+	 * Memory of cuMemAlloc may be freed in a stream too; without a pool it waits for the
+	 * context.
+	 */
 	if (!pool)
 		return obc_ctx_result(ctx, obc_memory_release(&mem, obc_ctx_busy(obc_ctx_of(ctx))));
 	pthread_mutex_lock(&pool->lock);
 	pool->used -= mem.size;
 	if (pool->n_idle == OBC_POOL_IDLE_MAX)
 		idle_release(pool, 0, !idle_complete(&pool->idle[0]));
-	/* Behind everything that this thread has put into the stream so far, and any other thread with whom it has spoken. */
+	/*
+	 * Behind everything that this thread has put into the stream so far, and any other thread
+	 * with whom it has spoken.
+	 */
 	uint64_t last = obc_read(at.blocking ? &at.home->last_blocking : &at.home->last_other);
-	pool->idle[pool->n_idle++] = (struct idle){ mem, at, at.wire, ob_max(last, obc_log_last()) };
+	pool->idle[pool->n_idle++] =
+		(struct idle){ mem, at, at.wire, ob_max(last, obc_log_last()) };
 	idle_settle(pool);
 	pthread_mutex_unlock(&pool->lock);
 	return CUDA_SUCCESS;
@@ -309,7 +325,8 @@ CUresult obc_cuMemPoolCreate(CUmemoryPool *ret, const CUmemPoolProps *props)
 		return result;
 	if (!ret || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (props->handleTypes != CU_MEM_HANDLE_TYPE_NONE || props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+	if (props->handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
+		props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (props->location.id < 0 || props->location.id >= obf_device_count())
 		return CUDA_ERROR_INVALID_VALUE;
@@ -333,7 +350,10 @@ CUresult obc_cuMemPoolDestroy(CUmemoryPool handle)
 	while (pool->n_idle)
 		idle_release(pool, 0, !idle_complete(&pool->idle[0]));
 	pthread_mutex_unlock(&pool->lock);
-	/* Allocations may outlive their pool, so another thread may still hold the object: small, and left to the process's end. */
+	/*
+	 * Allocations may outlive their pool, so another thread may still hold the object: small,
+	 * and left to the process's end.
+	 */
 	return CUDA_SUCCESS;
 }
 
@@ -421,13 +441,15 @@ CUresult obc_cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attr
 		memcpy(pool_switch(pool, attr), value, sizeof(int));
 	} else if (attr == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) {
 		memcpy(&pool->threshold, value, sizeof pool->threshold);
-	} else if (attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH || attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH) {
+	} else if (attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH ||
+		attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH) {
 		/* A high-water mark may only be reset. */
 		memcpy(&number, value, sizeof number);
 		if (number)
 			result = CUDA_ERROR_INVALID_VALUE;
 		else
-			*pool_number(pool, attr) = attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? pool->used : pool->reserved;
+			*pool_number(pool, attr) =
+				attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? pool->used : pool->reserved;
 	} else {
 		result = CUDA_ERROR_INVALID_VALUE;
 	}
@@ -435,13 +457,15 @@ CUresult obc_cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attr
 	return result;
 }
 
-CUresult obc_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool handle, CUmemLocation *location)
+CUresult obc_cuMemPoolGetAccess(
+	CUmemAccess_flags *flags, CUmemoryPool handle, CUmemLocation *location)
 {
 	const struct pool *pool = pool_get(handle);
 
 	if (!flags || !pool || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
-	*flags = location->id == pool->device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	*flags = location->id == pool->device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+					      : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	return CUDA_SUCCESS;
 }
 
@@ -454,10 +478,12 @@ CUresult obc_cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *map,
 	for (size_t i = 0; i < count; i++) {
 		bool own = map[i].location.id == pool->device;
 
-		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || map[i].location.id < 0 || map[i].location.id >= obf_device_count())
+		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || map[i].location.id < 0 ||
+			map[i].location.id >= obf_device_count())
 			return CUDA_ERROR_INVALID_DEVICE;
 		if (own && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-			return CUDA_ERROR_INVALID_DEVICE; /* the owner's access cannot be taken away */
+			/* the owner's access cannot be taken away */
+			return CUDA_ERROR_INVALID_DEVICE;
 		if (!own && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
 			return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
 	}
@@ -498,7 +524,8 @@ static CUresult location_device(const CUmemLocation *location, CUmemAllocationTy
 	return CUDA_SUCCESS;
 }
 
-CUresult obc_cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+CUresult obc_cuMemGetDefaultMemPool(
+	CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
 	int device;
 	CUresult result = location_device(location, type, &device);

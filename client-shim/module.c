@@ -17,13 +17,13 @@
 #include "protocol/obc_calls.h"
 #include "transport/digest.h"
 
-#define KIND_MODULE 33   /* of ids on the wire that no program sees */
+#define KIND_MODULE   33 /* of ids on the wire that no program sees */
 #define KIND_FUNCTION 34
-#define WORDS_MAX 1024u  /* bytes of a compiler's message that the program did not ask for */
+#define WORDS_MAX     1024u /* bytes of a compiler's message that the program did not ask for */
 
 struct obc_module {
-	struct ob_buf functions;   /* uint64_t ids */
-	bool certain;              /* its functions can run: nobody needs to be asked */
+	struct ob_buf functions; /* uint64_t ids */
+	bool certain;            /* its functions can run: nobody needs to be asked */
 };
 
 static struct ob_ids module_ids = OB_IDS_INIT(KIND_MODULE, OB_IDS_MAX);
@@ -32,11 +32,11 @@ static struct ob_ids function_ids = OB_IDS_INIT(KIND_FUNCTION, OB_IDS_MAX);
 /* ---- the compiler's options ---- */
 
 struct jit {
-	uint64_t numbers[OBP_JIT_OPTIONS_MAX];   /* pairs of option and value */
-	uint32_t n_numbers;                      /* pairs */
-	char *log[2];                            /* info, error: the program's buffers */
+	uint64_t numbers[OBP_JIT_OPTIONS_MAX]; /* pairs of option and value */
+	uint32_t n_numbers;                    /* pairs */
+	char *log[2];                          /* info, error: the program's buffers */
 	uint32_t capacity[2];
-	unsigned size_option[2];                 /* index + 1 of the option that gets the length */
+	unsigned size_option[2]; /* index + 1 of the option that gets the length */
 	unsigned time_option;
 };
 
@@ -78,7 +78,8 @@ static CUresult jit_read(const struct obf_image_ref *image, struct jit *jit)
 			break;
 		case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
 		case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
-			jit->capacity[option == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES] = (uint32_t)ob_min(value & UINT32_MAX, (uintptr_t)OBP_LOG_MAX);
+			jit->capacity[option == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES] =
+				(uint32_t)ob_min(value & UINT32_MAX, (uintptr_t)OBP_LOG_MAX);
 			jit->size_option[option == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES] = i + 1;
 			break;
 		case CU_JIT_WALL_TIME:
@@ -86,7 +87,11 @@ static CUresult jit_read(const struct obf_image_ref *image, struct jit *jit)
 			break;
 		default:
 			if (!is_number(option))
-				break; /* symbols of the host program and the like: nothing the server could use */
+				/*
+				 * symbols of the host program and the like: nothing the server
+				 * could use
+				 */
+				break;
 			if (2 * (jit->n_numbers + 1) > OBP_JIT_OPTIONS_MAX)
 				return CUDA_ERROR_INVALID_VALUE;
 			jit->numbers[2 * jit->n_numbers] = option;
@@ -100,8 +105,12 @@ static CUresult jit_read(const struct obf_image_ref *image, struct jit *jit)
 	return CUDA_SUCCESS;
 }
 
-/* The compiler's words into the program's buffers; the option's value becomes the length, as CUDA has it. */
-static void jit_answer(const struct obf_image_ref *image, const struct jit *jit, const uint32_t got[2])
+/*
+ * The compiler's words into the program's buffers; the option's value becomes the length, as CUDA
+ * has it.
+ */
+static void jit_answer(
+	const struct obf_image_ref *image, const struct jit *jit, const uint32_t got[2])
 {
 	for (int k = 0; k < 2; k++) {
 		uint32_t size = ob_min(got[k], jit->capacity[k]);
@@ -117,7 +126,8 @@ static void jit_answer(const struct obf_image_ref *image, const struct jit *jit,
 
 /* ---- images ---- */
 
-static CUresult image_upload(const uint8_t sha256[OBT_SHA256_BYTES], const struct obf_image_ref *image)
+static CUresult image_upload(
+	const uint8_t sha256[OBT_SHA256_BYTES], const struct obf_image_ref *image)
 {
 	uint32_t have = 0;
 	CUresult result = CUDA_SUCCESS;
@@ -126,10 +136,12 @@ static CUresult image_upload(const uint8_t sha256[OBT_SHA256_BYTES], const struc
 		result = obc_call_op_image_query(sha256, &have);
 	if (result != CUDA_SUCCESS || have)
 		return result;
-	return obc_call_op_image_put(0, image->payload_size, image->payload_size, sha256, image->payload);
+	return obc_call_op_image_put(
+		0, image->payload_size, image->payload_size, sha256, image->payload);
 }
 
-static CUresult load_checked(uint64_t id, const uint8_t sha256[OBT_SHA256_BYTES], const struct obf_image_ref *image)
+static CUresult load_checked(
+	uint64_t id, const uint8_t sha256[OBT_SHA256_BYTES], const struct obf_image_ref *image)
 {
 	uint32_t got[2] = { 0 };
 	struct jit jit;
@@ -139,21 +151,29 @@ static CUresult load_checked(uint64_t id, const uint8_t sha256[OBT_SHA256_BYTES]
 		result = image_upload(sha256, image);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = obc_call_op_module_load_checked(id, sha256, (uint32_t)image->entry->kind, jit.n_numbers, jit.capacity[0], jit.capacity[1],
-						 jit.numbers, jit.log[0], &got[0], jit.log[1], &got[1]);
+	result = obc_call_op_module_load_checked(id, sha256, (uint32_t)image->entry->kind,
+		jit.n_numbers, jit.capacity[0], jit.capacity[1], jit.numbers, jit.log[0], &got[0],
+		jit.log[1], &got[1]);
 	jit_answer(image, &jit, got);
 	return result;
 }
 
-/* A load that will succeed: the result of the record comes with a later reply, if it is an error after all. */
-static CUresult load_unasked(uint64_t id, const uint8_t sha256[OBT_SHA256_BYTES], const struct obf_image_ref *image)
+/*
+ * A load that will succeed: the result of the record comes with a later reply, if it is an error
+ * after all.
+ */
+static CUresult load_unasked(
+	uint64_t id, const uint8_t sha256[OBT_SHA256_BYTES], const struct obf_image_ref *image)
 {
 	CUresult result;
 
 	if (image->payload_size <= OBP_IMAGE_INLINE_MAX)
-		return obc_call_op_module_load(id, sha256, (uint32_t)image->entry->kind, (uint32_t)image->payload_size, image->payload);
+		return obc_call_op_module_load(id, sha256, (uint32_t)image->entry->kind,
+			(uint32_t)image->payload_size, image->payload);
 	result = image_upload(sha256, image);
-	return result == CUDA_SUCCESS ? obc_call_op_module_use(id, sha256, (uint32_t)image->entry->kind) : result;
+	return result == CUDA_SUCCESS
+		? obc_call_op_module_use(id, sha256, (uint32_t)image->entry->kind)
+		: result;
 }
 
 /* The length without what ends the text. */
@@ -165,7 +185,8 @@ static int text_length(const char *text, uint32_t size)
 }
 
 /* The server loads it before this returns. */
-static CUresult load_asked(uint64_t id, const uint8_t sha256[OBT_SHA256_BYTES], const struct obf_image_ref *image, uint32_t device)
+static CUresult load_asked(uint64_t id, const uint8_t sha256[OBT_SHA256_BYTES],
+	const struct obf_image_ref *image, uint32_t device)
 {
 	const uint32_t kind = (uint32_t)image->entry->kind;
 	char words[WORDS_MAX];
@@ -173,20 +194,24 @@ static CUresult load_asked(uint64_t id, const uint8_t sha256[OBT_SHA256_BYTES], 
 	CUresult result;
 
 	if (image->payload_size <= OBP_IMAGE_INLINE_MAX) {
-		result = obc_call_op_module_load_now(id, sha256, kind, (uint32_t)image->payload_size, sizeof words, image->payload, words, &got);
+		result = obc_call_op_module_load_now(id, sha256, kind,
+			(uint32_t)image->payload_size, sizeof words, image->payload, words, &got);
 	} else {
 		result = image_upload(sha256, image);
 		if (result == CUDA_SUCCESS)
-			result = obc_call_op_module_load_checked(id, sha256, kind, 0, 0, sizeof words, NULL, NULL, &none, words, &got);
+			result = obc_call_op_module_load_checked(id, sha256, kind, 0, 0,
+				sizeof words, NULL, NULL, &none, words, &got);
 	}
 	if (result == CUDA_SUCCESS)
 		obc_trust_confirm(sha256, device);
 	else if (text_length(words, got))
-		ob_error("the server's driver does not take the code: %.*s", text_length(words, got), words);
+		ob_error("the server's driver does not take the code: %.*s",
+			text_length(words, got), words);
 	return result;
 }
 
-static CUresult load(struct obc_module *module, struct obf_mod *mod, const struct obf_image_ref *image)
+static CUresult load(
+	struct obc_module *module, struct obf_mod *mod, const struct obf_image_ref *image)
 {
 	const uint32_t device = obc_device_number(mod->ctx->device);
 	uint8_t sha256[OBT_SHA256_BYTES];
@@ -218,7 +243,10 @@ CUresult obc_mod_load(struct obf_mod *mod, const struct obf_image_ref *image)
 	mod->host = module;
 	result = load(module, mod, image);
 	if (result != CUDA_SUCCESS) {
-		/* The error may be that of an earlier call, or the server may keep the id of a failed load: both sides forget it. */
+		/*
+		 * The error may be that of an earlier call, or the server may keep the id of a
+		 * failed load: both sides forget it.
+		 */
 		obc_call_op_module_unload(mod->host_id);
 		ob_ids_remove(&module_ids, mod->host_id);
 		free(module);
@@ -234,7 +262,10 @@ void obc_mod_unload(struct obf_mod *mod)
 
 	if (!module)
 		return;
-	/* Unloading waits for kernels, in the driver: their error may be the answer, if there is one. */
+	/*
+	 * Unloading waits for kernels, in the driver: their error may be the answer, if there is
+	 * one.
+	 */
 	obc_ctx_note(mod->ctx, obc_call_op_module_unload(mod->host_id));
 	ids = (const uint64_t *)(const void *)module->functions.data;
 	for (size_t i = 0; i < module->functions.size / sizeof *ids; i++)
@@ -260,7 +291,8 @@ CUresult obc_func_get(struct obf_func *func)
 	}
 	func->host = module;
 	func->host_id = id;
-	return obc_ctx_result(func->mod->ctx, obc_call_op_func_get(id, func->mod->host_id, func->name));
+	return obc_ctx_result(
+		func->mod->ctx, obc_call_op_func_get(id, func->mod->host_id, func->name));
 }
 
 CUresult obc_func_load(struct obf_func *func)
@@ -298,8 +330,9 @@ CUresult obc_func_attrs(struct obf_func *func)
 		.max_dynamic_shared = v[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES],
 		.carveout = v[CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT],
 		.cluster_must = v[CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET],
-		.cluster = { v[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH], v[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT],
-			     v[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH] },
+		.cluster = { v[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH],
+			v[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT],
+			v[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH] },
 		.non_portable_cluster = v[CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED],
 		.cluster_policy = v[CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE],
 		.exact = true,
@@ -309,10 +342,12 @@ CUresult obc_func_attrs(struct obf_func *func)
 
 CUresult obc_func_set_attr(struct obf_func *func, CUfunction_attribute attr, int value)
 {
-	return obc_ctx_result(func->mod->ctx, obc_call_op_func_set_attr(func->host_id, (uint32_t)attr, value));
+	return obc_ctx_result(
+		func->mod->ctx, obc_call_op_func_set_attr(func->host_id, (uint32_t)attr, value));
 }
 
-CUresult obc_global_get(struct obf_mod *mod, const char *name, CUdeviceptr *ret_addr, size_t *ret_size)
+CUresult obc_global_get(
+	struct obf_mod *mod, const char *name, CUdeviceptr *ret_addr, size_t *ret_size)
 {
 	uint64_t addr, size;
 	CUresult result = obc_call_op_global_get(mod->host_id, name, &addr, &size);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obc_module: sending code. The face has picked the one image the device takes; it travels under its SHA-256: small ones unasked, large ones
- * only when the server lacks them. Functions get ids of ours. For struct obf_host; any thread (the face serialises per module).
+ * obc_module: sending code. The face has picked the one image the device takes; it travels under
+ * its SHA-256: small ones unasked, large ones only when the server lacks them. Functions get ids of
+ * ours. For struct obf_host; any thread (the face serialises per module).
  */
 #ifndef OBC_MODULE_H
 #define OBC_MODULE_H
@@ -15,6 +16,7 @@ CUresult obc_func_get(struct obf_func *func);
 CUresult obc_func_load(struct obf_func *func);
 CUresult obc_func_attrs(struct obf_func *func);
 CUresult obc_func_set_attr(struct obf_func *func, CUfunction_attribute attr, int value);
-CUresult obc_global_get(struct obf_mod *mod, const char *name, CUdeviceptr *ret_addr, size_t *ret_size);
+CUresult obc_global_get(
+	struct obf_mod *mod, const char *name, CUdeviceptr *ret_addr, size_t *ret_size);
 
 #endif

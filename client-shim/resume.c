@@ -10,8 +10,9 @@
 #include "client-shim/futex.h"
 #include "client-shim/log_inside.h"
 
-#define RESUME_STACK (256u << 10) /* bytes; name look-up wants some */
-#define RIGHT_PAUSE_NS 100000     /* between attempts to get a right that another thread still holds */
+#define RESUME_STACK   (256u << 10) /* bytes; name look-up wants some */
+/* between attempts to get a right that another thread still holds */
+#define RIGHT_PAUSE_NS 100000
 
 static struct obc_resume_stats stats; /* under wait_lock */
 static struct obp_futile futile;      /* whose both rights are */
@@ -50,8 +51,9 @@ static bool right_take(_Atomic uint32_t *right)
 }
 
 /*
- * With both rights: the server has everything up to record `number`; the next to be sent is the one behind it. The server may know more than this
- * connection sent: it goes on with what an earlier one had brought after it has said how far it was. False: the server says what cannot be.
+ * With both rights: the server has everything up to record `number`; the next to be sent is the one
+ * behind it. The server may know more than this connection sent: it goes on with what an earlier
+ * one had brought after it has said how far it was. False: the server says what cannot be.
  */
 static bool log_rewind(uint64_t number)
 {
@@ -68,18 +70,24 @@ static bool log_rewind(uint64_t number)
 	return known;
 }
 
-/* With both rights: the connection broke. False: making it again has been in vain too often; the session is lost. */
+/*
+ * With both rights: the connection broke. False: making it again has been in vain too often; the
+ * session is lost.
+ */
 static bool worth_it(void)
 {
 	struct log *log = &obc_log_state;
-	uint64_t items = atomic_load_explicit(&log->ring.acked, memory_order_relaxed) + atomic_load_explicit(&log->replies, memory_order_relaxed);
-	uint64_t bytes = atomic_load_explicit(&log->bytes_out, memory_order_relaxed) + atomic_load_explicit(&log->heard, memory_order_relaxed);
+	uint64_t items = atomic_load_explicit(&log->ring.acked, memory_order_relaxed) +
+		atomic_load_explicit(&log->replies, memory_order_relaxed);
+	uint64_t bytes = atomic_load_explicit(&log->bytes_out, memory_order_relaxed) +
+		atomic_load_explicit(&log->heard, memory_order_relaxed);
 	char why[240];
 
 	if (!obp_futile_broke(&futile, ob_clock_ns(), items, bytes, obc_resume_grace()))
 		return true;
 	snprintf(why, sizeof why,
-		"the connection broke %u times in a row after it was made again, and neither a call nor a reply got through; the last time: %s. "
+		"the connection broke %u times in a row after it was made again, and neither a "
+		"call nor a reply got through; the last time: %s. "
 		"Look for what lies between (a proxy, a firewall)",
 		futile.dead + futile.partial, ob_err_text((enum ob_err)atomic_load(&last_break)));
 	log_fail_because(OB_ERR_IO, why);
@@ -105,8 +113,10 @@ static bool connect_again(void)
 		return false;
 	}
 	if (!log_rewind(received)) {
-		ob_error("the server broke the protocol: it resumes after call %llu; acknowledged are %llu, sent %llu", (unsigned long long)received,
-			(unsigned long long)log->ring.acked, (unsigned long long)log->ring.sent_most);
+		ob_error("the server broke the protocol: it resumes after call %llu; acknowledged "
+			 "are %llu, sent %llu",
+			(unsigned long long)received, (unsigned long long)log->ring.acked,
+			(unsigned long long)log->ring.sent_most);
 		obt_stream_close(&stream);
 		obc_log_fail(OB_ERR_PROTOCOL);
 		return false;
@@ -138,7 +148,8 @@ static void *resume_main(void *unused)
 		stats.down_ns += took;
 		stats.longest_down_ns = ob_max(stats.longest_down_ns, took);
 		log_unlock(&log->wait_lock);
-		ob_info("the connection to the server was made again after %llu ms", (unsigned long long)(took / OB_MS));
+		ob_info("the connection to the server was made again after %llu ms",
+			(unsigned long long)(took / OB_MS));
 		atomic_store(&log->down, 0);
 	}
 	atomic_store(&log->resuming, false);
@@ -161,7 +172,10 @@ void log_link_broken(enum ob_err err)
 	if (atomic_exchange(&log->down, 1))
 		return;
 	atomic_store(&last_break, (int)err);
-	obt_stream_shutdown(&log->stream); /* wakes who sleeps in the socket; it is not closed before the thread below has both rights */
+	/*
+	 * wakes who sleeps in the socket; it is not closed before the thread below has both rights
+	 */
+	obt_stream_shutdown(&log->stream);
 	ob_debug("the connection broke: %s", ob_err_text(err));
 	log_lock(&log->wait_lock);
 	stats.breaks++;

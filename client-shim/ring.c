@@ -9,17 +9,21 @@
 #include "base/log.h"
 #include "base/text.h"
 
-#define REWIND_MIN (256u << 10)          /* bytes that an empty ring goes on before it starts over */
-#define BATCH_MAX (128u << 10)           /* bytes: a frame is closed here when more is waiting */
-#define GRANULES 1024u                   /* of a ring */
+/* bytes that an empty ring goes on before it starts over */
+#define REWIND_MIN (256u << 10)
+#define BATCH_MAX  (128u << 10) /* bytes: a frame is closed here when more is waiting */
+#define GRANULES   1024u        /* of a ring */
 
 /*
- * No writer may wait for an acknowledgement that will not come. When the server has executed everything and waits for more, it has acknowledged all but a
- * quarter of the ring at most (hello's `ring`). Beside that the ring must have room for one batch, of which only a part is acknowledged, for one granule
- * likewise, for a pad, which is shorter than the record it makes way for, and for that record: size/4 + size/8 + size/1024 + 2 * size/4 < size.
+ * No writer may wait for an acknowledgement that will not come. When the server has executed
+ * everything and waits for more, it has acknowledged all but a quarter of the ring at most (hello's
+ * `ring`). Beside that the ring must have room for one batch, of which only a part is acknowledged,
+ * for one granule likewise, for a pad, which is shorter than the record it makes way for, and for
+ * that record: size/4 + size/8 + size/1024 + 2 * size/4 < size.
  *
- * Marks: a batch shares the last one while both together are at most a granule. So two neighbours are longer than a granule, and all together not longer
- * than the ring: there are at most 2 * GRANULES + 1.
+ * Marks: a batch shares the last one while both together are at most a granule. So two neighbours
+ * are longer than a granule, and all together not longer than the ring: there are at most 2 *
+ * GRANULES + 1.
  */
 _Static_assert(OBC_RING_MARKS > 2 * GRANULES + 1, "a mark for every batch");
 
@@ -28,8 +32,12 @@ bool obc_ring_size_read(uint64_t *ret_size)
 	const char *text = getenv("OUTBOARD_RING");
 	uint64_t size = OBC_RING_DEFAULT;
 
-	if (text && *text && (!ob_text_parse_size(text, &size) || size < OBC_RING_MIN || size > OBC_RING_MAX || (size & (size - 1)) != 0)) {
-		ob_error("OUTBOARD_RING: '%.40s' is not a power of two from 64K to 1G. Set it to such a size or unset it", text);
+	if (text && *text &&
+		(!ob_text_parse_size(text, &size) || size < OBC_RING_MIN || size > OBC_RING_MAX ||
+			(size & (size - 1)) != 0)) {
+		ob_error("OUTBOARD_RING: '%.40s' is not a power of two from 64K to 1G. Set it to "
+			 "such a size or unset it",
+			text);
 		return false;
 	}
 	*ret_size = size;
@@ -39,7 +47,8 @@ bool obc_ring_size_read(uint64_t *ret_size)
 enum ob_err obc_ring_init(struct obc_ring *ring, uint64_t size)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), inner = ob_round_up(size, page);
-	uint8_t *map = mmap(NULL, inner + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *map = mmap(NULL, inner + 2 * page, PROT_NONE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (map == MAP_FAILED)
 		return OB_ERR_NO_MEMORY;
@@ -75,7 +84,8 @@ static uint64_t turn_after(const struct obc_ring *ring, uint64_t at)
 /* Bytes that a committed entry takes in the ring. */
 static uint64_t entry_size(const struct obp_record *record, uint32_t size)
 {
-	return record->lane & OBC_LANE_BYREF ? ((const struct obc_byref *)record)->entry_size : size;
+	return record->lane & OBC_LANE_BYREF ? ((const struct obc_byref *)record)->entry_size
+					     : size;
 }
 
 bool obc_ring_gather(struct obc_ring *ring, struct obc_batch *ret)
@@ -87,7 +97,8 @@ bool obc_ring_gather(struct obc_ring *ring, struct obc_batch *ret)
 	while (at < head) {
 		struct obp_record *record = obc_ring_at(ring, at);
 		/* Acquire pairs with the release in commit: the body is there. */
-		uint32_t size = atomic_load_explicit(obc_ring_size_of(record), memory_order_acquire);
+		uint32_t size =
+			atomic_load_explicit(obc_ring_size_of(record), memory_order_acquire);
 
 		if (size == 0)
 			break; /* reserved, still being written */
@@ -98,7 +109,8 @@ bool obc_ring_gather(struct obc_ring *ring, struct obc_batch *ret)
 			ret->start = ret->end = at;
 			continue;
 		}
-		if (ret->count && (record->lane & OBC_LANE_BYREF || ret->bytes + size > ring->batch_max))
+		if (ret->count &&
+			(record->lane & OBC_LANE_BYREF || ret->bytes + size > ring->batch_max))
 			break;
 		if (record->lane & OBC_LANE_BYREF)
 			ret->byref = (const struct obc_byref *)record;
@@ -106,7 +118,10 @@ bool obc_ring_gather(struct obc_ring *ring, struct obc_batch *ret)
 		ret->end = at;
 		ret->bytes += size;
 		ret->count++;
-		/* At the ring's end the next record lies elsewhere, whether or not a pad mark says so. */
+		/*
+		 * At the ring's end the next record lies elsewhere, whether or not a pad mark says
+		 * so.
+		 */
 		if (ret->byref || (at & ring->mask) == 0)
 			break;
 	}
@@ -115,8 +130,13 @@ bool obc_ring_gather(struct obc_ring *ring, struct obc_batch *ret)
 
 void obc_ring_leaving(struct obc_ring *ring, const struct obc_batch *batch)
 {
-	/* Before the bytes leave: their acknowledgement may come back before the system call returns. */
-	atomic_store_explicit(&ring->sent_number, atomic_load_explicit(&ring->sent_number, memory_order_relaxed) + batch->count, memory_order_relaxed);
+	/*
+	 * Before the bytes leave: their acknowledgement may come back before the system call
+	 * returns.
+	 */
+	atomic_store_explicit(&ring->sent_number,
+		atomic_load_explicit(&ring->sent_number, memory_order_relaxed) + batch->count,
+		memory_order_relaxed);
 }
 
 /* Gives the room of every marked batch that was acknowledged back to the writers. */
@@ -138,18 +158,21 @@ static void marks_free(struct obc_ring *ring)
 void obc_ring_left(struct obc_ring *ring, const struct obc_batch *batch)
 {
 	uint64_t number = atomic_load_explicit(&ring->sent_number, memory_order_relaxed);
-	struct obc_mark *last = &ring->marks[(ring->first_mark + ring->n_marks - 1) % OBC_RING_MARKS];
+	struct obc_mark *last =
+		&ring->marks[(ring->first_mark + ring->n_marks - 1) % OBC_RING_MARKS];
 
 	atomic_store_explicit(&ring->sent, batch->end, memory_order_relaxed);
 	if (ring->n_marks && batch->end - last->begin <= ring->granule) {
 		last->end = batch->end;
 		last->number = number;
 	} else {
-		ring->marks[(ring->first_mark + ring->n_marks++) % OBC_RING_MARKS] = (struct obc_mark){ batch->start, batch->end, number };
+		ring->marks[(ring->first_mark + ring->n_marks++) % OBC_RING_MARKS] =
+			(struct obc_mark){ batch->start, batch->end, number };
 	}
 	/*
-	 * Only now may its room be given back, however early the acknowledgement came. After a break the server may acknowledge records out of what it had
-	 * received before, while they are on their way once more.
+	 * Only now may its room be given back, however early the acknowledgement came. After a
+	 * break the server may acknowledge records out of what it had received before, while they
+	 * are on their way once more.
 	 */
 	if (number <= atomic_load_explicit(&ring->acked, memory_order_relaxed))
 		marks_free(ring);
@@ -175,14 +198,17 @@ bool obc_ring_ack(struct obc_ring *ring, uint64_t number)
 bool obc_ring_rewind(struct obc_ring *ring, uint64_t number)
 {
 	uint64_t sent = atomic_load_explicit(&ring->sent_number, memory_order_relaxed);
-	uint64_t at = atomic_load_explicit(&ring->tail, memory_order_relaxed), n = ring->tail_number;
+	uint64_t at = atomic_load_explicit(&ring->tail, memory_order_relaxed),
+		 n = ring->tail_number;
 
 	ring->sent_most = ob_max(ring->sent_most, sent);
-	if (number < n || number < atomic_load_explicit(&ring->acked, memory_order_relaxed) || number > ring->sent_most)
+	if (number < n || number < atomic_load_explicit(&ring->acked, memory_order_relaxed) ||
+		number > ring->sent_most)
 		return false;
 	while (n < number) {
 		struct obp_record *record = obc_ring_at(ring, at);
-		uint32_t size = atomic_load_explicit(obc_ring_size_of(record), memory_order_acquire);
+		uint32_t size =
+			atomic_load_explicit(obc_ring_size_of(record), memory_order_acquire);
 
 		if (size == OBC_PAD_MARK) {
 			at = turn_after(ring, at + 1);

@@ -36,11 +36,12 @@
 #include "transport/tls.h"
 #include "transport/token.h"
 
-#define RANGE_SMALL_BYTES (64ull << 30)   /* where the kernel chooses (sanitizers own the fixed places) */
+/* where the kernel chooses (sanitizers own the fixed places) */
+#define RANGE_SMALL_BYTES (64ull << 30)
 #define TIMEOUT_DEFAULT_S 5u
-#define DEAD_DEFAULT_S 20u
-#define SECONDS_MAX 86400u
-#define BYE_NS (2 * OB_SECOND)
+#define DEAD_DEFAULT_S    20u
+#define SECONDS_MAX       86400u
+#define BYE_NS            (2 * OB_SECOND)
 
 static const uint64_t range_places[] = { OBC_RANGE_PLACES };
 
@@ -73,7 +74,8 @@ static uint64_t seconds_from_env(const char *name, uint64_t min, uint64_t standa
 	if (!text || !*text)
 		return standard * OB_SECOND;
 	if (!ob_text_parse_number(text, min, SECONDS_MAX, &value)) {
-		ob_warn("%s: '%s' is not a number of seconds from %u to %u; using %u", name, text, (unsigned)min, SECONDS_MAX, (unsigned)standard);
+		ob_warn("%s: '%s' is not a number of seconds from %u to %u; using %u", name, text,
+			(unsigned)min, SECONDS_MAX, (unsigned)standard);
 		value = standard;
 	}
 	return value * OB_SECOND;
@@ -88,7 +90,8 @@ static bool range_reserve(uint64_t place, uint64_t size, struct obp_range *ret)
 
 	if (p == MAP_FAILED)
 		return false;
-	if (place && p != (void *)place) { /* a kernel without MAP_FIXED_NOREPLACE takes it for a hint */
+	/* a kernel without MAP_FIXED_NOREPLACE takes it for a hint */
+	if (place && p != (void *)place) {
 		munmap(p, size);
 		return false;
 	}
@@ -97,7 +100,11 @@ static bool range_reserve(uint64_t place, uint64_t size, struct obp_range *ret)
 }
 
 #ifdef __SANITIZE_THREAD__
-#define RANGE_PLACES 0u /* the sanitizer's own memory lies there; newer versions of it end a process that asks for those addresses */
+/*
+ * the sanitizer's own memory lies there; newer versions of it end a process that asks for those
+ * addresses
+ */
+#define RANGE_PLACES 0u
 #else
 #define RANGE_PLACES ob_count(range_places)
 #endif
@@ -105,7 +112,8 @@ static bool range_reserve(uint64_t place, uint64_t size, struct obp_range *ret)
 static void ranges_propose(struct obp_hello *hello)
 {
 	for (size_t i = 0; i < RANGE_PLACES; i++)
-		if (range_reserve(range_places[i], OBC_RANGE_BYTES, &hello->ranges[hello->n_ranges]))
+		if (range_reserve(
+			    range_places[i], OBC_RANGE_BYTES, &hello->ranges[hello->n_ranges]))
 			hello->n_ranges++;
 	if (range_reserve(0, RANGE_SMALL_BYTES, &hello->ranges[hello->n_ranges]))
 		hello->n_ranges++;
@@ -139,14 +147,16 @@ static void hello_fill(struct obp_message *message)
 }
 
 /* The server has none of our places: take its own, if nothing of ours lies there. */
-static enum ob_err range_settle(struct obt_stream *stream, struct obp_welcome *welcome, uint64_t deadline)
+static enum ob_err range_settle(
+	struct obt_stream *stream, struct obp_welcome *welcome, uint64_t deadline)
 {
 	struct obp_message answer = { .type = OBP_MSG_RANGE };
 	struct obp_range taken;
 
 	if (!welcome->vmm || welcome->range_ok)
 		return OB_ERR_NONE;
-	answer.value = welcome->range.size && range_reserve(welcome->range.base, welcome->range.size, &taken);
+	answer.value = welcome->range.size &&
+		range_reserve(welcome->range.base, welcome->range.size, &taken);
 	if (!answer.value)
 		welcome->vmm = false;
 	return obt_message_send(stream, &answer, NULL, 0, deadline);
@@ -154,7 +164,9 @@ static enum ob_err range_settle(struct obt_stream *stream, struct obp_welcome *w
 
 static enum ob_err say_hello(struct obt_stream *stream, uint64_t deadline)
 {
-	const struct obp_preface preface = { .magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_NEW };
+	const struct obp_preface preface = {
+		.magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_NEW
+	};
 	struct obp_welcome *welcome = &session.welcome.welcome;
 	OB_CLEANUP(ob_freep) struct obp_message *hello = calloc(1, sizeof *hello);
 	const char *why = NULL;
@@ -171,7 +183,8 @@ static enum ob_err say_hello(struct obt_stream *stream, uint64_t deadline)
 	if (!obt_token_show(stream, hello->hello.token))
 		return OB_ERR_DENIED;
 	err = obt_message_send(stream, hello, &preface, sizeof preface, deadline);
-	if (!err || err == OB_ERR_CLOSED) /* a server that refuses may have closed already; its reason can still be read */
+	/* a server that refuses may have closed already; its reason can still be read */
+	if (!err || err == OB_ERR_CLOSED)
 		err = obt_message_receive(stream, &session.welcome, deadline);
 	if (!err && session.welcome.type == OBP_MSG_REFUSED)
 		err = OB_ERR_REFUSED;
@@ -182,7 +195,8 @@ static enum ob_err say_hello(struct obt_stream *stream, uint64_t deadline)
 	}
 	obt_shm_settle(stream, err ? 0 : session.welcome.shm);
 	if (!err && hello->shm && !obt_shm_on(stream))
-		ob_info("%s offers no shared memory: the data goes through the socket", session.url_text);
+		ob_info("%s offers no shared memory: the data goes through the socket",
+			session.url_text);
 	ranges_drop(&hello->hello, !err && welcome->range_ok ? &welcome->range : NULL);
 	return err ? err : range_settle(stream, welcome, deadline);
 }
@@ -190,8 +204,13 @@ static enum ob_err say_hello(struct obt_stream *stream, uint64_t deadline)
 /* One line: what happened, with which server, and what to do. */
 static void explain(enum ob_err err, int saved, bool connected)
 {
-	const struct obt_failure failure = { .err = err, .saved_errno = saved, .connected = connected, .timeout_s = (unsigned)(session.timeout_ns / OB_SECOND),
-		.url = &session.url, .text = session.url_text, .why = err == OB_ERR_REFUSED ? session.welcome.text : session.why };
+	const struct obt_failure failure = { .err = err,
+		.saved_errno = saved,
+		.connected = connected,
+		.timeout_s = (unsigned)(session.timeout_ns / OB_SECOND),
+		.url = &session.url,
+		.text = session.url_text,
+		.why = err == OB_ERR_REFUSED ? session.welcome.text : session.why };
 	char text[OBT_FAILURE_TEXT];
 
 	obt_failure_print(&failure, text, sizeof text);
@@ -235,7 +254,9 @@ static void why_keep(const struct obt_stream *stream)
 static void resume_settle(void)
 {
 	const struct obp_welcome *welcome = &session.welcome.welcome;
-	struct obc_resume_terms terms = { .url = session.url, .route = welcome->route, .timeout_ns = session.timeout_ns };
+	struct obc_resume_terms terms = {
+		.url = session.url, .route = welcome->route, .timeout_ns = session.timeout_ns
+	};
 
 	session.grace_ns = ob_min(session.grace_ns, welcome->grace_s * OB_SECOND);
 	terms.grace_ns = session.grace_ns;
@@ -246,7 +267,8 @@ static void resume_settle(void)
 /* Connects and says hello. Says why not. */
 static enum ob_err greet(struct obt_stream *stream)
 {
-	uint64_t deadline = ob_clock_ns() + session.timeout_ns; /* choosing among servers has had its own */
+	/* choosing among servers has had its own */
+	uint64_t deadline = ob_clock_ns() + session.timeout_ns;
 	enum ob_err err = obt_stream_connect(&session.url, deadline, stream);
 	bool connected = !err;
 	int saved;
@@ -266,8 +288,9 @@ static enum ob_err greet(struct obt_stream *stream)
 }
 
 /*
- * Between a server's telling its load and our hello another client may have taken the last place, or the server may have gone: the next best of the list.
- * What would fail with every server is final.
+ * Between a server's telling its load and our hello another client may have taken the last place,
+ * or the server may have gone: the next best of the list. What would fail with every server is
+ * final.
  */
 static bool next_best(char *list, enum ob_err err)
 {
@@ -310,15 +333,18 @@ enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 		return OB_ERR_ARGUMENT;
 	session.timeout_ns = seconds_from_env("OUTBOARD_TIMEOUT", 1, TIMEOUT_DEFAULT_S);
 	session.dead_ns = seconds_from_env("OUTBOARD_DEAD", 1, DEAD_DEFAULT_S);
-	session.grace_ns = ob_opt_on(OB_OPT_RESUME) ? seconds_from_env("OUTBOARD_GRACE", 0, OBP_GRACE_DEFAULT_S) : 0;
+	session.grace_ns = ob_opt_on(OB_OPT_RESUME)
+		? seconds_from_env("OUTBOARD_GRACE", 0, OBP_GRACE_DEFAULT_S)
+		: 0;
 	err = server_find(&stream);
 	if (err)
 		return err;
 	resume_settle();
-	obc_stripe_init(&session.url, &stream, session.welcome.welcome.stripes, session.welcome.welcome.codecs & obp_codecs_own(), session.codec_wish,
+	obc_stripe_init(&session.url, &stream, session.welcome.welcome.stripes,
+		session.welcome.welcome.codecs & obp_codecs_own(), session.codec_wish,
 		session.timeout_ns);
-	err = obc_log_open(&stream, session.welcome.welcome.codecs & obp_codecs_own(), session.codec_wish, session.grace_ns > 0,
-		session.ring_size);
+	err = obc_log_open(&stream, session.welcome.welcome.codecs & obp_codecs_own(),
+		session.codec_wish, session.grace_ns > 0, session.ring_size);
 	if (err) {
 		explain(err, errno, true);
 		obt_stream_close(&stream);
@@ -338,7 +364,10 @@ void obc_session_stop(void)
 {
 	if (!session.started || atomic_exchange(&session.stopping, true))
 		return;
-	/* exit() in a signal handler that interrupted a call: this thread may hold what a goodbye needs. */
+	/*
+	 * exit() in a signal handler that interrupted a call: this thread may hold what a goodbye
+	 * needs.
+	 */
 	if (obc_inside) {
 		obc_log_set_deadline(ob_clock_ns());
 		obc_control_give_up();

@@ -21,7 +21,10 @@
 
 static _Atomic bool stopped;
 
-/* Device attributes that hold for this process instead of the server's answer: what needs memory or files shared with the device is not there. */
+/*
+ * Device attributes that hold for this process instead of the server's answer: what needs memory or
+ * files shared with the device is not there.
+ */
 static const struct {
 	CUdevice_attribute attr;
 	int32_t value;
@@ -91,7 +94,10 @@ CUresult obc_start(struct obf_device *ret_devices, int *ret_count)
 	enum ob_err err;
 	OBC_WAITS();
 
-	/* A program with more rights than its user must not be steered to a server by the user's environment. */
+	/*
+	 * A program with more rights than its user must not be steered to a server by the user's
+	 * environment.
+	 */
 	if (getauxval(AT_SECURE)) {
 		ob_error("a set-user-ID or privileged program does not use a remote GPU");
 		return CUDA_ERROR_NOT_INITIALIZED;
@@ -102,8 +108,9 @@ CUresult obc_start(struct obf_device *ret_devices, int *ret_count)
 	if (err)
 		return ob_err_to_cuda(err);
 	if (welcome->driver_version < OBC_DRIVER_VERSION)
-		ob_info("the server's driver speaks CUDA %d.%d; calls and PTX newer than that will fail", welcome->driver_version / 1000,
-			welcome->driver_version % 1000 / 10);
+		ob_info("the server's driver speaks CUDA %d.%d; calls and PTX newer than that will "
+			"fail",
+			welcome->driver_version / 1000, welcome->driver_version % 1000 / 10);
 	obc_times_offered(welcome->times);
 	obc_cache_offered(welcome->cache);
 	obc_trust_start(welcome);

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* obc_start: the first cuInit: a session with a server, and its devices as this process shall see them. For struct obf_host. */
+/*
+ * obc_start: the first cuInit: a session with a server, and its devices as this process shall see
+ * them. For struct obf_host.
+ */
 #ifndef OBC_START_H
 #define OBC_START_H
 
 #include "face/face.h"
 
-/* What cuDriverGetVersion says: the API that this library exports. Fixed, because programs ask before there is a server. */
+/*
+ * What cuDriverGetVersion says: the API that this library exports. Fixed, because programs ask
+ * before there is a server.
+ */
 #define OBC_DRIVER_VERSION 13000
 
 CUresult obc_start(struct obf_device *ret_devices, int *ret_count);

@@ -15,7 +15,7 @@
 #include "client-shim/stripe_choice.h"
 #include "protocol/obp_calls.h"
 
-#define SHOWN_MAX 12u      /* rows of each table */
+#define SHOWN_MAX 12u /* rows of each table */
 
 struct row {
 	const char *name;
@@ -43,11 +43,13 @@ static void print_packed(const char *direction, const struct obp_pack_stats *sta
 			continue;
 		ob_text_print_size(stats->raw[i], raw, sizeof raw);
 		ob_text_print_size(stats->wire[i], wire, sizeof wire);
-		fprintf(stderr, "outboard: compression %s: %-6s %8llu chunks, %s became %s\n", direction, obz_codec_name((enum obz_codec)i),
+		fprintf(stderr, "outboard: compression %s: %-6s %8llu chunks, %s became %s\n",
+			direction, obz_codec_name((enum obz_codec)i),
 			(unsigned long long)stats->chunks[i], raw, wire);
 	}
 	if (stats->ns)
-		fprintf(stderr, "outboard: compression %s: %.3f ms spent\n", direction, (double)stats->ns / 1e6);
+		fprintf(stderr, "outboard: compression %s: %.3f ms spent\n", direction,
+			(double)stats->ns / 1e6);
 }
 
 static void cache_print(void)
@@ -60,10 +62,15 @@ static void cache_print(void)
 		return;
 	ob_text_print_size(stats.bytes_saved, saved, sizeof saved);
 	ob_text_print_size(stats.bytes_kept, kept, sizeof kept);
-	fprintf(stderr, "outboard: upload cache: the server had %llu of %llu chunks, %s were not sent; %s were sent to be kept; %.3f ms naming\n",
-		(unsigned long long)stats.hits, (unsigned long long)stats.asked, saved, kept, (double)stats.naming_ns / 1e6);
+	fprintf(stderr,
+		"outboard: upload cache: the server had %llu of %llu chunks, %s were not sent; %s "
+		"were sent to be kept; %.3f ms naming\n",
+		(unsigned long long)stats.hits, (unsigned long long)stats.asked, saved, kept,
+		(double)stats.naming_ns / 1e6);
 	if (stats.lost)
-		fprintf(stderr, "outboard: upload cache: %llu chunks were thrown away by the server before they were used, and sent\n",
+		fprintf(stderr,
+			"outboard: upload cache: %llu chunks were thrown away by the server before "
+			"they were used, and sent\n",
 			(unsigned long long)stats.lost);
 }
 
@@ -78,13 +85,19 @@ static void link_print(void)
 	ob_text_print_size((uint64_t)quality.out_rate, out, sizeof out);
 	ob_text_print_size((uint64_t)quality.in_rate, in, sizeof in);
 	if (quality.samples)
-		fprintf(stderr, "outboard: link: round trip %.3f ms (%.3f to %.3f, jitter %.3f, %llu pings), best of late %s/s out, %s/s in\n",
-			(double)quality.rtt_ns / 1e6, (double)quality.min_ns / 1e6, (double)quality.max_ns / 1e6,
-			(double)quality.jitter_ns / 1e6, (unsigned long long)quality.samples, out, in);
+		fprintf(stderr,
+			"outboard: link: round trip %.3f ms (%.3f to %.3f, jitter %.3f, %llu "
+			"pings), best of late %s/s out, %s/s in\n",
+			(double)quality.rtt_ns / 1e6, (double)quality.min_ns / 1e6,
+			(double)quality.max_ns / 1e6, (double)quality.jitter_ns / 1e6,
+			(unsigned long long)quality.samples, out, in);
 	if (resume.breaks)
-		fprintf(stderr, "outboard: link: broke %llu times, made again %llu times; down for %.3f s, at most %.3f s; %llu calls sent again\n",
-			(unsigned long long)resume.breaks, (unsigned long long)resume.resumed, (double)resume.down_ns / 1e9,
-			(double)resume.longest_down_ns / 1e9, (unsigned long long)resume.records_again);
+		fprintf(stderr,
+			"outboard: link: broke %llu times, made again %llu times; down for %.3f s, "
+			"at most %.3f s; %llu calls sent again\n",
+			(unsigned long long)resume.breaks, (unsigned long long)resume.resumed,
+			(double)resume.down_ns / 1e9, (double)resume.longest_down_ns / 1e9,
+			(unsigned long long)resume.records_again);
 }
 
 /* Where stripes were thought of: what went over them, and what either way was measured to do. */
@@ -101,12 +114,15 @@ static void stripes_print(void)
 		ob_text_print_size(stats.bytes[d], bytes, sizeof bytes);
 		ob_text_print_size((uint64_t)stats.rate[d][OBC_LOG], log, sizeof log);
 		ob_text_print_size((uint64_t)stats.rate[d][OBC_STRIPES], striped, sizeof striped);
-		fprintf(stderr, "outboard: stripes %s: %llu copies, %s; large copies reach %s/s over one connection, %s/s over %u stripes\n", directions[d],
-			(unsigned long long)stats.copies[d], bytes, log, striped, stats.n);
+		fprintf(stderr,
+			"outboard: stripes %s: %llu copies, %s; large copies reach %s/s over one "
+			"connection, %s/s over %u stripes\n",
+			directions[d], (unsigned long long)stats.copies[d], bytes, log, striped,
+			stats.n);
 	}
 	if (stats.broken)
-		fprintf(stderr, "outboard: stripes: broke %llu times; %llu copies made again\n", (unsigned long long)stats.broken,
-			(unsigned long long)stats.again);
+		fprintf(stderr, "outboard: stripes: broke %llu times; %llu copies made again\n",
+			(unsigned long long)stats.broken, (unsigned long long)stats.again);
 }
 
 void obc_stats_print(void)
@@ -125,14 +141,17 @@ void obc_stats_print(void)
 		const struct obp_call_info *info = obp_call_info((uint16_t)opcode);
 
 		if (info && obc_log_count((uint16_t)opcode))
-			rows[n++] = (struct row){ info->name, obc_log_count((uint16_t)opcode), obc_log_trips((uint16_t)opcode),
-						  obc_log_trip_ns((uint16_t)opcode) };
+			rows[n++] = (struct row){ info->name, obc_log_count((uint16_t)opcode),
+				obc_log_trips((uint16_t)opcode),
+				obc_log_trip_ns((uint16_t)opcode) };
 	}
 	qsort(rows, n, sizeof rows[0], by_time);
 	ob_text_print_size(stats.bytes_out, out, sizeof out);
 	ob_text_print_size(stats.bytes_in, in, sizeof in);
 	/* The hello is a round trip too, and the goodbye. */
-	fprintf(stderr, "outboard: %llu calls sent in %llu frames (%s), %s received; %llu round trips, %.3f ms waited for them\n",
+	fprintf(stderr,
+		"outboard: %llu calls sent in %llu frames (%s), %s received; %llu round trips, "
+		"%.3f ms waited for them\n",
 		(unsigned long long)stats.records, (unsigned long long)stats.frames_out, out, in,
 		(unsigned long long)stats.round_trips, (double)stats.wait_ns / 1e6);
 	obc_log_pack_stats(&packed, &unpacked);
@@ -141,11 +160,14 @@ void obc_stats_print(void)
 	cache_print();
 	link_print();
 	stripes_print();
-	fprintf(stderr, "outboard: %-28s %12s %12s %14s\n", "call", "sent", "round trips", "waited [ms]");
+	fprintf(stderr, "outboard: %-28s %12s %12s %14s\n", "call", "sent", "round trips",
+		"waited [ms]");
 	fprintf(stderr, "outboard: %-28s %12u %12u\n", "hello", 1u, 1u);
 	for (unsigned i = 0; i < n && i < SHOWN_MAX; i++)
-		fprintf(stderr, "outboard: %-28s %12llu %12llu %14.3f\n", rows[i].name, (unsigned long long)rows[i].count,
-			(unsigned long long)rows[i].trips, (double)rows[i].ns / 1e6);
+		fprintf(stderr, "outboard: %-28s %12llu %12llu %14.3f\n", rows[i].name,
+			(unsigned long long)rows[i].count, (unsigned long long)rows[i].trips,
+			(double)rows[i].ns / 1e6);
 	if (n > SHOWN_MAX)
-		fprintf(stderr, "outboard: ... and %u further calls, none of them slower\n", n - SHOWN_MAX);
+		fprintf(stderr, "outboard: ... and %u further calls, none of them slower\n",
+			n - SHOWN_MAX);
 }

@@ -23,7 +23,7 @@ struct thread_stream {
 
 static struct ob_ids stream_ids = OB_IDS_INIT(OBF_KIND_STREAM, OBC_STREAM_MAX);
 static pthread_mutex_t stream_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct obc_stream *stream_free;        /* under stream_lock */
+static struct obc_stream *stream_free;          /* under stream_lock */
 static _Atomic unsigned long long next_id = 16; /* below: default streams */
 static _Thread_local struct thread_stream thread_streams[OBC_THREAD_STREAMS];
 
@@ -55,7 +55,8 @@ static void stream_give(struct obc_stream *stream)
 	stream_free = stream;
 }
 
-static CUresult stream_new(struct obf_ctx *ctx, unsigned flags, int priority, struct obc_stream **ret)
+static CUresult stream_new(
+	struct obf_ctx *ctx, unsigned flags, int priority, struct obc_stream **ret)
 {
 	struct obc_stream *stream;
 
@@ -133,7 +134,8 @@ static struct obc_stream *stream_find(CUstream handle)
 	return ob_ids_get(&stream_ids, (uint64_t)(uintptr_t)handle);
 }
 
-static __attribute__((noinline)) CUresult thread_stream_make(struct obf_ctx *ctx, struct obc_stream **ret)
+static __attribute__((noinline)) CUresult thread_stream_make(
+	struct obf_ctx *ctx, struct obc_stream **ret)
 {
 	struct thread_stream *place = NULL;
 	CUresult result;
@@ -190,7 +192,8 @@ CUresult obc_stream_any(CUstream handle, struct obf_ctx *ctx, struct obc_lane_of
 	}
 	if (ob_unlikely(!stream))
 		return CUDA_ERROR_INVALID_HANDLE;
-	*ret = (struct obc_lane_of){ stream->wire, stream, obc_ctx_of(stream->ctx), !(stream->flags & CU_STREAM_NON_BLOCKING) };
+	*ret = (struct obc_lane_of){ stream->wire, stream, obc_ctx_of(stream->ctx),
+		!(stream->flags & CU_STREAM_NON_BLOCKING) };
 	return CUDA_SUCCESS;
 }
 
@@ -249,14 +252,15 @@ bool obc_stream_idle(const struct obc_lane_of *at)
 		done = ob_max(done, obc_read(&at->home->done_blocking));
 	if (!at->stream)
 		return !atomic_load_explicit(&at->home->untracked, memory_order_relaxed) &&
-		       obc_read(&at->home->last_blocking) <= ob_max(done, obc_read(&at->home->legacy_done));
+			obc_read(&at->home->last_blocking) <=
+			ob_max(done, obc_read(&at->home->legacy_done));
 	return !atomic_load_explicit(&at->stream->untracked, memory_order_relaxed) &&
-	       obc_read(&at->stream->last) <= ob_max(done, obc_read(&at->stream->done));
+		obc_read(&at->stream->last) <= ob_max(done, obc_read(&at->stream->done));
 }
 
 struct idle_scan {
 	struct obc_ctx *home;
-	uint64_t blocking;   /* newest work of a stream that waits for the legacy one */
+	uint64_t blocking; /* newest work of a stream that waits for the legacy one */
 	bool idle;
 };
 
@@ -264,7 +268,9 @@ static void idle_look(void *user, uint64_t id, void *value)
 {
 	struct idle_scan *scan = user;
 	struct obc_stream *stream = value;
-	struct obc_lane_of at = { .stream = stream, .home = scan->home, .blocking = !(stream->flags & CU_STREAM_NON_BLOCKING) };
+	struct obc_lane_of at = { .stream = stream,
+		.home = scan->home,
+		.blocking = !(stream->flags & CU_STREAM_NON_BLOCKING) };
 
 	(void)id;
 	if (obc_ctx_of(stream->ctx) != scan->home)
@@ -275,8 +281,9 @@ static void idle_look(void *user, uint64_t id, void *value)
 }
 
 /*
- * The legacy stream's own work is not counted apart from that of the streams that wait for it. It need not be: if the newest of both is such a
- * stream's, that stream has waited for all legacy work before it, and is idle; else it is the legacy stream's.
+ * The legacy stream's own work is not counted apart from that of the streams that wait for it. It
+ * need not be: if the newest of both is such a stream's, that stream has waited for all legacy work
+ * before it, and is idle; else it is the legacy stream's.
  */
 bool obc_streams_idle(struct obc_ctx *home)
 {
@@ -284,7 +291,8 @@ bool obc_streams_idle(struct obc_ctx *home)
 	struct idle_scan scan = { .home = home, .idle = true };
 	uint64_t newest = obc_read(&home->last_blocking);
 
-	if (atomic_load_explicit(&home->untracked, memory_order_relaxed) || obc_read(&home->orphaned) > obc_read(&home->done))
+	if (atomic_load_explicit(&home->untracked, memory_order_relaxed) ||
+		obc_read(&home->orphaned) > obc_read(&home->done))
 		return false;
 	pthread_mutex_lock(&stream_lock);
 	ob_ids_each(&stream_ids, idle_look, &scan);
@@ -330,7 +338,10 @@ CUresult obc_cuStreamCreateWithPriority(CUstream *ret, unsigned flags, int prior
 		return result;
 	if (!ret || flags & ~STREAM_FLAGS)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* CUDA clamps a priority to what the device has; the server's driver knows its range and does the same. */
+	/*
+	 * CUDA clamps a priority to what the device has; the server's driver knows its range and
+	 * does the same.
+	 */
 	result = stream_new(ctx, flags, priority < -5 ? -5 : priority > 0 ? 0 : priority, &stream);
 	if (result == CUDA_SUCCESS)
 		*ret = (CUstream)(uintptr_t)stream->wire;
@@ -497,7 +508,8 @@ static CUstreamAttrValue *attr_place(struct obc_stream *stream, CUstreamAttrID a
 
 CUresult obc_cuStreamGetAttribute(CUstream handle, CUstreamAttrID attr, CUstreamAttrValue *value)
 {
-	static const struct obc_stream standard = { .policy.syncPolicy = CU_SYNC_POLICY_AUTO, .domain_map.memSyncDomainMap.remote = 1 };
+	static const struct obc_stream standard = { .policy.syncPolicy = CU_SYNC_POLICY_AUTO,
+		.domain_map.memSyncDomainMap.remote = 1 };
 	struct obc_stream copy;
 	CUstreamAttrValue *place;
 	struct obc_lane_of at;
@@ -521,7 +533,8 @@ CUresult obc_cuStreamGetAttribute(CUstream handle, CUstreamAttrID attr, CUstream
 	return CUDA_SUCCESS;
 }
 
-CUresult obc_cuStreamSetAttribute(CUstream handle, CUstreamAttrID attr, const CUstreamAttrValue *value)
+CUresult obc_cuStreamSetAttribute(
+	CUstream handle, CUstreamAttrID attr, const CUstreamAttrValue *value)
 {
 	CUstreamAttrValue *place;
 	struct obc_lane_of at;
@@ -589,8 +602,8 @@ CUresult obc_cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus *stat
 	return result;
 }
 
-CUresult obc_cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-				       const CUgraphNode **dependencies, size_t *n_dependencies)
+CUresult obc_cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus *status,
+	cuuint64_t *id, CUgraph *graph, const CUgraphNode **dependencies, size_t *n_dependencies)
 {
 	CUresult result = obc_cuStreamGetCaptureInfo(handle, status, id);
 
@@ -605,10 +618,12 @@ CUresult obc_cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus *s
 	return CUDA_SUCCESS;
 }
 
-CUresult obc_cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-				       const CUgraphNode **dependencies, const CUgraphEdgeData **edges, size_t *n_dependencies)
+CUresult obc_cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus *status,
+	cuuint64_t *id, CUgraph *graph, const CUgraphNode **dependencies,
+	const CUgraphEdgeData **edges, size_t *n_dependencies)
 {
 	if (edges)
 		*edges = NULL;
-	return obc_cuStreamGetCaptureInfo_v2(handle, status, id, graph, dependencies, n_dependencies);
+	return obc_cuStreamGetCaptureInfo_v2(
+		handle, status, id, graph, dependencies, n_dependencies);
 }

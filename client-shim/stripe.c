@@ -24,12 +24,15 @@
 #include "transport/part.h"
 #include "transport/path.h"
 
-#define WORKER_STACK (256u << 10)            /* bytes; a codec and TLS are the deepest it goes */
-#define STALL_NS (5 * OB_SECOND)             /* after the server's answer: what is on its way comes within this, or never */
-#define LOOK_NS (200 * OB_MS)
-#define AGAIN_FIRST_NS (50 * OB_MS)          /* after stripes broke: before others are tried; doubled each time */
-#define AGAIN_MAX_NS (60 * OB_SECOND)
-#define LOCAL_CPUS 4                         /* both ends on one machine: below, one connection keeps all of its processors busy */
+#define WORKER_STACK   (256u << 10) /* bytes; a codec and TLS are the deepest it goes */
+/* after the server's answer: what is on its way comes within this, or never */
+#define STALL_NS       (5 * OB_SECOND)
+#define LOOK_NS        (200 * OB_MS)
+/* after stripes broke: before others are tried; doubled each time */
+#define AGAIN_FIRST_NS (50 * OB_MS)
+#define AGAIN_MAX_NS   (60 * OB_SECOND)
+/* both ends on one machine: below, one connection keeps all of its processors busy */
+#define LOCAL_CPUS     4
 
 enum direction { OUT, IN };
 enum state { CONNECTING, IDLE, BUSY, ENDED };
@@ -37,7 +40,7 @@ enum state { CONNECTING, IDLE, BUSY, ENDED };
 struct worker {
 	pthread_t thread;
 	struct obt_stripe link;
-	enum state state;                        /* under lock */
+	enum state state; /* under lock */
 };
 
 /* The copy under way. Written by its caller under the lock while no worker is busy. */
@@ -46,27 +49,28 @@ struct job {
 	enum direction direction;
 	uint8_t *data;
 	uint64_t size;
-	_Atomic uint64_t next;                   /* out: offset of the next part to be sent */
-	_Atomic uint64_t got;                    /* in: bytes received */
-	_Atomic bool stop;                       /* out: no further part */
+	_Atomic uint64_t next; /* out: offset of the next part to be sent */
+	_Atomic uint64_t got;  /* in: bytes received */
+	_Atomic bool stop;     /* out: no further part */
 };
 
 static struct stripes {
-	pthread_mutex_t turn;                    /* one copy at a time; also opens and closes the set */
-	pthread_mutex_t lock;                    /* states, job, counters */
+	/* one copy at a time; also opens and closes the set */
+	pthread_mutex_t turn;
+	pthread_mutex_t lock; /* states, job, counters */
 	pthread_cond_t changed;
-	bool usable, forced;                     /* set once */
+	bool usable, forced; /* set once */
 	uint32_t want;
 	uint64_t min_bytes, timeout_ns;
 	unsigned codecs, wish;
 	struct obt_gate gate;
 	struct worker workers[OBP_STRIPES_MAX];
-	uint32_t n;                              /* workers with a thread */
-	uint64_t set;                            /* its number */
+	uint32_t n;   /* workers with a thread */
+	uint64_t set; /* its number */
 	struct job job;
-	uint64_t last_id, not_before, pause_ns;  /* under turn */
-	struct obc_choice choice[2];             /* under turn */
-	struct obc_stripe_stats stats;           /* under lock */
+	uint64_t last_id, not_before, pause_ns; /* under turn */
+	struct obc_choice choice[2];            /* under turn */
+	struct obc_stripe_stats stats;          /* under lock */
 	_Atomic bool ending;
 } stripes = { .turn = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -94,7 +98,8 @@ static bool parts_send(struct worker *worker)
 		if (offset >= job->size)
 			break;
 		if (!obt_stream_ours(&worker->link.stream) ||
-		    !obt_stripe_send(&worker->link, job->id, offset, job->data + offset, (uint32_t)ob_min(piece, job->size - offset)))
+			!obt_stripe_send(&worker->link, job->id, offset, job->data + offset,
+				(uint32_t)ob_min(piece, job->size - offset)))
 			return false;
 	}
 	return true;
@@ -114,7 +119,8 @@ static bool parts_receive(struct worker *worker)
 			return true;
 		else
 			worker->link.why = obp_stripe_check(&frame, worker->link.codecs, job->size);
-		if (worker->link.why || !obt_stripe_take(&worker->link, &frame, job->data + frame.ack))
+		if (worker->link.why ||
+			!obt_stripe_take(&worker->link, &frame, job->data + frame.ack))
 			return false;
 		atomic_fetch_add(&job->got, frame.count);
 		if (!obt_stream_ours(&worker->link.stream))
@@ -126,7 +132,8 @@ static bool parts_receive(struct worker *worker)
 static bool connect_join(struct worker *worker)
 {
 	struct obt_stream stream = { .fd = -1 };
-	enum ob_err err = obc_dial_once(&stream, OBP_JOIN_STRIPE, stripes.set, ob_clock_ns() + stripes.timeout_ns);
+	enum ob_err err = obc_dial_once(
+		&stream, OBP_JOIN_STRIPE, stripes.set, ob_clock_ns() + stripes.timeout_ns);
 
 	if (err) {
 		ob_debug("a stripe could not be opened: %s", ob_err_text(err));
@@ -153,7 +160,8 @@ static void *worker_main(void *argument)
 		pthread_mutex_unlock(&stripes.lock);
 		ok = obt_stream_ours(&worker->link.stream);
 		if (ok)
-			ok = stripes.job.direction == OUT ? parts_send(worker) : parts_receive(worker);
+			ok = stripes.job.direction == OUT ? parts_send(worker)
+							  : parts_receive(worker);
 		pthread_mutex_lock(&stripes.lock);
 		if (ok)
 			worker->state = IDLE;
@@ -196,7 +204,8 @@ static void set_close(void)
 	for (uint32_t i = 0; i < stripes.n; i++)
 		pthread_join(stripes.workers[i].thread, NULL);
 	stripes.n = 0;
-	stripes.pause_ns = ob_min(ob_max(2 * stripes.pause_ns, (uint64_t)AGAIN_FIRST_NS), (uint64_t)AGAIN_MAX_NS);
+	stripes.pause_ns = ob_min(
+		ob_max(2 * stripes.pause_ns, (uint64_t)AGAIN_FIRST_NS), (uint64_t)AGAIN_MAX_NS);
 	stripes.not_before = ob_clock_ns() + stripes.pause_ns;
 }
 
@@ -223,7 +232,10 @@ static void changed_wait(void)
 	pthread_cond_timedwait(&stripes.changed, &stripes.lock, &until);
 }
 
-/* With the turn: are there stripes to be used now? Begins to make some where there are none; only a forced copy waits for them. */
+/*
+ * With the turn: are there stripes to be used now? Begins to make some where there are none; only a
+ * forced copy waits for them.
+ */
 static bool set_ready(void)
 {
 	bool ready, gone;
@@ -234,7 +246,8 @@ static bool set_ready(void)
 		set_open();
 	}
 	pthread_mutex_lock(&stripes.lock);
-	while (stripes.forced && count(CONNECTING) && !atomic_load(&stripes.gate.closed) && obc_log_error() == CUDA_SUCCESS)
+	while (stripes.forced && count(CONNECTING) && !atomic_load(&stripes.gate.closed) &&
+		obc_log_error() == CUDA_SUCCESS)
 		changed_wait();
 	ready = !count(CONNECTING) && count(IDLE) && !atomic_load(&stripes.gate.closed);
 	gone = count(ENDED) == stripes.n;
@@ -264,7 +277,10 @@ static void job_begin(enum direction direction, void *data, uint64_t size)
 	pthread_mutex_unlock(&stripes.lock);
 }
 
-/* The server has answered: until no worker looks at the caller's memory any more. False: stripes broke. */
+/*
+ * The server has answered: until no worker looks at the caller's memory any more. False: stripes
+ * broke.
+ */
 static bool job_end(bool well_so_far)
 {
 	uint64_t since = ob_clock_ns();
@@ -275,7 +291,8 @@ static bool job_end(bool well_so_far)
 	if (!well_so_far)
 		gate_close();
 	while (count(BUSY)) {
-		if (ob_clock_ns() > ob_max(since, atomic_load(&stripes.gate.moved)) + STALL_NS || obc_log_error() != CUDA_SUCCESS)
+		if (ob_clock_ns() > ob_max(since, atomic_load(&stripes.gate.moved)) + STALL_NS ||
+			obc_log_error() != CUDA_SUCCESS)
 			gate_close();
 		changed_wait();
 	}
@@ -288,8 +305,12 @@ static bool job_end(bool well_so_far)
 	return well;
 }
 
-/* One transfer, at most OBP_TRANSFER_MAX bytes. *ret_whole false: its bytes are not all where they belong. */
-static CUresult transfer(enum direction direction, uint64_t addr, uint8_t *data, uint64_t size, uint64_t stream, bool *ret_whole)
+/*
+ * One transfer, at most OBP_TRANSFER_MAX bytes. *ret_whole false: its bytes are not all where they
+ * belong.
+ */
+static CUresult transfer(enum direction direction, uint64_t addr, uint8_t *data, uint64_t size,
+	uint64_t stream, bool *ret_whole)
 {
 	uint32_t whole = 0;
 	CUresult result;
@@ -301,19 +322,23 @@ static CUresult transfer(enum direction direction, uint64_t addr, uint8_t *data,
 	else
 		result = obc_call_op_read_striped(addr, size, stream, stripes.job.id, &whole);
 	well = job_end(result != CUDA_SUCCESS || whole);
-	*ret_whole = result == CUDA_SUCCESS && whole && (direction == OUT || (well && atomic_load(&stripes.job.got) == size));
+	*ret_whole = result == CUDA_SUCCESS && whole &&
+		(direction == OUT || (well && atomic_load(&stripes.job.got) == size));
 	if (*ret_whole)
 		stripes.pause_ns = 0;
 	return result;
 }
 
-static CUresult over_log(enum direction direction, uint64_t addr, uint8_t *data, uint64_t size, uint64_t stream)
+static CUresult over_log(
+	enum direction direction, uint64_t addr, uint8_t *data, uint64_t size, uint64_t stream)
 {
-	return direction == OUT ? obc_call_op_write(addr, size, stream, data) : obc_call_op_read(addr, size, stream, data);
+	return direction == OUT ? obc_call_op_write(addr, size, stream, data)
+				: obc_call_op_read(addr, size, stream, data);
 }
 
 /* With the turn. */
-static CUresult over_stripes(enum direction direction, uint64_t addr, uint8_t *data, uint64_t size, uint64_t stream)
+static CUresult over_stripes(
+	enum direction direction, uint64_t addr, uint8_t *data, uint64_t size, uint64_t stream)
 {
 	CUresult result = CUDA_SUCCESS;
 	bool whole = true;
@@ -324,7 +349,10 @@ static CUresult over_stripes(enum direction direction, uint64_t addr, uint8_t *d
 		whole = whole && (at == 0 || set_ready());
 		if (whole)
 			result = transfer(direction, addr + at, data + at, n, stream, &whole);
-		/* The same bytes to the same place, or read anew from its beginning: nothing of what came before counts. */
+		/*
+		 * The same bytes to the same place, or read anew from its beginning: nothing of
+		 * what came before counts.
+		 */
 		if (!whole && result == CUDA_SUCCESS)
 			result = over_log(direction, addr + at, data + at, n, stream);
 		pthread_mutex_lock(&stripes.lock);
@@ -337,21 +365,27 @@ static CUresult over_stripes(enum direction direction, uint64_t addr, uint8_t *d
 	return result;
 }
 
-static CUresult copy(enum direction direction, uint64_t addr, void *data, uint64_t size, uint64_t stream)
+static CUresult copy(
+	enum direction direction, uint64_t addr, void *data, uint64_t size, uint64_t stream)
 {
 	enum obc_way way;
 	uint64_t began;
 	CUresult result;
 
-	if (ob_likely(size < stripes.min_bytes || !stripes.usable) || pthread_mutex_trylock(&stripes.turn) != 0)
+	if (ob_likely(size < stripes.min_bytes || !stripes.usable) ||
+		pthread_mutex_trylock(&stripes.turn) != 0)
 		return over_log(direction, addr, data, size, stream);
 	OBC_WAITS();
 	way = set_ready() ? OBC_STRIPES : OBC_LOG;
 	if (!stripes.forced)
 		way = obc_choice_next(&stripes.choice[direction], way == OBC_STRIPES);
 	began = ob_clock_ns();
-	/* Reads come back when all is there; so do writes from the size on that leaves by reference. */
-	result = way == OBC_STRIPES ? over_stripes(direction, addr, data, size, stream) : over_log(direction, addr, data, size, stream);
+	/*
+	 * Reads come back when all is there; so do writes from the size on that leaves by
+	 * reference.
+	 */
+	result = way == OBC_STRIPES ? over_stripes(direction, addr, data, size, stream)
+				    : over_log(direction, addr, data, size, stream);
 	if (result == CUDA_SUCCESS)
 		obc_choice_learn(&stripes.choice[direction], way, size, ob_clock_ns() - began);
 	pthread_mutex_unlock(&stripes.turn);
@@ -377,7 +411,8 @@ static unsigned cpus(void)
 	return sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
 }
 
-void obc_stripe_init(const struct obt_url *url, const struct obt_stream *data, uint32_t offered, unsigned codecs, unsigned wish, uint64_t timeout_ns)
+void obc_stripe_init(const struct obt_url *url, const struct obt_stream *data, uint32_t offered,
+	unsigned codecs, unsigned wish, uint64_t timeout_ns)
 {
 	const char *number = getenv("OUTBOARD_STRIPES"), *min = getenv("OUTBOARD_STRIPE_MIN");
 	bool socket = url->scheme == OBT_TCP || url->scheme == OBT_TLS || url->scheme == OBT_UNIX;
@@ -385,17 +420,21 @@ void obc_stripe_init(const struct obt_url *url, const struct obt_stream *data, u
 
 	stripes.forced = number && *number && strcmp(number, "auto") != 0;
 	if (stripes.forced && !ob_text_parse_number(number, 0, OBP_STRIPES_MAX, &value)) {
-		ob_warn("OUTBOARD_STRIPES: '%.40s' is neither auto nor a number from 0 to %u; using auto", number, OBP_STRIPES_MAX);
+		ob_warn("OUTBOARD_STRIPES: '%.40s' is neither auto nor a number from 0 to %u; "
+			"using auto",
+			number, OBP_STRIPES_MAX);
 		stripes.forced = false;
 	}
 	stripes.min_bytes = OBC_STRIPE_MIN;
 	if (min && *min && !ob_text_parse_size(min, &stripes.min_bytes))
-		ob_warn("OUTBOARD_STRIPE_MIN: '%.40s' is not a size; using %u", min, OBC_STRIPE_MIN);
+		ob_warn("OUTBOARD_STRIPE_MIN: '%.40s' is not a size; using %u", min,
+			OBC_STRIPE_MIN);
 	stripes.want = ob_min((uint32_t)value, offered);
 	stripes.codecs = codecs;
 	stripes.wish = wish;
 	stripes.timeout_ns = timeout_ns;
-	stripes.usable = stripes.want && socket && ob_opt_on(OB_OPT_STRIPE) && (stripes.forced || !obt_path_local(data) || cpus() >= LOCAL_CPUS);
+	stripes.usable = stripes.want && socket && ob_opt_on(OB_OPT_STRIPE) &&
+		(stripes.forced || !obt_path_local(data) || cpus() >= LOCAL_CPUS);
 	pthread_cond_init(&stripes.changed, NULL);
 }
 
@@ -422,7 +461,8 @@ void obc_stripe_forget(void)
 	for (uint32_t i = 0; i < stripes.n; i++)
 		if (stripes.workers[i].state == IDLE || stripes.workers[i].state == BUSY)
 			obt_stream_forget(&stripes.workers[i].link.stream);
-	stripes = (struct stripes){ .turn = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER };
+	stripes = (struct stripes){ .turn = PTHREAD_MUTEX_INITIALIZER,
+		.lock = PTHREAD_MUTEX_INITIALIZER };
 }
 
 void obc_stripe_stats(struct obc_stripe_stats *ret)

@@ -4,11 +4,12 @@
 
 #include "base/check.h"
 
-#define FIRST_LOG 2u         /* copies over the log before the stripes are tried */
-#define FIRST_STRIPES 3u     /* a new TCP connection takes a while to find its rate */
-#define AGAIN_NEAR 64u       /* copies between two looks at the other way when it is at least three quarters as fast */
-#define AGAIN_FAR 512u
-#define SMOOTH 4             /* a new sample counts for a quarter, a better one for half */
+#define FIRST_LOG     2u /* copies over the log before the stripes are tried */
+#define FIRST_STRIPES 3u /* a new TCP connection takes a while to find its rate */
+/* copies between two looks at the other way when it is at least three quarters as fast */
+#define AGAIN_NEAR    64u
+#define AGAIN_FAR     512u
+#define SMOOTH        4 /* a new sample counts for a quarter, a better one for half */
 
 enum obc_way obc_choice_next(const struct obc_choice *choice, bool ready)
 {
@@ -26,7 +27,8 @@ enum obc_way obc_choice_next(const struct obc_choice *choice, bool ready)
 
 void obc_choice_learn(struct obc_choice *choice, enum obc_way way, size_t bytes, uint64_t ns)
 {
-	double rate = (double)bytes * 1e9 / (double)ob_max(ns, (uint64_t)1), *known = &choice->rate[way];
+	double rate = (double)bytes * 1e9 / (double)ob_max(ns, (uint64_t)1),
+	       *known = &choice->rate[way];
 
 	if (*known == 0)
 		*known = rate;
@@ -35,5 +37,7 @@ void obc_choice_learn(struct obc_choice *choice, enum obc_way way, size_t bytes,
 	if (choice->samples[way] < UINT32_MAX)
 		choice->samples[way]++;
 	choice->since = way == choice->best ? choice->since + 1 : 0;
-	choice->best = choice->rate[OBC_STRIPES] > OBC_CHOICE_GAIN * choice->rate[OBC_LOG] ? OBC_STRIPES : OBC_LOG;
+	choice->best = choice->rate[OBC_STRIPES] > OBC_CHOICE_GAIN * choice->rate[OBC_LOG]
+		? OBC_STRIPES
+		: OBC_LOG;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obc_choice: whether large copies of one direction go over the log or over the stripes, by what either has been measured to do. Two copies over the log, then
- * up to three over the stripes (fewer when they are clearly slower), then the faster; the other is tried again now and then, the more rarely
- * the further behind it is. Plain numbers of one owner; no clock, no lock.
+ * obc_choice: whether large copies of one direction go over the log or over the stripes, by what
+ * either has been measured to do. Two copies over the log, then up to three over the stripes (fewer
+ * when they are clearly slower), then the faster; the other is tried again now and then, the more
+ * rarely the further behind it is. Plain numbers of one owner; no clock, no lock.
  */
 #ifndef OBC_STRIPE_CHOICE_H
 #define OBC_STRIPE_CHOICE_H
@@ -14,12 +15,12 @@
 
 enum obc_way { OBC_LOG, OBC_STRIPES, OBC_WAYS };
 
-#define OBC_CHOICE_GAIN 1.1          /* the stripes must be faster by this to be chosen */
+#define OBC_CHOICE_GAIN 1.1 /* the stripes must be faster by this to be chosen */
 
 struct obc_choice {
-	double rate[OBC_WAYS];           /* bytes/s, smoothed; 0: never measured */
+	double rate[OBC_WAYS]; /* bytes/s, smoothed; 0: never measured */
 	uint32_t samples[OBC_WAYS];
-	uint32_t since;                  /* copies since the other way was last tried */
+	uint32_t since; /* copies since the other way was last tried */
 	enum obc_way best;
 };
 

@@ -44,7 +44,8 @@ static void last(uint64_t *ret_sent_ns, uint64_t *ret_received_ns, uint64_t *ret
 
 static CUresult server(uint64_t first, uint32_t *ret_count, uint64_t *ret_times)
 {
-	return offered ? obc_call_op_times_read(first, ret_count, ret_times) : CUDA_ERROR_NOT_SUPPORTED;
+	return offered ? obc_call_op_times_read(first, ret_count, ret_times)
+		       : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 const void *obc_times_table(const CUuuid *id)

@@ -44,7 +44,8 @@ static uint32_t wanted_priority(void)
 		if (strcmp(text, words[i]) == 0)
 			return i;
 	if (text)
-		ob_warn("OUTBOARD_PRIORITY: '%.64s' is neither low, normal nor high; it is ignored", text);
+		ob_warn("OUTBOARD_PRIORITY: '%.64s' is neither low, normal nor high; it is ignored",
+			text);
 	return 0;
 }
 
@@ -53,7 +54,8 @@ void obc_wish_fill(struct obp_hello *hello)
 	hello->want_memory = wanted_memory();
 	hello->want_share = wanted_share();
 	hello->want_priority = wanted_priority();
-	hello->no_grant = !obf_visible_first(getenv("CUDA_DEVICE_ORDER"), getenv("CUDA_VISIBLE_DEVICES"));
+	hello->no_grant =
+		!obf_visible_first(getenv("CUDA_DEVICE_ORDER"), getenv("CUDA_VISIBLE_DEVICES"));
 }
 
 enum ob_err obc_wish_server(const char *list, uint64_t timeout_ns, char ret_url[OBT_URL_MAX + 1])
@@ -70,6 +72,7 @@ enum ob_err obc_wish_server(const char *list, uint64_t timeout_ns, char ret_url[
 	if (err)
 		ob_error("%s", why);
 	else if (strchr(list, ','))
-		ob_info("of the servers in the list, %s is used (%s)", ret_url, obl_policy_name(policy));
+		ob_info("of the servers in the list, %s is used (%s)", ret_url,
+			obl_policy_name(policy));
 	return err;
 }

@@ -5,35 +5,46 @@
 #include "base/check.h"
 #include "base/clock.h"
 
-#define HOPELESS_EVERY 8u    /* samples after which a codec that is slower than the link is tried again: its speed depends on the data */
-#define PAUSE_NS (20 * OB_MS) /* between two chunks that is no longer one copy: it earns no credit */
-#define CREDIT_MAX 0.01      /* seconds */
-#define STEP_MAX 2.0         /* by which one look may change what is believed of a speed */
-#define FACTOR_MAX 1.5       /* whole chunks over samples, of speeds */
-#define WARM_BYTES 4096u
-#define OTHERS_MAX 4.0
-#define FAR 2.0
-#define SURPRISE 1.25        /* of the ratio, up or down */
+/*
+ * samples after which a codec that is slower than the link is tried again: its speed depends on the
+ * data
+ */
+#define HOPELESS_EVERY 8u
+/* between two chunks that is no longer one copy: it earns no credit */
+#define PAUSE_NS       (20 * OB_MS)
+#define CREDIT_MAX     0.01 /* seconds */
+#define STEP_MAX       2.0  /* by which one look may change what is believed of a speed */
+#define FACTOR_MAX     1.5  /* whole chunks over samples, of speeds */
+#define WARM_BYTES     4096u
+#define OTHERS_MAX     4.0
+#define FAR            2.0
+#define SURPRISE       1.25 /* of the ratio, up or down */
 
 void obz_chooser_init(struct obz_chooser *chooser, unsigned allowed, enum obz_codec forced)
 {
-	*chooser = (struct obz_chooser){ .allowed = allowed & OBZ_ALL_CODECS, .forced = forced, .now = forced,
+	*chooser = (struct obz_chooser){ .allowed = allowed & OBZ_ALL_CODECS,
+		.forced = forced,
+		.now = forced,
 		.sample_credit = CREDIT_MAX };
 }
 
 bool obz_chooser_due(struct obz_chooser *chooser, uint64_t now)
 {
 	uint64_t n = chooser->chunks++, passed = ob_min(now - chooser->last_ns, (uint64_t)PAUSE_NS);
-	bool early = n < OBZ_SAMPLE_EVERY && (n & (n + 1)) == 0; /* so that a short copy over a slow link gains too */
+	/* so that a short copy over a slow link gains too */
+	bool early = n < OBZ_SAMPLE_EVERY && (n & (n + 1)) == 0;
 
 	if (chooser->forced || !chooser->allowed)
 		return false;
-	chooser->sample_credit = ob_min(chooser->sample_credit + OBZ_SAMPLE_SHARE * 1e-9 * (double)passed, CREDIT_MAX);
-	chooser->probe_credit = ob_min(chooser->probe_credit + OBZ_PROBE_SHARE * 1e-9 * (double)passed, CREDIT_MAX);
+	chooser->sample_credit = ob_min(
+		chooser->sample_credit + OBZ_SAMPLE_SHARE * 1e-9 * (double)passed, CREDIT_MAX);
+	chooser->probe_credit =
+		ob_min(chooser->probe_credit + OBZ_PROBE_SHARE * 1e-9 * (double)passed, CREDIT_MAX);
 	chooser->last_ns = now;
 	if (n == 0)
 		return true;
-	return (n % OBZ_SAMPLE_EVERY == 0 || early || chooser->surprised) && chooser->sample_credit >= 0;
+	return (n % OBZ_SAMPLE_EVERY == 0 || early || chooser->surprised) &&
+		chooser->sample_credit >= 0;
 }
 
 static double seconds_of(const struct obz_guess *guess, double rate)
@@ -41,7 +52,8 @@ static double seconds_of(const struct obz_guess *guess, double rate)
 	return ob_max(1 / guess->speed, 1 / (guess->ratio * rate));
 }
 
-enum obz_codec obz_choose(const struct obz_guess guess[OBZ_CODEC_COUNT], unsigned allowed, enum obz_codec now, double rate)
+enum obz_codec obz_choose(const struct obz_guess guess[OBZ_CODEC_COUNT], unsigned allowed,
+	enum obz_codec now, double rate)
 {
 	enum obz_codec best = now;
 	double shortest;
@@ -71,8 +83,8 @@ enum obz_codec obz_choose(const struct obz_guess guess[OBZ_CODEC_COUNT], unsigne
 }
 
 /*
- * A thread that lost its core for a moment was slow and the codec was not: down slowly, up quickly. A codec that is really slower than that shows it soon,
- * once it is chosen.
+ * A thread that lost its core for a moment was slow and the codec was not: down slowly, up quickly.
+ * A codec that is really slower than that shows it soon, once it is chosen.
  */
 static double speed_blend(double old, double new)
 {
@@ -97,7 +109,10 @@ static double speed_of(size_t raw, uint64_t ns)
 	return (double)raw * 1e9 / (double)ob_max(ns, (uint64_t)1);
 }
 
-/* Bytes that one codec makes less of are harder for the others too: until the next sample their order stays. */
+/*
+ * Bytes that one codec makes less of are harder for the others too: until the next sample their
+ * order stays.
+ */
 static void others_follow(struct obz_chooser *chooser, enum obz_codec codec, double old, double new)
 {
 	double by;
@@ -111,8 +126,9 @@ static void others_follow(struct obz_chooser *chooser, enum obz_codec codec, dou
 }
 
 /*
- * What samples of one chunk, `taken` of which were made, say of the codecs. Chunks differ, and their differences are mostly the same for every codec: first
- * all follow the one in use, then what is left is believed by half.
+ * What samples of one chunk, `taken` of which were made, say of the codecs. Chunks differ, and
+ * their differences are mostly the same for every codec: first all follow the one in use, then what
+ * is left is believed by half.
  */
 static void samples_learn(struct obz_chooser *chooser, unsigned taken)
 {
@@ -120,8 +136,9 @@ static void samples_learn(struct obz_chooser *chooser, unsigned taken)
 	double ratio[OBZ_CODEC_COUNT];
 
 	for (unsigned i = 1; i < OBZ_CODEC_COUNT; i++)
-		ratio[i] = chooser->sampled[i].ratio > 1 && chooser->factor[i].ratio > 0 ? ob_max(chooser->sampled[i].ratio * chooser->factor[i].ratio, 1.0) :
-			chooser->sampled[i].ratio;
+		ratio[i] = chooser->sampled[i].ratio > 1 && chooser->factor[i].ratio > 0
+			? ob_max(chooser->sampled[i].ratio * chooser->factor[i].ratio, 1.0)
+			: chooser->sampled[i].ratio;
 	if (now != OBZ_NONE && taken & 1u << now) {
 		others_follow(chooser, now, chooser->guess[now].ratio, ratio[now]);
 		chooser->guess[now].ratio = ratio[now];
@@ -132,35 +149,48 @@ static void samples_learn(struct obz_chooser *chooser, unsigned taken)
 
 		if (!(taken & 1u << i))
 			continue;
-		guess->speed = speed_blend(guess->speed, chooser->sampled[i].speed * (chooser->factor[i].speed > 0 ? chooser->factor[i].speed : 1));
+		guess->speed = speed_blend(guess->speed,
+			chooser->sampled[i].speed *
+				(chooser->factor[i].speed > 0 ? chooser->factor[i].speed : 1));
 		guess->ratio = guess->ratio <= 0 || far ? ratio[i] : (guess->ratio + ratio[i]) / 2;
 	}
 }
 
-void obz_chooser_sample(struct obz_chooser *chooser, struct obz_work *work, const uint8_t *data, size_t size, void *scratch)
+void obz_chooser_sample(struct obz_chooser *chooser, struct obz_work *work, const uint8_t *data,
+	size_t size, void *scratch)
 {
-	size_t part = ob_min(size, chooser->rate > OBZ_FAST_RATE ? (size_t)OBZ_SAMPLE_FAST_BYTES : (size_t)OBZ_SAMPLE_BYTES);
+	size_t part = ob_min(size,
+		chooser->rate > OBZ_FAST_RATE ? (size_t)OBZ_SAMPLE_FAST_BYTES
+					      : (size_t)OBZ_SAMPLE_BYTES);
 	bool all = chooser->samples % HOPELESS_EVERY == 0 || chooser->surprised;
 	uint64_t began;
-	/* Another place each time: a chunk's beginning may be a table's head. A multiple of the widest number. */
+	/*
+	 * Another place each time: a chunk's beginning may be a table's head. A multiple of the
+	 * widest number.
+	 */
 	size_t offset = (size - part) / 4 * (chooser->samples % 5) & ~(size_t)7;
 	unsigned taken = 0;
 
 	if (chooser->samples++ == 0)
-		for (unsigned i = 1; i < OBZ_CODEC_COUNT; i++) /* what a codec sets up once is no part of its speed */
+		/* what a codec sets up once is no part of its speed */
+		for (unsigned i = 1; i < OBZ_CODEC_COUNT; i++)
 			if (chooser->allowed & 1u << i)
-				obz_compress(work, (enum obz_codec)i, data, ob_min(size, (size_t)WARM_BYTES), scratch, OBZ_SAMPLE_BYTES);
+				obz_compress(work, (enum obz_codec)i, data,
+					ob_min(size, (size_t)WARM_BYTES), scratch,
+					OBZ_SAMPLE_BYTES);
 	began = ob_clock_ns();
 	for (unsigned i = 1; i < OBZ_CODEC_COUNT && chooser->rate > 0; i++) {
 		struct obz_guess *guess = &chooser->guess[i];
 		uint64_t begin;
 		size_t packed;
 
-		if (!(chooser->allowed & 1u << i) || (!all && guess->speed > 0 && guess->speed * OBZ_GAIN < chooser->rate))
+		if (!(chooser->allowed & 1u << i) ||
+			(!all && guess->speed > 0 && guess->speed * OBZ_GAIN < chooser->rate))
 			continue;
 		begin = ob_clock_ns();
 		packed = obz_compress(work, (enum obz_codec)i, data + offset, part, scratch, part);
-		chooser->sampled[i] = (struct obz_guess){ ratio_of(part, packed), speed_of(part, ob_clock_ns() - begin) };
+		chooser->sampled[i] = (struct obz_guess){ ratio_of(part, packed),
+			speed_of(part, ob_clock_ns() - begin) };
 		taken |= 1u << i;
 	}
 	samples_learn(chooser, taken);
@@ -174,9 +204,13 @@ enum obz_codec obz_chooser_pick(struct obz_chooser *chooser, size_t size)
 	const struct obz_guess *guess = &chooser->guess[chooser->now];
 	double cost;
 
-	if (chooser->forced || chooser->now == OBZ_NONE || chooser->rate <= 0 || guess->speed >= guess->ratio * chooser->rate)
+	if (chooser->forced || chooser->now == OBZ_NONE || chooser->rate <= 0 ||
+		guess->speed >= guess->ratio * chooser->rate)
 		return chooser->now;
-	/* The link has time to spare, so its rate is only a least: what it takes without a codec nobody knows. */
+	/*
+	 * The link has time to spare, so its rate is only a least: what it takes without a codec
+	 * nobody knows.
+	 */
 	cost = (double)size / chooser->rate;
 	if (chooser->probe_credit < cost)
 		return chooser->now;
@@ -184,7 +218,8 @@ enum obz_codec obz_chooser_pick(struct obz_chooser *chooser, size_t size)
 	return OBZ_NONE;
 }
 
-void obz_chooser_learn(struct obz_chooser *chooser, enum obz_codec codec, size_t raw, size_t packed, uint64_t ns)
+void obz_chooser_learn(
+	struct obz_chooser *chooser, enum obz_codec codec, size_t raw, size_t packed, uint64_t ns)
 {
 	struct obz_guess *guess = &chooser->guess[codec], *factor = &chooser->factor[codec];
 	const struct obz_guess *sample = &chooser->sampled[codec];
@@ -193,7 +228,8 @@ void obz_chooser_learn(struct obz_chooser *chooser, enum obz_codec codec, size_t
 	if (chooser->forced)
 		return;
 	if (ratio > SURPRISE * guess->ratio || guess->ratio > SURPRISE * ratio) {
-		chooser->surprised = true; /* other bytes than those that were sampled: at once, not by and by */
+		/* other bytes than those that were sampled: at once, not by and by */
+		chooser->surprised = true;
 		others_follow(chooser, codec, guess->ratio, ratio);
 		guess->ratio = ratio;
 		guess->speed = speed;

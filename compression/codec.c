@@ -11,15 +11,15 @@
 #include "compression/planes.h"
 
 #define ZSTD_LEVEL 1
-#define LZ4_SPEED 1          /* LZ4's "acceleration": 1 is its best ratio */
+#define LZ4_SPEED  1 /* LZ4's "acceleration": 1 is its best ratio */
 
 /*
- * Byte planes: this head, then for each plane its bytes, compressed when packed[k] is less than a plane, then the bytes that make no whole
- * number. Little-endian.
+ * Byte planes: this head, then for each plane its bytes, compressed when packed[k] is less than a
+ * plane, then the bytes that make no whole number. Little-endian.
  */
 struct planes_head {
-	uint32_t width;                      /* 2 or 4 */
-	uint32_t packed[OBZ_PLANES_MAX];     /* bytes of each plane as stored; unused: 0 */
+	uint32_t width;                  /* 2 or 4 */
+	uint32_t packed[OBZ_PLANES_MAX]; /* bytes of each plane as stored; unused: 0 */
 };
 
 void obz_work_fini(struct obz_work *work)
@@ -33,7 +33,8 @@ void obz_work_fini(struct obz_work *work)
 
 /* ---- none ---- */
 
-static size_t none_compress(struct obz_work *work, const uint8_t *src, size_t size, uint8_t *dst, size_t capacity)
+static size_t none_compress(
+	struct obz_work *work, const uint8_t *src, size_t size, uint8_t *dst, size_t capacity)
 {
 	(void)work;
 	if (size > capacity)
@@ -43,7 +44,8 @@ static size_t none_compress(struct obz_work *work, const uint8_t *src, size_t si
 	return size;
 }
 
-static enum ob_err none_decompress(struct obz_work *work, const uint8_t *src, size_t src_size, uint8_t *dst, size_t dst_size)
+static enum ob_err none_decompress(
+	struct obz_work *work, const uint8_t *src, size_t src_size, uint8_t *dst, size_t dst_size)
 {
 	(void)work;
 	if (src_size != dst_size)
@@ -55,17 +57,20 @@ static enum ob_err none_decompress(struct obz_work *work, const uint8_t *src, si
 
 /* ---- LZ4 ---- */
 
-static size_t lz4_compress(struct obz_work *work, const uint8_t *src, size_t size, uint8_t *dst, size_t capacity)
+static size_t lz4_compress(
+	struct obz_work *work, const uint8_t *src, size_t size, uint8_t *dst, size_t capacity)
 {
 	int n;
 
 	if (!work->lz4 && !(work->lz4 = malloc((size_t)LZ4_sizeofState())))
 		return 0;
-	n = LZ4_compress_fast_extState(work->lz4, (const char *)src, (char *)dst, (int)size, (int)ob_min(capacity, (size_t)OBZ_SIZE_MAX), LZ4_SPEED);
+	n = LZ4_compress_fast_extState(work->lz4, (const char *)src, (char *)dst, (int)size,
+		(int)ob_min(capacity, (size_t)OBZ_SIZE_MAX), LZ4_SPEED);
 	return n > 0 ? (size_t)n : 0;
 }
 
-static enum ob_err lz4_decompress(struct obz_work *work, const uint8_t *src, size_t src_size, uint8_t *dst, size_t dst_size)
+static enum ob_err lz4_decompress(
+	struct obz_work *work, const uint8_t *src, size_t src_size, uint8_t *dst, size_t dst_size)
 {
 	int n = LZ4_decompress_safe((const char *)src, (char *)dst, (int)src_size, (int)dst_size);
 
@@ -75,7 +80,8 @@ static enum ob_err lz4_decompress(struct obz_work *work, const uint8_t *src, siz
 
 /* ---- zstd ---- */
 
-static size_t zstd_compress(struct obz_work *work, const uint8_t *src, size_t size, uint8_t *dst, size_t capacity)
+static size_t zstd_compress(
+	struct obz_work *work, const uint8_t *src, size_t size, uint8_t *dst, size_t capacity)
 {
 	size_t n;
 
@@ -85,7 +91,8 @@ static size_t zstd_compress(struct obz_work *work, const uint8_t *src, size_t si
 	return ZSTD_isError(n) ? 0 : n;
 }
 
-static enum ob_err zstd_decompress(struct obz_work *work, const uint8_t *src, size_t src_size, uint8_t *dst, size_t dst_size)
+static enum ob_err zstd_decompress(
+	struct obz_work *work, const uint8_t *src, size_t src_size, uint8_t *dst, size_t dst_size)
 {
 	size_t n;
 
@@ -111,7 +118,8 @@ static bool planes_room(struct obz_work *work, size_t size)
 	return true;
 }
 
-static size_t planes_compress(struct obz_work *work, const uint8_t *src, size_t size, uint8_t *dst, size_t capacity)
+static size_t planes_compress(
+	struct obz_work *work, const uint8_t *src, size_t size, uint8_t *dst, size_t capacity)
 {
 	struct planes_head head = { .width = obz_planes_guess(src, size) };
 	size_t n = size / head.width, tail = size - n * head.width, at = sizeof head;
@@ -122,7 +130,8 @@ static size_t planes_compress(struct obz_work *work, const uint8_t *src, size_t 
 	for (unsigned k = 0; k < head.width; k++) {
 		const uint8_t *plane = work->planes + k * n;
 		/* A plane of mantissas saves nothing and would only cost the other side time. */
-		size_t packed = zstd_compress(work, plane, n, dst + at, ob_min(capacity - at, n - n / 16));
+		size_t packed =
+			zstd_compress(work, plane, n, dst + at, ob_min(capacity - at, n - n / 16));
 
 		if (packed == 0 && n <= capacity - at) {
 			memcpy(dst + at, plane, n);
@@ -140,7 +149,8 @@ static size_t planes_compress(struct obz_work *work, const uint8_t *src, size_t 
 	return at + tail;
 }
 
-static enum ob_err planes_decompress(struct obz_work *work, const uint8_t *src, size_t src_size, uint8_t *dst, size_t dst_size)
+static enum ob_err planes_decompress(
+	struct obz_work *work, const uint8_t *src, size_t src_size, uint8_t *dst, size_t dst_size)
 {
 	struct planes_head head;
 	size_t n, tail, at = sizeof head;
@@ -161,7 +171,8 @@ static enum ob_err planes_decompress(struct obz_work *work, const uint8_t *src, 
 		if (head.packed[k] == n)
 			err = none_decompress(work, src + at, n, work->planes + k * n, n);
 		else
-			err = zstd_decompress(work, src + at, head.packed[k], work->planes + k * n, n);
+			err = zstd_decompress(
+				work, src + at, head.packed[k], work->planes + k * n, n);
 		at += head.packed[k];
 	}
 	if (err || src_size - at != tail)
@@ -176,8 +187,10 @@ static enum ob_err planes_decompress(struct obz_work *work, const uint8_t *src, 
 
 static const struct {
 	const char *name;
-	size_t (*compress)(struct obz_work *work, const uint8_t *src, size_t size, uint8_t *dst, size_t capacity);
-	enum ob_err (*decompress)(struct obz_work *work, const uint8_t *src, size_t src_size, uint8_t *dst, size_t dst_size);
+	size_t (*compress)(struct obz_work *work, const uint8_t *src, size_t size, uint8_t *dst,
+		size_t capacity);
+	enum ob_err (*decompress)(struct obz_work *work, const uint8_t *src, size_t src_size,
+		uint8_t *dst, size_t dst_size);
 } codecs[OBZ_CODEC_COUNT] = {
 	[OBZ_NONE] = { "none", none_compress, none_decompress },
 	[OBZ_LZ4] = { "lz4", lz4_compress, lz4_decompress },
@@ -200,14 +213,16 @@ bool obz_codec_find(const char *name, enum obz_codec *ret)
 	return false;
 }
 
-size_t obz_compress(struct obz_work *work, enum obz_codec codec, const void *src, size_t size, void *dst, size_t capacity)
+size_t obz_compress(struct obz_work *work, enum obz_codec codec, const void *src, size_t size,
+	void *dst, size_t capacity)
 {
 	if ((unsigned)codec >= OBZ_CODEC_COUNT || size > OBZ_SIZE_MAX)
 		return 0;
 	return codecs[codec].compress(work, src, size, dst, capacity);
 }
 
-enum ob_err obz_decompress_with(struct obz_work *work, enum obz_codec codec, const void *src, size_t src_size, void *dst, size_t dst_size)
+enum ob_err obz_decompress_with(struct obz_work *work, enum obz_codec codec, const void *src,
+	size_t src_size, void *dst, size_t dst_size)
 {
 	struct obz_work own = { 0 };
 	enum ob_err err;
@@ -220,7 +235,8 @@ enum ob_err obz_decompress_with(struct obz_work *work, enum obz_codec codec, con
 	return err;
 }
 
-enum ob_err obz_decompress(enum obz_codec codec, const void *src, size_t src_size, void *dst, size_t dst_size)
+enum ob_err obz_decompress(
+	enum obz_codec codec, const void *src, size_t src_size, void *dst, size_t dst_size)
 {
 	return obz_decompress_with(NULL, codec, src, src_size, dst, dst_size);
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Codecs behind one table: LZ4, zstd, and byte planes with zstd behind them, which takes arrays of numbers apart into all first bytes, all second
- * bytes and so on, because the exponents of neighbours resemble each other and their mantissas do not.
+ * Codecs behind one table: LZ4, zstd, and byte planes with zstd behind them, which takes arrays of
+ * numbers apart into all first bytes, all second bytes and so on, because the exponents of
+ * neighbours resemble each other and their mantissas do not.
  *
- * Decompression trusts nothing: the output is exactly what the caller announces, and a stream that would produce more or fewer bytes is damaged.
- * Compression writes no byte beyond the room it is given. Without a work area functions are free of state; a work area has one owner at a time.
+ * Decompression trusts nothing: the output is exactly what the caller announces, and a stream that
+ * would produce more or fewer bytes is damaged. Compression writes no byte beyond the room it is
+ * given. Without a work area functions are free of state; a work area has one owner at a time.
  */
 #ifndef OBZ_CODEC_H
 #define OBZ_CODEC_H
@@ -20,11 +22,15 @@
 enum obz_codec { OBZ_NONE = 0, OBZ_LZ4 = 1, OBZ_ZSTD = 2, OBZ_PLANES = 3 };
 
 #define OBZ_CODEC_COUNT 4u
-#define OBZ_ALL_CODECS ((1u << OBZ_LZ4) | (1u << OBZ_ZSTD) | (1u << OBZ_PLANES)) /* a set of codecs has bit 1 << codec */
-#define OBZ_SIZE_MAX (64u << 20)     /* bytes of one compressed piece, before and after */
-#define OBZ_PLANES_MAX 4u            /* bytes of the widest number that is taken apart */
+/* a set of codecs has bit 1 << codec */
+#define OBZ_ALL_CODECS  ((1u << OBZ_LZ4) | (1u << OBZ_ZSTD) | (1u << OBZ_PLANES))
+#define OBZ_SIZE_MAX    (64u << 20) /* bytes of one compressed piece, before and after */
+#define OBZ_PLANES_MAX  4u          /* bytes of the widest number that is taken apart */
 
-/* What the codecs keep from one piece to the next: their tables and a place to take numbers apart. Zero it to begin. */
+/*
+ * What the codecs keep from one piece to the next: their tables and a place to take numbers apart.
+ * Zero it to begin.
+ */
 struct obz_work {
 	void *lz4, *zstd_in, *zstd_out;
 	uint8_t *planes;
@@ -39,9 +45,15 @@ const char *obz_codec_name(enum obz_codec codec);
 bool obz_codec_find(const char *name, enum obz_codec *ret);
 
 /* The bytes written, or 0: it does not fit into `capacity`, or no memory. size <= OBZ_SIZE_MAX. */
-size_t obz_compress(struct obz_work *work, enum obz_codec codec, const void *src, size_t size, void *dst, size_t capacity);
-/* Exactly dst_size bytes into dst. LZ4: one raw block; zstd: one or more frames. OB_ERR_COMPRESSED, _NO_MEMORY. work may be NULL. */
-enum ob_err obz_decompress_with(struct obz_work *work, enum obz_codec codec, const void *src, size_t src_size, void *dst, size_t dst_size);
-enum ob_err obz_decompress(enum obz_codec codec, const void *src, size_t src_size, void *dst, size_t dst_size);
+size_t obz_compress(struct obz_work *work, enum obz_codec codec, const void *src, size_t size,
+	void *dst, size_t capacity);
+/*
+ * Exactly dst_size bytes into dst. LZ4: one raw block; zstd: one or more frames. OB_ERR_COMPRESSED,
+ * _NO_MEMORY. work may be NULL.
+ */
+enum ob_err obz_decompress_with(struct obz_work *work, enum obz_codec codec, const void *src,
+	size_t src_size, void *dst, size_t dst_size);
+enum ob_err obz_decompress(
+	enum obz_codec codec, const void *src, size_t src_size, void *dst, size_t dst_size);
 
 #endif

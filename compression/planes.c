@@ -17,10 +17,13 @@ static size_t split2(const uint8_t *src, size_t n, uint8_t *dst)
 	size_t i = 0;
 
 	for (; i + 16 <= n; i += 16) {
-		__m128i a = _mm_loadu_si128((const __m128i *)(src + 2 * i)), b = _mm_loadu_si128((const __m128i *)(src + 2 * i + 16));
+		__m128i a = _mm_loadu_si128((const __m128i *)(src + 2 * i)),
+			b = _mm_loadu_si128((const __m128i *)(src + 2 * i + 16));
 
-		_mm_storeu_si128((__m128i *)(dst + i), _mm_packus_epi16(_mm_and_si128(a, low), _mm_and_si128(b, low)));
-		_mm_storeu_si128((__m128i *)(dst + n + i), _mm_packus_epi16(_mm_srli_epi16(a, 8), _mm_srli_epi16(b, 8)));
+		_mm_storeu_si128((__m128i *)(dst + i),
+			_mm_packus_epi16(_mm_and_si128(a, low), _mm_and_si128(b, low)));
+		_mm_storeu_si128((__m128i *)(dst + n + i),
+			_mm_packus_epi16(_mm_srli_epi16(a, 8), _mm_srli_epi16(b, 8)));
 	}
 	return i;
 }
@@ -36,13 +39,19 @@ static size_t split4(const uint8_t *src, size_t n, uint8_t *dst)
 		for (int k = 0; k < 4; k++)
 			v[k] = _mm_loadu_si128((const __m128i *)(src + 4 * i + 16 * k));
 		for (int k = 0; k < 2; k++) { /* bytes 0 and 2 of each number; bytes 1 and 3 */
-			even[k] = _mm_packus_epi16(_mm_and_si128(v[2 * k], low), _mm_and_si128(v[2 * k + 1], low));
-			odd[k] = _mm_packus_epi16(_mm_srli_epi16(v[2 * k], 8), _mm_srli_epi16(v[2 * k + 1], 8));
+			even[k] = _mm_packus_epi16(
+				_mm_and_si128(v[2 * k], low), _mm_and_si128(v[2 * k + 1], low));
+			odd[k] = _mm_packus_epi16(
+				_mm_srli_epi16(v[2 * k], 8), _mm_srli_epi16(v[2 * k + 1], 8));
 		}
-		_mm_storeu_si128((__m128i *)(dst + i), _mm_packus_epi16(_mm_and_si128(even[0], low), _mm_and_si128(even[1], low)));
-		_mm_storeu_si128((__m128i *)(dst + n + i), _mm_packus_epi16(_mm_and_si128(odd[0], low), _mm_and_si128(odd[1], low)));
-		_mm_storeu_si128((__m128i *)(dst + 2 * n + i), _mm_packus_epi16(_mm_srli_epi16(even[0], 8), _mm_srli_epi16(even[1], 8)));
-		_mm_storeu_si128((__m128i *)(dst + 3 * n + i), _mm_packus_epi16(_mm_srli_epi16(odd[0], 8), _mm_srli_epi16(odd[1], 8)));
+		_mm_storeu_si128((__m128i *)(dst + i),
+			_mm_packus_epi16(_mm_and_si128(even[0], low), _mm_and_si128(even[1], low)));
+		_mm_storeu_si128((__m128i *)(dst + n + i),
+			_mm_packus_epi16(_mm_and_si128(odd[0], low), _mm_and_si128(odd[1], low)));
+		_mm_storeu_si128((__m128i *)(dst + 2 * n + i),
+			_mm_packus_epi16(_mm_srli_epi16(even[0], 8), _mm_srli_epi16(even[1], 8)));
+		_mm_storeu_si128((__m128i *)(dst + 3 * n + i),
+			_mm_packus_epi16(_mm_srli_epi16(odd[0], 8), _mm_srli_epi16(odd[1], 8)));
 	}
 	return i;
 }
@@ -52,7 +61,8 @@ static size_t join2(const uint8_t *src, size_t n, uint8_t *dst)
 	size_t i = 0;
 
 	for (; i + 16 <= n; i += 16) {
-		__m128i a = _mm_loadu_si128((const __m128i *)(src + i)), b = _mm_loadu_si128((const __m128i *)(src + n + i));
+		__m128i a = _mm_loadu_si128((const __m128i *)(src + i)),
+			b = _mm_loadu_si128((const __m128i *)(src + n + i));
 
 		_mm_storeu_si128((__m128i *)(dst + 2 * i), _mm_unpacklo_epi8(a, b));
 		_mm_storeu_si128((__m128i *)(dst + 2 * i + 16), _mm_unpackhi_epi8(a, b));
@@ -65,13 +75,18 @@ static size_t join4(const uint8_t *src, size_t n, uint8_t *dst)
 	size_t i = 0;
 
 	for (; i + 16 <= n; i += 16) {
-		__m128i a = _mm_loadu_si128((const __m128i *)(src + i)), b = _mm_loadu_si128((const __m128i *)(src + n + i));
-		__m128i c = _mm_loadu_si128((const __m128i *)(src + 2 * n + i)), d = _mm_loadu_si128((const __m128i *)(src + 3 * n + i));
-		__m128i ab[2] = { _mm_unpacklo_epi8(a, b), _mm_unpackhi_epi8(a, b) }, cd[2] = { _mm_unpacklo_epi8(c, d), _mm_unpackhi_epi8(c, d) };
+		__m128i a = _mm_loadu_si128((const __m128i *)(src + i)),
+			b = _mm_loadu_si128((const __m128i *)(src + n + i));
+		__m128i c = _mm_loadu_si128((const __m128i *)(src + 2 * n + i)),
+			d = _mm_loadu_si128((const __m128i *)(src + 3 * n + i));
+		__m128i ab[2] = { _mm_unpacklo_epi8(a, b), _mm_unpackhi_epi8(a, b) },
+			cd[2] = { _mm_unpacklo_epi8(c, d), _mm_unpackhi_epi8(c, d) };
 
 		for (int k = 0; k < 2; k++) {
-			_mm_storeu_si128((__m128i *)(dst + 4 * i + 32 * k), _mm_unpacklo_epi16(ab[k], cd[k]));
-			_mm_storeu_si128((__m128i *)(dst + 4 * i + 32 * k + 16), _mm_unpackhi_epi16(ab[k], cd[k]));
+			_mm_storeu_si128((__m128i *)(dst + 4 * i + 32 * k),
+				_mm_unpacklo_epi16(ab[k], cd[k]));
+			_mm_storeu_si128((__m128i *)(dst + 4 * i + 32 * k + 16),
+				_mm_unpackhi_epi16(ab[k], cd[k]));
 		}
 	}
 	return i;
@@ -79,8 +94,8 @@ static size_t join4(const uint8_t *src, size_t n, uint8_t *dst)
 #else
 #define split2(src, n, dst) ((size_t)0)
 #define split4(src, n, dst) ((size_t)0)
-#define join2(src, n, dst) ((size_t)0)
-#define join4(src, n, dst) ((size_t)0)
+#define join2(src, n, dst)  ((size_t)0)
+#define join4(src, n, dst)  ((size_t)0)
 #endif
 
 void obz_planes_split(const uint8_t *src, size_t n, unsigned width, uint8_t *dst)
@@ -97,7 +112,10 @@ void obz_planes_join(const uint8_t *src, size_t n, unsigned width, uint8_t *dst)
 			dst[i * width + k] = src[k * n + i];
 }
 
-/* How often two bytes drawn from one plane are equal, summed over the planes: larger is more compressible. Scaled to the bytes looked at. */
+/*
+ * How often two bytes drawn from one plane are equal, summed over the planes: larger is more
+ * compressible. Scaled to the bytes looked at.
+ */
 static uint64_t likeness(const uint8_t *src, size_t size, unsigned width)
 {
 	uint64_t sum = 0;
@@ -110,7 +128,8 @@ static uint64_t likeness(const uint8_t *src, size_t size, unsigned width)
 			count[src[i]]++;
 		for (unsigned b = 0; b < 256; b++)
 			squares += (uint64_t)count[b] * (count[b] - (count[b] != 0));
-		sum += squares * width; /* a plane of size / width bytes has squares of at most (size / width)^2 */
+		/* a plane of size / width bytes has squares of at most (size / width)^2 */
+		sum += squares * width;
 	}
 	return sum;
 }
@@ -121,6 +140,9 @@ unsigned obz_planes_guess(const uint8_t *src, size_t size)
 
 	if (n < 64)
 		return 4;
-	/* Four planes of 2-byte numbers are as good as two; only a clear gain says that numbers are wider. */
+	/*
+	 * Four planes of 2-byte numbers are as good as two; only a clear gain says that numbers are
+	 * wider.
+	 */
 	return likeness(src, n, 4) * 8 > likeness(src, n, 2) * 9 ? 4 : 2;
 }

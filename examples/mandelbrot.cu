@@ -6,22 +6,24 @@
 #include <cuda_runtime.h>
 #include <vector>
 
-#define CHECK(call) \
-	do { \
-		cudaError_t status = (call); \
-		if (status != cudaSuccess) { \
+#define CHECK(call)                                                                            \
+	do {                                                                                   \
+		cudaError_t status = (call);                                                   \
+		if (status != cudaSuccess) {                                                   \
 			fprintf(stderr, "%s failed: %s\n", #call, cudaGetErrorString(status)); \
-			exit(1); \
-		} \
+			exit(1);                                                               \
+		}                                                                              \
 	} while (0)
 
 __global__ void mandelbrot(unsigned char *picture, int width, int height, int limit)
 {
-	int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y, n = 0;
+	int column = blockIdx.x * blockDim.x + threadIdx.x,
+	    row = blockIdx.y * blockDim.y + threadIdx.y, n = 0;
 
 	if (column >= width || row >= height)
 		return;
-	float cx = 3.0f * (float)column / (float)width - 2.2f, cy = 2.4f * (float)row / (float)height - 1.2f;
+	float cx = 3.0f * (float)column / (float)width - 2.2f,
+	      cy = 2.4f * (float)row / (float)height - 1.2f;
 	float x = 0, y = 0;
 	while (n < limit && x * x + y * y < 4) {
 		float next = x * x - y * y + cx;
@@ -39,7 +41,8 @@ int main(int argc, char **argv)
 	unsigned char *device_picture;
 
 	if (width < 1 || height < 1 || width > 20000 || height > 20000) {
-		fprintf(stderr, "usage: mandelbrot [FILE.pgm [WIDTH HEIGHT]], at most 20000 x 20000\n");
+		fprintf(stderr,
+			"usage: mandelbrot [FILE.pgm [WIDTH HEIGHT]], at most 20000 x 20000\n");
 		return 2;
 	}
 	std::vector<unsigned char> picture((size_t)width * height);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * y = a x + y in plain C with the driver API and a kernel written in PTX: needs no CUDA toolkit, only libcuda.so.1 at run
- * time.
+ * y = a x + y in plain C with the driver API and a kernel written in PTX: needs no CUDA toolkit,
+ * only libcuda.so.1 at run time.
  *   cc saxpy_driver.c -o saxpy_driver -I/usr/local/cuda/include -ldl    (with the toolkit's header)
  *   cc saxpy_driver.c -o saxpy_driver -I.. -ldl                         (with ours)
  */
@@ -62,8 +62,9 @@ static struct {
 	CUresult (*free)(CUdeviceptr pointer);
 	CUresult (*copy_in)(CUdeviceptr to, const void *from, size_t bytes);
 	CUresult (*copy_out)(void *to, CUdeviceptr from, size_t bytes);
-	CUresult (*launch)(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-			   unsigned shared, CUstream stream, void **arguments, void **extra);
+	CUresult (*launch)(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+		unsigned by, unsigned bz, unsigned shared, CUstream stream, void **arguments,
+		void **extra);
 	CUresult (*error_string)(CUresult error, const char **text);
 } cuda;
 
@@ -71,20 +72,20 @@ static const struct {
 	const char *name;
 	void *to;
 } CALLS[] = {
-	{"cuInit", &cuda.init},
-	{"cuDeviceGet", &cuda.device_get},
-	{"cuDevicePrimaryCtxRetain", &cuda.primary_retain},
-	{"cuDevicePrimaryCtxRelease_v2", &cuda.primary_release},
-	{"cuCtxSetCurrent", &cuda.set_current},
-	{"cuModuleLoadData", &cuda.module_load},
-	{"cuModuleUnload", &cuda.module_unload},
-	{"cuModuleGetFunction", &cuda.get_function},
-	{"cuMemAlloc_v2", &cuda.alloc},
-	{"cuMemFree_v2", &cuda.free},
-	{"cuMemcpyHtoD_v2", &cuda.copy_in},
-	{"cuMemcpyDtoH_v2", &cuda.copy_out},
-	{"cuLaunchKernel", &cuda.launch},
-	{"cuGetErrorString", &cuda.error_string},
+	{ "cuInit", &cuda.init },
+	{ "cuDeviceGet", &cuda.device_get },
+	{ "cuDevicePrimaryCtxRetain", &cuda.primary_retain },
+	{ "cuDevicePrimaryCtxRelease_v2", &cuda.primary_release },
+	{ "cuCtxSetCurrent", &cuda.set_current },
+	{ "cuModuleLoadData", &cuda.module_load },
+	{ "cuModuleUnload", &cuda.module_unload },
+	{ "cuModuleGetFunction", &cuda.get_function },
+	{ "cuMemAlloc_v2", &cuda.alloc },
+	{ "cuMemFree_v2", &cuda.free },
+	{ "cuMemcpyHtoD_v2", &cuda.copy_in },
+	{ "cuMemcpyDtoH_v2", &cuda.copy_out },
+	{ "cuLaunchKernel", &cuda.launch },
+	{ "cuGetErrorString", &cuda.error_string },
 };
 
 static void check(CUresult status, const char *call)
@@ -142,7 +143,7 @@ int main(void)
 	CHECK(cuda.alloc(&device_y, sizeof(y)));
 	CHECK(cuda.copy_in(device_x, x, sizeof(x)));
 	CHECK(cuda.copy_in(device_y, y, sizeof(y)));
-	void *arguments[] = {&a, &device_x, &device_y, &length};
+	void *arguments[] = { &a, &device_x, &device_y, &length };
 	CHECK(cuda.launch(saxpy, (LENGTH + 255) / 256, 1, 1, 256, 1, 1, 0, NULL, arguments, NULL));
 	CHECK(cuda.copy_out(y, device_y, sizeof(y)));
 

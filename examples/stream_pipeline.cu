@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Three streams share the work: while one copies a piece in, another computes, a third copies results out. Pinned memory
- * lets the copies run beside the kernels; an event at each end tells how long the whole took.
+ * Three streams share the work: while one copies a piece in, another computes, a third copies
+ * results out. Pinned memory lets the copies run beside the kernels; an event at each end tells how
+ * long the whole took.
  */
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cuda_runtime.h>
 
-#define CHECK(call) \
-	do { \
-		cudaError_t status = (call); \
-		if (status != cudaSuccess) { \
+#define CHECK(call)                                                                            \
+	do {                                                                                   \
+		cudaError_t status = (call);                                                   \
+		if (status != cudaSuccess) {                                                   \
 			fprintf(stderr, "%s failed: %s\n", #call, cudaGetErrorString(status)); \
-			exit(1); \
-		} \
+			exit(1);                                                               \
+		}                                                                              \
 	} while (0)
 
 enum { STREAMS = 3, PIECES = 12, PIECE = 1 << 16 };
@@ -50,10 +51,12 @@ int main()
 	CHECK(cudaEventRecord(begin, stream[0]));
 	for (int piece = 0; piece < PIECES; piece++) {
 		int s = piece % STREAMS;
-		CHECK(cudaMemcpyAsync(device_in[s], in + piece * PIECE, bytes, cudaMemcpyHostToDevice, stream[s]));
+		CHECK(cudaMemcpyAsync(device_in[s], in + piece * PIECE, bytes,
+			cudaMemcpyHostToDevice, stream[s]));
 		root<<<PIECE / 256, 256, 0, stream[s]>>>(device_in[s], device_out[s]);
 		CHECK(cudaGetLastError());
-		CHECK(cudaMemcpyAsync(out + piece * PIECE, device_out[s], bytes, cudaMemcpyDeviceToHost, stream[s]));
+		CHECK(cudaMemcpyAsync(out + piece * PIECE, device_out[s], bytes,
+			cudaMemcpyDeviceToHost, stream[s]));
 	}
 	/* The end is when all streams are done: the first waits for the others. */
 	for (int s = 1; s < STREAMS; s++) {
@@ -70,7 +73,8 @@ int main()
 			return 1;
 		}
 	printf("%d square roots, all right: sqrt(144) = %g\n", PIECES * PIECE, out[144]);
-	fprintf(stderr, "%.2f ms, %.0f MB/s in and out together\n", ms, 2e-3 * PIECES * (double)bytes / ms);
+	fprintf(stderr, "%.2f ms, %.0f MB/s in and out together\n", ms,
+		2e-3 * PIECES * (double)bytes / ms);
 
 	for (int s = 0; s < STREAMS; s++) {
 		CHECK(cudaStreamDestroy(stream[s]));

@@ -6,13 +6,13 @@
 #include <cuda_runtime.h>
 #include <vector>
 
-#define CHECK(call) \
-	do { \
-		cudaError_t status = (call); \
-		if (status != cudaSuccess) { \
+#define CHECK(call)                                                                            \
+	do {                                                                                   \
+		cudaError_t status = (call);                                                   \
+		if (status != cudaSuccess) {                                                   \
 			fprintf(stderr, "%s failed: %s\n", #call, cudaGetErrorString(status)); \
-			exit(1); \
-		} \
+			exit(1);                                                               \
+		}                                                                              \
 	} while (0)
 
 __global__ void add(const float *a, const float *b, float *sum, int length)

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Context-local storage: the values that runtimes hang on a context, by key. Each cudart in a process has one key and asks for it on every
- * runtime call, so get takes no lock: a context object's rows are a short list of blocks that never move or go.
+ * Context-local storage: the values that runtimes hang on a context, by key. Each cudart in a
+ * process has one key and asks for it on every runtime call, so get takes no lock: a context
+ * object's rows are a short list of blocks that never move or go.
  *
- * A row is written value first, then key (release); get reads key, value, key again. put and delete hold the context's lock.
+ * A row is written value first, then key (release); get reads key, value, key again. put and delete
+ * hold the context's lock.
  */
 #include <stdlib.h>
 
 #include "face/private.h"
 
-#define ROWS 16u
+#define ROWS       16u
 #define BLOCKS_MAX 64u /* 1024 keys in one context */
 
 struct row {
@@ -110,7 +112,8 @@ CUresult obf_cls_get(void **ret_value, CUcontext ctx, void *key)
 		return CUDA_ERROR_INVALID_VALUE;
 	row = row_find(context, key);
 	if (!row)
-		return CUDA_ERROR_INVALID_HANDLE; /* how a runtime learns that it has to make its state */
+		/* how a runtime learns that it has to make its state */
+		return CUDA_ERROR_INVALID_HANDLE;
 	value = atomic_load_explicit(&row->value, memory_order_acquire);
 	if (atomic_load_explicit(&row->key, memory_order_relaxed) != key)
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -121,12 +124,14 @@ CUresult obf_cls_get(void **ret_value, CUcontext ctx, void *key)
 void obf_cls_end(struct obf_context *context)
 {
 	/* The blocks stay with the context object: another thread may be reading them. */
-	for (struct obf_cls_block *block = atomic_load(&context->cls); block; block = atomic_load(&block->next))
+	for (struct obf_cls_block *block = atomic_load(&context->cls); block;
+		block = atomic_load(&block->next))
 		for (unsigned i = 0; i < ROWS; i++) {
 			void *key = atomic_exchange(&block->rows[i].key, NULL);
 
 			/* A destructor may call the driver: no lock is held. */
 			if (key && block->rows[i].dtor)
-				block->rows[i].dtor(context->pub.handle, key, atomic_load(&block->rows[i].value));
+				block->rows[i].dtor(context->pub.handle, key,
+					atomic_load(&block->rows[i].value));
 		}
 }

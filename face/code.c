@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* obf_code: the one entry of an image that a device takes, with its symbols; shared by the modules and libraries made of it. */
+/*
+ * obf_code: the one entry of an image that a device takes, with its symbols; shared by the modules
+ * and libraries made of it.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -21,7 +24,9 @@ static void explain_disabled(const struct obi_image *image, const struct obf_dev
 	char held[DESCRIBE_MAX];
 
 	obi_image_describe(image, held, sizeof held);
-	ob_error("CUDA_DISABLE_PTX_JIT is set, and no machine code in this image fits the device \"%s\": it holds %s%s", device->name, held,
+	ob_error("CUDA_DISABLE_PTX_JIT is set, and no machine code in this image fits the device "
+		 "\"%s\": it holds %s%s",
+		device->name, held,
 		device->ptx_only ? ". The software device runs PTX only: unset the variable" : "");
 }
 
@@ -45,7 +50,8 @@ static CUresult entry_copy(struct obf_code *code)
 }
 
 /* No linked cubin fits: the PTX of the objects it was linked from, linked for this device. */
-static CUresult entry_relink(const struct obi_image *image, const struct obf_device *device, struct obf_code *code)
+static CUresult entry_relink(
+	const struct obi_image *image, const struct obf_device *device, struct obf_code *code)
 {
 	char log[DESCRIBE_MAX] = "";
 	struct ob_buf text;
@@ -58,23 +64,29 @@ static CUresult entry_relink(const struct obi_image *image, const struct obf_dev
 		if (err == OB_ERR_IMAGE_NO_ENTRY)
 			obf_explain_no_binary(image, device);
 		else
-			ob_error("the PTX of separately compiled objects cannot be linked: %s", log[0] ? log : ob_err_text(err));
+			ob_error("the PTX of separately compiled objects cannot be linked: %s",
+				log[0] ? log : ob_err_text(err));
 		return ob_err_to_cuda(err);
 	}
 	code->copy = text.data;
-	code->entry = (struct obi_entry){ .kind = OBI_PTX, .data = text.data, .size = text.size - 1, .raw_size = text.size - 1 };
+	code->entry = (struct obi_entry){
+		.kind = OBI_PTX, .data = text.data, .size = text.size - 1, .raw_size = text.size - 1
+	};
 	return CUDA_SUCCESS;
 }
 
-CUresult obf_code_new(const struct obi_image *image, const struct obf_device *device, bool keep, struct obf_code **ret)
+CUresult obf_code_new(const struct obi_image *image, const struct obf_device *device, bool keep,
+	struct obf_code **ret)
 {
 	bool forced = obf_environment.ptx_forced && (image->is_fatbin || image->is_wrapper);
-	const struct obi_entry *entry = obi_image_select(image, obf_device_cc(device), device->ptx_only || forced);
+	const struct obi_entry *entry =
+		obi_image_select(image, obf_device_cc(device), device->ptx_only || forced);
 	struct obf_code *code;
 	CUresult result = CUDA_SUCCESS;
 
 	/* Machine code is chosen before any PTX: what is not machine code has none that fits. */
-	if (obf_environment.ptx_disabled && (entry ? entry->kind == OBI_PTX : image->prelinked != NULL)) {
+	if (obf_environment.ptx_disabled &&
+		(entry ? entry->kind == OBI_PTX : image->prelinked != NULL)) {
 		explain_disabled(image, device);
 		return CUDA_ERROR_JIT_COMPILATION_DISABLED;
 	}
@@ -97,7 +109,8 @@ CUresult obf_code_new(const struct obi_image *image, const struct obf_device *de
 	if (result == CUDA_SUCCESS)
 		result = obf_code_payload_take(code);
 	if (result == CUDA_SUCCESS) {
-		enum ob_err err = obi_symbols_read(code->payload, code->payload_size, &code->symbols);
+		enum ob_err err =
+			obi_symbols_read(code->payload, code->payload_size, &code->symbols);
 
 		result = err ? ob_err_to_cuda(err) : CUDA_SUCCESS;
 		/* Text that is PTX, but wrong PTX, has a number of its own. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Contexts: making and ending them, and each thread's stack of current ones. A context object is reused after its end, never freed;
- * stacks keep the handle beside the pointer, and a handle is never given out twice, so a thread that still has an ended context current is told.
+ * Contexts: making and ending them, and each thread's stack of current ones. A context object is
+ * reused after its end, never freed; stacks keep the handle beside the pointer, and a handle is
+ * never given out twice, so a thread that still has an ended context current is told.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,10 @@ struct stack_row {
 	CUcontext handle;
 };
 
-/* Small, so that it fits the room that glibc keeps for the thread-local storage of libraries loaded late. */
+/*
+ * Small, so that it fits the room that glibc keeps for the thread-local storage of libraries loaded
+ * late.
+ */
 #define STACK_INLINE 8u
 
 struct stack {
@@ -114,7 +118,10 @@ static CUresult context_begin(struct obf_context *context)
 	return CUDA_SUCCESS;
 }
 
-/* Everything in the context goes: runtime state first (its destructors may call back), then code, pinned memory, the host's own. */
+/*
+ * Everything in the context goes: runtime state first (its destructors may call back), then code,
+ * pinned memory, the host's own.
+ */
 static CUresult context_empty(struct obf_context *context)
 {
 	CUresult result;
@@ -174,7 +181,8 @@ CUresult obf_primary_retain(int device, struct obf_context **ret)
 
 	pthread_mutex_lock(&context->lock);
 	if (!atomic_load(&context->pub.active)) {
-		context->pub.id = context->was_active ? atomic_fetch_add(&next_ctx_id, 1) : context->pub.id;
+		context->pub.id =
+			context->was_active ? atomic_fetch_add(&next_ctx_id, 1) : context->pub.id;
 		result = context_begin(context);
 		begun = result == CUDA_SUCCESS;
 	}
@@ -216,7 +224,8 @@ struct obf_context *obf_context_at(uint32_t slot)
 {
 	struct obf_context *context = atomic_load(&by_slot[slot]);
 
-	return context && context->slot == slot && atomic_load(&context->pub.active) ? context : NULL;
+	return context && context->slot == slot && atomic_load(&context->pub.active) ? context
+										     : NULL;
 }
 
 struct obf_ctx *obf_ctx_primary(int device)
@@ -289,7 +298,8 @@ CUresult obf_ctx_tell(struct obf_ctx *ctx)
 CUresult obf_context_check(struct obf_context *context)
 {
 	if (ob_unlikely(!atomic_load_explicit(&context->pub.active, memory_order_acquire)))
-		return context->was_active ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
+		return context->was_active ? CUDA_ERROR_CONTEXT_IS_DESTROYED
+					   : CUDA_ERROR_INVALID_CONTEXT;
 	return obf_ctx_tell(&context->pub);
 }
 
@@ -329,7 +339,10 @@ CUresult obf_ctx_settle(struct obf_ctx *ctx)
 	struct obf_context *context = obf_context_of(ctx);
 	CUresult result = obf_context_check(context);
 
-	/* The driver's own handlers of exit run before those that unload code: no exit waits for a kernel. */
+	/*
+	 * The driver's own handlers of exit run before those that unload code: no exit waits for a
+	 * kernel.
+	 */
 	if (result != CUDA_SUCCESS || atomic_load(&obf_process.exiting))
 		return result;
 	return obf_context_within(context, obf_process.host->ctx_settle);

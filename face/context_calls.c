@@ -7,7 +7,7 @@
 #include "protocol/obf_calls.h"
 #include "face/private.h"
 
-#define API_VERSION 3020 /* what drivers answer for contexts of every later API */
+#define API_VERSION       3020 /* what drivers answer for contexts of every later API */
 #define PRIORITY_GREATEST (-5)
 
 static CUresult device_check(CUdevice dev)
@@ -108,7 +108,8 @@ CUresult obf_cuCtxCreate_v2(CUcontext *ctx, unsigned flags, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-CUresult obf_cuCtxCreate_v3(CUcontext *ctx, CUexecAffinityParam *params, int n_params, unsigned flags, CUdevice dev)
+CUresult obf_cuCtxCreate_v3(
+	CUcontext *ctx, CUexecAffinityParam *params, int n_params, unsigned flags, CUdevice dev)
 {
 	if (n_params != 0) {
 		(void)params;
@@ -121,7 +122,8 @@ CUresult obf_cuCtxCreate_v4(CUcontext *ctx, CUctxCreateParams *params, unsigned 
 {
 	if (params && params->cigParams)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	return obf_cuCtxCreate_v3(ctx, params ? params->execAffinityParams : NULL, params ? params->numExecAffinityParams : 0, flags, dev);
+	return obf_cuCtxCreate_v3(ctx, params ? params->execAffinityParams : NULL,
+		params ? params->numExecAffinityParams : 0, flags, dev);
 }
 
 CUresult obf_cuCtxDestroy_v2(CUcontext ctx)
@@ -318,7 +320,9 @@ CUresult obf_cuCtxSynchronize_v2(CUcontext ctx)
 		result = obf_context_find(ctx, &context);
 	if (result == CUDA_SUCCESS)
 		result = obf_context_check(context);
-	return result != CUDA_SUCCESS ? result : obf_context_within(context, obf_process.host->ctx_synchronize);
+	return result != CUDA_SUCCESS
+		? result
+		: obf_context_within(context, obf_process.host->ctx_synchronize);
 }
 
 CUresult obf_cuCtxSynchronize(void)
@@ -337,7 +341,9 @@ CUresult obf_cuCtxSetLimit(CUlimit limit, size_t value)
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
 	/* The device may round what it is given: the next question asks it again. */
 	atomic_store(&context->limit_known[limit], false);
-	return obf_process.host->ctx_limit ? obf_process.host->ctx_limit(&context->pub, limit, true, &value) : CUDA_ERROR_UNSUPPORTED_LIMIT;
+	return obf_process.host->ctx_limit
+		? obf_process.host->ctx_limit(&context->pub, limit, true, &value)
+		: CUDA_ERROR_UNSUPPORTED_LIMIT;
 }
 
 CUresult obf_cuCtxGetLimit(size_t *value, CUlimit limit)
@@ -409,7 +415,8 @@ CUresult obf_cuCtxSetSharedMemConfig(CUsharedconfig config)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if ((int)config < CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE || (int)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE)
+	if ((int)config < CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE ||
+		(int)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE)
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS; /* current devices have four-byte banks and nothing to set */
 }
@@ -422,7 +429,8 @@ CUresult obf_cuCtxGetStreamPriorityRange(int *least, int *greatest)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	has = obf_device_attr(obf_ctx_device(&context->pub), CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, 1) != 0;
+	has = obf_device_attr(obf_ctx_device(&context->pub),
+		      CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, 1) != 0;
 	if (least)
 		*least = 0;
 	if (greatest)
@@ -434,7 +442,8 @@ CUresult obf_cuCtxResetPersistingL2Cache(void)
 {
 	struct obf_context *context;
 
-	return enter(&context); /* nothing is ever made persistent: access policies are hints and are dropped */
+	/* nothing is ever made persistent: access policies are hints and are dropped */
+	return enter(&context);
 }
 
 CUresult obf_cuCtxGetExecAffinity(CUexecAffinityParam *affinity, CUexecAffinityType type)
@@ -447,8 +456,8 @@ CUresult obf_cuCtxGetExecAffinity(CUexecAffinityParam *affinity, CUexecAffinityT
 	if (!affinity || (int)type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
 		return affinity ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : CUDA_ERROR_INVALID_VALUE;
 	affinity->type = type;
-	affinity->param.smCount.val =
-		(unsigned)obf_device_attr(obf_ctx_device(&context->pub), CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);
+	affinity->param.smCount.val = (unsigned)obf_device_attr(
+		obf_ctx_device(&context->pub), CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);
 	return CUDA_SUCCESS;
 }
 

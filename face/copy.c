@@ -23,15 +23,19 @@ static CUresult side_resolve(const struct side *side, bool *ret_device)
 		*ret_device = obf_mem_is_device(side->address);
 		return side->address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	case CU_MEMORYTYPE_ARRAY:
-		return obf_absent("cuMemcpy2D/3D with arrays", "arrays and textures are not forwarded");
+		return obf_absent(
+			"cuMemcpy2D/3D with arrays", "arrays and textures are not forwarded");
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 }
 
-/* The first byte, with pitch and slice; for device memory the whole extent must lie in one allocation. */
-static CUresult side_place(const struct side *side, bool device, const struct obf_copy3d *copy, uint64_t *ret_first, size_t *ret_pitch,
-	size_t *ret_slice)
+/*
+ * The first byte, with pitch and slice; for device memory the whole extent must lie in one
+ * allocation.
+ */
+static CUresult side_place(const struct side *side, bool device, const struct obf_copy3d *copy,
+	uint64_t *ret_first, size_t *ret_pitch, size_t *ret_slice)
 {
 	size_t row_end, pitch, height, slice, offset, a, b, last;
 
@@ -44,11 +48,13 @@ static CUresult side_place(const struct side *side, bool device, const struct ob
 		return CUDA_ERROR_INVALID_VALUE;
 	if (copy->depth > 1 && side->y + copy->height > height)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (ob_mul_overflows(side->z, slice, &a) || ob_mul_overflows(side->y, pitch, &b) || ob_add_overflows(a, b, &offset) ||
-		ob_add_overflows(offset, side->x, &offset))
+	if (ob_mul_overflows(side->z, slice, &a) || ob_mul_overflows(side->y, pitch, &b) ||
+		ob_add_overflows(a, b, &offset) || ob_add_overflows(offset, side->x, &offset))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (ob_mul_overflows(copy->depth - 1, slice, &a) || ob_mul_overflows(copy->height - 1, pitch, &b) || ob_add_overflows(a, b, &last) ||
-		ob_add_overflows(last, copy->width, &last) || ob_add_overflows(side->address, offset, ret_first) ||
+	if (ob_mul_overflows(copy->depth - 1, slice, &a) ||
+		ob_mul_overflows(copy->height - 1, pitch, &b) || ob_add_overflows(a, b, &last) ||
+		ob_add_overflows(last, copy->width, &last) ||
+		ob_add_overflows(side->address, offset, ret_first) ||
 		ob_add_overflows(*ret_first, last, &a))
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret_pitch = pitch;
@@ -56,7 +62,8 @@ static CUresult side_place(const struct side *side, bool device, const struct ob
 	return device ? obf_mem_check_device(*ret_first, last) : CUDA_SUCCESS;
 }
 
-static CUresult copy_make(const struct side *src, const struct side *dst, size_t width, size_t height, size_t depth, struct obf_copy3d *ret)
+static CUresult copy_make(const struct side *src, const struct side *dst, size_t width,
+	size_t height, size_t depth, struct obf_copy3d *ret)
 {
 	CUresult result;
 
@@ -74,7 +81,8 @@ static CUresult copy_make(const struct side *src, const struct side *dst, size_t
 	}
 	result = side_place(src, ret->src_device, ret, &ret->src, &ret->src_pitch, &ret->src_slice);
 	if (result == CUDA_SUCCESS)
-		result = side_place(dst, ret->dst_device, ret, &ret->dst, &ret->dst_pitch, &ret->dst_slice);
+		result = side_place(
+			dst, ret->dst_device, ret, &ret->dst, &ret->dst_pitch, &ret->dst_slice);
 	return result;
 }
 
@@ -90,10 +98,16 @@ CUresult obf_copy_from_2d(const CUDA_MEMCPY2D *copy, struct obf_copy3d *ret)
 
 	if (!copy)
 		return CUDA_ERROR_INVALID_VALUE;
-	src = (struct side){ .type = copy->srcMemoryType, .address = address_of(copy->srcMemoryType, copy->srcHost, copy->srcDevice),
-		.x = copy->srcXInBytes, .y = copy->srcY, .pitch = copy->srcPitch };
-	dst = (struct side){ .type = copy->dstMemoryType, .address = address_of(copy->dstMemoryType, copy->dstHost, copy->dstDevice),
-		.x = copy->dstXInBytes, .y = copy->dstY, .pitch = copy->dstPitch };
+	src = (struct side){ .type = copy->srcMemoryType,
+		.address = address_of(copy->srcMemoryType, copy->srcHost, copy->srcDevice),
+		.x = copy->srcXInBytes,
+		.y = copy->srcY,
+		.pitch = copy->srcPitch };
+	dst = (struct side){ .type = copy->dstMemoryType,
+		.address = address_of(copy->dstMemoryType, copy->dstHost, copy->dstDevice),
+		.x = copy->dstXInBytes,
+		.y = copy->dstY,
+		.pitch = copy->dstPitch };
 	return copy_make(&src, &dst, copy->WidthInBytes, copy->Height, 1, ret);
 }
 
@@ -103,9 +117,19 @@ CUresult obf_copy_from_3d(const CUDA_MEMCPY3D *copy, struct obf_copy3d *ret)
 
 	if (!copy || copy->srcLOD != 0 || copy->dstLOD != 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	src = (struct side){ .type = copy->srcMemoryType, .address = address_of(copy->srcMemoryType, copy->srcHost, copy->srcDevice),
-		.x = copy->srcXInBytes, .y = copy->srcY, .z = copy->srcZ, .pitch = copy->srcPitch, .height = copy->srcHeight };
-	dst = (struct side){ .type = copy->dstMemoryType, .address = address_of(copy->dstMemoryType, copy->dstHost, copy->dstDevice),
-		.x = copy->dstXInBytes, .y = copy->dstY, .z = copy->dstZ, .pitch = copy->dstPitch, .height = copy->dstHeight };
+	src = (struct side){ .type = copy->srcMemoryType,
+		.address = address_of(copy->srcMemoryType, copy->srcHost, copy->srcDevice),
+		.x = copy->srcXInBytes,
+		.y = copy->srcY,
+		.z = copy->srcZ,
+		.pitch = copy->srcPitch,
+		.height = copy->srcHeight };
+	dst = (struct side){ .type = copy->dstMemoryType,
+		.address = address_of(copy->dstMemoryType, copy->dstHost, copy->dstDevice),
+		.x = copy->dstXInBytes,
+		.y = copy->dstY,
+		.z = copy->dstZ,
+		.pitch = copy->dstPitch,
+		.height = copy->dstHeight };
 	return copy_make(&src, &dst, copy->WidthInBytes, copy->Height, copy->Depth, ret);
 }

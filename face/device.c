@@ -22,8 +22,9 @@ static CUresult start_result; /* what cuInit answers when the state is FAILED; u
 static void fork_child(void)
 {
 	/*
-	 * Other threads are gone and their locks may stand locked, so nothing of an initialised parent can be used. A parent
-	 * that had not initialised (or had failed to) leaves a clean slate.
+	 * Other threads are gone and their locks may stand locked, so nothing of an initialised
+	 * parent can be used. A parent that had not initialised (or had failed to) leaves a clean
+	 * slate.
 	 */
 	int state = atomic_load(&obf_process.state);
 
@@ -55,7 +56,9 @@ bool obf_face_initialised(void)
 
 int obf_device_count(void)
 {
-	return atomic_load_explicit(&obf_process.state, memory_order_acquire) == OBF_STATE_READY ? obf_process.n_devices : 0;
+	return atomic_load_explicit(&obf_process.state, memory_order_acquire) == OBF_STATE_READY
+		? obf_process.n_devices
+		: 0;
 }
 
 const struct obf_device *obf_device_at(int ordinal)
@@ -63,18 +66,25 @@ const struct obf_device *obf_device_at(int ordinal)
 	return ordinal >= 0 && ordinal < obf_device_count() ? &obf_process.devices[ordinal] : NULL;
 }
 
-/* A list that an entry cut short, told at the level of information, or as a warning when it leaves no device. */
+/*
+ * A list that an entry cut short, told at the level of information, or as a warning when it leaves
+ * no device.
+ */
 static void explain_visible(const struct obf_visible *visible, const char *list, int n)
 {
-	const char *why = visible->end == OBF_VISIBLE_TWICE ? "is named twice, which hides every device" :
-		visible->end == OBF_VISIBLE_AMBIGUOUS ? "fits more than one device" : "names no device";
+	const char *why = visible->end == OBF_VISIBLE_TWICE
+		? "is named twice, which hides every device"
+		: visible->end == OBF_VISIBLE_AMBIGUOUS ? "fits more than one device"
+							: "names no device";
 
 	if (visible->end == OBF_VISIBLE_WHOLE || visible->end == OBF_VISIBLE_HIDDEN)
 		return;
 	ob_log(visible->n ? OB_LOG_INFO : OB_LOG_WARN,
-		"CUDA_VISIBLE_DEVICES=%.200s: '%.*s' %s; the program sees %d of %d devices. Devices are named by number, 0 to %d, "
+		"CUDA_VISIBLE_DEVICES=%.200s: '%.*s' %s; the program sees %d of %d devices. "
+		"Devices are named by number, 0 to %d, "
 		"or by the beginning of their UUID, GPU-...",
-		list, (int)ob_min(visible->entry_size, 100), visible->entry, why, visible->n, n, n - 1);
+		list, (int)ob_min(visible->entry_size, 100), visible->entry, why, visible->n, n,
+		n - 1);
 }
 
 static void on_exit_begin(void)
@@ -114,7 +124,10 @@ static CUresult start(void)
 	obf_process.n_devices = visible.n;
 	if (obf_process.host->visible)
 		obf_process.host->visible(visible.ordinal, visible.n);
-	/* Handlers that were registered before, such as those that unload the program's code, run after this one. */
+	/*
+	 * Handlers that were registered before, such as those that unload the program's code, run
+	 * after this one.
+	 */
 	if (atexit(on_exit_begin) != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	return obf_contexts_start(visible.n);
@@ -138,7 +151,8 @@ CUresult obf_cuInit(unsigned flags)
 		atomic_store(&obf_process.state, OBF_STATE_STARTING);
 		start_result = start();
 		/* Release: who sees READY sees the devices. */
-		atomic_store_explicit(&obf_process.state, start_result == CUDA_SUCCESS ? OBF_STATE_READY : OBF_STATE_FAILED,
+		atomic_store_explicit(&obf_process.state,
+			start_result == CUDA_SUCCESS ? OBF_STATE_READY : OBF_STATE_FAILED,
 			memory_order_release);
 	}
 	result = start_result;
@@ -157,7 +171,8 @@ CUresult obf_cuDriverGetVersion(int *version)
 }
 
 /* The common first lines of every query of one device. */
-static CUresult device_enter(const void *ret, CUdevice ordinal, const struct obf_device **ret_device)
+static CUresult device_enter(
+	const void *ret, CUdevice ordinal, const struct obf_device **ret_device)
 {
 	CUresult result = obf_ready();
 
@@ -260,11 +275,15 @@ CUresult obf_cuDeviceGetProperties(CUdevprop *prop, CUdevice dev)
 	memset(prop, 0, sizeof *prop);
 	prop->maxThreadsPerBlock = obf_device_attr(d, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 0);
 	for (int i = 0; i < 3; i++) {
-		prop->maxThreadsDim[i] = obf_device_attr(d, (CUdevice_attribute)(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i), 0);
-		prop->maxGridSize[i] = obf_device_attr(d, (CUdevice_attribute)(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i), 0);
+		prop->maxThreadsDim[i] = obf_device_attr(
+			d, (CUdevice_attribute)(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i), 0);
+		prop->maxGridSize[i] = obf_device_attr(
+			d, (CUdevice_attribute)(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i), 0);
 	}
-	prop->sharedMemPerBlock = obf_device_attr(d, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 0);
-	prop->totalConstantMemory = obf_device_attr(d, CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 0);
+	prop->sharedMemPerBlock =
+		obf_device_attr(d, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 0);
+	prop->totalConstantMemory =
+		obf_device_attr(d, CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 0);
 	prop->SIMDWidth = obf_device_attr(d, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0);
 	prop->memPitch = obf_device_attr(d, CU_DEVICE_ATTRIBUTE_MAX_PITCH, 0);
 	prop->regsPerBlock = obf_device_attr(d, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, 0);
@@ -294,7 +313,8 @@ CUresult obf_cuDeviceGetPCIBusId(char *text, int len, CUdevice dev)
 		return result;
 	if (len <= 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	snprintf(text, (size_t)len, "%04x:%02x:%02x.0", (unsigned)obf_device_attr(d, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 0),
+	snprintf(text, (size_t)len, "%04x:%02x:%02x.0",
+		(unsigned)obf_device_attr(d, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 0),
 		(unsigned)obf_device_attr(d, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 0),
 		(unsigned)obf_device_attr(d, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, 0));
 	return CUDA_SUCCESS;
@@ -320,7 +340,9 @@ CUresult obf_cuDeviceGetByPCIBusId(CUdevice *dev, const char *text)
 
 		if ((unsigned)obf_device_attr(d, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 0) == domain &&
 			(unsigned)obf_device_attr(d, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 0) == bus &&
-			(unsigned)obf_device_attr(d, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, 0) == device && function == 0) {
+			(unsigned)obf_device_attr(d, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, 0) ==
+				device &&
+			function == 0) {
 			*dev = i;
 			return CUDA_SUCCESS;
 		}
@@ -341,7 +363,8 @@ CUresult obf_cuDeviceCanAccessPeer(int *can, CUdevice dev, CUdevice peer)
 	return CUDA_SUCCESS;
 }
 
-CUresult obf_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attr, CUdevice src, CUdevice dst)
+CUresult obf_cuDeviceGetP2PAttribute(
+	int *value, CUdevice_P2PAttribute attr, CUdevice src, CUdevice dst)
 {
 	const struct obf_device *d;
 	CUresult result = device_enter(value, src, &d);
@@ -350,7 +373,8 @@ CUresult obf_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attr, CUd
 		return result;
 	if (!obf_device_valid(dst) || src == dst)
 		return CUDA_ERROR_INVALID_DEVICE;
-	if ((int)attr < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK || (int)attr > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
+	if ((int)attr < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
+		(int)attr > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
 		return CUDA_ERROR_INVALID_VALUE;
 	*value = 0;
 	return CUDA_SUCCESS;
@@ -375,7 +399,8 @@ static size_t format_bytes(CUarray_format format)
 	}
 }
 
-CUresult obf_cuDeviceGetTexture1DLinearMaxWidth(size_t *width, CUarray_format format, unsigned channels, CUdevice dev)
+CUresult obf_cuDeviceGetTexture1DLinearMaxWidth(
+	size_t *width, CUarray_format format, unsigned channels, CUdevice dev)
 {
 	const struct obf_device *d;
 	CUresult result = device_enter(width, dev, &d);
@@ -403,7 +428,8 @@ CUresult obf_cuDeviceGetExecAffinitySupport(int *supported, CUexecAffinityType t
 	return CUDA_SUCCESS;
 }
 
-CUresult obf_cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope)
+CUresult obf_cuFlushGPUDirectRDMAWrites(
+	CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope)
 {
 	CUresult result = obf_ready();
 

@@ -36,7 +36,8 @@ void obf_environment_read(void)
 
 	e->launch_blocking = is_on("CUDA_LAUNCH_BLOCKING");
 	e->eager_code = is_eager("CUDA_MODULE_LOADING");
-	e->eager_data = is_set("CUDA_MODULE_DATA_LOADING") ? is_eager("CUDA_MODULE_DATA_LOADING") : e->eager_code;
+	e->eager_data = is_set("CUDA_MODULE_DATA_LOADING") ? is_eager("CUDA_MODULE_DATA_LOADING")
+							   : e->eager_code;
 	e->ptx_forced = either_on("CUDA_FORCE_PTX_JIT", "CUDA_FORCE_JIT");
 	e->ptx_disabled = either_on("CUDA_DISABLE_PTX_JIT", "CUDA_DISABLE_JIT");
 }

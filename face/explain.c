@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Why a device takes none of an image's code: whose image it is, what it holds, what helps. Slow path; one line of the log. */
+/*
+ * Why a device takes none of an image's code: whose image it is, what it holds, what helps. Slow
+ * path; one line of the log.
+ */
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <link.h>
@@ -13,8 +16,8 @@
 #include "image/ptx_merge.h"
 
 #define DESCRIBE_MAX 512
-#define PATH_BYTES 1024
-#define ADVICE_MAX 512
+#define PATH_BYTES   1024
+#define ADVICE_MAX   512
 
 enum owner { OWNER_UNKNOWN, OWNER_PROGRAM, OWNER_FILE };
 
@@ -29,7 +32,8 @@ static bool mapped_file(uintptr_t at, char ret_path[PATH_BYTES])
 		uintptr_t from, to;
 		char *path = strchr(line, '/');
 
-		found = path && sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &from, &to) == 2 && at >= from && at < to;
+		found = path && sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &from, &to) == 2 &&
+			at >= from && at < to;
 		if (found) {
 			path[strcspn(path, "\n")] = 0;
 			snprintf(ret_path, PATH_BYTES, "%.*s", PATH_BYTES - 1, path);
@@ -75,32 +79,46 @@ static uint32_t ptx_above(const struct obi_image *image, uint32_t cc)
 	return best;
 }
 
-static void advise(const struct obi_image *image, const struct obf_device *device, enum owner owner, char ret_text[ADVICE_MAX])
+static void advise(const struct obi_image *image, const struct obf_device *device, enum owner owner,
+	char ret_text[ADVICE_MAX])
 {
 	static const char rebuild[] = "nvcc -gencode arch=compute_75,code=compute_75";
 	uint32_t above = ptx_above(image, obf_device_cc(device));
 
 	if (device->ptx_only && above)
-		snprintf(ret_text, ADVICE_MAX, "Set OUTBOARD_SOFT_CC=%u.%u where the software device runs (at outboard-server, or with 'outboard run "
+		snprintf(ret_text, ADVICE_MAX,
+			"Set OUTBOARD_SOFT_CC=%u.%u where the software device runs (at "
+			"outboard-server, or with 'outboard run "
 			"--direct'), or "
-			 "use a server with a GPU", above / 10, above % 10);
+			"use a server with a GPU",
+			above / 10, above % 10);
 	else if (owner == OWNER_FILE)
-		snprintf(ret_text, ADVICE_MAX, "Use a server with a GPU that it has code for; PTX in it would have to come from whoever built it (%s)",
+		snprintf(ret_text, ADVICE_MAX,
+			"Use a server with a GPU that it has code for; PTX in it would have to "
+			"come from whoever built it (%s)",
 			rebuild);
 	else
-		snprintf(ret_text, ADVICE_MAX, "Rebuild it with PTX (%s), or use a server with a GPU that it has code for", rebuild);
+		snprintf(ret_text, ADVICE_MAX,
+			"Rebuild it with PTX (%s), or use a server with a GPU that it has code for",
+			rebuild);
 }
 
 void obf_explain_no_binary(const struct obi_image *image, const struct obf_device *device)
 {
-	const void *at = image->n_entries ? image->entries[0].data : image->prelinked ? image->prelinked[0] : NULL;
+	const void *at = image->n_entries ? image->entries[0].data
+		: image->prelinked        ? image->prelinked[0]
+					  : NULL;
 	char held[DESCRIBE_MAX], path[PATH_BYTES] = "", advice[ADVICE_MAX];
 	enum owner owner = owner_of(at, path);
 	uint32_t cc = obf_device_cc(device);
 
 	obi_image_describe(image, held, sizeof held);
 	advise(image, device, owner, advice);
-	ob_error("no code in %s%s%s runs on the device \"%s\" (compute capability %u.%u%s): it holds %s. %s",
-		 owner == OWNER_PROGRAM ? "the program itself, " : owner == OWNER_FILE ? "" : "an image that the program made or read", path,
-		 owner == OWNER_UNKNOWN ? "" : ",", device->name, cc / 10, cc % 10, device->ptx_only ? ", PTX only" : "", held, advice);
+	ob_error("no code in %s%s%s runs on the device \"%s\" (compute capability %u.%u%s): it "
+		 "holds %s. %s",
+		owner == OWNER_PROGRAM        ? "the program itself, "
+			: owner == OWNER_FILE ? ""
+					      : "an image that the program made or read",
+		path, owner == OWNER_UNKNOWN ? "" : ",", device->name, cc / 10, cc % 10,
+		device->ptx_only ? ", PTX only" : "", held, advice);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The CUDA runtime's self-test, answered. No state; any thread: the calling thread's id goes into the answer. */
+/*
+ * The CUDA runtime's self-test, answered. No state; any thread: the calling thread's id goes into
+ * the answer.
+ */
 #ifndef OBF_EXPORT_SELFTEST_H
 #define OBF_EXPORT_SELFTEST_H
 
@@ -14,9 +17,9 @@ struct obf_selftest {
 	int driver_version;          /* as cuDriverGetVersion says */
 	const void *interface_table; /* addresses as cuGetExportTable gave them */
 	const void *check_table;
-	const void *check_entry;     /* the word in slot 1 of the latter */
+	const void *check_entry; /* the word in slot 1 of the latter */
 	const struct obf_device *devices;
-	int n_devices;               /* at most OBF_DEVICE_MAX */
+	int n_devices; /* at most OBF_DEVICE_MAX */
 };
 
 CUresult obf_selftest_answer(const struct obf_selftest *test, uint8_t ret[OBF_SELFTEST_SIZE]);

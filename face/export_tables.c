@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * cuGetExportTable: the undocumented tables that NVIDIA's runtimes and libraries ask for. A table is an array of words that never changes:
- * word 0 its size in bytes, word n the function in slot n (context-local storage alone has no size word and ends with NULL).
- * What nobody has been seen to call answers CUDA_ERROR_NOT_SUPPORTED after one log line with table, slot and arguments.
+ * cuGetExportTable: the undocumented tables that NVIDIA's runtimes and libraries ask for. A table
+ * is an array of words that never changes: word 0 its size in bytes, word n the function in slot n
+ * (context-local storage alone has no size word and ends with NULL). What nobody has been seen to
+ * call answers CUDA_ERROR_NOT_SUPPORTED after one log line with table, slot and arguments.
  */
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +26,17 @@ struct table {
 	const word *words;
 };
 
-enum table_index { T_INTERFACE, T_HOOKS, T_TLS, T_STORAGE, T_CHECKS, T_INTEGRITY, T_CONTEXT, T_FUNCTION, T_COUNT };
+enum table_index {
+	T_INTERFACE,
+	T_HOOKS,
+	T_TLS,
+	T_STORAGE,
+	T_CHECKS,
+	T_INTEGRITY,
+	T_CONTEXT,
+	T_FUNCTION,
+	T_COUNT
+};
 
 static const struct table tables[T_COUNT];
 
@@ -34,23 +45,32 @@ static CUresult unknown(enum table_index table, unsigned slot, const uintptr_t a
 	char id[2 * sizeof(CUuuid) + 1];
 
 	ob_text_hex(&tables[table].id, sizeof(CUuuid), id);
-	ob_warn("private table %s (%s): slot %u is not known; its arguments were %#lx %#lx %#lx %#lx %#lx %#lx", tables[table].name, id, slot,
-		(unsigned long)args[0], (unsigned long)args[1], (unsigned long)args[2], (unsigned long)args[3], (unsigned long)args[4],
+	ob_warn("private table %s (%s): slot %u is not known; its arguments were %#lx %#lx %#lx "
+		"%#lx %#lx %#lx",
+		tables[table].name, id, slot, (unsigned long)args[0], (unsigned long)args[1],
+		(unsigned long)args[2], (unsigned long)args[3], (unsigned long)args[4],
 		(unsigned long)args[5]);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* A function for a slot that is not known, and the word that holds it. Reading six arguments is safe in the C calling convention. */
-#define UNKNOWN(table, slot)                                                                                     \
-	static CUresult table##_##slot(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f) \
-	{                                                                                                        \
-		return unknown(T_##table, slot, (const uintptr_t[6]){ a, b, c, d, e, f });                       \
+/*
+ * A function for a slot that is not known, and the word that holds it. Reading six arguments is
+ * safe in the C calling convention.
+ */
+#define UNKNOWN(table, slot)                                                                  \
+	static CUresult table##_##slot(                                                       \
+		uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f) \
+	{                                                                                     \
+		return unknown(T_##table, slot, (const uintptr_t[6]){ a, b, c, d, e, f });    \
 	}
 #define WORD(table, slot) [slot] = (word)table##_##slot,
-#define SIZE(n) [0] = (word)(uintptr_t)((n) * sizeof(word))
-#define DECADE(X, table, d)                                                                                           \
-	X(table, d##0) X(table, d##1) X(table, d##2) X(table, d##3) X(table, d##4) X(table, d##5) X(table, d##6) X(table, d##7) \
-		X(table, d##8) X(table, d##9)
+#define SIZE(n)           [0] = (word)(uintptr_t)((n) * sizeof(word))
+#define DECADE(X, table, d) \
+	X(table, d##0)      \
+	X(table, d##1)      \
+	X(table, d##2)      \
+	X(table, d##3)      \
+	X(table, d##4) X(table, d##5) X(table, d##6) X(table, d##7) X(table, d##8) X(table, d##9)
 
 /* ---- the runtime's interface ---- */
 
@@ -76,10 +96,13 @@ static CUresult interface_primary(CUcontext *ctx, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-static CUresult interface_load_with(CUmodule *module, const void *wrapper, const void *a, const void *b, unsigned c)
+static CUresult interface_load_with(
+	CUmodule *module, const void *wrapper, const void *a, const void *b, unsigned c)
 {
 	if (a || b || c)
-		return unknown(T_INTERFACE, 6, (const uintptr_t[6]){ (uintptr_t)module, (uintptr_t)wrapper, (uintptr_t)a, (uintptr_t)b, c, 0 });
+		return unknown(T_INTERFACE, 6,
+			(const uintptr_t[6]){ (uintptr_t)module, (uintptr_t)wrapper, (uintptr_t)a,
+				(uintptr_t)b, c, 0 });
 	return interface_load(module, wrapper);
 }
 
@@ -89,19 +112,24 @@ static void interface_forget(const void *wrapper)
 	(void)wrapper;
 }
 
-static CUresult interface_load_fatbin(const void *fatbin, CUmodule *module, const void *a, const void *b, unsigned c)
+static CUresult interface_load_fatbin(
+	const void *fatbin, CUmodule *module, const void *a, const void *b, unsigned c)
 {
 	if (a || b || c)
-		return unknown(T_INTERFACE, 8, (const uintptr_t[6]){ (uintptr_t)fatbin, (uintptr_t)module, (uintptr_t)a, (uintptr_t)b, c, 0 });
+		return unknown(T_INTERFACE, 8,
+			(const uintptr_t[6]){ (uintptr_t)fatbin, (uintptr_t)module, (uintptr_t)a,
+				(uintptr_t)b, c, 0 });
 	return interface_load(module, fatbin);
 }
 
-static CUresult interface_launch(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-	unsigned shared, CUstream stream, void **extra)
+static CUresult interface_launch(CUfunction function, unsigned gx, unsigned gy, unsigned gz,
+	unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream, void **extra)
 {
-	CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **);
+	CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+		unsigned, CUstream, void **, void **);
 	void *entry;
-	CUresult result = obf_cuGetProcAddress("cuLaunchKernel", &entry, 4000, CU_GET_PROC_ADDRESS_DEFAULT);
+	CUresult result =
+		obf_cuGetProcAddress("cuLaunchKernel", &entry, 4000, CU_GET_PROC_ADDRESS_DEFAULT);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -121,9 +149,14 @@ UNKNOWN(INTERFACE, 10)
 UNKNOWN(INTERFACE, 11)
 
 static const word interface_words[13] = {
-	SIZE(13), [1] = (word)interface_load, [2] = (word)interface_primary, WORD(INTERFACE, 3) WORD(INTERFACE, 4) WORD(INTERFACE, 5)
-	[6] = (word)interface_load_with, [7] = (word)interface_forget, [8] = (word)interface_load_fatbin, [9] = (word)interface_launch,
-	WORD(INTERFACE, 10) WORD(INTERFACE, 11) [12] = (word)interface_compilers,
+	SIZE(13),
+	[1] = (word)interface_load,
+	[2] = (word)interface_primary,
+	WORD(INTERFACE, 3) WORD(INTERFACE, 4) WORD(INTERFACE, 5)[6] = (word)interface_load_with,
+	[7] = (word)interface_forget,
+	[8] = (word)interface_load_fatbin,
+	[9] = (word)interface_launch,
+	WORD(INTERFACE, 10) WORD(INTERFACE, 11)[12] = (word)interface_compilers,
 };
 
 /* ---- hooks for tools: zeroed arrays, so the runtime calls nothing ---- */
@@ -150,7 +183,12 @@ static CUresult hooks_call(void)
 }
 
 static const word hooks_table[7] = {
-	SIZE(7), [1] = (word)hooks_call, [2] = (word)hooks_words, [3] = (word)hooks_call, [4] = (word)hooks_call, [5] = (word)hooks_call,
+	SIZE(7),
+	[1] = (word)hooks_call,
+	[2] = (word)hooks_words,
+	[3] = (word)hooks_call,
+	[4] = (word)hooks_call,
+	[5] = (word)hooks_call,
 	[6] = (word)hooks_slots,
 };
 
@@ -164,7 +202,7 @@ static CUresult tls_current(CUcontext *ctx)
 UNKNOWN(TLS, 1)
 UNKNOWN(TLS, 3)
 
-static const word tls_words[4] = { SIZE(4), WORD(TLS, 1) [2] = (word)tls_current, WORD(TLS, 3) };
+static const word tls_words[4] = { SIZE(4), WORD(TLS, 1)[2] = (word)tls_current, WORD(TLS, 3) };
 
 /* ---- context-local storage ---- */
 
@@ -189,7 +227,8 @@ static CUresult storage_get(void **value, CUcontext ctx, void *key)
 	return result != CUDA_SUCCESS ? result : obf_cls_get(value, ctx, key);
 }
 
-static const word storage_words[4] = { (word)storage_put, (word)storage_delete, (word)storage_get, NULL };
+static const word storage_words[4] = { (word)storage_put, (word)storage_delete, (word)storage_get,
+	NULL };
 
 /* ---- context checks: no context here wraps another ---- */
 
@@ -210,7 +249,8 @@ static uint32_t checks_state(void)
 	return 0;
 }
 
-static const word checks_words[4] = { SIZE(4), WORD(CHECKS, 1) [2] = (word)checks_wrapped, [3] = (word)checks_state };
+static const word checks_words[4] = { SIZE(4),
+	WORD(CHECKS, 1)[2] = (word)checks_wrapped, [3] = (word)checks_state };
 
 /* ---- the self-test ---- */
 
@@ -240,7 +280,8 @@ static CUresult integrity_check(uint32_t version, uint64_t seconds, uint8_t ret[
 	return ret ? obf_selftest_answer(&test, ret) : CUDA_ERROR_INVALID_VALUE;
 #else
 	(void)ret;
-	ob_warn("this build does not answer the CUDA runtime's self-test: the runtime will refuse to start with error 103. "
+	ob_warn("this build does not answer the CUDA runtime's self-test: the runtime will refuse "
+		"to start with error 103. "
 		"Rebuild with -Dselftest=true");
 	return unknown(T_INTEGRITY, 1, (const uintptr_t[6]){ version, seconds });
 #endif
@@ -248,6 +289,7 @@ static CUresult integrity_check(uint32_t version, uint64_t seconds, uint8_t ret[
 
 /* ---- contexts and their streams, as cuBLASLt and cuFFT ask ---- */
 
+/* clang-format off */
 #define CONTEXT_REST(X) \
 	X(CONTEXT, 1) X(CONTEXT, 2) X(CONTEXT, 3) X(CONTEXT, 5) X(CONTEXT, 6) X(CONTEXT, 7) X(CONTEXT, 8) X(CONTEXT, 9)                 \
 	DECADE(X, CONTEXT, 1) DECADE(X, CONTEXT, 2) X(CONTEXT, 30) X(CONTEXT, 31) X(CONTEXT, 32) X(CONTEXT, 33) X(CONTEXT, 34)         \
@@ -255,13 +297,17 @@ static CUresult integrity_check(uint32_t version, uint64_t seconds, uint8_t ret[
 	X(CONTEXT, 54) X(CONTEXT, 55) X(CONTEXT, 56) X(CONTEXT, 57) X(CONTEXT, 58) X(CONTEXT, 59) DECADE(X, CONTEXT, 6)                 \
 	DECADE(X, CONTEXT, 7) DECADE(X, CONTEXT, 8) X(CONTEXT, 90) X(CONTEXT, 91) X(CONTEXT, 92) X(CONTEXT, 93)                        \
 	X(CONTEXT, 94)
+/* clang-format on */
 
 static CUresult context_id(CUcontext ctx, unsigned long long *id)
 {
 	return obf_cuCtxGetId(ctx, id);
 }
 
-/* A stream's number, by this library's own cuStreamGetId, which looks the default streams up in the current context. */
+/*
+ * A stream's number, by this library's own cuStreamGetId, which looks the default streams up in the
+ * current context.
+ */
 static CUresult stream_id(CUcontext ctx, CUstream stream, unsigned long long *ret)
 {
 	CUresult (*get)(CUstream, unsigned long long *);
@@ -282,7 +328,10 @@ static CUresult stream_id(CUcontext ctx, CUstream stream, unsigned long long *re
 	return result;
 }
 
-/* cuBLASLt wants the driver's own object behind a stream (slot 51) to ask for its number (slot 39). A stream's object is the stream. */
+/*
+ * cuBLASLt wants the driver's own object behind a stream (slot 51) to ask for its number (slot 39).
+ * A stream's object is the stream.
+ */
 static CUresult context_stream(CUcontext ctx, CUstream stream, CUstream *ret, int per_thread)
 {
 	unsigned long long id;
@@ -305,19 +354,23 @@ static CUresult context_stream_id(CUcontext ctx, CUstream stream, unsigned long 
 
 CONTEXT_REST(UNKNOWN)
 
-static const word context_words[95] = {
-	SIZE(95), [4] = (word)context_id, [39] = (word)context_stream_id, [51] = (word)context_stream, CONTEXT_REST(WORD)
-};
+static const word context_words[95] = { SIZE(95), [4] = (word)context_id,
+	[39] = (word)context_stream_id, [51] = (word)context_stream, CONTEXT_REST(WORD) };
 
 /* ---- functions of a module, as cuFFT asks ---- */
 
+/* clang-format off */
 #define FUNCTION_REST(X)                                                                                              \
 	X(FUNCTION, 1) X(FUNCTION, 2) X(FUNCTION, 3) X(FUNCTION, 4) X(FUNCTION, 5) X(FUNCTION, 6) X(FUNCTION, 8) X(FUNCTION, 9) \
 	DECADE(X, FUNCTION, 1) DECADE(X, FUNCTION, 2) DECADE(X, FUNCTION, 3) DECADE(X, FUNCTION, 4) DECADE(X, FUNCTION, 5)      \
 	X(FUNCTION, 60) X(FUNCTION, 61) X(FUNCTION, 62) X(FUNCTION, 63)
+/* clang-format on */
 
-/* Shows each function of a module to `visit`. The caller goes on only when the answer is 1, not 0. */
-static int function_each(CUcontext ctx, CUmodule handle, void (*visit)(void *user, CUfunction function, void *owner), void *user)
+/*
+ * Shows each function of a module to `visit`. The caller goes on only when the answer is 1, not 0.
+ */
+static int function_each(CUcontext ctx, CUmodule handle,
+	void (*visit)(void *user, CUfunction function, void *owner), void *user)
 {
 	struct obf_module *module = obf_module_find(handle);
 
@@ -338,14 +391,29 @@ static const word function_words[64] = { SIZE(64), [7] = (word)function_each, FU
 /* ---- the catalogue ---- */
 
 static const struct table tables[T_COUNT] = {
-	[T_INTERFACE] = { "CUDART_INTERFACE", { "\x6b\xd5\xfb\x6c\x5b\xf4\xe7\x4a\x89\x87\xd9\x39\x12\xfd\x9d\xf9" }, interface_words },
-	[T_HOOKS] = { "TOOLS_RUNTIME_CALLBACK_HOOKS", { "\xa0\x94\x79\x8c\x2e\x74\x2e\x74\x93\xf2\x08\x00\x20\x0c\x0a\x66" }, hooks_table },
-	[T_TLS] = { "TOOLS_TLS", { "\x42\xd8\x5a\x81\x23\xf6\xcb\x47\x82\x98\xf6\xe7\x8a\x3a\xec\xdc" }, tls_words },
-	[T_STORAGE] = { "CONTEXT_LOCAL_STORAGE", { "\xc6\x93\x33\x6e\x11\x21\xdf\x11\xa8\xc3\x68\xf3\x55\xd8\x95\x93" }, storage_words },
-	[T_CHECKS] = { "CONTEXT_CHECKS", { "\x26\x3e\x88\x60\x7c\xd2\x61\x43\x92\xf6\xbb\xd5\x00\x6d\xfa\x7e" }, checks_words },
-	[T_INTEGRITY] = { "INTEGRITY_CHECK", { "\xd4\x08\x20\x55\xbd\xe6\x70\x4b\x8d\x34\xba\x12\x3c\x66\xe1\xf2" }, integrity_words },
-	[T_CONTEXT] = { "CONTEXT", { "\x21\x31\x8c\x60\x97\x14\x32\x48\x8c\xa6\x41\xff\x73\x24\xc8\xf2" }, context_words },
-	[T_FUNCTION] = { "FUNCTION", { "\x6e\x16\x3f\xbe\xb9\x58\x44\x4d\x83\x5c\xe1\x82\xaf\xf1\x99\x1e" }, function_words },
+	[T_INTERFACE] = { "CUDART_INTERFACE",
+		{ "\x6b\xd5\xfb\x6c\x5b\xf4\xe7\x4a\x89\x87\xd9\x39\x12\xfd\x9d\xf9" },
+		interface_words },
+	[T_HOOKS] = { "TOOLS_RUNTIME_CALLBACK_HOOKS",
+		{ "\xa0\x94\x79\x8c\x2e\x74\x2e\x74\x93\xf2\x08\x00\x20\x0c\x0a\x66" },
+		hooks_table },
+	[T_TLS] = { "TOOLS_TLS",
+		{ "\x42\xd8\x5a\x81\x23\xf6\xcb\x47\x82\x98\xf6\xe7\x8a\x3a\xec\xdc" }, tls_words },
+	[T_STORAGE] = { "CONTEXT_LOCAL_STORAGE",
+		{ "\xc6\x93\x33\x6e\x11\x21\xdf\x11\xa8\xc3\x68\xf3\x55\xd8\x95\x93" },
+		storage_words },
+	[T_CHECKS] = { "CONTEXT_CHECKS",
+		{ "\x26\x3e\x88\x60\x7c\xd2\x61\x43\x92\xf6\xbb\xd5\x00\x6d\xfa\x7e" },
+		checks_words },
+	[T_INTEGRITY] = { "INTEGRITY_CHECK",
+		{ "\xd4\x08\x20\x55\xbd\xe6\x70\x4b\x8d\x34\xba\x12\x3c\x66\xe1\xf2" },
+		integrity_words },
+	[T_CONTEXT] = { "CONTEXT",
+		{ "\x21\x31\x8c\x60\x97\x14\x32\x48\x8c\xa6\x41\xff\x73\x24\xc8\xf2" },
+		context_words },
+	[T_FUNCTION] = { "FUNCTION",
+		{ "\x6e\x16\x3f\xbe\xb9\x58\x44\x4d\x83\x5c\xe1\x82\xaf\xf1\x99\x1e" },
+		function_words },
 };
 
 const void *obf_export_table_find(const CUuuid *id)
@@ -353,7 +421,9 @@ const void *obf_export_table_find(const CUuuid *id)
 	for (size_t i = 0; i < T_COUNT; i++)
 		if (memcmp(id, &tables[i].id, sizeof *id) == 0)
 			return tables[i].words;
-	return obf_process.host && obf_process.host->export_table ? obf_process.host->export_table(id) : NULL;
+	return obf_process.host && obf_process.host->export_table
+		? obf_process.host->export_table(id)
+		: NULL;
 }
 
 CUresult obf_cuGetExportTable(const void **table, const CUuuid *id)

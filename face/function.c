@@ -7,18 +7,21 @@
 #include "protocol/obf_calls.h"
 #include "face/private.h"
 
-#define BLOCK_MAX 1024
+#define BLOCK_MAX        1024
 #define CLUSTER_SIDE_MAX 0xffff
-#define CARVEOUT_MAX 100
+#define CARVEOUT_MAX     100
 
 static struct ob_ids function_ids = OB_IDS_INIT(OBF_KIND_FUNC, OB_IDS_MAX);
 
-void obf_func_attrs_guess(const struct obi_kernel *kernel, const struct obi_symbols *symbols, const struct obf_device *device,
-	struct obf_func_attrs *ret)
+void obf_func_attrs_guess(const struct obi_kernel *kernel, const struct obi_symbols *symbols,
+	const struct obf_device *device, struct obf_func_attrs *ret)
 {
-	int block_max = obf_device_attr(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, BLOCK_MAX);
-	int shared_max = obf_device_attr(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 48 << 10);
-	uint64_t required = (uint64_t)kernel->reqntid[0] * ob_max(kernel->reqntid[1], 1u) * ob_max(kernel->reqntid[2], 1u);
+	int block_max =
+		obf_device_attr(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, BLOCK_MAX);
+	int shared_max =
+		obf_device_attr(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 48 << 10);
+	uint64_t required = (uint64_t)kernel->reqntid[0] * ob_max(kernel->reqntid[1], 1u) *
+		ob_max(kernel->reqntid[2], 1u);
 
 	*ret = (struct obf_func_attrs){ .max_threads = block_max };
 	if (kernel->max_threads > 0 && kernel->max_threads < (uint32_t)block_max)
@@ -28,7 +31,8 @@ void obf_func_attrs_guess(const struct obi_kernel *kernel, const struct obi_symb
 	ret->shared_bytes = (int)ob_min(kernel->static_shared, (uint32_t)INT32_MAX);
 	ret->registers = (int)ob_min(kernel->registers, 255u);
 	ret->ptx_version = (int)symbols->arch;
-	ret->binary_version = symbols->ptx_version ? (int)obf_device_cc(device) : (int)symbols->arch;
+	ret->binary_version =
+		symbols->ptx_version ? (int)obf_device_cc(device) : (int)symbols->arch;
 	ret->max_dynamic_shared = ob_max(shared_max - ret->shared_bytes, 0);
 	ret->carveout = CU_SHAREDMEM_CARVEOUT_DEFAULT;
 }
@@ -72,7 +76,8 @@ static struct obf_function *function_make(struct obf_module *module, size_t inde
 /* The code is at fault: no later try can succeed. */
 static bool is_final(CUresult result)
 {
-	return result == CUDA_ERROR_INVALID_PTX || result == CUDA_ERROR_INVALID_IMAGE || result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+	return result == CUDA_ERROR_INVALID_PTX || result == CUDA_ERROR_INVALID_IMAGE ||
+		result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
 }
 
 CUresult obf_function_load(struct obf_function *function)
@@ -82,11 +87,13 @@ CUresult obf_function_load(struct obf_function *function)
 
 	pthread_mutex_lock(&module->lock);
 	result = function->refused;
-	if (result == CUDA_SUCCESS && !atomic_load_explicit(&function->pub.block_max, memory_order_relaxed)) {
+	if (result == CUDA_SUCCESS &&
+		!atomic_load_explicit(&function->pub.block_max, memory_order_relaxed)) {
 		if (obf_process.host->func_load)
 			result = obf_process.host->func_load(&function->pub);
 		if (result == CUDA_SUCCESS)
-			atomic_store_explicit(&function->pub.block_max, (uint32_t)function->pub.attrs.max_threads, memory_order_relaxed);
+			atomic_store_explicit(&function->pub.block_max,
+				(uint32_t)function->pub.attrs.max_threads, memory_order_relaxed);
 		else if (is_final(result))
 			function->refused = result;
 	}
@@ -96,7 +103,8 @@ CUresult obf_function_load(struct obf_function *function)
 
 CUresult obf_function_get(struct obf_module *module, size_t index, struct obf_function **ret)
 {
-	struct obf_function *function = atomic_load_explicit(&module->functions[index], memory_order_acquire);
+	struct obf_function *function =
+		atomic_load_explicit(&module->functions[index], memory_order_acquire);
 	CUresult result = CUDA_SUCCESS;
 
 	if (!function) {
@@ -104,10 +112,12 @@ CUresult obf_function_get(struct obf_module *module, size_t index, struct obf_fu
 		function = atomic_load(&module->functions[index]);
 		if (!function) {
 			function = function_make(module, index);
-			result = function ? obf_process.host->func_get(&function->pub) : CUDA_ERROR_OUT_OF_MEMORY;
+			result = function ? obf_process.host->func_get(&function->pub)
+					  : CUDA_ERROR_OUT_OF_MEMORY;
 			if (result == CUDA_SUCCESS) {
 				/* Release: who finds the function finds it whole. */
-				atomic_store_explicit(&module->functions[index], function, memory_order_release);
+				atomic_store_explicit(
+					&module->functions[index], function, memory_order_release);
 			} else {
 				obf_function_free(function);
 			}
@@ -146,7 +156,8 @@ CUresult obf_func_resolve(CUfunction handle, struct obf_ctx *ctx, struct obf_fun
 			return CUDA_ERROR_INVALID_HANDLE;
 		if (ob_likely(context->slot < OBF_KERN_INLINE)) {
 			/* Acquire pairs with the release in obf_kern_function. */
-			*ret = atomic_load_explicit(&kern->by_slot[context->slot], memory_order_acquire);
+			*ret = atomic_load_explicit(
+				&kern->by_slot[context->slot], memory_order_acquire);
 			if (ob_likely(*ret != NULL))
 				return CUDA_SUCCESS;
 		}
@@ -235,9 +246,11 @@ CUresult obf_function_exact(struct obf_function *function)
 		/* What the program has set is newer than what the device says. */
 		for (int i = 0; i < CU_FUNC_ATTRIBUTE_MAX; i++)
 			if (function->set_mask & 1u << i)
-				*obf_func_attr_at(&function->pub.attrs, (CUfunction_attribute)i) = function->set_value[i];
+				*obf_func_attr_at(&function->pub.attrs, (CUfunction_attribute)i) =
+					function->set_value[i];
 		if (atomic_load_explicit(&function->pub.block_max, memory_order_relaxed))
-			atomic_store_explicit(&function->pub.block_max, (uint32_t)function->pub.attrs.max_threads, memory_order_relaxed);
+			atomic_store_explicit(&function->pub.block_max,
+				(uint32_t)function->pub.attrs.max_threads, memory_order_relaxed);
 	}
 	if (result == CUDA_SUCCESS) {
 		function->pub.attrs.exact = true;
@@ -264,27 +277,37 @@ CUresult obf_function_get_attr(struct obf_function *function, CUfunction_attribu
 }
 
 /* CUDA_SUCCESS, or why the program may not set this. */
-CUresult obf_function_settable(const struct obf_function *function, CUfunction_attribute attr, int value)
+CUresult obf_function_settable(
+	const struct obf_function *function, CUfunction_attribute attr, int value)
 {
 	int optin;
 
 	switch ((int)attr) {
 	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-		optin = obf_device_attr(function->device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
-			obf_device_attr(function->device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 48 << 10));
-		return value >= 0 && value <= optin - function->pub.attrs.shared_bytes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		optin = obf_device_attr(function->device,
+			CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+			obf_device_attr(function->device,
+				CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 48 << 10));
+		return value >= 0 && value <= optin - function->pub.attrs.shared_bytes
+			? CUDA_SUCCESS
+			: CUDA_ERROR_INVALID_VALUE;
 	case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-		return value >= CU_SHAREDMEM_CARVEOUT_DEFAULT && value <= CARVEOUT_MAX ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		return value >= CU_SHAREDMEM_CARVEOUT_DEFAULT && value <= CARVEOUT_MAX
+			? CUDA_SUCCESS
+			: CUDA_ERROR_INVALID_VALUE;
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
 		if (function->pub.attrs.cluster_must && !(function->set_mask & 1u << attr))
 			return CUDA_ERROR_NOT_PERMITTED;
-		return value >= 0 && value <= CLUSTER_SIDE_MAX ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		return value >= 0 && value <= CLUSTER_SIDE_MAX ? CUDA_SUCCESS
+							       : CUDA_ERROR_INVALID_VALUE;
 	case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
 		return value == 0 || value == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-		return value >= 0 && value <= CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		return value >= 0 && value <= CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING
+			? CUDA_SUCCESS
+			: CUDA_ERROR_INVALID_VALUE;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -302,7 +325,9 @@ CUresult obf_function_set_attr(struct obf_function *function, CUfunction_attribu
 	function->set_value[attr] = value;
 	function->set_mask |= 1u << attr;
 	pthread_mutex_unlock(&module->lock);
-	return obf_process.host->func_set_attr ? obf_process.host->func_set_attr(&function->pub, attr, value) : CUDA_SUCCESS;
+	return obf_process.host->func_set_attr
+		? obf_process.host->func_set_attr(&function->pub, attr, value)
+		: CUDA_SUCCESS;
 }
 
 CUresult obf_cuFuncGetAttribute(int *value, CUfunction_attribute attr, CUfunction handle)
@@ -323,7 +348,9 @@ CUresult obf_cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attr, in
 	return result != CUDA_SUCCESS ? result : obf_function_set_attr(function, attr, value);
 }
 
-/* Cache and bank preferences are hints that current devices ignore; only their values are checked. */
+/*
+ * Cache and bank preferences are hints that current devices ignore; only their values are checked.
+ */
 
 CUresult obf_cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config)
 {
@@ -332,8 +359,9 @@ CUresult obf_cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	return (int)config >= CU_FUNC_CACHE_PREFER_NONE && (int)config <= CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_SUCCESS :
-		CUDA_ERROR_INVALID_VALUE;
+	return (int)config >= CU_FUNC_CACHE_PREFER_NONE && (int)config <= CU_FUNC_CACHE_PREFER_EQUAL
+		? CUDA_SUCCESS
+		: CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult obf_cuFuncSetSharedMemConfig(CUfunction handle, CUsharedconfig config)
@@ -343,8 +371,10 @@ CUresult obf_cuFuncSetSharedMemConfig(CUfunction handle, CUsharedconfig config)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	return (int)config >= CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE && (int)config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ?
-		CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return (int)config >= CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE &&
+			(int)config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE
+		? CUDA_SUCCESS
+		: CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult obf_cuFuncGetModule(CUmodule *module, CUfunction handle)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Pinned host memory: ordinary pages of this process that the map knows. Nothing here is visible to the device; copies read and write it.
- * Freeing and unregistering synchronise implicitly: they do their work in every case and return what the wait returned.
+ * Pinned host memory: ordinary pages of this process that the map knows. Nothing here is visible to
+ * the device; copies read and write it. Freeing and unregistering synchronise implicitly: they do
+ * their work in every case and return what the wait returned.
  */
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,8 +13,11 @@
 #include "protocol/obf_calls.h"
 
 #define HOST_SIZE_MAX (1ull << 46) /* bytes */
-#define ALLOC_FLAGS (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)
-#define REGISTER_FLAGS (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY)
+#define ALLOC_FLAGS \
+	(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)
+#define REGISTER_FLAGS                                                \
+	(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | \
+		CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY)
 
 static void tell_host(const void *p, size_t size, bool added)
 {
@@ -68,7 +72,8 @@ CUresult obf_cuMemFreeHost(void *p)
 		return result;
 	if (!p)
 		return CUDA_SUCCESS;
-	if (!obf_mem_find((uintptr_t)p, &mem) || mem.base != (uintptr_t)p || mem.kind != OBF_MEM_HOST || mem.registered)
+	if (!obf_mem_find((uintptr_t)p, &mem) || mem.base != (uintptr_t)p ||
+		mem.kind != OBF_MEM_HOST || mem.registered)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = obf_ctx_settle(mem.ctx);
 	/* Of two threads that free the same pointer one is told. */
@@ -82,7 +87,11 @@ CUresult obf_cuMemFreeHost(void *p)
 CUresult obf_cuMemHostRegister_v2(void *p, size_t size, unsigned flags)
 {
 	struct obf_ctx *ctx;
-	struct obf_mem mem = { .kind = OBF_MEM_HOST, .base = (uintptr_t)p, .size = size, .flags = flags, .registered = true };
+	struct obf_mem mem = { .kind = OBF_MEM_HOST,
+		.base = (uintptr_t)p,
+		.size = size,
+		.flags = flags,
+		.registered = true };
 	CUresult result = obf_ctx_enter(&ctx);
 
 	if (result != CUDA_SUCCESS)
@@ -92,7 +101,8 @@ CUresult obf_cuMemHostRegister_v2(void *p, size_t size, unsigned flags)
 	if (flags & CU_MEMHOSTREGISTER_IOMEMORY)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if ((flags & CU_MEMHOSTREGISTER_READ_ONLY) &&
-		!obf_device_attr(obf_ctx_device(ctx), CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 0))
+		!obf_device_attr(obf_ctx_device(ctx),
+			CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 0))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	mem.ctx = ctx;
 	mem.device = ctx->device;
@@ -143,7 +153,8 @@ CUresult obf_cuMemHostGetDevicePointer_v2(CUdeviceptr *addr, void *p, unsigned f
 		return result;
 	if (!addr || flags != 0 || !obf_mem_find((uintptr_t)p, &mem) || mem.kind != OBF_MEM_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
-	return obf_absent("cuMemHostGetDevicePointer", "the device cannot reach this machine's memory: copy the data to device memory");
+	return obf_absent("cuMemHostGetDevicePointer",
+		"the device cannot reach this machine's memory: copy the data to device memory");
 }
 
 void obf_hostmem_end(const struct obf_ctx *ctx)

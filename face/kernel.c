@@ -79,7 +79,8 @@ void obf_kern_forget(struct obf_kern *kern, uint32_t slot)
 		atomic_store(row, NULL);
 }
 
-CUresult obf_kern_function(struct obf_kern *kern, struct obf_context *context, struct obf_function **ret)
+CUresult obf_kern_function(
+	struct obf_kern *kern, struct obf_context *context, struct obf_function **ret)
 {
 	struct obf_library *library = kern->library;
 	struct obf_func *_Atomic *row = row_at(kern, context->slot);
@@ -115,7 +116,10 @@ CUresult obf_kern_function(struct obf_kern *kern, struct obf_context *context, s
 	return row ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* The function through which a device is asked about a kernel without loading anything new elsewhere; NULL: no context there. */
+/*
+ * The function through which a device is asked about a kernel without loading anything new
+ * elsewhere; NULL: no context there.
+ */
 static CUresult device_function(struct obf_kern *kern, CUdevice dev, struct obf_function **ret)
 {
 	struct obf_ctx *ctx = obf_ctx_peek();
@@ -142,11 +146,15 @@ static CUresult find(CUkernel handle, const void *ret, struct obf_kern **ret_ker
 	return ret ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* A stand-in for the function of a device that has no context yet: what the image says, and what was set for the device. */
+/*
+ * A stand-in for the function of a device that has no context yet: what the image says, and what
+ * was set for the device.
+ */
 static CUresult guess(struct obf_kern *kern, CUdevice dev, struct obf_function *ret)
 {
 	const struct obf_code *code = kern->library->code[dev];
-	const struct obi_kernel *kernel = code ? obi_symbols_kernel(&code->symbols, kern->name) : NULL;
+	const struct obi_kernel *kernel =
+		code ? obi_symbols_kernel(&code->symbols, kern->name) : NULL;
 
 	if (!kernel)
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
@@ -162,7 +170,8 @@ static CUresult guess(struct obf_kern *kern, CUdevice dev, struct obf_function *
 	return CUDA_SUCCESS;
 }
 
-CUresult obf_cuKernelGetAttribute(int *value, CUfunction_attribute attr, CUkernel handle, CUdevice dev)
+CUresult obf_cuKernelGetAttribute(
+	int *value, CUfunction_attribute attr, CUkernel handle, CUdevice dev)
 {
 	struct obf_function *function, image;
 	struct obf_kern *kern;
@@ -189,7 +198,8 @@ CUresult obf_cuKernelGetAttribute(int *value, CUfunction_attribute attr, CUkerne
 }
 
 /* Remembered for contexts to come; under the library's lock. */
-static CUresult override_put(struct obf_kern *kern, CUdevice dev, CUfunction_attribute attr, int value)
+static CUresult override_put(
+	struct obf_kern *kern, CUdevice dev, CUfunction_attribute attr, int value)
 {
 	struct obf_override *o;
 
@@ -207,7 +217,8 @@ static CUresult override_put(struct obf_kern *kern, CUdevice dev, CUfunction_att
 	return CUDA_SUCCESS;
 }
 
-CUresult obf_cuKernelSetAttribute(CUfunction_attribute attr, int value, CUkernel handle, CUdevice dev)
+CUresult obf_cuKernelSetAttribute(
+	CUfunction_attribute attr, int value, CUkernel handle, CUdevice dev)
 {
 	struct obf_function image;
 	struct obf_kern *kern;
@@ -246,8 +257,9 @@ CUresult obf_cuKernelSetCacheConfig(CUkernel handle, CUfunc_cache config, CUdevi
 		return result;
 	if (!obf_device_valid(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
-	return (int)config >= CU_FUNC_CACHE_PREFER_NONE && (int)config <= CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_SUCCESS :
-		CUDA_ERROR_INVALID_VALUE;
+	return (int)config >= CU_FUNC_CACHE_PREFER_NONE && (int)config <= CU_FUNC_CACHE_PREFER_EQUAL
+		? CUDA_SUCCESS
+		: CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult obf_cuKernelGetFunction(CUfunction *ret, CUkernel handle)

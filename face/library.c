@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obf_library: an image that belongs to no context. Its kernels exist from the symbols at once; a module of it is loaded in a
- * context when a kernel or variable is first used there, so loading a library costs no message and no device time. Exceptions: PTX text
- * and bare cubins are loaded in the current context, because their errors must show at the load, and CUDA_MODULE_LOADING=EAGER loads in
- * every context, also in those that are made later.
+ * obf_library: an image that belongs to no context. Its kernels exist from the symbols at once; a
+ * module of it is loaded in a context when a kernel or variable is first used there, so loading a
+ * library costs no message and no device time. Exceptions: PTX text and bare cubins are loaded in
+ * the current context, because their errors must show at the load, and CUDA_MODULE_LOADING=EAGER
+ * loads in every context, also in those that are made later.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -64,8 +65,12 @@ static void library_free(struct obf_library *library)
 	free(library);
 }
 
-/* Code for every device that the image runs on; an error when there is none, or when what a device would take is damaged. */
-static CUresult library_select(struct obf_library *library, const struct obi_image *image, bool keep)
+/*
+ * Code for every device that the image runs on; an error when there is none, or when what a device
+ * would take is damaged.
+ */
+static CUresult library_select(
+	struct obf_library *library, const struct obi_image *image, bool keep)
 {
 	CUresult none = CUDA_ERROR_NO_BINARY_FOR_GPU;
 
@@ -75,7 +80,8 @@ static CUresult library_select(struct obf_library *library, const struct obi_ima
 		int j;
 
 		for (j = 0; j < i; j++)
-			if (obf_device_cc(&obf_process.devices[j]) == obf_device_cc(device) && obf_process.devices[j].ptx_only == device->ptx_only)
+			if (obf_device_cc(&obf_process.devices[j]) == obf_device_cc(device) &&
+				obf_process.devices[j].ptx_only == device->ptx_only)
 				break;
 		if (j < i) {
 			library->code[i] = library->code[j] ? obf_code_ref(library->code[j]) : NULL;
@@ -99,8 +105,12 @@ static bool option_preserved(unsigned n, const CUlibraryOption *options, void **
 	return false;
 }
 
-/* Loads the library in one context, which is current meanwhile as it is for any other load. Nothing that runs there: success. */
-static CUresult library_load(struct obf_library *library, struct obf_context *context, const struct obf_jit *jit)
+/*
+ * Loads the library in one context, which is current meanwhile as it is for any other load. Nothing
+ * that runs there: success.
+ */
+static CUresult library_load(
+	struct obf_library *library, struct obf_context *context, const struct obf_jit *jit)
 {
 	struct obf_module *module;
 	CUresult result;
@@ -143,13 +153,15 @@ CUresult obf_libraries_load(struct obf_context *context)
 	if (!obf_environment.eager_data)
 		return CUDA_SUCCESS;
 	pthread_mutex_lock(&list_lock);
-	for (struct obf_library *library = libraries; library && result == CUDA_SUCCESS; library = library->next)
+	for (struct obf_library *library = libraries; library && result == CUDA_SUCCESS;
+		library = library->next)
 		result = library_load(library, context, NULL);
 	pthread_mutex_unlock(&list_lock);
 	return result;
 }
 
-static CUresult library_new(CUlibrary *ret, const struct obi_image *image, bool keep, const struct obf_jit *jit)
+static CUresult library_new(
+	CUlibrary *ret, const struct obi_image *image, bool keep, const struct obf_jit *jit)
 {
 	struct obf_library *library = calloc(1, sizeof *library);
 	CUresult result;
@@ -159,7 +171,8 @@ static CUresult library_new(CUlibrary *ret, const struct obi_image *image, bool 
 	pthread_mutex_init(&library->lock, NULL);
 	result = library_select(library, image, keep);
 	if (result == CUDA_SUCCESS) {
-		library->kerns = calloc(library->first->symbols.n_kernels + 1, sizeof *library->kerns);
+		library->kerns =
+			calloc(library->first->symbols.n_kernels + 1, sizeof *library->kerns);
 		library->handle = (CUlibrary)(uintptr_t)ob_ids_add(&library_ids, library);
 		if (!library->kerns || !library->handle)
 			result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -176,25 +189,28 @@ static CUresult library_new(CUlibrary *ret, const struct obi_image *image, bool 
 	return CUDA_SUCCESS;
 }
 
-static CUresult arguments_check(const void *ret, const void *from, unsigned n_jit, const void *jit_options, const void *jit_values,
-	unsigned n_options, const void *options)
+static CUresult arguments_check(const void *ret, const void *from, unsigned n_jit,
+	const void *jit_options, const void *jit_values, unsigned n_options, const void *options)
 {
 	CUresult result = obf_ready();
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!ret || !from || n_jit > CU_JIT_NUM_OPTIONS || (n_jit > 0 && (!jit_options || !jit_values)) ||
+	if (!ret || !from || n_jit > CU_JIT_NUM_OPTIONS ||
+		(n_jit > 0 && (!jit_options || !jit_values)) ||
 		n_options > CU_LIBRARY_NUM_OPTIONS || (n_options > 0 && !options))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
 
-CUresult obf_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit_options, void **jit_values, unsigned n_jit,
-	CUlibraryOption *options, void **values, unsigned n_options)
+CUresult obf_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit_options,
+	void **jit_values, unsigned n_jit, CUlibraryOption *options, void **values,
+	unsigned n_options)
 {
 	struct obf_jit jit = { n_jit, jit_options, jit_values };
 	struct obi_image image;
-	CUresult result = arguments_check(library, code, n_jit, jit_options, jit_values, n_options, options);
+	CUresult result =
+		arguments_check(library, code, n_jit, jit_options, jit_values, n_options, options);
 	enum ob_err err;
 
 	if (result != CUDA_SUCCESS)
@@ -207,17 +223,23 @@ CUresult obf_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_optio
 	return result;
 }
 
-CUresult obf_cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit_options, void **jit_values, unsigned n_jit,
-	CUlibraryOption *options, void **values, unsigned n_options)
+CUresult obf_cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit_options,
+	void **jit_values, unsigned n_jit, CUlibraryOption *options, void **values,
+	unsigned n_options)
 {
 	OB_CLEANUP(ob_freep) void *data = NULL;
 	struct obf_jit jit = { n_jit, jit_options, jit_values };
 	struct obi_image image;
-	CUresult result = arguments_check(library, path, n_jit, jit_options, jit_values, n_options, options);
+	CUresult result =
+		arguments_check(library, path, n_jit, jit_options, jit_values, n_options, options);
 	enum ob_err err;
 	size_t size;
 
-	(void)values; /* the one option says whether the program keeps its image: a file is read into memory of ours */
+	/*
+	 * the one option says whether the program keeps its image: a file is read into memory of
+	 * ours
+	 */
+	(void)values;
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = obf_file_read(path, &data, &size);
@@ -243,7 +265,9 @@ static CUresult find(CUlibrary handle, const void *ret, struct obf_library **ret
 	return ret ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Kernels of the library may run in each context that has a module of it. The first error counts. */
+/*
+ * Kernels of the library may run in each context that has a module of it. The first error counts.
+ */
 static CUresult library_settle(const struct obf_library *library)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -271,7 +295,8 @@ CUresult obf_cuLibraryUnload(CUlibrary handle)
 	return result;
 }
 
-CUresult obf_library_module(struct obf_library *library, struct obf_context *context, const struct obf_jit *jit, struct obf_module **ret)
+CUresult obf_library_module(struct obf_library *library, struct obf_context *context,
+	const struct obf_jit *jit, struct obf_module **ret)
 {
 	struct obf_code *code = library->code[context->pub.device];
 	struct obf_module **grown;
@@ -283,7 +308,8 @@ CUresult obf_library_module(struct obf_library *library, struct obf_context *con
 	if (context->slot >= library->n_modules) {
 		grown = realloc(library->modules, (context->slot + 1) * sizeof *grown);
 		if (grown) {
-			memset(grown + library->n_modules, 0, (context->slot + 1 - library->n_modules) * sizeof *grown);
+			memset(grown + library->n_modules, 0,
+				(context->slot + 1 - library->n_modules) * sizeof *grown);
 			library->modules = grown;
 			library->n_modules = context->slot + 1;
 		} else {
@@ -291,7 +317,8 @@ CUresult obf_library_module(struct obf_library *library, struct obf_context *con
 		}
 	}
 	if (result == CUDA_SUCCESS && !library->modules[context->slot])
-		result = obf_module_load(context, code, library, jit, &library->modules[context->slot]);
+		result = obf_module_load(
+			context, code, library, jit, &library->modules[context->slot]);
 	if (result == CUDA_SUCCESS)
 		*ret = library->modules[context->slot];
 	pthread_mutex_unlock(&library->lock);
@@ -326,10 +353,12 @@ CUresult obf_library_kern(struct obf_library *library, size_t index, struct obf_
 		pthread_mutex_lock(&library->lock);
 		kern = atomic_load(&library->kerns[index]);
 		if (!kern) {
-			result = obf_kern_new(library, library->first->symbols.kernels[index].name, &kern);
+			result = obf_kern_new(
+				library, library->first->symbols.kernels[index].name, &kern);
 			if (result == CUDA_SUCCESS)
 				/* Release: who finds the kernel finds it whole. */
-				atomic_store_explicit(&library->kerns[index], kern, memory_order_release);
+				atomic_store_explicit(
+					&library->kerns[index], kern, memory_order_release);
 		}
 		pthread_mutex_unlock(&library->lock);
 	}
@@ -352,7 +381,8 @@ CUresult obf_cuLibraryGetKernel(CUkernel *ret, CUlibrary handle, const char *nam
 	kernel = obi_symbols_kernel(&library->first->symbols, name);
 	if (!kernel)
 		return CUDA_ERROR_NOT_FOUND;
-	result = obf_library_kern(library, (size_t)(kernel - library->first->symbols.kernels), &kern);
+	result = obf_library_kern(
+		library, (size_t)(kernel - library->first->symbols.kernels), &kern);
 	if (result == CUDA_SUCCESS)
 		*ret = kern->handle;
 	return result;
@@ -373,7 +403,8 @@ CUresult obf_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned max, CUlibrar
 	struct obf_library *library;
 	CUresult result = find(handle, kernels, &library);
 
-	for (size_t i = 0; result == CUDA_SUCCESS && i < max && i < library->first->symbols.n_kernels; i++) {
+	for (size_t i = 0;
+		result == CUDA_SUCCESS && i < max && i < library->first->symbols.n_kernels; i++) {
 		struct obf_kern *kern;
 
 		result = obf_library_kern(library, i, &kern);
@@ -393,7 +424,9 @@ static CUresult enter(CUlibrary handle, const void *ret, struct obf_module **ret
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = find(handle, ret, &library);
-	return result != CUDA_SUCCESS ? result : obf_library_module(library, obf_context_of(ctx), NULL, ret_module);
+	return result != CUDA_SUCCESS
+		? result
+		: obf_library_module(library, obf_context_of(ctx), NULL, ret_module);
 }
 
 CUresult obf_cuLibraryGetModule(CUmodule *ret, CUlibrary handle)
@@ -427,7 +460,8 @@ CUresult obf_cuLibraryGetGlobal(CUdeviceptr *addr, size_t *size, CUlibrary handl
 	return CUDA_SUCCESS;
 }
 
-CUresult obf_cuLibraryGetManaged(CUdeviceptr *addr, size_t *size, CUlibrary handle, const char *name)
+CUresult obf_cuLibraryGetManaged(
+	CUdeviceptr *addr, size_t *size, CUlibrary handle, const char *name)
 {
 	struct obf_library *library;
 	const struct obi_variable *variable;
@@ -437,7 +471,8 @@ CUresult obf_cuLibraryGetManaged(CUdeviceptr *addr, size_t *size, CUlibrary hand
 		return result;
 	variable = name ? obi_symbols_variable(&library->first->symbols, name) : NULL;
 	if (variable && variable->is_managed)
-		obf_absent("cuLibraryGetManaged", "managed memory is not offered: __managed__ variables cannot be used");
+		obf_absent("cuLibraryGetManaged",
+			"managed memory is not offered: __managed__ variables cannot be used");
 	return name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The allocation map: a skip list by base address, under one readers-writer lock. Questions come with nearly every copy and often with every
- * launch, changes with every allocation; both are a walk of log2(live ranges) steps, and nodes are reused, not freed.
+ * The allocation map: a skip list by base address, under one readers-writer lock. Questions come
+ * with nearly every copy and often with every launch, changes with every allocation; both are a
+ * walk of log2(live ranges) steps, and nodes are reused, not freed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +57,10 @@ static void node_give(struct node *node)
 	spare[node->levels] = node;
 }
 
-/* The last node with base <= addr, or NULL; links[] gets, per level, the link that leads past addr's place (may be NULL). */
+/*
+ * The last node with base <= addr, or NULL; links[] gets, per level, the link that leads past
+ * addr's place (may be NULL).
+ */
 static struct node *walk(uint64_t addr, bool strictly_below, struct node **links[LEVELS])
 {
 	struct node *last = NULL, **row = heads;
@@ -64,7 +68,8 @@ static struct node *walk(uint64_t addr, bool strictly_below, struct node **links
 	for (unsigned level = LEVELS; level-- > 0;) {
 		struct node *next;
 
-		while ((next = row[level]) && (next->mem.base < addr || (!strictly_below && next->mem.base == addr))) {
+		while ((next = row[level]) &&
+			(next->mem.base < addr || (!strictly_below && next->mem.base == addr))) {
 			last = next;
 			row = next->next;
 		}
@@ -84,7 +89,8 @@ bool obf_mem_insert(struct obf_mem *mem)
 	pthread_rwlock_wrlock(&lock);
 	before = walk(mem->base, true, links);
 	after = *links[0];
-	if (!(before && before->mem.base + before->mem.size > mem->base) && !(after && mem->base + mem->size > after->mem.base)) {
+	if (!(before && before->mem.base + before->mem.size > mem->base) &&
+		!(after && mem->base + mem->size > after->mem.base)) {
 		node = node_take();
 		if (node) {
 			mem->buffer_id = next_buffer_id++;
@@ -140,14 +146,16 @@ bool obf_mem_find(uint64_t addr, struct obf_mem *ret)
 	return found;
 }
 
-bool obf_mem_take_next(const struct obf_ctx *ctx, enum obf_mem_kind kind, uint64_t *from, struct obf_mem *ret)
+bool obf_mem_take_next(
+	const struct obf_ctx *ctx, enum obf_mem_kind kind, uint64_t *from, struct obf_mem *ret)
 {
 	struct node **links[LEVELS], *node;
 	bool found = false;
 
 	pthread_rwlock_wrlock(&lock);
 	walk(*from, true, links);
-	for (node = *links[0]; node && (node->mem.ctx != ctx || (kind && node->mem.kind != kind)); node = node->next[0])
+	for (node = *links[0]; node && (node->mem.ctx != ctx || (kind && node->mem.kind != kind));
+		node = node->next[0])
 		;
 	if (node) {
 		*ret = node->mem;

@@ -22,7 +22,8 @@ static void module_drop(struct obf_module *module)
 	free(module);
 }
 
-static struct obf_module *module_make(struct obf_context *context, struct obf_code *code, struct obf_library *library)
+static struct obf_module *module_make(
+	struct obf_context *context, struct obf_code *code, struct obf_library *library)
 {
 	struct obf_module *module = calloc(1, sizeof *module);
 	const struct obi_symbols *symbols = &code->symbols;
@@ -45,11 +46,13 @@ static struct obf_module *module_make(struct obf_context *context, struct obf_co
 	return module;
 }
 
-CUresult obf_module_load(struct obf_context *context, struct obf_code *code, struct obf_library *library, const struct obf_jit *jit,
-	struct obf_module **ret)
+CUresult obf_module_load(struct obf_context *context, struct obf_code *code,
+	struct obf_library *library, const struct obf_jit *jit, struct obf_module **ret)
 {
 	struct obf_module *module = module_make(context, code, library);
-	struct obf_image_ref image = { .entry = &code->entry, .symbols = &code->symbols, .from_text = code->from_text };
+	struct obf_image_ref image = {
+		.entry = &code->entry, .symbols = &code->symbols, .from_text = code->from_text
+	};
 	CUresult result;
 
 	if (!module)
@@ -124,7 +127,8 @@ void obf_modules_end(struct obf_context *context)
 	}
 }
 
-CUresult obf_module_global(struct obf_module *module, const char *name, CUdeviceptr *ret_addr, size_t *ret_size)
+CUresult obf_module_global(
+	struct obf_module *module, const char *name, CUdeviceptr *ret_addr, size_t *ret_size)
 {
 	const struct obi_variable *variable = obi_symbols_variable(module->pub.symbols, name);
 	struct obf_global *global;
@@ -135,10 +139,15 @@ CUresult obf_module_global(struct obf_module *module, const char *name, CUdevice
 	global = &module->globals[variable - module->pub.symbols->variables];
 	pthread_mutex_lock(&module->lock);
 	if (!global->known) {
-		result = obf_process.host->global_get(&module->pub, name, &global->addr, &global->size);
+		result = obf_process.host->global_get(
+			&module->pub, name, &global->addr, &global->size);
 		if (result == CUDA_SUCCESS) {
-			struct obf_mem mem = { .base = global->addr, .size = global->size, .kind = OBF_MEM_DEVICE, .is_global = true,
-				.device = module->pub.ctx->device, .ctx = module->pub.ctx };
+			struct obf_mem mem = { .base = global->addr,
+				.size = global->size,
+				.kind = OBF_MEM_DEVICE,
+				.is_global = true,
+				.device = module->pub.ctx->device,
+				.ctx = module->pub.ctx };
 
 			global->known = true;
 			/* Fails when the host has put it there already. */

@@ -27,7 +27,8 @@ static CUresult load(CUmodule *ret, struct obi_image *image, const struct obf_ji
 	return result;
 }
 
-CUresult obf_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n_options, CUjit_option *options, void **values)
+CUresult obf_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n_options,
+	CUjit_option *options, void **values)
 {
 	struct obf_jit jit = { n_options, options, values };
 	struct obi_image opened;
@@ -37,7 +38,8 @@ CUresult obf_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n_
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!module || !image || n_options > CU_JIT_NUM_OPTIONS || (n_options > 0 && (!options || !values)))
+	if (!module || !image || n_options > CU_JIT_NUM_OPTIONS ||
+		(n_options > 0 && (!options || !values)))
 		return CUDA_ERROR_INVALID_VALUE;
 	err = obi_image_open(image, &opened);
 	return err ? ob_err_to_cuda(err) : load(module, &opened, &jit);
@@ -73,7 +75,10 @@ CUresult obf_cuModuleLoad(CUmodule *module, const char *path)
 	return err ? ob_err_to_cuda(err) : load(module, &opened, NULL);
 }
 
-/* The code's bytes may be gone after the load (they were the caller's): nothing reads them again, a module is loaded once. */
+/*
+ * The code's bytes may be gone after the load (they were the caller's): nothing reads them again, a
+ * module is loaded once.
+ */
 
 CUresult obf_cuModuleUnload(CUmodule handle)
 {
@@ -155,7 +160,8 @@ CUresult obf_cuModuleEnumerateFunctions(CUfunction *functions, unsigned max, CUm
 	struct obf_module *module;
 	CUresult result = find(handle, functions, &module);
 
-	for (size_t i = 0; result == CUDA_SUCCESS && i < max && i < module->pub.symbols->n_kernels; i++) {
+	for (size_t i = 0; result == CUDA_SUCCESS && i < max && i < module->pub.symbols->n_kernels;
+		i++) {
 		struct obf_function *function;
 
 		result = obf_function_get(module, i, &function);
@@ -165,7 +171,8 @@ CUresult obf_cuModuleEnumerateFunctions(CUfunction *functions, unsigned max, CUm
 	return result;
 }
 
-CUresult obf_cuModuleGetGlobal_v2(CUdeviceptr *addr, size_t *size, CUmodule handle, const char *name)
+CUresult obf_cuModuleGetGlobal_v2(
+	CUdeviceptr *addr, size_t *size, CUmodule handle, const char *name)
 {
 	struct obf_module *module;
 	CUdeviceptr got_addr;

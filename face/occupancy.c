@@ -1,37 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * cuOccupancy*: how many blocks of a function fit on one multiprocessor, from the device's attributes and the granularities in which hardware
- * hands out registers and shared memory (the CUDA programming guide's tables of compute capabilities).
+ * cuOccupancy*: how many blocks of a function fit on one multiprocessor, from the device's
+ * attributes and the granularities in which hardware hands out registers and shared memory (the
+ * CUDA programming guide's tables of compute capabilities).
  */
 #include "face/private.h"
 #include "protocol/obf_calls.h"
 
-#define REGISTER_UNIT 256u        /* registers of a warp are rounded up to this */
-#define WARP_UNIT 4u              /* warps of a multiprocessor are spread over four schedulers */
-#define SHARED_UNIT_OLD 256u      /* compute capability 7.x */
-#define SHARED_UNIT 128u          /* 8.0 and later */
+#define REGISTER_UNIT    256u /* registers of a warp are rounded up to this */
+#define WARP_UNIT        4u   /* warps of a multiprocessor are spread over four schedulers */
+#define SHARED_UNIT_OLD  256u /* compute capability 7.x */
+#define SHARED_UNIT      128u /* 8.0 and later */
 #define CLUSTER_PORTABLE 8
-#define CLUSTER_MAX 16
+#define CLUSTER_MAX      16
 
 struct machine {
-	uint32_t warp, threads, blocks, registers, registers_block, shared, shared_reserved, shared_unit, shared_block;
+	uint32_t warp, threads, blocks, registers, registers_block, shared, shared_reserved,
+		shared_unit, shared_block;
 };
 
 static void machine_of(const struct obf_device *device, struct machine *ret)
 {
-	uint32_t shared_block = (uint32_t)obf_device_attr(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 48 << 10);
+	uint32_t shared_block = (uint32_t)obf_device_attr(
+		device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 48 << 10);
 
 	*ret = (struct machine){
-		.warp = (uint32_t)ob_max(obf_device_attr(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32), 1),
-		.threads = (uint32_t)obf_device_attr(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 1024),
-		.blocks = (uint32_t)obf_device_attr(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 16),
-		.registers = (uint32_t)obf_device_attr(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536),
-		.registers_block = (uint32_t)obf_device_attr(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, 65536),
-		.shared = (uint32_t)obf_device_attr(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, (int)shared_block),
-		.shared_reserved = (uint32_t)obf_device_attr(device, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 0),
+		.warp = (uint32_t)ob_max(
+			obf_device_attr(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32), 1),
+		.threads = (uint32_t)obf_device_attr(
+			device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 1024),
+		.blocks = (uint32_t)obf_device_attr(
+			device, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 16),
+		.registers = (uint32_t)obf_device_attr(
+			device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536),
+		.registers_block = (uint32_t)obf_device_attr(
+			device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, 65536),
+		.shared = (uint32_t)obf_device_attr(device,
+			CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
+			(int)shared_block),
+		.shared_reserved = (uint32_t)obf_device_attr(
+			device, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 0),
 		.shared_unit = obf_device_cc(device) >= 80 ? SHARED_UNIT : SHARED_UNIT_OLD,
-		.shared_block = (uint32_t)obf_device_attr(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, (int)shared_block),
+		.shared_block = (uint32_t)obf_device_attr(device,
+			CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, (int)shared_block),
 	};
 }
 
@@ -41,7 +53,10 @@ static uint64_t blocks_by_registers(const struct machine *m, uint32_t registers,
 
 	if (per_warp == 0)
 		return m->blocks;
-	/* A block must fit into one share of the register file, each scheduler's warps into its quarter. */
+	/*
+	 * A block must fit into one share of the register file, each scheduler's warps into its
+	 * quarter.
+	 */
 	fit = m->registers_block / per_warp / WARP_UNIT * WARP_UNIT;
 	if (ob_round_up(warps, WARP_UNIT) > fit)
 		return 0;
@@ -57,7 +72,8 @@ static uint64_t blocks_by_shared(const struct machine *m, uint64_t bytes)
 	return block == 0 ? m->blocks : m->shared / block;
 }
 
-int obf_occupancy_blocks(const struct obf_function *function, uint32_t threads, size_t dynamic_shared)
+int obf_occupancy_blocks(
+	const struct obf_function *function, uint32_t threads, size_t dynamic_shared)
 {
 	const struct obf_func_attrs *attrs = &function->pub.attrs;
 	struct machine m;
@@ -65,12 +81,14 @@ int obf_occupancy_blocks(const struct obf_function *function, uint32_t threads, 
 	uint64_t blocks;
 
 	machine_of(function->device, &m);
-	if (threads == 0 || threads > (uint32_t)attrs->max_threads || dynamic_shared > (size_t)attrs->max_dynamic_shared)
+	if (threads == 0 || threads > (uint32_t)attrs->max_threads ||
+		dynamic_shared > (size_t)attrs->max_dynamic_shared)
 		return 0;
 	warps = (threads + m.warp - 1) / m.warp;
 	blocks = ob_min(m.blocks, m.threads / m.warp / warps);
 	blocks = ob_min(blocks, blocks_by_registers(&m, (uint32_t)attrs->registers, warps));
-	blocks = ob_min(blocks, blocks_by_shared(&m, (uint64_t)attrs->shared_bytes + dynamic_shared));
+	blocks = ob_min(
+		blocks, blocks_by_shared(&m, (uint64_t)attrs->shared_bytes + dynamic_shared));
 	return (int)blocks;
 }
 
@@ -84,8 +102,8 @@ static CUresult enter(CUfunction handle, const void *ret, struct obf_function **
 	return ret ? obf_function_exact(*ret_function) : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult obf_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction handle, int block_size, size_t dynamic_shared,
-	unsigned flags)
+CUresult obf_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+	int *blocks, CUfunction handle, int block_size, size_t dynamic_shared, unsigned flags)
 {
 	struct obf_function *function;
 	CUresult result = enter(handle, blocks, &function);
@@ -98,13 +116,16 @@ CUresult obf_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, C
 	return CUDA_SUCCESS;
 }
 
-CUresult obf_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction handle, int block_size, size_t dynamic_shared)
+CUresult obf_cuOccupancyMaxActiveBlocksPerMultiprocessor(
+	int *blocks, CUfunction handle, int block_size, size_t dynamic_shared)
 {
-	return obf_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, handle, block_size, dynamic_shared, CU_OCCUPANCY_DEFAULT);
+	return obf_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+		blocks, handle, block_size, dynamic_shared, CU_OCCUPANCY_DEFAULT);
 }
 
-CUresult obf_cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int *block_size, CUfunction handle, CUoccupancyB2DSize block_to_shared,
-	size_t dynamic_shared, int block_limit, unsigned flags)
+CUresult obf_cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int *block_size,
+	CUfunction handle, CUoccupancyB2DSize block_to_shared, size_t dynamic_shared,
+	int block_limit, unsigned flags)
 {
 	struct obf_function *function;
 	CUresult result = enter(handle, min_grid && block_size ? min_grid : NULL, &function);
@@ -119,7 +140,10 @@ CUresult obf_cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int *block
 	top = function->pub.attrs.max_threads;
 	if (block_limit > 0 && block_limit < top)
 		top = block_limit;
-	/* From the largest size down in whole warps: of two sizes with the same number of resident threads the larger wins. */
+	/*
+	 * From the largest size down in whole warps: of two sizes with the same number of resident
+	 * threads the larger wins.
+	 */
 	for (int size = (int)ob_round_up((uint64_t)top, m.warp); size > 0; size -= (int)m.warp) {
 		int threads = ob_min(size, top);
 		size_t shared = block_to_shared ? block_to_shared(threads) : dynamic_shared;
@@ -134,18 +158,20 @@ CUresult obf_cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int *block
 			break;
 	}
 	*block_size = best_size;
-	*min_grid = best_blocks * obf_device_attr(function->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);
+	*min_grid = best_blocks *
+		obf_device_attr(function->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);
 	return CUDA_SUCCESS;
 }
 
-CUresult obf_cuOccupancyMaxPotentialBlockSize(int *min_grid, int *block_size, CUfunction handle, CUoccupancyB2DSize block_to_shared,
-	size_t dynamic_shared, int block_limit)
+CUresult obf_cuOccupancyMaxPotentialBlockSize(int *min_grid, int *block_size, CUfunction handle,
+	CUoccupancyB2DSize block_to_shared, size_t dynamic_shared, int block_limit)
 {
-	return obf_cuOccupancyMaxPotentialBlockSizeWithFlags(min_grid, block_size, handle, block_to_shared, dynamic_shared, block_limit,
-		CU_OCCUPANCY_DEFAULT);
+	return obf_cuOccupancyMaxPotentialBlockSizeWithFlags(min_grid, block_size, handle,
+		block_to_shared, dynamic_shared, block_limit, CU_OCCUPANCY_DEFAULT);
 }
 
-CUresult obf_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamic_shared, CUfunction handle, int blocks, int block_size)
+CUresult obf_cuOccupancyAvailableDynamicSMemPerBlock(
+	size_t *dynamic_shared, CUfunction handle, int blocks, int block_size)
 {
 	struct obf_function *function;
 	CUresult result = enter(handle, dynamic_shared, &function);
@@ -167,7 +193,8 @@ CUresult obf_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamic_shared, CUf
 	return CUDA_SUCCESS;
 }
 
-CUresult obf_cuOccupancyMaxPotentialClusterSize(int *size, CUfunction handle, const CUlaunchConfig *config)
+CUresult obf_cuOccupancyMaxPotentialClusterSize(
+	int *size, CUfunction handle, const CUlaunchConfig *config)
 {
 	struct obf_function *function;
 	CUresult result = enter(handle, config ? size : NULL, &function);
@@ -177,7 +204,8 @@ CUresult obf_cuOccupancyMaxPotentialClusterSize(int *size, CUfunction handle, co
 		return result;
 	attrs = &function->pub.attrs;
 	if (attrs->cluster[0] > 0)
-		*size = attrs->cluster[0] * ob_max(attrs->cluster[1], 1) * ob_max(attrs->cluster[2], 1);
+		*size = attrs->cluster[0] * ob_max(attrs->cluster[1], 1) *
+			ob_max(attrs->cluster[2], 1);
 	else if (!obf_device_attr(function->device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 0))
 		*size = 1;
 	else
@@ -185,7 +213,8 @@ CUresult obf_cuOccupancyMaxPotentialClusterSize(int *size, CUfunction handle, co
 	return CUDA_SUCCESS;
 }
 
-CUresult obf_cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, const CUlaunchConfig *config)
+CUresult obf_cuOccupancyMaxActiveClusters(
+	int *clusters, CUfunction handle, const CUlaunchConfig *config)
 {
 	struct obf_function *function;
 	struct obf_launch launch;
@@ -197,14 +226,23 @@ CUresult obf_cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, cons
 	if (result != CUDA_SUCCESS)
 		return result;
 	for (int i = 0; i < 3; i++)
-		size *= function->pub.attrs.cluster[0] > 0 ? (uint32_t)ob_max(function->pub.attrs.cluster[i], 1) : launch.cluster[i];
-	if (size > CLUSTER_MAX || !obf_device_attr(function->device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 0))
+		size *= function->pub.attrs.cluster[0] > 0
+			? (uint32_t)ob_max(function->pub.attrs.cluster[i], 1)
+			: launch.cluster[i];
+	if (size > CLUSTER_MAX ||
+		!obf_device_attr(function->device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 0))
 		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
 	threads = (uint64_t)launch.block[0] * launch.block[1] * launch.block[2];
 	if (threads == 0 || threads > UINT32_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* How multiprocessors group into clusters is not told by any attribute: this is the bound without fragmentation. */
-	*clusters = (int)((uint64_t)obf_occupancy_blocks(function, (uint32_t)threads, launch.dynamic_shared) *
-		(uint64_t)obf_device_attr(function->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1) / size);
+	/*
+	 * How multiprocessors group into clusters is not told by any attribute: this is the bound
+	 * without fragmentation.
+	 */
+	*clusters = (int)((uint64_t)obf_occupancy_blocks(
+				  function, (uint32_t)threads, launch.dynamic_shared) *
+		(uint64_t)obf_device_attr(
+			function->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1) /
+		size);
 	return CUDA_SUCCESS;
 }

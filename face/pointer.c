@@ -7,9 +7,12 @@
 #include "protocol/obf_calls.h"
 
 #define ATTRIBUTES_MAX 64u
-#define NO_DEVICE (-2) /* what drivers say of memory that belongs to no device */
+#define NO_DEVICE      (-2) /* what drivers say of memory that belongs to no device */
 
-/* What an attribute's value is: the size in which it is written, and the value for an address nobody knows. */
+/*
+ * What an attribute's value is: the size in which it is written, and the value for an address
+ * nobody knows.
+ */
 static size_t attr_size(CUpointer_attribute attr)
 {
 	switch ((int)attr) {
@@ -51,8 +54,12 @@ static void attr_none(CUpointer_attribute attr, void *data)
 		memset(data, 0, attr_size(attr));
 }
 
-/* The value of an address inside `mem`; INVALID_VALUE when it has none. Little-endian: the low bytes of a 64-bit value serve every size. */
-static CUresult attr_value(CUpointer_attribute attr, const struct obf_mem *mem, CUdeviceptr ptr, uint64_t *ret)
+/*
+ * The value of an address inside `mem`; INVALID_VALUE when it has none. Little-endian: the low
+ * bytes of a 64-bit value serve every size.
+ */
+static CUresult attr_value(
+	CUpointer_attribute attr, const struct obf_mem *mem, CUdeviceptr ptr, uint64_t *ret)
 {
 	bool device = mem->kind == OBF_MEM_DEVICE;
 
@@ -122,7 +129,8 @@ CUresult obf_cuPointerGetAttribute(void *data, CUpointer_attribute attr, CUdevic
 	return result;
 }
 
-CUresult obf_cuPointerGetAttributes(unsigned n, CUpointer_attribute *attrs, void **data, CUdeviceptr ptr)
+CUresult obf_cuPointerGetAttributes(
+	unsigned n, CUpointer_attribute *attrs, void **data, CUdeviceptr ptr)
 {
 	struct obf_mem mem;
 	CUresult result = obf_ready();

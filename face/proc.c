@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* cuGetProcAddress over the generated table of this library's exports; the profiler; calls that are exported but absent. */
+/*
+ * cuGetProcAddress over the generated table of this library's exports; the profiler; calls that are
+ * exported but absent.
+ */
 #include <string.h>
 
 #include "base/log.h"
@@ -9,7 +12,10 @@
 
 #define ABSENT_ROWS 2048u /* more than there are exported names; a power of two */
 
-/* The rows of one name are neighbours, sorted by flavour, then version. Works before cuInit and after a fork: it asks nothing of the process. */
+/*
+ * The rows of one name are neighbours, sorted by flavour, then version. Works before cuInit and
+ * after a fork: it asks nothing of the process.
+ */
 static const struct obf_proc *first_of(const char *name)
 {
 	const struct obf_host *host = obf_process.host;
@@ -23,13 +29,20 @@ static const struct obf_proc *first_of(const char *name)
 		else
 			high = middle;
 	}
-	return host && low < host->n_procs && strcmp(host->procs[low].name, name) == 0 ? &host->procs[low] : NULL;
+	return host && low < host->n_procs && strcmp(host->procs[low].name, name) == 0
+		? &host->procs[low]
+		: NULL;
 }
 
-/* The newest entry of a flavour that a program of `version` may use; *ret_seen tells whether the name has that flavour at all. */
-static const struct obf_proc *newest(const struct obf_proc *row, unsigned flavour, int version, bool *ret_seen)
+/*
+ * The newest entry of a flavour that a program of `version` may use; *ret_seen tells whether the
+ * name has that flavour at all.
+ */
+static const struct obf_proc *newest(
+	const struct obf_proc *row, unsigned flavour, int version, bool *ret_seen)
 {
-	const struct obf_proc *end = obf_process.host->procs + obf_process.host->n_procs, *best = NULL;
+	const struct obf_proc *end = obf_process.host->procs + obf_process.host->n_procs,
+			      *best = NULL;
 	const char *name = row->name;
 
 	*ret_seen = false;
@@ -42,7 +55,8 @@ static const struct obf_proc *newest(const struct obf_proc *row, unsigned flavou
 	return best;
 }
 
-static CUdriverProcAddressQueryResult look_up(const char *symbol, int version, cuuint64_t flags, void **ret)
+static CUdriverProcAddressQueryResult look_up(
+	const char *symbol, int version, cuuint64_t flags, void **ret)
 {
 	const struct obf_proc *first = first_of(symbol), *found = NULL;
 	bool seen = false;
@@ -56,12 +70,14 @@ static CUdriverProcAddressQueryResult look_up(const char *symbol, int version, c
 	if (!seen)
 		found = newest(first, 0, version, &seen);
 	if (!found)
-		return seen ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+		return seen ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+			    : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 	*ret = found->entry;
 	return CU_GET_PROC_ADDRESS_SUCCESS;
 }
 
-CUresult obf_cuGetProcAddress_v2(const char *symbol, void **pfn, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status)
+CUresult obf_cuGetProcAddress_v2(const char *symbol, void **pfn, int version, cuuint64_t flags,
+	CUdriverProcAddressQueryResult *status)
 {
 	CUdriverProcAddressQueryResult found;
 
@@ -83,7 +99,10 @@ CUresult obf_absent(const char *name, const char *reason)
 	static const char *_Atomic rows[ABSENT_ROWS];
 	uintptr_t at = (uintptr_t)name;
 
-	/* Names are string literals: their addresses are their identity. An open table that only grows. */
+	/*
+	 * Names are string literals: their addresses are their identity. An open table that only
+	 * grows.
+	 */
 	for (unsigned i = 0; i < ABSENT_ROWS; i++) {
 		const char *_Atomic *row = &rows[((at >> 3) + i) & (ABSENT_ROWS - 1)];
 		const char *seen = atomic_load_explicit(row, memory_order_relaxed);
@@ -100,7 +119,8 @@ CUresult obf_absent(const char *name, const char *reason)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-CUresult obf_cuProfilerInitialize(const char *config_file, const char *output_file, CUoutput_mode output_mode)
+CUresult obf_cuProfilerInitialize(
+	const char *config_file, const char *output_file, CUoutput_mode output_mode)
 {
 	(void)config_file;
 	(void)output_file;
@@ -130,7 +150,8 @@ CUresult obf_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!mode || (int)*mode < CU_STREAM_CAPTURE_MODE_GLOBAL || (int)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+	if (!mode || (int)*mode < CU_STREAM_CAPTURE_MODE_GLOBAL ||
+		(int)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
 		return CUDA_ERROR_INVALID_VALUE;
 	current = *mode;
 	*mode = before;

@@ -17,8 +17,9 @@
 #include "base/log.h"
 
 #define LINE_MAX_BYTES 1024
-#define TEXT_MAX 64               /* bytes of a string that are shown */
-#define DECIMAL_MAX 0x100000u     /* larger unsigned numbers are shown as hexadecimal, as in the client's trace */
+#define TEXT_MAX       64 /* bytes of a string that are shown */
+/* larger unsigned numbers are shown as hexadecimal, as in the client's trace */
+#define DECIMAL_MAX    0x100000u
 
 bool obf_trace_on;
 
@@ -102,8 +103,8 @@ static void begin(struct line *line, uint64_t number, const char *name)
 	if (!lane)
 		lane = atomic_fetch_add(&last_lane, 1) + 1;
 	line->used = 0;
-	put(line, "%llu.%09llu #%llu lane %u %s", (unsigned long long)(now / OB_SECOND), (unsigned long long)(now % OB_SECOND),
-		(unsigned long long)number, lane - 1, name);
+	put(line, "%llu.%09llu #%llu lane %u %s", (unsigned long long)(now / OB_SECOND),
+		(unsigned long long)(now % OB_SECOND), (unsigned long long)number, lane - 1, name);
 }
 
 static void end(struct line *line)
@@ -111,7 +112,10 @@ static void end(struct line *line)
 	ssize_t written;
 
 	line->text[line->used++] = '\n';
-	/* A trace that cannot be written is cut short; the program goes on. It may have given the number to a file of its own. */
+	/*
+	 * A trace that cannot be written is cut short; the program goes on. It may have given the
+	 * number to a file of its own.
+	 */
 	written = ob_fd_is(trace_fd, &trace_file) ? write(trace_fd, line->text, line->used) : 0;
 	(void)written;
 }
@@ -129,7 +133,8 @@ uint64_t obf_trace_call(const char *name, const struct obf_trace_arg *args, unsi
 	return number;
 }
 
-void obf_trace_result(uint64_t number, const char *name, CUresult result, const struct obf_trace_arg *outs, unsigned n)
+void obf_trace_result(uint64_t number, const char *name, CUresult result,
+	const struct obf_trace_arg *outs, unsigned n)
 {
 	int saved = errno;
 	struct line line;

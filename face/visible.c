@@ -32,10 +32,14 @@ static struct entry entry_next(const char **at)
 	return entry;
 }
 
-/* As the driver reads numbers: what stands behind the digits does not count ("1gpu" is 1). False: no digits at the beginning. */
+/*
+ * As the driver reads numbers: what stands behind the digits does not count ("1gpu" is 1). False:
+ * no digits at the beginning.
+ */
 static bool entry_number(const struct entry *entry, long *ret)
 {
-	const char *digits = entry->text + (entry->size && (*entry->text == '-' || *entry->text == '+'));
+	const char *digits =
+		entry->text + (entry->size && (*entry->text == '-' || *entry->text == '+'));
 
 	if (!entry->size || !isdigit((unsigned char)*digits))
 		return false;
@@ -50,11 +54,14 @@ static void uuid_text(const struct obf_device *device, char ret[UUID_TEXT_MAX])
 	const unsigned char *b = (const unsigned char *)device->uuid.bytes;
 	const char *kind = strstr(device->name, " MIG ") ? "MIG" : "GPU";
 
-	snprintf(ret, UUID_TEXT_MAX, "%s-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", kind, b[0], b[1], b[2], b[3], b[4], b[5],
-		b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+	snprintf(ret, UUID_TEXT_MAX,
+		"%s-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", kind,
+		b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12],
+		b[13], b[14], b[15]);
 }
 
-static enum obf_visible_end find_by_uuid(const struct obf_device *devices, int n, const struct entry *entry, int *ret)
+static enum obf_visible_end find_by_uuid(
+	const struct obf_device *devices, int n, const struct entry *entry, int *ret)
 {
 	enum obf_visible_end end = OBF_VISIBLE_UNKNOWN;
 
@@ -73,7 +80,8 @@ static enum obf_visible_end find_by_uuid(const struct obf_device *devices, int n
 }
 
 /* WHOLE: the entry names devices[*ret]. */
-static enum obf_visible_end find(const struct obf_device *devices, int n, const int *sorted, const struct entry *entry, int *ret)
+static enum obf_visible_end find(const struct obf_device *devices, int n, const int *sorted,
+	const struct entry *entry, int *ret)
 {
 	long number;
 
@@ -93,8 +101,8 @@ static enum obf_visible_end find(const struct obf_device *devices, int n, const 
 
 static int compare_pci(const struct obf_device *a, const struct obf_device *b)
 {
-	static const CUdevice_attribute parts[] = { CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID,
-		CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID };
+	static const CUdevice_attribute parts[] = { CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID,
+		CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID };
 
 	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
 		if (a->attr[parts[i]] != b->attr[parts[i]])
@@ -109,7 +117,8 @@ static void sort(const struct obf_device *devices, int n, const char *order, int
 	for (int i = 0; i < n; i++) {
 		int at = i;
 
-		for (; by_pci && at > 0 && compare_pci(&devices[ret[at - 1]], &devices[i]) > 0; at--)
+		for (; by_pci && at > 0 && compare_pci(&devices[ret[at - 1]], &devices[i]) > 0;
+			at--)
 			ret[at] = ret[at - 1];
 		ret[at] = i;
 	}
@@ -146,7 +155,8 @@ static bool has(const struct obf_visible *visible, int ordinal)
 	return false;
 }
 
-void obf_visible_choose(const struct obf_device *devices, int n, const char *order, const char *list, struct obf_visible *ret)
+void obf_visible_choose(const struct obf_device *devices, int n, const char *order,
+	const char *list, struct obf_visible *ret)
 {
 	int sorted[OBF_DEVICE_MAX];
 

@@ -11,11 +11,13 @@
 
 enum {
 	MACHINE_CUDA = 190,
-	OSABI_NEW = 0x41,               /* nvcc 13: SM in bits 8..15 of e_flags; before (0x33) in bits 0..7 */
-	SYMBOL_IS_ENTRY = 0x10,         /* st_other */
+	/* nvcc 13: SM in bits 8..15 of e_flags; before (0x33) in bits 0..7 */
+	OSABI_NEW = 0x41,
+	SYMBOL_IS_ENTRY = 0x10, /* st_other */
 	SYMBOL_IS_MANAGED = 0x04,
 	SECTION_NV_INFO = 0x70000000,
-	SHARED_RESERVED_FROM_SM = 90,   /* from here on .nv.shared.K begins with what the system keeps for itself */
+	/* from here on .nv.shared.K begins with what the system keeps for itself */
+	SHARED_RESERVED_FROM_SM = 90,
 	SHARED_RESERVED_BYTES = 1024,
 };
 
@@ -36,8 +38,9 @@ struct elf {
 	size_t size;
 	Elf64_Ehdr header;
 	uint64_t n_sections;
-	Elf64_Shdr *sections;        /* owned copy: a cubin inside a fatbin is only 8-aligned by custom */
-	const char *names;           /* section names */
+	/* owned copy: a cubin inside a fatbin is only 8-aligned by custom */
+	Elf64_Shdr *sections;
+	const char *names; /* section names */
 	size_t names_size;
 };
 
@@ -69,7 +72,8 @@ uint32_t obi_elf_arch(const void *elf, size_t size)
 	memcpy(&header, elf, sizeof(header));
 	if (header.e_machine != MACHINE_CUDA)
 		return 0;
-	return header.e_ident[EI_OSABI] == OSABI_NEW ? (header.e_flags >> 8) & 0xff : header.e_flags & 0xff;
+	return header.e_ident[EI_OSABI] == OSABI_NEW ? (header.e_flags >> 8) & 0xff
+						     : header.e_flags & 0xff;
 }
 
 static bool header_read(const void *data, size_t limit, Elf64_Ehdr *ret)
@@ -78,8 +82,9 @@ static bool header_read(const void *data, size_t limit, Elf64_Ehdr *ret)
 		return false;
 	memcpy(ret, data, sizeof(*ret));
 	return ret->e_ident[EI_CLASS] == ELFCLASS64 && ret->e_ident[EI_DATA] == ELFDATA2LSB &&
-	       ret->e_ehsize >= sizeof(*ret) && (!ret->e_shnum || ret->e_shentsize == sizeof(Elf64_Shdr)) &&
-	       (!ret->e_phnum || ret->e_phentsize == sizeof(Elf64_Phdr));
+		ret->e_ehsize >= sizeof(*ret) &&
+		(!ret->e_shnum || ret->e_shentsize == sizeof(Elf64_Shdr)) &&
+		(!ret->e_phnum || ret->e_phentsize == sizeof(Elf64_Phdr));
 }
 
 /* Grows *end to offset + size; false when that leaves `limit`. */
@@ -101,15 +106,16 @@ size_t obi_elf_size(const void *elf, size_t limit)
 		return 0;
 	const uint8_t *data = elf;
 	if (!reach(&end, 0, header.e_ehsize, limit) ||
-	    !reach(&end, header.e_phoff, (uint64_t)header.e_phnum * sizeof(Elf64_Phdr), limit) ||
-	    !reach(&end, header.e_shoff, (uint64_t)header.e_shnum * sizeof(Elf64_Shdr), limit))
+		!reach(&end, header.e_phoff, (uint64_t)header.e_phnum * sizeof(Elf64_Phdr),
+			limit) ||
+		!reach(&end, header.e_shoff, (uint64_t)header.e_shnum * sizeof(Elf64_Shdr), limit))
 		return 0;
 	for (size_t i = 0; i < header.e_shnum; i++) {
 		Elf64_Shdr section;
 
 		memcpy(&section, data + header.e_shoff + i * sizeof(section), sizeof(section));
 		if (section.sh_type != SHT_NOBITS && section.sh_type != SHT_NULL &&
-		    !reach(&end, section.sh_offset, section.sh_size, limit))
+			!reach(&end, section.sh_offset, section.sh_size, limit))
 			return 0;
 	}
 	for (size_t i = 0; i < header.e_phnum; i++) {
@@ -170,7 +176,8 @@ static bool has_prefix(const char *text, const char *prefix)
 /* The section's bytes; NULL when they leave the file or it has none. */
 static const uint8_t *section_bytes(const struct elf *elf, const Elf64_Shdr *section)
 {
-	if (section->sh_type == SHT_NOBITS || !ob_span_inside(section->sh_offset, section->sh_size, elf->size))
+	if (section->sh_type == SHT_NOBITS ||
+		!ob_span_inside(section->sh_offset, section->sh_size, elf->size))
 		return NULL;
 	return elf->data + section->sh_offset;
 }
@@ -182,7 +189,10 @@ struct nvinfo {
 	size_t size;
 };
 
-/* The next record: u8 format, u8 attribute, then nothing (1), u8 (2), u16 (3), or u16 length and bytes (4). */
+/*
+ * The next record: u8 format, u8 attribute, then nothing (1), u8 (2), u16 (3), or u16 length and
+ * bytes (4).
+ */
 static bool nvinfo_next(struct nvinfo *it)
 {
 	if (it->end - it->p < 4)
@@ -204,13 +214,14 @@ static bool nvinfo_next(struct nvinfo *it)
 }
 
 /*
- * Both forms of a parameter record, 12 bytes: u32 0, u16 ordinal, u16 offset, then a u32 with the size in its upper 14 bits, or,
- * for kernels with more than 4 KB of parameters, in its lower 24 (sm_100 keeps the pointee's space above them).
+ * Both forms of a parameter record, 12 bytes: u32 0, u16 ordinal, u16 offset, then a u32 with the
+ * size in its upper 14 bits, or, for kernels with more than 4 KB of parameters, in its lower 24
+ * (sm_100 keeps the pointee's space above them).
  */
 static bool nvinfo_param(const struct nvinfo *it, uint32_t *ret_ordinal, struct obi_param *ret)
 {
 	if (it->format != 4 || it->size < 12 ||
-	    (it->attribute != NVINFO_KPARAM_INFO && it->attribute != NVINFO_KPARAM_INFO_LARGE))
+		(it->attribute != NVINFO_KPARAM_INFO && it->attribute != NVINFO_KPARAM_INFO_LARGE))
 		return false;
 	uint32_t word = get32(it->value + 8);
 	*ret_ordinal = get16(it->value + 4);
@@ -219,7 +230,8 @@ static bool nvinfo_param(const struct nvinfo *it, uint32_t *ret_ordinal, struct 
 	return true;
 }
 
-static enum ob_err kernel_info(const uint8_t *bytes, size_t size, struct obi_builder *builder, uint32_t index)
+static enum ob_err kernel_info(
+	const uint8_t *bytes, size_t size, struct obi_builder *builder, uint32_t index)
 {
 	struct obi_kernel *kernel = obi_builder_kernel_at(builder, index);
 	struct nvinfo it = { .p = bytes, .end = bytes + size };
@@ -254,7 +266,8 @@ static enum ob_err kernel_info(const uint8_t *bytes, size_t size, struct obi_bui
 	while (nvinfo_next(&it)) {
 		if (!nvinfo_param(&it, &ordinal, &param))
 			continue;
-		if (param.size > OBI_PARAM_BYTES_MAX || param.offset + param.size > OBI_PARAM_BYTES_MAX)
+		if (param.size > OBI_PARAM_BYTES_MAX ||
+			param.offset + param.size > OBI_PARAM_BYTES_MAX)
 			return OB_ERR_LIMIT;
 		params[ordinal] = param;
 		kernel->param_bytes = ob_max(kernel->param_bytes, param.offset + param.size);
@@ -262,9 +275,12 @@ static enum ob_err kernel_info(const uint8_t *bytes, size_t size, struct obi_bui
 	return kernel->param_bytes > OBI_PARAM_BYTES_MAX ? OB_ERR_LIMIT : OB_ERR_NONE;
 }
 
-/* What the symbol table tells; maps text sections and symbols to kernels for the records that follow. */
+/*
+ * What the symbol table tells; maps text sections and symbols to kernels for the records that
+ * follow.
+ */
 struct symbols_map {
-	uint32_t *kernel_of_section;  /* by section, owned */
+	uint32_t *kernel_of_section; /* by section, owned */
 	const uint8_t *table;
 	const char *strings;
 	size_t strings_size;
@@ -279,13 +295,16 @@ static Elf64_Sym symbol_at(const struct symbols_map *map, uint64_t index)
 	return symbol;
 }
 
-static void scan_variable(const struct elf *elf, const Elf64_Sym *symbol, const char *name, struct obi_builder *builder)
+static void scan_variable(const struct elf *elf, const Elf64_Sym *symbol, const char *name,
+	struct obi_builder *builder)
 {
 	const char *section = section_name(elf, &elf->sections[symbol->st_shndx]);
 	bool is_const = strcmp(section, ".nv.constant3") == 0;
 
 	/* A name that begins with $ is the compiler's own (string literals). */
-	if ((!is_const && strcmp(section, ".nv.global") != 0 && strcmp(section, ".nv.global.init") != 0) || name[0] == '$')
+	if ((!is_const && strcmp(section, ".nv.global") != 0 &&
+		    strcmp(section, ".nv.global.init") != 0) ||
+		name[0] == '$')
 		return;
 	struct obi_variable *variable = obi_builder_variable(builder, name, strlen(name));
 	if (variable) {
@@ -295,7 +314,8 @@ static void scan_variable(const struct elf *elf, const Elf64_Sym *symbol, const 
 	}
 }
 
-static enum ob_err scan_symbols(const struct elf *elf, struct symbols_map *map, struct obi_builder *builder)
+static enum ob_err scan_symbols(
+	const struct elf *elf, struct symbols_map *map, struct obi_builder *builder)
 {
 	for (uint64_t i = 0; i < map->n_symbols; i++) {
 		Elf64_Sym symbol = symbol_at(map, i);
@@ -305,7 +325,8 @@ static enum ob_err scan_symbols(const struct elf *elf, struct symbols_map *map, 
 		if (!name[0])
 			continue;
 		if (symbol.st_shndx == SHN_UNDEF) {
-			builder->prints |= strcmp(name, "vprintf") == 0 || strcmp(name, "__assertfail") == 0;
+			builder->prints |=
+				strcmp(name, "vprintf") == 0 || strcmp(name, "__assertfail") == 0;
 			continue;
 		}
 		if (symbol.st_shndx >= elf->n_sections)
@@ -315,7 +336,8 @@ static enum ob_err scan_symbols(const struct elf *elf, struct symbols_map *map, 
 				return OB_ERR_IMAGE_DAMAGED;
 			if (!obi_builder_kernel(builder, name, strlen(name)))
 				return OB_ERR_LIMIT;
-			map->kernel_of_section[symbol.st_shndx] = (uint32_t)(obi_builder_n_kernels(builder) - 1);
+			map->kernel_of_section[symbol.st_shndx] =
+				(uint32_t)(obi_builder_n_kernels(builder) - 1);
 		} else if (type == STT_OBJECT) {
 			scan_variable(elf, &symbol, name, builder);
 		}
@@ -324,13 +346,14 @@ static enum ob_err scan_symbols(const struct elf *elf, struct symbols_map *map, 
 }
 
 /* REGCOUNT records live in the file-wide .nv.info: u32 symbol, u32 registers. */
-static void scan_registers(const uint8_t *bytes, size_t size, const struct elf *elf, const struct symbols_map *map,
-			   struct obi_builder *builder)
+static void scan_registers(const uint8_t *bytes, size_t size, const struct elf *elf,
+	const struct symbols_map *map, struct obi_builder *builder)
 {
 	struct nvinfo it = { .p = bytes, .end = bytes + size };
 
 	while (nvinfo_next(&it)) {
-		if (it.attribute != NVINFO_REGCOUNT || it.format != 4 || it.size < 8 || get32(it.value) >= map->n_symbols)
+		if (it.attribute != NVINFO_REGCOUNT || it.format != 4 || it.size < 8 ||
+			get32(it.value) >= map->n_symbols)
 			continue;
 		Elf64_Sym symbol = symbol_at(map, get32(it.value));
 		if (symbol.st_shndx >= elf->n_sections || !(symbol.st_other & SYMBOL_IS_ENTRY))
@@ -341,7 +364,8 @@ static void scan_registers(const uint8_t *bytes, size_t size, const struct elf *
 	}
 }
 
-static enum ob_err scan_sections(const struct elf *elf, const struct symbols_map *map, struct obi_builder *builder)
+static enum ob_err scan_sections(
+	const struct elf *elf, const struct symbols_map *map, struct obi_builder *builder)
 {
 	for (uint64_t i = 1; i < elf->n_sections; i++) {
 		const Elf64_Shdr *section = &elf->sections[i];
@@ -349,10 +373,14 @@ static enum ob_err scan_sections(const struct elf *elf, const struct symbols_map
 
 		if (has_prefix(name, ".nv.shared.") && section->sh_info < elf->n_sections) {
 			uint32_t kernel = map->kernel_of_section[section->sh_info];
-			uint64_t reserved = builder->arch >= SHARED_RESERVED_FROM_SM ? SHARED_RESERVED_BYTES : 0;
+			uint64_t reserved = builder->arch >= SHARED_RESERVED_FROM_SM
+				? SHARED_RESERVED_BYTES
+				: 0;
 
-			if (kernel != NO_KERNEL && section->sh_size >= reserved && section->sh_size <= UINT32_MAX)
-				obi_builder_kernel_at(builder, kernel)->static_shared = (uint32_t)(section->sh_size - reserved);
+			if (kernel != NO_KERNEL && section->sh_size >= reserved &&
+				section->sh_size <= UINT32_MAX)
+				obi_builder_kernel_at(builder, kernel)->static_shared =
+					(uint32_t)(section->sh_size - reserved);
 			continue;
 		}
 		if (section->sh_type != SECTION_NV_INFO || !has_prefix(name, ".nv.info"))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obi_elf: NVIDIA's cubin as far as a launch needs it: kernels with their parameter layout and launch bounds, variables.
- * Bytes only, every offset checked; no state, any thread. Section and record meanings were read off nvcc's own output.
+ * obi_elf: NVIDIA's cubin as far as a launch needs it: kernels with their parameter layout and
+ * launch bounds, variables. Bytes only, every offset checked; no state, any thread. Section and
+ * record meanings were read off nvcc's own output.
  */
 #ifndef OBI_ELF_H
 #define OBI_ELF_H

@@ -10,10 +10,10 @@
 #include "image/elf.h"
 #include "image/ptx_scan.h"
 
-#define WRAPPER_MAGIC 0x466243b1u
-#define WRAPPER_LINKED 2u /* version: its last word is a list of fatbins */
-#define FATBIN_MAGIC 0xba55ed50u
-#define FATBIN_MAX ((uint64_t)4 << 30) /* bytes of all entries */
+#define WRAPPER_MAGIC    0x466243b1u
+#define WRAPPER_LINKED   2u /* version: its last word is a list of fatbins */
+#define FATBIN_MAGIC     0xba55ed50u
+#define FATBIN_MAX       ((uint64_t)4 << 30) /* bytes of all entries */
 #define ENTRY_HEADER_MIN 64u
 
 /* The header of a fatbin and of one of its entries, as nvcc 13 writes them. */
@@ -26,15 +26,15 @@ struct fatbin_header {
 struct entry_header {
 	uint16_t kind, unknown;
 	uint32_t header_size;
-	uint64_t size;              /* payload as stored, padded to 8 */
-	uint32_t compressed_size;   /* exact; 0: not compressed */
+	uint64_t size;            /* payload as stored, padded to 8 */
+	uint32_t compressed_size; /* exact; 0: not compressed */
 	uint32_t options_offset;
 	uint16_t minor, major;
 	uint32_t arch;
 	uint32_t name_offset, name_size;
 	uint64_t flags;
 	uint64_t zero;
-	uint64_t raw_size;          /* 0: not compressed */
+	uint64_t raw_size; /* 0: not compressed */
 };
 
 enum {
@@ -45,7 +45,9 @@ enum {
 	ENTRY_ARCH_FAMILY = 0x200000,
 };
 
-_Static_assert(sizeof(struct fatbin_header) == 16 && sizeof(struct entry_header) == ENTRY_HEADER_MIN, "format");
+_Static_assert(
+	sizeof(struct fatbin_header) == 16 && sizeof(struct entry_header) == ENTRY_HEADER_MIN,
+	"format");
 
 static enum ob_err entry_codec(const struct entry_header *header, struct obi_entry *entry)
 {
@@ -59,7 +61,9 @@ static enum ob_err entry_codec(const struct entry_header *header, struct obi_ent
 		entry->codec = OBI_RAW;
 		entry->size = entry->raw_size = header->size;
 	}
-	return header->raw_size > OBI_PAYLOAD_MAX || entry->raw_size > OBI_PAYLOAD_MAX ? OB_ERR_LIMIT : OB_ERR_NONE;
+	return header->raw_size > OBI_PAYLOAD_MAX || entry->raw_size > OBI_PAYLOAD_MAX
+		? OB_ERR_LIMIT
+		: OB_ERR_NONE;
 }
 
 /* The entry at p, of which `left` bytes are the fatbin's. */
@@ -70,7 +74,8 @@ static enum ob_err entry_read(const uint8_t *p, uint64_t left, struct obi_entry 
 	if (left < sizeof(header))
 		return OB_ERR_IMAGE_DAMAGED;
 	memcpy(&header, p, sizeof(header));
-	if (header.header_size < sizeof(header) || header.header_size > left || header.size > left - header.header_size)
+	if (header.header_size < sizeof(header) || header.header_size > left ||
+		header.size > left - header.header_size)
 		return OB_ERR_IMAGE_DAMAGED;
 	*entry = (struct obi_entry){
 		.kind = (enum obi_kind)header.kind,
@@ -93,8 +98,8 @@ static enum ob_err fatbin_open(const uint8_t *data, size_t limit, struct obi_ima
 	if (limit < sizeof(header))
 		return OB_ERR_IMAGE_DAMAGED;
 	memcpy(&header, data, sizeof(header));
-	if (header.version != 1 || header.header_size < sizeof(header) || header.size > FATBIN_MAX ||
-	    !ob_span_inside(header.header_size, header.size, limit))
+	if (header.version != 1 || header.header_size < sizeof(header) ||
+		header.size > FATBIN_MAX || !ob_span_inside(header.header_size, header.size, limit))
 		return OB_ERR_IMAGE_DAMAGED;
 	ret->is_fatbin = true;
 	for (uint64_t at = 0; at < header.size;) {
@@ -108,7 +113,8 @@ static enum ob_err fatbin_open(const uint8_t *data, size_t limit, struct obi_ima
 			ret->entries = grown;
 		}
 		struct obi_entry *entry = &ret->entries[ret->n_entries];
-		enum ob_err err = entry_read(data + header.header_size + at, header.size - at, entry);
+		enum ob_err err =
+			entry_read(data + header.header_size + at, header.size - at, entry);
 		if (err)
 			return err;
 		ret->n_entries++;
@@ -142,7 +148,8 @@ static enum ob_err bare_open(const uint8_t *data, size_t limit, struct obi_image
 			return OB_ERR_IMAGE_DAMAGED;
 	} else if (obi_ptx_is(data, limit)) {
 		entry.kind = OBI_PTX;
-		entry.size = strnlen((const char *)data, ob_min(limit, (size_t)OBI_PAYLOAD_MAX + 1));
+		entry.size =
+			strnlen((const char *)data, ob_min(limit, (size_t)OBI_PAYLOAD_MAX + 1));
 		if (entry.size > OBI_PAYLOAD_MAX)
 			return OB_ERR_LIMIT;
 		entry.arch = obi_ptx_arch(data, entry.size, &letter);
@@ -165,7 +172,8 @@ static enum ob_err open_at(const void *data, size_t limit, struct obi_image *ret
 	struct obi_image image = { .is_wrapper = ret->is_wrapper, .prelinked = ret->prelinked };
 	bool is_fatbin = limit >= 4 && begins_with(data, FATBIN_MAGIC);
 
-	enum ob_err err = is_fatbin ? fatbin_open(data, limit, &image) : bare_open(data, limit, &image);
+	enum ob_err err =
+		is_fatbin ? fatbin_open(data, limit, &image) : bare_open(data, limit, &image);
 	if (err) {
 		free(image.entries);
 		return err;
@@ -190,7 +198,10 @@ enum ob_err obi_image_open(const void *image, struct obi_image *ret)
 		if (wrapper.version == WRAPPER_LINKED)
 			opened.prelinked = wrapper.filename_or_prelinked;
 	}
-	/* The formats' own lengths and terminators end every read; SIZE_MAX less the address keeps sums from wrapping. */
+	/*
+	 * The formats' own lengths and terminators end every read; SIZE_MAX less the address keeps
+	 * sums from wrapping.
+	 */
 	enum ob_err err = open_at(image, SIZE_MAX - (uintptr_t)image, &opened);
 	if (!err)
 		*ret = opened;
@@ -217,7 +228,8 @@ void obi_image_fini(struct obi_image *image)
 	memset(image, 0, sizeof(*image));
 }
 
-enum ob_err obi_entry_payload(const struct obi_entry *entry, const uint8_t **ret_data, size_t *ret_size, bool *ret_owned)
+enum ob_err obi_entry_payload(
+	const struct obi_entry *entry, const uint8_t **ret_data, size_t *ret_size, bool *ret_owned)
 {
 	const uint8_t *data = entry->data;
 	size_t size = entry->raw_size;
@@ -229,7 +241,8 @@ enum ob_err obi_entry_payload(const struct obi_entry *entry, const uint8_t **ret
 		if (!raw)
 			return OB_ERR_NO_MEMORY;
 		enum obz_codec codec = entry->codec == OBI_LZ4 ? OBZ_LZ4 : OBZ_ZSTD;
-		enum ob_err err = obz_decompress(codec, entry->data, entry->size, raw, entry->raw_size);
+		enum ob_err err =
+			obz_decompress(codec, entry->data, entry->size, raw, entry->raw_size);
 		if (err) {
 			free(raw);
 			return err;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obi_image: what cuModuleLoadData and its kin are handed (nvcc's wrapper, a bare fatbin, a cubin, PTX text), opened as a list
- * of entries; and obi_symbols: the kernels and variables that one entry defines.
+ * obi_image: what cuModuleLoadData and its kin are handed (nvcc's wrapper, a bare fatbin, a cubin,
+ * PTX text), opened as a list of entries; and obi_symbols: the kernels and variables that one entry
+ * defines.
  *
- * Bytes only: nothing is executed, nothing is trusted. An opened image borrows the caller's bytes; entries and symbols own what
- * they decompress. No shared state: any thread.
+ * Bytes only: nothing is executed, nothing is trusted. An opened image borrows the caller's bytes;
+ * entries and symbols own what they decompress. No shared state: any thread.
  */
 #ifndef OBI_IMAGE_H
 #define OBI_IMAGE_H
@@ -16,10 +17,10 @@
 
 #include "base/err.h"
 
-#define OBI_ENTRY_MAX 4096u              /* entries in one fatbin */
-#define OBI_PAYLOAD_MAX (1u << 30)       /* bytes of one entry, uncompressed */
-#define OBI_KERNEL_MAX 65536u            /* kernels in one entry */
-#define OBI_PARAM_MAX 4096u              /* parameters of one kernel */
+#define OBI_ENTRY_MAX       4096u      /* entries in one fatbin */
+#define OBI_PAYLOAD_MAX     (1u << 30) /* bytes of one entry, uncompressed */
+#define OBI_KERNEL_MAX      65536u     /* kernels in one entry */
+#define OBI_PARAM_MAX       4096u      /* parameters of one kernel */
 #define OBI_PARAM_BYTES_MAX 32764u
 
 enum obi_kind { OBI_PTX = 1, OBI_ELF = 2, OBI_LTO = 8 };
@@ -28,14 +29,15 @@ enum obi_codec { OBI_RAW, OBI_LZ4, OBI_ZSTD };
 struct obi_entry {
 	enum obi_kind kind;
 	enum obi_codec codec;
-	uint32_t arch;            /* 90 for sm_90; 0 when a bare cubin or PTX text does not say */
-	bool arch_specific;       /* sm_90a */
-	bool arch_family;         /* sm_100f */
+	uint32_t arch;      /* 90 for sm_90; 0 when a bare cubin or PTX text does not say */
+	bool arch_specific; /* sm_90a */
+	bool arch_family;   /* sm_100f */
 	bool debug;
-	const uint8_t *data;      /* as stored */
-	size_t size;              /* exact bytes as stored */
-	size_t raw_size;          /* uncompressed */
-	const uint8_t *whole;     /* header and payload as they stand in the fatbin; NULL for bare cubin or PTX */
+	const uint8_t *data; /* as stored */
+	size_t size;         /* exact bytes as stored */
+	size_t raw_size;     /* uncompressed */
+	/* header and payload as they stand in the fatbin; NULL for bare cubin or PTX */
+	const uint8_t *whole;
 	size_t whole_size;
 };
 
@@ -43,31 +45,43 @@ struct obi_image {
 	size_t n_entries;
 	struct obi_entry *entries; /* owned */
 	bool is_wrapper, is_fatbin;
-	/* A wrapper of nvcc -rdc=true: the fatbins of the objects that were linked, closed by NULL; borrowed. ptx_merge.h makes use of them. */
+	/*
+	 * A wrapper of nvcc -rdc=true: the fatbins of the objects that were linked, closed by NULL;
+	 * borrowed. ptx_merge.h makes use of them.
+	 */
 	const void *const *prelinked;
 };
 
 /*
- * Open an image whose length the CUDA API does not tell. bounded variants take the readable size and never read past it;
- * obi_image_open reads what the formats' own lengths say, as a driver must. OB_ERR_IMAGE_*.
+ * Open an image whose length the CUDA API does not tell. bounded variants take the readable size
+ * and never read past it; obi_image_open reads what the formats' own lengths say, as a driver must.
+ * OB_ERR_IMAGE_*.
  */
 enum ob_err obi_image_open(const void *image, struct obi_image *ret);
 enum ob_err obi_image_open_bounded(const void *image, size_t size, struct obi_image *ret);
 void obi_image_fini(struct obi_image *image);
 
-/* The size of a cubin by its own tables, at most `limit` (SIZE_MAX for unbounded); 0 when it is not a sane ELF. */
+/*
+ * The size of a cubin by its own tables, at most `limit` (SIZE_MAX for unbounded); 0 when it is not
+ * a sane ELF.
+ */
 size_t obi_elf_size(const void *elf, size_t limit);
 
 /*
- * The entry a device of compute capability `cc` (90 for 9.0) takes: the highest cubin of the same major and minor at most the
- * device's (exact for "a", family rule for "f"), else the newest PTX at most cc. ptx_only: never a cubin. NULL: none fits.
+ * The entry a device of compute capability `cc` (90 for 9.0) takes: the highest cubin of the same
+ * major and minor at most the device's (exact for "a", family rule for "f"), else the newest PTX at
+ * most cc. ptx_only: never a cubin. NULL: none fits.
  */
 const struct obi_entry *obi_image_select(const struct obi_image *image, uint32_t cc, bool ptx_only);
 /* "sm_80, sm_90 (no PTX)" for messages; always NUL-terminated. */
 void obi_image_describe(const struct obi_image *image, char *ret_text, size_t size);
 
-/* The uncompressed payload; *ret_owned tells whether the caller frees *ret_data with free(). PTX: trailing NULs cut. */
-enum ob_err obi_entry_payload(const struct obi_entry *entry, const uint8_t **ret_data, size_t *ret_size, bool *ret_owned);
+/*
+ * The uncompressed payload; *ret_owned tells whether the caller frees *ret_data with free(). PTX:
+ * trailing NULs cut.
+ */
+enum ob_err obi_entry_payload(
+	const struct obi_entry *entry, const uint8_t **ret_data, size_t *ret_size, bool *ret_owned);
 
 struct obi_param {
 	uint32_t offset, size;
@@ -78,34 +92,39 @@ struct obi_kernel {
 	const struct obi_param *params;
 	uint32_t n_params;
 	uint32_t param_bytes;
-	uint32_t static_shared;   /* bytes; 0 when unknown */
-	uint32_t max_threads;     /* launch bound; 0 when none */
+	uint32_t static_shared; /* bytes; 0 when unknown */
+	uint32_t max_threads;   /* launch bound; 0 when none */
 	uint32_t reqntid[3];
-	uint32_t registers;       /* 0 when unknown (PTX) */
+	uint32_t registers; /* 0 when unknown (PTX) */
 };
 
 struct obi_variable {
 	const char *name;
-	uint64_t size;            /* 0 when unknown */
+	uint64_t size; /* 0 when unknown */
 	bool is_const, is_managed;
 };
 
 struct obi_symbols {
 	size_t n_kernels, n_variables;
-	struct obi_kernel *kernels;      /* sorted by name */
-	struct obi_variable *variables;  /* sorted by name */
-	bool prints;                     /* refers to vprintf or __assertfail: output may come */
-	uint32_t arch;                   /* .target or e_flags */
-	uint32_t ptx_version;            /* 90 for .version 9.0; 0 for a cubin */
-	uint64_t variable_bytes;         /* of all variables, as far as the image tells */
-	bool plain;                      /* PTX that every driver of this version takes: image/ptx_plain.h. Never a cubin */
-	void *storage;                   /* names and params */
+	struct obi_kernel *kernels;     /* sorted by name */
+	struct obi_variable *variables; /* sorted by name */
+	bool prints;                    /* refers to vprintf or __assertfail: output may come */
+	uint32_t arch;                  /* .target or e_flags */
+	uint32_t ptx_version;           /* 90 for .version 9.0; 0 for a cubin */
+	uint64_t variable_bytes;        /* of all variables, as far as the image tells */
+	/* PTX that every driver of this version takes: image/ptx_plain.h. Never a cubin */
+	bool plain;
+	void *storage; /* names and params */
 };
 
-/* From an uncompressed cubin or PTX text (by content). PTX is scanned, not parsed: .entry, .param, .maxntid, .reqntid, .shared, globals. */
+/*
+ * From an uncompressed cubin or PTX text (by content). PTX is scanned, not parsed: .entry, .param,
+ * .maxntid, .reqntid, .shared, globals.
+ */
 enum ob_err obi_symbols_read(const void *data, size_t size, struct obi_symbols *ret);
 void obi_symbols_fini(struct obi_symbols *symbols);
 const struct obi_kernel *obi_symbols_kernel(const struct obi_symbols *symbols, const char *name);
-const struct obi_variable *obi_symbols_variable(const struct obi_symbols *symbols, const char *name);
+const struct obi_variable *obi_symbols_variable(
+	const struct obi_symbols *symbols, const char *name);
 
 #endif

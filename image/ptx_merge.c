@@ -19,7 +19,7 @@ struct statement {
 	enum kind kind;
 	enum linkage linkage;
 	uint32_t module;
-	size_t from, to;             /* in the module's text */
+	size_t from, to;                 /* in the module's text */
 	size_t linkage_at, linkage_size; /* the linking directive, 0: none */
 	size_t name_at, name_size;
 	bool dropped;
@@ -30,21 +30,22 @@ struct merge {
 	size_t n_inputs;
 	struct statement *statements;
 	size_t n, max;
-	uint32_t *table;             /* open hash of statements + 1, by name; locals left out */
-	uint32_t *locals;            /* the same for locals, by module and name */
+	uint32_t *table;  /* open hash of statements + 1, by name; locals left out */
+	uint32_t *locals; /* the same for locals, by module and name */
 	size_t mask;
-	unsigned version, arch;      /* 90 for .version 9.0, 75 for sm_75 */
-	const char *target;          /* of the newest, borrowed */
+	unsigned version, arch; /* 90 for .version 9.0, 75 for sm_75 */
+	const char *target;     /* of the newest, borrowed */
 	size_t target_size;
 	char *log;
 	size_t log_size;
 };
 
-static enum ob_err complain(struct merge *m, uint32_t module, const char *what, const char *name, size_t size)
+static enum ob_err complain(
+	struct merge *m, uint32_t module, const char *what, const char *name, size_t size)
 {
 	if (m->log && m->log_size)
-		snprintf(m->log, m->log_size, "%s: %s%s%.*s", m->inputs[module].name, what, size ? " " : "", (int)ob_min(size, (size_t)512),
-		         name ? name : "");
+		snprintf(m->log, m->log_size, "%s: %s%s%.*s", m->inputs[module].name, what,
+			size ? " " : "", (int)ob_min(size, (size_t)512), name ? name : "");
 	return OB_ERR_IMAGE_DAMAGED;
 }
 
@@ -52,7 +53,8 @@ static enum ob_err complain(struct merge *m, uint32_t module, const char *what, 
 
 static bool name_char(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' || c == '%';
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		c == '_' || c == '$' || c == '%';
 }
 
 /* Past blanks and comments. */
@@ -65,7 +67,8 @@ static size_t skip(const struct obi_ptx *p, size_t i)
 			while (i < p->size && p->text[i] != '\n')
 				i++;
 		} else if (p->text[i] == '/' && i + 1 < p->size && p->text[i + 1] == '*') {
-			for (i += 2; i < p->size && !(p->text[i - 1] == '*' && p->text[i] == '/' ); i++)
+			for (i += 2; i < p->size && !(p->text[i - 1] == '*' && p->text[i] == '/');
+				i++)
 				;
 			i += i < p->size;
 		} else {
@@ -133,7 +136,10 @@ static size_t line_end(const struct obi_ptx *p, size_t i)
 	return i;
 }
 
-/* .version, .target and .address_size go into the one head; returns past the directive, or `at` when it is none of them. */
+/*
+ * .version, .target and .address_size go into the one head; returns past the directive, or `at`
+ * when it is none of them.
+ */
 static size_t head_read(struct merge *m, uint32_t module, size_t at, size_t end)
 {
 	const struct obi_ptx *p = &m->inputs[module];
@@ -141,7 +147,8 @@ static size_t head_read(struct merge *m, uint32_t module, size_t at, size_t end)
 
 	if (is(p, at, end, ".version")) {
 		const char *dot = memchr(p->text + end, '.', stop - end);
-		unsigned major = number_after(p, end, stop), minor = dot ? number_after(p, (size_t)(dot - p->text), stop) : 0;
+		unsigned major = number_after(p, end, stop),
+			 minor = dot ? number_after(p, (size_t)(dot - p->text), stop) : 0;
 
 		m->version = ob_max(m->version, major * 10 + minor);
 		return stop;
@@ -165,13 +172,15 @@ struct reading {
 	uint32_t module;
 	size_t at;
 	struct statement s;
-	unsigned depth, round;       /* braces, round brackets */
+	unsigned depth, round; /* braces, round brackets */
 	bool named, is_function, assigned, is_section;
 };
 
 static void word_note(struct reading *r, const struct obi_ptx *p, size_t at, size_t end)
 {
-	static const char *const links[] = { [EXTERN] = ".extern", [VISIBLE] = ".visible", [WEAK] = ".weak", [COMMON] = ".common" };
+	static const char *const links[] = {
+		[EXTERN] = ".extern", [VISIBLE] = ".visible", [WEAK] = ".weak", [COMMON] = ".common"
+	};
 
 	for (unsigned i = EXTERN; i <= COMMON; i++)
 		if (is(p, at, end, links[i])) {
@@ -186,8 +195,9 @@ static void word_note(struct reading *r, const struct obi_ptx *p, size_t at, siz
 		r->s.kind = VARIABLE;
 	else if (is(p, at, end, ".section"))
 		r->is_section = true;
-	else if (p->text[at] != '.' && name_char(p->text[at]) && !(p->text[at] >= '0' && p->text[at] <= '9') && !r->named && r->round == 0 &&
-	         (r->is_function || r->s.kind == VARIABLE)) {
+	else if (p->text[at] != '.' && name_char(p->text[at]) &&
+		!(p->text[at] >= '0' && p->text[at] <= '9') && !r->named && r->round == 0 &&
+		(r->is_function || r->s.kind == VARIABLE)) {
 		r->s.name_at = at;
 		r->s.name_size = end - at;
 		r->named = true;
@@ -272,14 +282,16 @@ static const char *name_of(const struct merge *m, const struct statement *s)
 }
 
 /* Where a name is, or would go. module UINT32_MAX: of any. */
-static uint32_t *slot_of(const struct merge *m, uint32_t *table, uint32_t module, const char *name, size_t size)
+static uint32_t *slot_of(
+	const struct merge *m, uint32_t *table, uint32_t module, const char *name, size_t size)
 {
 	size_t i = hash(name, size, module) & m->mask;
 
 	for (; table[i]; i = (i + 1) & m->mask) {
 		const struct statement *s = &m->statements[table[i] - 1];
 
-		if ((module == UINT32_MAX || s->module == module) && s->name_size == size && memcmp(name_of(m, s), name, size) == 0)
+		if ((module == UINT32_MAX || s->module == module) && s->name_size == size &&
+			memcmp(name_of(m, s), name, size) == 0)
 			break;
 	}
 	return &table[i];
@@ -291,7 +303,8 @@ static bool defines(const struct statement *s)
 }
 
 /* Of two statements for one shared name the one that stands. */
-static enum ob_err resolve(struct merge *m, struct statement *old, struct statement *new, uint32_t *slot)
+static enum ob_err resolve(
+	struct merge *m, struct statement *old, struct statement *new, uint32_t *slot)
 {
 	if (!defines(new)) {
 		new->dropped = new->kind == VARIABLE;
@@ -311,7 +324,8 @@ static enum ob_err resolve(struct merge *m, struct statement *old, struct statem
 		*slot = (uint32_t)(new - m->statements) + 1;
 		return OB_ERR_NONE;
 	}
-	return complain(m, new->module, "defined in another input too:", name_of(m, new), new->name_size);
+	return complain(
+		m, new->module, "defined in another input too:", name_of(m, new), new->name_size);
 }
 
 static enum ob_err symbols_resolve(struct merge *m)
@@ -333,7 +347,8 @@ static enum ob_err symbols_resolve(struct merge *m)
 
 		if (s->kind == OTHER)
 			continue;
-		slot = slot_of(m, local ? m->locals : m->table, local ? s->module : UINT32_MAX, name_of(m, s), s->name_size);
+		slot = slot_of(m, local ? m->locals : m->table, local ? s->module : UINT32_MAX,
+			name_of(m, s), s->name_size);
 		if (!*slot)
 			*slot = (uint32_t)i + 1;
 		else if (!local)
@@ -344,12 +359,16 @@ static enum ob_err symbols_resolve(struct merge *m)
 
 /* ---- writing ---- */
 
-/* The statement's text: names that its module keeps to itself get the module's number, a declaration loses .extern when a definition is there. */
+/*
+ * The statement's text: names that its module keeps to itself get the module's number, a
+ * declaration loses .extern when a definition is there.
+ */
 static void statement_write(const struct merge *m, const struct statement *s, struct ob_buf *out)
 {
 	const struct obi_ptx *p = &m->inputs[s->module];
-	const struct statement *stands = s->linkage == EXTERN && s->kind == FUNCTION_DECLARED ?
-		&m->statements[*slot_of(m, m->table, UINT32_MAX, name_of(m, s), s->name_size) - 1] : s;
+	const struct statement *stands = s->linkage == EXTERN && s->kind == FUNCTION_DECLARED
+		? &m->statements[*slot_of(m, m->table, UINT32_MAX, name_of(m, s), s->name_size) - 1]
+		: s;
 	size_t done = s->from;
 
 	for (size_t at = skip(p, s->from), end; at < s->to; at = skip(p, end)) {
@@ -358,8 +377,9 @@ static void statement_write(const struct merge *m, const struct statement *s, st
 			ob_buf_append(out, p->text + done, at - done);
 			ob_buf_printf(out, stands->linkage == WEAK ? ".weak" : ".visible");
 			done = end;
-		} else if (m->n_inputs > 1 && p->text[at] != '.' && p->text[at] != '"' && name_char(p->text[at]) &&
-		           *slot_of(m, m->locals, s->module, p->text + at, end - at)) {
+		} else if (m->n_inputs > 1 && p->text[at] != '.' && p->text[at] != '"' &&
+			name_char(p->text[at]) &&
+			*slot_of(m, m->locals, s->module, p->text + at, end - at)) {
 			ob_buf_append(out, p->text + done, end - done);
 			ob_buf_printf(out, "$m%u", s->module);
 			done = end;
@@ -382,7 +402,8 @@ static void all_write(const struct merge *m, struct ob_buf *out)
 				statement_write(m, &m->statements[i], out);
 }
 
-enum ob_err obi_ptx_merge(const struct obi_ptx *inputs, size_t n, struct ob_buf *ret, char *log, size_t log_size)
+enum ob_err obi_ptx_merge(
+	const struct obi_ptx *inputs, size_t n, struct ob_buf *ret, char *log, size_t log_size)
 {
 	struct merge m = { .inputs = inputs, .n_inputs = n, .log = log, .log_size = log_size };
 	enum ob_err result = n && n <= OBI_MERGE_MAX_INPUTS ? OB_ERR_NONE : OB_ERR_LIMIT;
@@ -406,7 +427,8 @@ enum ob_err obi_ptx_merge(const struct obi_ptx *inputs, size_t n, struct ob_buf 
 
 /* ---- separately compiled objects ---- */
 
-static enum ob_err object_open(const void *fatbin, uint32_t cc, uint32_t i, struct obi_ptx *ret, char *name, size_t name_size)
+static enum ob_err object_open(const void *fatbin, uint32_t cc, uint32_t i, struct obi_ptx *ret,
+	char *name, size_t name_size)
 {
 	struct obi_image image;
 	const struct obi_entry *entry;
@@ -439,7 +461,8 @@ struct object {
 	char name[32];
 };
 
-enum ob_err obi_image_relink(const struct obi_image *image, uint32_t cc, struct ob_buf *ret, char *log, size_t log_size)
+enum ob_err obi_image_relink(
+	const struct obi_image *image, uint32_t cc, struct ob_buf *ret, char *log, size_t log_size)
 {
 	uint32_t n = 0, opened = 0;
 	struct obi_ptx *inputs;
@@ -457,9 +480,13 @@ enum ob_err obi_image_relink(const struct obi_image *image, uint32_t cc, struct 
 	if (!inputs || !objects)
 		err = OB_ERR_NO_MEMORY;
 	for (uint32_t i = 0; i < n && !err; i++) {
-		err = object_open(image->prelinked[i], cc, i, &inputs[opened], objects[opened].name, sizeof objects->name);
+		err = object_open(image->prelinked[i], cc, i, &inputs[opened], objects[opened].name,
+			sizeof objects->name);
 		opened += !err;
-		/* The toolkit's device library has PTX for the newest only, and few programs need it: a name that is missed will be told of. */
+		/*
+		 * The toolkit's device library has PTX for the newest only, and few programs need
+		 * it: a name that is missed will be told of.
+		 */
 		if (err == OB_ERR_IMAGE_NO_ENTRY)
 			err = OB_ERR_NONE;
 	}

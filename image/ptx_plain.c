@@ -9,10 +9,10 @@
 /* ---- instructions ---- */
 
 #define INTEGERS "u8 s8 b8 u16 s16 b16 u32 s32 b32 u64 s64 b64 "
-#define FLOATS "f32 f64 "
-#define TYPES INTEGERS FLOATS
-#define SPACES "global shared local param const "
-#define ROUND "rn rz rm rp "
+#define FLOATS   "f32 f64 "
+#define TYPES    INTEGERS FLOATS
+#define SPACES   "global shared local param const "
+#define ROUND    "rn rz rm rp "
 
 /* Each word has a blank on both sides. */
 static const struct {
@@ -58,7 +58,9 @@ static const struct {
 	{ "clz", " b32 b64 " },
 	{ "popc", " b32 b64 " },
 	{ "bfind", " shiftamt u32 s32 u64 s64 " },
-	{ "setp", " eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan and or xor ftz " TYPES },
+	{ "setp",
+		" eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan and or xor "
+		"ftz " TYPES },
 	{ "selp", " " TYPES },
 	{ "bra", " uni " },
 	{ "call", " uni " },
@@ -70,7 +72,8 @@ static const struct {
 	{ "shfl", " sync up down bfly idx b32 " },
 	{ "vote", " sync all any ballot uni pred b32 " },
 	{ "activemask", " b32 " },
-	{ "atom", " global shared add min max and or xor exch cas inc dec u32 s32 b32 u64 b64 f32 " },
+	{ "atom",
+		" global shared add min max and or xor exch cas inc dec u32 s32 b32 u64 b64 f32 " },
 	{ "red", " global shared add min max and or xor inc dec u32 s32 b32 u64 b64 f32 " },
 };
 
@@ -123,12 +126,12 @@ static bool opcode_check(struct obi_plain *plain, const char *text, size_t size)
 /* ---- statements ---- */
 
 enum state {
-	STATE_START,       /* of a statement */
-	STATE_GUARD,       /* behind '@' */
-	STATE_WORD,        /* behind its first word: an opcode, or a label */
-	STATE_OPERANDS,    /* of an instruction, up to the ';' */
-	STATE_REST,        /* of a declaration, up to the ';' */
-	STATE_LOC,         /* numbers, without a ';' */
+	STATE_START,    /* of a statement */
+	STATE_GUARD,    /* behind '@' */
+	STATE_WORD,     /* behind its first word: an opcode, or a label */
+	STATE_OPERANDS, /* of an instruction, up to the ';' */
+	STATE_REST,     /* of a declaration, up to the ';' */
+	STATE_LOC,      /* numbers, without a ';' */
 };
 
 void obi_plain_init(struct obi_plain *plain)
@@ -157,7 +160,8 @@ static bool is_one_of(const char *text, size_t size, const char *const *names, s
 
 static void start(struct obi_plain *plain, enum obi_plain_kind kind, const char *text, size_t size)
 {
-	static const char *const directives[] = { ".reg", ".param", ".local", ".shared", ".pragma" };
+	static const char *const directives[] = { ".reg", ".param", ".local", ".shared",
+		".pragma" };
 
 	switch (kind) {
 	case OBI_PLAIN_WORD:
@@ -168,7 +172,8 @@ static void start(struct obi_plain *plain, enum obi_plain_kind kind, const char 
 	case OBI_PLAIN_DIRECTIVE:
 		plain->is_local = is(text, size, ".local");
 		plain->state = is(text, size, ".loc") ? STATE_LOC : STATE_REST;
-		if (plain->state == STATE_REST && !is_one_of(text, size, directives, ob_count(directives)))
+		if (plain->state == STATE_REST &&
+			!is_one_of(text, size, directives, ob_count(directives)))
 			plain->ok = false;
 		break;
 	case OBI_PLAIN_PUNCT:
@@ -182,7 +187,8 @@ static void start(struct obi_plain *plain, enum obi_plain_kind kind, const char 
 	}
 }
 
-void obi_plain_token(struct obi_plain *plain, enum obi_plain_kind kind, const char *text, size_t size, uint64_t value)
+void obi_plain_token(struct obi_plain *plain, enum obi_plain_kind kind, const char *text,
+	size_t size, uint64_t value)
 {
 	bool ends = kind == OBI_PLAIN_PUNCT && *text == ';';
 
@@ -198,7 +204,8 @@ void obi_plain_token(struct obi_plain *plain, enum obi_plain_kind kind, const ch
 			plain->state = STATE_START;
 			break;
 		}
-		plain->ok = opcode_check(plain, plain->word, plain->word_size) && kind != OBI_PLAIN_DIRECTIVE;
+		plain->ok = opcode_check(plain, plain->word, plain->word_size) &&
+			kind != OBI_PLAIN_DIRECTIVE;
 		plain->state = ends ? STATE_START : STATE_OPERANDS;
 		break;
 	case STATE_OPERANDS:
@@ -225,26 +232,67 @@ void obi_plain_token(struct obi_plain *plain, enum obi_plain_kind kind, const ch
 
 /* ---- outside of bodies ---- */
 
-void obi_plain_outside(struct obi_plain *plain, enum obi_plain_kind kind, const char *text, size_t size)
+void obi_plain_outside(
+	struct obi_plain *plain, enum obi_plain_kind kind, const char *text, size_t size)
 {
 	static const char *const directives[] = {
-		".version", ".target", ".address_size", ".visible", ".extern", ".weak", ".entry", ".func", ".global", ".const", ".shared",
-		".param", ".align", ".ptr", ".local", ".file", ".section", ".loc", ".pragma", ".maxntid", ".reqntid", ".minnctapersm", ".maxnreg",
-		".noreturn", ".v2", ".v4", ".b8", ".u8", ".s8", ".b16", ".u16", ".s16", ".b32", ".u32", ".s32", ".b64", ".u64", ".s64", ".f32",
-		".f64", ".reg", ".pred",
+		".version",
+		".target",
+		".address_size",
+		".visible",
+		".extern",
+		".weak",
+		".entry",
+		".func",
+		".global",
+		".const",
+		".shared",
+		".param",
+		".align",
+		".ptr",
+		".local",
+		".file",
+		".section",
+		".loc",
+		".pragma",
+		".maxntid",
+		".reqntid",
+		".minnctapersm",
+		".maxnreg",
+		".noreturn",
+		".v2",
+		".v4",
+		".b8",
+		".u8",
+		".s8",
+		".b16",
+		".u16",
+		".s16",
+		".b32",
+		".u32",
+		".s32",
+		".b64",
+		".u64",
+		".s64",
+		".f32",
+		".f64",
+		".reg",
+		".pred",
 	};
 
 	if (!plain->ok)
 		return;
 	if (kind == OBI_PLAIN_DIRECTIVE)
-		plain->ok = is_one_of(text, size, directives, ob_count(directives)) || (size > 7 && memcmp(text, ".debug_", 7) == 0);
+		plain->ok = is_one_of(text, size, directives, ob_count(directives)) ||
+			(size > 7 && memcmp(text, ".debug_", 7) == 0);
 	else if (kind == OBI_PLAIN_WORD)
 		plain->ok = (size > 3 && memcmp(text, "sm_", 3) == 0) || is(text, size, "debug");
 }
 
 void obi_plain_extern(struct obi_plain *plain, const char *name, size_t size)
 {
-	static const char *const known[] = { "vprintf", "__assertfail", "malloc", "free" }; /* each device's runtime has them */
+	/* each device's runtime has them */
+	static const char *const known[] = { "vprintf", "__assertfail", "malloc", "free" };
 
 	plain->ok &= is_one_of(name, size, known, ob_count(known));
 }

@@ -9,9 +9,10 @@
 #include "image/ptx_plain.h"
 
 /*
- * Static shared memory of a kernel is what its own body declares plus what it can reach by name: module-level .shared variables and
- * the bodies of called .func. So functions and shared variables are nodes, names met in a body are edges, and each kernel is walked
- * at the end. Calls through pointers are not followed: too small a sum only means that the driver, not we, refuses a launch.
+ * Static shared memory of a kernel is what its own body declares plus what it can reach by name:
+ * module-level .shared variables and the bodies of called .func. So functions and shared variables
+ * are nodes, names met in a body are edges, and each kernel is walked at the end. Calls through
+ * pointers are not followed: too small a sum only means that the driver, not we, refuses a launch.
  */
 #define NODE_MAX (1u << 20)
 #define EDGE_MAX (8u << 20)
@@ -27,11 +28,11 @@ struct token {
 struct node {
 	const char *name;
 	size_t name_size;
-	uint32_t next;              /* in the hash chain, index + 1 */
+	uint32_t next; /* in the hash chain, index + 1 */
 	uint32_t first_edge, n_edges;
-	uint32_t seen;              /* stamp: body or walk that met it last */
-	uint32_t kernel;            /* index of the kernel, or NO_KERNEL */
-	uint64_t shared;            /* bytes: a variable's own, or declared in the body */
+	uint32_t seen;   /* stamp: body or walk that met it last */
+	uint32_t kernel; /* index of the kernel, or NO_KERNEL */
+	uint64_t shared; /* bytes: a variable's own, or declared in the body */
 };
 
 #define NO_KERNEL UINT32_MAX
@@ -39,12 +40,12 @@ struct node {
 
 struct scan {
 	const char *p, *end;
-	struct token token;         /* current */
+	struct token token; /* current */
 	struct obi_builder *builder;
 	struct ob_buf nodes, edges; /* struct node; uint32_t */
 	uint32_t hash[HASH_SIZE];   /* index + 1 */
 	uint32_t stamp;
-	bool is_extern;             /* linkage before the declaration at hand */
+	bool is_extern; /* linkage before the declaration at hand */
 	struct obi_plain plain;
 	uint64_t const_bytes;
 	enum ob_err err;
@@ -52,14 +53,16 @@ struct scan {
 
 static bool is_word_char(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' || c == '%';
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		c == '_' || c == '$' || c == '%';
 }
 
 /* Past blanks and comments. */
 static const char *skip_blank(const char *p, const char *end)
 {
 	while (p < end) {
-		if (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r' || *p == '\f' || *p == '\v') {
+		if (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r' || *p == '\f' ||
+			*p == '\v') {
 			p++;
 		} else if (*p == '/' && end - p > 1 && p[1] == '/') {
 			p = memchr(p, '\n', (size_t)(end - p));
@@ -93,10 +96,16 @@ static void next(struct scan *scan)
 			p += *p == '\\' && end - p > 1;
 		p += p < end;
 	} else if (is_word_char(*p) || (*p == '.' && end - p > 1 && is_word_char(p[1]))) {
-		token->kind = *p == '.' ? TOKEN_DIRECTIVE : *p >= '0' && *p <= '9' ? TOKEN_NUMBER : TOKEN_WORD;
+		token->kind = *p == '.'          ? TOKEN_DIRECTIVE
+			: *p >= '0' && *p <= '9' ? TOKEN_NUMBER
+						 : TOKEN_WORD;
 		p++;
-		/* Dots stay inside: "ld.shared.u32" is an instruction, not a declaration; "9.0" one number. */
-		while (p < end && (is_word_char(*p) || *p == '.') && !(token->kind == TOKEN_DIRECTIVE && *p == '.'))
+		/*
+		 * Dots stay inside: "ld.shared.u32" is an instruction, not a declaration; "9.0" one
+		 * number.
+		 */
+		while (p < end && (is_word_char(*p) || *p == '.') &&
+			!(token->kind == TOKEN_DIRECTIVE && *p == '.'))
 			p++;
 	} else {
 		token->kind = TOKEN_PUNCT;
@@ -119,7 +128,10 @@ static bool is_punct(const struct scan *scan, char c)
 	return scan->token.kind == TOKEN_PUNCT && *scan->token.text == c;
 }
 
-/* Text that is no PTX ends the scan, not the load: the compiler says what is wrong with it, and where. */
+/*
+ * Text that is no PTX ends the scan, not the load: the compiler says what is wrong with it, and
+ * where.
+ */
 static void damaged(struct scan *scan)
 {
 	scan->plain.ok = false;
@@ -143,9 +155,10 @@ static uint64_t number(const struct scan *scan)
 		p += base != 8 ? 2 : 0;
 	}
 	for (; p < end; p++) {
-		unsigned digit = *p >= '0' && *p <= '9' ? (unsigned)(*p - '0') :
-				 *p >= 'a' && *p <= 'f' ? (unsigned)(*p - 'a') + 10 :
-				 *p >= 'A' && *p <= 'F' ? (unsigned)(*p - 'A') + 10 : 99;
+		unsigned digit = *p >= '0' && *p <= '9' ? (unsigned)(*p - '0')
+			: *p >= 'a' && *p <= 'f'        ? (unsigned)(*p - 'a') + 10
+			: *p >= 'A' && *p <= 'F'        ? (unsigned)(*p - 'A') + 10
+							: 99;
 		if (digit >= base)
 			break;
 		if (ob_mul_overflows(value, base, &value) || ob_add_overflows(value, digit, &value))
@@ -157,11 +170,16 @@ static uint64_t number(const struct scan *scan)
 static enum obi_plain_kind plain_kind(const struct scan *scan)
 {
 	switch (scan->token.kind) {
-	case TOKEN_WORD: return OBI_PLAIN_WORD;
-	case TOKEN_DIRECTIVE: return OBI_PLAIN_DIRECTIVE;
-	case TOKEN_NUMBER: return OBI_PLAIN_NUMBER;
-	case TOKEN_PUNCT: return OBI_PLAIN_PUNCT;
-	default: return OBI_PLAIN_OTHER;
+	case TOKEN_WORD:
+		return OBI_PLAIN_WORD;
+	case TOKEN_DIRECTIVE:
+		return OBI_PLAIN_DIRECTIVE;
+	case TOKEN_NUMBER:
+		return OBI_PLAIN_NUMBER;
+	case TOKEN_PUNCT:
+		return OBI_PLAIN_PUNCT;
+	default:
+		return OBI_PLAIN_OTHER;
 	}
 }
 
@@ -175,7 +193,7 @@ static void judge_inside(struct scan *scan)
 {
 	if (scan->plain.ok)
 		obi_plain_token(&scan->plain, plain_kind(scan), scan->token.text, scan->token.size,
-				scan->token.kind == TOKEN_NUMBER ? number(scan) : 0);
+			scan->token.kind == TOKEN_NUMBER ? number(scan) : 0);
 }
 
 /* Past the block whose '{' or '(' is the current token. */
@@ -234,7 +252,9 @@ static struct node *node_add(struct scan *scan, const char *name, size_t size)
 		scan->err = OB_ERR_LIMIT;
 		return NULL;
 	}
-	*node = (struct node){ .name = name, .name_size = size, .next = *slot, .kernel = NO_KERNEL };
+	*node = (struct node){
+		.name = name, .name_size = size, .next = *slot, .kernel = NO_KERNEL
+	};
 	*slot = (uint32_t)(scan->nodes.size / sizeof(*node));
 	return node;
 }
@@ -244,10 +264,32 @@ static struct node *node_add(struct scan *scan, const char *name, size_t size)
 /* Bytes of a fundamental type directive, 0 when it is not one. */
 static uint32_t type_size(const struct scan *scan)
 {
-	static const struct { char name[12]; uint8_t size; } types[] = {
-		{ ".b8", 1 }, { ".u8", 1 }, { ".s8", 1 }, { ".b16", 2 }, { ".u16", 2 }, { ".s16", 2 }, { ".f16", 2 }, { ".bf16", 2 },
-		{ ".b32", 4 }, { ".u32", 4 }, { ".s32", 4 }, { ".f32", 4 }, { ".f16x2", 4 }, { ".bf16x2", 4 }, { ".b64", 8 },
-		{ ".u64", 8 }, { ".s64", 8 }, { ".f64", 8 }, { ".f32x2", 8 }, { ".b128", 16 }, { ".texref", 8 }, { ".surfref", 8 },
+	static const struct {
+		char name[12];
+		uint8_t size;
+	} types[] = {
+		{ ".b8", 1 },
+		{ ".u8", 1 },
+		{ ".s8", 1 },
+		{ ".b16", 2 },
+		{ ".u16", 2 },
+		{ ".s16", 2 },
+		{ ".f16", 2 },
+		{ ".bf16", 2 },
+		{ ".b32", 4 },
+		{ ".u32", 4 },
+		{ ".s32", 4 },
+		{ ".f32", 4 },
+		{ ".f16x2", 4 },
+		{ ".bf16x2", 4 },
+		{ ".b64", 8 },
+		{ ".u64", 8 },
+		{ ".s64", 8 },
+		{ ".f64", 8 },
+		{ ".f32x2", 8 },
+		{ ".b128", 16 },
+		{ ".texref", 8 },
+		{ ".surfref", 8 },
 	};
 	for (size_t i = 0; i < ob_count(types); i++)
 		if (is(scan, types[i].name))
@@ -258,12 +300,15 @@ static uint32_t type_size(const struct scan *scan)
 struct declarator {
 	const char *name;
 	size_t name_size;
-	uint64_t size, align;   /* bytes */
+	uint64_t size, align; /* bytes */
 	bool is_managed, pointer_seen;
 	uint32_t element, vector;
 };
 
-/* The attributes and type before a name: [.attribute(…)] [.align N] [.v2] .type [.ptr .space .align N]. Leaves the name current. */
+/*
+ * The attributes and type before a name: [.attribute(…)] [.align N] [.v2] .type [.ptr .space .align
+ * N]. Leaves the name current.
+ */
 static void declaration_head(struct scan *scan, struct declarator *d)
 {
 	*d = (struct declarator){ .align = 1, .vector = 1 };
@@ -373,7 +418,8 @@ static void scan_variable(struct scan *scan)
 		} else if (scan->is_extern) {
 			scan->plain.ok = false;
 		} else if (d.name[0] != '$') {
-			struct obi_variable *variable = obi_builder_variable(scan->builder, d.name, d.name_size);
+			struct obi_variable *variable =
+				obi_builder_variable(scan->builder, d.name, d.name_size);
 			if (variable) {
 				variable->size = d.size;
 				variable->is_const = is_const;
@@ -392,10 +438,14 @@ static void scan_variable(struct scan *scan)
 		damaged(scan);
 }
 
-/* A body; '{' is current. Notes .shared declarations and names of nodes; ends behind the closing brace. */
+/*
+ * A body; '{' is current. Notes .shared declarations and names of nodes; ends behind the closing
+ * brace.
+ */
 static void scan_body(struct scan *scan, const char *name, size_t name_size, uint32_t kernel)
 {
-	uint32_t first_edge = (uint32_t)(scan->edges.size / sizeof(uint32_t)), stamp = ++scan->stamp;
+	uint32_t first_edge = (uint32_t)(scan->edges.size / sizeof(uint32_t)),
+		 stamp = ++scan->stamp;
 	uint64_t shared = 0;
 	size_t depth = 0;
 
@@ -418,7 +468,8 @@ static void scan_body(struct scan *scan, const char *name, size_t name_size, uin
 			if (declarator(scan, &d))
 				add_shared(scan, &shared, &d);
 			continue; /* the next token is already current */
-		} else if (scan->token.kind == TOKEN_WORD && *scan->token.text != '%' && scan->nodes.size) {
+		} else if (scan->token.kind == TOKEN_WORD && *scan->token.text != '%' &&
+			scan->nodes.size) {
 			struct node *node = node_find(scan, scan->token.text, scan->token.size);
 
 			if (node && node->seen != stamp) {
@@ -459,14 +510,19 @@ static void scan_func(struct scan *scan)
 	next(scan);
 	if (is_punct(scan, '('))
 		skip_nested(scan);
-	for (; scan->token.kind != TOKEN_END && !is_punct(scan, ';') && !is_punct(scan, '{'); next(scan))
+	for (; scan->token.kind != TOKEN_END && !is_punct(scan, ';') && !is_punct(scan, '{');
+		next(scan))
 		judge_outside(scan);
 	if (is_punct(scan, '{'))
 		scan_body(scan, name.text, name.size, NO_KERNEL);
 }
 
-/* ( .param …, … ); '(' is current. Adds to `params`; offsets by the alignment rules for a kernel's parameter block. */
-static void scan_params(struct scan *scan, struct obi_param *params, uint32_t *ret_n, uint32_t *ret_bytes)
+/*
+ * ( .param …, … ); '(' is current. Adds to `params`; offsets by the alignment rules for a kernel's
+ * parameter block.
+ */
+static void scan_params(
+	struct scan *scan, struct obi_param *params, uint32_t *ret_n, uint32_t *ret_bytes)
 {
 	uint64_t offset = 0;
 	uint32_t n = 0;
@@ -486,11 +542,13 @@ static void scan_params(struct scan *scan, struct obi_param *params, uint32_t *r
 			return;
 		}
 		offset = ob_round_up(offset, d.align);
-		if (n == OBI_PARAM_MAX || d.size > OBI_PARAM_BYTES_MAX || offset + d.size > OBI_PARAM_BYTES_MAX) {
+		if (n == OBI_PARAM_MAX || d.size > OBI_PARAM_BYTES_MAX ||
+			offset + d.size > OBI_PARAM_BYTES_MAX) {
 			scan->err = OB_ERR_LIMIT;
 			return;
 		}
-		params[n++] = (struct obi_param){ .offset = (uint32_t)offset, .size = (uint32_t)d.size };
+		params[n++] =
+			(struct obi_param){ .offset = (uint32_t)offset, .size = (uint32_t)d.size };
 		offset += d.size;
 		if (is_punct(scan, ','))
 			next(scan);
@@ -533,7 +591,8 @@ static void scan_entry(struct scan *scan, struct obi_param *params)
 	if (is_punct(scan, '('))
 		scan_params(scan, params, &n_params, &param_bytes);
 	scan->plain.ok &= param_bytes <= OBI_PLAIN_PARAM;
-	while (!scan->err && scan->token.kind != TOKEN_END && !is_punct(scan, ';') && !is_punct(scan, '{')) {
+	while (!scan->err && scan->token.kind != TOKEN_END && !is_punct(scan, ';') &&
+		!is_punct(scan, '{')) {
 		judge_outside(scan);
 		if (is(scan, ".maxntid")) {
 			dimensions(scan, max);
@@ -608,7 +667,9 @@ static void sum_shared(struct scan *scan)
 		const struct node *node = node_at(scan, i);
 
 		if (node->kernel != NO_KERNEL) {
-			uint32_t shared = (uint32_t)(node->n_edges ? reachable_shared(scan, i, stack) : node->shared);
+			uint32_t shared =
+				(uint32_t)(node->n_edges ? reachable_shared(scan, i, stack)
+							 : node->shared);
 
 			obi_builder_kernel_at(scan->builder, node->kernel)->static_shared = shared;
 			scan->plain.ok &= shared <= OBI_PLAIN_SHARED;
@@ -695,8 +756,8 @@ enum ob_err obi_ptx_scan(const char *text, size_t size, struct obi_builder *buil
 }
 
 /*
- * Bounded by what is looked at: an image of unknown length ends with a NUL, so no byte behind one may be touched. Comments before
- * .version are cut at a named length for the same reason.
+ * Bounded by what is looked at: an image of unknown length ends with a NUL, so no byte behind one
+ * may be touched. Comments before .version are cut at a named length for the same reason.
  */
 #define PTX_PROLOGUE_MAX (64u << 10)
 
@@ -726,7 +787,8 @@ uint32_t obi_ptx_arch(const void *data, size_t size, char *ret_letter)
 		next(&scan);
 	} while (scan.token.kind != TOKEN_END && !is(&scan, ".target"));
 	next(&scan);
-	if (scan.token.kind != TOKEN_WORD || scan.token.size < 5 || memcmp(scan.token.text, "sm_", 3) != 0)
+	if (scan.token.kind != TOKEN_WORD || scan.token.size < 5 ||
+		memcmp(scan.token.text, "sm_", 3) != 0)
 		return 0;
 	for (size_t i = 3; i < scan.token.size; i++) {
 		char c = scan.token.text[i];

@@ -6,9 +6,10 @@
 #include <string.h>
 
 /*
- * Whether a device of capability cc runs the entry. The rules are CUDA's compatibility rules: a cubin runs on the same major version
- * with an equal or higher minor, PTX on any newer device; an "a" target on exactly its own, an "f" target within its major version.
- * A bare image that does not name its target is left to the driver to judge.
+ * Whether a device of capability cc runs the entry. The rules are CUDA's compatibility rules: a
+ * cubin runs on the same major version with an equal or higher minor, PTX on any newer device; an
+ * "a" target on exactly its own, an "f" target within its major version. A bare image that does not
+ * name its target is left to the driver to judge.
  */
 static bool fits(const struct obi_entry *entry, uint32_t cc, bool ptx_only)
 {
@@ -27,7 +28,10 @@ static bool fits(const struct obi_entry *entry, uint32_t cc, bool ptx_only)
 static uint32_t rank(const struct obi_entry *entry)
 {
 	return (entry->kind == OBI_ELF ? 1u << 30 : 0) + entry->arch * 4 +
-	       (entry->arch_specific ? 2 : entry->arch_family ? 1 : 0) + 1;
+		(entry->arch_specific                ? 2
+				: entry->arch_family ? 1
+						     : 0) +
+		1;
 }
 
 const struct obi_entry *obi_image_select(const struct obi_image *image, uint32_t cc, bool ptx_only)
@@ -37,7 +41,8 @@ const struct obi_entry *obi_image_select(const struct obi_image *image, uint32_t
 	for (size_t i = 0; i < image->n_entries; i++) {
 		const struct obi_entry *entry = &image->entries[i];
 
-		if (entry->arch < 1u << 20 && fits(entry, cc, ptx_only) && (!best || rank(entry) > rank(best)))
+		if (entry->arch < 1u << 20 && fits(entry, cc, ptx_only) &&
+			(!best || rank(entry) > rank(best)))
 			best = entry;
 	}
 	return best;
@@ -53,16 +58,19 @@ void obi_image_describe(const struct obi_image *image, char *ret_text, size_t si
 	ret_text[0] = 0;
 	for (size_t i = 0; i < image->n_entries && used < size; i++) {
 		const struct obi_entry *entry = &image->entries[i];
-		const char *form = entry->kind == OBI_PTX ? "PTX for compute" : entry->kind == OBI_ELF ? "sm" : "LTO code for";
+		const char *form = entry->kind == OBI_PTX ? "PTX for compute"
+			: entry->kind == OBI_ELF          ? "sm"
+							  : "LTO code for";
 		const char *letter = entry->arch_specific ? "a" : entry->arch_family ? "f" : "";
 		int n;
 
 		ptx |= entry->kind == OBI_PTX;
 		if (entry->arch)
-			n = snprintf(ret_text + used, size - used, "%s%s_%u%s", any ? ", " : "", form, entry->arch, letter);
+			n = snprintf(ret_text + used, size - used, "%s%s_%u%s", any ? ", " : "",
+				form, entry->arch, letter);
 		else
 			n = snprintf(ret_text + used, size - used, "%s%s", any ? ", " : "",
-				     entry->kind == OBI_PTX ? "PTX" : "a cubin");
+				entry->kind == OBI_PTX ? "PTX" : "a cubin");
 		any = true;
 		if (n < 0)
 			return;

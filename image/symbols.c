@@ -13,7 +13,10 @@ void obi_builder_init(struct obi_builder *builder)
 {
 	memset(builder, 0, sizeof(*builder));
 	ob_buf_init(&builder->names, OBI_NAMES_MAX);
-	/* Each parameter takes at least a record of 16 bytes or ten characters of text, so this only bounds hostile input. */
+	/*
+	 * Each parameter takes at least a record of 16 bytes or ten characters of text, so this
+	 * only bounds hostile input.
+	 */
 	ob_buf_init(&builder->params, (size_t)OBI_PAYLOAD_MAX);
 	ob_buf_init(&builder->kernels, OBI_KERNEL_MAX * sizeof(struct obi_kernel));
 	ob_buf_init(&builder->variables, OBI_VARIABLE_MAX * sizeof(struct obi_variable));
@@ -37,7 +40,8 @@ static const char *builder_name(struct obi_builder *builder, const char *name, s
 	return (const char *)offset;
 }
 
-struct obi_kernel *obi_builder_kernel(struct obi_builder *builder, const char *name, size_t name_size)
+struct obi_kernel *obi_builder_kernel(
+	struct obi_builder *builder, const char *name, size_t name_size)
 {
 	struct obi_kernel *kernel = ob_buf_extend(&builder->kernels, sizeof(*kernel));
 
@@ -58,7 +62,8 @@ struct obi_kernel *obi_builder_kernel_at(struct obi_builder *builder, size_t ind
 	return (struct obi_kernel *)(void *)builder->kernels.data + index;
 }
 
-struct obi_param *obi_builder_params(struct obi_builder *builder, struct obi_kernel *kernel, uint32_t n)
+struct obi_param *obi_builder_params(
+	struct obi_builder *builder, struct obi_kernel *kernel, uint32_t n)
 {
 	static struct obi_param none;
 	uintptr_t offset = builder->params.size;
@@ -74,7 +79,8 @@ struct obi_param *obi_builder_params(struct obi_builder *builder, struct obi_ker
 	return params;
 }
 
-struct obi_variable *obi_builder_variable(struct obi_builder *builder, const char *name, size_t name_size)
+struct obi_variable *obi_builder_variable(
+	struct obi_builder *builder, const char *name, size_t name_size)
 {
 	struct obi_variable *variable = ob_buf_extend(&builder->variables, sizeof(*variable));
 
@@ -92,22 +98,30 @@ static int compare_kernels(const void *a, const void *b)
 
 static int compare_variables(const void *a, const void *b)
 {
-	return strcmp(((const struct obi_variable *)a)->name, ((const struct obi_variable *)b)->name);
+	return strcmp(
+		((const struct obi_variable *)a)->name, ((const struct obi_variable *)b)->name);
 }
 
 enum ob_err obi_builder_finish(struct obi_builder *builder, struct obi_symbols *ret)
 {
-	struct obi_symbols out = { .prints = builder->prints, .arch = builder->arch, .ptx_version = builder->ptx_version,
-				   .plain = builder->plain };
+	struct obi_symbols out = { .prints = builder->prints,
+		.arch = builder->arch,
+		.ptx_version = builder->ptx_version,
+		.plain = builder->plain };
 
-	if (builder->names.failed || builder->params.failed || builder->kernels.failed || builder->variables.failed)
+	if (builder->names.failed || builder->params.failed || builder->kernels.failed ||
+		builder->variables.failed)
 		return OB_ERR_LIMIT;
 	out.n_kernels = obi_builder_n_kernels(builder);
 	out.n_variables = builder->variables.size / sizeof(struct obi_variable);
 
-	/* One block: parameters, kernels, variables, names; each kind is a multiple of 8 but the last. */
+	/*
+	 * One block: parameters, kernels, variables, names; each kind is a multiple of 8 but the
+	 * last.
+	 */
 	size_t params_size = ob_round_up(builder->params.size, 8);
-	size_t size = params_size + builder->kernels.size + builder->variables.size + builder->names.size;
+	size_t size =
+		params_size + builder->kernels.size + builder->variables.size + builder->names.size;
 	uint8_t *block = malloc(size ? size : 1);
 	if (!block)
 		return OB_ERR_NO_MEMORY;
@@ -126,11 +140,13 @@ enum ob_err obi_builder_finish(struct obi_builder *builder, struct obi_symbols *
 	out.variables = (struct obi_variable *)(void *)variables;
 	for (size_t i = 0; i < out.n_kernels; i++) {
 		out.kernels[i].name = names + (uintptr_t)out.kernels[i].name;
-		out.kernels[i].params = (const struct obi_param *)(void *)(block + (uintptr_t)out.kernels[i].params);
+		out.kernels[i].params = (const struct obi_param *)(void *)(block +
+			(uintptr_t)out.kernels[i].params);
 	}
 	for (size_t i = 0; i < out.n_variables; i++) {
 		out.variables[i].name = names + (uintptr_t)out.variables[i].name;
-		if (ob_add_overflows(out.variable_bytes, out.variables[i].size, &out.variable_bytes))
+		if (ob_add_overflows(
+			    out.variable_bytes, out.variables[i].size, &out.variable_bytes))
 			out.variable_bytes = UINT64_MAX;
 	}
 	qsort(out.kernels, out.n_kernels, sizeof(*out.kernels), compare_kernels);
@@ -176,7 +192,8 @@ const struct obi_kernel *obi_symbols_kernel(const struct obi_symbols *symbols, c
 {
 	if (!symbols->n_kernels)
 		return NULL;
-	return bsearch(name, symbols->kernels, symbols->n_kernels, sizeof(*symbols->kernels), find_kernel);
+	return bsearch(
+		name, symbols->kernels, symbols->n_kernels, sizeof(*symbols->kernels), find_kernel);
 }
 
 static int find_variable(const void *name, const void *variable)
@@ -188,5 +205,6 @@ const struct obi_variable *obi_symbols_variable(const struct obi_symbols *symbol
 {
 	if (!symbols->n_variables)
 		return NULL;
-	return bsearch(name, symbols->variables, symbols->n_variables, sizeof(*symbols->variables), find_variable);
+	return bsearch(name, symbols->variables, symbols->n_variables, sizeof(*symbols->variables),
+		find_variable);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obi_builder: collects the kernels and variables of one entry while a scanner meets them, then turns into a struct obi_symbols.
- * Lives on the scanner's stack, one thread. Names and parameters are kept by offset until the end because the buffers move.
+ * obi_builder: collects the kernels and variables of one entry while a scanner meets them, then
+ * turns into a struct obi_symbols. Lives on the scanner's stack, one thread. Names and parameters
+ * are kept by offset until the end because the buffers move.
  */
 #ifndef OBI_SYMBOLS_H
 #define OBI_SYMBOLS_H
@@ -10,8 +11,8 @@
 #include "base/buf.h"
 #include "image/image.h"
 
-#define OBI_VARIABLE_MAX (1u << 20)        /* variables in one entry */
-#define OBI_NAMES_MAX (256u << 20)         /* bytes of all names */
+#define OBI_VARIABLE_MAX (1u << 20)   /* variables in one entry */
+#define OBI_NAMES_MAX    (256u << 20) /* bytes of all names */
 
 struct obi_builder {
 	struct ob_buf names, params, kernels, variables;
@@ -22,15 +23,18 @@ struct obi_builder {
 void obi_builder_init(struct obi_builder *builder);
 void obi_builder_fini(struct obi_builder *builder);
 /*
- * A new kernel without parameters; the pointer holds until the next kernel is added. NULL: a limit, or out of memory; then
- * obi_builder_finish reports it.
+ * A new kernel without parameters; the pointer holds until the next kernel is added. NULL: a limit,
+ * or out of memory; then obi_builder_finish reports it.
  */
-struct obi_kernel *obi_builder_kernel(struct obi_builder *builder, const char *name, size_t name_size);
+struct obi_kernel *obi_builder_kernel(
+	struct obi_builder *builder, const char *name, size_t name_size);
 size_t obi_builder_n_kernels(const struct obi_builder *builder);
 struct obi_kernel *obi_builder_kernel_at(struct obi_builder *builder, size_t index);
 /* `n` zeroed parameters for the kernel; hold until the next call of this function. */
-struct obi_param *obi_builder_params(struct obi_builder *builder, struct obi_kernel *kernel, uint32_t n);
-struct obi_variable *obi_builder_variable(struct obi_builder *builder, const char *name, size_t name_size);
+struct obi_param *obi_builder_params(
+	struct obi_builder *builder, struct obi_kernel *kernel, uint32_t n);
+struct obi_variable *obi_builder_variable(
+	struct obi_builder *builder, const char *name, size_t name_size);
 enum ob_err obi_builder_finish(struct obi_builder *builder, struct obi_symbols *ret);
 
 #endif

@@ -18,9 +18,12 @@
 #include "transport/stream.h"
 
 /* A question and its answer on an open connection. */
-static enum ob_err ask_on(struct obt_stream *stream, unsigned want, uint64_t deadline, struct obp_load *ret)
+static enum ob_err ask_on(
+	struct obt_stream *stream, unsigned want, uint64_t deadline, struct obp_load *ret)
 {
-	struct obp_preface preface = { .magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_LOAD, .route = want };
+	struct obp_preface preface = {
+		.magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_LOAD, .route = want
+	};
 	OB_CLEANUP(ob_freep) uint8_t *map = NULL;
 	struct iovec iov = { &preface, sizeof preface };
 	struct obp_frame frame;
@@ -32,7 +35,9 @@ static enum ob_err ask_on(struct obt_stream *stream, unsigned want, uint64_t dea
 		err = OB_ERR_MAGIC;
 	else if (!err && frame.version != OBP_FRAME_VERSION)
 		err = OB_ERR_VERSION;
-	else if (!err && (frame.type != OBP_FRAME_CONTROL || frame.size > OBP_CONTROL_MAX || frame.size % 8 || frame.raw_size > frame.size))
+	else if (!err &&
+		(frame.type != OBP_FRAME_CONTROL || frame.size > OBP_CONTROL_MAX ||
+			frame.size % 8 || frame.raw_size > frame.size))
 		err = OB_ERR_PROTOCOL;
 	if (!err && !(map = malloc(frame.size + 1)))
 		err = OB_ERR_NO_MEMORY;
@@ -41,21 +46,27 @@ static enum ob_err ask_on(struct obt_stream *stream, unsigned want, uint64_t dea
 	return err ? err : obp_load_decode(map, frame.raw_size, ret);
 }
 
-enum ob_err obl_ask(const struct obt_url *url, unsigned want, uint64_t deadline, struct obt_stream *kept, struct obp_load *ret)
+enum ob_err obl_ask(const struct obt_url *url, unsigned want, uint64_t deadline,
+	struct obt_stream *kept, struct obp_load *ret)
 {
 	struct obt_stream stream = { .fd = -1 };
 	struct obt_url clear = *url;
 	enum ob_err err;
 	int saved;
 
-	/* A server closes one that was silent for some seconds, and an older one after each answer. */
+	/*
+	 * A server closes one that was silent for some seconds, and an older one after each answer.
+	 */
 	if (kept && kept->fd >= 0) {
 		if (ask_on(kept, want, deadline, ret) == OB_ERR_NONE)
 			return OB_ERR_NONE;
 		obt_stream_close(kept);
 		kept->fd = -1;
 	}
-	/* The supervisor answers, who holds no session's keys: in clear on every kind of address, before any encryption would begin. */
+	/*
+	 * The supervisor answers, who holds no session's keys: in clear on every kind of address,
+	 * before any encryption would begin.
+	 */
 	if (clear.scheme != OBT_UNIX)
 		clear.scheme = OBT_TCP;
 	err = obt_stream_connect(&clear, deadline, &stream);
@@ -74,13 +85,15 @@ enum ob_err obl_ask(const struct obt_url *url, unsigned want, uint64_t deadline,
 
 /* ---- lists ---- */
 
-enum ob_err obl_list_parse(const char *text, struct obl_answer *ret, uint32_t *ret_n, const char **ret_why)
+enum ob_err obl_list_parse(
+	const char *text, struct obl_answer *ret, uint32_t *ret_n, const char **ret_why)
 {
 	struct obt_url url;
 	enum ob_err err;
 	uint32_t n = 0;
 
-	*ret_why = "it names no server; write tcp://host:14800 or a list of such addresses with commas between them";
+	*ret_why = "it names no server; write tcp://host:14800 or a list of such addresses with "
+		   "commas between them";
 	while (*text) {
 		size_t length = strcspn(text, ",");
 
@@ -119,7 +132,10 @@ void obl_list_drop(char *list, const char *url)
 
 /* ---- asking all at once ---- */
 
-/* Shared by the askers and the one who waits; the last one frees it: a name that takes a minute to resolve must not hold the caller. */
+/*
+ * Shared by the askers and the one who waits; the last one frees it: a name that takes a minute to
+ * resolve must not hold the caller.
+ */
 struct round {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -203,7 +219,9 @@ static void askers_start(struct round *round)
 	}
 }
 
-/* Under the lock. Until all have answered, or the time is over, or one has and the others are late. */
+/*
+ * Under the lock. Until all have answered, or the time is over, or one has and the others are late.
+ */
 static void round_wait(struct round *round)
 {
 	uint64_t until = round->deadline;
@@ -219,7 +237,8 @@ static void round_wait(struct round *round)
 		}
 		if (now >= until)
 			return;
-		at = (struct timespec){ .tv_sec = (time_t)(until / OB_SECOND), .tv_nsec = (long)(until % OB_SECOND) };
+		at = (struct timespec){ .tv_sec = (time_t)(until / OB_SECOND),
+			.tv_nsec = (long)(until % OB_SECOND) };
 		pthread_cond_timedwait(&round->changed, &round->lock, &at);
 	}
 }
@@ -262,8 +281,12 @@ void obl_server_from(const struct obl_answer *answer, struct obl_server *ret)
 {
 	const struct obp_load *load = &answer->load;
 
-	*ret = (struct obl_server){ .alive = answer->err == OB_ERR_NONE, .draining = load->draining, .sessions = load->sessions,
-		.max_sessions = load->max_sessions, .busy = load->busy, .link_ns = answer->took_ns,
+	*ret = (struct obl_server){ .alive = answer->err == OB_ERR_NONE,
+		.draining = load->draining,
+		.sessions = load->sessions,
+		.max_sessions = load->max_sessions,
+		.busy = load->busy,
+		.link_ns = answer->took_ns,
 		.n_devices = ob_min(load->n_devices, OBL_DEVICES_MAX) };
 	for (uint32_t i = 0; i < ret->n_devices; i++) {
 		const struct obp_load_device *from = &load->devices[i];
@@ -286,8 +309,9 @@ static uint64_t seed(void)
 	return ob_clock_ns() ^ (uint64_t)getpid() << 32;
 }
 
-static enum ob_err pick(const struct obl_answer *answers, uint32_t n, const struct obl_request *request, enum obl_policy policy,
-	uint32_t *ret_index, char *ret_why, size_t why_size)
+static enum ob_err pick(const struct obl_answer *answers, uint32_t n,
+	const struct obl_request *request, enum obl_policy policy, uint32_t *ret_index,
+	char *ret_why, size_t why_size)
 {
 	OB_CLEANUP(ob_freep) struct obl_server *servers = calloc(n, sizeof *servers);
 	struct obl_state state = { .turn = seed(), .random = seed() };
@@ -305,12 +329,15 @@ static enum ob_err pick(const struct obl_answer *answers, uint32_t n, const stru
 		return OB_ERR_NONE;
 	}
 	obl_explain(&choice, request, text, sizeof text);
-	snprintf(ret_why, why_size, "none of the %u servers can take this session: %s. 'outboard check --server LIST' shows each", n, text);
+	snprintf(ret_why, why_size,
+		"none of the %u servers can take this session: %s. 'outboard check --server LIST' "
+		"shows each",
+		n, text);
 	return choice.left_out[OBL_DEAD] == n ? OB_ERR_CONNECT : OB_ERR_REFUSED;
 }
 
-enum ob_err obl_pick(const char *list, const struct obl_request *request, enum obl_policy policy, uint64_t timeout_ns,
-	char ret_url[OBT_URL_MAX + 1], char *ret_why, size_t why_size)
+enum ob_err obl_pick(const char *list, const struct obl_request *request, enum obl_policy policy,
+	uint64_t timeout_ns, char ret_url[OBT_URL_MAX + 1], char *ret_why, size_t why_size)
 {
 	OB_CLEANUP(ob_freep) struct obl_answer *answers = calloc(OBL_LIST_MAX, sizeof *answers);
 	const char *why = NULL;

@@ -38,12 +38,18 @@ bool obl_policy_parse(const char *text, enum obl_policy *ret)
 double obl_device_score(const struct obl_server *server, uint32_t index)
 {
 	const struct obl_device *device = &server->devices[index];
-	/* Square roots: twice the multiprocessors are better, twice the memory too, but neither makes up for none of the other. */
+	/*
+	 * Square roots: twice the multiprocessors are better, twice the memory too, but neither
+	 * makes up for none of the other.
+	 */
 	double compute = sqrt(ob_max(device->units, 1u) * (ob_max(device->clock_mhz, 1u) / 1000.0));
 	double memory = sqrt(ob_max((double)device->total / GIB, 1.0));
 	double score = compute * memory;
 
-	/* A round trip of 100 us halves what a program of many short calls gets; 1 GB/s halves what one of large copies gets. */
+	/*
+	 * A round trip of 100 us halves what a program of many short calls gets; 1 GB/s halves what
+	 * one of large copies gets.
+	 */
 	if (server->link_ns)
 		score *= 2.0 / (1.0 + (double)server->link_ns / 100e3);
 	if (server->link_bytes_s)
@@ -56,13 +62,17 @@ double obl_device_load(const struct obl_server *server, uint32_t index)
 	const struct obl_device *device = &server->devices[index];
 	double memory = device->total ? (double)device->used / (double)device->total : 0;
 
-	/* What is being computed now weighs most; sessions that compute nothing now may do so the next moment. */
+	/*
+	 * What is being computed now weighs most; sessions that compute nothing now may do so the
+	 * next moment.
+	 */
 	return server->busy / 1000.0 + 0.5 * memory + 0.1 * device->sharers;
 }
 
 static double server_load(const struct obl_server *server, uint32_t device)
 {
-	return server->n_devices ? obl_device_load(server, device) : server->busy / 1000.0 + 0.1 * server->sessions;
+	return server->n_devices ? obl_device_load(server, device)
+				 : server->busy / 1000.0 + 0.1 * server->sessions;
 }
 
 static uint64_t device_free(const struct obl_device *device)
@@ -77,7 +87,8 @@ static bool type_is(const struct obl_device *device, const char *type)
 	return !type[0] || strcasestr(device->name, type);
 }
 
-static enum obl_reason device_fits(const struct obl_device *device, const struct obl_request *request, enum obl_policy policy)
+static enum obl_reason device_fits(
+	const struct obl_device *device, const struct obl_request *request, enum obl_policy policy)
 {
 	if (!type_is(device, request->type))
 		return OBL_NO_TYPE;
@@ -86,23 +97,31 @@ static enum obl_reason device_fits(const struct obl_device *device, const struct
 	if (device->total && device_free(device) < request->memory)
 		return OBL_NO_MEMORY;
 	if (device->held || (policy == OBL_EXCLUSIVE && device->sharers) ||
-	    (request->max_sharers && device->sharers >= request->max_sharers))
+		(request->max_sharers && device->sharers >= request->max_sharers))
 		return OBL_SHARED;
 	return OBL_FITS;
 }
 
-/* Below 0: a is better. What makes a device better under each policy; equal ones are told apart by score, then by place. */
-static double device_compare(const struct obl_server *sa, uint32_t a, const struct obl_server *sb, uint32_t b, enum obl_policy policy)
+/*
+ * Below 0: a is better. What makes a device better under each policy; equal ones are told apart by
+ * score, then by place.
+ */
+static double device_compare(const struct obl_server *sa, uint32_t a, const struct obl_server *sb,
+	uint32_t b, enum obl_policy policy)
 {
 	const struct obl_device *da = &sa->devices[a], *db = &sb->devices[b];
 	double order = 0;
 
 	switch (policy) {
 	case OBL_BINPACK:
-		/* Real devices before soft ones, those with room for sharers before crowded ones, then the tightest. */
+		/*
+		 * Real devices before soft ones, those with room for sharers before crowded ones,
+		 * then the tightest.
+		 */
 		order = (double)da->soft - db->soft;
 		if (order == 0)
-			order = (double)(da->sharers >= OBL_SHARERS_PREFERRED) - (db->sharers >= OBL_SHARERS_PREFERRED);
+			order = (double)(da->sharers >= OBL_SHARERS_PREFERRED) -
+				(db->sharers >= OBL_SHARERS_PREFERRED);
 		if (order == 0)
 			order = (double)device_free(da) - (double)device_free(db);
 		break;
@@ -115,7 +134,8 @@ static double device_compare(const struct obl_server *sa, uint32_t a, const stru
 		break;
 	case OBL_EXCLUSIVE:
 		order = (double)da->soft - db->soft;
-		if (order == 0) /* the smallest that will do: larger ones are left for those who need them */
+		/* the smallest that will do: larger ones are left for those who need them */
+		if (order == 0)
 			order = (double)da->total - (double)db->total;
 		break;
 	case OBL_LEAST_CONNECTIONS:
@@ -124,14 +144,18 @@ static double device_compare(const struct obl_server *sa, uint32_t a, const stru
 			order = server_load(sa, a) - server_load(sb, b);
 		break;
 	default:
-		/* A software device counts as busy from the start: an idle CPU is no match for a GPU that does a little. */
+		/*
+		 * A software device counts as busy from the start: an idle CPU is no match for a
+		 * GPU that does a little.
+		 */
 		order = server_load(sa, a) + 2.0 * da->soft - server_load(sb, b) - 2.0 * db->soft;
 		break;
 	}
 	return order != 0 ? order : obl_device_score(sb, b) - obl_device_score(sa, a);
 }
 
-enum obl_reason obl_fits(const struct obl_server *server, const struct obl_request *request, enum obl_policy policy, uint32_t *ret_device)
+enum obl_reason obl_fits(const struct obl_server *server, const struct obl_request *request,
+	enum obl_policy policy, uint32_t *ret_device)
 {
 	enum obl_reason reason = OBL_REASONS;
 	bool any = false;
@@ -143,12 +167,16 @@ enum obl_reason obl_fits(const struct obl_server *server, const struct obl_reque
 		return OBL_DRAINING;
 	if (server->sessions >= server->max_sessions)
 		return OBL_FULL;
-	if (server->n_devices == 0) /* an unknown device: a type or exclusive use cannot be promised */
-		return request->type[0] ? OBL_NO_TYPE : policy == OBL_EXCLUSIVE && server->sessions ? OBL_SHARED : OBL_FITS;
+	/* an unknown device: a type or exclusive use cannot be promised */
+	if (server->n_devices == 0)
+		return request->type[0]                               ? OBL_NO_TYPE
+			: policy == OBL_EXCLUSIVE && server->sessions ? OBL_SHARED
+								      : OBL_FITS;
 	for (uint32_t i = 0; i < ob_min(server->n_devices, OBL_DEVICES_MAX); i++) {
 		enum obl_reason one = device_fits(&server->devices[i], request, policy);
 
-		if (one == OBL_FITS && (!any || device_compare(server, i, server, *ret_device, policy) < 0)) {
+		if (one == OBL_FITS &&
+			(!any || device_compare(server, i, server, *ret_device, policy) < 0)) {
 			*ret_device = i;
 			any = true;
 		}
@@ -191,7 +219,10 @@ static double compare(const struct fitting *f, uint32_t a, uint32_t b)
 	return device_compare(sa, f->device[a], sb, f->device[b], f->policy);
 }
 
-/* The best; among equal ones one taken at random, so that askers who see the same do not all go to the first. */
+/*
+ * The best; among equal ones one taken at random, so that askers who see the same do not all go to
+ * the first.
+ */
 static uint32_t pick_best(const struct fitting *f, uint64_t *random)
 {
 	uint32_t best = 0, equal = 1;
@@ -209,7 +240,10 @@ static uint32_t pick_best(const struct fitting *f, uint64_t *random)
 	return best;
 }
 
-/* The first that fits at or after the turn; the turn goes on behind it, so that a server left out today keeps its place. */
+/*
+ * The first that fits at or after the turn; the turn goes on behind it, so that a server left out
+ * today keeps its place.
+ */
 static uint32_t pick_turn(const struct fitting *f, uint32_t n, uint64_t *turn)
 {
 	uint32_t at = (uint32_t)(*turn % n), pick = 0;
@@ -258,8 +292,8 @@ static uint32_t pick_of_two(const struct fitting *f, uint64_t *random)
 	return compare(f, b, a) < 0 ? b : a;
 }
 
-bool obl_place(const struct obl_server *servers, uint32_t n, const struct obl_request *request, enum obl_policy policy,
-	struct obl_state *state, struct obl_choice *ret)
+bool obl_place(const struct obl_server *servers, uint32_t n, const struct obl_request *request,
+	enum obl_policy policy, struct obl_state *state, struct obl_choice *ret)
 {
 	struct fitting fitting = { .servers = servers, .policy = policy };
 	uint32_t device, pick;
@@ -275,7 +309,8 @@ bool obl_place(const struct obl_server *servers, uint32_t n, const struct obl_re
 			fitting.device[fitting.n++] = (uint8_t)device;
 		} else if (reason == OBL_NO_MEMORY) {
 			for (uint32_t k = 0; k < ob_min(servers[i].n_devices, OBL_DEVICES_MAX); k++)
-				ret->most_free = ob_max(ret->most_free, device_free(&servers[i].devices[k]));
+				ret->most_free =
+					ob_max(ret->most_free, device_free(&servers[i].devices[k]));
 		}
 	}
 	if (fitting.n == 0)
@@ -299,12 +334,18 @@ bool obl_place(const struct obl_server *servers, uint32_t n, const struct obl_re
 	return true;
 }
 
-void obl_explain(const struct obl_choice *choice, const struct obl_request *request, char *ret_text, size_t size)
+void obl_explain(const struct obl_choice *choice, const struct obl_request *request, char *ret_text,
+	size_t size)
 {
 	static const char *const texts[OBL_REASONS] = {
-		[OBL_FITS] = "fit", [OBL_DEAD] = "do not answer", [OBL_DRAINING] = "are shutting down", [OBL_FULL] = "are full",
-		[OBL_NO_TYPE] = "have no device of that type", [OBL_NO_UNITS] = "have too few multiprocessors",
-		[OBL_NO_MEMORY] = "have too little free memory", [OBL_SHARED] = "have only devices that are taken",
+		[OBL_FITS] = "fit",
+		[OBL_DEAD] = "do not answer",
+		[OBL_DRAINING] = "are shutting down",
+		[OBL_FULL] = "are full",
+		[OBL_NO_TYPE] = "have no device of that type",
+		[OBL_NO_UNITS] = "have too few multiprocessors",
+		[OBL_NO_MEMORY] = "have too little free memory",
+		[OBL_SHARED] = "have only devices that are taken",
 	};
 	char wanted[32], most[32];
 	size_t at = 0;
@@ -313,10 +354,12 @@ void obl_explain(const struct obl_choice *choice, const struct obl_request *requ
 		ret_text[0] = 0;
 	for (unsigned r = OBL_DEAD; r < OBL_REASONS; r++)
 		if (choice->left_out[r] && at < size)
-			at += (size_t)snprintf(ret_text + at, size - at, "%s%u %s", at ? ", " : "", choice->left_out[r], texts[r]);
+			at += (size_t)snprintf(ret_text + at, size - at, "%s%u %s", at ? ", " : "",
+				choice->left_out[r], texts[r]);
 	if (choice->left_out[OBL_NO_MEMORY] && at < size) {
 		ob_text_print_size(request->memory, wanted, sizeof wanted);
 		ob_text_print_size(choice->most_free, most, sizeof most);
-		snprintf(ret_text + at, size - at, " (%s wanted, the largest free block is %s)", wanted, most);
+		snprintf(ret_text + at, size - at, " (%s wanted, the largest free block is %s)",
+			wanted, most);
 	}
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Placement: which server, and which of its devices, a new session goes to. A pure function of what is known of the servers, the request, the
- * policy and a state that the caller keeps (a turn and a random number): the same arguments give the same answer, so that a decision can be
- * tested, logged and replayed. First everything that does not fit is filtered out, with the reason; then the policy picks among the rest.
+ * Placement: which server, and which of its devices, a new session goes to. A pure function of what
+ * is known of the servers, the request, the policy and a state that the caller keeps (a turn and a
+ * random number): the same arguments give the same answer, so that a decision can be tested, logged
+ * and replayed. First everything that does not fit is filtered out, with the reason; then the
+ * policy picks among the rest.
  *
  * No I/O, no memory of its own; any thread.
  */
@@ -14,81 +16,110 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define OBL_SERVERS_MAX 1024u
-#define OBL_DEVICES_MAX 16u        /* of one server */
-#define OBL_SHARERS_PREFERRED 8u   /* binpack fills a device up to here before it asks for tighter fits: beyond, sharers slow each other down */
-#define OBL_NAME_MAX 64u
+#define OBL_SERVERS_MAX       1024u
+#define OBL_DEVICES_MAX       16u /* of one server */
+/*
+ * binpack fills a device up to here before it asks for tighter fits: beyond, sharers slow each
+ * other down
+ */
+#define OBL_SHARERS_PREFERRED 8u
+#define OBL_NAME_MAX          64u
 
 /* X(NAME, text, what it is for) */
-#define OBL_POLICY_LIST(X)                                                                                              \
-	X(LEAST_LOAD, "least-load", "the device with the least compute and memory in use: quick answers")                \
-	X(ROUND_ROBIN, "round-robin", "one after the other, whatever they do")                                            \
-	X(WEIGHTED, "weighted", "at random, in proportion to each server's weight or its devices' score")                 \
-	X(LEAST_CONNECTIONS, "least-connections", "the server with the fewest sessions")                                  \
-	X(POWER_OF_TWO, "power-of-two", "the better of two taken at random: safe when what is known of the load is old")  \
-	X(BINPACK, "binpack", "the tightest fit in memory: keeps whole devices free for large requests")                  \
-	X(SPREAD, "spread", "the fewest sharers, then the most free memory: isolation")                                   \
+#define OBL_POLICY_LIST(X)                                                                       \
+	X(LEAST_LOAD, "least-load",                                                              \
+		"the device with the least compute and memory in use: quick answers")            \
+	X(ROUND_ROBIN, "round-robin", "one after the other, whatever they do")                   \
+	X(WEIGHTED, "weighted",                                                                  \
+		"at random, in proportion to each server's weight or its devices' score")        \
+	X(LEAST_CONNECTIONS, "least-connections", "the server with the fewest sessions")         \
+	X(POWER_OF_TWO, "power-of-two",                                                          \
+		"the better of two taken at random: safe when what is known of the load is old") \
+	X(BINPACK, "binpack",                                                                    \
+		"the tightest fit in memory: keeps whole devices free for large requests")       \
+	X(SPREAD, "spread", "the fewest sharers, then the most free memory: isolation")          \
 	X(EXCLUSIVE, "exclusive", "a device that nobody uses, and nobody else will be put on")
 
 enum obl_policy {
 #define X(name, text, what) OBL_##name,
 	OBL_POLICY_LIST(X)
 #undef X
-	OBL_POLICY_COUNT
+		OBL_POLICY_COUNT
 };
 
 struct obl_device {
 	char name[OBL_NAME_MAX];
-	uint64_t total, used;          /* bytes; total 0: not known, taken to fit */
-	uint32_t units, clock_mhz;     /* multiprocessors */
-	uint32_t sharers;              /* sessions on it */
-	bool soft;                     /* a CPU that plays a device: last choice */
-	bool held;                     /* given to somebody alone */
+	uint64_t total, used;      /* bytes; total 0: not known, taken to fit */
+	uint32_t units, clock_mhz; /* multiprocessors */
+	uint32_t sharers;          /* sessions on it */
+	bool soft;                 /* a CPU that plays a device: last choice */
+	bool held;                 /* given to somebody alone */
 };
 
 struct obl_server {
 	bool alive, draining;
 	uint32_t sessions, max_sessions;
-	uint32_t busy;                 /* per mille of its devices' time in use */
-	uint32_t weight;               /* for WEIGHTED; 0: by score */
-	uint64_t link_ns;              /* round trip; 0: not known */
-	uint64_t link_bytes_s;         /* rate; 0: not known */
-	uint32_t n_devices;            /* 0: not known, the server is taken to fit */
+	uint32_t busy;         /* per mille of its devices' time in use */
+	uint32_t weight;       /* for WEIGHTED; 0: by score */
+	uint64_t link_ns;      /* round trip; 0: not known */
+	uint64_t link_bytes_s; /* rate; 0: not known */
+	uint32_t n_devices;    /* 0: not known, the server is taken to fit */
 	struct obl_device devices[OBL_DEVICES_MAX];
 };
 
 struct obl_request {
-	uint64_t memory;               /* bytes that must be free on one device; 0: any */
-	char type[OBL_NAME_MAX];       /* must be part of the device's name, case ignored; "": any */
+	uint64_t memory; /* bytes that must be free on one device; 0: any */
+	/* must be part of the device's name, case ignored; "": any */
+	char type[OBL_NAME_MAX];
 	uint32_t min_units;
-	uint32_t max_sharers;          /* a device with so many is full; 0: no limit */
+	uint32_t max_sharers; /* a device with so many is full; 0: no limit */
 };
 
 struct obl_state {
-	uint64_t turn;                 /* of round robin */
-	uint64_t random;               /* any seed; moved on by each use */
+	uint64_t turn;   /* of round robin */
+	uint64_t random; /* any seed; moved on by each use */
 };
 
 /* Why a server was left out: the first filter that none of its devices passed. */
-enum obl_reason { OBL_FITS, OBL_DEAD, OBL_DRAINING, OBL_FULL, OBL_NO_TYPE, OBL_NO_UNITS, OBL_NO_MEMORY, OBL_SHARED, OBL_REASONS };
+enum obl_reason {
+	OBL_FITS,
+	OBL_DEAD,
+	OBL_DRAINING,
+	OBL_FULL,
+	OBL_NO_TYPE,
+	OBL_NO_UNITS,
+	OBL_NO_MEMORY,
+	OBL_SHARED,
+	OBL_REASONS
+};
 
 struct obl_choice {
 	uint32_t server, device;
-	uint32_t left_out[OBL_REASONS]; /* how many servers for which reason; FITS: how many did not have to be */
-	uint64_t most_free;             /* bytes: the largest free block of a server that lacked memory, for the message */
+	/* how many servers for which reason; FITS: how many did not have to be */
+	uint32_t left_out[OBL_REASONS];
+	/* bytes: the largest free block of a server that lacked memory, for the message */
+	uint64_t most_free;
 };
 
 /* False: none fits; ret->left_out says why. n at most OBL_SERVERS_MAX; more are not looked at. */
-bool obl_place(const struct obl_server *servers, uint32_t n, const struct obl_request *request, enum obl_policy policy,
-	struct obl_state *state, struct obl_choice *ret);
-/* Which of the server's devices the request fits, tightest first by `policy`; OBL_FITS with *ret_device, or why none. */
-enum obl_reason obl_fits(const struct obl_server *server, const struct obl_request *request, enum obl_policy policy, uint32_t *ret_device);
-/* How good a device is, whoever uses it: compute, memory, and what the link lets through. Above 0; compare only. */
+bool obl_place(const struct obl_server *servers, uint32_t n, const struct obl_request *request,
+	enum obl_policy policy, struct obl_state *state, struct obl_choice *ret);
+/*
+ * Which of the server's devices the request fits, tightest first by `policy`; OBL_FITS with
+ * *ret_device, or why none.
+ */
+enum obl_reason obl_fits(const struct obl_server *server, const struct obl_request *request,
+	enum obl_policy policy, uint32_t *ret_device);
+/*
+ * How good a device is, whoever uses it: compute, memory, and what the link lets through. Above 0;
+ * compare only.
+ */
 double obl_device_score(const struct obl_server *server, uint32_t device);
 /* How much of it is taken, 0 (nothing) and up. */
 double obl_device_load(const struct obl_server *server, uint32_t device);
 /* One sentence why nothing fits. */
-void obl_explain(const struct obl_choice *choice, const struct obl_request *request, char *ret_text, size_t size);
+void obl_explain(const struct obl_choice *choice, const struct obl_request *request, char *ret_text,
+	size_t size);
 
 const char *obl_policy_name(enum obl_policy policy);
 bool obl_policy_parse(const char *text, enum obl_policy *ret);

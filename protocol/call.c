@@ -9,8 +9,8 @@
 
 #include "protocol/format.h"
 
-#define PRINT_ELEMENTS 4 /* of an array; more become "..." */
-#define PRINT_TEXT 64    /* bytes of a string */
+#define PRINT_ELEMENTS 4  /* of an array; more become "..." */
+#define PRINT_TEXT     64 /* bytes of a string */
 
 bool obp_check_req(uint16_t opcode, const void *body, uint32_t size)
 {
@@ -39,7 +39,10 @@ bool obp_check_req(uint16_t opcode, const void *body, uint32_t size)
 
 /* ---- replies ---- */
 
-/* Pieces of copy data: each but the last is marked, together they are exactly what was asked for, and a failure ends them without data. */
+/*
+ * Pieces of copy data: each but the last is marked, together they are exactly what was asked for,
+ * and a failure ends them without data.
+ */
 static const char *streamed_check(const struct obp_reply *reply, uint64_t got, uint64_t capacity)
 {
 	if (reply->flags & OBP_REPLY_MORE) {
@@ -54,7 +57,8 @@ static const char *streamed_check(const struct obp_reply *reply, uint64_t got, u
 	return got + reply->body == capacity ? NULL : "fewer bytes than the call asked for";
 }
 
-const char *obp_check_reply(uint16_t opcode, const struct obp_reply *reply, uint64_t got, uint64_t capacity)
+const char *obp_check_reply(
+	uint16_t opcode, const struct obp_reply *reply, uint64_t got, uint64_t capacity)
 {
 	const struct obp_call_info *info = obp_call_info(opcode);
 
@@ -72,7 +76,8 @@ const char *obp_check_reply(uint16_t opcode, const struct obp_reply *reply, uint
 		return "an answer in pieces to a call that has only one";
 	if (reply->body == 0 && reply->result)
 		return NULL;
-	if (reply->body < info->rep_size || (info->n_rep_vars == 0 && reply->body != info->rep_size))
+	if (reply->body < info->rep_size ||
+		(info->n_rep_vars == 0 && reply->body != info->rep_size))
 		return "an answer of the wrong size";
 	return NULL;
 }
@@ -100,20 +105,25 @@ __attribute__((format(printf, 2, 3))) static void put(struct out *out, const cha
 	int n = vsnprintf(out->dst + out->used, out->capacity - out->used, format, args);
 	va_end(args);
 	if (n > 0)
-		out->used = out->used + (size_t)n < out->capacity ? out->used + (size_t)n : out->capacity - 1;
+		out->used = out->used + (size_t)n < out->capacity ? out->used + (size_t)n
+								  : out->capacity - 1;
 }
 
 static unsigned wire_width(uint8_t type)
 {
 	switch (type) {
-	case OBP_U16: return 2;
+	case OBP_U16:
+		return 2;
 	case OBP_U32:
 	case OBP_I32:
-	case OBP_F32: return 4;
+	case OBP_F32:
+		return 4;
 	case OBP_U64:
 	case OBP_I64:
-	case OBP_F64: return 8;
-	default: return 1;
+	case OBP_F64:
+		return 8;
+	default:
+		return 1;
 	}
 }
 
@@ -130,15 +140,33 @@ static void put_element(struct out *out, uint8_t type, const uint8_t *p)
 	} v;
 	memcpy(&v, p, wire_width(type));
 	switch (type) {
-	case OBP_U8: put(out, "%u", *p); break;
-	case OBP_U16: put(out, "%u", v.u16); break;
-	case OBP_U32: put(out, "%" PRIu32, v.u32); break;
-	case OBP_U64: put(out, v.u64 < 0x100000 ? "%" PRIu64 : "0x%" PRIx64, v.u64); break;
-	case OBP_I32: put(out, "%" PRId32, v.i32); break;
-	case OBP_I64: put(out, "%" PRId64, v.i64); break;
-	case OBP_F32: put(out, "%g", (double)v.f32); break;
-	case OBP_F64: put(out, "%g", v.f64); break;
-	default: put(out, "%02x", *p); break;
+	case OBP_U8:
+		put(out, "%u", *p);
+		break;
+	case OBP_U16:
+		put(out, "%u", v.u16);
+		break;
+	case OBP_U32:
+		put(out, "%" PRIu32, v.u32);
+		break;
+	case OBP_U64:
+		put(out, v.u64 < 0x100000 ? "%" PRIu64 : "0x%" PRIx64, v.u64);
+		break;
+	case OBP_I32:
+		put(out, "%" PRId32, v.i32);
+		break;
+	case OBP_I64:
+		put(out, "%" PRId64, v.i64);
+		break;
+	case OBP_F32:
+		put(out, "%g", (double)v.f32);
+		break;
+	case OBP_F64:
+		put(out, "%g", v.f64);
+		break;
+	default:
+		put(out, "%02x", *p);
+		break;
 	}
 }
 
@@ -146,7 +174,9 @@ static void put_text(struct out *out, const uint8_t *p, uint64_t size)
 {
 	put(out, "\"");
 	for (uint64_t i = 0; i < size && p[i] && i < PRINT_TEXT; i++)
-		put(out, p[i] >= ' ' && p[i] < 127 && p[i] != '"' && p[i] != '\\' ? "%c" : "\\x%02x", p[i]);
+		put(out,
+			p[i] >= ' ' && p[i] < 127 && p[i] != '"' && p[i] != '\\' ? "%c" : "\\x%02x",
+			p[i]);
 	put(out, size > PRINT_TEXT ? "...\"" : "\"");
 }
 
@@ -173,7 +203,8 @@ static void put_array(struct out *out, uint8_t type, const uint8_t *p, uint64_t 
 	put(out, size > (uint64_t)PRINT_ELEMENTS * width ? ", ...}" : "}");
 }
 
-static void put_fields(struct out *out, const struct obp_field *fields, unsigned n, const uint8_t *body, uint32_t size)
+static void put_fields(struct out *out, const struct obp_field *fields, unsigned n,
+	const uint8_t *body, uint32_t size)
 {
 	for (unsigned i = 0; i < n; i++) {
 		const struct obp_field *field = &fields[i];
@@ -217,7 +248,8 @@ size_t obp_print_call(char *dst, size_t capacity, uint16_t opcode, const void *b
 	return out.used;
 }
 
-size_t obp_print_reply(char *dst, size_t capacity, uint16_t opcode, uint32_t result, const void *body, uint32_t size)
+size_t obp_print_reply(char *dst, size_t capacity, uint16_t opcode, uint32_t result,
+	const void *body, uint32_t size)
 {
 	struct out out = { dst, capacity, 0 };
 	if (!capacity)

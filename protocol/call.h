@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What is known about each call that goes over the wire: its name, class, layout. The table is generated from protocol/spec into
- * obp_calls.c; this object checks and prints bodies by it. Constant data, any thread.
+ * What is known about each call that goes over the wire: its name, class, layout. The table is
+ * generated from protocol/spec into obp_calls.c; this object checks and prints bodies by it.
+ * Constant data, any thread.
  *
  *   body = fixed struct (obp_<name>_req or _rep, a multiple of 8 bytes), then each variable part, each padded to a multiple of 8
  */
@@ -13,44 +14,58 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define OBP_VAR_MAX 8                   /* variable parts of one body */
-#define OBP_BAD_SIZE UINT64_MAX         /* what a size becomes that overflows */
-#define OBP_RESULT_MAX 999u             /* CUDA_ERROR_UNKNOWN: the highest CUresult there is */
+#define OBP_VAR_MAX    8          /* variable parts of one body */
+#define OBP_BAD_SIZE   UINT64_MAX /* what a size becomes that overflows */
+#define OBP_RESULT_MAX 999u       /* CUDA_ERROR_UNKNOWN: the highest CUresult there is */
 
 enum obp_class { OBP_CLASS_ASYNC = 1, OBP_CLASS_SYNC, OBP_CLASS_BULK, OBP_CLASS_CACHED };
 
 enum obp_call_flags {
-	OBP_CALL_NOCTX = 1,             /* needs no current context */
-	OBP_CALL_BLOCKS = 2,            /* the server may wait for the device in it */
-	OBP_CALL_REPLIES = 4,           /* has a reply */
-	OBP_CALL_STREAMED = 8,          /* the reply's data comes in pieces (OBP_REPLY_MORE) */
+	OBP_CALL_NOCTX = 1,    /* needs no current context */
+	OBP_CALL_BLOCKS = 2,   /* the server may wait for the device in it */
+	OBP_CALL_REPLIES = 4,  /* has a reply */
+	OBP_CALL_STREAMED = 8, /* the reply's data comes in pieces (OBP_REPLY_MORE) */
 };
 
-enum obp_wire { OBP_U8 = 1, OBP_U16, OBP_U32, OBP_U64, OBP_I32, OBP_I64, OBP_F32, OBP_F64, OBP_BYTES, OBP_CSTR };
+enum obp_wire {
+	OBP_U8 = 1,
+	OBP_U16,
+	OBP_U32,
+	OBP_U64,
+	OBP_I32,
+	OBP_I64,
+	OBP_F32,
+	OBP_F64,
+	OBP_BYTES,
+	OBP_CSTR
+};
 
 struct obp_field {
 	const char *name;
-	uint16_t offset;                /* bytes from the body's start */
-	uint16_t count;                 /* elements; bytes for OBP_BYTES */
-	uint8_t type;                   /* enum obp_wire */
+	uint16_t offset; /* bytes from the body's start */
+	uint16_t count;  /* elements; bytes for OBP_BYTES */
+	uint8_t type;    /* enum obp_wire */
 };
 
 struct obp_var {
 	const char *name;
-	uint8_t type;                   /* of one element */
+	uint8_t type; /* of one element */
 };
 
 struct obp_call_info {
-	const char *name;               /* "mem_alloc", "cuStreamWriteValue32_v2" */
+	const char *name; /* "mem_alloc", "cuStreamWriteValue32_v2" */
 	uint16_t opcode;
-	uint8_t klass;                  /* enum obp_class */
-	uint8_t flags;                  /* enum obp_call_flags */
-	uint16_t req_size, rep_size;    /* bytes of the fixed parts */
-	uint8_t n_req, n_rep;           /* fields */
+	uint8_t klass;               /* enum obp_class */
+	uint8_t flags;               /* enum obp_call_flags */
+	uint16_t req_size, rep_size; /* bytes of the fixed parts */
+	uint8_t n_req, n_rep;        /* fields */
 	uint8_t n_req_vars, n_rep_vars;
 	const struct obp_field *req, *rep;
 	const struct obp_var *req_vars, *rep_vars;
-	/* Bytes of each variable part of a request whose fixed part is there; false: a number is out of its bounds. NULL: nothing to check. */
+	/*
+	 * Bytes of each variable part of a request whose fixed part is there; false: a number is
+	 * out of its bounds. NULL: nothing to check.
+	 */
 	bool (*sizes)(const void *req, uint64_t *ret_bytes);
 	/* The numbers of a reply's fixed part are in their bounds. NULL: they have none. */
 	bool (*rep_bounds)(const void *rep);
@@ -61,33 +76,44 @@ const struct obp_call_info *obp_call_info(uint16_t opcode);
 /* NULL: no such call. */
 const struct obp_call_info *obp_call_find(const char *name);
 
-/* Exact bounds of a request: fixed part, variable parts, every number that has a maximum, ends of strings. `size` = record size - header. */
+/*
+ * Exact bounds of a request: fixed part, variable parts, every number that has a maximum, ends of
+ * strings. `size` = record size - header.
+ */
 bool obp_check_req(uint16_t opcode, const void *body, uint32_t size);
 
 struct obp_reply; /* protocol/format.h */
 
 /*
- * A reply's header against what `opcode` can answer: flags, results, and the size. `got` body bytes came before, in pieces (OBP_REPLY_MORE); `capacity` is
- * what the call asked for: all pieces together of a streamed answer, the most bytes of any other. NULL: it fits, and got + reply->body <= capacity.
- * Else what is wrong, for an error line.
+ * A reply's header against what `opcode` can answer: flags, results, and the size. `got` body bytes
+ * came before, in pieces (OBP_REPLY_MORE); `capacity` is what the call asked for: all pieces
+ * together of a streamed answer, the most bytes of any other. NULL: it fits, and got + reply->body
+ * <= capacity. Else what is wrong, for an error line.
  */
-const char *obp_check_reply(uint16_t opcode, const struct obp_reply *reply, uint64_t got, uint64_t capacity);
-/* A whole reply body: every number that has a maximum. False: one is above it. A body without the fixed part has no numbers. */
+const char *obp_check_reply(
+	uint16_t opcode, const struct obp_reply *reply, uint64_t got, uint64_t capacity);
+/*
+ * A whole reply body: every number that has a maximum. False: one is above it. A body without the
+ * fixed part has no numbers.
+ */
 bool obp_check_rep(uint16_t opcode, const void *body, uint64_t size);
 
 /*
- * One line without a newline, cut at `capacity`: "mem_alloc(addr=0x7000, size=4096, device=0)". The body need not be sound.
- * Returns the bytes written without the final NUL.
+ * One line without a newline, cut at `capacity`: "mem_alloc(addr=0x7000, size=4096, device=0)". The
+ * body need not be sound. Returns the bytes written without the final NUL.
  */
 size_t obp_print_call(char *dst, size_t capacity, uint16_t opcode, const void *body, uint32_t size);
 /* "mem_info = 0 (free=1, total=2)". `result` is the reply's CUresult. */
-size_t obp_print_reply(char *dst, size_t capacity, uint16_t opcode, uint32_t result, const void *body, uint32_t size);
+size_t obp_print_reply(char *dst, size_t capacity, uint16_t opcode, uint32_t result,
+	const void *body, uint32_t size);
 
 /* Sizes that become OBP_BAD_SIZE and stay so when they overflow. */
 static inline uint64_t obp_add(uint64_t a, uint64_t b)
 {
 	uint64_t sum;
-	return a == OBP_BAD_SIZE || b == OBP_BAD_SIZE || __builtin_add_overflow(a, b, &sum) ? OBP_BAD_SIZE : sum;
+	return a == OBP_BAD_SIZE || b == OBP_BAD_SIZE || __builtin_add_overflow(a, b, &sum)
+		? OBP_BAD_SIZE
+		: sum;
 }
 
 static inline uint64_t obp_sub(uint64_t a, uint64_t b)
@@ -98,7 +124,9 @@ static inline uint64_t obp_sub(uint64_t a, uint64_t b)
 static inline uint64_t obp_mul(uint64_t a, uint64_t b)
 {
 	uint64_t product;
-	return a == OBP_BAD_SIZE || b == OBP_BAD_SIZE || __builtin_mul_overflow(a, b, &product) ? OBP_BAD_SIZE : product;
+	return a == OBP_BAD_SIZE || b == OBP_BAD_SIZE || __builtin_mul_overflow(a, b, &product)
+		? OBP_BAD_SIZE
+		: product;
 }
 
 /* Up to the next multiple of 8; for sizes below 2^32. */

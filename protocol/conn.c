@@ -78,19 +78,30 @@ static enum obp_event frame_check(struct obp_conn *conn, const struct obp_frame 
 		return broken(conn, OB_ERR_VERSION, "a frame of another protocol version");
 	if (!type_accepted(conn, f->type))
 		return broken(conn, OB_ERR_PROTOCOL, "a frame of a type that has no place here");
-	if (f->flags && (!counted || f->flags >= OBZ_CODEC_COUNT || !(conn->codecs & 1u << f->flags)))
-		return broken(conn, OB_ERR_PROTOCOL, "a frame packed in a way that was not agreed on");
-	if (f->flags && (f->raw_size % 8 || f->raw_size > OBP_FRAME_PAYLOAD_MAX || f->size < sizeof(struct obp_packed)))
-		return broken(conn, OB_ERR_PROTOCOL, "a packed frame whose sizes are odd or above the maximum");
-	if (f->reserved != 0 || (!f->flags && (f->raw_size > f->size || f->size - f->raw_size >= 8)))
-		return broken(conn, OB_ERR_PROTOCOL, "a frame with unknown flags or sizes that disagree");
+	if (f->flags &&
+		(!counted || f->flags >= OBZ_CODEC_COUNT || !(conn->codecs & 1u << f->flags)))
+		return broken(
+			conn, OB_ERR_PROTOCOL, "a frame packed in a way that was not agreed on");
+	if (f->flags &&
+		(f->raw_size % 8 || f->raw_size > OBP_FRAME_PAYLOAD_MAX ||
+			f->size < sizeof(struct obp_packed)))
+		return broken(conn, OB_ERR_PROTOCOL,
+			"a packed frame whose sizes are odd or above the maximum");
+	if (f->reserved != 0 ||
+		(!f->flags && (f->raw_size > f->size || f->size - f->raw_size >= 8)))
+		return broken(
+			conn, OB_ERR_PROTOCOL, "a frame with unknown flags or sizes that disagree");
 	if (f->size % 8 || f->size > OBP_FRAME_PAYLOAD_MAX)
-		return broken(conn, OB_ERR_PROTOCOL, "a frame whose size is odd or above the maximum");
+		return broken(
+			conn, OB_ERR_PROTOCOL, "a frame whose size is odd or above the maximum");
 	if (f->type == OBP_FRAME_CONTROL && (f->size == 0 || f->size > OBP_CONTROL_MAX))
-		return broken(conn, OB_ERR_PROTOCOL, "a control map that is empty or above the maximum");
+		return broken(
+			conn, OB_ERR_PROTOCOL, "a control map that is empty or above the maximum");
 	if (f->type == OBP_FRAME_ACK && f->size)
 		return broken(conn, OB_ERR_PROTOCOL, "an acknowledgement with a payload");
-	if (counted && (f->count == 0 || f->count > (f->flags ? f->raw_size : f->size) / sizeof(struct obp_record)))
+	if (counted &&
+		(f->count == 0 ||
+			f->count > (f->flags ? f->raw_size : f->size) / sizeof(struct obp_record)))
 		return broken(conn, OB_ERR_PROTOCOL, "a frame whose count does not fit its size");
 	if (counted && conn->restarted && f->sequence && f->sequence <= conn->expect) {
 		conn->restarted = false;
@@ -109,7 +120,8 @@ static enum obp_event gather_finish(struct obp_conn *conn)
 	enum ob_err err = obp_unpacker_finish(&conn->unpacker);
 
 	if (err)
-		return broken(conn, err == OB_ERR_COMPRESSED ? OB_ERR_PROTOCOL : err, "a packed frame that does not unpack to what it announces");
+		return broken(conn, err == OB_ERR_COMPRESSED ? OB_ERR_PROTOCOL : err,
+			"a packed frame that does not unpack to what it announces");
 	conn->kept_begin = conn->begin;
 	conn->kept_end = conn->end;
 	conn->view = conn->unpacker.plain;
@@ -184,7 +196,8 @@ static enum obp_event item_skip(struct obp_conn *conn, size_t whole)
 	return OBP_NEED;
 }
 
-static enum obp_event item_show(struct obp_conn *conn, struct obp_item *item, size_t whole, size_t head, size_t size)
+static enum obp_event item_show(
+	struct obp_conn *conn, struct obp_item *item, size_t whole, size_t head, size_t size)
 {
 	size_t have = buffered(conn);
 
@@ -223,8 +236,10 @@ static enum obp_event record_next(struct obp_conn *conn, struct obp_item *item)
 	if (buffered(conn) < head)
 		return OBP_NEED;
 	memcpy(&item->record, conn->view + conn->begin, head);
-	if (item->record.size < head || item->record.size % 8 || item->record.size > conn->frame_left)
-		return broken(conn, OB_ERR_PROTOCOL, "a record whose size is odd or larger than its frame");
+	if (item->record.size < head || item->record.size % 8 ||
+		item->record.size > conn->frame_left)
+		return broken(conn, OB_ERR_PROTOCOL,
+			"a record whose size is odd or larger than its frame");
 	if (item->record.lane >= OBP_LANE_MAX)
 		return broken(conn, OB_ERR_PROTOCOL, "a record of a lane above the maximum");
 	item->is_reply = false;
@@ -241,8 +256,10 @@ static enum obp_event reply_next(struct obp_conn *conn, struct obp_item *item)
 		return OBP_NEED;
 	memcpy(&item->reply, conn->view + conn->begin, head);
 	if (item->reply.size < head || item->reply.size % 8 || item->reply.size > conn->frame_left)
-		return broken(conn, OB_ERR_PROTOCOL, "a reply whose size is odd or larger than its frame");
-	if (item->reply.body > item->reply.size - head || item->reply.size - head - item->reply.body >= 8)
+		return broken(conn, OB_ERR_PROTOCOL,
+			"a reply whose size is odd or larger than its frame");
+	if (item->reply.body > item->reply.size - head ||
+		item->reply.size - head - item->reply.body >= 8)
 		return broken(conn, OB_ERR_PROTOCOL, "a reply whose body does not fit its size");
 	item->is_reply = true;
 	return item_show(conn, item, item->reply.size, head, item->reply.body);
@@ -279,7 +296,8 @@ enum obp_event obp_conn_next(struct obp_conn *conn, struct obp_item *item)
 			return OBP_NEED;
 		while (conn->records_left == 0) {
 			if (ob_unlikely(conn->frame_left))
-				return broken(conn, OB_ERR_PROTOCOL, "a frame with bytes after its last record");
+				return broken(conn, OB_ERR_PROTOCOL,
+					"a frame with bytes after its last record");
 			if (ob_unlikely(conn->view != conn->buffer))
 				view_restore(conn);
 			event = frame_begin(conn, item);
@@ -287,7 +305,8 @@ enum obp_event obp_conn_next(struct obp_conn *conn, struct obp_item *item)
 				return event;
 		}
 		skipped = conn->arriving;
-		event = conn->frame_type == OBP_FRAME_CALLS ? record_next(conn, item) : reply_next(conn, item);
+		event = conn->frame_type == OBP_FRAME_CALLS ? record_next(conn, item)
+							    : reply_next(conn, item);
 	} while (event == OBP_NEED && conn->arriving != skipped);
 	return event;
 }
@@ -346,7 +365,8 @@ size_t obp_conn_body_left(const struct obp_conn *conn)
 	return conn->big_left;
 }
 
-void obp_frame_fill(struct obp_frame *ret, enum obp_frame_type type, uint32_t size, uint32_t count, uint64_t sequence, uint64_t ack)
+void obp_frame_fill(struct obp_frame *ret, enum obp_frame_type type, uint32_t size, uint32_t count,
+	uint64_t sequence, uint64_t ack)
 {
 	*ret = (struct obp_frame){
 		.magic = OBP_MAGIC,
@@ -367,7 +387,8 @@ enum ob_err obp_preface_check(const struct obp_preface *preface)
 		return OB_ERR_MAGIC;
 	if (preface->version != OBP_VERSION)
 		return OB_ERR_VERSION;
-	if (preface->reserved || (preface->intent != OBP_INTENT_NEW && preface->intent != OBP_INTENT_JOIN))
+	if (preface->reserved ||
+		(preface->intent != OBP_INTENT_NEW && preface->intent != OBP_INTENT_JOIN))
 		return OB_ERR_PROTOCOL;
 	if ((preface->intent == OBP_INTENT_NEW) != (preface->route == 0))
 		return OB_ERR_PROTOCOL;

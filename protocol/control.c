@@ -114,7 +114,9 @@ bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 	obp_put_number(&packer, "type", message->type);
 	obp_put_number(&packer, "value", message->value);
 	obp_put_number(&packer, "code", message->code);
-	obp_put_bytes(&packer, "secret", message->type == OBP_MSG_WELCOME ? message->welcome.secret : message->secret, OBP_SECRET_BYTES);
+	obp_put_bytes(&packer, "secret",
+		message->type == OBP_MSG_WELCOME ? message->welcome.secret : message->secret,
+		OBP_SECRET_BYTES);
 	obp_put_text(&packer, "text", message->text);
 	if (message->shm)
 		obp_put_number(&packer, "shm", message->shm);
@@ -125,7 +127,8 @@ bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 	else if (extra)
 		put_progress(&packer, message);
 	map = frame->size - start - sizeof header;
-	if (ob_buf_append(frame, "\0\0\0\0\0\0\0", ob_round_up(map, 8) - map) && map <= OBP_CONTROL_MAX) {
+	if (ob_buf_append(frame, "\0\0\0\0\0\0\0", ob_round_up(map, 8) - map) &&
+		map <= OBP_CONTROL_MAX) {
 		obp_frame_fill(&header, OBP_FRAME_CONTROL, (uint32_t)ob_round_up(map, 8), 0, 0, 0);
 		header.raw_size = (uint32_t)map;
 		memcpy(frame->data + start, &header, sizeof header);
@@ -162,9 +165,9 @@ static bool get_range(const msgpack_object *o, struct obp_range *ret)
 	uint64_t end;
 
 	return o->type == MSGPACK_OBJECT_ARRAY && o->via.array.size == 2 &&
-	       obp_get_number(&o->via.array.ptr[0], UINT64_MAX, &ret->base) &&
-	       obp_get_number(&o->via.array.ptr[1], UINT64_MAX, &ret->size) &&
-	       !ob_add_overflows(ret->base, ret->size, &end);
+		obp_get_number(&o->via.array.ptr[0], UINT64_MAX, &ret->base) &&
+		obp_get_number(&o->via.array.ptr[1], UINT64_MAX, &ret->size) &&
+		!ob_add_overflows(ret->base, ret->size, &end);
 }
 
 static bool get_ranges(const msgpack_object *o, struct obp_hello *hello)
@@ -188,7 +191,8 @@ static bool get_attributes(const msgpack_object *o, struct obp_device *device)
 
 		if (!obp_get_number(&o->via.map.ptr[i].key, UINT32_MAX, &id))
 			return false;
-		if (value->type != MSGPACK_OBJECT_POSITIVE_INTEGER && value->type != MSGPACK_OBJECT_NEGATIVE_INTEGER)
+		if (value->type != MSGPACK_OBJECT_POSITIVE_INTEGER &&
+			value->type != MSGPACK_OBJECT_NEGATIVE_INTEGER)
 			return false;
 		if (value->via.i64 < INT32_MIN || value->via.i64 > INT32_MAX)
 			return false;
@@ -232,7 +236,8 @@ static bool get_device(const msgpack_object *o, struct obp_device *device)
 
 static bool get_devices(const msgpack_object *o, struct obp_welcome *welcome)
 {
-	if (o->type != MSGPACK_OBJECT_ARRAY || o->via.array.size > OBP_DEVICE_MAX || welcome->devices)
+	if (o->type != MSGPACK_OBJECT_ARRAY || o->via.array.size > OBP_DEVICE_MAX ||
+		welcome->devices)
 		return false;
 	welcome->devices = calloc(o->via.array.size + 1, sizeof *welcome->devices);
 	if (!welcome->devices)
@@ -244,7 +249,8 @@ static bool get_devices(const msgpack_object *o, struct obp_welcome *welcome)
 	return true;
 }
 
-static bool get_hello_key(const msgpack_object *key, const msgpack_object *value, struct obp_hello *hello)
+static bool get_hello_key(
+	const msgpack_object *key, const msgpack_object *value, struct obp_hello *hello)
 {
 	if (obp_key_is(key, "version"))
 		return obp_get_text(value, hello->version, sizeof hello->version);
@@ -275,7 +281,8 @@ static bool get_hello_key(const msgpack_object *key, const msgpack_object *value
 	return true;
 }
 
-static bool get_welcome_key(const msgpack_object *key, const msgpack_object *value, struct obp_welcome *welcome)
+static bool get_welcome_key(
+	const msgpack_object *key, const msgpack_object *value, struct obp_welcome *welcome)
 {
 	uint32_t number = 0;
 	bool ok;
@@ -297,7 +304,8 @@ static bool get_welcome_key(const msgpack_object *key, const msgpack_object *val
 	if (obp_key_is(key, "cache"))
 		return obp_get_number(value, UINT64_MAX, &welcome->cache);
 	if (obp_key_is(key, "stripes"))
-		return get_u32(value, UINT32_MAX, &welcome->stripes); /* a newer server may offer more than this client opens */
+		/* a newer server may offer more than this client opens */
+		return get_u32(value, UINT32_MAX, &welcome->stripes);
 	if (obp_key_is(key, "vmm"))
 		return get_flag(value, &welcome->vmm);
 	if (obp_key_is(key, "range_ok"))
@@ -315,7 +323,8 @@ static bool get_welcome_key(const msgpack_object *key, const msgpack_object *val
 }
 
 /* Of the small messages about the connection itself. */
-static bool get_progress_key(const msgpack_object *key, const msgpack_object *value, struct obp_message *message)
+static bool get_progress_key(
+	const msgpack_object *key, const msgpack_object *value, struct obp_message *message)
 {
 	if (obp_key_is(key, "received"))
 		return obp_get_number(value, UINT64_MAX, &message->received);
@@ -335,13 +344,14 @@ static bool get_message(const msgpack_object *map, struct obp_message *message)
 	/* "type" is needed before the rest can be told apart, and may stand anywhere. */
 	for (uint32_t i = 0; i < map->via.map.size; i++)
 		if (obp_key_is(&map->via.map.ptr[i].key, "type") &&
-		    !get_u32(&map->via.map.ptr[i].val, UINT16_MAX, &type))
+			!get_u32(&map->via.map.ptr[i].val, UINT16_MAX, &type))
 			return false;
 	if (type < OBP_MSG_HELLO || type > OBP_MSG_RANGE)
 		return false;
 	message->type = (enum obp_message_type)type;
 	for (uint32_t i = 0; i < map->via.map.size; i++) {
-		const msgpack_object *key = &map->via.map.ptr[i].key, *value = &map->via.map.ptr[i].val;
+		const msgpack_object *key = &map->via.map.ptr[i].key,
+				     *value = &map->via.map.ptr[i].val;
 		bool ok = true;
 
 		if (obp_key_is(key, "value"))
@@ -382,13 +392,45 @@ static bool number_at(const uint8_t *p, size_t size, size_t at, size_t n, uint64
 }
 
 /*
- * True when no container claims more elements than bytes are left. msgpack-c allocates by the claim before it looks for the elements: four
- * bytes of map must not ask for gigabytes.
+ * True when no container claims more elements than bytes are left. msgpack-c allocates by the claim
+ * before it looks for the elements: four bytes of map must not ask for gigabytes.
  */
 bool obp_map_claims_hold(const uint8_t *p, size_t size)
 {
-	static const uint8_t fixed[32] = { /* bytes behind the type byte, 0xc0..0xdf; containers and blobs: bytes of their count */
-		0, 0, 0, 0, 1, 2, 4, 1, 2, 4, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 2, 3, 5, 9, 17, 1, 2, 4, 2, 4, 2, 4,
+	/* bytes behind the type byte, 0xc0..0xdf; containers and blobs: bytes of their count */
+	static const uint8_t fixed[32] = {
+		0,
+		0,
+		0,
+		0,
+		1,
+		2,
+		4,
+		1,
+		2,
+		4,
+		4,
+		8,
+		1,
+		2,
+		4,
+		8,
+		1,
+		2,
+		4,
+		8,
+		2,
+		3,
+		5,
+		9,
+		17,
+		1,
+		2,
+		4,
+		2,
+		4,
+		2,
+		4,
 	};
 	uint64_t wanted = 1, n;
 	size_t at = 0;
@@ -400,12 +442,14 @@ bool obp_map_claims_hold(const uint8_t *p, size_t size)
 		if (type >= 0xc0 && type <= 0xdf) {
 			size_t width = fixed[type - 0xc0];
 
-			if (!number_at(p, size, at, ob_min(width, (size_t)8), &n) || !ob_span_inside(at, width, size))
+			if (!number_at(p, size, at, ob_min(width, (size_t)8), &n) ||
+				!ob_span_inside(at, width, size))
 				return false;
 			at += width;
 			if (type >= 0xdc) /* array 16, 32, map 16, 32 */
 				wanted += type >= 0xde ? 2 * n : n;
-			else if ((type >= 0xc4 && type <= 0xc9) || (type >= 0xd9 && type <= 0xdb)) /* bin, ext, str */
+			/* bin, ext, str */
+			else if ((type >= 0xc4 && type <= 0xc9) || (type >= 0xd9 && type <= 0xdb))
 				at += n + (type >= 0xc7 && type <= 0xc9);
 		} else if (type >= 0x80 && type < 0xa0) { /* short map, short array */
 			wanted += type < 0x90 ? 2 * (type & 15u) : type & 15u;
@@ -428,8 +472,9 @@ enum ob_err obp_message_decode(const void *map, size_t size, struct obp_message 
 	if (size > OBP_CONTROL_MAX || !obp_map_claims_hold(map, size))
 		return OB_ERR_PROTOCOL;
 	msgpack_unpacked_init(&unpacked);
-	if (msgpack_unpack_next(&unpacked, map, size, &offset) == MSGPACK_UNPACK_SUCCESS && offset == size &&
-	    unpacked.data.type == MSGPACK_OBJECT_MAP && get_message(&unpacked.data, ret))
+	if (msgpack_unpack_next(&unpacked, map, size, &offset) == MSGPACK_UNPACK_SUCCESS &&
+		offset == size && unpacked.data.type == MSGPACK_OBJECT_MAP &&
+		get_message(&unpacked.data, ret))
 		err = OB_ERR_NONE;
 	msgpack_unpacked_destroy(&unpacked);
 	if (err)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Control messages: one msgpack map each, in a frame of type OBP_FRAME_CONTROL. Keys that a side does not know are skipped, so a
- * map may gain keys inside one protocol version. Encoding appends a whole frame (header and padding included) to a buffer; decoding takes the
- * exact map bytes and fills a struct with fixed capacities: what does not fit is a protocol error. No state; any thread.
+ * Control messages: one msgpack map each, in a frame of type OBP_FRAME_CONTROL. Keys that a side
+ * does not know are skipped, so a map may gain keys inside one protocol version. Encoding appends a
+ * whole frame (header and padding included) to a buffer; decoding takes the exact map bytes and
+ * fills a struct with fixed capacities: what does not fit is a protocol error. No state; any
+ * thread.
  */
 #ifndef OBP_CONTROL_H
 #define OBP_CONTROL_H
@@ -16,97 +18,146 @@
 #include "base/err.h"
 #include "protocol/format.h"
 
-#define OBP_RANGE_MAX 8u       /* address ranges proposed in one hello */
-#define OBP_DEVICE_MAX 16u     /* devices of one session */
-#define OBP_ATTR_MAX 192u      /* device attributes, by CUdevice_attribute */
-#define OBP_NAME_MAX 256u      /* bytes of any name, NUL included */
-#define OBP_TEXT_MAX 1024u     /* bytes of a message for people, NUL included */
+#define OBP_RANGE_MAX    8u    /* address ranges proposed in one hello */
+#define OBP_DEVICE_MAX   16u   /* devices of one session */
+#define OBP_ATTR_MAX     192u  /* device attributes, by CUdevice_attribute */
+#define OBP_NAME_MAX     256u  /* bytes of any name, NUL included */
+#define OBP_TEXT_MAX     1024u /* bytes of a message for people, NUL included */
 #define OBP_SECRET_BYTES 16u
-#define OBP_TOKEN_MAX 80u      /* bytes of a bearer token, NUL included */
+#define OBP_TOKEN_MAX    80u /* bytes of a bearer token, NUL included */
 
 enum obp_message_type {
-	OBP_MSG_HELLO = 1,     /* client, first on a data connection */
-	OBP_MSG_WELCOME,       /* server: the session, the devices */
-	OBP_MSG_REFUSED,       /* server: code (enum ob_err), text; then it closes */
-	OBP_MSG_JOIN,          /* client, first on a control connection or a resumed data connection: secret, code (enum obp_join_purpose) */
-	OBP_MSG_JOINED,        /* server; on a data connection `received` */
-	OBP_MSG_PING,          /* either way: value is echoed in PONG, which says how far the data connection is */
+	OBP_MSG_HELLO = 1, /* client, first on a data connection */
+	OBP_MSG_WELCOME,   /* server: the session, the devices */
+	OBP_MSG_REFUSED,   /* server: code (enum ob_err), text; then it closes */
+	/*
+	 * client, first on a control connection or a resumed data connection: secret, code (enum
+	 * obp_join_purpose)
+	 */
+	OBP_MSG_JOIN,
+	OBP_MSG_JOINED, /* server; on a data connection `received` */
+	/* either way: value is echoed in PONG, which says how far the data connection is */
+	OBP_MSG_PING,
 	OBP_MSG_PONG,
-	OBP_MSG_CALLBACK,      /* server: run host function `value`; code is the stream's CUresult */
+	/* server: run host function `value`; code is the stream's CUresult */
+	OBP_MSG_CALLBACK,
 	OBP_MSG_CALLBACK_DONE, /* client */
 	OBP_MSG_FATAL,         /* either way: the session ends; code, text */
-	OBP_MSG_RANGE,         /* client, answering a WELCOME with range_ok false: value 1 the server's range was taken, 0 not */
+	/*
+	 * client, answering a WELCOME with range_ok false: value 1 the server's range was taken, 0
+	 * not
+	 */
+	OBP_MSG_RANGE,
 };
 
 struct obp_range {
-	uint64_t base, size;   /* bytes */
+	uint64_t base, size; /* bytes */
 };
 
 struct obp_hello {
-	char version[32];               /* the client's program version */
+	char version[32]; /* the client's program version */
 	char program[OBP_NAME_MAX];
 	uint64_t pid;
-	uint32_t codecs;                /* set of codecs that the client knows; 0 with an older client: no packed frames */
-	char token[OBP_TOKEN_MAX];      /* bearer token; empty: none */
-	uint32_t codec;                 /* its wish: enum obp_codec_wish or a codec */
-	uint32_t grace_s;               /* the client keeps what it takes to go on after a broken connection, and tries for so long; 0: no */
-	uint64_t ring;                  /* bytes of calls that the client keeps until they are acknowledged; 0: it does not say */
-	uint64_t want_memory;           /* bytes on each device the client is content with; 0: whatever the server allows */
-	uint32_t want_share;            /* of the device's time, in millionths; 0: likewise */
-	uint32_t want_priority;         /* 1 low, 2 normal, 3 high; 0: normal */
-	uint32_t no_grant;              /* 1: the program may not see the first device: nothing is granted ahead on it; 0: it sees it, or is older */
-	uint32_t n_ranges;              /* held reserved by the client, best first */
+	/* set of codecs that the client knows; 0 with an older client: no packed frames */
+	uint32_t codecs;
+	char token[OBP_TOKEN_MAX]; /* bearer token; empty: none */
+	uint32_t codec;            /* its wish: enum obp_codec_wish or a codec */
+	/*
+	 * the client keeps what it takes to go on after a broken connection, and tries for so long;
+	 * 0: no
+	 */
+	uint32_t grace_s;
+	/* bytes of calls that the client keeps until they are acknowledged; 0: it does not say */
+	uint64_t ring;
+	/* bytes on each device the client is content with; 0: whatever the server allows */
+	uint64_t want_memory;
+	uint32_t want_share;    /* of the device's time, in millionths; 0: likewise */
+	uint32_t want_priority; /* 1 low, 2 normal, 3 high; 0: normal */
+	/*
+	 * 1: the program may not see the first device: nothing is granted ahead on it; 0: it sees
+	 * it, or is older
+	 */
+	uint32_t no_grant;
+	uint32_t n_ranges; /* held reserved by the client, best first */
 	struct obp_range ranges[OBP_RANGE_MAX];
 };
 
 struct obp_device {
 	char name[OBP_NAME_MAX];
 	uint8_t uuid[16];
-	uint64_t total_mem, free_mem;   /* bytes */
+	uint64_t total_mem, free_mem; /* bytes */
 	int32_t attr[OBP_ATTR_MAX];
 	bool attr_known[OBP_ATTR_MAX];
 	bool ptx_only;
-	struct obp_range range;         /* this device's part of the session's range */
-	uint64_t grant;                 /* bytes from range.base that are backed from the start */
+	struct obp_range range; /* this device's part of the session's range */
+	uint64_t grant;         /* bytes from range.base that are backed from the start */
 };
 
 #define OBP_SANDBOX_MAX 240u
 
 struct obp_welcome {
-	char version[32];               /* the server's program version */
-	char driver[OBP_NAME_MAX];      /* what executes: "soft", "null", a library's path */
-	char sandbox[OBP_SANDBOX_MAX];  /* what confines the worker, in words; "": the server is older */
-	uint64_t route;                 /* for later prefaces of this session; not 0 */
+	char version[32];          /* the server's program version */
+	char driver[OBP_NAME_MAX]; /* what executes: "soft", "null", a library's path */
+	/* what confines the worker, in words; "": the server is older */
+	char sandbox[OBP_SANDBOX_MAX];
+	uint64_t route; /* for later prefaces of this session; not 0 */
 	uint8_t secret[OBP_SECRET_BYTES];
 	int32_t driver_version;
-	uint32_t codecs;                /* those of the hello that the server knows too: frames may be packed with these, both ways */
-	uint32_t grace_s;               /* the server keeps the session for so long without a connection; 0: it ends with the connection */
-	uint64_t cache;                 /* bytes the server keeps of uploads for later sessions: op cache_ask; 0: it does not */
-	uint32_t stripes;               /* the client may open so many connections for copies; 0: none */
-	bool times;                     /* the server can take the time of records: op times_switch */
-	bool vmm;                       /* client-made addresses */
-	bool range_ok;                  /* one of the client's ranges was taken; else range is the server's, to be tried by the client */
+	/*
+	 * those of the hello that the server knows too: frames may be packed with these, both ways
+	 */
+	uint32_t codecs;
+	/*
+	 * the server keeps the session for so long without a connection; 0: it ends with the
+	 * connection
+	 */
+	uint32_t grace_s;
+	/* bytes the server keeps of uploads for later sessions: op cache_ask; 0: it does not */
+	uint64_t cache;
+	/* the client may open so many connections for copies; 0: none */
+	uint32_t stripes;
+	/* the server can take the time of records: op times_switch */
+	bool times;
+	bool vmm; /* client-made addresses */
+	/*
+	 * one of the client's ranges was taken; else range is the server's, to be tried by the
+	 * client
+	 */
+	bool range_ok;
 	struct obp_range range;
 	uint32_t n_devices;
-	struct obp_device *devices;     /* calloc'ed by decode, n_devices; freed by obp_welcome_fini */
+	/* calloc'ed by decode, n_devices; freed by obp_welcome_fini */
+	struct obp_device *devices;
 };
 
 struct obp_message {
 	enum obp_message_type type;
 	uint64_t value;
 	uint32_t code;
-	uint32_t shm;                   /* hello, welcome; join, joined of a data connection: layout of the memory for its bytes (transport/shm.h); 0: socket */
-	uint64_t received, sent, bytes; /* join, joined, ping, pong: last item received whole (join of a stripe: its set), last item sent, bytes received */
-	uint64_t attempt;               /* join: grows from one to the next; an old one that comes late is refused */
+	/*
+	 * hello, welcome; join, joined of a data connection: layout of the memory for its bytes
+	 * (transport/shm.h); 0: socket
+	 */
+	uint32_t shm;
+	/*
+	 * join, joined, ping, pong: last item received whole (join of a stripe: its set), last item
+	 * sent, bytes received
+	 */
+	uint64_t received, sent, bytes;
+	/* join: grows from one to the next; an old one that comes late is refused */
+	uint64_t attempt;
 	uint8_t secret[OBP_SECRET_BYTES];
 	char text[OBP_TEXT_MAX];
-	struct obp_hello hello;         /* OBP_MSG_HELLO */
-	struct obp_welcome welcome;     /* OBP_MSG_WELCOME */
+	struct obp_hello hello;     /* OBP_MSG_HELLO */
+	struct obp_welcome welcome; /* OBP_MSG_WELCOME */
 };
 
 /* Append a frame; false: the buffer is full. hello and welcome are read only for their types. */
 bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame);
-/* From a frame's map bytes. OB_ERR_PROTOCOL, OB_ERR_NO_MEMORY. On success obp_message_fini when done. */
+/*
+ * From a frame's map bytes. OB_ERR_PROTOCOL, OB_ERR_NO_MEMORY. On success obp_message_fini when
+ * done.
+ */
 enum ob_err obp_message_decode(const void *map, size_t size, struct obp_message *ret);
 void obp_message_fini(struct obp_message *message);
 

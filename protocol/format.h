@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The bytes on the wire. Little-endian, every struct naturally aligned without holes; docs/PROTOCOL.md draws them.
+ * The bytes on the wire. Little-endian, every struct naturally aligned without holes;
+ * docs/PROTOCOL.md draws them.
  *
  *   connection = preface, then frames in both directions
  *   frame      = struct obp_frame + payload
@@ -12,80 +13,100 @@
 
 #include <stdint.h>
 
-#define OBP_MAGIC 0x4452424fu     /* "OBRD" */
-#define OBP_VERSION 2u            /* of the preface and what follows it up to the welcome; a different number is refused */
-#define OBP_FRAME_VERSION 1u      /* of the frames; additions inside a version travel as hello options */
-#define OBP_PORT 14800
+#define OBP_MAGIC         0x4452424fu /* "OBRD" */
+/* of the preface and what follows it up to the welcome; a different number is refused */
+#define OBP_VERSION       2u
+/* of the frames; additions inside a version travel as hello options */
+#define OBP_FRAME_VERSION 1u
+#define OBP_PORT          14800
 
 #define OBP_FRAME_PAYLOAD_MAX (4u << 20)   /* bytes */
-#define OBP_CONTROL_MAX (128u << 10)       /* bytes of one control map */
-#define OBP_RECORD_MAX OBP_FRAME_PAYLOAD_MAX
-#define OBP_CHUNK_MAX (1u << 20)           /* bytes of copy data in one record or reply */
-#define OBP_LANE_MAX 1024u                 /* client threads in one session */
+#define OBP_CONTROL_MAX       (128u << 10) /* bytes of one control map */
+#define OBP_RECORD_MAX        OBP_FRAME_PAYLOAD_MAX
+#define OBP_CHUNK_MAX         (1u << 20) /* bytes of copy data in one record or reply */
+#define OBP_LANE_MAX          1024u      /* client threads in one session */
 
 enum obp_intent { OBP_INTENT_NEW = 1, OBP_INTENT_JOIN = 2 };
 
-/* The first 16 bytes a client sends, always in clear: enough for the supervisor to hand the socket on. */
+/*
+ * The first 16 bytes a client sends, always in clear: enough for the supervisor to hand the socket
+ * on.
+ */
 struct obp_preface {
 	uint32_t magic;
 	uint16_t version;
 	uint8_t intent;
-	uint8_t reserved;          /* 0 */
-	uint64_t route;            /* 0 for a new session, else the routing id from the hello reply */
+	uint8_t reserved; /* 0 */
+	/* 0 for a new session, else the routing id from the hello reply */
+	uint64_t route;
 };
 
 enum obp_frame_type {
-	OBP_FRAME_CALLS = 1,       /* client -> server: `count` records */
-	OBP_FRAME_REPLIES = 2,     /* server -> client: `count` replies */
-	OBP_FRAME_ACK = 3,         /* either way: only the ack field matters */
-	OBP_FRAME_CONTROL = 4,     /* one msgpack map; hello, hello reply, goodbye, callbacks, pings */
-	OBP_FRAME_PART = 5,        /* on a stripe, either way: `count` bytes of transfer `sequence` at offset `ack` */
-	OBP_FRAME_GIVE = 6,        /* on a stripe, client: send parts of transfer `sequence` here */
-	OBP_FRAME_GIVEN = 7,       /* on a stripe, server: there are no more of them */
+	OBP_FRAME_CALLS = 1,   /* client -> server: `count` records */
+	OBP_FRAME_REPLIES = 2, /* server -> client: `count` replies */
+	OBP_FRAME_ACK = 3,     /* either way: only the ack field matters */
+	/* one msgpack map; hello, hello reply, goodbye, callbacks, pings */
+	OBP_FRAME_CONTROL = 4,
+	/* on a stripe, either way: `count` bytes of transfer `sequence` at offset `ack` */
+	OBP_FRAME_PART = 5,
+	OBP_FRAME_GIVE = 6,  /* on a stripe, client: send parts of transfer `sequence` here */
+	OBP_FRAME_GIVEN = 7, /* on a stripe, server: there are no more of them */
 };
 
 struct obp_frame {
 	uint32_t magic;
 	uint8_t version;
-	uint8_t type;              /* enum obp_frame_type */
-	uint16_t flags;            /* codec of the payload (enum obz_codec), 0 = none; other bits 0 */
-	uint32_t size;             /* payload bytes that follow */
-	uint32_t count;            /* records or replies in the payload */
-	uint64_t sequence;         /* calls: number of the first record, from 1; replies: number of the first reply, from 1 */
-	uint64_t ack;              /* highest record (server) or reply (client) received and executed/consumed in order */
-	uint64_t time_ns;          /* sender's monotonic clock when the frame was made */
-	uint32_t raw_size;         /* without a codec: payload bytes before padding; else the size of the frame when it is not packed */
-	uint32_t reserved;         /* 0 */
+	uint8_t type; /* enum obp_frame_type */
+	/* codec of the payload (enum obz_codec), 0 = none; other bits 0 */
+	uint16_t flags;
+	uint32_t size;  /* payload bytes that follow */
+	uint32_t count; /* records or replies in the payload */
+	/* calls: number of the first record, from 1; replies: number of the first reply, from 1 */
+	uint64_t sequence;
+	/* highest record (server) or reply (client) received and executed/consumed in order */
+	uint64_t ack;
+	uint64_t time_ns; /* sender's monotonic clock when the frame was made */
+	/*
+	 * without a codec: payload bytes before padding; else the size of the frame when it is not
+	 * packed
+	 */
+	uint32_t raw_size;
+	uint32_t reserved; /* 0 */
 };
 
-/* A packed payload begins with this, then `plain` bytes as they are, then `packed` bytes that unpack to `raw`, then zeros to a multiple of 8. */
+/*
+ * A packed payload begins with this, then `plain` bytes as they are, then `packed` bytes that
+ * unpack to `raw`, then zeros to a multiple of 8.
+ */
 struct obp_packed {
 	uint32_t plain, raw, packed;
-	uint32_t reserved;         /* 0 */
+	uint32_t reserved; /* 0 */
 };
 
 /* A call. The n-th record of a frame has number sequence + n. */
 struct obp_record {
-	uint32_t size;             /* this header and the body, a multiple of 8 */
+	uint32_t size; /* this header and the body, a multiple of 8 */
 	uint16_t opcode;
-	uint16_t lane;             /* client thread, < OBP_LANE_MAX */
+	uint16_t lane; /* client thread, < OBP_LANE_MAX */
 };
 
 enum obp_reply_flags {
-	OBP_REPLY_MORE = 1,        /* copy data: further replies to the same call follow */
-	OBP_REPLY_TEXT = 2,        /* device output (printf); the body is text for the program's stdout; call is 0 */
+	OBP_REPLY_MORE = 1, /* copy data: further replies to the same call follow */
+	/* device output (printf); the body is text for the program's stdout; call is 0 */
+	OBP_REPLY_TEXT = 2,
 	OBP_REPLY_TEXT_STDERR = 4, /* with TEXT: for stderr */
 };
 
 struct obp_reply {
-	uint32_t size;             /* this header and the body, a multiple of 8 */
+	uint32_t size; /* this header and the body, a multiple of 8 */
 	uint16_t flags;
 	uint16_t lane;
-	uint32_t result;           /* CUresult of this call */
-	uint32_t deferred;         /* CUresult of the first failed async call not yet reported; 0 = none. Reported once */
-	uint64_t call;             /* the record's number */
-	uint32_t body;             /* exact body bytes, <= size - sizeof(struct obp_reply) */
-	uint32_t deferred_opcode;  /* of the failed call */
+	uint32_t result; /* CUresult of this call */
+	/* CUresult of the first failed async call not yet reported; 0 = none. Reported once */
+	uint32_t deferred;
+	uint64_t call;            /* the record's number */
+	uint32_t body;            /* exact body bytes, <= size - sizeof(struct obp_reply) */
+	uint32_t deferred_opcode; /* of the failed call */
 };
 
 _Static_assert(sizeof(struct obp_preface) == 16, "wire");

@@ -9,15 +9,20 @@
 #include "protocol/map.h"
 
 /* One list of a structure's numbers serves writing and reading: X(key, field, largest value). */
+/* clang-format off */
 #define LOAD_NUMBERS(X)                                                                                            \
 	X("draining", draining, 1) X("sessions", sessions, UINT32_MAX) X("max_sessions", max_sessions, UINT32_MAX)  \
 	X("warm", warm, UINT32_MAX) X("starting", starting, UINT32_MAX) X("busy", busy, 1000)                       \
 	X("uptime", uptime_ns, UINT64_MAX) X("sessions_total", sessions_total, UINT64_MAX)                          \
 	X("refused_total", refused_total, UINT64_MAX) X("deaths_total", deaths_total, UINT64_MAX)
+/* clang-format on */
+/* clang-format off */
 #define DEVICE_NUMBERS(X)                                                                                          \
 	X("total", total, UINT64_MAX) X("used", used, UINT64_MAX) X("units", units, UINT32_MAX)                      \
 	X("clock", clock_khz, UINT32_MAX) X("capability", capability, UINT32_MAX) X("sharers", sharers, UINT32_MAX)  \
 	X("ptx_only", ptx_only, 1)
+/* clang-format on */
+/* clang-format off */
 #define SESSION_NUMBERS(X)                                                                                         \
 	X("id", id, UINT64_MAX) X("pid", pid, UINT64_MAX) X("age", age_ns, UINT64_MAX)                         \
 	X("idle", idle_ns, UINT64_MAX) X("memory", memory, UINT64_MAX) X("limit", memory_limit, UINT64_MAX)          \
@@ -25,15 +30,16 @@
 	X("out", bytes_out, UINT64_MAX) X("device", device_ns, UINT64_MAX) X("throttled", throttled_ns, UINT64_MAX)  \
 	X("refusals", refusals, UINT64_MAX) X("share", share, OBP_SHARE_ALL) X("priority", priority, 2)              \
 	X("conduct", conduct, OBP_CONDUCT_COUNT - 1)
+/* clang-format on */
 
 #define COUNT_ONE(key, field, max) +1
-#define PUT_ONE(key, field, max) obp_put_number(p, key, from->field);
-#define GET_ONE(key_text, field, max)                                  \
-	if (obp_key_is(key, key_text)) {                               \
-		if (!obp_get_number(value, max, &number))              \
-			return false;                                  \
-		to->field = (__typeof__(to->field))number;             \
-		return true;                                           \
+#define PUT_ONE(key, field, max)   obp_put_number(p, key, from->field);
+#define GET_ONE(key_text, field, max)                      \
+	if (obp_key_is(key, key_text)) {                   \
+		if (!obp_get_number(value, max, &number))  \
+			return false;                      \
+		to->field = (__typeof__(to->field))number; \
+		return true;                               \
 	}
 
 static void put_device(msgpack_packer *p, const struct obp_load_device *from)
@@ -80,7 +86,8 @@ bool obp_load_encode(const struct obp_load *load, struct ob_buf *frame)
 	msgpack_packer_init(&packer, frame, obp_map_write);
 	put_load(&packer, load);
 	map = frame->size - start - sizeof header;
-	if (ob_buf_append(frame, "\0\0\0\0\0\0\0", ob_round_up(map, 8) - map) && map <= OBP_CONTROL_MAX) {
+	if (ob_buf_append(frame, "\0\0\0\0\0\0\0", ob_round_up(map, 8) - map) &&
+		map <= OBP_CONTROL_MAX) {
 		obp_frame_fill(&header, OBP_FRAME_CONTROL, (uint32_t)ob_round_up(map, 8), 0, 0, 0);
 		header.raw_size = (uint32_t)map;
 		memcpy(frame->data + start, &header, sizeof header);
@@ -90,7 +97,8 @@ bool obp_load_encode(const struct obp_load *load, struct ob_buf *frame)
 	return false;
 }
 
-static bool get_device_key(const msgpack_object *key, const msgpack_object *value, struct obp_load_device *to)
+static bool get_device_key(
+	const msgpack_object *key, const msgpack_object *value, struct obp_load_device *to)
 {
 	uint64_t number;
 
@@ -102,7 +110,8 @@ static bool get_device_key(const msgpack_object *key, const msgpack_object *valu
 	return true;
 }
 
-static bool get_session_key(const msgpack_object *key, const msgpack_object *value, struct obp_load_session *to)
+static bool get_session_key(
+	const msgpack_object *key, const msgpack_object *value, struct obp_load_session *to)
 {
 	uint64_t number;
 
@@ -125,7 +134,8 @@ static bool get_devices(const msgpack_object *o, struct obp_load *to)
 		if (map->type != MSGPACK_OBJECT_MAP)
 			return false;
 		for (uint32_t k = 0; k < map->via.map.size; k++)
-			if (!get_device_key(&map->via.map.ptr[k].key, &map->via.map.ptr[k].val, &to->devices[i]))
+			if (!get_device_key(&map->via.map.ptr[k].key, &map->via.map.ptr[k].val,
+				    &to->devices[i]))
 				return false;
 	}
 	return true;
@@ -133,7 +143,8 @@ static bool get_devices(const msgpack_object *o, struct obp_load *to)
 
 static bool get_sessions(const msgpack_object *o, struct obp_load *to)
 {
-	if (o->type != MSGPACK_OBJECT_ARRAY || o->via.array.size > OBP_LOAD_SESSIONS_MAX || to->listed)
+	if (o->type != MSGPACK_OBJECT_ARRAY || o->via.array.size > OBP_LOAD_SESSIONS_MAX ||
+		to->listed)
 		return false;
 	to->listed = calloc(o->via.array.size + 1, sizeof *to->listed);
 	if (!to->listed)
@@ -145,18 +156,21 @@ static bool get_sessions(const msgpack_object *o, struct obp_load *to)
 		if (map->type != MSGPACK_OBJECT_MAP)
 			return false;
 		for (uint32_t k = 0; k < map->via.map.size; k++)
-			if (!get_session_key(&map->via.map.ptr[k].key, &map->via.map.ptr[k].val, &to->listed[i]))
+			if (!get_session_key(&map->via.map.ptr[k].key, &map->via.map.ptr[k].val,
+				    &to->listed[i]))
 				return false;
 	}
 	return true;
 }
 
-static bool get_load_key(const msgpack_object *key, const msgpack_object *value, struct obp_load *to, bool *ret_typed)
+static bool get_load_key(const msgpack_object *key, const msgpack_object *value,
+	struct obp_load *to, bool *ret_typed)
 {
 	uint64_t number;
 
 	if (obp_key_is(key, "type")) {
-		*ret_typed = obp_get_number(value, OBP_LOAD_TYPE, &number) && number == OBP_LOAD_TYPE;
+		*ret_typed =
+			obp_get_number(value, OBP_LOAD_TYPE, &number) && number == OBP_LOAD_TYPE;
 		return *ret_typed;
 	}
 	if (obp_key_is(key, "version"))
@@ -181,10 +195,11 @@ enum ob_err obp_load_decode(const void *map, size_t size, struct obp_load *ret)
 	if (size > OBP_CONTROL_MAX || !obp_map_claims_hold(map, size))
 		return OB_ERR_PROTOCOL;
 	msgpack_unpacked_init(&unpacked);
-	ok = msgpack_unpack_next(&unpacked, map, size, &offset) == MSGPACK_UNPACK_SUCCESS && offset == size &&
-	     unpacked.data.type == MSGPACK_OBJECT_MAP;
+	ok = msgpack_unpack_next(&unpacked, map, size, &offset) == MSGPACK_UNPACK_SUCCESS &&
+		offset == size && unpacked.data.type == MSGPACK_OBJECT_MAP;
 	for (uint32_t i = 0; ok && i < unpacked.data.via.map.size; i++)
-		ok = get_load_key(&unpacked.data.via.map.ptr[i].key, &unpacked.data.via.map.ptr[i].val, ret, &typed);
+		ok = get_load_key(&unpacked.data.via.map.ptr[i].key,
+			&unpacked.data.via.map.ptr[i].val, ret, &typed);
 	msgpack_unpacked_destroy(&unpacked);
 	if (ok && typed)
 		return OB_ERR_NONE;
@@ -201,7 +216,8 @@ void obp_load_fini(struct obp_load *load)
 
 const char *obp_conduct_name(uint32_t conduct)
 {
-	static const char *const names[OBP_CONDUCT_COUNT] = { "well", "warned", "limited", "suspended", "ended" };
+	static const char *const names[OBP_CONDUCT_COUNT] = { "well", "warned", "limited",
+		"suspended", "ended" };
 
 	return conduct < OBP_CONDUCT_COUNT ? names[conduct] : "?";
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The msgpack maps of control messages: writing keys with values, and reading values whose type and size are checked. Inside protocol/ only,
- * so that msgpack stays here. No state; any thread.
+ * The msgpack maps of control messages: writing keys with values, and reading values whose type and
+ * size are checked. Inside protocol/ only, so that msgpack stays here. No state; any thread.
  */
 #ifndef OBP_MAP_H
 #define OBP_MAP_H
@@ -15,7 +15,10 @@
 #include "base/buf.h"
 #include "base/terminal.h"
 
-/* control.c. False: a container claims more elements than bytes are left, and must not be given to msgpack. */
+/*
+ * control.c. False: a container claims more elements than bytes are left, and must not be given to
+ * msgpack.
+ */
 bool obp_map_claims_hold(const uint8_t *map, size_t size);
 
 static inline int obp_map_write(void *user, const char *data, size_t n)
@@ -53,7 +56,7 @@ static inline void obp_put_bytes(msgpack_packer *p, const char *key, const uint8
 static inline bool obp_key_is(const msgpack_object *key, const char *name)
 {
 	return key->type == MSGPACK_OBJECT_STR && key->via.str.size == strlen(name) &&
-	       memcmp(key->via.str.ptr, name, key->via.str.size) == 0;
+		memcmp(key->via.str.ptr, name, key->via.str.size) == 0;
 }
 
 static inline bool obp_get_number(const msgpack_object *o, uint64_t max, uint64_t *ret)
@@ -64,7 +67,10 @@ static inline bool obp_get_number(const msgpack_object *o, uint64_t max, uint64_
 	return true;
 }
 
-/* Text for people into a field of `size` bytes; longer text is cut. Nothing in it moves a terminal's cursor. */
+/*
+ * Text for people into a field of `size` bytes; longer text is cut. Nothing in it moves a
+ * terminal's cursor.
+ */
 static inline bool obp_get_text(const msgpack_object *o, char *dst, size_t size)
 {
 	size_t n;

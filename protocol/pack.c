@@ -25,7 +25,9 @@ unsigned obp_codec_wish_read(unsigned *ret_codecs)
 	if (strcmp(text, "auto") == 0)
 		return OBP_CODEC_MEASURE;
 	if (!obz_codec_find(text, &codec)) {
-		ob_warn("OUTBOARD_CODEC: '%.40s' is not one of auto, none, lz4, zstd, planes; choosing by measurement", text);
+		ob_warn("OUTBOARD_CODEC: '%.40s' is not one of auto, none, lz4, zstd, planes; "
+			"choosing by measurement",
+			text);
 		return OBP_CODEC_CHOOSE;
 	}
 	if (codec == OBZ_NONE)
@@ -35,13 +37,15 @@ unsigned obp_codec_wish_read(unsigned *ret_codecs)
 
 /* ---- sending ---- */
 
-void obp_packer_init(struct obp_packer *packer, unsigned codecs, unsigned wish, bool local, double (*rate)(void *user), void *user)
+void obp_packer_init(struct obp_packer *packer, unsigned codecs, unsigned wish, bool local,
+	double (*rate)(void *user), void *user)
 {
 	bool forced = wish > OBZ_NONE && wish < OBZ_CODEC_COUNT && codecs & 1u << wish;
 
 	*packer = (struct obp_packer){ .rate = rate, .user = user };
 	obz_chooser_init(&packer->chooser, codecs, forced ? (enum obz_codec)wish : OBZ_NONE);
-	packer->on = codecs && (forced || wish == OBP_CODEC_MEASURE || (wish == OBP_CODEC_CHOOSE && !local));
+	packer->on = codecs &&
+		(forced || wish == OBP_CODEC_MEASURE || (wish == OBP_CODEC_CHOOSE && !local));
 }
 
 void obp_packer_fini(struct obp_packer *packer)
@@ -73,8 +77,12 @@ static bool scratch_room(struct obp_packer *packer, size_t size)
 	return true;
 }
 
-/* The packed payload into scratch: head, the pieces before `big` as they are, the piece itself packed. Its size, 0: not worth it. */
-static size_t payload_pack(struct obp_packer *packer, enum obz_codec codec, const struct iovec *iov, int big)
+/*
+ * The packed payload into scratch: head, the pieces before `big` as they are, the piece itself
+ * packed. Its size, 0: not worth it.
+ */
+static size_t payload_pack(
+	struct obp_packer *packer, enum obz_codec codec, const struct iovec *iov, int big)
 {
 	struct obp_packed head = { .raw = (uint32_t)iov[big].iov_len };
 	size_t at = sizeof head, limit = (size_t)((double)iov[big].iov_len * OBZ_GAIN), packed;
@@ -84,7 +92,8 @@ static size_t payload_pack(struct obp_packer *packer, enum obz_codec codec, cons
 		at += iov[i].iov_len;
 	}
 	head.plain = (uint32_t)(at - sizeof head);
-	packed = obz_compress(&packer->work, codec, iov[big].iov_base, iov[big].iov_len, packer->scratch + at, limit);
+	packed = obz_compress(&packer->work, codec, iov[big].iov_base, iov[big].iov_len,
+		packer->scratch + at, limit);
 	if (!packed)
 		return 0;
 	head.packed = (uint32_t)packed;
@@ -94,7 +103,10 @@ static size_t payload_pack(struct obp_packer *packer, enum obz_codec codec, cons
 	return ob_round_up(at, 8);
 }
 
-/* The largest piece, when it is worth a look; the pieces before it are small, those behind it padding. 0: none is. */
+/*
+ * The largest piece, when it is worth a look; the pieces before it are small, those behind it
+ * padding. 0: none is.
+ */
 static int big_find(const struct iovec *iov, int n, size_t *ret_plain)
 {
 	size_t plain = 0, behind = 0;
@@ -106,7 +118,8 @@ static int big_find(const struct iovec *iov, int n, size_t *ret_plain)
 	for (int i = 1; i < n; i++)
 		*(i < big ? &plain : &behind) += i == big ? 0 : iov[i].iov_len;
 	*ret_plain = plain;
-	return iov[big].iov_len >= OBP_PACK_MIN && plain <= OBP_PACK_PLAIN_MAX && behind < 8 ? big : 0;
+	return iov[big].iov_len >= OBP_PACK_MIN && plain <= OBP_PACK_PLAIN_MAX && behind < 8 ? big
+											     : 0;
 }
 
 int obp_packer_frame(struct obp_packer *packer, struct obp_frame *frame, struct iovec *iov, int n)
@@ -123,7 +136,8 @@ int obp_packer_frame(struct obp_packer *packer, struct obp_frame *frame, struct 
 		obz_chooser_rate(chooser, packer->rate(packer->user));
 	begin = ob_clock_ns();
 	if (obz_chooser_due(chooser, begin)) {
-		obz_chooser_sample(chooser, &packer->work, iov[big].iov_base, iov[big].iov_len, packer->scratch);
+		obz_chooser_sample(chooser, &packer->work, iov[big].iov_base, iov[big].iov_len,
+			packer->scratch);
 		packer->stats.ns += ob_clock_ns() - begin;
 	}
 	codec = obz_chooser_pick(chooser, iov[big].iov_len);
@@ -133,7 +147,10 @@ int obp_packer_frame(struct obp_packer *packer, struct obp_frame *frame, struct 
 		obz_chooser_learn(chooser, codec, iov[big].iov_len, size, ob_clock_ns() - begin);
 		packer->stats.ns += ob_clock_ns() - begin;
 	}
-	/* Right before the bytes leave: what of the last ones is still unsent tells whether the link had time to spare. */
+	/*
+	 * Right before the bytes leave: what of the last ones is still unsent tells whether the
+	 * link had time to spare.
+	 */
 	if (!chooser->forced)
 		obz_chooser_rate(chooser, packer->rate(packer->user));
 	codec = size ? codec : OBZ_NONE;
@@ -169,7 +186,8 @@ static bool grow(uint8_t **p, size_t *room, size_t size)
 
 enum ob_err obp_unpacker_begin(struct obp_unpacker *unpacker, const struct obp_frame *frame)
 {
-	if (!grow(&unpacker->packed, &unpacker->packed_room, frame->size) || !grow(&unpacker->plain, &unpacker->plain_room, frame->raw_size))
+	if (!grow(&unpacker->packed, &unpacker->packed_room, frame->size) ||
+		!grow(&unpacker->plain, &unpacker->plain_room, frame->raw_size))
 		return OB_ERR_NO_MEMORY;
 	unpacker->size = frame->size;
 	unpacker->have = 0;
@@ -188,13 +206,17 @@ enum ob_err obp_unpacker_finish(struct obp_unpacker *unpacker)
 
 	memcpy(&head, p, sizeof head); /* the frame's header was checked: there is room for it */
 	/* Each below 4 GiB: the sums do not wrap in 64 bits. */
-	if (head.reserved || (uint64_t)head.plain + head.raw > unpacker->raw_size || unpacker->raw_size - head.plain - head.raw >= 8 ||
-	    sizeof head + (uint64_t)head.plain + head.packed > unpacker->size || unpacker->size - sizeof head - head.plain - head.packed >= 8)
+	if (head.reserved || (uint64_t)head.plain + head.raw > unpacker->raw_size ||
+		unpacker->raw_size - head.plain - head.raw >= 8 ||
+		sizeof head + (uint64_t)head.plain + head.packed > unpacker->size ||
+		unpacker->size - sizeof head - head.plain - head.packed >= 8)
 		return OB_ERR_COMPRESSED;
 	if (unpacker->raw_size == 0)
-		return OB_ERR_COMPRESSED; /* nothing is never packed, and there is no buffer for it */
+		/* nothing is never packed, and there is no buffer for it */
+		return OB_ERR_COMPRESSED;
 	memcpy(unpacker->plain, p + sizeof head, head.plain);
-	err = obz_decompress_with(&unpacker->work, unpacker->codec, p + sizeof head + head.plain, head.packed, unpacker->plain + head.plain, head.raw);
+	err = obz_decompress_with(&unpacker->work, unpacker->codec, p + sizeof head + head.plain,
+		head.packed, unpacker->plain + head.plain, head.raw);
 	if (err)
 		return err;
 	pad = unpacker->raw_size - head.plain - head.raw;

@@ -6,7 +6,8 @@
 
 void obp_quality_rtt(struct obp_quality *quality, uint64_t rtt_ns)
 {
-	uint64_t off = rtt_ns > quality->rtt_ns ? rtt_ns - quality->rtt_ns : quality->rtt_ns - rtt_ns;
+	uint64_t off =
+		rtt_ns > quality->rtt_ns ? rtt_ns - quality->rtt_ns : quality->rtt_ns - rtt_ns;
 
 	if (quality->samples++ == 0) {
 		quality->rtt_ns = quality->min_ns = quality->max_ns = rtt_ns;
@@ -26,12 +27,14 @@ static void rate_sample(double *rate, uint64_t bytes, uint64_t ns)
 	*rate = now > *rate ? now : *rate - (*rate - now) / 8;
 }
 
-void obp_quality_bytes(struct obp_quality *quality, uint64_t now_ns, uint64_t out_bytes, uint64_t in_bytes)
+void obp_quality_bytes(
+	struct obp_quality *quality, uint64_t now_ns, uint64_t out_bytes, uint64_t in_bytes)
 {
 	if (quality->at_ns && now_ns > quality->at_ns) {
 		uint64_t ns = now_ns - quality->at_ns;
 
-		rate_sample(&quality->out_rate, out_bytes - ob_min(quality->out_bytes, out_bytes), ns);
+		rate_sample(
+			&quality->out_rate, out_bytes - ob_min(quality->out_bytes, out_bytes), ns);
 		rate_sample(&quality->in_rate, in_bytes - ob_min(quality->in_bytes, in_bytes), ns);
 	}
 	quality->at_ns = now_ns;
@@ -59,7 +62,8 @@ uint64_t obp_backoff_next(struct obp_backoff *backoff)
 
 	if (backoff->attempts++ == 0)
 		return 0;
-	whole = ob_min((uint64_t)OBP_BACKOFF_FIRST_NS << (doublings - 1), (uint64_t)OBP_BACKOFF_MAX_NS);
+	whole = ob_min(
+		(uint64_t)OBP_BACKOFF_FIRST_NS << (doublings - 1), (uint64_t)OBP_BACKOFF_MAX_NS);
 	backoff->random ^= backoff->random << 13;
 	backoff->random ^= backoff->random >> 7;
 	backoff->random ^= backoff->random << 17;
@@ -71,7 +75,8 @@ void obp_futile_made(struct obp_futile *futile, uint64_t now_ns)
 	futile->made = now_ns;
 }
 
-bool obp_futile_broke(struct obp_futile *futile, uint64_t now_ns, uint64_t items, uint64_t bytes, uint64_t limit_ns)
+bool obp_futile_broke(struct obp_futile *futile, uint64_t now_ns, uint64_t items, uint64_t bytes,
+	uint64_t limit_ns)
 {
 	bool quick = futile->made && now_ns - futile->made < OBP_FUTILE_QUICK_NS;
 
@@ -84,7 +89,7 @@ bool obp_futile_broke(struct obp_futile *futile, uint64_t now_ns, uint64_t items
 	}
 	futile->bytes = bytes;
 	return futile->dead >= OBP_FUTILE_DEAD_MAX || futile->partial >= OBP_FUTILE_PARTIAL_MAX ||
-	       (futile->dead >= OBP_FUTILE_DEAD_MIN && now_ns - futile->since > limit_ns);
+		(futile->dead >= OBP_FUTILE_DEAD_MIN && now_ns - futile->since > limit_ns);
 }
 
 /* Since when `stuck` has been true without a break; false once it ends. */
@@ -97,13 +102,19 @@ static bool stuck_since(uint64_t *since, bool stuck, uint64_t now_ns, uint64_t l
 	return stuck && now_ns - *since >= limit_ns;
 }
 
-bool obp_stall_check(struct obp_stall *stall, const struct obp_progress *now, uint64_t now_ns, uint64_t limit_ns)
+bool obp_stall_check(
+	struct obp_stall *stall, const struct obp_progress *now, uint64_t now_ns, uint64_t limit_ns)
 {
 	const struct obp_progress *last = &stall->last;
 	/* Replies that were sent before the last look, awaited, and still not here. */
-	bool in = now->waiting && last->waiting && last->peer_sent > now->received && last->bytes_in == now->bytes_in;
-	/* Records that had left before the last look, for a peer that does nothing but wait for them. */
-	bool out = now->peer_idle && last->peer_idle && last->sent > now->peer_received && last->peer_bytes_in == now->peer_bytes_in;
+	bool in = now->waiting && last->waiting && last->peer_sent > now->received &&
+		last->bytes_in == now->bytes_in;
+	/*
+	 * Records that had left before the last look, for a peer that does nothing but wait for
+	 * them.
+	 */
+	bool out = now->peer_idle && last->peer_idle && last->sent > now->peer_received &&
+		last->peer_bytes_in == now->peer_bytes_in;
 	bool in_stuck = stuck_since(&stall->in_since, in, now_ns, limit_ns);
 	bool out_stuck = stuck_since(&stall->out_since, out, now_ns, limit_ns);
 

@@ -20,21 +20,26 @@ const char *obp_stripe_check(const struct obp_frame *f, unsigned codecs, uint64_
 	if (f->reserved || !f->sequence)
 		return "a part of no transfer";
 	if (!part)
-		return f->flags || f->size || f->count || f->raw_size || f->ack ? "a frame that has a payload and may have none" : NULL;
+		return f->flags || f->size || f->count || f->raw_size || f->ack
+			? "a frame that has a payload and may have none"
+			: NULL;
 	if (!f->count || f->count > OBP_CHUNK_MAX)
 		return "a part that is empty or above the maximum";
 	if (!ob_span_inside(f->ack, f->count, size))
 		return "a part that does not lie in its transfer";
 	if (!f->flags)
-		return f->size != padded || f->raw_size != f->count ? "a part whose sizes disagree" : NULL;
+		return f->size != padded || f->raw_size != f->count ? "a part whose sizes disagree"
+								    : NULL;
 	if (f->flags >= OBZ_CODEC_COUNT || !(codecs & 1u << f->flags))
 		return "a part packed in a way that was not agreed on";
-	if (f->raw_size != padded || f->size % 8 || f->size < sizeof(struct obp_packed) || f->size > padded)
+	if (f->raw_size != padded || f->size % 8 || f->size < sizeof(struct obp_packed) ||
+		f->size > padded)
 		return "a packed part whose sizes disagree";
 	return NULL;
 }
 
-void obp_stripe_fill(struct obp_frame *ret, enum obp_frame_type type, uint64_t transfer, uint64_t offset, uint32_t n)
+void obp_stripe_fill(struct obp_frame *ret, enum obp_frame_type type, uint64_t transfer,
+	uint64_t offset, uint32_t n)
 {
 	obp_frame_fill(ret, type, (uint32_t)ob_round_up((uint64_t)n, 8), n, transfer, offset);
 	ret->raw_size = n;

@@ -5,7 +5,10 @@
 #include "base/check.h"
 #include "base/cuda_types.h"
 
-/* Attributes that the client counts with: sizes of launches and occupancy. What a device can have is far inside. */
+/*
+ * Attributes that the client counts with: sizes of launches and occupancy. What a device can have
+ * is far inside.
+ */
 static const struct {
 	CUdevice_attribute attr;
 	int32_t least, most;
@@ -27,7 +30,8 @@ static const struct {
 
 static bool range_inside(const struct obp_range *range, const struct obp_range *outer)
 {
-	return range->base >= outer->base && ob_span_inside(range->base - outer->base, range->size, outer->size);
+	return range->base >= outer->base &&
+		ob_span_inside(range->base - outer->base, range->size, outer->size);
 }
 
 static bool ranges_overlap(const struct obp_range *a, const struct obp_range *b)
@@ -35,14 +39,18 @@ static bool ranges_overlap(const struct obp_range *a, const struct obp_range *b)
 	return a->size && b->size && a->base < b->base + b->size && b->base < a->base + a->size;
 }
 
-/* One of those that the client holds reserved, or, when the server could take none, a place of its own that the client will try. */
+/*
+ * One of those that the client holds reserved, or, when the server could take none, a place of its
+ * own that the client will try.
+ */
 static const char *range_check(const struct obp_hello *hello, const struct obp_welcome *welcome)
 {
 	const struct obp_range *range = &welcome->range;
 	uint64_t most = 0;
 
 	for (uint32_t i = 0; i < hello->n_ranges; i++) {
-		if (welcome->range_ok && hello->ranges[i].base == range->base && hello->ranges[i].size == range->size)
+		if (welcome->range_ok && hello->ranges[i].base == range->base &&
+			hello->ranges[i].size == range->size)
 			return NULL;
 		most = ob_max(most, hello->ranges[i].size);
 	}
@@ -50,7 +58,8 @@ static const char *range_check(const struct obp_hello *hello, const struct obp_w
 		return "it names an address range that was not offered";
 	if (range->size == 0)
 		return NULL; /* it has none: the client will say that it took none */
-	if (range->base == 0 || range->base % OBP_RANGE_ALIGN || range->size > most || range->base > OBP_RANGE_END - range->size)
+	if (range->base == 0 || range->base % OBP_RANGE_ALIGN || range->size > most ||
+		range->base > OBP_RANGE_END - range->size)
 		return "its address range cannot lie in this process";
 	return NULL;
 }
@@ -62,12 +71,14 @@ static const char *devices_check(const struct obp_welcome *welcome)
 
 		for (size_t k = 0; k < ob_count(limits); k++)
 			if (device->attr_known[limits[k].attr] &&
-			    (device->attr[limits[k].attr] < limits[k].least || device->attr[limits[k].attr] > limits[k].most))
+				(device->attr[limits[k].attr] < limits[k].least ||
+					device->attr[limits[k].attr] > limits[k].most))
 				return "an attribute of a device is one that no device has";
 		if (!welcome->vmm || welcome->range.size == 0)
 			continue;
-		if (device->range.base % OBP_RANGE_ALIGN || device->range.size < OBP_RANGE_ALIGN || device->grant > device->range.size ||
-		    !range_inside(&device->range, &welcome->range))
+		if (device->range.base % OBP_RANGE_ALIGN || device->range.size < OBP_RANGE_ALIGN ||
+			device->grant > device->range.size ||
+			!range_inside(&device->range, &welcome->range))
 			return "the addresses of a device lie outside the session's range";
 		for (uint32_t k = 0; k < i; k++)
 			if (ranges_overlap(&device->range, &welcome->devices[k].range))

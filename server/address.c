@@ -24,10 +24,13 @@ bool obs_address_loopback(const struct sockaddr_storage *address)
 
 	if (address->ss_family == AF_INET)
 		return ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24 == 127;
-	return address->ss_family == AF_INET6 && (IN6_IS_ADDR_LOOPBACK(six) || (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == 127));
+	return address->ss_family == AF_INET6 &&
+		(IN6_IS_ADDR_LOOPBACK(six) ||
+			(IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == 127));
 }
 
-static void key_of(int fd, struct obs_address_key *ret, bool *ret_local, char ret_text[OBS_ADDRESS_MAX])
+static void key_of(
+	int fd, struct obs_address_key *ret, bool *ret_local, char ret_text[OBS_ADDRESS_MAX])
 {
 	struct sockaddr_storage peer = { 0 };
 	socklen_t length = sizeof peer;
@@ -62,7 +65,10 @@ static void key_of(int fd, struct obs_address_key *ret, bool *ret_local, char re
 	}
 }
 
-/* FNV-1a without a secret: addresses that are chosen for it can share one chain, which then is as long as the table, 4,096 entries. */
+/*
+ * FNV-1a without a secret: addresses that are chosen for it can share one chain, which then is as
+ * long as the table, 4,096 entries.
+ */
 static uint32_t hash(const struct obs_address_key *key)
 {
 	uint32_t h = 2166136261u;
@@ -74,11 +80,15 @@ static uint32_t hash(const struct obs_address_key *key)
 
 /* ---- the table ---- */
 
-/* Its entry may be used for another address: no connection, nothing to wait for, nothing to tell, a full bucket. */
+/*
+ * Its entry may be used for another address: no connection, nothing to wait for, nothing to tell, a
+ * full bucket.
+ */
 static bool idle(const struct obs_address *a, uint64_t now)
 {
-	if (a->n_callers || now < a->wait_until_ns || (a->wrong && now - a->wrong_ns < OBS_WRONG_FORGET_S * OB_SECOND) ||
-	    now - a->filled_ns < OBS_BURST_S * OB_SECOND)
+	if (a->n_callers || now < a->wait_until_ns ||
+		(a->wrong && now - a->wrong_ns < OBS_WRONG_FORGET_S * OB_SECOND) ||
+		now - a->filled_ns < OBS_BURST_S * OB_SECOND)
 		return false;
 	for (int i = 0; i < OBS_REFUSALS; i++)
 		if (a->refused[i].count)
@@ -127,7 +137,11 @@ struct obs_address *obs_address_of(int fd, uint64_t now)
 	address = entry_find(now);
 	if (!address)
 		return &others;
-	*address = (struct obs_address){ .next = heads[hash(&key)], .key = key, .used = true, .local = local, .credit_ns = OBS_BURST_S * OB_SECOND,
+	*address = (struct obs_address){ .next = heads[hash(&key)],
+		.key = key,
+		.used = true,
+		.local = local,
+		.credit_ns = OBS_BURST_S * OB_SECOND,
 		.filled_ns = now };
 	memcpy(address->text, text, sizeof text);
 	heads[hash(&key)] = address;
@@ -150,7 +164,8 @@ bool obs_address_take(struct obs_address *address, uint32_t rate, uint64_t now)
 {
 	uint64_t each = OB_SECOND / rate;
 
-	address->credit_ns = ob_min(address->credit_ns + (now - address->filled_ns), OBS_BURST_S * OB_SECOND);
+	address->credit_ns =
+		ob_min(address->credit_ns + (now - address->filled_ns), OBS_BURST_S * OB_SECOND);
 	address->filled_ns = now;
 	if (address->credit_ns < each)
 		return false;
@@ -181,7 +196,9 @@ void obs_address_right(struct obs_address *address)
 
 uint32_t obs_address_wait_s(const struct obs_address *address, uint64_t now)
 {
-	return now < address->wait_until_ns ? (uint32_t)((address->wait_until_ns - now + OB_SECOND - 1) / OB_SECOND) : 0;
+	return now < address->wait_until_ns
+		? (uint32_t)((address->wait_until_ns - now + OB_SECOND - 1) / OB_SECOND)
+		: 0;
 }
 
 /* ---- what was refused ---- */
@@ -204,7 +221,9 @@ static void address_report(struct report *report, struct obs_address *address)
 	for (int i = 0; i < OBS_REFUSALS; i++) {
 		uint32_t count = address->refused[i].count;
 
-		if (!count || (report->now != OB_NEVER && address->refused[i].told_ns && report->now - address->refused[i].told_ns < OB_SECOND))
+		if (!count ||
+			(report->now != OB_NEVER && address->refused[i].told_ns &&
+				report->now - address->refused[i].told_ns < OB_SECOND))
 			continue;
 		address->refused[i].told_ns = report->now;
 		address->refused[i].count = 0;
@@ -217,7 +236,8 @@ static void address_report(struct report *report, struct obs_address *address)
 	}
 }
 
-void obs_address_report(uint64_t now, unsigned max, void (*tell)(const char *address, const char *why, uint32_t count))
+void obs_address_report(uint64_t now, unsigned max,
+	void (*tell)(const char *address, const char *why, uint32_t count))
 {
 	struct report report = { .now = now, .left = max, .tell = tell };
 
@@ -225,5 +245,6 @@ void obs_address_report(uint64_t now, unsigned max, void (*tell)(const char *add
 		address_report(&report, &table[i]);
 	address_report(&report, &others);
 	if (report.rest)
-		tell("others", "of several kinds, from more addresses than are told one by one", report.rest);
+		tell("others", "of several kinds, from more addresses than are told one by one",
+			report.rest);
 }

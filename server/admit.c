@@ -20,9 +20,10 @@
 #include "server/supervisor.h"
 
 #define MESSAGES_PER_TURN 64
-#define STOP_MS 1000               /* for its last reports */
-#define STABLE_NS (10 * OB_SECOND) /* one that has lived for so long is started again at once */
-#define RESTART_MS 100             /* else after this, doubling */
+#define STOP_MS           1000 /* for its last reports */
+/* one that has lived for so long is started again at once */
+#define STABLE_NS         (10 * OB_SECOND)
+#define RESTART_MS        100 /* else after this, doubling */
 #define RESTART_DOUBLINGS 5u
 
 /* ---- what it says ---- */
@@ -37,7 +38,8 @@ static void refused(struct obs_super *super, const struct obs_handoff *message)
 static void tokens_give(struct obs_super *super)
 {
 	static struct obs_handoff answer;
-	OB_CLEANUP(ob_closep) int fd = super->options->tokens ? open(super->options->tokens, O_RDONLY | O_CLOEXEC) : -1;
+	OB_CLEANUP(ob_closep)
+	int fd = super->options->tokens ? open(super->options->tokens, O_RDONLY | O_CLOEXEC) : -1;
 
 	answer.type = OBS_HANDOFF_TOKENS;
 	answer.count = fd < 0 ? (uint32_t)errno : 0;
@@ -60,8 +62,10 @@ void obs_admit_take(struct obs_super *super, struct obs_handoff *message, int fd
 	} else if (fds[0] >= 0 && message->type == OBS_HANDOFF_JOIN) {
 		obs_guest_join(super, message, fds);
 		return;
-	} else if (fds[0] >= 0 && message->type == OBS_HANDOFF_LOAD && !obs_status_answer(super, fds[0], message->route)) {
-		shutdown(fds[0], SHUT_RDWR); /* only a part of the answer was sent: the client must not wait for the rest */
+	} else if (fds[0] >= 0 && message->type == OBS_HANDOFF_LOAD &&
+		!obs_status_answer(super, fds[0], message->route)) {
+		/* only a part of the answer was sent: the client must not wait for the rest */
+		shutdown(fds[0], SHUT_RDWR);
 	}
 	obs_handoff_close(fds);
 }
@@ -80,7 +84,8 @@ static void channel_readable(uv_poll_t *poll, int status, int events)
 			obs_admit_take(super, &message, fds);
 	}
 	got = got > 0 || (got < 0 && errno == EAGAIN);
-	explicit_bzero(&message, sizeof message); /* the key of a session's own layer, the secret of a join */
+	/* the key of a session's own layer, the secret of a join */
+	explicit_bzero(&message, sizeof message);
 	if (got)
 		return;
 	/* The exit callback tells the rest. */
@@ -130,7 +135,8 @@ static void closed(uv_handle_t *handle)
 	if (admit->stopping)
 		uv_close((uv_handle_t *)&admit->restart, NULL);
 	else
-		uv_timer_start(&admit->restart, restart_due, admit->deaths ? (uint64_t)RESTART_MS << doublings : 0, 0);
+		uv_timer_start(&admit->restart, restart_due,
+			admit->deaths ? (uint64_t)RESTART_MS << doublings : 0, 0);
 }
 
 static void exited(uv_process_t *process, int64_t status, int signal)
@@ -139,12 +145,17 @@ static void exited(uv_process_t *process, int64_t status, int signal)
 	struct obs_admit *admit = &super->admit;
 
 	if (!admit->stopping) {
-		admit->deaths = ob_clock_ns() - admit->started_ns > STABLE_NS ? 0 : admit->deaths + 1;
+		admit->deaths =
+			ob_clock_ns() - admit->started_ns > STABLE_NS ? 0 : admit->deaths + 1;
 		super->deaths_total++;
 		if (signal)
-			ob_error("the admission process was killed by signal %d (%s); another one is started", signal, strsignal(signal));
+			ob_error("the admission process was killed by signal %d (%s); another one "
+				 "is started",
+				signal, strsignal(signal));
 		else
-			ob_error("the admission process ended with status %d; another one is started", (int)status);
+			ob_error("the admission process ended with status %d; another one is "
+				 "started",
+				(int)status);
 	}
 	admit->closes_left = 2;
 	uv_close((uv_handle_t *)&admit->process, closed);
@@ -161,11 +172,16 @@ static int spawn(struct obs_super *super, int child_end)
 		[OBS_HANDOFF_FD] = { .flags = UV_INHERIT_FD, .data.fd = child_end },
 		[OBS_ROUTES_FD] = { .flags = UV_INHERIT_FD, .data.fd = super->admit.routes_fd },
 	};
-	uv_process_options_t options = { .exit_cb = exited, .file = super->self, .args = args, .stdio = stdio,
+	uv_process_options_t options = { .exit_cb = exited,
+		.file = super->self,
+		.args = args,
+		.stdio = stdio,
 		.stdio_count = OBS_ADMISSION_LISTENERS_FD + (int)super->n_listeners };
 
 	for (size_t i = 0; i < super->n_listeners; i++) {
-		stdio[OBS_ADMISSION_LISTENERS_FD + i] = (uv_stdio_container_t){ .flags = UV_INHERIT_FD, .data.fd = super->listeners[i].fd };
+		stdio[OBS_ADMISSION_LISTENERS_FD + i] =
+			(uv_stdio_container_t){ .flags = UV_INHERIT_FD,
+				.data.fd = super->listeners[i].fd };
 		letters[i] = super->listeners[i].secure ? 's' : 'c';
 	}
 	letters[super->n_listeners] = '\0';
@@ -182,8 +198,11 @@ bool obs_admit_start(struct obs_super *super)
 		admit->fd = -1;
 		admit->routes = obs_routes_new(&admit->routes_fd);
 		if (!admit->routes) {
-			ob_error("the table of sessions cannot be made: %s", errno == ENOSYS || errno == EPERM ?
-				"this kernel, or the filter of system calls that the server runs under, has no memfd_create" : strerror(errno));
+			ob_error("the table of sessions cannot be made: %s",
+				errno == ENOSYS || errno == EPERM
+					? "this kernel, or the filter of system calls that the "
+					  "server runs under, has no memfd_create"
+					: strerror(errno));
 			return false;
 		}
 		uv_timer_init(&super->loop, &admit->restart);

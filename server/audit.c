@@ -20,14 +20,14 @@
 #define PATH_BYTES 4096u
 
 static struct audit {
-	const char *path;            /* NULL: no audit */
+	const char *path; /* NULL: no audit */
 	int fd;
-	uint64_t size, written;      /* bytes: of a file at most, of this one */
+	uint64_t size, written; /* bytes: of a file at most, of this one */
 	uint32_t files;
 	bool complained;
 	/* refusals of this second */
 	uint64_t second_ns;
-	uint32_t lines, more;        /* told; connections not told one by one */
+	uint32_t lines, more; /* told; connections not told one by one */
 } audit = { .fd = -1 };
 
 struct line {
@@ -67,7 +67,10 @@ static void file_rotate(void)
 		if (rename(from, to) != 0 && errno != ENOENT)
 			complain("cannot be renamed");
 	}
-	/* Where nothing could be renamed, or there is to be one file only, the file begins anew: bounded in any case. */
+	/*
+	 * Where nothing could be renamed, or there is to be one file only, the file begins anew:
+	 * bounded in any case.
+	 */
 	close(audit.fd);
 	if (!file_open())
 		complain("cannot be opened");
@@ -143,7 +146,8 @@ static void finish(struct line *line)
 	line->n += 2;
 	if (audit.written && audit.written + line->n > audit.size)
 		file_rotate();
-	else if (audit.fd < 0 && !file_open()) /* after a rotation that found no descriptor, for one */
+	/* after a rotation that found no descriptor, for one */
+	else if (audit.fd < 0 && !file_open())
 		complain("cannot be opened");
 	if (audit.fd < 0)
 		return;
@@ -158,7 +162,8 @@ static void finish(struct line *line)
 	audit.complained = false;
 }
 
-void obs_audit_opened(uint64_t id, const struct obs_identity *identity, const char *transport, const char *program, uint64_t pid, const char *device)
+void obs_audit_opened(uint64_t id, const struct obs_identity *identity, const char *transport,
+	const char *program, uint64_t pid, const char *device)
 {
 	struct line line;
 
@@ -174,7 +179,8 @@ void obs_audit_opened(uint64_t id, const struct obs_identity *identity, const ch
 	finish(&line);
 }
 
-void obs_audit_closed(uint64_t id, const char *who, const struct obs_audit_counts *counts, const char *how)
+void obs_audit_closed(
+	uint64_t id, const char *who, const struct obs_audit_counts *counts, const char *how)
 {
 	struct line line;
 
@@ -182,7 +188,8 @@ void obs_audit_closed(uint64_t id, const char *who, const struct obs_audit_count
 		return;
 	begin_session(&line, "close", id);
 	put_text(&line, "who", who);
-	put(&line, ",\"seconds\":%.3f,\"calls\":%llu,\"bytes_in\":%llu,\"bytes_out\":%llu", counts->seconds, (unsigned long long)counts->calls,
+	put(&line, ",\"seconds\":%.3f,\"calls\":%llu,\"bytes_in\":%llu,\"bytes_out\":%llu",
+		counts->seconds, (unsigned long long)counts->calls,
 		(unsigned long long)counts->bytes_in, (unsigned long long)counts->bytes_out);
 	put_text(&line, "how", how);
 	finish(&line);
@@ -203,7 +210,8 @@ static void refused_write(const char *from, const char *who, const char *how, ui
 {
 	struct line line;
 
-	ob_info("%u connection%s from %s (%s) refused: %s", count, count == 1 ? "" : "s", from, who, how);
+	ob_info("%u connection%s from %s (%s) refused: %s", count, count == 1 ? "" : "s", from, who,
+		how);
 	if (!audit.path)
 		return;
 	begin(&line, "refused");

@@ -24,7 +24,9 @@ bool obs_auth_origin(int fd, struct obs_identity *ret)
 	socklen_t length = sizeof peer;
 	char host[64], port[8];
 
-	*ret = (struct obs_identity){ .who = "anonymous", .from = "unknown", .scope = OBT_SCOPE_USE };
+	*ret = (struct obs_identity){
+		.who = "anonymous", .from = "unknown", .scope = OBT_SCOPE_USE
+	};
 	if (getpeername(fd, (struct sockaddr *)&peer, &length) != 0)
 		return false;
 	if (peer.ss_family == AF_UNIX) {
@@ -37,15 +39,17 @@ bool obs_auth_origin(int fd, struct obs_identity *ret)
 			snprintf(ret->who, sizeof ret->who, "uid %u", (unsigned)peer_user.uid);
 		return true;
 	}
-	if (getnameinfo((struct sockaddr *)&peer, length, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) == 0)
-		snprintf(ret->from, sizeof ret->from, peer.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+	if (getnameinfo((struct sockaddr *)&peer, length, host, sizeof host, port, sizeof port,
+		    NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+		snprintf(ret->from, sizeof ret->from,
+			peer.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
 	ret->local = obs_address_loopback(&peer);
 	return false;
 }
 
 /*
- * The token file is read again when it has changed. A file that was changed within the clock's grain of the last reading looks unchanged, so what was read
- * of a young file is not kept.
+ * The token file is read again when it has changed. A file that was changed within the clock's
+ * grain of the last reading looks unchanged, so what was read of a young file is not kept.
  */
 #define FILE_YOUNG_S 2
 
@@ -57,8 +61,10 @@ static struct {
 
 static bool file_same(const struct stat *now)
 {
-	return file.kept && now->st_ino == file.seen.st_ino && now->st_dev == file.seen.st_dev && now->st_size == file.seen.st_size &&
-	       now->st_mtim.tv_sec == file.seen.st_mtim.tv_sec && now->st_mtim.tv_nsec == file.seen.st_mtim.tv_nsec;
+	return file.kept && now->st_ino == file.seen.st_ino && now->st_dev == file.seen.st_dev &&
+		now->st_size == file.seen.st_size &&
+		now->st_mtim.tv_sec == file.seen.st_mtim.tv_sec &&
+		now->st_mtim.tv_nsec == file.seen.st_mtim.tv_nsec;
 }
 
 static int open_plainly(const char *path)
@@ -97,7 +103,8 @@ bool obs_auth_open(const struct obs_options *options, char *ret_why, size_t why_
 	return !options->tokens || tokens_load(options->tokens, ret_why, why_size);
 }
 
-static bool token_check(const char *path, const char *text, struct obs_identity *ret, char *ret_why, size_t why_size)
+static bool token_check(const char *path, const char *text, struct obs_identity *ret, char *ret_why,
+	size_t why_size)
 {
 	const struct obt_token *token;
 	const char *why = NULL;
@@ -120,15 +127,16 @@ static bool token_check(const char *path, const char *text, struct obs_identity 
 	return true;
 }
 
-bool obs_auth_check(const struct obs_options *options, const struct obt_stream *stream, const struct obp_hello *hello, struct obs_identity *ret,
-                    char *ret_why, size_t why_size)
+bool obs_auth_check(const struct obs_options *options, const struct obt_stream *stream,
+	const struct obp_hello *hello, struct obs_identity *ret, char *ret_why, size_t why_size)
 {
 	const char *certificate_why;
 	char name[OBT_TLS_NAME_MAX];
 
 	if (obs_auth_origin(stream->fd, ret) || (!options->tokens && !options->tls_client_ca))
 		return true;
-	if (options->tls_client_ca && obt_tls_client_name(stream, name, sizeof name, &certificate_why)) {
+	if (options->tls_client_ca &&
+		obt_tls_client_name(stream, name, sizeof name, &certificate_why)) {
 		snprintf(ret->who, sizeof ret->who, "certificate %s", name);
 		ret->proved = true;
 		return true;
@@ -136,12 +144,18 @@ bool obs_auth_check(const struct obs_options *options, const struct obt_stream *
 	if (options->tokens && hello->token[0])
 		return token_check(options->tokens, hello->token, ret, ret_why, why_size);
 	if (options->tls_client_ca && obt_tls_started(stream) && certificate_why)
-		snprintf(ret_why, why_size, "the client's certificate is not accepted: %s", certificate_why);
+		snprintf(ret_why, why_size, "the client's certificate is not accepted: %s",
+			certificate_why);
 	else if (options->tokens && options->tls_client_ca)
-		snprintf(ret_why, why_size, "this server wants a token (OUTBOARD_TOKEN) or a client certificate (OUTBOARD_TLS_CERT)");
+		snprintf(ret_why, why_size,
+			"this server wants a token (OUTBOARD_TOKEN) or a client certificate "
+			"(OUTBOARD_TLS_CERT)");
 	else if (options->tokens)
-		snprintf(ret_why, why_size, "this server wants a token; set OUTBOARD_TOKEN to one from its operator");
+		snprintf(ret_why, why_size,
+			"this server wants a token; set OUTBOARD_TOKEN to one from its operator");
 	else
-		snprintf(ret_why, why_size, "this server wants a client certificate; set OUTBOARD_TLS_CERT and OUTBOARD_TLS_KEY");
+		snprintf(ret_why, why_size,
+			"this server wants a client certificate; set OUTBOARD_TLS_CERT and "
+			"OUTBOARD_TLS_KEY");
 	return false;
 }

@@ -18,7 +18,8 @@ void obs_board_adopt(void)
 	struct stat st;
 	void *p;
 
-	if (fstat(OBS_BOARD_FD, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size != (off_t)sizeof own)
+	if (fstat(OBS_BOARD_FD, &st) != 0 || !S_ISREG(st.st_mode) ||
+		st.st_size != (off_t)sizeof own)
 		return;
 	p = mmap(NULL, sizeof own, PROT_READ | PROT_WRITE, MAP_SHARED, OBS_BOARD_FD, 0);
 	if (p != MAP_FAILED)
@@ -32,7 +33,8 @@ struct obs_board *obs_board_new(int *ret_fd)
 	void *p = MAP_FAILED;
 
 	/* Sealed: a worker that makes it shorter would end the supervisor by SIGBUS. */
-	if (fd >= 0 && ftruncate(fd, sizeof own) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+	if (fd >= 0 && ftruncate(fd, sizeof own) == 0 &&
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
 		p = mmap(NULL, sizeof own, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED) {
 		if (fd >= 0)

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The board: a few pages of memory that the supervisor shares with one worker, so that either can see the other's numbers at any time without a
- * message, a lock or a system call, also when the worker hangs or has died. The worker writes everything but `yield`. The supervisor makes the
- * memory and hands it to the worker as descriptor OBS_BOARD_FD; a worker without one (tests) writes to memory of its own.
+ * The board: a few pages of memory that the supervisor shares with one worker, so that either can
+ * see the other's numbers at any time without a message, a lock or a system call, also when the
+ * worker hangs or has died. The worker writes everything but `yield`. The supervisor makes the
+ * memory and hands it to the worker as descriptor OBS_BOARD_FD; a worker without one (tests) writes
+ * to memory of its own.
  *
- * The supervisor believes nothing in it: a worker that its client has taken over writes what it likes, whenever it likes. Each number is atomic and is read
- * once, so that what was checked is what is used; there is no bool, which has values that cannot be loaded; texts are copied first, then ended and
- * cleaned. Numbers are only shown or summed.
+ * The supervisor believes nothing in it: a worker that its client has taken over writes what it
+ * likes, whenever it likes. Each number is atomic and is read once, so that what was checked is
+ * what is used; there is no bool, which has values that cannot be loaded; texts are copied first,
+ * then ended and cleaned. Numbers are only shown or summed.
  */
 #ifndef OBS_BOARD_H
 #define OBS_BOARD_H
@@ -35,7 +38,7 @@ struct obs_board {
 	/* Written before the worker says that it is ready, read after. */
 	_Atomic uint32_t n_devices;
 	struct obs_board_device devices[OBP_DEVICE_MAX];
-	char sandbox[OBS_SANDBOX_TEXT];               /* what it is before it has a client */
+	char sandbox[OBS_SANDBOX_TEXT]; /* what it is before it has a client */
 	/* Written once after the hello, before `introduced` (release). */
 	char program[OBP_LOAD_NAME_MAX];
 	_Atomic uint64_t pid, memory_limit;
@@ -44,16 +47,23 @@ struct obs_board {
 	/* Counters, relaxed: each is a number of its own. */
 	_Atomic uint64_t calls, replies, bytes_in, bytes_out, refusals;
 	_Atomic uint64_t device_ns, throttled_ns;
-	_Atomic uint64_t cache_hits, cache_misses;    /* chunks of uploads that the client asked for */
-	_Atomic uint64_t cache_bytes;                 /* copied to devices out of the cache */
-	_Atomic uint64_t last_ns;                     /* when the last record was seen to have been executed */
-	_Atomic uint64_t used[OBP_DEVICE_MAX];        /* bytes charged on each device */
-	_Atomic uint64_t host_used;                   /* bytes of host memory counted in all, and for each purpose */
+	/* chunks of uploads that the client asked for */
+	_Atomic uint64_t cache_hits, cache_misses;
+	_Atomic uint64_t cache_bytes; /* copied to devices out of the cache */
+	/* when the last record was seen to have been executed */
+	_Atomic uint64_t last_ns;
+	_Atomic uint64_t used[OBP_DEVICE_MAX]; /* bytes charged on each device */
+	/* bytes of host memory counted in all, and for each purpose */
+	_Atomic uint64_t host_used;
 	_Atomic uint64_t host[OBS_HOLD_PURPOSES];
-	_Atomic uint32_t conduct;                     /* enum obp_conduct */
-	_Atomic uint32_t waiting;                     /* the executor waits for the client's bytes: only then is a session idle */
-	_Atomic uint32_t blocked;                     /* calls that wait for the device in other threads than the executor */
-	/* Written by the supervisor: a session of higher priority is at work, hold launches back. */
+	_Atomic uint32_t conduct; /* enum obp_conduct */
+	/* the executor waits for the client's bytes: only then is a session idle */
+	_Atomic uint32_t waiting;
+	/* calls that wait for the device in other threads than the executor */
+	_Atomic uint32_t blocked;
+	/*
+	 * Written by the supervisor: a session of higher priority is at work, hold launches back.
+	 */
 	_Atomic bool yield;
 };
 

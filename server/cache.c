@@ -32,7 +32,10 @@ static void file_name(enum obs_cache_kind kind, const uint8_t *name, char ret[OB
 /* Root may find the folder with the user that workers had the last time. */
 static bool owner_right(const struct obs_cache *cache, uid_t found)
 {
-	return found == geteuid() || (geteuid() == 0 && (found == cache->owner || (found >= OBS_USER_FIRST && found <= OBS_USER_LAST)));
+	return found == geteuid() ||
+		(geteuid() == 0 &&
+			(found == cache->owner ||
+				(found >= OBS_USER_FIRST && found <= OBS_USER_LAST)));
 }
 
 /* The folder and the page of its usage become the workers'. */
@@ -43,11 +46,13 @@ static bool owner_set(const struct obs_cache *cache, int fd, uid_t found)
 
 static bool usage_map(struct obs_cache *cache)
 {
-	OB_CLEANUP(ob_closep) int fd = openat(cache->top, USAGE_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	OB_CLEANUP(ob_closep)
+	int fd = openat(cache->top, USAGE_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	struct stat st;
 	void *p;
 
-	if (fd < 0 || fstat(fd, &st) != 0 || ftruncate(fd, OBS_CACHE_USAGE_BYTES) != 0 || !owner_set(cache, fd, st.st_uid))
+	if (fd < 0 || fstat(fd, &st) != 0 || ftruncate(fd, OBS_CACHE_USAGE_BYTES) != 0 ||
+		!owner_set(cache, fd, st.st_uid))
 		return false;
 	p = mmap(NULL, OBS_CACHE_USAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED)
@@ -67,7 +72,9 @@ void obs_cache_open_for(struct obs_cache *cache, const char *path, uint64_t limi
 	char chosen[OBS_CACHE_PATH_MAX];
 	struct stat st;
 
-	*cache = (struct obs_cache){ .top = -1, .dir = -1, .limit = limit, .owner = owner ? owner : geteuid() };
+	*cache = (struct obs_cache){
+		.top = -1, .dir = -1, .limit = limit, .owner = owner ? owner : geteuid()
+	};
 	if (!limit)
 		return;
 	if (path)
@@ -81,13 +88,20 @@ void obs_cache_open_for(struct obs_cache *cache, const char *path, uint64_t limi
 		return;
 	}
 	cache->top = open(chosen, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	/* Others who could write there could not fool us, contents are checked; but they could fill it or empty it. Tenants' folders are private anyway. */
-	if (cache->top < 0 || fstat(cache->top, &st) != 0 || !owner_right(cache, st.st_uid) || (st.st_mode & 022) != 0)
-		ob_warn("uploads are not kept: %s is not a directory that only this user can write to", chosen);
+	/*
+	 * Others who could write there could not fool us, contents are checked; but they could fill
+	 * it or empty it. Tenants' folders are private anyway.
+	 */
+	if (cache->top < 0 || fstat(cache->top, &st) != 0 || !owner_right(cache, st.st_uid) ||
+		(st.st_mode & 022) != 0)
+		ob_warn("uploads are not kept: %s is not a directory that only this user can write "
+			"to",
+			chosen);
 	else if (owner_set(cache, cache->top, st.st_uid) && usage_map(cache))
 		return;
 	else
-		ob_warn("uploads are not kept: %s: no file can be made: %s", chosen, strerror(errno));
+		ob_warn("uploads are not kept: %s: no file can be made: %s", chosen,
+			strerror(errno));
 	obs_cache_close(cache);
 }
 
@@ -109,8 +123,12 @@ static bool tenant_open(struct obs_cache *cache)
 		close(cache->dir);
 	if (mkdirat(cache->top, cache->tenant, 0700) != 0 && errno != EEXIST)
 		ob_warn("uploads of this session are not kept: %s", strerror(errno));
-	cache->dir = openat(cache->top, cache->tenant, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	/* Held as long as the session lasts: a sweep leaves the folder there. A worker in its sandbox could not make it again. */
+	cache->dir =
+		openat(cache->top, cache->tenant, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	/*
+	 * Held as long as the session lasts: a sweep leaves the folder there. A worker in its
+	 * sandbox could not make it again.
+	 */
 	return cache->dir >= 0 && flock(cache->dir, LOCK_SH | LOCK_NB) == 0;
 }
 
@@ -120,13 +138,17 @@ void obs_cache_enter(struct obs_cache *cache, const char *who)
 
 	if (cache->top < 0)
 		return;
-	/* Not the name itself: certificates' subjects have slashes, and are longer than a file's name may be. */
+	/*
+	 * Not the name itself: certificates' subjects have slashes, and are longer than a file's
+	 * name may be.
+	 */
 	obt_digest_sha256(who, strlen(who), digest);
 	ob_text_hex(digest, OBS_TENANT_DIGITS / 2, cache->tenant);
 	tenant_open(cache);
 }
 
-uint64_t obs_cache_find(struct obs_cache *cache, enum obs_cache_kind kind, const uint8_t name[OBS_CACHE_NAME_BYTES])
+uint64_t obs_cache_find(
+	struct obs_cache *cache, enum obs_cache_kind kind, const uint8_t name[OBS_CACHE_NAME_BYTES])
 {
 	char file[OBS_CACHE_FILE_NAME];
 	struct stat st;
@@ -134,7 +156,8 @@ uint64_t obs_cache_find(struct obs_cache *cache, enum obs_cache_kind kind, const
 	if (cache->dir < 0)
 		return 0;
 	file_name(kind, name, file);
-	if (fstatat(cache->dir, file, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode) || st.st_size <= 0)
+	if (fstatat(cache->dir, file, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode) ||
+		st.st_size <= 0)
 		return 0;
 	utimensat(cache->dir, file, NULL, 0); /* used now: the last to be thrown away */
 	return (uint64_t)st.st_size;
@@ -181,7 +204,8 @@ static bool is_named(enum obs_cache_kind kind, const void *data, uint64_t size, 
 	return memcmp(digest, name, sizeof digest) == 0;
 }
 
-bool obs_cache_read(struct obs_cache *cache, enum obs_cache_kind kind, const uint8_t name[OBS_CACHE_NAME_BYTES], void *dst, uint64_t size)
+bool obs_cache_read(struct obs_cache *cache, enum obs_cache_kind kind,
+	const uint8_t name[OBS_CACHE_NAME_BYTES], void *dst, uint64_t size)
 {
 	OB_CLEANUP(ob_closep) int fd = -1;
 	char file[OBS_CACHE_FILE_NAME];
@@ -193,8 +217,12 @@ bool obs_cache_read(struct obs_cache *cache, enum obs_cache_kind kind, const uin
 	fd = openat(cache->dir, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
 		return false;
-	/* Checked where it will be used, in memory that nobody else writes to: the file may change meanwhile, this does not. */
-	if ((uint64_t)st.st_size == size && read_all(fd, dst, size) && is_named(kind, dst, size, name)) {
+	/*
+	 * Checked where it will be used, in memory that nobody else writes to: the file may change
+	 * meanwhile, this does not.
+	 */
+	if ((uint64_t)st.st_size == size && read_all(fd, dst, size) &&
+		is_named(kind, dst, size, name)) {
 		futimens(fd, NULL);
 		return true;
 	}
@@ -204,7 +232,10 @@ bool obs_cache_read(struct obs_cache *cache, enum obs_cache_kind kind, const uin
 	return false;
 }
 
-/* Room for `bytes` more, counted at once. False: another process is making room just now, or there is none for so much. */
+/*
+ * Room for `bytes` more, counted at once. False: another process is making room just now, or there
+ * is none for so much.
+ */
 static bool room_take(struct obs_cache *cache, uint64_t bytes)
 {
 	if (bytes > cache->limit / 2)
@@ -231,9 +262,12 @@ static bool file_write(struct obs_cache *cache, const char *file, const void *da
 
 	snprintf(temporary, sizeof temporary, "n%d", (int)getpid());
 	unlinkat(cache->dir, temporary, 0);
-	fd = openat(cache->dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0 && errno == ENOENT && tenant_open(cache)) /* the folder was empty when another process made room */
-		fd = openat(cache->dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = openat(
+		cache->dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	/* the folder was empty when another process made room */
+	if (fd < 0 && errno == ENOENT && tenant_open(cache))
+		fd = openat(cache->dir, temporary,
+			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return false;
 	written = write_all(fd, data, size);
@@ -244,12 +278,14 @@ static bool file_write(struct obs_cache *cache, const char *file, const void *da
 	return false;
 }
 
-void obs_cache_put(struct obs_cache *cache, enum obs_cache_kind kind, const uint8_t name[OBS_CACHE_NAME_BYTES], const void *data, uint64_t size)
+void obs_cache_put(struct obs_cache *cache, enum obs_cache_kind kind,
+	const uint8_t name[OBS_CACHE_NAME_BYTES], const void *data, uint64_t size)
 {
 	uint64_t charge = obs_cache_charge(size);
 	char file[OBS_CACHE_FILE_NAME];
 
-	if (cache->dir < 0 || size < OBS_CACHE_MIN || obs_cache_find(cache, kind, name) == size || !room_take(cache, charge))
+	if (cache->dir < 0 || size < OBS_CACHE_MIN || obs_cache_find(cache, kind, name) == size ||
+		!room_take(cache, charge))
 		return;
 	file_name(kind, name, file);
 	if (!file_write(cache, file, data, size))
@@ -264,11 +300,15 @@ void obs_cache_sweep(struct obs_cache *cache)
 
 bool obs_cache_crowded(const struct obs_cache *cache)
 {
-	return cache->usage && atomic_load_explicit(&cache->usage->wanted, memory_order_relaxed) != 0;
+	return cache->usage &&
+		atomic_load_explicit(&cache->usage->wanted, memory_order_relaxed) != 0;
 }
 
 void obs_cache_count(const struct obs_cache *cache, uint64_t *ret_bytes, uint64_t *ret_evicted)
 {
-	*ret_bytes = cache->usage ? atomic_load_explicit(&cache->usage->bytes, memory_order_relaxed) : 0;
-	*ret_evicted = cache->usage ? atomic_load_explicit(&cache->usage->evicted, memory_order_relaxed) : 0;
+	*ret_bytes =
+		cache->usage ? atomic_load_explicit(&cache->usage->bytes, memory_order_relaxed) : 0;
+	*ret_evicted = cache->usage
+		? atomic_load_explicit(&cache->usage->evicted, memory_order_relaxed)
+		: 0;
 }

@@ -18,12 +18,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define FILES_MAX (1u << 22)     /* that one sweep looks at */
-#define LOCK_MS 2000
+#define FILES_MAX     (1u << 22) /* that one sweep looks at */
+#define LOCK_MS       2000
 #define LOCK_PAUSE_MS 60000
 
 struct entry {
-	uint64_t used_ns;        /* when it was used last */
+	uint64_t used_ns; /* when it was used last */
 	uint64_t size;
 	char tenant[OBS_TENANT_DIGITS + 1], file[OBS_CACHE_FILE_NAME];
 };
@@ -45,14 +45,16 @@ static DIR *dir_open(int at, const char *name)
 	return dir;
 }
 
-static bool entry_add(struct sweep *sweep, const char *tenant, const char *file, const struct stat *st)
+static bool entry_add(
+	struct sweep *sweep, const char *tenant, const char *file, const struct stat *st)
 {
 	struct entry *larger;
 
 	if (sweep->n == sweep->capacity) {
 		size_t capacity = sweep->capacity ? 2 * sweep->capacity : 1024;
 
-		larger = capacity <= FILES_MAX ? realloc(sweep->list, capacity * sizeof *larger) : NULL;
+		larger = capacity <= FILES_MAX ? realloc(sweep->list, capacity * sizeof *larger)
+					       : NULL;
 		if (!larger)
 			return false;
 		sweep->list = larger;
@@ -78,10 +80,12 @@ static bool tenant_look(struct sweep *sweep, int top, const char *tenant)
 	if (!dir)
 		return true; /* gone meanwhile */
 	while (ok && (found = readdir(dir)) != NULL) {
-		if (fstatat(dirfd(dir), found->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
+		if (fstatat(dirfd(dir), found->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+			!S_ISREG(st.st_mode))
 			continue;
 		if (st.st_uid != sweep->owner && geteuid() == 0) {
-			unlinkat(dirfd(dir), found->d_name, 0); /* of another user that workers had before: they cannot read it */
+			/* of another user that workers had before: they cannot read it */
+			unlinkat(dirfd(dir), found->d_name, 0);
 			continue;
 		}
 		if (strlen(found->d_name) < OBS_CACHE_FILE_NAME - 1) {
@@ -90,7 +94,8 @@ static bool tenant_look(struct sweep *sweep, int top, const char *tenant)
 				unlinkat(dirfd(dir), found->d_name, 0);
 			continue;
 		}
-		ok = strlen(found->d_name) > OBS_CACHE_FILE_NAME - 1 || entry_add(sweep, tenant, found->d_name, &st);
+		ok = strlen(found->d_name) > OBS_CACHE_FILE_NAME - 1 ||
+			entry_add(sweep, tenant, found->d_name, &st);
 	}
 	closedir(dir);
 	return ok;
@@ -98,7 +103,8 @@ static bool tenant_look(struct sweep *sweep, int top, const char *tenant)
 
 static bool tenant_held(int top, const char *tenant)
 {
-	OB_CLEANUP(ob_closep) int fd = openat(top, tenant, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	OB_CLEANUP(ob_closep)
+	int fd = openat(top, tenant, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0;
 }
@@ -112,7 +118,8 @@ static bool all_look(struct sweep *sweep, int top)
 	while (ok && (found = readdir(dir)) != NULL)
 		if (strlen(found->d_name) == OBS_TENANT_DIGITS) {
 			/* Only an empty one goes, and only when no session holds it. */
-			if (tenant_held(top, found->d_name) || unlinkat(top, found->d_name, AT_REMOVEDIR) != 0)
+			if (tenant_held(top, found->d_name) ||
+				unlinkat(top, found->d_name, AT_REMOVEDIR) != 0)
 				ok = tenant_look(sweep, top, found->d_name);
 		}
 	if (dir)
@@ -153,7 +160,9 @@ static struct part part_at(const struct sweep *sweep, size_t first)
 {
 	struct part part = { .first = first };
 
-	for (size_t i = first; i < sweep->n && strcmp(sweep->list[i].tenant, sweep->list[first].tenant) == 0; i++, part.n++)
+	for (size_t i = first;
+		i < sweep->n && strcmp(sweep->list[i].tenant, sweep->list[first].tenant) == 0;
+		i++, part.n++)
 		part.held += sweep->list[i].size;
 	return part;
 }
@@ -173,7 +182,10 @@ static uint64_t part_shrink(struct sweep *sweep, const struct part *part, uint64
 	return evicted;
 }
 
-/* What each tenant may hold when all hold the same, as far as can be known: of folders that are empty nobody knows whether anybody comes. */
+/*
+ * What each tenant may hold when all hold the same, as far as can be known: of folders that are
+ * empty nobody knows whether anybody comes.
+ */
 static uint64_t fair_part(const struct sweep *sweep, uint64_t target)
 {
 	uint64_t tenants = 0;
@@ -185,12 +197,14 @@ static uint64_t fair_part(const struct sweep *sweep, uint64_t target)
 }
 
 /*
- * Throws away until `target` bytes are left, of the tenants that hold more than an equal part of them, each one's oldest first: a tenant that fills the cache
- * empties its own folder and not the others'. Each gives up the same part of what it has too much. The number of files removed.
+ * Throws away until `target` bytes are left, of the tenants that hold more than an equal part of
+ * them, each one's oldest first: a tenant that fills the cache empties its own folder and not the
+ * others'. Each gives up the same part of what it has too much. The number of files removed.
  */
 static uint64_t evict(struct sweep *sweep, int top, uint64_t target)
 {
-	uint64_t evicted = 0, fair = fair_part(sweep, target), over = 0, excess = sweep->bytes - target;
+	uint64_t evicted = 0, fair = fair_part(sweep, target), over = 0,
+		 excess = sweep->bytes - target;
 	struct part part;
 
 	for (size_t i = 0; i < sweep->n; i += part.n) {
@@ -200,15 +214,20 @@ static uint64_t evict(struct sweep *sweep, int top, uint64_t target)
 	for (size_t i = 0; i < sweep->n; i += part.n) {
 		part = part_at(sweep, i);
 		if (part.held > fair)
-			evicted += part_shrink(sweep, &part, over == excess ? part.held - fair :
-				(uint64_t)((double)(part.held - fair) * ((double)excess / (double)over)) + 1, top);
+			evicted += part_shrink(sweep, &part,
+				over == excess ? part.held - fair
+					       : (uint64_t)((double)(part.held - fair) *
+							 ((double)excess / (double)over)) +
+						1,
+				top);
 	}
 	return evicted;
 }
 
 /*
- * Under the lock, in a sandbox, which shows one tenant's folder: an eighth of the limit out of that, but only what is more than its equal part. A tenant that
- * has less does not give way to one that fills the cache: the supervisor makes room, and this upload is not kept.
+ * Under the lock, in a sandbox, which shows one tenant's folder: an eighth of the limit out of
+ * that, but only what is more than its equal part. A tenant that has less does not give way to one
+ * that fills the cache: the supervisor makes room, and this upload is not kept.
  */
 static bool own_make_room(struct obs_cache *cache)
 {
@@ -224,7 +243,8 @@ static bool own_make_room(struct obs_cache *cache)
 	part = part_at(&sweep, 0);
 	before = sweep.bytes;
 	if (part.held > fair)
-		evicted = part_shrink(&sweep, &part, ob_min(cache->limit / 8, part.held - fair), cache->top);
+		evicted = part_shrink(
+			&sweep, &part, ob_min(cache->limit / 8, part.held - fair), cache->top);
 	atomic_fetch_sub(&cache->usage->bytes, before - sweep.bytes);
 	atomic_fetch_add(&cache->usage->evicted, evicted);
 	atomic_store(&cache->usage->wanted, 1);
@@ -233,8 +253,9 @@ static bool own_make_room(struct obs_cache *cache)
 }
 
 /*
- * Another process makes room most of the time for a few milliseconds only, and what is not kept meanwhile is missing for good. One that has the lock and
- * does not let it go costs this one LOCK_MS once in LOCK_PAUSE_MS.
+ * Another process makes room most of the time for a few milliseconds only, and what is not kept
+ * meanwhile is missing for good. One that has the lock and does not let it go costs this one
+ * LOCK_MS once in LOCK_PAUSE_MS.
  */
 static bool lock_take(struct obs_cache *cache)
 {
@@ -270,15 +291,22 @@ bool obs_cache_make_room(struct obs_cache *cache)
 	}
 	if (ok && sweep.bytes > cache->limit - cache->limit / 16) {
 		evicted = evict(&sweep, cache->top, target);
-		ob_debug("%llu kept uploads were thrown away, %llu bytes are left", (unsigned long long)evicted, (unsigned long long)sweep.bytes);
+		ob_debug("%llu kept uploads were thrown away, %llu bytes are left",
+			(unsigned long long)evicted, (unsigned long long)sweep.bytes);
 	}
-	/* A difference: what was counted meanwhile stays counted, twice at worst, until the next time. */
+	/*
+	 * A difference: what was counted meanwhile stays counted, twice at worst, until the next
+	 * time.
+	 */
 	if (ok)
 		atomic_fetch_add(&cache->usage->bytes, sweep.bytes - counted);
 	atomic_fetch_add(&cache->usage->evicted, evicted);
 	if (ok)
 		atomic_store(&cache->usage->wanted, 0); /* all tenants were looked at */
-	/* Still under the lock: what one sweep removes while another counts would be taken off twice. */
+	/*
+	 * Still under the lock: what one sweep removes while another counts would be taken off
+	 * twice.
+	 */
 	if (!ok)
 		ok = own_make_room(cache);
 	flock(cache->top, LOCK_UN);

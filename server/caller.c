@@ -19,7 +19,7 @@
 #include "transport/shm.h"
 #include "transport/tls.h"
 
-#define LINGER_NS OB_SECOND       /* a refused client has this long to read why */
+#define LINGER_NS      OB_SECOND  /* a refused client has this long to read why */
 #define THROW_AWAY_MAX (1u << 20) /* bytes of it that are read and dropped meanwhile */
 
 /* ---- lists ---- */
@@ -47,8 +47,10 @@ static void lists_leave(struct obs_caller *caller)
 	*(caller->newer ? &caller->newer->older : &all->newest) = caller->older;
 	*(caller->older ? &caller->older->newer : &all->oldest) = caller->newer;
 	all->n_callers--;
-	*(caller->address_newer ? &caller->address_newer->address_older : &address->newest) = caller->address_older;
-	*(caller->address_older ? &caller->address_older->address_newer : &address->oldest) = caller->address_newer;
+	*(caller->address_newer ? &caller->address_newer->address_older : &address->newest) =
+		caller->address_older;
+	*(caller->address_older ? &caller->address_older->address_newer : &address->oldest) =
+		caller->address_newer;
 	address->n_callers--;
 }
 
@@ -86,7 +88,10 @@ static void caller_close(struct obs_caller *caller)
 	uv_close((uv_handle_t *)&caller->poll, caller_closed);
 }
 
-/* Closing at once with unread bytes would reset the connection and could destroy the answer on its way: read until the client closes. */
+/*
+ * Closing at once with unread bytes would reset the connection and could destroy the answer on its
+ * way: read until the client closes.
+ */
 static void throw_away(uv_poll_t *poll, int status, int events)
 {
 	struct obs_caller *caller = poll->data;
@@ -110,7 +115,10 @@ static void caller_linger(struct obs_caller *caller)
 	uv_poll_start(&caller->poll, UV_READABLE, throw_away);
 }
 
-/* Inside TLS where a handshake is over; in clear before there is a layer; to a handshake under way nothing can be said. */
+/*
+ * Inside TLS where a handshake is over; in clear before there is a layer; to a handshake under way
+ * nothing can be said.
+ */
 static void refusal_send(struct obs_caller *caller, enum ob_err code, const char *text)
 {
 	if (caller->stream.ops)
@@ -119,7 +127,8 @@ static void refusal_send(struct obs_caller *caller, enum ob_err code, const char
 		obs_refuse_send(caller->fd, code, text);
 }
 
-void obs_caller_refuse(struct obs_caller *caller, enum obs_refusal kind, enum ob_err code, const char *text)
+void obs_caller_refuse(
+	struct obs_caller *caller, enum obs_refusal kind, enum ob_err code, const char *text)
 {
 	obs_address_refused(caller->address, kind, text);
 	refusal_send(caller, code, text);
@@ -134,8 +143,10 @@ static void hand_on(struct obs_caller *caller)
 	int memfd = -1;
 
 	handoff->secure = caller->secure;
-	if (caller->secure && (!obt_tls_export(&caller->stream, caller->preface_bytes, sizeof caller->preface_bytes, handoff->psk) ||
-			       !obt_tls_farewell(&caller->stream))) {
+	if (caller->secure &&
+		(!obt_tls_export(&caller->stream, caller->preface_bytes,
+			 sizeof caller->preface_bytes, handoff->psk) ||
+			!obt_tls_farewell(&caller->stream))) {
 		caller_close(caller);
 		return;
 	}
@@ -165,15 +176,17 @@ static const char *frame_wrong(const struct obp_frame *frame, enum ob_err *ret_c
 
 	*ret_code = OB_ERR_MAGIC;
 	if (frame->magic != OBP_MAGIC)
-		return bytes[0] == 22 && bytes[1] == 3 ? "the client speaks TLS and this address does not: name it as tcp://" :
-			"bytes that are no frame follow the preface";
+		return bytes[0] == 22 && bytes[1] == 3
+			? "the client speaks TLS and this address does not: name it as tcp://"
+			: "bytes that are no frame follow the preface";
 	*ret_code = OB_ERR_VERSION;
 	if (frame->version != OBP_FRAME_VERSION)
 		return "frames of another version follow the preface";
 	*ret_code = OB_ERR_PROTOCOL;
 	if (frame->type != OBP_FRAME_CONTROL)
 		return "the client does not begin with a message";
-	if (frame->size > OBS_HANDOFF_BODY || frame->size % 8 || frame->raw_size > frame->size || frame->flags || frame->reserved)
+	if (frame->size > OBS_HANDOFF_BODY || frame->size % 8 || frame->raw_size > frame->size ||
+		frame->flags || frame->reserved)
 		return "the client's first message is too long, or its header is not right";
 	return NULL;
 }
@@ -192,7 +205,8 @@ static void nothing_came(struct obs_caller *caller, ssize_t n)
 		return;
 	}
 	if (caller->secure)
-		obs_address_refused(caller->address, OBS_REFUSED_TLS, "the client left during the handshake");
+		obs_address_refused(
+			caller->address, OBS_REFUSED_TLS, "the client left during the handshake");
 	caller_close(caller);
 }
 
@@ -206,8 +220,10 @@ static void message_readable(uv_poll_t *poll, int status, int events)
 	(void)status;
 	(void)events;
 	while (caller->state == CALLER_MESSAGE) {
-		size_t head = sizeof bytes->frame, want = caller->got < head ? head : head + bytes->frame.size;
-		ssize_t n = caller->stream.ops->recv(&caller->stream, (uint8_t *)bytes + caller->got, want - caller->got, false);
+		size_t head = sizeof bytes->frame,
+		       want = caller->got < head ? head : head + bytes->frame.size;
+		ssize_t n = caller->stream.ops->recv(
+			&caller->stream, (uint8_t *)bytes + caller->got, want - caller->got, false);
 
 		if (n <= 0) {
 			nothing_came(caller, n);
@@ -230,7 +246,8 @@ static void message_readable(uv_poll_t *poll, int status, int events)
 		if (n == 0 && obt_tls_ended(&caller->stream))
 			hand_on(caller);
 		else if (n > 0)
-			obs_caller_refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_PROTOCOL, "the client says more than one message before its session");
+			obs_caller_refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_PROTOCOL,
+				"the client says more than one message before its session");
 		else
 			nothing_came(caller, n);
 	}
@@ -247,9 +264,12 @@ static bool rate_check(struct obs_caller *caller)
 		return true;
 	if (caller->preface.intent == OBP_INTENT_NEW && !obs_caller_may_guess(caller))
 		return false;
-	if (obs_address_take(caller->address, caller->admission->options->address_rate, ob_clock_ns()))
+	if (obs_address_take(
+		    caller->address, caller->admission->options->address_rate, ob_clock_ns()))
 		return true;
-	obs_caller_refuse(caller, OBS_REFUSED_RATE, OB_ERR_LIMIT, "too many new connections from this address; try again in a second (--address-rate)");
+	obs_caller_refuse(caller, OBS_REFUSED_RATE, OB_ERR_LIMIT,
+		"too many new connections from this address; try again in a second "
+		"(--address-rate)");
 	return false;
 }
 
@@ -261,7 +281,8 @@ static void message_await(struct obs_caller *caller)
 	enum ob_err err = OB_ERR_NONE;
 
 	if (joins && !obs_routes_find(caller->admission->routes, caller->preface.route, secret)) {
-		obs_caller_refuse(caller, OBS_REFUSED_SECRET, OB_ERR_NOT_FOUND, "there is no such session");
+		obs_caller_refuse(
+			caller, OBS_REFUSED_SECRET, OB_ERR_NOT_FOUND, "there is no such session");
 		return;
 	}
 	caller->bytes = malloc(sizeof *caller->bytes);
@@ -269,10 +290,14 @@ static void message_await(struct obs_caller *caller)
 		obt_stream_adopt(&caller->stream, caller->fd);
 		obt_shm_expect(&caller->stream);
 	} else if (joins) {
-		err = obt_tls_join_key(secret, sizeof secret, psk) ? obt_tls_accept_join(caller->fd, psk, &caller->stream) : OB_ERR_NO_MEMORY;
+		err = obt_tls_join_key(secret, sizeof secret, psk)
+			? obt_tls_accept_join(caller->fd, psk, &caller->stream)
+			: OB_ERR_NO_MEMORY;
 		explicit_bzero(psk, sizeof psk);
 	} else {
-		err = caller->admission->tls ? obt_tls_accept(caller->admission->tls, caller->fd, &caller->stream) : OB_ERR_NO_MEMORY;
+		err = caller->admission->tls
+			? obt_tls_accept(caller->admission->tls, caller->fd, &caller->stream)
+			: OB_ERR_NO_MEMORY;
 	}
 	explicit_bzero(secret, sizeof secret);
 	if (err || !caller->bytes) {
@@ -295,7 +320,8 @@ static void load_ask(struct obs_caller *caller)
 	}
 	if (!message || !obs_admission_send(message, caller->fd, -1)) {
 		free(message);
-		obs_caller_refuse(caller, OBS_REFUSED_RATE, OB_ERR_LIMIT, "the server is busy; try again");
+		obs_caller_refuse(
+			caller, OBS_REFUSED_RATE, OB_ERR_LIMIT, "the server is busy; try again");
 		return;
 	}
 	free(message);
@@ -311,12 +337,18 @@ static void introduced(struct obs_caller *caller)
 	char text[128];
 
 	if (p->version != OBP_VERSION) {
-		snprintf(text, sizeof text, "this server speaks protocol version %u, the client version %u", OBP_VERSION, p->version);
+		snprintf(text, sizeof text,
+			"this server speaks protocol version %u, the client version %u",
+			OBP_VERSION, p->version);
 		obs_caller_refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_VERSION, text);
 	} else if (p->reserved != 0 || (p->intent == OBP_INTENT_NEW && p->route != 0)) {
-		obs_caller_refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_PROTOCOL, "the preface has bits this server does not know");
+		obs_caller_refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_PROTOCOL,
+			"the preface has bits this server does not know");
 	} else if (p->intent == OBP_INTENT_JOIN) {
-		/* Never by the address's rate: an owner who shares an address with others gets back to its session. */
+		/*
+		 * Never by the address's rate: an owner who shares an address with others gets back
+		 * to its session.
+		 */
 		message_await(caller);
 	} else if (p->intent == OBP_INTENT_NEW) {
 		if (rate_check(caller))
@@ -325,14 +357,16 @@ static void introduced(struct obs_caller *caller)
 		if (rate_check(caller))
 			load_ask(caller);
 	} else {
-		obs_caller_refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_PROTOCOL, "the preface asks for something this server does not know");
+		obs_caller_refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_PROTOCOL,
+			"the preface asks for something this server does not know");
 	}
 }
 
 static void preface_readable(uv_poll_t *poll, int status, int events)
 {
 	struct obs_caller *caller = poll->data;
-	ssize_t n = recv(caller->fd, caller->preface_bytes + caller->got, sizeof caller->preface_bytes - caller->got, MSG_DONTWAIT);
+	ssize_t n = recv(caller->fd, caller->preface_bytes + caller->got,
+		sizeof caller->preface_bytes - caller->got, MSG_DONTWAIT);
 	const uint32_t magic = OBP_MAGIC;
 
 	(void)status;
@@ -344,9 +378,13 @@ static void preface_readable(uv_poll_t *poll, int status, int events)
 		return;
 	}
 	caller->got += (size_t)n;
-	/* Something else than a client of ours is told so at its first wrong byte; it need not send sixteen. */
+	/*
+	 * Something else than a client of ours is told so at its first wrong byte; it need not send
+	 * sixteen.
+	 */
 	if (memcmp(caller->preface_bytes, &magic, ob_min(caller->got, sizeof magic)) != 0)
-		obs_caller_refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_MAGIC, "this is an Outboard server; the client is not an Outboard client");
+		obs_caller_refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_MAGIC,
+			"this is an Outboard server; the client is not an Outboard client");
 	else if (caller->got == sizeof caller->preface_bytes)
 		introduced(caller);
 }
@@ -367,7 +405,8 @@ static void least_goes(struct obs_address *address)
 	if (!least)
 		return;
 	if (least->state != CALLER_REFUSED) {
-		obs_address_refused(address, OBS_REFUSED_SILENT, "it made room for others: too many connections at once");
+		obs_address_refused(address, OBS_REFUSED_SILENT,
+			"it made room for others: too many connections at once");
 		refusal_send(least, OB_ERR_LIMIT, "too many connections at once; try again");
 	}
 	caller_close(least);
@@ -389,7 +428,8 @@ void obs_caller_admit(struct obs_admission *admission, int fd, bool secure)
 	struct obs_address *address = obs_address_of(fd, now);
 	struct obs_caller *caller;
 
-	if ((!address->local || admission->options->count_local) && address->n_callers >= admission->options->address_connections)
+	if ((!address->local || admission->options->count_local) &&
+		address->n_callers >= admission->options->address_connections)
 		least_goes(address);
 	else if (admission->n_callers >= admission->options->connections)
 		obs_caller_make_room(admission);
@@ -414,10 +454,12 @@ void obs_caller_admit(struct obs_admission *admission, int fd, bool secure)
 
 static void too_late(struct obs_caller *caller)
 {
-	if (caller->state == CALLER_REFUSED || (caller->asked && caller->state == CALLER_PREFACE && caller->got == 0))
+	if (caller->state == CALLER_REFUSED ||
+		(caller->asked && caller->state == CALLER_PREFACE && caller->got == 0))
 		caller_close(caller); /* it was answered: a refusal, or the load */
 	else
-		obs_caller_refuse(caller, OBS_REFUSED_SILENT, OB_ERR_TIMEOUT, "the client did not introduce itself in time");
+		obs_caller_refuse(caller, OBS_REFUSED_SILENT, OB_ERR_TIMEOUT,
+			"the client did not introduce itself in time");
 }
 
 void obs_caller_sweep(struct obs_admission *admission, uint64_t now)

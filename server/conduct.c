@@ -12,7 +12,7 @@
 #include "server/session.h"
 
 static _Atomic uint32_t points, suspensions;
-static uint64_t halved_ns;           /* loop thread */
+static uint64_t halved_ns; /* loop thread */
 
 /* The degree that so many points stand for, as far as the server's settings let it go. */
 static uint32_t degree_of(uint32_t n)
@@ -20,7 +20,8 @@ static uint32_t degree_of(uint32_t n)
 	uint32_t degree = OBP_CONDUCT_WELL;
 
 	if (n >= OBS_SUSPEND_POINTS)
-		degree = atomic_load(&suspensions) >= OBS_SUSPENSIONS_MAX ? OBP_CONDUCT_ENDED : OBP_CONDUCT_SUSPENDED;
+		degree = atomic_load(&suspensions) >= OBS_SUSPENSIONS_MAX ? OBP_CONDUCT_ENDED
+									  : OBP_CONDUCT_SUSPENDED;
 	else if (n >= OBS_LIMIT_POINTS)
 		degree = OBP_CONDUCT_LIMITED;
 	else if (n >= OBS_WARN_POINTS)
@@ -43,8 +44,9 @@ static void react(uint32_t degree, uint32_t n, const char *what)
 	case OBP_CONDUCT_ENDED:
 		if (obs_quota_session)
 			obs_session_fatal(obs_quota_session, OB_ERR_LIMIT,
-				"it was ended: it ran into its limits %u times within seconds, the last time for %s, and %u suspensions did not help", n, what,
-				OBS_SUSPENSIONS_MAX);
+				"it was ended: it ran into its limits %u times within seconds, the "
+				"last time for %s, and %u suspensions did not help",
+				n, what, OBS_SUSPENSIONS_MAX);
 		break;
 	default:
 		break;
@@ -58,8 +60,10 @@ void obs_conduct_refused(const char *what)
 
 	atomic_fetch_add_explicit(&obs_board->refusals, 1, memory_order_relaxed);
 	if (degree > before)
-		ob_warn("session of %s (process %llu): %u calls refused within seconds, the last for %s: %s", obs_board->program,
-			(unsigned long long)obs_board->pid, n, what, obp_conduct_name(degree));
+		ob_warn("session of %s (process %llu): %u calls refused within seconds, the last "
+			"for %s: %s",
+			obs_board->program, (unsigned long long)obs_board->pid, n, what,
+			obp_conduct_name(degree));
 	react(degree, n, what);
 }
 

@@ -38,9 +38,13 @@ static void unknown_key(struct reading *r, const char *key)
 			best = *name;
 		}
 	if (best)
-		snprintf(text, sizeof text, "there is no setting '%.64s'; did you mean '%s'?", key, best);
+		snprintf(text, sizeof text, "there is no setting '%.64s'; did you mean '%s'?", key,
+			best);
 	else
-		snprintf(text, sizeof text, "there is no setting '%.64s'; 'outboard-server --help' lists them all, without the dashes", key);
+		snprintf(text, sizeof text,
+			"there is no setting '%.64s'; 'outboard-server --help' lists them all, "
+			"without the dashes",
+			key);
 	complain(r, r->line, text);
 }
 
@@ -59,9 +63,14 @@ static int handle(void *user, const char *section, const char *key, const char *
 
 	if (strcmp(section, "server") != 0 && strcmp(section, "limits") != 0) {
 		if (*section)
-			snprintf(text, sizeof text, "there is no section [%.64s]; settings belong to [server] or [limits]", section);
+			snprintf(text, sizeof text,
+				"there is no section [%.64s]; settings belong to [server] or "
+				"[limits]",
+				section);
 		else
-			snprintf(text, sizeof text, "'%.64s' stands before any section; begin the file with [server]", key);
+			snprintf(text, sizeof text,
+				"'%.64s' stands before any section; begin the file with [server]",
+				key);
 		complain(r, r->line, text);
 		return 1;
 	}
@@ -71,7 +80,8 @@ static int handle(void *user, const char *section, const char *key, const char *
 	}
 	kept = strdup(value);
 	if (!kept || !r->set(r->user, key, kept, why, sizeof why)) {
-		snprintf(text, sizeof text, "%s = '%.64s': it takes %s", key, value, kept ? why : "more memory than there is");
+		snprintf(text, sizeof text, "%s = '%.64s': it takes %s", key, value,
+			kept ? why : "more memory than there is");
 		complain(r, r->line, text);
 	}
 	return 1;
@@ -88,20 +98,26 @@ static char *read_line(char *text, int size, void *stream)
 }
 
 /* libinih hands the one pointer it is given to both of its callbacks. */
-int obs_config_read(const char *file, bool (*set)(void *user, const char *key, char *value, char *ret_why, size_t size), void *user,
-	const char *const *names)
+int obs_config_read(const char *file,
+	bool (*set)(void *user, const char *key, char *value, char *ret_why, size_t size),
+	void *user, const char *const *names)
 {
-	struct reading r = { .file = file, .in = fopen(file, "r"), .set = set, .user = user, .names = names };
+	struct reading r = {
+		.file = file, .in = fopen(file, "r"), .set = set, .user = user, .names = names
+	};
 	int line;
 
 	if (!r.in) {
-		fprintf(stderr, "outboard-server: cannot read the configuration %s: %s\n", file, strerror(errno));
+		fprintf(stderr, "outboard-server: cannot read the configuration %s: %s\n", file,
+			strerror(errno));
 		return -1;
 	}
 	ini_allow_multiline = false; /* an indented key is a key */
 	line = ini_parse_stream(read_line, &r, handle, &r);
 	if (line > 0)
-		complain(&r, line, "neither 'key = value' nor '[section]' nor a comment that begins with ';' or '#'");
+		complain(&r, line,
+			"neither 'key = value' nor '[section]' nor a comment that begins with ';' "
+			"or '#'");
 	else if (line < 0 || ferror(r.in))
 		complain(&r, r.line, "the file cannot be read to its end");
 	fclose(r.in);

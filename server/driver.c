@@ -43,15 +43,18 @@ static void *open_soft(struct obs_driver_lib *lib, char *ret_why, size_t why_siz
 	if (slash)
 		slash[1] = '\0';
 	for (size_t i = 0; i < ob_count(places); i++) {
-		if (snprintf(lib->name, sizeof lib->name, "%s%s%s", dir, places[i], OBS_DRIVER_SOFT_FILE) >= (int)sizeof lib->name ||
-		    access(lib->name, R_OK) != 0)
+		if (snprintf(lib->name, sizeof lib->name, "%s%s%s", dir, places[i],
+			    OBS_DRIVER_SOFT_FILE) >= (int)sizeof lib->name ||
+			access(lib->name, R_OK) != 0)
 			continue;
 		handle = dlopen(lib->name, RTLD_NOW | RTLD_LOCAL);
 		if (!handle)
 			snprintf(ret_why, why_size, "%s", dlerror());
 		return handle;
 	}
-	snprintf(ret_why, why_size, "%s is neither beside outboard-server nor in ../lib; name it with --driver PATH", OBS_DRIVER_SOFT_FILE);
+	snprintf(ret_why, why_size,
+		"%s is neither beside outboard-server nor in ../lib; name it with --driver PATH",
+		OBS_DRIVER_SOFT_FILE);
 	return NULL;
 }
 
@@ -98,7 +101,10 @@ static void device_give(uint64_t bytes)
 	obs_hold_give(OBS_HOLD_DEVICE, bytes);
 }
 
-/* Word n of the software device's own table; NULL: there is none. Another driver does not know the table. */
+/*
+ * Word n of the software device's own table; NULL: there is none. Another driver does not know the
+ * table.
+ */
 static const void *soft_word(const struct obs_driver *drv, size_t n)
 {
 	const void *const *table = NULL;
@@ -137,7 +143,8 @@ void obs_driver_why(const struct obs_driver_lib *lib, CUfunction function, char 
 
 bool obs_driver_load(const char *which, struct obs_driver_lib *ret, char *ret_why, size_t why_size)
 {
-	*ret = (struct obs_driver_lib){ .soft = strcmp(which, "soft") == 0, .gpu = strcmp(which, OBS_DRIVER_GPU) == 0 };
+	*ret = (struct obs_driver_lib){ .soft = strcmp(which, "soft") == 0,
+		.gpu = strcmp(which, OBS_DRIVER_GPU) == 0 };
 	if (!bind(ret, which, ret_why, why_size))
 		return false;
 	obs_layers_wrap(ret);
@@ -159,10 +166,15 @@ bool obs_driver_start(struct obs_driver_lib *ret, char *ret_why, size_t why_size
 			result ? (int)result : CUDA_ERROR_NO_DEVICE);
 		return false;
 	}
-	/* The table is the driver's own business, not one of the program's calls: ask past the layers. */
+	/*
+	 * The table is the driver's own business, not one of the program's calls: ask past the
+	 * layers.
+	 */
 	ret->ptx_only = !ret->null && ask_ptx_only(&ret->bare);
 	if (ret->ptx_only && ret->gpu) {
-		snprintf(ret_why, why_size, "the %s that the loader finds is the software device and no GPU's driver: look at LD_LIBRARY_PATH",
+		snprintf(ret_why, why_size,
+			"the %s that the loader finds is the software device and no GPU's driver: "
+			"look at LD_LIBRARY_PATH",
 			OBS_DRIVER_SYSTEM);
 		return false;
 	}
@@ -171,5 +183,6 @@ bool obs_driver_start(struct obs_driver_lib *ret, char *ret_why, size_t why_size
 
 bool obs_driver_open(const char *which, struct obs_driver_lib *ret, char *ret_why, size_t why_size)
 {
-	return obs_driver_load(which, ret, ret_why, why_size) && obs_driver_start(ret, ret_why, why_size);
+	return obs_driver_load(which, ret, ret_why, why_size) &&
+		obs_driver_start(ret, ret_why, why_size);
 }

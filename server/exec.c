@@ -20,18 +20,22 @@
 /* ---- receiving ---- */
 
 /*
- * Spinning pays when the next bytes come soon after the last were used up, which is how a program of many short synchronous calls behaves,
- * and hurts when they do not. So the executor counts: each wait that spinning shortened (or would have) gives credit, each that
- * it did not takes credit away.
+ * Spinning pays when the next bytes come soon after the last were used up, which is how a program
+ * of many short synchronous calls behaves, and hurts when they do not. So the executor counts: each
+ * wait that spinning shortened (or would have) gives credit, each that it did not takes credit
+ * away.
  */
 static struct {
 	bool allowed;
-	int credit;              /* above 0: spin */
+	int credit; /* above 0: spin */
 } spin;
 
 #define CREDIT_MAX 16
 
-/* Of a large record, this much goes through the connection's buffer: the frame's and the record's heads and what OBP_BIG shows. */
+/*
+ * Of a large record, this much goes through the connection's buffer: the frame's and the record's
+ * heads and what OBP_BIG shows.
+ */
 #define BULK_HEAD (sizeof(struct obp_frame) + sizeof(struct obp_record) + OBP_CONN_BIG_HEAD)
 
 static void spin_init(void)
@@ -60,7 +64,10 @@ static ssize_t receive_block(struct obs_session *session, void *data, size_t siz
 	return n;
 }
 
-/* At least one byte; 0: the connection broke and there shall be another. Ends the process when the client has left. */
+/*
+ * At least one byte; 0: the connection broke and there shall be another. Ends the process when the
+ * client has left.
+ */
 static size_t receive(struct obs_session *session, void *data, size_t size)
 {
 	struct obt_stream *stream = &session->data;
@@ -74,7 +81,8 @@ static size_t receive(struct obs_session *session, void *data, size_t size)
 		start = ob_clock_ns();
 		n = -1;
 		errno = EAGAIN;
-		while (spin.credit > 0 && n < 0 && errno == EAGAIN && ob_clock_ns() - start < OBS_SPIN_NS) {
+		while (spin.credit > 0 && n < 0 && errno == EAGAIN &&
+			ob_clock_ns() - start < OBS_SPIN_NS) {
 			n = stream->ops->recv(stream, data, size, false);
 			ob_clock_relax();
 		}
@@ -100,7 +108,8 @@ bool obs_exec_receive(struct obs_exec *x, void *dst, size_t size)
 		if (!got)
 			return false;
 		obp_conn_body_direct(x->conn, got);
-		atomic_store_explicit(&x->session->link.bytes, x->conn->bytes, memory_order_relaxed);
+		atomic_store_explicit(
+			&x->session->link.bytes, x->conn->bytes, memory_order_relaxed);
 		n += got;
 	}
 	return true;
@@ -131,8 +140,12 @@ static bool makes_handle(uint16_t opcode)
 	}
 }
 
-/* A record whose context cannot be entered. What it would have made is there afterwards, as what failed. */
-static void refuse(struct obs_exec *x, const struct obp_record *rec, const void *body, uint32_t size, CUresult why)
+/*
+ * A record whose context cannot be entered. What it would have made is there afterwards, as what
+ * failed.
+ */
+static void refuse(struct obs_exec *x, const struct obp_record *rec, const void *body,
+	uint32_t size, CUresult why)
 {
 	if (!makes_handle(rec->opcode)) {
 		obs_exec_result(x, rec, why);
@@ -143,7 +156,8 @@ static void refuse(struct obs_exec *x, const struct obp_record *rec, const void 
 	x->refused = CUDA_SUCCESS;
 }
 
-void obs_exec_record(struct obs_exec *x, const struct obp_record *rec, const void *body, uint32_t size)
+void obs_exec_record(
+	struct obs_exec *x, const struct obp_record *rec, const void *body, uint32_t size)
 {
 	if (ob_unlikely(x->lane->context != x->context) && !obp_op_noctx(rec->opcode)) {
 		CUresult result = obs_context_enter(x, x->lane->context);
@@ -163,7 +177,10 @@ static struct obs_lane *lane_of(struct obs_exec *x, const struct obp_record *rec
 	return ob_likely(lane != NULL) ? lane : obs_lane_new(x->session, rec->lane);
 }
 
-/* Calls that may wait long and change no table: those run on their lane's thread when others could be waiting meanwhile. */
+/*
+ * Calls that may wait long and change no table: those run on their lane's thread when others could
+ * be waiting meanwhile.
+ */
 static bool may_leave(uint16_t opcode)
 {
 	switch (opcode) {
@@ -195,8 +212,9 @@ static inline void taken(struct obs_session *session, uint64_t number)
 }
 
 /*
- * A blocking call of the only lane runs right here: no hand-over. Should another lane appear meanwhile, the loop thread sees bytes that
- * nobody reads, takes the executor's role away by clearing `blocking`, and gives it to a new thread: this one only answers its call.
+ * A blocking call of the only lane runs right here: no hand-over. Should another lane appear
+ * meanwhile, the loop thread sees bytes that nobody reads, takes the executor's role away by
+ * clearing `blocking`, and gives it to a new thread: this one only answers its call.
  */
 static void block_here(struct obs_exec *x, const struct obp_item *item)
 {
@@ -223,7 +241,8 @@ static void small(struct obs_exec *x, const struct obp_item *item)
 	if (ob_unlikely(obs_times_on))
 		obs_times_begin(item->number);
 	if (ob_unlikely(obs_trace_on))
-		obs_trace_record(item->number, rec->lane, rec->opcode, item->body, (uint32_t)item->size);
+		obs_trace_record(
+			item->number, rec->lane, rec->opcode, item->body, (uint32_t)item->size);
 	if (!obp_op_blocks(rec->opcode) || !may_leave(rec->opcode) || item->size > OBS_LANE_BODY)
 		obs_exec_record(x, rec, item->body, (uint32_t)item->size);
 	else if (x->session->n_lanes == 1)
@@ -235,8 +254,8 @@ static void small(struct obs_exec *x, const struct obp_item *item)
 }
 
 /*
- * A record that is not whole in the connection's buffer: copy data goes straight to where it is needed, anything else is put together. False:
- * the connection broke before all of it was here.
+ * A record that is not whole in the connection's buffer: copy data goes straight to where it is
+ * needed, anything else is put together. False: the connection broke before all of it was here.
  */
 static bool big(struct obs_exec *x, const struct obp_item *item)
 {
@@ -246,7 +265,8 @@ static bool big(struct obs_exec *x, const struct obp_item *item)
 	begin(x, item);
 	x->conn = &session->conn;
 	if (ob_unlikely(obs_trace_on))
-		obs_trace_record(item->number, item->record.lane, item->record.opcode, item->body, (uint32_t)item->have);
+		obs_trace_record(item->number, item->record.lane, item->record.opcode, item->body,
+			(uint32_t)item->have);
 	if (item->record.opcode == OBP_OP_WRITE) {
 		whole = obs_big_write(x, item);
 		if (whole)
@@ -277,12 +297,15 @@ static void fill(struct obs_session *session, bool bulk)
 	size_t size, got;
 
 	if (!obs_link_acked(session, conn->peer_ack))
-		obs_session_fatal(session, OB_ERR_PROTOCOL, "the client acknowledges replies that were never sent");
+		obs_session_fatal(session, OB_ERR_PROTOCOL,
+			"the client acknowledges replies that were never sent");
 	obs_reply_ack(session);
 	obp_conn_space(conn, &data, &size);
 	if (size == 0)
-		obs_session_fatal(session, OB_ERR_PROTOCOL, "a frame that does not fit the connection's buffer");
-	got = receive(session, data, bulk && !obp_conn_gathers(conn) ? ob_min(size, BULK_HEAD) : size);
+		obs_session_fatal(session, OB_ERR_PROTOCOL,
+			"a frame that does not fit the connection's buffer");
+	got = receive(
+		session, data, bulk && !obp_conn_gathers(conn) ? ob_min(size, BULK_HEAD) : size);
 	if (ob_unlikely(!got)) {
 		again(session);
 		return;
@@ -291,7 +314,9 @@ static void fill(struct obs_session *session, bool bulk)
 	if (ob_unlikely(obs_times_on))
 		obs_times_arrived();
 	atomic_store_explicit(&obs_board->bytes_in,
-		conn->bytes + atomic_load_explicit(&session->stripes.bytes_in, memory_order_relaxed), memory_order_relaxed);
+		conn->bytes +
+			atomic_load_explicit(&session->stripes.bytes_in, memory_order_relaxed),
+		memory_order_relaxed);
 	atomic_store_explicit(&session->link.bytes, conn->bytes, memory_order_relaxed);
 }
 
@@ -299,7 +324,11 @@ _Noreturn static void run(struct obs_session *session, struct obs_context *curre
 {
 	struct obs_exec x = { .session = session, .drv = session->drv, .context = current };
 	struct obp_item item;
-	bool bulk = false; /* the last record was a large copy: the next probably is too, and its bytes are better not read into the buffer */
+	/*
+	 * the last record was a large copy: the next probably is too, and its bytes are better not
+	 * read into the buffer
+	 */
+	bool bulk = false;
 
 	for (;;) {
 		switch (obp_conn_next(&session->conn, &item)) {
@@ -319,10 +348,13 @@ _Noreturn static void run(struct obs_session *session, struct obs_context *curre
 			break;
 		case OBP_BROKEN:
 			obs_session_fatal(session, session->conn.error, "%s",
-				session->identity.scope == OBT_SCOPE_LOOK ? "this token may look at the devices and run nothing" : session->conn.why);
+				session->identity.scope == OBT_SCOPE_LOOK
+					? "this token may look at the devices and run nothing"
+					: session->conn.why);
 		case OBP_CONTROL:
 		case OBP_REPLY:
-			obs_session_fatal(session, OB_ERR_PROTOCOL, "a frame of a type that has no place here");
+			obs_session_fatal(session, OB_ERR_PROTOCOL,
+				"a frame of a type that has no place here");
 		}
 	}
 }
@@ -363,8 +395,8 @@ void obs_violation(struct obs_exec *x, const struct obp_record *rec, const char 
 {
 	const struct obp_call_info *info = obp_call_info(rec->opcode);
 
-	obs_session_fatal(x->session, OB_ERR_PROTOCOL, "call %llu (%s, opcode 0x%04x): %s", (unsigned long long)x->call,
-		info ? info->name : "?", rec->opcode, why);
+	obs_session_fatal(x->session, OB_ERR_PROTOCOL, "call %llu (%s, opcode 0x%04x): %s",
+		(unsigned long long)x->call, info ? info->name : "?", rec->opcode, why);
 }
 
 const struct obs_driver *obs_exec_driver(struct obs_exec *x)
@@ -372,7 +404,8 @@ const struct obs_driver *obs_exec_driver(struct obs_exec *x)
 	return x->drv;
 }
 
-void obs_reply(struct obs_exec *x, const struct obp_record *rec, CUresult result, const void *body, uint32_t size)
+void obs_reply(struct obs_exec *x, const struct obp_record *rec, CUresult result, const void *body,
+	uint32_t size)
 {
 	(void)rec;
 	obs_reply_send(x, result, body, size);
@@ -384,7 +417,8 @@ void obs_async_result(struct obs_exec *x, const struct obp_record *rec, CUresult
 		obs_reply_defer(x->session, rec->opcode, result);
 }
 
-bool obs_handle_use(struct obs_exec *x, const struct obp_record *rec, struct obs_handles *table, uint64_t id, struct obs_handle **ret)
+bool obs_handle_use(struct obs_exec *x, const struct obp_record *rec, struct obs_handles *table,
+	uint64_t id, struct obs_handle **ret)
 {
 	struct obs_handle *handle = obs_handles_find(table, id);
 
@@ -414,7 +448,8 @@ bool obs_stream_get(struct obs_exec *x, const struct obp_record *rec, uint64_t i
 	return true;
 }
 
-bool obs_handle_get(struct obs_exec *x, const struct obp_record *rec, enum obs_kind kind, uint64_t id, void **ret_handle)
+bool obs_handle_get(struct obs_exec *x, const struct obp_record *rec, enum obs_kind kind,
+	uint64_t id, void **ret_handle)
 {
 	CUstream stream;
 
@@ -426,6 +461,7 @@ bool obs_handle_get(struct obs_exec *x, const struct obp_record *rec, enum obs_k
 
 void obs_exec_output(struct obs_exec *x, CUresult result)
 {
-	if (ob_unlikely(result != CUDA_SUCCESS || atomic_load_explicit(&x->session->prints, memory_order_relaxed)))
+	if (ob_unlikely(result != CUDA_SUCCESS ||
+		    atomic_load_explicit(&x->session->prints, memory_order_relaxed)))
 		obs_output_forward(&x->session->output, x);
 }

@@ -12,7 +12,7 @@
 #include "server/refuse.h"
 #include "server/supervisor.h"
 
-#define LINGER_MS 1000            /* a refused client has this long to read why */
+#define LINGER_MS      1000       /* a refused client has this long to read why */
 #define THROW_AWAY_MAX (1u << 20) /* bytes of it that are read and dropped meanwhile */
 
 static void guest_closed(uv_handle_t *handle)
@@ -52,7 +52,10 @@ static void linger_over(uv_timer_t *timer)
 	guest_close(timer->data);
 }
 
-/* Closing at once with unread bytes would reset the connection and could destroy the answer on its way: read until the client closes. */
+/*
+ * Closing at once with unread bytes would reset the connection and could destroy the answer on its
+ * way: read until the client closes.
+ */
 static void throw_away(uv_poll_t *poll, int status, int events)
 {
 	struct obs_guest *guest = poll->data;
@@ -69,7 +72,10 @@ static void throw_away(uv_poll_t *poll, int status, int events)
 	guest_close(guest);
 }
 
-/* In clear also on tls://: the layer in which the client proved itself is over, and the next begins with a worker. */
+/*
+ * In clear also on tls://: the layer in which the client proved itself is over, and the next begins
+ * with a worker.
+ */
 static void guest_refuse(struct obs_guest *guest, enum ob_err code, const char *text)
 {
 	if (guest->state == OBS_GUEST_WAITING)
@@ -85,7 +91,8 @@ static void guest_refuse(struct obs_guest *guest, enum ob_err code, const char *
 
 static void waited_too_long(uv_timer_t *timer)
 {
-	guest_refuse(timer->data, OB_ERR_TIMEOUT, "no worker became free in time; try again later or raise --max-sessions");
+	guest_refuse(timer->data, OB_ERR_TIMEOUT,
+		"no worker became free in time; try again later or raise --max-sessions");
 }
 
 static void client_left(uv_poll_t *poll, int status, int events)
@@ -97,7 +104,10 @@ static void client_left(uv_poll_t *poll, int status, int events)
 
 /* ---- places ---- */
 
-/* The most places that one token or one address may have: as set, else seven eighths (all, where there are fewer than eight). */
+/*
+ * The most places that one token or one address may have: as set, else seven eighths (all, where
+ * there are fewer than eight).
+ */
 static uint32_t most_places(const struct obs_super *super, uint32_t set)
 {
 	uint32_t places = super->options->max_sessions;
@@ -116,7 +126,8 @@ static bool same_address(const struct obs_identity *a, const struct obs_identity
 }
 
 /* Sessions, and clients that wait for one. */
-static uint32_t count(const struct obs_super *super, const struct obs_identity *of, bool (*same)(const struct obs_identity *, const struct obs_identity *))
+static uint32_t count(const struct obs_super *super, const struct obs_identity *of,
+	bool (*same)(const struct obs_identity *, const struct obs_identity *))
 {
 	uint32_t n = 0;
 
@@ -128,7 +139,8 @@ static uint32_t count(const struct obs_super *super, const struct obs_identity *
 }
 
 /* NULL: there is a place for it. */
-static const char *place_refused(const struct obs_super *super, const struct obs_identity *who, enum ob_err *ret_code)
+static const char *place_refused(
+	const struct obs_super *super, const struct obs_identity *who, enum ob_err *ret_code)
 {
 	uint64_t own = who->allow.value[OBT_ALLOW_SESSIONS];
 	uint32_t holder = most_places(super, super->options->token_sessions);
@@ -142,17 +154,24 @@ static const char *place_refused(const struct obs_super *super, const struct obs
 	if (own)
 		holder = (uint32_t)ob_min(own, (uint64_t)holder);
 	if (who->proved && count(super, who, same_holder) >= holder)
-		return "this token or certificate has as many sessions as it may; end one, or raise --token-sessions or the token's own limit";
-	if ((!who->local || super->options->count_local) && count(super, who, same_address) >= most_places(super, super->options->address_sessions))
-		return "this address has as many sessions as it may; end one, or raise --address-sessions";
+		return "this token or certificate has as many sessions as it may; end one, or "
+		       "raise --token-sessions or the token's own limit";
+	if ((!who->local || super->options->count_local) &&
+		count(super, who, same_address) >=
+			most_places(super, super->options->address_sessions))
+		return "this address has as many sessions as it may; end one, or raise "
+		       "--address-sessions";
 	return NULL;
 }
 
 /* ---- coming ---- */
 
-static struct obs_guest *guest_new(struct obs_super *super, const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
+static struct obs_guest *guest_new(
+	struct obs_super *super, const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
 {
-	struct obs_guest *guest = super->n_guests < OBS_GUESTS_MAX + super->options->max_sessions ? calloc(1, sizeof *guest) : NULL;
+	struct obs_guest *guest = super->n_guests < OBS_GUESTS_MAX + super->options->max_sessions
+		? calloc(1, sizeof *guest)
+		: NULL;
 
 	if (!guest || uv_poll_init(&super->loop, &guest->poll, fds[0]) != 0) {
 		free(guest);
@@ -202,13 +221,19 @@ void obs_guest_admit(struct obs_super *super, struct obs_handoff *handoff, int f
 	obs_pool_refill(super);
 }
 
-void obs_guest_join(struct obs_super *super, const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
+void obs_guest_join(
+	struct obs_super *super, const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
 {
 	enum ob_err err = obs_pool_join_session(super, handoff, fds);
 
-	/* The owner's own: it is answered without a wait, and tries again unless its session is gone. */
+	/*
+	 * The owner's own: it is answered without a wait, and tries again unless its session is
+	 * gone.
+	 */
 	if (err)
-		obs_refuse_send(fds[0], err, err == OB_ERR_NOT_FOUND ? "there is no such session" : "the session's worker is busy; try again");
+		obs_refuse_send(fds[0], err,
+			err == OB_ERR_NOT_FOUND ? "there is no such session"
+						: "the session's worker is busy; try again");
 	obs_handoff_close(fds);
 }
 

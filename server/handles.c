@@ -13,13 +13,15 @@ bool obs_handles_put(struct obs_handles *handles, uint64_t id, const struct obs_
 
 	if (index >= OBS_HANDLES_MAX || id == 0)
 		return false;
-	chunk = atomic_load_explicit(&handles->chunks[index / OBS_HANDLES_CHUNK], memory_order_relaxed);
+	chunk = atomic_load_explicit(
+		&handles->chunks[index / OBS_HANDLES_CHUNK], memory_order_relaxed);
 	if (!chunk) {
 		chunk = calloc(OBS_HANDLES_CHUNK, sizeof *chunk);
 		if (!chunk)
 			return false;
 		obs_hold_add(OBS_HOLD_HANDLES, OBS_HANDLES_CHUNK * sizeof *chunk);
-		atomic_store_explicit(&handles->chunks[index / OBS_HANDLES_CHUNK], chunk, memory_order_release);
+		atomic_store_explicit(
+			&handles->chunks[index / OBS_HANDLES_CHUNK], chunk, memory_order_release);
 	}
 	chunk += index % OBS_HANDLES_CHUNK;
 	if (atomic_load_explicit(&chunk->id, memory_order_relaxed) != 0)
@@ -51,10 +53,12 @@ bool obs_handles_remove(struct obs_handles *handles, uint64_t id, struct obs_han
 	return true;
 }
 
-void obs_handles_each(struct obs_handles *handles, void (*fn)(void *user, struct obs_handle *handle), void *user)
+void obs_handles_each(
+	struct obs_handles *handles, void (*fn)(void *user, struct obs_handle *handle), void *user)
 {
 	for (uint32_t i = 0; i < OBS_HANDLES_CHUNKS; i++) {
-		struct obs_handle *chunk = atomic_load_explicit(&handles->chunks[i], memory_order_acquire);
+		struct obs_handle *chunk =
+			atomic_load_explicit(&handles->chunks[i], memory_order_acquire);
 
 		for (uint32_t k = 0; chunk && k < OBS_HANDLES_CHUNK; k++)
 			if (atomic_load_explicit(&chunk[k].id, memory_order_relaxed) != 0)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * One kind of the client's handles: a 64-bit id of the client's making -> the driver's handle. The low 32 bits of an id are an
- * index below OBS_HANDLES_MAX, the rest tells a live id from one that was destroyed or made up.
+ * One kind of the client's handles: a 64-bit id of the client's making -> the driver's handle. The
+ * low 32 bits of an id are an index below OBS_HANDLES_MAX, the rest tells a live id from one that
+ * was destroyed or made up.
  *
- * Looking up takes no lock and may race with put and remove by the executor: entries never move, and an entry's id is written last
- * (release) and read first (acquire). Put and remove belong to the executor thread. The table does not own what the entries point to.
+ * Looking up takes no lock and may race with put and remove by the executor: entries never move,
+ * and an entry's id is written last (release) and read first (acquire). Put and remove belong to
+ * the executor thread. The table does not own what the entries point to.
  */
 #ifndef OBS_HANDLES_H
 #define OBS_HANDLES_H
@@ -15,17 +17,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define OBS_HANDLES_CHUNK 1024u
+#define OBS_HANDLES_CHUNK  1024u
 #define OBS_HANDLES_CHUNKS 1024u
-#define OBS_HANDLES_MAX (OBS_HANDLES_CHUNK * OBS_HANDLES_CHUNKS) /* live handles of one kind */
+#define OBS_HANDLES_MAX    (OBS_HANDLES_CHUNK * OBS_HANDLES_CHUNKS) /* live handles of one kind */
 
 struct obs_context;
 
 struct obs_handle {
 	_Atomic uint64_t id;
-	void *driver;                  /* the driver's handle; NULL: creating it failed, and that was reported */
-	struct obs_context *context;   /* where it lives */
-	uint64_t extra;                /* stream, event: flags; module: bytes charged; function: id of its module */
+	/* the driver's handle; NULL: creating it failed, and that was reported */
+	void *driver;
+	struct obs_context *context; /* where it lives */
+	/* stream, event: flags; module: bytes charged; function: id of its module */
+	uint64_t extra;
 };
 
 struct obs_handles {
@@ -41,7 +45,8 @@ static inline struct obs_handle *obs_handles_find(struct obs_handles *handles, u
 
 	if (index >= OBS_HANDLES_MAX || id == 0)
 		return NULL;
-	chunk = atomic_load_explicit(&handles->chunks[index / OBS_HANDLES_CHUNK], memory_order_acquire);
+	chunk = atomic_load_explicit(
+		&handles->chunks[index / OBS_HANDLES_CHUNK], memory_order_acquire);
 	if (!chunk)
 		return NULL;
 	chunk += index % OBS_HANDLES_CHUNK;
@@ -53,7 +58,8 @@ bool obs_handles_put(struct obs_handles *handles, uint64_t id, const struct obs_
 /* The entry's last value in *ret; false: it was not live. */
 bool obs_handles_remove(struct obs_handles *handles, uint64_t id, struct obs_handle *ret);
 /* Visits live entries; fn may remove the one it is shown. */
-void obs_handles_each(struct obs_handles *handles, void (*fn)(void *user, struct obs_handle *handle), void *user);
+void obs_handles_each(
+	struct obs_handles *handles, void (*fn)(void *user, struct obs_handle *handle), void *user);
 void obs_handles_fini(struct obs_handles *handles);
 
 #endif

@@ -29,7 +29,8 @@ int obs_handoff_pair(int ret_fds[2])
 
 int obs_handoff_send(int channel, const struct obs_handoff *message, const int fds[OBS_HANDOFF_FDS])
 {
-	struct iovec iov = { (void *)(uintptr_t)message, offsetof(struct obs_handoff, body) + message->size };
+	struct iovec iov = { (void *)(uintptr_t)message,
+		offsetof(struct obs_handoff, body) + message->size };
 	union {
 		char bytes[CMSG_SPACE(OBS_HANDOFF_FDS * sizeof(int))];
 		struct cmsghdr align;
@@ -78,7 +79,8 @@ static void fds_take(struct msghdr *header, int ret_fds[OBS_HANDOFF_FDS])
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 			continue;
-		for (size_t i = 0; i < OBS_HANDOFF_FDS && CMSG_LEN((i + 1) * sizeof(int)) <= c->cmsg_len; i++)
+		for (size_t i = 0;
+			i < OBS_HANDOFF_FDS && CMSG_LEN((i + 1) * sizeof(int)) <= c->cmsg_len; i++)
 			memcpy(&ret_fds[i], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
 	}
 }
@@ -105,7 +107,10 @@ int obs_handoff_recv(int channel, struct obs_handoff *ret, int ret_fds[OBS_HANDO
 		char bytes[CMSG_SPACE(OBS_HANDOFF_FDS * sizeof(int))];
 		struct cmsghdr align;
 	} control;
-	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes };
+	struct msghdr header = { .msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof control.bytes };
 	ssize_t n;
 
 	for (int i = 0; i < OBS_HANDOFF_FDS; i++)
@@ -121,7 +126,8 @@ int obs_handoff_recv(int channel, struct obs_handoff *ret, int ret_fds[OBS_HANDO
 		return 0;
 	}
 	/* A child may have been taken over: its numbers and texts are checked like a client's. */
-	if ((size_t)n < offsetof(struct obs_handoff, body) || ret->size > sizeof ret->body || (size_t)n != offsetof(struct obs_handoff, body) + ret->size) {
+	if ((size_t)n < offsetof(struct obs_handoff, body) || ret->size > sizeof ret->body ||
+		(size_t)n != offsetof(struct obs_handoff, body) + ret->size) {
 		obs_handoff_close(ret_fds);
 		errno = EPROTO;
 		return -1;

@@ -7,7 +7,10 @@
 #include "server/board.h"
 #include "server/quota.h"
 
-/* Room is reserved before the memory is asked for, so that two threads cannot both take the last of it. */
+/*
+ * Room is reserved before the memory is asked for, so that two threads cannot both take the last of
+ * it.
+ */
 bool obs_hold_take(enum obs_purpose purpose, uint64_t bytes)
 {
 	uint64_t limit = obs_quota_limits.host_memory, now = obs_board_read(&obs_board->host_used);
@@ -15,7 +18,8 @@ bool obs_hold_take(enum obs_purpose purpose, uint64_t bytes)
 	do {
 		if (limit && (now > limit || bytes > limit - now))
 			return false;
-	} while (!atomic_compare_exchange_weak_explicit(&obs_board->host_used, &now, now + bytes, memory_order_relaxed, memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(&obs_board->host_used, &now, now + bytes,
+		memory_order_relaxed, memory_order_relaxed));
 	atomic_fetch_add_explicit(&obs_board->host[purpose], bytes, memory_order_relaxed);
 	return true;
 }

@@ -44,7 +44,8 @@ static bool control_wait(struct obs_hostfuncs *hostfuncs)
 	until.tv_sec += OBS_CONTROL_JOIN_S;
 	pthread_mutex_lock(&hostfuncs->lock);
 	while (hostfuncs->control_fd < 0 && !hostfuncs->again)
-		if (pthread_cond_timedwait(&hostfuncs->changed, &hostfuncs->lock, &until) == ETIMEDOUT)
+		if (pthread_cond_timedwait(&hostfuncs->changed, &hostfuncs->lock, &until) ==
+			ETIMEDOUT)
 			break;
 	joined = hostfuncs->control_fd >= 0;
 	pthread_mutex_unlock(&hostfuncs->lock);
@@ -65,7 +66,9 @@ bool obs_control_send(struct obs_hostfuncs *hostfuncs, const struct obp_message 
 
 		pthread_mutex_lock(&hostfuncs->send_lock);
 		stream = hostfuncs->control;
-		sent = hostfuncs->control_fd >= 0 && obt_stream_send_all(&stream, &iov, 1, ob_clock_ns() + OBS_CONTROL_SEND_S * OB_SECOND) == OB_ERR_NONE;
+		sent = hostfuncs->control_fd >= 0 &&
+			obt_stream_send_all(&stream, &iov, 1,
+				ob_clock_ns() + OBS_CONTROL_SEND_S * OB_SECOND) == OB_ERR_NONE;
 		pthread_mutex_unlock(&hostfuncs->send_lock);
 	}
 	ob_buf_fini(&frame);
@@ -98,10 +101,17 @@ static void run(struct obs_hostfunc *function, CUresult status)
 	function->asked = true;
 	function->status = status;
 	pthread_mutex_unlock(&hostfuncs->lock);
-	/* With a session that outlives its connections the next one asks again; the client runs a function once. */
+	/*
+	 * With a session that outlives its connections the next one asks again; the client runs a
+	 * function once.
+	 */
 	if (!obs_control_send(hostfuncs, message) && !session->link.on)
-		obs_session_fatal(session, OB_ERR_TIMEOUT, "the client's control connection did not take a host function's call");
-	/* No time-out of our own: the function is the program's and may take as long as it likes. A client that leaves ends the process. */
+		obs_session_fatal(session, OB_ERR_TIMEOUT,
+			"the client's control connection did not take a host function's call");
+	/*
+	 * No time-out of our own: the function is the program's and may take as long as it likes. A
+	 * client that leaves ends the process.
+	 */
 	pthread_mutex_lock(&hostfuncs->lock);
 	while (!function->done)
 		pthread_cond_wait(&hostfuncs->changed, &hostfuncs->lock);
@@ -121,7 +131,8 @@ static void driver_calls_with_status(CUstream stream, CUresult status, void *use
 	run(user, status);
 }
 
-CUresult obs_hostfunc_launch(struct obs_session *session, CUstream stream, uint64_t callback, bool with_status)
+CUresult obs_hostfunc_launch(
+	struct obs_session *session, CUstream stream, uint64_t callback, bool with_status)
 {
 	struct obs_hostfuncs *hostfuncs = &session->hostfuncs;
 	struct obs_hostfunc *function = calloc(1, sizeof *function);
@@ -146,7 +157,8 @@ CUresult obs_hostfunc_launch(struct obs_session *session, CUstream stream, uint6
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (with_status)
-		result = session->drv->cuStreamAddCallback(stream, driver_calls_with_status, function, 0);
+		result = session->drv->cuStreamAddCallback(
+			stream, driver_calls_with_status, function, 0);
 	else
 		result = session->drv->cuLaunchHostFunc(stream, driver_calls, function);
 	if (result != CUDA_SUCCESS) {
@@ -199,14 +211,18 @@ bool obs_hostfunc_running(struct obs_hostfuncs *hostfuncs)
 	return running;
 }
 
-/* The function behind `after` (0: the first) that was asked for and is not done; 0: none. The list may have changed since: ids are not reused for long. */
+/*
+ * The function behind `after` (0: the first) that was asked for and is not done; 0: none. The list
+ * may have changed since: ids are not reused for long.
+ */
 static uint64_t asked_next(struct obs_hostfuncs *hostfuncs, uint64_t after, CUresult *ret_status)
 {
 	uint64_t found = 0;
 
 	pthread_mutex_lock(&hostfuncs->lock);
 	for (const struct obs_hostfunc *f = hostfuncs->list; f; f = f->next)
-		if (f->asked && !f->done && f->callback > after && (!found || f->callback < found)) {
+		if (f->asked && !f->done && f->callback > after &&
+			(!found || f->callback < found)) {
 			found = f->callback;
 			*ret_status = f->status;
 		}
@@ -225,7 +241,10 @@ bool obs_hostfunc_ask_again(struct obs_hostfuncs *hostfuncs)
 	pthread_mutex_lock(&hostfuncs->lock);
 	again = hostfuncs->again;
 	pthread_mutex_unlock(&hostfuncs->lock);
-	/* The first connection: who asked has been waiting for it, and asks by himself. Asked twice, a function would be answered twice. */
+	/*
+	 * The first connection: who asked has been waiting for it, and asks by himself. Asked
+	 * twice, a function would be answered twice.
+	 */
 	if (!again)
 		return true;
 	if (!message)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Host functions: a stream reaches one, the driver calls us on a thread of its own, we ask the client to run it over the control
- * connection, and hold the driver's thread until the client says it is done. Sending on the control connection goes through here too,
- * because it may not be joined yet: senders wait for it.
+ * Host functions: a stream reaches one, the driver calls us on a thread of its own, we ask the
+ * client to run it over the control connection, and hold the driver's thread until the client says
+ * it is done. Sending on the control connection goes through here too, because it may not be joined
+ * yet: senders wait for it.
  */
 #ifndef OBS_HOSTFUNC_H
 #define OBS_HOSTFUNC_H
@@ -18,37 +19,47 @@
 
 struct obs_session;
 
-#define OBS_HOSTFUNC_MAX (1u << 16)      /* launched and not yet done */
-#define OBS_CONTROL_JOIN_S 30            /* a client whose control connection has not come after this is broken */
+#define OBS_HOSTFUNC_MAX   (1u << 16) /* launched and not yet done */
+/* a client whose control connection has not come after this is broken */
+#define OBS_CONTROL_JOIN_S 30
 #define OBS_CONTROL_SEND_S 10
 
 struct obs_hostfunc;
 
 struct obs_hostfuncs {
 	pthread_mutex_t lock;
-	pthread_cond_t changed;          /* a function is done, the control connection came */
-	struct obs_hostfunc *list;       /* launched, newest first */
+	pthread_cond_t changed;    /* a function is done, the control connection came */
+	struct obs_hostfunc *list; /* launched, newest first */
 	uint32_t n;
-	int control_fd;                  /* -1: not joined */
-	struct obt_stream control;       /* the same connection */
-	pthread_mutex_t send_lock;       /* whoever sends, and whoever changes control_fd */
-	bool again;                      /* a function was, or may have to be, asked for on another connection: an answer may come twice */
+	int control_fd;            /* -1: not joined */
+	struct obt_stream control; /* the same connection */
+	pthread_mutex_t send_lock; /* whoever sends, and whoever changes control_fd */
+	/*
+	 * a function was, or may have to be, asked for on another connection: an answer may come
+	 * twice
+	 */
+	bool again;
 };
 
 void obs_hostfuncs_init(struct obs_hostfuncs *hostfuncs);
 /* Puts host function `callback` of the client into the stream. */
-CUresult obs_hostfunc_launch(struct obs_session *session, CUstream stream, uint64_t callback, bool with_status);
+CUresult obs_hostfunc_launch(
+	struct obs_session *session, CUstream stream, uint64_t callback, bool with_status);
 /* The client ran it. False: no such function runs. Loop thread. */
 bool obs_hostfunc_done(struct obs_hostfuncs *hostfuncs, uint64_t callback);
 /*
- * The control connection has been joined (again), or is broken (NULL). The old stream is the caller's to close afterwards: nobody sends on it any
- * more. Functions that were asked for and are not done are asked for again by obs_hostfunc_ask_again. Loop thread.
+ * The control connection has been joined (again), or is broken (NULL). The old stream is the
+ * caller's to close afterwards: nobody sends on it any more. Functions that were asked for and are
+ * not done are asked for again by obs_hostfunc_ask_again. Loop thread.
  */
 void obs_hostfunc_control(struct obs_hostfuncs *hostfuncs, const struct obt_stream *stream);
 bool obs_hostfunc_ask_again(struct obs_hostfuncs *hostfuncs);
 /* A host function has been asked for and is not done: the client may be busy with it. */
 bool obs_hostfunc_running(struct obs_hostfuncs *hostfuncs);
-/* One message on the control connection; waits for it to be joined the first time. False: it never came, or it is broken. */
+/*
+ * One message on the control connection; waits for it to be joined the first time. False: it never
+ * came, or it is broken.
+ */
 bool obs_control_send(struct obs_hostfuncs *hostfuncs, const struct obp_message *message);
 
 #endif

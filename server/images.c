@@ -25,7 +25,8 @@ static void image_drop(struct obs_images *images, struct obs_image *image)
 	*image = images->list[--images->n];
 }
 
-static enum ob_err image_add(struct obs_images *images, const uint8_t *sha256, uint64_t size, struct obs_image **ret)
+static enum ob_err image_add(
+	struct obs_images *images, const uint8_t *sha256, uint64_t size, struct obs_image **ret)
 {
 	struct obs_image *more;
 
@@ -70,7 +71,8 @@ static struct obs_image *image_fetch(struct obs_images *images, const uint8_t *s
 	uint64_t size = images->cache ? obs_cache_find(images->cache, OBS_CACHE_IMAGE, sha256) : 0;
 	struct obs_image *image;
 
-	if (size == 0 || size > OBP_IMAGE_MAX || image_add(images, sha256, size, &image) != OB_ERR_NONE)
+	if (size == 0 || size > OBP_IMAGE_MAX ||
+		image_add(images, sha256, size, &image) != OB_ERR_NONE)
 		return NULL;
 	if (!obs_cache_read(images->cache, OBS_CACHE_IMAGE, sha256, image->data, size)) {
 		image_drop(images, image);
@@ -81,7 +83,8 @@ static struct obs_image *image_fetch(struct obs_images *images, const uint8_t *s
 	return image;
 }
 
-const struct obs_image *obs_images_find(struct obs_images *images, const uint8_t sha256[OBS_SHA256_BYTES])
+const struct obs_image *obs_images_find(
+	struct obs_images *images, const uint8_t sha256[OBS_SHA256_BYTES])
 {
 	struct obs_image *image = lookup(images, sha256);
 
@@ -90,8 +93,8 @@ const struct obs_image *obs_images_find(struct obs_images *images, const uint8_t
 	return image_fetch(images, sha256);
 }
 
-enum ob_err obs_images_put(struct obs_images *images, const uint8_t sha256[OBS_SHA256_BYTES], uint64_t total, uint64_t offset,
-	const void *data, uint64_t size)
+enum ob_err obs_images_put(struct obs_images *images, const uint8_t sha256[OBS_SHA256_BYTES],
+	uint64_t total, uint64_t offset, const void *data, uint64_t size)
 {
 	struct obs_image *image = lookup(images, sha256);
 	enum ob_err err;

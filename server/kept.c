@@ -34,7 +34,10 @@ static uint8_t *ring_take(struct obs_kept *kept, uint32_t size, uint32_t *ret_sk
 	if (kept->used == 0)
 		kept->head = 0;
 	at = kept->head;
-	/* The last reply may have ended exactly at the ring's end: then nothing is skipped, and this one lies at the beginning all the same. */
+	/*
+	 * The last reply may have ended exactly at the ring's end: then nothing is skipped, and
+	 * this one lies at the beginning all the same.
+	 */
 	if (at + size > OBS_KEPT_BYTES) {
 		skipped = OBS_KEPT_BYTES - at;
 		at = 0;
@@ -47,7 +50,8 @@ static uint8_t *ring_take(struct obs_kept *kept, uint32_t size, uint32_t *ret_sk
 	return kept->ring + at;
 }
 
-struct obs_kept_reply *obs_kept_add(struct obs_kept *kept, const void *body, uint32_t size, struct obs_slot *slot)
+struct obs_kept_reply *obs_kept_add(
+	struct obs_kept *kept, const void *body, uint32_t size, struct obs_slot *slot)
 {
 	struct obs_kept_reply *reply = &kept->list[kept->next % OBS_KEPT_MAX];
 	uint32_t pad = (8 - size % 8) % 8, here = HEAD_BYTES;

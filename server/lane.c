@@ -21,8 +21,11 @@ static struct obs_lane *lane_refuse(struct obs_session *session, uint16_t index)
 
 	obs_conduct_refused("threads");
 	if (!told)
-		ob_warn("session %016llx: more than %u threads use CUDA at once, which is what this server allows a session (--max-lanes): calls of further "
-			"ones fail", (unsigned long long)session->id, ob_min(session->n_lanes, obs_quota_limits.lanes));
+		ob_warn("session %016llx: more than %u threads use CUDA at once, which is what "
+			"this server allows a session (--max-lanes): calls of further "
+			"ones fail",
+			(unsigned long long)session->id,
+			ob_min(session->n_lanes, obs_quota_limits.lanes));
 	told = true;
 	refused_lane.session = session;
 	refused_lane.context = &session->refused;
@@ -32,7 +35,8 @@ static struct obs_lane *lane_refuse(struct obs_session *session, uint16_t index)
 
 struct obs_lane *obs_lane_new(struct obs_session *session, uint16_t index)
 {
-	struct obs_lane *lane = session->n_lanes < obs_quota_limits.lanes ? calloc(1, sizeof *lane) : NULL;
+	struct obs_lane *lane =
+		session->n_lanes < obs_quota_limits.lanes ? calloc(1, sizeof *lane) : NULL;
 
 	if (!lane)
 		return lane_refuse(session, index);
@@ -55,11 +59,17 @@ static void lane_free(struct obs_lane *lane)
 static void *lane_main(void *argument)
 {
 	struct obs_lane *lane = argument;
-	struct obs_exec x = { .session = lane->session, .drv = lane->session->drv, .lane = lane, .lane_index = lane->index };
+	struct obs_exec x = { .session = lane->session,
+		.drv = lane->session->drv,
+		.lane = lane,
+		.lane_index = lane->index };
 
 	pthread_mutex_lock(&lane->lock);
 	for (;;) {
-		/* No time-out: an idle lane lasts as long as the client's thread; the process ends with the session. */
+		/*
+		 * No time-out: an idle lane lasts as long as the client's thread; the process ends
+		 * with the session.
+		 */
 		while (!lane->busy && !lane->ending)
 			pthread_cond_wait(&lane->changed, &lane->lock);
 		if (!lane->busy)

@@ -12,9 +12,9 @@
 struct obs_limits obs_quota_limits = OBS_LIMITS_DEFAULT;
 struct obs_session *obs_quota_session;
 
-static struct obs_driver next;       /* what lies behind the layer */
+static struct obs_driver next; /* what lies behind the layer */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct obs_ledger ledger;     /* under lock */
+static struct obs_ledger ledger; /* under lock */
 
 /* ---- charging ---- */
 
@@ -38,7 +38,8 @@ static bool take(_Atomic uint64_t *used, uint64_t cap, uint64_t bytes)
 
 CUresult obs_quota_charge(uint32_t device, uint64_t bytes)
 {
-	if (device >= OBP_DEVICE_MAX || !take(&obs_board->used[device], obs_quota_limits.memory, bytes))
+	if (device >= OBP_DEVICE_MAX ||
+		!take(&obs_board->used[device], obs_quota_limits.memory, bytes))
 		return refused("device memory");
 	return CUDA_SUCCESS;
 }
@@ -60,10 +61,15 @@ static void give_back(const struct obs_entry *entry)
 	obs_hold_give(OBS_HOLD_HANDLES, OBS_ALLOCATION_BYTES);
 }
 
-/* The driver has given what was charged; it is now known by name. False: it cannot be noted, and must go back. */
+/*
+ * The driver has given what was charged; it is now known by name. False: it cannot be noted, and
+ * must go back.
+ */
 static bool note(enum obs_charge kind, uint64_t name, uint64_t bytes, uint32_t device)
 {
-	const struct obs_entry entry = { .name = name, .bytes = bytes, .device = device, .kind = kind };
+	const struct obs_entry entry = {
+		.name = name, .bytes = bytes, .device = device, .kind = kind
+	};
 	struct obs_entry old;
 	bool noted;
 
@@ -101,7 +107,8 @@ static uint32_t current_device(void)
 /* ---- device memory ---- */
 
 /* *addr is what the driver has written if it succeeded. */
-static CUresult after_alloc(CUresult result, const CUdeviceptr *addr, uint64_t bytes, uint32_t device)
+static CUresult after_alloc(
+	CUresult result, const CUdeviceptr *addr, uint64_t bytes, uint32_t device)
 {
 	if (result == CUDA_SUCCESS && note(OBS_CHARGE_ADDRESS, *addr, bytes, device))
 		return result;
@@ -117,11 +124,17 @@ static CUresult mem_alloc(CUdeviceptr *addr, size_t bytes)
 	uint32_t device = current_device();
 	CUresult result = obs_quota_charge(device, bytes);
 
-	return result == CUDA_SUCCESS ? after_alloc(next.cuMemAlloc_v2(addr, bytes), addr, bytes, device) : result;
+	return result == CUDA_SUCCESS
+		? after_alloc(next.cuMemAlloc_v2(addr, bytes), addr, bytes, device)
+		: result;
 }
 
-/* The driver chooses the pitch: at most 512 bytes more than asked for are charged first, then what it took. */
-static CUresult mem_alloc_pitch(CUdeviceptr *addr, size_t *pitch, size_t width, size_t height, unsigned element)
+/*
+ * The driver chooses the pitch: at most 512 bytes more than asked for are charged first, then what
+ * it took.
+ */
+static CUresult mem_alloc_pitch(
+	CUdeviceptr *addr, size_t *pitch, size_t width, size_t height, unsigned element)
 {
 	uint32_t device = current_device();
 	uint64_t most, bytes;
@@ -143,7 +156,9 @@ static CUresult mem_alloc_async(CUdeviceptr *addr, size_t bytes, CUstream stream
 	uint32_t device = current_device();
 	CUresult result = obs_quota_charge(device, bytes);
 
-	return result == CUDA_SUCCESS ? after_alloc(next.cuMemAllocAsync(addr, bytes, stream), addr, bytes, device) : result;
+	return result == CUDA_SUCCESS
+		? after_alloc(next.cuMemAllocAsync(addr, bytes, stream), addr, bytes, device)
+		: result;
 }
 
 static CUresult mem_alloc_pool(CUdeviceptr *addr, size_t bytes, CUmemoryPool pool, CUstream stream)
@@ -151,7 +166,10 @@ static CUresult mem_alloc_pool(CUdeviceptr *addr, size_t bytes, CUmemoryPool poo
 	uint32_t device = current_device();
 	CUresult result = obs_quota_charge(device, bytes);
 
-	return result == CUDA_SUCCESS ? after_alloc(next.cuMemAllocFromPoolAsync(addr, bytes, pool, stream), addr, bytes, device) : result;
+	return result == CUDA_SUCCESS
+		? after_alloc(next.cuMemAllocFromPoolAsync(addr, bytes, pool, stream), addr, bytes,
+			  device)
+		: result;
 }
 
 static CUresult mem_free(CUdeviceptr addr)
@@ -171,7 +189,8 @@ static CUresult mem_free_async(CUdeviceptr addr, CUstream stream)
 	return result;
 }
 
-static CUresult mem_create(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags)
+static CUresult mem_create(CUmemGenericAllocationHandle *handle, size_t size,
+	const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	uint32_t device = prop->location.id >= 0 ? (uint32_t)prop->location.id : 0;
 	CUresult result = obs_quota_charge(device, size);
@@ -198,8 +217,9 @@ static CUresult mem_release(CUmemGenericAllocationHandle handle)
 }
 
 /*
- * The heap of device-side malloc and the buffer of printf are device memory too, and a program may ask for any size of them. What is charged is
- * the last size set on each device: contexts beyond the first share it.
+ * The heap of device-side malloc and the buffer of printf are device memory too, and a program may
+ * ask for any size of them. What is charged is the last size set on each device: contexts beyond
+ * the first share it.
  */
 static CUresult ctx_set_limit(CUlimit limit, size_t value)
 {
@@ -234,7 +254,8 @@ static uint64_t capped(uint64_t bytes)
 static CUresult mem_get_info(size_t *ret_free, size_t *ret_total)
 {
 	CUresult result = next.cuMemGetInfo_v2(ret_free, ret_total);
-	uint64_t used = obs_board_read(&obs_board->used[ob_min(current_device(), OBP_DEVICE_MAX - 1)]);
+	uint64_t used =
+		obs_board_read(&obs_board->used[ob_min(current_device(), OBP_DEVICE_MAX - 1)]);
 
 	if (result != CUDA_SUCCESS || !obs_quota_limits.memory)
 		return result;
@@ -279,14 +300,17 @@ static CUresult host_alloc(void **host, size_t bytes, unsigned flags)
 {
 	CUresult result = host_charge(bytes);
 
-	return result == CUDA_SUCCESS ? after_host(next.cuMemHostAlloc(host, bytes, flags), host, bytes) : result;
+	return result == CUDA_SUCCESS
+		? after_host(next.cuMemHostAlloc(host, bytes, flags), host, bytes)
+		: result;
 }
 
 static CUresult host_alloc_plain(void **host, size_t bytes)
 {
 	CUresult result = host_charge(bytes);
 
-	return result == CUDA_SUCCESS ? after_host(next.cuMemAllocHost_v2(host, bytes), host, bytes) : result;
+	return result == CUDA_SUCCESS ? after_host(next.cuMemAllocHost_v2(host, bytes), host, bytes)
+				      : result;
 }
 
 static CUresult host_free(void *host)
@@ -297,8 +321,8 @@ static CUresult host_free(void *host)
 
 /* ---- launches ---- */
 
-static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream,
-	void **params, void **extra)
+static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+	unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params, void **extra)
 {
 	CUresult result;
 
@@ -363,8 +387,12 @@ void obs_quota_hello(struct obs_session *session, const struct obp_hello *hello)
 		welcome->devices[i].total_mem = capped(welcome->devices[i].total_mem);
 		welcome->devices[i].free_mem = capped(welcome->devices[i].free_mem);
 	}
-	/* A session that others may go before needs the hook as well; one of the highest priority never waits for anybody. */
-	if (limits->share < OBP_SHARE_ALL || limits->measure || session->options->limits.priority > limits->priority) {
+	/*
+	 * A session that others may go before needs the hook as well; one of the highest priority
+	 * never waits for anybody.
+	 */
+	if (limits->share < OBP_SHARE_ALL || limits->measure ||
+		session->options->limits.priority > limits->priority) {
 		obs_share_open(&next, limits->share);
 		table->cuLaunchKernel = launch;
 		table->cuLaunchKernelEx = launch_ex;
@@ -386,7 +414,8 @@ CUresult obs_quota_handle(struct obs_exec *x)
 
 	if (ob_unlikely(x->refused != CUDA_SUCCESS))
 		return x->refused;
-	if (ob_unlikely((uint64_t)s->streams.n_live + s->events.n_live + s->functions.n_live >= obs_quota_limits.handles))
+	if (ob_unlikely((uint64_t)s->streams.n_live + s->events.n_live + s->functions.n_live >=
+		    obs_quota_limits.handles))
 		return refused("handles");
 	return ob_likely(obs_hold_room(OBS_HANDLE_BYTES)) ? CUDA_SUCCESS : refused("host memory");
 }
@@ -395,5 +424,7 @@ CUresult obs_quota_module(struct obs_exec *x)
 {
 	if (ob_unlikely(x->refused != CUDA_SUCCESS))
 		return x->refused;
-	return ob_likely(x->session->modules.n_live < obs_quota_limits.modules) ? CUDA_SUCCESS : refused("modules");
+	return ob_likely(x->session->modules.n_live < obs_quota_limits.modules)
+		? CUDA_SUCCESS
+		: refused("modules");
 }

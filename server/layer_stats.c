@@ -34,7 +34,9 @@ void obs_stats_print(void)
 		uint64_t n = atomic_load_explicit(&calls[i], memory_order_relaxed);
 
 		if (n)
-			ob_info("stats: %10llu  %s (%llu failed)", (unsigned long long)n, obs_driver_names[i],
-				(unsigned long long)atomic_load_explicit(&failures[i], memory_order_relaxed));
+			ob_info("stats: %10llu  %s (%llu failed)", (unsigned long long)n,
+				obs_driver_names[i],
+				(unsigned long long)atomic_load_explicit(
+					&failures[i], memory_order_relaxed));
 	}
 }

@@ -14,7 +14,10 @@ void obs_trace_open(void)
 	const char *text = getenv("OUTBOARD_TRACE");
 
 	obs_trace_on = text && *text && strcmp(text, "0") != 0;
-	/* For programs it names a file; the software device as this worker's driver is not to open one. */
+	/*
+	 * For programs it names a file; the software device as this worker's driver is not to open
+	 * one.
+	 */
 	unsetenv("OUTBOARD_TRACE");
 	if (obs_trace_on && !ob_log_on(OB_LOG_INFO))
 		ob_log_set_level(OB_LOG_INFO);
@@ -25,7 +28,8 @@ void obs_trace_driver(unsigned call, CUresult result)
 	ob_info("trace:   %s = %d", obs_driver_names[call], (int)result);
 }
 
-void obs_trace_record(uint64_t number, uint16_t lane, uint16_t opcode, const void *body, uint32_t size)
+void obs_trace_record(
+	uint64_t number, uint16_t lane, uint16_t opcode, const void *body, uint32_t size)
 {
 	char line[512];
 

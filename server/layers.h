@@ -4,8 +4,10 @@
  * Layers around the driver's table, each in its file, each off unless the environment asks for it:
  *
  *   OUTBOARD_TRACE=1           layer_trace.c  one line for each record and each driver call
- *   OUTBOARD_STATS=1           layer_stats.c  at the session's end, how often each driver call was made and how many failed
- *   (always)                   layer_quota.c  memory is charged and capped, launches take turns: see quota.h
+ *   OUTBOARD_STATS=1           layer_stats.c  at the session's end, how often each driver call was
+ *                              made and how many failed
+ *   (always)                   layer_quota.c  memory is charged and capped, launches take turns:
+ *                              see quota.h
  *   OUTBOARD_FAULT=name:n=what layer_fault.c  what happens at a worker's n-th call of that name; several, separated by commas
  *                                             code: it fails with that CUresult
  *                                             hold, hold@FILE: it is logged and held until FILE exists, two minutes at most. Tests kill a worker or
@@ -32,7 +34,8 @@ void obs_layers_wrap(struct obs_driver_lib *lib);
 extern bool obs_trace_on;
 void obs_trace_open(void);
 void obs_trace_driver(unsigned call, CUresult result);
-void obs_trace_record(uint64_t number, uint16_t lane, uint16_t opcode, const void *body, uint32_t size);
+void obs_trace_record(
+	uint64_t number, uint16_t lane, uint16_t opcode, const void *body, uint32_t size);
 
 /* layer_stats.c */
 extern bool obs_stats_on;

@@ -18,16 +18,19 @@ static uint32_t place(const struct obs_ledger *ledger, enum obs_charge kind, uin
 {
 	uint32_t at = home(ledger, kind, name);
 
-	while (ledger->entries[at].kind != OBS_CHARGE_NONE && (ledger->entries[at].kind != kind || ledger->entries[at].name != name))
+	while (ledger->entries[at].kind != OBS_CHARGE_NONE &&
+		(ledger->entries[at].kind != kind || ledger->entries[at].name != name))
 		at = (at + 1) & (ledger->capacity - 1);
 	return at;
 }
 
 static bool grow(struct obs_ledger *ledger)
 {
-	struct obs_ledger more = { .capacity = ledger->capacity ? ledger->capacity * 2 : FIRST_CAPACITY };
+	struct obs_ledger more = { .capacity = ledger->capacity ? ledger->capacity * 2
+								: FIRST_CAPACITY };
 
-	if (more.capacity > OBS_LEDGER_MAX || !(more.entries = calloc(more.capacity, sizeof *more.entries)))
+	if (more.capacity > OBS_LEDGER_MAX ||
+		!(more.entries = calloc(more.capacity, sizeof *more.entries)))
 		return false;
 	for (uint32_t i = 0; i < ledger->capacity; i++) {
 		const struct obs_entry *entry = &ledger->entries[i];
@@ -41,7 +44,8 @@ static bool grow(struct obs_ledger *ledger)
 	return true;
 }
 
-bool obs_ledger_put(struct obs_ledger *ledger, const struct obs_entry *entry, struct obs_entry *ret_old)
+bool obs_ledger_put(
+	struct obs_ledger *ledger, const struct obs_entry *entry, struct obs_entry *ret_old)
 {
 	uint32_t at;
 
@@ -54,7 +58,8 @@ bool obs_ledger_put(struct obs_ledger *ledger, const struct obs_entry *entry, st
 	return true;
 }
 
-bool obs_ledger_take(struct obs_ledger *ledger, enum obs_charge kind, uint64_t name, struct obs_entry *ret)
+bool obs_ledger_take(
+	struct obs_ledger *ledger, enum obs_charge kind, uint64_t name, struct obs_entry *ret)
 {
 	uint32_t at, next;
 
@@ -65,10 +70,14 @@ bool obs_ledger_take(struct obs_ledger *ledger, enum obs_charge kind, uint64_t n
 		return false;
 	*ret = ledger->entries[at];
 	/* Entries behind it that only stand there because this place was taken move up. */
-	for (next = (at + 1) & (ledger->capacity - 1); ledger->entries[next].kind != OBS_CHARGE_NONE; next = (next + 1) & (ledger->capacity - 1)) {
-		uint32_t wanted = home(ledger, ledger->entries[next].kind, ledger->entries[next].name);
+	for (next = (at + 1) & (ledger->capacity - 1);
+		ledger->entries[next].kind != OBS_CHARGE_NONE;
+		next = (next + 1) & (ledger->capacity - 1)) {
+		uint32_t wanted =
+			home(ledger, ledger->entries[next].kind, ledger->entries[next].name);
 
-		if (((next - wanted) & (ledger->capacity - 1)) >= ((next - at) & (ledger->capacity - 1))) {
+		if (((next - wanted) & (ledger->capacity - 1)) >=
+			((next - at) & (ledger->capacity - 1))) {
 			ledger->entries[at] = ledger->entries[next];
 			at = next;
 		}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What a session has been charged, by the name of the thing it was charged for (an address, a handle): so that the charge can be taken back
- * when the thing goes, whatever the client claims about it. A hash table with open addressing. The caller locks.
+ * What a session has been charged, by the name of the thing it was charged for (an address, a
+ * handle): so that the charge can be taken back when the thing goes, whatever the client claims
+ * about it. A hash table with open addressing. The caller locks.
  */
 #ifndef OBS_LEDGER_H
 #define OBS_LEDGER_H
@@ -17,17 +18,22 @@ enum obs_charge { OBS_CHARGE_NONE, OBS_CHARGE_ADDRESS, OBS_CHARGE_HANDLE, OBS_CH
 struct obs_entry {
 	uint64_t name, bytes;
 	uint32_t device;
-	enum obs_charge kind;            /* NONE: the place is free */
+	enum obs_charge kind; /* NONE: the place is free */
 };
 
 struct obs_ledger {
 	struct obs_entry *entries;
-	uint32_t capacity, count;        /* capacity: a power of two, or 0 */
+	uint32_t capacity, count; /* capacity: a power of two, or 0 */
 };
 
-/* False: no memory, or too many. A name that is there already (the driver gave it out again) is replaced; *ret_old takes the old entry. */
-bool obs_ledger_put(struct obs_ledger *ledger, const struct obs_entry *entry, struct obs_entry *ret_old);
-bool obs_ledger_take(struct obs_ledger *ledger, enum obs_charge kind, uint64_t name, struct obs_entry *ret);
+/*
+ * False: no memory, or too many. A name that is there already (the driver gave it out again) is
+ * replaced; *ret_old takes the old entry.
+ */
+bool obs_ledger_put(
+	struct obs_ledger *ledger, const struct obs_entry *entry, struct obs_entry *ret_old);
+bool obs_ledger_take(
+	struct obs_ledger *ledger, enum obs_charge kind, uint64_t name, struct obs_entry *ret);
 void obs_ledger_fini(struct obs_ledger *ledger);
 
 #endif

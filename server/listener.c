@@ -11,9 +11,13 @@
 #include "server/supervisor.h"
 #include "transport/stream.h"
 
-#define BACKLOG 4096 /* a burst of connections that is not accepted at once would have to come again a second later; the kernel's own limit counts too */
+/*
+ * a burst of connections that is not accepted at once would have to come again a second later; the
+ * kernel's own limit counts too
+ */
+#define BACKLOG 4096
 
-#define RETRIES 20
+#define RETRIES  20
 #define RETRY_US 50000
 
 static int complain(const char *url, const char *what)
@@ -37,16 +41,21 @@ static bool reachable(int fd)
 	return false;
 }
 
-/* NULL: this address may be listened on with these options. Whoever may open a session may run code here. */
+/*
+ * NULL: this address may be listened on with these options. Whoever may open a session may run code
+ * here.
+ */
 static const char *exposed(const struct obs_options *options, int fd, bool secure)
 {
 	if (options->insecure || !reachable(fd))
 		return NULL;
 	if (!secure)
-		return "other machines can reach it and it has no TLS. Use tls:// with --tls-cert and --tls-key ('outboard cert' makes them), or an "
+		return "other machines can reach it and it has no TLS. Use tls:// with --tls-cert "
+		       "and --tls-key ('outboard cert' makes them), or an "
 		       "address of this machine only (tcp://127.0.0.1, unix:), or say --insecure";
 	if (!options->tokens && !options->tls_client_ca)
-		return "other machines can reach it and anybody may come in. Say who may: --tokens ('outboard token create') or --tls-client-ca; or "
+		return "other machines can reach it and anybody may come in. Say who may: --tokens "
+		       "('outboard token create') or --tls-client-ca; or "
 		       "say --insecure";
 	return NULL;
 }
@@ -63,15 +72,22 @@ int obs_listener_open(struct obs_super *super, const char *text)
 		return complain(text, why);
 	listener->secure = url.scheme == OBT_TLS;
 	if (listener->secure && !super->options->tls_cert)
-		return complain(text, "TLS needs a certificate: --tls-cert and --tls-key ('outboard cert' makes them)");
+		return complain(text,
+			"TLS needs a certificate: --tls-cert and --tls-key ('outboard cert' makes "
+			"them)");
 	listener->fd = obt_listen(&url, BACKLOG, listener->url, sizeof listener->url);
-	/* The processes of a server that was killed end a moment after it, and have its sockets until then. */
+	/*
+	 * The processes of a server that was killed end a moment after it, and have its sockets
+	 * until then.
+	 */
 	for (int i = 0; i < RETRIES && listener->fd < 0 && errno == EADDRINUSE; i++) {
 		usleep(RETRY_US);
 		listener->fd = obt_listen(&url, BACKLOG, listener->url, sizeof listener->url);
 	}
 	if (listener->fd < 0)
-		return complain(text, errno == EADDRINUSE ? "it is in use; another server listens there" : strerror(errno));
+		return complain(text,
+			errno == EADDRINUSE ? "it is in use; another server listens there"
+					    : strerror(errno));
 	why = exposed(super->options, listener->fd, listener->secure);
 	if (why) {
 		close(listener->fd);
@@ -97,7 +113,8 @@ void obs_listener_close_all(struct obs_super *super)
 			continue;
 		listener->open = false;
 		/* Not when another server has put its own file there since. */
-		if (listener->unix_path[0] && lstat(listener->unix_path, &st) == 0 && st.st_ino == listener->unix_inode)
+		if (listener->unix_path[0] && lstat(listener->unix_path, &st) == 0 &&
+			st.st_ino == listener->unix_inode)
 			unlink(listener->unix_path);
 		close(listener->fd);
 		listener->fd = -1;

@@ -25,29 +25,33 @@
 #include "transport/shm.h"
 #include "transport/tls.h"
 
-#define TICK_NS (500 * OB_MS)      /* of an idle session */
-#define SUCCEED_AGAIN_US 20000     /* when no thread could be had that takes over from the executor */
-#define TICK_BUSY_NS (50 * OB_MS)  /* of one that executes: how soon a blocked executor is noticed */
+#define TICK_NS          (500 * OB_MS) /* of an idle session */
+/* when no thread could be had that takes over from the executor */
+#define SUCCEED_AGAIN_US 20000
+/* of one that executes: how soon a blocked executor is noticed */
+#define TICK_BUSY_NS     (50 * OB_MS)
 
 struct guest {
 	struct obp_conn conn;
 	uint64_t deadline;
-	int fd;                  /* -1: free */
+	int fd;                   /* -1: free */
 	struct obt_stream stream; /* on it */
-	struct obp_message join; /* what it said to admission */
+	struct obp_message join;  /* what it said to admission */
 };
 
 static struct loop {
 	struct obs_session *session;
 	int channel;
-	int data_fd;             /* the connection joined last; -1: gone */
-	uint64_t data_lost, control_lost; /* ns: since when there is none, in a session that outlives them; 0: there is one */
-	bool client_gone;        /* the client's process, which runs on this machine, has ended */
+	int data_fd; /* the connection joined last; -1: gone */
+	/* ns: since when there is none, in a session that outlives them; 0: there is one */
+	uint64_t data_lost, control_lost;
+	bool client_gone; /* the client's process, which runs on this machine, has ended */
 	uint64_t executed, blocked; /* at the last tick */
-	bool watch_data;         /* the executor is blocked: bytes that come are somebody else's calls */
-	uint64_t gone_deadline;  /* OB_NEVER: nobody has left */
+	/* the executor is blocked: bytes that come are somebody else's calls */
+	bool watch_data;
+	uint64_t gone_deadline; /* OB_NEVER: nobody has left */
 	struct guest joining[OBS_JOINING_MAX];
-	struct guest control;    /* joined */
+	struct guest control; /* joined */
 	struct obp_message message;
 } loop;
 
@@ -80,7 +84,8 @@ static void guest_refuse(int fds[OBS_HANDOFF_FDS], const char *why)
 }
 
 /* The stream on a connection that joins. */
-static enum ob_err guest_stream(struct guest *guest, const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
+static enum ob_err guest_stream(
+	struct guest *guest, const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
 {
 	if (handoff->secure) {
 		obs_handoff_drop(&fds[1]);
@@ -110,11 +115,13 @@ static void guest_admit(const struct obs_handoff *handoff, int fds[OBS_HANDOFF_F
 		guest_refuse(fds, "too many connections join this session at once; try again");
 		return;
 	}
-	if (obp_message_decode(handoff->body, handoff->size, &guest->join) != OB_ERR_NONE || guest->join.type != OBP_MSG_JOIN) {
+	if (obp_message_decode(handoff->body, handoff->size, &guest->join) != OB_ERR_NONE ||
+		guest->join.type != OBP_MSG_JOIN) {
 		guest_refuse(fds, "the join cannot be read");
 		return;
 	}
-	if (obp_conn_init(&guest->conn, OBP_ACCEPT_CONTROL) != OB_ERR_NONE || guest_stream(guest, handoff, fds) != OB_ERR_NONE) {
+	if (obp_conn_init(&guest->conn, OBP_ACCEPT_CONTROL) != OB_ERR_NONE ||
+		guest_stream(guest, handoff, fds) != OB_ERR_NONE) {
 		obp_conn_fini(&guest->conn);
 		obp_message_fini(&guest->join);
 		guest_refuse(fds, "no memory; try again");
@@ -153,7 +160,9 @@ static struct obp_message *answer_new(enum obp_message_type type, uint64_t value
 	message->received = atomic_load(&loop.session->replies.executed);
 	message->sent = atomic_load(&loop.session->replies.next) - 1;
 	message->bytes = atomic_load(&loop.session->link.bytes);
-	message->code = atomic_load(&loop.session->link.down) ? OBP_PEER_CUT_OFF : atomic_load(&loop.session->link.idle) ? OBP_PEER_IDLE : OBP_PEER_BUSY;
+	message->code = atomic_load(&loop.session->link.down) ? OBP_PEER_CUT_OFF
+		: atomic_load(&loop.session->link.idle)       ? OBP_PEER_IDLE
+							      : OBP_PEER_BUSY;
 	return message;
 }
 
@@ -166,11 +175,16 @@ static bool control_answer(enum obp_message_type type, uint64_t value)
 	return sent;
 }
 
-/* The first message on the control connection, before any other thread can send on it: a host function's call must not come ahead of it. */
+/*
+ * The first message on the control connection, before any other thread can send on it: a host
+ * function's call must not come ahead of it.
+ */
 static bool control_joined(struct obt_stream *stream)
 {
 	struct obp_message *message = answer_new(OBP_MSG_JOINED, 0);
-	bool sent = message && obt_message_send(stream, message, NULL, 0, ob_clock_ns() + OBS_CONTROL_SEND_S * OB_SECOND) == OB_ERR_NONE;
+	bool sent = message &&
+		obt_message_send(stream, message, NULL, 0,
+			ob_clock_ns() + OBS_CONTROL_SEND_S * OB_SECOND) == OB_ERR_NONE;
 
 	free(message);
 	return sent;
@@ -187,19 +201,24 @@ static void control_drop(void)
 	loop.control_lost = ob_clock_ns();
 }
 
-/* The connection becomes the session's control connection, unless it already has one that it cannot do without. */
+/*
+ * The connection becomes the session's control connection, unless it already has one that it cannot
+ * do without.
+ */
 static void join_control(struct guest *guest)
 {
 	struct obs_link *link = &loop.session->link;
 	bool joined;
 
 	if (!link->on && (loop.control.fd >= 0 || loop.gone_deadline != OB_NEVER)) {
-		obs_refuse_stream(&guest->stream, OB_ERR_REFUSED, "the session already has a control connection, or has lost it");
+		obs_refuse_stream(&guest->stream, OB_ERR_REFUSED,
+			"the session already has a control connection, or has lost it");
 		guest_close(guest);
 		return;
 	}
 	if (!obs_link_acked(loop.session, loop.message.received)) {
-		obs_refuse_stream(&guest->stream, OB_ERR_REFUSED, "the client says that it has replies which were never sent");
+		obs_refuse_stream(&guest->stream, OB_ERR_REFUSED,
+			"the client says that it has replies which were never sent");
 		guest_close(guest);
 		return;
 	}
@@ -239,9 +258,12 @@ static void guest_join(struct guest *guest)
 		obs_stripe_join(loop.session, &guest->stream, loop.message.received);
 		return;
 	}
-	if (purpose >= OBP_JOIN_PURPOSES || (loop.message.attempt && loop.message.attempt <= link->attempts[purpose])) {
-		obs_refuse_stream(&guest->stream, OB_ERR_REFUSED, purpose < OBP_JOIN_PURPOSES ? "this attempt to join is older than another" :
-			"a join for a purpose this server does not know");
+	if (purpose >= OBP_JOIN_PURPOSES ||
+		(loop.message.attempt && loop.message.attempt <= link->attempts[purpose])) {
+		obs_refuse_stream(&guest->stream, OB_ERR_REFUSED,
+			purpose < OBP_JOIN_PURPOSES
+				? "this attempt to join is older than another"
+				: "a join for a purpose this server does not know");
 		guest_close(guest);
 		return;
 	}
@@ -259,7 +281,10 @@ static void control_end(void)
 		control_drop();
 		return;
 	}
-	/* Not closed: another thread may be about to send on it, and its number would be given to the next file. The process ends soon. */
+	/*
+	 * Not closed: another thread may be about to send on it, and its number would be given to
+	 * the next file. The process ends soon.
+	 */
 	if (loop.control.fd >= 0)
 		shutdown(loop.control.fd, SHUT_RDWR);
 	loop.control.fd = -1;
@@ -269,7 +294,8 @@ static void control_end(void)
 static void acknowledged(uint64_t replies)
 {
 	if (!obs_link_acked(loop.session, replies))
-		obs_session_fatal(loop.session, OB_ERR_PROTOCOL, "the client acknowledges replies that were never sent");
+		obs_session_fatal(loop.session, OB_ERR_PROTOCOL,
+			"the client acknowledges replies that were never sent");
 }
 
 static void control_message(const struct obp_message *message)
@@ -282,16 +308,20 @@ static void control_message(const struct obp_message *message)
 		break;
 	case OBP_MSG_CALLBACK_DONE:
 		if (!obs_hostfunc_done(&loop.session->hostfuncs, message->value))
-			obs_session_fatal(loop.session, OB_ERR_PROTOCOL, "the client says that a host function is done which was not called");
+			obs_session_fatal(loop.session, OB_ERR_PROTOCOL,
+				"the client says that a host function is done which was not "
+				"called");
 		break;
 	case OBP_MSG_PONG:
 		break;
 	case OBP_MSG_FATAL:
-		ob_warn("session %016llx: the client gives up: %s", (unsigned long long)loop.session->id, message->text);
+		ob_warn("session %016llx: the client gives up: %s",
+			(unsigned long long)loop.session->id, message->text);
 		client_left();
 		break;
 	default:
-		obs_session_fatal(loop.session, OB_ERR_PROTOCOL, "a control message of a type that has no place here");
+		obs_session_fatal(loop.session, OB_ERR_PROTOCOL,
+			"a control message of a type that has no place here");
 	}
 }
 
@@ -319,18 +349,22 @@ static void control_items(void)
 	enum obp_event event = OBP_NEED;
 	struct obp_item item;
 
-	while (loop.control.fd >= 0 && ((event = obp_conn_next(&loop.control.conn, &item)) == OBP_CONTROL || event == OBP_ACK)) {
+	while (loop.control.fd >= 0 &&
+		((event = obp_conn_next(&loop.control.conn, &item)) == OBP_CONTROL ||
+			event == OBP_ACK)) {
 		if (event == OBP_ACK) {
 			acknowledged(loop.control.conn.peer_ack);
 			continue;
 		}
 		if (obp_message_decode(item.body, item.size, &loop.message) != OB_ERR_NONE)
-			obs_session_fatal(loop.session, OB_ERR_PROTOCOL, "a control message that cannot be read");
+			obs_session_fatal(loop.session, OB_ERR_PROTOCOL,
+				"a control message that cannot be read");
 		control_message(&loop.message);
 		obp_message_fini(&loop.message);
 	}
 	if (loop.control.fd >= 0 && event == OBP_BROKEN)
-		obs_session_fatal(loop.session, loop.control.conn.error, "control connection: %s", loop.control.conn.why);
+		obs_session_fatal(loop.session, loop.control.conn.error, "control connection: %s",
+			loop.control.conn.why);
 }
 
 /* On tls:// the session's own layer has to begin before the join counts. */
@@ -358,10 +392,14 @@ static void control_read(void)
 		control_end();
 }
 
-/* True while records are executed. Notes a call in which the executor has been blocked since the last tick. */
+/*
+ * True while records are executed. Notes a call in which the executor has been blocked since the
+ * last tick.
+ */
 static bool busy_check(void)
 {
-	uint64_t executed = atomic_load_explicit(&loop.session->replies.executed, memory_order_relaxed);
+	uint64_t executed =
+		atomic_load_explicit(&loop.session->replies.executed, memory_order_relaxed);
 	uint64_t blocking = atomic_load_explicit(&loop.session->blocking, memory_order_acquire);
 	bool busy = executed != loop.executed || blocking;
 
@@ -371,7 +409,10 @@ static bool busy_check(void)
 	return busy;
 }
 
-/* A session without one of its connections ends with the grace period, or with its client where that can be seen. */
+/*
+ * A session without one of its connections ends with the grace period, or with its client where
+ * that can be seen.
+ */
 static void grace_check(uint64_t now)
 {
 	struct obs_link *link = &loop.session->link;
@@ -389,8 +430,8 @@ static void grace_check(uint64_t now)
 		client_left();
 	if (since == OB_NEVER || now < since || now - since < link->grace_ns)
 		return;
-	ob_warn("session %016llx: the client did not come back within %u s", (unsigned long long)loop.session->id,
-		(unsigned)(link->grace_ns / OB_SECOND));
+	ob_warn("session %016llx: the client did not come back within %u s",
+		(unsigned long long)loop.session->id, (unsigned)(link->grace_ns / OB_SECOND));
 	obs_session_exit(loop.session, 0);
 }
 
@@ -400,7 +441,10 @@ _Noreturn static void idle_end(uint32_t idle_s)
 	struct obp_message *message = calloc(1, sizeof *message);
 	char text[128];
 
-	snprintf(text, sizeof text, "it made no call for %u s, which is as long as this server lets one idle (--idle-timeout)", idle_s);
+	snprintf(text, sizeof text,
+		"it made no call for %u s, which is as long as this server lets one idle "
+		"(--idle-timeout)",
+		idle_s);
 	if (message) {
 		message->type = OBP_MSG_FATAL;
 		message->code = OB_ERR_TIMEOUT;
@@ -416,10 +460,14 @@ static void idle_check(uint64_t now)
 	static uint64_t since;
 	uint32_t idle_s = atomic_load(&loop.session->idle_s);
 
-	/* An executor that compiles, or waits for its share of the device, makes no calls and is not idle. The grace period ends one without a connection. */
+	/*
+	 * An executor that compiles, or waits for its share of the device, makes no calls and is
+	 * not idle. The grace period ends one without a connection.
+	 */
 	if (!since || !atomic_load_explicit(&obs_board->introduced, memory_order_relaxed) ||
-	    !atomic_load_explicit(&obs_board->waiting, memory_order_relaxed) || atomic_load(&loop.session->link.down) ||
-	    loop.executed != obs_board_read(&obs_board->calls) || loop.blocked)
+		!atomic_load_explicit(&obs_board->waiting, memory_order_relaxed) ||
+		atomic_load(&loop.session->link.down) ||
+		loop.executed != obs_board_read(&obs_board->calls) || loop.blocked)
 		since = now;
 	obs_board_publish(loop.session);
 	obs_conduct_tick(now);
@@ -434,7 +482,8 @@ static uint64_t deadlines_check(void)
 	grace_check(now);
 	idle_check(now);
 	if (now >= loop.gone_deadline) {
-		ob_info("session %016llx: the client has left", (unsigned long long)loop.session->id);
+		ob_info("session %016llx: the client has left",
+			(unsigned long long)loop.session->id);
 		obs_session_exit(loop.session, 0);
 	}
 	next = ob_min(next, loop.gone_deadline);
@@ -451,17 +500,22 @@ static uint64_t deadlines_check(void)
 	return next;
 }
 
-/* What tells that the client's process has ended. Looked at only while a connection is missing: a goodbye that is still to be read goes first. */
+/*
+ * What tells that the client's process has ended. Looked at only while a connection is missing: a
+ * goodbye that is still to be read goes first.
+ */
 static int client_fd(void)
 {
 	const struct obs_link *link = &loop.session->link;
 
-	return link->on && !loop.client_gone && (loop.data_lost || loop.control_lost) ? link->client : -1;
+	return link->on && !loop.client_gone && (loop.data_lost || loop.control_lost) ? link->client
+										      : -1;
 }
 
 /*
- * Bytes of somebody else's calls inside TLS or shared memory, where poll does not see them; when there are none, poll will see the next. Under the
- * lock nobody puts another connection in the stream's place.
+ * Bytes of somebody else's calls inside TLS or shared memory, where poll does not see them; when
+ * there are none, poll will see the next. Under the lock nobody puts another connection in the
+ * stream's place.
  */
 static bool data_pending(void)
 {
@@ -492,14 +546,16 @@ static void *loop_main(void *unused)
 		fds[CONTROL] = (struct pollfd){ .fd = loop.control.fd, .events = POLLIN };
 		fds[CLIENT] = (struct pollfd){ .fd = client_fd(), .events = POLLIN };
 		for (unsigned i = 0; i < OBS_JOINING_MAX; i++)
-			fds[JOINING + i] = (struct pollfd){ .fd = loop.joining[i].fd, .events = POLLIN };
+			fds[JOINING + i] =
+				(struct pollfd){ .fd = loop.joining[i].fd, .events = POLLIN };
 		if (poll(fds, COUNT, pending ? 0 : ob_clock_poll_ms(next)) <= 0 && !pending)
 			continue;
 		if (fds[DATA].revents & ~POLLIN) {
 			data_lost();
 			if (!loop.session->link.on)
 				client_left();
-		} else if ((fds[DATA].revents || pending) && !obs_exec_succeed(loop.session, loop.blocked)) {
+		} else if ((fds[DATA].revents || pending) &&
+			!obs_exec_succeed(loop.session, loop.blocked)) {
 			usleep(SUCCEED_AGAIN_US);
 		}
 		if (fds[CLIENT].revents)

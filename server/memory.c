@@ -9,7 +9,8 @@
 #include "base/log.h"
 #include "protocol/obs_driver.h"
 
-void obs_memory_init(struct obs_memory *memory, const struct obs_driver *drv, uint32_t n_devices, bool vmm)
+void obs_memory_init(
+	struct obs_memory *memory, const struct obs_driver *drv, uint32_t n_devices, bool vmm)
 {
 	*memory = (struct obs_memory){ .drv = drv, .n_devices = n_devices, .vmm = vmm };
 	pthread_mutex_init(&memory->lock, NULL);
@@ -19,8 +20,9 @@ static bool range_usable(const struct obp_range *range, uint32_t n_devices)
 {
 	uint64_t end;
 
-	return range->base % OBS_MEMORY_ALIGN == 0 && range->base != 0 && !ob_add_overflows(range->base, range->size, &end) &&
-		end <= 1ull << 56 && range->size / n_devices >= OBS_MEMORY_ALIGN;
+	return range->base % OBS_MEMORY_ALIGN == 0 && range->base != 0 &&
+		!ob_add_overflows(range->base, range->size, &end) && end <= 1ull << 56 &&
+		range->size / n_devices >= OBS_MEMORY_ALIGN;
 }
 
 static void slices_cut(struct obs_memory *memory)
@@ -33,7 +35,8 @@ static void slices_cut(struct obs_memory *memory)
 	}
 }
 
-bool obs_memory_choose(struct obs_memory *memory, const struct obp_range *ranges, uint32_t n, bool *ret_ok)
+bool obs_memory_choose(
+	struct obs_memory *memory, const struct obp_range *ranges, uint32_t n, bool *ret_ok)
 {
 	CUdeviceptr p;
 
@@ -41,7 +44,8 @@ bool obs_memory_choose(struct obs_memory *memory, const struct obp_range *ranges
 		if (!range_usable(&ranges[i], memory->n_devices))
 			continue;
 		p = 0;
-		if (memory->drv->cuMemAddressReserve(&p, ranges[i].size, OBS_MEMORY_ALIGN, ranges[i].base, 0) != CUDA_SUCCESS)
+		if (memory->drv->cuMemAddressReserve(&p, ranges[i].size, OBS_MEMORY_ALIGN,
+			    ranges[i].base, 0) != CUDA_SUCCESS)
 			continue;
 		if (p == ranges[i].base) {
 			memory->range = ranges[i];
@@ -55,7 +59,9 @@ bool obs_memory_choose(struct obs_memory *memory, const struct obp_range *ranges
 		if (!range_usable(&ranges[i], memory->n_devices))
 			continue;
 		p = 0;
-		if (memory->drv->cuMemAddressReserve(&p, ranges[i].size, OBS_MEMORY_ALIGN, 0, 0) == CUDA_SUCCESS && p) {
+		if (memory->drv->cuMemAddressReserve(&p, ranges[i].size, OBS_MEMORY_ALIGN, 0, 0) ==
+				CUDA_SUCCESS &&
+			p) {
 			memory->range = (struct obp_range){ .base = p, .size = ranges[i].size };
 			memory->reserved = true;
 			*ret_ok = false;
@@ -89,14 +95,16 @@ static bool chunk_room(struct obs_slice *slice)
 
 	if (slice->n_chunks < slice->capacity)
 		return true;
-	if (slice->n_chunks >= OBS_CHUNKS_MAX || !(more = realloc(slice->chunks, capacity * sizeof *more)))
+	if (slice->n_chunks >= OBS_CHUNKS_MAX ||
+		!(more = realloc(slice->chunks, capacity * sizeof *more)))
 		return false;
 	slice->chunks = more;
 	slice->capacity = capacity;
 	return true;
 }
 
-static CUresult chunk_map(struct obs_memory *memory, uint32_t device, uint32_t at, uint64_t base, uint64_t size)
+static CUresult chunk_map(
+	struct obs_memory *memory, uint32_t device, uint32_t at, uint64_t base, uint64_t size)
 {
 	const struct obs_driver *drv = memory->drv;
 	struct obs_slice *slice = &memory->slices[device];
@@ -117,9 +125,11 @@ static CUresult chunk_map(struct obs_memory *memory, uint32_t device, uint32_t a
 	result = drv->cuMemSetAccess(base, size, &access, 1);
 	if (result != CUDA_SUCCESS)
 		goto unmap;
-	memmove(slice->chunks + at + 1, slice->chunks + at, (slice->n_chunks - at) * sizeof *slice->chunks);
-	slice->chunks[at] = (struct obs_chunk){ .base = base, .size = size, .handle = handle,
-		.request = memory->requests };
+	memmove(slice->chunks + at + 1, slice->chunks + at,
+		(slice->n_chunks - at) * sizeof *slice->chunks);
+	slice->chunks[at] = (struct obs_chunk){
+		.base = base, .size = size, .handle = handle, .request = memory->requests
+	};
 	slice->n_chunks++;
 	return CUDA_SUCCESS;
 
@@ -141,7 +151,8 @@ static void chunk_unmap(struct obs_memory *memory, struct obs_slice *slice, uint
 }
 
 /* Unmaps the chunks wholly inside [addr, end), of one request or (0) of all. */
-static void chunks_drop(struct obs_memory *memory, struct obs_slice *slice, uint64_t addr, uint64_t end, uint64_t request)
+static void chunks_drop(struct obs_memory *memory, struct obs_slice *slice, uint64_t addr,
+	uint64_t end, uint64_t request)
 {
 	uint32_t at = chunk_after(slice, addr);
 
@@ -208,7 +219,8 @@ uint64_t obs_memory_grant(struct obs_memory *memory, uint32_t device, uint64_t b
 	bytes &= ~(OBS_MEMORY_ALIGN - 1);
 	bytes = ob_min(bytes, memory->slices[device].size);
 	while (bytes >= OBS_MEMORY_ALIGN) {
-		if (obs_memory_grow(memory, device, memory->slices[device].base, bytes) == CUDA_SUCCESS)
+		if (obs_memory_grow(memory, device, memory->slices[device].base, bytes) ==
+			CUDA_SUCCESS)
 			return bytes;
 		bytes = bytes / 2 & ~(OBS_MEMORY_ALIGN - 1);
 	}
@@ -234,7 +246,8 @@ CUresult obs_memory_trim(struct obs_memory *memory, uint64_t addr, uint64_t size
 void obs_memory_abandon(struct obs_memory *memory)
 {
 	for (uint32_t i = 0; i < memory->n_devices; i++) {
-		chunks_drop(memory, &memory->slices[i], memory->slices[i].base, memory->slices[i].base + memory->slices[i].size, 0);
+		chunks_drop(memory, &memory->slices[i], memory->slices[i].base,
+			memory->slices[i].base + memory->slices[i].size, 0);
 		memory->slices[i].base = memory->slices[i].size = 0;
 	}
 	if (memory->reserved)
@@ -274,7 +287,8 @@ static bool extra_room(struct obs_memory *memory)
 
 	if (memory->n_extras < memory->extras_capacity)
 		return true;
-	if (memory->n_extras >= OBS_EXTRA_MAX || !(more = realloc(memory->extras, capacity * sizeof *more)))
+	if (memory->n_extras >= OBS_EXTRA_MAX ||
+		!(more = realloc(memory->extras, capacity * sizeof *more)))
 		return false;
 	memory->extras = more;
 	memory->extras_capacity = capacity;
@@ -284,7 +298,8 @@ static bool extra_room(struct obs_memory *memory)
 static void extra_drop(struct obs_memory *memory, uint32_t at)
 {
 	memory->n_extras--;
-	memmove(memory->extras + at, memory->extras + at + 1, (memory->n_extras - at) * sizeof *memory->extras);
+	memmove(memory->extras + at, memory->extras + at + 1,
+		(memory->n_extras - at) * sizeof *memory->extras);
 }
 
 bool obs_memory_extra_add(struct obs_memory *memory, uint64_t base, uint64_t size, uint64_t owner)
@@ -294,12 +309,15 @@ bool obs_memory_extra_add(struct obs_memory *memory, uint64_t base, uint64_t siz
 
 	pthread_mutex_lock(&memory->lock);
 	at = extra_after(memory, base);
-	if (at > 0 && memory->extras[at - 1].base == base && memory->extras[at - 1].owner == owner) {
+	if (at > 0 && memory->extras[at - 1].base == base &&
+		memory->extras[at - 1].owner == owner) {
 		memory->extras[at - 1].size = size; /* a variable asked for again */
 		added = true;
 	} else if (extra_room(memory)) {
-		memmove(memory->extras + at + 1, memory->extras + at, (memory->n_extras - at) * sizeof *memory->extras);
-		memory->extras[at] = (struct obs_extra){ .base = base, .size = size, .owner = owner };
+		memmove(memory->extras + at + 1, memory->extras + at,
+			(memory->n_extras - at) * sizeof *memory->extras);
+		memory->extras[at] =
+			(struct obs_extra){ .base = base, .size = size, .owner = owner };
 		memory->n_extras++;
 		added = true;
 	}
@@ -314,7 +332,8 @@ bool obs_memory_extra_remove(struct obs_memory *memory, uint64_t base, uint64_t 
 
 	pthread_mutex_lock(&memory->lock);
 	at = extra_after(memory, base);
-	if (at > 0 && memory->extras[at - 1].base == base && memory->extras[at - 1].owner == owner) {
+	if (at > 0 && memory->extras[at - 1].base == base &&
+		memory->extras[at - 1].owner == owner) {
 		extra_drop(memory, at - 1);
 		removed = true;
 	}
@@ -342,7 +361,9 @@ bool obs_memory_check(struct obs_memory *memory, uint64_t addr, uint64_t size)
 		return ob_span_inside(addr - memory->range.base, size, memory->range.size);
 	pthread_mutex_lock(&memory->lock);
 	at = extra_after(memory, addr);
-	inside = at > 0 && ob_span_inside(addr - memory->extras[at - 1].base, size, memory->extras[at - 1].size);
+	inside = at > 0 &&
+		ob_span_inside(
+			addr - memory->extras[at - 1].base, size, memory->extras[at - 1].size);
 	pthread_mutex_unlock(&memory->lock);
 	return inside;
 }

@@ -6,9 +6,10 @@
  *   range:  | slice of device 0                      | slice of device 1          | ...
  *           | grant | grown by request ... holes ... |
  *
- * The range is reserved on both sides at the hello, so a pointer has one value on both. Only what is backed by memory here can be
- * used. Memory comes in chunks of at most OBS_CHUNK_BYTES because a driver unmaps only what it mapped as a whole.
- * Owned by the session. Growing, trimming, adding and removing take the lock; checking an address inside the range takes none.
+ * The range is reserved on both sides at the hello, so a pointer has one value on both. Only what
+ * is backed by memory here can be used. Memory comes in chunks of at most OBS_CHUNK_BYTES because a
+ * driver unmaps only what it mapped as a whole. Owned by the session. Growing, trimming, adding and
+ * removing take the lock; checking an address inside the range takes none.
  */
 #ifndef OBS_MEMORY_H
 #define OBS_MEMORY_H
@@ -22,26 +23,29 @@
 
 struct obs_driver;
 
-#define OBS_CHUNK_BYTES (64ull << 20)
-#define OBS_GRANT_BYTES (256ull << 20)   /* promised to a session at its start, or an eighth of what is free */
-#define OBS_MEMORY_ALIGN (2ull << 20)    /* what client and server agree on; a multiple of every driver's granularity so far */
-#define OBS_CHUNKS_MAX (1u << 20)        /* per device */
-#define OBS_EXTRA_MAX (1u << 16)         /* module variables and plain allocations known by address */
+#define OBS_CHUNK_BYTES  (64ull << 20)
+/* promised to a session at its start, or an eighth of what is free */
+#define OBS_GRANT_BYTES  (256ull << 20)
+/* what client and server agree on; a multiple of every driver's granularity so far */
+#define OBS_MEMORY_ALIGN (2ull << 20)
+#define OBS_CHUNKS_MAX   (1u << 20) /* per device */
+/* module variables and plain allocations known by address */
+#define OBS_EXTRA_MAX    (1u << 16)
 
 struct obs_chunk {
 	uint64_t base, size;
 	CUmemGenericAllocationHandle handle;
-	uint64_t request;                /* the call to obs_memory_grow that made it */
+	uint64_t request; /* the call to obs_memory_grow that made it */
 };
 
 struct obs_slice {
 	uint64_t base, size;
-	struct obs_chunk *chunks;        /* sorted by base */
+	struct obs_chunk *chunks; /* sorted by base */
 	uint32_t n_chunks, capacity;
 };
 
 struct obs_extra {
-	uint64_t base, size, owner;      /* owner: module id, or OBS_OWNER_PLAIN */
+	uint64_t base, size, owner; /* owner: module id, or OBS_OWNER_PLAIN */
 };
 
 #define OBS_OWNER_PLAIN 0u
@@ -49,31 +53,44 @@ struct obs_extra {
 struct obs_memory {
 	pthread_mutex_t lock;
 	const struct obs_driver *drv;
-	bool vmm;                        /* addresses are the client's; else the driver's, and range is empty */
-	bool reserved;                   /* the driver reserved the range for us */
+	/* addresses are the client's; else the driver's, and range is empty */
+	bool vmm;
+	bool reserved; /* the driver reserved the range for us */
 	struct obp_range range;
 	uint64_t requests;
 	uint32_t n_devices;
 	struct obs_slice slices[OBP_DEVICE_MAX];
-	struct obs_extra *extras;        /* sorted by base */
+	struct obs_extra *extras; /* sorted by base */
 	uint32_t n_extras, extras_capacity;
 };
 
-void obs_memory_init(struct obs_memory *memory, const struct obs_driver *drv, uint32_t n_devices, bool vmm);
+void obs_memory_init(
+	struct obs_memory *memory, const struct obs_driver *drv, uint32_t n_devices, bool vmm);
 /*
- * Takes the first of the client's ranges that the driver can have. None: the driver's own choice, *ret_ok false.
- * False: the driver can reserve nothing.
+ * Takes the first of the client's ranges that the driver can have. None: the driver's own choice,
+ * *ret_ok false. False: the driver can reserve nothing.
  */
-bool obs_memory_choose(struct obs_memory *memory, const struct obp_range *ranges, uint32_t n, bool *ret_ok);
-/* The client cannot have the range: everything is given back, and the session goes on without one. */
+bool obs_memory_choose(
+	struct obs_memory *memory, const struct obp_range *ranges, uint32_t n, bool *ret_ok);
+/*
+ * The client cannot have the range: everything is given back, and the session goes on without one.
+ */
 void obs_memory_abandon(struct obs_memory *memory);
-/* Backs [base of the device's slice, + bytes). How many bytes were backed: less when the device has less. */
+/*
+ * Backs [base of the device's slice, + bytes). How many bytes were backed: less when the device has
+ * less.
+ */
 uint64_t obs_memory_grant(struct obs_memory *memory, uint32_t device, uint64_t bytes);
-/* Backs what is not backed of [addr, addr + size), widened to whole pages. All or nothing; CUDA_ERROR_OUT_OF_MEMORY. */
+/*
+ * Backs what is not backed of [addr, addr + size), widened to whole pages. All or nothing;
+ * CUDA_ERROR_OUT_OF_MEMORY.
+ */
 CUresult obs_memory_grow(struct obs_memory *memory, uint32_t device, uint64_t addr, uint64_t size);
 /* Takes back the chunks that lie wholly inside. */
 CUresult obs_memory_trim(struct obs_memory *memory, uint64_t addr, uint64_t size);
-/* An address range outside the session's range that copies may touch. False: too many or no memory. */
+/*
+ * An address range outside the session's range that copies may touch. False: too many or no memory.
+ */
 bool obs_memory_extra_add(struct obs_memory *memory, uint64_t base, uint64_t size, uint64_t owner);
 /* By exact base; false: there is none with this owner. */
 bool obs_memory_extra_remove(struct obs_memory *memory, uint64_t base, uint64_t owner);

@@ -18,23 +18,23 @@
 #include "server/supervisor.h"
 #include "transport/stream.h"
 
-#define TEXT_MAX (1u << 20)
-#define LOOK_AGAIN_MS 50           /* while connections are open */
-#define BACKLOG 1024
+#define TEXT_MAX      (1u << 20)
+#define LOOK_AGAIN_MS 50 /* while connections are open */
+#define BACKLOG       1024
 
 struct peer {
 	struct peer *newer, *older;
-	int fd;                        /* -1: cut off */
+	int fd; /* -1: cut off */
 };
 
 static struct metrics {
-	struct peer *newest, *oldest;  /* connections */
-	unsigned n_open;               /* not cut off */
+	struct peer *newest, *oldest; /* connections */
+	unsigned n_open;              /* not cut off */
 	struct MHD_Daemon *daemon;
 	uv_poll_t poll;
 	uv_timer_t timer;
-	int fd;                      /* listening */
-	bool open;                   /* there were connections at the last look */
+	int fd;    /* listening */
+	bool open; /* there were connections at the last look */
 } metrics;
 
 /* ---- the text ---- */
@@ -92,13 +92,15 @@ static const char *label(const char *text, char *ret, size_t size)
 }
 
 /* GPU-dcgm style, so that the series can be joined with dcgm-exporter's. */
-static void device_labels(const struct obp_load_device *device, uint32_t index, char *ret, size_t size)
+static void device_labels(
+	const struct obp_load_device *device, uint32_t index, char *ret, size_t size)
 {
 	char hex[33], name[2 * OBP_LOAD_NAME_MAX];
 
 	ob_text_hex(device->uuid, sizeof device->uuid, hex);
-	snprintf(ret, size, "{gpu=\"%u\",UUID=\"GPU-%.8s-%.4s-%.4s-%.4s-%.12s\",modelName=\"%s\"}", index, hex, hex + 8, hex + 12, hex + 16, hex + 20,
-		 label(device->name, name, sizeof name));
+	snprintf(ret, size, "{gpu=\"%u\",UUID=\"GPU-%.8s-%.4s-%.4s-%.4s-%.12s\",modelName=\"%s\"}",
+		index, hex, hex + 8, hex + 12, hex + 16, hex + 20,
+		label(device->name, name, sizeof name));
 }
 
 static void devices(struct ob_buf *out, const struct obp_load *load)
@@ -119,7 +121,9 @@ static void devices(struct ob_buf *out, const struct obp_load *load)
 
 			device_labels(d, i, labels, sizeof labels);
 			put(out, "outboard_%s%s %llu\n", series[s].name, labels,
-			    (unsigned long long)(s == 0 ? d->total : s == 1 ? d->used : d->sharers));
+				(unsigned long long)(s == 0 ? d->total
+						: s == 1    ? d->used
+							    : d->sharers));
 		}
 	}
 }
@@ -135,10 +139,12 @@ static void sessions(struct ob_buf *out, const struct obp_load *load)
 		idle = load->listed[i].idle_ns > idle ? load->listed[i].idle_ns : idle;
 	}
 	gauge(out, "session_memory_used_bytes", "Device memory of all sessions.", (double)memory);
-	gauge(out, "session_idle_seconds_max", "How long the most idle session has made no call.", (double)idle / 1e9);
+	gauge(out, "session_idle_seconds_max", "How long the most idle session has made no call.",
+		(double)idle / 1e9);
 	head(out, "sessions_by_conduct", "gauge", "Sessions by how they keep to their limits.");
 	for (uint32_t c = 0; c < OBP_CONDUCT_COUNT - 1; c++)
-		put(out, "outboard_sessions_by_conduct{conduct=\"%s\"} %u\n", obp_conduct_name(c), conduct[c]);
+		put(out, "outboard_sessions_by_conduct{conduct=\"%s\"} %u\n", obp_conduct_name(c),
+			conduct[c]);
 }
 
 static void cache(struct ob_buf *out, const struct obs_cache *kept, const struct obs_totals *totals)
@@ -148,10 +154,14 @@ static void cache(struct ob_buf *out, const struct obs_cache *kept, const struct
 	obs_cache_count(kept, &bytes, &evicted);
 	gauge(out, "cache_bytes", "Uploads kept for later sessions.", (double)bytes);
 	gauge(out, "cache_limit_bytes", "What may be kept.", (double)kept->limit);
-	counter(out, "cache_hits_total", "Chunks of uploads that clients asked for and that were there.", totals->cache_hits);
+	counter(out, "cache_hits_total",
+		"Chunks of uploads that clients asked for and that were there.",
+		totals->cache_hits);
 	counter(out, "cache_misses_total", "Those that were not.", totals->cache_misses);
-	counter(out, "cache_hit_bytes_total", "Bytes copied to devices that did not have to be sent.", totals->cache_bytes);
-	counter(out, "cache_evictions_total", "Kept uploads thrown away to make room, since the directory was made.", evicted);
+	counter(out, "cache_hit_bytes_total",
+		"Bytes copied to devices that did not have to be sent.", totals->cache_bytes);
+	counter(out, "cache_evictions_total",
+		"Kept uploads thrown away to make room, since the directory was made.", evicted);
 }
 
 static void text_make(struct obs_super *super, struct ob_buf *out)
@@ -163,24 +173,34 @@ static void text_make(struct obs_super *super, struct ob_buf *out)
 	obs_status_fill(super, true, &load);
 	obs_status_totals(super, &totals);
 	head(out, "server_info", "gauge", "Always 1.");
-	put(out, "outboard_server_info{version=\"%s\",driver=\"%.200s\"} 1\n", load.version, label(load.driver, text, sizeof text));
+	put(out, "outboard_server_info{version=\"%s\",driver=\"%.200s\"} 1\n", load.version,
+		label(load.driver, text, sizeof text));
 	gauge(out, "uptime_seconds", "Since the server started.", (double)load.uptime_ns / 1e9);
 	gauge(out, "draining", "1 while the server shuts down.", load.draining);
 	gauge(out, "sessions", "Sessions now.", load.sessions);
 	gauge(out, "sessions_max", "Sessions that there may be.", load.max_sessions);
-	gauge(out, "workers_warm", "Workers that wait for a session, their driver loaded.", load.warm);
+	gauge(out, "workers_warm", "Workers that wait for a session, their driver loaded.",
+		load.warm);
 	gauge(out, "workers_starting", "Workers whose driver is loading.", load.starting);
-	gauge(out, "busy_ratio", "Part of the last second in which any session executed calls.", load.busy / 1000.0);
+	gauge(out, "busy_ratio", "Part of the last second in which any session executed calls.",
+		load.busy / 1000.0);
 	counter(out, "sessions_started_total", "Sessions given to a worker.", load.sessions_total);
-	counter(out, "connections_refused_total", "Connections answered with a refusal.", load.refused_total);
-	counter(out, "worker_deaths_total", "Workers that ended otherwise than by their session's end.", load.deaths_total);
+	counter(out, "connections_refused_total", "Connections answered with a refusal.",
+		load.refused_total);
+	counter(out, "worker_deaths_total",
+		"Workers that ended otherwise than by their session's end.", load.deaths_total);
 	counter(out, "calls_total", "Calls executed.", totals.calls);
-	counter(out, "replies_total", "Replies sent: calls that somebody waited for.", totals.replies);
+	counter(out, "replies_total", "Replies sent: calls that somebody waited for.",
+		totals.replies);
 	head(out, "net_bytes_total", "counter", "Bytes of data connections, by direction.");
-	put(out, "outboard_net_bytes_total{dir=\"in\"} %llu\noutboard_net_bytes_total{dir=\"out\"} %llu\n", (unsigned long long)totals.bytes_in,
-	    (unsigned long long)totals.bytes_out);
-	seconds(out, "device_seconds_total", "Measured device time of launches, where it is measured.", totals.device_ns);
-	seconds(out, "throttled_seconds_total", "How long launches were held back for a share or a priority.", totals.throttled_ns);
+	put(out,
+		"outboard_net_bytes_total{dir=\"in\"} %llu\noutboard_net_bytes_total{dir=\"out\"} "
+		"%llu\n",
+		(unsigned long long)totals.bytes_in, (unsigned long long)totals.bytes_out);
+	seconds(out, "device_seconds_total",
+		"Measured device time of launches, where it is measured.", totals.device_ns);
+	seconds(out, "throttled_seconds_total",
+		"How long launches were held back for a share or a priority.", totals.throttled_ns);
 	counter(out, "limit_refusals_total", "Calls refused by a limit.", totals.refusals);
 	cache(out, &super->cache, &totals);
 	devices(out, &load);
@@ -190,9 +210,11 @@ static void text_make(struct obs_super *super, struct ob_buf *out)
 
 /* ---- HTTP ---- */
 
-static enum MHD_Result respond(struct MHD_Connection *connection, unsigned status, const char *type, struct ob_buf *body)
+static enum MHD_Result respond(
+	struct MHD_Connection *connection, unsigned status, const char *type, struct ob_buf *body)
 {
-	struct MHD_Response *response = MHD_create_response_from_buffer(body->size, body->data, MHD_RESPMEM_MUST_COPY);
+	struct MHD_Response *response =
+		MHD_create_response_from_buffer(body->size, body->data, MHD_RESPMEM_MUST_COPY);
 	enum MHD_Result result = MHD_NO;
 
 	if (response) {
@@ -203,8 +225,8 @@ static enum MHD_Result respond(struct MHD_Connection *connection, unsigned statu
 	return result;
 }
 
-static enum MHD_Result answer(void *user, struct MHD_Connection *connection, const char *url, const char *method, const char *version, const char *data,
-	size_t *size, void **state)
+static enum MHD_Result answer(void *user, struct MHD_Connection *connection, const char *url,
+	const char *method, const char *version, const char *data, size_t *size, void **state)
 {
 	static const char other[] = "This is an Outboard server; its metrics are at /metrics\n";
 	enum MHD_Result result;
@@ -226,7 +248,8 @@ static enum MHD_Result answer(void *user, struct MHD_Connection *connection, con
 		result = respond(connection, MHD_HTTP_NOT_FOUND, "text/plain", &body);
 	} else {
 		text_make(user, &body);
-		result = respond(connection, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", &body);
+		result = respond(
+			connection, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", &body);
 	}
 	ob_buf_fini(&body);
 	return result;
@@ -235,15 +258,18 @@ static enum MHD_Result answer(void *user, struct MHD_Connection *connection, con
 /* ---- connections ---- */
 
 /*
- * One that sends half a request, or reads slowly, keeps its place for a time-out at most, and a shorter time when others come: from OBS_METRICS_FULL
- * on the oldest is cut off. A scraper sends its request at once and takes the answer, so it is never among the old.
+ * One that sends half a request, or reads slowly, keeps its place for a time-out at most, and a
+ * shorter time when others come: from OBS_METRICS_FULL on the oldest is cut off. A scraper sends
+ * its request at once and takes the answer, so it is never among the old.
  */
 static void oldest_goes(void)
 {
-	for (struct peer *peer = metrics.oldest; peer && metrics.n_open >= OBS_METRICS_FULL; peer = peer->newer) {
+	for (struct peer *peer = metrics.oldest; peer && metrics.n_open >= OBS_METRICS_FULL;
+		peer = peer->newer) {
 		if (peer->fd < 0)
 			continue;
-		shutdown(peer->fd, SHUT_RDWR); /* the library sees its end in its next turn, and closes it */
+		/* the library sees its end in its next turn, and closes it */
+		shutdown(peer->fd, SHUT_RDWR);
 		peer->fd = -1;
 		metrics.n_open--;
 	}
@@ -257,7 +283,8 @@ static void peer_remove(struct peer *peer)
 	free(peer);
 }
 
-static void connection_changed(void *unused, struct MHD_Connection *connection, void **state, enum MHD_ConnectionNotificationCode what)
+static void connection_changed(void *unused, struct MHD_Connection *connection, void **state,
+	enum MHD_ConnectionNotificationCode what)
 {
 	const union MHD_ConnectionInfo *info;
 	struct peer *peer = *state;
@@ -335,10 +362,13 @@ int obs_metrics_open(struct obs_super *super, const char *text)
 	metrics.fd = obt_listen(&url, BACKLOG, printed, sizeof printed);
 	if (metrics.fd < 0)
 		return complain(text, strerror(errno));
-	metrics.daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer, super, MHD_OPTION_LISTEN_SOCKET, metrics.fd,
-		MHD_OPTION_CONNECTION_LIMIT, OBS_METRICS_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, OBS_METRICS_TIMEOUT_S,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384, MHD_OPTION_NOTIFY_CONNECTION, connection_changed, NULL, MHD_OPTION_END);
-	info = metrics.daemon ? MHD_get_daemon_info(metrics.daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+	metrics.daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer, super,
+		MHD_OPTION_LISTEN_SOCKET, metrics.fd, MHD_OPTION_CONNECTION_LIMIT,
+		OBS_METRICS_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, OBS_METRICS_TIMEOUT_S,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384, MHD_OPTION_NOTIFY_CONNECTION,
+		connection_changed, NULL, MHD_OPTION_END);
+	info = metrics.daemon ? MHD_get_daemon_info(metrics.daemon, MHD_DAEMON_INFO_EPOLL_FD)
+			      : NULL;
 	if (!info) {
 		close(metrics.fd);
 		return complain(text, "libmicrohttpd does not start");

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Tells systemd, when it started the server (Type=notify), how the server is: one datagram to the socket named in NOTIFY_SOCKET. */
+/*
+ * Tells systemd, when it started the server (Type=notify), how the server is: one datagram to the
+ * socket named in NOTIFY_SOCKET.
+ */
 #ifndef OBS_NOTIFY_H
 #define OBS_NOTIFY_H
 

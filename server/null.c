@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The null driver's few answers that must make sense: one device of a plausible shape, addresses that are distinct. Everything
- * else succeeds and does nothing (protocol/obs_null.h), so that the wire can be measured alone.
+ * The null driver's few answers that must make sense: one device of a plausible shape, addresses
+ * that are distinct. Everything else succeeds and does nothing (protocol/obs_null.h), so that the
+ * wire can be measured alone.
  */
 #include <stdatomic.h>
 #include <stdint.h>
@@ -10,8 +11,8 @@
 
 #include "protocol/obs_null.h"
 
-#define NULL_MEMORY (80ull << 30)
-#define NULL_PLAIN_BASE 0x600000000000ull
+#define NULL_MEMORY         (80ull << 30)
+#define NULL_PLAIN_BASE     0x600000000000ull
 #define NULL_VARIABLE_BYTES (64u << 10)
 
 CUresult obs_null_cuDriverGetVersion(int *version)
@@ -112,7 +113,8 @@ CUresult obs_null_cuDeviceGetAttribute(int *value, CUdevice_attribute attribute,
 	return CUDA_SUCCESS;
 }
 
-CUresult obs_null_cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function)
+CUresult obs_null_cuFuncGetAttribute(
+	int *value, CUfunction_attribute attribute, CUfunction function)
 {
 	(void)function;
 	switch (attribute) {
@@ -133,7 +135,8 @@ CUresult obs_null_cuFuncGetAttribute(int *value, CUfunction_attribute attribute,
 }
 
 /* Any place one likes. */
-CUresult obs_null_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags)
+CUresult obs_null_cuMemAddressReserve(
+	CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags)
 {
 	(void)size;
 	(void)alignment;
@@ -157,8 +160,8 @@ CUresult obs_null_cuMemAlloc_v2(CUdeviceptr *addr, size_t bytes)
 	return CUDA_SUCCESS;
 }
 
-CUresult obs_null_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
-	unsigned long long flags)
+CUresult obs_null_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
+	const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	static _Atomic uint64_t last;
 
@@ -170,7 +173,8 @@ CUresult obs_null_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	return CUDA_SUCCESS;
 }
 
-CUresult obs_null_cuModuleGetGlobal_v2(CUdeviceptr *addr, size_t *bytes, CUmodule module, const char *name)
+CUresult obs_null_cuModuleGetGlobal_v2(
+	CUdeviceptr *addr, size_t *bytes, CUmodule module, const char *name)
 {
 	(void)module;
 	(void)name;

@@ -6,9 +6,15 @@
 
 #include "server/exec.h"
 
-/* A module with an image of `size` bytes is gone from its context: what was charged for it goes back. 0: nothing was. */
+/*
+ * A module with an image of `size` bytes is gone from its context: what was charged for it goes
+ * back. 0: nothing was.
+ */
 void obs_module_discharge(const struct obs_context *context, uint64_t size);
-/* An OBP_OP_WRITE whose data is still in the socket: received straight into page-locked memory. False: the connection broke, nothing was done. */
+/*
+ * An OBP_OP_WRITE whose data is still in the socket: received straight into page-locked memory.
+ * False: the connection broke, nothing was done.
+ */
 bool obs_big_write(struct obs_exec *x, const struct obp_item *item);
 
 #endif

@@ -17,7 +17,10 @@ struct obs_context *obs_context_find(struct obs_session *session, uint64_t id)
 	return NULL;
 }
 
-/* As obs_context_find. A client knows only later that a context was refused, and names it until then. */
+/*
+ * As obs_context_find. A client knows only later that a context was refused, and names it until
+ * then.
+ */
 static struct obs_context *context_named(struct obs_session *session, uint64_t id)
 {
 	struct obs_context *context = obs_context_find(session, id);
@@ -32,8 +35,11 @@ CUresult obs_context_ready(struct obs_session *session, struct obs_context *cont
 	if (context->driver)
 		return CUDA_SUCCESS;
 	if (context->primary)
-		context->error = session->drv->cuDevicePrimaryCtxRetain(&context->driver, (CUdevice)context->device);
-	return context->driver ? CUDA_SUCCESS : context->error ? context->error : CUDA_ERROR_INVALID_CONTEXT;
+		context->error = session->drv->cuDevicePrimaryCtxRetain(
+			&context->driver, (CUdevice)context->device);
+	return context->driver   ? CUDA_SUCCESS
+		: context->error ? context->error
+				 : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult obs_context_enter(struct obs_exec *x, struct obs_context *context)
@@ -49,7 +55,8 @@ CUresult obs_context_enter(struct obs_exec *x, struct obs_context *context)
 	return result;
 }
 
-void obs_op_ctx_use(struct obs_exec *x, const struct obp_record *rec, const struct obp_ctx_use_req *req)
+void obs_op_ctx_use(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_ctx_use_req *req)
 {
 	struct obs_context *context = context_named(x->session, req->ctx);
 
@@ -64,7 +71,8 @@ static struct obs_context *context_entry(struct obs_session *session)
 	for (uint32_t i = (uint32_t)session->n_devices; i < session->n_contexts; i++)
 		if (atomic_load_explicit(&session->contexts[i].id, memory_order_relaxed) == 0)
 			return &session->contexts[i];
-	return session->n_contexts < OBS_CONTEXTS_MAX ? &session->contexts[session->n_contexts++] : NULL;
+	return session->n_contexts < OBS_CONTEXTS_MAX ? &session->contexts[session->n_contexts++]
+						      : NULL;
 }
 
 static CUresult context_make(struct obs_exec *x, struct obs_context *context)
@@ -74,8 +82,12 @@ static CUresult context_make(struct obs_exec *x, struct obs_context *context)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = x->drv->cuCtxCreate_v2(&context->driver, context->flags, (CUdevice)context->device);
-	/* It was pushed. The stacks of the program's threads are the client's; this one would only grow. */
+	result =
+		x->drv->cuCtxCreate_v2(&context->driver, context->flags, (CUdevice)context->device);
+	/*
+	 * It was pushed. The stacks of the program's threads are the client's; this one would only
+	 * grow.
+	 */
 	if (result == CUDA_SUCCESS) {
 		x->drv->cuCtxPopCurrent_v2(&popped);
 	} else {
@@ -85,15 +97,18 @@ static CUresult context_make(struct obs_exec *x, struct obs_context *context)
 	return result;
 }
 
-void obs_op_ctx_create(struct obs_exec *x, const struct obp_record *rec, const struct obp_ctx_create_req *req)
+void obs_op_ctx_create(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_ctx_create_req *req)
 {
 	struct obs_context *context = obs_context_find(x->session, req->ctx);
 
 	if (req->device >= (uint32_t)x->session->n_devices)
 		obs_violation(x, rec, "there is no such device");
-	if (context && context->primary) { /* a primary being used for the first time, or after a reset */
+	/* a primary being used for the first time, or after a reset */
+	if (context && context->primary) {
 		context->flags = req->flags;
-		x->drv->cuDevicePrimaryCtxSetFlags_v2((CUdevice)req->device, req->flags); /* an active one keeps its flags */
+		/* an active one keeps its flags */
+		x->drv->cuDevicePrimaryCtxSetFlags_v2((CUdevice)req->device, req->flags);
 		obs_async_result(x, rec, obs_context_ready(x->session, context));
 		return;
 	}
@@ -125,7 +140,8 @@ static void forget_one(void *user, struct obs_handle *handle)
 	const struct forget *forget = user;
 
 	if (handle->context == forget->context)
-		obs_handles_remove(forget->table, atomic_load_explicit(&handle->id, memory_order_relaxed), NULL);
+		obs_handles_remove(forget->table,
+			atomic_load_explicit(&handle->id, memory_order_relaxed), NULL);
 }
 
 static void forget_module(void *user, struct obs_handle *handle)
@@ -135,8 +151,10 @@ static void forget_module(void *user, struct obs_handle *handle)
 
 	if (handle->context != forget->context)
 		return;
-	session = (struct obs_session *)((char *)forget->table - offsetof(struct obs_session, modules));
-	obs_memory_extra_remove_owner(&session->memory, atomic_load_explicit(&handle->id, memory_order_relaxed));
+	session = (struct obs_session *)((char *)forget->table -
+		offsetof(struct obs_session, modules));
+	obs_memory_extra_remove_owner(
+		&session->memory, atomic_load_explicit(&handle->id, memory_order_relaxed));
 	obs_module_discharge(handle->context, handle->extra);
 	forget_one(user, handle);
 }
@@ -144,7 +162,8 @@ static void forget_module(void *user, struct obs_handle *handle)
 /* Everything that lived in the context goes with it in the driver; here the handles go. */
 static void context_forget(struct obs_session *session, struct obs_context *context)
 {
-	struct obs_handles *const tables[] = { &session->streams, &session->events, &session->functions };
+	struct obs_handles *const tables[] = { &session->streams, &session->events,
+		&session->functions };
 	struct forget forget = { .table = &session->modules, .context = context };
 
 	obs_handles_each(&session->modules, forget_module, &forget);
@@ -154,7 +173,8 @@ static void context_forget(struct obs_session *session, struct obs_context *cont
 	}
 }
 
-void obs_op_ctx_destroy(struct obs_exec *x, const struct obp_record *rec, const struct obp_ctx_destroy_req *req)
+void obs_op_ctx_destroy(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_ctx_destroy_req *req)
 {
 	struct obs_session *session = x->session;
 	struct obs_context *context = context_named(session, req->ctx);
@@ -181,7 +201,10 @@ void obs_op_ctx_destroy(struct obs_exec *x, const struct obp_record *rec, const 
 				session->lanes[i]->context = NULL;
 		atomic_store_explicit(&context->id, 0, memory_order_release);
 	}
-	/* The driver may have left the thread without a current context: set it afresh for the next record. */
+	/*
+	 * The driver may have left the thread without a current context: set it afresh for the next
+	 * record.
+	 */
 	x->drv->cuCtxSetCurrent(NULL);
 	x->context = NULL;
 	obs_async_result(x, rec, result);
@@ -195,7 +218,8 @@ void obs_op_ctx_synchronize(struct obs_exec *x, const struct obp_record *rec)
 	obs_reply(x, rec, result, NULL, 0);
 }
 
-void obs_op_ctx_limit(struct obs_exec *x, const struct obp_record *rec, const struct obp_ctx_limit_req *req)
+void obs_op_ctx_limit(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_ctx_limit_req *req)
 {
 	struct obp_ctx_limit_rep rep = { 0 };
 	CUresult result = CUDA_SUCCESS;

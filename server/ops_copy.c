@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Copies and fills. Addresses are checked before the driver sees them: one outside the session's memory could be this process's own. */
+/*
+ * Copies and fills. Addresses are checked before the driver sees them: one outside the session's
+ * memory could be this process's own.
+ */
 #include <string.h>
 
 #include "base/check.h"
@@ -19,9 +22,12 @@ static bool box_inside(struct obs_exec *x, const struct box *box)
 
 	if (box->width == 0 || box->height == 0 || box->depth == 0)
 		return true;
-	if ((box->height > 1 && box->pitch < box->width) || ob_mul_overflows(box->height - 1, box->pitch, &rows) ||
-	    ob_mul_overflows(box->depth - 1, box->slice, &slices) || ob_add_overflows(rows, slices, &last) ||
-	    ob_add_overflows(last, box->width, &last) || (box->depth > 1 && box->slice < rows + box->width))
+	if ((box->height > 1 && box->pitch < box->width) ||
+		ob_mul_overflows(box->height - 1, box->pitch, &rows) ||
+		ob_mul_overflows(box->depth - 1, box->slice, &slices) ||
+		ob_add_overflows(rows, slices, &last) ||
+		ob_add_overflows(last, box->width, &last) ||
+		(box->depth > 1 && box->slice < rows + box->width))
 		return false;
 	return obs_memory_check(&x->session->memory, box->addr, last);
 }
@@ -35,24 +41,30 @@ static CUresult fill(struct obs_exec *x, const struct obp_memset_req *req, CUstr
 	if (req->height <= 1) {
 		switch (req->element) {
 		case 1:
-			return drv->cuMemsetD8Async(req->dst, (unsigned char)req->value, req->width, stream);
+			return drv->cuMemsetD8Async(
+				req->dst, (unsigned char)req->value, req->width, stream);
 		case 2:
-			return drv->cuMemsetD16Async(req->dst, (unsigned short)req->value, req->width, stream);
+			return drv->cuMemsetD16Async(
+				req->dst, (unsigned short)req->value, req->width, stream);
 		default:
 			return drv->cuMemsetD32Async(req->dst, req->value, req->width, stream);
 		}
 	}
 	switch (req->element) {
 	case 1:
-		return drv->cuMemsetD2D8Async(req->dst, req->pitch, (unsigned char)req->value, req->width, req->height, stream);
+		return drv->cuMemsetD2D8Async(req->dst, req->pitch, (unsigned char)req->value,
+			req->width, req->height, stream);
 	case 2:
-		return drv->cuMemsetD2D16Async(req->dst, req->pitch, (unsigned short)req->value, req->width, req->height, stream);
+		return drv->cuMemsetD2D16Async(req->dst, req->pitch, (unsigned short)req->value,
+			req->width, req->height, stream);
 	default:
-		return drv->cuMemsetD2D32Async(req->dst, req->pitch, req->value, req->width, req->height, stream);
+		return drv->cuMemsetD2D32Async(
+			req->dst, req->pitch, req->value, req->width, req->height, stream);
 	}
 }
 
-void obs_op_memset(struct obs_exec *x, const struct obp_record *rec, const struct obp_memset_req *req)
+void obs_op_memset(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_memset_req *req)
 {
 	struct box box = { req->dst, req->pitch, 0, 0, req->height, 1 };
 	CUstream stream;
@@ -69,32 +81,48 @@ void obs_op_memset(struct obs_exec *x, const struct obp_record *rec, const struc
 
 /* ---- device to device ---- */
 
-static CUresult d2d_slice(struct obs_exec *x, const struct obp_copy_d2d_req *req, uint64_t k, CUcontext dst_ctx, CUcontext src_ctx,
-	CUstream stream)
+static CUresult d2d_slice(struct obs_exec *x, const struct obp_copy_d2d_req *req, uint64_t k,
+	CUcontext dst_ctx, CUcontext src_ctx, CUstream stream)
 {
 	uint64_t dst = req->dst + k * req->dst_slice, src = req->src + k * req->src_slice;
 
 	if (dst_ctx != src_ctx) {
-		CUDA_MEMCPY3D_PEER peer = { .srcMemoryType = CU_MEMORYTYPE_DEVICE, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-			.srcDevice = src, .dstDevice = dst, .srcContext = src_ctx, .dstContext = dst_ctx, .srcPitch = req->src_pitch,
-			.dstPitch = req->dst_pitch, .srcHeight = req->height, .dstHeight = req->height, .WidthInBytes = req->width,
-			.Height = req->height, .Depth = 1 };
+		CUDA_MEMCPY3D_PEER peer = { .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+			.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+			.srcDevice = src,
+			.dstDevice = dst,
+			.srcContext = src_ctx,
+			.dstContext = dst_ctx,
+			.srcPitch = req->src_pitch,
+			.dstPitch = req->dst_pitch,
+			.srcHeight = req->height,
+			.dstHeight = req->height,
+			.WidthInBytes = req->width,
+			.Height = req->height,
+			.Depth = 1 };
 
 		if (req->height == 1)
-			return x->drv->cuMemcpyPeerAsync(dst, dst_ctx, src, src_ctx, req->width, stream);
+			return x->drv->cuMemcpyPeerAsync(
+				dst, dst_ctx, src, src_ctx, req->width, stream);
 		return x->drv->cuMemcpy3DPeerAsync(&peer, stream);
 	}
 	if (req->height == 1)
 		return x->drv->cuMemcpyDtoDAsync_v2(dst, src, req->width, stream);
-	CUDA_MEMCPY2D copy = { .srcMemoryType = CU_MEMORYTYPE_DEVICE, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = src,
-		.dstDevice = dst, .srcPitch = req->src_pitch, .dstPitch = req->dst_pitch, .WidthInBytes = req->width,
+	CUDA_MEMCPY2D copy = { .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.srcDevice = src,
+		.dstDevice = dst,
+		.srcPitch = req->src_pitch,
+		.dstPitch = req->dst_pitch,
+		.WidthInBytes = req->width,
 		.Height = req->height };
 
 	return x->drv->cuMemcpy2DAsync_v2(&copy, stream);
 }
 
 /* The driver's context for the id of a peer copy; 0 is the current one. False: told. */
-static bool peer_context(struct obs_exec *x, const struct obp_record *rec, uint64_t id, CUcontext *ret)
+static bool peer_context(
+	struct obs_exec *x, const struct obp_record *rec, uint64_t id, CUcontext *ret)
 {
 	struct obs_context *context = id ? obs_context_find(x->session, id) : x->context;
 	CUresult result = CUDA_ERROR_INVALID_CONTEXT;
@@ -109,10 +137,13 @@ static bool peer_context(struct obs_exec *x, const struct obp_record *rec, uint6
 	return true;
 }
 
-void obs_op_copy_d2d(struct obs_exec *x, const struct obp_record *rec, const struct obp_copy_d2d_req *req)
+void obs_op_copy_d2d(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_copy_d2d_req *req)
 {
-	const struct box dst = { req->dst, req->dst_pitch, req->dst_slice, req->width, req->height, req->depth };
-	const struct box src = { req->src, req->src_pitch, req->src_slice, req->width, req->height, req->depth };
+	const struct box dst = { req->dst, req->dst_pitch, req->dst_slice, req->width, req->height,
+		req->depth };
+	const struct box src = { req->src, req->src_pitch, req->src_slice, req->width, req->height,
+		req->depth };
 	CUcontext dst_ctx = NULL, src_ctx = NULL;
 	CUresult result = CUDA_SUCCESS;
 	CUstream stream;
@@ -120,7 +151,8 @@ void obs_op_copy_d2d(struct obs_exec *x, const struct obp_record *rec, const str
 	if (!obs_stream_get(x, rec, req->stream, &stream))
 		return;
 	if (req->dst_ctx != req->src_ctx &&
-	    (!peer_context(x, rec, req->dst_ctx, &dst_ctx) || !peer_context(x, rec, req->src_ctx, &src_ctx)))
+		(!peer_context(x, rec, req->dst_ctx, &dst_ctx) ||
+			!peer_context(x, rec, req->src_ctx, &src_ctx)))
 		return;
 	if (!box_inside(x, &dst) || !box_inside(x, &src)) {
 		obs_async_result(x, rec, CUDA_ERROR_INVALID_VALUE);
@@ -134,14 +166,18 @@ void obs_op_copy_d2d(struct obs_exec *x, const struct obp_record *rec, const str
 
 /* ---- host to device ---- */
 
-void obs_op_write(struct obs_exec *x, const struct obp_record *rec, const struct obp_write_req *req, const void *data)
+void obs_op_write(struct obs_exec *x, const struct obp_record *rec, const struct obp_write_req *req,
+	const void *data)
 {
 	CUresult result = CUDA_SUCCESS;
 	CUstream stream;
 
 	if (!obs_stream_get(x, rec, req->stream, &stream))
 		return;
-	/* From pageable memory the driver has taken the bytes when it returns, also in the Async form: the buffer may be reused. */
+	/*
+	 * From pageable memory the driver has taken the bytes when it returns, also in the Async
+	 * form: the buffer may be reused.
+	 */
 	if (!obs_memory_check(&x->session->memory, req->dst, req->size))
 		result = CUDA_ERROR_INVALID_VALUE;
 	else if (req->size && !stream)
@@ -177,7 +213,8 @@ bool obs_big_write(struct obs_exec *x, const struct obp_item *item)
 	pad = (8 - req.size % 8) % 8;
 	if (req.size > OBP_CHUNK_MAX || sizeof req + req.size + pad != item->size)
 		obs_violation(x, rec, "a call's body is out of bounds");
-	result = x->lane->context == x->context ? CUDA_SUCCESS : obs_context_enter(x, x->lane->context);
+	result = x->lane->context == x->context ? CUDA_SUCCESS
+						: obs_context_enter(x, x->lane->context);
 	if (result == CUDA_SUCCESS && !obs_memory_check(&x->session->memory, req.dst, req.size))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS || !obs_stream_get(x, rec, req.stream, &stream)) {
@@ -188,7 +225,10 @@ bool obs_big_write(struct obs_exec *x, const struct obp_item *item)
 		return true;
 	}
 	slot = obs_staging_write_slot(&x->session->staging, x->context);
-	/* When the connection breaks here the record comes again: the slot was only filled, and nothing has been copied from it. */
+	/*
+	 * When the connection breaks here the record comes again: the slot was only filled, and
+	 * nothing has been copied from it.
+	 */
 	if (!obs_exec_receive(x, slot->data, req.size) || !big_skip(x))
 		return false;
 	result = x->drv->cuMemcpyHtoDAsync_v2(req.dst, slot->data, req.size, stream);
@@ -197,10 +237,13 @@ bool obs_big_write(struct obs_exec *x, const struct obp_item *item)
 	return true;
 }
 
-void obs_op_write_rows(struct obs_exec *x, const struct obp_record *rec, const struct obp_write_rows_req *req, const void *data)
+void obs_op_write_rows(struct obs_exec *x, const struct obp_record *rec,
+	const struct obp_write_rows_req *req, const void *data)
 {
-	const struct box box = { req->dst, req->dst_pitch, req->dst_slice, req->width, req->height, req->depth };
-	uint64_t slice_bytes = req->width * req->height; /* the spec bounds width * height * depth */
+	const struct box box = { req->dst, req->dst_pitch, req->dst_slice, req->width, req->height,
+		req->depth };
+	/* the spec bounds width * height * depth */
+	uint64_t slice_bytes = req->width * req->height;
 	CUresult result = CUDA_SUCCESS;
 	struct obs_slot *slot;
 	CUstream stream;
@@ -216,9 +259,14 @@ void obs_op_write_rows(struct obs_exec *x, const struct obp_record *rec, const s
 	slot = obs_staging_write_slot(&x->session->staging, x->context);
 	memcpy(slot->data, data, slice_bytes * req->depth);
 	for (uint64_t k = 0; k < req->depth && result == CUDA_SUCCESS; k++) {
-		CUDA_MEMCPY2D copy = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = slot->data + k * slice_bytes,
-			.srcPitch = req->width, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = req->dst + k * req->dst_slice,
-			.dstPitch = req->height > 1 ? req->dst_pitch : req->width, .WidthInBytes = req->width, .Height = req->height };
+		CUDA_MEMCPY2D copy = { .srcMemoryType = CU_MEMORYTYPE_HOST,
+			.srcHost = slot->data + k * slice_bytes,
+			.srcPitch = req->width,
+			.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+			.dstDevice = req->dst + k * req->dst_slice,
+			.dstPitch = req->height > 1 ? req->dst_pitch : req->width,
+			.WidthInBytes = req->width,
+			.Height = req->height };
 
 		result = x->drv->cuMemcpy2DAsync_v2(&copy, stream);
 	}
@@ -229,26 +277,34 @@ void obs_op_write_rows(struct obs_exec *x, const struct obp_record *rec, const s
 /* ---- device to host ---- */
 
 /*
- * A copy to the client in pieces of at most OBP_CHUNK_MAX bytes. Each is started into one of two slots; while it runs the one
- * before is sent. `row` and `done_in_row` say where the next piece begins.
+ * A copy to the client in pieces of at most OBP_CHUNK_MAX bytes. Each is started into one of two
+ * slots; while it runs the one before is sent. `row` and `done_in_row` say where the next piece
+ * begins.
  */
 struct pull {
 	struct box box;
-	uint64_t row, done_in_row;   /* rows are numbered through all slices */
-	uint64_t piece;              /* bytes */
+	uint64_t row, done_in_row; /* rows are numbered through all slices */
+	uint64_t piece;            /* bytes */
 	CUstream stream;
 };
 
-static CUresult pull_rows(struct obs_exec *x, const struct pull *pull, uint64_t row, uint64_t rows, uint8_t *dst)
+static CUresult pull_rows(
+	struct obs_exec *x, const struct pull *pull, uint64_t row, uint64_t rows, uint8_t *dst)
 {
 	const struct box *box = &pull->box;
 	CUresult result = CUDA_SUCCESS;
 
 	while (rows > 0 && result == CUDA_SUCCESS) {
-		uint64_t k = row / box->height, y = row % box->height, n = ob_min(rows, box->height - y);
-		CUDA_MEMCPY2D copy = { .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = box->addr + k * box->slice + y * box->pitch,
-			.srcPitch = n > 1 ? box->pitch : box->width, .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = dst,
-			.dstPitch = box->width, .WidthInBytes = box->width, .Height = n };
+		uint64_t k = row / box->height, y = row % box->height,
+			 n = ob_min(rows, box->height - y);
+		CUDA_MEMCPY2D copy = { .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+			.srcDevice = box->addr + k * box->slice + y * box->pitch,
+			.srcPitch = n > 1 ? box->pitch : box->width,
+			.dstMemoryType = CU_MEMORYTYPE_HOST,
+			.dstHost = dst,
+			.dstPitch = box->width,
+			.WidthInBytes = box->width,
+			.Height = n };
 
 		result = x->drv->cuMemcpy2DAsync_v2(&copy, pull->stream);
 		dst += n * box->width;
@@ -278,7 +334,9 @@ static CUresult pull_next(struct obs_exec *x, struct pull *pull, uint8_t *dst, u
 	n = ob_min(box->width - pull->done_in_row, pull->piece);
 	*ret_size = (uint32_t)n;
 	CUresult result = x->drv->cuMemcpyDtoHAsync_v2(dst,
-		box->addr + pull->row / box->height * box->slice + pull->row % box->height * box->pitch + pull->done_in_row, n, pull->stream);
+		box->addr + pull->row / box->height * box->slice +
+			pull->row % box->height * box->pitch + pull->done_in_row,
+		n, pull->stream);
 	pull->done_in_row += n;
 	if (pull->done_in_row == box->width) {
 		pull->row++;
@@ -300,11 +358,13 @@ static CUresult pull_wait(struct obs_exec *x, struct obs_slot *slot, const struc
 	bool marked = slot->pending;
 
 	slot->pending = false;
-	return marked ? x->drv->cuEventSynchronize(slot->event) : x->drv->cuStreamSynchronize(pull->stream);
+	return marked ? x->drv->cuEventSynchronize(slot->event)
+		      : x->drv->cuStreamSynchronize(pull->stream);
 }
 
 /* One piece: no event, the stream is waited for. */
-static void pull_single(struct obs_exec *x, const struct obp_record *rec, struct pull *pull, struct obs_slot *slot)
+static void pull_single(
+	struct obs_exec *x, const struct obp_record *rec, struct pull *pull, struct obs_slot *slot)
 {
 	uint32_t size;
 	CUresult result = pull_next(x, pull, slot->data, &size);
@@ -316,7 +376,8 @@ static void pull_single(struct obs_exec *x, const struct obp_record *rec, struct
 	obs_reply_slot(x, result, slot, result == CUDA_SUCCESS ? size : 0, false);
 }
 
-static void pull_pieces(struct obs_exec *x, const struct obp_record *rec, struct pull *pull, struct obs_slot *slots[2])
+static void pull_pieces(struct obs_exec *x, const struct obp_record *rec, struct pull *pull,
+	struct obs_slot *slots[2])
 {
 	uint32_t size, next_size;
 	CUresult result = pull_next(x, pull, slots[0]->data, &size);
@@ -350,7 +411,8 @@ static void pull_pieces(struct obs_exec *x, const struct obp_record *rec, struct
 	obs_reply(x, rec, result, NULL, 0);
 }
 
-static void pull_run(struct obs_exec *x, const struct obp_record *rec, struct pull *pull, uint64_t stream)
+static void pull_run(
+	struct obs_exec *x, const struct obp_record *rec, struct pull *pull, uint64_t stream)
 {
 	struct obs_slot *slots[2];
 	uint64_t bytes;
@@ -361,8 +423,9 @@ static void pull_run(struct obs_exec *x, const struct obp_record *rec, struct pu
 		obs_reply(x, rec, CUDA_ERROR_INVALID_CONTEXT, NULL, 0);
 		return;
 	}
-	if (!box_inside(x, &pull->box) || ob_mul_overflows(pull->box.width, pull->box.height, &bytes) ||
-	    ob_mul_overflows(bytes, pull->box.depth, &bytes)) {
+	if (!box_inside(x, &pull->box) ||
+		ob_mul_overflows(pull->box.width, pull->box.height, &bytes) ||
+		ob_mul_overflows(bytes, pull->box.depth, &bytes)) {
 		obs_reply(x, rec, CUDA_ERROR_INVALID_VALUE, NULL, 0);
 		return;
 	}
@@ -386,9 +449,11 @@ void obs_op_read(struct obs_exec *x, const struct obp_record *rec, const struct 
 	pull_run(x, rec, &pull, req->stream);
 }
 
-void obs_op_read_rows(struct obs_exec *x, const struct obp_record *rec, const struct obp_read_rows_req *req)
+void obs_op_read_rows(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_read_rows_req *req)
 {
-	struct pull pull = { .box = { req->src, req->src_pitch, req->src_slice, req->width, req->height, req->depth } };
+	struct pull pull = { .box = { req->src, req->src_pitch, req->src_slice, req->width,
+				     req->height, req->depth } };
 
 	pull_run(x, rec, &pull, req->stream);
 }

@@ -1,28 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Memory operations. The client places allocations itself; here memory is put behind addresses and taken away. */
+/*
+ * Memory operations. The client places allocations itself; here memory is put behind addresses and
+ * taken away.
+ */
 #include "server/lane.h"
 #include "server/ops.h"
 
-void obs_op_mem_alloc(struct obs_exec *x, const struct obp_record *rec, const struct obp_mem_alloc_req *req)
+void obs_op_mem_alloc(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_mem_alloc_req *req)
 {
-	/* Nothing to do: the memory is there. A client that takes more than it was given harms its own kernels only. */
+	/*
+	 * Nothing to do: the memory is there. A client that takes more than it was given harms its
+	 * own kernels only.
+	 */
 	if (!obs_memory_check(&x->session->memory, req->addr, req->size))
 		obs_async_result(x, rec, CUDA_ERROR_INVALID_VALUE);
 }
 
-void obs_op_mem_grow(struct obs_exec *x, const struct obp_record *rec, const struct obp_mem_grow_req *req)
+void obs_op_mem_grow(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_mem_grow_req *req)
 {
-	obs_reply(x, rec, obs_memory_grow(&x->session->memory, req->device, req->addr, req->size), NULL, 0);
+	obs_reply(x, rec, obs_memory_grow(&x->session->memory, req->device, req->addr, req->size),
+		NULL, 0);
 }
 
-void obs_op_mem_alloc_plain(struct obs_exec *x, const struct obp_record *rec, const struct obp_mem_alloc_plain_req *req)
+void obs_op_mem_alloc_plain(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_mem_alloc_plain_req *req)
 {
 	struct obp_mem_alloc_plain_rep rep = { 0 };
 	CUdeviceptr addr = 0;
 	CUresult result = x->drv->cuMemAlloc_v2(&addr, req->size);
 
-	if (result == CUDA_SUCCESS && !obs_memory_extra_add(&x->session->memory, addr, req->size, OBS_OWNER_PLAIN)) {
+	if (result == CUDA_SUCCESS &&
+		!obs_memory_extra_add(&x->session->memory, addr, req->size, OBS_OWNER_PLAIN)) {
 		x->drv->cuMemFree_v2(addr);
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -30,7 +41,10 @@ void obs_op_mem_alloc_plain(struct obs_exec *x, const struct obp_record *rec, co
 	obs_reply(x, rec, result, &rep, sizeof rep);
 }
 
-/* Work that may still use the memory is waited for, in the context of the thread that frees, else in the device's primary. */
+/*
+ * Work that may still use the memory is waited for, in the context of the thread that frees, else
+ * in the device's primary.
+ */
 static CUresult fence(struct obs_exec *x, uint64_t addr)
 {
 	struct obs_context *context = x->lane->context;
@@ -43,7 +57,10 @@ static CUresult fence(struct obs_exec *x, uint64_t addr)
 	return result == CUDA_SUCCESS ? x->drv->cuCtxSynchronize() : result;
 }
 
-/* Memory whose context was destroyed before it went with that context: the client only gives the address back, which is no error. */
+/*
+ * Memory whose context was destroyed before it went with that context: the client only gives the
+ * address back, which is no error.
+ */
 static CUresult plain_free(struct obs_exec *x, uint64_t addr)
 {
 	CUresult result;
@@ -51,10 +68,13 @@ static CUresult plain_free(struct obs_exec *x, uint64_t addr)
 	if (!x->context && x->lane->context && x->lane->context->driver)
 		obs_context_enter(x, x->lane->context);
 	result = x->drv->cuMemFree_v2(addr);
-	return result == CUDA_ERROR_INVALID_CONTEXT || result == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : result;
+	return result == CUDA_ERROR_INVALID_CONTEXT || result == CUDA_ERROR_INVALID_VALUE
+		? CUDA_SUCCESS
+		: result;
 }
 
-void obs_op_mem_free(struct obs_exec *x, const struct obp_record *rec, const struct obp_mem_free_req *req)
+void obs_op_mem_free(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_mem_free_req *req)
 {
 	struct obs_memory *memory = &x->session->memory;
 	CUresult result = CUDA_SUCCESS;
@@ -70,7 +90,8 @@ void obs_op_mem_free(struct obs_exec *x, const struct obp_record *rec, const str
 	obs_async_result(x, rec, result);
 }
 
-void obs_op_mem_trim(struct obs_exec *x, const struct obp_record *rec, const struct obp_mem_trim_req *req)
+void obs_op_mem_trim(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_mem_trim_req *req)
 {
 	obs_async_result(x, rec, obs_memory_trim(&x->session->memory, req->addr, req->size));
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Copies whose bytes travel over the stripes: what the executor does (server/stripe.h has the picture). */
+/*
+ * Copies whose bytes travel over the stripes: what the executor does (server/stripe.h has the
+ * picture).
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -12,7 +15,7 @@
 #include "server/ops.h"
 #include "server/stripe_inside.h"
 
-#define LOOK_NS (250 * OB_MS)    /* between looks at a transfer that does not move */
+#define LOOK_NS (250 * OB_MS) /* between looks at a transfer that does not move */
 
 /* A copy that this thread is at: slots whose copy was started, oldest first. */
 struct pump {
@@ -21,20 +24,24 @@ struct pump {
 	struct obs_transfer *t;
 	CUstream stream;
 	CUresult result;
-	uint64_t addr, next;             /* reads: where the next piece begins */
+	uint64_t addr, next; /* reads: where the next piece begins */
 	struct obs_stripe_queue flying;
 };
 
 /* ---- the transfer ---- */
 
-/* Slots for the stripes there are: two for each, so that one is filled while the other is copied, and two more. */
+/*
+ * Slots for the stripes there are: two for each, so that one is filled while the other is copied,
+ * and two more.
+ */
 static uint32_t slots_have(struct obs_stripes *stripes, const struct obs_driver *drv)
 {
 	uint32_t want = stripes->set ? 2 * stripes->set->n + 2 : 0;
 
 	while (stripes->n_slots < ob_min(want, OBS_STRIPE_SLOTS_MAX)) {
 		struct obs_stripe_slot *slot = &stripes->slots[stripes->n_slots];
-		void *p = mmap(NULL, OBP_CHUNK_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		void *p = mmap(NULL, OBP_CHUNK_MAX, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		if (p == MAP_FAILED)
 			break;
@@ -47,8 +54,11 @@ static uint32_t slots_have(struct obs_stripes *stripes, const struct obs_driver 
 	return stripes->n_slots;
 }
 
-/* False: there are no stripes, or another transfer is under way; this one is over before it began. */
-static bool transfer_open(struct pump *pump, const struct obp_record *rec, uint64_t id, uint64_t size, bool write)
+/*
+ * False: there are no stripes, or another transfer is under way; this one is over before it began.
+ */
+static bool transfer_open(
+	struct pump *pump, const struct obp_record *rec, uint64_t id, uint64_t size, bool write)
 {
 	struct obs_stripes *stripes = pump->stripes;
 	struct obs_transfer *t = pump->t;
@@ -60,9 +70,15 @@ static bool transfer_open(struct pump *pump, const struct obp_record *rec, uint6
 		obs_violation(pump->x, rec, "a transfer whose number is not above the last one's");
 	}
 	/* A set that broke is there until its last thread has left it. */
-	open = !t->open && stripes->set && !atomic_load(&stripes->set->gate.closed) && slots_have(stripes, pump->x->drv) > 0;
+	open = !t->open && stripes->set && !atomic_load(&stripes->set->gate.closed) &&
+		slots_have(stripes, pump->x->drv) > 0;
 	if (open)
-		*t = (struct obs_transfer){ .id = id, .size = size, .touched = ob_clock_ns(), .set = stripes->set, .open = true, .write = write };
+		*t = (struct obs_transfer){ .id = id,
+			.size = size,
+			.touched = ob_clock_ns(),
+			.set = stripes->set,
+			.open = true,
+			.write = write };
 	else if (!t->open)
 		stripes->last = id;
 	pthread_cond_broadcast(&stripes->changed);
@@ -99,11 +115,15 @@ static void transfer_wait(struct pump *pump)
 		until.tv_nsec -= (long)OB_SECOND;
 		until.tv_sec++;
 	}
-	if (pthread_cond_timedwait(&pump->stripes->changed, &pump->stripes->lock, &until) != ETIMEDOUT || t->failed)
+	if (pthread_cond_timedwait(&pump->stripes->changed, &pump->stripes->lock, &until) !=
+			ETIMEDOUT ||
+		t->failed)
 		return;
 	moved = ob_max(atomic_load(&t->set->gate.moved), t->touched);
 	if (ob_clock_ns() > moved + OBS_STRIPE_STALL_NS) {
-		ob_info("session %016llx: nothing has come over the stripes for %u s; they are closed", (unsigned long long)pump->x->session->id,
+		ob_info("session %016llx: nothing has come over the stripes for %u s; they are "
+			"closed",
+			(unsigned long long)pump->x->session->id,
 			(unsigned)(OBS_STRIPE_STALL_NS / OB_SECOND));
 		obs_stripe_break(pump->stripes, t->set);
 	}
@@ -116,7 +136,8 @@ static void slot_fly(struct pump *pump, struct obs_stripe_slot *slot)
 {
 	const struct obs_driver *drv = pump->x->drv;
 
-	if (!slot->event && drv->cuEventCreate(&slot->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+	if (!slot->event &&
+		drv->cuEventCreate(&slot->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
 		slot->event = NULL;
 	slot->marked = slot->event && drv->cuEventRecord(slot->event, pump->stream) == CUDA_SUCCESS;
 	obs_stripe_put(&pump->flying, slot);
@@ -131,7 +152,8 @@ static struct obs_stripe_slot *slot_land(struct pump *pump)
 
 	if (!slot)
 		return NULL;
-	result = slot->marked ? drv->cuEventSynchronize(slot->event) : drv->cuStreamSynchronize(pump->stream);
+	result = slot->marked ? drv->cuEventSynchronize(slot->event)
+			      : drv->cuStreamSynchronize(pump->stream);
 	slot->marked = false;
 	if (pump->result == CUDA_SUCCESS)
 		pump->result = result;
@@ -156,7 +178,8 @@ static void events_drop(struct pump *pump)
 	}
 }
 
-static void slot_return(struct pump *pump, struct obs_stripe_queue *queue, struct obs_stripe_slot *slot)
+static void slot_return(
+	struct pump *pump, struct obs_stripe_queue *queue, struct obs_stripe_slot *slot)
 {
 	pthread_mutex_lock(&pump->stripes->lock);
 	pump->t->touched = ob_clock_ns();
@@ -183,7 +206,9 @@ static bool pump_end(struct pump *pump)
 
 static bool pump_begin(struct pump *pump, struct obs_exec *x)
 {
-	*pump = (struct pump){ .x = x, .stripes = &x->session->stripes, .t = &x->session->stripes.transfer };
+	*pump = (struct pump){
+		.x = x, .stripes = &x->session->stripes, .t = &x->session->stripes.transfer
+	};
 	pump->flying.last = &pump->flying.first;
 	return x->context != NULL;
 }
@@ -197,7 +222,8 @@ static struct obs_stripe_slot *part_next(struct pump *pump)
 	struct obs_stripe_slot *slot = NULL, *landed;
 
 	pthread_mutex_lock(&stripes->lock);
-	while (!pump->t->failed && pump->t->done < pump->t->size && !(slot = obs_stripe_get(&stripes->full))) {
+	while (!pump->t->failed && pump->t->done < pump->t->size &&
+		!(slot = obs_stripe_get(&stripes->full))) {
 		/* While nothing comes in the slots are given back. */
 		pthread_mutex_unlock(&stripes->lock);
 		landed = slot_land(pump);
@@ -218,14 +244,16 @@ static void pump_in(struct pump *pump, uint64_t dst)
 	struct obs_stripe_slot *slot;
 
 	while (pump->result == CUDA_SUCCESS && (slot = part_next(pump))) {
-		pump->result = pump->x->drv->cuMemcpyHtoDAsync_v2(dst + slot->offset, slot->data, slot->size, pump->stream);
+		pump->result = pump->x->drv->cuMemcpyHtoDAsync_v2(
+			dst + slot->offset, slot->data, slot->size, pump->stream);
 		slot_fly(pump, slot);
 		while (slot_landed(pump))
 			slot_return(pump, &pump->stripes->free, slot_land(pump));
 	}
 }
 
-void obs_op_write_striped(struct obs_exec *x, const struct obp_record *rec, const struct obp_write_striped_req *req)
+void obs_op_write_striped(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_write_striped_req *req)
 {
 	struct obp_write_striped_rep rep = { 0 };
 	struct pump pump;
@@ -252,7 +280,8 @@ void obs_op_write_striped(struct obs_exec *x, const struct obp_record *rec, cons
 static void pieces_start(struct pump *pump)
 {
 	struct obs_stripes *stripes = pump->stripes;
-	const uint64_t piece = obp_packer_cuts(&pump->x->session->packer) ? OBP_PACK_CHUNK : OBP_CHUNK_MAX;
+	const uint64_t piece =
+		obp_packer_cuts(&pump->x->session->packer) ? OBP_PACK_CHUNK : OBP_CHUNK_MAX;
 
 	while (pump->result == CUDA_SUCCESS && pump->next < pump->t->size) {
 		struct obs_stripe_slot *slot;
@@ -265,7 +294,8 @@ static void pieces_start(struct pump *pump)
 		slot->offset = pump->next;
 		slot->size = (uint32_t)ob_min(piece, pump->t->size - pump->next);
 		pump->next += slot->size;
-		pump->result = pump->x->drv->cuMemcpyDtoHAsync_v2(slot->data, pump->addr + slot->offset, slot->size, pump->stream);
+		pump->result = pump->x->drv->cuMemcpyDtoHAsync_v2(
+			slot->data, pump->addr + slot->offset, slot->size, pump->stream);
 		slot_fly(pump, slot);
 	}
 }
@@ -277,7 +307,8 @@ static bool out_goes_on(struct pump *pump)
 
 	pthread_mutex_lock(&pump->stripes->lock);
 	/* Everything is with the stripes, or waits for a slot that they have. */
-	if (!pump->flying.first && !t->failed && t->done < t->size && (pump->next == t->size || !pump->stripes->free.first))
+	if (!pump->flying.first && !t->failed && t->done < t->size &&
+		(pump->next == t->size || !pump->stripes->free.first))
 		transfer_wait(pump);
 	more = !t->failed && t->done < t->size;
 	pthread_mutex_unlock(&pump->stripes->lock);
@@ -297,11 +328,15 @@ static void pump_out(struct pump *pump)
 			obs_exec_output(pump->x, pump->result);
 		first = first && !slot;
 		if (slot)
-			slot_return(pump, pump->result == CUDA_SUCCESS ? &pump->stripes->full : &pump->stripes->free, slot);
+			slot_return(pump,
+				pump->result == CUDA_SUCCESS ? &pump->stripes->full
+							     : &pump->stripes->free,
+				slot);
 	} while (out_goes_on(pump));
 }
 
-void obs_op_read_striped(struct obs_exec *x, const struct obp_record *rec, const struct obp_read_striped_req *req)
+void obs_op_read_striped(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_read_striped_req *req)
 {
 	struct obp_read_striped_rep rep = { 0 };
 	struct pump pump;

@@ -17,46 +17,106 @@ static const char help[] =
 	"usage: outboard-server --listen URL [options]\n"
 	"Runs CUDA programs of other machines on this machine's GPU, or on its CPU.\n"
 	"\n"
-	"  --listen URL         tls://host:port, tcp://host:port, unix:/path or shm:/path; may be repeated; port 0 picks a free\n"
-	"                       one; shm: is a unix socket to clients that name it so, and their data goes through shared memory\n"
-	"  --tls-cert FILE      certificate of the tls:// addresses (PEM); 'outboard cert' makes one\n"
+	"  --listen URL         tls://host:port, tcp://host:port, unix:/path or shm:/path; may be "
+	"repeated; port 0 picks a free\n"
+	"                       one; shm: is a unix socket to clients that name it so, and their "
+	"data goes through shared memory\n"
+	"  --tls-cert FILE      certificate of the tls:// addresses (PEM); 'outboard cert' makes "
+	"one\n"
 	"  --tls-key FILE       its private key\n"
-	"  --tls-client-ca FILE clients may prove themselves by a certificate that one of these has signed\n"
-	"  --tokens FILE        clients may prove themselves by a token of this file ('outboard token')\n"
-	"  --audit FILE         append who came, from where, for how long and how much, as JSON lines\n"
-	"  --audit-size SIZE    bytes of one file of it (default 16MiB); then it becomes FILE.1, and a new one begins\n"
+	"  --tls-client-ca FILE clients may prove themselves by a certificate that one of these "
+	"has signed\n"
+	"  --tokens FILE        clients may prove themselves by a token of this file ('outboard "
+	"token')\n"
+	"  --audit FILE         append who came, from where, for how long and how much, as JSON "
+	"lines\n"
+	"  --audit-size SIZE    bytes of one file of it (default 16MiB); then it becomes FILE.1, "
+	"and a new one begins\n"
 	"  --audit-files N      so many files of it are kept (default 8)\n"
-	"  --insecure           listen where other machines can connect without TLS, or let anybody in\n"
+	"  --insecure           listen where other machines can connect without TLS, or let "
+	"anybody in\n"
 	"  --driver WHICH       auto (default): gpu if it works, else soft, with a warning\n"
-	"                       gpu: the system's libcuda.so.1, or the server does not start; soft: the software device, on the CPU\n"
-	"                       null: answers everything, computes nothing; or the path of a libcuda.so.1\n"
-	"  --sandbox WHICH      auto (default): workers and admission are confined as far as this kernel can; strict: they do not\n"
+	"                       gpu: the system's libcuda.so.1, or the server does not start; "
+	"soft: the software device, on the CPU\n"
+	"                       null: answers everything, computes nothing; or the path of a "
+	"libcuda.so.1\n"
+	"  --sandbox WHICH      auto (default): workers and admission are confined as far as this "
+	"kernel can; strict: they do not\n"
 	"                       start without every part; off\n"
-	"  --worker-user NAME   the workers' user, name or number, of a server started as root (default: outboard if there is\n"
+	"  --worker-user NAME   the workers' user, name or number, of a server started as root "
+	"(default: outboard if there is\n"
 	"                       such a user, else a number that nobody has)\n"
 	"  --warm N             workers kept ready for new sessions (default 1)\n"
-	"  --refill N           workers that may be starting at the same time (default 4): a driver that starts loads the machine\n"
+	"  --refill N           workers that may be starting at the same time (default 4): a "
+	"driver that starts loads the machine\n"
 	"  --max-sessions N     sessions at the same time (default 256)\n"
 	"  --hello-timeout S    seconds a new connection has to introduce itself (default 5)\n"
-	"  --connections N      connections at a time that have not proved who they are (default 2048)\n"
-	"  --address-connections N  of these, from one address (default 64); an IPv6 address is counted with its /64\n"
-	"  --address-rate N     new sessions and questions for the load from one address a second (default 50)\n"
-	"  --address-sessions N sessions of one address at the same time (default 7/8 of --max-sessions)\n"
-	"  --token-sessions N   sessions of one token or certificate at the same time (default 7/8 of --max-sessions)\n"
-	"  --count-local        count this machine's own addresses like others (default: their connections, rate and sessions are not)\n"
+	"  --connections N      connections at a time that have not proved who they are (default "
+	"2048)\n"
+	"  --address-connections N  of these, from one address (default 64); an IPv6 address is "
+	"counted with its /64\n"
+	"  --address-rate N     new sessions and questions for the load from one address a second "
+	"(default 50)\n"
+	"  --address-sessions N sessions of one address at the same time (default 7/8 of "
+	"--max-sessions)\n"
+	"  --token-sessions N   sessions of one token or certificate at the same time (default 7/8 "
+	"of --max-sessions)\n"
+	"  --count-local        count this machine's own addresses like others (default: their "
+	"connections, rate and sessions are not)\n"
 	"  --drain-timeout S    seconds that sessions get to end after SIGTERM (default 30)\n"
-	"  --grace S            seconds a session waits for a client whose connection broke (default 60; 0: it ends)\n"
-	"  --cache DIR          where uploads of clients are kept (default: under $XDG_RUNTIME_DIR or /tmp)\n"
-	"  --upload-cache SIZE  bytes of code images and copied data that are kept there (default 1GiB; 0: none)\n"
-	"  --metrics URL        answer GET /metrics there, for example tcp://127.0.0.1:9464; alone it may leave this host\n"
-	"  --config FILE        these settings from a file; what stands behind it on the command line goes before\n"
+	"  --grace S            seconds a session waits for a client whose connection broke "
+	"(default 60; 0: it ends)\n"
+	"  --cache DIR          where uploads of clients are kept (default: under $XDG_RUNTIME_DIR "
+	"or /tmp)\n"
+	"  --upload-cache SIZE  bytes of code images and copied data that are kept there (default "
+	"1GiB; 0: none)\n"
+	"  --metrics URL        answer GET /metrics there, for example tcp://127.0.0.1:9464; alone "
+	"it may leave this host\n"
+	"  --config FILE        these settings from a file; what stands behind it on the command "
+	"line goes before\n"
 	"  --check-config FILE  say what is wrong with it, and end\n"
 	"  --version, --help\n\n";
 
 enum {
-	LISTEN = 256, TLS_CERT, TLS_KEY, TLS_CLIENT_CA, TOKENS, AUDIT, INSECURE, LIMIT, LIMITS, CONFIG, CHECK_CONFIG, METRICS, REFILL, DRIVER,
-	WARM, MAX_SESSIONS, HELLO, DRAIN, GRACE, CACHE, UPLOAD_CACHE, SANDBOX, WORKER_USER, WORKER_IDS, WORKER, ADMISSION, LISTENERS,
-	EXPECT_TLS, PROBE, VERSION, HELP, AUDIT_SIZE, AUDIT_FILES, CONNECTIONS, ADDRESS_CONNECTIONS, ADDRESS_RATE, ADDRESS_SESSIONS, TOKEN_SESSIONS, COUNT_LOCAL
+	LISTEN = 256,
+	TLS_CERT,
+	TLS_KEY,
+	TLS_CLIENT_CA,
+	TOKENS,
+	AUDIT,
+	INSECURE,
+	LIMIT,
+	LIMITS,
+	CONFIG,
+	CHECK_CONFIG,
+	METRICS,
+	REFILL,
+	DRIVER,
+	WARM,
+	MAX_SESSIONS,
+	HELLO,
+	DRAIN,
+	GRACE,
+	CACHE,
+	UPLOAD_CACHE,
+	SANDBOX,
+	WORKER_USER,
+	WORKER_IDS,
+	WORKER,
+	ADMISSION,
+	LISTENERS,
+	EXPECT_TLS,
+	PROBE,
+	VERSION,
+	HELP,
+	AUDIT_SIZE,
+	AUDIT_FILES,
+	CONNECTIONS,
+	ADDRESS_CONNECTIONS,
+	ADDRESS_RATE,
+	ADDRESS_SESSIONS,
+	TOKEN_SESSIONS,
+	COUNT_LOCAL
 };
 
 static const struct option long_options[] = {
@@ -105,7 +165,7 @@ static const struct option long_options[] = {
 	{ "upload-cache", required_argument, NULL, UPLOAD_CACHE },
 	{ "worker", no_argument, NULL, WORKER },
 	{ "admission", no_argument, NULL, ADMISSION },
-	{ "expect-tls", no_argument, NULL, EXPECT_TLS }, /* workers only */
+	{ "expect-tls", no_argument, NULL, EXPECT_TLS },     /* workers only */
 	{ "listeners", required_argument, NULL, LISTENERS }, /* admission only */
 	{ "probe", no_argument, NULL, PROBE },
 	{ "version", no_argument, NULL, VERSION },
@@ -115,15 +175,50 @@ static const struct option long_options[] = {
 
 /* Keys a configuration may have: the options that set something. */
 static const char *const setting_names[] = {
-	"listen", "driver", "sandbox", "worker-user", "warm", "refill", "max-sessions", "hello-timeout", "drain-timeout", "grace", "cache",
-	"upload-cache", "tls-cert", "tls-key", "tls-client-ca", "tokens", "audit", "audit-size", "audit-files", "connections",
-	"address-connections", "address-rate", "address-sessions",
-	"token-sessions", "count-local", "insecure", "metrics", "max-memory", "max-host-memory", "max-outstanding",
-	"max-handles", "max-modules", "max-lanes", "max-stripes", "idle-timeout",
-	"share", "max-priority", "on-excess", "measure", NULL,
+	"listen",
+	"driver",
+	"sandbox",
+	"worker-user",
+	"warm",
+	"refill",
+	"max-sessions",
+	"hello-timeout",
+	"drain-timeout",
+	"grace",
+	"cache",
+	"upload-cache",
+	"tls-cert",
+	"tls-key",
+	"tls-client-ca",
+	"tokens",
+	"audit",
+	"audit-size",
+	"audit-files",
+	"connections",
+	"address-connections",
+	"address-rate",
+	"address-sessions",
+	"token-sessions",
+	"count-local",
+	"insecure",
+	"metrics",
+	"max-memory",
+	"max-host-memory",
+	"max-outstanding",
+	"max-handles",
+	"max-modules",
+	"max-lanes",
+	"max-stripes",
+	"idle-timeout",
+	"share",
+	"max-priority",
+	"on-excess",
+	"measure",
+	NULL,
 };
 
-static bool take_count(const char *text, uint32_t min, uint32_t max, uint32_t *ret, char *ret_why, size_t size)
+static bool take_count(
+	const char *text, uint32_t min, uint32_t max, uint32_t *ret, char *ret_why, size_t size)
 {
 	uint64_t value;
 
@@ -151,7 +246,8 @@ static const char **file_of(struct obs_options *o, int which)
 	}
 }
 
-static bool take_text(const char *text, const char **ret, char *ret_why, size_t size, const char *wanted)
+static bool take_text(
+	const char *text, const char **ret, char *ret_why, size_t size, const char *wanted)
 {
 	*ret = text;
 	if (text[0])
@@ -171,7 +267,8 @@ static bool take_flag(const char *text, bool *ret, char *ret_why, size_t size)
 }
 
 /* One setting, wherever it comes from. False: ret_why says what it takes. */
-static bool set(struct obs_options *o, int which, const char *name, const char *text, char *ret_why, size_t size)
+static bool set(struct obs_options *o, int which, const char *name, const char *text, char *ret_why,
+	size_t size)
 {
 	const char *why = "";
 
@@ -181,9 +278,11 @@ static bool set(struct obs_options *o, int which, const char *name, const char *
 			snprintf(ret_why, size, "%d addresses at most", OBS_LISTEN_MAX);
 			return false;
 		}
-		return take_text(text, &o->listen[o->n_listen++], ret_why, size, "an address, for example tcp://0.0.0.0:14800");
+		return take_text(text, &o->listen[o->n_listen++], ret_why, size,
+			"an address, for example tcp://0.0.0.0:14800");
 	case DRIVER:
-		return take_text(text, &o->driver, ret_why, size, "auto, gpu, soft, null or the path of a libcuda.so.1");
+		return take_text(text, &o->driver, ret_why, size,
+			"auto, gpu, soft, null or the path of a libcuda.so.1");
 	case TLS_CERT:
 	case TLS_KEY:
 	case TLS_CLIENT_CA:
@@ -202,9 +301,11 @@ static bool set(struct obs_options *o, int which, const char *name, const char *
 	case AUDIT_FILES:
 		return take_count(text, 1, OBS_AUDIT_FILES_MAX, &o->audit_files, ret_why, size);
 	case CONNECTIONS:
-		return take_count(text, OBS_CONNECTIONS_MIN, OBS_CONNECTIONS_MAX, &o->connections, ret_why, size);
+		return take_count(text, OBS_CONNECTIONS_MIN, OBS_CONNECTIONS_MAX, &o->connections,
+			ret_why, size);
 	case ADDRESS_CONNECTIONS:
-		return take_count(text, 1, OBS_CONNECTIONS_MAX, &o->address_connections, ret_why, size);
+		return take_count(
+			text, 1, OBS_CONNECTIONS_MAX, &o->address_connections, ret_why, size);
 	case ADDRESS_RATE:
 		return take_count(text, 1, OBS_ADDRESS_RATE_MAX, &o->address_rate, ret_why, size);
 	case ADDRESS_SESSIONS:
@@ -216,7 +317,8 @@ static bool set(struct obs_options *o, int which, const char *name, const char *
 	case UPLOAD_CACHE:
 		if (strcmp(text, "0") == 0)
 			o->upload_cache = 0;
-		else if (!ob_text_parse_size(text, &o->upload_cache) || o->upload_cache < 16u << 20 || o->upload_cache > OBS_CACHE_MAX) {
+		else if (!ob_text_parse_size(text, &o->upload_cache) ||
+			o->upload_cache < 16u << 20 || o->upload_cache > OBS_CACHE_MAX) {
 			snprintf(ret_why, size, "0 or a size of at least 16 MiB, for example 4GiB");
 			return false;
 		}
@@ -227,7 +329,8 @@ static bool set(struct obs_options *o, int which, const char *name, const char *
 	case WORKER_USER:
 		return take_text(text, &o->sandbox.user, ret_why, size, "a user");
 	case METRICS:
-		return take_text(text, &o->metrics, ret_why, size, "an address, for example tcp://127.0.0.1:9464");
+		return take_text(text, &o->metrics, ret_why, size,
+			"an address, for example tcp://127.0.0.1:9464");
 	case REFILL:
 		return take_count(text, 1, OBS_REFILL_MAX, &o->refill, ret_why, size);
 	case WARM:
@@ -266,7 +369,8 @@ static bool take_config(struct obs_options *o, const char *file, bool only_check
 			printf("%s: no errors\n", file);
 	}
 	if (errors > 0)
-		fprintf(stderr, "outboard-server: %d error%s in %s\n", errors, errors == 1 ? "" : "s", file);
+		fprintf(stderr, "outboard-server: %d error%s in %s\n", errors,
+			errors == 1 ? "" : "s", file);
 	return errors == 0;
 }
 
@@ -319,22 +423,37 @@ static bool parse_one(struct obs_options *o, int which, const char *name, const 
 
 int obs_options_parse(struct obs_options *ret, int argc, char **argv)
 {
-	struct obs_options o = { .driver = "auto", .warm = 1, .refill = OBS_REFILL_DEFAULT, .max_sessions = OBS_SESSIONS_DEFAULT, .hello_timeout_s = 5,
-		.drain_timeout_s = 30, .grace_s = OBP_GRACE_DEFAULT_S, .upload_cache = OBS_CACHE_DEFAULT, .audit_size = OBS_AUDIT_SIZE_DEFAULT,
-		.audit_files = OBS_AUDIT_FILES_DEFAULT, .connections = OBS_CONNECTIONS_DEFAULT, .address_connections = OBS_ADDRESS_CONNECTIONS_DEFAULT,
-		.address_rate = OBS_ADDRESS_RATE_DEFAULT, .limits = obs_limits_default };
+	struct obs_options o = { .driver = "auto",
+		.warm = 1,
+		.refill = OBS_REFILL_DEFAULT,
+		.max_sessions = OBS_SESSIONS_DEFAULT,
+		.hello_timeout_s = 5,
+		.drain_timeout_s = 30,
+		.grace_s = OBP_GRACE_DEFAULT_S,
+		.upload_cache = OBS_CACHE_DEFAULT,
+		.audit_size = OBS_AUDIT_SIZE_DEFAULT,
+		.audit_files = OBS_AUDIT_FILES_DEFAULT,
+		.connections = OBS_CONNECTIONS_DEFAULT,
+		.address_connections = OBS_ADDRESS_CONNECTIONS_DEFAULT,
+		.address_rate = OBS_ADDRESS_RATE_DEFAULT,
+		.limits = obs_limits_default };
 	int which, index = 0;
 
 	optind = 1;
-	while (o.mode != OBS_MODE_DONE && (which = getopt_long(argc, argv, "", long_options, &index)) != -1)
+	while (o.mode != OBS_MODE_DONE &&
+		(which = getopt_long(argc, argv, "", long_options, &index)) != -1)
 		if (!parse_one(&o, which, long_options[index].name, optarg))
 			return 2;
 	if (o.mode != OBS_MODE_DONE && optind < argc) {
-		fprintf(stderr, "outboard-server: \"%s\" is not an option; see --help\n", argv[optind]);
+		fprintf(stderr, "outboard-server: \"%s\" is not an option; see --help\n",
+			argv[optind]);
 		return 2;
 	}
 	if (o.mode == OBS_MODE_SUPERVISOR && o.n_listen == 0) {
-		fprintf(stderr, "outboard-server: say where to listen, for example --listen tcp://127.0.0.1:%d\n", OBP_PORT);
+		fprintf(stderr,
+			"outboard-server: say where to listen, for example --listen "
+			"tcp://127.0.0.1:%d\n",
+			OBP_PORT);
 		return 2;
 	}
 	if (!o.tls_cert != !o.tls_key) {
@@ -350,58 +469,69 @@ void obs_options_worker_args(struct obs_options *options, const char *self, cons
 {
 	size_t n = 0;
 
-	snprintf(options->hello_timeout_text, sizeof options->hello_timeout_text, "%u", options->hello_timeout_s);
+	snprintf(options->hello_timeout_text, sizeof options->hello_timeout_text, "%u",
+		options->hello_timeout_s);
 	ret_args[n++] = (char *)(uintptr_t)self;
-	ret_args[n++] = (char *)(uintptr_t)"--worker";
-	ret_args[n++] = (char *)(uintptr_t)"--driver";
+	ret_args[n++] = (char *)(uintptr_t) "--worker";
+	ret_args[n++] = (char *)(uintptr_t) "--driver";
 	ret_args[n++] = (char *)(uintptr_t)driver;
-	ret_args[n++] = (char *)(uintptr_t)"--hello-timeout";
+	ret_args[n++] = (char *)(uintptr_t) "--hello-timeout";
 	ret_args[n++] = options->hello_timeout_text;
 	snprintf(options->grace_text, sizeof options->grace_text, "%u", options->grace_s);
-	ret_args[n++] = (char *)(uintptr_t)"--grace";
+	ret_args[n++] = (char *)(uintptr_t) "--grace";
 	ret_args[n++] = options->grace_text;
 	obs_limits_print(&options->limits, options->limits_text);
-	ret_args[n++] = (char *)(uintptr_t)"--limits";
+	ret_args[n++] = (char *)(uintptr_t) "--limits";
 	ret_args[n++] = options->limits_text;
-	ret_args[n++] = (char *)(uintptr_t)"--sandbox";
+	ret_args[n++] = (char *)(uintptr_t) "--sandbox";
 	ret_args[n++] = (char *)(uintptr_t)obs_sandbox_mode_name(options->sandbox.mode);
-	snprintf(options->sandbox.user_text, sizeof options->sandbox.user_text, "%u:%u", options->sandbox.uid, options->sandbox.gid);
-	ret_args[n++] = (char *)(uintptr_t)"--worker-ids";
+	snprintf(options->sandbox.user_text, sizeof options->sandbox.user_text, "%u:%u",
+		options->sandbox.uid, options->sandbox.gid);
+	ret_args[n++] = (char *)(uintptr_t) "--worker-ids";
 	ret_args[n++] = options->sandbox.user_text;
 	/* In the form that has no unit: bytes. */
-	snprintf(options->upload_cache_text, sizeof options->upload_cache_text, "%llu", (unsigned long long)options->upload_cache);
-	ret_args[n++] = (char *)(uintptr_t)"--upload-cache";
+	snprintf(options->upload_cache_text, sizeof options->upload_cache_text, "%llu",
+		(unsigned long long)options->upload_cache);
+	ret_args[n++] = (char *)(uintptr_t) "--upload-cache";
 	ret_args[n++] = options->upload_cache_text;
 	if (options->cache) {
-		ret_args[n++] = (char *)(uintptr_t)"--cache";
+		ret_args[n++] = (char *)(uintptr_t) "--cache";
 		ret_args[n++] = (char *)(uintptr_t)options->cache;
 	}
 	if (options->tls_cert)
-		ret_args[n++] = (char *)(uintptr_t)"--expect-tls";
+		ret_args[n++] = (char *)(uintptr_t) "--expect-tls";
 	ret_args[n] = NULL;
 }
 
-void obs_options_admission_args(struct obs_options *options, const char *self, const char *listeners, char *ret_args[OBS_WORKER_ARGS_MAX])
+void obs_options_admission_args(struct obs_options *options, const char *self,
+	const char *listeners, char *ret_args[OBS_WORKER_ARGS_MAX])
 {
 	const struct {
 		const char *name, *value;
-	} pairs[] = { { "--listeners", options->listeners_text }, { "--hello-timeout", options->hello_timeout_text },
+	} pairs[] = { { "--listeners", options->listeners_text },
+		{ "--hello-timeout", options->hello_timeout_text },
 		{ "--connections", options->connections_text },
-		{ "--address-connections", options->address_connections_text }, { "--address-rate", options->address_rate_text },
-		{ "--tls-cert", options->tls_cert }, { "--tls-key", options->tls_key }, { "--tls-client-ca", options->tls_client_ca },
-		{ "--tokens", options->tokens }, { "--sandbox", obs_sandbox_mode_name(options->sandbox.mode) },
+		{ "--address-connections", options->address_connections_text },
+		{ "--address-rate", options->address_rate_text },
+		{ "--tls-cert", options->tls_cert }, { "--tls-key", options->tls_key },
+		{ "--tls-client-ca", options->tls_client_ca }, { "--tokens", options->tokens },
+		{ "--sandbox", obs_sandbox_mode_name(options->sandbox.mode) },
 		{ "--worker-ids", options->sandbox.admission_text } };
 	size_t n = 0;
 
-	snprintf(options->sandbox.admission_text, sizeof options->sandbox.admission_text, "%u:%u", options->sandbox.admission_uid,
-		options->sandbox.admission_uid);
+	snprintf(options->sandbox.admission_text, sizeof options->sandbox.admission_text, "%u:%u",
+		options->sandbox.admission_uid, options->sandbox.admission_uid);
 	snprintf(options->listeners_text, sizeof options->listeners_text, "%s", listeners);
-	snprintf(options->hello_timeout_text, sizeof options->hello_timeout_text, "%u", options->hello_timeout_s);
-	snprintf(options->connections_text, sizeof options->connections_text, "%u", options->connections);
-	snprintf(options->address_connections_text, sizeof options->address_connections_text, "%u", options->address_connections);
-	snprintf(options->address_rate_text, sizeof options->address_rate_text, "%u", options->address_rate);
+	snprintf(options->hello_timeout_text, sizeof options->hello_timeout_text, "%u",
+		options->hello_timeout_s);
+	snprintf(options->connections_text, sizeof options->connections_text, "%u",
+		options->connections);
+	snprintf(options->address_connections_text, sizeof options->address_connections_text, "%u",
+		options->address_connections);
+	snprintf(options->address_rate_text, sizeof options->address_rate_text, "%u",
+		options->address_rate);
 	ret_args[n++] = (char *)(uintptr_t)self;
-	ret_args[n++] = (char *)(uintptr_t)"--admission";
+	ret_args[n++] = (char *)(uintptr_t) "--admission";
 	for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
 		if (!pairs[i].value)
 			continue;
@@ -409,6 +539,6 @@ void obs_options_admission_args(struct obs_options *options, const char *self, c
 		ret_args[n++] = (char *)(uintptr_t)pairs[i].value;
 	}
 	if (options->count_local)
-		ret_args[n++] = (char *)(uintptr_t)"--count-local";
+		ret_args[n++] = (char *)(uintptr_t) "--count-local";
 	ret_args[n] = NULL;
 }

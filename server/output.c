@@ -17,8 +17,12 @@ static int file_new(int which)
 {
 	int fd = memfd_create(which ? "stderr" : "stdout", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	/* Only the kernel can hold a driver to a size: what it prints goes past everything else here. */
-	if (fd >= 0 && ftruncate(fd, OBS_OUTPUT_MAX) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
+	/*
+	 * Only the kernel can hold a driver to a size: what it prints goes past everything else
+	 * here.
+	 */
+	if (fd >= 0 && ftruncate(fd, OBS_OUTPUT_MAX) == 0 &&
+		fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
 		return fd;
 	if (fd >= 0)
 		close(fd);
@@ -29,7 +33,8 @@ bool obs_output_capture(struct obs_output *output)
 {
 	int log_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
 
-	*output = (struct obs_output){ .now = { { -1, 0 }, { -1, 0 } }, .old = { { -1, 0 }, { -1, 0 } } };
+	*output = (struct obs_output){ .now = { { -1, 0 }, { -1, 0 } },
+		.old = { { -1, 0 }, { -1, 0 } } };
 	pthread_mutex_init(&output->lock, NULL);
 	if (log_fd < 0)
 		return false;
@@ -45,9 +50,11 @@ bool obs_output_capture(struct obs_output *output)
 
 static void lost_tell(int which, struct obs_exec *x)
 {
-	static const char text[] = "outboard: kernels have printed more than the server keeps until a call fetches it (64 MiB); the rest is lost\n";
+	static const char text[] = "outboard: kernels have printed more than the server keeps "
+				   "until a call fetches it (64 MiB); the rest is lost\n";
 
-	ob_warn("output of kernels on std%s was lost: no call fetched the %llu MiB before it", which ? "err" : "out", OBS_OUTPUT_MAX >> 20);
+	ob_warn("output of kernels on std%s was lost: no call fetched the %llu MiB before it",
+		which ? "err" : "out", OBS_OUTPUT_MAX >> 20);
 	obs_reply_text(x, OBP_REPLY_TEXT_STDERR, text, sizeof text - 1);
 }
 
@@ -55,11 +62,13 @@ static void lost_tell(int which, struct obs_exec *x)
 static uint64_t forward_file(struct obs_output_file *file, int which, struct obs_exec *x)
 {
 	static char piece[OBS_OUTPUT_PIECE]; /* under the lock */
-	_Static_assert(OBS_OUTPUT_PIECE + sizeof(struct obp_reply) <= OBP_CONN_BIG, "clients take text whole");
+	_Static_assert(OBS_OUTPUT_PIECE + sizeof(struct obp_reply) <= OBP_CONN_BIG,
+		"clients take text whole");
 	off_t end = file->fd >= 0 ? lseek(file->fd, 0, SEEK_CUR) : 0;
 
 	while (end > 0 && file->sent < (uint64_t)end) {
-		ssize_t n = pread(file->fd, piece, ob_min(sizeof piece, (uint64_t)end - file->sent), (off_t)file->sent);
+		ssize_t n = pread(file->fd, piece, ob_min(sizeof piece, (uint64_t)end - file->sent),
+			(off_t)file->sent);
 
 		if (n <= 0)
 			break;
@@ -69,7 +78,10 @@ static uint64_t forward_file(struct obs_output_file *file, int which, struct obs
 	return end > 0 ? (uint64_t)end : 0;
 }
 
-/* A file's memory is given back when another has taken its place: it cannot be emptied while a thread of the driver may be writing. */
+/*
+ * A file's memory is given back when another has taken its place: it cannot be emptied while a
+ * thread of the driver may be writing.
+ */
 static bool renew(struct obs_output *output, int which)
 {
 	struct obs_output_file *now = &output->now[which], *old = &output->old[which];

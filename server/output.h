@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What the driver prints for kernels (printf, assert). It writes to descriptors 1 and 2 of its process, so a worker has files in
- * memory there and forwards what is new in them after a call at which CUDA would flush. The log goes to the old descriptor 2.
- * Fetching takes a lock; any thread.
+ * What the driver prints for kernels (printf, assert). It writes to descriptors 1 and 2 of its
+ * process, so a worker has files in memory there and forwards what is new in them after a call at
+ * which CUDA would flush. The log goes to the old descriptor 2. Fetching takes a lock; any thread.
  */
 #ifndef OBS_OUTPUT_H
 #define OBS_OUTPUT_H
@@ -14,20 +14,27 @@
 
 struct obs_exec;
 
-#define OBS_OUTPUT_PIECE (16u << 10)   /* bytes of one reply: one that is shown whole (OBP_CONN_BIG) */
-#define OBS_OUTPUT_MAX (64ull << 20)   /* bytes kept of output that no call fetches, of each of the two; the rest is lost, and a line says so */
-#define OBS_OUTPUT_RENEW (1ull << 20)  /* once so much of a file has been sent, another one takes its place */
+/* bytes of one reply: one that is shown whole (OBP_CONN_BIG) */
+#define OBS_OUTPUT_PIECE (16u << 10)
+/*
+ * bytes kept of output that no call fetches, of each of the two; the rest is lost, and a line says
+ * so
+ */
+#define OBS_OUTPUT_MAX   (64ull << 20)
+/* once so much of a file has been sent, another one takes its place */
+#define OBS_OUTPUT_RENEW (1ull << 20)
 
 /* Of OBS_OUTPUT_MAX bytes, sealed, written at the position that all who write to it share. */
 struct obs_output_file {
-	int fd;                        /* -1: none */
-	uint64_t sent;                 /* bytes already forwarded; below the position */
+	int fd;        /* -1: none */
+	uint64_t sent; /* bytes already forwarded; below the position */
 };
 
 struct obs_output {
 	pthread_mutex_t lock;
 	struct obs_output_file now[2]; /* stdout, stderr */
-	struct obs_output_file old[2]; /* those before: a thread may have begun to write to one when another file took its place */
+	/* those before: a thread may have begun to write to one when another file took its place */
+	struct obs_output_file old[2];
 	bool captured;
 };
 

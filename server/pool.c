@@ -81,13 +81,18 @@ static void channel_rest(struct obs_proc *proc)
 static void session_audit_end(const struct obs_proc *proc, bool killed, const char *why)
 {
 	const struct obs_board *board = proc->board;
-	const struct obs_audit_counts counts = { .seconds = (double)(ob_clock_ns() - proc->began_ns) / 1e9, .calls = obs_board_read(&board->calls),
-		.bytes_in = obs_board_read(&board->bytes_in), .bytes_out = obs_board_read(&board->bytes_out) };
+	const struct obs_audit_counts counts = {
+		.seconds = (double)(ob_clock_ns() - proc->began_ns) / 1e9,
+		.calls = obs_board_read(&board->calls),
+		.bytes_in = obs_board_read(&board->bytes_in),
+		.bytes_out = obs_board_read(&board->bytes_out)
+	};
 
 	if (killed)
 		obs_audit_killed(proc->id, why);
 	else
-		obs_audit_closed(proc->id, proc->identity.who, &counts, proc->how[0] ? proc->how : "the client left");
+		obs_audit_closed(proc->id, proc->identity.who, &counts,
+			proc->how[0] ? proc->how : "the client left");
 }
 
 static void proc_exited(uv_process_t *process, int64_t status, int signal)
@@ -111,7 +116,8 @@ static void proc_exited(uv_process_t *process, int64_t status, int signal)
 		session_audit_end(proc, signal != 0, why);
 	}
 	if (state == OBS_PROC_BUSY && (signal || status))
-		ob_warn("session %016llx ended: worker %d: %s", (unsigned long long)proc->id, process->pid, why);
+		ob_warn("session %016llx ended: worker %d: %s", (unsigned long long)proc->id,
+			process->pid, why);
 	else if (state == OBS_PROC_BUSY)
 		ob_info("session %016llx ended", (unsigned long long)proc->id);
 	else if (state == OBS_PROC_IDLE && !super->draining)
@@ -120,7 +126,8 @@ static void proc_exited(uv_process_t *process, int64_t status, int signal)
 	uv_close((uv_handle_t *)&proc->channel, proc_closed);
 	uv_close((uv_handle_t *)&proc->timer, proc_closed);
 	/* One death may be an accident, several in a row are the driver's. */
-	if (state == OBS_PROC_STARTING && !super->draining && ++super->start_deaths >= OBS_START_DEATHS_MAX)
+	if (state == OBS_PROC_STARTING && !super->draining &&
+		++super->start_deaths >= OBS_START_DEATHS_MAX)
 		start_failed(super, why);
 	obs_pool_refill(super);
 }
@@ -163,7 +170,10 @@ static void channel_readable(uv_poll_t *poll, int status, int events)
 		obs_pool_take(proc, &message);
 		return;
 	}
-	/* The exit callback tells the rest; a worker that only closed its channel is of no use any more. */
+	/*
+	 * The exit callback tells the rest; a worker that only closed its channel is of no use any
+	 * more.
+	 */
 	uv_poll_stop(poll);
 	uv_process_kill(&proc->process, SIGKILL);
 }
@@ -172,7 +182,8 @@ static void start_too_long(uv_timer_t *timer)
 {
 	struct obs_proc *proc = timer->data;
 
-	ob_error("worker %d did not load its driver within %d s", proc->process.pid, OBS_START_TIMEOUT_MS / 1000);
+	ob_error("worker %d did not load its driver within %d s", proc->process.pid,
+		OBS_START_TIMEOUT_MS / 1000);
 	uv_process_kill(&proc->process, SIGKILL);
 }
 
@@ -187,7 +198,10 @@ static int spawn(struct obs_proc *proc, int worker_end, int board)
 		{ .flags = UV_INHERIT_FD, .data.fd = worker_end },
 		{ .flags = UV_INHERIT_FD, .data.fd = board },
 	};
-	uv_process_options_t options = { .exit_cb = proc_exited, .file = super->self, .args = args, .stdio = stdio,
+	uv_process_options_t options = { .exit_cb = proc_exited,
+		.file = super->self,
+		.args = args,
+		.stdio = stdio,
 		.stdio_count = 5 };
 
 	obs_options_worker_args(super->options, super->self, super->driver, args);
@@ -208,8 +222,11 @@ static bool proc_start(struct obs_super *super)
 		if (proc)
 			obs_board_free(proc->board);
 		free(proc);
-		snprintf(why, sizeof why, "what a worker shares with the server cannot be made: %s", failed == ENOSYS || failed == EPERM ?
-			 "this kernel, or the filter of system calls that the server runs under, has no memfd_create" : strerror(failed));
+		snprintf(why, sizeof why, "what a worker shares with the server cannot be made: %s",
+			failed == ENOSYS || failed == EPERM
+				? "this kernel, or the filter of system calls that the server runs "
+				  "under, has no memfd_create"
+				: strerror(failed));
 		start_failed(super, why);
 		return false;
 	}
@@ -252,34 +269,42 @@ void obs_pool_refill(struct obs_super *super)
 	want = super->n_waiting > warm ? super->n_waiting : warm;
 	if (want > super->options->max_sessions - super->n_busy)
 		want = super->options->max_sessions - super->n_busy;
-	while (super->n_idle + super->n_starting < want && super->n_starting < super->options->refill)
+	while (super->n_idle + super->n_starting < want &&
+		super->n_starting < super->options->refill)
 		if (!proc_start(super))
 			return;
 }
 
-/* Neither the route nor the secret can be guessed, and the id, which logs show, leads to neither. False: the system gives no random bytes. */
+/*
+ * Neither the route nor the secret can be guessed, and the id, which logs show, leads to neither.
+ * False: the system gives no random bytes.
+ */
 static bool session_name(struct obs_handoff *handoff)
 {
 	if (getrandom(&handoff->id, sizeof handoff->id, 0) != sizeof handoff->id ||
-	    getrandom(&handoff->route, sizeof handoff->route, 0) != sizeof handoff->route ||
-	    getrandom(handoff->secret, sizeof handoff->secret, 0) != sizeof handoff->secret)
+		getrandom(&handoff->route, sizeof handoff->route, 0) != sizeof handoff->route ||
+		getrandom(handoff->secret, sizeof handoff->secret, 0) != sizeof handoff->secret)
 		return false;
 	return handoff->id != 0 && handoff->route != 0;
 }
 
 static const char *transport_of(const struct obs_handoff *handoff)
 {
-	return handoff->secure ? "tls" : strcmp(handoff->identity.from, "unix") == 0 ? "unix" : "tcp";
+	return handoff->secure                                ? "tls"
+		: strcmp(handoff->identity.from, "unix") == 0 ? "unix"
+							      : "tcp";
 }
 
-bool obs_pool_start_session(struct obs_super *super, struct obs_handoff *handoff, const int fds[OBS_HANDOFF_FDS])
+bool obs_pool_start_session(
+	struct obs_super *super, struct obs_handoff *handoff, const int fds[OBS_HANDOFF_FDS])
 {
 	struct obs_proc *proc;
 
 	for (;;) {
 		for (proc = super->procs; proc && proc->state != OBS_PROC_IDLE; proc = proc->next)
 			;
-		if (!proc || super->n_busy >= super->options->max_sessions || !session_name(handoff))
+		if (!proc || super->n_busy >= super->options->max_sessions ||
+			!session_name(handoff))
 			return false;
 		proc->route = handoff->route;
 		memcpy(proc->secret, handoff->secret, sizeof proc->secret);
@@ -296,18 +321,21 @@ bool obs_pool_start_session(struct obs_super *super, struct obs_handoff *handoff
 	set_state(proc, OBS_PROC_BUSY);
 	super->sessions_total++;
 	obs_status_session_began(proc, fds[0]);
-	ob_info("session %016llx starts on worker %d for %s from %s", (unsigned long long)proc->id, proc->process.pid, proc->identity.who, proc->identity.from);
-	obs_audit_opened(proc->id, &proc->identity, transport_of(handoff), handoff->program, handoff->pid,
-		super->n_devices ? super->devices[0].name : "");
+	ob_info("session %016llx starts on worker %d for %s from %s", (unsigned long long)proc->id,
+		proc->process.pid, proc->identity.who, proc->identity.from);
+	obs_audit_opened(proc->id, &proc->identity, transport_of(handoff), handoff->program,
+		handoff->pid, super->n_devices ? super->devices[0].name : "");
 	obs_pool_refill(super);
 	return true;
 }
 
-enum ob_err obs_pool_join_session(struct obs_super *super, const struct obs_handoff *handoff, const int fds[OBS_HANDOFF_FDS])
+enum ob_err obs_pool_join_session(
+	struct obs_super *super, const struct obs_handoff *handoff, const int fds[OBS_HANDOFF_FDS])
 {
 	for (struct obs_proc *proc = super->procs; proc; proc = proc->next)
 		if (proc->state == OBS_PROC_BUSY && proc->route == handoff->route)
-			return obs_handoff_send(proc->fd, handoff, fds) == 0 ? OB_ERR_NONE : OB_ERR_LIMIT;
+			return obs_handoff_send(proc->fd, handoff, fds) == 0 ? OB_ERR_NONE
+									     : OB_ERR_LIMIT;
 	return OB_ERR_NOT_FOUND;
 }
 
@@ -315,6 +343,6 @@ void obs_pool_kill(struct obs_super *super, bool busy_too)
 {
 	for (struct obs_proc *proc = super->procs; proc; proc = proc->next)
 		if (proc->state == OBS_PROC_STARTING || proc->state == OBS_PROC_IDLE ||
-		    (busy_too && proc->state == OBS_PROC_BUSY))
+			(busy_too && proc->state == OBS_PROC_BUSY))
 			uv_process_kill(&proc->process, SIGKILL);
 }

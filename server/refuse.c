@@ -8,7 +8,8 @@
 #include "base/cleanup.h"
 #include "transport/tls.h"
 
-void obs_message_send(struct obt_stream *stream, enum obp_message_type type, enum ob_err code, const char *text)
+void obs_message_send(
+	struct obt_stream *stream, enum obp_message_type type, enum ob_err code, const char *text)
 {
 	struct ob_buf frame;
 	struct obp_message *message OB_CLEANUP(ob_freep) = calloc(1, sizeof *message);

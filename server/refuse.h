@@ -9,11 +9,15 @@
 
 struct obt_stream;
 
-/* One control frame {type, code, text}. Does not block: a socket that takes no 200 bytes loses the message. Does not close. */
+/*
+ * One control frame {type, code, text}. Does not block: a socket that takes no 200 bytes loses the
+ * message. Does not close.
+ */
 void obs_refuse_send(int fd, enum ob_err code, const char *text);
 /* The same over a stream that may be TLS; nothing when its handshake is not over. */
 void obs_refuse_stream(struct obt_stream *stream, enum ob_err code, const char *text);
 /* The same with another type of message, OBP_MSG_FATAL for a session that was already running. */
-void obs_message_send(struct obt_stream *stream, enum obp_message_type type, enum ob_err code, const char *text);
+void obs_message_send(
+	struct obt_stream *stream, enum obp_message_type type, enum ob_err code, const char *text);
 
 #endif

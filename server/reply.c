@@ -20,12 +20,19 @@ void obs_replies_init(struct obs_replies *replies)
 
 void obs_replies_settle(struct obs_replies *replies, uint64_t client_ring)
 {
-	/* A quarter: with less unacknowledged than that the client has room for any record, and does not wait for us while we wait for it. */
+	/*
+	 * A quarter: with less unacknowledged than that the client has room for any record, and
+	 * does not wait for us while we wait for it.
+	 */
 	if (client_ring)
-		replies->ack_bytes = ob_min(ob_max(client_ring / 4, (uint64_t)OBS_ACK_BYTES_MIN), (uint64_t)OBS_ACK_BYTES);
+		replies->ack_bytes = ob_min(ob_max(client_ring / 4, (uint64_t)OBS_ACK_BYTES_MIN),
+			(uint64_t)OBS_ACK_BYTES);
 }
 
-/* Under the lock. One sendmsg in the usual case. A client that is gone ends the process here, unless the session outlives its connection. */
+/*
+ * Under the lock. One sendmsg in the usual case. A client that is gone ends the process here,
+ * unless the session outlives its connection.
+ */
 static void send_all(struct obs_session *session, struct iovec *iov, int n, size_t size)
 {
 	struct obt_stream *stream = &session->replies.stream;
@@ -41,19 +48,23 @@ static void send_all(struct obs_session *session, struct iovec *iov, int n, size
 		if (done > 0)
 			obt_iov_advance(iov, n, (size_t)done);
 		if (!err)
-			err = obt_stream_send_all(stream, iov, n, ob_clock_ns() + OBS_SEND_TIMEOUT_S * OB_SECOND);
+			err = obt_stream_send_all(
+				stream, iov, n, ob_clock_ns() + OBS_SEND_TIMEOUT_S * OB_SECOND);
 		if (err)
 			obs_link_broken_locked(session);
 	}
 	session->replies.sent_frames++;
 	session->replies.sent_bytes += size;
 	atomic_store_explicit(&obs_board->bytes_out,
-		session->replies.sent_bytes + atomic_load_explicit(&session->stripes.bytes_out, memory_order_relaxed), memory_order_relaxed);
+		session->replies.sent_bytes +
+			atomic_load_explicit(&session->stripes.bytes_out, memory_order_relaxed),
+		memory_order_relaxed);
 	atomic_store_explicit(&obs_board->replies, session->replies.next - 1, memory_order_relaxed);
 }
 
 /*
- * Under the lock. iov[0] begins with the frame's header; packed, that leaves by itself, and what is kept to be sent again stays as it is.
+ * Under the lock. iov[0] begins with the frame's header; packed, that leaves by itself, and what is
+ * kept to be sent again stays as it is.
  */
 static void send_reply(struct obs_session *session, struct iovec *iov, int n, size_t size)
 {
@@ -61,19 +72,23 @@ static void send_reply(struct obs_session *session, struct iovec *iov, int n, si
 	struct iovec pieces[5] = { { &frame, sizeof frame } };
 	int count = 1;
 
-	if (ob_likely(!session->packer.on) || size < OBP_PACK_MIN || atomic_load_explicit(&session->link.down, memory_order_relaxed)) {
+	if (ob_likely(!session->packer.on) || size < OBP_PACK_MIN ||
+		atomic_load_explicit(&session->link.down, memory_order_relaxed)) {
 		send_all(session, iov, n, size);
 		return;
 	}
 	memcpy(&frame, iov[0].iov_base, sizeof frame);
-	pieces[count++] = (struct iovec){ (char *)iov[0].iov_base + sizeof frame, iov[0].iov_len - sizeof frame };
+	pieces[count++] = (struct iovec){ (char *)iov[0].iov_base + sizeof frame,
+		iov[0].iov_len - sizeof frame };
 	for (int i = 1; i < n; i++)
 		pieces[count++] = iov[i];
 	n = obp_packer_frame(&session->packer, &frame, pieces, count);
 	send_all(session, pieces, n, sizeof frame + frame.size);
 }
 
-/* Under the lock. What an acknowledgement says: every record up to here is in this process's hands. */
+/*
+ * Under the lock. What an acknowledgement says: every record up to here is in this process's hands.
+ */
 static uint64_t ack_number(struct obs_replies *replies)
 {
 	uint64_t executed = atomic_load_explicit(&replies->executed, memory_order_relaxed);
@@ -95,12 +110,16 @@ void obs_replies_trim(struct obs_session *session)
 		obs_staging_returned(&session->staging);
 }
 
-/* Under the lock: the first failure of an asynchronous call travels with the next reply that ends a call. */
+/*
+ * Under the lock: the first failure of an asynchronous call travels with the next reply that ends a
+ * call.
+ */
 static void deferred_take(struct obs_replies *replies, struct obp_reply *head)
 {
 	uint64_t deferred;
 
-	if (head->flags & (OBP_REPLY_MORE | OBP_REPLY_TEXT) || ob_likely(!atomic_load_explicit(&replies->deferred, memory_order_relaxed)))
+	if (head->flags & (OBP_REPLY_MORE | OBP_REPLY_TEXT) ||
+		ob_likely(!atomic_load_explicit(&replies->deferred, memory_order_relaxed)))
 		return;
 	deferred = atomic_exchange(&replies->deferred, 0);
 	head->deferred = (uint32_t)deferred;
@@ -108,7 +127,8 @@ static void deferred_take(struct obs_replies *replies, struct obp_reply *head)
 }
 
 /* The reply is put together where it stays until the client has it. */
-static void reply_kept(struct obs_session *session, struct obp_reply *head, const void *body, struct obs_slot *slot)
+static void reply_kept(struct obs_session *session, struct obp_reply *head, const void *body,
+	struct obs_slot *slot)
 {
 	struct obs_replies *replies = &session->replies;
 	struct obs_kept_reply *kept;
@@ -126,12 +146,16 @@ static void reply_kept(struct obs_session *session, struct obp_reply *head, cons
 		atomic_fetch_add(&replies->waiting, 1);
 		obs_replies_trim(session);
 		kept = obs_kept_add(&replies->kept, body, head->body, slot);
-		/* No time-out: the acknowledgement comes, or the client is gone and the loop ends the process. */
+		/*
+		 * No time-out: the acknowledgement comes, or the client is gone and the loop ends
+		 * the process.
+		 */
 		if (!kept)
 			pthread_cond_wait(&replies->room, &replies->lock);
 		atomic_fetch_sub(&replies->waiting, 1);
 	}
-	obp_frame_fill(&frame, OBP_FRAME_REPLIES, head->size, 1, replies->kept.next - 1, ack_number(replies));
+	obp_frame_fill(&frame, OBP_FRAME_REPLIES, head->size, 1, replies->kept.next - 1,
+		ack_number(replies));
 	memcpy(kept->bytes, &frame, sizeof frame);
 	memcpy(kept->bytes + sizeof frame, head, sizeof *head);
 	atomic_store_explicit(&replies->next, replies->kept.next, memory_order_release);
@@ -140,7 +164,8 @@ static void reply_kept(struct obs_session *session, struct obp_reply *head, cons
 	pthread_mutex_unlock(&replies->lock);
 }
 
-static void reply(struct obs_exec *x, struct obp_reply *head, const void *body, struct obs_slot *slot)
+static void reply(
+	struct obs_exec *x, struct obp_reply *head, const void *body, struct obs_slot *slot)
 {
 	static const uint8_t zeros[8];
 	struct obs_session *session = x->session;
@@ -175,22 +200,29 @@ static void reply(struct obs_exec *x, struct obp_reply *head, const void *body, 
 	pthread_mutex_lock(&replies->lock);
 	deferred_take(replies, head);
 	out.reply = *head;
-	obp_frame_fill(&out.frame, OBP_FRAME_REPLIES, head->size, 1, replies->next++, ack_number(replies));
+	obp_frame_fill(
+		&out.frame, OBP_FRAME_REPLIES, head->size, 1, replies->next++, ack_number(replies));
 	send_reply(session, iov, n, size);
 	pthread_mutex_unlock(&replies->lock);
 }
 
 void obs_reply_send(struct obs_exec *x, CUresult result, const void *body, uint32_t size)
 {
-	struct obp_reply head = { .lane = x->lane_index, .result = (uint32_t)result, .call = x->call, .body = size };
+	struct obp_reply head = {
+		.lane = x->lane_index, .result = (uint32_t)result, .call = x->call, .body = size
+	};
 
 	x->replied = true;
 	reply(x, &head, body, NULL);
 }
 
-void obs_reply_slot(struct obs_exec *x, CUresult result, struct obs_slot *slot, uint32_t size, bool more)
+void obs_reply_slot(
+	struct obs_exec *x, CUresult result, struct obs_slot *slot, uint32_t size, bool more)
 {
-	struct obp_reply head = { .lane = x->lane_index, .flags = more ? OBP_REPLY_MORE : 0, .result = (uint32_t)result, .call = x->call,
+	struct obp_reply head = { .lane = x->lane_index,
+		.flags = more ? OBP_REPLY_MORE : 0,
+		.result = (uint32_t)result,
+		.call = x->call,
 		.body = size };
 
 	x->replied = x->replied || !more;
@@ -199,7 +231,9 @@ void obs_reply_slot(struct obs_exec *x, CUresult result, struct obs_slot *slot, 
 
 void obs_reply_text(struct obs_exec *x, uint16_t flags, const void *text, uint32_t size)
 {
-	struct obp_reply head = { .lane = x->lane_index, .flags = flags | OBP_REPLY_TEXT, .body = size };
+	struct obp_reply head = {
+		.lane = x->lane_index, .flags = flags | OBP_REPLY_TEXT, .body = size
+	};
 
 	reply(x, &head, text, NULL);
 }
@@ -208,7 +242,8 @@ void obs_reply_defer(struct obs_session *session, uint16_t opcode, CUresult resu
 {
 	uint64_t none = 0;
 
-	atomic_compare_exchange_strong(&session->replies.deferred, &none, (uint64_t)opcode << 32 | (uint32_t)result);
+	atomic_compare_exchange_strong(
+		&session->replies.deferred, &none, (uint64_t)opcode << 32 | (uint32_t)result);
 }
 
 void obs_reply_ack(struct obs_session *session)
@@ -219,7 +254,8 @@ void obs_reply_ack(struct obs_session *session)
 	struct iovec iov = { &frame, sizeof frame };
 
 	if (replies->bytes_unacked < replies->ack_bytes &&
-	    executed - atomic_load_explicit(&replies->acked, memory_order_relaxed) < OBS_ACK_RECORDS)
+		executed - atomic_load_explicit(&replies->acked, memory_order_relaxed) <
+			OBS_ACK_RECORDS)
 		return;
 	replies->bytes_unacked = 0;
 	/* While the connection is being made again its join says it. */
@@ -229,4 +265,5 @@ void obs_reply_ack(struct obs_session *session)
 	pthread_mutex_unlock(&replies->lock);
 }
 
-_Static_assert(sizeof(struct obp_frame) + sizeof(struct obp_reply) == 80, "the two are sent as one piece");
+_Static_assert(
+	sizeof(struct obp_frame) + sizeof(struct obp_reply) == 80, "the two are sent as one piece");

@@ -24,8 +24,8 @@
 #include "server/session.h"
 #include "transport/shm.h"
 
-#define ATTACH_TIMEOUT_NS (60 * OB_SECOND)  /* for what is sent again */
-#define COMM_BYTES 15                       /* of a process's name, as the kernel keeps it */
+#define ATTACH_TIMEOUT_NS (60 * OB_SECOND) /* for what is sent again */
+#define COMM_BYTES        15               /* of a process's name, as the kernel keeps it */
 
 /* ---- is the client on this machine? ---- */
 
@@ -34,17 +34,23 @@ static bool same_machine(int fd)
 	struct sockaddr_storage here = { 0 }, there = { 0 };
 	socklen_t n = sizeof here, m = sizeof there;
 
-	if (getsockname(fd, (struct sockaddr *)&here, &n) || getpeername(fd, (struct sockaddr *)&there, &m) || here.ss_family != there.ss_family)
+	if (getsockname(fd, (struct sockaddr *)&here, &n) ||
+		getpeername(fd, (struct sockaddr *)&there, &m) || here.ss_family != there.ss_family)
 		return false;
 	if (here.ss_family == AF_UNIX)
 		return true;
 	if (here.ss_family == AF_INET)
-		return ((struct sockaddr_in *)&here)->sin_addr.s_addr == ((struct sockaddr_in *)&there)->sin_addr.s_addr;
+		return ((struct sockaddr_in *)&here)->sin_addr.s_addr ==
+			((struct sockaddr_in *)&there)->sin_addr.s_addr;
 	return here.ss_family == AF_INET6 &&
-	       memcmp(&((struct sockaddr_in6 *)&here)->sin6_addr, &((struct sockaddr_in6 *)&there)->sin6_addr, sizeof(struct in6_addr)) == 0;
+		memcmp(&((struct sockaddr_in6 *)&here)->sin6_addr,
+			&((struct sockaddr_in6 *)&there)->sin6_addr, sizeof(struct in6_addr)) == 0;
 }
 
-/* True when process `pid` of this machine has the name the client gave: another namespace's numbers are not ours. */
+/*
+ * True when process `pid` of this machine has the name the client gave: another namespace's numbers
+ * are not ours.
+ */
 static bool process_named(uint64_t pid, const char *program)
 {
 	char path[64], name[COMM_BYTES + 2] = "";
@@ -61,10 +67,14 @@ static bool process_named(uint64_t pid, const char *program)
 	return name[0] && strncmp(name, program, COMM_BYTES) == 0;
 }
 
-/* A client on the same machine is watched itself: when it ends without a goodbye nothing needs to be kept for it. */
+/*
+ * A client on the same machine is watched itself: when it ends without a goodbye nothing needs to
+ * be kept for it.
+ */
 static int client_watch(int fd, const struct obp_hello *hello)
 {
-	if (hello->pid == 0 || hello->pid > INT32_MAX || !same_machine(fd) || !process_named(hello->pid, hello->program))
+	if (hello->pid == 0 || hello->pid > INT32_MAX || !same_machine(fd) ||
+		!process_named(hello->pid, hello->program))
 		return -1;
 	return (int)syscall(SYS_pidfd_open, (pid_t)hello->pid, 0);
 }
@@ -84,7 +94,8 @@ static uint32_t grace_of(const struct obs_session *session, const struct obp_hel
 
 void obs_link_watch(struct obs_session *session, const struct obp_hello *hello)
 {
-	session->link.client = grace_of(session, hello) ? client_watch(session->data.fd, hello) : -1;
+	session->link.client =
+		grace_of(session, hello) ? client_watch(session->data.fd, hello) : -1;
 }
 
 bool obs_link_agree(struct obs_session *session, const struct obp_hello *hello)
@@ -94,7 +105,10 @@ bool obs_link_agree(struct obs_session *session, const struct obp_hello *hello)
 
 	if (!seconds)
 		return true;
-	/* The client's process was looked for first: one that is not there any more has closed its connection before. */
+	/*
+	 * The client's process was looked for first: one that is not there any more has closed its
+	 * connection before.
+	 */
 	if (link->client < 0 && client_left(session->data.fd))
 		return true;
 	if (!obs_kept_init(&session->replies.kept))
@@ -117,8 +131,8 @@ void obs_link_broken_locked(struct obs_session *session)
 	atomic_store(&link->down_since, ob_clock_ns());
 	if (atomic_exchange(&link->down, true))
 		return;
-	ob_info("session %016llx: the data connection broke; the client has %u s to come back", (unsigned long long)session->id,
-		(unsigned)(link->grace_ns / OB_SECOND));
+	ob_info("session %016llx: the data connection broke; the client has %u s to come back",
+		(unsigned long long)session->id, (unsigned)(link->grace_ns / OB_SECOND));
 	shutdown(session->replies.stream.fd, SHUT_RDWR); /* the executor sees it too */
 }
 
@@ -204,7 +218,10 @@ static bool kept_send(struct obs_session *session, struct obt_stream *stream, ui
 	return true;
 }
 
-/* A thread of its own: what is sent again may be long, and neither the loop nor the executor has the time. */
+/*
+ * A thread of its own: what is sent again may be long, and neither the loop nor the executor has
+ * the time.
+ */
 static void *attach_main(void *argument)
 {
 	OB_CLEANUP(ob_freep) struct attach *attach = argument;
@@ -221,9 +238,13 @@ static void *attach_main(void *argument)
 	}
 	replies->stream = attach->stream;
 	atomic_store(&link->down, false);
-	if (!joined_send(session, &attach->stream, deadline) || !kept_send(session, &attach->stream, deadline))
+	if (!joined_send(session, &attach->stream, deadline) ||
+		!kept_send(session, &attach->stream, deadline))
 		obs_link_broken_locked(session);
-	/* Also a connection that has just broken: the executor reads its end and waits for the next. */
+	/*
+	 * Also a connection that has just broken: the executor reads its end and waits for the
+	 * next.
+	 */
 	link->next = attach->stream;
 	link->next_ready = true;
 	link->resumed++;
@@ -242,20 +263,26 @@ static bool refuse(const struct obt_stream *joining, enum ob_err code, const cha
 	return false;
 }
 
-bool obs_link_attach(struct obs_session *session, struct obt_stream *stream, const struct obp_message *join, int old_fd)
+bool obs_link_attach(struct obs_session *session, struct obt_stream *stream,
+	const struct obp_message *join, int old_fd)
 {
 	struct obs_link *link = &session->link;
 	const char *why = NULL;
 	struct attach *attach;
 
 	if (!link->on)
-		return refuse(stream, OB_ERR_REFUSED, "this session does not outlive its connection");
-	if (join->received < atomic_load(&link->client_ack) || !obs_link_acked(session, join->received))
-		return refuse(stream, OB_ERR_REFUSED, "the client says that it has replies which were never sent, or no longer has some");
+		return refuse(
+			stream, OB_ERR_REFUSED, "this session does not outlive its connection");
+	if (join->received < atomic_load(&link->client_ack) ||
+		!obs_link_acked(session, join->received))
+		return refuse(stream, OB_ERR_REFUSED,
+			"the client says that it has replies which were never sent, or no longer "
+			"has some");
 	if (!obt_shm_take(stream, join->shm, &why))
 		return refuse(stream, OB_ERR_LIMIT, why); /* it may come with the next attempt */
 	if (atomic_exchange(&link->attaching, true)) {
-		shutdown(old_fd, SHUT_RDWR); /* the one before, which may be stuck in the middle: the client has given it up */
+		/* the one before, which may be stuck in the middle: the client has given it up */
+		shutdown(old_fd, SHUT_RDWR);
 		return refuse(stream, OB_ERR_LIMIT, "another connection is joining this session");
 	}
 	attach = malloc(sizeof *attach);
@@ -263,7 +290,10 @@ bool obs_link_attach(struct obs_session *session, struct obt_stream *stream, con
 		atomic_store(&link->attaching, false);
 		return refuse(stream, OB_ERR_LIMIT, "no memory");
 	}
-	/* The client has given the old one up, whether or not we have noticed: readers and writers stuck in it leave. */
+	/*
+	 * The client has given the old one up, whether or not we have noticed: readers and writers
+	 * stuck in it leave.
+	 */
 	if (old_fd >= 0)
 		shutdown(old_fd, SHUT_RDWR);
 	fcntl(stream->fd, F_SETFL, 0);
@@ -272,7 +302,8 @@ bool obs_link_attach(struct obs_session *session, struct obt_stream *stream, con
 	if (!ob_thread_start(attach_main, attach, 0, NULL)) {
 		atomic_store(&link->attaching, false);
 		free(attach);
-		return refuse(stream, OB_ERR_LIMIT, "the worker can start no thread"); /* it may come again */
+		/* it may come again */
+		return refuse(stream, OB_ERR_LIMIT, "the worker can start no thread");
 	}
 	return true;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obs_link: a session outlives its data connection. Whoever sees it break says so; replies are then only kept (kept.h), the executor takes
- * everything that had come, then waits; the loop counts the grace period. A connection that joins (loop.c checks secret and attempt) is answered with the
- * highest record taken up, the kept replies go out again, and the executor goes on with it; records that come a second time are passed over by
- * protocol/conn. So no record is executed twice and no reply is lost.
+ * obs_link: a session outlives its data connection. Whoever sees it break says so; replies are then
+ * only kept (kept.h), the executor takes everything that had come, then waits; the loop counts the
+ * grace period. A connection that joins (loop.c checks secret and attempt) is answered with the
+ * highest record taken up, the kept replies go out again, and the executor goes on with it; records
+ * that come a second time are passed over by protocol/conn. So no record is executed twice and no
+ * reply is lost.
  *
  * `on` false (the client or an option does not want it): a broken connection ends the process, as the client is gone.
  */
@@ -25,36 +27,46 @@ struct obp_hello;
 struct obp_message;
 
 struct obs_link {
-	_Atomic bool on;                   /* set in the handshake, after the rest */
+	_Atomic bool on; /* set in the handshake, after the rest */
 	uint64_t grace_ns;
-	int client;                        /* pidfd of the client when it runs on this machine; -1 */
+	/* pidfd of the client when it runs on this machine; -1 */
+	int client;
 	_Atomic bool down;
-	_Atomic uint64_t down_since;       /* ns */
-	_Atomic bool attaching;            /* a thread is at it */
-	_Atomic bool idle;                 /* the executor waits for bytes */
-	_Atomic uint64_t bytes;            /* received on data */
-	_Atomic uint64_t client_ack;       /* highest reply the client has */
+	_Atomic uint64_t down_since;          /* ns */
+	_Atomic bool attaching;               /* a thread is at it */
+	_Atomic bool idle;                    /* the executor waits for bytes */
+	_Atomic uint64_t bytes;               /* received on data */
+	_Atomic uint64_t client_ack;          /* highest reply the client has */
 	uint64_t attempts[OBP_JOIN_PURPOSES]; /* highest seen; loop only */
 	/* under the replies' lock: */
-	struct obt_stream next;            /* joined, not yet taken by the executor */
+	struct obt_stream next; /* joined, not yet taken by the executor */
 	bool next_ready;
 	pthread_cond_t changed;
 	uint64_t resumed;
 };
 
 /*
- * Finds the client's process when it runs on this machine, so that its end is noticed: /proc is looked at, so before the sandbox closes, and before
- * obs_link_agree.
+ * Finds the client's process when it runs on this machine, so that its end is noticed: /proc is
+ * looked at, so before the sandbox closes, and before obs_link_agree.
  */
 void obs_link_watch(struct obs_session *session, const struct obp_hello *hello);
 /* What both sides agreed on; fills the welcome. Before the welcome is sent. False: no memory. */
 bool obs_link_agree(struct obs_session *session, const struct obp_hello *hello);
-/* The data connection is broken: ends the process when the link is not on. Under the replies' lock. */
+/*
+ * The data connection is broken: ends the process when the link is not on. Under the replies' lock.
+ */
 void obs_link_broken_locked(struct obs_session *session);
-/* The executor read an end or an error: waits for the next connection and makes it session->data. No time-out: the loop ends the process. */
+/*
+ * The executor read an end or an error: waits for the next connection and makes it session->data.
+ * No time-out: the loop ends the process.
+ */
 void obs_link_await(struct obs_session *session);
-/* A connection with the right secret wants to carry the data. Loop thread; takes the stream. False: refused, and told so. */
-bool obs_link_attach(struct obs_session *session, struct obt_stream *stream, const struct obp_message *join, int old_fd);
+/*
+ * A connection with the right secret wants to carry the data. Loop thread; takes the stream. False:
+ * refused, and told so.
+ */
+bool obs_link_attach(struct obs_session *session, struct obt_stream *stream,
+	const struct obp_message *join, int old_fd);
 /* The client has replies up to `number`. Executor, loop. False: more than were ever sent. */
 bool obs_link_acked(struct obs_session *session, uint64_t number);
 

@@ -20,9 +20,13 @@
 #define WORDS (OBP_SECRET_BYTES / sizeof(uint64_t))
 
 struct obs_routes {
-	_Atomic uint32_t n;             /* entries ever used */
+	_Atomic uint32_t n; /* entries ever used */
 	struct entry {
-		_Atomic uint64_t writes; /* odd: it is being written. Read before and after the rest: who sees the same even number has read one writing */
+		/*
+		 * odd: it is being written. Read before and after the rest: who sees the same even
+		 * number has read one writing
+		 */
+		_Atomic uint64_t writes;
 		_Atomic uint64_t route; /* 0: free */
 		_Atomic uint64_t secret[WORDS];
 	} list[OBS_SESSIONS_MAX];
@@ -103,7 +107,9 @@ static void entry_fill(struct entry *entry, uint64_t route, const uint8_t secret
 	uint64_t words[WORDS];
 
 	memcpy(words, secret, sizeof words);
-	/* A reader that sees anything new sees the odd number, or a later one, at its second look. */
+	/*
+	 * A reader that sees anything new sees the odd number, or a later one, at its second look.
+	 */
 	atomic_fetch_add_explicit(&entry->writes, 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
 	atomic_store_explicit(&entry->route, route, memory_order_relaxed);
@@ -114,7 +120,8 @@ static void entry_fill(struct entry *entry, uint64_t route, const uint8_t secret
 	explicit_bzero(words, sizeof words);
 }
 
-bool obs_routes_put(struct obs_routes *routes, uint64_t route, const uint8_t secret[OBP_SECRET_BYTES])
+bool obs_routes_put(
+	struct obs_routes *routes, uint64_t route, const uint8_t secret[OBP_SECRET_BYTES])
 {
 	struct entry *entry = entry_of(routes, 0);
 	uint32_t n = used(routes);
@@ -136,20 +143,26 @@ void obs_routes_remove(struct obs_routes *routes, uint64_t route)
 		entry_fill(entry, 0, nothing);
 }
 
-bool obs_routes_find(const struct obs_routes *routes, uint64_t route, uint8_t ret_secret[OBP_SECRET_BYTES])
+bool obs_routes_find(
+	const struct obs_routes *routes, uint64_t route, uint8_t ret_secret[OBP_SECRET_BYTES])
 {
 	for (uint32_t i = 0, n = used(routes); route && i < n; i++) {
 		const struct entry *entry = &routes->list[i];
-		uint64_t words[WORDS], writes = atomic_load_explicit(&entry->writes, memory_order_acquire);
+		uint64_t words[WORDS],
+			writes = atomic_load_explicit(&entry->writes, memory_order_acquire);
 		bool same;
 
 		if (atomic_load_explicit(&entry->route, memory_order_relaxed) != route)
 			continue;
 		for (size_t k = 0; k < WORDS; k++)
 			words[k] = atomic_load_explicit(&entry->secret[k], memory_order_relaxed);
-		/* Acquire: the second look comes after the words. The supervisor may have given the entry to another session meanwhile. */
+		/*
+		 * Acquire: the second look comes after the words. The supervisor may have given the
+		 * entry to another session meanwhile.
+		 */
 		atomic_thread_fence(memory_order_acquire);
-		same = writes % 2 == 0 && atomic_load_explicit(&entry->writes, memory_order_relaxed) == writes;
+		same = writes % 2 == 0 &&
+			atomic_load_explicit(&entry->writes, memory_order_relaxed) == writes;
 		if (same)
 			memcpy(ret_secret, words, sizeof words);
 		explicit_bzero(words, sizeof words);

@@ -14,24 +14,27 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 
-/* The kernel's interface, up to version 6; the headers of Debian 12 end at version 2. Names as in linux/landlock.h. */
+/*
+ * The kernel's interface, up to version 6; the headers of Debian 12 end at version 2. Names as in
+ * linux/landlock.h.
+ */
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444
-#define SYS_landlock_add_rule 445
-#define SYS_landlock_restrict_self 446
+#define SYS_landlock_add_rule       445
+#define SYS_landlock_restrict_self  446
 #endif
-#define CREATE_RULESET_VERSION 1u
-#define RULE_PATH_BENEATH 1
-#define ACCESS_FS_WRITE_FILE (1ull << 1)
-#define ACCESS_FS_READ_FILE (1ull << 2)
-#define ACCESS_FS_READ_DIR (1ull << 3)
-#define ACCESS_FS_REMOVE_FILE (1ull << 5)
-#define ACCESS_FS_MAKE_DIR (1ull << 7)
-#define ACCESS_FS_MAKE_REG (1ull << 8)
-#define ACCESS_FS_TRUNCATE (1ull << 14)
-#define ACCESS_FS_IOCTL_DEV (1ull << 15)
+#define CREATE_RULESET_VERSION          1u
+#define RULE_PATH_BENEATH               1
+#define ACCESS_FS_WRITE_FILE            (1ull << 1)
+#define ACCESS_FS_READ_FILE             (1ull << 2)
+#define ACCESS_FS_READ_DIR              (1ull << 3)
+#define ACCESS_FS_REMOVE_FILE           (1ull << 5)
+#define ACCESS_FS_MAKE_DIR              (1ull << 7)
+#define ACCESS_FS_MAKE_REG              (1ull << 8)
+#define ACCESS_FS_TRUNCATE              (1ull << 14)
+#define ACCESS_FS_IOCTL_DEV             (1ull << 15)
 #define ACCESS_NET_BIND_AND_CONNECT_TCP 3ull
-#define SCOPE_ABSTRACT_UNIX_AND_SIGNAL 3ull
+#define SCOPE_ABSTRACT_UNIX_AND_SIGNAL  3ull
 
 struct ruleset_attr {
 	uint64_t fs, net, scoped;
@@ -43,9 +46,11 @@ struct path_beneath_attr {
 } __attribute__((packed));
 
 /* What may be done below a place. All else with files is denied. */
-#define LOOK (ACCESS_FS_READ_FILE | ACCESS_FS_READ_DIR)
+#define LOOK   (ACCESS_FS_READ_FILE | ACCESS_FS_READ_DIR)
 #define DEVICE (ACCESS_FS_READ_FILE | ACCESS_FS_WRITE_FILE | ACCESS_FS_IOCTL_DEV)
-#define KEEP (LOOK | ACCESS_FS_WRITE_FILE | ACCESS_FS_REMOVE_FILE | ACCESS_FS_MAKE_REG | ACCESS_FS_TRUNCATE)
+#define KEEP                                                                        \
+	(LOOK | ACCESS_FS_WRITE_FILE | ACCESS_FS_REMOVE_FILE | ACCESS_FS_MAKE_REG | \
+		ACCESS_FS_TRUNCATE)
 
 enum who { ANY_DRIVER, REAL_DRIVER };
 
@@ -55,9 +60,10 @@ static const struct place {
 	uint64_t access;
 	enum who who;
 } places[] = {
-	{ "/sys/devices/system/cpu", LOOK, ANY_DRIVER },  /* malloc counts processors */
+	{ "/sys/devices/system/cpu", LOOK, ANY_DRIVER }, /* malloc counts processors */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	{ "/proc/self", LOOK, ANY_DRIVER },               /* a sanitizer's runtime reads its own maps */
+	/* a sanitizer's runtime reads its own maps */
+	{ "/proc/self", LOOK, ANY_DRIVER },
 #endif
 	/* libraries that a driver loads later, its compiler for one */
 	{ "/lib", LOOK, REAL_DRIVER },
@@ -76,7 +82,8 @@ static const struct place {
 	{ "/dev/zero", DEVICE, REAL_DRIVER },
 	{ "/dev/urandom", ACCESS_FS_READ_FILE, REAL_DRIVER },
 	{ "/proc/driver/nvidia*", LOOK, REAL_DRIVER },
-	{ "/proc/self", LOOK | ACCESS_FS_WRITE_FILE, REAL_DRIVER }, /* names of threads are written */
+	/* names of threads are written */
+	{ "/proc/self", LOOK | ACCESS_FS_WRITE_FILE, REAL_DRIVER },
 	{ "/proc/devices", ACCESS_FS_READ_FILE, REAL_DRIVER },
 	{ "/proc/modules", ACCESS_FS_READ_FILE, REAL_DRIVER },
 	{ "/proc/meminfo", ACCESS_FS_READ_FILE, REAL_DRIVER },
@@ -85,7 +92,7 @@ static const struct place {
 	{ "/proc/version", ACCESS_FS_READ_FILE, REAL_DRIVER },
 	{ "/proc/sys/vm", LOOK, REAL_DRIVER },
 	{ "/proc/sys/kernel", LOOK, REAL_DRIVER },
-	{ "/sys/devices", LOOK, REAL_DRIVER },            /* topology */
+	{ "/sys/devices", LOOK, REAL_DRIVER }, /* topology */
 	{ "/sys/bus", LOOK, REAL_DRIVER },
 	{ "/sys/class", LOOK, REAL_DRIVER },
 	{ "/sys/module", LOOK, REAL_DRIVER },
@@ -110,13 +117,15 @@ int obs_landlock_version(void)
 
 static bool allow(int rules, int at, uint64_t access)
 {
-	struct path_beneath_attr rule = { .access = access & files_known(obs_landlock_version()), .parent = at };
+	struct path_beneath_attr rule = { .access = access & files_known(obs_landlock_version()),
+		.parent = at };
 	struct stat st;
 
 	if (fstat(at, &st) != 0)
 		return false;
 	if (!S_ISDIR(st.st_mode)) /* of a file itself only these make sense */
-		rule.access &= ACCESS_FS_READ_FILE | ACCESS_FS_WRITE_FILE | ACCESS_FS_TRUNCATE | ACCESS_FS_IOCTL_DEV;
+		rule.access &= ACCESS_FS_READ_FILE | ACCESS_FS_WRITE_FILE | ACCESS_FS_TRUNCATE |
+			ACCESS_FS_IOCTL_DEV;
 	return syscall(SYS_landlock_add_rule, rules, RULE_PATH_BENEATH, &rule, 0) == 0;
 }
 
@@ -160,8 +169,12 @@ static bool allow_folder_of(int rules, const char *file)
 int obs_landlock_none(void)
 {
 	int version = obs_landlock_version();
-	struct ruleset_attr attr = { .fs = files_known(version), .net = ACCESS_NET_BIND_AND_CONNECT_TCP, .scoped = SCOPE_ABSTRACT_UNIX_AND_SIGNAL };
-	size_t size = version >= 6 ? sizeof attr : version >= 4 ? 2 * sizeof(uint64_t) : sizeof(uint64_t);
+	struct ruleset_attr attr = { .fs = files_known(version),
+		.net = ACCESS_NET_BIND_AND_CONNECT_TCP,
+		.scoped = SCOPE_ABSTRACT_UNIX_AND_SIGNAL };
+	size_t size = version >= 6 ? sizeof attr
+		: version >= 4     ? 2 * sizeof(uint64_t)
+				   : sizeof(uint64_t);
 
 	if (version == 0) {
 		errno = EOPNOTSUPP;

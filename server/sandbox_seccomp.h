@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * seccomp: which system calls a worker with a client can make, and the admission process. Three profiles. For the software device and for admission a list
- * of what is allowed; for any other driver, whose calls are its own business, a list of what is denied. Built while nobody waits, put into force in all
- * threads at once.
+ * seccomp: which system calls a worker with a client can make, and the admission process. Three
+ * profiles. For the software device and for admission a list of what is allowed; for any other
+ * driver, whose calls are its own business, a list of what is denied. Built while nobody waits, put
+ * into force in all threads at once.
  */
 #ifndef OBS_SANDBOX_SECCOMP_H
 #define OBS_SANDBOX_SECCOMP_H

@@ -30,7 +30,7 @@
 #include "transport/shm.h"
 #include "transport/tls.h"
 
-#define SEND_MS 5000       /* for the welcome */
+#define SEND_MS       5000 /* for the welcome */
 #define LAST_WORDS_MS 500  /* that a client gets to read why its session ends */
 
 /* ---- the end ---- */
@@ -39,8 +39,11 @@ static void packed_print(const char *direction, const struct obp_pack_stats *sta
 {
 	for (unsigned i = 0; i < OBZ_CODEC_COUNT; i++)
 		if (stats->chunks[i])
-			ob_info("stats: compression %s: %s: %llu chunks, %llu bytes became %llu, %.3f ms in all codecs", direction,
-				obz_codec_name((enum obz_codec)i), (unsigned long long)stats->chunks[i], (unsigned long long)stats->raw[i],
+			ob_info("stats: compression %s: %s: %llu chunks, %llu bytes became %llu, "
+				"%.3f ms in all codecs",
+				direction, obz_codec_name((enum obz_codec)i),
+				(unsigned long long)stats->chunks[i],
+				(unsigned long long)stats->raw[i],
 				(unsigned long long)stats->wire[i], (double)stats->ns / 1e6);
 }
 
@@ -62,7 +65,10 @@ _Noreturn void obs_session_exit(struct obs_session *session, int status)
 	while (atomic_exchange(&leaving, true))
 		pause(); /* two threads learn that the client has left; one says so */
 	obs_board_publish(session);
-	how_tell(session, session->how[0] ? session->how : status ? "the client could not be reached" : "the client left");
+	how_tell(session,
+		session->how[0]  ? session->how
+			: status ? "the client could not be reached"
+				 : "the client left");
 	obs_stats_print();
 	if (obs_stats_on) {
 		packed_print("in", &session->conn.unpacker.stats);
@@ -72,7 +78,10 @@ _Noreturn void obs_session_exit(struct obs_session *session, int status)
 	_exit(status);
 }
 
-/* A close with unread bytes resets the connection and could take the message with it: read on for a moment. */
+/*
+ * A close with unread bytes resets the connection and could take the message with it: read on for a
+ * moment.
+ */
 static void linger(int fd)
 {
 	uint64_t deadline = ob_clock_ns() + LAST_WORDS_MS * OB_MS;
@@ -85,7 +94,8 @@ static void linger(int fd)
 			return;
 }
 
-_Noreturn void obs_session_fatal(struct obs_session *session, enum ob_err code, const char *format, ...)
+_Noreturn void obs_session_fatal(
+	struct obs_session *session, enum ob_err code, const char *format, ...)
 {
 	struct timespec until;
 	char text[OBP_TEXT_MAX];
@@ -101,8 +111,12 @@ _Noreturn void obs_session_fatal(struct obs_session *session, enum ob_err code, 
 	snprintf(session->how, sizeof session->how, "%.190s", text);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec++;
-	/* A thread in the middle of a reply that nobody reads keeps the lock: then there is no place for a message. */
-	if (pthread_mutex_timedlock(&session->replies.lock, &until) == 0 && session->replies.stream.fd >= 0) {
+	/*
+	 * A thread in the middle of a reply that nobody reads keeps the lock: then there is no
+	 * place for a message.
+	 */
+	if (pthread_mutex_timedlock(&session->replies.lock, &until) == 0 &&
+		session->replies.stream.fd >= 0) {
 		obs_message_send(&session->replies.stream, OBP_MSG_FATAL, code, text);
 		linger(session->replies.stream.fd);
 	}
@@ -111,13 +125,14 @@ _Noreturn void obs_session_fatal(struct obs_session *session, enum ob_err code, 
 
 /* ---- before a client comes ---- */
 
-static bool device_describe(const struct obs_driver *drv, int ordinal, bool ptx_only, struct obp_device *ret)
+static bool device_describe(
+	const struct obs_driver *drv, int ordinal, bool ptx_only, struct obp_device *ret)
 {
 	size_t total = 0;
 	CUuuid uuid;
 
 	if (drv->cuDeviceGetName(ret->name, (int)sizeof ret->name, ordinal) != CUDA_SUCCESS ||
-	    drv->cuDeviceTotalMem_v2(&total, ordinal) != CUDA_SUCCESS)
+		drv->cuDeviceTotalMem_v2(&total, ordinal) != CUDA_SUCCESS)
 		return false;
 	ret->name[sizeof ret->name - 1] = '\0';
 	if (drv->cuDeviceGetUuid_v2(&uuid, ordinal) == CUDA_SUCCESS)
@@ -125,7 +140,8 @@ static bool device_describe(const struct obs_driver *drv, int ordinal, bool ptx_
 	ret->total_mem = ret->free_mem = total;
 	ret->ptx_only = ptx_only;
 	for (int i = 1; i < (int)ob_min(OBP_ATTR_MAX, (unsigned)CU_DEVICE_ATTRIBUTE_MAX); i++)
-		ret->attr_known[i] = drv->cuDeviceGetAttribute(&ret->attr[i], (CUdevice_attribute)i, ordinal) == CUDA_SUCCESS;
+		ret->attr_known[i] = drv->cuDeviceGetAttribute(&ret->attr[i], (CUdevice_attribute)i,
+					     ordinal) == CUDA_SUCCESS;
 	return true;
 }
 
@@ -137,9 +153,12 @@ static bool devices_describe(struct obs_session *session)
 	welcome->devices = calloc(welcome->n_devices, sizeof *welcome->devices);
 	welcome->vmm = true;
 	for (uint32_t i = 0; welcome->devices && i < welcome->n_devices; i++) {
-		if (!device_describe(session->drv, (int)i, session->lib.ptx_only, &welcome->devices[i]))
+		if (!device_describe(
+			    session->drv, (int)i, session->lib.ptx_only, &welcome->devices[i]))
 			return false;
-		welcome->vmm = welcome->vmm && welcome->devices[i].attr[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED];
+		welcome->vmm = welcome->vmm &&
+			welcome->devices[i]
+				.attr[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED];
 	}
 	return welcome->devices != NULL;
 }
@@ -156,10 +175,12 @@ static void board_describe(const struct obs_session *session)
 		snprintf(to->name, sizeof to->name, "%.*s", OBP_LOAD_NAME_MAX - 1, from->name);
 		memcpy(to->uuid, from->uuid, sizeof to->uuid);
 		to->total = total;
-		to->units = (uint32_t)ob_max(from->attr[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT], 0);
+		to->units =
+			(uint32_t)ob_max(from->attr[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT], 0);
 		to->clock_khz = (uint32_t)ob_max(from->attr[CU_DEVICE_ATTRIBUTE_CLOCK_RATE], 0);
-		to->capability = (uint32_t)(from->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] * 10 +
-					    from->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR]);
+		to->capability =
+			(uint32_t)(from->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] * 10 +
+				from->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR]);
 		to->ptx_only = from->ptx_only;
 	}
 	obs_board->n_devices = (uint32_t)session->n_devices;
@@ -172,7 +193,8 @@ static void warm(struct obs_session *session)
 	struct obp_device *device = &session->welcome->welcome.devices[0];
 	size_t free_bytes, total;
 
-	if (obs_context_ready(session, first) != CUDA_SUCCESS || session->drv->cuCtxSetCurrent(first->driver) != CUDA_SUCCESS)
+	if (obs_context_ready(session, first) != CUDA_SUCCESS ||
+		session->drv->cuCtxSetCurrent(first->driver) != CUDA_SUCCESS)
 		return;
 	session->warm_context = first;
 	if (session->drv->cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS)
@@ -185,7 +207,8 @@ static const char *sandbox_file(const struct obs_session *session)
 	return session->lib.soft || session->lib.null ? NULL : session->lib.name;
 }
 
-bool obs_session_init(struct obs_session *session, const struct obs_options *options, char *ret_why, size_t why_size)
+bool obs_session_init(struct obs_session *session, const struct obs_options *options, char *ret_why,
+	size_t why_size)
 {
 	uint8_t digest[OBT_SHA256_BYTES];
 
@@ -199,9 +222,11 @@ bool obs_session_init(struct obs_session *session, const struct obs_options *opt
 	}
 	if (!obs_driver_load(options->driver, &session->lib, ret_why, why_size))
 		return false;
-	obs_cache_open_for(&session->cache, options->cache, ob_opt_on(OB_OPT_CACHE) ? options->upload_cache : 0, options->sandbox.uid);
+	obs_cache_open_for(&session->cache, options->cache,
+		ob_opt_on(OB_OPT_CACHE) ? options->upload_cache : 0, options->sandbox.uid);
 	session->images.cache = &session->cache;
-	if (!obs_sandbox_enter(&options->sandbox, &session->cache, sandbox_file(session), ret_why, why_size))
+	if (!obs_sandbox_enter(
+		    &options->sandbox, &session->cache, sandbox_file(session), ret_why, why_size))
 		return false;
 	if (!obs_driver_start(&session->lib, ret_why, why_size))
 		return false;
@@ -244,8 +269,12 @@ static void turn_away(struct obs_session *session, enum ob_err code, const char 
 	snprintf(session->how, sizeof session->how, "%.190s", why);
 }
 
-/* The next control message, of this type, before the deadline. False: the client was told what is wrong, or has left. */
-static bool message_await(struct obs_session *session, enum obp_message_type type, uint64_t deadline, struct obp_message *ret)
+/*
+ * The next control message, of this type, before the deadline. False: the client was told what is
+ * wrong, or has left.
+ */
+static bool message_await(struct obs_session *session, enum obp_message_type type,
+	uint64_t deadline, struct obp_message *ret)
 {
 	struct obp_item item;
 	enum obp_event event;
@@ -256,7 +285,9 @@ static bool message_await(struct obs_session *session, enum obp_message_type typ
 	while ((event = obp_conn_next(&session->conn, &item)) == OBP_NEED) {
 		obp_conn_space(&session->conn, &data, &size);
 		if (size == 0 || obt_stream_wait(&session->data, POLLIN, deadline) <= 0) {
-			turn_away(session, OB_ERR_TIMEOUT, "the client did not say in time whether it could take the range of addresses");
+			turn_away(session, OB_ERR_TIMEOUT,
+				"the client did not say in time whether it could take the range of "
+				"addresses");
 			return false;
 		}
 		n = session->data.ops->recv(&session->data, data, size, false);
@@ -272,8 +303,10 @@ static bool message_await(struct obs_session *session, enum obp_message_type typ
 		turn_away(session, session->conn.error, session->conn.why);
 		return false;
 	}
-	if (event != OBP_CONTROL || obp_message_decode(item.body, item.size, ret) != OB_ERR_NONE || ret->type != type) {
-		turn_away(session, OB_ERR_PROTOCOL, "the client does not say whether it could take the range of addresses");
+	if (event != OBP_CONTROL || obp_message_decode(item.body, item.size, ret) != OB_ERR_NONE ||
+		ret->type != type) {
+		turn_away(session, OB_ERR_PROTOCOL,
+			"the client does not say whether it could take the range of addresses");
 		return false;
 	}
 	return true;
@@ -299,18 +332,25 @@ static void addresses_settle(struct obs_session *session, const struct obp_hello
 	struct obs_memory *memory = &session->memory;
 	struct obp_device *first = &welcome->devices[0];
 
-	obs_memory_init(memory, session->drv, welcome->n_devices, welcome->vmm && hello->n_ranges > 0);
-	if (!memory->vmm || !obs_memory_choose(memory, hello->ranges, hello->n_ranges, &welcome->range_ok)) {
+	obs_memory_init(
+		memory, session->drv, welcome->n_devices, welcome->vmm && hello->n_ranges > 0);
+	if (!memory->vmm ||
+		!obs_memory_choose(memory, hello->ranges, hello->n_ranges, &welcome->range_ok)) {
 		memory->vmm = false;
 		no_vmm(session);
 		return;
 	}
 	welcome->range = memory->range;
 	for (uint32_t i = 0; i < welcome->n_devices; i++)
-		welcome->devices[i].range = (struct obp_range){ memory->slices[i].base, memory->slices[i].size };
-	/* Other devices' memory is asked for when they are used: promising it would start a context on each. The only one is used if any is. */
+		welcome->devices[i].range =
+			(struct obp_range){ memory->slices[i].base, memory->slices[i].size };
+	/*
+	 * Other devices' memory is asked for when they are used: promising it would start a context
+	 * on each. The only one is used if any is.
+	 */
 	if (ob_opt_on(OB_OPT_GRANT) && (!hello->no_grant || welcome->n_devices == 1))
-		first->grant = obs_memory_grant(memory, 0, ob_min(OBS_GRANT_BYTES, first->free_mem / 8));
+		first->grant =
+			obs_memory_grant(memory, 0, ob_min(OBS_GRANT_BYTES, first->free_mem / 8));
 }
 
 /* Under the replies' lock. */
@@ -327,7 +367,8 @@ static void codecs_settle(struct obs_session *session, const struct obp_hello *h
 	session->conn.codecs = hello->codecs & obp_codecs_own();
 	session->codec_wish = hello->codec;
 	session->trust_reader = hello->codec == OBP_CODEC_MEASURE;
-	obp_packer_init(&session->packer, session->conn.codecs, hello->codec, obt_path_local(&session->data), path_rate, session);
+	obp_packer_init(&session->packer, session->conn.codecs, hello->codec,
+		obt_path_local(&session->data), path_rate, session);
 }
 
 static bool welcome_send(struct obs_session *session)
@@ -352,27 +393,32 @@ static bool welcome_send(struct obs_session *session)
 	if (obp_message_encode(message, &frame)) {
 		struct iovec iov = { frame.data, frame.size };
 
-		sent = obt_stream_send_all(&session->data, &iov, 1, ob_clock_ns() + SEND_MS * OB_MS) == OB_ERR_NONE;
+		sent = obt_stream_send_all(&session->data, &iov, 1,
+			       ob_clock_ns() + SEND_MS * OB_MS) == OB_ERR_NONE;
 	}
 	ob_buf_fini(&frame);
 	return sent;
 }
 
 /*
- * Once the welcome is out the client may join with a second connection, and what it says there may end the session: the loop, which then sends on this one,
- * waits until it is settled.
+ * Once the welcome is out the client may join with a second connection, and what it says there may
+ * end the session: the loop, which then sends on this one, waits until it is settled.
  */
 static bool welcome_settle(struct obs_session *session)
 {
 	bool sent;
 
 	pthread_mutex_lock(&session->replies.lock);
-	/* Release: the loop's thread, which sees it, sees what the handshake has settled. Before the client has the secret to join with. */
+	/*
+	 * Release: the loop's thread, which sees it, sees what the handshake has settled. Before
+	 * the client has the secret to join with.
+	 */
 	atomic_store_explicit(&session->welcomed, true, memory_order_release);
 	sent = welcome_send(session);
 	if (sent) {
 		obt_shm_settle(&session->data, session->welcome->shm);
-		session->replies.kept.large_max = (uint32_t)ob_min(obs_quota_limits.outstanding / 2, (uint64_t)OBS_KEPT_LARGE_MAX);
+		session->replies.kept.large_max = (uint32_t)ob_min(
+			obs_quota_limits.outstanding / 2, (uint64_t)OBS_KEPT_LARGE_MAX);
 	}
 	pthread_mutex_unlock(&session->replies.lock);
 	return sent;
@@ -387,28 +433,43 @@ static bool sandbox_close(struct obs_session *session)
 	bool closed;
 
 	obs_cache_enter(&session->cache, session->identity.who);
-	closed = obs_sandbox_session(plan, &session->cache, obs_quota_limits.lanes, sandbox_file(session), why, sizeof why);
+	closed = obs_sandbox_session(plan, &session->cache, obs_quota_limits.lanes,
+		sandbox_file(session), why, sizeof why);
 	obs_sandbox_describe(session->welcome->welcome.sandbox);
 	told = strlen(session->welcome->welcome.sandbox);
 	if (closed && strstr(session->welcome->welcome.sandbox, "missing"))
-		ob_warn("session %016llx: the worker's sandbox is incomplete: %s", (unsigned long long)session->id, session->welcome->welcome.sandbox);
+		ob_warn("session %016llx: the worker's sandbox is incomplete: %s",
+			(unsigned long long)session->id, session->welcome->welcome.sandbox);
 	if (!closed) {
 		ob_error("%s", why); /* the operator's business, not the client's */
-		turn_away(session, OB_ERR_REFUSED, "the server cannot close its worker's sandbox; tell its operator");
+		turn_away(session, OB_ERR_REFUSED,
+			"the server cannot close its worker's sandbox; tell its operator");
 	}
 	if (session->admission[0])
-		snprintf(session->welcome->welcome.sandbox + told, sizeof session->welcome->welcome.sandbox - told, "; of admission: %s", session->admission);
+		snprintf(session->welcome->welcome.sandbox + told,
+			sizeof session->welcome->welcome.sandbox - told, "; of admission: %s",
+			session->admission);
 	return closed;
 }
 
-/* What carries calls and replies is bounded, and what it needs must not be refused in the middle of a copy: counted at once and in full. */
+/*
+ * What carries calls and replies is bounded, and what it needs must not be refused in the middle of
+ * a copy: counted at once and in full.
+ */
 static void transport_reserve(void)
 {
-	_Static_assert(OBS_OUTSTANDING_MAX + (OBS_STRIPE_SLOTS_MAX + OBS_STAGING_WRITES) * (uint64_t)OBP_CHUNK_MAX + OBS_SCRATCH_BYTES + OBS_KEPT_BYTES <=
-		OBS_HOST_MEMORY_MIN, "the smallest budget holds it");
+	_Static_assert(OBS_OUTSTANDING_MAX +
+				(OBS_STRIPE_SLOTS_MAX + OBS_STAGING_WRITES) *
+					(uint64_t)OBP_CHUNK_MAX +
+				OBS_SCRATCH_BYTES + OBS_KEPT_BYTES <=
+			OBS_HOST_MEMORY_MIN,
+		"the smallest budget holds it");
 
-	obs_hold_add(OBS_HOLD_TRANSPORT, obs_quota_limits.outstanding + (2 * obs_quota_limits.stripes + OBS_STAGING_WRITES) * (uint64_t)OBP_CHUNK_MAX +
-		OBS_SCRATCH_BYTES + OBS_KEPT_BYTES);
+	obs_hold_add(OBS_HOLD_TRANSPORT,
+		obs_quota_limits.outstanding +
+			(2 * obs_quota_limits.stripes + OBS_STAGING_WRITES) *
+				(uint64_t)OBP_CHUNK_MAX +
+			OBS_SCRATCH_BYTES + OBS_KEPT_BYTES);
 }
 
 void obs_session_name(struct obs_session *session, const struct obs_handoff *first)
@@ -434,12 +495,14 @@ bool obs_session_greet(struct obs_session *session, const void *hello, size_t si
 	pthread_mutex_unlock(&session->replies.lock);
 	if (!message)
 		goto out;
-	if (obp_message_decode(hello, size, message) != OB_ERR_NONE || message->type != OBP_MSG_HELLO) {
+	if (obp_message_decode(hello, size, message) != OB_ERR_NONE ||
+		message->type != OBP_MSG_HELLO) {
 		turn_away(session, OB_ERR_PROTOCOL, "the client does not begin with a hello");
 		goto out;
 	}
-	ob_info("session %016llx: %s (process %llu, client %s)", (unsigned long long)session->id, message->hello.program,
-		(unsigned long long)message->hello.pid, message->hello.version);
+	ob_info("session %016llx: %s (process %llu, client %s)", (unsigned long long)session->id,
+		message->hello.program, (unsigned long long)message->hello.pid,
+		message->hello.version);
 	if (!obt_shm_take(&session->data, message->shm, &shm_why)) {
 		turn_away(session, OB_ERR_REFUSED, shm_why);
 		goto out;
@@ -468,7 +531,8 @@ bool obs_session_greet(struct obs_session *session, const void *hello, size_t si
 		}
 	}
 	/* A scope that may look has seen all there is to see in the welcome. */
-	session->conn.accept = session->identity.scope == OBT_SCOPE_USE ? OBP_ACCEPT_CALLS : OBP_ACCEPT_CONTROL;
+	session->conn.accept =
+		session->identity.scope == OBT_SCOPE_USE ? OBP_ACCEPT_CALLS : OBP_ACCEPT_CONTROL;
 	greeted = true;
 out:
 	if (message)

@@ -13,7 +13,8 @@
 
 static bool slot_map(struct obs_slot *slot)
 {
-	void *p = mmap(NULL, OBP_CHUNK_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p = mmap(
+		NULL, OBP_CHUNK_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (p == MAP_FAILED)
 		return false;
@@ -25,7 +26,9 @@ bool obs_staging_init(struct obs_staging *staging, const struct obs_driver *drv)
 {
 	pthread_condattr_t attr;
 
-	*staging = (struct obs_staging){ .drv = drv, .slots = OBS_STAGING_READS, .readers_max = OBS_STAGING_READERS };
+	*staging = (struct obs_staging){
+		.drv = drv, .slots = OBS_STAGING_READS, .readers_max = OBS_STAGING_READERS
+	};
 	pthread_mutex_init(&staging->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -37,10 +40,15 @@ bool obs_staging_init(struct obs_staging *staging, const struct obs_driver *drv)
 	return true;
 }
 
-/* Each reader has two slots; as many again are for what is on its way, so that readers never wait for one another for ever. */
+/*
+ * Each reader has two slots; as many again are for what is on its way, so that readers never wait
+ * for one another for ever.
+ */
 void obs_staging_limit(struct obs_staging *staging, uint64_t bytes)
 {
-	staging->slots = (uint32_t)ob_min(ob_max(bytes / OBP_CHUNK_MAX, (uint64_t)OBS_STAGING_READS_MIN), (uint64_t)OBS_STAGING_READS);
+	staging->slots =
+		(uint32_t)ob_min(ob_max(bytes / OBP_CHUNK_MAX, (uint64_t)OBS_STAGING_READS_MIN),
+			(uint64_t)OBS_STAGING_READS);
 	staging->readers_max = staging->slots / 4;
 }
 
@@ -50,7 +58,8 @@ static bool slot_fill(struct obs_staging *staging, struct obs_slot *slot)
 		return false;
 	/* Without the registration copies are slower, not wrong. */
 	if (!slot->offered)
-		staging->drv->cuMemHostRegister_v2(slot->data, OBP_CHUNK_MAX, CU_MEMHOSTREGISTER_PORTABLE);
+		staging->drv->cuMemHostRegister_v2(
+			slot->data, OBP_CHUNK_MAX, CU_MEMHOSTREGISTER_PORTABLE);
 	slot->offered = true;
 	return true;
 }
@@ -58,11 +67,13 @@ static bool slot_fill(struct obs_staging *staging, struct obs_slot *slot)
 static void slot_wait(struct obs_staging *staging, struct obs_slot *slot)
 {
 	if (slot->pending)
-		staging->drv->cuEventSynchronize(slot->event); /* a failed device shows at the client's next call anyway */
+		/* a failed device shows at the client's next call anyway */
+		staging->drv->cuEventSynchronize(slot->event);
 	slot->pending = false;
 }
 
-CUevent obs_staging_event(struct obs_staging *staging, struct obs_slot *slot, struct obs_context *context)
+CUevent obs_staging_event(
+	struct obs_staging *staging, struct obs_slot *slot, struct obs_context *context)
 {
 	if (slot->event && slot->context != context) {
 		slot_wait(staging, slot);
@@ -70,7 +81,8 @@ CUevent obs_staging_event(struct obs_staging *staging, struct obs_slot *slot, st
 		slot->event = NULL;
 	}
 	if (!slot->event) {
-		if (staging->drv->cuEventCreate(&slot->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+		if (staging->drv->cuEventCreate(&slot->event, CU_EVENT_DISABLE_TIMING) !=
+			CUDA_SUCCESS)
 			slot->event = NULL;
 		slot->context = context;
 	}
@@ -88,9 +100,11 @@ struct obs_slot *obs_staging_write_slot(struct obs_staging *staging, struct obs_
 	return slot;
 }
 
-void obs_staging_write_started(struct obs_staging *staging, struct obs_slot *slot, struct obs_context *context, CUstream stream)
+void obs_staging_write_started(struct obs_staging *staging, struct obs_slot *slot,
+	struct obs_context *context, CUstream stream)
 {
-	if (slot->event && slot->context == context && staging->drv->cuEventRecord(slot->event, stream) == CUDA_SUCCESS)
+	if (slot->event && slot->context == context &&
+		staging->drv->cuEventRecord(slot->event, stream) == CUDA_SUCCESS)
 		slot->pending = true;
 	else
 		staging->drv->cuStreamSynchronize(stream);
@@ -102,7 +116,8 @@ static unsigned free_slots(struct obs_staging *staging, unsigned want, struct ob
 	unsigned n = 0;
 
 	for (uint32_t i = 0; i < staging->slots && n < want; i++)
-		if (!staging->reads[i].taken && !atomic_load_explicit(&staging->reads[i].kept, memory_order_acquire))
+		if (!staging->reads[i].taken &&
+			!atomic_load_explicit(&staging->reads[i].kept, memory_order_acquire))
 			ret[n++] = &staging->reads[i];
 	return n;
 }
@@ -122,14 +137,21 @@ static bool slots_take(struct obs_staging *staging, unsigned want, struct obs_sl
 	return true;
 }
 
-/* Waits for `want` slots, and with `reader` for a place among those who read: as many as can never block one another. */
-static bool slots_await(struct obs_session *session, unsigned want, bool reader, struct obs_slot **ret)
+/*
+ * Waits for `want` slots, and with `reader` for a place among those who read: as many as can never
+ * block one another.
+ */
+static bool slots_await(
+	struct obs_session *session, unsigned want, bool reader, struct obs_slot **ret)
 {
 	struct obs_staging *staging = &session->staging;
 	struct timespec until;
 	bool taken, late = false;
 
-	/* Whoever acknowledges from now on sees that somebody waits; what was acknowledged before is let go of here. */
+	/*
+	 * Whoever acknowledges from now on sees that somebody waits; what was acknowledged before
+	 * is let go of here.
+	 */
 	atomic_fetch_add(&session->replies.waiting, 1);
 	pthread_mutex_lock(&session->replies.lock);
 	obs_replies_trim(session);
@@ -137,9 +159,16 @@ static bool slots_await(struct obs_session *session, unsigned want, bool reader,
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += OBS_STAGING_TIMEOUT_S;
 	pthread_mutex_lock(&staging->lock);
-	while (!(taken = (!reader || staging->readers < staging->readers_max) && slots_take(staging, want, ret)) && !late)
-		/* While the connection is down nothing is acknowledged: the loop counts that time, not this wait. */
-		late = pthread_cond_timedwait(&staging->returned, &staging->lock, &until) == ETIMEDOUT && !atomic_load(&session->link.down);
+	while (!(taken = (!reader || staging->readers < staging->readers_max) &&
+			       slots_take(staging, want, ret)) &&
+		!late)
+		/*
+		 * While the connection is down nothing is acknowledged: the loop counts that time,
+		 * not this wait.
+		 */
+		late = pthread_cond_timedwait(&staging->returned, &staging->lock, &until) ==
+				ETIMEDOUT &&
+			!atomic_load(&session->link.down);
 	if (taken && reader)
 		staging->readers++;
 	pthread_mutex_unlock(&staging->lock);
@@ -196,7 +225,8 @@ void obs_staging_read_give(struct obs_staging *staging, struct obs_slot *slots[2
 	pthread_mutex_unlock(&staging->lock);
 }
 
-static void slot_forget(struct obs_staging *staging, struct obs_slot *slot, struct obs_context *context)
+static void slot_forget(
+	struct obs_staging *staging, struct obs_slot *slot, struct obs_context *context)
 {
 	if (!slot->event || slot->context != context || slot->taken)
 		return;

@@ -35,11 +35,13 @@ static bool peer_print(int fd, char *ret, size_t size)
 			snprintf(ret, size, "user %u", cred.uid);
 		return true;
 	}
-	if (getnameinfo((struct sockaddr *)&addr, length, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+	if (getnameinfo((struct sockaddr *)&addr, length, host, sizeof host, port, sizeof port,
+		    NI_NUMERICHOST | NI_NUMERICSERV) == 0)
 		snprintf(ret, size, addr.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
 	if (addr.ss_family == AF_INET)
 		return ntohl(((struct sockaddr_in *)&addr)->sin_addr.s_addr) >> 24 == 127;
-	return addr.ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)&addr)->sin6_addr);
+	return addr.ss_family == AF_INET6 &&
+		IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)&addr)->sin6_addr);
 }
 
 /* ---- what boards say ---- */
@@ -79,10 +81,16 @@ static void session_fill(const struct obs_proc *proc, struct obp_load_session *t
 	const struct obs_board *board = proc->board;
 	uint64_t now = ob_clock_ns(), last = obs_board_read(&board->last_ns);
 
-	*to = (struct obp_load_session){ .id = proc->id, .age_ns = now - proc->since_ns, .memory = memory_of(board),
-		.calls = obs_board_read(&board->calls), .replies = obs_board_read(&board->replies), .bytes_in = obs_board_read(&board->bytes_in),
-		.bytes_out = obs_board_read(&board->bytes_out), .device_ns = obs_board_read(&board->device_ns),
-		.throttled_ns = obs_board_read(&board->throttled_ns), .refusals = obs_board_read(&board->refusals),
+	*to = (struct obp_load_session){ .id = proc->id,
+		.age_ns = now - proc->since_ns,
+		.memory = memory_of(board),
+		.calls = obs_board_read(&board->calls),
+		.replies = obs_board_read(&board->replies),
+		.bytes_in = obs_board_read(&board->bytes_in),
+		.bytes_out = obs_board_read(&board->bytes_out),
+		.device_ns = obs_board_read(&board->device_ns),
+		.throttled_ns = obs_board_read(&board->throttled_ns),
+		.refusals = obs_board_read(&board->refusals),
 		.conduct = word_take(&board->conduct, OBP_CONDUCT_COUNT - 1) };
 	to->idle_ns = last > proc->since_ns && now > last ? now - last : last ? 0 : to->age_ns;
 	memcpy(to->client, proc->client, sizeof to->client);
@@ -98,7 +106,8 @@ static void session_fill(const struct obs_proc *proc, struct obp_load_session *t
 static void sessions_fill(struct obs_super *super, struct obp_load *ret)
 {
 	ret->listed = calloc(OBP_LOAD_SESSIONS_MAX, sizeof *ret->listed);
-	for (const struct obs_proc *p = super->procs; ret->listed && p && ret->n_sessions < OBP_LOAD_SESSIONS_MAX; p = p->next)
+	for (const struct obs_proc *p = super->procs;
+		ret->listed && p && ret->n_sessions < OBP_LOAD_SESSIONS_MAX; p = p->next)
 		if (p->state == OBS_PROC_BUSY)
 			session_fill(p, &ret->listed[ret->n_sessions++]);
 }
@@ -110,7 +119,10 @@ static void devices_fill(const struct obs_super *super, struct obp_load *ret)
 		const struct obs_board_device *from = &super->devices[i];
 		struct obp_load_device *to = &ret->devices[i];
 
-		*to = (struct obp_load_device){ .total = from->total, .units = from->units, .clock_khz = from->clock_khz, .capability = from->capability,
+		*to = (struct obp_load_device){ .total = from->total,
+			.units = from->units,
+			.clock_khz = from->clock_khz,
+			.capability = from->capability,
 			.ptx_only = from->ptx_only };
 		memcpy(to->name, from->name, sizeof to->name);
 		memcpy(to->uuid, from->uuid, sizeof to->uuid);
@@ -126,9 +138,15 @@ static void devices_fill(const struct obs_super *super, struct obp_load *ret)
 
 void obs_status_fill(struct obs_super *super, bool sessions, struct obp_load *ret)
 {
-	*ret = (struct obp_load){ .draining = super->draining, .sessions = (uint32_t)super->n_busy, .max_sessions = super->options->max_sessions,
-		.warm = (uint32_t)super->n_idle, .starting = (uint32_t)super->n_starting, .busy = super->busy,
-		.uptime_ns = ob_clock_ns() - super->since_ns, .sessions_total = super->sessions_total, .refused_total = super->refused_total,
+	*ret = (struct obp_load){ .draining = super->draining,
+		.sessions = (uint32_t)super->n_busy,
+		.max_sessions = super->options->max_sessions,
+		.warm = (uint32_t)super->n_idle,
+		.starting = (uint32_t)super->n_starting,
+		.busy = super->busy,
+		.uptime_ns = ob_clock_ns() - super->since_ns,
+		.sessions_total = super->sessions_total,
+		.refused_total = super->refused_total,
 		.deaths_total = super->deaths_total };
 	snprintf(ret->version, sizeof ret->version, "%s", OB_VERSION);
 	snprintf(ret->driver, sizeof ret->driver, "%s", super->driver ? super->driver : "");
@@ -167,12 +185,14 @@ bool obs_status_answer(struct obs_super *super, int fd, uint64_t want)
 	struct ob_buf frame;
 	bool sent = false;
 
-	obs_status_fill(super, (want & OBP_LOAD_WANT_SESSIONS) && peer_print(fd, who, sizeof who), &load);
+	obs_status_fill(
+		super, (want & OBP_LOAD_WANT_SESSIONS) && peer_print(fd, who, sizeof who), &load);
 	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
 	if (obp_load_encode(&load, &frame)) {
 		/* One write that never waits: the answer must fit what the kernel keeps for it. */
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-		sent = send(fd, frame.data, frame.size, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)frame.size;
+		sent = send(fd, frame.data, frame.size, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+			(ssize_t)frame.size;
 		if (!sent)
 			ob_debug("an answer about the load was not taken whole");
 	}
@@ -183,7 +203,10 @@ bool obs_status_answer(struct obs_super *super, int fd, uint64_t want)
 
 /* ---- while sessions run ---- */
 
-/* A call is being executed, or was a moment ago: a session that makes one call after the other works all the time. */
+/*
+ * A call is being executed, or was a moment ago: a session that makes one call after the other
+ * works all the time.
+ */
 static bool works(struct obs_proc *proc)
 {
 	const struct obs_board *board = proc->board;
@@ -191,7 +214,8 @@ static bool works(struct obs_proc *proc)
 	bool moved = calls != proc->seen_calls;
 
 	if (atomic_load_explicit(&board->introduced, memory_order_acquire))
-		moved = moved || !obs_board_read_word(&board->waiting) || obs_board_read_word(&board->blocked);
+		moved = moved || !obs_board_read_word(&board->waiting) ||
+			obs_board_read_word(&board->blocked);
 	proc->seen_calls = calls;
 	proc->active_ticks = moved ? 4 : proc->active_ticks - (proc->active_ticks > 0);
 	return proc->active_ticks > 0;
@@ -212,7 +236,10 @@ static void swept(uv_work_t *work, int status)
 	super->sweeping = false;
 }
 
-/* Workers see no folder but their tenant's. Looking through all files takes a while, so not on this thread. */
+/*
+ * Workers see no folder but their tenant's. Looking through all files takes a while, so not on this
+ * thread.
+ */
 static void cache_tend(struct obs_super *super)
 {
 	if (super->sweeping || !obs_cache_crowded(&super->cache))
@@ -236,9 +263,11 @@ static void tick(uv_timer_t *timer)
 		}
 	for (struct obs_proc *p = super->procs; p; p = p->next)
 		if (p->state == OBS_PROC_BUSY)
-			atomic_store_explicit(&p->board->yield, priority_of(p) < highest, memory_order_relaxed);
+			atomic_store_explicit(
+				&p->board->yield, priority_of(p) < highest, memory_order_relaxed);
 	cache_tend(super);
-	super->busy = (uint32_t)((super->busy * (OBS_BUSY_TICKS - 1) + (any ? 1000u : 0u)) / OBS_BUSY_TICKS);
+	super->busy = (uint32_t)((super->busy * (OBS_BUSY_TICKS - 1) + (any ? 1000u : 0u)) /
+		OBS_BUSY_TICKS);
 	if (super->n_busy == 0 && super->busy < OBS_BUSY_TICKS) {
 		super->busy = 0;
 		uv_timer_stop(timer);
@@ -269,6 +298,7 @@ void obs_status_worker_ready(struct obs_proc *proc)
 	for (uint32_t i = 0; i < super->n_devices; i++)
 		text_take(super->devices[i].name, proc->board->devices[i].name);
 	if (!super->sandbox_told)
-		ob_info("sandbox of workers: %.*s", (int)sizeof proc->board->sandbox - 1, proc->board->sandbox);
+		ob_info("sandbox of workers: %.*s", (int)sizeof proc->board->sandbox - 1,
+			proc->board->sandbox);
 	super->sandbox_told = true;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What the supervisor knows of its sessions, read off their boards: for those who ask over the wire (`outboard top`, clients that choose among
- * servers), for /metrics, and for priorities among sessions. Loop's thread only. No session is asked or held up.
+ * What the supervisor knows of its sessions, read off their boards: for those who ask over the wire
+ * (`outboard top`, clients that choose among servers), for /metrics, and for priorities among
+ * sessions. Loop's thread only. No session is asked or held up.
  */
 #ifndef OBS_STATUS_H
 #define OBS_STATUS_H
@@ -15,18 +16,22 @@
 struct obs_proc;
 struct obs_super;
 
-#define OBS_STATUS_TICK_MS 50      /* while there are sessions: who works, who yields */
-#define OBS_BUSY_TICKS 20u         /* the time that "busy" is the mean of, in ticks */
+#define OBS_STATUS_TICK_MS 50  /* while there are sessions: who works, who yields */
+#define OBS_BUSY_TICKS     20u /* the time that "busy" is the mean of, in ticks */
 
 /* Sums over sessions that have ended; the living are added when asked. */
 struct obs_totals {
-	uint64_t calls, replies, bytes_in, bytes_out, device_ns, throttled_ns, refusals, cache_hits, cache_misses, cache_bytes;
+	uint64_t calls, replies, bytes_in, bytes_out, device_ns, throttled_ns, refusals, cache_hits,
+		cache_misses, cache_bytes;
 };
 
 /* ret->listed, when sessions are wanted, is malloc'ed: obp_load_fini. */
 void obs_status_fill(struct obs_super *super, bool sessions, struct obp_load *ret);
 void obs_status_totals(const struct obs_super *super, struct obs_totals *ret);
-/* Answers the preface of intent OBP_INTENT_LOAD on this connection: one message. Sessions are told to clients of this host only. */
+/*
+ * Answers the preface of intent OBP_INTENT_LOAD on this connection: one message. Sessions are told
+ * to clients of this host only.
+ */
 bool obs_status_answer(struct obs_super *super, int fd, uint64_t want);
 /* A session has begun on proc, over this connection; it has ended. */
 void obs_status_session_began(struct obs_proc *proc, int fd);

@@ -95,7 +95,8 @@ static void stripe_end(struct obs_stripe *stripe)
 		if (set->members[i] == stripe)
 			set->members[i] = set->members[--set->n];
 	stripes->threads--;
-	obt_stripe_fini(&stripe->link); /* under the lock: nobody shuts down a descriptor that is another's by now */
+	/* under the lock: nobody shuts down a descriptor that is another's by now */
+	obt_stripe_fini(&stripe->link);
 	if (set->n == 0 && stripes->set == set)
 		stripes->set = NULL;
 	if (set->n == 0 && !(stripes->transfer.open && stripes->transfer.set == set))
@@ -112,8 +113,9 @@ static bool alive(const struct obs_stripe *stripe)
 }
 
 /*
- * Under the lock: waits until the executor is at transfer `id` or past it. No time-out: it may be busy for as long as the program's kernels run, and ends with
- * the set or the process. True: it is open.
+ * Under the lock: waits until the executor is at transfer `id` or past it. No time-out: it may be
+ * busy for as long as the program's kernels run, and ends with the set or the process. True: it is
+ * open.
  */
 static bool transfer_await(struct obs_stripe *stripe, uint64_t id)
 {
@@ -134,18 +136,23 @@ static bool part_take(struct obs_stripe *stripe, const struct obp_frame *frame)
 	bool taken;
 
 	pthread_mutex_lock(&stripes->lock);
-	while (transfer_await(stripe, frame->sequence) && t->write && !(slot = obs_stripe_get(&stripes->free)))
+	while (transfer_await(stripe, frame->sequence) && t->write &&
+		!(slot = obs_stripe_get(&stripes->free)))
 		pthread_cond_wait(&stripes->changed, &stripes->lock);
 	if (t->open && t->id == frame->sequence)
-		stripe->link.why = t->write ? obp_stripe_check(frame, stripe->link.codecs, t->size) : "a part of a transfer in the other direction";
+		stripe->link.why = t->write ? obp_stripe_check(frame, stripe->link.codecs, t->size)
+					    : "a part of a transfer in the other direction";
 	pthread_mutex_unlock(&stripes->lock);
-	taken = !stripe->link.why && obt_stripe_take(&stripe->link, frame, slot ? slot->data : NULL);
+	taken = !stripe->link.why &&
+		obt_stripe_take(&stripe->link, frame, slot ? slot->data : NULL);
 	if (!slot)
 		return taken;
 	slot->offset = frame->ack;
 	slot->size = frame->count;
 	pthread_mutex_lock(&stripes->lock);
-	obs_stripe_put(taken && transfer_await(stripe, frame->sequence) ? &stripes->full : &stripes->free, slot);
+	obs_stripe_put(
+		taken && transfer_await(stripe, frame->sequence) ? &stripes->full : &stripes->free,
+		slot);
 	pthread_cond_broadcast(&stripes->changed);
 	pthread_mutex_unlock(&stripes->lock);
 	return taken;
@@ -191,7 +198,8 @@ static bool joined_send(struct obs_stripe *stripe)
 	if (!message)
 		return false;
 	message->type = OBP_MSG_JOINED;
-	return obt_message_send(&stripe->link.stream, message, NULL, 0, ob_clock_ns() + OBS_STRIPE_STALL_NS) == OB_ERR_NONE;
+	return obt_message_send(&stripe->link.stream, message, NULL, 0,
+		       ob_clock_ns() + OBS_STRIPE_STALL_NS) == OB_ERR_NONE;
 }
 
 static void *stripe_main(void *argument)
@@ -216,8 +224,12 @@ static void *stripe_main(void *argument)
 
 /* ---- joining ---- */
 
-/* Under the lock: the set of this number, made when it is newer than the one there is. NULL: no, *ret_why. */
-static struct obs_stripe_set *set_of(struct obs_session *session, uint64_t number, const char **ret_why)
+/*
+ * Under the lock: the set of this number, made when it is newer than the one there is. NULL: no,
+ * *ret_why.
+ */
+static struct obs_stripe_set *set_of(
+	struct obs_session *session, uint64_t number, const char **ret_why)
 {
 	struct obs_stripes *stripes = &session->stripes;
 	uint32_t most = obs_stripes_offer(session);
@@ -232,7 +244,8 @@ static struct obs_stripe_set *set_of(struct obs_session *session, uint64_t numbe
 		stripes->set = set = NULL;
 	}
 	/* Those that are ending count for a while, so twice as many. */
-	if (!most || (set && (set->n >= most || atomic_load(&set->gate.closed))) || stripes->threads >= 2 * most)
+	if (!most || (set && (set->n >= most || atomic_load(&set->gate.closed))) ||
+		stripes->threads >= 2 * most)
 		return NULL;
 	if (!set && (set = calloc(1, sizeof *set))) {
 		set->number = number;
@@ -253,11 +266,14 @@ void obs_stripe_join(struct obs_session *session, const struct obt_stream *strea
 	if (stripe && (stripe->set = set_of(session, number, &why))) {
 		stripe->session = session;
 		fcntl(stream->fd, F_SETFL, 0);
-		obt_stripe_init(&stripe->link, &stripe->set->gate, stream, session->conn.codecs, session->codec_wish);
+		obt_stripe_init(&stripe->link, &stripe->set->gate, stream, session->conn.codecs,
+			session->codec_wish);
 		stripe->set->members[stripe->set->n++] = stripe;
 		stripes->threads++;
 		if (!ob_thread_start(stripe_main, stripe, 0, NULL)) {
-			ob_warn("session %016llx: a further connection for copies is closed: no thread can be started", (unsigned long long)session->id);
+			ob_warn("session %016llx: a further connection for copies is closed: no "
+				"thread can be started",
+				(unsigned long long)session->id);
 			stripe->set->members[--stripe->set->n] = NULL;
 			stripes->threads--;
 			obt_stripe_fini(&stripe->link);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The inside of obs_stripes, shared by stripe.c (connections, threads) and ops_stripe.c (the operations). Not for others. All under stripes->lock. */
+/*
+ * The inside of obs_stripes, shared by stripe.c (connections, threads) and ops_stripe.c (the
+ * operations). Not for others. All under stripes->lock.
+ */
 #ifndef OBS_STRIPE_INSIDE_H
 #define OBS_STRIPE_INSIDE_H
 

@@ -27,7 +27,10 @@
 
 void obs_super_check_done(struct obs_super *super)
 {
-	/* The listeners stay open while sessions drain: their control connections may still have to join. */
+	/*
+	 * The listeners stay open while sessions drain: their control connections may still have to
+	 * join.
+	 */
 	if (!super->draining || super->done || super->n_procs > 0)
 		return;
 	super->done = true;
@@ -65,14 +68,15 @@ static void told_to_stop(uv_signal_t *signal, int number)
 	obs_notify("STOPPING=1");
 	ob_info("shutting down: %zu sessions may end", super->n_busy);
 	obs_guest_refuse_waiting(super, OB_ERR_REFUSED, "the server is shutting down");
-	uv_timer_start(&super->drain, drain_over, (uint64_t)super->options->drain_timeout_s * 1000, 0);
+	uv_timer_start(
+		&super->drain, drain_over, (uint64_t)super->options->drain_timeout_s * 1000, 0);
 	obs_pool_kill(super, false);
 	obs_super_check_done(super);
 }
 
 /*
- * True when a child process can initialise the driver: a broken driver may crash, and must not take the server with it. ret_why: the child's last line,
- * which says why not.
+ * True when a child process can initialise the driver: a broken driver may crash, and must not take
+ * the server with it. ret_why: the child's last line, which says why not.
  */
 static bool probe(struct obs_super *super, const char *driver, char *ret_why, size_t why_size)
 {
@@ -96,7 +100,8 @@ static bool probe(struct obs_super *super, const char *driver, char *ret_why, si
 			kill(pid, SIGKILL);
 			waitpid(pid, NULL, 0);
 			status = -1;
-			snprintf(ret_why, why_size, "it did not start within %u s", PROBE_TIMEOUT_MS / 1000);
+			snprintf(ret_why, why_size, "it did not start within %u s",
+				PROBE_TIMEOUT_MS / 1000);
 			break;
 		}
 		usleep(2000);
@@ -106,8 +111,10 @@ static bool probe(struct obs_super *super, const char *driver, char *ret_why, si
 		return true;
 	}
 	if (WIFSIGNALED(status))
-		snprintf(ret_why, why_size, "it ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
-	fcntl(ends[0], F_SETFL, O_NONBLOCK); /* something that the driver started may keep the other end */
+		snprintf(ret_why, why_size, "it ended by signal %d (%s)", WTERMSIG(status),
+			strsignal(WTERMSIG(status)));
+	/* something that the driver started may keep the other end */
+	fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	n = read(ends[0], ret_why, why_size - 1);
 	if (n > 0) {
 		ret_why[n] = '\0';
@@ -126,7 +133,8 @@ static bool driver_choose(struct obs_super *super)
 
 	super->driver = automatic ? OBS_DRIVER_GPU : asked;
 	if (strcmp(asked, "null") == 0) {
-		ob_info("driver: null: it answers everything and computes nothing; it is for measuring and for tests");
+		ob_info("driver: null: it answers everything and computes nothing; it is for "
+			"measuring and for tests");
 		return true;
 	}
 	if (probe(super, super->driver, why, sizeof why)) {
@@ -134,13 +142,18 @@ static bool driver_choose(struct obs_super *super)
 		return true;
 	}
 	if (!automatic) {
-		fprintf(stderr, "outboard-server: --driver %s cannot be used: %s%s\n", asked, why, strcmp(asked, OBS_DRIVER_GPU) == 0 ?
-			". Install NVIDIA's driver ('nvidia-smi' must list the GPU), or use --driver soft for kernels on the CPU" : "");
+		fprintf(stderr, "outboard-server: --driver %s cannot be used: %s%s\n", asked, why,
+			strcmp(asked, OBS_DRIVER_GPU) == 0
+				? ". Install NVIDIA's driver ('nvidia-smi' must list the GPU), or "
+				  "use --driver soft for kernels on the CPU"
+				: "");
 		return false;
 	}
 	super->driver = "soft";
-	ob_warn("driver: soft: no GPU can be used (%s): kernels run on this machine's CPU, many times slower. --driver gpu makes that an error, --driver soft "
-		"asks for it", why);
+	ob_warn("driver: soft: no GPU can be used (%s): kernels run on this machine's CPU, many "
+		"times slower. --driver gpu makes that an error, --driver soft "
+		"asks for it",
+		why);
 	if (probe(super, super->driver, why, sizeof why))
 		return true;
 	fprintf(stderr, "outboard-server: the software device cannot be used either: %s\n", why);
@@ -164,7 +177,8 @@ static bool files_good(const struct obs_options *options)
 	struct obt_tokens tokens;
 
 	if (options->tls_cert) {
-		struct obt_tls_server *server = obt_tls_server_new(options->tls_cert, options->tls_key, options->tls_client_ca, why, sizeof why);
+		struct obt_tls_server *server = obt_tls_server_new(options->tls_cert,
+			options->tls_key, options->tls_client_ca, why, sizeof why);
 
 		if (!server) {
 			fprintf(stderr, "outboard-server: %s\n", why);
@@ -181,7 +195,10 @@ static bool files_good(const struct obs_options *options)
 	return true;
 }
 
-/* In a child: the key shall never have been in the memory of a process that a worker could look into. */
+/*
+ * In a child: the key shall never have been in the memory of a process that a worker could look
+ * into.
+ */
 static bool files_check(const struct obs_options *options)
 {
 	int status = -1;
@@ -205,11 +222,13 @@ static int super_start(struct obs_super *super)
 	char why[256];
 
 	if (n <= 0) {
-		fprintf(stderr, "outboard-server: cannot find its own program file: is /proc mounted?\n");
+		fprintf(stderr,
+			"outboard-server: cannot find its own program file: is /proc mounted?\n");
 		return 1;
 	}
 	super->since_ns = ob_clock_ns();
-	super->status.data = super->retry.data = super->drain.data = super->term.data = super->intr.data = super;
+	super->status.data = super->retry.data = super->drain.data = super->term.data =
+		super->intr.data = super;
 	if (uv_loop_init(&super->loop) != 0)
 		return 1;
 	uv_timer_init(&super->loop, &super->retry);
@@ -219,13 +238,18 @@ static int super_start(struct obs_super *super)
 	uv_signal_init(&super->loop, &super->intr);
 	signal(SIGPIPE, SIG_IGN);
 	more_descriptors();
-	if (!obs_audit_open(super->options->audit, super->options->audit_size, super->options->audit_files) || !files_check(super->options))
+	if (!obs_audit_open(super->options->audit, super->options->audit_size,
+		    super->options->audit_files) ||
+		!files_check(super->options))
 		return 1;
-	if (!obs_sandbox_prepare(&super->options->sandbox, super->options->cache, why, sizeof why)) {
+	if (!obs_sandbox_prepare(
+		    &super->options->sandbox, super->options->cache, why, sizeof why)) {
 		fprintf(stderr, "outboard-server: %s\n", why);
 		return 1;
 	}
-	obs_cache_open_for(&super->cache, super->options->cache, ob_opt_on(OB_OPT_CACHE) ? super->options->upload_cache : 0, super->options->sandbox.uid);
+	obs_cache_open_for(&super->cache, super->options->cache,
+		ob_opt_on(OB_OPT_CACHE) ? super->options->upload_cache : 0,
+		super->options->sandbox.uid);
 	obs_cache_sweep(&super->cache);
 	if (!driver_choose(super))
 		return 1;

@@ -17,10 +17,13 @@
 #include "base/clock.h"
 
 /* The signal of the C library's setuid(): its functions neither block it nor let anybody else. */
-#define EVERYBODY (__SIGRTMIN + 1)
+#define EVERYBODY  (__SIGRTMIN + 1)
 #define PASSES_MAX 8
 
-/* The kernel's struct, which the C library translates; only through the system call can a handler for EVERYBODY be set. */
+/*
+ * The kernel's struct, which the C library translates; only through the system call can a handler
+ * for EVERYBODY be set.
+ */
 struct kernel_action {
 	void (*handler)(int);
 	unsigned long flags;
@@ -32,7 +35,9 @@ static DIR *list;
 static bool (*todo)(int);
 static int todo_argument;
 static _Atomic bool failed;
-/* Threads that were asked. A handler looks for its own, which was noted before the signal was sent. */
+/*
+ * Threads that were asked. A handler looks for its own, which was noted before the signal was sent.
+ */
 static struct asked {
 	pid_t thread;
 	_Atomic bool answered;
@@ -66,7 +71,10 @@ static void nothing(int signal)
 	(void)signal;
 }
 
-/* The C library knows how a handler returns on this processor: what it sets for another signal is taken over. */
+/*
+ * The C library knows how a handler returns on this processor: what it sets for another signal is
+ * taken over.
+ */
 static bool handler_set(struct kernel_action *ret_old)
 {
 	struct sigaction any = { .sa_handler = nothing, .sa_flags = SA_RESTART }, before;
@@ -148,7 +156,9 @@ bool obs_threads_all(bool (*fn)(int), int argument)
 	asked[0].thread = (pid_t)syscall(SYS_gettid);
 	atomic_store(&asked[0].answered, true);
 	atomic_store(&n_asked, 1);
-	/* A thread that was not asked yet may have started another: until a look finds no new one. */
+	/*
+	 * A thread that was not asked yet may have started another: until a look finds no new one.
+	 */
 	for (int i = 0; ok && found > 0; i++) {
 		found = i < PASSES_MAX ? pass() : -1;
 		ok = found >= 0 && answers_await();

@@ -19,7 +19,7 @@ static _Thread_local struct {
 	uint64_t began, answered, driver_began;
 	bool open;
 } now;
-static uint64_t arrived;             /* executor */
+static uint64_t arrived; /* executor */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct record_time kept[OBS_TIMES_KEPT]; /* under lock, a ring */
 static uint64_t n_kept;
@@ -60,7 +60,8 @@ void obs_times_begin(uint64_t number)
 {
 	now.began = ob_clock_ns();
 	now.answered = 0;
-	now.record = (struct record_time){ .number = number, .queue = arrived && now.began > arrived ? now.began - arrived : 0 };
+	now.record = (struct record_time){ .number = number,
+		.queue = arrived && now.began > arrived ? now.began - arrived : 0 };
 	now.open = true;
 }
 
@@ -86,7 +87,8 @@ void obs_times_end(void)
 
 /* ---- operations ---- */
 
-void obs_op_times_switch(struct obs_exec *x, const struct obp_record *rec, const struct obp_times_switch_req *req)
+void obs_op_times_switch(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_times_switch_req *req)
 {
 	pthread_mutex_lock(&lock);
 	n_kept = 0;
@@ -98,13 +100,15 @@ void obs_op_times_switch(struct obs_exec *x, const struct obp_record *rec, const
 	obs_reply(x, rec, CUDA_SUCCESS, NULL, 0);
 }
 
-void obs_op_times_read(struct obs_exec *x, const struct obp_record *rec, const struct obp_times_read_req *req)
+void obs_op_times_read(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_times_read_req *req)
 {
 	struct obp_times_read_rep rep = { 0 };
 	uint64_t at;
 
 	pthread_mutex_lock(&lock);
-	for (at = n_kept > OBS_TIMES_KEPT ? n_kept - OBS_TIMES_KEPT : 0; at < n_kept && rep.count < OBP_TIMES_MAX; at++) {
+	for (at = n_kept > OBS_TIMES_KEPT ? n_kept - OBS_TIMES_KEPT : 0;
+		at < n_kept && rep.count < OBP_TIMES_MAX; at++) {
 		const struct record_time *t = &kept[at % OBS_TIMES_KEPT];
 
 		if (t->number >= req->first)
@@ -114,4 +118,5 @@ void obs_op_times_read(struct obs_exec *x, const struct obp_record *rec, const s
 	obs_reply(x, rec, CUDA_SUCCESS, &rep, sizeof rep);
 }
 
-_Static_assert(sizeof(struct record_time) == 5 * sizeof(uint64_t), "a record's five numbers go out as they lie");
+_Static_assert(sizeof(struct record_time) == 5 * sizeof(uint64_t),
+	"a record's five numbers go out as they lie");

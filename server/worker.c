@@ -38,8 +38,8 @@ static int session_await(struct obs_handoff *ret, int *ret_memfd)
 }
 
 /*
- * The session's own layer on it, by the key that admission and the client have made. False: the client left, or is not the one that was there; session.how
- * says which.
+ * The session's own layer on it, by the key that admission and the client have made. False: the
+ * client left, or is not the one that was there; session.how says which.
  */
 static bool stream_make(int fd, int memfd, const struct obs_handoff *handoff)
 {
@@ -58,7 +58,8 @@ static bool stream_make(int fd, int memfd, const struct obs_handoff *handoff)
 		return false;
 	while ((answered = obt_tls_answer(&session.data)) == 0)
 		if (obt_stream_wait(&session.data, POLLIN, deadline) <= 0) {
-			snprintf(session.how, sizeof session.how, "the client did not begin the session's TLS layer in time");
+			snprintf(session.how, sizeof session.how,
+				"the client did not begin the session's TLS layer in time");
 			return false;
 		}
 	if (answered < 0 && obt_stream_why(&session.data))
@@ -82,7 +83,10 @@ int obs_worker_run(const struct obs_options *options)
 
 	/* The channel's end would do; this also ends a worker that hangs in its driver. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* Meant for the supervisor, which drains: a terminal or service manager signals the whole group. */
+	/*
+	 * Meant for the supervisor, which drains: a terminal or service manager signals the whole
+	 * group.
+	 */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
@@ -98,7 +102,8 @@ int obs_worker_run(const struct obs_options *options)
 		return 1;
 	}
 	if (!obs_output_capture(&session.output))
-		ob_warn("what kernels print appears here and not at the client: no file in memory can be made");
+		ob_warn("what kernels print appears here and not at the client: no file in memory "
+			"can be made");
 	obs_sandbox_describe(obs_board->sandbox);
 	tell(OBS_HANDOFF_READY, session.lib.name);
 	fd = session_await(&first, &memfd);

@@ -6,7 +6,10 @@
 
 #include "server/options.h"
 
-/* Warms up, waits for a session from the supervisor on descriptor OBS_HANDOFF_FD, serves it. Does not return but with an exit status. */
+/*
+ * Warms up, waits for a session from the supervisor on descriptor OBS_HANDOFF_FD, serves it. Does
+ * not return but with an exit status.
+ */
 int obs_worker_run(const struct obs_options *options);
 /* Exit status 0: the driver can be used. */
 int obs_worker_probe(const struct obs_options *options);

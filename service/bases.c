@@ -10,7 +10,8 @@
 #define DECODE_BLOCK 64
 
 static const size_t point_bytes[] = { 48, 96, 96 };
-static const enum obk_point_format point_formats[] = { OBK_POINT_COMPRESSED, OBK_POINT_UNCOMPRESSED, OBK_POINT_AFFINE };
+static const enum obk_point_format point_formats[] = { OBK_POINT_COMPRESSED, OBK_POINT_UNCOMPRESSED,
+	OBK_POINT_AFFINE };
 
 void obv_bases_ref(struct outboard_bases *bases)
 {
@@ -79,18 +80,26 @@ uint64_t outboard_bases_bytes(const struct outboard_bases *bases)
 static int check_points(const struct outboard_points *p, struct outboard_error *error)
 {
 	if (!p)
-		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "the struct of points is NULL");
+		return obv_fail(
+			error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "the struct of points is NULL");
 	if (p->format > OUTBOARD_POINT_MONTGOMERY || p->trust > OUTBOARD_TRUST_SUBGROUP)
 		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
-			"points.format is %u and points.trust %u: values of enum outboard_point_format and enum outboard_trust", p->format, p->trust);
+			"points.format is %u and points.trust %u: values of enum "
+			"outboard_point_format and enum outboard_trust",
+			p->format, p->trust);
 	if (p->count > OUTBOARD_MAX_POINTS)
-		return obv_fail(error, OUTBOARD_LIMIT, OUTBOARD_NO_ITEM, "%llu points are more than %d: use several handles and add their sums",
+		return obv_fail(error, OUTBOARD_LIMIT, OUTBOARD_NO_ITEM,
+			"%llu points are more than %d: use several handles and add their sums",
 			(unsigned long long)p->count, OUTBOARD_MAX_POINTS);
 	if (!p->points && p->count)
-		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "points.points is NULL but points.count is %llu", (unsigned long long)p->count);
+		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
+			"points.points is NULL but points.count is %llu",
+			(unsigned long long)p->count);
 	for (unsigned i = 0; i < sizeof(p->reserved) / sizeof(p->reserved[0]); i++)
 		if (p->reserved[i])
-			return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "points.reserved is not zero: clear the struct before setting its fields");
+			return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
+				"points.reserved is not zero: clear the struct before setting its "
+				"fields");
 	return OUTBOARD_OK;
 }
 
@@ -104,7 +113,8 @@ struct decoding {
 static void decode_block(void *arg, size_t item, unsigned thread)
 {
 	struct decoding *d = arg;
-	size_t first = item * DECODE_BLOCK, end = first + DECODE_BLOCK < d->from->count ? first + DECODE_BLOCK : d->from->count;
+	size_t first = item * DECODE_BLOCK,
+	       end = first + DECODE_BLOCK < d->from->count ? first + DECODE_BLOCK : d->from->count;
 	enum ob_err err = OB_ERR_NONE;
 
 	(void)thread;
@@ -122,17 +132,21 @@ static void decode_block(void *arg, size_t item, unsigned thread)
 }
 
 /* Points as GPUs take them. */
-static int decode(struct outboard_bases *b, const struct outboard_points *points, size_t stride, struct obk_pool *pool, struct outboard_error *error)
+static int decode(struct outboard_bases *b, const struct outboard_points *points, size_t stride,
+	struct obk_pool *pool, struct outboard_error *error)
 {
 	size_t blocks = (b->count + DECODE_BLOCK - 1) / DECODE_BLOCK;
-	struct decoding d = { .from = points, .stride = stride, .faults = calloc(blocks ? blocks : 1, sizeof(*d.faults)) };
+	struct decoding d = { .from = points,
+		.stride = stride,
+		.faults = calloc(blocks ? blocks : 1, sizeof(*d.faults)) };
 	int status = OUTBOARD_OK;
 
 	b->points = calloc(b->count ? b->count : 1, sizeof(*b->points));
 	d.to = b->points;
 	if (!d.faults || !d.to) {
 		free(d.faults);
-		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for %zu points", b->count);
+		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM,
+			"no memory for %zu points", b->count);
 	}
 	obk_pool_run(pool, blocks, decode_block, &d);
 	for (size_t i = 0; i < blocks && status == OUTBOARD_OK; i++)
@@ -141,18 +155,25 @@ static int decode(struct outboard_bases *b, const struct outboard_points *points
 	return status;
 }
 
-static int upload(struct outboard_bases *b, const struct outboard_points *points, struct outboard_error *error)
+static int upload(struct outboard_bases *b, const struct outboard_points *points,
+	struct outboard_error *error)
 {
 	struct obv_device *cpu = obv_context_cpu(b->context);
 	struct obk_pool *pool = cpu ? cpu->backend.ops->pool(cpu->backend.self) : NULL;
 	size_t stride = points->stride ? points->stride : point_bytes[points->format];
-	struct obk_msm_bases_args args = { .points = points->points, .count = b->count, .stride = stride, .format = point_formats[points->format],
-		.trust = (enum obk_trust)points->trust, .table_bytes = points->table_bytes, .pool = pool };
+	struct obk_msm_bases_args args = { .points = points->points,
+		.count = b->count,
+		.stride = stride,
+		.format = point_formats[points->format],
+		.trust = (enum obk_trust)points->trust,
+		.table_bytes = points->table_bytes,
+		.pool = pool };
 	struct obk_fault fault;
 	int status;
 
 	if (stride < point_bytes[points->format] || stride > 4096)
-		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "points.stride is %zu: 0 for packed points, or %zu to 4096 bytes", stride,
+		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
+			"points.stride is %zu: 0 for packed points, or %zu to 4096 bytes", stride,
 			point_bytes[points->format]);
 	if (obv_context_has_gpu(b->context)) {
 		status = decode(b, points, stride, pool, error);
@@ -169,13 +190,15 @@ static int upload(struct outboard_bases *b, const struct outboard_points *points
 }
 
 /* An empty handle of the context. */
-static int bases_alloc(struct outboard *context, size_t count, struct outboard_bases **ret, struct outboard_error *error)
+static int bases_alloc(struct outboard *context, size_t count, struct outboard_bases **ret,
+	struct outboard_error *error)
 {
 	struct outboard_bases *b = calloc(1, sizeof(*b));
 	int status;
 
 	if (!b)
-		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for a handle");
+		return obv_fail(
+			error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for a handle");
 	status = obv_context_get(context, &b->context, error);
 	if (status != OUTBOARD_OK) {
 		free(b);
@@ -188,8 +211,8 @@ static int bases_alloc(struct outboard *context, size_t count, struct outboard_b
 	return OUTBOARD_OK;
 }
 
-int obv_bases_for_gpus(struct outboard *context, const struct obk_g1_affine *points, size_t count, size_t table_bytes, struct outboard_bases **ret_bases,
-		       struct outboard_error *error)
+int obv_bases_for_gpus(struct outboard *context, const struct obk_g1_affine *points, size_t count,
+	size_t table_bytes, struct outboard_bases **ret_bases, struct outboard_error *error)
 {
 	struct outboard_bases *b = NULL;
 	int status = bases_alloc(context, count, &b, error);
@@ -201,14 +224,16 @@ int obv_bases_for_gpus(struct outboard *context, const struct obk_g1_affine *poi
 	b->points = malloc(count * sizeof(*b->points));
 	if (!b->points) {
 		bases_destroy(b);
-		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for %zu points", count);
+		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM,
+			"no memory for %zu points", count);
 	}
 	memcpy(b->points, points, count * sizeof(*b->points));
 	*ret_bases = b;
 	return OUTBOARD_OK;
 }
 
-int outboard_bases_new(struct outboard *context, const struct outboard_points *points, struct outboard_bases **ret_bases, struct outboard_error *error)
+int outboard_bases_new(struct outboard *context, const struct outboard_points *points,
+	struct outboard_bases **ret_bases, struct outboard_error *error)
 {
 	struct outboard_bases *b = NULL;
 	int status = check_points(points, error);
@@ -216,7 +241,8 @@ int outboard_bases_new(struct outboard *context, const struct outboard_points *p
 	if (status != OUTBOARD_OK)
 		return status;
 	if (!ret_bases)
-		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "outboard_bases_new has nowhere to put the handle");
+		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
+			"outboard_bases_new has nowhere to put the handle");
 	status = bases_alloc(context, (size_t)points->count, &b, error);
 	if (status != OUTBOARD_OK)
 		return status;

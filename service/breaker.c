@@ -4,7 +4,10 @@
 
 void obv_breaker_init(struct obv_breaker *b, unsigned threshold, uint64_t pause_ns)
 {
-	*b = (struct obv_breaker){ .state = OUTBOARD_CLOSED, .threshold = threshold, .pause = pause_ns, .first_pause = pause_ns };
+	*b = (struct obv_breaker){ .state = OUTBOARD_CLOSED,
+		.threshold = threshold,
+		.pause = pause_ns,
+		.first_pause = pause_ns };
 }
 
 bool obv_breaker_ready(const struct obv_breaker *b, uint64_t now)
@@ -35,7 +38,8 @@ bool obv_breaker_failure(struct obv_breaker *b, uint64_t now)
 {
 	b->failures++;
 	if (b->state == OUTBOARD_HALF_OPEN)
-		b->pause = b->pause >= OBV_BREAKER_LONGEST * b->first_pause ? b->pause : 2 * b->pause;
+		b->pause =
+			b->pause >= OBV_BREAKER_LONGEST * b->first_pause ? b->pause : 2 * b->pause;
 	else if (b->state == OUTBOARD_OPEN || b->failures < b->threshold)
 		return false;
 	b->state = OUTBOARD_OPEN;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Measuring devices: what their products go by, then each operation at rising sizes until its share of the time is over. */
+/*
+ * Measuring devices: what their products go by, then each operation at rising sizes until its share
+ * of the time is over.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,20 +14,20 @@
 #include "service/rqa.h"
 
 #define SECONDS_USUAL 10
-#define LOG_LEAST 8
-#define LOG_MOST 20
-#define LOG_STEP 2
-#define LOG_BLOBS 6   /* KZG: up to 2^6 blobs, as products of a blob's 4096 points */
-#define LOG_BLOB 12
+#define LOG_LEAST     8
+#define LOG_MOST      20
+#define LOG_STEP      2
+#define LOG_BLOBS     6 /* KZG: up to 2^6 blobs, as products of a blob's 4096 points */
+#define LOG_BLOB      12
 
 struct trial {
 	struct outboard *context;
 	unsigned device;
 	uint32_t operation;
-	double seconds;          /* for this device and operation */
+	double seconds; /* for this device and operation */
 	struct obv_curve *curve;
 	struct outboard_bases *bases;
-	uint64_t *words;         /* scalars, and elements */
+	uint64_t *words; /* scalars, and elements */
 };
 
 /* Different points, made by adding the generator up. */
@@ -64,7 +67,10 @@ static void some_scalars(uint64_t *words, size_t n)
 	}
 }
 
-/* Runs one operation on one device, on this thread's time but the device's own thread; seconds, negative when it failed. */
+/*
+ * Runs one operation on one device, on this thread's time but the device's own thread; seconds,
+ * negative when it failed.
+ */
 struct measure_job {
 	struct obv_job job;
 	const struct obv_msm_work *msm;
@@ -75,7 +81,8 @@ struct measure_job {
 	uint64_t took;
 };
 
-static int measure_run(struct obv_job *job, struct obv_piece *piece, struct obv_device *device, struct outboard_error *error)
+static int measure_run(struct obv_job *job, struct obv_piece *piece, struct obv_device *device,
+	struct outboard_error *error)
 {
 	struct measure_job *m = (struct measure_job *)job;
 	uint64_t start = ob_clock_ns();
@@ -83,7 +90,8 @@ static int measure_run(struct obv_job *job, struct obv_piece *piece, struct obv_
 
 	(void)piece;
 	if (m->tuned)
-		status = device->backend.ops->tune(device->backend.self, m->tuned, m->seconds, error);
+		status = device->backend.ops->tune(
+			device->backend.self, m->tuned, m->seconds, error);
 	else if (m->msm)
 		status = device->backend.ops->msm(device->backend.self, m->msm, m->sums, error);
 	else
@@ -108,11 +116,13 @@ static int measure_finish(struct obv_job *job, struct outboard_error *error)
 static const struct obv_job_ops measure_ops = { .run = measure_run, .finish = measure_finish };
 
 /* A product, a transform, or for neither what products go by, in `seconds`. */
-static double measure(const struct trial *t, const struct obv_msm_work *msm, const struct obv_ntt_work *ntt, double seconds)
+static double measure(const struct trial *t, const struct obv_msm_work *msm,
+	const struct obv_ntt_work *ntt, double seconds)
 {
 	struct outcome outcome = { -1 };
 	struct outboard_call call = { .arg = &outcome };
-	struct measure_job *m = obv_job_new(t->context, sizeof(*m), &measure_ops, t->operation, &call, NULL);
+	struct measure_job *m =
+		obv_job_new(t->context, sizeof(*m), &measure_ops, t->operation, &call, NULL);
 
 	if (!m)
 		return -1;
@@ -132,12 +142,16 @@ static double measure(const struct trial *t, const struct obv_msm_work *msm, con
 	return outcome.seconds;
 }
 
-/* By what was measured of a GPU just now, would the size take longer than there is time? Then that is all that is known of it. */
+/*
+ * By what was measured of a GPU just now, would the size take longer than there is time? Then that
+ * is all that is known of it.
+ */
 static bool too_long(const struct trial *t, unsigned log)
 {
 	const struct obv_backend *b = &t->context->device[t->device].backend;
 
-	return b->ops->expect && 2 * b->ops->expect(b->self, t->operation, (double)(1u << log)) > t->seconds;
+	return b->ops->expect &&
+		2 * b->ops->expect(b->self, t->operation, (double)(1u << log)) > t->seconds;
 }
 
 /* The faster of two at each size; the first one uploads, warms up, makes tables. */
@@ -151,12 +165,17 @@ static void measure_sizes(const struct trial *t)
 		size_t points = (size_t)1 << (blobs ? LOG_BLOB : log);
 		double best = 0;
 
-		if ((t->operation != OUTBOARD_OP_NTT && points > outboard_bases_count(t->bases)) || too_long(t, log))
+		if ((t->operation != OUTBOARD_OP_NTT && points > outboard_bases_count(t->bases)) ||
+			too_long(t, log))
 			break;
 		for (unsigned i = 0; i < 2; i++) {
-			struct obv_msm_work msm = { .bases = t->bases, .job = { .count = points, .scalars = t->words, .format = OBK_SCALAR_LE,
+			struct obv_msm_work msm = { .bases = t->bases,
+				.job = { .count = points,
+					.scalars = t->words,
+					.format = OBK_SCALAR_LE,
 					.batch = blobs ? (size_t)1 << log : 1 } };
-			struct obv_ntt_work ntt = { .data = t->words, .job = { .log_n = log, .batch = 1, .order = OBK_NTT_NN } };
+			struct obv_ntt_work ntt = { .data = t->words,
+				.job = { .log_n = log, .batch = 1, .order = OBK_NTT_NN } };
 			bool transform = t->operation == OUTBOARD_OP_NTT;
 			double s = measure(t, transform ? NULL : &msm, transform ? &ntt : NULL, 0);
 
@@ -173,7 +192,8 @@ static void measure_sizes(const struct trial *t)
 }
 
 /* A single run, up to where the next size would take too long. */
-static void measure_recurrence(struct outboard *context, unsigned device, double seconds, struct obv_curve *curve)
+static void measure_recurrence(
+	struct outboard *context, unsigned device, double seconds, struct obv_curve *curve)
 {
 	double spent = 0;
 
@@ -192,29 +212,42 @@ static void measure_recurrence(struct outboard *context, unsigned device, double
 	}
 }
 
-static int measure_all(struct outboard *context, double seconds, struct obv_curves *curves, struct outboard_error *error)
+static int measure_all(struct outboard *context, double seconds, struct obv_curves *curves,
+	struct outboard_error *error)
 {
-	static const uint32_t operations[] = { OUTBOARD_OP_MSM, OUTBOARD_OP_KZG, OUTBOARD_OP_NTT }; /* elements of transforms need not stay scalars */
+	/* elements of transforms need not stay scalars */
+	static const uint32_t operations[] = { OUTBOARD_OP_MSM, OUTBOARD_OP_KZG, OUTBOARD_OP_NTT };
 	unsigned able = 0;
-	size_t most = seconds < 4 ? (size_t)1 << 14 : seconds < 60 ? (size_t)1 << 16 : (size_t)1 << 18;
+	size_t most = seconds < 4 ? (size_t)1 << 14
+		: seconds < 60    ? (size_t)1 << 16
+				  : (size_t)1 << 18;
 	uint64_t *words = malloc(((size_t)1 << LOG_MOST) * OBK_SCALAR_BYTES);
 	struct obk_g1_affine *affine = some_points(most);
-	struct outboard_points points = { .points = affine, .count = most, .format = OUTBOARD_POINT_MONTGOMERY, .trust = OUTBOARD_TRUST_SUBGROUP };
+	struct outboard_points points = { .points = affine,
+		.count = most,
+		.format = OUTBOARD_POINT_MONTGOMERY,
+		.trust = OUTBOARD_TRUST_SUBGROUP };
 	struct outboard_bases *bases = NULL;
 	int status;
 
 	if (!words || !affine) {
 		free(words);
 		free(affine);
-		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory to measure devices with");
+		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM,
+			"no memory to measure devices with");
 	}
 	some_scalars(words, (size_t)1 << LOG_MOST);
 	status = outboard_bases_new(context, &points, &bases, error);
 	for (unsigned i = 0; i < context->count; i++)
-		able += context->device[i].backend.operations & (1u << OUTBOARD_OP_MSM | 1u << OUTBOARD_OP_NTT) ? 1 : 0;
+		able += context->device[i].backend.operations &
+				(1u << OUTBOARD_OP_MSM | 1u << OUTBOARD_OP_NTT)
+			? 1
+			: 0;
 	for (unsigned i = 0; status == OUTBOARD_OK && i < context->count; i++) {
 		const struct obv_backend *b = &context->device[i].backend;
-		struct trial t = { .context = context, .device = i, .bases = bases, .words = words };
+		struct trial t = {
+			.context = context, .device = i, .bases = bases, .words = words
+		};
 
 		/* an eighth for recurrence, and one for what GPUs do products by */
 		t.seconds = seconds * 6 / 8 / (ob_count(operations) * able);
@@ -224,11 +257,14 @@ static int measure_all(struct outboard *context, double seconds, struct obv_curv
 			t.operation = operations[k];
 			t.curve = &curves[i].op[t.operation];
 			memset(t.curve, 0, sizeof(*t.curve));
-			if ((t.operation == OUTBOARD_OP_NTT ? b->ops->ntt != NULL : b->ops->msm != NULL) && b->operations >> t.operation & 1)
+			if ((t.operation == OUTBOARD_OP_NTT ? b->ops->ntt != NULL
+							    : b->ops->msm != NULL) &&
+				b->operations >> t.operation & 1)
 				measure_sizes(&t);
 		}
 		if (b->operations >> OUTBOARD_OP_RQA & 1)
-			measure_recurrence(context, i, seconds / (8 * context->count), &curves[i].op[OUTBOARD_OP_RQA]);
+			measure_recurrence(context, i, seconds / (8 * context->count),
+				&curves[i].op[OUTBOARD_OP_RQA]);
 		curves[i].measured = true;
 	}
 	outboard_bases_free(bases);
@@ -237,7 +273,10 @@ static int measure_all(struct outboard *context, double seconds, struct obv_curv
 	return status;
 }
 
-/* Where nothing was measured, a guess or what the device expects stays; where something was, only that counts. */
+/*
+ * Where nothing was measured, a guess or what the device expects stays; where something was, only
+ * that counts.
+ */
 static void adopt(struct outboard *context, const struct obv_curves *curves)
 {
 	obv_context_expect(context);
@@ -262,7 +301,8 @@ int outboard_calibrate(struct outboard *context, double seconds, struct outboard
 	int status;
 
 	if (!(seconds >= 0) || seconds > 3600)
-		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "outboard_calibrate for %g seconds: 0 to 3600 are possible", seconds);
+		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
+			"outboard_calibrate for %g seconds: 0 to 3600 are possible", seconds);
 	status = obv_context_get(context, &c, error);
 	if (status != OUTBOARD_OK)
 		return status;
@@ -270,11 +310,14 @@ int outboard_calibrate(struct outboard *context, double seconds, struct outboard
 	for (unsigned i = 0; curves && i < c->count; i++)
 		memcpy(curves[i].key, c->device[i].curves.key, sizeof(curves[i].key));
 	status = curves ? measure_all(c, seconds > 0 ? seconds : SECONDS_USUAL, curves, error)
-			: obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory to measure devices with");
+			: obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM,
+				  "no memory to measure devices with");
 	if (status == OUTBOARD_OK) {
 		adopt(c, curves);
 		if (c->profile[0] && !obv_profile_write(c->profile, c->machine, curves, c->count))
-			status = obv_fail(error, OUTBOARD_IO, OUTBOARD_NO_ITEM, "the profile %.300s cannot be written: %s; it is used while this context lives",
+			status = obv_fail(error, OUTBOARD_IO, OUTBOARD_NO_ITEM,
+				"the profile %.300s cannot be written: %s; it is used while this "
+				"context lives",
 				c->profile, strerror(errno));
 	}
 	free(curves);

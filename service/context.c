@@ -17,7 +17,11 @@
 
 static struct obv_traits traits_of(const struct obv_backend *b)
 {
-	return (struct obv_traits){ .kind = b->kind, .units = b->units, .memory = b->memory, .clock = b->clock, .link = b->link };
+	return (struct obv_traits){ .kind = b->kind,
+		.units = b->units,
+		.memory = b->memory,
+		.clock = b->clock,
+		.link = b->link };
 }
 
 /* ---- options ---- */
@@ -30,15 +34,21 @@ static int bad_option(struct outboard_error *error, const char *text)
 static int check_options(const struct outboard_options *o, struct outboard_error *error)
 {
 	if (o->strategy > OUTBOARD_DYNAMIC)
-		return bad_option(error, "options.strategy is not a value of enum outboard_strategy");
-	if (!(o->backoff >= 0) || !(o->backoff_most >= 0) || !(o->breaker_pause >= 0) || !(o->balance_horizon >= 0) || o->backoff > 1e6 ||
-	    o->backoff_most > 1e6 || o->breaker_pause > 1e6)
-		return bad_option(error, "a time in options is negative, not a number or longer than a million seconds");
+		return bad_option(
+			error, "options.strategy is not a value of enum outboard_strategy");
+	if (!(o->backoff >= 0) || !(o->backoff_most >= 0) || !(o->breaker_pause >= 0) ||
+		!(o->balance_horizon >= 0) || o->backoff > 1e6 || o->backoff_most > 1e6 ||
+		o->breaker_pause > 1e6)
+		return bad_option(error,
+			"a time in options is negative, not a number or longer than a million "
+			"seconds");
 	if (o->share_at_most > OUTBOARD_MAX_DEVICES)
 		return bad_option(error, "options.share_at_most is more than OUTBOARD_MAX_DEVICES");
 	for (unsigned i = 0; i < sizeof(o->reserved) / sizeof(o->reserved[0]); i++)
 		if (o->reserved[i])
-			return bad_option(error, "options.reserved is not zero: clear the struct before setting its fields");
+			return bad_option(error,
+				"options.reserved is not zero: clear the struct before setting its "
+				"fields");
 	return OUTBOARD_OK;
 }
 
@@ -71,8 +81,10 @@ static int add_cpu(struct listing *l, unsigned threads, struct outboard_error *e
 	int status;
 
 	if (l->n == OUTBOARD_MAX_DEVICES)
-		return obv_fail(error, OUTBOARD_LIMIT, OUTBOARD_NO_ITEM, "more than %d devices", OUTBOARD_MAX_DEVICES);
-	status = obv_device_cpu_open(threads ? threads : l->options->threads, &l->backend[l->n], error);
+		return obv_fail(error, OUTBOARD_LIMIT, OUTBOARD_NO_ITEM, "more than %d devices",
+			OUTBOARD_MAX_DEVICES);
+	status = obv_device_cpu_open(
+		threads ? threads : l->options->threads, &l->backend[l->n], error);
 	if (status == OUTBOARD_OK) {
 		l->n++;
 		l->cpu = true;
@@ -85,9 +97,10 @@ static int add_gpu(struct listing *l, unsigned ordinal, struct outboard_error *e
 	int status;
 
 	if (l->n == OUTBOARD_MAX_DEVICES)
-		return obv_fail(error, OUTBOARD_LIMIT, OUTBOARD_NO_ITEM, "more than %d devices", OUTBOARD_MAX_DEVICES);
-	status = obv_device_gpu_open(l->options->driver, ordinal, l->options->gpu_memory, !l->options->profile || l->options->profile[0],
-		&l->backend[l->n], error);
+		return obv_fail(error, OUTBOARD_LIMIT, OUTBOARD_NO_ITEM, "more than %d devices",
+			OUTBOARD_MAX_DEVICES);
+	status = obv_device_gpu_open(l->options->driver, ordinal, l->options->gpu_memory,
+		!l->options->profile || l->options->profile[0], &l->backend[l->n], error);
 	if (status == OUTBOARD_OK) {
 		l->n++;
 		l->gpu = true;
@@ -110,9 +123,13 @@ static int add_gpus(struct listing *l, bool must, struct outboard_error *error)
 	if (!must || (l->gpu && status == OUTBOARD_OK))
 		return OUTBOARD_OK;
 	if (l->gpu)
-		return obv_fail(error, status, OUTBOARD_NO_ITEM, "not every GPU can be used: %.300s; name those that can, for example \"gpu:0\"", why.text);
-	return obv_fail(error, OUTBOARD_NO_DEVICE, OUTBOARD_NO_ITEM, "there is no GPU to be used: %.300s; ask for \"cpu\", or see `outboard check`",
-			why.text[0] ? why.text : "the driver shows none");
+		return obv_fail(error, status, OUTBOARD_NO_ITEM,
+			"not every GPU can be used: %.300s; name those that can, for example "
+			"\"gpu:0\"",
+			why.text);
+	return obv_fail(error, OUTBOARD_NO_DEVICE, OUTBOARD_NO_ITEM,
+		"there is no GPU to be used: %.300s; ask for \"cpu\", or see `outboard check`",
+		why.text[0] ? why.text : "the driver shows none");
 }
 
 /* "gpu:1", "cpu:8", "cpu" */
@@ -124,12 +141,16 @@ static int add_entry(struct listing *l, char *entry, uint64_t index, struct outb
 	if (colon)
 		*colon++ = 0;
 	if (colon && !ob_text_parse_number(colon, strcmp(entry, "cpu") == 0, 65535, &number))
-		return obv_fail(error, OUTBOARD_ARGUMENT, index, "the device \"%.40s:%.40s\" is not of the form gpu:ORDINAL or cpu:THREADS", entry, colon);
+		return obv_fail(error, OUTBOARD_ARGUMENT, index,
+			"the device \"%.40s:%.40s\" is not of the form gpu:ORDINAL or cpu:THREADS",
+			entry, colon);
 	if (strcmp(entry, "cpu") == 0)
 		return add_cpu(l, (unsigned)number, error);
 	if (strcmp(entry, "gpu") == 0)
 		return colon ? add_gpu(l, (unsigned)number, error) : add_gpus(l, true, error);
-	return obv_fail(error, OUTBOARD_ARGUMENT, index, "there is no kind of device \"%.40s\": cpu, cpu:THREADS, gpu, gpu:ORDINAL, or auto", entry);
+	return obv_fail(error, OUTBOARD_ARGUMENT, index,
+		"there is no kind of device \"%.40s\": cpu, cpu:THREADS, gpu, gpu:ORDINAL, or auto",
+		entry);
 }
 
 static int open_listed(struct listing *l, struct outboard_error *error)
@@ -144,11 +165,14 @@ static int open_listed(struct listing *l, struct outboard_error *error)
 		return status == OUTBOARD_OK ? add_cpu(l, 0, error) : status;
 	}
 	if (!devices[0] || strlen(devices) >= sizeof(list))
-		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "options.devices is empty or too long: \"auto\", or for example \"gpu:0,cpu:8\"");
+		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
+			"options.devices is empty or too long: \"auto\", or for example "
+			"\"gpu:0,cpu:8\"");
 	strcpy(list, devices);
 	while (status == OUTBOARD_OK && (entry = strsep(&rest, ",")) != NULL)
 		status = add_entry(l, entry, index++, error);
-	if (status == OUTBOARD_OK && !l->cpu && !l->options->no_fallback && l->n < OUTBOARD_MAX_DEVICES) {
+	if (status == OUTBOARD_OK && !l->cpu && !l->options->no_fallback &&
+		l->n < OUTBOARD_MAX_DEVICES) {
 		status = add_cpu(l, 0, error);
 		if (status == OUTBOARD_OK)
 			l->backend[l->n - 1].fallback_only = true;
@@ -189,7 +213,8 @@ void obv_context_expect(struct outboard *context)
 		struct obv_device *d = &context->device[i];
 
 		for (unsigned op = 0; d->backend.ops->expect && op < OUTBOARD_OP_COUNT; op++)
-			obv_curve_expect(&d->curves.op[op], d->backend.ops->expect, d->backend.self, op);
+			obv_curve_expect(
+				&d->curves.op[op], d->backend.ops->expect, d->backend.self, op);
 	}
 	pthread_mutex_unlock(&context->lock);
 }
@@ -219,10 +244,15 @@ static void load_profile(struct outboard *context, const char *asked)
 	obv_profile_machine(curves, context->count, context->machine);
 	if (asked && strlen(asked) < sizeof(context->profile))
 		strcpy(context->profile, asked);
-	else if (asked || !obv_profile_path(context->machine, context->profile, sizeof(context->profile)))
+	else if (asked ||
+		!obv_profile_path(context->machine, context->profile, sizeof(context->profile)))
 		context->profile[0] = 0;
-	/* A profile that cannot be used is as good as none: guesses stand, and only speed depends on them. */
-	if (context->profile[0] && obv_profile_read(context->profile, context->machine, curves, context->count, &why))
+	/*
+	 * A profile that cannot be used is as good as none: guesses stand, and only speed depends
+	 * on them.
+	 */
+	if (context->profile[0] &&
+		obv_profile_read(context->profile, context->machine, curves, context->count, &why))
 		for (unsigned i = 0; i < context->count; i++)
 			context->device[i].curves = curves[i];
 	free(curves);
@@ -248,12 +278,14 @@ static void name_device(struct outboard *context, struct obv_device *d)
 
 	for (unsigned i = 0; i < d->index; i++)
 		same += strncmp(context->device[i].backend.name, d->backend.name, n) == 0 &&
-			(context->device[i].backend.name[n] == 0 || context->device[i].backend.name[n] == '#');
+			(context->device[i].backend.name[n] == 0 ||
+				context->device[i].backend.name[n] == '#');
 	if (same > 1)
 		snprintf(d->backend.name + n, sizeof(d->backend.name) - n, "#%u", same);
 }
 
-int obv_context_new(const struct outboard_options *o, const struct obv_backend *backends, unsigned n, struct outboard **ret, struct outboard_error *error)
+int obv_context_new(const struct outboard_options *o, const struct obv_backend *backends,
+	unsigned n, struct outboard **ret, struct outboard_error *error)
 {
 	struct outboard *context = calloc(1, sizeof(*context));
 	uint64_t pause = ns_or(o->breaker_pause, 5);
@@ -262,7 +294,8 @@ int obv_context_new(const struct outboard_options *o, const struct obv_backend *
 	if (!context) {
 		for (unsigned i = 0; i < n; i++)
 			backends[i].ops->close(backends[i].self);
-		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for a context");
+		return obv_fail(
+			error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for a context");
 	}
 	context->refs = 1;
 	context->count = n;
@@ -283,13 +316,15 @@ int obv_context_new(const struct outboard_options *o, const struct obv_backend *
 	obv_context_expect(context);
 	load_profile(context, o->profile);
 	for (unsigned i = 0; i < n && ok; i++) {
-		ok = ob_thread_start(obv_engine_main, &context->device[i], 0, &context->device[i].thread);
+		ok = ob_thread_start(
+			obv_engine_main, &context->device[i], 0, &context->device[i].thread);
 		context->device[i].started = ok;
 	}
 	if (!ok) {
 		stop(context);
 		obv_context_unref(context);
-		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "a device's thread cannot be started");
+		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM,
+			"a device's thread cannot be started");
 	}
 	*ret = context;
 	return OUTBOARD_OK;
@@ -303,7 +338,8 @@ static void tuning_load(void)
 	(void)obk_tune_load_default(&fault);
 }
 
-int outboard_open(const struct outboard_options *options, struct outboard **ret_context, struct outboard_error *error)
+int outboard_open(const struct outboard_options *options, struct outboard **ret_context,
+	struct outboard_error *error)
 {
 	static const struct outboard_options none;
 	static pthread_once_t tuned = PTHREAD_ONCE_INIT;
@@ -312,14 +348,16 @@ int outboard_open(const struct outboard_options *options, struct outboard **ret_
 	int status;
 
 	if (!ret_context)
-		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "outboard_open has nowhere to put the context");
+		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
+			"outboard_open has nowhere to put the context");
 	options = options ? options : &none;
 	status = check_options(options, error);
 	if (status != OUTBOARD_OK)
 		return status;
 	l = calloc(1, sizeof(*l));
 	if (!l)
-		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for a context");
+		return obv_fail(
+			error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for a context");
 	l->options = options;
 	pthread_once(&tuned, tuning_load);
 	/* The library's threads leave signals to the program's own. */
@@ -441,7 +479,8 @@ static double score_of(const struct obv_device *d)
 	return obv_curve_seconds(&guess.op[OUTBOARD_OP_MSM], OUTBOARD_OP_MSM, 1 << 14) / here;
 }
 
-int outboard_device_get(struct outboard *context, uint32_t index, struct outboard_device *ret_device)
+int outboard_device_get(
+	struct outboard *context, uint32_t index, struct outboard_device *ret_device)
 {
 	struct outboard *c;
 	struct obv_device *d;
@@ -468,7 +507,8 @@ int outboard_device_get(struct outboard *context, uint32_t index, struct outboar
 	ret_device->score = score_of(d);
 	ret_device->breaker = d->breaker.state;
 	ret_device->load = obv_device_load(d, now);
-	ret_device->busy = d->busy + (d->running_seconds > 0 ? (double)(now - d->running_since) / 1e9 : 0);
+	ret_device->busy =
+		d->busy + (d->running_seconds > 0 ? (double)(now - d->running_since) / 1e9 : 0);
 	pthread_mutex_unlock(&c->lock);
 	if (d->backend.ops->stats)
 		d->backend.ops->stats(d->backend.self, ret_device);
@@ -489,7 +529,8 @@ uint64_t outboard_threshold(struct outboard *context, uint32_t index, uint32_t o
 	if (index < c->count && c->device[index].backend.ops->pool)
 		at = 1;
 	else if (index < c->count && cpu && (c->device[index].backend.operations >> operation & 1))
-		at = obv_curve_threshold(&c->device[index].curves.op[operation], &cpu->curves.op[operation], operation);
+		at = obv_curve_threshold(&c->device[index].curves.op[operation],
+			&cpu->curves.op[operation], operation);
 	pthread_mutex_unlock(&c->lock);
 	obv_context_unref(c);
 	return at;

@@ -34,7 +34,8 @@ static void cpu_progress(void *arg, double done)
 	w->work->progress(w->work->progress_arg, done);
 }
 
-static int cpu_msm(void *self, const struct obv_msm_work *work, struct obk_g1_affine *ret, struct outboard_error *error)
+static int cpu_msm(void *self, const struct obv_msm_work *work, struct obk_g1_affine *ret,
+	struct outboard_error *error)
 {
 	struct obv_cpu *cpu = self;
 	struct obk_msm_job job = work->job;
@@ -66,7 +67,10 @@ static struct obk_pool *cpu_pool(void *self)
 	return ((struct obv_cpu *)self)->pool;
 }
 
-const struct obv_backend_ops obv_device_cpu_ops = { .close = cpu_close, .msm = cpu_msm, .ntt = cpu_ntt, .pool = cpu_pool };
+const struct obv_backend_ops obv_device_cpu_ops = { .close = cpu_close,
+	.msm = cpu_msm,
+	.ntt = cpu_ntt,
+	.pool = cpu_pool };
 
 /* "model name : ..." of the first processor, and its clock. */
 static void describe(struct obv_backend *b)
@@ -93,7 +97,8 @@ static void describe(struct obv_backend *b)
 		fclose(f);
 }
 
-int obv_device_cpu_open(unsigned threads, struct obv_backend *ret_backend, struct outboard_error *error)
+int obv_device_cpu_open(
+	unsigned threads, struct obv_backend *ret_backend, struct outboard_error *error)
 {
 	struct obv_cpu *cpu = calloc(1, sizeof(*cpu));
 	struct obv_backend b = { .ops = &obv_device_cpu_ops, .self = cpu, .kind = OUTBOARD_CPU };
@@ -102,9 +107,11 @@ int obv_device_cpu_open(unsigned threads, struct obv_backend *ret_backend, struc
 	if (err != OB_ERR_NONE) {
 		free(cpu);
 		if (err == OB_ERR_LIMIT)
-			return obv_fail(error, OUTBOARD_LIMIT, OUTBOARD_NO_ITEM, "a CPU device with %u threads: at most %d are possible", threads,
+			return obv_fail(error, OUTBOARD_LIMIT, OUTBOARD_NO_ITEM,
+				"a CPU device with %u threads: at most %d are possible", threads,
 				OBK_POOL_MAX_THREADS);
-		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "the threads of a CPU device cannot be started");
+		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM,
+			"the threads of a CPU device cannot be started");
 	}
 	b.units = obk_pool_threads(cpu->pool);
 	b.memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);

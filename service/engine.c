@@ -10,7 +10,8 @@
 
 void obv_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t deadline)
 {
-	struct timespec at = { .tv_sec = (time_t)(deadline / OB_SECOND), .tv_nsec = (long)(deadline % OB_SECOND) };
+	struct timespec at = { .tv_sec = (time_t)(deadline / OB_SECOND),
+		.tv_nsec = (long)(deadline % OB_SECOND) };
 
 	if (deadline == OB_NEVER)
 		pthread_cond_wait(cond, lock);
@@ -20,7 +21,8 @@ void obv_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t deadli
 
 /* ---- outcomes of pieces; the lock is held ---- */
 
-static void note_attempt(struct obv_job *job, const struct obv_device *device, const struct outboard_error *error)
+static void note_attempt(
+	struct obv_job *job, const struct obv_device *device, const struct outboard_error *error)
 {
 	if (job->attempt_count < OUTBOARD_MAX_ATTEMPTS) {
 		job->attempt[job->attempt_count] = *error;
@@ -71,12 +73,14 @@ bool obv_job_drop(struct obv_job *job, int why)
 }
 
 /*
- * A caller's mistake is told of the first item at fault, whoever met another one sooner: pieces before this one still run. After anything else nothing
- * more needs to begin.
+ * A caller's mistake is told of the first item at fault, whoever met another one sooner: pieces
+ * before this one still run. After anything else nothing more needs to begin.
  */
-static void fail_job(struct obv_job *job, const struct obv_piece *piece, const struct outboard_error *error)
+static void fail_job(
+	struct obv_job *job, const struct obv_piece *piece, const struct outboard_error *error)
 {
-	if (!job->failed || (error->status == OUTBOARD_ARGUMENT && piece->index < job->failed - 1)) {
+	if (!job->failed ||
+		(error->status == OUTBOARD_ARGUMENT && piece->index < job->failed - 1)) {
 		job->error = *error;
 		job->status = error->status;
 		job->failed = piece->index + 1;
@@ -87,24 +91,29 @@ static void fail_job(struct obv_job *job, const struct obv_piece *piece, const s
 }
 
 /* All devices have given it up: one sentence with every device's last word. */
-static void fail_everywhere(struct obv_job *job, const struct obv_piece *piece, const struct outboard_error *last)
+static void fail_everywhere(
+	struct obv_job *job, const struct obv_piece *piece, const struct outboard_error *last)
 {
 	struct outboard_error all = *last;
-	unsigned kept = job->attempt_count < OUTBOARD_MAX_ATTEMPTS ? job->attempt_count : OUTBOARD_MAX_ATTEMPTS;
+	unsigned kept = job->attempt_count < OUTBOARD_MAX_ATTEMPTS ? job->attempt_count
+								   : OUTBOARD_MAX_ATTEMPTS;
 	size_t n;
 	uint32_t told = all.device;
 
-	snprintf(all.text, sizeof(all.text), "%.40s: %.300s", job->context->device[all.device].backend.name, last->text);
+	snprintf(all.text, sizeof(all.text), "%.40s: %.300s",
+		job->context->device[all.device].backend.name, last->text);
 	for (unsigned i = kept; i-- > 0;) {
 		const struct outboard_error *a = &job->attempt[i];
 
 		if (a->device == told || strstr(all.text, a->text))
 			continue;
 		n = strlen(all.text);
-		snprintf(all.text + n, sizeof(all.text) - n, "; %s: %s", job->context->device[a->device].backend.name, a->text);
+		snprintf(all.text + n, sizeof(all.text) - n, "; %s: %s",
+			job->context->device[a->device].backend.name, a->text);
 	}
 	n = strlen(all.text);
-	snprintf(all.text + n, sizeof(all.text) - n, " (%u attempts; no other device is left)", job->attempt_count);
+	snprintf(all.text + n, sizeof(all.text) - n, " (%u attempts; no other device is left)",
+		job->attempt_count);
 	fail_job(job, piece, &all);
 }
 
@@ -123,7 +132,10 @@ static bool move_piece(struct obv_piece *piece, struct obv_device *from, uint64_
 	return true;
 }
 
-/* The breaker has opened: what waits here goes elsewhere, or stays for the trial after the pause where there is no elsewhere. */
+/*
+ * The breaker has opened: what waits here goes elsewhere, or stays for the trial after the pause
+ * where there is no elsewhere.
+ */
 static void evacuate(struct obv_device *device, uint64_t now)
 {
 	struct obv_piece *list = device->head;
@@ -140,7 +152,8 @@ static void evacuate(struct obv_device *device, uint64_t now)
 	}
 }
 
-static void settle_failure(struct obv_device *device, struct obv_piece *piece, struct outboard_error *error, uint64_t now)
+static void settle_failure(struct obv_device *device, struct obv_piece *piece,
+	struct outboard_error *error, uint64_t now)
 {
 	struct outboard *context = device->context;
 	struct obv_job *job = piece->job;
@@ -158,7 +171,8 @@ static void settle_failure(struct obv_device *device, struct obv_piece *piece, s
 	} else if (piece->attempts < context->retries && !job->dropped) {
 		piece->attempts++;
 		device->stats.retries++;
-		piece->not_before = now + obv_backoff(piece->attempts, context->backoff, context->backoff_most);
+		piece->not_before =
+			now + obv_backoff(piece->attempts, context->backoff, context->backoff_most);
 		obv_piece_queue(device, piece, true);
 		return;
 	}
@@ -170,7 +184,8 @@ static void settle_failure(struct obv_device *device, struct obv_piece *piece, s
 		fail_everywhere(job, piece, error);
 }
 
-static void settle(struct obv_device *device, struct obv_piece *piece, int status, struct outboard_error *error, uint64_t now)
+static void settle(struct obv_device *device, struct obv_piece *piece, int status,
+	struct outboard_error *error, uint64_t now)
 {
 	struct obv_job *job = piece->job;
 
@@ -207,7 +222,8 @@ static void settle(struct obv_device *device, struct obv_piece *piece, int statu
 
 /* ---- a device's thread ---- */
 
-static struct obv_piece *next_ready(const struct obv_device *device, uint64_t now, uint64_t *ret_wake)
+static struct obv_piece *next_ready(
+	const struct obv_device *device, uint64_t now, uint64_t *ret_wake)
 {
 	*ret_wake = OB_NEVER;
 	if (device->head && !obv_breaker_ready(&device->breaker, now)) {

@@ -5,11 +5,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static const char *const names[] = { "ok", "argument", "limit", "no-memory", "device", "no-device", "timeout", "cancelled", "unsupported", "io", "internal" };
+static const char *const names[] = { "ok", "argument", "limit", "no-memory", "device", "no-device",
+	"timeout", "cancelled", "unsupported", "io", "internal" };
 
 const char *outboard_status_name(int status)
 {
-	return status >= 0 && (size_t)status < sizeof(names) / sizeof(names[0]) ? names[status] : "?";
+	return status >= 0 && (size_t)status < sizeof(names) / sizeof(names[0]) ? names[status]
+										: "?";
 }
 
 const char *outboard_version(void)
@@ -62,5 +64,7 @@ int obv_fail_fault(struct outboard_error *error, enum ob_err err, const struct o
 
 	if (status == OUTBOARD_OK)
 		return status;
-	return obv_fail(error, status, fault->item == OBK_FAULT_NO_ITEM ? OUTBOARD_NO_ITEM : fault->item, "%s", fault->text);
+	return obv_fail(error, status,
+		fault->item == OBK_FAULT_NO_ITEM ? OUTBOARD_NO_ITEM : fault->item, "%s",
+		fault->text);
 }

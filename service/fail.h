@@ -8,7 +8,8 @@
 #include "service/outboard.h"
 
 /* Returns status, so that a function can return obv_fail(...). */
-int obv_fail(struct outboard_error *error, int status, uint64_t item, const char *format, ...) __attribute__((format(printf, 4, 5)));
+int obv_fail(struct outboard_error *error, int status, uint64_t item, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 int obv_status_of(enum ob_err err);
 /* A kernel's fault as an error; OUTBOARD_OK for OB_ERR_NONE. */
 int obv_fail_fault(struct outboard_error *error, enum ob_err err, const struct obk_fault *fault);

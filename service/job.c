@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "service/engine.h"
 
-#define PROGRESS_NS (100 * OB_MS)
+#define PROGRESS_NS  (100 * OB_MS)
 #define TIMEOUT_MOST 1e9 /* seconds */
 
 /* The job whose callback runs on this thread, with its callback lock held. */
@@ -30,14 +30,18 @@ int obv_call_check(const struct outboard_call *call, struct outboard_error *erro
 	if (!call)
 		return OUTBOARD_OK;
 	if (call->strategy > OUTBOARD_DYNAMIC + 1)
-		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "call.strategy is %u: 0, or one more than a value of enum outboard_strategy",
+		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
+			"call.strategy is %u: 0, or one more than a value of enum "
+			"outboard_strategy",
 			call->strategy);
 	if (!(call->timeout >= 0))
-		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "call.timeout is %g: 0 for none, or seconds", call->timeout);
+		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
+			"call.timeout is %g: 0 for none, or seconds", call->timeout);
 	for (unsigned i = 0; i < sizeof(call->reserved) / sizeof(call->reserved[0]); i++)
 		if (call->reserved[i])
 			return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
-				"call.reserved is not zero: clear the struct before setting its fields");
+				"call.reserved is not zero: clear the struct before setting its "
+				"fields");
 	return OUTBOARD_OK;
 }
 
@@ -50,8 +54,11 @@ static int admit(struct outboard *context, struct obv_job *job, struct outboard_
 		bool closing = context->closing;
 
 		pthread_mutex_unlock(&context->lock);
-		return closing ? obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "the context is closed")
-			       : obv_fail(error, OUTBOARD_LIMIT, OUTBOARD_NO_ITEM, "%d calls are under way: wait for some of them", OUTBOARD_MAX_CALLS);
+		return closing ? obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
+					 "the context is closed")
+			       : obv_fail(error, OUTBOARD_LIMIT, OUTBOARD_NO_ITEM,
+					 "%d calls are under way: wait for some of them",
+					 OUTBOARD_MAX_CALLS);
 	}
 	job->next = context->first_job;
 	if (job->next)
@@ -78,8 +85,8 @@ static void leave(struct obv_job *job)
 		pthread_cond_broadcast(&context->idle);
 }
 
-void *obv_job_new(struct outboard *context, size_t bytes, const struct obv_job_ops *ops, uint32_t operation, const struct outboard_call *call,
-		  struct outboard_error *error)
+void *obv_job_new(struct outboard *context, size_t bytes, const struct obv_job_ops *ops,
+	uint32_t operation, const struct outboard_call *call, struct outboard_error *error)
 {
 	struct obv_job *job;
 
@@ -132,13 +139,18 @@ static int no_device(const struct obv_job *job, struct outboard_error *error)
 	bool any = false;
 
 	for (unsigned i = 0; i < context->count; i++)
-		any |= (job->allowed >> i & 1) && (context->device[i].backend.operations >> job->operation & 1);
-	return any ? obv_fail(error, OUTBOARD_DEVICE, OUTBOARD_NO_ITEM,
-			      "every device that could do this has failed and rests: try again in some seconds, or open a context with a CPU")
-		   : obv_fail(error, OUTBOARD_UNSUPPORTED, OUTBOARD_NO_ITEM, "no device of this context can do this: open one with a CPU in its list");
+		any |= (job->allowed >> i & 1) &&
+			(context->device[i].backend.operations >> job->operation & 1);
+	return any
+		? obv_fail(error, OUTBOARD_DEVICE, OUTBOARD_NO_ITEM,
+			  "every device that could do this has failed and rests: try again in some "
+			  "seconds, or open a context with a CPU")
+		: obv_fail(error, OUTBOARD_UNSUPPORTED, OUTBOARD_NO_ITEM,
+			  "no device of this context can do this: open one with a CPU in its list");
 }
 
-int obv_job_cut(struct obv_job *job, uint64_t count, double size, bool batch, uint64_t least, uint64_t items_each, struct outboard_error *error)
+int obv_job_cut(struct obv_job *job, uint64_t count, double size, bool batch, uint64_t least,
+	uint64_t items_each, struct outboard_error *error)
 {
 	struct obv_part parts[OUTBOARD_MAX_DEVICES];
 	unsigned n = obv_share(job->context, job, count, size, batch, least, parts), pieces = 0;
@@ -151,7 +163,9 @@ int obv_job_cut(struct obv_job *job, uint64_t count, double size, bool batch, ui
 		double seconds;
 
 		pthread_mutex_lock(&job->context->lock);
-		seconds = batch ? obv_device_seconds(d, job->operation, size, (double)parts[i].count) : 0;
+		seconds = batch
+			? obv_device_seconds(d, job->operation, size, (double)parts[i].count)
+			: 0;
 		pthread_mutex_unlock(&job->context->lock);
 		of[i] = 1;
 		if (seconds > OBV_PIECE_SECONDS)
@@ -163,11 +177,13 @@ int obv_job_cut(struct obv_job *job, uint64_t count, double size, bool batch, ui
 		pieces += (unsigned)of[i];
 	}
 	if (!obv_job_pieces(job, pieces))
-		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for the pieces of a call");
+		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM,
+			"no memory for the pieces of a call");
 	for (unsigned i = 0, at = 0; i < n && count; i++)
 		for (uint64_t k = 0; k < of[i]; k++, at++) {
 			struct obv_piece *p = &job->pieces[at];
-			uint64_t first = parts[i].count * k / of[i], end = parts[i].count * (k + 1) / of[i];
+			uint64_t first = parts[i].count * k / of[i],
+				 end = parts[i].count * (k + 1) / of[i];
 
 			p->first = parts[i].first + first;
 			p->count = end - first;
@@ -203,7 +219,8 @@ static void tell_end(struct obv_job *job)
 	if (job->status == OUTBOARD_OK && job->call.progress)
 		job->call.progress(job->call.arg, 1);
 	if (job->call.finished)
-		job->call.finished(job->call.arg, job->status, job->status == OUTBOARD_OK ? NULL : &job->error);
+		job->call.finished(job->call.arg, job->status,
+			job->status == OUTBOARD_OK ? NULL : &job->error);
 	inside = outer;
 	pthread_mutex_unlock(&job->callbacks);
 }
@@ -218,9 +235,12 @@ void obv_job_finish(struct obv_job *job)
 	why = !job->failed && job->dropped ? job->why : OUTBOARD_OK;
 	pthread_mutex_unlock(&context->lock);
 	if (why == OUTBOARD_TIMEOUT)
-		job->status = obv_fail(&job->error, why, OUTBOARD_NO_ITEM, "not done within %g seconds: allow more, or less work at once", job->call.timeout);
+		job->status = obv_fail(&job->error, why, OUTBOARD_NO_ITEM,
+			"not done within %g seconds: allow more, or less work at once",
+			job->call.timeout);
 	else if (why != OUTBOARD_OK)
-		job->status = obv_fail(&job->error, why, OUTBOARD_NO_ITEM, "the call was cancelled");
+		job->status =
+			obv_fail(&job->error, why, OUTBOARD_NO_ITEM, "the call was cancelled");
 	if (job->status == OUTBOARD_OK && job->ops->finish)
 		job->status = job->ops->finish(job, &job->error);
 	tell_end(job);
@@ -263,7 +283,8 @@ void obv_job_unref(struct obv_job *job)
 
 bool obv_job_stopped(const struct obv_job *job)
 {
-	return atomic_load_explicit(&job->stop, memory_order_relaxed) || (job->deadline != OB_NEVER && ob_clock_ns() >= job->deadline);
+	return atomic_load_explicit(&job->stop, memory_order_relaxed) ||
+		(job->deadline != OB_NEVER && ob_clock_ns() >= job->deadline);
 }
 
 bool obv_job_progress(struct obv_job *job, unsigned piece, double done)
@@ -271,7 +292,12 @@ bool obv_job_progress(struct obv_job *job, unsigned piece, double done)
 	uint64_t now;
 	double all;
 
-	atomic_store_explicit(&job->progress[piece], (uint32_t)((done < 0 ? 0 : done > 1 ? 1 : done) * 1e6), memory_order_relaxed);
+	atomic_store_explicit(&job->progress[piece],
+		(uint32_t)((done < 0                  ? 0
+					   : done > 1 ? 1
+						      : done) *
+			1e6),
+		memory_order_relaxed);
 	/* Another thread is telling just now: leave it to that one. */
 	if (job->call.progress && inside != job && pthread_mutex_trylock(&job->callbacks) == 0) {
 		struct obv_job *outer = inside;
@@ -327,7 +353,8 @@ int obv_job_submit(struct obv_job *job, struct outboard_error *error)
 
 	if (!ticket && inside) {
 		obv_job_unref(job);
-		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "a callback cannot wait for a call: ask for a ticket");
+		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
+			"a callback cannot wait for a call: ask for a ticket");
 	}
 	if (ticket)
 		*ticket = (struct outboard_ticket *)job;
@@ -368,14 +395,17 @@ int outboard_wait(struct outboard_ticket *ticket, double timeout, struct outboar
 	if (!job)
 		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "the ticket is NULL");
 	if (inside && timeout != 0)
-		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "a callback cannot wait for a call: poll, or wait in a thread of your own");
+		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
+			"a callback cannot wait for a call: poll, or wait in a thread of your own");
 	if (timeout >= 0)
-		until = ob_clock_ns() + (uint64_t)((timeout < TIMEOUT_MOST ? timeout : TIMEOUT_MOST) * 1e9);
+		until = ob_clock_ns() +
+			(uint64_t)((timeout < TIMEOUT_MOST ? timeout : TIMEOUT_MOST) * 1e9);
 	pthread_mutex_lock(&job->context->lock);
 	over = wait_over(job, until);
 	pthread_mutex_unlock(&job->context->lock);
 	if (!over)
-		return obv_fail(error, OUTBOARD_TIMEOUT, OUTBOARD_NO_ITEM, "the call is not over after %g seconds; it goes on", timeout);
+		return obv_fail(error, OUTBOARD_TIMEOUT, OUTBOARD_NO_ITEM,
+			"the call is not over after %g seconds; it goes on", timeout);
 	if (job->status != OUTBOARD_OK && error)
 		*error = job->error;
 	return job->status;
@@ -423,7 +453,8 @@ int outboard_ticket_fd(struct outboard_ticket *ticket)
 	return job->fd;
 }
 
-int outboard_ticket_attempt(struct outboard_ticket *ticket, uint32_t index, struct outboard_error *ret_attempt)
+int outboard_ticket_attempt(
+	struct outboard_ticket *ticket, uint32_t index, struct outboard_error *ret_attempt)
 {
 	struct obv_job *job = (struct obv_job *)ticket;
 	int status = OUTBOARD_ARGUMENT;

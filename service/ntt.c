@@ -96,7 +96,8 @@ static void convert_block(void *arg, size_t item, unsigned thread)
 /* False: `stop` said so. */
 static bool convert(struct obk_pool *pool, const struct obk_stop *stop, struct conversion *c)
 {
-	return obk_pool_run_until(pool, stop, (c->n + CONVERT_BLOCK - 1) / CONVERT_BLOCK, convert_block, c);
+	return obk_pool_run_until(
+		pool, stop, (c->n + CONVERT_BLOCK - 1) / CONVERT_BLOCK, convert_block, c);
 }
 
 /* ---- jobs ---- */
@@ -107,23 +108,30 @@ static bool ntt_stopped(void *job)
 }
 
 /*
- * On the CPU in place, for its kernel leaves data alone when it fails (not when it is stopped, but then nobody tries again). A device that fails while it
- * copies back may leave half of it: it works on a copy, so that another attempt finds the input.
+ * On the CPU in place, for its kernel leaves data alone when it fails (not when it is stopped, but
+ * then nobody tries again). A device that fails while it copies back may leave half of it: it works
+ * on a copy, so that another attempt finds the input.
  */
-static int ntt_host(struct ntt_job *n, struct obv_device *device, uint8_t *data, size_t batch, struct outboard_error *error)
+static int ntt_host(struct ntt_job *n, struct obv_device *device, uint8_t *data, size_t batch,
+	struct outboard_error *error)
 {
 	struct obv_backend *b = &device->backend;
 	struct obk_pool *pool = b->ops->pool ? b->ops->pool(b->self) : NULL;
 	size_t elements = batch << n->ntt->shape.log_n;
 	struct obk_fr *copy = pool ? (struct obk_fr *)data : malloc(elements * sizeof(*copy));
-	struct conversion in = { .elements = copy, .from = data, .n = elements, .format = n->ntt->format };
-	struct conversion out = { .elements = copy, .to = data, .n = elements, .format = n->ntt->format };
+	struct conversion in = {
+		.elements = copy, .from = data, .n = elements, .format = n->ntt->format
+	};
+	struct conversion out = {
+		.elements = copy, .to = data, .n = elements, .format = n->ntt->format
+	};
 	struct obv_ntt_work work = { .job = n->ntt->shape, .data = copy };
 	bool plain = n->ntt->format != OUTBOARD_SCALAR_MONTGOMERY;
 	int status = OUTBOARD_OK;
 
 	if (!copy)
-		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for a copy of %zu elements", elements);
+		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM,
+			"no memory for a copy of %zu elements", elements);
 	work.job.batch = batch;
 	work.job.stop = (struct obk_stop){ ntt_stopped, &n->job };
 	if (plain && !convert(pool, &work.job.stop, &in))
@@ -132,7 +140,10 @@ static int ntt_host(struct ntt_job *n, struct obv_device *device, uint8_t *data,
 		memcpy(copy, data, elements * sizeof(*copy));
 	if (status == OUTBOARD_OK)
 		status = b->ops->ntt(b->self, &work, error);
-	/* A kernel that failed has left the data in place alone: back to what it was. What was stopped is not looked at again. */
+	/*
+	 * A kernel that failed has left the data in place alone: back to what it was. What was
+	 * stopped is not looked at again.
+	 */
 	if (plain && (status == OUTBOARD_OK || (pool && status != OUTBOARD_CANCELLED)))
 		status = convert(pool, &work.job.stop, &out) ? status : OUTBOARD_CANCELLED;
 	else if (!pool && status == OUTBOARD_OK)
@@ -142,11 +153,14 @@ static int ntt_host(struct ntt_job *n, struct obv_device *device, uint8_t *data,
 	return status;
 }
 
-static int ntt_run(struct obv_job *job, struct obv_piece *piece, struct obv_device *device, struct outboard_error *error)
+static int ntt_run(struct obv_job *job, struct obv_piece *piece, struct obv_device *device,
+	struct outboard_error *error)
 {
 	struct ntt_job *n = (struct ntt_job *)job;
 	uint8_t *data = n->data + (piece->first << n->ntt->shape.log_n) * OBK_FR_BYTES;
-	struct obv_ntt_work work = { .job = n->ntt->shape, .data = data, .on_device = true, .after = job->call.after };
+	struct obv_ntt_work work = {
+		.job = n->ntt->shape, .data = data, .on_device = true, .after = job->call.after
+	};
 
 	if (obv_job_stopped(job))
 		return OUTBOARD_CANCELLED;
@@ -164,7 +178,8 @@ static void ntt_fini(struct obv_job *job)
 
 static const struct obv_job_ops ntt_ops = { .run = ntt_run, .fini = ntt_fini };
 
-int outboard_ntt_run(struct outboard_ntt *ntt, void *data, uint64_t batch, uint32_t memory, const struct outboard_call *call, struct outboard_error *error)
+int outboard_ntt_run(struct outboard_ntt *ntt, void *data, uint64_t batch, uint32_t memory,
+	const struct outboard_call *call, struct outboard_error *error)
 {
 	struct outboard_error own;
 	struct ntt_job *n;
@@ -172,15 +187,21 @@ int outboard_ntt_run(struct outboard_ntt *ntt, void *data, uint64_t batch, uint3
 
 	error = error ? error : &own;
 	if (!ntt || (!data && batch))
-		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "the %s is NULL", ntt ? "data" : "plan");
+		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "the %s is NULL",
+			ntt ? "data" : "plan");
 	if (batch > (OBK_NTT_MAX_BATCH >> ntt->shape.log_n))
-		return obv_fail(error, OUTBOARD_LIMIT, OUTBOARD_NO_ITEM, "%llu transforms of 2^%u elements are more than 2^%d elements: use several calls",
+		return obv_fail(error, OUTBOARD_LIMIT, OUTBOARD_NO_ITEM,
+			"%llu transforms of 2^%u elements are more than 2^%d elements: use several "
+			"calls",
 			(unsigned long long)batch, ntt->shape.log_n, OUTBOARD_MAX_LOG_N);
 	status = obv_memory_check(ntt->context, memory, error);
 	if (status == OUTBOARD_OK && memory == OUTBOARD_HOST)
-		status = obv_scalars_check(data, batch << ntt->shape.log_n, ntt->format, "element", error);
+		status = obv_scalars_check(
+			data, batch << ntt->shape.log_n, ntt->format, "element", error);
 	if (status == OUTBOARD_OK && memory && ntt->format != OUTBOARD_SCALAR_MONTGOMERY)
-		status = obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "elements on a device are in Montgomery form: make a plan with that format");
+		status = obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
+			"elements on a device are in Montgomery form: make a plan with that "
+			"format");
 	if (status != OUTBOARD_OK)
 		return status;
 	n = obv_job_new(ntt->context, sizeof(*n), &ntt_ops, OUTBOARD_OP_NTT, call, error);
@@ -194,7 +215,8 @@ int outboard_ntt_run(struct outboard_ntt *ntt, void *data, uint64_t batch, uint3
 	n->on_device = memory != OUTBOARD_HOST;
 	if (memory)
 		n->job.allowed = (uint64_t)1 << (memory - 1);
-	status = obv_job_cut(&n->job, batch, (double)((uint64_t)1 << ntt->shape.log_n), true, 1, (uint64_t)1 << ntt->shape.log_n, error);
+	status = obv_job_cut(&n->job, batch, (double)((uint64_t)1 << ntt->shape.log_n), true, 1,
+		(uint64_t)1 << ntt->shape.log_n, error);
 	if (status != OUTBOARD_OK) {
 		obv_job_unref(&n->job);
 		return status;
@@ -202,7 +224,8 @@ int outboard_ntt_run(struct outboard_ntt *ntt, void *data, uint64_t batch, uint3
 	return obv_job_submit(&n->job, error);
 }
 
-int outboard_ntt_once(struct outboard *context, const struct outboard_ntt_shape *shape, void *data, uint64_t batch, struct outboard_error *error)
+int outboard_ntt_once(struct outboard *context, const struct outboard_ntt_shape *shape, void *data,
+	uint64_t batch, struct outboard_error *error)
 {
 	struct outboard_ntt *ntt = NULL;
 	int status = outboard_ntt_new(context, shape, &ntt, error);
@@ -219,20 +242,28 @@ int outboard_ntt_once(struct outboard *context, const struct outboard_ntt_shape 
 static int check_shape(const struct outboard_ntt_shape *s, struct outboard_error *error)
 {
 	if (!s)
-		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "the shape of the transform is NULL");
+		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
+			"the shape of the transform is NULL");
 	if (s->log_n > OUTBOARD_MAX_LOG_N)
-		return obv_fail(error, OUTBOARD_LIMIT, OUTBOARD_NO_ITEM, "2^%u elements are more than 2^%d", s->log_n, OUTBOARD_MAX_LOG_N);
+		return obv_fail(error, OUTBOARD_LIMIT, OUTBOARD_NO_ITEM,
+			"2^%u elements are more than 2^%d", s->log_n, OUTBOARD_MAX_LOG_N);
 	if (s->inverse > 1 || s->order > OUTBOARD_RR || s->format > OUTBOARD_SCALAR_MONTGOMERY)
 		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
-			"inverse is %u, order %u, format %u: 0 or 1, a value of enum outboard_order, a value of enum outboard_scalar_format",
+			"inverse is %u, order %u, format %u: 0 or 1, a value of enum "
+			"outboard_order, a value of enum outboard_scalar_format",
 			s->inverse, s->order, s->format);
 	for (unsigned i = 0; i < sizeof(s->reserved) / sizeof(s->reserved[0]); i++)
 		if (s->reserved[i])
-			return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "shape.reserved is not zero: clear the struct before setting its fields");
-	return s->coset ? obv_scalars_check(s->coset, 1, s->format, "the coset's shift, element", error) : OUTBOARD_OK;
+			return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
+				"shape.reserved is not zero: clear the struct before setting its "
+				"fields");
+	return s->coset
+		? obv_scalars_check(s->coset, 1, s->format, "the coset's shift, element", error)
+		: OUTBOARD_OK;
 }
 
-int outboard_ntt_new(struct outboard *context, const struct outboard_ntt_shape *shape, struct outboard_ntt **ret_ntt, struct outboard_error *error)
+int outboard_ntt_new(struct outboard *context, const struct outboard_ntt_shape *shape,
+	struct outboard_ntt **ret_ntt, struct outboard_error *error)
 {
 	struct outboard_ntt *n;
 	int status = check_shape(shape, error);
@@ -241,17 +272,20 @@ int outboard_ntt_new(struct outboard *context, const struct outboard_ntt_shape *
 		return status;
 	n = ret_ntt ? calloc(1, sizeof(*n)) : NULL;
 	if (!n)
-		return obv_fail(error, ret_ntt ? OUTBOARD_NO_MEMORY : OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "no memory, or nowhere to put the plan");
+		return obv_fail(error, ret_ntt ? OUTBOARD_NO_MEMORY : OUTBOARD_ARGUMENT,
+			OUTBOARD_NO_ITEM, "no memory, or nowhere to put the plan");
 	n->refs = 1;
 	n->format = shape->format;
-	n->shape = (struct obk_ntt_job){ .log_n = shape->log_n, .direction = shape->inverse ? OBK_NTT_INVERSE : OBK_NTT_FORWARD,
+	n->shape = (struct obk_ntt_job){ .log_n = shape->log_n,
+		.direction = shape->inverse ? OBK_NTT_INVERSE : OBK_NTT_FORWARD,
 		.order = (enum obk_ntt_order)shape->order };
 	if (shape->coset) {
 		to_montgomery(&n->coset, shape->coset, shape->format);
 		n->shape.coset = &n->coset;
 		if (obk_fr_is_zero(&n->coset)) {
 			free(n);
-			return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "the coset's shift is 0: any other element will do");
+			return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
+				"the coset's shift is 0: any other element will do");
 		}
 	}
 	status = obv_context_get(context, &n->context, error);

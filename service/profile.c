@@ -39,7 +39,8 @@ double obv_curve_seconds(const struct obv_curve *curve, uint32_t operation, doub
 		return curve->seconds[above];
 	if (above < 0)
 		return curve->seconds[below] * exp2((at - below) * growth(operation));
-	return curve->seconds[below] * pow(curve->seconds[above] / curve->seconds[below], (at - below) / (above - below));
+	return curve->seconds[below] *
+		pow(curve->seconds[above] / curve->seconds[below], (at - below) / (above - below));
 }
 
 /* Seconds of one thread of a CPU. */
@@ -82,11 +83,15 @@ void obv_curves_guess(struct obv_curves *curves, const struct obv_traits *t)
 			double n = (double)(1u << i);
 
 			/* A dozen launches make a product or a transform, whatever its size. */
-			curves->op[op].seconds[i] = t->kind == OUTBOARD_GPU ? 2e-4 + 12 * t->link + guess_gpu(op, n) / units : guess_cpu(op, n) / units;
+			curves->op[op].seconds[i] = t->kind == OUTBOARD_GPU
+				? 2e-4 + 12 * t->link + guess_gpu(op, n) / units
+				: guess_cpu(op, n) / units;
 		}
 }
 
-void obv_curve_expect(struct obv_curve *curve, double (*expect)(void *device, uint32_t operation, double size), void *device, uint32_t operation)
+void obv_curve_expect(struct obv_curve *curve,
+	double (*expect)(void *device, uint32_t operation, double size), void *device,
+	uint32_t operation)
 {
 	for (int i = 0; i < OBV_PROFILE_LOGS; i++) {
 		double seconds = expect(device, operation, (double)(1u << i));
@@ -96,7 +101,8 @@ void obv_curve_expect(struct obv_curve *curve, double (*expect)(void *device, ui
 	}
 }
 
-uint64_t obv_curve_threshold(const struct obv_curve *device, const struct obv_curve *cpu, uint32_t operation)
+uint64_t obv_curve_threshold(
+	const struct obv_curve *device, const struct obv_curve *cpu, uint32_t operation)
 {
 	for (int i = 0; i < OBV_PROFILE_LOGS; i++) {
 		double n = (double)(1u << i);
@@ -156,7 +162,8 @@ static bool read_measure(struct obv_curves *c, const char *line)
 	unsigned log;
 	double seconds;
 
-	if (sscanf(line, "%7s %u %lf", name, &log, &seconds) != 3 || log >= OBV_PROFILE_LOGS || !(seconds > 0 && seconds < 1e6))
+	if (sscanf(line, "%7s %u %lf", name, &log, &seconds) != 3 || log >= OBV_PROFILE_LOGS ||
+		!(seconds > 0 && seconds < 1e6))
 		return false;
 	for (unsigned op = 0; op < OUTBOARD_OP_COUNT; op++) {
 		if (strcmp(name, op_names[op]) != 0)
@@ -168,18 +175,21 @@ static bool read_measure(struct obv_curves *c, const char *line)
 	return false;
 }
 
-static bool read_lines(char *text, const char *machine, struct obv_curves *curves, unsigned n, const char **ret_why)
+static bool read_lines(char *text, const char *machine, struct obv_curves *curves, unsigned n,
+	const char **ret_why)
 {
 	struct obv_curves *read = calloc(n, sizeof(*read)), *at = NULL;
 	bool known = false, whole = true;
 	char *rest = text, *line;
 
-	*ret_why = read ? "the profile is damaged: run outboard_calibrate again, or remove it" : "no memory for the profile";
+	*ret_why = read ? "the profile is damaged: run outboard_calibrate again, or remove it"
+			: "no memory for the profile";
 	for (unsigned i = 0; read && i < n; i++)
 		memcpy(read[i].key, curves[i].key, sizeof(read[i].key));
 	line = strsep(&rest, "\n");
 	if (read && (!line || strcmp(line, "outboard-profile 1") != 0)) {
-		*ret_why = "the profile is none, or of another version: run outboard_calibrate again, or remove it";
+		*ret_why = "the profile is none, or of another version: run outboard_calibrate "
+			   "again, or remove it";
 		whole = false;
 	}
 	while (read && whole && (line = strsep(&rest, "\n")) != NULL) {
@@ -196,7 +206,8 @@ static bool read_lines(char *text, const char *machine, struct obv_curves *curve
 		}
 	}
 	if (whole && !known)
-		*ret_why = "the profile is another machine's, or of other devices: run outboard_calibrate";
+		*ret_why = "the profile is another machine's, or of other devices: run "
+			   "outboard_calibrate";
 	for (unsigned i = 0; read && whole && known && i < n; i++)
 		for (unsigned op = 0; read[i].measured && op < OUTBOARD_OP_COUNT; op++) {
 			bool any = false;
@@ -212,7 +223,8 @@ static bool read_lines(char *text, const char *machine, struct obv_curves *curve
 	return whole;
 }
 
-bool obv_profile_read(const char *path, const char *machine, struct obv_curves *curves, unsigned n, const char **ret_why)
+bool obv_profile_read(const char *path, const char *machine, struct obv_curves *curves, unsigned n,
+	const char **ret_why)
 {
 	char *text = malloc(OBV_PROFILE_MAX_BYTES + 1);
 	FILE *f = fopen(path, "rbe");
@@ -242,7 +254,8 @@ static bool make_folders(const char *path)
 	char *copy = strdup(path);
 	bool ok = copy;
 
-	for (char *slash = copy ? strchr(copy + 1, '/') : NULL; ok && slash; slash = strchr(slash + 1, '/')) {
+	for (char *slash = copy ? strchr(copy + 1, '/') : NULL; ok && slash;
+		slash = strchr(slash + 1, '/')) {
 		*slash = 0;
 		ok = mkdir(copy, 0700) == 0 || errno == EEXIST || errno == EROFS || errno == EACCES;
 		*slash = '/';
@@ -251,7 +264,8 @@ static bool make_folders(const char *path)
 	return ok;
 }
 
-bool obv_profile_write(const char *path, const char *machine, const struct obv_curves *curves, unsigned n)
+bool obv_profile_write(
+	const char *path, const char *machine, const struct obv_curves *curves, unsigned n)
 {
 	char beside[4096 + 32];
 	bool ok;
@@ -269,7 +283,8 @@ bool obv_profile_write(const char *path, const char *machine, const struct obv_c
 		for (unsigned op = 0; op < OUTBOARD_OP_COUNT; op++)
 			for (unsigned log = 0; log < OBV_PROFILE_LOGS; log++)
 				if (curves[i].op[op].seconds[log] > 0)
-					fprintf(f, "%s %u %.6g\n", op_names[op], log, curves[i].op[op].seconds[log]);
+					fprintf(f, "%s %u %.6g\n", op_names[op], log,
+						curves[i].op[op].seconds[log]);
 	}
 	ok = !ferror(f);
 	ok = fclose(f) == 0 && ok && rename(beside, path) == 0;

@@ -66,8 +66,13 @@ static const struct {
 	const char *name;
 	uint32_t bits;
 } wants[] = {
-	{ "vertical", OBK_RQA_WANT_VERTICAL }, { "white", OBK_RQA_WANT_WHITE }, { "times", OBK_RQA_WANT_TIMES }, { "trend", OBK_RQA_WANT_TREND },
-	{ "network", OBK_RQA_WANT_NETWORK }, { "all", OBK_RQA_WANT_ALL }, { "none", 0 },
+	{ "vertical", OBK_RQA_WANT_VERTICAL },
+	{ "white", OBK_RQA_WANT_WHITE },
+	{ "times", OBK_RQA_WANT_TIMES },
+	{ "trend", OBK_RQA_WANT_TREND },
+	{ "network", OBK_RQA_WANT_NETWORK },
+	{ "all", OBK_RQA_WANT_ALL },
+	{ "none", 0 },
 };
 
 static int find_word(const char *words, const char *text)
@@ -90,25 +95,30 @@ int obv_rqa_norm(const char *name)
 	return find_word("l1|l2|max|gaze", name);
 }
 
-int outboard_rqa_options_new(const char *preset, struct outboard_rqa_options **ret_options, struct outboard_error *error)
+int outboard_rqa_options_new(
+	const char *preset, struct outboard_rqa_options **ret_options, struct outboard_error *error)
 {
 	int id = obk_rqa_preset_find(preset ? preset : "gaze");
 	struct outboard_rqa_options *o;
 	char list[320] = "";
 
 	if (!ret_options)
-		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "outboard_rqa_options_new has nowhere to put the options");
+		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
+			"outboard_rqa_options_new has nowhere to put the options");
 	if (id < 0) {
 		for (int i = 0; i < OBK_RQA_PRESET_COUNT; i++) {
 			size_t n = strlen(list);
 
-			snprintf(list + n, sizeof(list) - n, "%s%s", i ? ", " : "", obk_rqa_preset_name((enum obk_rqa_preset)i));
+			snprintf(list + n, sizeof(list) - n, "%s%s", i ? ", " : "",
+				obk_rqa_preset_name((enum obk_rqa_preset)i));
 		}
-		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "there is no preset \"%.40s\": there are %s", preset, list);
+		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
+			"there is no preset \"%.40s\": there are %s", preset, list);
 	}
 	o = calloc(1, sizeof(*o));
 	if (!o)
-		return obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for options");
+		return obv_fail(
+			error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for options");
 	obk_rqa_options_preset((enum obk_rqa_preset)id, &o->o);
 	*ret_options = o;
 	return OUTBOARD_OK;
@@ -125,7 +135,8 @@ static int set_want(struct obk_rqa_options *o, const char *value, struct outboar
 	uint32_t bits = 0;
 
 	if (strlen(value) >= sizeof(copy))
-		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "the value of \"want\" is too long");
+		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
+			"the value of \"want\" is too long");
 	strcpy(copy, value);
 	while ((word = strsep(&rest, ",")) != NULL) {
 		size_t i = 0;
@@ -134,7 +145,9 @@ static int set_want(struct obk_rqa_options *o, const char *value, struct outboar
 			i++;
 		if (i == sizeof(wants) / sizeof(wants[0]))
 			return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
-				"\"want\" is any of vertical, white, times, trend, network with commas between, or all, or none; not \"%.40s\"", word);
+				"\"want\" is any of vertical, white, times, trend, network with "
+				"commas between, or all, or none; not \"%.40s\"",
+				word);
 		bits |= wants[i].bits;
 	}
 	o->want = bits;
@@ -150,10 +163,12 @@ static int unknown(const char *name, struct outboard_error *error)
 
 		snprintf(list + n, sizeof(list) - n, " %s", table[i].name);
 	}
-	return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "no option \"%.20s\"; there are want theiler%s", name, list);
+	return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
+		"no option \"%.20s\"; there are want theiler%s", name, list);
 }
 
-static int set_one(struct obk_rqa_options *to, const struct option *o, const char *value, struct outboard_error *error)
+static int set_one(struct obk_rqa_options *to, const struct option *o, const char *value,
+	struct outboard_error *error)
 {
 	uint64_t whole;
 	double real;
@@ -163,30 +178,36 @@ static int set_one(struct obk_rqa_options *to, const struct option *o, const cha
 	if (o->type == WORD) {
 		index = find_word(o->words, value);
 		if (index < 0)
-			return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "%s is one of %s, not \"%.40s\"", o->name, o->words, value);
+			return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
+				"%s is one of %s, not \"%.40s\"", o->name, o->words, value);
 		memcpy((char *)to + o->offset, &index, sizeof(index));
 	} else if (o->type == REAL) {
 		real = strtod(value, &end);
 		if (!*value || *end || !(real >= o->min && real <= o->max))
-			return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "%s takes a number from %g to %g, not \"%.40s\"", o->name, o->min, o->max,
-				value);
+			return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
+				"%s takes a number from %g to %g, not \"%.40s\"", o->name, o->min,
+				o->max, value);
 		memcpy((char *)to + o->offset, &real, sizeof(real));
 	} else {
 		if (!ob_text_parse_number(value, (uint64_t)o->min, (uint64_t)o->max, &whole))
-			return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "%s takes a whole number from %.0f to %.0f, not \"%.40s\"", o->name, o->min,
-				o->max, value);
+			return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
+				"%s takes a whole number from %.0f to %.0f, not \"%.40s\"", o->name,
+				o->min, o->max, value);
 		memcpy((char *)to + o->offset, &(uint32_t){ (uint32_t)whole }, sizeof(uint32_t));
 	}
 	return OUTBOARD_OK;
 }
 
-int outboard_rqa_options_set(struct outboard_rqa_options *to, const char *name, const char *value, struct outboard_error *error)
+int outboard_rqa_options_set(struct outboard_rqa_options *to, const char *name, const char *value,
+	struct outboard_error *error)
 {
-	static const struct option theiler = { "theiler", WHOLE, offsetof(struct obk_rqa_options, theiler_rr), NULL, 0, OBK_RQA_MAX_LENGTH };
+	static const struct option theiler = { "theiler", WHOLE,
+		offsetof(struct obk_rqa_options, theiler_rr), NULL, 0, OBK_RQA_MAX_LENGTH };
 	int status;
 
 	if (!to || !name || !value)
-		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM, "options, a name and a value are needed");
+		return obv_fail(error, OUTBOARD_ARGUMENT, OUTBOARD_NO_ITEM,
+			"options, a name and a value are needed");
 	if (strcmp(name, "want") == 0)
 		return set_want(&to->o, value, error);
 	if (strcmp(name, "theiler") == 0) {

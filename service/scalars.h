@@ -7,7 +7,8 @@
 #include "service/outboard.h"
 
 /* The first of n that is not below r: OUTBOARD_ARGUMENT, "<what> 7 is not below r". */
-int obv_scalars_check(const void *scalars, uint64_t n, uint32_t format, const char *what, struct outboard_error *error);
+int obv_scalars_check(const void *scalars, uint64_t n, uint32_t format, const char *what,
+	struct outboard_error *error);
 /* OUTBOARD_HOST or OUTBOARD_ON(a GPU). */
 int obv_memory_check(struct outboard *context, uint32_t memory, struct outboard_error *error);
 

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Which device gets what: queues, expected times, shares, and moving queued pieces. Everything here runs under the context's lock. */
+/*
+ * Which device gets what: queues, expected times, shares, and moving queued pieces. Everything here
+ * runs under the context's lock.
+ */
 #include <string.h>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "service/engine.h"
 
-#define SHARE_GAIN 1.2 /* AUTO shares work out where that is so much faster than the best device alone */
+/* AUTO shares work out where that is so much faster than the best device alone */
+#define SHARE_GAIN 1.2
 
-double obv_device_seconds(const struct obv_device *device, uint32_t operation, double size, double times)
+double obv_device_seconds(
+	const struct obv_device *device, uint32_t operation, double size, double times)
 {
 	return times * obv_curve_seconds(&device->curves.op[operation], operation, size);
 }
@@ -31,10 +36,12 @@ double obv_device_load(const struct obv_device *device, uint64_t now)
 
 static bool can(const struct obv_device *device, uint32_t operation, uint64_t allowed, uint64_t now)
 {
-	if (!(allowed >> device->index & 1) || !(device->backend.operations >> operation & 1) || !obv_breaker_ready(&device->breaker, now))
+	if (!(allowed >> device->index & 1) || !(device->backend.operations >> operation & 1) ||
+		!obv_breaker_ready(&device->breaker, now))
 		return false;
 	/* One piece is enough to find out whether it works again. */
-	return device->breaker.state == OUTBOARD_CLOSED || (!device->head && !(device->running_seconds > 0));
+	return device->breaker.state == OUTBOARD_CLOSED ||
+		(!device->head && !(device->running_seconds > 0));
 }
 
 bool obv_device_usable(const struct obv_device *device, const struct obv_piece *piece, uint64_t now)
@@ -52,9 +59,12 @@ int obv_piece_place(struct outboard *context, const struct obv_piece *piece, uin
 			struct obv_device *d = &context->device[i];
 			double end;
 
-			if (d->backend.fallback_only != (fallback != 0) || !obv_device_usable(d, piece, now))
+			if (d->backend.fallback_only != (fallback != 0) ||
+				!obv_device_usable(d, piece, now))
 				continue;
-			end = backlog(d, now) + obv_device_seconds(d, piece->job->operation, piece->size, piece->times);
+			end = backlog(d, now) +
+				obv_device_seconds(
+					d, piece->job->operation, piece->size, piece->times);
 			if (best < 0 || end < least) {
 				best = (int)i;
 				least = end;
@@ -66,7 +76,8 @@ int obv_piece_place(struct outboard *context, const struct obv_piece *piece, uin
 void obv_piece_queue(struct obv_device *device, struct obv_piece *piece, bool front)
 {
 	piece->device = device->index;
-	piece->seconds = obv_device_seconds(device, piece->job->operation, piece->size, piece->times);
+	piece->seconds =
+		obv_device_seconds(device, piece->job->operation, piece->size, piece->times);
 	piece->next = NULL;
 	if (front) {
 		piece->next = device->head;
@@ -103,7 +114,10 @@ void obv_piece_unqueue(struct obv_device *device, struct obv_piece *piece)
 		device->queued_seconds = 0;
 }
 
-/* The last queued piece of `hot` that `cold` may take over and would have done sooner than `hot` with its backlog. */
+/*
+ * The last queued piece of `hot` that `cold` may take over and would have done sooner than `hot`
+ * with its backlog.
+ */
 static struct obv_piece *movable(struct obv_device *hot, struct obv_device *cold, uint64_t now)
 {
 	struct obv_piece *last = NULL;
@@ -111,7 +125,8 @@ static struct obv_piece *movable(struct obv_device *hot, struct obv_device *cold
 	for (struct obv_piece *p = hot->head; p; p = p->next) {
 		double there = obv_device_seconds(cold, p->job->operation, p->size, p->times);
 
-		if (p->not_before <= now && obv_device_usable(cold, p, now) && backlog(cold, now) + there < backlog(hot, now))
+		if (p->not_before <= now && obv_device_usable(cold, p, now) &&
+			backlog(cold, now) + there < backlog(hot, now))
 			last = p;
 	}
 	return last;
@@ -126,7 +141,8 @@ void obv_balance(struct outboard *context, uint64_t now)
 	if (context->count < 2)
 		return;
 	for (unsigned i = 0; i < context->count; i++)
-		usable[i] = !context->device[i].backend.fallback_only && context->device[i].breaker.state == OUTBOARD_CLOSED;
+		usable[i] = !context->device[i].backend.fallback_only &&
+			context->device[i].breaker.state == OUTBOARD_CLOSED;
 	for (unsigned moves = 0; moves < OBV_MOVES_MAX; moves++) {
 		struct obv_piece *piece;
 
@@ -164,7 +180,8 @@ static double seconds(const struct choice *c, unsigned i, uint64_t count)
 
 	if (!count)
 		return 0;
-	return c->batch ? obv_device_seconds(d, c->operation, c->size, (double)count) : obv_device_seconds(d, c->operation, (double)count, 1);
+	return c->batch ? obv_device_seconds(d, c->operation, c->size, (double)count)
+			: obv_device_seconds(d, c->operation, (double)count, 1);
 }
 
 static void candidates(struct choice *c, uint64_t allowed, uint64_t count, uint64_t now)
@@ -173,7 +190,8 @@ static void candidates(struct choice *c, uint64_t allowed, uint64_t count, uint6
 		for (unsigned i = 0; i < c->context->count; i++) {
 			struct obv_device *d = &c->context->device[i];
 
-			if (d->backend.fallback_only == (fallback != 0) && can(d, c->operation, allowed, now))
+			if (d->backend.fallback_only == (fallback != 0) &&
+				can(d, c->operation, allowed, now))
 				c->device[c->n++] = i;
 		}
 	for (unsigned i = 0; i < c->n; i++) {
@@ -213,9 +231,12 @@ static void merge_small(uint64_t *parts, unsigned n, uint64_t least)
 		}
 }
 
-static unsigned share(struct outboard *context, const struct obv_job *job, uint64_t count, double size, bool batch, uint64_t least, struct obv_part *ret_parts)
+static unsigned share(struct outboard *context, const struct obv_job *job, uint64_t count,
+	double size, bool batch, uint64_t least, struct obv_part *ret_parts)
 {
-	struct choice c = { .context = context, .operation = job->operation, .batch = batch, .size = size };
+	struct choice c = {
+		.context = context, .operation = job->operation, .batch = batch, .size = size
+	};
 	uint32_t strategy = job->call.strategy ? job->call.strategy - 1 : context->strategy;
 	uint64_t parts[OUTBOARD_MAX_DEVICES] = { 0 }, at = 0;
 	unsigned best = 0, n = 0;
@@ -225,15 +246,19 @@ static unsigned share(struct outboard *context, const struct obv_job *job, uint6
 	if (!c.n)
 		return 0;
 	for (unsigned i = 1; i < c.n; i++)
-		best = c.wait[i] + seconds(&c, i, count) < c.wait[best] + seconds(&c, best, count) ? i : best;
+		best = c.wait[i] + seconds(&c, i, count) < c.wait[best] + seconds(&c, best, count)
+			? i
+			: best;
 	alone = c.wait[best] + seconds(&c, best, count);
 	if (strategy == OUTBOARD_SINGLE || c.n == 1 || count < 2) {
 		parts[best] = count;
 	} else {
-		obv_split(strategy == OUTBOARD_AUTO ? OUTBOARD_DYNAMIC : strategy, count, c.n, c.rate, c.load, parts);
+		obv_split(strategy == OUTBOARD_AUTO ? OUTBOARD_DYNAMIC : strategy, count, c.n,
+			c.rate, c.load, parts);
 		merge_small(parts, c.n, least);
 		for (unsigned i = 0; i < c.n; i++)
-			together = ob_max(together, parts[i] ? c.wait[i] + seconds(&c, i, parts[i]) : 0);
+			together = ob_max(
+				together, parts[i] ? c.wait[i] + seconds(&c, i, parts[i]) : 0);
 		if (strategy == OUTBOARD_AUTO && together * SHARE_GAIN > alone) {
 			memset(parts, 0, sizeof(parts));
 			parts[best] = count;
@@ -242,13 +267,15 @@ static unsigned share(struct outboard *context, const struct obv_job *job, uint6
 	for (unsigned i = 0; i < c.n; i++) {
 		if (!parts[i])
 			continue;
-		ret_parts[n++] = (struct obv_part){ .device = c.device[i], .first = at, .count = parts[i] };
+		ret_parts[n++] =
+			(struct obv_part){ .device = c.device[i], .first = at, .count = parts[i] };
 		at += parts[i];
 	}
 	return n;
 }
 
-unsigned obv_share(struct outboard *context, const struct obv_job *job, uint64_t count, double size, bool batch, uint64_t least, struct obv_part *ret_parts)
+unsigned obv_share(struct outboard *context, const struct obv_job *job, uint64_t count, double size,
+	bool batch, uint64_t least, struct obv_part *ret_parts)
 {
 	unsigned n;
 

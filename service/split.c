@@ -5,12 +5,12 @@
 #include <string.h>
 
 /*
- * One multiprocessor against one CPU thread, by the 32 or 64-bit multiply-adds of a clock; a GPU on a slow link is worth less: what it does in a
- * call is lost.
+ * One multiprocessor against one CPU thread, by the 32 or 64-bit multiply-adds of a clock; a GPU on
+ * a slow link is worth less: what it does in a call is lost.
  */
-#define UNIT_GPU 8.0
+#define UNIT_GPU    8.0
 #define CLOCK_USUAL 2.0
-#define LINK_HALF 0.005
+#define LINK_HALF   0.005
 
 double obv_score(const struct obv_traits *t)
 {
@@ -32,7 +32,8 @@ static void split_equal(uint64_t count, unsigned n, uint64_t *ret_parts)
 	ret_parts[0] += count % n;
 }
 
-void obv_split(uint32_t strategy, uint64_t count, unsigned n, const double *scores, const double *loads, uint64_t *ret_parts)
+void obv_split(uint32_t strategy, uint64_t count, unsigned n, const double *scores,
+	const double *loads, uint64_t *ret_parts)
 {
 	double weight[OUTBOARD_MAX_DEVICES], rest[OUTBOARD_MAX_DEVICES], sum = 0;
 	uint64_t given = 0;
@@ -74,7 +75,8 @@ void obv_split(uint32_t strategy, uint64_t count, unsigned n, const double *scor
 	}
 }
 
-bool obv_hot_and_cold(unsigned n, const double *loads, const bool *usable, unsigned *ret_hot, unsigned *ret_cold)
+bool obv_hot_and_cold(
+	unsigned n, const double *loads, const bool *usable, unsigned *ret_hot, unsigned *ret_cold)
 {
 	unsigned hot = n, cold = n;
 

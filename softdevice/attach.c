@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Where the software device becomes a libcuda.so.1: it stands behind the face from the moment it is loaded, and starts its parts when the
- * program calls cuInit.
+ * Where the software device becomes a libcuda.so.1: it stands behind the face from the moment it is
+ * loaded, and starts its parts when the program calls cuInit.
  */
 #include <stdio.h>
 #include <string.h>
@@ -48,16 +48,18 @@ static void why(CUfunction handle, char *ret, size_t size)
 	struct obf_ctx *ctx;
 	const char *text = NULL;
 
-	if (obf_ctx_enter(&ctx) == CUDA_SUCCESS && obf_func_resolve(handle, ctx, &func) == CUDA_SUCCESS)
+	if (obf_ctx_enter(&ctx) == CUDA_SUCCESS &&
+		obf_func_resolve(handle, ctx, &func) == CUDA_SUCCESS)
 		text = obd_module_refusal(func);
 	snprintf(ret, size, "%s", text ? text : "");
 }
 
 static const void *const table[4] = {
-	(const void *)sizeof table,      /* its size */
-	(const void *)ptx_only,          /* int (void): 1 when only PTX images run */
-	(const void *)obd_heap_count,    /* void (charge, discharge): who counts the compiler's memory */
-	(const void *)why,               /* void (CUfunction, char *ret, size_t size) */
+	(const void *)sizeof table, /* its size */
+	(const void *)ptx_only,     /* int (void): 1 when only PTX images run */
+	/* void (charge, discharge): who counts the compiler's memory */
+	(const void *)obd_heap_count,
+	(const void *)why, /* void (CUfunction, char *ret, size_t size) */
 };
 
 static const void *export_table(const CUuuid *id)
@@ -65,8 +67,8 @@ static const void *export_table(const CUuuid *id)
 	return memcmp(id->bytes, "outboard-softdev", sizeof id->bytes) == 0 ? table : NULL;
 }
 
-CUresult obd_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count,
-	CUdevice device)
+CUresult obd_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
+	const CUatomicOperation *operations, unsigned int count, CUdevice device)
 {
 	CUresult result = obd_ctx_none();
 
@@ -75,7 +77,9 @@ CUresult obd_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const
 	if (!result && (device < 0 || device >= obf_device_count()))
 		result = CUDA_ERROR_INVALID_DEVICE;
 	for (unsigned i = 0; i < count && !result; i++)
-		result = (unsigned)operations[i] < CU_ATOMIC_OPERATION_MAX ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		result = (unsigned)operations[i] < CU_ATOMIC_OPERATION_MAX
+			? CUDA_SUCCESS
+			: CUDA_ERROR_INVALID_VALUE;
 	/* Kernels do not see host memory, so there is none. */
 	for (unsigned i = 0; i < count && !result; i++)
 		capabilities[i] = 0;

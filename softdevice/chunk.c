@@ -12,7 +12,7 @@
 #include "softdevice/memory.h"
 
 static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct obd_chunk *spare;          /* by next */
+static struct obd_chunk *spare; /* by next */
 
 static struct obd_chunk *chunk_new(struct obd_device *device)
 {
@@ -164,5 +164,6 @@ struct obd_alloc *obd_chunk_find(struct obd_chunk *chunk, uint64_t addr)
 {
 	uint64_t i = (addr - chunk->span.base) / OBD_BLOCK;
 
-	return i < OBD_CHUNK_BLOCKS ? atomic_load_explicit(&chunk->block[i], memory_order_acquire) : NULL;
+	return i < OBD_CHUNK_BLOCKS ? atomic_load_explicit(&chunk->block[i], memory_order_acquire)
+				    : NULL;
 }

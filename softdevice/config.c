@@ -35,7 +35,8 @@ static bool memory_read(uint64_t *ret)
 		*ret &= ~((2ull << 20) - 1);
 		return true;
 	}
-	ob_error("OUTBOARD_SOFT_MEMORY=%s is not a size from 16M to 1024G, such as 512M or 4G", text);
+	ob_error("OUTBOARD_SOFT_MEMORY=%s is not a size from 16M to 1024G, such as 512M or 4G",
+		text);
 	return false;
 }
 
@@ -52,13 +53,14 @@ static bool cc_read(unsigned *ret)
 	dot = strchr(text, '.');
 	if (dot && dot > text && dot - text < (ptrdiff_t)sizeof major) {
 		memcpy(major, text, (size_t)(dot - text));
-		if (ob_text_parse_number(major, 5, 13, &high) && ob_text_parse_number(dot + 1, 0, 9, &low) &&
-		    high * 10 + low <= 130) {
+		if (ob_text_parse_number(major, 5, 13, &high) &&
+			ob_text_parse_number(dot + 1, 0, 9, &low) && high * 10 + low <= 130) {
 			*ret = (unsigned)(high * 10 + low);
 			return true;
 		}
 	}
-	ob_error("OUTBOARD_SOFT_CC=%s is not a compute capability from 5.0 to 13.0, such as 9.0", text);
+	ob_error("OUTBOARD_SOFT_CC=%s is not a compute capability from 5.0 to 13.0, such as 9.0",
+		text);
 	return false;
 }
 
@@ -74,7 +76,8 @@ static bool base_read(uint64_t *ret)
 	*ret = strtoull(text, &end, 16);
 	if (errno == 0 && *end == '\0' && *ret != 0 && *ret % (2u << 20) == 0 && *ret < 1ull << 47)
 		return true;
-	ob_error("OUTBOARD_SOFT_BASE=%s is not a hexadecimal address that is a multiple of 2 MiB", text);
+	ob_error("OUTBOARD_SOFT_BASE=%s is not a hexadecimal address that is a multiple of 2 MiB",
+		text);
 	return false;
 }
 
@@ -83,10 +86,11 @@ bool obd_config_read(void)
 	unsigned memcheck;
 
 	if (!number_read("OUTBOARD_SOFT_DEVICES", 1, OBD_DEVICE_MAX, 1, &obd_config.devices) ||
-	    !number_read("OUTBOARD_SOFT_MEMCHECK", 0, 1, 0, &memcheck) ||
-	    !number_read("OUTBOARD_SOFT_SMS", 1, OBD_SM_MAX, 16, &obd_config.sms) ||
-	    !number_read("OUTBOARD_SOFT_THREADS", 1, OBD_THREAD_MAX, 0, &obd_config.threads) ||
-	    !memory_read(&obd_config.memory) || !cc_read(&obd_config.cc) || !base_read(&obd_config.base))
+		!number_read("OUTBOARD_SOFT_MEMCHECK", 0, 1, 0, &memcheck) ||
+		!number_read("OUTBOARD_SOFT_SMS", 1, OBD_SM_MAX, 16, &obd_config.sms) ||
+		!number_read("OUTBOARD_SOFT_THREADS", 1, OBD_THREAD_MAX, 0, &obd_config.threads) ||
+		!memory_read(&obd_config.memory) || !cc_read(&obd_config.cc) ||
+		!base_read(&obd_config.base))
 		return false;
 	obd_config.memcheck = memcheck != 0;
 	return true;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_config: what the environment says about the software device, read once when the driver is initialised.
+ * obd_config: what the environment says about the software device, read once when the driver is
+ * initialised.
  *
  *   OUTBOARD_SOFT_DEVICES   1..8, default 1
  *   OUTBOARD_SOFT_MEMORY    bytes of each device, "4G" (default), at least 16M
  *   OUTBOARD_SOFT_CC        compute capability, "9.0" (default), 5.0 to 13.0
- *   OUTBOARD_SOFT_BASE      where the window of device addresses begins, hexadecimal, a multiple of 2 MiB
+ *   OUTBOARD_SOFT_BASE      where the window of device addresses begins, hexadecimal, a multiple of
+ *                           2 MiB
  *   OUTBOARD_SOFT_MEMCHECK  1: every access of a kernel is checked against the live allocations
  *   OUTBOARD_SOFT_SMS       1..256 multiprocessors to report, default 16
  *   OUTBOARD_SOFT_THREADS   1..1024 threads that run blocks, default one per core
@@ -20,24 +22,27 @@
 #include <stdint.h>
 
 #define OBD_DEVICE_MAX 8u
-#define OBD_SM_MAX 256u
+#define OBD_SM_MAX     256u
 #define OBD_THREAD_MAX 1024u
 #define OBD_MEMORY_MIN (16ull << 20)
 #define OBD_MEMORY_MAX (1ull << 40)
 
 struct obd_config {
 	unsigned devices;
-	uint64_t memory;        /* bytes of each device */
-	unsigned cc;            /* 90 for 9.0 */
-	uint64_t base;          /* 0: the usual place */
+	uint64_t memory; /* bytes of each device */
+	unsigned cc;     /* 90 for 9.0 */
+	uint64_t base;   /* 0: the usual place */
 	bool memcheck;
 	unsigned sms;
-	unsigned threads;       /* 0: one per core */
+	unsigned threads; /* 0: one per core */
 };
 
 extern struct obd_config obd_config;
 
-/* False: a variable has a value that makes no sense; one line in the log names it and what is allowed. */
+/*
+ * False: a variable has a value that makes no sense; one line in the log names it and what is
+ * allowed.
+ */
 bool obd_config_read(void);
 
 #endif

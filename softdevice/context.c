@@ -15,7 +15,7 @@
 #include "softdevice/sched.h"
 #include "softdevice/scratch.h"
 
-#define END_NS (2 * OB_SECOND)  /* what running work is given to end by itself, and again to obey */
+#define END_NS (2 * OB_SECOND) /* what running work is given to end by itself, and again to obey */
 
 static void env_print(void *user, const char *text, size_t size)
 {
@@ -76,14 +76,16 @@ CUresult obd_ctx_destroy(struct obf_ctx *face)
 		atomic_store(&ctx->abort, 1);
 		if (!obd_ctx_drain(ctx, ob_clock_ns() + END_NS)) {
 			/* A host function that does not return. What it may touch must stay. */
-			ob_warn("a context was destroyed while a host function of it runs: its memory is not freed");
+			ob_warn("a context was destroyed while a host function of it runs: its "
+				"memory is not freed");
 			obd_print_flush(&ctx->print);
 			obd_stream_forget(ctx);
 			obd_event_forget(ctx);
 			return CUDA_SUCCESS;
 		}
 	}
-	result = atomic_load(&face->told) || atomic_load(&ctx->abort) ? CUDA_SUCCESS : obd_ctx_result(ctx);
+	result = atomic_load(&face->told) || atomic_load(&ctx->abort) ? CUDA_SUCCESS
+								      : obd_ctx_result(ctx);
 	obd_print_flush(&ctx->print);
 	obd_event_forget(ctx);
 	obd_stream_forget(ctx);
@@ -134,7 +136,10 @@ CUresult obd_ctx_limit(struct obf_ctx *face, CUlimit limit, bool set, size_t *va
 	if (!ctx)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (limit == CU_LIMIT_CIG_ENABLED && !set) {
-		/* No context shares its device with a graphics API. cuBLASLt leaves its handle uninitialised when this fails. */
+		/*
+		 * No context shares its device with a graphics API. cuBLASLt leaves its handle
+		 * uninitialised when this fails.
+		 */
 		*value = 0;
 		return CUDA_SUCCESS;
 	}

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_ctx: what the device keeps for one context of the face: streams, memory, programs, device output, limits.
+ * obd_ctx: what the device keeps for one context of the face: streams, memory, programs, device
+ * output, limits.
  *
- * Made by the face's ctx_create, ended by ctx_destroy: work that runs is given time to end, then stopped; then all that belongs
- * to the context goes. Any thread; each list names its lock.
+ * Made by the face's ctx_create, ended by ctx_destroy: work that runs is given time to end, then
+ * stopped; then all that belongs to the context goes. Any thread; each list names its lock.
  */
 #ifndef OBD_CONTEXT_H
 #define OBD_CONTEXT_H
@@ -20,10 +21,10 @@
 #include "softdevice/program.h"
 #include "softdevice/stream.h"
 
-#define OBD_HEAP_DEFAULT (8ull << 20)      /* bytes, as on a GPU */
+#define OBD_HEAP_DEFAULT  (8ull << 20) /* bytes, as on a GPU */
 #define OBD_PRINT_DEFAULT (1ull << 20)
 #define OBD_STACK_DEFAULT 1024ull
-#define OBD_STACK_MAX (512ull << 10)
+#define OBD_STACK_MAX     (512ull << 10)
 
 struct obd_alloc;
 struct obd_event;
@@ -32,13 +33,14 @@ struct obd_module;
 struct obd_ctx {
 	struct obf_ctx *face;
 	struct obd_device *device;
-	struct obd_env env;              /* for programs */
-	_Atomic int abort;               /* running grids watch it */
-	_Atomic uint64_t grids;          /* grid ids */
+	struct obd_env env;     /* for programs */
+	_Atomic int abort;      /* running grids watch it */
+	_Atomic uint64_t grids; /* grid ids */
 	struct obd_stream legacy;
-	struct obd_stream *busy;         /* blocking and other streams with work; the scheduler's lock */
-	uint32_t pending;                /* ops not done; the scheduler's lock */
-	pthread_mutex_t lock;            /* the lists and figures below */
+	/* blocking and other streams with work; the scheduler's lock */
+	struct obd_stream *busy;
+	uint32_t pending;     /* ops not done; the scheduler's lock */
+	pthread_mutex_t lock; /* the lists and figures below */
 	struct obd_alloc *allocs;
 	struct obd_module *modules;
 	struct obd_stream *streams;
@@ -52,11 +54,16 @@ CUresult obd_ctx_destroy(struct obf_ctx *face);
 CUresult obd_ctx_synchronize(struct obf_ctx *face);
 CUresult obd_ctx_limit(struct obf_ctx *face, CUlimit limit, bool set, size_t *value);
 
-/* The calling thread's context for a public call: CUDA's error when there is none, it has failed, or this is a host function. */
+/*
+ * The calling thread's context for a public call: CUDA's error when there is none, it has failed,
+ * or this is a host function.
+ */
 CUresult obd_ctx_enter(struct obd_ctx **ret);
 /* For calls that name a handle and may be made without a current context. */
 CUresult obd_ctx_none(void);
-/* 0, or the error the context has failed with, which the caller is about to return to the program. */
+/*
+ * 0, or the error the context has failed with, which the caller is about to return to the program.
+ */
 CUresult obd_ctx_result(const struct obd_ctx *ctx);
 /* The same for the device's own use. */
 CUresult obd_ctx_failed(const struct obd_ctx *ctx);

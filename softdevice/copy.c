@@ -12,7 +12,7 @@
 #include "softdevice/sched.h"
 #include "softdevice/stream.h"
 
-#define HOST_LOWEST 65536u      /* no host memory lies below: mmap_min_addr */
+#define HOST_LOWEST 65536u /* no host memory lies below: mmap_min_addr */
 
 struct copy_op {
 	struct obd_op op;
@@ -22,15 +22,17 @@ struct copy_op {
 
 static void rows_copy(const struct obf_copy3d *c, uint64_t dst, uint64_t src)
 {
-	if (c->src_pitch == c->width && c->dst_pitch == c->width && (c->depth == 1 || (c->src_slice == c->width * c->height &&
-	    c->dst_slice == c->src_slice))) {
+	if (c->src_pitch == c->width && c->dst_pitch == c->width &&
+		(c->depth == 1 ||
+			(c->src_slice == c->width * c->height && c->dst_slice == c->src_slice))) {
 		memmove((void *)dst, (const void *)src, c->width * c->height * c->depth);
 		return;
 	}
 	for (size_t z = 0; z < c->depth; z++)
 		for (size_t y = 0; y < c->height; y++)
 			memmove((void *)(dst + z * c->dst_slice + y * c->dst_pitch),
-			        (const void *)(src + z * c->src_slice + y * c->src_pitch), c->width);
+				(const void *)(src + z * c->src_slice + y * c->src_pitch),
+				c->width);
 }
 
 static void copy_run(struct obd_op *op)
@@ -41,19 +43,22 @@ static void copy_run(struct obd_op *op)
 }
 
 /* Bytes from the first to the last that the rows touch; false: more than there can be. */
-static bool extent(size_t width, size_t height, size_t depth, size_t pitch, size_t slice, uint64_t *ret)
+static bool extent(
+	size_t width, size_t height, size_t depth, size_t pitch, size_t slice, uint64_t *ret)
 {
 	uint64_t rows, slices;
 
-	return !ob_mul_overflows((uint64_t)(height - 1), pitch, &rows) && !ob_mul_overflows((uint64_t)(depth - 1), slice, &slices) &&
-	       !ob_add_overflows(rows, slices, ret) && !ob_add_overflows(*ret, width, ret);
+	return !ob_mul_overflows((uint64_t)(height - 1), pitch, &rows) &&
+		!ob_mul_overflows((uint64_t)(depth - 1), slice, &slices) &&
+		!ob_add_overflows(rows, slices, ret) && !ob_add_overflows(*ret, width, ret);
 }
 
 static bool pinned(uint64_t addr, uint64_t size)
 {
 	struct obf_mem mem;
 
-	return obf_mem_find(addr, &mem) && mem.kind == OBF_MEM_HOST && ob_span_inside(addr - mem.base, size, mem.size);
+	return obf_mem_find(addr, &mem) && mem.kind == OBF_MEM_HOST &&
+		ob_span_inside(addr - mem.base, size, mem.size);
 }
 
 CUresult obd_copy_check(uint64_t addr, uint64_t size)
@@ -92,15 +97,18 @@ static struct copy_op *copy_op_new(struct obd_ctx *ctx, const struct obf_copy3d 
 	return op;
 }
 
-static CUresult copy_checked(const struct obf_copy3d *copy, enum obd_copy_mode mode, struct obd_ctx *ctx, struct obd_stream *stream)
+static CUresult copy_checked(const struct obf_copy3d *copy, enum obd_copy_mode mode,
+	struct obd_ctx *ctx, struct obd_stream *stream)
 {
 	uint64_t src_bytes, dst_bytes, bytes = (uint64_t)copy->width * copy->height * copy->depth;
 	bool staged = false, wait = false;
 	struct copy_op *op;
 	CUresult result;
 
-	if (!extent(copy->width, copy->height, copy->depth, copy->src_pitch, copy->src_slice, &src_bytes) ||
-	    !extent(copy->width, copy->height, copy->depth, copy->dst_pitch, copy->dst_slice, &dst_bytes))
+	if (!extent(copy->width, copy->height, copy->depth, copy->src_pitch, copy->src_slice,
+		    &src_bytes) ||
+		!extent(copy->width, copy->height, copy->depth, copy->dst_pitch, copy->dst_slice,
+			&dst_bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = side_check(copy->src_device, copy->src, src_bytes);
 	if (!result)
@@ -108,8 +116,12 @@ static CUresult copy_checked(const struct obf_copy3d *copy, enum obd_copy_mode m
 	if (result)
 		return result;
 	if (mode == OBD_COPY_BLOCKING) {
-		/* As CUDA: not between device addresses, and not for a small upload, whose bytes are taken over at once. */
-		staged = !obd_window_holds(copy->src) && obd_window_holds(copy->dst) && bytes <= OBF_COPY_SMALL;
+		/*
+		 * As CUDA: not between device addresses, and not for a small upload, whose bytes
+		 * are taken over at once.
+		 */
+		staged = !obd_window_holds(copy->src) && obd_window_holds(copy->dst) &&
+			bytes <= OBF_COPY_SMALL;
 		wait = !staged && (!obd_window_holds(copy->src) || !obd_window_holds(copy->dst));
 	} else if (!obd_window_holds(copy->dst) && !pinned(copy->dst, dst_bytes)) {
 		wait = true;
@@ -127,8 +139,9 @@ static CUresult copy_checked(const struct obf_copy3d *copy, enum obd_copy_mode m
 	else
 		result = obd_sched_submit(&op->op, stream, NULL);
 	/*
-	 * A small upload does not wait for kernels. It does wait for other copies: a kernel on a non-blocking stream, which comes next in many programs
-	 * and does not wait for the default stream, finds its bytes. CUDA does not promise that order.
+	 * A small upload does not wait for kernels. It does wait for other copies: a kernel on a
+	 * non-blocking stream, which comes next in many programs and does not wait for the default
+	 * stream, finds its bytes. CUDA does not promise that order.
 	 */
 	if (!result && staged && mode == OBD_COPY_BLOCKING && !op->op.behind_code)
 		obd_op_wait(&op->op);
@@ -153,11 +166,19 @@ CUresult obd_copy_do(const struct obf_copy3d *copy, enum obd_copy_mode mode, CUs
 
 /* ---- public calls, one row ---- */
 
-static CUresult row_do(uint64_t dst, bool dst_device, uint64_t src, bool src_device, size_t bytes, enum obd_copy_mode mode, CUstream stream)
+static CUresult row_do(uint64_t dst, bool dst_device, uint64_t src, bool src_device, size_t bytes,
+	enum obd_copy_mode mode, CUstream stream)
 {
 	struct obf_copy3d copy = {
-		.dst = dst, .dst_device = dst_device, .src = src, .src_device = src_device,
-		.width = bytes, .height = 1, .depth = 1, .dst_pitch = bytes, .src_pitch = bytes,
+		.dst = dst,
+		.dst_device = dst_device,
+		.src = src,
+		.src_device = src_device,
+		.width = bytes,
+		.height = 1,
+		.depth = 1,
+		.dst_pitch = bytes,
+		.src_pitch = bytes,
 	};
 
 	return obd_copy_do(&copy, mode, stream);
@@ -248,7 +269,8 @@ CUresult obd_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *copy, CUstream stream)
 
 /* ---- between contexts: all devices share the window, so only order is left to see to ---- */
 
-static CUresult peers_check(CUcontext dst_ctx, CUcontext src_ctx, struct obd_ctx **ret_dst, struct obd_ctx **ret_src)
+static CUresult peers_check(
+	CUcontext dst_ctx, CUcontext src_ctx, struct obd_ctx **ret_dst, struct obd_ctx **ret_src)
 {
 	struct obf_ctx *dst = obf_ctx_from_handle(dst_ctx), *src = obf_ctx_from_handle(src_ctx);
 
@@ -272,7 +294,8 @@ static CUresult peers_wait(CUcontext dst_ctx, CUcontext src_ctx)
 	return result;
 }
 
-CUresult obd_cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx, size_t bytes, CUstream stream)
+CUresult obd_cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx,
+	size_t bytes, CUstream stream)
 {
 	struct obd_ctx *ctx;
 	CUresult result = obd_ctx_enter(&ctx);
@@ -282,7 +305,8 @@ CUresult obd_cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, C
 	return result ? result : row_do(dst, true, src, true, bytes, OBD_COPY_BLOCKING, stream);
 }
 
-CUresult obd_cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx, size_t bytes, CUstream stream)
+CUresult obd_cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src,
+	CUcontext src_ctx, size_t bytes, CUstream stream)
 {
 	struct obd_ctx *ctx, *dst_host, *src_host;
 	CUresult result = obd_ctx_enter(&ctx);
@@ -295,11 +319,29 @@ CUresult obd_cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr s
 static CUDA_MEMCPY3D without_peers(const CUDA_MEMCPY3D_PEER *p)
 {
 	return (CUDA_MEMCPY3D){
-		.srcXInBytes = p->srcXInBytes, .srcY = p->srcY, .srcZ = p->srcZ, .srcLOD = p->srcLOD, .srcMemoryType = p->srcMemoryType,
-		.srcHost = p->srcHost, .srcDevice = p->srcDevice, .srcArray = p->srcArray, .srcPitch = p->srcPitch, .srcHeight = p->srcHeight,
-		.dstXInBytes = p->dstXInBytes, .dstY = p->dstY, .dstZ = p->dstZ, .dstLOD = p->dstLOD, .dstMemoryType = p->dstMemoryType,
-		.dstHost = p->dstHost, .dstDevice = p->dstDevice, .dstArray = p->dstArray, .dstPitch = p->dstPitch, .dstHeight = p->dstHeight,
-		.WidthInBytes = p->WidthInBytes, .Height = p->Height, .Depth = p->Depth,
+		.srcXInBytes = p->srcXInBytes,
+		.srcY = p->srcY,
+		.srcZ = p->srcZ,
+		.srcLOD = p->srcLOD,
+		.srcMemoryType = p->srcMemoryType,
+		.srcHost = p->srcHost,
+		.srcDevice = p->srcDevice,
+		.srcArray = p->srcArray,
+		.srcPitch = p->srcPitch,
+		.srcHeight = p->srcHeight,
+		.dstXInBytes = p->dstXInBytes,
+		.dstY = p->dstY,
+		.dstZ = p->dstZ,
+		.dstLOD = p->dstLOD,
+		.dstMemoryType = p->dstMemoryType,
+		.dstHost = p->dstHost,
+		.dstDevice = p->dstDevice,
+		.dstArray = p->dstArray,
+		.dstPitch = p->dstPitch,
+		.dstHeight = p->dstHeight,
+		.WidthInBytes = p->WidthInBytes,
+		.Height = p->Height,
+		.Depth = p->Depth,
 	};
 }
 

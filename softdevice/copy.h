@@ -3,8 +3,9 @@
 /*
  * obd_copy: copies of rows between two addresses, of whatever kind: device memory is memory.
  *
- * What CUDA promises of the two kinds of host memory is kept: a copy from pageable memory has read it when the call returns, one to pageable
- * memory has written it; pinned memory is read and written when the stream comes to it. Any thread.
+ * What CUDA promises of the two kinds of host memory is kept: a copy from pageable memory has read
+ * it when the call returns, one to pageable memory has written it; pinned memory is read and
+ * written when the stream comes to it. Any thread.
  */
 #ifndef OBD_COPY_H
 #define OBD_COPY_H
@@ -13,9 +14,10 @@
 
 #include "face/face.h"
 
-#define OBD_STAGE_MAX (64u << 10)  /* bytes of pageable memory that are taken along; more are waited for */
+/* bytes of pageable memory that are taken along; more are waited for */
+#define OBD_STAGE_MAX (64u << 10)
 
-#define OBD_SHORT_MAX (64u << 10)  /* bytes; less work than waking a thread is worth */
+#define OBD_SHORT_MAX (64u << 10) /* bytes; less work than waking a thread is worth */
 
 enum obd_copy_mode {
 	OBD_COPY_BLOCKING,
@@ -24,7 +26,10 @@ enum obd_copy_mode {
 
 CUresult obd_copy_do(const struct obf_copy3d *copy, enum obd_copy_mode mode, CUstream stream);
 
-/* [addr, addr + size) may be used where a call takes a CUdeviceptr: device memory, or pinned host memory. */
+/*
+ * [addr, addr + size) may be used where a call takes a CUdeviceptr: device memory, or pinned host
+ * memory.
+ */
 CUresult obd_copy_check(uint64_t addr, uint64_t size);
 
 #endif

@@ -12,9 +12,9 @@
 struct obd_device obd_devices[OBD_DEVICE_MAX];
 
 /*
- * The shape is that of a data-centre GPU of 2024, so that programs take the paths they take there; what the device cannot do is 0.
- * Clocks and widths are nominal. Every attribute that is not listed is known and 0: textures, surfaces, managed memory, mapped
- * host memory, interop, IPC, clusters.
+ * The shape is that of a data-centre GPU of 2024, so that programs take the paths they take there;
+ * what the device cannot do is 0. Clocks and widths are nominal. Every attribute that is not listed
+ * is known and 0: textures, surfaces, managed memory, mapped host memory, interop, IPC, clusters.
  */
 static const struct attr {
 	uint16_t attribute;
@@ -81,11 +81,18 @@ static void description_fill(struct obf_device *d, unsigned ordinal)
 	d->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] = (int32_t)(obd_config.cc / 10);
 	d->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR] = (int32_t)(obd_config.cc % 10);
 	d->attr[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = (int32_t)obd_config.sms;
-	/* Downwards, so that CUDA_DEVICE_ORDER=PCI_BUS_ID gives another order than the usual one. */
-	d->attr[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] = (int32_t)(0xb0 + obd_config.devices - 1 - ordinal);
+	/*
+	 * Downwards, so that CUDA_DEVICE_ORDER=PCI_BUS_ID gives another order than the usual one.
+	 */
+	d->attr[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] =
+		(int32_t)(0xb0 + obd_config.devices - 1 - ordinal);
 	d->attr[CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID] = (int32_t)ordinal;
-	/* The memory checker wants each allocation to itself: who would place many in one mapping is told not to. */
-	d->attr[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] = obd_config.memcheck ? 0 : 1;
+	/*
+	 * The memory checker wants each allocation to itself: who would place many in one mapping
+	 * is told not to.
+	 */
+	d->attr[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] =
+		obd_config.memcheck ? 0 : 1;
 }
 
 void obd_device_start(struct obf_device *ret_devices, int *ret_count)

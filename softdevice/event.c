@@ -110,7 +110,8 @@ CUresult obd_cuEventCreate(CUevent *event, unsigned int flags)
 	if (!event || flags & ~(unsigned)FLAGS_ALL)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & CU_EVENT_INTERPROCESS)
-		return flags & CU_EVENT_DISABLE_TIMING ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+		return flags & CU_EVENT_DISABLE_TIMING ? CUDA_ERROR_NOT_SUPPORTED
+						       : CUDA_ERROR_INVALID_VALUE;
 	new = calloc(1, sizeof *new);
 	if (!new)
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -17,8 +17,8 @@ struct fill_op {
 	struct obd_op op;
 	uint64_t dst;
 	uint32_t value;
-	unsigned element;                /* 1, 2 or 4 bytes */
-	size_t pitch, width, height;     /* bytes, elements, rows */
+	unsigned element;            /* 1, 2 or 4 bytes */
+	size_t pitch, width, height; /* bytes, elements, rows */
 };
 
 static void row_fill(uint64_t dst, uint32_t value, unsigned element, size_t n)
@@ -46,8 +46,8 @@ static void fill_run(struct obd_op *op)
 		row_fill(f->dst + y * f->pitch, f->value, f->element, f->width);
 }
 
-static CUresult fill(uint64_t dst, size_t pitch, uint32_t value, unsigned element, size_t width, size_t height, bool soon,
-	CUstream stream)
+static CUresult fill(uint64_t dst, size_t pitch, uint32_t value, unsigned element, size_t width,
+	size_t height, bool soon, CUstream stream)
 {
 	OB_CLEANUP(obd_stream_unrefp) struct obd_stream *s = NULL;
 	struct obd_ctx *ctx;
@@ -62,7 +62,8 @@ static CUresult fill(uint64_t dst, size_t pitch, uint32_t value, unsigned elemen
 	if (width == 0 || height == 0)
 		return CUDA_SUCCESS;
 	if ((height > 1 && (pitch < row || pitch % element)) ||
-	    ob_mul_overflows((uint64_t)(height - 1), pitch, &bytes) || ob_add_overflows(bytes, row, &bytes))
+		ob_mul_overflows((uint64_t)(height - 1), pitch, &bytes) ||
+		ob_add_overflows(bytes, row, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = obd_copy_check(dst, bytes);
 	if (result)
@@ -88,26 +89,28 @@ static CUresult fill(uint64_t dst, size_t pitch, uint32_t value, unsigned elemen
 	return result;
 }
 
-#define FILL(name, type, element)                                                                       \
-	CUresult obd_cuMemset##name##_v2(CUdeviceptr dst, type value, size_t count, CUstream stream) \
-	{                                                                                           \
-		return fill(dst, 0, value, element, count, 1, true, stream);                        \
-	}                                                                                           \
-	CUresult obd_cuMemset##name##Async(CUdeviceptr dst, type value, size_t count, CUstream stream) \
-	{                                                                                           \
-		return fill(dst, 0, value, element, count, 1, false, stream);                       \
+#define FILL(name, type, element)                                             \
+	CUresult obd_cuMemset##name##_v2(                                     \
+		CUdeviceptr dst, type value, size_t count, CUstream stream)   \
+	{                                                                     \
+		return fill(dst, 0, value, element, count, 1, true, stream);  \
+	}                                                                     \
+	CUresult obd_cuMemset##name##Async(                                   \
+		CUdeviceptr dst, type value, size_t count, CUstream stream)   \
+	{                                                                     \
+		return fill(dst, 0, value, element, count, 1, false, stream); \
 	}
 
-#define FILL_2D(name, type, element)                                                                \
-	CUresult obd_cuMemset##name##_v2(CUdeviceptr dst, size_t pitch, type value, size_t width,   \
-		size_t height, CUstream stream)                                                     \
-	{                                                                                           \
-		return fill(dst, pitch, value, element, width, height, true, stream);               \
-	}                                                                                           \
-	CUresult obd_cuMemset##name##Async(CUdeviceptr dst, size_t pitch, type value, size_t width, \
-		size_t height, CUstream stream)                                                     \
-	{                                                                                           \
-		return fill(dst, pitch, value, element, width, height, false, stream);              \
+#define FILL_2D(name, type, element)                                                              \
+	CUresult obd_cuMemset##name##_v2(CUdeviceptr dst, size_t pitch, type value, size_t width, \
+		size_t height, CUstream stream)                                                   \
+	{                                                                                         \
+		return fill(dst, pitch, value, element, width, height, true, stream);             \
+	}                                                                                         \
+	CUresult obd_cuMemset##name##Async(CUdeviceptr dst, size_t pitch, type value,             \
+		size_t width, size_t height, CUstream stream)                                     \
+	{                                                                                         \
+		return fill(dst, pitch, value, element, width, height, false, stream);            \
 	}
 
 FILL(D8, unsigned char, 1)
@@ -120,8 +123,8 @@ FILL_2D(D2D32, unsigned int, 4)
 /* ---- stream memory operations ---- */
 
 enum { WAIT_GEQ, WAIT_EQ, WAIT_AND, WAIT_NOR, WAIT_WAYS };
-#define WRITE_NO_BARRIER 1u              /* CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER */
-#define POLL_NS 20000
+#define WRITE_NO_BARRIER 1u /* CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER */
+#define POLL_NS          20000
 
 struct value_op {
 	struct obd_op op;
@@ -159,7 +162,7 @@ static bool value_there(const struct value_op *v)
 	case WAIT_AND:
 		return (now & v->value) != 0;
 	default:
-		return (v->bytes == 4 ? (uint32_t)~(now | v->value) : ~(now | v->value)) != 0;
+		return (v->bytes == 4 ? (uint32_t) ~(now | v->value) : ~(now | v->value)) != 0;
 	}
 }
 
@@ -167,11 +170,13 @@ static void value_wait(struct obd_op *op)
 {
 	struct value_op *v = (struct value_op *)op;
 
-	while (!value_there(v) && !atomic_load_explicit(&op->ctx->abort, memory_order_relaxed) && !obd_ctx_failed(op->ctx))
+	while (!value_there(v) && !atomic_load_explicit(&op->ctx->abort, memory_order_relaxed) &&
+		!obd_ctx_failed(op->ctx))
 		nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
 }
 
-static CUresult value_submit(CUstream stream, CUdeviceptr addr, uint64_t value, unsigned bytes, unsigned way, void (*run)(struct obd_op *))
+static CUresult value_submit(CUstream stream, CUdeviceptr addr, uint64_t value, unsigned bytes,
+	unsigned way, void (*run)(struct obd_op *))
 {
 	OB_CLEANUP(obd_stream_unrefp) struct obd_stream *s = NULL;
 	struct obd_ctx *ctx;
@@ -196,28 +201,32 @@ static CUresult value_submit(CUstream stream, CUdeviceptr addr, uint64_t value, 
 	return result;
 }
 
-CUresult obd_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+CUresult obd_cuStreamWriteValue32_v2(
+	CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
 	if (flags & ~WRITE_NO_BARRIER)
 		return CUDA_ERROR_INVALID_VALUE;
 	return value_submit(stream, addr, value, 4, 0, value_write);
 }
 
-CUresult obd_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+CUresult obd_cuStreamWriteValue64_v2(
+	CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
 	if (flags & ~WRITE_NO_BARRIER)
 		return CUDA_ERROR_INVALID_VALUE;
 	return value_submit(stream, addr, value, 8, 0, value_write);
 }
 
-CUresult obd_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+CUresult obd_cuStreamWaitValue32_v2(
+	CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
 	if (flags >= WAIT_WAYS)
 		return CUDA_ERROR_INVALID_VALUE;
 	return value_submit(stream, addr, value, 4, flags, value_wait);
 }
 
-CUresult obd_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+CUresult obd_cuStreamWaitValue64_v2(
+	CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
 	if (flags >= WAIT_WAYS)
 		return CUDA_ERROR_INVALID_VALUE;

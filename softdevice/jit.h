@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_jit: the options of cuModuleLoadDataEx and cuLink*: where the program wants its logs. Options that ask for speed or
- * debug information are accepted and mean nothing here. Borrows the caller's arrays for the length of the call; one thread.
+ * obd_jit: the options of cuModuleLoadDataEx and cuLink*: where the program wants its logs. Options
+ * that ask for speed or debug information are accepted and mean nothing here. Borrows the caller's
+ * arrays for the length of the call; one thread.
  */
 #ifndef OBD_JIT_H
 #define OBD_JIT_H
@@ -15,10 +16,11 @@
 #define OBD_JIT_OPTIONS_MAX 64u
 
 struct obd_jit {
-	char *info, *error;              /* the program's buffers, or NULL */
-	size_t info_size, error_size;    /* bytes */
-	void **ret_info_size, **ret_error_size, **ret_wall_time; /* where what was written goes; NULL: not asked */
-	uint64_t started;                /* ob_clock_ns */
+	char *info, *error;           /* the program's buffers, or NULL */
+	size_t info_size, error_size; /* bytes */
+	/* where what was written goes; NULL: not asked */
+	void **ret_info_size, **ret_error_size, **ret_wall_time;
+	uint64_t started; /* ob_clock_ns */
 };
 
 /* CUDA_ERROR_INVALID_VALUE: an option that is none. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Kernel launches and host functions: checked and packed by the face, queued here, run by the core. */
+/*
+ * Kernel launches and host functions: checked and packed by the face, queued here, run by the core.
+ */
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -37,7 +39,8 @@ static void kernel_fini(struct obd_op *op)
 	obd_module_unref(((struct kernel_op *)op)->module);
 }
 
-static struct kernel_op *kernel_op_new(struct obd_ctx *ctx, const struct obf_func *func, const struct obf_launch *launch)
+static struct kernel_op *kernel_op_new(
+	struct obd_ctx *ctx, const struct obf_func *func, const struct obf_launch *launch)
 {
 	struct kernel_op *k = obd_op_new(sizeof *k + func->param_bytes, OBD_OP_KERNEL, ctx);
 
@@ -61,7 +64,8 @@ static struct kernel_op *kernel_op_new(struct obd_ctx *ctx, const struct obf_fun
 	return k;
 }
 
-static CUresult launch_put(CUfunction function, const struct obf_launch *launch, CUstream stream, void **params, void **extra)
+static CUresult launch_put(CUfunction function, const struct obf_launch *launch, CUstream stream,
+	void **params, void **extra)
 {
 	OB_CLEANUP(obd_stream_unrefp) struct obd_stream *s = NULL;
 	struct obd_ctx *ctx;
@@ -91,36 +95,45 @@ static CUresult launch_put(CUfunction function, const struct obf_launch *launch,
 	return result;
 }
 
-static CUresult launch_do(CUfunction func, const struct obf_launch *launch, CUstream stream, void **params, void **extra)
+static CUresult launch_do(CUfunction func, const struct obf_launch *launch, CUstream stream,
+	void **params, void **extra)
 {
 	return obf_launch_end(launch_put(func, launch, stream, params, extra), stream);
 }
 
-CUresult obd_cuLaunchKernel(CUfunction func, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
-	unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, CUstream stream, void **params, void **extra)
+CUresult obd_cuLaunchKernel(CUfunction func, unsigned int grid_x, unsigned int grid_y,
+	unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
+	unsigned int shared_bytes, CUstream stream, void **params, void **extra)
 {
 	struct obf_launch launch = {
-		.grid = { grid_x, grid_y, grid_z }, .block = { block_x, block_y, block_z }, .dynamic_shared = shared_bytes,
+		.grid = { grid_x, grid_y, grid_z },
+		.block = { block_x, block_y, block_z },
+		.dynamic_shared = shared_bytes,
 	};
 
 	return launch_do(func, &launch, stream, params, extra);
 }
 
-CUresult obd_cuLaunchCooperativeKernel(CUfunction func, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-	unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, CUstream stream, void **params)
+CUresult obd_cuLaunchCooperativeKernel(CUfunction func, unsigned int grid_x, unsigned int grid_y,
+	unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
+	unsigned int shared_bytes, CUstream stream, void **params)
 {
 	struct obf_launch launch = {
-		.grid = { grid_x, grid_y, grid_z }, .block = { block_x, block_y, block_z }, .dynamic_shared = shared_bytes,
+		.grid = { grid_x, grid_y, grid_z },
+		.block = { block_x, block_y, block_z },
+		.dynamic_shared = shared_bytes,
 		.cooperative = true,
 	};
 
 	return launch_do(func, &launch, stream, params, NULL);
 }
 
-CUresult obd_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction func, void **params, void **extra)
+CUresult obd_cuLaunchKernelEx(
+	const CUlaunchConfig *config, CUfunction func, void **params, void **extra)
 {
 	struct obf_launch launch;
-	CUresult result = config ? obf_launch_from_config(config, &launch) : CUDA_ERROR_INVALID_VALUE;
+	CUresult result =
+		config ? obf_launch_from_config(config, &launch) : CUDA_ERROR_INVALID_VALUE;
 
 	return result ? result : launch_do(func, &launch, config->hStream, params, extra);
 }
@@ -129,7 +142,7 @@ CUresult obd_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction func, voi
 
 struct host_op {
 	struct obd_op op;
-	CUhostFn function;               /* one of the two */
+	CUhostFn function; /* one of the two */
 	CUstreamCallback callback;
 	CUstream stream;
 	void *user;
@@ -140,14 +153,17 @@ static void host_run(struct obd_op *op)
 	struct host_op *h = (struct host_op *)op;
 	CUresult status = obd_ctx_failed(op->ctx);
 
-	/* A host function is not called in a context that has failed; a callback is, and is told. */
+	/*
+	 * A host function is not called in a context that has failed; a callback is, and is told.
+	 */
 	if (h->callback)
 		h->callback(h->stream, status, h->user);
 	else if (!status && !atomic_load_explicit(&op->ctx->abort, memory_order_relaxed))
 		h->function(h->user);
 }
 
-static CUresult host_submit(CUstream stream, CUhostFn function, CUstreamCallback callback, void *user)
+static CUresult host_submit(
+	CUstream stream, CUhostFn function, CUstreamCallback callback, void *user)
 {
 	OB_CLEANUP(obd_stream_unrefp) struct obd_stream *s = NULL;
 	struct obd_ctx *ctx;
@@ -174,7 +190,9 @@ CUresult obd_cuLaunchHostFunc(CUstream stream, CUhostFn callback, void *user_dat
 	return callback ? host_submit(stream, callback, NULL, user_data) : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult obd_cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *user_data, unsigned int flags)
+CUresult obd_cuStreamAddCallback(
+	CUstream stream, CUstreamCallback callback, void *user_data, unsigned int flags)
 {
-	return callback && flags == 0 ? host_submit(stream, NULL, callback, user_data) : CUDA_ERROR_INVALID_VALUE;
+	return callback && flags == 0 ? host_submit(stream, NULL, callback, user_data)
+				      : CUDA_ERROR_INVALID_VALUE;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * cuLink*: inputs are collected as PTX text; completing merges them into one module's text, which the loader takes like any other
- * image. A link belongs to the process; its calls are the caller's to serialise, as CUDA has it; ending it frees the image.
+ * cuLink*: inputs are collected as PTX text; completing merges them into one module's text, which
+ * the loader takes like any other image. A link belongs to the process; its calls are the caller's
+ * to serialise, as CUDA has it; ending it frees the image.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -20,12 +21,12 @@
 #include "softdevice/program.h"
 #include "image/ptx_merge.h"
 
-#define LINK_MAX 4096u                   /* live links in the process */
+#define LINK_MAX  4096u /* live links in the process */
 #define IMAGE_MAX ((size_t)OBD_PTX_MAX_TEXT)
-#define LOG_MAX 4096u
+#define LOG_MAX   4096u
 
 struct input {
-	char *text;                      /* owned */
+	char *text; /* owned */
 	size_t size;
 	char name[256];
 };
@@ -35,7 +36,8 @@ struct link {
 	size_t n;
 	struct ob_buf image;
 	bool complete;
-	unsigned n_options;              /* the caller's arrays, which CUDA requires to live as long as the link */
+	/* the caller's arrays, which CUDA requires to live as long as the link */
+	unsigned n_options;
 	CUjit_option *options;
 	void **values;
 };
@@ -67,14 +69,18 @@ static void link_log(struct link *link, const char *text)
 
 	if (obd_jit_read(&jit, link->n_options, link->options, link->values))
 		return;
-	/* The sizes are in and out: the next message must find the size of the buffer, so only text is written here. */
+	/*
+	 * The sizes are in and out: the next message must find the size of the buffer, so only text
+	 * is written here.
+	 */
 	if (jit.error && jit.error_size)
 		snprintf(jit.error, jit.error_size, "%s", text);
 	else
 		ob_error("link: %s", text);
 }
 
-CUresult obd_cuLinkCreate_v2(unsigned int n_options, CUjit_option *options, void **option_values, CUlinkState *state)
+CUresult obd_cuLinkCreate_v2(
+	unsigned int n_options, CUjit_option *options, void **option_values, CUlinkState *state)
 {
 	struct obd_ctx *ctx;
 	struct obd_jit jit;
@@ -82,7 +88,8 @@ CUresult obd_cuLinkCreate_v2(unsigned int n_options, CUjit_option *options, void
 	CUresult result = obd_ctx_enter(&ctx);
 
 	if (!result)
-		result = state ? obd_jit_read(&jit, n_options, options, option_values) : CUDA_ERROR_INVALID_VALUE;
+		result = state ? obd_jit_read(&jit, n_options, options, option_values)
+			       : CUDA_ERROR_INVALID_VALUE;
 	if (result)
 		return result;
 	link = calloc(1, sizeof *link);
@@ -120,7 +127,8 @@ static CUresult input_add(struct link *link, const uint8_t *text, size_t size, c
 	if (name)
 		snprintf(inputs[link->n].name, sizeof inputs[link->n].name, "%s", name);
 	else
-		snprintf(inputs[link->n].name, sizeof inputs[link->n].name, "input %zu", link->n + 1);
+		snprintf(inputs[link->n].name, sizeof inputs[link->n].name, "input %zu",
+			link->n + 1);
 	link->n++;
 	return CUDA_SUCCESS;
 }
@@ -141,7 +149,9 @@ static CUresult image_add(struct link *link, const void *data, size_t size, cons
 	entry = obi_image_select(&image, obd_config.cc, true);
 	if (!entry) {
 		result = CUDA_ERROR_NO_BINARY_FOR_GPU;
-		link_log(link, "an input holds no PTX for this device: build it with PTX, e.g. nvcc -gencode arch=compute_75,code=compute_75");
+		link_log(link,
+			"an input holds no PTX for this device: build it with PTX, e.g. nvcc "
+			"-gencode arch=compute_75,code=compute_75");
 	} else {
 		err = obi_entry_payload(entry, &text, &text_size, &owned);
 		result = err ? ob_err_to_cuda(err) : input_add(link, text, text_size, name);
@@ -152,8 +162,8 @@ static CUresult image_add(struct link *link, const void *data, size_t size, cons
 	return result;
 }
 
-CUresult obd_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int n_options,
-	CUjit_option *options, void **option_values)
+CUresult obd_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size,
+	const char *name, unsigned int n_options, CUjit_option *options, void **option_values)
 {
 	struct obd_jit jit;
 	struct link *link;
@@ -173,7 +183,9 @@ CUresult obd_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data
 		return image_add(link, data, size, name);
 	case CU_JIT_INPUT_OBJECT:
 	case CU_JIT_INPUT_LIBRARY:
-		link_log(link, "host objects and libraries cannot be linked on the software device: pass their PTX");
+		link_log(link,
+			"host objects and libraries cannot be linked on the software device: pass "
+			"their PTX");
 		return CUDA_ERROR_NOT_SUPPORTED;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
@@ -208,8 +220,8 @@ static void *file_read(const char *path, size_t *ret_size, CUresult *ret_result)
 	return buf.data;
 }
 
-CUresult obd_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path, unsigned int n_options, CUjit_option *options,
-	void **option_values)
+CUresult obd_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path,
+	unsigned int n_options, CUjit_option *options, void **option_values)
 {
 	struct link *link;
 	void *data;
@@ -222,7 +234,8 @@ CUresult obd_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char
 		return result;
 	data = file_read(path, &size, &result);
 	if (data)
-		result = obd_cuLinkAddData_v2(state, type, data, size, path, n_options, options, option_values);
+		result = obd_cuLinkAddData_v2(
+			state, type, data, size, path, n_options, options, option_values);
 	free(data);
 	return result;
 }
@@ -232,7 +245,8 @@ static CUresult image_try(struct link *link, struct obd_ctx *ctx)
 {
 	struct obd_program *program;
 	char log[LOG_MAX] = "";
-	CUresult result = obd_program_load((const char *)link->image.data, link->image.size, &ctx->env, &program, log, sizeof log);
+	CUresult result = obd_program_load((const char *)link->image.data, link->image.size,
+		&ctx->env, &program, log, sizeof log);
 
 	if (!result)
 		obd_program_free(program);
@@ -251,7 +265,8 @@ static CUresult inputs_merge(struct link *link)
 	if (!inputs)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (size_t i = 0; i < link->n; i++)
-		inputs[i] = (struct obi_ptx){ link->inputs[i].text, link->inputs[i].size, link->inputs[i].name };
+		inputs[i] = (struct obi_ptx){ link->inputs[i].text, link->inputs[i].size,
+			link->inputs[i].name };
 	err = obi_ptx_merge(inputs, link->n, &link->image, log, sizeof log);
 	result = err == OB_ERR_IMAGE_DAMAGED ? CUDA_ERROR_INVALID_PTX : ob_err_to_cuda(err);
 	free(inputs);

@@ -17,7 +17,7 @@
 
 /* Structs for reuse: see the header. */
 static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct obd_alloc *spare;          /* by next */
+static struct obd_alloc *spare; /* by next */
 
 static struct obd_alloc *alloc_struct_new(void)
 {
@@ -93,11 +93,13 @@ static void map_insert(const struct obd_alloc *alloc)
 	obf_mem_insert(&mem);
 }
 
-struct obd_alloc *obd_memory_new(struct obd_ctx *ctx, uint64_t size, uint64_t align, enum obd_alloc_kind kind)
+struct obd_alloc *obd_memory_new(
+	struct obd_ctx *ctx, uint64_t size, uint64_t align, enum obd_alloc_kind kind)
 {
 	struct obd_alloc *alloc;
 
-	if (size == 0 || size > obd_window.size / 2 || !obd_device_charge(ctx->device, charge_of(size)))
+	if (size == 0 || size > obd_window.size / 2 ||
+		!obd_device_charge(ctx->device, charge_of(size)))
 		return NULL;
 	alloc = alloc_struct_new();
 	if (alloc) {
@@ -180,8 +182,9 @@ CUresult obd_memory_check(uint64_t addr, uint64_t size)
 		ok = obd_vmm_inside(addr, size);
 	} else {
 		alloc = obd_memory_find(addr);
-		ok = alloc && alloc->kind != OBD_ALLOC_HEAP && ob_span_inside(addr - alloc->span.base, size, alloc->span.size) &&
-		     !atomic_load_explicit(&alloc->leaving, memory_order_relaxed);
+		ok = alloc && alloc->kind != OBD_ALLOC_HEAP &&
+			ob_span_inside(addr - alloc->span.base, size, alloc->span.size) &&
+			!atomic_load_explicit(&alloc->leaving, memory_order_relaxed);
 	}
 	return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -267,7 +270,8 @@ CUresult obd_cuMemAlloc_v2(CUdeviceptr *addr, size_t bytes)
 	return CUDA_SUCCESS;
 }
 
-CUresult obd_cuMemAllocPitch_v2(CUdeviceptr *addr, size_t *pitch, size_t width, size_t height, unsigned int element_size)
+CUresult obd_cuMemAllocPitch_v2(
+	CUdeviceptr *addr, size_t *pitch, size_t width, size_t height, unsigned int element_size)
 {
 	size_t row = ob_round_up(width, 512), size;
 	struct obd_ctx *ctx;
@@ -276,7 +280,7 @@ CUresult obd_cuMemAllocPitch_v2(CUdeviceptr *addr, size_t *pitch, size_t width, 
 	if (result)
 		return result;
 	if (!addr || !pitch || width == 0 || height == 0 || row < width || row > INT32_MAX ||
-	    (element_size != 4 && element_size != 8 && element_size != 16))
+		(element_size != 4 && element_size != 8 && element_size != 16))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (ob_mul_overflows(row, height, &size))
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_alloc: one piece of device memory. Small ones share a chunk (chunk.h); large ones lie alone, with a page behind them that nothing
- * may touch.
+ * obd_alloc: one piece of device memory. Small ones share a chunk (chunk.h); large ones lie alone,
+ * with a page behind them that nothing may touch.
  *
- * An allocation belongs to its context and goes with it. Any thread; the context's lock guards its list.
- * Finding and checking take no lock: structs are reused but never given back to malloc, so that a look-up that races with a
- * free (a fault of the program's) reads something sane.
+ * An allocation belongs to its context and goes with it. Any thread; the context's lock guards its
+ * list. Finding and checking take no lock: structs are reused but never given back to malloc, so
+ * that a look-up that races with a free (a fault of the program's) reads something sane.
  */
 #ifndef OBD_MEMORY_H
 #define OBD_MEMORY_H
@@ -20,9 +20,9 @@
 #include "softdevice/window.h"
 
 enum obd_alloc_kind {
-	OBD_ALLOC_USER = 1,      /* cuMemAlloc, pools: in the face's map */
-	OBD_ALLOC_GLOBAL,        /* a module's variable: in the face's map, not for cuMemFree */
-	OBD_ALLOC_HEAP,          /* malloc in a kernel: only kernels may touch it */
+	OBD_ALLOC_USER = 1, /* cuMemAlloc, pools: in the face's map */
+	OBD_ALLOC_GLOBAL,   /* a module's variable: in the face's map, not for cuMemFree */
+	OBD_ALLOC_HEAP,     /* malloc in a kernel: only kernels may touch it */
 };
 
 struct obd_chunk;
@@ -30,17 +30,22 @@ struct obd_ctx;
 struct obd_mempool;
 
 struct obd_alloc {
-	struct obd_span span;    /* base and exact size; kind OBD_SPAN_ALLOC whether large or small */
+	/* base and exact size; kind OBD_SPAN_ALLOC whether large or small */
+	struct obd_span span;
 	enum obd_alloc_kind kind;
-	_Atomic bool leaving;    /* cuMemFreeAsync was called: no longer the program's */
+	_Atomic bool leaving; /* cuMemFreeAsync was called: no longer the program's */
 	struct obd_ctx *ctx;
 	struct obd_mempool *pool;
 	struct obd_chunk *chunk; /* NULL: large */
 	struct obd_alloc *next, *prev;
 };
 
-/* NULL: out of memory. align: a power of two up to OBD_UNIT. Contents undefined (fresh memory is zero). */
-struct obd_alloc *obd_memory_new(struct obd_ctx *ctx, uint64_t size, uint64_t align, enum obd_alloc_kind kind);
+/*
+ * NULL: out of memory. align: a power of two up to OBD_UNIT. Contents undefined (fresh memory is
+ * zero).
+ */
+struct obd_alloc *obd_memory_new(
+	struct obd_ctx *ctx, uint64_t size, uint64_t align, enum obd_alloc_kind kind);
 void obd_memory_free(struct obd_alloc *alloc);
 /* All that is left of the context's. */
 void obd_memory_forget(struct obd_ctx *ctx);
@@ -49,7 +54,10 @@ void obd_memory_forget(struct obd_ctx *ctx);
 struct obd_alloc *obd_memory_find(uint64_t addr);
 /* For kernels: [addr, addr + size) is theirs to touch. */
 bool obd_memory_touchable(uint64_t addr, uint64_t size);
-/* For copies: [addr, addr + size) is device memory that the program owns. CUDA_ERROR_INVALID_VALUE otherwise. */
+/*
+ * For copies: [addr, addr + size) is device memory that the program owns. CUDA_ERROR_INVALID_VALUE
+ * otherwise.
+ */
 CUresult obd_memory_check(uint64_t addr, uint64_t size);
 
 /* The callbacks of obd_env; `user` is the context. */

@@ -19,10 +19,10 @@ struct obd_mempool {
 	CUmemoryPool handle;
 	unsigned device;
 	bool is_default;
-	uint32_t refs;                   /* the handle and each allocation */
-	uint64_t max_size;               /* 0: the device's */
+	uint32_t refs;     /* the handle and each allocation */
+	uint64_t max_size; /* 0: the device's */
 	uint64_t used, used_high, reserved_high, threshold;
-	int reuse[3];                    /* CU_MEMPOOL_ATTR_REUSE_*, kept for those who ask */
+	int reuse[3]; /* CU_MEMPOOL_ATTR_REUSE_*, kept for those who ask */
 	CUmemAccess_flags access[OBD_DEVICE_MAX];
 };
 
@@ -108,7 +108,10 @@ void obd_mempool_forget(struct obd_ctx *ctx)
 
 /* ---- allocating and freeing in stream order ---- */
 
-/* The context that is to own memory of the pool's device: the stream's, or the device's primary one. */
+/*
+ * The context that is to own memory of the pool's device: the stream's, or the device's primary
+ * one.
+ */
 static struct obd_ctx *owner_of(const struct obd_mempool *pool, struct obd_ctx *ctx)
 {
 	struct obf_ctx *primary;
@@ -130,7 +133,8 @@ static struct obd_alloc *alloc_try(struct obd_ctx *owner, uint64_t size, struct 
 	return obd_memory_new(owner, size, OBD_BLOCK, OBD_ALLOC_USER);
 }
 
-static CUresult alloc_do(CUdeviceptr *addr, size_t bytes, CUmemoryPool handle, bool from_current, CUstream stream)
+static CUresult alloc_do(
+	CUdeviceptr *addr, size_t bytes, CUmemoryPool handle, bool from_current, CUstream stream)
 {
 	OB_CLEANUP(obd_stream_unrefp) struct obd_stream *s = NULL;
 	struct obd_ctx *ctx, *owner;
@@ -170,7 +174,8 @@ CUresult obd_cuMemAllocAsync(CUdeviceptr *addr, size_t bytes, CUstream stream)
 	return alloc_do(addr, bytes, NULL, true, stream);
 }
 
-CUresult obd_cuMemAllocFromPoolAsync(CUdeviceptr *addr, size_t bytes, CUmemoryPool pool, CUstream stream)
+CUresult obd_cuMemAllocFromPoolAsync(
+	CUdeviceptr *addr, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
 	return alloc_do(addr, bytes, pool, false, stream);
 }
@@ -221,7 +226,8 @@ CUresult obd_cuMemFreeAsync(CUdeviceptr addr, CUstream stream)
 
 static bool location_valid(const CUmemLocation *location)
 {
-	return location && location->type == CU_MEM_LOCATION_TYPE_DEVICE && location->id >= 0 && location->id < obf_device_count();
+	return location && location->type == CU_MEM_LOCATION_TYPE_DEVICE && location->id >= 0 &&
+		location->id < obf_device_count();
 }
 
 CUresult obd_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
@@ -233,7 +239,8 @@ CUresult obd_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 		return result;
 	if (!pool || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (props->handleTypes != CU_MEM_HANDLE_TYPE_NONE || props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+	if (props->handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
+		props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!location_valid(&props->location))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -308,7 +315,8 @@ static CUresult attribute_set(struct obd_mempool *pool, CUmemPool_attribute attr
 	case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
 	case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
 	case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-		pool->reuse[attr - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES] = *(const int *)value;
+		pool->reuse[attr - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES] =
+			*(const int *)value;
 		return CUDA_SUCCESS;
 	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
 		pool->threshold = *(const cuuint64_t *)value;
@@ -318,7 +326,8 @@ static CUresult attribute_set(struct obd_mempool *pool, CUmemPool_attribute attr
 	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
 		if (*(const cuuint64_t *)value != 0)
 			return CUDA_ERROR_INVALID_VALUE;
-		*(attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? &pool->used_high : &pool->reserved_high) = pool->used;
+		*(attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? &pool->used_high : &pool->reserved_high) =
+			pool->used;
 		return CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
@@ -364,10 +373,12 @@ CUresult obd_cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attr
 	return result;
 }
 
-CUresult obd_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool handle, CUmemLocation *location)
+CUresult obd_cuMemPoolGetAccess(
+	CUmemAccess_flags *flags, CUmemoryPool handle, CUmemLocation *location)
 {
 	struct obd_mempool *pool;
-	CUresult result = flags && location_valid(location) ? pool_lock(handle, &pool) : CUDA_ERROR_INVALID_VALUE;
+	CUresult result = flags && location_valid(location) ? pool_lock(handle, &pool)
+							    : CUDA_ERROR_INVALID_VALUE;
 
 	if (result)
 		return result;
@@ -384,10 +395,13 @@ CUresult obd_cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *map,
 	if (result)
 		return result;
 	for (size_t i = 0; i < count && !result; i++) {
-		if (!location_valid(&map[i].location) || (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
-		    map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READ && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
+		if (!location_valid(&map[i].location) ||
+			(map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
+				map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
+				map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
 			result = CUDA_ERROR_INVALID_VALUE;
-		else if (map[i].location.id == (int)pool->device && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		else if (map[i].location.id == (int)pool->device &&
+			map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 			result = CUDA_ERROR_INVALID_DEVICE; /* its own device keeps its access */
 		else
 			pool->access[map[i].location.id] = map[i].flags;
@@ -425,7 +439,8 @@ CUresult obd_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
 CUresult obd_cuDeviceSetMemPool(CUdevice device, CUmemoryPool handle)
 {
 	struct obd_mempool *pool;
-	CUresult result = device >= 0 && device < obf_device_count() ? pool_lock(handle, &pool) : CUDA_ERROR_INVALID_DEVICE;
+	CUresult result = device >= 0 && device < obf_device_count() ? pool_lock(handle, &pool)
+								     : CUDA_ERROR_INVALID_DEVICE;
 
 	if (result)
 		return result;
@@ -437,7 +452,8 @@ CUresult obd_cuDeviceSetMemPool(CUdevice device, CUmemoryPool handle)
 	return result;
 }
 
-CUresult obd_cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+CUresult obd_cuMemGetDefaultMemPool(
+	CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
 	if (!location_valid(location) || type != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_mempool: the account behind cuMemAllocAsync. Memory is allocated at the call and freed when the stream comes to the free, so
- * stream order holds; nothing freed is kept for reuse, whatever the release threshold says: reserved is what is used.
+ * obd_mempool: the account behind cuMemAllocAsync. Memory is allocated at the call and freed when
+ * the stream comes to the free, so stream order holds; nothing freed is kept for reuse, whatever
+ * the release threshold says: reserved is what is used.
  *
- * Default pools belong to the process; others until cuMemPoolDestroy and their last allocation. One lock; any thread.
+ * Default pools belong to the process; others until cuMemPoolDestroy and their last allocation. One
+ * lock; any thread.
  */
 #ifndef OBD_MEMPOOL_H
 #define OBD_MEMPOOL_H
@@ -15,7 +17,7 @@
 #include "base/cuda_types.h"
 #include "softdevice/config.h"
 
-#define OBD_MEMPOOL_MAX 4096u    /* live pools in the process */
+#define OBD_MEMPOOL_MAX 4096u /* live pools in the process */
 
 struct obd_alloc;
 struct obd_ctx;

@@ -13,7 +13,7 @@
 #include "softdevice/notice.h"
 #include "softdevice/sched.h"
 
-#define LOG_MAX 4096u   /* bytes of a load's messages */
+#define LOG_MAX 4096u /* bytes of a load's messages */
 
 static struct obd_pool *pool;
 static pthread_once_t pool_once = PTHREAD_ONCE_INIT;
@@ -71,7 +71,8 @@ CUresult obd_module_load(struct obf_mod *mod, const struct obf_image_ref *image)
 	struct obd_module *module;
 	struct obd_jit jit;
 	char log[LOG_MAX] = "";
-	CUresult result = obd_jit_read(&jit, image->n_options, image->options, image->option_values);
+	CUresult result =
+		obd_jit_read(&jit, image->n_options, image->options, image->option_values);
 
 	if (result)
 		return result;
@@ -82,7 +83,8 @@ CUresult obd_module_load(struct obf_mod *mod, const struct obf_image_ref *image)
 	module = calloc(1, sizeof *module);
 	if (!module)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = obd_program_load((const char *)image->payload, image->payload_size, &ctx->env, &module->program, log, sizeof log);
+	result = obd_program_load((const char *)image->payload, image->payload_size, &ctx->env,
+		&module->program, log, sizeof log);
 	obd_jit_finish(&jit, log);
 	if (result) {
 		/* Where the program asked for the text it has it. */
@@ -118,13 +120,15 @@ void obd_module_unload(struct obf_mod *mod)
 CUresult obd_module_func_get(struct obf_func *func)
 {
 	const struct obd_module *module = func->mod->host;
-	const struct obd_kernel *kernel = module ? obd_program_kernel(module->program, func->name) : NULL;
+	const struct obd_kernel *kernel =
+		module ? obd_program_kernel(module->program, func->name) : NULL;
 
 	if (!kernel)
 		return CUDA_ERROR_NOT_FOUND;
 	if (kernel->param_bytes != func->param_bytes) {
-		ob_error("kernel %s takes %u bytes of parameters by its declaration, %u by the image", func->name, kernel->param_bytes,
-		         func->param_bytes);
+		ob_error("kernel %s takes %u bytes of parameters by its declaration, %u by the "
+			 "image",
+			func->name, kernel->param_bytes, func->param_bytes);
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
 	func->host = (void *)(uintptr_t)kernel;
@@ -162,7 +166,8 @@ CUresult obd_module_func_attrs(struct obf_func *func)
 	return CUDA_SUCCESS;
 }
 
-CUresult obd_module_global_get(struct obf_mod *mod, const char *name, CUdeviceptr *ret_addr, size_t *ret_size)
+CUresult obd_module_global_get(
+	struct obf_mod *mod, const char *name, CUdeviceptr *ret_addr, size_t *ret_size)
 {
 	const struct obd_module *module = mod->host;
 	const struct obd_global *global = module ? obd_program_global(module->program, name) : NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_module: a program loaded in a context, on behalf of the face. Kernels that are queued or running hold it, so that unloading it
- * does not pull the code from under them. Any thread.
+ * obd_module: a program loaded in a context, on behalf of the face. Kernels that are queued or
+ * running hold it, so that unloading it does not pull the code from under them. Any thread.
  */
 #ifndef OBD_MODULE_H
 #define OBD_MODULE_H
@@ -18,7 +18,7 @@ struct obd_module {
 	_Atomic int refs;
 	struct obd_ctx *ctx;
 	struct obd_program *program;
-	struct obd_module *next, *prev;  /* in ctx->modules; the context's lock */
+	struct obd_module *next, *prev; /* in ctx->modules; the context's lock */
 };
 
 void obd_module_ref(struct obd_module *module);
@@ -26,18 +26,25 @@ void obd_module_unref(struct obd_module *module);
 /* What is left when the context goes. */
 void obd_module_forget(struct obd_ctx *ctx);
 
-/* The threads that run blocks: one pool for the process, started at first use. NULL: none could be started. */
+/*
+ * The threads that run blocks: one pool for the process, started at first use. NULL: none could be
+ * started.
+ */
 struct obd_pool *obd_module_pool(void);
 
 /* For struct obf_host. */
 CUresult obd_module_load(struct obf_mod *mod, const struct obf_image_ref *image);
 void obd_module_unload(struct obf_mod *mod);
 CUresult obd_module_func_get(struct obf_func *func);
-/* CUDA_ERROR_INVALID_PTX, and a line that names the kernel and the cause: valid code that this device does not implement. */
+/*
+ * CUDA_ERROR_INVALID_PTX, and a line that names the kernel and the cause: valid code that this
+ * device does not implement.
+ */
 CUresult obd_module_func_load(struct obf_func *func);
 /* Why obd_module_func_load refuses it; NULL: it does not. Lives as long as the module. */
 const char *obd_module_refusal(const struct obf_func *func);
 CUresult obd_module_func_attrs(struct obf_func *func);
-CUresult obd_module_global_get(struct obf_mod *mod, const char *name, CUdeviceptr *ret_addr, size_t *ret_size);
+CUresult obd_module_global_get(
+	struct obf_mod *mod, const char *name, CUdeviceptr *ret_addr, size_t *ret_size);
 
 #endif

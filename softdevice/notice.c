@@ -37,9 +37,13 @@ void obd_notice_fault(const struct obd_fault *fault)
 	/* An assertion has printed its own line. */
 	if (fault->result == CUDA_ERROR_ASSERT || atomic_flag_test_and_set(&told))
 		return;
-	tell(line, snprintf(line, sizeof line, "outboard: a kernel failed: %s. CUDA reports it at a later call as error %d; no further failure is told. "
-		"OUTBOARD_SOFT_MEMCHECK=1 where the software device runs (outboard-server, or 'outboard run --direct') tells each and checks every access\n",
-		fault->text, (int)fault->result));
+	tell(line,
+		snprintf(line, sizeof line,
+			"outboard: a kernel failed: %s. CUDA reports it at a later call as error "
+			"%d; no further failure is told. "
+			"OUTBOARD_SOFT_MEMCHECK=1 where the software device runs (outboard-server, "
+			"or 'outboard run --direct') tells each and checks every access\n",
+			fault->text, (int)fault->result));
 }
 
 /* A name of PTX at text: its length. */
@@ -47,13 +51,18 @@ static size_t name_length(const char *text, const char *end)
 {
 	size_t n = 0;
 
-	while (text + n < end && n < NAME_MAX_BYTES - 1 && (text[n] == '_' || text[n] == '$' || text[n] == '%' || (text[n] >= '0' && text[n] <= '9') ||
-							     ((text[n] | 32) >= 'a' && (text[n] | 32) <= 'z')))
+	while (text + n < end && n < NAME_MAX_BYTES - 1 &&
+		(text[n] == '_' || text[n] == '$' || text[n] == '%' ||
+			(text[n] >= '0' && text[n] <= '9') ||
+			((text[n] | 32) >= 'a' && (text[n] | 32) <= 'z')))
 		n++;
 	return n;
 }
 
-/* The kernel or function that the line is in: the last that begins before it. "" when there is none. */
+/*
+ * The kernel or function that the line is in: the last that begins before it. "" when there is
+ * none.
+ */
 static void function_at(const char *ptx, size_t size, unsigned line, char ret_name[NAME_MAX_BYTES])
 {
 	const char *end = ptx + size, *last = NULL;
@@ -62,12 +71,15 @@ static void function_at(const char *ptx, size_t size, unsigned line, char ret_na
 	for (const char *c = ptx; c < end && line; c++) {
 		if (*c == '\n')
 			line--;
-		else if ((size_t)(end - c) > sizeof entry && memcmp(c, entry, sizeof entry - 1) == 0)
+		else if ((size_t)(end - c) > sizeof entry &&
+			memcmp(c, entry, sizeof entry - 1) == 0)
 			last = c + sizeof entry - 1;
 	}
-	while (last && last < end && (*last == ' ' || *last == '\t' || *last == '\n' || *last == '\r'))
+	while (last && last < end &&
+		(*last == ' ' || *last == '\t' || *last == '\n' || *last == '\r'))
 		last++;
-	snprintf(ret_name, NAME_MAX_BYTES, "%.*s", last ? (int)name_length(last, end) : 0, last ? last : "");
+	snprintf(ret_name, NAME_MAX_BYTES, "%.*s", last ? (int)name_length(last, end) : 0,
+		last ? last : "");
 }
 
 void obd_notice_ptx(const char *log, const char *ptx, size_t size)
@@ -81,8 +93,13 @@ void obd_notice_ptx(const char *log, const char *ptx, size_t size)
 		return;
 	if (sscanf(log, "line %u", &number) == 1)
 		function_at(ptx, size, number, name);
-	tell(line, snprintf(line, sizeof line, "outboard: the software device does not take a module's PTX: %.*s%s%s. Nothing of that module runs; no "
-		"further refusal is "
-		"told. OUTBOARD_LOG=info where the software device runs (outboard-server, or 'outboard run --direct') logs each; a GPU's driver may take it\n",
-		(int)ob_min(strcspn(log, "\n"), (size_t)600), log, name[0] ? ", in kernel " : "", name));
+	tell(line,
+		snprintf(line, sizeof line,
+			"outboard: the software device does not take a module's PTX: %.*s%s%s. "
+			"Nothing of that module runs; no "
+			"further refusal is "
+			"told. OUTBOARD_LOG=info where the software device runs (outboard-server, "
+			"or 'outboard run --direct') logs each; a GPU's driver may take it\n",
+			(int)ob_min(strcspn(log, "\n"), (size_t)600), log,
+			name[0] ? ", in kernel " : "", name));
 }

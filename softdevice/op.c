@@ -14,7 +14,7 @@
 
 enum { PENDING = 0, PENDING_WAITED = 2 };
 
-#define WAIT_MS 500     /* a sleeping waiter looks again */
+#define WAIT_MS 500 /* a sleeping waiter looks again */
 
 void *obd_op_new(size_t size, enum obd_op_kind kind, struct obd_ctx *ctx)
 {
@@ -52,7 +52,8 @@ void obd_op_unref(struct obd_op *op)
 void obd_op_finish(struct obd_op *op)
 {
 	/* Release: the waiter sees what the op did. */
-	if (atomic_exchange_explicit(&op->state, OBD_OP_DONE, memory_order_acq_rel) == PENDING_WAITED)
+	if (atomic_exchange_explicit(&op->state, OBD_OP_DONE, memory_order_acq_rel) ==
+		PENDING_WAITED)
 		syscall(SYS_futex, &op->state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
@@ -61,6 +62,7 @@ void obd_op_sleep(struct obd_op *op)
 	struct timespec ts = { .tv_nsec = WAIT_MS * 1000000L };
 	uint32_t pending = PENDING;
 
-	if (atomic_compare_exchange_strong(&op->state, &pending, PENDING_WAITED) || pending == PENDING_WAITED)
+	if (atomic_compare_exchange_strong(&op->state, &pending, PENDING_WAITED) ||
+		pending == PENDING_WAITED)
 		syscall(SYS_futex, &op->state, FUTEX_WAIT_PRIVATE, PENDING_WAITED, &ts, NULL, 0);
 }

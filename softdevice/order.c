@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The second half of the scheduler: what an op depends on, how it is submitted, how one waits for it. */
+/*
+ * The second half of the scheduler: what an op depends on, how it is submitted, how one waits for
+ * it.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -9,7 +12,7 @@
 #include "softdevice/context.h"
 #include "softdevice/sched_inside.h"
 
-#define SPIN_NS 5000u                /* a waiter looks this long before it sleeps */
+#define SPIN_NS 5000u /* a waiter looks this long before it sleeps */
 
 /* ---- submission ---- */
 
@@ -53,7 +56,8 @@ static bool depend_all(struct obd_stream *stream, struct obd_op *event, struct o
 		return false;
 	if (stream->legacy) {
 		for (struct obd_stream *other = ctx->busy; other; other = other->busy_next)
-			if (!(other->flags & CU_STREAM_NON_BLOCKING) && other->last != event && !depend(other->last, op))
+			if (!(other->flags & CU_STREAM_NON_BLOCKING) && other->last != event &&
+				!depend(other->last, op))
 				return false;
 	} else if (!(stream->flags & CU_STREAM_NON_BLOCKING) && ctx->legacy.last != event) {
 		return depend(ctx->legacy.last, op);
@@ -125,14 +129,18 @@ CUresult obd_sched_perform(struct obd_op *op, struct obd_stream *stream)
 
 /* ---- waiting for one op ---- */
 
-/* An op that may run now and that `awaited` comes after: of its stream, or of its whole context for a join. Host functions are for executors. */
+/*
+ * An op that may run now and that `awaited` comes after: of its stream, or of its whole context for
+ * a join. Host functions are for executors.
+ */
 static struct obd_op *helpful(struct obd_queue *q, const struct obd_op *awaited)
 {
 	for (int p = 0; q->n && p < OBD_PRIORITIES; p++) {
 		struct obd_op *op = q->first[p];
 
-		if (op && op->kind != OBD_OP_HOST && op->ctx == awaited->ctx && op->number <= awaited->number &&
-		    (!awaited->stream || op->stream == awaited->stream))
+		if (op && op->kind != OBD_OP_HOST && op->ctx == awaited->ctx &&
+			op->number <= awaited->number &&
+			(!awaited->stream || op->stream == awaited->stream))
 			return op;
 	}
 	return NULL;
@@ -145,7 +153,8 @@ static bool help(struct obd_op *awaited)
 
 	pthread_mutex_lock(&obd_sched.lock);
 	if (!obd_op_done(awaited) && !obd_sched.stopping) {
-		if (obd_sched.running_kernels < OBD_KERNELS_MAX && (op = helpful(&obd_sched.kernels, awaited))) {
+		if (obd_sched.running_kernels < OBD_KERNELS_MAX &&
+			(op = helpful(&obd_sched.kernels, awaited))) {
 			obd_queue_take(&obd_sched.kernels, op);
 			obd_sched.running_kernels++;
 		} else if ((op = helpful(&obd_sched.others, awaited))) {
@@ -176,7 +185,6 @@ void obd_op_wait(struct obd_op *op)
 	}
 }
 
-
 /* ---- waiting ---- */
 
 struct obd_op *obd_stream_last(struct obd_stream *stream)
@@ -195,12 +203,16 @@ static bool depend_ctx(struct obd_ctx *ctx, bool legacy_only, struct obd_op *op)
 	if (!depend(ctx->legacy.last, op))
 		return false;
 	for (struct obd_stream *stream = ctx->busy; stream; stream = stream->busy_next)
-		if (!(legacy_only && stream->flags & CU_STREAM_NON_BLOCKING) && !depend(stream->last, op))
+		if (!(legacy_only && stream->flags & CU_STREAM_NON_BLOCKING) &&
+			!depend(stream->last, op))
 			return false;
 	return true;
 }
 
-/* A mark after everything there is, on no stream: work that other threads go on submitting does not hold up the caller. */
+/*
+ * A mark after everything there is, on no stream: work that other threads go on submitting does not
+ * hold up the caller.
+ */
 static bool join_submit(struct obd_op *join, bool legacy_only)
 {
 	struct obd_ctx *ctx = join->ctx;

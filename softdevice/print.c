@@ -57,7 +57,10 @@ void obd_print_flush(struct obd_print *print)
 	char *text;
 	size_t size;
 
-	/* Every synchronising call comes here: nothing to say costs one load. The op that printed happened before this thread saw it done. */
+	/*
+	 * Every synchronising call comes here: nothing to say costs one load. The op that printed
+	 * happened before this thread saw it done.
+	 */
 	if (__atomic_load_n(&print->size, __ATOMIC_RELAXED) == 0)
 		return;
 	pthread_mutex_lock(&print->lock);

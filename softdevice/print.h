@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_print: what kernels of one context have printed and the program has not seen yet. Kernels append from any thread; the
- * program's own threads hand it to stdout when they synchronise, so that it keeps its place among the program's own output.
+ * obd_print: what kernels of one context have printed and the program has not seen yet. Kernels
+ * append from any thread; the program's own threads hand it to stdout when they synchronise, so
+ * that it keeps its place among the program's own output.
  */
 #ifndef OBD_PRINT_H
 #define OBD_PRINT_H
@@ -10,7 +11,8 @@
 #include <pthread.h>
 #include <stddef.h>
 
-#define OBD_PRINT_MAX (64u << 20)   /* bytes kept; beyond it the newest is lost, where a GPU would lose the oldest of 1 MiB */
+/* bytes kept; beyond it the newest is lost, where a GPU would lose the oldest of 1 MiB */
+#define OBD_PRINT_MAX (64u << 20)
 
 struct obd_print {
 	pthread_mutex_t lock;

@@ -3,12 +3,13 @@
 /*
  * obd_program: one PTX module, parsed and ready to run; obd_grid: one kernel launch over it.
  *
- * This header is the whole border between the interpreter ("core": PTX text in, lane values out) and the
- * driver API above it ("api": contexts, streams, memory). The core knows nothing of CUDA handles or streams.
+ * This header is the whole border between the interpreter ("core": PTX text in, lane values out)
+ * and the driver API above it ("api": contexts, streams, memory). The core knows nothing of CUDA
+ * handles or streams.
  *
- * Ownership: the program owns everything its accessors return; global variables' memory comes from the
- * environment's allocator and goes back to it. Threads: load and free are the caller's to serialise per program;
- * obd_grid_run may be called for one program from many threads at once.
+ * Ownership: the program owns everything its accessors return; global variables' memory comes from
+ * the environment's allocator and goes back to it. Threads: load and free are the caller's to
+ * serialise per program; obd_grid_run may be called for one program from many threads at once.
  */
 #ifndef OBD_PROGRAM_H
 #define OBD_PROGRAM_H
@@ -19,11 +20,14 @@
 
 #include "base/cuda_types.h"
 
-/* Limits: a PTX module that exceeds one is refused with CUDA_ERROR_INVALID_PTX and a line in the log. */
-#define OBD_PTX_MAX_TEXT (512u << 20)      /* bytes of PTX text */
-#define OBD_KERNEL_MAX_PARAM_BYTES 32764u  /* CUDA 12.1+ limit */
-#define OBD_BLOCK_MAX_THREADS 1024u
-#define OBD_BLOCK_MAX_SHARED (227u << 10)  /* static + dynamic, bytes */
+/*
+ * Limits: a PTX module that exceeds one is refused with CUDA_ERROR_INVALID_PTX and a line in the
+ * log.
+ */
+#define OBD_PTX_MAX_TEXT           (512u << 20) /* bytes of PTX text */
+#define OBD_KERNEL_MAX_PARAM_BYTES 32764u       /* CUDA 12.1+ limit */
+#define OBD_BLOCK_MAX_THREADS      1024u
+#define OBD_BLOCK_MAX_SHARED       (227u << 10) /* static + dynamic, bytes */
 
 struct obd_program;
 
@@ -33,18 +37,27 @@ struct obd_env {
 	/* Device memory: bytes, alignment a power of two; NULL when out of memory. Zero-filled. */
 	void *(*alloc)(void *user, size_t size, size_t align);
 	void (*free)(void *user, void *p);
-	/* The window that holds every address device code may touch (global, shared, local, constant). */
+	/*
+	 * The window that holds every address device code may touch (global, shared, local,
+	 * constant).
+	 */
 	uintptr_t window_base;
 	size_t window_size;
 	/* Shared and local windows, shared[] per running CTA, are taken from here by the core. */
 	void *(*scratch_alloc)(void *user, size_t size, size_t align);
 	void (*scratch_free)(void *user, void *p, size_t size);
-	/* Bounds check for OUTBOARD_SOFT_MEMCHECK=1; NULL when off. True when [addr, addr+size) lies in one live allocation. */
+	/*
+	 * Bounds check for OUTBOARD_SOFT_MEMCHECK=1; NULL when off. True when [addr, addr+size)
+	 * lies in one live allocation.
+	 */
 	bool (*check)(void *user, uintptr_t addr, size_t size);
 	/* Device heap (malloc/free in kernels). */
 	void *(*heap_alloc)(void *user, size_t size);
 	void (*heap_free)(void *user, void *p);
-	/* Device printf: finished text, called in any order between CTAs, whole lines of one call kept together. */
+	/*
+	 * Device printf: finished text, called in any order between CTAs, whole lines of one call
+	 * kept together.
+	 */
 	void (*print)(void *user, const char *text, size_t size);
 	unsigned compute_capability; /* 90 for 9.0 */
 	unsigned sm_count;
@@ -62,12 +75,13 @@ struct obd_kernel {
 	uint32_t static_shared; /* bytes */
 	uint32_t local_bytes;   /* per thread */
 	uint32_t const_bytes;
-	uint32_t registers;     /* reported figure, never 0 */
-	uint32_t max_threads;   /* .maxntid product or OBD_BLOCK_MAX_THREADS */
-	uint32_t reqntid[3];    /* 0 when absent */
-	uint32_t ptx_version;   /* 90 for .version 9.0 */
-	uint32_t target_arch;   /* 75 for sm_75 */
-	const char *refused;    /* why it cannot run here, one sentence with the line; NULL: it can */
+	uint32_t registers;   /* reported figure, never 0 */
+	uint32_t max_threads; /* .maxntid product or OBD_BLOCK_MAX_THREADS */
+	uint32_t reqntid[3];  /* 0 when absent */
+	uint32_t ptx_version; /* 90 for .version 9.0 */
+	uint32_t target_arch; /* 75 for sm_75 */
+	/* why it cannot run here, one sentence with the line; NULL: it can */
+	const char *refused;
 };
 
 struct obd_global {
@@ -78,20 +92,22 @@ struct obd_global {
 };
 
 /*
- * Parse a module. text need not end in NUL. Global and constant variables are allocated and initialised at once;
- * function bodies may be lowered lazily, but a syntax error or an opcode that PTX does not have is found here. Valid code that this
- * device does not implement is no error of the module: the kernels that reach it are marked (obd_kernel.refused) and must not be run.
+ * Parse a module. text need not end in NUL. Global and constant variables are allocated and
+ * initialised at once; function bodies may be lowered lazily, but a syntax error or an opcode that
+ * PTX does not have is found here. Valid code that this device does not implement is no error of
+ * the module: the kernels that reach it are marked (obd_kernel.refused) and must not be run.
  * Results: CUDA_SUCCESS; CUDA_ERROR_INVALID_PTX (218); CUDA_ERROR_UNSUPPORTED_PTX_VERSION (222);
- * CUDA_ERROR_NO_BINARY_FOR_GPU (209: .target above the device); CUDA_ERROR_OUT_OF_MEMORY.
- * log (may be NULL) receives "line N: what is wrong" text, NUL-terminated, cut to log_size.
+ * CUDA_ERROR_NO_BINARY_FOR_GPU (209: .target above the device); CUDA_ERROR_OUT_OF_MEMORY. log (may
+ * be NULL) receives "line N: what is wrong" text, NUL-terminated, cut to log_size.
  */
-CUresult obd_program_load(const char *text, size_t size, const struct obd_env *env, struct obd_program **ret,
-                          char *log, size_t log_size);
+CUresult obd_program_load(const char *text, size_t size, const struct obd_env *env,
+	struct obd_program **ret, char *log, size_t log_size);
 void obd_program_free(struct obd_program *p);
 
 size_t obd_program_kernel_count(const struct obd_program *p);
 const struct obd_kernel *obd_program_kernel_at(const struct obd_program *p, size_t i);
-const struct obd_kernel *obd_program_kernel(const struct obd_program *p, const char *name); /* NULL: none */
+/* NULL: none */
+const struct obd_kernel *obd_program_kernel(const struct obd_program *p, const char *name);
 size_t obd_program_global_count(const struct obd_program *p);
 const struct obd_global *obd_program_global_at(const struct obd_program *p, size_t i);
 const struct obd_global *obd_program_global(const struct obd_program *p, const char *name);
@@ -103,14 +119,20 @@ struct obd_grid {
 	uint32_t dynamic_shared; /* bytes */
 	uint32_t cluster[3];     /* 1,1,1 when unused */
 	bool cooperative;        /* all CTAs resident; grid sync allowed */
-	const void *params;      /* kernel->param_bytes bytes, copied by obd_grid_run before it returns or runs */
+	/* kernel->param_bytes bytes, copied by obd_grid_run before it returns or runs */
+	const void *params;
 	uint64_t grid_id;
-	_Atomic int *abort;      /* set to non-zero by another thread: stop as soon as possible, result 702 */
+	/* set to non-zero by another thread: stop as soon as possible, result 702 */
+	_Atomic int *abort;
 };
 
 /* Why a grid ended badly; filled by obd_grid_run when it returns an error. */
 struct obd_fault {
-	CUresult result; /* 700 illegal address, 710 assert, 715 illegal instruction, 716 misaligned, 717 address space, 718 pc, 719 launch failure (trap) */
+	/*
+	 * 700 illegal address, 710 assert, 715 illegal instruction, 716 misaligned, 717 address
+	 * space, 718 pc, 719 launch failure (trap)
+	 */
+	CUresult result;
 	uint32_t block[3], thread[3];
 	uintptr_t address;
 	uint32_t access_bytes;
@@ -127,20 +149,25 @@ void obd_pool_free(struct obd_pool *pool);
 unsigned obd_pool_threads(const struct obd_pool *pool);
 
 /*
- * Run a grid to its end. Blocks. The calling thread may be used as one of the workers. Several grids may run at once on one
- * pool. Results: CUDA_SUCCESS or *ret_fault's result. Faults by SIGSEGV/SIGBUS/SIGFPE inside the window are caught; the core
- * installs its handlers once and chains to the previous ones for faults that are not its own.
+ * Run a grid to its end. Blocks. The calling thread may be used as one of the workers. Several
+ * grids may run at once on one pool. Results: CUDA_SUCCESS or *ret_fault's result. Faults by
+ * SIGSEGV/SIGBUS/SIGFPE inside the window are caught; the core installs its handlers once and
+ * chains to the previous ones for faults that are not its own.
  */
-CUresult obd_grid_run(struct obd_pool *pool, const struct obd_grid *grid, struct obd_fault *ret_fault);
+CUresult obd_grid_run(
+	struct obd_pool *pool, const struct obd_grid *grid, struct obd_fault *ret_fault);
 
-/* Which of the compiled instruction sets runs: "avx512", "avx2", "sse4.1", "baseline". OUTBOARD_SOFT_ISA forces a lower one. */
+/*
+ * Which of the compiled instruction sets runs: "avx512", "avx2", "sse4.1", "baseline".
+ * OUTBOARD_SOFT_ISA forces a lower one.
+ */
 const char *obd_core_isa(void);
 
 /* Lane-instructions retired since the program started, summed over threads; for benchmarks. */
 uint64_t obd_core_lane_instructions(void);
 /*
- * The instructions of each launch's longest warp, summed over launches since the program started: about what they would take one after the other on a device
- * with room for all their warps at once.
+ * The instructions of each launch's longest warp, summed over launches since the program started:
+ * about what they would take one after the other on a device with room for all their warps at once.
  */
 uint64_t obd_core_longest_instructions(void);
 

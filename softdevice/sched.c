@@ -10,7 +10,7 @@
 #include "softdevice/context.h"
 #include "softdevice/sched_inside.h"
 
-#define IDLE_NS (3 * OB_SECOND)      /* an idle executor ends after this */
+#define IDLE_NS (3 * OB_SECOND) /* an idle executor ends after this */
 #define STOP_NS (2 * OB_SECOND)
 
 struct obd_sched obd_sched = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -100,7 +100,8 @@ static void op_execute(struct obd_op *op)
 		obf_in_host_function = true;
 		op->run(op);
 		obf_in_host_function = false;
-	} else if (!atomic_load_explicit(&ctx->abort, memory_order_relaxed) && obd_ctx_failed(ctx) == CUDA_SUCCESS) {
+	} else if (!atomic_load_explicit(&ctx->abort, memory_order_relaxed) &&
+		obd_ctx_failed(ctx) == CUDA_SUCCESS) {
 		op->run(op);
 	}
 	/* What it holds goes before it counts as done: the context may go right after. */
@@ -296,7 +297,8 @@ void obd_sched_stop(void)
 {
 	struct timespec ts = obd_deadline_at(ob_clock_ns() + STOP_NS);
 
-	if (obd_sched.pid != getpid()) /* never started, or a forked child that has none of the threads */
+	/* never started, or a forked child that has none of the threads */
+	if (obd_sched.pid != getpid())
 		return;
 	pthread_mutex_lock(&obd_sched.lock);
 	obd_sched.stopping = true;

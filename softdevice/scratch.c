@@ -9,8 +9,8 @@
 #include "softdevice/window.h"
 
 #define LEAST_SHIFT 12
-#define CLASSES 32
-#define SLAB_BYTES (OBD_UNIT - OBD_PAGE)
+#define CLASSES     32
+#define SLAB_BYTES  (OBD_UNIT - OBD_PAGE)
 
 _Static_assert(OBD_SCRATCH_LEAST == 1u << LEAST_SHIFT, "the first class");
 
@@ -20,13 +20,15 @@ struct stack {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct stack stacks[CLASSES];     /* free pieces of OBD_SCRATCH_LEAST << i bytes */
-static uint64_t kept;                    /* bytes of free large ones */
-static uint64_t slab, slab_left;         /* what is not cut yet of the newest slab */
+static struct stack stacks[CLASSES]; /* free pieces of OBD_SCRATCH_LEAST << i bytes */
+static uint64_t kept;                /* bytes of free large ones */
+static uint64_t slab, slab_left;     /* what is not cut yet of the newest slab */
 
 static unsigned class_of(size_t size)
 {
-	return size <= OBD_SCRATCH_LEAST ? 0 : (unsigned)(64 - __builtin_clzll((unsigned long long)size - 1)) - LEAST_SHIFT;
+	return size <= OBD_SCRATCH_LEAST
+		? 0
+		: (unsigned)(64 - __builtin_clzll((unsigned long long)size - 1)) - LEAST_SHIFT;
 }
 
 static bool stack_reserve(struct stack *s)
@@ -58,7 +60,10 @@ static uint64_t span_take(uint64_t size)
 	return base;
 }
 
-/* Under the lock. A piece of a class is aligned to its size up to a page: slabs begin at a unit, and what is left of one is a multiple of a page. */
+/*
+ * Under the lock. A piece of a class is aligned to its size up to a page: slabs begin at a unit,
+ * and what is left of one is a multiple of a page.
+ */
 static uint64_t small_cut(size_t size)
 {
 	uint64_t piece;

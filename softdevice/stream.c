@@ -61,14 +61,16 @@ void obd_stream_free(struct obd_stream *stream)
 
 void obd_stream_unref(struct obd_stream *stream)
 {
-	if (stream && !stream->legacy && atomic_fetch_sub_explicit(&stream->refs, 1, memory_order_acq_rel) == 1)
+	if (stream && !stream->legacy &&
+		atomic_fetch_sub_explicit(&stream->refs, 1, memory_order_acq_rel) == 1)
 		obd_stream_free(stream);
 }
 
 /* ---- per-thread default streams ---- */
 
 struct own {
-	uint64_t ctx_id;        /* never repeats: an ended context's stream is never taken for another's */
+	/* never repeats: an ended context's stream is never taken for another's */
+	uint64_t ctx_id;
 	struct obd_stream *stream;
 	struct own *next;
 };
@@ -148,7 +150,8 @@ CUresult obd_stream_get(struct obd_ctx *ctx, CUstream handle, struct obd_stream 
 	return CUDA_SUCCESS;
 }
 
-CUresult obd_stream_enter(CUstream handle, bool same, struct obd_ctx **ret_ctx, struct obd_stream **ret)
+CUresult obd_stream_enter(
+	CUstream handle, bool same, struct obd_ctx **ret_ctx, struct obd_stream **ret)
 {
 	CUresult result = obd_ctx_enter(ret_ctx);
 
@@ -422,7 +425,8 @@ CUresult obd_cuStreamGetAttribute(CUstream stream, CUstreamAttrID attr, CUstream
 	return CUDA_SUCCESS;
 }
 
-CUresult obd_cuStreamSetAttribute(CUstream stream, CUstreamAttrID attr, const CUstreamAttrValue *value)
+CUresult obd_cuStreamSetAttribute(
+	CUstream stream, CUstreamAttrID attr, const CUstreamAttrValue *value)
 {
 	OB_CLEANUP(obd_stream_unrefp) struct obd_stream *s = NULL;
 	CUstreamAttrValue *place;
@@ -481,8 +485,8 @@ CUresult obd_cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *stat
 	return obd_cuStreamIsCapturing(stream, status);
 }
 
-CUresult obd_cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-	const CUgraphNode **dependencies, size_t *n_dependencies)
+CUresult obd_cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status,
+	cuuint64_t *id, CUgraph *graph, const CUgraphNode **dependencies, size_t *n_dependencies)
 {
 	(void)id;
 	(void)graph;
@@ -491,9 +495,11 @@ CUresult obd_cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *s
 	return obd_cuStreamIsCapturing(stream, status);
 }
 
-CUresult obd_cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-	const CUgraphNode **dependencies, const CUgraphEdgeData **edges, size_t *n_dependencies)
+CUresult obd_cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status,
+	cuuint64_t *id, CUgraph *graph, const CUgraphNode **dependencies,
+	const CUgraphEdgeData **edges, size_t *n_dependencies)
 {
 	(void)edges;
-	return obd_cuStreamGetCaptureInfo_v2(stream, status, id, graph, dependencies, n_dependencies);
+	return obd_cuStreamGetCaptureInfo_v2(
+		stream, status, id, graph, dependencies, n_dependencies);
 }

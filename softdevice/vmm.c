@@ -24,20 +24,20 @@
 /* A piece of a device's file; alive while its handle or a mapping is. */
 struct obd_physical {
 	struct obd_device *device;
-	uint64_t offset, size;           /* in the file, multiples of OBD_UNIT */
-	uint32_t refs;                   /* under the lock */
+	uint64_t offset, size; /* in the file, multiples of OBD_UNIT */
+	uint32_t refs;         /* under the lock */
 };
 
 struct reservation {
 	uint64_t base, size;
-	struct reservation *next;        /* by address */
+	struct reservation *next; /* by address */
 };
 
 static struct {
 	pthread_mutex_t lock;
 	struct reservation *reservations;
 	struct obd_mapping *mappings;
-	struct obd_mapping *spare;       /* never given back to malloc: looking up takes no lock */
+	struct obd_mapping *spare; /* never given back to malloc: looking up takes no lock */
 } vmm = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static struct ob_ids handles = OB_IDS_INIT(KIND_PHYSICAL, OBD_PHYSICAL_MAX);
@@ -56,7 +56,8 @@ bool obd_vmm_inside(uint64_t addr, uint64_t size)
 		if (!span || span->kind != OBD_SPAN_MAPPING)
 			return false;
 		for (unsigned i = 0; i < OBD_DEVICE_MAX; i++)
-			open |= atomic_load_explicit(&mapping->access[i], memory_order_relaxed) != 0;
+			open |= atomic_load_explicit(&mapping->access[i], memory_order_relaxed) !=
+				0;
 		if (!open)
 			return false;
 		addr = span->base + span->size;
@@ -78,8 +79,10 @@ static bool backing_open(struct obd_device *device)
 	device->backing = memfd_create("outboard-softdevice", MFD_CLOEXEC);
 	if (device->backing >= 0 && ftruncate(device->backing, (off_t)device->total) == 0)
 		return true;
-	ob_error("no file in memory for the software device could be made (%s): memory cannot be allocated. memfd_create and the limits on address space "
-		"and file size (ulimit -v, -f) are what it takes", strerror(errno));
+	ob_error("no file in memory for the software device could be made (%s): memory cannot be "
+		 "allocated. memfd_create and the limits on address space "
+		 "and file size (ulimit -v, -f) are what it takes",
+		strerror(errno));
 	if (device->backing >= 0)
 		close(device->backing);
 	device->backing = -1;
@@ -102,7 +105,10 @@ static void map_set(uint64_t *map, uint64_t first, uint64_t n, bool on)
 	}
 }
 
-/* The file is as large as the device, and all but this memory is charged elsewhere, so room may be in pieces only: then UINT64_MAX. */
+/*
+ * The file is as large as the device, and all but this memory is charged elsewhere, so room may be
+ * in pieces only: then UINT64_MAX.
+ */
 static uint64_t backing_take(struct obd_device *device, uint64_t size)
 {
 	uint64_t units = device->total / OBD_UNIT, n = size / OBD_UNIT, run = 0;
@@ -123,7 +129,8 @@ static void physical_unref(struct obd_physical *physical)
 
 	if (--physical->refs > 0)
 		return;
-	fallocate(device->backing, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)physical->offset, (off_t)physical->size);
+	fallocate(device->backing, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		(off_t)physical->offset, (off_t)physical->size);
 	map_set(device->backing_map, physical->offset / OBD_UNIT, physical->size / OBD_UNIT, false);
 	obd_device_credit(device, physical->size);
 	free(physical);
@@ -139,19 +146,24 @@ static uint64_t gap_after(const struct reservation *r)
 	return (next ? next->base : obd_window.half) - from;
 }
 
-/* The reservation (NULL: the window's start) whose gap takes [wanted, wanted + size); false: taken or outside. */
+/*
+ * The reservation (NULL: the window's start) whose gap takes [wanted, wanted + size); false: taken
+ * or outside.
+ */
 static bool place_wanted(uint64_t wanted, uint64_t size, struct reservation **ret_after)
 {
 	struct reservation *after = NULL;
 
-	if (wanted < obd_window.base || wanted >= obd_window.half || size > obd_window.half - wanted)
+	if (wanted < obd_window.base || wanted >= obd_window.half ||
+		size > obd_window.half - wanted)
 		return false;
 	for (struct reservation *r = vmm.reservations; r && r->base <= wanted; r = r->next)
 		after = r;
 	if (after && after->base + after->size > wanted)
 		return false;
 	*ret_after = after;
-	return wanted + size <= (after ? after->base + after->size : obd_window.base) + gap_after(after);
+	return wanted + size <=
+		(after ? after->base + after->size : obd_window.base) + gap_after(after);
 }
 
 /* The highest place, so that the low addresses stay free for those who ask for them. */
@@ -174,7 +186,8 @@ static uint64_t place_any(uint64_t size, uint64_t align, struct reservation **re
 	return best;
 }
 
-CUresult obd_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags)
+CUresult obd_cuMemAddressReserve(
+	CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags)
 {
 	struct reservation *r, *after;
 	uint64_t base, align = ob_max((uint64_t)alignment, (uint64_t)OBD_UNIT);
@@ -182,13 +195,16 @@ CUresult obd_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment
 
 	if (result)
 		return result;
-	if (!ptr || size == 0 || size % OBD_UNIT || addr % OBD_UNIT || (align & (align - 1)) || flags)
+	if (!ptr || size == 0 || size % OBD_UNIT || addr % OBD_UNIT || (align & (align - 1)) ||
+		flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	r = calloc(1, sizeof *r);
 	if (!r)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_lock(&vmm.lock);
-	base = addr && addr % align == 0 && place_wanted(addr, size, &after) ? addr : place_any(size, align, &after);
+	base = addr && addr % align == 0 && place_wanted(addr, size, &after)
+		? addr
+		: place_any(size, align, &after);
 	if (base) {
 		r->base = base;
 		r->size = size;
@@ -242,7 +258,8 @@ static CUresult prop_check(const CUmemAllocationProp *prop, struct obd_device **
 {
 	if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE || prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE)
+	if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+		prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (prop->location.id < 0 || prop->location.id >= obf_device_count())
 		return CUDA_ERROR_INVALID_DEVICE;
@@ -250,7 +267,8 @@ static CUresult prop_check(const CUmemAllocationProp *prop, struct obd_device **
 	return CUDA_SUCCESS;
 }
 
-CUresult obd_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags)
+CUresult obd_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
+	const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	struct obd_physical *physical;
 	struct obd_device *device;
@@ -267,7 +285,9 @@ CUresult obd_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, cons
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	physical = calloc(1, sizeof *physical);
 	if (physical) {
-		*physical = (struct obd_physical){ .device = device, .offset = UINT64_MAX, .size = size, .refs = 1 };
+		*physical = (struct obd_physical){
+			.device = device, .offset = UINT64_MAX, .size = size, .refs = 1
+		};
 		pthread_mutex_lock(&vmm.lock);
 		if (backing_open(device))
 			physical->offset = backing_take(device, size);
@@ -277,7 +297,8 @@ CUresult obd_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, cons
 				pthread_mutex_unlock(&vmm.lock);
 				return CUDA_SUCCESS;
 			}
-			map_set(device->backing_map, physical->offset / OBD_UNIT, size / OBD_UNIT, false);
+			map_set(device->backing_map, physical->offset / OBD_UNIT, size / OBD_UNIT,
+				false);
 		}
 		pthread_mutex_unlock(&vmm.lock);
 		free(physical);
@@ -301,12 +322,16 @@ CUresult obd_cuMemRelease(CUmemGenericAllocationHandle handle)
 	return physical ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult obd_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option)
+CUresult obd_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
+	CUmemAllocationGranularity_flags option)
 {
 	struct obd_device *device;
 	CUresult result = obd_ctx_none();
 
-	if (!result && (!granularity || (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)))
+	if (!result &&
+		(!granularity ||
+			(option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
+				option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (!result)
 		result = prop_check(prop, &device);
@@ -358,7 +383,8 @@ static void mapping_enter(struct obd_mapping *m)
 	obf_mem_insert(&mem);
 }
 
-CUresult obd_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags)
+CUresult obd_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
+	CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
 	struct obd_physical *physical;
 	struct obd_mapping *m = NULL;
@@ -370,12 +396,14 @@ CUresult obd_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericA
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&vmm.lock);
 	physical = ob_ids_get(&handles, handle);
-	if (!physical || !ob_span_inside(offset, size, physical->size) || !reserved(ptr, size) || any_mapped(ptr, size)) {
+	if (!physical || !ob_span_inside(offset, size, physical->size) || !reserved(ptr, size) ||
+		any_mapped(ptr, size)) {
 		result = CUDA_ERROR_INVALID_VALUE;
 	} else if (!(m = mapping_new())) {
 		result = CUDA_ERROR_OUT_OF_MEMORY;
-	} else if (mmap((void *)ptr, size, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, physical->device->backing,
-	                (off_t)(physical->offset + offset)) == MAP_FAILED) {
+	} else if (mmap((void *)ptr, size, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+			   physical->device->backing,
+			   (off_t)(physical->offset + offset)) == MAP_FAILED) {
 		m->next = vmm.spare;
 		vmm.spare = m;
 		result = CUDA_ERROR_MAP_FAILED;
@@ -389,7 +417,10 @@ CUresult obd_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericA
 	return result;
 }
 
-/* The mappings that together are exactly [base, base + size): the link to the first, NULL otherwise. Under the lock. */
+/*
+ * The mappings that together are exactly [base, base + size): the link to the first, NULL
+ * otherwise. Under the lock.
+ */
 static struct obd_mapping **mappings_exact(uint64_t base, uint64_t size)
 {
 	struct obd_mapping **first = &vmm.mappings, *m;
@@ -416,8 +447,9 @@ CUresult obd_cuMemUnmap(CUdeviceptr ptr, size_t size)
 		*link = m->next;
 		obf_mem_remove(m->span.base, &gone);
 		obd_window_mark(m->span.base, m->span.size, NULL);
-		if (mmap((void *)m->span.base, m->span.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
-		    MAP_FAILED)
+		if (mmap((void *)m->span.base, m->span.size, PROT_NONE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+			    0) == MAP_FAILED)
 			result = CUDA_ERROR_UNMAP_FAILED;
 		physical_unref(m->physical);
 		m->next = vmm.spare;
@@ -438,9 +470,11 @@ static int protection_of(const struct obd_mapping *m)
 
 static bool access_valid(const CUmemAccessDesc *desc)
 {
-	return desc->location.type == CU_MEM_LOCATION_TYPE_DEVICE && desc->location.id >= 0 && desc->location.id < obf_device_count() &&
-	       (desc->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
-	        desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	return desc->location.type == CU_MEM_LOCATION_TYPE_DEVICE && desc->location.id >= 0 &&
+		desc->location.id < obf_device_count() &&
+		(desc->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
+			desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
+			desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 }
 
 CUresult obd_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
@@ -459,7 +493,8 @@ CUresult obd_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc 
 	link = mappings_exact(ptr, size);
 	for (m = link ? *link : NULL; m && m->span.base < ptr + size; m = m->next) {
 		for (size_t i = 0; i < count; i++)
-			atomic_store_explicit(&m->access[desc[i].location.id], (uint8_t)desc[i].flags, memory_order_relaxed);
+			atomic_store_explicit(&m->access[desc[i].location.id],
+				(uint8_t)desc[i].flags, memory_order_relaxed);
 		if (mprotect((void *)m->span.base, m->span.size, protection_of(m)) != 0)
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -467,19 +502,21 @@ CUresult obd_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc 
 	return link ? result : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult obd_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
+CUresult obd_cuMemGetAccess(
+	unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
 {
 	struct obd_span *span;
 	CUresult result = obd_ctx_none();
 
 	if (result)
 		return result;
-	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE || location->id < 0 ||
-	    location->id >= obf_device_count())
+	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
+		location->id < 0 || location->id >= obf_device_count())
 		return CUDA_ERROR_INVALID_VALUE;
 	span = obd_window_span(ptr);
 	if (!span || span->kind != OBD_SPAN_MAPPING)
 		return CUDA_ERROR_INVALID_VALUE;
-	*flags = atomic_load_explicit(&((struct obd_mapping *)span)->access[location->id], memory_order_relaxed);
+	*flags = atomic_load_explicit(
+		&((struct obd_mapping *)span)->access[location->id], memory_order_relaxed);
 	return CUDA_SUCCESS;
 }

@@ -21,9 +21,9 @@ struct obd_window obd_window;
 static struct obd_span *_Atomic *table;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t *taken;         /* one bit for each unit of the upper half; under the lock */
-static uint64_t n_units;        /* of the upper half */
-static uint64_t hint;           /* where to look first; under the lock */
+static uint64_t *taken;  /* one bit for each unit of the upper half; under the lock */
+static uint64_t n_units; /* of the upper half */
+static uint64_t hint;    /* where to look first; under the lock */
 
 static void *reserve(uint64_t at, uint64_t size)
 {
@@ -32,7 +32,8 @@ static void *reserve(uint64_t at, uint64_t size)
 
 	if (p == MAP_FAILED)
 		return NULL;
-	if (at && (uint64_t)p != at) { /* a kernel older than MAP_FIXED_NOREPLACE took it for a hint */
+	/* a kernel older than MAP_FIXED_NOREPLACE took it for a hint */
+	if (at && (uint64_t)p != at) {
 		munmap(p, size);
 		return NULL;
 	}
@@ -44,20 +45,27 @@ bool obd_window_start(uint64_t wanted)
 	uint64_t size = OBD_WINDOW_SIZE, base;
 	void *p = reserve(wanted ? wanted : OBD_WINDOW_BASE, size);
 
-	/* Anywhere, and smaller while it does not fit: address-space limits, sanitizers. One unit more than needed, to align it. */
+	/*
+	 * Anywhere, and smaller while it does not fit: address-space limits, sanitizers. One unit
+	 * more than needed, to align it.
+	 */
 	while (!p && size >= OBD_WINDOW_MIN) {
 		p = reserve(0, size + OBD_UNIT);
 		if (!p)
 			size /= 2;
 	}
 	if (!p) {
-		ob_error("no %llu GiB of addresses are free for the software device: raise the limit on address space (ulimit -v)",
-		         OBD_WINDOW_MIN >> 30);
+		ob_error("no %llu GiB of addresses are free for the software device: raise the "
+			 "limit on address space (ulimit -v)",
+			OBD_WINDOW_MIN >> 30);
 		return false;
 	}
 	base = ob_round_up((uint64_t)p, OBD_UNIT);
 	n_units = size / 2 / OBD_UNIT;
-	/* Large enough that the C library maps them: untouched pages cost nothing, and a leak checker looks into them. */
+	/*
+	 * Large enough that the C library maps them: untouched pages cost nothing, and a leak
+	 * checker looks into them.
+	 */
 	table = calloc(size / OBD_UNIT, sizeof *table);
 	taken = calloc((n_units + 63) / 64, sizeof *taken);
 	if (!table || !taken) {
@@ -128,7 +136,8 @@ static void units_give(uint64_t first, uint64_t n)
 
 void obd_window_mark(uint64_t base, uint64_t size, struct obd_span *span)
 {
-	uint64_t first = (base - obd_window.base) / OBD_UNIT, last = (base + size - 1 - obd_window.base) / OBD_UNIT;
+	uint64_t first = (base - obd_window.base) / OBD_UNIT,
+		 last = (base + size - 1 - obd_window.base) / OBD_UNIT;
 
 	/* Release: who finds the span sees what it says. */
 	for (uint64_t i = first; i <= last; i++)
@@ -139,7 +148,8 @@ struct obd_span *obd_window_span(uint64_t addr)
 {
 	if (!obd_window_holds(addr))
 		return NULL;
-	return atomic_load_explicit(&table[(addr - obd_window.base) / OBD_UNIT], memory_order_acquire);
+	return atomic_load_explicit(
+		&table[(addr - obd_window.base) / OBD_UNIT], memory_order_acquire);
 }
 
 uint64_t obd_window_take(struct obd_span *span, uint64_t size)
@@ -167,11 +177,16 @@ uint64_t obd_window_take(struct obd_span *span, uint64_t size)
 
 void obd_window_give(struct obd_span *span)
 {
-	uint64_t bytes = ob_round_up(span->size, OBD_PAGE), n = (bytes + OBD_PAGE + OBD_UNIT - 1) / OBD_UNIT;
+	uint64_t bytes = ob_round_up(span->size, OBD_PAGE),
+		 n = (bytes + OBD_PAGE + OBD_UNIT - 1) / OBD_UNIT;
 
 	obd_window_mark(span->base, bytes, NULL);
-	/* A fresh mapping drops the pages and the access at once. Should it fail the memory stays, which is only a waste. */
-	if (mmap((void *)span->base, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+	/*
+	 * A fresh mapping drops the pages and the access at once. Should it fail the memory stays,
+	 * which is only a waste.
+	 */
+	if (mmap((void *)span->base, bytes, PROT_NONE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
 		madvise((void *)span->base, bytes, MADV_DONTNEED);
 	units_give((span->base - obd_window.half) / OBD_UNIT, n);
 }

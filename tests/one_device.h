@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The part that the tests' driver libraries share: the calls that a server's worker needs to start, for one device whose context does nothing. Each
- * library defines the two constants. Any thread may call.
+ * The part that the tests' driver libraries share: the calls that a server's worker needs to start,
+ * for one device whose context does nothing. Each library defines the two constants. Any thread may
+ * call.
  */
 #ifndef OB_TESTS_ONE_DEVICE_H
 #define OB_TESTS_ONE_DEVICE_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * How C and CUDA tests wait. No outcome may depend on how fast the machine is: a test waits until something is so, and the time-out only ends a test that
- * hangs. tools/dev/check-style refuses sleeps in tests outside of this file, and time-outs of poll below ten seconds.
+ * How C and CUDA tests wait. No outcome may depend on how fast the machine is: a test waits until
+ * something is so, and the time-out only ends a test that hangs. tools/dev/check-style refuses
+ * sleeps in tests outside of this file, and time-outs of poll below ten seconds.
  */
 #ifndef OB_TEST_WAITING_H
 #define OB_TEST_WAITING_H
@@ -32,19 +33,23 @@ static inline void waiting_look(void)
 }
 
 /* Until the condition holds; a test for which it does not within WAITING_LONG_S has failed. */
-#define UNTIL(condition)                                                                                     \
-	do {                                                                                                 \
-		double until_end_ = waiting_now() + WAITING_LONG_S;                                          \
-		while (!(condition)) {                                                                       \
-			if (waiting_now() > until_end_) {                                                    \
-				fprintf(stderr, "%s:%d: waited in vain for %s\n", __FILE__, __LINE__, #condition); \
-				exit(1);                                                                     \
-			}                                                                                    \
-			waiting_look();                                                                      \
-		}                                                                                            \
+#define UNTIL(condition)                                                                    \
+	do {                                                                                \
+		double until_end_ = waiting_now() + WAITING_LONG_S;                         \
+		while (!(condition)) {                                                      \
+			if (waiting_now() > until_end_) {                                   \
+				fprintf(stderr, "%s:%d: waited in vain for %s\n", __FILE__, \
+					__LINE__, #condition);                              \
+				exit(1);                                                    \
+			}                                                                   \
+			waiting_look();                                                     \
+		}                                                                           \
 	} while (0)
 
-/* Lets time pass where time itself is what the test is about, or where more or less of it changes the work and not the outcome. The reason says which. */
+/*
+ * Lets time pass where time itself is what the test is about, or where more or less of it changes
+ * the work and not the outcome. The reason says which.
+ */
 static inline void let_pass(unsigned us, const char *reason)
 {
 	struct timespec t = { (time_t)(us / 1000000), (long)(us % 1000000) * 1000 };

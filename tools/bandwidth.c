@@ -15,10 +15,13 @@
 #include "tools/command.h"
 #include "tools/latency.h"
 
-#define SIZES 8u                     /* 4 KiB, 16 KiB ... 64 MiB */
+#define SIZES          8u /* 4 KiB, 16 KiB ... 64 MiB */
 #define SIZE_MAX_BYTES (4096u << 2 * (SIZES - 1))
-#define ROUNDS_MAX 64u
-#define WARM_COPIES 3                /* of the largest size, before anything is measured: connections find their rate, codecs are chosen */
+#define ROUNDS_MAX     64u
+/*
+ * of the largest size, before anything is measured: connections find their rate, codecs are chosen
+ */
+#define WARM_COPIES    3
 
 enum direction { UP, DOWN, DIRECTIONS };
 enum line { BARE = OBX_WAYS, LINES };
@@ -27,7 +30,7 @@ static const char *const way_names[LINES] = { "plain", "packed", "striped", "bar
 
 struct sweep {
 	double sizes[SIZES];
-	double rate[DIRECTIONS][LINES][SIZES];   /* GB/s */
+	double rate[DIRECTIONS][LINES][SIZES]; /* GB/s */
 };
 
 static int by_value(const void *a, const void *b)
@@ -64,12 +67,14 @@ bool obx_bandwidth_start(struct obx_bandwidth *bandwidth)
 		{ "OUTBOARD_CODEC=none", "OUTBOARD_STRIPES=4", "OUTBOARD_STRIPE_MIN=4M", NULL },
 	};
 
-	bandwidth->host = mmap(NULL, SIZE_MAX_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	bandwidth->host = mmap(
+		NULL, SIZE_MAX_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (bandwidth->host == MAP_FAILED)
 		return false;
 	fill(bandwidth->host);
 	for (unsigned i = 0; i < OBX_WAYS; i++)
-		if (!obx_line_start(&bandwidth->ways[i], environments[i], bandwidth->host, SIZE_MAX_BYTES))
+		if (!obx_line_start(
+			    &bandwidth->ways[i], environments[i], bandwidth->host, SIZE_MAX_BYTES))
 			return false;
 	return true;
 }
@@ -84,25 +89,30 @@ void obx_bandwidth_stop(struct obx_bandwidth *bandwidth)
 /* ---- measuring ---- */
 
 /* GB/s of one copy; 0: it failed. */
-static double measure(struct obx_bandwidth *bandwidth, unsigned line, enum direction direction, size_t bytes, struct obx_bare *bare)
+static double measure(struct obx_bandwidth *bandwidth, unsigned line, enum direction direction,
+	size_t bytes, struct obx_bare *bare)
 {
 	uint64_t ns;
 
 	if (line != BARE)
-		ns = obx_line_copy(&bandwidth->ways[line], direction == UP ? OBX_LINE_UP : OBX_LINE_DOWN, bytes);
+		ns = obx_line_copy(&bandwidth->ways[line],
+			direction == UP ? OBX_LINE_UP : OBX_LINE_DOWN, bytes);
 	else
-		ns = direction == UP ? obx_bare_send(bare, bandwidth->host, bytes) : obx_bare_receive(bare, bandwidth->host, bytes);
+		ns = direction == UP ? obx_bare_send(bare, bandwidth->host, bytes)
+				     : obx_bare_receive(bare, bandwidth->host, bytes);
 	return ns ? (double)bytes / (double)ns : 0;
 }
 
-static bool size_sweep(struct obx_bandwidth *bandwidth, struct sweep *sweep, unsigned i, unsigned rounds, struct obx_bare *bare)
+static bool size_sweep(struct obx_bandwidth *bandwidth, struct sweep *sweep, unsigned i,
+	unsigned rounds, struct obx_bare *bare)
 {
 	static double values[DIRECTIONS][LINES][ROUNDS_MAX];
 
 	for (unsigned r = 0; r < rounds; r++)
 		for (unsigned l = 0; l < LINES; l++)
 			for (unsigned d = 0; d < DIRECTIONS; d++)
-				values[d][l][r] = measure(bandwidth, l, (enum direction)d, (size_t)sweep->sizes[i], bare);
+				values[d][l][r] = measure(bandwidth, l, (enum direction)d,
+					(size_t)sweep->sizes[i], bare);
 	for (unsigned l = 0; l < LINES; l++)
 		for (unsigned d = 0; d < DIRECTIONS; d++) {
 			qsort(values[d][l], rounds, sizeof values[d][l][0], by_value);
@@ -117,26 +127,32 @@ static bool size_sweep(struct obx_bandwidth *bandwidth, struct sweep *sweep, uns
 
 static void print_size(const struct sweep *s, unsigned i, bool json, bool comma)
 {
-	static const char *const directions[DIRECTIONS] = { "HtoD", "DtoH" }, *const keys[DIRECTIONS] = { "up", "down" };
+	static const char *const directions[DIRECTIONS] = { "HtoD", "DtoH" },
+				 *const keys[DIRECTIONS] = { "up", "down" };
 	char text[32];
 
 	ob_text_print_size((uint64_t)s->sizes[i], text, sizeof text);
 	if (json) {
-		printf("%s\n  {\"name\": \"bandwidth: %s\", \"bytes\": %.0f, \"unit\": \"GB/s\"", comma ? "," : "", text, s->sizes[i]);
+		printf("%s\n  {\"name\": \"bandwidth: %s\", \"bytes\": %.0f, \"unit\": \"GB/s\"",
+			comma ? "," : "", text, s->sizes[i]);
 		for (unsigned d = 0; d < DIRECTIONS; d++) {
 			printf(", \"%s\": %.5g", keys[d], s->rate[d][OBX_PLAIN][i]);
 			for (unsigned l = 1; l < LINES; l++)
-				printf(", \"%s_%s\": %.5g", way_names[l], keys[d], s->rate[d][l][i]);
+				printf(", \"%s_%s\": %.5g", way_names[l], keys[d],
+					s->rate[d][l][i]);
 		}
 		printf("}");
 	} else {
 		if (i == 0)
-			printf("%12s %44s %44s\n%12s", "GB/s", "to the device", "from the device", "");
+			printf("%12s %44s %44s\n%12s", "GB/s", "to the device", "from the device",
+				"");
 		for (unsigned d = 0; i == 0 && d < DIRECTIONS; d++)
-			printf("      %10s %8s %8s %8s    ", way_names[BARE], way_names[OBX_PLAIN], way_names[OBX_PACKED], way_names[OBX_STRIPED]);
+			printf("      %10s %8s %8s %8s    ", way_names[BARE], way_names[OBX_PLAIN],
+				way_names[OBX_PACKED], way_names[OBX_STRIPED]);
 		printf("%s%12s", i ? "" : "\n", text);
 		for (unsigned d = 0; d < DIRECTIONS; d++)
-			printf(" %s %10.3f %8.3f %8.3f %8.3f    ", directions[d], s->rate[d][BARE][i], s->rate[d][OBX_PLAIN][i],
+			printf(" %s %10.3f %8.3f %8.3f %8.3f    ", directions[d],
+				s->rate[d][BARE][i], s->rate[d][OBX_PLAIN][i],
 				s->rate[d][OBX_PACKED][i], s->rate[d][OBX_STRIPED][i]);
 		putchar('\n');
 	}
@@ -155,14 +171,15 @@ static int best_text(const struct sweep *s, enum direction d, char *ret, size_t 
 		if (*at[l] > 1.1 * *at[OBX_PLAIN] && *at[l] > *at[best])
 			best = l;
 	if (best == OBX_PLAIN)
-		return snprintf(ret, size, "%s the device: plain (%.2f GB/s)", d == UP ? "To" : "from", *at[OBX_PLAIN]);
-	return snprintf(ret, size, "%s the device: %s (%.2f GB/s, %.1f times plain)", d == UP ? "To" : "from", way_names[best], *at[best],
-		*at[best] / *at[OBX_PLAIN]);
+		return snprintf(ret, size, "%s the device: plain (%.2f GB/s)",
+			d == UP ? "To" : "from", *at[OBX_PLAIN]);
+	return snprintf(ret, size, "%s the device: %s (%.2f GB/s, %.1f times plain)",
+		d == UP ? "To" : "from", way_names[best], *at[best], *at[best] / *at[OBX_PLAIN]);
 }
 
 /*
- * Half of the best rate is reached at some size: below, the round trip costs more than the bytes. `half_bare` says where the bare transport is at half of its
- * own: what is between the two is ours.
+ * Half of the best rate is reached at some size: below, the round trip costs more than the bytes.
+ * `half_bare` says where the bare transport is at half of its own: what is between the two is ours.
  */
 static void sentence_make(const struct sweep *s, char *ret, size_t size)
 {
@@ -181,15 +198,18 @@ static void sentence_make(const struct sweep *s, char *ret, size_t size)
 		half_bare++;
 	ob_text_print_size((uint64_t)s->sizes[half], text, sizeof text);
 	ob_text_print_size((uint64_t)s->sizes[half_bare], text_bare, sizeof text_bare);
-	snprintf(ret, size, "Plain copies to the device reach %.2f GB/s (%.0f %% of this machine's bare transport at the largest size) and half of that "
-		 "from %s on, a bare exchange of the same size its half from %s on: below, the round trip and the copy into the ring show.", best,
-		 100 * ours[SIZES - 1] / bare[SIZES - 1], text, text_bare);
+	snprintf(ret, size,
+		"Plain copies to the device reach %.2f GB/s (%.0f %% of this machine's bare "
+		"transport at the largest size) and half of that "
+		"from %s on, a bare exchange of the same size its half from %s on: below, the "
+		"round trip and the copy into the ring show.",
+		best, 100 * ours[SIZES - 1] / bare[SIZES - 1], text, text_bare);
 }
 
 static bool plot_write(const char *plot, const char *title, struct sweep *s)
 {
-	static const char *const names[] = { "HtoD plain", "HtoD packed", "HtoD striped", "bare, to",
-		"DtoH plain", "DtoH packed", "DtoH striped", "bare, from" };
+	static const char *const names[] = { "HtoD plain", "HtoD packed", "HtoD striped",
+		"bare, to", "DtoH plain", "DtoH packed", "DtoH striped", "bare, from" };
 	enum { CURVES = (int)DIRECTIONS * (int)LINES };
 	double *lines[CURVES];
 
@@ -204,11 +224,14 @@ static bool plot_write(const char *plot, const char *title, struct sweep *s)
 
 static bool failed(void)
 {
-	fprintf(stderr, "outboard bench: a copy failed; 'outboard check' tells whether the server is well\n");
+	fprintf(stderr,
+		"outboard bench: a copy failed; 'outboard check' tells whether the server is "
+		"well\n");
 	return false;
 }
 
-static bool sweep_run(struct obx_bandwidth *bandwidth, struct sweep *sweep, unsigned rounds, struct obx_bare *bare, bool json, bool any_row)
+static bool sweep_run(struct obx_bandwidth *bandwidth, struct sweep *sweep, unsigned rounds,
+	struct obx_bare *bare, bool json, bool any_row)
 {
 	for (unsigned l = 0; l < OBX_WAYS; l++)
 		for (unsigned k = 0; k < WARM_COPIES * DIRECTIONS; k++)
@@ -223,7 +246,8 @@ static bool sweep_run(struct obx_bandwidth *bandwidth, struct sweep *sweep, unsi
 	return true;
 }
 
-int obx_bandwidth_run(struct obx_bandwidth *bandwidth, const struct obt_url *url, unsigned rounds, bool json, bool any_row, const char *plot)
+int obx_bandwidth_run(struct obx_bandwidth *bandwidth, const struct obt_url *url, unsigned rounds,
+	bool json, bool any_row, const char *plot)
 {
 	char sentence[400], up[120], down[120];
 	struct sweep sweep;
@@ -240,7 +264,9 @@ int obx_bandwidth_run(struct obx_bandwidth *bandwidth, const struct obt_url *url
 	best_text(&sweep, UP, up, sizeof up);
 	best_text(&sweep, DOWN, down, sizeof down);
 	if (json)
-		printf(",\n  {\"name\": \"bandwidth: verdict\", \"text\": \"%s\", \"best\": \"%s; %s\"}", sentence, up, down);
+		printf(",\n  {\"name\": \"bandwidth: verdict\", \"text\": \"%s\", \"best\": \"%s; "
+		       "%s\"}",
+			sentence, up, down);
 	else
 		printf("\n%s\nBest for large copies on this link: %s; %s.\n", sentence, up, down);
 	return plot && !plot_write(plot, sentence, &sweep) ? OBX_EXIT_UNWELL : 0;

@@ -22,8 +22,9 @@
 #include "base/opt.h"
 
 #define MESSAGE_BYTES 64
-#define SPIN_NS 1000000u       /* far above any round trip on one machine */
-#define CHUNK_BYTES (1u << 20) /* what the child holds: a server's staging buffer would be as large */
+#define SPIN_NS       1000000u /* far above any round trip on one machine */
+/* what the child holds: a server's staging buffer would be as large */
+#define CHUNK_BYTES   (1u << 20)
 
 #define SHARED_BYTES (256u << 20) /* the largest copy that is measured */
 
@@ -50,7 +51,10 @@ struct obx_bare_memory {
 	_Alignas(4096) char bulk[SHARED_BYTES];
 };
 
-/* Spins at most for a while: an end that spins on while the other side is being measured would take a core from it. */
+/*
+ * Spins at most for a while: an end that spins on while the other side is being measured would take
+ * a core from it.
+ */
 static bool receive_all(int fd, void *data, size_t size, bool spin)
 {
 	uint64_t until = spin ? ob_clock_ns() + SPIN_NS : 0;
@@ -101,7 +105,8 @@ static void child_main(int fd, bool spin)
 		for (; ok && m.what != ECHO && left; left -= ob_min(left, (uint64_t)CHUNK_BYTES)) {
 			size_t n = (size_t)ob_min(left, (uint64_t)CHUNK_BYTES);
 
-			ok = m.what == TAKE ? receive_all(fd, chunk, n, false) : send_all(fd, chunk, n);
+			ok = m.what == TAKE ? receive_all(fd, chunk, n, false)
+					    : send_all(fd, chunk, n);
 		}
 		if (ok && m.what == TAKE)
 			ok = send_all(fd, chunk, 1);
@@ -114,14 +119,16 @@ static void child_main(int fd, bool spin)
 /* Two connected TCP sockets over loopback. */
 static bool tcp_pair(int fds[2])
 {
-	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in addr = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t length = sizeof addr;
 	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
 	bool ok;
 
 	fds[0] = fds[1] = -1;
-	ok = listener >= 0 && bind(listener, (struct sockaddr *)&addr, sizeof addr) == 0 && listen(listener, 1) == 0 &&
-	     getsockname(listener, (struct sockaddr *)&addr, &length) == 0;
+	ok = listener >= 0 && bind(listener, (struct sockaddr *)&addr, sizeof addr) == 0 &&
+		listen(listener, 1) == 0 &&
+		getsockname(listener, (struct sockaddr *)&addr, &length) == 0;
 	if (ok) {
 		fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		ok = fds[0] >= 0 && connect(fds[0], (struct sockaddr *)&addr, length) == 0;
@@ -175,7 +182,8 @@ _Noreturn static void memory_child(struct obx_bare_memory *memory, bool spin)
 
 static bool memory_open(struct obx_bare *bare, bool spin)
 {
-	void *p = mmap(NULL, sizeof *bare->memory, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *p = mmap(NULL, sizeof *bare->memory, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (p == MAP_FAILED)
 		return false;
@@ -219,7 +227,8 @@ bool obx_bare_open(struct obx_bare *bare, const struct obt_url *url, bool spin)
 
 	if (url->shm && ob_opt_on(OB_OPT_SHM))
 		return memory_open(bare, spin);
-	if (url->scheme == OBT_UNIX ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0 : !tcp_pair(fds))
+	if (url->scheme == OBT_UNIX ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0
+				    : !tcp_pair(fds))
 		return false;
 	*bare = (struct obx_bare){ .fd = fds[0], .spin = spin };
 	bare->child = fork();
@@ -264,7 +273,8 @@ uint64_t obx_bare_send(struct obx_bare *bare, const void *data, size_t size)
 
 	if (bare->memory)
 		return memory_copy(bare->memory->bulk, data, size);
-	if (!send_all(bare->fd, &m, sizeof m) || !send_all(bare->fd, data, size) || !receive_all(bare->fd, &done, 1, false))
+	if (!send_all(bare->fd, &m, sizeof m) || !send_all(bare->fd, data, size) ||
+		!receive_all(bare->fd, &done, 1, false))
 		abort();
 	return ob_clock_ns() - began;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obx_bare: the transport without us. A child process at the other end of a plain TCP or unix connection that echoes 64-byte messages and
- * takes or gives bulk bytes: what any remote call is measured against. Beside an shm: address it is memory shared with the child: the message is
- * copied there and back again by each side, which sees by a counter that it came; bulk is one copy to or from shared memory that holds all of it, and the
- * child is not asked. One owner; blocks; the child dies with its parent.
+ * obx_bare: the transport without us. A child process at the other end of a plain TCP or unix
+ * connection that echoes 64-byte messages and takes or gives bulk bytes: what any remote call is
+ * measured against. Beside an shm: address it is memory shared with the child: the message is
+ * copied there and back again by each side, which sees by a counter that it came; bulk is one copy
+ * to or from shared memory that holds all of it, and the child is not asked. One owner; blocks; the
+ * child dies with its parent.
  */
 #ifndef OBX_BARE_H
 #define OBX_BARE_H

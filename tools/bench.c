@@ -28,20 +28,21 @@
 #include "tools/bandwidth.h"
 #include "transport/url.h"
 
-#define ROUNDS_DEFAULT 7
+#define ROUNDS_DEFAULT  7
 #define SAMPLES_DEFAULT 1000
-#define LAUNCHES 200000
-#define PINGS 2000
-#define BULK_BYTES (256u << 20)
-#define SMALL_BYTES 4096
-#define SMALL_COPIES 50000
-#define PAIRS 50000
-#define RECORDS 200000
-#define SAMPLES_MAX 65536
+#define LAUNCHES        200000
+#define PINGS           2000
+#define BULK_BYTES      (256u << 20)
+#define SMALL_BYTES     4096
+#define SMALL_COPIES    50000
+#define PAIRS           50000
+#define RECORDS         200000
+#define SAMPLES_MAX     65536
 #define SERVER_START_MS 10000
 
-static const char ptx[] = ".version 7.0\n.target sm_50\n.address_size 64\n"
-			  ".visible .entry nothing(.param .u64 a, .param .u32 b, .param .u32 c)\n{\n\tret;\n}\n";
+static const char ptx[] =
+	".version 7.0\n.target sm_50\n.address_size 64\n"
+	".visible .entry nothing(.param .u64 a, .param .u32 b, .param .u32 c)\n{\n\tret;\n}\n";
 
 static struct driver {
 	CUresult (*cuInit)(unsigned);
@@ -50,7 +51,8 @@ static struct driver {
 	CUresult (*cuCtxSynchronize)(void);
 	CUresult (*cuModuleLoadData)(CUmodule *, const void *);
 	CUresult (*cuModuleGetFunction)(CUfunction *, CUmodule, const char *);
-	CUresult (*cuLaunchKernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **);
+	CUresult (*cuLaunchKernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,
+		unsigned, unsigned, CUstream, void **, void **);
 	CUresult (*cuMemAlloc_v2)(CUdeviceptr *, size_t);
 	CUresult (*cuMemFree_v2)(CUdeviceptr);
 	CUresult (*cuMemcpyHtoD_v2)(CUdeviceptr, const void *, size_t);
@@ -104,12 +106,14 @@ static double median(double *values, unsigned n)
 static void row(struct bench *b, const char *name, double ours, double bare, const char *unit)
 {
 	if (b->json) {
-		printf("%s\n  {\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\"", b->any_row ? "," : "", name, ours, unit);
+		printf("%s\n  {\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\"",
+			b->any_row ? "," : "", name, ours, unit);
 		if (bare >= 0)
 			printf(", \"bare\": %.6g, \"ratio\": %.4g", bare, ours / bare);
 		printf("}");
 	} else if (bare >= 0) {
-		printf("%-36s %12.3f %-8s bare %10.3f   ratio %.3f\n", name, ours, unit, bare, ours / bare);
+		printf("%-36s %12.3f %-8s bare %10.3f   ratio %.3f\n", name, ours, unit, bare,
+			ours / bare);
 	} else {
 		printf("%-36s %12.3f %-8s\n", name, ours, unit);
 	}
@@ -122,15 +126,19 @@ static void need(CUresult result, const char *what)
 {
 	if (result == CUDA_SUCCESS)
 		return;
-	fprintf(stderr, "outboard bench: %s returned CUDA error %d; 'outboard check' tells whether the server is well\n", what, (int)result);
+	fprintf(stderr,
+		"outboard bench: %s returned CUDA error %d; 'outboard check' tells whether the "
+		"server is well\n",
+		what, (int)result);
 	exit(OBX_EXIT_UNWELL);
 }
 
 /* ---- setting up ---- */
 
 /*
- * A server of our own, for this run only: its address comes from the line it prints. It gets SIGTERM when we are gone: the client library says
- * its goodbye later than any handler of ours could stop the server.
+ * A server of our own, for this run only: its address comes from the line it prints. It gets
+ * SIGTERM when we are gone: the client library says its goodbye later than any handler of ours
+ * could stop the server.
  */
 static bool server_start(struct bench *b, const char *driver, const char *listen)
 {
@@ -157,7 +165,8 @@ static bool server_start(struct bench *b, const char *driver, const char *listen
 		if (at) {
 			alarm(0);
 			at[strcspn(at, "\n")] = 0;
-			snprintf(b->server_url, sizeof b->server_url, "%.*s", OBT_URL_MAX, at + strlen("listening on "));
+			snprintf(b->server_url, sizeof b->server_url, "%.*s", OBT_URL_MAX,
+				at + strlen("listening on "));
 			b->url_text = b->server_url;
 			return true;
 		}
@@ -179,13 +188,13 @@ static bool library_open(struct bench *b)
 		fprintf(stderr, "outboard bench: %s\n", dlerror());
 		return false;
 	}
-#define LOAD(name)                                                                                   \
-	do {                                                                                         \
-		*(void **)&cu.name = dlsym(library, #name);                                          \
-		if (!cu.name) {                                                                      \
-			fprintf(stderr, "outboard bench: %s lacks %s\n", path, #name);               \
-			return false;                                                                \
-		}                                                                                    \
+#define LOAD(name)                                                                     \
+	do {                                                                           \
+		*(void **)&cu.name = dlsym(library, #name);                            \
+		if (!cu.name) {                                                        \
+			fprintf(stderr, "outboard bench: %s lacks %s\n", path, #name); \
+			return false;                                                  \
+		}                                                                      \
 	} while (0)
 	LOAD(cuInit);
 	LOAD(cuDevicePrimaryCtxRetain);
@@ -226,12 +235,16 @@ static void launch(struct bench *b)
 	unsigned n = 1, m = 2;
 	void *params[] = { &a, &n, &m };
 
-	need(cu.cuLaunchKernel(b->function, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL), "cuLaunchKernel");
+	need(cu.cuLaunchKernel(b->function, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL),
+		"cuLaunchKernel");
 }
 
 /* ---- the measurements ---- */
 
-/* This thread's processor time: on a machine with fewer cores than busy threads the caller also waits for a core. */
+/*
+ * This thread's processor time: on a machine with fewer cores than busy threads the caller also
+ * waits for a core.
+ */
 static uint64_t thread_ns(void)
 {
 	struct timespec ts;
@@ -280,7 +293,10 @@ static void bench_latency(struct bench *b)
 			uint64_t began = ob_clock_ns();
 			size_t left, total;
 
-			/* A call that only the server can answer, and that no driver waits for a device in. */
+			/*
+			 * A call that only the server can answer, and that no driver waits for a
+			 * device in.
+			 */
 			need(cu.cuMemGetInfo_v2(&left, &total), "cuMemGetInfo");
 			b->samples[i] = ob_clock_ns() - began;
 		}
@@ -289,8 +305,10 @@ static void bench_latency(struct bench *b)
 		ours99[r] = (double)b->samples[PINGS * 99 / 100] / 1e3;
 	}
 	obx_bare_close(&bare);
-	row(b, spin ? "sync call, spinning: median" : "sync call, sleeping: median", median(ours50, b->rounds), median(bare50, b->rounds), "us");
-	row(b, spin ? "sync call, spinning: 99%" : "sync call, sleeping: 99%", median(ours99, b->rounds), median(bare99, b->rounds), "us");
+	row(b, spin ? "sync call, spinning: median" : "sync call, sleeping: median",
+		median(ours50, b->rounds), median(bare50, b->rounds), "us");
+	row(b, spin ? "sync call, spinning: 99%" : "sync call, sleeping: 99%",
+		median(ours99, b->rounds), median(bare99, b->rounds), "us");
 	b->code |= obx_latency_run(b->library, &b->url, b->n_samples, b->json, b->any_row, b->plot);
 }
 
@@ -316,7 +334,8 @@ static void bench_bulk(struct bench *b, CUdeviceptr device, uint8_t *host)
 	}
 	obx_bare_close(&bare);
 	row(b, "HtoD 256 MiB, pageable", median(up, b->rounds), median(bare_up, b->rounds), "GB/s");
-	row(b, "DtoH 256 MiB, pageable", median(down, b->rounds), median(bare_down, b->rounds), "GB/s");
+	row(b, "DtoH 256 MiB, pageable", median(down, b->rounds), median(bare_down, b->rounds),
+		"GB/s");
 }
 
 /* M calls per second, until the server has executed them. */
@@ -383,7 +402,8 @@ static void bench_bandwidth(struct bench *b)
 		*(uint64_t *)(s.host + i) = i * 0x9e3779b97f4a7c15ull;
 	need(cu.cuMemAlloc_v2(&s.device, BULK_BYTES), "cuMemAlloc");
 	bench_bulk(b, s.device, s.host);
-	b->code |= obx_bandwidth_run(&b->bandwidth, &b->url, b->rounds, b->json, b->any_row, b->plot);
+	b->code |=
+		obx_bandwidth_run(&b->bandwidth, &b->url, b->rounds, b->json, b->any_row, b->plot);
 	b->any_row = true;
 	obx_bandwidth_stop(&b->bandwidth);
 	row(b, "HtoD 4 KiB", rate_of(b, call_small, &s, SMALL_COPIES), -1, "M/s");
@@ -452,7 +472,8 @@ static int usage(void)
 	     "  --plot FILE      latency and bandwidth: an SVG\n"
 	     "  --samples N      latency: calls of each class, 100 to 4000 (1000)\n"
 	     "\n"
-	     "'bare' is the same kind of connection on this machine without Outboard, measured in turn with it.\n"
+	     "'bare' is the same kind of connection on this machine without Outboard, measured in "
+	     "turn with it.\n"
 	     "OUTBOARD_OPT=-spin lets both sides sleep instead of spin.");
 	return 0;
 }
@@ -491,14 +512,21 @@ static int measure(struct bench *b, const char *what, char **command)
 int obx_bench_main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "server", required_argument, NULL, 's' }, { "with", required_argument, NULL, 'w' }, { "listen", required_argument, NULL, 'l' },
-		{ "rounds", required_argument, NULL, 'r' }, { "json", no_argument, NULL, 'j' },       { "help", no_argument, NULL, 'h' },
-		{ "plot", required_argument, NULL, 'p' },   { "samples", required_argument, NULL, 'n' },
+		{ "server", required_argument, NULL, 's' },
+		{ "with", required_argument, NULL, 'w' },
+		{ "listen", required_argument, NULL, 'l' },
+		{ "rounds", required_argument, NULL, 'r' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "plot", required_argument, NULL, 'p' },
+		{ "samples", required_argument, NULL, 'n' },
 		{ 0 },
 	};
-	static const char *const kinds[] = { "launch", "latency", "bandwidth", "objects", "all", "startup" };
+	static const char *const kinds[] = { "launch", "latency", "bandwidth", "objects", "all",
+		"startup" };
 	static struct bench b = { .rounds = ROUNDS_DEFAULT, .n_samples = SAMPLES_DEFAULT };
-	const char *server = NULL, *with = NULL, *listen = "tcp://127.0.0.1:0", *what = argc > 1 ? argv[1] : "";
+	const char *server = NULL, *with = NULL, *listen = "tcp://127.0.0.1:0",
+		   *what = argc > 1 ? argv[1] : "";
 	uint64_t number;
 	bool known = false;
 	int c;
@@ -508,8 +536,11 @@ int obx_bench_main(int argc, char **argv)
 	for (size_t i = 0; i < ob_count(kinds); i++)
 		known |= strcmp(what, kinds[i]) == 0;
 	if (!known)
-		return *what ? obx_word_unknown("bench", "thing to measure called", what, kinds, ob_count(kinds)) :
-			       obx_usage_error("bench", "say what is to be measured: launch, latency, bandwidth, objects, all or startup");
+		return *what ? obx_word_unknown("bench", "thing to measure called", what, kinds,
+				       ob_count(kinds))
+			     : obx_usage_error("bench",
+				       "say what is to be measured: launch, latency, bandwidth, "
+				       "objects, all or startup");
 	while ((c = getopt_long(argc - 1, argv + 1, "+:h", options, NULL)) != -1) {
 		if (c == 's')
 			server = optarg;
@@ -523,10 +554,12 @@ int obx_bench_main(int argc, char **argv)
 			return usage();
 		else if (c == 'p')
 			b.plot = optarg;
-		else if (c == 'n' && ob_text_parse_number(optarg, 100, OBX_LATENCY_SAMPLES_MAX, &number))
+		else if (c == 'n' &&
+			ob_text_parse_number(optarg, 100, OBX_LATENCY_SAMPLES_MAX, &number))
 			b.n_samples = (unsigned)number;
 		else if (c == 'n')
-			return obx_usage_error("bench", "--samples takes 100 to %u", OBX_LATENCY_SAMPLES_MAX);
+			return obx_usage_error(
+				"bench", "--samples takes 100 to %u", OBX_LATENCY_SAMPLES_MAX);
 		else if (c == 'r' && ob_text_parse_number(optarg, 1, 64, &number))
 			b.rounds = (unsigned)number;
 		else if (c == 'r')

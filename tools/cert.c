@@ -9,14 +9,16 @@
 #include "transport/tls.h"
 
 #define DAYS_DEFAULT 825u
-#define DAYS_MAX 36500u
+#define DAYS_MAX     36500u
 
 static int usage(void)
 {
 	puts("usage: outboard cert --cert FILE [--key FILE --names NAME,...] [--days N]\n"
 	     "\n"
-	     "With --key: makes a key and a certificate signed by itself for these host names and addresses; neither file may exist. Without: reads\n"
-	     "the certificate. Prints the pin; clients set OUTBOARD_TLS_PIN to it, or copy the certificate and set OUTBOARD_TLS_CA.\n"
+	     "With --key: makes a key and a certificate signed by itself for these host names and "
+	     "addresses; neither file may exist. Without: reads\n"
+	     "the certificate. Prints the pin; clients set OUTBOARD_TLS_PIN to it, or copy the "
+	     "certificate and set OUTBOARD_TLS_CA.\n"
 	     "\n"
 	     "  --names NAME,...   default localhost,127.0.0.1\n"
 	     "  --days N           days until it expires (default 825)");
@@ -26,8 +28,12 @@ static int usage(void)
 int obx_cert_main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "cert", required_argument, NULL, 'c' },  { "key", required_argument, NULL, 'k' }, { "names", required_argument, NULL, 'n' },
-		{ "days", required_argument, NULL, 'd' }, { "help", no_argument, NULL, 'h' },      { 0 },
+		{ "cert", required_argument, NULL, 'c' },
+		{ "key", required_argument, NULL, 'k' },
+		{ "names", required_argument, NULL, 'n' },
+		{ "days", required_argument, NULL, 'd' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
 	};
 	const char *cert = NULL, *key = NULL, *names = "localhost,127.0.0.1";
 	char why[512], text[2 * OBT_TLS_PIN_BYTES + 1];
@@ -48,7 +54,9 @@ int obx_cert_main(int argc, char **argv)
 			break;
 		case 'd':
 			if (!ob_text_parse_number(optarg, 1, DAYS_MAX, &days))
-				return obx_usage_error("cert", "--days is a number from 1 to %u, not '%s'", DAYS_MAX, optarg);
+				return obx_usage_error("cert",
+					"--days is a number from 1 to %u, not '%s'", DAYS_MAX,
+					optarg);
 			break;
 		case 'h':
 			return usage();
@@ -58,7 +66,8 @@ int obx_cert_main(int argc, char **argv)
 	}
 	if (!cert)
 		return obx_usage_error("cert", "--cert is missing");
-	if (key && !obt_tls_make_certificate(cert, key, names, (unsigned)days, pin, why, sizeof why)) {
+	if (key &&
+		!obt_tls_make_certificate(cert, key, names, (unsigned)days, pin, why, sizeof why)) {
 		fprintf(stderr, "outboard cert: %s\n", why);
 		return OBX_EXIT_UNWELL;
 	}

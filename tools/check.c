@@ -15,15 +15,15 @@
 #include "transport/failure.h"
 #include "transport/shm.h"
 
-#define PINGS 200
-#define LOOK_LIST (-2) /* several servers were named: look->url_text */
+#define PINGS             200
+#define LOOK_LIST         (-2) /* several servers were named: look->url_text */
 #define TIMEOUT_DEFAULT_S 5u
-#define TIMEOUT_MAX_S 86400u
+#define TIMEOUT_MAX_S     86400u
 
 struct look {
 	const char *url_text;
 	struct obx_probe probe;
-	uint64_t ping_ns[PINGS];      /* sorted */
+	uint64_t ping_ns[PINGS]; /* sorted */
 	unsigned pings;
 };
 
@@ -48,7 +48,8 @@ static int by_value(const void *a, const void *b)
 /* Opens look->probe; LOOK_LIST; else prints the one sentence on failure. */
 static int look_open(const char *verb, int argc, char **argv, struct look *look)
 {
-	static const struct option options[] = { { "server", required_argument, NULL, 's' }, { "help", no_argument, NULL, 'h' }, { 0 } };
+	static const struct option options[] = { { "server", required_argument, NULL, 's' },
+		{ "help", no_argument, NULL, 'h' }, { 0 } };
 	const char *server = NULL, *why = NULL;
 	char text[OBT_FAILURE_TEXT];
 	struct obt_url url;
@@ -74,7 +75,8 @@ static int look_open(const char *verb, int argc, char **argv, struct look *look)
 		return obx_usage_error(verb, "the server's address '%s': %s", look->url_text, why);
 	err = obx_probe_open(&look->probe, &url, timeout_ns());
 	if (err) {
-		obx_probe_explain(&look->probe, &url, look->url_text, err, errno, text, sizeof text);
+		obx_probe_explain(
+			&look->probe, &url, look->url_text, err, errno, text, sizeof text);
 		fprintf(stderr, "outboard %s: %s\n", verb, text);
 		obt_stream_close(&look->probe.stream);
 		return OBX_EXIT_UNWELL;
@@ -88,10 +90,14 @@ static const struct {
 	const char *name, *verdict;
 } kinds[] = {
 	[KIND_GPU] = { "GPU", "all is well" },
-	[KIND_SOFTWARE] = { "SOFTWARE DEVICE, NO GPU", "all is well, but there is NO GPU: kernels run on the server's CPU, many times slower. "
+	[KIND_SOFTWARE] = { "SOFTWARE DEVICE, NO GPU",
+		"all is well, but there is NO GPU: kernels run on the server's CPU, many times "
+		"slower. "
 		"'outboard-server --driver gpu' "
 		"serves a GPU or does not start" },
-	[KIND_NULL] = { "NULL DRIVER, NO GPU", "all is well for measuring calls, but NOTHING IS COMPUTED: the null driver answers every call and runs no "
+	[KIND_NULL] = { "NULL DRIVER, NO GPU",
+		"all is well for measuring calls, but NOTHING IS COMPUTED: the null driver answers "
+		"every call and runs no "
 		"kernel. Start the "
 		"server with --driver gpu or --driver soft" },
 };
@@ -119,24 +125,32 @@ int obx_check_main(int argc, char **argv)
 			break;
 	qsort(look.ping_ns, look.pings, sizeof look.ping_ns[0], by_value);
 	printf("server      %s\n", look.url_text);
-	printf("versions    server %s, this program %s, protocol %u\n", welcome->version, OB_VERSION, OBP_VERSION);
-	printf("driver      %s, CUDA %d.%d\n", welcome->driver, welcome->driver_version / 1000, welcome->driver_version % 1000 / 10);
+	printf("versions    server %s, this program %s, protocol %u\n", welcome->version,
+		OB_VERSION, OBP_VERSION);
+	printf("driver      %s, CUDA %d.%d\n", welcome->driver, welcome->driver_version / 1000,
+		welcome->driver_version % 1000 / 10);
 	if (welcome->sandbox[0])
 		printf("sandbox     %s\n", welcome->sandbox);
 	for (uint32_t i = 0; i < welcome->n_devices; i++)
-		printf("device %-4u %s: %s\n", i, kinds[kind_of(welcome, i)].name, welcome->devices[i].name);
-	printf("start       connected in %.2f ms, session in %.2f ms%s\n", (double)look.probe.connect_ns / 1e6,
-	       (double)look.probe.hello_ns / 1e6, obt_shm_on(&look.probe.stream) ? "; data through shared memory" : "");
+		printf("device %-4u %s: %s\n", i, kinds[kind_of(welcome, i)].name,
+			welcome->devices[i].name);
+	printf("start       connected in %.2f ms, session in %.2f ms%s\n",
+		(double)look.probe.connect_ns / 1e6, (double)look.probe.hello_ns / 1e6,
+		obt_shm_on(&look.probe.stream) ? "; data through shared memory" : "");
 	if (look.pings)
-		printf("round trip  median %.1f us, 99%% %.1f us, of %u\n", (double)look.ping_ns[look.pings / 2] / 1e3,
-		       (double)look.ping_ns[look.pings * 99 / 100] / 1e3, look.pings);
+		printf("round trip  median %.1f us, 99%% %.1f us, of %u\n",
+			(double)look.ping_ns[look.pings / 2] / 1e3,
+			(double)look.ping_ns[look.pings * 99 / 100] / 1e3, look.pings);
 	code = look.pings == PINGS && welcome->n_devices ? 0 : OBX_EXIT_UNWELL;
 	if (look.pings < PINGS)
-		printf("verdict     the session broke after %u pings: look at the server's log\n", look.pings);
+		printf("verdict     the session broke after %u pings: look at the server's log\n",
+			look.pings);
 	else if (!welcome->n_devices)
-		printf("verdict     the server has no device: start it with --driver soft, or mend its CUDA driver\n");
+		printf("verdict     the server has no device: start it with --driver soft, or mend "
+		       "its CUDA driver\n");
 	else if (look.ping_ns[look.pings / 2] > 25 * OB_MS)
-		printf("verdict     works, but far away: programs that wait for each kernel will be slow\n");
+		printf("verdict     works, but far away: programs that wait for each kernel will "
+		       "be slow\n");
 	else
 		printf("verdict     %s\n", kinds[kind_of(welcome, 0)].verdict);
 	obx_probe_close(&look.probe);
@@ -153,8 +167,9 @@ int obx_info_main(int argc, char **argv)
 		return obx_servers_look("info", look.url_text, true);
 	if (code)
 		return code < 0 ? 0 : code;
-	printf("%s: driver %s, CUDA %d.%d, server %s\n", look.url_text, welcome->driver, welcome->driver_version / 1000,
-	       welcome->driver_version % 1000 / 10, welcome->version);
+	printf("%s: driver %s, CUDA %d.%d, server %s\n", look.url_text, welcome->driver,
+		welcome->driver_version / 1000, welcome->driver_version % 1000 / 10,
+		welcome->version);
 	for (uint32_t i = 0; i < welcome->n_devices; i++) {
 		const struct obp_device *device = &welcome->devices[i];
 		const int32_t *attr = device->attr;
@@ -164,12 +179,16 @@ int obx_info_main(int argc, char **argv)
 		ob_text_print_size(device->free_mem, free_text, sizeof free_text);
 		ob_text_hex(device->uuid, sizeof device->uuid, uuid);
 		printf("\n[%u] %s\n", i, device->name);
-		printf("    compute capability  %d.%d%s\n", attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR],
-		       attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR], device->ptx_only ? " (runs PTX only)" : "");
+		printf("    compute capability  %d.%d%s\n",
+			attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR],
+			attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR],
+			device->ptx_only ? " (runs PTX only)" : "");
 		printf("    memory              %s, %s free\n", total, free_text);
-		printf("    multiprocessors     %d, %d threads a block, %d KiB shared memory a block\n",
-		       attr[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT], attr[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK],
-		       attr[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN] / 1024);
+		printf("    multiprocessors     %d, %d threads a block, %d KiB shared memory a "
+		       "block\n",
+			attr[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT],
+			attr[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK],
+			attr[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN] / 1024);
 		printf("    UUID                %s\n", uuid);
 	}
 	obx_probe_close(&look.probe);

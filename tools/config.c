@@ -14,11 +14,13 @@ int obx_config_main(int argc, char **argv)
 
 	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
 		puts("usage: outboard config check FILE\n\n"
-		     "Says what is wrong with a configuration of outboard-server, with file and line. Exit code 0: nothing.");
+		     "Says what is wrong with a configuration of outboard-server, with file and "
+		     "line. Exit code 0: nothing.");
 		return 0;
 	}
 	if (argc > 1 && strcmp(argv[1], "check") != 0)
-		return obx_word_unknown("config", "verb", argv[1], (const char *const[]){ "check" }, 1);
+		return obx_word_unknown(
+			"config", "verb", argv[1], (const char *const[]){ "check" }, 1);
 	if (argc != 3 || strcmp(argv[1], "check") != 0)
 		return obx_usage_error("config", "write 'outboard config check FILE'");
 	if (!obx_find_file("outboard-server", path, sizeof path))

@@ -46,14 +46,17 @@ bool obx_devices_take(struct obx_devices *d, const char *option, const char *val
 		d->list = value;
 		if (is_list(value))
 			return true;
-		*ret_code = obx_usage_error(d->verb, "--device is auto, cpu or gpu, or a list such as gpu:0,cpu:4, not '%s'", value);
+		*ret_code = obx_usage_error(d->verb,
+			"--device is auto, cpu or gpu, or a list such as gpu:0,cpu:4, not '%s'",
+			value);
 		return false;
 	}
 	if (strcmp(option, "--threads") != 0)
 		return false;
 	if (ob_text_parse_number(value, 1, OBK_POOL_MAX_THREADS, &d->threads))
 		return true;
-	*ret_code = obx_usage_error(d->verb, "--threads is a number from 1 to %d, not '%s'", OBK_POOL_MAX_THREADS, value);
+	*ret_code = obx_usage_error(d->verb, "--threads is a number from 1 to %d, not '%s'",
+		OBK_POOL_MAX_THREADS, value);
 	return false;
 }
 
@@ -77,25 +80,32 @@ double obx_devices_guess_ntt(const struct obx_devices *d, unsigned log_n, uint64
 bool obx_devices_open(struct obx_devices *d, double cpu_seconds, int *ret_code)
 {
 	bool any = !d->list || strcmp(d->list, "auto") == 0;
-	struct outboard_options options = { .devices = any && cpu_seconds < OPEN_SECONDS ? "cpu" : d->list, .threads = (uint32_t)d->threads,
+	struct outboard_options options = { .devices = any && cpu_seconds < OPEN_SECONDS ? "cpu"
+											 : d->list,
+		.threads = (uint32_t)d->threads,
 		.driver = d->driver };
 	struct outboard_error error;
 	struct obk_fault fault;
 	int status;
 
-	/* The library passes over a damaged profile of windows without a word: programs have their own ways to speak. */
+	/*
+	 * The library passes over a damaged profile of windows without a word: programs have their
+	 * own ways to speak.
+	 */
 	if (obk_tune_load_default(&fault) != OB_ERR_NONE)
 		fprintf(stderr, "outboard %s: %s\n", d->verb, fault.text);
 	status = outboard_open(&options, &d->context, &error);
 	if (status == OUTBOARD_OK)
 		return true;
-	fprintf(stderr, "outboard %s: --device %s: %s\n", d->verb, d->list ? d->list : "auto", error.text);
+	fprintf(stderr, "outboard %s: --device %s: %s\n", d->verb, d->list ? d->list : "auto",
+		error.text);
 	*ret_code = status == OUTBOARD_ARGUMENT ? OBX_EXIT_USAGE : OBX_EXIT_UNWELL;
 	d->context = NULL;
 	return false;
 }
 
-int obx_devices_wait(struct obx_devices *d, int started, struct outboard_ticket *ticket, struct outboard_error *error)
+int obx_devices_wait(struct obx_devices *d, int started, struct outboard_ticket *ticket,
+	struct outboard_error *error)
 {
 	int status;
 
@@ -115,14 +125,19 @@ int obx_devices_refused(const struct obx_devices *d, const struct outboard_error
 
 void obx_devices_print_stats(FILE *out, const struct outboard_device *s)
 {
-	fprintf(out, "%s: %s; %llu pieces, %llu items, %.3f s busy", s->name, s->what, (unsigned long long)s->pieces, (unsigned long long)s->items, s->busy);
+	fprintf(out, "%s: %s; %llu pieces, %llu items, %.3f s busy", s->name, s->what,
+		(unsigned long long)s->pieces, (unsigned long long)s->items, s->busy);
 	if (s->kind == OUTBOARD_GPU)
-		fprintf(out, "; memory: %.1f MiB at most, %.1f in use, %.1f kept, %llu of %llu requests met from what was kept", (double)s->pool_peak / 0x1p20,
-			(double)s->pool_used / 0x1p20, (double)s->pool_kept / 0x1p20, (unsigned long long)s->pool_reused,
+		fprintf(out,
+			"; memory: %.1f MiB at most, %.1f in use, %.1f kept, %llu of %llu requests "
+			"met from what was kept",
+			(double)s->pool_peak / 0x1p20, (double)s->pool_used / 0x1p20,
+			(double)s->pool_kept / 0x1p20, (unsigned long long)s->pool_reused,
 			(unsigned long long)s->pool_requests);
 	if (s->failures)
-		fprintf(out, "; %llu failures, %llu tried again, the breaker opened %llu times", (unsigned long long)s->failures,
-			(unsigned long long)s->retries, (unsigned long long)s->opened);
+		fprintf(out, "; %llu failures, %llu tried again, the breaker opened %llu times",
+			(unsigned long long)s->failures, (unsigned long long)s->retries,
+			(unsigned long long)s->opened);
 	fprintf(out, "\n");
 }
 
@@ -137,10 +152,15 @@ void obx_devices_report(const struct obx_devices *d, char *ret_names)
 		if (outboard_device_get(d->context, i, &s) != OUTBOARD_OK)
 			continue;
 		if (s.pieces && n + sizeof s.name + 2 < OBX_DEVICES_NAMES)
-			n += (size_t)snprintf(ret_names + n, OBX_DEVICES_NAMES - n, "%s%s", n ? "," : "", s.name);
+			n += (size_t)snprintf(
+				ret_names + n, OBX_DEVICES_NAMES - n, "%s%s", n ? "," : "", s.name);
 		if (s.failures)
-			fprintf(stderr, "outboard %s: %s failed %llu times%s%s; other attempts or devices did its work\n", d->verb, s.name,
-				(unsigned long long)s.failures, d->attempt.status ? ", at first with " : "", d->attempt.status ? d->attempt.text : "");
+			fprintf(stderr,
+				"outboard %s: %s failed %llu times%s%s; other attempts or devices "
+				"did its work\n",
+				d->verb, s.name, (unsigned long long)s.failures,
+				d->attempt.status ? ", at first with " : "",
+				d->attempt.status ? d->attempt.text : "");
 		if (d->stats)
 			obx_devices_print_stats(stderr, &s);
 	}
@@ -155,13 +175,19 @@ void obx_devices_print_json(struct outboard *context)
 		if (outboard_device_get(context, i, &s) != OUTBOARD_OK)
 			continue;
 		s.what[strcspn(s.what, "\"\\")] = 0;
-		printf("%s{\"name\": \"%s\", \"what\": \"%s\", \"pieces\": %llu, \"items\": %llu, \"busy_s\": %.6f, ", i ? ", " : "", s.name,
-			s.what, (unsigned long long)s.pieces, (unsigned long long)s.items, s.busy);
-		printf("\"failures\": %llu, \"retries\": %llu, ", (unsigned long long)s.failures, (unsigned long long)s.retries);
+		printf("%s{\"name\": \"%s\", \"what\": \"%s\", \"pieces\": %llu, \"items\": %llu, "
+		       "\"busy_s\": %.6f, ",
+			i ? ", " : "", s.name, s.what, (unsigned long long)s.pieces,
+			(unsigned long long)s.items, s.busy);
+		printf("\"failures\": %llu, \"retries\": %llu, ", (unsigned long long)s.failures,
+			(unsigned long long)s.retries);
 		if (s.kind == OUTBOARD_GPU)
-			printf("\"pool\": {\"used\": %llu, \"kept\": %llu, \"peak\": %llu, \"requests\": %llu, \"reused\": %llu}}",
-				(unsigned long long)s.pool_used, (unsigned long long)s.pool_kept, (unsigned long long)s.pool_peak,
-				(unsigned long long)s.pool_requests, (unsigned long long)s.pool_reused);
+			printf("\"pool\": {\"used\": %llu, \"kept\": %llu, \"peak\": %llu, "
+			       "\"requests\": %llu, \"reused\": %llu}}",
+				(unsigned long long)s.pool_used, (unsigned long long)s.pool_kept,
+				(unsigned long long)s.pool_peak,
+				(unsigned long long)s.pool_requests,
+				(unsigned long long)s.pool_reused);
 		else
 			printf("\"pool\": null}");
 	}

@@ -10,7 +10,10 @@
 
 static int digit(char c)
 {
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+	return c >= '0' && c <= '9'    ? c - '0'
+		: c >= 'a' && c <= 'f' ? c - 'a' + 10
+		: c >= 'A' && c <= 'F' ? c - 'A' + 10
+				       : -1;
 }
 
 bool obx_input_hex(const char *text, size_t n, uint8_t *out, size_t room, size_t *ret_bytes)
@@ -48,14 +51,16 @@ uint8_t *obx_input_file(const char *verb, const char *path, size_t max, size_t *
 	char *data;
 	uint8_t *out;
 
-	if (f && fstat(fileno(f), &info) == 0 && S_ISREG(info.st_mode) && (size_t)info.st_size < room) {
+	if (f && fstat(fileno(f), &info) == 0 && S_ISREG(info.st_mode) &&
+		(size_t)info.st_size < room) {
 		room = (size_t)info.st_size + 1; /* one more, to see that it has ended */
 		max = max < room ? max : room;
 	}
 	data = f ? malloc(room) : NULL;
 	out = data ? malloc(max + 1) : NULL;
 	if (!out) {
-		fprintf(stderr, "outboard %s: %s cannot be read: %s\n", verb, path, strerror(f ? ENOMEM : errno));
+		fprintf(stderr, "outboard %s: %s cannot be read: %s\n", verb, path,
+			strerror(f ? ENOMEM : errno));
 		goto fail;
 	}
 	n = fread(data, 1, room, f);
@@ -67,7 +72,10 @@ uint8_t *obx_input_file(const char *verb, const char *path, size_t max, size_t *
 		if (n < room && obx_input_hex(data, n, out, max, ret_bytes))
 			goto done;
 		if (n > max) {
-			fprintf(stderr, "outboard %s: %s is longer than the %zu bytes expected, and not their hex\n", verb, path, max);
+			fprintf(stderr,
+				"outboard %s: %s is longer than the %zu bytes expected, and not "
+				"their hex\n",
+				verb, path, max);
 			goto fail;
 		}
 	}
@@ -93,6 +101,7 @@ bool obx_output_file(const char *verb, const char *path, const void *data, size_
 	if (f && fclose(f) != 0)
 		fine = false;
 	if (!fine)
-		fprintf(stderr, "outboard %s: %s cannot be written: %s\n", verb, path, strerror(errno));
+		fprintf(stderr, "outboard %s: %s cannot be written: %s\n", verb, path,
+			strerror(errno));
 	return fine;
 }

@@ -17,21 +17,24 @@
 #define TABLE_MAX_MIB 65536u
 
 /* One option with its value; false: not one of ours, or said what is wrong with it in *ret_code. */
-static bool take_option(struct obx_kernel_bench *b, const char *name, const char *value, unsigned low, unsigned high, int *ret_code)
+static bool take_option(struct obx_kernel_bench *b, const char *name, const char *value,
+	unsigned low, unsigned high, int *ret_code)
 {
 	uint64_t number;
 	const struct {
 		const char *name;
 		unsigned *at;
 		uint64_t min, max;
-	} numbers[] = { { "--from", &b->from, low, high }, { "--to", &b->to, low, high }, { "--runs", &b->runs, 1, OBX_KERNEL_RUNS_MAX } };
+	} numbers[] = { { "--from", &b->from, low, high }, { "--to", &b->to, low, high },
+		{ "--runs", &b->runs, 1, OBX_KERNEL_RUNS_MAX } };
 
 	for (unsigned i = high ? 0 : 2; i < ob_count(numbers); i++) {
 		if (strcmp(name, numbers[i].name) != 0)
 			continue;
 		if (!ob_text_parse_number(value, numbers[i].min, numbers[i].max, &number)) {
-			*ret_code = obx_usage_error(b->verb, "%s is a number from %u to %u, not '%s'", name, (unsigned)numbers[i].min, (unsigned)numbers[i].max,
-				value);
+			*ret_code = obx_usage_error(b->verb,
+				"%s is a number from %u to %u, not '%s'", name,
+				(unsigned)numbers[i].min, (unsigned)numbers[i].max, value);
 			return false;
 		}
 		*numbers[i].at = (unsigned)number;
@@ -40,7 +43,8 @@ static bool take_option(struct obx_kernel_bench *b, const char *name, const char
 	if (strcmp(name, "--table") == 0) {
 		if (ob_text_parse_number(value, 0, TABLE_MAX_MIB, &b->table))
 			return true;
-		*ret_code = obx_usage_error(b->verb, "--table is a number of MiB up to %u, not '%s'", TABLE_MAX_MIB, value);
+		*ret_code = obx_usage_error(b->verb,
+			"--table is a number of MiB up to %u, not '%s'", TABLE_MAX_MIB, value);
 		return false;
 	}
 	if (strcmp(name, "--plot") == 0) {
@@ -59,8 +63,9 @@ bool obx_kernel_bench_help(int argc, char **argv)
 	return asked;
 }
 
-int obx_kernel_bench_options(struct obx_kernel_bench *b, int argc, char **argv, int first, unsigned low, unsigned high,
-	bool (*more)(void *arg, const char *option, const char *value), void *arg)
+int obx_kernel_bench_options(struct obx_kernel_bench *b, int argc, char **argv, int first,
+	unsigned low, unsigned high, bool (*more)(void *arg, const char *option, const char *value),
+	void *arg)
 {
 	b->asked.verb = b->verb;
 	for (int a = first; a < argc; a++) {
@@ -76,7 +81,8 @@ int obx_kernel_bench_options(struct obx_kernel_bench *b, int argc, char **argv, 
 		}
 		if (a + 1 == argc)
 			return obx_option_unknown(b->verb, argv[a]);
-		if (!take_option(b, argv[a], argv[a + 1], low, high, &code) && !code && !(more && more(arg, argv[a], argv[a + 1])))
+		if (!take_option(b, argv[a], argv[a + 1], low, high, &code) && !code &&
+			!(more && more(arg, argv[a], argv[a + 1])))
 			code = obx_option_unknown(b->verb, argv[a]);
 		if (code)
 			return code;
@@ -99,7 +105,8 @@ static void describe(struct obx_kernel_bench *b)
 		if (outboard_device_get(b->side[OBX_GPU], i, &device) != OUTBOARD_OK)
 			return;
 	if (strncmp(device.name, "gpu:", 4) != 0 ||
-	    !ob_text_parse_number(device.name + 4, 0, OBK_GPU_MAX_DEVICES, &ordinal) || obk_gpu_driver_open(b->asked.driver, &driver, &fault) != OB_ERR_NONE)
+		!ob_text_parse_number(device.name + 4, 0, OBK_GPU_MAX_DEVICES, &ordinal) ||
+		obk_gpu_driver_open(b->asked.driver, &driver, &fault) != OB_ERR_NONE)
 		return;
 	b->driver_version = driver->version;
 	obk_gpu_describe(driver, (unsigned)ordinal, &b->gpu, &fault);
@@ -110,8 +117,10 @@ int obx_kernel_bench_open(struct obx_kernel_bench *b)
 {
 	const char *list = b->asked.list ? b->asked.list : "auto";
 	bool any = strcmp(list, "auto") == 0;
-	struct outboard_options options = { .devices = any || strstr(list, "gpu") ? "cpu" : list, .threads = (uint32_t)b->asked.threads,
-		.driver = b->asked.driver, .profile = "" };
+	struct outboard_options options = { .devices = any || strstr(list, "gpu") ? "cpu" : list,
+		.threads = (uint32_t)b->asked.threads,
+		.driver = b->asked.driver,
+		.profile = "" };
 	struct outboard_error error;
 
 	if (outboard_open(&options, &b->side[OBX_CPU], &error) != OUTBOARD_OK)
@@ -158,7 +167,8 @@ static bool stepped_in(struct outboard *context)
 	return any;
 }
 
-static bool measure(struct obx_kernel_bench *b, enum obx_side side, obx_kernel_work *work, void *arg, double *ret_ms)
+static bool measure(struct obx_kernel_bench *b, enum obx_side side, obx_kernel_work *work,
+	void *arg, double *ret_ms)
 {
 	double ms[OBX_KERNEL_RUNS_MAX];
 
@@ -176,7 +186,8 @@ static bool measure(struct obx_kernel_bench *b, enum obx_side side, obx_kernel_w
 	return true;
 }
 
-bool obx_kernel_bench_row(struct obx_kernel_bench *b, const char *name, double size, bool gpu, obx_kernel_work *work, void *arg)
+bool obx_kernel_bench_row(struct obx_kernel_bench *b, const char *name, double size, bool gpu,
+	obx_kernel_work *work, void *arg)
 {
 	struct obx_kernel_row *row = &b->rows[b->n];
 
@@ -190,8 +201,11 @@ bool obx_kernel_bench_row(struct obx_kernel_bench *b, const char *name, double s
 		if (!measure(b, OBX_GPU, work, arg, &row->ms[OBX_GPU]))
 			return false;
 		if (stepped_in(b->side[OBX_GPU])) {
-			fprintf(stderr, "outboard %s: the GPU failed at %s, and the CPU did its work: there is nothing to compare; --device cpu measures\n"
-					"the CPU alone\n", b->verb, name);
+			fprintf(stderr,
+				"outboard %s: the GPU failed at %s, and the CPU did its work: "
+				"there is nothing to compare; --device cpu measures\n"
+				"the CPU alone\n",
+				b->verb, name);
 			return false;
 		}
 	}
@@ -206,9 +220,13 @@ void obx_kernel_bench_plan(struct obx_kernel_bench *b, struct outboard_bases *ba
 	struct outboard_plan batch;
 	struct outboard_error error;
 
-	for (uint32_t i = 0; !row->planned && outboard_device_get(b->side[OBX_GPU], i, &device) == OUTBOARD_OK; i++)
-		row->planned = device.kind == OUTBOARD_GPU && outboard_msm_plan(bases, i, count, 1, &row->plan, &error) == OUTBOARD_OK &&
-			outboard_msm_plan(bases, i, count, OUTBOARD_MAX_BATCH, &batch, &error) == OUTBOARD_OK;
+	for (uint32_t i = 0;
+		!row->planned && outboard_device_get(b->side[OBX_GPU], i, &device) == OUTBOARD_OK;
+		i++)
+		row->planned = device.kind == OUTBOARD_GPU &&
+			outboard_msm_plan(bases, i, count, 1, &row->plan, &error) == OUTBOARD_OK &&
+			outboard_msm_plan(bases, i, count, OUTBOARD_MAX_BATCH, &batch, &error) ==
+				OUTBOARD_OK;
 	if (row->planned)
 		row->plan.group = batch.group;
 }
@@ -221,8 +239,10 @@ static void print_plan(const struct obx_kernel_row *r)
 	const struct outboard_plan *p = &r->plan;
 
 	if (r->planned)
-		printf("  %s, %u x %u bits, up to %llu at once, %.1f MiB, %.3f ms expected (%s)", methods[p->method], p->copies, p->window,
-			(unsigned long long)p->group, (double)p->bytes / 0x1p20, p->seconds * 1e3, p->measured ? "measured" : "guessed");
+		printf("  %s, %u x %u bits, up to %llu at once, %.1f MiB, %.3f ms expected (%s)",
+			methods[p->method], p->copies, p->window, (unsigned long long)p->group,
+			(double)p->bytes / 0x1p20, p->seconds * 1e3,
+			p->measured ? "measured" : "guessed");
 }
 
 static void print_plan_json(const struct obx_kernel_row *r)
@@ -230,15 +250,21 @@ static void print_plan_json(const struct obx_kernel_row *r)
 	const struct outboard_plan *p = &r->plan;
 
 	if (r->planned)
-		printf(", \"gpu_plan\": {\"method\": \"%s\", \"window\": %u, \"copies\": %u, \"batch\": %llu, \"bytes\": %llu, \"expected_ms\": %.4f, "
-		       "\"measured\": %s}", methods[p->method], p->window, p->copies, (unsigned long long)p->group, (unsigned long long)p->bytes,
-			p->seconds * 1e3, p->measured ? "true" : "false");
+		printf(", \"gpu_plan\": {\"method\": \"%s\", \"window\": %u, \"copies\": %u, "
+		       "\"batch\": %llu, \"bytes\": %llu, \"expected_ms\": %.4f, "
+		       "\"measured\": %s}",
+			methods[p->method], p->window, p->copies, (unsigned long long)p->group,
+			(unsigned long long)p->bytes, p->seconds * 1e3,
+			p->measured ? "true" : "false");
 }
 
 void obx_kernel_bench_differ(const struct obx_kernel_bench *b, const char *name)
 {
-	fprintf(stderr, "outboard %s: CPU and GPU have different results for %s: this machine or this program is at fault; try OUTBOARD_OPT=-all,\n"
-			"and report it\n", b->verb, name);
+	fprintf(stderr,
+		"outboard %s: CPU and GPU have different results for %s: this machine or this "
+		"program is at fault; try OUTBOARD_OPT=-all,\n"
+		"and report it\n",
+		b->verb, name);
 }
 
 /* The processor's name without what would break a JSON string. */
@@ -273,12 +299,17 @@ static void print_json(const struct obx_kernel_bench *b, const char *name)
 {
 	const struct obk_gpu_info *g = &b->gpu;
 
-	printf("{\"bench\": \"%s\", \"what\": \"%s\", \"machine\": {\"processor\": \"%s\", \"cores\": %ld, \"threads\": %u, \"field\": \"%s\", "
-	       "\"lanes\": \"%s\",\n ", b->verb, b->what, name, sysconf(_SC_NPROCESSORS_ONLN), threads_of(b), obk_fp_now.name, obk_lanes_choose()->name);
+	printf("{\"bench\": \"%s\", \"what\": \"%s\", \"machine\": {\"processor\": \"%s\", "
+	       "\"cores\": %ld, \"threads\": %u, \"field\": \"%s\", "
+	       "\"lanes\": \"%s\",\n ",
+		b->verb, b->what, name, sysconf(_SC_NPROCESSORS_ONLN), threads_of(b),
+		obk_fp_now.name, obk_lanes_choose()->name);
 	if (b->side[OBX_GPU])
-		printf("\"gpu\": {\"name\": \"%s\", \"compute_capability\": \"%u.%u\", \"processors\": %u, \"clock_mhz\": %u, \"memory\": %zu, "
-		       "\"cache\": %zu, \"driver\": \"%d.%d\"}},\n ", g->name, g->major, g->minor, g->processors, g->clock_khz / 1000, g->memory, g->cache,
-			b->driver_version / 1000, b->driver_version % 1000 / 10);
+		printf("\"gpu\": {\"name\": \"%s\", \"compute_capability\": \"%u.%u\", "
+		       "\"processors\": %u, \"clock_mhz\": %u, \"memory\": %zu, "
+		       "\"cache\": %zu, \"driver\": \"%d.%d\"}},\n ",
+			g->name, g->major, g->minor, g->processors, g->clock_khz / 1000, g->memory,
+			g->cache, b->driver_version / 1000, b->driver_version % 1000 / 10);
 	else
 		printf("\"gpu\": null, \"no_gpu\": \"%s\"},\n ", b->no_gpu);
 	if (b->side[OBX_GPU])
@@ -287,11 +318,13 @@ static void print_json(const struct obx_kernel_bench *b, const char *name)
 	for (unsigned i = 0; i < b->n; i++) {
 		const struct obx_kernel_row *r = &b->rows[i];
 
-		printf("%s\n  {\"name\": \"%s\", \"size\": %.0f, \"cpu_ms\": %.4f, ", i ? "," : "", r->name, r->size, r->ms[OBX_CPU]);
+		printf("%s\n  {\"name\": \"%s\", \"size\": %.0f, \"cpu_ms\": %.4f, ", i ? "," : "",
+			r->name, r->size, r->ms[OBX_CPU]);
 		if (r->ms[OBX_GPU] < 0)
 			printf("\"gpu_ms\": null, \"speed_up\": null");
 		else
-			printf("\"gpu_ms\": %.4f, \"speed_up\": %.4g", r->ms[OBX_GPU], r->ms[OBX_CPU] / r->ms[OBX_GPU]);
+			printf("\"gpu_ms\": %.4f, \"speed_up\": %.4g", r->ms[OBX_GPU],
+				r->ms[OBX_CPU] / r->ms[OBX_GPU]);
 		print_plan_json(r);
 		printf("}");
 	}
@@ -303,26 +336,34 @@ static void print_table(const struct obx_kernel_bench *b, const char *name)
 	const struct obk_gpu_info *g = &b->gpu;
 	struct outboard_device device;
 
-	printf("CPU: %s, %ld cores, %u threads used, field products '%s', point additions '%s'\n", name, sysconf(_SC_NPROCESSORS_ONLN), threads_of(b),
-		obk_fp_now.name, obk_lanes_choose()->name);
+	printf("CPU: %s, %ld cores, %u threads used, field products '%s', point additions '%s'\n",
+		name, sysconf(_SC_NPROCESSORS_ONLN), threads_of(b), obk_fp_now.name,
+		obk_lanes_choose()->name);
 	if (b->side[OBX_GPU])
-		printf("GPU: %s, compute capability %u.%u, %u multiprocessors, %u MHz, %.1f GiB, driver for CUDA %d.%d\n", g->name, g->major, g->minor,
-			g->processors, g->clock_khz / 1000, (double)g->memory / 0x1p30, b->driver_version / 1000, b->driver_version % 1000 / 10);
+		printf("GPU: %s, compute capability %u.%u, %u multiprocessors, %u MHz, %.1f GiB, "
+		       "driver for CUDA %d.%d\n",
+			g->name, g->major, g->minor, g->processors, g->clock_khz / 1000,
+			(double)g->memory / 0x1p30, b->driver_version / 1000,
+			b->driver_version % 1000 / 10);
 	else
 		printf("GPU: none (%s)\n", b->no_gpu);
 	printf("%s; medians of %u in ms\n\n", b->what, b->runs);
-	printf("%-24s %12s %12s %10s\n", b->rows[0].size > 0 ? "size" : "operation", "CPU", "GPU", "speed-up");
+	printf("%-24s %12s %12s %10s\n", b->rows[0].size > 0 ? "size" : "operation", "CPU", "GPU",
+		"speed-up");
 	for (unsigned i = 0; i < b->n; i++) {
 		const struct obx_kernel_row *r = &b->rows[i];
 
 		if (r->ms[OBX_GPU] < 0)
 			printf("%-24s %12.3f %12s %10s", r->name, r->ms[OBX_CPU], "-", "-");
 		else
-			printf("%-24s %12.3f %12.3f %10.3g", r->name, r->ms[OBX_CPU], r->ms[OBX_GPU], r->ms[OBX_CPU] / r->ms[OBX_GPU]);
+			printf("%-24s %12.3f %12.3f %10.3g", r->name, r->ms[OBX_CPU],
+				r->ms[OBX_GPU], r->ms[OBX_CPU] / r->ms[OBX_GPU]);
 		print_plan(r);
 		printf("\n");
 	}
-	for (uint32_t i = 0; b->side[OBX_GPU] && outboard_device_get(b->side[OBX_GPU], i, &device) == OUTBOARD_OK; i++) {
+	for (uint32_t i = 0; b->side[OBX_GPU] &&
+		outboard_device_get(b->side[OBX_GPU], i, &device) == OUTBOARD_OK;
+		i++) {
 		if (device.pieces) {
 			printf("\n");
 			obx_devices_print_stats(stdout, &device);
@@ -333,7 +374,8 @@ static void print_table(const struct obx_kernel_bench *b, const char *name)
 static bool plot(const struct obx_kernel_bench *b, const char *name)
 {
 	static const char *const lines[] = { "CPU, ms", "GPU, ms" };
-	double x[OBX_KERNEL_ROWS_MAX], cpu[OBX_KERNEL_ROWS_MAX], gpu[OBX_KERNEL_ROWS_MAX], *y[] = { cpu, gpu };
+	double x[OBX_KERNEL_ROWS_MAX], cpu[OBX_KERNEL_ROWS_MAX], gpu[OBX_KERNEL_ROWS_MAX],
+		*y[] = { cpu, gpu };
 	const char *names[OBX_KERNEL_ROWS_MAX];
 	bool any_gpu = false;
 	char title[256];
@@ -345,9 +387,11 @@ static bool plot(const struct obx_kernel_bench *b, const char *name)
 		names[i] = b->rows[i].name;
 		any_gpu |= gpu[i] >= 0;
 	}
-	snprintf(title, sizeof title, "%s, ms: %s, %u threads%s%.80s", b->what, name, threads_of(b), any_gpu ? "; " : "", any_gpu ? b->gpu.name : "");
-	return b->rows[0].size > 0 && b->n > 1 ? obx_plot_lines(b->plot, title, x, b->n, lines, y, any_gpu ? 2 : 1) :
-		obx_plot_bars(b->plot, title, names, b->n, lines, y, any_gpu ? 2 : 1);
+	snprintf(title, sizeof title, "%s, ms: %s, %u threads%s%.80s", b->what, name, threads_of(b),
+		any_gpu ? "; " : "", any_gpu ? b->gpu.name : "");
+	return b->rows[0].size > 0 && b->n > 1
+		? obx_plot_lines(b->plot, title, x, b->n, lines, y, any_gpu ? 2 : 1)
+		: obx_plot_bars(b->plot, title, names, b->n, lines, y, any_gpu ? 2 : 1);
 }
 
 int obx_kernel_bench_show(const struct obx_kernel_bench *b)
@@ -358,7 +402,9 @@ int obx_kernel_bench_show(const struct obx_kernel_bench *b)
 	processor(name, sizeof name);
 	(b->json ? print_json : print_table)(b, name);
 	for (unsigned side = 0; b->asked.stats && side < OBX_SIDES; side++)
-		for (uint32_t i = 0; b->side[side] && outboard_device_get(b->side[side], i, &device) == OUTBOARD_OK; i++)
+		for (uint32_t i = 0; b->side[side] &&
+			outboard_device_get(b->side[side], i, &device) == OUTBOARD_OK;
+			i++)
 			obx_devices_print_stats(stderr, &device);
 	if (b->plot && !plot(b, name)) {
 		fprintf(stderr, "outboard %s: %s: %s\n", b->verb, b->plot, strerror(errno));

@@ -10,38 +10,46 @@
 #include "tools/kernel_bench.h"
 #include "tools/kzg_check.h"
 
-#define NAME "kzg"
+#define NAME            "kzg"
 #define CELL_WINDOW_MAX 10
-#define BLOBS_MAX 1024
+#define BLOBS_MAX       1024
 
 static bool agreed(const char *what, int status, bool valid, const struct outboard_error *error)
 {
 	if (status == OUTBOARD_OK && valid)
 		return true;
-	fprintf(stderr, "outboard kzg: %s that was just computed does not verify%s%s: this machine or this program is at fault; try OUTBOARD_OPT=-all, and\n"
-			"report it\n", what, status != OUTBOARD_OK ? ": " : "", status != OUTBOARD_OK ? error->text : "");
+	fprintf(stderr,
+		"outboard kzg: %s that was just computed does not verify%s%s: this machine or this "
+		"program is at fault; try OUTBOARD_OPT=-all, and\n"
+		"report it\n",
+		what, status != OUTBOARD_OK ? ": " : "", status != OUTBOARD_OK ? error->text : "");
 	return false;
 }
 
-bool obx_kzg_check_commitment(struct outboard_kzg *kzg, const uint8_t *blob, const uint8_t *commitment)
+bool obx_kzg_check_commitment(
+	struct outboard_kzg *kzg, const uint8_t *blob, const uint8_t *commitment)
 {
 	uint8_t proof[OUTBOARD_COMMITMENT_BYTES];
 	struct outboard_error error;
-	int valid = 0, status = outboard_kzg_prove_blobs(kzg, blob, commitment, 1, proof, NULL, &error);
+	int valid = 0,
+	    status = outboard_kzg_prove_blobs(kzg, blob, commitment, 1, proof, NULL, &error);
 
 	if (status == OUTBOARD_OK)
-		status = outboard_kzg_verify_blobs(kzg, blob, commitment, proof, 1, &valid, NULL, &error);
+		status = outboard_kzg_verify_blobs(
+			kzg, blob, commitment, proof, 1, &valid, NULL, &error);
 	return agreed("the commitment", status, valid, &error);
 }
 
-bool obx_kzg_check_proof(struct outboard_kzg *kzg, const uint8_t *blob, const uint8_t *commitment, const uint8_t *z, const uint8_t *y, const uint8_t *proof)
+bool obx_kzg_check_proof(struct outboard_kzg *kzg, const uint8_t *blob, const uint8_t *commitment,
+	const uint8_t *z, const uint8_t *y, const uint8_t *proof)
 {
 	uint8_t own[OUTBOARD_COMMITMENT_BYTES];
 	struct outboard_error error;
 	int valid = 0, status;
 
 	if (commitment) {
-		status = outboard_kzg_verify_blobs(kzg, blob, commitment, proof, 1, &valid, NULL, &error);
+		status = outboard_kzg_verify_blobs(
+			kzg, blob, commitment, proof, 1, &valid, NULL, &error);
 	} else {
 		status = outboard_kzg_commit(kzg, blob, 1, own, NULL, &error);
 		if (status == OUTBOARD_OK)
@@ -61,10 +69,12 @@ bool obx_kzg_check_cells(struct outboard_kzg *kzg, const uint8_t *cells, const u
 	for (size_t i = 0; i < OUTBOARD_CELLS; i++) {
 		indices[i] = i;
 		if (i)
-			memcpy(commitments + i * OUTBOARD_COMMITMENT_BYTES, commitments, OUTBOARD_COMMITMENT_BYTES);
+			memcpy(commitments + i * OUTBOARD_COMMITMENT_BYTES, commitments,
+				OUTBOARD_COMMITMENT_BYTES);
 	}
 	if (status == OUTBOARD_OK)
-		status = outboard_kzg_verify_cells(kzg, commitments, indices, cells, proofs, OUTBOARD_CELLS, &valid, NULL, &error);
+		status = outboard_kzg_verify_cells(kzg, commitments, indices, cells, proofs,
+			OUTBOARD_CELLS, &valid, NULL, &error);
 	return agreed("a cell's proof", status, valid, &error);
 }
 
@@ -75,10 +85,12 @@ static struct bench {
 	const char *setup;
 	uint64_t window, blob_count;
 	struct outboard_kzg *kzg[OBX_SIDES];
-	uint8_t *blobs;                                 /* blob_count of them */
-	uint8_t *points[OBX_SIDES];                     /* what came of them */
-	uint8_t cells[OUTBOARD_CELLS * OUTBOARD_CELL_BYTES], out[OUTBOARD_CELLS * OUTBOARD_CELL_BYTES];
-	uint8_t proofs[OUTBOARD_CELLS * OUTBOARD_COMMITMENT_BYTES], commitments[OUTBOARD_CELLS * OUTBOARD_COMMITMENT_BYTES];
+	uint8_t *blobs;             /* blob_count of them */
+	uint8_t *points[OBX_SIDES]; /* what came of them */
+	uint8_t cells[OUTBOARD_CELLS * OUTBOARD_CELL_BYTES],
+		out[OUTBOARD_CELLS * OUTBOARD_CELL_BYTES];
+	uint8_t proofs[OUTBOARD_CELLS * OUTBOARD_COMMITMENT_BYTES],
+		commitments[OUTBOARD_CELLS * OUTBOARD_COMMITMENT_BYTES];
 	uint8_t proof[OUTBOARD_COMMITMENT_BYTES];
 	uint64_t indices[OUTBOARD_CELLS], half[OUTBOARD_CELLS / 2];
 } bench;
@@ -95,7 +107,8 @@ static bool work_commit(void *arg, enum obx_side side)
 	struct outboard_error error;
 	struct bench *b = arg;
 
-	return done(outboard_kzg_commit(b->kzg[side], b->blobs, 1, b->points[side], NULL, &error), &error);
+	return done(outboard_kzg_commit(b->kzg[side], b->blobs, 1, b->points[side], NULL, &error),
+		&error);
 }
 
 static bool work_prove(void *arg, enum obx_side side)
@@ -103,7 +116,9 @@ static bool work_prove(void *arg, enum obx_side side)
 	struct outboard_error error;
 	struct bench *b = arg;
 
-	return done(outboard_kzg_prove_blobs(b->kzg[side], b->blobs, b->commitments, 1, b->points[side], NULL, &error), &error);
+	return done(outboard_kzg_prove_blobs(b->kzg[side], b->blobs, b->commitments, 1,
+			    b->points[side], NULL, &error),
+		&error);
 }
 
 static bool work_commit_all(void *arg, enum obx_side side)
@@ -111,7 +126,9 @@ static bool work_commit_all(void *arg, enum obx_side side)
 	struct outboard_error error;
 	struct bench *b = arg;
 
-	return done(outboard_kzg_commit(b->kzg[side], b->blobs, b->blob_count, b->points[side], NULL, &error), &error);
+	return done(outboard_kzg_commit(
+			    b->kzg[side], b->blobs, b->blob_count, b->points[side], NULL, &error),
+		&error);
 }
 
 static bool work_verify(void *arg, enum obx_side side)
@@ -120,7 +137,9 @@ static bool work_verify(void *arg, enum obx_side side)
 	struct bench *b = arg;
 	int valid = 0;
 
-	return done(outboard_kzg_verify_blobs(b->kzg[side], b->blobs, b->commitments, b->proof, 1, &valid, NULL, &error), &error) &&
+	return done(outboard_kzg_verify_blobs(b->kzg[side], b->blobs, b->commitments, b->proof, 1,
+			    &valid, NULL, &error),
+		       &error) &&
 		agreed("the proof", OUTBOARD_OK, valid, &error);
 }
 
@@ -129,7 +148,8 @@ static bool work_cells(void *arg, enum obx_side side)
 	struct outboard_error error;
 	struct bench *b = arg;
 
-	return done(outboard_kzg_cells(b->kzg[side], b->blobs, 1, b->cells, NULL, NULL, &error), &error);
+	return done(outboard_kzg_cells(b->kzg[side], b->blobs, 1, b->cells, NULL, NULL, &error),
+		&error);
 }
 
 static bool work_cells_and_proofs(void *arg, enum obx_side side)
@@ -137,7 +157,9 @@ static bool work_cells_and_proofs(void *arg, enum obx_side side)
 	struct outboard_error error;
 	struct bench *b = arg;
 
-	return done(outboard_kzg_cells(b->kzg[side], b->blobs, 1, b->cells, b->points[side], NULL, &error), &error);
+	return done(outboard_kzg_cells(
+			    b->kzg[side], b->blobs, 1, b->cells, b->points[side], NULL, &error),
+		&error);
 }
 
 static bool work_prove_all_cells(void *arg, enum obx_side side)
@@ -145,7 +167,9 @@ static bool work_prove_all_cells(void *arg, enum obx_side side)
 	struct outboard_error error;
 	struct bench *b = arg;
 
-	return done(outboard_kzg_cells(b->kzg[side], b->blobs, b->blob_count, NULL, b->points[side], NULL, &error), &error);
+	return done(outboard_kzg_cells(b->kzg[side], b->blobs, b->blob_count, NULL, b->points[side],
+			    NULL, &error),
+		&error);
 }
 
 static bool work_recover(void *arg, enum obx_side side)
@@ -153,7 +177,9 @@ static bool work_recover(void *arg, enum obx_side side)
 	struct outboard_error error;
 	struct bench *b = arg;
 
-	return done(outboard_kzg_recover(b->kzg[side], b->half, b->cells, OUTBOARD_CELLS / 2, b->out, NULL, NULL, &error), &error);
+	return done(outboard_kzg_recover(b->kzg[side], b->half, b->cells, OUTBOARD_CELLS / 2,
+			    b->out, NULL, NULL, &error),
+		&error);
 }
 
 static bool work_verify_cells(void *arg, enum obx_side side)
@@ -162,7 +188,9 @@ static bool work_verify_cells(void *arg, enum obx_side side)
 	struct bench *b = arg;
 	int valid = 0;
 
-	return done(outboard_kzg_verify_cells(b->kzg[side], b->commitments, b->indices, b->cells, b->proofs, OUTBOARD_CELLS, &valid, NULL, &error), &error) &&
+	return done(outboard_kzg_verify_cells(b->kzg[side], b->commitments, b->indices, b->cells,
+			    b->proofs, OUTBOARD_CELLS, &valid, NULL, &error),
+		       &error) &&
 		agreed("a cell's proof", OUTBOARD_OK, valid, &error);
 }
 
@@ -199,9 +227,14 @@ static bool run_rows(struct bench *b)
 		size_t points; /* that both sides must agree on; 0: only the CPU does it */
 		obx_kernel_work *work;
 	} rows[] = {
-		{ "commit", 1, work_commit }, { "prove a blob", 1, work_prove }, { all, b->blob_count, work_commit_all }, { "verify a blob", 0, work_verify },
-		{ "cells", 0, work_cells }, { "cells and proofs", OUTBOARD_CELLS, work_cells_and_proofs },
-		{ all_cells, b->blob_count * OUTBOARD_CELLS, work_prove_all_cells }, { "recover 64 of 128 cells", 0, work_recover },
+		{ "commit", 1, work_commit },
+		{ "prove a blob", 1, work_prove },
+		{ all, b->blob_count, work_commit_all },
+		{ "verify a blob", 0, work_verify },
+		{ "cells", 0, work_cells },
+		{ "cells and proofs", OUTBOARD_CELLS, work_cells_and_proofs },
+		{ all_cells, b->blob_count * OUTBOARD_CELLS, work_prove_all_cells },
+		{ "recover 64 of 128 cells", 0, work_recover },
 		{ "verify 128 cells", 0, work_verify_cells },
 	};
 
@@ -210,7 +243,9 @@ static bool run_rows(struct bench *b)
 	for (size_t i = 0; i < ob_count(rows); i++) {
 		if (!obx_kernel_bench_row(&b->b, rows[i].name, 0, rows[i].points, rows[i].work, b))
 			return false;
-		if (b->b.side[OBX_GPU] && memcmp(b->points[OBX_CPU], b->points[OBX_GPU], rows[i].points * OUTBOARD_COMMITMENT_BYTES) != 0) {
+		if (b->b.side[OBX_GPU] &&
+			memcmp(b->points[OBX_CPU], b->points[OBX_GPU],
+				rows[i].points * OUTBOARD_COMMITMENT_BYTES) != 0) {
 			obx_kernel_bench_differ(&b->b, rows[i].name);
 			return false;
 		}
@@ -219,7 +254,8 @@ static bool run_rows(struct bench *b)
 		if (rows[i].work == work_cells_and_proofs)
 			memcpy(b->proofs, b->points[OBX_CPU], sizeof b->proofs);
 		for (size_t j = 0; i == 0 && j < OUTBOARD_CELLS; j++) {
-			memcpy(b->commitments + j * OUTBOARD_COMMITMENT_BYTES, b->points[OBX_CPU], OUTBOARD_COMMITMENT_BYTES);
+			memcpy(b->commitments + j * OUTBOARD_COMMITMENT_BYTES, b->points[OBX_CPU],
+				OUTBOARD_COMMITMENT_BYTES);
 			b->indices[j] = j;
 			if (j < OUTBOARD_CELLS / 2)
 				b->half[j] = j;
@@ -230,17 +266,23 @@ static bool run_rows(struct bench *b)
 
 static bool open_sides(struct bench *b)
 {
-	struct outboard_kzg_options options = { .cell_window = (uint32_t)b->window, .table_bytes = b->b.table << 20 };
+	struct outboard_kzg_options options = { .cell_window = (uint32_t)b->window,
+		.table_bytes = b->b.table << 20 };
 	struct outboard_error error;
 
 	b->blobs = malloc(b->blob_count * OUTBOARD_BLOB_BYTES);
 	for (unsigned side = 0; side < OBX_SIDES; side++) {
-		b->points[side] = malloc(b->blob_count * OUTBOARD_CELLS * OUTBOARD_COMMITMENT_BYTES);
+		b->points[side] =
+			malloc(b->blob_count * OUTBOARD_CELLS * OUTBOARD_COMMITMENT_BYTES);
 		if (!b->blobs || !b->points[side]) {
-			fprintf(stderr, "outboard kzg: no memory for %u blobs\n", (unsigned)b->blob_count);
+			fprintf(stderr, "outboard kzg: no memory for %u blobs\n",
+				(unsigned)b->blob_count);
 			return false;
 		}
-		if (b->b.side[side] && !done(outboard_kzg_load_file(b->b.side[side], b->setup, &options, &b->kzg[side], &error), &error))
+		if (b->b.side[side] &&
+			!done(outboard_kzg_load_file(
+				      b->b.side[side], b->setup, &options, &b->kzg[side], &error),
+				&error))
 			return false;
 	}
 	fill_blobs(b->blobs, b->blob_count);
@@ -252,16 +294,20 @@ int obx_kzg_bench(int argc, char **argv)
 	char what[80];
 	int code;
 
-	bench = (struct bench){ .b = { .verb = NAME, .what = what, .runs = 5 }, .window = 8, .blob_count = 8 };
+	bench = (struct bench){
+		.b = { .verb = NAME, .what = what, .runs = 5 }, .window = 8, .blob_count = 8
+	};
 	code = obx_kernel_bench_options(&bench.b, argc, argv, 2, 0, 0, take_setup, &bench);
 	if (code)
 		return code;
-	snprintf(what, sizeof what, "one blob, cell proofs by a table of windows of %u bits", (unsigned)bench.window);
+	snprintf(what, sizeof what, "one blob, cell proofs by a table of windows of %u bits",
+		(unsigned)bench.window);
 	if (!bench.setup)
 		return obx_usage_error(NAME, "--setup is missing: the file of a trusted setup");
 	code = obx_kernel_bench_open(&bench.b);
 	if (!code)
-		code = open_sides(&bench) && run_rows(&bench) ? obx_kernel_bench_show(&bench.b) : OBX_EXIT_UNWELL;
+		code = open_sides(&bench) && run_rows(&bench) ? obx_kernel_bench_show(&bench.b)
+							      : OBX_EXIT_UNWELL;
 	for (unsigned side = 0; side < OBX_SIDES; side++) {
 		outboard_kzg_free(bench.kzg[side]);
 		free(bench.points[side]);

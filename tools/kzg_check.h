@@ -11,9 +11,14 @@
 
 #include "service/outboard.h"
 
-/* Each says on stderr what does not hold, and returns false. A proof belongs to the blob's own challenge (commitment) or to a point z with its value y. */
-bool obx_kzg_check_commitment(struct outboard_kzg *kzg, const uint8_t *blob, const uint8_t *commitment);
-bool obx_kzg_check_proof(struct outboard_kzg *kzg, const uint8_t *blob, const uint8_t *commitment, const uint8_t *z, const uint8_t *y, const uint8_t *proof);
+/*
+ * Each says on stderr what does not hold, and returns false. A proof belongs to the blob's own
+ * challenge (commitment) or to a point z with its value y.
+ */
+bool obx_kzg_check_commitment(
+	struct outboard_kzg *kzg, const uint8_t *blob, const uint8_t *commitment);
+bool obx_kzg_check_proof(struct outboard_kzg *kzg, const uint8_t *blob, const uint8_t *commitment,
+	const uint8_t *z, const uint8_t *y, const uint8_t *proof);
 bool obx_kzg_check_cells(struct outboard_kzg *kzg, const uint8_t *cells, const uint8_t *proofs);
 
 int obx_kzg_bench(int argc, char **argv);

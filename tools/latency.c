@@ -16,12 +16,18 @@
 #include "tools/command.h"
 
 #define SMALL_BYTES 4096u
-#define ROUND 100u                   /* samples of each class in turn, so that a machine that drifts favours none */
-#define BAND 3u                      /* per cent of the samples on each side of the median, whose parts are averaged */
+/* samples of each class in turn, so that a machine that drifts favours none */
+#define ROUND       100u
+/* per cent of the samples on each side of the median, whose parts are averaged */
+#define BAND        3u
 
-static const char ptx[] = ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry nothing()\n{\n\tret;\n}\n";
+static const char ptx[] =
+	".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry nothing()\n{\n\tret;\n}\n";
 
-/* The client library's private table; its layout is that of client-shim/times.h, which is not ours to include. */
+/*
+ * The client library's private table; its layout is that of client-shim/times.h, which is not ours
+ * to include.
+ */
 struct times_table {
 	uint64_t size;
 	CUresult (*on)(int on);
@@ -40,7 +46,8 @@ static struct {
 	CUresult (*cuMemsetD32Async)(CUdeviceptr, unsigned, size_t, CUstream);
 	CUresult (*cuModuleLoadData)(CUmodule *, const void *);
 	CUresult (*cuModuleGetFunction)(CUfunction *, CUmodule, const char *);
-	CUresult (*cuLaunchKernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **);
+	CUresult (*cuLaunchKernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,
+		unsigned, unsigned, CUstream, void **, void **);
 	CUresult (*cuGetExportTable)(const void **, const CUuuid *);
 } cu;
 
@@ -88,7 +95,8 @@ static CUresult call_launch(void)
 
 enum kind { LOCAL, ASYNC, REMOTE };
 
-static const struct class {
+static const struct class
+{
 	const char *name, *what;
 	CUresult (*call)(void);
 	enum kind kind;
@@ -104,8 +112,9 @@ static const struct class {
 #define CLASSES ob_count(classes)
 
 struct sample {
-	uint64_t whole, client, waited; /* ns; waited: from the frame's leaving to the reply's coming */
-	uint64_t first, last;           /* records: those of this call */
+	/* ns; waited: from the frame's leaving to the reply's coming */
+	uint64_t whole, client, waited;
+	uint64_t first, last; /* records: those of this call */
 	uint64_t queue, driver;
 };
 
@@ -116,7 +125,10 @@ static const struct times_table *times;
 static bool failed(CUresult result, const char *what)
 {
 	if (result != CUDA_SUCCESS)
-		fprintf(stderr, "outboard bench: %s returned CUDA error %d; 'outboard check' tells whether the server is well\n", what, (int)result);
+		fprintf(stderr,
+			"outboard bench: %s returned CUDA error %d; 'outboard check' tells whether "
+			"the server is well\n",
+			what, (int)result);
 	return result != CUDA_SUCCESS;
 }
 
@@ -126,13 +138,13 @@ static bool open_calls(void *library)
 	CUmodule module;
 	CUuuid id;
 
-#define LOAD(name)                                                              \
-	do {                                                                    \
-		*(void **)&cu.name = dlsym(library, #name);                     \
-		if (!cu.name) {                                                 \
+#define LOAD(name)                                                                               \
+	do {                                                                                     \
+		*(void **)&cu.name = dlsym(library, #name);                                      \
+		if (!cu.name) {                                                                  \
 			fprintf(stderr, "outboard bench: the client library lacks %s\n", #name); \
-			return false;                                           \
-		}                                                               \
+			return false;                                                            \
+		}                                                                                \
 	} while (0)
 	LOAD(cuCtxGetDevice);
 	LOAD(cuCtxSynchronize);
@@ -147,8 +159,9 @@ static bool open_calls(void *library)
 	LOAD(cuLaunchKernel);
 	LOAD(cuGetExportTable);
 #undef LOAD
-	if (failed(cu.cuMemAlloc_v2(&memory, SMALL_BYTES), "cuMemAlloc") || failed(cu.cuModuleLoadData(&module, ptx), "cuModuleLoadData") ||
-	    failed(cu.cuModuleGetFunction(&function, module, "nothing"), "cuModuleGetFunction"))
+	if (failed(cu.cuMemAlloc_v2(&memory, SMALL_BYTES), "cuMemAlloc") ||
+		failed(cu.cuModuleLoadData(&module, ptx), "cuModuleLoadData") ||
+		failed(cu.cuModuleGetFunction(&function, module, "nothing"), "cuModuleGetFunction"))
 		return false;
 	memcpy(id.bytes, "outboard-latency", sizeof id.bytes);
 	if (cu.cuGetExportTable(&table, &id) == CUDA_SUCCESS && table)
@@ -156,7 +169,8 @@ static bool open_calls(void *library)
 	if (times && (times->size < sizeof *times || times->on(1) != CUDA_SUCCESS))
 		times = NULL;
 	if (!times)
-		fprintf(stderr, "outboard bench: this server takes no times; only the whole is measured\n");
+		fprintf(stderr,
+			"outboard bench: this server takes no times; only the whole is measured\n");
 	return true;
 }
 
@@ -177,7 +191,8 @@ static bool sample_take(const struct class *class, struct sample *s)
 		return false;
 	s->whole = s->client = ended - began;
 	if (class->kind == ASYNC)
-		return !failed(cu.cuCtxSynchronize(), "cuCtxSynchronize"); /* what it left behind is not the next one's */
+		/* what it left behind is not the next one's */
+		return !failed(cu.cuCtxSynchronize(), "cuCtxSynchronize");
 	if (!times || class->kind == LOCAL)
 		return true;
 	times->last(&sent, &received, &s->last);
@@ -191,11 +206,17 @@ static bool sample_take(const struct class *class, struct sample *s)
 
 static bool nonsense(const char *what)
 {
-	fprintf(stderr, "outboard bench: the server broke the protocol: it sent %s; install the same release on both sides\n", what);
+	fprintf(stderr,
+		"outboard bench: the server broke the protocol: it sent %s; install the same "
+		"release on both sides\n",
+		what);
 	return false;
 }
 
-/* What the server noted of the records of the round's samples. Asking makes records of its own, with higher numbers. */
+/*
+ * What the server noted of the records of the round's samples. Asking makes records of its own,
+ * with higher numbers.
+ */
 static bool server_read(struct sample *from, unsigned n)
 {
 	uint64_t numbers[5 * OBP_TIMES_MAX], at = 0;
@@ -222,7 +243,10 @@ static bool server_read(struct sample *from, unsigned n)
 			while (i < n && (!from[i].last || from[i].last < t[0]))
 				i++;
 			if (i < n && t[0] >= from[i].first) {
-				/* The records of one call come in one frame: the first one's waiting is all of theirs. */
+				/*
+				 * The records of one call come in one frame: the first one's
+				 * waiting is all of theirs.
+				 */
 				from[i].queue += t[0] == from[i].first ? t[1] : 0;
 				from[i].queue += t[2] - ob_min(t[3], t[2]);
 				from[i].driver += t[3];
@@ -286,7 +310,8 @@ static double us(uint64_t ns)
 	return (double)ns / 1e3;
 }
 
-static void row_fill(struct obx_latency_row *row, const struct class *class, struct sample *s, unsigned n)
+static void row_fill(
+	struct obx_latency_row *row, const struct class *class, struct sample *s, unsigned n)
 {
 	unsigned split = 0;
 
@@ -316,7 +341,9 @@ static void row_fill(struct obx_latency_row *row, const struct class *class, str
 
 static void bare_fill(struct obx_latency_row *row, unsigned n)
 {
-	*row = (struct obx_latency_row){ .name = "bare", .what = "64 bytes there and back, without Outboard", .samples = n };
+	*row = (struct obx_latency_row){
+		.name = "bare", .what = "64 bytes there and back, without Outboard", .samples = n
+	};
 	qsort(pings, n, sizeof pings[0], by_ns);
 	row->p50 = us(pings[n / 2]);
 	row->p90 = us(pings[n * 90 / 100]);
@@ -327,10 +354,15 @@ static void bare_fill(struct obx_latency_row *row, unsigned n)
 		bucket(row, pings[i]);
 }
 
-/* Of a call that waits for the server, which is what programs feel: where most of it goes, and what would help. */
-static void sentence_make(const struct obx_latency_row *sync, const struct obx_latency_row *bare, char *ret, size_t size)
+/*
+ * Of a call that waits for the server, which is what programs feel: where most of it goes, and what
+ * would help.
+ */
+static void sentence_make(const struct obx_latency_row *sync, const struct obx_latency_row *bare,
+	char *ret, size_t size)
 {
-	static const char *const where[OBX_PARTS] = { "in the client library", "on the wire and in both kernels' sockets", "in the server before the driver",
+	static const char *const where[OBX_PARTS] = { "in the client library",
+		"on the wire and in both kernels' sockets", "in the server before the driver",
 		"in the driver" };
 	static const char *const help[OBX_PARTS] = {
 		"look at what else runs on the client's cores",
@@ -344,7 +376,9 @@ static void sentence_make(const struct obx_latency_row *sync, const struct obx_l
 
 	snprintf(ping, sizeof ping, ", where a bare round trip takes %.1f us", bare->p50);
 	if (!sync->split) {
-		snprintf(ret, size, "A call that waits takes %.1f us; where it goes this server does not tell.", sync->p50);
+		snprintf(ret, size,
+			"A call that waits takes %.1f us; where it goes this server does not tell.",
+			sync->p50);
 		return;
 	}
 	for (unsigned p = 1; p < OBX_PARTS; p++)
@@ -352,9 +386,10 @@ static void sentence_make(const struct obx_latency_row *sync, const struct obx_l
 			most = p;
 	for (unsigned p = 0; p < OBX_PARTS; p++)
 		whole += sync->part[p];
-	snprintf(ret, size, "Of the %.1f us of a call that waits, %.1f us (%.0f %%) are spent %s%s: %s.", whole, sync->part[most],
-		 100 * sync->part[most] / whole,
-		 where[most], most == OBX_WIRE ? ping : "", help[most]);
+	snprintf(ret, size,
+		"Of the %.1f us of a call that waits, %.1f us (%.0f %%) are spent %s%s: %s.", whole,
+		sync->part[most], 100 * sync->part[most] / whole, where[most],
+		most == OBX_WIRE ? ping : "", help[most]);
 }
 
 /* ---- printing ---- */
@@ -363,10 +398,12 @@ static const char *const part_names[OBX_PARTS] = { "client", "wire", "queue", "d
 
 static void json_row(const struct obx_latency_row *row, bool comma)
 {
-	printf("%s\n  {\"name\": \"latency: %s\", \"call\": \"%s\", \"unit\": \"us\", \"samples\": %u, "
+	printf("%s\n  {\"name\": \"latency: %s\", \"call\": \"%s\", \"unit\": \"us\", \"samples\": "
+	       "%u, "
 	       "\"p50\": %.3f, \"p90\": %.3f, \"p99\": %.3f, \"max\": %.3f, "
 	       "\"split\": %s",
-	       comma ? "," : "", row->name, row->what, row->samples, row->p50, row->p90, row->p99, row->max, row->split ? "true" : "false");
+		comma ? "," : "", row->name, row->what, row->samples, row->p50, row->p90, row->p99,
+		row->max, row->split ? "true" : "false");
 	for (unsigned p = 0; p < OBX_PARTS; p++)
 		printf(", \"%s\": %.3f", part_names[p], row->part[p]);
 	printf(", \"histogram\": [");
@@ -377,7 +414,8 @@ static void json_row(const struct obx_latency_row *row, bool comma)
 
 static void text_histogram(const struct obx_latency_row *row)
 {
-	static const char *const bars[] = { " ", "\u2581", "\u2582", "\u2583", "\u2584", "\u2585", "\u2586", "\u2587", "\u2588" };
+	static const char *const bars[] = { " ", "\u2581", "\u2582", "\u2583", "\u2584", "\u2585",
+		"\u2586", "\u2587", "\u2588" };
 	unsigned top = 1;
 
 	for (unsigned b = 0; b < OBX_LATENCY_BUCKETS; b++)
@@ -388,12 +426,13 @@ static void text_histogram(const struct obx_latency_row *row)
 
 static void text_rows(const struct obx_latency_row *rows, unsigned n)
 {
-	printf("\n%-12s %9s %9s %9s %10s   %8s %8s %8s %8s   64 ns ... powers of two ... 0.5 s\n", "us", "p50", "p90", "p99", "max", "client", "wire", "queue",
-	       "driver");
+	printf("\n%-12s %9s %9s %9s %10s   %8s %8s %8s %8s   64 ns ... powers of two ... 0.5 s\n",
+		"us", "p50", "p90", "p99", "max", "client", "wire", "queue", "driver");
 	for (unsigned i = 0; i < n; i++) {
 		const struct obx_latency_row *row = &rows[i];
 
-		printf("%-12s %9.2f %9.2f %9.2f %10.2f  ", row->name, row->p50, row->p90, row->p99, row->max);
+		printf("%-12s %9.2f %9.2f %9.2f %10.2f  ", row->name, row->p50, row->p90, row->p99,
+			row->max);
 		for (unsigned p = 0; p < OBX_PARTS; p++)
 			if (row->split)
 				printf(" %8.2f", row->part[p]);
@@ -405,7 +444,8 @@ static void text_rows(const struct obx_latency_row *rows, unsigned n)
 	}
 }
 
-int obx_latency_run(void *library, const struct obt_url *url, unsigned n, bool json, bool any_row, const char *plot)
+int obx_latency_run(void *library, const struct obt_url *url, unsigned n, bool json, bool any_row,
+	const char *plot)
 {
 	struct obx_latency_row rows[CLASSES + 1];
 	char sentence[512];

@@ -37,19 +37,26 @@ static bool session_begin(size_t bytes, CUdeviceptr *ret_device)
 		void **at;
 		const char *name;
 	} names[] = {
-		{ (void **)&calls.init, "cuInit" }, { (void **)&calls.retain, "cuDevicePrimaryCtxRetain" }, { (void **)&calls.set, "cuCtxSetCurrent" },
-		{ (void **)&calls.synchronize, "cuCtxSynchronize" }, { (void **)&calls.alloc, "cuMemAlloc_v2" },
-		{ (void **)&calls.to_device, "cuMemcpyHtoD_v2" }, { (void **)&calls.to_host, "cuMemcpyDtoH_v2" },
+		{ (void **)&calls.init, "cuInit" },
+		{ (void **)&calls.retain, "cuDevicePrimaryCtxRetain" },
+		{ (void **)&calls.set, "cuCtxSetCurrent" },
+		{ (void **)&calls.synchronize, "cuCtxSynchronize" },
+		{ (void **)&calls.alloc, "cuMemAlloc_v2" },
+		{ (void **)&calls.to_device, "cuMemcpyHtoD_v2" },
+		{ (void **)&calls.to_host, "cuMemcpyDtoH_v2" },
 	};
 	char path[4096];
-	void *library = obx_find_file("libcuda.so.1", path, sizeof path) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+	void *library = obx_find_file("libcuda.so.1", path, sizeof path)
+		? dlopen(path, RTLD_NOW | RTLD_LOCAL)
+		: NULL;
 	CUcontext context;
 
 	for (size_t i = 0; library && i < sizeof names / sizeof names[0]; i++)
 		if (!(*names[i].at = dlsym(library, names[i].name)))
 			return false;
-	return library && calls.init(0) == CUDA_SUCCESS && calls.retain(&context, 0) == CUDA_SUCCESS && calls.set(context) == CUDA_SUCCESS &&
-	       calls.alloc(ret_device, bytes) == CUDA_SUCCESS;
+	return library && calls.init(0) == CUDA_SUCCESS &&
+		calls.retain(&context, 0) == CUDA_SUCCESS && calls.set(context) == CUDA_SUCCESS &&
+		calls.alloc(ret_device, bytes) == CUDA_SUCCESS;
 }
 
 static uint64_t copy(const struct request *request, CUdeviceptr device, void *host)
@@ -107,7 +114,8 @@ bool obx_line_start(struct obx_line *line, const char *const *environment, void 
 void obx_line_stop(struct obx_line *line)
 {
 	const struct request stop = { 0 };
-	ssize_t sent = send(line->fd, &stop, sizeof stop, MSG_NOSIGNAL); /* closing says nothing: later children have this end too */
+	/* closing says nothing: later children have this end too */
+	ssize_t sent = send(line->fd, &stop, sizeof stop, MSG_NOSIGNAL);
 
 	(void)sent;
 	close(line->fd);
@@ -120,7 +128,8 @@ uint64_t obx_line_copy(struct obx_line *line, enum obx_line_what what, size_t by
 	struct request request = { what, bytes };
 	uint64_t took;
 
-	if (send(line->fd, &request, sizeof request, MSG_NOSIGNAL) != sizeof request || recv(line->fd, &took, sizeof took, MSG_WAITALL) != sizeof took)
+	if (send(line->fd, &request, sizeof request, MSG_NOSIGNAL) != sizeof request ||
+		recv(line->fd, &took, sizeof took, MSG_WAITALL) != sizeof took)
 		return 0;
 	return took;
 }

@@ -18,7 +18,10 @@ bool obx_loader_takes(const char *path)
 	return !path[strcspn(path, " \t\n:;$")];
 }
 
-/* Makes a folder that only this user can write to, or takes the one that is there. Any may read it: a program that gives up its user's rights, too. */
+/*
+ * Makes a folder that only this user can write to, or takes the one that is there. Any may read it:
+ * a program that gives up its user's rights, too.
+ */
 static bool own_folder(const char *path)
 {
 	struct stat st;
@@ -53,7 +56,10 @@ static bool link_to(const char *target, const char *path)
 	unlink(fresh);
 	if (symlink(target, fresh) == 0 && rename(fresh, path) == 0)
 		return true;
-	/* A process of the same number in another container, which shares the folder, may have been quicker. */
+	/*
+	 * A process of the same number in another container, which shares the folder, may have been
+	 * quicker.
+	 */
 	for (int tries = 0; tries < 50; tries++) {
 		if (links_to(path, target))
 			return true;
@@ -67,21 +73,26 @@ bool obx_loader_folder(const char *target, const char *name, char *ret_folder, s
 {
 	const char *bases[] = { getenv("XDG_RUNTIME_DIR"), "/tmp" };
 	char folder[PATH_BYTES], path[PATH_BYTES];
-	uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a: a folder for each installation, which may be used at once */
+	/* FNV-1a: a folder for each installation, which may be used at once */
+	uint64_t hash = 0xcbf29ce484222325u;
 
 	for (const char *c = target; *c; c++)
 		hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
 	folder[0] = 0;
 	for (size_t i = 0; i < sizeof bases / sizeof bases[0]; i++) {
-		if (!bases[i] || bases[i][0] != '/' || strlen(bases[i]) > PATH_BYTES / 2 || !obx_loader_takes(bases[i]))
+		if (!bases[i] || bases[i][0] != '/' || strlen(bases[i]) > PATH_BYTES / 2 ||
+			!obx_loader_takes(bases[i]))
 			continue;
-		snprintf(folder, sizeof folder, "%s/outboard-run-%u", bases[i], (unsigned)geteuid());
+		snprintf(
+			folder, sizeof folder, "%s/outboard-run-%u", bases[i], (unsigned)geteuid());
 		if (!own_folder(folder))
 			continue;
-		snprintf(folder + strlen(folder), sizeof folder - strlen(folder), "/%016llx", (unsigned long long)hash);
+		snprintf(folder + strlen(folder), sizeof folder - strlen(folder), "/%016llx",
+			(unsigned long long)hash);
 		if (!own_folder(folder) || strlen(folder) >= size)
 			continue;
-		if (snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path && link_to(target, path)) {
+		if (snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path &&
+			link_to(target, path)) {
 			strcpy(ret_folder, folder);
 			return true;
 		}

@@ -12,10 +12,10 @@
 #include "tools/input.h"
 #include "tools/msm_files.h"
 
-#define NAME "msm"
+#define NAME           "msm"
 /* As text an item has two digits a byte, perhaps 0x, and a line end. */
 #define MAX_FILE_BYTES (OBK_MSM_MAX_POINTS * (2 * OBK_G1_UNCOMPRESSED_BYTES + 4))
-#define LOOK_AT 4096
+#define LOOK_AT        4096
 
 static uint8_t *read_all(const char *path, size_t *ret_bytes)
 {
@@ -26,14 +26,18 @@ static uint8_t *read_all(const char *path, size_t *ret_bytes)
 	if (!f || fstat(fileno(f), &info) != 0) {
 		fprintf(stderr, "outboard msm: %s cannot be read: %s\n", path, strerror(errno));
 	} else if (!S_ISREG(info.st_mode) || info.st_size == 0) {
-		fprintf(stderr, "outboard msm: %s is %s: it needs at least one item\n", path, S_ISREG(info.st_mode) ? "empty" : "no regular file");
+		fprintf(stderr, "outboard msm: %s is %s: it needs at least one item\n", path,
+			S_ISREG(info.st_mode) ? "empty" : "no regular file");
 	} else if ((size_t)info.st_size > MAX_FILE_BYTES) {
-		fprintf(stderr, "outboard msm: %s has more than the %zu items of one product: split it\n", path, OBK_MSM_MAX_POINTS);
+		fprintf(stderr,
+			"outboard msm: %s has more than the %zu items of one product: split it\n",
+			path, OBK_MSM_MAX_POINTS);
 	} else {
 		*ret_bytes = (size_t)info.st_size;
 		data = malloc(*ret_bytes + 1);
 		if (!data || fread(data, 1, *ret_bytes, f) != *ret_bytes) {
-			fprintf(stderr, "outboard msm: %s cannot be read: %s\n", path, data ? "it became shorter meanwhile" : "no memory");
+			fprintf(stderr, "outboard msm: %s cannot be read: %s\n", path,
+				data ? "it became shorter meanwhile" : "no memory");
 			free(data);
 			data = NULL;
 		}
@@ -52,7 +56,8 @@ static bool is_blank(uint8_t c)
 static bool is_text(const uint8_t *data, size_t n)
 {
 	for (size_t i = 0; i < n && i < LOOK_AT; i++) {
-		if (!is_blank(data[i]) && data[i] != 'x' && !strchr("0123456789abcdefABCDEF", data[i]))
+		if (!is_blank(data[i]) && data[i] != 'x' &&
+			!strchr("0123456789abcdefABCDEF", data[i]))
 			return false;
 		if (!data[i])
 			return false;
@@ -70,13 +75,17 @@ static size_t next_word(const uint8_t *data, size_t n, size_t *at, size_t *ret_s
 	start = *at;
 	while (*at < n && !is_blank(data[*at]))
 		++*at;
-	if (*at - start > 2 && data[start] == '0' && (data[start + 1] == 'x' || data[start + 1] == 'X'))
+	if (*at - start > 2 && data[start] == '0' &&
+		(data[start + 1] == 'x' || data[start + 1] == 'X'))
 		start += 2;
 	*ret_start = start;
 	return *at - start;
 }
 
-/* One word of at most 2 x each digits into `each` bytes, filled up with zeros in front; exact: all digits must be there. */
+/*
+ * One word of at most 2 x each digits into `each` bytes, filled up with zeros in front; exact: all
+ * digits must be there.
+ */
 static bool take_word(const uint8_t *word, size_t length, uint8_t *out, size_t each, bool exact)
 {
 	char digits[2 * OBK_G1_UNCOMPRESSED_BYTES];
@@ -87,17 +96,20 @@ static bool take_word(const uint8_t *word, size_t length, uint8_t *out, size_t e
 	memset(digits, '0', 2 * each - length);
 	memcpy(digits + 2 * each - length, word, length);
 	/* a 0x in the middle would be skipped at the start only */
-	return memchr(word, 'x', length) == NULL && obx_input_hex(digits, 2 * each, out, each, &bytes) && bytes == each;
+	return memchr(word, 'x', length) == NULL &&
+		obx_input_hex(digits, 2 * each, out, each, &bytes) && bytes == each;
 }
 
-static bool take_text(const char *path, const char *what, const uint8_t *data, size_t n, size_t each, bool exact, struct obx_list *ret)
+static bool take_text(const char *path, const char *what, const uint8_t *data, size_t n,
+	size_t each, bool exact, struct obx_list *ret)
 {
 	size_t at = 0, start, length, words = 0;
 
 	while (next_word(data, n, &at, &start))
 		words++;
 	if (words == 0 || words > OBK_MSM_MAX_POINTS) {
-		fprintf(stderr, "outboard msm: %s has %zu %ss; a product takes 1 to %zu\n", path, words, what, OBK_MSM_MAX_POINTS);
+		fprintf(stderr, "outboard msm: %s has %zu %ss; a product takes 1 to %zu\n", path,
+			words, what, OBK_MSM_MAX_POINTS);
 		return false;
 	}
 	*ret = (struct obx_list){ .bytes = malloc(words * each), .n = words, .each = each };
@@ -108,7 +120,8 @@ static bool take_text(const char *path, const char *what, const uint8_t *data, s
 	at = 0;
 	for (size_t i = 0; (length = next_word(data, n, &at, &start)) != 0; i++) {
 		if (!take_word(data + start, length, ret->bytes + i * each, each, exact)) {
-			fprintf(stderr, "outboard msm: %s: %s %zu is not %s%zu hex digits\n", path, what, i, exact ? "" : "up to ", 2 * each);
+			fprintf(stderr, "outboard msm: %s: %s %zu is not %s%zu hex digits\n", path,
+				what, i, exact ? "" : "up to ", 2 * each);
 			free(ret->bytes);
 			return false;
 		}
@@ -116,11 +129,14 @@ static bool take_text(const char *path, const char *what, const uint8_t *data, s
 	return true;
 }
 
-static bool take_raw(const char *path, const char *what, uint8_t *data, size_t n, size_t each, struct obx_list *ret)
+static bool take_raw(const char *path, const char *what, uint8_t *data, size_t n, size_t each,
+	struct obx_list *ret)
 {
 	if (n % each) {
-		fprintf(stderr, "outboard msm: %s has %zu bytes: %s %zu of %zu bytes each lacks %zu; the file is cut short or of another form\n", path, n, what,
-			n / each, each, each - n % each);
+		fprintf(stderr,
+			"outboard msm: %s has %zu bytes: %s %zu of %zu bytes each lacks %zu; the "
+			"file is cut short or of another form\n",
+			path, n, what, n / each, each, each - n % each);
 		return false;
 	}
 	*ret = (struct obx_list){ .bytes = data, .n = n / each, .each = each };
@@ -137,9 +153,13 @@ bool obx_points_read(const char *path, struct obx_list *ret, enum obk_point_form
 		return false;
 	text = is_text(data, n);
 	length = text ? next_word(data, n, &at, &start) : 0;
-	each = (text ? length <= 2 * OBK_G1_COMPRESSED_BYTES : data[0] & 0x80) ? OBK_G1_COMPRESSED_BYTES : OBK_G1_UNCOMPRESSED_BYTES;
-	*ret_format = each == OBK_G1_COMPRESSED_BYTES ? OBK_POINT_COMPRESSED : OBK_POINT_UNCOMPRESSED;
-	fine = text ? take_text(path, "point", data, n, each, true, ret) : take_raw(path, "point", data, n, each, ret);
+	each = (text ? length <= 2 * OBK_G1_COMPRESSED_BYTES : data[0] & 0x80)
+		? OBK_G1_COMPRESSED_BYTES
+		: OBK_G1_UNCOMPRESSED_BYTES;
+	*ret_format =
+		each == OBK_G1_COMPRESSED_BYTES ? OBK_POINT_COMPRESSED : OBK_POINT_UNCOMPRESSED;
+	fine = text ? take_text(path, "point", data, n, each, true, ret)
+		    : take_raw(path, "point", data, n, each, ret);
 	if (text || !fine)
 		free(data);
 	return fine;
@@ -154,7 +174,8 @@ bool obx_scalars_read(const char *path, struct obx_list *ret, bool *ret_text)
 	if (!data)
 		return false;
 	*ret_text = is_text(data, n);
-	fine = *ret_text ? take_text(path, "scalar", data, n, OBK_SCALAR_BYTES, false, ret) : take_raw(path, "scalar", data, n, OBK_SCALAR_BYTES, ret);
+	fine = *ret_text ? take_text(path, "scalar", data, n, OBK_SCALAR_BYTES, false, ret)
+			 : take_raw(path, "scalar", data, n, OBK_SCALAR_BYTES, ret);
 	if (*ret_text || !fine)
 		free(data);
 	return fine;
@@ -184,7 +205,7 @@ bool obx_list_write(const char *path, const uint8_t *bytes, size_t n, size_t eac
 /* ---- the second way ---- */
 
 #define DIGITS 255
-#define SLICE 4096 /* points between two steps of the bar */
+#define SLICE  4096 /* points between two steps of the bar */
 
 struct second {
 	const struct obk_g1_affine *points;
@@ -207,7 +228,8 @@ static void second_body(void *arg, size_t byte, unsigned thread)
 	for (unsigned d = 0; d <= DIGITS; d++)
 		obk_g1_set_infinity(&bucket[d]);
 	for (size_t i = 0; i < s->n; i++) {
-		unsigned d = s->scalars[i * OBK_SCALAR_BYTES + (s->be ? OBK_SCALAR_BYTES - 1 - byte : byte)];
+		unsigned d = s->scalars[i * OBK_SCALAR_BYTES +
+			(s->be ? OBK_SCALAR_BYTES - 1 - byte : byte)];
 
 		if (d)
 			obk_g1_add_affine(&bucket[d], &bucket[d], &s->points[i]);
@@ -235,8 +257,9 @@ static struct obk_g1_affine *decode(const struct obx_list *points, enum obk_poin
 	for (size_t i = 0; p && i < points->n; i++) {
 		const uint8_t *in = points->bytes + i * points->each;
 		struct obk_fault fault;
-		enum ob_err err = format == OBK_POINT_COMPRESSED ? obk_g1_decode_compressed(&p[i], in, i, &fault) :
-			obk_g1_decode_uncompressed(&p[i], in, i, &fault);
+		enum ob_err err = format == OBK_POINT_COMPRESSED
+			? obk_g1_decode_compressed(&p[i], in, i, &fault)
+			: obk_g1_decode_uncompressed(&p[i], in, i, &fault);
 
 		if (err) {
 			fprintf(stderr, "outboard msm: %s\n", fault.text);
@@ -249,8 +272,9 @@ static struct obk_g1_affine *decode(const struct obx_list *points, enum obk_poin
 	return p;
 }
 
-bool obx_msm_second_way(const struct obx_list *points, enum obk_point_format format, const uint8_t *scalars, bool be, struct obk_pool *pool,
-	struct obx_progress *progress, struct obk_g1_affine *ret)
+bool obx_msm_second_way(const struct obx_list *points, enum obk_point_format format,
+	const uint8_t *scalars, bool be, struct obk_pool *pool, struct obx_progress *progress,
+	struct obk_g1_affine *ret)
 {
 	struct second s = { .scalars = scalars, .n = points->n, .be = be, .progress = progress };
 	struct obk_g1_affine *p;

@@ -15,20 +15,25 @@
 #include "tools/ntt_check.h"
 #include "tools/progress.h"
 
-#define NAME "ntt"
+#define NAME      "ntt"
 #define MAX_BYTES (OBK_NTT_MAX_BATCH * OBK_FR_BYTES)
 
 static int usage(FILE *out)
 {
 	fprintf(out,
-		"usage: outboard ntt --in FILE --out FILE [--log-n N] [--inverse] [--order nn|nr|rn|rr] [--coset HEX] [--verify] [--json]\n"
-		"       outboard ntt bench [--from N] [--to N] [--runs N] [--json] [--plot F.svg]\n\n"
-		"Transforms elements of the scalar field of BLS12-381, 32 bytes each, the highest first. FILE: raw or hex in, raw out.\n"
-		"--log-n N: transforms of 2^N elements, as many as the file holds; default: the whole file is one.\n"
+		"usage: outboard ntt --in FILE --out FILE [--log-n N] [--inverse] [--order "
+		"nn|nr|rn|rr] [--coset HEX] [--verify] [--json]\n"
+		"       outboard ntt bench [--from N] [--to N] [--runs N] [--json] [--plot "
+		"F.svg]\n\n"
+		"Transforms elements of the scalar field of BLS12-381, 32 bytes each, the highest "
+		"first. FILE: raw or hex in, raw out.\n"
+		"--log-n N: transforms of 2^N elements, as many as the file holds; default: the "
+		"whole file is one.\n"
 		"--order: natural or bit-reversed, in and out. --coset: the shift, 32 bytes.\n"
-		"--verify: the polynomial's value at a random point, from what went in and from what came out, must be one.\n"
-		OBX_DEVICES_USAGE
-		"bench times transforms of 2^from to 2^to elements by the CPU and a GPU, from host memory to host memory, and compares the results.\n");
+		"--verify: the polynomial's value at a random point, from what went in and from "
+		"what came out, must be one.\n" OBX_DEVICES_USAGE
+		"bench times transforms of 2^from to 2^to elements by the CPU and a GPU, from host "
+		"memory to host memory, and compares the results.\n");
 	return out == stdout ? 0 : OBX_EXIT_USAGE;
 }
 
@@ -43,9 +48,14 @@ static bool run_job(struct options *o, struct obk_fr *x)
 {
 	struct obx_progress bar;
 	struct outboard_ticket *ticket = NULL;
-	struct outboard_call call = { .ticket = &ticket, .progress = obx_devices_progress, .arg = &bar };
-	struct outboard_ntt_shape shape = { .log_n = o->job.log_n, .inverse = o->job.direction == OBK_NTT_INVERSE, .order = o->job.order,
-		.format = OUTBOARD_SCALAR_MONTGOMERY, .coset = o->job.coset };
+	struct outboard_call call = {
+		.ticket = &ticket, .progress = obx_devices_progress, .arg = &bar
+	};
+	struct outboard_ntt_shape shape = { .log_n = o->job.log_n,
+		.inverse = o->job.direction == OBK_NTT_INVERSE,
+		.order = o->job.order,
+		.format = OUTBOARD_SCALAR_MONTGOMERY,
+		.coset = o->job.coset };
 	struct outboard_error error;
 	struct outboard_ntt *ntt = NULL;
 	int status = outboard_ntt_new(o->device.context, &shape, &ntt, &error);
@@ -62,7 +72,10 @@ static bool run_job(struct options *o, struct obk_fr *x)
 	return status == OUTBOARD_OK;
 }
 
-/* Transforms x; to check, it is compared with its copy from before at a random point. False: said why. */
+/*
+ * Transforms x; to check, it is compared with its copy from before at a random point. False: said
+ * why.
+ */
 static bool transform(struct options *o, struct obk_fr *x, size_t elements)
 {
 	struct obk_fr *before = o->check ? malloc(elements * sizeof(*x)) : NULL;
@@ -74,7 +87,8 @@ static bool transform(struct options *o, struct obk_fr *x, size_t elements)
 		fprintf(stderr, "outboard ntt: no memory to verify\n");
 	fine = fine && run_job(o, x);
 	for (size_t b = 0; o->check && fine && b < o->job.batch; b++)
-		fine = obx_ntt_agrees(&o->job, before + (b << o->job.log_n), x + (b << o->job.log_n));
+		fine = obx_ntt_agrees(
+			&o->job, before + (b << o->job.log_n), x + (b << o->job.log_n));
 	free(before);
 	return fine;
 }
@@ -90,7 +104,8 @@ static void print_done(const struct options *o)
 	}
 	printf("{\"device\": \"%s\", ", names);
 	obx_devices_print_json(o->device.context);
-	printf("\"log_n\": %u, \"batch\": %zu, \"verified\": %s}\n", o->job.log_n, o->job.batch, o->check ? "true" : "null");
+	printf("\"log_n\": %u, \"batch\": %zu, \"verified\": %s}\n", o->job.log_n, o->job.batch,
+		o->check ? "true" : "null");
 }
 
 static int run(struct options *o)
@@ -106,17 +121,24 @@ static int run(struct options *o)
 	while (!o->have_log && (size_t)1 << o->job.log_n < elements)
 		o->job.log_n++;
 	if (n % OBK_FR_BYTES || !elements || elements & (((size_t)1 << o->job.log_n) - 1)) {
-		fprintf(stderr, "outboard ntt: %s has %zu bytes, which are not transforms of 2^%u elements of 32 bytes\n", o->in, n, o->job.log_n);
+		fprintf(stderr,
+			"outboard ntt: %s has %zu bytes, which are not transforms of 2^%u elements "
+			"of 32 bytes\n",
+			o->in, n, o->job.log_n);
 		goto out;
 	}
 	o->job.batch = elements >> o->job.log_n;
 	for (size_t i = 0; i < elements; i++) {
 		if (!obk_fr_from_bytes(&x[i], bytes + i * OBK_FR_BYTES)) {
-			fprintf(stderr, "outboard ntt: element %zu of %s is not below the field's prime\n", i, o->in);
+			fprintf(stderr,
+				"outboard ntt: element %zu of %s is not below the field's prime\n",
+				i, o->in);
 			goto out;
 		}
 	}
-	if (!obx_devices_open(&o->device, obx_devices_guess_ntt(&o->device, o->job.log_n, o->job.batch), &code) || !transform(o, x, elements))
+	if (!obx_devices_open(&o->device,
+		    obx_devices_guess_ntt(&o->device, o->job.log_n, o->job.batch), &code) ||
+		!transform(o, x, elements))
 		goto out;
 	for (size_t i = 0; i < elements; i++)
 		obk_fr_to_bytes(bytes + i * OBK_FR_BYTES, &x[i]);
@@ -148,11 +170,14 @@ static int take(struct options *o, const char *option, const char *value, struct
 	} else if (strcmp(option, "--log-n") == 0) {
 		o->have_log = true;
 		if (!ob_text_parse_number(value, 0, OBK_NTT_MAX_LOG_N, &number))
-			return obx_usage_error(NAME, "--log-n is a number from 0 to %d, not '%s'", OBK_NTT_MAX_LOG_N, value);
+			return obx_usage_error(NAME, "--log-n is a number from 0 to %d, not '%s'",
+				OBK_NTT_MAX_LOG_N, value);
 		o->job.log_n = (unsigned)number;
 	} else if (strcmp(option, "--coset") == 0) {
-		if (!obx_input_hex(value, strlen(value), shift, sizeof shift, &n) || n != sizeof shift || !obk_fr_from_bytes(coset, shift))
-			return obx_usage_error(NAME, "--coset is not 32 bytes of hex below the field's prime");
+		if (!obx_input_hex(value, strlen(value), shift, sizeof shift, &n) ||
+			n != sizeof shift || !obk_fr_from_bytes(coset, shift))
+			return obx_usage_error(
+				NAME, "--coset is not 32 bytes of hex below the field's prime");
 		o->job.coset = coset;
 	} else if (strcmp(option, "--order") == 0) {
 		while (order < ob_count(orders) && strcmp(value, orders[order]) != 0)
@@ -168,7 +193,11 @@ static int take(struct options *o, const char *option, const char *value, struct
 
 static bool take_flag(struct options *o, const char *name)
 {
-	const struct { const char *name; bool *at; } flags[] = { { "--json", &o->json }, { "--verify", &o->check }, { "--stats", &o->device.stats } };
+	const struct {
+		const char *name;
+		bool *at;
+	} flags[] = { { "--json", &o->json }, { "--verify", &o->check },
+		{ "--stats", &o->device.stats } };
 
 	for (size_t i = 0; i < ob_count(flags); i++) {
 		if (strcmp(name, flags[i].name) == 0) {
@@ -189,7 +218,8 @@ int obx_ntt_main(int argc, char **argv)
 	int code;
 
 	if (argc > 1 && strcmp(argv[1], "bench") == 0)
-		return obx_kernel_bench_help(argc, argv) ? usage(stdout) : obx_ntt_bench(argc, argv);
+		return obx_kernel_bench_help(argc, argv) ? usage(stdout)
+							 : obx_ntt_bench(argc, argv);
 	for (int a = 1; a < argc; a++) {
 		if (strcmp(argv[a], "--help") == 0 || strcmp(argv[a], "-h") == 0)
 			return usage(stdout);

@@ -10,7 +10,7 @@
 #include "tools/kernel_bench.h"
 #include "tools/ntt_check.h"
 
-#define NAME "ntt"
+#define NAME  "ntt"
 #define BLOCK 4096
 
 static size_t place(size_t i, unsigned log_n, bool reversed)
@@ -18,7 +18,8 @@ static size_t place(size_t i, unsigned log_n, bool reversed)
 	return reversed ? obk_ntt_reverse_bits((uint32_t)i, log_n) : i;
 }
 
-static struct obk_fr value_of_coefficients(const struct obk_fr *c, unsigned log_n, bool reversed, const struct obk_fr *z)
+static struct obk_fr value_of_coefficients(
+	const struct obk_fr *c, unsigned log_n, bool reversed, const struct obk_fr *z)
 {
 	struct obk_fr sum = obk_fr_zero;
 
@@ -30,7 +31,8 @@ static struct obk_fr value_of_coefficients(const struct obk_fr *c, unsigned log_
 }
 
 /* (z^n - g^n) / (n g^n) times the sum of X_k x_k / (z - x_k), x_k = g w^k; z is none of them. */
-static struct obk_fr value_of_values(const struct obk_fr *values, unsigned log_n, bool reversed, const struct obk_fr *shift, const struct obk_fr *z)
+static struct obk_fr value_of_values(const struct obk_fr *values, unsigned log_n, bool reversed,
+	const struct obk_fr *shift, const struct obk_fr *z)
 {
 	static struct obk_fr inverse[BLOCK], scratch[BLOCK], x[BLOCK];
 	struct obk_fr sum = obk_fr_zero, w, at = *shift, t, gn = *shift, zn = *z;
@@ -65,9 +67,11 @@ static struct obk_fr value_of_values(const struct obk_fr *values, unsigned log_n
 	return sum;
 }
 
-bool obx_ntt_agrees(const struct obk_ntt_job *job, const struct obk_fr *in, const struct obk_fr *out)
+bool obx_ntt_agrees(
+	const struct obk_ntt_job *job, const struct obk_fr *in, const struct obk_fr *out)
 {
-	bool inverse = job->direction == OBK_NTT_INVERSE, in_reversed = job->order == OBK_NTT_RN || job->order == OBK_NTT_RR;
+	bool inverse = job->direction == OBK_NTT_INVERSE,
+	     in_reversed = job->order == OBK_NTT_RN || job->order == OBK_NTT_RR;
 	bool out_reversed = job->order == OBK_NTT_NR || job->order == OBK_NTT_RR;
 	const struct obk_fr *shift = job->coset ? job->coset : &obk_fr_one;
 	struct obk_fr z, have, want;
@@ -79,11 +83,15 @@ bool obx_ntt_agrees(const struct obk_ntt_job *job, const struct obk_fr *in, cons
 		return false;
 	}
 	obk_fr_from_plain(&z, plain);
-	want = value_of_coefficients(inverse ? out : in, job->log_n, inverse ? out_reversed : in_reversed, &z);
-	have = value_of_values(inverse ? in : out, job->log_n, inverse ? in_reversed : out_reversed, shift, &z);
+	want = value_of_coefficients(
+		inverse ? out : in, job->log_n, inverse ? out_reversed : in_reversed, &z);
+	have = value_of_values(
+		inverse ? in : out, job->log_n, inverse ? in_reversed : out_reversed, shift, &z);
 	if (obk_fr_equal(&have, &want))
 		return true;
-	fprintf(stderr, "outboard ntt: the transform does not verify: this machine or this program is at fault; try OUTBOARD_OPT=-all, and report it\n");
+	fprintf(stderr,
+		"outboard ntt: the transform does not verify: this machine or this program is at "
+		"fault; try OUTBOARD_OPT=-all, and report it\n");
 	return false;
 }
 
@@ -99,7 +107,8 @@ static bool work(void *arg, enum obx_side side)
 	struct bench *w = arg;
 	struct outboard_error error;
 
-	if (outboard_ntt_run(w->ntt[side], w->data[side], 1, OUTBOARD_HOST, NULL, &error) == OUTBOARD_OK)
+	if (outboard_ntt_run(w->ntt[side], w->data[side], 1, OUTBOARD_HOST, NULL, &error) ==
+		OUTBOARD_OK)
 		return true;
 	obx_devices_refused(&w->b->asked, &error);
 	return false;
@@ -107,14 +116,18 @@ static bool work(void *arg, enum obx_side side)
 
 static bool bench_size(struct obx_kernel_bench *b, struct bench *w, unsigned log_n)
 {
-	struct outboard_ntt_shape shape = { .log_n = log_n, .order = OUTBOARD_NR, .format = OUTBOARD_SCALAR_MONTGOMERY };
+	struct outboard_ntt_shape shape = {
+		.log_n = log_n, .order = OUTBOARD_NR, .format = OUTBOARD_SCALAR_MONTGOMERY
+	};
 	size_t n = (size_t)1 << log_n;
 	struct outboard_error error;
 	bool fine = true;
 	char name[16];
 
 	for (unsigned side = 0; side < OBX_SIDES && fine; side++) {
-		fine = !b->side[side] || outboard_ntt_new(b->side[side], &shape, &w->ntt[side], &error) == OUTBOARD_OK;
+		fine = !b->side[side] ||
+			outboard_ntt_new(b->side[side], &shape, &w->ntt[side], &error) ==
+				OUTBOARD_OK;
 		if (!fine)
 			obx_devices_refused(&b->asked, &error);
 	}
@@ -124,7 +137,8 @@ static bool bench_size(struct obx_kernel_bench *b, struct bench *w, unsigned log
 		outboard_ntt_free(w->ntt[side]);
 		w->ntt[side] = NULL;
 	}
-	if (fine && b->side[OBX_GPU] && memcmp(w->data[OBX_CPU], w->data[OBX_GPU], n * sizeof(*w->data[0])) != 0) {
+	if (fine && b->side[OBX_GPU] &&
+		memcmp(w->data[OBX_CPU], w->data[OBX_GPU], n * sizeof(*w->data[0])) != 0) {
 		obx_kernel_bench_differ(b, name);
 		fine = false;
 	}
@@ -133,7 +147,11 @@ static bool bench_size(struct obx_kernel_bench *b, struct bench *w, unsigned log
 
 int obx_ntt_bench(int argc, char **argv)
 {
-	struct obx_kernel_bench b = { .verb = NAME, .what = "forward transforms over Fr of BLS12-381, natural order in, bit-reversed out", .from = 10, .to = 18,
+	struct obx_kernel_bench b = { .verb = NAME,
+		.what = "forward transforms over Fr of BLS12-381, natural order in, bit-reversed "
+			"out",
+		.from = 10,
+		.to = 18,
 		.runs = 5 };
 	int code = obx_kernel_bench_options(&b, argc, argv, 2, 0, OBK_NTT_MAX_LOG_N, NULL, NULL);
 	struct bench w = { .b = &b };
@@ -148,7 +166,8 @@ int obx_ntt_bench(int argc, char **argv)
 			code = OBX_EXIT_UNWELL;
 		}
 		for (size_t i = 0; w.data[side] && i < (size_t)1 << b.to; i++)
-			obk_fr_from_plain(&w.data[side][i], (uint64_t[4]){ i * i, ~i, i * 0x9e3779b97f4a7c15u, i });
+			obk_fr_from_plain(&w.data[side][i],
+				(uint64_t[4]){ i * i, ~i, i * 0x9e3779b97f4a7c15u, i });
 	}
 	for (unsigned log_n = b.from; log_n <= b.to && fine && !code; log_n++)
 		fine = bench_size(&b, &w, log_n);

@@ -22,7 +22,8 @@ static const struct {
 	int (*main)(int argc, char **argv);
 } verbs[] = {
 	{ "run", "run a CUDA program with the GPUs of a server", obx_run_main },
-	{ "check", "is the server there, what does it run, how far away is it, what is wrong", obx_check_main },
+	{ "check", "is the server there, what does it run, how far away is it, what is wrong",
+		obx_check_main },
 	{ "info", "the server's devices", obx_info_main },
 	{ "top", "the sessions of a server, refreshed", obx_top_main },
 	{ "config", "check a configuration of outboard-server", obx_config_main },
@@ -32,7 +33,10 @@ static const struct {
 	{ "kzg", "KZG commitments, proofs, cells of blobs, on this machine", obx_kzg_main },
 	{ "msm", "multi-scalar products of files, on this machine", obx_msm_main },
 	{ "ntt", "number-theoretic transforms of files, on this machine", obx_ntt_main },
-	{ "rqa", "recurrence quantification: one series, sweeps over grids of parameters, plots, a page", obx_rqa_main },
+	{ "rqa",
+		"recurrence quantification: one series, sweeps over grids of parameters, plots, a "
+		"page",
+		obx_rqa_main },
 };
 
 const char *obx_server_url(const char *given)
@@ -44,7 +48,8 @@ const char *obx_server_url(const char *given)
 
 bool obx_find_file(const char *name, char *ret_path, size_t size)
 {
-	static const char *const places[] = { "../lib/outboard", "../client-shim", "../softdevice", "../server", "." };
+	static const char *const places[] = { "../lib/outboard", "../client-shim", "../softdevice",
+		"../server", "." };
 	char self[4096];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 	char *slash;
@@ -60,17 +65,23 @@ bool obx_find_file(const char *name, char *ret_path, size_t size)
 
 		snprintf(joined, sizeof joined, "%s/%s/%s", self, places[i], name);
 		if (access(joined, R_OK) == 0) {
-			char *real = realpath(joined, NULL); /* without "..": it goes into LD_LIBRARY_PATH */
+			/* without "..": it goes into LD_LIBRARY_PATH */
+			char *real = realpath(joined, NULL);
 			bool fits = real && strlen(real) < size;
 
-			/* The link's own name matters (libcuda.so.1), its directory is what is made real. */
+			/*
+			 * The link's own name matters (libcuda.so.1), its directory is what is made
+			 * real.
+			 */
 			if (fits)
 				strcpy(ret_path, real);
 			free(real);
 			return fits;
 		}
 	}
-	fprintf(stderr, "outboard: %s is neither in %s/../lib/outboard nor in a build tree around it; install Outboard or build it with 'ninja'\n",
+	fprintf(stderr,
+		"outboard: %s is neither in %s/../lib/outboard nor in a build tree around it; "
+		"install Outboard or build it with 'ninja'\n",
 		name, self);
 	return false;
 }
@@ -83,13 +94,14 @@ int obx_usage_error(const char *verb, const char *format, ...)
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);
-	fprintf(stderr, "%s 'outboard%s%s --help' shows the usage\n", format[strlen(format) - 1] == '?' ? "" : ";", *verb ? " " : "", verb);
+	fprintf(stderr, "%s 'outboard%s%s --help' shows the usage\n",
+		format[strlen(format) - 1] == '?' ? "" : ";", *verb ? " " : "", verb);
 	return OBX_EXIT_USAGE;
 }
 
 /* ---- what was probably meant ---- */
 
-#define NEAR 3u        /* more changes than that make another word */
+#define NEAR         3u /* more changes than that make another word */
 #define OPTION_BYTES 64u
 
 /* The nearer of two names to what was typed: whether `name` goes before `*best`. */
@@ -103,7 +115,8 @@ static bool nearer(const char *word, const char *name, unsigned *best)
 	return true;
 }
 
-int obx_word_unknown(const char *verb, const char *what, const char *word, const char *const *names, size_t n)
+int obx_word_unknown(
+	const char *verb, const char *what, const char *word, const char *const *names, size_t n)
 {
 	const char *meant = NULL;
 	unsigned best = NEAR;
@@ -111,8 +124,9 @@ int obx_word_unknown(const char *verb, const char *what, const char *word, const
 	for (size_t i = 0; i < n; i++)
 		if (nearer(word, names[i], &best))
 			meant = names[i];
-	return meant ? obx_usage_error(verb, "there is no %s '%.60s'; did you mean '%s'?", what, word, meant) :
-		       obx_usage_error(verb, "there is no %s '%.60s'", what, word);
+	return meant ? obx_usage_error(verb, "there is no %s '%.60s'; did you mean '%s'?", what,
+			       word, meant)
+		     : obx_usage_error(verb, "there is no %s '%.60s'", what, word);
 }
 
 static int dispatch(int argc, char **argv);
@@ -120,15 +134,17 @@ static int dispatch(int argc, char **argv);
 /* What `outboard VERB --help` prints; the caller frees it. NULL: no memory. */
 static char *help_of(const char *verb)
 {
-	char words[OPTION_BYTES], *text = NULL, *argv[5] = { (char *)(uintptr_t)"outboard" }, *rest = NULL;
+	char words[OPTION_BYTES], *text = NULL, *argv[5] = { (char *)(uintptr_t) "outboard" },
+				  *rest = NULL;
 	FILE *kept = stdout, *memory;
 	size_t size;
 	int argc = 1;
 
 	snprintf(words, sizeof words, "%s", verb);
-	for (char *word = strtok_r(words, " ", &rest); word && argc < 3; word = strtok_r(NULL, " ", &rest))
+	for (char *word = strtok_r(words, " ", &rest); word && argc < 3;
+		word = strtok_r(NULL, " ", &rest))
 		argv[argc++] = word;
-	argv[argc++] = (char *)(uintptr_t)"--help";
+	argv[argc++] = (char *)(uintptr_t) "--help";
 	memory = open_memstream(&text, &size);
 	if (!memory)
 		return NULL;
@@ -140,7 +156,10 @@ static char *help_of(const char *verb)
 	return text;
 }
 
-/* The option in the verb's --help that is nearest to what was typed; "" when none is near. Returns how many changes lie between them. */
+/*
+ * The option in the verb's --help that is nearest to what was typed; "" when none is near. Returns
+ * how many changes lie between them.
+ */
 static unsigned option_nearest(const char *verb, const char *word, char ret_meant[OPTION_BYTES])
 {
 	OB_CLEANUP(ob_freep) char *help = help_of(verb);
@@ -152,7 +171,9 @@ static unsigned option_nearest(const char *verb, const char *word, char ret_mean
 	for (const char *at = help; at && (at = strstr(at, "--")) != NULL; at += 2) {
 		size_t n = 2 + strspn(at + 2, "abcdefghijklmnopqrstuvwxyz0123456789-");
 
-		if (n > 2 && n < sizeof name && snprintf(name, sizeof name, "%.*s", (int)n, at) > 0 && nearer(asked, name, &best))
+		if (n > 2 && n < sizeof name &&
+			snprintf(name, sizeof name, "%.*s", (int)n, at) > 0 &&
+			nearer(asked, name, &best))
 			memcpy(ret_meant, name, sizeof name);
 	}
 	return best;
@@ -162,8 +183,9 @@ static int option_refuse(const char *verb, const char *word, const char *meant)
 {
 	if (word[0] != '-')
 		return obx_usage_error(verb, "unexpected '%.60s'", word);
-	return meant[0] ? obx_usage_error(verb, "there is no option %.60s; did you mean %s?", word, meant) :
-			  obx_usage_error(verb, "there is no option %.60s", word);
+	return meant[0]
+		? obx_usage_error(verb, "there is no option %.60s; did you mean %s?", word, meant)
+		: obx_usage_error(verb, "there is no option %.60s", word);
 }
 
 int obx_option_unknown(const char *verb, const char *word)
@@ -184,7 +206,8 @@ int obx_option_wrong(const char *verb, int c, char *const *argv)
 		return obx_usage_error(verb, "%s needs a value", word);
 	/* optopt of a long option: it exists, and was given a value by '='. */
 	if (optopt && word[0] == '-' && word[1] == '-' && strchr(word, '='))
-		return obx_usage_error(verb, "%.*s takes no value", (int)ob_min(strcspn(word, "="), (size_t)OPTION_BYTES), word);
+		return obx_usage_error(verb, "%.*s takes no value",
+			(int)ob_min(strcspn(word, "="), (size_t)OPTION_BYTES), word);
 	if (optopt > ' ' && optopt < 0x7f && word[1] != '-')
 		return option_refuse(verb, letter, "");
 	/* The help may name another program's option of this very name. */
@@ -193,18 +216,28 @@ int obx_option_wrong(const char *verb, int c, char *const *argv)
 
 static int usage(FILE *out)
 {
-	fprintf(out, "usage: outboard VERB ...\n\nRun CUDA programs on the GPUs of another machine.\n\n");
+	fprintf(out,
+		"usage: outboard VERB ...\n\nRun CUDA programs on the GPUs of another "
+		"machine.\n\n");
 	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
 		fprintf(out, "  %-7s %s\n", verbs[i].name, verbs[i].what);
-	fprintf(out, "\n'outboard VERB --help' says more. The server is --server URL, else OUTBOARD_SERVER, else %s;\n"
-		     "several with commas between them are asked for their load, and the least loaded is taken.\n", DEFAULT_SERVER);
+	fprintf(out,
+		"\n'outboard VERB --help' says more. The server is --server URL, else "
+		"OUTBOARD_SERVER, else %s;\n"
+		"several with commas between them are asked for their load, and the least loaded "
+		"is taken.\n",
+		DEFAULT_SERVER);
 	return out == stdout ? 0 : OBX_EXIT_USAGE;
 }
 
-/* Verbs whose arguments may be another program's, or that have verbs of their own, look for --help themselves. */
+/*
+ * Verbs whose arguments may be another program's, or that have verbs of their own, look for --help
+ * themselves.
+ */
 static bool help_wanted(int argc, char **argv)
 {
-	if (strcmp(argv[1], "run") == 0 || strcmp(argv[1], "bench") == 0 || strcmp(argv[1], "rqa") == 0)
+	if (strcmp(argv[1], "run") == 0 || strcmp(argv[1], "bench") == 0 ||
+		strcmp(argv[1], "rqa") == 0)
 		return false;
 	for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++)
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
@@ -215,11 +248,12 @@ static bool help_wanted(int argc, char **argv)
 /* -1: there is no such verb. */
 static int dispatch(int argc, char **argv)
 {
-	char *help[] = { argv[1], (char *)(uintptr_t)"--help", NULL };
+	char *help[] = { argv[1], (char *)(uintptr_t) "--help", NULL };
 
 	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
 		if (strcmp(argv[1], verbs[i].name) == 0)
-			return help_wanted(argc, argv) ? verbs[i].main(2, help) : verbs[i].main(argc - 1, argv + 1);
+			return help_wanted(argc, argv) ? verbs[i].main(2, help)
+						       : verbs[i].main(argc - 1, argv + 1);
 	return -1;
 }
 
@@ -230,7 +264,8 @@ static int run(int argc, char **argv)
 
 	if (argc < 2)
 		return usage(stderr);
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+		strcmp(argv[1], "help") == 0)
 		return usage(stdout);
 	if (strcmp(argv[1], "--version") == 0) {
 		printf("outboard %s, protocol %u\n", OB_VERSION, OBP_VERSION);
@@ -252,7 +287,8 @@ static int output_end(int code)
 	errno = 0;
 	if (fflush(stdout) == 0 && !lost)
 		return code;
-	fprintf(stderr, "outboard: the output could not be written%s%s\n", errno ? ": " : "", errno ? strerror(errno) : "");
+	fprintf(stderr, "outboard: the output could not be written%s%s\n", errno ? ": " : "",
+		errno ? strerror(errno) : "");
 	return code ? code : OBX_EXIT_UNWELL;
 }
 

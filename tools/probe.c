@@ -18,7 +18,9 @@
 
 enum ob_err obx_probe_open(struct obx_probe *probe, const struct obt_url *url, uint64_t timeout_ns)
 {
-	const struct obp_preface preface = { .magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_NEW };
+	const struct obp_preface preface = {
+		.magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_NEW
+	};
 	static struct obp_message hello;
 	uint64_t began = ob_clock_ns(), deadline = began + timeout_ns;
 	enum ob_err err;
@@ -31,7 +33,9 @@ enum ob_err obx_probe_open(struct obx_probe *probe, const struct obt_url *url, u
 	if (err)
 		return err;
 	probe->connect_ns = ob_clock_ns() - began;
-	hello = (struct obp_message){ .type = OBP_MSG_HELLO, .hello = { .version = OB_VERSION, .program = "outboard", .pid = (uint64_t)getpid() } };
+	hello = (struct obp_message){ .type = OBP_MSG_HELLO,
+		.hello = {
+			.version = OB_VERSION, .program = "outboard", .pid = (uint64_t)getpid() } };
 	if (url->shm && ob_opt_on(OB_OPT_SHM) && !obt_shm_offer(&probe->stream, &probe->why))
 		return OB_ERR_UNSUPPORTED;
 	hello.shm = obt_shm_offered(&probe->stream);
@@ -99,13 +103,19 @@ void obx_probe_close(struct obx_probe *probe)
 	obp_message_fini(&probe->welcome);
 }
 
-void obx_probe_explain(const struct obx_probe *probe, const struct obt_url *url, const char *text, enum ob_err err, int saved_errno, char *ret_text,
-	size_t size)
+void obx_probe_explain(const struct obx_probe *probe, const struct obt_url *url, const char *text,
+	enum ob_err err, int saved_errno, char *ret_text, size_t size)
 {
 	const char *known = obt_stream_why(&probe->stream);
-	const struct obt_failure failure = { .err = err, .saved_errno = saved_errno, .connected = probe->connect_ns != 0,
-		.timeout_s = (unsigned)(probe->timeout_ns / OB_SECOND), .url = url, .text = text,
-		.why = err == OB_ERR_REFUSED ? probe->welcome.text : probe->why ? probe->why : known };
+	const struct obt_failure failure = { .err = err,
+		.saved_errno = saved_errno,
+		.connected = probe->connect_ns != 0,
+		.timeout_s = (unsigned)(probe->timeout_ns / OB_SECOND),
+		.url = url,
+		.text = text,
+		.why = err == OB_ERR_REFUSED ? probe->welcome.text
+			: probe->why         ? probe->why
+					     : known };
 
 	obt_failure_print(&failure, ret_text, size);
 }

@@ -14,9 +14,9 @@
 
 #include "base/cleanup.h"
 
-#define HEADERS_MAX 128u   /* program headers that are looked at */
-#define DYNAMIC_MAX 4096u  /* entries of the dynamic section */
-#define NAME_BYTES 256u
+#define HEADERS_MAX 128u  /* program headers that are looked at */
+#define DYNAMIC_MAX 4096u /* entries of the dynamic section */
+#define NAME_BYTES  256u
 
 /* As execvp: a name without a slash is looked for in PATH. */
 static void find(const char *command, char *ret_path)
@@ -27,12 +27,15 @@ static void find(const char *command, char *ret_path)
 	snprintf(ret_path, OBX_PROGRAM_PATH, "%s", command);
 	if (strchr(command, '/'))
 		return;
-	for (const char *at = path ? path : "/bin:/usr/bin"; at; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
+	for (const char *at = path ? path : "/bin:/usr/bin"; at;
+		at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
 		int n = (int)strcspn(at, ":");
 		char joined[OBX_PROGRAM_PATH];
 
-		if (snprintf(joined, sizeof joined, "%.*s%s%s", n, at, n ? "/" : "", command) < (int)sizeof joined && stat(joined, &st) == 0 &&
-		    S_ISREG(st.st_mode) && access(joined, X_OK) == 0) {
+		if (snprintf(joined, sizeof joined, "%.*s%s%s", n, at, n ? "/" : "", command) <
+				(int)sizeof joined &&
+			stat(joined, &st) == 0 && S_ISREG(st.st_mode) &&
+			access(joined, X_OK) == 0) {
 			memcpy(ret_path, joined, sizeof joined);
 			return;
 		}
@@ -79,17 +82,24 @@ static bool is_sanitizer(const char *name)
 static bool needs_sanitizer(const struct elf *elf, const Elf64_Phdr *dynamic)
 {
 	uint64_t strings = UINT64_MAX;
-	unsigned n = dynamic->p_filesz / sizeof(Elf64_Dyn) < DYNAMIC_MAX ? (unsigned)(dynamic->p_filesz / sizeof(Elf64_Dyn)) : DYNAMIC_MAX;
+	unsigned n = dynamic->p_filesz / sizeof(Elf64_Dyn) < DYNAMIC_MAX
+		? (unsigned)(dynamic->p_filesz / sizeof(Elf64_Dyn))
+		: DYNAMIC_MAX;
 	char name[NAME_BYTES];
 	Elf64_Dyn entry;
 
-	for (unsigned i = 0; i < n && read_at(elf->fd, &entry, sizeof entry, dynamic->p_offset + i * sizeof entry); i++)
+	for (unsigned i = 0; i < n &&
+		read_at(elf->fd, &entry, sizeof entry, dynamic->p_offset + i * sizeof entry);
+		i++)
 		if (entry.d_tag == DT_STRTAB)
 			strings = offset_of(elf, entry.d_un.d_ptr);
 	if (strings == UINT64_MAX)
 		return false;
-	for (unsigned i = 0; i < n && read_at(elf->fd, &entry, sizeof entry, dynamic->p_offset + i * sizeof entry); i++)
-		if (entry.d_tag == DT_NEEDED && entry.d_un.d_val < UINT32_MAX && read_name(elf->fd, name, strings + entry.d_un.d_val) && is_sanitizer(name))
+	for (unsigned i = 0; i < n &&
+		read_at(elf->fd, &entry, sizeof entry, dynamic->p_offset + i * sizeof entry);
+		i++)
+		if (entry.d_tag == DT_NEEDED && entry.d_un.d_val < UINT32_MAX &&
+			read_name(elf->fd, name, strings + entry.d_un.d_val) && is_sanitizer(name))
 			return true;
 	return false;
 }
@@ -104,12 +114,15 @@ enum obx_program obx_program_look(const char *command, char *ret_path)
 	find(command, ret_path);
 	OB_CLEANUP(ob_closep) int fd = open(ret_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
-	if (fd < 0 || !read_at(fd, &head, sizeof head, 0) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
+	if (fd < 0 || !read_at(fd, &head, sizeof head, 0) ||
+		memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
 		return OBX_PROGRAM_PLAIN;
 	if (head.e_ident[EI_CLASS] == ELFCLASS32)
 		return OBX_PROGRAM_NARROW;
 	elf.fd = fd;
-	for (; elf.n < head.e_phnum && elf.n < HEADERS_MAX && head.e_phentsize == sizeof elf.headers[0]; elf.n++) {
+	for (; elf.n < head.e_phnum && elf.n < HEADERS_MAX &&
+		head.e_phentsize == sizeof elf.headers[0];
+		elf.n++) {
 		Elf64_Phdr *h = &elf.headers[elf.n];
 
 		if (!read_at(fd, h, sizeof *h, head.e_phoff + elf.n * sizeof *h))
@@ -125,5 +138,6 @@ enum obx_program obx_program_look(const char *command, char *ret_path)
 		return OBX_PROGRAM_STATIC;
 	if (read_name(fd, name, interpreter->p_offset) && strstr(name, "ld-musl"))
 		return OBX_PROGRAM_MUSL;
-	return dynamic && needs_sanitizer(&elf, dynamic) ? OBX_PROGRAM_SANITIZER : OBX_PROGRAM_PLAIN;
+	return dynamic && needs_sanitizer(&elf, dynamic) ? OBX_PROGRAM_SANITIZER
+							 : OBX_PROGRAM_PLAIN;
 }

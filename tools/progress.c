@@ -9,15 +9,17 @@
 #include "tools/progress.h"
 
 #define FIRST_AFTER OB_SECOND
-#define EVERY (100 * OB_MS)
-#define WIDTH 40
+#define EVERY       (100 * OB_MS)
+#define WIDTH       40
 
 void obx_progress_begin(struct obx_progress *p, const char *what)
 {
 	const char *forced = getenv("OUTBOARD_PROGRESS");
 	bool force = forced && strcmp(forced, "1") == 0;
 
-	*p = (struct obx_progress){ .what = what, .begun = ob_clock_ns(), .wanted = force || isatty(STDERR_FILENO) };
+	*p = (struct obx_progress){
+		.what = what, .begun = ob_clock_ns(), .wanted = force || isatty(STDERR_FILENO)
+	};
 	p->shown = force ? 0 : p->begun + FIRST_AFTER - EVERY;
 }
 

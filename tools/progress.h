@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A bar on stderr for work that takes longer than a second, if stderr is a terminal (or always, for tests, with OUTBOARD_PROGRESS=1). The main thread
- * owns it; obx_progress_step may be called by any thread, by one at a time, which is what the kernels promise of their progress callbacks.
+ * A bar on stderr for work that takes longer than a second, if stderr is a terminal (or always, for
+ * tests, with OUTBOARD_PROGRESS=1). The main thread owns it; obx_progress_step may be called by any
+ * thread, by one at a time, which is what the kernels promise of their progress callbacks.
  */
 #ifndef OBX_PROGRESS_H
 #define OBX_PROGRESS_H

@@ -15,7 +15,7 @@
 #include "tools/servers.h"
 
 #define PATH_BYTES 4096
-#define LIBRARY "libcuda.so.1" /* as programs look for it */
+#define LIBRARY    "libcuda.so.1" /* as programs look for it */
 
 static int usage(void)
 {
@@ -23,10 +23,12 @@ static int usage(void)
 	     "\n"
 	     "Runs COMMAND with the server's GPUs. The exit code is COMMAND's own.\n"
 	     "\n"
-	     "  --server URL   tls://host:port, tcp://host:port, unix:/path, shm:/path (on this host, through shared memory), or several\n"
+	     "  --server URL   tls://host:port, tcp://host:port, unix:/path, shm:/path (on this "
+	     "host, through shared memory), or several\n"
 	     "                 with commas: the least loaded is taken\n"
 	     "                 (else OUTBOARD_SERVER, else tcp://127.0.0.1:14800)\n"
-	     "  --policy NAME  how one of several is chosen: least-load, binpack, spread, power-of-two, ...\n"
+	     "  --policy NAME  how one of several is chosen: least-load, binpack, spread, "
+	     "power-of-two, ...\n"
 	     "  --vram SIZE    this much device memory at most; a server must have it free\n"
 	     "  --share F      this part of the device's time at most, 0.01 to 1\n"
 	     "  --priority P   low, normal or high; a server may allow less\n"
@@ -53,9 +55,10 @@ static void join(const char *name, const char *value, bool before)
 }
 
 /*
- * The directory comes first for programs that look for the file by its name; the preload is for those that set their own LD_LIBRARY_PATH or
- * RUNPATH: the library's SONAME makes glibc hand it to a later dlopen("libcuda.so.1"). Where the loader does not take the path, or the file has
- * another name, there is a link.
+ * The directory comes first for programs that look for the file by its name; the preload is for
+ * those that set their own LD_LIBRARY_PATH or RUNPATH: the library's SONAME makes glibc hand it to
+ * a later dlopen("libcuda.so.1"). Where the loader does not take the path, or the file has another
+ * name, there is a link.
  */
 static bool use_library(const char *file, bool may_preload)
 {
@@ -67,7 +70,8 @@ static bool use_library(const char *file, bool may_preload)
 	takes = obx_loader_takes(path);
 	if (takes && strcmp(file, LIBRARY) == 0) {
 		if (may_preload)
-			join("LD_PRELOAD", path, false); /* what was asked to come first still does */
+			/* what was asked to come first still does */
+			join("LD_PRELOAD", path, false);
 		*strrchr(path, '/') = 0;
 		join("LD_LIBRARY_PATH", path, true);
 		return true;
@@ -76,8 +80,12 @@ static bool use_library(const char *file, bool may_preload)
 		snprintf(preload, sizeof preload, "%s/" LIBRARY, folder);
 		join("LD_LIBRARY_PATH", folder, true);
 	} else if (!takes) {
-		fprintf(stderr, "outboard run: the loader takes no blank, colon, semicolon or $ in %s, and no link to it can be made in %s: %s. "
-			"Let XDG_RUNTIME_DIR name a folder of yours, or install Outboard elsewhere\n", path, folder, strerror(errno));
+		fprintf(stderr,
+			"outboard run: the loader takes no blank, colon, semicolon or $ in %s, and "
+			"no link to it can be made in %s: %s. "
+			"Let XDG_RUNTIME_DIR name a folder of yours, or install Outboard "
+			"elsewhere\n",
+			path, folder, strerror(errno));
 		return false;
 	}
 	if (may_preload)
@@ -86,8 +94,9 @@ static bool use_library(const char *file, bool may_preload)
 }
 
 /*
- * The address sanitizer refuses to start when another library was loaded before its own. Ours replaces nothing of the C library, so for programs that are
- * started by the command (a shell, make, a test runner) that check is turned off, unless the user has said otherwise.
+ * The address sanitizer refuses to start when another library was loaded before its own. Ours
+ * replaces nothing of the C library, so for programs that are started by the command (a shell,
+ * make, a test runner) that check is turned off, unless the user has said otherwise.
  */
 static void sanitizer_allow(void)
 {
@@ -97,7 +106,10 @@ static void sanitizer_allow(void)
 		join("ASAN_OPTIONS", "verify_asan_link_order=0", true);
 }
 
-/* Sets what the loader needs; for a program that could make nothing of it, says why. False: there is no library, and it was said. */
+/*
+ * Sets what the loader needs; for a program that could make nothing of it, says why. False: there
+ * is no library, and it was said.
+ */
 static bool prepare(const char *command, const char *file)
 {
 	char path[OBX_PROGRAM_PATH];
@@ -105,16 +117,25 @@ static bool prepare(const char *command, const char *file)
 
 	switch (kind) {
 	case OBX_PROGRAM_STATIC:
-		fprintf(stderr, "outboard run: %s is linked statically and loads no library: it gets no GPU from here, only programs that it starts do. "
-			"Link it dynamically; NVIDIA's runtime may stay static\n", path);
+		fprintf(stderr,
+			"outboard run: %s is linked statically and loads no library: it gets no "
+			"GPU from here, only programs that it starts do. "
+			"Link it dynamically; NVIDIA's runtime may stay static\n",
+			path);
 		break;
 	case OBX_PROGRAM_MUSL:
-		fprintf(stderr, "outboard run: %s is built for the musl C library, and CUDA's libraries for glibc: it gets no GPU and runs without. "
-			"Build it on a system with glibc, or run it in a container with one\n", path);
+		fprintf(stderr,
+			"outboard run: %s is built for the musl C library, and CUDA's libraries "
+			"for glibc: it gets no GPU and runs without. "
+			"Build it on a system with glibc, or run it in a container with one\n",
+			path);
 		return true;
 	case OBX_PROGRAM_NARROW:
-		fprintf(stderr, "outboard run: %s is a 32-bit program, and CUDA's driver has 64 bits: it gets no GPU and runs without. Build it for 64 "
-			"bits\n", path);
+		fprintf(stderr,
+			"outboard run: %s is a 32-bit program, and CUDA's driver has 64 bits: it "
+			"gets no GPU and runs without. Build it for 64 "
+			"bits\n",
+			path);
 		return true;
 	default:
 		break;
@@ -123,7 +144,9 @@ static bool prepare(const char *command, const char *file)
 	return use_library(file, kind != OBX_PROGRAM_SANITIZER);
 }
 
-/* The client library reads these from its environment; a wrong one is better said here than there. */
+/*
+ * The client library reads these from its environment; a wrong one is better said here than there.
+ */
 static bool wish(int option, const char *text, const char **ret_wanted)
 {
 	enum obl_policy policy;
@@ -133,7 +156,8 @@ static bool wish(int option, const char *text, const char **ret_wanted)
 
 	switch (option) {
 	case 'P':
-		*ret_wanted = "least-load, round-robin, weighted, least-connections, power-of-two, binpack, spread or exclusive";
+		*ret_wanted = "least-load, round-robin, weighted, least-connections, power-of-two, "
+			      "binpack, spread or exclusive";
 		setenv("OUTBOARD_POLICY", text, 1);
 		return obl_policy_parse(text, &policy);
 	case 'v':
@@ -148,17 +172,24 @@ static bool wish(int option, const char *text, const char **ret_wanted)
 	default:
 		*ret_wanted = "low, normal or high";
 		setenv("OUTBOARD_PRIORITY", text, 1);
-		return strcmp(text, "low") == 0 || strcmp(text, "normal") == 0 || strcmp(text, "high") == 0;
+		return strcmp(text, "low") == 0 || strcmp(text, "normal") == 0 ||
+			strcmp(text, "high") == 0;
 	}
 }
 
 int obx_run_main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "server", required_argument, NULL, 's' }, { "direct", no_argument, NULL, 'd' }, { "stats", no_argument, NULL, 'S' },
-		{ "trace", required_argument, NULL, 't' },  { "sync", no_argument, NULL, 'y' },   { "help", no_argument, NULL, 'h' },
-		{ "policy", required_argument, NULL, 'P' }, { "vram", required_argument, NULL, 'v' },
-		{ "share", required_argument, NULL, 'H' }, { "priority", required_argument, NULL, 'p' },
+		{ "server", required_argument, NULL, 's' },
+		{ "direct", no_argument, NULL, 'd' },
+		{ "stats", no_argument, NULL, 'S' },
+		{ "trace", required_argument, NULL, 't' },
+		{ "sync", no_argument, NULL, 'y' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "policy", required_argument, NULL, 'P' },
+		{ "vram", required_argument, NULL, 'v' },
+		{ "share", required_argument, NULL, 'H' },
+		{ "priority", required_argument, NULL, 'p' },
 		{ 0 },
 	};
 	const char *server = NULL, *why = NULL;
@@ -187,7 +218,8 @@ int obx_run_main(int argc, char **argv)
 		case 'H':
 		case 'p':
 			if (!wish(c, optarg, &why))
-				return obx_usage_error("run", "%s takes %s, not '%s'", argv[optind - 2], why, optarg);
+				return obx_usage_error("run", "%s takes %s, not '%s'",
+					argv[optind - 2], why, optarg);
 			break;
 		case 'h':
 			return usage();

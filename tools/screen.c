@@ -36,9 +36,12 @@ void obx_screen_open(struct obx_screen *screen)
 	struct sigaction once = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
 	struct termios keys;
 
-	*screen = (struct obx_screen){ .terminal = isatty(STDOUT_FILENO), .rows = UINT_MAX, .columns = UINT_MAX };
+	*screen = (struct obx_screen){
+		.terminal = isatty(STDOUT_FILENO), .rows = UINT_MAX, .columns = UINT_MAX
+	};
 	/* A process in the background must not touch the terminal: it would be stopped. */
-	if (!screen->terminal || tcgetpgrp(STDIN_FILENO) != getpgrp() || tcgetattr(STDIN_FILENO, &before) != 0)
+	if (!screen->terminal || tcgetpgrp(STDIN_FILENO) != getpgrp() ||
+		tcgetattr(STDIN_FILENO, &before) != 0)
 		return;
 	keys = before;
 	keys.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
@@ -80,7 +83,9 @@ bool obx_screen_wait(struct obx_screen *screen, double seconds)
 	int ready;
 
 	if (!screen->keys) {
-		nanosleep(&(struct timespec){ .tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9) }, NULL);
+		nanosleep(&(struct timespec){ .tv_sec = (time_t)seconds,
+				  .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9) },
+			NULL);
 		return false;
 	}
 	ready = poll(&input, 1, (int)(seconds * 1e3));

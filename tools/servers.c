@@ -23,7 +23,8 @@ bool obx_servers_valid(const char *list, const char **ret_why)
 
 static void print_free(const struct obp_load_device *device, char *ret, size_t size)
 {
-	ob_text_print_size(device->total > device->used ? device->total - device->used : 0, ret, size);
+	ob_text_print_size(
+		device->total > device->used ? device->total - device->used : 0, ret, size);
 }
 
 static void line(const struct obl_answer *a, bool chosen)
@@ -37,9 +38,10 @@ static void line(const struct obl_answer *a, bool chosen)
 	}
 	if (load->n_devices)
 		print_free(&load->devices[0], left, sizeof left);
-	printf("%c %-32s %s%4u of %u sessions, %3u %% busy, %s free, told in %.1f ms: %s\n", chosen ? '*' : ' ', a->url,
-	       load->draining ? "shutting down, " : "", load->sessions, load->max_sessions, load->busy / 10, left, (double)a->took_ns / 1e6,
-	       load->n_devices ? load->devices[0].name : "no device known yet");
+	printf("%c %-32s %s%4u of %u sessions, %3u %% busy, %s free, told in %.1f ms: %s\n",
+		chosen ? '*' : ' ', a->url, load->draining ? "shutting down, " : "", load->sessions,
+		load->max_sessions, load->busy / 10, left, (double)a->took_ns / 1e6,
+		load->n_devices ? load->devices[0].name : "no device known yet");
 }
 
 static void devices(const struct obp_load *load)
@@ -51,8 +53,11 @@ static void devices(const struct obp_load *load)
 		ob_text_print_size(d->total, total, sizeof total);
 		print_free(d, left, sizeof left);
 		ob_text_hex(d->uuid, sizeof d->uuid, uuid);
-		printf("      [%u] %s: compute capability %u.%u%s, %s, %s free, %u multiprocessors, %u sessions, UUID %s\n", i, d->name, d->capability / 10,
-		       d->capability % 10, d->ptx_only ? " (runs PTX only)" : "", total, left, d->units, d->sharers, uuid);
+		printf("      [%u] %s: compute capability %u.%u%s, %s, %s free, %u "
+		       "multiprocessors, %u sessions, UUID %s\n",
+			i, d->name, d->capability / 10, d->capability % 10,
+			d->ptx_only ? " (runs PTX only)" : "", total, left, d->units, d->sharers,
+			uuid);
 	}
 }
 
@@ -81,7 +86,8 @@ int obx_servers_look(const char *verb, const char *list, bool details)
 		obp_load_fini(&answers[i].load);
 	}
 	if (placed) {
-		printf("verdict  %u of %u answer; a program would get the one with the star\n", good, n);
+		printf("verdict  %u of %u answer; a program would get the one with the star\n",
+			good, n);
 	} else {
 		char text[512];
 

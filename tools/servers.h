@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* `check` and `info` of a list of servers: each asked for its load, one line or one paragraph each, and which of them a program would get. */
+/*
+ * `check` and `info` of a list of servers: each asked for its load, one line or one paragraph each, and which of them a program would get.
+ */
 #ifndef OBX_SERVERS_H
 #define OBX_SERVERS_H
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* `outboard top`: the sessions of one server, most calls first, refreshed. It asks the supervisor; no session notices. */
+/*
+ * `outboard top`: the sessions of one server, most calls first, refreshed. It asks the supervisor; no session notices.
+ */
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -22,7 +24,7 @@
 #define SCHEMA 1 /* of --json: keys are added, none changes its meaning */
 
 struct rates {
-	double calls, bytes, device;   /* calls/s, bytes/s, part of one device's time */
+	double calls, bytes, device; /* calls/s, bytes/s, part of one device's time */
 };
 
 struct top {
@@ -54,7 +56,9 @@ static struct rates rates_of(const struct top *top, const struct obp_load_sessio
 	if (seconds <= 0)
 		return r;
 	r.calls = (double)(s->calls - (old ? old->calls : 0)) / seconds;
-	r.bytes = (double)(s->bytes_in + s->bytes_out - (old ? old->bytes_in + old->bytes_out : 0)) / seconds;
+	r.bytes =
+		(double)(s->bytes_in + s->bytes_out - (old ? old->bytes_in + old->bytes_out : 0)) /
+		seconds;
 	r.device = (double)(s->device_ns - (old ? old->device_ns : 0)) / 1e9 / seconds;
 	return r;
 }
@@ -77,14 +81,20 @@ static const char *age(uint64_t ns, char *ret, size_t size)
 	if (s < 100)
 		snprintf(ret, size, "%.1fs", (double)ns / 1e9);
 	else if (s < 6000)
-		snprintf(ret, size, "%llum%02llus", (unsigned long long)(s / 60), (unsigned long long)(s % 60));
+		snprintf(ret, size, "%llum%02llus", (unsigned long long)(s / 60),
+			(unsigned long long)(s % 60));
 	else
-		snprintf(ret, size, "%lluh%02llum", (unsigned long long)(s / 3600), (unsigned long long)(s / 60 % 60));
+		snprintf(ret, size, "%lluh%02llum", (unsigned long long)(s / 3600),
+			(unsigned long long)(s / 60 % 60));
 	return ret;
 }
 
-/* One line of the screen, cut at its right end: a line that wraps would push the others off the screen. */
-static void put(const struct obx_screen *screen, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/*
+ * One line of the screen, cut at its right end: a line that wraps would push the others off the
+ * screen.
+ */
+static void put(const struct obx_screen *screen, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 static void put(const struct obx_screen *screen, const char *format, ...)
 {
 	char line[1024];
@@ -106,44 +116,53 @@ static void text_head(const struct top *top)
 	const struct obp_load *l = &top->now;
 	char up[32], used[32], total[32];
 
-	put(screen, "%s: version %s, driver %s, up %s%s", top->url_text, l->version, l->driver, age(l->uptime_ns, up, sizeof up),
-	    l->draining ? ", shutting down" : "");
-	put(screen, "%u of %u sessions, %u workers warm, %u starting; %llu in all, %llu refused; %.0f %% busy", l->sessions, l->max_sessions, l->warm,
-	    l->starting, (unsigned long long)l->sessions_total, (unsigned long long)l->refused_total, l->busy / 10.0);
+	put(screen, "%s: version %s, driver %s, up %s%s", top->url_text, l->version, l->driver,
+		age(l->uptime_ns, up, sizeof up), l->draining ? ", shutting down" : "");
+	put(screen,
+		"%u of %u sessions, %u workers warm, %u starting; %llu in all, %llu refused; %.0f "
+		"%% busy",
+		l->sessions, l->max_sessions, l->warm, l->starting,
+		(unsigned long long)l->sessions_total, (unsigned long long)l->refused_total,
+		l->busy / 10.0);
 	for (uint32_t i = 0; i < l->n_devices; i++) {
 		ob_text_print_size(l->devices[i].used, used, sizeof used);
 		ob_text_print_size(l->devices[i].total, total, sizeof total);
-		put(screen, "[%u] %s: %s of %s used by %u sessions", i, l->devices[i].name, used, total, l->devices[i].sharers);
+		put(screen, "[%u] %s: %s of %s used by %u sessions", i, l->devices[i].name, used,
+			total, l->devices[i].sharers);
 	}
 }
 
 /*
- * The columns, by what there is room for: 80 show what says which session works and how much of the device it has; the client, the rates of calls and bytes
- * and the age need more.
+ * The columns, by what there is room for: 80 show what says which session works and how much of the
+ * device it has; the client, the rates of calls and bytes and the age need more.
  */
 #define WIDE_COLUMNS 118u
 
 static void text_row(const struct obx_screen *screen, bool wide, const char *const cell[10])
 {
 	if (wide)
-		put(screen, "%8s %-16.16s %-22.22s %8s %10s %10s %11s %8s %6s %s", cell[0], cell[1], cell[2], cell[3], cell[4], cell[5], cell[6], cell[7],
-			cell[8],
-		    cell[9]);
+		put(screen, "%8s %-16.16s %-22.22s %8s %10s %10s %11s %8s %6s %s", cell[0], cell[1],
+			cell[2], cell[3], cell[4], cell[5], cell[6], cell[7], cell[8], cell[9]);
 	else
-		put(screen, "%8s %-14.14s %10s %8s %10s %7s %5s %s", cell[0], cell[1], cell[4], cell[5], cell[6], cell[7], cell[8], cell[9]);
+		put(screen, "%8s %-14.14s %10s %8s %10s %7s %5s %s", cell[0], cell[1], cell[4],
+			cell[5], cell[6], cell[7], cell[8], cell[9]);
 }
 
 static void state_print(const struct obp_load_session *s, char *ret, size_t size)
 {
 	static const char *const priorities[] = { "low priority", "", "high priority" };
-	const char *state = s->conduct ? obp_conduct_name(s->conduct) : s->idle_ns > 2 * OB_SECOND ? "idle" : "", *priority = priorities[s->priority];
+	const char *state = s->conduct       ? obp_conduct_name(s->conduct)
+		: s->idle_ns > 2 * OB_SECOND ? "idle"
+					     : "",
+		   *priority = priorities[s->priority];
 
 	snprintf(ret, size, "%s%s%s", state, *state && *priority ? ", " : "", priority);
 }
 
 static void text_print(const struct top *top)
 {
-	static const char *const names[10] = { "pid", "program", "client", "age", "memory", "calls/s", "bytes/s", "device", "share", "state" };
+	static const char *const names[10] = { "pid", "program", "client", "age", "memory",
+		"calls/s", "bytes/s", "device", "share", "state" };
 	const struct obx_screen *screen = &top->screen;
 	uint32_t used = top->now.n_devices + 5; /* lines that are no session's */
 	bool wide = screen->columns >= WIDE_COLUMNS;
@@ -151,10 +170,13 @@ static void text_print(const struct top *top)
 	text_head(top);
 	put(screen, "%s", "");
 	text_row(screen, wide, names);
-	for (uint32_t i = 0; i < top->now.n_sessions && (screen->rows <= used + 1 || i < screen->rows - used); i++) {
+	for (uint32_t i = 0;
+		i < top->now.n_sessions && (screen->rows <= used + 1 || i < screen->rows - used);
+		i++) {
 		const struct obp_load_session *s = &top->now.listed[i];
 		struct rates r = rates_of(top, s);
-		char pid[24], old[32], memory[32], calls[32], bytes[32], device[16] = "-", share[16], state[64];
+		char pid[24], old[32], memory[32], calls[32], bytes[32], device[16] = "-",
+									 share[16], state[64];
 
 		snprintf(pid, sizeof pid, "%llu", (unsigned long long)s->pid);
 		ob_text_print_size(s->memory, memory, sizeof memory);
@@ -164,13 +186,16 @@ static void text_print(const struct top *top)
 			snprintf(device, sizeof device, "%.0f %%", r.device * 100);
 		snprintf(share, sizeof share, "%.0f%%", s->share * 100.0 / OBP_SHARE_ALL);
 		state_print(s, state, sizeof state);
-		text_row(screen, wide, (const char *const[10]){ pid, s->program, s->client, age(s->age_ns, old, sizeof old), memory, calls, bytes, device,
-			share,
-			state });
+		text_row(screen, wide,
+			(const char *const[10]){ pid, s->program, s->client,
+				age(s->age_ns, old, sizeof old), memory, calls, bytes, device,
+				share, state });
 	}
 	if (top->now.sessions > top->now.n_sessions)
-		put(screen, "%s", top->now.n_sessions ? "... and more than one answer holds" :
-		    "the sessions are told to clients on the server's own host only: run this there");
+		put(screen, "%s",
+			top->now.n_sessions ? "... and more than one answer holds"
+					    : "the sessions are told to clients on the server's "
+					      "own host only: run this there");
 	fflush(stdout);
 }
 
@@ -191,17 +216,23 @@ static void json_session(const struct top *top, const struct obp_load_session *s
 {
 	struct rates r = rates_of(top, s);
 
-	printf("    {\"id\": \"%016llx\", \"pid\": %llu, ", (unsigned long long)s->id, (unsigned long long)s->pid);
+	printf("    {\"id\": \"%016llx\", \"pid\": %llu, ", (unsigned long long)s->id,
+		(unsigned long long)s->pid);
 	json_text("program", s->program, ", ");
 	json_text("client", s->client, ", ");
 	json_text("conduct", obp_conduct_name(s->conduct), ", ");
-	printf("\"age_seconds\": %.3f, \"idle_seconds\": %.3f, \"memory_bytes\": %llu, \"memory_limit_bytes\": %llu, ", (double)s->age_ns / 1e9,
-	       (double)s->idle_ns / 1e9, (unsigned long long)s->memory, (unsigned long long)s->memory_limit);
-	printf("\"calls\": %llu, \"replies\": %llu, \"bytes_in\": %llu, \"bytes_out\": %llu, ", (unsigned long long)s->calls, (unsigned long long)s->replies,
-	       (unsigned long long)s->bytes_in, (unsigned long long)s->bytes_out);
-	printf("\"calls_per_second\": %.1f, \"bytes_per_second\": %.1f, \"device_seconds\": %.6f, \"throttled_seconds\": %.6f, ", r.calls, r.bytes,
-	       (double)s->device_ns / 1e9, (double)s->throttled_ns / 1e9);
-	printf("\"share\": %.6f, \"priority\": %u, \"refusals\": %llu}", s->share / (double)OBP_SHARE_ALL, s->priority, (unsigned long long)s->refusals);
+	printf("\"age_seconds\": %.3f, \"idle_seconds\": %.3f, \"memory_bytes\": %llu, "
+	       "\"memory_limit_bytes\": %llu, ",
+		(double)s->age_ns / 1e9, (double)s->idle_ns / 1e9, (unsigned long long)s->memory,
+		(unsigned long long)s->memory_limit);
+	printf("\"calls\": %llu, \"replies\": %llu, \"bytes_in\": %llu, \"bytes_out\": %llu, ",
+		(unsigned long long)s->calls, (unsigned long long)s->replies,
+		(unsigned long long)s->bytes_in, (unsigned long long)s->bytes_out);
+	printf("\"calls_per_second\": %.1f, \"bytes_per_second\": %.1f, \"device_seconds\": %.6f, "
+	       "\"throttled_seconds\": %.6f, ",
+		r.calls, r.bytes, (double)s->device_ns / 1e9, (double)s->throttled_ns / 1e9);
+	printf("\"share\": %.6f, \"priority\": %u, \"refusals\": %llu}",
+		s->share / (double)OBP_SHARE_ALL, s->priority, (unsigned long long)s->refusals);
 }
 
 static void json_print(const struct top *top)
@@ -212,17 +243,21 @@ static void json_print(const struct top *top)
 	json_text("server", top->url_text, ", ");
 	json_text("version", l->version, ", ");
 	json_text("driver", l->driver, ", ");
-	printf("\"draining\": %s, \"sessions\": %u, \"max_sessions\": %u, \"warm\": %u, \"starting\": %u, \"busy_ratio\": %.3f, \"uptime_seconds\": %.3f, "
+	printf("\"draining\": %s, \"sessions\": %u, \"max_sessions\": %u, \"warm\": %u, "
+	       "\"starting\": %u, \"busy_ratio\": %.3f, \"uptime_seconds\": %.3f, "
 	       "\"sessions_total\": %llu, \"refused_total\": %llu,\n  \"devices\": [",
-	       l->draining ? "true" : "false", l->sessions, l->max_sessions, l->warm, l->starting, l->busy / 1000.0, (double)l->uptime_ns / 1e9,
-	       (unsigned long long)l->sessions_total, (unsigned long long)l->refused_total);
+		l->draining ? "true" : "false", l->sessions, l->max_sessions, l->warm, l->starting,
+		l->busy / 1000.0, (double)l->uptime_ns / 1e9, (unsigned long long)l->sessions_total,
+		(unsigned long long)l->refused_total);
 	for (uint32_t i = 0; i < l->n_devices; i++) {
 		const struct obp_load_device *d = &l->devices[i];
 
 		printf("%s\n    {", i ? "," : "");
 		json_text("name", d->name, ", ");
-		printf("\"memory_bytes\": %llu, \"used_bytes\": %llu, \"sharers\": %u, \"units\": %u, \"capability\": %u}", (unsigned long long)d->total,
-		       (unsigned long long)d->used, d->sharers, d->units, d->capability);
+		printf("\"memory_bytes\": %llu, \"used_bytes\": %llu, \"sharers\": %u, \"units\": "
+		       "%u, \"capability\": %u}",
+			(unsigned long long)d->total, (unsigned long long)d->used, d->sharers,
+			d->units, d->capability);
 	}
 	printf("],\n  \"listed\": [");
 	for (uint32_t i = 0; i < l->n_sessions; i++) {
@@ -238,11 +273,16 @@ static void json_print(const struct top *top)
 static bool look(struct top *top)
 {
 	struct obp_load load;
-	enum ob_err err = obl_ask(&top->url, OBP_LOAD_WANT_SESSIONS, ob_clock_ns() + ASK_NS, &top->kept, &load);
+	enum ob_err err = obl_ask(
+		&top->url, OBP_LOAD_WANT_SESSIONS, ob_clock_ns() + ASK_NS, &top->kept, &load);
 
 	if (err) {
-		const struct obt_failure failure = { .err = err, .saved_errno = errno, .connected = err != OB_ERR_TIMEOUT, .timeout_s = ASK_NS / OB_SECOND,
-			.url = &top->url, .text = top->url_text };
+		const struct obt_failure failure = { .err = err,
+			.saved_errno = errno,
+			.connected = err != OB_ERR_TIMEOUT,
+			.timeout_s = ASK_NS / OB_SECOND,
+			.url = &top->url,
+			.text = top->url_text };
 		char text[OBT_FAILURE_TEXT];
 
 		obx_screen_close(&top->screen);
@@ -295,9 +335,11 @@ static int usage(void)
 {
 	puts("usage: outboard top [--server URL] [--interval S] [--once] [--json]\n"
 	     "\n"
-	     "The sessions of one server: memory, calls and bytes a second, age, client; refreshed until q is pressed.\n"
+	     "The sessions of one server: memory, calls and bytes a second, age, client; refreshed "
+	     "until q is pressed.\n"
 	     "\n"
-	     "  --server URL   (else OUTBOARD_SERVER). A server tells its sessions to clients on its own host only\n"
+	     "  --server URL   (else OUTBOARD_SERVER). A server tells its sessions to clients on "
+	     "its own host only\n"
 	     "  --interval S   seconds between looks, 0.1 to 3600 (1)\n"
 	     "  --once         one look; rates are then means since each session's start\n"
 	     "  --json         one JSON object for each look");
@@ -306,8 +348,9 @@ static int usage(void)
 
 int obx_top_main(int argc, char **argv)
 {
-	static const struct option options[] = { { "server", required_argument, NULL, 's' }, { "interval", required_argument, NULL, 'i' },
-		{ "once", no_argument, NULL, 'o' }, { "json", no_argument, NULL, 'j' }, { "help", no_argument, NULL, 'h' }, { 0 } };
+	static const struct option options[] = { { "server", required_argument, NULL, 's' },
+		{ "interval", required_argument, NULL, 'i' }, { "once", no_argument, NULL, 'o' },
+		{ "json", no_argument, NULL, 'j' }, { "help", no_argument, NULL, 'h' }, { 0 } };
 	static struct top top = { .interval_s = 1, .kept.fd = -1 };
 	const char *server = NULL, *why = NULL;
 	char *end;
@@ -319,7 +362,8 @@ int obx_top_main(int argc, char **argv)
 		} else if (c == 'i') {
 			top.interval_s = strtod(optarg, &end);
 			if (*end || !(top.interval_s >= 0.1 && top.interval_s <= 3600))
-				return obx_usage_error("top", "--interval takes 0.1 to 3600 seconds, not '%s'", optarg);
+				return obx_usage_error("top",
+					"--interval takes 0.1 to 3600 seconds, not '%s'", optarg);
 		} else if (c == 'o') {
 			top.once = true;
 		} else if (c == 'j') {

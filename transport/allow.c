@@ -15,16 +15,21 @@ enum form { SIZE, COUNT, SHARE, PRIORITY };
 static const struct {
 	const char *name;
 	enum form form;
-	uint64_t bound;          /* COUNT: the largest; SIZE: the smallest */
+	uint64_t bound; /* COUNT: the largest; SIZE: the smallest */
 	const char *wants;
 } table[OBT_ALLOW_COUNT] = {
-	[OBT_ALLOW_MEMORY] = { "max-memory", SIZE, 4u << 20, "a size of at least 4 MiB, for example 512MiB or 4GiB" },
-	[OBT_ALLOW_HOST_MEMORY] = { "max-host-memory", SIZE, 128u << 20, "a size of at least 128 MiB, for example 512MiB or 4GiB" },
+	[OBT_ALLOW_MEMORY] = { "max-memory", SIZE, 4u << 20,
+		"a size of at least 4 MiB, for example 512MiB or 4GiB" },
+	[OBT_ALLOW_HOST_MEMORY] = { "max-host-memory", SIZE, 128u << 20,
+		"a size of at least 128 MiB, for example 512MiB or 4GiB" },
 	[OBT_ALLOW_OUTSTANDING] = { "max-outstanding", SIZE, 8u << 20, "a size of at least 8 MiB" },
-	[OBT_ALLOW_HANDLES] = { "max-handles", COUNT, OBT_ALLOW_HANDLES_MAX, "a number from 1 to 1048576" },
-	[OBT_ALLOW_MODULES] = { "max-modules", COUNT, OBT_ALLOW_HANDLES_MAX, "a number from 1 to 1048576" },
+	[OBT_ALLOW_HANDLES] = { "max-handles", COUNT, OBT_ALLOW_HANDLES_MAX,
+		"a number from 1 to 1048576" },
+	[OBT_ALLOW_MODULES] = { "max-modules", COUNT, OBT_ALLOW_HANDLES_MAX,
+		"a number from 1 to 1048576" },
 	[OBT_ALLOW_LANES] = { "max-lanes", COUNT, OBP_LANE_MAX, "a number from 1 to 1024" },
-	[OBT_ALLOW_IDLE] = { "idle-timeout", COUNT, OBT_ALLOW_IDLE_MAX_S, "a number of seconds, 0 for never" },
+	[OBT_ALLOW_IDLE] = { "idle-timeout", COUNT, OBT_ALLOW_IDLE_MAX_S,
+		"a number of seconds, 0 for never" },
 	[OBT_ALLOW_SHARE] = { "share", SHARE, 0, "a number from 0.01 to 1, for example 0.25" },
 	[OBT_ALLOW_PRIORITY] = { "max-priority", PRIORITY, 0, "low, normal or high" },
 	[OBT_ALLOW_SESSIONS] = { "sessions", COUNT, 4096, "a number from 1 to 4096" },
@@ -91,13 +96,17 @@ void obt_allow_print(const struct obt_allow *allow, char ret_text[OBT_ALLOW_TEXT
 
 		if (!value)
 			continue;
-		n += (size_t)snprintf(ret_text + n, OBT_ALLOW_TEXT - n, "%s%s=", n ? "," : "", table[i].name);
+		n += (size_t)snprintf(
+			ret_text + n, OBT_ALLOW_TEXT - n, "%s%s=", n ? "," : "", table[i].name);
 		if (table[i].form == SHARE)
-			n += (size_t)snprintf(ret_text + n, OBT_ALLOW_TEXT - n, "%.7g", (double)value / OBP_SHARE_ALL);
+			n += (size_t)snprintf(ret_text + n, OBT_ALLOW_TEXT - n, "%.7g",
+				(double)value / OBP_SHARE_ALL);
 		else if (table[i].form == PRIORITY)
-			n += (size_t)snprintf(ret_text + n, OBT_ALLOW_TEXT - n, "%s", priorities[(value - 1) % 3]);
+			n += (size_t)snprintf(ret_text + n, OBT_ALLOW_TEXT - n, "%s",
+				priorities[(value - 1) % 3]);
 		else
-			n += (size_t)snprintf(ret_text + n, OBT_ALLOW_TEXT - n, "%llu", (unsigned long long)value);
+			n += (size_t)snprintf(ret_text + n, OBT_ALLOW_TEXT - n, "%llu",
+				(unsigned long long)value);
 	}
 }
 

@@ -16,11 +16,19 @@ static void print_resolve(const struct obt_failure *f, char *ret, size_t size)
 	const char *host = f->url->host;
 
 	if (f->saved_errno == ENOENT)
-		snprintf(ret, size, "cannot reach %s: the name '%s' could not be resolved: no such host is known. Check its spelling ('getent hosts %s' asks "
-			 "the same sources), or give the server's numeric address", f->text, host, host);
+		snprintf(ret, size,
+			"cannot reach %s: the name '%s' could not be resolved: no such host is "
+			"known. Check its spelling ('getent hosts %s' asks "
+			"the same sources), or give the server's numeric address",
+			f->text, host, host);
 	else
-		snprintf(ret, size, "cannot reach %s: the name '%s' could not be resolved: %s. Check this machine's network and /etc/resolv.conf, or give the "
-			 "server's numeric address", f->text, host, f->saved_errno == EAGAIN ? "no name server answered" : strerror(f->saved_errno));
+		snprintf(ret, size,
+			"cannot reach %s: the name '%s' could not be resolved: %s. Check this "
+			"machine's network and /etc/resolv.conf, or give the "
+			"server's numeric address",
+			f->text, host,
+			f->saved_errno == EAGAIN ? "no name server answered"
+						 : strerror(f->saved_errno));
 }
 
 static void print_connect(const struct obt_failure *f, char *ret, size_t size)
@@ -29,29 +37,43 @@ static void print_connect(const struct obt_failure *f, char *ret, size_t size)
 
 	switch (f->saved_errno) {
 	case ECONNREFUSED:
-		snprintf(ret, size, "cannot reach %s: %s: nothing listens there. Start a server there with 'outboard-server --listen %s', or " ELSEWHERE,
-			 f->text, says, f->text);
+		snprintf(ret, size,
+			"cannot reach %s: %s: nothing listens there. Start a server there with "
+			"'outboard-server --listen %s', or " ELSEWHERE,
+			f->text, says, f->text);
 		break;
 	case ENOENT:
-		snprintf(ret, size, "cannot reach %s: %s: there is no such socket on this machine. Start a server there with 'outboard-server --listen %s', "
-			 "or " ELSEWHERE, f->text, says, f->text);
+		snprintf(ret, size,
+			"cannot reach %s: %s: there is no such socket on this machine. Start a "
+			"server there with 'outboard-server --listen %s', "
+			"or " ELSEWHERE,
+			f->text, says, f->text);
 		break;
 	case EACCES:
 	case EPERM:
-		snprintf(ret, size, "cannot reach %s: %s. %s", f->text, says, f->url->scheme == OBT_UNIX ?
-			 "Connecting takes the right to write to the socket file and to enter its folders" : "This machine's firewall forbids the connection");
+		snprintf(ret, size, "cannot reach %s: %s. %s", f->text, says,
+			f->url->scheme == OBT_UNIX
+				? "Connecting takes the right to write to the socket file and to "
+				  "enter its folders"
+				: "This machine's firewall forbids the connection");
 		break;
 	case EHOSTUNREACH:
 	case ENETUNREACH:
-		snprintf(ret, size, "cannot reach %s: %s: the machine is off or not in this network, or a firewall turns connections away. Check the "
-			 "address and this machine's network (VPN, routes), or " ELSEWHERE, f->text, says);
+		snprintf(ret, size,
+			"cannot reach %s: %s: the machine is off or not in this network, or a "
+			"firewall turns connections away. Check the "
+			"address and this machine's network (VPN, routes), or " ELSEWHERE,
+			f->text, says);
 		break;
 	case ETIMEDOUT:
-		snprintf(ret, size, "cannot reach %s: %s: the machine is off, or a firewall drops the packets. Check host and port, or " ELSEWHERE,
+		snprintf(ret, size,
+			"cannot reach %s: %s: the machine is off, or a firewall drops the packets. "
+			"Check host and port, or " ELSEWHERE,
 			f->text, says);
 		break;
 	default:
-		snprintf(ret, size, "cannot reach %s: %s. Check the address, or " ELSEWHERE, f->text, says);
+		snprintf(ret, size, "cannot reach %s: %s. Check the address, or " ELSEWHERE,
+			f->text, says);
 		break;
 	}
 }
@@ -63,11 +85,17 @@ static void print_timeout(const struct obt_failure *f, char *ret, size_t size)
 	if (f->timeout_s)
 		snprintf(within, sizeof within, "within %u s", f->timeout_s);
 	if (f->connected)
-		snprintf(ret, size, "%s accepted the connection and did not answer %s: another program listens there, or the server hangs. Check host and "
-			 "port, and the server's log; OUTBOARD_TIMEOUT sets the seconds", f->text, within);
+		snprintf(ret, size,
+			"%s accepted the connection and did not answer %s: another program listens "
+			"there, or the server hangs. Check host and "
+			"port, and the server's log; OUTBOARD_TIMEOUT sets the seconds",
+			f->text, within);
 	else
-		snprintf(ret, size, "cannot reach %s: it did not answer %s: the machine is off, or a firewall drops the packets. Check host and port; "
-			 "OUTBOARD_TIMEOUT sets the seconds", f->text, within);
+		snprintf(ret, size,
+			"cannot reach %s: it did not answer %s: the machine is off, or a firewall "
+			"drops the packets. Check host and port; "
+			"OUTBOARD_TIMEOUT sets the seconds",
+			f->text, within);
 }
 
 static void print(const struct obt_failure *f, char *ret, size_t size)
@@ -86,27 +114,44 @@ static void print(const struct obt_failure *f, char *ret, size_t size)
 		break;
 	case OB_ERR_MAGIC:
 	case OB_ERR_CLOSED:
-		snprintf(ret, size, "%s is not an Outboard server, or closed the connection: %s. Check host and port", f->text, why);
+		snprintf(ret, size,
+			"%s is not an Outboard server, or closed the connection: %s. Check host "
+			"and port",
+			f->text, why);
 		break;
 	case OB_ERR_VERSION:
-		snprintf(ret, size, "%s speaks another protocol version than this client (%u). Install the same release on both sides", f->text, OBP_VERSION);
+		snprintf(ret, size,
+			"%s speaks another protocol version than this client (%u). Install the "
+			"same release on both sides",
+			f->text, OBP_VERSION);
 		break;
 	case OB_ERR_TLS:
 		snprintf(ret, size, "no TLS connection to %s: %s", f->text, why);
 		break;
 	case OB_ERR_CERTIFICATE:
-		snprintf(ret, size, "no TLS connection to %s: %s. If it is the right server, set OUTBOARD_TLS_PIN to what 'outboard cert --cert FILE' "
-			 "prints there, or OUTBOARD_TLS_CA to its certificate or authority", f->text, why);
+		snprintf(ret, size,
+			"no TLS connection to %s: %s. If it is the right server, set "
+			"OUTBOARD_TLS_PIN to what 'outboard cert --cert FILE' "
+			"prints there, or OUTBOARD_TLS_CA to its certificate or authority",
+			f->text, why);
 		break;
 	case OB_ERR_UNSUPPORTED:
-		snprintf(ret, size, "no shared memory for %s: %s. Name it as unix:%s instead", f->text, why, f->url->path);
+		snprintf(ret, size, "no shared memory for %s: %s. Name it as unix:%s instead",
+			f->text, why, f->url->path);
 		break;
 	case OB_ERR_DENIED:
-		snprintf(ret, size, "%s is another machine and not tls://: OUTBOARD_TOKEN is not sent there in clear", f->text);
+		snprintf(ret, size,
+			"%s is another machine and not tls://: OUTBOARD_TOKEN is not sent there in "
+			"clear",
+			f->text);
 		break;
 	case OB_ERR_PROTOCOL:
-		snprintf(ret, size, "%s broke the protocol: %s. Install the same release on both sides; if that is so, something between them changes the "
-			 "bytes", f->text, f->why && *f->why ? f->why : "its answer to the hello cannot be read");
+		snprintf(ret, size,
+			"%s broke the protocol: %s. Install the same release on both sides; if "
+			"that is so, something between them changes the "
+			"bytes",
+			f->text,
+			f->why && *f->why ? f->why : "its answer to the hello cannot be read");
 		break;
 	case OB_ERR_REFUSED:
 		snprintf(ret, size, "%s refused the session: %s", f->text, why);

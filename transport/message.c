@@ -7,8 +7,8 @@
 #include "base/cleanup.h"
 #include "transport/tls_inside.h"
 
-enum ob_err obt_message_send(struct obt_stream *stream, const struct obp_message *message, const void *before, size_t before_size,
-                             uint64_t deadline)
+enum ob_err obt_message_send(struct obt_stream *stream, const struct obp_message *message,
+	const void *before, size_t before_size, uint64_t deadline)
 {
 	enum ob_err err = OB_ERR_NO_MEMORY;
 	size_t clear = 0;
@@ -16,7 +16,8 @@ enum ob_err obt_message_send(struct obt_stream *stream, const struct obp_message
 
 	/* The preface is in clear always; what follows it on a TLS stream is not. */
 	if (stream->tls && !obt_tls_started(stream)) {
-		err = before_size ? obt_tls_start(stream, before, before_size, deadline) : OB_ERR_TLS;
+		err = before_size ? obt_tls_start(stream, before, before_size, deadline)
+				  : OB_ERR_TLS;
 		if (err)
 			return err;
 		clear = before_size;
@@ -33,7 +34,8 @@ enum ob_err obt_message_send(struct obt_stream *stream, const struct obp_message
 	return !err && clear ? obt_tls_hand_on(stream, before, clear, deadline) : err;
 }
 
-enum ob_err obt_message_receive(struct obt_stream *stream, struct obp_message *ret, uint64_t deadline)
+enum ob_err obt_message_receive(
+	struct obt_stream *stream, struct obp_message *ret, uint64_t deadline)
 {
 	OB_CLEANUP(ob_freep) uint8_t *map = NULL;
 	struct obp_frame frame;
@@ -45,7 +47,8 @@ enum ob_err obt_message_receive(struct obt_stream *stream, struct obp_message *r
 		return OB_ERR_MAGIC;
 	if (frame.version != OBP_FRAME_VERSION)
 		return OB_ERR_VERSION;
-	if (frame.type != OBP_FRAME_CONTROL || frame.size > OBP_CONTROL_MAX || frame.size % 8 || frame.raw_size > frame.size)
+	if (frame.type != OBP_FRAME_CONTROL || frame.size > OBP_CONTROL_MAX || frame.size % 8 ||
+		frame.raw_size > frame.size)
 		return OB_ERR_PROTOCOL;
 	map = malloc(frame.size + 1);
 	if (!map)

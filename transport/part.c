@@ -9,7 +9,11 @@
 #include "base/check.h"
 #include "base/clock.h"
 
-#define SLICE_MS 500   /* how often a thread that waits for its socket looks at the gate; a shut-down socket wakes it at once */
+/*
+ * how often a thread that waits for its socket looks at the gate; a shut-down socket wakes it at
+ * once
+ */
+#define SLICE_MS 500
 
 static double path_rate(void *stripe)
 {
@@ -18,7 +22,8 @@ static double path_rate(void *stripe)
 	return obt_meter_rate(&s->meter, &s->stream, true);
 }
 
-void obt_stripe_init(struct obt_stripe *stripe, struct obt_gate *gate, const struct obt_stream *stream, unsigned codecs, unsigned wish)
+void obt_stripe_init(struct obt_stripe *stripe, struct obt_gate *gate,
+	const struct obt_stream *stream, unsigned codecs, unsigned wish)
 {
 	*stripe = (struct obt_stripe){ .stream = *stream, .gate = gate, .codecs = codecs };
 	obp_packer_init(&stripe->packer, codecs, wish, obt_path_local(stream), path_rate, stripe);
@@ -96,11 +101,13 @@ static bool recv_all(struct obt_stripe *stripe, void *data, size_t size)
 	return true;
 }
 
-bool obt_stripe_send(struct obt_stripe *stripe, uint64_t transfer, uint64_t offset, const void *data, uint32_t n)
+bool obt_stripe_send(
+	struct obt_stripe *stripe, uint64_t transfer, uint64_t offset, const void *data, uint32_t n)
 {
 	uint64_t zero = 0;
 	struct obp_frame frame;
-	struct iovec iov[3] = { { &frame, sizeof frame }, { (void *)(uintptr_t)data, n }, { &zero, (8 - n % 8) % 8 } };
+	struct iovec iov[3] = { { &frame, sizeof frame }, { (void *)(uintptr_t)data, n },
+		{ &zero, (8 - n % 8) % 8 } };
 	int count = iov[2].iov_len ? 3 : 2;
 
 	obp_stripe_fill(&frame, OBP_FRAME_PART, transfer, offset, n);

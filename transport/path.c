@@ -16,8 +16,10 @@ static bool same_address(const struct sockaddr_storage *a, const struct sockaddr
 	if (a->ss_family != b->ss_family)
 		return false;
 	if (a->ss_family == AF_INET)
-		return ((const struct sockaddr_in *)a)->sin_addr.s_addr == ((const struct sockaddr_in *)b)->sin_addr.s_addr;
-	return memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr, &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr)) == 0;
+		return ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
+			((const struct sockaddr_in *)b)->sin_addr.s_addr;
+	return memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
+		       &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr)) == 0;
 }
 
 bool obt_path_local(const struct obt_stream *stream)
@@ -25,17 +27,19 @@ bool obt_path_local(const struct obt_stream *stream)
 	struct sockaddr_storage own, peer;
 	socklen_t own_length = sizeof own, peer_length = sizeof peer;
 
-	if (getsockname(stream->fd, (struct sockaddr *)&own, &own_length) != 0 || getpeername(stream->fd, (struct sockaddr *)&peer, &peer_length) != 0)
+	if (getsockname(stream->fd, (struct sockaddr *)&own, &own_length) != 0 ||
+		getpeername(stream->fd, (struct sockaddr *)&peer, &peer_length) != 0)
 		return true;
 	if (peer.ss_family != AF_INET && peer.ss_family != AF_INET6)
 		return true;
-	if (peer.ss_family == AF_INET && ntohl(((const struct sockaddr_in *)&peer)->sin_addr.s_addr) >> 24 == 127)
+	if (peer.ss_family == AF_INET &&
+		ntohl(((const struct sockaddr_in *)&peer)->sin_addr.s_addr) >> 24 == 127)
 		return true;
 	return same_address(&own, &peer);
 }
 
-#define QUEUED_US 2000u                  /* of a round trip beyond twice its shortest */
-#define INTERVAL_BYTES (64u << 10)       /* acknowledged bytes that make a rate */
+#define QUEUED_US      2000u       /* of a round trip beyond twice its shortest */
+#define INTERVAL_BYTES (64u << 10) /* acknowledged bytes that make a rate */
 
 static double meter_now(const struct obt_meter *meter)
 {
@@ -44,18 +48,26 @@ static double meter_now(const struct obt_meter *meter)
 
 static void meter_add(struct obt_meter *meter, double bytes, double rate)
 {
-	double window = ob_max((double)OBT_METER_WINDOW_BYTES, meter_now(meter) * OBT_METER_WINDOW_S), keep = window / (window + bytes);
+	double window = ob_max(
+		       (double)OBT_METER_WINDOW_BYTES, meter_now(meter) * OBT_METER_WINDOW_S),
+	       keep = window / (window + bytes);
 
 	meter->bytes = meter->bytes * keep + bytes;
 	meter->seconds = meter->seconds * keep + bytes / rate;
 }
 
-double obt_meter_look(struct obt_meter *meter, const struct tcp_info *info, uint64_t now, bool trust_reader)
+double obt_meter_look(
+	struct obt_meter *meter, const struct tcp_info *info, uint64_t now, bool trust_reader)
 {
-	bool fresh = meter->from_ns == 0 || info->tcpi_bytes_acked < meter->acked; /* the latter: the connection was made again */
-	double bytes = (double)(info->tcpi_bytes_acked - meter->acked), seconds = (double)(now - meter->from_ns) / 1e9, rate;
-	/* A queue on the way takes much before anything stays unsent; it shows in the round trip. */
-	bool queued = info->tcpi_unacked > 0 && info->tcpi_min_rtt > 0 && info->tcpi_rtt > 2 * (uint64_t)info->tcpi_min_rtt + QUEUED_US;
+	/* the latter: the connection was made again */
+	bool fresh = meter->from_ns == 0 || info->tcpi_bytes_acked < meter->acked;
+	double bytes = (double)(info->tcpi_bytes_acked - meter->acked),
+	       seconds = (double)(now - meter->from_ns) / 1e9, rate;
+	/*
+	 * A queue on the way takes much before anything stays unsent; it shows in the round trip.
+	 */
+	bool queued = info->tcpi_unacked > 0 && info->tcpi_min_rtt > 0 &&
+		info->tcpi_rtt > 2 * (uint64_t)info->tcpi_min_rtt + QUEUED_US;
 	bool busy = info->tcpi_notsent_bytes > 0 || queued, held;
 
 	if (meter->seconds <= 0) {
@@ -66,12 +78,15 @@ double obt_meter_look(struct obt_meter *meter, const struct tcp_info *info, uint
 	if (!fresh && busy && bytes < INTERVAL_BYTES)
 		return meter_now(meter); /* it goes on */
 	if (!fresh && bytes > 0) {
-		held = !trust_reader && (double)(info->tcpi_rwnd_limited - meter->rwnd_us) * 1e-6 > seconds / 2;
+		held = !trust_reader &&
+			(double)(info->tcpi_rwnd_limited - meter->rwnd_us) * 1e-6 > seconds / 2;
 		rate = busy && seconds > 0 ? bytes / seconds : (double)info->tcpi_delivery_rate;
 		held = held || (!busy && info->tcpi_delivery_rate_app_limited);
-		meter->spare = busy ? 0 : ob_min(meter->spare + bytes, (double)OBT_METER_WINDOW_BYTES);
+		meter->spare =
+			busy ? 0 : ob_min(meter->spare + bytes, (double)OBT_METER_WINDOW_BYTES);
 		if (rate > 0 && (!held || rate > meter_now(meter)))
-			meter_add(meter, busy ? bytes : bytes * meter->spare / OBT_METER_WINDOW_BYTES, rate);
+			meter_add(meter,
+				busy ? bytes : bytes * meter->spare / OBT_METER_WINDOW_BYTES, rate);
 	}
 	meter->from_ns = now;
 	meter->acked = info->tcpi_bytes_acked;
@@ -85,7 +100,8 @@ double obt_meter_rate(struct obt_meter *meter, const struct obt_stream *stream, 
 	socklen_t length = sizeof info;
 
 	if (getsockopt(stream->fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 ||
-	    length < offsetof(struct tcp_info, tcpi_sndbuf_limited) + sizeof info.tcpi_sndbuf_limited)
+		length < offsetof(struct tcp_info, tcpi_sndbuf_limited) +
+				sizeof info.tcpi_sndbuf_limited)
 		return 0;
 	return obt_meter_look(meter, &info, ob_clock_ns(), trust_reader);
 }

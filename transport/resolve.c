@@ -12,8 +12,8 @@
 #include "base/text.h"
 
 #define NAMES_MAX 8
-#define HOST_MAX 256
-#define PORT_MAX 32
+#define HOST_MAX  256
+#define PORT_MAX  32
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct known {
@@ -75,7 +75,8 @@ static void keep(const char *host, const char *port, const struct obt_addresses 
 {
 	struct known *entry;
 
-	if (strlen(host) >= HOST_MAX || strlen(port) >= PORT_MAX || pthread_mutex_trylock(&lock) != 0)
+	if (strlen(host) >= HOST_MAX || strlen(port) >= PORT_MAX ||
+		pthread_mutex_trylock(&lock) != 0)
 		return;
 	entry = known_find(host, port);
 	if (!entry)
@@ -88,7 +89,8 @@ static void keep(const char *host, const char *port, const struct obt_addresses 
 
 int obt_resolve(const char *host, const char *port, bool fresh, struct obt_addresses *ret)
 {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG }, *list = NULL;
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG },
+			*list = NULL;
 	int failed;
 
 	if (numeric(host, port, ret) || (!fresh && kept_take(host, port, ret)))

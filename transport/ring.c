@@ -12,21 +12,27 @@
 
 #include "base/check.h"
 
-#define ROOM_WAKES 4u /* a sleeping writer is woken when one part in so many is free: not for every byte */
+/* a sleeping writer is woken when one part in so many is free: not for every byte */
+#define ROOM_WAKES 4u
 
-void obt_ring_writer_init(struct obt_ring_writer *w, struct obt_ring_shared *shared, uint8_t *data, uint64_t size)
+void obt_ring_writer_init(
+	struct obt_ring_writer *w, struct obt_ring_shared *shared, uint8_t *data, uint64_t size)
 {
 	*w = (struct obt_ring_writer){ .shared = shared, .data = data, .size = size };
 }
 
-void obt_ring_reader_init(struct obt_ring_reader *r, struct obt_ring_shared *shared, const uint8_t *data, uint64_t size)
+void obt_ring_reader_init(struct obt_ring_reader *r, struct obt_ring_shared *shared,
+	const uint8_t *data, uint64_t size)
 {
 	*r = (struct obt_ring_reader){ .shared = shared, .data = data, .size = size };
 }
 
 /* ---- waking ---- */
 
-/* The other side of this is in shm.c: say that you sleep, then look again. Both sides' operations are sequentially consistent, so one sees the other's. */
+/*
+ * The other side of this is in shm.c: say that you sleep, then look again. Both sides' operations
+ * are sequentially consistent, so one sees the other's.
+ */
 static void wake(_Atomic uint32_t *asleep, int fd)
 {
 	switch (atomic_exchange(asleep, OBT_AWAKE)) {
@@ -93,7 +99,9 @@ ssize_t obt_ring_write(struct obt_ring_writer *w, const struct iovec *iov, int n
 		size_t left = iov[i].iov_len;
 
 		while (left) {
-			uint64_t at = w->head & (w->size - 1), part = ob_min(ob_min((uint64_t)left, (uint64_t)OBT_RING_CHUNK), w->size - at);
+			uint64_t at = w->head & (w->size - 1),
+				 part = ob_min(ob_min((uint64_t)left, (uint64_t)OBT_RING_CHUNK),
+					 w->size - at);
 
 			if (w->size - (w->head - w->tail) < part) {
 				if (!tail_look(w))
@@ -152,7 +160,8 @@ static void tail_publish(struct obt_ring_reader *r, int fd)
 	struct obt_ring_shared *shared = r->shared;
 
 	atomic_store(&shared->tail, r->tail);
-	if (ob_unlikely(atomic_load(&shared->writer_asleep)) && r->head - r->tail <= r->size - r->size / ROOM_WAKES)
+	if (ob_unlikely(atomic_load(&shared->writer_asleep)) &&
+		r->head - r->tail <= r->size - r->size / ROOM_WAKES)
 		wake(&shared->writer_asleep, fd);
 }
 
@@ -169,7 +178,8 @@ ssize_t obt_ring_read(struct obt_ring_reader *r, void *dst, size_t size, int fd)
 		if (r->head == r->tail)
 			break;
 		at = r->tail & (r->size - 1);
-		part = ob_min(ob_min(r->head - r->tail, (uint64_t)(size - done)), ob_min((uint64_t)OBT_RING_CHUNK, r->size - at));
+		part = ob_min(ob_min(r->head - r->tail, (uint64_t)(size - done)),
+			ob_min((uint64_t)OBT_RING_CHUNK, r->size - at));
 		memcpy(p + done, r->data + at, part);
 		done += part;
 		r->tail += part;

@@ -24,12 +24,13 @@
 #include "protocol/format.h"
 #include "transport/shm_inside.h"
 
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
-#define SLICE_MS 1000        /* of a wait for bytes: how often it looks around when it was not given a time-out */
-#define ROOM_SLICE_MS 20     /* of a wait for room, in which the end of the socket is not seen */
-#define SPIN_NS 20000
-#define CREDIT_MAX 8
-#define SPIN_RETRY 16u       /* without credit, every so manieth wait tries again */
+#define SEALS         (F_SEAL_SHRINK | F_SEAL_GROW)
+/* of a wait for bytes: how often it looks around when it was not given a time-out */
+#define SLICE_MS      1000
+#define ROOM_SLICE_MS 20 /* of a wait for room, in which the end of the socket is not seen */
+#define SPIN_NS       20000
+#define CREDIT_MAX    8
+#define SPIN_RETRY    16u /* without credit, every so manieth wait tries again */
 
 /* ---- making and unmaking ---- */
 
@@ -68,18 +69,23 @@ static void shm_close(struct obt_stream *stream)
 
 static bool map(struct obt_shm *shm)
 {
-	struct obt_shm_memory *memory = mmap(NULL, OBT_SHM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, shm->memfd, 0);
+	struct obt_shm_memory *memory =
+		mmap(NULL, OBT_SHM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, shm->memfd, 0);
 	int out = shm->server ? OBT_SHM_TO_CLIENT : OBT_SHM_TO_SERVER, in = !out;
 	uint8_t *data;
 
 	if (memory == MAP_FAILED)
 		return false;
 	data = (uint8_t *)memory + OBT_SHM_CONTROL_BYTES;
-	/* A forked child has no business with its parent's session, and must not keep its memory. */
+	/*
+	 * A forked child has no business with its parent's session, and must not keep its memory.
+	 */
 	madvise(memory, OBT_SHM_BYTES, MADV_DONTFORK);
 	shm->map = memory;
-	obt_ring_writer_init(&shm->out, &memory->rings[out], data + (size_t)out * OBT_SHM_RING_BYTES, OBT_SHM_RING_BYTES);
-	obt_ring_reader_init(&shm->in, &memory->rings[in], data + (size_t)in * OBT_SHM_RING_BYTES, OBT_SHM_RING_BYTES);
+	obt_ring_writer_init(&shm->out, &memory->rings[out],
+		data + (size_t)out * OBT_SHM_RING_BYTES, OBT_SHM_RING_BYTES);
+	obt_ring_reader_init(&shm->in, &memory->rings[in], data + (size_t)in * OBT_SHM_RING_BYTES,
+		OBT_SHM_RING_BYTES);
 	return true;
 }
 
@@ -110,8 +116,9 @@ bool obt_shm_offer(struct obt_stream *stream, const char **ret_why)
 		*ret_why = errno == ENOSYS ? "this kernel has no memfd_create" : strerror(errno);
 		return false;
 	}
-	if (ftruncate(memfd, (off_t)OBT_SHM_BYTES) != 0 || fcntl(memfd, F_ADD_SEALS, SEALS | F_SEAL_SEAL) != 0 ||
-	    obt_shm_attach(stream, memfd, false) != OB_ERR_NONE) {
+	if (ftruncate(memfd, (off_t)OBT_SHM_BYTES) != 0 ||
+		fcntl(memfd, F_ADD_SEALS, SEALS | F_SEAL_SEAL) != 0 ||
+		obt_shm_attach(stream, memfd, false) != OB_ERR_NONE) {
 		*ret_why = strerror(errno);
 		close(memfd);
 		return false;
@@ -125,7 +132,10 @@ uint32_t obt_shm_offered(const struct obt_stream *stream)
 	return stream->shm && !stream->shm->server && stream->shm->map ? OBT_SHM_VERSION : 0;
 }
 
-/* The memory goes with the first bytes behind the preface: a supervisor reads that, and only the process it hands the socket to reads on. */
+/*
+ * The memory goes with the first bytes behind the preface: a supervisor reads that, and only the
+ * process it hands the socket to reads on.
+ */
 static ssize_t offer_send(struct obt_stream *stream, const struct iovec *iov, int n)
 {
 	struct obt_shm *shm = stream->shm;
@@ -169,7 +179,9 @@ void obt_shm_expect(struct obt_stream *stream)
 	int domain = 0;
 	socklen_t length = sizeof domain;
 
-	if (!ob_opt_on(OB_OPT_SHM) || getsockopt(stream->fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) != 0 || domain != AF_UNIX)
+	if (!ob_opt_on(OB_OPT_SHM) ||
+		getsockopt(stream->fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) != 0 ||
+		domain != AF_UNIX)
 		return;
 	stream->shm = shm_new(true);
 	if (stream->shm) /* else the memory is lost with its message, and the client told so */
@@ -220,7 +232,10 @@ static ssize_t expect_recv(struct obt_stream *stream, void *data, size_t size, b
 		char bytes[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
 	} control;
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes };
+	struct msghdr msg = { .msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof control.bytes };
 	ssize_t done;
 
 	do
@@ -231,14 +246,18 @@ static ssize_t expect_recv(struct obt_stream *stream, void *data, size_t size, b
 	return done;
 }
 
-/* Ordinary memory of exactly the right size that can never become smaller: else touching it could kill us. Pages of a huge kind may be missing. */
+/*
+ * Ordinary memory of exactly the right size that can never become smaller: else touching it could
+ * kill us. Pages of a huge kind may be missing.
+ */
 static const char *memory_wrong(int memfd)
 {
 	struct statfs fs;
 	struct stat st;
 	int seals = fcntl(memfd, F_GET_SEALS);
 
-	if (seals < 0 || fstat(memfd, &st) != 0 || !S_ISREG(st.st_mode) || fstatfs(memfd, &fs) != 0 || fs.f_type != TMPFS_MAGIC)
+	if (seals < 0 || fstat(memfd, &st) != 0 || !S_ISREG(st.st_mode) ||
+		fstatfs(memfd, &fs) != 0 || fs.f_type != TMPFS_MAGIC)
 		return "what came with the hello is not shared memory (memfd)";
 	if ((seals & SEALS) != SEALS)
 		return "the shared memory is not sealed against a change of its size";
@@ -254,7 +273,8 @@ bool obt_shm_take(struct obt_stream *stream, uint32_t version, const char **ret_
 	if (version != OBT_SHM_VERSION || !ob_opt_on(OB_OPT_SHM))
 		return true;
 	if (!shm || shm->memfd < 0) {
-		*ret_why = "no shared memory came with the hello: the socket is forwarded from another machine, or this one is out of descriptors. "
+		*ret_why = "no shared memory came with the hello: the socket is forwarded from "
+			   "another machine, or this one is out of descriptors. "
 			   "Name the server as unix:PATH";
 		return false;
 	}
@@ -312,7 +332,8 @@ static short ready(struct obt_shm *shm, short events)
 {
 	if (atomic_load(&shm->ended))
 		return events;
-	return (short)((events & POLLIN && obt_ring_readable(&shm->in) ? POLLIN : 0) | (events & POLLOUT && obt_ring_writable(&shm->out) ? POLLOUT : 0));
+	return (short)((events & POLLIN && obt_ring_readable(&shm->in) ? POLLIN : 0) |
+		(events & POLLOUT && obt_ring_writable(&shm->out) ? POLLOUT : 0));
 }
 
 static bool spin_pays(struct obt_shm_spin *spin)
@@ -350,12 +371,16 @@ static int slice(uint64_t deadline, int most_ms)
 	return ms < 0 ? most_ms : ob_min(ms, most_ms);
 }
 
-/* With POLLIN the caller is the one who may empty the socket of its bytes: it sleeps there. Who only wants room sleeps on its word. */
+/*
+ * With POLLIN the caller is the one who may empty the socket of its bytes: it sleeps there. Who
+ * only wants room sleeps on its word.
+ */
 static void sleep_once(struct obt_stream *stream, short events, uint64_t deadline)
 {
 	struct obt_shm *shm = stream->shm;
 	struct pollfd pfd = { .fd = stream->fd, .events = POLLIN };
-	_Atomic uint32_t *room = &shm->out.shared->writer_asleep, *bytes = &shm->in.shared->reader_asleep;
+	_Atomic uint32_t *room = &shm->out.shared->writer_asleep,
+			 *bytes = &shm->in.shared->reader_asleep;
 
 	if (events & POLLOUT)
 		atomic_store(room, events & POLLIN ? OBT_ASLEEP_SOCKET : OBT_ASLEEP_FUTEX);
@@ -423,7 +448,8 @@ static ssize_t shm_send(struct obt_stream *stream, const struct iovec *iov, int 
 	ssize_t done;
 
 	if (ob_unlikely(!atomic_load_explicit(&shm->on, memory_order_acquire)))
-		return shm->memfd >= 0 && !shm->server ? offer_send(stream, iov, n) : obt_socket_ops.send(stream, iov, n, block);
+		return shm->memfd >= 0 && !shm->server ? offer_send(stream, iov, n)
+						       : obt_socket_ops.send(stream, iov, n, block);
 	do {
 		if (ob_unlikely(atomic_load_explicit(&shm->ended, memory_order_relaxed))) {
 			errno = EPIPE;
@@ -446,7 +472,9 @@ static ssize_t shm_recv(struct obt_stream *stream, void *data, size_t size, bool
 	bool ended;
 
 	if (ob_unlikely(!atomic_load_explicit(&shm->on, memory_order_acquire)))
-		return shm->server && !shm->settled ? expect_recv(stream, data, size, block) : obt_socket_ops.recv(stream, data, size, block);
+		return shm->server && !shm->settled
+			? expect_recv(stream, data, size, block)
+			: obt_socket_ops.recv(stream, data, size, block);
 	for (;;) {
 		/* First this: whatever was written before the end is in the ring by then. */
 		ended = atomic_load(&shm->ended);
@@ -458,7 +486,8 @@ static ssize_t shm_recv(struct obt_stream *stream, void *data, size_t size, bool
 		if (!block)
 			break;
 		if (!deadline)
-			deadline = ob_clock_ns() + (shm->recv_timeout_ms ? shm->recv_timeout_ms : SLICE_MS) * OB_MS;
+			deadline = ob_clock_ns() +
+				(shm->recv_timeout_ms ? shm->recv_timeout_ms : SLICE_MS) * OB_MS;
 		if (!obt_shm_wait(stream, POLLIN, deadline))
 			break;
 	}

@@ -7,8 +7,10 @@
 #include "transport/ring.h"
 #include "transport/shm.h"
 
-#define OBT_SHM_CONTROL_BYTES 4096u                                                /* at the memory's beginning: struct obt_shm_memory */
-#define OBT_SHM_BYTES (OBT_SHM_CONTROL_BYTES + 2ull * OBT_SHM_RING_BYTES)          /* of the whole */
+/* at the memory's beginning: struct obt_shm_memory */
+#define OBT_SHM_CONTROL_BYTES 4096u
+/* of the whole */
+#define OBT_SHM_BYTES         (OBT_SHM_CONTROL_BYTES + 2ull * OBT_SHM_RING_BYTES)
 
 enum { OBT_SHM_TO_SERVER, OBT_SHM_TO_CLIENT };
 
@@ -25,13 +27,13 @@ struct obt_shm_spin {
 };
 
 struct obt_shm {
-	_Atomic bool on;               /* bytes go through the rings */
-	_Atomic bool ended;            /* the socket has: what is in the ring is the last */
+	_Atomic bool on;    /* bytes go through the rings */
+	_Atomic bool ended; /* the socket has: what is in the ring is the last */
 	bool server;
-	bool settled;                  /* no memory is expected any more */
-	int memfd;                     /* client: to be sent; server: received; -1 */
-	unsigned preface;              /* client: bytes that go before the memory */
-	void *map;                     /* NULL: none */
+	bool settled;     /* no memory is expected any more */
+	int memfd;        /* client: to be sent; server: received; -1 */
+	unsigned preface; /* client: bytes that go before the memory */
+	void *map;        /* NULL: none */
 	unsigned recv_timeout_ms;
 	_Alignas(128) struct obt_ring_writer out;
 	struct obt_shm_spin out_spin;
@@ -41,11 +43,16 @@ struct obt_shm {
 
 extern const struct obt_ops obt_shm_ops;
 
-/* The memory for a test: both ends over a pair of sockets, without a handshake. OB_ERR_NO_MEMORY. */
+/*
+ * The memory for a test: both ends over a pair of sockets, without a handshake. OB_ERR_NO_MEMORY.
+ */
 enum ob_err obt_shm_attach(struct obt_stream *stream, int memfd, bool server);
 /* There is something in the ring; any thread. */
 bool obt_shm_unread(const struct obt_stream *stream);
-/* Waits for POLLIN, POLLOUT or both, at most until the deadline: what there is; 0: time is over. The socket's end counts as both. */
+/*
+ * Waits for POLLIN, POLLOUT or both, at most until the deadline: what there is; 0: time is over.
+ * The socket's end counts as both.
+ */
 short obt_shm_wait(struct obt_stream *stream, short events, uint64_t deadline);
 
 #endif

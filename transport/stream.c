@@ -22,7 +22,8 @@
 #include "transport/shm_inside.h"
 #include "transport/tls_inside.h"
 
-#define SOCKET_BUFFER (4 << 20) /* bytes asked of the kernel for a unix socket; TCP's own tuning is better left alone */
+/* bytes asked of the kernel for a unix socket; TCP's own tuning is better left alone */
+#define SOCKET_BUFFER (4 << 20)
 
 static ssize_t socket_send(struct obt_stream *stream, const struct iovec *iov, int n, bool block)
 {
@@ -54,7 +55,10 @@ static void socket_close(struct obt_stream *stream)
 
 const struct obt_ops obt_socket_ops = { "socket", socket_send, socket_recv, socket_close };
 
-/* A peer whose machine is gone without a word is noticed within a minute also when nothing is sent to it. */
+/*
+ * A peer whose machine is gone without a word is noticed within a minute also when nothing is sent
+ * to it.
+ */
 static void keep_alive(int fd)
 {
 	const int on = 1, idle_s = 30, every_s = 10, times = 3;
@@ -109,12 +113,12 @@ bool obt_error_of_link(int error)
 	case ENETUNREACH:
 	case ENETDOWN:
 	case ENETRESET:
-	case EPROTO:                  /* what came does not make sense as TLS or in shared memory */
+	case EPROTO: /* what came does not make sense as TLS or in shared memory */
 	case EIO:
-	case EPERM:                   /* a packet filter of this machine */
+	case EPERM: /* a packet filter of this machine */
 	case EACCES:
 	case ENOBUFS:
-	case 0:                       /* TLS: the other side's fault, told apart by it alone */
+	case 0: /* TLS: the other side's fault, told apart by it alone */
 		return true;
 	default:
 		return false;
@@ -171,9 +175,11 @@ static enum ob_err connect_wait(int fd, uint64_t deadline)
 	return error ? OB_ERR_CONNECT : OB_ERR_NONE;
 }
 
-static enum ob_err connect_one(const struct sockaddr *addr, socklen_t length, uint64_t deadline, int *ret_fd)
+static enum ob_err connect_one(
+	const struct sockaddr *addr, socklen_t length, uint64_t deadline, int *ret_fd)
 {
-	OB_CLEANUP(ob_closep) int fd = socket(addr->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	OB_CLEANUP(ob_closep)
+	int fd = socket(addr->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	enum ob_err err;
 
 	if (fd < 0)
@@ -192,13 +198,15 @@ static enum ob_err connect_one(const struct sockaddr *addr, socklen_t length, ui
 	return OB_ERR_NONE;
 }
 
-static enum ob_err connect_any(const struct obt_addresses *addresses, uint64_t deadline, int *ret_fd)
+static enum ob_err connect_any(
+	const struct obt_addresses *addresses, uint64_t deadline, int *ret_fd)
 {
 	enum ob_err err = OB_ERR_CONNECT;
 
 	errno = ENOENT;
 	for (unsigned i = 0; i < addresses->n; i++) {
-		err = connect_one((const struct sockaddr *)&addresses->list[i].address, addresses->list[i].length, deadline, ret_fd);
+		err = connect_one((const struct sockaddr *)&addresses->list[i].address,
+			addresses->list[i].length, deadline, ret_fd);
 		if (err == OB_ERR_NONE || err == OB_ERR_TIMEOUT)
 			break;
 	}
@@ -216,7 +224,9 @@ static enum ob_err connect_tcp(const struct obt_url *url, uint64_t deadline, int
 
 		if (failed) {
 			if (failed != EAI_SYSTEM)
-				errno = failed == EAI_AGAIN ? EAGAIN : failed == EAI_MEMORY ? ENOMEM : ENOENT;
+				errno = failed == EAI_AGAIN    ? EAGAIN
+					: failed == EAI_MEMORY ? ENOMEM
+							       : ENOENT;
 			return OB_ERR_RESOLVE;
 		}
 		err = connect_any(&addresses, deadline, ret_fd);
@@ -292,7 +302,8 @@ static enum ob_err wait_for(struct obt_stream *stream, short events, uint64_t de
 	return n ? OB_ERR_NONE : OB_ERR_TIMEOUT;
 }
 
-enum ob_err obt_stream_send_all(struct obt_stream *stream, struct iovec *iov, int n, uint64_t deadline)
+enum ob_err obt_stream_send_all(
+	struct obt_stream *stream, struct iovec *iov, int n, uint64_t deadline)
 {
 	int i = obt_iov_advance(iov, n, 0);
 	enum ob_err err;
@@ -313,7 +324,8 @@ enum ob_err obt_stream_send_all(struct obt_stream *stream, struct iovec *iov, in
 	return OB_ERR_NONE;
 }
 
-enum ob_err obt_stream_recv_all(struct obt_stream *stream, void *data, size_t size, uint64_t deadline)
+enum ob_err obt_stream_recv_all(
+	struct obt_stream *stream, void *data, size_t size, uint64_t deadline)
 {
 	char *p = data;
 	enum ob_err err;
@@ -341,7 +353,8 @@ enum ob_err obt_stream_recv_all(struct obt_stream *stream, void *data, size_t si
 
 static int listen_unix(const struct obt_url *url, int backlog)
 {
-	OB_CLEANUP(ob_closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	OB_CLEANUP(ob_closep)
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct sockaddr_un addr;
 	socklen_t length = unix_address(url, &addr);
 	struct stat st;
@@ -351,7 +364,9 @@ static int listen_unix(const struct obt_url *url, int backlog)
 		return -1;
 	if (lstat(url->path, &st) == 0 && S_ISSOCK(st.st_mode)) {
 		int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		bool dead = probe >= 0 && connect(probe, (const struct sockaddr *)&addr, length) < 0 && errno == ECONNREFUSED;
+		bool dead = probe >= 0 &&
+			connect(probe, (const struct sockaddr *)&addr, length) < 0 &&
+			errno == ECONNREFUSED;
 
 		if (probe >= 0)
 			close(probe);
@@ -373,15 +388,18 @@ static void print_address(int fd, const struct obt_url *url, char *ret_url, size
 	char host[256], port[8];
 
 	if (getsockname(fd, (struct sockaddr *)&addr, &length) == 0 &&
-	    getnameinfo((struct sockaddr *)&addr, length, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) == 0)
-		snprintf(ret_url, size, addr.ss_family == AF_INET6 ? "%s://[%s]:%s" : "%s://%s:%s", scheme, host, port);
+		getnameinfo((struct sockaddr *)&addr, length, host, sizeof host, port, sizeof port,
+			NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+		snprintf(ret_url, size, addr.ss_family == AF_INET6 ? "%s://[%s]:%s" : "%s://%s:%s",
+			scheme, host, port);
 	else
 		snprintf(ret_url, size, "%s://%s:%s", scheme, url->host, url->port);
 }
 
 static int listen_tcp(const struct obt_url *url, int backlog)
 {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE }, *list = NULL;
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE },
+			*list = NULL;
 	int one = 1, fd = -1, saved;
 
 	if (getaddrinfo(url->host, url->port, &hints, &list) != 0 || !list) {

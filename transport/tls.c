@@ -15,15 +15,17 @@
 #include "transport/shm_inside.h"
 #include "transport/tls_inside.h"
 
-#define RECORD (16u << 10)             /* bytes of one TLS record */
-#define READ_AHEAD (64u << 10)
-#define EARLY_SEND_MS 10000            /* that a client gets to take what is sent before its Finished */
+#define RECORD        (16u << 10) /* bytes of one TLS record */
+#define READ_AHEAD    (64u << 10)
+/* that a client gets to take what is sent before its Finished */
+#define EARLY_SEND_MS 10000
 
 bool obt_tls_plain_bytes(int fd)
 {
 	uint32_t magic = 0;
 
-	return recv(fd, &magic, sizeof magic, MSG_PEEK | MSG_DONTWAIT) == sizeof magic && magic == OBP_MAGIC;
+	return recv(fd, &magic, sizeof magic, MSG_PEEK | MSG_DONTWAIT) == sizeof magic &&
+		magic == OBP_MAGIC;
 }
 
 /* ---- the socket under the library ---- */
@@ -40,7 +42,8 @@ static bool writable(int fd, int ms)
 }
 
 /*
- * The library's own socket BIO raises SIGPIPE and needs a non-blocking descriptor, whose flag others may share. Ours asks for neither.
+ * The library's own socket BIO raises SIGPIPE and needs a non-blocking descriptor, whose flag
+ * others may share. Ours asks for neither.
  */
 static int bio_write(BIO *bio, const char *data, int size)
 {
@@ -50,8 +53,13 @@ static int bio_write(BIO *bio, const char *data, int size)
 	BIO_clear_retry_flags(bio);
 	do
 		n = send(tls->fd, data, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT);
-	while ((n < 0 && errno == EINTR) || (ob_unlikely(n < 0 && errno == EAGAIN && tls->early) && writable(tls->fd, EARLY_SEND_MS)));
-	/* Before the handshake is over the library keeps small pieces in a buffer, which it throws away at the handshake's end: no piece may stay there. */
+	while ((n < 0 && errno == EINTR) ||
+		(ob_unlikely(n < 0 && errno == EAGAIN && tls->early) &&
+			writable(tls->fd, EARLY_SEND_MS)));
+	/*
+	 * Before the handshake is over the library keeps small pieces in a buffer, which it throws
+	 * away at the handshake's end: no piece may stay there.
+	 */
 	if (ob_unlikely(n < 0 && errno == EAGAIN && tls->early)) {
 		errno = ETIMEDOUT;
 		return -1;
@@ -101,7 +109,10 @@ static pthread_once_t bio_once = PTHREAD_ONCE_INIT;
 
 static void bio_make(void)
 {
-	/* A guest in somebody's process: no settings file of the machine's is read, and nothing is left to run at exit. */
+	/*
+	 * A guest in somebody's process: no settings file of the machine's is read, and nothing is
+	 * left to run at exit.
+	 */
 	OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL);
 	bio_method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket");
 	if (!bio_method)
@@ -118,15 +129,22 @@ SSL_CTX *obt_tls_context(bool server, bool exact)
 	SSL_CTX *context;
 
 	pthread_once(&bio_once, bio_make);
-	context = bio_method ? SSL_CTX_new(server ? TLS_server_method() : TLS_client_method()) : NULL;
+	context =
+		bio_method ? SSL_CTX_new(server ? TLS_server_method() : TLS_client_method()) : NULL;
 	if (!context)
 		return NULL;
 	SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
-	/* The end of the stream without a farewell is an end: frames tell whether something is missing. */
-	SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
-	SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	/*
+	 * The end of the stream without a farewell is an end: frames tell whether something is
+	 * missing.
+	 */
+	SSL_CTX_set_options(context,
+		SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
+	SSL_CTX_set_mode(
+		context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	if (exact) {
-		SSL_CTX_set_options(context, SSL_OP_CLEANSE_PLAINTEXT); /* tokens and secrets pass through these layers only */
+		/* tokens and secrets pass through these layers only */
+		SSL_CTX_set_options(context, SSL_OP_CLEANSE_PLAINTEXT);
 	} else {
 		SSL_CTX_set_read_ahead(context, 1);
 		SSL_CTX_set_default_read_buffer_len(context, READ_AHEAD);
@@ -201,13 +219,19 @@ void obt_tls_explain(char *ret_why, size_t size, const char *what)
 	unsigned long code = ERR_peek_last_error();
 	const char *text = code ? ERR_reason_error_string(code) : NULL;
 
-	snprintf(ret_why, size, "%s: %s", what, text ? text : errno ? strerror(errno) : "no reason given");
+	snprintf(ret_why, size, "%s: %s", what,
+		text            ? text
+			: errno ? strerror(errno)
+				: "no reason given");
 	ERR_clear_error();
 }
 
 /* ---- moving bytes ---- */
 
-/* Under the lock, after an operation that moved nothing: errno, and in *ret_events what to wait for. 0: the peer has closed. */
+/*
+ * Under the lock, after an operation that moved nothing: errno, and in *ret_events what to wait
+ * for. 0: the peer has closed.
+ */
 static ssize_t nothing_moved(struct obt_tls *tls, int result, short *ret_events)
 {
 	int error = SSL_get_error(tls->ssl, result), saved = errno;
@@ -231,7 +255,8 @@ static ssize_t nothing_moved(struct obt_tls *tls, int result, short *ret_events)
 		return -1;
 	default:
 		if (!tls->why[0])
-			obt_tls_explain(tls->why, sizeof tls->why, tls->started ? "TLS" : "TLS handshake");
+			obt_tls_explain(
+				tls->why, sizeof tls->why, tls->started ? "TLS" : "TLS handshake");
 		ERR_clear_error();
 		errno = EPROTO;
 		return -1;
@@ -257,7 +282,8 @@ static ssize_t recv_once(struct obt_tls *tls, void *data, size_t size, short *re
 
 	/* A client without TLS on an address with it is answered in words it understands. */
 	if (ob_unlikely(tls->server && !tls->started && obt_tls_plain_bytes(tls->fd))) {
-		snprintf(tls->why, sizeof tls->why, "this address speaks TLS only: the client must name it as tls://host:port");
+		snprintf(tls->why, sizeof tls->why,
+			"this address speaks TLS only: the client must name it as tls://host:port");
 		errno = EPROTONOSUPPORT;
 		return -1;
 	}
@@ -288,8 +314,9 @@ static ssize_t tls_recv(struct obt_stream *stream, void *data, size_t size, bool
 }
 
 /*
- * The next bytes for one call of the library. Small pieces are put together up to a record; the same ones again when the caller comes back with what
- * is left, which the library demands of a record it could not send.
+ * The next bytes for one call of the library. Small pieces are put together up to a record; the
+ * same ones again when the caller comes back with what is left, which the library demands of a
+ * record it could not send.
  */
 static const void *gather(const struct iovec *iov, int n, uint8_t *record, size_t *ret_size)
 {
@@ -316,7 +343,9 @@ static int write_some(struct obt_tls *tls, const void *data, size_t size)
 
 	if (ob_likely(!tls->early))
 		return SSL_write(tls->ssl, data, (int)ob_min(size, (size_t)INT32_MAX));
-	return SSL_write_early_data(tls->ssl, data, ob_min(size, (size_t)INT32_MAX), &done) == 1 ? (int)done : -1;
+	return SSL_write_early_data(tls->ssl, data, ob_min(size, (size_t)INT32_MAX), &done) == 1
+		? (int)done
+		: -1;
 }
 
 /* As much as goes now. */

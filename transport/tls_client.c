@@ -13,13 +13,16 @@
 #include "base/clock.h"
 #include "transport/tls_inside.h"
 
-/* One for the process: what it trusts does not change, and tickets of earlier connections are found again. */
+/*
+ * One for the process: what it trusts does not change, and tickets of earlier connections are found
+ * again.
+ */
 static struct {
 	pthread_mutex_t lock;
 	SSL_CTX *context;
 	bool pinned;
 	uint8_t pin[OBT_TLS_PIN_BYTES];
-	SSL_SESSION *session;          /* the newest ticket, of `url` */
+	SSL_SESSION *session; /* the newest ticket, of `url` */
 	char url[OBT_URL_MAX + 1];
 } client = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -65,7 +68,7 @@ static int pin_check(X509_STORE_CTX *store, void *unused)
 
 	(void)unused;
 	if (cert && X509_digest(cert, EVP_sha256(), digest, &size) && size == OBT_TLS_PIN_BYTES &&
-	    CRYPTO_memcmp(digest, client.pin, OBT_TLS_PIN_BYTES) == 0) {
+		CRYPTO_memcmp(digest, client.pin, OBT_TLS_PIN_BYTES) == 0) {
 		X509_STORE_CTX_set_error(store, X509_V_OK);
 		return 1;
 	}
@@ -95,7 +98,9 @@ static bool context_load(SSL_CTX *context, char *why, size_t size)
 
 	client.pinned = pin != NULL;
 	if (pin && !pin_parse(pin, client.pin)) {
-		snprintf(why, size, "OUTBOARD_TLS_PIN is not the 64 hexadecimal digits of a SHA-256; 'outboard cert' prints them");
+		snprintf(why, size,
+			"OUTBOARD_TLS_PIN is not the 64 hexadecimal digits of a SHA-256; 'outboard "
+			"cert' prints them");
 		return false;
 	}
 	if (!pin && ca && SSL_CTX_load_verify_file(context, ca) != 1) {
@@ -108,8 +113,11 @@ static bool context_load(SSL_CTX *context, char *why, size_t size)
 	if (pin)
 		SSL_CTX_set_cert_verify_callback(context, pin_check, NULL);
 	SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
-	if (cert && (SSL_CTX_use_certificate_chain_file(context, cert) != 1 ||
-		     SSL_CTX_use_PrivateKey_file(context, key ? key : cert, SSL_FILETYPE_PEM) != 1 || SSL_CTX_check_private_key(context) != 1)) {
+	if (cert &&
+		(SSL_CTX_use_certificate_chain_file(context, cert) != 1 ||
+			SSL_CTX_use_PrivateKey_file(context, key ? key : cert, SSL_FILETYPE_PEM) !=
+				1 ||
+			SSL_CTX_check_private_key(context) != 1)) {
 		snprintf(what, sizeof what, "OUTBOARD_TLS_CERT: %.100s", cert);
 		obt_tls_explain(why, size, what);
 		return false;
@@ -134,7 +142,8 @@ enum ob_err obt_tls_client(struct obt_stream *stream, const struct obt_url *url)
 	SSL_CTX *context;
 	struct in6_addr address;
 	enum ob_err err = OB_ERR_NONE;
-	bool is_address = inet_pton(AF_INET, url->host, &address) == 1 || inet_pton(AF_INET6, url->host, &address) == 1;
+	bool is_address = inet_pton(AF_INET, url->host, &address) == 1 ||
+		inet_pton(AF_INET6, url->host, &address) == 1;
 
 	snprintf(text, sizeof text, "%s:%s", url->host, url->port);
 	pthread_mutex_lock(&client.lock);
@@ -178,10 +187,15 @@ static enum ob_err handshake_failed(struct obt_tls *tls, const char *host)
 	}
 	ERR_clear_error();
 	if (client.pinned)
-		snprintf(tls->why, sizeof tls->why, "the server's certificate is not the one that OUTBOARD_TLS_PIN names");
+		snprintf(tls->why, sizeof tls->why,
+			"the server's certificate is not the one that OUTBOARD_TLS_PIN names");
 	else
-		snprintf(tls->why, sizeof tls->why, "the server's certificate is not trusted: %s (for %s, by %s)", X509_verify_cert_error_string(verified),
-			host, setting("OUTBOARD_TLS_CA") ? "OUTBOARD_TLS_CA" : "the system's authorities; OUTBOARD_TLS_CA or OUTBOARD_TLS_PIN name others");
+		snprintf(tls->why, sizeof tls->why,
+			"the server's certificate is not trusted: %s (for %s, by %s)",
+			X509_verify_cert_error_string(verified), host,
+			setting("OUTBOARD_TLS_CA") ? "OUTBOARD_TLS_CA"
+						   : "the system's authorities; OUTBOARD_TLS_CA or "
+						     "OUTBOARD_TLS_PIN name others");
 	return OB_ERR_CERTIFICATE;
 }
 
@@ -206,7 +220,9 @@ enum ob_err obt_tls_handshake(struct obt_stream *stream, uint64_t deadline)
 		if (error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE) {
 			if (error == SSL_ERROR_SYSCALL || (n == 0 && !ERR_peek_last_error())) {
 				ERR_clear_error();
-				snprintf(tls->why, sizeof tls->why, "the server closed the connection during the TLS handshake");
+				snprintf(tls->why, sizeof tls->why,
+					"the server closed the connection during the TLS "
+					"handshake");
 				return OB_ERR_CLOSED;
 			}
 			return handshake_failed(tls, host ? host : "?");
@@ -216,13 +232,15 @@ enum ob_err obt_tls_handshake(struct obt_stream *stream, uint64_t deadline)
 			n = poll(&pfd, 1, ob_clock_poll_ms(deadline));
 		while (n < 0 && errno == EINTR);
 		if (n == 0) {
-			snprintf(tls->why, sizeof tls->why, "the server did not answer the TLS handshake in time");
+			snprintf(tls->why, sizeof tls->why,
+				"the server did not answer the TLS handshake in time");
 			return OB_ERR_TIMEOUT;
 		}
 	}
 }
 
-enum ob_err obt_tls_start(struct obt_stream *stream, const void *before, size_t size, uint64_t deadline)
+enum ob_err obt_tls_start(
+	struct obt_stream *stream, const void *before, size_t size, uint64_t deadline)
 {
 	struct obt_stream clear = { .ops = &obt_socket_ops, .fd = stream->fd };
 	struct iovec iov = { (void *)(uintptr_t)before, size };

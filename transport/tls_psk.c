@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "transport/tls_inside.h"
 
-#define SUITE "TLS_AES_256_GCM_SHA384" /* one only: a pre-shared key belongs to a hash */
-#define LABEL "EXPORTER-outboard-session"
+#define SUITE      "TLS_AES_256_GCM_SHA384" /* one only: a pre-shared key belongs to a hash */
+#define LABEL      "EXPORTER-outboard-session"
 #define JOIN_LABEL "outboard join key"
 
 static const uint8_t suite_id[2] = { 0x13, 0x02 };
@@ -28,13 +28,15 @@ static SSL_SESSION *session_make(SSL *ssl)
 	SSL_SESSION *session = tls && tls->has_psk ? SSL_SESSION_new() : NULL;
 
 	if (session && SSL_SESSION_set1_master_key(session, tls->psk, sizeof tls->psk) == 1 &&
-	    SSL_SESSION_set_cipher(session, SSL_CIPHER_find(ssl, suite_id)) == 1 && SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1)
+		SSL_SESSION_set_cipher(session, SSL_CIPHER_find(ssl, suite_id)) == 1 &&
+		SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1)
 		return session;
 	SSL_SESSION_free(session);
 	return NULL;
 }
 
-static int session_offer(SSL *ssl, const EVP_MD *digest, const unsigned char **ret_id, size_t *ret_size, SSL_SESSION **ret)
+static int session_offer(SSL *ssl, const EVP_MD *digest, const unsigned char **ret_id,
+	size_t *ret_size, SSL_SESSION **ret)
 {
 	(void)digest;
 	*ret = session_make(ssl);
@@ -45,7 +47,8 @@ static int session_offer(SSL *ssl, const EVP_MD *digest, const unsigned char **r
 
 static int session_find(SSL *ssl, const unsigned char *id, size_t size, SSL_SESSION **ret)
 {
-	*ret = size == sizeof identity - 1 && memcmp(id, identity, size) == 0 ? session_make(ssl) : NULL;
+	*ret = size == sizeof identity - 1 && memcmp(id, identity, size) == 0 ? session_make(ssl)
+									      : NULL;
 	return 1;
 }
 
@@ -84,7 +87,8 @@ static SSL_CTX *context_of(enum side side)
 
 	pthread_mutex_lock(&contexts_lock);
 	if (!contexts[side])
-		contexts[side] = context_make(side >= SERVER_JOIN, side == CLIENT_JOIN || side == SERVER_JOIN);
+		contexts[side] = context_make(
+			side >= SERVER_JOIN, side == CLIENT_JOIN || side == SERVER_JOIN);
 	context = contexts[side];
 	pthread_mutex_unlock(&contexts_lock);
 	return context;
@@ -98,17 +102,22 @@ static void psk_set(struct obt_tls *tls, const uint8_t psk[OBT_TLS_PSK_BYTES])
 
 /* ---- keys ---- */
 
-bool obt_tls_export(const struct obt_stream *stream, const void *context, size_t size, uint8_t ret[OBT_TLS_PSK_BYTES])
+bool obt_tls_export(const struct obt_stream *stream, const void *context, size_t size,
+	uint8_t ret[OBT_TLS_PSK_BYTES])
 {
-	return stream->tls && SSL_export_keying_material(stream->tls->ssl, ret, OBT_TLS_PSK_BYTES, LABEL, sizeof LABEL - 1, context, size, 1) == 1;
+	return stream->tls &&
+		SSL_export_keying_material(stream->tls->ssl, ret, OBT_TLS_PSK_BYTES, LABEL,
+			sizeof LABEL - 1, context, size, 1) == 1;
 }
 
 bool obt_tls_join_key(const void *secret, size_t size, uint8_t ret[OBT_TLS_PSK_BYTES])
 {
 	EVP_MD_CTX *digest = EVP_MD_CTX_new();
 	unsigned n = 0;
-	bool ok = digest && EVP_DigestInit_ex(digest, EVP_sha384(), NULL) == 1 && EVP_DigestUpdate(digest, JOIN_LABEL, sizeof JOIN_LABEL) == 1 &&
-		  EVP_DigestUpdate(digest, secret, size) == 1 && EVP_DigestFinal_ex(digest, ret, &n) == 1 && n == OBT_TLS_PSK_BYTES;
+	bool ok = digest && EVP_DigestInit_ex(digest, EVP_sha384(), NULL) == 1 &&
+		EVP_DigestUpdate(digest, JOIN_LABEL, sizeof JOIN_LABEL) == 1 &&
+		EVP_DigestUpdate(digest, secret, size) == 1 &&
+		EVP_DigestFinal_ex(digest, ret, &n) == 1 && n == OBT_TLS_PSK_BYTES;
 
 	EVP_MD_CTX_free(digest);
 	return ok;
@@ -117,7 +126,8 @@ bool obt_tls_join_key(const void *secret, size_t size, uint8_t ret[OBT_TLS_PSK_B
 /* ---- client ---- */
 
 /* Another layer in place of the one there is. */
-static bool state_replace(struct obt_tls *tls, enum side side, const uint8_t psk[OBT_TLS_PSK_BYTES], SSL **ret_old)
+static bool state_replace(
+	struct obt_tls *tls, enum side side, const uint8_t psk[OBT_TLS_PSK_BYTES], SSL **ret_old)
 {
 	SSL_CTX *context = context_of(side);
 	SSL *ssl = context ? obt_tls_state(tls, context) : NULL;
@@ -140,7 +150,8 @@ enum ob_err obt_tls_use_secret(struct obt_stream *stream, const void *secret, si
 
 	if (!stream->tls)
 		return OB_ERR_NONE;
-	ok = obt_tls_join_key(secret, size, psk) && state_replace(stream->tls, CLIENT_JOIN, psk, &old);
+	ok = obt_tls_join_key(secret, size, psk) &&
+		state_replace(stream->tls, CLIENT_JOIN, psk, &old);
 	SSL_free(old);
 	OPENSSL_cleanse(psk, sizeof psk);
 	return ok ? OB_ERR_NONE : OB_ERR_NO_MEMORY;
@@ -157,29 +168,38 @@ static enum ob_err await(struct obt_stream *stream, short events, uint64_t deadl
 	return n > 0 ? OB_ERR_NONE : n == 0 ? OB_ERR_TIMEOUT : OB_ERR_IO;
 }
 
-/* The close_notify of `first` goes out, and behind it the second layer's ClientHello. Nothing is read. */
+/*
+ * The close_notify of `first` goes out, and behind it the second layer's ClientHello. Nothing is
+ * read.
+ */
 static enum ob_err both_send(struct obt_stream *stream, SSL *first, uint64_t deadline)
 {
 	struct obt_tls *tls = stream->tls;
 	enum ob_err err = OB_ERR_NONE;
 	int n;
 
-	while ((n = SSL_shutdown(first)) < 0 && SSL_get_error(first, n) == SSL_ERROR_WANT_WRITE && !err)
+	while ((n = SSL_shutdown(first)) < 0 && SSL_get_error(first, n) == SSL_ERROR_WANT_WRITE &&
+		!err)
 		err = await(stream, POLLOUT, deadline);
 	if (n < 0)
 		return err ? err : OB_ERR_CLOSED;
 	tls->held = true;
-	while ((n = SSL_connect(tls->ssl)) < 0 && SSL_get_error(tls->ssl, n) == SSL_ERROR_WANT_WRITE && !err)
+	while ((n = SSL_connect(tls->ssl)) < 0 &&
+		SSL_get_error(tls->ssl, n) == SSL_ERROR_WANT_WRITE && !err)
 		err = await(stream, POLLOUT, deadline);
 	tls->held = false;
-	return err ? err : SSL_get_error(tls->ssl, n) == SSL_ERROR_WANT_READ ? OB_ERR_NONE : OB_ERR_CLOSED;
+	return err                                                  ? err
+		: SSL_get_error(tls->ssl, n) == SSL_ERROR_WANT_READ ? OB_ERR_NONE
+								    : OB_ERR_CLOSED;
 }
 
 /*
- * What the server still says in the first layer: tickets, then its close_notify; or a refusal, which is left to be read (*ret_answered). OB_ERR_CLOSED also
- * when it goes on in clear, as obt_tls_start.
+ * What the server still says in the first layer: tickets, then its close_notify; or a refusal,
+ * which is left to be read (*ret_answered). OB_ERR_CLOSED also when it goes on in clear, as
+ * obt_tls_start.
  */
-static enum ob_err first_end(struct obt_stream *stream, SSL *first, uint64_t deadline, bool *ret_answered)
+static enum ob_err first_end(
+	struct obt_stream *stream, SSL *first, uint64_t deadline, bool *ret_answered)
 {
 	struct obt_tls *tls = stream->tls;
 	enum ob_err err = OB_ERR_NONE;
@@ -209,7 +229,8 @@ static enum ob_err first_end(struct obt_stream *stream, SSL *first, uint64_t dea
 }
 
 /* Under the lock. */
-static enum ob_err second_begin(struct obt_stream *stream, const uint8_t psk[OBT_TLS_PSK_BYTES], uint64_t deadline)
+static enum ob_err second_begin(
+	struct obt_stream *stream, const uint8_t psk[OBT_TLS_PSK_BYTES], uint64_t deadline)
 {
 	struct obt_tls *tls = stream->tls;
 	bool answered = false;
@@ -236,7 +257,8 @@ static enum ob_err second_begin(struct obt_stream *stream, const uint8_t psk[OBT
 	return err;
 }
 
-enum ob_err obt_tls_hand_on(struct obt_stream *stream, const void *context, size_t size, uint64_t deadline)
+enum ob_err obt_tls_hand_on(
+	struct obt_stream *stream, const void *context, size_t size, uint64_t deadline)
 {
 	struct obt_tls *tls = stream->tls;
 	uint8_t psk[OBT_TLS_PSK_BYTES];
@@ -278,7 +300,8 @@ void obt_tls_warm(void)
 	ERR_clear_error();
 }
 
-static enum ob_err accept_with(enum side side, int fd, const uint8_t psk[OBT_TLS_PSK_BYTES], struct obt_stream *ret)
+static enum ob_err accept_with(
+	enum side side, int fd, const uint8_t psk[OBT_TLS_PSK_BYTES], struct obt_stream *ret)
 {
 	SSL_CTX *context = context_of(side);
 	enum ob_err err;
@@ -290,12 +313,14 @@ static enum ob_err accept_with(enum side side, int fd, const uint8_t psk[OBT_TLS
 	return err;
 }
 
-enum ob_err obt_tls_accept_join(int fd, const uint8_t psk[OBT_TLS_PSK_BYTES], struct obt_stream *ret)
+enum ob_err obt_tls_accept_join(
+	int fd, const uint8_t psk[OBT_TLS_PSK_BYTES], struct obt_stream *ret)
 {
 	return accept_with(SERVER_JOIN, fd, psk, ret);
 }
 
-enum ob_err obt_tls_accept_data(int fd, const uint8_t psk[OBT_TLS_PSK_BYTES], struct obt_stream *ret)
+enum ob_err obt_tls_accept_data(
+	int fd, const uint8_t psk[OBT_TLS_PSK_BYTES], struct obt_stream *ret)
 {
 	return accept_with(SERVER_DATA, fd, psk, ret);
 }
@@ -318,10 +343,12 @@ int obt_tls_answer(struct obt_stream *stream)
 		tls->has_psk = false;
 		result = 1;
 	} else if (tls->plain) { /* it stays in the socket: waiting for more would not end */
-		snprintf(tls->why, sizeof tls->why, "the client goes on in clear where the session's own TLS layer begins");
+		snprintf(tls->why, sizeof tls->why,
+			"the client goes on in clear where the session's own TLS layer begins");
 		result = -1;
 	} else {
-		error = result == SSL_READ_EARLY_DATA_ERROR ? SSL_get_error(tls->ssl, 0) : SSL_ERROR_SSL;
+		error = result == SSL_READ_EARLY_DATA_ERROR ? SSL_get_error(tls->ssl, 0)
+							    : SSL_ERROR_SSL;
 		result = error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE ? 0 : -1;
 		if (result < 0)
 			obt_tls_explain(tls->why, sizeof tls->why, "TLS handshake of the session");

@@ -19,7 +19,10 @@ struct obt_tls_server {
 	struct obt_tls_ticket_keys tickets;
 };
 
-/* Never ends the handshake: a client with a bad certificate is told so in a message, and may have a token. */
+/*
+ * Never ends the handshake: a client with a bad certificate is told so in a message, and may have a
+ * token.
+ */
 static int client_note(int ok, X509_STORE_CTX *store)
 {
 	(void)ok;
@@ -27,12 +30,14 @@ static int client_note(int ok, X509_STORE_CTX *store)
 	return 1;
 }
 
-struct obt_tls_server *obt_tls_server_new(const char *cert, const char *key, const char *client_ca, char *ret_why, size_t why_size)
+struct obt_tls_server *obt_tls_server_new(
+	const char *cert, const char *key, const char *client_ca, char *ret_why, size_t why_size)
 {
 	struct obt_tls_server *server = calloc(1, sizeof *server);
 	char what[300];
 
-	if (!server || !(server->context = obt_tls_context(true, true)) || !obt_tls_ticket_init(&server->tickets, server->context)) {
+	if (!server || !(server->context = obt_tls_context(true, true)) ||
+		!obt_tls_ticket_init(&server->tickets, server->context)) {
 		if (server)
 			SSL_CTX_free(server->context);
 		free(server);
@@ -43,7 +48,8 @@ struct obt_tls_server *obt_tls_server_new(const char *cert, const char *key, con
 	snprintf(what, sizeof what, "certificate %.100s with key %.100s", cert, key);
 	errno = 0;
 	if (SSL_CTX_use_certificate_chain_file(server->context, cert) != 1 ||
-	    SSL_CTX_use_PrivateKey_file(server->context, key, SSL_FILETYPE_PEM) != 1 || SSL_CTX_check_private_key(server->context) != 1)
+		SSL_CTX_use_PrivateKey_file(server->context, key, SSL_FILETYPE_PEM) != 1 ||
+		SSL_CTX_check_private_key(server->context) != 1)
 		goto failed;
 	if (client_ca) {
 		snprintf(what, sizeof what, "client authorities %.200s", client_ca);
@@ -79,7 +85,8 @@ enum ob_err obt_tls_accept(struct obt_tls_server *server, int fd, struct obt_str
 	return obt_tls_attach(ret, server->context, true);
 }
 
-bool obt_tls_client_name(const struct obt_stream *stream, char *ret_name, size_t size, const char **ret_why)
+bool obt_tls_client_name(
+	const struct obt_stream *stream, char *ret_name, size_t size, const char **ret_why)
 {
 	X509 *cert = stream->tls ? SSL_get1_peer_certificate(stream->tls->ssl) : NULL;
 	long verified;
@@ -122,7 +129,8 @@ static bool alternative_names(const char *names, char *ret, size_t size)
 	while (*names) {
 		size_t n = strcspn(names, ",");
 		bool address = memchr(names, ':', n) || strspn(names, "0123456789.") >= n;
-		int wrote = snprintf(ret + at, size - at, "%s%s:%.*s", at ? "," : "", address ? "IP" : "DNS", (int)n, names);
+		int wrote = snprintf(ret + at, size - at, "%s%s:%.*s", at ? "," : "",
+			address ? "IP" : "DNS", (int)n, names);
 
 		if (n == 0 || wrote < 0 || (size_t)wrote >= size - at)
 			return false;
@@ -142,12 +150,17 @@ static bool fill(X509 *cert, EVP_PKEY *key, const char *names, unsigned days)
 	bool ok;
 
 	snprintf(first, sizeof first, "%.*s", (int)strcspn(names, ","), names);
-	ok = number && BN_rand(number, 120, BN_RAND_TOP_ONE, BN_RAND_BOTTOM_ANY) && BN_to_ASN1_INTEGER(number, serial) &&
-	     alternative_names(names, alternatives, sizeof alternatives) && X509_set_version(cert, 2) &&
-	     X509_gmtime_adj(X509_getm_notBefore(cert), -300) && X509_gmtime_adj(X509_getm_notAfter(cert), (long)days * 86400) &&
-	     X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8, (const unsigned char *)first, -1, -1, 0) &&
-	     X509_set_issuer_name(cert, name) && X509_set_pubkey(cert, key) && extend(cert, NID_subject_alt_name, alternatives) &&
-	     extend(cert, NID_basic_constraints, "critical,CA:TRUE") && X509_sign(cert, key, EVP_sha256()) > 0;
+	ok = number && BN_rand(number, 120, BN_RAND_TOP_ONE, BN_RAND_BOTTOM_ANY) &&
+		BN_to_ASN1_INTEGER(number, serial) &&
+		alternative_names(names, alternatives, sizeof alternatives) &&
+		X509_set_version(cert, 2) && X509_gmtime_adj(X509_getm_notBefore(cert), -300) &&
+		X509_gmtime_adj(X509_getm_notAfter(cert), (long)days * 86400) &&
+		X509_NAME_add_entry_by_txt(
+			name, "CN", MBSTRING_UTF8, (const unsigned char *)first, -1, -1, 0) &&
+		X509_set_issuer_name(cert, name) && X509_set_pubkey(cert, key) &&
+		extend(cert, NID_subject_alt_name, alternatives) &&
+		extend(cert, NID_basic_constraints, "critical,CA:TRUE") &&
+		X509_sign(cert, key, EVP_sha256()) > 0;
 	BN_free(number);
 	return ok;
 }
@@ -165,8 +178,8 @@ static FILE *create(const char *path, unsigned mode, char *ret_why, size_t why_s
 	return file;
 }
 
-bool obt_tls_make_certificate(const char *cert_path, const char *key_path, const char *names, unsigned days, uint8_t ret_pin[OBT_TLS_PIN_BYTES],
-                              char *ret_why, size_t why_size)
+bool obt_tls_make_certificate(const char *cert_path, const char *key_path, const char *names,
+	unsigned days, uint8_t ret_pin[OBT_TLS_PIN_BYTES], char *ret_why, size_t why_size)
 {
 	EVP_PKEY *key = EVP_EC_gen("P-256");
 	X509 *cert = X509_new();
@@ -174,16 +187,20 @@ bool obt_tls_make_certificate(const char *cert_path, const char *key_path, const
 	unsigned size = 0;
 	bool ok = false;
 
-	if (!key || !cert || !fill(cert, key, names, days) || !X509_digest(cert, EVP_sha256(), ret_pin, &size)) {
+	if (!key || !cert || !fill(cert, key, names, days) ||
+		!X509_digest(cert, EVP_sha256(), ret_pin, &size)) {
 		obt_tls_explain(ret_why, why_size, "no certificate can be made for these names");
 		goto out;
 	}
-	if (!(key_file = create(key_path, 0600, ret_why, why_size)) || !(cert_file = create(cert_path, 0644, ret_why, why_size)))
+	if (!(key_file = create(key_path, 0600, ret_why, why_size)) ||
+		!(cert_file = create(cert_path, 0644, ret_why, why_size)))
 		goto out;
-	ok = PEM_write_PrivateKey(key_file, key, NULL, NULL, 0, NULL, NULL) == 1 && PEM_write_X509(cert_file, cert) == 1;
+	ok = PEM_write_PrivateKey(key_file, key, NULL, NULL, 0, NULL, NULL) == 1 &&
+		PEM_write_X509(cert_file, cert) == 1;
 	ok = fflush(key_file) == 0 && fflush(cert_file) == 0 && ok;
 	if (!ok)
-		snprintf(ret_why, why_size, "%.90s, %.90s: %s", cert_path, key_path, strerror(errno));
+		snprintf(ret_why, why_size, "%.90s, %.90s: %s", cert_path, key_path,
+			strerror(errno));
 out:
 	if (key_file)
 		fclose(key_file);
@@ -199,7 +216,8 @@ bool obt_tls_read_pin(const char *path, uint8_t ret_pin[OBT_TLS_PIN_BYTES])
 	FILE *file = fopen(path, "re");
 	X509 *cert = file ? PEM_read_X509(file, NULL, NULL, NULL) : NULL;
 	unsigned size = 0;
-	bool ok = cert && X509_digest(cert, EVP_sha256(), ret_pin, &size) == 1 && size == OBT_TLS_PIN_BYTES;
+	bool ok = cert && X509_digest(cert, EVP_sha256(), ret_pin, &size) == 1 &&
+		size == OBT_TLS_PIN_BYTES;
 
 	X509_free(cert);
 	if (file)

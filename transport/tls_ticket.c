@@ -45,8 +45,12 @@ void obt_tls_ticket_expire(struct obt_tls_ticket_keys *keys)
 	pthread_mutex_unlock(&keys->lock);
 }
 
-/* A copy of the key to make a ticket with (name NULL), or of the one of this name. False: there is none. */
-static bool key_find(struct obt_tls_ticket_keys *keys, const uint8_t *name, uint8_t ret[OBT_TLS_TICKET_BYTES])
+/*
+ * A copy of the key to make a ticket with (name NULL), or of the one of this name. False: there is
+ * none.
+ */
+static bool key_find(
+	struct obt_tls_ticket_keys *keys, const uint8_t *name, uint8_t ret[OBT_TLS_TICKET_BYTES])
 {
 	bool found = false;
 
@@ -63,7 +67,8 @@ static bool key_find(struct obt_tls_ticket_keys *keys, const uint8_t *name, uint
 }
 
 /* OpenSSL's: 1 done, 0 no such key, below 0 failed. */
-static int ticket_crypt(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, int making)
+static int ticket_crypt(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher,
+	EVP_MAC_CTX *mac, int making)
 {
 	struct obt_tls_ticket_keys *keys = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
 	uint8_t key[OBT_TLS_TICKET_BYTES];
@@ -78,7 +83,8 @@ static int ticket_crypt(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CI
 		return 0;
 	if (making) {
 		memcpy(name, key + NAME, NAME_BYTES);
-		if (RAND_bytes(iv, EVP_MAX_IV_LENGTH) == 1 && EVP_EncryptInit_ex2(cipher, EVP_aes_256_cbc(), key + CIPHER, iv, NULL) == 1)
+		if (RAND_bytes(iv, EVP_MAX_IV_LENGTH) == 1 &&
+			EVP_EncryptInit_ex2(cipher, EVP_aes_256_cbc(), key + CIPHER, iv, NULL) == 1)
 			done = 1;
 	} else if (EVP_DecryptInit_ex2(cipher, EVP_aes_256_cbc(), key + CIPHER, iv, NULL) == 1) {
 		done = 1;
@@ -96,8 +102,12 @@ static int ticket_made(SSL *ssl, void *unused)
 	return 1;
 }
 
-/* A ticket that cannot be read is no reason to refuse its bearer: the handshake is a full one, and gives a new ticket. */
-static SSL_TICKET_RETURN ticket_taken(SSL *ssl, SSL_SESSION *session, const unsigned char *name, size_t name_size, SSL_TICKET_STATUS status, void *unused)
+/*
+ * A ticket that cannot be read is no reason to refuse its bearer: the handshake is a full one, and
+ * gives a new ticket.
+ */
+static SSL_TICKET_RETURN ticket_taken(SSL *ssl, SSL_SESSION *session, const unsigned char *name,
+	size_t name_size, SSL_TICKET_STATUS status, void *unused)
 {
 	(void)ssl;
 	(void)session;
@@ -121,5 +131,5 @@ bool obt_tls_ticket_init(struct obt_tls_ticket_keys *keys, SSL_CTX *context)
 	SSL_CTX_set_timeout(context, OBT_TLS_TICKET_S);
 	SSL_CTX_set_num_tickets(context, 1); /* a client keeps the newest only */
 	return SSL_CTX_set_tlsext_ticket_key_evp_cb(context, ticket_crypt) == 1 &&
-	       SSL_CTX_set_session_ticket_cb(context, ticket_made, ticket_taken, NULL) == 1;
+		SSL_CTX_set_session_ticket_cb(context, ticket_made, ticket_taken, NULL) == 1;
 }

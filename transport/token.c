@@ -16,9 +16,9 @@
 #include "transport/path.h"
 
 #define SECRET_BYTES 32u
-#define PREFIX "obt_"
-#define ID_DIGITS (OBT_TOKEN_ID - 1)
-#define LINE_BYTES 1024u
+#define PREFIX       "obt_"
+#define ID_DIGITS    (OBT_TOKEN_ID - 1)
+#define LINE_BYTES   1024u
 
 static const char *const scope_names[] = { [OBT_SCOPE_USE] = "use", [OBT_SCOPE_LOOK] = "look" };
 
@@ -77,9 +77,11 @@ static bool line_parse(const char *line, struct obt_token *ret)
 		line += strspn(line, " ");
 	}
 	snprintf(ret->name, sizeof ret->name, "%s", line);
-	return strlen(ret->id) == ID_DIGITS && hex_parse(ret->id, id, sizeof id) && strlen(hash) == 2 * OBT_SHA256_BYTES &&
-	       hex_parse(hash, ret->hash, sizeof ret->hash) && obt_scope_find(scope, &ret->scope) &&
-	       ob_text_parse_number(expiry, 0, INT64_MAX, &ret->expiry);
+	return strlen(ret->id) == ID_DIGITS && hex_parse(ret->id, id, sizeof id) &&
+		strlen(hash) == 2 * OBT_SHA256_BYTES &&
+		hex_parse(hash, ret->hash, sizeof ret->hash) &&
+		obt_scope_find(scope, &ret->scope) &&
+		ob_text_parse_number(expiry, 0, INT64_MAX, &ret->expiry);
 }
 
 static struct obt_token *append(struct obt_tokens *tokens)
@@ -108,7 +110,8 @@ bool obt_tokens_read(const char *path, struct obt_tokens *ret, char *ret_why, si
 	return errno == ENOENT;
 }
 
-bool obt_tokens_read_fd(int fd, const char *path, struct obt_tokens *ret, char *ret_why, size_t why_size)
+bool obt_tokens_read_fd(
+	int fd, const char *path, struct obt_tokens *ret, char *ret_why, size_t why_size)
 {
 	FILE *file = fdopen(fd, "r");
 	char line[LINE_BYTES];
@@ -129,7 +132,8 @@ bool obt_tokens_read_fd(int fd, const char *path, struct obt_tokens *ret, char *
 			continue;
 		token = ret->n < OBT_TOKENS_MAX ? append(ret) : NULL;
 		if (!token || !line_parse(line, token)) {
-			snprintf(ret_why, why_size, "%.180s, line %u: %s", path, number, token ? "not a token's line" : "too many tokens, or no memory");
+			snprintf(ret_why, why_size, "%.180s, line %u: %s", path, number,
+				token ? "not a token's line" : "too many tokens, or no memory");
 			obt_tokens_fini(ret);
 			fclose(file);
 			return false;
@@ -139,7 +143,8 @@ bool obt_tokens_read_fd(int fd, const char *path, struct obt_tokens *ret, char *
 	return true;
 }
 
-bool obt_tokens_write(const char *path, const struct obt_tokens *tokens, char *ret_why, size_t why_size)
+bool obt_tokens_write(
+	const char *path, const struct obt_tokens *tokens, char *ret_why, size_t why_size)
 {
 	char temporary[4096], hash[2 * OBT_SHA256_BYTES + 1], limits[OBT_ALLOW_TEXT];
 	FILE *file = NULL;
@@ -156,7 +161,8 @@ bool obt_tokens_write(const char *path, const struct obt_tokens *tokens, char *r
 
 		ob_text_hex(t->hash, sizeof t->hash, hash);
 		obt_allow_print(&t->allow, limits);
-		ok = fprintf(file, "%s %s %s %llu %s%s%s%s\n", t->id, hash, obt_scope_name(t->scope), (unsigned long long)t->expiry,
+		ok = fprintf(file, "%s %s %s %llu %s%s%s%s\n", t->id, hash,
+			     obt_scope_name(t->scope), (unsigned long long)t->expiry,
 			     limits[0] ? "[" : "", limits, limits[0] ? "] " : "", t->name) > 0;
 	}
 	if (file)
@@ -188,14 +194,15 @@ static void secret_hash(const char *digits, uint8_t ret[OBT_SHA256_BYTES])
 	obt_digest_sha256(digits, 2 * SECRET_BYTES, ret);
 }
 
-bool obt_tokens_add(struct obt_tokens *tokens, const char *name, enum obt_scope scope, uint64_t expiry, const struct obt_allow *allow,
-	char ret_text[OBT_TOKEN_TEXT])
+bool obt_tokens_add(struct obt_tokens *tokens, const char *name, enum obt_scope scope,
+	uint64_t expiry, const struct obt_allow *allow, char ret_text[OBT_TOKEN_TEXT])
 {
 	uint8_t random[ID_DIGITS / 2 + SECRET_BYTES];
 	char digits[2 * sizeof random + 1];
 	struct obt_token *token;
 
-	if (tokens->n >= OBT_TOKENS_MAX || getrandom(random, sizeof random, 0) != sizeof random || !(token = append(tokens)))
+	if (tokens->n >= OBT_TOKENS_MAX || getrandom(random, sizeof random, 0) != sizeof random ||
+		!(token = append(tokens)))
 		return false;
 	ob_text_hex(random, sizeof random, digits);
 	memcpy(token->id, digits, ID_DIGITS);
@@ -221,22 +228,26 @@ bool obt_tokens_remove(struct obt_tokens *tokens, const char *id)
 {
 	for (size_t i = 0; i < tokens->n; i++)
 		if (strcmp(tokens->list[i].id, id) == 0) {
-			memmove(&tokens->list[i], &tokens->list[i + 1], (tokens->n - i - 1) * sizeof tokens->list[0]);
+			memmove(&tokens->list[i], &tokens->list[i + 1],
+				(tokens->n - i - 1) * sizeof tokens->list[0]);
 			tokens->n--;
 			return true;
 		}
 	return false;
 }
 
-const struct obt_token *obt_tokens_check(const struct obt_tokens *tokens, const char *text, uint64_t now, const char **ret_why)
+const struct obt_token *obt_tokens_check(
+	const struct obt_tokens *tokens, const char *text, uint64_t now, const char **ret_why)
 {
 	const size_t secret_at = sizeof PREFIX - 1 + ID_DIGITS + 1;
 	const struct obt_token *found = NULL;
 	uint8_t hash[OBT_SHA256_BYTES], secret[SECRET_BYTES];
 
-	if (strlen(text) != secret_at + 2 * SECRET_BYTES || strncmp(text, PREFIX, sizeof PREFIX - 1) != 0 || text[secret_at - 1] != '_' ||
-	    !hex_parse(text + secret_at, secret, sizeof secret)) {
-		*ret_why = "the token is not one of Outboard's: it begins with obt_ and has 77 characters";
+	if (strlen(text) != secret_at + 2 * SECRET_BYTES ||
+		strncmp(text, PREFIX, sizeof PREFIX - 1) != 0 || text[secret_at - 1] != '_' ||
+		!hex_parse(text + secret_at, secret, sizeof secret)) {
+		*ret_why = "the token is not one of Outboard's: it begins with obt_ and has 77 "
+			   "characters";
 		return NULL;
 	}
 	secret_hash(text + secret_at, hash);
@@ -248,7 +259,8 @@ const struct obt_token *obt_tokens_check(const struct obt_tokens *tokens, const 
 	if (found && strncmp(text + sizeof PREFIX - 1, found->id, ID_DIGITS) != 0)
 		found = NULL; /* the right secret under a wrong name: changed on its way */
 	if (!found)
-		*ret_why = "the token is unknown here, or was revoked; ask the server's operator for a new one";
+		*ret_why = "the token is unknown here, or was revoked; ask the server's operator "
+			   "for a new one";
 	else if (found->expiry && now >= found->expiry)
 		*ret_why = "the token has expired; ask the server's operator for a new one";
 	else

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Bearer tokens: what a client shows instead of a certificate. The text is "obt_ID_SECRET", ID 8 and SECRET 64 hexadecimal digits: 256 random
- * bits. A token file has one line a token and never the secret:
+ * Bearer tokens: what a client shows instead of a certificate. The text is "obt_ID_SECRET", ID 8
+ * and SECRET 64 hexadecimal digits: 256 random bits. A token file has one line a token and never
+ * the secret:
  *
  *     ID SHA-256-OF-THE-SECRET SCOPE EXPIRY [LIMITS] NAME
  *
- * EXPIRY is a time in seconds since 1970 or 0 for never, [LIMITS] what its bearer may take less of than others (transport/allow.h), in brackets, or
- * nothing. The server reads the file at every hello, so a change counts from the next session on.
- * Files are replaced as a whole. No state; any thread.
+ * EXPIRY is a time in seconds since 1970 or 0 for never, [LIMITS] what its bearer may take less of
+ * than others (transport/allow.h), in brackets, or nothing. The server reads the file at every
+ * hello, so a change counts from the next session on. Files are replaced as a whole. No state; any
+ * thread.
  */
 #ifndef OBT_TOKEN_H
 #define OBT_TOKEN_H
@@ -21,10 +23,10 @@
 #include "transport/digest.h"
 #include "transport/stream.h"
 
-#define OBT_TOKEN_ID 9u              /* bytes of an id, NUL included */
-#define OBT_TOKEN_TEXT 80u           /* bytes of a token's text, NUL included */
-#define OBT_TOKEN_NAME 64u           /* bytes of a name, NUL included */
-#define OBT_TOKENS_MAX 10000u        /* in one file */
+#define OBT_TOKEN_ID   9u     /* bytes of an id, NUL included */
+#define OBT_TOKEN_TEXT 80u    /* bytes of a token's text, NUL included */
+#define OBT_TOKEN_NAME 64u    /* bytes of a name, NUL included */
+#define OBT_TOKENS_MAX 10000u /* in one file */
 
 enum obt_scope { OBT_SCOPE_USE, OBT_SCOPE_LOOK }; /* run programs; see the devices only */
 
@@ -32,13 +34,13 @@ struct obt_token {
 	char id[OBT_TOKEN_ID];
 	uint8_t hash[OBT_SHA256_BYTES];
 	enum obt_scope scope;
-	uint64_t expiry;             /* seconds since 1970; 0: never */
+	uint64_t expiry; /* seconds since 1970; 0: never */
 	struct obt_allow allow;
 	char name[OBT_TOKEN_NAME];
 };
 
 struct obt_tokens {
-	struct obt_token *list;      /* n; freed by obt_tokens_fini */
+	struct obt_token *list; /* n; freed by obt_tokens_fini */
 	size_t n;
 };
 
@@ -48,24 +50,31 @@ bool obt_scope_find(const char *name, enum obt_scope *ret);
 /* A file that does not exist is empty. False: *ret_why, with the line. */
 bool obt_tokens_read(const char *path, struct obt_tokens *ret, char *ret_why, size_t why_size);
 /* The same of a file that is open; takes it. `name` is for ret_why. */
-bool obt_tokens_read_fd(int fd, const char *name, struct obt_tokens *ret, char *ret_why, size_t why_size);
+bool obt_tokens_read_fd(
+	int fd, const char *name, struct obt_tokens *ret, char *ret_why, size_t why_size);
 /* In the file's place, readable by its owner only. */
-bool obt_tokens_write(const char *path, const struct obt_tokens *tokens, char *ret_why, size_t why_size);
+bool obt_tokens_write(
+	const char *path, const struct obt_tokens *tokens, char *ret_why, size_t why_size);
 void obt_tokens_fini(struct obt_tokens *tokens);
 
-/* A new token; its text, which is nowhere else, into ret_text. allow NULL: no limits of its own. False: no randomness or no memory. */
-bool obt_tokens_add(struct obt_tokens *tokens, const char *name, enum obt_scope scope, uint64_t expiry, const struct obt_allow *allow,
-	char ret_text[OBT_TOKEN_TEXT]);
+/*
+ * A new token; its text, which is nowhere else, into ret_text. allow NULL: no limits of its own.
+ * False: no randomness or no memory.
+ */
+bool obt_tokens_add(struct obt_tokens *tokens, const char *name, enum obt_scope scope,
+	uint64_t expiry, const struct obt_allow *allow, char ret_text[OBT_TOKEN_TEXT]);
 /* False: there is no such id. */
 bool obt_tokens_remove(struct obt_tokens *tokens, const char *id);
 /*
- * The token that `text` is, or NULL and why not, in words for its bearer. Compares every token of the file, each in constant time, so that the delay tells
- * nothing. now: seconds since 1970.
+ * The token that `text` is, or NULL and why not, in words for its bearer. Compares every token of
+ * the file, each in constant time, so that the delay tells nothing. now: seconds since 1970.
  */
-const struct obt_token *obt_tokens_check(const struct obt_tokens *tokens, const char *text, uint64_t now, const char **ret_why);
+const struct obt_token *obt_tokens_check(
+	const struct obt_tokens *tokens, const char *text, uint64_t now, const char **ret_why);
 
 /*
- * OUTBOARD_TOKEN, for a hello on this stream; "" when there is none. False: there is one, and the stream would carry it in clear to another machine.
+ * OUTBOARD_TOKEN, for a hello on this stream; "" when there is none. False: there is one, and the
+ * stream would carry it in clear to another machine.
  */
 bool obt_token_show(const struct obt_stream *stream, char ret_text[OBT_TOKEN_TEXT]);
 

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The name of a chunk in the upload cache: SHA-256 over sixteen lanes, several times as fast as over the bytes in a row, because the lanes are vectors.
+ * The name of a chunk in the upload cache: SHA-256 over sixteen lanes, several times as fast as
+ * over the bytes in a row, because the lanes are vectors.
  *
- *     the bytes      as little-endian 32-bit numbers, zeros behind them up to a multiple of 1024 bytes
- *     lane k         numbers k, k + 16, k + 32 ...: SHA-256's compression from its initial state, 16 numbers a block, no padding
- *     the name       SHA-256 of: the 16 lanes' states (each 8 numbers, first the first of all lanes), the size in bytes as a 64-bit number
+ *     the bytes      as little-endian 32-bit numbers, zeros behind them up to a multiple of 1024
+ *                    bytes
+ *     lane k         numbers k, k + 16, k + 32 ...: SHA-256's compression from its initial state,
+ *                    16 numbers a block, no padding
+ *     the name       SHA-256 of: the 16 lanes' states (each 8 numbers, first the first of all
+ *                    lanes), the size in bytes as a 64-bit number
  *
- * Two chunks with one name are two inputs with one SHA-256, or two chains of equal length that SHA-256's compression does not tell apart: either would
- * be a collision of SHA-256. No state; any thread.
+ * Two chunks with one name are two inputs with one SHA-256, or two chains of equal length that
+ * SHA-256's compression does not tell apart: either would be a collision of SHA-256. No state; any
+ * thread.
  */
 #ifndef OBT_TREE_H
 #define OBT_TREE_H
@@ -20,7 +25,7 @@
 #include "transport/digest.h"
 
 #define OBT_TREE_LANES 16u
-#define OBT_TREE_BLOCK 1024u        /* bytes that all lanes together take at a time */
+#define OBT_TREE_BLOCK 1024u /* bytes that all lanes together take at a time */
 
 void obt_tree_digest(const void *data, size_t size, uint8_t ret_name[OBT_SHA256_BYTES]);
 
@@ -28,6 +33,7 @@ void obt_tree_digest(const void *data, size_t size, uint8_t ret_name[OBT_SHA256_
 enum obt_tree_isa { OBT_TREE_PLAIN, OBT_TREE_AVX2, OBT_TREE_AVX512, OBT_TREE_ISAS };
 /* False: not on this processor. */
 bool obt_tree_can(enum obt_tree_isa isa);
-void obt_tree_digest_by(enum obt_tree_isa isa, const void *data, size_t size, uint8_t ret_name[OBT_SHA256_BYTES]);
+void obt_tree_digest_by(
+	enum obt_tree_isa isa, const void *data, size_t size, uint8_t ret_name[OBT_SHA256_BYTES]);
 
 #endif

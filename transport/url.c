@@ -47,7 +47,8 @@ static enum ob_err parse_tcp(const char *rest, struct obt_url *url, const char *
 		return OB_ERR_NONE;
 	}
 	if (!ob_text_parse_number(port, 0, 65535, &number))
-		return wrong(ret_why, "the port is not a number from 0 to 65535; write tcp://host:14800");
+		return wrong(ret_why,
+			"the port is not a number from 0 to 65535; write tcp://host:14800");
 	snprintf(url->port, sizeof url->port, "%u", (unsigned)number);
 	return OB_ERR_NONE;
 }
@@ -58,7 +59,9 @@ static enum ob_err parse_path(const char *path, struct obt_url *url, const char 
 		path += 2;
 	url->scheme = OBT_UNIX;
 	if (!*path || strlen(path) >= sizeof url->path)
-		return wrong(ret_why, "the path is missing or longer than 107 bytes; write unix:/run/outboard.sock");
+		return wrong(ret_why,
+			"the path is missing or longer than 107 bytes; write "
+			"unix:/run/outboard.sock");
 	strcpy(url->path, path);
 	return OB_ERR_NONE;
 }
@@ -67,7 +70,8 @@ enum ob_err obt_url_parse(const char *text, struct obt_url *ret, const char **re
 {
 	memset(ret, 0, sizeof *ret);
 	if (!text || !*text || strlen(text) > OBT_URL_MAX)
-		return wrong(ret_why, "the address is empty or too long; write tcp://host:14800 or unix:/path");
+		return wrong(ret_why,
+			"the address is empty or too long; write tcp://host:14800 or unix:/path");
 	if (strncmp(text, "tcp://", 6) == 0) {
 		ret->scheme = OBT_TCP;
 		return parse_tcp(text + 6, ret, ret_why);
@@ -82,5 +86,7 @@ enum ob_err obt_url_parse(const char *text, struct obt_url *ret, const char **re
 		ret->shm = true;
 		return parse_path(text + 4, ret, ret_why);
 	}
-	return wrong(ret_why, "it must start with tcp://, tls://, unix: or shm:; write tcp://host:14800 or unix:/path");
+	return wrong(ret_why,
+		"it must start with tcp://, tls://, unix: or shm:; write tcp://host:14800 or "
+		"unix:/path");
 }

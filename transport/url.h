@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Addresses of servers: tcp://host:port, tcp://[v6]:port, tls://host:port, unix:/path, shm:/path. No state; any thread. */
+/*
+ * Addresses of servers: tcp://host:port, tcp://[v6]:port, tls://host:port, unix:/path, shm:/path.
+ * No state; any thread.
+ */
 #ifndef OBT_URL_H
 #define OBT_URL_H
 
@@ -9,20 +12,23 @@
 
 #include "base/err.h"
 
-#define OBT_URL_MAX 512u
+#define OBT_URL_MAX  512u
 #define OBT_PATH_MAX 108u /* sockaddr_un */
 
 enum obt_scheme { OBT_TCP, OBT_UNIX, OBT_TLS };
 
 struct obt_url {
 	enum obt_scheme scheme;
-	char host[256];       /* tcp, tls: name or address, without brackets */
-	char port[8];         /* tcp, tls: decimal, 0..65535 */
+	char host[256]; /* tcp, tls: name or address, without brackets */
+	char port[8];   /* tcp, tls: decimal, 0..65535 */
 	char path[OBT_PATH_MAX];
-	bool shm;             /* unix: the data shall go through shared memory */
+	bool shm; /* unix: the data shall go through shared memory */
 };
 
-/* OB_ERR_URL; ret_why (may be NULL) then says what is wrong and what a right one looks like. A missing port means OBP_PORT. */
+/*
+ * OB_ERR_URL; ret_why (may be NULL) then says what is wrong and what a right one looks like. A
+ * missing port means OBP_PORT.
+ */
 enum ob_err obt_url_parse(const char *text, struct obt_url *ret, const char **ret_why);
 
 #endif

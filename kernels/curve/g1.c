@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Formulas: the Explicit-Formulas Database, short Weierstrass curves with a = 0, XYZZ coordinates. */
+/*
+ * Formulas: the Explicit-Formulas Database, short Weierstrass curves with a = 0, XYZZ coordinates.
+ */
 #include "kernels/curve/g1.h"
 
 const struct obk_g1_affine obk_g1_generator = {
-	{ { 0x5cb38790fd530c16, 0x7817fc679976fff5, 0x154f95c7143ba1c1, 0xf0ae6acdf3d0e747, 0xedce6ecc21dbf440, 0x120177419e0bfb75 } },
-	{ { 0xbaac93d50ce72271, 0x8c22631a7918fd8e, 0xdd595f13570725ce, 0x51ac582950405194, 0x0e1c8c3fad0059c0, 0x0bbc3efc5008a26a } },
+	{ { 0x5cb38790fd530c16, 0x7817fc679976fff5, 0x154f95c7143ba1c1, 0xf0ae6acdf3d0e747,
+		0xedce6ecc21dbf440, 0x120177419e0bfb75 } },
+	{ { 0xbaac93d50ce72271, 0x8c22631a7918fd8e, 0xdd595f13570725ce, 0x51ac582950405194,
+		0x0e1c8c3fad0059c0, 0x0bbc3efc5008a26a } },
 };
 
-const struct obk_fp obk_g1_beta = {
-	{ 0xcd03c9e48671f071, 0x5dab22461fcda5d2, 0x587042afd3851b95, 0x8eb60ebe01bacb9e, 0x03f97d6e83d050d2, 0x18f0206554638741 }
-};
+const struct obk_fp obk_g1_beta = { { 0xcd03c9e48671f071, 0x5dab22461fcda5d2, 0x587042afd3851b95,
+	0x8eb60ebe01bacb9e, 0x03f97d6e83d050d2, 0x18f0206554638741 } };
 
 void obk_g1_set_infinity(struct obk_g1 *r)
 {
@@ -41,7 +44,8 @@ void obk_g1_to_affine(struct obk_g1_affine *r, const struct obk_g1 *p)
 	obk_fp_mul(&r->y, &p->y, &t);
 }
 
-void obk_g1_to_affine_batch(struct obk_g1_affine *r, const struct obk_g1 *p, size_t n, struct obk_fp *scratch)
+void obk_g1_to_affine_batch(
+	struct obk_g1_affine *r, const struct obk_g1 *p, size_t n, struct obk_fp *scratch)
 {
 	for (size_t i = 0; i < n; i++)
 		scratch[i] = p[i].zzz;
@@ -80,11 +84,12 @@ void obk_g1_double(struct obk_g1 *r, const struct obk_g1 *p)
 }
 
 /*
- * The common tail of both additions: P = U2 - U1 is not 0. u1, s1: the first point's X and Y over the common denominators;
- * zz, zzz: those, without P's powers.
+ * The common tail of both additions: P = U2 - U1 is not 0. u1, s1: the first point's X and Y over
+ * the common denominators; zz, zzz: those, without P's powers.
  */
-static void add_tail(struct obk_g1 *r, const struct obk_fp *u1, const struct obk_fp *s1, const struct obk_fp *p, const struct obk_fp *rr,
-	const struct obk_fp *zz, const struct obk_fp *zzz)
+static void add_tail(struct obk_g1 *r, const struct obk_fp *u1, const struct obk_fp *s1,
+	const struct obk_fp *p, const struct obk_fp *rr, const struct obk_fp *zz,
+	const struct obk_fp *zzz)
 {
 	struct obk_fp pp, ppp, q, t, y;
 
@@ -213,9 +218,8 @@ void obk_g1_mul(struct obk_g1 *r, const struct obk_g1_affine *p, const uint64_t 
 
 bool obk_g1_on_curve(const struct obk_g1_affine *p)
 {
-	static const struct obk_fp four = {
-		{ 0xaa270000000cfff3, 0x53cc0032fc34000a, 0x478fe97a6b0a807f, 0xb1d37ebee6ba24d7, 0x8ec9733bbf78ab2f, 0x09d645513d83de7e }
-	};
+	static const struct obk_fp four = { { 0xaa270000000cfff3, 0x53cc0032fc34000a,
+		0x478fe97a6b0a807f, 0xb1d37ebee6ba24d7, 0x8ec9733bbf78ab2f, 0x09d645513d83de7e } };
 	struct obk_fp l, s;
 
 	if (obk_g1_affine_is_infinity(p))

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* G1 on the GPU: the same structs, formulas and special cases as g1.h, so that coordinates equal the CPU's limb for limb. */
+/*
+ * G1 on the GPU: the same structs, formulas and special cases as g1.h, so that coordinates equal
+ * the CPU's limb for limb.
+ */
 #ifndef OBK_G1_CUH
 #define OBK_G1_CUH
 
@@ -48,7 +51,8 @@ OBK_DEVICE obk_g1 obk_g1_from_affine(const obk_g1_affine &p)
 /* Out of line: rare in a sum, and the hot loop should fit the instruction cache. */
 static __device__ __noinline__ obk_g1 obk_g1_double(const obk_g1 p)
 {
-	obk_fp u = p.y + p.y, v = obk_fp_square(u), w = u * v, s = p.x * v, t = obk_fp_square(p.x), m = t + t + t;
+	obk_fp u = p.y + p.y, v = obk_fp_square(u), w = u * v, s = p.x * v, t = obk_fp_square(p.x),
+	       m = t + t + t;
 	obk_g1 r;
 
 	r.zz = v * p.zz;
@@ -58,7 +62,8 @@ static __device__ __noinline__ obk_g1 obk_g1_double(const obk_g1 p)
 	return r;
 }
 
-OBK_DEVICE obk_g1 obk_g1_add_tail(const obk_fp &u1, const obk_fp &s1, const obk_fp &p, const obk_fp &r, const obk_fp &zz, const obk_fp &zzz)
+OBK_DEVICE obk_g1 obk_g1_add_tail(const obk_fp &u1, const obk_fp &s1, const obk_fp &p,
+	const obk_fp &r, const obk_fp &zz, const obk_fp &zzz)
 {
 	obk_fp pp = obk_fp_square(p), ppp = p * pp, q = u1 * pp;
 	obk_g1 sum;

@@ -5,9 +5,9 @@
 #include "kernels/curve/g1.h"
 
 #define FLAG_COMPRESSED 0x80
-#define FLAG_INFINITY 0x40
-#define FLAG_LARGE 0x20
-#define FLAGS (FLAG_COMPRESSED | FLAG_INFINITY | FLAG_LARGE)
+#define FLAG_INFINITY   0x40
+#define FLAG_LARGE      0x20
+#define FLAGS           (FLAG_COMPRESSED | FLAG_INFINITY | FLAG_LARGE)
 
 static bool all_zero(const uint8_t *bytes, size_t n)
 {
@@ -26,24 +26,30 @@ static enum ob_err refuse(struct obk_fault *fault, size_t item, const char *why)
 }
 
 /* Infinity, or the coordinate's bytes with the flags taken off. */
-static enum ob_err take_flags(uint8_t *bytes, size_t n, uint8_t want, bool *ret_infinity, bool *ret_large, size_t item, struct obk_fault *fault)
+static enum ob_err take_flags(uint8_t *bytes, size_t n, uint8_t want, bool *ret_infinity,
+	bool *ret_large, size_t item, struct obk_fault *fault)
 {
 	uint8_t flags = bytes[0] & FLAGS;
 
 	bytes[0] &= (uint8_t)~FLAGS;
 	if ((flags & FLAG_COMPRESSED) != want)
-		return refuse(fault, item, want ? "lacks the flag 0x80 of the compressed form in its first byte" :
-			"has the flag 0x80 of the compressed form in its first byte where 96 uncompressed bytes were expected");
+		return refuse(fault, item,
+			want ? "lacks the flag 0x80 of the compressed form in its first byte"
+			     : "has the flag 0x80 of the compressed form in its first byte where "
+			       "96 uncompressed bytes were expected");
 	*ret_infinity = flags & FLAG_INFINITY;
 	*ret_large = flags & FLAG_LARGE;
 	if (*ret_infinity && (*ret_large || !all_zero(bytes, n)))
-		return refuse(fault, item, "has the flag 0x40 of infinity but is not zero otherwise");
+		return refuse(
+			fault, item, "has the flag 0x40 of infinity but is not zero otherwise");
 	if (*ret_large && !want)
-		return refuse(fault, item, "has the flag 0x20, which only the compressed form may have");
+		return refuse(
+			fault, item, "has the flag 0x20, which only the compressed form may have");
 	return OB_ERR_NONE;
 }
 
-enum ob_err obk_g1_decode_compressed(struct obk_g1_affine *ret, const uint8_t bytes[OBK_G1_COMPRESSED_BYTES], size_t item, struct obk_fault *fault)
+enum ob_err obk_g1_decode_compressed(struct obk_g1_affine *ret,
+	const uint8_t bytes[OBK_G1_COMPRESSED_BYTES], size_t item, struct obk_fault *fault)
 {
 	uint8_t plain[OBK_G1_COMPRESSED_BYTES];
 	struct obk_g1_affine p;
@@ -60,7 +66,8 @@ enum ob_err obk_g1_decode_compressed(struct obk_g1_affine *ret, const uint8_t by
 		return OB_ERR_NONE;
 	}
 	if (!obk_fp_from_bytes(&p.x, plain))
-		return refuse(fault, item, "has a coordinate x that is not below the field's prime");
+		return refuse(
+			fault, item, "has a coordinate x that is not below the field's prime");
 	obk_fp_add(&four, &obk_fp_one, &obk_fp_one);
 	obk_fp_add(&four, &four, &four);
 	obk_fp_sqr(&t, &p.x);
@@ -74,7 +81,8 @@ enum ob_err obk_g1_decode_compressed(struct obk_g1_affine *ret, const uint8_t by
 	return OB_ERR_NONE;
 }
 
-enum ob_err obk_g1_decode_uncompressed(struct obk_g1_affine *ret, const uint8_t bytes[OBK_G1_UNCOMPRESSED_BYTES], size_t item, struct obk_fault *fault)
+enum ob_err obk_g1_decode_uncompressed(struct obk_g1_affine *ret,
+	const uint8_t bytes[OBK_G1_UNCOMPRESSED_BYTES], size_t item, struct obk_fault *fault)
 {
 	uint8_t plain[OBK_G1_UNCOMPRESSED_BYTES];
 	struct obk_g1_affine p;
@@ -109,7 +117,8 @@ void obk_g1_encode_compressed(uint8_t bytes[OBK_G1_COMPRESSED_BYTES], const stru
 	bytes[0] |= (uint8_t)(FLAG_COMPRESSED | (obk_fp_is_large(&p->y) ? FLAG_LARGE : 0));
 }
 
-void obk_g1_encode_uncompressed(uint8_t bytes[OBK_G1_UNCOMPRESSED_BYTES], const struct obk_g1_affine *p)
+void obk_g1_encode_uncompressed(
+	uint8_t bytes[OBK_G1_UNCOMPRESSED_BYTES], const struct obk_g1_affine *p)
 {
 	obk_fp_to_bytes(bytes, &p->x);
 	obk_fp_to_bytes(bytes + OBK_FP_BYTES, &p->y);

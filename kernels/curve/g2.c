@@ -1,26 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Formulas: the Explicit-Formulas Database, short Weierstrass curves with a = 0, XYZZ coordinates. */
+/*
+ * Formulas: the Explicit-Formulas Database, short Weierstrass curves with a = 0, XYZZ coordinates.
+ */
 #include <string.h>
 
 #include "kernels/curve/g2.h"
 
 #define FLAG_COMPRESSED 0x80
-#define FLAG_INFINITY 0x40
-#define FLAG_LARGE 0x20
-#define FLAGS (FLAG_COMPRESSED | FLAG_INFINITY | FLAG_LARGE)
+#define FLAG_INFINITY   0x40
+#define FLAG_LARGE      0x20
+#define FLAGS           (FLAG_COMPRESSED | FLAG_INFINITY | FLAG_LARGE)
 
 const struct obk_g2_affine obk_g2_generator = {
-	{ { { { 0xf5f28fa202940a10, 0xb3f5fb2687b4961a, 0xa1a893b53e2ae580, 0x9894999d1a3caee9, 0x6f67b7631863366b, 0x058191924350bcd7 } },
-		{ { 0xa5a9c0759e23f606, 0xaaa0c59dbccd60c3, 0x3bb17e18e2867806, 0x1b1ab6cc8541b367, 0xc2b6ed0ef2158547, 0x11922a097360edf3 } } } },
-	{ { { { 0x4c730af860494c4a, 0x597cfa1f5e369c5a, 0xe7e6856caa0a635a, 0xbbefb5e96e0d495f, 0x07d3a975f0ef25a2, 0x0083fd8e7e80dae5 } },
-		{ { 0xadc0fc92df64b05d, 0x18aa270a2b1461dc, 0x86adac6a3be4eba0, 0x79495c4ec93da33a, 0xe7175850a43ccaed, 0x0b2bc2a163de1bf2 } } } },
+	{ { { { 0xf5f28fa202940a10, 0xb3f5fb2687b4961a, 0xa1a893b53e2ae580, 0x9894999d1a3caee9,
+		    0x6f67b7631863366b, 0x058191924350bcd7 } },
+		{ { 0xa5a9c0759e23f606, 0xaaa0c59dbccd60c3, 0x3bb17e18e2867806, 0x1b1ab6cc8541b367,
+			0xc2b6ed0ef2158547, 0x11922a097360edf3 } } } },
+	{ { { { 0x4c730af860494c4a, 0x597cfa1f5e369c5a, 0xe7e6856caa0a635a, 0xbbefb5e96e0d495f,
+		    0x07d3a975f0ef25a2, 0x0083fd8e7e80dae5 } },
+		{ { 0xadc0fc92df64b05d, 0x18aa270a2b1461dc, 0x86adac6a3be4eba0, 0x79495c4ec93da33a,
+			0xe7175850a43ccaed, 0x0b2bc2a163de1bf2 } } } },
 };
 
 /* 4 (1 + u) */
 static const struct obk_fp2 curve_b = {
-	{ { { 0xaa270000000cfff3, 0x53cc0032fc34000a, 0x478fe97a6b0a807f, 0xb1d37ebee6ba24d7, 0x8ec9733bbf78ab2f, 0x09d645513d83de7e } },
-		{ { 0xaa270000000cfff3, 0x53cc0032fc34000a, 0x478fe97a6b0a807f, 0xb1d37ebee6ba24d7, 0x8ec9733bbf78ab2f, 0x09d645513d83de7e } } }
+	{ { { 0xaa270000000cfff3, 0x53cc0032fc34000a, 0x478fe97a6b0a807f, 0xb1d37ebee6ba24d7,
+		  0x8ec9733bbf78ab2f, 0x09d645513d83de7e } },
+		{ { 0xaa270000000cfff3, 0x53cc0032fc34000a, 0x478fe97a6b0a807f, 0xb1d37ebee6ba24d7,
+			0x8ec9733bbf78ab2f, 0x09d645513d83de7e } } }
 };
 
 void obk_g2_set_infinity(struct obk_g2 *r)
@@ -154,12 +162,18 @@ bool obk_g2_on_curve(const struct obk_g2_affine *p)
 
 bool obk_g2_in_subgroup(const struct obk_g2_affine *p)
 {
-	/* psi(x, y) = (conj(x) / xi^((p-1)/3), conj(y) / xi^((p-1)/2)): from the twist to the curve, p-th power, back */
+	/*
+	 * psi(x, y) = (conj(x) / xi^((p-1)/3), conj(y) / xi^((p-1)/2)): from the twist to the
+	 * curve, p-th power, back
+	 */
 	static const struct obk_fp2 psi_x = { { { { 0 } },
-		{ { 0x890dc9e4867545c3, 0x2af322533285a5d5, 0x50880866309b7e2c, 0xa20d1b8c7e881024, 0x14e4f04fe2db9068, 0x14e56d3f1564853a } } } };
+		{ { 0x890dc9e4867545c3, 0x2af322533285a5d5, 0x50880866309b7e2c, 0xa20d1b8c7e881024,
+			0x14e4f04fe2db9068, 0x14e56d3f1564853a } } } };
 	static const struct obk_fp2 psi_y = {
-		{ { { 0x3e2f585da55c9ad1, 0x4294213d86c18183, 0x382844c88b623732, 0x92ad2afd19103e18, 0x1d794e4fac7cf0b9, 0x0bd592fc7d825ec8 } },
-			{ { 0x7bcfa7a25aa30fda, 0xdc17dec12a927e7c, 0x2f088dd86b4ebef1, 0xd1ca2087da74d4a7, 0x2da2596696cebc1d, 0x0e2b7eedbbfd87d2 } } }
+		{ { { 0x3e2f585da55c9ad1, 0x4294213d86c18183, 0x382844c88b623732,
+			  0x92ad2afd19103e18, 0x1d794e4fac7cf0b9, 0x0bd592fc7d825ec8 } },
+			{ { 0x7bcfa7a25aa30fda, 0xdc17dec12a927e7c, 0x2f088dd86b4ebef1,
+				0xd1ca2087da74d4a7, 0x2da2596696cebc1d, 0x0e2b7eedbbfd87d2 } } }
 	};
 	static const uint64_t parameter = 0xd201000000010000; /* of -x */
 	struct obk_g2_affine mapped;
@@ -191,7 +205,8 @@ static bool all_zero(const uint8_t *bytes, size_t n)
 	return any == 0;
 }
 
-enum ob_err obk_g2_decode_compressed(struct obk_g2_affine *ret, const uint8_t bytes[OBK_G2_COMPRESSED_BYTES], size_t item, struct obk_fault *fault)
+enum ob_err obk_g2_decode_compressed(struct obk_g2_affine *ret,
+	const uint8_t bytes[OBK_G2_COMPRESSED_BYTES], size_t item, struct obk_fault *fault)
 {
 	uint8_t plain[OBK_G2_COMPRESSED_BYTES], flags = bytes[0] & FLAGS;
 	struct obk_g2_affine p;
@@ -200,15 +215,19 @@ enum ob_err obk_g2_decode_compressed(struct obk_g2_affine *ret, const uint8_t by
 	memcpy(plain, bytes, sizeof(plain));
 	plain[0] &= (uint8_t)~FLAGS;
 	if (!(flags & FLAG_COMPRESSED))
-		return refuse(fault, item, "lacks the flag 0x80 of the compressed form in its first byte");
+		return refuse(fault, item,
+			"lacks the flag 0x80 of the compressed form in its first byte");
 	if (flags & FLAG_INFINITY) {
 		if (flags & FLAG_LARGE || !all_zero(plain, sizeof(plain)))
-			return refuse(fault, item, "has the flag 0x40 of infinity but is not zero otherwise");
+			return refuse(fault, item,
+				"has the flag 0x40 of infinity but is not zero otherwise");
 		*ret = (struct obk_g2_affine){ .x = obk_fp2_zero, .y = obk_fp2_zero };
 		return OB_ERR_NONE;
 	}
-	if (!obk_fp_from_bytes(&p.x.c[1], plain) || !obk_fp_from_bytes(&p.x.c[0], plain + OBK_FP_BYTES))
-		return refuse(fault, item, "has a coordinate x that is not below the field's prime");
+	if (!obk_fp_from_bytes(&p.x.c[1], plain) ||
+		!obk_fp_from_bytes(&p.x.c[0], plain + OBK_FP_BYTES))
+		return refuse(
+			fault, item, "has a coordinate x that is not below the field's prime");
 	obk_fp2_sqr(&t, &p.x);
 	obk_fp2_mul(&t, &t, &p.x);
 	obk_fp2_add(&t, &t, &curve_b);

@@ -36,12 +36,14 @@ static void plain_set_infinity(void *slot)
 	memset(slot, 0, sizeof(struct obk_g1_affine));
 }
 
-static inline const struct obk_g1_affine *where(const struct obk_g1_affine *base, const struct obk_g1_affine *scratch, uint32_t ref)
+static inline const struct obk_g1_affine *where(
+	const struct obk_g1_affine *base, const struct obk_g1_affine *scratch, uint32_t ref)
 {
 	return (ref & OBK_REF_SCRATCH ? scratch : base) + (ref & OBK_REF_INDEX);
 }
 
-static inline struct obk_g1_affine fetch(const struct obk_g1_affine *base, const struct obk_g1_affine *scratch, uint32_t ref)
+static inline struct obk_g1_affine fetch(
+	const struct obk_g1_affine *base, const struct obk_g1_affine *scratch, uint32_t ref)
 {
 	struct obk_g1_affine p = *where(base, scratch, ref);
 
@@ -69,7 +71,8 @@ static void prepare(struct step *s, const struct obk_g1_affine *a, const struct 
 	}
 }
 
-static void chord(struct obk_g1_affine *r, const struct obk_g1_affine *a, const struct obk_g1_affine *b, const struct obk_fp *inv, bool twice)
+static void chord(struct obk_g1_affine *r, const struct obk_g1_affine *a,
+	const struct obk_g1_affine *b, const struct obk_fp *inv, bool twice)
 {
 	struct obk_fp slope, x;
 
@@ -90,14 +93,16 @@ static void chord(struct obk_g1_affine *r, const struct obk_g1_affine *a, const 
 	obk_fp_sub(&r->y, &x, &a->y);
 }
 
-static void plain_add(const void *base, void *scratch, const struct obk_pair *pairs, size_t n, void *workspace)
+static void plain_add(
+	const void *base, void *scratch, const struct obk_pair *pairs, size_t n, void *workspace)
 {
 	struct step *steps = workspace;
 	struct obk_g1_affine *slots = scratch;
 	struct obk_fp run = obk_fp_one, inv;
 
 	for (size_t i = 0; i < n; i++) {
-		struct obk_g1_affine a = fetch(base, scratch, pairs[i].a), b = fetch(base, scratch, pairs[i].b);
+		struct obk_g1_affine a = fetch(base, scratch, pairs[i].a),
+				     b = fetch(base, scratch, pairs[i].b);
 
 		if (i + 8 < n) {
 			__builtin_prefetch(where(base, scratch, pairs[i + 8].a));
@@ -109,7 +114,9 @@ static void plain_add(const void *base, void *scratch, const struct obk_pair *pa
 	}
 	obk_fp_inv(&run, &run);
 	for (size_t i = n; i-- > 0;) {
-		struct obk_g1_affine a = fetch(base, scratch, pairs[i].a), b = fetch(base, scratch, pairs[i].b), *out = &slots[pairs[i].out];
+		struct obk_g1_affine a = fetch(base, scratch, pairs[i].a),
+				     b = fetch(base, scratch, pairs[i].b),
+				     *out = &slots[pairs[i].out];
 
 		obk_fp_mul(&inv, &run, &steps[i].prefix);
 		obk_fp_mul(&run, &run, &steps[i].den);

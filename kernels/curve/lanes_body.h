@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A piece of lanes_avx512.c and lanes_ifma.c: additions of points eight at a time, written once for both forms of a number. The including file defines
+ * A piece of lanes_avx512.c and lanes_ifma.c: additions of points eight at a time, written once for
+ * both forms of a number. The including file defines
  *
  *     LIMBS, LIMB_MASK, word          limbs of a number; the type of a limb in memory
- *     struct vec, struct slot         a number of eight lanes, LIMBS vectors; a point in memory, 64 bytes for x and for y
- *     multiples, k2, k4, one          k p for k = 1..MAX_MULTIPLE; 2 p and 4 p as differences want them; R mod p
- *     gather, scatter, same           a coordinate of eight slots and the flag of infinity; a limb in all lanes
- *     normalise, reduce, FACTOR       carries through signed limbs; from [p / 2, 6 p) to [0, p (1 + 2^-10)); makes a difference fit for a product
+ *     struct vec, struct slot         a number of eight lanes, LIMBS vectors; a point in memory, 64
+ *                                     bytes for x and for y
+ *     multiples, k2, k4, one          k p for k = 1..MAX_MULTIPLE; 2 p and 4 p as differences want
+ *                                     them; R mod p
+ *     gather, scatter, same           a coordinate of eight slots and the flag of infinity; a limb
+ *                                     in all lanes
+ *     normalise, reduce, FACTOR       carries through signed limbs; from [p / 2, 6 p) to [0, p (1 +
+ *                                     2^-10)); makes a difference fit for a product
  *     MUL, SQR                        Montgomery products
  *     join, split, set_flag, flagged  limbs to and from kernels/field's numbers; infinity in a slot
  *     enter, leave, inverse_lacks     factors between R = 2^384 and the R here, and for an inverse
@@ -41,19 +46,23 @@ static __mmask8 multiple_of_p(const struct vec *a, unsigned most)
 	return found;
 }
 
-/* The eight slots, and the signs, of one side of eight pairs; lanes past the end repeat the first. */
+/*
+ * The eight slots, and the signs, of one side of eight pairs; lanes past the end repeat the first.
+ */
 struct side {
 	const word *x[LANES], *y[LANES];
 	__mmask8 negative;
 };
 
-static inline void pick(struct side *s, const struct slot *base, const struct slot *scratch, const struct obk_pair *pairs, size_t n, bool second)
+static inline void pick(struct side *s, const struct slot *base, const struct slot *scratch,
+	const struct obk_pair *pairs, size_t n, bool second)
 {
 	s->negative = 0;
 	for (unsigned i = 0; i < LANES; i++) {
 		const struct obk_pair *pair = &pairs[i < n ? i : 0];
 		uint32_t ref = second ? pair->b : pair->a;
-		const struct slot *slot = (ref & OBK_REF_SCRATCH ? scratch : base) + (ref & OBK_REF_INDEX);
+		const struct slot *slot =
+			(ref & OBK_REF_SCRATCH ? scratch : base) + (ref & OBK_REF_INDEX);
 
 		s->x[i] = slot->x;
 		s->y[i] = slot->y;
@@ -61,11 +70,14 @@ static inline void pick(struct side *s, const struct slot *base, const struct sl
 	}
 }
 
-static inline void prefetch(const struct slot *base, const struct slot *scratch, const struct obk_pair *pairs, size_t n)
+static inline void prefetch(
+	const struct slot *base, const struct slot *scratch, const struct obk_pair *pairs, size_t n)
 {
 	for (unsigned i = 0; i < LANES && i < n; i++) {
-		const struct slot *a = (pairs[i].a & OBK_REF_SCRATCH ? scratch : base) + (pairs[i].a & OBK_REF_INDEX);
-		const struct slot *b = (pairs[i].b & OBK_REF_SCRATCH ? scratch : base) + (pairs[i].b & OBK_REF_INDEX);
+		const struct slot *a = (pairs[i].a & OBK_REF_SCRATCH ? scratch : base) +
+			(pairs[i].a & OBK_REF_INDEX);
+		const struct slot *b = (pairs[i].b & OBK_REF_SCRATCH ? scratch : base) +
+			(pairs[i].b & OBK_REF_INDEX);
 
 		_mm_prefetch((const char *)a->x, _MM_HINT_T0);
 		_mm_prefetch((const char *)a->y, _MM_HINT_T0);
@@ -75,21 +87,26 @@ static inline void prefetch(const struct slot *base, const struct slot *scratch,
 }
 
 /* r = k + (second ? b : -b with its sign) - (first with its sign), limb by limb */
-static inline void signed_difference(struct vec *r, const word k[LIMBS], const struct vec *second, __mmask8 negative2, const struct vec *first,
-	__mmask8 negative1)
+static inline void signed_difference(struct vec *r, const word k[LIMBS], const struct vec *second,
+	__mmask8 negative2, const struct vec *first, __mmask8 negative1)
 {
 	for (unsigned i = 0; i < LIMBS; i++) {
 		__m512i t = same(k[i]);
 
-		t = _mm512_mask_sub_epi64(_mm512_add_epi64(t, second->l[i]), negative2, t, second->l[i]);
-		r->l[i] = _mm512_mask_add_epi64(_mm512_sub_epi64(t, first->l[i]), negative1, t, first->l[i]);
+		t = _mm512_mask_sub_epi64(
+			_mm512_add_epi64(t, second->l[i]), negative2, t, second->l[i]);
+		r->l[i] = _mm512_mask_add_epi64(
+			_mm512_sub_epi64(t, first->l[i]), negative1, t, first->l[i]);
 	}
 }
 
-/* Some lanes have equal x, or infinity: find out which, and give them denominators that are not 0. */
-static __attribute__((noinline)) void forward_rare(struct vstep *s, const struct side *a, const struct side *b, __mmask8 infinite_a, __mmask8 infinite_b)
+/*
+ * Some lanes have equal x, or infinity: find out which, and give them denominators that are not 0.
+ */
+static __attribute__((noinline)) void forward_rare(struct vstep *s, const struct side *a,
+	const struct side *b, __mmask8 infinite_a, __mmask8 infinite_b)
 {
-	__mmask8 equal = multiple_of_p(&s->den, 3) & (__mmask8)~(infinite_a | infinite_b);
+	__mmask8 equal = multiple_of_p(&s->den, 3) & (__mmask8) ~(infinite_a | infinite_b);
 	struct vec y1, y2, t;
 
 	s->copy_b = infinite_a;
@@ -109,7 +126,8 @@ static __attribute__((noinline)) void forward_rare(struct vstep *s, const struct
 		FACTOR(&s->den);
 	}
 	for (unsigned i = 0; i < LIMBS; i++)
-		s->den.l[i] = _mm512_mask_mov_epi64(s->den.l[i], s->copy_a | s->copy_b | s->infinite, same(one[i]));
+		s->den.l[i] = _mm512_mask_mov_epi64(
+			s->den.l[i], s->copy_a | s->copy_b | s->infinite, same(one[i]));
 	s->rare = s->twice | s->copy_a | s->copy_b | s->infinite;
 }
 
@@ -121,7 +139,10 @@ static inline void forward(struct vstep *s, const struct side *a, const struct s
 
 	for (unsigned i = 0; i < LIMBS; i++)
 		s->den.l[i] = _mm512_sub_epi64(_mm512_add_epi64(same(k2[i]), x2.l[i]), x1.l[i]);
-	/* x2 - x1 + 2 p lies between 0 and 4 p: is it p, 2 p or 3 p? The lowest limb says no nearly always. */
+	/*
+	 * x2 - x1 + 2 p lies between 0 and 4 p: is it p, 2 p or 3 p? The lowest limb says no nearly
+	 * always.
+	 */
 	low = _mm512_and_si512(s->den.l[0], same(LIMB_MASK));
 	maybe = infinite_a | infinite_b;
 	for (unsigned k = 0; k < 3; k++)
@@ -132,20 +153,26 @@ static inline void forward(struct vstep *s, const struct side *a, const struct s
 		forward_rare(s, a, b, infinite_a, infinite_b);
 }
 
-/* The lanes that are no plain addition, before the slope is used: numerators 3 x1^2, and x2 - x1 + 2 p = 2 p back in place of 2 y1. */
-static __attribute__((noinline)) void backward_rare(struct vec *dy, struct vec *dx, const struct vec *x1, __mmask8 twice)
+/*
+ * The lanes that are no plain addition, before the slope is used: numerators 3 x1^2, and x2 - x1 +
+ * 2 p = 2 p back in place of 2 y1.
+ */
+static __attribute__((noinline)) void backward_rare(
+	struct vec *dy, struct vec *dx, const struct vec *x1, __mmask8 twice)
 {
 	struct vec t;
 
 	SQR(&t, x1);
 	for (unsigned i = 0; i < LIMBS; i++) {
-		dy->l[i] = _mm512_mask_add_epi64(dy->l[i], twice, t.l[i], _mm512_add_epi64(t.l[i], t.l[i]));
+		dy->l[i] = _mm512_mask_add_epi64(
+			dy->l[i], twice, t.l[i], _mm512_add_epi64(t.l[i], t.l[i]));
 		dx->l[i] = _mm512_mask_mov_epi64(dx->l[i], twice, same(k2[i]));
 	}
 }
 
 /* After it: lanes that copy one operand, its sign applied. */
-static __attribute__((noinline)) void copy_lanes(struct vec *x, struct vec *y, const struct side *from, __mmask8 lanes)
+static __attribute__((noinline)) void copy_lanes(
+	struct vec *x, struct vec *y, const struct side *from, __mmask8 lanes)
 {
 	struct vec sx, sy;
 
@@ -154,7 +181,8 @@ static __attribute__((noinline)) void copy_lanes(struct vec *x, struct vec *y, c
 	for (unsigned i = 0; i < LIMBS; i++) {
 		__m512i k = same(multiples[2][i]);
 
-		sy.l[i] = _mm512_mask_sub_epi64(_mm512_add_epi64(k, sy.l[i]), from->negative, k, sy.l[i]);
+		sy.l[i] = _mm512_mask_sub_epi64(
+			_mm512_add_epi64(k, sy.l[i]), from->negative, k, sy.l[i]);
 	}
 	reduce(&sy);
 	for (unsigned i = 0; i < LIMBS; i++) {
@@ -163,7 +191,8 @@ static __attribute__((noinline)) void copy_lanes(struct vec *x, struct vec *y, c
 	}
 }
 
-static inline void backward(const struct vstep *s, const struct side *a, const struct side *b, struct vec *run, struct slot *const out[LANES])
+static inline void backward(const struct vstep *s, const struct side *a, const struct side *b,
+	struct vec *run, struct slot *const out[LANES])
 {
 	struct vec x1, y1, y2, slope, x3, y3, t, inv;
 	word *rows[LANES];
@@ -182,7 +211,8 @@ static inline void backward(const struct vstep *s, const struct side *a, const s
 	SQR(&t, &slope);
 	for (unsigned i = 0; i < LIMBS; i++) {
 		/* slope^2 - x1 - x2 + 3 p, x2 by way of the denominator */
-		__m512i v = _mm512_sub_epi64(_mm512_add_epi64(t.l[i], same(multiples[4][i])), x3.l[i]);
+		__m512i v =
+			_mm512_sub_epi64(_mm512_add_epi64(t.l[i], same(multiples[4][i])), x3.l[i]);
 
 		x3.l[i] = _mm512_sub_epi64(v, _mm512_add_epi64(x1.l[i], x1.l[i]));
 	}
@@ -194,7 +224,8 @@ static inline void backward(const struct vstep *s, const struct side *a, const s
 	for (unsigned i = 0; i < LIMBS; i++) {
 		__m512i v = _mm512_add_epi64(y3.l[i], same(multiples[2][i]));
 
-		y3.l[i] = _mm512_mask_add_epi64(_mm512_sub_epi64(v, y1.l[i]), a->negative, v, y1.l[i]);
+		y3.l[i] = _mm512_mask_add_epi64(
+			_mm512_sub_epi64(v, y1.l[i]), a->negative, v, y1.l[i]);
 	}
 	reduce(&y3);
 	if (__builtin_expect(s->rare, 0)) {
@@ -223,7 +254,9 @@ static void invert_lanes(struct vec *run)
 			limbs[i] = (word)cell[i][lane];
 		join(&a[lane], limbs);
 	}
-	/* what is a R here is (R / 2^384) a to kernels/field, whose inverse lacks that factor twice */
+	/*
+	 * what is a R here is (R / 2^384) a to kernels/field, whose inverse lacks that factor twice
+	 */
 	obk_fp_inv_batch(a, LANES, scratch);
 	for (unsigned lane = 0; lane < LANES; lane++) {
 		obk_fp_mul(&a[lane], &a[lane], &inverse_lacks);
@@ -235,7 +268,8 @@ static void invert_lanes(struct vec *run)
 		run->l[i] = _mm512_load_si512(cell[i]);
 }
 
-static void add(const void *base_slots, void *scratch_slots, const struct obk_pair *pairs, size_t n, void *workspace)
+static void add(const void *base_slots, void *scratch_slots, const struct obk_pair *pairs, size_t n,
+	void *workspace)
 {
 	const struct slot *base = base_slots;
 	struct slot *scratch = scratch_slots;

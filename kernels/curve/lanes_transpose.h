@@ -20,9 +20,11 @@ static inline void transpose(__m512i v[LANES])
 	}
 	/* t[2i + b] holds columns b, 2 + b, 4 + b, 6 + b of rows 2i and 2i + 1 */
 	for (unsigned b = 0; b < 2; b++) {
-		u[b] = _mm512_shuffle_i64x2(t[b], t[2 + b], 0x88);          /* columns b, 4 + b of rows 0..3 */
-		u[2 + b] = _mm512_shuffle_i64x2(t[b], t[2 + b], 0xdd);      /* columns 2 + b, 6 + b */
-		u[4 + b] = _mm512_shuffle_i64x2(t[4 + b], t[6 + b], 0x88);  /* rows 4..7 */
+		/* columns b, 4 + b of rows 0..3 */
+		u[b] = _mm512_shuffle_i64x2(t[b], t[2 + b], 0x88);
+		/* columns 2 + b, 6 + b */
+		u[2 + b] = _mm512_shuffle_i64x2(t[b], t[2 + b], 0xdd);
+		u[4 + b] = _mm512_shuffle_i64x2(t[4 + b], t[6 + b], 0x88); /* rows 4..7 */
 		u[6 + b] = _mm512_shuffle_i64x2(t[4 + b], t[6 + b], 0xdd);
 	}
 	for (unsigned b = 0; b < 2; b++) {

@@ -5,9 +5,10 @@
 #include "kernels/curve/pairing.h"
 
 #define PARAMETER 0xd201000000010000u /* -x */
-#define TOP_BIT 63
+#define TOP_BIT   63
 
-static void step(struct obk_g2_lines *lines, unsigned at, struct obk_g2_affine *t, const struct obk_fp2 *slope, const struct obk_fp2 *other_x)
+static void step(struct obk_g2_lines *lines, unsigned at, struct obk_g2_affine *t,
+	const struct obk_fp2 *slope, const struct obk_fp2 *other_x)
 {
 	struct obk_fp2 x, y;
 
@@ -53,10 +54,11 @@ void obk_g2_lines_make(struct obk_g2_lines *lines, const struct obk_g2_affine *q
 }
 
 /*
- * The twist's point (X, Y) is (X / w^2, Y / w^3) on the curve; the line there, times w^3, which the final power removes:
- * (slope X - Y) - slope x v + y v w
+ * The twist's point (X, Y) is (X / w^2, Y / w^3) on the curve; the line there, times w^3, which the
+ * final power removes: (slope X - Y) - slope x v + y v w
  */
-static void take_line(struct obk_fp12 *f, const struct obk_g1_affine *p, const struct obk_g2_lines *q, unsigned at)
+static void take_line(struct obk_fp12 *f, const struct obk_g1_affine *p,
+	const struct obk_g2_lines *q, unsigned at)
 {
 	struct obk_fp2 b;
 	struct obk_fp minus;
@@ -66,7 +68,8 @@ static void take_line(struct obk_fp12 *f, const struct obk_g1_affine *p, const s
 	obk_fp12_mul_line(f, &q->line[at].offset, &b, &p->y);
 }
 
-static void miller(struct obk_fp12 *f, const struct obk_g1_affine *p, const struct obk_g2_lines *const *q, size_t n)
+static void miller(struct obk_fp12 *f, const struct obk_g1_affine *p,
+	const struct obk_g2_lines *const *q, size_t n)
 {
 	size_t live[OBK_PAIRING_MAX_TERMS], count = 0;
 	unsigned at = 0;
@@ -114,7 +117,10 @@ static void pow_parameter_minus_one(struct obk_fp12 *r, const struct obk_fp12 *a
 	obk_fp12_mul(r, &t, &inverse);
 }
 
-/* 3 (p^4 - p^2 + 1) / r = (x - 1)^2 (x + p) (x^2 + p^2 - 1) + 3 (Hayashida, Hayasaka, Teruya, eprint 2020/875) */
+/*
+ * 3 (p^4 - p^2 + 1) / r = (x - 1)^2 (x + p) (x^2 + p^2 - 1) + 3 (Hayashida, Hayasaka, Teruya,
+ * eprint 2020/875)
+ */
 static void final_power(struct obk_fp12 *f)
 {
 	struct obk_fp12 m, a, b, t;
@@ -141,13 +147,15 @@ static void final_power(struct obk_fp12 *f)
 	obk_fp12_mul(f, &a, &t);
 }
 
-void obk_pairing_product(struct obk_fp12 *r, const struct obk_g1_affine *p, const struct obk_g2_lines *const *q, size_t n)
+void obk_pairing_product(struct obk_fp12 *r, const struct obk_g1_affine *p,
+	const struct obk_g2_lines *const *q, size_t n)
 {
 	miller(r, p, q, n);
 	final_power(r);
 }
 
-bool obk_pairing_product_is_one(const struct obk_g1_affine *p, const struct obk_g2_lines *const *q, size_t n)
+bool obk_pairing_product_is_one(
+	const struct obk_g1_affine *p, const struct obk_g2_lines *const *q, size_t n)
 {
 	struct obk_fp12 f;
 

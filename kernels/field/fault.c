@@ -5,7 +5,8 @@
 
 #include "kernels/field/fault.h"
 
-enum ob_err obk_fault_set(struct obk_fault *fault, enum ob_err err, size_t item, const char *format, ...)
+enum ob_err obk_fault_set(
+	struct obk_fault *fault, enum ob_err err, size_t item, const char *format, ...)
 {
 	va_list args;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Why a kernel service refused its input: the kind, the first item at fault and a sentence that says what to do. The caller owns it, one per call;
- * written only when a function returns something else than OB_ERR_NONE. A NULL fault is allowed everywhere.
+ * Why a kernel service refused its input: the kind, the first item at fault and a sentence that
+ * says what to do. The caller owns it, one per call; written only when a function returns something
+ * else than OB_ERR_NONE. A NULL fault is allowed everywhere.
  */
 #ifndef OBK_FAULT_H
 #define OBK_FAULT_H
@@ -11,7 +12,7 @@
 
 #include "base/err.h"
 
-#define OBK_FAULT_TEXT 200
+#define OBK_FAULT_TEXT    200
 #define OBK_FAULT_NO_ITEM ((size_t)-1)
 
 struct obk_fault {
@@ -21,6 +22,7 @@ struct obk_fault {
 };
 
 /* Fills fault (if not NULL) and returns err, so that a function can return obk_fault_set(...). */
-enum ob_err obk_fault_set(struct obk_fault *fault, enum ob_err err, size_t item, const char *format, ...) __attribute__((format(printf, 4, 5)));
+enum ob_err obk_fault_set(struct obk_fault *fault, enum ob_err err, size_t item, const char *format,
+	...) __attribute__((format(printf, 4, 5)));
 
 #endif

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Fp and Fr on the GPU: the same Montgomery form as fp.h and fr.h (R = 2^384 and 2^256), the same bytes in memory, the same canonical results, so every
- * value equals the CPU's limb for limb.
+ * Fp and Fr on the GPU: the same Montgomery form as fp.h and fr.h (R = 2^384 and 2^256), the same
+ * bytes in memory, the same canonical results, so every value equals the CPU's limb for limb.
  *
- * A product keeps two accumulators of n words. Even-numbered words of a land, times b[i], on aligned pairs of the one, odd-numbered words on aligned
- * pairs of the other, which counts from word 1; so the low and the high half of every 32 x 32 product are neighbours in one carry chain and
- * ptxas makes one wide multiply-add of the two instructions (N. Emmart's arrangement). Adding m p clears the lowest word; shifting by a word then makes the
- * odd accumulator the even one and the even one, two words down, the odd one. Its one word in between joins as the next chain begins.
+ * A product keeps two accumulators of n words. Even-numbered words of a land, times b[i], on
+ * aligned pairs of the one, odd-numbered words on aligned pairs of the other, which counts from
+ * word 1; so the low and the high half of every 32 x 32 product are neighbours in one carry chain
+ * and ptxas makes one wide multiply-add of the two instructions (N. Emmart's arrangement). Adding m
+ * p clears the lowest word; shifting by a word then makes the odd accumulator the even one and the
+ * even one, two words down, the odd one. Its one word in between joins as the next chain begins.
  */
 #ifndef OBK_FIELD_CUH
 #define OBK_FIELD_CUH
@@ -16,89 +18,144 @@
 
 #define OBK_DEVICE static __device__ __forceinline__
 
-/* In constant memory and not as literals: words like 0xffffffff tempt the compiler into longer code. */
-static __constant__ uint32_t obk_fp_modulus_words[12] = { 0xffffaaab, 0xb9feffff, 0xb153ffff, 0x1eabfffe, 0xf6b0f624, 0x6730d2a0, 0xf38512bf, 0x64774b84,
-	0x434bacd7, 0x4b1ba7b6, 0x397fe69a, 0x1a0111ea };
-static __constant__ uint32_t obk_fp_one_words[12] = { 0x0002fffd, 0x76090000, 0xc40c0002, 0xebf4000b, 0x53c758ba, 0x5f489857, 0x70525745, 0x77ce5853,
-	0xa256ec6d, 0x5c071a97, 0xfa80e493, 0x15f65ec3 };
-static __constant__ uint32_t obk_fr_modulus_words[8] = { 0x00000001, 0xffffffff, 0xfffe5bfe, 0x53bda402, 0x09a1d805, 0x3339d808, 0x299d7d48, 0x73eda753 };
-static __constant__ uint32_t obk_fr_one_words[8] = { 0xfffffffe, 0x00000001, 0x00034802, 0x5884b7fa, 0xecbc4ff5, 0x998c4fef, 0xacc5056f, 0x1824b159 };
-static __constant__ uint32_t obk_ninv_words[2] = { 0xfffcfffd, 0xffffffff }; /* -1 / p and -1 / r mod 2^32 */
+/*
+ * In constant memory and not as literals: words like 0xffffffff tempt the compiler into longer
+ * code.
+ */
+static __constant__ uint32_t obk_fp_modulus_words[12] = { 0xffffaaab, 0xb9feffff, 0xb153ffff,
+	0x1eabfffe, 0xf6b0f624, 0x6730d2a0, 0xf38512bf, 0x64774b84, 0x434bacd7, 0x4b1ba7b6,
+	0x397fe69a, 0x1a0111ea };
+static __constant__ uint32_t obk_fp_one_words[12] = { 0x0002fffd, 0x76090000, 0xc40c0002,
+	0xebf4000b, 0x53c758ba, 0x5f489857, 0x70525745, 0x77ce5853, 0xa256ec6d, 0x5c071a97,
+	0xfa80e493, 0x15f65ec3 };
+static __constant__ uint32_t obk_fr_modulus_words[8] = { 0x00000001, 0xffffffff, 0xfffe5bfe,
+	0x53bda402, 0x09a1d805, 0x3339d808, 0x299d7d48, 0x73eda753 };
+static __constant__ uint32_t obk_fr_one_words[8] = { 0xfffffffe, 0x00000001, 0x00034802, 0x5884b7fa,
+	0xecbc4ff5, 0x998c4fef, 0xacc5056f, 0x1824b159 };
+/* -1 / p and -1 / r mod 2^32 */
+static __constant__ uint32_t obk_ninv_words[2] = { 0xfffcfffd, 0xffffffff };
 
 struct obk_fp_modulus {
 	static const int words = 12;
-	OBK_DEVICE uint32_t ninv() { return obk_ninv_words[0]; }
-	OBK_DEVICE uint32_t word(int i) { return obk_fp_modulus_words[i]; }
-	OBK_DEVICE uint32_t one(int i) { return obk_fp_one_words[i]; }
+	OBK_DEVICE uint32_t ninv()
+	{
+		return obk_ninv_words[0];
+	}
+	OBK_DEVICE uint32_t word(int i)
+	{
+		return obk_fp_modulus_words[i];
+	}
+	OBK_DEVICE uint32_t one(int i)
+	{
+		return obk_fp_one_words[i];
+	}
 };
 
 struct obk_fr_modulus {
 	static const int words = 8;
-	OBK_DEVICE uint32_t ninv() { return obk_ninv_words[1]; }
-	OBK_DEVICE uint32_t word(int i) { return obk_fr_modulus_words[i]; }
-	OBK_DEVICE uint32_t one(int i) { return obk_fr_one_words[i]; }
+	OBK_DEVICE uint32_t ninv()
+	{
+		return obk_ninv_words[1];
+	}
+	OBK_DEVICE uint32_t word(int i)
+	{
+		return obk_fr_modulus_words[i];
+	}
+	OBK_DEVICE uint32_t one(int i)
+	{
+		return obk_fr_one_words[i];
+	}
 };
 
 /* (x, y) += a b with the carry that comes in for "madc", and one that goes out. */
-#define OBK_PAIR(mad, x, y, a, b) \
-	mad ".lo.cc.u32 %" #x ", %" #a ", %" #b ", %" #x ";\n\tmadc.hi.cc.u32 %" #y ", %" #a ", %" #b ", %" #y ";\n\t"
+#define OBK_PAIR(mad, x, y, a, b)                                                            \
+	mad ".lo.cc.u32 %" #x ", %" #a ", %" #b ", %" #x ";\n\tmadc.hi.cc.u32 %" #y ", %" #a \
+	    ", %" #b ", %" #y ";\n\t"
 /* The last pair of a chain whose carry cannot be. */
-#define OBK_LAST_PAIR(x, y, a, b) \
-	"madc.lo.cc.u32 %" #x ", %" #a ", %" #b ", %" #x ";\n\tmadc.hi.u32 %" #y ", %" #a ", %" #b ", %" #y ";"
-#define OBK_WORDS4(t) "+r"(t[0]), "+r"(t[1]), "+r"(t[2]), "+r"(t[3])
-#define OBK_WORDS6(t) OBK_WORDS4(t), "+r"(t[4]), "+r"(t[5])
-#define OBK_WORDS8(t) OBK_WORDS6(t), "+r"(t[6]), "+r"(t[7])
-#define OBK_WORDS10(t) OBK_WORDS8(t), "+r"(t[8]), "+r"(t[9])
-#define OBK_WORDS12(t) OBK_WORDS10(t), "+r"(t[10]), "+r"(t[11])
+#define OBK_LAST_PAIR(x, y, a, b)                                                                  \
+	"madc.lo.cc.u32 %" #x ", %" #a ", %" #b ", %" #x ";\n\tmadc.hi.u32 %" #y ", %" #a ", %" #b \
+	", %" #y ";"
+#define OBK_WORDS4(t)       "+r"(t[0]), "+r"(t[1]), "+r"(t[2]), "+r"(t[3])
+#define OBK_WORDS6(t)       OBK_WORDS4(t), "+r"(t[4]), "+r"(t[5])
+#define OBK_WORDS8(t)       OBK_WORDS6(t), "+r"(t[6]), "+r"(t[7])
+#define OBK_WORDS10(t)      OBK_WORDS8(t), "+r"(t[8]), "+r"(t[9])
+#define OBK_WORDS12(t)      OBK_WORDS10(t), "+r"(t[10]), "+r"(t[11])
 #define OBK_EVERY_OTHER4(a) "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(a[6])
 #define OBK_EVERY_OTHER5(a) OBK_EVERY_OTHER4(a), "r"(a[8])
 #define OBK_EVERY_OTHER6(a) OBK_EVERY_OTHER5(a), "r"(a[10])
 
 /* L pairs of t += a[0, 2, 4, ..] b; the carry goes to top. */
-template <int L> OBK_DEVICE void obk_pairs_even(uint32_t *t, uint32_t &top, const uint32_t *a, uint32_t b)
+template <int L>
+OBK_DEVICE void obk_pairs_even(uint32_t *t, uint32_t &top, const uint32_t *a, uint32_t b)
 {
 	if (L == 1)
-		asm(OBK_PAIR("mad", 0, 1, 3, 4) "addc.u32 %2, %2, 0;" : "+r"(t[0]), "+r"(t[1]), "+r"(top) : "r"(a[0]), "r"(b));
+		asm(OBK_PAIR("mad", 0, 1, 3, 4) "addc.u32 %2, %2, 0;"
+			: "+r"(t[0]), "+r"(t[1]), "+r"(top)
+			: "r"(a[0]), "r"(b));
 	if (L == 2)
 		asm(OBK_PAIR("mad", 0, 1, 5, 7) OBK_PAIR("madc", 2, 3, 6, 7) "addc.u32 %4, %4, 0;"
-			: OBK_WORDS4(t), "+r"(top) : "r"(a[0]), "r"(a[2]), "r"(b));
+			: OBK_WORDS4(t), "+r"(top)
+			: "r"(a[0]), "r"(a[2]), "r"(b));
 	if (L == 3)
-		asm(OBK_PAIR("mad", 0, 1, 7, 10) OBK_PAIR("madc", 2, 3, 8, 10) OBK_PAIR("madc", 4, 5, 9, 10) "addc.u32 %6, %6, 0;"
-			: OBK_WORDS6(t), "+r"(top) : "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(b));
+		asm(OBK_PAIR("mad", 0, 1, 7, 10) OBK_PAIR("madc", 2, 3, 8, 10)
+				OBK_PAIR("madc", 4, 5, 9, 10) "addc.u32 %6, %6, 0;"
+			: OBK_WORDS6(t), "+r"(top)
+			: "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(b));
 	if (L == 4)
-		asm(OBK_PAIR("mad", 0, 1, 9, 13) OBK_PAIR("madc", 2, 3, 10, 13) OBK_PAIR("madc", 4, 5, 11, 13) OBK_PAIR("madc", 6, 7, 12, 13)
-			"addc.u32 %8, %8, 0;" : OBK_WORDS8(t), "+r"(top) : OBK_EVERY_OTHER4(a), "r"(b));
+		asm(OBK_PAIR("mad", 0, 1, 9, 13) OBK_PAIR("madc", 2, 3, 10, 13) OBK_PAIR(
+			"madc", 4, 5, 11, 13) OBK_PAIR("madc", 6, 7, 12, 13) "addc.u32 %8, %8, 0;"
+			: OBK_WORDS8(t), "+r"(top)
+			: OBK_EVERY_OTHER4(a), "r"(b));
 	if (L == 5)
-		asm(OBK_PAIR("mad", 0, 1, 11, 16) OBK_PAIR("madc", 2, 3, 12, 16) OBK_PAIR("madc", 4, 5, 13, 16) OBK_PAIR("madc", 6, 7, 14, 16)
-			OBK_PAIR("madc", 8, 9, 15, 16) "addc.u32 %10, %10, 0;" : OBK_WORDS10(t), "+r"(top) : OBK_EVERY_OTHER5(a), "r"(b));
+		asm(OBK_PAIR("mad", 0, 1, 11, 16) OBK_PAIR("madc", 2, 3, 12, 16)
+				OBK_PAIR("madc", 4, 5, 13, 16) OBK_PAIR("madc", 6, 7, 14, 16)
+					OBK_PAIR("madc", 8, 9, 15, 16) "addc.u32 %10, %10, 0;"
+			: OBK_WORDS10(t), "+r"(top)
+			: OBK_EVERY_OTHER5(a), "r"(b));
 	if (L == 6)
-		asm(OBK_PAIR("mad", 0, 1, 13, 19) OBK_PAIR("madc", 2, 3, 14, 19) OBK_PAIR("madc", 4, 5, 15, 19) OBK_PAIR("madc", 6, 7, 16, 19)
-			OBK_PAIR("madc", 8, 9, 17, 19) OBK_PAIR("madc", 10, 11, 18, 19) "addc.u32 %12, %12, 0;"
-			: OBK_WORDS12(t), "+r"(top) : OBK_EVERY_OTHER6(a), "r"(b));
+		asm(OBK_PAIR("mad", 0, 1, 13, 19) OBK_PAIR("madc", 2, 3, 14, 19) OBK_PAIR("madc", 4,
+			5, 15, 19) OBK_PAIR("madc", 6, 7, 16, 19) OBK_PAIR("madc", 8, 9, 17, 19)
+				OBK_PAIR("madc", 10, 11, 18, 19) "addc.u32 %12, %12, 0;"
+			: OBK_WORDS12(t), "+r"(top)
+			: OBK_EVERY_OTHER6(a), "r"(b));
 }
 
 /* The same where the sum fits. */
 template <int L> OBK_DEVICE void obk_pairs_odd(uint32_t *t, const uint32_t *a, uint32_t b)
 {
 	if (L == 1)
-		asm("mad.lo.cc.u32 %0, %2, %3, %0;\n\tmadc.hi.u32 %1, %2, %3, %1;" : "+r"(t[0]), "+r"(t[1]) : "r"(a[0]), "r"(b));
+		asm("mad.lo.cc.u32 %0, %2, %3, %0;\n\tmadc.hi.u32 %1, %2, %3, %1;"
+			: "+r"(t[0]), "+r"(t[1])
+			: "r"(a[0]), "r"(b));
 	if (L == 2)
-		asm(OBK_PAIR("mad", 0, 1, 4, 6) OBK_LAST_PAIR(2, 3, 5, 6) : OBK_WORDS4(t) : "r"(a[0]), "r"(a[2]), "r"(b));
+		asm(OBK_PAIR("mad", 0, 1, 4, 6) OBK_LAST_PAIR(2, 3, 5, 6)
+			: OBK_WORDS4(t)
+			: "r"(a[0]), "r"(a[2]), "r"(b));
 	if (L == 3)
-		asm(OBK_PAIR("mad", 0, 1, 6, 9) OBK_PAIR("madc", 2, 3, 7, 9) OBK_LAST_PAIR(4, 5, 8, 9)
-			: OBK_WORDS6(t) : "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(b));
+		asm(OBK_PAIR("mad", 0, 1, 6, 9) OBK_PAIR("madc", 2, 3, 7, 9)
+				OBK_LAST_PAIR(4, 5, 8, 9)
+			: OBK_WORDS6(t)
+			: "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(b));
 	if (L == 4)
-		asm(OBK_PAIR("mad", 0, 1, 8, 12) OBK_PAIR("madc", 2, 3, 9, 12) OBK_PAIR("madc", 4, 5, 10, 12) OBK_LAST_PAIR(6, 7, 11, 12)
-			: OBK_WORDS8(t) : OBK_EVERY_OTHER4(a), "r"(b));
+		asm(OBK_PAIR("mad", 0, 1, 8, 12) OBK_PAIR("madc", 2, 3, 9, 12)
+				OBK_PAIR("madc", 4, 5, 10, 12) OBK_LAST_PAIR(6, 7, 11, 12)
+			: OBK_WORDS8(t)
+			: OBK_EVERY_OTHER4(a), "r"(b));
 	if (L == 5)
-		asm(OBK_PAIR("mad", 0, 1, 10, 15) OBK_PAIR("madc", 2, 3, 11, 15) OBK_PAIR("madc", 4, 5, 12, 15) OBK_PAIR("madc", 6, 7, 13, 15)
-			OBK_LAST_PAIR(8, 9, 14, 15) : OBK_WORDS10(t) : OBK_EVERY_OTHER5(a), "r"(b));
+		asm(OBK_PAIR("mad", 0, 1, 10, 15) OBK_PAIR("madc", 2, 3, 11, 15) OBK_PAIR("madc", 4,
+			5, 12, 15) OBK_PAIR("madc", 6, 7, 13, 15) OBK_LAST_PAIR(8, 9, 14, 15)
+			: OBK_WORDS10(t)
+			: OBK_EVERY_OTHER5(a), "r"(b));
 	if (L == 6)
-		asm(OBK_PAIR("mad", 0, 1, 12, 18) OBK_PAIR("madc", 2, 3, 13, 18) OBK_PAIR("madc", 4, 5, 14, 18) OBK_PAIR("madc", 6, 7, 15, 18)
-			OBK_PAIR("madc", 8, 9, 16, 18) OBK_LAST_PAIR(10, 11, 17, 18) : OBK_WORDS12(t) : OBK_EVERY_OTHER6(a), "r"(b));
+		asm(OBK_PAIR("mad", 0, 1, 12, 18) OBK_PAIR("madc", 2, 3, 13, 18)
+				OBK_PAIR("madc", 4, 5, 14, 18) OBK_PAIR("madc", 6, 7, 15, 18)
+					OBK_PAIR("madc", 8, 9, 16, 18) OBK_LAST_PAIR(10, 11, 17, 18)
+			: OBK_WORDS12(t)
+			: OBK_EVERY_OTHER6(a), "r"(b));
 }
 
-template <int N> OBK_DEVICE void obk_chain_even(uint32_t (&t)[N], uint32_t &top, const uint32_t *a, uint32_t b)
+template <int N>
+OBK_DEVICE void obk_chain_even(uint32_t (&t)[N], uint32_t &top, const uint32_t *a, uint32_t b)
 {
 	obk_pairs_even<N / 2>(t, top, a, b);
 }
@@ -110,24 +167,33 @@ template <int N> OBK_DEVICE void obk_chain_odd(uint32_t (&t)[N], const uint32_t 
 }
 
 /* As obk_chain_odd after low += between, whose carry is the chain's first. */
-OBK_DEVICE void obk_chain_joined(uint32_t (&t)[12], uint32_t &low, uint32_t between, const uint32_t *a, uint32_t b)
+OBK_DEVICE void obk_chain_joined(
+	uint32_t (&t)[12], uint32_t &low, uint32_t between, const uint32_t *a, uint32_t b)
 {
-	asm("add.cc.u32 %12, %12, %13;\n\t" OBK_PAIR("madc", 0, 1, 14, 20) OBK_PAIR("madc", 2, 3, 15, 20) OBK_PAIR("madc", 4, 5, 16, 20)
-		OBK_PAIR("madc", 6, 7, 17, 20) OBK_PAIR("madc", 8, 9, 18, 20) OBK_LAST_PAIR(10, 11, 19, 20)
-		: OBK_WORDS12(t), "+r"(low) : "r"(between), OBK_EVERY_OTHER6(a), "r"(b));
+	asm("add.cc.u32 %12, %12, %13;\n\t" OBK_PAIR("madc", 0, 1, 14, 20) OBK_PAIR(
+		"madc", 2, 3, 15, 20) OBK_PAIR("madc", 4, 5, 16, 20) OBK_PAIR("madc", 6, 7, 17, 20)
+			OBK_PAIR("madc", 8, 9, 18, 20) OBK_LAST_PAIR(10, 11, 19, 20)
+		: OBK_WORDS12(t), "+r"(low)
+		: "r"(between), OBK_EVERY_OTHER6(a), "r"(b));
 }
 
-OBK_DEVICE void obk_chain_joined(uint32_t (&t)[8], uint32_t &low, uint32_t between, const uint32_t *a, uint32_t b)
+OBK_DEVICE void obk_chain_joined(
+	uint32_t (&t)[8], uint32_t &low, uint32_t between, const uint32_t *a, uint32_t b)
 {
-	asm("add.cc.u32 %8, %8, %9;\n\t" OBK_PAIR("madc", 0, 1, 10, 14) OBK_PAIR("madc", 2, 3, 11, 14) OBK_PAIR("madc", 4, 5, 12, 14)
-		OBK_LAST_PAIR(6, 7, 13, 14)
-		: OBK_WORDS8(t), "+r"(low) : "r"(between), OBK_EVERY_OTHER4(a), "r"(b));
+	asm("add.cc.u32 %8, %8, %9;\n\t" OBK_PAIR("madc", 0, 1, 10, 14) OBK_PAIR(
+		"madc", 2, 3, 11, 14) OBK_PAIR("madc", 4, 5, 12, 14) OBK_LAST_PAIR(6, 7, 13, 14)
+		: OBK_WORDS8(t), "+r"(low)
+		: "r"(between), OBK_EVERY_OTHER4(a), "r"(b));
 }
 
 #define OBK_STEP(op, x, y) op ".cc.u32 %" #x ", %" #x ", %" #y ";\n\t"
-#define OBK_IN8(y) "r"(y[0]), "r"(y[1]), "r"(y[2]), "r"(y[3]), "r"(y[4]), "r"(y[5]), "r"(y[6]), "r"(y[7])
+#define OBK_IN8(y) \
+	"r"(y[0]), "r"(y[1]), "r"(y[2]), "r"(y[3]), "r"(y[4]), "r"(y[5]), "r"(y[6]), "r"(y[7])
 #define OBK_IN12(y) OBK_IN8(y), "r"(y[8]), "r"(y[9]), "r"(y[10]), "r"(y[11])
-/* x op= y over all words; what is carried or borrowed past the last one (0 or 1, 0 or ~0) in over. */
+/*
+ * x op= y over all words; what is carried or borrowed past the last one (0 or 1, 0 or ~0) in over.
+ */
+/* clang-format off */
 #define OBK_ALL12(op) \
 	OBK_STEP(op, 0, 13) OBK_STEP(op "c", 1, 14) OBK_STEP(op "c", 2, 15) OBK_STEP(op "c", 3, 16) OBK_STEP(op "c", 4, 17) OBK_STEP(op "c", 5, 18) \
 	OBK_STEP(op "c", 6, 19) OBK_STEP(op "c", 7, 20) OBK_STEP(op "c", 8, 21) OBK_STEP(op "c", 9, 22) OBK_STEP(op "c", 10, 23) OBK_STEP(op "c", 11, 24) \
@@ -135,6 +201,7 @@ OBK_DEVICE void obk_chain_joined(uint32_t (&t)[8], uint32_t &low, uint32_t betwe
 #define OBK_ALL8(op) \
 	OBK_STEP(op, 0, 9) OBK_STEP(op "c", 1, 10) OBK_STEP(op "c", 2, 11) OBK_STEP(op "c", 3, 12) OBK_STEP(op "c", 4, 13) OBK_STEP(op "c", 5, 14) \
 	OBK_STEP(op "c", 6, 15) OBK_STEP(op "c", 7, 16) op "c.u32 %8, 0, 0;"
+/* clang-format on */
 
 OBK_DEVICE uint32_t obk_words_add(uint32_t (&x)[12], const uint32_t (&y)[12])
 {
@@ -169,11 +236,12 @@ OBK_DEVICE uint32_t obk_words_sub(uint32_t (&x)[8], const uint32_t (&y)[8])
 }
 
 /* An element; sixteen bytes at a time from memory. */
-template <class M> struct __align__(16) obk_element {
+template <class M> struct __align__(16) obk_element
+{
 	static const int N = M::words;
 	uint32_t l[N];
 
-	OBK_DEVICE void modulus(uint32_t (&p)[N])
+	OBK_DEVICE void modulus(uint32_t(&p)[N])
 	{
 #pragma unroll
 		for (int i = 0; i < N; i++)
@@ -240,15 +308,18 @@ template <class M> struct __align__(16) obk_element {
 		return a;
 	}
 
-	/* += a word of b times a: o and e as they are after the shift, `between` the word that lies between them. */
-	OBK_DEVICE void multiply_row(uint32_t (&e)[N], uint32_t (&o)[N], uint32_t between, const uint32_t (&a)[N], uint32_t b)
+	/*
+	 * += a word of b times a: o and e as they are after the shift, `between` the word that lies between them.
+	 */
+	OBK_DEVICE void multiply_row(uint32_t(&e)[N], uint32_t(&o)[N], uint32_t between,
+		const uint32_t(&a)[N], uint32_t b)
 	{
 		obk_chain_joined(o, e[0], between, a + 1, b);
 		obk_chain_even(e, o[N - 1], a, b);
 	}
 
 	/* += m p, so that the lowest word is 0. */
-	OBK_DEVICE void reduce_row(uint32_t (&e)[N], uint32_t (&o)[N], const uint32_t (&p)[N])
+	OBK_DEVICE void reduce_row(uint32_t(&e)[N], uint32_t(&o)[N], const uint32_t(&p)[N])
 	{
 		uint32_t m = e[0] * M::ninv();
 
@@ -257,7 +328,7 @@ template <class M> struct __align__(16) obk_element {
 	}
 
 	/* Two words down; the word in between is returned. */
-	OBK_DEVICE uint32_t shift(uint32_t (&e)[N])
+	OBK_DEVICE uint32_t shift(uint32_t(&e)[N])
 	{
 		uint32_t between = e[1];
 
@@ -268,8 +339,11 @@ template <class M> struct __align__(16) obk_element {
 		return between;
 	}
 
-	/* x counts from word 0, y from word 1, and the word between belongs to word 0; the sum is below 2 m. */
-	OBK_DEVICE obk_element joined(uint32_t (&x)[N], uint32_t (&y)[N], uint32_t between)
+	/*
+	 * x counts from word 0, y from word 1, and the word between belongs to word 0; the sum is
+	 * below 2 m.
+	 */
+	OBK_DEVICE obk_element joined(uint32_t(&x)[N], uint32_t(&y)[N], uint32_t between)
 	{
 		obk_element r;
 
@@ -285,7 +359,8 @@ template <class M> struct __align__(16) obk_element {
 		return r;
 	}
 
-	friend __device__ __forceinline__ obk_element operator*(const obk_element &a, const obk_element &b)
+	friend __device__ __forceinline__ obk_element operator*(
+		const obk_element &a, const obk_element &b)
 	{
 		uint32_t x[N] = {}, y[N] = {}, p[N], between = 0;
 
@@ -307,9 +382,11 @@ typedef obk_element<obk_fp_modulus> obk_fp;
 typedef obk_element<obk_fr_modulus> obk_fr;
 
 /*
- * a b + c d with one reduction. What is kept stays below 3 p, and the result, (a b + c d + m p) / R, below (1 + 2 p / R) p = 1.21 p. (3 r would not fit.)
+ * a b + c d with one reduction. What is kept stays below 3 p, and the result, (a b + c d + m p) /
+ * R, below (1 + 2 p / R) p = 1.21 p. (3 r would not fit.)
  */
-OBK_DEVICE obk_fp obk_fp_sum_of_products(const obk_fp &a, const obk_fp &b, const obk_fp &c, const obk_fp &d)
+OBK_DEVICE obk_fp obk_fp_sum_of_products(
+	const obk_fp &a, const obk_fp &b, const obk_fp &c, const obk_fp &d)
 {
 	uint32_t x[12] = {}, y[12] = {}, p[12], between = 0;
 
@@ -329,10 +406,13 @@ OBK_DEVICE obk_fp obk_fp_sum_of_products(const obk_fp &a, const obk_fp &b, const
 }
 
 /*
- * Row I of a square: a[I] times a[I], and times twice the words above it, whose lowest takes no bit from a[I]. 78 products of words for 144, and no more
- * registers than a product has: row I + 1 needs neither a[I] nor what it was multiplied with. What is kept stays below 3 p, as 2 a < 2 p.
+ * Row I of a square: a[I] times a[I], and times twice the words above it, whose lowest takes no bit
+ * from a[I]. 78 products of words for 144, and no more registers than a product has: row I + 1
+ * needs neither a[I] nor what it was multiplied with. What is kept stays below 3 p, as 2 a < 2 p.
  */
-template <int I> OBK_DEVICE void obk_fp_square_row(uint32_t (&e)[12], uint32_t (&o)[12], uint32_t between, const uint32_t (&a)[12], const uint32_t (&p)[12])
+template <int I>
+OBK_DEVICE void obk_fp_square_row(uint32_t (&e)[12], uint32_t (&o)[12], uint32_t between,
+	const uint32_t (&a)[12], const uint32_t (&p)[12])
 {
 	const int even = I + I % 2, odd = I + 1 - I % 2;
 	uint32_t w[12], m;
@@ -347,7 +427,9 @@ template <int I> OBK_DEVICE void obk_fp_square_row(uint32_t (&e)[12], uint32_t (
 	obk_chain_even(e, o[11], p, m);
 }
 
-template <int I> OBK_DEVICE void obk_fp_square_rows(uint32_t (&x)[12], uint32_t (&y)[12], uint32_t &between, const uint32_t (&a)[12], const uint32_t (&p)[12])
+template <int I>
+OBK_DEVICE void obk_fp_square_rows(uint32_t (&x)[12], uint32_t (&y)[12], uint32_t &between,
+	const uint32_t (&a)[12], const uint32_t (&p)[12])
 {
 	obk_fp_square_row<I>(x, y, between, a, p);
 	between = obk_fp::shift(x);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A piece of fp.c and fr.c: what both prime fields share, written once. The including file defines F(name), the function names' prefix, ELT, the element's
- * type, OPS, LIMBS, BYTES and the constants NINV (-1 / m mod 2^64), NINV31 (-1 / m mod 2^31), R3 (R^3 mod m) and has F(modulus), F(r2), F(one).
+ * A piece of fp.c and fr.c: what both prime fields share, written once. The including file defines
+ * F(name), the function names' prefix, ELT, the element's type, OPS, LIMBS, BYTES and the constants
+ * NINV (-1 / m mod 2^64), NINV31 (-1 / m mod 2^31), R3 (R^3 mod m) and has F(modulus), F(r2),
+ * F(one).
  */
 
 __extension__ typedef unsigned __int128 u128;
@@ -220,9 +222,11 @@ void F(pow)(ELT *r, const ELT *a, const uint64_t *e, unsigned limbs)
 }
 
 /*
- * Inversion. a and b start as the element and m, u and v as 1 and 0, and a = u y, b = v y (mod m) holds throughout. Thirty-one steps of the binary
- * greatest common divisor are played on 62-bit stand-ins made of the top 31 and the low 31 bits of a and b; they give four factors which
- * are then applied to the long numbers at once. See Pornin for why a wrong sign from the rough stand-ins does no harm.
+ * Inversion. a and b start as the element and m, u and v as 1 and 0, and a = u y, b = v y (mod m)
+ * holds throughout. Thirty-one steps of the binary greatest common divisor are played on 62-bit
+ * stand-ins made of the top 31 and the low 31 bits of a and b; they give four factors which are
+ * then applied to the long numbers at once. See Pornin for why a wrong sign from the rough
+ * stand-ins does no harm.
  */
 struct factors {
 	int64_t f0, g0, f1, g1;
@@ -230,7 +234,10 @@ struct factors {
 
 static struct factors inner_steps(uint64_t xa, uint64_t xb, unsigned steps)
 {
-	/* Two factors share a word, each plus its bias, so that one subtraction or shift serves both. */
+	/*
+	 * Two factors share a word, each plus its bias, so that one subtraction or shift serves
+	 * both.
+	 */
 	uint64_t fg0 = 1, fg1 = (uint64_t)1 << 32;
 	const uint64_t bias = 0x7fffffff7fffffffu;
 
@@ -249,12 +256,14 @@ static struct factors inner_steps(uint64_t xa, uint64_t xb, unsigned steps)
 	}
 	fg0 += bias;
 	fg1 += bias;
-	return (struct factors){ (int64_t)(fg0 & 0xffffffff) - 0x7fffffff, (int64_t)(fg0 >> 32) - 0x7fffffff,
-		(int64_t)(fg1 & 0xffffffff) - 0x7fffffff, (int64_t)(fg1 >> 32) - 0x7fffffff };
+	return (struct factors){ (int64_t)(fg0 & 0xffffffff) - 0x7fffffff,
+		(int64_t)(fg0 >> 32) - 0x7fffffff, (int64_t)(fg1 & 0xffffffff) - 0x7fffffff,
+		(int64_t)(fg1 >> 32) - 0x7fffffff };
 }
 
 /* r = |a f + b g| / 2^shift, which divides; tells whether the sign was turned. */
-static bool combine(uint64_t r[LIMBS], const uint64_t a[LIMBS], const uint64_t b[LIMBS], int64_t f, int64_t g, unsigned shift)
+static bool combine(uint64_t r[LIMBS], const uint64_t a[LIMBS], const uint64_t b[LIMBS], int64_t f,
+	int64_t g, unsigned shift)
 {
 	uint64_t t[LIMBS + 1];
 	s128 carry = 0;
@@ -283,7 +292,8 @@ static bool combine(uint64_t r[LIMBS], const uint64_t a[LIMBS], const uint64_t b
 }
 
 /* r = (u f + v g) / 2^31 mod m, in [0, m). */
-static void combine_mod(uint64_t r[LIMBS], const uint64_t u[LIMBS], const uint64_t v[LIMBS], int64_t f, int64_t g)
+static void combine_mod(
+	uint64_t r[LIMBS], const uint64_t u[LIMBS], const uint64_t v[LIMBS], int64_t f, int64_t g)
 {
 	uint64_t t[LIMBS + 1], k, out[LIMBS];
 	s128 carry = 0;

@@ -32,8 +32,9 @@ static void fp6_mul_v(struct obk_fp6 *r, const struct obk_fp6 *a)
 }
 
 /* (x0 + x1)(y0 + y1) - low - high */
-static void cross(struct obk_fp2 *r, const struct obk_fp2 *x0, const struct obk_fp2 *x1, const struct obk_fp2 *y0, const struct obk_fp2 *y1,
-	const struct obk_fp2 *low, const struct obk_fp2 *high)
+static void cross(struct obk_fp2 *r, const struct obk_fp2 *x0, const struct obk_fp2 *x1,
+	const struct obk_fp2 *y0, const struct obk_fp2 *y1, const struct obk_fp2 *low,
+	const struct obk_fp2 *high)
 {
 	struct obk_fp2 s, t;
 
@@ -62,7 +63,8 @@ static void fp6_mul(struct obk_fp6 *r, const struct obk_fp6 *a, const struct obk
 }
 
 /* times a + b v */
-static void fp6_mul_01(struct obk_fp6 *r, const struct obk_fp6 *x, const struct obk_fp2 *a, const struct obk_fp2 *b)
+static void fp6_mul_01(struct obk_fp6 *r, const struct obk_fp6 *x, const struct obk_fp2 *a,
+	const struct obk_fp2 *b)
 {
 	struct obk_fp2 v0, v1, t0, t1, t2;
 
@@ -165,7 +167,8 @@ void obk_fp12_sqr(struct obk_fp12 *r, const struct obk_fp12 *a)
 	fp6_add(&r->c[1], &ab, &ab);
 }
 
-void obk_fp12_mul_line(struct obk_fp12 *r, const struct obk_fp2 *a, const struct obk_fp2 *b, const struct obk_fp *c)
+void obk_fp12_mul_line(struct obk_fp12 *r, const struct obk_fp2 *a, const struct obk_fp2 *b,
+	const struct obk_fp *c)
 {
 	struct obk_fp6 v0, v1, s;
 	struct obk_fp2 bc = *b;
@@ -203,27 +206,42 @@ void obk_fp12_inv(struct obk_fp12 *r, const struct obk_fp12 *a)
 
 /* xi^(k (p - 1) / 6): what w^k gains under the power p */
 static const struct obk_fp2 frobenius_1[6] = {
-	{ { { { 0x760900000002fffd, 0xebf4000bc40c0002, 0x5f48985753c758ba, 0x77ce585370525745, 0x5c071a97a256ec6d, 0x15f65ec3fa80e493 } },
+	{ { { { 0x760900000002fffd, 0xebf4000bc40c0002, 0x5f48985753c758ba, 0x77ce585370525745,
+		    0x5c071a97a256ec6d, 0x15f65ec3fa80e493 } },
 		{ { 0 } } } },
-	{ { { { 0x07089552b319d465, 0xc6695f92b50a8313, 0x97e83cccd117228f, 0xa35baecab2dc29ee, 0x1ce393ea5daace4d, 0x08f2220fb0fb66eb } },
-		{ { 0xb2f66aad4ce5d646, 0x5842a06bfc497cec, 0xcf4895d42599d394, 0xc11b9cba40a8e8d0, 0x2e3813cbe5a0de89, 0x110eefda88847faf } } } },
+	{ { { { 0x07089552b319d465, 0xc6695f92b50a8313, 0x97e83cccd117228f, 0xa35baecab2dc29ee,
+		    0x1ce393ea5daace4d, 0x08f2220fb0fb66eb } },
+		{ { 0xb2f66aad4ce5d646, 0x5842a06bfc497cec, 0xcf4895d42599d394, 0xc11b9cba40a8e8d0,
+			0x2e3813cbe5a0de89, 0x110eefda88847faf } } } },
 	{ { { { 0 } },
-		{ { 0xcd03c9e48671f071, 0x5dab22461fcda5d2, 0x587042afd3851b95, 0x8eb60ebe01bacb9e, 0x03f97d6e83d050d2, 0x18f0206554638741 } } } },
-	{ { { { 0x7bcfa7a25aa30fda, 0xdc17dec12a927e7c, 0x2f088dd86b4ebef1, 0xd1ca2087da74d4a7, 0x2da2596696cebc1d, 0x0e2b7eedbbfd87d2 } },
-		{ { 0x7bcfa7a25aa30fda, 0xdc17dec12a927e7c, 0x2f088dd86b4ebef1, 0xd1ca2087da74d4a7, 0x2da2596696cebc1d, 0x0e2b7eedbbfd87d2 } } } },
-	{ { { { 0x890dc9e4867545c3, 0x2af322533285a5d5, 0x50880866309b7e2c, 0xa20d1b8c7e881024, 0x14e4f04fe2db9068, 0x14e56d3f1564853a } },
+		{ { 0xcd03c9e48671f071, 0x5dab22461fcda5d2, 0x587042afd3851b95, 0x8eb60ebe01bacb9e,
+			0x03f97d6e83d050d2, 0x18f0206554638741 } } } },
+	{ { { { 0x7bcfa7a25aa30fda, 0xdc17dec12a927e7c, 0x2f088dd86b4ebef1, 0xd1ca2087da74d4a7,
+		    0x2da2596696cebc1d, 0x0e2b7eedbbfd87d2 } },
+		{ { 0x7bcfa7a25aa30fda, 0xdc17dec12a927e7c, 0x2f088dd86b4ebef1, 0xd1ca2087da74d4a7,
+			0x2da2596696cebc1d, 0x0e2b7eedbbfd87d2 } } } },
+	{ { { { 0x890dc9e4867545c3, 0x2af322533285a5d5, 0x50880866309b7e2c, 0xa20d1b8c7e881024,
+		    0x14e4f04fe2db9068, 0x14e56d3f1564853a } },
 		{ { 0 } } } },
-	{ { { { 0x82d83cf50dbce43f, 0xa2813e53df9d018f, 0xc6f0caa53c65e181, 0x7525cf528d50fe95, 0x4a85ed50f4798a6b, 0x171da0fd6cf8eebd } },
-		{ { 0x3726c30af242c66c, 0x7c2ac1aad1b6fe70, 0xa04007fbba4b14a2, 0xef517c3266341429, 0x0095ba654ed2226b, 0x02e370eccc86f7dd } } } },
+	{ { { { 0x82d83cf50dbce43f, 0xa2813e53df9d018f, 0xc6f0caa53c65e181, 0x7525cf528d50fe95,
+		    0x4a85ed50f4798a6b, 0x171da0fd6cf8eebd } },
+		{ { 0x3726c30af242c66c, 0x7c2ac1aad1b6fe70, 0xa04007fbba4b14a2, 0xef517c3266341429,
+			0x0095ba654ed2226b, 0x02e370eccc86f7dd } } } },
 };
 /* xi^(k (p^2 - 1) / 6), in Fp */
 static const struct obk_fp frobenius_2[6] = {
-	{ { 0x760900000002fffd, 0xebf4000bc40c0002, 0x5f48985753c758ba, 0x77ce585370525745, 0x5c071a97a256ec6d, 0x15f65ec3fa80e493 } },
-	{ { 0xecfb361b798dba3a, 0xc100ddb891865a2c, 0x0ec08ff1232bda8e, 0xd5c13cc6f1ca4721, 0x47222a47bf7b5c04, 0x0110f184e51c5f59 } },
-	{ { 0x30f1361b798a64e8, 0xf3b8ddab7ece5a2a, 0x16a8ca3ac61577f7, 0xc26a2ff874fd029b, 0x3636b76660701c6e, 0x051ba4ab241b6160 } },
-	{ { 0x43f5fffffffcaaae, 0x32b7fff2ed47fffd, 0x07e83a49a2e99d69, 0xeca8f3318332bb7a, 0xef148d1ea0f4c069, 0x040ab3263eff0206 } },
-	{ { 0xcd03c9e48671f071, 0x5dab22461fcda5d2, 0x587042afd3851b95, 0x8eb60ebe01bacb9e, 0x03f97d6e83d050d2, 0x18f0206554638741 } },
-	{ { 0x890dc9e4867545c3, 0x2af322533285a5d5, 0x50880866309b7e2c, 0xa20d1b8c7e881024, 0x14e4f04fe2db9068, 0x14e56d3f1564853a } },
+	{ { 0x760900000002fffd, 0xebf4000bc40c0002, 0x5f48985753c758ba, 0x77ce585370525745,
+		0x5c071a97a256ec6d, 0x15f65ec3fa80e493 } },
+	{ { 0xecfb361b798dba3a, 0xc100ddb891865a2c, 0x0ec08ff1232bda8e, 0xd5c13cc6f1ca4721,
+		0x47222a47bf7b5c04, 0x0110f184e51c5f59 } },
+	{ { 0x30f1361b798a64e8, 0xf3b8ddab7ece5a2a, 0x16a8ca3ac61577f7, 0xc26a2ff874fd029b,
+		0x3636b76660701c6e, 0x051ba4ab241b6160 } },
+	{ { 0x43f5fffffffcaaae, 0x32b7fff2ed47fffd, 0x07e83a49a2e99d69, 0xeca8f3318332bb7a,
+		0xef148d1ea0f4c069, 0x040ab3263eff0206 } },
+	{ { 0xcd03c9e48671f071, 0x5dab22461fcda5d2, 0x587042afd3851b95, 0x8eb60ebe01bacb9e,
+		0x03f97d6e83d050d2, 0x18f0206554638741 } },
+	{ { 0x890dc9e4867545c3, 0x2af322533285a5d5, 0x50880866309b7e2c, 0xa20d1b8c7e881024,
+		0x14e4f04fe2db9068, 0x14e56d3f1564853a } },
 };
 
 void obk_fp12_frobenius(struct obk_fp12 *r, const struct obk_fp12 *a, unsigned power)
@@ -242,7 +260,8 @@ void obk_fp12_frobenius(struct obk_fp12 *r, const struct obk_fp12 *a, unsigned p
 }
 
 /* (x + y s)^2 in Fp2[s] / (s^2 - xi) */
-static void fp4_sqr(struct obk_fp2 *r0, struct obk_fp2 *r1, const struct obk_fp2 *x, const struct obk_fp2 *y)
+static void fp4_sqr(
+	struct obk_fp2 *r0, struct obk_fp2 *r1, const struct obk_fp2 *x, const struct obk_fp2 *y)
 {
 	struct obk_fp2 xx, yy, s;
 
@@ -257,7 +276,8 @@ static void fp4_sqr(struct obk_fp2 *r0, struct obk_fp2 *r1, const struct obk_fp2
 }
 
 /* r = 3 t - 2 a, or 3 t + 2 a */
-static void three_minus_two(struct obk_fp2 *r, const struct obk_fp2 *t, const struct obk_fp2 *a, bool plus)
+static void three_minus_two(
+	struct obk_fp2 *r, const struct obk_fp2 *t, const struct obk_fp2 *a, bool plus)
 {
 	struct obk_fp2 d;
 

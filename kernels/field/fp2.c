@@ -3,8 +3,11 @@
 #include "kernels/field/fp2.h"
 
 const struct obk_fp2 obk_fp2_zero = { { { { 0 } }, { { 0 } } } };
-const struct obk_fp2 obk_fp2_one = { { { { 0x760900000002fffd, 0xebf4000bc40c0002, 0x5f48985753c758ba, 0x77ce585370525745, 0x5c071a97a256ec6d,
-	0x15f65ec3fa80e493 } }, { { 0 } } } };
+const struct obk_fp2 obk_fp2_one = {
+	{ { { 0x760900000002fffd, 0xebf4000bc40c0002, 0x5f48985753c758ba, 0x77ce585370525745,
+		  0x5c071a97a256ec6d, 0x15f65ec3fa80e493 } },
+		{ { 0 } } }
+};
 
 void obk_fp2_neg(struct obk_fp2 *r, const struct obk_fp2 *a)
 {
@@ -76,9 +79,8 @@ void obk_fp2_inv(struct obk_fp2 *r, const struct obk_fp2 *a)
 /* From the root n of the norm: c0^2 = (a0 + n) / 2 for one of the signs of n, and 2 c0 c1 = a1. */
 bool obk_fp2_sqrt(struct obk_fp2 *ret, const struct obk_fp2 *a)
 {
-	static const struct obk_fp half = {
-		{ 0x1804000000015554, 0x855000053ab00001, 0x633cb57c253c276f, 0x6e22d1ec31ebb502, 0xd3916126f2d14ca2, 0x17fbb8571a006596 }
-	};
+	static const struct obk_fp half = { { 0x1804000000015554, 0x855000053ab00001,
+		0x633cb57c253c276f, 0x6e22d1ec31ebb502, 0xd3916126f2d14ca2, 0x17fbb8571a006596 } };
 	struct obk_fp norm, t;
 	struct obk_fp2 root = obk_fp2_zero, square;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Fp2 = Fp[u] / (u^2 + 1) over the base field of BLS12-381: coordinates of G2 and the ground floor of the pairing's tower. Elements in Montgomery form.
- * Pure functions, any thread; results may alias operands. Not constant time.
+ * Fp2 = Fp[u] / (u^2 + 1) over the base field of BLS12-381: coordinates of G2 and the ground floor
+ * of the pairing's tower. Elements in Montgomery form. Pure functions, any thread; results may
+ * alias operands. Not constant time.
  */
 #ifndef OBK_FP2_H
 #define OBK_FP2_H

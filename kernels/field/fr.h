@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The scalar field of BLS12-381: numbers modulo the prime r of 255 bits, the order of G1; scalars of a multi-scalar product, points of an NTT.
- * r = x^4 - x^2 + 1 with x = -0xd201000000010000; 2^32 divides r - 1.
- * Elements are held in Montgomery form, a * R mod m with R = 2^256, 4 limbs of 64 bits, the lowest first, always in [0, m): equal elements have equal limbs.
- * Everything here is pure and may be called by any thread; results may alias operands. Nothing is constant time: no secrets belong here.
+ * The scalar field of BLS12-381: numbers modulo the prime r of 255 bits, the order of G1; scalars
+ * of a multi-scalar product, points of an NTT. r = x^4 - x^2 + 1 with x = -0xd201000000010000; 2^32
+ * divides r - 1. Elements are held in Montgomery form, a * R mod m with R = 2^256, 4 limbs of 64
+ * bits, the lowest first, always in [0, m): equal elements have equal limbs. Everything here is
+ * pure and may be called by any thread; results may alias operands. Nothing is constant time: no
+ * secrets belong here.
  */
 #ifndef OBK_FR_H
 #define OBK_FR_H
@@ -20,7 +22,10 @@ struct obk_fr {
 	uint64_t l[OBK_FR_LIMBS];
 };
 
-/* One implementation of the four operations that are worth writing twice. All of them agree limb for limb. */
+/*
+ * One implementation of the four operations that are worth writing twice. All of them agree limb
+ * for limb.
+ */
 struct obk_fr_ops {
 	const char *name;
 	bool (*usable)(void); /* does this processor have the instructions? */
@@ -32,14 +37,18 @@ struct obk_fr_ops {
 
 /* Every implementation in this build, the reference in C first; ends with a NULL name. */
 extern const struct obk_fr_ops obk_fr_tables[];
-/* The one in use: the last usable one of the list, or the reference under OUTBOARD_OPT=-adx. Chosen when the program starts. */
+/*
+ * The one in use: the last usable one of the list, or the reference under OUTBOARD_OPT=-adx. Chosen
+ * when the program starts.
+ */
 extern struct obk_fr_ops obk_fr_now;
 /* Chooses again, after ob_opt_set. Not while other threads compute. */
 void obk_fr_choose(void);
 
 extern const struct obk_fr obk_fr_zero, obk_fr_one;
 extern const struct obk_fr obk_fr_modulus; /* the plain number m, not an element */
-extern const struct obk_fr obk_fr_r2;      /* R^2 mod m, as plain limbs: multiplying by it enters Montgomery form */
+/* R^2 mod m, as plain limbs: multiplying by it enters Montgomery form */
+extern const struct obk_fr obk_fr_r2;
 
 static inline void obk_fr_add(struct obk_fr *r, const struct obk_fr *a, const struct obk_fr *b)
 {
@@ -80,7 +89,10 @@ static inline bool obk_fr_equal(const struct obk_fr *a, const struct obk_fr *b)
 }
 
 void obk_fr_neg(struct obk_fr *r, const struct obk_fr *a);
-/* The inverse; 0 for 0. Binary greatest common divisor on 31 steps at a time (T. Pornin, eprint 2020/972). */
+/*
+ * The inverse; 0 for 0. Binary greatest common divisor on 31 steps at a time (T. Pornin, eprint
+ * 2020/972).
+ */
 void obk_fr_inv(struct obk_fr *r, const struct obk_fr *a);
 /* a[i] = 1 / a[i] for n elements with one inversion; zeros stay zero. scratch holds n elements. */
 void obk_fr_inv_batch(struct obk_fr *a, size_t n, struct obk_fr *scratch);
@@ -89,7 +101,10 @@ void obk_fr_pow(struct obk_fr *r, const struct obk_fr *a, const uint64_t *e, uns
 /* From and to plain numbers, lowest limb first. Input may be any 256-bit number: it is reduced. */
 void obk_fr_from_plain(struct obk_fr *r, const uint64_t plain[OBK_FR_LIMBS]);
 void obk_fr_to_plain(uint64_t plain[OBK_FR_LIMBS], const struct obk_fr *a);
-/* From and to 32 bytes, the highest first. False, and nothing written, if the number is not below m. */
+/*
+ * From and to 32 bytes, the highest first. False, and nothing written, if the number is not below
+ * m.
+ */
 bool obk_fr_from_bytes(struct obk_fr *ret, const uint8_t bytes[OBK_FR_BYTES]);
 void obk_fr_to_bytes(uint8_t bytes[OBK_FR_BYTES], const struct obk_fr *a);
 /* Is the plain number below m? */

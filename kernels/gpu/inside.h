@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Inside an open device: what gpu.c (the device, its images) and memory.c (buffers, streams, copies) share. The lock guards all that changes. */
+/*
+ * Inside an open device: what gpu.c (the device, its images) and memory.c (buffers, streams,
+ * copies) share. The lock guards all that changes.
+ */
 #ifndef OBK_GPU_INSIDE_H
 #define OBK_GPU_INSIDE_H
 

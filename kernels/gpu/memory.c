@@ -5,7 +5,7 @@
 
 #include "kernels/gpu/inside.h"
 
-#define GRAIN ((size_t)512)
+#define GRAIN            ((size_t)512)
 /* A kept buffer serves a request if no more than a quarter of it is wasted. */
 #define MAX_WASTE(bytes) ((bytes) / 4)
 
@@ -48,7 +48,8 @@ static struct obk_gpu_block *take_idle(struct obk_gpu *gpu, size_t bytes)
 	for (struct obk_gpu_block **at = &gpu->idle; *at; at = &(*at)->next) {
 		size_t have = (*at)->buffer.bytes;
 
-		if (have >= bytes && have - bytes <= MAX_WASTE(have) && (!best || have < (*best)->buffer.bytes))
+		if (have >= bytes && have - bytes <= MAX_WASTE(have) &&
+			(!best || have < (*best)->buffer.bytes))
 			best = at;
 	}
 	if (!best)
@@ -58,7 +59,8 @@ static struct obk_gpu_block *take_idle(struct obk_gpu *gpu, size_t bytes)
 	return unlink_block(best);
 }
 
-static enum ob_err take_locked(struct obk_gpu *gpu, size_t bytes, struct obk_gpu_buffer *ret_buffer, struct obk_fault *fault)
+static enum ob_err take_locked(struct obk_gpu *gpu, size_t bytes, struct obk_gpu_buffer *ret_buffer,
+	struct obk_fault *fault)
 {
 	struct obk_gpu_block *block = take_idle(gpu, bytes);
 	CUresult result;
@@ -66,7 +68,8 @@ static enum ob_err take_locked(struct obk_gpu *gpu, size_t bytes, struct obk_gpu
 	if (!block) {
 		block = malloc(sizeof(*block));
 		if (!block)
-			return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory to note a buffer of the device");
+			return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM,
+				"no memory to note a buffer of the device");
 		block->buffer.bytes = size_class(bytes);
 		result = gpu->driver->mem_alloc(&block->buffer.at, block->buffer.bytes);
 		if (result == CUDA_ERROR_OUT_OF_MEMORY && gpu->idle) {
@@ -76,7 +79,8 @@ static enum ob_err take_locked(struct obk_gpu *gpu, size_t bytes, struct obk_gpu
 		if (result) {
 			char what[64];
 
-			snprintf(what, sizeof(what), "cuMemAlloc of %zu bytes", block->buffer.bytes);
+			snprintf(
+				what, sizeof(what), "cuMemAlloc of %zu bytes", block->buffer.bytes);
 			free(block);
 			return obk_gpu_check(gpu, result, what, fault);
 		}
@@ -91,7 +95,8 @@ static enum ob_err take_locked(struct obk_gpu *gpu, size_t bytes, struct obk_gpu
 	return OB_ERR_NONE;
 }
 
-enum ob_err obk_gpu_take(struct obk_gpu *gpu, size_t bytes, struct obk_gpu_buffer *ret_buffer, struct obk_fault *fault)
+enum ob_err obk_gpu_take(struct obk_gpu *gpu, size_t bytes, struct obk_gpu_buffer *ret_buffer,
+	struct obk_fault *fault)
 {
 	enum ob_err err;
 
@@ -100,7 +105,8 @@ enum ob_err obk_gpu_take(struct obk_gpu *gpu, size_t bytes, struct obk_gpu_buffe
 		return OB_ERR_NONE;
 	}
 	if (bytes > SIZE_MAX / 2)
-		return obk_fault_set(fault, OB_ERR_LIMIT, OBK_FAULT_NO_ITEM, "no device has %zu bytes", bytes);
+		return obk_fault_set(
+			fault, OB_ERR_LIMIT, OBK_FAULT_NO_ITEM, "no device has %zu bytes", bytes);
 	pthread_mutex_lock(&gpu->lock);
 	err = take_locked(gpu, bytes, ret_buffer, fault);
 	pthread_mutex_unlock(&gpu->lock);
@@ -120,7 +126,8 @@ void obk_gpu_give(struct obk_gpu *gpu, struct obk_gpu_buffer *buffer)
 
 			gpu->stats.in_use -= block->buffer.bytes;
 			/* Others share the device: no more than a quarter of it lies idle here. */
-			if (gpu->stats.idle + block->buffer.bytes > gpu->info.memory / 4 || obk_gpu_lost(gpu)) {
+			if (gpu->stats.idle + block->buffer.bytes > gpu->info.memory / 4 ||
+				obk_gpu_lost(gpu)) {
 				free_block(gpu, block);
 			} else {
 				gpu->stats.idle += block->buffer.bytes;
@@ -160,7 +167,8 @@ void obk_gpu_stats(struct obk_gpu *gpu, struct obk_gpu_stats *ret_stats)
 enum ob_err obk_gpu_room(struct obk_gpu *gpu, size_t *ret_bytes, struct obk_fault *fault)
 {
 	size_t have = 0, total = 0;
-	enum ob_err err = obk_gpu_check(gpu, gpu->driver->mem_info(&have, &total), "cuMemGetInfo", fault);
+	enum ob_err err =
+		obk_gpu_check(gpu, gpu->driver->mem_info(&have, &total), "cuMemGetInfo", fault);
 
 	if (err)
 		return err;
@@ -170,9 +178,11 @@ enum ob_err obk_gpu_room(struct obk_gpu *gpu, size_t *ret_bytes, struct obk_faul
 	return OB_ERR_NONE;
 }
 
-enum ob_err obk_gpu_pinned_new(struct obk_gpu *gpu, size_t bytes, void **ret_at, struct obk_fault *fault)
+enum ob_err obk_gpu_pinned_new(
+	struct obk_gpu *gpu, size_t bytes, void **ret_at, struct obk_fault *fault)
 {
-	return obk_gpu_check(gpu, gpu->driver->host_alloc(ret_at, bytes, CU_MEMHOSTALLOC_PORTABLE), "cuMemHostAlloc", fault);
+	return obk_gpu_check(gpu, gpu->driver->host_alloc(ret_at, bytes, CU_MEMHOSTALLOC_PORTABLE),
+		"cuMemHostAlloc", fault);
 }
 
 void obk_gpu_pinned_free(struct obk_gpu *gpu, void *at)
@@ -190,7 +200,10 @@ enum ob_err obk_gpu_stream_take(struct obk_gpu *gpu, CUstream *ret_stream, struc
 	if (have)
 		*ret_stream = gpu->stream[--gpu->streams];
 	pthread_mutex_unlock(&gpu->lock);
-	return have ? OB_ERR_NONE : obk_gpu_check(gpu, gpu->driver->stream_new(ret_stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate", fault);
+	return have
+		? OB_ERR_NONE
+		: obk_gpu_check(gpu, gpu->driver->stream_new(ret_stream, CU_STREAM_NON_BLOCKING),
+			  "cuStreamCreate", fault);
 }
 
 void obk_gpu_stream_give(struct obk_gpu *gpu, CUstream stream)
@@ -208,31 +221,38 @@ void obk_gpu_stream_give(struct obk_gpu *gpu, CUstream stream)
 		gpu->driver->stream_free(stream);
 }
 
-enum ob_err obk_gpu_write(struct obk_gpu *gpu, CUstream stream, CUdeviceptr to, const void *from, size_t bytes, struct obk_fault *fault)
+enum ob_err obk_gpu_write(struct obk_gpu *gpu, CUstream stream, CUdeviceptr to, const void *from,
+	size_t bytes, struct obk_fault *fault)
 {
 	if (bytes == 0)
 		return OB_ERR_NONE;
 	pthread_mutex_lock(&gpu->lock);
 	gpu->stats.bytes_to += bytes;
 	pthread_mutex_unlock(&gpu->lock);
-	return obk_gpu_check(gpu, gpu->driver->copy_to(to, from, bytes, stream), "cuMemcpyHtoDAsync", fault);
+	return obk_gpu_check(
+		gpu, gpu->driver->copy_to(to, from, bytes, stream), "cuMemcpyHtoDAsync", fault);
 }
 
-enum ob_err obk_gpu_zero(struct obk_gpu *gpu, CUstream stream, CUdeviceptr at, size_t bytes, struct obk_fault *fault)
+enum ob_err obk_gpu_zero(
+	struct obk_gpu *gpu, CUstream stream, CUdeviceptr at, size_t bytes, struct obk_fault *fault)
 {
 	if (bytes == 0)
 		return OB_ERR_NONE;
-	return obk_gpu_check(gpu, gpu->driver->set_bytes(at, 0, bytes, stream), "cuMemsetD8Async", fault);
+	return obk_gpu_check(
+		gpu, gpu->driver->set_bytes(at, 0, bytes, stream), "cuMemsetD8Async", fault);
 }
 
-enum ob_err obk_gpu_copy(struct obk_gpu *gpu, CUstream stream, CUdeviceptr to, CUdeviceptr from, size_t bytes, struct obk_fault *fault)
+enum ob_err obk_gpu_copy(struct obk_gpu *gpu, CUstream stream, CUdeviceptr to, CUdeviceptr from,
+	size_t bytes, struct obk_fault *fault)
 {
 	if (bytes == 0)
 		return OB_ERR_NONE;
-	return obk_gpu_check(gpu, gpu->driver->copy_within(to, from, bytes, stream), "cuMemcpyDtoDAsync", fault);
+	return obk_gpu_check(
+		gpu, gpu->driver->copy_within(to, from, bytes, stream), "cuMemcpyDtoDAsync", fault);
 }
 
-enum ob_err obk_gpu_read(struct obk_gpu *gpu, CUstream stream, void *to, CUdeviceptr from, size_t bytes, struct obk_fault *fault)
+enum ob_err obk_gpu_read(struct obk_gpu *gpu, CUstream stream, void *to, CUdeviceptr from,
+	size_t bytes, struct obk_fault *fault)
 {
 	enum ob_err err = OB_ERR_NONE;
 
@@ -240,7 +260,8 @@ enum ob_err obk_gpu_read(struct obk_gpu *gpu, CUstream stream, void *to, CUdevic
 		pthread_mutex_lock(&gpu->lock);
 		gpu->stats.bytes_from += bytes;
 		pthread_mutex_unlock(&gpu->lock);
-		err = obk_gpu_check(gpu, gpu->driver->copy_from(to, from, bytes, stream), "cuMemcpyDtoHAsync", fault);
+		err = obk_gpu_check(gpu, gpu->driver->copy_from(to, from, bytes, stream),
+			"cuMemcpyDtoHAsync", fault);
 	}
 	return err ? err : obk_gpu_wait(gpu, stream, fault);
 }

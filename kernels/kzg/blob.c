@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* EIP-4844: blobs, their commitments and the proofs of values. Polynomials are held as their values at 4096 roots of unity, as blobs are. */
+/*
+ * EIP-4844: blobs, their commitments and the proofs of values. Polynomials are held as their values
+ * at 4096 roots of unity, as blobs are.
+ */
 #include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +14,8 @@
 #include "kernels/kzg/sha256.h"
 #include "kernels/ntt/roots.h"
 
-#define N OBK_KZG_BLOB_ELEMENTS
-#define BLOB_DOMAIN "FSBLOBVERIFY_V1_"
+#define N            OBK_KZG_BLOB_ELEMENTS
+#define BLOB_DOMAIN  "FSBLOBVERIFY_V1_"
 #define BATCH_DOMAIN "RCKZGBATCH___V1_"
 
 void obk_kzg_hash_element(struct obk_fr *ret, const uint8_t hash[32])
@@ -28,25 +31,30 @@ void obk_kzg_hash_element(struct obk_fr *ret, const uint8_t hash[32])
 
 static enum ob_err no_memory(struct obk_fault *fault)
 {
-	return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory for the numbers of a blob");
+	return obk_fault_set(
+		fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory for the numbers of a blob");
 }
 
 static enum ob_err not_below(size_t i, const char *what, struct obk_fault *fault)
 {
-	return obk_fault_set(fault, OB_ERR_ARGUMENT, i, "element %zu of %s is not below the field's prime r", i, what);
+	return obk_fault_set(fault, OB_ERR_ARGUMENT, i,
+		"element %zu of %s is not below the field's prime r", i, what);
 }
 
-enum ob_err obk_kzg_read_elements(struct obk_fr *ret, const uint8_t *bytes, size_t n, const char *what, struct obk_fault *fault)
+enum ob_err obk_kzg_read_elements(struct obk_fr *ret, const uint8_t *bytes, size_t n,
+	const char *what, struct obk_fault *fault)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (!obk_fr_from_bytes(&ret[i], bytes + i * OBK_KZG_ELEMENT_BYTES))
-			return n == 1 ? obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "%s is not below the field's prime r", what) :
-				not_below(i, what, fault);
+			return n == 1 ? obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM,
+						"%s is not below the field's prime r", what)
+				      : not_below(i, what, fault);
 	}
 	return OB_ERR_NONE;
 }
 
-enum ob_err obk_kzg_read_point(struct obk_g1_affine *ret, const uint8_t *bytes, const char *what, size_t item, struct obk_fault *fault)
+enum ob_err obk_kzg_read_point(struct obk_g1_affine *ret, const uint8_t *bytes, const char *what,
+	size_t item, struct obk_fault *fault)
 {
 	struct obk_fault inner;
 	struct obk_g1_affine p;
@@ -68,11 +76,17 @@ enum ob_err obk_kzg_read_point(struct obk_g1_affine *ret, const uint8_t *bytes, 
 	return obk_fault_set(fault, OB_ERR_ARGUMENT, item, "%s: %s", name, why);
 }
 
-enum ob_err obk_kzg_sum(const struct obk_kzg *kzg, struct obk_g1_affine *ret, const struct obk_g1_affine *p, const struct obk_fr *k, size_t n,
-	struct obk_fault *fault)
+enum ob_err obk_kzg_sum(const struct obk_kzg *kzg, struct obk_g1_affine *ret,
+	const struct obk_g1_affine *p, const struct obk_fr *k, size_t n, struct obk_fault *fault)
 {
-	const struct obk_msm_bases_args bases = { .points = p, .count = n, .format = OBK_POINT_AFFINE, .trust = OBK_TRUST_SUBGROUP, .pool = kzg->pool };
-	const struct obk_msm_job job = { .count = n, .scalars = k, .format = OBK_SCALAR_MONT, .batch = 1, .pool = kzg->pool };
+	const struct obk_msm_bases_args bases = { .points = p,
+		.count = n,
+		.format = OBK_POINT_AFFINE,
+		.trust = OBK_TRUST_SUBGROUP,
+		.pool = kzg->pool };
+	const struct obk_msm_job job = {
+		.count = n, .scalars = k, .format = OBK_SCALAR_MONT, .batch = 1, .pool = kzg->pool
+	};
 
 	if (n <= OBK_MSM_FEW && ob_opt_on(OB_OPT_GLV)) {
 		obk_msm_few(ret, p, k, n);
@@ -81,7 +95,8 @@ enum ob_err obk_kzg_sum(const struct obk_kzg *kzg, struct obk_g1_affine *ret, co
 	return obk_msm_once(&bases, &job, ret, fault);
 }
 
-bool obk_kzg_pairs(const struct obk_g1_affine *a, const struct obk_g2_lines *h, const struct obk_g1_affine *b, const struct obk_g2_lines *q)
+bool obk_kzg_pairs(const struct obk_g1_affine *a, const struct obk_g2_lines *h,
+	const struct obk_g1_affine *b, const struct obk_g2_lines *q)
 {
 	struct obk_g1_affine p[2] = { *a };
 	const struct obk_g2_lines *lines[2] = { h, q };
@@ -90,9 +105,14 @@ bool obk_kzg_pairs(const struct obk_g1_affine *a, const struct obk_g2_lines *h, 
 	return obk_pairing_product_is_one(p, lines, 2);
 }
 
-static enum ob_err commit_values(const struct obk_kzg *kzg, const struct obk_fr *values, uint8_t *ret, struct obk_fault *fault)
+static enum ob_err commit_values(const struct obk_kzg *kzg, const struct obk_fr *values,
+	uint8_t *ret, struct obk_fault *fault)
 {
-	const struct obk_msm_job job = { .count = N, .scalars = values, .format = OBK_SCALAR_MONT, .batch = 1, .pool = kzg->pool };
+	const struct obk_msm_job job = { .count = N,
+		.scalars = values,
+		.format = OBK_SCALAR_MONT,
+		.batch = 1,
+		.pool = kzg->pool };
 	struct obk_g1_affine p;
 	enum ob_err err = obk_msm_run(kzg->lagrange, &job, &p, fault);
 
@@ -116,7 +136,8 @@ enum ob_err obk_kzg_check_blob(const uint8_t *blob, struct obk_fault *fault)
 	return OB_ERR_NONE;
 }
 
-enum ob_err obk_kzg_commit(const struct obk_kzg *kzg, const uint8_t *blob, uint8_t *ret_commitment, struct obk_fault *fault)
+enum ob_err obk_kzg_commit(const struct obk_kzg *kzg, const uint8_t *blob, uint8_t *ret_commitment,
+	struct obk_fault *fault)
 {
 	struct obk_fr *values = malloc(N * sizeof(*values));
 	enum ob_err err;
@@ -130,8 +151,12 @@ enum ob_err obk_kzg_commit(const struct obk_kzg *kzg, const uint8_t *blob, uint8
 	return err;
 }
 
-/* Distances 1 / (z - w_i) into inverse (scratch as long); tells the i with w_i = z, whose entry is 0, or N. */
-static size_t invert_distances(const struct obk_kzg *kzg, const struct obk_fr *z, struct obk_fr *inverse, struct obk_fr *scratch)
+/*
+ * Distances 1 / (z - w_i) into inverse (scratch as long); tells the i with w_i = z, whose entry is
+ * 0, or N.
+ */
+static size_t invert_distances(const struct obk_kzg *kzg, const struct obk_fr *z,
+	struct obk_fr *inverse, struct obk_fr *scratch)
 {
 	size_t at = N;
 
@@ -145,7 +170,8 @@ static size_t invert_distances(const struct obk_kzg *kzg, const struct obk_fr *z
 }
 
 /* The value at z: f_i at a root, else (z^n - 1) / n times the sum of f_i w_i / (z - w_i). */
-static void evaluate(const struct obk_kzg *kzg, const struct obk_fr *f, const struct obk_fr *z, const struct obk_fr *inverse, size_t at, struct obk_fr *ret)
+static void evaluate(const struct obk_kzg *kzg, const struct obk_fr *f, const struct obk_fr *z,
+	const struct obk_fr *inverse, size_t at, struct obk_fr *ret)
 {
 	struct obk_fr sum = obk_fr_zero, t;
 
@@ -169,8 +195,9 @@ static void evaluate(const struct obk_kzg *kzg, const struct obk_fr *f, const st
 }
 
 /*
- * The value at z without inversions; f is used up. Neighbours are the values at w and -w, and (a + b) + z (a - b) / w is twice the value at w^2 of the
- * polynomial of half the degree that has the same value at z^2 as this one at z; twelve such steps leave one number. OB_ERR_NO_MEMORY.
+ * The value at z without inversions; f is used up. Neighbours are the values at w and -w, and (a +
+ * b) + z (a - b) / w is twice the value at w^2 of the polynomial of half the degree that has the
+ * same value at z^2 as this one at z; twelve such steps leave one number. OB_ERR_NO_MEMORY.
  */
 static enum ob_err fold(struct obk_fr *f, const struct obk_fr *z, struct obk_fr *ret)
 {
@@ -186,7 +213,8 @@ static enum ob_err fold(struct obk_fr *f, const struct obk_fr *z, struct obk_fr 
 				obk_fr_sub(&part, &f[0], &f[1]);
 			} else { /* 1 / w is minus another root */
 				obk_fr_sub(&part, &f[2 * k + 1], &f[2 * k]);
-				obk_fr_mul(&part, &part, &roots[k ^ (((size_t)1 << (63 - __builtin_clzll(k))) - 1)]);
+				obk_fr_mul(&part, &part,
+					&roots[k ^ (((size_t)1 << (63 - __builtin_clzll(k))) - 1)]);
 			}
 			obk_fr_mul(&part, &part, &power);
 			obk_fr_add(&f[k], &sum, &part);
@@ -199,8 +227,12 @@ static enum ob_err fold(struct obk_fr *f, const struct obk_fr *z, struct obk_fr 
 	return OB_ERR_NONE;
 }
 
-/* f becomes the quotient (f - y) / (X - z), value by value; at a root z = w_m by the others: the sum of (f_i - y) w_i / (z (z - w_i)). */
-static void divide(const struct obk_kzg *kzg, struct obk_fr *f, const struct obk_fr *z, const struct obk_fr *y, const struct obk_fr *inverse, size_t at)
+/*
+ * f becomes the quotient (f - y) / (X - z), value by value; at a root z = w_m by the others: the
+ * sum of (f_i - y) w_i / (z (z - w_i)).
+ */
+static void divide(const struct obk_kzg *kzg, struct obk_fr *f, const struct obk_fr *z,
+	const struct obk_fr *y, const struct obk_fr *inverse, size_t at)
 {
 	struct obk_fr sum = obk_fr_zero, t;
 
@@ -219,8 +251,8 @@ static void divide(const struct obk_kzg *kzg, struct obk_fr *f, const struct obk
 }
 
 /* The quotient by X - z, value by value, into f, and the value at z. */
-static enum ob_err quotient(const struct obk_kzg *kzg, const uint8_t *blob, const struct obk_fr *z, struct obk_fr *f, struct obk_fr *ret_y,
-	struct obk_fault *fault)
+static enum ob_err quotient(const struct obk_kzg *kzg, const uint8_t *blob, const struct obk_fr *z,
+	struct obk_fr *f, struct obk_fr *ret_y, struct obk_fault *fault)
 {
 	struct obk_fr *scratch = malloc(2 * N * sizeof(*scratch));
 	enum ob_err err;
@@ -238,8 +270,8 @@ static enum ob_err quotient(const struct obk_kzg *kzg, const uint8_t *blob, cons
 	return err;
 }
 
-enum ob_err obk_kzg_prove_scalars(const struct obk_kzg *kzg, const uint8_t *blob, const uint8_t *z, struct obk_fr *ret_scalars, uint8_t *ret_y,
-	struct obk_fault *fault)
+enum ob_err obk_kzg_prove_scalars(const struct obk_kzg *kzg, const uint8_t *blob, const uint8_t *z,
+	struct obk_fr *ret_scalars, uint8_t *ret_y, struct obk_fault *fault)
 {
 	struct obk_fr point, y;
 	enum ob_err err = obk_kzg_read_elements(&point, z, 1, "the point z", fault);
@@ -251,7 +283,8 @@ enum ob_err obk_kzg_prove_scalars(const struct obk_kzg *kzg, const uint8_t *blob
 	return err;
 }
 
-enum ob_err obk_kzg_prove(const struct obk_kzg *kzg, const uint8_t *blob, const uint8_t *z, uint8_t *ret_proof, uint8_t *ret_y, struct obk_fault *fault)
+enum ob_err obk_kzg_prove(const struct obk_kzg *kzg, const uint8_t *blob, const uint8_t *z,
+	uint8_t *ret_proof, uint8_t *ret_y, struct obk_fault *fault)
 {
 	struct obk_fr *f = malloc(N * sizeof(*f));
 	uint8_t y[OBK_KZG_ELEMENT_BYTES];
@@ -291,12 +324,13 @@ void obk_kzg_blob_challenge(const uint8_t *blob, const uint8_t *commitment, uint
 	obk_fr_to_bytes(ret_challenge, &t);
 }
 
-enum ob_err obk_kzg_prove_blob_scalars(const struct obk_kzg *kzg, const uint8_t *blob, const uint8_t *commitment, struct obk_fr *ret_scalars,
-	struct obk_fault *fault)
+enum ob_err obk_kzg_prove_blob_scalars(const struct obk_kzg *kzg, const uint8_t *blob,
+	const uint8_t *commitment, struct obk_fr *ret_scalars, struct obk_fault *fault)
 {
 	struct obk_g1_affine c;
 	struct obk_fr z, y;
-	enum ob_err err = obk_kzg_read_point(&c, commitment, "the commitment", OBK_FAULT_NO_ITEM, fault);
+	enum ob_err err =
+		obk_kzg_read_point(&c, commitment, "the commitment", OBK_FAULT_NO_ITEM, fault);
 
 	if (err)
 		return err;
@@ -304,7 +338,8 @@ enum ob_err obk_kzg_prove_blob_scalars(const struct obk_kzg *kzg, const uint8_t 
 	return quotient(kzg, blob, &z, ret_scalars, &y, fault);
 }
 
-enum ob_err obk_kzg_prove_blob(const struct obk_kzg *kzg, const uint8_t *blob, const uint8_t *commitment, uint8_t *ret_proof, struct obk_fault *fault)
+enum ob_err obk_kzg_prove_blob(const struct obk_kzg *kzg, const uint8_t *blob,
+	const uint8_t *commitment, uint8_t *ret_proof, struct obk_fault *fault)
 {
 	struct obk_fr *f = malloc(N * sizeof(*f));
 	enum ob_err err;
@@ -325,10 +360,11 @@ struct claim {
 };
 
 /*
- * All claims at once, claim i weighed by weight^i: the sum of w_i (C_i - y_i G + z_i P_i) against the sum of w_i P_i, e(.., [1]) = e(.., [s]).
+ * All claims at once, claim i weighed by weight^i: the sum of w_i (C_i - y_i G + z_i P_i) against
+ * the sum of w_i P_i, e(.., [1]) = e(.., [s]).
  */
-static enum ob_err check_claims(const struct obk_kzg *kzg, const struct claim *claims, size_t n, const struct obk_fr *weight, bool *ret_valid,
-	struct obk_fault *fault)
+static enum ob_err check_claims(const struct obk_kzg *kzg, const struct claim *claims, size_t n,
+	const struct obk_fr *weight, bool *ret_valid, struct obk_fault *fault)
 {
 	struct obk_g1_affine *p = malloc((2 * n + 1) * sizeof(*p)), left, right;
 	struct obk_fr *k = malloc((2 * n + 1) * sizeof(*k)), w = obk_fr_one, t;
@@ -361,32 +397,39 @@ out:
 	return err;
 }
 
-enum ob_err obk_kzg_verify(const struct obk_kzg *kzg, const uint8_t *commitment, const uint8_t *z, const uint8_t *y, const uint8_t *proof, bool *ret_valid,
-	struct obk_fault *fault)
+enum ob_err obk_kzg_verify(const struct obk_kzg *kzg, const uint8_t *commitment, const uint8_t *z,
+	const uint8_t *y, const uint8_t *proof, bool *ret_valid, struct obk_fault *fault)
 {
 	struct claim claim;
-	enum ob_err err = obk_kzg_read_point(&claim.c, commitment, "the commitment", OBK_FAULT_NO_ITEM, fault);
+	enum ob_err err = obk_kzg_read_point(
+		&claim.c, commitment, "the commitment", OBK_FAULT_NO_ITEM, fault);
 
 	if (!err)
 		err = obk_kzg_read_elements(&claim.z, z, 1, "the point z", fault);
 	if (!err)
 		err = obk_kzg_read_elements(&claim.y, y, 1, "the value y", fault);
 	if (!err)
-		err = obk_kzg_read_point(&claim.proof, proof, "the proof", OBK_FAULT_NO_ITEM, fault);
+		err = obk_kzg_read_point(
+			&claim.proof, proof, "the proof", OBK_FAULT_NO_ITEM, fault);
 	return err ? err : check_claims(kzg, &claim, 1, &obk_fr_one, ret_valid, fault);
 }
 
-/* The claim that a blob's proof makes: its challenge and the value there. item: in the batch, or OBK_FAULT_NO_ITEM. */
-static enum ob_err make_claim(const uint8_t *blob, const uint8_t *commitment, const uint8_t *proof, size_t item,
-	struct claim *ret, struct obk_fault *fault)
+/*
+ * The claim that a blob's proof makes: its challenge and the value there. item: in the batch, or
+ * OBK_FAULT_NO_ITEM.
+ */
+static enum ob_err make_claim(const uint8_t *blob, const uint8_t *commitment, const uint8_t *proof,
+	size_t item, struct claim *ret, struct obk_fault *fault)
 {
 	bool single = item == OBK_FAULT_NO_ITEM;
 	char what[64] = "the blob";
 	struct obk_fr *f;
-	enum ob_err err = obk_kzg_read_point(&ret->c, commitment, single ? "the commitment" : "commitment", item, fault);
+	enum ob_err err = obk_kzg_read_point(
+		&ret->c, commitment, single ? "the commitment" : "commitment", item, fault);
 
 	if (!err)
-		err = obk_kzg_read_point(&ret->proof, proof, single ? "the proof" : "proof", item, fault);
+		err = obk_kzg_read_point(
+			&ret->proof, proof, single ? "the proof" : "proof", item, fault);
 	if (err)
 		return err;
 	f = malloc(N * sizeof(*f));
@@ -407,8 +450,8 @@ static enum ob_err make_claim(const uint8_t *blob, const uint8_t *commitment, co
 	return err;
 }
 
-enum ob_err obk_kzg_verify_blob(const struct obk_kzg *kzg, const uint8_t *blob, const uint8_t *commitment, const uint8_t *proof, bool *ret_valid,
-	struct obk_fault *fault)
+enum ob_err obk_kzg_verify_blob(const struct obk_kzg *kzg, const uint8_t *blob,
+	const uint8_t *commitment, const uint8_t *proof, bool *ret_valid, struct obk_fault *fault)
 {
 	struct claim claim;
 	enum ob_err err = make_claim(blob, commitment, proof, OBK_FAULT_NO_ITEM, &claim, fault);
@@ -428,8 +471,8 @@ static void claim_body(void *arg, size_t i, unsigned thread)
 	struct batch *b = arg;
 
 	(void)thread;
-	make_claim(b->blobs + i * OBK_KZG_BLOB_BYTES, b->commitments + i * OBK_KZG_POINT_BYTES, b->proofs + i * OBK_KZG_POINT_BYTES, i, &b->claims[i],
-		&b->faults[i]);
+	make_claim(b->blobs + i * OBK_KZG_BLOB_BYTES, b->commitments + i * OBK_KZG_POINT_BYTES,
+		b->proofs + i * OBK_KZG_POINT_BYTES, i, &b->claims[i], &b->faults[i]);
 }
 
 /* The weight of a batch, from everything it claims. */
@@ -443,7 +486,8 @@ static void batch_weight(const struct batch *b, size_t n, struct obk_fr *ret)
 	obk_sha256_update(&hash, BATCH_DOMAIN, 16);
 	obk_sha256_update(&hash, counts, sizeof(counts));
 	for (size_t i = 0; i < n; i++) {
-		obk_sha256_update(&hash, b->commitments + i * OBK_KZG_POINT_BYTES, OBK_KZG_POINT_BYTES);
+		obk_sha256_update(
+			&hash, b->commitments + i * OBK_KZG_POINT_BYTES, OBK_KZG_POINT_BYTES);
 		obk_fr_to_bytes(element, &b->claims[i].z);
 		obk_sha256_update(&hash, element, sizeof(element));
 		obk_fr_to_bytes(element, &b->claims[i].y);
@@ -454,15 +498,20 @@ static void batch_weight(const struct batch *b, size_t n, struct obk_fr *ret)
 	obk_kzg_hash_element(ret, digest);
 }
 
-enum ob_err obk_kzg_verify_blob_batch(const struct obk_kzg *kzg, const uint8_t *blobs, const uint8_t *commitments, const uint8_t *proofs, size_t n,
-	bool *ret_valid, struct obk_fault *fault)
+enum ob_err obk_kzg_verify_blob_batch(const struct obk_kzg *kzg, const uint8_t *blobs,
+	const uint8_t *commitments, const uint8_t *proofs, size_t n, bool *ret_valid,
+	struct obk_fault *fault)
 {
-	struct batch b = { .kzg = kzg, .blobs = blobs, .commitments = commitments, .proofs = proofs };
+	struct batch b = {
+		.kzg = kzg, .blobs = blobs, .commitments = commitments, .proofs = proofs
+	};
 	enum ob_err err = OB_ERR_NONE;
 	struct obk_fr weight;
 
 	if (n > OBK_KZG_MAX_BATCH)
-		return obk_fault_set(fault, OB_ERR_LIMIT, OBK_FAULT_NO_ITEM, "%zu blobs are more than the %u of a batch: split it", n, OBK_KZG_MAX_BATCH);
+		return obk_fault_set(fault, OB_ERR_LIMIT, OBK_FAULT_NO_ITEM,
+			"%zu blobs are more than the %u of a batch: split it", n,
+			OBK_KZG_MAX_BATCH);
 	if (n == 0) {
 		*ret_valid = true;
 		return OB_ERR_NONE;

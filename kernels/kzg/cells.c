@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * EIP-7594: a blob is extended to 8192 values, cut into 128 cells of 64; the points of cell k are a coset h_k times the 64th roots of unity, in bit-reversed
- * order, with h_k the 8192th root of index k reversed.
+ * EIP-7594: a blob is extended to 8192 values, cut into 128 cells of 64; the points of cell k are a
+ * coset h_k times the 64th roots of unity, in bit-reversed order, with h_k the 8192th root of index
+ * k reversed.
  */
 #include <endian.h>
 #include <stdio.h>
@@ -13,23 +14,29 @@
 #include "kernels/kzg/sha256.h"
 #include "kernels/ntt/ntt.h"
 
-#define N OBK_KZG_BLOB_ELEMENTS
-#define EXTENDED (2 * N)
-#define CELLS OBK_KZG_CELLS
-#define CELL OBK_KZG_CELL_ELEMENTS
-#define LOG_CELLS 7
+#define N            OBK_KZG_BLOB_ELEMENTS
+#define EXTENDED     (2 * N)
+#define CELLS        OBK_KZG_CELLS
+#define CELL         OBK_KZG_CELL_ELEMENTS
+#define LOG_CELLS    7
 #define CELLS_DOMAIN "RCKZGCBATCH__V1_"
 
 static enum ob_err no_memory(struct obk_fault *fault)
 {
-	return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory for the numbers of cells");
+	return obk_fault_set(
+		fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory for the numbers of cells");
 }
 
-static enum ob_err transform(const struct obk_kzg *kzg, struct obk_fr *x, unsigned log_n, bool inverse, const struct obk_fr *coset)
+static enum ob_err transform(const struct obk_kzg *kzg, struct obk_fr *x, unsigned log_n,
+	bool inverse, const struct obk_fr *coset)
 {
 	/* values are kept bit-reversed, coefficients in their natural order */
-	const struct obk_ntt_job job = { .log_n = log_n, .direction = inverse ? OBK_NTT_INVERSE : OBK_NTT_FORWARD, .order = inverse ? OBK_NTT_RN : OBK_NTT_NR,
-		.batch = 1, .coset = coset, .pool = kzg->pool };
+	const struct obk_ntt_job job = { .log_n = log_n,
+		.direction = inverse ? OBK_NTT_INVERSE : OBK_NTT_FORWARD,
+		.order = inverse ? OBK_NTT_RN : OBK_NTT_NR,
+		.batch = 1,
+		.coset = coset,
+		.pool = kzg->pool };
 
 	return obk_ntt_run(&job, x, NULL);
 }
@@ -56,7 +63,8 @@ static enum ob_err write_cells(const struct obk_kzg *kzg, struct obk_fr *x, uint
 }
 
 /* Outputs of a polynomial: x as of write_cells. */
-static enum ob_err finish(const struct obk_kzg *kzg, struct obk_fr *x, uint8_t *ret_cells, uint8_t *ret_proofs, struct obk_fault *fault)
+static enum ob_err finish(const struct obk_kzg *kzg, struct obk_fr *x, uint8_t *ret_cells,
+	uint8_t *ret_proofs, struct obk_fault *fault)
 {
 	struct obk_g1_affine proofs[CELLS];
 	enum ob_err err = OB_ERR_NONE;
@@ -73,7 +81,8 @@ static enum ob_err finish(const struct obk_kzg *kzg, struct obk_fr *x, uint8_t *
 }
 
 /* Coefficients of a blob, with room for 8192 values behind them; NULL: the fault says why. */
-static struct obk_fr *coefficients_of(const struct obk_kzg *kzg, const uint8_t *blob, struct obk_fault *fault, enum ob_err *ret_err)
+static struct obk_fr *coefficients_of(const struct obk_kzg *kzg, const uint8_t *blob,
+	struct obk_fault *fault, enum ob_err *ret_err)
 {
 	struct obk_fr *x = malloc(EXTENDED * sizeof(*x));
 
@@ -86,7 +95,8 @@ static struct obk_fr *coefficients_of(const struct obk_kzg *kzg, const uint8_t *
 	return NULL;
 }
 
-enum ob_err obk_kzg_cells(const struct obk_kzg *kzg, const uint8_t *blob, uint8_t *ret_cells, uint8_t *ret_proofs, struct obk_fault *fault)
+enum ob_err obk_kzg_cells(const struct obk_kzg *kzg, const uint8_t *blob, uint8_t *ret_cells,
+	uint8_t *ret_proofs, struct obk_fault *fault)
 {
 	enum ob_err err;
 	struct obk_fr *x = coefficients_of(kzg, blob, fault, &err);
@@ -97,17 +107,21 @@ enum ob_err obk_kzg_cells(const struct obk_kzg *kzg, const uint8_t *blob, uint8_
 	return err;
 }
 
-enum ob_err obk_kzg_cell_points(const struct obk_kzg *kzg, struct obk_g1_affine *ret_points, struct obk_fault *fault)
+enum ob_err obk_kzg_cell_points(
+	const struct obk_kzg *kzg, struct obk_g1_affine *ret_points, struct obk_fault *fault)
 {
 	return obk_fk20_points(kzg->fk20, ret_points, kzg->pool) ? no_memory(fault) : OB_ERR_NONE;
 }
 
-enum ob_err obk_kzg_cell_scalars(const struct obk_kzg *kzg, const uint8_t *blob, struct obk_fr *ret_scalars, uint8_t *ret_cells, struct obk_fault *fault)
+enum ob_err obk_kzg_cell_scalars(const struct obk_kzg *kzg, const uint8_t *blob,
+	struct obk_fr *ret_scalars, uint8_t *ret_cells, struct obk_fault *fault)
 {
 	enum ob_err err;
 	struct obk_fr *x = coefficients_of(kzg, blob, fault, &err);
 
-	if (x && (obk_fk20_scalars(x, ret_scalars, kzg->pool) || (ret_cells && write_cells(kzg, x, ret_cells))))
+	if (x &&
+		(obk_fk20_scalars(x, ret_scalars, kzg->pool) ||
+			(ret_cells && write_cells(kzg, x, ret_cells))))
 		err = no_memory(fault);
 	free(x);
 	return err;
@@ -116,20 +130,25 @@ enum ob_err obk_kzg_cell_scalars(const struct obk_kzg *kzg, const uint8_t *blob,
 static enum ob_err check_indices(const uint64_t *indices, size_t n, struct obk_fault *fault)
 {
 	if (n < CELLS / 2 || n > CELLS)
-		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "%zu cells are given; a blob is recovered from %u to %u", n, CELLS / 2, CELLS);
+		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM,
+			"%zu cells are given; a blob is recovered from %u to %u", n, CELLS / 2,
+			CELLS);
 	for (size_t i = 0; i < n; i++) {
 		if (indices[i] >= CELLS)
-			return obk_fault_set(fault, OB_ERR_ARGUMENT, i, "the index %llu of cell %zu in the list is not below %u",
+			return obk_fault_set(fault, OB_ERR_ARGUMENT, i,
+				"the index %llu of cell %zu in the list is not below %u",
 				(unsigned long long)indices[i], i, CELLS);
 		if (i && indices[i] <= indices[i - 1])
 			return obk_fault_set(fault, OB_ERR_ARGUMENT, i,
-				"the index %llu of cell %zu in the list does not rise above the one before: sort the cells",
+				"the index %llu of cell %zu in the list does not rise above the "
+				"one before: sort the cells",
 				(unsigned long long)indices[i], i);
 	}
 	return OB_ERR_NONE;
 }
 
-static enum ob_err read_cell(struct obk_fr *x, const uint8_t *bytes, size_t i, struct obk_fault *fault)
+static enum ob_err read_cell(
+	struct obk_fr *x, const uint8_t *bytes, size_t i, struct obk_fault *fault)
 {
 	char what[64];
 	enum ob_err err;
@@ -141,7 +160,10 @@ static enum ob_err read_cell(struct obk_fr *x, const uint8_t *bytes, size_t i, s
 	return err;
 }
 
-/* The coefficients of the polynomial in y = x^64 that is 0 at the missing cells and nowhere else: values of it at y_k for every coset, and its coefficients. */
+/*
+ * The coefficients of the polynomial in y = x^64 that is 0 at the missing cells and nowhere else:
+ * values of it at y_k for every coset, and its coefficients.
+ */
 static void vanish_on(const bool *present, struct obk_fr coefficients[CELLS])
 {
 	size_t degree = 0;
@@ -166,10 +188,12 @@ static void vanish_on(const bool *present, struct obk_fr coefficients[CELLS])
 }
 
 /*
- * x holds the values of the present cells, 0 elsewhere, and becomes the polynomial's coefficients: with Z zero at the missing points, x Z = p Z there too, so
- * p = (x Z) / Z on a coset where Z has no zero. z: room for 2 x 8192.
+ * x holds the values of the present cells, 0 elsewhere, and becomes the polynomial's coefficients:
+ * with Z zero at the missing points, x Z = p Z there too, so p = (x Z) / Z on a coset where Z has
+ * no zero. z: room for 2 x 8192.
  */
-static enum ob_err fill_gaps(const struct obk_kzg *kzg, struct obk_fr *x, const bool *present, struct obk_fr *z)
+static enum ob_err fill_gaps(
+	const struct obk_kzg *kzg, struct obk_fr *x, const bool *present, struct obk_fr *z)
 {
 	static const uint64_t seven[4] = { 7 };
 	struct obk_fr short_z[CELLS], shift;
@@ -195,7 +219,8 @@ static enum ob_err fill_gaps(const struct obk_kzg *kzg, struct obk_fr *x, const 
 	return transform(kzg, x, OBK_KZG_LOG_EXTENDED, true, &shift);
 }
 
-enum ob_err obk_kzg_recover(const struct obk_kzg *kzg, const uint64_t *indices, const uint8_t *cells, size_t n, uint8_t *ret_cells, uint8_t *ret_proofs,
+enum ob_err obk_kzg_recover(const struct obk_kzg *kzg, const uint64_t *indices,
+	const uint8_t *cells, size_t n, uint8_t *ret_cells, uint8_t *ret_proofs,
 	struct obk_fault *fault)
 {
 	struct obk_fr *x;
@@ -213,14 +238,16 @@ enum ob_err obk_kzg_recover(const struct obk_kzg *kzg, const uint64_t *indices, 
 	}
 	if (err)
 		goto out;
-	if (n == CELLS ? transform(kzg, x, OBK_KZG_LOG_EXTENDED, true, NULL) : fill_gaps(kzg, x, present, x + EXTENDED)) {
+	if (n == CELLS ? transform(kzg, x, OBK_KZG_LOG_EXTENDED, true, NULL)
+		       : fill_gaps(kzg, x, present, x + EXTENDED)) {
 		err = no_memory(fault);
 		goto out;
 	}
 	for (size_t i = N; i < EXTENDED && !err; i++) {
 		if (!obk_fr_is_zero(&x[i]))
 			err = obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM,
-				"the cells do not belong to one blob: at least one is damaged; verify them with their proofs");
+				"the cells do not belong to one blob: at least one is damaged; "
+				"verify them with their proofs");
 	}
 	if (!err)
 		err = finish(kzg, x, ret_cells, ret_proofs, fault);
@@ -235,8 +262,9 @@ static void hash_number(struct obk_sha256 *hash, uint64_t number)
 	obk_sha256_update(hash, &number, sizeof(number));
 }
 
-void obk_kzg_cells_challenge(const uint8_t *commitments, size_t commitment_count, const uint64_t *commitment_indices, const uint64_t *cell_indices,
-	const uint8_t *cells, const uint8_t *proofs, size_t n, uint8_t *ret_challenge)
+void obk_kzg_cells_challenge(const uint8_t *commitments, size_t commitment_count,
+	const uint64_t *commitment_indices, const uint64_t *cell_indices, const uint8_t *cells,
+	const uint8_t *proofs, size_t n, uint8_t *ret_challenge)
 {
 	uint8_t digest[OBK_SHA256_BYTES];
 	struct obk_sha256 hash;
@@ -266,11 +294,11 @@ struct check {
 	const uint64_t *indices;
 	const uint8_t *commitments, *cells, *proofs;
 	size_t n, distinct;
-	uint8_t *unique;            /* the distinct commitments, in order of appearance */
-	uint64_t *which;            /* [n] each cell's among them */
-	struct obk_g1_affine *p;    /* [n proofs][distinct commitments][64 monomial points] */
-	struct obk_fr *k;           /* the same, for the left side */
-	struct obk_fr *weight;      /* [n] */
+	uint8_t *unique;               /* the distinct commitments, in order of appearance */
+	uint64_t *which;               /* [n] each cell's among them */
+	struct obk_g1_affine *p;       /* [n proofs][distinct commitments][64 monomial points] */
+	struct obk_fr *k;              /* the same, for the left side */
+	struct obk_fr *weight;         /* [n] */
 	struct obk_fr (*column)[CELL]; /* [CELLS] weighed sums of cells with the same index */
 	bool used[CELLS];
 };
@@ -294,11 +322,13 @@ static enum ob_err find_distinct(struct check *c, struct obk_fault *fault)
 		memcpy(&h, bytes + 8, sizeof(h));
 		h *= 0x9e3779b97f4a7c15u;
 		for (at = (h >> 32) & (size - 1); table[at]; at = (at + 1) & (size - 1)) {
-			if (memcmp(c->unique + (table[at] - 1) * OBK_KZG_POINT_BYTES, bytes, OBK_KZG_POINT_BYTES) == 0)
+			if (memcmp(c->unique + (table[at] - 1) * OBK_KZG_POINT_BYTES, bytes,
+				    OBK_KZG_POINT_BYTES) == 0)
 				break;
 		}
 		if (!table[at]) {
-			memcpy(c->unique + c->distinct * OBK_KZG_POINT_BYTES, bytes, OBK_KZG_POINT_BYTES);
+			memcpy(c->unique + c->distinct * OBK_KZG_POINT_BYTES, bytes,
+				OBK_KZG_POINT_BYTES);
 			table[at] = (uint32_t)++c->distinct;
 		}
 		c->which[i] = table[at] - 1;
@@ -316,17 +346,21 @@ static enum ob_err collect(struct check *c, struct obk_fault *fault)
 
 	for (size_t i = 0; i < c->n; i++) {
 		if (c->indices[i] >= CELLS)
-			return obk_fault_set(fault, OB_ERR_ARGUMENT, i, "the index %llu of cell %zu in the list is not below %u",
+			return obk_fault_set(fault, OB_ERR_ARGUMENT, i,
+				"the index %llu of cell %zu in the list is not below %u",
 				(unsigned long long)c->indices[i], i, CELLS);
 	}
 	err = find_distinct(c, fault);
 	for (size_t i = 0; i < c->distinct && !err; i++)
-		err = obk_kzg_read_point(&c->p[c->n + i], c->unique + i * OBK_KZG_POINT_BYTES, "distinct commitment", i, fault);
+		err = obk_kzg_read_point(&c->p[c->n + i], c->unique + i * OBK_KZG_POINT_BYTES,
+			"distinct commitment", i, fault);
 	for (size_t i = 0; i < c->n && !err; i++)
-		err = obk_kzg_read_point(&c->p[i], c->proofs + i * OBK_KZG_POINT_BYTES, "proof", i, fault);
+		err = obk_kzg_read_point(
+			&c->p[i], c->proofs + i * OBK_KZG_POINT_BYTES, "proof", i, fault);
 	if (err)
 		return err;
-	obk_kzg_cells_challenge(c->unique, c->distinct, c->which, c->indices, c->cells, c->proofs, c->n, challenge);
+	obk_kzg_cells_challenge(
+		c->unique, c->distinct, c->which, c->indices, c->cells, c->proofs, c->n, challenge);
 	obk_fr_from_bytes(&step, challenge);
 	for (size_t i = 0; i < c->n; i++) {
 		struct obk_fr *sum = c->column[c->indices[i]], *total = &c->k[c->n + c->which[i]];
@@ -370,15 +404,23 @@ static enum ob_err interpolate(struct check *c, struct obk_fault *fault)
 	return OB_ERR_NONE;
 }
 
-enum ob_err obk_kzg_verify_cells(const struct obk_kzg *kzg, const uint8_t *commitments, const uint64_t *indices, const uint8_t *cells,
-	const uint8_t *proofs, size_t n, bool *ret_valid, struct obk_fault *fault)
+enum ob_err obk_kzg_verify_cells(const struct obk_kzg *kzg, const uint8_t *commitments,
+	const uint64_t *indices, const uint8_t *cells, const uint8_t *proofs, size_t n,
+	bool *ret_valid, struct obk_fault *fault)
 {
-	struct check c = { .kzg = kzg, .indices = indices, .commitments = commitments, .cells = cells, .proofs = proofs, .n = n };
+	struct check c = { .kzg = kzg,
+		.indices = indices,
+		.commitments = commitments,
+		.cells = cells,
+		.proofs = proofs,
+		.n = n };
 	struct obk_g1_affine left, right;
 	enum ob_err err;
 
 	if (n > OBK_KZG_MAX_BATCH)
-		return obk_fault_set(fault, OB_ERR_LIMIT, OBK_FAULT_NO_ITEM, "%zu cells are more than the %u of a batch: split it", n, OBK_KZG_MAX_BATCH);
+		return obk_fault_set(fault, OB_ERR_LIMIT, OBK_FAULT_NO_ITEM,
+			"%zu cells are more than the %u of a batch: split it", n,
+			OBK_KZG_MAX_BATCH);
 	if (n == 0) {
 		*ret_valid = true;
 		return OB_ERR_NONE;
@@ -389,7 +431,8 @@ enum ob_err obk_kzg_verify_cells(const struct obk_kzg *kzg, const uint8_t *commi
 	c.k = calloc(2 * n + CELL, sizeof(*c.k));
 	c.weight = malloc(n * sizeof(*c.weight));
 	c.column = calloc(CELLS, sizeof(*c.column));
-	err = c.unique && c.which && c.p && c.k && c.weight && c.column ? OB_ERR_NONE : no_memory(fault);
+	err = c.unique && c.which && c.p && c.k && c.weight && c.column ? OB_ERR_NONE
+									: no_memory(fault);
 	if (!err)
 		err = collect(&c, fault);
 	if (!err)

@@ -12,22 +12,24 @@
 #include "kernels/msm/scalars.h"
 #include "kernels/ntt/ntt.h"
 
-#define TERMS OBK_FK20_TERMS
-#define COLUMNS OBK_FK20_COLUMNS
-#define POINTS (TERMS * COLUMNS)
+#define TERMS       OBK_FK20_TERMS
+#define COLUMNS     OBK_FK20_COLUMNS
+#define POINTS      (TERMS * COLUMNS)
 #define MAX_WINDOWS 129 /* of 255 bits and the sign, 2 bits each */
-#define GROUP_SUMS 64 /* sums of one thread aimed at, so that a call of the adder has about 2048 pairs */
+/* sums of one thread aimed at, so that a call of the adder has about 2048 pairs */
+#define GROUP_SUMS  64
 #define SCALAR_BITS 255
 
 struct obk_fk20 {
-	pthread_mutex_t lock;    /* while the table is made */
+	pthread_mutex_t lock; /* while the table is made */
 	_Atomic bool ready;
 	struct obk_g1_affine *monomial;
 	const struct obk_lanes *lanes;
 	unsigned window, windows, group;
 	size_t multiples; /* of each point in the table: 1 .. 2^(window - 1) */
 	void *table;      /* slots [column, bit-reversed][term][multiple - 1] */
-	struct obk_g1_affine *plain; /* [column][term], in place of the table under OUTBOARD_OPT=-cells */
+	/* [column][term], in place of the table under OUTBOARD_OPT=-cells */
+	struct obk_g1_affine *plain;
 };
 
 static void *slot_of(const struct obk_lanes *lanes, void *slots, size_t i)
@@ -37,7 +39,8 @@ static void *slot_of(const struct obk_lanes *lanes, void *slots, size_t i)
 
 static void *slots_new(size_t bytes)
 {
-	return aligned_alloc(OBK_LANES_ALIGN, (bytes + OBK_LANES_ALIGN - 1) / OBK_LANES_ALIGN * OBK_LANES_ALIGN);
+	return aligned_alloc(
+		OBK_LANES_ALIGN, (bytes + OBK_LANES_ALIGN - 1) / OBK_LANES_ALIGN * OBK_LANES_ALIGN);
 }
 
 struct build {
@@ -46,7 +49,10 @@ struct build {
 	_Atomic bool failed;
 };
 
-/* The transform of term j's points in the order of a correlation: place -a - 1 of 128 holds [s^(64 a + j)]. */
+/*
+ * The transform of term j's points in the order of a correlation: place -a - 1 of 128 holds [s^(64
+ * a + j)].
+ */
 static void transform_body(void *arg, size_t j, unsigned thread)
 {
 	struct build *b = arg;
@@ -88,12 +94,14 @@ static void multiples_body(void *arg, size_t column, unsigned thread)
 		return;
 	}
 	for (uint32_t j = 0; j < TERMS; j++)
-		lanes->load(slot_of(lanes, slots, j * multiples), &b->points[TERMS * column + j], 1);
+		lanes->load(
+			slot_of(lanes, slots, j * multiples), &b->points[TERMS * column + j], 1);
 	for (uint32_t m = 1; m < multiples; m++) {
 		for (uint32_t j = 0; j < TERMS; j++) {
 			uint32_t first = j * (uint32_t)multiples;
 
-			pairs[j] = (struct obk_pair){ (first + m - 1) | OBK_REF_SCRATCH, first | OBK_REF_SCRATCH, first + m };
+			pairs[j] = (struct obk_pair){ (first + m - 1) | OBK_REF_SCRATCH,
+				first | OBK_REF_SCRATCH, first + m };
 		}
 		lanes->add(NULL, slots, pairs, TERMS, workspace);
 	}
@@ -123,7 +131,8 @@ struct obk_fk20 *obk_fk20_new(const struct obk_g1_affine *monomial, unsigned win
 	return fk;
 }
 
-enum ob_err obk_fk20_points(const struct obk_fk20 *fk, struct obk_g1_affine *ret_points, struct obk_pool *pool)
+enum ob_err obk_fk20_points(
+	const struct obk_fk20 *fk, struct obk_g1_affine *ret_points, struct obk_pool *pool)
 {
 	struct build b = { .fk = fk, .points = ret_points };
 
@@ -157,7 +166,8 @@ static enum ob_err prepare(struct obk_fk20 *fk, struct obk_pool *pool)
 			free(fk->table);
 			fk->table = NULL; /* the next call tries again */
 		}
-		atomic_store_explicit(&fk->ready, !b.failed, memory_order_release); /* pairs with the acquire above: the table before the flag */
+		/* pairs with the acquire above: the table before the flag */
+		atomic_store_explicit(&fk->ready, !b.failed, memory_order_release);
 	}
 	pthread_mutex_unlock(&fk->lock);
 	return b.failed ? OB_ERR_NO_MEMORY : OB_ERR_NONE;
@@ -200,13 +210,16 @@ static void take_digits(const struct prove *p, struct work *w, size_t column, si
 			size_t s = first_sum + t;
 
 			if (d)
-				w->refs[s][w->count[s]++] = d > 0 ? (uint32_t)(base + (size_t)d - 1) : (uint32_t)(base + (size_t)-d - 1) | OBK_REF_NEGATIVE;
+				w->refs[s][w->count[s]++] = d > 0
+					? (uint32_t)(base + (size_t)d - 1)
+					: (uint32_t)(base + (size_t)-d - 1) | OBK_REF_NEGATIVE;
 		}
 	}
 }
 
 /* Halves the number of items of every sum, until each has one at most. */
-static void add_trees(const struct obk_fk20 *fk, struct work *w, size_t sums, void *slots, void *workspace)
+static void add_trees(
+	const struct obk_fk20 *fk, struct work *w, size_t sums, void *slots, void *workspace)
 {
 	size_t pairs;
 
@@ -216,7 +229,8 @@ static void add_trees(const struct obk_fk20 *fk, struct work *w, size_t sums, vo
 			uint32_t *r = w->refs[s], n = w->count[s];
 
 			for (uint32_t k = 0; k + 1 < n; k += 2) {
-				uint32_t a = r[k], b = r[k + 1], out = (uint32_t)s * (TERMS / 2) + k / 2;
+				uint32_t a = r[k], b = r[k + 1],
+					 out = (uint32_t)s * (TERMS / 2) + k / 2;
 
 				if ((a | b) & OBK_REF_SCRATCH)
 					out = (a & OBK_REF_SCRATCH ? a : b) & OBK_REF_INDEX;
@@ -232,7 +246,8 @@ static void add_trees(const struct obk_fk20 *fk, struct work *w, size_t sums, vo
 	} while (pairs);
 }
 
-static void horner(const struct obk_fk20 *fk, const struct work *w, size_t first_sum, void *slots, struct obk_g1 *ret)
+static void horner(const struct obk_fk20 *fk, const struct work *w, size_t first_sum, void *slots,
+	struct obk_g1 *ret)
 {
 	obk_g1_set_infinity(ret);
 	for (unsigned t = fk->windows; t-- > 0;) {
@@ -243,7 +258,10 @@ static void horner(const struct obk_fk20 *fk, const struct work *w, size_t first
 			obk_g1_double(ret, ret);
 		if (!w->count[s])
 			continue;
-		fk->lanes->store(&q, slot_of(fk->lanes, w->refs[s][0] & OBK_REF_SCRATCH ? slots : fk->table, w->refs[s][0] & OBK_REF_INDEX), 1);
+		fk->lanes->store(&q,
+			slot_of(fk->lanes, w->refs[s][0] & OBK_REF_SCRATCH ? slots : fk->table,
+				w->refs[s][0] & OBK_REF_INDEX),
+			1);
 		if (w->refs[s][0] & OBK_REF_NEGATIVE)
 			obk_g1_affine_neg(&q, &q);
 		obk_g1_add_affine(ret, ret, &q);
@@ -292,7 +310,8 @@ static void columns_body(void *arg, size_t item, unsigned thread)
 	free(workspace);
 }
 
-enum ob_err obk_fk20_scalars(const struct obk_fr *coefficients, struct obk_fr *ret_scalars, struct obk_pool *pool)
+enum ob_err obk_fk20_scalars(
+	const struct obk_fr *coefficients, struct obk_fr *ret_scalars, struct obk_pool *pool)
 {
 	struct obk_ntt_job job = { .log_n = 7, .order = OBK_NTT_NR, .batch = TERMS, .pool = pool };
 	struct obk_fr *rows = calloc(POINTS, sizeof(*rows)), share; /* [term][column] */
@@ -313,9 +332,12 @@ enum ob_err obk_fk20_scalars(const struct obk_fr *coefficients, struct obk_fr *r
 	return err;
 }
 
-enum ob_err obk_fk20_prove(struct obk_fk20 *fk, const struct obk_fr *coefficients, struct obk_g1_affine proofs[OBK_FK20_COLUMNS], struct obk_pool *pool)
+enum ob_err obk_fk20_prove(struct obk_fk20 *fk, const struct obk_fr *coefficients,
+	struct obk_g1_affine proofs[OBK_FK20_COLUMNS], struct obk_pool *pool)
 {
-	struct prove p = { .fk = fk, .scalars = malloc(POINTS * sizeof(*p.scalars)), .sums = malloc(COLUMNS * sizeof(*p.sums)) };
+	struct prove p = { .fk = fk,
+		.scalars = malloc(POINTS * sizeof(*p.scalars)),
+		.sums = malloc(COLUMNS * sizeof(*p.sums)) };
 	struct obk_fp *scratch = malloc(2 * COLUMNS * sizeof(*scratch));
 	enum ob_err err = OB_ERR_NO_MEMORY;
 

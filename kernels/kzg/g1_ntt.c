@@ -6,12 +6,13 @@
 #include "kernels/msm/scalars.h"
 #include "kernels/ntt/roots.h"
 
-#define MUL_WINDOW 5
+#define MUL_WINDOW  5
 #define MUL_WINDOWS (OBK_HALF_BITS / MUL_WINDOW + 1)
-#define MULTIPLES (1 << (MUL_WINDOW - 1))
+#define MULTIPLES   (1 << (MUL_WINDOW - 1))
 
 /* t += digit times the table's point, by the endomorphism if asked. */
-static void add_digit(struct obk_g1 *t, const struct obk_g1 *table, int32_t digit, bool negative, bool endo)
+static void add_digit(
+	struct obk_g1 *t, const struct obk_g1 *table, int32_t digit, bool negative, bool endo)
 {
 	struct obk_g1 q;
 
@@ -49,8 +50,10 @@ void obk_g1_mul_endo(struct obk_g1 *r, const struct obk_g1 *p, const struct obk_
 	for (unsigned w = MUL_WINDOWS; w-- > 0;) {
 		for (unsigned i = 0; i < MUL_WINDOW && !obk_g1_is_infinity(&t); i++)
 			obk_g1_double(&t, &t);
-		add_digit(&t, table, obk_scalar_digit(half[0].l, 2, w, MUL_WINDOW), negative[0], false);
-		add_digit(&t, table, obk_scalar_digit(half[1].l, 2, w, MUL_WINDOW), negative[1], true);
+		add_digit(&t, table, obk_scalar_digit(half[0].l, 2, w, MUL_WINDOW), negative[0],
+			false);
+		add_digit(&t, table, obk_scalar_digit(half[1].l, 2, w, MUL_WINDOW), negative[1],
+			true);
 	}
 	*r = t;
 }
@@ -71,7 +74,8 @@ static void butterfly_body(void *arg, size_t item, unsigned thread)
 {
 	const struct level *l = arg;
 	size_t i = item / l->half;
-	struct obk_g1 *a = l->x + 2 * l->half * i + item % l->half, *b = a + l->half, t = *b, u = *a, n;
+	struct obk_g1 *a = l->x + 2 * l->half * i + item % l->half, *b = a + l->half, t = *b,
+		      u = *a, n;
 
 	(void)thread;
 	if (l->gather) {
@@ -79,7 +83,8 @@ static void butterfly_body(void *arg, size_t item, unsigned thread)
 			obk_g1_neg(&u, &u);
 		else
 			obk_g1_neg(&t, &t);
-		obk_g1_add(&n, &u, &t); /* (a - b) times the root, or (b - a) times minus the root */
+		/* (a - b) times the root, or (b - a) times minus the root */
+		obk_g1_add(&n, &u, &t);
 		obk_g1_add(a, a, b);
 		if (i)
 			obk_g1_mul_endo(&n, &n, obk_g1_ntt_root(l->roots, i, l->inverse));
@@ -95,9 +100,14 @@ static void butterfly_body(void *arg, size_t item, unsigned thread)
 	obk_g1_add(b, &u, &t);
 }
 
-static void run_level(struct obk_g1 *x, unsigned log_n, unsigned level, bool inverse, bool gather, struct obk_pool *pool)
+static void run_level(struct obk_g1 *x, unsigned log_n, unsigned level, bool inverse, bool gather,
+	struct obk_pool *pool)
 {
-	struct level l = { .x = x, .roots = obk_roots_get(log_n), .half = (size_t)1 << (log_n - 1 - level), .inverse = inverse, .gather = gather };
+	struct level l = { .x = x,
+		.roots = obk_roots_get(log_n),
+		.half = (size_t)1 << (log_n - 1 - level),
+		.inverse = inverse,
+		.gather = gather };
 
 	obk_pool_run(pool, (size_t)1 << (log_n - 1), butterfly_body, &l);
 }

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Cell proofs on a GPU, for many blobs at once: the sums of the columns by tables of multiples, and the transforms of points, a level a launch. Roots of unity
- * are known beforehand, so the host writes the multiplication by each as a program of doublings and additions (kernels/kzg/program.c), and lanes
- * that run together have the same one. Between two levels of one blob there are only 64 multiplications, each a chain: four lanes share a point.
+ * Cell proofs on a GPU, for many blobs at once: the sums of the columns by tables of multiples, and
+ * the transforms of points, a level a launch. Roots of unity are known beforehand, so the host
+ * writes the multiplication by each as a program of doublings and additions
+ * (kernels/kzg/program.c), and lanes that run together have the same one. Between two levels of one
+ * blob there are only 64 multiplications, each a chain: four lanes share a point.
  */
 #include "kernels/curve/g1_four.cuh"
 #include "kernels/kzg/gpu_shape.h"
 #include "kernels/msm/digits.cuh"
 
 /* out[column][blob]. scalars[blob][column][term] as msm_prepare leaves them. */
-extern "C" __global__ void __launch_bounds__(OBK_FK20_THREADS, OBK_FK20_RESIDENT) fk20_sums(obk_fk20_sums shape, const obk_scalar *scalars,
-	const obk_g1_affine *table, obk_g1 *out)
+extern "C" __global__ void __launch_bounds__(OBK_FK20_THREADS, OBK_FK20_RESIDENT) fk20_sums(
+	obk_fk20_sums shape, const obk_scalar *scalars, const obk_g1_affine *table, obk_g1 *out)
 {
 	__shared__ obk_g1 shared[OBK_FK20_THREADS];
-	uint32_t id = blockIdx.x * blockDim.x + threadIdx.x, parts = shape.terms / shape.each, sum = id / parts, part = id % parts,
-		column = sum / shape.blobs, blob = sum % shape.blobs, multiples = 1u << (shape.window - 1);
+	uint32_t id = blockIdx.x * blockDim.x + threadIdx.x, parts = shape.terms / shape.each,
+		 sum = id / parts, part = id % parts, column = sum / shape.blobs,
+		 blob = sum % shape.blobs, multiples = 1u << (shape.window - 1);
 	size_t stride = (size_t)shape.columns * shape.terms;
 	obk_g1 s = obk_g1_infinity();
 	bool live = column < shape.columns;
@@ -47,11 +50,16 @@ extern "C" __global__ void __launch_bounds__(OBK_FK20_THREADS, OBK_FK20_RESIDENT
 		out[sum] = s;
 }
 
-/* A warp: eight pairs of a block of the level, four lanes each. slots: OBK_FK20_SLOTS points a pair of the level. */
-extern "C" __global__ void __launch_bounds__(4 * OBK_FK20_QUADS) fk20_steps(obk_fk20_level level, const uint32_t *starts, const uint32_t *programs, obk_fp beta,
-	obk_fp *points, obk_fp *slots)
+/*
+ * A warp: eight pairs of a block of the level, four lanes each. slots: OBK_FK20_SLOTS points a pair
+ * of the level.
+ */
+extern "C" __global__ void __launch_bounds__(4 * OBK_FK20_QUADS)
+	fk20_steps(obk_fk20_level level, const uint32_t *starts, const uint32_t *programs,
+		obk_fp beta, obk_fp *points, obk_fp *slots)
 {
-	uint32_t q = threadIdx.x & 3, block = blockIdx.y, pairs = level.half * level.blobs, pair = blockIdx.x * OBK_FK20_QUADS + threadIdx.x / 4, step;
+	uint32_t q = threadIdx.x & 3, block = blockIdx.y, pairs = level.half * level.blobs,
+		 pair = blockIdx.x * OBK_FK20_QUADS + threadIdx.x / 4, step;
 	const uint32_t *program = programs + starts[level.first + block];
 	bool live = pair < pairs;
 	obk_fp *own = points + (size_t)(2 * block * pairs + pair) * 4 + q, acc = obk_fp::zero();
@@ -82,6 +90,7 @@ extern "C" __global__ void __launch_bounds__(4 * OBK_FK20_QUADS) fk20_steps(obk_
 			acc = obk_four_add(acc, w);
 		}
 		if (store && live)
-			*(store <= 2 ? own + (store - 1) * pairs * 4 : slots + (store - 3) * 4) = acc;
+			*(store <= 2 ? own + (store - 1) * pairs * 4 : slots + (store - 3) * 4) =
+				acc;
 	} while (!(step & OBK_FK20_LAST));
 }

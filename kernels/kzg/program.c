@@ -9,11 +9,11 @@
 #include "kernels/msm/scalars.h"
 #include "kernels/ntt/roots.h"
 
-#define BITS (OBK_HALF_BITS + 1) /* digits of a half */
-#define DIGIT_BITS 5             /* of which the next four are 0 */
-#define MULTIPLES 8              /* 1, 3 .. 15 */
-#define MAX_STEPS (2 * (BITS / DIGIT_BITS + 1) + MULTIPLES + 8)
-#define ADD_DEPTH 4
+#define BITS         (OBK_HALF_BITS + 1) /* digits of a half */
+#define DIGIT_BITS   5                   /* of which the next four are 0 */
+#define MULTIPLES    8                   /* 1, 3 .. 15 */
+#define MAX_STEPS    (2 * (BITS / DIGIT_BITS + 1) + MULTIPLES + 8)
+#define ADD_DEPTH    4
 #define DOUBLE_DEPTH 3
 
 /* Slots. The first two are the pair. */
@@ -24,12 +24,17 @@ struct writer {
 	size_t n;
 };
 
-static void put(struct writer *w, unsigned load, unsigned doublings, unsigned add, unsigned store, uint32_t flags)
+static void put(struct writer *w, unsigned load, unsigned doublings, unsigned add, unsigned store,
+	uint32_t flags)
 {
-	w->steps[w->n++] = load << OBK_FK20_LOAD_SHIFT | doublings << OBK_FK20_DOUBLE_SHIFT | add << OBK_FK20_ADD_SHIFT | store << OBK_FK20_STORE_SHIFT | flags;
+	w->steps[w->n++] = load << OBK_FK20_LOAD_SHIFT | doublings << OBK_FK20_DOUBLE_SHIFT |
+		add << OBK_FK20_ADD_SHIFT | store << OBK_FK20_STORE_SHIFT | flags;
 }
 
-/* Signed odd digits, of which any DIGIT_BITS in a row have one at most; the largest by its size is returned. */
+/*
+ * Signed odd digits, of which any DIGIT_BITS in a row have one at most; the largest by its size is
+ * returned.
+ */
 static unsigned digits_of(int8_t digits[BITS], const struct obk_half *half)
 {
 	uint64_t low = half->l[0], high = half->l[1] & ~OBK_HALF_SIGN;
@@ -121,7 +126,9 @@ enum ob_err obk_fk20_programs_make(unsigned log_n, struct obk_fk20_programs *ret
 {
 	size_t blocks = (size_t)1 << (log_n - 1);
 	const struct obk_fr *roots = obk_roots_get(log_n);
-	struct obk_fk20_programs p = { .count = 2 * blocks + 1, .scatter = (uint32_t)blocks, .fold = (uint32_t)(2 * blocks) };
+	struct obk_fk20_programs p = {
+		.count = 2 * blocks + 1, .scatter = (uint32_t)blocks, .fold = (uint32_t)(2 * blocks)
+	};
 	struct writer w = { 0 };
 
 	p.starts = calloc(p.count + 1, sizeof(*p.starts));
@@ -138,7 +145,10 @@ enum ob_err obk_fk20_programs_make(unsigned log_n, struct obk_fk20_programs *ret
 		scatter(&w, i, obk_g1_ntt_root(roots, i, false));
 		end(&p, &w, p.scatter + i);
 	}
-	/* The last level that gathers leaves its upper half; the first that scatters has none: (a, b) -> (a + b, a + b). */
+	/*
+	 * The last level that gathers leaves its upper half; the first that scatters has none: (a,
+	 * b) -> (a + b, a + b).
+	 */
 	put(&w, A, 0, B, A, 0);
 	put(&w, NONE, 0, NONE, B, 0);
 	end(&p, &w, p.fold);

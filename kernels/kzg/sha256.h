@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* SHA-256 (FIPS 180-4) for the challenges of KZG proofs. The caller owns the state; one thread at a time per state. */
+/*
+ * SHA-256 (FIPS 180-4) for the challenges of KZG proofs. The caller owns the state; one thread at a
+ * time per state.
+ */
 #ifndef OBK_SHA256_H
 #define OBK_SHA256_H
 

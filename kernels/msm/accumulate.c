@@ -9,29 +9,35 @@
 #define ASK_EVERY (1 << 17) /* entries sorted before it is asked whether to stop */
 
 /* The signed digit of entry i (through halves and copies) in a set, and its reference. */
-static inline int32_t entry_digit(const struct obk_group *g, size_t product, unsigned window, unsigned half, size_t i)
+static inline int32_t entry_digit(
+	const struct obk_group *g, size_t product, unsigned window, unsigned half, size_t i)
 {
 	const struct obk_msm_job *job = g->job;
 	uint64_t l[2];
 	int32_t d;
 
 	if (g->bases->halves == 1)
-		return obk_scalar_digit(g->plain[product * job->count + i], 4, window, g->plan->window);
+		return obk_scalar_digit(
+			g->plain[product * job->count + i], 4, window, g->plan->window);
 	memcpy(l, g->split[(product * 2 + half) * job->count + i].l, sizeof(l));
-	d = obk_scalar_digit((uint64_t[]){ l[0], l[1] & ~OBK_HALF_SIGN }, 2, window, g->plan->window);
+	d = obk_scalar_digit(
+		(uint64_t[]){ l[0], l[1] & ~OBK_HALF_SIGN }, 2, window, g->plan->window);
 	return l[1] & OBK_HALF_SIGN ? -d : d;
 }
 
 /* Calls for every entry of a set: first to count, then to place. False: the job was stopped. */
-static inline __attribute__((always_inline)) bool for_each_entry(const struct obk_group *g, size_t set, uint32_t *start, uint32_t *refs)
+static inline __attribute__((always_inline)) bool for_each_entry(
+	const struct obk_group *g, size_t set, uint32_t *start, uint32_t *refs)
 {
 	const struct obk_plan *plan = g->plan;
-	size_t product = (g->first_set + set) / plan->sets, row = g->bases->count * g->bases->halves;
+	size_t product = (g->first_set + set) / plan->sets,
+	       row = g->bases->count * g->bases->halves;
 	unsigned window = (unsigned)((g->first_set + set) % plan->sets);
 
 	for (unsigned copy = 0; window < plan->windows; copy++, window += plan->sets) {
 		for (unsigned half = 0; half < g->bases->halves; half++) {
-			uint32_t base = (uint32_t)(copy * row + half * g->bases->count + g->job->offset);
+			uint32_t base =
+				(uint32_t)(copy * row + half * g->bases->count + g->job->offset);
 
 			for (size_t i = 0; i < g->job->count; i++) {
 				if (i % ASK_EVERY == ASK_EVERY - 1 && obk_stopped(&g->job->stop))
@@ -42,7 +48,8 @@ static inline __attribute__((always_inline)) bool for_each_entry(const struct ob
 				if (!size)
 					continue;
 				if (refs)
-					refs[start[size - 1]++] = (base + (uint32_t)i) | (d < 0 ? OBK_REF_NEGATIVE : 0);
+					refs[start[size - 1]++] = (base + (uint32_t)i) |
+						(d < 0 ? OBK_REF_NEGATIVE : 0);
 				else
 					start[size]++;
 			}
@@ -68,7 +75,8 @@ void obk_group_sort(struct obk_group *g, size_t set)
 }
 
 /* Where a bucket, counted through all sets, lies. */
-static inline const uint32_t *bucket_refs(const struct obk_group *g, uint32_t bucket, uint32_t *ret_count)
+static inline const uint32_t *bucket_refs(
+	const struct obk_group *g, uint32_t bucket, uint32_t *ret_count)
 {
 	uint32_t set = bucket / g->plan->buckets, b = bucket % g->plan->buckets;
 	const uint32_t *start = g->start + (size_t)set * ((size_t)g->plan->buckets + 1);
@@ -79,7 +87,8 @@ static inline const uint32_t *bucket_refs(const struct obk_group *g, uint32_t bu
 
 enum ob_err obk_group_cut(struct obk_group *g)
 {
-	uint32_t total = (uint32_t)(g->sets * g->plan->buckets), fill = 0, room = (uint32_t)g->chunk_entries;
+	uint32_t total = (uint32_t)(g->sets * g->plan->buckets), fill = 0,
+		 room = (uint32_t)g->chunk_entries;
 	struct obk_chunk *now = NULL;
 
 	g->chunks = 0;
@@ -96,14 +105,17 @@ enum ob_err obk_group_cut(struct obk_group *g)
 
 			if (!now || fill == room) {
 				if (g->chunks % 256 == 0) {
-					struct obk_chunk *more = realloc(g->chunk, (g->chunks + 256) * sizeof(*more));
+					struct obk_chunk *more = realloc(
+						g->chunk, (g->chunks + 256) * sizeof(*more));
 
 					if (!more)
 						return OB_ERR_NO_MEMORY;
 					g->chunk = more;
 				}
 				now = &g->chunk[g->chunks++];
-				*now = (struct obk_chunk){ .first = bucket, .skip = taken, .has_edge = taken > 0 };
+				*now = (struct obk_chunk){
+					.first = bucket, .skip = taken, .has_edge = taken > 0
+				};
 				fill = 0;
 			}
 			part = count - taken < room - fill ? count - taken : room - fill;
@@ -132,7 +144,8 @@ static size_t collect(struct obk_group *g, const struct obk_chunk *chunk, struct
 		if (!count)
 			continue;
 		memcpy(w->items + at, refs + from, count * sizeof(*refs));
-		w->pieces[pieces++] = (struct obk_piece){ .at = at, .count = count, .bucket = bucket };
+		w->pieces[pieces++] =
+			(struct obk_piece){ .at = at, .count = count, .bucket = bucket };
 		at += count;
 	}
 	return pieces;
@@ -157,7 +170,9 @@ static void add_up(const struct obk_group *g, struct obk_worker *w, size_t piece
 			uint32_t *item = w->items + piece->at, half = piece->count / 2;
 
 			for (uint32_t j = 0; j < half; j++) {
-				w->pairs[pairs++] = (struct obk_pair){ .a = item[2 * j], .b = item[2 * j + 1], .out = slot };
+				w->pairs[pairs++] = (struct obk_pair){
+					.a = item[2 * j], .b = item[2 * j + 1], .out = slot
+				};
 				item[j] = OBK_REF_SCRATCH | slot++;
 			}
 			if (piece->count % 2)
@@ -176,9 +191,12 @@ static inline const char *slot_at(const struct obk_group *g, const void *slots, 
 	return (const char *)slots + i * g->bases->lanes->slot_bytes;
 }
 
-static void read_ref(const struct obk_group *g, const void *scratch, uint32_t ref, struct obk_g1_affine *p)
+static void read_ref(
+	const struct obk_group *g, const void *scratch, uint32_t ref, struct obk_g1_affine *p)
 {
-	g->bases->lanes->store(p, slot_at(g, ref & OBK_REF_SCRATCH ? scratch : g->bases->slots, ref & OBK_REF_INDEX), 1);
+	g->bases->lanes->store(p,
+		slot_at(g, ref & OBK_REF_SCRATCH ? scratch : g->bases->slots, ref & OBK_REF_INDEX),
+		1);
 	if (ref & OBK_REF_NEGATIVE)
 		obk_g1_affine_neg(p, p);
 }
@@ -196,7 +214,8 @@ void obk_group_accumulate(struct obk_group *g, size_t index, unsigned thread)
 		if (i == 0 && chunk->has_edge) {
 			read_ref(g, w->slots, ref, &chunk->edge);
 		} else if (ref & OBK_REF_SCRATCH) {
-			memcpy((char *)g->points + bucket * bytes, slot_at(g, w->slots, ref & OBK_REF_INDEX), bytes);
+			memcpy((char *)g->points + bucket * bytes,
+				slot_at(g, w->slots, ref & OBK_REF_INDEX), bytes);
 			g->bucket[bucket] = OBK_REF_SCRATCH | bucket;
 		} else {
 			g->bucket[bucket] = ref;
@@ -220,7 +239,8 @@ void obk_group_join(struct obk_group *g)
 		for (; i < g->chunks && g->chunk[i].has_edge && g->chunk[i].first == bucket; i++)
 			obk_g1_add_affine(&sum, &sum, &g->chunk[i].edge);
 		obk_g1_to_affine(&p, &sum);
-		g->bases->lanes->load((char *)g->points + bucket * g->bases->lanes->slot_bytes, &p, 1);
+		g->bases->lanes->load(
+			(char *)g->points + bucket * g->bases->lanes->slot_bytes, &p, 1);
 		g->bucket[bucket] = OBK_REF_SCRATCH | bucket;
 	}
 }

@@ -6,14 +6,20 @@
 
 #include <stdint.h>
 
-struct __align__(16) obk_scalar {
+struct __align__(16) obk_scalar
+{
 	uint32_t l[8];
 };
 
-/* Digit `window` in [-2^(c-1), 2^(c-1)], by the same rule as obk_scalar_digit. order_r: bit 255 is the sign. */
-static __device__ __forceinline__ int32_t obk_scalar_digit_of(const obk_scalar *k, uint32_t order_r, uint32_t window, uint32_t c)
+/*
+ * Digit `window` in [-2^(c-1), 2^(c-1)], by the same rule as obk_scalar_digit. order_r: bit 255 is
+ * the sign.
+ */
+static __device__ __forceinline__ int32_t obk_scalar_digit_of(
+	const obk_scalar *k, uint32_t order_r, uint32_t window, uint32_t c)
 {
-	uint32_t at = window * c, word = at ? (at - 1) / 32 : 0, shift = at ? (at - 1) % 32 : 0, raw, low, high, top = k->l[7];
+	uint32_t at = window * c, word = at ? (at - 1) / 32 : 0, shift = at ? (at - 1) % 32 : 0,
+		 raw, low, high, top = k->l[7];
 	int32_t d;
 
 	if (word >= 8)

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Sums of a few products: all halves of all scalars share one chain of doublings (Straus), each point with a table of its multiples. */
+/*
+ * Sums of a few products: all halves of all scalars share one chain of doublings (Straus), each
+ * point with a table of its multiples.
+ */
 #include <assert.h>
 
 #include "kernels/msm/msm.h"
 #include "kernels/msm/scalars.h"
 
-#define WINDOW 5
-#define WINDOWS (OBK_HALF_BITS / WINDOW + 1)
+#define WINDOW    5
+#define WINDOWS   (OBK_HALF_BITS / WINDOW + 1)
 #define MULTIPLES (1 << (WINDOW - 1))
 
 struct term {
 	struct obk_half half[2];
-	struct obk_g1_affine multiple[2][MULTIPLES]; /* 1 .. MULTIPLES times the point; and times lambda */
+	/* 1 .. MULTIPLES times the point; and times lambda */
+	struct obk_g1_affine multiple[2][MULTIPLES];
 };
 
 /* The multiples of n points, with one inversion for all. */
@@ -34,7 +38,8 @@ static void make_multiples(struct term *terms, const struct obk_g1_affine *const
 	for (size_t i = 0; i < n; i++) {
 		for (unsigned m = 0; m < MULTIPLES; m++) {
 			terms[i].multiple[0][m] = terms[i].multiple[1][m] = flat[i * MULTIPLES + m];
-			obk_fp_mul(&terms[i].multiple[1][m].x, &terms[i].multiple[1][m].x, &obk_g1_beta);
+			obk_fp_mul(&terms[i].multiple[1][m].x, &terms[i].multiple[1][m].x,
+				&obk_g1_beta);
 		}
 	}
 }
@@ -53,7 +58,8 @@ static void add_digit(struct obk_g1 *sum, const struct term *t, unsigned half, u
 	obk_g1_add_affine(sum, sum, &p);
 }
 
-void obk_msm_few(struct obk_g1_affine *ret, const struct obk_g1_affine *points, const struct obk_fr *scalars, size_t n)
+void obk_msm_few(struct obk_g1_affine *ret, const struct obk_g1_affine *points,
+	const struct obk_fr *scalars, size_t n)
 {
 	const struct obk_g1_affine *worked[OBK_MSM_FEW];
 	struct term terms[OBK_MSM_FEW];

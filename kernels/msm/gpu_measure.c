@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Measuring a GPU for kernels/msm/gpu_tune.h: a few weights at first hand, the others from the times of products of different shapes. */
+/*
+ * Measuring a GPU for kernels/msm/gpu_tune.h: a few weights at first hand, the others from the
+ * times of products of different shapes.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,18 +12,19 @@
 #include "kernels/msm/gpu_inside.h"
 #include "kernels/msm/gpu_tune.h"
 
-#define POINTS ((size_t)4096)
-#define SCALARS ((size_t)1 << 18)
+#define POINTS           ((size_t)4096)
+#define SCALARS          ((size_t)1 << 18)
 #define MULTIPLES_POINTS ((size_t)64)
-#define MULTIPLES_BITS 4
-#define TABLE_PRODUCTS 20    /* as many of the smallest product take about as long as the table of multiples */
-#define LAUNCHES 64
-#define RUNS 3
-#define MOST_PRODUCTS (SCALARS / MULTIPLES_POINTS)
-#define UPLOAD_BYTES (SCALARS / 4 * OBK_SCALAR_BYTES)
-#define ROWS 64
-#define WITHIN 1.02          /* so near to the best rate a group is large enough */
-#define NOISE 32             /* windows that are faster by less than a 32nd are not */
+#define MULTIPLES_BITS   4
+/* as many of the smallest product take about as long as the table of multiples */
+#define TABLE_PRODUCTS   20
+#define LAUNCHES         64
+#define RUNS             3
+#define MOST_PRODUCTS    (SCALARS / MULTIPLES_POINTS)
+#define UPLOAD_BYTES     (SCALARS / 4 * OBK_SCALAR_BYTES)
+#define ROWS             64
+#define WITHIN           1.02 /* so near to the best rate a group is large enough */
+#define NOISE            32   /* windows that are faster by less than a 32nd are not */
 
 struct probe {
 	uint16_t n, products;
@@ -28,12 +32,27 @@ struct probe {
 	bool multiples;
 };
 
-/* By rising size. The products of one size and window, in fours, also tell how many are worth working on together. */
+/*
+ * By rising size. The products of one size and window, in fours, also tell how many are worth
+ * working on together.
+ */
 static const struct probe probes[] = {
-	{ 16, 1, 4, false }, { 16, 1, 7, false }, { 16, 1, MULTIPLES_BITS, true }, { 64, 1, MULTIPLES_BITS, true }, { 64, 1, 3, false },
-	{ 64, 2, 6, false }, { 256, 1, 6, false }, { 256, 1, 10, false },
-	{ POINTS, 1, 8, false }, { POINTS, 1, 12, false }, { POINTS, 4, 12, false }, { POINTS, 16, 12, false },
-	{ MULTIPLES_POINTS, MOST_PRODUCTS, MULTIPLES_BITS, true }, { POINTS, 64, 12, false }, { 1024, 64, 6, false }, { POINTS, 64, 16, false },
+	{ 16, 1, 4, false },
+	{ 16, 1, 7, false },
+	{ 16, 1, MULTIPLES_BITS, true },
+	{ 64, 1, MULTIPLES_BITS, true },
+	{ 64, 1, 3, false },
+	{ 64, 2, 6, false },
+	{ 256, 1, 6, false },
+	{ 256, 1, 10, false },
+	{ POINTS, 1, 8, false },
+	{ POINTS, 1, 12, false },
+	{ POINTS, 4, 12, false },
+	{ POINTS, 16, 12, false },
+	{ MULTIPLES_POINTS, MOST_PRODUCTS, MULTIPLES_BITS, true },
+	{ POINTS, 64, 12, false },
+	{ 1024, 64, 6, false },
+	{ POINTS, 64, 16, false },
 };
 #define GROUP_POINTS POINTS
 #define GROUP_WINDOW 12
@@ -49,7 +68,8 @@ struct measuring {
 	struct obk_msm_gpu_sample samples[ob_count(probes)];
 	size_t count;
 	uint64_t until;
-	double pace;             /* how often slower than by the guess the last sample was; 0: there is none */
+	/* how often slower than by the guess the last sample was; 0: there is none */
+	double pace;
 	struct obk_fault *fault;
 };
 
@@ -96,13 +116,16 @@ static enum ob_err make_input(struct measuring *m)
 	}
 	free(scratch);
 	free(sums);
-	return fine ? OB_ERR_NONE : obk_fault_set(m->fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory to measure a GPU with");
+	return fine ? OB_ERR_NONE
+		    : obk_fault_set(m->fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM,
+			      "no memory to measure a GPU with");
 }
 
 /* ---- at first hand ---- */
 
 /* `launches` of a kernel with nothing to do, and the way back. */
-static enum ob_err time_launches(struct measuring *m, CUfunction kernel, CUstream stream, CUdeviceptr at, unsigned launches, double *ret)
+static enum ob_err time_launches(struct measuring *m, CUfunction kernel, CUstream stream,
+	CUdeviceptr at, unsigned launches, double *ret)
 {
 	uint32_t none = 0, back;
 
@@ -113,7 +136,8 @@ static enum ob_err time_launches(struct measuring *m, CUfunction kernel, CUstrea
 		double took;
 
 		for (unsigned i = 0; i < launches && !err; i++)
-			err = obk_gpu_launch(m->gpu, stream, kernel, 1, 1, OBK_MSM_SCAN_THREADS, 0, (void *[]){ &none, &at }, m->fault);
+			err = obk_gpu_launch(m->gpu, stream, kernel, 1, 1, OBK_MSM_SCAN_THREADS, 0,
+				(void *[]){ &none, &at }, m->fault);
 		err = err ? err : obk_gpu_read(m->gpu, stream, &back, at, sizeof(back), m->fault);
 		if (err)
 			return err;
@@ -135,7 +159,8 @@ static enum ob_err time_upload(struct measuring *m, CUstream stream, CUdeviceptr
 {
 	for (unsigned r = 0; r < 2; r++) {
 		uint64_t from = ob_clock_ns();
-		enum ob_err err = obk_gpu_upload(m->gpu, stream, to, m->scalars, UPLOAD_BYTES, nothing, NULL, m->fault);
+		enum ob_err err = obk_gpu_upload(
+			m->gpu, stream, to, m->scalars, UPLOAD_BYTES, nothing, NULL, m->fault);
 
 		err = err ? err : obk_gpu_wait(m->gpu, stream, m->fault);
 		if (err)
@@ -169,11 +194,14 @@ static enum ob_err measure_basics(struct measuring *m, const CUfunction *kernels
 	if (err)
 		return err;
 	err = time_launches(m, kernels[OBK_MSM_SCAN_TILES], stream, buffer.at, 1, &one);
-	err = err ? err : time_launches(m, kernels[OBK_MSM_SCAN_TILES], stream, buffer.at, LAUNCHES, &many);
+	err = err
+		? err
+		: time_launches(m, kernels[OBK_MSM_SCAN_TILES], stream, buffer.at, LAUNCHES, &many);
 	err = err ? err : time_upload(m, stream, buffer.at, &upload);
 	if (!err) {
 		weight[OBK_MSM_TRIP] = one;
-		weight[OBK_MSM_LAUNCH] = many > one ? (many - one) / (LAUNCHES - 1) : one / LAUNCHES;
+		weight[OBK_MSM_LAUNCH] =
+			many > one ? (many - one) / (LAUNCHES - 1) : one / LAUNCHES;
 		weight[OBK_MSM_BYTE] = upload / UPLOAD_BYTES;
 		weight[OBK_MSM_ROW] = row;
 	}
@@ -183,10 +211,15 @@ static enum ob_err measure_basics(struct measuring *m, const CUfunction *kernels
 
 /* ---- products ---- */
 
-static enum ob_err time_product(struct measuring *m, const struct probe *p, unsigned runs, double *ret)
+static enum ob_err time_product(
+	struct measuring *m, const struct probe *p, unsigned runs, double *ret)
 {
 	const struct obk_msm_gpu_bases *bases = p->multiples ? m->multiples : m->bases;
-	struct obk_msm_job job = { .count = p->n, .scalars = m->scalars, .batch = p->products, .window = p->multiples ? 0 : p->window, .pool = m->pool };
+	struct obk_msm_job job = { .count = p->n,
+		.scalars = m->scalars,
+		.batch = p->products,
+		.window = p->multiples ? 0 : p->window,
+		.pool = m->pool };
 
 	for (unsigned r = 0; r < runs; r++) {
 		uint64_t from = ob_clock_ns();
@@ -204,14 +237,22 @@ static enum ob_err make_bases(struct measuring *m, const struct probe *p)
 {
 	const size_t row = sizeof(struct obk_g1_affine);
 	struct obk_msm_gpu_choice plain = { .copies = 1, .bytes = POINTS * row },
-		multiples = { .multiples = true, .window = MULTIPLES_BITS, .shift = MULTIPLES_BITS, .copies = 1,
-			.bytes = MULTIPLES_POINTS * obk_msm_gpu_multiples_bytes(MULTIPLES_BITS) };
-	struct obk_msm_bases_args args = { .points = m->points, .count = p->multiples ? MULTIPLES_POINTS : POINTS, .trust = OBK_TRUST_SUBGROUP,
-		.table_bytes = p->multiples ? multiples.bytes : 0, .pool = m->pool };
+				  multiples = { .multiples = true,
+					  .window = MULTIPLES_BITS,
+					  .shift = MULTIPLES_BITS,
+					  .copies = 1,
+					  .bytes = MULTIPLES_POINTS *
+						  obk_msm_gpu_multiples_bytes(MULTIPLES_BITS) };
+	struct obk_msm_bases_args args = { .points = m->points,
+		.count = p->multiples ? MULTIPLES_POINTS : POINTS,
+		.trust = OBK_TRUST_SUBGROUP,
+		.table_bytes = p->multiples ? multiples.bytes : 0,
+		.pool = m->pool };
 
 	if (p->multiples ? m->multiples != NULL : m->bases != NULL)
 		return OB_ERR_NONE;
-	return obk_msm_gpu_bases_make(m->gpu, &args, p->multiples ? &multiples : &plain, p->multiples ? &m->multiples : &m->bases, m->fault);
+	return obk_msm_gpu_bases_make(m->gpu, &args, p->multiples ? &multiples : &plain,
+		p->multiples ? &m->multiples : &m->bases, m->fault);
 }
 
 static enum ob_err take_sample(struct measuring *m, const struct probe *p)
@@ -220,8 +261,12 @@ static enum ob_err take_sample(struct measuring *m, const struct probe *p)
 	double expected;
 	enum ob_err err;
 
-	*s = (struct obk_msm_gpu_sample){ .work = { .n = p->n, .products = p->products, .multiples = p->multiples,
-		.plan = p->multiples ? obk_msm_gpu_multiples_plan(p->window) : obk_plan_shape(p->window, 255, 1) } };
+	*s = (struct obk_msm_gpu_sample){ .work = { .n = p->n,
+						  .products = p->products,
+						  .multiples = p->multiples,
+						  .plan = p->multiples
+							  ? obk_msm_gpu_multiples_plan(p->window)
+							  : obk_plan_shape(p->window, 255, 1) } };
 	expected = obk_msm_gpu_seconds(&m->tuning, &s->work);
 	expected *= m->pace;
 	if (p->multiples && !m->multiples)
@@ -232,7 +277,9 @@ static enum ob_err take_sample(struct measuring *m, const struct probe *p)
 	/* the first one finds everything cold */
 	if (!err && m->count == 0)
 		err = time_product(m, p, 1, &s->seconds);
-	err = err ? err : time_product(m, p, expected * 10 * RUNS > seconds_left(m) ? 1 : RUNS, &s->seconds);
+	err = err ? err
+		  : time_product(
+			    m, p, expected * 10 * RUNS > seconds_left(m) ? 1 : RUNS, &s->seconds);
 	if (err)
 		return err;
 	m->pace = s->seconds / obk_msm_gpu_seconds(&m->tuning, &s->work);
@@ -240,7 +287,10 @@ static enum ob_err take_sample(struct measuring *m, const struct probe *p)
 	return OB_ERR_NONE;
 }
 
-/* Entries of the smallest group that is as fast a product as the fastest, doubled for good measure; 0 if the largest measured was the fastest. */
+/*
+ * Entries of the smallest group that is as fast a product as the fastest, doubled for good measure;
+ * 0 if the largest measured was the fastest.
+ */
 static size_t best_group(const struct measuring *m)
 {
 	double best = 0;
@@ -260,7 +310,9 @@ static size_t best_group(const struct measuring *m)
 				group = w->products;
 			}
 		}
-	return group == largest ? 0 : 2 * group * GROUP_POINTS * obk_plan_shape(GROUP_WINDOW, 255, 1).windows;
+	return group == largest
+		? 0
+		: 2 * group * GROUP_POINTS * obk_plan_shape(GROUP_WINDOW, 255, 1).windows;
 }
 
 static enum ob_err measure(struct measuring *m, double seconds)
@@ -279,12 +331,14 @@ static enum ob_err measure(struct measuring *m, double seconds)
 	for (size_t i = 0; i < ob_count(probes) && !err; i++) {
 		err = take_sample(m, &probes[i]);
 		if (err == OB_ERR_NO_MEMORY && m->count > 0)
-			return OB_ERR_NONE; /* the larger ones would not fit either; the others tell enough */
+			/* the larger ones would not fit either; the others tell enough */
+			return OB_ERR_NONE;
 	}
 	return err;
 }
 
-enum ob_err obk_msm_gpu_tune_measure(struct obk_gpu *gpu, struct obk_pool *pool, double seconds, struct obk_fault *fault)
+enum ob_err obk_msm_gpu_tune_measure(
+	struct obk_gpu *gpu, struct obk_pool *pool, double seconds, struct obk_fault *fault)
 {
 	struct measuring *m;
 	enum ob_err err;
@@ -294,7 +348,8 @@ enum ob_err obk_msm_gpu_tune_measure(struct obk_gpu *gpu, struct obk_pool *pool,
 	m = calloc(1, sizeof(*m));
 	if (!m) {
 		obk_msm_gpu_tune_end(gpu);
-		return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory to measure a GPU with");
+		return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM,
+			"no memory to measure a GPU with");
 	}
 	m->gpu = gpu;
 	m->pool = pool;
@@ -308,7 +363,10 @@ enum ob_err obk_msm_gpu_tune_measure(struct obk_gpu *gpu, struct obk_pool *pool,
 		obk_gpu_leave(gpu);
 	}
 	if (!err) {
-		obk_msm_gpu_fit(&m->tuning, 1u << OBK_MSM_TRIP | 1u << OBK_MSM_LAUNCH | 1u << OBK_MSM_BYTE | 1u << OBK_MSM_ROW, m->samples, m->count);
+		obk_msm_gpu_fit(&m->tuning,
+			1u << OBK_MSM_TRIP | 1u << OBK_MSM_LAUNCH | 1u << OBK_MSM_BYTE |
+				1u << OBK_MSM_ROW,
+			m->samples, m->count);
 		m->tuning.group = best_group(m);
 		err = obk_msm_gpu_tuning_set_weights(gpu, &m->tuning, fault);
 	}
@@ -336,7 +394,8 @@ static enum ob_err time_window(struct timing *t, unsigned window, double *ret)
 	t->job.window = window;
 	for (unsigned r = 0; r < RUNS && (r == 0 || ob_clock_ns() < t->until); r++) {
 		uint64_t from = ob_clock_ns();
-		enum ob_err err = obk_msm_gpu_run_by(t->bases, &t->job, t->tuning, 0, &sum, t->fault);
+		enum ob_err err =
+			obk_msm_gpu_run_by(t->bases, &t->job, t->tuning, 0, &sum, t->fault);
 		double took = seconds_since(from);
 
 		if (err)
@@ -354,7 +413,9 @@ static enum ob_err best_window(struct timing *t, unsigned start, unsigned *ret_w
 
 	*ret_window = start;
 	for (int way = -1; way <= 1 && !err && *ret_window == start; way += 2) {
-		for (unsigned c = start + (unsigned)way; c >= 3 && c <= OBK_MSM_GPU_MAX_WINDOW && ob_clock_ns() < t->until; c += (unsigned)way) {
+		for (unsigned c = start + (unsigned)way;
+			c >= 3 && c <= OBK_MSM_GPU_MAX_WINDOW && ob_clock_ns() < t->until;
+			c += (unsigned)way) {
 			err = time_window(t, c, &took);
 			if (err == OB_ERR_NO_MEMORY) {
 				err = OB_ERR_NONE; /* no window to choose */
@@ -374,11 +435,12 @@ static enum ob_err best_window(struct timing *t, unsigned start, unsigned *ret_w
 static enum ob_err tune_window(struct timing *t, unsigned start, unsigned *ret_window)
 {
 	size_t n = t->job.count;
-	uint64_t (*scalars)[4] = malloc(n * sizeof(*scalars));
+	uint64_t(*scalars)[4] = malloc(n * sizeof(*scalars));
 	enum ob_err err;
 
 	if (!scalars)
-		return obk_fault_set(t->fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM, "no memory for %zu scalars to measure with", n);
+		return obk_fault_set(t->fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM,
+			"no memory for %zu scalars to measure with", n);
 	some_scalars(scalars, n);
 	t->job.scalars = scalars;
 	err = best_window(t, start, ret_window);
@@ -386,23 +448,28 @@ static enum ob_err tune_window(struct timing *t, unsigned start, unsigned *ret_w
 	return err;
 }
 
-enum ob_err obk_msm_gpu_tune_window(const struct obk_msm_gpu_bases *bases, size_t n, struct obk_pool *pool, double seconds, bool again, bool *ret_done,
-	struct obk_fault *fault)
+enum ob_err obk_msm_gpu_tune_window(const struct obk_msm_gpu_bases *bases, size_t n,
+	struct obk_pool *pool, double seconds, bool again, bool *ret_done, struct obk_fault *fault)
 {
 	struct obk_msm_gpu_tuning tuning;
 	struct obk_msm_gpu_work work = { .n = n, .products = 1 };
-	struct timing t = { .bases = bases, .job = { .count = n, .batch = 1, .pool = pool }, .tuning = &tuning, .fault = fault,
+	struct timing t = { .bases = bases,
+		.job = { .count = n, .batch = 1, .pool = pool },
+		.tuning = &tuning,
+		.fault = fault,
 		.until = ob_clock_ns() + (uint64_t)(seconds > 0 ? seconds * 1e9 : 0) };
 	unsigned log = obk_tune_log(n), best = 0;
 	enum ob_err err;
 
 	*ret_done = false;
 	obk_msm_gpu_tuning_get(bases->gpu, &tuning);
-	if (!n || bases->copies > 1 || bases->multiples || !tuning.measured || (tuning.window[log] && !again))
+	if (!n || bases->copies > 1 || bases->multiples || !tuning.measured ||
+		(tuning.window[log] && !again))
 		return OB_ERR_NONE;
 	tuning.window[log] = 0;
 	obk_msm_gpu_plan(&tuning, &work.plan, 1, 0, bases->order_r, n, 1);
-	if (obk_msm_gpu_seconds(&tuning, &work) * RUNS * WINDOWS_TIMED > seconds || !obk_msm_gpu_tune_begin(bases->gpu))
+	if (obk_msm_gpu_seconds(&tuning, &work) * RUNS * WINDOWS_TIMED > seconds ||
+		!obk_msm_gpu_tune_begin(bases->gpu))
 		return OB_ERR_NONE;
 	err = tune_window(&t, work.plan.window, &best);
 	if (!err) {

@@ -7,22 +7,26 @@
 
 #include "kernels/msm/gpu_inside.h"
 
-#define GROUP_ENTRIES ((size_t)1 << 27) /* of products that are worked on together */
-#define GROUP_PRODUCTS ((size_t)16384)  /* rows of a grid */
-#define MAX_COPIES 64
-#define ENTRY_LIMIT ((size_t)1 << 31)
+#define GROUP_ENTRIES  ((size_t)1 << 27) /* of products that are worked on together */
+#define GROUP_PRODUCTS ((size_t)16384)   /* rows of a grid */
+#define MAX_COPIES     64
+#define ENTRY_LIMIT    ((size_t)1 << 31)
 
-const char *const obk_msm_gpu_weight_names[OBK_MSM_WEIGHTS] = { "trip", "launch", "byte", "entry", "gather", "bucket", "step", "row" };
+const char *const obk_msm_gpu_weight_names[OBK_MSM_WEIGHTS] = { "trip", "launch", "byte", "entry",
+	"gather", "bucket", "step", "row" };
 
 /* ---- counts ---- */
 
-/* Additions that a thread makes one after the other, where the device is not full: as gpu.c cuts the work. A step is one by four lanes. */
-#define CHUNK 4
+/*
+ * Additions that a thread makes one after the other, where the device is not full: as gpu.c cuts
+ * the work. A step is one by four lanes.
+ */
+#define CHUNK       4
 #define CHUNK_STEPS 10.8 /* by one lane each */
-#define REST_STEPS 6  /* the last five levels of folding, in one launch */
-#define TREE_STEPS 8
-#define TREE_SUMS 1.44 /* full additions, in others */
-#define JOIN_STEPS 2  /* of a level: most buckets begin where they end */
+#define REST_STEPS  6    /* the last five levels of folding, in one launch */
+#define TREE_STEPS  8
+#define TREE_SUMS   1.44 /* full additions, in others */
+#define JOIN_STEPS  2    /* of a level: most buckets begin where they end */
 
 static void count_multiples(const struct obk_msm_gpu_work *w, size_t threads, double *counts)
 {
@@ -38,15 +42,18 @@ static void count_multiples(const struct obk_msm_gpu_work *w, size_t threads, do
 		counts[OBK_MSM_LAUNCH]++;
 		counts[OBK_MSM_STEP] += TREE_STEPS;
 	}
-	counts[OBK_MSM_GATHER] = (double)w->n * (double)w->products * ((double)w->plan.windows + TREE_SUMS * (double)parts);
+	counts[OBK_MSM_GATHER] = (double)w->n * (double)w->products *
+		((double)w->plan.windows + TREE_SUMS * (double)parts);
 	counts[OBK_MSM_ROW] = (double)w->products;
 }
 
 static void count_buckets(const struct obk_msm_gpu_work *w, size_t threads, double *counts)
 {
 	/* chunks by what 32 windows would make, so that windows are compared by what they change */
-	double scalars = (double)w->n * (double)w->products, entries = scalars * w->plan.windows, chunks = fmin(8 * scalars, 2.5 * (double)threads);
-	double joins = ceil(log2(fmax(2, chunks)) / 2), folds = w->plan.window > 6 ? w->plan.window - 6 : 0;
+	double scalars = (double)w->n * (double)w->products, entries = scalars * w->plan.windows,
+	       chunks = fmin(8 * scalars, 2.5 * (double)threads);
+	double joins = ceil(log2(fmax(2, chunks)) / 2),
+	       folds = w->plan.window > 6 ? w->plan.window - 6 : 0;
 
 	counts[OBK_MSM_LAUNCH] = 9 + joins + folds;
 	counts[OBK_MSM_STEP] = CHUNK_STEPS + JOIN_STEPS * joins + folds + REST_STEPS;
@@ -55,7 +62,8 @@ static void count_buckets(const struct obk_msm_gpu_work *w, size_t threads, doub
 	counts[OBK_MSM_ROW] = (double)w->products * w->plan.sets * w->plan.window;
 }
 
-void obk_msm_gpu_counts(const struct obk_msm_gpu_work *w, size_t threads, double ret_counts[OBK_MSM_WEIGHTS])
+void obk_msm_gpu_counts(
+	const struct obk_msm_gpu_work *w, size_t threads, double ret_counts[OBK_MSM_WEIGHTS])
 {
 	memset(ret_counts, 0, OBK_MSM_WEIGHTS * sizeof(*ret_counts));
 	if (!w->n || !w->products)
@@ -66,7 +74,8 @@ void obk_msm_gpu_counts(const struct obk_msm_gpu_work *w, size_t threads, double
 	(w->multiples ? count_multiples : count_buckets)(w, threads, ret_counts);
 }
 
-double obk_msm_gpu_seconds(const struct obk_msm_gpu_tuning *tuning, const struct obk_msm_gpu_work *work)
+double obk_msm_gpu_seconds(
+	const struct obk_msm_gpu_tuning *tuning, const struct obk_msm_gpu_work *work)
 {
 	double counts[OBK_MSM_WEIGHTS], sum = 0;
 
@@ -79,19 +88,21 @@ double obk_msm_gpu_seconds(const struct obk_msm_gpu_tuning *tuning, const struct
 /* ---- weights ---- */
 
 /* Cycles of a warp at the multiplier, and of four lanes alone. */
-#define MIXED_CYCLES 10632.0
-#define FULL_CYCLES 15336.0
-#define ALONE_CYCLES 6200.0 /* 6,052 and six groups of shuffles */
-#define LANES 128.0          /* of a multiprocessor, in four parts */
-#define REACHED 0.75         /* of the multiplier's rate */
-#define SORT_SHARE 0.15      /* of an addition */
+#define MIXED_CYCLES     10632.0
+#define FULL_CYCLES      15336.0
+#define ALONE_CYCLES     6200.0 /* 6,052 and six groups of shuffles */
+#define LANES            128.0  /* of a multiprocessor, in four parts */
+#define REACHED          0.75   /* of the multiplier's rate */
+#define SORT_SHARE       0.15   /* of an addition */
 #define BUCKET_FULL_SUMS 2.1
 
 void obk_msm_gpu_guess(const struct obk_gpu_info *info, struct obk_msm_gpu_tuning *ret_tuning)
 {
-	double clock = info->clock_khz ? info->clock_khz * 1e3 : 1.4e9, cycle = 1 / (REACHED * LANES * info->processors * clock);
+	double clock = info->clock_khz ? info->clock_khz * 1e3 : 1.4e9,
+	       cycle = 1 / (REACHED * LANES * info->processors * clock);
 
-	*ret_tuning = (struct obk_msm_gpu_tuning){ .threads = (size_t)info->processors * OBK_MSM_RESIDENT * OBK_MSM_THREADS,
+	*ret_tuning = (struct obk_msm_gpu_tuning){ .threads = (size_t)info->processors *
+			OBK_MSM_RESIDENT * OBK_MSM_THREADS,
 		.weights.of = {
 			[OBK_MSM_TRIP] = 1.5e-5,
 			[OBK_MSM_LAUNCH] = 2.5e-6,
@@ -104,9 +115,9 @@ void obk_msm_gpu_guess(const struct obk_gpu_info *info, struct obk_msm_gpu_tunin
 		} };
 }
 
-#define PULL 1e-3   /* towards the proportions there were, in squares of relative errors */
-#define SORT_MOST 4 /* an entry costs at most so many additions */
-#define LEAST 0.02  /* of those, so that nothing is ever free */
+#define PULL      1e-3 /* towards the proportions there were, in squares of relative errors */
+#define SORT_MOST 4    /* an entry costs at most so many additions */
+#define LEAST     0.02 /* of those, so that nothing is ever free */
 
 static bool solve(double a[OBK_MSM_WEIGHTS][OBK_MSM_WEIGHTS + 1], double x[OBK_MSM_WEIGHTS])
 {
@@ -141,8 +152,12 @@ static bool solve(double a[OBK_MSM_WEIGHTS][OBK_MSM_WEIGHTS + 1], double x[OBK_M
 	return true;
 }
 
-/* How often slower than the weights say the samples were, those in `fixed` apart: the mean of the logarithms. */
-static double pace(const struct obk_msm_gpu_tuning *tuning, unsigned fixed, const struct obk_msm_gpu_sample *samples, size_t n)
+/*
+ * How often slower than the weights say the samples were, those in `fixed` apart: the mean of the
+ * logarithms.
+ */
+static double pace(const struct obk_msm_gpu_tuning *tuning, unsigned fixed,
+	const struct obk_msm_gpu_sample *samples, size_t n)
 {
 	double sum = 0;
 
@@ -158,8 +173,9 @@ static double pace(const struct obk_msm_gpu_tuning *tuning, unsigned fixed, cons
 }
 
 /* x: weights as multiples of those in `unit`; known[i]: not to be changed. */
-static bool least_squares(const double unit[OBK_MSM_WEIGHTS], const bool known[OBK_MSM_WEIGHTS], size_t threads, const struct obk_msm_gpu_sample *samples,
-	size_t n, double x[OBK_MSM_WEIGHTS])
+static bool least_squares(const double unit[OBK_MSM_WEIGHTS], const bool known[OBK_MSM_WEIGHTS],
+	size_t threads, const struct obk_msm_gpu_sample *samples, size_t n,
+	double x[OBK_MSM_WEIGHTS])
 {
 	double a[OBK_MSM_WEIGHTS][OBK_MSM_WEIGHTS + 1] = { 0 };
 
@@ -185,7 +201,8 @@ static bool least_squares(const double unit[OBK_MSM_WEIGHTS], const bool known[O
 }
 
 /* Is the weight of a count that some sample has? */
-static bool told(unsigned weight, size_t threads, const struct obk_msm_gpu_sample *samples, size_t n)
+static bool told(
+	unsigned weight, size_t threads, const struct obk_msm_gpu_sample *samples, size_t n)
 {
 	double counts[OBK_MSM_WEIGHTS];
 	bool any = false;
@@ -197,9 +214,11 @@ static bool told(unsigned weight, size_t threads, const struct obk_msm_gpu_sampl
 	return any;
 }
 
-void obk_msm_gpu_fit(struct obk_msm_gpu_tuning *tuning, unsigned fixed, const struct obk_msm_gpu_sample *samples, size_t n)
+void obk_msm_gpu_fit(struct obk_msm_gpu_tuning *tuning, unsigned fixed,
+	const struct obk_msm_gpu_sample *samples, size_t n)
 {
-	double unit[OBK_MSM_WEIGHTS], x[OBK_MSM_WEIGHTS], *w = tuning->weights.of, by = n ? pace(tuning, fixed, samples, n) : 1;
+	double unit[OBK_MSM_WEIGHTS], x[OBK_MSM_WEIGHTS],
+		*w = tuning->weights.of, by = n ? pace(tuning, fixed, samples, n) : 1;
 	bool known[OBK_MSM_WEIGHTS], again = n > 0;
 
 	for (unsigned i = 0; i < OBK_MSM_WEIGHTS; i++) {
@@ -226,7 +245,8 @@ void obk_msm_gpu_fit(struct obk_msm_gpu_tuning *tuning, unsigned fixed, const st
 	for (unsigned i = 0; i < OBK_MSM_WEIGHTS; i++)
 		w[i] = unit[i] * x[i];
 	if (!(fixed >> OBK_MSM_GATHER & 1))
-		w[OBK_MSM_GATHER] = fmin(fmax(w[OBK_MSM_GATHER], w[OBK_MSM_ENTRY] / SORT_MOST), w[OBK_MSM_ENTRY]);
+		w[OBK_MSM_GATHER] = fmin(
+			fmax(w[OBK_MSM_GATHER], w[OBK_MSM_ENTRY] / SORT_MOST), w[OBK_MSM_ENTRY]);
 	tuning->measured = tuning->measured || n > 0;
 }
 
@@ -239,20 +259,25 @@ struct obk_plan obk_msm_gpu_multiples_plan(unsigned bits)
 
 size_t obk_msm_gpu_multiples_bytes(unsigned bits)
 {
-	return ((size_t)obk_msm_gpu_multiples_plan(bits).windows << (bits - 1)) * sizeof(struct obk_g1_affine);
+	return ((size_t)obk_msm_gpu_multiples_plan(bits).windows << (bits - 1)) *
+		sizeof(struct obk_g1_affine);
 }
 
-static double per_product(const struct obk_msm_gpu_tuning *tuning, const struct obk_plan *plan, bool multiples, size_t n, size_t products)
+static double per_product(const struct obk_msm_gpu_tuning *tuning, const struct obk_plan *plan,
+	bool multiples, size_t n, size_t products)
 {
-	struct obk_msm_gpu_work work = { .n = n, .products = products, .plan = *plan, .multiples = multiples };
+	struct obk_msm_gpu_work work = {
+		.n = n, .products = products, .plan = *plan, .multiples = multiples
+	};
 
 	return obk_msm_gpu_seconds(tuning, &work) / (double)products;
 }
 
-void obk_msm_gpu_plan(const struct obk_msm_gpu_tuning *tuning, struct obk_plan *plan, unsigned copies, unsigned fixed_window, bool order_r, size_t n,
-	size_t products)
+void obk_msm_gpu_plan(const struct obk_msm_gpu_tuning *tuning, struct obk_plan *plan,
+	unsigned copies, unsigned fixed_window, bool order_r, size_t n, size_t products)
 {
-	unsigned bits = order_r ? 255 : 257; /* halved: 254 with a sign; the one more that signed digits need */
+	/* halved: 254 with a sign; the one more that signed digits need */
+	unsigned bits = order_r ? 255 : 257;
 	double best = 0;
 
 	if (!fixed_window && copies == 1 && products == 1)
@@ -272,21 +297,28 @@ void obk_msm_gpu_plan(const struct obk_msm_gpu_tuning *tuning, struct obk_plan *
 	}
 }
 
-static void try_multiples(const struct obk_msm_gpu_tuning *tuning, size_t n, size_t table_bytes, struct obk_msm_gpu_choice *best)
+static void try_multiples(const struct obk_msm_gpu_tuning *tuning, size_t n, size_t table_bytes,
+	struct obk_msm_gpu_choice *best)
 {
-	for (unsigned bits = OBK_MSM_GPU_MULTIPLES_MIN_BITS; bits <= OBK_MSM_GPU_MULTIPLES_MAX_BITS; bits++) {
+	for (unsigned bits = OBK_MSM_GPU_MULTIPLES_MIN_BITS; bits <= OBK_MSM_GPU_MULTIPLES_MAX_BITS;
+		bits++) {
 		struct obk_plan plan = obk_msm_gpu_multiples_plan(bits);
 		double seconds = per_product(tuning, &plan, true, n, 1);
 
 		if (table_bytes / obk_msm_gpu_multiples_bytes(bits) < n)
 			return;
 		if (seconds <= best->seconds)
-			*best = (struct obk_msm_gpu_choice){ .multiples = true, .window = bits, .shift = bits, .copies = 1,
-				.bytes = n * obk_msm_gpu_multiples_bytes(bits), .seconds = seconds };
+			*best = (struct obk_msm_gpu_choice){ .multiples = true,
+				.window = bits,
+				.shift = bits,
+				.copies = 1,
+				.bytes = n * obk_msm_gpu_multiples_bytes(bits),
+				.seconds = seconds };
 	}
 }
 
-void obk_msm_gpu_choose(const struct obk_msm_gpu_tuning *tuning, size_t n, bool order_r, size_t table_bytes, struct obk_msm_gpu_choice *ret_choice)
+void obk_msm_gpu_choose(const struct obk_msm_gpu_tuning *tuning, size_t n, bool order_r,
+	size_t table_bytes, struct obk_msm_gpu_choice *ret_choice)
 {
 	const size_t row = n * sizeof(struct obk_g1_affine);
 	struct obk_msm_gpu_choice best = { .copies = 1, .bytes = row };
@@ -296,14 +328,20 @@ void obk_msm_gpu_choose(const struct obk_msm_gpu_tuning *tuning, size_t n, bool 
 		obk_msm_gpu_plan(tuning, &plan, 1, 0, order_r, n, 1);
 		best.seconds = per_product(tuning, &plan, false, n, 1);
 	}
-	for (unsigned copies = 2; n && copies <= MAX_COPIES && (copies - 1) * row <= table_bytes && copies * n < ENTRY_LIMIT; copies++) {
+	for (unsigned copies = 2; n && copies <= MAX_COPIES && (copies - 1) * row <= table_bytes &&
+		copies * n < ENTRY_LIMIT;
+		copies++) {
 		for (unsigned c = 2; c <= OBK_MSM_GPU_MAX_WINDOW; c++) {
 			double seconds;
 
 			obk_msm_gpu_plan(tuning, &plan, copies, c, order_r, n, 1);
 			seconds = per_product(tuning, &plan, false, n, 1);
-			if ((plan.windows + plan.sets - 1) / plan.sets == copies && seconds < best.seconds)
-				best = (struct obk_msm_gpu_choice){ .window = c, .shift = c * plan.sets, .copies = copies, .bytes = copies * row,
+			if ((plan.windows + plan.sets - 1) / plan.sets == copies &&
+				seconds < best.seconds)
+				best = (struct obk_msm_gpu_choice){ .window = c,
+					.shift = c * plan.sets,
+					.copies = copies,
+					.bytes = copies * row,
 					.seconds = seconds };
 		}
 	}
@@ -312,9 +350,12 @@ void obk_msm_gpu_choose(const struct obk_msm_gpu_tuning *tuning, size_t n, bool 
 	*ret_choice = best;
 }
 
-size_t obk_msm_gpu_group(const struct obk_msm_gpu_tuning *tuning, size_t n, unsigned windows, size_t batch)
+size_t obk_msm_gpu_group(
+	const struct obk_msm_gpu_tuning *tuning, size_t n, unsigned windows, size_t batch)
 {
-	size_t entries = tuning->group && tuning->group < GROUP_ENTRIES ? tuning->group : GROUP_ENTRIES, most = entries / (n * windows), groups;
+	size_t entries = tuning->group && tuning->group < GROUP_ENTRIES ? tuning->group
+									: GROUP_ENTRIES,
+	       most = entries / (n * windows), groups;
 
 	most = most < 1 ? 1 : most > GROUP_PRODUCTS ? GROUP_PRODUCTS : most;
 	groups = (batch + most - 1) / most;

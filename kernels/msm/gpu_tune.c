@@ -11,9 +11,12 @@
 #include "base/opt.h"
 #include "kernels/msm/gpu_inside.h"
 
-static const struct obk_profile_kind kind = { "outboard msm gpu profile", OBK_MSM_GPU_TUNE_VERSION, "msm-gpu", "outboard msm calibrate" };
+static const struct obk_profile_kind kind = { "outboard msm gpu profile", OBK_MSM_GPU_TUNE_VERSION,
+	"msm-gpu", "outboard msm calibrate" };
 
-/* Devices are told apart by their driver and ordinal; those with the same key share what is known. */
+/*
+ * Devices are told apart by their driver and ordinal; those with the same key share what is known.
+ */
 struct known {
 	const struct obk_gpu_driver *driver;
 	unsigned ordinal;
@@ -38,11 +41,15 @@ static void hash_kernels(void)
 	kernels_hash = obk_profile_hash(i->start, (size_t)(i->end - i->start));
 }
 
-void obk_msm_gpu_tune_key(const struct obk_gpu_info *info, const struct obk_gpu_driver *driver, char ret_key[OBK_PROFILE_MAX_KEY])
+void obk_msm_gpu_tune_key(const struct obk_gpu_info *info, const struct obk_gpu_driver *driver,
+	char ret_key[OBK_PROFILE_MAX_KEY])
 {
 	pthread_once(&kernels_once, hash_kernels);
-	snprintf(ret_key, OBK_PROFILE_MAX_KEY, "%s; compute capability %u.%u, %u multiprocessors; driver %d; link %016llx; kernels %016llx", info->name,
-		info->major, info->minor, info->processors, driver->version, (unsigned long long)driver->link, (unsigned long long)kernels_hash);
+	snprintf(ret_key, OBK_PROFILE_MAX_KEY,
+		"%s; compute capability %u.%u, %u multiprocessors; driver %d; link %016llx; "
+		"kernels %016llx",
+		info->name, info->major, info->minor, info->processors, driver->version,
+		(unsigned long long)driver->link, (unsigned long long)kernels_hash);
 	for (char *at = ret_key; *at; at++)
 		*at = *at == '\n' ? ' ' : *at;
 }
@@ -66,7 +73,8 @@ static struct known *find(const struct obk_gpu *gpu)
 	struct known *k;
 
 	for (unsigned i = 0; i < known_count; i++)
-		if (known[i].driver == obk_gpu_driver(gpu) && known[i].ordinal == obk_gpu_info(gpu)->ordinal)
+		if (known[i].driver == obk_gpu_driver(gpu) &&
+			known[i].ordinal == obk_gpu_info(gpu)->ordinal)
 			return &known[i];
 	if (known_count == OBK_MSM_GPU_TUNE_MAX_DEVICES)
 		return NULL;
@@ -112,7 +120,8 @@ static void share(const struct known *k)
 		}
 }
 
-static enum ob_err set(const struct obk_gpu *gpu, const struct obk_msm_gpu_tuning *tuning, bool keep_windows, struct obk_fault *fault)
+static enum ob_err set(const struct obk_gpu *gpu, const struct obk_msm_gpu_tuning *tuning,
+	bool keep_windows, struct obk_fault *fault)
 {
 	struct known *k;
 
@@ -121,7 +130,8 @@ static enum ob_err set(const struct obk_gpu *gpu, const struct obk_msm_gpu_tunin
 	if (k) {
 		uint8_t window[OBK_TUNE_LOGS];
 
-		memcpy(window, keep_windows && k->there ? k->tuning.window : tuning->window, sizeof(window));
+		memcpy(window, keep_windows && k->there ? k->tuning.window : tuning->window,
+			sizeof(window));
 		k->tuning = *tuning;
 		memcpy(k->tuning.window, window, sizeof(window));
 		k->there = true;
@@ -129,16 +139,19 @@ static enum ob_err set(const struct obk_gpu *gpu, const struct obk_msm_gpu_tunin
 	}
 	pthread_mutex_unlock(&lock);
 	if (!k)
-		return obk_fault_set(fault, OB_ERR_LIMIT, OBK_FAULT_NO_ITEM, "%d GPUs have profiles, as many as may", OBK_MSM_GPU_TUNE_MAX_DEVICES);
+		return obk_fault_set(fault, OB_ERR_LIMIT, OBK_FAULT_NO_ITEM,
+			"%d GPUs have profiles, as many as may", OBK_MSM_GPU_TUNE_MAX_DEVICES);
 	return OB_ERR_NONE;
 }
 
-enum ob_err obk_msm_gpu_tuning_set(const struct obk_gpu *gpu, const struct obk_msm_gpu_tuning *tuning, struct obk_fault *fault)
+enum ob_err obk_msm_gpu_tuning_set(
+	const struct obk_gpu *gpu, const struct obk_msm_gpu_tuning *tuning, struct obk_fault *fault)
 {
 	return set(gpu, tuning, false, fault);
 }
 
-enum ob_err obk_msm_gpu_tuning_set_weights(const struct obk_gpu *gpu, const struct obk_msm_gpu_tuning *tuning, struct obk_fault *fault)
+enum ob_err obk_msm_gpu_tuning_set_weights(
+	const struct obk_gpu *gpu, const struct obk_msm_gpu_tuning *tuning, struct obk_fault *fault)
 {
 	return set(gpu, tuning, true, fault);
 }
@@ -192,7 +205,8 @@ void obk_msm_gpu_tune_clear(void)
 /* ---- the file ---- */
 
 static pthread_once_t locale_once = PTHREAD_ONCE_INIT;
-static locale_t plain; /* in which a number has a point, whatever the program's has; 0: it could not be had */
+/* in which a number has a point, whatever the program's has; 0: it could not be had */
+static locale_t plain;
 
 static void make_locale(void)
 {
@@ -212,7 +226,8 @@ static bool take_seconds(const char *line, const char *name, double *ret)
 	size_t n = strlen(name);
 	char *end;
 
-	if (!line || strncmp(line, name, n) != 0 || line[n] != ' ' || line[n + 1] < '0' || line[n + 1] > '9')
+	if (!line || strncmp(line, name, n) != 0 || line[n] != ' ' || line[n + 1] < '0' ||
+		line[n + 1] > '9')
 		return false;
 	*ret = strtod(line + n, &end);
 	return *end == '\n' && *ret > 0 && *ret < 1e3;
@@ -268,7 +283,8 @@ enum ob_err obk_msm_gpu_tune_load(const struct obk_gpu *gpu, struct obk_fault *f
 	enum ob_err err;
 	bool fine;
 
-	if (!ob_opt_on(OB_OPT_TUNE) || have(gpu, &t) || !obk_msm_gpu_tune_path(gpu, path, sizeof(path)))
+	if (!ob_opt_on(OB_OPT_TUNE) || have(gpu, &t) ||
+		!obk_msm_gpu_tune_path(gpu, path, sizeof(path)))
 		return OB_ERR_NONE;
 	key_of(gpu, key);
 	err = obk_profile_read(&kind, key, path, lines, fault);
@@ -294,12 +310,15 @@ enum ob_err obk_msm_gpu_tune_store(const struct obk_gpu *gpu, struct obk_fault *
 	if (!have(gpu, &t))
 		return OB_ERR_NONE;
 	if (!obk_msm_gpu_tune_path(gpu, path, sizeof(path)))
-		return obk_fault_set(fault, OB_ERR_IO, OBK_FAULT_NO_ITEM, "there is no place for the GPU's profile: set XDG_CACHE_HOME or HOME to a folder");
+		return obk_fault_set(fault, OB_ERR_IO, OBK_FAULT_NO_ITEM,
+			"there is no place for the GPU's profile: set XDG_CACHE_HOME or HOME to a "
+			"folder");
 	key_of(gpu, key);
 	before = use_plain();
 	n = obk_profile_append(lines, 0, "group %zu\n", t.group);
 	for (unsigned i = 0; i < OBK_MSM_WEIGHTS; i++)
-		n = obk_profile_append(lines, n, "%s %.6g\n", obk_msm_gpu_weight_names[i], t.weights.of[i]);
+		n = obk_profile_append(
+			lines, n, "%s %.6g\n", obk_msm_gpu_weight_names[i], t.weights.of[i]);
 	n = obk_profile_append(lines, n, "windows");
 	for (unsigned i = 0; i < OBK_TUNE_LOGS; i++)
 		n = obk_profile_append(lines, n, " %u", (unsigned)t.window[i]);

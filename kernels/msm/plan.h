@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Inside the multi-scalar product: what bases hold and how one call is laid out. A product is cut into `sets` of buckets; set g takes the windows
- * g, g + sets, g + 2 sets, ... of every scalar, window w on the shifted copy w / sets of the bases. Without a table there is one copy and a set per window.
+ * Inside the multi-scalar product: what bases hold and how one call is laid out. A product is cut
+ * into `sets` of buckets; set g takes the windows g, g + sets, g + 2 sets, ... of every scalar,
+ * window w on the shifted copy w / sets of the bases. Without a table there is one copy and a set
+ * per window.
  *
- *     entries   one per scalar (half) and window whose digit is not 0: a reference to a base, with the digit's sign
+ *     entries   one per scalar (half) and window whose digit is not 0: a reference to a base, with
+ *               the digit's sign
  *     buckets   entries of one set with the same |digit|; sorted by counting
- *     chunks    runs of entries, cut without regard to sets and, if a bucket is long, inside it: equal work for every thread
+ *     chunks    runs of entries, cut without regard to sets and, if a bucket is long, inside it:
+ *               equal work for every thread
  *     segments  runs of buckets that are summed up with their weights
  */
 #ifndef OBK_PLAN_H
@@ -37,33 +41,42 @@ struct obk_plan {
 	uint32_t buckets; /* of a set: 2^(window - 1) */
 };
 
-/* Bits of the numbers that are cut into windows, the one bit more that signed digits need included. */
+/*
+ * Bits of the numbers that are cut into windows, the one bit more that signed digits need included.
+ */
 unsigned obk_plan_bits(unsigned halves, bool order_r);
 /* Additions that a product of n points costs, in all. */
 double obk_plan_cost(const struct obk_plan *plan, size_t n, unsigned halves);
 /* window = 0: what was measured to be best (kernels/msm/tune.h), else the cheapest. */
-void obk_plan_make(struct obk_plan *plan, const struct obk_msm_bases *bases, size_t n, unsigned window);
+void obk_plan_make(
+	struct obk_plan *plan, const struct obk_msm_bases *bases, size_t n, unsigned window);
 struct obk_plan obk_plan_shape(unsigned window, unsigned bits, unsigned copies);
 
-/* Above this many points the endomorphism saves too few doublings and buckets to be worth twice the memory, which caches feel. */
+/*
+ * Above this many points the endomorphism saves too few doublings and buckets to be worth twice the
+ * memory, which caches feel.
+ */
 #define OBK_PLAN_ENDOMORPHISM_LOG 18
 
-#define OBK_EMPTY UINT32_MAX
-#define OBK_CHUNK_ENTRIES 8192
+#define OBK_EMPTY             UINT32_MAX
+#define OBK_CHUNK_ENTRIES     8192
 #define OBK_CHUNK_ENTRIES_MIN 512
-#define OBK_SEGMENT_BATCH 1024 /* segments whose sums go on together, at most */
+#define OBK_SEGMENT_BATCH     1024 /* segments whose sums go on together, at most */
 
 struct obk_chunk {
-	uint32_t first, last;     /* buckets, counted through all sets of the group */
-	uint32_t skip, stop;      /* entries of the first bucket before the chunk; entries of the last one up to its end */
-	bool has_edge;            /* the first bucket began in an earlier chunk: its part waits in edge */
+	uint32_t first, last; /* buckets, counted through all sets of the group */
+	/* entries of the first bucket before the chunk; entries of the last one up to its end */
+	uint32_t skip, stop;
+	/* the first bucket began in an earlier chunk: its part waits in edge */
+	bool has_edge;
 	struct obk_g1_affine edge;
 };
 
 /* One group of sets that is worked on together. */
 struct obk_group {
 	const struct obk_msm_bases *bases;
-	const struct obk_msm_job *job;/* the points that are worked on together, as a job of their own */
+	/* the points that are worked on together, as a job of their own */
+	const struct obk_msm_job *job;
 	const struct obk_plan *plan;
 	const struct obk_half *split; /* halves = 2: [product][2][count] */
 	const uint64_t (*plain)[4];   /* halves = 1: [product][count] */
@@ -75,22 +88,23 @@ struct obk_group {
 	void *points;                 /* slots: the sums of buckets, then three a segment */
 	struct obk_chunk *chunk;
 	size_t chunks, chunk_entries;
-	uint32_t segment;             /* buckets of a segment */
-	size_t segments, segment_batch; /* of the group; that go on together in one call of obk_group_run_sums */
-	uint32_t *run, *acc;          /* [segment] references while sums go on */
+	uint32_t segment; /* buckets of a segment */
+	/* of the group; that go on together in one call of obk_group_run_sums */
+	size_t segments, segment_batch;
+	uint32_t *run, *acc;                     /* [segment] references while sums go on */
 	struct obk_g1_affine *run_sum, *acc_sum; /* [segment] */
-	struct obk_g1 *sum;           /* [set] */
-	struct obk_worker *workers;   /* [thread] */
+	struct obk_g1 *sum;                      /* [set] */
+	struct obk_worker *workers;              /* [thread] */
 };
 
 /* Scratch memory of one thread. */
 struct obk_worker {
-	uint32_t *items;          /* [chunk_entries] */
+	uint32_t *items; /* [chunk_entries] */
 	struct obk_piece {
 		uint32_t at, count, bucket;
-	} *pieces;                /* [chunk_entries] the entries of one bucket */
-	uint32_t *live;           /* [chunk_entries] pieces with more than one item left */
-	struct obk_pair *pairs;   /* [max_pairs] */
+	} * pieces;             /* [chunk_entries] the entries of one bucket */
+	uint32_t *live;         /* [chunk_entries] pieces with more than one item left */
+	struct obk_pair *pairs; /* [max_pairs] */
 	void *slots, *workspace;
 };
 

@@ -89,7 +89,8 @@ static void quotient(uint64_t q[2], const uint64_t k[4])
 
 void obk_scalar_split(struct obk_half *k1, struct obk_half *k2, const uint64_t k[4])
 {
-	static const uint64_t half_r[4] = { 0x7fffffff80000000, 0xa9ded2017fff2dff, 0x199cec0404d0ec02, 0x39f6d3a994cebea4 };
+	static const uint64_t half_r[4] = { 0x7fffffff80000000, 0xa9ded2017fff2dff,
+		0x199cec0404d0ec02, 0x39f6d3a994cebea4 };
 	static const uint64_t half_lambda[3] = { 0x000000007fffffff, 0x5622d2008000d201, 0 };
 	static const uint64_t lambda3[3] = { 0x00000000ffffffff, 0xac45a4010001a402, 0 };
 	uint64_t a[4], q[2], rest[3], sign = 0, sign1;
@@ -105,7 +106,8 @@ void obk_scalar_split(struct obk_half *k1, struct obk_half *k2, const uint64_t k
 	s = (u128)q[0] * lambda[0];
 	rest[0] = (uint64_t)s;
 	s >>= 64;
-	rest[2] = (uint64_t)(((u128)q[0] * lambda[1]) >> 64) + (uint64_t)(((u128)q[1] * lambda[0]) >> 64) + q[1] * lambda[1];
+	rest[2] = (uint64_t)(((u128)q[0] * lambda[1]) >> 64) +
+		(uint64_t)(((u128)q[1] * lambda[0]) >> 64) + q[1] * lambda[1];
 	s += q[0] * lambda[1];
 	s += q[1] * lambda[0];
 	rest[1] = (uint64_t)s;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Scalars as the bucket method reads them: plain limbs, or two signed halves for the endomorphism, cut into signed digits. Pure functions, any thread.
+ * Scalars as the bucket method reads them: plain limbs, or two signed halves for the endomorphism,
+ * cut into signed digits. Pure functions, any thread.
  */
 #ifndef OBK_SCALARS_H
 #define OBK_SCALARS_H
@@ -24,10 +25,12 @@ void obk_scalar_reduce(uint64_t plain[4]);
 void obk_scalar_split(struct obk_half *k1, struct obk_half *k2, const uint64_t k[4]);
 
 /*
- * Digit `window` of a number of `limbs` limbs in base 2^c, in [-2^(c-1), 2^(c-1)], without looking at other digits (Booth): the windows overlap by a bit.
- * A number of n bits has n / c + 1 of them. 2 <= c <= OBK_MSM_MAX_WINDOW.
+ * Digit `window` of a number of `limbs` limbs in base 2^c, in [-2^(c-1), 2^(c-1)], without looking
+ * at other digits (Booth): the windows overlap by a bit. A number of n bits has n / c + 1 of them.
+ * 2 <= c <= OBK_MSM_MAX_WINDOW.
  */
-static inline int32_t obk_scalar_digit(const uint64_t *l, unsigned limbs, unsigned window, unsigned c)
+static inline int32_t obk_scalar_digit(
+	const uint64_t *l, unsigned limbs, unsigned window, unsigned c)
 {
 	unsigned at = window * c; /* the bits at - 1 .. at + c - 1 */
 	uint64_t raw;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Bases on a GPU: points are checked, shifted copies and tables of multiples are made. Once a set of bases, so nothing here is tuned for much. */
+/*
+ * Bases on a GPU: points are checked, shifted copies and tables of multiples are made. Once a set
+ * of bases, so nothing here is tuned for much.
+ */
 #include "kernels/curve/g1.cuh"
 #include "kernels/msm/gpu_shape.h"
 
@@ -27,12 +30,16 @@ static __device__ bool is_canonical(const obk_fp &a)
 /* y^2 = x^3 + 4 */
 static __device__ bool on_curve(const obk_g1_affine &p)
 {
-	obk_fp two = obk_fp::one() + obk_fp::one(), right = product(product(p.x, p.x), p.x) + two + two;
+	obk_fp two = obk_fp::one() + obk_fp::one(),
+	       right = product(product(p.x, p.x), p.x) + two + two;
 
 	return p.is_infinity() || (product(p.y, p.y) - right).is_zero();
 }
 
-/* lambda p = (x^2 - 1) p = (beta x, y)? As obk_g1_in_subgroup. The point is read again for every addition: registers are what is short. */
+/*
+ * lambda p = (x^2 - 1) p = (beta x, y)? As obk_g1_in_subgroup. The point is read again for every
+ * addition: registers are what is short.
+ */
 static __device__ bool in_subgroup(const obk_g1_affine *point, const obk_fp &beta)
 {
 	const uint32_t square[4] = { 0x00000000, 0x00000001, 0x0001a402, 0xac45a401 }; /* x^2 */
@@ -52,12 +59,14 @@ static __device__ bool in_subgroup(const obk_g1_affine *point, const obk_fp &bet
 			r = obk_g1_add_affine(r, p);
 	}
 	p = *point;
-	return !r.is_infinity() && (product(product(beta, p.x), r.zz) - r.x).is_zero() && (product(p.y, r.zzz) - r.y).is_zero();
+	return !r.is_infinity() && (product(product(beta, p.x), r.zz) - r.x).is_zero() &&
+		(product(p.y, r.zzz) - r.y).is_zero();
 }
 
 /* bad: the lowest index of a point that is refused. */
-extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS) msm_check(uint32_t n, const obk_g1_affine *points, uint32_t curve, uint32_t subgroup,
-	obk_fp beta, unsigned long long first, unsigned long long *bad)
+extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS)
+	msm_check(uint32_t n, const obk_g1_affine *points, uint32_t curve, uint32_t subgroup,
+		obk_fp beta, unsigned long long first, unsigned long long *bad)
 {
 	uint32_t i = thread_id();
 	obk_g1_affine p;
@@ -65,12 +74,14 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS) msm_check(uint32_t
 	if (i >= n)
 		return;
 	p = points[i];
-	if (!is_canonical(p.x) || !is_canonical(p.y) || (curve && !on_curve(p)) || (subgroup && !in_subgroup(points + i, beta)))
+	if (!is_canonical(p.x) || !is_canonical(p.y) || (curve && !on_curve(p)) ||
+		(subgroup && !in_subgroup(points + i, beta)))
 		atomicMin(bad, first + i);
 }
 
 /* out = 2^shift in */
-extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS) msm_shift(uint32_t n, uint32_t shift, const obk_g1_affine *in, obk_g1 *out)
+extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS)
+	msm_shift(uint32_t n, uint32_t shift, const obk_g1_affine *in, obk_g1 *out)
 {
 	uint32_t i = thread_id();
 	obk_g1 p;
@@ -86,7 +97,8 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS) msm_shift(uint32_t
 }
 
 /* out[i][k] = (k + 1) in[i], k below `multiples` */
-extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS) msm_multiples(uint32_t n, uint32_t multiples, const obk_g1_affine *in, obk_g1 *out)
+extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS)
+	msm_multiples(uint32_t n, uint32_t multiples, const obk_g1_affine *in, obk_g1 *out)
 {
 	uint32_t i = thread_id();
 	obk_g1 sum;
@@ -118,8 +130,12 @@ static __device__ obk_fp inverse(const obk_fp &a)
 	return r;
 }
 
-/* To affine form, an inversion a thread, whose points lie `threads` apart. out[].x first keeps the product of the denominators before. */
-extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS) msm_normalise(uint32_t n, uint32_t threads, const obk_g1 *in, obk_g1_affine *out)
+/*
+ * To affine form, an inversion a thread, whose points lie `threads` apart. out[].x first keeps the
+ * product of the denominators before.
+ */
+extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS)
+	msm_normalise(uint32_t n, uint32_t threads, const obk_g1 *in, obk_g1_affine *out)
 {
 	uint32_t t = thread_id(), last = t;
 	obk_fp all = obk_fp::one();

@@ -13,13 +13,14 @@
 #include "kernels/msm/tune.h"
 
 #define MAX_KEY 256
-#define RUNS 3
-#define HALVES 2
+#define RUNS    3
+#define HALVES  2
 /* Sizes that are measured; those between follow the nearest. */
 static const unsigned measured[] = { 6, 8, 10, 12, 14, 16 };
 #define MEASURED (sizeof(measured) / sizeof(measured[0]))
 
-static const struct obk_profile_kind kind = { "outboard msm profile", OBK_TUNE_VERSION, "msm", "outboard msm tune" };
+static const struct obk_profile_kind kind = { "outboard msm profile", OBK_TUNE_VERSION, "msm",
+	"outboard msm tune" };
 /* Single bytes, so that a product beside a change reads the old or the new one. */
 static _Atomic uint8_t windows[HALVES][OBK_TUNE_LOGS]; /* [halves - 1][log n]; 0: not known */
 static _Atomic uint8_t endomorphism;                   /* log n + 1; 0: not known */
@@ -36,12 +37,16 @@ unsigned obk_tune_log(size_t n)
 
 unsigned obk_tune_window(unsigned halves, size_t n)
 {
-	return ob_opt_on(OB_OPT_TUNE) ? atomic_load_explicit(&windows[halves - 1][obk_tune_log(n)], memory_order_relaxed) : 0;
+	return ob_opt_on(OB_OPT_TUNE)
+		? atomic_load_explicit(&windows[halves - 1][obk_tune_log(n)], memory_order_relaxed)
+		: 0;
 }
 
 size_t obk_tune_endomorphism(size_t otherwise)
 {
-	unsigned limit = ob_opt_on(OB_OPT_TUNE) ? atomic_load_explicit(&endomorphism, memory_order_relaxed) : 0;
+	unsigned limit = ob_opt_on(OB_OPT_TUNE)
+		? atomic_load_explicit(&endomorphism, memory_order_relaxed)
+		: 0;
 
 	return limit ? (size_t)1 << (limit - 1) : otherwise;
 }
@@ -85,7 +90,8 @@ bool obk_tune_path(char *ret_path, size_t size)
 /* ---- the file ---- */
 
 /* "name n n n ..." of `count` numbers; false if that is not what stands there. */
-static bool take_numbers(const char *text, const char *name, unsigned count, unsigned most, uint8_t *ret)
+static bool take_numbers(
+	const char *text, const char *name, unsigned count, unsigned most, uint8_t *ret)
 {
 	size_t length = strlen(name);
 
@@ -115,7 +121,9 @@ static enum ob_err take_lines(const char *line, const char *path, struct obk_fau
 		return obk_profile_damaged(&kind, path, fault);
 	for (unsigned h = 0; h < HALVES; h++) {
 		line = obk_profile_next(line);
-		if (!line || !take_numbers(line, h ? "halves" : "whole", OBK_TUNE_LOGS, OBK_MSM_MAX_WINDOW, w[h]))
+		if (!line ||
+			!take_numbers(line, h ? "halves" : "whole", OBK_TUNE_LOGS,
+				OBK_MSM_MAX_WINDOW, w[h]))
 			return obk_profile_damaged(&kind, path, fault);
 	}
 	for (unsigned h = 0; h < HALVES; h++)
@@ -166,11 +174,15 @@ void obk_tune_print(FILE *out, bool json)
 	char key[MAX_KEY];
 
 	make_key(key);
-	fprintf(out, json ? "{\"for\": \"%s\", \"endomorphism_up_to\": %zu, \"windows\": [" :
-		"%s\nthe endomorphism is used up to %zu points\nwindows by size (whole scalars/halves):", key, endomorphism ? (size_t)1 << limit : 0);
+	fprintf(out,
+		json ? "{\"for\": \"%s\", \"endomorphism_up_to\": %zu, \"windows\": ["
+		     : "%s\nthe endomorphism is used up to %zu points\nwindows by size (whole "
+		       "scalars/halves):",
+		key, endomorphism ? (size_t)1 << limit : 0);
 	for (unsigned i = 0; i < OBK_TUNE_LOGS; i++)
-		fprintf(out, json ? "%s{\"log_n\": %u, \"whole\": %u, \"halves\": %u}" : "%s 2^%u:%u/%u", json && i ? ", " : "", i, (unsigned)windows[0][i],
-			(unsigned)windows[1][i]);
+		fprintf(out,
+			json ? "%s{\"log_n\": %u, \"whole\": %u, \"halves\": %u}" : "%s 2^%u:%u/%u",
+			json && i ? ", " : "", i, (unsigned)windows[0][i], (unsigned)windows[1][i]);
 	fprintf(out, json ? "]}\n" : "\n");
 }
 
@@ -211,7 +223,10 @@ static bool make_input(struct measuring *m, size_t n)
 	return fine;
 }
 
-/* Processor time of all threads: what others do on the machine counts for less than in time that passes. */
+/*
+ * Processor time of all threads: what others do on the machine counts for less than in time that
+ * passes.
+ */
 static uint64_t processor_ns(void)
 {
 	struct timespec t;
@@ -221,9 +236,12 @@ static uint64_t processor_ns(void)
 }
 
 /* The best of some runs in ns; UINT64_MAX if there was no memory. */
-static uint64_t time_of(struct measuring *m, const struct obk_msm_bases *bases, size_t n, unsigned window)
+static uint64_t time_of(
+	struct measuring *m, const struct obk_msm_bases *bases, size_t n, unsigned window)
 {
-	struct obk_msm_job job = { .count = n, .scalars = m->scalars, .batch = 1, .window = window, .pool = m->pool };
+	struct obk_msm_job job = {
+		.count = n, .scalars = m->scalars, .batch = 1, .window = window, .pool = m->pool
+	};
 	uint64_t best = UINT64_MAX;
 	struct obk_g1_affine sum;
 
@@ -241,7 +259,8 @@ static uint64_t time_of(struct measuring *m, const struct obk_msm_bases *bases, 
 }
 
 /* From the model's window downhill; bases of one or two halves. */
-static uint64_t best_window(struct measuring *m, const struct obk_msm_bases *bases, size_t n, int *ret_offset)
+static uint64_t best_window(
+	struct measuring *m, const struct obk_msm_bases *bases, size_t n, int *ret_offset)
 {
 	struct obk_plan plan;
 	unsigned start, best;
@@ -251,7 +270,8 @@ static uint64_t best_window(struct measuring *m, const struct obk_msm_bases *bas
 	start = best = plan.window;
 	least = time_of(m, bases, n, start);
 	for (int way = -1; way <= 1; way += 2) {
-		for (unsigned c = start + (unsigned)way; c >= 2 && c <= OBK_MSM_MAX_WINDOW; c += (unsigned)way) {
+		for (unsigned c = start + (unsigned)way; c >= 2 && c <= OBK_MSM_MAX_WINDOW;
+			c += (unsigned)way) {
 			t = time_of(m, bases, n, c);
 			if (t >= least - least / 32) /* less than that is noise */
 				break;
@@ -270,7 +290,8 @@ static void fill_windows(unsigned halves, unsigned count, const int offset[MEASU
 {
 	struct obk_msm_bases bases = { .halves = halves, .order_r = true, .copies = 1 };
 
-	for (unsigned log_n = OBK_TUNE_LOGS; log_n-- > 0;) { /* entries not filled yet are 0: the model's */
+	/* entries not filled yet are 0: the model's */
+	for (unsigned log_n = OBK_TUNE_LOGS; log_n-- > 0;) {
 		struct obk_plan plan;
 		unsigned near = 0;
 		int c;
@@ -289,7 +310,8 @@ static void fill_windows(unsigned halves, unsigned count, const int offset[MEASU
 	}
 }
 
-static enum ob_err measure_sizes(struct measuring *m, unsigned count, int offset[HALVES][MEASURED], unsigned *ret_limit)
+static enum ob_err measure_sizes(
+	struct measuring *m, unsigned count, int offset[HALVES][MEASURED], unsigned *ret_limit)
 {
 	*ret_limit = OBK_PLAN_ENDOMORPHISM_LOG;
 	for (unsigned i = 0; i < count; i++) {
@@ -297,7 +319,10 @@ static enum ob_err measure_sizes(struct measuring *m, unsigned count, int offset
 		uint64_t least[HALVES];
 
 		for (unsigned h = 0; h < HALVES; h++) {
-			struct obk_msm_bases_args args = { .points = m->points, .count = n, .trust = OBK_TRUST_SUBGROUP, .pool = m->pool };
+			struct obk_msm_bases_args args = { .points = m->points,
+				.count = n,
+				.trust = OBK_TRUST_SUBGROUP,
+				.pool = m->pool };
 			bool glv = ob_opt_on(OB_OPT_GLV);
 			struct obk_msm_bases *bases;
 			enum ob_err err;
@@ -307,20 +332,25 @@ static enum ob_err measure_sizes(struct measuring *m, unsigned count, int offset
 			ob_opt_set(OB_OPT_GLV, glv);
 			if (err)
 				return err;
-			m->steps = m->in_all * (double)(n + h * n) / (double)(4u << measured[count - 1]);
+			m->steps = m->in_all * (double)(n + h * n) /
+				(double)(4u << measured[count - 1]);
 			least[h] = best_window(m, bases, n, &offset[h][i]);
 			obk_msm_bases_free(bases);
 			if (least[h] == UINT64_MAX)
 				return OB_ERR_NO_MEMORY;
 		}
-		/* the largest sizes decide: does splitting scalars lose by more than what a measurement errs? */
+		/*
+		 * the largest sizes decide: does splitting scalars lose by more than what a
+		 * measurement errs?
+		 */
 		if (measured[i] >= 14 && least[0] + least[0] / 32 < least[1])
 			*ret_limit = ob_min(*ret_limit, measured[i] - 1);
 	}
 	return OB_ERR_NONE;
 }
 
-enum ob_err obk_tune_measure(struct obk_pool *pool, unsigned largest, void (*progress)(void *arg, double done), void *arg, struct obk_fault *fault)
+enum ob_err obk_tune_measure(struct obk_pool *pool, unsigned largest,
+	void (*progress)(void *arg, double done), void *arg, struct obk_fault *fault)
 {
 	struct measuring m = { .pool = pool, .progress = progress, .arg = arg, .in_all = 1 };
 	enum ob_err err = OB_ERR_NO_MEMORY;
@@ -337,7 +367,8 @@ enum ob_err obk_tune_measure(struct obk_pool *pool, unsigned largest, void (*pro
 			fill_windows(h + 1, count, offset[h]);
 		endomorphism = (uint8_t)(limit + 1);
 	} else {
-		obk_fault_set(fault, err, OBK_FAULT_NO_ITEM, "no memory to measure products of 2^%u points", measured[count - 1]);
+		obk_fault_set(fault, err, OBK_FAULT_NO_ITEM,
+			"no memory to measure products of 2^%u points", measured[count - 1]);
 	}
 	free(m.points);
 	free(m.scalars);

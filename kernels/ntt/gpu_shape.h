@@ -6,9 +6,9 @@
 
 #include <stdint.h>
 
-#define OBK_NTT_TILE_LOG 10      /* elements of a tile: 32 KiB of shared memory */
-#define OBK_NTT_THREADS 256
-#define OBK_NTT_POWERS_LOG 10    /* entries of one of three tables of powers */
+#define OBK_NTT_TILE_LOG      10 /* elements of a tile: 32 KiB of shared memory */
+#define OBK_NTT_THREADS       256
+#define OBK_NTT_POWERS_LOG    10 /* entries of one of three tables of powers */
 #define OBK_NTT_ROOTS_MAX_LOG 23 /* entries of the table of roots: all that 2^24 elements need */
 
 /* Elements are multiplied, when a pass reads or when it writes them, by powers of a shift. */
@@ -20,7 +20,8 @@ enum {
 };
 
 /*
- * One pass over all data: the levels [level, level + levels) of a network over 2^log_n elements. An index is, from its highest bit,
+ * One pass over all data: the levels [level, level + levels) of a network over 2^log_n elements. An
+ * index is, from its highest bit,
  *     level bits: the block of the first level | levels bits: in the pass | the rest, of which a tile has the lowest low_log
  */
 struct obk_ntt_pass {

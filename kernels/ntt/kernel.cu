@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The two networks of ntt.c on a GPU: each pass takes some levels of one, tile by tile in shared memory. */
+/*
+ * The two networks of ntt.c on a GPU: each pass takes some levels of one, tile by tile in shared
+ * memory.
+ */
 #include "kernels/field/field.cuh"
 #include "kernels/ntt/gpu_shape.h"
 
-/* Sixteen bytes of each element in one half, sixteen in the other: neighbours lie in different banks. */
+/*
+ * Sixteen bytes of each element in one half, sixteen in the other: neighbours lie in different
+ * banks.
+ */
 struct tile {
 	uint4 low[1 << OBK_NTT_TILE_LOG], high[1 << OBK_NTT_TILE_LOG];
 };
@@ -25,8 +31,12 @@ static __device__ __forceinline__ void put(tile &t, uint32_t i, const obk_fr &a)
 	t.high[i] = make_uint4(a.l[4], a.l[5], a.l[6], a.l[7]);
 }
 
-/* Entry i of the table of roots.h, or its inverse with the sign turned; entries beyond the table are products of two. */
-static __device__ __forceinline__ obk_fr root_at(const obk_ntt_pass &pass, const obk_fr *roots, const obk_fr *far_roots, uint32_t i)
+/*
+ * Entry i of the table of roots.h, or its inverse with the sign turned; entries beyond the table
+ * are products of two.
+ */
+static __device__ __forceinline__ obk_fr root_at(
+	const obk_ntt_pass &pass, const obk_fr *roots, const obk_fr *far_roots, uint32_t i)
 {
 	uint32_t beyond;
 	obk_fr r;
@@ -38,8 +48,12 @@ static __device__ __forceinline__ obk_fr root_at(const obk_ntt_pass &pass, const
 	return beyond ? r * far_roots[beyond] : r;
 }
 
-/* powers: three tables, of shift^k, shift^(2^10 k) and shift^(2^20 k); the first holds a factor for all. */
-static __device__ __forceinline__ obk_fr scaled(obk_fr x, uint32_t mode, uint32_t log_n, const obk_fr *powers, uint32_t j)
+/*
+ * powers: three tables, of shift^k, shift^(2^10 k) and shift^(2^20 k); the first holds a factor for
+ * all.
+ */
+static __device__ __forceinline__ obk_fr scaled(
+	obk_fr x, uint32_t mode, uint32_t log_n, const obk_fr *powers, uint32_t j)
 {
 	const uint32_t size = 1u << OBK_NTT_POWERS_LOG;
 
@@ -57,8 +71,8 @@ static __device__ __forceinline__ obk_fr scaled(obk_fr x, uint32_t mode, uint32_
 	return x;
 }
 
-static __device__ __forceinline__ void butterfly(tile &t, uint32_t at, uint32_t other, const obk_ntt_pass &pass, const obk_fr *roots, const obk_fr *far_roots,
-	uint32_t block)
+static __device__ __forceinline__ void butterfly(tile &t, uint32_t at, uint32_t other,
+	const obk_ntt_pass &pass, const obk_fr *roots, const obk_fr *far_roots, uint32_t block)
 {
 	obk_fr a = get(t, at), b = get(t, other), w;
 	bool turned = pass.inverse && block;
@@ -79,13 +93,16 @@ static __device__ __forceinline__ void butterfly(tile &t, uint32_t at, uint32_t 
 }
 
 /* A tile a block; the grid's blocks run through the tiles of one transform after the other. */
-extern "C" __global__ void __launch_bounds__(OBK_NTT_THREADS, 4) ntt_pass(obk_ntt_pass pass, obk_fr *data, const obk_fr *roots, const obk_fr *far_roots,
-	const obk_fr *powers)
+extern "C" __global__ void __launch_bounds__(OBK_NTT_THREADS, 4) ntt_pass(obk_ntt_pass pass,
+	obk_fr *data, const obk_fr *roots, const obk_fr *far_roots, const obk_fr *powers)
 {
 	__shared__ tile t;
-	uint32_t tile_log = pass.levels + pass.low_log, tiles_log = pass.log_n - tile_log, rest_log = pass.log_n - pass.level - pass.levels;
-	uint32_t number = blockIdx.x & ((1u << tiles_log) - 1), lows_log = rest_log - pass.low_log, block = number >> lows_log;
-	uint32_t base = (block << (pass.log_n - pass.level)) | (number & ((1u << lows_log) - 1)) << pass.low_log;
+	uint32_t tile_log = pass.levels + pass.low_log, tiles_log = pass.log_n - tile_log,
+		 rest_log = pass.log_n - pass.level - pass.levels;
+	uint32_t number = blockIdx.x & ((1u << tiles_log) - 1), lows_log = rest_log - pass.low_log,
+		 block = number >> lows_log;
+	uint32_t base = (block << (pass.log_n - pass.level)) |
+		(number & ((1u << lows_log) - 1)) << pass.low_log;
 	uint32_t low_mask = (1u << pass.low_log) - 1;
 
 	data += (size_t)(blockIdx.x >> tiles_log) << pass.log_n;
@@ -96,13 +113,16 @@ extern "C" __global__ void __launch_bounds__(OBK_NTT_THREADS, 4) ntt_pass(obk_nt
 	}
 	__syncthreads();
 	for (uint32_t step = 0; step < pass.levels; step++) {
-		uint32_t l = pass.gather ? pass.levels - 1 - step : step, half = pass.levels - 1 - l;
+		uint32_t l = pass.gather ? pass.levels - 1 - step : step,
+			 half = pass.levels - 1 - l;
 
 		for (uint32_t e = threadIdx.x; e < 1u << (tile_log - 1); e += blockDim.x) {
-			uint32_t m = e >> pass.low_log, upper = m >> half, at = (upper << (half + 1)) | (m & ((1u << half) - 1));
+			uint32_t m = e >> pass.low_log, upper = m >> half,
+				 at = (upper << (half + 1)) | (m & ((1u << half) - 1));
 
-			butterfly(t, at << pass.low_log | (e & low_mask), (at | 1u << half) << pass.low_log | (e & low_mask), pass, roots, far_roots,
-				block << l | upper);
+			butterfly(t, at << pass.low_log | (e & low_mask),
+				(at | 1u << half) << pass.low_log | (e & low_mask), pass, roots,
+				far_roots, block << l | upper);
 		}
 		__syncthreads();
 	}
@@ -116,7 +136,8 @@ extern "C" __global__ void __launch_bounds__(OBK_NTT_THREADS, 4) ntt_pass(obk_nt
 /* Bit reversal in place; blockIdx.y counts transforms. */
 extern "C" __global__ void ntt_reverse(uint32_t log_n, obk_fr *data)
 {
-	uint32_t i = blockIdx.x * blockDim.x + threadIdx.x, j = log_n ? __brev(i) >> (32 - log_n) : 0;
+	uint32_t i = blockIdx.x * blockDim.x + threadIdx.x,
+		 j = log_n ? __brev(i) >> (32 - log_n) : 0;
 
 	data += (size_t)blockIdx.y << log_n;
 	if (i >= 1u << log_n || i >= j)

@@ -11,7 +11,8 @@ void obk_ntt_tile_avx512(const struct obk_ntt_pass *pass, size_t item);
 obk_ntt_tile_fn *obk_ntt_tile_choose(void)
 {
 #if defined(__x86_64__)
-	if (ob_opt_on(OB_OPT_NTT) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"))
+	if (ob_opt_on(OB_OPT_NTT) && __builtin_cpu_supports("avx512f") &&
+		__builtin_cpu_supports("avx512dq"))
 		return obk_ntt_tile_avx512;
 #endif
 	return NULL;
@@ -27,7 +28,8 @@ struct obk_fr obk_ntt_lanes_root(const struct obk_ntt_pass *p, size_t i)
 	if (negative)
 		i ^= ((size_t)1 << (63 - __builtin_clzll(i))) - 1;
 	t = p->roots[i & mask];
-	if (i & ~mask) { /* beyond the table: the root of the high bits, times that of the low ones */
+	/* beyond the table: the root of the high bits, times that of the low ones */
+	if (i & ~mask) {
 		struct obk_fr high;
 
 		obk_fr_root(&high, 32);

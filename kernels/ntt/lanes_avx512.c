@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Tiles of a transform with AVX-512: a number is 10 limbs of 28 bits in ten vectors of eight 64-bit lanes, a product of limbs one vpmuludq, and products are
- * Montgomery's with R = 2^280: 25 bits to spare, so sums go unreduced through the levels of a tile.
+ * Tiles of a transform with AVX-512: a number is 10 limbs of 28 bits in ten vectors of eight 64-bit
+ * lanes, a product of limbs one vpmuludq, and products are Montgomery's with R = 2^280: 25 bits to
+ * spare, so sums go unreduced through the levels of a tile.
  *
- *     scatter   t = b w is below r (1 + 2^-10); a + t and a - t + 2 r add at most 2 r and 2^29 a limb at a level: below 13 r and 2^32 after six
- *     gather    a + b doubles at a level, below 64 r after six, its limbs carried; (a - b + K) w is below r (1 + 2^-10) again
+ *     scatter   t = b w is below r (1 + 2^-10); a + t and a - t + 2 r add at most 2 r and 2^29 a
+ *               limb at a level: below 13 r and 2^32 after six
+ *     gather    a + b doubles at a level, below 64 r after six, its limbs carried; (a - b + K) w is
+ *               below r (1 + 2^-10) again
  *
- * K and 2 r are held with 2^28 lent to every limb by the next one, so that no limb of a difference is negative.
+ * K and 2 r are held with 2^28 lent to every limb by the next one, so that no limb of a difference
+ * is negative.
  */
 #include <immintrin.h>
 
 #include "kernels/ntt/lanes.h"
 
-#define LIMBS 10
+#define LIMBS     10
 #define LIMB_BITS 28
 #define LIMB_MASK 0xfffffff
-#define ROWS (1 << OBK_NTT_TILE_MAX_LEVELS)
+#define ROWS      (1 << OBK_NTT_TILE_MAX_LEVELS)
 
 void obk_ntt_tile_avx512(const struct obk_ntt_pass *pass, size_t item);
 
@@ -33,7 +37,8 @@ struct flat {
 void obk_ntt_mul_avx512(struct vec *r, const struct vec *a, const struct vec *w);
 void obk_ntt_mul_flat_avx512(struct vec *r, const struct vec *a, const struct flat *w);
 
-static const struct flat modulus = { { 0x1, 0xffffff0, 0xe5bfeff, 0xa402fff, 0x80553bd, 0x809a1d, 0x83339d8, 0x299d7d4, 0x3eda753, 0x7 } };
+static const struct flat modulus = { { 0x1, 0xffffff0, 0xe5bfeff, 0xa402fff, 0x80553bd, 0x809a1d,
+	0x83339d8, 0x299d7d4, 0x3eda753, 0x7 } };
 
 static inline __m512i same(uint64_t v)
 {
@@ -77,7 +82,8 @@ static inline void carry_up(struct vec *v)
 }
 
 /*
- * From below 2^8 r to below r (1 + 2^-10). The quotient by r is guessed from the bits from 240 on: r / 2^240 = 29677.6, so 2^32 / 29678 is a little too small.
+ * From below 2^8 r to below r (1 + 2^-10). The quotient by r is guessed from the bits from 240 on:
+ * r / 2^240 = 29677.6, so 2^32 / 29678 is a little too small.
  */
 static inline void reduce(struct vec *v)
 {
@@ -132,14 +138,19 @@ static inline void join(__m512i w[OBK_FR_LIMBS], const struct vec *v)
 			int off = (int)(i * LIMB_BITS) - (int)(64 * k);
 
 			if (off >= 0 && off < 64)
-				w[k] = _mm512_or_si512(w[k], _mm512_slli_epi64(v->l[i], (unsigned)off));
+				w[k] = _mm512_or_si512(
+					w[k], _mm512_slli_epi64(v->l[i], (unsigned)off));
 			else if (off < 0 && off > -LIMB_BITS)
-				w[k] = _mm512_or_si512(w[k], _mm512_srli_epi64(v->l[i], (unsigned)-off));
+				w[k] = _mm512_or_si512(
+					w[k], _mm512_srli_epi64(v->l[i], (unsigned)-off));
 		}
 	}
 }
 
-/* Rows of two numbers each, [a b] [c d] [e f] [g h], into four words of the lanes a c b d e g f h; and back. */
+/*
+ * Rows of two numbers each, [a b] [c d] [e f] [g h], into four words of the lanes a c b d e g f h;
+ * and back.
+ */
 static inline void words_of(__m512i w[OBK_FR_LIMBS], const __m512i z[4])
 {
 	__m512i low[2], high[2];
@@ -156,7 +167,8 @@ static inline void words_of(__m512i w[OBK_FR_LIMBS], const __m512i z[4])
 
 static inline void rows_of(__m512i z[4], const __m512i w[OBK_FR_LIMBS])
 {
-	const __m512i first = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0), second = _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4);
+	const __m512i first = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0),
+		      second = _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4);
 	__m512i low[2], high[2];
 
 	low[0] = _mm512_permutex2var_epi64(w[0], first, w[2]);
@@ -171,7 +183,8 @@ static inline void rows_of(__m512i z[4], const __m512i w[OBK_FR_LIMBS])
 
 static inline __m512i two(const struct obk_fr *a, const struct obk_fr *b)
 {
-	__m256i low = _mm256_loadu_si256((const __m256i_u *)a->l), high = _mm256_loadu_si256((const __m256i_u *)b->l);
+	__m256i low = _mm256_loadu_si256((const __m256i_u *)a->l),
+		high = _mm256_loadu_si256((const __m256i_u *)b->l);
 
 	return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
@@ -215,7 +228,8 @@ struct level {
 	size_t half;
 };
 
-static inline __attribute__((always_inline)) void butterflies(const struct level *v, size_t first, const struct flat *flat, const struct vec *own, bool one)
+static inline __attribute__((always_inline)) void butterflies(const struct level *v, size_t first,
+	const struct flat *flat, const struct vec *own, bool one)
 {
 	for (size_t j = first; j < first + v->half; j++) {
 		struct vec *a = &v->rows[j], *b = &v->rows[j + v->half], t;
@@ -256,12 +270,14 @@ static inline __attribute__((always_inline)) void butterflies(const struct level
 }
 
 /* Three functions of their own, so that the hot loops hold one product each. */
-static __attribute__((noinline)) void butterflies_flat(const struct level *v, size_t first, const struct flat *w)
+static __attribute__((noinline)) void butterflies_flat(
+	const struct level *v, size_t first, const struct flat *w)
 {
 	butterflies(v, first, w, NULL, false);
 }
 
-static __attribute__((noinline)) void butterflies_own(const struct level *v, size_t first, const struct vec *w)
+static __attribute__((noinline)) void butterflies_own(
+	const struct level *v, size_t first, const struct vec *w)
 {
 	butterflies(v, first, NULL, w, false);
 }
@@ -272,7 +288,8 @@ static __attribute__((noinline)) void butterflies_one(const struct level *v, siz
 }
 
 /* The roots of eight blocks that are `apart` from each other, the first being `i`. */
-static void own_roots(const struct obk_ntt_pass *p, struct vec *w, size_t i, size_t apart, const struct flat *high)
+static void own_roots(const struct obk_ntt_pass *p, struct vec *w, size_t i, size_t apart,
+	const struct flat *high)
 {
 	size_t mask = ((size_t)1 << p->log_roots) - 1;
 	const struct obk_fr *root[OBK_NTT_LANES];
@@ -325,12 +342,17 @@ static bool high_root(const struct obk_ntt_pass *p, size_t i, struct flat *ret)
 	return true;
 }
 
-/* All levels of a tile whose first block, at the first level, is `block`; last: the columns are eight blocks. */
+/*
+ * All levels of a tile whose first block, at the first level, is `block`; last: the columns are
+ * eight blocks.
+ */
 static void run_levels(const struct obk_ntt_pass *p, struct vec *rows, size_t block, bool last)
 {
 	for (unsigned n = 0; n < p->levels; n++) {
 		unsigned s = p->gather ? p->levels - 1 - n : n;
-		struct level level = { .gather = p->gather, .rows = rows, .half = (size_t)1 << (p->levels - 1 - s) };
+		struct level level = {
+			.gather = p->gather, .rows = rows, .half = (size_t)1 << (p->levels - 1 - s)
+		};
 		struct flat flat, high;
 		bool beyond = last && high_root(p, block << s, &high);
 
@@ -366,7 +388,9 @@ static inline void settle(const struct obk_ntt_pass *p, struct vec *v, const str
 void obk_ntt_tile_avx512(const struct obk_ntt_pass *p, size_t item)
 {
 	unsigned log_step = p->log_n - p->level - p->levels; /* from row to row */
-	size_t rows = (size_t)1 << p->levels, tiles = (size_t)1 << (p->log_n - p->levels - OBK_NTT_LANES_LOG), tile = item & (tiles - 1);
+	size_t rows = (size_t)1 << p->levels,
+	       tiles = (size_t)1 << (p->log_n - p->levels - OBK_NTT_LANES_LOG),
+	       tile = item & (tiles - 1);
 	struct obk_fr *data = p->data + ((item / tiles) << p->log_n);
 	struct vec row[ROWS] __attribute__((aligned(64)));
 	struct flat scale;
@@ -382,7 +406,9 @@ void obk_ntt_tile_avx512(const struct obk_ntt_pass *p, size_t item)
 		step = 1;
 	} else {
 		block = tile >> (log_step - OBK_NTT_LANES_LOG);
-		data += (block << (p->levels + log_step)) + (tile & (((size_t)1 << (log_step - OBK_NTT_LANES_LOG)) - 1)) * OBK_NTT_LANES;
+		data += (block << (p->levels + log_step)) +
+			(tile & (((size_t)1 << (log_step - OBK_NTT_LANES_LOG)) - 1)) *
+				OBK_NTT_LANES;
 		apart = 1;
 		step = (size_t)1 << log_step;
 	}

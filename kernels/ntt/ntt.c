@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Two networks. `scatter` goes from natural to bit-reversed order: at level s there are 2^s blocks, block i multiplies its upper half by root i, then
- * (a + b, a - b). `gather` is its mirror image, from bit-reversed to natural order: (a + b, (a - b) root). Each runs with roots or with inverse
+ * Two networks. `scatter` goes from natural to bit-reversed order: at level s there are 2^s blocks,
+ * block i multiplies its upper half by root i, then (a + b, a - b). `gather` is its mirror image,
+ * from bit-reversed to natural order: (a + b, (a - b) root). Each runs with roots or with inverse
  * roots, which gives forward and inverse for both pairs of orders.
  */
 #include "kernels/ntt/lanes.h"
@@ -11,7 +12,7 @@
 #include "kernels/ntt/roots.h"
 
 #define LEAF_LOG 12 /* 128 KiB: a block that one thread finishes within its cache */
-#define PIECE 2048
+#define PIECE    2048
 
 struct run {
 	const struct obk_ntt_job *job;
@@ -33,13 +34,17 @@ static bool gathers(const struct obk_ntt_job *job)
 }
 
 /* Over all items, unless the job was stopped. */
-static void loop(struct run *r, size_t items, void (*body)(void *arg, size_t item, unsigned thread), void *arg)
+static void loop(struct run *r, size_t items, void (*body)(void *arg, size_t item, unsigned thread),
+	void *arg)
 {
 	if (!r->stopped)
 		r->stopped = !obk_pool_run_until(r->job->pool, &r->job->stop, items, body, arg);
 }
 
-/* Root i, or its inverse turned by half a circle (minus the inverse): the caller swaps a subtraction instead. i = 0: 1 both ways. */
+/*
+ * Root i, or its inverse turned by half a circle (minus the inverse): the caller swaps a
+ * subtraction instead. i = 0: 1 both ways.
+ */
 static struct obk_fr root_at(const struct run *r, size_t i)
 {
 	struct obk_fr t;
@@ -49,15 +54,20 @@ static struct obk_fr root_at(const struct run *r, size_t i)
 		i ^= ((size_t)1 << (63 - __builtin_clzll(i))) - 1;
 	if (i >> r->log_roots == 0)
 		return r->roots[i];
-	/* f adds over disjoint bits: the low part from the table, the high part by its own reversed place */
+	/*
+	 * f adds over disjoint bits: the low part from the table, the high part by its own reversed
+	 * place
+	 */
 	obk_fr_root(&t, 32);
-	turn = obk_ntt_reverse_bits((uint32_t)(i & ~(((size_t)1 << r->log_roots) - 1)), 31); /* f(i) 2^32 */
+	/* f(i) 2^32 */
+	turn = obk_ntt_reverse_bits((uint32_t)(i & ~(((size_t)1 << r->log_roots) - 1)), 31);
 	obk_fr_pow(&t, &t, &turn, 1);
 	obk_fr_mul(&t, &t, &r->roots[i & (((size_t)1 << r->log_roots) - 1)]);
 	return t;
 }
 
-static void scatter_pairs(struct obk_fr *a, struct obk_fr *b, size_t n, const struct obk_fr *w, bool one, bool swap)
+static void scatter_pairs(
+	struct obk_fr *a, struct obk_fr *b, size_t n, const struct obk_fr *w, bool one, bool swap)
 {
 	for (size_t j = 0; j < n; j++) {
 		struct obk_fr t = b[j], u = a[j];
@@ -74,7 +84,8 @@ static void scatter_pairs(struct obk_fr *a, struct obk_fr *b, size_t n, const st
 	}
 }
 
-static void gather_pairs(struct obk_fr *a, struct obk_fr *b, size_t n, const struct obk_fr *w, bool one, bool swap)
+static void gather_pairs(
+	struct obk_fr *a, struct obk_fr *b, size_t n, const struct obk_fr *w, bool one, bool swap)
 {
 	for (size_t j = 0; j < n; j++) {
 		struct obk_fr t = b[j], u = a[j];
@@ -96,7 +107,8 @@ static size_t half_of(const struct run *r, unsigned level)
 }
 
 /* A part [from, from + n) of the upper half of block i. */
-static void block_part(const struct run *r, struct obk_fr *data, unsigned level, size_t i, size_t from, size_t n, const struct obk_fr *w, bool gather)
+static void block_part(const struct run *r, struct obk_fr *data, unsigned level, size_t i,
+	size_t from, size_t n, const struct obk_fr *w, bool gather)
 {
 	size_t half = half_of(r, level);
 	struct obk_fr *a = data + 2 * half * i + from;
@@ -107,7 +119,9 @@ static void block_part(const struct run *r, struct obk_fr *data, unsigned level,
 		scatter_pairs(a, a + half, n, w, i == 0, r->inverse && i);
 }
 
-/* Levels [from, log_n) of the part of the network that stays inside block `block` of level `from`. */
+/*
+ * Levels [from, log_n) of the part of the network that stays inside block `block` of level `from`.
+ */
 static void leaf(const struct run *r, struct obk_fr *data, unsigned from, size_t block, bool gather)
 {
 	unsigned levels = r->job->log_n - from;
@@ -118,10 +132,19 @@ static void leaf(const struct run *r, struct obk_fr *data, unsigned from, size_t
 		struct obk_fr high = obk_fr_one;
 		bool beyond = (first + blocks - 1) >> r->log_roots != 0;
 
-		/* beyond the table: the high bits are the same for all blocks here unless there are more blocks than entries, which LEAF_LOG rules out */
+		/*
+		 * beyond the table: the high bits are the same for all blocks here unless there are
+		 * more blocks than entries, which LEAF_LOG rules out
+		 */
 		if (beyond) {
 			size_t mask = ((size_t)1 << r->log_roots) - 1;
-			struct obk_fr low = r->roots[(r->inverse ? (first ^ (((size_t)1 << (63 - __builtin_clzll(first))) - 1)) : first) & mask];
+			struct obk_fr low =
+				r->roots[(r->inverse ? (first ^
+							       (((size_t)1 << (63 -
+									 __builtin_clzll(first))) -
+								       1))
+						     : first) &
+					mask];
 
 			high = root_at(r, first);
 			obk_fr_inv(&low, &low);
@@ -161,7 +184,8 @@ static void leaf_body(void *arg, size_t item, unsigned thread)
 static void level_body(void *arg, size_t item, unsigned thread)
 {
 	const struct run *r = arg;
-	size_t half = half_of(r, r->level), pieces = half / PIECE, i = item / pieces % ((size_t)1 << r->level);
+	size_t half = half_of(r, r->level), pieces = half / PIECE,
+	       i = item / pieces % ((size_t)1 << r->level);
 	struct obk_fr *data = r->data + ((item / pieces >> r->level) << r->job->log_n);
 	bool gather = gathers(r->job);
 	struct obk_fr w = root_at(r, i);
@@ -191,7 +215,8 @@ static void scale_reversed(const struct run *r, struct obk_fr *x, size_t first, 
 static void scale_body(void *arg, size_t item, unsigned thread)
 {
 	const struct run *r = arg;
-	size_t n = (size_t)1 << r->job->log_n, count = n < PIECE ? n : PIECE, pieces = n / count, first = item % pieces * count;
+	size_t n = (size_t)1 << r->job->log_n, count = n < PIECE ? n : PIECE, pieces = n / count,
+	       first = item % pieces * count;
 	struct obk_fr *x = r->data + item * count, t;
 
 	(void)thread;
@@ -233,7 +258,8 @@ static void network(struct run *r)
 		loop(r, r->job->batch << top, leaf_body, r);
 	for (unsigned l = 0; l < top; l++) {
 		r->level = gather ? top - 1 - l : l;
-		loop(r, r->job->batch * (((size_t)1 << (r->job->log_n - 1)) / PIECE), level_body, r);
+		loop(r, r->job->batch * (((size_t)1 << (r->job->log_n - 1)) / PIECE), level_body,
+			r);
 	}
 	if (!gather)
 		loop(r, r->job->batch << top, leaf_body, r);
@@ -253,50 +279,66 @@ static void tile_body(void *arg, size_t item, unsigned thread)
 }
 
 /*
- * The network by tiles, in as few passes over the data as tiles are deep, and `by` with it unless that is one. False: this processor or size has no tiles;
- * nothing was done.
+ * The network by tiles, in as few passes over the data as tiles are deep, and `by` with it unless
+ * that is one. False: this processor or size has no tiles; nothing was done.
  */
 static bool tile_network(struct run *r, const struct obk_fr *by)
 {
-	unsigned log_n = r->job->log_n, passes = (log_n + OBK_NTT_TILE_MAX_LEVELS - 1) / OBK_NTT_TILE_MAX_LEVELS, done = 0;
+	unsigned log_n = r->job->log_n,
+		 passes = (log_n + OBK_NTT_TILE_MAX_LEVELS - 1) / OBK_NTT_TILE_MAX_LEVELS, done = 0;
 	struct tiles t = { .tile = obk_ntt_tile_choose() };
 	struct obk_fr to_lanes, scale;
 
 	if (!t.tile || log_n < 2 * OBK_NTT_TILE_MIN_LEVELS)
 		return false;
 	passes = passes < 2 ? 2 : passes;
-	t.pass = (struct obk_ntt_pass){ .data = r->data, .log_n = log_n, .gather = gathers(r->job), .inverse = r->inverse, .log_roots = r->log_roots,
+	t.pass = (struct obk_ntt_pass){ .data = r->data,
+		.log_n = log_n,
+		.gather = gathers(r->job),
+		.inverse = r->inverse,
+		.log_roots = r->log_roots,
 		.roots = obk_roots_get_lanes(r->log_roots) };
 	obk_fr_from_plain(&to_lanes, (uint64_t[4]){ OBK_ROOTS_TO_LANES });
 	obk_fr_mul(&scale, by, &to_lanes);
 	for (unsigned i = 0; i < passes; i++) {
-		/* the levels in even shares, the first passes taking what is left over; a gather runs from the last level up */
+		/*
+		 * the levels in even shares, the first passes taking what is left over; a gather
+		 * runs from the last level up
+		 */
 		unsigned which = t.pass.gather ? passes - 1 - i : i;
 
-		t.pass.level = which * (log_n / passes) + (which < log_n % passes ? which : log_n % passes);
+		t.pass.level = which * (log_n / passes) +
+			(which < log_n % passes ? which : log_n % passes);
 		t.pass.levels = log_n / passes + (which < log_n % passes);
 		done += t.pass.levels;
 		t.pass.scale = done == log_n && !obk_fr_equal(by, &obk_fr_one) ? &scale : NULL;
-		loop(r, r->job->batch << (log_n - t.pass.levels - OBK_NTT_LANES_LOG), tile_body, &t);
+		loop(r, r->job->batch << (log_n - t.pass.levels - OBK_NTT_LANES_LOG), tile_body,
+			&t);
 	}
 	return true;
 }
 
-static enum ob_err check(const struct obk_ntt_job *job, const struct obk_fr *data, struct obk_fault *fault)
+static enum ob_err check(
+	const struct obk_ntt_job *job, const struct obk_fr *data, struct obk_fault *fault)
 {
 	if (!job)
 		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "there is no job");
 	if (job->log_n > OBK_NTT_MAX_LOG_N)
-		return obk_fault_set(fault, OB_ERR_LIMIT, OBK_FAULT_NO_ITEM, "a transform of 2^%u elements is beyond the largest, 2^%u", job->log_n,
+		return obk_fault_set(fault, OB_ERR_LIMIT, OBK_FAULT_NO_ITEM,
+			"a transform of 2^%u elements is beyond the largest, 2^%u", job->log_n,
 			OBK_NTT_MAX_LOG_N);
 	if (job->batch > OBK_NTT_MAX_BATCH >> job->log_n)
-		return obk_fault_set(fault, OB_ERR_LIMIT, OBK_FAULT_NO_ITEM, "%zu transforms of 2^%u elements are more than %zu elements: split the batch",
+		return obk_fault_set(fault, OB_ERR_LIMIT, OBK_FAULT_NO_ITEM,
+			"%zu transforms of 2^%u elements are more than %zu elements: split the "
+			"batch",
 			job->batch, job->log_n, OBK_NTT_MAX_BATCH);
 	if ((unsigned)job->direction > OBK_NTT_INVERSE || (unsigned)job->order > OBK_NTT_RR)
-		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "the direction %u or the order %u is none of the named ones",
+		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM,
+			"the direction %u or the order %u is none of the named ones",
 			(unsigned)job->direction, (unsigned)job->order);
 	if (job->coset && obk_fr_is_zero(job->coset))
-		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "the shift of the coset is zero; give any other element");
+		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM,
+			"the shift of the coset is zero; give any other element");
 	if (job->batch && !data)
 		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "there is no data");
 	return OB_ERR_NONE;
@@ -337,14 +379,18 @@ enum ob_err obk_ntt_run(const struct obk_ntt_job *job, struct obk_fr *data, stru
 	r.roots = obk_roots_get(r.log_roots);
 	if (!r.roots || (obk_ntt_tile_choose() && !obk_roots_get_lanes(r.log_roots)))
 		return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM,
-			"no memory for 2^%u roots of unity: free some, or allow the process more", r.log_roots);
+			"no memory for 2^%u roots of unity: free some, or allow the process more",
+			r.log_roots);
 	if (before)
 		scale(&r, &obk_fr_one, &shift, gathers(job));
 	transform(&r, after ? &obk_fr_one : &by);
 	/* a network turns the order round: NN and RR want it back */
 	if (!r.stopped && (job->order == OBK_NTT_NN || job->order == OBK_NTT_RR))
-		r.stopped = !obk_ntt_reverse_batch(data, job->log_n, job->batch, job->pool, &job->stop);
+		r.stopped =
+			!obk_ntt_reverse_batch(data, job->log_n, job->batch, job->pool, &job->stop);
 	if (after)
 		scale(&r, &by, &shift, job->order == OBK_NTT_NR || job->order == OBK_NTT_RR);
-	return r.stopped ? obk_fault_set(fault, OB_ERR_CANCELLED, OBK_FAULT_NO_ITEM, "the transform was stopped") : OB_ERR_NONE;
+	return r.stopped ? obk_fault_set(fault, OB_ERR_CANCELLED, OBK_FAULT_NO_ITEM,
+				   "the transform was stopped")
+			 : OB_ERR_NONE;
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The permutation by reversed indices. Done element by element it misses the cache with every access, and strides of powers of two make the few lines
- * of a cache set fight; so squares of 16 rows and 16 neighbours are copied out, turned, and copied back: an index is (high | middle | low) with 4 bits at both
- * ends, and the square `middle` trades places with the square of middle reversed.
+ * The permutation by reversed indices. Done element by element it misses the cache with every
+ * access, and strides of powers of two make the few lines of a cache set fight; so squares of 16
+ * rows and 16 neighbours are copied out, turned, and copied back: an index is (high | middle | low)
+ * with 4 bits at both ends, and the square `middle` trades places with the square of middle
+ * reversed.
  */
 #include <string.h>
 
@@ -11,7 +13,7 @@
 #include "kernels/ntt/reverse.h"
 
 #define SIDE_LOG 4
-#define SIDE (1 << SIDE_LOG)
+#define SIDE     (1 << SIDE_LOG)
 
 static const unsigned char turned[SIDE] = { 0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15 };
 
@@ -41,8 +43,11 @@ static void square_body(void *arg, size_t item, unsigned thread)
 {
 	const struct reversal *r = arg;
 	unsigned middle = r->log_n - 2 * SIDE_LOG;
-	size_t m = item & (((size_t)1 << middle) - 1), other = obk_ntt_reverse_bits((uint32_t)m, middle), step = (size_t)1 << (r->log_n - SIDE_LOG);
-	struct obk_fr *data = r->data + ((item >> middle) << r->log_n), mine[SIDE][SIDE], theirs[SIDE][SIDE];
+	size_t m = item & (((size_t)1 << middle) - 1),
+	       other = obk_ntt_reverse_bits((uint32_t)m, middle),
+	       step = (size_t)1 << (r->log_n - SIDE_LOG);
+	struct obk_fr *data = r->data + ((item >> middle) << r->log_n), mine[SIDE][SIDE],
+		      theirs[SIDE][SIDE];
 
 	(void)thread;
 	if (m > other)
@@ -73,7 +78,8 @@ static void small_body(void *arg, size_t item, unsigned thread)
 	}
 }
 
-bool obk_ntt_reverse_batch(struct obk_fr *data, unsigned log_n, size_t batch, struct obk_pool *pool, const struct obk_stop *stop)
+bool obk_ntt_reverse_batch(struct obk_fr *data, unsigned log_n, size_t batch, struct obk_pool *pool,
+	const struct obk_stop *stop)
 {
 	struct reversal r = { .data = data, .log_n = log_n };
 

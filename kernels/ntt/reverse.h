@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Many transforms' elements by reversed indices, for ntt.c. The caller owns the data and shares the pool. */
+/*
+ * Many transforms' elements by reversed indices, for ntt.c. The caller owns the data and shares the
+ * pool.
+ */
 #ifndef OBK_NTT_REVERSE_H
 #define OBK_NTT_REVERSE_H
 
@@ -8,6 +11,7 @@
 #include "kernels/pool/pool.h"
 
 /* False: stop said so, and some elements are where they were. */
-bool obk_ntt_reverse_batch(struct obk_fr *data, unsigned log_n, size_t batch, struct obk_pool *pool, const struct obk_stop *stop);
+bool obk_ntt_reverse_batch(struct obk_fr *data, unsigned log_n, size_t batch, struct obk_pool *pool,
+	const struct obk_stop *stop);
 
 #endif

@@ -6,7 +6,10 @@
 
 #include "kernels/ntt/roots.h"
 
-/* Slices are made on demand and never move: slice 0 has 2^FIRST_LOG entries; a longer table is a new one, shorter ones stay valid. */
+/*
+ * Slices are made on demand and never move: slice 0 has 2^FIRST_LOG entries; a longer table is a
+ * new one, shorter ones stay valid.
+ */
 #define FIRST_LOG 12
 
 static _Atomic(struct obk_fr *) tables[OBK_ROOTS_MAX_LOG + 1];
@@ -41,10 +44,13 @@ static struct obk_fr *make_lanes(unsigned log_entries)
 	return t;
 }
 
-static const struct obk_fr *get(_Atomic(struct obk_fr *) *all, pthread_mutex_t *guard, unsigned log_entries, struct obk_fr *(*make_table)(unsigned))
+static const struct obk_fr *get(_Atomic(struct obk_fr *) *all, pthread_mutex_t *guard,
+	unsigned log_entries, struct obk_fr *(*make_table)(unsigned))
 {
 	/* Three sizes only, so that all tables together stay below twice the largest. */
-	unsigned size = log_entries <= FIRST_LOG ? FIRST_LOG : log_entries <= 16 ? 16 : OBK_ROOTS_MAX_LOG;
+	unsigned size = log_entries <= FIRST_LOG ? FIRST_LOG
+		: log_entries <= 16              ? 16
+						 : OBK_ROOTS_MAX_LOG;
 	struct obk_fr *t = atomic_load_explicit(&all[size], memory_order_acquire);
 
 	if (t)
@@ -53,7 +59,8 @@ static const struct obk_fr *get(_Atomic(struct obk_fr *) *all, pthread_mutex_t *
 	t = atomic_load_explicit(&all[size], memory_order_relaxed);
 	if (!t) {
 		t = make_table(size);
-		atomic_store_explicit(&all[size], t, memory_order_release); /* pairs with the acquire above: entries before the pointer */
+		/* pairs with the acquire above: entries before the pointer */
+		atomic_store_explicit(&all[size], t, memory_order_release);
 	}
 	pthread_mutex_unlock(guard);
 	return t;

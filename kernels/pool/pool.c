@@ -9,20 +9,20 @@
 #include "kernels/pool/pool.h"
 
 struct obk_pool {
-	pthread_mutex_t turn;  /* held by the caller whose loop runs */
-	pthread_mutex_t lock;  /* guards what follows down to `until` */
-	pthread_cond_t work;   /* a new loop, or stop */
-	pthread_cond_t done;   /* `busy` fell to 0 */
-	unsigned threads;      /* with the caller */
-	unsigned started;      /* threads made so far */
-	unsigned busy;         /* made threads that have not finished the loop */
-	unsigned long round;   /* counts loops */
+	pthread_mutex_t turn; /* held by the caller whose loop runs */
+	pthread_mutex_t lock; /* guards what follows down to `until` */
+	pthread_cond_t work;  /* a new loop, or stop */
+	pthread_cond_t done;  /* `busy` fell to 0 */
+	unsigned threads;     /* with the caller */
+	unsigned started;     /* threads made so far */
+	unsigned busy;        /* made threads that have not finished the loop */
+	unsigned long round;  /* counts loops */
 	bool stop;
 	void (*body)(void *arg, size_t item, unsigned thread);
 	void *arg;
 	size_t items;
 	const struct obk_stop *until;
-	_Atomic size_t next;   /* relaxed: only hands out numbers; the lock orders the data */
+	_Atomic size_t next; /* relaxed: only hands out numbers; the lock orders the data */
 	struct worker {
 		struct obk_pool *pool;
 		pthread_t thread;
@@ -122,17 +122,21 @@ unsigned obk_pool_threads(const struct obk_pool *pool)
 	return pool ? pool->threads : 1;
 }
 
-void obk_pool_run(struct obk_pool *pool, size_t items, void (*body)(void *arg, size_t item, unsigned thread), void *arg)
+void obk_pool_run(struct obk_pool *pool, size_t items,
+	void (*body)(void *arg, size_t item, unsigned thread), void *arg)
 {
 	static const struct obk_stop never;
 
 	obk_pool_run_until(pool, &never, items, body, arg);
 }
 
-bool obk_pool_run_until(struct obk_pool *pool, const struct obk_stop *stop, size_t items, void (*body)(void *arg, size_t item, unsigned thread), void *arg)
+bool obk_pool_run_until(struct obk_pool *pool, const struct obk_stop *stop, size_t items,
+	void (*body)(void *arg, size_t item, unsigned thread), void *arg)
 {
 	if (!pool || pool->started == 0 || items < 2) {
-		/* Alone; with a pool the turn still keeps two callers from being thread 0 at once. */
+		/*
+		 * Alone; with a pool the turn still keeps two callers from being thread 0 at once.
+		 */
 		if (pool)
 			pthread_mutex_lock(&pool->turn);
 		for (size_t i = 0; i < items && !obk_stopped(stop); i++)

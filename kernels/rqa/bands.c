@@ -7,13 +7,17 @@
 #include "kernels/rqa/bands.h"
 
 #define SLOTS_MORE 2u        /* bands that may wait for a slower one, beside one a thread */
-#define LOOK_NS 50000000l    /* between two looks at the watch */
+#define LOOK_NS    50000000l /* between two looks at the watch */
 
-/* A line so far: whether the run from its first cell has ended, that run's length, and the length of the run that is open. Nothing yet: 0. */
-#define ENDED ((uint64_t)1 << 63)
+/*
+ * A line so far: whether the run from its first cell has ended, that run's length, and the length
+ * of the run that is open. Nothing yet: 0.
+ */
+#define ENDED    ((uint64_t)1 << 63)
 #define RUN_BITS 32
 
-int obk_rqa_bands_init(struct obk_rqa_bands *bands, struct obk_rqa_counts *counts, uint64_t width, unsigned threads)
+int obk_rqa_bands_init(struct obk_rqa_bands *bands, struct obk_rqa_counts *counts, uint64_t width,
+	unsigned threads)
 {
 	uint64_t n = counts->n1;
 	bool good;
@@ -63,7 +67,8 @@ void obk_rqa_bands_fini(struct obk_rqa_bands *bands)
 	memset(bands, 0, sizeof *bands);
 }
 
-struct obk_rqa_band *obk_rqa_bands_claim(struct obk_rqa_bands *bands, uint64_t index, struct obk_rqa_watch *watch)
+struct obk_rqa_band *obk_rqa_bands_claim(
+	struct obk_rqa_bands *bands, uint64_t index, struct obk_rqa_watch *watch)
 {
 	struct obk_rqa_band *band = &bands->slot[index % bands->slots];
 	bool stopped;
@@ -87,9 +92,11 @@ struct obk_rqa_band *obk_rqa_bands_claim(struct obk_rqa_bands *bands, uint64_t i
 	return band;
 }
 
-static void line_add(struct obk_rqa_bands *bands, const struct obk_rqa_band *band, uint64_t line, uint64_t width, bool open)
+static void line_add(struct obk_rqa_bands *bands, const struct obk_rqa_band *band, uint64_t line,
+	uint64_t width, bool open)
 {
-	uint64_t so_far = obk_rqa_hist_get(&bands->counts->line, line), run = so_far & (((uint64_t)1 << RUN_BITS) - 1);
+	uint64_t so_far = obk_rqa_hist_get(&bands->counts->line, line),
+		 run = so_far & (((uint64_t)1 << RUN_BITS) - 1);
 
 	if (open && band->start[line] == OBK_RQA_HEAD) {
 		so_far += width;
@@ -103,20 +110,24 @@ static void line_add(struct obk_rqa_bands *bands, const struct obk_rqa_band *ban
 			obk_rqa_hist_add(&bands->counts->vertical, run, 1);
 		so_far = (so_far >> RUN_BITS << RUN_BITS) | tail;
 	}
-	atomic_store_explicit(&bands->counts->line.count[line], so_far, memory_order_relaxed); /* under the lock */
+	/* under the lock */
+	atomic_store_explicit(&bands->counts->line.count[line], so_far, memory_order_relaxed);
 }
 
 static void band_add(struct obk_rqa_bands *bands, const struct obk_rqa_band *band, uint64_t index)
 {
-	uint64_t n = bands->lines, first = index * bands->width, last = first + bands->width < n ? first + bands->width : n;
+	uint64_t n = bands->lines, first = index * bands->width,
+		 last = first + bands->width < n ? first + bands->width : n;
 
 	for (uint64_t i = 0; i < n - first; i++)
-		line_add(bands, band, i, (last < n - i ? last : n - i) - first, band->tail[i / 64] >> (i & 63) & 1);
+		line_add(bands, band, i, (last < n - i ? last : n - i) - first,
+			band->tail[i / 64] >> (i & 63) & 1);
 	/* The column j leaves the band at the cell (j - last + 1, j), or at the border. */
 	for (uint64_t j = first; j < n; j++) {
 		uint64_t i = j - last + 1;
 
-		line_add(bands, band, n + j, last - first, j >= last && band->tail[i / 64] >> (i & 63) & 1);
+		line_add(bands, band, n + j, last - first,
+			j >= last && band->tail[i / 64] >> (i & 63) & 1);
 	}
 }
 
@@ -150,13 +161,15 @@ void obk_rqa_bands_end(struct obk_rqa_bands *bands)
 	uint64_t n = bands->lines;
 
 	for (uint64_t i = 0; i < n; i++) {
-		uint64_t below = line_first(bands, i), above = line_first(bands, n + i), value = obk_rqa_hist_get(&bands->counts->line, i);
+		uint64_t below = line_first(bands, i), above = line_first(bands, n + i),
+			 value = obk_rqa_hist_get(&bands->counts->line, i);
 
 		/* Both have the cell (i, i). */
 		if (below)
 			obk_rqa_hist_add(&bands->counts->vertical, below + above - 1, 1);
 		if (value & ENDED && value << RUN_BITS)
-			obk_rqa_hist_add(&bands->counts->vertical, value & (((uint64_t)1 << RUN_BITS) - 1), 1);
+			obk_rqa_hist_add(&bands->counts->vertical,
+				value & (((uint64_t)1 << RUN_BITS) - 1), 1);
 	}
 	bands->counts->open_last = line_first(bands, 2 * n - 1);
 }

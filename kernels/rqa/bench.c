@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obk-rqa-bench --help: on a GPU (bench_gpu.c).
- * obk-rqa-bench [threads [singles|sweeps [NAME [RUNS]]]]: cells per second of one series on each instruction set, and the sweep of 10,200 combinations over
- * 310 gaze-like series. Cells are those of one triangle. Medians of several runs, by the clock and by the processor's time, which differ on a busy machine;
- * the series are synthetic, of the lengths that one published data set of gaze recordings has. NAME: those sweeps alone whose name it is a part of.
+ * obk-rqa-bench --help: on a GPU (bench_gpu.c). obk-rqa-bench [threads [singles|sweeps [NAME
+ * [RUNS]]]]: cells per second of one series on each instruction set, and the sweep of 10,200
+ * combinations over 310 gaze-like series. Cells are those of one triangle. Medians of several runs,
+ * by the clock and by the processor's time, which differ on a busy machine; the series are
+ * synthetic, of the lengths that one published data set of gaze recordings has. NAME: those sweeps
+ * alone whose name it is a part of.
  */
 #include <math.h>
 #include <stdio.h>
@@ -63,7 +65,8 @@ void bench_rossler(double *data, unsigned n)
 	}
 }
 
-static void single(const char *name, const double *data, unsigned n, int isa, int precision, uint32_t want, unsigned threads, double radius)
+static void single(const char *name, const double *data, unsigned n, int isa, int precision,
+	uint32_t want, unsigned threads, double radius)
 {
 	struct obk_rqa_series x = { .name = "series", .data = data, .length = n, .channels = 1 };
 	struct obk_rqa_control control = { .threads = threads, .isa = isa };
@@ -90,8 +93,10 @@ static void single(const char *name, const double *data, unsigned n, int isa, in
 	qsort(times, RUNS, sizeof *times, bench_compare);
 	qsort(busy, RUNS, sizeof *busy, bench_compare);
 	cells = 0.5 * (n - 12.) * (n - 12.);
-	printf("%-28s N %6u  RR %.3f  clock: median %9.3f ms, best %6.2f e9 cells/s; processor: median %9.3f ms, %6.2f e9 cells/s, best %6.2f\n", name, n,
-	       v[OBK_RQA_RR], times[RUNS / 2] * 1e3, cells / times[0] * 1e-9, busy[RUNS / 2] * 1e3, cells / busy[RUNS / 2] * 1e-9, cells / busy[0] * 1e-9);
+	printf("%-28s N %6u  RR %.3f  clock: median %9.3f ms, best %6.2f e9 cells/s; processor: "
+	       "median %9.3f ms, %6.2f e9 cells/s, best %6.2f\n",
+		name, n, v[OBK_RQA_RR], times[RUNS / 2] * 1e3, cells / times[0] * 1e-9,
+		busy[RUNS / 2] * 1e3, cells / busy[RUNS / 2] * 1e-9, cells / busy[0] * 1e-9);
 }
 
 static void singles(unsigned threads)
@@ -104,23 +109,29 @@ static void singles(unsigned threads)
 	for (unsigned t = 0; t < 5000; t++)
 		noise[t] = uniform();
 	for (int isa = OBK_RQA_ISA_C; isa <= OBK_RQA_ISA_AVX512; isa++)
-		for (int precision = OBK_RQA_PRECISION_F32; precision >= OBK_RQA_PRECISION_F64; precision--)
+		for (int precision = OBK_RQA_PRECISION_F32; precision >= OBK_RQA_PRECISION_F64;
+			precision--)
 			for (unsigned n = 5000; n <= 20000; n *= 4) {
-				snprintf(name, sizeof name, "diagonals %s %s", isas[isa], precision == OBK_RQA_PRECISION_F32 ? "fp32" : "fp64");
+				snprintf(name, sizeof name, "diagonals %s %s", isas[isa],
+					precision == OBK_RQA_PRECISION_F32 ? "fp32" : "fp64");
 				single(name, data, n, isa, precision, 0, threads, 1.2);
 			}
-	single("and verticals, best, fp32", data, 20000, 0, OBK_RQA_PRECISION_F32, OBK_RQA_WANT_VERTICAL, threads, 1.2);
-	single("and verticals, best, fp64", data, 20000, 0, OBK_RQA_PRECISION_F64, OBK_RQA_WANT_VERTICAL, threads, 1.2);
+	single("and verticals, best, fp32", data, 20000, 0, OBK_RQA_PRECISION_F32,
+		OBK_RQA_WANT_VERTICAL, threads, 1.2);
+	single("and verticals, best, fp64", data, 20000, 0, OBK_RQA_PRECISION_F64,
+		OBK_RQA_WANT_VERTICAL, threads, 1.2);
 	single("noise, dense, best, fp32", noise, 5000, 0, OBK_RQA_PRECISION_F32, 0, threads, 0.9);
 }
 
 /* Lengths between low and high, half of them below the median, bent so that few are long. */
-static void lengths_make(unsigned *lengths, unsigned count, double low, double median, double high, double bend)
+static void lengths_make(
+	unsigned *lengths, unsigned count, double low, double median, double high, double bend)
 {
 	for (unsigned i = 0; i < count; i++) {
 		double q = (i + 0.5) / count;
 
-		lengths[i] = (unsigned)(q < 0.5 ? low + (median - low) * pow(2 * q, 0.7) : median + (high - median) * pow(2 * q - 1, bend));
+		lengths[i] = (unsigned)(q < 0.5 ? low + (median - low) * pow(2 * q, 0.7)
+						: median + (high - median) * pow(2 * q - 1, bend));
 	}
 	lengths[0] = (unsigned)low;
 	lengths[count - 1] = (unsigned)high;
@@ -156,15 +167,20 @@ static int rows_count(void *arg, const struct obk_rqa_row *rows, uint32_t count)
 	return 0;
 }
 
-static void sweep(const char *name, const struct obk_rqa_series *series, unsigned count, uint32_t want, int precision, unsigned threads, unsigned runs)
+static void sweep(const char *name, const struct obk_rqa_series *series, unsigned count,
+	uint32_t want, int precision, unsigned threads, unsigned runs)
 {
 	static const uint32_t steps[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 }, lmins[] = { 2, 3 };
 	static const struct obk_rqa_mode modes[] = {
 		{ .name = "1D-x", .channel_count = 1, .channels = { 0 }, .norm = OBK_RQA_NORM_L1 },
-		{ .name = "2D-xy", .channel_count = 2, .channels = { 0, 1 }, .norm = OBK_RQA_NORM_L2 },
+		{ .name = "2D-xy",
+			.channel_count = 2,
+			.channels = { 0, 1 },
+			.norm = OBK_RQA_NORM_L2 },
 	};
 	double radii[51], times[RUNS], busy[RUNS];
-	struct obk_rqa_grid grid = { steps, steps, lmins, radii, 10, 10, obk_rqa_range(0.05, 0.1, 0.001, 3, radii, 51), 2, modes, 2 };
+	struct obk_rqa_grid grid = { steps, steps, lmins, radii, 10, 10,
+		obk_rqa_range(0.05, 0.1, 0.001, 3, radii, 51), 2, modes, 2 };
 	struct obk_rqa_options o;
 	struct obk_rqa_error error;
 	uint64_t counts[2] = { 0, 0 };
@@ -187,12 +203,14 @@ static void sweep(const char *name, const struct obk_rqa_series *series, unsigne
 	}
 	qsort(times, runs, sizeof *times, bench_compare);
 	qsort(busy, runs, sizeof *busy, bench_compare);
-	printf("%-28s %u series, %llu rows, %llu failed  clock: median %.2f s, best %.2f s; processor: median %.2f s, best %.2f s\n", name,
-	       count, (unsigned long long)(counts[0] + counts[1]), (unsigned long long)counts[0], times[runs / 2], times[0], busy[runs / 2],
-	       busy[0]);
+	printf("%-28s %u series, %llu rows, %llu failed  clock: median %.2f s, best %.2f s; "
+	       "processor: median %.2f s, best %.2f s\n",
+		name, count, (unsigned long long)(counts[0] + counts[1]),
+		(unsigned long long)counts[0], times[runs / 2], times[0], busy[runs / 2], busy[0]);
 }
 
-static void sweeps(const struct obk_rqa_series *series, double squares, unsigned threads, const char *name, unsigned runs)
+static void sweeps(const struct obk_rqa_series *series, double squares, unsigned threads,
+	const char *name, unsigned runs)
 {
 	static const struct {
 		const char *name;
@@ -206,16 +224,23 @@ static void sweeps(const struct obk_rqa_series *series, double squares, unsigned
 		{ "and verticals, fp32", OBK_RQA_WANT_VERTICAL, OBK_RQA_PRECISION_F32, 1 },
 	};
 
-	printf("sweep of m 1-10, tau 1-10, 51 radii, lmin 2-3, 1D-x and 2D-xy; sum of N squared %.3g; threads %u (0: all cores)\n", squares, threads);
+	printf("sweep of m 1-10, tau 1-10, 51 radii, lmin 2-3, 1D-x and 2D-xy; sum of N squared "
+	       "%.3g; threads %u (0: all cores)\n",
+		squares, threads);
 	for (unsigned i = 0; i < sizeof list / sizeof *list; i++)
 		if (!name || strstr(list[i].name, name))
-			sweep(list[i].name, series, BENCH_SERIES, list[i].want, list[i].precision, threads, !runs ? list[i].runs : runs < RUNS ? runs : RUNS);
+			sweep(list[i].name, series, BENCH_SERIES, list[i].want, list[i].precision,
+				threads,
+				!runs                 ? list[i].runs
+					: runs < RUNS ? runs
+						      : RUNS);
 }
 
 int main(int argc, char **argv)
 {
 	static struct obk_rqa_series series[BENCH_SERIES];
-	unsigned lengths[BENCH_SERIES], threads = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 0;
+	unsigned lengths[BENCH_SERIES],
+		threads = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 0;
 	double squares = 0;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -228,7 +253,9 @@ int main(int argc, char **argv)
 		if (!data)
 			return 1;
 		bench_gaze(data, lengths[s]);
-		series[s] = (struct obk_rqa_series){ .name = "gaze", .data = data, .length = lengths[s], .channels = 2 };
+		series[s] = (struct obk_rqa_series){
+			.name = "gaze", .data = data, .length = lengths[s], .channels = 2
+		};
 		squares += (double)lengths[s] * lengths[s];
 	}
 	if (argc < 3 || strcmp(argv[2], "singles") == 0) {
@@ -236,7 +263,8 @@ int main(int argc, char **argv)
 		singles(1);
 	}
 	if (argc < 3 || strcmp(argv[2], "sweeps") == 0)
-		sweeps(series, squares, threads, argc > 3 ? argv[3] : NULL, argc > 4 ? (unsigned)strtoul(argv[4], NULL, 10) : 0);
+		sweeps(series, squares, threads, argc > 3 ? argv[3] : NULL,
+			argc > 4 ? (unsigned)strtoul(argv[4], NULL, 10) : 0);
 	for (unsigned s = 0; s < BENCH_SERIES; s++)
 		free((void *)(uintptr_t)series[s].data);
 	return 0;

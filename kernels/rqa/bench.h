@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* What obk-rqa-bench measures on the CPU and on a GPU: synthetic series, the same each time a program asks in the same order. One thread. */
+/*
+ * What obk-rqa-bench measures on the CPU and on a GPU: synthetic series, the same each time a
+ * program asks in the same order. One thread.
+ */
 #ifndef OBK_RQA_BENCH_H
 #define OBK_RQA_BENCH_H
 
-#define BENCH_SERIES 310 /* gaze recordings */
+#define BENCH_SERIES  310 /* gaze recordings */
 #define BENCH_LONGEST 3260
 
 double bench_seconds(void);

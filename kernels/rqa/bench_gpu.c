@@ -10,20 +10,23 @@
 #include "kernels/rqa/rqa.h"
 
 #define RUNS_MOST 99
-#define CHECKED 20000u /* samples up to which the measures are compared with the CPU's */
+#define CHECKED   20000u /* samples up to which the measures are compared with the CPU's */
 
-static const char usage[] =
-	"obk-rqa-bench --device gpu [--driver PATH] [--gpu N] [--runs N] [--divide N] [--most N] [--only single|sweep]\n"
-	"Recurrence on a GPU, from the series in memory to the measures in memory: medians, beside the times to reach on an H200.\n"
-	"  --driver PATH  the CUDA driver library; libcuda.so.1\n"
-	"  --gpu N        which of its devices; 0\n"
-	"  --runs N       of each, after one to warm up; 5\n"
-	"  --divide N     all lengths by N: for a try on a slow device; 1\n"
-	"  --most N       longest single series; 1000000\n"
-	"  --only WHAT    single series, or sweeps\n"
-	"A line each: name, N, milliseconds, cells (of one triangle; of a sweep times radii) a second, target, what it must\n"
-	"beat, and 'met', 'beats' or 'misses'.\n"
-	"Series of up to 20,000 samples are compared with the CPU first. Exit code 1: a difference or a failure, 2: wrong usage.\n";
+static const char usage[] = "obk-rqa-bench --device gpu [--driver PATH] [--gpu N] [--runs N] "
+			    "[--divide N] [--most N] [--only single|sweep]\n"
+			    "Recurrence on a GPU, from the series in memory to the measures in "
+			    "memory: medians, beside the times to reach on an H200.\n"
+			    "  --driver PATH  the CUDA driver library; libcuda.so.1\n"
+			    "  --gpu N        which of its devices; 0\n"
+			    "  --runs N       of each, after one to warm up; 5\n"
+			    "  --divide N     all lengths by N: for a try on a slow device; 1\n"
+			    "  --most N       longest single series; 1000000\n"
+			    "  --only WHAT    single series, or sweeps\n"
+			    "A line each: name, N, milliseconds, cells (of one triangle; of a "
+			    "sweep times radii) a second, target, what it must\n"
+			    "beat, and 'met', 'beats' or 'misses'.\n"
+			    "Series of up to 20,000 samples are compared with the CPU first. Exit "
+			    "code 1: a difference or a failure, 2: wrong usage.\n";
 
 struct bench {
 	struct obk_gpu *gpu;
@@ -31,7 +34,8 @@ struct bench {
 	bool good;
 };
 
-static void report(struct bench *b, const char *name, unsigned n, double *times, double cells, double target, double beat)
+static void report(struct bench *b, const char *name, unsigned n, double *times, double cells,
+	double target, double beat)
 {
 	double s;
 
@@ -39,15 +43,22 @@ static void report(struct bench *b, const char *name, unsigned n, double *times,
 	s = times[b->runs / 2];
 	printf("%-34s N %8u  %12.3f ms  %9.3g cells/s", name, n, s * 1e3, cells / s);
 	if (b->divide == 1 && target > 0)
-		printf("  target %g ms, must beat %g ms: %s", target * 1e3, beat * 1e3, s <= target ? "met" : s <= beat ? "beats" : "misses");
+		printf("  target %g ms, must beat %g ms: %s", target * 1e3, beat * 1e3,
+			s <= target         ? "met"
+				: s <= beat ? "beats"
+					    : "misses");
 	printf("\n");
 }
 
 /* target and beat: seconds; 0: none. */
-static void single(struct bench *b, const char *name, const double *data, unsigned n, int precision, uint32_t want, double target, double beat)
+static void single(struct bench *b, const char *name, const double *data, unsigned n, int precision,
+	uint32_t want, double target, double beat)
 {
-	struct obk_rqa_series x = { .name = "series", .data = data, .length = n / b->divide, .channels = 1 };
-	struct obk_rqa_control control = { .device = OBK_RQA_DEVICE_CUDA, .gpu = b->gpu }, cpu = { .device = OBK_RQA_DEVICE_CPU };
+	struct obk_rqa_series x = {
+		.name = "series", .data = data, .length = n / b->divide, .channels = 1
+	};
+	struct obk_rqa_control control = { .device = OBK_RQA_DEVICE_CUDA, .gpu = b->gpu },
+			       cpu = { .device = OBK_RQA_DEVICE_CPU };
 	double times[RUNS_MOST], v[OBK_RQA_MEASURE_COUNT], w[OBK_RQA_MEASURE_COUNT], side;
 	struct obk_rqa_options o;
 	struct obk_rqa_error error = { .text = "the CPU has other measures" };
@@ -84,16 +95,19 @@ static void singles(struct bench *b)
 	static const struct {
 		unsigned n;
 		double target, beat;
-	} sizes[] = { { 5000, 30e-6, 0.2e-3 }, { 100237, 2.5e-3, 10e-3 }, { 474275, 56e-3, 0.2 }, { 1000000, 0.25, 0.8 } };
+	} sizes[] = { { 5000, 30e-6, 0.2e-3 }, { 100237, 2.5e-3, 10e-3 }, { 474275, 56e-3, 0.2 },
+		{ 1000000, 0.25, 0.8 } };
 	double *data = malloc(1000000 * sizeof *data);
 
 	if (!data)
 		return;
 	bench_rossler(data, 1000000);
 	for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-		single(b, "DET, LAM, ENTR, fp32", data, sizes[i].n, OBK_RQA_PRECISION_F32, OBK_RQA_WANT_VERTICAL, sizes[i].target, sizes[i].beat);
+		single(b, "DET, LAM, ENTR, fp32", data, sizes[i].n, OBK_RQA_PRECISION_F32,
+			OBK_RQA_WANT_VERTICAL, sizes[i].target, sizes[i].beat);
 		single(b, "DET, ENTR, fp32", data, sizes[i].n, OBK_RQA_PRECISION_F32, 0, 0, 0);
-		single(b, "DET, LAM, ENTR, fp64", data, sizes[i].n, OBK_RQA_PRECISION_F64, OBK_RQA_WANT_VERTICAL, 0, 0);
+		single(b, "DET, LAM, ENTR, fp64", data, sizes[i].n, OBK_RQA_PRECISION_F64,
+			OBK_RQA_WANT_VERTICAL, 0, 0);
 	}
 	free(data);
 }
@@ -107,14 +121,27 @@ static int rows_count(void *arg, const struct obk_rqa_row *rows, uint32_t count)
 	return 0;
 }
 
-static void sweep(struct bench *b, const char *name, const struct obk_rqa_series *series, unsigned count, int precision, double target, double beat)
+static void sweep(struct bench *b, const char *name, const struct obk_rqa_series *series,
+	unsigned count, int precision, double target, double beat)
 {
 	static const uint32_t steps[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 }, lmins[] = { 2, 3 };
-	static const struct obk_rqa_mode modes[] = { { .name = "1D-x", .channel_count = 1, .channels = { 0 }, .norm = OBK_RQA_NORM_L1 },
-						     { .name = "2D-xy", .channel_count = 2, .channels = { 0, 1 }, .norm = OBK_RQA_NORM_L2 } };
+	static const struct obk_rqa_mode modes[] = {
+		{ .name = "1D-x", .channel_count = 1, .channels = { 0 }, .norm = OBK_RQA_NORM_L1 },
+		{ .name = "2D-xy",
+			.channel_count = 2,
+			.channels = { 0, 1 },
+			.norm = OBK_RQA_NORM_L2 }
+	};
 	double radii[51], times[RUNS_MOST], cells = 0;
-	struct obk_rqa_grid grid = { .m = steps, .tau = steps, .lmin = lmins, .radius = radii, .m_count = 10, .tau_count = 10, .lmin_count = 2,
-				     .modes = modes, .mode_count = 2 };
+	struct obk_rqa_grid grid = { .m = steps,
+		.tau = steps,
+		.lmin = lmins,
+		.radius = radii,
+		.m_count = 10,
+		.tau_count = 10,
+		.lmin_count = 2,
+		.modes = modes,
+		.mode_count = 2 };
 	struct obk_rqa_options o;
 	struct obk_rqa_error error;
 	unsigned longest = 0;
@@ -129,13 +156,20 @@ static void sweep(struct bench *b, const char *name, const struct obk_rqa_series
 				if (series[s].length > m * tau) {
 					double n = (double)(series[s].length - m * tau);
 
-					cells += n * (n - 1) / 2 * grid.radius_count * grid.mode_count;
+					cells += n * (n - 1) / 2 * grid.radius_count *
+						grid.mode_count;
 				}
 	}
 	for (unsigned r = 0; r <= b->runs; r++) {
 		uint64_t counts[2] = { 0 };
-		struct obk_rqa_control control = { .device = OBK_RQA_DEVICE_CUDA, .gpu = b->gpu, .arg = counts };
-		struct obk_rqa_sweep job = { .series = series, .series_count = count, .options = &o, .grid = &grid, .rows = rows_count };
+		struct obk_rqa_control control = {
+			.device = OBK_RQA_DEVICE_CUDA, .gpu = b->gpu, .arg = counts
+		};
+		struct obk_rqa_sweep job = { .series = series,
+			.series_count = count,
+			.options = &o,
+			.grid = &grid,
+			.rows = rows_count };
 		double start = bench_seconds();
 
 		if (obk_rqa_sweep(&job, &control, &error) != OBK_RQA_OK || counts[0]) {
@@ -164,12 +198,15 @@ static void sweeps(struct bench *b)
 		if (!data)
 			return;
 		bench_gaze(data, lengths[s]);
-		one = (struct obk_rqa_series){ .name = "gaze", .data = data, .length = lengths[s] / b->divide < 46 ? 46 : lengths[s] / b->divide,
-					       .channels = 2 };
+		one = (struct obk_rqa_series){ .name = "gaze",
+			.data = data,
+			.length = lengths[s] / b->divide < 46 ? 46 : lengths[s] / b->divide,
+			.channels = 2 };
 		if (s < kept)
 			series[s] = one;
 		else
-			sweep(b, "10,200 combinations, 1 series", &one, 1, OBK_RQA_PRECISION_F64, 32e-3, 3.75);
+			sweep(b, "10,200 combinations, 1 series", &one, 1, OBK_RQA_PRECISION_F64,
+				32e-3, 3.75);
 	}
 	free(data);
 	sweep(b, "10,200 combinations, gaze", series, kept, OBK_RQA_PRECISION_F64, 0.25, 6.7);
@@ -210,7 +247,8 @@ int bench_gpu(int argc, char **argv)
 		else
 			device = "";
 	}
-	if (strcmp(device, "gpu") != 0 || b.runs < 1 || b.runs > RUNS_MOST || b.divide < 1 || b.divide > 50 || (*only && !strstr("single sweep", only)))
+	if (strcmp(device, "gpu") != 0 || b.runs < 1 || b.runs > RUNS_MOST || b.divide < 1 ||
+		b.divide > 50 || (*only && !strstr("single sweep", only)))
 		return fputs(usage, stderr), 2;
 	err = obk_gpu_driver_open(driver_path, &driver, &fault);
 	if (err == OB_ERR_NONE)
@@ -219,7 +257,8 @@ int bench_gpu(int argc, char **argv)
 		fprintf(stderr, "obk-rqa-bench: %s\n", fault.text);
 		return 1;
 	}
-	printf("%s, %u processors, driver %s\n", obk_gpu_info(b.gpu)->name, obk_gpu_info(b.gpu)->processors, driver->path);
+	printf("%s, %u processors, driver %s\n", obk_gpu_info(b.gpu)->name,
+		obk_gpu_info(b.gpu)->processors, driver->path);
 	if (strcmp(only, "sweep") != 0)
 		singles(&b);
 	if (strcmp(only, "single") != 0)

@@ -13,7 +13,7 @@
 #include "kernels/rqa/internal.h"
 
 #define REPORT_S 0.1
-#define RECENT 0.25 /* share of the time that tells the speed */
+#define RECENT   0.25 /* share of the time that tells the speed */
 
 struct obk_rqa_watch {
 	const struct obk_rqa_control *control;
@@ -37,7 +37,8 @@ static int64_t now_ns(void)
 	return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
 
-int obk_rqa_fail(struct obk_rqa_error *ret_error, int status, uint64_t item, uint64_t where, const char *format, ...)
+int obk_rqa_fail(struct obk_rqa_error *ret_error, int status, uint64_t item, uint64_t where,
+	const char *format, ...)
 {
 	va_list list;
 
@@ -58,7 +59,8 @@ unsigned obk_rqa_threads(const struct obk_rqa_control *control)
 	cpu_set_t set;
 
 	if (!threads) {
-		threads = sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+		threads =
+			sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
 		if (threads < 1)
 			threads = 1;
 	}
@@ -73,7 +75,8 @@ struct obk_rqa_watch *obk_rqa_watch_new(const struct obk_rqa_control *control)
 		return NULL;
 	watch->control = control;
 	watch->start_ns = watch->seen_ns = now_ns();
-	atomic_store_explicit(&watch->next_ns, watch->start_ns + (int64_t)(REPORT_S * 1e9), memory_order_relaxed);
+	atomic_store_explicit(
+		&watch->next_ns, watch->start_ns + (int64_t)(REPORT_S * 1e9), memory_order_relaxed);
 	pthread_mutex_init(&watch->lock, NULL);
 	return watch;
 }
@@ -101,7 +104,8 @@ void obk_rqa_watch_before(struct obk_rqa_watch *watch, uint64_t cells)
 void obk_rqa_watch_again(struct obk_rqa_watch *watch, uint64_t cells)
 {
 	pthread_mutex_lock(&watch->lock);
-	watch->seen = atomic_fetch_sub_explicit(&watch->done, cells, memory_order_relaxed) - cells; /* a count, nothing hangs on it */
+	/* a count, nothing hangs on it */
+	watch->seen = atomic_fetch_sub_explicit(&watch->done, cells, memory_order_relaxed) - cells;
 	watch->seen_ns = now_ns();
 	watch->speed = 0;
 	pthread_mutex_unlock(&watch->lock);
@@ -119,17 +123,23 @@ bool obk_rqa_watch_stopped(struct obk_rqa_watch *watch)
 	/* Relaxed: a flag without data; a late look only costs one more unit of work. */
 	if (atomic_load_explicit(&watch->stop, memory_order_relaxed))
 		return true;
-	if (watch->control && watch->control->cancel && atomic_load_explicit(watch->control->cancel, memory_order_relaxed)) {
+	if (watch->control && watch->control->cancel &&
+		atomic_load_explicit(watch->control->cancel, memory_order_relaxed)) {
 		obk_rqa_watch_stop(watch);
 		return true;
 	}
 	return false;
 }
 
-/* Cells a second, the last quarter of the time counting most: a machine's other work comes and goes. */
+/*
+ * Cells a second, the last quarter of the time counting most: a machine's other work comes and
+ * goes.
+ */
 static double speed_of(struct obk_rqa_watch *watch, int64_t now, uint64_t done)
 {
-	double elapsed = (double)(now - watch->start_ns) * 1e-9, since = (double)(now - watch->seen_ns) * 1e-9, old = exp(-since / (RECENT * elapsed));
+	double elapsed = (double)(now - watch->start_ns) * 1e-9,
+	       since = (double)(now - watch->seen_ns) * 1e-9,
+	       old = exp(-since / (RECENT * elapsed));
 
 	if (since > 0 && done > watch->seen) {
 		double rate = (double)(done - watch->seen) / since;
@@ -164,7 +174,8 @@ static void report(struct obk_rqa_watch *watch, int64_t now)
 		obk_rqa_watch_stop(watch);
 }
 
-bool obk_rqa_watch_add(struct obk_rqa_watch *watch, uint64_t cells, uint64_t rows, uint64_t failed, uint64_t skipped)
+bool obk_rqa_watch_add(struct obk_rqa_watch *watch, uint64_t cells, uint64_t rows, uint64_t failed,
+	uint64_t skipped)
 {
 	if (!watch)
 		return false;
@@ -178,10 +189,12 @@ bool obk_rqa_watch_add(struct obk_rqa_watch *watch, uint64_t cells, uint64_t row
 	if (watch->control && watch->control->progress) {
 		int64_t now = now_ns();
 
-		if (now >= atomic_load_explicit(&watch->next_ns, memory_order_relaxed) && pthread_mutex_trylock(&watch->lock) == 0) {
+		if (now >= atomic_load_explicit(&watch->next_ns, memory_order_relaxed) &&
+			pthread_mutex_trylock(&watch->lock) == 0) {
 			if (now >= atomic_load_explicit(&watch->next_ns, memory_order_relaxed)) {
 				report(watch, now);
-				atomic_store_explicit(&watch->next_ns, now_ns() + (int64_t)(REPORT_S * 1e9), memory_order_relaxed);
+				atomic_store_explicit(&watch->next_ns,
+					now_ns() + (int64_t)(REPORT_S * 1e9), memory_order_relaxed);
 			}
 			pthread_mutex_unlock(&watch->lock);
 		}
@@ -230,7 +243,8 @@ static void *member_run(void *arg)
 	return NULL;
 }
 
-void obk_rqa_each(struct obk_rqa_watch *watch, unsigned threads, uint64_t first, uint64_t last, obk_rqa_unit_fn *fn, void *arg)
+void obk_rqa_each(struct obk_rqa_watch *watch, unsigned threads, uint64_t first, uint64_t last,
+	obk_rqa_unit_fn *fn, void *arg)
 {
 	struct crew crew = { .watch = watch, .last = last, .fn = fn, .arg = arg };
 	struct member members[OBK_RQA_MAX_THREADS];
@@ -242,9 +256,13 @@ void obk_rqa_each(struct obk_rqa_watch *watch, unsigned threads, uint64_t first,
 	atomic_store_explicit(&crew.next, first, memory_order_relaxed);
 	for (unsigned t = 0; t < threads; t++)
 		members[t] = (struct member){ .crew = &crew, .index = t };
-	/* A thread that cannot be started leaves its share to the others; the caller's own always runs. */
+	/*
+	 * A thread that cannot be started leaves its share to the others; the caller's own always
+	 * runs.
+	 */
 	for (unsigned t = 1; t < threads; t++)
-		members[t].started = ob_thread_start(member_run, &members[t], 0, &members[t].thread);
+		members[t].started =
+			ob_thread_start(member_run, &members[t], 0, &members[t].thread);
 	member_run(&members[0]);
 	for (unsigned t = 1; t < threads; t++)
 		if (members[t].started)
@@ -259,13 +277,15 @@ const struct obk_rqa_ops *obk_rqa_ops_find(int isa)
 	bool simd = isa != OBK_RQA_ISA_AUTO || ob_opt_on(OB_OPT_SIMD);
 
 #ifdef OBK_RQA_HAVE_AVX512
-	if ((isa == OBK_RQA_ISA_AUTO || isa == OBK_RQA_ISA_AVX512) && simd && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-	    __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
+	if ((isa == OBK_RQA_ISA_AUTO || isa == OBK_RQA_ISA_AVX512) && simd &&
+		__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+		__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
 		return &obk_rqa_ops_avx512;
 #endif
 #ifdef OBK_RQA_HAVE_AVX2
-	if ((isa == OBK_RQA_ISA_AUTO || isa == OBK_RQA_ISA_AVX2) && simd && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
-	    __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt"))
+	if ((isa == OBK_RQA_ISA_AUTO || isa == OBK_RQA_ISA_AVX2) && simd &&
+		__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+		__builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt"))
 		return &obk_rqa_ops_avx2;
 #endif
 #endif

@@ -6,14 +6,16 @@
 #include "base/opt.h"
 #include "kernels/rqa/count.h"
 
-#define UNIT_CELLS (1u << 18) /* cells of one unit of work, unless a single line is longer */
-#define BAND_CELLS (1u << 26) /* cells of a band, as far as its width allows */
-#define BAND_LEAST 1024u      /* diagonals of a band: its beginning and end cost as much as 64 of them or so */
-#define BAND_MOST 32768u
-#define BAND_SHARE 8u         /* a band is at most one in so many of the diagonals, for the threads */
-#define COLUMNS_BITS (1u << 25) /* cells of columns counted together, but at least 32 columns */
-#define EPOCH_UNITS 64u       /* units a thread does between two looks at the clock */
-#define EPOCH_BANDS 4u
+#define UNIT_CELLS     (1u << 18) /* cells of one unit of work, unless a single line is longer */
+#define BAND_CELLS     (1u << 26) /* cells of a band, as far as its width allows */
+/* diagonals of a band: its beginning and end cost as much as 64 of them or so */
+#define BAND_LEAST     1024u
+#define BAND_MOST      32768u
+/* a band is at most one in so many of the diagonals, for the threads */
+#define BAND_SHARE     8u
+#define COLUMNS_BITS   (1u << 25) /* cells of columns counted together, but at least 32 columns */
+#define EPOCH_UNITS    64u        /* units a thread does between two looks at the clock */
+#define EPOCH_BANDS    4u
 #define STATE_PERIOD_S 30.0
 
 static void short_flush(struct obk_rqa_short *little, struct obk_rqa_hist *hist)
@@ -62,8 +64,14 @@ static void plan(struct obk_rqa_counting *c)
 
 	c->diagonals = matrix->symmetric ? matrix->n1 : matrix->n1 + matrix->n2 - 1;
 	c->banded = obk_rqa_banded(matrix, c->options);
-	c->columns = !c->banded && c->options->want & (OBK_RQA_WANT_VERTICAL | OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES) ? matrix->n2 : 0;
-	c->diagonals_unit = c->banded ? band_width(longest) : (UNIT_CELLS / longest + OBK_RQA_LANES) / OBK_RQA_LANES * OBK_RQA_LANES;
+	c->columns = !c->banded &&
+			c->options->want &
+				(OBK_RQA_WANT_VERTICAL | OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES)
+		? matrix->n2
+		: 0;
+	c->diagonals_unit = c->banded
+		? band_width(longest)
+		: (UNIT_CELLS / longest + OBK_RQA_LANES) / OBK_RQA_LANES * OBK_RQA_LANES;
 	c->columns_unit = COLUMNS_BITS / longest / 32 * 32;
 	if (c->columns_unit > OBK_RQA_SIEVE_STRIP)
 		c->columns_unit = OBK_RQA_SIEVE_STRIP;
@@ -79,12 +87,16 @@ bool obk_rqa_banded(const struct obk_rqa_matrix *matrix, const struct obk_rqa_op
 
 	for (uint32_t p = 0; p < matrix->plots; p++)
 		strips = strips && (matrix->plot[p].m - 1) * matrix->plot[p].tau <= OBK_RQA_SPAN;
-	return strips && options->want & OBK_RQA_WANT_VERTICAL && !(options->want & (OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES)) && ob_opt_on(OB_OPT_BANDS);
+	return strips && options->want & OBK_RQA_WANT_VERTICAL &&
+		!(options->want & (OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES)) &&
+		ob_opt_on(OB_OPT_BANDS);
 }
 
-uint64_t obk_rqa_count_cells(const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *options)
+uint64_t obk_rqa_count_cells(
+	const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *options)
 {
-	uint64_t cells = matrix->symmetric ? matrix->n1 * (matrix->n1 + 1) / 2 : matrix->n1 * matrix->n2;
+	uint64_t cells =
+		matrix->symmetric ? matrix->n1 * (matrix->n1 + 1) / 2 : matrix->n1 * matrix->n2;
 
 	if (options->want & (OBK_RQA_WANT_VERTICAL | OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES))
 		cells += matrix->n1 * matrix->n2;
@@ -99,15 +111,21 @@ static double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* All units from `unit` on, an epoch at a time; between two epochs every counter is in `counts`, which is when the run's file is written. */
-static int epochs_run(struct obk_rqa_counting *c, unsigned threads, uint64_t unit, const struct obk_rqa_control *control, uint64_t hash,
-		      struct obk_rqa_error *ret_error)
+/*
+ * All units from `unit` on, an epoch at a time; between two epochs every counter is in `counts`,
+ * which is when the run's file is written.
+ */
+static int epochs_run(struct obk_rqa_counting *c, unsigned threads, uint64_t unit,
+	const struct obk_rqa_control *control, uint64_t hash, struct obk_rqa_error *ret_error)
 {
 	const char *path = control ? control->state_path : NULL;
-	double period = path && control->state_period > 0 ? control->state_period : STATE_PERIOD_S, saved = seconds();
+	double period = path && control->state_period > 0 ? control->state_period : STATE_PERIOD_S,
+	       saved = seconds();
 
 	while (unit < c->units) {
-		uint64_t last = path ? unit + (uint64_t)threads * (c->banded ? EPOCH_BANDS : EPOCH_UNITS) : c->units;
+		uint64_t last = path
+			? unit + (uint64_t)threads * (c->banded ? EPOCH_BANDS : EPOCH_UNITS)
+			: c->units;
 
 		if (last > c->units)
 			last = c->units;
@@ -130,15 +148,18 @@ static int epochs_run(struct obk_rqa_counting *c, unsigned threads, uint64_t uni
 /* The cells of units that an earlier run did, for honest progress. */
 static uint64_t cells_before(const struct obk_rqa_counting *c, uint64_t unit)
 {
-	uint64_t cells = 0, diagonals = unit < c->diagonal_units ? unit * c->diagonals_unit : c->diagonals;
+	uint64_t cells = 0,
+		 diagonals = unit < c->diagonal_units ? unit * c->diagonals_unit : c->diagonals;
 
 	if (c->matrix->symmetric) {
 		cells = diagonals * c->matrix->n1 - diagonals * (diagonals ? diagonals - 1 : 0) / 2;
 	} else {
 		for (uint64_t d = 0; d < diagonals; d++) {
-			uint64_t i = d < c->matrix->n1 - 1 ? c->matrix->n1 - 1 - d : 0, j = d < c->matrix->n1 - 1 ? 0 : d - (c->matrix->n1 - 1);
+			uint64_t i = d < c->matrix->n1 - 1 ? c->matrix->n1 - 1 - d : 0,
+				 j = d < c->matrix->n1 - 1 ? 0 : d - (c->matrix->n1 - 1);
 
-			cells += c->matrix->n1 - i < c->matrix->n2 - j ? c->matrix->n1 - i : c->matrix->n2 - j;
+			cells += c->matrix->n1 - i < c->matrix->n2 - j ? c->matrix->n1 - i
+								       : c->matrix->n2 - j;
 		}
 	}
 	if (unit > c->diagonal_units)
@@ -181,21 +202,29 @@ static bool columns_init(struct obk_rqa_counting *c, struct obk_rqa_scratch *scr
 			uint64_t own = (c->matrix->plot[p].m - 1) * c->matrix->plot[p].tau;
 
 			span = own > span ? own : span;
-			channels = c->matrix->plot[p].channels > channels ? c->matrix->plot[p].channels : channels;
+			channels = c->matrix->plot[p].channels > channels
+				? c->matrix->plot[p].channels
+				: channels;
 		}
 		scratch->ring = aligned_alloc(64, (OBK_RQA_SIEVE_STRIP + span) * channels * 128);
 	}
-	scratch->columns = calloc(obk_rqa_columns_stride(c->matrix) * c->columns_unit * c->matrix->plots, sizeof *scratch->columns);
+	scratch->columns =
+		calloc(obk_rqa_columns_stride(c->matrix) * c->columns_unit * c->matrix->plots,
+			sizeof *scratch->columns);
 	if (scratch->ring && scratch->columns)
 		return true;
 	obk_rqa_scratch_fini(scratch);
 	return false;
 }
 
-int obk_rqa_count(const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *options, const struct obk_rqa_ops *ops, struct obk_rqa_watch *watch,
-		  unsigned threads, struct obk_rqa_counts *counts, const struct obk_rqa_control *control, uint64_t hash, struct obk_rqa_error *ret_error)
+int obk_rqa_count(const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *options,
+	const struct obk_rqa_ops *ops, struct obk_rqa_watch *watch, unsigned threads,
+	struct obk_rqa_counts *counts, const struct obk_rqa_control *control, uint64_t hash,
+	struct obk_rqa_error *ret_error)
 {
-	struct obk_rqa_counting c = { .matrix = matrix, .options = options, .ops = ops, .watch = watch, .counts = counts };
+	struct obk_rqa_counting c = {
+		.matrix = matrix, .options = options, .ops = ops, .watch = watch, .counts = counts
+	};
 	uint64_t unit = 0;
 	unsigned ready = 0;
 	int status = OBK_RQA_OK;
@@ -210,15 +239,18 @@ int obk_rqa_count(const struct obk_rqa_matrix *matrix, const struct obk_rqa_opti
 	if (threads > c.units)
 		threads = (unsigned)c.units;
 	c.scratch = calloc(threads, sizeof *c.scratch);
-	while (c.scratch && ready < threads && obk_rqa_scratch_init(&c.scratch[ready], matrix) == OBK_RQA_OK &&
-	       columns_init(&c, &c.scratch[ready]))
+	while (c.scratch && ready < threads &&
+		obk_rqa_scratch_init(&c.scratch[ready], matrix) == OBK_RQA_OK &&
+		columns_init(&c, &c.scratch[ready]))
 		ready++;
-	while (ready && c.banded && obk_rqa_bands_init(&c.bands, counts, c.diagonals_unit, ready) != OBK_RQA_OK)
+	while (ready && c.banded &&
+		obk_rqa_bands_init(&c.bands, counts, c.diagonals_unit, ready) != OBK_RQA_OK)
 		obk_rqa_scratch_fini(&c.scratch[--ready]);
 	if (!ready) {
 		sieves_fini(&c);
 		free(c.scratch);
-		return obk_rqa_fail(ret_error, OBK_RQA_NO_MEMORY, 0, 0, "no memory for the work of one thread");
+		return obk_rqa_fail(
+			ret_error, OBK_RQA_NO_MEMORY, 0, 0, "no memory for the work of one thread");
 	}
 	if (c.banded)
 		obk_rqa_watch_total(watch, matrix->n1 * (matrix->n1 + 1) / 2, 0);

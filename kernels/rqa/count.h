@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The count of one matrix: count.c plans it, runs its units on threads and keeps a run's file; count_lines.c counts the lines of a unit. A unit has
- * neighbouring diagonals, or neighbouring columns. Read-only for the threads but for the counters and each one's scratch.
+ * The count of one matrix: count.c plans it, runs its units on threads and keeps a run's file;
+ * count_lines.c counts the lines of a unit. A unit has neighbouring diagonals, or neighbouring
+ * columns. Read-only for the threads but for the counters and each one's scratch.
  */
 #ifndef OBK_RQA_COUNT_H
 #define OBK_RQA_COUNT_H
@@ -18,10 +19,11 @@ struct obk_rqa_counting {
 	struct obk_rqa_scratch *scratch; /* one a thread */
 	struct obk_rqa_sieve sieve[2];   /* of each plot */
 	bool sifting;
-	bool banded;                     /* vertical lines are counted with the diagonals */
+	bool banded; /* vertical lines are counted with the diagonals */
 	struct obk_rqa_bands bands;
-	uint64_t diagonals;              /* number of diagonals, the LOI of a symmetric matrix included */
-	uint64_t columns;                /* 0 when nothing is counted along them */
+	/* number of diagonals, the LOI of a symmetric matrix included */
+	uint64_t diagonals;
+	uint64_t columns; /* 0 when nothing is counted along them */
 	uint64_t diagonals_unit, columns_unit, diagonal_units, units;
 };
 

@@ -7,7 +7,8 @@
 
 #define OPEN_SHARE 64u /* a sieve may leave one cell of so many open */
 
-static void gaps_out(const struct obk_rqa_plot *plot, uint64_t i, uint64_t j, uint64_t cells, uint64_t *words)
+static void gaps_out(
+	const struct obk_rqa_plot *plot, uint64_t i, uint64_t j, uint64_t cells, uint64_t *words)
 {
 	for (uint64_t p = 0; p < cells && plot->x.valid; p += 64)
 		words[p / 64] &= obk_rqa_bits_at(plot->x.valid, i + p);
@@ -15,8 +16,9 @@ static void gaps_out(const struct obk_rqa_plot *plot, uint64_t i, uint64_t j, ui
 		words[p / 64] &= obk_rqa_bits_at(plot->y.valid, j + p);
 }
 
-void obk_rqa_diagonal_bits(const struct obk_rqa_matrix *matrix, const struct obk_rqa_ops *ops, struct obk_rqa_scratch *scratch, uint64_t i, uint64_t j,
-			   uint64_t cells, uint64_t *ret_words)
+void obk_rqa_diagonal_bits(const struct obk_rqa_matrix *matrix, const struct obk_rqa_ops *ops,
+	struct obk_rqa_scratch *scratch, uint64_t i, uint64_t j, uint64_t cells,
+	uint64_t *ret_words)
 {
 	for (uint32_t p = 0; p < matrix->plots; p++) {
 		uint64_t *into = p ? scratch->words_b : ret_words;
@@ -28,7 +30,8 @@ void obk_rqa_diagonal_bits(const struct obk_rqa_matrix *matrix, const struct obk
 	}
 }
 
-void obk_rqa_column_bits(const struct obk_rqa_matrix *matrix, const struct obk_rqa_ops *ops, struct obk_rqa_scratch *scratch, uint64_t j, uint64_t *ret_words)
+void obk_rqa_column_bits(const struct obk_rqa_matrix *matrix, const struct obk_rqa_ops *ops,
+	struct obk_rqa_scratch *scratch, uint64_t j, uint64_t *ret_words)
 {
 	uint64_t words = (matrix->n1 + 63) / 64;
 
@@ -68,7 +71,8 @@ static uint64_t bits_count(const uint64_t *words, uint64_t cells)
 }
 
 /* The bits of the diagonals d .. d + OBK_RQA_LANES - 1, in the scratch's first strip. */
-static void strip_bits(struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch, uint64_t d, bool sift)
+static void strip_bits(
+	struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch, uint64_t d, bool sift)
 {
 	const struct obk_rqa_matrix *matrix = c->matrix;
 	uint64_t stride = scratch->strip_words, n = matrix->n1, own;
@@ -77,10 +81,12 @@ static void strip_bits(struct obk_rqa_counting *c, struct obk_rqa_scratch *scrat
 		uint64_t *strip = scratch->strips + p * stride * OBK_RQA_LANES;
 
 		if (sift)
-			scratch->open += c->ops->sieve_strip(&c->sieve[p], scratch, d, n - d, strip, stride);
+			scratch->open +=
+				c->ops->sieve_strip(&c->sieve[p], scratch, d, n - d, strip, stride);
 		own = matrix->plot[p].f64 ? c->ops->lanes_f64 : c->ops->lanes_f32;
 		for (uint64_t lane = 0; !sift && lane < OBK_RQA_LANES && d + lane < n; lane += own)
-			c->ops->strip(&matrix->plot[p], scratch, d + lane, n - d - lane, strip + lane * stride, stride);
+			c->ops->strip(&matrix->plot[p], scratch, d + lane, n - d - lane,
+				strip + lane * stride, stride);
 		for (uint64_t lane = 0; lane < OBK_RQA_LANES && d + lane < n; lane++) {
 			uint64_t cells = n - d - lane, *first = scratch->strips + lane * stride;
 
@@ -91,7 +97,10 @@ static void strip_bits(struct obk_rqa_counting *c, struct obk_rqa_scratch *scrat
 	}
 }
 
-/* A sieve that leaves much open costs more than it saves: this thread then goes on without. The counts are the same. */
+/*
+ * A sieve that leaves much open costs more than it saves: this thread then goes on without. The
+ * counts are the same.
+ */
 static bool sifts(const struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch, uint64_t cells)
 {
 	scratch->sifted += cells;
@@ -99,10 +108,11 @@ static bool sifts(const struct obk_rqa_counting *c, struct obk_rqa_scratch *scra
 }
 
 /*
- * Diagonal number d: of a symmetric matrix the one d cells off the LOI, else counted from the lower left corner.
- * words: its bits, NULL if they are to be made.
+ * Diagonal number d: of a symmetric matrix the one d cells off the LOI, else counted from the lower
+ * left corner. words: its bits, NULL if they are to be made.
  */
-static void diagonal_count(struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch, uint64_t d, uint64_t *words)
+static void diagonal_count(
+	struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch, uint64_t d, uint64_t *words)
 {
 	const struct obk_rqa_matrix *matrix = c->matrix;
 	const struct obk_rqa_options *options = c->options;
@@ -116,7 +126,8 @@ static void diagonal_count(struct obk_rqa_counting *c, struct obk_rqa_scratch *s
 		i = d < matrix->n1 - 1 ? matrix->n1 - 1 - d : 0;
 		j = d < matrix->n1 - 1 ? 0 : d - (matrix->n1 - 1);
 		off = i + j;
-		if ((options->triangle == OBK_RQA_UPPER && i) || (options->triangle == OBK_RQA_LOWER && j))
+		if ((options->triangle == OBK_RQA_UPPER && i) ||
+			(options->triangle == OBK_RQA_LOWER && j))
 			return;
 	}
 	cells = matrix->n1 - i < matrix->n2 - j ? matrix->n1 - i : matrix->n2 - j;
@@ -125,7 +136,8 @@ static void diagonal_count(struct obk_rqa_counting *c, struct obk_rqa_scratch *s
 		obk_rqa_diagonal_bits(matrix, c->ops, scratch, i, j, cells, words);
 	}
 	if (off == 0 && matrix->symmetric) {
-		struct obk_rqa_hist loi[OBK_RQA_TOUCH] = { counts->loi, counts->loi_border, counts->loi_border };
+		struct obk_rqa_hist loi[OBK_RQA_TOUCH] = { counts->loi, counts->loi_border,
+			counts->loi_border };
 		struct obk_rqa_short inner = { { 0 } };
 
 		points = c->ops->runs(words, cells, &inner, loi);
@@ -144,7 +156,8 @@ static void diagonal_count(struct obk_rqa_counting *c, struct obk_rqa_scratch *s
 	if (counts->profile.count)
 		obk_rqa_hist_add(&counts->profile, d, points);
 	if (counts->square.count && off <= counts->square.length)
-		obk_rqa_hist_add(&counts->square, off, bits_count(words, counts->square.length + 1 - off));
+		obk_rqa_hist_add(
+			&counts->square, off, bits_count(words, counts->square.length + 1 - off));
 }
 
 static void time_add(struct obk_rqa_short *little, struct obk_rqa_hist *hist, uint64_t length)
@@ -170,8 +183,12 @@ static uint64_t bits_next(const uint64_t *words, uint64_t cells, uint64_t at, bo
 	return cells;
 }
 
-/* Distances between successive lines of one column: of their starts, and of their midpoints as RecurrenceAnalysis.jl rounds them. */
-static void column_times(struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch, const uint64_t *words)
+/*
+ * Distances between successive lines of one column: of their starts, and of their midpoints as
+ * RecurrenceAnalysis.jl rounds them.
+ */
+static void column_times(
+	struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch, const uint64_t *words)
 {
 	uint64_t cells = c->matrix->n1, points = 0, first = 0, start = 0, end = 0;
 	bool have = false;
@@ -213,7 +230,8 @@ static void column_count(struct obk_rqa_counting *c, struct obk_rqa_scratch *scr
 	uint64_t n = matrix->n1, words = (n + 63) / 64;
 
 	if (counts->white.count) {
-		struct obk_rqa_hist kinds[OBK_RQA_TOUCH] = { counts->white, counts->white_border, counts->white_border };
+		struct obk_rqa_hist kinds[OBK_RQA_TOUCH] = { counts->white, counts->white_border,
+			counts->white_border };
 
 		memcpy(scratch->words_c, scratch->words, words * 8);
 		obk_rqa_column_mask(scratch->words_c, n, j, options->theiler_white);
@@ -225,13 +243,15 @@ static void column_count(struct obk_rqa_counting *c, struct obk_rqa_scratch *scr
 	}
 	obk_rqa_column_mask(scratch->words, n, j, options->theiler_vert);
 	if (counts->vertical.count) {
-		struct obk_rqa_hist kinds[OBK_RQA_TOUCH] = { counts->vertical, counts->vertical, counts->vertical };
+		struct obk_rqa_hist kinds[OBK_RQA_TOUCH] = { counts->vertical, counts->vertical,
+			counts->vertical };
 
 		c->ops->runs(scratch->words, n, &scratch->vertical, kinds);
 		if (j == matrix->n2 - 1) {
 			uint64_t open = 0;
 
-			while (open < n && scratch->words[(n - 1 - open) / 64] >> ((n - 1 - open) & 63) & 1)
+			while (open < n &&
+				scratch->words[(n - 1 - open) / 64] >> ((n - 1 - open) & 63) & 1)
 				open++;
 			counts->open_last = open;
 		}
@@ -240,23 +260,31 @@ static void column_count(struct obk_rqa_counting *c, struct obk_rqa_scratch *scr
 		column_times(c, scratch, scratch->words);
 }
 
-/* The columns first .. last - 1, at most OBK_RQA_SIEVE_STRIP of them, 64 cells of each at a time. */
-static void columns_sift(struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch, uint64_t first, uint64_t last)
+/*
+ * The columns first .. last - 1, at most OBK_RQA_SIEVE_STRIP of them, 64 cells of each at a time.
+ */
+static void columns_sift(
+	struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch, uint64_t first, uint64_t last)
 {
 	const struct obk_rqa_matrix *matrix = c->matrix;
-	uint64_t count = (last - first + 31) / 32 * 32, stride = obk_rqa_columns_stride(matrix), words = (matrix->n1 + 63) / 64;
+	uint64_t count = (last - first + 31) / 32 * 32, stride = obk_rqa_columns_stride(matrix),
+		 words = (matrix->n1 + 63) / 64;
 	int64_t k = -(int64_t)(first + count - 1);
 
 	for (uint64_t w = 0; w < (matrix->n1 + count + 63) / 64; w++, k += 64)
 		for (uint32_t p = 0; p < matrix->plots; p++) {
 			uint64_t *into = scratch->columns + p * stride * c->columns_unit + w;
 
-			scratch->open += c->ops->sieve_columns(&c->sieve[p], scratch, k, first, count, into, stride);
+			scratch->open += c->ops->sieve_columns(
+				&c->sieve[p], scratch, k, first, count, into, stride);
 			for (uint64_t at = 0; p && at < last - first; at++)
 				scratch->columns[at * stride + w] &= into[at * stride];
 		}
 	for (uint64_t j = first; j < last; j++) {
-		/* The cell (0, j) is as many bits into the column's words as it lies above the last column's. */
+		/*
+		 * The cell (0, j) is as many bits into the column's words as it lies above the last
+		 * column's.
+		 */
 		const uint64_t *bits = scratch->columns + (j - first) * stride;
 		uint64_t off = first + count - 1 - j;
 
@@ -269,7 +297,8 @@ static void columns_sift(struct obk_rqa_counting *c, struct obk_rqa_scratch *scr
 }
 
 /* Diagonals one by one: cross recurrence, and embeddings that are too long for strips. */
-static void diagonals_run(struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch, uint64_t first, uint64_t last)
+static void diagonals_run(
+	struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch, uint64_t first, uint64_t last)
 {
 	const struct obk_rqa_matrix *matrix = c->matrix;
 	uint64_t cells = 0;
@@ -287,21 +316,34 @@ static void diagonals_run(struct obk_rqa_counting *c, struct obk_rqa_scratch *sc
 	obk_rqa_watch_add(c->watch, cells, 0, 0, 0);
 }
 
-/* Strips of a symmetric matrix. Most go from the sieve to the counters; what needs a diagonal by itself is written as one first. */
-static void strips_run(struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch, uint64_t first, uint64_t last, struct obk_rqa_band *band)
+/*
+ * Strips of a symmetric matrix. Most go from the sieve to the counters; what needs a diagonal by
+ * itself is written as one first.
+ */
+static void strips_run(struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch, uint64_t first,
+	uint64_t last, struct obk_rqa_band *band)
 {
 	const struct obk_rqa_options *options = c->options;
 	uint64_t n = c->matrix->n1;
 
 	for (uint64_t d = first; d < last; d += OBK_RQA_LANES) {
-		bool alike = d > 0 && d >= options->theiler_diag && d >= options->theiler_rr && !c->counts->profile.count;
+		bool alike = d > 0 && d >= options->theiler_diag && d >= options->theiler_rr &&
+			!c->counts->profile.count;
 		bool sift = sifts(c, scratch, (n - d) * OBK_RQA_LANES);
-		uint64_t masked = options->theiler_vert > d ? options->theiler_vert - d : 0, end = d + OBK_RQA_LANES < last ? d + OBK_RQA_LANES : last;
+		uint64_t masked = options->theiler_vert > d ? options->theiler_vert - d : 0,
+			 end = d + OBK_RQA_LANES < last ? d + OBK_RQA_LANES : last;
 		uint64_t cells;
 		struct obk_rqa_walk walk = {
-			.k = d, .cells = n - d, .diagonals = alike, .band = band, .lanes = masked < 64 ? ~(uint64_t)0 << masked : 0,
+			.k = d,
+			.cells = n - d,
+			.diagonals = alike,
+			.band = band,
+			.lanes = masked < 64 ? ~(uint64_t)0 << masked : 0,
 			.off = (uint32_t)(d - first),
-			.inner = &scratch->inner, .vertical = &scratch->vertical, .kinds = c->counts->diagonal, .verticals = &c->counts->vertical,
+			.inner = &scratch->inner,
+			.vertical = &scratch->vertical,
+			.kinds = c->counts->diagonal,
+			.verticals = &c->counts->vertical,
 		};
 
 		if (sift && alike && c->matrix->plots == 1) {
@@ -311,7 +353,8 @@ static void strips_run(struct obk_rqa_counting *c, struct obk_rqa_scratch *scrat
 			if (band)
 				c->ops->walk_lines(&walk, scratch->strips, scratch->strip_words);
 			for (uint64_t lane = 0; !(band && alike) && d + lane < end; lane++)
-				diagonal_count(c, scratch, d + lane, scratch->strips + lane * scratch->strip_words);
+				diagonal_count(c, scratch, d + lane,
+					scratch->strips + lane * scratch->strip_words);
 		}
 		scratch->points += walk.points;
 		cells = (end - d) * (n - d) - (end - d) * (end - d - 1) / 2;
@@ -320,7 +363,8 @@ static void strips_run(struct obk_rqa_counting *c, struct obk_rqa_scratch *scrat
 	}
 }
 
-static void band_run(struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch, uint64_t unit, uint64_t first, uint64_t last)
+static void band_run(struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch, uint64_t unit,
+	uint64_t first, uint64_t last)
 {
 	struct obk_rqa_band *band = obk_rqa_bands_claim(&c->bands, unit, c->watch);
 
@@ -331,7 +375,8 @@ static void band_run(struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch
 		obk_rqa_bands_done(&c->bands, unit);
 }
 
-static void columns_run(struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch, uint64_t first, uint64_t last)
+static void columns_run(
+	struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch, uint64_t first, uint64_t last)
 {
 	uint64_t cells = (last - first) * c->matrix->n1;
 
@@ -354,7 +399,8 @@ void obk_rqa_count_unit(void *arg, unsigned thread, uint64_t unit)
 
 	if (unit < c->diagonal_units) {
 		first = unit * c->diagonals_unit;
-		last = first + c->diagonals_unit < c->diagonals ? first + c->diagonals_unit : c->diagonals;
+		last = first + c->diagonals_unit < c->diagonals ? first + c->diagonals_unit
+								: c->diagonals;
 		if (c->banded)
 			band_run(c, scratch, unit, first, last);
 		else if (scratch->strips)

@@ -19,7 +19,8 @@ static bool hist_init(struct obk_rqa_hist *hist, uint64_t length)
 	return hist->count != NULL;
 }
 
-int obk_rqa_counts_init(struct obk_rqa_counts *counts, const struct obk_rqa_matrix *matrix, uint32_t want)
+int obk_rqa_counts_init(
+	struct obk_rqa_counts *counts, const struct obk_rqa_matrix *matrix, uint32_t want)
 {
 	uint64_t shorter = matrix->n1 < matrix->n2 ? matrix->n1 : matrix->n2;
 	bool good = true;
@@ -31,15 +32,20 @@ int obk_rqa_counts_init(struct obk_rqa_counts *counts, const struct obk_rqa_matr
 	for (unsigned kind = 0; kind < OBK_RQA_TOUCH; kind++)
 		good = good && hist_init(&counts->diagonal[kind], shorter);
 	if (matrix->symmetric)
-		good = good && hist_init(&counts->loi, shorter) && hist_init(&counts->loi_border, shorter);
+		good = good && hist_init(&counts->loi, shorter) &&
+			hist_init(&counts->loi_border, shorter);
 	if (want & OBK_RQA_WANT_VERTICAL)
 		good = good && hist_init(&counts->vertical, matrix->n1);
 	if (want & (OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES))
-		good = good && hist_init(&counts->white, matrix->n1) && hist_init(&counts->white_border, matrix->n1);
+		good = good && hist_init(&counts->white, matrix->n1) &&
+			hist_init(&counts->white_border, matrix->n1);
 	if (want & OBK_RQA_WANT_TIMES)
-		good = good && hist_init(&counts->start, matrix->n1) && hist_init(&counts->middle, matrix->n1);
+		good = good && hist_init(&counts->start, matrix->n1) &&
+			hist_init(&counts->middle, matrix->n1);
 	if (want & OBK_RQA_WANT_TREND)
-		good = good && hist_init(&counts->profile, matrix->symmetric ? matrix->n1 - 1 : matrix->n1 + matrix->n2 - 2);
+		good = good &&
+			hist_init(&counts->profile,
+				matrix->symmetric ? matrix->n1 - 1 : matrix->n1 + matrix->n2 - 2);
 	if (want & OBK_RQA_WANT_TREND && !matrix->symmetric)
 		good = good && hist_init(&counts->square, shorter - 1);
 	if (good)
@@ -81,14 +87,16 @@ void obk_rqa_scratch_fini(struct obk_rqa_scratch *scratch)
 
 int obk_rqa_scratch_init(struct obk_rqa_scratch *scratch, const struct obk_rqa_matrix *matrix)
 {
-	uint64_t span = 0, channels = 1, words = (matrix->n1 > matrix->n2 ? matrix->n1 : matrix->n2) / 64 + 6;
+	uint64_t span = 0, channels = 1,
+		 words = (matrix->n1 > matrix->n2 ? matrix->n1 : matrix->n2) / 64 + 6;
 
 	memset(scratch, 0, sizeof *scratch);
 	for (uint32_t p = 0; p < matrix->plots; p++) {
 		uint64_t own = (matrix->plot[p].m - 1) * matrix->plot[p].tau;
 
 		span = own > span ? own : span;
-		channels = matrix->plot[p].channels > channels ? matrix->plot[p].channels : channels;
+		channels =
+			matrix->plot[p].channels > channels ? matrix->plot[p].channels : channels;
 	}
 	scratch->block = span <= OBK_RQA_BLOCK ? OBK_RQA_BLOCK : (span + 63) / 64 * 64;
 	scratch->stride = scratch->block + span + OBK_RQA_PAD;

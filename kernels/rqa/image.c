@@ -35,7 +35,8 @@ static void line_draw(void *arg, unsigned thread, uint64_t line)
 {
 	struct image *image = arg;
 	struct obk_rqa_scratch *scratch = &image->scratch[thread];
-	uint64_t n1 = image->matrix->n1, n2 = image->matrix->n2, from = line * n2 / image->height, to = (line + 1) * n2 / image->height;
+	uint64_t n1 = image->matrix->n1, n2 = image->matrix->n2, from = line * n2 / image->height,
+		 to = (line + 1) * n2 / image->height;
 	uint64_t *sums = image->sums + (uint64_t)thread * image->width;
 	uint8_t *row = image->pixels + (image->height - 1 - line) * (uint64_t)image->width;
 
@@ -43,10 +44,12 @@ static void line_draw(void *arg, unsigned thread, uint64_t line)
 	for (uint64_t j = from; j < to; j++) {
 		obk_rqa_column_bits(image->matrix, image->ops, scratch, j, scratch->words);
 		for (uint64_t p = 0; p < image->width; p++)
-			sums[p] += bits_between(scratch->words, p * n1 / image->width, (p + 1) * n1 / image->width);
+			sums[p] += bits_between(
+				scratch->words, p * n1 / image->width, (p + 1) * n1 / image->width);
 	}
 	for (uint64_t p = 0; p < image->width; p++) {
-		uint64_t cells = (to - from) * ((p + 1) * n1 / image->width - p * n1 / image->width);
+		uint64_t cells =
+			(to - from) * ((p + 1) * n1 / image->width - p * n1 / image->width);
 
 		if (image->mean)
 			row[p] = (uint8_t)(255 - (sums[p] * 255 + cells / 2) / cells);
@@ -63,7 +66,8 @@ static int image_draw(struct image *image, unsigned threads, struct obk_rqa_erro
 
 	image->scratch = calloc(threads, sizeof *image->scratch);
 	image->sums = calloc((size_t)threads * image->width, sizeof *image->sums);
-	while (image->scratch && image->sums && ready < threads && obk_rqa_scratch_init(&image->scratch[ready], image->matrix) == OBK_RQA_OK)
+	while (image->scratch && image->sums && ready < threads &&
+		obk_rqa_scratch_init(&image->scratch[ready], image->matrix) == OBK_RQA_OK)
 		ready++;
 	if (ready)
 		obk_rqa_each(image->watch, ready, 0, image->height, line_draw, image);
@@ -78,8 +82,9 @@ static int image_draw(struct image *image, unsigned threads, struct obk_rqa_erro
 	return status;
 }
 
-int obk_rqa_plot(const struct obk_rqa_series *x, const struct obk_rqa_series *y, const struct obk_rqa_options *options, uint32_t width, uint32_t height,
-		 int mean, const struct obk_rqa_control *control, uint8_t *ret_pixels, struct obk_rqa_error *ret_error)
+int obk_rqa_plot(const struct obk_rqa_series *x, const struct obk_rqa_series *y,
+	const struct obk_rqa_options *options, uint32_t width, uint32_t height, int mean,
+	const struct obk_rqa_control *control, uint8_t *ret_pixels, struct obk_rqa_error *ret_error)
 {
 	const struct obk_rqa_ops *ops;
 	struct obk_rqa_matrix matrix;
@@ -93,17 +98,20 @@ int obk_rqa_plot(const struct obk_rqa_series *x, const struct obk_rqa_series *y,
 	watch = obk_rqa_watch_new(control);
 	if (!ret_pixels || !width || !height || width > matrix.n1 || height > matrix.n2)
 		status = obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0,
-				      "a plot of %u x %u pixels was asked for: 1 x 1 to %llu x %llu are possible", width, height,
-				      (unsigned long long)matrix.n1, (unsigned long long)matrix.n2);
+			"a plot of %u x %u pixels was asked for: 1 x 1 to %llu x %llu are possible",
+			width, height, (unsigned long long)matrix.n1,
+			(unsigned long long)matrix.n2);
 	else if (width > OBK_RQA_MAX_IMAGE || height > OBK_RQA_MAX_IMAGE)
-		status = obk_rqa_fail(ret_error, OBK_RQA_LIMIT, 0, 0, "a plot of %u x %u pixels was asked for: at most %u x %u are possible", width, height,
-				      OBK_RQA_MAX_IMAGE, OBK_RQA_MAX_IMAGE);
+		status = obk_rqa_fail(ret_error, OBK_RQA_LIMIT, 0, 0,
+			"a plot of %u x %u pixels was asked for: at most %u x %u are possible",
+			width, height, OBK_RQA_MAX_IMAGE, OBK_RQA_MAX_IMAGE);
 	else if (!watch)
 		status = obk_rqa_fail(ret_error, OBK_RQA_NO_MEMORY, 0, 0, "no memory");
 	if (status == OBK_RQA_OK)
 		status = obk_rqa_matrix_radius(&matrix, x, y, options, ops, watch, ret_error);
 	if (status == OBK_RQA_OK) {
-		struct image image = { &matrix, ops, watch, NULL, NULL, width, height, mean, ret_pixels };
+		struct image image = { &matrix, ops, watch, NULL, NULL, width, height, mean,
+			ret_pixels };
 
 		obk_rqa_watch_total(watch, matrix.n1 * matrix.n2, 0);
 		status = image_draw(&image, obk_rqa_threads(control), ret_error);
@@ -115,8 +123,9 @@ int obk_rqa_plot(const struct obk_rqa_series *x, const struct obk_rqa_series *y,
 	return status;
 }
 
-int obk_rqa_plot_size(const struct obk_rqa_series *x, const struct obk_rqa_series *y, const struct obk_rqa_options *options, uint64_t *ret_columns,
-		      uint64_t *ret_rows, struct obk_rqa_error *ret_error)
+int obk_rqa_plot_size(const struct obk_rqa_series *x, const struct obk_rqa_series *y,
+	const struct obk_rqa_options *options, uint64_t *ret_columns, uint64_t *ret_rows,
+	struct obk_rqa_error *ret_error)
 {
 	struct obk_rqa_matrix matrix;
 	int status = obk_rqa_matrix_init(&matrix, x, y, options, ret_error);

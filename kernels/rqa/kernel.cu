@@ -3,23 +3,29 @@
 /*
  * Lines of a recurrence matrix that is never stored as a whole.
  *
- * One matrix (rqa_bits_*, rqa_diagonals, rqa_columns) goes through the device in bands of rows. A band is made of slabs of 32 rows; a slab is kept skewed, so
- * that a word has 32 consecutive cells of one diagonal:
+ * One matrix (rqa_bits_*, rqa_diagonals, rqa_columns) goes through the device in bands of rows. A
+ * band is made of slabs of 32 rows; a slab is kept skewed, so that a word has 32 consecutive cells
+ * of one diagonal:
  *
  *     word q of the slab with the rows i0 .. i0 + 31:  bit s is the cell (i0 + s, q - 32 + s),  0 <= q < n2 + 32
  *
- * 1. The bits: a block makes 128 words of a slab, a thread 8 rows of 4 neighbouring diagonals, whose 32 distances stay in registers while the samples of one
+ * 1. The bits: a block makes 128 words of a slab, a thread 8 rows of 4 neighbouring diagonals,
+ *    whose 32 distances stay in registers while the samples of one
  *    (delay, channel) after the other are taken from shared memory: 8 + 11 numbers for 32 cells. A difference, its square and a sum are three operations
  *    a cell, the comparison two: limit - distance, whose sign is shifted into the word. Nothing is contracted, sums are formed in index order: ties fall as
  *    on the CPU. A joint plot is a second go that is ANDed to the first.
- * 2. The diagonals: a thread takes one through the band, a word at a time; runs end at the bits found by counting zeros. What is open at the band's end is kept
+ * 2. The diagonals: a thread takes one through the band, a word at a time; runs end at the bits
+ *    found by counting zeros. What is open at the band's end is kept
  *    (diagonal_state) and goes on in the next one.
- * 3. The columns: a warp takes 32 of them. The words of 32 neighbouring diagonals are turned by their lane's number and transposed in five shuffles: then
+ * 3. The columns: a warp takes 32 of them. The words of 32 neighbouring diagonals are turned by
+ *    their lane's number and transposed in five shuffles: then
  *    lane l has 32 cells of column l.
  *
- * So a launch is bounded by the band whatever the matrix, memory grows with n1 + n2, and between two bands a run can be stopped, or kept and gone on with.
+ * So a launch is bounded by the band whatever the matrix, memory grows with n1 + n2, and between
+ * two bands a run can be stopped, or kept and gone on with.
  *
- * A symmetric matrix with no more than diagonal and vertical lines wanted: kernel_tiles.cuh. Many combinations of short series: kernel_sweep.cuh.
+ * A symmetric matrix with no more than diagonal and vertical lines wanted: kernel_tiles.cuh. Many
+ * combinations of short series: kernel_sweep.cuh.
  */
 #include "kernels/rqa/gpu_args.h"
 
@@ -102,9 +108,9 @@ template <typename N> static __device__ __forceinline__ unsigned low_bits(N coun
 
 /* ---- the bits ---- */
 
-#define ROWS 8    /* of a thread */
-#define ACROSS 4  /* neighbouring diagonals of a thread */
-#define PLANES 8  /* (delay, channel) that are in shared memory at once */
+#define ROWS   8 /* of a thread */
+#define ACROSS 4 /* neighbouring diagonals of a thread */
+#define PLANES 8 /* (delay, channel) that are in shared memory at once */
 #define Y_SPAN (OBK_RQA_GPU_BLOCK + OBK_RQA_GPU_SLAB)
 
 /* Bits of vectors without gaps, from position `at` on, which may be negative. */
@@ -143,17 +149,22 @@ static __device__ __forceinline__ void block_join(const T *x, const T *y, T (&su
 		}
 }
 
-template <typename T, int NORM> static __device__ __forceinline__ void bits_make(const obk_rqa_gpu_args &a, uint32_t p, uint64_t first, uint64_t slab)
+template <typename T, int NORM>
+static __device__ __forceinline__ void bits_make(
+	const obk_rqa_gpu_args &a, uint32_t p, uint64_t first, uint64_t slab)
 {
 	__shared__ __align__(16) T xs[PLANES][OBK_RQA_GPU_SLAB], ys[PLANES][Y_SPAN];
 	__shared__ unsigned part[OBK_RQA_GPU_SLAB / ROWS][OBK_RQA_GPU_BLOCK / ACROSS];
 	const obk_rqa_gpu_plot &plot = a.plot[p];
 	unsigned t = threadIdx.x, lane = t & 31, rows = t / 32 * ROWS, quad = 0, word = 0;
-	uint64_t i0 = slab * OBK_RQA_GPU_SLAB, q0 = (uint64_t)blockIdx.x * OBK_RQA_GPU_BLOCK, to = (slab - first) * a.stride + q0 + t;
+	uint64_t i0 = slab * OBK_RQA_GPU_SLAB, q0 = (uint64_t)blockIdx.x * OBK_RQA_GPU_BLOCK,
+		 to = (slab - first) * a.stride + q0 + t;
 	int64_t j0 = (int64_t)q0 - 32, start, stop;
 	uint32_t planes = plot.m * plot.channels, channel = 0;
 	uint64_t lag = 0, x_at = 0, y_at = 0;
-	/* There are zeros before and behind the samples: OBK_RQA_GPU_BEFORE and OBK_RQA_GPU_BEHIND. */
+	/*
+	 * There are zeros before and behind the samples: OBK_RQA_GPU_BEFORE and OBK_RQA_GPU_BEHIND.
+	 */
 	const T *x = (const T *)plot.x + i0 + lane, *y = (const T *)plot.y + (j0 + (int64_t)t);
 	T limit = (T)plot.limit, sum[ROWS][ACROSS];
 
@@ -190,12 +201,14 @@ template <typename T, int NORM> static __device__ __forceinline__ void bits_make
 	__syncthreads();
 #pragma unroll
 	for (unsigned w = 0; w < OBK_RQA_GPU_SLAB / ROWS; w++)
-		word |= (part[w][t / ACROSS] >> (t % ACROSS * ROWS) & ((1u << ROWS) - 1)) << w * ROWS;
+		word |= (part[w][t / ACROSS] >> (t % ACROSS * ROWS) & ((1u << ROWS) - 1))
+			<< w * ROWS;
 	if (q0 + t >= a.stride)
 		return;
 	j0 += t;
 	start = j0 < 0 ? -j0 : 0;
-	stop = (int64_t)(a.n1 - i0) < (int64_t)a.n2 - j0 ? (int64_t)(a.n1 - i0) : (int64_t)a.n2 - j0;
+	stop = (int64_t)(a.n1 - i0) < (int64_t)a.n2 - j0 ? (int64_t)(a.n1 - i0)
+							 : (int64_t)a.n2 - j0;
 	word &= low_bits(stop) & ~low_bits(start);
 	if (plot.x_valid)
 		word &= valid_bits(plot.x_valid, (int64_t)i0, a.n1);
@@ -204,10 +217,11 @@ template <typename T, int NORM> static __device__ __forceinline__ void bits_make
 	((unsigned *)a.words)[to] = p ? ((unsigned *)a.words)[to] & word : word;
 }
 
-#define BITS(name, type, norm)                                                                                                           \
-	extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK) rqa_bits_##name(obk_rqa_gpu_args a, uint32_t p, uint64_t first) \
-	{                                                                                                                                \
-		bits_make<type, norm>(a, p, first, first + blockIdx.y);                                                                  \
+#define BITS(name, type, norm)                                                  \
+	extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK)         \
+		rqa_bits_##name(obk_rqa_gpu_args a, uint32_t p, uint64_t first) \
+	{                                                                       \
+		bits_make<type, norm>(a, p, first, first + blockIdx.y);         \
 	}
 
 BITS(l1_f32, float, L1)
@@ -220,10 +234,13 @@ BITS(max_f64, double, LARGEST)
 /* ---- runs ---- */
 
 /*
- * Takes a line `count` cells further, 1 to 32, bits above them 0. open: the run that reaches the first of them, and then the one that reaches the last.
- * ended(length, at): a run of that length ended before cell number `at`.
+ * Takes a line `count` cells further, 1 to 32, bits above them 0. open: the run that reaches the
+ * first of them, and then the one that reaches the last. ended(length, at): a run of that length
+ * ended before cell number `at`.
  */
-template <typename F> static __device__ __forceinline__ void runs_walk(unsigned bits, unsigned count, unsigned &open, F ended)
+template <typename F>
+static __device__ __forceinline__ void runs_walk(
+	unsigned bits, unsigned count, unsigned &open, F ended)
 {
 	unsigned at;
 
@@ -274,12 +291,18 @@ static __device__ __forceinline__ void run_add(unsigned *little, uint64_t hist, 
 		bump(hist, length);
 }
 
-/* Slabs `first` to `last` of the band that begins with `first`, of diagonal d. Returns its points there, of the LOI too. */
-static __device__ unsigned diagonal(const obk_rqa_gpu_args &a, uint64_t d, uint64_t first, uint64_t last, unsigned *little)
+/*
+ * Slabs `first` to `last` of the band that begins with `first`, of diagonal d. Returns its points
+ * there, of the LOI too.
+ */
+static __device__ unsigned diagonal(
+	const obk_rqa_gpu_args &a, uint64_t d, uint64_t first, uint64_t last, unsigned *little)
 {
 	int64_t k = a.symmetric ? (int64_t)d : (int64_t)d - (int64_t)(a.n1 - 1);
-	uint64_t off = (uint64_t)(k < 0 ? -k : k), begin = k < 0 ? off : 0, end = (int64_t)a.n1 < (int64_t)a.n2 - k ? a.n1 : (uint64_t)((int64_t)a.n2 - k);
-	uint64_t from = first > begin / 32 ? first : begin / 32, to = last < (end + 31) / 32 ? last : (end + 31) / 32;
+	uint64_t off = (uint64_t)(k < 0 ? -k : k), begin = k < 0 ? off : 0,
+		 end = (int64_t)a.n1 < (int64_t)a.n2 - k ? a.n1 : (uint64_t)((int64_t)a.n2 - k);
+	uint64_t from = first > begin / 32 ? first : begin / 32,
+		 to = last < (end + 31) / 32 ? last : (end + 31) / 32;
 	bool loi = a.symmetric && d == 0, lines = loi || off >= a.theiler_diag;
 	unsigned *state = (unsigned *)a.diagonal_state + d, open, points = 0, inside = 0;
 
@@ -288,7 +311,9 @@ static __device__ unsigned diagonal(const obk_rqa_gpu_args &a, uint64_t d, uint6
 	open = *state;
 	for (uint64_t slab = from; slab < to; slab++) {
 		uint64_t i0 = slab * 32, at0 = begin > i0 ? begin : i0;
-		unsigned word = ((const unsigned *)a.words)[(slab - first) * a.stride + (uint64_t)(k + (int64_t)i0 + 32)] >> (at0 - i0);
+		unsigned word = ((const unsigned *)a.words)[(slab - first) * a.stride +
+					(uint64_t)(k + (int64_t)i0 + 32)] >>
+			(at0 - i0);
 		auto ended = [&](unsigned length, unsigned at) {
 			bool border = at0 + at - length == begin;
 
@@ -302,7 +327,9 @@ static __device__ unsigned diagonal(const obk_rqa_gpu_args &a, uint64_t d, uint6
 
 		points += (unsigned)__popc((int)word);
 		if (a.square && off <= a.square_length)
-			inside += (unsigned)__popc((int)(word & low_bits((int64_t)(a.square_length + 1 - off) - (int64_t)(at0 - begin))));
+			inside += (unsigned)__popc((int)(word &
+				low_bits((int64_t)(a.square_length + 1 - off) -
+					(int64_t)(at0 - begin))));
 		runs_walk(word, (unsigned)((end < i0 + 32 ? end : i0 + 32) - at0), open, ended);
 	}
 	if (to == (end + 31) / 32 && open && lines)
@@ -315,7 +342,8 @@ static __device__ unsigned diagonal(const obk_rqa_gpu_args &a, uint64_t d, uint6
 	return loi || off >= a.theiler_rr ? points : 0;
 }
 
-extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK, 8) rqa_diagonals(obk_rqa_gpu_args a, uint64_t first, uint64_t last, uint64_t from, uint64_t to)
+extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK, 8)
+	rqa_diagonals(obk_rqa_gpu_args a, uint64_t first, uint64_t last, uint64_t from, uint64_t to)
 {
 	__shared__ unsigned little[OBK_RQA_GPU_SHORT];
 	__shared__ counter points;
@@ -340,8 +368,9 @@ extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK, 8) rqa_diagonals
 /* ---- the columns ---- */
 
 /*
- * Transposes 32 words of a warp: bit b of lane l becomes bit l of lane b. In five steps, lanes 16, 8, 4, 2 and 1 apart: what a lane keeps of its own word, and
- * how far it turns the other's, of which what comes around falls on what is kept.
+ * Transposes 32 words of a warp: bit b of lane l becomes bit l of lane b. In five steps, lanes 16,
+ * 8, 4, 2 and 1 apart: what a lane keeps of its own word, and how far it turns the other's, of
+ * which what comes around falls on what is kept.
  */
 struct transposer {
 	unsigned keep[5], turn[5];
@@ -365,7 +394,8 @@ struct transposer {
 		for (int s = 0; s < 5; s++) {
 			unsigned other = __shfl_xor_sync(~0u, word, 16 >> s);
 
-			word = (word & keep[s]) | (__funnelshift_l(other, other, turn[s]) & ~keep[s]);
+			word = (word & keep[s]) |
+				(__funnelshift_l(other, other, turn[s]) & ~keep[s]);
 		}
 		return word;
 	}
@@ -376,7 +406,8 @@ struct column {
 	unsigned open, white, start, end, first, count, points;
 };
 
-static __device__ __forceinline__ void line_ended(const obk_rqa_gpu_args &a, struct column &c, unsigned length, unsigned stop, unsigned *little)
+static __device__ __forceinline__ void line_ended(const obk_rqa_gpu_args &a, struct column &c,
+	unsigned length, unsigned stop, unsigned *little)
 {
 	unsigned at = stop - length;
 
@@ -386,7 +417,8 @@ static __device__ __forceinline__ void line_ended(const obk_rqa_gpu_args &a, str
 		return;
 	if (c.count) {
 		run_add(little + 2 * OBK_RQA_GPU_SHORT, a.start, at - c.start);
-		run_add(little + 3 * OBK_RQA_GPU_SHORT, a.middle, at - c.end + (c.end - c.start) / 2 + (stop - at) / 2);
+		run_add(little + 3 * OBK_RQA_GPU_SHORT, a.middle,
+			at - c.end + (c.end - c.start) / 2 + (stop - at) / 2);
 	} else {
 		c.first = at;
 	}
@@ -396,30 +428,39 @@ static __device__ __forceinline__ void line_ended(const obk_rqa_gpu_args &a, str
 	c.end = stop;
 }
 
-/* The cells of rows i0 .. that are nearer than `width` to the cell of the same number as the column. */
+/*
+ * The cells of rows i0 .. that are nearer than `width` to the cell of the same number as the
+ * column.
+ */
 static __device__ __forceinline__ unsigned window(uint64_t i0, uint64_t j, uint64_t width)
 {
-	return width ? low_bits((int64_t)(j + width) - (int64_t)i0) & ~low_bits((int64_t)(j - width + 1) - (int64_t)i0) : 0;
+	return width ? low_bits((int64_t)(j + width) - (int64_t)i0) &
+			~low_bits((int64_t)(j - width + 1) - (int64_t)i0)
+		     : 0;
 }
 
-static __device__ __forceinline__ void column_walk(const obk_rqa_gpu_args &a, struct column &c, unsigned word, uint64_t i0, uint64_t j, unsigned *little)
+static __device__ __forceinline__ void column_walk(const obk_rqa_gpu_args &a, struct column &c,
+	unsigned word, uint64_t i0, uint64_t j, unsigned *little)
 {
 	unsigned count = a.n1 - i0 < 32 ? (unsigned)(a.n1 - i0) : 32;
 
 	if (a.white)
-		runs_walk(~(word & ~window(i0, j, a.theiler_white)) & low_bits(count), count, c.white, [&](unsigned length, unsigned at) {
-			if (i0 + at == length)
-				bump(a.white_border, length);
-			else
-				run_add(little + OBK_RQA_GPU_SHORT, a.white, length);
+		runs_walk(~(word & ~window(i0, j, a.theiler_white)) & low_bits(count), count,
+			c.white, [&](unsigned length, unsigned at) {
+				if (i0 + at == length)
+					bump(a.white_border, length);
+				else
+					run_add(little + OBK_RQA_GPU_SHORT, a.white, length);
+			});
+	runs_walk(word & ~window(i0, j, a.theiler_vert), count, c.open,
+		[&](unsigned length, unsigned at) {
+			line_ended(a, c, length, (unsigned)i0 + at, little);
 		});
-	runs_walk(word & ~window(i0, j, a.theiler_vert), count, c.open, [&](unsigned length, unsigned at) {
-		line_ended(a, c, length, (unsigned)i0 + at, little);
-	});
 }
 
 /* The column's end. */
-static __device__ void column_end(const obk_rqa_gpu_args &a, struct column &c, uint64_t j, unsigned *little)
+static __device__ void column_end(
+	const obk_rqa_gpu_args &a, struct column &c, uint64_t j, unsigned *little)
 {
 	if (c.open) {
 		line_ended(a, c, c.open, (unsigned)a.n1, little);
@@ -465,7 +506,8 @@ static __device__ void column_keep(const obk_rqa_gpu_args &a, const struct colum
 	}
 }
 
-extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK) rqa_columns(obk_rqa_gpu_args a, uint64_t first, uint64_t last)
+extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK)
+	rqa_columns(obk_rqa_gpu_args a, uint64_t first, uint64_t last)
 {
 	__shared__ unsigned little[4 * OBK_RQA_GPU_SHORT];
 	uint64_t j = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -478,10 +520,17 @@ extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK) rqa_columns(obk_
 		column_load(a, c, j);
 	for (uint64_t slab = first; slab < last; slab++) {
 		const unsigned *words = (const unsigned *)a.words + (slab - first) * a.stride;
-		/* Of lane l: the diagonal that has column j - l in the slab's first row, and the one 32 to the left of it. */
-		unsigned right = j + 32 < a.stride ? words[j + 32] : 0, left = j < a.stride ? words[j] : 0, word;
+		/*
+		 * Of lane l: the diagonal that has column j - l in the slab's first row, and the
+		 * one 32 to the left of it.
+		 */
+		unsigned right = j + 32 < a.stride ? words[j + 32] : 0,
+			 left = j < a.stride ? words[j] : 0, word;
 
-		/* Bit b of lane l is now the cell of column b that lies b - l, modulo 32, rows down. */
+		/*
+		 * Bit b of lane l is now the cell of column b that lies b - l, modulo 32, rows
+		 * down.
+		 */
 		word = transpose(__funnelshift_l(left, right, lane));
 		word = __brev(word);
 		word = __funnelshift_l(word, word, lane + 1);

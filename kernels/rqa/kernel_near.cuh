@@ -1,25 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The bits of a tile for the Euclidean norm, nearly; included by kernel_tiles.cuh. limit - |x|^2 - |y|^2 + 2 x y takes one fused operation a cell, delay and
- * channel, in single precision whatever the samples are, of samples that were moved to around zero. A cell whose result is within `slack` of zero is done
- * again exactly: gpu_near.c has the bound.
+ * The bits of a tile for the Euclidean norm, nearly; included by kernel_tiles.cuh. limit - |x|^2 -
+ * |y|^2 + 2 x y takes one fused operation a cell, delay and channel, in single precision whatever
+ * the samples are, of samples that were moved to around zero. A cell whose result is within `slack`
+ * of zero is done again exactly: gpu_near.c has the bound.
  */
 
-/* Of 8 rows of 4 diagonals from (i, j) on, bit r + 8 d: the cells to be done exactly. Returns those that do not recur. */
-template <typename T> static __device__ __forceinline__ unsigned exact_cells(const obk_rqa_gpu_plot &plot, unsigned i, unsigned j, unsigned cells)
+/*
+ * Of 8 rows of 4 diagonals from (i, j) on, bit r + 8 d: the cells to be done exactly. Returns those
+ * that do not recur.
+ */
+template <typename T>
+static __device__ __forceinline__ unsigned exact_cells(
+	const obk_rqa_gpu_plot &plot, unsigned i, unsigned j, unsigned cells)
 {
 	unsigned far = 0;
 
 #pragma unroll 1
 	for (; cells; cells &= cells - 1) {
 		unsigned cell = (unsigned)__ffs((int)cells) - 1, row = cell % ROWS;
-		const T *x = (const T *)plot.x + i + row, *y = (const T *)plot.y + j + row + cell / ROWS;
+		const T *x = (const T *)plot.x + i + row,
+			*y = (const T *)plot.y + j + row + cell / ROWS;
 		T sum = 0;
 
 #pragma unroll 1
 		for (uint32_t c = 0, l = 0; l < plot.m;) {
-			sum = join<L2>(sum, gap<L2>(minus(x[c * plot.x_stride], y[c * plot.y_stride])));
+			sum = join<L2>(
+				sum, gap<L2>(minus(x[c * plot.x_stride], y[c * plot.y_stride])));
 			if (++c == plot.channels) {
 				c = 0;
 				l++;
@@ -33,7 +41,8 @@ template <typename T> static __device__ __forceinline__ unsigned exact_cells(con
 }
 
 /* Plane 0: limit - |x|^2 and |y|^2; then a (delay, channel) each, doubled for x. */
-static __device__ void near_load(tile_room<float> &room, const obk_rqa_gpu_plot &plot, unsigned i0, unsigned k0, uint32_t from, uint32_t count)
+static __device__ void near_load(tile_room<float> &room, const obk_rqa_gpu_plot &plot, unsigned i0,
+	unsigned k0, uint32_t from, uint32_t count)
 {
 	unsigned t = threadIdx.x;
 	uint32_t channel = from ? (from - 1) % plot.channels : 0;
@@ -70,7 +79,9 @@ static __device__ void near_load(tile_room<float> &room, const obk_rqa_gpu_plot 
 }
 
 /* As block_join for what near_load has loaded. */
-template <bool FIRST> static __device__ __forceinline__ void near_join(const float *x, const float *y, float (&sum)[ROWS][ACROSS])
+template <bool FIRST>
+static __device__ __forceinline__ void near_join(
+	const float *x, const float *y, float (&sum)[ROWS][ACROSS])
 {
 	float xs[ROWS], ys[ROWS + ACROSS];
 
@@ -84,17 +95,22 @@ template <bool FIRST> static __device__ __forceinline__ void near_join(const flo
 	for (int r = 0; r < ROWS; r++)
 #pragma unroll
 		for (int d = 0; d < ACROSS; d++)
-			sum[r][d] = FIRST ? __fsub_rn(xs[r], ys[r + d]) : __fmaf_rn(xs[r], ys[r + d], sum[r][d]);
+			sum[r][d] = FIRST ? __fsub_rn(xs[r], ys[r + d])
+					  : __fmaf_rn(xs[r], ys[r + d], sum[r][d]);
 }
 
 /* Nearly first. */
-template <typename T> static __device__ __forceinline__ void tile_near(tile_room<float> &room, const obk_rqa_gpu_args &a, uint32_t p, unsigned i0, unsigned k0)
+template <typename T>
+static __device__ __forceinline__ void tile_near(
+	tile_room<float> &room, const obk_rqa_gpu_args &a, uint32_t p, unsigned i0, unsigned k0)
 {
 	const obk_rqa_gpu_plot &plot = a.plot[p];
 
 	tile_words(
-		room, a, p, i0, k0, plot.m * plot.channels + 1, [&](uint32_t from, uint32_t count) { near_load(room, plot, i0, k0, from, count); },
-		[&](bool first, uint32_t count, const float *x, const float *y, float(&sum)[ROWS][ACROSS]) {
+		room, a, p, i0, k0, plot.m * plot.channels + 1,
+		[&](uint32_t from, uint32_t count) { near_load(room, plot, i0, k0, from, count); },
+		[&](bool first, uint32_t count, const float *x, const float *y,
+			float(&sum)[ROWS][ACROSS]) {
 			if (first) {
 				near_join<true>(x, y, sum);
 				x += TILE;
@@ -105,7 +121,8 @@ template <typename T> static __device__ __forceinline__ void tile_near(tile_room
 			for (; count; count--, x += TILE, y += 2 * TILE)
 				near_join<false>(x, y, sum);
 		},
-		[&](unsigned i, unsigned k, const float(&sum)[ROWS][ACROSS], unsigned(&word)[ACROSS]) {
+		[&](unsigned i, unsigned k, const float(&sum)[ROWS][ACROSS],
+			unsigned(&word)[ACROSS]) {
 			float least = fabsf(sum[0][0]);
 
 #pragma unroll
@@ -117,7 +134,8 @@ template <typename T> static __device__ __forceinline__ void tile_near(tile_room
 			for (int d = 0; d < ACROSS; d++)
 #pragma unroll
 				for (int r = ROWS - 1; r >= 0; r--)
-					word[d] = __funnelshift_l(__float_as_uint(sum[r][d]), word[d], 1);
+					word[d] = __funnelshift_l(
+						__float_as_uint(sum[r][d]), word[d], 1);
 			if (least <= plot.slack) {
 				unsigned sure = 0, far;
 
@@ -129,7 +147,8 @@ template <typename T> static __device__ __forceinline__ void tile_near(tile_room
 				far = exact_cells<T>(plot, i, i + k, ~sure);
 #pragma unroll
 				for (int d = 0; d < ACROSS; d++)
-					word[d] = (word[d] & (sure >> d * ROWS | ~0u << ROWS)) | (far >> d * ROWS & ((1u << ROWS) - 1));
+					word[d] = (word[d] & (sure >> d * ROWS | ~0u << ROWS)) |
+						(far >> d * ROWS & ((1u << ROWS) - 1));
 			}
 		});
 }

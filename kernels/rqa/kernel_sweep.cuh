@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Many combinations of many series in one launch; included by kernel.cu. A block takes one (series, mode, tau) with up to OBK_RQA_GPU_SLOTS pairs of m
- * and radius; one thread walks one line, a diagonal or a column, 32 cells at a time, whose distances stay in registers:
+ * Many combinations of many series in one launch; included by kernel.cu. A block takes one (series,
+ * mode, tau) with up to OBK_RQA_GPU_SLOTS pairs of m and radius; one thread walks one line, a
+ * diagonal or a column, 32 cells at a time, whose distances stay in registers:
  *
  *     for each m of the block, rising: add the differences of the delays that are new         m + 1 goes on from m
  *         for each radius: 32 comparisons into a word, the word's runs to the slot's counters  one distance serves all radii
  *
- * lmin needs nothing: the histograms have every length. A difference is taken again for each tau; that is two of about 3 * radii operations a cell.
- * Open runs (one a slot and thread) and short lengths are in shared memory, longer ones in the slot's histogram in device memory. Long series are shared out
- * over blocks by their lines. At last rqa_pairs turns the histograms into pairs of length and count, which is all the host reads.
+ * lmin needs nothing: the histograms have every length. A difference is taken again for each tau;
+ * that is two of about 3 * radii operations a cell. Open runs (one a slot and thread) and short
+ * lengths are in shared memory, longer ones in the slot's histogram in device memory. Long series
+ * are shared out over blocks by their lines. At last rqa_pairs turns the histograms into pairs of
+ * length and count, which is all the host reads.
  */
 
 template <typename T, int NORM, bool COLUMN, bool FIRST>
@@ -27,7 +30,8 @@ static __device__ __forceinline__ void cells_join(const T *x, unsigned i, unsign
 }
 
 template <typename T, bool COLUMN, bool FIRST>
-static __device__ __forceinline__ void cells_join_norm(uint32_t norm, const T *x, unsigned i, unsigned j, T (&sum)[32])
+static __device__ __forceinline__ void cells_join_norm(
+	uint32_t norm, const T *x, unsigned i, unsigned j, T (&sum)[32])
 {
 	if (norm == L1)
 		cells_join<T, L1, COLUMN, FIRST>(x, i, j, sum);
@@ -38,7 +42,8 @@ static __device__ __forceinline__ void cells_join_norm(uint32_t norm, const T *x
 }
 
 /* 32 cells as bits, 1: recurrent. */
-template <typename T> static __device__ __forceinline__ unsigned cells_compare(const T (&sum)[32], T limit)
+template <typename T>
+static __device__ __forceinline__ unsigned cells_compare(const T (&sum)[32], T limit)
 {
 	unsigned word = 0;
 
@@ -53,7 +58,8 @@ struct sweep_room {
 	unsigned short open[OBK_RQA_GPU_SLOTS * OBK_RQA_GPU_BLOCK];
 };
 
-static __device__ __forceinline__ void sweep_run(const obk_rqa_gpu_item &it, sweep_room &room, unsigned slot, unsigned length)
+static __device__ __forceinline__ void sweep_run(
+	const obk_rqa_gpu_item &it, sweep_room &room, unsigned slot, unsigned length)
 {
 	if (length < OBK_RQA_GPU_BINS)
 		atomicAdd(&room.little[slot * OBK_RQA_GPU_BINS + length], 1u);
@@ -62,12 +68,17 @@ static __device__ __forceinline__ void sweep_run(const obk_rqa_gpu_item &it, swe
 }
 
 /* Diagonal number `line`, or that column, of all slots. */
-template <typename T, bool COLUMN> static __device__ void sweep_line(const obk_rqa_gpu_item &it, sweep_room &room, unsigned line)
+template <typename T, bool COLUMN>
+static __device__ void sweep_line(const obk_rqa_gpu_item &it, sweep_room &room, unsigned line)
 {
 	const uint32_t *ms = (const uint32_t *)it.m;
 	const T *x = (const T *)it.planes;
-	/* 32 bits do: a series has less than OBK_RQA_GROUP samples, and its planes are at most OBK_RQA_MAX_CHANNELS. */
-	unsigned stride = it.length + OBK_RQA_GPU_PAD, n = it.length - (ms[0] - 1) * it.tau, cells = COLUMN ? n : n - line;
+	/*
+	 * 32 bits do: a series has less than OBK_RQA_GROUP samples, and its planes are at most
+	 * OBK_RQA_MAX_CHANNELS.
+	 */
+	unsigned stride = it.length + OBK_RQA_GPU_PAD, n = it.length - (ms[0] - 1) * it.tau,
+		 cells = COLUMN ? n : n - line;
 
 	for (unsigned slot = 0; slot < it.m_count * it.limit_count; slot++)
 		room.open[slot * OBK_RQA_GPU_BLOCK + threadIdx.x] = 0;
@@ -76,7 +87,8 @@ template <typename T, bool COLUMN> static __device__ void sweep_line(const obk_r
 		uint32_t lag = 0;
 
 		for (uint32_t v = 0; v < it.m_count; v++) {
-			unsigned end = it.length - (ms[v] - 1) * it.tau, count, hidden, slot = v * it.limit_count;
+			unsigned end = it.length - (ms[v] - 1) * it.tau, count, hidden,
+				 slot = v * it.limit_count;
 
 			if (COLUMN ? line >= end || i >= end : line + i >= end)
 				break;
@@ -86,27 +98,34 @@ template <typename T, bool COLUMN> static __device__ void sweep_line(const obk_r
 					const T *from = x + c * stride + lag * it.tau;
 
 					if (lag + c == 0)
-						cells_join_norm<T, COLUMN, true>(it.norm, from, i, COLUMN ? line : line + i, sum);
+						cells_join_norm<T, COLUMN, true>(it.norm, from, i,
+							COLUMN ? line : line + i, sum);
 					else
-						cells_join_norm<T, COLUMN, false>(it.norm, from, i, COLUMN ? line : line + i, sum);
+						cells_join_norm<T, COLUMN, false>(it.norm, from, i,
+							COLUMN ? line : line + i, sum);
 				}
 			count = end - i < 32 ? end - i : 32;
 			hidden = low_bits(count) & ~(COLUMN ? window(i, line, it.width) : 0);
 			for (uint32_t r = 0; r < it.limit_count; r++, slot++) {
 				unsigned open = room.open[slot * OBK_RQA_GPU_BLOCK + threadIdx.x];
 
-				runs_walk(cells_compare(sum, (T)((const double *)it.limit)[r]) & hidden, count, open,
-					[&](unsigned length, unsigned) { sweep_run(it, room, slot, length); });
+				runs_walk(cells_compare(sum, (T)((const double *)it.limit)[r]) &
+						hidden,
+					count, open, [&](unsigned length, unsigned) {
+						sweep_run(it, room, slot, length);
+					});
 				if (i + 32 >= end && open)
 					sweep_run(it, room, slot, open);
-				room.open[slot * OBK_RQA_GPU_BLOCK + threadIdx.x] = (unsigned short)open;
+				room.open[slot * OBK_RQA_GPU_BLOCK + threadIdx.x] =
+					(unsigned short)open;
 			}
 		}
 	}
 }
 
 /* A warp's histogram, as pairs. */
-static __device__ void sweep_pairs(const obk_rqa_gpu_sweep &w, const obk_rqa_gpu_item &it, unsigned slot)
+static __device__ void sweep_pairs(
+	const obk_rqa_gpu_sweep &w, const obk_rqa_gpu_item &it, unsigned slot)
 {
 	const unsigned *hist = (const unsigned *)it.hist + (uint64_t)slot * (it.length + 1);
 	obk_rqa_gpu_found *found = (obk_rqa_gpu_found *)w.found + it.slot + slot;
@@ -117,7 +136,8 @@ static __device__ void sweep_pairs(const obk_rqa_gpu_sweep &w, const obk_rqa_gpu
 
 		for (unsigned base = 0; base <= it.length; base += 32) {
 			unsigned l = base + lane, count = l <= it.length ? hist[l] : 0;
-			unsigned some = __ballot_sync(~0u, count != 0), place = at + (unsigned)__popc((int)(some & low_bits(lane)));
+			unsigned some = __ballot_sync(~0u, count != 0),
+				 place = at + (unsigned)__popc((int)(some & low_bits(lane)));
 
 			if (pass && count) {
 				((unsigned *)w.pairs)[2 * (uint64_t)place] = l;
@@ -141,19 +161,24 @@ static __device__ void sweep_pairs(const obk_rqa_gpu_sweep &w, const obk_rqa_gpu
 	}
 }
 
-template <typename T, bool COLUMN> static __device__ __forceinline__ void sweep(const obk_rqa_gpu_sweep &w)
+template <typename T, bool COLUMN>
+static __device__ __forceinline__ void sweep(const obk_rqa_gpu_sweep &w)
 {
 	__shared__ sweep_room room;
 	const obk_rqa_gpu_item it = ((const obk_rqa_gpu_item *)w.items)[blockIdx.x];
 	unsigned slots = it.m_count * it.limit_count;
 
 	little_clear(room.little, slots * OBK_RQA_GPU_BINS);
-	for (unsigned line = it.line_first + threadIdx.x; line < it.line_last; line += OBK_RQA_GPU_BLOCK)
+	for (unsigned line = it.line_first + threadIdx.x; line < it.line_last;
+		line += OBK_RQA_GPU_BLOCK)
 		sweep_line<T, COLUMN>(it, room, line);
 	__syncthreads();
 	for (unsigned at = threadIdx.x; at < slots * OBK_RQA_GPU_BINS; at += OBK_RQA_GPU_BLOCK)
 		if (room.little[at])
-			atomicAdd((unsigned *)it.hist + (uint64_t)(at / OBK_RQA_GPU_BINS) * (it.length + 1) + at % OBK_RQA_GPU_BINS, room.little[at]);
+			atomicAdd((unsigned *)it.hist +
+					(uint64_t)(at / OBK_RQA_GPU_BINS) * (it.length + 1) +
+					at % OBK_RQA_GPU_BINS,
+				room.little[at]);
 }
 
 /* The items with the first lines of a histogram. */
@@ -161,15 +186,20 @@ extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK) rqa_pairs(obk_rq
 {
 	const obk_rqa_gpu_item it = ((const obk_rqa_gpu_item *)w.items)[blockIdx.x];
 
-	for (unsigned slot = threadIdx.x / 32; slot < it.m_count * it.limit_count; slot += OBK_RQA_GPU_BLOCK / 32)
+	for (unsigned slot = threadIdx.x / 32; slot < it.m_count * it.limit_count;
+		slot += OBK_RQA_GPU_BLOCK / 32)
 		sweep_pairs(w, it, slot);
 }
 
-/* blocks: of a processor at least, which leaves them 65,536 / 128 / blocks registers: as many as they need. */
-#define SWEEP(name, type, columns, blocks)                                                                               \
-	extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK, blocks) rqa_sweep_##name(obk_rqa_gpu_sweep w)    \
-	{                                                                                                                \
-		sweep<type, columns>(w);                                                                                 \
+/*
+ * blocks: of a processor at least, which leaves them 65,536 / 128 / blocks registers: as many as
+ * they need.
+ */
+#define SWEEP(name, type, columns, blocks)                                      \
+	extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK, blocks) \
+		rqa_sweep_##name(obk_rqa_gpu_sweep w)                           \
+	{                                                                       \
+		sweep<type, columns>(w);                                        \
 	}
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Compiled once per instruction set with OBK_ISA = c, avx2, avx512; always optimised, never contracted. */
+/*
+ * Compiled once per instruction set with OBK_ISA = c, avx2, avx512; always optimised, never
+ * contracted.
+ */
 #include <string.h>
 
 #include "kernels/rqa/internal.h"
 
-#define ALWAYS inline __attribute__((always_inline))
+#define ALWAYS    inline __attribute__((always_inline))
 #define POINT_MAX 65536u /* coordinates of one vector: OBK_RQA_MAX_M * OBK_RQA_MAX_CHANNELS */
 
 #if defined(__AVX512F__)
@@ -50,14 +53,17 @@ static inline vector_i32 shift_in_f32(vector_i32 bits, vector_f32 a, vector_f32 
 {
 	__m512i twice = _mm512_add_epi32((__m512i)bits, (__m512i)bits);
 
-	return (vector_i32)_mm512_mask_or_epi32(twice, _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LE_OQ), twice, _mm512_set1_epi32(1));
+	return (vector_i32)_mm512_mask_or_epi32(twice,
+		_mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LE_OQ), twice, _mm512_set1_epi32(1));
 }
 
 static inline vector_i64 shift_in_f64(vector_i64 bits, vector_f64 a, vector_f64 b)
 {
 	__m512i twice = _mm512_add_epi64((__m512i)bits, (__m512i)bits);
 
-	return (vector_i64)_mm512_mask_or_epi64(twice, _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_LE_OQ), twice, _mm512_set1_epi64(1));
+	return (vector_i64)_mm512_mask_or_epi64(twice,
+		_mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_LE_OQ), twice,
+		_mm512_set1_epi64(1));
 }
 
 static inline vector_f32 max_f32(vector_f32 a, vector_f32 b)
@@ -93,7 +99,8 @@ static inline vector_f64 max_f64(vector_f64 a, vector_f64 b)
 /* The reference: the least that every processor has. */
 static inline uint32_t mask_f32(vector_f32 a, vector_f32 b)
 {
-	return (uint32_t)(a[0] <= b[0]) | (uint32_t)(a[1] <= b[1]) << 1 | (uint32_t)(a[2] <= b[2]) << 2 | (uint32_t)(a[3] <= b[3]) << 3;
+	return (uint32_t)(a[0] <= b[0]) | (uint32_t)(a[1] <= b[1]) << 1 |
+		(uint32_t)(a[2] <= b[2]) << 2 | (uint32_t)(a[3] <= b[3]) << 3;
 }
 
 static inline uint32_t mask_f64(vector_f64 a, vector_f64 b)
@@ -137,8 +144,12 @@ static inline void emit(struct obk_rqa_delta *delta, uint32_t from, uint32_t to,
 		delta->longest = length;
 }
 
-/* Ends the intervals that a cell of `level` at `at` ends; returns where an interval that goes on at that level began. */
-static inline uint64_t stack_pop(struct obk_rqa_delta *delta, uint32_t *depth, uint32_t level, uint64_t at)
+/*
+ * Ends the intervals that a cell of `level` at `at` ends; returns where an interval that goes on at
+ * that level began.
+ */
+static inline uint64_t stack_pop(
+	struct obk_rqa_delta *delta, uint32_t *depth, uint32_t level, uint64_t at)
 {
 	uint32_t top = *depth;
 	uint64_t start = at;
@@ -158,17 +169,17 @@ static inline uint64_t stack_pop(struct obk_rqa_delta *delta, uint32_t *depth, u
 #define VECTORS (BYTES == 64 ? 1 : 2) /* of a strip; two share the loads of one series */
 #endif
 
-#define REAL float
-#define INTEGERS vector_i32
-#define BITS 32
+#define REAL        float
+#define INTEGERS    vector_i32
+#define BITS        32
 #define UNSIGNED(a) (uint32_t)(a)
-#define SHIFT_IN shift_in_f32
-#define VECTOR vector_f32
-#define WIDTH (BYTES / 4)
+#define SHIFT_IN    shift_in_f32
+#define VECTOR      vector_f32
+#define WIDTH       (BYTES / 4)
 #define NAMED(name) name##_f32
-#define MASK_LE mask_f32
-#define ABS abs_f32
-#define MAX max_f32
+#define MASK_LE     mask_f32
+#define ABS         abs_f32
+#define MAX         max_f32
 #include "kernels/rqa/lanes_real.h"
 #undef REAL
 #undef VECTOR
@@ -181,20 +192,21 @@ static inline uint64_t stack_pop(struct obk_rqa_delta *delta, uint32_t *depth, u
 #undef BITS
 #undef UNSIGNED
 #undef SHIFT_IN
-#define REAL double
-#define INTEGERS vector_i64
-#define BITS 64
+#define REAL        double
+#define INTEGERS    vector_i64
+#define BITS        64
 #define UNSIGNED(a) (uint64_t)(a)
-#define SHIFT_IN shift_in_f64
-#define VECTOR vector_f64
-#define WIDTH (BYTES / 8)
+#define SHIFT_IN    shift_in_f64
+#define VECTOR      vector_f64
+#define WIDTH       (BYTES / 8)
 #define NAMED(name) name##_f64
-#define MASK_LE mask_f64
-#define ABS abs_f64
-#define MAX max_f64
+#define MASK_LE     mask_f64
+#define ABS         abs_f64
+#define MAX         max_f64
 #include "kernels/rqa/lanes_real.h"
 
-static void diagonal(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t i, uint64_t j, uint64_t cells, uint64_t *ret_words)
+static void diagonal(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t i,
+	uint64_t j, uint64_t cells, uint64_t *ret_words)
 {
 	if (plot->f64)
 		diagonal_f64(plot, scratch, i, j, cells, ret_words);
@@ -204,7 +216,8 @@ static void diagonal(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *sc
 		ret_words[cells / 64] &= ((uint64_t)1 << (cells & 63)) - 1;
 }
 
-static void strip(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t k, uint64_t cells, uint64_t *ret_words, uint64_t stride)
+static void strip(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t k,
+	uint64_t cells, uint64_t *ret_words, uint64_t stride)
 {
 	unsigned lanes = plot->f64 ? VECTORS * BYTES / 8 : VECTORS * BYTES / 4;
 
@@ -214,7 +227,8 @@ static void strip(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scrat
 		strip_f32(plot, scratch, k, cells, ret_words, stride);
 	for (unsigned lane = 0; lane < lanes && lane < cells; lane++)
 		if ((cells - lane) & 63)
-			ret_words[lane * stride + (cells - lane) / 64] &= ((uint64_t)1 << ((cells - lane) & 63)) - 1;
+			ret_words[lane * stride + (cells - lane) / 64] &=
+				((uint64_t)1 << ((cells - lane) & 63)) - 1;
 }
 
 static void column(const struct obk_rqa_plot *plot, uint64_t j, uint64_t *ret_words)
@@ -237,7 +251,8 @@ static void column_distance(const struct obk_rqa_plot *plot, uint64_t j, void *r
 		column_f32(plot, j, NULL, ret_distance);
 }
 
-static void column_step(const struct obk_rqa_plot *plot, uint64_t j, uint32_t lag, uint64_t n, void *distance)
+static void column_step(
+	const struct obk_rqa_plot *plot, uint64_t j, uint32_t lag, uint64_t n, void *distance)
 {
 	if (plot->f64)
 		column_step_f64(plot, j, lag, n, distance);
@@ -245,12 +260,15 @@ static void column_step(const struct obk_rqa_plot *plot, uint64_t j, uint32_t la
 		column_step_f32(plot, j, lag, n, distance);
 }
 
-static void gaps(const struct obk_rqa_plot *plot, uint32_t channel, uint64_t i, uint64_t j, uint64_t count, void *ret_gaps)
+static void gaps(const struct obk_rqa_plot *plot, uint32_t channel, uint64_t i, uint64_t j,
+	uint64_t count, void *ret_gaps)
 {
 	if (plot->f64)
-		gaps_any_f64((const double *)plot->x.channel[channel] + i, (const double *)plot->y.channel[channel] + j, count, ret_gaps, plot->norm);
+		gaps_any_f64((const double *)plot->x.channel[channel] + i,
+			(const double *)plot->y.channel[channel] + j, count, ret_gaps, plot->norm);
 	else
-		gaps_any_f32((const float *)plot->x.channel[channel] + i, (const float *)plot->y.channel[channel] + j, count, ret_gaps, plot->norm);
+		gaps_any_f32((const float *)plot->x.channel[channel] + i,
+			(const float *)plot->y.channel[channel] + j, count, ret_gaps, plot->norm);
 }
 
 static void join(const struct obk_rqa_plot *plot, void *into, const void *gap, uint64_t count)
@@ -261,7 +279,8 @@ static void join(const struct obk_rqa_plot *plot, void *into, const void *gap, u
 		join_f32(into, gap, count, plot->norm);
 }
 
-static void levels(const void *distance, uint64_t cells, const struct obk_rqa_levels *wanted, struct obk_rqa_delta *delta)
+static void levels(const void *distance, uint64_t cells, const struct obk_rqa_levels *wanted,
+	struct obk_rqa_delta *delta)
 {
 	if (wanted->f64)
 		levels_f64(distance, cells, wanted, wanted->limit, delta);
@@ -269,7 +288,8 @@ static void levels(const void *distance, uint64_t cells, const struct obk_rqa_le
 		levels_f32(distance, cells, wanted, wanted->limit_f32, delta);
 }
 
-static void compare(const void *distance, uint64_t cells, bool f64, double limit, uint64_t *ret_words)
+static void compare(
+	const void *distance, uint64_t cells, bool f64, double limit, uint64_t *ret_words)
 {
 	if (f64)
 		compare_f64(distance, cells, limit, ret_words);
@@ -277,7 +297,8 @@ static void compare(const void *distance, uint64_t cells, bool f64, double limit
 		compare_f32(distance, cells, (float)limit, ret_words);
 }
 
-static inline void count_inner(uint64_t length, struct obk_rqa_short *inner, struct obk_rqa_hist *kinds)
+static inline void count_inner(
+	uint64_t length, struct obk_rqa_short *inner, struct obk_rqa_hist *kinds)
 {
 	if (length < OBK_RQA_SHORT)
 		inner->count[length]++;
@@ -292,8 +313,8 @@ static inline void count_inner(uint64_t length, struct obk_rqa_short *inner, str
 #include "kernels/rqa/lanes_sieve.h"
 #else
 struct line {
-	uint64_t open;   /* length of the run that is open */
-	bool touches;    /* it began with the line */
+	uint64_t open; /* length of the run that is open */
+	bool touches;  /* it began with the line */
 	struct obk_rqa_short *inner;
 	struct obk_rqa_hist *kinds;
 };
@@ -311,7 +332,8 @@ static inline void line_close(struct line *line)
 }
 
 /* The next `left` cells of a line; bits behind them are 0. */
-static inline __attribute__((always_inline)) void line_word(struct line *line, uint64_t bits, unsigned left)
+static inline __attribute__((always_inline)) void line_word(
+	struct line *line, uint64_t bits, unsigned left)
 {
 	unsigned low, high;
 	uint64_t *short_count = line->inner->count;
@@ -326,7 +348,10 @@ static inline __attribute__((always_inline)) void line_word(struct line *line, u
 		return;
 	line_close(line);
 	high = (unsigned)__builtin_clzll(~(bits << (64 - left)));
-	/* Neither the run that came in nor the one that goes out; bit 0 is clear now, so no shift below is by 64. */
+	/*
+	 * Neither the run that came in nor the one that goes out; bit 0 is clear now, so no shift
+	 * below is by 64.
+	 */
 	bits = bits >> low & (~(uint64_t)0 >> (64 - left + high + low));
 	line->open = high;
 	while (bits) {
@@ -339,7 +364,8 @@ static inline __attribute__((always_inline)) void line_word(struct line *line, u
 	}
 }
 
-static uint64_t runs(const uint64_t *words, uint64_t cells, struct obk_rqa_short *inner, struct obk_rqa_hist *kinds)
+static uint64_t runs(const uint64_t *words, uint64_t cells, struct obk_rqa_short *inner,
+	struct obk_rqa_hist *kinds)
 {
 	struct line line = { .touches = true, .inner = inner, .kinds = kinds };
 	uint64_t points = 0, whole = cells / 64;
@@ -359,9 +385,9 @@ static uint64_t runs(const uint64_t *words, uint64_t cells, struct obk_rqa_short
 #endif
 
 #define JOIN2(a, b) a##b
-#define JOIN(a, b) JOIN2(a, b)
-#define TEXT2(a) #a
-#define TEXT(a) TEXT2(a)
+#define JOIN(a, b)  JOIN2(a, b)
+#define TEXT2(a)    #a
+#define TEXT(a)     TEXT2(a)
 
 const struct obk_rqa_ops JOIN(obk_rqa_ops_, OBK_ISA) = {
 	.name = TEXT(OBK_ISA),

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The arithmetic of distances for one floating type; included by lanes.c twice per instruction set, with REAL, VECTOR, WIDTH, NAMED, MASK_LE, ABS, MAX.
- * Coordinates are summed in index order, lag by lag and channel by channel within a lag, without contraction: every instruction set gets the same bits.
+ * The arithmetic of distances for one floating type; included by lanes.c twice per instruction set,
+ * with REAL, VECTOR, WIDTH, NAMED, MASK_LE, ABS, MAX. Coordinates are summed in index order, lag by
+ * lag and channel by channel within a lag, without contraction: every instruction set gets the same
+ * bits.
  */
 
 static inline VECTOR NAMED(load)(const REAL *from)
@@ -30,7 +32,8 @@ static inline VECTOR NAMED(joined)(VECTOR a, VECTOR b, int norm)
 	return norm == OBK_RQA_NORM_MAX ? MAX(a, b) : a + b;
 }
 
-static inline __attribute__((always_inline)) void NAMED(gaps_norm)(const REAL *x, const REAL *y, uint64_t count, REAL *ret, int norm)
+static inline __attribute__((always_inline)) void NAMED(gaps_norm)(
+	const REAL *x, const REAL *y, uint64_t count, REAL *ret, int norm)
 {
 	for (uint64_t p = 0; p < count; p += WIDTH) {
 		VECTOR g = NAMED(gap)(NAMED(load)(x + p), NAMED(load)(y + p), norm);
@@ -56,20 +59,25 @@ static inline bool NAMED(cell)(const struct obk_rqa_plot *plot, uint64_t i, uint
 
 	for (uint32_t lag = 0; lag < plot->m; lag++)
 		for (uint32_t c = 0; c < plot->channels; c++) {
-			REAL d = ((const REAL *)plot->x.channel[c])[i + lag * plot->tau] - ((const REAL *)plot->y.channel[c])[j + lag * plot->tau];
+			REAL d = ((const REAL *)plot->x.channel[c])[i + lag * plot->tau] -
+				((const REAL *)plot->y.channel[c])[j + lag * plot->tau];
 			REAL g = plot->norm == OBK_RQA_NORM_L2 ? d * d : d < 0 ? -d : d;
 
-			sum = lag + c == 0 ? g : plot->norm == OBK_RQA_NORM_MAX ? (sum > g ? sum : g) : sum + g;
+			sum = lag + c == 0                       ? g
+				: plot->norm == OBK_RQA_NORM_MAX ? (sum > g ? sum : g)
+								 : sum + g;
 		}
 	return sum <= (REAL)plot->limit;
 }
 
 /*
- * Words of one block: sums over lags and channels of differences that were stored a while ago. (A load that overlaps two stores of the loop's last
- * turns would wait for both to reach the cache, which costs more than everything else here.)
+ * Words of one block: sums over lags and channels of differences that were stored a while ago. (A
+ * load that overlaps two stores of the loop's last turns would wait for both to reach the cache,
+ * which costs more than everything else here.)
  */
-static inline __attribute__((always_inline)) void NAMED(block)(const REAL *gaps, uint64_t stride, uint32_t channels, uint32_t m, uint64_t tau, int norm,
-							       REAL limit, uint64_t words, uint64_t *ret)
+static inline __attribute__((always_inline)) void NAMED(block)(const REAL *gaps, uint64_t stride,
+	uint32_t channels, uint32_t m, uint64_t tau, int norm, REAL limit, uint64_t words,
+	uint64_t *ret)
 {
 	VECTOR bound = NAMED(splat)(limit);
 
@@ -84,7 +92,8 @@ static inline __attribute__((always_inline)) void NAMED(block)(const REAL *gaps,
 				sum = NAMED(joined)(sum, NAMED(load)(at + c * stride), norm);
 			for (uint32_t lag = 1; lag < m; lag++)
 				for (uint32_t c = 0; c < channels; c++)
-					sum = NAMED(joined)(sum, NAMED(load)(at + c * stride + lag * tau), norm);
+					sum = NAMED(joined)(sum,
+						NAMED(load)(at + c * stride + lag * tau), norm);
 			bits |= (uint64_t)MASK_LE(sum, bound) << (v * WIDTH);
 		}
 		ret[w] = bits;
@@ -92,7 +101,8 @@ static inline __attribute__((always_inline)) void NAMED(block)(const REAL *gaps,
 }
 
 /* One channel, no embedding: nothing needs to be stored. */
-static inline __attribute__((always_inline)) void NAMED(plain)(const REAL *x, const REAL *y, int norm, REAL limit, uint64_t words, uint64_t *ret)
+static inline __attribute__((always_inline)) void NAMED(plain)(
+	const REAL *x, const REAL *y, int norm, REAL limit, uint64_t words, uint64_t *ret)
 {
 	VECTOR bound = NAMED(splat)(limit);
 
@@ -102,37 +112,41 @@ static inline __attribute__((always_inline)) void NAMED(plain)(const REAL *x, co
 		for (unsigned v = 0; v < 64 / WIDTH; v++) {
 			uint64_t p = 64 * w + v * WIDTH;
 
-			bits |= (uint64_t)MASK_LE(NAMED(gap)(NAMED(load)(x + p), NAMED(load)(y + p), norm), bound) << (v * WIDTH);
+			bits |= (uint64_t)MASK_LE(
+					NAMED(gap)(NAMED(load)(x + p), NAMED(load)(y + p), norm),
+					bound)
+				<< (v * WIDTH);
 		}
 		ret[w] = bits;
 	}
 }
 
-static inline __attribute__((always_inline)) void NAMED(block_m)(const REAL *gaps, const struct obk_rqa_plot *plot, uint64_t stride, int norm, REAL limit,
-								 uint64_t words, uint64_t *ret)
+static inline __attribute__((always_inline)) void NAMED(block_m)(const REAL *gaps,
+	const struct obk_rqa_plot *plot, uint64_t stride, int norm, REAL limit, uint64_t words,
+	uint64_t *ret)
 {
 	if (plot->channels == 2 && plot->m == 1)
 		NAMED(block)(gaps, stride, 2, 1, plot->tau, norm, limit, words, ret);
 	else if (plot->channels != 1)
-		NAMED(block)(gaps, stride, plot->channels, plot->m, plot->tau, norm, limit, words, ret);
-	else if (plot->m == 2)
-		NAMED(block)(gaps, stride, 1, 2, plot->tau, norm, limit, words, ret);
-	else if (plot->m == 3)
-		NAMED(block)(gaps, stride, 1, 3, plot->tau, norm, limit, words, ret);
-	else if (plot->m == 4)
-		NAMED(block)(gaps, stride, 1, 4, plot->tau, norm, limit, words, ret);
-	else
-		NAMED(block)(gaps, stride, 1, plot->m, plot->tau, norm, limit, words, ret);
+		NAMED(block)
+	(gaps, stride, plot->channels, plot->m, plot->tau, norm, limit, words, ret);
+	else if (plot->m == 2) NAMED(block)(gaps, stride, 1, 2, plot->tau, norm, limit, words, ret);
+	else if (plot->m == 3) NAMED(block)(gaps, stride, 1, 3, plot->tau, norm, limit, words, ret);
+	else if (plot->m == 4) NAMED(block)(gaps, stride, 1, 4, plot->tau, norm, limit, words, ret);
+	else NAMED(block)(gaps, stride, 1, plot->m, plot->tau, norm, limit, words, ret);
 }
 
-static inline __attribute__((always_inline)) void NAMED(diagonal_norm)(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t i, uint64_t j,
-								       uint64_t cells, uint64_t *ret_words, int norm)
+static inline __attribute__((always_inline)) void NAMED(diagonal_norm)(
+	const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t i, uint64_t j,
+	uint64_t cells, uint64_t *ret_words, int norm)
 {
 	uint64_t span = (plot->m - 1) * plot->tau;
 	REAL limit = (REAL)plot->limit;
 
 	if (plot->channels == 1 && plot->m == 1) {
-		NAMED(plain)((const REAL *)plot->x.channel[0] + i, (const REAL *)plot->y.channel[0] + j, norm, limit, (cells + 63) / 64, ret_words);
+		NAMED(plain)
+		((const REAL *)plot->x.channel[0] + i, (const REAL *)plot->y.channel[0] + j, norm,
+			limit, (cells + 63) / 64, ret_words);
 		return;
 	}
 	for (uint64_t start = 0; start < cells; start += scratch->block) {
@@ -140,7 +154,8 @@ static inline __attribute__((always_inline)) void NAMED(diagonal_norm)(const str
 
 		for (uint32_t c = 0; c < plot->channels; c++) {
 			REAL *g = (REAL *)scratch->gaps + c * scratch->stride;
-			const REAL *x = (const REAL *)plot->x.channel[c] + i + start, *y = (const REAL *)plot->y.channel[c] + j + start;
+			const REAL *x = (const REAL *)plot->x.channel[c] + i + start,
+				   *y = (const REAL *)plot->y.channel[c] + j + start;
 
 			if (start == 0) {
 				NAMED(gaps_norm)(x, y, span + count, g, norm);
@@ -149,11 +164,14 @@ static inline __attribute__((always_inline)) void NAMED(diagonal_norm)(const str
 				NAMED(gaps_norm)(x + span, y + span, count, g + span, norm);
 			}
 		}
-		NAMED(block_m)(scratch->gaps, plot, scratch->stride, norm, limit, (count + 63) / 64, ret_words + start / 64);
+		NAMED(block_m)
+		(scratch->gaps, plot, scratch->stride, norm, limit, (count + 63) / 64,
+			ret_words + start / 64);
 	}
 }
 
-static void NAMED(diagonal)(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t i, uint64_t j, uint64_t cells, uint64_t *ret_words)
+static void NAMED(diagonal)(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch,
+	uint64_t i, uint64_t j, uint64_t cells, uint64_t *ret_words)
 {
 	if (plot->norm == OBK_RQA_NORM_L1)
 		NAMED(diagonal_norm)(plot, scratch, i, j, cells, ret_words, OBK_RQA_NORM_L1);
@@ -164,14 +182,15 @@ static void NAMED(diagonal)(const struct obk_rqa_plot *plot, struct obk_rqa_scra
 }
 
 /*
- * Several diagonals at once, one a lane, from their far ends to their starts. A difference is computed once, kept in a window of the last positions
- * and met again one and more delays later, always as a whole vector; a cell costs its arithmetic and one bit shifted into its lane's word. The two
- * series are read once a strip.
+ * Several diagonals at once, one a lane, from their far ends to their starts. A difference is
+ * computed once, kept in a window of the last positions and met again one and more delays later,
+ * always as a whole vector; a cell costs its arithmetic and one bit shifted into its lane's word.
+ * The two series are read once a strip.
  */
-static inline __attribute__((always_inline)) void NAMED(strip_block)(const struct obk_rqa_plot *plot, VECTOR *ring, uint64_t ring_stride,
-								     uint64_t k, uint64_t base, uint64_t words, uint64_t first_word,
-								     uint64_t *ret_words, uint64_t stride, uint32_t channels, uint32_t m,
-								     int norm)
+static inline __attribute__((always_inline)) void NAMED(strip_block)(
+	const struct obk_rqa_plot *plot, VECTOR *ring, uint64_t ring_stride, uint64_t k,
+	uint64_t base, uint64_t words, uint64_t first_word, uint64_t *ret_words, uint64_t stride,
+	uint32_t channels, uint32_t m, int norm)
 {
 	VECTOR bound = NAMED(splat)((REAL)plot->limit);
 	uint64_t tau = plot->tau;
@@ -189,17 +208,26 @@ static inline __attribute__((always_inline)) void NAMED(strip_block)(const struc
 					VECTOR sum = { 0 };
 
 					for (uint32_t c = 0; c < channels; c++) {
-						const REAL *x = (const REAL *)plot->x.channel[c] + base + at,
-							   *y = (const REAL *)plot->y.channel[c] + base + at + k;
-						VECTOR g = NAMED(gap)(NAMED(splat)(*x), NAMED(load)(y + v * WIDTH), norm);
+						const REAL *x = (const REAL *)plot->x.channel[c] +
+							base + at,
+							   *y = (const REAL *)plot->y.channel[c] +
+							base + at + k;
+						VECTOR g = NAMED(gap)(NAMED(splat)(*x),
+							NAMED(load)(y + v * WIDTH), norm);
 
 						sum = c ? NAMED(joined)(sum, g, norm) : g;
 						if (m > 1)
-							ring[(c * ring_stride + at) * VECTORS + v] = g;
+							ring[(c * ring_stride + at) * VECTORS + v] =
+								g;
 					}
 					for (uint32_t lag = 1; lag < m; lag++)
 						for (uint32_t c = 0; c < channels; c++)
-							sum = NAMED(joined)(sum, ring[(c * ring_stride + at + lag * tau) * VECTORS + v], norm);
+							sum = NAMED(joined)(sum,
+								ring[(c * ring_stride + at +
+									     lag * tau) *
+										VECTORS +
+									v],
+								norm);
 					bits[v] = SHIFT_IN(bits[v], sum, bound);
 				}
 			}
@@ -207,37 +235,49 @@ static inline __attribute__((always_inline)) void NAMED(strip_block)(const struc
 				halves[half][lane] = UNSIGNED(bits[lane / WIDTH][lane % WIDTH]);
 		}
 		for (unsigned lane = 0; lane < VECTORS * WIDTH; lane++)
-			ret_words[lane * stride + first_word + w] = BITS == 64 ? halves[0][lane] : halves[0][lane] | halves[64 / BITS - 1][lane] << 32;
+			ret_words[lane * stride + first_word + w] = BITS == 64
+				? halves[0][lane]
+				: halves[0][lane] | halves[64 / BITS - 1][lane] << 32;
 	}
 }
 
-static ALWAYS void NAMED(strip_norm)(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t k, uint64_t cells,
-								    uint64_t *ret_words, uint64_t stride, uint32_t channels, uint32_t m, int norm)
+static ALWAYS void NAMED(strip_norm)(const struct obk_rqa_plot *plot,
+	struct obk_rqa_scratch *scratch, uint64_t k, uint64_t cells, uint64_t *ret_words,
+	uint64_t stride, uint32_t channels, uint32_t m, int norm)
 {
-	uint64_t span = (m - 1) * plot->tau, words = (cells + 63) / 64, ring_stride = OBK_RQA_STRIP + span;
+	uint64_t span = (m - 1) * plot->tau, words = (cells + 63) / 64,
+		 ring_stride = OBK_RQA_STRIP + span;
 	VECTOR *ring = scratch->ring;
-	uint64_t size = words * 64 < OBK_RQA_STRIP ? words * 64 : OBK_RQA_STRIP, base = words * 64 - size;
+	uint64_t size = words * 64 < OBK_RQA_STRIP ? words * 64 : OBK_RQA_STRIP,
+		 base = words * 64 - size;
 
 	for (uint32_t c = 0; c < channels; c++)
 		for (uint64_t q = 0; q < span; q++)
 			for (unsigned v = 0; v < VECTORS; v++) {
-				const REAL *x = (const REAL *)plot->x.channel[c] + base + size + q, *y = (const REAL *)plot->y.channel[c] + base + size + q + k;
+				const REAL *x = (const REAL *)plot->x.channel[c] + base + size + q,
+					   *y = (const REAL *)plot->y.channel[c] + base + size + q +
+					k;
 
-				ring[(c * ring_stride + size + q) * VECTORS + v] = NAMED(gap)(NAMED(splat)(*x), NAMED(load)(y + v * WIDTH), norm);
+				ring[(c * ring_stride + size + q) * VECTORS + v] = NAMED(gap)(
+					NAMED(splat)(*x), NAMED(load)(y + v * WIDTH), norm);
 			}
 	for (;;) {
-		NAMED(strip_block)(plot, ring, ring_stride, k, base, size / 64, base / 64, ret_words, stride, channels, m, norm);
+		NAMED(strip_block)
+		(plot, ring, ring_stride, k, base, size / 64, base / 64, ret_words, stride,
+			channels, m, norm);
 		if (!base)
 			return;
 		size = base < OBK_RQA_STRIP ? base : OBK_RQA_STRIP;
 		base -= size;
 		for (uint32_t c = 0; c < channels; c++)
-			memmove(ring + (c * ring_stride + size) * VECTORS, ring + c * ring_stride * VECTORS, span * VECTORS * sizeof(VECTOR));
+			memmove(ring + (c * ring_stride + size) * VECTORS,
+				ring + c * ring_stride * VECTORS, span * VECTORS * sizeof(VECTOR));
 	}
 }
 
-static inline __attribute__((always_inline)) void NAMED(strip_m)(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t k, uint64_t cells,
-								 uint64_t *ret_words, uint64_t stride, int norm)
+static inline __attribute__((always_inline)) void NAMED(strip_m)(const struct obk_rqa_plot *plot,
+	struct obk_rqa_scratch *scratch, uint64_t k, uint64_t cells, uint64_t *ret_words,
+	uint64_t stride, int norm)
 {
 	if (plot->channels == 1 && plot->m == 1)
 		NAMED(strip_norm)(plot, scratch, k, cells, ret_words, stride, 1, 1, norm);
@@ -250,10 +290,12 @@ static inline __attribute__((always_inline)) void NAMED(strip_m)(const struct ob
 	else if (plot->channels == 1)
 		NAMED(strip_norm)(plot, scratch, k, cells, ret_words, stride, 1, plot->m, norm);
 	else
-		NAMED(strip_norm)(plot, scratch, k, cells, ret_words, stride, plot->channels, plot->m, norm);
+		NAMED(strip_norm)
+	(plot, scratch, k, cells, ret_words, stride, plot->channels, plot->m, norm);
 }
 
-static void NAMED(strip)(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch, uint64_t k, uint64_t cells, uint64_t *ret_words, uint64_t stride)
+static void NAMED(strip)(const struct obk_rqa_plot *plot, struct obk_rqa_scratch *scratch,
+	uint64_t k, uint64_t cells, uint64_t *ret_words, uint64_t stride)
 {
 	if (plot->norm == OBK_RQA_NORM_L1)
 		NAMED(strip_m)(plot, scratch, k, cells, ret_words, stride, OBK_RQA_NORM_L1);
@@ -263,21 +305,29 @@ static void NAMED(strip)(const struct obk_rqa_plot *plot, struct obk_rqa_scratch
 		NAMED(strip_m)(plot, scratch, k, cells, ret_words, stride, OBK_RQA_NORM_MAX);
 }
 
-/* One vector of distances (i + p, j), the coordinates of y_j being spread over the lanes as they are needed. */
-static inline __attribute__((always_inline)) VECTOR NAMED(reach)(const struct obk_rqa_plot *plot, const REAL *point, uint64_t p, uint32_t channels, uint32_t m,
-								 int norm)
+/*
+ * One vector of distances (i + p, j), the coordinates of y_j being spread over the lanes as they
+ * are needed.
+ */
+static inline __attribute__((always_inline)) VECTOR NAMED(reach)(const struct obk_rqa_plot *plot,
+	const REAL *point, uint64_t p, uint32_t channels, uint32_t m, int norm)
 {
-	VECTOR sum = NAMED(gap)(NAMED(load)((const REAL *)plot->x.channel[0] + p), NAMED(splat)(point[0]), norm);
+	VECTOR sum = NAMED(gap)(
+		NAMED(load)((const REAL *)plot->x.channel[0] + p), NAMED(splat)(point[0]), norm);
 
 	for (uint32_t lag = 0; lag < m; lag++)
 		for (uint32_t c = lag == 0; c < channels; c++)
-			sum = NAMED(joined)(sum, NAMED(gap)(NAMED(load)((const REAL *)plot->x.channel[c] + p + lag * plot->tau),
-							    NAMED(splat)(point[lag * channels + c]), norm), norm);
+			sum = NAMED(joined)(sum,
+				NAMED(gap)(NAMED(load)((const REAL *)plot->x.channel[c] + p +
+						   lag * plot->tau),
+					NAMED(splat)(point[lag * channels + c]), norm),
+				norm);
 	return sum;
 }
 
-static inline __attribute__((always_inline)) void NAMED(column_norm)(const struct obk_rqa_plot *plot, uint64_t j, uint64_t *ret_words, REAL *ret_distance,
-								     uint32_t channels, uint32_t m, int norm)
+static inline __attribute__((always_inline)) void NAMED(column_norm)(
+	const struct obk_rqa_plot *plot, uint64_t j, uint64_t *ret_words, REAL *ret_distance,
+	uint32_t channels, uint32_t m, int norm)
 {
 	REAL point[POINT_MAX];
 	VECTOR bound = NAMED(splat)((REAL)plot->limit);
@@ -285,7 +335,8 @@ static inline __attribute__((always_inline)) void NAMED(column_norm)(const struc
 
 	for (uint32_t lag = 0; lag < m; lag++)
 		for (uint32_t c = 0; c < channels; c++)
-			point[lag * channels + c] = ((const REAL *)plot->y.channel[c])[j + lag * plot->tau];
+			point[lag * channels + c] =
+				((const REAL *)plot->y.channel[c])[j + lag * plot->tau];
 	if (ret_distance) {
 		for (uint64_t p = 0; p < n; p += WIDTH) {
 			VECTOR d = NAMED(reach)(plot, point, p, channels, m, norm);
@@ -298,12 +349,16 @@ static inline __attribute__((always_inline)) void NAMED(column_norm)(const struc
 		uint64_t bits = 0;
 
 		for (unsigned v = 0; v < 64 / WIDTH; v++)
-			bits |= (uint64_t)MASK_LE(NAMED(reach)(plot, point, p + v * WIDTH, channels, m, norm), bound) << (v * WIDTH);
+			bits |= (uint64_t)MASK_LE(
+					NAMED(reach)(plot, point, p + v * WIDTH, channels, m, norm),
+					bound)
+				<< (v * WIDTH);
 		ret_words[p / 64] = bits;
 	}
 }
 
-static ALWAYS void NAMED(column_m)(const struct obk_rqa_plot *plot, uint64_t j, uint64_t *ret_words, REAL *ret_distance, int norm)
+static ALWAYS void NAMED(column_m)(const struct obk_rqa_plot *plot, uint64_t j, uint64_t *ret_words,
+	REAL *ret_distance, int norm)
 {
 	if (plot->channels == 1 && plot->m == 1)
 		NAMED(column_norm)(plot, j, ret_words, ret_distance, 1, 1, norm);
@@ -315,7 +370,8 @@ static ALWAYS void NAMED(column_m)(const struct obk_rqa_plot *plot, uint64_t j, 
 		NAMED(column_norm)(plot, j, ret_words, ret_distance, plot->channels, plot->m, norm);
 }
 
-static void NAMED(column)(const struct obk_rqa_plot *plot, uint64_t j, uint64_t *ret_words, REAL *ret_distance)
+static void NAMED(column)(
+	const struct obk_rqa_plot *plot, uint64_t j, uint64_t *ret_words, REAL *ret_distance)
 {
 	if (plot->norm == OBK_RQA_NORM_L1)
 		NAMED(column_m)(plot, j, ret_words, ret_distance, OBK_RQA_NORM_L1);
@@ -326,7 +382,8 @@ static void NAMED(column)(const struct obk_rqa_plot *plot, uint64_t j, uint64_t 
 }
 
 /* One lag more: the differences of all channels are added in their order. */
-static ALWAYS void NAMED(step_norm)(const struct obk_rqa_plot *plot, uint64_t j, uint32_t lag, uint64_t n, REAL *distance, uint32_t channels, int norm)
+static ALWAYS void NAMED(step_norm)(const struct obk_rqa_plot *plot, uint64_t j, uint32_t lag,
+	uint64_t n, REAL *distance, uint32_t channels, int norm)
 {
 	uint64_t ahead = lag * plot->tau;
 
@@ -334,13 +391,18 @@ static ALWAYS void NAMED(step_norm)(const struct obk_rqa_plot *plot, uint64_t j,
 		VECTOR sum = NAMED(load)(distance + p);
 
 		for (uint32_t c = 0; c < channels; c++)
-			sum = NAMED(joined)(sum, NAMED(gap)(NAMED(load)((const REAL *)plot->x.channel[c] + p + ahead),
-							    NAMED(splat)(((const REAL *)plot->y.channel[c])[j + ahead]), norm), norm);
+			sum = NAMED(joined)(sum,
+				NAMED(gap)(
+					NAMED(load)((const REAL *)plot->x.channel[c] + p + ahead),
+					NAMED(splat)(((const REAL *)plot->y.channel[c])[j + ahead]),
+					norm),
+				norm);
 		memcpy(distance + p, &sum, sizeof sum);
 	}
 }
 
-static ALWAYS void NAMED(step_channels)(const struct obk_rqa_plot *plot, uint64_t j, uint32_t lag, uint64_t n, REAL *distance, int norm)
+static ALWAYS void NAMED(step_channels)(const struct obk_rqa_plot *plot, uint64_t j, uint32_t lag,
+	uint64_t n, REAL *distance, int norm)
 {
 	if (plot->channels == 1)
 		NAMED(step_norm)(plot, j, lag, n, distance, 1, norm);
@@ -350,7 +412,8 @@ static ALWAYS void NAMED(step_channels)(const struct obk_rqa_plot *plot, uint64_
 		NAMED(step_norm)(plot, j, lag, n, distance, plot->channels, norm);
 }
 
-static void NAMED(column_step)(const struct obk_rqa_plot *plot, uint64_t j, uint32_t lag, uint64_t n, REAL *distance)
+static void NAMED(column_step)(
+	const struct obk_rqa_plot *plot, uint64_t j, uint32_t lag, uint64_t n, REAL *distance)
 {
 	if (plot->norm == OBK_RQA_NORM_L1)
 		NAMED(step_channels)(plot, j, lag, n, distance, OBK_RQA_NORM_L1);
@@ -368,7 +431,8 @@ static void NAMED(compare)(const REAL *distance, uint64_t cells, REAL limit, uin
 		uint64_t bits = 0;
 
 		for (unsigned v = 0; v < 64 / WIDTH; v++)
-			bits |= (uint64_t)MASK_LE(NAMED(load)(distance + p + v * WIDTH), bound) << (v * WIDTH);
+			bits |= (uint64_t)MASK_LE(NAMED(load)(distance + p + v * WIDTH), bound)
+				<< (v * WIDTH);
 		ret_words[p / 64] = bits;
 	}
 	if (cells & 63)
@@ -387,7 +451,8 @@ static void NAMED(join)(REAL *into, const REAL *gap, uint64_t count, int norm)
 /* The first level whose limit is not below d; the table leaves a step or two. */
 static inline uint32_t NAMED(level)(const struct obk_rqa_levels *levels, const REAL *limit, REAL d)
 {
-	uint32_t level = levels->look[(uint32_t)(((double)d - levels->look_base) * levels->look_scale)];
+	uint32_t level =
+		levels->look[(uint32_t)(((double)d - levels->look_base) * levels->look_scale)];
 
 	while (d > limit[level])
 		level++;
@@ -395,11 +460,14 @@ static inline uint32_t NAMED(level)(const struct obk_rqa_levels *levels, const R
 }
 
 /*
- * Lines at every level in one walk. A maximal run at some level is an interval whose largest level is below those of both neighbours; a stack of falling levels
- * yields each such interval once: it exists from its own largest level up to the smaller of its neighbours' levels. Cells above the last limit end
- * everything; stretches within the first limit are one step. Nothing is stored per cell, and a level costs nothing but its part of the final sum.
+ * Lines at every level in one walk. A maximal run at some level is an interval whose largest level
+ * is below those of both neighbours; a stack of falling levels yields each such interval once: it
+ * exists from its own largest level up to the smaller of its neighbours' levels. Cells above the
+ * last limit end everything; stretches within the first limit are one step. Nothing is stored per
+ * cell, and a level costs nothing but its part of the final sum.
  */
-static void NAMED(levels)(const REAL *distance, uint64_t cells, const struct obk_rqa_levels *levels, const REAL *limit, struct obk_rqa_delta *delta)
+static void NAMED(levels)(const REAL *distance, uint64_t cells, const struct obk_rqa_levels *levels,
+	const REAL *limit, struct obk_rqa_delta *delta)
 {
 	VECTOR first = NAMED(splat)(limit[0]), last = NAMED(splat)(limit[levels->count - 1]);
 	uint32_t none = levels->count, depth = 0;
@@ -436,7 +504,8 @@ static void NAMED(levels)(const REAL *distance, uint64_t cells, const struct obk
 			}
 			if (within >> at & 1) {
 				level = 0;
-				steps = ~(within >> at) ? (uint64_t)__builtin_ctzll(~(within >> at)) : 64;
+				steps = ~(within >> at) ? (uint64_t)__builtin_ctzll(~(within >> at))
+							: 64;
 				if (steps > left - at)
 					steps = left - at;
 			} else {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Run lengths without a branch per run; included by lanes.c where vectors have 32 bytes or more. A run is the stretch between two edges, an edge a cell that
- * differs from the one before. Positions of edges are written out first, four at a time whether they are there or not, then taken in pairs.
+ * Run lengths without a branch per run; included by lanes.c where vectors have 32 bytes or more. A
+ * run is the stretch between two edges, an edge a cell that differs from the one before. Positions
+ * of edges are written out first, four at a time whether they are there or not, then taken in
+ * pairs.
  */
 #define RUNS_WORDS 64u /* words of one go */
 
@@ -12,7 +14,8 @@ struct edges {
 };
 
 /* Positions of the edges in up to 64 words; `carry` is the last cell before them. */
-static inline uint64_t edges_find(struct edges *edges, const uint64_t *words, uint64_t count, uint64_t base, uint64_t carry)
+static inline uint64_t edges_find(
+	struct edges *edges, const uint64_t *words, uint64_t count, uint64_t base, uint64_t carry)
 {
 	uint64_t bits[RUNS_WORDS + 4], some = 0, *at = edges->at + edges->count;
 	__m256i before = _mm256_set_epi64x(0, 0, 0, (long long)carry);
@@ -24,14 +27,19 @@ static inline uint64_t edges_find(struct edges *edges, const uint64_t *words, ui
 			before = _mm256_loadu_si256((const __m256i *)(const void *)(words + w - 1));
 		else
 			before = _mm256_blend_epi32(_mm256_permute4x64_epi64(now, 0x90), before, 3);
-		edge = _mm256_xor_si256(now, _mm256_or_si256(_mm256_add_epi64(now, now), _mm256_srli_epi64(before, 63)));
+		edge = _mm256_xor_si256(now,
+			_mm256_or_si256(_mm256_add_epi64(now, now), _mm256_srli_epi64(before, 63)));
 		_mm256_storeu_si256((__m256i *)(void *)(bits + w), edge);
-		some |= (uint64_t)(~_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(edge, _mm256_setzero_si256()))) & 15) << w;
+		some |= (uint64_t)(~_mm256_movemask_pd(_mm256_castsi256_pd(
+					   _mm256_cmpeq_epi64(edge, _mm256_setzero_si256()))) &
+				15)
+			<< w;
 	}
 	if (count < 64)
 		some &= ((uint64_t)1 << count) - 1;
 	for (; some; some &= some - 1) {
-		uint64_t w = (uint64_t)__builtin_ctzll(some), edge = bits[w], number = (uint64_t)__builtin_popcountll(edge), start = base + 64 * w;
+		uint64_t w = (uint64_t)__builtin_ctzll(some), edge = bits[w],
+			 number = (uint64_t)__builtin_popcountll(edge), start = base + 64 * w;
 
 		for (uint64_t done = 0; done < number; done += 4)
 			for (unsigned i = 0; i < 4; i++) {
@@ -45,7 +53,8 @@ static inline uint64_t edges_find(struct edges *edges, const uint64_t *words, ui
 }
 
 /* Takes finished runs out; an open one stays. Returns their cells. */
-static inline uint64_t edges_take(struct edges *edges, struct obk_rqa_short *inner, struct obk_rqa_hist *kinds)
+static inline uint64_t edges_take(
+	struct edges *edges, struct obk_rqa_short *inner, struct obk_rqa_hist *kinds)
 {
 	uint64_t points = 0;
 
@@ -62,7 +71,8 @@ static inline uint64_t edges_take(struct edges *edges, struct obk_rqa_short *inn
 }
 
 /* A run that was counted as an inner one touches the border. */
-static void runs_move(uint64_t length, int kind, struct obk_rqa_short *inner, struct obk_rqa_hist *kinds)
+static void runs_move(
+	uint64_t length, int kind, struct obk_rqa_short *inner, struct obk_rqa_hist *kinds)
 {
 	if (length < OBK_RQA_SHORT)
 		inner->count[length]--;
@@ -71,7 +81,8 @@ static void runs_move(uint64_t length, int kind, struct obk_rqa_short *inner, st
 	obk_rqa_hist_add(&kinds[kind], length, 1);
 }
 
-static uint64_t runs(const uint64_t *words, uint64_t cells, struct obk_rqa_short *inner, struct obk_rqa_hist *kinds)
+static uint64_t runs(const uint64_t *words, uint64_t cells, struct obk_rqa_short *inner,
+	struct obk_rqa_hist *kinds)
 {
 	struct edges edges;
 	uint64_t points = 0, count = (cells + 63) / 64, carry = 0, head = 0, tail = 0, seen = 0;

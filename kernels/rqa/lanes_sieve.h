@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Distances in 16-bit numbers, 64 diagonals at once; included by lanes.c where vectors have 32 bytes or more. A cell whose coarse distance is surely within or
- * surely beyond the limit is decided by it; the few between are computed exactly, so the bits are those of the exact walk. The same speed for float and double.
+ * Distances in 16-bit numbers, 64 diagonals at once; included by lanes.c where vectors have 32
+ * bytes or more. A cell whose coarse distance is surely within or surely beyond the limit is
+ * decided by it; the few between are computed exactly, so the bits are those of the exact walk. The
+ * same speed for float and double.
  */
-#define PARTS (128 / BYTES)   /* vectors of 64 numbers of 16 bits */
-#define PACKS (64 / BYTES)    /* vectors of 64 bytes */
-#define COARSE_PART 8u        /* positions after which open cells are looked for */
-#define COARSE_LAGS 4u        /* lags whose place is held in a register */
-#define COARSE_CHANNELS 64u   /* OBK_RQA_MAX_CHANNELS */
+#define PARTS           (128 / BYTES) /* vectors of 64 numbers of 16 bits */
+#define PACKS           (64 / BYTES)  /* vectors of 64 bytes */
+#define COARSE_PART     8u            /* positions after which open cells are looked for */
+#define COARSE_LAGS     4u            /* lags whose place is held in a register */
+#define COARSE_CHANNELS 64u           /* OBK_RQA_MAX_CHANNELS */
 
 #if BYTES == 64
 typedef __m512i coarse;
-#define COARSE(name) _mm512_##name
-#define COARSE_LOAD(at) _mm512_loadu_si512(at)
+#define COARSE(name)        _mm512_##name
+#define COARSE_LOAD(at)     _mm512_loadu_si512(at)
 #define COARSE_STORE(at, v) _mm512_storeu_si512(at, v)
 #else
 typedef __m256i coarse;
-#define COARSE(name) _mm256_##name
-#define COARSE_LOAD(at) _mm256_loadu_si256((const __m256i *)(const void *)(at))
+#define COARSE(name)        _mm256_##name
+#define COARSE_LOAD(at)     _mm256_loadu_si256((const __m256i *)(const void *)(at))
 #define COARSE_STORE(at, v) _mm256_storeu_si256((__m256i *)(void *)(at), v)
 #endif
 
@@ -34,24 +36,27 @@ static ALWAYS coarse coarse_gap(coarse x, const int16_t *y, int norm, unsigned s
 }
 
 /*
- * Differences and their sums are without a sign. Three squares fit, being 16384 at most; additions that saturate are left to those behind, for fewer units of a
- * processor have them.
+ * Differences and their sums are without a sign. Three squares fit, being 16384 at most; additions
+ * that saturate are left to those behind, for fewer units of a processor have them.
  */
 static ALWAYS coarse coarse_join(coarse a, coarse b, int norm, uint32_t before)
 {
 	if (norm == OBK_RQA_NORM_MAX)
 		return COARSE(max_epu16)(a, b);
-	return norm == OBK_RQA_NORM_L2 && before < 3 ? COARSE(add_epi16)(a, b) : COARSE(adds_epu16)(a, b);
+	return norm == OBK_RQA_NORM_L2 && before < 3 ? COARSE(add_epi16)(a, b)
+						     : COARSE(adds_epu16)(a, b);
 }
 
 /*
- * 64 distances as bytes: what is missing to `bound`, from 128 on where a cell surely recurs, as much as sieve->last below that where it is open. Bytes come in
- * the order in which vectors of 16-bit numbers are packed.
+ * 64 distances as bytes: what is missing to `bound`, from 128 on where a cell surely recurs, as
+ * much as sieve->last below that where it is open. Bytes come in the order in which vectors of
+ * 16-bit numbers are packed.
  */
 static ALWAYS void coarse_bytes(const coarse *t, coarse bound, coarse *bytes)
 {
 	for (unsigned h = 0; h < PACKS; h++)
-		bytes[h] = COARSE(packus_epi16)(COARSE(subs_epu16)(bound, t[2 * h]), COARSE(subs_epu16)(bound, t[2 * h + 1]));
+		bytes[h] = COARSE(packus_epi16)(COARSE(subs_epu16)(bound, t[2 * h]),
+			COARSE(subs_epu16)(bound, t[2 * h + 1]));
 }
 
 /* The upper bits of 64 bytes: a row, in the same order. */
@@ -81,20 +86,24 @@ static ALWAYS uint64_t coarse_open(const coarse *bytes, coarse least)
 #endif
 }
 
-/* The place in a packed row of lane 8 * i, divided by 8; the other way round, as a shuffle of 8 bytes. */
+/*
+ * The place in a packed row of lane 8 * i, divided by 8; the other way round, as a shuffle of 8
+ * bytes.
+ */
 #if BYTES == 64
-#define COARSE_BYTES 0, 2, 4, 6, 1, 3, 5, 7
+#define COARSE_BYTES  0, 2, 4, 6, 1, 3, 5, 7
 #define COARSE_PLACES 0x0703060205010400
 #else
-#define COARSE_BYTES 0, 2, 1, 3, 4, 6, 5, 7
+#define COARSE_BYTES  0, 2, 1, 3, 4, 6, 5, 7
 #define COARSE_PLACES 0x0705060403010200
 #endif
 
 /* Rows in their true order; count is a multiple of 4. */
 static ALWAYS void coarse_order(uint64_t *rows, uint64_t count)
 {
-	const __m256i order = _mm256_add_epi8(_mm256_broadcastsi128_si256(_mm_setr_epi8(COARSE_BYTES, COARSE_BYTES)),
-					      _mm256_setr_epi64x(0, 0x0808080808080808, 0, 0x0808080808080808));
+	const __m256i order = _mm256_add_epi8(
+		_mm256_broadcastsi128_si256(_mm_setr_epi8(COARSE_BYTES, COARSE_BYTES)),
+		_mm256_setr_epi64x(0, 0x0808080808080808, 0, 0x0808080808080808));
 
 	for (uint64_t p = 0; p < count; p += 4) {
 		__m256i *at = (__m256i *)(void *)(rows + p);
@@ -120,7 +129,8 @@ static bool cell_exact(const struct obk_rqa_plot *plot, uint64_t i, uint64_t j)
 }
 
 /* Which positions of a part are open in one lane. */
-static ALWAYS unsigned coarse_undecided(const struct obk_rqa_sieve *sieve, const uint16_t *gaps, uint64_t ring_stride)
+static ALWAYS unsigned coarse_undecided(
+	const struct obk_rqa_sieve *sieve, const uint16_t *gaps, uint64_t ring_stride)
 {
 	const struct obk_rqa_plot *plot = sieve->plot;
 	uint32_t t[COARSE_PART] = { 0 };
@@ -134,35 +144,45 @@ static ALWAYS unsigned coarse_undecided(const struct obk_rqa_sieve *sieve, const
 			for (unsigned step = 0; step < COARSE_PART; step++) {
 				uint32_t g = from[step * 64];
 
-				t[step] = plot->norm != OBK_RQA_NORM_MAX ? t[step] + g : t[step] > g ? t[step] : g;
+				t[step] = plot->norm != OBK_RQA_NORM_MAX ? t[step] + g
+					: t[step] > g                    ? t[step]
+									 : g;
 			}
 		}
 #pragma GCC unroll 8
 	for (unsigned step = 0; step < COARSE_PART; step++)
-		open |= (unsigned)((uint32_t)sieve->bound - t[step] + (uint32_t)sieve->last - 127 <= (uint32_t)sieve->last) << step;
+		open |= (unsigned)((uint32_t)sieve->bound - t[step] + (uint32_t)sieve->last - 127 <=
+				(uint32_t)sieve->last)
+			<< step;
 	return open;
 }
 
 /*
- * Decides the cells of a part that are open, all of them in the lanes of these bits; returns how many there were. gaps: the differences of the part's first
- * position, 64 a position.
+ * Decides the cells of a part that are open, all of them in the lanes of these bits; returns how
+ * many there were. gaps: the differences of the part's first position, 64 a position.
  */
-static __attribute__((noinline)) uint64_t coarse_settle(const struct obk_rqa_sieve *sieve, uint64_t bits, const void *gaps, uint64_t ring_stride, bool turned,
-							int64_t k, int64_t at, uint64_t *rows)
+static __attribute__((noinline)) uint64_t coarse_settle(const struct obk_rqa_sieve *sieve,
+	uint64_t bits, const void *gaps, uint64_t ring_stride, bool turned, int64_t k, int64_t at,
+	uint64_t *rows)
 {
 	const struct obk_rqa_plot *plot = sieve->plot;
-	int64_t ones = (int64_t)(turned ? plot->y.n : plot->x.n), manys = (int64_t)(turned ? plot->x.n : plot->y.n);
+	int64_t ones = (int64_t)(turned ? plot->y.n : plot->x.n),
+		manys = (int64_t)(turned ? plot->x.n : plot->y.n);
 	uint64_t open = 0;
 
 	for (; bits; bits &= bits - 1) {
 		unsigned bit = (unsigned)__builtin_ctzll(bits), lane = coarse_lane(bit);
 
-		for (unsigned steps = coarse_undecided(sieve, (const uint16_t *)gaps + lane, ring_stride); steps; steps &= steps - 1) {
+		for (unsigned steps =
+				coarse_undecided(sieve, (const uint16_t *)gaps + lane, ring_stride);
+			steps; steps &= steps - 1) {
 			unsigned step = (unsigned)__builtin_ctz(steps);
 			int64_t p = at + step, q = p + k + lane;
 
 			open++;
-			if (p < ones && q >= 0 && q < manys && cell_exact(plot, (uint64_t)(turned ? q : p), (uint64_t)(turned ? p : q)))
+			if (p < ones && q >= 0 && q < manys &&
+				cell_exact(plot, (uint64_t)(turned ? q : p),
+					(uint64_t)(turned ? p : q)))
 				rows[step] |= (uint64_t)1 << bit;
 		}
 	}
@@ -170,13 +190,15 @@ static __attribute__((noinline)) uint64_t coarse_settle(const struct obk_rqa_sie
 }
 
 /*
- * Rows of the positions base + size - 1 down to base: bit l of rows[at] is the cell (base + at, base + at + k + l). size is a multiple of 32; the window holds
- * the differences of what follows.
+ * Rows of the positions base + size - 1 down to base: bit l of rows[at] is the cell (base + at,
+ * base + at + k + l). size is a multiple of 32; the window holds the differences of what follows.
  */
-static ALWAYS uint64_t coarse_block(const struct obk_rqa_sieve *sieve, coarse *ring, uint64_t ring_stride, bool turned, int64_t k, int64_t base, uint64_t size,
-				    uint64_t *rows, uint32_t channels, uint32_t m, int norm, unsigned shift)
+static ALWAYS uint64_t coarse_block(const struct obk_rqa_sieve *sieve, coarse *ring,
+	uint64_t ring_stride, bool turned, int64_t k, int64_t base, uint64_t size, uint64_t *rows,
+	uint32_t channels, uint32_t m, int norm, unsigned shift)
 {
-	const coarse bound = COARSE(set1_epi16)(sieve->bound), least = COARSE(set1_epi8)((char)(126 - sieve->last));
+	const coarse bound = COARSE(set1_epi16)(sieve->bound),
+		     least = COARSE(set1_epi8)((char)(126 - sieve->last));
 	const int16_t *one[COARSE_CHANNELS], *many[COARSE_CHANNELS];
 	const uint64_t lagged = sieve->plot->tau * PARTS;
 	uint64_t open = 0;
@@ -191,7 +213,10 @@ static ALWAYS uint64_t coarse_block(const struct obk_rqa_sieve *sieve, coarse *r
 		const coarse *lags[COARSE_LAGS];
 		uint64_t at = COARSE_PART * part, undecided;
 
-		/* Left to itself the compiler takes an index register for each vector, and every addition is two operations then. */
+		/*
+		 * Left to itself the compiler takes an index register for each vector, and every
+		 * addition is two operations then.
+		 */
 		for (uint32_t lag = 1; lag < COARSE_LAGS && lag < m; lag++) {
 			lags[lag] = ring + at * PARTS + lag * lagged;
 			__asm__("" : "+r"(lags[lag]));
@@ -206,7 +231,8 @@ static ALWAYS uint64_t coarse_block(const struct obk_rqa_sieve *sieve, coarse *r
 				const coarse x = COARSE(set1_epi16)(one[c][at + step]);
 
 				for (unsigned h = 0; h < PARTS; h++) {
-					coarse g = coarse_gap(x, many[c] + at + step + 64 / PARTS * h, norm, shift);
+					coarse g = coarse_gap(x,
+						many[c] + at + step + 64 / PARTS * h, norm, shift);
 
 					t[h] = c ? coarse_join(t[h], g, norm, c) : g;
 					window[c * ring_stride * PARTS + h] = g;
@@ -215,8 +241,12 @@ static ALWAYS uint64_t coarse_block(const struct obk_rqa_sieve *sieve, coarse *r
 			for (uint32_t lag = 1; lag < m; lag++)
 				for (uint32_t c = 0; c < channels; c++)
 					for (unsigned h = 0; h < PARTS; h++)
-						t[h] = coarse_join(t[h], lag < COARSE_LAGS && channels == 1 ? lags[lag][step * PARTS + h] :
-										 window[c * ring_stride * PARTS + lag * lagged + h], norm, lag * channels + c);
+						t[h] = coarse_join(t[h],
+							lag < COARSE_LAGS && channels == 1
+								? lags[lag][step * PARTS + h]
+								: window[c * ring_stride * PARTS +
+									  lag * lagged + h],
+							norm, lag * channels + c);
 			coarse_bytes(t, bound, bytes);
 			for (unsigned h = 0; h < PACKS; h++)
 				most[h] = COARSE(max_epi8)(most[h], bytes[h]);
@@ -224,16 +254,19 @@ static ALWAYS uint64_t coarse_block(const struct obk_rqa_sieve *sieve, coarse *r
 		}
 		undecided = coarse_open(most, least);
 		if (__builtin_expect(undecided != 0, 0))
-			open += coarse_settle(sieve, undecided, ring + at * PARTS, ring_stride, turned, k, base + (int64_t)at, rows + at);
+			open += coarse_settle(sieve, undecided, ring + at * PARTS, ring_stride,
+				turned, k, base + (int64_t)at, rows + at);
 	}
 	return open;
 }
 
 /* The differences behind the last position of a walk. */
-static ALWAYS void coarse_begin(const struct obk_rqa_sieve *sieve, coarse *ring, uint64_t ring_stride, bool turned, int64_t k, int64_t base, uint64_t size)
+static ALWAYS void coarse_begin(const struct obk_rqa_sieve *sieve, coarse *ring,
+	uint64_t ring_stride, bool turned, int64_t k, int64_t base, uint64_t size)
 {
 	const struct obk_rqa_plot *plot = sieve->plot;
-	int16_t *const *one = turned ? sieve->y : sieve->x, *const *many = turned ? sieve->x : sieve->y;
+	int16_t *const *one = turned ? sieve->y : sieve->x,
+		       *const *many = turned ? sieve->x : sieve->y;
 	uint64_t span = (plot->m - 1) * plot->tau;
 
 	for (uint32_t c = 0; c < plot->channels; c++)
@@ -242,15 +275,17 @@ static ALWAYS void coarse_begin(const struct obk_rqa_sieve *sieve, coarse *ring,
 				const int16_t *y = many[c] + base + q + k + 64 / PARTS * h;
 				coarse x = COARSE(set1_epi16)(one[c][base + q]);
 
-				ring[(c * ring_stride + (uint64_t)q) * PARTS + h] = coarse_gap(x, y, plot->norm, sieve->shift);
+				ring[(c * ring_stride + (uint64_t)q) * PARTS + h] =
+					coarse_gap(x, y, plot->norm, sieve->shift);
 			}
 }
 
 #define COARSE_CASE(c, m, norm, shift) \
-	return coarse_block(sieve, ring, ring_stride, turned, k, base, size, rows, c, m, norm, shift)
+	return coarse_block(           \
+		sieve, ring, ring_stride, turned, k, base, size, rows, c, m, norm, shift)
 
-static uint64_t coarse_any(const struct obk_rqa_sieve *sieve, coarse *ring, uint64_t ring_stride, bool turned, int64_t k, int64_t base, uint64_t size,
-			   uint64_t *rows)
+static uint64_t coarse_any(const struct obk_rqa_sieve *sieve, coarse *ring, uint64_t ring_stride,
+	bool turned, int64_t k, int64_t base, uint64_t size, uint64_t *rows)
 {
 	const struct obk_rqa_plot *plot = sieve->plot;
 
@@ -274,18 +309,24 @@ static uint64_t coarse_any(const struct obk_rqa_sieve *sieve, coarse *ring, uint
 }
 
 /* The window of a walk moves on, to where `size` positions are to come. */
-static void coarse_move(const struct obk_rqa_sieve *sieve, coarse *ring, uint64_t ring_stride, uint64_t size)
+static void coarse_move(
+	const struct obk_rqa_sieve *sieve, coarse *ring, uint64_t ring_stride, uint64_t size)
 {
 	uint64_t span = (sieve->plot->m - 1) * sieve->plot->tau;
 
 	for (uint32_t c = 0; c < sieve->plot->channels; c++)
-		memmove(ring + (c * ring_stride + size) * PARTS, ring + c * ring_stride * PARTS, span * PARTS * sizeof(coarse));
+		memmove(ring + (c * ring_stride + size) * PARTS, ring + c * ring_stride * PARTS,
+			span * PARTS * sizeof(coarse));
 }
 
-static uint64_t sieve_walk(const struct obk_rqa_sieve *sieve, struct obk_rqa_scratch *scratch, struct obk_rqa_walk *walk)
+static uint64_t sieve_walk(const struct obk_rqa_sieve *sieve, struct obk_rqa_scratch *scratch,
+	struct obk_rqa_walk *walk)
 {
-	uint64_t words = (walk->cells + 63) / 64, ring_stride = OBK_RQA_SIEVE_STRIP + (sieve->plot->m - 1) * sieve->plot->tau, open = 0;
-	uint64_t size = words * 64 < OBK_RQA_SIEVE_STRIP ? words * 64 : OBK_RQA_SIEVE_STRIP, base = words * 64 - size;
+	uint64_t words = (walk->cells + 63) / 64,
+		 ring_stride = OBK_RQA_SIEVE_STRIP + (sieve->plot->m - 1) * sieve->plot->tau,
+		 open = 0;
+	uint64_t size = words * 64 < OBK_RQA_SIEVE_STRIP ? words * 64 : OBK_RQA_SIEVE_STRIP,
+		 base = words * 64 - size;
 	uint64_t rows[OBK_RQA_SIEVE_STRIP + 1] = { 0 };
 	coarse *ring = scratch->ring;
 
@@ -293,7 +334,8 @@ static uint64_t sieve_walk(const struct obk_rqa_sieve *sieve, struct obk_rqa_scr
 	walk_begin(walk, walk->band ? WALK_PLACES : COARSE_PLACES);
 	coarse_begin(sieve, ring, ring_stride, false, (int64_t)walk->k, (int64_t)base, size);
 	for (;;) {
-		open += coarse_any(sieve, ring, ring_stride, false, (int64_t)walk->k, (int64_t)base, size, rows);
+		open += coarse_any(sieve, ring, ring_stride, false, (int64_t)walk->k, (int64_t)base,
+			size, rows);
 		if (walk->band)
 			coarse_order(rows, size);
 		for (uint64_t at = size; at; at -= 64)
@@ -309,16 +351,21 @@ static uint64_t sieve_walk(const struct obk_rqa_sieve *sieve, struct obk_rqa_scr
 	return open;
 }
 
-static uint64_t sieve_strip(const struct obk_rqa_sieve *sieve, struct obk_rqa_scratch *scratch, uint64_t k, uint64_t cells, uint64_t *ret, uint64_t stride)
+static uint64_t sieve_strip(const struct obk_rqa_sieve *sieve, struct obk_rqa_scratch *scratch,
+	uint64_t k, uint64_t cells, uint64_t *ret, uint64_t stride)
 {
-	uint64_t words = (cells + 63) / 64, ring_stride = OBK_RQA_SIEVE_STRIP + (sieve->plot->m - 1) * sieve->plot->tau, open = 0;
-	uint64_t size = words * 64 < OBK_RQA_SIEVE_STRIP ? words * 64 : OBK_RQA_SIEVE_STRIP, base = words * 64 - size;
+	uint64_t words = (cells + 63) / 64,
+		 ring_stride = OBK_RQA_SIEVE_STRIP + (sieve->plot->m - 1) * sieve->plot->tau,
+		 open = 0;
+	uint64_t size = words * 64 < OBK_RQA_SIEVE_STRIP ? words * 64 : OBK_RQA_SIEVE_STRIP,
+		 base = words * 64 - size;
 	uint64_t rows[OBK_RQA_SIEVE_STRIP];
 	coarse *ring = scratch->ring;
 
 	coarse_begin(sieve, ring, ring_stride, false, (int64_t)k, (int64_t)base, size);
 	for (;;) {
-		open += coarse_any(sieve, ring, ring_stride, false, (int64_t)k, (int64_t)base, size, rows);
+		open += coarse_any(
+			sieve, ring, ring_stride, false, (int64_t)k, (int64_t)base, size, rows);
 		coarse_order(rows, size);
 		for (uint64_t at = 0; at < size; at += 64) {
 			bits_turn(rows + at);
@@ -340,8 +387,8 @@ static uint64_t sieve_strip(const struct obk_rqa_sieve *sieve, struct obk_rqa_sc
 	return open;
 }
 
-static uint64_t sieve_columns(const struct obk_rqa_sieve *sieve, struct obk_rqa_scratch *scratch, int64_t k, uint64_t first, uint64_t count, uint64_t *ret,
-			      uint64_t stride)
+static uint64_t sieve_columns(const struct obk_rqa_sieve *sieve, struct obk_rqa_scratch *scratch,
+	int64_t k, uint64_t first, uint64_t count, uint64_t *ret, uint64_t stride)
 {
 	uint64_t ring_stride = OBK_RQA_SIEVE_STRIP + (sieve->plot->m - 1) * sieve->plot->tau, open;
 	uint64_t rows[OBK_RQA_SIEVE_STRIP];

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Lines from rows; included by lanes.c. A row has one position's cells on 64 neighbouring diagonals, and rows come from the far end of a strip to its start:
+ * Lines from rows; included by lanes.c. A row has one position's cells on 64 neighbouring
+ * diagonals, and rows come from the far end of a strip to its start:
  *
  *     bit l of rows[p]      (p, p + k + l)
  *     along a diagonal      bit l of rows[p + 1], rows[p], rows[p - 1]
  *     along the row p       bits l, l + 1 of rows[p], then bit 0 of rows[p] in the next strip
  *     along a column        bit l of rows[p], bit l + 1 of rows[p - 1]
  *
- * Lanes may be in another order where no lines along rows and columns are wanted. A cell that differs from the one before it begins or ends a run. Most rows
- * have no such cell and are left out four at a time; a run costs the same few steps whatever its length. The row and the column x of one triangle are the
- * column x of the whole matrix above and below the line of identity, so runs along both are all of its vertical lines.
+ * Lanes may be in another order where no lines along rows and columns are wanted. A cell that
+ * differs from the one before it begins or ends a run. Most rows have no such cell and are left out
+ * four at a time; a run costs the same few steps whatever its length. The row and the column x of
+ * one triangle are the column x of the whole matrix above and below the line of identity, so runs
+ * along both are all of its vertical lines.
  */
 #define DENSE_ROWS 32 /* of 64 that are busy: most have several edges then */
 
@@ -36,7 +39,10 @@ static void bits_turn(uint64_t *a)
 	bits_turn_step(a, 1, 0x5555555555555555);
 }
 
-/* Of 64 rows, those at which something may begin or end; `same`: a row that equals the one before it has neither. */
+/*
+ * Of 64 rows, those at which something may begin or end; `same`: a row that equals the one before
+ * it has neither.
+ */
 static ALWAYS uint64_t rows_busy(const uint64_t *rows, bool same)
 {
 	uint64_t busy = 0;
@@ -45,14 +51,17 @@ static ALWAYS uint64_t rows_busy(const uint64_t *rows, bool same)
 	for (unsigned p = 0; p < 64; p += 4) {
 		__m256i a = _mm256_loadu_si256((const __m256i *)(const void *)(rows + p));
 		__m256i b = _mm256_loadu_si256((const __m256i *)(const void *)(rows + p + 1));
-		__m256i idle = same ? _mm256_cmpeq_epi64(a, b) : _mm256_cmpeq_epi64(_mm256_or_si256(a, b), _mm256_setzero_si256());
+		__m256i idle = same
+			? _mm256_cmpeq_epi64(a, b)
+			: _mm256_cmpeq_epi64(_mm256_or_si256(a, b), _mm256_setzero_si256());
 
 		busy |= (uint64_t)(unsigned)_mm256_movemask_pd(_mm256_castsi256_pd(idle)) << p;
 	}
 	return ~busy;
 #else
 	for (unsigned p = 0; p < 64; p++)
-		busy |= (uint64_t)((same ? rows[p] ^ rows[p + 1] : rows[p] | rows[p + 1]) != 0) << p;
+		busy |= (uint64_t)((same ? rows[p] ^ rows[p + 1] : rows[p] | rows[p + 1]) != 0)
+			<< p;
 	return busy;
 #endif
 }
@@ -64,7 +73,9 @@ static ALWAYS uint64_t rows_tail(const uint64_t *rows)
 
 #if BYTES >= 32
 	for (unsigned p = 0; p < 64; p += 4)
-		tail |= (uint64_t)(unsigned)_mm256_movemask_pd(_mm256_loadu_pd((const double *)(const void *)(rows + p))) << p;
+		tail |= (uint64_t)(unsigned)_mm256_movemask_pd(
+				_mm256_loadu_pd((const double *)(const void *)(rows + p)))
+			<< p;
 #else
 	for (unsigned p = 0; p < 64; p++)
 		tail |= rows[p] >> 63 << p;
@@ -73,7 +84,8 @@ static ALWAYS uint64_t rows_tail(const uint64_t *rows)
 }
 
 /* Runs that touch the border at their far end are over in these lanes. */
-static __attribute__((noinline)) uint64_t walk_touched(struct obk_rqa_walk *walk, uint64_t ends, uint64_t p)
+static __attribute__((noinline)) uint64_t walk_touched(
+	struct obk_rqa_walk *walk, uint64_t ends, uint64_t p)
 {
 	uint64_t points = 0;
 
@@ -102,10 +114,13 @@ static ALWAYS uint64_t walk_run(struct obk_rqa_walk *walk, uint64_t *short_count
 }
 
 /*
- * The cells of runs that end; short_count: of walk->inner, which the compiler would fetch again for every run. Where rows have an edge or two, starts and ends
- * are taken alike, for a branch between them is foretold badly: both leave their position, and what a start counts goes to length 0, which nobody reads.
+ * The cells of runs that end; short_count: of walk->inner, which the compiler would fetch again for
+ * every run. Where rows have an edge or two, starts and ends are taken alike, for a branch between
+ * them is foretold badly: both leave their position, and what a start counts goes to length 0,
+ * which nobody reads.
  */
-static ALWAYS uint64_t walk_diagonals(struct obk_rqa_walk *walk, uint64_t *short_count, uint64_t now, uint64_t before, uint64_t p, bool border, bool dense)
+static ALWAYS uint64_t walk_diagonals(struct obk_rqa_walk *walk, uint64_t *short_count,
+	uint64_t now, uint64_t before, uint64_t p, bool border, bool dense)
 {
 	uint64_t edges = now ^ before, points = 0;
 
@@ -117,7 +132,8 @@ static ALWAYS uint64_t walk_diagonals(struct obk_rqa_walk *walk, uint64_t *short
 	}
 	if (dense) {
 		for (uint64_t ends = edges & before; ends; ends &= ends - 1)
-			points += walk_run(walk, short_count, walk->last[__builtin_ctzll(ends)] - p);
+			points +=
+				walk_run(walk, short_count, walk->last[__builtin_ctzll(ends)] - p);
 		for (uint64_t starts = edges & now; starts; starts &= starts - 1)
 			walk->last[__builtin_ctzll(starts)] = (uint32_t)p;
 		return points;
@@ -133,7 +149,8 @@ static ALWAYS uint64_t walk_diagonals(struct obk_rqa_walk *walk, uint64_t *short
 }
 
 /* Diagonals alone. */
-static ALWAYS void walk_busy(struct obk_rqa_walk *walk, const uint64_t *rows, uint64_t base, uint64_t busy, bool border, bool dense)
+static ALWAYS void walk_busy(struct obk_rqa_walk *walk, const uint64_t *rows, uint64_t base,
+	uint64_t busy, bool border, bool dense)
 {
 	uint64_t *short_count = walk->inner->count, points = 0;
 
@@ -142,7 +159,8 @@ static ALWAYS void walk_busy(struct obk_rqa_walk *walk, const uint64_t *rows, ui
 		const uint64_t *row = rows + p;
 
 		busy &= ((uint64_t)1 << p) - 1;
-		points += walk_diagonals(walk, short_count, row[0], row[1], base + p, border, dense);
+		points +=
+			walk_diagonals(walk, short_count, row[0], row[1], base + p, border, dense);
 	}
 	walk->points += points;
 }
@@ -160,10 +178,12 @@ static ALWAYS void walk_close(struct obk_rqa_walk *walk, uint64_t line, uint32_t
 	}
 }
 
-static ALWAYS void walk_verticals(struct obk_rqa_walk *walk, uint64_t now, uint64_t before, uint64_t p, uint64_t tail, uint64_t tail_before)
+static ALWAYS void walk_verticals(struct obk_rqa_walk *walk, uint64_t now, uint64_t before,
+	uint64_t p, uint64_t tail, uint64_t tail_before)
 {
 	struct obk_rqa_band *band = walk->band;
-	uint64_t left = now << 1 | tail, starts = now & ~left, ends = left & ~now, column = band->lines + p + walk->k;
+	uint64_t left = now << 1 | tail, starts = now & ~left, ends = left & ~now,
+		 column = band->lines + p + walk->k;
 
 	if (tail && ends) {
 		walk_close(walk, p, walk->off + (uint32_t)__builtin_ctzll(ends));
@@ -175,15 +195,19 @@ static ALWAYS void walk_verticals(struct obk_rqa_walk *walk, uint64_t now, uint6
 		band->start[p] = (uint16_t)(walk->off + (uint32_t)__builtin_ctzll(starts));
 	left = before << 1 | tail_before;
 	for (ends = left & ~now; ends; ends &= ends - 1)
-		walk_close(walk, column + (uint64_t)__builtin_ctzll(ends), walk->off + (uint32_t)__builtin_ctzll(ends));
+		walk_close(walk, column + (uint64_t)__builtin_ctzll(ends),
+			walk->off + (uint32_t)__builtin_ctzll(ends));
 	for (starts = now & ~left; starts; starts &= starts - 1)
-		band->start[column + (uint64_t)__builtin_ctzll(starts)] = (uint16_t)(walk->off + (uint32_t)__builtin_ctzll(starts));
+		band->start[column + (uint64_t)__builtin_ctzll(starts)] =
+			(uint16_t)(walk->off + (uint32_t)__builtin_ctzll(starts));
 }
 
 /* Rows and columns, and perhaps diagonals. */
-static ALWAYS void walk_banded(struct obk_rqa_walk *walk, const uint64_t *rows, uint64_t base, uint64_t busy, uint64_t there, bool diagonals)
+static ALWAYS void walk_banded(struct obk_rqa_walk *walk, const uint64_t *rows, uint64_t base,
+	uint64_t busy, uint64_t there, bool diagonals)
 {
-	uint64_t *tail = walk->band->tail + base / 64, tails = tail[0], after = walk->after, points = 0;
+	uint64_t *tail = walk->band->tail + base / 64, tails = tail[0], after = walk->after,
+		 points = 0;
 
 	walk->after = tails & 1;
 	busy |= tails | tails >> 1 | after << 63;
@@ -195,8 +219,10 @@ static ALWAYS void walk_banded(struct obk_rqa_walk *walk, const uint64_t *rows, 
 
 		busy &= ((uint64_t)1 << p) - 1;
 		if (diagonals)
-			points += walk_diagonals(walk, walk->inner->count, row[0], row[1], base + p, true, false);
-		walk_verticals(walk, row[0] & walk->lanes, row[1] & walk->lanes, base + p, tails >> p & 1, p == 63 ? after : tails >> (p + 1) & 1);
+			points += walk_diagonals(
+				walk, walk->inner->count, row[0], row[1], base + p, true, false);
+		walk_verticals(walk, row[0] & walk->lanes, row[1] & walk->lanes, base + p,
+			tails >> p & 1, p == 63 ? after : tails >> (p + 1) & 1);
 	}
 	walk->points += points;
 }
@@ -204,7 +230,8 @@ static ALWAYS void walk_banded(struct obk_rqa_walk *walk, const uint64_t *rows, 
 /* rows[64] is the row after them. */
 static void walk_rows(struct obk_rqa_walk *walk, const uint64_t *rows, uint64_t base)
 {
-	uint64_t left = walk->cells - base, there = left >= 64 ? ~(uint64_t)0 : ~(~(uint64_t)0 << left), busy;
+	uint64_t left = walk->cells - base,
+		 there = left >= 64 ? ~(uint64_t)0 : ~(~(uint64_t)0 << left), busy;
 
 	if (walk->band) {
 		busy = rows_busy(rows, false);
@@ -227,19 +254,25 @@ static void walk_rows(struct obk_rqa_walk *walk, const uint64_t *rows, uint64_t 
 static ALWAYS uint64_t walk_placed(const struct obk_rqa_walk *walk, uint64_t lanes)
 {
 #if BYTES >= 32
-	return (uint64_t)_mm_cvtsi128_si64(_mm_shuffle_epi8(_mm_cvtsi64_si128((long long)lanes), _mm_cvtsi64_si128((long long)walk->places)));
+	return (uint64_t)_mm_cvtsi128_si64(_mm_shuffle_epi8(
+		_mm_cvtsi64_si128((long long)lanes), _mm_cvtsi64_si128((long long)walk->places)));
 #else
 	(void)walk;
 	return lanes;
 #endif
 }
 
-/* The rows base .. base + 63, within the strip or behind its end; rows[64] is the one after them. */
+/*
+ * The rows base .. base + 63, within the strip or behind its end; rows[64] is the one after them.
+ */
 static void walk_take(struct obk_rqa_walk *walk, uint64_t *rows, uint64_t base)
 {
 	if (base >= walk->cells)
 		return;
-	/* Behind a diagonal's end there are no cells; the one at its end is where a run may touch the border. */
+	/*
+	 * Behind a diagonal's end there are no cells; the one at its end is where a run may touch
+	 * the border.
+	 */
 	for (uint64_t p = walk->cells > base + 64 ? walk->cells - 64 - base : 0; p < 64; p++) {
 		uint64_t lanes = walk->cells > base + p ? walk->cells - base - p : 0;
 
@@ -259,7 +292,9 @@ static void walk_end(struct obk_rqa_walk *walk, uint64_t row)
 		uint64_t length = walk->last[lane] + (uint64_t)1;
 
 		walk->points += length;
-		obk_rqa_hist_add(&walk->kinds[walk->touched >> lane & 1 ? OBK_RQA_FULL : OBK_RQA_SEMI], length, 1);
+		obk_rqa_hist_add(
+			&walk->kinds[walk->touched >> lane & 1 ? OBK_RQA_FULL : OBK_RQA_SEMI],
+			length, 1);
 	}
 	for (uint64_t open = walk->band ? row & walk->lanes : 0; open; open &= open - 1) {
 		unsigned lane = (unsigned)__builtin_ctzll(open);
@@ -278,7 +313,10 @@ static void walk_begin(struct obk_rqa_walk *walk, uint64_t places)
 	walk->after = walk->band ? walk->band->tail[walk->cells / 64] >> (walk->cells & 63) & 1 : 0;
 }
 
-/* Rows from lines: 64 diagonals of a strip, a bit a cell, `stride` words apart; what lies behind a diagonal's end may be anything. */
+/*
+ * Rows from lines: 64 diagonals of a strip, a bit a cell, `stride` words apart; what lies behind a
+ * diagonal's end may be anything.
+ */
 static void walk_lines(struct obk_rqa_walk *walk, const uint64_t *lines, uint64_t stride)
 {
 	uint64_t rows[65] = { 0 };

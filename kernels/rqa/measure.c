@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* From integer counts to measures. Sums run from the longest length down, so that those of a shorter minimum continue those of a longer one. */
+/*
+ * From integer counts to measures. Sums run from the longest length down, so that those of a
+ * shorter minimum continue those of a longer one.
+ */
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -36,7 +39,8 @@ static double entropy_ln(const struct obk_rqa_sums *sums)
 	return entropy > 0 ? (double)entropy : 0;
 }
 
-double obk_rqa_entropy(const struct obk_rqa_sums *sums, uint64_t n, const struct obk_rqa_options *options)
+double obk_rqa_entropy(
+	const struct obk_rqa_sums *sums, uint64_t n, const struct obk_rqa_options *options)
 {
 	double entropy = entropy_ln(sums);
 
@@ -52,11 +56,13 @@ static double ratio(double a, double b)
 	return b > 0 ? a / b : NAN;
 }
 
-void obk_rqa_measure_lines(const struct obk_rqa_options *options, uint64_t n, const struct obk_rqa_sums *from_min, const struct obk_rqa_sums *all,
-			   uint64_t longest, uint64_t points, double rr_cells, double *v)
+void obk_rqa_measure_lines(const struct obk_rqa_options *options, uint64_t n,
+	const struct obk_rqa_sums *from_min, const struct obk_rqa_sums *all, uint64_t longest,
+	uint64_t points, double rr_cells, double *v)
 {
 	double rr = ratio((double)points, rr_cells);
-	double det = ratio((double)from_min->points, (double)(options->det_denominator == OBK_RQA_PER_POINTS ? points : all->points));
+	double det = ratio((double)from_min->points,
+		(double)(options->det_denominator == OBK_RQA_PER_POINTS ? points : all->points));
 
 	v[OBK_RQA_RR] = rr * options->percent;
 	v[OBK_RQA_POINTS] = (double)points;
@@ -66,14 +72,20 @@ void obk_rqa_measure_lines(const struct obk_rqa_options *options, uint64_t n, co
 	v[OBK_RQA_LMAX] = (double)longest;
 	v[OBK_RQA_DIV] = ratio(1, (double)longest);
 	v[OBK_RQA_ENTR] = obk_rqa_entropy(options->entropy_all ? all : from_min, n, options);
-	v[OBK_RQA_RENTR] = from_min->bins > 1 ? entropy_ln(from_min) / log((double)from_min->bins) : 0;
+	v[OBK_RQA_RENTR] =
+		from_min->bins > 1 ? entropy_ln(from_min) / log((double)from_min->bins) : 0;
 	v[OBK_RQA_RATIO] = ratio(det, rr);
 }
 
-void obk_rqa_measure_vertical(const struct obk_rqa_options *options, uint64_t n, const struct obk_rqa_sums *from_min, const struct obk_rqa_sums *all,
-			      uint64_t points, double *v)
+void obk_rqa_measure_vertical(const struct obk_rqa_options *options, uint64_t n,
+	const struct obk_rqa_sums *from_min, const struct obk_rqa_sums *all, uint64_t points,
+	double *v)
 {
-	v[OBK_RQA_LAM] = ratio((double)from_min->points, (double)(options->lam_denominator == OBK_RQA_PER_POINTS ? points : all->points)) * options->percent;
+	v[OBK_RQA_LAM] =
+		ratio((double)from_min->points,
+			(double)(options->lam_denominator == OBK_RQA_PER_POINTS ? points
+										: all->points)) *
+		options->percent;
 	v[OBK_RQA_TT] = ratio((double)from_min->points, (double)from_min->lines);
 	v[OBK_RQA_VMAX] = (double)all->longest;
 	v[OBK_RQA_VENTR] = obk_rqa_entropy(options->entropy_all ? all : from_min, n, options);
@@ -85,7 +97,8 @@ struct lengths {
 	uint64_t longest; /* entries behind are 0 */
 };
 
-static int lengths_init(struct lengths *lengths, const struct obk_rqa_hist *a, const struct obk_rqa_hist *b)
+static int lengths_init(
+	struct lengths *lengths, const struct obk_rqa_hist *a, const struct obk_rqa_hist *b)
 {
 	uint64_t longest = a->length;
 
@@ -100,7 +113,8 @@ static int lengths_init(struct lengths *lengths, const struct obk_rqa_hist *a, c
 	return OBK_RQA_OK;
 }
 
-static void lengths_sum(const struct lengths *lengths, uint64_t shortest, struct obk_rqa_sums *ret_from_min, struct obk_rqa_sums *ret_all)
+static void lengths_sum(const struct lengths *lengths, uint64_t shortest,
+	struct obk_rqa_sums *ret_from_min, struct obk_rqa_sums *ret_all)
 {
 	struct obk_rqa_sums sums = { 0 };
 
@@ -123,18 +137,26 @@ static void lengths_sum(const struct lengths *lengths, uint64_t shortest, struct
 	*ret_all = sums;
 }
 
-/* Diagonal lines after the border correction, both triangles and the LOI as the options count them. Returns the longest one but for the LOI. */
-static int diagonal_lengths(const struct obk_rqa_counts *counts, const struct obk_rqa_options *options, struct lengths *ret, uint64_t *ret_longest)
+/*
+ * Diagonal lines after the border correction, both triangles and the LOI as the options count them.
+ * Returns the longest one but for the LOI.
+ */
+static int diagonal_lengths(const struct obk_rqa_counts *counts,
+	const struct obk_rqa_options *options, struct lengths *ret, uint64_t *ret_longest)
 {
-	const struct obk_rqa_hist *semi = &counts->diagonal[OBK_RQA_SEMI], *full = &counts->diagonal[OBK_RQA_FULL];
-	uint64_t times = counts->symmetric && options->triangle == OBK_RQA_BOTH ? 2 : 1, borders = 0, longest = 0, second = 0;
-	bool drops = options->border == OBK_RQA_BORDER_DIBO || options->border == OBK_RQA_BORDER_KELO;
+	const struct obk_rqa_hist *semi = &counts->diagonal[OBK_RQA_SEMI],
+				  *full = &counts->diagonal[OBK_RQA_FULL];
+	uint64_t times = counts->symmetric && options->triangle == OBK_RQA_BOTH ? 2 : 1,
+		 borders = 0, longest = 0, second = 0;
+	bool drops =
+		options->border == OBK_RQA_BORDER_DIBO || options->border == OBK_RQA_BORDER_KELO;
 	int status = lengths_init(ret, &counts->diagonal[OBK_RQA_INNER], NULL);
 
 	if (status != OBK_RQA_OK)
 		return status;
 	for (uint64_t l = ret->longest; l >= 1; l--) {
-		uint64_t border = obk_rqa_hist_get(full, l) + (options->border_semi ? obk_rqa_hist_get(semi, l) : 0);
+		uint64_t border = obk_rqa_hist_get(full, l) +
+			(options->border_semi ? obk_rqa_hist_get(semi, l) : 0);
 
 		if (!options->border_semi || options->border == OBK_RQA_BORDER_NONE)
 			ret->count[l] += obk_rqa_hist_get(semi, l);
@@ -149,10 +171,14 @@ static int diagonal_lengths(const struct obk_rqa_counts *counts, const struct ob
 	}
 	if (options->border == OBK_RQA_BORDER_CENSI && borders)
 		ret->count[longest] += times * borders;
-	/* One a triangle: the mirror image where there is symmetry, the two longest where there is none. */
+	/*
+	 * One a triangle: the mirror image where there is symmetry, the two longest where there is
+	 * none.
+	 */
 	if (options->border == OBK_RQA_BORDER_KELO && borders)
 		ret->count[longest] += counts->symmetric ? times : 1;
-	if (options->border == OBK_RQA_BORDER_KELO && borders > 1 && !counts->symmetric && options->triangle == OBK_RQA_BOTH)
+	if (options->border == OBK_RQA_BORDER_KELO && borders > 1 && !counts->symmetric &&
+		options->triangle == OBK_RQA_BOTH)
 		ret->count[second]++;
 	*ret_longest = 0;
 	for (uint64_t l = 1; l <= ret->longest; l++)
@@ -161,12 +187,14 @@ static int diagonal_lengths(const struct obk_rqa_counts *counts, const struct ob
 	/* The LOI is a border line: the corrections that drop such lines drop it. */
 	if (counts->symmetric && options->theiler_diag == 0)
 		for (uint64_t l = 1; l <= counts->loi.length; l++)
-			ret->count[l] += obk_rqa_hist_get(&counts->loi, l) + (drops ? 0 : obk_rqa_hist_get(&counts->loi_border, l));
+			ret->count[l] += obk_rqa_hist_get(&counts->loi, l) +
+				(drops ? 0 : obk_rqa_hist_get(&counts->loi_border, l));
 	return OBK_RQA_OK;
 }
 
 /* Cells of the part of the matrix that RR is counted over. */
-double obk_rqa_cells(uint64_t n1, uint64_t n2, bool symmetric, const struct obk_rqa_options *options)
+double obk_rqa_cells(
+	uint64_t n1, uint64_t n2, bool symmetric, const struct obk_rqa_options *options)
 {
 	uint64_t width = options->rr_denominator == OBK_RQA_RR_VALID ? options->theiler_rr : 0;
 	double cells = 0;
@@ -176,18 +204,21 @@ double obk_rqa_cells(uint64_t n1, uint64_t n2, bool symmetric, const struct obk_
 
 		if (width == 0)
 			return options->triangle == OBK_RQA_BOTH ? n * n : n * (n + 1) / 2;
-		return options->triangle == OBK_RQA_BOTH ? left * (left + 1) : left * (left + 1) / 2;
+		return options->triangle == OBK_RQA_BOTH ? left * (left + 1)
+							 : left * (left + 1) / 2;
 	}
 	if (width == 0 && options->triangle == OBK_RQA_BOTH)
 		return (double)n1 * (double)n2;
 	for (uint64_t k = width; k < n2 && options->triangle != OBK_RQA_LOWER; k++)
 		cells += (double)(n1 < n2 - k ? n1 : n2 - k);
-	for (uint64_t k = width ? width : options->triangle == OBK_RQA_BOTH; k < n1 && options->triangle != OBK_RQA_UPPER; k++)
+	for (uint64_t k = width ? width : options->triangle == OBK_RQA_BOTH;
+		k < n1 && options->triangle != OBK_RQA_UPPER; k++)
 		cells += (double)(n2 < n1 - k ? n2 : n1 - k);
 	return cells;
 }
 
-static void measure_times(const struct obk_rqa_counts *counts, const struct obk_rqa_options *options, const struct lengths *white, double *v)
+static void measure_times(const struct obk_rqa_counts *counts,
+	const struct obk_rqa_options *options, const struct lengths *white, double *v)
 {
 	struct lengths lengths;
 	struct obk_rqa_sums all, from_min;
@@ -217,19 +248,23 @@ static void measure_times(const struct obk_rqa_counts *counts, const struct obk_
 		free(lengths.count);
 }
 
-static void measure_white(const struct obk_rqa_counts *counts, const struct obk_rqa_options *options, double *v)
+static void measure_white(
+	const struct obk_rqa_counts *counts, const struct obk_rqa_options *options, double *v)
 {
 	struct lengths lengths;
 	struct obk_rqa_sums from_min, all;
 
-	if (lengths_init(&lengths, &counts->white, options->white == OBK_RQA_WHITE_ALL ? &counts->white_border : NULL) != OBK_RQA_OK)
+	if (lengths_init(&lengths, &counts->white,
+		    options->white == OBK_RQA_WHITE_ALL ? &counts->white_border : NULL) !=
+		OBK_RQA_OK)
 		return;
 	if (options->want & OBK_RQA_WANT_WHITE) {
 		lengths_sum(&lengths, options->wmin, &from_min, &all);
 		v[OBK_RQA_W] = ratio((double)from_min.points, (double)from_min.lines);
 		v[OBK_RQA_WMAX] = (double)all.longest;
 		v[OBK_RQA_WDIV] = ratio(1, (double)all.longest);
-		v[OBK_RQA_WENTR] = obk_rqa_entropy(options->entropy_all ? &all : &from_min, counts->n1, options);
+		v[OBK_RQA_WENTR] = obk_rqa_entropy(
+			options->entropy_all ? &all : &from_min, counts->n1, options);
 	}
 	if (options->want & OBK_RQA_WANT_TIMES)
 		measure_times(counts, options, &lengths, v);
@@ -244,9 +279,11 @@ static double diagonal_rate(const struct obk_rqa_counts *counts, uint64_t n, uin
 	return (double)obk_rqa_hist_get(&counts->square, k) / (double)(n - k) / (k ? 2 : 1);
 }
 
-static void measure_trend(const struct obk_rqa_counts *counts, const struct obk_rqa_options *options, double *v)
+static void measure_trend(
+	const struct obk_rqa_counts *counts, const struct obk_rqa_options *options, double *v)
 {
-	uint64_t n = counts->n1 < counts->n2 ? counts->n1 : counts->n2, from = options->theiler_diag;
+	uint64_t n = counts->n1 < counts->n2 ? counts->n1 : counts->n2,
+		 from = options->theiler_diag;
 	double mean = 0, centre, above = 0, below = 0, moment = 0, points = 0;
 
 	for (uint64_t k = 1; k < n && counts->symmetric; k++) {
@@ -260,8 +297,9 @@ static void measure_trend(const struct obk_rqa_counts *counts, const struct obk_
 	for (uint64_t k = from; k < n - options->trend_margin; k++)
 		mean += diagonal_rate(counts, n, k);
 	mean /= (double)(n - options->trend_margin - from);
-	centre = options->trend == OBK_RQA_TREND_WEIGHTED ? (double)(n - options->trend_margin + from) / 2 - 1 :
-							     (double)(from + n - options->trend_margin - 1) / 2;
+	centre = options->trend == OBK_RQA_TREND_WEIGHTED
+		? (double)(n - options->trend_margin + from) / 2 - 1
+		: (double)(from + n - options->trend_margin - 1) / 2;
 	for (uint64_t k = from; k < n - options->trend_margin; k++) {
 		double d = (double)k - centre;
 
@@ -271,7 +309,8 @@ static void measure_trend(const struct obk_rqa_counts *counts, const struct obk_
 	v[OBK_RQA_TREND] = below > 0 ? 1000 * above / below : NAN;
 }
 
-int obk_rqa_counts_measures(const struct obk_rqa_counts *counts, const struct obk_rqa_options *options, double radius, double *v)
+int obk_rqa_counts_measures(const struct obk_rqa_counts *counts,
+	const struct obk_rqa_options *options, double radius, double *v)
 {
 	struct obk_rqa_sums from_min, all;
 	struct lengths lengths;
@@ -283,10 +322,12 @@ int obk_rqa_counts_measures(const struct obk_rqa_counts *counts, const struct ob
 	for (unsigned i = 0; i < OBK_RQA_MEASURE_COUNT; i++)
 		v[i] = NAN;
 	if (counts->symmetric)
-		points = points * (options->triangle == OBK_RQA_BOTH ? 2 : 1) + (options->theiler_rr ? 0 : counts->loi_points);
+		points = points * (options->triangle == OBK_RQA_BOTH ? 2 : 1) +
+			(options->theiler_rr ? 0 : counts->loi_points);
 	lengths_sum(&lengths, options->lmin, &from_min, &all);
-	obk_rqa_measure_lines(options, counts->n1, &from_min, &all, options->lmax_excludes_loi ? longest : all.longest, points,
-			      obk_rqa_cells(counts->n1, counts->n2, counts->symmetric, options), v);
+	obk_rqa_measure_lines(options, counts->n1, &from_min, &all,
+		options->lmax_excludes_loi ? longest : all.longest, points,
+		obk_rqa_cells(counts->n1, counts->n2, counts->symmetric, options), v);
 	v[OBK_RQA_RADIUS] = radius;
 	free(lengths.count);
 	if (options->want & OBK_RQA_WANT_VERTICAL) {
@@ -296,7 +337,10 @@ int obk_rqa_counts_measures(const struct obk_rqa_counts *counts, const struct ob
 			lengths.count[counts->open_last]--;
 		lengths_sum(&lengths, options->vmin, &from_min, &all);
 		if (options->quirks & OBK_RQA_QUIRK_RR_VERTICAL)
-			v[OBK_RQA_RR] = ratio((double)all.points, obk_rqa_cells(counts->n1, counts->n2, counts->symmetric, options)) * options->percent;
+			v[OBK_RQA_RR] = ratio((double)all.points,
+						obk_rqa_cells(counts->n1, counts->n2,
+							counts->symmetric, options)) *
+				options->percent;
 		obk_rqa_measure_vertical(options, counts->n1, &from_min, &all, points, v);
 		free(lengths.count);
 	}

@@ -42,7 +42,8 @@ static const struct {
 	[OBK_RQA_NO_MEMORY] = { "no-memory", "out of memory" },
 	[OBK_RQA_CANCELLED] = { "cancelled", "cancelled" },
 	[OBK_RQA_UNSUPPORTED] = { "unsupported", "not available here" },
-	[OBK_RQA_STATE] = { "state", "the file to resume from is damaged or belongs to other data" },
+	[OBK_RQA_STATE] = { "state",
+		"the file to resume from is damaged or belongs to other data" },
 	[OBK_RQA_IO] = { "io", "the file to resume from cannot be written" },
 	[OBK_RQA_SKIPPED] = { "skipped", "left out as asked" },
 	[OBK_RQA_DEVICE] = { "device", "the GPU failed" },
@@ -95,10 +96,12 @@ const char *obk_rqa_status_name(int status)
 
 const char *obk_rqa_status_what(int status)
 {
-	return status >= 0 && status < OBK_RQA_STATUS_COUNT ? statuses[status].what : "an unknown status";
+	return status >= 0 && status < OBK_RQA_STATUS_COUNT ? statuses[status].what
+							    : "an unknown status";
 }
 
-uint32_t obk_rqa_range(double start, double stop, double step, unsigned decimals, double *ret_values, uint32_t max)
+uint32_t obk_rqa_range(
+	double start, double stop, double step, unsigned decimals, double *ret_values, uint32_t max)
 {
 	double scale = pow(10, decimals > 15 ? 15 : decimals), count;
 
@@ -126,7 +129,8 @@ static void base_options(struct obk_rqa_options *o)
 	o->lmin = o->vmin = o->wmin = 2;
 	o->percent = 1;
 	o->trend_margin = 10;
-	o->want = OBK_RQA_WANT_VERTICAL | OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES | OBK_RQA_WANT_TREND;
+	o->want = OBK_RQA_WANT_VERTICAL | OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES |
+		OBK_RQA_WANT_TREND;
 }
 
 static void theiler(struct obk_rqa_options *o, uint32_t rr, uint32_t diag, uint32_t vert)
@@ -164,7 +168,8 @@ int obk_rqa_options_preset(enum obk_rqa_preset preset, struct obk_rqa_options *o
 	case OBK_RQA_PRESET_JULIA_03:
 		theiler(o, 1, 1, 1);
 		o->theiler_white = 1;
-		o->rr_denominator = preset == OBK_RQA_PRESET_JULIA ? OBK_RQA_RR_VALID : OBK_RQA_RR_FULL;
+		o->rr_denominator =
+			preset == OBK_RQA_PRESET_JULIA ? OBK_RQA_RR_VALID : OBK_RQA_RR_FULL;
 		o->times = OBK_RQA_TIMES_MIDPOINT;
 		o->trend = OBK_RQA_TREND_WEIGHTED;
 		break;
@@ -207,12 +212,14 @@ int obk_rqa_options_preset(enum obk_rqa_preset preset, struct obk_rqa_options *o
 
 /* ---- checks ---- */
 
-static int range_check(const char *name, int64_t value, int64_t low, int64_t high, struct obk_rqa_error *ret_error)
+static int range_check(
+	const char *name, int64_t value, int64_t low, int64_t high, struct obk_rqa_error *ret_error)
 {
 	if (value >= low && value <= high)
 		return OBK_RQA_OK;
-	return obk_rqa_fail(ret_error, value > high && high > 16 ? OBK_RQA_LIMIT : OBK_RQA_ARGUMENT, 0, 0,
-			    "the option `%s` is %lld: %lld to %lld are possible", name, (long long)value, (long long)low, (long long)high);
+	return obk_rqa_fail(ret_error, value > high && high > 16 ? OBK_RQA_LIMIT : OBK_RQA_ARGUMENT,
+		0, 0, "the option `%s` is %lld: %lld to %lld are possible", name, (long long)value,
+		(long long)low, (long long)high);
 }
 
 int obk_rqa_options_check(const struct obk_rqa_options *o, struct obk_rqa_error *ret_error)
@@ -220,10 +227,11 @@ int obk_rqa_options_check(const struct obk_rqa_options *o, struct obk_rqa_error 
 	int status = OBK_RQA_OK;
 
 	if (!o || o->size != sizeof *o)
-		return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0, "the options were not filled by obk_rqa_options_preset");
-#define RANGE(field, low, high)                                                             \
-	if (status == OBK_RQA_OK)                                                           \
-		status = range_check(#field, (int64_t)o->field, low, high, ret_error)
+		return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0,
+			"the options were not filled by obk_rqa_options_preset");
+#define RANGE(field, low, high)   \
+	if (status == OBK_RQA_OK) \
+	status = range_check(#field, (int64_t)o->field, low, high, ret_error)
 	RANGE(kind, 0, OBK_RQA_JOINT);
 	RANGE(m, 1, OBK_RQA_MAX_M);
 	RANGE(tau, 1, OBK_RQA_MAX_TAU);
@@ -264,13 +272,17 @@ int obk_rqa_options_check(const struct obk_rqa_options *o, struct obk_rqa_error 
 		return status;
 	for (unsigned i = 0; i < sizeof o->reserved / sizeof o->reserved[0]; i++)
 		if (o->reserved[i])
-			return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0, "a reserved option is not 0");
+			return obk_rqa_fail(
+				ret_error, OBK_RQA_ARGUMENT, 0, 0, "a reserved option is not 0");
 	if (isnan(o->radius) || o->radius < 0 || o->radius_y < 0)
-		return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0, "the option `radius` is %g: it must be 0 or more",
-				    isnan(o->radius) || o->radius < 0 ? o->radius : o->radius_y);
+		return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0,
+			"the option `radius` is %g: it must be 0 or more",
+			isnan(o->radius) || o->radius < 0 ? o->radius : o->radius_y);
 	if (o->radius_kind == OBK_RQA_RADIUS_RATE && (o->radius > 1 || o->radius_y > 1))
-		return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0, "a recurrence rate of %g was asked for: 0 to 1 is possible", o->radius);
+		return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0,
+			"a recurrence rate of %g was asked for: 0 to 1 is possible", o->radius);
 	if (!(o->percent > 0) || isinf(o->percent))
-		return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0, "the option `percent` is %g: 1 or 100 is meant", o->percent);
+		return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0,
+			"the option `percent` is %g: 1 or 100 is meant", o->percent);
 	return OBK_RQA_OK;
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The recurrence network: vectors are nodes, recurrent cells off the LOI (and off the Theiler window) are edges. Its bits are the one matrix that is stored. */
+/*
+ * The recurrence network: vectors are nodes, recurrent cells off the LOI (and off the Theiler
+ * window) are edges. Its bits are the one matrix that is stored.
+ */
 #include <math.h>
 #include <stdlib.h>
 
@@ -20,7 +23,8 @@ static void row_make(void *arg, unsigned thread, uint64_t j)
 	uint64_t *row = net->rows + j * net->words, degree = 0;
 
 	obk_rqa_column_bits(net->matrix, net->ops, &net->scratch[thread], j, row);
-	obk_rqa_column_mask(row, net->n, j, net->options->theiler_vert > 1 ? net->options->theiler_vert : 1);
+	obk_rqa_column_mask(
+		row, net->n, j, net->options->theiler_vert > 1 ? net->options->theiler_vert : 1);
 	for (uint64_t w = 0; w < net->words; w++)
 		degree += (uint64_t)__builtin_popcountll(row[w]);
 	net->degree[j] = degree;
@@ -35,7 +39,8 @@ static void row_close(void *arg, unsigned thread, uint64_t i)
 	(void)thread;
 	for (uint64_t w = 0; w < net->words; w++)
 		for (uint64_t bits = row[w]; bits; bits &= bits - 1) {
-			const uint64_t *other = net->rows + (64 * w + (uint64_t)__builtin_ctzll(bits)) * net->words;
+			const uint64_t *other =
+				net->rows + (64 * w + (uint64_t)__builtin_ctzll(bits)) * net->words;
 
 			for (uint64_t v = 0; v < net->words; v++)
 				closed += (uint64_t)__builtin_popcountll(row[v] & other[v]);
@@ -64,10 +69,15 @@ static void network_sum(const struct network *net, struct obk_rqa_counts *counts
 	counts->clustering = nodes > 0 ? clustering / nodes : NAN;
 }
 
-int obk_rqa_network(const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *options, const struct obk_rqa_ops *ops, struct obk_rqa_watch *watch,
-		    unsigned threads, struct obk_rqa_counts *counts)
+int obk_rqa_network(const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *options,
+	const struct obk_rqa_ops *ops, struct obk_rqa_watch *watch, unsigned threads,
+	struct obk_rqa_counts *counts)
 {
-	struct network net = { .matrix = matrix, .options = options, .ops = ops, .n = matrix->n1, .words = (matrix->n1 + 63) / 64 };
+	struct network net = { .matrix = matrix,
+		.options = options,
+		.ops = ops,
+		.n = matrix->n1,
+		.words = (matrix->n1 + 63) / 64 };
 	unsigned ready = 0;
 	int status = OBK_RQA_NO_MEMORY;
 
@@ -77,7 +87,8 @@ int obk_rqa_network(const struct obk_rqa_matrix *matrix, const struct obk_rqa_op
 	net.rows = calloc(net.n * net.words + 1, 8);
 	net.degree = calloc(net.n, 8);
 	net.closed = calloc(net.n, 8);
-	while (net.scratch && ready < threads && obk_rqa_scratch_init(&net.scratch[ready], matrix) == OBK_RQA_OK)
+	while (net.scratch && ready < threads &&
+		obk_rqa_scratch_init(&net.scratch[ready], matrix) == OBK_RQA_OK)
 		ready++;
 	if (ready && net.rows && net.degree && net.closed) {
 		obk_rqa_each(watch, ready, 0, net.n, row_make, &net);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Radii that are given relative to the data. The largest and the mean distance take one walk of the matrix; a recurrence rate takes the k-th smallest distance,
- * found exactly by counting the digits (16 bits each) of the distances' bit patterns, which are ordered as the distances are.
+ * Radii that are given relative to the data. The largest and the mean distance take one walk of the
+ * matrix; a recurrence rate takes the k-th smallest distance, found exactly by counting the digits
+ * (16 bits each) of the distances' bit patterns, which are ordered as the distances are.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include "kernels/rqa/internal.h"
 
 #define DIGIT_BITS 16
-#define DIGITS (1u << DIGIT_BITS)
+#define DIGITS     (1u << DIGIT_BITS)
 
 struct walk {
 	const struct obk_rqa_plot *plot;
@@ -34,7 +35,8 @@ static void distances(struct walk *w, uint64_t i, uint64_t j, uint64_t cells)
 		for (uint32_t c = 0; c < plot->channels; c++) {
 			uint64_t shift = lag * plot->tau;
 
-			w->ops->gaps(plot, c, i + shift, j + shift, cells, first ? w->distance : w->gap);
+			w->ops->gaps(
+				plot, c, i + shift, j + shift, cells, first ? w->distance : w->gap);
 			if (!first)
 				w->ops->join(plot, w->distance, w->gap, cells);
 			first = false;
@@ -67,7 +69,8 @@ static void walk_line(struct walk *w, uint64_t i, uint64_t j, uint64_t cells, un
 			d = (double)f;
 		}
 		if (w->histogram) {
-			if (w->shift + DIGIT_BITS >= 64 || key >> (w->shift + DIGIT_BITS) == w->prefix)
+			if (w->shift + DIGIT_BITS >= 64 ||
+				key >> (w->shift + DIGIT_BITS) == w->prefix)
 				w->histogram[key >> w->shift & (DIGITS - 1)] += times;
 			continue;
 		}
@@ -91,7 +94,10 @@ static bool walk_all(struct walk *w)
 	return !obk_rqa_watch_stopped(w->watch);
 }
 
-/* The distance (squared for L2) at place `place` of all cells, in order from 0. INFINITY when there are not so many. */
+/*
+ * The distance (squared for L2) at place `place` of all cells, in order from 0. INFINITY when there
+ * are not so many.
+ */
 static int select_place(struct walk *w, uint64_t place, double *ret)
 {
 	unsigned bits = w->plot->f64 ? 64 : 32;
@@ -128,9 +134,13 @@ static int select_place(struct walk *w, uint64_t place, double *ret)
 	return OBK_RQA_OK;
 }
 
-static int rate_limit(struct walk *w, const struct obk_rqa_options *options, double rate, double *ret_radius, double *ret_limit)
+static int rate_limit(struct walk *w, const struct obk_rqa_options *options, double rate,
+	double *ret_radius, double *ret_limit)
 {
-	double cells = (double)w->plot->x.n * (double)w->plot->y.n, place = options->test == OBK_RQA_TEST_LE ? ceil(rate * cells) - 1 : floor(rate * cells), d;
+	double cells = (double)w->plot->x.n * (double)w->plot->y.n,
+	       place = options->test == OBK_RQA_TEST_LE ? ceil(rate * cells) - 1
+							: floor(rate * cells),
+	       d;
 	int status;
 
 	if (place < 0) { /* no cell at all is wanted */
@@ -144,12 +154,17 @@ static int rate_limit(struct walk *w, const struct obk_rqa_options *options, dou
 	if (status != OBK_RQA_OK)
 		return status;
 	*ret_radius = w->plot->norm == OBK_RQA_NORM_L2 ? sqrt(d) : d;
-	*ret_limit = options->test == OBK_RQA_TEST_LE ? d : (w->plot->f64 ? nextafter(d, -INFINITY) : (double)nextafterf((float)d, -INFINITY));
+	*ret_limit = options->test == OBK_RQA_TEST_LE
+		? d
+		: (w->plot->f64 ? nextafter(d, -INFINITY)
+				: (double)nextafterf((float)d, -INFINITY));
 	return OBK_RQA_OK;
 }
 
-static int plot_radius(struct obk_rqa_plot *plot, const struct obk_rqa_series *series, const struct obk_rqa_options *options, double value,
-		       const struct obk_rqa_ops *ops, struct obk_rqa_watch *watch, double *ret_radius, uint64_t item, struct obk_rqa_error *ret_error)
+static int plot_radius(struct obk_rqa_plot *plot, const struct obk_rqa_series *series,
+	const struct obk_rqa_options *options, double value, const struct obk_rqa_ops *ops,
+	struct obk_rqa_watch *watch, double *ret_radius, uint64_t item,
+	struct obk_rqa_error *ret_error)
 {
 	struct walk w = { .plot = plot, .ops = ops, .watch = watch };
 	uint32_t channels[OBK_RQA_MAX_CHANNELS];
@@ -169,8 +184,9 @@ static int plot_radius(struct obk_rqa_plot *plot, const struct obk_rqa_series *s
 
 		if (!(spread > 0))
 			return obk_rqa_fail(ret_error, OBK_RQA_CONSTANT, item, 0,
-					    "%s is constant: a radius in standard deviations has no meaning; give an absolute one",
-					    series->name ? series->name : "the series");
+				"%s is constant: a radius in standard deviations has no meaning; "
+				"give an absolute one",
+				series->name ? series->name : "the series");
 		radius = value * (options->scale == OBK_RQA_SCALE_NONE ? spread : 1);
 	}
 	if (options->radius_kind >= OBK_RQA_RADIUS_MAX_DISTANCE) {
@@ -185,24 +201,31 @@ static int plot_radius(struct obk_rqa_plot *plot, const struct obk_rqa_series *s
 		free(w.distance);
 		free(w.gap);
 		if (status != OBK_RQA_OK)
-			return obk_rqa_fail(ret_error, status, item, 0, "%s", obk_rqa_status_what(status));
+			return obk_rqa_fail(
+				ret_error, status, item, 0, "%s", obk_rqa_status_what(status));
 		if (options->radius_kind == OBK_RQA_RADIUS_RATE)
 			return OBK_RQA_OK;
-		radius = value * (options->radius_kind == OBK_RQA_RADIUS_MAX_DISTANCE ? w.largest : w.cells > 0 ? w.sum / w.cells : 0);
+		radius = value *
+			(options->radius_kind == OBK_RQA_RADIUS_MAX_DISTANCE ? w.largest
+					: w.cells > 0                        ? w.sum / w.cells
+									     : 0);
 	}
 	*ret_radius = radius;
 	plot->limit = obk_rqa_limit(plot->norm, options->test, plot->f64, radius);
 	return OBK_RQA_OK;
 }
 
-int obk_rqa_matrix_radius(struct obk_rqa_matrix *matrix, const struct obk_rqa_series *x, const struct obk_rqa_series *y,
-			  const struct obk_rqa_options *options, const struct obk_rqa_ops *ops, struct obk_rqa_watch *watch, struct obk_rqa_error *ret_error)
+int obk_rqa_matrix_radius(struct obk_rqa_matrix *matrix, const struct obk_rqa_series *x,
+	const struct obk_rqa_series *y, const struct obk_rqa_options *options,
+	const struct obk_rqa_ops *ops, struct obk_rqa_watch *watch, struct obk_rqa_error *ret_error)
 {
 	double second;
-	int status = plot_radius(&matrix->plot[0], x, options, options->radius, ops, watch, &matrix->radius, 0, ret_error);
+	int status = plot_radius(&matrix->plot[0], x, options, options->radius, ops, watch,
+		&matrix->radius, 0, ret_error);
 
 	if (status == OBK_RQA_OK && matrix->plots == 2)
-		status = plot_radius(&matrix->plot[1], y, options, isnan(options->radius_y) ? options->radius : options->radius_y, ops, watch, &second, 1,
-				     ret_error);
+		status = plot_radius(&matrix->plot[1], y, options,
+			isnan(options->radius_y) ? options->radius : options->radius_y, ops, watch,
+			&second, 1, ret_error);
 	return status;
 }

@@ -18,30 +18,38 @@ struct obk_rqa_result {
 	uint64_t *shown[OBK_RQA_HIST_COUNT];
 };
 
-static int control_check(const struct obk_rqa_control *control, bool gpu, const struct obk_rqa_ops **ret_ops, struct obk_rqa_error *ret_error)
+static int control_check(const struct obk_rqa_control *control, bool gpu,
+	const struct obk_rqa_ops **ret_ops, struct obk_rqa_error *ret_error)
 {
 	static const char *const names[] = { "auto", "c", "avx2", "avx512" };
-	int isa = control ? control->isa : OBK_RQA_ISA_AUTO, device = control ? control->device : OBK_RQA_DEVICE_AUTO;
+	int isa = control ? control->isa : OBK_RQA_ISA_AUTO,
+	    device = control ? control->device : OBK_RQA_DEVICE_AUTO;
 
 	if (isa < 0 || isa > OBK_RQA_ISA_AVX512 || device < 0 || device > OBK_RQA_DEVICE_CUDA)
-		return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0, "the control asks for an instruction set or a device that does not exist");
+		return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0,
+			"the control asks for an instruction set or a device that does not exist");
 	if (control && control->threads > OBK_RQA_MAX_THREADS)
-		return obk_rqa_fail(ret_error, OBK_RQA_LIMIT, 0, 0, "%u threads were asked for: at most %u are possible", control->threads,
-				    OBK_RQA_MAX_THREADS);
+		return obk_rqa_fail(ret_error, OBK_RQA_LIMIT, 0, 0,
+			"%u threads were asked for: at most %u are possible", control->threads,
+			OBK_RQA_MAX_THREADS);
 	if (device == OBK_RQA_DEVICE_CUDA && !gpu)
-		return obk_rqa_fail(ret_error, OBK_RQA_UNSUPPORTED, 0, 0, "this call runs on the CPU only: ask for device auto or cpu");
+		return obk_rqa_fail(ret_error, OBK_RQA_UNSUPPORTED, 0, 0,
+			"this call runs on the CPU only: ask for device auto or cpu");
 	*ret_ops = obk_rqa_ops_find(isa);
 	if (!*ret_ops)
-		return obk_rqa_fail(ret_error, OBK_RQA_UNSUPPORTED, 0, 0, "this CPU lacks %s: ask for instruction set auto", names[isa]);
+		return obk_rqa_fail(ret_error, OBK_RQA_UNSUPPORTED, 0, 0,
+			"this CPU lacks %s: ask for instruction set auto", names[isa]);
 	return OBK_RQA_OK;
 }
 
-int obk_rqa_control_check(const struct obk_rqa_control *control, const struct obk_rqa_ops **ret_ops, struct obk_rqa_error *ret_error)
+int obk_rqa_control_check(const struct obk_rqa_control *control, const struct obk_rqa_ops **ret_ops,
+	struct obk_rqa_error *ret_error)
 {
 	return control_check(control, false, ret_ops, ret_error);
 }
 
-int obk_rqa_control_check_gpu(const struct obk_rqa_control *control, const struct obk_rqa_ops **ret_ops, struct obk_rqa_error *ret_error)
+int obk_rqa_control_check_gpu(const struct obk_rqa_control *control,
+	const struct obk_rqa_ops **ret_ops, struct obk_rqa_error *ret_error)
 {
 	return control_check(control, true, ret_ops, ret_error);
 }
@@ -50,8 +58,9 @@ int obk_rqa_control_check_gpu(const struct obk_rqa_control *control, const struc
 static uint64_t run_hash(const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *o)
 {
 	uint64_t hash = 0xcbf29ce484222325ull;
-	uint64_t numbers[] = { matrix->n1, matrix->n2, matrix->plots, o->m, o->tau, (uint64_t)o->kind, o->want, o->theiler_rr, o->theiler_diag, o->theiler_vert,
-			       o->theiler_white, (uint64_t)o->triangle };
+	uint64_t numbers[] = { matrix->n1, matrix->n2, matrix->plots, o->m, o->tau,
+		(uint64_t)o->kind, o->want, o->theiler_rr, o->theiler_diag, o->theiler_vert,
+		o->theiler_white, (uint64_t)o->triangle };
 
 	hash = obk_rqa_hash(hash, numbers, sizeof numbers);
 	for (uint32_t p = 0; p < matrix->plots; p++) {
@@ -64,7 +73,8 @@ static uint64_t run_hash(const struct obk_rqa_matrix *matrix, const struct obk_r
 		for (uint32_t c = 0; c < plot->channels; c++) {
 			hash = obk_rqa_hash(hash, plot->x.channel[c], plot->x.length * size);
 			if (!plot->same)
-				hash = obk_rqa_hash(hash, plot->y.channel[c], plot->y.length * size);
+				hash = obk_rqa_hash(
+					hash, plot->y.channel[c], plot->y.length * size);
 		}
 		if (plot->x.valid)
 			hash = obk_rqa_hash(hash, plot->x.valid, (plot->x.n + 7) / 8);
@@ -74,25 +84,37 @@ static uint64_t run_hash(const struct obk_rqa_matrix *matrix, const struct obk_r
 	return hash;
 }
 
-/* On a GPU or the CPU, as the control and the size say. AUTO goes on with the CPU where the GPU fails; a run with a file stays there from the start. */
-static int counted(struct obk_rqa_result *result, const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *options,
-		   const struct obk_rqa_control *control, const struct obk_rqa_ops *ops, struct obk_rqa_watch *watch, struct obk_rqa_error *ret_error)
+/*
+ * On a GPU or the CPU, as the control and the size say. AUTO goes on with the CPU where the GPU
+ * fails; a run with a file stays there from the start.
+ */
+static int counted(struct obk_rqa_result *result, const struct obk_rqa_matrix *matrix,
+	const struct obk_rqa_options *options, const struct obk_rqa_control *control,
+	const struct obk_rqa_ops *ops, struct obk_rqa_watch *watch, struct obk_rqa_error *ret_error)
 {
-	bool automatic = !control || control->device == OBK_RQA_DEVICE_AUTO, file = control && control->state_path;
+	bool automatic = !control || control->device == OBK_RQA_DEVICE_AUTO,
+	     file = control && control->state_path;
 	uint64_t hash = file ? run_hash(matrix, options) : 0;
 
-	if (!(automatic && file) && obk_rqa_gpu_wanted(control, obk_rqa_count_cells(matrix, options))) {
-		int status = obk_rqa_gpu_count(matrix, options, watch, &result->counts, control, hash, result->device, sizeof result->device, ret_error);
+	if (!(automatic && file) &&
+		obk_rqa_gpu_wanted(control, obk_rqa_count_cells(matrix, options))) {
+		int status = obk_rqa_gpu_count(matrix, options, watch, &result->counts, control,
+			hash, result->device, sizeof result->device, ret_error);
 
-		if (!automatic || (status != OBK_RQA_DEVICE && status != OBK_RQA_NO_MEMORY && status != OBK_RQA_UNSUPPORTED))
+		if (!automatic ||
+			(status != OBK_RQA_DEVICE && status != OBK_RQA_NO_MEMORY &&
+				status != OBK_RQA_UNSUPPORTED))
 			return status;
 		result->device[0] = 0;
 	}
-	return obk_rqa_count(matrix, options, ops, watch, obk_rqa_threads(control), &result->counts, control, hash, ret_error);
+	return obk_rqa_count(matrix, options, ops, watch, obk_rqa_threads(control), &result->counts,
+		control, hash, ret_error);
 }
 
-static int run_counted(struct obk_rqa_result *result, const struct obk_rqa_series *x, const struct obk_rqa_series *y, const struct obk_rqa_options *options,
-		       const struct obk_rqa_control *control, const struct obk_rqa_ops *ops, struct obk_rqa_watch *watch, struct obk_rqa_error *ret_error)
+static int run_counted(struct obk_rqa_result *result, const struct obk_rqa_series *x,
+	const struct obk_rqa_series *y, const struct obk_rqa_options *options,
+	const struct obk_rqa_control *control, const struct obk_rqa_ops *ops,
+	struct obk_rqa_watch *watch, struct obk_rqa_error *ret_error)
 {
 	struct obk_rqa_matrix matrix;
 	unsigned threads = obk_rqa_threads(control);
@@ -102,8 +124,11 @@ static int run_counted(struct obk_rqa_result *result, const struct obk_rqa_serie
 		return status;
 	obk_rqa_watch_total(watch, obk_rqa_count_cells(&matrix, options), 0);
 	status = obk_rqa_matrix_radius(&matrix, x, y, options, ops, watch, ret_error);
-	if (status == OBK_RQA_OK && obk_rqa_counts_init(&result->counts, &matrix, options->want) != OBK_RQA_OK)
-		status = obk_rqa_fail(ret_error, OBK_RQA_NO_MEMORY, 0, 0, "no memory for the histograms of %llu vectors", (unsigned long long)matrix.n1);
+	if (status == OBK_RQA_OK &&
+		obk_rqa_counts_init(&result->counts, &matrix, options->want) != OBK_RQA_OK)
+		status = obk_rqa_fail(ret_error, OBK_RQA_NO_MEMORY, 0, 0,
+			"no memory for the histograms of %llu vectors",
+			(unsigned long long)matrix.n1);
 	if (status == OBK_RQA_OK)
 		status = counted(result, &matrix, options, control, ops, watch, ret_error);
 	if (status == OBK_RQA_OK && options->want & OBK_RQA_WANT_NETWORK) {
@@ -116,8 +141,9 @@ static int run_counted(struct obk_rqa_result *result, const struct obk_rqa_serie
 	return status;
 }
 
-int obk_rqa_run(const struct obk_rqa_series *x, const struct obk_rqa_series *y, const struct obk_rqa_options *options,
-		const struct obk_rqa_control *control, struct obk_rqa_result **ret_result, struct obk_rqa_error *ret_error)
+int obk_rqa_run(const struct obk_rqa_series *x, const struct obk_rqa_series *y,
+	const struct obk_rqa_options *options, const struct obk_rqa_control *control,
+	struct obk_rqa_result **ret_result, struct obk_rqa_error *ret_error)
 {
 	const struct obk_rqa_ops *ops;
 	struct obk_rqa_watch *watch;
@@ -127,7 +153,8 @@ int obk_rqa_run(const struct obk_rqa_series *x, const struct obk_rqa_series *y, 
 	if (status != OBK_RQA_OK)
 		return status;
 	if (!ret_result)
-		return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0, "there is no place for the result");
+		return obk_rqa_fail(
+			ret_error, OBK_RQA_ARGUMENT, 0, 0, "there is no place for the result");
 	result = calloc(1, sizeof *result);
 	watch = obk_rqa_watch_new(control);
 	if (result && watch) {
@@ -191,30 +218,35 @@ static bool same_counts(const struct obk_rqa_options *a, const struct obk_rqa_op
 	return memcmp(a, &c, sizeof c) == 0;
 }
 
-int obk_rqa_result_measures(const struct obk_rqa_result *result, const struct obk_rqa_options *options, double *ret_values, struct obk_rqa_error *ret_error)
+int obk_rqa_result_measures(const struct obk_rqa_result *result,
+	const struct obk_rqa_options *options, double *ret_values, struct obk_rqa_error *ret_error)
 {
 	double values[OBK_RQA_MEASURE_COUNT];
 	int status = OBK_RQA_OK;
 
 	if (!result || !ret_values)
-		return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0, "there is no result, or no place for the measures");
+		return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0,
+			"there is no result, or no place for the measures");
 	if (options) {
 		status = obk_rqa_options_check(options, ret_error);
 		if (status != OBK_RQA_OK)
 			return status;
 		if (!same_counts(&result->options, options))
 			return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0,
-					    "these options need another run: only shortest lines and the options of how measures are formed may differ");
+				"these options need another run: only shortest lines and the "
+				"options of how measures are formed may differ");
 	}
-	status = obk_rqa_counts_measures(&result->counts, options ? options : &result->options, result->radius, values);
+	status = obk_rqa_counts_measures(
+		&result->counts, options ? options : &result->options, result->radius, values);
 	if (status != OBK_RQA_OK)
 		return obk_rqa_fail(ret_error, status, 0, 0, "no memory for the measures");
 	memcpy(ret_values, values, sizeof values);
 	return OBK_RQA_OK;
 }
 
-int obk_rqa_measure(const struct obk_rqa_series *x, const struct obk_rqa_series *y, const struct obk_rqa_options *options,
-		    const struct obk_rqa_control *control, double *ret_values, struct obk_rqa_error *ret_error)
+int obk_rqa_measure(const struct obk_rqa_series *x, const struct obk_rqa_series *y,
+	const struct obk_rqa_options *options, const struct obk_rqa_control *control,
+	double *ret_values, struct obk_rqa_error *ret_error)
 {
 	struct obk_rqa_result *result;
 	int status = obk_rqa_run(x, y, options, control, &result, ret_error);
@@ -257,22 +289,28 @@ static const struct obk_rqa_hist *hist_of(const struct obk_rqa_counts *counts, i
 static uint64_t shown_value(const struct obk_rqa_result *result, int histogram, uint64_t l)
 {
 	const struct obk_rqa_counts *counts = &result->counts;
-	uint64_t value, times = counts->symmetric && result->options.triangle == OBK_RQA_BOTH ? 2 : 1;
+	uint64_t value,
+		times = counts->symmetric && result->options.triangle == OBK_RQA_BOTH ? 2 : 1;
 
 	if (histogram == OBK_RQA_HIST_WHITE)
-		return obk_rqa_hist_get(&counts->white, l) + obk_rqa_hist_get(&counts->white_border, l);
+		return obk_rqa_hist_get(&counts->white, l) +
+			obk_rqa_hist_get(&counts->white_border, l);
 	if (histogram != OBK_RQA_HIST_DIAGONAL && histogram != OBK_RQA_HIST_DIAGONAL_BORDER)
 		return obk_rqa_hist_get(hist_of(counts, histogram), l);
-	value = obk_rqa_hist_get(&counts->diagonal[OBK_RQA_SEMI], l) + obk_rqa_hist_get(&counts->diagonal[OBK_RQA_FULL], l);
+	value = obk_rqa_hist_get(&counts->diagonal[OBK_RQA_SEMI], l) +
+		obk_rqa_hist_get(&counts->diagonal[OBK_RQA_FULL], l);
 	if (histogram == OBK_RQA_HIST_DIAGONAL)
 		value += obk_rqa_hist_get(&counts->diagonal[OBK_RQA_INNER], l);
 	value *= times;
 	if (counts->symmetric && result->options.theiler_diag == 0)
-		value += obk_rqa_hist_get(&counts->loi_border, l) + (histogram == OBK_RQA_HIST_DIAGONAL ? obk_rqa_hist_get(&counts->loi, l) : 0);
+		value += obk_rqa_hist_get(&counts->loi_border, l) +
+			(histogram == OBK_RQA_HIST_DIAGONAL ? obk_rqa_hist_get(&counts->loi, l)
+							    : 0);
 	return value;
 }
 
-const uint64_t *obk_rqa_result_histogram(const struct obk_rqa_result *result, int histogram, uint64_t *ret_length)
+const uint64_t *obk_rqa_result_histogram(
+	const struct obk_rqa_result *result, int histogram, uint64_t *ret_length)
 {
 	/* Filled at the first question: a cache of what never changes. */
 	struct obk_rqa_result *cache = (struct obk_rqa_result *)(uintptr_t)result;
@@ -292,8 +330,9 @@ const uint64_t *obk_rqa_result_histogram(const struct obk_rqa_result *result, in
 	return cache->shown[histogram];
 }
 
-int obk_rqa_radius(const struct obk_rqa_series *x, const struct obk_rqa_series *y, const struct obk_rqa_options *options,
-		   const struct obk_rqa_control *control, double *ret_radius, struct obk_rqa_error *ret_error)
+int obk_rqa_radius(const struct obk_rqa_series *x, const struct obk_rqa_series *y,
+	const struct obk_rqa_options *options, const struct obk_rqa_control *control,
+	double *ret_radius, struct obk_rqa_error *ret_error)
 {
 	const struct obk_rqa_ops *ops;
 	struct obk_rqa_matrix matrix;
@@ -305,8 +344,8 @@ int obk_rqa_radius(const struct obk_rqa_series *x, const struct obk_rqa_series *
 	if (status != OBK_RQA_OK)
 		return status;
 	watch = obk_rqa_watch_new(control);
-	status = watch ? obk_rqa_matrix_radius(&matrix, x, y, options, ops, watch, ret_error) :
-			 obk_rqa_fail(ret_error, OBK_RQA_NO_MEMORY, 0, 0, "no memory");
+	status = watch ? obk_rqa_matrix_radius(&matrix, x, y, options, ops, watch, ret_error)
+		       : obk_rqa_fail(ret_error, OBK_RQA_NO_MEMORY, 0, 0, "no memory");
 	if (status == OBK_RQA_OK)
 		*ret_radius = matrix.radius;
 	obk_rqa_matrix_fini(&matrix);
@@ -315,7 +354,8 @@ int obk_rqa_radius(const struct obk_rqa_series *x, const struct obk_rqa_series *
 }
 
 /* Samples from `first` on; the name is kept. */
-static struct obk_rqa_series series_part(const struct obk_rqa_series *series, uint64_t first, uint64_t length)
+static struct obk_rqa_series series_part(
+	const struct obk_rqa_series *series, uint64_t first, uint64_t length)
 {
 	struct obk_rqa_series part = *series;
 
@@ -324,8 +364,10 @@ static struct obk_rqa_series series_part(const struct obk_rqa_series *series, ui
 	return part;
 }
 
-int obk_rqa_windows(const struct obk_rqa_series *x, const struct obk_rqa_series *y, const struct obk_rqa_options *options, uint64_t window, uint64_t step,
-		    const struct obk_rqa_control *control, obk_rqa_window_fn *on_window, void *arg, struct obk_rqa_error *ret_error)
+int obk_rqa_windows(const struct obk_rqa_series *x, const struct obk_rqa_series *y,
+	const struct obk_rqa_options *options, uint64_t window, uint64_t step,
+	const struct obk_rqa_control *control, obk_rqa_window_fn *on_window, void *arg,
+	struct obk_rqa_error *ret_error)
 {
 	struct obk_rqa_control inner = control ? *control : (struct obk_rqa_control){ 0 };
 	uint64_t length, windows;
@@ -336,11 +378,13 @@ int obk_rqa_windows(const struct obk_rqa_series *x, const struct obk_rqa_series 
 		return status;
 	if (!x || !x->data || !on_window || window < 2 || step < 1)
 		return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0,
-				    "windows need a series, a callback, a window of 2 samples or more and a step of 1 or more");
+			"windows need a series, a callback, a window of 2 samples or more and a "
+			"step of 1 or more");
 	length = y && y->length < x->length ? y->length : x->length;
 	if (window > length)
-		return obk_rqa_fail(ret_error, OBK_RQA_TOO_SHORT, 0, 0, "a window of %llu samples does not fit into %llu: take a smaller one",
-				    (unsigned long long)window, (unsigned long long)length);
+		return obk_rqa_fail(ret_error, OBK_RQA_TOO_SHORT, 0, 0,
+			"a window of %llu samples does not fit into %llu: take a smaller one",
+			(unsigned long long)window, (unsigned long long)length);
 	windows = (length - window) / step + 1;
 	watch = obk_rqa_watch_new(control);
 	if (!watch)
@@ -349,12 +393,16 @@ int obk_rqa_windows(const struct obk_rqa_series *x, const struct obk_rqa_series 
 	inner.progress = NULL; /* the windows are the progress */
 	inner.state_path = NULL;
 	for (uint64_t w = 0; w < windows && status == OBK_RQA_OK; w++) {
-		struct obk_rqa_series part = series_part(x, w * step, window), other = y ? series_part(y, w * step, window) : part;
+		struct obk_rqa_series part = series_part(x, w * step, window),
+				      other = y ? series_part(y, w * step, window) : part;
 		struct obk_rqa_error error;
 		double values[OBK_RQA_MEASURE_COUNT];
-		int done = obk_rqa_measure(&part, y ? &other : NULL, options, &inner, values, &error);
+		int done =
+			obk_rqa_measure(&part, y ? &other : NULL, options, &inner, values, &error);
 
-		if (done == OBK_RQA_OK ? on_window(arg, w, w * step, values, NULL) : done != OBK_RQA_CANCELLED && on_window(arg, w, w * step, NULL, &error))
+		if (done == OBK_RQA_OK ? on_window(arg, w, w * step, values, NULL)
+				       : done != OBK_RQA_CANCELLED &&
+					on_window(arg, w, w * step, NULL, &error))
 			done = OBK_RQA_CANCELLED;
 		if (done == OBK_RQA_CANCELLED || obk_rqa_watch_add(watch, 1, 0, 0, 0))
 			status = obk_rqa_fail(ret_error, OBK_RQA_CANCELLED, 0, 0, "cancelled");

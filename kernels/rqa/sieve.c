@@ -8,17 +8,23 @@
 #include "kernels/rqa/internal.h"
 
 #define COORDINATES_MAX 64u /* of a vector: more would leave too much open */
-#define SCALE_MOST 32000.0  /* the radius in coarse units at most: its square stays below that of the largest difference */
-#define SCALE_LEAST 16.0
-#define FINE 2000.0         /* differences are doubled three times before they are squared when the radius has fewer units, six times below COARSEST */
-#define COARSEST 250.0
+/* the radius in coarse units at most: its square stays below that of the largest difference */
+#define SCALE_MOST      32000.0
+#define SCALE_LEAST     16.0
+/*
+ * differences are doubled three times before they are squared when the radius has fewer units, six
+ * times below COARSEST
+ */
+#define FINE            2000.0
+#define COARSEST        250.0
 
 static double plane_value(const struct obk_rqa_plot *plot, const void *plane, uint64_t t)
 {
 	return plot->f64 ? ((const double *)plane)[t] : (double)((const float *)plane)[t];
 }
 
-static void plane_range(const struct obk_rqa_plot *plot, const struct obk_rqa_planes *planes, uint32_t c, double *low, double *high)
+static void plane_range(const struct obk_rqa_plot *plot, const struct obk_rqa_planes *planes,
+	uint32_t c, double *low, double *high)
 {
 	for (uint64_t t = 0; t < planes->length; t++) {
 		double v = plane_value(plot, planes->channel[c], t);
@@ -28,26 +34,35 @@ static void plane_range(const struct obk_rqa_plot *plot, const struct obk_rqa_pl
 	}
 }
 
-static int16_t *plane_make(const struct obk_rqa_plot *plot, const struct obk_rqa_planes *planes, uint32_t c, double middle, double scale)
+static int16_t *plane_make(const struct obk_rqa_plot *plot, const struct obk_rqa_planes *planes,
+	uint32_t c, double middle, double scale)
 {
 	int16_t *plane = calloc(planes->length + 2 * OBK_RQA_SIEVE_PAD, sizeof *plane);
 
 	for (uint64_t t = 0; plane && t < planes->length; t++) {
 		double q = rint((plane_value(plot, planes->channel[c], t) - middle) * scale);
 
-		plane[OBK_RQA_SIEVE_PAD + t] = (int16_t)(q > 32767 ? 32767 : q < -32767 ? -32767 : q);
+		plane[OBK_RQA_SIEVE_PAD + t] = (int16_t)(q > 32767 ? 32767
+				: q < -32767                       ? -32767
+								   : q);
 	}
 	return plane ? plane + OBK_RQA_SIEVE_PAD : NULL;
 }
 
 /*
- * With u the exact distance in coarse units and M coordinates, each rounded difference is off by at most 1. L1: the sum by M. Max: by 1. L2: the root of the
- * sum of squares by the root of M; each upper half that is summed loses less than 1. The exact walk itself rounds by a relative `slack`.
+ * With u the exact distance in coarse units and M coordinates, each rounded difference is off by at
+ * most 1. L1: the sum by M. Max: by 1. L2: the root of the sum of squares by the root of M; each
+ * upper half that is summed loses less than 1. The exact walk itself rounds by a relative `slack`.
  */
 static bool bounds_set(struct obk_rqa_sieve *sieve, const struct obk_rqa_plot *plot, double radius)
 {
-	double number = (double)plot->m * plot->channels, slack = (number + 8) * (plot->f64 ? 0x1p-51 : 0x1p-22);
-	double off = (plot->norm == OBK_RQA_NORM_L1 ? number : plot->norm == OBK_RQA_NORM_L2 ? sqrt(number) : 1) * 1.001 + 0.001;
+	double number = (double)plot->m * plot->channels,
+	       slack = (number + 8) * (plot->f64 ? 0x1p-51 : 0x1p-22);
+	double off = (plot->norm == OBK_RQA_NORM_L1                  ? number
+				     : plot->norm == OBK_RQA_NORM_L2 ? sqrt(number)
+								     : 1) *
+			1.001 +
+		0.001;
 	double near = radius * (1 - slack) - off, far = radius * (1 + slack) + off, above, below;
 
 	if (near < 0)
@@ -78,12 +93,16 @@ static bool bounds_set(struct obk_rqa_sieve *sieve, const struct obk_rqa_plot *p
 
 int obk_rqa_sieve_init(struct obk_rqa_sieve *sieve, const struct obk_rqa_plot *plot)
 {
-	double middle[OBK_RQA_MAX_CHANNELS], widest = 0, radius = plot->norm == OBK_RQA_NORM_L2 ? sqrt(plot->limit) : plot->limit, scale, most;
+	double middle[OBK_RQA_MAX_CHANNELS],
+		widest = 0,
+		radius = plot->norm == OBK_RQA_NORM_L2 ? sqrt(plot->limit) : plot->limit, scale,
+		most;
 
 	memset(sieve, 0, sizeof *sieve);
 	sieve->plot = plot;
-	if (!ob_opt_on(OB_OPT_SIEVE) || !(radius > 1e-12) || !(radius < 1e12) || (uint64_t)plot->m * plot->channels > COORDINATES_MAX ||
-	    (plot->m - 1) * plot->tau > OBK_RQA_SPAN)
+	if (!ob_opt_on(OB_OPT_SIEVE) || !(radius > 1e-12) || !(radius < 1e12) ||
+		(uint64_t)plot->m * plot->channels > COORDINATES_MAX ||
+		(plot->m - 1) * plot->tau > OBK_RQA_SPAN)
 		return OBK_RQA_OK;
 	for (uint32_t c = 0; c < plot->channels; c++) {
 		double low = INFINITY, high = -INFINITY;
@@ -94,7 +113,8 @@ int obk_rqa_sieve_init(struct obk_rqa_sieve *sieve, const struct obk_rqa_plot *p
 		if (!(high < 1e12 && low > -1e12))
 			return OBK_RQA_OK;
 		middle[c] = low + (high - low) / 2;
-		widest = fmax(widest, 2 * fmax(high - middle[c], middle[c] - low)); /* the middle is rounded, perhaps by half a sample's last digit */
+		/* the middle is rounded, perhaps by half a sample's last digit */
+		widest = fmax(widest, 2 * fmax(high - middle[c], middle[c] - low));
 	}
 	scale = SCALE_MOST / radius;
 	/* Squares may be of differences that were cut off; other differences must fit. */
@@ -109,7 +129,8 @@ int obk_rqa_sieve_init(struct obk_rqa_sieve *sieve, const struct obk_rqa_plot *p
 		return OBK_RQA_OK;
 	for (uint32_t c = 0; c < plot->channels; c++) {
 		sieve->x[c] = plane_make(plot, &plot->x, c, middle[c], scale);
-		sieve->y[c] = plot->same ? sieve->x[c] : plane_make(plot, &plot->y, c, middle[c], scale);
+		sieve->y[c] =
+			plot->same ? sieve->x[c] : plane_make(plot, &plot->y, c, middle[c], scale);
 		if (!sieve->x[c] || !sieve->y[c]) {
 			obk_rqa_sieve_fini(sieve);
 			return OBK_RQA_NO_MEMORY;

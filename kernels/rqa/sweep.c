@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A grid over many series. One task is one (tau, series, mode), counted in one pass over all radii (sweep_levels.c). What that pass does not know (white lines,
- * times, trends, networks, border corrections, gaps, Theiler windows that differ) is counted combination by combination.
+ * A grid over many series. One task is one (tau, series, mode), counted in one pass over all radii
+ * (sweep_levels.c). What that pass does not know (white lines, times, trends, networks, border
+ * corrections, gaps, Theiler windows that differ) is counted combination by combination.
  */
 #include <errno.h>
 #include <math.h>
@@ -35,25 +36,40 @@ void obk_rqa_rows_give(struct obk_rqa_task *task, uint32_t m_index, int status, 
 	struct obk_rqa_job *job = task->job;
 	const struct obk_rqa_grid *grid = job->sweep->grid;
 	uint32_t count = grid->radius_count * grid->lmin_count;
-	uint64_t cells = group_cells(&job->sweep->series[task->series], grid->m[m_index], grid->tau[task->tau_index]);
+	uint64_t cells = group_cells(
+		&job->sweep->series[task->series], grid->m[m_index], grid->tau[task->tau_index]);
 
 	for (uint32_t r = 0; r < count; r++) {
 		uint32_t radius = r / grid->lmin_count, lmin = r % grid->lmin_count;
 		int own = status != OBK_RQA_OK ? status : task->statuses[r];
 
 		task->rows[r] = (struct obk_rqa_row){
-			.series = task->series, .mode = task->mode, .m = grid->m[m_index], .tau = grid->tau[task->tau_index], .lmin = grid->lmin[lmin],
-			.m_index = m_index, .tau_index = task->tau_index, .radius_index = radius, .lmin_index = lmin, .radius = grid->radius[radius],
-			.status = own, .reason = own == OBK_RQA_OK ? NULL : reason,
-			.values = own == OBK_RQA_OK ? task->values + (size_t)r * OBK_RQA_MEASURE_COUNT : NULL,
+			.series = task->series,
+			.mode = task->mode,
+			.m = grid->m[m_index],
+			.tau = grid->tau[task->tau_index],
+			.lmin = grid->lmin[lmin],
+			.m_index = m_index,
+			.tau_index = task->tau_index,
+			.radius_index = radius,
+			.lmin_index = lmin,
+			.radius = grid->radius[radius],
+			.status = own,
+			.reason = own == OBK_RQA_OK ? NULL : reason,
+			.values = own == OBK_RQA_OK
+				? task->values + (size_t)r * OBK_RQA_MEASURE_COUNT
+				: NULL,
 		};
 	}
 	pthread_mutex_lock(&job->lock);
 	/* Nothing is delivered after a callback said stop. */
-	if (!obk_rqa_watch_stopped(job->watch) && job->sweep->rows(job->control ? job->control->arg : NULL, task->rows, count))
+	if (!obk_rqa_watch_stopped(job->watch) &&
+		job->sweep->rows(job->control ? job->control->arg : NULL, task->rows, count))
 		obk_rqa_watch_stop(job->watch);
 	pthread_mutex_unlock(&job->lock);
-	obk_rqa_watch_add(job->watch, cells, count, status != OBK_RQA_OK && status != OBK_RQA_SKIPPED ? count : 0, status == OBK_RQA_SKIPPED ? count : 0);
+	obk_rqa_watch_add(job->watch, cells, count,
+		status != OBK_RQA_OK && status != OBK_RQA_SKIPPED ? count : 0,
+		status == OBK_RQA_SKIPPED ? count : 0);
 }
 
 /* ---- combination by combination ---- */
@@ -76,13 +92,16 @@ static void single_end(struct obk_rqa_job *job)
 		sem_post(&job->singles);
 }
 
-static void task_singly(struct obk_rqa_task *task, const struct obk_rqa_series *part, uint32_t m_index)
+static void task_singly(
+	struct obk_rqa_task *task, const struct obk_rqa_series *part, uint32_t m_index)
 {
 	struct obk_rqa_job *job = task->job;
 	const struct obk_rqa_grid *grid = job->sweep->grid;
-	struct obk_rqa_control control = { .threads = job->crew, .isa = job->control ? job->control->isa : 0,
-					   .cancel = job->control ? job->control->cancel : NULL, .device = job->control ? job->control->device : 0,
-					   .gpu = job->control ? job->control->gpu : NULL };
+	struct obk_rqa_control control = { .threads = job->crew,
+		.isa = job->control ? job->control->isa : 0,
+		.cancel = job->control ? job->control->cancel : NULL,
+		.device = job->control ? job->control->device : 0,
+		.gpu = job->control ? job->control->gpu : NULL };
 	struct obk_rqa_error error = { .text = "" };
 	uint64_t failed = 0;
 
@@ -95,7 +114,9 @@ static void task_singly(struct obk_rqa_task *task, const struct obk_rqa_series *
 		options.tau = grid->tau[task->tau_index];
 		options.radius = grid->radius[r];
 		options.lmin = grid->lmin[0];
-		options.norm = grid->modes && grid->modes[task->mode].norm >= 0 ? grid->modes[task->mode].norm : options.norm;
+		options.norm = grid->modes && grid->modes[task->mode].norm >= 0
+			? grid->modes[task->mode].norm
+			: options.norm;
 		single_begin(job);
 		status = obk_rqa_run(part, NULL, &options, &control, &result, &error);
 		single_end(job);
@@ -104,9 +125,10 @@ static void task_singly(struct obk_rqa_task *task, const struct obk_rqa_series *
 
 			options.lmin = grid->lmin[s];
 			task->statuses[row] = status != OBK_RQA_OK
-						      ? status
-						      : obk_rqa_result_measures(result, &options,
-										task->values + (size_t)row * OBK_RQA_MEASURE_COUNT, &error);
+				? status
+				: obk_rqa_result_measures(result, &options,
+					  task->values + (size_t)row * OBK_RQA_MEASURE_COUNT,
+					  &error);
 			failed += task->statuses[row] != OBK_RQA_OK;
 		}
 		obk_rqa_result_free(result);
@@ -123,12 +145,13 @@ bool obk_rqa_pass_suffices(const struct obk_rqa_options *o)
 {
 	bool same = o->theiler_rr == o->theiler_diag || (o->theiler_rr < 2 && o->theiler_diag < 2);
 
-	return ob_opt_on(OB_OPT_LEVELS) && !(o->want & ~OBK_RQA_WANT_VERTICAL) && same && o->border == OBK_RQA_BORDER_NONE && !o->quirks;
+	return ob_opt_on(OB_OPT_LEVELS) && !(o->want & ~OBK_RQA_WANT_VERTICAL) && same &&
+		o->border == OBK_RQA_BORDER_NONE && !o->quirks;
 }
 
 /* The channels of the mode, as the series has them. */
-int obk_rqa_task_channels(const struct obk_rqa_task *task, const struct obk_rqa_series *series, uint32_t *ret_channels, uint32_t *ret_count,
-			 struct obk_rqa_error *ret_error)
+int obk_rqa_task_channels(const struct obk_rqa_task *task, const struct obk_rqa_series *series,
+	uint32_t *ret_channels, uint32_t *ret_count, struct obk_rqa_error *ret_error)
 {
 	const struct obk_rqa_grid *grid = task->job->sweep->grid;
 	const struct obk_rqa_mode *mode = grid->modes ? &grid->modes[task->mode] : NULL;
@@ -137,16 +160,20 @@ int obk_rqa_task_channels(const struct obk_rqa_task *task, const struct obk_rqa_
 	for (uint32_t c = 0; c < *ret_count; c++) {
 		ret_channels[c] = mode && mode->channel_count ? mode->channels[c] : c;
 		if (ret_channels[c] >= series->channels)
-			return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, task->series, 0, "%s has %u channels; the mode %s needs channel %u",
-					    series->name ? series->name : "the series", series->channels, mode->name ? mode->name : "?", ret_channels[c]);
+			return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, task->series, 0,
+				"%s has %u channels; the mode %s needs channel %u",
+				series->name ? series->name : "the series", series->channels,
+				mode->name ? mode->name : "?", ret_channels[c]);
 	}
 	return OBK_RQA_OK;
 }
 
 /* The mode's channels side by side, which is what single runs take. */
-static int part_make(const struct obk_rqa_series *series, const uint32_t *channels, uint32_t count, struct obk_rqa_series *ret_part)
+static int part_make(const struct obk_rqa_series *series, const uint32_t *channels, uint32_t count,
+	struct obk_rqa_series *ret_part)
 {
-	uint64_t step = series->step ? series->step : series->channels, channel_step = series->channel_step ? series->channel_step : 1;
+	uint64_t step = series->step ? series->step : series->channels,
+		 channel_step = series->channel_step ? series->channel_step : 1;
 	double *data = malloc(series->length * count * sizeof *data);
 
 	if (!data)
@@ -154,7 +181,9 @@ static int part_make(const struct obk_rqa_series *series, const uint32_t *channe
 	for (uint64_t t = 0; t < series->length; t++)
 		for (uint32_t c = 0; c < count; c++)
 			data[t * count + c] = series->data[t * step + channels[c] * channel_step];
-	*ret_part = (struct obk_rqa_series){ .name = series->name, .data = data, .length = series->length, .channels = count };
+	*ret_part = (struct obk_rqa_series){
+		.name = series->name, .data = data, .length = series->length, .channels = count
+	};
 	return OBK_RQA_OK;
 }
 
@@ -164,34 +193,41 @@ static void task_fail(struct obk_rqa_task *task, int status, const char *reason)
 		obk_rqa_rows_give(task, task->order[o], status, reason);
 }
 
-int obk_rqa_task_plot(const struct obk_rqa_task *task, const struct obk_rqa_series *series, const uint32_t *channels, uint32_t count,
-		      struct obk_rqa_plot *ret_plot, double *ret_unit, struct obk_rqa_error *error)
+int obk_rqa_task_plot(const struct obk_rqa_task *task, const struct obk_rqa_series *series,
+	const uint32_t *channels, uint32_t count, struct obk_rqa_plot *ret_plot, double *ret_unit,
+	struct obk_rqa_error *error)
 {
 	const struct obk_rqa_job *job = task->job;
 	const struct obk_rqa_options *options = job->sweep->options;
 	const struct obk_rqa_grid *grid = job->sweep->grid;
-	int norm = grid->modes && grid->modes[task->mode].norm >= 0 ? grid->modes[task->mode].norm : options->norm;
+	int norm = grid->modes && grid->modes[task->mode].norm >= 0 ? grid->modes[task->mode].norm
+								    : options->norm;
 	int status;
 
-	*ret_plot = (struct obk_rqa_plot){ .channels = count, .tau = grid->tau[task->tau_index], .m = 1, .same = true };
+	*ret_plot = (struct obk_rqa_plot){
+		.channels = count, .tau = grid->tau[task->tau_index], .m = 1, .same = true
+	};
 	*ret_unit = 1;
 	if (options->radius_kind == OBK_RQA_RADIUS_SD) {
 		double spread = obk_rqa_spread(series, channels, count);
 
 		if (!(spread > 0))
 			return obk_rqa_fail(error, OBK_RQA_CONSTANT, task->series, 0,
-					    "%s is constant: a radius in standard deviations has no meaning; give absolute ones",
-					    series->name ? series->name : "the series");
+				"%s is constant: a radius in standard deviations has no meaning; "
+				"give absolute ones",
+				series->name ? series->name : "the series");
 		*ret_unit = options->scale == OBK_RQA_SCALE_NONE ? spread : 1;
 	}
 	ret_plot->f64 = obk_rqa_use_f64(options, series->length);
 	ret_plot->norm = obk_rqa_norm_of(norm, count);
-	status = obk_rqa_planes_init(&ret_plot->x, series, series->length, channels, count, options, ret_plot->f64, error, task->series);
+	status = obk_rqa_planes_init(&ret_plot->x, series, series->length, channels, count, options,
+		ret_plot->f64, error, task->series);
 	ret_plot->y = ret_plot->x;
 	return status;
 }
 
-static int task_work(struct obk_rqa_task *task, const struct obk_rqa_series *series, const uint32_t *channels, uint32_t count, struct obk_rqa_error *error)
+static int task_work(struct obk_rqa_task *task, const struct obk_rqa_series *series,
+	const uint32_t *channels, uint32_t count, struct obk_rqa_error *error)
 {
 	struct obk_rqa_job *job = task->job;
 	const struct obk_rqa_options *options = job->sweep->options;
@@ -203,15 +239,18 @@ static int task_work(struct obk_rqa_task *task, const struct obk_rqa_series *ser
 	if (status != OBK_RQA_OK)
 		return status;
 	if (!plot.x.valid && !options->categorical && obk_rqa_pass_suffices(options) &&
-	    series->length < OBK_RQA_GROUP && obk_rqa_task_room(task, series->length, count)) {
+		series->length < OBK_RQA_GROUP && obk_rqa_task_room(task, series->length, count)) {
 		status = obk_rqa_task_pass(task, &plot, unit);
 		if (status != OBK_RQA_OK)
-			obk_rqa_fail(error, status, task->series, 0, "%s", obk_rqa_status_what(status));
+			obk_rqa_fail(
+				error, status, task->series, 0, "%s", obk_rqa_status_what(status));
 	} else {
 		struct obk_rqa_series part;
 
 		status = part_make(series, channels, count, &part);
-		for (uint32_t o = 0; o < task->order_count && status == OBK_RQA_OK && !obk_rqa_watch_stopped(job->watch); o++)
+		for (uint32_t o = 0; o < task->order_count && status == OBK_RQA_OK &&
+			!obk_rqa_watch_stopped(job->watch);
+			o++)
 			task_singly(task, &part, task->order[o]);
 		if (status == OBK_RQA_OK)
 			free((void *)(uintptr_t)part.data);
@@ -246,15 +285,22 @@ void obk_rqa_task_run(void *arg, unsigned thread, uint64_t unit)
 	task->order_count = 0;
 	series = &sweep->series[task->series];
 	for (uint32_t o = 0; o < grid->m_count; o++) {
-		uint32_t m_index = job->order[o], m = grid->m[m_index], tau = grid->tau[task->tau_index];
+		uint32_t m_index = job->order[o], m = grid->m[m_index],
+			 tau = grid->tau[task->tau_index];
 
-		if (sweep->want && !sweep->want(job->control ? job->control->arg : NULL, task->series, task->mode, m, tau)) {
-			obk_rqa_rows_give(task, m_index, OBK_RQA_SKIPPED, obk_rqa_status_what(OBK_RQA_SKIPPED));
-		} else if (job->series_status[task->series] == OBK_RQA_OK && vectors(series, m, tau) < 2) {
-			obk_rqa_fail(&error, OBK_RQA_TOO_SHORT, task->series, 0, "%s has %llu samples; m %u with tau %u needs at least %llu: "
-				     "take a smaller m or tau",
-				     series->name ? series->name : "the series", (unsigned long long)series->length, m, tau,
-				     (unsigned long long)(m - 1) * tau + 2);
+		if (sweep->want &&
+			!sweep->want(job->control ? job->control->arg : NULL, task->series,
+				task->mode, m, tau)) {
+			obk_rqa_rows_give(task, m_index, OBK_RQA_SKIPPED,
+				obk_rqa_status_what(OBK_RQA_SKIPPED));
+		} else if (job->series_status[task->series] == OBK_RQA_OK &&
+			vectors(series, m, tau) < 2) {
+			obk_rqa_fail(&error, OBK_RQA_TOO_SHORT, task->series, 0,
+				"%s has %llu samples; m %u with tau %u needs at least %llu: "
+				"take a smaller m or tau",
+				series->name ? series->name : "the series",
+				(unsigned long long)series->length, m, tau,
+				(unsigned long long)(m - 1) * tau + 2);
 			obk_rqa_rows_give(task, m_index, OBK_RQA_TOO_SHORT, error.text);
 		} else {
 			task->order[task->order_count++] = m_index;
@@ -263,7 +309,9 @@ void obk_rqa_task_run(void *arg, unsigned thread, uint64_t unit)
 	if (!task->order_count)
 		return;
 	/* A bad series is checked again for its words: they are needed for it alone. */
-	status = job->series_status[task->series] == OBK_RQA_OK ? OBK_RQA_OK : obk_rqa_series_check(series, task->series, sweep->options, &error);
+	status = job->series_status[task->series] == OBK_RQA_OK
+		? OBK_RQA_OK
+		: obk_rqa_series_check(series, task->series, sweep->options, &error);
 	if (status == OBK_RQA_OK)
 		status = obk_rqa_task_channels(task, series, channels, &count, &error);
 	if (status == OBK_RQA_OK)
@@ -288,7 +336,8 @@ uint64_t obk_rqa_job_units(const struct obk_rqa_job *job)
 {
 	const struct obk_rqa_grid *grid = job->sweep->grid;
 
-	return (uint64_t)grid->tau_count * job->sweep->series_count * (grid->modes ? grid->mode_count : 1);
+	return (uint64_t)grid->tau_count * job->sweep->series_count *
+		(grid->modes ? grid->mode_count : 1);
 }
 
 void obk_rqa_job_run(struct obk_rqa_job *job, unsigned threads)

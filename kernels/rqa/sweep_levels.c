@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * All radii of a task in one pass: each diagonal, and each column, is walked once, one difference per cell is added for every step of m, and the lines of all
- * radii are counted from the distances.
+ * All radii of a task in one pass: each diagonal, and each column, is walked once, one difference
+ * per cell is added for every step of m, and the lines of all radii are counted from the distances.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -10,8 +10,9 @@
 
 #include "kernels/rqa/sweep.h"
 
-#define SPELL_LINES 64u         /* diagonals or columns that a thread of a crew takes at a time */
-#define CHUNK_BYTES (64u << 20) /* counters of one thread: the dimensions are taken in as many goes as that needs */
+#define SPELL_LINES 64u /* diagonals or columns that a thread of a crew takes at a time */
+/* counters of one thread: the dimensions are taken in as many goes as that needs */
+#define CHUNK_BYTES (64u << 20)
 
 struct order {
 	double limit;
@@ -35,7 +36,10 @@ bool obk_rqa_task_levels(struct obk_rqa_task *task, const struct obk_rqa_plot *p
 	if (!order)
 		return false;
 	for (uint32_t r = 0; r < grid->radius_count; r++)
-		order[r] = (struct order){ obk_rqa_limit(plot->norm, task->job->sweep->options->test, plot->f64, grid->radius[r] * unit), r };
+		order[r] =
+			(struct order){ obk_rqa_limit(plot->norm, task->job->sweep->options->test,
+						plot->f64, grid->radius[r] * unit),
+				r };
 	qsort(order, grid->radius_count, sizeof *order, order_compare);
 	levels->count = 0;
 	levels->f64 = plot->f64;
@@ -47,23 +51,33 @@ bool obk_rqa_task_levels(struct obk_rqa_task *task, const struct obk_rqa_plot *p
 		task->level[order[r].index] = levels->count - 1;
 	}
 	free(order);
-	/* A distance lands in a slot; levels whose own slot is lower lie below it, because the slot is a monotone function. */
+	/*
+	 * A distance lands in a slot; levels whose own slot is lower lie below it, because the slot
+	 * is a monotone function.
+	 */
 	levels->look_base = levels->limit[0];
-	levels->look_scale = levels->limit[levels->count - 1] > levels->look_base ? OBK_RQA_LOOK / (levels->limit[levels->count - 1] - levels->look_base) : 0;
+	levels->look_scale = levels->limit[levels->count - 1] > levels->look_base
+		? OBK_RQA_LOOK / (levels->limit[levels->count - 1] - levels->look_base)
+		: 0;
 	if (!isfinite(levels->look_scale))
 		levels->look_scale = 0;
 	for (uint32_t slot = 0, below = 0; slot < OBK_RQA_LOOK + 2; slot++) {
-		while (below < levels->count && (uint32_t)((levels->limit[below] - levels->look_base) * levels->look_scale) < slot)
+		while (below < levels->count &&
+			(uint32_t)((levels->limit[below] - levels->look_base) *
+				levels->look_scale) < slot)
 			below++;
 		levels->look[slot] = below < levels->count ? below : levels->count - 1;
 	}
 	return true;
 }
 
-/* Sums over lengths >= each lmin from the counters of one level; the order of additions is that of a single run. */
-static void level_sums(const struct obk_rqa_task *task, const uint64_t *counts, uint64_t longest, uint64_t n, bool loi, unsigned times,
-		       const uint32_t *shortest, uint32_t shortest_count, struct obk_rqa_sums *ret_from_min, struct obk_rqa_sums *ret_all,
-		       uint64_t *ret_longest)
+/*
+ * Sums over lengths >= each lmin from the counters of one level; the order of additions is that of
+ * a single run.
+ */
+static void level_sums(const struct obk_rqa_task *task, const uint64_t *counts, uint64_t longest,
+	uint64_t n, bool loi, unsigned times, const uint32_t *shortest, uint32_t shortest_count,
+	struct obk_rqa_sums *ret_from_min, struct obk_rqa_sums *ret_all, uint64_t *ret_longest)
 {
 	struct obk_rqa_sums sums = { 0 };
 
@@ -91,7 +105,8 @@ static void level_sums(const struct obk_rqa_task *task, const uint64_t *counts, 
 }
 
 /* The rows of one level from task->sum and task->sum_vertical. */
-static void level_measure(struct obk_rqa_task *task, uint32_t level, uint64_t lines_longest, bool vertical, uint64_t columns_longest, uint64_t n, double unit)
+static void level_measure(struct obk_rqa_task *task, uint32_t level, uint64_t lines_longest,
+	bool vertical, uint64_t columns_longest, uint64_t n, double unit)
 {
 	const struct obk_rqa_grid *grid = task->job->sweep->grid;
 	const struct obk_rqa_options *options = task->job->sweep->options;
@@ -101,21 +116,28 @@ static void level_measure(struct obk_rqa_task *task, uint32_t level, uint64_t li
 	bool loi = task->levels.limit[level] >= 0;
 	uint64_t longest, vertical_longest, points;
 
-	level_sums(task, task->sum, lines_longest, n, loi && options->theiler_diag == 0, times, grid->lmin, grid->lmin_count, task->from_min, &all, &longest);
-	points = all.points - (loi && options->theiler_diag == 0 ? n : 0) + (loi && options->theiler_rr == 0 ? n : 0);
+	level_sums(task, task->sum, lines_longest, n, loi && options->theiler_diag == 0, times,
+		grid->lmin, grid->lmin_count, task->from_min, &all, &longest);
+	points = all.points - (loi && options->theiler_diag == 0 ? n : 0) +
+		(loi && options->theiler_rr == 0 ? n : 0);
 	if (vertical)
-		level_sums(task, task->sum_vertical, columns_longest, n, false, 1, &options->vmin, 1, &vertical_min, &vertical_all, &vertical_longest);
+		level_sums(task, task->sum_vertical, columns_longest, n, false, 1, &options->vmin,
+			1, &vertical_min, &vertical_all, &vertical_longest);
 	for (uint32_t r = 0; r < grid->radius_count; r++) {
 		if (task->level[r] != level)
 			continue;
 		for (uint32_t s = 0; s < grid->lmin_count; s++) {
-			double *v = task->values + (size_t)(r * grid->lmin_count + s) * OBK_RQA_MEASURE_COUNT;
+			double *v = task->values +
+				(size_t)(r * grid->lmin_count + s) * OBK_RQA_MEASURE_COUNT;
 
 			for (unsigned i = 0; i < OBK_RQA_MEASURE_COUNT; i++)
 				v[i] = NAN;
-			obk_rqa_measure_lines(options, n, &task->from_min[s], &all, options->lmax_excludes_loi ? longest : all.longest, points, cells, v);
+			obk_rqa_measure_lines(options, n, &task->from_min[s], &all,
+				options->lmax_excludes_loi ? longest : all.longest, points, cells,
+				v);
 			if (vertical)
-				obk_rqa_measure_vertical(options, n, &vertical_min, &vertical_all, points, v);
+				obk_rqa_measure_vertical(
+					options, n, &vertical_min, &vertical_all, points, v);
 			v[OBK_RQA_RADIUS] = grid->radius[r] * unit;
 			task->statuses[r * grid->lmin_count + s] = OBK_RQA_OK;
 		}
@@ -123,7 +145,8 @@ static void level_measure(struct obk_rqa_task *task, uint32_t level, uint64_t li
 }
 
 /* The rows of one m from its counters. */
-static void group_measure(struct obk_rqa_task *task, struct obk_rqa_delta *lines, struct obk_rqa_delta *vertical, uint64_t n, double unit)
+static void group_measure(struct obk_rqa_task *task, struct obk_rqa_delta *lines,
+	struct obk_rqa_delta *vertical, uint64_t n, double unit)
 {
 	memset(task->sum, 0, (lines->longest + 1) * sizeof *task->sum);
 	if (vertical)
@@ -132,8 +155,10 @@ static void group_measure(struct obk_rqa_task *task, struct obk_rqa_delta *lines
 		for (uint64_t l = 1; l <= lines->longest; l++)
 			task->sum[l] += (uint64_t)(int64_t)lines->count[level * lines->stride + l];
 		for (uint64_t l = 1; vertical && l <= vertical->longest; l++)
-			task->sum_vertical[l] += (uint64_t)(int64_t)vertical->count[level * vertical->stride + l];
-		level_measure(task, level, lines->longest, vertical, vertical ? vertical->longest : 0, n, unit);
+			task->sum_vertical[l] +=
+				(uint64_t)(int64_t)vertical->count[level * vertical->stride + l];
+		level_measure(task, level, lines->longest, vertical,
+			vertical ? vertical->longest : 0, n, unit);
 	}
 }
 
@@ -158,7 +183,9 @@ static bool found_measure(struct obk_rqa_task *task, uint32_t m_index, uint64_t 
 
 	for (uint32_t level = 0; level < task->levels.count; level++)
 		if (!obk_rqa_gpu_found(task, m_index, level, false, &pairs[0], &count[0]) ||
-		    (vertical && !obk_rqa_gpu_found(task, m_index, level, true, &pairs[1], &count[1])))
+			(vertical &&
+				!obk_rqa_gpu_found(
+					task, m_index, level, true, &pairs[1], &count[1])))
 			return false;
 	for (uint32_t level = 0; level < task->levels.count; level++) {
 		uint64_t longest, columns_longest = 0;
@@ -181,7 +208,8 @@ static void task_found(struct obk_rqa_task *task, const struct obk_rqa_plot *plo
 	uint32_t left = 0;
 
 	for (uint32_t o = 0; o < task->order_count && !obk_rqa_watch_stopped(job->watch); o++) {
-		uint64_t n = plot->x.length - (uint64_t)(job->sweep->grid->m[task->order[o]] - 1) * plot->tau;
+		uint64_t n = plot->x.length -
+			(uint64_t)(job->sweep->grid->m[task->order[o]] - 1) * plot->tau;
 
 		if (found_measure(task, task->order[o], n, unit))
 			obk_rqa_rows_give(task, task->order[o], OBK_RQA_OK, NULL);
@@ -224,7 +252,10 @@ struct walk {
 	bool columns;
 };
 
-/* Diagonals of the dimensions order[first..last): the distance of m + 1 is that of m plus one difference per channel. */
+/*
+ * Diagonals of the dimensions order[first..last): the distance of m + 1 is that of m plus one
+ * difference per channel.
+ */
 static void diagonals_walk(const struct walk *walk, struct part *part, uint64_t from, uint64_t to)
 {
 	const struct obk_rqa_task *task = walk->task;
@@ -238,10 +269,12 @@ static void diagonals_walk(const struct walk *walk, struct part *part, uint64_t 
 		uint32_t m = 1;
 
 		for (uint32_t c = 0; c < plot->channels; c++)
-			job->ops->gaps(plot, c, 0, k, length - k, (char *)part->gaps + c * task->stride * size);
+			job->ops->gaps(plot, c, 0, k, length - k,
+				(char *)part->gaps + c * task->stride * size);
 		memcpy(part->distance, part->gaps, (length - k) * size);
 		for (uint32_t c = 1; c < plot->channels; c++)
-			job->ops->join(plot, part->distance, (char *)part->gaps + c * task->stride * size, length - k);
+			job->ops->join(plot, part->distance,
+				(char *)part->gaps + c * task->stride * size, length - k);
 		for (uint32_t o = walk->first; o < walk->last; o++) {
 			uint32_t wanted = grid->m[task->order[o]];
 			uint64_t n = length - (uint64_t)(wanted - 1) * plot->tau;
@@ -250,9 +283,12 @@ static void diagonals_walk(const struct walk *walk, struct part *part, uint64_t 
 				break;
 			for (; m < wanted; m++)
 				for (uint32_t c = 0; c < plot->channels; c++)
-					job->ops->join(plot, part->distance, (char *)part->gaps + (c * task->stride + m * plot->tau) * size,
-						       length - k - m * plot->tau);
-			job->ops->levels(part->distance, n - k, &task->levels, &part->deltas[o - walk->first]);
+					job->ops->join(plot, part->distance,
+						(char *)part->gaps +
+							(c * task->stride + m * plot->tau) * size,
+						length - k - m * plot->tau);
+			job->ops->levels(part->distance, n - k, &task->levels,
+				&part->deltas[o - walk->first]);
 		}
 	}
 }
@@ -287,9 +323,11 @@ static void columns_walk(const struct walk *walk, struct part *part, uint64_t fr
 				continue;
 			}
 			if (j + 1 > width)
-				job->ops->levels(part->distance, j + 1 - width, &task->levels, delta);
+				job->ops->levels(
+					part->distance, j + 1 - width, &task->levels, delta);
 			if (j + width < n)
-				job->ops->levels((char *)part->distance + (j + width) * size, n - j - width, &task->levels, delta);
+				job->ops->levels((char *)part->distance + (j + width) * size,
+					n - j - width, &task->levels, delta);
 		}
 	}
 }
@@ -297,7 +335,8 @@ static void columns_walk(const struct walk *walk, struct part *part, uint64_t fr
 static void walk_spell(void *arg, unsigned thread, uint64_t spell)
 {
 	const struct walk *walk = arg;
-	uint64_t from = walk->from + spell * SPELL_LINES, to = from + SPELL_LINES < walk->to ? from + SPELL_LINES : walk->to;
+	uint64_t from = walk->from + spell * SPELL_LINES,
+		 to = from + SPELL_LINES < walk->to ? from + SPELL_LINES : walk->to;
 
 	if (walk->columns)
 		columns_walk(walk, &walk->part[thread], from, to);
@@ -338,12 +377,14 @@ static bool parts_init(struct walk *walk, unsigned crew, struct obk_rqa_delta *d
 	for (unsigned t = 1; t < crew && good; t++) {
 		struct part *part = &walk->part[t];
 
-		part->gaps = calloc(task->stride * task->room_channels + OBK_RQA_PAD, sizeof(double));
+		part->gaps =
+			calloc(task->stride * task->room_channels + OBK_RQA_PAD, sizeof(double));
 		part->distance = calloc(task->stride + OBK_RQA_PAD, sizeof(double));
 		part->deltas = calloc(walk->last - walk->first, sizeof *part->deltas);
 		good = part->gaps && part->distance && part->deltas;
 		for (uint32_t d = 0; d < walk->last - walk->first && good; d++)
-			good = delta_init(&part->deltas[d], task->levels.count, deltas[d].stride - 1);
+			good = delta_init(
+				&part->deltas[d], task->levels.count, deltas[d].stride - 1);
 	}
 	if (!good)
 		parts_fini(walk, crew);
@@ -362,7 +403,8 @@ static int walk_run(struct walk *walk, struct obk_rqa_delta *deltas)
 		crew /= 2;
 	}
 	if (walk->from < walk->to)
-		obk_rqa_each(job->watch, crew, 0, (walk->to - walk->from + SPELL_LINES - 1) / SPELL_LINES, walk_spell, walk);
+		obk_rqa_each(job->watch, crew, 0,
+			(walk->to - walk->from + SPELL_LINES - 1) / SPELL_LINES, walk_spell, walk);
 	for (unsigned t = 1; t < crew; t++)
 		for (uint32_t d = 0; d < walk->last - walk->first; d++)
 			delta_add(&deltas[d], &walk->part[t].deltas[d], walk->task->levels.count);
@@ -370,20 +412,29 @@ static int walk_run(struct walk *walk, struct obk_rqa_delta *deltas)
 	return OBK_RQA_OK;
 }
 
-/* The dimensions order[first..last) of a task: deltas[] of their diagonals, then of their columns where those are wanted. enum obk_rqa_status. */
-static int chunk_walk(const struct obk_rqa_task *task, const struct obk_rqa_plot *plot, uint32_t first, uint32_t last, struct obk_rqa_delta *deltas)
+/*
+ * The dimensions order[first..last) of a task: deltas[] of their diagonals, then of their columns
+ * where those are wanted. enum obk_rqa_status.
+ */
+static int chunk_walk(const struct obk_rqa_task *task, const struct obk_rqa_plot *plot,
+	uint32_t first, uint32_t last, struct obk_rqa_delta *deltas)
 {
 	const struct obk_rqa_job *job = task->job;
 	const struct obk_rqa_options *options = job->sweep->options;
 	bool vertical = options->want & OBK_RQA_WANT_VERTICAL;
-	struct walk walk = { .task = task, .plot = plot, .first = first, .last = last, .from = options->theiler_diag > 1 ? options->theiler_diag : 1,
-			     .to = plot->x.length };
+	struct walk walk = { .task = task,
+		.plot = plot,
+		.first = first,
+		.last = last,
+		.from = options->theiler_diag > 1 ? options->theiler_diag : 1,
+		.to = plot->x.length };
 	int status;
 
 	for (uint32_t d = 0; d < (vertical ? 2 : 1) * (last - first); d++) {
 		uint32_t m = job->sweep->grid->m[task->order[first + d % (last - first)]];
 
-		if (!delta_init(&deltas[d], task->levels.count, plot->x.length - (uint64_t)(m - 1) * plot->tau))
+		if (!delta_init(&deltas[d], task->levels.count,
+			    plot->x.length - (uint64_t)(m - 1) * plot->tau))
 			return OBK_RQA_NO_MEMORY;
 	}
 	status = walk_run(&walk, deltas);
@@ -408,17 +459,24 @@ int obk_rqa_task_pass(struct obk_rqa_task *task, const struct obk_rqa_plot *plot
 		return OBK_RQA_NO_MEMORY;
 	if (job->batch)
 		task_found(task, plot, unit);
-	bytes = (vertical ? 2 : 1) * (task->levels.count + 1) * (plot->x.length + 1) * sizeof(int32_t);
+	bytes = (vertical ? 2 : 1) * (task->levels.count + 1) * (plot->x.length + 1) *
+		sizeof(int32_t);
 	chunk = bytes > CHUNK_BYTES ? 1 : (uint32_t)(CHUNK_BYTES / bytes);
-	for (uint32_t first = 0; first < task->order_count && status == OBK_RQA_OK; first += chunk) {
-		uint32_t last = first + chunk < task->order_count ? first + chunk : task->order_count;
+	for (uint32_t first = 0; first < task->order_count && status == OBK_RQA_OK;
+		first += chunk) {
+		uint32_t last =
+			first + chunk < task->order_count ? first + chunk : task->order_count;
 		struct obk_rqa_delta *deltas = calloc((size_t)2 * (last - first), sizeof *deltas);
 
 		status = deltas ? chunk_walk(task, plot, first, last, deltas) : OBK_RQA_NO_MEMORY;
-		for (uint32_t o = first; o < last && status == OBK_RQA_OK && !obk_rqa_watch_stopped(job->watch); o++) {
-			uint64_t n = plot->x.length - (uint64_t)(grid->m[task->order[o]] - 1) * plot->tau;
+		for (uint32_t o = first;
+			o < last && status == OBK_RQA_OK && !obk_rqa_watch_stopped(job->watch);
+			o++) {
+			uint64_t n = plot->x.length -
+				(uint64_t)(grid->m[task->order[o]] - 1) * plot->tau;
 
-			group_measure(task, &deltas[o - first], vertical ? &deltas[last - first + o - first] : NULL, n, unit);
+			group_measure(task, &deltas[o - first],
+				vertical ? &deltas[last - first + o - first] : NULL, n, unit);
 			obk_rqa_rows_give(task, task->order[o], OBK_RQA_OK, NULL);
 			given++;
 		}

@@ -8,7 +8,7 @@
 
 #include "softdevice/core/heap.h"
 
-#define CHUNK_BYTES ((size_t)64 << 10)
+#define CHUNK_BYTES  ((size_t)64 << 10)
 #define HEADER_BYTES ((size_t)16)
 
 struct chunk {
@@ -22,14 +22,12 @@ struct obd_arena {
 	size_t left;
 };
 
-struct obd_arena *
-obd_arena_new(void)
+struct obd_arena *obd_arena_new(void)
 {
 	return calloc(1, sizeof(struct obd_arena));
 }
 
-void
-obd_arena_free(struct obd_arena *a)
+void obd_arena_free(struct obd_arena *a)
 {
 	if (!a)
 		return;
@@ -40,8 +38,7 @@ obd_arena_free(struct obd_arena *a)
 	free(a);
 }
 
-static char *
-add_chunk(struct obd_arena *a, size_t size)
+static char *add_chunk(struct obd_arena *a, size_t size)
 {
 	struct chunk *c = obd_heap_alloc(HEADER_BYTES + size);
 
@@ -52,8 +49,7 @@ add_chunk(struct obd_arena *a, size_t size)
 	return (char *)c + HEADER_BYTES;
 }
 
-void *
-obd_arena_alloc(struct obd_arena *a, size_t size)
+void *obd_arena_alloc(struct obd_arena *a, size_t size)
 {
 	if (size > SIZE_MAX / 2)
 		return NULL;
@@ -75,8 +71,7 @@ obd_arena_alloc(struct obd_arena *a, size_t size)
 	return ret;
 }
 
-char *
-obd_arena_copy(struct obd_arena *a, const void *p, size_t size)
+char *obd_arena_copy(struct obd_arena *a, const void *p, size_t size)
 {
 	char *ret = obd_arena_alloc(a, size + 1);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * How fast the interpreter is, in lane-instructions per second: a 384-bit Montgomery product in carry chains, and a
- * loop of fused multiply-adds. The PTX is made here, so no toolkit is needed. Prints one line per kernel and checks the
- * product against the same computation in C.
+ * How fast the interpreter is, in lane-instructions per second: a 384-bit Montgomery product in
+ * carry chains, and a loop of fused multiply-adds. The PTX is made here, so no toolkit is needed.
+ * Prints one line per kernel and checks the product against the same computation in C.
  *
  *   bench [THREADS [REPEATS]]
  */
@@ -16,7 +16,7 @@
 
 #include "softdevice/program.h"
 
-#define WORDS 12
+#define WORDS  12
 #define WINDOW ((size_t)1 << 30)
 
 static char *window;
@@ -24,45 +24,41 @@ static size_t window_used;
 static char text[1 << 17];
 static size_t text_size;
 
-static void *
-take(void *user, size_t size, size_t align)
+static void *take(void *user, size_t size, size_t align)
 {
-	size_t at = (__atomic_fetch_add(&window_used, size + align + 4096, __ATOMIC_RELAXED) + align - 1) & ~(align - 1);
+	size_t at = (__atomic_fetch_add(&window_used, size + align + 4096, __ATOMIC_RELAXED) +
+			    align - 1) &
+		~(align - 1);
 
 	(void)user;
 	return at + size <= WINDOW ? window + at : NULL;
 }
 
-static void
-give(void *user, void *p)
+static void give(void *user, void *p)
 {
 	(void)user;
 	(void)p;
 }
 
-static void
-give_scratch(void *user, void *p, size_t size)
+static void give_scratch(void *user, void *p, size_t size)
 {
 	(void)user;
 	(void)p;
 	(void)size;
 }
 
-static void *
-heap(void *user, size_t size)
+static void *heap(void *user, size_t size)
 {
 	return take(user, size, 16);
 }
 
-static void
-print(void *user, const char *s, size_t size)
+static void print(void *user, const char *s, size_t size)
 {
 	(void)user;
 	fwrite(s, 1, size, stdout);
 }
 
-__attribute__((format(printf, 1, 2))) static void
-put(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static void put(const char *format, ...)
 {
 	va_list ap;
 
@@ -76,13 +72,12 @@ put(const char *format, ...)
 }
 
 /* The field of BLS12-381; the low word of -1/p. */
-static const uint32_t modulus[WORDS] = {0xffffaaab, 0xb9feffff, 0xb153ffff, 0x1eabfffe, 0xf6b0f624, 0x6730d2a0,
-                                        0xf38512bf, 0x64774b84, 0x434bacd7, 0x4b1ba7b6, 0x397fe69a, 0x1a0111ea};
+static const uint32_t modulus[WORDS] = { 0xffffaaab, 0xb9feffff, 0xb153ffff, 0x1eabfffe, 0xf6b0f624,
+	0x6730d2a0, 0xf38512bf, 0x64774b84, 0x434bacd7, 0x4b1ba7b6, 0x397fe69a, 0x1a0111ea };
 #define INVERSE 0xfffcfffdu
 
 /* t += x * f, then carries into t[12], t[13]; x and f are operand spellings */
-static void
-put_row(const char *x, const char *f)
+static void put_row(const char *x, const char *f)
 {
 	char operand[24];
 
@@ -92,7 +87,8 @@ put_row(const char *x, const char *f)
 				snprintf(operand, sizeof(operand), "%s%d", x, j);
 			else
 				snprintf(operand, sizeof(operand), "%u", modulus[j]);
-			put("mad%s.%s.cc.u32 %%t%d, %s, %s, %%t%d;\n", j ? "c" : "", half ? "hi" : "lo", j + half, operand, f, j + half);
+			put("mad%s.%s.cc.u32 %%t%d, %s, %s, %%t%d;\n", j ? "c" : "",
+				half ? "hi" : "lo", j + half, operand, f, j + half);
 		}
 		put("addc%s.u32 %%t%d, %%t%d, 0;\n", half ? "" : ".cc", WORDS + half, WORDS + half);
 		if (!half)
@@ -100,14 +96,15 @@ put_row(const char *x, const char *f)
 	}
 }
 
-static void
-put_kernels(void)
+static void put_kernels(void)
 {
 	put(".version 8.0\n.target sm_70\n.address_size 64\n"
 	    ".visible .entry mont(.param .u64 data, .param .u32 n) {\n"
-	    ".reg .pred %%p<3>; .reg .b32 %%a<12>; .reg .b32 %%b<12>; .reg .b32 %%t<14>; .reg .b32 %%r<8>; .reg .b64 %%d<4>;\n"
+	    ".reg .pred %%p<3>; .reg .b32 %%a<12>; .reg .b32 %%b<12>; .reg .b32 %%t<14>; .reg .b32 "
+	    "%%r<8>; .reg .b64 %%d<4>;\n"
 	    "ld.param.u64 %%d0, [data]; ld.param.u32 %%r0, [n];\n"
-	    "mov.u32 %%r1, %%ctaid.x; mov.u32 %%r2, %%ntid.x; mov.u32 %%r3, %%tid.x; mad.lo.u32 %%r1, %%r1, %%r2, %%r3;\n"
+	    "mov.u32 %%r1, %%ctaid.x; mov.u32 %%r2, %%ntid.x; mov.u32 %%r3, %%tid.x; mad.lo.u32 "
+	    "%%r1, %%r1, %%r2, %%r3;\n"
 	    "mul.wide.u32 %%d1, %%r1, 48; add.u64 %%d0, %%d0, %%d1;\n");
 	for (int j = 0; j < WORDS; j++)
 		put("ld.global.u32 %%a%d, [%%d0+%d]; mov.b32 %%b%d, %%a%d;\n", j, j * 4, j, j);
@@ -134,19 +131,20 @@ put_kernels(void)
 	    ".visible .entry fma(.param .u64 data, .param .u32 n) {\n"
 	    ".reg .pred %%p<3>; .reg .f32 %%f<12>; .reg .b32 %%r<8>; .reg .b64 %%d<4>;\n"
 	    "ld.param.u64 %%d0, [data]; ld.param.u32 %%r0, [n];\n"
-	    "mov.u32 %%r3, %%tid.x; mul.wide.u32 %%d1, %%r3, 48; add.u64 %%d0, %%d0, %%d1; cvt.rn.f32.u32 %%f0, %%r3; mov.f32 %%f1, 0f3f000000;\n"
+	    "mov.u32 %%r3, %%tid.x; mul.wide.u32 %%d1, %%r3, 48; add.u64 %%d0, %%d0, %%d1; "
+	    "cvt.rn.f32.u32 %%f0, %%r3; mov.f32 %%f1, 0f3f000000;\n"
 	    "LOOP:\n");
 	for (int j = 0; j < 16; j++)
-		put("fma.rn.f32 %%f%d, %%f0, %%f1, %%f%d; add.f32 %%f0, %%f0, %%f1;\n", 2 + j % 8, 2 + j % 8);
+		put("fma.rn.f32 %%f%d, %%f0, %%f1, %%f%d; add.f32 %%f0, %%f0, %%f1;\n", 2 + j % 8,
+			2 + j % 8);
 	put("sub.u32 %%r0, %%r0, 1; setp.ne.u32 %%p0, %%r0, 0; @%%p0 bra LOOP;\n");
 	put("st.global.f32 [%%d0], %%f2; ret; }\n");
 }
 
 /* a = a * b / 2^384 mod p, not fully reduced: what the kernel computes */
-static void
-montgomery(uint32_t *a, const uint32_t *b)
+static void montgomery(uint32_t *a, const uint32_t *b)
 {
-	uint32_t t[WORDS + 2] = {0};
+	uint32_t t[WORDS + 2] = { 0 };
 
 	for (int i = 0; i < WORDS; i++) {
 		for (int pass = 0; pass < 2; pass++) {
@@ -169,8 +167,7 @@ montgomery(uint32_t *a, const uint32_t *b)
 	memcpy(a, t, WORDS * sizeof(t[0]));
 }
 
-static double
-now(clockid_t clock)
+static double now(clockid_t clock)
 {
 	struct timespec t;
 
@@ -178,9 +175,11 @@ now(clockid_t clock)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Processor cycles per second of processor time, by a chain of additions: on a shared machine far fewer than its clock. */
-static double
-cycles_per_second(void)
+/*
+ * Processor cycles per second of processor time, by a chain of additions: on a shared machine far
+ * fewer than its clock.
+ */
+static double cycles_per_second(void)
 {
 	double best = 0;
 
@@ -190,7 +189,8 @@ cycles_per_second(void)
 
 #if defined(__x86_64__)
 		for (long i = 0; i < 10000000; i++)
-			__asm__ volatile("add $1, %0\n add $1, %0\n add $1, %0\n add $1, %0" : "+r"(x));
+			__asm__ volatile("add $1, %0\n add $1, %0\n add $1, %0\n add $1, %0"
+					 : "+r"(x));
 #else
 		for (volatile long i = 0; i < 40000000; i++)
 			x++;
@@ -202,15 +202,19 @@ cycles_per_second(void)
 	return best;
 }
 
-static bool
-run(struct obd_program *p, struct obd_pool *pool, const char *name, uint32_t *data, uint32_t n, uint32_t blocks)
+static bool run(struct obd_program *p, struct obd_pool *pool, const char *name, uint32_t *data,
+	uint32_t n, uint32_t blocks)
 {
 	struct {
 		uint32_t *data;
 		uint32_t n;
-	} params = {data, n};
-	struct obd_grid g = {.program = p, .kernel = obd_program_kernel(p, name), .grid = {blocks, 1, 1}, .block = {128, 1, 1},
-	                     .cluster = {1, 1, 1}, .params = &params};
+	} params = { data, n };
+	struct obd_grid g = { .program = p,
+		.kernel = obd_program_kernel(p, name),
+		.grid = { blocks, 1, 1 },
+		.block = { 128, 1, 1 },
+		.cluster = { 1, 1, 1 },
+		.params = &params };
 	struct obd_fault fault;
 	uint64_t before = obd_core_lane_instructions();
 	double start = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID);
@@ -219,30 +223,39 @@ run(struct obd_program *p, struct obd_pool *pool, const char *name, uint32_t *da
 		printf("%s: %s\n", name, fault.text);
 		return false;
 	}
-	double s = now(CLOCK_MONOTONIC) - start, lanes = (double)(obd_core_lane_instructions() - before);
+	double s = now(CLOCK_MONOTONIC) - start,
+	       lanes = (double)(obd_core_lane_instructions() - before);
 
 	cpu = now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-	printf("%-5s %-8s threads %u: %.3f s, %.2f G lane-instructions/s, %.2f per second of processor time, %.1f cycles per warp instruction\n",
-	       name, obd_core_isa(),
-	       obd_pool_threads(pool), s, lanes / s * 1e-9, lanes / cpu * 1e-9,
-	       cpu * cycles_per_second() / (lanes / 32));
+	printf("%-5s %-8s threads %u: %.3f s, %.2f G lane-instructions/s, %.2f per second of "
+	       "processor time, %.1f cycles per warp instruction\n",
+		name, obd_core_isa(), obd_pool_threads(pool), s, lanes / s * 1e-9,
+		lanes / cpu * 1e-9, cpu * cycles_per_second() / (lanes / 32));
 	return true;
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
 	unsigned threads = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 1;
 	uint32_t n = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 200, blocks = 8 * threads;
 	char log[512];
 	struct obd_program *p;
 
-	window = mmap(NULL, WINDOW, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	window = mmap(NULL, WINDOW, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (window == MAP_FAILED)
 		return 1;
-	struct obd_env env = {.alloc = take, .free = give, .window_base = (uintptr_t)window, .window_size = WINDOW, .scratch_alloc = take,
-	                      .scratch_free = give_scratch, .heap_alloc = heap, .heap_free = give, .print = print,
-	                      .compute_capability = 90, .sm_count = 4};
+	struct obd_env env = { .alloc = take,
+		.free = give,
+		.window_base = (uintptr_t)window,
+		.window_size = WINDOW,
+		.scratch_alloc = take,
+		.scratch_free = give_scratch,
+		.heap_alloc = heap,
+		.heap_free = give,
+		.print = print,
+		.compute_capability = 90,
+		.sm_count = 4 };
 	struct obd_pool *pool = obd_pool_new(threads);
 
 	put_kernels();
@@ -256,7 +269,8 @@ main(int argc, char **argv)
 	if (!data || !check)
 		return 1;
 	for (size_t i = 0; i < count; i++)
-		check[i] = data[i] = i % WORDS == WORDS - 1 ? 0x0123456u : (uint32_t)(i * 2654435761u);
+		check[i] = data[i] =
+			i % WORDS == WORDS - 1 ? 0x0123456u : (uint32_t)(i * 2654435761u);
 	bool ok = run(p, pool, "mont", data, n, blocks);
 
 	for (size_t i = 0; ok && i < count; i += 97 * WORDS) {

@@ -6,8 +6,8 @@
 
 #include "softdevice/core/ptx.h"
 
-void
-obd_ptx_grow(struct obd_loader *ld, void *array_pointer, uint32_t *cap, uint32_t n, size_t size, uint32_t most)
+void obd_ptx_grow(struct obd_loader *ld, void *array_pointer, uint32_t *cap, uint32_t n,
+	size_t size, uint32_t most)
 {
 	void *p;
 
@@ -25,8 +25,7 @@ obd_ptx_grow(struct obd_loader *ld, void *array_pointer, uint32_t *cap, uint32_t
 	*cap = fresh;
 }
 
-void
-obd_build_init(struct obd_builder *b, struct obd_loader *ld, struct obd_func *f)
+void obd_build_init(struct obd_builder *b, struct obd_loader *ld, struct obd_func *f)
 {
 	memset(b, 0, sizeof(*b));
 	b->ld = ld;
@@ -35,8 +34,7 @@ obd_build_init(struct obd_builder *b, struct obd_loader *ld, struct obd_func *f)
 	memset(b->const_bucket, 0xff, sizeof(b->const_bucket));
 }
 
-void
-obd_build_fini(struct obd_builder *b)
+void obd_build_fini(struct obd_builder *b)
 {
 	free(b->code);
 	free(b->vregs);
@@ -48,8 +46,7 @@ obd_build_fini(struct obd_builder *b)
 	free(b->shared_refs);
 }
 
-uint32_t
-obd_vreg_range(struct obd_builder *b, enum obd_reg_class cls, uint32_t count)
+uint32_t obd_vreg_range(struct obd_builder *b, enum obd_reg_class cls, uint32_t count)
 {
 	uint32_t first = b->n_vregs;
 
@@ -65,50 +62,59 @@ obd_vreg_range(struct obd_builder *b, enum obd_reg_class cls, uint32_t count)
 		b->cap_vregs = fresh;
 	}
 	for (uint32_t i = 0; i < count; i++)
-		b->vregs[first + i] = (struct obd_vreg){.cls = (uint8_t)cls, .slot = OBD_NONE, .bits = 32};
+		b->vregs[first + i] =
+			(struct obd_vreg){ .cls = (uint8_t)cls, .slot = OBD_NONE, .bits = 32 };
 	b->n_vregs += count;
 	return first;
 }
 
-uint32_t
-obd_vreg_new(struct obd_builder *b, enum obd_reg_class cls)
+uint32_t obd_vreg_new(struct obd_builder *b, enum obd_reg_class cls)
 {
 	return obd_vreg_range(b, cls, 1);
 }
 
-uint32_t
-obd_const_new(struct obd_builder *b, enum obd_reg_class cls, uint64_t value, struct obd_symbol *sym)
+uint32_t obd_const_new(
+	struct obd_builder *b, enum obd_reg_class cls, uint64_t value, struct obd_symbol *sym)
 {
 	if (cls != OBD_CLASS_64)
 		value = (uint32_t)value;
-	uint64_t h = (value ^ (value >> 29) ^ (uint64_t)(uintptr_t)sym ^ (uint64_t)cls) * 0x9e3779b97f4a7c15ull;
+	uint64_t h = (value ^ (value >> 29) ^ (uint64_t)(uintptr_t)sym ^ (uint64_t)cls) *
+		0x9e3779b97f4a7c15ull;
 	uint32_t *bucket = &b->const_bucket[(h >> 40) % OBD_CONST_BUCKETS];
 
 	for (uint32_t i = *bucket; i != OBD_NONE; i = b->consts[i].next)
-		if (b->consts[i].value == value && b->consts[i].sym == sym && b->consts[i].cls == (uint32_t)cls)
+		if (b->consts[i].value == value && b->consts[i].sym == sym &&
+			b->consts[i].cls == (uint32_t)cls)
 			return b->consts[i].vreg;
-	obd_ptx_grow(b->ld, &b->consts, &b->cap_consts, b->n_consts, sizeof(*b->consts), OBD_MAX_SLOTS);
+	obd_ptx_grow(
+		b->ld, &b->consts, &b->cap_consts, b->n_consts, sizeof(*b->consts), OBD_MAX_SLOTS);
 	uint32_t v = obd_vreg_new(b, cls);
 
 	b->vregs[v].is_const = 1;
-	b->consts[b->n_consts] = (struct obd_const_ref){value, sym, v, (uint32_t)cls, *bucket};
+	b->consts[b->n_consts] = (struct obd_const_ref){ value, sym, v, (uint32_t)cls, *bucket };
 	*bucket = b->n_consts++;
 	return v;
 }
 
-struct obd_lin *
-obd_emit_raw(struct obd_builder *b, uint32_t op)
+struct obd_lin *obd_emit_raw(struct obd_builder *b, uint32_t op)
 {
 	obd_ptx_grow(b->ld, &b->code, &b->cap_code, b->n_code, sizeof(*b->code), OBD_MAX_CODE);
 	struct obd_lin *l = &b->code[b->n_code++];
 
-	*l = (struct obd_lin){.op = (uint16_t)op, .line = b->line, .d = OBD_NONE, .a = OBD_NONE, .b = OBD_NONE,
-	                      .c = OBD_NONE, .e = OBD_NONE, .f = OBD_NONE, .g = OBD_NONE};
+	*l = (struct obd_lin){ .op = (uint16_t)op,
+		.line = b->line,
+		.d = OBD_NONE,
+		.a = OBD_NONE,
+		.b = OBD_NONE,
+		.c = OBD_NONE,
+		.e = OBD_NONE,
+		.f = OBD_NONE,
+		.g = OBD_NONE };
 	return l;
 }
 
-struct obd_lin *
-obd_emit(struct obd_builder *b, uint32_t op, uint32_t d, uint32_t a, uint32_t bb, uint32_t c)
+struct obd_lin *obd_emit(
+	struct obd_builder *b, uint32_t op, uint32_t d, uint32_t a, uint32_t bb, uint32_t c)
 {
 	uint16_t partial = 0;
 
@@ -118,7 +124,9 @@ obd_emit(struct obd_builder *b, uint32_t op, uint32_t d, uint32_t a, uint32_t bb
 		g->a = b->guard;
 		g->flags = OBD_USE_A;
 		g->e_raw = b->guard_negated;
-		/* lanes outside the guard keep the old value, but a temporary has none that matters */
+		/*
+		 * lanes outside the guard keep the old value, but a temporary has none that matters
+		 */
 		partial = d != OBD_NONE && d < b->first_temp ? OBD_PARTIAL : 0;
 	}
 	if (b->round)
@@ -129,27 +137,26 @@ obd_emit(struct obd_builder *b, uint32_t op, uint32_t d, uint32_t a, uint32_t bb
 	l->a = a;
 	l->b = bb;
 	l->c = c;
-	l->flags = (uint16_t)((d != OBD_NONE ? OBD_DEF_D : 0) | (a != OBD_NONE ? OBD_USE_A : 0) | (bb != OBD_NONE ? OBD_USE_B : 0) |
-	                      (c != OBD_NONE ? OBD_USE_C : 0) | partial);
+	l->flags = (uint16_t)((d != OBD_NONE ? OBD_DEF_D : 0) | (a != OBD_NONE ? OBD_USE_A : 0) |
+		(bb != OBD_NONE ? OBD_USE_B : 0) | (c != OBD_NONE ? OBD_USE_C : 0) | partial);
 	return l;
 }
 
-uint32_t
-obd_label_new(struct obd_builder *b)
+uint32_t obd_label_new(struct obd_builder *b)
 {
-	obd_ptx_grow(b->ld, &b->labels, &b->cap_labels, b->n_labels, sizeof(*b->labels), OBD_MAX_CODE);
+	obd_ptx_grow(
+		b->ld, &b->labels, &b->cap_labels, b->n_labels, sizeof(*b->labels), OBD_MAX_CODE);
 	b->labels[b->n_labels] = OBD_NONE;
 	return b->n_labels++;
 }
 
-void
-obd_label_here(struct obd_builder *b, uint32_t label)
+void obd_label_here(struct obd_builder *b, uint32_t label)
 {
 	b->labels[label] = b->n_code;
 }
 
-static void
-add_once(struct obd_builder *b, uint32_t **list, uint32_t *n, uint32_t *cap, uint32_t index)
+static void add_once(
+	struct obd_builder *b, uint32_t **list, uint32_t *n, uint32_t *cap, uint32_t index)
 {
 	for (uint32_t i = *n; i-- > 0 && *n - i < 64;) /* duplicates further back do no harm */
 		if ((*list)[i] == index)
@@ -158,28 +165,24 @@ add_once(struct obd_builder *b, uint32_t **list, uint32_t *n, uint32_t *cap, uin
 	(*list)[(*n)++] = index;
 }
 
-void
-obd_build_shared_ref(struct obd_builder *b, uint32_t index)
+void obd_build_shared_ref(struct obd_builder *b, uint32_t index)
 {
 	add_once(b, &b->shared_refs, &b->n_shared_refs, &b->cap_shared_refs, index);
 }
 
-void
-obd_build_callee(struct obd_builder *b, uint32_t index)
+void obd_build_callee(struct obd_builder *b, uint32_t index)
 {
 	add_once(b, &b->callees, &b->n_callees, &b->cap_callees, index);
 }
 
-static uint16_t
-slot_of(const struct obd_builder *b, uint32_t vreg, bool use, uint32_t half)
+static uint16_t slot_of(const struct obd_builder *b, uint32_t vreg, bool use, uint32_t half)
 {
 	if (vreg == OBD_NONE)
 		return use ? 0 : OBD_NO_SLOT;
 	return (uint16_t)(b->vregs[vreg].slot + (half ? 2 : 0));
 }
 
-static void *
-keep(struct obd_builder *b, const void *p, uint32_t n, size_t size)
+static void *keep(struct obd_builder *b, const void *p, uint32_t n, size_t size)
 {
 	void *ret = obd_ptx_alloc(b->ld, n ? n * size : 1);
 
@@ -188,15 +191,17 @@ keep(struct obd_builder *b, const void *p, uint32_t n, size_t size)
 	return ret;
 }
 
-static void
-write_insn(struct obd_builder *b, uint32_t i, struct obd_insn *out)
+static void write_insn(struct obd_builder *b, uint32_t i, struct obd_insn *out)
 {
 	const struct obd_lin *l = &b->code[i];
 
 	out->op = l->op;
 	out->d = slot_of(b, l->d, false, l->d_half);
-	/* operations with fewer operands may load, and ignore, the others: slot 0 is always there */
-	bool wants_none = l->op == OBD_OP_sync || l->op == OBD_OP_bar || l->op == OBD_OP_atom || l->op == OBD_OP_mbarrier;
+	/*
+	 * operations with fewer operands may load, and ignore, the others: slot 0 is always there
+	 */
+	bool wants_none = l->op == OBD_OP_sync || l->op == OBD_OP_bar || l->op == OBD_OP_atom ||
+		l->op == OBD_OP_mbarrier;
 
 	out->a = slot_of(b, l->a, !wants_none, l->a_half);
 	out->b = slot_of(b, l->b, !wants_none, 0);
@@ -205,7 +210,9 @@ write_insn(struct obd_builder *b, uint32_t i, struct obd_insn *out)
 	out->u.imm = l->imm;
 	if (l->flags & OBD_BRANCH) {
 		if (b->labels[l->imm] == OBD_NONE)
-			obd_ptx_fail(b->ld, "a branch to a label that is not defined, in function %s, line %u", b->func->name, l->line);
+			obd_ptx_fail(b->ld,
+				"a branch to a label that is not defined, in function %s, line %u",
+				b->func->name, l->line);
 		out->u.imm = b->labels[l->imm] - i;
 	}
 	if (l->op == OBD_OP_sync) {
@@ -224,8 +231,7 @@ write_insn(struct obd_builder *b, uint32_t i, struct obd_insn *out)
 		out->c = (uint16_t)l->g;
 }
 
-void
-obd_build_finish(struct obd_builder *b)
+void obd_build_finish(struct obd_builder *b)
 {
 	struct obd_func *f = b->func;
 	uint32_t n_args = f->n_arg_words, n_rets = f->n_ret_words;
@@ -234,7 +240,9 @@ obd_build_finish(struct obd_builder *b)
 	b->round = OBD_RN;
 	obd_emit_raw(b, OBD_OP_ret)->flags = OBD_STOP;
 	for (uint32_t i = 0; i < b->n_labels; i++)
-		for (uint32_t hops = 0; b->labels[i] != OBD_NONE && b->labels[i] & OBD_LABEL_ALIAS && hops < OBD_MAX_SCOPES; hops++)
+		for (uint32_t hops = 0; b->labels[i] != OBD_NONE &&
+			b->labels[i] & OBD_LABEL_ALIAS && hops < OBD_MAX_SCOPES;
+			hops++)
 			b->labels[i] = b->labels[b->labels[i] & ~OBD_LABEL_ALIAS];
 	f->arg_slot = 2;
 	f->ret_slot = 2 + n_args;
@@ -244,7 +252,9 @@ obd_build_finish(struct obd_builder *b)
 		b->vregs[b->ret_vreg + i].slot = f->ret_slot + i;
 	f->n_slots = obd_regalloc(b, 2 + n_args + n_rets);
 	if (f->n_slots > OBD_MAX_SLOTS)
-		obd_ptx_refuse(b->ld, "function %s needs %u register slots, the software device has %u", f->name, f->n_slots, OBD_MAX_SLOTS);
+		obd_ptx_refuse(b->ld,
+			"function %s needs %u register slots, the software device has %u", f->name,
+			f->n_slots, OBD_MAX_SLOTS);
 	f->code = obd_ptx_alloc(b->ld, b->n_code * sizeof(*f->code));
 	f->lines = obd_ptx_alloc(b->ld, b->n_code * sizeof(*f->lines));
 	f->n_code = b->n_code;
@@ -254,12 +264,18 @@ obd_build_finish(struct obd_builder *b)
 	}
 	f->consts = obd_ptx_alloc(b->ld, (b->n_consts + 1) * sizeof(*f->consts));
 	for (uint32_t i = 0; i < b->n_consts; i++) {
-		f->consts[i] = (struct obd_const){b->vregs[b->consts[i].vreg].slot, b->consts[i].cls == OBD_CLASS_64, b->consts[i].value};
+		f->consts[i] = (struct obd_const){ b->vregs[b->consts[i].vreg].slot,
+			b->consts[i].cls == OBD_CLASS_64, b->consts[i].value };
 		if (b->consts[i].sym) {
 			struct obd_reloc *r = obd_ptx_scratch(b->ld, sizeof(*r));
 
-			*r = (struct obd_reloc){.next = b->ld->relocs, .sym = b->consts[i].sym, .func = f, .const_index = i,
-			                        .offset = (int64_t)b->consts[i].value, .mask = ~0ull, .line = b->line};
+			*r = (struct obd_reloc){ .next = b->ld->relocs,
+				.sym = b->consts[i].sym,
+				.func = f,
+				.const_index = i,
+				.offset = (int64_t)b->consts[i].value,
+				.mask = ~0ull,
+				.line = b->line };
 			b->ld->relocs = r;
 		}
 	}
@@ -271,7 +287,10 @@ obd_build_finish(struct obd_builder *b)
 
 		for (uint32_t k = 0; k < n; k++, i++) {
 			if (b->labels[b->tables[i]] == OBD_NONE)
-				obd_ptx_fail(b->ld, "a branch table names a label that is not defined, in function %s", f->name);
+				obd_ptx_fail(b->ld,
+					"a branch table names a label that is not defined, in "
+					"function %s",
+					f->name);
 			f->tables[i] = b->labels[b->tables[i]];
 		}
 	}

@@ -14,15 +14,14 @@
 #include "softdevice/core/warp.h"
 
 /* Rounds of all warps before the worker looks at its other blocks, when nobody seems to spin. */
-#define CTA_ROUNDS 64
-#define LOCAL_ALIGN 256u
+#define CTA_ROUNDS   64
+#define LOCAL_ALIGN  256u
 #define SHARED_ALIGN 1024u
 #define SHARED_LEAST 1024u
 
 /* ---- frames ---- */
 
-static void
-fill_consts(struct obd_frame *fr, const struct obd_func *f)
+static void fill_consts(struct obd_frame *fr, const struct obd_func *f)
 {
 	for (uint32_t i = 0; i < f->n_consts; i++) {
 		char *reg = fr->regs + (size_t)f->consts[i].slot * OBD_SLOT_BYTES;
@@ -35,8 +34,7 @@ fill_consts(struct obd_frame *fr, const struct obd_func *f)
 	}
 }
 
-struct obd_frame *
-obd_worker_get_frame(struct obd_worker *wk, const struct obd_func *f)
+struct obd_frame *obd_worker_get_frame(struct obd_worker *wk, const struct obd_func *f)
 {
 	struct obd_frame *fr = wk->free_frames[f->index];
 
@@ -63,8 +61,7 @@ obd_worker_get_frame(struct obd_worker *wk, const struct obd_func *f)
 	return fr;
 }
 
-void
-obd_worker_put_frame(struct obd_worker *wk, struct obd_frame *f)
+void obd_worker_put_frame(struct obd_worker *wk, struct obd_frame *f)
 {
 	f->next_free = wk->free_frames[f->func->index];
 	wk->free_frames[f->func->index] = f;
@@ -72,8 +69,7 @@ obd_worker_put_frame(struct obd_worker *wk, struct obd_frame *f)
 
 /* ---- barriers ---- */
 
-static void
-release(struct obd_cta *c, uint32_t id)
+static void release(struct obd_cta *c, uint32_t id)
 {
 	struct obd_barrier *b = &c->barriers[id];
 
@@ -110,8 +106,7 @@ release(struct obd_cta *c, uint32_t id)
 	b->red_and = true;
 }
 
-void
-obd_cta_barrier_check(struct obd_cta *c, uint32_t id)
+void obd_cta_barrier_check(struct obd_cta *c, uint32_t id)
 {
 	struct obd_barrier *b = &c->barriers[id];
 
@@ -124,34 +119,43 @@ obd_cta_barrier_check(struct obd_cta *c, uint32_t id)
 	}
 	uint32_t n = 0;
 
-	/* A count is in warps times 32: a warp all of whose live lanes have arrived counts as a whole one. */
+	/*
+	 * A count is in warps times 32: a warp all of whose live lanes have arrived counts as a
+	 * whole one.
+	 */
 	for (uint32_t k = 0; k < c->n_warps; k++) {
 		uint32_t a = b->warp_arrived[k];
 
 		if (a)
-			n += (a & c->warps[k].live) == c->warps[k].live ? OBD_LANES : (uint32_t)__builtin_popcount(a);
+			n += (a & c->warps[k].live) == c->warps[k].live
+				? OBD_LANES
+				: (uint32_t)__builtin_popcount(a);
 	}
 	if (n >= b->expected)
 		release(c, id);
 }
 
-const struct obd_insn *
-obd_warp_barrier(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
+const struct obd_insn *obd_warp_barrier(
+	struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
 {
-	const uint32_t *id_reg = (const uint32_t *)(const void *)(regs + (size_t)in->a * OBD_SLOT_BYTES);
-	const uint32_t *n_reg = (const uint32_t *)(const void *)(regs + (size_t)in->b * OBD_SLOT_BYTES);
+	const uint32_t *id_reg =
+		(const uint32_t *)(const void *)(regs + (size_t)in->a * OBD_SLOT_BYTES);
+	const uint32_t *n_reg =
+		(const uint32_t *)(const void *)(regs + (size_t)in->b * OBD_SLOT_BYTES);
 	uint32_t lane = (uint32_t)__builtin_ctz(m), kind = in->e, id;
 
 	if (kind == OBD_BAR_CLUSTER_ARRIVE)
 		return in + 1;
 	id = kind == OBD_BAR_CLUSTER_WAIT ? OBD_BARRIER_CLUSTER : id_reg[lane];
 	if (kind != OBD_BAR_CLUSTER_WAIT && id >= OBD_BARRIER_CLUSTER)
-		obd_fault_raise(w, in, m, CUDA_ERROR_ILLEGAL_INSTRUCTION, "a barrier's number is above 15");
+		obd_fault_raise(
+			w, in, m, CUDA_ERROR_ILLEGAL_INSTRUCTION, "a barrier's number is above 15");
 	struct obd_barrier *b = &w->cta->barriers[id];
 	uint32_t n = in->b == OBD_NO_SLOT ? 0 : n_reg[lane];
 
 	if (n > OBD_BLOCK_MAX_THREADS)
-		obd_fault_raise(w, in, m, CUDA_ERROR_ILLEGAL_INSTRUCTION, "a barrier's thread count is above 1024");
+		obd_fault_raise(w, in, m, CUDA_ERROR_ILLEGAL_INSTRUCTION,
+			"a barrier's thread count is above 1024");
 	if (kind >= OBD_BAR_RED_POPC && kind <= OBD_BAR_RED_OR) {
 		uint32_t p = (((uint32_t *)(void *)regs)[in->c] ^ (in->u.imm ? ~0u : 0)) & m;
 
@@ -175,8 +179,7 @@ obd_warp_barrier(struct obd_warp *w, const struct obd_insn *in, char *regs, uint
 
 /* ---- blocks ---- */
 
-static void
-free_cta(struct obd_cta *c)
+static void free_cta(struct obd_cta *c)
 {
 	const struct obd_env *env = &c->launch->program->env;
 
@@ -188,8 +191,7 @@ free_cta(struct obd_cta *c)
 	free(c);
 }
 
-static struct obd_cta *
-new_cta(struct obd_worker *wk)
+static struct obd_cta *new_cta(struct obd_worker *wk)
 {
 	struct obd_launch *l = wk->launch;
 	const struct obd_env *env = &l->program->env;
@@ -237,8 +239,7 @@ new_cta(struct obd_worker *wk)
 	return c;
 }
 
-static bool
-start_cta(struct obd_cta *c, uint64_t index)
+static bool start_cta(struct obd_cta *c, uint64_t index)
 {
 	const uint32_t *g = c->launch->grid->grid;
 	const struct obd_func *f = c->launch->func;
@@ -261,7 +262,9 @@ start_cta(struct obd_cta *c, uint64_t index)
 		w->live = w->born;
 		w->steps = 0;
 		w->n_paths = 1;
-		w->paths[0] = (struct obd_path){.pc = f->code, .frame = fr, .mask = w->born, .state = OBD_PATH_RUN};
+		w->paths[0] = (struct obd_path){
+			.pc = f->code, .frame = fr, .mask = w->born, .state = OBD_PATH_RUN
+		};
 		w->state = OBD_WARP_READY;
 		w->yield = false;
 		for (uint32_t i = 0; i < OBD_LANES; i++) {
@@ -274,8 +277,7 @@ start_cta(struct obd_cta *c, uint64_t index)
 
 enum turn { TURN_DONE, TURN_MORE, TURN_STOP };
 
-static void
-report_deadlock(struct obd_cta *c)
+static void report_deadlock(struct obd_cta *c)
 {
 	for (uint32_t k = 0; k < c->n_warps; k++) {
 		struct obd_warp *w = &c->warps[k];
@@ -284,12 +286,12 @@ report_deadlock(struct obd_cta *c)
 			continue;
 		w->cur = &w->paths[0];
 		obd_fault_raise(w, w->cur->pc, w->cur->mask, CUDA_ERROR_LAUNCH_FAILED,
-		                "deadlock: every thread of the block waits at a barrier or for lanes that never come");
+			"deadlock: every thread of the block waits at a barrier or for lanes that "
+			"never come");
 	}
 }
 
-static enum turn
-run_turn(struct obd_cta *c)
+static enum turn run_turn(struct obd_cta *c)
 {
 	struct obd_launch *l = c->launch;
 
@@ -326,8 +328,7 @@ run_turn(struct obd_cta *c)
 
 /* ---- workers ---- */
 
-static bool
-take_cta(struct obd_worker *wk)
+static bool take_cta(struct obd_worker *wk)
 {
 	struct obd_launch *l = wk->launch;
 	uint64_t index = atomic_load_explicit(&l->next_cta, memory_order_relaxed);
@@ -360,20 +361,19 @@ take_cta(struct obd_worker *wk)
 	return true;
 }
 
-static void
-note_steps(const struct obd_cta *c)
+static void note_steps(const struct obd_cta *c)
 {
 	uint64_t seen = atomic_load_explicit(&c->launch->longest, memory_order_relaxed);
 
 	/* relaxed: read after all workers have left */
 	for (uint32_t k = 0; k < c->n_warps; k++)
 		while (c->warps[k].steps > seen &&
-		       !atomic_compare_exchange_weak_explicit(&c->launch->longest, &seen, c->warps[k].steps, memory_order_relaxed, memory_order_relaxed))
+			!atomic_compare_exchange_weak_explicit(&c->launch->longest, &seen,
+				c->warps[k].steps, memory_order_relaxed, memory_order_relaxed))
 			;
 }
 
-static void
-work(struct obd_worker *wk)
+static void work(struct obd_worker *wk)
 {
 	struct obd_launch *l = wk->launch;
 
@@ -421,8 +421,7 @@ work(struct obd_worker *wk)
 	}
 }
 
-static void
-worker_fini(struct obd_worker *wk)
+static void worker_fini(struct obd_worker *wk)
 {
 	for (struct obd_cta *c = wk->ctas, *next; c; c = next) {
 		next = c->next;
@@ -440,8 +439,7 @@ worker_fini(struct obd_worker *wk)
 	obd_stats_add(wk->lane_instructions);
 }
 
-void
-obd_worker_run(struct obd_launch *l)
+void obd_worker_run(struct obd_launch *l)
 {
 	struct obd_worker *wk = calloc(1, sizeof(*wk));
 

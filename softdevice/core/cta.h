@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Blocks and the worker that runs them. A block belongs to one worker from its start to its end; the worker may hold
- * several and go round among them, so blocks that wait for each other make progress.
+ * Blocks and the worker that runs them. A block belongs to one worker from its start to its end;
+ * the worker may hold several and go round among them, so blocks that wait for each other make
+ * progress.
  */
 #ifndef OBD_CORE_CTA_H
 #define OBD_CORE_CTA_H
@@ -16,7 +17,10 @@ void obd_cta_barrier_check(struct obd_cta *c, uint32_t id);
 struct obd_frame *obd_worker_get_frame(struct obd_worker *wk, const struct obd_func *f);
 void obd_worker_put_frame(struct obd_worker *wk, struct obd_frame *f);
 
-/* Runs blocks of the launch until there are none left or it stops. Catches faults of its own thread. */
+/*
+ * Runs blocks of the launch until there are none left or it stops. Catches faults of its own
+ * thread.
+ */
 void obd_worker_run(struct obd_launch *l);
 
 #endif

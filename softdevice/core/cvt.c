@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * cvt between all types, exactly, lane by lane: the road for every conversion without a handler of its own. Integers
- * travel as 128-bit values, floating-point ones as doubles, which hold every source format exactly.
+ * cvt between all types, exactly, lane by lane: the road for every conversion without a handler of
+ * its own. Integers travel as 128-bit values, floating-point ones as doubles, which hold every
+ * source format exactly.
  */
 #include <math.h>
 
@@ -13,102 +14,135 @@
 __extension__ typedef __int128 i128;
 __extension__ typedef unsigned __int128 u128;
 
-static uint32_t
-width(uint32_t t)
+static uint32_t width(uint32_t t)
 {
 	switch (t) {
-	case OBD_T_U8: case OBD_T_S8: case OBD_T_B8: case OBD_T_E4M3: case OBD_T_E5M2: return 8;
-	case OBD_T_U16: case OBD_T_S16: case OBD_T_B16: case OBD_T_F16: case OBD_T_BF16: return 16;
-	case OBD_T_U64: case OBD_T_S64: case OBD_T_B64: case OBD_T_F64: return 64;
-	default: return 32;
+	case OBD_T_U8:
+	case OBD_T_S8:
+	case OBD_T_B8:
+	case OBD_T_E4M3:
+	case OBD_T_E5M2:
+		return 8;
+	case OBD_T_U16:
+	case OBD_T_S16:
+	case OBD_T_B16:
+	case OBD_T_F16:
+	case OBD_T_BF16:
+		return 16;
+	case OBD_T_U64:
+	case OBD_T_S64:
+	case OBD_T_B64:
+	case OBD_T_F64:
+		return 64;
+	default:
+		return 32;
 	}
 }
 
-static bool
-is_float(uint32_t t)
+static bool is_float(uint32_t t)
 {
 	return t >= OBD_T_F16 && t <= OBD_T_E5M2;
 }
 
-static bool
-is_signed(uint32_t t)
+static bool is_signed(uint32_t t)
 {
 	return t >= OBD_T_S8 && t <= OBD_T_S64;
 }
 
-static const struct obd_format *
-format(uint32_t t)
+static const struct obd_format *format(uint32_t t)
 {
 	switch (t) {
-	case OBD_T_F16: return &obd_format_f16;
-	case OBD_T_BF16: return &obd_format_bf16;
-	case OBD_T_E4M3: return &obd_format_e4m3;
-	case OBD_T_E5M2: return &obd_format_e5m2;
-	case OBD_T_TF32: return &obd_format_tf32;
-	default: return &obd_format_f32;
+	case OBD_T_F16:
+		return &obd_format_f16;
+	case OBD_T_BF16:
+		return &obd_format_bf16;
+	case OBD_T_E4M3:
+		return &obd_format_e4m3;
+	case OBD_T_E5M2:
+		return &obd_format_e5m2;
+	case OBD_T_TF32:
+		return &obd_format_tf32;
+	default:
+		return &obd_format_f32;
 	}
 }
 
-static enum obd_round
-rounding(uint32_t mode)
+static enum obd_round rounding(uint32_t mode)
 {
 	switch (mode) {
-	case OBD_CVT_RZ: case OBD_CVT_RZI: return OBD_RZ;
-	case OBD_CVT_RM: case OBD_CVT_RMI: return OBD_RM;
-	case OBD_CVT_RP: case OBD_CVT_RPI: return OBD_RP;
-	case OBD_CVT_RNA: return OBD_RNA;
-	default: return OBD_RN;
+	case OBD_CVT_RZ:
+	case OBD_CVT_RZI:
+		return OBD_RZ;
+	case OBD_CVT_RM:
+	case OBD_CVT_RMI:
+		return OBD_RM;
+	case OBD_CVT_RP:
+	case OBD_CVT_RPI:
+		return OBD_RP;
+	case OBD_CVT_RNA:
+		return OBD_RNA;
+	default:
+		return OBD_RN;
 	}
 }
 
-static double
-round_integral(double x, uint32_t mode)
+static double round_integral(double x, uint32_t mode)
 {
 	switch (rounding(mode)) {
-	case OBD_RZ: return trunc(x);
-	case OBD_RM: return floor(x);
-	case OBD_RP: return ceil(x);
-	default: return nearbyint(x);
+	case OBD_RZ:
+		return trunc(x);
+	case OBD_RM:
+		return floor(x);
+	case OBD_RP:
+		return ceil(x);
+	default:
+		return nearbyint(x);
 	}
 }
 
-static i128
-integer_source(uint32_t t, uint64_t v)
+static i128 integer_source(uint32_t t, uint64_t v)
 {
 	switch (t) {
-	case OBD_T_S8: return (int8_t)v;
-	case OBD_T_S16: return (int16_t)v;
-	case OBD_T_S32: return (int32_t)v;
-	case OBD_T_S64: return (int64_t)v;
-	case OBD_T_U8: case OBD_T_B8: return (uint8_t)v;
-	case OBD_T_U16: case OBD_T_B16: return (uint16_t)v;
-	case OBD_T_U64: case OBD_T_B64: return v;
-	default: return (uint32_t)v;
+	case OBD_T_S8:
+		return (int8_t)v;
+	case OBD_T_S16:
+		return (int16_t)v;
+	case OBD_T_S32:
+		return (int32_t)v;
+	case OBD_T_S64:
+		return (int64_t)v;
+	case OBD_T_U8:
+	case OBD_T_B8:
+		return (uint8_t)v;
+	case OBD_T_U16:
+	case OBD_T_B16:
+		return (uint16_t)v;
+	case OBD_T_U64:
+	case OBD_T_B64:
+		return v;
+	default:
+		return (uint32_t)v;
 	}
 }
 
-static i128
-least(uint32_t t)
+static i128 least(uint32_t t)
 {
 	return is_signed(t) ? -((i128)1 << (width(t) - 1)) : 0;
 }
 
-static i128
-most(uint32_t t)
+static i128 most(uint32_t t)
 {
 	return ((i128)1 << (width(t) - is_signed(t))) - 1;
 }
 
-static uint64_t
-to_width(uint32_t t, i128 v)
+static uint64_t to_width(uint32_t t, i128 v)
 {
 	uint32_t n = width(t);
 
 	return n == 64 ? (uint64_t)v : (uint64_t)v & ((1ull << n) - 1);
 }
 
-static uint64_t
-float_to_integer(uint32_t dt, uint32_t st, double x, uint32_t mode)
+static uint64_t float_to_integer(uint32_t dt, uint32_t st, double x, uint32_t mode)
 {
 	if (x != x)
 		return width(dt) == 64 || st == OBD_T_F64 ? 1ull << (width(dt) - 1) : 0;
@@ -120,9 +154,11 @@ float_to_integer(uint32_t dt, uint32_t st, double x, uint32_t mode)
 	return to_width(dt, (i128)x);
 }
 
-/* A double that lies where v lies between the doubles' neighbours: rounding it again gives v's rounding. */
-static double
-odd_double(i128 v)
+/*
+ * A double that lies where v lies between the doubles' neighbours: rounding it again gives v's
+ * rounding.
+ */
+static double odd_double(i128 v)
 {
 	bool neg = v < 0;
 	u128 u = neg ? -(u128)v : (u128)v;
@@ -139,8 +175,7 @@ odd_double(i128 v)
 }
 
 /* An integer to f64 in a given rounding. */
-static double
-integer_to_f64(i128 v, uint32_t mode)
+static double integer_to_f64(i128 v, uint32_t mode)
 {
 	bool neg = v < 0;
 	uint64_t u = (uint64_t)(neg ? -v : v), m = u, rest = 0;
@@ -154,28 +189,36 @@ integer_to_f64(i128 v, uint32_t mode)
 	uint64_t half = shift ? 1ull << (shift - 1) : 0;
 
 	switch (rounding(mode)) {
-	case OBD_RZ: break;
-	case OBD_RM: m += neg && rest; break;
-	case OBD_RP: m += !neg && rest; break;
-	default: m += rest > half || (rest && rest == half && (m & 1)); break;
+	case OBD_RZ:
+		break;
+	case OBD_RM:
+		m += neg && rest;
+		break;
+	case OBD_RP:
+		m += !neg && rest;
+		break;
+	default:
+		m += rest > half || (rest && rest == half && (m & 1));
+		break;
 	}
 	double r = ldexp((double)m, shift);
 
 	return neg ? -r : r;
 }
 
-static double
-float_source(uint32_t t, uint64_t v)
+static double float_source(uint32_t t, uint64_t v)
 {
 	switch (t) {
-	case OBD_T_F64: return obd_bits_f64(v);
-	case OBD_T_F32: return (double)obd_bits_f32((uint32_t)v);
-	default: return obd_small_to_f64(format(t), (uint32_t)v);
+	case OBD_T_F64:
+		return obd_bits_f64(v);
+	case OBD_T_F32:
+		return (double)obd_bits_f32((uint32_t)v);
+	default:
+		return obd_small_to_f64(format(t), (uint32_t)v);
 	}
 }
 
-static uint64_t
-float_result(uint32_t dt, double x, uint32_t mode, bool satfinite)
+static uint64_t float_result(uint32_t dt, double x, uint32_t mode, bool satfinite)
 {
 	if (dt == OBD_T_F64)
 		return obd_f64_bits(x);
@@ -184,14 +227,12 @@ float_result(uint32_t dt, double x, uint32_t mode, bool satfinite)
 	return dt == OBD_T_TF32 ? (uint64_t)r << 13 : r;
 }
 
-static double
-flush(double x, bool on)
+static double flush(double x, bool on)
 {
 	return on && fabs(x) < 0x1p-126 ? copysign(0.0, x) : x;
 }
 
-static uint64_t
-convert(uint32_t code, uint64_t v)
+static uint64_t convert(uint32_t code, uint64_t v)
 {
 	uint32_t dt = code & 31, st = (code >> 5) & 31, mode = (code >> 10) & 15;
 	bool sat = (code >> 14) & 1, ftz = (code >> 15) & 1, relu = (code >> 16) & 1;
@@ -232,17 +273,20 @@ convert(uint32_t code, uint64_t v)
 }
 
 /* Sources of a pair: d = {a, b}, a in the upper half. Packed 8-bit floats unpack into halves. */
-static uint64_t
-convert_pair(uint32_t code, uint64_t a, uint64_t b)
+static uint64_t convert_pair(uint32_t code, uint64_t a, uint64_t b)
 {
 	uint32_t dt = code & 31, st = (code >> 5) & 31, part = code & ~0x3ffu;
 
 	if (st == OBD_T_E4M3X2 || st == OBD_T_E5M2X2) {
-		uint32_t one = OBD_T_F16 | ((st == OBD_T_E4M3X2 ? OBD_T_E4M3 : OBD_T_E5M2) << 5) | part;
+		uint32_t one =
+			OBD_T_F16 | ((st == OBD_T_E4M3X2 ? OBD_T_E4M3 : OBD_T_E5M2) << 5) | part;
 
 		return convert(one, a & 0xff) | (convert(one, (a >> 8) & 0xff) << 16);
 	}
-	uint32_t to = dt == OBD_T_F16X2 ? OBD_T_F16 : dt == OBD_T_BF16X2 ? OBD_T_BF16 : dt == OBD_T_E4M3X2 ? OBD_T_E4M3 : OBD_T_E5M2;
+	uint32_t to = dt == OBD_T_F16X2 ? OBD_T_F16
+		: dt == OBD_T_BF16X2    ? OBD_T_BF16
+		: dt == OBD_T_E4M3X2    ? OBD_T_E4M3
+					: OBD_T_E5M2;
 	uint32_t shift = to == OBD_T_F16 || to == OBD_T_BF16 ? 16 : 8;
 
 	if (st == OBD_T_F16X2 || st == OBD_T_BF16X2) {
@@ -255,18 +299,21 @@ convert_pair(uint32_t code, uint64_t a, uint64_t b)
 	return convert(one, b) | (convert(one, a) << shift);
 }
 
-void
-obd_cvt(const struct obd_insn *in, char *regs, uint32_t m)
+void obd_cvt(const struct obd_insn *in, char *regs, uint32_t m)
 {
 	uint32_t code = in->u.imm, dt = code & 31, st = (code >> 5) & 31;
-	bool pair = dt >= OBD_T_F16X2 || st >= OBD_T_F16X2, wide_in = width(st) == 64, wide_out = width(dt) == 64;
-	const char *a = regs + (size_t)in->a * OBD_SLOT_BYTES, *b = regs + (size_t)in->b * OBD_SLOT_BYTES;
+	bool pair = dt >= OBD_T_F16X2 || st >= OBD_T_F16X2, wide_in = width(st) == 64,
+	     wide_out = width(dt) == 64;
+	const char *a = regs + (size_t)in->a * OBD_SLOT_BYTES,
+		   *b = regs + (size_t)in->b * OBD_SLOT_BYTES;
 	char *d = regs + (size_t)in->d * OBD_SLOT_BYTES;
 
 	for (uint32_t rest = m; rest; rest &= rest - 1) {
 		uint32_t i = (uint32_t)__builtin_ctz(rest);
-		uint64_t v = wide_in ? ((const uint64_t *)(const void *)a)[i] : ((const uint32_t *)(const void *)a)[i];
-		uint64_t r = pair ? convert_pair(code, v, ((const uint32_t *)(const void *)b)[i]) : convert(code, v);
+		uint64_t v = wide_in ? ((const uint64_t *)(const void *)a)[i]
+				     : ((const uint32_t *)(const void *)a)[i];
+		uint64_t r = pair ? convert_pair(code, v, ((const uint32_t *)(const void *)b)[i])
+				  : convert(code, v);
 
 		if (wide_out)
 			((uint64_t *)(void *)d)[i] = r;

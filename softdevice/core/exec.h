@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The run-time objects of the interpreter: functions as code over slots, warps as sets of paths, blocks, workers.
+ * The run-time objects of the interpreter: functions as code over slots, warps as sets of paths,
+ * blocks, workers.
  *
- * A slot is 32 lanes of 32 bits (128 bytes); a 64-bit value takes two adjacent slots as 32 lanes of 64 bits. A predicate
- * is one 32-bit word, bit i for lane i. 8- and 16-bit values lie zero-extended in 32-bit lanes.
+ * A slot is 32 lanes of 32 bits (128 bytes); a 64-bit value takes two adjacent slots as 32 lanes of
+ * 64 bits. A predicate is one 32-bit word, bit i for lane i. 8- and 16-bit values lie zero-extended
+ * in 32-bit lanes.
  *
- * Ownership: functions belong to their program; blocks, warps and frames to the worker that runs them, and only that
- * worker's thread touches them. Several workers share one struct obd_launch, whose fields say how.
+ * Ownership: functions belong to their program; blocks, warps and frames to the worker that runs
+ * them, and only that worker's thread touches them. Several workers share one struct obd_launch,
+ * whose fields say how.
  */
 #ifndef OBD_CORE_EXEC_H
 #define OBD_CORE_EXEC_H
@@ -20,17 +23,19 @@
 
 #include "softdevice/program.h"
 
-#define OBD_LANES 32u
-#define OBD_SLOT_BYTES 128u
-#define OBD_FULL_MASK 0xffffffffu
-#define OBD_MAX_SLOTS 60000u        /* per function; operands are 16 bits wide */
-#define OBD_MAX_WARPS 32u           /* OBD_BLOCK_MAX_THREADS / OBD_LANES */
-#define OBD_MAX_BARRIERS 17u        /* 16 named ones and the cluster's */
+#define OBD_LANES           32u
+#define OBD_SLOT_BYTES      128u
+#define OBD_FULL_MASK       0xffffffffu
+#define OBD_MAX_SLOTS       60000u /* per function; operands are 16 bits wide */
+#define OBD_MAX_WARPS       32u    /* OBD_BLOCK_MAX_THREADS / OBD_LANES */
+#define OBD_MAX_BARRIERS    17u    /* 16 named ones and the cluster's */
 #define OBD_BARRIER_CLUSTER 16u
-#define OBD_MAX_CALL_DEPTH 4096u
-#define OBD_STACK_BYTES (32u << 10) /* local memory per thread of a kernel that recurses or calls through pointers */
+#define OBD_MAX_CALL_DEPTH  4096u
+/* local memory per thread of a kernel that recurses or calls through pointers */
+#define OBD_STACK_BYTES     (32u << 10)
 #define OBD_MAX_LOCAL_BYTES (512u << 10)
-#define OBD_CODE_TAG 0x4f42000000000000ull /* upper 16 bits of a function's address as device code sees it */
+/* upper 16 bits of a function's address as device code sees it */
+#define OBD_CODE_TAG        0x4f42000000000000ull
 
 struct obd_insn {
 	uint16_t op, d, a, b, c, e;
@@ -118,7 +123,10 @@ struct obd_program {
 	uint32_t const_bytes;
 };
 
-/* One call level. Shared by all paths of a warp that entered by the same call; the cactus stack of a warp. */
+/*
+ * One call level. Shared by all paths of a warp that entered by the same call; the cactus stack of
+ * a warp.
+ */
 struct obd_frame {
 	struct obd_frame *parent;
 	const struct obd_func *func;
@@ -219,7 +227,8 @@ struct obd_launch {
 	_Atomic uint64_t done_ctas;
 	_Atomic int stop; /* a fault or an abort: workers leave as soon as they see it */
 	_Atomic int fault_taken;
-	struct obd_fault fault; /* written by the one that won fault_taken; read after all workers have left */
+	/* written by the one that won fault_taken; read after all workers have left */
+	struct obd_fault fault;
 	_Atomic uint64_t longest; /* steps of the warp that took most */
 	uint32_t shared_size;
 	uint32_t resident_limit; /* blocks one worker may have at once */
@@ -241,8 +250,8 @@ struct obd_worker {
 	sigjmp_buf jmp;
 };
 
-typedef const struct obd_insn *(*obd_handler)(const struct obd_insn *in, char *regs, uint32_t m, struct obd_warp *w,
-                                              uintptr_t limit);
+typedef const struct obd_insn *(*obd_handler)(
+	const struct obd_insn *in, char *regs, uint32_t m, struct obd_warp *w, uintptr_t limit);
 
 /* What a handler returns to leave the run loop after it has set the path's pc. */
 #define OBD_LEAVE ((const struct obd_insn *)UINTPTR_MAX)

@@ -16,8 +16,7 @@ static _Thread_local volatile uintptr_t signal_address;
 static struct sigaction old_segv, old_bus;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void
-chain(const struct sigaction *old, int sig, siginfo_t *info, void *context)
+static void chain(const struct sigaction *old, int sig, siginfo_t *info, void *context)
 {
 	if (old->sa_flags & SA_SIGINFO && old->sa_sigaction) {
 		old->sa_sigaction(sig, info, context);
@@ -33,13 +32,13 @@ chain(const struct sigaction *old, int sig, siginfo_t *info, void *context)
 	signal(sig, SIG_DFL);
 }
 
-static void
-on_signal(int sig, siginfo_t *info, void *context)
+static void on_signal(int sig, siginfo_t *info, void *context)
 {
 	struct obd_worker *wk = current_worker;
 	uintptr_t at = (uintptr_t)info->si_addr;
 
-	if (wk && at - wk->launch->program->env.window_base < wk->launch->program->env.window_size) {
+	if (wk &&
+		at - wk->launch->program->env.window_base < wk->launch->program->env.window_size) {
 		current_worker = NULL;
 		signal_address = at;
 		siglongjmp(wk->jmp, OBD_JUMP_SIGNAL);
@@ -47,24 +46,22 @@ on_signal(int sig, siginfo_t *info, void *context)
 	chain(sig == SIGSEGV ? &old_segv : &old_bus, sig, info, context);
 }
 
-static void
-install(void)
+static void install(void)
 {
-	struct sigaction sa = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
+	struct sigaction sa = { .sa_sigaction = on_signal,
+		.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK };
 
 	sigemptyset(&sa.sa_mask);
 	sigaction(SIGSEGV, &sa, &old_segv);
 	sigaction(SIGBUS, &sa, &old_bus);
 }
 
-void
-obd_fault_install(void)
+void obd_fault_install(void)
 {
 	pthread_once(&once, install);
 }
 
-void
-obd_fault_enter(struct obd_worker *wk)
+void obd_fault_enter(struct obd_worker *wk)
 {
 	sigset_t set;
 
@@ -77,27 +74,24 @@ obd_fault_enter(struct obd_worker *wk)
 	current_worker = wk;
 }
 
-void
-obd_fault_leave(void)
+void obd_fault_leave(void)
 {
 	current_worker = NULL;
 }
 
 /* True for the one caller that may write launch->fault. */
-static bool
-take(struct obd_launch *l)
+static bool take(struct obd_launch *l)
 {
 	return !atomic_exchange(&l->fault_taken, 1);
 }
 
-static void
-stop(struct obd_launch *l)
+static void stop(struct obd_launch *l)
 {
 	atomic_store(&l->stop, 1);
 }
 
-static void
-place(struct obd_fault *f, const struct obd_warp *w, const struct obd_insn *in, uint32_t lane)
+static void place(
+	struct obd_fault *f, const struct obd_warp *w, const struct obd_insn *in, uint32_t lane)
 {
 	memcpy(f->block, w->cta->ctaid, sizeof(f->block));
 	for (uint32_t i = 0; i < 3; i++)
@@ -110,8 +104,7 @@ place(struct obd_fault *f, const struct obd_warp *w, const struct obd_insn *in, 
 	}
 }
 
-static const char *
-space_name(const struct obd_warp *w, uintptr_t a)
+static const char *space_name(const struct obd_warp *w, uintptr_t a)
 {
 	if (a - w->shared_base < w->shared_bytes)
 		return "__shared__";
@@ -120,9 +113,8 @@ space_name(const struct obd_warp *w, uintptr_t a)
 	return "__global__";
 }
 
-static void
-describe_access(struct obd_warp *w, const struct obd_insn *in, uint32_t lane, uintptr_t a, uint32_t size, bool write,
-                bool misaligned)
+static void describe_access(struct obd_warp *w, const struct obd_insn *in, uint32_t lane,
+	uintptr_t a, uint32_t size, bool write, bool misaligned)
 {
 	struct obd_launch *l = w->cta->launch;
 	struct obd_fault *f = &l->fault;
@@ -134,16 +126,17 @@ describe_access(struct obd_warp *w, const struct obd_insn *in, uint32_t lane, ui
 		f->access_bytes = size;
 		f->is_write = write;
 		snprintf(f->text, sizeof(f->text),
-		         "%s %s %s of size %u bytes at 0x%llx by thread (%u,%u,%u) in block (%u,%u,%u), kernel %.60s, PTX line %u",
-		         misaligned ? "Misaligned" : "Invalid", space_name(w, a), write ? "write" : "read", size,
-		         (unsigned long long)a, f->thread[0], f->thread[1], f->thread[2], f->block[0], f->block[1],
-		         f->block[2], l->entry->pub.name, f->ptx_line);
+			"%s %s %s of size %u bytes at 0x%llx by thread (%u,%u,%u) in block "
+			"(%u,%u,%u), kernel %.60s, PTX line %u",
+			misaligned ? "Misaligned" : "Invalid", space_name(w, a),
+			write ? "write" : "read", size, (unsigned long long)a, f->thread[0],
+			f->thread[1], f->thread[2], f->block[0], f->block[1], f->block[2],
+			l->entry->pub.name, f->ptx_line);
 	}
 	stop(l);
 }
 
-static _Noreturn void
-leave(struct obd_warp *w)
+static _Noreturn void leave(struct obd_warp *w)
 {
 	struct obd_worker *wk = w->worker;
 
@@ -151,11 +144,13 @@ leave(struct obd_warp *w)
 	siglongjmp(wk->jmp, OBD_JUMP_FAULT);
 }
 
-void
-obd_fault_access(struct obd_warp *w, const struct obd_insn *in, uint32_t m, uint32_t size, bool write,
-                 uint32_t align_mask)
+void obd_fault_access(struct obd_warp *w, const struct obd_insn *in, uint32_t m, uint32_t size,
+	bool write, uint32_t align_mask)
 {
-	/* The same tests as the handlers', to find the lane. An address in no window at all is the likelier mistake. */
+	/*
+	 * The same tests as the handlers', to find the lane. An address in no window at all is the
+	 * likelier mistake.
+	 */
 	uint32_t lane = (uint32_t)__builtin_ctz(m);
 	bool misaligned = false, found = false;
 
@@ -193,8 +188,8 @@ obd_fault_access(struct obd_warp *w, const struct obd_insn *in, uint32_t m, uint
 	leave(w);
 }
 
-void
-obd_fault_memcheck(struct obd_warp *w, const struct obd_insn *in, uint32_t m, uint32_t size, bool write)
+void obd_fault_memcheck(
+	struct obd_warp *w, const struct obd_insn *in, uint32_t m, uint32_t size, bool write)
 {
 	const struct obd_env *env = &w->cta->launch->program->env;
 	const struct obd_launch *l = w->cta->launch;
@@ -203,8 +198,10 @@ obd_fault_memcheck(struct obd_warp *w, const struct obd_insn *in, uint32_t m, ui
 		uint32_t i = (uint32_t)__builtin_ctz(r);
 		uintptr_t a = (uintptr_t)w->addr[i];
 
-		if (a - w->shared_base < w->shared_bytes || a - (uintptr_t)w->cta->local < w->cta->local_size ||
-		    a - (uintptr_t)l->params < l->entry->pub.param_bytes || (l->workspace && a - (uintptr_t)l->workspace < 64))
+		if (a - w->shared_base < w->shared_bytes ||
+			a - (uintptr_t)w->cta->local < w->cta->local_size ||
+			a - (uintptr_t)l->params < l->entry->pub.param_bytes ||
+			(l->workspace && a - (uintptr_t)l->workspace < 64))
 			continue;
 		if (!env->check(env->user, a, size)) {
 			describe_access(w, in, i, a, size, write, false);
@@ -213,8 +210,8 @@ obd_fault_memcheck(struct obd_warp *w, const struct obd_insn *in, uint32_t m, ui
 	}
 }
 
-void
-obd_fault_raise(struct obd_warp *w, const struct obd_insn *in, uint32_t m, CUresult result, const char *what)
+void obd_fault_raise(struct obd_warp *w, const struct obd_insn *in, uint32_t m, CUresult result,
+	const char *what)
 {
 	struct obd_launch *l = w->cta->launch;
 	struct obd_fault *f = &l->fault;
@@ -222,40 +219,65 @@ obd_fault_raise(struct obd_warp *w, const struct obd_insn *in, uint32_t m, CUres
 	if (take(l)) {
 		place(f, w, in, m ? (uint32_t)__builtin_ctz(m) : 0);
 		f->result = result;
-		snprintf(f->text, sizeof(f->text), "%.110s, by thread (%u,%u,%u) in block (%u,%u,%u), kernel %.60s, PTX line %u", what,
-		         f->thread[0], f->thread[1], f->thread[2], f->block[0], f->block[1], f->block[2],
-		         l->entry->pub.name, f->ptx_line);
+		snprintf(f->text, sizeof(f->text),
+			"%.110s, by thread (%u,%u,%u) in block (%u,%u,%u), kernel %.60s, PTX line "
+			"%u",
+			what, f->thread[0], f->thread[1], f->thread[2], f->block[0], f->block[1],
+			f->block[2], l->entry->pub.name, f->ptx_line);
 	}
 	stop(l);
 	leave(w);
 }
 
 /* Size and direction of a memory instruction. */
-static void
-insn_access(const struct obd_insn *in, uint32_t *ret_size, bool *ret_write)
+static void insn_access(const struct obd_insn *in, uint32_t *ret_size, bool *ret_write)
 {
 	switch (in ? in->op : OBD_OP_nop) {
-#define CASES(kind) \
-	case OBD_OP_ld8_##kind: *ret_size = 1; break; \
-	case OBD_OP_ld16_##kind: *ret_size = 2; break; \
-	case OBD_OP_ld64_##kind: *ret_size = 8; break; \
-	case OBD_OP_st8_##kind: *ret_size = 1; *ret_write = true; break; \
-	case OBD_OP_st16_##kind: *ret_size = 2; *ret_write = true; break; \
-	case OBD_OP_st32_##kind: *ret_write = true; break; \
-	case OBD_OP_st64_##kind: *ret_size = 8; *ret_write = true; break;
-	CASES(g)
-	CASES(s)
-	CASES(l)
+#define CASES(kind)                \
+	case OBD_OP_ld8_##kind:    \
+		*ret_size = 1;     \
+		break;             \
+	case OBD_OP_ld16_##kind:   \
+		*ret_size = 2;     \
+		break;             \
+	case OBD_OP_ld64_##kind:   \
+		*ret_size = 8;     \
+		break;             \
+	case OBD_OP_st8_##kind:    \
+		*ret_size = 1;     \
+		*ret_write = true; \
+		break;             \
+	case OBD_OP_st16_##kind:   \
+		*ret_size = 2;     \
+		*ret_write = true; \
+		break;             \
+	case OBD_OP_st32_##kind:   \
+		*ret_write = true; \
+		break;             \
+	case OBD_OP_st64_##kind:   \
+		*ret_size = 8;     \
+		*ret_write = true; \
+		break;
+		CASES(g)
+		CASES(s)
+		CASES(l)
 #undef CASES
-	case OBD_OP_ld_strong: *ret_size = 1u << (in->c & 7); break;
-	case OBD_OP_st_strong: *ret_size = 1u << (in->c & 7); *ret_write = true; break;
-	case OBD_OP_atom: *ret_write = true; break;
-	default: break;
+	case OBD_OP_ld_strong:
+		*ret_size = 1u << (in->c & 7);
+		break;
+	case OBD_OP_st_strong:
+		*ret_size = 1u << (in->c & 7);
+		*ret_write = true;
+		break;
+	case OBD_OP_atom:
+		*ret_write = true;
+		break;
+	default:
+		break;
 	}
 }
 
-void
-obd_fault_from_signal(struct obd_worker *wk)
+void obd_fault_from_signal(struct obd_worker *wk)
 {
 	struct obd_warp *w = wk->cur_warp;
 	uintptr_t at = signal_address;
@@ -273,26 +295,28 @@ obd_fault_from_signal(struct obd_worker *wk)
 	bool write = false;
 
 	insn_access(w->mem_in, &size, &write);
-	describe_access(w, w->mem_in, lane, nearest < 16 ? (uintptr_t)w->addr[lane] : at, size, write, false);
+	describe_access(w, w->mem_in, lane, nearest < 16 ? (uintptr_t)w->addr[lane] : at, size,
+		write, false);
 }
 
-void
-obd_fault_abort(struct obd_launch *l)
+void obd_fault_abort(struct obd_launch *l)
 {
 	if (take(l)) {
 		l->fault.result = CUDA_ERROR_LAUNCH_TIMEOUT;
-		snprintf(l->fault.text, sizeof(l->fault.text), "kernel %.60s was stopped from outside", l->entry->pub.name);
+		snprintf(l->fault.text, sizeof(l->fault.text),
+			"kernel %.60s was stopped from outside", l->entry->pub.name);
 	}
 	stop(l);
 }
 
-void
-obd_fault_memory(struct obd_launch *l)
+void obd_fault_memory(struct obd_launch *l)
 {
 	if (take(l)) {
 		l->fault.result = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-		snprintf(l->fault.text, sizeof(l->fault.text), "out of memory for the blocks of kernel %.60s: %u bytes of shared memory each",
-		         l->entry->pub.name, l->shared_size);
+		snprintf(l->fault.text, sizeof(l->fault.text),
+			"out of memory for the blocks of kernel %.60s: %u bytes of shared memory "
+			"each",
+			l->entry->pub.name, l->shared_size);
 	}
 	stop(l);
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * How a grid ends badly: the first fault of a launch is written down, the thread that met it jumps out of its work, the
- * others see launch->stop. Memory faults inside the window come as signals; the handlers are installed once and hand
- * on every signal that is not ours.
+ * How a grid ends badly: the first fault of a launch is written down, the thread that met it jumps
+ * out of its work, the others see launch->stop. Memory faults inside the window come as signals;
+ * the handlers are installed once and hand on every signal that is not ours.
  */
 #ifndef OBD_CORE_FAULT_H
 #define OBD_CORE_FAULT_H
 
 #include "softdevice/core/exec.h"
 
-#define OBD_JUMP_FAULT 1
+#define OBD_JUMP_FAULT  1
 #define OBD_JUMP_SIGNAL 2
 
 /* Between these two, faults on the calling thread belong to the worker. */

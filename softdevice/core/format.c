@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_SPEC 32u
-#define MAX_STRING (1u << 20)
+#define MAX_SPEC    32u
+#define MAX_STRING  (1u << 20)
 #define MAX_STRINGS (4u << 20) /* bytes of all of them */
-#define MAX_WIDTH 4096u
+#define MAX_WIDTH   4096u
 
 struct reader {
 	uint64_t at;
@@ -20,8 +20,7 @@ struct reader {
 	bool bad;
 };
 
-static uint64_t
-next(struct reader *r, uint32_t bytes)
+static uint64_t next(struct reader *r, uint32_t bytes)
 {
 	uint64_t v = 0;
 
@@ -43,8 +42,7 @@ struct spec {
 	size_t len;
 };
 
-static bool
-put_number(struct spec *s, size_t *n, uint32_t v)
+static bool put_number(struct spec *s, size_t *n, uint32_t v)
 {
 	int k = snprintf(s->text + *n, MAX_SPEC - *n, "%u", v < MAX_WIDTH ? v : MAX_WIDTH);
 
@@ -55,14 +53,12 @@ put_number(struct spec *s, size_t *n, uint32_t v)
 }
 
 /* A format in device memory need not end in a NUL before the window does. */
-static char
-peek(const struct reader *r, const char *p)
+static char peek(const struct reader *r, const char *p)
 {
 	return (uintptr_t)p - r->base < r->size ? *p : '\0';
 }
 
-static bool
-parse_count(const char **p, struct spec *s, size_t *n, struct reader *r, int *used)
+static bool parse_count(const char **p, struct spec *s, size_t *n, struct reader *r, int *used)
 {
 	if (peek(r, *p) == '*') {
 		int32_t v = (int32_t)next(r, 4);
@@ -70,7 +66,8 @@ parse_count(const char **p, struct spec *s, size_t *n, struct reader *r, int *us
 		++*used;
 		++*p;
 		if (v < 0) {
-			if (*n && s->text[*n - 1] == '.') { /* a negative precision counts as none */
+			/* a negative precision counts as none */
+			if (*n && s->text[*n - 1] == '.') {
 				--*n;
 				return true;
 			}
@@ -89,8 +86,7 @@ parse_count(const char **p, struct spec *s, size_t *n, struct reader *r, int *us
 	return !any || put_number(s, n, v);
 }
 
-static bool
-parse_spec(const char *p, struct spec *s, struct reader *r, int *used)
+static bool parse_spec(const char *p, struct spec *s, struct reader *r, int *used)
 {
 	const char *start = p++;
 	size_t n = 0;
@@ -127,7 +123,8 @@ parse_spec(const char *p, struct spec *s, struct reader *r, int *used)
 	return true;
 }
 
-#pragma GCC diagnostic ignored "-Wformat-nonliteral" /* parse_spec built the format, one conversion of known type */
+/* parse_spec built the format, one conversion of known type */
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
 
 /* What has been made so far; out NULL: nothing is made, device memory is only read. */
 struct writer {
@@ -135,14 +132,13 @@ struct writer {
 	size_t size;
 };
 
-#define PUT(w, ...)                                             \
-	do {                                                    \
+#define PUT(w, ...)                                                       \
+	do {                                                              \
 		int put_ = (w)->out ? fprintf((w)->out, __VA_ARGS__) : 0; \
-		(w)->size += put_ > 0 ? (size_t)put_ : 0;       \
+		(w)->size += put_ > 0 ? (size_t)put_ : 0;                 \
 	} while (0)
 
-static void
-emit_string(struct writer *w, const struct spec *s, struct reader *r)
+static void emit_string(struct writer *w, const struct spec *s, struct reader *r)
 {
 	uint64_t a = next(r, 8);
 	const char *str = (const char *)(uintptr_t)a;
@@ -161,8 +157,7 @@ emit_string(struct writer *w, const struct spec *s, struct reader *r)
 	free(copy);
 }
 
-static void
-emit(struct writer *w, const struct spec *s, struct reader *r, int *used)
+static void emit(struct writer *w, const struct spec *s, struct reader *r, int *used)
 {
 	char c = s->letter;
 
@@ -203,13 +198,13 @@ emit(struct writer *w, const struct spec *s, struct reader *r, int *used)
 }
 
 /* The whole of it. Returns as obd_format. */
-static int
-run(const char *fmt, struct reader r, struct writer *w)
+static int run(const char *fmt, struct reader r, struct writer *w)
 {
 	int used = 0;
 	bool good = true;
 
-	for (const char *p = fmt; peek(&r, p) && (size_t)(p - fmt) < OBD_FORMAT_TEXT_MAX && w->size < OBD_FORMAT_TEXT_MAX;) {
+	for (const char *p = fmt; peek(&r, p) && (size_t)(p - fmt) < OBD_FORMAT_TEXT_MAX &&
+		w->size < OBD_FORMAT_TEXT_MAX;) {
 		struct spec s;
 
 		if (*p == '%' && parse_spec(p, &s, &r, &used)) {
@@ -228,16 +223,19 @@ run(const char *fmt, struct reader r, struct writer *w)
 	return good ? used : -1;
 }
 
-int
-obd_format(const char *fmt, uint64_t args, uintptr_t window_base, size_t window_size, char **ret_text, size_t *ret_size)
+int obd_format(const char *fmt, uint64_t args, uintptr_t window_base, size_t window_size,
+	char **ret_text, size_t *ret_size)
 {
-	const struct reader r = {args, window_base, window_size, MAX_STRINGS, false};
-	struct writer w = {NULL, 0};
+	const struct reader r = { args, window_base, window_size, MAX_STRINGS, false };
+	struct writer w = { NULL, 0 };
 	int used;
 
-	/* A kernel's fault leaves by a jump: everything is read once while there is nothing that it would leave behind. */
+	/*
+	 * A kernel's fault leaves by a jump: everything is read once while there is nothing that it
+	 * would leave behind.
+	 */
 	run(fmt, r, &w);
-	w = (struct writer){open_memstream(ret_text, ret_size), 0};
+	w = (struct writer){ open_memstream(ret_text, ret_size), 0 };
 	if (!w.out)
 		return -1;
 	used = run(fmt, r, &w);

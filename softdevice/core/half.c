@@ -4,15 +4,15 @@
 
 #include <math.h>
 
-const struct obd_format obd_format_f16 = {10, -14, 15, 0x7c00, 0x7fff, 0x7bff};
-const struct obd_format obd_format_bf16 = {7, -126, 127, 0x7f80, 0x7fff, 0x7f7f};
-const struct obd_format obd_format_e4m3 = {3, -6, 8, 0, 0x7f, 0x7e};
-const struct obd_format obd_format_e5m2 = {2, -14, 15, 0x7c, 0x7f, 0x7b};
-const struct obd_format obd_format_f32 = {23, -126, 127, 0x7f800000, 0x7fffffff, 0x7f7fffff};
-const struct obd_format obd_format_tf32 = {10, -126, 127, 0x7f800000 >> 13, 0x7fffffff >> 13, 0x7f7fffff >> 13};
+const struct obd_format obd_format_f16 = { 10, -14, 15, 0x7c00, 0x7fff, 0x7bff };
+const struct obd_format obd_format_bf16 = { 7, -126, 127, 0x7f80, 0x7fff, 0x7f7f };
+const struct obd_format obd_format_e4m3 = { 3, -6, 8, 0, 0x7f, 0x7e };
+const struct obd_format obd_format_e5m2 = { 2, -14, 15, 0x7c, 0x7f, 0x7b };
+const struct obd_format obd_format_f32 = { 23, -126, 127, 0x7f800000, 0x7fffffff, 0x7f7fffff };
+const struct obd_format obd_format_tf32 = { 10, -126, 127, 0x7f800000 >> 13, 0x7fffffff >> 13,
+	0x7f7fffff >> 13 };
 
-static uint32_t
-overflow(const struct obd_format *f, bool neg, enum obd_round mode, bool satfinite)
+static uint32_t overflow(const struct obd_format *f, bool neg, enum obd_round mode, bool satfinite)
 {
 	if (satfinite)
 		return f->max;
@@ -21,8 +21,7 @@ overflow(const struct obd_format *f, bool neg, enum obd_round mode, bool satfini
 	return f->inf ? f->inf : f->nan;
 }
 
-uint32_t
-obd_round_to(const struct obd_format *f, double x, enum obd_round mode, bool satfinite)
+uint32_t obd_round_to(const struct obd_format *f, double x, enum obd_round mode, bool satfinite)
 {
 	uint64_t b = obd_f64_bits(x);
 	bool neg = b >> 63;
@@ -49,14 +48,27 @@ obd_round_to(const struct obd_format *f, double x, enum obd_round mode, bool sat
 	bool up;
 
 	switch (mode) {
-	case OBD_RZ: up = false; break;
-	case OBD_RM: up = neg && rest; break;
-	case OBD_RP: up = !neg && rest; break;
-	case OBD_RNA: up = rest >= half; break;
-	default: up = rest > half || (rest == half && (r & 1)); break;
+	case OBD_RZ:
+		up = false;
+		break;
+	case OBD_RM:
+		up = neg && rest;
+		break;
+	case OBD_RP:
+		up = !neg && rest;
+		break;
+	case OBD_RNA:
+		up = rest >= half;
+		break;
+	default:
+		up = rest > half || (rest == half && (r & 1));
+		break;
 	}
 	r += up;
-	/* r carries the hidden bit; for subnormals the exponent field is 0, a carry into it is right by itself */
+	/*
+	 * r carries the hidden bit; for subnormals the exponent field is 0, a carry into it is
+	 * right by itself
+	 */
 	uint64_t v = e < f->emin ? r : r + ((uint64_t)(e - f->emin) << f->man);
 
 	if (v > f->max)
@@ -64,8 +76,7 @@ obd_round_to(const struct obd_format *f, double x, enum obd_round mode, bool sat
 	return sign | (uint32_t)v;
 }
 
-double
-obd_small_to_f64(const struct obd_format *f, uint32_t bits)
+double obd_small_to_f64(const struct obd_format *f, uint32_t bits)
 {
 	int width = f->man + (f->emax >= 127 ? 8 : f->man == 10 ? 5 : f->man == 3 ? 4 : 5);
 	bool neg = (bits >> width) & 1;
@@ -83,8 +94,7 @@ obd_small_to_f64(const struct obd_format *f, uint32_t bits)
 	return neg ? -r : r;
 }
 
-double
-obd_fma_odd(double a, double b, double c)
+double obd_fma_odd(double a, double b, double c)
 {
 	double p = a * b; /* exact: the operands have at most 24 bits */
 	double s = p + c;
@@ -96,32 +106,42 @@ obd_fma_odd(double a, double b, double c)
 	if (err != 0) {
 		uint64_t v = obd_f64_bits(s);
 
-		if (!(v & 1)) /* the true value lies beside s: step to the odd neighbour on that side */
+		/* the true value lies beside s: step to the odd neighbour on that side */
+		if (!(v & 1))
 			v = (err > 0) == (s > 0) ? v + 1 : v - 1;
 		s = obd_bits_f64(v);
 	}
 	return s;
 }
 
-static uint32_t
-half_one(uint32_t ua, uint32_t ub, uint32_t uc, const struct obd_format *f, enum obd_half_op op)
+static uint32_t half_one(
+	uint32_t ua, uint32_t ub, uint32_t uc, const struct obd_format *f, enum obd_half_op op)
 {
-	double a = obd_small_to_f64(f, ua), b = obd_small_to_f64(f, ub), c = obd_small_to_f64(f, uc);
+	double a = obd_small_to_f64(f, ua), b = obd_small_to_f64(f, ub),
+	       c = obd_small_to_f64(f, uc);
 
 	switch (op) {
-	case OBD_HALF_ADD: return obd_round_to(f, obd_fma_odd(a, 1.0, b), OBD_RN, false);
-	case OBD_HALF_SUB: return obd_round_to(f, obd_fma_odd(a, 1.0, -b), OBD_RN, false);
-	case OBD_HALF_MUL: return obd_round_to(f, a * b, OBD_RN, false);
-	case OBD_HALF_FMA: return obd_round_to(f, obd_fma_odd(a, b, c), OBD_RN, false);
+	case OBD_HALF_ADD:
+		return obd_round_to(f, obd_fma_odd(a, 1.0, b), OBD_RN, false);
+	case OBD_HALF_SUB:
+		return obd_round_to(f, obd_fma_odd(a, 1.0, -b), OBD_RN, false);
+	case OBD_HALF_MUL:
+		return obd_round_to(f, a * b, OBD_RN, false);
+	case OBD_HALF_FMA:
+		return obd_round_to(f, obd_fma_odd(a, b, c), OBD_RN, false);
 	case OBD_HALF_MIN:
 	case OBD_HALF_MIN_NAN:
 		if (a != a || b != b)
-			return op == OBD_HALF_MIN_NAN || (a != a && b != b) ? f->nan : a != a ? ub : ua;
+			return op == OBD_HALF_MIN_NAN || (a != a && b != b) ? f->nan
+				: a != a                                    ? ub
+									    : ua;
 		return a == b ? ua | ub : a < b ? ua : ub;
 	case OBD_HALF_MAX:
 	case OBD_HALF_MAX_NAN:
 		if (a != a || b != b)
-			return op == OBD_HALF_MAX_NAN || (a != a && b != b) ? f->nan : a != a ? ub : ua;
+			return op == OBD_HALF_MAX_NAN || (a != a && b != b) ? f->nan
+				: a != a                                    ? ub
+									    : ua;
 		return a == b ? ua & ub : a > b ? ua : ub;
 	case OBD_HALF_SAT:
 		if (!(a > 0))
@@ -134,14 +154,15 @@ half_one(uint32_t ua, uint32_t ub, uint32_t uc, const struct obd_format *f, enum
 
 		return ua & top ? ua : ua & 0x8000;
 	}
-	case OBD_HALF_EX2: return obd_round_to(f, exp2(a), OBD_RN, false);
-	case OBD_HALF_TANH: return obd_round_to(f, tanh(a), OBD_RN, false);
+	case OBD_HALF_EX2:
+		return obd_round_to(f, exp2(a), OBD_RN, false);
+	case OBD_HALF_TANH:
+		return obd_round_to(f, tanh(a), OBD_RN, false);
 	}
 	return 0;
 }
 
-uint32_t
-obd_half2_slow(uint32_t a, uint32_t b, uint32_t c, uint32_t how, enum obd_half_op op)
+uint32_t obd_half2_slow(uint32_t a, uint32_t b, uint32_t c, uint32_t how, enum obd_half_op op)
 {
 	const struct obd_format *f = how & 1 ? &obd_format_bf16 : &obd_format_f16;
 	uint32_t lo = half_one(a & 0xffff, b & 0xffff, c & 0xffff, f, op);

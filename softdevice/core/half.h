@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Formats narrower than f32: f16, bf16, e4m3, e5m2, and the arithmetic on packed halves. Pure functions; rounding to
- * nearest even unless a mode is given, whatever the processor's own mode is.
+ * Formats narrower than f32: f16, bf16, e4m3, e5m2, and the arithmetic on packed halves. Pure
+ * functions; rounding to nearest even unless a mode is given, whatever the processor's own mode is.
  */
 #ifndef OBD_CORE_HALF_H
 #define OBD_CORE_HALF_H
@@ -14,12 +14,22 @@
 enum obd_round { OBD_RN, OBD_RZ, OBD_RM, OBD_RP, OBD_RNA };
 
 enum obd_half_op {
-	OBD_HALF_ADD, OBD_HALF_SUB, OBD_HALF_MUL, OBD_HALF_FMA, OBD_HALF_MIN, OBD_HALF_MAX, OBD_HALF_MIN_NAN,
-	OBD_HALF_MAX_NAN, OBD_HALF_SAT, OBD_HALF_RELU, OBD_HALF_FTZ, OBD_HALF_EX2, OBD_HALF_TANH,
+	OBD_HALF_ADD,
+	OBD_HALF_SUB,
+	OBD_HALF_MUL,
+	OBD_HALF_FMA,
+	OBD_HALF_MIN,
+	OBD_HALF_MAX,
+	OBD_HALF_MIN_NAN,
+	OBD_HALF_MAX_NAN,
+	OBD_HALF_SAT,
+	OBD_HALF_RELU,
+	OBD_HALF_FTZ,
+	OBD_HALF_EX2,
+	OBD_HALF_TANH,
 };
 
-static inline uint32_t
-obd_f32_bits(float x)
+static inline uint32_t obd_f32_bits(float x)
 {
 	uint32_t b;
 
@@ -27,8 +37,7 @@ obd_f32_bits(float x)
 	return b;
 }
 
-static inline float
-obd_bits_f32(uint32_t b)
+static inline float obd_bits_f32(uint32_t b)
 {
 	float x;
 
@@ -36,8 +45,7 @@ obd_bits_f32(uint32_t b)
 	return x;
 }
 
-static inline uint64_t
-obd_f64_bits(double x)
+static inline uint64_t obd_f64_bits(double x)
 {
 	uint64_t b;
 
@@ -45,8 +53,7 @@ obd_f64_bits(double x)
 	return b;
 }
 
-static inline double
-obd_bits_f64(uint64_t b)
+static inline double obd_bits_f64(uint64_t b)
 {
 	double x;
 
@@ -55,8 +62,7 @@ obd_bits_f64(uint64_t b)
 }
 
 /* Exact. NaN becomes the canonical NaN. */
-static inline float
-obd_f16_f32(uint16_t h)
+static inline float obd_f16_f32(uint16_t h)
 {
 	uint32_t sign = (uint32_t)(h & 0x8000) << 16, e = (h >> 10) & 31, f = h & 0x3ff;
 
@@ -69,30 +75,35 @@ obd_f16_f32(uint16_t h)
 	return sign ? -v : v;
 }
 
-static inline uint32_t
-obd_bf16_bits(uint32_t h)
+static inline uint32_t obd_bf16_bits(uint32_t h)
 {
 	h <<= 16;
 	return (h & 0x7fffffff) > 0x7f800000 ? 0x7fffffff : h;
 }
 
-/* A finite or infinite double to a small format; `exact` says that x is not the true value but lies on its `sticky` side. */
+/*
+ * A finite or infinite double to a small format; `exact` says that x is not the true value but lies
+ * on its `sticky` side.
+ */
 struct obd_format {
-	int man, emin, emax;   /* stored fraction bits, exponents of the smallest and largest normal */
+	/* stored fraction bits, exponents of the smallest and largest normal */
+	int man, emin, emax;
 	uint32_t inf, nan, max; /* bit patterns without sign; inf 0: none */
 };
 
-extern const struct obd_format obd_format_f16, obd_format_bf16, obd_format_e4m3, obd_format_e5m2, obd_format_f32,
-	obd_format_tf32;
+extern const struct obd_format obd_format_f16, obd_format_bf16, obd_format_e4m3, obd_format_e5m2,
+	obd_format_f32, obd_format_tf32;
 
 /* satfinite: what exceeds the largest finite value becomes that value. */
 uint32_t obd_round_to(const struct obd_format *f, double x, enum obd_round mode, bool satfinite);
 double obd_small_to_f64(const struct obd_format *f, uint32_t bits);
-/* a * b + c in double, rounded to odd, so that one further rounding gives the correctly rounded result. */
+/*
+ * a * b + c in double, rounded to odd, so that one further rounding gives the correctly rounded
+ * result.
+ */
 double obd_fma_odd(double a, double b, double c);
 
-static inline uint16_t
-obd_f32_f16(float x)
+static inline uint16_t obd_f32_f16(float x)
 {
 	uint32_t b = obd_f32_bits(x), sign = (b >> 16) & 0x8000;
 
@@ -101,12 +112,14 @@ obd_f32_f16(float x)
 		return 0x7fff;
 	if (b >= 0x477ff000) /* rounds to 2^16 or more */
 		return (uint16_t)(sign | 0x7c00);
-	if (b < 0x38800000) { /* subnormal: the addition rounds for us, to nearest even by arithmetic on integers */
+	/* subnormal: the addition rounds for us, to nearest even by arithmetic on integers */
+	if (b < 0x38800000) {
 		uint32_t e = b >> 23, shift = 126 - e;
 
 		if (shift > 25)
 			return (uint16_t)sign;
-		uint32_t m = (b & 0x7fffff) | 0x800000, r = m >> shift, rest = m & ((1u << shift) - 1), half = 1u << (shift - 1);
+		uint32_t m = (b & 0x7fffff) | 0x800000, r = m >> shift,
+			 rest = m & ((1u << shift) - 1), half = 1u << (shift - 1);
 
 		r += rest > half || (rest == half && (r & 1));
 		return (uint16_t)(sign | r);
@@ -115,8 +128,7 @@ obd_f32_f16(float x)
 	return (uint16_t)(sign | ((b - 0x38000000) >> 13));
 }
 
-static inline uint16_t
-obd_f32_bf16(float x)
+static inline uint16_t obd_f32_bf16(float x)
 {
 	uint32_t b = obd_f32_bits(x);
 
@@ -128,8 +140,8 @@ obd_f32_bf16(float x)
 /* how: bit 0 bf16, bit 1 two packed values */
 uint32_t obd_half2_slow(uint32_t a, uint32_t b, uint32_t c, uint32_t how, enum obd_half_op op);
 
-static inline uint32_t
-obd_half2(uint32_t a, uint32_t b, uint32_t c, uint32_t how, enum obd_half_op op)
+static inline uint32_t obd_half2(
+	uint32_t a, uint32_t b, uint32_t c, uint32_t how, enum obd_half_op op)
 {
 	return obd_half2_slow(a, b, c, how, op);
 }

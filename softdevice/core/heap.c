@@ -6,23 +6,21 @@
 
 /* In front of each block; keeps its alignment. */
 struct header {
-	size_t size;     /* its own bytes included */
-	size_t counted;  /* 1: charged, so discharged when it is freed */
+	size_t size;    /* its own bytes included */
+	size_t counted; /* 1: charged, so discharged when it is freed */
 };
 _Static_assert(sizeof(struct header) == 16, "blocks are aligned to 16");
 
 static obd_heap_charge *heap_charge;
 static obd_heap_discharge *heap_discharge;
 
-void
-obd_heap_count(obd_heap_charge *charge, obd_heap_discharge *discharge)
+void obd_heap_count(obd_heap_charge *charge, obd_heap_discharge *discharge)
 {
 	heap_charge = charge;
 	heap_discharge = discharge;
 }
 
-void *
-obd_heap_alloc(size_t size)
+void *obd_heap_alloc(size_t size)
 {
 	struct header *p;
 
@@ -37,12 +35,11 @@ obd_heap_alloc(size_t size)
 			heap_discharge(size);
 		return NULL;
 	}
-	*p = (struct header){size, heap_charge != NULL};
+	*p = (struct header){ size, heap_charge != NULL };
 	return p + 1;
 }
 
-void
-obd_heap_free(void *p)
+void obd_heap_free(void *p)
 {
 	struct header *header;
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The handlers: one function per operation, 32 lanes each. Compiled once per instruction set with OBD_ISA set to its
- * name; obd_isa_<name> is all that leaves this file.
+ * The handlers: one function per operation, 32 lanes each. Compiled once per instruction set with
+ * OBD_ISA set to its name; obd_isa_<name> is all that leaves this file.
  *
- * Each lane-wise operation exists twice. The F handlers write every lane and run when all live lanes take part: the
- * registers of dead lanes may hold anything. The M handlers keep the lanes outside the mask.
+ * Each lane-wise operation exists twice. The F handlers write every lane and run when all live
+ * lanes take part: the registers of dead lanes may hold anything. The M handlers keep the lanes
+ * outside the mask.
  */
 #include <math.h>
 #if defined(__x86_64__)
@@ -18,33 +19,35 @@
 #include "softdevice/core/warp.h"
 
 #define CAT2(a, b) a##b
-#define CAT(a, b) CAT2(a, b)
-#define STR2(a) #a
-#define STR(a) STR2(a)
+#define CAT(a, b)  CAT2(a, b)
+#define STR2(a)    #a
+#define STR(a)     STR2(a)
 
 #if defined(__clang__)
 #define LOOP _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define LOOP _Pragma("GCC ivdep")
 #endif
-#define LANES for (unsigned i = 0; i < OBD_LANES; i++)
+#define LANES  for (unsigned i = 0; i < OBD_LANES; i++)
 #define UNUSED __attribute__((unused))
-#define HANDLER(name) \
-	static const struct obd_insn *name(const struct obd_insn *in UNUSED, char *regs UNUSED, uint32_t m UNUSED, \
-	                                   struct obd_warp *w UNUSED, uintptr_t limit UNUSED)
+#define HANDLER(name)                                                                           \
+	static const struct obd_insn *name(const struct obd_insn *in UNUSED, char *regs UNUSED, \
+		uint32_t m UNUSED, struct obd_warp *w UNUSED, uintptr_t limit UNUSED)
 /*
- * A handler goes straight on to the next one where the compiler makes a jump of that: each then has its own indirect
- * jump, which processors predict better than a common one. Otherwise it returns to the loop in run(). The chain ends
- * at `limit`, which is 0 for an instruction that runs under a prefix.
+ * A handler goes straight on to the next one where the compiler makes a jump of that: each then has
+ * its own indirect jump, which processors predict better than a common one. Otherwise it returns to
+ * the loop in run(). The chain ends at `limit`, which is 0 for an instruction that runs under a
+ * prefix.
  */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
 #define CHAIN 0
 #elif defined(__clang__)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer) || !__has_attribute(musttail)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+	__has_feature(memory_sanitizer) || !__has_attribute(musttail)
 #define CHAIN 0
 #else
 #define CHAIN 1
-#define TAIL __attribute__((musttail))
+#define TAIL  __attribute__((musttail))
 #endif
 #else
 #define CHAIN 1
@@ -52,11 +55,11 @@
 #endif
 
 #if CHAIN
-#define GO_ON(to, table) \
-	do { \
-		const struct obd_insn *next_ = (to); \
-		if (UNLIKELY((uintptr_t)next_ >= limit)) \
-			return next_; \
+#define GO_ON(to, table)                                                  \
+	do {                                                              \
+		const struct obd_insn *next_ = (to);                      \
+		if (UNLIKELY((uintptr_t)next_ >= limit))                  \
+			return next_;                                     \
 		TAIL return (table)[next_->op](next_, regs, m, w, limit); \
 	} while (0)
 #else
@@ -64,11 +67,14 @@
 #endif
 /* All living lanes run: no masking. OUTBOARD_OPT=-fullmask: masked all the same. */
 #define WHOLE(lanes_) ((lanes_) == w->live && obd_fullmask)
-#define NEXT_F GO_ON(in + 1, full_table)
-#define NEXT_M GO_ON(in + 1, mask_table)
-#define NEXT_H GO_ON(in + 1, WHOLE(m) ? full_table : mask_table)
+#define NEXT_F        GO_ON(in + 1, full_table)
+#define NEXT_M        GO_ON(in + 1, mask_table)
+#define NEXT_H        GO_ON(in + 1, WHOLE(m) ? full_table : mask_table)
 
-/* Before functions outside this file: they may use the shorter vector instructions, which the upper halves slow down. */
+/*
+ * Before functions outside this file: they may use the shorter vector instructions, which the upper
+ * halves slow down.
+ */
 #if defined(__AVX__)
 #define OUTSIDE() _mm256_zeroupper()
 #else
@@ -80,15 +86,44 @@
 
 static const obd_handler full_table[OBD_OP_COUNT], mask_table[OBD_OP_COUNT];
 
-#define REG(index) (regs + (size_t)(index) * OBD_SLOT_BYTES)
+#define REG(index)  (regs + (size_t)(index)*OBD_SLOT_BYTES)
 #define PRED(index) (((uint32_t *)(void *)regs)[index])
-#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 static const _Alignas(64) u32 lane_bit[OBD_LANES] = {
-	1u << 0, 1u << 1, 1u << 2, 1u << 3, 1u << 4, 1u << 5, 1u << 6, 1u << 7, 1u << 8, 1u << 9, 1u << 10,
-	1u << 11, 1u << 12, 1u << 13, 1u << 14, 1u << 15, 1u << 16, 1u << 17, 1u << 18, 1u << 19, 1u << 20, 1u << 21,
-	1u << 22, 1u << 23, 1u << 24, 1u << 25, 1u << 26, 1u << 27, 1u << 28, 1u << 29, 1u << 30, 1u << 31,
+	1u << 0,
+	1u << 1,
+	1u << 2,
+	1u << 3,
+	1u << 4,
+	1u << 5,
+	1u << 6,
+	1u << 7,
+	1u << 8,
+	1u << 9,
+	1u << 10,
+	1u << 11,
+	1u << 12,
+	1u << 13,
+	1u << 14,
+	1u << 15,
+	1u << 16,
+	1u << 17,
+	1u << 18,
+	1u << 19,
+	1u << 20,
+	1u << 21,
+	1u << 22,
+	1u << 23,
+	1u << 24,
+	1u << 25,
+	1u << 26,
+	1u << 27,
+	1u << 28,
+	1u << 29,
+	1u << 30,
+	1u << 31,
 };
 
 #if defined(__FMA__)
@@ -112,14 +147,19 @@ typedef u32 vu __attribute__((vector_size(VECTOR_BYTES), may_alias));
 typedef i32 vi __attribute__((vector_size(VECTOR_BYTES), may_alias));
 typedef u64 vw __attribute__((vector_size(VECTOR_BYTES), may_alias));
 
-/* The carry out of bit 31 of x + y + k, given the sum; the borrow out of x - y - k, given the difference. */
-#define CARRY_OUT(x, y, sum) ((((x) & (y)) | (((x) | (y)) & ~(sum))) >> 31)
+/*
+ * The carry out of bit 31 of x + y + k, given the sum; the borrow out of x - y - k, given the
+ * difference.
+ */
+#define CARRY_OUT(x, y, sum)   ((((x) & (y)) | (((x) | (y)) & ~(sum))) >> 31)
 #define BORROW_OUT(x, y, diff) (((~(x) & (y)) | ((~(x) | (y)) & (diff))) >> 31)
 
-/* A vector with each odd lane copied onto the even one before it: from memory, this costs no more than the load. */
+/*
+ * A vector with each odd lane copied onto the even one before it: from memory, this costs no more
+ * than the load.
+ */
 #if defined(__AVX2__)
-static inline vu
-odd_lanes(const vu *p)
+static inline vu odd_lanes(const vu *p)
 {
 	vu r;
 
@@ -128,9 +168,11 @@ odd_lanes(const vu *p)
 }
 #endif
 
-/* Upper halves of unsigned products. The processors multiply even lanes into 64 bits; odd ones are brought there first. */
-static inline vu
-mulhi_vu(const vu *pa, const vu *pb)
+/*
+ * Upper halves of unsigned products. The processors multiply even lanes into 64 bits; odd ones are
+ * brought there first.
+ */
+static inline vu mulhi_vu(const vu *pa, const vu *pb)
 {
 #if defined(__AVX512F__)
 	__m512i even = _mm512_mul_epu32((__m512i)*pa, (__m512i)*pb);
@@ -144,9 +186,11 @@ mulhi_vu(const vu *pa, const vu *pb)
 	return (vu)_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
 #elif defined(__SSE2__)
 	__m128i a = (__m128i)*pa, b = (__m128i)*pb;
-	__m128i even = _mm_mul_epu32(a, b), odd = _mm_mul_epu32(_mm_srli_epi64(a, 32), _mm_srli_epi64(b, 32));
+	__m128i even = _mm_mul_epu32(a, b),
+		odd = _mm_mul_epu32(_mm_srli_epi64(a, 32), _mm_srli_epi64(b, 32));
 
-	return (vu)_mm_or_si128(_mm_srli_epi64(even, 32), _mm_and_si128(odd, _mm_set1_epi64x((long long)0xffffffff00000000ull)));
+	return (vu)_mm_or_si128(_mm_srli_epi64(even, 32),
+		_mm_and_si128(odd, _mm_set1_epi64x((long long)0xffffffff00000000ull)));
 #else
 	vu r;
 
@@ -157,8 +201,7 @@ mulhi_vu(const vu *pa, const vu *pb)
 }
 
 /* Signed: a negative factor counts 2^32 too much of the other one. */
-static inline vu
-mulhi_vs(const vu *pa, const vu *pb)
+static inline vu mulhi_vs(const vu *pa, const vu *pb)
 {
 	vu a = *pa, b = *pb;
 
@@ -166,22 +209,25 @@ mulhi_vs(const vu *pa, const vu *pb)
 }
 
 /* All ones in a lane gives its bit. */
-static inline u32
-lanes_to_mask(const u32 *t)
+static inline u32 lanes_to_mask(const u32 *t)
 {
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
-	return (u32)_mm512_movepi32_mask(_mm512_load_si512(t)) | ((u32)_mm512_movepi32_mask(_mm512_load_si512(t + 16)) << 16);
+	return (u32)_mm512_movepi32_mask(_mm512_load_si512(t)) |
+		((u32)_mm512_movepi32_mask(_mm512_load_si512(t + 16)) << 16);
 #elif defined(__AVX2__)
 	u32 r = 0;
 
 	for (unsigned i = 0; i < 4; i++)
-		r |= (u32)_mm256_movemask_ps(_mm256_load_ps((const float *)(const void *)(t + 8 * i))) << (8 * i);
+		r |= (u32)_mm256_movemask_ps(
+			     _mm256_load_ps((const float *)(const void *)(t + 8 * i)))
+			<< (8 * i);
 	return r;
 #elif defined(__SSE2__)
 	u32 r = 0;
 
 	for (unsigned i = 0; i < 8; i++)
-		r |= (u32)_mm_movemask_ps(_mm_load_ps((const float *)(const void *)(t + 4 * i))) << (4 * i);
+		r |= (u32)_mm_movemask_ps(_mm_load_ps((const float *)(const void *)(t + 4 * i)))
+			<< (4 * i);
 	return r;
 #else
 	u32 r = 0;
@@ -193,153 +239,218 @@ lanes_to_mask(const u32 *t)
 
 /* ---- lane-wise operations ---- */
 
-#define ELT1(name, td, ta, value) \
-	HANDLER(F_##name) \
-	{ \
-		td *d = (td *)(void *)REG(in->d); \
+#define ELT1(name, td, ta, value)                                    \
+	HANDLER(F_##name)                                            \
+	{                                                            \
+		td *d = (td *)(void *)REG(in->d);                    \
 		const ta *pa = (const ta *)(const void *)REG(in->a); \
-		LOOP LANES { ta a = pa[i]; d[i] = (td)(value); } \
-		NEXT_F; \
-	} \
-	HANDLER(M_##name) \
-	{ \
-		td *d = (td *)(void *)REG(in->d); \
+		LOOP LANES                                           \
+		{                                                    \
+			ta a = pa[i];                                \
+			d[i] = (td)(value);                          \
+		}                                                    \
+		NEXT_F;                                              \
+	}                                                            \
+	HANDLER(M_##name)                                            \
+	{                                                            \
+		td *d = (td *)(void *)REG(in->d);                    \
 		const ta *pa = (const ta *)(const void *)REG(in->a); \
-		LOOP LANES { ta a = pa[i]; td r = (td)(value); d[i] = (m & lane_bit[i]) ? r : d[i]; } \
-		NEXT_M; \
+		LOOP LANES                                           \
+		{                                                    \
+			ta a = pa[i];                                \
+			td r = (td)(value);                          \
+			d[i] = (m & lane_bit[i]) ? r : d[i];         \
+		}                                                    \
+		NEXT_M;                                              \
 	}
-#define ELT2(name, td, ta, tb, value) \
-	HANDLER(F_##name) \
-	{ \
-		td *d = (td *)(void *)REG(in->d); \
+#define ELT2(name, td, ta, tb, value)                                \
+	HANDLER(F_##name)                                            \
+	{                                                            \
+		td *d = (td *)(void *)REG(in->d);                    \
 		const ta *pa = (const ta *)(const void *)REG(in->a); \
 		const tb *pb = (const tb *)(const void *)REG(in->b); \
-		LOOP LANES { ta a = pa[i]; tb b = pb[i]; d[i] = (td)(value); } \
-		NEXT_F; \
-	} \
-	HANDLER(M_##name) \
-	{ \
-		td *d = (td *)(void *)REG(in->d); \
+		LOOP LANES                                           \
+		{                                                    \
+			ta a = pa[i];                                \
+			tb b = pb[i];                                \
+			d[i] = (td)(value);                          \
+		}                                                    \
+		NEXT_F;                                              \
+	}                                                            \
+	HANDLER(M_##name)                                            \
+	{                                                            \
+		td *d = (td *)(void *)REG(in->d);                    \
 		const ta *pa = (const ta *)(const void *)REG(in->a); \
 		const tb *pb = (const tb *)(const void *)REG(in->b); \
-		LOOP LANES { ta a = pa[i]; tb b = pb[i]; td r = (td)(value); d[i] = (m & lane_bit[i]) ? r : d[i]; } \
-		NEXT_M; \
+		LOOP LANES                                           \
+		{                                                    \
+			ta a = pa[i];                                \
+			tb b = pb[i];                                \
+			td r = (td)(value);                          \
+			d[i] = (m & lane_bit[i]) ? r : d[i];         \
+		}                                                    \
+		NEXT_M;                                              \
 	}
-#define ELT3(name, td, ta, tb, tc, value) \
-	HANDLER(F_##name) \
-	{ \
-		td *d = (td *)(void *)REG(in->d); \
+#define ELT3(name, td, ta, tb, tc, value)                            \
+	HANDLER(F_##name)                                            \
+	{                                                            \
+		td *d = (td *)(void *)REG(in->d);                    \
 		const ta *pa = (const ta *)(const void *)REG(in->a); \
 		const tb *pb = (const tb *)(const void *)REG(in->b); \
 		const tc *pc = (const tc *)(const void *)REG(in->c); \
-		LOOP LANES { ta a = pa[i]; tb b = pb[i]; tc c = pc[i]; d[i] = (td)(value); } \
-		NEXT_F; \
-	} \
-	HANDLER(M_##name) \
-	{ \
-		td *d = (td *)(void *)REG(in->d); \
+		LOOP LANES                                           \
+		{                                                    \
+			ta a = pa[i];                                \
+			tb b = pb[i];                                \
+			tc c = pc[i];                                \
+			d[i] = (td)(value);                          \
+		}                                                    \
+		NEXT_F;                                              \
+	}                                                            \
+	HANDLER(M_##name)                                            \
+	{                                                            \
+		td *d = (td *)(void *)REG(in->d);                    \
 		const ta *pa = (const ta *)(const void *)REG(in->a); \
 		const tb *pb = (const tb *)(const void *)REG(in->b); \
 		const tc *pc = (const tc *)(const void *)REG(in->c); \
-		LOOP LANES { ta a = pa[i]; tb b = pb[i]; tc c = pc[i]; td r = (td)(value); \
-		             d[i] = (m & lane_bit[i]) ? r : d[i]; } \
-		NEXT_M; \
+		LOOP LANES                                           \
+		{                                                    \
+			ta a = pa[i];                                \
+			tb b = pb[i];                                \
+			tc c = pc[i];                                \
+			td r = (td)(value);                          \
+			d[i] = (m & lane_bit[i]) ? r : d[i];         \
+		}                                                    \
+		NEXT_M;                                              \
 	}
-#define ELT4(name, td, ta, tb, tc, te, value) \
-	HANDLER(F_##name) \
-	{ \
-		td *d = (td *)(void *)REG(in->d); \
+#define ELT4(name, td, ta, tb, tc, te, value)                        \
+	HANDLER(F_##name)                                            \
+	{                                                            \
+		td *d = (td *)(void *)REG(in->d);                    \
 		const ta *pa = (const ta *)(const void *)REG(in->a); \
 		const tb *pb = (const tb *)(const void *)REG(in->b); \
 		const tc *pc = (const tc *)(const void *)REG(in->c); \
 		const te *pe = (const te *)(const void *)REG(in->e); \
-		LOOP LANES { ta a = pa[i]; tb b = pb[i]; tc c = pc[i]; te e = pe[i]; d[i] = (td)(value); } \
-		NEXT_F; \
-	} \
-	HANDLER(M_##name) \
-	{ \
-		td *d = (td *)(void *)REG(in->d); \
+		LOOP LANES                                           \
+		{                                                    \
+			ta a = pa[i];                                \
+			tb b = pb[i];                                \
+			tc c = pc[i];                                \
+			te e = pe[i];                                \
+			d[i] = (td)(value);                          \
+		}                                                    \
+		NEXT_F;                                              \
+	}                                                            \
+	HANDLER(M_##name)                                            \
+	{                                                            \
+		td *d = (td *)(void *)REG(in->d);                    \
 		const ta *pa = (const ta *)(const void *)REG(in->a); \
 		const tb *pb = (const tb *)(const void *)REG(in->b); \
 		const tc *pc = (const tc *)(const void *)REG(in->c); \
 		const te *pe = (const te *)(const void *)REG(in->e); \
-		LOOP LANES { ta a = pa[i]; tb b = pb[i]; tc c = pc[i]; te e = pe[i]; td r = (td)(value); \
-		             d[i] = (m & lane_bit[i]) ? r : d[i]; } \
-		NEXT_M; \
+		LOOP LANES                                           \
+		{                                                    \
+			ta a = pa[i];                                \
+			tb b = pb[i];                                \
+			tc c = pc[i];                                \
+			te e = pe[i];                                \
+			td r = (td)(value);                          \
+			d[i] = (m & lane_bit[i]) ? r : d[i];         \
+		}                                                    \
+		NEXT_M;                                              \
 	}
-/* the mask of selp is the predicate in c; of slct, computed from the sign of c by the caller into it */
-#define SEL(name, t) SEL_##name(t)
+/*
+ * the mask of selp is the predicate in c; of slct, computed from the sign of c by the caller into
+ * it
+ */
+#define SEL(name, t)   SEL_##name(t)
 #define SEL_selp_32(t) SELP(selp_32, t, t)
 #define SEL_selp_64(t) SELP(selp_64, t, t)
 #define SEL_slct_32(t) SLCT(slct_32, t)
 #define SEL_slct_64(t) SLCT(slct_64, t)
-#define SELP(name, t, unused) \
-	HANDLER(F_##name) \
-	{ \
-		t *d = (t *)(void *)REG(in->d); \
-		const t *pa = (const t *)(const void *)REG(in->a), *pb = (const t *)(const void *)REG(in->b); \
-		u32 p = PRED(in->c); \
-		LOOP LANES { t a = pa[i], b = pb[i]; d[i] = (p & lane_bit[i]) ? a : b; } \
-		NEXT_F; \
-	} \
-	HANDLER(M_##name) \
-	{ \
-		t *d = (t *)(void *)REG(in->d); \
-		const t *pa = (const t *)(const void *)REG(in->a), *pb = (const t *)(const void *)REG(in->b); \
-		u32 p = PRED(in->c); \
-		LOOP LANES { t a = pa[i], b = pb[i], old = d[i]; t r = (p & lane_bit[i]) ? a : b; \
-		             d[i] = (m & lane_bit[i]) ? r : old; } \
-		NEXT_M; \
+#define SELP(name, t, unused)                                      \
+	HANDLER(F_##name)                                          \
+	{                                                          \
+		t *d = (t *)(void *)REG(in->d);                    \
+		const t *pa = (const t *)(const void *)REG(in->a), \
+			*pb = (const t *)(const void *)REG(in->b); \
+		u32 p = PRED(in->c);                               \
+		LOOP LANES                                         \
+		{                                                  \
+			t a = pa[i], b = pb[i];                    \
+			d[i] = (p & lane_bit[i]) ? a : b;          \
+		}                                                  \
+		NEXT_F;                                            \
+	}                                                          \
+	HANDLER(M_##name)                                          \
+	{                                                          \
+		t *d = (t *)(void *)REG(in->d);                    \
+		const t *pa = (const t *)(const void *)REG(in->a), \
+			*pb = (const t *)(const void *)REG(in->b); \
+		u32 p = PRED(in->c);                               \
+		LOOP LANES                                         \
+		{                                                  \
+			t a = pa[i], b = pb[i], old = d[i];        \
+			t r = (p & lane_bit[i]) ? a : b;           \
+			d[i] = (m & lane_bit[i]) ? r : old;        \
+		}                                                  \
+		NEXT_M;                                            \
 	}
-#define SLCT(name, t) \
-	HANDLER(F_##name) \
-	{ \
-		t *d = (t *)(void *)REG(in->d); \
-		const t *pa = (const t *)(const void *)REG(in->a), *pb = (const t *)(const void *)REG(in->b); \
-		const i32 *pc = (const i32 *)(const void *)REG(in->c); \
-		LANES d[i] = pc[i] >= 0 ? pa[i] : pb[i]; \
-		NEXT_F; \
-	} \
-	HANDLER(M_##name) \
-	{ \
-		t *d = (t *)(void *)REG(in->d); \
-		const t *pa = (const t *)(const void *)REG(in->a), *pb = (const t *)(const void *)REG(in->b); \
-		const i32 *pc = (const i32 *)(const void *)REG(in->c); \
+#define SLCT(name, t)                                                         \
+	HANDLER(F_##name)                                                     \
+	{                                                                     \
+		t *d = (t *)(void *)REG(in->d);                               \
+		const t *pa = (const t *)(const void *)REG(in->a),            \
+			*pb = (const t *)(const void *)REG(in->b);            \
+		const i32 *pc = (const i32 *)(const void *)REG(in->c);        \
+		LANES d[i] = pc[i] >= 0 ? pa[i] : pb[i];                      \
+		NEXT_F;                                                       \
+	}                                                                     \
+	HANDLER(M_##name)                                                     \
+	{                                                                     \
+		t *d = (t *)(void *)REG(in->d);                               \
+		const t *pa = (const t *)(const void *)REG(in->a),            \
+			*pb = (const t *)(const void *)REG(in->b);            \
+		const i32 *pc = (const i32 *)(const void *)REG(in->c);        \
 		LANES if (m & lane_bit[i]) d[i] = pc[i] >= 0 ? pa[i] : pb[i]; \
-		NEXT_M; \
+		NEXT_M;                                                       \
 	}
-#define CARRY(name, t, compute) \
-	HANDLER(F_##name) \
-	{ \
-		t *d = (t *)(void *)REG(in->d); \
-		const t *pa = (const t *)(const void *)REG(in->a), *pb = (const t *)(const void *)REG(in->b); \
-		const t *pc UNUSED = (const t *)(const void *)REG(in->c); \
-		u32 *cc = w->cc; \
-		LOOP LANES { \
+#define CARRY(name, t, compute)                                                        \
+	HANDLER(F_##name)                                                              \
+	{                                                                              \
+		t *d = (t *)(void *)REG(in->d);                                        \
+		const t *pa = (const t *)(const void *)REG(in->a),                     \
+			*pb = (const t *)(const void *)REG(in->b);                     \
+		const t *pc UNUSED = (const t *)(const void *)REG(in->c);              \
+		u32 *cc = w->cc;                                                       \
+		LOOP LANES                                                             \
+		{                                                                      \
 			t a = pa[i], b = pb[i], c UNUSED = pc[i], r, k UNUSED = cc[i]; \
-			compute; \
-			d[i] = r; \
-			cc[i] = (u32)k; \
-		} \
-		NEXT_F; \
-	} \
-	HANDLER(M_##name) \
-	{ \
-		t *d = (t *)(void *)REG(in->d); \
-		const t *pa = (const t *)(const void *)REG(in->a), *pb = (const t *)(const void *)REG(in->b); \
-		const t *pc UNUSED = (const t *)(const void *)REG(in->c); \
-		u32 *cc = w->cc; \
-		LOOP LANES { \
+			compute;                                                       \
+			d[i] = r;                                                      \
+			cc[i] = (u32)k;                                                \
+		}                                                                      \
+		NEXT_F;                                                                \
+	}                                                                              \
+	HANDLER(M_##name)                                                              \
+	{                                                                              \
+		t *d = (t *)(void *)REG(in->d);                                        \
+		const t *pa = (const t *)(const void *)REG(in->a),                     \
+			*pb = (const t *)(const void *)REG(in->b);                     \
+		const t *pc UNUSED = (const t *)(const void *)REG(in->c);              \
+		u32 *cc = w->cc;                                                       \
+		LOOP LANES                                                             \
+		{                                                                      \
 			t a = pa[i], b = pb[i], c UNUSED = pc[i], r, k UNUSED = cc[i]; \
-			compute; \
-			d[i] = (m & lane_bit[i]) ? r : d[i]; \
-			cc[i] = (m & lane_bit[i]) ? (u32)k : cc[i]; \
-		} \
-		NEXT_M; \
+			compute;                                                       \
+			d[i] = (m & lane_bit[i]) ? r : d[i];                           \
+			cc[i] = (m & lane_bit[i]) ? (u32)k : cc[i];                    \
+		}                                                                      \
+		NEXT_M;                                                                \
 	}
 /*
- * The same operation follows itself in long chains: the carries then stay in the processor's registers, which takes one
- * variable for each vector.
+ * The same operation follows itself in long chains: the carries then stay in the processor's
+ * registers, which takes one variable for each vector.
  */
 #if VECTOR_BYTES == 64
 #define EACH_VECTOR(step) step(0) step(1)
@@ -348,55 +459,65 @@ lanes_to_mask(const u32 *t)
 #else
 #define EACH_VECTOR(step) step(0) step(1) step(2) step(3) step(4) step(5) step(6) step(7)
 #endif
-#define CHAIN_STEP(v, compute) \
-	{ \
-		enum { i = v }; \
+#define CHAIN_STEP(v, compute)                                                               \
+	{                                                                                    \
+		enum { i = v };                                                              \
 		vu a UNUSED = pa[i], b UNUSED = pb[i], c UNUSED = pc[i], r, k UNUSED = k##v; \
-		compute; \
-		d[i] = r; \
-		k##v = k; \
+		compute;                                                                     \
+		d[i] = r;                                                                    \
+		k##v = k;                                                                    \
 	}
 #if VECTOR_BYTES == 64
+/* clang-format off */
 #define CHAIN_STEPS(compute) CHAIN_STEP(0, compute) CHAIN_STEP(1, compute)
+/* clang-format on */
 #elif VECTOR_BYTES == 32
+/* clang-format off */
 #define CHAIN_STEPS(compute) CHAIN_STEP(0, compute) CHAIN_STEP(1, compute) CHAIN_STEP(2, compute) CHAIN_STEP(3, compute)
+/* clang-format on */
 #else
+/* clang-format off */
 #define CHAIN_STEPS(compute) \
 	CHAIN_STEP(0, compute) CHAIN_STEP(1, compute) CHAIN_STEP(2, compute) CHAIN_STEP(3, compute) \
 	CHAIN_STEP(4, compute) CHAIN_STEP(5, compute) CHAIN_STEP(6, compute) CHAIN_STEP(7, compute)
+/* clang-format on */
 #endif
-#define CHAIN_LOAD(v) vu k##v = cc[v];
+#define CHAIN_LOAD(v)  vu k##v = cc[v];
 #define CHAIN_STORE(v) cc[v] = k##v;
-#define CARRYV(name, changes, compute) \
-	HANDLER(F_##name) \
-	{ \
-		vu *cc = (vu *)(void *)w->cc; \
-		EACH_VECTOR(CHAIN_LOAD) \
-		do { \
-			vu *d = (vu *)(void *)REG(in->d); \
-			const vu *pa = (const vu *)(const void *)REG(in->a), *pb = (const vu *)(const void *)REG(in->b); \
+#define CARRYV(name, changes, compute)                                              \
+	HANDLER(F_##name)                                                           \
+	{                                                                           \
+		vu *cc = (vu *)(void *)w->cc;                                       \
+		EACH_VECTOR(CHAIN_LOAD)                                             \
+		do {                                                                \
+			vu *d = (vu *)(void *)REG(in->d);                           \
+			const vu *pa = (const vu *)(const void *)REG(in->a),        \
+				 *pb = (const vu *)(const void *)REG(in->b);        \
 			const vu *pc UNUSED = (const vu *)(const void *)REG(in->c); \
-			CHAIN_STEPS(compute) \
-			in++; \
-		} while ((uintptr_t)in < limit && in->op == OBD_OP_##name); \
-		if (changes) { \
-			EACH_VECTOR(CHAIN_STORE) \
-		} \
-		GO_ON(in, full_table); \
-	} \
-	HANDLER(M_##name) \
-	{ \
-		vu *d = (vu *)(void *)REG(in->d), *cc = (vu *)(void *)w->cc; \
-		const vu *pa = (const vu *)(const void *)REG(in->a), *pb = (const vu *)(const void *)REG(in->b); \
-		const vu *pc UNUSED = (const vu *)(const void *)REG(in->c), *bits = (const vu *)(const void *)lane_bit; \
-		for (unsigned i = 0; i < VECTORS; i++) { \
-			vu a UNUSED = pa[i], b UNUSED = pb[i], c UNUSED = pc[i], r, k UNUSED = cc[i], keep = (vu)((bits[i] & m) == 0); \
-			compute; \
-			d[i] = (r & ~keep) | (d[i] & keep); \
-			if (changes) \
-				cc[i] = (k & ~keep) | (cc[i] & keep); \
-		} \
-		NEXT_M; \
+			CHAIN_STEPS(compute)                                        \
+			in++;                                                       \
+		} while ((uintptr_t)in < limit && in->op == OBD_OP_##name);         \
+		if (changes) {                                                      \
+			EACH_VECTOR(CHAIN_STORE)                                    \
+		}                                                                   \
+		GO_ON(in, full_table);                                              \
+	}                                                                           \
+	HANDLER(M_##name)                                                           \
+	{                                                                           \
+		vu *d = (vu *)(void *)REG(in->d), *cc = (vu *)(void *)w->cc;        \
+		const vu *pa = (const vu *)(const void *)REG(in->a),                \
+			 *pb = (const vu *)(const void *)REG(in->b);                \
+		const vu *pc UNUSED = (const vu *)(const void *)REG(in->c),         \
+			     *bits = (const vu *)(const void *)lane_bit;            \
+		for (unsigned i = 0; i < VECTORS; i++) {                            \
+			vu a UNUSED = pa[i], b UNUSED = pb[i], c UNUSED = pc[i], r, \
+			     k UNUSED = cc[i], keep = (vu)((bits[i] & m) == 0);     \
+			compute;                                                    \
+			d[i] = (r & ~keep) | (d[i] & keep);                         \
+			if (changes)                                                \
+				cc[i] = (k & ~keep) | (cc[i] & keep);               \
+		}                                                                   \
+		NEXT_M;                                                             \
 	}
 #include "softdevice/core/ops_carry.h"
 #include "softdevice/core/ops_elt.h"
@@ -410,15 +531,20 @@ lanes_to_mask(const u32 *t)
 
 /* ---- comparisons and predicates ---- */
 
-#define COMPARE(name, t, test) \
-	HANDLER(H_##name) \
-	{ \
-		const t *pa = (const t *)(const void *)REG(in->a), *pb = (const t *)(const void *)REG(in->b); \
-		_Alignas(64) u32 v[OBD_LANES]; \
-		LOOP LANES { t a = pa[i], b = pb[i]; v[i] = (test) ? ~0u : 0; } \
-		u32 p = lanes_to_mask(v) ^ (in->e ? ~0u : 0); \
-		PRED(in->d) = (PRED(in->d) & ~m) | (p & m); \
-		NEXT_H; \
+#define COMPARE(name, t, test)                                     \
+	HANDLER(H_##name)                                          \
+	{                                                          \
+		const t *pa = (const t *)(const void *)REG(in->a), \
+			*pb = (const t *)(const void *)REG(in->b); \
+		_Alignas(64) u32 v[OBD_LANES];                     \
+		LOOP LANES                                         \
+		{                                                  \
+			t a = pa[i], b = pb[i];                    \
+			v[i] = (test) ? ~0u : 0;                   \
+		}                                                  \
+		u32 p = lanes_to_mask(v) ^ (in->e ? ~0u : 0);      \
+		PRED(in->d) = (PRED(in->d) & ~m) | (p & m);        \
+		NEXT_H;                                            \
 	}
 COMPARE(eq_32, u32, a == b)
 COMPARE(lt_u32, u32, a < b)
@@ -441,17 +567,17 @@ COMPARE(le_f64, f64, a <= b)
 COMPARE(un_f64, f64, (a != a) | (b != b))
 COMPARE(equ_f64, f64, (a == b) | (a != a) | (b != b))
 
-#define PREDICATE(name, value) \
-	HANDLER(H_##name) \
-	{ \
+#define PREDICATE(name, value)                                                   \
+	HANDLER(H_##name)                                                        \
+	{                                                                        \
 		u32 a UNUSED = PRED(in->a), b UNUSED = PRED(in->b), p = (value); \
-		PRED(in->d) = (PRED(in->d) & ~m) | (p & m); \
-		NEXT_H; \
+		PRED(in->d) = (PRED(in->d) & ~m) | (p & m);                      \
+		NEXT_H;                                                          \
 	}
 PREDICATE(pset, in->u.imm)
 PREDICATE(pmov, a)
 PREDICATE(pnot, ~a)
-PREDICATE(pand, a & b)
+PREDICATE(pand, a &b)
 PREDICATE(por, a | b)
 PREDICATE(pxor, a ^ b)
 
@@ -460,18 +586,33 @@ HANDLER(H_testp)
 {
 	u32 p = 0;
 
-	LANES {
-		f64 x = in->e & 8 ? ((f64 *)(void *)REG(in->a))[i] : (f64)((f32 *)(void *)REG(in->a))[i];
+	LANES
+	{
+		f64 x = in->e & 8 ? ((f64 *)(void *)REG(in->a))[i]
+				  : (f64)((f32 *)(void *)REG(in->a))[i];
 		f64 mag = x < 0 ? -x : x, least = in->e & 8 ? 0x1p-1022 : 0x1p-126;
 		bool r;
 
 		switch (in->e & 7) {
-		case 0: r = mag < INFINITY; break;
-		case 1: r = mag == INFINITY; break;
-		case 2: r = x == x; break;
-		case 3: r = x != x; break;
-		case 4: r = (mag >= least && mag < INFINITY) || mag == 0; break; /* zeros count as normal */
-		default: r = mag > 0 && mag < least; break;
+		case 0:
+			r = mag < INFINITY;
+			break;
+		case 1:
+			r = mag == INFINITY;
+			break;
+		case 2:
+			r = x == x;
+			break;
+		case 3:
+			r = x != x;
+			break;
+		/* zeros count as normal */
+		case 4:
+			r = (mag >= least && mag < INFINITY) || mag == 0;
+			break;
+		default:
+			r = mag > 0 && mag < least;
+			break;
 		}
 		p |= r ? lane_bit[i] : 0;
 	}
@@ -493,14 +634,14 @@ HANDLER(H_guard);
 HANDLER(H_round);
 
 static const obd_handler full_table[OBD_OP_COUNT] = {
-#define ELT1(name, td, ta, value) F_##name,
-#define ELT2(name, td, ta, tb, value) F_##name,
-#define ELT3(name, td, ta, tb, tc, value) F_##name,
+#define ELT1(name, td, ta, value)             F_##name,
+#define ELT2(name, td, ta, tb, value)         F_##name,
+#define ELT3(name, td, ta, tb, tc, value)     F_##name,
 #define ELT4(name, td, ta, tb, tc, te, value) F_##name,
-#define SEL(name, t) F_##name,
-#define CARRY(name, t, compute) F_##name,
-#define CARRYV(name, changes, compute) F_##name,
-#define OPX(name) H_##name,
+#define SEL(name, t)                          F_##name,
+#define CARRY(name, t, compute)               F_##name,
+#define CARRYV(name, changes, compute)        F_##name,
+#define OPX(name)                             H_##name,
 #include "softdevice/core/ops_elt.h"
 #include "softdevice/core/ops_carry.h"
 #include "softdevice/core/ops_other.h"
@@ -515,14 +656,14 @@ static const obd_handler full_table[OBD_OP_COUNT] = {
 };
 
 static const obd_handler mask_table[OBD_OP_COUNT] = {
-#define ELT1(name, td, ta, value) M_##name,
-#define ELT2(name, td, ta, tb, value) M_##name,
-#define ELT3(name, td, ta, tb, tc, value) M_##name,
+#define ELT1(name, td, ta, value)             M_##name,
+#define ELT2(name, td, ta, tb, value)         M_##name,
+#define ELT3(name, td, ta, tb, tc, value)     M_##name,
 #define ELT4(name, td, ta, tb, tc, te, value) M_##name,
-#define SEL(name, t) M_##name,
-#define CARRY(name, t, compute) M_##name,
-#define CARRYV(name, changes, compute) M_##name,
-#define OPX(name) H_##name,
+#define SEL(name, t)                          M_##name,
+#define CARRY(name, t, compute)               M_##name,
+#define CARRYV(name, changes, compute)        M_##name,
+#define OPX(name)                             H_##name,
 #include "softdevice/core/ops_elt.h"
 #include "softdevice/core/ops_carry.h"
 #include "softdevice/core/ops_other.h"
@@ -556,9 +697,14 @@ HANDLER(H_round)
 	unsigned old = _mm_getcsr();
 
 	w->from++;
-	_mm_setcsr((old & ~0x6000u) | (in->e == OBD_RM ? 0x2000u : in->e == OBD_RP ? 0x4000u : in->e == OBD_RZ ? 0x6000u : 0));
+	_mm_setcsr((old & ~0x6000u) |
+		(in->e == OBD_RM                  ? 0x2000u
+				: in->e == OBD_RP ? 0x4000u
+				: in->e == OBD_RZ ? 0x6000u
+						  : 0));
 	__asm__ volatile("" ::: "memory");
-	const struct obd_insn *next = (WHOLE(m) ? full_table : mask_table)[in[1].op](in + 1, regs, m, w, 0);
+	const struct obd_insn *next =
+		(WHOLE(m) ? full_table : mask_table)[in[1].op](in + 1, regs, m, w, 0);
 	__asm__ volatile("" ::: "memory");
 	_mm_setcsr(old);
 	return next;
@@ -567,8 +713,7 @@ HANDLER(H_round)
 #endif
 }
 
-static void
-run(struct obd_warp *w)
+static void run(struct obd_warp *w)
 {
 	const struct obd_insn *in = w->cur->pc;
 	char *regs = w->cur->frame->regs;
@@ -590,4 +735,4 @@ run(struct obd_warp *w)
 	OUTSIDE();
 }
 
-const struct obd_isa CAT(obd_isa_, OBD_ISA) = {.name = OBD_ISA_NAME, .run = run};
+const struct obd_isa CAT(obd_isa_, OBD_ISA) = { .name = OBD_ISA_NAME, .run = run };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Control flow and what lanes do together: part of interp.c. Anything but the common case is warp.c's.
+ * Control flow and what lanes do together: part of interp.c. Anything but the common case is
+ * warp.c's.
  */
 
 HANDLER(H_nop)
@@ -10,29 +11,29 @@ HANDLER(H_nop)
 }
 
 /* A backward branch uses up the turn, so that spinning code lets others go on. */
-#define GO(target) \
-	do { \
-		const struct obd_insn *to_ = (target); \
-		COUNT(); \
-		if (to_ <= in && UNLIKELY(--w->budget < 0)) { \
-			w->cur->pc = to_; \
-			w->yield = true; \
-			return OBD_LEAVE; \
-		} \
-		w->from = to_; \
+#define GO(target)                                                  \
+	do {                                                        \
+		const struct obd_insn *to_ = (target);              \
+		COUNT();                                            \
+		if (to_ <= in && UNLIKELY(--w->budget < 0)) {       \
+			w->cur->pc = to_;                           \
+			w->yield = true;                            \
+			return OBD_LEAVE;                           \
+		}                                                   \
+		w->from = to_;                                      \
 		GO_ON(to_, m == w->live ? full_table : mask_table); \
 	} while (0)
 
 /* What warp.c decides: it goes on behind `in`, or leaves with the path's pc set. */
-#define DECIDED(call) \
-	do { \
-		OUTSIDE(); \
+#define DECIDED(call)                                \
+	do {                                         \
+		OUTSIDE();                           \
 		const struct obd_insn *to_ = (call); \
-		if (to_ == OBD_LEAVE) { \
-			COUNT(); \
-			return to_; \
-		} \
-		NEXT_H; \
+		if (to_ == OBD_LEAVE) {              \
+			COUNT();                     \
+			return to_;                  \
+		}                                    \
+		NEXT_H;                              \
 	} while (0)
 
 HANDLER(H_bra)
@@ -58,7 +59,8 @@ HANDLER(H_brx)
 
 HANDLER(H_call)
 {
-	DECIDED(obd_warp_call(w, in, regs, m, w->cta->launch->program->funcs[((u32)in->d << 16) | in->a]));
+	DECIDED(obd_warp_call(
+		w, in, regs, m, w->cta->launch->program->funcs[((u32)in->d << 16) | in->a]));
 }
 
 HANDLER(H_call_ind)
@@ -78,7 +80,8 @@ HANDLER(H_exit)
 
 HANDLER(H_trap)
 {
-	obd_fault_raise(w, in, m, CUDA_ERROR_LAUNCH_FAILED, in->e ? "a breakpoint was reached" : "a trap instruction was reached");
+	obd_fault_raise(w, in, m, CUDA_ERROR_LAUNCH_FAILED,
+		in->e ? "a breakpoint was reached" : "a trap instruction was reached");
 }
 
 HANDLER(H_nanosleep)
@@ -114,14 +117,18 @@ HANDLER(H_mma)
 	NEXT_H;
 }
 
-/* a: address of a row, e: matrices | 8 transposed | 16 store; the lanes that give no row are not checked */
+/*
+ * a: address of a row, e: matrices | 8 transposed | 16 store; the lanes that give no row are not
+ * checked
+ */
 HANDLER(H_ldmatrix)
 {
 	u32 n = in->e & 7, rows = n == 4 ? ~0u : (1u << (8 * n)) - 1;
 	struct obd_insn access = *in;
 
 	access.u.imm = (u32)(i32)(int16_t)in->d;
-	flat_or_shared(&access, regs, m & rows, w, 16, in->c ? OBD_SP_SHARED : OBD_SP_FLAT, in->e & 16, 15);
+	flat_or_shared(&access, regs, m & rows, w, 16, in->c ? OBD_SP_SHARED : OBD_SP_FLAT,
+		in->e & 16, 15);
 	w->mem_in = in;
 	OUTSIDE();
 	obd_ldmatrix(w, in, regs, m);
@@ -131,7 +138,8 @@ HANDLER(H_ldmatrix)
 HANDLER(H_mbarrier)
 {
 	if ((in->e & 15) != OBD_MBAR_PENDING)
-		flat_or_shared(in, regs, m, w, 8, in->e & 16 ? OBD_SP_SHARED : OBD_SP_FLAT, true, 7);
+		flat_or_shared(
+			in, regs, m, w, 8, in->e & 16 ? OBD_SP_SHARED : OBD_SP_FLAT, true, 7);
 	if ((in->e & 15) == OBD_MBAR_TEST || (in->e & 15) == OBD_MBAR_TEST_PARITY) {
 		w->budget -= SPIN_COST;
 		w->spinning++;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Loads, stores and addresses: part of interp.c. Every address is checked against the device's window before it is
- * used; what lies inside the window but is not mapped is caught as a signal.
+ * Loads, stores and addresses: part of interp.c. Every address is checked against the device's
+ * window before it is used; what lies inside the window but is not mapped is caught as a signal.
  */
 
 /* Any active lane outside [base, base + last] or not aligned to al + 1? Both are below 2^63. */
-static inline bool
-any_bad(const u64 *ad, u32 m, u64 base, u64 last, u64 al)
+static inline bool any_bad(const u64 *ad, u32 m, u64 base, u64 last, u64 al)
 {
 	u64 bad = 0;
 
-	LOOP LANES {
+	LOOP LANES
+	{
 		u64 t = ad[i] - base;
 		u64 v = ((t | (last - t)) >> 63) | (ad[i] & al);
 
@@ -21,8 +21,7 @@ any_bad(const u64 *ad, u32 m, u64 base, u64 last, u64 al)
 }
 
 /* Lane i accesses ad[0] + i * step? */
-static inline bool
-in_row(const u64 *ad, u64 step)
+static inline bool in_row(const u64 *ad, u64 step)
 {
 	u64 first = ad[0], x = 0;
 
@@ -31,88 +30,91 @@ in_row(const u64 *ad, u64 step)
 }
 
 /* Fills w->addr; the address kinds differ only in this. */
-#define ADDRESS_g \
+#define ADDRESS_g                                              \
 	const u64 *pa = (const u64 *)(const void *)REG(in->a); \
-	u64 off = (u64)(i64)(i32)in->u.imm; \
+	u64 off = (u64)(i64)(i32)in->u.imm;                    \
 	LOOP LANES ad[i] = pa[i] + off;
-#define ADDRESS_s \
+#define ADDRESS_s                                              \
 	const u32 *pa = (const u32 *)(const void *)REG(in->a); \
-	u32 off = in->u.imm; \
-	u64 sb = w->shared_base; \
+	u32 off = in->u.imm;                                   \
+	u64 sb = w->shared_base;                               \
 	LOOP LANES ad[i] = sb + (u32)(pa[i] + off);
-#define ADDRESS_l \
-	const u64 *pa = (const u64 *)(const void *)REG(in->a); \
+#define ADDRESS_l                                                          \
+	const u64 *pa = (const u64 *)(const void *)REG(in->a);             \
 	u64 off = (u64)(i64)(i32)in->u.imm, far = 0, end = w->stack_bytes; \
-	LOOP LANES { u64 o = pa[i] + off; ad[i] = w->lbase[i] + o; far |= (m & lane_bit[i]) ? (end - 1 - o) | o : 0; } \
-	if (UNLIKELY(far >> 63)) \
+	LOOP LANES                                                         \
+	{                                                                  \
+		u64 o = pa[i] + off;                                       \
+		ad[i] = w->lbase[i] + o;                                   \
+		far |= (m & lane_bit[i]) ? (end - 1 - o) | o : 0;          \
+	}                                                                  \
+	if (UNLIKELY(far >> 63))                                           \
 		obd_fault_access(w, in, m, 0, false, 0);
 #define BASE_g w->window_base
 #define SIZE_g w->window_size
 #define BASE_s w->shared_base
-#define SIZE_s (u64)w->shared_bytes
+#define SIZE_s (u64) w->shared_bytes
 #define BASE_l w->window_base
 #define SIZE_l w->window_size
 
-#define LOAD(name, kind, cell, lane) \
-	HANDLER(H_##name##_##kind) \
-	{ \
-		u64 *ad = w->addr; \
-		ADDRESS_##kind \
-		lane *d = (lane *)(void *)REG(in->d); \
-		w->mem_in = in; \
-		w->mem_mask = m; \
+#define LOAD(name, kind, cell, lane)                                                          \
+	HANDLER(H_##name##_##kind)                                                            \
+	{                                                                                     \
+		u64 *ad = w->addr;                                                            \
+		ADDRESS_##kind lane *d = (lane *)(void *)REG(in->d);                          \
+		w->mem_in = in;                                                               \
+		w->mem_mask = m;                                                              \
 		if (UNLIKELY(any_bad(ad, m, BASE_##kind, SIZE_##kind - sizeof(cell), in->e))) \
-			obd_fault_access(w, in, m, sizeof(cell), false, in->e); \
-		if (UNLIKELY(w->memcheck)) \
-			obd_fault_memcheck(w, in, m, sizeof(cell), false); \
-		if (m == OBD_FULL_MASK) { \
-			if (in_row(ad, sizeof(cell))) { \
-				const cell *src = (const cell *)(uintptr_t)ad[0]; \
-				LOOP LANES d[i] = src[i]; \
-			} else { \
-				LANES d[i] = *(const cell *)(uintptr_t)ad[i]; \
-			} \
-		} else { \
-			for (u32 rest = m; rest; rest &= rest - 1) { \
-				unsigned i = (unsigned)__builtin_ctz(rest); \
-				d[i] = *(const cell *)(uintptr_t)ad[i]; \
-			} \
-		} \
-		NEXT_H; \
+			obd_fault_access(w, in, m, sizeof(cell), false, in->e);               \
+		if (UNLIKELY(w->memcheck))                                                    \
+			obd_fault_memcheck(w, in, m, sizeof(cell), false);                    \
+		if (m == OBD_FULL_MASK) {                                                     \
+			if (in_row(ad, sizeof(cell))) {                                       \
+				const cell *src = (const cell *)(uintptr_t)ad[0];             \
+				LOOP LANES d[i] = src[i];                                     \
+			} else {                                                              \
+				LANES d[i] = *(const cell *)(uintptr_t)ad[i];                 \
+			}                                                                     \
+		} else {                                                                      \
+			for (u32 rest = m; rest; rest &= rest - 1) {                          \
+				unsigned i = (unsigned)__builtin_ctz(rest);                   \
+				d[i] = *(const cell *)(uintptr_t)ad[i];                       \
+			}                                                                     \
+		}                                                                             \
+		NEXT_H;                                                                       \
 	}
-#define STORE(name, kind, cell, lane) \
-	HANDLER(H_##name##_##kind) \
-	{ \
-		u64 *ad = w->addr; \
-		ADDRESS_##kind \
-		const lane *v = (const lane *)(const void *)REG(in->b); \
-		w->mem_in = in; \
-		w->mem_mask = m; \
+#define STORE(name, kind, cell, lane)                                                         \
+	HANDLER(H_##name##_##kind)                                                            \
+	{                                                                                     \
+		u64 *ad = w->addr;                                                            \
+		ADDRESS_##kind const lane *v = (const lane *)(const void *)REG(in->b);        \
+		w->mem_in = in;                                                               \
+		w->mem_mask = m;                                                              \
 		if (UNLIKELY(any_bad(ad, m, BASE_##kind, SIZE_##kind - sizeof(cell), in->e))) \
-			obd_fault_access(w, in, m, sizeof(cell), true, in->e); \
-		if (UNLIKELY(w->memcheck)) \
-			obd_fault_memcheck(w, in, m, sizeof(cell), true); \
-		if (m == OBD_FULL_MASK) { \
-			if (in_row(ad, sizeof(cell))) { \
-				cell *dst = (cell *)(uintptr_t)ad[0]; \
-				LOOP LANES dst[i] = (cell)v[i]; \
-			} else { \
-				LANES *(cell *)(uintptr_t)ad[i] = (cell)v[i]; \
-			} \
-		} else { \
-			for (u32 rest = m; rest; rest &= rest - 1) { \
-				unsigned i = (unsigned)__builtin_ctz(rest); \
-				*(cell *)(uintptr_t)ad[i] = (cell)v[i]; \
-			} \
-		} \
-		NEXT_H; \
+			obd_fault_access(w, in, m, sizeof(cell), true, in->e);                \
+		if (UNLIKELY(w->memcheck))                                                    \
+			obd_fault_memcheck(w, in, m, sizeof(cell), true);                     \
+		if (m == OBD_FULL_MASK) {                                                     \
+			if (in_row(ad, sizeof(cell))) {                                       \
+				cell *dst = (cell *)(uintptr_t)ad[0];                         \
+				LOOP LANES dst[i] = (cell)v[i];                               \
+			} else {                                                              \
+				LANES *(cell *)(uintptr_t)ad[i] = (cell)v[i];                 \
+			}                                                                     \
+		} else {                                                                      \
+			for (u32 rest = m; rest; rest &= rest - 1) {                          \
+				unsigned i = (unsigned)__builtin_ctz(rest);                   \
+				*(cell *)(uintptr_t)ad[i] = (cell)v[i];                       \
+			}                                                                     \
+		}                                                                             \
+		NEXT_H;                                                                       \
 	}
-#define ACCESS(kind) \
-	LOAD(ld8, kind, u8, u32) \
-	LOAD(ld16, kind, u16, u32) \
-	LOAD(ld32, kind, u32, u32) \
-	LOAD(ld64, kind, u64, u64) \
-	STORE(st8, kind, u8, u32) \
+#define ACCESS(kind)                \
+	LOAD(ld8, kind, u8, u32)    \
+	LOAD(ld16, kind, u16, u32)  \
+	LOAD(ld32, kind, u32, u32)  \
+	LOAD(ld64, kind, u64, u64)  \
+	STORE(st8, kind, u8, u32)   \
 	STORE(st16, kind, u16, u32) \
 	STORE(st32, kind, u32, u32) \
 	STORE(st64, kind, u64, u64)
@@ -121,20 +123,18 @@ ACCESS(s)
 ACCESS(l)
 
 /* Volatile and ordered accesses and atomics: flat addresses unless told otherwise; b: value. */
-static inline void
-flat_or_shared(const struct obd_insn *in, char *regs, u32 m, struct obd_warp *w, u32 size, u32 space, bool write, u32 al)
+static inline void flat_or_shared(const struct obd_insn *in, char *regs, u32 m, struct obd_warp *w,
+	u32 size, u32 space, bool write, u32 al)
 {
 	u64 *ad = w->addr;
 
 	w->mem_in = in;
 	w->mem_mask = m;
 	if (space == OBD_SP_SHARED) {
-		ADDRESS_s
-		if (any_bad(ad, m, w->shared_base, (u64)w->shared_bytes - size, al))
+		ADDRESS_s if (any_bad(ad, m, w->shared_base, (u64)w->shared_bytes - size, al))
 			obd_fault_access(w, in, m, size, write, al);
 	} else {
-		ADDRESS_g
-		if (any_bad(ad, m, w->window_base, w->window_size - size, al))
+		ADDRESS_g if (any_bad(ad, m, w->window_base, w->window_size - size, al))
 			obd_fault_access(w, in, m, size, write, al);
 	}
 	if (UNLIKELY(w->memcheck))
@@ -146,7 +146,8 @@ flat_or_shared(const struct obd_insn *in, char *regs, u32 m, struct obd_warp *w,
 /* c: log2 of the size, +8: shared */
 HANDLER(H_ld_strong)
 {
-	flat_or_shared(in, regs, m, w, 1u << (in->c & 7), in->c & 8 ? OBD_SP_SHARED : OBD_SP_FLAT, false, in->e);
+	flat_or_shared(in, regs, m, w, 1u << (in->c & 7), in->c & 8 ? OBD_SP_SHARED : OBD_SP_FLAT,
+		false, in->e);
 	w->budget -= SPIN_COST; /* a loop of these waits for somebody */
 	w->spinning++;
 	OUTSIDE();
@@ -156,20 +157,30 @@ HANDLER(H_ld_strong)
 
 HANDLER(H_st_strong)
 {
-	flat_or_shared(in, regs, m, w, 1u << (in->c & 7), in->c & 8 ? OBD_SP_SHARED : OBD_SP_FLAT, true, in->e);
+	flat_or_shared(in, regs, m, w, 1u << (in->c & 7), in->c & 8 ? OBD_SP_SHARED : OBD_SP_FLAT,
+		true, in->e);
 	OUTSIDE();
 	obd_store_strong(w, in, regs, m);
 	NEXT_H;
 }
 
-static inline u32
-atom_size(u32 type)
+static inline u32 atom_size(u32 type)
 {
 	switch (type) {
-	case OBD_T_U16: case OBD_T_B16: case OBD_T_F16: case OBD_T_BF16: return 2;
-	case OBD_T_U64: case OBD_T_S64: case OBD_T_B64: case OBD_T_F64: return 8;
-	case OBD_T_B128: return 16;
-	default: return 4;
+	case OBD_T_U16:
+	case OBD_T_B16:
+	case OBD_T_F16:
+	case OBD_T_BF16:
+		return 2;
+	case OBD_T_U64:
+	case OBD_T_S64:
+	case OBD_T_B64:
+	case OBD_T_F64:
+		return 8;
+	case OBD_T_B128:
+		return 16;
+	default:
+		return 4;
 	}
 }
 
@@ -195,8 +206,7 @@ HANDLER(H_fence)
 
 /* ---- the same value in every lane ---- */
 
-static inline void
-spread32(char *reg, u32 v, u32 m, u32 live)
+static inline void spread32(char *reg, u32 v, u32 m, u32 live)
 {
 	u32 *d = (u32 *)(void *)reg;
 
@@ -206,8 +216,7 @@ spread32(char *reg, u32 v, u32 m, u32 live)
 		LOOP LANES d[i] = (m & lane_bit[i]) ? v : d[i];
 }
 
-static inline void
-spread64(char *reg, u64 v, u32 m, u32 live)
+static inline void spread64(char *reg, u64 v, u32 m, u32 live)
 {
 	u64 *d = (u64 *)(void *)reg;
 
@@ -242,9 +251,11 @@ HANDLER(H_param_addr)
 	NEXT_H;
 }
 
-/* ~0, which is outside of shared memory, in a function that the kernel can only reach through a forged address. */
-static inline u32
-shared_offset(const struct obd_entry *e, u64 var)
+/*
+ * ~0, which is outside of shared memory, in a function that the kernel can only reach through a
+ * forged address.
+ */
+static inline u32 shared_offset(const struct obd_entry *e, u64 var)
 {
 	u32 low = 0, high = e->n_shared;
 
@@ -293,15 +304,19 @@ HANDLER(H_sreg64)
 	NEXT_H;
 }
 
-#define CONVERT_ADDRESS(name, value) \
-	HANDLER(H_##name) \
-	{ \
-		u64 *d = (u64 *)(void *)REG(in->d); \
+#define CONVERT_ADDRESS(name, value)                                   \
+	HANDLER(H_##name)                                              \
+	{                                                              \
+		u64 *d = (u64 *)(void *)REG(in->d);                    \
 		const u64 *pa = (const u64 *)(const void *)REG(in->a); \
-		const u64 *lb UNUSED = w->lbase; \
-		u64 sb UNUSED = w->shared_base; \
-		LOOP LANES { u64 a = pa[i]; d[i] = (m & lane_bit[i]) ? (value) : d[i]; } \
-		NEXT_H; \
+		const u64 *lb UNUSED = w->lbase;                       \
+		u64 sb UNUSED = w->shared_base;                        \
+		LOOP LANES                                             \
+		{                                                      \
+			u64 a = pa[i];                                 \
+			d[i] = (m & lane_bit[i]) ? (value) : d[i];     \
+		}                                                      \
+		NEXT_H;                                                \
 	}
 CONVERT_ADDRESS(cvta_shared, sb + (u32)a)
 CONVERT_ADDRESS(cvta_local, lb[i] + a)
@@ -315,7 +330,8 @@ HANDLER(H_isspacep)
 	u32 p = 0;
 	const struct obd_launch *l = w->cta->launch;
 
-	LANES {
+	LANES
+	{
 		u64 a = pa[i];
 		bool shared = a - w->shared_base < w->shared_bytes;
 		bool local = a - (u64)(uintptr_t)w->cta->local < w->cta->local_size;
@@ -323,10 +339,17 @@ HANDLER(H_isspacep)
 		bool cnst = false;
 
 		for (u32 g = 0; g < l->program->n_globals; g++)
-			if (l->program->globals[g].is_const && a - (u64)(uintptr_t)l->program->globals[g].addr < l->program->globals[g].size)
+			if (l->program->globals[g].is_const &&
+				a - (u64)(uintptr_t)l->program->globals[g].addr <
+					l->program->globals[g].size)
 				cnst = true;
-		bool global = !shared && !local && !param && !cnst && a - w->window_base < w->window_size;
-		bool r = in->e == 0 ? global : in->e == 1 ? shared : in->e == 2 ? local : in->e == 3 ? cnst : param;
+		bool global =
+			!shared && !local && !param && !cnst && a - w->window_base < w->window_size;
+		bool r = in->e == 0  ? global
+			: in->e == 1 ? shared
+			: in->e == 2 ? local
+			: in->e == 3 ? cnst
+				     : param;
 
 		p |= r ? lane_bit[i] : 0;
 	}
@@ -346,9 +369,11 @@ HANDLER(H_stack_restore)
 {
 	const u64 *pa = (const u64 *)(const void *)REG(in->a);
 
-	LANES if (m & lane_bit[i]) {
+	LANES if (m & lane_bit[i])
+	{
 		if (pa[i] > w->sp[i])
-			obd_fault_raise(w, in, lane_bit[i], CUDA_ERROR_HARDWARE_STACK_ERROR, "stackrestore to a place above the stack");
+			obd_fault_raise(w, in, lane_bit[i], CUDA_ERROR_HARDWARE_STACK_ERROR,
+				"stackrestore to a place above the stack");
 		w->sp[i] = (u32)pa[i];
 	}
 	NEXT_H;
@@ -361,11 +386,13 @@ HANDLER(H_alloca)
 	u64 *d = (u64 *)(void *)REG(in->d);
 	u64 al = in->u.imm;
 
-	LANES if (m & lane_bit[i]) {
+	LANES if (m & lane_bit[i])
+	{
 		u64 at = (w->sp[i] + al - 1) & ~(al - 1), size = pa[i];
 
 		if (size > w->stack_bytes || at + size > w->stack_bytes)
-			obd_fault_raise(w, in, lane_bit[i], CUDA_ERROR_HARDWARE_STACK_ERROR, "alloca: the thread's stack is full");
+			obd_fault_raise(w, in, lane_bit[i], CUDA_ERROR_HARDWARE_STACK_ERROR,
+				"alloca: the thread's stack is full");
 		w->sp[i] = (u32)((at + size + 15) & ~15ull);
 		if (w->sp[i] > w->stack_bytes)
 			w->sp[i] = w->stack_bytes;
@@ -374,7 +401,10 @@ HANDLER(H_alloca)
 	NEXT_H;
 }
 
-/* Both addresses are slots: d destination (32-bit shared), a source (flat); b bytes to read in each lane; imm bytes. */
+/*
+ * Both addresses are slots: d destination (32-bit shared), a source (flat); b bytes to read in each
+ * lane; imm bytes.
+ */
 HANDLER(H_copy_async)
 {
 	struct obd_insn dst = *in;
@@ -398,7 +428,8 @@ HANDLER(H_copy_async)
 	dst.a = in->d;
 	flat_or_shared(&dst, regs, m, w, n, OBD_SP_SHARED, true, n - 1);
 	w->mem_in = in;
-	LANES if (m & lane_bit[i]) {
+	LANES if (m & lane_bit[i])
+	{
 		u32 t = take[i] < n ? take[i] : n;
 
 		memcpy((void *)(uintptr_t)w->addr[i], (const void *)(uintptr_t)from[i], t);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Which compiled instruction set runs: the best the processor has, or a lower one by OUTBOARD_SOFT_ISA; OUTBOARD_OPT=-simd: the lowest. */
+/*
+ * Which compiled instruction set runs: the best the processor has, or a lower one by
+ * OUTBOARD_SOFT_ISA; OUTBOARD_OPT=-simd: the lowest.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,21 +19,21 @@
 const struct obd_isa *obd_isa_current = &FIRST;
 bool obd_fullmask = true;
 
-__attribute__((constructor)) static void
-choose(void)
+__attribute__((constructor)) static void choose(void)
 {
-	const struct obd_isa *have[3] = {&FIRST};
+	const struct obd_isa *have[3] = { &FIRST };
 	size_t n = 1;
 	const char *want = getenv("OUTBOARD_SOFT_ISA");
 
 #if defined(OBD_HAVE_AVX2)
 	__builtin_cpu_init();
-	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+		__builtin_cpu_supports("bmi2"))
 		have[n++] = &obd_isa_avx2;
 #endif
 #if defined(OBD_HAVE_AVX512)
-	if (n == 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-	    __builtin_cpu_supports("avx512vl"))
+	if (n == 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+		__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
 		have[n++] = &obd_isa_avx512;
 #endif
 	obd_fullmask = ob_opt_on(OB_OPT_FULLMASK);
@@ -40,8 +43,7 @@ choose(void)
 			obd_isa_current = have[i];
 }
 
-const char *
-obd_core_isa(void)
+const char *obd_core_isa(void)
 {
 	return obd_isa_current->name;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * One lane's arithmetic: what PTX defines differently from C. Pure functions, inlined into each instruction set's
- * handlers. Division by zero is unspecified in PTX; the values here are what NVIDIA's code sequences give.
+ * One lane's arithmetic: what PTX defines differently from C. Pure functions, inlined into each
+ * instruction set's handlers. Division by zero is unspecified in PTX; the values here are what
+ * NVIDIA's code sequences give.
  */
 #ifndef OBD_CORE_LANE_H
 #define OBD_CORE_LANE_H
@@ -27,65 +28,56 @@ typedef double f64;
 __extension__ typedef unsigned __int128 obd_u128;
 __extension__ typedef __int128 obd_i128;
 
-static inline i64
-obd_sext24(u32 a)
+static inline i64 obd_sext24(u32 a)
 {
 	return (i32)(a << 8) >> 8;
 }
 
-static inline u32
-obd_div_s32(i32 a, i32 b)
+static inline u32 obd_div_s32(i32 a, i32 b)
 {
 	if (b == 0)
 		return ~0u;
 	return b == -1 ? 0u - (u32)a : (u32)(a / b);
 }
 
-static inline u32
-obd_rem_s32(i32 a, i32 b)
+static inline u32 obd_rem_s32(i32 a, i32 b)
 {
 	if (b == 0)
 		return (u32)a;
 	return b == -1 ? 0 : (u32)(a % b);
 }
 
-static inline u64
-obd_div_s64(i64 a, i64 b)
+static inline u64 obd_div_s64(i64 a, i64 b)
 {
 	if (b == 0)
 		return ~0ull;
 	return b == -1 ? 0ull - (u64)a : (u64)(a / b);
 }
 
-static inline u64
-obd_rem_s64(i64 a, i64 b)
+static inline u64 obd_rem_s64(i64 a, i64 b)
 {
 	if (b == 0)
 		return (u64)a;
 	return b == -1 ? 0 : (u64)(a % b);
 }
 
-static inline u64
-obd_mulhi_u64(u64 a, u64 b)
+static inline u64 obd_mulhi_u64(u64 a, u64 b)
 {
 	return (u64)(((obd_u128)a * b) >> 64);
 }
 
-static inline u64
-obd_mulhi_s64(u64 a, u64 b)
+static inline u64 obd_mulhi_s64(u64 a, u64 b)
 {
 	return (u64)(((obd_i128)(i64)a * (i64)b) >> 64);
 }
 
-static inline i32
-obd_clamp_s32(i64 v)
+static inline i32 obd_clamp_s32(i64 v)
 {
 	return (i32)(v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : v);
 }
 
 /* Position and length count by their low 8 bits. */
-static inline u32
-obd_bfe_u32(u32 a, u32 pos, u32 len)
+static inline u32 obd_bfe_u32(u32 a, u32 pos, u32 len)
 {
 	pos &= 0xff;
 	len &= 0xff;
@@ -94,8 +86,7 @@ obd_bfe_u32(u32 a, u32 pos, u32 len)
 	return len < 32 ? v & ((1u << len) - 1) : v;
 }
 
-static inline u32
-obd_bfe_s32(u32 a, u32 pos, u32 len)
+static inline u32 obd_bfe_s32(u32 a, u32 pos, u32 len)
 {
 	pos &= 0xff;
 	len &= 0xff;
@@ -111,8 +102,7 @@ obd_bfe_s32(u32 a, u32 pos, u32 len)
 	return (v & keep) | (sign ? ~keep : 0);
 }
 
-static inline u64
-obd_bfe_u64(u64 a, u32 pos, u32 len)
+static inline u64 obd_bfe_u64(u64 a, u32 pos, u32 len)
 {
 	pos &= 0xff;
 	len &= 0xff;
@@ -121,8 +111,7 @@ obd_bfe_u64(u64 a, u32 pos, u32 len)
 	return len < 64 ? v & ((1ull << len) - 1) : v;
 }
 
-static inline u64
-obd_bfe_s64(u64 a, u32 pos, u32 len)
+static inline u64 obd_bfe_s64(u64 a, u32 pos, u32 len)
 {
 	pos &= 0xff;
 	len &= 0xff;
@@ -137,8 +126,7 @@ obd_bfe_s64(u64 a, u32 pos, u32 len)
 	return (v & keep) | (sign ? ~keep : 0);
 }
 
-static inline u64
-obd_bfi(u64 a, u64 b, u32 pos, u32 len, u32 bits)
+static inline u64 obd_bfi(u64 a, u64 b, u32 pos, u32 len, u32 bits)
 {
 	pos &= 0xff;
 	len &= 0xff;
@@ -150,8 +138,7 @@ obd_bfi(u64 a, u64 b, u32 pos, u32 len, u32 bits)
 	return (b & ~keep) | ((a << pos) & keep);
 }
 
-static inline u32
-obd_bmsk(u32 a, u32 b, bool wrap)
+static inline u32 obd_bmsk(u32 a, u32 b, bool wrap)
 {
 	u32 pos = wrap ? a & 31 : (a < 32 ? a : 32), len = wrap ? b & 31 : (b < 32 ? b : 32);
 	u64 keep = ((1ull << len) - 1) << pos;
@@ -159,8 +146,7 @@ obd_bmsk(u32 a, u32 b, bool wrap)
 	return (u32)keep;
 }
 
-static inline u32
-obd_brev32(u32 a)
+static inline u32 obd_brev32(u32 a)
 {
 	a = ((a >> 1) & 0x55555555) | ((a & 0x55555555) << 1);
 	a = ((a >> 2) & 0x33333333) | ((a & 0x33333333) << 2);
@@ -169,14 +155,12 @@ obd_brev32(u32 a)
 	return (a >> 16) | (a << 16);
 }
 
-static inline u64
-obd_brev64(u64 a)
+static inline u64 obd_brev64(u64 a)
 {
 	return ((u64)obd_brev32((u32)a) << 32) | obd_brev32((u32)(a >> 32));
 }
 
-static inline u32
-obd_popc32(u32 a)
+static inline u32 obd_popc32(u32 a)
 {
 	a = a - ((a >> 1) & 0x55555555);
 	a = (a & 0x33333333) + ((a >> 2) & 0x33333333);
@@ -184,27 +168,26 @@ obd_popc32(u32 a)
 	return (a * 0x01010101u) >> 24;
 }
 
-static inline u32
-obd_bfind_u32(u32 a)
+static inline u32 obd_bfind_u32(u32 a)
 {
 	return a ? 31u - (u32)__builtin_clz(a) : ~0u;
 }
 
-static inline u32
-obd_bfind_u64(u64 a)
+static inline u32 obd_bfind_u64(u64 a)
 {
 	return a ? 63u - (u32)__builtin_clzll(a) : ~0u;
 }
 
-static inline u32
-obd_shamt(u32 bit, u32 top)
+static inline u32 obd_shamt(u32 bit, u32 top)
 {
 	return bit == ~0u ? ~0u : top - bit;
 }
 
-/* Position of the n-th set bit from base: n > 0 upward (base included), n < 0 downward, n == 0: base itself if set. */
-static inline u32
-obd_fns(u32 mask, u32 base, i32 n)
+/*
+ * Position of the n-th set bit from base: n > 0 upward (base included), n < 0 downward, n == 0:
+ * base itself if set.
+ */
+static inline u32 obd_fns(u32 mask, u32 base, i32 n)
 {
 	if (base > 31)
 		return ~0u;
@@ -218,8 +201,7 @@ obd_fns(u32 mask, u32 base, i32 n)
 	return ~0u;
 }
 
-static inline u32
-obd_prmt(u32 a, u32 b, u32 c)
+static inline u32 obd_prmt(u32 a, u32 b, u32 c)
 {
 	u64 v = (u64)a | ((u64)b << 32);
 	u32 r = 0;
@@ -237,24 +219,22 @@ obd_prmt(u32 a, u32 b, u32 c)
 
 enum { OBD_PRMT_F4E = 1, OBD_PRMT_B4E, OBD_PRMT_RC8, OBD_PRMT_ECL, OBD_PRMT_ECR, OBD_PRMT_RC16 };
 
-static inline u32
-obd_prmt_mode(u32 a, u32 b, u32 c, u32 mode)
+static inline u32 obd_prmt_mode(u32 a, u32 b, u32 c, u32 mode)
 {
 	static const u16 sel[7][4] = {
-		{0},
-		{0x3210, 0x4321, 0x5432, 0x6543},
-		{0x5670, 0x6701, 0x7012, 0x0123},
-		{0x0000, 0x1111, 0x2222, 0x3333},
-		{0x3210, 0x3211, 0x3222, 0x3333},
-		{0x0000, 0x1110, 0x2210, 0x3210},
-		{0x1010, 0x3232, 0x1010, 0x3232},
+		{ 0 },
+		{ 0x3210, 0x4321, 0x5432, 0x6543 },
+		{ 0x5670, 0x6701, 0x7012, 0x0123 },
+		{ 0x0000, 0x1111, 0x2222, 0x3333 },
+		{ 0x3210, 0x3211, 0x3222, 0x3333 },
+		{ 0x0000, 0x1110, 0x2210, 0x3210 },
+		{ 0x1010, 0x3232, 0x1010, 0x3232 },
 	};
 
 	return obd_prmt(a, b, sel[mode][c & 3]);
 }
 
-static inline u32
-obd_lop3(u32 a, u32 b, u32 c, u32 lut)
+static inline u32 obd_lop3(u32 a, u32 b, u32 c, u32 lut)
 {
 	u32 r = 0;
 
@@ -278,8 +258,7 @@ obd_lop3(u32 a, u32 b, u32 c, u32 lut)
 }
 
 /* mode: bit 0 a is signed, bit 1 b is signed; for dp2a bit 2: the upper two bytes of b */
-static inline u32
-obd_dp4a(u32 a, u32 b, u32 c, u32 mode)
+static inline u32 obd_dp4a(u32 a, u32 b, u32 c, u32 mode)
 {
 	for (u32 i = 0; i < 32; i += 8) {
 		i32 x = mode & 1 ? (i8)(a >> i) : (i32)((a >> i) & 0xff);
@@ -290,8 +269,7 @@ obd_dp4a(u32 a, u32 b, u32 c, u32 mode)
 	return c;
 }
 
-static inline u32
-obd_dp2a(u32 a, u32 b, u32 c, u32 mode)
+static inline u32 obd_dp2a(u32 a, u32 b, u32 c, u32 mode)
 {
 	if (mode & 4)
 		b >>= 16;
@@ -305,8 +283,7 @@ obd_dp2a(u32 a, u32 b, u32 c, u32 mode)
 }
 
 /* what: bit 0 signed, bit 1 max */
-static inline u32
-obd_minmax16x2(u32 a, u32 b, u32 what)
+static inline u32 obd_minmax16x2(u32 a, u32 b, u32 what)
 {
 	u32 r = 0;
 
@@ -320,13 +297,12 @@ obd_minmax16x2(u32 a, u32 b, u32 what)
 }
 
 /*
- * The SIMD video instructions. what: bits 0-2 operation (add sub avrg absdiff min max set), 3 lane is a byte,
- * 4 signed, 5 saturate, 6 accumulate into c, 8-10 comparison of set (eq ne lt le gt ge).
+ * The SIMD video instructions. what: bits 0-2 operation (add sub avrg absdiff min max set), 3 lane
+ * is a byte, 4 signed, 5 saturate, 6 accumulate into c, 8-10 comparison of set (eq ne lt le gt ge).
  */
 enum { OBD_VADD, OBD_VSUB, OBD_VAVRG, OBD_VABSDIFF, OBD_VMIN, OBD_VMAX, OBD_VSET };
 
-static inline u32
-obd_simd_video(u32 a, u32 b, u32 c, u32 what)
+static inline u32 obd_simd_video(u32 a, u32 b, u32 c, u32 what)
 {
 	u32 bits = what & 8 ? 8 : 16, r = 0, sum = c;
 	u32 lane = (1u << bits) - 1;
@@ -336,23 +312,48 @@ obd_simd_video(u32 a, u32 b, u32 c, u32 what)
 		bool sign = what & 16;
 		i32 x = sign ? (i32)(ua << (32 - bits)) >> (32 - bits) : (i32)ua;
 		i32 y = sign ? (i32)(ub << (32 - bits)) >> (32 - bits) : (i32)ub;
-		i32 lo = sign ? -(1 << (bits - 1)) : 0, hi = sign ? (1 << (bits - 1)) - 1 : (i32)lane, v;
+		i32 lo = sign ? -(1 << (bits - 1)) : 0,
+		    hi = sign ? (1 << (bits - 1)) - 1 : (i32)lane, v;
 
 		switch (what & 7) {
-		case OBD_VADD: v = x + y; break;
-		case OBD_VSUB: v = x - y; break;
-		case OBD_VAVRG: v = (x + y + (x + y >= 0)) >> 1; break;
-		case OBD_VABSDIFF: v = x < y ? y - x : x - y; break;
-		case OBD_VMIN: v = x < y ? x : y; break;
-		case OBD_VMAX: v = x > y ? x : y; break;
+		case OBD_VADD:
+			v = x + y;
+			break;
+		case OBD_VSUB:
+			v = x - y;
+			break;
+		case OBD_VAVRG:
+			v = (x + y + (x + y >= 0)) >> 1;
+			break;
+		case OBD_VABSDIFF:
+			v = x < y ? y - x : x - y;
+			break;
+		case OBD_VMIN:
+			v = x < y ? x : y;
+			break;
+		case OBD_VMAX:
+			v = x > y ? x : y;
+			break;
 		default:
 			switch ((what >> 8) & 7) {
-			case 0: v = x == y; break;
-			case 1: v = x != y; break;
-			case 2: v = x < y; break;
-			case 3: v = x <= y; break;
-			case 4: v = x > y; break;
-			default: v = x >= y; break;
+			case 0:
+				v = x == y;
+				break;
+			case 1:
+				v = x != y;
+				break;
+			case 2:
+				v = x < y;
+				break;
+			case 3:
+				v = x <= y;
+				break;
+			case 4:
+				v = x > y;
+				break;
+			default:
+				v = x >= y;
+				break;
 			}
 		}
 		if (what & 32)
@@ -368,56 +369,55 @@ obd_simd_video(u32 a, u32 b, u32 c, u32 what)
 
 /* f32 results that are NaN are the one canonical NaN. */
 #define NAN32(x) obd_nan32(x)
-static inline f32
-obd_nan32(f32 x)
+static inline f32 obd_nan32(f32 x)
 {
 	return x != x ? QNAN32 : x;
 }
 
 #define FTZ(x) obd_ftz(x)
-static inline f32
-obd_ftz(f32 x)
+static inline f32 obd_ftz(f32 x)
 {
 	u32 b = obd_f32_bits(x);
 
 	return obd_bits_f32((b & 0x7f800000) ? b : b & 0x80000000);
 }
 
-static inline f32
-obd_min_f32(f32 a, f32 b)
+static inline f32 obd_min_f32(f32 a, f32 b)
 {
 	if (a == b) /* -0 is less than +0 */
 		return obd_bits_f32(obd_f32_bits(a) | obd_f32_bits(b));
 	return a != a ? (b != b ? QNAN32 : b) : b != b ? a : a < b ? a : b;
 }
 
-static inline f32
-obd_max_f32(f32 a, f32 b)
+static inline f32 obd_max_f32(f32 a, f32 b)
 {
 	if (a == b)
 		return obd_bits_f32(obd_f32_bits(a) & obd_f32_bits(b));
 	return a != a ? (b != b ? QNAN32 : b) : b != b ? a : a > b ? a : b;
 }
 
-static inline f64
-obd_min_f64(f64 a, f64 b)
+static inline f64 obd_min_f64(f64 a, f64 b)
 {
 	if (a == b)
 		return obd_bits_f64(obd_f64_bits(a) | obd_f64_bits(b));
-	return a != a ? (b != b ? obd_bits_f64(0x7fffffffffffffffull) : b) : b != b ? a : a < b ? a : b;
+	return a != a    ? (b != b ? obd_bits_f64(0x7fffffffffffffffull) : b)
+		: b != b ? a
+		: a < b  ? a
+			 : b;
 }
 
-static inline f64
-obd_max_f64(f64 a, f64 b)
+static inline f64 obd_max_f64(f64 a, f64 b)
 {
 	if (a == b)
 		return obd_bits_f64(obd_f64_bits(a) & obd_f64_bits(b));
-	return a != a ? (b != b ? obd_bits_f64(0x7fffffffffffffffull) : b) : b != b ? a : a > b ? a : b;
+	return a != a    ? (b != b ? obd_bits_f64(0x7fffffffffffffffull) : b)
+		: b != b ? a
+		: a > b  ? a
+			 : b;
 }
 
 /* div.approx: a large divisor's reciprocal underflows. */
-static inline f32
-obd_div_fast(f32 a, f32 b)
+static inline f32 obd_div_fast(f32 a, f32 b)
 {
 	f32 m = b < 0 ? -b : b;
 
@@ -426,40 +426,39 @@ obd_div_fast(f32 a, f32 b)
 	return obd_nan32(a / b);
 }
 
-/* The approximate f64 functions work on the upper word only and leave the lower one zero; subnormals count as zero. */
-static inline f64
-obd_high_word(f64 x)
+/*
+ * The approximate f64 functions work on the upper word only and leave the lower one zero;
+ * subnormals count as zero.
+ */
+static inline f64 obd_high_word(f64 x)
 {
 	u64 b = obd_f64_bits(x);
 
 	if (!(b & 0x7ff0000000000000ull))
 		b &= 0x8000000000000000ull;
-	return x != x ? obd_bits_f64(0x7fffffff00000000ull) : obd_bits_f64(b & 0xffffffff00000000ull);
+	return x != x ? obd_bits_f64(0x7fffffff00000000ull)
+		      : obd_bits_f64(b & 0xffffffff00000000ull);
 }
 
-static inline f64
-obd_rcp_fast_f64(f64 a)
+static inline f64 obd_rcp_fast_f64(f64 a)
 {
 	return obd_high_word(1.0 / obd_high_word(a));
 }
 
-static inline f64
-obd_rsqrt_fast_f64(f64 a)
+static inline f64 obd_rsqrt_fast_f64(f64 a)
 {
 	return obd_high_word(1.0 / sqrt(obd_high_word(a)));
 }
 
 /* Toward zero, clamped, NaN gives 0. */
-static inline i32
-obd_f32_s32(f32 a)
+static inline i32 obd_f32_s32(f32 a)
 {
 	if (a >= 0x1p31f)
 		return INT32_MAX;
 	return a >= -0x1p31f ? (i32)a : a < 0 ? INT32_MIN : 0;
 }
 
-static inline u32
-obd_f32_u32(f32 a)
+static inline u32 obd_f32_u32(f32 a)
 {
 	if (a >= 0x1p32f)
 		return UINT32_MAX;

@@ -5,8 +5,7 @@
 
 #define N OBD_NONE
 
-static void
-branch_to(struct obd_builder *b, uint32_t label, uint32_t pred, bool negated)
+static void branch_to(struct obd_builder *b, uint32_t label, uint32_t pred, bool negated)
 {
 	struct obd_lin *l = obd_emit_raw(b, pred == N ? OBD_OP_bra : OBD_OP_bra_p);
 
@@ -17,8 +16,7 @@ branch_to(struct obd_builder *b, uint32_t label, uint32_t pred, bool negated)
 }
 
 /* Takes the guard off the statement and branches around it. OBD_NONE: there was none. */
-static uint32_t
-around(struct obd_builder *b)
+static uint32_t around(struct obd_builder *b)
 {
 	uint32_t guard = b->guard, label;
 
@@ -30,27 +28,23 @@ around(struct obd_builder *b)
 	return label;
 }
 
-static void
-end_around(struct obd_builder *b, uint32_t label)
+static void end_around(struct obd_builder *b, uint32_t label)
 {
 	if (label != N)
 		obd_label_here(b, label);
 }
 
-uint32_t
-obd_lower_around(struct obd_builder *b)
+uint32_t obd_lower_around(struct obd_builder *b)
 {
 	return around(b);
 }
 
-void
-obd_lower_end_around(struct obd_builder *b, uint32_t label)
+void obd_lower_end_around(struct obd_builder *b, uint32_t label)
 {
 	end_around(b, label);
 }
 
-static void
-lower_bra(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
+static void lower_bra(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	uint32_t guard = b->guard;
 
@@ -62,8 +56,7 @@ lower_bra(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	branch_to(b, s->opd[0].sym->index, guard, b->guard_negated);
 }
 
-static void
-lower_brx(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
+static void lower_brx(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	uint32_t label = around(b), index;
 
@@ -82,21 +75,19 @@ lower_brx(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 
 /* ---- calls ---- */
 
-static void
-push(struct obd_builder *b, uint32_t v)
+static void push(struct obd_builder *b, uint32_t v)
 {
 	obd_ptx_grow(b->ld, &b->calls, &b->cap_calls, b->n_calls, sizeof(*b->calls), OBD_MAX_CODE);
 	b->calls[b->n_calls++] = v;
 }
 
-void
-obd_build_list(struct obd_builder *b, uint32_t v)
+void obd_build_list(struct obd_builder *b, uint32_t v)
 {
 	push(b, v);
 }
 
-static uint32_t
-push_words(struct obd_builder *b, const struct obd_stmt *s, const struct obd_operand *o, bool is_result)
+static uint32_t push_words(struct obd_builder *b, const struct obd_stmt *s,
+	const struct obd_operand *o, bool is_result)
 {
 	uint32_t v, w;
 
@@ -128,8 +119,7 @@ push_words(struct obd_builder *b, const struct obd_stmt *s, const struct obd_ope
 	return 1;
 }
 
-static void
-lower_call(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
+static void lower_call(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	uint32_t label = around(b), at = 0, list, n = 0, target = N;
 	const struct obd_operand *rets = NULL, *args = NULL, *f;
@@ -182,8 +172,7 @@ lower_call(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 }
 
 /* arg: operation */
-static void
-lower_end(struct obd_builder *b, struct obd_stmt *s, uint32_t op)
+static void lower_end(struct obd_builder *b, struct obd_stmt *s, uint32_t op)
 {
 	uint32_t label;
 
@@ -197,8 +186,7 @@ lower_end(struct obd_builder *b, struct obd_stmt *s, uint32_t op)
 	end_around(b, label);
 }
 
-static void
-lower_nanosleep(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
+static void lower_nanosleep(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	uint32_t label = around(b);
 
@@ -210,8 +198,7 @@ lower_nanosleep(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 
 /* ---- the stack ---- */
 
-static void
-lower_alloca(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
+static void lower_alloca(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	enum obd_type t = obd_type_at(b, s, 0);
 	uint64_t align = 16;
@@ -220,10 +207,12 @@ lower_alloca(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	obd_want(b, s, 2, 3);
 	if (s->n_opd > 2) {
 		align = s->opd[2].value;
-		if (s->opd[2].kind != OBD_OPD_IMM || !align || align > 4096 || (align & (align - 1)))
+		if (s->opd[2].kind != OBD_OPD_IMM || !align || align > 4096 ||
+			(align & (align - 1)))
 			obd_bad(b, s, "an alignment is a power of two up to 4096");
 	}
-	uint32_t size = obd_src(b, s, 1, OBD_T_U64), d = obd_dst(b, s, 0, t), w = obd_type_class(t) == OBD_CLASS_64 ? d : obd_temp(b, OBD_T_U64);
+	uint32_t size = obd_src(b, s, 1, OBD_T_U64), d = obd_dst(b, s, 0, t),
+		 w = obd_type_class(t) == OBD_CLASS_64 ? d : obd_temp(b, OBD_T_U64);
 
 	obd_emit(b, OBD_OP_alloca, w, size, N, N)->imm = (uint32_t)align;
 	if (w != d)
@@ -232,8 +221,7 @@ lower_alloca(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 }
 
 /* which: 0 save, 1 restore */
-static void
-lower_stack(struct obd_builder *b, struct obd_stmt *s, uint32_t which)
+static void lower_stack(struct obd_builder *b, struct obd_stmt *s, uint32_t which)
 {
 	obd_want(b, s, 1, 1);
 	if (which)
@@ -243,8 +231,16 @@ lower_stack(struct obd_builder *b, struct obd_stmt *s, uint32_t which)
 }
 
 const struct obd_opcode obd_opcodes_ctl[] = {
-	{"bra", lower_bra, 0}, {"brx", lower_brx, 0}, {"call", lower_call, 0}, {"ret", lower_end, OBD_OP_ret},
-	{"exit", lower_end, OBD_OP_exit}, {"trap", lower_end, OBD_OP_trap}, {"brkpt", lower_end, OBD_OP_trap},
-	{"nanosleep", lower_nanosleep, 0}, {"alloca", lower_alloca, 0}, {"stacksave", lower_stack, 0},
-	{"stackrestore", lower_stack, 1}, {0},
+	{ "bra", lower_bra, 0 },
+	{ "brx", lower_brx, 0 },
+	{ "call", lower_call, 0 },
+	{ "ret", lower_end, OBD_OP_ret },
+	{ "exit", lower_end, OBD_OP_exit },
+	{ "trap", lower_end, OBD_OP_trap },
+	{ "brkpt", lower_end, OBD_OP_trap },
+	{ "nanosleep", lower_nanosleep, 0 },
+	{ "alloca", lower_alloca, 0 },
+	{ "stacksave", lower_stack, 0 },
+	{ "stackrestore", lower_stack, 1 },
+	{ 0 },
 };

@@ -9,22 +9,21 @@
 
 enum { KIND_G = OBD_KIND_GLOBAL, KIND_S = OBD_KIND_SHARED, KIND_L = OBD_KIND_LOCAL };
 
-static uint32_t
-const32(struct obd_builder *b, uint64_t v)
+static uint32_t const32(struct obd_builder *b, uint64_t v)
 {
 	return obd_const_new(b, OBD_CLASS_32, v, NULL);
 }
 
-static uint32_t
-move_op(enum obd_type t)
+static uint32_t move_op(enum obd_type t)
 {
 	enum obd_reg_class c = obd_type_class(t);
 
-	return c == OBD_CLASS_64 ? OBD_OP_mov_64 : c == OBD_CLASS_PRED ? OBD_OP_pmov : OBD_OP_mov_32;
+	return c == OBD_CLASS_64      ? OBD_OP_mov_64
+		: c == OBD_CLASS_PRED ? OBD_OP_pmov
+				      : OBD_OP_mov_32;
 }
 
-static void
-move(struct obd_builder *b, enum obd_type t, uint32_t d, uint32_t v)
+static void move(struct obd_builder *b, enum obd_type t, uint32_t d, uint32_t v)
 {
 	if (d == v)
 		return;
@@ -40,8 +39,7 @@ move(struct obd_builder *b, enum obd_type t, uint32_t d, uint32_t v)
 }
 
 /* mov.b64 {a, b}, c */
-static void
-unpack(struct obd_builder *b, const struct obd_stmt *s, enum obd_type t)
+static void unpack(struct obd_builder *b, const struct obd_stmt *s, enum obd_type t)
 {
 	const struct obd_operand *list = &s->opd[0];
 	uint32_t n = list->n_items, v = obd_src(b, s, 1, t), bits;
@@ -62,15 +60,15 @@ unpack(struct obd_builder *b, const struct obd_stmt *s, enum obd_type t)
 			l->a_half = (uint8_t)i;
 			continue;
 		}
-		l = obd_emit(b, obd_type_class(t) == OBD_CLASS_64 ? OBD_OP_bits_64 : OBD_OP_bits_32, obd_dst_of(b, o, OBD_T_B32), v, N, N);
+		l = obd_emit(b, obd_type_class(t) == OBD_CLASS_64 ? OBD_OP_bits_64 : OBD_OP_bits_32,
+			obd_dst_of(b, o, OBD_T_B32), v, N, N);
 		l->e_raw = (uint16_t)(bits * i);
 		l->imm = bits == 32 ? ~0u : (1u << bits) - 1;
 	}
 }
 
 /* mov.b64 d, {a, b} */
-static void
-pack(struct obd_builder *b, const struct obd_stmt *s, enum obd_type t)
+static void pack(struct obd_builder *b, const struct obd_stmt *s, enum obd_type t)
 {
 	const struct obd_operand *list = &s->opd[1];
 	uint32_t n = list->n_items, d = obd_dst(b, s, 0, t), bytes = obd_type_bytes(t), part[4];
@@ -81,7 +79,9 @@ pack(struct obd_builder *b, const struct obd_stmt *s, enum obd_type t)
 		if (n != 2)
 			obd_bad(b, s, "a 128-bit value has two halves");
 		for (uint32_t i = 0; i < 2; i++)
-			obd_emit(b, OBD_OP_mov_64, d, obd_src_of(b, &list->items[i], OBD_T_B64), N, N)->d_half = (uint8_t)i;
+			obd_emit(b, OBD_OP_mov_64, d, obd_src_of(b, &list->items[i], OBD_T_B64), N,
+				N)
+				->d_half = (uint8_t)i;
 		return;
 	}
 	enum obd_type et = bytes / n == 4 ? OBD_T_B32 : bytes / n == 2 ? OBD_T_B16 : OBD_T_B8;
@@ -91,8 +91,8 @@ pack(struct obd_builder *b, const struct obd_stmt *s, enum obd_type t)
 	obd_lower_combine(b, d, bytes, part, n);
 }
 
-void
-obd_lower_combine(struct obd_builder *b, uint32_t d, uint32_t bytes, const uint32_t *part, uint32_t n)
+void obd_lower_combine(
+	struct obd_builder *b, uint32_t d, uint32_t bytes, const uint32_t *part, uint32_t n)
 {
 	if (bytes == 8 && n == 2) {
 		obd_emit(b, OBD_OP_pack_64, d, part[0], part[1], N);
@@ -123,8 +123,7 @@ obd_lower_combine(struct obd_builder *b, uint32_t d, uint32_t bytes, const uint3
 	}
 }
 
-static void
-lower_mov(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
+static void lower_mov(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	enum obd_type t = obd_type_at(b, s, 0);
 
@@ -149,8 +148,7 @@ lower_mov(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 
 /* ---- addresses ---- */
 
-static uint32_t
-as_wide(struct obd_builder *b, uint32_t v, enum obd_type t)
+static uint32_t as_wide(struct obd_builder *b, uint32_t v, enum obd_type t)
 {
 	uint32_t w;
 
@@ -163,8 +161,7 @@ as_wide(struct obd_builder *b, uint32_t v, enum obd_type t)
 	return w;
 }
 
-static uint32_t
-as_narrow(struct obd_builder *b, uint32_t v, enum obd_type t)
+static uint32_t as_narrow(struct obd_builder *b, uint32_t v, enum obd_type t)
 {
 	uint32_t w;
 
@@ -177,15 +174,17 @@ as_narrow(struct obd_builder *b, uint32_t v, enum obd_type t)
 	return w;
 }
 
-uint32_t
-obd_lower_space(const struct obd_stmt *s)
+uint32_t obd_lower_space(const struct obd_stmt *s)
 {
 	return obd_q(s, OBD_Q_shared) ? KIND_S : obd_q(s, OBD_Q_local) ? KIND_L : KIND_G;
 }
 
-/* The base register and what is left as offset (32 bits, signed). *kind comes in as stated and may change by the symbol. */
-static uint32_t
-address(struct obd_builder *b, const struct obd_operand *o, uint32_t *kind, uint32_t *ret_offset)
+/*
+ * The base register and what is left as offset (32 bits, signed). *kind comes in as stated and may
+ * change by the symbol.
+ */
+static uint32_t address(
+	struct obd_builder *b, const struct obd_operand *o, uint32_t *kind, uint32_t *ret_offset)
 {
 	int64_t offset = o->offset;
 	uint32_t base;
@@ -193,26 +192,35 @@ address(struct obd_builder *b, const struct obd_operand *o, uint32_t *kind, uint
 	if (o->kind != OBD_OPD_ADDRESS)
 		obd_ptx_fail(b->ld, "an address in [ ] expected");
 	if (o->sym) {
-		struct obd_operand sym = {.kind = OBD_OPD_SYMBOL, .sym = o->sym, .vreg = N, .pair = N};
+		struct obd_operand sym = {
+			.kind = OBD_OPD_SYMBOL, .sym = o->sym, .vreg = N, .pair = N
+		};
 
-		*kind = o->sym->kind == OBD_SYM_SHARED ? KIND_S : o->sym->kind == OBD_SYM_LOCAL ? KIND_L : KIND_G;
-		if (*kind == KIND_G && o->sym->kind != OBD_SYM_GLOBAL && o->sym->kind != OBD_SYM_KERNEL_PARAM)
-			obd_ptx_fail(b->ld, "%.*s has no address", (int)(o->sym->size < 60 ? o->sym->size : 60), o->sym->name);
+		*kind = o->sym->kind == OBD_SYM_SHARED  ? KIND_S
+			: o->sym->kind == OBD_SYM_LOCAL ? KIND_L
+							: KIND_G;
+		if (*kind == KIND_G && o->sym->kind != OBD_SYM_GLOBAL &&
+			o->sym->kind != OBD_SYM_KERNEL_PARAM)
+			obd_ptx_fail(b->ld, "%.*s has no address",
+				(int)(o->sym->size < 60 ? o->sym->size : 60), o->sym->name);
 		if (*kind == KIND_G && o->sym->kind == OBD_SYM_GLOBAL) {
 			sym.offset = offset;
 			offset = 0;
 		}
 		base = obd_src_of(b, &sym, *kind == KIND_S ? OBD_T_U32 : OBD_T_U64);
 	} else if (o->vreg == N) {
-		base = *kind == KIND_S ? const32(b, (uint64_t)offset) : obd_const_new(b, OBD_CLASS_64, (uint64_t)offset, NULL);
+		base = *kind == KIND_S ? const32(b, (uint64_t)offset)
+				       : obd_const_new(b, OBD_CLASS_64, (uint64_t)offset, NULL);
 		offset = 0;
 	} else {
-		base = *kind == KIND_S ? as_narrow(b, o->vreg, o->type) : as_wide(b, o->vreg, o->type);
+		base = *kind == KIND_S ? as_narrow(b, o->vreg, o->type)
+				       : as_wide(b, o->vreg, o->type);
 	}
 	if (*kind != KIND_S && (offset > INT32_MAX / 2 || offset < INT32_MIN / 2)) {
 		uint32_t w = obd_vreg_new(b, OBD_CLASS_64);
 
-		obd_emit(b, OBD_OP_add_u64, w, base, obd_const_new(b, OBD_CLASS_64, (uint64_t)offset, NULL), N);
+		obd_emit(b, OBD_OP_add_u64, w, base,
+			obd_const_new(b, OBD_CLASS_64, (uint64_t)offset, NULL), N);
 		base = w;
 		offset = 0;
 	}
@@ -220,8 +228,8 @@ address(struct obd_builder *b, const struct obd_operand *o, uint32_t *kind, uint
 	return base;
 }
 
-uint32_t
-obd_lower_address(struct obd_builder *b, const struct obd_operand *o, uint32_t *kind, uint32_t *ret_offset)
+uint32_t obd_lower_address(
+	struct obd_builder *b, const struct obd_operand *o, uint32_t *kind, uint32_t *ret_offset)
 {
 	return address(b, o, kind, ret_offset);
 }
@@ -229,25 +237,24 @@ obd_lower_address(struct obd_builder *b, const struct obd_operand *o, uint32_t *
 /* ---- loads and stores ---- */
 
 static const uint16_t load_ops[3][4] = {
-	{OBD_OP_ld8_g, OBD_OP_ld16_g, OBD_OP_ld32_g, OBD_OP_ld64_g},
-	{OBD_OP_ld8_s, OBD_OP_ld16_s, OBD_OP_ld32_s, OBD_OP_ld64_s},
-	{OBD_OP_ld8_l, OBD_OP_ld16_l, OBD_OP_ld32_l, OBD_OP_ld64_l},
+	{ OBD_OP_ld8_g, OBD_OP_ld16_g, OBD_OP_ld32_g, OBD_OP_ld64_g },
+	{ OBD_OP_ld8_s, OBD_OP_ld16_s, OBD_OP_ld32_s, OBD_OP_ld64_s },
+	{ OBD_OP_ld8_l, OBD_OP_ld16_l, OBD_OP_ld32_l, OBD_OP_ld64_l },
 };
 static const uint16_t store_ops[3][4] = {
-	{OBD_OP_st8_g, OBD_OP_st16_g, OBD_OP_st32_g, OBD_OP_st64_g},
-	{OBD_OP_st8_s, OBD_OP_st16_s, OBD_OP_st32_s, OBD_OP_st64_s},
-	{OBD_OP_st8_l, OBD_OP_st16_l, OBD_OP_st32_l, OBD_OP_st64_l},
+	{ OBD_OP_st8_g, OBD_OP_st16_g, OBD_OP_st32_g, OBD_OP_st64_g },
+	{ OBD_OP_st8_s, OBD_OP_st16_s, OBD_OP_st32_s, OBD_OP_st64_s },
+	{ OBD_OP_st8_l, OBD_OP_st16_l, OBD_OP_st32_l, OBD_OP_st64_l },
 };
 
-static uint32_t
-log2_size(uint32_t bytes)
+static uint32_t log2_size(uint32_t bytes)
 {
 	return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3;
 }
 
 /* A value of memory type t, zero-extended in `raw`, into a register declared as dt. */
-static void
-extend(struct obd_builder *b, enum obd_type t, enum obd_type dt, uint32_t d, uint32_t raw)
+static void extend(
+	struct obd_builder *b, enum obd_type t, enum obd_type dt, uint32_t d, uint32_t raw)
 {
 	uint32_t bytes = obd_type_bytes(t), have = obd_type_bytes(dt);
 	bool sign = obd_type_signed(t);
@@ -269,18 +276,18 @@ extend(struct obd_builder *b, enum obd_type t, enum obd_type dt, uint32_t d, uin
 	}
 }
 
-static bool
-needs_extension(enum obd_type t, enum obd_type dt)
+static bool needs_extension(enum obd_type t, enum obd_type dt)
 {
 	uint32_t bytes = obd_type_bytes(t), have = obd_type_bytes(dt);
 
 	if (bytes >= 8)
 		return false;
-	return obd_type_class(dt) == OBD_CLASS_64 || (obd_type_signed(t) && bytes < have && bytes < 4);
+	return obd_type_class(dt) == OBD_CLASS_64 ||
+		(obd_type_signed(t) && bytes < have && bytes < 4);
 }
 
-void
-obd_lower_put(struct obd_builder *b, const struct obd_stmt *s, enum obd_type t, const struct obd_operand *o, uint32_t raw)
+void obd_lower_put(struct obd_builder *b, const struct obd_stmt *s, enum obd_type t,
+	const struct obd_operand *o, uint32_t raw)
 {
 	if (o->kind == OBD_OPD_SINK)
 		return;
@@ -298,8 +305,8 @@ struct access {
 	uint32_t kind, base, offset, align;
 };
 
-static void
-emit_load(struct obd_builder *b, const struct access *a, uint32_t bytes, uint32_t d, uint8_t half)
+static void emit_load(
+	struct obd_builder *b, const struct access *a, uint32_t bytes, uint32_t d, uint8_t half)
 {
 	uint32_t size = log2_size(bytes);
 	struct obd_lin *l = obd_emit(b, load_ops[a->kind][size], d, a->base, N, N);
@@ -309,8 +316,8 @@ emit_load(struct obd_builder *b, const struct access *a, uint32_t bytes, uint32_
 	l->d_half = half;
 }
 
-static void
-load_element(struct obd_builder *b, const struct obd_stmt *s, struct access a, enum obd_type t, const struct obd_operand *o)
+static void load_element(struct obd_builder *b, const struct obd_stmt *s, struct access a,
+	enum obd_type t, const struct obd_operand *o)
 {
 	uint32_t bytes = obd_type_bytes(t), d, raw;
 
@@ -342,10 +349,13 @@ load_element(struct obd_builder *b, const struct obd_stmt *s, struct access a, e
 }
 
 /* The elements of a vector access, or the one operand. */
-const struct obd_operand *
-obd_lower_elements(struct obd_builder *b, const struct obd_stmt *s, uint32_t i, uint32_t *ret_n)
+const struct obd_operand *obd_lower_elements(
+	struct obd_builder *b, const struct obd_stmt *s, uint32_t i, uint32_t *ret_n)
 {
-	uint32_t want = obd_q(s, OBD_Q_v2) ? 2 : obd_q(s, OBD_Q_v4) ? 4 : obd_q(s, OBD_Q_v8) ? 8 : 1;
+	uint32_t want = obd_q(s, OBD_Q_v2) ? 2
+		: obd_q(s, OBD_Q_v4)       ? 4
+		: obd_q(s, OBD_Q_v8)       ? 8
+					   : 1;
 	const struct obd_operand *o;
 
 	if (i >= s->n_opd)
@@ -363,9 +373,8 @@ obd_lower_elements(struct obd_builder *b, const struct obd_stmt *s, uint32_t i, 
 }
 
 /* Loads of a parameter's words: constant offsets only. */
-static void
-load_word_element(struct obd_builder *b, const struct obd_stmt *s, const struct obd_symbol *sym, uint64_t at, enum obd_type t,
-                  const struct obd_operand *o)
+static void load_word_element(struct obd_builder *b, const struct obd_stmt *s,
+	const struct obd_symbol *sym, uint64_t at, enum obd_type t, const struct obd_operand *o)
 {
 	uint32_t bytes = obd_type_bytes(t), w, raw;
 
@@ -392,9 +401,8 @@ load_word_element(struct obd_builder *b, const struct obd_stmt *s, const struct 
 	extend(b, t, o->type, o->vreg, raw);
 }
 
-static void
-load_kernel_param(struct obd_builder *b, const struct obd_stmt *s, const struct obd_symbol *sym, uint64_t at, enum obd_type t,
-                  const struct obd_operand *o)
+static void load_kernel_param(struct obd_builder *b, const struct obd_stmt *s,
+	const struct obd_symbol *sym, uint64_t at, enum obd_type t, const struct obd_operand *o)
 {
 	uint32_t bytes = obd_type_bytes(t), raw;
 	struct obd_lin *l;
@@ -407,12 +415,14 @@ load_kernel_param(struct obd_builder *b, const struct obd_stmt *s, const struct 
 		obd_bad(b, s, "the result must be a register");
 	at += sym->offset;
 	if (bytes == 8) {
-		obd_emit(b, OBD_OP_param64, obd_dst_of(b, o, OBD_T_B64), N, N, N)->imm = (uint32_t)at;
+		obd_emit(b, OBD_OP_param64, obd_dst_of(b, o, OBD_T_B64), N, N, N)->imm =
+			(uint32_t)at;
 		return;
 	}
 	if (bytes > 8)
 		obd_bad(b, s, "no such access to a parameter");
-	raw = needs_extension(t, o->type) ? obd_vreg_new(b, OBD_CLASS_32) : obd_dst_of(b, o, OBD_T_B32);
+	raw = needs_extension(t, o->type) ? obd_vreg_new(b, OBD_CLASS_32)
+					  : obd_dst_of(b, o, OBD_T_B32);
 	l = obd_emit(b, OBD_OP_param32, raw, N, N, N);
 	l->imm = (uint32_t)at;
 	l->e_raw = (uint16_t)bytes;
@@ -420,8 +430,8 @@ load_kernel_param(struct obd_builder *b, const struct obd_stmt *s, const struct 
 		extend(b, t, o->type, o->vreg, raw);
 }
 
-static void
-load_param(struct obd_builder *b, const struct obd_stmt *s, enum obd_type t, const struct obd_operand *list, uint32_t n)
+static void load_param(struct obd_builder *b, const struct obd_stmt *s, enum obd_type t,
+	const struct obd_operand *list, uint32_t n)
 {
 	const struct obd_operand *a = &s->opd[1];
 
@@ -437,8 +447,7 @@ load_param(struct obd_builder *b, const struct obd_stmt *s, enum obd_type t, con
 	}
 }
 
-static void
-lower_ld(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
+static void lower_ld(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	enum obd_type t = obd_type_at(b, s, 0);
 	uint32_t n, bytes = obd_type_bytes(t);
@@ -449,17 +458,20 @@ lower_ld(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	list = obd_lower_elements(b, s, 0, &n);
 	const struct obd_operand *o = &s->opd[1];
 
-	if (o->kind == OBD_OPD_ADDRESS && o->sym && (o->sym->kind == OBD_SYM_PARAM || o->sym->kind == OBD_SYM_KERNEL_PARAM)) {
+	if (o->kind == OBD_OPD_ADDRESS && o->sym &&
+		(o->sym->kind == OBD_SYM_PARAM || o->sym->kind == OBD_SYM_KERNEL_PARAM)) {
 		load_param(b, s, t, list, n);
 		return;
 	}
-	struct access a = {.kind = obd_lower_space(s)};
+	struct access a = { .kind = obd_lower_space(s) };
 
 	if (obd_q(s, OBD_Q_param) && !b->is_entry)
-		a.kind = KIND_L; /* a by-value parameter whose address was taken lies in local memory */
+		/* a by-value parameter whose address was taken lies in local memory */
+		a.kind = KIND_L;
 	a.base = address(b, o, &a.kind, &a.offset);
 	if (a.kind != KIND_L && obd_lower_is_strong(s, n)) {
-		obd_lower_load_strong(b, s, &(struct obd_strong){a.base, a.offset, a.kind, n, t}, list);
+		obd_lower_load_strong(
+			b, s, &(struct obd_strong){ a.base, a.offset, a.kind, n, t }, list);
 		return;
 	}
 	bool clash = false;
@@ -479,8 +491,7 @@ lower_ld(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	}
 }
 
-static void
-emit_store(struct obd_builder *b, const struct access *a, uint32_t bytes, uint32_t v)
+static void emit_store(struct obd_builder *b, const struct access *a, uint32_t bytes, uint32_t v)
 {
 	uint32_t size = log2_size(bytes);
 	struct obd_lin *l = obd_emit(b, store_ops[a->kind][size], N, a->base, v, N);
@@ -489,9 +500,8 @@ emit_store(struct obd_builder *b, const struct access *a, uint32_t bytes, uint32
 	l->e_raw = (uint16_t)a->align;
 }
 
-static void
-store_word_element(struct obd_builder *b, const struct obd_stmt *s, const struct obd_symbol *sym, uint64_t at, enum obd_type t,
-                   const struct obd_operand *o)
+static void store_word_element(struct obd_builder *b, const struct obd_stmt *s,
+	const struct obd_symbol *sym, uint64_t at, enum obd_type t, const struct obd_operand *o)
 {
 	uint32_t bytes = obd_type_bytes(t), v = obd_src_of(b, o, t), w;
 
@@ -515,8 +525,7 @@ store_word_element(struct obd_builder *b, const struct obd_stmt *s, const struct
 	}
 }
 
-static void
-lower_st(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
+static void lower_st(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	enum obd_type t = obd_type_at(b, s, 0);
 	uint32_t n, bytes = obd_type_bytes(t);
@@ -533,15 +542,17 @@ lower_st(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		for (uint32_t i = 0; i < n; i++) {
 			if (o->offset < 0 || o->offset > (int64_t)OBD_KERNEL_MAX_PARAM_BYTES)
 				obd_bad(b, s, "the access leaves the parameter");
-			store_word_element(b, s, o->sym, (uint64_t)o->offset + i * bytes, t, &list[i]);
+			store_word_element(
+				b, s, o->sym, (uint64_t)o->offset + i * bytes, t, &list[i]);
 		}
 		return;
 	}
-	struct access a = {.kind = obd_lower_space(s)};
+	struct access a = { .kind = obd_lower_space(s) };
 
 	a.base = address(b, o, &a.kind, &a.offset);
 	if (a.kind != KIND_L && obd_lower_is_strong(s, n)) {
-		obd_lower_store_strong(b, s, &(struct obd_strong){a.base, a.offset, a.kind, n, t}, list);
+		obd_lower_store_strong(
+			b, s, &(struct obd_strong){ a.base, a.offset, a.kind, n, t }, list);
 		return;
 	}
 	for (uint32_t i = 0; i < n; i++) {
@@ -565,8 +576,7 @@ lower_st(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 
 /* ---- address conversions ---- */
 
-static void
-lower_cvta(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
+static void lower_cvta(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	enum obd_type t = obd_type_at(b, s, 0);
 	bool to = obd_q(s, OBD_Q_to);
@@ -588,19 +598,23 @@ lower_cvta(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		obd_emit(b, op, d, v, N, N);
 }
 
-static void
-lower_isspacep(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
+static void lower_isspacep(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
-	uint32_t space = obd_q(s, OBD_Q_global) ? 0 : obd_q(s, OBD_Q_shared) ? 1 : obd_q(s, OBD_Q_local) ? 2 : obd_q(s, OBD_Q_const) ? 3 : 4;
+	uint32_t space = obd_q(s, OBD_Q_global) ? 0
+		: obd_q(s, OBD_Q_shared)        ? 1
+		: obd_q(s, OBD_Q_local)         ? 2
+		: obd_q(s, OBD_Q_const)         ? 3
+						: 4;
 
 	(void)arg;
 	obd_want(b, s, 2, 2);
-	obd_emit(b, OBD_OP_isspacep, obd_dst(b, s, 0, OBD_T_PRED), obd_src(b, s, 1, OBD_T_U64), N, N)->e_raw = (uint16_t)space;
+	obd_emit(
+		b, OBD_OP_isspacep, obd_dst(b, s, 0, OBD_T_PRED), obd_src(b, s, 1, OBD_T_U64), N, N)
+		->e_raw = (uint16_t)space;
 }
 
 /* mapa in a cluster of one block: the address itself */
-static void
-lower_mapa(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
+static void lower_mapa(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	enum obd_type t = obd_type_at(b, s, 0);
 
@@ -609,8 +623,7 @@ lower_mapa(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	move(b, t, obd_dst(b, s, 0, t), obd_src(b, s, 1, t));
 }
 
-static void
-lower_getctarank(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
+static void lower_getctarank(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	(void)arg;
 	obd_want(b, s, 2, 2);
@@ -619,8 +632,7 @@ lower_getctarank(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 
 /* ---- asynchronous copies: done at once ---- */
 
-static void
-lower_cp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
+static void lower_cp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	uint32_t dk = KIND_S, sk = KIND_G, doff, soff, n, take;
 
@@ -629,7 +641,11 @@ lower_cp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		obd_lacks(b, s, "a form other than cp.async of 4, 8 or 16 bytes");
 	if (obd_q(s, OBD_Q_commit_group) || obd_q(s, OBD_Q_wait_group) || obd_q(s, OBD_Q_wait_all))
 		return;
-	if (obd_q(s, OBD_Q_arrive)) { /* cp.async.mbarrier.arrive: the copies are done; without .noinc it takes back its own arrival */
+	/*
+	 * cp.async.mbarrier.arrive: the copies are done; without .noinc it takes back its own
+	 * arrival
+	 */
+	if (obd_q(s, OBD_Q_arrive)) {
 		obd_want(b, s, 1, 1);
 		if (!obd_q(s, OBD_Q_noinc))
 			return;
@@ -652,7 +668,8 @@ lower_cp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	take = const32(b, n);
 	if (s->n_opd > 3 && s->opd[3].kind == OBD_OPD_REG && s->opd[3].type == OBD_T_PRED) {
 		take = obd_vreg_new(b, OBD_CLASS_32); /* the predicate says: ignore the source */
-		obd_emit(b, OBD_OP_selp_32, take, const32(b, 0), const32(b, n), obd_pred_value(b, s, 3));
+		obd_emit(b, OBD_OP_selp_32, take, const32(b, 0), const32(b, n),
+			obd_pred_value(b, s, 3));
 	} else if (s->n_opd > 3 && obd_type_class(s->opd[3].type) != OBD_CLASS_64) {
 		take = obd_src(b, s, 3, OBD_T_U32);
 	}
@@ -665,7 +682,8 @@ lower_cp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	if (soff) {
 		uint32_t w = obd_vreg_new(b, OBD_CLASS_64);
 
-		obd_emit(b, OBD_OP_add_u64, w, a, obd_const_new(b, OBD_CLASS_64, (uint64_t)(int64_t)(int32_t)soff, NULL), N);
+		obd_emit(b, OBD_OP_add_u64, w, a,
+			obd_const_new(b, OBD_CLASS_64, (uint64_t)(int64_t)(int32_t)soff, NULL), N);
 		a = w;
 	}
 	struct obd_lin *l = obd_emit(b, OBD_OP_copy_async, N, a, take, N);
@@ -675,8 +693,7 @@ lower_cp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	l->imm = n;
 }
 
-static void
-lower_nothing(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
+static void lower_nothing(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	(void)b;
 	(void)s;
@@ -684,9 +701,22 @@ lower_nothing(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 }
 
 const struct obd_opcode obd_opcodes_mem[] = {
-	{"mov", lower_mov, 0}, {"ld", lower_ld, 0}, {"ldu", lower_ld, 0}, {"st", lower_st, 0},
-	{"cvta", lower_cvta, 0}, {"isspacep", lower_isspacep, 0}, {"mapa", lower_mapa, 0},
-	{"getctarank", lower_getctarank, 0}, {"cp", lower_cp, 0}, {"prefetch", lower_nothing, 0}, {"prefetchu", lower_nothing, 0},
-	{"applypriority", lower_nothing, 0}, {"discard", lower_nothing, 0}, {"createpolicy", lower_nothing, 0},
-	{"griddepcontrol", lower_nothing, 0}, {"pmevent", lower_nothing, 0}, {"setmaxnreg", lower_nothing, 0}, {0},
+	{ "mov", lower_mov, 0 },
+	{ "ld", lower_ld, 0 },
+	{ "ldu", lower_ld, 0 },
+	{ "st", lower_st, 0 },
+	{ "cvta", lower_cvta, 0 },
+	{ "isspacep", lower_isspacep, 0 },
+	{ "mapa", lower_mapa, 0 },
+	{ "getctarank", lower_getctarank, 0 },
+	{ "cp", lower_cp, 0 },
+	{ "prefetch", lower_nothing, 0 },
+	{ "prefetchu", lower_nothing, 0 },
+	{ "applypriority", lower_nothing, 0 },
+	{ "discard", lower_nothing, 0 },
+	{ "createpolicy", lower_nothing, 0 },
+	{ "griddepcontrol", lower_nothing, 0 },
+	{ "pmevent", lower_nothing, 0 },
+	{ "setmaxnreg", lower_nothing, 0 },
+	{ 0 },
 };

@@ -5,9 +5,11 @@
 
 #define N OBD_NONE
 
-/* All lanes of a .sync operation must come to it as a path of their own: a guard becomes a branch. */
-static struct obd_lin *
-emit_sync(struct obd_builder *b, uint32_t kind, uint32_t d, uint32_t a, uint32_t x, uint32_t c, uint32_t members, uint32_t pred)
+/*
+ * All lanes of a .sync operation must come to it as a path of their own: a guard becomes a branch.
+ */
+static struct obd_lin *emit_sync(struct obd_builder *b, uint32_t kind, uint32_t d, uint32_t a,
+	uint32_t x, uint32_t c, uint32_t members, uint32_t pred)
 {
 	struct obd_lin *l = obd_emit(b, OBD_OP_sync, d, a, x, c);
 
@@ -18,29 +20,32 @@ emit_sync(struct obd_builder *b, uint32_t kind, uint32_t d, uint32_t a, uint32_t
 	return l;
 }
 
-static void
-lower_shfl(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
+static void lower_shfl(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	bool sync = obd_q(s, OBD_Q_sync);
-	uint32_t kind = obd_q(s, OBD_Q_up) ? OBD_SYNC_SHFL_UP : obd_q(s, OBD_Q_down) ? OBD_SYNC_SHFL_DOWN : obd_q(s, OBD_Q_bfly)
-	                ? OBD_SYNC_SHFL_BFLY : OBD_SYNC_SHFL_IDX;
+	uint32_t kind = obd_q(s, OBD_Q_up) ? OBD_SYNC_SHFL_UP
+		: obd_q(s, OBD_Q_down)     ? OBD_SYNC_SHFL_DOWN
+		: obd_q(s, OBD_Q_bfly)     ? OBD_SYNC_SHFL_BFLY
+					   : OBD_SYNC_SHFL_IDX;
 	uint32_t label = obd_lower_around(b);
 
 	(void)arg;
 	obd_want(b, s, sync ? 5 : 4, sync ? 5 : 4);
-	uint32_t a = obd_src(b, s, 1, OBD_T_B32), x = obd_src(b, s, 2, OBD_T_U32), c = obd_src(b, s, 3, OBD_T_U32);
+	uint32_t a = obd_src(b, s, 1, OBD_T_B32), x = obd_src(b, s, 2, OBD_T_U32),
+		 c = obd_src(b, s, 3, OBD_T_U32);
 	uint32_t members = sync ? obd_src(b, s, 4, OBD_T_U32) : N;
 
 	emit_sync(b, kind, obd_dst(b, s, 0, OBD_T_B32), a, x, c, members, s->opd[0].pair);
 	obd_lower_end_around(b, label);
 }
 
-static void
-lower_vote(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
+static void lower_vote(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	bool sync = obd_q(s, OBD_Q_sync), ballot = obd_q(s, OBD_Q_ballot);
-	uint32_t kind = ballot ? OBD_SYNC_VOTE_BALLOT : obd_q(s, OBD_Q_all) ? OBD_SYNC_VOTE_ALL : obd_q(s, OBD_Q_any) ? OBD_SYNC_VOTE_ANY
-	                : OBD_SYNC_VOTE_UNI;
+	uint32_t kind = ballot        ? OBD_SYNC_VOTE_BALLOT
+		: obd_q(s, OBD_Q_all) ? OBD_SYNC_VOTE_ALL
+		: obd_q(s, OBD_Q_any) ? OBD_SYNC_VOTE_ANY
+				      : OBD_SYNC_VOTE_UNI;
 	uint32_t label = obd_lower_around(b);
 
 	(void)arg;
@@ -54,12 +59,13 @@ lower_vote(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	obd_lower_end_around(b, label);
 }
 
-static void
-lower_match(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
+static void lower_match(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	enum obd_type t = obd_type_at(b, s, 0);
 	bool all = obd_q(s, OBD_Q_all), wide = obd_type_class(t) == OBD_CLASS_64;
-	uint32_t kind = all ? (wide ? OBD_SYNC_MATCH_ALL64 : OBD_SYNC_MATCH_ALL32) : wide ? OBD_SYNC_MATCH_ANY64 : OBD_SYNC_MATCH_ANY32;
+	uint32_t kind = all ? (wide ? OBD_SYNC_MATCH_ALL64 : OBD_SYNC_MATCH_ALL32)
+		: wide      ? OBD_SYNC_MATCH_ANY64
+			    : OBD_SYNC_MATCH_ANY32;
 	uint32_t label = obd_lower_around(b);
 
 	(void)arg;
@@ -70,8 +76,7 @@ lower_match(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	obd_lower_end_around(b, label);
 }
 
-static void
-lower_redux(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
+static void lower_redux(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	enum obd_type t = obd_type_at(b, s, 0);
 	bool sign = obd_type_signed(t), max = obd_q(s, OBD_Q_max), f32 = t == OBD_T_F32;
@@ -80,11 +85,15 @@ lower_redux(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	(void)arg;
 	obd_want(b, s, 3, 3);
 	if (max || obd_q(s, OBD_Q_min))
-		kind = f32 ? (max ? OBD_SYNC_REDUX_FMAX : OBD_SYNC_REDUX_FMIN)
-		       : max ? (sign ? OBD_SYNC_REDUX_MAX_S : OBD_SYNC_REDUX_MAX_U) : sign ? OBD_SYNC_REDUX_MIN_S : OBD_SYNC_REDUX_MIN_U;
+		kind = f32     ? (max ? OBD_SYNC_REDUX_FMAX : OBD_SYNC_REDUX_FMIN)
+			: max  ? (sign ? OBD_SYNC_REDUX_MAX_S : OBD_SYNC_REDUX_MAX_U)
+			: sign ? OBD_SYNC_REDUX_MIN_S
+			       : OBD_SYNC_REDUX_MIN_U;
 	else
-		kind = obd_q(s, OBD_Q_add) ? OBD_SYNC_REDUX_ADD : obd_q(s, OBD_Q_and) ? OBD_SYNC_REDUX_AND : obd_q(s, OBD_Q_or) ? OBD_SYNC_REDUX_OR
-		       : OBD_SYNC_REDUX_XOR;
+		kind = obd_q(s, OBD_Q_add)    ? OBD_SYNC_REDUX_ADD
+			: obd_q(s, OBD_Q_and) ? OBD_SYNC_REDUX_AND
+			: obd_q(s, OBD_Q_or)  ? OBD_SYNC_REDUX_OR
+					      : OBD_SYNC_REDUX_XOR;
 	if (obd_type_class(t) != OBD_CLASS_32)
 		obd_bad(b, s, "no such type");
 	uint32_t a = obd_src(b, s, 1, t);
@@ -99,16 +108,14 @@ lower_redux(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	obd_lower_end_around(b, label);
 }
 
-static void
-lower_activemask(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
+static void lower_activemask(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	(void)arg;
 	obd_want(b, s, 1, 1);
 	obd_emit(b, OBD_OP_activemask, obd_dst(b, s, 0, OBD_T_B32), N, N, N);
 }
 
-static void
-lower_elect(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
+static void lower_elect(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	uint32_t label = obd_lower_around(b);
 
@@ -122,19 +129,19 @@ lower_elect(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 
 /* ---- barriers ---- */
 
-static void
-cluster_barrier(struct obd_builder *b, const struct obd_stmt *s)
+static void cluster_barrier(struct obd_builder *b, const struct obd_stmt *s)
 {
 	struct obd_lin *l = obd_emit(b, OBD_OP_bar, N, N, N, N);
 
 	l->e_raw = obd_q(s, OBD_Q_wait) ? OBD_BAR_CLUSTER_WAIT : OBD_BAR_CLUSTER_ARRIVE;
 }
 
-static void
-barrier_red(struct obd_builder *b, struct obd_stmt *s)
+static void barrier_red(struct obd_builder *b, struct obd_stmt *s)
 {
 	bool popc = obd_q(s, OBD_Q_popc), three = s->n_opd == 4;
-	uint32_t kind = popc ? OBD_BAR_RED_POPC : obd_q(s, OBD_Q_and) ? OBD_BAR_RED_AND : OBD_BAR_RED_OR;
+	uint32_t kind = popc          ? OBD_BAR_RED_POPC
+		: obd_q(s, OBD_Q_and) ? OBD_BAR_RED_AND
+				      : OBD_BAR_RED_OR;
 	uint32_t id, count, p, d;
 	struct obd_lin *l;
 
@@ -147,8 +154,7 @@ barrier_red(struct obd_builder *b, struct obd_stmt *s)
 	l->e_raw = (uint16_t)kind;
 }
 
-static void
-lower_bar(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
+static void lower_bar(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	uint32_t label = obd_lower_around(b), id, count;
 
@@ -164,15 +170,16 @@ lower_bar(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		bool arrive = obd_q(s, OBD_Q_arrive);
 
 		obd_want(b, s, arrive ? 2 : 0, 2);
-		id = s->n_opd ? obd_src(b, s, 0, OBD_T_U32) : obd_const_new(b, OBD_CLASS_32, 0, NULL);
+		id = s->n_opd ? obd_src(b, s, 0, OBD_T_U32)
+			      : obd_const_new(b, OBD_CLASS_32, 0, NULL);
 		count = s->n_opd > 1 ? obd_src(b, s, 1, OBD_T_U32) : N;
-		obd_emit(b, OBD_OP_bar, N, id, count, N)->e_raw = arrive ? OBD_BAR_ARRIVE : OBD_BAR_SYNC;
+		obd_emit(b, OBD_OP_bar, N, id, count, N)->e_raw =
+			arrive ? OBD_BAR_ARRIVE : OBD_BAR_SYNC;
 	}
 	obd_lower_end_around(b, label);
 }
 
-static void
-lower_fence(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
+static void lower_fence(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	(void)s;
 	(void)arg;
@@ -180,7 +187,15 @@ lower_fence(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 }
 
 const struct obd_opcode obd_opcodes_warp[] = {
-	{"shfl", lower_shfl, 0}, {"vote", lower_vote, 0}, {"match", lower_match, 0}, {"redux", lower_redux, 0},
-	{"activemask", lower_activemask, 0}, {"elect", lower_elect, 0}, {"bar", lower_bar, 0}, {"barrier", lower_bar, 0},
-	{"membar", lower_fence, 0}, {"fence", lower_fence, 0}, {0},
+	{ "shfl", lower_shfl, 0 },
+	{ "vote", lower_vote, 0 },
+	{ "match", lower_match, 0 },
+	{ "redux", lower_redux, 0 },
+	{ "activemask", lower_activemask, 0 },
+	{ "elect", lower_elect, 0 },
+	{ "bar", lower_bar, 0 },
+	{ "barrier", lower_bar, 0 },
+	{ "membar", lower_fence, 0 },
+	{ "fence", lower_fence, 0 },
+	{ 0 },
 };

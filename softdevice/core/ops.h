@@ -9,14 +9,14 @@
 #include <stdint.h>
 
 enum obd_op {
-#define ELT1(name, td, ta, value) OBD_OP_##name,
-#define ELT2(name, td, ta, tb, value) OBD_OP_##name,
-#define ELT3(name, td, ta, tb, tc, value) OBD_OP_##name,
+#define ELT1(name, td, ta, value)             OBD_OP_##name,
+#define ELT2(name, td, ta, tb, value)         OBD_OP_##name,
+#define ELT3(name, td, ta, tb, tc, value)     OBD_OP_##name,
 #define ELT4(name, td, ta, tb, tc, te, value) OBD_OP_##name,
-#define SEL(name, t) OBD_OP_##name,
-#define CARRY(name, t, compute) OBD_OP_##name,
-#define CARRYV(name, changes, compute) OBD_OP_##name,
-#define OPX(name) OBD_OP_##name,
+#define SEL(name, t)                          OBD_OP_##name,
+#define CARRY(name, t, compute)               OBD_OP_##name,
+#define CARRYV(name, changes, compute)        OBD_OP_##name,
+#define OPX(name)                             OBD_OP_##name,
 #include "softdevice/core/ops_elt.h"
 #include "softdevice/core/ops_carry.h"
 #include "softdevice/core/ops_other.h"
@@ -34,63 +34,130 @@ enum obd_op {
 #define OBD_NO_SLOT 0xffffu
 
 /* PTX types as cvt, atom and the lowering name them. */
+/* clang-format off */
 enum obd_type {
-	OBD_T_NONE, OBD_T_U8, OBD_T_U16, OBD_T_U32, OBD_T_U64, OBD_T_S8, OBD_T_S16, OBD_T_S32, OBD_T_S64,
-	OBD_T_F16, OBD_T_F32, OBD_T_F64, OBD_T_BF16, OBD_T_TF32, OBD_T_E4M3, OBD_T_E5M2,
-	OBD_T_B8, OBD_T_B16, OBD_T_B32, OBD_T_B64, OBD_T_B128, OBD_T_PRED,
-	OBD_T_F16X2, OBD_T_BF16X2, OBD_T_E4M3X2, OBD_T_E5M2X2, OBD_T_U16X2, OBD_T_S16X2,
-	OBD_T_COUNT
+	OBD_T_NONE, OBD_T_U8, OBD_T_U16, OBD_T_U32, OBD_T_U64, OBD_T_S8, OBD_T_S16, OBD_T_S32,
+	OBD_T_S64, OBD_T_F16, OBD_T_F32, OBD_T_F64, OBD_T_BF16, OBD_T_TF32, OBD_T_E4M3, OBD_T_E5M2,
+	OBD_T_B8, OBD_T_B16, OBD_T_B32, OBD_T_B64, OBD_T_B128, OBD_T_PRED, OBD_T_F16X2,
+	OBD_T_BF16X2, OBD_T_E4M3X2, OBD_T_E5M2X2, OBD_T_U16X2, OBD_T_S16X2, OBD_T_COUNT
 };
+/* clang-format on */
 
 /* cvt's imm: destination type, source type, mode, flags */
-enum { OBD_CVT_RN, OBD_CVT_RZ, OBD_CVT_RM, OBD_CVT_RP, OBD_CVT_RNA, OBD_CVT_RNI, OBD_CVT_RZI, OBD_CVT_RMI, OBD_CVT_RPI };
-#define OBD_CVT_CODE(dt, st, mode, sat, ftz, relu) \
-	((uint32_t)(dt) | ((uint32_t)(st) << 5) | ((uint32_t)(mode) << 10) | ((uint32_t)(sat) << 14) | \
-	 ((uint32_t)(ftz) << 15) | ((uint32_t)(relu) << 16))
+enum {
+	OBD_CVT_RN,
+	OBD_CVT_RZ,
+	OBD_CVT_RM,
+	OBD_CVT_RP,
+	OBD_CVT_RNA,
+	OBD_CVT_RNI,
+	OBD_CVT_RZI,
+	OBD_CVT_RMI,
+	OBD_CVT_RPI
+};
+#define OBD_CVT_CODE(dt, st, mode, sat, ftz, relu)                           \
+	((uint32_t)(dt) | ((uint32_t)(st) << 5) | ((uint32_t)(mode) << 10) | \
+		((uint32_t)(sat) << 14) | ((uint32_t)(ftz) << 15) | ((uint32_t)(relu) << 16))
 
 /* atom's e: operation, type, space */
+/* clang-format off */
 enum obd_atom_op {
-	OBD_ATOM_ADD, OBD_ATOM_MIN, OBD_ATOM_MAX, OBD_ATOM_AND, OBD_ATOM_OR, OBD_ATOM_XOR, OBD_ATOM_INC, OBD_ATOM_DEC,
-	OBD_ATOM_EXCH, OBD_ATOM_CAS,
+	OBD_ATOM_ADD, OBD_ATOM_MIN, OBD_ATOM_MAX, OBD_ATOM_AND, OBD_ATOM_OR, OBD_ATOM_XOR,
+	OBD_ATOM_INC, OBD_ATOM_DEC, OBD_ATOM_EXCH, OBD_ATOM_CAS,
 };
+/* clang-format on */
 enum obd_space_code { OBD_SP_FLAT, OBD_SP_SHARED, OBD_SP_LOCAL };
 #define OBD_ATOM_CODE(op, type, space) ((uint16_t)((op) | ((type) << 4) | ((space) << 9)))
 
 /* sync's e: what the lanes do together */
+/* clang-format off */
 enum obd_sync_kind {
 	OBD_SYNC_WARP, OBD_SYNC_SHFL_UP, OBD_SYNC_SHFL_DOWN, OBD_SYNC_SHFL_BFLY, OBD_SYNC_SHFL_IDX,
 	OBD_SYNC_VOTE_ALL, OBD_SYNC_VOTE_ANY, OBD_SYNC_VOTE_UNI, OBD_SYNC_VOTE_BALLOT,
 	OBD_SYNC_MATCH_ANY32, OBD_SYNC_MATCH_ANY64, OBD_SYNC_MATCH_ALL32, OBD_SYNC_MATCH_ALL64,
-	OBD_SYNC_REDUX_ADD, OBD_SYNC_REDUX_MIN_U, OBD_SYNC_REDUX_MAX_U, OBD_SYNC_REDUX_MIN_S, OBD_SYNC_REDUX_MAX_S,
-	OBD_SYNC_REDUX_AND, OBD_SYNC_REDUX_OR, OBD_SYNC_REDUX_XOR, OBD_SYNC_REDUX_FMIN, OBD_SYNC_REDUX_FMAX,
-	OBD_SYNC_ELECT,
+	OBD_SYNC_REDUX_ADD, OBD_SYNC_REDUX_MIN_U, OBD_SYNC_REDUX_MAX_U, OBD_SYNC_REDUX_MIN_S,
+	OBD_SYNC_REDUX_MAX_S, OBD_SYNC_REDUX_AND, OBD_SYNC_REDUX_OR, OBD_SYNC_REDUX_XOR,
+	OBD_SYNC_REDUX_FMIN, OBD_SYNC_REDUX_FMAX, OBD_SYNC_ELECT,
 };
+/* clang-format on */
 
 /* mma's e: types of A and B, of C and D, shape */
+/* clang-format off */
 enum obd_mma_type {
-	OBD_MMA_F16, OBD_MMA_BF16, OBD_MMA_TF32, OBD_MMA_E4M3, OBD_MMA_E5M2, OBD_MMA_S8, OBD_MMA_U8, OBD_MMA_F64, OBD_MMA_F32, OBD_MMA_S32,
+	OBD_MMA_F16, OBD_MMA_BF16, OBD_MMA_TF32, OBD_MMA_E4M3, OBD_MMA_E5M2, OBD_MMA_S8, OBD_MMA_U8,
+	OBD_MMA_F64, OBD_MMA_F32, OBD_MMA_S32,
 };
-enum obd_mma_shape { OBD_MMA_M16N8K4, OBD_MMA_M16N8K8, OBD_MMA_M16N8K16, OBD_MMA_M16N8K32, OBD_MMA_M8N8K4, OBD_MMA_M8N8K16, OBD_MMA_SHAPES };
-#define OBD_MMA_CODE(a, b, c, shape, sat) ((uint16_t)((a) | ((b) << 4) | ((c) << 8) | ((shape) << 12) | ((sat) << 15)))
+/* clang-format on */
+enum obd_mma_shape {
+	OBD_MMA_M16N8K4,
+	OBD_MMA_M16N8K8,
+	OBD_MMA_M16N8K16,
+	OBD_MMA_M16N8K32,
+	OBD_MMA_M8N8K4,
+	OBD_MMA_M8N8K16,
+	OBD_MMA_SHAPES
+};
+#define OBD_MMA_CODE(a, b, c, shape, sat) \
+	((uint16_t)((a) | ((b) << 4) | ((c) << 8) | ((shape) << 12) | ((sat) << 15)))
 
 /* mbarrier's e: what; +16: in shared memory */
 enum obd_mbarrier_op {
-	OBD_MBAR_INIT, OBD_MBAR_INVAL, OBD_MBAR_ARRIVE, OBD_MBAR_ARRIVE_DROP, OBD_MBAR_TEST, OBD_MBAR_TEST_PARITY, OBD_MBAR_PENDING,
+	OBD_MBAR_INIT,
+	OBD_MBAR_INVAL,
+	OBD_MBAR_ARRIVE,
+	OBD_MBAR_ARRIVE_DROP,
+	OBD_MBAR_TEST,
+	OBD_MBAR_TEST_PARITY,
+	OBD_MBAR_PENDING,
 };
 
 /* bar's e */
 enum obd_bar_kind {
-	OBD_BAR_SYNC, OBD_BAR_ARRIVE, OBD_BAR_RED_POPC, OBD_BAR_RED_AND, OBD_BAR_RED_OR, OBD_BAR_CLUSTER_ARRIVE,
+	OBD_BAR_SYNC,
+	OBD_BAR_ARRIVE,
+	OBD_BAR_RED_POPC,
+	OBD_BAR_RED_AND,
+	OBD_BAR_RED_OR,
+	OBD_BAR_CLUSTER_ARRIVE,
 	OBD_BAR_CLUSTER_WAIT,
 };
 
 enum obd_sreg {
-	OBD_SREG_TID_X, OBD_SREG_TID_Y, OBD_SREG_TID_Z, OBD_SREG_NTID_X, OBD_SREG_NTID_Y, OBD_SREG_NTID_Z,
-	OBD_SREG_CTAID_X, OBD_SREG_CTAID_Y, OBD_SREG_CTAID_Z, OBD_SREG_NCTAID_X, OBD_SREG_NCTAID_Y, OBD_SREG_NCTAID_Z,
-	OBD_SREG_ZERO, OBD_SREG_ONE, OBD_SREG_LANEID, OBD_SREG_WARPID, OBD_SREG_NWARPID, OBD_SREG_SMID, OBD_SREG_NSMID,
-	OBD_SREG_GRIDID, OBD_SREG_LM_EQ, OBD_SREG_LM_LE, OBD_SREG_LM_LT, OBD_SREG_LM_GE, OBD_SREG_LM_GT,
-	OBD_SREG_CLOCK, OBD_SREG_CLOCK_HI, OBD_SREG_CLOCK64, OBD_SREG_GLOBALTIMER, OBD_SREG_GLOBALTIMER_LO,
-	OBD_SREG_GLOBALTIMER_HI, OBD_SREG_ENVREG1, OBD_SREG_ENVREG2, OBD_SREG_DYN_SMEM, OBD_SREG_TOTAL_SMEM,
+	OBD_SREG_TID_X,
+	OBD_SREG_TID_Y,
+	OBD_SREG_TID_Z,
+	OBD_SREG_NTID_X,
+	OBD_SREG_NTID_Y,
+	OBD_SREG_NTID_Z,
+	OBD_SREG_CTAID_X,
+	OBD_SREG_CTAID_Y,
+	OBD_SREG_CTAID_Z,
+	OBD_SREG_NCTAID_X,
+	OBD_SREG_NCTAID_Y,
+	OBD_SREG_NCTAID_Z,
+	OBD_SREG_ZERO,
+	OBD_SREG_ONE,
+	OBD_SREG_LANEID,
+	OBD_SREG_WARPID,
+	OBD_SREG_NWARPID,
+	OBD_SREG_SMID,
+	OBD_SREG_NSMID,
+	OBD_SREG_GRIDID,
+	OBD_SREG_LM_EQ,
+	OBD_SREG_LM_LE,
+	OBD_SREG_LM_LT,
+	OBD_SREG_LM_GE,
+	OBD_SREG_LM_GT,
+	OBD_SREG_CLOCK,
+	OBD_SREG_CLOCK_HI,
+	OBD_SREG_CLOCK64,
+	OBD_SREG_GLOBALTIMER,
+	OBD_SREG_GLOBALTIMER_LO,
+	OBD_SREG_GLOBALTIMER_HI,
+	OBD_SREG_ENVREG1,
+	OBD_SREG_ENVREG2,
+	OBD_SREG_DYN_SMEM,
+	OBD_SREG_TOTAL_SMEM,
 	OBD_SREG_COUNT
 };
 

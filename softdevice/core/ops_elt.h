@@ -2,8 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * Lane-wise operations, one line each: name, type of the result, types of the operands, value.
- * Included with ELT1..ELT3 defined. Types: u32 i32 u64 i64 f32 f64, as lanes of that width; 16-bit values are
- * zero-extended in u32 lanes. `in` is the instruction, for operations with an immediate.
+ * Included with ELT1..ELT3 defined. Types: u32 i32 u64 i64 f32 f64, as lanes of that width; 16-bit
+ * values are zero-extended in u32 lanes. `in` is the instruction, for operations with an immediate.
  */
 /* clang-format off */
 ELT1(mov_32, u32, u32, a)

@@ -16,7 +16,10 @@ OPX(eq_32) OPX(lt_u32) OPX(le_u32) OPX(lt_s32) OPX(le_s32) OPX(eq_64) OPX(lt_u64
 OPX(eq_f32) OPX(lt_f32) OPX(le_f32) OPX(un_f32) OPX(equ_f32) OPX(eq_f64) OPX(lt_f64) OPX(le_f64) OPX(un_f64) OPX(equ_f64)
 /* conversions of every kind: imm is a packed description */
 OPX(cvt)
-/* memory: a address, imm offset, e alignment - 1; g: 64-bit flat, s: 32-bit shared, l: 64-bit local offset */
+/*
+ * memory: a address, imm offset, e alignment - 1; g: 64-bit flat, s: 32-bit shared, l: 64-bit local
+ * offset
+ */
 OPX(ld8_g) OPX(ld16_g) OPX(ld32_g) OPX(ld64_g) OPX(ld8_s) OPX(ld16_s) OPX(ld32_s) OPX(ld64_s)
 OPX(ld8_l) OPX(ld16_l) OPX(ld32_l) OPX(ld64_l)
 OPX(st8_g) OPX(st16_g) OPX(st32_g) OPX(st64_g) OPX(st8_s) OPX(st16_s) OPX(st32_s) OPX(st64_s)
@@ -34,4 +37,4 @@ OPX(sync) OPX(activemask) OPX(bar)
 OPX(copy_async)
 /* matrices: imm is an operand list as of a call; barriers in shared memory */
 OPX(mma) OPX(ldmatrix) OPX(mbarrier)
-/* clang-format on */
+	/* clang-format on */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_pool: threads that help with running grids, and the running of one grid. A launch sits in the pool's list while
- * it still has blocks to give out; the thread that launched it works too and waits for the helpers at the end.
+ * obd_pool: threads that help with running grids, and the running of one grid. A launch sits in the
+ * pool's list while it still has blocks to give out; the thread that launched it works too and
+ * waits for the helpers at the end.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -18,11 +19,11 @@
 #include "softdevice/core/stats.h"
 #include "softdevice/core/warp.h"
 
-#define MAX_THREADS 1024u
+#define MAX_THREADS     1024u
 #define RESIDENT_BLOCKS 64u
 #define WORKSPACE_BYTES 64u
-#define PARAM_ALIGN 64u
-#define SHARED_LEAST 1024u
+#define PARAM_ALIGN     64u
+#define SHARED_LEAST    1024u
 
 struct obd_pool {
 	pthread_mutex_t lock;
@@ -35,38 +36,32 @@ struct obd_pool {
 
 static _Atomic uint64_t lane_instructions, longest_instructions;
 
-void
-obd_stats_add(uint64_t n)
+void obd_stats_add(uint64_t n)
 {
 	atomic_fetch_add_explicit(&lane_instructions, n, memory_order_relaxed);
 }
 
-void
-obd_stats_launched(uint64_t longest)
+void obd_stats_launched(uint64_t longest)
 {
 	atomic_fetch_add_explicit(&longest_instructions, longest, memory_order_relaxed);
 }
 
-uint64_t
-obd_core_longest_instructions(void)
+uint64_t obd_core_longest_instructions(void)
 {
 	return atomic_load_explicit(&longest_instructions, memory_order_relaxed);
 }
 
-uint64_t
-obd_core_lane_instructions(void)
+uint64_t obd_core_lane_instructions(void)
 {
 	return atomic_load_explicit(&lane_instructions, memory_order_relaxed);
 }
 
-static bool
-has_work(struct obd_launch *l)
+static bool has_work(struct obd_launch *l)
 {
 	return !atomic_load(&l->stop) && atomic_load(&l->next_cta) < l->n_ctas;
 }
 
-static void *
-helper(void *arg)
+static void *helper(void *arg)
 {
 	struct obd_pool *pool = arg;
 
@@ -91,8 +86,7 @@ helper(void *arg)
 	return NULL;
 }
 
-struct obd_pool *
-obd_pool_new(unsigned n_threads)
+struct obd_pool *obd_pool_new(unsigned n_threads)
 {
 	struct obd_pool *pool = calloc(1, sizeof(*pool));
 	long online = sysconf(_SC_NPROCESSORS_ONLN);
@@ -122,8 +116,7 @@ obd_pool_new(unsigned n_threads)
 	return pool;
 }
 
-void
-obd_pool_free(struct obd_pool *pool)
+void obd_pool_free(struct obd_pool *pool)
 {
 	if (!pool)
 		return;
@@ -140,14 +133,12 @@ obd_pool_free(struct obd_pool *pool)
 	free(pool);
 }
 
-unsigned
-obd_pool_threads(const struct obd_pool *pool)
+unsigned obd_pool_threads(const struct obd_pool *pool)
 {
 	return pool->n_threads + 1;
 }
 
-static void
-run_with_helpers(struct obd_pool *pool, struct obd_launch *l)
+static void run_with_helpers(struct obd_pool *pool, struct obd_launch *l)
 {
 	pthread_mutex_lock(&pool->lock);
 	l->next = pool->launches;
@@ -170,8 +161,7 @@ run_with_helpers(struct obd_pool *pool, struct obd_launch *l)
 	pthread_mutex_unlock(&pool->lock);
 }
 
-static CUresult
-refuse(struct obd_fault *ret, CUresult result, const char *what, const char *name)
+static CUresult refuse(struct obd_fault *ret, CUresult result, const char *what, const char *name)
 {
 	memset(ret, 0, sizeof(*ret));
 	ret->result = result;
@@ -179,32 +169,38 @@ refuse(struct obd_fault *ret, CUresult result, const char *what, const char *nam
 	return result;
 }
 
-static CUresult
-check_shape(const struct obd_grid *g, struct obd_fault *ret_fault)
+static CUresult check_shape(const struct obd_grid *g, struct obd_fault *ret_fault)
 {
 	const char *name = g->kernel->name;
 	uint64_t threads = 1;
 
 	for (int i = 0; i < 3; i++) {
 		if (!g->grid[i] || !g->block[i] || g->block[i] > OBD_BLOCK_MAX_THREADS)
-			return refuse(ret_fault, CUDA_ERROR_INVALID_VALUE, "a grid or block dimension is 0 or too large", name);
+			return refuse(ret_fault, CUDA_ERROR_INVALID_VALUE,
+				"a grid or block dimension is 0 or too large", name);
 		threads *= g->block[i];
 	}
 	if (threads > OBD_BLOCK_MAX_THREADS)
-		return refuse(ret_fault, CUDA_ERROR_INVALID_VALUE, "more than 1024 threads in a block", name);
+		return refuse(ret_fault, CUDA_ERROR_INVALID_VALUE,
+			"more than 1024 threads in a block", name);
 	if ((uint64_t)g->kernel->static_shared + g->dynamic_shared > OBD_BLOCK_MAX_SHARED)
-		return refuse(ret_fault, CUDA_ERROR_INVALID_VALUE, "more than 227 KiB of shared memory", name);
+		return refuse(ret_fault, CUDA_ERROR_INVALID_VALUE,
+			"more than 227 KiB of shared memory", name);
 	return CUDA_SUCCESS;
 }
 
-CUresult
-obd_grid_run(struct obd_pool *pool, const struct obd_grid *grid, struct obd_fault *ret_fault)
+CUresult obd_grid_run(
+	struct obd_pool *pool, const struct obd_grid *grid, struct obd_fault *ret_fault)
 {
 	const struct obd_entry *entry = (const struct obd_entry *)(const void *)grid->kernel;
 	const struct obd_env *env = &grid->program->env;
-	struct obd_launch l = {.grid = grid, .program = grid->program, .entry = entry, .func = entry->func};
+	struct obd_launch l = {
+		.grid = grid, .program = grid->program, .entry = entry, .func = entry->func
+	};
 	CUresult r = check_shape(grid, ret_fault);
-	size_t param_size = (grid->kernel->param_bytes + PARAM_ALIGN - 1) / PARAM_ALIGN * PARAM_ALIGN + PARAM_ALIGN;
+	size_t param_size =
+		(grid->kernel->param_bytes + PARAM_ALIGN - 1) / PARAM_ALIGN * PARAM_ALIGN +
+		PARAM_ALIGN;
 	size_t block = param_size + WORKSPACE_BYTES;
 
 	if (r)
@@ -215,11 +211,13 @@ obd_grid_run(struct obd_pool *pool, const struct obd_grid *grid, struct obd_faul
 	l.resident_limit = grid->cooperative ? UINT32_MAX : RESIDENT_BLOCKS;
 	l.params = env->scratch_alloc(env->user, block, PARAM_ALIGN);
 	if (!l.params)
-		return refuse(ret_fault, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "no memory for the parameters", grid->kernel->name);
+		return refuse(ret_fault, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+			"no memory for the parameters", grid->kernel->name);
 	memset(l.params, 0, block);
 	if (grid->kernel->param_bytes)
 		memcpy(l.params, grid->params, grid->kernel->param_bytes);
-	if (grid->cooperative) { /* what cooperative groups' grid barrier expects: its size, then the arrival counter */
+	/* what cooperative groups' grid barrier expects: its size, then the arrival counter */
+	if (grid->cooperative) {
 		uint32_t size = WORKSPACE_BYTES;
 
 		l.workspace = l.params + param_size;

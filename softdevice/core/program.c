@@ -9,20 +9,19 @@
 
 /* ---- addresses ---- */
 
-static uint64_t
-symbol_address(struct obd_loader *ld, const struct obd_symbol *s, uint32_t line)
+static uint64_t symbol_address(struct obd_loader *ld, const struct obd_symbol *s, uint32_t line)
 {
 	if (s->kind == OBD_SYM_FUNC)
 		return OBD_CODE_TAG | ((uint64_t)s->index << 4);
 	if (!s->addr) {
 		ld->lex.tok.line = line;
-		obd_ptx_fail(ld, "variable %.*s is declared .extern and nothing defines it", (int)(s->size < 60 ? s->size : 60), s->name);
+		obd_ptx_fail(ld, "variable %.*s is declared .extern and nothing defines it",
+			(int)(s->size < 60 ? s->size : 60), s->name);
 	}
 	return (uint64_t)(uintptr_t)s->addr;
 }
 
-static void
-relocate(struct obd_loader *ld)
+static void relocate(struct obd_loader *ld)
 {
 	for (struct obd_reloc *r = ld->relocs; r; r = r->next) {
 		uint64_t v = symbol_address(ld, r->sym, r->line) + (uint64_t)r->offset;
@@ -45,14 +44,13 @@ relocate(struct obd_loader *ld)
 struct reach {
 	struct obd_program *p;
 	uint8_t *seen;
-	uint8_t *gone;        /* of has_cycle */
-	uint32_t *order;      /* functions reached, each once */
+	uint8_t *gone;   /* of has_cycle */
+	uint32_t *order; /* functions reached, each once */
 	uint32_t n;
 	bool indirect;
 };
 
-static void
-reach_add(struct reach *r, uint32_t index)
+static void reach_add(struct reach *r, uint32_t index)
 {
 	if (r->seen[index])
 		return;
@@ -60,8 +58,7 @@ reach_add(struct reach *r, uint32_t index)
 	r->order[r->n++] = index;
 }
 
-static void
-reach_from(struct reach *r, const struct obd_func *f)
+static void reach_from(struct reach *r, const struct obd_func *f)
 {
 	for (uint32_t i = 0; i < r->n; i++)
 		r->seen[r->order[i]] = 0;
@@ -82,8 +79,7 @@ reach_from(struct reach *r, const struct obd_func *f)
 	}
 }
 
-static int
-by_variable(const void *a, const void *b)
+static int by_variable(const void *a, const void *b)
 {
 	const struct obd_shared_at *x = a, *y = b;
 
@@ -91,11 +87,10 @@ by_variable(const void *a, const void *b)
 }
 
 /*
- * The shared variables that the kernel's functions refer to, each once, by index. Not a table over all variables of the program: kernels times
- * variables grows with the square of the text.
+ * The shared variables that the kernel's functions refer to, each once, by index. Not a table over
+ * all variables of the program: kernels times variables grows with the square of the text.
  */
-static void
-shared_collect(struct obd_loader *ld, struct obd_entry *e, const struct reach *r)
+static void shared_collect(struct obd_loader *ld, struct obd_entry *e, const struct reach *r)
 {
 	struct obd_program *p = ld->prog;
 	uint32_t kept = 0;
@@ -103,9 +98,15 @@ shared_collect(struct obd_loader *ld, struct obd_entry *e, const struct reach *r
 
 	for (uint32_t i = 0; i < r->n; i++)
 		n += p->funcs[r->order[i]]->n_shared_refs;
-	/* Kernels that share functions refer to the same variables again: this sum is not bounded by the size of the text. */
+	/*
+	 * Kernels that share functions refer to the same variables again: this sum is not bounded
+	 * by the size of the text.
+	 */
 	if (n > ld->shared_refs_left)
-		obd_ptx_fail(ld, "the kernels of this module refer to shared variables more than %u times in all", OBD_MAX_SHARED_REFS);
+		obd_ptx_fail(ld,
+			"the kernels of this module refer to shared variables more than %u times "
+			"in all",
+			OBD_MAX_SHARED_REFS);
 	ld->shared_refs_left -= (uint32_t)n;
 	e->shared = n ? obd_ptx_alloc(ld, n * sizeof(*e->shared)) : NULL;
 	n = 0;
@@ -120,8 +121,7 @@ shared_collect(struct obd_loader *ld, struct obd_entry *e, const struct reach *r
 	e->n_shared = kept;
 }
 
-static void
-layout_shared(struct obd_loader *ld, struct obd_entry *e, const struct reach *r)
+static void layout_shared(struct obd_loader *ld, struct obd_entry *e, const struct reach *r)
 {
 	struct obd_program *p = ld->prog;
 	uint64_t at = 0;
@@ -142,7 +142,8 @@ layout_shared(struct obd_loader *ld, struct obd_entry *e, const struct reach *r)
 		e->shared[i].offset = (uint32_t)at;
 		at += v->size;
 		if (at > OBD_BLOCK_MAX_SHARED)
-			obd_ptx_fail(ld, "kernel %s has more than %u bytes of static shared memory", e->pub.name, OBD_BLOCK_MAX_SHARED);
+			obd_ptx_fail(ld, "kernel %s has more than %u bytes of static shared memory",
+				e->pub.name, OBD_BLOCK_MAX_SHARED);
 	}
 	/* all dynamic variables are one: they start where the static ones end */
 	if (any_dynamic)
@@ -154,11 +155,11 @@ layout_shared(struct obd_loader *ld, struct obd_entry *e, const struct reach *r)
 }
 
 /*
- * Bytes of stack below each function: the deepest chain of calls, by relaxation, so that nothing recurses here. A
- * program with recursion or indirect calls does not settle and gets a fixed stack on top.
+ * Bytes of stack below each function: the deepest chain of calls, by relaxation, so that nothing
+ * recurses here. A program with recursion or indirect calls does not settle and gets a fixed stack
+ * on top.
  */
-static uint32_t *
-stack_depths(struct obd_loader *ld)
+static uint32_t *stack_depths(struct obd_loader *ld)
 {
 	struct obd_program *p = ld->prog;
 	uint32_t *depth = obd_ptx_scratch(ld, (p->n_funcs + 1) * sizeof(uint32_t));
@@ -186,9 +187,11 @@ stack_depths(struct obd_loader *ld)
 	return depth;
 }
 
-/* Is there a cycle among the functions reached? Those without callees are taken away until none is left or all have some. */
-static bool
-has_cycle(const struct reach *r)
+/*
+ * Is there a cycle among the functions reached? Those without callees are taken away until none is
+ * left or all have some.
+ */
+static bool has_cycle(const struct reach *r)
 {
 	const struct obd_program *p = r->p;
 	uint8_t *gone = r->gone;
@@ -218,11 +221,10 @@ has_cycle(const struct reach *r)
 	return true; /* a very long chain counts as one: only the stack gets larger */
 }
 
-static void
-layout_kernels(struct obd_loader *ld)
+static void layout_kernels(struct obd_loader *ld)
 {
 	struct obd_program *p = ld->prog;
-	struct reach r = {.p = p};
+	struct reach r = { .p = p };
 	uint32_t *depth = stack_depths(ld);
 
 	ld->shared_refs_left = OBD_MAX_SHARED_REFS;
@@ -242,15 +244,15 @@ layout_kernels(struct obd_loader *ld)
 			more |= p->funcs[r.order[k]]->uses_alloca;
 		if (e->func->n_callees && !more)
 			more = has_cycle(&r);
-		e->stack_bytes = (depth[e->func->index] + (more ? OBD_STACK_BYTES : 0) + 255) & ~255u;
+		e->stack_bytes =
+			(depth[e->func->index] + (more ? OBD_STACK_BYTES : 0) + 255) & ~255u;
 		e->pub.local_bytes = depth[e->func->index];
 		e->pub.const_bytes = p->const_bytes;
 	}
 }
 
 /* A kernel that calls what nothing defines cannot run; one that only could have is not harmed. */
-static void
-resolve_builtins(struct obd_loader *ld)
+static void resolve_builtins(struct obd_loader *ld)
 {
 	struct obd_program *p = ld->prog;
 
@@ -270,8 +272,7 @@ resolve_builtins(struct obd_loader *ld)
 
 /* ---- load and free ---- */
 
-static void
-loader_fini(struct obd_loader *ld)
+static void loader_fini(struct obd_loader *ld)
 {
 	if (ld->b)
 		obd_build_fini(ld->b);
@@ -279,8 +280,8 @@ loader_fini(struct obd_loader *ld)
 	obd_arena_free(ld->scratch);
 }
 
-CUresult
-obd_program_load(const char *text, size_t size, const struct obd_env *env, struct obd_program **ret, char *log, size_t log_size)
+CUresult obd_program_load(const char *text, size_t size, const struct obd_env *env,
+	struct obd_program **ret, char *log, size_t log_size)
 {
 	struct obd_program *p = calloc(1, sizeof(*p));
 	struct obd_loader *ld = calloc(1, sizeof(*ld));
@@ -326,8 +327,7 @@ obd_program_load(const char *text, size_t size, const struct obd_env *env, struc
 	return CUDA_SUCCESS;
 }
 
-void
-obd_program_free(struct obd_program *p)
+void obd_program_free(struct obd_program *p)
 {
 	if (!p)
 		return;
@@ -341,20 +341,17 @@ obd_program_free(struct obd_program *p)
 	free(p);
 }
 
-size_t
-obd_program_kernel_count(const struct obd_program *p)
+size_t obd_program_kernel_count(const struct obd_program *p)
 {
 	return p->n_entries;
 }
 
-const struct obd_kernel *
-obd_program_kernel_at(const struct obd_program *p, size_t i)
+const struct obd_kernel *obd_program_kernel_at(const struct obd_program *p, size_t i)
 {
 	return i < p->n_entries ? &p->entries[i].pub : NULL;
 }
 
-const struct obd_kernel *
-obd_program_kernel(const struct obd_program *p, const char *name)
+const struct obd_kernel *obd_program_kernel(const struct obd_program *p, const char *name)
 {
 	for (uint32_t i = 0; i < p->n_entries; i++)
 		if (strcmp(p->entries[i].pub.name, name) == 0)
@@ -362,20 +359,17 @@ obd_program_kernel(const struct obd_program *p, const char *name)
 	return NULL;
 }
 
-size_t
-obd_program_global_count(const struct obd_program *p)
+size_t obd_program_global_count(const struct obd_program *p)
 {
 	return p->n_globals;
 }
 
-const struct obd_global *
-obd_program_global_at(const struct obd_program *p, size_t i)
+const struct obd_global *obd_program_global_at(const struct obd_program *p, size_t i)
 {
 	return i < p->n_globals ? &p->globals[i] : NULL;
 }
 
-const struct obd_global *
-obd_program_global(const struct obd_program *p, const char *name)
+const struct obd_global *obd_program_global(const struct obd_program *p, const char *name)
 {
 	for (uint32_t i = 0; i < p->n_globals; i++)
 		if (strcmp(p->globals[i].name, name) == 0)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The PTX front end's own objects: symbols, statements, and the function being built. They live while one module is
- * loaded, in the loader's scratch arena, and one thread uses them.
+ * The PTX front end's own objects: symbols, statements, and the function being built. They live
+ * while one module is loaded, in the loader's scratch arena, and one thread uses them.
  *
- * A statement is parsed and lowered at once: operations over virtual registers go into the builder, and at the end of
- * the function obd_build_finish gives the registers slots and writes the code.
+ * A statement is parsed and lowered at once: operations over virtual registers go into the builder,
+ * and at the end of the function obd_build_finish gives the registers slots and writes the code.
  */
 #ifndef OBD_CORE_PTX_H
 #define OBD_CORE_PTX_H
@@ -18,37 +18,44 @@
 #include "softdevice/core/ops.h"
 #include "softdevice/core/ptx_lex.h"
 
-#define OBD_MAX_REGISTERS (1u << 20) /* virtual, per function */
-#define OBD_MAX_OPERANDS 16u
-#define OBD_MAX_ITEMS 16u  /* in one { } vector */
-#define OBD_MAX_TYPES 4u
-#define OBD_MAX_FREE_WORDS 8u
-#define OBD_MAX_WORDS 8192u /* of parameters of one call */
-#define OBD_MAX_SCOPES 64u
-#define OBD_MAX_VAR_BYTES ((uint64_t)1 << 36)
-#define OBD_MAX_CODE (1u << 22) /* operations of one function */
+#define OBD_MAX_REGISTERS   (1u << 20) /* virtual, per function */
+#define OBD_MAX_OPERANDS    16u
+#define OBD_MAX_ITEMS       16u /* in one { } vector */
+#define OBD_MAX_TYPES       4u
+#define OBD_MAX_FREE_WORDS  8u
+#define OBD_MAX_WORDS       8192u /* of parameters of one call */
+#define OBD_MAX_SCOPES      64u
+#define OBD_MAX_VAR_BYTES   ((uint64_t)1 << 36)
+#define OBD_MAX_CODE        (1u << 22) /* operations of one function */
 #define OBD_MAX_SHARED_REFS (1u << 22) /* of all kernels, through the functions they reach */
-#define OBD_NONE UINT32_MAX
-#define OBD_LABEL_ALIAS 0x40000000u /* in a label's place: the rest is the number of the label it stands for */
+#define OBD_NONE            UINT32_MAX
+/* in a label's place: the rest is the number of the label it stands for */
+#define OBD_LABEL_ALIAS     0x40000000u
 
 /* Qualifiers, as a set. */
+/* clang-format off */
 #define OBD_QUALIFIERS(Q) \
-	Q(cc) Q(lo) Q(hi) Q(wide) Q(ftz) Q(sat) Q(rn) Q(rz) Q(rm) Q(rp) Q(rna) Q(rni) Q(rzi) Q(rmi) Q(rpi) Q(approx) \
-	Q(full) Q(satfinite) Q(relu) Q(NaN) Q(xorsign) Q(abs) Q(uni) Q(to) Q(global) Q(shared) Q(local) Q(param) \
-	Q(generic) Q(relaxed) Q(acquire) Q(release) Q(acq_rel) Q(weak) Q(mmio) Q(sc) Q(cta) Q(gpu) Q(sys) Q(cluster) \
-	Q(nc) Q(ca) Q(cg) Q(cs) Q(lu) Q(cv) Q(wb) Q(wt) Q(v2) Q(v4) Q(v8) Q(eq) Q(ne) Q(lt) Q(le) Q(gt) Q(ge) Q(ls) Q(hs) \
-	Q(equ) Q(neu) Q(ltu) Q(leu) Q(gtu) Q(geu) Q(num) Q(nan) Q(and) Q(or) Q(xor) Q(popc) Q(add) Q(inc) Q(dec) Q(min) \
-	Q(max) Q(exch) Q(cas) Q(sync) Q(arrive) Q(red) Q(aligned) Q(all) Q(any) Q(ballot) Q(up) Q(down) Q(bfly) Q(idx) \
-	Q(l) Q(r) Q(clamp) Q(wrap) Q(shiftamt) Q(b4e) Q(f4e) Q(rc8) Q(ecl) Q(ecr) Q(rc16) Q(noftz) Q(finite) Q(infinite) \
-	Q(number) Q(notanumber) Q(normal) Q(subnormal) Q(warp) Q(wait) Q(async) Q(bulk) Q(commit_group) Q(wait_group) \
-	Q(wait_all) Q(launch_dependents) Q(proxy) Q(alias) Q(mode) Q(wt_hint) Q(unsupported) Q(l2) Q(oob) Q(entry) \
-	Q(divergent) Q(mbarrier_init) Q(noinc) Q(gl) Q(unified) Q(mask)
+	Q(cc) Q(lo) Q(hi) Q(wide) Q(ftz) Q(sat) Q(rn) Q(rz) Q(rm) Q(rp) Q(rna) Q(rni) Q(rzi) \
+	Q(rmi) Q(rpi) Q(approx) Q(full) Q(satfinite) Q(relu) Q(NaN) Q(xorsign) Q(abs) Q(uni) Q(to) \
+	Q(global) Q(shared) Q(local) Q(param) Q(generic) Q(relaxed) Q(acquire) Q(release) \
+	Q(acq_rel) Q(weak) Q(mmio) Q(sc) Q(cta) Q(gpu) Q(sys) Q(cluster) Q(nc) Q(ca) Q(cg) Q(cs) \
+	Q(lu) Q(cv) Q(wb) Q(wt) Q(v2) Q(v4) Q(v8) Q(eq) Q(ne) Q(lt) Q(le) Q(gt) Q(ge) Q(ls) Q(hs) \
+	Q(equ) Q(neu) Q(ltu) Q(leu) Q(gtu) Q(geu) Q(num) Q(nan) Q(and) Q(or) Q(xor) Q(popc) Q(add) \
+	Q(inc) Q(dec) Q(min) Q(max) Q(exch) Q(cas) Q(sync) Q(arrive) Q(red) Q(aligned) Q(all) \
+	Q(any) Q(ballot) Q(up) Q(down) Q(bfly) Q(idx) Q(l) Q(r) Q(clamp) Q(wrap) Q(shiftamt) \
+	Q(b4e) Q(f4e) Q(rc8) Q(ecl) Q(ecr) Q(rc16) Q(noftz) Q(finite) Q(infinite) Q(number) \
+	Q(notanumber) Q(normal) Q(subnormal) Q(warp) Q(wait) Q(async) Q(bulk) Q(commit_group) \
+	Q(wait_group) Q(wait_all) Q(launch_dependents) Q(proxy) Q(alias) Q(mode) Q(wt_hint) \
+	Q(unsupported) Q(l2) Q(oob) Q(entry) Q(divergent) Q(mbarrier_init) Q(noinc) Q(gl) \
+	Q(unified) Q(mask)
+/* clang-format on */
 
 enum obd_qualifier {
 #define Q(name) OBD_Q_##name,
 	OBD_QUALIFIERS(Q)
 #undef Q
-	OBD_Q_volatile, OBD_Q_const,
+		OBD_Q_volatile,
+	OBD_Q_const,
 	OBD_Q_COUNT
 };
 
@@ -75,7 +82,8 @@ struct obd_symbol {
 	struct obd_symbol *next_bucket, *next_scope;
 	enum obd_type type;
 	uint32_t vreg, count; /* registers: first and number (0: not a family); params: words */
-	uint32_t index;       /* global, shared, function: place in the program; label: number; targets: table */
+	/* global, shared, function: place in the program; label: number; targets: table */
+	uint32_t index;
 	uint64_t offset, bytes;
 	bool is_array, is_const, is_formal, spilled, is_ret;
 	void *addr; /* of a global, when it has memory */
@@ -98,8 +106,16 @@ struct obd_function_decl {
 };
 
 enum obd_operand_kind {
-	OBD_OPD_NONE, OBD_OPD_REG, OBD_OPD_IMM, OBD_OPD_F32, OBD_OPD_F64, OBD_OPD_SYMBOL, OBD_OPD_ADDRESS, OBD_OPD_LIST,
-	OBD_OPD_SREG, OBD_OPD_SINK,
+	OBD_OPD_NONE,
+	OBD_OPD_REG,
+	OBD_OPD_IMM,
+	OBD_OPD_F32,
+	OBD_OPD_F64,
+	OBD_OPD_SYMBOL,
+	OBD_OPD_ADDRESS,
+	OBD_OPD_LIST,
+	OBD_OPD_SREG,
+	OBD_OPD_SINK,
 };
 
 struct obd_operand {
@@ -109,8 +125,8 @@ struct obd_operand {
 	uint64_t value; /* immediate; special register's number */
 	int64_t offset; /* behind a symbol or base */
 	struct obd_symbol *sym;
-	bool negated;        /* !p */
-	uint32_t pair;       /* p|q: the second predicate, or OBD_NONE */
+	bool negated;  /* !p */
+	uint32_t pair; /* p|q: the second predicate, or OBD_NONE */
 	bool pair_sink;
 	struct obd_operand *items;
 	uint32_t n_items;
@@ -134,17 +150,28 @@ struct obd_stmt {
 	uint32_t n_opd;
 };
 
-static inline bool
-obd_q(const struct obd_stmt *s, enum obd_qualifier q)
+static inline bool obd_q(const struct obd_stmt *s, enum obd_qualifier q)
 {
 	return (s->quals[q / 64] >> (q % 64)) & 1;
 }
 
 /* Which fields of an operation name virtual registers, and how. */
 enum {
-	OBD_USE_A = 1, OBD_USE_B = 2, OBD_USE_C = 4, OBD_USE_E = 8, OBD_USE_F = 16, OBD_USE_D = 32, OBD_DEF_D = 64,
-	OBD_DEF_G = 128, OBD_PARTIAL = 256, OBD_CALL = 512, OBD_BRANCH = 1024, OBD_STOP = 2048, OBD_TABLE = 4096,
-	OBD_USE_G = 8192, OBD_DEF_B = 16384,
+	OBD_USE_A = 1,
+	OBD_USE_B = 2,
+	OBD_USE_C = 4,
+	OBD_USE_E = 8,
+	OBD_USE_F = 16,
+	OBD_USE_D = 32,
+	OBD_DEF_D = 64,
+	OBD_DEF_G = 128,
+	OBD_PARTIAL = 256,
+	OBD_CALL = 512,
+	OBD_BRANCH = 1024,
+	OBD_STOP = 2048,
+	OBD_TABLE = 4096,
+	OBD_USE_G = 8192,
+	OBD_DEF_B = 16384,
 };
 
 struct obd_lin {
@@ -197,9 +224,9 @@ struct obd_builder {
 	uint32_t line;
 	uint32_t guard; /* predicate that every emitted operation is guarded by, or OBD_NONE */
 	bool guard_negated;
-	uint32_t round; /* enum obd_round of the operations emitted, OBD_RN: none */
+	uint32_t round;      /* enum obd_round of the operations emitted, OBD_RN: none */
 	uint32_t first_temp; /* registers from here on belong to the statement being lowered */
-	uint32_t registers; /* declared, for the reported figure */
+	uint32_t registers;  /* declared, for the reported figure */
 };
 
 struct obd_reloc {
@@ -228,41 +255,49 @@ struct obd_loader {
 	struct obd_reloc *relocs;
 	uint32_t cap_funcs, cap_entries, cap_globals, cap_shared;
 	uint32_t shared_refs_left; /* of OBD_MAX_SHARED_REFS */
-	uint32_t stmt_line; /* of the statement being lowered, 0: none */
+	uint32_t stmt_line;        /* of the statement being lowered, 0: none */
 	CUresult result;
 	char *log;
 	size_t log_size;
 	jmp_buf fail;
-	bool in_body;            /* `refuse` is set */
+	bool in_body; /* `refuse` is set */
 	jmp_buf refuse;
-	const char *refused;     /* what obd_ptx_refuse said of the body at hand */
+	const char *refused; /* what obd_ptx_refuse said of the body at hand */
 };
 
 /* Ends the load: the message goes to the log with the current line. */
-_Noreturn void obd_ptx_fail(struct obd_loader *ld, const char *format, ...) __attribute__((format(printf, 2, 3)));
+_Noreturn void obd_ptx_fail(struct obd_loader *ld, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 _Noreturn void obd_ptx_fail_with(struct obd_loader *ld, CUresult result, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /*
- * Valid PTX that this device does not implement. Ends the function at hand: the kernels that reach it cannot run, the rest of the
- * module can. refuse.c.
+ * Valid PTX that this device does not implement. Ends the function at hand: the kernels that reach
+ * it cannot run, the rest of the module can. refuse.c.
  */
-_Noreturn void obd_ptx_refuse(struct obd_loader *ld, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* An instruction's name without qualifiers, as the PTX manual lists it, that this device has no function for. */
+_Noreturn void obd_ptx_refuse(struct obd_loader *ld, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/*
+ * An instruction's name without qualifiers, as the PTX manual lists it, that this device has no
+ * function for.
+ */
 bool obd_ptx_unimplemented(const char *name, uint32_t size);
 /* Likewise a word between the dots of an instruction. */
 bool obd_ptx_unimplemented_word(const char *word, uint32_t size);
 void *obd_ptx_alloc(struct obd_loader *ld, size_t size); /* program's arena; never NULL */
 void *obd_ptx_scratch(struct obd_loader *ld, size_t size);
 /* Makes room for one more element. */
-void obd_ptx_grow(struct obd_loader *ld, void *array_pointer, uint32_t *cap, uint32_t n, size_t size, uint32_t most);
+void obd_ptx_grow(struct obd_loader *ld, void *array_pointer, uint32_t *cap, uint32_t n,
+	size_t size, uint32_t most);
 
 /* symbols.c */
 struct obd_symbol *obd_sym_find(struct obd_loader *ld, const char *name, uint32_t size);
-struct obd_symbol *obd_sym_add(struct obd_loader *ld, const char *name, uint32_t size, enum obd_symbol_kind kind);
+struct obd_symbol *obd_sym_add(
+	struct obd_loader *ld, const char *name, uint32_t size, enum obd_symbol_kind kind);
 void obd_sym_push(struct obd_loader *ld);
 void obd_sym_pop(struct obd_loader *ld);
 /* A register's vreg (families included), or OBD_NONE; *ret_type its declared type. */
-uint32_t obd_sym_register(struct obd_loader *ld, const char *name, uint32_t size, enum obd_type *ret_type);
+uint32_t obd_sym_register(
+	struct obd_loader *ld, const char *name, uint32_t size, enum obd_type *ret_type);
 
 /* types */
 enum obd_type obd_type_named(const char *text, uint32_t size); /* OBD_T_NONE: no type */
@@ -278,19 +313,26 @@ void obd_ptx_parse(struct obd_loader *ld);
 void obd_stmt_parse(struct obd_loader *ld);
 void obd_ptx_branchtargets(struct obd_loader *ld, const struct obd_token *name);
 uint64_t obd_ptx_const_expr(struct obd_loader *ld);
-struct obd_symbol *obd_ptx_label(struct obd_loader *ld, const char *name, uint32_t size); /* a use */
+/* a use */
+struct obd_symbol *obd_ptx_label(struct obd_loader *ld, const char *name, uint32_t size);
 void obd_ptx_label_define(struct obd_loader *ld, const char *name, uint32_t size);
 /* ptx_var.c */
-void obd_ptx_variable(struct obd_loader *ld, const char *space, uint32_t space_size, bool is_extern, bool is_weak);
+void obd_ptx_variable(struct obd_loader *ld, const char *space, uint32_t space_size, bool is_extern,
+	bool is_weak);
 
 /* build.c */
 void obd_build_init(struct obd_builder *b, struct obd_loader *ld, struct obd_func *f);
 void obd_build_fini(struct obd_builder *b);
 uint32_t obd_vreg_new(struct obd_builder *b, enum obd_reg_class cls);
 uint32_t obd_vreg_range(struct obd_builder *b, enum obd_reg_class cls, uint32_t count);
-uint32_t obd_const_new(struct obd_builder *b, enum obd_reg_class cls, uint64_t value, struct obd_symbol *sym);
-/* Operation with result d and operands, each OBD_NONE when absent. The pointer is good until the next emit. */
-struct obd_lin *obd_emit(struct obd_builder *b, uint32_t op, uint32_t d, uint32_t a, uint32_t bb, uint32_t c);
+uint32_t obd_const_new(
+	struct obd_builder *b, enum obd_reg_class cls, uint64_t value, struct obd_symbol *sym);
+/*
+ * Operation with result d and operands, each OBD_NONE when absent. The pointer is good until the
+ * next emit.
+ */
+struct obd_lin *obd_emit(
+	struct obd_builder *b, uint32_t op, uint32_t d, uint32_t a, uint32_t bb, uint32_t c);
 struct obd_lin *obd_emit_raw(struct obd_builder *b, uint32_t op);
 uint32_t obd_label_new(struct obd_builder *b);
 void obd_label_here(struct obd_builder *b, uint32_t label);
@@ -313,7 +355,9 @@ uint32_t obd_pred_value(struct obd_builder *b, const struct obd_stmt *s, uint32_
 uint32_t obd_temp(struct obd_builder *b, enum obd_type t);
 void obd_want(struct obd_builder *b, const struct obd_stmt *s, uint32_t least, uint32_t most);
 enum obd_type obd_type_at(struct obd_builder *b, const struct obd_stmt *s, uint32_t i);
-/* Base register of an address for flat (64-bit) or shared (32-bit) use; *ret_offset what remains. */
+/*
+ * Base register of an address for flat (64-bit) or shared (32-bit) use; *ret_offset what remains.
+ */
 _Noreturn void obd_bad(struct obd_builder *b, const struct obd_stmt *s, const char *what);
 /* The same for a form of an instruction that PTX has and this device has not. */
 _Noreturn void obd_lacks(struct obd_builder *b, const struct obd_stmt *s, const char *what);
@@ -324,30 +368,42 @@ struct obd_opcode {
 	obd_lower_fn fn;
 	uint32_t arg;
 };
-extern const struct obd_opcode obd_opcodes_int[], obd_opcodes_float[], obd_opcodes_mem[], obd_opcodes_atomic[], obd_opcodes_ctl[],
-	obd_opcodes_cvt[], obd_opcodes_warp[], obd_opcodes_matrix[];
+extern const struct obd_opcode obd_opcodes_int[], obd_opcodes_float[], obd_opcodes_mem[],
+	obd_opcodes_atomic[], obd_opcodes_ctl[], obd_opcodes_cvt[], obd_opcodes_warp[],
+	obd_opcodes_matrix[];
 
 enum obd_kind { OBD_KIND_GLOBAL, OBD_KIND_SHARED, OBD_KIND_LOCAL };
-/* lower_mem.c: the base register of [address] and what is left as offset. *kind (0 flat, 1 shared, 2 local) comes in as the
- * instruction states it and may change by the symbol. */
-uint32_t obd_lower_address(struct obd_builder *b, const struct obd_operand *o, uint32_t *kind, uint32_t *ret_offset);
+/*
+ * lower_mem.c: the base register of [address] and what is left as offset. *kind (0 flat, 1 shared,
+ * 2 local) comes in as the instruction states it and may change by the symbol.
+ */
+uint32_t obd_lower_address(
+	struct obd_builder *b, const struct obd_operand *o, uint32_t *kind, uint32_t *ret_offset);
 uint32_t obd_lower_space(const struct obd_stmt *s);
 /* lower_mem.c: the elements { } of a vector access, or the one operand. */
-const struct obd_operand *obd_lower_elements(struct obd_builder *b, const struct obd_stmt *s, uint32_t i, uint32_t *ret_n);
+const struct obd_operand *obd_lower_elements(
+	struct obd_builder *b, const struct obd_stmt *s, uint32_t i, uint32_t *ret_n);
 /* lower_mem.c: n (2 or 4) parts of equal size become one value of 2, 4 or 8 bytes. */
-void obd_lower_combine(struct obd_builder *b, uint32_t d, uint32_t bytes, const uint32_t *part, uint32_t n);
+void obd_lower_combine(
+	struct obd_builder *b, uint32_t d, uint32_t bytes, const uint32_t *part, uint32_t n);
 /* lower_mem.c: a loaded value of type t, zero-extended in `raw`, goes to the operand. */
-void obd_lower_put(struct obd_builder *b, const struct obd_stmt *s, enum obd_type t, const struct obd_operand *o, uint32_t raw);
+void obd_lower_put(struct obd_builder *b, const struct obd_stmt *s, enum obd_type t,
+	const struct obd_operand *o, uint32_t raw);
 
-/* An access that other threads may watch: n elements of `type`, at base + offset in `space` (enum obd_kind; not local). */
+/*
+ * An access that other threads may watch: n elements of `type`, at base + offset in `space` (enum
+ * obd_kind; not local).
+ */
 struct obd_strong {
 	uint32_t base, offset, space, n;
 	enum obd_type type;
 };
 /* lower_atomic.c: does this ld or st of n elements need single-copy atomicity? */
 bool obd_lower_is_strong(const struct obd_stmt *s, uint32_t n);
-void obd_lower_load_strong(struct obd_builder *b, const struct obd_stmt *s, const struct obd_strong *a, const struct obd_operand *list);
-void obd_lower_store_strong(struct obd_builder *b, const struct obd_stmt *s, const struct obd_strong *a, const struct obd_operand *list);
+void obd_lower_load_strong(struct obd_builder *b, const struct obd_stmt *s,
+	const struct obd_strong *a, const struct obd_operand *list);
+void obd_lower_store_strong(struct obd_builder *b, const struct obd_stmt *s,
+	const struct obd_strong *a, const struct obd_operand *list);
 /* lower_ctl.c: a guard becomes a branch around; and its end. */
 uint32_t obd_lower_around(struct obd_builder *b);
 void obd_lower_end_around(struct obd_builder *b, uint32_t label);

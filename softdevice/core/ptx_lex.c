@@ -7,39 +7,34 @@
 
 #define MAX_NUMBER 64u
 
-static bool
-is_digit(char c)
+static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
 
-static bool
-is_word(char c)
+static bool is_word(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '$' || c == '%';
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' ||
+		c == '$' || c == '%';
 }
 
-static bool
-is_hex(char c)
+static bool is_hex(char c)
 {
 	return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-static uint32_t
-hex_value(char c)
+static uint32_t hex_value(char c)
 {
 	return is_digit(c) ? (uint32_t)(c - '0') : (uint32_t)((c | 32) - 'a' + 10);
 }
 
-void
-obd_lex_init(struct obd_lex *l, const char *text, size_t size)
+void obd_lex_init(struct obd_lex *l, const char *text, size_t size)
 {
-	*l = (struct obd_lex){.at = text, .end = text + size, .line = 1};
+	*l = (struct obd_lex){ .at = text, .end = text + size, .line = 1 };
 	obd_lex_next(l);
 }
 
-static void
-skip_blank(struct obd_lex *l)
+static void skip_blank(struct obd_lex *l)
 {
 	while (l->at < l->end) {
 		char c = *l->at;
@@ -47,7 +42,8 @@ skip_blank(struct obd_lex *l)
 		if (c == '\n') {
 			l->line++;
 			l->at++;
-		} else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v' || c == '\0') {
+		} else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v' ||
+			c == '\0') {
 			l->at++; /* some tools leave the final NUL in the text */
 		} else if (c == '/' && l->end - l->at > 1 && l->at[1] == '/') {
 			while (l->at < l->end && *l->at != '\n')
@@ -67,8 +63,7 @@ skip_blank(struct obd_lex *l)
 	}
 }
 
-static void
-lex_hex_float(struct obd_lex *l, struct obd_token *t, bool wide)
+static void lex_hex_float(struct obd_lex *l, struct obd_token *t, bool wide)
 {
 	uint32_t n = 0, want = wide ? 16 : 8;
 
@@ -80,15 +75,15 @@ lex_hex_float(struct obd_lex *l, struct obd_token *t, bool wide)
 	t->kind = n == want ? (wide ? OBD_TOK_F64 : OBD_TOK_F32) : OBD_TOK_BAD;
 }
 
-static void
-lex_decimal_float(struct obd_lex *l, struct obd_token *t)
+static void lex_decimal_float(struct obd_lex *l, struct obd_token *t)
 {
 	char text[MAX_NUMBER];
 	size_t n = 0;
 	double v;
 
 	while (l->at < l->end && n < sizeof(text) - 1 &&
-	       (is_digit(*l->at) || *l->at == '.' || (*l->at | 32) == 'e' || ((*l->at == '+' || *l->at == '-') && n && (text[n - 1] | 32) == 'e')))
+		(is_digit(*l->at) || *l->at == '.' || (*l->at | 32) == 'e' ||
+			((*l->at == '+' || *l->at == '-') && n && (text[n - 1] | 32) == 'e')))
 		text[n++] = *l->at++;
 	text[n] = 0;
 	v = strtod(text, NULL);
@@ -96,8 +91,7 @@ lex_decimal_float(struct obd_lex *l, struct obd_token *t)
 	t->kind = OBD_TOK_F64;
 }
 
-static void
-lex_number(struct obd_lex *l, struct obd_token *t)
+static void lex_number(struct obd_lex *l, struct obd_token *t)
 {
 	const char *p = l->at;
 	size_t left = (size_t)(l->end - p);
@@ -119,7 +113,8 @@ lex_number(struct obd_lex *l, struct obd_token *t)
 	if (base != 10)
 		p += 2;
 	else
-		for (const char *q = p; q < l->end && (is_digit(*q) || *q == '.' || (*q | 32) == 'e'); q++)
+		for (const char *q = p;
+			q < l->end && (is_digit(*q) || *q == '.' || (*q | 32) == 'e'); q++)
 			if (*q == '.' || (*q | 32) == 'e') {
 				lex_decimal_float(l, t);
 				return;
@@ -134,8 +129,7 @@ lex_number(struct obd_lex *l, struct obd_token *t)
 	t->kind = OBD_TOK_INT;
 }
 
-static void
-lex_punct(struct obd_lex *l, struct obd_token *t)
+static void lex_punct(struct obd_lex *l, struct obd_token *t)
 {
 	char c = *l->at++;
 
@@ -144,7 +138,8 @@ lex_punct(struct obd_lex *l, struct obd_token *t)
 	if (l->at >= l->end)
 		return;
 	char d = *l->at;
-	bool twin = (c == '<' && d == '<') || (c == '>' && d == '>') || (c == '&' && d == '&') || (c == '|' && d == '|');
+	bool twin = (c == '<' && d == '<') || (c == '>' && d == '>') || (c == '&' && d == '&') ||
+		(c == '|' && d == '|');
 
 	if (twin || (d == '=' && (c == '<' || c == '>' || c == '=' || c == '!'))) {
 		t->ch = (uint16_t)((uint8_t)c | (uint16_t)((uint8_t)d << 8));
@@ -152,13 +147,12 @@ lex_punct(struct obd_lex *l, struct obd_token *t)
 	}
 }
 
-void
-obd_lex_next(struct obd_lex *l)
+void obd_lex_next(struct obd_lex *l)
 {
 	struct obd_token *t = &l->tok;
 
 	skip_blank(l);
-	*t = (struct obd_token){.kind = OBD_TOK_END, .text = l->at, .line = l->line};
+	*t = (struct obd_token){ .kind = OBD_TOK_END, .text = l->at, .line = l->line };
 	if (l->at >= l->end)
 		return;
 	char c = *l->at;
@@ -171,8 +165,11 @@ obd_lex_next(struct obd_lex *l)
 		t->kind = OBD_TOK_WORD;
 	} else if (c == '.' && l->end - l->at > 1 && is_word(l->at[1])) {
 		t->text = ++l->at;
-		while (l->at < l->end && (is_word(*l->at) || (*l->at == ':' && l->end - l->at > 2 && l->at[1] == ':' && is_word(l->at[2])) ||
-		                          (*l->at == ':' && l->at[-1] == ':')))
+		while (l->at < l->end &&
+			(is_word(*l->at) ||
+				(*l->at == ':' && l->end - l->at > 2 && l->at[1] == ':' &&
+					is_word(l->at[2])) ||
+				(*l->at == ':' && l->at[-1] == ':')))
 			l->at++;
 		t->kind = OBD_TOK_DOT;
 	} else if (c == '"') {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_lex: PTX text into tokens. Owns nothing; tokens point into the text. The text needs no NUL and may hold anything.
+ * obd_lex: PTX text into tokens. Owns nothing; tokens point into the text. The text needs no NUL
+ * and may hold anything.
  */
 #ifndef OBD_CORE_PTX_LEX_H
 #define OBD_CORE_PTX_LEX_H
@@ -12,11 +13,11 @@
 
 enum obd_tok {
 	OBD_TOK_END,
-	OBD_TOK_WORD,  /* name, %name, $name */
-	OBD_TOK_DOT,   /* .name, with what follows :: */
+	OBD_TOK_WORD, /* name, %name, $name */
+	OBD_TOK_DOT,  /* .name, with what follows :: */
 	OBD_TOK_INT,
-	OBD_TOK_F32,   /* 0f3f800000 */
-	OBD_TOK_F64,   /* 0d..., 1.5 */
+	OBD_TOK_F32, /* 0f3f800000 */
+	OBD_TOK_F64, /* 0d..., 1.5 */
 	OBD_TOK_STRING,
 	OBD_TOK_PUNCT, /* one character, or two in `ch` order for << >> <= >= == != && || */
 	OBD_TOK_BAD,
@@ -41,8 +42,7 @@ void obd_lex_init(struct obd_lex *l, const char *text, size_t size);
 /* Goes on to the next token. */
 void obd_lex_next(struct obd_lex *l);
 
-static inline bool
-obd_tok_is(const struct obd_token *t, uint16_t ch)
+static inline bool obd_tok_is(const struct obd_token *t, uint16_t ch)
 {
 	return t->kind == OBD_TOK_PUNCT && t->ch == ch;
 }

@@ -10,8 +10,7 @@
 
 #define MAX_PARAMS 4096u
 
-void
-obd_ptx_fail_with(struct obd_loader *ld, CUresult result, const char *format, ...)
+void obd_ptx_fail_with(struct obd_loader *ld, CUresult result, const char *format, ...)
 {
 	char text[256];
 	va_list ap;
@@ -20,13 +19,13 @@ obd_ptx_fail_with(struct obd_loader *ld, CUresult result, const char *format, ..
 	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
 	if (ld->log && ld->log_size)
-		snprintf(ld->log, ld->log_size, "line %u: %s\n", ld->stmt_line ? ld->stmt_line : ld->lex.tok.line, text);
+		snprintf(ld->log, ld->log_size, "line %u: %s\n",
+			ld->stmt_line ? ld->stmt_line : ld->lex.tok.line, text);
 	ld->result = result;
 	longjmp(ld->fail, 1);
 }
 
-void
-obd_ptx_fail(struct obd_loader *ld, const char *format, ...)
+void obd_ptx_fail(struct obd_loader *ld, const char *format, ...)
 {
 	char text[256];
 	va_list ap;
@@ -37,8 +36,7 @@ obd_ptx_fail(struct obd_loader *ld, const char *format, ...)
 	obd_ptx_fail_with(ld, CUDA_ERROR_INVALID_PTX, "%s", text);
 }
 
-void *
-obd_ptx_alloc(struct obd_loader *ld, size_t size)
+void *obd_ptx_alloc(struct obd_loader *ld, size_t size)
 {
 	void *p = obd_arena_alloc(ld->arena, size);
 
@@ -47,8 +45,7 @@ obd_ptx_alloc(struct obd_loader *ld, size_t size)
 	return p;
 }
 
-void *
-obd_ptx_scratch(struct obd_loader *ld, size_t size)
+void *obd_ptx_scratch(struct obd_loader *ld, size_t size)
 {
 	void *p = obd_arena_alloc(ld->scratch, size);
 
@@ -59,28 +56,25 @@ obd_ptx_scratch(struct obd_loader *ld, size_t size)
 
 /* ---- small steps ---- */
 
-static struct obd_token *
-tok(struct obd_loader *ld)
+static struct obd_token *tok(struct obd_loader *ld)
 {
 	return &ld->lex.tok;
 }
 
-static bool
-dot_is(struct obd_loader *ld, const char *name)
+static bool dot_is(struct obd_loader *ld, const char *name)
 {
 	struct obd_token *t = tok(ld);
 
-	return t->kind == OBD_TOK_DOT && t->size == strlen(name) && memcmp(t->text, name, t->size) == 0;
+	return t->kind == OBD_TOK_DOT && t->size == strlen(name) &&
+		memcmp(t->text, name, t->size) == 0;
 }
 
-static void
-next(struct obd_loader *ld)
+static void next(struct obd_loader *ld)
 {
 	obd_lex_next(&ld->lex);
 }
 
-static bool
-accept(struct obd_loader *ld, uint16_t ch)
+static bool accept(struct obd_loader *ld, uint16_t ch)
 {
 	if (!obd_tok_is(tok(ld), ch))
 		return false;
@@ -88,18 +82,18 @@ accept(struct obd_loader *ld, uint16_t ch)
 	return true;
 }
 
-static void
-expect(struct obd_loader *ld, uint16_t ch)
+static void expect(struct obd_loader *ld, uint16_t ch)
 {
 	if (!accept(ld, ch))
-		obd_ptx_fail(ld, "'%c' expected before '%.*s'", ch, (int)(tok(ld)->size < 40 ? tok(ld)->size : 40), tok(ld)->text);
+		obd_ptx_fail(ld, "'%c' expected before '%.*s'", ch,
+			(int)(tok(ld)->size < 40 ? tok(ld)->size : 40), tok(ld)->text);
 }
 
-static uint64_t
-integer(struct obd_loader *ld)
+static uint64_t integer(struct obd_loader *ld)
 {
 	if (tok(ld)->kind != OBD_TOK_INT)
-		obd_ptx_fail(ld, "a number expected before '%.*s'", (int)(tok(ld)->size < 40 ? tok(ld)->size : 40), tok(ld)->text);
+		obd_ptx_fail(ld, "a number expected before '%.*s'",
+			(int)(tok(ld)->size < 40 ? tok(ld)->size : 40), tok(ld)->text);
 	uint64_t v = tok(ld)->value;
 
 	next(ld);
@@ -108,12 +102,11 @@ integer(struct obd_loader *ld)
 
 /* ---- parameters ---- */
 
-static void
-parse_param(struct obd_loader *ld, struct obd_param_decl *p)
+static void parse_param(struct obd_loader *ld, struct obd_param_decl *p)
 {
 	uint64_t bytes;
 
-	*p = (struct obd_param_decl){.align = 1};
+	*p = (struct obd_param_decl){ .align = 1 };
 	p->is_register = dot_is(ld, "reg");
 	if (!p->is_register && !dot_is(ld, "param"))
 		obd_ptx_fail(ld, "a parameter starts with .param or .reg");
@@ -122,16 +115,19 @@ parse_param(struct obd_loader *ld, struct obd_param_decl *p)
 		if (dot_is(ld, "align")) {
 			next(ld);
 			p->align = (uint32_t)tok(ld)->value;
-			if (tok(ld)->kind != OBD_TOK_INT || !p->align || p->align > 4096 || (p->align & (p->align - 1)))
+			if (tok(ld)->kind != OBD_TOK_INT || !p->align || p->align > 4096 ||
+				(p->align & (p->align - 1)))
 				obd_ptx_fail(ld, "an alignment is a power of two up to 4096");
-		} else if (dot_is(ld, "ptr") || dot_is(ld, "global") || dot_is(ld, "shared") || dot_is(ld, "local") || dot_is(ld, "const") ||
-		           dot_is(ld, "generic")) {
+		} else if (dot_is(ld, "ptr") || dot_is(ld, "global") || dot_is(ld, "shared") ||
+			dot_is(ld, "local") || dot_is(ld, "const") || dot_is(ld, "generic")) {
 			continue;
 		} else {
 			enum obd_type t = obd_type_named(tok(ld)->text, tok(ld)->size);
 
 			if (!t)
-				obd_ptx_fail(ld, "unknown parameter type .%.*s", (int)(tok(ld)->size < 40 ? tok(ld)->size : 40), tok(ld)->text);
+				obd_ptx_fail(ld, "unknown parameter type .%.*s",
+					(int)(tok(ld)->size < 40 ? tok(ld)->size : 40),
+					tok(ld)->text);
 			p->type = t;
 			/* the alignment behind .ptr is that of the memory pointed to */
 			struct obd_lex save = ld->lex;
@@ -162,15 +158,15 @@ parse_param(struct obd_loader *ld, struct obd_param_decl *p)
 		expect(ld, ']');
 		p->is_array = true;
 		if (n > OBD_KERNEL_MAX_PARAM_BYTES || bytes * n > OBD_KERNEL_MAX_PARAM_BYTES)
-			obd_ptx_fail(ld, "a parameter of more than %u bytes", OBD_KERNEL_MAX_PARAM_BYTES);
+			obd_ptx_fail(ld, "a parameter of more than %u bytes",
+				OBD_KERNEL_MAX_PARAM_BYTES);
 		bytes *= n;
 	}
 	p->bytes = (uint32_t)bytes;
 	p->words = (p->bytes + 3) / 4;
 }
 
-static struct obd_param_decl *
-parse_params(struct obd_loader *ld, uint32_t *ret_n)
+static struct obd_param_decl *parse_params(struct obd_loader *ld, uint32_t *ret_n)
 {
 	struct obd_param_decl *list = NULL;
 	uint32_t n = 0, cap = 0;
@@ -185,7 +181,8 @@ parse_params(struct obd_loader *ld, uint32_t *ret_n)
 		if (n >= MAX_PARAMS)
 			obd_ptx_fail(ld, "more than %u parameters", MAX_PARAMS);
 		if (n == cap) {
-			struct obd_param_decl *fresh = obd_ptx_scratch(ld, (cap ? cap * 2 : 8) * sizeof(*fresh));
+			struct obd_param_decl *fresh =
+				obd_ptx_scratch(ld, (cap ? cap * 2 : 8) * sizeof(*fresh));
 
 			if (n)
 				memcpy(fresh, list, n * sizeof(*fresh));
@@ -199,15 +196,15 @@ parse_params(struct obd_loader *ld, uint32_t *ret_n)
 	return list;
 }
 
-static uint32_t
-count_words(struct obd_loader *ld, const struct obd_param_decl *p, uint32_t n)
+static uint32_t count_words(struct obd_loader *ld, const struct obd_param_decl *p, uint32_t n)
 {
 	uint32_t words = 0;
 
 	for (uint32_t i = 0; i < n; i++)
 		words += p[i].words;
 	if (words > OBD_MAX_WORDS)
-		obd_ptx_fail(ld, "a function with more than %u bytes of parameters", OBD_MAX_WORDS * 4);
+		obd_ptx_fail(
+			ld, "a function with more than %u bytes of parameters", OBD_MAX_WORDS * 4);
 	return words;
 }
 
@@ -217,12 +214,13 @@ static const struct {
 	const char *name;
 	enum obd_builtin id;
 } builtins[] = {
-	{"vprintf", OBD_BUILTIN_VPRINTF}, {"malloc", OBD_BUILTIN_MALLOC}, {"free", OBD_BUILTIN_FREE},
-	{"__assertfail", OBD_BUILTIN_ASSERTFAIL},
+	{ "vprintf", OBD_BUILTIN_VPRINTF },
+	{ "malloc", OBD_BUILTIN_MALLOC },
+	{ "free", OBD_BUILTIN_FREE },
+	{ "__assertfail", OBD_BUILTIN_ASSERTFAIL },
 };
 
-static struct obd_func *
-new_func(struct obd_loader *ld, const char *name, uint32_t size)
+static struct obd_func *new_func(struct obd_loader *ld, const char *name, uint32_t size)
 {
 	struct obd_program *p = ld->prog;
 	struct obd_func *f = obd_ptx_alloc(ld, sizeof(*f));
@@ -242,13 +240,16 @@ struct header {
 	uint32_t maxnreg[3], minnctapersm[3]; /* one number each */
 };
 
-static void
-parse_limits(struct obd_loader *ld, struct header *h)
+static void parse_limits(struct obd_loader *ld, struct header *h)
 {
 	while (tok(ld)->kind == OBD_TOK_DOT) {
-		uint32_t *dim = dot_is(ld, "maxntid") ? h->maxntid : dot_is(ld, "reqntid") ? h->reqntid : dot_is(ld, "maxnreg") ? h->maxnreg :
-			dot_is(ld, "minnctapersm") ? h->minnctapersm : NULL;
-		bool flag = dot_is(ld, "noreturn") || dot_is(ld, "explicitcluster") || dot_is(ld, "blocksareclusters");
+		uint32_t *dim = dot_is(ld, "maxntid") ? h->maxntid
+			: dot_is(ld, "reqntid")       ? h->reqntid
+			: dot_is(ld, "maxnreg")       ? h->maxnreg
+			: dot_is(ld, "minnctapersm")  ? h->minnctapersm
+						      : NULL;
+		bool flag = dot_is(ld, "noreturn") || dot_is(ld, "explicitcluster") ||
+			dot_is(ld, "blocksareclusters");
 
 		if (dot_is(ld, "noreturn"))
 			h->noreturn = true;
@@ -277,16 +278,17 @@ parse_limits(struct obd_loader *ld, struct header *h)
 }
 
 /*
- * A guess at what a GPU's allocator would make of so many virtual registers. Like that one it keeps the promise of launch bounds: a block of so many threads,
- * and so many blocks, find room in a register file of 65536, of which each warp takes a multiple of 256 and warps come in fours.
+ * A guess at what a GPU's allocator would make of so many virtual registers. Like that one it keeps
+ * the promise of launch bounds: a block of so many threads, and so many blocks, find room in a
+ * register file of 65536, of which each warp takes a multiple of 256 and warps come in fours.
  */
-static uint32_t
-guess_registers(uint32_t virtual, uint32_t max_threads, const struct header *h)
+static uint32_t guess_registers(uint32_t virtual, uint32_t max_threads, const struct header *h)
 {
 	uint64_t regs = virtual / 2 + 8, most = 255;
 
 	if (h->maxntid[0] || h->reqntid[0]) {
-		uint64_t warps = (uint64_t)((max_threads + 127) / 128 * 4) * (h->minnctapersm[0] ? h->minnctapersm[0] : 1);
+		uint64_t warps = (uint64_t)((max_threads + 127) / 128 * 4) *
+			(h->minnctapersm[0] ? h->minnctapersm[0] : 1);
 		uint64_t fit = 65536 / warps / 256 * 256 / 32;
 
 		most = fit < 8 ? 8 : fit < most ? fit : most;
@@ -296,8 +298,8 @@ guess_registers(uint32_t virtual, uint32_t max_threads, const struct header *h)
 	return (uint32_t)(regs < most ? regs : most);
 }
 
-static void
-layout_kernel(struct obd_loader *ld, struct obd_entry *e, struct obd_param_decl *params, uint32_t n, const struct header *h)
+static void layout_kernel(struct obd_loader *ld, struct obd_entry *e, struct obd_param_decl *params,
+	uint32_t n, const struct header *h)
 {
 	struct obd_kernel *k = &e->pub;
 	struct obd_param *out = obd_ptx_alloc(ld, (n + 1) * sizeof(*out));
@@ -306,10 +308,11 @@ layout_kernel(struct obd_loader *ld, struct obd_entry *e, struct obd_param_decl 
 	for (uint32_t i = 0; i < n; i++) {
 		at = (at + params[i].align - 1) & ~(uint64_t)(params[i].align - 1);
 		params[i].offset = (uint32_t)at;
-		out[i] = (struct obd_param){(uint32_t)at, params[i].bytes};
+		out[i] = (struct obd_param){ (uint32_t)at, params[i].bytes };
 		at += params[i].bytes;
 		if (at > OBD_KERNEL_MAX_PARAM_BYTES)
-			obd_ptx_fail(ld, "a kernel with more than %u bytes of parameters", OBD_KERNEL_MAX_PARAM_BYTES);
+			obd_ptx_fail(ld, "a kernel with more than %u bytes of parameters",
+				OBD_KERNEL_MAX_PARAM_BYTES);
 	}
 	k->n_params = n;
 	k->params = out;
@@ -330,8 +333,7 @@ layout_kernel(struct obd_loader *ld, struct obd_entry *e, struct obd_param_decl 
 	k->target_arch = ld->prog->target_arch;
 }
 
-static void
-declare_formals(struct obd_loader *ld, struct obd_function_decl *d, bool is_entry)
+static void declare_formals(struct obd_loader *ld, struct obd_function_decl *d, bool is_entry)
 {
 	struct obd_builder *b = ld->b;
 	uint32_t word = 0;
@@ -344,14 +346,16 @@ declare_formals(struct obd_loader *ld, struct obd_function_decl *d, bool is_entr
 	}
 	for (uint32_t side = 0; side < 2; side++) {
 		struct obd_param_decl *list = side ? d->rets : d->params;
-		uint32_t n = side ? d->n_rets : d->n_params, base = side ? b->ret_vreg : b->arg_vreg;
+		uint32_t n = side ? d->n_rets : d->n_params,
+			 base = side ? b->ret_vreg : b->arg_vreg;
 
 		word = 0;
 		for (uint32_t i = 0; i < n; i++) {
 			struct obd_param_decl *p = &list[i];
 
 			if (p->name) {
-				struct obd_symbol *s = obd_sym_add(ld, p->name, p->name_size, is_entry ? OBD_SYM_KERNEL_PARAM : OBD_SYM_PARAM);
+				struct obd_symbol *s = obd_sym_add(ld, p->name, p->name_size,
+					is_entry ? OBD_SYM_KERNEL_PARAM : OBD_SYM_PARAM);
 
 				s->type = p->type;
 				s->bytes = p->bytes;
@@ -366,9 +370,11 @@ declare_formals(struct obd_loader *ld, struct obd_function_decl *d, bool is_entr
 	}
 }
 
-/* .func (.reg .b32 r) f (.reg .b32 x): the registers are the parameter's and the result's own words. */
-static void
-declare_formal_registers(struct obd_loader *ld, struct obd_function_decl *d)
+/*
+ * .func (.reg .b32 r) f (.reg .b32 x): the registers are the parameter's and the result's own
+ * words.
+ */
+static void declare_formal_registers(struct obd_loader *ld, struct obd_function_decl *d)
 {
 	for (uint32_t side = 0; side < 2; side++) {
 		struct obd_param_decl *list = side ? d->rets : d->params;
@@ -376,14 +382,19 @@ declare_formal_registers(struct obd_loader *ld, struct obd_function_decl *d)
 
 		for (uint32_t i = 0; i < n; i++) {
 			struct obd_param_decl *p = &list[i];
-			struct obd_symbol *words = p->is_register && p->name ? obd_sym_find(ld, p->name, p->name_size) : NULL;
+			struct obd_symbol *words = p->is_register && p->name
+				? obd_sym_find(ld, p->name, p->name_size)
+				: NULL;
 
 			if (p->is_register && p->words != 1)
-				obd_ptx_fail(ld, "functions with .reg parameters or results of 64 bits are not supported; use .param");
+				obd_ptx_fail(ld,
+					"functions with .reg parameters or results of 64 bits are "
+					"not supported; use .param");
 			if (!words)
 				continue;
 			uint32_t from = words->vreg;
-			struct obd_symbol *s = obd_sym_add(ld, p->name, p->name_size, OBD_SYM_REGISTER);
+			struct obd_symbol *s =
+				obd_sym_add(ld, p->name, p->name_size, OBD_SYM_REGISTER);
 
 			s->type = p->type;
 			s->vreg = from;
@@ -391,8 +402,7 @@ declare_formal_registers(struct obd_loader *ld, struct obd_function_decl *d)
 	}
 }
 
-static void
-skip_section(struct obd_loader *ld)
+static void skip_section(struct obd_loader *ld)
 {
 	uint32_t depth = 0;
 
@@ -409,8 +419,7 @@ skip_section(struct obd_loader *ld)
 	}
 }
 
-static void
-parse_reg(struct obd_loader *ld)
+static void parse_reg(struct obd_loader *ld)
 {
 	enum obd_type t = OBD_T_NONE;
 	uint32_t lanes = 1;
@@ -422,7 +431,8 @@ parse_reg(struct obd_loader *ld)
 		}
 		t = obd_type_named(tok(ld)->text, tok(ld)->size);
 		if (!t)
-			obd_ptx_fail(ld, "unknown register type .%.*s", (int)(tok(ld)->size < 40 ? tok(ld)->size : 40), tok(ld)->text);
+			obd_ptx_fail(ld, "unknown register type .%.*s",
+				(int)(tok(ld)->size < 40 ? tok(ld)->size : 40), tok(ld)->text);
 	}
 	if (!t)
 		obd_ptx_fail(ld, "a register without a type");
@@ -440,7 +450,8 @@ parse_reg(struct obd_loader *ld)
 			count = integer(ld);
 			expect(ld, '>');
 			if (count > OBD_MAX_REGISTERS)
-				obd_ptx_fail(ld, "more than %u registers in one function", OBD_MAX_REGISTERS);
+				obd_ptx_fail(ld, "more than %u registers in one function",
+					OBD_MAX_REGISTERS);
 			if (!count)
 				continue;
 		}
@@ -450,13 +461,13 @@ parse_reg(struct obd_loader *ld)
 		s->count = (uint32_t)count;
 		s->vreg = obd_vreg_range(ld->b, obd_type_class(t), count ? (uint32_t)count : 1);
 		if (t != OBD_T_PRED)
-			ld->b->registers += (count ? (uint32_t)count : 1) * (obd_type_class(t) == OBD_CLASS_64 ? 2 : 1);
+			ld->b->registers += (count ? (uint32_t)count : 1) *
+				(obd_type_class(t) == OBD_CLASS_64 ? 2 : 1);
 	} while (accept(ld, ','));
 	expect(ld, ';');
 }
 
-static bool
-parse_directive(struct obd_loader *ld)
+static bool parse_directive(struct obd_loader *ld)
 {
 	if (dot_is(ld, "reg")) {
 		parse_reg(ld);
@@ -490,10 +501,14 @@ parse_directive(struct obd_loader *ld)
 		s->bytes = p.bytes;
 		s->count = p.words;
 		s->vreg = obd_vreg_range(ld->b, OBD_CLASS_32, p.words);
-		if (p.is_array && obd_type_bytes(p.type) < 4) /* pieces are put into words that must start somewhere */
+		/* pieces are put into words that must start somewhere */
+		if (p.is_array && obd_type_bytes(p.type) < 4)
 			for (uint32_t i = 0; i < p.words; i++)
-				obd_emit(ld->b, OBD_OP_mov_32, s->vreg + i, obd_const_new(ld->b, OBD_CLASS_32, 0, NULL), OBD_NONE, OBD_NONE);
-	} else if (dot_is(ld, "local") || dot_is(ld, "shared") || dot_is(ld, "global") || dot_is(ld, "const")) {
+				obd_emit(ld->b, OBD_OP_mov_32, s->vreg + i,
+					obd_const_new(ld->b, OBD_CLASS_32, 0, NULL), OBD_NONE,
+					OBD_NONE);
+	} else if (dot_is(ld, "local") || dot_is(ld, "shared") || dot_is(ld, "global") ||
+		dot_is(ld, "const")) {
 		struct obd_token t = *tok(ld);
 
 		next(ld);
@@ -504,8 +519,7 @@ parse_directive(struct obd_loader *ld)
 	return true;
 }
 
-static void
-parse_proto(struct obd_loader *ld, const struct obd_token *name)
+static void parse_proto(struct obd_loader *ld, const struct obd_token *name)
 {
 	uint32_t n;
 	struct obd_symbol *s = obd_sym_add(ld, name->text, name->size, OBD_SYM_PROTO);
@@ -523,8 +537,7 @@ parse_proto(struct obd_loader *ld, const struct obd_token *name)
 	expect(ld, ';');
 }
 
-static void
-parse_calltargets(struct obd_loader *ld, const struct obd_token *name)
+static void parse_calltargets(struct obd_loader *ld, const struct obd_token *name)
 {
 	obd_sym_add(ld, name->text, name->size, OBD_SYM_PROTO);
 	while (tok(ld)->kind != OBD_TOK_END && !obd_tok_is(tok(ld), ';'))
@@ -532,8 +545,7 @@ parse_calltargets(struct obd_loader *ld, const struct obd_token *name)
 	expect(ld, ';');
 }
 
-static void
-parse_labelled(struct obd_loader *ld, const struct obd_token *name)
+static void parse_labelled(struct obd_loader *ld, const struct obd_token *name)
 {
 	if (dot_is(ld, "callprototype")) {
 		parse_proto(ld, name);
@@ -547,8 +559,7 @@ parse_labelled(struct obd_loader *ld, const struct obd_token *name)
 	}
 }
 
-static void
-parse_body(struct obd_loader *ld)
+static void parse_body(struct obd_loader *ld)
 {
 	uint32_t base = ld->scope;
 
@@ -569,7 +580,8 @@ parse_body(struct obd_loader *ld)
 			continue;
 		} else if (t->kind == OBD_TOK_DOT) {
 			if (!parse_directive(ld))
-				obd_ptx_fail(ld, "unknown directive .%.*s", (int)(t->size < 40 ? t->size : 40), t->text);
+				obd_ptx_fail(ld, "unknown directive .%.*s",
+					(int)(t->size < 40 ? t->size : 40), t->text);
 		} else if (t->kind == OBD_TOK_WORD) {
 			struct obd_token name = *t;
 			struct obd_lex save = ld->lex;
@@ -588,22 +600,24 @@ parse_body(struct obd_loader *ld)
 	}
 }
 
-static void
-check_redeclaration(struct obd_loader *ld, const struct obd_symbol *s, const struct obd_function_decl *d, uint32_t args,
-                    uint32_t rets)
+static void check_redeclaration(struct obd_loader *ld, const struct obd_symbol *s,
+	const struct obd_function_decl *d, uint32_t args, uint32_t rets)
 {
 	if (s->kind != OBD_SYM_FUNC)
-		obd_ptx_fail(ld, "%.*s is no function", (int)(s->size < 60 ? s->size : 60), s->name);
+		obd_ptx_fail(
+			ld, "%.*s is no function", (int)(s->size < 60 ? s->size : 60), s->name);
 	if (d->func->n_arg_words != args || d->func->n_ret_words != rets)
-		obd_ptx_fail(ld, "function %s is declared with other parameters before", d->func->name);
+		obd_ptx_fail(
+			ld, "function %s is declared with other parameters before", d->func->name);
 }
 
-static struct obd_function_decl *
-declare_function(struct obd_loader *ld, const struct obd_token *name, struct obd_param_decl *params, uint32_t n_params,
-                 struct obd_param_decl *rets, uint32_t n_rets, bool is_entry)
+static struct obd_function_decl *declare_function(struct obd_loader *ld,
+	const struct obd_token *name, struct obd_param_decl *params, uint32_t n_params,
+	struct obd_param_decl *rets, uint32_t n_rets, bool is_entry)
 {
 	struct obd_symbol *s = obd_sym_find(ld, name->text, name->size);
-	uint32_t args = is_entry ? 0 : count_words(ld, params, n_params), results = count_words(ld, rets, n_rets);
+	uint32_t args = is_entry ? 0 : count_words(ld, params, n_params),
+		 results = count_words(ld, rets, n_rets);
 	struct obd_function_decl *d;
 
 	if (s) {
@@ -628,12 +642,12 @@ declare_function(struct obd_loader *ld, const struct obd_token *name, struct obd
 	return d;
 }
 
-static struct obd_entry *
-new_entry(struct obd_loader *ld, struct obd_func *f)
+static struct obd_entry *new_entry(struct obd_loader *ld, struct obd_func *f)
 {
 	struct obd_program *p = ld->prog;
 
-	obd_ptx_grow(ld, &p->entries, &ld->cap_entries, p->n_entries, sizeof(*p->entries), 1u << 24);
+	obd_ptx_grow(
+		ld, &p->entries, &ld->cap_entries, p->n_entries, sizeof(*p->entries), 1u << 24);
 	struct obd_entry *e = &p->entries[p->n_entries++];
 
 	memset(e, 0, sizeof(*e));
@@ -643,8 +657,7 @@ new_entry(struct obd_loader *ld, struct obd_func *f)
 }
 
 /* From behind the body's '{' to behind its '}'. False: obd_ptx_refuse ended it. */
-static bool
-body_try(struct obd_loader *ld, struct obd_function_decl *d, bool is_entry)
+static bool body_try(struct obd_loader *ld, struct obd_function_decl *d, bool is_entry)
 {
 	if (setjmp(ld->refuse) != 0)
 		return false;
@@ -661,8 +674,7 @@ body_try(struct obd_loader *ld, struct obd_function_decl *d, bool is_entry)
 }
 
 /* The function has no code: leave its scopes and read on behind its '}'. */
-static void
-body_skip(struct obd_loader *ld, uint32_t scope, const struct obd_lex *start)
+static void body_skip(struct obd_loader *ld, uint32_t scope, const struct obd_lex *start)
 {
 	struct obd_func *f = ld->b->func;
 	uint32_t depth = 1;
@@ -685,8 +697,7 @@ body_skip(struct obd_loader *ld, uint32_t scope, const struct obd_lex *start)
 }
 
 /* Behind .entry or .func */
-static void
-parse_function(struct obd_loader *ld, struct header *h)
+static void parse_function(struct obd_loader *ld, struct header *h)
 {
 	struct obd_param_decl *params = NULL, *rets = NULL;
 	uint32_t n_params = 0, n_rets = 0;
@@ -708,7 +719,8 @@ parse_function(struct obd_loader *ld, struct header *h)
 	if (obd_tok_is(tok(ld), '('))
 		params = parse_params(ld, &n_params);
 	parse_limits(ld, h);
-	struct obd_function_decl *d = declare_function(ld, &name, params, n_params, rets, n_rets, h->is_entry);
+	struct obd_function_decl *d =
+		declare_function(ld, &name, params, n_params, rets, n_rets, h->is_entry);
 
 	d->is_weak |= h->is_weak;
 	d->func->noreturn |= h->noreturn;
@@ -752,8 +764,7 @@ parse_function(struct obd_loader *ld, struct header *h)
 
 /* ---- module ---- */
 
-static void
-parse_version(struct obd_loader *ld)
+static void parse_version(struct obd_loader *ld)
 {
 	next(ld);
 	double v = 0;
@@ -765,14 +776,14 @@ parse_version(struct obd_loader *ld)
 	uint32_t version = (uint32_t)(v * 10 + 0.5);
 
 	if (version > 99)
-		obd_ptx_fail_with(ld, CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "PTX version %u.%u is newer than this driver", version / 10, version % 10);
+		obd_ptx_fail_with(ld, CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+			"PTX version %u.%u is newer than this driver", version / 10, version % 10);
 	if (version > ld->prog->ptx_version)
 		ld->prog->ptx_version = version;
 	next(ld);
 }
 
-static void
-parse_target(struct obd_loader *ld)
+static void parse_target(struct obd_loader *ld)
 {
 	next(ld);
 	for (;; next(ld)) {
@@ -783,11 +794,14 @@ parse_target(struct obd_loader *ld)
 		if (t->size > 3 && memcmp(t->text, "sm_", 3) == 0) {
 			uint32_t arch = 0;
 
-			for (uint32_t i = 3; i < t->size && t->text[i] >= '0' && t->text[i] <= '9' && arch < 10000; i++)
+			for (uint32_t i = 3; i < t->size && t->text[i] >= '0' &&
+				t->text[i] <= '9' && arch < 10000;
+				i++)
 				arch = arch * 10 + (uint32_t)(t->text[i] - '0');
 			if (arch > ld->prog->env.compute_capability)
-				obd_ptx_fail_with(ld, CUDA_ERROR_NO_BINARY_FOR_GPU, "the module is for sm_%u, the device is sm_%u", arch,
-				                  ld->prog->env.compute_capability);
+				obd_ptx_fail_with(ld, CUDA_ERROR_NO_BINARY_FOR_GPU,
+					"the module is for sm_%u, the device is sm_%u", arch,
+					ld->prog->env.compute_capability);
 			if (arch > ld->prog->target_arch)
 				ld->prog->target_arch = arch;
 		}
@@ -802,15 +816,15 @@ parse_target(struct obd_loader *ld)
 	next(ld);
 }
 
-static void
-parse_alias(struct obd_loader *ld)
+static void parse_alias(struct obd_loader *ld)
 {
 	next(ld);
 	struct obd_token a = *tok(ld);
 
 	next(ld);
 	expect(ld, ',');
-	struct obd_symbol *s = obd_sym_find(ld, a.text, a.size), *t = obd_sym_find(ld, tok(ld)->text, tok(ld)->size);
+	struct obd_symbol *s = obd_sym_find(ld, a.text, a.size),
+			  *t = obd_sym_find(ld, tok(ld)->text, tok(ld)->size);
 
 	if (!s || !t || s->kind != OBD_SYM_FUNC || t->kind != OBD_SYM_FUNC)
 		obd_ptx_fail(ld, ".alias needs two functions that are declared before");
@@ -821,10 +835,9 @@ parse_alias(struct obd_loader *ld)
 	s->index = t->decl->func->index;
 }
 
-static void
-parse_linked(struct obd_loader *ld)
+static void parse_linked(struct obd_loader *ld)
 {
-	struct header h = {0};
+	struct header h = { 0 };
 
 	for (;; next(ld)) {
 		if (dot_is(ld, "extern"))
@@ -844,22 +857,24 @@ parse_linked(struct obd_loader *ld)
 		parse_function(ld, &h);
 		return;
 	}
-	if (!dot_is(ld, "global") && !dot_is(ld, "const") && !dot_is(ld, "shared") && !dot_is(ld, "local"))
-		obd_ptx_fail(ld, "unknown directive '%.*s'", (int)(tok(ld)->size < 40 ? tok(ld)->size : 40), tok(ld)->text);
+	if (!dot_is(ld, "global") && !dot_is(ld, "const") && !dot_is(ld, "shared") &&
+		!dot_is(ld, "local"))
+		obd_ptx_fail(ld, "unknown directive '%.*s'",
+			(int)(tok(ld)->size < 40 ? tok(ld)->size : 40), tok(ld)->text);
 	struct obd_token space = *tok(ld);
 
 	next(ld);
 	obd_ptx_variable(ld, space.text, space.size, h.is_extern, h.is_weak);
 }
 
-void
-obd_ptx_parse(struct obd_loader *ld)
+void obd_ptx_parse(struct obd_loader *ld)
 {
 	while (tok(ld)->kind != OBD_TOK_END) {
 		if (accept(ld, ';'))
 			continue;
 		if (tok(ld)->kind != OBD_TOK_DOT)
-			obd_ptx_fail(ld, "a directive expected before '%.*s'", (int)(tok(ld)->size < 40 ? tok(ld)->size : 40), tok(ld)->text);
+			obd_ptx_fail(ld, "a directive expected before '%.*s'",
+				(int)(tok(ld)->size < 40 ? tok(ld)->size : 40), tok(ld)->text);
 		if (dot_is(ld, "version")) {
 			parse_version(ld);
 		} else if (dot_is(ld, "target")) {

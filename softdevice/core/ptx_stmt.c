@@ -7,20 +7,17 @@
 
 #define MAX_EXPR_DEPTH 64u
 
-static struct obd_token *
-tok(struct obd_loader *ld)
+static struct obd_token *tok(struct obd_loader *ld)
 {
 	return &ld->lex.tok;
 }
 
-static void
-next(struct obd_loader *ld)
+static void next(struct obd_loader *ld)
 {
 	obd_lex_next(&ld->lex);
 }
 
-static bool
-accept(struct obd_loader *ld, uint16_t ch)
+static bool accept(struct obd_loader *ld, uint16_t ch)
 {
 	if (!obd_tok_is(tok(ld), ch))
 		return false;
@@ -28,14 +25,13 @@ accept(struct obd_loader *ld, uint16_t ch)
 	return true;
 }
 
-static _Noreturn void
-unexpected(struct obd_loader *ld, const char *wanted)
+static _Noreturn void unexpected(struct obd_loader *ld, const char *wanted)
 {
-	obd_ptx_fail(ld, "%s expected before '%.*s'", wanted, (int)(tok(ld)->size < 40 ? tok(ld)->size : 40), tok(ld)->text);
+	obd_ptx_fail(ld, "%s expected before '%.*s'", wanted,
+		(int)(tok(ld)->size < 40 ? tok(ld)->size : 40), tok(ld)->text);
 }
 
-static bool
-token_is(const struct obd_token *t, const char *name)
+static bool token_is(const struct obd_token *t, const char *name)
 {
 	return t->size == strlen(name) && memcmp(t->text, name, t->size) == 0;
 }
@@ -44,31 +40,49 @@ token_is(const struct obd_token *t, const char *name)
 
 #define TWO(a, b) ((uint16_t)((uint8_t)(a) | (uint16_t)((uint8_t)(b) << 8)))
 
-static int
-precedence(const struct obd_token *t)
+static int precedence(const struct obd_token *t)
 {
 	if (t->kind != OBD_TOK_PUNCT)
 		return 0;
 	switch (t->ch) {
-	case '*': case '/': case '%': return 10;
-	case '+': case '-': return 9;
-	case TWO('<', '<'): case TWO('>', '>'): return 8;
-	case '<': case '>': case TWO('<', '='): case TWO('>', '='): return 7;
-	case TWO('=', '='): case TWO('!', '='): return 6;
-	case '&': return 5;
-	case '^': return 4;
-	case '|': return 3;
-	case TWO('&', '&'): return 2;
-	case TWO('|', '|'): return 1;
-	default: return 0;
+	case '*':
+	case '/':
+	case '%':
+		return 10;
+	case '+':
+	case '-':
+		return 9;
+	case TWO('<', '<'):
+	case TWO('>', '>'):
+		return 8;
+	case '<':
+	case '>':
+	case TWO('<', '='):
+	case TWO('>', '='):
+		return 7;
+	case TWO('=', '='):
+	case TWO('!', '='):
+		return 6;
+	case '&':
+		return 5;
+	case '^':
+		return 4;
+	case '|':
+		return 3;
+	case TWO('&', '&'):
+		return 2;
+	case TWO('|', '|'):
+		return 1;
+	default:
+		return 0;
 	}
 }
 
-static uint64_t
-apply(struct obd_loader *ld, uint16_t op, uint64_t a, uint64_t b)
+static uint64_t apply(struct obd_loader *ld, uint16_t op, uint64_t a, uint64_t b)
 {
 	switch (op) {
-	case '*': return a * b;
+	case '*':
+		return a * b;
 	case '/':
 	case '%':
 		if (!b)
@@ -76,28 +90,42 @@ apply(struct obd_loader *ld, uint16_t op, uint64_t a, uint64_t b)
 		if (b == ~0ull)
 			return op == '/' ? 0 - a : 0;
 		return (uint64_t)(op == '/' ? (int64_t)a / (int64_t)b : (int64_t)a % (int64_t)b);
-	case '+': return a + b;
-	case '-': return a - b;
-	case TWO('<', '<'): return b < 64 ? a << b : 0;
-	case TWO('>', '>'): return b < 64 ? a >> b : 0;
-	case '<': return (int64_t)a < (int64_t)b;
-	case '>': return (int64_t)a > (int64_t)b;
-	case TWO('<', '='): return (int64_t)a <= (int64_t)b;
-	case TWO('>', '='): return (int64_t)a >= (int64_t)b;
-	case TWO('=', '='): return a == b;
-	case TWO('!', '='): return a != b;
-	case '&': return a & b;
-	case '^': return a ^ b;
-	case '|': return a | b;
-	case TWO('&', '&'): return a && b;
-	default: return a || b;
+	case '+':
+		return a + b;
+	case '-':
+		return a - b;
+	case TWO('<', '<'):
+		return b < 64 ? a << b : 0;
+	case TWO('>', '>'):
+		return b < 64 ? a >> b : 0;
+	case '<':
+		return (int64_t)a < (int64_t)b;
+	case '>':
+		return (int64_t)a > (int64_t)b;
+	case TWO('<', '='):
+		return (int64_t)a <= (int64_t)b;
+	case TWO('>', '='):
+		return (int64_t)a >= (int64_t)b;
+	case TWO('=', '='):
+		return a == b;
+	case TWO('!', '='):
+		return a != b;
+	case '&':
+		return a & b;
+	case '^':
+		return a ^ b;
+	case '|':
+		return a | b;
+	case TWO('&', '&'):
+		return a && b;
+	default:
+		return a || b;
 	}
 }
 
 static uint64_t expr(struct obd_loader *ld, int least, uint32_t depth);
 
-static uint64_t
-primary(struct obd_loader *ld, uint32_t depth)
+static uint64_t primary(struct obd_loader *ld, uint32_t depth)
 {
 	uint64_t v;
 
@@ -112,7 +140,8 @@ primary(struct obd_loader *ld, uint32_t depth)
 	if (accept(ld, '!'))
 		return !primary(ld, depth + 1);
 	if (accept(ld, '(')) {
-		if (tok(ld)->kind == OBD_TOK_DOT) { /* a cast to .s64 or .u64 changes nothing here */
+		/* a cast to .s64 or .u64 changes nothing here */
+		if (tok(ld)->kind == OBD_TOK_DOT) {
 			next(ld);
 			if (!accept(ld, ')'))
 				unexpected(ld, "')'");
@@ -134,8 +163,7 @@ primary(struct obd_loader *ld, uint32_t depth)
 	return v;
 }
 
-static uint64_t
-expr(struct obd_loader *ld, int least, uint32_t depth)
+static uint64_t expr(struct obd_loader *ld, int least, uint32_t depth)
 {
 	uint64_t v = primary(ld, depth);
 
@@ -160,17 +188,17 @@ expr(struct obd_loader *ld, int least, uint32_t depth)
 	return v;
 }
 
-/* In initial values, ',' ends an expression; '|' between operands of setp never follows a number. */
-uint64_t
-obd_ptx_const_expr(struct obd_loader *ld)
+/*
+ * In initial values, ',' ends an expression; '|' between operands of setp never follows a number.
+ */
+uint64_t obd_ptx_const_expr(struct obd_loader *ld)
 {
 	return expr(ld, 0, 0);
 }
 
 /* ---- labels ---- */
 
-static struct obd_symbol *
-new_label(struct obd_loader *ld, const char *name, uint32_t size)
+static struct obd_symbol *new_label(struct obd_loader *ld, const char *name, uint32_t size)
 {
 	struct obd_symbol *s = obd_sym_add(ld, name, size, OBD_SYM_LABEL);
 
@@ -179,21 +207,21 @@ new_label(struct obd_loader *ld, const char *name, uint32_t size)
 }
 
 /*
- * A label belongs to the block that defines it. A name that is not defined yet may turn out to be this block's or an
- * outer one's: it is noted here and handed outward when the block ends without defining it.
+ * A label belongs to the block that defines it. A name that is not defined yet may turn out to be
+ * this block's or an outer one's: it is noted here and handed outward when the block ends without
+ * defining it.
  */
-struct obd_symbol *
-obd_ptx_label(struct obd_loader *ld, const char *name, uint32_t size)
+struct obd_symbol *obd_ptx_label(struct obd_loader *ld, const char *name, uint32_t size)
 {
 	struct obd_symbol *s = obd_sym_find(ld, name, size);
 
-	if (s && s->kind == OBD_SYM_LABEL && (s->scope == ld->scope || ld->b->labels[s->index] != OBD_NONE))
+	if (s && s->kind == OBD_SYM_LABEL &&
+		(s->scope == ld->scope || ld->b->labels[s->index] != OBD_NONE))
 		return s;
 	return new_label(ld, name, size);
 }
 
-void
-obd_ptx_label_define(struct obd_loader *ld, const char *name, uint32_t size)
+void obd_ptx_label_define(struct obd_loader *ld, const char *name, uint32_t size)
 {
 	struct obd_symbol *s = obd_sym_find(ld, name, size);
 
@@ -204,8 +232,7 @@ obd_ptx_label_define(struct obd_loader *ld, const char *name, uint32_t size)
 	obd_label_here(ld->b, s->index);
 }
 
-void
-obd_ptx_branchtargets(struct obd_loader *ld, const struct obd_token *name)
+void obd_ptx_branchtargets(struct obd_loader *ld, const struct obd_token *name)
 {
 	struct obd_symbol *s = obd_sym_add(ld, name->text, name->size, OBD_SYM_TARGETS);
 	struct obd_builder *b = ld->b;
@@ -217,7 +244,8 @@ obd_ptx_branchtargets(struct obd_loader *ld, const struct obd_token *name)
 	do {
 		if (tok(ld)->kind != OBD_TOK_WORD)
 			unexpected(ld, "a label");
-		obd_ptx_grow(ld, &b->tables, &b->cap_tables, b->n_tables, sizeof(*b->tables), OBD_MAX_CODE);
+		obd_ptx_grow(ld, &b->tables, &b->cap_tables, b->n_tables, sizeof(*b->tables),
+			OBD_MAX_CODE);
 		b->tables[b->n_tables++] = obd_ptx_label(ld, tok(ld)->text, tok(ld)->size)->index;
 		n++;
 		next(ld);
@@ -233,26 +261,26 @@ static const struct {
 	const char *name;
 	uint8_t q;
 } qualifiers[] = {
-#define Q(name) {#name, OBD_Q_##name},
+#define Q(name) { #name, OBD_Q_##name },
 	OBD_QUALIFIERS(Q)
 #undef Q
-	{"volatile", OBD_Q_volatile},
-	{"const", OBD_Q_const},
-	{"mbarrier::complete_tx::bytes", OBD_Q_unsupported},
-	{"cluster::", OBD_Q_cluster},
-	{"shared::cta", OBD_Q_shared},
-	{"shared::cluster", OBD_Q_shared},
-	{"param::entry", OBD_Q_param},
-	{"param::func", OBD_Q_param},
+		{ "volatile", OBD_Q_volatile },
+	{ "const", OBD_Q_const },
+	{ "mbarrier::complete_tx::bytes", OBD_Q_unsupported },
+	{ "cluster::", OBD_Q_cluster },
+	{ "shared::cta", OBD_Q_shared },
+	{ "shared::cluster", OBD_Q_shared },
+	{ "param::entry", OBD_Q_param },
+	{ "param::func", OBD_Q_param },
 };
 
 #define N_QUALIFIERS (sizeof(qualifiers) / sizeof(qualifiers[0]))
 
-static bool
-is_hint(const struct obd_token *t)
+static bool is_hint(const struct obd_token *t)
 {
 	/* cache and eviction hints: they change nothing that can be seen */
-	static const char *const prefixes[] = {"L1::", "L2::", "level::", "evict_", "no_allocate"};
+	static const char *const prefixes[] = { "L1::", "L2::", "level::", "evict_",
+		"no_allocate" };
 
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
 		size_t n = strlen(prefixes[i]);
@@ -264,11 +292,11 @@ is_hint(const struct obd_token *t)
 }
 
 /* Opcodes whose qualifiers name shapes, proxies and the like. */
-static bool
-has_free_words(const struct obd_stmt *s)
+static bool has_free_words(const struct obd_stmt *s)
 {
-	static const char *const names[] = {"mma", "ldmatrix", "stmatrix", "mbarrier", "fence", "cp", "prefetch", "prefetchu", "createpolicy",
-	                                    "applypriority", "discard", "griddepcontrol", "setmaxnreg"};
+	static const char *const names[] = { "mma", "ldmatrix", "stmatrix", "mbarrier", "fence",
+		"cp", "prefetch", "prefetchu", "createpolicy", "applypriority", "discard",
+		"griddepcontrol", "setmaxnreg" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strlen(names[i]) == s->op_size && memcmp(names[i], s->op, s->op_size) == 0)
@@ -276,14 +304,12 @@ has_free_words(const struct obd_stmt *s)
 	return false;
 }
 
-static bool
-is_ordered(uint32_t q)
+static bool is_ordered(uint32_t q)
 {
 	return (q >= OBD_Q_eq && q <= OBD_Q_cas) || q == OBD_Q_lo || q == OBD_Q_hi;
 }
 
-static void
-add_qualifier(struct obd_loader *ld, struct obd_stmt *s)
+static void add_qualifier(struct obd_loader *ld, struct obd_stmt *s)
 {
 	const struct obd_token *t = tok(ld);
 	enum obd_type type = obd_type_named(t->text, t->size);
@@ -306,13 +332,17 @@ add_qualifier(struct obd_loader *ld, struct obd_stmt *s)
 	if (is_hint(t))
 		return;
 	if (obd_ptx_unimplemented(s->op, s->op_size))
-		obd_ptx_refuse(ld, "instruction %.*s is not supported by the software device", (int)s->op_size, s->op);
+		obd_ptx_refuse(ld, "instruction %.*s is not supported by the software device",
+			(int)s->op_size, s->op);
 	if (!has_free_words(s) || s->n_words >= OBD_MAX_FREE_WORDS) {
 		if (obd_ptx_unimplemented_word(t->text, t->size))
-			obd_ptx_refuse(ld, "qualifier .%.*s of %.*s is not supported by the software device", (int)(t->size < 40 ? t->size : 40),
-			               t->text, (int)s->op_size, s->op);
-		obd_ptx_fail(ld, "unknown qualifier .%.*s of %.*s", (int)(t->size < 40 ? t->size : 40), t->text,
-		             (int)(s->op_size < 20 ? s->op_size : 20), s->op);
+			obd_ptx_refuse(ld,
+				"qualifier .%.*s of %.*s is not supported by the software device",
+				(int)(t->size < 40 ? t->size : 40), t->text, (int)s->op_size,
+				s->op);
+		obd_ptx_fail(ld, "unknown qualifier .%.*s of %.*s",
+			(int)(t->size < 40 ? t->size : 40), t->text,
+			(int)(s->op_size < 20 ? s->op_size : 20), s->op);
 	}
 	s->words[s->n_words].text = t->text;
 	s->words[s->n_words++].size = t->size;
@@ -325,16 +355,32 @@ static const struct {
 	uint8_t sreg;
 	uint8_t wide;
 } sregs[] = {
-	{"%laneid", OBD_SREG_LANEID, 0}, {"%warpid", OBD_SREG_WARPID, 0}, {"%nwarpid", OBD_SREG_NWARPID, 0},
-	{"%smid", OBD_SREG_SMID, 0}, {"%nsmid", OBD_SREG_NSMID, 0}, {"%gridid", OBD_SREG_GRIDID, 1},
-	{"%lanemask_eq", OBD_SREG_LM_EQ, 0}, {"%lanemask_le", OBD_SREG_LM_LE, 0}, {"%lanemask_lt", OBD_SREG_LM_LT, 0},
-	{"%lanemask_ge", OBD_SREG_LM_GE, 0}, {"%lanemask_gt", OBD_SREG_LM_GT, 0}, {"%clock", OBD_SREG_CLOCK, 0},
-	{"%clock_hi", OBD_SREG_CLOCK_HI, 0}, {"%clock64", OBD_SREG_CLOCK64, 1}, {"%globaltimer", OBD_SREG_GLOBALTIMER, 1},
-	{"%globaltimer_lo", OBD_SREG_GLOBALTIMER_LO, 0}, {"%globaltimer_hi", OBD_SREG_GLOBALTIMER_HI, 0},
-	{"%envreg1", OBD_SREG_ENVREG1, 0}, {"%envreg2", OBD_SREG_ENVREG2, 0}, {"%dynamic_smem_size", OBD_SREG_DYN_SMEM, 0},
-	{"%total_smem_size", OBD_SREG_TOTAL_SMEM, 0}, {"%aggr_smem_size", OBD_SREG_TOTAL_SMEM, 0},
-	{"%is_explicit_cluster", OBD_SREG_ZERO, 0}, {"%cluster_ctarank", OBD_SREG_ZERO, 0},
-	{"%cluster_nctarank", OBD_SREG_ONE, 0}, {"%reserved_smem_offset_begin", OBD_SREG_ZERO, 0},
+	{ "%laneid", OBD_SREG_LANEID, 0 },
+	{ "%warpid", OBD_SREG_WARPID, 0 },
+	{ "%nwarpid", OBD_SREG_NWARPID, 0 },
+	{ "%smid", OBD_SREG_SMID, 0 },
+	{ "%nsmid", OBD_SREG_NSMID, 0 },
+	{ "%gridid", OBD_SREG_GRIDID, 1 },
+	{ "%lanemask_eq", OBD_SREG_LM_EQ, 0 },
+	{ "%lanemask_le", OBD_SREG_LM_LE, 0 },
+	{ "%lanemask_lt", OBD_SREG_LM_LT, 0 },
+	{ "%lanemask_ge", OBD_SREG_LM_GE, 0 },
+	{ "%lanemask_gt", OBD_SREG_LM_GT, 0 },
+	{ "%clock", OBD_SREG_CLOCK, 0 },
+	{ "%clock_hi", OBD_SREG_CLOCK_HI, 0 },
+	{ "%clock64", OBD_SREG_CLOCK64, 1 },
+	{ "%globaltimer", OBD_SREG_GLOBALTIMER, 1 },
+	{ "%globaltimer_lo", OBD_SREG_GLOBALTIMER_LO, 0 },
+	{ "%globaltimer_hi", OBD_SREG_GLOBALTIMER_HI, 0 },
+	{ "%envreg1", OBD_SREG_ENVREG1, 0 },
+	{ "%envreg2", OBD_SREG_ENVREG2, 0 },
+	{ "%dynamic_smem_size", OBD_SREG_DYN_SMEM, 0 },
+	{ "%total_smem_size", OBD_SREG_TOTAL_SMEM, 0 },
+	{ "%aggr_smem_size", OBD_SREG_TOTAL_SMEM, 0 },
+	{ "%is_explicit_cluster", OBD_SREG_ZERO, 0 },
+	{ "%cluster_ctarank", OBD_SREG_ZERO, 0 },
+	{ "%cluster_nctarank", OBD_SREG_ONE, 0 },
+	{ "%reserved_smem_offset_begin", OBD_SREG_ZERO, 0 },
 };
 
 static const struct {
@@ -342,25 +388,32 @@ static const struct {
 	uint8_t first; /* of x, y, z */
 	bool same;     /* all three are the one value */
 } vector_sregs[] = {
-	{"%tid", OBD_SREG_TID_X, false}, {"%ntid", OBD_SREG_NTID_X, false}, {"%ctaid", OBD_SREG_CTAID_X, false},
-	{"%nctaid", OBD_SREG_NCTAID_X, false}, {"%clusterid", OBD_SREG_CTAID_X, false},
-	{"%nclusterid", OBD_SREG_NCTAID_X, false}, {"%cluster_ctaid", OBD_SREG_ZERO, true},
-	{"%cluster_nctaid", OBD_SREG_ONE, true},
+	{ "%tid", OBD_SREG_TID_X, false },
+	{ "%ntid", OBD_SREG_NTID_X, false },
+	{ "%ctaid", OBD_SREG_CTAID_X, false },
+	{ "%nctaid", OBD_SREG_NCTAID_X, false },
+	{ "%clusterid", OBD_SREG_CTAID_X, false },
+	{ "%nclusterid", OBD_SREG_NCTAID_X, false },
+	{ "%cluster_ctaid", OBD_SREG_ZERO, true },
+	{ "%cluster_nctaid", OBD_SREG_ONE, true },
 };
 
-static bool
-special_register(struct obd_loader *ld, const struct obd_token *name, struct obd_operand *o)
+static bool special_register(
+	struct obd_loader *ld, const struct obd_token *name, struct obd_operand *o)
 {
 	for (size_t i = 0; i < sizeof(vector_sregs) / sizeof(vector_sregs[0]); i++) {
 		if (!token_is(name, vector_sregs[i].name))
 			continue;
-		if (tok(ld)->kind != OBD_TOK_DOT || tok(ld)->size != 1 || tok(ld)->text[0] < 'w' || tok(ld)->text[0] > 'z')
+		if (tok(ld)->kind != OBD_TOK_DOT || tok(ld)->size != 1 || tok(ld)->text[0] < 'w' ||
+			tok(ld)->text[0] > 'z')
 			unexpected(ld, ".x, .y or .z");
 		uint32_t axis = (uint32_t)(tok(ld)->text[0] - 'x');
 
 		o->kind = OBD_OPD_SREG;
 		o->type = OBD_T_U32;
-		o->value = tok(ld)->text[0] == 'w' ? OBD_SREG_ZERO : vector_sregs[i].same ? vector_sregs[i].first : vector_sregs[i].first + axis;
+		o->value = tok(ld)->text[0] == 'w' ? OBD_SREG_ZERO
+			: vector_sregs[i].same     ? vector_sregs[i].first
+						   : vector_sregs[i].first + axis;
 		next(ld);
 		return true;
 	}
@@ -372,7 +425,8 @@ special_register(struct obd_loader *ld, const struct obd_token *name, struct obd
 		o->value = sregs[i].sreg;
 		return true;
 	}
-	if ((name->size > 7 && memcmp(name->text, "%envreg", 7) == 0) || (name->size > 3 && memcmp(name->text, "%pm", 3) == 0)) {
+	if ((name->size > 7 && memcmp(name->text, "%envreg", 7) == 0) ||
+		(name->size > 3 && memcmp(name->text, "%pm", 3) == 0)) {
 		o->kind = OBD_OPD_SREG;
 		o->type = OBD_T_U32;
 		o->value = OBD_SREG_ZERO;
@@ -382,8 +436,7 @@ special_register(struct obd_loader *ld, const struct obd_token *name, struct obd
 }
 
 /* A register, symbol or special register; the name has been read. */
-static void
-resolve(struct obd_loader *ld, const struct obd_token *name, struct obd_operand *o)
+static void resolve(struct obd_loader *ld, const struct obd_token *name, struct obd_operand *o)
 {
 	struct obd_symbol *sym;
 
@@ -405,13 +458,13 @@ resolve(struct obd_loader *ld, const struct obd_token *name, struct obd_operand 
 	}
 	sym = obd_sym_find(ld, name->text, name->size);
 	if (!sym && name->text[0] == '%')
-		obd_ptx_fail(ld, "unknown register %.*s", (int)(name->size < 60 ? name->size : 60), name->text);
+		obd_ptx_fail(ld, "unknown register %.*s", (int)(name->size < 60 ? name->size : 60),
+			name->text);
 	o->kind = OBD_OPD_SYMBOL;
 	o->sym = sym ? sym : obd_ptx_label(ld, name->text, name->size);
 }
 
-static int64_t
-parse_offset(struct obd_loader *ld)
+static int64_t parse_offset(struct obd_loader *ld)
 {
 	int64_t v = 0;
 
@@ -426,10 +479,9 @@ parse_offset(struct obd_loader *ld)
 	return v;
 }
 
-static void
-parse_address(struct obd_loader *ld, struct obd_operand *o)
+static void parse_address(struct obd_loader *ld, struct obd_operand *o)
 {
-	struct obd_operand base = {.vreg = OBD_NONE, .pair = OBD_NONE};
+	struct obd_operand base = { .vreg = OBD_NONE, .pair = OBD_NONE };
 
 	next(ld); /* [ */
 	if (tok(ld)->kind == OBD_TOK_WORD) {
@@ -451,8 +503,7 @@ parse_address(struct obd_loader *ld, struct obd_operand *o)
 
 static void parse_operand(struct obd_loader *ld, struct obd_operand *o, uint32_t depth);
 
-static void
-parse_list(struct obd_loader *ld, struct obd_operand *o, uint16_t close, uint32_t depth)
+static void parse_list(struct obd_loader *ld, struct obd_operand *o, uint16_t close, uint32_t depth)
 {
 	uint32_t cap = 0;
 
@@ -464,7 +515,8 @@ parse_list(struct obd_loader *ld, struct obd_operand *o, uint16_t close, uint32_
 		if (o->n_items >= 1024)
 			obd_ptx_fail(ld, "more than 1024 operands");
 		if (o->n_items == cap) {
-			struct obd_operand *fresh = obd_ptx_scratch(ld, (cap ? cap * 2 : 4) * sizeof(*fresh));
+			struct obd_operand *fresh =
+				obd_ptx_scratch(ld, (cap ? cap * 2 : 4) * sizeof(*fresh));
 
 			if (cap)
 				memcpy(fresh, o->items, cap * sizeof(*fresh));
@@ -476,15 +528,14 @@ parse_list(struct obd_loader *ld, struct obd_operand *o, uint16_t close, uint32_
 	next(ld);
 }
 
-static void
-parse_word_operand(struct obd_loader *ld, struct obd_operand *o)
+static void parse_word_operand(struct obd_loader *ld, struct obd_operand *o)
 {
 	struct obd_token name = *tok(ld);
 
 	next(ld);
 	resolve(ld, &name, o);
 	if (accept(ld, '|')) { /* p|q */
-		struct obd_operand second = {.vreg = OBD_NONE};
+		struct obd_operand second = { .vreg = OBD_NONE };
 		struct obd_token n2 = *tok(ld);
 
 		next(ld);
@@ -498,10 +549,9 @@ parse_word_operand(struct obd_loader *ld, struct obd_operand *o)
 		o->offset = parse_offset(ld);
 }
 
-static void
-parse_operand(struct obd_loader *ld, struct obd_operand *o, uint32_t depth)
+static void parse_operand(struct obd_loader *ld, struct obd_operand *o, uint32_t depth)
 {
-	*o = (struct obd_operand){.vreg = OBD_NONE, .pair = OBD_NONE};
+	*o = (struct obd_operand){ .vreg = OBD_NONE, .pair = OBD_NONE };
 	if (depth > 3)
 		obd_ptx_fail(ld, "operands nested too deep");
 	struct obd_token *t = tok(ld);
@@ -534,7 +584,8 @@ parse_operand(struct obd_loader *ld, struct obd_operand *o, uint32_t depth)
 			next(ld);
 			if (tok(ld)->kind == OBD_TOK_F32 || tok(ld)->kind == OBD_TOK_F64) {
 				o->kind = tok(ld)->kind == OBD_TOK_F32 ? OBD_OPD_F32 : OBD_OPD_F64;
-				o->value = tok(ld)->value ^ (o->kind == OBD_OPD_F32 ? 1ull << 31 : 1ull << 63);
+				o->value = tok(ld)->value ^
+					(o->kind == OBD_OPD_F32 ? 1ull << 31 : 1ull << 63);
 				next(ld);
 				return;
 			}
@@ -545,11 +596,10 @@ parse_operand(struct obd_loader *ld, struct obd_operand *o, uint32_t depth)
 	}
 }
 
-static void
-parse_guard(struct obd_loader *ld)
+static void parse_guard(struct obd_loader *ld)
 {
 	struct obd_builder *b = ld->b;
-	struct obd_operand o = {.vreg = OBD_NONE};
+	struct obd_operand o = { .vreg = OBD_NONE };
 
 	b->guard_negated = accept(ld, '!');
 	if (tok(ld)->kind != OBD_TOK_WORD)
@@ -559,12 +609,12 @@ parse_guard(struct obd_loader *ld)
 	next(ld);
 	o.vreg = obd_sym_register(ld, name.text, name.size, &o.type);
 	if (o.vreg == OBD_NONE || o.type != OBD_T_PRED)
-		obd_ptx_fail(ld, "%.*s is no predicate", (int)(name.size < 60 ? name.size : 60), name.text);
+		obd_ptx_fail(ld, "%.*s is no predicate", (int)(name.size < 60 ? name.size : 60),
+			name.text);
 	b->guard = o.vreg;
 }
 
-void
-obd_stmt_parse(struct obd_loader *ld)
+void obd_stmt_parse(struct obd_loader *ld)
 {
 	struct obd_stmt s;
 	bool is_call;
@@ -590,7 +640,7 @@ obd_stmt_parse(struct obd_loader *ld)
 		struct obd_operand *o = &s.opd[s.n_opd];
 
 		if (is_call && obd_tok_is(tok(ld), '(')) {
-			*o = (struct obd_operand){.vreg = OBD_NONE, .pair = OBD_NONE};
+			*o = (struct obd_operand){ .vreg = OBD_NONE, .pair = OBD_NONE };
 			parse_list(ld, o, ')', 0);
 		} else {
 			parse_operand(ld, o, 0);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Variables: .global and .const get memory and their initial values at once, .shared and .local a place in a layout. */
+/*
+ * Variables: .global and .const get memory and their initial values at once, .shared and .local a
+ * place in a layout.
+ */
 #include <string.h>
 
 #include "softdevice/core/ptx.h"
 
 #define MAX_ALIGN 65536u
-#define MAX_DIMS 8u
+#define MAX_DIMS  8u
 
 struct variable {
 	enum obd_type type;
@@ -16,32 +19,27 @@ struct variable {
 	struct obd_token name;
 };
 
-static struct obd_token *
-tok(struct obd_loader *ld)
+static struct obd_token *tok(struct obd_loader *ld)
 {
 	return &ld->lex.tok;
 }
 
-static bool
-token_is(const struct obd_token *t, const char *name)
+static bool token_is(const struct obd_token *t, const char *name)
 {
 	return t->size == strlen(name) && memcmp(t->text, name, t->size) == 0;
 }
 
-static bool
-dot_is(struct obd_loader *ld, const char *name)
+static bool dot_is(struct obd_loader *ld, const char *name)
 {
 	return tok(ld)->kind == OBD_TOK_DOT && token_is(tok(ld), name);
 }
 
-static void
-next(struct obd_loader *ld)
+static void next(struct obd_loader *ld)
 {
 	obd_lex_next(&ld->lex);
 }
 
-static bool
-accept(struct obd_loader *ld, uint16_t ch)
+static bool accept(struct obd_loader *ld, uint16_t ch)
 {
 	if (!obd_tok_is(tok(ld), ch))
 		return false;
@@ -49,15 +47,14 @@ accept(struct obd_loader *ld, uint16_t ch)
 	return true;
 }
 
-static void
-expect(struct obd_loader *ld, uint16_t ch)
+static void expect(struct obd_loader *ld, uint16_t ch)
 {
 	if (!accept(ld, ch))
-		obd_ptx_fail(ld, "'%c' expected before '%.*s'", ch, (int)(tok(ld)->size < 40 ? tok(ld)->size : 40), tok(ld)->text);
+		obd_ptx_fail(ld, "'%c' expected before '%.*s'", ch,
+			(int)(tok(ld)->size < 40 ? tok(ld)->size : 40), tok(ld)->text);
 }
 
-static void
-parse_attribute(struct obd_loader *ld, struct variable *v)
+static void parse_attribute(struct obd_loader *ld, struct variable *v)
 {
 	next(ld);
 	expect(ld, '(');
@@ -75,8 +72,7 @@ parse_attribute(struct obd_loader *ld, struct variable *v)
 }
 
 /* .align, attributes and the type, before the names */
-static void
-parse_head(struct obd_loader *ld, struct variable *v)
+static void parse_head(struct obd_loader *ld, struct variable *v)
 {
 	while (tok(ld)->kind == OBD_TOK_DOT) {
 		if (dot_is(ld, "align")) {
@@ -84,7 +80,8 @@ parse_head(struct obd_loader *ld, struct variable *v)
 			uint64_t a = tok(ld)->kind == OBD_TOK_INT ? tok(ld)->value : 0;
 
 			if (!a || a > MAX_ALIGN || (a & (a - 1)))
-				obd_ptx_fail(ld, "an alignment is a power of two up to %u", MAX_ALIGN);
+				obd_ptx_fail(
+					ld, "an alignment is a power of two up to %u", MAX_ALIGN);
 			v->align = (uint32_t)a;
 			next(ld);
 		} else if (dot_is(ld, "attribute")) {
@@ -98,7 +95,9 @@ parse_head(struct obd_loader *ld, struct variable *v)
 			enum obd_type t = obd_type_named(tok(ld)->text, tok(ld)->size);
 
 			if (!t || t == OBD_T_PRED)
-				obd_ptx_fail(ld, "unknown type .%.*s of a variable", (int)(tok(ld)->size < 40 ? tok(ld)->size : 40), tok(ld)->text);
+				obd_ptx_fail(ld, "unknown type .%.*s of a variable",
+					(int)(tok(ld)->size < 40 ? tok(ld)->size : 40),
+					tok(ld)->text);
 			v->type = t;
 			next(ld);
 		}
@@ -107,8 +106,7 @@ parse_head(struct obd_loader *ld, struct variable *v)
 		obd_ptx_fail(ld, "a variable without a type");
 }
 
-static void
-parse_name(struct obd_loader *ld, struct variable *v)
+static void parse_name(struct obd_loader *ld, struct variable *v)
 {
 	uint32_t dims = 0;
 
@@ -132,7 +130,8 @@ parse_name(struct obd_loader *ld, struct variable *v)
 
 		expect(ld, ']');
 		if (n > OBD_MAX_VAR_BYTES || (n && v->bytes > OBD_MAX_VAR_BYTES / n))
-			obd_ptx_fail(ld, "a variable of more than %llu bytes", (unsigned long long)OBD_MAX_VAR_BYTES);
+			obd_ptx_fail(ld, "a variable of more than %llu bytes",
+				(unsigned long long)OBD_MAX_VAR_BYTES);
 		v->bytes *= n;
 	}
 }
@@ -147,8 +146,8 @@ struct init {
 	uint32_t cell;
 };
 
-static void
-put(struct init *in, const void *p, struct obd_symbol *sym, int64_t offset, uint64_t mask)
+static void put(
+	struct init *in, const void *p, struct obd_symbol *sym, int64_t offset, uint64_t mask)
 {
 	in->count++;
 	if (!in->at)
@@ -159,8 +158,13 @@ put(struct init *in, const void *p, struct obd_symbol *sym, int64_t offset, uint
 	if (sym) {
 		struct obd_reloc *r = obd_ptx_scratch(in->ld, sizeof(*r));
 
-		*r = (struct obd_reloc){.next = in->ld->relocs, .sym = sym, .cell = in->at, .size = in->cell, .offset = offset, .mask = mask,
-		                        .line = tok(in->ld)->line};
+		*r = (struct obd_reloc){ .next = in->ld->relocs,
+			.sym = sym,
+			.cell = in->at,
+			.size = in->cell,
+			.offset = offset,
+			.mask = mask,
+			.line = tok(in->ld)->line };
 		in->ld->relocs = r;
 		if (sym->kind == OBD_SYM_FUNC)
 			in->ld->prog->funcs[sym->index]->address_taken = true;
@@ -168,12 +172,11 @@ put(struct init *in, const void *p, struct obd_symbol *sym, int64_t offset, uint
 	in->at += in->cell;
 }
 
-static void
-put_symbol(struct init *in, uint64_t mask)
+static void put_symbol(struct init *in, uint64_t mask)
 {
 	struct obd_loader *ld = in->ld;
 	bool generic = tok(ld)->kind == OBD_TOK_WORD && token_is(tok(ld), "generic");
-	uint8_t zero[16] = {0};
+	uint8_t zero[16] = { 0 };
 	int64_t offset = 0;
 
 	if (generic) {
@@ -183,7 +186,8 @@ put_symbol(struct init *in, uint64_t mask)
 	struct obd_symbol *s = obd_sym_find(ld, tok(ld)->text, tok(ld)->size);
 
 	if (!s || (s->kind != OBD_SYM_GLOBAL && s->kind != OBD_SYM_FUNC))
-		obd_ptx_fail(ld, "initial value %.*s is no variable or function", (int)(tok(ld)->size < 60 ? tok(ld)->size : 60), tok(ld)->text);
+		obd_ptx_fail(ld, "initial value %.*s is no variable or function",
+			(int)(tok(ld)->size < 60 ? tok(ld)->size : 60), tok(ld)->text);
 	next(ld);
 	if (generic)
 		expect(ld, ')');
@@ -199,11 +203,10 @@ put_symbol(struct init *in, uint64_t mask)
 	put(in, zero, s, offset, mask);
 }
 
-static void
-put_number(struct init *in)
+static void put_number(struct init *in)
 {
 	struct obd_loader *ld = in->ld;
-	uint8_t cell[16] = {0};
+	uint8_t cell[16] = { 0 };
 	bool minus = false;
 
 	if (tok(ld)->kind == OBD_TOK_PUNCT) {
@@ -237,7 +240,9 @@ put_number(struct init *in)
 		else if (in->cell == 4)
 			memcpy(cell, &f, 4);
 		else
-			obd_ptx_fail(ld, "a floating-point value for a variable that is neither .f32 nor .f64");
+			obd_ptx_fail(ld,
+				"a floating-point value for a variable that is neither .f32 nor "
+				".f64");
 		next(ld);
 	} else {
 		uint64_t v = obd_ptx_const_expr(ld);
@@ -254,8 +259,7 @@ put_number(struct init *in)
 	put(in, cell, NULL, 0, 0);
 }
 
-static void
-parse_values(struct init *in)
+static void parse_values(struct init *in)
 {
 	struct obd_loader *ld = in->ld;
 	uint32_t depth = 0;
@@ -291,22 +295,29 @@ parse_values(struct init *in)
 
 /* ---- the spaces ---- */
 
-static void
-add_global(struct obd_loader *ld, struct obd_symbol *s, struct variable *v, bool is_const)
+static void add_global(
+	struct obd_loader *ld, struct obd_symbol *s, struct variable *v, bool is_const)
 {
 	struct obd_program *p = ld->prog;
 	const struct obd_env *env = &p->env;
-	void *mem = env->alloc(env->user, v->bytes ? (size_t)v->bytes : 1, v->align < 16 ? 16 : v->align);
+	void *mem = env->alloc(
+		env->user, v->bytes ? (size_t)v->bytes : 1, v->align < 16 ? 16 : v->align);
 
 	if (!mem)
-		obd_ptx_fail_with(ld, CUDA_ERROR_OUT_OF_MEMORY, "out of device memory for variable %.*s of %llu bytes",
-		                  (int)(s->size < 60 ? s->size : 60), s->name, (unsigned long long)v->bytes);
+		obd_ptx_fail_with(ld, CUDA_ERROR_OUT_OF_MEMORY,
+			"out of device memory for variable %.*s of %llu bytes",
+			(int)(s->size < 60 ? s->size : 60), s->name, (unsigned long long)v->bytes);
 	/* from here on obd_program_free gives it back */
 	s->addr = mem;
-	obd_ptx_grow(ld, &p->globals, &ld->cap_globals, p->n_globals, sizeof(*p->globals), 1u << 24);
+	obd_ptx_grow(
+		ld, &p->globals, &ld->cap_globals, p->n_globals, sizeof(*p->globals), 1u << 24);
 	struct obd_global *g = &p->globals[p->n_globals];
 
-	*g = (struct obd_global){.name = "", .addr = mem, .size = (size_t)v->bytes, .is_const = is_const, .is_managed = v->managed};
+	*g = (struct obd_global){ .name = "",
+		.addr = mem,
+		.size = (size_t)v->bytes,
+		.is_const = is_const,
+		.is_managed = v->managed };
 	p->n_globals++;
 	g->name = obd_arena_copy(ld->arena, s->name, s->size);
 	if (!g->name) {
@@ -317,8 +328,7 @@ add_global(struct obd_loader *ld, struct obd_symbol *s, struct variable *v, bool
 		p->const_bytes += (uint32_t)v->bytes;
 }
 
-static void
-global_variable(struct obd_loader *ld, struct variable *v, bool is_const)
+static void global_variable(struct obd_loader *ld, struct variable *v, bool is_const)
 {
 	struct obd_symbol *s = obd_sym_find(ld, v->name.text, v->name.size);
 
@@ -328,7 +338,7 @@ global_variable(struct obd_loader *ld, struct variable *v, bool is_const)
 		s = obd_sym_add(ld, v->name.text, v->name.size, OBD_SYM_GLOBAL);
 		s->is_const = is_const;
 	}
-	struct init in = {.ld = ld, .v = v, .cell = obd_type_bytes(v->type)};
+	struct init in = { .ld = ld, .v = v, .cell = obd_type_bytes(v->type) };
 	struct obd_lex value = ld->lex;
 	bool has_value = obd_tok_is(tok(ld), '=');
 
@@ -343,7 +353,8 @@ global_variable(struct obd_loader *ld, struct variable *v, bool is_const)
 	bool fresh = !v->is_extern && !s->addr;
 
 	if (!v->is_extern && s->addr && !v->is_weak)
-		obd_ptx_fail(ld, "variable %.*s is defined twice", (int)(s->size < 60 ? s->size : 60), s->name);
+		obd_ptx_fail(ld, "variable %.*s is defined twice",
+			(int)(s->size < 60 ? s->size : 60), s->name);
 	if (fresh)
 		add_global(ld, s, v, is_const);
 	if (!has_value)
@@ -357,8 +368,7 @@ global_variable(struct obd_loader *ld, struct variable *v, bool is_const)
 	parse_values(&in);
 }
 
-static void
-shared_variable(struct obd_loader *ld, struct variable *v)
+static void shared_variable(struct obd_loader *ld, struct variable *v)
 {
 	struct obd_program *p = ld->prog;
 	struct obd_symbol *s = obd_sym_find(ld, v->name.text, v->name.size);
@@ -371,12 +381,15 @@ shared_variable(struct obd_loader *ld, struct variable *v)
 	obd_ptx_grow(ld, &p->shared, &ld->cap_shared, p->n_shared, sizeof(*p->shared), 1u << 20);
 	s->index = p->n_shared;
 	s->bytes = v->bytes;
-	p->shared[p->n_shared++] = (struct obd_shared_var){.size = v->unsized || (v->is_extern && v->is_array && !v->bytes) ? 0 : (uint32_t)v->bytes,
-	                                                    .align = v->align, .dynamic = v->unsized};
+	p->shared[p->n_shared++] = (struct obd_shared_var){ .size = v->unsized ||
+				(v->is_extern && v->is_array && !v->bytes)
+			? 0
+			: (uint32_t)v->bytes,
+		.align = v->align,
+		.dynamic = v->unsized };
 }
 
-static void
-local_variable(struct obd_loader *ld, struct variable *v)
+static void local_variable(struct obd_loader *ld, struct variable *v)
 {
 	struct obd_symbol *s;
 
@@ -385,27 +398,36 @@ local_variable(struct obd_loader *ld, struct variable *v)
 	uint64_t at = ((uint64_t)ld->b->local_bytes + v->align - 1) & ~(uint64_t)(v->align - 1);
 
 	if (v->unsized || at + v->bytes > OBD_MAX_LOCAL_BYTES)
-		obd_ptx_fail(ld, "more than %u bytes of local memory in a function", OBD_MAX_LOCAL_BYTES);
+		obd_ptx_fail(ld, "more than %u bytes of local memory in a function",
+			OBD_MAX_LOCAL_BYTES);
 	s = obd_sym_add(ld, v->name.text, v->name.size, OBD_SYM_LOCAL);
 	s->offset = at;
 	s->bytes = v->bytes;
 	ld->b->local_bytes = (uint32_t)(at + v->bytes);
 }
 
-void
-obd_ptx_variable(struct obd_loader *ld, const char *space, uint32_t space_size, bool is_extern, bool is_weak)
+void obd_ptx_variable(
+	struct obd_loader *ld, const char *space, uint32_t space_size, bool is_extern, bool is_weak)
 {
-	struct variable v = {.align = 1, .lanes = 1, .is_extern = is_extern, .is_weak = is_weak};
+	struct variable v = { .align = 1, .lanes = 1, .is_extern = is_extern, .is_weak = is_weak };
 
 	(void)space_size;
 	parse_head(ld, &v);
 	do {
 		parse_name(ld, &v);
 		switch (space[0]) {
-		case 'g': global_variable(ld, &v, false); break;
-		case 'c': global_variable(ld, &v, true); break;
-		case 's': shared_variable(ld, &v); break;
-		default: local_variable(ld, &v); break;
+		case 'g':
+			global_variable(ld, &v, false);
+			break;
+		case 'c':
+			global_variable(ld, &v, true);
+			break;
+		case 's':
+			shared_variable(ld, &v);
+			break;
+		default:
+			local_variable(ld, &v);
+			break;
 		}
 	} while (accept(ld, ','));
 	expect(ld, ';');

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Slots for virtual registers: liveness over basic blocks, then a linear scan. Lanes that have parted write only their
- * own lanes of a slot, so liveness of one thread is what counts. A register's interval is one stretch, without holes.
+ * Slots for virtual registers: liveness over basic blocks, then a linear scan. Lanes that have
+ * parted write only their own lanes of a slot, so liveness of one thread is what counts. A
+ * register's interval is one stretch, without holes.
  *
- * Only registers that are live across blocks get a bit in the block sets. A function whose sets would be too large, or
- * whose equations will not settle, gets a slot for each register instead.
+ * Only registers that are live across blocks get a bit in the block sets. A function whose sets
+ * would be too large, or whose equations will not settle, gets a slot for each register instead.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 #include "softdevice/core/ptx.h"
 
 #define MAX_SET_WORDS ((uint64_t)32 << 20)
-#define MAX_PASSES 64u
+#define MAX_PASSES    64u
 
 struct block {
 	uint32_t first, last; /* instructions, last not included */
@@ -29,16 +30,15 @@ struct state {
 	uint32_t *block_of; /* by instruction */
 	uint32_t *global;   /* by vreg: bit number or OBD_NONE */
 	uint32_t n_global, words;
-	uint64_t *in, *kill; /* per block; in starts as gen */
-	uint32_t *from, *to; /* by vreg */
+	uint64_t *in, *kill;  /* per block; in starts as gen */
+	uint32_t *from, *to;  /* by vreg */
 	uint32_t *last_block; /* by vreg: block of the last definition seen */
 };
 
 typedef void (*visit_fn)(struct state *s, uint32_t vreg, bool is_def, bool partial, uint32_t at);
 
 /* Uses first, then definitions. */
-static void
-visit(struct state *s, uint32_t i, visit_fn fn)
+static void visit(struct state *s, uint32_t i, visit_fn fn)
 {
 	struct obd_builder *b = s->b;
 	const struct obd_lin *l = &b->code[i];
@@ -70,15 +70,13 @@ visit(struct state *s, uint32_t i, visit_fn fn)
 		fn(s, l->g, true, partial, i);
 }
 
-static bool
-tracked(const struct obd_builder *b, uint32_t v)
+static bool tracked(const struct obd_builder *b, uint32_t v)
 {
 	return !b->vregs[v].is_const && !b->vregs[v].fixed;
 }
 
 /* Pass 1: which registers are used in a block before that block defines them? */
-static void
-find_global(struct state *s, uint32_t v, bool is_def, bool partial, uint32_t at)
+static void find_global(struct state *s, uint32_t v, bool is_def, bool partial, uint32_t at)
 {
 	uint32_t blk = s->block_of[at];
 
@@ -93,14 +91,14 @@ find_global(struct state *s, uint32_t v, bool is_def, bool partial, uint32_t at)
 }
 
 /* Pass 2: gen and kill sets. */
-static void
-fill_sets(struct state *s, uint32_t v, bool is_def, bool partial, uint32_t at)
+static void fill_sets(struct state *s, uint32_t v, bool is_def, bool partial, uint32_t at)
 {
 	uint32_t blk = s->block_of[at], g = s->global[v];
 
 	if (g == OBD_NONE)
 		return;
-	uint64_t bit = 1ull << (g % 64), *kill = &s->kill[(size_t)blk * s->words + g / 64], *in = &s->in[(size_t)blk * s->words + g / 64];
+	uint64_t bit = 1ull << (g % 64), *kill = &s->kill[(size_t)blk * s->words + g / 64],
+		 *in = &s->in[(size_t)blk * s->words + g / 64];
 
 	if (is_def && !partial)
 		*kill |= bit;
@@ -108,8 +106,7 @@ fill_sets(struct state *s, uint32_t v, bool is_def, bool partial, uint32_t at)
 		*in |= bit;
 }
 
-static void
-touch(struct state *s, uint32_t v, uint32_t at)
+static void touch(struct state *s, uint32_t v, uint32_t at)
 {
 	if (at < s->from[v])
 		s->from[v] = at;
@@ -117,16 +114,14 @@ touch(struct state *s, uint32_t v, uint32_t at)
 		s->to[v] = at + 1;
 }
 
-static void
-extend(struct state *s, uint32_t v, bool is_def, bool partial, uint32_t at)
+static void extend(struct state *s, uint32_t v, bool is_def, bool partial, uint32_t at)
 {
 	(void)partial;
 	(void)is_def;
 	touch(s, v, at);
 }
 
-static bool
-make_blocks(struct state *s)
+static bool make_blocks(struct state *s)
 {
 	struct obd_builder *b = s->b;
 	uint32_t n = b->n_code, count = 0;
@@ -170,8 +165,7 @@ make_blocks(struct state *s)
 	return true;
 }
 
-static bool
-join(struct state *s, uint64_t *out, uint32_t succ)
+static bool join(struct state *s, uint64_t *out, uint32_t succ)
 {
 	const uint64_t *in = &s->in[(size_t)succ * s->words];
 
@@ -180,8 +174,7 @@ join(struct state *s, uint64_t *out, uint32_t succ)
 	return true;
 }
 
-static void
-block_out(struct state *s, const struct block *blk, uint64_t *out)
+static void block_out(struct state *s, const struct block *blk, uint64_t *out)
 {
 	memset(out, 0, s->words * sizeof(*out));
 	for (int k = 0; k < 2; k++)
@@ -199,8 +192,7 @@ block_out(struct state *s, const struct block *blk, uint64_t *out)
 	}
 }
 
-static bool
-solve(struct state *s)
+static bool solve(struct state *s)
 {
 	uint64_t *out = malloc((s->words + 1) * sizeof(*out));
 	bool changed = true;
@@ -231,8 +223,7 @@ solve(struct state *s)
 }
 
 /* Registers live into or out of a block are live over all of it, at worst. */
-static bool
-extend_over_blocks(struct state *s, const uint32_t *vreg_of)
+static bool extend_over_blocks(struct state *s, const uint32_t *vreg_of)
 {
 	uint64_t *out = malloc((s->words + 1) * sizeof(*out));
 
@@ -245,7 +236,8 @@ extend_over_blocks(struct state *s, const uint32_t *vreg_of)
 		block_out(s, blk, out);
 		for (uint32_t w = 0; w < s->words; w++) {
 			for (uint64_t bits = in[w]; bits; bits &= bits - 1)
-				touch(s, vreg_of[w * 64 + (uint32_t)__builtin_ctzll(bits)], blk->first);
+				touch(s, vreg_of[w * 64 + (uint32_t)__builtin_ctzll(bits)],
+					blk->first);
 			for (uint64_t bits = out[w]; bits; bits &= bits - 1) {
 				uint32_t v = vreg_of[w * 64 + (uint32_t)__builtin_ctzll(bits)];
 
@@ -259,8 +251,7 @@ extend_over_blocks(struct state *s, const uint32_t *vreg_of)
 	return true;
 }
 
-static bool
-analyse(struct state *s)
+static bool analyse(struct state *s)
 {
 	struct obd_builder *b = s->b;
 	uint32_t n = b->n_vregs ? b->n_vregs : 1;
@@ -300,22 +291,20 @@ struct pool {
 	uint32_t n_free;
 	struct active {
 		uint32_t to, slot;
-	} *heap; /* by end, smallest first */
+	} * heap; /* by end, smallest first */
 	uint32_t n_heap;
 };
 
-static void
-heap_push(struct pool *p, uint32_t to, uint32_t slot)
+static void heap_push(struct pool *p, uint32_t to, uint32_t slot)
 {
 	uint32_t i = p->n_heap++;
 
 	for (; i && p->heap[(i - 1) / 2].to > to; i = (i - 1) / 2)
 		p->heap[i] = p->heap[(i - 1) / 2];
-	p->heap[i] = (struct active){to, slot};
+	p->heap[i] = (struct active){ to, slot };
 }
 
-static uint32_t
-heap_pop(struct pool *p)
+static uint32_t heap_pop(struct pool *p)
 {
 	uint32_t slot = p->heap[0].slot, i = 0;
 	struct active last = p->heap[--p->n_heap];
@@ -337,8 +326,7 @@ heap_pop(struct pool *p)
 }
 
 /* Registers by the start of their interval: a counting sort over instructions. */
-static uint32_t *
-by_start(const struct state *s, uint32_t *ret_n)
+static uint32_t *by_start(const struct state *s, uint32_t *ret_n)
 {
 	struct obd_builder *b = s->b;
 	uint32_t *start = calloc(b->n_code + 2, sizeof(uint32_t)), n = 0;
@@ -364,10 +352,9 @@ by_start(const struct state *s, uint32_t *ret_n)
 	return order;
 }
 
-static const uint32_t class_slots[OBD_CLASS_COUNT] = {0, 1, 2, 4};
+static const uint32_t class_slots[OBD_CLASS_COUNT] = { 0, 1, 2, 4 };
 
-static uint32_t
-fresh_slot(uint32_t cls, uint32_t *next_slot, uint32_t *next_pred)
+static uint32_t fresh_slot(uint32_t cls, uint32_t *next_slot, uint32_t *next_pred)
 {
 	if (cls == OBD_CLASS_PRED)
 		return (*next_pred)++;
@@ -377,11 +364,10 @@ fresh_slot(uint32_t cls, uint32_t *next_slot, uint32_t *next_pred)
 	return slot;
 }
 
-static bool
-scan(struct state *s, bool share, uint32_t *next_slot, uint32_t *next_pred)
+static bool scan(struct state *s, bool share, uint32_t *next_slot, uint32_t *next_pred)
 {
 	struct obd_builder *b = s->b;
-	struct pool pools[OBD_CLASS_COUNT] = {{0}};
+	struct pool pools[OBD_CLASS_COUNT] = { { 0 } };
 	uint32_t n = 0, *order = by_start(s, &n);
 	bool ok = order != NULL;
 
@@ -394,10 +380,16 @@ scan(struct state *s, bool share, uint32_t *next_slot, uint32_t *next_pred)
 		uint32_t v = order[i];
 		struct pool *p = &pools[b->vregs[v].cls];
 
-		/* an interval that ends with the operation that starts this one may share: operations read before they write */
-		while (share && p->n_heap && p->heap[0].to <= s->from[v] + 1 && p->heap[0].to <= s->to[v])
+		/*
+		 * an interval that ends with the operation that starts this one may share:
+		 * operations read before they write
+		 */
+		while (share && p->n_heap && p->heap[0].to <= s->from[v] + 1 &&
+			p->heap[0].to <= s->to[v])
 			p->free_list[p->n_free++] = heap_pop(p);
-		uint32_t slot = share && p->n_free ? p->free_list[--p->n_free] : fresh_slot(b->vregs[v].cls, next_slot, next_pred);
+		uint32_t slot = share && p->n_free
+			? p->free_list[--p->n_free]
+			: fresh_slot(b->vregs[v].cls, next_slot, next_pred);
 
 		b->vregs[v].slot = slot;
 		heap_push(p, s->to[v], slot);
@@ -410,11 +402,10 @@ scan(struct state *s, bool share, uint32_t *next_slot, uint32_t *next_pred)
 	return ok;
 }
 
-uint32_t
-obd_regalloc(struct obd_builder *b, uint32_t first_slot)
+uint32_t obd_regalloc(struct obd_builder *b, uint32_t first_slot)
 {
 	uint32_t n = b->n_vregs ? b->n_vregs : 1, next_slot = first_slot, next_pred = 0;
-	struct state s = {.b = b};
+	struct state s = { .b = b };
 	bool ok;
 
 	s.from = malloc(n * sizeof(uint32_t));
@@ -427,7 +418,8 @@ obd_regalloc(struct obd_builder *b, uint32_t first_slot)
 		bool share = analyse(&s);
 
 		for (uint32_t i = 0; i < b->n_consts; i++)
-			b->vregs[b->consts[i].vreg].slot = fresh_slot(b->consts[i].cls, &next_slot, &next_pred);
+			b->vregs[b->consts[i].vreg].slot =
+				fresh_slot(b->consts[i].cls, &next_slot, &next_pred);
 		ok = scan(&s, share, &next_slot, &next_pred);
 	}
 	free(s.blocks);
@@ -440,18 +432,25 @@ obd_regalloc(struct obd_builder *b, uint32_t first_slot)
 	free(s.to);
 	if (!ok)
 		obd_ptx_fail_with(b->ld, CUDA_ERROR_OUT_OF_MEMORY, "out of memory");
-	/* Predicates are single words; two slots before everything else hold 64 of them. More go behind the rest. */
+	/*
+	 * Predicates are single words; two slots before everything else hold 64 of them. More go
+	 * behind the rest.
+	 */
 	if (next_pred > 64) {
 		uint32_t extra = (next_pred - 64 + OBD_LANES - 1) / OBD_LANES;
 
 		uint32_t base = next_slot * OBD_LANES;
 
 		for (uint32_t v = 0; v < b->n_vregs; v++)
-			if (b->vregs[v].cls == OBD_CLASS_PRED && b->vregs[v].slot != OBD_NONE && b->vregs[v].slot >= 64)
+			if (b->vregs[v].cls == OBD_CLASS_PRED && b->vregs[v].slot != OBD_NONE &&
+				b->vregs[v].slot >= 64)
 				b->vregs[v].slot = base + b->vregs[v].slot - 64;
 		next_slot += extra;
 		if (next_slot * OBD_LANES > OBD_NO_SLOT)
-			obd_ptx_refuse(b->ld, "function %s uses more registers and predicates than the software device has", b->func->name);
+			obd_ptx_refuse(b->ld,
+				"function %s uses more registers and predicates than the software "
+				"device has",
+				b->func->name);
 	}
 	for (uint32_t v = 0; v < b->n_vregs; v++)
 		if (b->vregs[v].slot == OBD_NONE)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The device runtime: functions that nvcc's code calls and no module defines. Arguments come as words of the caller's
- * registers, as PTX's calling convention lays them out.
+ * The device runtime: functions that nvcc's code calls and no module defines. Arguments come as
+ * words of the caller's registers, as PTX's calling convention lays them out.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,34 +14,36 @@
 
 #define MAX_STRING 4096u /* of assert's arguments */
 
-static uint32_t
-word(const struct obd_warp *w, const struct obd_insn *in, const char *regs, uint32_t index, uint32_t lane)
+static uint32_t word(const struct obd_warp *w, const struct obd_insn *in, const char *regs,
+	uint32_t index, uint32_t lane)
 {
 	const uint16_t *list = w->cur->frame->func->call_ops + in->u.imm;
 
 	if (index >= list[0])
 		return 0;
-	return ((const uint32_t *)(const void *)(regs + (size_t)list[2 + index] * OBD_SLOT_BYTES))[lane];
+	return ((const uint32_t *)(const void *)(regs +
+		(size_t)list[2 + index] * OBD_SLOT_BYTES))[lane];
 }
 
-static uint64_t
-wide(const struct obd_warp *w, const struct obd_insn *in, const char *regs, uint32_t index, uint32_t lane)
+static uint64_t wide(const struct obd_warp *w, const struct obd_insn *in, const char *regs,
+	uint32_t index, uint32_t lane)
 {
 	return word(w, in, regs, index, lane) | (uint64_t)word(w, in, regs, index + 1, lane) << 32;
 }
 
-static void
-set_result(const struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t index, uint32_t lane, uint32_t v)
+static void set_result(const struct obd_warp *w, const struct obd_insn *in, char *regs,
+	uint32_t index, uint32_t lane, uint32_t v)
 {
 	const uint16_t *list = w->cur->frame->func->call_ops + in->u.imm;
 
 	if (index < list[1])
-		((uint32_t *)(void *)(regs + (size_t)list[2 + list[0] + index] * OBD_SLOT_BYTES))[lane] = v;
+		((uint32_t *)(void *)(regs +
+			(size_t)list[2 + list[0] + index] * OBD_SLOT_BYTES))[lane] = v;
 }
 
 /* A device string, checked against the window; longer ones are cut. */
-static const char *
-device_string(struct obd_warp *w, const struct obd_insn *in, uint32_t lane, uint64_t a)
+static const char *device_string(
+	struct obd_warp *w, const struct obd_insn *in, uint32_t lane, uint64_t a)
 {
 	if (a - w->window_base >= w->window_size) {
 		w->addr[lane] = a;
@@ -53,8 +55,7 @@ device_string(struct obd_warp *w, const struct obd_insn *in, uint32_t lane, uint
 	return (const char *)(uintptr_t)a;
 }
 
-static void
-do_assert(struct obd_warp *w, const struct obd_insn *in, const char *regs, uint32_t m)
+static void do_assert(struct obd_warp *w, const struct obd_insn *in, const char *regs, uint32_t m)
 {
 	const struct obd_env *env = &w->cta->launch->program->env;
 	char text[3 * 256 + 256];
@@ -66,18 +67,21 @@ do_assert(struct obd_warp *w, const struct obd_insn *in, const char *regs, uint3
 		uint32_t line = word(w, in, regs, 4, lane);
 		const char *func = device_string(w, in, lane, wide(w, in, regs, 5, lane));
 		const uint32_t *b = w->cta->ctaid;
-		int n = snprintf(text, sizeof(text), "%.255s:%u: %.255s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%.255s` failed.\n",
-		                 file, line, func, b[0], b[1], b[2], w->tid[0][lane], w->tid[1][lane], w->tid[2][lane], expr);
+		int n = snprintf(text, sizeof(text),
+			"%.255s:%u: %.255s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion "
+			"`%.255s` failed.\n",
+			file, line, func, b[0], b[1], b[2], w->tid[0][lane], w->tid[1][lane],
+			w->tid[2][lane], expr);
 
 		(void)env;
 		if (n > 0)
-			fwrite(text, 1, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1, stderr);
+			fwrite(text, 1, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1,
+				stderr);
 	}
 	obd_fault_raise(w, in, m, CUDA_ERROR_ASSERT, "a device-side assertion failed");
 }
 
-static void
-do_printf(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
+static void do_printf(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
 {
 	const struct obd_env *env = &w->cta->launch->program->env;
 
@@ -101,8 +105,7 @@ do_printf(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
 	}
 }
 
-static void
-do_malloc(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
+static void do_malloc(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
 {
 	const struct obd_env *env = &w->cta->launch->program->env;
 
@@ -116,8 +119,7 @@ do_malloc(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
 	}
 }
 
-static void
-do_free(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
+static void do_free(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
 {
 	const struct obd_env *env = &w->cta->launch->program->env;
 
@@ -129,15 +131,24 @@ do_free(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
 	}
 }
 
-void
-obd_rt_call(struct obd_warp *w, const struct obd_insn *in, const struct obd_func *f, char *regs, uint32_t m)
+void obd_rt_call(struct obd_warp *w, const struct obd_insn *in, const struct obd_func *f,
+	char *regs, uint32_t m)
 {
 	switch (f->builtin) {
-	case OBD_BUILTIN_VPRINTF: do_printf(w, in, regs, m); break;
-	case OBD_BUILTIN_MALLOC: do_malloc(w, in, regs, m); break;
-	case OBD_BUILTIN_FREE: do_free(w, in, regs, m); break;
-	case OBD_BUILTIN_ASSERTFAIL: do_assert(w, in, regs, m); break;
-	case OBD_BUILTIN_NANOSLEEP: break;
+	case OBD_BUILTIN_VPRINTF:
+		do_printf(w, in, regs, m);
+		break;
+	case OBD_BUILTIN_MALLOC:
+		do_malloc(w, in, regs, m);
+		break;
+	case OBD_BUILTIN_FREE:
+		do_free(w, in, regs, m);
+		break;
+	case OBD_BUILTIN_ASSERTFAIL:
+		do_assert(w, in, regs, m);
+		break;
+	case OBD_BUILTIN_NANOSLEEP:
+		break;
 	default: {
 		char what[110];
 

@@ -5,11 +5,10 @@
 
 #include "softdevice/core/ptx.h"
 
-#define FIRST_BUCKETS 1024u
+#define FIRST_BUCKETS     1024u
 #define MAX_FAMILY_DIGITS 9u
 
-static uint32_t
-hash(const char *name, uint32_t size)
+static uint32_t hash(const char *name, uint32_t size)
 {
 	uint32_t h = 2166136261u;
 
@@ -18,8 +17,7 @@ hash(const char *name, uint32_t size)
 	return h;
 }
 
-static void
-rehash(struct obd_loader *ld, uint32_t n)
+static void rehash(struct obd_loader *ld, uint32_t n)
 {
 	struct obd_symbol **fresh = obd_ptx_scratch(ld, n * sizeof(*fresh));
 
@@ -42,8 +40,7 @@ rehash(struct obd_loader *ld, uint32_t n)
 	ld->n_buckets = n;
 }
 
-struct obd_symbol *
-obd_sym_find(struct obd_loader *ld, const char *name, uint32_t size)
+struct obd_symbol *obd_sym_find(struct obd_loader *ld, const char *name, uint32_t size)
 {
 	uint32_t h = hash(name, size);
 
@@ -55,8 +52,8 @@ obd_sym_find(struct obd_loader *ld, const char *name, uint32_t size)
 	return NULL;
 }
 
-struct obd_symbol *
-obd_sym_add(struct obd_loader *ld, const char *name, uint32_t size, enum obd_symbol_kind kind)
+struct obd_symbol *obd_sym_add(
+	struct obd_loader *ld, const char *name, uint32_t size, enum obd_symbol_kind kind)
 {
 	struct obd_symbol *s;
 
@@ -76,8 +73,7 @@ obd_sym_add(struct obd_loader *ld, const char *name, uint32_t size, enum obd_sym
 	return s;
 }
 
-void
-obd_sym_push(struct obd_loader *ld)
+void obd_sym_push(struct obd_loader *ld)
 {
 	if (ld->scope + 1 >= OBD_MAX_SCOPES)
 		obd_ptx_fail(ld, "more than %u blocks { } inside each other", OBD_MAX_SCOPES);
@@ -85,20 +81,20 @@ obd_sym_push(struct obd_loader *ld)
 }
 
 /* A label that its block used and did not define: an outer block's. */
-static void
-hand_outward(struct obd_loader *ld, const struct obd_symbol *s)
+static void hand_outward(struct obd_loader *ld, const struct obd_symbol *s)
 {
-	for (struct obd_symbol *o = ld->buckets[s->hash & (ld->n_buckets - 1)]; o; o = o->next_bucket)
-		if (o->kind == OBD_SYM_LABEL && o->hash == s->hash && o->size == s->size && memcmp(o->name, s->name, s->size) == 0 &&
-		    (o->scope == ld->scope || ld->b->labels[o->index] != OBD_NONE)) {
+	for (struct obd_symbol *o = ld->buckets[s->hash & (ld->n_buckets - 1)]; o;
+		o = o->next_bucket)
+		if (o->kind == OBD_SYM_LABEL && o->hash == s->hash && o->size == s->size &&
+			memcmp(o->name, s->name, s->size) == 0 &&
+			(o->scope == ld->scope || ld->b->labels[o->index] != OBD_NONE)) {
 			ld->b->labels[s->index] = OBD_LABEL_ALIAS | o->index;
 			return;
 		}
 	obd_sym_add(ld, s->name, s->size, OBD_SYM_LABEL)->index = s->index;
 }
 
-void
-obd_sym_pop(struct obd_loader *ld)
+void obd_sym_pop(struct obd_loader *ld)
 {
 	struct obd_symbol *list = ld->scopes[ld->scope];
 
@@ -118,8 +114,8 @@ obd_sym_pop(struct obd_loader *ld)
 				hand_outward(ld, s);
 }
 
-uint32_t
-obd_sym_register(struct obd_loader *ld, const char *name, uint32_t size, enum obd_type *ret_type)
+uint32_t obd_sym_register(
+	struct obd_loader *ld, const char *name, uint32_t size, enum obd_type *ret_type)
 {
 	struct obd_symbol *s = obd_sym_find(ld, name, size);
 	uint64_t n = 0, unit = 1;
@@ -152,31 +148,47 @@ static const struct {
 	uint8_t bytes;
 	uint8_t cls;
 } types[] = {
-	{"u8", OBD_T_U8, 1, OBD_CLASS_32}, {"u16", OBD_T_U16, 2, OBD_CLASS_32}, {"u32", OBD_T_U32, 4, OBD_CLASS_32},
-	{"u64", OBD_T_U64, 8, OBD_CLASS_64}, {"s8", OBD_T_S8, 1, OBD_CLASS_32}, {"s16", OBD_T_S16, 2, OBD_CLASS_32},
-	{"s32", OBD_T_S32, 4, OBD_CLASS_32}, {"s64", OBD_T_S64, 8, OBD_CLASS_64}, {"f16", OBD_T_F16, 2, OBD_CLASS_32},
-	{"f32", OBD_T_F32, 4, OBD_CLASS_32}, {"f64", OBD_T_F64, 8, OBD_CLASS_64}, {"bf16", OBD_T_BF16, 2, OBD_CLASS_32},
-	{"tf32", OBD_T_TF32, 4, OBD_CLASS_32}, {"e4m3", OBD_T_E4M3, 1, OBD_CLASS_32}, {"e5m2", OBD_T_E5M2, 1, OBD_CLASS_32},
-	{"b8", OBD_T_B8, 1, OBD_CLASS_32}, {"b16", OBD_T_B16, 2, OBD_CLASS_32}, {"b32", OBD_T_B32, 4, OBD_CLASS_32},
-	{"b64", OBD_T_B64, 8, OBD_CLASS_64}, {"b128", OBD_T_B128, 16, OBD_CLASS_128}, {"pred", OBD_T_PRED, 1, OBD_CLASS_PRED},
-	{"f16x2", OBD_T_F16X2, 4, OBD_CLASS_32}, {"bf16x2", OBD_T_BF16X2, 4, OBD_CLASS_32},
-	{"e4m3x2", OBD_T_E4M3X2, 2, OBD_CLASS_32}, {"e5m2x2", OBD_T_E5M2X2, 2, OBD_CLASS_32},
-	{"u16x2", OBD_T_U16X2, 4, OBD_CLASS_32}, {"s16x2", OBD_T_S16X2, 4, OBD_CLASS_32},
+	{ "u8", OBD_T_U8, 1, OBD_CLASS_32 },
+	{ "u16", OBD_T_U16, 2, OBD_CLASS_32 },
+	{ "u32", OBD_T_U32, 4, OBD_CLASS_32 },
+	{ "u64", OBD_T_U64, 8, OBD_CLASS_64 },
+	{ "s8", OBD_T_S8, 1, OBD_CLASS_32 },
+	{ "s16", OBD_T_S16, 2, OBD_CLASS_32 },
+	{ "s32", OBD_T_S32, 4, OBD_CLASS_32 },
+	{ "s64", OBD_T_S64, 8, OBD_CLASS_64 },
+	{ "f16", OBD_T_F16, 2, OBD_CLASS_32 },
+	{ "f32", OBD_T_F32, 4, OBD_CLASS_32 },
+	{ "f64", OBD_T_F64, 8, OBD_CLASS_64 },
+	{ "bf16", OBD_T_BF16, 2, OBD_CLASS_32 },
+	{ "tf32", OBD_T_TF32, 4, OBD_CLASS_32 },
+	{ "e4m3", OBD_T_E4M3, 1, OBD_CLASS_32 },
+	{ "e5m2", OBD_T_E5M2, 1, OBD_CLASS_32 },
+	{ "b8", OBD_T_B8, 1, OBD_CLASS_32 },
+	{ "b16", OBD_T_B16, 2, OBD_CLASS_32 },
+	{ "b32", OBD_T_B32, 4, OBD_CLASS_32 },
+	{ "b64", OBD_T_B64, 8, OBD_CLASS_64 },
+	{ "b128", OBD_T_B128, 16, OBD_CLASS_128 },
+	{ "pred", OBD_T_PRED, 1, OBD_CLASS_PRED },
+	{ "f16x2", OBD_T_F16X2, 4, OBD_CLASS_32 },
+	{ "bf16x2", OBD_T_BF16X2, 4, OBD_CLASS_32 },
+	{ "e4m3x2", OBD_T_E4M3X2, 2, OBD_CLASS_32 },
+	{ "e5m2x2", OBD_T_E5M2X2, 2, OBD_CLASS_32 },
+	{ "u16x2", OBD_T_U16X2, 4, OBD_CLASS_32 },
+	{ "s16x2", OBD_T_S16X2, 4, OBD_CLASS_32 },
 };
 
 #define N_TYPES (sizeof(types) / sizeof(types[0]))
 
-enum obd_type
-obd_type_named(const char *text, uint32_t size)
+enum obd_type obd_type_named(const char *text, uint32_t size)
 {
 	for (size_t i = 0; i < N_TYPES; i++)
-		if (types[i].name[0] == text[0] && strlen(types[i].name) == size && memcmp(types[i].name, text, size) == 0)
+		if (types[i].name[0] == text[0] && strlen(types[i].name) == size &&
+			memcmp(types[i].name, text, size) == 0)
 			return types[i].type;
 	return OBD_T_NONE;
 }
 
-uint32_t
-obd_type_bytes(enum obd_type t)
+uint32_t obd_type_bytes(enum obd_type t)
 {
 	for (size_t i = 0; i < N_TYPES; i++)
 		if (types[i].type == t)
@@ -184,8 +196,7 @@ obd_type_bytes(enum obd_type t)
 	return 4;
 }
 
-enum obd_reg_class
-obd_type_class(enum obd_type t)
+enum obd_reg_class obd_type_class(enum obd_type t)
 {
 	for (size_t i = 0; i < N_TYPES; i++)
 		if (types[i].type == t)
@@ -193,20 +204,17 @@ obd_type_class(enum obd_type t)
 	return OBD_CLASS_32;
 }
 
-bool
-obd_type_signed(enum obd_type t)
+bool obd_type_signed(enum obd_type t)
 {
 	return t >= OBD_T_S8 && t <= OBD_T_S64;
 }
 
-bool
-obd_type_float(enum obd_type t)
+bool obd_type_float(enum obd_type t)
 {
 	return t >= OBD_T_F16 && t <= OBD_T_E5M2;
 }
 
-bool
-obd_type_is16(enum obd_type t)
+bool obd_type_is16(enum obd_type t)
 {
 	return t == OBD_T_U16 || t == OBD_T_S16 || t == OBD_T_B16;
 }

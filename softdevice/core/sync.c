@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What the lanes of a warp do together: shuffles, votes, matches, reductions. Fields of the instruction: d result,
- * a b c operands, x.f slot of the member mask, x.g predicate result; of votes, a is a predicate.
+ * What the lanes of a warp do together: shuffles, votes, matches, reductions. Fields of the
+ * instruction: d result, a b c operands, x.f slot of the member mask, x.g predicate result; of
+ * votes, a is a predicate.
  */
 #include "softdevice/core/half.h"
 #include "softdevice/core/ops.h"
@@ -10,14 +11,13 @@
 
 #include <string.h>
 
-static const void *
-slot(const char *regs, uint32_t index)
+static const void *slot(const char *regs, uint32_t index)
 {
 	return regs + (size_t)index * OBD_SLOT_BYTES;
 }
 
-void
-obd_sync_members(const struct obd_insn *in, const char *regs, uint32_t m, uint32_t *ret_members)
+void obd_sync_members(
+	const struct obd_insn *in, const char *regs, uint32_t m, uint32_t *ret_members)
 {
 	const uint32_t *v = slot(regs, in->u.x.f);
 
@@ -25,26 +25,23 @@ obd_sync_members(const struct obd_insn *in, const char *regs, uint32_t m, uint32
 		ret_members[i] = in->u.x.f == OBD_NO_SLOT ? m : v[i];
 }
 
-static bool
-is_vote(uint32_t kind)
+static bool is_vote(uint32_t kind)
 {
 	return kind >= OBD_SYNC_VOTE_ALL && kind <= OBD_SYNC_VOTE_BALLOT;
 }
 
-static bool
-is_shfl(uint32_t kind)
+static bool is_shfl(uint32_t kind)
 {
 	return kind >= OBD_SYNC_SHFL_UP && kind <= OBD_SYNC_SHFL_IDX;
 }
 
-static bool
-is_wide_match(uint32_t kind)
+static bool is_wide_match(uint32_t kind)
 {
 	return kind == OBD_SYNC_MATCH_ANY64 || kind == OBD_SYNC_MATCH_ALL64;
 }
 
-void
-obd_sync_gather(const struct obd_insn *in, const char *regs, uint32_t lanes, struct obd_sync_io *io)
+void obd_sync_gather(
+	const struct obd_insn *in, const char *regs, uint32_t lanes, struct obd_sync_io *io)
 {
 	uint32_t kind = in->e;
 
@@ -67,13 +64,13 @@ obd_sync_gather(const struct obd_insn *in, const char *regs, uint32_t lanes, str
 	}
 }
 
-static void
-shuffle(uint32_t kind, uint32_t mask, struct obd_sync_io *io)
+static void shuffle(uint32_t kind, uint32_t mask, struct obd_sync_io *io)
 {
 	io->pred &= ~mask;
 	for (uint32_t r = mask; r; r &= r - 1) {
 		uint32_t lane = (uint32_t)__builtin_ctz(r);
-		uint32_t b = io->b[lane] & 31, clamp = io->c[lane] & 31, seg = (io->c[lane] >> 8) & 31;
+		uint32_t b = io->b[lane] & 31, clamp = io->c[lane] & 31,
+			 seg = (io->c[lane] >> 8) & 31;
 		uint32_t most = (lane & seg) | (clamp & ~seg), least = lane & seg, from;
 		bool ok;
 
@@ -102,8 +99,7 @@ shuffle(uint32_t kind, uint32_t mask, struct obd_sync_io *io)
 	}
 }
 
-static uint32_t
-reduce(uint32_t kind, uint32_t mask, const uint32_t *a)
+static uint32_t reduce(uint32_t kind, uint32_t mask, const uint32_t *a)
 {
 	uint32_t r = a[__builtin_ctz(mask)];
 
@@ -111,29 +107,49 @@ reduce(uint32_t kind, uint32_t mask, const uint32_t *a)
 		uint32_t v = a[__builtin_ctz(rest)];
 
 		switch (kind) {
-		case OBD_SYNC_REDUX_ADD: r += v; break;
-		case OBD_SYNC_REDUX_MIN_U: r = v < r ? v : r; break;
-		case OBD_SYNC_REDUX_MAX_U: r = v > r ? v : r; break;
-		case OBD_SYNC_REDUX_MIN_S: r = (int32_t)v < (int32_t)r ? v : r; break;
-		case OBD_SYNC_REDUX_MAX_S: r = (int32_t)v > (int32_t)r ? v : r; break;
-		case OBD_SYNC_REDUX_AND: r &= v; break;
-		case OBD_SYNC_REDUX_OR: r |= v; break;
-		case OBD_SYNC_REDUX_XOR: r ^= v; break;
+		case OBD_SYNC_REDUX_ADD:
+			r += v;
+			break;
+		case OBD_SYNC_REDUX_MIN_U:
+			r = v < r ? v : r;
+			break;
+		case OBD_SYNC_REDUX_MAX_U:
+			r = v > r ? v : r;
+			break;
+		case OBD_SYNC_REDUX_MIN_S:
+			r = (int32_t)v < (int32_t)r ? v : r;
+			break;
+		case OBD_SYNC_REDUX_MAX_S:
+			r = (int32_t)v > (int32_t)r ? v : r;
+			break;
+		case OBD_SYNC_REDUX_AND:
+			r &= v;
+			break;
+		case OBD_SYNC_REDUX_OR:
+			r |= v;
+			break;
+		case OBD_SYNC_REDUX_XOR:
+			r ^= v;
+			break;
 		case OBD_SYNC_REDUX_FMIN:
-			r = obd_bits_f32(v) < obd_bits_f32(r) || obd_bits_f32(r) != obd_bits_f32(r) ? v : r;
+			r = obd_bits_f32(v) < obd_bits_f32(r) || obd_bits_f32(r) != obd_bits_f32(r)
+				? v
+				: r;
 			break;
 		default:
-			r = obd_bits_f32(v) > obd_bits_f32(r) || obd_bits_f32(r) != obd_bits_f32(r) ? v : r;
+			r = obd_bits_f32(v) > obd_bits_f32(r) || obd_bits_f32(r) != obd_bits_f32(r)
+				? v
+				: r;
 			break;
 		}
 	}
 	return r;
 }
 
-static void
-match(uint32_t kind, uint32_t mask, struct obd_sync_io *io)
+static void match(uint32_t kind, uint32_t mask, struct obd_sync_io *io)
 {
-	bool wide = is_wide_match(kind), all = kind == OBD_SYNC_MATCH_ALL32 || kind == OBD_SYNC_MATCH_ALL64;
+	bool wide = is_wide_match(kind),
+	     all = kind == OBD_SYNC_MATCH_ALL32 || kind == OBD_SYNC_MATCH_ALL64;
 
 	io->pred &= ~mask;
 	for (uint32_t r = mask; r; r &= r - 1) {
@@ -150,31 +166,41 @@ match(uint32_t kind, uint32_t mask, struct obd_sync_io *io)
 	}
 }
 
-/* What all lanes are told: the value, and *ret_truth of votes. An empty mask is told 0 and what holds of no lane. */
-static uint32_t
-joint(uint32_t kind, uint32_t mask, const struct obd_sync_io *io, bool *ret_truth)
+/*
+ * What all lanes are told: the value, and *ret_truth of votes. An empty mask is told 0 and what
+ * holds of no lane.
+ */
+static uint32_t joint(uint32_t kind, uint32_t mask, const struct obd_sync_io *io, bool *ret_truth)
 {
 	uint32_t p = io->pin & mask;
 
 	*ret_truth = false;
 	switch (kind) {
-	case OBD_SYNC_VOTE_ALL: *ret_truth = p == mask; return 0;
-	case OBD_SYNC_VOTE_ANY: *ret_truth = p != 0; return 0;
-	case OBD_SYNC_VOTE_UNI: *ret_truth = p == mask || p == 0; return 0;
-	case OBD_SYNC_VOTE_BALLOT: return p;
-	case OBD_SYNC_ELECT: return mask ? (uint32_t)__builtin_ctz(mask) : 0;
-	default: return mask ? reduce(kind, mask, io->a) : 0;
+	case OBD_SYNC_VOTE_ALL:
+		*ret_truth = p == mask;
+		return 0;
+	case OBD_SYNC_VOTE_ANY:
+		*ret_truth = p != 0;
+		return 0;
+	case OBD_SYNC_VOTE_UNI:
+		*ret_truth = p == mask || p == 0;
+		return 0;
+	case OBD_SYNC_VOTE_BALLOT:
+		return p;
+	case OBD_SYNC_ELECT:
+		return mask ? (uint32_t)__builtin_ctz(mask) : 0;
+	default:
+		return mask ? reduce(kind, mask, io->a) : 0;
 	}
 }
 
-static bool
-is_match(uint32_t kind)
+static bool is_match(uint32_t kind)
 {
 	return kind >= OBD_SYNC_MATCH_ANY32 && kind <= OBD_SYNC_MATCH_ALL64;
 }
 
-void
-obd_sync_compute_outside(const struct obd_insn *in, uint32_t lane, uint32_t members, struct obd_sync_io *io)
+void obd_sync_compute_outside(
+	const struct obd_insn *in, uint32_t lane, uint32_t members, struct obd_sync_io *io)
 {
 	uint32_t kind = in->e, bit = 1u << lane;
 	struct obd_sync_io with;
@@ -197,8 +223,7 @@ obd_sync_compute_outside(const struct obd_insn *in, uint32_t lane, uint32_t memb
 	io->pred = (io->pred & ~bit) | (truth ? bit : 0);
 }
 
-void
-obd_sync_compute(const struct obd_insn *in, uint32_t mask, struct obd_sync_io *io)
+void obd_sync_compute(const struct obd_insn *in, uint32_t mask, struct obd_sync_io *io)
 {
 	uint32_t kind = in->e, v;
 	bool truth;
@@ -219,8 +244,8 @@ obd_sync_compute(const struct obd_insn *in, uint32_t mask, struct obd_sync_io *i
 	io->pred = (io->pred & ~mask) | (kind == OBD_SYNC_ELECT ? 1u << v : truth ? mask : 0);
 }
 
-void
-obd_sync_scatter(const struct obd_insn *in, char *regs, uint32_t lanes, const struct obd_sync_io *io)
+void obd_sync_scatter(
+	const struct obd_insn *in, char *regs, uint32_t lanes, const struct obd_sync_io *io)
 {
 	if (in->e == OBD_SYNC_WARP)
 		return;

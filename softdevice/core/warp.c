@@ -7,22 +7,24 @@
 #include "softdevice/core/cta.h"
 #include "softdevice/core/ops.h"
 
-/* Backward branches in one turn: of a whole warp, and of one path while others wait (spin locks inside a warp). */
+/*
+ * Backward branches in one turn: of a whole warp, and of one path while others wait (spin locks
+ * inside a warp).
+ */
 #define TURN_WARP 2000
 #define TURN_PATH 200
 
-static struct obd_path *
-add_path(struct obd_warp *w, const struct obd_insn *pc, struct obd_frame *frame, uint32_t mask)
+static struct obd_path *add_path(
+	struct obd_warp *w, const struct obd_insn *pc, struct obd_frame *frame, uint32_t mask)
 {
 	struct obd_path *p = &w->paths[w->n_paths++];
 
-	*p = (struct obd_path){.pc = pc, .frame = frame, .mask = mask, .state = OBD_PATH_RUN};
+	*p = (struct obd_path){ .pc = pc, .frame = frame, .mask = mask, .state = OBD_PATH_RUN };
 	frame->refs++;
 	return p;
 }
 
-void
-obd_warp_drop_frame(struct obd_warp *w, struct obd_frame *f)
+void obd_warp_drop_frame(struct obd_warp *w, struct obd_frame *f)
 {
 	while (f && --f->refs == 0) {
 		struct obd_frame *parent = f->parent;
@@ -32,15 +34,14 @@ obd_warp_drop_frame(struct obd_warp *w, struct obd_frame *f)
 	}
 }
 
-static void
-remove_path(struct obd_warp *w, struct obd_path *p)
+static void remove_path(struct obd_warp *w, struct obd_path *p)
 {
 	obd_warp_drop_frame(w, p->frame);
 	*p = w->paths[--w->n_paths];
 }
 
-const struct obd_insn *
-obd_warp_branch(struct obd_warp *w, const struct obd_insn *target, uint32_t taken, const struct obd_insn *next)
+const struct obd_insn *obd_warp_branch(struct obd_warp *w, const struct obd_insn *target,
+	uint32_t taken, const struct obd_insn *next)
 {
 	struct obd_path *p = w->cur;
 
@@ -52,8 +53,8 @@ obd_warp_branch(struct obd_warp *w, const struct obd_insn *target, uint32_t take
 	return OBD_LEAVE;
 }
 
-const struct obd_insn *
-obd_warp_branch_table(struct obd_warp *w, const struct obd_insn *in, const uint32_t *index, uint32_t m)
+const struct obd_insn *obd_warp_branch_table(
+	struct obd_warp *w, const struct obd_insn *in, const uint32_t *index, uint32_t m)
 {
 	struct obd_path *p = w->cur;
 	const struct obd_func *f = p->frame->func;
@@ -69,7 +70,8 @@ obd_warp_branch_table(struct obd_warp *w, const struct obd_insn *in, const uint3
 			same |= index[l] == i ? 1u << l : 0;
 		}
 		if (i >= n)
-			obd_fault_raise(w, in, same, CUDA_ERROR_INVALID_PC, "brx.idx: the index lies outside the table");
+			obd_fault_raise(w, in, same, CUDA_ERROR_INVALID_PC,
+				"brx.idx: the index lies outside the table");
 		if (same == p->mask)
 			p->pc = f->code + table[1 + i];
 		else {
@@ -83,8 +85,8 @@ obd_warp_branch_table(struct obd_warp *w, const struct obd_insn *in, const uint3
 	return OBD_LEAVE;
 }
 
-const struct obd_insn *
-obd_warp_call(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m, const struct obd_func *f)
+const struct obd_insn *obd_warp_call(struct obd_warp *w, const struct obd_insn *in, char *regs,
+	uint32_t m, const struct obd_func *f)
 {
 	struct obd_path *p = w->cur;
 
@@ -96,19 +98,24 @@ obd_warp_call(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_
 		return OBD_LEAVE;
 	}
 	if (!f->defined)
-		obd_fault_raise(w, in, m, CUDA_ERROR_INVALID_PC, "a call of a function that no module defines");
+		obd_fault_raise(w, in, m, CUDA_ERROR_INVALID_PC,
+			"a call of a function that no module defines");
 	if (p->frame->depth >= OBD_MAX_CALL_DEPTH)
-		obd_fault_raise(w, in, m, CUDA_ERROR_HARDWARE_STACK_ERROR, "stack overflow: too many calls inside each other");
+		obd_fault_raise(w, in, m, CUDA_ERROR_HARDWARE_STACK_ERROR,
+			"stack overflow: too many calls inside each other");
 	struct obd_frame *fr = obd_worker_get_frame(w->worker, f);
 
 	if (!fr)
-		obd_fault_raise(w, in, m, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "out of memory for a call's registers");
+		obd_fault_raise(w, in, m, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+			"out of memory for a call's registers");
 	const uint16_t *list = p->frame->func->call_ops + in->u.imm;
 	uint32_t n_args = list[0] < f->n_arg_words ? list[0] : f->n_arg_words;
 
 	for (uint32_t i = 0; i < n_args; i++)
 		obd_write32(fr->regs + (size_t)(f->arg_slot + i) * OBD_SLOT_BYTES,
-		            (const uint32_t *)(const void *)(regs + (size_t)list[2 + i] * OBD_SLOT_BYTES), m);
+			(const uint32_t *)(const void *)(regs +
+				(size_t)list[2 + i] * OBD_SLOT_BYTES),
+			m);
 	for (uint32_t r = m; r; r &= r - 1) {
 		uint32_t l = (uint32_t)__builtin_ctz(r);
 
@@ -116,7 +123,8 @@ obd_warp_call(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_
 		w->sp[l] += f->local_bytes;
 		if (w->sp[l] > w->stack_bytes) {
 			obd_worker_put_frame(w->worker, fr);
-			obd_fault_raise(w, in, 1u << l, CUDA_ERROR_HARDWARE_STACK_ERROR, "stack overflow in a device function");
+			obd_fault_raise(w, in, 1u << l, CUDA_ERROR_HARDWARE_STACK_ERROR,
+				"stack overflow in a device function");
 		}
 	}
 	fr->parent = p->frame;
@@ -135,10 +143,11 @@ obd_warp_call(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_
 	return OBD_LEAVE;
 }
 
-const struct obd_insn *
-obd_warp_call_indirect(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
+const struct obd_insn *obd_warp_call_indirect(
+	struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
 {
-	const uint64_t *target = (const uint64_t *)(const void *)(regs + (size_t)in->a * OBD_SLOT_BYTES);
+	const uint64_t *target =
+		(const uint64_t *)(const void *)(regs + (size_t)in->a * OBD_SLOT_BYTES);
 	const struct obd_program *prog = w->cta->launch->program;
 	uint64_t t = target[__builtin_ctz(m)];
 	uint32_t same = 0;
@@ -151,7 +160,8 @@ obd_warp_call_indirect(struct obd_warp *w, const struct obd_insn *in, char *regs
 	uint64_t index = (t & ~(0xffffull << 48)) >> 4;
 
 	if ((t >> 48) != OBD_CODE_TAG >> 48 || (t & 15) || index >= prog->n_funcs)
-		obd_fault_raise(w, in, same, CUDA_ERROR_INVALID_PC, "an indirect call of something that is no function");
+		obd_fault_raise(w, in, same, CUDA_ERROR_INVALID_PC,
+			"an indirect call of something that is no function");
 	struct obd_path *p = w->cur;
 
 	p->pc = in;
@@ -166,8 +176,7 @@ obd_warp_call_indirect(struct obd_warp *w, const struct obd_insn *in, char *regs
 	return OBD_LEAVE;
 }
 
-const struct obd_insn *
-obd_warp_return(struct obd_warp *w, const struct obd_insn *in, uint32_t m)
+const struct obd_insn *obd_warp_return(struct obd_warp *w, const struct obd_insn *in, uint32_t m)
 {
 	struct obd_path *p = w->cur;
 	struct obd_frame *f = p->frame, *up = f->parent;
@@ -176,11 +185,14 @@ obd_warp_return(struct obd_warp *w, const struct obd_insn *in, uint32_t m)
 		return obd_warp_exit(w, in, m);
 	const struct obd_insn *call = f->ret_pc - 1;
 	const uint16_t *list = up->func->call_ops + call->u.imm;
-	uint32_t n_args = list[0], n_rets = list[1] < f->func->n_ret_words ? list[1] : f->func->n_ret_words;
+	uint32_t n_args = list[0],
+		 n_rets = list[1] < f->func->n_ret_words ? list[1] : f->func->n_ret_words;
 
 	for (uint32_t i = 0; i < n_rets; i++)
 		obd_write32(up->regs + (size_t)list[2 + n_args + i] * OBD_SLOT_BYTES,
-		            (const uint32_t *)(const void *)(f->regs + (size_t)(f->func->ret_slot + i) * OBD_SLOT_BYTES), m);
+			(const uint32_t *)(const void *)(f->regs +
+				(size_t)(f->func->ret_slot + i) * OBD_SLOT_BYTES),
+			m);
 	for (uint32_t r = m; r; r &= r - 1) {
 		uint32_t l = (uint32_t)__builtin_ctz(r);
 
@@ -199,8 +211,7 @@ obd_warp_return(struct obd_warp *w, const struct obd_insn *in, uint32_t m)
 	return OBD_LEAVE;
 }
 
-const struct obd_insn *
-obd_warp_exit(struct obd_warp *w, const struct obd_insn *in, uint32_t m)
+const struct obd_insn *obd_warp_exit(struct obd_warp *w, const struct obd_insn *in, uint32_t m)
 {
 	struct obd_path *p = w->cur;
 
@@ -218,11 +229,12 @@ obd_warp_exit(struct obd_warp *w, const struct obd_insn *in, uint32_t m)
 /* ---- .sync operations ---- */
 
 /* Lanes that their own member masks leave out carry on without waiting. */
-static void
-sync_outside(struct obd_warp *w, const struct obd_insn *in, uint32_t m, uint32_t outside, const uint32_t *members, struct obd_sync_io *io)
+static void sync_outside(struct obd_warp *w, const struct obd_insn *in, uint32_t m,
+	uint32_t outside, const uint32_t *members, struct obd_sync_io *io)
 {
 	if (w->memcheck)
-		obd_fault_raise(w, in, outside, CUDA_ERROR_LAUNCH_FAILED, "a member mask without the lane that names it, which PTX does not define");
+		obd_fault_raise(w, in, outside, CUDA_ERROR_LAUNCH_FAILED,
+			"a member mask without the lane that names it, which PTX does not define");
 	for (uint32_t r = outside; r; r &= r - 1) {
 		uint32_t lane = (uint32_t)__builtin_ctz(r);
 
@@ -230,8 +242,8 @@ sync_outside(struct obd_warp *w, const struct obd_insn *in, uint32_t m, uint32_t
 	}
 }
 
-const struct obd_insn *
-obd_warp_sync(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
+const struct obd_insn *obd_warp_sync(
+	struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
 {
 	struct obd_path *p = w->cur;
 	uint32_t members[OBD_LANES], waiting = 0, outside = 0;
@@ -288,8 +300,7 @@ obd_warp_sync(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_
 }
 
 /* Parked paths whose member masks are complete do their operation together. True when any did. */
-static bool
-complete_syncs(struct obd_warp *w)
+static bool complete_syncs(struct obd_warp *w)
 {
 	for (uint32_t i = 0; i < w->n_paths; i++) {
 		struct obd_path *p = &w->paths[i];
@@ -321,7 +332,8 @@ complete_syncs(struct obd_warp *w)
 		for (uint32_t k = i; k < w->n_paths; k++) {
 			struct obd_path *q = &w->paths[k];
 
-			if (q->state != OBD_PATH_SYNC || q->members != want || q->pc->e != kind || !(q->mask & have))
+			if (q->state != OBD_PATH_SYNC || q->members != want || q->pc->e != kind ||
+				!(q->mask & have))
 				continue;
 			obd_sync_scatter(q->pc, q->frame->regs, q->mask, &io);
 			q->pc++;
@@ -334,8 +346,7 @@ complete_syncs(struct obd_warp *w)
 
 /* ---- scheduling ---- */
 
-static bool
-before(const struct obd_path *a, const struct obd_path *b)
+static bool before(const struct obd_path *a, const struct obd_path *b)
 {
 	if (a->frame->depth != b->frame->depth)
 		return a->frame->depth > b->frame->depth;
@@ -343,11 +354,11 @@ before(const struct obd_path *a, const struct obd_path *b)
 }
 
 /*
- * The deepest call first, then the lowest pc: with nvcc's block order this brings lanes together again. Paths that meet
- * become one. NULL: none can run. *ret_all_yielded: the choice has already had its turn.
+ * The deepest call first, then the lowest pc: with nvcc's block order this brings lanes together
+ * again. Paths that meet become one. NULL: none can run. *ret_all_yielded: the choice has already
+ * had its turn.
  */
-static struct obd_path *
-pick(struct obd_warp *w)
+static struct obd_path *pick(struct obd_warp *w)
 {
 	struct obd_path *best = NULL;
 
@@ -366,7 +377,8 @@ pick(struct obd_warp *w)
 	for (uint32_t i = 0; i < w->n_paths;) {
 		struct obd_path *p = &w->paths[i];
 
-		if (p == best || p->state != OBD_PATH_RUN || p->pc != best->pc || p->frame != best->frame) {
+		if (p == best || p->state != OBD_PATH_RUN || p->pc != best->pc ||
+			p->frame != best->frame) {
 			i++;
 			continue;
 		}
@@ -386,8 +398,7 @@ pick(struct obd_warp *w)
 	return best;
 }
 
-static void
-set_limit(struct obd_warp *w)
+static void set_limit(struct obd_warp *w)
 {
 	const struct obd_path *cur = w->cur;
 
@@ -395,14 +406,13 @@ set_limit(struct obd_warp *w)
 	for (uint32_t i = 0; i < w->n_paths; i++) {
 		const struct obd_path *p = &w->paths[i];
 
-		if (p != cur && p->state == OBD_PATH_RUN && p->frame == cur->frame && p->pc > cur->pc &&
-		    (uintptr_t)p->pc < w->limit)
+		if (p != cur && p->state == OBD_PATH_RUN && p->frame == cur->frame &&
+			p->pc > cur->pc && (uintptr_t)p->pc < w->limit)
 			w->limit = (uintptr_t)p->pc;
 	}
 }
 
-static bool
-clear_yields(struct obd_warp *w)
+static bool clear_yields(struct obd_warp *w)
 {
 	bool any = false;
 
@@ -413,8 +423,7 @@ clear_yields(struct obd_warp *w)
 	return any;
 }
 
-void
-obd_warp_run(struct obd_warp *w)
+void obd_warp_run(struct obd_warp *w)
 {
 	int64_t left = TURN_WARP;
 
@@ -450,8 +459,7 @@ obd_warp_run(struct obd_warp *w)
 	}
 }
 
-void
-obd_write32(char *dst, const uint32_t *src, uint32_t m)
+void obd_write32(char *dst, const uint32_t *src, uint32_t m)
 {
 	uint32_t *d = (uint32_t *)(void *)dst;
 
@@ -459,8 +467,7 @@ obd_write32(char *dst, const uint32_t *src, uint32_t m)
 		d[i] = (m >> i) & 1 ? src[i] : d[i];
 }
 
-void
-obd_write64(char *dst, const uint64_t *src, uint32_t m)
+void obd_write64(char *dst, const uint64_t *src, uint32_t m)
 {
 	uint64_t *d = (uint64_t *)(void *)dst;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A program that makes its server hold more and more of one kind of thing, until a call is refused or there have been enough; then it lets go of what it
- * holds, and uses the device as any program would. Prints how far it came, and whether the session still works; waits for a line, so that the worker can be
- * looked at.
+ * A program that makes its server hold more and more of one kind of thing, until a call is refused
+ * or there have been enough; then it lets go of what it holds, and uses the device as any program
+ * would. Prints how far it came, and whether the session still works; waits for a line, so that the
+ * worker can be looked at.
  *
  *     bombs launches | prints | streams | events | contexts | images | uploads | copies | threads
  */
@@ -18,33 +19,42 @@
 #include "base/check.h"
 #include "base/cuda_types.h"
 
-#define PARAM_BYTES 4000u
-#define ROUND 64          /* calls between two that are answered */
-#define THINGS_MAX 400000
-#define UPLOAD_PIECE ((size_t)1 << 20)
+#define PARAM_BYTES   4000u
+#define ROUND         64 /* calls between two that are answered */
+#define THINGS_MAX    400000
+#define UPLOAD_PIECE  ((size_t)1 << 20)
 #define UPLOAD_PIECES 400
-#define THREADS 200
-#define COPIERS 12
-#define COPIES 4
-#define COPY_BYTES ((size_t)4 << 20)
-#define LINE 1000u        /* bytes */
-#define PRINTS 50
-#define PRINT_LINES 2000u /* in each kernel */
+#define THREADS       200
+#define COPIERS       12
+#define COPIES        4
+#define COPY_BYTES    ((size_t)4 << 20)
+#define LINE          1000u /* bytes */
+#define PRINTS        50
+#define PRINT_LINES   2000u /* in each kernel */
 
 /* %s: the line that is printed, as numbers. */
-static const char pattern[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+static const char pattern[] =
+	".version 7.0\n.target sm_70\n.address_size 64\n"
 	".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);\n"
 	".global .align 1 .b8 text[] = {%s10,0};\n"
 	/* until the flag is set */
-	".visible .entry hold(.param .u64 flag)\n{\n\t.reg .u64 %%a;\n\t.reg .u32 %%v;\n\t.reg .pred %%p;\n"
-	"\tld.param.u64 %%a, [flag];\nagain:\n\tld.volatile.global.u32 %%v, [%%a];\n\tsetp.eq.u32 %%p, %%v, 0;\n\t@%%p bra again;\n\tret;\n}\n"
-	".visible .entry spin(.param .u32 n)\n{\n\t.reg .u32 %%i, %%n;\n\t.reg .pred %%p;\n\tld.param.u32 %%n, [n];\n\tmov.u32 %%i, 0;\n"
-	"again:\n\tadd.u32 %%i, %%i, 1;\n\tsetp.lt.u32 %%p, %%i, %%n;\n\t@%%p bra again;\n\tret;\n}\n"
+	".visible .entry hold(.param .u64 flag)\n{\n\t.reg .u64 %%a;\n\t.reg .u32 %%v;\n\t.reg "
+	".pred %%p;\n"
+	"\tld.param.u64 %%a, [flag];\nagain:\n\tld.volatile.global.u32 %%v, [%%a];\n\tsetp.eq.u32 "
+	"%%p, %%v, 0;\n\t@%%p bra again;\n\tret;\n}\n"
+	".visible .entry spin(.param .u32 n)\n{\n\t.reg .u32 %%i, %%n;\n\t.reg .pred "
+	"%%p;\n\tld.param.u32 %%n, [n];\n\tmov.u32 %%i, 0;\n"
+	"again:\n\tadd.u32 %%i, %%i, 1;\n\tsetp.lt.u32 %%p, %%i, %%n;\n\t@%%p bra "
+	"again;\n\tret;\n}\n"
 	".visible .entry large(.param .align 8 .b8 p[4000])\n{\n\tret;\n}\n"
-	".visible .entry put(.param .u64 at, .param .u32 v)\n{\n\t.reg .u64 %%a;\n\t.reg .u32 %%v;\n"
-	"\tld.param.u64 %%a, [at];\n\tld.param.u32 %%v, [v];\n\tst.global.u32 [%%a], %%v;\n\tret;\n}\n"
-	".visible .entry print(.param .u32 n)\n{\n\t.reg .u64 %%t;\n\t.reg .u32 %%i, %%n;\n\t.reg .pred %%p;\n"
-	"\tld.param.u32 %%n, [n];\n\tmov.u32 %%i, 0;\n\tmov.u64 %%t, text;\n\tcvta.global.u64 %%t, %%t;\n"
+	".visible .entry put(.param .u64 at, .param .u32 v)\n{\n\t.reg .u64 %%a;\n\t.reg .u32 "
+	"%%v;\n"
+	"\tld.param.u64 %%a, [at];\n\tld.param.u32 %%v, [v];\n\tst.global.u32 [%%a], "
+	"%%v;\n\tret;\n}\n"
+	".visible .entry print(.param .u32 n)\n{\n\t.reg .u64 %%t;\n\t.reg .u32 %%i, %%n;\n\t.reg "
+	".pred %%p;\n"
+	"\tld.param.u32 %%n, [n];\n\tmov.u32 %%i, 0;\n\tmov.u64 %%t, text;\n\tcvta.global.u64 %%t, "
+	"%%t;\n"
 	"again:\n\t{\n\t.param .b64 f;\n\t.param .b64 a;\n\t.param .b32 r;\n"
 	"\tst.param.b64 [f], %%t;\n\tst.param.b64 [a], 0;\n\tcall.uni (r), vprintf, (f, a);\n\t}\n"
 	"\tadd.u32 %%i, %%i, 1;\n\tsetp.lt.u32 %%p, %%i, %%n;\n\t@%%p bra again;\n\tret;\n}\n";
@@ -84,7 +94,8 @@ static struct {
 	CUresult (*cuModuleLoadData)(CUmodule *, const void *);
 	CUresult (*cuModuleUnload)(CUmodule);
 	CUresult (*cuModuleGetFunction)(CUfunction *, CUmodule, const char *);
-	CUresult (*cuLaunchKernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **);
+	CUresult (*cuLaunchKernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,
+		unsigned, unsigned, CUstream, void **, void **);
 } cu;
 
 static CUcontext context;
@@ -179,13 +190,15 @@ static int launches(CUresult *ret)
 {
 	unsigned char block[PARAM_BYTES] = { 1 };
 	size_t size = sizeof block;
-	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, block, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END };
+	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, block, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+		CU_LAUNCH_PARAM_END };
 	CUfunction f = function("large");
 	int n = 0;
 
 	hold();
 	for (; n < THINGS_MAX && *ret == CUDA_SUCCESS; n++)
-		*ret = asked_sometimes(cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, held, NULL, extra), n);
+		*ret = asked_sometimes(
+			cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, held, NULL, extra), n);
 	release();
 	return n;
 }
@@ -200,7 +213,8 @@ static int prints(CUresult *ret)
 
 	for (; n < PRINTS && *ret == CUDA_SUCCESS; n++) {
 		*ret = cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, held, params, NULL);
-		while (*ret == CUDA_SUCCESS && (*ret = cu.cuStreamQuery(held)) == CUDA_ERROR_NOT_READY)
+		while (*ret == CUDA_SUCCESS &&
+			(*ret = cu.cuStreamQuery(held)) == CUDA_ERROR_NOT_READY)
 			*ret = CUDA_SUCCESS;
 	}
 	return n;
@@ -211,7 +225,8 @@ static int streams(CUresult *ret)
 	int n = 0;
 
 	for (; n < THINGS_MAX && *ret == CUDA_SUCCESS; n++)
-		*ret = asked_sometimes(cu.cuStreamCreate((CUstream *)&things[n], CU_STREAM_NON_BLOCKING), n);
+		*ret = asked_sometimes(
+			cu.cuStreamCreate((CUstream *)&things[n], CU_STREAM_NON_BLOCKING), n);
 	for (int i = 0; i < n; i++)
 		if (things[i])
 			cu.cuStreamDestroy_v2(things[i]);
@@ -370,8 +385,9 @@ static int threads(CUresult *ret)
 static const struct {
 	const char *name;
 	int (*run)(CUresult *ret);
-} bombs[] = { { "launches", launches }, { "prints", prints }, { "streams", streams }, { "events", events }, { "contexts", contexts },
-	{ "images", images }, { "uploads", uploads }, { "copies", copies }, { "threads", threads } };
+} bombs[] = { { "launches", launches }, { "prints", prints }, { "streams", streams },
+	{ "events", events }, { "contexts", contexts }, { "images", images },
+	{ "uploads", uploads }, { "copies", copies }, { "threads", threads } };
 
 /* A kernel writes a number, which comes back. */
 static bool works(void)

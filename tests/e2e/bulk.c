@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * bulk KIND BYTES COPIES [FILE...]: copies to the device and back, each timed, and says whether the bytes came back. What the measurements of links look
- * through. A line of output:
+ * bulk KIND BYTES COPIES [FILE...]: copies to the device and back, each timed, and says whether the
+ * bytes came back. What the measurements of links look through. A line of output:
  *
  *     up SECONDS... down SECONDS... same
  *
- * Every copy of a session has other bytes, so that nothing that remembers bytes has seen them. KIND zeros, float, bf16, relu, tokens or random is made up
- * here; file takes the bytes of the files one after another, from another place each time, round and round.
+ * Every copy of a session has other bytes, so that nothing that remembers bytes has seen them. KIND
+ * zeros, float, bf16, relu, tokens or random is made up here; file takes the bytes of the files one
+ * after another, from another place each time, round and round.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -18,9 +19,9 @@
 
 #include "base/cuda_types.h"
 
-#define PERIOD (6u << 20)
+#define PERIOD     (6u << 20)
 #define COPIES_MAX 16
-#define FILE_MAX (64u << 20)
+#define FILE_MAX   (64u << 20)
 
 static uint64_t seed;
 
@@ -32,7 +33,9 @@ static uint64_t next(void)
 	return seed;
 }
 
-/* Close to a normal distribution of deviation 0.02, as weights have it: a sum of four uniform ones. */
+/*
+ * Close to a normal distribution of deviation 0.02, as weights have it: a sum of four uniform ones.
+ */
 static float weight(void)
 {
 	uint64_t r = next();
@@ -60,16 +63,19 @@ static uint8_t *files_read(char **names, int n, size_t *ret_size)
 	return all;
 }
 
-static int fill(uint8_t *data, size_t n, const char *kind, const uint8_t *file, size_t file_size, size_t from)
+static int fill(uint8_t *data, size_t n, const char *kind, const uint8_t *file, size_t file_size,
+	size_t from)
 {
 	if (strcmp(kind, "file") == 0) {
 		for (size_t i = 0; file_size && i < n; i += file_size - from, from = 0)
-			memcpy(data + i, file + from, n - i < file_size - from ? n - i : file_size - from);
+			memcpy(data + i, file + from,
+				n - i < file_size - from ? n - i : file_size - from);
 		return file_size != 0;
 	}
 	memset(data, 0, n);
 	/* The rest repeats: no codec looks back so far. */
-	for (size_t i = 0, made = n < PERIOD ? n : PERIOD; strcmp(kind, "zeros") != 0 && i + 8 <= made; i += 8) {
+	for (size_t i = 0, made = n < PERIOD ? n : PERIOD;
+		strcmp(kind, "zeros") != 0 && i + 8 <= made; i += 8) {
 		float x[2] = { weight(), weight() };
 		uint64_t r;
 
@@ -107,8 +113,10 @@ static double now(void)
 int main(int argc, char **argv)
 {
 	void *library = dlopen("libcuda.so.1", RTLD_NOW);
-	CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*set)(CUcontext), (*alloc)(CUdeviceptr *, size_t);
-	CUresult (*to)(CUdeviceptr, const void *, size_t), (*from)(void *, CUdeviceptr, size_t), (*wait)(void);
+	CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*set)(CUcontext),
+		(*alloc)(CUdeviceptr *, size_t);
+	CUresult (*to)(CUdeviceptr, const void *, size_t), (*from)(void *, CUdeviceptr, size_t),
+		(*wait)(void);
 	size_t n = argc > 3 ? strtoull(argv[2], NULL, 10) : 0, file_size = 0;
 	int copies = argc > 3 ? (int)strtol(argv[3], NULL, 10) : 0, same = 1;
 	double up[COPIES_MAX], down[COPIES_MAX], began;
@@ -117,7 +125,9 @@ int main(int argc, char **argv)
 	CUcontext ctx;
 
 	if (!library || !n || copies < 1 || copies > COPIES_MAX || !data || !back) {
-		fprintf(stderr, "%s\n", library ? "usage: bulk KIND BYTES COPIES [FILE...], at most 16 copies" : dlerror());
+		fprintf(stderr, "%s\n",
+			library ? "usage: bulk KIND BYTES COPIES [FILE...], at most 16 copies"
+				: dlerror());
 		return 2;
 	}
 	*(void **)&init = dlsym(library, "cuInit");

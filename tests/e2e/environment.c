@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What environment.py looks through: a program that prints what it sees of the driver, one fact a line. The first argument says what:
+ * What environment.py looks through: a program that prints what it sees of the driver, one fact a
+ * line. The first argument says what:
  *   devices   cuInit, then each device by every call that names one
  *   blocking  the result of a launch that fails in the kernel, and of the next call
  *   loading   what loads of images give, and when
  *   answers   calls that NVIDIA's libraries depend on
- *   reused    what becomes of the image's file when it takes the place of every descriptor that the library has opened
+ *   reused    what becomes of the image's file when it takes the place of every descriptor that the
+ *             library has opened
  * NAME=VALUE arguments behind it are put into the environment before cuInit.
  */
 #include <dlfcn.h>
@@ -34,18 +36,20 @@ static void *find(const char *name)
 	return entry;
 }
 
-#define CALL(name, ...) ((CUresult (*)(__VA_ARGS__))find(name))
+#define CALL(name, ...) ((CUresult(*)(__VA_ARGS__))find(name))
 
 /* The store goes to address 16, which nothing lies at. */
 static const char faulty[] = ".version 7.0\n.target sm_50\n.address_size 64\n"
-			     ".visible .entry faulty()\n{\n.reg .b64 %a;\n.reg .b32 %v;\nmov.u64 %a, 16;\nmov.u32 %v, 1;\nst.global.u32 [%a], %v;\nret;\n}\n"
+			     ".visible .entry faulty()\n{\n.reg .b64 %a;\n.reg .b32 %v;\nmov.u64 "
+			     "%a, 16;\nmov.u32 %v, 1;\nst.global.u32 [%a], %v;\nret;\n}\n"
 			     ".visible .entry empty()\n{\nret;\n}\n";
 
 static CUcontext context_new(CUdevice device)
 {
 	CUcontext ctx = NULL;
 
-	printf("context %d\n", CALL("cuDevicePrimaryCtxRetain", CUcontext *, CUdevice)(&ctx, device));
+	printf("context %d\n",
+		CALL("cuDevicePrimaryCtxRetain", CUcontext *, CUdevice)(&ctx, device));
 	CALL("cuCtxSetCurrent", CUcontext)(ctx);
 	return ctx;
 }
@@ -58,9 +62,12 @@ static void memory(CUdevice device)
 	int ordinal = -1, of = -1;
 
 	printf("  alloc %d", CALL("cuMemAlloc_v2", CUdeviceptr *, size_t)(&addr, 1 << 20));
-	printf(" copies %d", CALL("cuMemcpyHtoD_v2", CUdeviceptr, const void *, size_t)(addr, &value, sizeof value));
+	printf(" copies %d",
+		CALL("cuMemcpyHtoD_v2", CUdeviceptr, const void *, size_t)(
+			addr, &value, sizeof value));
 	printf(" %d", CALL("cuMemcpyDtoH_v2", void *, CUdeviceptr, size_t)(&got, addr, sizeof got));
-	CALL("cuPointerGetAttribute", void *, CUpointer_attribute, CUdeviceptr)(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, addr);
+	CALL("cuPointerGetAttribute", void *, CUpointer_attribute, CUdeviceptr)
+	(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, addr);
 	CALL("cuCtxGetDevice", CUdevice *)(&of);
 	printf(" same %d ordinal %d of %d\n", got == value, ordinal, of);
 }
@@ -70,7 +77,8 @@ static CUresult host_atomics(unsigned *ret, CUdevice device)
 {
 	CUatomicOperation operation = (CUatomicOperation)0;
 
-	return CALL("cuDeviceGetHostAtomicCapabilities", unsigned *, const CUatomicOperation *, unsigned, CUdevice)(ret, &operation, 1, device);
+	return CALL("cuDeviceGetHostAtomicCapabilities", unsigned *, const CUatomicOperation *,
+		unsigned, CUdevice)(ret, &operation, 1, device);
 }
 
 static void device_print(CUdevice device, int n)
@@ -93,12 +101,14 @@ static void device_print(CUdevice device, int n)
 		printf("%02x", uuid[i]);
 	printf(", bus %s is %d, %s\n", bus, back, total ? "has memory" : "has none");
 	for (CUdevice peer = 0; peer < n; peer++) {
-		int result = CALL("cuDeviceCanAccessPeer", int *, CUdevice, CUdevice)(&can, device, peer);
+		int result = CALL("cuDeviceCanAccessPeer", int *, CUdevice, CUdevice)(
+			&can, device, peer);
 
 		printf("  peer %d: %d %d\n", peer, result, can);
 	}
 	printf("  atomics %d", host_atomics(&caps, device));
-	printf(" %u, pool %d", caps, CALL("cuDeviceGetDefaultMemPool", CUmemoryPool *, CUdevice)(&pool, device));
+	printf(" %u, pool %d", caps,
+		CALL("cuDeviceGetDefaultMemPool", CUmemoryPool *, CUdevice)(&pool, device));
 	printf(" %d", CALL("cuDeviceGetMemPool", CUmemoryPool *, CUdevice)(&same, device));
 	printf(" same %d\n", pool && pool == same);
 	context_new(device);
@@ -127,8 +137,9 @@ static CUresult launch(const char *name, CUmodule mod)
 	CUfunction f = NULL;
 
 	CALL("cuModuleGetFunction", CUfunction *, CUmodule, const char *)(&f, mod, name);
-	return CALL("cuLaunchKernel", CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **)(
-		f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+	return CALL("cuLaunchKernel", CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,
+		unsigned, unsigned, CUstream, void **,
+		void **)(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
 }
 
 static void blocking(void)
@@ -162,13 +173,16 @@ static void loading(const char *image)
 	printf("mode %d\n", (int)mode);
 	printf("PTX %d\n", CALL("cuModuleLoadData", CUmodule *, const void *)(&mod, faulty));
 	printf("fatbin %d\n", CALL("cuModuleLoadData", CUmodule *, const void *)(&mod, bytes));
-	printf("library %d\n", CALL("cuLibraryLoadData", CUlibrary *, const void *, CUjit_option *, void **, unsigned, CUlibraryOption *, void **, unsigned)(
-				       &lib, bytes, NULL, NULL, 0, NULL, NULL, 0));
+	printf("library %d\n",
+		CALL("cuLibraryLoadData", CUlibrary *, const void *, CUjit_option *, void **,
+			unsigned, CUlibraryOption *, void **,
+			unsigned)(&lib, bytes, NULL, NULL, 0, NULL, NULL, 0));
 }
 
 static void answers(void)
 {
-	CUlibraryOption options[] = { CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE, CU_LIBRARY_BINARY_IS_PRESERVED };
+	CUlibraryOption options[] = { CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE,
+		CU_LIBRARY_BINARY_IS_PRESERVED };
 	CUstream streams[] = { NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, NULL };
 	CUgreenCtx green;
 	CUlibrary lib = NULL;
@@ -178,23 +192,30 @@ static void answers(void)
 	context_new(0);
 	for (unsigned n = 0; n <= 2; n++) {
 		printf("library, %u options without values %d", n,
-		       CALL("cuLibraryLoadData", CUlibrary *, const void *, CUjit_option *, void **, unsigned, CUlibraryOption *, void **, unsigned)(
-			       &lib, faulty, NULL, NULL, 0, n ? options + 2 - n : NULL, NULL, n));
-		printf(" kernel %d\n", CALL("cuLibraryGetKernel", CUkernel *, CUlibrary, const char *)(&kernel, lib, "empty"));
+			CALL("cuLibraryLoadData", CUlibrary *, const void *, CUjit_option *,
+				void **, unsigned, CUlibraryOption *, void **, unsigned)(
+				&lib, faulty, NULL, NULL, 0, n ? options + 2 - n : NULL, NULL, n));
+		printf(" kernel %d\n",
+			CALL("cuLibraryGetKernel", CUkernel *, CUlibrary, const char *)(
+				&kernel, lib, "empty"));
 	}
-	printf("options missing %d\n", CALL("cuLibraryLoadData", CUlibrary *, const void *, CUjit_option *, void **, unsigned, CUlibraryOption *,
-					    void **, unsigned)(&lib, faulty, NULL, NULL, 0, NULL, NULL, 1));
+	printf("options missing %d\n",
+		CALL("cuLibraryLoadData", CUlibrary *, const void *, CUjit_option *, void **,
+			unsigned, CUlibraryOption *, void **,
+			unsigned)(&lib, faulty, NULL, NULL, 0, NULL, NULL, 1));
 	CALL("cuStreamCreate", CUstream *, unsigned)(&streams[3], 0);
 	for (int i = 0; i < 4; i++) {
 		green = (CUgreenCtx)1;
-		printf("green context of stream %d: %d", i, CALL("cuStreamGetGreenCtx", CUstream, CUgreenCtx *)(streams[i], &green));
+		printf("green context of stream %d: %d", i,
+			CALL("cuStreamGetGreenCtx", CUstream, CUgreenCtx *)(streams[i], &green));
 		printf(" %s\n", green ? "set" : "none");
 	}
 	printf("of no place %d\n", CALL("cuStreamGetGreenCtx", CUstream, CUgreenCtx *)(NULL, NULL));
 	for (int limit = 0; limit <= 10; limit++) {
 		size_t value = 77;
 
-		printf("limit %d: %d", limit, CALL("cuCtxGetLimit", size_t *, CUlimit)(&value, (CUlimit)limit));
+		printf("limit %d: %d", limit,
+			CALL("cuCtxGetLimit", size_t *, CUlimit)(&value, (CUlimit)limit));
 		printf(" %zu\n", value);
 	}
 	printf("set %d\n", CALL("cuCtxSetLimit", CUlimit, size_t)(CU_LIMIT_CIG_ENABLED, 1));

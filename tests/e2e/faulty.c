@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * To be preloaded: sendmsg or recv fails with a given errno on the first socket that the main thread sends on, whichever thread calls it. FAULTY="send|recv
- * ERRNO SKIP TIMES": once SKIP sendmsg have gone well there, the next TIMES of what is named fail.
+ * To be preloaded: sendmsg or recv fails with a given errno on the first socket that the main
+ * thread sends on, whichever thread calls it. FAULTY="send|recv ERRNO SKIP TIMES": once SKIP
+ * sendmsg have gone well there, the next TIMES of what is named fail.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What programs do around a library without asking it: cancel threads, call it from signal handlers, leave by one, close descriptors that they did not
- * open and use their numbers for files of their own. Prints what habits.py looks at; every mode ends by itself or is ended by an alarm.
+ * What programs do around a library without asking it: cancel threads, call it from signal
+ * handlers, leave by one, close descriptors that they did not open and use their numbers for files
+ * of their own. Prints what habits.py looks at; every mode ends by itself or is ended by an alarm.
  *
  *     habits cancel|handler|exit|close-low|close-all|close-reused|close-refilled|low-refilled
  */
@@ -26,13 +27,15 @@
 #include "base/cuda_types.h"
 #include "tests/waiting.h"
 
-#define BYTES (1u << 20)
+#define BYTES     (1u << 20)
 #define FILES_MAX 64
-#define ROUNDS 40
+#define ROUNDS    40
 #define LOW_LIMIT 256 /* descriptors: leaves the library no high numbers */
 
-static CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*set)(CUcontext), (*info)(size_t *, size_t *), (*alloc)(CUdeviceptr *, size_t),
-	(*up)(CUdeviceptr, const void *, size_t), (*down)(void *, CUdeviceptr, size_t), (*fill)(CUdeviceptr, unsigned char, size_t, CUstream);
+static CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*set)(CUcontext),
+	(*info)(size_t *, size_t *), (*alloc)(CUdeviceptr *, size_t),
+	(*up)(CUdeviceptr, const void *, size_t), (*down)(void *, CUdeviceptr, size_t),
+	(*fill)(CUdeviceptr, unsigned char, size_t, CUstream);
 static CUcontext ctx;
 static CUdeviceptr area;
 static uint8_t host[BYTES];
@@ -173,7 +176,8 @@ static void handler(void)
 	while (pthread_tryjoin_np(thread, NULL) != 0)
 		calls();
 	signal(SIGPROF, SIG_IGN);
-	printf("handler: %s, %s, other %d\n", answers[0] + answers[1] > 0 ? "called" : "never", answers[1] > 0 ? "refused" : "never refused", (int)answers[2]);
+	printf("handler: %s, %s, other %d\n", answers[0] + answers[1] > 0 ? "called" : "never",
+		answers[1] > 0 ? "refused" : "never refused", (int)answers[2]);
 }
 
 static void leave(void)
@@ -195,7 +199,8 @@ static int sockets(int *ret)
 		int fd = (int)strtol(entry->d_name, NULL, 10), type;
 		socklen_t size = sizeof type;
 
-		if (fd > 2 && fd != dirfd(folder) && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0)
+		if (fd > 2 && fd != dirfd(folder) &&
+			getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0)
 			ret[n++] = fd;
 	}
 	if (folder)
@@ -240,7 +245,8 @@ static void close_all(void)
 	for (int i = 0; i < 3; i++) {
 		syscall(SYS_close_range, 3u, ~0u, 0u);
 		calls();
-		let_pass(30000 * (unsigned)i, "the connections may be made again or not when the next round closes them");
+		let_pass(30000 * (unsigned)i,
+			"the connections may be made again or not when the next round closes them");
 	}
 }
 
@@ -251,7 +257,8 @@ static void close_reused(void)
 	char text[64];
 
 	syscall(SYS_close_range, 3u, ~0u, 0u);
-	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0 || (file = open("/tmp", O_TMPFILE | O_RDWR, 0600)) < 0)
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0 ||
+		(file = open("/tmp", O_TMPFILE | O_RDWR, 0600)) < 0)
 		exit(2);
 	for (int i = 0; i < n; i++)
 		dup2(i % 2 ? file : pair[0], fds[i]);
@@ -269,7 +276,10 @@ static void close_reused(void)
 	printf("reused %s\n", n ? "some" : "none");
 }
 
-/* As many sockets as it takes to have the library's numbers again, at once: the kernel gives the lowest free one. */
+/*
+ * As many sockets as it takes to have the library's numbers again, at once: the kernel gives the
+ * lowest free one.
+ */
 static void close_refilled(void)
 {
 	static int mine[2 * 4096];
@@ -284,13 +294,15 @@ static void close_refilled(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 	calls();
 	syscall(SYS_close_range, 3u, ~0u, 0u);
-	while (count < 4096 && (!count || mine[count - 1] < last) && socketpair(AF_UNIX, SOCK_STREAM, 0, mine + count) == 0)
+	while (count < 4096 && (!count || mine[count - 1] < last) &&
+		socketpair(AF_UNIX, SOCK_STREAM, 0, mine + count) == 0)
 		count += 2;
 	calls();
 	let_pass(1500000, "threads of the library look at their descriptors now and then");
 	calls();
 	for (int i = 0; i < count; i++)
-		touched += fcntl(mine[i], F_GETFD) < 0 || recv(mine[i], &byte, 1, MSG_DONTWAIT) >= 0 || errno != EAGAIN;
+		touched += fcntl(mine[i], F_GETFD) < 0 ||
+			recv(mine[i], &byte, 1, MSG_DONTWAIT) >= 0 || errno != EAGAIN;
 	if (touched)
 		printf("the library touched %d sockets of the program\n", touched);
 	printf("reused %s\n", count && mine[count - 1] >= last ? "all" : "not all");
@@ -301,8 +313,10 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} modes[] = { { "cancel", cancel }, { "handler", handler }, { "exit", leave }, { "close-low", close_low }, { "close-all", close_all },
-		      { "close-reused", close_reused }, { "close-refilled", close_refilled }, { "low-refilled", close_refilled } };
+	} modes[] = { { "cancel", cancel }, { "handler", handler }, { "exit", leave },
+		{ "close-low", close_low }, { "close-all", close_all },
+		{ "close-reused", close_reused }, { "close-refilled", close_refilled },
+		{ "low-refilled", close_refilled } };
 
 	alarm(60);
 	if (argc == 2 && strncmp(argv[1], "low", 3) == 0) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A program that starts CUDA, makes one call that needs the server, then waits for a line on stdin and makes it again. Prints each CUresult, one a line.
- * What tests of broken servers and links look through.
+ * A program that starts CUDA, makes one call that needs the server, then waits for a line on stdin
+ * and makes it again. Prints each CUresult, one a line. What tests of broken servers and links look
+ * through.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -13,7 +14,8 @@
 int main(int argc, char **argv)
 {
 	void *library = dlopen("libcuda.so.1", RTLD_NOW);
-	CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*set)(CUcontext), (*info)(size_t *, size_t *);
+	CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*set)(CUcontext),
+		(*info)(size_t *, size_t *);
 	CUcontext ctx;
 	size_t left, total;
 	char line[16];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A program that takes as much as it is given, one kind of thing a time, and prints what it got: what tests of limits look through.
+ * A program that takes as much as it is given, one kind of thing a time, and prints what it got:
+ * what tests of limits look through.
  *
  *     limits info | memory HOW | handles N | modules N | code N | threads N | idle SECONDS | spin SECONDS | refusals N | launches N | fill
  */
@@ -16,13 +17,14 @@
 #include "base/cuda_types.h"
 #include "tests/waiting.h"
 
-#define PIECE (4u << 20)
+#define PIECE      (4u << 20)
 #define PIECES_MAX 4096
 
-static const char ptx[] = ".version 7.0\n.target sm_50\n.address_size 64\n"
-			  ".visible .entry spin(.param .u32 n)\n{\n\t.reg .u32 %r<4>;\n\t.reg .pred %p;\n"
-			  "\tld.param.u32 %r1, [n];\n\tmov.u32 %r2, 0;\n"
-			  "loop:\n\tadd.u32 %r2, %r2, 1;\n\tsetp.lt.u32 %p, %r2, %r1;\n\t@%p bra loop;\n\tret;\n}\n";
+static const char ptx[] =
+	".version 7.0\n.target sm_50\n.address_size 64\n"
+	".visible .entry spin(.param .u32 n)\n{\n\t.reg .u32 %r<4>;\n\t.reg .pred %p;\n"
+	"\tld.param.u32 %r1, [n];\n\tmov.u32 %r2, 0;\n"
+	"loop:\n\tadd.u32 %r2, %r2, 1;\n\tsetp.lt.u32 %p, %r2, %r1;\n\t@%p bra loop;\n\tret;\n}\n";
 
 static struct {
 	CUresult (*cuInit)(unsigned);
@@ -42,7 +44,8 @@ static struct {
 	CUresult (*cuEventRecord)(CUevent, CUstream);
 	CUresult (*cuModuleLoadData)(CUmodule *, const void *);
 	CUresult (*cuModuleGetFunction)(CUfunction *, CUmodule, const char *);
-	CUresult (*cuLaunchKernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **);
+	CUresult (*cuLaunchKernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,
+		unsigned, unsigned, CUstream, void **, void **);
 	CUresult (*cuCtxSetLimit)(CUlimit, size_t);
 } cu;
 
@@ -107,7 +110,10 @@ static CUresult one(const char *how, CUdeviceptr *ret)
 	return cu.cuMemAlloc_v2(ret, PIECE);
 }
 
-/* Until there is no more; then everything goes, and it must all be there again: no byte stays charged. */
+/*
+ * Until there is no more; then everything goes, and it must all be there again: no byte stays
+ * charged.
+ */
 static void memory(const char *how)
 {
 	static CUdeviceptr pieces[PIECES_MAX];
@@ -118,7 +124,8 @@ static void memory(const char *how)
 		CUresult result = CUDA_SUCCESS;
 
 		while (n < PIECES_MAX && (result = one(how, &pieces[n])) == CUDA_SUCCESS) {
-			need(cu.cuMemsetD8_v2(pieces[n], (unsigned char)(n + 1), PIECE), "cuMemsetD8");
+			need(cu.cuMemsetD8_v2(pieces[n], (unsigned char)(n + 1), PIECE),
+				"cuMemsetD8");
 			n++;
 		}
 		for (int i = 0; i < n; i++) {
@@ -144,7 +151,8 @@ static void handles(int n)
 		if (result == CUDA_SUCCESS)
 			result = cu.cuEventRecord(event, NULL);
 		if (result == CUDA_SUCCESS && made % 8 == 7)
-			result = cu.cuCtxSynchronize(); /* creating is asynchronous: a failure shows here */
+			/* creating is asynchronous: a failure shows here */
+			result = cu.cuCtxSynchronize();
 	}
 	if (result == CUDA_SUCCESS)
 		result = cu.cuCtxSynchronize();
@@ -167,7 +175,10 @@ static void modules(int n)
 
 #define CODE_LINES 20000
 
-/* Modules of some 400 KB of text each, all different, until one is refused; then a call that takes nothing. */
+/*
+ * Modules of some 400 KB of text each, all different, until one is refused; then a call that takes
+ * nothing.
+ */
 static void code(int n)
 {
 	char *text = malloc(sizeof ptx + CODE_LINES * 24 + 64);
@@ -179,11 +190,14 @@ static void code(int n)
 	if (!text)
 		exit(2);
 	for (; made < n && result == CUDA_SUCCESS; made++) {
-		size_t size = (size_t)snprintf(text, 256, ".version 7.0\n.target sm_50\n.address_size 64\n// %d\n"
-			".visible .entry k()\n{\n\t.reg .u32 %%r<4>;\n", made);
+		size_t size = (size_t)snprintf(text, 256,
+			".version 7.0\n.target sm_50\n.address_size 64\n// %d\n"
+			".visible .entry k()\n{\n\t.reg .u32 %%r<4>;\n",
+			made);
 
 		for (int i = 0; i < CODE_LINES; i++)
-			size += (size_t)snprintf(text + size, 24, "add.u32 %%r1,%%r1,%d;\n", i % 10);
+			size += (size_t)snprintf(
+				text + size, 24, "add.u32 %%r1,%%r1,%d;\n", i % 10);
 		memcpy(text + size, "ret;\n}\n", sizeof "ret;\n}\n");
 		result = cu.cuModuleLoadData(&module, text);
 		if (result == CUDA_SUCCESS)
@@ -221,7 +235,8 @@ static void threads(int n)
 		good += results[i] == CUDA_SUCCESS;
 		refused += results[i] == CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	printf("threads %d good %d refused, after %d\n", good, refused, (int)cu.cuMemGetInfo_v2(&left, &total));
+	printf("threads %d good %d refused, after %d\n", good, refused,
+		(int)cu.cuMemGetInfo_v2(&left, &total));
 }
 
 static double now(void)
@@ -235,7 +250,8 @@ static double now(void)
 /* Launches as fast as they are taken, for so long; how many were done. */
 static void spin(double seconds)
 {
-	unsigned loops = 300000, done = 0; /* some milliseconds: the device is what there is too little of, not the wire */
+	/* some milliseconds: the device is what there is too little of, not the wire */
+	unsigned loops = 300000, done = 0;
 	void *params[] = { &loops };
 	CUfunction function;
 	CUmodule module;
@@ -243,11 +259,13 @@ static void spin(double seconds)
 
 	need(cu.cuModuleLoadData(&module, ptx), "cuModuleLoadData");
 	need(cu.cuModuleGetFunction(&function, module, "spin"), "cuModuleGetFunction");
-	need(cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL), "cuLaunchKernel");
+	need(cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL),
+		"cuLaunchKernel");
 	need(cu.cuCtxSynchronize(), "cuCtxSynchronize");
 	for (began = now(); now() - began < seconds; done += 4) {
 		for (int i = 0; i < 4; i++)
-			need(cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL), "cuLaunchKernel");
+			need(cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL),
+				"cuLaunchKernel");
 		need(cu.cuCtxSynchronize(), "cuCtxSynchronize");
 	}
 	printf("launches %u in %.3f\n", done, now() - began);
@@ -275,7 +293,8 @@ static void launches(int n)
 	need(cu.cuModuleLoadData(&module, ptx), "cuModuleLoadData");
 	need(cu.cuModuleGetFunction(&function, module, "spin"), "cuModuleGetFunction");
 	for (int i = 0; i < n; i++) {
-		need(cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL), "cuLaunchKernel");
+		need(cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL),
+			"cuLaunchKernel");
 		need(cu.cuCtxSynchronize(), "cuCtxSynchronize");
 		puts("launched");
 	}
@@ -326,7 +345,8 @@ int main(int argc, char **argv)
 	else if (strcmp(what, "refusals") == 0)
 		refusals(n);
 	else if (strcmp(what, "heap") == 0)
-		printf("heap %d\n", (int)cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, (size_t)n << 20));
+		printf("heap %d\n",
+			(int)cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, (size_t)n << 20));
 	if (strcmp(what, "idle") == 0) {
 		need(cu.cuCtxSynchronize(), "cuCtxSynchronize");
 		let_pass((unsigned)(atof(how) * 1e6), "idleness is what is measured");

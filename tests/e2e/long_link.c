@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A long way between two network namespaces, for kernels without netem: two tun devices, one in each, and between them packets that are held back for a
- * while, dropped now and then, and let through at a rate.   long_link NAMESPACE_A NAMESPACE_B ONE_WAY_US LOSS_PER_MILLION MBIT
- * The devices are called `way`, 10.97.0.1 and 10.97.0.2. Needs root. Prints one line when it is ready and ends with its standard input.
+ * A long way between two network namespaces, for kernels without netem: two tun devices, one in
+ * each, and between them packets that are held back for a
+ * while, dropped now and then, and let through at a rate.   long_link NAMESPACE_A NAMESPACE_B
+ *                                                           ONE_WAY_US LOSS_PER_MILLION MBIT
+ * The devices are called `way`, 10.97.0.1 and 10.97.0.2. Needs root. Prints one line when it is
+ * ready and ends with its standard input.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,8 +25,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MTU 9000
-#define PACKETS 16384u           /* held at most, a power of two; what comes beyond is dropped, as any queue does */
+#define MTU     9000
+/* held at most, a power of two; what comes beyond is dropped, as any queue does */
+#define PACKETS 16384u
 
 struct packet {
 	uint64_t due;
@@ -71,7 +75,10 @@ static int device_make(const char *namespace, const char *address)
 	snprintf(request.ifr_name, sizeof request.ifr_name, "way");
 	if (fd < 0 || ioctl(fd, TUNSETIFF, &request) != 0)
 		die("/dev/net/tun");
-	snprintf(command, sizeof command, "ip addr add %s/24 dev way && ip link set way mtu %d txqueuelen 10000 up && ip link set lo up", address, MTU);
+	snprintf(command, sizeof command,
+		"ip addr add %s/24 dev way && ip link set way mtu %d txqueuelen 10000 up && ip "
+		"link set lo up",
+		address, MTU);
 	if (system(command) != 0)
 		die("ip");
 	return fd;
@@ -91,7 +98,9 @@ static void *reader(void *argument)
 		if (n <= 0)
 			break;
 		way->random = way->random * 6364136223846793005u + 1442695040888963407u;
-		if ((way->random >> 33) % 1000000 < loss || head - atomic_load_explicit(&way->tail, memory_order_acquire) >= PACKETS - 1)
+		if ((way->random >> 33) % 1000000 < loss ||
+			head - atomic_load_explicit(&way->tail, memory_order_acquire) >=
+				PACKETS - 1)
 			continue;
 		free_at = (free_at > now ? free_at : now) + (uint64_t)n * ns_a_byte_x1000 / 1000;
 		p->due = free_at + delay_ns;
@@ -134,7 +143,9 @@ int main(int argc, char **argv)
 	char byte;
 
 	if (argc != 6 || atof(argv[5]) <= 0) {
-		fprintf(stderr, "usage: long_link NAMESPACE_A NAMESPACE_B ONE_WAY_US LOSS_PER_MILLION MBIT\n");
+		fprintf(stderr,
+			"usage: long_link NAMESPACE_A NAMESPACE_B ONE_WAY_US LOSS_PER_MILLION "
+			"MBIT\n");
 		return 2;
 	}
 	delay_ns = (uint64_t)atoll(argv[3]) * 1000;
@@ -145,7 +156,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 2; i++) {
 		ways[i].random = (uint64_t)(i + 1);
 		ways[i].ring = calloc(PACKETS, sizeof *ways[i].ring);
-		if (!ways[i].ring || pthread_create(&thread, NULL, reader, &ways[i]) || pthread_create(&thread, NULL, writer, &ways[i]))
+		if (!ways[i].ring || pthread_create(&thread, NULL, reader, &ways[i]) ||
+			pthread_create(&thread, NULL, writer, &ways[i]))
 			die("thread");
 	}
 	printf("ready\n");

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A program whose every byte is known, for a link that breaks: threads that copy both ways in small, medium and large pieces, launch kernels that count
- * themselves, and have host functions called. Each result is compared at once and goes into a sum that is printed; the device's and the host's counters
- * show a launch or a host function that ran twice or not at all.   resume [threads] [rounds] [large bytes]
+ * A program whose every byte is known, for a link that breaks: threads that copy both ways in
+ * small, medium and large pieces, launch kernels that count themselves, and have host functions
+ * called. Each result is compared at once and goes into a sum that is printed; the device's and the
+ * host's counters
+ * show a launch or a host function that ran twice or not at all.   resume [threads] [rounds] [large
+ *                                                                  bytes]
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -16,41 +19,48 @@
 #include "base/cuda_types.h"
 
 #define THREADS_MAX 16
-#define WORDS 50000u             /* of the vector each thread works on: more than a reply that is shown whole */
-#define LAUNCHES 12              /* between two looks at the result */
+/* of the vector each thread works on: more than a reply that is shown whole */
+#define WORDS       50000u
+#define LAUNCHES    12 /* between two looks at the result */
 
-static const char ptx[] =
-	".version 7.0\n.target sm_70\n.address_size 64\n"
-	".visible .entry step(.param .u64 xp, .param .u64 yp, .param .u64 cp, .param .u32 a, .param .u32 n)\n{\n"
-	"	.reg .pred %p<3>;\n	.reg .b32 %r<12>;\n	.reg .b64 %d<8>;\n"
-	"	ld.param.u64 %d1, [xp];\n	ld.param.u64 %d2, [yp];\n	ld.param.u64 %d3, [cp];\n"
-	"	ld.param.u32 %r1, [a];\n	ld.param.u32 %r2, [n];\n"
-	"	mov.u32 %r3, %ctaid.x;\n	mov.u32 %r4, %ntid.x;\n	mov.u32 %r5, %tid.x;\n	mad.lo.s32 %r6, %r3, %r4, %r5;\n"
-	"	setp.ne.u32 %p1, %r6, 0;\n	@%p1 bra rest;\n	atom.global.add.u32 %r7, [%d3], 1;\nrest:\n"
-	"	setp.ge.u32 %p2, %r6, %r2;\n	@%p2 bra done;\n"
-	"	mul.wide.u32 %d4, %r6, 4;\n	add.s64 %d5, %d1, %d4;\n	add.s64 %d6, %d2, %d4;\n"
-	"	ld.global.u32 %r8, [%d5];\n	ld.global.u32 %r9, [%d6];\n	mad.lo.s32 %r10, %r9, %r1, %r8;\n	st.global.u32 [%d6], %r10;\n"
-	"done:\n	ret;\n}\n";
+static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+			  ".visible .entry step(.param .u64 xp, .param .u64 yp, .param .u64 cp, "
+			  ".param .u32 a, .param .u32 n)\n{\n"
+			  "	.reg .pred %p<3>;\n	.reg .b32 %r<12>;\n	.reg .b64 %d<8>;\n"
+			  "	ld.param.u64 %d1, [xp];\n	ld.param.u64 %d2, [yp];\n	"
+			  "ld.param.u64 %d3, [cp];\n"
+			  "	ld.param.u32 %r1, [a];\n	ld.param.u32 %r2, [n];\n"
+			  "	mov.u32 %r3, %ctaid.x;\n	mov.u32 %r4, %ntid.x;\n	mov.u32 "
+			  "%r5, %tid.x;\n	mad.lo.s32 %r6, %r3, %r4, %r5;\n"
+			  "	setp.ne.u32 %p1, %r6, 0;\n	@%p1 bra rest;\n	"
+			  "atom.global.add.u32 %r7, [%d3], 1;\nrest:\n"
+			  "	setp.ge.u32 %p2, %r6, %r2;\n	@%p2 bra done;\n"
+			  "	mul.wide.u32 %d4, %r6, 4;\n	add.s64 %d5, %d1, %d4;\n	"
+			  "add.s64 %d6, %d2, %d4;\n"
+			  "	ld.global.u32 %r8, [%d5];\n	ld.global.u32 %r9, [%d6];\n	"
+			  "mad.lo.s32 %r10, %r9, %r1, %r8;\n	st.global.u32 [%d6], %r10;\n"
+			  "done:\n	ret;\n}\n";
 
 /* The calls by their own names, found at run time. */
-#define CALLS(X)                                                                                               \
-	X(init, "cuInit", (unsigned))                                                                          \
-	X(retain, "cuDevicePrimaryCtxRetain", (CUcontext *, CUdevice))                                         \
-	X(set, "cuCtxSetCurrent", (CUcontext))                                                                 \
-	X(load, "cuModuleLoadData", (CUmodule *, const void *))                                                \
-	X(function, "cuModuleGetFunction", (CUfunction *, CUmodule, const char *))                             \
-	X(alloc, "cuMemAlloc_v2", (CUdeviceptr *, size_t))                                                     \
-	X(release, "cuMemFree_v2", (CUdeviceptr))                                                              \
-	X(up, "cuMemcpyHtoD_v2", (CUdeviceptr, const void *, size_t))                                          \
-	X(up_async, "cuMemcpyHtoDAsync_v2", (CUdeviceptr, const void *, size_t, CUstream))                     \
-	X(down, "cuMemcpyDtoH_v2", (void *, CUdeviceptr, size_t))                                              \
-	X(down_async, "cuMemcpyDtoHAsync_v2", (void *, CUdeviceptr, size_t, CUstream))                         \
-	X(fill, "cuMemsetD32Async", (CUdeviceptr, unsigned, size_t, CUstream))                                 \
-	X(launch, "cuLaunchKernel",                                                                            \
-	  (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **)) \
-	X(host, "cuLaunchHostFunc", (CUstream, CUhostFn, void *))                                              \
-	X(stream_new, "cuStreamCreate", (CUstream *, unsigned))                                                \
-	X(stream_drop, "cuStreamDestroy_v2", (CUstream))                                                       \
+#define CALLS(X)                                                                                   \
+	X(init, "cuInit", (unsigned))                                                              \
+	X(retain, "cuDevicePrimaryCtxRetain", (CUcontext *, CUdevice))                             \
+	X(set, "cuCtxSetCurrent", (CUcontext))                                                     \
+	X(load, "cuModuleLoadData", (CUmodule *, const void *))                                    \
+	X(function, "cuModuleGetFunction", (CUfunction *, CUmodule, const char *))                 \
+	X(alloc, "cuMemAlloc_v2", (CUdeviceptr *, size_t))                                         \
+	X(release, "cuMemFree_v2", (CUdeviceptr))                                                  \
+	X(up, "cuMemcpyHtoD_v2", (CUdeviceptr, const void *, size_t))                              \
+	X(up_async, "cuMemcpyHtoDAsync_v2", (CUdeviceptr, const void *, size_t, CUstream))         \
+	X(down, "cuMemcpyDtoH_v2", (void *, CUdeviceptr, size_t))                                  \
+	X(down_async, "cuMemcpyDtoHAsync_v2", (void *, CUdeviceptr, size_t, CUstream))             \
+	X(fill, "cuMemsetD32Async", (CUdeviceptr, unsigned, size_t, CUstream))                     \
+	X(launch, "cuLaunchKernel",                                                                \
+		(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
+			CUstream, void **, void **))                                               \
+	X(host, "cuLaunchHostFunc", (CUstream, CUhostFn, void *))                                  \
+	X(stream_new, "cuStreamCreate", (CUstream *, unsigned))                                    \
+	X(stream_drop, "cuStreamDestroy_v2", (CUstream))                                           \
 	X(stream_sync, "cuStreamSynchronize", (CUstream))
 #define X(name, text, args) static CUresult(*name) args;
 CALLS(X)
@@ -66,7 +76,8 @@ struct worker {
 	pthread_t thread;
 	unsigned index;
 	uint64_t sum;
-	unsigned called, expected;      /* host functions; called is written on the thread that runs them */
+	/* host functions; called is written on the thread that runs them */
+	unsigned called, expected;
 	uint32_t *host, *x, *y;
 	uint8_t *big, *back;
 	CUdeviceptr dx, dy, dcount, dbig;
@@ -119,7 +130,8 @@ static void vectors(struct worker *w, unsigned round)
 	need(up_async(w->dx, w->x, sizeof *w->x * WORDS, w->stream), "cuMemcpyHtoDAsync");
 	need(fill(w->dy, round, WORDS, w->stream), "cuMemsetD32Async");
 	for (unsigned k = 0; k < LAUNCHES; k++) {
-		need(launch(step, (WORDS + 255) / 256, 1, 1, 256, 1, 1, 0, w->stream, args, NULL), "cuLaunchKernel");
+		need(launch(step, (WORDS + 255) / 256, 1, 1, 256, 1, 1, 0, w->stream, args, NULL),
+			"cuLaunchKernel");
 		if (k % 4 == 0) {
 			need(host(w->stream, called, w), "cuLaunchHostFunc");
 			w->expected++;
@@ -134,11 +146,14 @@ static void vectors(struct worker *w, unsigned round)
 			v = v * a + w->x[i];
 		w->host[i] = v;
 	}
-	must(memcmp(w->host, w->y, sizeof *w->y * WORDS) == 0, "the kernels' result is not what it must be", w->index, round);
+	must(memcmp(w->host, w->y, sizeof *w->y * WORDS) == 0,
+		"the kernels' result is not what it must be", w->index, round);
 	sum_add(w, w->y, sizeof *w->y * WORDS);
-	must(w->called == w->expected, "host functions ran more or fewer times than they were launched", w->index, round);
+	must(w->called == w->expected,
+		"host functions ran more or fewer times than they were launched", w->index, round);
 	need(down(&count, w->dcount, sizeof count), "cuMemcpyDtoH");
-	must(count == (round + 1) * LAUNCHES, "kernels ran more or fewer times than they were launched", w->index, round);
+	must(count == (round + 1) * LAUNCHES,
+		"kernels ran more or fewer times than they were launched", w->index, round);
 }
 
 static void bulk(struct worker *w, unsigned round)
@@ -150,7 +165,8 @@ static void bulk(struct worker *w, unsigned round)
 	need(up(w->dbig, w->big, large), "cuMemcpyHtoD");
 	memset(w->back, 0x55, large);
 	need(down(w->back, w->dbig, large), "cuMemcpyDtoH");
-	must(memcmp(w->big, w->back, large) == 0, "a large copy came back changed", w->index, round);
+	must(memcmp(w->big, w->back, large) == 0, "a large copy came back changed", w->index,
+		round);
 	sum_add(w, w->back, large);
 }
 
@@ -218,7 +234,8 @@ int main(int argc, char **argv)
 		if (workers[i].thread)
 			pthread_join(workers[i].thread, NULL);
 	for (unsigned i = 0; i < n; i++)
-		printf("worker %u: sum %016llx, %u host functions\n", i, (unsigned long long)workers[i].sum, workers[i].called);
+		printf("worker %u: sum %016llx, %u host functions\n", i,
+			(unsigned long long)workers[i].sum, workers[i].called);
 	printf("%d failures\n", atomic_load(&failures));
 	return atomic_load(&failures) ? 1 : 0;
 }

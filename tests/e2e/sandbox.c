@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* A program that prints the free memory it is told, and waits for a line: what sandbox.py reads sandbox_driver.c's answer through. */
+/*
+ * A program that prints the free memory it is told, and waits for a line: what sandbox.py reads
+ * sandbox_driver.c's answer through.
+ */
 #include <dlfcn.h>
 #include <stdio.h>
 
@@ -9,7 +12,8 @@
 int main(void)
 {
 	void *library = dlopen("libcuda.so.1", RTLD_NOW);
-	CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*set)(CUcontext), (*info)(size_t *, size_t *);
+	CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*set)(CUcontext),
+		(*info)(size_t *, size_t *);
 	size_t left = 0, total = 0;
 	CUcontext context;
 	char line[16];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A driver that has been taken over: asked for free memory, it tries what a worker must not be able to do, in the thread that asked and in one that was
- * there before the sandbox, and answers with a bit for each attempt that succeeded. Preloaded, it does so in the admission process and tells the log.
- * Where to look stands in the environment, OUTBOARD_ATTACK_....
+ * A driver that has been taken over: asked for free memory, it tries what a worker must not be able
+ * to do, in the thread that asked and in one that was there before the sandbox, and answers with a
+ * bit for each attempt that succeeded. Preloaded, it does so in the admission process and tells the
+ * log. Where to look stands in the environment, OUTBOARD_ATTACK_....
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -129,7 +130,8 @@ static bool listens(void)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	bool done = fd >= 0 && bind(fd, (struct sockaddr *)&any, sizeof any) == 0 && listen(fd, 1) == 0;
+	bool done =
+		fd >= 0 && bind(fd, (struct sockaddr *)&any, sizeof any) == 0 && listen(fd, 1) == 0;
 
 	if (fd >= 0)
 		close(fd);
@@ -158,8 +160,9 @@ static bool signals_by_file(void)
 
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return false;
-	done = fcntl(ends[0], F_SETOWN, number) == 0 || fcntl(ends[0], F_SETOWN_EX, &owner) == 0 || fcntl(ends[0], F_SETSIG, SIGCONT) == 0 ||
-	       ioctl(ends[0], FIOSETOWN, &number) == 0 || syscall(SYS_fcntl, ends[0], F_SETSIG | 1l << 32, SIGCONT) == 0;
+	done = fcntl(ends[0], F_SETOWN, number) == 0 || fcntl(ends[0], F_SETOWN_EX, &owner) == 0 ||
+		fcntl(ends[0], F_SETSIG, SIGCONT) == 0 || ioctl(ends[0], FIOSETOWN, &number) == 0 ||
+		syscall(SYS_fcntl, ends[0], F_SETSIG | 1l << 32, SIGCONT) == 0;
 	close(ends[0]);
 	close(ends[1]);
 	return done;
@@ -225,13 +228,14 @@ static bool has_capabilities(void)
 	/* A filter may deny the question; what is in force stands in /proc for the test to see. */
 	if (syscall(SYS_capget, &header, data) != 0)
 		return errno != EPERM;
-	return data[0].effective || data[0].permitted || data[0].inheritable || data[1].effective || data[1].permitted ||
-	       prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1;
+	return data[0].effective || data[0].permitted || data[0].inheritable || data[1].effective ||
+		data[1].permitted || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1;
 }
 
 static bool namespaces(void)
 {
-	return syscall(SYS_setns, -1, CLONE_NEWNET) == 0 || errno == EBADF || not_refused(unshare(CLONE_NEWUSER));
+	return syscall(SYS_setns, -1, CLONE_NEWNET) == 0 || errno == EBADF ||
+		not_refused(unshare(CLONE_NEWUSER));
 }
 
 static bool programs_kernel(void)
@@ -285,9 +289,11 @@ static bool takes_descriptors(void)
 	return not_refused(syscall(SYS_pidfd_getfd, -1, 0, 0));
 }
 
-static bool (*const attempts[])(void) = { key, tokens, other_cache, home, write_outside, passwd, other_environ, other_memory, tcp_socket, netlink_socket,
-	unix_connect, listens, signals_supervisor, signals_worker, signals_by_file, traces, reads_process, executes, forks, mounts, becomes_root,
-	has_capabilities, namespaces, programs_kernel, rings, keys, readable_again, more_files, shared_memory, handles_faults, counts_events,
+static bool (*const attempts[])(void) = { key, tokens, other_cache, home, write_outside, passwd,
+	other_environ, other_memory, tcp_socket, netlink_socket, unix_connect, listens,
+	signals_supervisor, signals_worker, signals_by_file, traces, reads_process, executes, forks,
+	mounts, becomes_root, has_capabilities, namespaces, programs_kernel, rings, keys,
+	readable_again, more_files, shared_memory, handles_faults, counts_events,
 	takes_descriptors };
 _Static_assert(sizeof attempts / sizeof attempts[0] <= 32, "a bit each");
 
@@ -302,9 +308,12 @@ static uint32_t try_all(void)
 	return succeeded;
 }
 
-/* ---- loaded before all other libraries: in the admission process, which accepts connections, everything is tried at the first of them ---- */
+/*
+ * ---- loaded before all other libraries: in the admission process, which accepts connections, everything is tried at the first of them ----
+ */
 
-__attribute__((visibility("default"))) int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
+__attribute__((visibility("default"))) int accept4(
+	int fd, struct sockaddr *address, socklen_t *length, int flags)
 {
 	static bool tried;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Very many calls of each kind, so that records of all sizes meet the end of the log's ring. Each call's result is checked; `data` also compares what the
- * device holds with what was written (not on the null driver, which holds nothing). Prints kind, calls and seconds; what the driver was asked for is for
- * the caller to count.
+ * Very many calls of each kind, so that records of all sizes meet the end of the log's ring. Each
+ * call's result is checked; `data` also compares what the device holds with what was written (not
+ * on the null driver, which holds nothing). Prints kind, calls and seconds; what the driver was
+ * asked for is for the caller to count.
  *
  *     soak COUNT data|calls [KIND...]
  */
@@ -17,41 +18,43 @@
 
 #include "base/cuda_types.h"
 
-#define AREA (1u << 20)           /* bytes of device memory that is written */
-#define COPY_MAX 4096u
-#define LOOK_EVERY 65536u         /* calls between comparisons */
+#define AREA       (1u << 20) /* bytes of device memory that is written */
+#define COPY_MAX   4096u
+#define LOOK_EVERY 65536u /* calls between comparisons */
 
 /* CUDA as it is called: one line for each function. */
-#define CALLS(X)                                                                       \
-	X(init, cuInit, (unsigned))                                                    \
-	X(retain, cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice))                   \
-	X(set, cuCtxSetCurrent, (CUcontext))                                           \
-	X(synchronize, cuCtxSynchronize, (void))                                       \
-	X(alloc, cuMemAlloc_v2, (CUdeviceptr *, size_t))                               \
-	X(release, cuMemFree_v2, (CUdeviceptr))                                        \
-	X(up, cuMemcpyHtoD_v2, (CUdeviceptr, const void *, size_t))                    \
-	X(down, cuMemcpyDtoH_v2, (void *, CUdeviceptr, size_t))                        \
-	X(across, cuMemcpyDtoDAsync_v2, (CUdeviceptr, CUdeviceptr, size_t, CUstream))  \
-	X(fill, cuMemsetD8Async, (CUdeviceptr, unsigned char, size_t, CUstream))       \
-	X(info, cuMemGetInfo_v2, (size_t *, size_t *))                                 \
-	X(stream_new, cuStreamCreate, (CUstream *, unsigned))                          \
-	X(stream_drop, cuStreamDestroy_v2, (CUstream))                                 \
-	X(stream_wait, cuStreamWaitEvent, (CUstream, CUevent, unsigned))               \
-	X(event_new, cuEventCreate, (CUevent *, unsigned))                             \
-	X(event_record, cuEventRecord, (CUevent, CUstream))                            \
-	X(event_drop, cuEventDestroy_v2, (CUevent))                                    \
-	X(load, cuModuleLoadData, (CUmodule *, const void *))                          \
-	X(get, cuModuleGetFunction, (CUfunction *, CUmodule, const char *))            \
-	X(launch, cuLaunchKernel, (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **))
+#define CALLS(X)                                                                                   \
+	X(init, cuInit, (unsigned))                                                                \
+	X(retain, cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice))                               \
+	X(set, cuCtxSetCurrent, (CUcontext))                                                       \
+	X(synchronize, cuCtxSynchronize, (void))                                                   \
+	X(alloc, cuMemAlloc_v2, (CUdeviceptr *, size_t))                                           \
+	X(release, cuMemFree_v2, (CUdeviceptr))                                                    \
+	X(up, cuMemcpyHtoD_v2, (CUdeviceptr, const void *, size_t))                                \
+	X(down, cuMemcpyDtoH_v2, (void *, CUdeviceptr, size_t))                                    \
+	X(across, cuMemcpyDtoDAsync_v2, (CUdeviceptr, CUdeviceptr, size_t, CUstream))              \
+	X(fill, cuMemsetD8Async, (CUdeviceptr, unsigned char, size_t, CUstream))                   \
+	X(info, cuMemGetInfo_v2, (size_t *, size_t *))                                             \
+	X(stream_new, cuStreamCreate, (CUstream *, unsigned))                                      \
+	X(stream_drop, cuStreamDestroy_v2, (CUstream))                                             \
+	X(stream_wait, cuStreamWaitEvent, (CUstream, CUevent, unsigned))                           \
+	X(event_new, cuEventCreate, (CUevent *, unsigned))                                         \
+	X(event_record, cuEventRecord, (CUevent, CUstream))                                        \
+	X(event_drop, cuEventDestroy_v2, (CUevent))                                                \
+	X(load, cuModuleLoadData, (CUmodule *, const void *))                                      \
+	X(get, cuModuleGetFunction, (CUfunction *, CUmodule, const char *))                        \
+	X(launch, cuLaunchKernel,                                                                  \
+		(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
+			CUstream, void **, void **))
 #define X(name, symbol, parameters) static CUresult(*name) parameters;
 CALLS(X)
 #undef X
 
-static const char kernels[] =
-	".version 7.0\n.target sm_70\n.address_size 64\n"
-	".visible .entry none()\n{\nret;\n}\n"
-	".visible .entry six(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d, .param .u64 e, .param .u64 f)\n{\nret;\n}\n"
-	".visible .entry odd(.param .align 1 .b8 a[37])\n{\nret;\n}\n";
+static const char kernels[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+			      ".visible .entry none()\n{\nret;\n}\n"
+			      ".visible .entry six(.param .u64 a, .param .u64 b, .param .u64 c, "
+			      ".param .u64 d, .param .u64 e, .param .u64 f)\n{\nret;\n}\n"
+			      ".visible .entry odd(.param .align 1 .b8 a[37])\n{\nret;\n}\n";
 
 static CUdeviceptr area;
 static CUfunction functions[3];
@@ -99,7 +102,11 @@ static void one_launch(void)
 	void *bytes[] = { odd };
 	unsigned which = dice(3);
 
-	NEED(launch(functions[which], 1, 1, 1, 1, 1, 1, 0, stream, which == 1 ? words : which == 2 ? bytes : NULL, NULL));
+	NEED(launch(functions[which], 1, 1, 1, 1, 1, 1, 0, stream,
+		which == 1           ? words
+			: which == 2 ? bytes
+				     : NULL,
+		NULL));
 }
 
 static void one_event(void)
@@ -123,7 +130,8 @@ static void one_memset(void)
 
 static void one_copy(void)
 {
-	uint32_t size = 1 + dice(dice(8) ? 256 : COPY_MAX), at = dice(AREA - size), from = dice(AREA - size);
+	uint32_t size = 1 + dice(dice(8) ? 256 : COPY_MAX), at = dice(AREA - size),
+		 from = dice(AREA - size);
 
 	NEED(up(area + at, source + from, size));
 	memcpy(shadow + at, source + from, size);
@@ -131,7 +139,8 @@ static void one_copy(void)
 
 static void one_copy_across(void)
 {
-	uint32_t size = 1 + dice(64), at = dice(AREA / 2 - size), from = AREA / 2 + dice(AREA / 2 - size);
+	uint32_t size = 1 + dice(64), at = dice(AREA / 2 - size),
+		 from = AREA / 2 + dice(AREA / 2 - size);
 
 	NEED(across(area + at, area + from, size, NULL));
 	memcpy(shadow + at, shadow + from, size);
@@ -248,7 +257,8 @@ int main(int argc, char **argv)
 		}
 		NEED(synchronize());
 		look();
-		printf("%s %llu %.3f\n", kinds[k].name, (unsigned long long)(count * kinds[k].calls), now() - began);
+		printf("%s %llu %.3f\n", kinds[k].name,
+			(unsigned long long)(count * kinds[k].calls), now() - began);
 		fflush(stdout);
 	}
 	return 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Threads that all write one log: asynchronous calls, calls with small and with large answers, threads that come and go. Exit code 0: every call
- * succeeded. Its worth is under the thread sanitizer, and with every optimisation off.
+ * Threads that all write one log: asynchronous calls, calls with small and with large answers,
+ * threads that come and go. Exit code 0: every call succeeded. Its worth is under the thread
+ * sanitizer, and with every optimisation off.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -12,14 +13,16 @@
 
 #include "base/cuda_types.h"
 
-#define THREADS 8
+#define THREADS     8
 #define GENERATIONS 3
-#define CALLS 600
-#define BYTES (96u << 10) /* more than a reply that is shown whole */
+#define CALLS       600
+#define BYTES       (96u << 10) /* more than a reply that is shown whole */
 
-static CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*set)(CUcontext), (*info)(size_t *, size_t *), (*alloc)(CUdeviceptr *, size_t),
-	(*release)(CUdeviceptr), (*up)(CUdeviceptr, const void *, size_t), (*down)(void *, CUdeviceptr, size_t),
-	(*fill)(CUdeviceptr, unsigned char, size_t, CUstream), (*stream_new)(CUstream *, unsigned), (*stream_drop)(CUstream), (*stream_sync)(CUstream);
+static CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*set)(CUcontext),
+	(*info)(size_t *, size_t *), (*alloc)(CUdeviceptr *, size_t), (*release)(CUdeviceptr),
+	(*up)(CUdeviceptr, const void *, size_t), (*down)(void *, CUdeviceptr, size_t),
+	(*fill)(CUdeviceptr, unsigned char, size_t, CUstream), (*stream_new)(CUstream *, unsigned),
+	(*stream_drop)(CUstream), (*stream_sync)(CUstream);
 static CUcontext ctx;
 static _Atomic int failures;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A program that uploads: MIB MiB that no codec makes smaller, the same ones for the same SEED, in copies of PIECE bytes; then reads back all of it, or
- * 4 KiB of every MiB, and compares. Prints what it read as one number, to stderr how long the uploads took until the device had them.
+ * A program that uploads: MIB MiB that no codec makes smaller, the same ones for the same SEED, in
+ * copies of PIECE bytes; then reads back all of it, or 4 KiB of every MiB, and compares. Prints
+ * what it read as one number, to stderr how long the uploads took until the device had them.
  *
  *     upload MIB SEED PIECE all|some
  */
@@ -17,8 +18,9 @@
 
 #define MIB ((size_t)1 << 20)
 
-static CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*set)(CUcontext), (*alloc)(CUdeviceptr *, size_t),
-	(*up)(CUdeviceptr, const void *, size_t), (*down)(void *, CUdeviceptr, size_t), (*synchronize)(void);
+static CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*set)(CUcontext),
+	(*alloc)(CUdeviceptr *, size_t), (*up)(CUdeviceptr, const void *, size_t),
+	(*down)(void *, CUdeviceptr, size_t), (*synchronize)(void);
 
 static void need(CUresult result, const char *what)
 {
@@ -55,7 +57,8 @@ static double now(void)
 
 int main(int argc, char **argv)
 {
-	size_t size = argc == 5 ? strtoull(argv[1], NULL, 10) * MIB : 0, piece = argc == 5 ? strtoull(argv[3], NULL, 10) : 0;
+	size_t size = argc == 5 ? strtoull(argv[1], NULL, 10) * MIB : 0,
+	       piece = argc == 5 ? strtoull(argv[3], NULL, 10) : 0;
 	size_t step = argc == 5 && strcmp(argv[4], "all") == 0 ? MIB : 4096;
 	uint64_t x = size ? strtoull(argv[2], NULL, 10) * 0x9e3779b97f4a7c15u + 1 : 0, sum = 0;
 	uint64_t *host = malloc(size + 1), *back = malloc(MIB);
@@ -78,7 +81,8 @@ int main(int argc, char **argv)
 	need(alloc(&p, size), "cuMemAlloc");
 	begin = now();
 	for (size_t at = 0; at < size; at += piece)
-		need(up(p + at, (char *)host + at, size - at < piece ? size - at : piece), "cuMemcpyHtoD");
+		need(up(p + at, (char *)host + at, size - at < piece ? size - at : piece),
+			"cuMemcpyHtoD");
 	need(synchronize(), "cuCtxSynchronize");
 	fprintf(stderr, "uploaded in %.4f s\n", now() - begin);
 	for (size_t at = 0; at < size; at += MIB) {

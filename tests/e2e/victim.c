@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A program that a hostile server is let loose on: calls of every kind that has an answer, in two threads, each answer into a buffer between guards. Every
+ * A program that a hostile server is let loose on: calls of every kind that has an answer, in two
+ * threads, each answer into a buffer between guards. Every
  * call may fail; nothing else may happen.   victim. Exit codes:
  *   0 every call succeeded and every result is right   3 a call returned an error   4 a result is wrong   9 a guard was overwritten
  */
@@ -15,11 +16,11 @@
 
 #include "base/cuda_types.h"
 
-#define ROUNDS 3
-#define GUARD 256u
-#define MEDIUM (40u << 10)       /* a reply that does not come whole in the client's buffer */
-#define LARGE ((5u << 20) / 2)   /* several pieces */
-#define DEADLINE_S 60            /* a hang ends here, by a signal, which is a failure */
+#define ROUNDS     3
+#define GUARD      256u
+#define MEDIUM     (40u << 10)      /* a reply that does not come whole in the client's buffer */
+#define LARGE      ((5u << 20) / 2) /* several pieces */
+#define DEADLINE_S 60               /* a hang ends here, by a signal, which is a failure */
 
 static const char ptx[] =
 	".version 7.0\n.target sm_70\n.address_size 64\n"
@@ -28,41 +29,46 @@ static const char ptx[] =
 	".global .align 1 .b8 text[7] = {116, 105, 100, 32, 48, 10, 0};\n"
 	".visible .entry add(.param .u64 p, .param .u32 n)\n{\n"
 	"	.reg .b32 %r<6>;\n	.reg .b64 %d<6>;\n	.reg .pred %q;\n"
-	"	ld.param.u64 %d1, [p];\n	ld.param.u32 %r1, [n];\n	mov.u32 %r2, %tid.x;\n"
-	"	mul.wide.u32 %d2, %r2, 4;\n	add.s64 %d3, %d1, %d2;\n	ld.global.u32 %r3, [%d3];\n"
+	"	ld.param.u64 %d1, [p];\n	ld.param.u32 %r1, [n];\n	mov.u32 %r2, "
+	"%tid.x;\n"
+	"	mul.wide.u32 %d2, %r2, 4;\n	add.s64 %d3, %d1, %d2;\n	ld.global.u32 %r3, "
+	"[%d3];\n"
 	"	add.s32 %r3, %r3, %r1;\n	st.global.u32 [%d3], %r3;\n"
 	"	setp.ne.u32 %q, %r2, 0;\n	@%q bra done;\n"
 	"	mov.u64 %d4, text;\n	cvta.global.u64 %d4, %d4;\n	mov.u64 %d5, 0;\n"
-	"	{\n	.param .b64 a0;\n	.param .b64 a1;\n	.param .b32 r0;\n	st.param.b64 [a0], %d4;\n	st.param.b64 [a1], %d5;\n"
+	"	{\n	.param .b64 a0;\n	.param .b64 a1;\n	.param .b32 r0;\n	"
+	"st.param.b64 [a0], %d4;\n	st.param.b64 [a1], %d5;\n"
 	"	call.uni (r0), vprintf, (a0, a1);\n	ld.param.b32 %r4, [r0];\n	}\n"
 	"done:\n	ret;\n}\n";
 
-#define CALLS(X)                                                                                               \
-	X(init, "cuInit", (unsigned))                                                                          \
-	X(retain, "cuDevicePrimaryCtxRetain", (CUcontext *, CUdevice))                                         \
-	X(set, "cuCtxSetCurrent", (CUcontext))                                                                 \
-	X(ctx_sync, "cuCtxSynchronize", (void))                                                                \
-	X(info, "cuMemGetInfo_v2", (size_t *, size_t *))                                                       \
-	X(limit, "cuCtxGetLimit", (size_t *, CUlimit))                                                         \
-	X(load, "cuModuleLoadDataEx", (CUmodule *, const void *, unsigned, CUjit_option *, void **))           \
-	X(function, "cuModuleGetFunction", (CUfunction *, CUmodule, const char *))                             \
-	X(global, "cuModuleGetGlobal_v2", (CUdeviceptr *, size_t *, CUmodule, const char *))                   \
-	X(attribute, "cuFuncGetAttribute", (int *, CUfunction_attribute, CUfunction))                          \
-	X(unload, "cuModuleUnload", (CUmodule))                                                                \
-	X(alloc, "cuMemAlloc_v2", (CUdeviceptr *, size_t))                                                     \
-	X(release, "cuMemFree_v2", (CUdeviceptr))                                                              \
-	X(up, "cuMemcpyHtoD_v2", (CUdeviceptr, const void *, size_t))                                          \
-	X(down, "cuMemcpyDtoH_v2", (void *, CUdeviceptr, size_t))                                              \
-	X(launch, "cuLaunchKernel",                                                                            \
-	  (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **)) \
-	X(host, "cuLaunchHostFunc", (CUstream, CUhostFn, void *))                                              \
-	X(stream_new, "cuStreamCreate", (CUstream *, unsigned))                                                \
-	X(stream_drop, "cuStreamDestroy_v2", (CUstream))                                                       \
-	X(stream_sync, "cuStreamSynchronize", (CUstream))                                                      \
-	X(stream_query, "cuStreamQuery", (CUstream))                                                           \
-	X(event_new, "cuEventCreate", (CUevent *, unsigned))                                                   \
-	X(event_record, "cuEventRecord", (CUevent, CUstream))                                                  \
-	X(event_sync, "cuEventSynchronize", (CUevent))                                                         \
+#define CALLS(X)                                                                                   \
+	X(init, "cuInit", (unsigned))                                                              \
+	X(retain, "cuDevicePrimaryCtxRetain", (CUcontext *, CUdevice))                             \
+	X(set, "cuCtxSetCurrent", (CUcontext))                                                     \
+	X(ctx_sync, "cuCtxSynchronize", (void))                                                    \
+	X(info, "cuMemGetInfo_v2", (size_t *, size_t *))                                           \
+	X(limit, "cuCtxGetLimit", (size_t *, CUlimit))                                             \
+	X(load, "cuModuleLoadDataEx",                                                              \
+		(CUmodule *, const void *, unsigned, CUjit_option *, void **))                     \
+	X(function, "cuModuleGetFunction", (CUfunction *, CUmodule, const char *))                 \
+	X(global, "cuModuleGetGlobal_v2", (CUdeviceptr *, size_t *, CUmodule, const char *))       \
+	X(attribute, "cuFuncGetAttribute", (int *, CUfunction_attribute, CUfunction))              \
+	X(unload, "cuModuleUnload", (CUmodule))                                                    \
+	X(alloc, "cuMemAlloc_v2", (CUdeviceptr *, size_t))                                         \
+	X(release, "cuMemFree_v2", (CUdeviceptr))                                                  \
+	X(up, "cuMemcpyHtoD_v2", (CUdeviceptr, const void *, size_t))                              \
+	X(down, "cuMemcpyDtoH_v2", (void *, CUdeviceptr, size_t))                                  \
+	X(launch, "cuLaunchKernel",                                                                \
+		(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
+			CUstream, void **, void **))                                               \
+	X(host, "cuLaunchHostFunc", (CUstream, CUhostFn, void *))                                  \
+	X(stream_new, "cuStreamCreate", (CUstream *, unsigned))                                    \
+	X(stream_drop, "cuStreamDestroy_v2", (CUstream))                                           \
+	X(stream_sync, "cuStreamSynchronize", (CUstream))                                          \
+	X(stream_query, "cuStreamQuery", (CUstream))                                               \
+	X(event_new, "cuEventCreate", (CUevent *, unsigned))                                       \
+	X(event_record, "cuEventRecord", (CUevent, CUstream))                                      \
+	X(event_sync, "cuEventSynchronize", (CUevent))                                             \
 	X(event_time, "cuEventElapsedTime", (float *, CUevent, CUevent))
 #define X(name, text, args) static CUresult(*name) args;
 CALLS(X)
@@ -169,7 +175,8 @@ static void streams_and_events(unsigned worker)
 static void modules(CUdeviceptr p)
 {
 	struct guarded logs[2] = { guarded_new(512), guarded_new(512) };
-	CUjit_option options[] = { CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
+	CUjit_option options[] = { CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+		CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
 	void *values[] = { logs[0].data, (void *)512, logs[1].data, (void *)512 };
 	unsigned n = 3;
 	void *args[] = { &p, &n };
@@ -206,7 +213,8 @@ static void modules(CUdeviceptr p)
 static void *work(void *argument)
 {
 	unsigned char add = *(unsigned char *)argument;
-	struct guarded big = guarded_new(LARGE), back = guarded_new(LARGE), medium = guarded_new(MEDIUM), small = guarded_new(24);
+	struct guarded big = guarded_new(LARGE), back = guarded_new(LARGE),
+		       medium = guarded_new(MEDIUM), small = guarded_new(24);
 	CUdeviceptr p = 0, q = 0;
 
 	need(set(ctx));
@@ -243,13 +251,14 @@ int main(void)
 	alarm(DEADLINE_S);
 	if (!library)
 		return 2;
-#define X(name, text, args)                        \
-	*(void **)&name = dlsym(library, text);    \
-	if (!name)                                 \
+#define X(name, text, args)                     \
+	*(void **)&name = dlsym(library, text); \
+	if (!name)                              \
 		return 2;
 	CALLS(X)
 #undef X
-	if (init(0) != CUDA_SUCCESS || retain(&ctx, 0) != CUDA_SUCCESS || pthread_create(&thread, NULL, work, &first) != 0)
+	if (init(0) != CUDA_SUCCESS || retain(&ctx, 0) != CUDA_SUCCESS ||
+		pthread_create(&thread, NULL, work, &first) != 0)
 		return 3;
 	work(&second);
 	pthread_join(thread, NULL);

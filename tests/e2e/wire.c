@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * wire NEAR FAR: two TUN devices of these names with a line of known rate, delay and loss between them, for kernels without netem. Needs root. Says
- * "ready", then reads lines from stdin until it ends: "RATE DELAY LOSS", bytes/s each way (0: no limit), seconds each way, packets lost of a million.
+ * wire NEAR FAR: two TUN devices of these names with a line of known rate, delay and loss between
+ * them, for kernels without netem. Needs root. Says "ready", then reads lines from stdin until it
+ * ends: "RATE DELAY LOSS", bytes/s each way (0: no limit), seconds each way, packets lost of a
+ * million.
  *
  *     read from one device -> (lost?) -> leaves when those before it have, size / rate later -> arrives DELAY later -> written to the other
  *
@@ -21,18 +23,18 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PACKET_MAX 2048u
+#define PACKET_MAX  2048u
 #define PACKETS_MAX 16384u /* under way in one direction; a power of two */
-#define QUEUE_S 0.1
+#define QUEUE_S     0.1
 
 struct way {
-	double free_at;       /* when the last packet has left */
+	double free_at; /* when the last packet has left */
 	uint32_t first, n;
 	struct packet {
 		double due;
 		uint32_t size;
 		uint8_t bytes[PACKET_MAX];
-	} *packets;
+	} * packets;
 };
 
 static double rate, delay, loss;
@@ -104,7 +106,8 @@ static double give(struct way *way, int fd)
 
 int main(int argc, char **argv)
 {
-	struct way ways[2] = { { .packets = calloc(PACKETS_MAX, sizeof(struct packet)) }, { .packets = calloc(PACKETS_MAX, sizeof(struct packet)) } };
+	struct way ways[2] = { { .packets = calloc(PACKETS_MAX, sizeof(struct packet)) },
+		{ .packets = calloc(PACKETS_MAX, sizeof(struct packet)) } };
 	int fds[2];
 	char line[128];
 
@@ -118,7 +121,8 @@ int main(int argc, char **argv)
 	puts("ready");
 	fflush(stdout);
 	for (;;) {
-		struct pollfd pfds[3] = { { .fd = fds[0], .events = POLLIN }, { .fd = fds[1], .events = POLLIN }, { .fd = 0, .events = POLLIN } };
+		struct pollfd pfds[3] = { { .fd = fds[0], .events = POLLIN },
+			{ .fd = fds[1], .events = POLLIN }, { .fd = 0, .events = POLLIN } };
 		double next = 0, wait;
 
 		for (int i = 0; i < 2; i++) {
@@ -128,11 +132,14 @@ int main(int argc, char **argv)
 		}
 		wait = next > 0 ? next - now() : 1;
 		wait = wait < 0 ? 0 : wait;
-		struct timespec t = { .tv_sec = (time_t)wait, .tv_nsec = (long)((wait - (double)(time_t)wait) * 1e9) };
+		struct timespec t = { .tv_sec = (time_t)wait,
+			.tv_nsec = (long)((wait - (double)(time_t)wait) * 1e9) };
 
 		if (ppoll(pfds, 3, &t, NULL) < 0)
 			continue;
-		if (pfds[2].revents && (!fgets(line, sizeof line, stdin) || sscanf(line, "%lf %lf %lf", &rate, &delay, &loss) != 3))
+		if (pfds[2].revents &&
+			(!fgets(line, sizeof line, stdin) ||
+				sscanf(line, "%lf %lf %lf", &rate, &delay, &loss) != 3))
 			return 0;
 		for (int i = 0; i < 2; i++)
 			if (pfds[i].revents)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A server that is asked by something else than a program's library: for its load, by placement and by `outboard top`; for a ping, by `outboard check`; and
- * for one message on a stream, as in every handshake. Answers are messages with fields of the input, with bytes changed, in frames that hold or not, or raw
- * bytes. Text in what is taken is fit for a terminal. The asking sources are part of this file, for their inner functions.
+ * A server that is asked by something else than a program's library: for its load, by placement and
+ * by `outboard top`; for a ping, by `outboard check`; and for one message on a stream, as in every
+ * handshake. Answers are messages with fields of the input, with bytes changed, in frames that hold
+ * or not, or raw bytes. Text in what is taken is fit for a terminal. The asking sources are part of
+ * this file, for their inner functions.
  */
 #include "loadbalancer/ask.c"
 #include "tools/probe.c"

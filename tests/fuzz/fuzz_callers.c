@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Admission, and several peers that may be strangers: over unix sockets and TCP, with TLS or without, prefaces, hellos, joins and questions that are
- * right or have something wrong, in pieces, with bytes behind them, with descriptors, unfinished, or no message of ours at all; with a
- * supervisor that says which sessions there are. What is handed on has shown its token or its session's secret; what has ended leaves nothing behind.
+ * Admission, and several peers that may be strangers: over unix sockets and TCP, with TLS or
+ * without, prefaces, hellos, joins and questions that are right or have something wrong, in pieces,
+ * with bytes behind them, with descriptors, unfinished, or no message of ours at all; with a
+ * supervisor that says which sessions there are. What is handed on has shown its token or its
+ * session's secret; what has ended leaves nothing behind.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -111,9 +113,10 @@ static void handed_check(const int fds[OBS_HANDOFF_FDS])
 			abort();
 	} else {
 		if (handed.type != OBS_HANDOFF_NEW || m.type != OBP_MSG_HELLO || m.hello.token[0] ||
-		    memmem(&handed, sizeof handed, token, strlen(token)))
+			memmem(&handed, sizeof handed, token, strlen(token)))
 			abort();
-		if (handed.identity.proved ? !shown(token, strlen(token)) : strcmp(handed.identity.from, "unix") != 0)
+		if (handed.identity.proved ? !shown(token, strlen(token))
+					   : strcmp(handed.identity.from, "unix") != 0)
 			abort();
 	}
 	obp_message_fini(&m);
@@ -204,11 +207,14 @@ static void peer_send_in_pieces(struct peer *p, const uint8_t *bytes, size_t siz
 
 static void preface(struct peer *p)
 {
-	static const uint8_t intents[] = { OBP_INTENT_NEW, OBP_INTENT_NEW, OBP_INTENT_JOIN, OBP_INTENT_JOIN, OBP_INTENT_LOAD };
+	static const uint8_t intents[] = { OBP_INTENT_NEW, OBP_INTENT_NEW, OBP_INTENT_JOIN,
+		OBP_INTENT_JOIN, OBP_INTENT_LOAD };
 	struct obp_preface preface = { .magic = OBP_MAGIC, .version = OBP_VERSION };
 
 	p->route = fuzz_take(8) == 7 ? ROUTES : fuzz_take(ROUTES);
-	p->intent = preface.intent = (uint8_t)(fuzz_take(8) == 7 ? fuzz_take(256) : intents[fuzz_take(ob_count(intents))]);
+	p->intent = preface.intent =
+		(uint8_t)(fuzz_take(8) == 7 ? fuzz_take(256)
+					    : intents[fuzz_take(ob_count(intents))]);
 	if (preface.intent != OBP_INTENT_NEW || fuzz_take(8) == 7)
 		preface.route = p->route < ROUTES ? route_of(p->route) : fuzz_number();
 	if (fuzz_take(8) == 7)
@@ -262,7 +268,10 @@ static void bytes(struct peer *p)
 	peer_send_in_pieces(p, data, n);
 }
 
-/* A client's layer, as of a client that knows the secret of a session; the library's own steps are taken as they come. */
+/*
+ * A client's layer, as of a client that knows the secret of a session; the library's own steps are
+ * taken as they come.
+ */
 static void layer_begin(struct peer *p)
 {
 	uint8_t secret[OBP_SECRET_BYTES];
@@ -275,7 +284,7 @@ static void layer_begin(struct peer *p)
 	obt_stream_adopt(&p->layer, p->fd);
 	secret_of(fuzz_take(8) == 7 ? fuzz_take(ROUTES) : p->route, secret);
 	if (!context || obt_tls_attach(&p->layer, context, false) != OB_ERR_NONE ||
-	    obt_tls_use_secret(&p->layer, secret, sizeof secret) != OB_ERR_NONE) {
+		obt_tls_use_secret(&p->layer, secret, sizeof secret) != OB_ERR_NONE) {
 		fprintf(stderr, "no TLS\n");
 		exit(1);
 	}
@@ -364,9 +373,11 @@ static void files_make(void)
 		snprintf(tokens, sizeof tokens, "%s/tokens", folder);
 		atexit(remove_files);
 	}
-	if (!cert[0] || !obt_tls_make_certificate(cert, key, "127.0.0.1", 10, pin, why, sizeof why) ||
-	    !obt_tokens_add(&list, "fuzz", OBT_SCOPE_USE, 0, NULL, token) || !obt_tokens_write(tokens, &list, why, sizeof why) ||
-	    !(admission.tls = obt_tls_server_new(cert, key, NULL, why, sizeof why))) {
+	if (!cert[0] ||
+		!obt_tls_make_certificate(cert, key, "127.0.0.1", 10, pin, why, sizeof why) ||
+		!obt_tokens_add(&list, "fuzz", OBT_SCOPE_USE, 0, NULL, token) ||
+		!obt_tokens_write(tokens, &list, why, sizeof why) ||
+		!(admission.tls = obt_tls_server_new(cert, key, NULL, why, sizeof why))) {
 		fprintf(stderr, "%s\n", why);
 		exit(1);
 	}
@@ -375,8 +386,9 @@ static void files_make(void)
 
 static void start(void)
 {
-	char *argv[] = { "outboard-server", "--admission", "--hello-timeout", "2",        "--driver",          "null",
-			 "--tokens",        tokens,        "--count-local",   "--listen", "tcp://127.0.0.1:0", NULL };
+	char *argv[] = { "outboard-server", "--admission", "--hello-timeout", "2", "--driver",
+		"null", "--tokens", tokens, "--count-local", "--listen", "tcp://127.0.0.1:0",
+		NULL };
 	int table = -1;
 
 	signal(SIGPIPE, SIG_IGN);
@@ -384,8 +396,8 @@ static void start(void)
 	ob_log_set_fd(-1);
 	channel = fuzz_child_channel(); /* first: no other descriptor of ours may have its number */
 	files_make();
-	if (obs_options_parse(&options, (int)ob_count(argv) - 1, argv) || uv_loop_init(&admission.loop) != 0 ||
-	    !(routes = obs_routes_new(&table))) {
+	if (obs_options_parse(&options, (int)ob_count(argv) - 1, argv) ||
+		uv_loop_init(&admission.loop) != 0 || !(routes = obs_routes_new(&table))) {
 		fprintf(stderr, "admission does not start\n");
 		exit(1);
 	}
@@ -411,7 +423,8 @@ static void finish(void)
 		uv_run(&admission.loop, UV_RUN_NOWAIT);
 	}
 	supervisor_reads();
-	if (admission.n_callers || admission.newest || admission.oldest || uv_loop_alive(&admission.loop))
+	if (admission.n_callers || admission.newest || admission.oldest ||
+		uv_loop_alive(&admission.loop))
 		abort();
 }
 

@@ -18,8 +18,9 @@ int fuzz_child_channel(void)
 		exit(1);
 	}
 	/* The pair may have got that number for its other end. */
-	if (obs_handoff_pair(fds) != 0 || (ours = fcntl(fds[0], F_DUPFD_CLOEXEC, OBS_HANDOFF_FD + 1)) < 0 ||
-	    (child = fcntl(fds[1], F_DUPFD_CLOEXEC, OBS_HANDOFF_FD + 1)) < 0) {
+	if (obs_handoff_pair(fds) != 0 ||
+		(ours = fcntl(fds[0], F_DUPFD_CLOEXEC, OBS_HANDOFF_FD + 1)) < 0 ||
+		(child = fcntl(fds[1], F_DUPFD_CLOEXEC, OBS_HANDOFF_FD + 1)) < 0) {
 		perror("a channel");
 		exit(1);
 	}

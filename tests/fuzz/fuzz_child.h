@@ -5,8 +5,9 @@
 #define OB_FUZZ_CHILD_H
 
 /*
- * Makes the channel between the two, its child's end OBS_HANDOFF_FD, both non-blocking. Returns the supervisor's end. To be called before this process opens
- * anything that it keeps. Exits when that number is taken.
+ * Makes the channel between the two, its child's end OBS_HANDOFF_FD, both non-blocking. Returns the
+ * supervisor's end. To be called before this process opens anything that it keeps. Exits when that
+ * number is taken.
  */
 int fuzz_child_channel(void);
 

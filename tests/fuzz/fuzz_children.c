@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A supervisor whose admission process and whose workers have been taken over: messages of any length, with fields that hold or not, with none, too many or
- * the wrong kind of descriptors, and boards that say anything. The supervisor counts its sessions right, keeps no descriptor, hands on only what it has
- * checked, and what it tells of it all, over the wire and in the audit, is text.
+ * A supervisor whose admission process and whose workers have been taken over: messages of any
+ * length, with fields that hold or not, with none, too many or the wrong kind of descriptors, and
+ * boards that say anything. The supervisor counts its sessions right, keeps no descriptor, hands on
+ * only what it has checked, and what it tells of it all, over the wire and in the audit, is text.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +63,10 @@ static void message_fill(struct obs_handoff *m)
 static void child_sends(int end)
 {
 	static struct obs_handoff m;
-	unsigned kind = fuzz_take(8), n = kind == 0 ? fuzz_take(FUZZ_SENT_FDS + 1) : kind < 5 ? 1 : 0;
+	unsigned kind = fuzz_take(8),
+		 n = kind == 0 ? fuzz_take(FUZZ_SENT_FDS + 1)
+		: kind < 5     ? 1
+			       : 0;
 	int fds[FUZZ_SENT_FDS], other;
 	size_t size;
 
@@ -125,8 +129,8 @@ static void worker_takes(unsigned i)
 	int fds[OBS_HANDOFF_FDS];
 
 	while (obs_handoff_recv(fuzz_worker_end[i], &m, fds) > 0) {
-		if (fuzz_worker[i]->state != OBS_PROC_BUSY || m.route != fuzz_worker[i]->route || fds[0] < 0 ||
-		    (m.type != OBS_HANDOFF_NEW && m.type != OBS_HANDOFF_JOIN))
+		if (fuzz_worker[i]->state != OBS_PROC_BUSY || m.route != fuzz_worker[i]->route ||
+			fds[0] < 0 || (m.type != OBS_HANDOFF_NEW && m.type != OBS_HANDOFF_JOIN))
 			abort();
 		obs_handoff_close(fds);
 	}
@@ -162,7 +166,8 @@ static void load_ask(void)
 	if (obs_status_answer(&fuzz_super, ends[0], fuzz_take(2))) {
 		n = recv(ends[1], bytes, sizeof bytes, MSG_DONTWAIT);
 		memcpy(&frame, bytes, sizeof frame);
-		if (n < (ssize_t)sizeof frame || obp_load_decode(bytes + sizeof frame, frame.raw_size, &load) != OB_ERR_NONE)
+		if (n < (ssize_t)sizeof frame ||
+			obp_load_decode(bytes + sizeof frame, frame.raw_size, &load) != OB_ERR_NONE)
 			abort();
 		obp_load_fini(&load);
 	}
@@ -196,7 +201,8 @@ static void counts_check(void)
 	}
 	for (const struct obs_guest *g = fuzz_super.guests; g; g = g->next)
 		waiting += g->state == OBS_GUEST_WAITING;
-	if (starting != fuzz_super.n_starting || idle != fuzz_super.n_idle || busy != fuzz_super.n_busy || waiting != fuzz_super.n_waiting)
+	if (starting != fuzz_super.n_starting || idle != fuzz_super.n_idle ||
+		busy != fuzz_super.n_busy || waiting != fuzz_super.n_waiting)
 		abort();
 	if (busy + waiting > fuzz_super.options->max_sessions)
 		abort();

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What a client does with a server's messages besides replies. The first byte chooses: the control connection's messages, made of fields or raw; a welcome
- * with wild fields; the answer to a join; what a server tells of its load. The client's own source is part of this file, for its inner functions.
+ * What a client does with a server's messages besides replies. The first byte chooses: the control
+ * connection's messages, made of fields or raw; a welcome with wild fields; the answer to a join;
+ * what a server tells of its load. The client's own source is part of this file, for its inner
+ * functions.
  */
 #define obc_control_on_callback fuzz_control_on_callback
 #define obc_control_quality     fuzz_control_quality
@@ -35,9 +37,8 @@
 
 static uint64_t a_number(void)
 {
-	static const uint64_t numbers[] = { 0,          1,         2,          999,        1000,           1u << 20,
-					    2u << 20,   1u << 31,  UINT32_MAX, 1ull << 40, 0x200000000000, 0x300000000000,
-					    1ull << 63, UINT64_MAX };
+	static const uint64_t numbers[] = { 0, 1, 2, 999, 1000, 1u << 20, 2u << 20, 1u << 31,
+		UINT32_MAX, 1ull << 40, 0x200000000000, 0x300000000000, 1ull << 63, UINT64_MAX };
 
 	return fuzz_take(2) ? fuzz_take(255) : numbers[fuzz_take(ob_count(numbers))];
 }
@@ -55,7 +56,8 @@ static void encode(const struct obp_message *m)
 {
 	fuzz_wire_clear();
 	fuzz_wire_put_message(m);
-	for (unsigned i = fuzz_take(4); i == 3 && !fuzz_used_up() && fuzz_wire.size; i = fuzz_take(4))
+	for (unsigned i = fuzz_take(4); i == 3 && !fuzz_used_up() && fuzz_wire.size;
+		i = fuzz_take(4))
 		fuzz_take_change(fuzz_wire.data, fuzz_wire.size, 256);
 }
 
@@ -106,10 +108,10 @@ static void fuzz_control(void)
 
 	log_reset();
 	control = (struct control){ .fd = -1,
-				    .send_lock = PTHREAD_MUTEX_INITIALIZER,
-				    .dead_ns = OB_SECOND,
-				    .connected = true,
-				    .stream = { .ops = &fuzz_stream_ops, .fd = -1 } };
+		.send_lock = PTHREAD_MUTEX_INITIALIZER,
+		.dead_ns = OB_SECOND,
+		.connected = true,
+		.stream = { .ops = &fuzz_stream_ops, .fd = -1 } };
 	callback_fn = callback;
 	if (obp_conn_init(&control.conn, OBP_ACCEPT_CONTROL))
 		exit(1);
@@ -144,7 +146,10 @@ static void trim(void *user, uint64_t addr, uint64_t size)
 	grow(user, addr, size);
 }
 
-/* A device's addresses are used as a client uses them; none lies outside what was offered, or what the client will try to reserve. */
+/*
+ * A device's addresses are used as a client uses them; none lies outside what was offered, or what
+ * the client will try to reserve.
+ */
 static void device_use(const struct obp_welcome *welcome, struct obp_range *range, uint64_t grant)
 {
 	static const struct obc_heap_ops ops = { grow, trim };
@@ -152,7 +157,9 @@ static void device_use(const struct obp_welcome *welcome, struct obp_range *rang
 	struct obc_heap heap;
 	uint64_t addr;
 
-	if (range->base < welcome->range.base || !ob_span_inside(range->base - welcome->range.base, range->size, welcome->range.size))
+	if (range->base < welcome->range.base ||
+		!ob_span_inside(
+			range->base - welcome->range.base, range->size, welcome->range.size))
 		abort();
 	if (!obc_heap_init(&heap, range->base, range->size, grant, &ops, range))
 		abort();
@@ -168,12 +175,15 @@ static void welcome_use(const struct obp_message *hello, struct obp_message *m)
 	struct obp_welcome *welcome = &m->welcome;
 	bool offered = false;
 
-	if (welcome->codecs & ~hello->hello.codecs || (m->shm && m->shm != hello->shm) || welcome->n_devices > OBP_DEVICE_MAX)
+	if (welcome->codecs & ~hello->hello.codecs || (m->shm && m->shm != hello->shm) ||
+		welcome->n_devices > OBP_DEVICE_MAX)
 		abort();
 	if (!welcome->vmm || !welcome->range.size)
 		return;
 	for (uint32_t i = 0; i < hello->hello.n_ranges; i++)
-		offered = offered || memcmp(&hello->hello.ranges[i], &welcome->range, sizeof welcome->range) == 0;
+		offered = offered ||
+			memcmp(&hello->hello.ranges[i], &welcome->range, sizeof welcome->range) ==
+				0;
 	if (welcome->range_ok && !offered)
 		abort();
 	for (uint32_t i = 0; i < welcome->n_devices; i++)
@@ -224,9 +234,9 @@ static void fuzz_welcome(void)
 		if (fuzz_take(4) == 3)
 			range_fill(&devices[i].range);
 		else
-			devices[i].range =
-				(struct obp_range){ welcome->range.base + (uint64_t)i * (welcome->range.size / welcome->n_devices),
-						    welcome->range.size / welcome->n_devices };
+			devices[i].range = (struct obp_range){ welcome->range.base +
+					(uint64_t)i * (welcome->range.size / welcome->n_devices),
+				welcome->range.size / welcome->n_devices };
 		devices[i].grant = fuzz_take(2) ? 4u << 20 : a_number();
 		devices[i].attr_known[attr] = true;
 		devices[i].attr[attr] = (int32_t)a_number();
@@ -234,7 +244,9 @@ static void fuzz_welcome(void)
 	}
 	encode(&m);
 	if (fuzz_wire.size > sizeof *frame &&
-	    obp_message_decode(frame + 1, ob_min(fuzz_wire.size - sizeof *frame, (size_t)frame->raw_size), &got) == OB_ERR_NONE) {
+		obp_message_decode(frame + 1,
+			ob_min(fuzz_wire.size - sizeof *frame, (size_t)frame->raw_size),
+			&got) == OB_ERR_NONE) {
 		if (!obp_welcome_check(&hello, &got))
 			welcome_use(&hello, &got);
 		obp_message_fini(&got);
@@ -275,10 +287,14 @@ static void fuzz_load(void)
 		size_t size = (size_t)fuzz_take(256) * 8;
 		const uint8_t *bytes = fuzz_take_span(size, &size);
 
-		answers[n] = (struct obl_answer){ .err = obp_load_decode(bytes, size, &answers[n].load), .took_ns = a_number() };
+		answers[n] =
+			(struct obl_answer){ .err = obp_load_decode(bytes, size, &answers[n].load),
+				.took_ns = a_number() };
 		obl_server_from(&answers[n], &servers[n]);
 	}
-	if (n && !obl_place(servers, n, &request, (enum obl_policy)fuzz_take(OBL_POLICY_COUNT), &state, &choice))
+	if (n &&
+		!obl_place(servers, n, &request, (enum obl_policy)fuzz_take(OBL_POLICY_COUNT),
+			&state, &choice))
 		obl_explain(&choice, &request, why, sizeof why);
 	for (uint32_t i = 0; i < n; i++)
 		obp_load_fini(&answers[i].load);

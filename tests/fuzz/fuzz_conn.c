@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Raw bytes into the frame decoder, in pieces whose sizes come from the input; every item is read to its last byte. With the first byte's top bit the
- * connection breaks and goes on now and then, also in the middle of a large item.
+ * Raw bytes into the frame decoder, in pieces whose sizes come from the input; every item is read
+ * to its last byte. With the first byte's top bit the connection breaks and goes on now and then,
+ * also in the middle of a large item.
  */
 #include <string.h>
 
@@ -57,7 +58,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			}
 			n = obp_conn_body_buffered(&conn, part, sizeof part);
 			if (n == 0) {
-				n = ob_min(obp_conn_body_left(&conn), ob_max(size - ob_min(at, size), (size_t)1));
+				n = ob_min(obp_conn_body_left(&conn),
+					ob_max(size - ob_min(at, size), (size_t)1));
 				obp_conn_body_direct(&conn, n);
 				at += n;
 			}

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Control maps, and what a server tells of its load: what decodes must encode again, and decode to the same. */
+/*
+ * Control maps, and what a server tells of its load: what decodes must encode again, and decode to
+ * the same.
+ */
 #include <stdlib.h>
 
 #include "protocol/control.h"
@@ -18,7 +21,8 @@ static void load(const uint8_t *data, size_t size)
 	if (obp_load_encode(&load, &buf)) {
 		const struct obp_frame *frame = (const struct obp_frame *)buf.data;
 
-		if (obp_load_decode(frame + 1, frame->raw_size, &again) || again.n_devices != load.n_devices || again.n_sessions != load.n_sessions)
+		if (obp_load_decode(frame + 1, frame->raw_size, &again) ||
+			again.n_devices != load.n_devices || again.n_sessions != load.n_sessions)
 			abort();
 		obp_load_fini(&again);
 	}
@@ -38,7 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (obp_message_encode(&message, &buf)) {
 		const struct obp_frame *frame = (const struct obp_frame *)buf.data;
 
-		if (obp_message_decode(frame + 1, frame->raw_size, &again) || again.type != message.type)
+		if (obp_message_decode(frame + 1, frame->raw_size, &again) ||
+			again.type != message.type)
 			abort();
 		obp_message_fini(&again);
 	}

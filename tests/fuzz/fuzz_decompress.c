@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Every codec: never a byte beyond the announced size, with a work area that many inputs have gone through and without one; what is compressed comes
- * back; and a packed frame's payload, whose head may say anything.
+ * Every codec: never a byte beyond the announced size, with a work area that many inputs have gone
+ * through and without one; what is compressed comes back; and a packed frame's payload, whose head
+ * may say anything.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,10 @@ static void round_trip(enum obz_codec codec, const uint8_t *data, size_t size)
 
 	if (packed && back) {
 		n = obz_compress(&work, codec, data, size, packed, room);
-		if (n > room || (n && (obz_decompress_with(&work, codec, packed, n, back, size) || memcmp(back, data, size) != 0)))
+		if (n > room ||
+			(n &&
+				(obz_decompress_with(&work, codec, packed, n, back, size) ||
+					memcmp(back, data, size) != 0)))
 			abort();
 	}
 	free(packed);
@@ -31,9 +35,12 @@ static void round_trip(enum obz_codec codec, const uint8_t *data, size_t size)
 static void frame(unsigned codec, uint32_t announced, const uint8_t *data, size_t size)
 {
 	struct obp_unpacker unpacker = { 0 };
-	struct obp_frame header = { .size = (uint32_t)size, .raw_size = (uint32_t)ob_round_up(announced, 8), .flags = (uint16_t)codec };
+	struct obp_frame header = { .size = (uint32_t)size,
+		.raw_size = (uint32_t)ob_round_up(announced, 8),
+		.flags = (uint16_t)codec };
 
-	if (size >= sizeof(struct obp_packed) && obp_unpacker_begin(&unpacker, &header) == OB_ERR_NONE) {
+	if (size >= sizeof(struct obp_packed) &&
+		obp_unpacker_begin(&unpacker, &header) == OB_ERR_NONE) {
 		memcpy(unpacker.packed, data, size);
 		obp_unpacker_finish(&unpacker);
 	}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Records into a worker's executor over the null driver. The input is a list of { opcode, length in words, body }; frames around them are sound, so that
- * what is reached is the dispatch and the operations. Where a worker would end its process (linker wraps), the run ends.
+ * Records into a worker's executor over the null driver. The input is a list of { opcode, length in
+ * words, body }; frames around them are sound, so that what is reached is the dispatch and the
+ * operations. Where a worker would end its process (linker wraps), the run ends.
  */
 #include <errno.h>
 #include <ftw.h>
@@ -23,9 +24,11 @@
 #include "transport/tree.h"
 
 #define INPUT_MAX 65536u
-#define TAKEN_MAX (64u << 20) /* bytes of replies to one input: null memory can be as large as a number */
+/* bytes of replies to one input: null memory can be as large as a number */
+#define TAKEN_MAX (64u << 20)
 
-_Noreturn void __wrap_obs_session_fatal(struct obs_session *session, enum ob_err code, const char *format, ...);
+_Noreturn void __wrap_obs_session_fatal(
+	struct obs_session *session, enum ob_err code, const char *format, ...);
 _Noreturn void __wrap_obs_session_exit(struct obs_session *session, int status);
 
 static struct obs_session session;
@@ -35,7 +38,8 @@ static bool started, left;
 static const char *folder_path;
 static uint8_t chunk[OBS_CACHE_MIN], chunk_name[OBT_SHA256_BYTES];
 
-_Noreturn void __wrap_obs_session_fatal(struct obs_session *s, enum ob_err code, const char *format, ...)
+_Noreturn void __wrap_obs_session_fatal(
+	struct obs_session *s, enum ob_err code, const char *format, ...)
 {
 	(void)s;
 	(void)code;
@@ -50,7 +54,10 @@ _Noreturn void __wrap_obs_session_exit(struct obs_session *s, int status)
 	longjmp(over, 1);
 }
 
-/* The client takes every reply, to its last byte, until it has had enough and leaves. Where a worker would end, the next input gets a new session. */
+/*
+ * The client takes every reply, to its last byte, until it has had enough and leaves. Where a
+ * worker would end, the next input gets a new session.
+ */
 static ssize_t client_send(struct obt_stream *stream, const struct iovec *iov, int n, bool block)
 {
 	static volatile unsigned sink __attribute__((unused));
@@ -70,9 +77,13 @@ static ssize_t client_send(struct obt_stream *stream, const struct iovec *iov, i
 	longjmp(over, 1);
 }
 
-static const struct obt_ops client_ops = { "fuzz", client_send, fuzz_stream_recv, fuzz_stream_close };
+static const struct obt_ops client_ops = { "fuzz", client_send, fuzz_stream_recv,
+	fuzz_stream_close };
 
-/* No mutation finds a hash: whenever a bit of the input says so, uploads get their right name, and questions name the one chunk that is kept. */
+/*
+ * No mutation finds a hash: whenever a bit of the input says so, uploads get their right name, and
+ * questions name the one chunk that is kept.
+ */
 static void names_help(uint16_t opcode, uint8_t *body, size_t size)
 {
 	struct obp_write_kept_req *kept = (void *)body;
@@ -82,7 +93,8 @@ static void names_help(uint16_t opcode, uint8_t *body, size_t size)
 		kept->size = size - sizeof *kept;
 		obt_tree_digest(body + sizeof *kept, kept->size, kept->name);
 	}
-	if (opcode == OBP_OP_CACHE_ASK && size >= sizeof(struct obp_cache_ask_req) + sizeof chunk_name && body[size - 1] & 1)
+	if (opcode == OBP_OP_CACHE_ASK &&
+		size >= sizeof(struct obp_cache_ask_req) + sizeof chunk_name && body[size - 1] & 1)
 		memcpy(body + sizeof(struct obp_cache_ask_req), chunk_name, sizeof chunk_name);
 	if (opcode == OBP_OP_WRITE_CACHED && size == sizeof *cached && cached->size & 1)
 		cached->size = OBS_CACHE_MIN;
@@ -117,7 +129,9 @@ static void start(void)
 {
 	static struct obs_options options;
 	static char folder[] = "/tmp/outboard-fuzz-XXXXXX";
-	char *argv[] = { "outboard-server", "--worker", "--driver", "null", "--upload-cache", "16MiB", "--cache", folder, NULL }, why[512] = "";
+	char *argv[] = { "outboard-server", "--worker", "--driver", "null", "--upload-cache",
+		"16MiB", "--cache", folder, NULL },
+	     why[512] = "";
 
 	if (folder[sizeof folder - 2] == 'X' && mkdtemp(folder))
 		atexit(folder_remove);
@@ -130,9 +144,11 @@ static void start(void)
 	atomic_store(&obs_board->host_used, 0);
 	if (started)
 		obs_cache_close(&session.cache);
-	memset(&session, 0, sizeof session); /* what the one before held is lost with it, as with a process */
+	/* what the one before held is lost with it, as with a process */
+	memset(&session, 0, sizeof session);
 	ob_log_set_level(OB_LOG_ERROR);
-	if (obs_options_parse(&options, 8, argv) || !obs_session_init(&session, &options, why, sizeof why)) {
+	if (obs_options_parse(&options, 8, argv) ||
+		!obs_session_init(&session, &options, why, sizeof why)) {
 		fprintf(stderr, "the null driver does not start: %s\n", why);
 		exit(1);
 	}

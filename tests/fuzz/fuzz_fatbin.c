@@ -24,7 +24,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		size_t n;
 		bool owned;
 
-		if (image.entries[i].raw_size > PAYLOAD_MAX || obi_entry_payload(&image.entries[i], &payload, &n, &owned))
+		if (image.entries[i].raw_size > PAYLOAD_MAX ||
+			obi_entry_payload(&image.entries[i], &payload, &n, &owned))
 			continue;
 		if (obi_symbols_read(payload, n, &symbols) == OB_ERR_NONE)
 			obi_symbols_fini(&symbols);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Files that an operator writes: the server's configuration, through the very options it sets, and the file of tokens. What is read of tokens can be
- * written again, and is the same then.
+ * Files that an operator writes: the server's configuration, through the very options it sets, and
+ * the file of tokens. What is read of tokens can be written again, and is the same then.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -57,22 +57,23 @@ static bool set(void *user, const char *key, char *value, char *ret_why, size_t 
 	return true;
 }
 
-static const char *const names[] = {
-	"listen",    "driver",       "tls-cert",     "tls-key",         "tls-client-ca",   "tokens",        "audit",
-	"cache",     "upload-cache", "warm",         "refill",          "max-sessions",    "hello-timeout", "drain-timeout",
-	"grace",     "metrics",      "max-memory",   "max-host-memory", "max-outstanding", "max-handles",   "max-modules",
-	"max-lanes", "max-stripes",  "idle-timeout", "share",           "max-priority",    "on-excess",     "measure",
-	NULL
-};
+static const char *const names[] = { "listen", "driver", "tls-cert", "tls-key", "tls-client-ca",
+	"tokens", "audit", "cache", "upload-cache", "warm", "refill", "max-sessions",
+	"hello-timeout", "drain-timeout", "grace", "metrics", "max-memory", "max-host-memory",
+	"max-outstanding", "max-handles", "max-modules", "max-lanes", "max-stripes", "idle-timeout",
+	"share", "max-priority", "on-excess", "measure", NULL };
 
-/* A line for each line of the bytes: the first byte chooses a known key, the others are its value. */
+/*
+ * A line for each line of the bytes: the first byte chooses a known key, the others are its value.
+ */
 static void keys_put(const uint8_t *data, size_t size)
 {
 	while (size) {
 		const uint8_t *end = memchr(data, '\n', size);
 		size_t n = end ? (size_t)(end - data) + 1 : size;
 
-		if (dprintf(file, "%s = ", names[data[0] % (ob_count(names) - 1)]) < 0 || write(file, data + 1, n - 1) != (ssize_t)n - 1)
+		if (dprintf(file, "%s = ", names[data[0] % (ob_count(names) - 1)]) < 0 ||
+			write(file, data + 1, n - 1) != (ssize_t)n - 1)
 			return;
 		data += n;
 		size -= n;
@@ -106,8 +107,10 @@ static void tokens(void)
 		if (!obt_tokens_read(copy_path, &again, why, sizeof why) || again.n != all.n)
 			abort();
 		for (size_t i = 0; i < all.n; i++)
-			if (strcmp(all.list[i].id, again.list[i].id) || memcmp(all.list[i].hash, again.list[i].hash, OBT_SHA256_BYTES) ||
-			    all.list[i].scope != again.list[i].scope || all.list[i].expiry != again.list[i].expiry)
+			if (strcmp(all.list[i].id, again.list[i].id) ||
+				memcmp(all.list[i].hash, again.list[i].hash, OBT_SHA256_BYTES) ||
+				all.list[i].scope != again.list[i].scope ||
+				all.list[i].expiry != again.list[i].expiry)
 				abort();
 		obt_tokens_fini(&again);
 	}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Device printf: any format and any arguments, in device memory that ends where another program's would begin. The format may lie at its very end without
- * a final NUL; arguments and strings may point anywhere. Text comes out, bounded, and nothing outside the window is read.
+ * Device printf: any format and any arguments, in device memory that ends where another program's
+ * would begin. The format may lie at its very end without a final NUL; arguments and strings may
+ * point anywhere. Text comes out, bounded, and nothing outside the window is read.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,8 @@ static uint8_t *window;
 /* Behind the window, and before it, nothing can be read. */
 static void window_make(void)
 {
-	uint8_t *p = mmap(NULL, 3 * WINDOW, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *p = mmap(
+		NULL, 3 * WINDOW, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (p == MAP_FAILED || mprotect(p + WINDOW, WINDOW, PROT_READ | PROT_WRITE) != 0)
 		exit(1);
@@ -61,7 +63,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	n = ob_min(size - 16, (size_t)(data[0] & 2 ? data[2] : ARGUMENTS));
 	memcpy((void *)(uintptr_t)arguments, data + 16, n);
 	if (!(data[0] & 2))
-		arguments_aim((uint8_t *)(uintptr_t)(arguments & ~(uint64_t)7), data + 3, data[0] >> 4 & 7);
+		arguments_aim((uint8_t *)(uintptr_t)(arguments & ~(uint64_t)7), data + 3,
+			data[0] >> 4 & 7);
 	if (data[0] & 4)
 		arguments = arguments + ((uint64_t)data[3] << 56);
 	n = ob_min(size - 16, (size_t)WINDOW / 2);

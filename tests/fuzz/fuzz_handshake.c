@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What admission may get from a new connection, from "another machine": the server wants a token. The first byte says whether the input is raw
- * bytes, the map that goes into a frame, or the fields of a hello, whose token then is the right one or nearly so. What admission hands on is a
- * hello whose client has shown the token, without the token; a worker's handshake goes on with it.
+ * What admission may get from a new connection, from "another machine": the server wants a token.
+ * The first byte says whether the input is raw bytes, the map that goes into a frame, or the fields
+ * of a hello, whose token then is the right one or nearly so. What admission hands on is a hello
+ * whose client has shown the token, without the token; a worker's handshake goes on with it.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -46,17 +47,19 @@ static ssize_t nothing_recv(struct obt_stream *stream, void *data, size_t size, 
 	return 0;
 }
 
-static const struct obt_ops silent_ops = { "fuzz", fuzz_stream_send, nothing_recv, fuzz_stream_close };
+static const struct obt_ops silent_ops = { "fuzz", fuzz_stream_send, nothing_recv,
+	fuzz_stream_close };
 
 /* Connections over TCP: their peer is no unix socket. */
 static void listener_make(void)
 {
-	here = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	here = (struct sockaddr_in){ .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t length = sizeof here;
 
 	listener = socket(AF_INET, SOCK_STREAM, 0);
 	if (bind(listener, (struct sockaddr *)&here, sizeof here) || listen(listener, 1) ||
-	    getsockname(listener, (struct sockaddr *)&here, &length)) {
+		getsockname(listener, (struct sockaddr *)&here, &length)) {
 		perror("a listener");
 		exit(1);
 	}
@@ -70,16 +73,17 @@ static void remove_tokens(void)
 static void start(void)
 {
 	static char path[] = "/tmp/outboard-fuzz-XXXXXX";
-	char *argv[] = { "outboard-server", "--admission", "--hello-timeout", "1", "--driver", "null",
-			 "--tokens",        path,          "--upload-cache",  "0", NULL };
+	char *argv[] = { "outboard-server", "--admission", "--hello-timeout", "1", "--driver",
+		"null", "--tokens", path, "--upload-cache", "0", NULL };
 	char why[512] = "";
 	struct obt_tokens tokens = { 0 };
 	int fd = mkstemp(path);
 
 	ob_log_set_level(OB_LOG_ERROR);
 	if (fd < 0 || !obt_tokens_add(&tokens, "fuzz", OBT_SCOPE_USE, 0, NULL, token) ||
-	    !obt_tokens_write(path, &tokens, why, sizeof why) || obs_options_parse(&options, 10, argv) ||
-	    !obs_session_init(&fresh, &options, why, sizeof why)) {
+		!obt_tokens_write(path, &tokens, why, sizeof why) ||
+		obs_options_parse(&options, 10, argv) ||
+		!obs_session_init(&fresh, &options, why, sizeof why)) {
 		fprintf(stderr, "the null driver does not start: %s\n", why);
 		exit(1);
 	}
@@ -93,7 +97,10 @@ static void start(void)
 	listener_make();
 }
 
-/* Fields from the input, the token with a byte changed or not, then bytes of the whole changed or not. */
+/*
+ * Fields from the input, the token with a byte changed or not, then bytes of the whole changed or
+ * not.
+ */
 static void hello_make(const uint8_t *data, size_t size)
 {
 	static struct obp_message message;
@@ -102,8 +109,8 @@ static void hello_make(const uint8_t *data, size_t size)
 
 	memcpy(fields, data, ob_min(size, sizeof fields));
 	memcpy(hello, fields, sizeof *hello);
-	hello->version[sizeof hello->version - 1] = hello->program[sizeof hello->program - 1] = hello->token[sizeof hello->token - 1] =
-		'\0';
+	hello->version[sizeof hello->version - 1] = hello->program[sizeof hello->program - 1] =
+		hello->token[sizeof hello->token - 1] = '\0';
 	hello->n_ranges %= OBP_RANGE_MAX + 1;
 	hello->pid = 0;
 	if (fields[0] & 1)
@@ -125,16 +132,18 @@ static bool shown(void)
 /* The bytes behind a preface, and the end, until admission has done with them. */
 static void caller_run(void)
 {
-	const struct obp_preface preface = { .magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_NEW };
+	const struct obp_preface preface = {
+		.magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_NEW
+	};
 	int theirs = socket(AF_INET, SOCK_STREAM, 0), ours;
 
 	if (theirs < 0 || connect(theirs, (struct sockaddr *)&here, sizeof here) ||
-	    (ours = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) < 0) {
+		(ours = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) < 0) {
 		perror("a connection");
 		exit(1);
 	}
 	if (send(theirs, &preface, sizeof preface, MSG_NOSIGNAL) < 0 ||
-	    (fuzz_wire.size && send(theirs, fuzz_wire.data, fuzz_wire.size, MSG_NOSIGNAL) < 0))
+		(fuzz_wire.size && send(theirs, fuzz_wire.data, fuzz_wire.size, MSG_NOSIGNAL) < 0))
 		perror("send");
 	shutdown(theirs, SHUT_WR);
 	obs_caller_admit(&admission, ours, false);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A worker's loop: connections that join, with what they claim to have of the log, and messages on the control connection. The client has the secret, and
- * says what the input says: numbers of replies, attempts, purposes, shared memory or none, in any order, sound or not. Who joins for data gets
- * exactly the replies that it does not claim to have, in their order and whole. A wrong message ends the session (linker wraps: the run ends). The
- * worker's own source is part of this file, for its inner functions.
+ * A worker's loop: connections that join, with what they claim to have of the log, and messages on
+ * the control connection. The client has the secret, and says what the input says: numbers of
+ * replies, attempts, purposes, shared memory or none, in any order, sound or not. Who joins for
+ * data gets exactly the replies that it does not claim to have, in their order and whole. A wrong
+ * message ends the session (linker wraps: the run ends). The worker's own source is part of this
+ * file, for its inner functions.
  */
 #include "server/loop.c"
 
@@ -22,7 +24,8 @@
 #define PEERS_MAX   STEPS_MAX
 #define ROUTE       0x1122334455667788u
 
-_Noreturn void __wrap_obs_session_fatal(struct obs_session *session, enum ob_err code, const char *format, ...);
+_Noreturn void __wrap_obs_session_fatal(
+	struct obs_session *session, enum ob_err code, const char *format, ...);
 _Noreturn void __wrap_obs_session_exit(struct obs_session *session, int status);
 
 static struct obs_session session;
@@ -34,7 +37,8 @@ static unsigned n_peers;
 static int data_peer, control_peer; /* indices of those in use; -1 */
 static uint32_t sizes[REPLIES_MAX + 1];
 
-_Noreturn void __wrap_obs_session_fatal(struct obs_session *s, enum ob_err code, const char *format, ...)
+_Noreturn void __wrap_obs_session_fatal(
+	struct obs_session *s, enum ob_err code, const char *format, ...)
 {
 	(void)s;
 	(void)code;
@@ -91,9 +95,11 @@ static void wait_for_stripes(void)
 
 static void frame_read(int fd, struct obp_frame *frame, uint8_t *body, size_t most)
 {
-	if (recv(fd, frame, sizeof *frame, MSG_DONTWAIT | MSG_WAITALL) != sizeof *frame || frame->magic != OBP_MAGIC || frame->size > most)
+	if (recv(fd, frame, sizeof *frame, MSG_DONTWAIT | MSG_WAITALL) != sizeof *frame ||
+		frame->magic != OBP_MAGIC || frame->size > most)
 		abort();
-	if (frame->size && recv(fd, body, frame->size, MSG_DONTWAIT | MSG_WAITALL) != (ssize_t)frame->size)
+	if (frame->size &&
+		recv(fd, body, frame->size, MSG_DONTWAIT | MSG_WAITALL) != (ssize_t)frame->size)
 		abort();
 }
 
@@ -107,7 +113,8 @@ static void replies_check(int fd, uint64_t from, uint64_t to)
 	for (uint64_t number = from + 1; number <= to; number++) {
 		frame_read(fd, &frame, body, sizeof body);
 		memcpy(&reply, body, sizeof reply);
-		if (frame.type != OBP_FRAME_REPLIES || frame.sequence != number || reply.call != number || reply.body != sizes[number])
+		if (frame.type != OBP_FRAME_REPLIES || frame.sequence != number ||
+			reply.call != number || reply.body != sizes[number])
 			abort();
 		for (uint32_t i = 0; i < reply.body; i++)
 			if (body[sizeof reply + i] != (uint8_t)number)
@@ -127,12 +134,14 @@ static void data_joined(unsigned index, uint64_t claimed)
 
 	wait_for_joins();
 	frame_read(peers[index], &frame, body, sizeof body);
-	if (frame.type != OBP_FRAME_CONTROL || obp_message_decode(body, frame.raw_size, &m) != OB_ERR_NONE)
+	if (frame.type != OBP_FRAME_CONTROL ||
+		obp_message_decode(body, frame.raw_size, &m) != OB_ERR_NONE)
 		abort();
 	joined = m.type == OBP_MSG_JOINED;
 	if (!joined && m.type != OBP_MSG_REFUSED)
 		abort();
-	if (joined && (claimed > last_reply() || m.received != atomic_load(&session.replies.executed)))
+	if (joined &&
+		(claimed > last_reply() || m.received != atomic_load(&session.replies.executed)))
 		abort();
 	if (joined && !m.shm)
 		replies_check(peers[index], claimed, last_reply());
@@ -166,7 +175,8 @@ static void join(void)
 	m.shm = fuzz_take(8) == 7 ? fuzz_take(3) : 0;
 	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
 	if (obp_message_encode(&m, &frame)) {
-		handoff.size = (uint32_t)ob_min(frame.size - sizeof(struct obp_frame), sizeof handoff.body);
+		handoff.size = (uint32_t)ob_min(
+			frame.size - sizeof(struct obp_frame), sizeof handoff.body);
 		memcpy(handoff.body, frame.data + sizeof(struct obp_frame), handoff.size);
 	}
 	ob_buf_fini(&frame);
@@ -189,11 +199,15 @@ static void join(void)
 	wait_for_joins();
 	if (loop.control.fd >= 0 && m.code == OBP_JOIN_CONTROL && claimed != UINT64_MAX)
 		control_peer = (int)index;
-	if (m.type == OBP_MSG_JOIN && m.code == OBP_JOIN_DATA && handoff.route == ROUTE && !handoff.secure && claimed != UINT64_MAX)
+	if (m.type == OBP_MSG_JOIN && m.code == OBP_JOIN_DATA && handoff.route == ROUTE &&
+		!handoff.secure && claimed != UINT64_MAX)
 		data_joined(index, claimed);
 	else if (session.link.next_ready)
 		obs_link_await(&session);
-	/* What a stripe says is another target's subject. A wrong word would end the run in the stripe's thread, from where nothing can jump here. */
+	/*
+	 * What a stripe says is another target's subject. A wrong word would end the run in the
+	 * stripe's thread, from where nothing can jump here.
+	 */
 	if (m.code == OBP_JOIN_STRIPE || stripes_run()) {
 		close(peers[index]);
 		peers[index] = -1;
@@ -313,13 +327,15 @@ static void step(void)
 
 static void start(void)
 {
-	char *argv[] = { "outboard-server", "--worker", "--driver", "null", "--upload-cache", "0", "--sandbox", "off", NULL },
+	char *argv[] = { "outboard-server", "--worker", "--driver", "null", "--upload-cache", "0",
+		"--sandbox", "off", NULL },
 	     why[512] = "";
 	int ends[2];
 
 	ob_log_set_level(OB_LOG_DEBUG); /* lines are made, and go nowhere */
 	ob_log_set_fd(-1);
-	if (obs_options_parse(&options, 8, argv) || !obs_session_init(&session, &options, why, sizeof why)) {
+	if (obs_options_parse(&options, 8, argv) ||
+		!obs_session_init(&session, &options, why, sizeof why)) {
 		fprintf(stderr, "the null driver does not start: %s\n", why);
 		exit(1);
 	}
@@ -374,7 +390,10 @@ static void finish(void)
 			obp_message_fini(&loop.joining[i].join);
 			guest_close(&loop.joining[i]);
 		}
-	/* One that was lost is left to the end of the process, in a session that does not outlive it. */
+	/*
+	 * One that was lost is left to the end of the process, in a session that does not outlive
+	 * it.
+	 */
 	if (loop.control.fd >= 0 || (!session.link.on && loop.control.stream.ops))
 		guest_close(&loop.control);
 	obt_stream_close(&session.data);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Kernels, executed: the input chooses statements of PTX, their registers, numbers and labels, the shape of the launch and what its parameters point to;
- * the memory check is on. Whatever the kernel does, it ends within its time or is stopped, and no byte of the window changes that lies in no allocation.
- * One input in eight has its text changed as well.
+ * Kernels, executed: the input chooses statements of PTX, their registers, numbers and labels, the
+ * shape of the launch and what its parameters point to; the memory check is on. Whatever the kernel
+ * does, it ends within its time or is stopped, and no byte of the window changes that lies in no
+ * allocation. One input in eight has its text changed as well.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -25,12 +26,14 @@
 #define ALLOCATIONS_MAX 512u
 #define STATEMENTS_MAX  64u
 #define TEXT_MAX        65536u
-#define LIMIT_NS        (20 * OB_MS)     /* of one kernel; then it is told to stop */
-#define STOP_NS         (20 * OB_SECOND) /* and uses no more than this of the processors until it has stopped */
+#define LIMIT_NS        (20 * OB_MS) /* of one kernel; then it is told to stop */
+/* and uses no more than this of the processors until it has stopped */
+#define STOP_NS         (20 * OB_SECOND)
 
 /*
- * What a statement may be. R, D, F, G, P: a register of 32 or 64 bits, float, double, predicate; I: a number; O: a small offset; L: a label; C: a comparison;
- * A: an address that is often good (global memory); S, T: shared and local memory.
+ * What a statement may be. R, D, F, G, P: a register of 32 or 64 bits, float, double, predicate; I:
+ * a number; O: a small offset; L: a label; C: a comparison; A: an address that is often good
+ * (global memory); S, T: shared and local memory.
  */
 static const char *const statements[] = {
 	"add.u32 R, R, R",
@@ -151,32 +154,42 @@ static const char *const statements[] = {
 	"mad.wide.u32 D, R, 4, A",
 	"@P trap",
 	"brkpt",
-	"{ .param .b64 f; .param .b64 a; .param .b32 r; st.param.b64 [f], D; st.param.b64 [a], D; call (r), vprintf, (f, a); ld.param.b32 "
+	"{ .param .b64 f; .param .b64 a; .param .b32 r; st.param.b64 [f], D; st.param.b64 [a], D; "
+	"call (r), vprintf, (f, a); ld.param.b32 "
 	"R, [r]; }",
-	"{ .param .b64 f; .param .b64 a; .param .b32 r; cvta.local.u64 D, D; st.param.b64 [f], A; st.param.b64 [a], D; call (r), vprintf, "
+	"{ .param .b64 f; .param .b64 a; .param .b32 r; cvta.local.u64 D, D; st.param.b64 [f], A; "
+	"st.param.b64 [a], D; call (r), vprintf, "
 	"(f, a); ld.param.b32 R, [r]; }",
-	"{ .param .b64 n; .param .b64 r; st.param.b64 [n], D; call (r), malloc, (n); ld.param.b64 D, [r]; }",
+	"{ .param .b64 n; .param .b64 r; st.param.b64 [n], D; call (r), malloc, (n); ld.param.b64 "
+	"D, [r]; }",
 	"{ .param .b64 p; st.param.b64 [p], D; call free, (p); }",
 };
 
 static const char head[] =
 	".version 8.0\n.target sm_80\n.address_size 64\n"
-	".global .align 16 .b8 total[512];\n.const .align 16 .b8 consts[512] = {1, 2, 3, 37, 100, 10, 0};\n"
+	".global .align 16 .b8 total[512];\n.const .align 16 .b8 consts[512] = {1, 2, 3, 37, 100, "
+	"10, 0};\n"
 	".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n"
 	".extern .func (.param .b64 r) malloc(.param .b64 n);\n.extern .func free(.param .b64 p);\n"
 	".func (.reg .b32 o) half(.reg .b32 i) { shr.u32 o, i, 1; ret; }\n"
-	".func (.reg .b32 o) deep(.reg .b32 i) { .local .align 8 .b8 room[64]; .reg .b64 %q; .reg .pred %z; mov.u64 %q, room; st.local.u32 "
+	".func (.reg .b32 o) deep(.reg .b32 i) { .local .align 8 .b8 room[64]; .reg .b64 %q; .reg "
+	".pred %z; mov.u64 %q, room; st.local.u32 "
 	"[%q], i; mov.u32 o, i;\n"
 	" setp.eq.u32 %z, i, 0; @%z ret; sub.u32 i, i, 1; call (o), deep, (i); ret; }\n"
 	".visible .entry k(.param .u64 p0, .param .u32 p1)\n{\n"
-	".reg .b32 %r<6>; .reg .b64 %d<6>; .reg .f32 %f<4>; .reg .f64 %g<4>; .reg .pred %p<4>; .reg .b64 %a; .reg .b64 %s; .reg .b64 %t;\n"
+	".reg .b32 %r<6>; .reg .b64 %d<6>; .reg .f32 %f<4>; .reg .f64 %g<4>; .reg .pred %p<4>; "
+	".reg .b64 %a; .reg .b64 %s; .reg .b64 %t;\n"
 	".shared .align 16 .b8 sh[256]; .local .align 16 .b8 lo[128];\n"
-	"ld.param.u64 %a, [p0]; ld.param.u32 %r0, [p1]; mov.u64 %s, sh; mov.u64 %t, lo; mov.u32 %r1, %tid.x; mov.u64 %d0, %a; mov.u64 %d1, "
+	"ld.param.u64 %a, [p0]; ld.param.u32 %r0, [p1]; mov.u64 %s, sh; mov.u64 %t, lo; mov.u32 "
+	"%r1, %tid.x; mov.u64 %d0, %a; mov.u64 %d1, "
 	"sh; mov.u64 %d2, lo;\n"
-	"mov.u32 %r2, 1; mov.u32 %r3, 2; mov.u32 %r4, 3; mov.u32 %r5, 4; mov.u64 %d3, 8; mov.u64 %d4, total; mov.u64 %d5, -1;\n"
-	"mov.f32 %f0, 0f3f800000; mov.f32 %f1, 0f7f800000; mov.f32 %f2, 0fffffffff; mov.f32 %f3, 0f00000001;\n"
+	"mov.u32 %r2, 1; mov.u32 %r3, 2; mov.u32 %r4, 3; mov.u32 %r5, 4; mov.u64 %d3, 8; mov.u64 "
+	"%d4, total; mov.u64 %d5, -1;\n"
+	"mov.f32 %f0, 0f3f800000; mov.f32 %f1, 0f7f800000; mov.f32 %f2, 0fffffffff; mov.f32 %f3, "
+	"0f00000001;\n"
 	"mov.f64 %g0, 0d3ff0000000000000; mov.f64 %g1, %g0; mov.f64 %g2, %g0; mov.f64 %g3, %g0;\n"
-	"setp.eq.u32 %p0, %r1, 0; setp.ne.u32 %p1, %r1, 0; setp.lt.u32 %p2, %r1, 16; setp.gt.u32 %p3, %r1, 40;\n";
+	"setp.eq.u32 %p0, %r1, 0; setp.ne.u32 %p1, %r1, 0; setp.lt.u32 %p2, %r1, 16; setp.gt.u32 "
+	"%p3, %r1, 40;\n";
 
 /* ---- device memory ---- */
 
@@ -197,7 +210,8 @@ static void *memory_take(void *user, size_t size, size_t align)
 	(void)user;
 	pthread_mutex_lock(&lock);
 	at = ob_round_up(window_used, ob_max(align, (size_t)16));
-	if (n_allocations < ALLOCATIONS_MAX && at <= WINDOW && size <= WINDOW - at && GUARD <= WINDOW - at - size) {
+	if (n_allocations < ALLOCATIONS_MAX && at <= WINDOW && size <= WINDOW - at &&
+		GUARD <= WINDOW - at - size) {
 		p = window + at;
 		memset(p, 0, size);
 		memset(p + size, 0x5a, GUARD);
@@ -235,7 +249,8 @@ static bool memory_check(void *user, uintptr_t addr, size_t size)
 	pthread_mutex_lock(&lock);
 	for (unsigned i = 0; i < n_allocations && !good; i++)
 		good = addr >= (uintptr_t)allocations[i].base &&
-		       ob_span_inside(addr - (uintptr_t)allocations[i].base, size, allocations[i].size);
+			ob_span_inside(
+				addr - (uintptr_t)allocations[i].base, size, allocations[i].size);
 	pthread_mutex_unlock(&lock);
 	return good;
 }
@@ -245,7 +260,9 @@ static void guards_check(void)
 	for (unsigned i = 0; i < n_allocations; i++)
 		for (unsigned k = 0; k < GUARD; k++)
 			if (allocations[i].base[allocations[i].size + k] != 0x5a) {
-				fprintf(stderr, "byte %u behind allocation %u of %zu bytes was written\n", k, i, allocations[i].size);
+				fprintf(stderr,
+					"byte %u behind allocation %u of %zu bytes was written\n",
+					k, i, allocations[i].size);
 				abort();
 			}
 }
@@ -273,7 +290,10 @@ static uint64_t processor_ns(void)
 	return (uint64_t)ts.tv_sec * OB_SECOND + (uint64_t)ts.tv_nsec;
 }
 
-/* What does not stop although it has the processor. What waits for ever is found by the engine's time-out: a busy machine looks the same. */
+/*
+ * What does not stop although it has the processor. What waits for ever is found by the engine's
+ * time-out: a busy machine looks the same.
+ */
 static void *watch(void *unused)
 {
 	uint64_t told = 0, used = 0;
@@ -321,7 +341,8 @@ static void put_number(const char *before, long long v)
 
 static void put_immediate(void)
 {
-	static const long long numbers[] = { 0, 1, -1, 2, 4, 7, 8, 31, 32, 33, 63, 64, 255, 256, 4095, 65536, 0x7fffffff, -0x7fffffff - 1 };
+	static const long long numbers[] = { 0, 1, -1, 2, 4, 7, 8, 31, 32, 33, 63, 64, 255, 256,
+		4095, 65536, 0x7fffffff, -0x7fffffff - 1 };
 
 	put_number("", fuzz_take(2) ? numbers[fuzz_take(ob_count(numbers))] : fuzz_take(256));
 }
@@ -350,7 +371,9 @@ static void put_word(char c)
 		put_immediate();
 		break;
 	case 'O':
-		put_number("", fuzz_take(4) ? 4 * (long long)fuzz_take(32) : (long long)fuzz_take(256) * 4 - 512);
+		put_number("",
+			fuzz_take(4) ? 4 * (long long)fuzz_take(32)
+				     : (long long)fuzz_take(256) * 4 - 512);
 		break;
 	case 'L':
 		put_number("L", fuzz_take(STATEMENTS_MAX / 8));
@@ -413,12 +436,12 @@ static void kernel_run(struct obd_program *program, struct obd_pool *pool)
 	} params = { .p1 = fuzz_take(256) };
 	struct obd_fault fault = { .result = CUDA_SUCCESS };
 	struct obd_grid grid = { .program = program,
-				 .kernel = obd_program_kernel(program, "k"),
-				 .grid = { 1 + fuzz_take(3), 1, 1 },
-				 .block = { 1, 1, 1 },
-				 .cluster = { 1, 1, 1 },
-				 .params = &params,
-				 .abort = &stop };
+		.kernel = obd_program_kernel(program, "k"),
+		.grid = { 1 + fuzz_take(3), 1, 1 },
+		.block = { 1, 1, 1 },
+		.cluster = { 1, 1, 1 },
+		.params = &params,
+		.abort = &stop };
 	uint8_t *memory = memory_take(NULL, 4096, 256);
 
 	grid.block[0] += fuzz_take(96);
@@ -448,22 +471,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char log[512];
 
 	if (!pool) {
-		window = mmap(NULL, WINDOW, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		window = mmap(NULL, WINDOW, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		pool = obd_pool_new(2);
-		if (window == MAP_FAILED || !pool || pthread_create(&thread, NULL, watch, NULL) != 0)
+		if (window == MAP_FAILED || !pool ||
+			pthread_create(&thread, NULL, watch, NULL) != 0)
 			exit(1);
 		env = (struct obd_env){ .alloc = memory_take,
-					.free = memory_keep,
-					.window_base = (uintptr_t)window,
-					.window_size = WINDOW,
-					.scratch_alloc = memory_take,
-					.scratch_free = scratch_keep,
-					.check = memory_check,
-					.heap_alloc = heap_take,
-					.heap_free = memory_keep,
-					.print = print,
-					.compute_capability = 90,
-					.sm_count = 2 };
+			.free = memory_keep,
+			.window_base = (uintptr_t)window,
+			.window_size = WINDOW,
+			.scratch_alloc = memory_take,
+			.scratch_free = scratch_keep,
+			.check = memory_check,
+			.heap_alloc = heap_take,
+			.heap_free = memory_keep,
+			.print = print,
+			.compute_capability = 90,
+			.sm_count = 2 };
 	}
 	fuzz_input_start(data, size);
 	n_allocations = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A main() for a fuzz target without a fuzzing engine: replays the files and folders it is given, then mutates them and random bytes for a few
+ * A main() for a fuzz target without a fuzzing engine: replays the files and folders it is given,
+ * then mutates them and random bytes for a few
  * seconds with a printed seed.   fuzz_x [--seconds N] [--seed N] [FILE|FOLDER]...
  */
 #include <dirent.h>
@@ -13,7 +14,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-#define INPUT_MAX 65536u
+#define INPUT_MAX  65536u
 #define CORPUS_MAX 4096u
 
 static struct {
@@ -90,7 +91,8 @@ static void mutate(uint8_t *data, size_t *size)
 			break;
 		case 4:
 			if (*size >= at + 8) {
-				uint64_t word = next_random() % 3 ? 1ull << next_random() % 64 : UINT64_MAX;
+				uint64_t word =
+					next_random() % 3 ? 1ull << next_random() % 64 : UINT64_MAX;
 
 				memcpy(data + at, &word, 8);
 			}
@@ -134,7 +136,8 @@ int main(int argc, char **argv)
 			memcpy(data, corpus[pick].data, size);
 		}
 		mutate(data, &size);
-		exact = malloc(size + 1); /* of its own size, so that a sanitizer sees a read past the end */
+		/* of its own size, so that a sanitizer sees a read past the end */
+		exact = malloc(size + 1);
 		memcpy(exact, data, size);
 		LLVMFuzzerTestOneInput(exact, size);
 		free(exact);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A server's side of a stream through shared memory, and a client that brings what the input says: memory of any size and with any seals, other kinds of
- * descriptor, several of them, with or behind any byte; and which afterwards writes into the memory, its numbers first, cuts it short if it can, and sends
- * on the socket. No signal comes, no byte outside the memory is touched, and no descriptor stays open.
+ * A server's side of a stream through shared memory, and a client that brings what the input says:
+ * memory of any size and with any seals, other kinds of descriptor, several of them, with or behind
+ * any byte; and which afterwards writes into the memory, its numbers first, cuts it short if it
+ * can, and sends on the socket. No signal comes, no byte outside the memory is touched, and no
+ * descriptor stays open.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -34,10 +36,10 @@ static uint64_t a_number(void)
 /* What the client sends for memory. */
 static int descriptor_make(void)
 {
-	static const int seals[] = {
-		F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, F_SEAL_SHRINK | F_SEAL_GROW, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE, 0
-	};
-	static const off_t sizes[] = { OBT_SHM_BYTES, OBT_SHM_BYTES, OBT_SHM_BYTES, OBT_SHM_BYTES - 1, 0, 4096, 1ll << 40 };
+	static const int seals[] = { F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
+		F_SEAL_SHRINK | F_SEAL_GROW, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE, 0 };
+	static const off_t sizes[] = { OBT_SHM_BYTES, OBT_SHM_BYTES, OBT_SHM_BYTES,
+		OBT_SHM_BYTES - 1, 0, 4096, 1ll << 40 };
 	unsigned kind = fuzz_take(8);
 	int fd, ends[2];
 
@@ -174,7 +176,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		obt_shm_settle(&stream, obt_shm_taken(&stream));
 		for (unsigned i = 0; i < STEPS_MAX && !fuzz_used_up(); i++) {
-			/* Beyond the end of memory that is too short this program itself would fault: only what the server took is written to. */
+			/*
+			 * Beyond the end of memory that is too short this program itself would
+			 * fault: only what the server took is written to.
+			 */
 			client_step(ends[1], n ? fds[0] : -1, on && map != MAP_FAILED ? map : NULL);
 			if (fuzz_take(2))
 				server_reads(&stream);

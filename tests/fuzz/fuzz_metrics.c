@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * HTTP to the metrics' address: several connections whose requests come in pieces, one behind another, with NULs, too long, without an end, or are none;
- * while workers write anything into their boards. Behind it all, one that asks as a scraper does gets its answer, which is of the format from the first
- * line to the last. The server's own source is part of this file, for its inner state.
+ * HTTP to the metrics' address: several connections whose requests come in pieces, one behind
+ * another, with NULs, too long, without an end, or are none; while workers write anything into
+ * their boards. Behind it all, one that asks as a scraper does gets its answer, which is of the
+ * format from the first line to the last. The server's own source is part of this file, for its
+ * inner state.
  */
 #include "server/metrics.c"
 
@@ -34,34 +36,12 @@ static void turn(void)
 /* Something of a request. */
 static void peer_send(int fd)
 {
-	static const char *const words[] = { "GET ",
-					     "POST ",
-					     "HEAD ",
-					     "/metrics",
-					     "/",
-					     " HTTP/1.1\r\n",
-					     " HTTP/1.0\r\n",
-					     "\r\n",
-					     "\n",
-					     "\r",
-					     "Host: a\r\n",
-					     "Content-Length: ",
-					     "Transfer-Encoding: chunked\r\n",
-					     "Expect: 100-continue\r\n",
-					     "Connection: keep-alive\r\n",
-					     "Upgrade: x\r\n",
-					     "%",
-					     "?a=b&",
-					     " ",
-					     ":",
-					     "\t",
-					     "18446744073709551615\r\n",
-					     "5\r\n",
-					     "0\r\n\r\n",
-					     "ffffffffffffffff\r\n",
-					     REQUEST,
-					     "Cookie: ",
-					     "Authorization: Basic " };
+	static const char *const words[] = { "GET ", "POST ", "HEAD ", "/metrics", "/",
+		" HTTP/1.1\r\n", " HTTP/1.0\r\n", "\r\n", "\n", "\r", "Host: a\r\n",
+		"Content-Length: ", "Transfer-Encoding: chunked\r\n", "Expect: 100-continue\r\n",
+		"Connection: keep-alive\r\n", "Upgrade: x\r\n", "%", "?a=b&", " ", ":", "\t",
+		"18446744073709551615\r\n", "5\r\n", "0\r\n\r\n", "ffffffffffffffff\r\n", REQUEST,
+		"Cookie: ", "Authorization: Basic " };
 	static char many[20000];
 	uint8_t data[64];
 	const char *word;
@@ -94,7 +74,8 @@ static void line_check(const char *line)
 	char *end;
 
 	fuzz_text_check(line, strlen(line) + 1);
-	if (strncmp(line, "# HELP outboard_", 16) == 0 || strncmp(line, "# TYPE outboard_", 16) == 0)
+	if (strncmp(line, "# HELP outboard_", 16) == 0 ||
+		strncmp(line, "# TYPE outboard_", 16) == 0)
 		return;
 	if (strncmp(line, "outboard_", 9) != 0)
 		abort();
@@ -135,7 +116,8 @@ static void scrape(void)
 	}
 	text[size] = '\0';
 	body = strstr(text, "\r\n\r\n");
-	if (n != 0 || strlen(text) != size || strncmp(text, "HTTP/1.1 200 ", 13) != 0 || !body || text[size - 1] != '\n')
+	if (n != 0 || strlen(text) != size || strncmp(text, "HTTP/1.1 200 ", 13) != 0 || !body ||
+		text[size - 1] != '\n')
 		abort();
 	for (char *line = text + (body - text) + 4, *end; *line; line = end + 1) {
 		end = strchr(line, '\n');
@@ -148,7 +130,8 @@ static void scrape(void)
 static void sessions_begin(void)
 {
 	for (unsigned i = 0; i < 2; i++) {
-		struct obs_handoff ready = { .type = OBS_HANDOFF_READY }, session = { .type = OBS_HANDOFF_NEW };
+		struct obs_handoff ready = { .type = OBS_HANDOFF_READY },
+				   session = { .type = OBS_HANDOFF_NEW };
 		int fds[OBS_HANDOFF_FDS] = { -1, -1 }, ends[2];
 
 		fuzz_board_spoil(i);
@@ -185,7 +168,8 @@ static void start(void)
 
 	signal(SIGPIPE, SIG_IGN);
 	fuzz_super_start();
-	if (obs_metrics_open(&fuzz_super, "tcp://127.0.0.1:0") != 0 || getsockname(metrics.fd, (struct sockaddr *)&here, &length) != 0)
+	if (obs_metrics_open(&fuzz_super, "tcp://127.0.0.1:0") != 0 ||
+		getsockname(metrics.fd, (struct sockaddr *)&here, &length) != 0)
 		exit(1);
 	started = true;
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A stripe's thread in the client that receives a copy: frames of parts with fields from the input, into memory that ends where the copy does. Whatever
- * comes, only that memory is written; the count of bytes received is that of the parts that were taken. The client's own source is part of this file.
+ * A stripe's thread in the client that receives a copy: frames of parts with fields from the input,
+ * into memory that ends where the copy does. Whatever comes, only that memory is written; the count
+ * of bytes received is that of the parts that were taken. The client's own source is part of this
+ * file.
  */
 #define obc_stripe_write  fuzz_stripe_write
 #define obc_stripe_read   fuzz_stripe_read
@@ -29,22 +31,26 @@
 
 static uint64_t a_number(uint64_t size)
 {
-	const uint64_t numbers[] = { 0,          1,          7,         8, size - 1, size, size + 1, OBP_CHUNK_MAX, OBP_CHUNK_MAX + 1,
-				     UINT32_MAX, 1ull << 63, UINT64_MAX };
+	const uint64_t numbers[] = { 0, 1, 7, 8, size - 1, size, size + 1, OBP_CHUNK_MAX,
+		OBP_CHUNK_MAX + 1, UINT32_MAX, 1ull << 63, UINT64_MAX };
 
 	return fuzz_take(2) ? fuzz_take(256) : numbers[fuzz_take(ob_count(numbers))];
 }
 
-/* A frame that holds but for a field or two, with as many bytes behind it as it says, within reason. */
+/*
+ * A frame that holds but for a field or two, with as many bytes behind it as it says, within
+ * reason.
+ */
 static void frame_make(uint64_t size)
 {
 	struct obp_frame frame;
 	uint64_t offset = fuzz_take(4) ? (uint64_t)fuzz_take(256) * size / 256 : a_number(size);
 	uint64_t some = (uint64_t)fuzz_take(256) * 16;
-	uint32_t n = (uint32_t)(fuzz_take(4) ? ob_min(size - ob_min(offset, size), some) : a_number(size));
-	enum obp_frame_type type = fuzz_take(16) == 15   ? (enum obp_frame_type)fuzz_take(9)
-				   : fuzz_take(16) == 14 ? OBP_FRAME_GIVEN
-							 : OBP_FRAME_PART;
+	uint32_t n = (uint32_t)(fuzz_take(4) ? ob_min(size - ob_min(offset, size), some)
+					     : a_number(size));
+	enum obp_frame_type type = fuzz_take(16) == 15 ? (enum obp_frame_type)fuzz_take(9)
+		: fuzz_take(16) == 14                  ? OBP_FRAME_GIVEN
+						       : OBP_FRAME_PART;
 
 	obp_stripe_fill(&frame, type, TRANSFER + (fuzz_take(16) == 15), offset, n);
 	if (frame.type != OBP_FRAME_PART && fuzz_take(4))
@@ -57,10 +63,14 @@ static void frame_make(uint64_t size)
 	fuzz_wire_put(&frame, sizeof frame);
 	for (unsigned i = fuzz_take(8) == 7 ? fuzz_take(4) : 0; i; i--)
 		fuzz_take_change(fuzz_wire.data, sizeof frame, 256);
-	/* The payload is whatever earlier frames left there; a packed one begins with bytes of the input. */
+	/*
+	 * The payload is whatever earlier frames left there; a packed one begins with bytes of the
+	 * input.
+	 */
 	fuzz_wire.size = ob_min(sizeof frame + frame.size, FRAME_MAX);
 	if (frame.flags)
-		fuzz_take_bytes(fuzz_wire.data + sizeof frame, ob_min(fuzz_wire.size - sizeof frame, (size_t)64));
+		fuzz_take_bytes(fuzz_wire.data + sizeof frame,
+			ob_min(fuzz_wire.size - sizeof frame, (size_t)64));
 }
 
 static uint64_t copy_size;
@@ -78,7 +88,8 @@ static ssize_t parts_recv(struct obt_stream *stream, void *data, size_t size, bo
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const uint64_t sizes[] = { 1, 8, 4096, 100000, 1u << 20 };
-	static const struct obt_ops ops = { "fuzz", fuzz_stream_send, parts_recv, fuzz_stream_close };
+	static const struct obt_ops ops = { "fuzz", fuzz_stream_send, parts_recv,
+		fuzz_stream_close };
 	const struct obt_stream stream = { .ops = &ops, .fd = -1 };
 	static struct worker worker;
 	uint8_t *memory;
@@ -91,7 +102,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memset(memory, 0x5a, copy_size + GUARD);
 	stripes.codecs = OBZ_ALL_CODECS;
-	stripes.job = (struct job){ .id = TRANSFER, .direction = IN, .data = memory, .size = copy_size };
+	stripes.job =
+		(struct job){ .id = TRANSFER, .direction = IN, .data = memory, .size = copy_size };
 	memset(&worker, 0, sizeof worker);
 	atomic_store(&stripes.gate.closed, false);
 	obt_stripe_init(&worker.link, &stripes.gate, &stream, OBZ_ALL_CODECS, 0);

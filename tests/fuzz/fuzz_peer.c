@@ -47,7 +47,8 @@ unsigned fuzz_descriptors(void)
 
 void fuzz_pair(int type, int ret_fds[2])
 {
-	if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ret_fds) != 0 || fcntl(ret_fds[1], F_SETFL, O_NONBLOCK) != 0)
+	if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ret_fds) != 0 ||
+		fcntl(ret_fds[1], F_SETFL, O_NONBLOCK) != 0)
 		fail("a pair of sockets");
 }
 
@@ -56,9 +57,10 @@ int fuzz_listen(struct sockaddr_in *ret_here)
 	socklen_t length = sizeof *ret_here;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	*ret_here = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	*ret_here = (struct sockaddr_in){ .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	if (fd < 0 || bind(fd, (struct sockaddr *)ret_here, sizeof *ret_here) || listen(fd, 8) ||
-	    getsockname(fd, (struct sockaddr *)ret_here, &length))
+		getsockname(fd, (struct sockaddr *)ret_here, &length))
 		fail("a listener");
 	return fd;
 }
@@ -68,7 +70,9 @@ int fuzz_connect(const struct sockaddr_in *here)
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), n;
 	struct pollfd pfd = { .fd = fd, .events = POLLOUT };
 
-	if (fd < 0 || (connect(fd, (const struct sockaddr *)here, sizeof *here) != 0 && errno != EINPROGRESS))
+	if (fd < 0 ||
+		(connect(fd, (const struct sockaddr *)here, sizeof *here) != 0 &&
+			errno != EINPROGRESS))
 		fail("a connection");
 	do
 		n = poll(&pfd, 1, -1);

@@ -26,11 +26,16 @@ static void env_free(void *user, void *p)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct obd_env env = { .alloc = env_alloc, .free = env_free, .window_size = SIZE_MAX / 2, .compute_capability = 90, .sm_count = 2 };
+	static const struct obd_env env = { .alloc = env_alloc,
+		.free = env_free,
+		.window_size = SIZE_MAX / 2,
+		.compute_capability = 90,
+		.sm_count = 2 };
 	struct obd_program *program;
 	char log[512];
 
-	if (obd_program_load((const char *)data, size, &env, &program, log, sizeof log) != CUDA_SUCCESS)
+	if (obd_program_load((const char *)data, size, &env, &program, log, sizeof log) !=
+		CUDA_SUCCESS)
 		return 0;
 	for (size_t i = 0; i < obd_program_kernel_count(program); i++)
 		if (!obd_program_kernel(program, obd_program_kernel_at(program, i)->name))

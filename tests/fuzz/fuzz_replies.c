@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The client's log against a server that answers as the input says: honest replies, replies with one thing wrong, pieces, repetitions, answers to other
- * calls, device output, acknowledgements, control messages, raw frames. Calls are made through the generated functions, as programs make them; every answer
- * goes into a block of exactly its size. A call may fail. One that succeeds has all of its bytes, and its numbers are in their bounds.
+ * The client's log against a server that answers as the input says: honest replies, replies with
+ * one thing wrong, pieces, repetitions, answers to other calls, device output, acknowledgements,
+ * control messages, raw frames. Calls are made through the generated functions, as programs make
+ * them; every answer goes into a block of exactly its size. A call may fail. One that succeeds has
+ * all of its bytes, and its numbers are in their bounds.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -32,11 +34,13 @@ size_t __wrap_fwrite(const void *data, size_t size, size_t n, FILE *out);
 static uint64_t sequence, n_frames;
 static bool copying; /* the call that waits is for data: each byte of it is ANSWER */
 
-static void frame_put(enum obp_frame_type type, const void *payload, size_t size, uint32_t count, uint64_t ack)
+static void frame_put(
+	enum obp_frame_type type, const void *payload, size_t size, uint32_t count, uint64_t ack)
 {
 	struct obp_frame frame;
 
-	obp_frame_fill(&frame, type, (uint32_t)ob_round_up(size, 8), count, type == OBP_FRAME_REPLIES ? sequence : 0, ack);
+	obp_frame_fill(&frame, type, (uint32_t)ob_round_up(size, 8), count,
+		type == OBP_FRAME_REPLIES ? sequence : 0, ack);
 	if (type == OBP_FRAME_CONTROL)
 		frame.raw_size = (uint32_t)size;
 	fuzz_wire_put_frame(&frame, payload, size);
@@ -44,7 +48,8 @@ static void frame_put(enum obp_frame_type type, const void *payload, size_t size
 
 static uint32_t a_number(void)
 {
-	static const uint32_t numbers[] = { 0, 1, 2, 7, 8, 16, 999, 1000, 4096, 32768, 65536, 1u << 20, 1u << 31, UINT32_MAX };
+	static const uint32_t numbers[] = { 0, 1, 2, 7, 8, 16, 999, 1000, 4096, 32768, 65536,
+		1u << 20, 1u << 31, UINT32_MAX };
 
 	return fuzz_take(2) ? fuzz_take(255) : numbers[fuzz_take(ob_count(numbers))];
 }
@@ -60,8 +65,10 @@ static void reply_put(struct obp_reply reply, uint32_t body)
 	memcpy(payload, &reply, sizeof reply);
 	memset(payload + sizeof reply, ANSWER, body);
 	if (!copying && body >= 8 && fuzz_take(2))
-		for (unsigned i = 0; i + 4 <= body && i < 64; i += 4) /* small numbers are where sizes and counts lie */
-			memcpy(payload + sizeof reply + i, &(uint32_t){ fuzz_take(3) ? fuzz_take(64) : a_number() }, 4);
+		/* small numbers are where sizes and counts lie */
+		for (unsigned i = 0; i + 4 <= body && i < 64; i += 4)
+			memcpy(payload + sizeof reply + i,
+				&(uint32_t){ fuzz_take(3) ? fuzz_take(64) : a_number() }, 4);
 	frame_put(OBP_FRAME_REPLIES, payload, reply.size, 1, fuzz_take(4) ? 0 : a_number());
 	sequence++;
 }
@@ -171,7 +178,9 @@ static void server_says(void)
 		break;
 	case 7:
 		number = fuzz_take(2) ? 0 : a_number();
-		frame_put(OBP_FRAME_ACK, NULL, 0, 0, number ? number << fuzz_take(40) : atomic_load(&obc_log_state.ring.sent_number));
+		frame_put(OBP_FRAME_ACK, NULL, 0, 0,
+			number ? number << fuzz_take(40)
+			       : atomic_load(&obc_log_state.ring.sent_number));
 		break;
 	case 8:
 		message();
@@ -195,7 +204,8 @@ static ssize_t server_recv(struct obt_stream *stream, void *data, size_t size, b
 	return fuzz_stream_recv(stream, data, ob_min(n, size), block);
 }
 
-static const struct obt_ops server_ops = { "fuzz", fuzz_stream_send, server_recv, fuzz_stream_close };
+static const struct obt_ops server_ops = { "fuzz", fuzz_stream_send, server_recv,
+	fuzz_stream_close };
 
 /* Device output leaves through this: every byte of it must be there. */
 size_t __wrap_fwrite(const void *data, size_t size, size_t n, FILE *out)
@@ -256,11 +266,13 @@ static void call_read(void)
 static void call_module(void)
 {
 	static const uint8_t sha[32];
-	uint32_t small = fuzz_take(255), caps[2] = { a_number() % (OBP_LOG_MAX + 1), small }, sizes[2] = { 0, 0 };
+	uint32_t small = fuzz_take(255), caps[2] = { a_number() % (OBP_LOG_MAX + 1), small },
+		 sizes[2] = { 0, 0 };
 	uint8_t *logs[2] = { block_new(caps[0]), block_new(caps[1]) };
 
-	if (obc_call_op_module_load_checked(1, sha, 0, 0, caps[0], caps[1], NULL, logs[0], &sizes[0], logs[1], &sizes[1]) == CUDA_SUCCESS &&
-	    (sizes[0] > caps[0] || sizes[1] > caps[1]))
+	if (obc_call_op_module_load_checked(1, sha, 0, 0, caps[0], caps[1], NULL, logs[0],
+		    &sizes[0], logs[1], &sizes[1]) == CUDA_SUCCESS &&
+		(sizes[0] > caps[0] || sizes[1] > caps[1]))
 		abort();
 	block_check(logs[0], caps[0]);
 	block_check(logs[1], caps[1]);
@@ -349,7 +361,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	sequence = 1;
 	log_begin();
 	for (unsigned i = 0; i < CALLS_MAX && obc_log_error() == CUDA_SUCCESS; i++) {
-		static void (*const calls[])(void) = { call_small, call_read, call_small, call_module, call_times, call_cached };
+		static void (*const calls[])(void) = { call_small, call_read, call_small,
+			call_module, call_times, call_cached };
 
 		calls[fuzz_take(ob_count(calls))]();
 		if (obc_log_state.waits)

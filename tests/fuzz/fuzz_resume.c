@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A sender that keeps to the protocol over a link that does not: the input says how records are sized, framed and packed, in what pieces the bytes arrive,
- * where the connection breaks, also in the middle of a large record, and how far back the sender begins again. Every record must come out once, in order
- * and whole.
+ * A sender that keeps to the protocol over a link that does not: the input says how records are
+ * sized, framed and packed, in what pieces the bytes arrive, where the connection breaks, also in
+ * the middle of a large record, and how far back the sender begins again. Every record must come
+ * out once, in order and whole.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,10 @@ static uint32_t body_sizes[RECORDS_MAX + 1];
 static uint8_t bodies[FRAME_RECORDS * (BODY_MAX + sizeof(struct obp_record))];
 static uint8_t wire[FRAME_RECORDS * (BODY_MAX + 1024u) + 4096u];
 
-/* Record n's body is what stands here from n * 64 on: no two bodies are alike, and all of them can be packed. */
+/*
+ * Record n's body is what stands here from n * 64 on: no two bodies are alike, and all of them can
+ * be packed.
+ */
 static uint8_t pattern[BODY_MAX + 64 * (RECORDS_MAX + 1)];
 
 static void pattern_fill(void)
@@ -40,7 +44,8 @@ static uint64_t frame_make(struct obp_packer *packer, uint64_t from, size_t *ret
 	int n = 2;
 
 	for (; number < from + count && number <= RECORDS_MAX; number++) {
-		struct obp_record record = { .size = (uint32_t)sizeof record + body_sizes[number], .opcode = 1 };
+		struct obp_record record = { .size = (uint32_t)sizeof record + body_sizes[number],
+			.opcode = 1 };
 
 		memcpy(bodies + size, &record, sizeof record);
 		memcpy(bodies + size + sizeof record, pattern + number * 64, body_sizes[number]);
@@ -133,7 +138,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (unsigned i = 1; i <= RECORDS_MAX; i++) {
 		unsigned kind = fuzz_take(4), n = fuzz_take(255);
 
-		body_sizes[i] = kind == 3 ? 8u * (4000u + n * 20u) : kind == 2 ? 8u * n * 16u : 8u * (n % 32);
+		body_sizes[i] = kind == 3 ? 8u * (4000u + n * 20u)
+			: kind == 2       ? 8u * n * 16u
+					  : 8u * (n % 32);
 	}
 	while (next <= RECORDS_MAX) {
 		const uint8_t *p = wire;
@@ -153,11 +160,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			obp_conn_fed(&conn, n);
 			p += n;
 			left -= n;
-			broke = !items_take(&conn, &p, &left) || (!fuzz_used_up() && fuzz_take(16) == 0);
+			broke = !items_take(&conn, &p, &left) ||
+				(!fuzz_used_up() && fuzz_take(16) == 0);
 		}
 		if (broke) {
 			obp_conn_restart(&conn);
-			/* The receiver said how far it was, perhaps before it took what it has now; never less than it once said. */
+			/*
+			 * The receiver said how far it was, perhaps before it took what it has now;
+			 * never less than it once said.
+			 */
 			floor += fuzz_take((unsigned)(shown + 1 - floor) + 1);
 			next = floor;
 		}

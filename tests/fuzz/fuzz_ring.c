@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A ring in shared memory and a peer that writes its header as it likes: no byte outside the ring is touched, and as long as the peer keeps its hands off
- * the bytes that were written are the bytes that are read.
+ * A ring in shared memory and a peer that writes its header as it likes: no byte outside the ring
+ * is touched, and as long as the peer keeps its hands off the bytes that were written are the bytes
+ * that are read.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ static uint64_t number(const uint8_t **at, const uint8_t *end, size_t bytes)
 	uint64_t n = 0;
 
 	for (size_t i = 0; i < bytes && *at < end; i++)
-		n |= (uint64_t)*(*at)++ << 8 * i;
+		n |= (uint64_t) * (*at)++ << 8 * i;
 	return n;
 }
 
@@ -52,7 +53,9 @@ static void move(struct run *run, bool write, size_t size)
 /* Near what is there now, or any number at all. */
 static void touch(struct run *run, unsigned what, uint64_t value, bool near)
 {
-	_Atomic uint64_t *word = what == 0 ? &run->shared.head : what == 1 ? &run->shared.base : &run->shared.tail;
+	_Atomic uint64_t *word = what == 0 ? &run->shared.head
+		: what == 1                ? &run->shared.base
+					   : &run->shared.tail;
 
 	run->touched = true;
 	atomic_store(word, near ? atomic_load(word) + (value & 0x1ffff) - 0x10000 : value);
@@ -75,7 +78,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (what < 160)
 			move(run, what & 1, number(&at, end, 2));
 		else if (what < 200)
-			atomic_store(what & 1 ? &run->shared.reader_asleep : &run->shared.writer_asleep, (uint32_t)number(&at, end, 1));
+			atomic_store(
+				what & 1 ? &run->shared.reader_asleep : &run->shared.writer_asleep,
+				(uint32_t)number(&at, end, 1));
 		else
 			touch(run, what % 3, number(&at, end, 8), what & 8);
 		obt_ring_readable(&run->r);

@@ -9,7 +9,8 @@
 
 struct fuzz_wire fuzz_wire;
 
-const struct obt_ops fuzz_stream_ops = { "fuzz", fuzz_stream_send, fuzz_stream_recv, fuzz_stream_close };
+const struct obt_ops fuzz_stream_ops = { "fuzz", fuzz_stream_send, fuzz_stream_recv,
+	fuzz_stream_close };
 
 void fuzz_wire_clear(void)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A stream whose peer is the fuzz target. What the code under test sends is dropped; what it receives is the content of a buffer, the wire, which the
- * target fills. One wire per process; one thread uses it. A target may combine these functions with its own in a struct obt_ops.
+ * A stream whose peer is the fuzz target. What the code under test sends is dropped; what it
+ * receives is the content of a buffer, the wire, which the target fills. One wire per process; one
+ * thread uses it. A target may combine these functions with its own in a struct obt_ops.
  */
 #ifndef OB_FUZZ_STREAM_H
 #define OB_FUZZ_STREAM_H

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Raw bytes as what a stripe receives: headers and parts, plain and packed, into a buffer that ends where the largest part does. */
+/*
+ * Raw bytes as what a stripe receives: headers and parts, plain and packed, into a buffer that ends
+ * where the largest part does.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +55,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	left = size;
 	obt_stripe_init(&stripe, &gate, &stream, OBZ_ALL_CODECS, 0);
 	while (buffer && obt_stripe_next(&stripe, &frame))
-		if (frame.type == OBP_FRAME_PART && !obt_stripe_take(&stripe, &frame, frame.time_ns & 1 ? buffer : NULL))
+		if (frame.type == OBP_FRAME_PART &&
+			!obt_stripe_take(&stripe, &frame, frame.time_ns & 1 ? buffer : NULL))
 			break;
 	obt_stripe_fini(&stripe);
 	free(buffer);

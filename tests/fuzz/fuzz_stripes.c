@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A stripe's thread in the worker, and a client that sends parts, and asks for parts, of transfers that are open, over, or were never asked for. The
- * executor's side is played here, at each frame: slots come back, a transfer is over, another begins. No part lies outside its transfer, no slot is lost, and
- * what is asked for is sent once. Where a wrong frame would end the process (linker wraps), the run ends. The worker's own source is part of this file.
+ * A stripe's thread in the worker, and a client that sends parts, and asks for parts, of transfers
+ * that are open, over, or were never asked for. The executor's side is played here, at each frame:
+ * slots come back, a transfer is over, another begins. No part lies outside its transfer, no slot
+ * is lost, and what is asked for is sent once. Where a wrong frame would end the process (linker
+ * wraps), the run ends. The worker's own source is part of this file.
  */
 #include "server/stripe.c"
 
@@ -17,7 +19,8 @@
 #define SLOTS      4u
 #define FRAMES_MAX 64u
 
-_Noreturn void __wrap_obs_session_fatal(struct obs_session *session, enum ob_err code, const char *format, ...);
+_Noreturn void __wrap_obs_session_fatal(
+	struct obs_session *session, enum ob_err code, const char *format, ...);
 
 static struct obs_session session;
 static struct obs_options options;
@@ -26,7 +29,8 @@ static jmp_buf over;
 static unsigned frames;
 static uint64_t asked; /* bytes of the transfer to the client that are full or sent */
 
-_Noreturn void __wrap_obs_session_fatal(struct obs_session *s, enum ob_err code, const char *format, ...)
+_Noreturn void __wrap_obs_session_fatal(
+	struct obs_session *s, enum ob_err code, const char *format, ...)
 {
 	(void)s;
 	(void)code;
@@ -38,10 +42,14 @@ _Noreturn void __wrap_obs_session_fatal(struct obs_session *s, enum ob_err code,
 
 static void transfer_begin(void)
 {
-	static const uint64_t sizes[] = { 1, 4096, 100000, OBP_CHUNK_MAX, 3 * OBP_CHUNK_MAX + 5, 1ull << 40 };
+	static const uint64_t sizes[] = { 1, 4096, 100000, OBP_CHUNK_MAX, 3 * OBP_CHUNK_MAX + 5,
+		1ull << 40 };
 	struct obs_transfer *t = &session.stripes.transfer;
 
-	*t = (struct obs_transfer){ .id = session.stripes.last + 1, .size = sizes[fuzz_take(ob_count(sizes))], .set = set, .open = true };
+	*t = (struct obs_transfer){ .id = session.stripes.last + 1,
+		.size = sizes[fuzz_take(ob_count(sizes))],
+		.set = set,
+		.open = true };
 	t->write = fuzz_take(2);
 	asked = 0;
 }
@@ -60,7 +68,8 @@ static void slots_move(void)
 	struct obs_stripe_slot *slot;
 
 	while (t->write && (slot = obs_stripe_get(&stripes->full))) {
-		if (slot->size == 0 || !ob_span_inside(slot->offset, slot->size, t->size) || slot->size > OBP_CHUNK_MAX)
+		if (slot->size == 0 || !ob_span_inside(slot->offset, slot->size, t->size) ||
+			slot->size > OBP_CHUNK_MAX)
 			abort();
 		obs_stripe_put(&stripes->free, slot);
 	}
@@ -72,7 +81,10 @@ static void slots_move(void)
 	}
 }
 
-/* Between two frames the executor does something, and never leaves a thread to wait for it: there is nobody else to wake one. */
+/*
+ * Between two frames the executor does something, and never leaves a thread to wait for it: there
+ * is nobody else to wake one.
+ */
 static void executor(void)
 {
 	struct obs_stripes *stripes = &session.stripes;
@@ -105,24 +117,31 @@ static void frame_put(void)
 
 	if (fuzz_take(4))
 		n = (uint32_t)ob_min((uint64_t)n, t->size - ob_min(t->size, offset));
-	obp_stripe_fill(&frame, type, id, type == OBP_FRAME_PART ? offset : 0, type == OBP_FRAME_PART ? n : 0);
+	obp_stripe_fill(&frame, type, id, type == OBP_FRAME_PART ? offset : 0,
+		type == OBP_FRAME_PART ? n : 0);
 	if (fuzz_take(8) == 7) {
 		frame.flags = (uint16_t)fuzz_take(5);
 		frame.size = fuzz_take(64) * 8;
 	}
 	if (fuzz_take(8) == 7)
 		fuzz_spoil(&frame, sizeof frame);
-	/* Of a transfer that has not begun: its thread waits for the executor, which is this one. */
+	/*
+	 * Of a transfer that has not begun: its thread waits for the executor, which is this one.
+	 */
 	if (frame.sequence > session.stripes.last && frame.sequence != t->id)
 		frame.sequence = session.stripes.last;
 	if (!t->open && frame.sequence > session.stripes.last)
 		frame.sequence = session.stripes.last;
 	fuzz_wire_clear();
 	fuzz_wire_put(&frame, sizeof frame);
-	/* The payload is whatever earlier frames left there; a packed one begins with bytes of the input. */
+	/*
+	 * The payload is whatever earlier frames left there; a packed one begins with bytes of the
+	 * input.
+	 */
 	fuzz_wire.size = ob_min(sizeof frame + frame.size, sizeof frame + OBP_CHUNK_MAX + 64);
 	if (frame.flags)
-		fuzz_take_bytes(fuzz_wire.data + sizeof frame, ob_min(fuzz_wire.size - sizeof frame, (size_t)64));
+		fuzz_take_bytes(fuzz_wire.data + sizeof frame,
+			ob_min(fuzz_wire.size - sizeof frame, (size_t)64));
 }
 
 static ssize_t client_recv(struct obt_stream *stream, void *data, size_t size, bool block)
@@ -136,7 +155,10 @@ static ssize_t client_recv(struct obt_stream *stream, void *data, size_t size, b
 	return fuzz_stream_recv(stream, data, size, block);
 }
 
-/* While a slot is sent: when it was the last full one, more are filled, or the transfer is over and nobody waits for more. */
+/*
+ * While a slot is sent: when it was the last full one, more are filled, or the transfer is over and
+ * nobody waits for more.
+ */
 static ssize_t client_send(struct obt_stream *stream, const struct iovec *iov, int n, bool block)
 {
 	if (!session.stripes.full.first) {
@@ -151,7 +173,8 @@ static ssize_t client_send(struct obt_stream *stream, const struct iovec *iov, i
 
 static void start(void)
 {
-	char *argv[] = { "outboard-server", "--worker", "--driver", "null", "--upload-cache", "0", NULL };
+	char *argv[] = { "outboard-server", "--worker", "--driver", "null", "--upload-cache", "0",
+		NULL };
 
 	ob_log_set_level(OB_LOG_ERROR);
 	if (obs_options_parse(&options, 6, argv))

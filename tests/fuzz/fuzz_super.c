@@ -15,7 +15,8 @@
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_peer.h"
 
-#define NO_PROCESS INT_MAX /* above the largest number that Linux gives a process: a signal to it goes nowhere */
+/* above the largest number that Linux gives a process: a signal to it goes nowhere */
+#define NO_PROCESS INT_MAX
 #define TURNS_MAX  1000
 
 struct obs_super fuzz_super;
@@ -27,8 +28,8 @@ static struct obs_options options;
 
 void fuzz_super_start(void)
 {
-	char *argv[] = { "outboard-server", "--driver", "null",           "--listen", "tcp://127.0.0.1:0",
-			 "--max-sessions",  "2",        "--upload-cache", "0",        NULL };
+	char *argv[] = { "outboard-server", "--driver", "null", "--listen", "tcp://127.0.0.1:0",
+		"--max-sessions", "2", "--upload-cache", "0", NULL };
 
 	ob_log_set_level(OB_LOG_DEBUG); /* lines are made, and go nowhere */
 	ob_log_set_fd(-1);
@@ -49,7 +50,8 @@ static void worker_new(unsigned i)
 	struct obs_proc *proc = calloc(1, sizeof *proc);
 	int ends[2], board = -1;
 
-	if (!proc || !(proc->board = obs_board_new(&board)) || obs_handoff_pair(ends) != 0 || fcntl(ends[1], F_SETFL, O_NONBLOCK) != 0) {
+	if (!proc || !(proc->board = obs_board_new(&board)) || obs_handoff_pair(ends) != 0 ||
+		fcntl(ends[1], F_SETFL, O_NONBLOCK) != 0) {
 		perror("a worker");
 		exit(1);
 	}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A supervisor without processes: its own loop, a channel to an admission process and channels and boards of workers, whose other sides are the fuzz
- * target's. Processes that it would kill do not exist, those that it would start are not wanted. One per process; one thread.
+ * A supervisor without processes: its own loop, a channel to an admission process and channels and
+ * boards of workers, whose other sides are the fuzz target's. Processes that it would kill do not
+ * exist, those that it would start are not wanted. One per process; one thread.
  */
 #ifndef OB_FUZZ_SUPER_H
 #define OB_FUZZ_SUPER_H

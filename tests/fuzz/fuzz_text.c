@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Text that people and files give: addresses and lists of them, sizes and numbers, rules of who may come from where, and lines for a terminal. What an
- * address parses to fits its fields; what is cleaned has no control character left.
+ * Text that people and files give: addresses and lists of them, sizes and numbers, rules of who may
+ * come from where, and lines for a terminal. What an address parses to fits its fields; what is
+ * cleaned has no control character left.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +27,9 @@ static void url(const char *text)
 			abort(); /* a refusal says what is wrong */
 		return;
 	}
-	if (u.scheme == OBT_UNIX ? !memchr(u.path, 0, sizeof u.path)
-				 : !memchr(u.host, 0, sizeof u.host) || !memchr(u.port, 0, sizeof u.port))
+	if (u.scheme == OBT_UNIX
+			? !memchr(u.path, 0, sizeof u.path)
+			: !memchr(u.host, 0, sizeof u.host) || !memchr(u.port, 0, sizeof u.port))
 		abort();
 }
 
@@ -61,7 +63,8 @@ static void cleaned(const uint8_t *data, size_t size)
 				abort();
 		if (n > size || ob_text_clean(line, n) != n)
 			abort();
-		if (ob_screen_text(&screen, (const char *)data, size, shown) > size + OB_SCREEN_HELD)
+		if (ob_screen_text(&screen, (const char *)data, size, shown) >
+			size + OB_SCREEN_HELD)
 			abort();
 	}
 	free(line);

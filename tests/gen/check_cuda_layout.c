@@ -11,7 +11,8 @@ int main(void)
 	for (size_t i = 0; i < layout_ours_count && i < layout_theirs_count; i++) {
 		const struct layout_row *ours = &layout_ours[i], *theirs = &layout_theirs[i];
 		if (strcmp(ours->name, theirs->name) || ours->value != theirs->value) {
-			fprintf(stderr, "%s is %lld in base/cuda_types.h and %lld in cuda.h\n", ours->name, ours->value, theirs->value);
+			fprintf(stderr, "%s is %lld in base/cuda_types.h and %lld in cuda.h\n",
+				ours->name, ours->value, theirs->value);
 			wrong = 1;
 		}
 	}

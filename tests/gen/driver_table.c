@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The server's driver table: what binding does with names that a library lacks, what a layer sees and may answer, and that the
- * null driver gives out handles that differ.
+ * The server's driver table: what binding does with names that a library lacks, what a layer sees
+ * and may answer, and that the null driver gives out handles that differ.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,12 +10,12 @@
 
 #include "protocol/obs_null.h"
 
-#define CHECK(x)                                                                    \
-	do {                                                                        \
-		if (!(x)) {                                                         \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);     \
-			exit(1);                                                    \
-		}                                                                   \
+#define CHECK(x)                                                                \
+	do {                                                                    \
+		if (!(x)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x); \
+			exit(1);                                                \
+		}                                                               \
 	} while (0)
 
 static const char *lacking; /* the one name that the library of this test does not have */
@@ -56,7 +56,8 @@ static void test_bind(void)
 	lacking = "cuMemMap";
 	CHECK(obs_driver_bind(&drv, find, &asked) == 1);
 	CHECK(drv.cuMemMap(0, 0, 0, 0, 0) == CUDA_ERROR_NOT_SUPPORTED);
-	CHECK(!obs_driver_has(&drv, index_of("cuMemMap")) && obs_driver_has(&drv, index_of("cuMemUnmap")));
+	CHECK(!obs_driver_has(&drv, index_of("cuMemMap")) &&
+		obs_driver_has(&drv, index_of("cuMemUnmap")));
 	CHECK(!obs_driver_has(&drv, OBS_DRIVER_CALLS));
 	CHECK(drv.cuMemUnmap(0, 0) == CUDA_ERROR_ASSERT);
 }
@@ -93,7 +94,8 @@ static void test_layers(void)
 	CHECK(outer.cuStreamCreate(&stream, 0) == CUDA_ERROR_OUT_OF_MEMORY && !stream);
 	CHECK(n_after == 2 && after_saw == CUDA_ERROR_OUT_OF_MEMORY);
 	before_answer = CUDA_SUCCESS;
-	CHECK(outer.cuCtxSynchronize() == CUDA_SUCCESS && before_call == index_of("cuCtxSynchronize"));
+	CHECK(outer.cuCtxSynchronize() == CUDA_SUCCESS &&
+		before_call == index_of("cuCtxSynchronize"));
 }
 
 static void test_null(void)
@@ -101,10 +103,16 @@ static void test_null(void)
 	CUstream a, b;
 	size_t free = 7, total = 7;
 	char name[8] = "1234567";
-	CHECK(obs_null_driver.cuStreamCreate(&a, 0) == CUDA_SUCCESS && obs_null_driver.cuStreamCreate(&b, 0) == CUDA_SUCCESS);
+	CHECK(obs_null_driver.cuStreamCreate(&a, 0) == CUDA_SUCCESS &&
+		obs_null_driver.cuStreamCreate(&b, 0) == CUDA_SUCCESS);
 	CHECK(a && b && a != b);
-	CHECK(obs_null_driver.cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS && free == 0 && total == 0);
-	CHECK(obs_null_driver.cuDeviceGetName(name, 4, 0) == CUDA_SUCCESS && !memcmp(name, "\0\0\0\0" "567", 8));
+	CHECK(obs_null_driver.cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS && free == 0 &&
+		total == 0);
+	CHECK(obs_null_driver.cuDeviceGetName(name, 4, 0) == CUDA_SUCCESS &&
+		!memcmp(name,
+			"\0\0\0\0"
+			"567",
+			8));
 	CHECK(obs_null_driver.cuDeviceGetName(name, -1, 0) == CUDA_SUCCESS);
 }
 

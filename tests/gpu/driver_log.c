@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A library to preload into a program on a real driver: which slots of the private tables its libraries call, with what and for what answer.
+ * A library to preload into a program on a real driver: which slots of the private tables its
+ * libraries call, with what and for what answer.
  *
  *     OUTBOARD_DRIVER_LOG=FILE LD_PRELOAD=libdriver-log.so PROGRAM
  *
- * dlsym is wrapped, so that the program gets our cuGetExportTable; that gives out copies of the tables with a counting function in each slot. The two
- * tables whose addresses the runtime's self-test hashes stay the driver's own. At the end of the process one line per slot is appended to FILE (or stderr).
+ * dlsym is wrapped, so that the program gets our cuGetExportTable; that gives out copies of the
+ * tables with a counting function in each slot. The two tables whose addresses the runtime's
+ * self-test hashes stay the driver's own. At the end of the process one line per slot is appended
+ * to FILE (or stderr).
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -20,19 +23,21 @@
 
 #include "base/cuda_types.h"
 
-#define EXPORT __attribute__((visibility("default")))
-#define SLOTS 512u        /* in all tables together; what comes after those is not counted */
-#define WORDS_MAX 256u
-#define WORDS_BARE 40u    /* copied of a table without a size */
-#define TABLES 16u
-#define ARGS 10u          /* reading more than there are is harmless: they are in registers and on the stack */
+#define EXPORT     __attribute__((visibility("default")))
+#define SLOTS      512u /* in all tables together; what comes after those is not counted */
+#define WORDS_MAX  256u
+#define WORDS_BARE 40u /* copied of a table without a size */
+#define TABLES     16u
+/* reading more than there are is harmless: they are in registers and on the stack */
+#define ARGS       10u
 
-typedef uint64_t (*slot_fn)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+typedef uint64_t (*slot_fn)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+	uint64_t, uint64_t, uint64_t);
 
 static struct slot {
 	slot_fn real;
 	unsigned table, number;
-	atomic_ulong calls;        /* relaxed: read at the end */
+	atomic_ulong calls;          /* relaxed: read at the end */
 	uint64_t args[ARGS], answer; /* of the first call */
 } slots[SLOTS];
 
@@ -59,15 +64,20 @@ static uint64_t called(unsigned i, const uint64_t a[ARGS])
 }
 
 /* A function for each place in `slots`: its number is all that it knows. */
-#define FUNCTION(n)                                                                                                                              \
-	static uint64_t slot_##n(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g, uint64_t h, uint64_t i, uint64_t j) \
-	{                                                                                                                                        \
-		return called(0##n, (const uint64_t[ARGS]){ a, b, c, d, e, f, g, h, i, j });                                                     \
+#define FUNCTION(n)                                                                          \
+	static uint64_t slot_##n(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, \
+		uint64_t f, uint64_t g, uint64_t h, uint64_t i, uint64_t j)                  \
+	{                                                                                    \
+		return called(0##n, (const uint64_t[ARGS]){ a, b, c, d, e, f, g, h, i, j }); \
 	}
-#define NAME(n) slot_##n,
+#define NAME(n)     slot_##n,
 #define EIGHT(X, n) X(n##0) X(n##1) X(n##2) X(n##3) X(n##4) X(n##5) X(n##6) X(n##7)
-#define MANY(X, n) EIGHT(X, n##0) EIGHT(X, n##1) EIGHT(X, n##2) EIGHT(X, n##3) EIGHT(X, n##4) EIGHT(X, n##5) EIGHT(X, n##6) EIGHT(X, n##7)
-#define ALL(X) MANY(X, 0) MANY(X, 1) MANY(X, 2) MANY(X, 3) MANY(X, 4) MANY(X, 5) MANY(X, 6) MANY(X, 7)
+#define MANY(X, n)     \
+	EIGHT(X, n##0) \
+	EIGHT(X, n##1) \
+	EIGHT(X, n##2) EIGHT(X, n##3) EIGHT(X, n##4) EIGHT(X, n##5) EIGHT(X, n##6) EIGHT(X, n##7)
+#define ALL(X) \
+	MANY(X, 0) MANY(X, 1) MANY(X, 2) MANY(X, 3) MANY(X, 4) MANY(X, 5) MANY(X, 6) MANY(X, 7)
 ALL(FUNCTION)
 static const slot_fn functions[] = { ALL(NAME) };
 _Static_assert(sizeof functions / sizeof functions[0] == SLOTS, "a function a slot");
@@ -78,7 +88,8 @@ static int in_code(struct dl_phdr_info *info, size_t size, void *word)
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 
-		if (p->p_type == PT_LOAD && p->p_flags & PF_X && (uintptr_t)word - info->dlpi_addr - p->p_vaddr < p->p_memsz)
+		if (p->p_type == PT_LOAD && p->p_flags & PF_X &&
+			(uintptr_t)word - info->dlpi_addr - p->p_vaddr < p->p_memsz)
 			return 1;
 	}
 	return 0;
@@ -101,7 +112,8 @@ static const void *copy_of(const CUuuid *id, const uintptr_t *words)
 		if (!sized && !words[w])
 			break; /* context-local storage ends so */
 		if (n_slots < SLOTS && dl_iterate_phdr(in_code, (void *)words[w])) {
-			slots[n_slots] = (struct slot){ .real = (slot_fn)words[w], .table = t, .number = w };
+			slots[n_slots] =
+				(struct slot){ .real = (slot_fn)words[w], .table = t, .number = w };
 			tables[t].words[w] = (uintptr_t)functions[n_slots++];
 		}
 	}
@@ -114,8 +126,12 @@ static CUresult (*real_proc_v2)(const char *, void **, int, cuuint64_t, void *);
 
 static CUresult table_get(const void **ret, const CUuuid *id)
 {
-	/* The runtime's interface and its self-test: their addresses are hashed. What is asked first of all holds tables in a table: not copied either. */
-	static const unsigned char kept[][4] = { { 0x6b, 0xd5, 0xfb, 0x6c }, { 0xd4, 0x08, 0x20, 0x55 }, { 0xf8, 0xcf, 0xf9, 0x51 } };
+	/*
+	 * The runtime's interface and its self-test: their addresses are hashed. What is asked
+	 * first of all holds tables in a table: not copied either.
+	 */
+	static const unsigned char kept[][4] = { { 0x6b, 0xd5, 0xfb, 0x6c },
+		{ 0xd4, 0x08, 0x20, 0x55 }, { 0xf8, 0xcf, 0xf9, 0x51 } };
 	CUresult result = real_table(ret, id);
 
 	if (result || !ret || !*ret)
@@ -145,7 +161,8 @@ static CUresult proc_v2(const char *name, void **ret, int version, cuuint64_t fl
 	CUresult result = real_proc_v2(name, ret, version, flags, status);
 
 	if (!result && ret && *ret)
-		*ret = strcmp(name, "cuGetProcAddress") == 0 ? ours("cuGetProcAddress_v2", *ret) : ours(name, *ret);
+		*ret = strcmp(name, "cuGetProcAddress") == 0 ? ours("cuGetProcAddress_v2", *ret)
+							     : ours(name, *ret);
 	return result;
 }
 

@@ -10,7 +10,8 @@
 static const char ptx[] = ".version 7.0\n.target sm_50\n.address_size 64\n"
 			  ".visible .entry plain()\n{\n\tret;\n}\n"
 			  ".visible .entry narrow() .maxntid 32, 1, 1\n{\n\tret;\n}\n"
-			  ".visible .entry fault()\n{\n\t.reg .u64 a;\n\t.reg .u32 b;\n\tmov.u64 a, 8;\n\tmov.u32 b, 1;\n\tst.global.u32 [a], b;\n\tret;\n}\n"
+			  ".visible .entry fault()\n{\n\t.reg .u64 a;\n\t.reg .u32 b;\n\tmov.u64 "
+			  "a, 8;\n\tmov.u32 b, 1;\n\tst.global.u32 [a], b;\n\tret;\n}\n"
 			  ".visible .entry trapped()\n{\n\ttrap;\n}\n";
 static uint64_t garbage[64]; /* memory that is no handle of any kind */
 
@@ -42,20 +43,22 @@ static CUfunction kernel(const char *name)
 	CUkernel k = NULL;
 
 	gpu_context();
-	if (cu.cuLibraryLoadData(&library, ptx, NULL, NULL, 0, NULL, NULL, 0) || cu.cuLibraryGetKernel(&k, library, name))
+	if (cu.cuLibraryLoadData(&library, ptx, NULL, NULL, 0, NULL, NULL, 0) ||
+		cu.cuLibraryGetKernel(&k, library, name))
 		exit(2);
 	return (CUfunction)k;
 }
 
-static CUresult launch(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned block, unsigned shared)
+static CUresult launch(
+	CUfunction f, unsigned grid_x, unsigned grid_y, unsigned block, unsigned shared)
 {
 	return cu.cuLaunchKernel(f, grid_x, grid_y, 1, block, 1, 1, shared, NULL, NULL, NULL);
 }
 
-#define CASE(name, expression)           \
-	static CUresult name(void)       \
-	{                                \
-		return (expression);     \
+#define CASE(name, expression)       \
+	static CUresult name(void)   \
+	{                            \
+		return (expression); \
 	}
 static CUresult load(const void *image)
 {
@@ -70,7 +73,8 @@ static CUresult freed_twice(void)
 	CUdeviceptr p;
 
 	gpu_context();
-	return cu.cuMemAlloc_v2(&p, 4096) || cu.cuMemFree_v2(p) ? CUDA_ERROR_UNKNOWN : cu.cuMemFree_v2(p);
+	return cu.cuMemAlloc_v2(&p, 4096) || cu.cuMemFree_v2(p) ? CUDA_ERROR_UNKNOWN
+								: cu.cuMemFree_v2(p);
 }
 
 static CUresult freed_inside(void)
@@ -87,7 +91,8 @@ static CUresult copied_past_the_end(void)
 	CUdeviceptr p;
 
 	gpu_context();
-	return cu.cuMemAlloc_v2(&p, 4096) ? CUDA_ERROR_UNKNOWN : cu.cuMemcpyDtoH_v2(host, p, sizeof host);
+	return cu.cuMemAlloc_v2(&p, 4096) ? CUDA_ERROR_UNKNOWN
+					  : cu.cuMemcpyDtoH_v2(host, p, sizeof host);
 }
 
 CASE(launch_null, (gpu_context(), launch(NULL, 1, 1, 1, 0)))
@@ -102,13 +107,24 @@ CASE(kernel_grid_0, launch(kernel("plain"), 0, 1, 1, 0))
 CASE(function_bounds, launch(function("narrow"), 1, 1, 64, 0))
 CASE(kernel_bounds, launch(kernel("narrow"), 1, 1, 64, 0))
 CASE(shared_49153, launch(function("plain"), 1, 1, 1, 49153))
-CASE(shared_attribute_1M, cu.cuFuncSetAttribute(function("plain"), (CUfunction_attribute)8, 1 << 20))
+CASE(shared_attribute_1M,
+	cu.cuFuncSetAttribute(function("plain"), (CUfunction_attribute)8, 1 << 20))
 CASE(module_text, load("this is no code at all, only some text"))
 CASE(module_empty, load(""))
 CASE(module_zeros, load(garbage))
-CASE(module_elf_alone, load("\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"))
-CASE(function_of_garbage, ({ CUfunction f; gpu_context(); cu.cuModuleGetFunction(&f, (CUmodule)garbage, "plain"); }))
-CASE(function_of_null, ({ CUfunction f; gpu_context(); cu.cuModuleGetFunction(&f, NULL, "plain"); }))
+CASE(module_elf_alone,
+	load("\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+	     "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"))
+CASE(function_of_garbage, ({
+	CUfunction f;
+	gpu_context();
+	cu.cuModuleGetFunction(&f, (CUmodule)garbage, "plain");
+}))
+CASE(function_of_null, ({
+	CUfunction f;
+	gpu_context();
+	cu.cuModuleGetFunction(&f, NULL, "plain");
+}))
 CASE(free_of_garbage, (gpu_context(), cu.cuMemFree_v2(0x1234)))
 CASE(stream_garbage, (gpu_context(), cu.cuStreamSynchronize((CUstream)garbage)))
 CASE(stream_destroy_null, (gpu_context(), cu.cuStreamDestroy_v2(NULL)))
@@ -121,12 +137,39 @@ static const struct {
 	const char *name;
 	CUresult (*run)(void);
 } cases[] = {
-#define ROW(name) { #name, name }
-	ROW(launch_null), ROW(launch_garbage), ROW(launch_module), ROW(function_block_2048), ROW(kernel_block_2048), ROW(function_grid_y_65536),
-	ROW(kernel_grid_y_65536), ROW(function_grid_0), ROW(kernel_grid_0), ROW(function_bounds), ROW(kernel_bounds), ROW(shared_49153),
-	ROW(shared_attribute_1M), ROW(module_text), ROW(module_empty), ROW(module_zeros), ROW(module_elf_alone), ROW(function_of_garbage),
-	ROW(function_of_null), ROW(freed_twice), ROW(freed_inside), ROW(free_of_garbage), ROW(copied_past_the_end), ROW(stream_garbage),
-	ROW(stream_destroy_null), ROW(event_destroy_null), ROW(context_garbage), ROW(fault_address), ROW(fault_trap),
+#define ROW(name)           \
+	{                   \
+#name, name \
+	}
+	ROW(launch_null),
+	ROW(launch_garbage),
+	ROW(launch_module),
+	ROW(function_block_2048),
+	ROW(kernel_block_2048),
+	ROW(function_grid_y_65536),
+	ROW(kernel_grid_y_65536),
+	ROW(function_grid_0),
+	ROW(kernel_grid_0),
+	ROW(function_bounds),
+	ROW(kernel_bounds),
+	ROW(shared_49153),
+	ROW(shared_attribute_1M),
+	ROW(module_text),
+	ROW(module_empty),
+	ROW(module_zeros),
+	ROW(module_elf_alone),
+	ROW(function_of_garbage),
+	ROW(function_of_null),
+	ROW(freed_twice),
+	ROW(freed_inside),
+	ROW(free_of_garbage),
+	ROW(copied_past_the_end),
+	ROW(stream_garbage),
+	ROW(stream_destroy_null),
+	ROW(event_destroy_null),
+	ROW(context_garbage),
+	ROW(fault_address),
+	ROW(fault_trap),
 #undef ROW
 };
 
@@ -143,7 +186,8 @@ int errors_run(const char *name)
 		if (strcmp(cases[i].name, name) == 0) {
 			CUresult result = cases[i].run();
 
-			printf("%s: %d, then waiting gives %d\n", name, (int)result, (int)cu.cuCtxSynchronize());
+			printf("%s: %d, then waiting gives %d\n", name, (int)result,
+				(int)cu.cuCtxSynchronize());
 			return 0;
 		}
 	fprintf(stderr, "gpu-facts: there is no case called '%s'\n", name);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What a CUDA driver answers where no manual says it: sizes of the private tables, what the runtime's hooks return, the self-test's bytes, where addresses
- * may be reserved, error codes of wrong calls. One question a run, because some may end the process.
+ * What a CUDA driver answers where no manual says it: sizes of the private tables, what the
+ * runtime's hooks return, the self-test's bytes, where addresses may be reserved, error codes of
+ * wrong calls. One question a run, because some may end the process.
  *
  *     gpu-facts [-l LIBRARY] tables|hooks|selftest|reserve|streams|attributes|cases|error CASE|slot TABLE N WAY
  *
- * Every line is "name: answer". Exit status 0: answered (also "refused"), 1: an answer is not what this project takes it to be, 2: wrong use or no driver.
+ * Every line is "name: answer". Exit status 0: answered (also "refused"), 1: an answer is not what
+ * this project takes it to be, 2: wrong use or no driver.
  */
 #include <dlfcn.h>
 #include <getopt.h>
@@ -23,11 +25,11 @@
 #include "client-shim/session.h"
 #include "tests/gpu/facts.h"
 
-#define TABLE_WORDS 512u  /* the most that is looked at */
-#define BARE_WORDS 40u    /* looked at in a table without a size */
-#define SLOT_BYTES 4096u
+#define TABLE_WORDS   512u /* the most that is looked at */
+#define BARE_WORDS    40u  /* looked at in a table without a size */
+#define SLOT_BYTES    4096u
 #define ATTRIBUTE_MAX 200
-#define SECONDS_MAX 20
+#define SECONDS_MAX   20
 
 struct gpu_driver cu;
 
@@ -36,18 +38,24 @@ static const struct table {
 	CUuuid id;
 	bool sized; /* word 0 is the size */
 } tables[] = {
-	{ "interface", { "\x6b\xd5\xfb\x6c\x5b\xf4\xe7\x4a\x89\x87\xd9\x39\x12\xfd\x9d\xf9" }, true },
+	{ "interface", { "\x6b\xd5\xfb\x6c\x5b\xf4\xe7\x4a\x89\x87\xd9\x39\x12\xfd\x9d\xf9" },
+		true },
 	{ "hooks", { "\xa0\x94\x79\x8c\x2e\x74\x2e\x74\x93\xf2\x08\x00\x20\x0c\x0a\x66" }, true },
 	{ "tls", { "\x42\xd8\x5a\x81\x23\xf6\xcb\x47\x82\x98\xf6\xe7\x8a\x3a\xec\xdc" }, true },
-	{ "storage", { "\xc6\x93\x33\x6e\x11\x21\xdf\x11\xa8\xc3\x68\xf3\x55\xd8\x95\x93" }, false },
+	{ "storage", { "\xc6\x93\x33\x6e\x11\x21\xdf\x11\xa8\xc3\x68\xf3\x55\xd8\x95\x93" },
+		false },
 	{ "checks", { "\x26\x3e\x88\x60\x7c\xd2\x61\x43\x92\xf6\xbb\xd5\x00\x6d\xfa\x7e" }, true },
-	{ "integrity", { "\xd4\x08\x20\x55\xbd\xe6\x70\x4b\x8d\x34\xba\x12\x3c\x66\xe1\xf2" }, true },
-	{ "requirements", { "\xf8\xcf\xf9\x51\x21\x46\x8b\x4e\xb9\xe2\xfb\x46\x9e\x7c\x0d\xd9" }, false },
+	{ "integrity", { "\xd4\x08\x20\x55\xbd\xe6\x70\x4b\x8d\x34\xba\x12\x3c\x66\xe1\xf2" },
+		true },
+	{ "requirements", { "\xf8\xcf\xf9\x51\x21\x46\x8b\x4e\xb9\xe2\xfb\x46\x9e\x7c\x0d\xd9" },
+		false },
 	{ "context", { "\x21\x31\x8c\x60\x97\x14\x32\x48\x8c\xa6\x41\xff\x73\x24\xc8\xf2" }, true },
-	{ "function", { "\x6e\x16\x3f\xbe\xb9\x58\x44\x4d\x83\x5c\xe1\x82\xaf\xf1\x99\x1e" }, true },
+	{ "function", { "\x6e\x16\x3f\xbe\xb9\x58\x44\x4d\x83\x5c\xe1\x82\xaf\xf1\x99\x1e" },
+		true },
 	{ "bypass", { "\x0c\xa5\x0b\x8c\x10\x04\x92\x9a\x89\xa7\xd0\xdf\x10\xe7\x72\x86" }, true },
 	{ "heap", { "\x19\x5b\xcb\xf4\xd6\x7d\x02\x4a\xac\xc5\x1d\x29\xce\xa6\x31\xae" }, true },
-	{ "extended", { "\xb1\x05\x41\xe1\xf7\xc7\xc7\x4a\x9f\x64\xf2\x23\xbe\x99\xf1\xe2" }, true },
+	{ "extended", { "\xb1\x05\x41\xe1\xf7\xc7\xc7\x4a\x9f\x64\xf2\x23\xbe\x99\xf1\xe2" },
+		true },
 	{ "cupti", { "\x2c\x8e\x0a\xd8\x07\x10\xab\x4e\x90\xdd\x54\x71\x9f\xe5\xf7\x4b" }, true },
 };
 
@@ -70,7 +78,8 @@ static void word_print(unsigned at, uintptr_t word)
 		return;
 	}
 	slash = strrchr(info.dli_fname, '/');
-	printf(" [%u]=%s+%#lx", at, slash ? slash + 1 : info.dli_fname, (unsigned long)(word - (uintptr_t)info.dli_fbase));
+	printf(" [%u]=%s+%#lx", at, slash ? slash + 1 : info.dli_fname,
+		(unsigned long)(word - (uintptr_t)info.dli_fbase));
 }
 
 static const struct table *table_named(const char *name)
@@ -108,11 +117,14 @@ static int tables_print(void)
 		}
 		if (t->sized && first % sizeof word == 0 && first / sizeof word <= TABLE_WORDS) {
 			n = (unsigned)(first / sizeof word);
-			printf("table %s: size word %#lx, %u words;", t->name, (unsigned long)first, n);
+			printf("table %s: size word %#lx, %u words;", t->name, (unsigned long)first,
+				n);
 		} else {
-			printf("table %s: %s;", t->name, t->sized ? "its first word is no size" : "its first words");
+			printf("table %s: %s;", t->name,
+				t->sized ? "its first word is no size" : "its first words");
 		}
-		for (unsigned w = 0; w < n && peek((const uintptr_t *)words + w, &word, sizeof word); w++) {
+		for (unsigned w = 0;
+			w < n && peek((const uintptr_t *)words + w, &word, sizeof word); w++) {
 			set += word != 0;
 			if (n <= BARE_WORDS || word == 0)
 				word_print(w, word);
@@ -139,7 +151,8 @@ static int hooks_print(void)
 			value = 0;
 			set += peek((const char *)buffer + i * width, &value, width) && value;
 		}
-		printf("hooks slot %u: %s, count %zu, %u entries are not 0\n", slot, buffer ? "an array" : "no array", count, set);
+		printf("hooks slot %u: %s, count %zu, %u entries are not 0\n", slot,
+			buffer ? "an array" : "no array", count, set);
 	}
 	if (!words)
 		puts("hooks: the table is refused");
@@ -153,13 +166,18 @@ static struct obf_device devices[OBF_DEVICE_MAX];
 
 static int selftest(void)
 {
-	static const unsigned versions[] = { 13000, 13001, 13002, 12080, 12081, 12082, 11080, 11081, 11082 };
+	static const unsigned versions[] = { 13000, 13001, 13002, 12080, 12081, 12082, 11080, 11081,
+		11082 };
 	static const int pci[] = { 50, 33, 34 }; /* domain, bus, device */
 	const uintptr_t *interface = table_get("interface"), *check = table_get("integrity");
-	struct obf_selftest t = { .seconds = (uint64_t)time(NULL), .devices = devices, .interface_table = interface, .check_table = check };
+	struct obf_selftest t = { .seconds = (uint64_t)time(NULL),
+		.devices = devices,
+		.interface_table = interface,
+		.check_table = check };
 	int count = 0, differ = 0;
 
-	if (!interface || !check || cu.cuDeviceGetCount(&count) || cu.cuDriverGetVersion(&t.driver_version)) {
+	if (!interface || !check || cu.cuDeviceGetCount(&count) ||
+		cu.cuDriverGetVersion(&t.driver_version)) {
 		puts("self-test: the tables are refused");
 		return 1;
 	}
@@ -168,7 +186,9 @@ static int selftest(void)
 	for (int d = 0; d < t.n_devices; d++) {
 		cu.cuDeviceGetUuid_v2(&devices[d].uuid, d);
 		for (size_t i = 0; i < ob_count(pci); i++)
-			devices[d].attr_known[pci[i]] = cu.cuDeviceGetAttribute(&devices[d].attr[pci[i]], (CUdevice_attribute)pci[i], d) == CUDA_SUCCESS;
+			devices[d].attr_known[pci[i]] =
+				cu.cuDeviceGetAttribute(&devices[d].attr[pci[i]],
+					(CUdevice_attribute)pci[i], d) == CUDA_SUCCESS;
 	}
 	for (size_t i = 0; i < ob_count(versions); i++) {
 		uint8_t theirs[OBF_SELFTEST_SIZE] = { 0 }, ours[OBF_SELFTEST_SIZE] = { 0 };
@@ -176,11 +196,12 @@ static int selftest(void)
 		CUresult result;
 
 		t.version = versions[i];
-		result = ((CUresult(*)(uint32_t, uint64_t, uint8_t *))check[1])(t.version, t.seconds, theirs);
+		result = ((CUresult(*)(uint32_t, uint64_t, uint8_t *))check[1])(
+			t.version, t.seconds, theirs);
 		obf_selftest_answer(&t, ours);
 		ob_text_hex(theirs, sizeof theirs, text);
 		printf("self-test %u: %d, %s: %s\n", versions[i], (int)result, text,
-		       memcmp(ours, theirs, sizeof ours) == 0 ? "as computed" : "NOT as computed");
+			memcmp(ours, theirs, sizeof ours) == 0 ? "as computed" : "NOT as computed");
 		differ |= memcmp(ours, theirs, sizeof ours) != 0;
 	}
 	return differ;
@@ -200,9 +221,11 @@ static int reserve(void)
 
 	for (size_t i = 0; i < ob_count(places); i++) {
 		CUdeviceptr p = 0;
-		CUresult result = cu.cuMemAddressReserve(&p, OBC_RANGE_BYTES, 2 << 20, places[i], 0);
+		CUresult result =
+			cu.cuMemAddressReserve(&p, OBC_RANGE_BYTES, 2 << 20, places[i], 0);
 
-		printf("reserve %#lx: %d, at %#llx: %s\n", (unsigned long)places[i], (int)result, p, !result && p == places[i] ? "as proposed" : "elsewhere");
+		printf("reserve %#lx: %d, at %#llx: %s\n", (unsigned long)places[i], (int)result, p,
+			!result && p == places[i] ? "as proposed" : "elsewhere");
 		got |= !result && p == places[i];
 		if (!result)
 			cu.cuMemAddressFree(p, OBC_RANGE_BYTES);
@@ -234,7 +257,10 @@ static int attributes(void)
 	return 0;
 }
 
-/* A slot of which nobody says what it does, called with memory that it may write to: what it returns and how much it wrote. */
+/*
+ * A slot of which nobody says what it does, called with memory that it may write to: what it
+ * returns and how much it wrote.
+ */
 static int slot_call(const char *name, const char *number, const char *way)
 {
 	static unsigned char buffers[3][SLOT_BYTES];
@@ -242,7 +268,8 @@ static int slot_call(const char *name, const char *number, const char *way)
 	uint64_t slot, result;
 	CUcontext context = gpu_context();
 	unsigned changed[3] = { 0 };
-	uint64_t (*function)(const void *, const void *, const void *, const void *, uintptr_t, uintptr_t);
+	uint64_t (*function)(
+		const void *, const void *, const void *, const void *, uintptr_t, uintptr_t);
 
 	if (!ob_text_parse_number(number, 1, TABLE_WORDS, &slot)) {
 		fprintf(stderr, "gpu-facts: '%s' is no slot\n", number);
@@ -253,19 +280,25 @@ static int slot_call(const char *name, const char *number, const char *way)
 		return 0;
 	}
 	function = (__typeof__(function))words[slot];
-	result = strcmp(way, "out") == 0 ? function(buffers[0], context, buffers[1], buffers[2], 0, 0) :
-					   function(context, buffers[0], buffers[1], buffers[2], 0, 0);
+	result = strcmp(way, "out") == 0
+		? function(buffers[0], context, buffers[1], buffers[2], 0, 0)
+		: function(context, buffers[0], buffers[1], buffers[2], 0, 0);
 	for (unsigned b = 0; b < 3; b++)
 		for (unsigned i = 0; i < SLOT_BYTES; i++)
 			if (buffers[b][i])
 				changed[b] = i + 1;
-	printf("slot %s[%s], %s: returned %#lx; wrote up to %u, %u, %u bytes; the first words %#lx %#lx\n", name, number,
-		strcmp(way, "out") == 0 ? "out first" : "context first", (unsigned long)result, changed[0], changed[1], changed[2],
+	printf("slot %s[%s], %s: returned %#lx; wrote up to %u, %u, %u bytes; the first words %#lx "
+	       "%#lx\n",
+		name, number, strcmp(way, "out") == 0 ? "out first" : "context first",
+		(unsigned long)result, changed[0], changed[1], changed[2],
 		*(unsigned long *)buffers[0], *(unsigned long *)(buffers[0] + 8));
 	return 0;
 }
 
-/* Slots 51 and 39 of the context table as cuBLASLt calls them: the driver's own object behind a stream, and the number of that object. */
+/*
+ * Slots 51 and 39 of the context table as cuBLASLt calls them: the driver's own object behind a
+ * stream, and the number of that object.
+ */
 static int streams_print(void)
 {
 	const uintptr_t *words = table_get("context");
@@ -281,15 +314,26 @@ static int streams_print(void)
 		return 2;
 	for (unsigned i = 0; i < 3; i++) {
 		CUstream stream = i == 0 ? NULL : i == 1 ? made : CU_STREAM_PER_THREAD;
-		const char *name = i == 0 ? "the default one" : i == 1 ? "a new one" : "the thread's";
+		const char *name = i == 0 ? "the default one"
+			: i == 1          ? "a new one"
+					  : "the thread's";
 		unsigned long long want = 0, got = 0;
 		void *object = NULL;
-		CUresult first = ((CUresult(*)(CUcontext, CUstream, void **, int))words[51])(context, stream, &object, i == 2);
-		CUresult second = first ? CUDA_ERROR_UNKNOWN : ((CUresult(*)(CUcontext, void *, unsigned long long *))words[39])(context, object, &got);
+		CUresult first = ((CUresult(*)(CUcontext, CUstream, void **, int))words[51])(
+			context, stream, &object, i == 2);
+		CUresult second = first
+			? CUDA_ERROR_UNKNOWN
+			: ((CUresult(*)(CUcontext, void *, unsigned long long *))words[39])(
+				  context, object, &got);
 		CUresult third = cu.cuStreamGetId(stream, &want);
 
-		printf("stream object, %s: slot 51 gives %d, %s; slot 39 %d, %llu; cuStreamGetId %d, %llu\n", name, (int)first,
-			object == (void *)stream ? "the handle" : object ? "something else" : "NULL", (int)second, got, (int)third, want);
+		printf("stream object, %s: slot 51 gives %d, %s; slot 39 %d, %llu; cuStreamGetId "
+		       "%d, %llu\n",
+			name, (int)first,
+			object == (void *)stream ? "the handle"
+				: object         ? "something else"
+						 : "NULL",
+			(int)second, got, (int)third, want);
 		same = same && !first && !second && !third && got == want;
 	}
 	return same ? 0 : 1;
@@ -315,11 +359,11 @@ static void open_driver(const char *path)
 		fprintf(stderr, "gpu-facts: %s\n", dlerror());
 		exit(2);
 	}
-#define GPU_LOOK_UP(name, args)                                                     \
-	*(void **)&cu.name = dlsym(library, #name);                                 \
-	if (!cu.name) {                                                             \
-		fprintf(stderr, "gpu-facts: %s lacks %s\n", path, #name);           \
-		exit(2);                                                            \
+#define GPU_LOOK_UP(name, args)                                           \
+	*(void **)&cu.name = dlsym(library, #name);                       \
+	if (!cu.name) {                                                   \
+		fprintf(stderr, "gpu-facts: %s lacks %s\n", path, #name); \
+		exit(2);                                                  \
 	}
 	GPU_CALLS(GPU_LOOK_UP)
 #undef GPU_LOOK_UP
@@ -364,6 +408,9 @@ int main(int argc, char **argv)
 		return errors_run(argv[1]);
 	if (strcmp(what, "slot") == 0 && argc == 4)
 		return slot_call(argv[1], argv[2], argv[3]);
-	fprintf(stderr, "gpu-facts [-l LIBRARY] tables|hooks|selftest|reserve|streams|attributes|cases|error CASE|slot TABLE N context|out\n");
+	fprintf(stderr,
+		"gpu-facts [-l LIBRARY] "
+		"tables|hooks|selftest|reserve|streams|attributes|cases|error CASE|slot TABLE N "
+		"context|out\n");
 	return 2;
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * How many of the instructions that the kernels live on a device issues: what the aims in obk-gpu-bench and obk-rqa-bench assume.
+ * How many of the instructions that the kernels live on a device issues: what the aims in
+ * obk-gpu-bench and obk-rqa-bench assume.
  *
  *     gpu-rates LIBRARY ROUNDS     ROUNDS: 64 instructions each; 20000 on a GPU
  *
- * Each thread has eight independent chains of one instruction, so that its latency is hidden; the device is full of threads. Medians of seven runs.
+ * Each thread has eight independent chains of one instruction, so that its latency is hidden; the
+ * device is full of threads. Medians of seven runs.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,23 +19,33 @@
 #include "base/text.h"
 #include "tests/ptx/driver.h"
 
-#define CHAINS 8u
-#define TIMES 8u      /* each chain's instruction in a round */
-#define RUNS 7u
+#define CHAINS  8u
+#define TIMES   8u /* each chain's instruction in a round */
+#define RUNS    7u
 #define THREADS 256u
-#define TEXT 16384u
+#define TEXT    16384u
 
-/* The chains are registers called %%xN, %%fN or %%dN; %%a and %%b are what no compiler knows. PAIR: 64 bits as two registers, %%xN and %%yN. */
+/*
+ * The chains are registers called %%xN, %%fN or %%dN; %%a and %%b are what no compiler knows. PAIR:
+ * 64 bits as two registers, %%xN and %%yN.
+ */
 enum chain { INTEGER, PAIR, SINGLE, DOUBLE };
 static const struct {
 	const char *name;
 	enum chain chain;
-	const char *text; /* with the chain's number, or for pairs with its number and that of the next one by turns */
+	/*
+	 * with the chain's number, or for pairs with its number and that of the next one by turns
+	 */
+	const char *text;
 } kinds[] = {
 	{ "IMAD, 32 bits", INTEGER, "mad.lo.u32 %%x%u, %%x%u, %%a, %%b;" },
 	{ "IMAD.HI, 32 bits", INTEGER, "mad.hi.u32 %%x%u, %%x%u, %%a, %%b;" },
-	/* ptxas 13.0 makes one instruction of the two here; of mad.wide.u32 with its own low half as a factor it made three. */
-	{ "IMAD.WIDE, 32 x 32 + 64 bits", PAIR, "mad.lo.cc.u32 %%x%u, %%a, %%y%u, %%x%u; madc.hi.u32 %%y%u, %%a, %%y%u, %%y%u;" },
+	/*
+	 * ptxas 13.0 makes one instruction of the two here; of mad.wide.u32 with its own low half
+	 * as a factor it made three.
+	 */
+	{ "IMAD.WIDE, 32 x 32 + 64 bits", PAIR,
+		"mad.lo.cc.u32 %%x%u, %%a, %%y%u, %%x%u; madc.hi.u32 %%y%u, %%a, %%y%u, %%y%u;" },
 	{ "FFMA, 32 bits", SINGLE, "fma.rn.f32 %%f%u, %%f%u, %%fa, %%fb;" },
 	{ "DFMA, 64 bits", DOUBLE, "fma.rn.f64 %%d%u, %%d%u, %%da, %%db;" },
 	{ "SHF, 64 to 32 bits", INTEGER, "shf.l.wrap.b32 %%x%u, %%x%u, %%a, %%b;" },
@@ -47,7 +59,8 @@ static void need(CUresult result, const char *what)
 	}
 }
 
-__attribute__((format(printf, 3, 4))) static void add(char *text, size_t *at, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void add(
+	char *text, size_t *at, const char *format, ...)
 {
 	va_list args;
 	int n;
@@ -77,11 +90,15 @@ static void kernel_write(unsigned kind, char text[TEXT])
 	size_t at = 0;
 
 	add(text, &at,
-		".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry rate(.param .u64 out, .param .u32 rounds, .param .u32 p, .param .u32 q)\n{\n"
-		"\t.reg .pred %%go;\n\t.reg .u32 %%x<8>, %%y<8>, %%a, %%b, %%n, %%t;\n\t.reg .u64 %%to;\n\t.reg .f32 %%f<8>, %%fa, %%fb;\n"
-		"\t.reg .f64 %%d<8>, %%da, %%db;\n\tld.param.u64 %%to, [out];\n\tld.param.u32 %%n, [rounds];\n"
+		".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry rate(.param .u64 "
+		"out, .param .u32 rounds, .param .u32 p, .param .u32 q)\n{\n"
+		"\t.reg .pred %%go;\n\t.reg .u32 %%x<8>, %%y<8>, %%a, %%b, %%n, %%t;\n\t.reg .u64 "
+		"%%to;\n\t.reg .f32 %%f<8>, %%fa, %%fb;\n"
+		"\t.reg .f64 %%d<8>, %%da, %%db;\n\tld.param.u64 %%to, [out];\n\tld.param.u32 %%n, "
+		"[rounds];\n"
 		"\tld.param.u32 %%a, [p];\n\tld.param.u32 %%b, [q];\n"
-		"\tmov.u32 %%t, %%tid.x;\n\tcvt.rn.f32.u32 %%fa, %%a;\n\tcvt.rn.f32.u32 %%fb, %%b;\n"
+		"\tmov.u32 %%t, %%tid.x;\n\tcvt.rn.f32.u32 %%fa, %%a;\n\tcvt.rn.f32.u32 %%fb, "
+		"%%b;\n"
 		"\tcvt.rn.f64.u32 %%da, %%a;\n\tcvt.rn.f64.u32 %%db, %%b;\n");
 	for (unsigned i = 0; i < CHAINS; i++)
 		add(text, &at, starts[chain], i, i);
@@ -123,11 +140,13 @@ int main(int argc, char **argv)
 	if (pt_driver_open(&d, argv[1]) != PT_OPEN_OK)
 		return 2;
 	rounds = (unsigned)number;
-	need(d.device_attribute(&processors, (CUdevice_attribute)16, d.device), "cuDeviceGetAttribute");
+	need(d.device_attribute(&processors, (CUdevice_attribute)16, d.device),
+		"cuDeviceGetAttribute");
 	need(d.device_attribute(&khz, (CUdevice_attribute)13, d.device), "cuDeviceGetAttribute");
 	need(d.mem_alloc(&out, 256), "cuMemAlloc");
 	printf("%s, %d processors, %d MHz at most\n\n", d.name, processors, khz / 1000);
-	puts("| instruction | 10^12 lanes/s | lanes a clock and processor, if that is the clock |\n|---|---|---|");
+	puts("| instruction | 10^12 lanes/s | lanes a clock and processor, if that is the clock "
+	     "|\n|---|---|---|");
 	for (unsigned kind = 0; kind < ob_count(kinds); kind++) {
 		unsigned blocks = (unsigned)processors * 8;
 		double took[RUNS], rate;
@@ -143,13 +162,15 @@ int main(int argc, char **argv)
 		for (unsigned r = 0; r <= RUNS; r++) { /* the first is not counted */
 			uint64_t began = ob_clock_ns();
 
-			need(d.launch(function, blocks, 1, 1, THREADS, 1, 1, 0, NULL, args, NULL), "cuLaunchKernel");
+			need(d.launch(function, blocks, 1, 1, THREADS, 1, 1, 0, NULL, args, NULL),
+				"cuLaunchKernel");
 			need(d.ctx_sync(), "cuCtxSynchronize");
 			took[r ? r - 1 : 0] = (double)(ob_clock_ns() - began);
 		}
 		qsort(took, RUNS, sizeof *took, ascending);
 		rate = (double)blocks * THREADS * rounds * TIMES * CHAINS / took[RUNS / 2] / 1e3;
-		printf("| %s | %.3f | %.1f |\n", kinds[kind].name, rate, khz ? rate * 1e9 / processors / khz : 0);
+		printf("| %s | %.3f | %.1f |\n", kinds[kind].name, rate,
+			khz ? rate * 1e9 / processors / khz : 0);
 		fflush(stdout);
 		d.module_unload(module);
 	}

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * CUB's radix sort of pairs of 32-bit keys and 32-bit values: what the sort by buckets of a multi-scalar product is compared with.
+ * CUB's radix sort of pairs of 32-bit keys and 32-bit values: what the sort by buckets of a
+ * multi-scalar product is compared with.
  *
  *     gpu-sort FROM TO        2^FROM to 2^TO pairs
  *
- * Prints a table and ends with 0; 1: a result is wrong; 77: no device. A size that does not fit into the device's memory ends the table.
+ * Prints a table and ends with 0; 1: a result is wrong; 77: no device. A size that does not fit
+ * into the device's memory ends the table.
  */
 #include <algorithm>
 #include <cstdint>
@@ -14,7 +16,7 @@
 
 #include <cub/device/device_radix_sort.cuh>
 
-#define RUNS 7
+#define RUNS     7
 #define BITS_FEW 16 /* a bucket's number with windows of 16 bits */
 #define BITS_ALL 32
 
@@ -38,20 +40,27 @@ static __device__ uint32_t key_of(uint32_t i, int bits)
 
 static __global__ void fill(uint32_t *keys, uint32_t *values, uint32_t n, int bits)
 {
-	for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+	for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n;
+		i += gridDim.x * blockDim.x) {
 		keys[i] = key_of(i, bits);
 		values[i] = i;
 	}
 }
 
-/* Counts the pairs that are not in their place: keys ascend, equal ones keep their order, each value still has its key. */
-static __global__ void count_wrong(const uint32_t *keys, const uint32_t *values, uint32_t n, int bits, unsigned *wrong)
+/*
+ * Counts the pairs that are not in their place: keys ascend, equal ones keep their order, each
+ * value still has its key.
+ */
+static __global__ void count_wrong(
+	const uint32_t *keys, const uint32_t *values, uint32_t n, int bits, unsigned *wrong)
 {
-	for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+	for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n;
+		i += gridDim.x * blockDim.x) {
 		bool bad = values[i] >= n || key_of(values[i], bits) != keys[i];
 
 		if (i + 1 < n)
-			bad = bad || keys[i] > keys[i + 1] || (keys[i] == keys[i + 1] && values[i] >= values[i + 1]);
+			bad = bad || keys[i] > keys[i + 1] ||
+				(keys[i] == keys[i + 1] && values[i] >= values[i + 1]);
 		if (bad)
 			atomicAdd(wrong, 1);
 	}
@@ -67,7 +76,8 @@ struct buffers {
 
 static cudaError_t sort(struct buffers *b, uint32_t n, int bits)
 {
-	return cub::DeviceRadixSort::SortPairs(b->work, b->work_bytes, b->keys, b->keys_out, b->values, b->values_out, (int64_t)n, 0, bits);
+	return cub::DeviceRadixSort::SortPairs(b->work, b->work_bytes, b->keys, b->keys_out,
+		b->values, b->values_out, (int64_t)n, 0, bits);
 }
 
 /* False: there is no memory for so many. */
@@ -85,7 +95,8 @@ static bool allocate(struct buffers *b, uint32_t n)
 
 static void release(struct buffers *b)
 {
-	for (void *p : { (void *)b->keys, (void *)b->values, (void *)b->keys_out, (void *)b->values_out, b->work })
+	for (void *p : { (void *)b->keys, (void *)b->values, (void *)b->keys_out,
+		     (void *)b->values_out, b->work })
 		cudaFree(p);
 	cudaGetLastError(); /* of an allocation that failed */
 }
@@ -109,7 +120,9 @@ static float measure(struct buffers *b, uint32_t n, int bits, bool *ret_right)
 	count_wrong<<<1024, 256>>>(b->keys_out, b->values_out, n, bits, b->wrong);
 	check(cudaMemcpy(&wrong, b->wrong, sizeof wrong, cudaMemcpyDeviceToHost), "reading");
 	if (wrong)
-		fprintf(stderr, "gpu-sort: %u of %u pairs are not in their place, keys of %d bits\n", wrong, n, bits);
+		fprintf(stderr,
+			"gpu-sort: %u of %u pairs are not in their place, keys of %d bits\n", wrong,
+			n, bits);
 	*ret_right = *ret_right && wrong == 0;
 	std::sort(ms, ms + RUNS);
 	return ms[RUNS / 2];
@@ -130,8 +143,11 @@ int main(int argc, char **argv)
 	check(cudaMalloc(&b.wrong, sizeof *b.wrong), "memory");
 	check(cudaEventCreate(&b.start), "an event");
 	check(cudaEventCreate(&b.stop), "an event");
-	printf("%s, CUB %d.%d.%d, median of %d\n\n", device.name, CUB_MAJOR_VERSION, CUB_MINOR_VERSION, CUB_SUBMINOR_VERSION, RUNS);
-	printf("| pairs | ms, keys of %d bits | 10^9 pairs/s | ms, keys of %d bits | 10^9 pairs/s |\n|---|---|---|---|---|\n", BITS_FEW, BITS_ALL);
+	printf("%s, CUB %d.%d.%d, median of %d\n\n", device.name, CUB_MAJOR_VERSION,
+		CUB_MINOR_VERSION, CUB_SUBMINOR_VERSION, RUNS);
+	printf("| pairs | ms, keys of %d bits | 10^9 pairs/s | ms, keys of %d bits | 10^9 pairs/s "
+	       "|\n|---|---|---|---|---|\n",
+		BITS_FEW, BITS_ALL);
 	for (int log_n = from; log_n <= to; log_n++) {
 		uint32_t n = 1u << log_n;
 
@@ -139,8 +155,10 @@ int main(int argc, char **argv)
 			printf("\n2^%d pairs do not fit into the device's memory\n", log_n);
 			break;
 		}
-		float few = measure(&b, n, BITS_FEW, &right), all = measure(&b, n, BITS_ALL, &right);
-		printf("| 2^%d | %.4f | %.2f | %.4f | %.2f |\n", log_n, few, n / few / 1e6, all, n / all / 1e6);
+		float few = measure(&b, n, BITS_FEW, &right),
+		      all = measure(&b, n, BITS_ALL, &right);
+		printf("| 2^%d | %.4f | %.2f | %.4f | %.2f |\n", log_n, few, n / few / 1e6, all,
+			n / all / 1e6);
 		fflush(stdout);
 		release(&b);
 		b.keys = b.values = b.keys_out = b.values_out = NULL;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What driver calls cost: the same program on a driver in its own process and, under `outboard run`, on one behind a server. One JSON object a line:
- * name, value, unit, and whether less is better. Medians.
+ * What driver calls cost: the same program on a driver in its own process and, under `outboard
+ * run`, on one behind a server. One JSON object a line: name, value, unit, and whether less is
+ * better. Medians.
  *
  *     gpu-speed [-l LIBRARY] [-s]        -s: few and small, to try the program itself
  */
@@ -17,30 +18,32 @@
 #include "base/cuda_types.h"
 
 #define SAMPLES_MAX 4000u
-#define ROUNDS 5u
-#define LARGEST ((size_t)256 << 20)
-#define SMALLEST ((size_t)4 << 10)
+#define ROUNDS      5u
+#define LARGEST     ((size_t)256 << 20)
+#define SMALLEST    ((size_t)4 << 10)
 
-#define CALLS(X) \
-	X(cuInit, (unsigned)) \
-	X(cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice)) \
-	X(cuCtxSetCurrent, (CUcontext)) \
-	X(cuCtxSynchronize, (void)) \
-	X(cuModuleLoadData, (CUmodule *, const void *)) \
-	X(cuModuleGetFunction, (CUfunction *, CUmodule, const char *)) \
-	X(cuLaunchKernel, (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **)) \
-	X(cuMemAlloc_v2, (CUdeviceptr *, size_t)) \
-	X(cuMemFree_v2, (CUdeviceptr)) \
-	X(cuMemAllocHost_v2, (void **, size_t)) \
-	X(cuMemFreeHost, (void *)) \
-	X(cuMemcpyHtoD_v2, (CUdeviceptr, const void *, size_t)) \
-	X(cuMemcpyDtoH_v2, (void *, CUdeviceptr, size_t)) \
-	X(cuMemcpyDtoD_v2, (CUdeviceptr, CUdeviceptr, size_t)) \
-	X(cuMemGetInfo_v2, (size_t *, size_t *)) \
-	X(cuStreamCreate, (CUstream *, unsigned)) \
-	X(cuStreamDestroy_v2, (CUstream)) \
-	X(cuEventCreate, (CUevent *, unsigned)) \
-	X(cuEventRecord, (CUevent, CUstream)) \
+#define CALLS(X)                                                                                   \
+	X(cuInit, (unsigned))                                                                      \
+	X(cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice))                                       \
+	X(cuCtxSetCurrent, (CUcontext))                                                            \
+	X(cuCtxSynchronize, (void))                                                                \
+	X(cuModuleLoadData, (CUmodule *, const void *))                                            \
+	X(cuModuleGetFunction, (CUfunction *, CUmodule, const char *))                             \
+	X(cuLaunchKernel,                                                                          \
+		(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
+			CUstream, void **, void **))                                               \
+	X(cuMemAlloc_v2, (CUdeviceptr *, size_t))                                                  \
+	X(cuMemFree_v2, (CUdeviceptr))                                                             \
+	X(cuMemAllocHost_v2, (void **, size_t))                                                    \
+	X(cuMemFreeHost, (void *))                                                                 \
+	X(cuMemcpyHtoD_v2, (CUdeviceptr, const void *, size_t))                                    \
+	X(cuMemcpyDtoH_v2, (void *, CUdeviceptr, size_t))                                          \
+	X(cuMemcpyDtoD_v2, (CUdeviceptr, CUdeviceptr, size_t))                                     \
+	X(cuMemGetInfo_v2, (size_t *, size_t *))                                                   \
+	X(cuStreamCreate, (CUstream *, unsigned))                                                  \
+	X(cuStreamDestroy_v2, (CUstream))                                                          \
+	X(cuEventCreate, (CUevent *, unsigned))                                                    \
+	X(cuEventRecord, (CUevent, CUstream))                                                      \
 	X(cuEventSynchronize, (CUevent))
 
 static struct {
@@ -49,8 +52,9 @@ static struct {
 #undef FIELD
 } cu;
 
-static const char ptx[] = ".version 7.0\n.target sm_50\n.address_size 64\n"
-			  ".visible .entry nothing(.param .u64 a, .param .u32 b, .param .u32 c)\n{\n\tret;\n}\n";
+static const char ptx[] =
+	".version 7.0\n.target sm_50\n.address_size 64\n"
+	".visible .entry nothing(.param .u64 a, .param .u32 b, .param .u32 c)\n{\n\tret;\n}\n";
 static CUfunction nothing;
 static CUdeviceptr device[2];
 static CUevent event;
@@ -68,7 +72,8 @@ static void need(CUresult result, const char *what)
 
 static void tell(const char *name, double value, const char *unit, bool less)
 {
-	printf("{\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"less\": %s}\n", name, value, unit, less ? "true" : "false");
+	printf("{\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"less\": %s}\n", name, value,
+		unit, less ? "true" : "false");
 	fflush(stdout);
 }
 
@@ -189,10 +194,12 @@ static void copies(const char *kind, char *host)
 					else
 						NEED(cuMemcpyHtoD_v2, device[0], host, bytes);
 				NEED(cuCtxSynchronize);
-				rate[down][r ? r - 1 : 0] = (double)bytes * count / since_us(began) / 1e3;
+				rate[down][r ? r - 1 : 0] =
+					(double)bytes * count / since_us(began) / 1e3;
 			}
 		for (unsigned down = 0; down < 2; down++) {
-			snprintf(name, sizeof name, "%s %s, %zu KiB", kind, down ? "DtoH" : "HtoD", bytes >> 10);
+			snprintf(name, sizeof name, "%s %s, %zu KiB", kind, down ? "DtoH" : "HtoD",
+				bytes >> 10);
 			tell(name, median(rate[down], ROUNDS), "GB/s", false);
 		}
 	}
@@ -224,12 +231,12 @@ static void start(const char *path)
 		fprintf(stderr, "gpu-speed: %s\n", dlerror());
 		exit(2);
 	}
-#define LOOK_UP(name, args)                                                       \
-	found = dlsym(library, #name);                                            \
-	if (!found) {                                                             \
-		fprintf(stderr, "gpu-speed: %s lacks %s\n", path, #name);         \
-		exit(2);                                                          \
-	}                                                                         \
+#define LOOK_UP(name, args)                                               \
+	found = dlsym(library, #name);                                    \
+	if (!found) {                                                     \
+		fprintf(stderr, "gpu-speed: %s lacks %s\n", path, #name); \
+		exit(2);                                                  \
+	}                                                                 \
 	*(void **)&cu.name = found;
 	CALLS(LOOK_UP)
 #undef LOOK_UP

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Proofs of cells on a GPU against the clock: sums and transforms of 1 to 256 blobs, their scalars in host memory. The first and the last blob of a call are
- * compared with the CPU's proofs.
+ * Proofs of cells on a GPU against the clock: sums and transforms of 1 to 256 blobs, their scalars
+ * in host memory. The first and the last blob of a call are compared with the CPU's proofs.
  *
  *     obk-cells-bench [-l LIBRARY] [-g GPU] [-r REPEATS] [-c LOG_COLUMNS] [-w WINDOW] [-b BLOBS]
  *
@@ -20,7 +20,7 @@
 
 #define MAX_REPEATS 100
 #define MAX_COLUMNS ((size_t)1 << OBK_FK20_LOG_COLUMNS)
-#define POINTS (MAX_COLUMNS * OBK_FK20_TERMS)
+#define POINTS      (MAX_COLUMNS * OBK_FK20_TERMS)
 
 static struct obk_gpu *gpu;
 static struct obk_pool *pool;
@@ -111,11 +111,14 @@ static void bench(const struct obk_fk20_gpu_args *args, size_t most)
 
 	need(obk_fk20_gpu_new(gpu, args, &fk, &fault));
 	obk_fk20_gpu_info(fk, &info);
-	printf("Cell proofs, 2^%u columns of %u terms: tables of %.2f GB by digits of %u bits, made in %.0f ms; transforms wait for %u products\n\n",
-		args->log_columns, args->terms, (double)info.bytes / 1e9, info.window, now_ms() - start, info.depth);
+	printf("Cell proofs, 2^%u columns of %u terms: tables of %.2f GB by digits of %u bits, "
+	       "made in %.0f ms; transforms wait for %u products\n\n",
+		args->log_columns, args->terms, (double)info.bytes / 1e9, info.window,
+		now_ms() - start, info.depth);
 	printf("| blobs | ms | ms a blob |\n|---|---|---|\n");
 	for (size_t blobs = 1; blobs <= most; blobs *= 4) {
-		for (unsigned i = 0; i <= repeats; i++) { /* the first finds memory and is not counted */
+		/* the first finds memory and is not counted */
+		for (unsigned i = 0; i <= repeats; i++) {
 			start = now_ms();
 			need(obk_fk20_gpu_prove(fk, scalars, blobs, proofs, pool, &fault));
 			ms[i ? i - 1 : 0] = now_ms() - start;
@@ -123,7 +126,8 @@ static void bench(const struct obk_fk20_gpu_args *args, size_t most)
 		qsort(ms, repeats, sizeof(*ms), ascending);
 		check(args, 0);
 		check(args, blobs - 1);
-		printf("| %zu | %.3f | %.3f |\n", blobs, ms[repeats / 2], ms[repeats / 2] / (double)blobs);
+		printf("| %zu | %.3f | %.3f |\n", blobs, ms[repeats / 2],
+			ms[repeats / 2] / (double)blobs);
 		fflush(stdout);
 	}
 	obk_fk20_gpu_free(fk);
@@ -131,14 +135,19 @@ static void bench(const struct obk_fk20_gpu_args *args, size_t most)
 
 int main(int argc, char **argv)
 {
-	struct obk_fk20_gpu_args args = { .points = points, .log_columns = OBK_FK20_LOG_COLUMNS, .terms = OBK_FK20_TERMS, .window = 8 };
+	struct obk_fk20_gpu_args args = { .points = points,
+		.log_columns = OBK_FK20_LOG_COLUMNS,
+		.terms = OBK_FK20_TERMS,
+		.window = 8 };
 	const struct obk_gpu_driver *driver;
 	const char *path = NULL;
 	uint64_t n, ordinal = 0, most = 256;
 	int option;
 
 	while ((option = getopt(argc, argv, "l:g:r:c:w:b:")) >= 0) {
-		bool fine = option != '?' && (option == 'l' || ob_text_parse_number(optarg, 0, OBK_FK20_GPU_MAX_BLOBS, &n));
+		bool fine = option != '?' &&
+			(option == 'l' ||
+				ob_text_parse_number(optarg, 0, OBK_FK20_GPU_MAX_BLOBS, &n));
 
 		if (fine && option == 'l')
 			path = optarg;
@@ -153,8 +162,10 @@ int main(int argc, char **argv)
 		else if (fine && option == 'b' && n >= 1)
 			most = n;
 		else {
-			fprintf(stderr, "obk-cells-bench [-l LIBRARY] [-g GPU] [-r 1..%d] [-c 1..%d] [-w 4..8] [-b 1..%d]\n", MAX_REPEATS, OBK_FK20_LOG_COLUMNS,
-				OBK_FK20_GPU_MAX_BLOBS);
+			fprintf(stderr,
+				"obk-cells-bench [-l LIBRARY] [-g GPU] [-r 1..%d] [-c 1..%d] [-w "
+				"4..8] [-b 1..%d]\n",
+				MAX_REPEATS, OBK_FK20_LOG_COLUMNS, OBK_FK20_GPU_MAX_BLOBS);
 			return 2;
 		}
 	}

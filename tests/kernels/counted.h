@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The software device with its counters to be seen, for tests: symbols counted_longest and counted_all of its library. See softdevice/program.h. */
+/*
+ * The software device with its counters to be seen, for tests: symbols counted_longest and
+ * counted_all of its library. See softdevice/program.h.
+ */
 #ifndef OBT_COUNTED_H
 #define OBT_COUNTED_H
 

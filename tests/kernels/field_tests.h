@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* A piece of test_field.c: the tests of one field. The including file defines F(name), ELT, OPS, LIMBS, BYTES and T(name), the tests' names. */
+/*
+ * A piece of test_field.c: the tests of one field. The including file defines F(name), ELT, OPS,
+ * LIMBS, BYTES and T(name), the tests' names.
+ */
 
-static const uint64_t T(edges)[] = { 0, 1, 2, 0x7fffffff, 0x80000000, 0xffffffff, 0x7fffffffffffffff,
-	0x8000000000000000, 0xfffffffffffffffe, 0xffffffffffffffff };
+static const uint64_t T(edges)[] = { 0, 1, 2, 0x7fffffff, 0x80000000, 0xffffffff,
+	0x7fffffffffffffff, 0x8000000000000000, 0xfffffffffffffffe, 0xffffffffffffffff };
 
 /* Random elements, every fourth with limbs from the edges; 0, 1, m - 1 and R come up first. */
 static void T(element)(ELT *r, unsigned i, uint64_t *state)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The kernels on a GPU against the clock: rates of the arithmetic, multi-scalar products and transforms, from host memory and from the device's. Every product
- * is compared with its known result, every transform with the way back.
+ * The kernels on a GPU against the clock: rates of the arithmetic, multi-scalar products and
+ * transforms, from host memory and from the device's. Every product is compared with its known
+ * result, every transform with the way back.
  *
  *     obk-gpu-bench [-l LIBRARY] [-g GPU] [-r REPEATS] [-m LOG LOG] [-n LOG LOG] [-t SIZE] [-w]
  *
@@ -19,15 +20,20 @@
 #include "kernels/msm/gpu.h"
 #include "kernels/ntt/gpu.h"
 
-#define BLOCK 4096
+#define BLOCK       4096
 #define MAX_REPEATS 100
 
 extern const unsigned char obk_micro_image_start[], obk_micro_image_end[];
 static const char *const micro_names[] = { "micro_fp", "micro_fr", "micro_add", "micro_wide" };
-static const struct obk_gpu_image micro = { "the rates", obk_micro_image_start, obk_micro_image_end, 4, micro_names };
+static const struct obk_gpu_image micro = { "the rates", obk_micro_image_start, obk_micro_image_end,
+	4, micro_names };
 
-/* What is aimed at on an H200, in ms, by log of the size: from 2^8 and from 2^12 on in twos; 0: no aim. */
-static const double msm_aim[] = { 0.10, 0.12, 0.15, 0.35, 0.65, 2.1, 6.5, 24, 88, 325 }, ntt_aim[] = { 0.012, 0, 0.03, 0, 0.27, 1.1, 4.6, 19 };
+/*
+ * What is aimed at on an H200, in ms, by log of the size: from 2^8 and from 2^12 on in twos; 0: no
+ * aim.
+ */
+static const double msm_aim[] = { 0.10, 0.12, 0.15, 0.35, 0.65, 2.1, 6.5, 24, 88, 325 },
+		    ntt_aim[] = { 0.012, 0, 0.03, 0, 0.27, 1.1, 4.6, 19 };
 
 static struct obk_gpu *gpu;
 static struct obk_pool *pool;
@@ -86,7 +92,8 @@ static uint64_t random64(uint64_t *state)
 /* Point i is (i + 1) G. */
 static void make_block(void *arg, size_t block, unsigned thread)
 {
-	size_t n = *(size_t *)arg, first = block * BLOCK, count = n - first < BLOCK ? n - first : BLOCK;
+	size_t n = *(size_t *)arg, first = block * BLOCK,
+	       count = n - first < BLOCK ? n - first : BLOCK;
 	uint64_t k[1] = { first + 1 }, state = (first + 1) * 0x9e3779b97f4a7c15;
 	struct obk_g1 *sum = malloc(count * sizeof(*sum));
 	struct obk_fp *scratch = malloc(2 * count * sizeof(*scratch));
@@ -127,9 +134,12 @@ static void expected(size_t n, struct obk_g1_affine *ret)
 	obk_g1_to_affine(ret, &p);
 }
 
-static double time_product(const struct obk_msm_gpu_bases *bases, size_t n, unsigned window, CUdeviceptr device, const struct obk_g1_affine *want)
+static double time_product(const struct obk_msm_gpu_bases *bases, size_t n, unsigned window,
+	CUdeviceptr device, const struct obk_g1_affine *want)
 {
-	struct obk_msm_job job = { .count = n, .scalars = scalars, .batch = 1, .window = window, .pool = pool };
+	struct obk_msm_job job = {
+		.count = n, .scalars = scalars, .batch = 1, .window = window, .pool = pool
+	};
 	double ms[MAX_REPEATS];
 	struct obk_g1_affine have;
 
@@ -149,7 +159,9 @@ static double time_product(const struct obk_msm_gpu_bases *bases, size_t n, unsi
 static void bench_product(unsigned log_n, CUdeviceptr device, bool windows)
 {
 	size_t n = (size_t)1 << log_n;
-	struct obk_msm_bases_args args = { .points = points, .count = n, .trust = OBK_TRUST_SUBGROUP, .pool = pool };
+	struct obk_msm_bases_args args = {
+		.points = points, .count = n, .trust = OBK_TRUST_SUBGROUP, .pool = pool
+	};
 	struct obk_g1_affine want;
 
 	expected(n, &want);
@@ -162,22 +174,27 @@ static void bench_product(unsigned log_n, CUdeviceptr device, bool windows)
 		need(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault));
 		made = now_ms() - start;
 		obk_msm_gpu_bases_info(bases, &info);
-		for (unsigned c = windows && !table ? 6 : 0; c <= (windows && !table ? 20 : 0); c++) {
+		for (unsigned c = windows && !table ? 6 : 0; c <= (windows && !table ? 20 : 0);
+			c++) {
 			char method[64];
 			unsigned at = (log_n - 8) / 2;
 
 			from_host = time_product(bases, n, c, 0, &want);
 			from_device = time_product(bases, n, c, device, &want);
 			if (info.multiples)
-				snprintf(method, sizeof(method), "all multiples, c = %u", info.window);
+				snprintf(method, sizeof(method), "all multiples, c = %u",
+					info.window);
 			else if (info.window)
-				snprintf(method, sizeof(method), "%u copies, c = %u", info.shifts, info.window);
+				snprintf(method, sizeof(method), "%u copies, c = %u", info.shifts,
+					info.window);
 			else if (c)
 				snprintf(method, sizeof(method), "one copy, c = %u", c);
 			else
 				snprintf(method, sizeof(method), "one copy");
-			printf("| 2^%u | %s | %.2f | %.1f | %.3f | %.3f | ", log_n, method, (double)info.bytes / 1e9, made, from_host, from_device);
-			if (table && log_n >= 8 && log_n % 2 == 0 && at < sizeof(msm_aim) / sizeof(msm_aim[0]))
+			printf("| 2^%u | %s | %.2f | %.1f | %.3f | %.3f | ", log_n, method,
+				(double)info.bytes / 1e9, made, from_host, from_device);
+			if (table && log_n >= 8 && log_n % 2 == 0 &&
+				at < sizeof(msm_aim) / sizeof(msm_aim[0]))
 				printf("%.2f |\n", msm_aim[at]);
 			else
 				printf("|\n");
@@ -206,9 +223,12 @@ static void bench_products(unsigned low, unsigned high, bool windows)
 	need(obk_gpu_stream_take(gpu, &stream, &fault));
 	need(obk_gpu_write(gpu, stream, device.at, scalars, n * sizeof(*scalars), &fault));
 	need(obk_gpu_wait(gpu, stream, &fault));
-	printf("\nMulti-scalar products, median of %u\n\n| points | bases | GB | made in ms | ms, scalars of the host | ms, of the device | aim, H200 |\n"
-		"|---|---|---|---|---|---|---|\n", repeats);
-	for (unsigned log_n = low; log_n <= high; log_n += log_n < high && log_n + 2 > high ? high - log_n : 2)
+	printf("\nMulti-scalar products, median of %u\n\n| points | bases | GB | made in ms | ms, "
+	       "scalars of the host | ms, of the device | aim, H200 |\n"
+	       "|---|---|---|---|---|---|---|\n",
+		repeats);
+	for (unsigned log_n = low; log_n <= high;
+		log_n += log_n < high && log_n + 2 > high ? high - log_n : 2)
 		bench_product(log_n, device.at, windows);
 	obk_gpu_stream_give(gpu, stream);
 	obk_gpu_give(gpu, &device);
@@ -216,7 +236,8 @@ static void bench_products(unsigned low, unsigned high, bool windows)
 	free(points);
 }
 
-static void bench_transform(struct obk_ntt_gpu *domain, unsigned log_n, struct obk_fr *data, CUdeviceptr device, CUstream stream)
+static void bench_transform(struct obk_ntt_gpu *domain, unsigned log_n, struct obk_fr *data,
+	CUdeviceptr device, CUstream stream)
 {
 	struct obk_ntt_job job = { .log_n = log_n, .batch = 1, .order = OBK_NTT_NR, .pool = pool };
 	size_t n = (size_t)1 << log_n;
@@ -250,14 +271,16 @@ static void bench_transform(struct obk_ntt_gpu *domain, unsigned log_n, struct o
 		job.order = OBK_NTT_NR;
 		for (unsigned j = 0; j < 4; j++) {
 			if (!obk_fr_equal(&probe[j], &data[n / 4 * j])) {
-				fprintf(stderr, "obk-gpu-bench: a transform of %zu elements is wrong\n", n);
+				fprintf(stderr,
+					"obk-gpu-bench: a transform of %zu elements is wrong\n", n);
 				exit(1);
 			}
 		}
 	}
 	host = median(ms);
 	printf("| 2^%u | %.4f | %.4f | %.3f | ", log_n, on_device[0], on_device[1], host);
-	if (log_n >= 12 && log_n % 2 == 0 && at < sizeof(ntt_aim) / sizeof(ntt_aim[0]) && ntt_aim[at] > 0)
+	if (log_n >= 12 && log_n % 2 == 0 && at < sizeof(ntt_aim) / sizeof(ntt_aim[0]) &&
+		ntt_aim[at] > 0)
 		printf("%.3f |\n", ntt_aim[at]);
 	else
 		printf("|\n");
@@ -278,13 +301,17 @@ static void bench_transforms(unsigned low, unsigned high)
 	need(obk_gpu_pinned_new(gpu, n * sizeof(*data), &pinned, &fault));
 	data = pinned;
 	for (size_t i = 0; i < n; i++)
-		data[i] = (struct obk_fr){ { random64(&state), random64(&state), random64(&state), random64(&state) >> 2 } };
+		data[i] = (struct obk_fr){ { random64(&state), random64(&state), random64(&state),
+			random64(&state) >> 2 } };
 	need(obk_gpu_take(gpu, n * sizeof(*data), &device, &fault));
 	need(obk_gpu_stream_take(gpu, &stream, &fault));
 	need(obk_gpu_write(gpu, stream, device.at, data, n * sizeof(*data), &fault));
-	printf("\nTransforms, median of %u\n\n| elements | ms on the device, NR | NN | ms host to host, NR | aim on an H200's memory |\n"
-		"|---|---|---|---|---|\n", repeats);
-	for (unsigned log_n = low; log_n <= high; log_n += log_n < high && log_n + 2 > high ? high - log_n : 2)
+	printf("\nTransforms, median of %u\n\n| elements | ms on the device, NR | NN | ms host to "
+	       "host, NR | aim on an H200's memory |\n"
+	       "|---|---|---|---|---|\n",
+		repeats);
+	for (unsigned log_n = low; log_n <= high;
+		log_n += log_n < high && log_n + 2 > high ? high - log_n : 2)
 		bench_transform(domain, log_n, data, device.at, stream);
 	obk_gpu_stream_give(gpu, stream);
 	obk_gpu_give(gpu, &device);
@@ -293,7 +320,8 @@ static void bench_transforms(unsigned low, unsigned high)
 }
 
 /* Operations of `each` a step and thread, 10^9 a second. */
-static double rate(unsigned kernel, unsigned each, CUdeviceptr points_at, CUdeviceptr data, unsigned blocks, unsigned n, CUstream stream)
+static double rate(unsigned kernel, unsigned each, CUdeviceptr points_at, CUdeviceptr data,
+	unsigned blocks, unsigned n, CUstream stream)
 {
 	const CUfunction *functions;
 	double ms[MAX_REPEATS];
@@ -303,7 +331,8 @@ static double rate(unsigned kernel, unsigned each, CUdeviceptr points_at, CUdevi
 	for (unsigned i = 0; i <= repeats; i++) {
 		double start = now_ms();
 
-		need(obk_gpu_launch(gpu, stream, functions[kernel], blocks, 1, 128, 0, points_at ? three : two, &fault));
+		need(obk_gpu_launch(gpu, stream, functions[kernel], blocks, 1, 128, 0,
+			points_at ? three : two, &fault));
 		need(obk_gpu_wait(gpu, stream, &fault));
 		ms[i ? i - 1 : 0] = now_ms() - start;
 	}
@@ -334,9 +363,11 @@ static void bench_rates(unsigned steps)
 	need(obk_gpu_write(gpu, stream, at.at, some, sizeof(some), &fault));
 	need(obk_gpu_write(gpu, stream, data.at, seed, bytes, &fault));
 	printf("\nRates with %u blocks of 128 threads, 10^9 a second\n\n", blocks);
-	printf("- mixed additions of points: %.3f\n", rate(2, 1, at.at, data.at, blocks, steps, stream));
+	printf("- mixed additions of points: %.3f\n",
+		rate(2, 1, at.at, data.at, blocks, steps, stream));
 	printf("- products of 381 bits: %.2f\n", rate(0, 1, 0, data.at, blocks, steps * 8, stream));
-	printf("- products of 255 bits: %.2f\n", rate(1, 1, 0, data.at, blocks, steps * 16, stream));
+	printf("- products of 255 bits: %.2f\n",
+		rate(1, 1, 0, data.at, blocks, steps * 16, stream));
 	printf("- 32 x 32 + 64 bits: %.1f\n", rate(3, 8, 0, data.at, blocks, steps * 128, stream));
 	obk_gpu_stream_give(gpu, stream);
 	obk_gpu_give(gpu, &data);
@@ -350,9 +381,12 @@ static void print_machine(const struct obk_gpu_driver *driver)
 	struct utsname name;
 
 	uname(&name);
-	printf("GPU %u: %s, sm_%u%u, %u SMs, %u MHz, %.1f GB; driver for CUDA %d.%d in %s; %s %s; %u threads of the CPU\n", info->ordinal, info->name,
-		info->major, info->minor, info->processors, info->clock_khz / 1000, (double)info->memory / 1e9, driver->version / 1000,
-		driver->version % 1000 / 10, driver->path, name.sysname, name.release, obk_pool_threads(pool));
+	printf("GPU %u: %s, sm_%u%u, %u SMs, %u MHz, %.1f GB; driver for CUDA %d.%d in %s; %s %s; "
+	       "%u threads of the CPU\n",
+		info->ordinal, info->name, info->major, info->minor, info->processors,
+		info->clock_khz / 1000, (double)info->memory / 1e9, driver->version / 1000,
+		driver->version % 1000 / 10, driver->path, name.sysname, name.release,
+		obk_pool_threads(pool));
 }
 
 int main(int argc, char **argv)
@@ -384,7 +418,8 @@ int main(int argc, char **argv)
 			break;
 		case 't':
 			if (!ob_text_parse_size(optarg, &size)) {
-				fprintf(stderr, "obk-gpu-bench: %s is not a size like 48G\n", optarg);
+				fprintf(stderr, "obk-gpu-bench: %s is not a size like 48G\n",
+					optarg);
 				return 2;
 			}
 			table_bytes = (size_t)size;
@@ -398,12 +433,18 @@ int main(int argc, char **argv)
 			range[1] = optind < argc ? number(argv[optind++]) : range[0];
 			break;
 		default:
-			fprintf(stderr, "obk-gpu-bench [-l LIBRARY] [-g GPU] [-r REPEATS] [-m LOG LOG] [-n LOG LOG] [-t SIZE] [-s STEPS] [-w]\n");
+			fprintf(stderr,
+				"obk-gpu-bench [-l LIBRARY] [-g GPU] [-r REPEATS] [-m LOG LOG] [-n "
+				"LOG LOG] [-t SIZE] [-s STEPS] [-w]\n");
 			return 2;
 		}
 	}
-	if (repeats < 1 || repeats > MAX_REPEATS || msm[0] > msm[1] || msm[1] > 26 || ntt[0] > ntt[1] || ntt[1] > OBK_NTT_MAX_LOG_N || ntt[0] < 2) {
-		fprintf(stderr, "obk-gpu-bench: sizes are 2^0..2^26, from the smaller to the larger, 2^2 for transforms; repeats 1..%d\n", MAX_REPEATS);
+	if (repeats < 1 || repeats > MAX_REPEATS || msm[0] > msm[1] || msm[1] > 26 ||
+		ntt[0] > ntt[1] || ntt[1] > OBK_NTT_MAX_LOG_N || ntt[0] < 2) {
+		fprintf(stderr,
+			"obk-gpu-bench: sizes are 2^0..2^26, from the smaller to the larger, 2^2 "
+			"for transforms; repeats 1..%d\n",
+			MAX_REPEATS);
 		return 2;
 	}
 	need(obk_gpu_driver_open(path, &driver, &fault));
@@ -415,8 +456,10 @@ int main(int argc, char **argv)
 	bench_transforms(ntt[0], ntt[1]);
 	bench_products(msm[0], msm[1], windows);
 	obk_gpu_stats(gpu, &stats);
-	printf("\nDevice memory: %.2f GB at most, %llu buffers taken, %llu of them used again; %llu launches\n", (double)stats.high_water / 1e9,
-		(unsigned long long)stats.taken, (unsigned long long)stats.reused, (unsigned long long)stats.launches);
+	printf("\nDevice memory: %.2f GB at most, %llu buffers taken, %llu of them used again; "
+	       "%llu launches\n",
+		(double)stats.high_water / 1e9, (unsigned long long)stats.taken,
+		(unsigned long long)stats.reused, (unsigned long long)stats.launches);
 	obk_gpu_leave(gpu);
 	obk_gpu_close(gpu);
 	obk_pool_free(pool);

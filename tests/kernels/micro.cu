@@ -25,7 +25,8 @@ extern "C" __global__ void __launch_bounds__(128) micro_fr(unsigned n, obk_fr *d
 }
 
 /* The points of blocks of 256 in turn; data has room for what every thread found. */
-extern "C" __global__ void __launch_bounds__(128, 3) micro_add(unsigned n, const obk_g1_affine *points, obk_g1 *data)
+extern "C" __global__ void __launch_bounds__(128, 3)
+	micro_add(unsigned n, const obk_g1_affine *points, obk_g1 *data)
 {
 	unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
 	obk_g1 sum = data[i];
@@ -49,7 +50,9 @@ extern "C" __global__ void __launch_bounds__(128) micro_wide(unsigned n, uint64_
 	for (unsigned k = 0; k < n; k++) {
 #pragma unroll
 		for (unsigned j = 0; j < 8; j++)
-			asm volatile("mad.wide.u32 %0, %1, %2, %0;" : "+l"(x[j]) : "r"((uint32_t)x[j]), "r"(y));
+			asm volatile("mad.wide.u32 %0, %1, %2, %0;"
+				     : "+l"(x[j])
+				     : "r"((uint32_t)x[j]), "r"(y));
 	}
 	for (unsigned j = 1; j < 8; j++)
 		x[0] ^= x[j];

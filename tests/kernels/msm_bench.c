@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obk-msm-bench [-t threads] [-r runs] [-b library of blst] [-n] [from] [to]
- * Products of 2^from .. 2^to points, medians in milliseconds, each run of ours next to one of blst's if there is a library of it.
+ * obk-msm-bench [-t threads] [-r runs] [-b library of blst] [-n] [from] [to] Products of 2^from ..
+ * 2^to points, medians in milliseconds, each run of ours next to one of blst's if there is a
+ * library of it.
  *   ready   bases loaded before, no table          once   bases handed over with the call
- *   table   fixed bases with shifted copies, 8 times the memory; left out with -n, for making it takes long
- * blst on several threads: the points in as many parts, each with its Pippenger, the parts' sums added.
+ *   table   fixed bases with shifted copies, 8 times the memory; left out with -n, for making it
+ *           takes long
+ * blst on several threads: the points in as many parts, each with its Pippenger, the parts' sums
+ * added.
  */
 #include <dlfcn.h>
 #include <getopt.h>
@@ -17,7 +20,7 @@
 #include "kernels/msm/msm.h"
 #include "tests/kernels/oracle.h"
 
-#define MAX_RUNS 101
+#define MAX_RUNS    101
 #define MAX_THREADS 256
 
 struct jacobian {
@@ -25,7 +28,8 @@ struct jacobian {
 };
 
 static struct rival {
-	void (*msm)(struct jacobian *ret, const struct obk_g1_affine *const points[], size_t n, const uint8_t *const scalars[], size_t bits, uint64_t *scratch);
+	void (*msm)(struct jacobian *ret, const struct obk_g1_affine *const points[], size_t n,
+		const uint8_t *const scalars[], size_t bits, uint64_t *scratch);
 	size_t (*scratch_bytes)(size_t n);
 	void (*add)(struct jacobian *r, const struct jacobian *a, const struct jacobian *b);
 	void (*to_affine)(struct obk_g1_affine *r, const struct jacobian *a);
@@ -58,7 +62,9 @@ static bool load_rival(const char *path)
 
 static void run_ready(struct setup *s)
 {
-	struct obk_msm_job job = { .count = s->n, .scalars = s->scalars, .batch = 1, .pool = s->pool };
+	struct obk_msm_job job = {
+		.count = s->n, .scalars = s->scalars, .batch = 1, .pool = s->pool
+	};
 
 	if (obk_msm_run(s->ready, &job, &s->result, NULL))
 		exit(1);
@@ -66,7 +72,9 @@ static void run_ready(struct setup *s)
 
 static void run_table(struct setup *s)
 {
-	struct obk_msm_job job = { .count = s->n, .scalars = s->scalars, .batch = 1, .pool = s->pool };
+	struct obk_msm_job job = {
+		.count = s->n, .scalars = s->scalars, .batch = 1, .pool = s->pool
+	};
 
 	if (obk_msm_run(s->table, &job, &s->result, NULL))
 		exit(1);
@@ -74,8 +82,12 @@ static void run_table(struct setup *s)
 
 static void run_once(struct setup *s)
 {
-	struct obk_msm_bases_args args = { .points = s->points, .count = s->n, .trust = OBK_TRUST_SUBGROUP, .pool = s->pool };
-	struct obk_msm_job job = { .count = s->n, .scalars = s->scalars, .batch = 1, .pool = s->pool };
+	struct obk_msm_bases_args args = {
+		.points = s->points, .count = s->n, .trust = OBK_TRUST_SUBGROUP, .pool = s->pool
+	};
+	struct obk_msm_job job = {
+		.count = s->n, .scalars = s->scalars, .batch = 1, .pool = s->pool
+	};
 
 	if (obk_msm_once(&args, &job, &s->result, NULL))
 		exit(1);
@@ -84,7 +96,8 @@ static void run_once(struct setup *s)
 static void rival_part(void *arg, size_t part, unsigned thread)
 {
 	struct setup *s = arg;
-	size_t parts = obk_pool_threads(s->pool), first = s->n * part / parts, n = s->n * (part + 1) / parts - first;
+	size_t parts = obk_pool_threads(s->pool), first = s->n * part / parts,
+	       n = s->n * (part + 1) / parts - first;
 	const struct obk_g1_affine *points[2] = { s->points + first, NULL };
 	const uint8_t *scalars[2] = { s->scalars + 32 * first, NULL };
 
@@ -124,7 +137,8 @@ static void make_points(struct setup *s, size_t n)
 		exit(1);
 	obk_g1_to_affine_batch(s->points, sums, n, scratch);
 	for (size_t i = 0; i < n; i++) {
-		uint64_t k[4] = { oracle_random(&state), oracle_random(&state), oracle_random(&state), oracle_random(&state) % 0x73eda753299d7d48 };
+		uint64_t k[4] = { oracle_random(&state), oracle_random(&state),
+			oracle_random(&state), oracle_random(&state) % 0x73eda753299d7d48 };
 
 		memcpy(s->scalars + 32 * i, k, 32);
 	}
@@ -134,7 +148,11 @@ static void make_points(struct setup *s, size_t n)
 
 static struct obk_msm_bases *make_bases(const struct setup *s, size_t table_bytes)
 {
-	struct obk_msm_bases_args args = { .points = s->points, .count = s->n, .trust = OBK_TRUST_SUBGROUP, .table_bytes = table_bytes, .pool = s->pool };
+	struct obk_msm_bases_args args = { .points = s->points,
+		.count = s->n,
+		.trust = OBK_TRUST_SUBGROUP,
+		.table_bytes = table_bytes,
+		.pool = s->pool };
 	struct obk_msm_bases *bases;
 
 	if (obk_msm_bases_new(&args, &bases, NULL))
@@ -165,7 +183,8 @@ static double timed(void (*fn)(struct setup *), struct setup *s)
 
 static void one_size(struct setup *s, unsigned log_n, unsigned runs)
 {
-	void (*const fn[4])(struct setup *) = { run_ready, run_once, s->no_table ? NULL : run_table, blst.msm ? run_rival : NULL };
+	void (*const fn[4])(struct setup *) = { run_ready, run_once, s->no_table ? NULL : run_table,
+		blst.msm ? run_rival : NULL };
 	double time[4][MAX_RUNS] = { 0 }, m[4];
 	struct obk_g1_affine first = { 0 };
 
@@ -191,7 +210,8 @@ static void one_size(struct setup *s, unsigned log_n, unsigned runs)
 		m[k] = median(time[k], runs);
 	printf("2^%-3u %10.3f %10.3f %10.3f", log_n, m[0], m[1], m[2]);
 	if (blst.msm)
-		printf(" %10.3f %8.2f %8.2f %8.2f", m[3], m[3] / m[0], m[3] / m[1], s->no_table ? 0 : m[3] / m[2]);
+		printf(" %10.3f %8.2f %8.2f %8.2f", m[3], m[3] / m[0], m[3] / m[1],
+			s->no_table ? 0 : m[3] / m[2]);
 	printf("\n");
 	fflush(stdout);
 	obk_msm_bases_free(s->ready);
@@ -220,7 +240,8 @@ static void print_machine(unsigned threads)
 		exit(1);
 	obk_msm_bases_info(b, &info);
 	obk_msm_bases_free(b);
-	printf("%u threads, field %s, lanes %s; medians in ms\n", threads, obk_fp_now.name, info.lanes);
+	printf("%u threads, field %s, lanes %s; medians in ms\n", threads, obk_fp_now.name,
+		info.lanes);
 }
 
 int main(int argc, char **argv)
@@ -245,14 +266,17 @@ int main(int argc, char **argv)
 		from = to = (unsigned)strtoul(argv[optind], NULL, 10);
 	if (optind + 1 < argc)
 		to = (unsigned)strtoul(argv[optind + 1], NULL, 10);
-	if (runs < 1 || runs > MAX_RUNS || to > 24 || from > to || threads > MAX_THREADS || obk_pool_new(threads, &s.pool)) {
-		fprintf(stderr, "1 to %d runs, sizes up to 24, up to %d threads\n", MAX_RUNS, MAX_THREADS);
+	if (runs < 1 || runs > MAX_RUNS || to > 24 || from > to || threads > MAX_THREADS ||
+		obk_pool_new(threads, &s.pool)) {
+		fprintf(stderr, "1 to %d runs, sizes up to 24, up to %d threads\n", MAX_RUNS,
+			MAX_THREADS);
 		return 2;
 	}
 	load_rival(library);
 	make_points(&s, (size_t)1 << to);
 	print_machine(obk_pool_threads(s.pool));
-	printf("%-5s %10s %10s %10s%s\n", "size", "ready", "once", "table", blst.msm ? "       blst    ready     once    table   (times blst)" : "");
+	printf("%-5s %10s %10s %10s%s\n", "size", "ready", "once", "table",
+		blst.msm ? "       blst    ready     once    table   (times blst)" : "");
 	for (unsigned log_n = from; log_n <= to; log_n++)
 		one_size(&s, log_n, runs);
 	obk_pool_free(s.pool);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * msm_large [-t threads] sizes FROM TO    products of 2^FROM .. 2^TO points of known logarithms, random scalars: 256 bytes a point and about a gigabyte
- * msm_large [-t threads] [-u LOG] once FROM TO   the same with points given for the call only: 128 bytes a point and two gigabytes
+ * msm_large [-t threads] sizes FROM TO    products of 2^FROM .. 2^TO points of known logarithms,
+ *                                         random scalars: 256 bytes a point and about a gigabyte
+ * msm_large [-t threads] [-u LOG] once FROM TO   the same with points given for the call only: 128
+ *                                                bytes a point and two gigabytes
  *           with -u there are 2^LOG different points, mapped again and again: 2^26 of them then need 2 GiB, and 96 bytes for each different one
  * msm_large [-t threads] groups           more buckets than are worked on together
  * msm_large [-t threads] [-l LIMIT] hard LOG_N
  *           scalars and bases that are made to hurt; with -l none may take more than LIMIT times the processor time of random ones
- * P_i = (k + i d) G, so the sum of s_i P_i is (sum of s_i log_i mod r) G, which OpenSSL computes. Exits with 1 at the first wrong sum.
+ * P_i = (k + i d) G, so the sum of s_i P_i is (sum of s_i log_i mod r) G, which OpenSSL computes.
+ * Exits with 1 at the first wrong sum.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -21,8 +24,8 @@
 #include "tests/kernels/oracle.h"
 
 #define BLOCK 4096
-#define RUNS 3
-#define ALL 63
+#define RUNS  3
+#define ALL   63
 
 static struct input {
 	size_t n, different;
@@ -50,14 +53,16 @@ static void *points_room(size_t n)
 {
 	size_t bytes = in.different * sizeof(struct obk_g1_affine);
 	int fd = memfd_create("points", MFD_CLOEXEC);
-	char *all = mmap(NULL, n * sizeof(struct obk_g1_affine), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *all = mmap(NULL, n * sizeof(struct obk_g1_affine), PROT_NONE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (fd < 0 || all == MAP_FAILED || ftruncate(fd, (off_t)bytes)) {
 		perror("points");
 		exit(1);
 	}
 	for (size_t i = 0; i < n / in.different; i++) {
-		if (mmap(all + i * bytes, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+		if (mmap(all + i * bytes, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+			    0) == MAP_FAILED) {
 			perror("points");
 			exit(1);
 		}
@@ -146,11 +151,19 @@ static void expected(uint8_t want[96])
 	oracle_mul(want, NULL, be);
 }
 
-/* The best of `runs` in ms of processor time; wrong sums end the program. once: bases for each call only. */
-static double check(const char *what, enum obk_trust trust, unsigned window, unsigned runs, bool once)
+/*
+ * The best of `runs` in ms of processor time; wrong sums end the program. once: bases for each call
+ * only.
+ */
+static double check(
+	const char *what, enum obk_trust trust, unsigned window, unsigned runs, bool once)
 {
-	struct obk_msm_bases_args args = { .points = in.points, .count = in.n, .trust = trust, .pool = in.pool };
-	struct obk_msm_job job = { .count = in.n, .scalars = in.scalars, .batch = 1, .window = window, .pool = in.pool };
+	struct obk_msm_bases_args args = {
+		.points = in.points, .count = in.n, .trust = trust, .pool = in.pool
+	};
+	struct obk_msm_job job = {
+		.count = in.n, .scalars = in.scalars, .batch = 1, .window = window, .pool = in.pool
+	};
 	struct obk_fault fault = { .text = "" };
 	struct obk_msm_bases *bases = NULL;
 	uint8_t want[96], have[96];
@@ -162,14 +175,16 @@ static double check(const char *what, enum obk_trust trust, unsigned window, uns
 	for (unsigned r = 0; r < runs && !err; r++) {
 		double from = processor_ms(), took;
 
-		err = once ? obk_msm_once(&args, &job, &sum, &fault) : obk_msm_run(bases, &job, &sum, &fault);
+		err = once ? obk_msm_once(&args, &job, &sum, &fault)
+			   : obk_msm_run(bases, &job, &sum, &fault);
 		took = processor_ms() - from;
 		best = took < best ? took : best;
 	}
 	if (!err)
 		obk_g1_encode_uncompressed(have, &sum);
 	if (err || memcmp(have, want, 96) != 0) {
-		fprintf(stderr, "%s, %zu points: %s\n", what, in.n, err ? fault.text : "the sum is wrong");
+		fprintf(stderr, "%s, %zu points: %s\n", what, in.n,
+			err ? fault.text : "the sum is wrong");
 		exit(1);
 	}
 	obk_msm_bases_free(bases);
@@ -180,7 +195,8 @@ static void sizes(unsigned from, unsigned to, bool once, unsigned different)
 {
 	for (unsigned log_n = from; log_n <= to; log_n++) {
 		make((size_t)1 << log_n, different, false);
-		printf("2^%u: %.1f ms of processor time\n", log_n, check("random", OBK_TRUST_SUBGROUP, 0, 1, once));
+		printf("2^%u: %.1f ms of processor time\n", log_n,
+			check("random", OBK_TRUST_SUBGROUP, 0, 1, once));
 		fflush(stdout);
 		drop();
 	}
@@ -195,17 +211,36 @@ static void groups(void)
 }
 
 enum hard {
-	RANDOM, ZERO, ONE, MINUS_ONE, MODULUS, ALL_BITS, EQUAL, HALF_DIGITS, CARRIES, SMALL, TWO_VALUES, ONE_BIT, SAME_BASE, OPPOSITE, HALF_INFINITY,
-	SEVEN_BASES, SAME_OF_BOTH, HARD_KINDS
+	RANDOM,
+	ZERO,
+	ONE,
+	MINUS_ONE,
+	MODULUS,
+	ALL_BITS,
+	EQUAL,
+	HALF_DIGITS,
+	CARRIES,
+	SMALL,
+	TWO_VALUES,
+	ONE_BIT,
+	SAME_BASE,
+	OPPOSITE,
+	HALF_INFINITY,
+	SEVEN_BASES,
+	SAME_OF_BOTH,
+	HARD_KINDS
 };
 
-static const char *const hard_names[HARD_KINDS] = { "random", "scalars all 0", "scalars all 1", "scalars all r - 1", "scalars r and r + 1", "scalars 2^256 - 1",
-	"scalars all equal", "digits of half a window", "carries through every window", "scalars below 256", "scalars of two values", "one bit each",
-	"bases all equal", "P and -P by turns", "half of the bases infinity", "seven bases repeated", "one base, one scalar" };
+static const char *const hard_names[HARD_KINDS] = { "random", "scalars all 0", "scalars all 1",
+	"scalars all r - 1", "scalars r and r + 1", "scalars 2^256 - 1", "scalars all equal",
+	"digits of half a window", "carries through every window", "scalars below 256",
+	"scalars of two values", "one bit each", "bases all equal", "P and -P by turns",
+	"half of the bases infinity", "seven bases repeated", "one base, one scalar" };
 
 static void hard_scalar(enum hard kind, size_t i, uint64_t s[4])
 {
-	static const uint64_t value[4] = { 0x123456789abcdef0, 77, 0xfedcba9876543210, 0x1122334455667788 };
+	static const uint64_t value[4] = { 0x123456789abcdef0, 77, 0xfedcba9876543210,
+		0x1122334455667788 };
 
 	if (kind == ZERO || kind == ONE || kind == SMALL || kind == ONE_BIT) {
 		memset(s, 0, 32);
@@ -230,7 +265,9 @@ static void hard_scalar(enum hard kind, size_t i, uint64_t s[4])
 
 static void hard_base(enum hard kind, size_t i)
 {
-	size_t from = kind == SAME_BASE || kind == OPPOSITE || kind == SAME_OF_BOTH ? 0 : kind == SEVEN_BASES ? i % 7 : i;
+	size_t from = kind == SAME_BASE || kind == OPPOSITE || kind == SAME_OF_BOTH ? 0
+		: kind == SEVEN_BASES                                               ? i % 7
+										    : i;
 
 	in.points[i] = in.points[from];
 	in.logs[i] = in.logs[from];
@@ -264,7 +301,9 @@ static int hard(unsigned log_n, double limit)
 		drop();
 	}
 	if (limit > 0 && worst > limit) {
-		fprintf(stderr, "the worst takes %.2f times as long as random ones, more than %.2f\n", worst, limit);
+		fprintf(stderr,
+			"the worst takes %.2f times as long as random ones, more than %.2f\n",
+			worst, limit);
 		return 1;
 	}
 	return 0;
@@ -294,8 +333,9 @@ int main(int argc, char **argv)
 	else if (optind + 1 < argc && strcmp(argv[optind], "hard") == 0)
 		code = hard((unsigned)strtoul(argv[optind + 1], NULL, 10), limit);
 	else if (optind + 2 < argc)
-		sizes((unsigned)strtoul(argv[optind + 1], NULL, 10), (unsigned)strtoul(argv[optind + 2], NULL, 10), strcmp(argv[optind], "once") == 0,
-			different);
+		sizes((unsigned)strtoul(argv[optind + 1], NULL, 10),
+			(unsigned)strtoul(argv[optind + 2], NULL, 10),
+			strcmp(argv[optind], "once") == 0, different);
 	obk_pool_free(in.pool);
 	return code;
 }

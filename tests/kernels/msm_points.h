@@ -9,9 +9,9 @@
 #include "tests/kernels/oracle.h"
 #include "tests/unit/test.h"
 
-#define N 4099
+#define N         4099
 #define TIMEOUT_S 110 /* seconds of work on a machine of its own, a minute on one that is busy */
-#define SOME 120 /* of the adversarial cases, each computed in sixteen ways */
+#define SOME      120 /* of the adversarial cases, each computed in sixteen ways */
 
 static struct obk_g1_affine points[N];
 static struct obk_fr logs[N];
@@ -62,19 +62,31 @@ static inline void expected(uint8_t want[96], const uint64_t (*s)[4], size_t fir
 	oracle_mul(want, NULL, be);
 }
 
-static inline struct obk_msm_bases *bases_of(const struct obk_g1_affine *p, size_t n, enum obk_trust trust, size_t table, struct obk_pool *pool)
+static inline struct obk_msm_bases *bases_of(const struct obk_g1_affine *p, size_t n,
+	enum obk_trust trust, size_t table, struct obk_pool *pool)
 {
-	struct obk_msm_bases_args args = { .points = p, .count = n, .format = OBK_POINT_AFFINE, .trust = trust, .table_bytes = table, .pool = pool };
+	struct obk_msm_bases_args args = { .points = p,
+		.count = n,
+		.format = OBK_POINT_AFFINE,
+		.trust = trust,
+		.table_bytes = table,
+		.pool = pool };
 	struct obk_msm_bases *b = NULL;
 
 	CHECK_INT(obk_msm_bases_new(&args, &b, NULL), OB_ERR_NONE);
 	return b;
 }
 
-static inline void check_sum(const struct obk_msm_bases *b, const uint64_t (*s)[4], size_t offset, size_t n, unsigned window, struct obk_pool *pool,
-	const uint8_t want[96])
+static inline void check_sum(const struct obk_msm_bases *b, const uint64_t (*s)[4], size_t offset,
+	size_t n, unsigned window, struct obk_pool *pool, const uint8_t want[96])
 {
-	struct obk_msm_job job = { .offset = offset, .count = n, .scalars = s, .format = OBK_SCALAR_LE, .batch = 1, .window = window, .pool = pool };
+	struct obk_msm_job job = { .offset = offset,
+		.count = n,
+		.scalars = s,
+		.format = OBK_SCALAR_LE,
+		.batch = 1,
+		.window = window,
+		.pool = pool };
 	struct obk_g1_affine r;
 	uint8_t have[96];
 

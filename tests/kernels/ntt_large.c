@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * ntt_large [-t threads] [-r] FROM TO   transforms of 2^FROM .. 2^TO elements, natural order on both sides, or bit-reversed between with -r
- * Outputs at some places are compared with the polynomial's value there, by Horner's rule, and the inverse must give the input back. Elements follow from
- * their index, so that nothing but the data itself is kept: 32 bytes an element. Prints seconds by the clock. Exits with 1 at the first wrong element.
+ * ntt_large [-t threads] [-r] FROM TO   transforms of 2^FROM .. 2^TO elements, natural order on
+ *                                       both sides, or bit-reversed between with -r
+ * Outputs at some places are compared with the polynomial's value there, by Horner's rule, and the
+ * inverse must give the input back. Elements follow from their index, so that nothing but the data
+ * itself is kept: 32 bytes an element. Prints seconds by the clock. Exits with 1 at the first wrong
+ * element.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -73,14 +76,18 @@ static double run(const struct obk_ntt_job *job, struct obk_fr *data)
 
 static void one(unsigned log_n, bool reversed, struct obk_pool *pool)
 {
-	struct obk_ntt_job job = { .log_n = log_n, .batch = 1, .order = reversed ? OBK_NTT_NR : OBK_NTT_NN, .pool = pool };
+	struct obk_ntt_job job = { .log_n = log_n,
+		.batch = 1,
+		.order = reversed ? OBK_NTT_NR : OBK_NTT_NN,
+		.pool = pool };
 	size_t n = (size_t)1 << log_n;
 	uint64_t place[PLACES] = { 1, n - 1, n / 3, n / 2 + n / 7 };
 	struct obk_fr value[PLACES], *data = malloc(n * sizeof(*data)), x;
 	double forward, inverse;
 
 	if (!data || !is_primitive(log_n)) {
-		fprintf(stderr, "2^%u: %s\n", log_n, data ? "the root is none of that order" : "no memory");
+		fprintf(stderr, "2^%u: %s\n", log_n,
+			data ? "the root is none of that order" : "no memory");
 		exit(1);
 	}
 	for (size_t j = 0; j < n; j++)
@@ -88,8 +95,11 @@ static void one(unsigned log_n, bool reversed, struct obk_pool *pool)
 	forward = run(&job, data);
 	values(log_n, place, value);
 	for (unsigned i = 0; i < PLACES; i++) {
-		if (!obk_fr_equal(&value[i], &data[reversed ? obk_ntt_reverse_bits((uint32_t)place[i], log_n) : place[i]])) {
-			fprintf(stderr, "2^%u: output %llu is not the polynomial's value\n", log_n, (unsigned long long)place[i]);
+		if (!obk_fr_equal(&value[i],
+			    &data[reversed ? obk_ntt_reverse_bits((uint32_t)place[i], log_n)
+					   : place[i]])) {
+			fprintf(stderr, "2^%u: output %llu is not the polynomial's value\n", log_n,
+				(unsigned long long)place[i]);
 			exit(1);
 		}
 	}

@@ -29,16 +29,20 @@ static void start(void)
 	if (group)
 		return;
 	ctx = BN_CTX_new();
-	p = from_hex("1a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f6241eabfffeb153ffffb9feffffffffaaab");
+	p = from_hex("1a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f6241eabfffeb153f"
+		     "fffb9feffffffffaaab");
 	a = from_hex("0");
 	b = from_hex("4");
 	r = from_hex("73eda753299d7d483339d80809a1d80553bda402fffe5bfeffffffff00000001");
 	h = from_hex("396c8c005555e1568c00aaab0000aaab");
-	x = from_hex("17f1d3a73197d7942695638c4fa9ac0fc3688c4f9774b905a14e3a3f171bac586c55e83ff97a1aeffb3af00adb22c6bb");
-	y = from_hex("08b3f481e3aaa0f1a09e30ed741d8ae4fcf5e095d5d00af600db18cb2c04b3edd03cc744a2888ae40caa232946c5e7e1");
+	x = from_hex("17f1d3a73197d7942695638c4fa9ac0fc3688c4f9774b905a14e3a3f171bac586c55e83ff97a1"
+		     "aeffb3af00adb22c6bb");
+	y = from_hex("08b3f481e3aaa0f1a09e30ed741d8ae4fcf5e095d5d00af600db18cb2c04b3edd03cc744a2888"
+		     "ae40caa232946c5e7e1");
 	group = EC_GROUP_new_curve_GFp(p, a, b, ctx);
 	g = group ? EC_POINT_new(group) : NULL;
-	if (!g || !EC_POINT_set_affine_coordinates(group, g, x, y, ctx) || !EC_GROUP_set_generator(group, g, r, h))
+	if (!g || !EC_POINT_set_affine_coordinates(group, g, x, y, ctx) ||
+		!EC_GROUP_set_generator(group, g, r, h))
 		abort();
 	EC_POINT_free(g);
 	BN_free(p);
@@ -97,7 +101,8 @@ void oracle_msm(uint8_t out[96], const uint8_t *points, const uint8_t *scalars, 
 		EC_POINT *p = read_point(points + 96 * i);
 		BIGNUM *k = BN_bin2bn(scalars + 32 * i, 32, NULL);
 
-		if (!EC_POINT_mul(group, t, NULL, p, k, ctx) || !EC_POINT_add(group, sum, sum, t, ctx))
+		if (!EC_POINT_mul(group, t, NULL, p, k, ctx) ||
+			!EC_POINT_add(group, sum, sum, t, ctx))
 			abort();
 		EC_POINT_free(p);
 		BN_free(k);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * BLS12-381 G1 by OpenSSL's generic curves: arithmetic nobody here wrote. Slow (half a millisecond a product); test-only. One thread.
- * Points travel as 96 uncompressed bytes in the ZCash encoding, scalars as 32 bytes, the highest first.
+ * BLS12-381 G1 by OpenSSL's generic curves: arithmetic nobody here wrote. Slow (half a millisecond
+ * a product); test-only. One thread. Points travel as 96 uncompressed bytes in the ZCash encoding,
+ * scalars as 32 bytes, the highest first.
  */
 #ifndef OBK_TEST_ORACLE_H
 #define OBK_TEST_ORACLE_H

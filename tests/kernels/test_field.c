@@ -11,10 +11,10 @@
 
 #define F(name) obk_fp_##name
 #define T(name) fp_##name
-#define ELT struct obk_fp
-#define OPS struct obk_fp_ops
-#define LIMBS OBK_FP_LIMBS
-#define BYTES OBK_FP_BYTES
+#define ELT     struct obk_fp
+#define OPS     struct obk_fp_ops
+#define LIMBS   OBK_FP_LIMBS
+#define BYTES   OBK_FP_BYTES
 #include "tests/kernels/field_tests.h"
 #undef F
 #undef T
@@ -25,10 +25,10 @@
 
 #define F(name) obk_fr_##name
 #define T(name) fr_##name
-#define ELT struct obk_fr
-#define OPS struct obk_fr_ops
-#define LIMBS OBK_FR_LIMBS
-#define BYTES OBK_FR_BYTES
+#define ELT     struct obk_fr
+#define OPS     struct obk_fr_ops
+#define LIMBS   OBK_FR_LIMBS
+#define BYTES   OBK_FR_BYTES
 #include "tests/kernels/field_tests.h"
 
 TEST(fp_square_roots)

@@ -53,7 +53,8 @@ static void check_is(const struct obk_g1 *p, const uint8_t want[96])
 
 TEST(a_thousand_multiples_of_the_generator)
 {
-	uint8_t *c = read_data("g1_compressed_valid_test_vectors.dat", 48000), *u = read_data("g1_uncompressed_valid_test_vectors.dat", 96000);
+	uint8_t *c = read_data("g1_compressed_valid_test_vectors.dat", 48000),
+		*u = read_data("g1_uncompressed_valid_test_vectors.dat", 96000);
 	uint8_t out[96];
 	struct obk_g1 sum;
 
@@ -134,7 +135,8 @@ TEST(the_exceptional_additions)
 	obk_g1_add(&r, &o, &g);
 	CHECK(obk_g1_equal(&r, &g));
 	obk_g1_add(&r, &g, &o);
-	CHECK(obk_g1_equal(&r, &g) && !obk_g1_equal(&r, &n) && !obk_g1_equal(&r, &o) && obk_g1_equal(&o, &o));
+	CHECK(obk_g1_equal(&r, &g) && !obk_g1_equal(&r, &n) && !obk_g1_equal(&r, &o) &&
+		obk_g1_equal(&o, &o));
 	obk_g1_add_affine(&r, &g, &zero);
 	CHECK(obk_g1_equal(&r, &g));
 	obk_g1_add_affine(&r, &o, &zero);
@@ -184,7 +186,8 @@ TEST(wrong_encodings_are_refused)
 	memcpy(bytes, good, 48);
 	do
 		bytes[47]++;
-	while (obk_g1_decode_compressed(&p, bytes, 0, &fault) == OB_ERR_NONE); /* about every second x belongs to no point */
+	/* about every second x belongs to no point */
+	while (obk_g1_decode_compressed(&p, bytes, 0, &fault) == OB_ERR_NONE);
 	CHECK(strstr(fault.text, "not on the curve"));
 	memset(bytes, 0, 96);
 	CHECK_INT(obk_g1_decode_uncompressed(&p, bytes, 0, &fault), OB_ERR_ARGUMENT);
@@ -201,7 +204,10 @@ TEST(wrong_encodings_are_refused)
 	CHECK_INT(obk_g1_decode_uncompressed(&p, bytes, 0, &fault), OB_ERR_ARGUMENT);
 }
 
-/* Points of the curve by rising x: hardly any is in G1, whose cofactor has 126 bits. r P decides who is. */
+/*
+ * Points of the curve by rising x: hardly any is in G1, whose cofactor has 126 bits. r P decides
+ * who is.
+ */
 TEST(points_outside_the_subgroup_are_found)
 {
 	unsigned outside = 0;
@@ -218,7 +224,8 @@ TEST(points_outside_the_subgroup_are_found)
 		CHECK_INT(obk_g1_in_subgroup(&p), obk_g1_is_infinity(&t));
 		outside += !obk_g1_is_infinity(&t);
 		/* h P is inside */
-		obk_g1_mul(&t, &p, (const uint64_t[]){ 0x8c00aaab0000aaab, 0x396c8c005555e156 }, 128);
+		obk_g1_mul(
+			&t, &p, (const uint64_t[]){ 0x8c00aaab0000aaab, 0x396c8c005555e156 }, 128);
 		obk_g1_to_affine(&p, &t);
 		CHECK(obk_g1_in_subgroup(&p));
 	}

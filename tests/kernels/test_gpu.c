@@ -2,7 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * Drivers, devices, images and memory as the kernel services use them.
- *     test_kernels_gpu DRIVER     DRIVER is the software device's library, or OUTBOARD_TEST_LIBCUDA when set
+ *     test_kernels_gpu DRIVER     DRIVER is the software device's library, or OUTBOARD_TEST_LIBCUDA
+ *                                 when set
  */
 #include "base/opt.h"
 #include "kernels/gpu/gpu.h"
@@ -10,7 +11,8 @@
 
 extern const unsigned char obk_base_image_start[], obk_base_image_end[];
 static const char *const names[] = { "base_add", "base_fault" };
-static struct obk_gpu_image image = { "the test", obk_base_image_start, obk_base_image_end, 2, names };
+static struct obk_gpu_image image = { "the test", obk_base_image_start, obk_base_image_end, 2,
+	names };
 static struct obk_fault fault;
 
 static struct obk_gpu *open_device(void)
@@ -18,7 +20,8 @@ static struct obk_gpu *open_device(void)
 	const struct obk_gpu_driver *driver;
 	struct obk_gpu *gpu;
 
-	CHECK_INT(obk_gpu_driver_open(getenv("OUTBOARD_TEST_LIBCUDA"), &driver, &fault), OB_ERR_NONE);
+	CHECK_INT(
+		obk_gpu_driver_open(getenv("OUTBOARD_TEST_LIBCUDA"), &driver, &fault), OB_ERR_NONE);
 	if (driver->devices == 0)
 		exit(TEST_SKIP_EXIT);
 	CHECK_INT(obk_gpu_open(driver, 0, &gpu, &fault), OB_ERR_NONE);
@@ -34,7 +37,8 @@ TEST(a_kernel_runs)
 	const CUfunction *functions, *again;
 	CUstream stream;
 
-	CHECK(obk_gpu_info(gpu)->name[0] && obk_gpu_info(gpu)->major >= 7 && obk_gpu_info(gpu)->memory);
+	CHECK(obk_gpu_info(gpu)->name[0] && obk_gpu_info(gpu)->major >= 7 &&
+		obk_gpu_info(gpu)->memory);
 	CHECK_INT(obk_gpu_enter(gpu, &fault), OB_ERR_NONE);
 	CHECK_INT(obk_gpu_load(gpu, &image, &functions, &fault), OB_ERR_NONE);
 	CHECK_INT(obk_gpu_load(gpu, &image, &again, &fault), OB_ERR_NONE);
@@ -45,7 +49,9 @@ TEST(a_kernel_runs)
 		a[i] = i;
 	CHECK_INT(obk_gpu_write(gpu, stream, buffer.at, a, sizeof(a), &fault), OB_ERR_NONE);
 	CHECK_INT(obk_gpu_zero(gpu, stream, buffer.at, 40, &fault), OB_ERR_NONE);
-	CHECK_INT(obk_gpu_launch(gpu, stream, functions[0], (n + 127) / 128, 1, 128, 0, (void *[]){ &n, &buffer.at, &value }, &fault), OB_ERR_NONE);
+	CHECK_INT(obk_gpu_launch(gpu, stream, functions[0], (n + 127) / 128, 1, 128, 0,
+			  (void *[]){ &n, &buffer.at, &value }, &fault),
+		OB_ERR_NONE);
 	CHECK_INT(obk_gpu_copy(gpu, stream, buffer.at, buffer.at + 400, 40, &fault), OB_ERR_NONE);
 	CHECK_INT(obk_gpu_read(gpu, stream, a, buffer.at, sizeof(a), &fault), OB_ERR_NONE);
 	for (unsigned i = 0; i < n; i++)
@@ -76,10 +82,14 @@ static enum ob_err add_one(void *arg, size_t first, size_t bytes)
 	CUdeviceptr at = a->at + first;
 
 	a->calls++;
-	return obk_gpu_launch(a->gpu, a->stream, a->add, (n + 255) / 256, 1, 256, 0, (void *[]){ &n, &at, &one }, &fault);
+	return obk_gpu_launch(a->gpu, a->stream, a->add, (n + 255) / 256, 1, 256, 0,
+		(void *[]){ &n, &at, &one }, &fault);
 }
 
-/* Four full pieces and some: each is there before the kernel that works on it, and its room is not filled again before it left. */
+/*
+ * Four full pieces and some: each is there before the kernel that works on it, and its room is not
+ * filled again before it left.
+ */
 TEST(an_upload_in_pieces)
 {
 	struct adding a = { .gpu = open_device() };
@@ -100,7 +110,8 @@ TEST(an_upload_in_pieces)
 		for (size_t i = 0; i < n; i++)
 			x[i] = (unsigned)i * 2654435761u + round;
 		a.calls = 0;
-		CHECK_INT(obk_gpu_upload(a.gpu, a.stream, buffer.at, x, bytes, add_one, &a, &fault), OB_ERR_NONE);
+		CHECK_INT(obk_gpu_upload(a.gpu, a.stream, buffer.at, x, bytes, add_one, &a, &fault),
+			OB_ERR_NONE);
 		CHECK_INT(a.calls, round < 2 ? 5 : 1);
 		CHECK_INT(obk_gpu_read(a.gpu, a.stream, y, buffer.at, bytes, &fault), OB_ERR_NONE);
 		for (size_t i = 0; i < n; i++)
@@ -136,7 +147,8 @@ TEST(memory_is_used_again)
 	CHECK_INT(obk_gpu_take(gpu, 99000, &c, &fault), OB_ERR_NONE);
 	CHECK(c.at == at);
 	obk_gpu_give(gpu, &c);
-	CHECK_INT(obk_gpu_take(gpu, 1000, &c, &fault), OB_ERR_NONE); /* that buffer is too large for so little */
+	/* that buffer is too large for so little */
+	CHECK_INT(obk_gpu_take(gpu, 1000, &c, &fault), OB_ERR_NONE);
 	CHECK(c.at != at);
 	obk_gpu_stats(gpu, &stats);
 	CHECK_INT(stats.taken, 4);
@@ -174,8 +186,10 @@ TEST(bad_drivers_devices_and_images_are_refused)
 	CHECK_INT(obk_gpu_driver_open("libc.so.6", &driver, &fault), OB_ERR_DRIVER);
 	CHECK(strstr(fault.text, "cuInit"));
 	CHECK_INT(obk_gpu_driver_open("", &driver, &fault), OB_ERR_ARGUMENT);
-	CHECK_INT(obk_gpu_driver_open(getenv("OUTBOARD_TEST_LIBCUDA"), &driver, &fault), OB_ERR_NONE);
-	CHECK_INT(obk_gpu_driver_open(getenv("OUTBOARD_TEST_LIBCUDA"), &again, &fault), OB_ERR_NONE);
+	CHECK_INT(
+		obk_gpu_driver_open(getenv("OUTBOARD_TEST_LIBCUDA"), &driver, &fault), OB_ERR_NONE);
+	CHECK_INT(
+		obk_gpu_driver_open(getenv("OUTBOARD_TEST_LIBCUDA"), &again, &fault), OB_ERR_NONE);
 	CHECK(driver == again);
 	CHECK_INT(obk_gpu_open(driver, driver->devices, &gpu, &fault), OB_ERR_NOT_FOUND);
 	CHECK_INT(obk_gpu_enter(gpu, &fault), OB_ERR_NONE);
@@ -200,7 +214,9 @@ TEST(a_fault_of_a_kernel_loses_the_device)
 
 	CHECK_INT(obk_gpu_enter(gpu, &fault), OB_ERR_NONE);
 	CHECK_INT(obk_gpu_load(gpu, &image, &functions, &fault), OB_ERR_NONE);
-	CHECK_INT(obk_gpu_launch(gpu, NULL, functions[1], 1, 1, 1, 0, (void *[]){ &nowhere }, &fault), OB_ERR_NONE);
+	CHECK_INT(
+		obk_gpu_launch(gpu, NULL, functions[1], 1, 1, 1, 0, (void *[]){ &nowhere }, &fault),
+		OB_ERR_NONE);
 	CHECK_INT(obk_gpu_wait(gpu, NULL, &fault), OB_ERR_DRIVER);
 	CHECK(obk_gpu_lost(gpu));
 	obk_gpu_leave(gpu);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Every reference vector of c-kzg-4844, then what they do not try: bad setups, threads, tables, limits. */
+/*
+ * Every reference vector of c-kzg-4844, then what they do not try: bad setups, threads, tables,
+ * limits.
+ */
 #include "base/opt.h"
 #include "kernels/kzg/kzg.h"
 #include "kernels/pool/pool.h"
@@ -16,7 +19,8 @@ static struct obk_kzg *load(const struct obk_kzg_options *options)
 	struct obk_kzg *kzg = NULL;
 	struct obk_fault fault;
 
-	if (obk_kzg_load_file(OBK_TEST_KZG "/trusted_setup.txt", options, &kzg, &fault) != OB_ERR_NONE) {
+	if (obk_kzg_load_file(OBK_TEST_KZG "/trusted_setup.txt", options, &kzg, &fault) !=
+		OB_ERR_NONE) {
 		fprintf(stderr, "%s\n", fault.text);
 		exit(1);
 	}
@@ -42,7 +46,8 @@ static void check_refused(bool fits, enum ob_err err, const struct obk_fault *fa
 	bool want = vectors_field(&v, "output", 0)->null;
 
 	if (want != (!fits || err == OB_ERR_ARGUMENT) || (!want && err)) {
-		fprintf(stderr, "%s %s: %s refused; %s %s\n", v.handler, v.name, want ? "not" : "was", ob_err_name(err), err ? fault->text : "");
+		fprintf(stderr, "%s %s: %s refused; %s %s\n", v.handler, v.name,
+			want ? "not" : "was", ob_err_name(err), err ? fault->text : "");
 		exit(1);
 	}
 	if (err)
@@ -109,7 +114,8 @@ TEST(blob_to_kzg_commitment)
 static void one_proof(const struct obk_kzg *kzg)
 {
 	bool fits = true;
-	const uint8_t *blob = bytes("blob", 0, OBK_KZG_BLOB_BYTES, &fits), *z = bytes("z", 0, 32, &fits);
+	const uint8_t *blob = bytes("blob", 0, OBK_KZG_BLOB_BYTES, &fits),
+		      *z = bytes("z", 0, 32, &fits);
 	struct obk_fault fault;
 	uint8_t out[48], y[32];
 	enum ob_err err = fits ? obk_kzg_prove(kzg, blob, z, out, y, &fault) : OB_ERR_NONE;
@@ -128,10 +134,12 @@ TEST(compute_kzg_proof)
 static void one_blob_proof(const struct obk_kzg *kzg)
 {
 	bool fits = true;
-	const uint8_t *blob = bytes("blob", 0, OBK_KZG_BLOB_BYTES, &fits), *commitment = bytes("commitment", 0, 48, &fits);
+	const uint8_t *blob = bytes("blob", 0, OBK_KZG_BLOB_BYTES, &fits),
+		      *commitment = bytes("commitment", 0, 48, &fits);
 	struct obk_fault fault;
 	uint8_t out[48];
-	enum ob_err err = fits ? obk_kzg_prove_blob(kzg, blob, commitment, out, &fault) : OB_ERR_NONE;
+	enum ob_err err =
+		fits ? obk_kzg_prove_blob(kzg, blob, commitment, out, &fault) : OB_ERR_NONE;
 
 	check_refused(fits, err, &fault);
 	check_bytes(out, 0, 48);
@@ -145,7 +153,8 @@ TEST(compute_blob_kzg_proof)
 static void one_verification(const struct obk_kzg *kzg)
 {
 	bool fits = true, valid = false;
-	const uint8_t *c = bytes("commitment", 0, 48, &fits), *z = bytes("z", 0, 32, &fits), *y = bytes("y", 0, 32, &fits), *p = bytes("proof", 0, 48, &fits);
+	const uint8_t *c = bytes("commitment", 0, 48, &fits), *z = bytes("z", 0, 32, &fits),
+		      *y = bytes("y", 0, 32, &fits), *p = bytes("proof", 0, 48, &fits);
 	struct obk_fault fault;
 	enum ob_err err = fits ? obk_kzg_verify(kzg, c, z, y, p, &valid, &fault) : OB_ERR_NONE;
 
@@ -161,7 +170,8 @@ TEST(verify_kzg_proof)
 static void one_blob_verification(const struct obk_kzg *kzg)
 {
 	bool fits = true, valid = false;
-	const uint8_t *blob = bytes("blob", 0, OBK_KZG_BLOB_BYTES, &fits), *c = bytes("commitment", 0, 48, &fits), *p = bytes("proof", 0, 48, &fits);
+	const uint8_t *blob = bytes("blob", 0, OBK_KZG_BLOB_BYTES, &fits),
+		      *c = bytes("commitment", 0, 48, &fits), *p = bytes("proof", 0, 48, &fits);
 	struct obk_fault fault;
 	enum ob_err err = fits ? obk_kzg_verify_blob(kzg, blob, c, p, &valid, &fault) : OB_ERR_NONE;
 
@@ -177,7 +187,8 @@ TEST(verify_blob_kzg_proof)
 static void one_batch(const struct obk_kzg *kzg)
 {
 	bool fits = true, valid = false;
-	const uint8_t *blobs = bytes("blobs", 0, OBK_KZG_BLOB_BYTES, &fits), *c = bytes("commitments", 0, 48, &fits), *p = bytes("proofs", 0, 48, &fits);
+	const uint8_t *blobs = bytes("blobs", 0, OBK_KZG_BLOB_BYTES, &fits),
+		      *c = bytes("commitments", 0, 48, &fits), *p = bytes("proofs", 0, 48, &fits);
 	struct obk_fault fault;
 	enum ob_err err = OB_ERR_NONE;
 
@@ -193,14 +204,17 @@ TEST(verify_blob_kzg_proof_batch)
 	each("verify_blob_kzg_proof_batch", 24, one_batch);
 }
 
-static uint8_t cells[OBK_KZG_CELLS * OBK_KZG_CELL_BYTES], proofs[OBK_KZG_CELLS * OBK_KZG_POINT_BYTES];
+static uint8_t cells[OBK_KZG_CELLS * OBK_KZG_CELL_BYTES],
+	proofs[OBK_KZG_CELLS * OBK_KZG_POINT_BYTES];
 
 static void one_extension(const struct obk_kzg *kzg)
 {
 	bool fits = true, with_proofs = strcmp(v.handler, "compute_cells") != 0;
 	const uint8_t *blob = bytes("blob", 0, OBK_KZG_BLOB_BYTES, &fits);
 	struct obk_fault fault;
-	enum ob_err err = fits ? obk_kzg_cells(kzg, blob, cells, with_proofs ? proofs : NULL, &fault) : OB_ERR_NONE;
+	enum ob_err err = fits
+		? obk_kzg_cells(kzg, blob, cells, with_proofs ? proofs : NULL, &fault)
+		: OB_ERR_NONE;
 
 	check_refused(fits, err, &fault);
 	check_bytes(cells, 0, sizeof cells);
@@ -227,7 +241,8 @@ static void one_recovery(const struct obk_kzg *kzg)
 
 	fits &= count("cells") == count("cell_indices");
 	if (fits)
-		err = obk_kzg_recover(kzg, vectors_field(&v, "cell_indices", 0)->numbers, some, count("cells"), cells, proofs, &fault);
+		err = obk_kzg_recover(kzg, vectors_field(&v, "cell_indices", 0)->numbers, some,
+			count("cells"), cells, proofs, &fault);
 	check_refused(fits, err, &fault);
 	check_bytes(cells, 0, sizeof cells);
 	if (!vectors_field(&v, "output", 0)->null)
@@ -242,14 +257,17 @@ TEST(recover_cells_and_kzg_proofs)
 static void one_cells_verification(const struct obk_kzg *kzg)
 {
 	bool fits = true, valid = false;
-	const uint8_t *c = bytes("commitments", 0, 48, &fits), *some = bytes("cells", 0, OBK_KZG_CELL_BYTES, &fits), *p = bytes("proofs", 0, 48, &fits);
+	const uint8_t *c = bytes("commitments", 0, 48, &fits),
+		      *some = bytes("cells", 0, OBK_KZG_CELL_BYTES, &fits),
+		      *p = bytes("proofs", 0, 48, &fits);
 	size_t n = count("cells");
 	struct obk_fault fault;
 	enum ob_err err = OB_ERR_NONE;
 
 	fits &= n == count("commitments") && n == count("proofs") && n == count("cell_indices");
 	if (fits)
-		err = obk_kzg_verify_cells(kzg, c, vectors_field(&v, "cell_indices", 0)->numbers, some, p, n, &valid, &fault);
+		err = obk_kzg_verify_cells(kzg, c, vectors_field(&v, "cell_indices", 0)->numbers,
+			some, p, n, &valid, &fault);
 	check_refused(fits, err, &fault);
 	check_truth(valid);
 }
@@ -266,15 +284,18 @@ TEST(challenges)
 
 	vectors_open(&v, OBK_TEST_KZG);
 	for (; vectors_next(&v, "compute_challenge"); n++) {
-		obk_kzg_blob_challenge(vectors_field(&v, "blob", 0)->bytes, vectors_field(&v, "commitment", 0)->bytes, out);
+		obk_kzg_blob_challenge(vectors_field(&v, "blob", 0)->bytes,
+			vectors_field(&v, "commitment", 0)->bytes, out);
 		check_bytes(out, 0, 32);
 	}
 	CHECK_INT(n, 9);
 	vectors_open(&v, OBK_TEST_KZG);
 	for (n = 0; vectors_next(&v, "compute_verify_cell_kzg_proof_batch_challenge"); n++) {
-		obk_kzg_cells_challenge(vectors_field(&v, "commitments", 0)->bytes, count("commitments"), vectors_field(&v, "commitment_indices", 0)->numbers,
-			vectors_field(&v, "cell_indices", 0)->numbers, vectors_field(&v, "cosets_evals", 0)->bytes, vectors_field(&v, "proofs", 0)->bytes,
-			count("cell_indices"), out);
+		obk_kzg_cells_challenge(vectors_field(&v, "commitments", 0)->bytes,
+			count("commitments"), vectors_field(&v, "commitment_indices", 0)->numbers,
+			vectors_field(&v, "cell_indices", 0)->numbers,
+			vectors_field(&v, "cosets_evals", 0)->bytes,
+			vectors_field(&v, "proofs", 0)->bytes, count("cell_indices"), out);
 		check_bytes(out, 0, 32);
 	}
 	CHECK_INT(n, 10);
@@ -305,7 +326,7 @@ static void refuse_setup(const char *text, size_t length, size_t item, const cha
 	}
 }
 
-#define LAGRANGE(i) (8 + (size_t)(i) * 97) /* behind "4096\n65\n", a line each */
+#define LAGRANGE(i) (8 + (size_t)(i)*97) /* behind "4096\n65\n", a line each */
 
 TEST(bad_setups)
 {
@@ -345,7 +366,10 @@ TEST(bad_setups)
 	memcpy(copy + g2 + 193 * 64, copy + g2 + 193 * 63, 192);
 	refuse_setup(copy, n, OBK_FAULT_NO_ITEM, "point 64");
 	CHECK_INT(obk_kzg_load(text, OBK_KZG_MAX_SETUP_BYTES + 1, NULL, &kzg, NULL), OB_ERR_LIMIT);
-	CHECK_INT(obk_kzg_load(text, n, &(struct obk_kzg_options){ .cell_window = OBK_KZG_MAX_CELL_WINDOW + 1 }, &kzg, NULL), OB_ERR_LIMIT);
+	CHECK_INT(obk_kzg_load(text, n,
+			  &(struct obk_kzg_options){ .cell_window = OBK_KZG_MAX_CELL_WINDOW + 1 },
+			  &kzg, NULL),
+		OB_ERR_LIMIT);
 	CHECK_INT(obk_kzg_load(NULL, 0, NULL, &kzg, NULL), OB_ERR_ARGUMENT);
 	CHECK_INT(obk_kzg_load_file("/nowhere/setup", NULL, &kzg, NULL), OB_ERR_IO);
 	free(text);
@@ -367,7 +391,8 @@ TEST(tables_and_threads)
 		blob[i] = i % 32 ? (uint8_t)(i * i >> 5 ^ i * 7) : 0;
 	CHECK_INT(obk_pool_new(3, &pool), OB_ERR_NONE);
 	plain = load(NULL);
-	tuned = load(&(struct obk_kzg_options){ .pool = pool, .cell_window = 5, .commit_table = 4 << 20 });
+	tuned = load(&(struct obk_kzg_options){
+		.pool = pool, .cell_window = 5, .commit_table = 4 << 20 });
 	CHECK_INT(obk_kzg_commit(plain, blob, c[0], NULL), OB_ERR_NONE);
 	CHECK_INT(obk_kzg_commit(tuned, blob, c[1], NULL), OB_ERR_NONE);
 	CHECK(memcmp(c[0], c[1], 48) == 0);
@@ -391,16 +416,23 @@ TEST(tables_and_threads)
 	CHECK_INT(obk_kzg_recover(tuned, indices, cells, 64, back, NULL, NULL), OB_ERR_NONE);
 	for (unsigned i = 0; i < 128; i++)
 		memcpy(other + 48 * i, c[0], 48);
-	CHECK_INT(obk_kzg_verify_cells(tuned, other, indices, cells, proofs, 128, &valid, NULL), OB_ERR_NONE);
+	CHECK_INT(obk_kzg_verify_cells(tuned, other, indices, cells, proofs, 128, &valid, NULL),
+		OB_ERR_NONE);
 	CHECK(!valid);
 	cells[5 * OBK_KZG_CELL_BYTES + 31] ^= 1;
-	CHECK_INT(obk_kzg_verify_cells(tuned, other, indices, cells, proofs, 128, &valid, NULL), OB_ERR_NONE);
+	CHECK_INT(obk_kzg_verify_cells(tuned, other, indices, cells, proofs, 128, &valid, NULL),
+		OB_ERR_NONE);
 	CHECK(valid);
 	memset(cells + 77 * OBK_KZG_CELL_BYTES, 0xff, 32);
-	CHECK_INT(obk_kzg_verify_cells(tuned, other, indices, cells, proofs, 128, &valid, &fault), OB_ERR_ARGUMENT);
+	CHECK_INT(obk_kzg_verify_cells(tuned, other, indices, cells, proofs, 128, &valid, &fault),
+		OB_ERR_ARGUMENT);
 	CHECK_INT(fault.item, 77);
-	CHECK_INT(obk_kzg_verify_cells(tuned, other, indices, cells, proofs, OBK_KZG_MAX_BATCH + 1, &valid, NULL), OB_ERR_LIMIT);
-	CHECK_INT(obk_kzg_verify_blob_batch(tuned, blob, other, proofs, OBK_KZG_MAX_BATCH + 1, &valid, NULL), OB_ERR_LIMIT);
+	CHECK_INT(obk_kzg_verify_cells(tuned, other, indices, cells, proofs, OBK_KZG_MAX_BATCH + 1,
+			  &valid, NULL),
+		OB_ERR_LIMIT);
+	CHECK_INT(obk_kzg_verify_blob_batch(
+			  tuned, blob, other, proofs, OBK_KZG_MAX_BATCH + 1, &valid, NULL),
+		OB_ERR_LIMIT);
 	obk_kzg_free(plain);
 	obk_kzg_free(tuned);
 	obk_pool_free(pool);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Proofs of cells on a device against the CPU's, bit for bit, with fewer points than a trusted setup has, whose tables the software device would make for long.
- *     test_kernels_kzg_gpu DRIVER     DRIVER is the software device's library, or OUTBOARD_TEST_LIBCUDA when set
+ * Proofs of cells on a device against the CPU's, bit for bit, with fewer points than a trusted
+ * setup has, whose tables the software device would make for long.
+ *     test_kernels_kzg_gpu DRIVER     DRIVER is the software device's library, or
+ *                                     OUTBOARD_TEST_LIBCUDA when set
  */
 #include "kernels/kzg/g1_ntt.h"
 #include "kernels/kzg/gpu.h"
@@ -10,7 +12,7 @@
 #include "kernels/kzg/program.h"
 #include "tests/unit/test.h"
 
-#define MOST 256
+#define MOST  256
 #define BLOBS 11
 
 static struct obk_fault fault;
@@ -57,11 +59,13 @@ static void make_input(size_t n, size_t blobs)
 		obk_g1_to_affine(&points[i], &p);
 	}
 	for (size_t i = 0; i < n * blobs; i++)
-		obk_fr_from_plain(&scalars[i], (uint64_t[4]){ random64(), random64(), random64(), random64() >> 2 });
+		obk_fr_from_plain(&scalars[i],
+			(uint64_t[4]){ random64(), random64(), random64(), random64() >> 2 });
 }
 
 /* Sums term by term, then the CPU's transforms. */
-static void expect(unsigned log_columns, unsigned terms, const struct obk_fr *k, struct obk_g1_affine *ret)
+static void expect(
+	unsigned log_columns, unsigned terms, const struct obk_fr *k, struct obk_g1_affine *ret)
 {
 	static struct obk_g1 sums[MOST];
 	static struct obk_fp scratch[2 * MOST];
@@ -103,7 +107,10 @@ static void compare(const struct obk_fk20_gpu_args *args, size_t blobs)
 	obk_fk20_gpu_free(fk);
 }
 
-/* A root is enough for the software device, as programs are tried by themselves below; a card has all of them. */
+/*
+ * A root is enough for the software device, as programs are tried by themselves below; a card has
+ * all of them.
+ */
 TEST(numbers_of_blobs_and_terms)
 {
 	unsigned log_columns = test_fds_allowed ? 7 : 2;
@@ -111,7 +118,10 @@ TEST(numbers_of_blobs_and_terms)
 	open_device();
 	make_input((size_t)1 << log_columns, BLOBS);
 	/* more than a warp's eight pairs */
-	compare(&(struct obk_fk20_gpu_args){ .points = points, .log_columns = log_columns, .terms = 1, .window = 4 }, BLOBS);
+	compare(
+		&(struct obk_fk20_gpu_args){
+			.points = points, .log_columns = log_columns, .terms = 1, .window = 4 },
+		BLOBS);
 	make_input(32, 3);
 	compare(&(struct obk_fk20_gpu_args){ .points = points, .log_columns = 1, .terms = 16 }, 3);
 	obk_gpu_close(gpu);
@@ -126,27 +136,38 @@ TEST(digits)
 	scalars[1] = obk_fr_one;
 	obk_fr_sub(&scalars[2], &obk_fr_zero, &obk_fr_one);
 	for (unsigned i = 3; i < 6; i++) {
-		uint64_t all = i == 3 ? 0x8080808080808080 : i == 4 ? 0x7f7f7f7f7f7f7f7f : 0x8888888888888888;
+		uint64_t all = i == 3 ? 0x8080808080808080
+			: i == 4      ? 0x7f7f7f7f7f7f7f7f
+				      : 0x8888888888888888;
 
 		obk_fr_from_plain(&scalars[i], (uint64_t[4]){ all, all, all, all >> 2 });
 	}
 	/* 255 bits are a whole number of these; of four, elsewhere, they are not */
-	compare(&(struct obk_fk20_gpu_args){ .points = points, .log_columns = 1, .terms = 4, .window = 5 }, 1);
+	compare(
+		&(struct obk_fk20_gpu_args){
+			.points = points, .log_columns = 1, .terms = 4, .window = 5 },
+		1);
 	obk_gpu_close(gpu);
 }
 
-/* What additions are not made for: sums that are equal, opposite and infinity, in one block and in one warp with sums that are not. */
+/*
+ * What additions are not made for: sums that are equal, opposite and infinity, in one block and in
+ * one warp with sums that are not.
+ */
 TEST(special_sums)
 {
-	const struct obk_fk20_gpu_args args = { .points = points, .log_columns = 2, .terms = 1, .window = 4 };
+	const struct obk_fk20_gpu_args args = {
+		.points = points, .log_columns = 2, .terms = 1, .window = 4
+	};
 
 	open_device();
 	make_input(4, 6);
 	for (unsigned i = 0; i < 4; i++) {
 		points[i] = points[0];
-		scalars[i] = scalars[0];                                            /* all equal */
+		scalars[i] = scalars[0]; /* all equal */
 		if (i % 2)
-			obk_fr_sub(&scalars[4 + i], &obk_fr_zero, &scalars[3 + i]); /* opposite pairs */
+			/* opposite pairs */
+			obk_fr_sub(&scalars[4 + i], &obk_fr_zero, &scalars[3 + i]);
 		if (i != 1)
 			scalars[8 + i] = obk_fr_zero;
 		scalars[12 + i] = obk_fr_zero;
@@ -160,15 +181,19 @@ TEST(special_sums)
 }
 
 /* What the device does with the two points of a pair, by the CPU's arithmetic. */
-static void interpret(const struct obk_fk20_programs *p, size_t program, struct obk_g1 *a, struct obk_g1 *b)
+static void interpret(
+	const struct obk_fk20_programs *p, size_t program, struct obk_g1 *a, struct obk_g1 *b)
 {
 	struct obk_g1 slot[OBK_FK20_SLOTS + 3] = { [1] = *a, [2] = *b }, acc = *a;
 
 	for (uint32_t i = p->starts[program]; i < p->starts[program + 1]; i++) {
-		uint32_t step = p->steps[i], load = step >> OBK_FK20_LOAD_SHIFT & OBK_FK20_SLOT_MASK, add = step >> OBK_FK20_ADD_SHIFT & OBK_FK20_SLOT_MASK,
-			store = step >> OBK_FK20_STORE_SHIFT & OBK_FK20_SLOT_MASK;
+		uint32_t step = p->steps[i],
+			 load = step >> OBK_FK20_LOAD_SHIFT & OBK_FK20_SLOT_MASK,
+			 add = step >> OBK_FK20_ADD_SHIFT & OBK_FK20_SLOT_MASK,
+			 store = step >> OBK_FK20_STORE_SHIFT & OBK_FK20_SLOT_MASK;
 
-		CHECK(load < OBK_FK20_SLOTS + 3 && add < OBK_FK20_SLOTS + 3 && store < OBK_FK20_SLOTS + 3);
+		CHECK(load < OBK_FK20_SLOTS + 3 && add < OBK_FK20_SLOTS + 3 &&
+			store < OBK_FK20_SLOTS + 3);
 		if (step & OBK_FK20_CLEAR)
 			obk_g1_set_infinity(&acc);
 		acc = load ? slot[load] : acc;
@@ -191,7 +216,9 @@ static void interpret(const struct obk_fk20_programs *p, size_t program, struct 
 	*b = slot[2];
 }
 
-/* A blob's transforms by all of its programs, at the size that is too long for the software device. */
+/*
+ * A blob's transforms by all of its programs, at the size that is too long for the software device.
+ */
 TEST(programs_are_the_transforms)
 {
 	static struct obk_g1 have[128], want[128];
@@ -211,7 +238,11 @@ TEST(programs_are_the_transforms)
 		unsigned level = run < 6 ? 6 - run : run - 6, half = 64u >> level;
 
 		for (size_t i = 0; i < 64; i++)
-			interpret(&p, run < 6 ? i / half : run == 6 ? p.fold : p.scatter + i / half, &have[i / half * 2 * half + i % half],
+			interpret(&p,
+				run < 6            ? i / half
+					: run == 6 ? p.fold
+						   : p.scatter + i / half,
+				&have[i / half * 2 * half + i % half],
 				&have[i / half * 2 * half + half + i % half]);
 	}
 	for (size_t i = 0; i < 128; i++)
@@ -219,7 +250,10 @@ TEST(programs_are_the_transforms)
 	obk_fk20_programs_free(&p);
 }
 
-/* A multiplication by a root: 127 doublings, and an addition for every six digits of either half. A quarter of a turn is (x, x) in halves, x of 64 bits. */
+/*
+ * A multiplication by a root: 127 doublings, and an addition for every six digits of either half. A
+ * quarter of a turn is (x, x) in halves, x of 64 bits.
+ */
 TEST(programs_are_short)
 {
 	struct obk_fk20_programs p;
@@ -233,8 +267,10 @@ TEST(programs_are_short)
 		CHECK(p.steps[p.starts[i + 1] - 1] & OBK_FK20_LAST);
 		most = depth > most ? depth : most;
 	}
-	printf("%u products deep at most, %u a quarter of a turn\n", most, obk_fk20_program_depth(&p, 1));
-	CHECK(most < 680 && obk_fk20_program_depth(&p, 1) < 270 && obk_fk20_program_depth(&p, 0) == 8);
+	printf("%u products deep at most, %u a quarter of a turn\n", most,
+		obk_fk20_program_depth(&p, 1));
+	CHECK(most < 680 && obk_fk20_program_depth(&p, 1) < 270 &&
+		obk_fk20_program_depth(&p, 0) == 8);
 	obk_fk20_programs_free(&p);
 }
 
@@ -242,7 +278,9 @@ TEST(programs_are_short)
 TEST(short_of_memory)
 {
 	static struct obk_g1_affine have[3 * 4], want[3 * 4];
-	struct obk_fk20_gpu_args args = { .points = points, .log_columns = 2, .terms = 8, .window = 4 };
+	struct obk_fk20_gpu_args args = {
+		.points = points, .log_columns = 2, .terms = 8, .window = 4
+	};
 	struct obk_fk20_gpu *fk;
 	struct obk_gpu_buffer hog[64];
 	unsigned hogs = 0;
@@ -256,7 +294,8 @@ TEST(short_of_memory)
 	for (size_t take = (size_t)1 << 45; take >= 4096; take /= 2) {
 		obk_gpu_trim(gpu);
 		check_ok(obk_gpu_room(gpu, &room, &fault));
-		if (room > take + (9 << 10) && hogs < 64 && !obk_gpu_take(gpu, take, &hog[hogs], &fault))
+		if (room > take + (9 << 10) && hogs < 64 &&
+			!obk_gpu_take(gpu, take, &hog[hogs], &fault))
 			hogs++;
 	}
 	obk_gpu_trim(gpu);
@@ -271,7 +310,11 @@ TEST(short_of_memory)
 
 TEST(bad_input)
 {
-	struct obk_fk20_gpu_args args = { .points = points, .log_columns = 1, .terms = 1, .window = 4 }, wrong;
+	struct obk_fk20_gpu_args args = { .points = points,
+		.log_columns = 1,
+		.terms = 1,
+		.window = 4 },
+				 wrong;
 	struct obk_g1_affine proofs[2];
 	struct obk_fk20_gpu *fk;
 
@@ -286,7 +329,8 @@ TEST(bad_input)
 	}
 	check_ok(obk_fk20_gpu_new(gpu, &args, &fk, &fault));
 	CHECK_INT(obk_fk20_gpu_prove(fk, scalars, 0, proofs, NULL, &fault), OB_ERR_LIMIT);
-	CHECK_INT(obk_fk20_gpu_prove(fk, scalars, OBK_FK20_GPU_MAX_BLOBS + 1, proofs, NULL, &fault), OB_ERR_LIMIT);
+	CHECK_INT(obk_fk20_gpu_prove(fk, scalars, OBK_FK20_GPU_MAX_BLOBS + 1, proofs, NULL, &fault),
+		OB_ERR_LIMIT);
 	CHECK(strstr(fault.text, "split"));
 	obk_fk20_gpu_free(fk);
 	obk_gpu_close(gpu);

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Every way of adding many points against the complete additions one by one, all special cases in all lanes. */
+/*
+ * Every way of adding many points against the complete additions one by one, all special cases in
+ * all lanes.
+ */
 #include "kernels/curve/lanes.h"
 #include "tests/kernels/oracle.h"
 #include "tests/unit/test.h"
 
 #define POINTS 64
-#define PAIRS 1500
+#define PAIRS  1500
 
 #if defined(__x86_64__)
-/* The implementation for IFMA with its two instructions made of others, for processors without them. */
+/*
+ * The implementation for IFMA with its two instructions made of others, for processors without
+ * them.
+ */
 extern const struct obk_lanes obk_lanes_ifma_emulated;
 #endif
 
@@ -35,17 +41,21 @@ static void make_points(void)
 	struct obk_g1 t;
 
 	for (unsigned i = 1; i < POINTS; i++) {
-		uint64_t k[4] = { i, i > 32 ? i * 0x9e3779b97f4a7c15 : 0, i > 32 ? ~i : 0, i > 32 ? i : 0 };
+		uint64_t k[4] = { i, i > 32 ? i * 0x9e3779b97f4a7c15 : 0, i > 32 ? ~i : 0,
+			i > 32 ? i : 0 };
 
 		obk_g1_mul(&t, &obk_g1_generator, k, 256);
 		obk_g1_to_affine(&points[i], &t);
 	}
 }
 
-static void reference(struct obk_g1_affine *r, const struct obk_g1_affine *from, const struct obk_g1_affine *scratch, const struct obk_pair *pair)
+static void reference(struct obk_g1_affine *r, const struct obk_g1_affine *from,
+	const struct obk_g1_affine *scratch, const struct obk_pair *pair)
 {
-	struct obk_g1_affine a = (pair->a & OBK_REF_SCRATCH ? scratch : from)[pair->a & OBK_REF_INDEX];
-	struct obk_g1_affine b = (pair->b & OBK_REF_SCRATCH ? scratch : from)[pair->b & OBK_REF_INDEX];
+	struct obk_g1_affine a =
+		(pair->a & OBK_REF_SCRATCH ? scratch : from)[pair->a & OBK_REF_INDEX];
+	struct obk_g1_affine b =
+		(pair->b & OBK_REF_SCRATCH ? scratch : from)[pair->b & OBK_REF_INDEX];
 	struct obk_g1 t;
 
 	if (pair->a & OBK_REF_NEGATIVE)
@@ -58,7 +68,8 @@ static void reference(struct obk_g1_affine *r, const struct obk_g1_affine *from,
 }
 
 /* How many different points come up: few make every pair special, many none. */
-static void run(const struct obk_lanes *lanes, unsigned first, unsigned kinds, size_t n, uint64_t *state)
+static void run(
+	const struct obk_lanes *lanes, unsigned first, unsigned kinds, size_t n, uint64_t *state)
 {
 	static struct obk_g1_affine plain[2 * PAIRS], want[PAIRS], have[2 * PAIRS];
 	static struct obk_pair pairs[PAIRS];
@@ -74,13 +85,16 @@ static void run(const struct obk_lanes *lanes, unsigned first, unsigned kinds, s
 	for (unsigned round = 0; round < 3; round++) {
 		for (uint32_t i = 0; i < n; i++) {
 			uint64_t v = oracle_random(state);
-			uint32_t a = (uint32_t)(first + v % kinds), b = (uint32_t)(first + (v >> 20) % kinds);
+			uint32_t a = (uint32_t)(first + v % kinds),
+				 b = (uint32_t)(first + (v >> 20) % kinds);
 
 			if (v >> 62 & 1)
 				a = OBK_REF_SCRATCH | (PAIRS + (uint32_t)((v >> 8) % PAIRS));
 			if (v >> 63)
 				b = OBK_REF_SCRATCH | (PAIRS + (uint32_t)((v >> 30) % PAIRS));
-			pairs[i] = (struct obk_pair){ .a = a | (v >> 50 & 1 ? OBK_REF_NEGATIVE : 0), .b = b | (v >> 51 & 1 ? OBK_REF_NEGATIVE : 0), .out = i };
+			pairs[i] = (struct obk_pair){ .a = a | (v >> 50 & 1 ? OBK_REF_NEGATIVE : 0),
+				.b = b | (v >> 51 & 1 ? OBK_REF_NEGATIVE : 0),
+				.out = i };
 			reference(&want[i], points, plain, &pairs[i]);
 		}
 		lanes->add(base, scratch, pairs, n, workspace);

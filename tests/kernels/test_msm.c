@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Products against OpenSSL's generic curve where they are small, by the bases' known logarithms where they are not: P_i = k_i G makes
- * the sum of s_i P_i equal (sum of s_i k_i mod r) G.
+ * Products against OpenSSL's generic curve where they are small, by the bases' known logarithms
+ * where they are not: P_i = k_i G makes the sum of s_i P_i equal (sum of s_i k_i mod r) G.
  */
 #include <stdatomic.h>
 #include <sys/resource.h>
@@ -11,7 +11,8 @@
 #include "tests/kernels/msm_points.h"
 
 /* Every way there is to compute one product: lanes, halves, tables, trust, threads. */
-static void every_way(const struct obk_g1_affine *p, const uint64_t (*s)[4], size_t n, const uint8_t want[96])
+static void every_way(
+	const struct obk_g1_affine *p, const uint64_t (*s)[4], size_t n, const uint8_t want[96])
 {
 	struct obk_pool *pool;
 
@@ -22,7 +23,8 @@ static void every_way(const struct obk_g1_affine *p, const uint64_t (*s)[4], siz
 
 		ob_opt_set(OB_OPT_LANES, way & 1);
 		ob_opt_set(OB_OPT_GLV, way & 2);
-		b = bases_of(p, n, way & 4 ? OBK_TRUST_CURVE : OBK_TRUST_SUBGROUP, way & 8 ? n * 128 * 40 : 0, way & 1 ? pool : NULL);
+		b = bases_of(p, n, way & 4 ? OBK_TRUST_CURVE : OBK_TRUST_SUBGROUP,
+			way & 8 ? n * 128 * 40 : 0, way & 1 ? pool : NULL);
 		check_sum(b, s, 0, n, 0, way & 2 ? pool : NULL, want);
 		obk_msm_bases_free(b);
 	}
@@ -51,12 +53,16 @@ TEST(halves_of_scalars_make_the_whole)
 			obk_fr_to_plain(s, &k);
 			s[0] += i % 4;
 		} else if (i < 110) {
-			memcpy(s, (uint64_t[4]){ 0x7fffffff80000000 + i - 105, 0xa9ded2017fff2dff, 0x199cec0404d0ec02, 0x39f6d3a994cebea4 }, sizeof(s));
+			memcpy(s,
+				(uint64_t[4]){ 0x7fffffff80000000 + i - 105, 0xa9ded2017fff2dff,
+					0x199cec0404d0ec02, 0x39f6d3a994cebea4 },
+				sizeof(s));
 		}
 		obk_scalar_reduce(s);
 		obk_scalar_split(&half[0], &half[1], s);
 		for (unsigned h = 0; h < 2; h++) {
-			CHECK((half[h].l[1] & ~OBK_HALF_SIGN) < (uint64_t)1 << 62 || (half[h].l[1] & ~OBK_HALF_SIGN) >> 62 == 1);
+			CHECK((half[h].l[1] & ~OBK_HALF_SIGN) < (uint64_t)1 << 62 ||
+				(half[h].l[1] & ~OBK_HALF_SIGN) >> 62 == 1);
 			t[0] = half[h].l[0];
 			t[1] = half[h].l[1] & ~OBK_HALF_SIGN;
 			obk_fr_from_plain(h ? &b : &a, t);
@@ -80,7 +86,10 @@ TEST(digits_make_the_scalar)
 			struct obk_fr sum = obk_fr_zero, t, want;
 
 			for (unsigned j = 0; j < 4; j++)
-				s[j] = i == 0 ? UINT64_MAX : i == 1 ? 0x8000000000000000 : i == 2 ? 0x7fffffffffffffff : oracle_random(&state);
+				s[j] = i == 0    ? UINT64_MAX
+					: i == 1 ? 0x8000000000000000
+					: i == 2 ? 0x7fffffffffffffff
+						 : oracle_random(&state);
 			for (unsigned w = (257 + c - 1) / c; w-- > 0;) {
 				int32_t d = obk_scalar_digit(s, 4, w, c);
 
@@ -120,7 +129,8 @@ TEST(small_products_are_openssls)
 
 TEST(sizes_and_windows)
 {
-	static const size_t sizes[] = { 1, 31, 33, 63, 64, 65, 255, 256, 257, 1000, 1023, 1024, 1025, 4096, N };
+	static const size_t sizes[] = { 1, 31, 33, 63, 64, 65, 255, 256, 257, 1000, 1023, 1024,
+		1025, 4096, N };
 	static uint64_t s[N][4];
 	uint64_t state = 10;
 	struct obk_msm_bases *b, *table;
@@ -169,19 +179,28 @@ static void adversarial_scalars(unsigned first, unsigned end)
 			if (kind == 5)
 				memset(s[i], 0xff, sizeof(s[i]));
 			if (kind == 6) /* all equal */
-				memcpy(s[i], (uint64_t[4]){ 0x123456789abcdef0, 77, 0xfedcba9876543210, 0x1122334455667788 }, sizeof(s[i]));
+				memcpy(s[i],
+					(uint64_t[4]){ 0x123456789abcdef0, 77, 0xfedcba9876543210,
+						0x1122334455667788 },
+					sizeof(s[i]));
 			if (kind == 7) /* digits of half a window, whatever its size */
 				memset(s[i], i % 2 ? 0x80 : 0x7f, sizeof(s[i]));
 			if (kind == 8)
 				s[i][i % 4] = (uint64_t)1 << i % 64;
 			if (kind == 10) /* carries through every window */
-				memcpy(s[i], (uint64_t[4]){ UINT64_MAX, UINT64_MAX, UINT64_MAX, 0x0fffffffffffffff }, sizeof(s[i]));
+				memcpy(s[i],
+					(uint64_t[4]){ UINT64_MAX, UINT64_MAX, UINT64_MAX,
+						0x0fffffffffffffff },
+					sizeof(s[i]));
 			if (kind == 11)
 				s[i][3] = 0x8000000000000000;
 			if (kind == 12)
 				s[i][0] = i;
 			if (kind == 13)
-				memcpy(s[i], (uint64_t[4]){ 0x7fff7fff7fff7fff, 0x8000800080008000, 0x7fff80007fff8000, 0x3fff3fff3fff3fff }, sizeof(s[i]));
+				memcpy(s[i],
+					(uint64_t[4]){ 0x7fff7fff7fff7fff, 0x8000800080008000,
+						0x7fff80007fff8000, 0x3fff3fff3fff3fff },
+					sizeof(s[i]));
 		}
 		expected(want, s, 0, SOME);
 		every_way(points, s, SOME, want);
@@ -222,7 +241,8 @@ TEST(adversarial_bases)
 				p[i] = (struct obk_g1_affine){ .x = obk_fp_zero };
 				logs[i] = obk_fr_zero;
 			}
-			if (kind == 1 || kind == 5) /* the same digits everywhere: one hot bucket a window */
+			/* the same digits everywhere: one hot bucket a window */
+			if (kind == 1 || kind == 5)
 				memcpy(s[i], s[0], sizeof(s[i]));
 		}
 		expected(want, s, 0, SOME);
@@ -230,7 +250,10 @@ TEST(adversarial_bases)
 	}
 }
 
-/* Points of the curve outside G1: r P is not infinity there, and scalars count as the integers they are. */
+/*
+ * Points of the curve outside G1: r P is not infinity there, and scalars count as the integers they
+ * are.
+ */
 TEST(points_outside_the_subgroup)
 {
 	static struct obk_g1_affine p[12];
@@ -312,7 +335,9 @@ TEST(batches_formats_and_empty_products)
 	struct obk_g1_affine r[7], none;
 	uint64_t state = 14;
 	struct obk_msm_bases *b;
-	struct obk_msm_job job = { .offset = 3, .count = 50, .scalars = s, .format = OBK_SCALAR_LE, .batch = 7 };
+	struct obk_msm_job job = {
+		.offset = 3, .count = 50, .scalars = s, .format = OBK_SCALAR_LE, .batch = 7
+	};
 	uint8_t have[96], want[96];
 
 	make_points(100, oracle_random(&state), oracle_random(&state));
@@ -324,7 +349,9 @@ TEST(batches_formats_and_empty_products)
 	}
 	for (unsigned format = 0; format < 3; format++) {
 		job.format = (enum obk_scalar_format)format;
-		job.scalars = format == OBK_SCALAR_LE ? (void *)s : format == OBK_SCALAR_BE ? (void *)be : (void *)mont;
+		job.scalars = format == OBK_SCALAR_LE ? (void *)s
+			: format == OBK_SCALAR_BE     ? (void *)be
+						      : (void *)mont;
 		CHECK_INT(obk_msm_run(b, &job, r, NULL), OB_ERR_NONE);
 		for (unsigned i = 0; i < 7; i++) {
 			expected(want, s + 50 * i, 3, 50);

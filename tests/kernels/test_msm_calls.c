@@ -13,7 +13,10 @@ TEST(ranges_make_the_whole)
 {
 	static const size_t ranges[] = { 1, 100, 1024, COUNT - 1, COUNT };
 	static uint64_t s[2 * COUNT][4];
-	struct obk_msm_bases_args args = { .points = points, .count = COUNT, .format = OBK_POINT_AFFINE, .trust = OBK_TRUST_SUBGROUP };
+	struct obk_msm_bases_args args = { .points = points,
+		.count = COUNT,
+		.format = OBK_POINT_AFFINE,
+		.trust = OBK_TRUST_SUBGROUP };
 	struct obk_msm_job job = { .scalars = s, .count = COUNT, .canonical = true };
 	uint8_t want[2][96], have[96];
 	struct obk_g1_affine r[2];
@@ -80,7 +83,11 @@ TEST(a_product_stops_wherever_it_is)
 {
 	static uint64_t s[2 * SOME][4];
 	_Atomic long left;
-	struct obk_msm_job job = { .count = SOME, .scalars = s, .batch = 2, .range = 50, .stop = { count_down, (void *)&left } };
+	struct obk_msm_job job = { .count = SOME,
+		.scalars = s,
+		.batch = 2,
+		.range = 50,
+		.stop = { count_down, (void *)&left } };
 	const struct obk_g1_affine untouched = { .x = obk_fp_one };
 	struct obk_pool *pool;
 	uint64_t state = 15;
@@ -92,12 +99,14 @@ TEST(a_product_stops_wherever_it_is)
 	fill(s, 2 * SOME, &state);
 	expected(want, s + SOME, 0, SOME);
 	for (unsigned way = 0; way < 4; way++) {
-		struct obk_msm_bases *b = bases_of(points, SOME, way & 1 ? OBK_TRUST_CURVE : OBK_TRUST_SUBGROUP, 0, NULL);
+		struct obk_msm_bases *b = bases_of(
+			points, SOME, way & 1 ? OBK_TRUST_CURVE : OBK_TRUST_SUBGROUP, 0, NULL);
 		enum ob_err err = OB_ERR_CANCELLED;
 		unsigned stops = 0;
 
 		job.pool = way & 2 ? pool : NULL;
-		for (long after = 0; err == OB_ERR_CANCELLED; after += after < 20 ? 1 : after / 7, stops++) {
+		for (long after = 0; err == OB_ERR_CANCELLED;
+			after += after < 20 ? 1 : after / 7, stops++) {
 			struct obk_g1_affine r[2] = { untouched, untouched };
 			const struct obk_g1_affine before[2] = { untouched, untouched };
 			struct obk_fault fault = { .err = OB_ERR_NONE };
@@ -106,7 +115,8 @@ TEST(a_product_stops_wherever_it_is)
 			err = obk_msm_run(b, &job, r, &fault);
 			if (err) {
 				CHECK_INT(err, OB_ERR_CANCELLED);
-				CHECK(strstr(fault.text, "stopped") && memcmp(r, before, sizeof(r)) == 0);
+				CHECK(strstr(fault.text, "stopped") &&
+					memcmp(r, before, sizeof(r)) == 0);
 				continue;
 			}
 			obk_g1_encode_uncompressed(have, &r[1]);
@@ -118,7 +128,10 @@ TEST(a_product_stops_wherever_it_is)
 	obk_pool_free(pool);
 }
 
-/* Address space that is left for more than a product's usual needs, but not for those of a window that is far too wide. */
+/*
+ * Address space that is left for more than a product's usual needs, but not for those of a window
+ * that is far too wide.
+ */
 TEST(out_of_memory_is_told_and_passes)
 {
 	static uint64_t s[SOME][4];
@@ -151,7 +164,9 @@ TEST(errors_name_the_item)
 {
 	static uint8_t code[600 * 48];
 	static uint64_t s[600][4];
-	struct obk_msm_bases_args args = { .points = code, .count = 600, .format = OBK_POINT_COMPRESSED };
+	struct obk_msm_bases_args args = {
+		.points = code, .count = 600, .format = OBK_POINT_COMPRESSED
+	};
 	struct obk_msm_job job = { .count = 600, .scalars = s, .batch = 1, .canonical = true };
 	struct obk_msm_bases *b = NULL;
 	struct obk_g1_affine r;

@@ -2,15 +2,16 @@
 /* Copyright The Outboard Authors */
 /*
  * Multi-scalar products on a device against the CPU's, bit for bit.
- *     test_kernels_msm_gpu DRIVER     DRIVER is the software device's library, or OUTBOARD_TEST_LIBCUDA when set
+ *     test_kernels_msm_gpu DRIVER     DRIVER is the software device's library, or
+ *                                     OUTBOARD_TEST_LIBCUDA when set
  */
 #include "base/opt.h"
 #include "kernels/msm/gpu_inside.h"
 #include "kernels/msm/scalars.h"
 #include "tests/unit/test.h"
 
-#define MOST 34000
-#define BLOB 4096
+#define MOST     34000
+#define BLOB     4096
 #define EXTREMES 10
 
 static struct obk_fault fault;
@@ -80,18 +81,31 @@ struct choice {
 	bool multiples; /* of 4 bits */
 };
 
-static const struct obk_msm_gpu_choice of_four_bits = { .multiples = true, .window = 4, .shift = 4, .copies = 1 }; /* whatever the model thinks */
+/* whatever the model thinks */
+static const struct obk_msm_gpu_choice of_four_bits = { .multiples = true,
+	.window = 4,
+	.shift = 4,
+	.copies = 1 };
 
 /* n points on both sides. */
 static void compare(size_t n, size_t batch, const struct choice *choice)
 {
-	struct obk_msm_bases_args args = { .points = points, .count = n, .trust = choice->trust, .table_bytes = choice->table_bytes };
-	struct obk_msm_job job = { .count = n, .scalars = scalars, .batch = batch, .window = choice->window, .format = choice->format };
+	struct obk_msm_bases_args args = { .points = points,
+		.count = n,
+		.trust = choice->trust,
+		.table_bytes = choice->table_bytes };
+	struct obk_msm_job job = { .count = n,
+		.scalars = scalars,
+		.batch = batch,
+		.window = choice->window,
+		.format = choice->format };
 	struct obk_g1_affine have[8], want[8];
 	struct obk_msm_gpu_bases *bases;
 
 	memset(have, 0xaa, sizeof(have));
-	check_ok(choice->multiples ? obk_msm_gpu_bases_make(gpu, &args, &of_four_bits, &bases, &fault) : obk_msm_gpu_bases_new(gpu, &args, &bases, &fault));
+	check_ok(choice->multiples
+			? obk_msm_gpu_bases_make(gpu, &args, &of_four_bits, &bases, &fault)
+			: obk_msm_gpu_bases_new(gpu, &args, &bases, &fault));
 	check_ok(obk_msm_gpu_run(bases, &job, 0, have, &fault));
 	args.table_bytes = 0;
 	check_ok(obk_msm_once(&args, &job, want, &fault));
@@ -130,11 +144,16 @@ static void set_scalars(size_t n, const uint64_t k[4], uint64_t add)
 	}
 }
 
-/* Numbers whose digits are all the same or all at an edge: scalars 0, 1, r - 1, r, r + 1, 2^256 - 1, and windows of 0x80, 0x7f, 0x81 at eight bits. */
+/*
+ * Numbers whose digits are all the same or all at an edge: scalars 0, 1, r - 1, r, r + 1, 2^256 -
+ * 1, and windows of 0x80, 0x7f, 0x81 at eight bits.
+ */
 static void set_extreme(size_t n, unsigned which)
 {
 	const uint64_t *r = obk_fr_modulus.l;
-	uint64_t all = which == 6 ? 0x8080808080808080 : which == 7 ? 0x7f7f7f7f7f7f7f7f : 0x8181818181818181;
+	uint64_t all = which == 6 ? 0x8080808080808080
+		: which == 7      ? 0x7f7f7f7f7f7f7f7f
+				  : 0x8181818181818181;
 
 	switch (which) {
 	case 0:
@@ -150,7 +169,10 @@ static void set_extreme(size_t n, unsigned which)
 		set_scalars(n, (uint64_t[4]){ UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX }, 0);
 		break;
 	case 9: /* half of r and its neighbours: where a number is halved */
-		set_scalars(n, (uint64_t[4]){ 0x7fffffff80000000, 0xa9ded2017fff2dff, 0x199cec0404d0ec02, 0x39f6d3a994cebea4 }, 0);
+		set_scalars(n,
+			(uint64_t[4]){ 0x7fffffff80000000, 0xa9ded2017fff2dff, 0x199cec0404d0ec02,
+				0x39f6d3a994cebea4 },
+			0);
 		for (size_t i = 0; i < n; i++)
 			scalars[i][0] += i % 3;
 		break;
@@ -169,12 +191,15 @@ TEST(a_blob)
 }
 
 /*
- * The same by all multiples of digits of four bits, the narrowest. To make the table takes longest, so fifteen warps of sixteen have nothing but infinity.
+ * The same by all multiples of digits of four bits, the narrowest. To make the table takes longest,
+ * so fifteen warps of sixteen have nothing but infinity.
  */
 TEST(a_blob_by_multiples)
 {
 	const size_t table = (size_t)BLOB * 64 * 8 * sizeof(points[0]);
-	struct obk_msm_bases_args args = { .points = points, .count = BLOB, .trust = OBK_TRUST_SUBGROUP, .table_bytes = table };
+	struct obk_msm_bases_args args = {
+		.points = points, .count = BLOB, .trust = OBK_TRUST_SUBGROUP, .table_bytes = table
+	};
 	struct obk_msm_job job = { .count = BLOB, .scalars = scalars, .batch = 1 };
 	struct obk_g1_affine have, want;
 	struct obk_msm_gpu_bases *bases;
@@ -201,7 +226,10 @@ TEST(a_blob_by_multiples)
 	obk_gpu_close(gpu);
 }
 
-/* More scalars than go in a piece of an upload: in pieces and in one, the last scalar among those that count. */
+/*
+ * More scalars than go in a piece of an upload: in pieces and in one, the last scalar among those
+ * that count.
+ */
 TEST(scalars_in_pieces)
 {
 	const size_t n = 33001;
@@ -232,7 +260,8 @@ TEST(windows)
 	open_device();
 	make_points(61);
 	for (unsigned i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
-		compare(61, 1, &(struct choice){ .window = windows[i], .trust = OBK_TRUST_SUBGROUP });
+		compare(61, 1,
+			&(struct choice){ .window = windows[i], .trust = OBK_TRUST_SUBGROUP });
 	}
 	obk_gpu_close(gpu);
 }
@@ -254,15 +283,18 @@ TEST(extreme_scalars)
 	make_points(70);
 	for (unsigned which = 0; which < EXTREMES; which++) {
 		set_extreme(70, which);
-		compare(70, 1, &(struct choice){ .trust = OBK_TRUST_SUBGROUP, .window = which % 2 ? 8 : 0 });
+		compare(70, 1,
+			&(struct choice){
+				.trust = OBK_TRUST_SUBGROUP, .window = which % 2 ? 8 : 0 });
 		compare(70, 1, &(struct choice){ .trust = OBK_TRUST_CURVE, .window = 8 });
 	}
 	obk_gpu_close(gpu);
 }
 
 /*
- * One hot bucket: every scalar and every point the same, so that sums double; then points that cancel; then infinity alone; then every scalar the same, and
- * last nothing of that. What it costs is test_msm_gpu_steps.c's matter.
+ * One hot bucket: every scalar and every point the same, so that sums double; then points that
+ * cancel; then infinity alone; then every scalar the same, and last nothing of that. What it costs
+ * is test_msm_gpu_steps.c's matter.
  */
 TEST(extreme_points)
 {
@@ -279,7 +311,8 @@ TEST(extreme_points)
 			if (which == 1 && i % 2)
 				obk_g1_affine_neg(&points[i], &points[i]);
 			if (which == 2)
-				points[i] = (struct obk_g1_affine){ .x = obk_fp_zero, .y = obk_fp_zero };
+				points[i] = (struct obk_g1_affine){ .x = obk_fp_zero,
+					.y = obk_fp_zero };
 		}
 		compare(600, 1, &(struct choice){ .trust = OBK_TRUST_SUBGROUP, .window = 5 });
 	}
@@ -297,8 +330,8 @@ static uint64_t launches_of(size_t n, const struct choice *choice)
 }
 
 /*
- * The last sums by one lane a point and by four: buckets of random scalars; one hot bucket of one point, whose heads are equal; of a point and its negative,
- * whose heads are opposite or infinite.
+ * The last sums by one lane a point and by four: buckets of random scalars; one hot bucket of one
+ * point, whose heads are equal; of a point and its negative, whose heads are opposite or infinite.
  */
 static void check_tails(unsigned processors, bool all_by_four)
 {
@@ -322,7 +355,8 @@ static void check_tails(unsigned processors, bool all_by_four)
 			ob_opt_set(OB_OPT_TAILS, on);
 			launches[on] = launches_of(70, &buckets);
 		}
-		if (obk_gpu_info(gpu)->processors == processors) /* the software device: smaller rests, so more launches before them */
+		/* the software device: smaller rests, so more launches before them */
+		if (obk_gpu_info(gpu)->processors == processors)
 			CHECK((launches[1] > launches[0]) == all_by_four);
 	}
 	obk_gpu_close(gpu);
@@ -338,10 +372,16 @@ TEST(tails_of_few_processors) /* most sums are too many for four lanes each */
 	check_tails(1, false);
 }
 
-/* The tree of all multiples, with points that are the same or opposite, so that its levels double and cancel. */
+/*
+ * The tree of all multiples, with points that are the same or opposite, so that its levels double
+ * and cancel.
+ */
 TEST(tails_of_multiples)
 {
-	struct obk_msm_bases_args args = { .points = points, .count = 24, .trust = OBK_TRUST_SUBGROUP, .table_bytes = (size_t)24 * 64 * 8 * sizeof(points[0]) };
+	struct obk_msm_bases_args args = { .points = points,
+		.count = 24,
+		.trust = OBK_TRUST_SUBGROUP,
+		.table_bytes = (size_t)24 * 64 * 8 * sizeof(points[0]) };
 	struct obk_msm_job job = { .count = 24, .scalars = scalars, .batch = 2 };
 	struct obk_g1_affine have[2], want[2];
 	struct obk_msm_gpu_bases *bases;
@@ -381,7 +421,10 @@ TEST(extreme_points_by_multiples)
 			if (i % 2)
 				obk_g1_affine_neg(&points[i], &points[i]);
 		}
-		compare(64, 1, &(struct choice){ .trust = OBK_TRUST_SUBGROUP, .table_bytes = table, .multiples = true });
+		compare(64, 1,
+			&(struct choice){ .trust = OBK_TRUST_SUBGROUP,
+				.table_bytes = table,
+				.multiples = true });
 	}
 	obk_gpu_close(gpu);
 }
@@ -389,14 +432,18 @@ TEST(extreme_points_by_multiples)
 TEST(tables_of_shifted_copies)
 {
 	struct obk_msm_gpu_info info;
-	struct obk_msm_bases_args args = { .points = points, .count = 100, .trust = OBK_TRUST_SUBGROUP, .table_bytes = 9600 * 40 };
+	struct obk_msm_bases_args args = { .points = points,
+		.count = 100,
+		.trust = OBK_TRUST_SUBGROUP,
+		.table_bytes = 9600 * 40 };
 	struct obk_msm_gpu_bases *bases;
 
 	open_device();
 	make_points(100);
 	check_ok(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault));
 	obk_msm_gpu_bases_info(bases, &info);
-	CHECK(info.count == 100 && info.shifts > 1 && info.window && !info.multiples && info.bytes >= info.shifts * 9600);
+	CHECK(info.count == 100 && info.shifts > 1 && info.window && !info.multiples &&
+		info.bytes >= info.shifts * 9600);
 	obk_msm_gpu_bases_free(bases);
 	compare(100, 1, &(struct choice){ .trust = OBK_TRUST_SUBGROUP, .table_bytes = 9600 * 40 });
 	compare(100, 1, &(struct choice){ .trust = OBK_TRUST_SUBGROUP, .table_bytes = 9600 * 3 });
@@ -406,7 +453,10 @@ TEST(tables_of_shifted_copies)
 
 TEST(tables_of_multiples)
 {
-	struct obk_msm_bases_args args = { .points = points, .count = 3, .trust = OBK_TRUST_SUBGROUP, .table_bytes = (size_t)1 << 22 };
+	struct obk_msm_bases_args args = { .points = points,
+		.count = 3,
+		.trust = OBK_TRUST_SUBGROUP,
+		.table_bytes = (size_t)1 << 22 };
 	struct obk_msm_job job = { .offset = 1, .count = 2, .scalars = scalars, .batch = 1 };
 	struct obk_g1_affine have, want, kept[3], batch[3], expected[3];
 	struct obk_msm_gpu_bases *bases;
@@ -439,7 +489,9 @@ TEST(tables_of_multiples)
 
 TEST(batches_and_scalars_on_the_device)
 {
-	struct obk_msm_bases_args args = { .points = points, .count = 60, .trust = OBK_TRUST_NOTHING };
+	struct obk_msm_bases_args args = {
+		.points = points, .count = 60, .trust = OBK_TRUST_NOTHING
+	};
 	struct obk_msm_job job = { .offset = 10, .count = 50, .scalars = scalars, .batch = 5 };
 	struct obk_g1_affine have[5], again[5], want[5];
 	struct obk_msm_gpu_bases *bases;
@@ -468,7 +520,9 @@ TEST(batches_and_scalars_on_the_device)
 /* So little memory that the points are taken in pieces; then too little even for that. */
 TEST(short_of_memory)
 {
-	struct obk_msm_bases_args args = { .points = points, .count = 1000, .trust = OBK_TRUST_SUBGROUP };
+	struct obk_msm_bases_args args = {
+		.points = points, .count = 1000, .trust = OBK_TRUST_SUBGROUP
+	};
 	struct obk_msm_job job = { .count = 1000, .scalars = scalars, .batch = 2, .window = 4 };
 	struct obk_g1_affine have[2], want[2];
 	struct obk_msm_gpu_bases *bases;
@@ -506,7 +560,9 @@ TEST(short_of_memory)
 TEST(encoded_points)
 {
 	static uint8_t encoded[30][96];
-	struct obk_msm_bases_args args = { .points = encoded, .count = 30, .stride = 96, .format = OBK_POINT_COMPRESSED };
+	struct obk_msm_bases_args args = {
+		.points = encoded, .count = 30, .stride = 96, .format = OBK_POINT_COMPRESSED
+	};
 	struct obk_msm_job job = { .count = 30, .scalars = scalars, .batch = 1 };
 	struct obk_g1_affine have, want;
 	struct obk_msm_gpu_bases *bases;
@@ -533,7 +589,8 @@ TEST(encoded_points)
 TEST(bad_input)
 {
 	struct obk_msm_bases_args args = { .points = points, .count = 50 };
-	struct obk_msm_job job = { .count = 50, .scalars = scalars, .batch = 1, .canonical = true }, wrong;
+	struct obk_msm_job job = { .count = 50, .scalars = scalars, .batch = 1, .canonical = true },
+			   wrong;
 	struct obk_g1_affine result, outside = { .x = obk_fp_one };
 	struct obk_msm_gpu_bases *bases;
 	struct obk_fp t;
@@ -576,7 +633,8 @@ TEST(bad_input)
 	CHECK(obk_g1_on_curve(&outside) && !obk_g1_in_subgroup(&outside));
 	points[33] = outside;
 	CHECK_INT(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault), OB_ERR_ARGUMENT);
-	CHECK(fault.item == 33 && strstr(fault.text, "point 33 is") && strstr(fault.text, "subgroup"));
+	CHECK(fault.item == 33 && strstr(fault.text, "point 33 is") &&
+		strstr(fault.text, "subgroup"));
 	args.first = 7000;
 	CHECK_INT(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault), OB_ERR_ARGUMENT);
 	CHECK(fault.item == 7033 && strstr(fault.text, "point 7033 is"));

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What scalars that are made to hurt cost on a GPU, by instructions that the software device counts: the longest warp of every launch, which is what a hot
- * bucket would make long, and all lanes together.
- *     test_kernels_msm_gpu_steps DRIVER     DRIVER is the software device with its counters (counted.c)
+ * What scalars that are made to hurt cost on a GPU, by instructions that the software device
+ * counts: the longest warp of every launch, which is what a hot bucket would make long, and all
+ * lanes together.
+ *     test_kernels_msm_gpu_steps DRIVER     DRIVER is the software device with its counters
+ *                                           (counted.c)
  */
 #include <dlfcn.h>
 
@@ -11,12 +13,12 @@
 #include "tests/kernels/counted.h"
 #include "tests/unit/test.h"
 
-#define N 320
+#define N      320
 #define WINDOW 7
 
 /* The worst that is allowed, over what random scalars take. */
 #define LONGEST 2.0
-#define ALL 1.1
+#define ALL     1.1
 
 static const char *driver_path;
 static struct obk_fault fault;
@@ -46,12 +48,17 @@ static void make_points(void)
 }
 
 enum { RANDOM, EQUAL, HOT, ZEROES, ONES, LARGEST, SHAPES };
-static const char *const names[SHAPES] = { "random", "all equal", "one hot bucket", "zeroes", "ones", "r - 1" };
+static const char *const names[SHAPES] = { "random", "all equal", "one hot bucket", "zeroes",
+	"ones", "r - 1" };
 
-/* HOT: random but for one digit, which three of four have in common, in the middle of the number. */
+/*
+ * HOT: random but for one digit, which three of four have in common, in the middle of the number.
+ */
 static void make_scalars(unsigned shape)
 {
-	uint64_t equal[4] = { 0x123456789abcdef1, 0x8877665544332211, 0x7f7f7f7f7f7f7f7f, 0x3132333435363738 }, one[4] = { 1 }, largest[4];
+	uint64_t equal[4] = { 0x123456789abcdef1, 0x8877665544332211, 0x7f7f7f7f7f7f7f7f,
+		0x3132333435363738 },
+		 one[4] = { 1 }, largest[4];
 
 	memcpy(largest, obk_fr_modulus.l, sizeof(largest));
 	largest[0]--;
@@ -75,8 +82,13 @@ struct cost {
 
 static struct cost cost_of(unsigned shape, size_t table_bytes, const struct counted *counted)
 {
-	struct obk_msm_bases_args args = { .points = points, .count = table_bytes ? N / 32 : N, .trust = OBK_TRUST_SUBGROUP, .table_bytes = table_bytes };
-	struct obk_msm_job job = { .count = args.count, .scalars = scalars, .batch = 1, .window = WINDOW };
+	struct obk_msm_bases_args args = { .points = points,
+		.count = table_bytes ? N / 32 : N,
+		.trust = OBK_TRUST_SUBGROUP,
+		.table_bytes = table_bytes };
+	struct obk_msm_job job = {
+		.count = args.count, .scalars = scalars, .batch = 1, .window = WINDOW
+	};
 	static struct obk_msm_gpu_bases *bases[2];
 	struct obk_msm_gpu_bases **held = &bases[table_bytes != 0];
 	struct obk_g1_affine have, want;
@@ -117,8 +129,9 @@ static void check_costs(size_t table_bytes)
 		random = shape == RANDOM ? cost : random;
 		longest = (double)cost.longest / (double)random.longest;
 		all = (double)cost.all / (double)random.all;
-		printf("%-15s longest warps %9llu %.2f, all lanes %11llu %.2f\n", names[shape], (unsigned long long)cost.longest, longest,
-			(unsigned long long)cost.all, all);
+		printf("%-15s longest warps %9llu %.2f, all lanes %11llu %.2f\n", names[shape],
+			(unsigned long long)cost.longest, longest, (unsigned long long)cost.all,
+			all);
 		CHECK(random.longest > 10000 && random.all > 1000000);
 		CHECK(longest < LONGEST && all < ALL);
 	}

@@ -2,7 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * What products go by on a GPU: the model's arithmetic, choices, profiles, and measuring a device.
- *     test_kernels_msm_tune DRIVER     DRIVER is the software device's library, or OUTBOARD_TEST_LIBCUDA when set
+ *     test_kernels_msm_tune DRIVER     DRIVER is the software device's library, or
+ *                                      OUTBOARD_TEST_LIBCUDA when set
  */
 #include <math.h>
 #include <sys/stat.h>
@@ -26,27 +27,51 @@ static struct obk_msm_gpu_tuning guess_of(unsigned processors, unsigned clock_kh
 
 static struct obk_msm_gpu_work work_of(size_t n, size_t products, unsigned window, bool multiples)
 {
-	return (struct obk_msm_gpu_work){ .n = n, .products = products, .multiples = multiples,
-		.plan = multiples ? obk_msm_gpu_multiples_plan(window) : obk_plan_shape(window, 255, 1) };
+	return (struct obk_msm_gpu_work){ .n = n,
+		.products = products,
+		.multiples = multiples,
+		.plan = multiples ? obk_msm_gpu_multiples_plan(window)
+				  : obk_plan_shape(window, 255, 1) };
 }
 
-/* Products of many shapes, as a device with weights `true_` would take them, each `off` too long or too short by turns. */
-static size_t make_samples(const struct obk_msm_gpu_tuning *true_, double off, struct obk_msm_gpu_sample samples[32])
+/*
+ * Products of many shapes, as a device with weights `true_` would take them, each `off` too long or
+ * too short by turns.
+ */
+static size_t make_samples(
+	const struct obk_msm_gpu_tuning *true_, double off, struct obk_msm_gpu_sample samples[32])
 {
-	static const struct { size_t n, products; unsigned window; bool multiples; } shape[] = {
-		{ 16, 1, 4, false }, { 64, 1, 9, false }, { 64, 1, 4, true }, { 1024, 1, 8, false }, { 4096, 1, 8, false }, { 4096, 1, 14, false },
-		{ 4096, 16, 12, false }, { 64, 4096, 4, true }, { 4096, 64, 16, false }, { 1024, 64, 6, false }, { 4096, 64, 12, false }, { 256, 256, 8, true },
+	static const struct {
+		size_t n, products;
+		unsigned window;
+		bool multiples;
+	} shape[] = {
+		{ 16, 1, 4, false },
+		{ 64, 1, 9, false },
+		{ 64, 1, 4, true },
+		{ 1024, 1, 8, false },
+		{ 4096, 1, 8, false },
+		{ 4096, 1, 14, false },
+		{ 4096, 16, 12, false },
+		{ 64, 4096, 4, true },
+		{ 4096, 64, 16, false },
+		{ 1024, 64, 6, false },
+		{ 4096, 64, 12, false },
+		{ 256, 256, 8, true },
 	};
 	size_t count = sizeof(shape) / sizeof(shape[0]);
 
 	for (size_t i = 0; i < count; i++) {
-		samples[i].work = work_of(shape[i].n, shape[i].products, shape[i].window, shape[i].multiples);
-		samples[i].seconds = obk_msm_gpu_seconds(true_, &samples[i].work) * (i % 2 ? 1 + off : 1 - off);
+		samples[i].work =
+			work_of(shape[i].n, shape[i].products, shape[i].window, shape[i].multiples);
+		samples[i].seconds =
+			obk_msm_gpu_seconds(true_, &samples[i].work) * (i % 2 ? 1 + off : 1 - off);
 	}
 	return count;
 }
 
-static const unsigned basics = 1u << OBK_MSM_TRIP | 1u << OBK_MSM_LAUNCH | 1u << OBK_MSM_BYTE | 1u << OBK_MSM_ROW;
+static const unsigned basics =
+	1u << OBK_MSM_TRIP | 1u << OBK_MSM_LAUNCH | 1u << OBK_MSM_BYTE | 1u << OBK_MSM_ROW;
 
 TEST(weights_are_found_again)
 {
@@ -103,8 +128,10 @@ TEST(one_sample_tells_the_pace)
 	/* in proportion */
 	ratio = slow.weights.of[OBK_MSM_ENTRY] / guess.weights.of[OBK_MSM_ENTRY];
 	CHECK(ratio > 50);
-	CHECK(fabs(slow.weights.of[OBK_MSM_GATHER] / guess.weights.of[OBK_MSM_GATHER] / ratio - 1) < 0.2);
-	CHECK(fabs(slow.weights.of[OBK_MSM_BUCKET] / guess.weights.of[OBK_MSM_BUCKET] / ratio - 1) < 0.2);
+	CHECK(fabs(slow.weights.of[OBK_MSM_GATHER] / guess.weights.of[OBK_MSM_GATHER] / ratio - 1) <
+		0.2);
+	CHECK(fabs(slow.weights.of[OBK_MSM_BUCKET] / guess.weights.of[OBK_MSM_BUCKET] / ratio - 1) <
+		0.2);
 	CHECK(slow.weights.of[OBK_MSM_TRIP] == guess.weights.of[OBK_MSM_TRIP]);
 	/* no sample, no profile */
 	slow = guess;
@@ -114,7 +141,9 @@ TEST(one_sample_tells_the_pace)
 
 TEST(choices)
 {
-	static const struct { unsigned processors, clock; } cards[] = { { 108, 1410000 }, { 132, 1980000 }, { 170, 2407000 }, { 16, 0 } };
+	static const struct {
+		unsigned processors, clock;
+	} cards[] = { { 108, 1410000 }, { 132, 1980000 }, { 170, 2407000 }, { 16, 0 } };
 
 	for (unsigned i = 0; i < sizeof(cards) / sizeof(cards[0]); i++) {
 		struct obk_msm_gpu_tuning t = guess_of(cards[i].processors, cards[i].clock);
@@ -126,7 +155,8 @@ TEST(choices)
 			struct obk_plan plan;
 
 			obk_msm_gpu_plan(&t, &plan, 1, 0, true, n, 1);
-			CHECK(plan.window >= last && plan.window <= OBK_MSM_GPU_MAX_WINDOW); /* more points, no smaller windows */
+			/* more points, no smaller windows */
+			CHECK(plan.window >= last && plan.window <= OBK_MSM_GPU_MAX_WINDOW);
 			last = plan.window;
 			for (unsigned mib = 0; mib <= 18; mib++) {
 				size_t table = mib ? (size_t)1 << (18 + mib) : 0;
@@ -134,7 +164,9 @@ TEST(choices)
 				obk_msm_gpu_choose(&t, n, true, table, &c);
 				CHECK(c.bytes <= table + n * 96);
 				CHECK(c.seconds <= less.seconds);
-				CHECK(c.multiples ? c.bytes <= table && n <= OBK_MSM_GPU_MULTIPLES_MAX_POINTS : c.copies >= 1 && c.bytes == c.copies * n * 96);
+				CHECK(c.multiples ? c.bytes <= table &&
+							n <= OBK_MSM_GPU_MULTIPLES_MAX_POINTS
+						  : c.copies >= 1 && c.bytes == c.copies * n * 96);
 				less = c;
 			}
 			/* points that may be outside G1 */
@@ -151,7 +183,8 @@ TEST(groups)
 
 	CHECK_INT(obk_msm_gpu_group(&t, 4096, 20, 100), 100);
 	t.group = 4096 * 20 * 16;
-	CHECK_INT(obk_msm_gpu_group(&t, 4096, 20, 100), 15); /* seven groups, not six of 16 and one of 4 */
+	/* seven groups, not six of 16 and one of 4 */
+	CHECK_INT(obk_msm_gpu_group(&t, 4096, 20, 100), 15);
 	CHECK_INT(obk_msm_gpu_group(&t, 4096, 20, 16), 16);
 	CHECK_INT(obk_msm_gpu_group(&t, 4096, 20, 17), 9);
 	CHECK_INT(obk_msm_gpu_group(&t, (size_t)1 << 24, 20, 3), 1);
@@ -176,9 +209,12 @@ TEST(timed_windows_come_first)
 
 static char folder[] = "/tmp/ob-tune-XXXXXX";
 
-static struct obk_gpu fake_gpu(const struct obk_gpu_driver *driver, unsigned ordinal, const char *name)
+static struct obk_gpu fake_gpu(
+	const struct obk_gpu_driver *driver, unsigned ordinal, const char *name)
 {
-	struct obk_gpu gpu = { .driver = driver, .info = { .ordinal = ordinal, .major = 9, .processors = 132, .clock_khz = 1980000 } };
+	struct obk_gpu gpu = { .driver = driver,
+		.info = {
+			.ordinal = ordinal, .major = 9, .processors = 132, .clock_khz = 1980000 } };
 
 	snprintf(gpu.info.name, sizeof(gpu.info.name), "%s", name);
 	return gpu;
@@ -213,9 +249,13 @@ static bool guessed(const struct obk_gpu *gpu)
 
 TEST(profiles_come_back)
 {
-	static struct obk_gpu_driver driver = { .version = 13000 }, newer = { .version = 13010 }, far = { .version = 13000, .link = 1 };
-	struct obk_gpu a = fake_gpu(&driver, 0, "One card"), twin = fake_gpu(&driver, 1, "One card"), b = fake_gpu(&driver, 2, "Another card"),
-		other = fake_gpu(&newer, 0, "One card"), remote = fake_gpu(&far, 0, "One card");
+	static struct obk_gpu_driver driver = { .version = 13000 }, newer = { .version = 13010 },
+				     far = { .version = 13000, .link = 1 };
+	struct obk_gpu a = fake_gpu(&driver, 0, "One card"),
+		       twin = fake_gpu(&driver, 1, "One card"),
+		       b = fake_gpu(&driver, 2, "Another card"),
+		       other = fake_gpu(&newer, 0, "One card"),
+		       remote = fake_gpu(&far, 0, "One card");
 	struct obk_msm_gpu_tuning ta = guess_of(132, 1980000), tb = ta, back;
 	char path[OBK_PROFILE_MAX_PATH], path_b[OBK_PROFILE_MAX_PATH];
 
@@ -230,7 +270,8 @@ TEST(profiles_come_back)
 	CHECK_INT(obk_msm_gpu_tune_store(&a, &fault), OB_ERR_NONE);
 	CHECK_INT(obk_msm_gpu_tuning_set(&b, &tb, &fault), OB_ERR_NONE);
 	CHECK_INT(obk_msm_gpu_tune_store(&b, &fault), OB_ERR_NONE);
-	CHECK(obk_msm_gpu_tune_path(&a, path, sizeof(path)) && obk_msm_gpu_tune_path(&b, path_b, sizeof(path_b)) && strcmp(path, path_b) != 0);
+	CHECK(obk_msm_gpu_tune_path(&a, path, sizeof(path)) &&
+		obk_msm_gpu_tune_path(&b, path_b, sizeof(path_b)) && strcmp(path, path_b) != 0);
 	obk_msm_gpu_tune_clear();
 	CHECK(guessed(&a) && guessed(&b));
 	CHECK_INT(obk_msm_gpu_tune_load(&a, &fault), OB_ERR_NONE);
@@ -238,8 +279,12 @@ TEST(profiles_come_back)
 	obk_msm_gpu_tuning_get(&a, &back);
 	for (unsigned i = 0; i < OBK_MSM_WEIGHTS; i++)
 		CHECK(fabs(back.weights.of[i] / ta.weights.of[i] - 1) < 1e-5);
-	CHECK(back.group == ta.group && back.threads == ta.threads && memcmp(back.window, ta.window, sizeof(ta.window)) == 0);
-	/* a second card of the kind goes by the same; one of another kind or driver, or behind a server, does not */
+	CHECK(back.group == ta.group && back.threads == ta.threads &&
+		memcmp(back.window, ta.window, sizeof(ta.window)) == 0);
+	/*
+	 * a second card of the kind goes by the same; one of another kind or driver, or behind a
+	 * server, does not
+	 */
 	CHECK_INT(obk_msm_gpu_tune_load(&twin, &fault), OB_ERR_NONE);
 	CHECK_INT(obk_msm_gpu_tune_load(&b, &fault), OB_ERR_NONE);
 	CHECK_INT(obk_msm_gpu_tune_load(&other, &fault), OB_ERR_NONE);
@@ -259,11 +304,16 @@ TEST(profiles_come_back)
 	drop_cache(&a, &b);
 }
 
-/* Weights and windows do not overwrite one another, and a kind of card is measured by one thread at a time. */
+/*
+ * Weights and windows do not overwrite one another, and a kind of card is measured by one thread at
+ * a time.
+ */
 TEST(two_cards_of_a_kind)
 {
 	static struct obk_gpu_driver driver = { .version = 13000 };
-	struct obk_gpu a = fake_gpu(&driver, 0, "One card"), twin = fake_gpu(&driver, 1, "One card"), b = fake_gpu(&driver, 2, "Another card");
+	struct obk_gpu a = fake_gpu(&driver, 0, "One card"),
+		       twin = fake_gpu(&driver, 1, "One card"),
+		       b = fake_gpu(&driver, 2, "Another card");
 	struct obk_msm_gpu_tuning t = guess_of(132, 1980000), back;
 
 	ob_opt_set(OB_OPT_TUNE, true);
@@ -276,7 +326,8 @@ TEST(two_cards_of_a_kind)
 	t.weights.of[OBK_MSM_ENTRY] *= 2;
 	CHECK_INT(obk_msm_gpu_tuning_set_weights(&twin, &t, &fault), OB_ERR_NONE);
 	obk_msm_gpu_tuning_get(&a, &back);
-	CHECK(back.window[14] == 11 && back.window[16] == 13 && back.weights.of[OBK_MSM_ENTRY] == t.weights.of[OBK_MSM_ENTRY]);
+	CHECK(back.window[14] == 11 && back.window[16] == 13 &&
+		back.weights.of[OBK_MSM_ENTRY] == t.weights.of[OBK_MSM_ENTRY]);
 	CHECK(guessed(&b));
 	CHECK(obk_msm_gpu_tune_begin(&a));
 	CHECK(!obk_msm_gpu_tune_begin(&a) && !obk_msm_gpu_tune_begin(&twin));
@@ -297,9 +348,11 @@ static void write_text(const char *path, const char *text, size_t n)
 TEST(damaged_profiles_are_not_taken)
 {
 	static struct obk_gpu_driver driver = { .version = 13000 };
-	struct obk_gpu a = fake_gpu(&driver, 0, "One card"), b = fake_gpu(&driver, 1, "Another card");
+	struct obk_gpu a = fake_gpu(&driver, 0, "One card"),
+		       b = fake_gpu(&driver, 1, "Another card");
 	struct obk_msm_gpu_tuning t = guess_of(132, 1980000);
-	char path[OBK_PROFILE_MAX_PATH], path_b[OBK_PROFILE_MAX_PATH], text[OBK_PROFILE_MAX_BYTES + 1];
+	char path[OBK_PROFILE_MAX_PATH], path_b[OBK_PROFILE_MAX_PATH],
+		text[OBK_PROFILE_MAX_BYTES + 1];
 	unsigned told = 0;
 	size_t n;
 	FILE *f;
@@ -308,7 +361,8 @@ TEST(damaged_profiles_are_not_taken)
 	t.measured = true;
 	CHECK_INT(obk_msm_gpu_tuning_set(&a, &t, &fault), OB_ERR_NONE);
 	CHECK_INT(obk_msm_gpu_tune_store(&a, &fault), OB_ERR_NONE);
-	CHECK(obk_msm_gpu_tune_path(&a, path, sizeof(path)) && obk_msm_gpu_tune_path(&b, path_b, sizeof(path_b)));
+	CHECK(obk_msm_gpu_tune_path(&a, path, sizeof(path)) &&
+		obk_msm_gpu_tune_path(&b, path_b, sizeof(path_b)));
 	f = fopen(path, "rb");
 	CHECK(f != NULL);
 	n = fread(text, 1, sizeof(text), f);
@@ -323,7 +377,8 @@ TEST(damaged_profiles_are_not_taken)
 		text[i] = saved;
 		if (obk_msm_gpu_tune_load(&a, &fault) == OB_ERR_ARGUMENT) {
 			told++;
-			CHECK(strstr(fault.text, "damaged") && strstr(fault.text, "outboard msm calibrate"));
+			CHECK(strstr(fault.text, "damaged") &&
+				strstr(fault.text, "outboard msm calibrate"));
 		}
 		CHECK(guessed(&a));
 	}
@@ -388,7 +443,8 @@ static void make_points(struct obk_g1_affine points[POINTS], uint64_t scalars[PO
 }
 
 /* A batch in groups as small as a profile says, with the sums it has in one. */
-static void check_groups(struct obk_gpu *gpu, const struct obk_msm_gpu_bases *bases, const struct obk_msm_bases_args *args, const uint64_t scalars[POINTS][4])
+static void check_groups(struct obk_gpu *gpu, const struct obk_msm_gpu_bases *bases,
+	const struct obk_msm_bases_args *args, const uint64_t scalars[POINTS][4])
 {
 	enum { BATCH = 3 };
 	struct obk_g1_affine want[BATCH], have[BATCH];
@@ -398,11 +454,13 @@ static void check_groups(struct obk_gpu *gpu, const struct obk_msm_gpu_bases *ba
 	struct obk_msm_gpu_how how;
 
 	for (unsigned i = 0; i < BATCH * POINTS; i++)
-		memcpy(all[i / POINTS][i % POINTS], scalars[(i + i / POINTS) % POINTS], sizeof(scalars[0]));
+		memcpy(all[i / POINTS][i % POINTS], scalars[(i + i / POINTS) % POINTS],
+			sizeof(scalars[0]));
 	CHECK_INT(obk_msm_once(args, &job, want, &fault), OB_ERR_NONE);
 	obk_msm_gpu_guess(obk_gpu_info(gpu), &t);
 	t.measured = true;
-	t.group = 2 * POINTS * 85; /* two products with windows of three bits, more with wider ones */
+	/* two products with windows of three bits, more with wider ones */
+	t.group = 2 * POINTS * 85;
 	CHECK_INT(obk_msm_gpu_tuning_set(gpu, &t, &fault), OB_ERR_NONE);
 	CHECK_INT(obk_msm_gpu_how(bases, POINTS, BATCH, &how, &fault), OB_ERR_NONE);
 	CHECK_INT(how.products, 2);
@@ -417,7 +475,9 @@ TEST(a_device_is_measured)
 	struct obk_gpu *gpu;
 	struct obk_g1_affine points[POINTS], want, have;
 	uint64_t scalars[POINTS][4];
-	struct obk_msm_bases_args args = { .points = points, .count = POINTS, .trust = OBK_TRUST_SUBGROUP };
+	struct obk_msm_bases_args args = {
+		.points = points, .count = POINTS, .trust = OBK_TRUST_SUBGROUP
+	};
 	struct obk_msm_job job = { .count = POINTS, .scalars = scalars, .batch = 1 };
 	struct obk_msm_gpu_tuning t, guess;
 	struct obk_msm_gpu_bases *bases;
@@ -431,7 +491,8 @@ TEST(a_device_is_measured)
 	CHECK_INT(obk_msm_once(&args, &job, &want, &fault), OB_ERR_NONE);
 	CHECK_INT(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault), OB_ERR_NONE);
 	/* of a device that was not measured windows are not timed */
-	CHECK_INT(obk_msm_gpu_tune_window(bases, POINTS, NULL, 1e6, false, &done, &fault), OB_ERR_NONE);
+	CHECK_INT(obk_msm_gpu_tune_window(bases, POINTS, NULL, 1e6, false, &done, &fault),
+		OB_ERR_NONE);
 	CHECK(!done && guessed(gpu));
 	CHECK_INT(obk_msm_gpu_tune_measure(gpu, NULL, 0.02, &fault), OB_ERR_NONE);
 	obk_msm_gpu_tuning_get(gpu, &t);
@@ -445,17 +506,22 @@ TEST(a_device_is_measured)
 		return;
 	}
 	/* too long by what was measured */
-	CHECK_INT(obk_msm_gpu_tune_window(bases, POINTS, NULL, 1e-9, false, &done, &fault), OB_ERR_NONE);
+	CHECK_INT(obk_msm_gpu_tune_window(bases, POINTS, NULL, 1e-9, false, &done, &fault),
+		OB_ERR_NONE);
 	CHECK(!done);
-	CHECK_INT(obk_msm_gpu_tune_window(bases, POINTS, NULL, 1e6, false, &done, &fault), OB_ERR_NONE);
+	CHECK_INT(obk_msm_gpu_tune_window(bases, POINTS, NULL, 1e6, false, &done, &fault),
+		OB_ERR_NONE);
 	CHECK(done);
 	obk_msm_gpu_tuning_get(gpu, &t);
 	CHECK(t.window[obk_tune_log(POINTS)] >= 3);
 	CHECK_INT(obk_msm_gpu_how(bases, POINTS, 1, &how, &fault), OB_ERR_NONE);
-	CHECK(how.measured && how.plan.window == t.window[obk_tune_log(POINTS)] && how.products == 1 && how.seconds > 0);
-	CHECK_INT(obk_msm_gpu_tune_window(bases, POINTS, NULL, 1e6, false, &done, &fault), OB_ERR_NONE);
+	CHECK(how.measured && how.plan.window == t.window[obk_tune_log(POINTS)] &&
+		how.products == 1 && how.seconds > 0);
+	CHECK_INT(obk_msm_gpu_tune_window(bases, POINTS, NULL, 1e6, false, &done, &fault),
+		OB_ERR_NONE);
 	CHECK(!done); /* once */
-	CHECK_INT(obk_msm_gpu_tune_window(bases, POINTS, NULL, 1e6, true, &done, &fault), OB_ERR_NONE);
+	CHECK_INT(obk_msm_gpu_tune_window(bases, POINTS, NULL, 1e6, true, &done, &fault),
+		OB_ERR_NONE);
 	CHECK(done); /* or when it is asked for */
 	CHECK_INT(obk_msm_gpu_run(bases, &job, 0, &have, &fault), OB_ERR_NONE);
 	CHECK(obk_g1_affine_equal(&have, &want));
@@ -465,7 +531,10 @@ TEST(a_device_is_measured)
 	obk_gpu_close(gpu);
 }
 
-/* A window of which the buckets alone are more than the device has memory for gives way to the widest that fits. */
+/*
+ * A window of which the buckets alone are more than the device has memory for gives way to the
+ * widest that fits.
+ */
 TEST(windows_fit_the_memory)
 {
 	enum { COUNT = 1 << 16, WIDE = 16 };
@@ -481,7 +550,8 @@ TEST(windows_fit_the_memory)
 	t.measured = true;
 	t.window[obk_tune_log(COUNT)] = WIDE;
 	CHECK_INT(obk_msm_gpu_tuning_set(gpu, &t, &fault), OB_ERR_NONE);
-	CHECK_INT(obk_msm_gpu_how_new(gpu, COUNT, true, 0, COUNT, 1, &info, &how, &fault), OB_ERR_NONE);
+	CHECK_INT(obk_msm_gpu_how_new(gpu, COUNT, true, 0, COUNT, 1, &info, &how, &fault),
+		OB_ERR_NONE);
 	CHECK_INT(how.count, COUNT);
 	if (obk_gpu_info(gpu)->memory <= (size_t)96 << 20)
 		CHECK(how.plan.window < WIDE && how.plan.window > WIDE / 2);

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Transforms against the sum that defines them where that is affordable, by a value at one point and by their inverses where it is not. */
+/*
+ * Transforms against the sum that defines them where that is affordable, by a value at one point
+ * and by their inverses where it is not.
+ */
 #include <stdatomic.h>
 
 #include "base/opt.h"
 #include "kernels/ntt/ntt.h"
 #include "tests/unit/test.h"
 
-#define TIMEOUT_S 110 /* two seconds of work on a machine of its own, a minute on one that is busy */
+/* two seconds of work on a machine of its own, a minute on one that is busy */
+#define TIMEOUT_S 110
 
 static uint64_t state = 0x2545f4914f6cdd1du;
 
@@ -64,13 +68,18 @@ static size_t place(size_t i, unsigned log_n, bool reversed)
 }
 
 /* `points` values of every transform of the batch, all of them if the size is small. */
-static void check_size(unsigned log_n, size_t batch, enum obk_ntt_order order, const struct obk_fr *coset, struct obk_pool *pool, size_t points)
+static void check_size(unsigned log_n, size_t batch, enum obk_ntt_order order,
+	const struct obk_fr *coset, struct obk_pool *pool, size_t points)
 {
 	size_t n = (size_t)1 << log_n;
-	bool in = order == OBK_NTT_RN || order == OBK_NTT_RR, out = order == OBK_NTT_NR || order == OBK_NTT_RR;
-	static const enum obk_ntt_order mirror[] = { OBK_NTT_NN, OBK_NTT_RN, OBK_NTT_NR, OBK_NTT_RR };
+	bool in = order == OBK_NTT_RN || order == OBK_NTT_RR,
+	     out = order == OBK_NTT_NR || order == OBK_NTT_RR;
+	static const enum obk_ntt_order mirror[] = { OBK_NTT_NN, OBK_NTT_RN, OBK_NTT_NR,
+		OBK_NTT_RR };
 	struct obk_fr *x = fill(n * batch), *y = malloc(n * batch * sizeof(*y));
-	struct obk_ntt_job job = { .log_n = log_n, .order = order, .batch = batch, .coset = coset, .pool = pool };
+	struct obk_ntt_job job = {
+		.log_n = log_n, .order = order, .batch = batch, .coset = coset, .pool = pool
+	};
 
 	CHECK(y != NULL);
 	memcpy(y, x, n * batch * sizeof(*y));
@@ -81,7 +90,8 @@ static void check_size(unsigned log_n, size_t batch, enum obk_ntt_order order, c
 	for (size_t b = 0; b < batch; b++) {
 		for (size_t i = 0; i < points; i++) {
 			size_t k = points == n ? i : state * (i + 1) % n;
-			struct obk_fr at = point(log_n, k, coset), want = value_at(x + b * n, n, &at);
+			struct obk_fr at = point(log_n, k, coset),
+				      want = value_at(x + b * n, n, &at);
 
 			CHECK(obk_fr_equal(&y[b * n + place(k, log_n, out)], &want));
 		}
@@ -105,7 +115,8 @@ TEST(small_sizes_all_orders)
 	for (unsigned log_n = 0; log_n <= 7; log_n++)
 		for (unsigned order = OBK_NTT_NN; order <= OBK_NTT_RR; order++)
 			for (unsigned shifted = 0; shifted < 2; shifted++)
-				check_size(log_n, 1 + log_n % 3, order, shifted ? &g : NULL, NULL, (size_t)1 << log_n);
+				check_size(log_n, 1 + log_n % 3, order, shifted ? &g : NULL, NULL,
+					(size_t)1 << log_n);
 }
 
 TEST(middle_sizes_with_threads)
@@ -117,7 +128,8 @@ TEST(middle_sizes_with_threads)
 	CHECK_INT(obk_pool_new(3, &pool), OB_ERR_NONE);
 	for (unsigned log_n = 8; log_n <= 16; log_n++)
 		for (unsigned order = OBK_NTT_NN; order <= OBK_NTT_RR; order++)
-			check_size(log_n, log_n < 14 ? 3 : 1, order, order % 2 ? &g : NULL, pool, 2);
+			check_size(
+				log_n, log_n < 14 ? 3 : 1, order, order % 2 ? &g : NULL, pool, 2);
 	obk_pool_free(pool);
 }
 
@@ -132,7 +144,9 @@ TEST(large_size)
 	obk_pool_free(pool);
 }
 
-/* The tiles and the plain network, bit for bit, with numbers at the ends of the range among them. */
+/*
+ * The tiles and the plain network, bit for bit, with numbers at the ends of the range among them.
+ */
 TEST(tiles_are_the_network)
 {
 	static const unsigned sizes[] = { 6, 7, 9, 12, 13 };
@@ -144,14 +158,22 @@ TEST(tiles_are_the_network)
 		unsigned log_n = sizes[i / 16], kind = i % 4;
 		size_t n = (size_t)1 << log_n, batch = log_n < 10 ? 5 : 1;
 		struct obk_fr *x = fill(n * batch), *y = malloc(n * batch * sizeof(*y));
-		struct obk_ntt_job job = { .log_n = log_n, .order = i / 4 % 4, .batch = batch, .direction = i % 2 ? OBK_NTT_INVERSE : OBK_NTT_FORWARD,
+		struct obk_ntt_job job = { .log_n = log_n,
+			.order = i / 4 % 4,
+			.batch = batch,
+			.direction = i % 2 ? OBK_NTT_INVERSE : OBK_NTT_FORWARD,
 			.coset = kind == 3 ? &g : NULL };
 
 		CHECK(y != NULL);
 		for (size_t j = 0; j < n * batch && kind; j++) {
-			/* largest Montgomery limbs, and alternations that make every difference extreme */
+			/*
+			 * largest Montgomery limbs, and alternations that make every difference
+			 * extreme
+			 */
 			if (kind == 1)
-				x[j] = (struct obk_fr){ { obk_fr_modulus.l[0] - 1, obk_fr_modulus.l[1], obk_fr_modulus.l[2], obk_fr_modulus.l[3] } };
+				x[j] = (struct obk_fr){ { obk_fr_modulus.l[0] - 1,
+					obk_fr_modulus.l[1], obk_fr_modulus.l[2],
+					obk_fr_modulus.l[3] } };
 			if (kind == 2)
 				x[j] = j & 1 ? top : obk_fr_zero;
 		}
@@ -237,11 +259,13 @@ TEST(a_transform_stops_wherever_it_is)
 		job.pool = way & 2 ? pool : NULL;
 		job.direction = way & 4 ? OBK_NTT_INVERSE : OBK_NTT_FORWARD;
 		job.order = way & 8 ? OBK_NTT_RR : OBK_NTT_NN;
-		for (long after = 0; err == OB_ERR_CANCELLED; after = after < 2 ? after + 1 : after * 3, stops++) {
+		for (long after = 0; err == OB_ERR_CANCELLED;
+			after = after < 2 ? after + 1 : after * 3, stops++) {
 			memcpy(b, a, n * sizeof(*b));
 			atomic_store_explicit(&left, after, memory_order_relaxed);
 			err = obk_ntt_run(&job, b, &fault);
-			CHECK(err == OB_ERR_NONE || (err == OB_ERR_CANCELLED && strstr(fault.text, "stopped")));
+			CHECK(err == OB_ERR_NONE ||
+				(err == OB_ERR_CANCELLED && strstr(fault.text, "stopped")));
 		}
 		CHECK(stops > 3);
 		atomic_store_explicit(&left, 1000000, memory_order_relaxed);

@@ -2,7 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * Transforms on a device against the CPU's, bit for bit.
- *     test_kernels_ntt_gpu DRIVER     DRIVER is the software device's library, or OUTBOARD_TEST_LIBCUDA when set
+ *     test_kernels_ntt_gpu DRIVER     DRIVER is the software device's library, or
+ *                                     OUTBOARD_TEST_LIBCUDA when set
  */
 #include "kernels/ntt/gpu.h"
 #include "tests/unit/test.h"
@@ -59,9 +60,14 @@ static struct obk_fr *random_elements(size_t n)
 	return x;
 }
 
-static void compare(unsigned log_n, size_t batch, enum obk_ntt_direction direction, enum obk_ntt_order order, const struct obk_fr *coset)
+static void compare(unsigned log_n, size_t batch, enum obk_ntt_direction direction,
+	enum obk_ntt_order order, const struct obk_fr *coset)
 {
-	struct obk_ntt_job job = { .log_n = log_n, .direction = direction, .order = order, .batch = batch, .coset = coset };
+	struct obk_ntt_job job = { .log_n = log_n,
+		.direction = direction,
+		.order = order,
+		.batch = batch,
+		.coset = coset };
 	size_t bytes = batch * sizeof(struct obk_fr) << log_n;
 	struct obk_fr *want = random_elements(batch << log_n), *have = malloc(bytes);
 
@@ -69,7 +75,8 @@ static void compare(unsigned log_n, size_t batch, enum obk_ntt_direction directi
 	check_ok(obk_ntt_run(&job, want, &fault));
 	check_ok(obk_ntt_gpu_run(domain, &job, have, &fault));
 	if (memcmp(have, want, bytes))
-		printf("2^%u x %zu, direction %d, order %d, coset %d\n", log_n, batch, (int)direction, (int)order, coset != NULL);
+		printf("2^%u x %zu, direction %d, order %d, coset %d\n", log_n, batch,
+			(int)direction, (int)order, coset != NULL);
 	CHECK(memcmp(have, want, bytes) == 0);
 	free(want);
 	free(have);
@@ -151,7 +158,8 @@ TEST(there_and_back_on_the_device)
 	check_ok(obk_gpu_read(gpu, stream, y, buffer.at, bytes, &fault));
 	CHECK(memcmp(x, y, bytes) == 0);
 	check_ok(obk_ntt_gpu_run_device(domain, &job, buffer.at, NULL, &fault));
-	CHECK_INT(obk_ntt_gpu_run_device(domain, &job, buffer.at + 8, NULL, &fault), OB_ERR_ARGUMENT);
+	CHECK_INT(
+		obk_ntt_gpu_run_device(domain, &job, buffer.at + 8, NULL, &fault), OB_ERR_ARGUMENT);
 	obk_gpu_leave(gpu);
 	free(x);
 	free(y);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The tower and the pairing by their laws: inverses, powers of p, orders, bilinearity; G2 by its order and its encoding. */
+/*
+ * The tower and the pairing by their laws: inverses, powers of p, orders, bilinearity; G2 by its
+ * order and its encoding.
+ */
 #include "kernels/curve/pairing.h"
 #include "tests/unit/test.h"
 
@@ -106,7 +109,10 @@ TEST(fp12_laws)
 	obk_fp12_conjugate(&t, &a);
 	CHECK(obk_fp12_equal(&s, &t));
 	/* a line is a sparse element */
-	struct obk_fp12 line = { .c = { { .c = { b.c[0].c[0], b.c[0].c[1] } }, { .c = { { .c = { { { 0 } } } }, { .c = { b.c[1].c[0].c[0] } } } } } };
+	struct obk_fp12 line = {
+		.c = { { .c = { b.c[0].c[0], b.c[0].c[1] } },
+			{ .c = { { .c = { { { 0 } } } }, { .c = { b.c[1].c[0].c[0] } } } } }
+	};
 
 	obk_fp12_mul(&s, &a, &line);
 	obk_fp12_mul_line(&a, &b.c[0].c[0], &b.c[0].c[1], &b.c[1].c[0].c[0]);
@@ -143,7 +149,8 @@ TEST(g2_order_and_codes)
 		obk_g2_encode_compressed(bytes, &q);
 		CHECK_INT(obk_g2_decode_compressed(&back, bytes, 0, NULL), OB_ERR_NONE);
 		CHECK(obk_fp2_equal(&q.x, &back.x) && obk_fp2_equal(&q.y, &back.y));
-		bytes[95] ^= 1; /* another x: about half of them belong to a point, which is never in G2 */
+		/* another x: about half of them belong to a point, which is never in G2 */
+		bytes[95] ^= 1;
 		if (obk_g2_decode_compressed(&back, bytes, 7, &fault) == OB_ERR_NONE) {
 			CHECK(obk_g2_on_curve(&back) && !obk_g2_in_subgroup(&back));
 			outside++;

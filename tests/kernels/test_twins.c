@@ -2,7 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * The GPU's field and curve operations against the CPU's, limb for limb.
- *     test_kernels_twins PTX DRIVER     DRIVER is the software device's library, or OUTBOARD_TEST_LIBCUDA when set
+ *     test_kernels_twins PTX DRIVER     DRIVER is the software device's library, or
+ *                                       OUTBOARD_TEST_LIBCUDA when set
  */
 #include <stdlib.h>
 
@@ -11,7 +12,7 @@
 #include "tests/ptx/driver.h"
 #include "tests/unit/test.h"
 
-#define N 1024
+#define N      1024
 #define POINTS 320
 
 static const char *ptx_path;
@@ -46,8 +47,12 @@ static CUdeviceptr upload(const void *data, size_t bytes)
 	return p;
 }
 
-/* Kernel `name` over n items, `lanes` threads each: up to three inputs, one output that is copied back. */
-static void run_lanes(const char *name, unsigned lanes, unsigned op, unsigned n, const void *const in[3], const size_t size[3], void *out, size_t out_size)
+/*
+ * Kernel `name` over n items, `lanes` threads each: up to three inputs, one output that is copied
+ * back.
+ */
+static void run_lanes(const char *name, unsigned lanes, unsigned op, unsigned n,
+	const void *const in[3], const size_t size[3], void *out, size_t out_size)
 {
 	CUdeviceptr p[3] = { 0 }, r;
 	CUfunction f;
@@ -61,22 +66,26 @@ static void run_lanes(const char *name, unsigned lanes, unsigned op, unsigned n,
 	r = upload(out, n * out_size);
 	args[2 + inputs] = &r;
 	CHECK_INT(driver.module_function(&f, module, name), CUDA_SUCCESS);
-	CHECK_INT(driver.launch(f, (n * lanes + 63) / 64, 1, 1, 64, 1, 1, 0, NULL, args, NULL), CUDA_SUCCESS);
+	CHECK_INT(driver.launch(f, (n * lanes + 63) / 64, 1, 1, 64, 1, 1, 0, NULL, args, NULL),
+		CUDA_SUCCESS);
 	CHECK_INT(driver.copy_from(out, r, n * out_size), CUDA_SUCCESS);
 	for (unsigned i = 0; i < inputs; i++)
 		driver.mem_free(p[i]);
 	driver.mem_free(r);
 }
 
-static void run(const char *name, unsigned op, unsigned n, const void *const in[3], const size_t size[3], void *out, size_t out_size)
+static void run(const char *name, unsigned op, unsigned n, const void *const in[3],
+	const size_t size[3], void *out, size_t out_size)
 {
 	run_lanes(name, 1, op, n, in, size, out, out_size);
 }
 
 /* Random numbers below 2^bits of the top limb, every fourth made of extreme limbs. */
-static void element(uint64_t *l, unsigned limbs, const uint64_t *modulus, unsigned i, uint64_t *state)
+static void element(
+	uint64_t *l, unsigned limbs, const uint64_t *modulus, unsigned i, uint64_t *state)
 {
-	static const uint64_t edges[] = { 0, 1, 0xffffffff, 0xffffffff00000000, 0x8000000000000000, UINT64_MAX };
+	static const uint64_t edges[] = { 0, 1, 0xffffffff, 0xffffffff00000000, 0x8000000000000000,
+		UINT64_MAX };
 
 	for (unsigned j = 0; j < limbs; j++)
 		l[j] = i % 4 == 3 ? edges[oracle_random(state) % 6] : oracle_random(state);
@@ -119,7 +128,8 @@ TEST(fp_on_the_device_is_fp_here)
 		element(b[i].l, 6, obk_fp_modulus.l, i / 32, &state);
 	}
 	for (unsigned op = 0; op < 5; op++) {
-		run("twin_fp", op, N, (const void *[]){ a, b, NULL }, (size_t[]){ 48, 48, 0 }, r, 48);
+		run("twin_fp", op, N, (const void *[]){ a, b, NULL }, (size_t[]){ 48, 48, 0 }, r,
+			48);
 		for (unsigned i = 0; i < N; i++) {
 			struct obk_fp want;
 
@@ -140,11 +150,14 @@ TEST(fr_on_the_device_is_fr_here)
 		element(b[i].l, 4, obk_fr_modulus.l, i / 32, &state);
 	}
 	for (unsigned op = 0; op < 3; op++) {
-		run("twin_fr", op, N, (const void *[]){ a, b, NULL }, (size_t[]){ 32, 32, 0 }, r, 32);
+		run("twin_fr", op, N, (const void *[]){ a, b, NULL }, (size_t[]){ 32, 32, 0 }, r,
+			32);
 		for (unsigned i = 0; i < N; i++) {
 			struct obk_fr want;
 
-			(op == 0 ? obk_fr_add : op == 1 ? obk_fr_sub : obk_fr_mul)(&want, &a[i], &b[i]);
+			(op == 0                  ? obk_fr_add
+					: op == 1 ? obk_fr_sub
+						  : obk_fr_mul)(&want, &a[i], &b[i]);
 			CHECK(obk_fr_equal(&want, &r[i]));
 		}
 	}
@@ -159,7 +172,9 @@ TEST(sums_on_the_device_are_sums_here)
 
 	load_module();
 	for (unsigned i = 0; i < POINTS; i++) {
-		uint64_t k[4] = { i < 64 ? i / 8 : oracle_random(&state), i < 64 ? 0 : oracle_random(&state) }, m[4] = { i < 64 ? i % 8 : i };
+		uint64_t k[4] = { i < 64 ? i / 8 : oracle_random(&state),
+			i < 64 ? 0 : oracle_random(&state) },
+			 m[4] = { i < 64 ? i % 8 : i };
 
 		obk_g1_mul(&p[i], &obk_g1_generator, k, 128);
 		obk_g1_mul(&q[i], &obk_g1_generator, m, 64);
@@ -169,7 +184,8 @@ TEST(sums_on_the_device_are_sums_here)
 	}
 	for (unsigned op = 0; op < 3; op++) {
 		memset(r, 0, sizeof(r));
-		run("twin_g1", op, POINTS, (const void *[]){ p, q, a }, (size_t[]){ sizeof(p[0]), sizeof(q[0]), sizeof(a[0]) }, r, sizeof(r[0]));
+		run("twin_g1", op, POINTS, (const void *[]){ p, q, a },
+			(size_t[]){ sizeof(p[0]), sizeof(q[0]), sizeof(a[0]) }, r, sizeof(r[0]));
 		for (unsigned i = 0; i < POINTS; i++) {
 			struct obk_g1 want;
 
@@ -198,9 +214,10 @@ static void change_denominators(struct obk_g1 *p, const struct obk_fp *l)
 }
 
 /*
- * Four lanes a point, and one. Every pair of 0, 1, .. 6 and their negatives times the generator, with equal and with different denominators: among the
- * eight points of a warp some are infinite, equal and opposite, the rest neither; then warps of nothing but infinity, equal, or opposite points. Not a
- * multiple of eight, so a warp is not full.
+ * Four lanes a point, and one. Every pair of 0, 1, .. 6 and their negatives times the generator,
+ * with equal and with different denominators: among the eight points of a warp some are infinite,
+ * equal and opposite, the rest neither; then warps of nothing but infinity, equal, or opposite
+ * points. Not a multiple of eight, so a warp is not full.
  */
 TEST(sums_by_four_lanes_are_sums_here)
 {
@@ -211,7 +228,10 @@ TEST(sums_by_four_lanes_are_sums_here)
 	load_module();
 	for (unsigned i = 0; i < n; i++) {
 		unsigned all = i / 16 % 4;
-		uint64_t k[4] = { i < 196 ? i / 14 / 2 : oracle_random(&state) }, m[4] = { i < 196 ? i % 14 / 2 : all == 1 ? 0 : k[0] };
+		uint64_t k[4] = { i < 196 ? i / 14 / 2 : oracle_random(&state) },
+			 m[4] = { i < 196           ? i % 14 / 2
+					 : all == 1 ? 0
+						    : k[0] };
 		struct obk_fp l = obk_fp_one;
 
 		if (i >= 196 && all == 0)
@@ -227,8 +247,10 @@ TEST(sums_by_four_lanes_are_sums_here)
 	for (unsigned op = 0; op < 2; op++)
 		for (unsigned four = 0; four < 2; four++) {
 			memset(r, 0, sizeof(r));
-			run_lanes(four ? "twin_g1_four" : "twin_g1", four ? 4 : 1, op, n, (const void *[]){ p, q, four ? NULL : q },
-				(size_t[]){ sizeof(p[0]), sizeof(q[0]), sizeof(q[0]) }, r, sizeof(r[0]));
+			run_lanes(four ? "twin_g1_four" : "twin_g1", four ? 4 : 1, op, n,
+				(const void *[]){ p, q, four ? NULL : q },
+				(size_t[]){ sizeof(p[0]), sizeof(q[0]), sizeof(q[0]) }, r,
+				sizeof(r[0]));
 			for (unsigned i = 0; i < n; i++) {
 				struct obk_g1 want;
 

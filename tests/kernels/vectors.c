@@ -80,7 +80,8 @@ static uint8_t *take_chunks(const struct vectors *v, const char *list, uint8_t *
 		if (run || again)
 			count = strtoul(end + 1, &end, 10);
 		for (unsigned long i = 0; i < count && done < length; i++) {
-			size_t take = length - done < CHUNK ? length - done : CHUNK, at = (first + (run ? i : 0)) * CHUNK;
+			size_t take = length - done < CHUNK ? length - done : CHUNK,
+			       at = (first + (run ? i : 0)) * CHUNK;
 
 			if (at + CHUNK > v->chunks_size)
 				need(NULL, "a chunk beyond the file");
@@ -115,7 +116,8 @@ static void take_bytes(const struct vectors *v, const char *token, uint8_t *out,
 static void take_field(struct vectors *v, char *line)
 {
 	struct vector_field *f = &v->fields[v->field_count++];
-	char *save, *name = strtok_r(line, " ", &save), *count = strtok_r(NULL, " ", &save), **tokens;
+	char *save, *name = strtok_r(line, " ", &save), *count = strtok_r(NULL, " ", &save),
+		    **tokens;
 	bool same = true;
 
 	snprintf(f->name, sizeof f->name, "%s", name);

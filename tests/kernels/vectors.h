@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Reads the packed vectors of tests/data/kzg (README.md there has the format). A reader is owned by one test; the test it holds is valid until the next.
- * A malformed file ends the program: it is ours.
+ * Reads the packed vectors of tests/data/kzg (README.md there has the format). A reader is owned by
+ * one test; the test it holds is valid until the next. A malformed file ends the program: it is
+ * ours.
  */
 #ifndef TEST_VECTORS_H
 #define TEST_VECTORS_H
@@ -16,10 +17,10 @@
 struct vector_field {
 	char name[32];
 	size_t count;
-	bool null, truth;   /* the value `null`; the value `true` */
-	uint64_t *numbers;  /* [count] of a list of numbers */
-	uint8_t *bytes;     /* [count x length] if all values have one length */
-	size_t length;      /* 0 if lengths differ */
+	bool null, truth;  /* the value `null`; the value `true` */
+	uint64_t *numbers; /* [count] of a list of numbers */
+	uint8_t *bytes;    /* [count x length] if all values have one length */
+	size_t length;     /* 0 if lengths differ */
 };
 
 struct vectors {

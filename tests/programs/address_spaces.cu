@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Pointers that may lie anywhere, functions with structs and many arguments, local arrays, and questions about addresses. */
+/*
+ * Pointers that may lie anywhere, functions with structs and many arguments, local arrays, and
+ * questions about addresses.
+ */
 #include "check.h"
 
 enum { THREADS = 64, RESULTS = 8 };
@@ -16,7 +19,7 @@ struct tiny {
 };
 
 __device__ int global_words[THREADS];
-__constant__ int constant_words[8] = {3, 1, 4, 1, 5, 9, 2, 6};
+__constant__ int constant_words[8] = { 3, 1, 4, 1, 5, 9, 2, 6 };
 
 __device__ __noinline__ int sum_of(const int *p, int count)
 {
@@ -39,7 +42,8 @@ __device__ __noinline__ wide change(wide w, int by, tiny t, double d, short s, w
 
 __device__ __noinline__ tiny mix(tiny a, tiny b)
 {
-	tiny t = {(unsigned char)(a.r + b.g), (unsigned char)(a.g + b.b), (unsigned char)(a.b + b.r)};
+	tiny t = { (unsigned char)(a.r + b.g), (unsigned char)(a.g + b.b),
+		(unsigned char)(a.b + b.r) };
 
 	return t;
 }
@@ -66,19 +70,22 @@ __global__ void everywhere(const int *in, long long *out)
 		local_words[k] = (i * 7 + k * 5) % 23;
 	__syncthreads();
 	/* One call, four places: the function cannot know where its pointer leads. */
-	const int *place = i % 4 == 0 ? shared_words : i % 4 == 1 ? global_words : i % 4 == 2 ? local_words : in;
+	const int *place = i % 4 == 0 ? shared_words
+		: i % 4 == 1          ? global_words
+		: i % 4 == 2          ? local_words
+				      : in;
 	r[0] = sum_of(place, 12);
 	sort(local_words, 12);
 	r[1] = local_words[i % 12] * 100 + local_words[11];
-	wide w = {{1, 2, 3, 4}, 'a', {i, 2 * i, 3 * i}}, also = w;
-	tiny t = {(unsigned char)i, (unsigned char)(i * 5), (unsigned char)(i % 3)};
+	wide w = { { 1, 2, 3, 4 }, 'a', { i, 2 * i, 3 * i } }, also = w;
+	tiny t = { (unsigned char)i, (unsigned char)(i * 5), (unsigned char)(i % 3) };
 	wide changed = change(w, i % 5, t, 0.5, (short)-i, &also);
 	r[2] = (long long)(changed.f.x * 8) + (long long)(changed.f.w * 2) + changed.tag;
 	r[3] = changed.l[0] + 1000 * changed.l[1] + 1000000 * changed.l[2] + also.l[0];
-	tiny m = mix(t, tiny{10, 20, 30});
+	tiny m = mix(t, tiny{ 10, 20, 30 });
 	r[4] = m.r + 1000 * m.g + 1000000 * m.b;
-	r[5] = __isGlobal(in) + 2 * __isShared(shared_words) + 4 * __isLocal(local_words) + 8 * __isShared(in) +
-	       16 * __isGlobal(shared_words) + 32 * __isGlobal(global_words);
+	r[5] = __isGlobal(in) + 2 * __isShared(shared_words) + 4 * __isLocal(local_words) +
+		8 * __isShared(in) + 16 * __isGlobal(shared_words) + 32 * __isGlobal(global_words);
 	r[6] = constant_words[i % 8] + sum_of(constant_words, 1 + i % 8);
 	/* Bytes of a word, through pointers of other types. */
 	unsigned word = 0x01020304u * (unsigned)(i % 50);
@@ -93,7 +100,7 @@ int main()
 	static long long got[THREADS][RESULTS];
 	int in[12], *device_in, wrong = 0;
 	long long *out;
-	static const int CONSTANT[8] = {3, 1, 4, 1, 5, 9, 2, 6};
+	static const int CONSTANT[8] = { 3, 1, 4, 1, 5, 9, 2, 6 };
 
 	for (int k = 0; k < 12; k++)
 		in[k] = 1000 - k;
@@ -104,11 +111,14 @@ int main()
 	CU(cudaGetLastError());
 	CU(cudaMemcpy(got, out, sizeof(got), cudaMemcpyDeviceToHost));
 	for (int i = 0; i < THREADS; i++) {
-		long long want[RESULTS] = {}, l[3] = {i, 2 * i, 3 * i};
+		long long want[RESULTS] = {}, l[3] = { i, 2 * i, 3 * i };
 		int local[12];
 		for (int k = 0; k < 12; k++) {
 			local[k] = (i * 7 + k * 5) % 23;
-			want[0] += i % 4 == 0 ? 3 * k : i % 4 == 1 ? k * k : i % 4 == 2 ? local[k] : in[k];
+			want[0] += i % 4 == 0 ? 3 * k
+				: i % 4 == 1  ? k * k
+				: i % 4 == 2  ? local[k]
+					      : in[k];
 		}
 		for (int a = 0; a < 12; a++)
 			for (int b = a + 1; b < 12; b++)
@@ -121,7 +131,8 @@ int main()
 		want[2] = 8 * (1 + i % 5) + 7 + 'a' + i % 3;
 		l[i % 5 % 3] -= i;
 		want[3] = l[0] + 1000 * l[1] + 1000000 * l[2] + l[2] + i;
-		want[4] = (i + 20) % 256 + 1000 * ((i * 5 % 256 + 30) % 256) + 1000000ll * (i % 3 + 10);
+		want[4] = (i + 20) % 256 + 1000 * ((i * 5 % 256 + 30) % 256) +
+			1000000ll * (i % 3 + 10);
 		want[5] = 1 + 2 + 4 + 32;
 		want[6] = CONSTANT[i % 8];
 		for (int k = 0; k <= i % 8; k++)
@@ -130,7 +141,8 @@ int main()
 		want[7] = (word >> 8 * (i % 4) & 0xff) * 65536 + (word >> 16 * (i % 2) & 0xffff);
 		for (int k = 0; k < RESULTS; k++)
 			if (got[i][k] != want[k] && wrong++ < 10)
-				fprintf(stderr, "thread %d result %d: %lld, not %lld\n", i, k, got[i][k], want[k]);
+				fprintf(stderr, "thread %d result %d: %lld, not %lld\n", i, k,
+					got[i][k], want[k]);
 	}
 	OK(wrong == 0);
 	printf("checksum %016llx\n", (unsigned long long)checksum(got, sizeof(got)));

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Every atomic on global and shared memory, for each type; sums and extremes are exact, exchanges lose nothing. */
+/*
+ * Every atomic on global and shared memory, for each type; sums and extremes are exact, exchanges
+ * lose nothing.
+ */
 #include "check.h"
 #include <vector>
 
@@ -104,8 +107,8 @@ static void check(const results &r)
 	OK(r.min64 == ~((COUNT - 1ull) << 40) && r.or64 == ~0ull && r.smax64 == -1000 + COUNT - 1);
 	OK(r.add_float == 0.25f * (float)sum && r.add_double == 0.125 * sum);
 	OK(r.cas_product == cas && r.cas64 == cas64);
-	printf("%d %u %08x %08x %016llx %.2f %.3f\n", r.sub, r.inc, r.bits_xor, r.cas_product, r.cas64, r.add_float,
-	       r.add_double);
+	printf("%d %u %08x %08x %016llx %.2f %.3f\n", r.sub, r.inc, r.bits_xor, r.cas_product,
+		r.cas64, r.add_float, r.add_double);
 }
 
 int main()

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Launches that CUDA refuses: at the launch itself, with the documented error, which cudaGetLastError returns once; the
- * kernel does not run and the next correct launch does.
+ * Launches that CUDA refuses: at the launch itself, with the documented error, which
+ * cudaGetLastError returns once; the kernel does not run and the next correct launch does.
  */
 #include "check.h"
 
@@ -35,7 +35,7 @@ static void good()
 
 static void bad(const char *what, dim3 grid, dim3 block, size_t shared, cudaError_t want)
 {
-	void *args[] = {&counter};
+	void *args[] = { &counter };
 
 	EXPECT(want, cudaLaunchKernel((void *)count, grid, block, args, shared, 0));
 	EXPECT(want, cudaPeekAtLastError());
@@ -66,23 +66,29 @@ int main()
 	bad("65536 blocks in y", dim3(1, 65536), dim3(32), 0, configuration);
 	bad("65536 blocks in z", dim3(1, 1, 65536), dim3(32), 0, configuration);
 	bad("2^31 blocks in x", dim3(0x80000000u), dim3(32), 0, configuration);
-	bad("48 KB and a byte of shared memory", dim3(1), dim3(32), 48 * 1024 + 1, cudaErrorInvalidValue);
+	bad("48 KB and a byte of shared memory", dim3(1), dim3(32), 48 * 1024 + 1,
+		cudaErrorInvalidValue);
 	bad("1 GB of shared memory", dim3(1), dim3(32), 1 << 30, cudaErrorInvalidValue);
 
-	/* More threads than the kernel's launch bounds: refused; drivers differ in the name they give it. */
+	/*
+	 * More threads than the kernel's launch bounds: refused; drivers differ in the name they
+	 * give it.
+	 */
 	bounded<<<1, 65>>>(counter);
 	cudaError_t status = cudaGetLastError();
 	code_note("more threads than the launch bounds", (int)status);
 	OK(status == cudaErrorInvalidConfiguration || status == cudaErrorInvalidValue ||
-	   status == cudaErrorLaunchOutOfResources);
+		status == cudaErrorLaunchOutOfResources);
 	good();
 	bounded<<<1, 64>>>(counter);
 	CU(cudaGetLastError());
 	good_launches += 2;
 	good();
 
-	void *args[] = {&counter};
-	/* Not a kernel: a runtime that takes it for a cudaKernel_t says that it is a wrong handle. */
+	void *args[] = { &counter };
+	/*
+	 * Not a kernel: a runtime that takes it for a cudaKernel_t says that it is a wrong handle.
+	 */
 	status = cudaLaunchKernel((void *)not_a_kernel, dim3(1), dim3(1), args, 0, 0);
 	code_note("not a kernel", (int)status);
 	OK(status == cudaErrorInvalidDeviceFunction || status == cudaErrorInvalidResourceHandle);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Null, freed, foreign and too short pointers in copies, memsets and frees: refused at the call, and nothing breaks. */
+/*
+ * Null, freed, foreign and too short pointers in copies, memsets and frees: refused at the call,
+ * and nothing breaks.
+ */
 #include "check.h"
 
 static void refused(const char *call, cudaError_t status, int line)
@@ -9,7 +12,8 @@ static void refused(const char *call, cudaError_t status, int line)
 
 	code_note(call, (int)status);
 	if (status != cudaErrorInvalidValue || last != status) {
-		fprintf(stderr, "line %d: %s, last %s\n", line, cudaGetErrorName(status), cudaGetErrorName(last));
+		fprintf(stderr, "line %d: %s, last %s\n", line, cudaGetErrorName(status),
+			cudaGetErrorName(last));
 		check_failures++;
 	}
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Barriers: counting ones, numbered ones for parts of a block, arrive without waiting, and threads that have left. */
+/*
+ * Barriers: counting ones, numbered ones for parts of a block, arrive without waiting, and threads
+ * that have left.
+ */
 #include "check.h"
 
 enum { THREADS = 128, RESULTS = 6 };
@@ -22,7 +25,8 @@ __global__ void barriers(int *out)
 	int i = threadIdx.x, *r = out + RESULTS * i;
 
 	r[0] = __syncthreads_count(i % 3 == 0);
-	r[1] = __syncthreads_and(i < THREADS) + 2 * __syncthreads_or(i == 77) + 4 * __syncthreads_and(i != 5);
+	r[1] = __syncthreads_and(i < THREADS) + 2 * __syncthreads_or(i == 77) +
+		4 * __syncthreads_and(i != 5);
 	/* Two halves of the block, each with a barrier of its own, a different number of times. */
 	ring[i] = i;
 	__syncthreads();
@@ -82,14 +86,18 @@ int main()
 	}
 	for (int round = 0; round < 7; round++) {
 		for (int i = 0; i < THREADS; i++)
-			ring[1][i] = i >= 64 || round < 3 ? ring[0][i / 64 * 64 + (i + 1) % 64] * 3 + round : ring[0][i];
+			ring[1][i] = i >= 64 || round < 3
+				? ring[0][i / 64 * 64 + (i + 1) % 64] * 3 + round
+				: ring[0][i];
 		memcpy(ring[0], ring[1], sizeof(ring[0]));
 	}
 	for (int i = 0; i < THREADS; i++) {
-		int want[RESULTS] = {43, 1 + 2, ring[0][i], i < 32 ? sum : -1, 2 * i, i < 96 ? (i + 40) % 96 + 500 : 0};
+		int want[RESULTS] = { 43, 1 + 2, ring[0][i], i < 32 ? sum : -1, 2 * i,
+			i < 96 ? (i + 40) % 96 + 500 : 0 };
 		for (int k = 0; k < RESULTS; k++)
 			if (got[i][k] != want[k] && wrong++ < 10)
-				fprintf(stderr, "thread %d result %d: %d, not %d\n", i, k, got[i][k], want[k]);
+				fprintf(stderr, "thread %d result %d: %d, not %d\n", i, k,
+					got[i][k], want[k]);
 	}
 	OK(wrong == 0);
 	printf("checksum %016llx\n", (unsigned long long)checksum(got, sizeof(got)));

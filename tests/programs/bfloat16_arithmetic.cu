@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* bfloat16, scalar and in pairs; needs compute capability 8.0, below it the header computes by way of float. */
+/*
+ * bfloat16, scalar and in pairs; needs compute capability 8.0, below it the header computes by way
+ * of float.
+ */
 #include <cuda_bf16.h>
 #include "small_float.h"
 
@@ -16,5 +19,6 @@ static double read(__nv_bfloat16 x)
 
 int main()
 {
-	return run<__nv_bfloat16, __nv_bfloat162>("bfloat16_arithmetic", 7, -126, 3.3895313892515355e38, make, read);
+	return run<__nv_bfloat16, __nv_bfloat162>(
+		"bfloat16_arithmetic", 7, -126, 3.3895313892515355e38, make, read);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Bitonic sort of keys with values: short distances in shared memory, long ones in one launch each. */
+/*
+ * Bitonic sort of keys with values: short distances in shared memory, long ones in one launch each.
+ */
 #include "check.h"
 #include <algorithm>
 #include <vector>
@@ -62,7 +64,7 @@ int main()
 	CU(cudaGetLastError());
 	CU(cudaMemcpy(keys.data(), device_keys, LENGTH * 4, cudaMemcpyDeviceToHost));
 	OK(keys == want);
-	printf("first %u middle %u last %u checksum %016llx\n", keys[0], keys[LENGTH / 2], keys[LENGTH - 1],
-	       (unsigned long long)checksum(keys.data(), LENGTH * 4));
+	printf("first %u middle %u last %u checksum %016llx\n", keys[0], keys[LENGTH / 2],
+		keys[LENGTH - 1], (unsigned long long)checksum(keys.data(), LENGTH * 4));
 	return verdict("bitonic_sort");
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Threads that are cancelled in the middle of calls that wait: whatever they held, the other threads go on. */
+/*
+ * Threads that are cancelled in the middle of calls that wait: whatever they held, the other
+ * threads go on.
+ */
 #include "driver.h"
 #include <pthread.h>
 #include <sched.h>
@@ -8,11 +11,12 @@
 
 enum { ROUNDS = 24, BYTES = 1 << 20 };
 
-static const char SOURCE[] =
-	".version 7.0\n.target sm_75\n.address_size 64\n"
-	".visible .entry fill(.param .u64 p)\n{\n.reg .b32 %r<6>;\n.reg .b64 %rd<4>;\nld.param.u64 %rd1, [p];\nmov.u32 %r1, %ctaid.x;\n"
-	"mov.u32 %r2, %ntid.x;\nmov.u32 %r3, %tid.x;\nmad.lo.u32 %r4, %r1, %r2, %r3;\nmul.wide.u32 %rd2, %r4, 4;\nadd.u64 %rd3, %rd1, %rd2;\n"
-	"st.global.u32 [%rd3], %r4;\nret;\n}\n";
+static const char SOURCE[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
+			     ".visible .entry fill(.param .u64 p)\n{\n.reg .b32 %r<6>;\n.reg .b64 "
+			     "%rd<4>;\nld.param.u64 %rd1, [p];\nmov.u32 %r1, %ctaid.x;\n"
+			     "mov.u32 %r2, %ntid.x;\nmov.u32 %r3, %tid.x;\nmad.lo.u32 %r4, %r1, "
+			     "%r2, %r3;\nmul.wide.u32 %rd2, %r4, 4;\nadd.u64 %rd3, %rd1, %rd2;\n"
+			     "st.global.u32 [%rd3], %r4;\nret;\n}\n";
 
 static CUcontext context;
 static CUmodule module;
@@ -22,7 +26,7 @@ static atomic_int calls;
 
 static CUresult launch(void)
 {
-	void *args[] = {&memory};
+	void *args[] = { &memory };
 
 	return cuLaunchKernel(fill, BYTES / 4 / 256, 1, 1, 256, 1, 1, 0, NULL, args, NULL);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Cooperative launch: blocks pass values to each other across grid barriers, as many blocks as the device can hold. */
+/*
+ * Cooperative launch: blocks pass values to each other across grid barriers, as many blocks as the
+ * device can hold.
+ */
 #include "check.h"
 #include <cooperative_groups.h>
 #include <vector>
@@ -9,7 +12,10 @@ namespace cg = cooperative_groups;
 
 enum { THREADS = 64, ROUNDS = 6, MAX_BLOCKS = 12 };
 
-/* Every round each thread takes the value of its neighbour in the next block; without the barrier it reads old values. */
+/*
+ * Every round each thread takes the value of its neighbour in the next block; without the barrier
+ * it reads old values.
+ */
 __global__ void rotate(unsigned *cell, unsigned *next)
 {
 	cg::grid_group grid = cg::this_grid();
@@ -49,8 +55,9 @@ int main()
 		CU(cudaMalloc(&cell, count * 4));
 		CU(cudaMalloc(&next, count * 4));
 		CU(cudaMemcpy(cell, now.data(), count * 4, cudaMemcpyHostToDevice));
-		void *args[] = {&cell, &next};
-		CU(cudaLaunchCooperativeKernel((void *)rotate, dim3(blocks), dim3(THREADS), args, 0, 0));
+		void *args[] = { &cell, &next };
+		CU(cudaLaunchCooperativeKernel(
+			(void *)rotate, dim3(blocks), dim3(THREADS), args, 0, 0));
 		CU(cudaMemcpy(got.data(), cell, count * 4, cudaMemcpyDeviceToHost));
 		for (int round = 0; round < ROUNDS; round++) {
 			for (unsigned i = 0; i < count; i++)
@@ -59,7 +66,8 @@ int main()
 				now[i] = later[i] ^ (later[(i + count - 1) % count] >> 7);
 		}
 		OK(got == now);
-		printf("%2d blocks %016llx\n", blocks, (unsigned long long)checksum(got.data(), count * 4));
+		printf("%2d blocks %016llx\n", blocks,
+			(unsigned long long)checksum(got.data(), count * 4));
 		CU(cudaFree(cell));
 		CU(cudaFree(next));
 	}
@@ -68,9 +76,10 @@ int main()
 	unsigned *out;
 	CU(cudaMalloc(&out, 4));
 	CU(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, too_late, THREADS, 0));
-	void *args[] = {&out};
+	void *args[] = { &out };
 	EXPECT(cudaErrorCooperativeLaunchTooLarge,
-	       cudaLaunchCooperativeKernel((void *)too_late, dim3(per_sm * sms + 1), dim3(THREADS), args, 0, 0));
+		cudaLaunchCooperativeKernel(
+			(void *)too_late, dim3(per_sm * sms + 1), dim3(THREADS), args, 0, 0));
 	EXPECT(cudaErrorCooperativeLaunchTooLarge, cudaGetLastError());
 	EXPECT(cudaSuccess, cudaDeviceSynchronize());
 	return verdict("cg_grid_sync");

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Cooperative groups: tiles of every size, coalesced groups, labelled and binary partitions, reductions on tiles. */
+/*
+ * Cooperative groups: tiles of every size, coalesced groups, labelled and binary partitions,
+ * reductions on tiles.
+ */
 #include "check.h"
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
@@ -72,7 +75,8 @@ int main()
 		want[9] = fifths + 1000 * fifths_before;
 		for (int k = 0; k < RESULTS; k++)
 			if (got[id][k] != want[k]) {
-				fprintf(stderr, "thread %d result %d: %d, not %d\n", id, k, got[id][k], want[k]);
+				fprintf(stderr, "thread %d result %d: %d, not %d\n", id, k,
+					got[id][k], want[k]);
 				wrong++;
 			}
 	}

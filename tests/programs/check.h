@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What the test programs share when they use the CUDA runtime: error checks, a checksum, a small random generator,
- * and the verdict. A program prints only what must be the same on every device: no names, addresses, times or counts.
+ * What the test programs share when they use the CUDA runtime: error checks, a checksum, a small
+ * random generator, and the verdict. A program prints only what must be the same on every device:
+ * no names, addresses, times or counts.
  */
 #ifndef TESTS_PROGRAMS_CHECK_H
 #define TESTS_PROGRAMS_CHECK_H
@@ -18,35 +19,36 @@
 static int check_failures;
 
 /* The call must succeed, or the program ends: nothing after it would mean anything. */
-#define CU(call) \
-	do { \
-		cudaError_t cu_status_ = (call); \
-		if (cu_status_ != cudaSuccess) { \
+#define CU(call)                                                                           \
+	do {                                                                               \
+		cudaError_t cu_status_ = (call);                                           \
+		if (cu_status_ != cudaSuccess) {                                           \
 			fprintf(stderr, "%s:%d: %s: %s (%d)\n", __FILE__, __LINE__, #call, \
-				cudaGetErrorString(cu_status_), (int)cu_status_); \
-			exit(1); \
-		} \
+				cudaGetErrorString(cu_status_), (int)cu_status_);          \
+			exit(1);                                                           \
+		}                                                                          \
 	} while (0)
 
 /* The call must return exactly this error. */
-#define EXPECT(error, call) \
-	do { \
-		cudaError_t cu_status_ = (call); \
-		code_note(#call, (int)cu_status_); \
-		if (cu_status_ != (error)) { \
-			fprintf(stderr, "%s:%d: %s returned %s (%d), not %s (%d)\n", __FILE__, __LINE__, #call, \
-				cudaGetErrorName(cu_status_), (int)cu_status_, cudaGetErrorName(error), (int)(error)); \
-			check_failures++; \
-		} \
+#define EXPECT(error, call)                                                                     \
+	do {                                                                                    \
+		cudaError_t cu_status_ = (call);                                                \
+		code_note(#call, (int)cu_status_);                                              \
+		if (cu_status_ != (error)) {                                                    \
+			fprintf(stderr, "%s:%d: %s returned %s (%d), not %s (%d)\n", __FILE__,  \
+				__LINE__, #call, cudaGetErrorName(cu_status_), (int)cu_status_, \
+				cudaGetErrorName(error), (int)(error));                         \
+			check_failures++;                                                       \
+		}                                                                               \
 	} while (0)
 
 /* The condition must hold; the program goes on, so that one run shows everything that is wrong. */
-#define OK(condition) \
-	do { \
-		if (!(condition)) { \
+#define OK(condition)                                                                             \
+	do {                                                                                      \
+		if (!(condition)) {                                                               \
 			fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-			check_failures++; \
-		} \
+			check_failures++;                                                         \
+		}                                                                                 \
 	} while (0)
 
 /* FNV-1a over bytes: for integers, and for floats whose every bit is defined by IEEE 754. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * With OUTBOARD_TEST_CODES in the environment a program writes a line to stderr for each call whose code matters. `run.py --mode same` compares
- * these lines between a device in the process and one behind a server, so that also codes that a program accepts several of are compared.
+ * With OUTBOARD_TEST_CODES in the environment a program writes a line to stderr for each call whose
+ * code matters. `run.py --mode same` compares these lines between a device in the process and one
+ * behind a server, so that also codes that a program accepts several of are compared.
  */
 #ifndef TESTS_PROGRAMS_CODES_H
 #define TESTS_PROGRAMS_CODES_H

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Copies of rectangles and boxes with pitches and offsets, in all directions, waiting or not, against a host model. */
+/*
+ * Copies of rectangles and boxes with pitches and offsets, in all directions, waiting or not,
+ * against a host model.
+ */
 #include "check.h"
 #include <vector>
 
@@ -19,25 +22,29 @@ static void rectangles()
 	CU(cudaMallocPitch(&second, &second_pitch, 2 * WIDTH, HEIGHT));
 	OK(pitch >= WIDTH && second_pitch >= 2 * WIDTH && pitch % 32 == 0);
 	CU(cudaMemset2D(second, second_pitch, 0x11, 2 * WIDTH, HEIGHT));
-	CU(cudaMemcpy2D(device, pitch, source.data(), WIDTH, WIDTH, HEIGHT, cudaMemcpyHostToDevice));
+	CU(cudaMemcpy2D(
+		device, pitch, source.data(), WIDTH, WIDTH, HEIGHT, cudaMemcpyHostToDevice));
 	/* Columns 5..44 of rows 2..19 go to column 30, row 1. */
-	CU(cudaMemcpy2D(second + second_pitch + 30, second_pitch, device + 2 * pitch + 5, pitch, 40, 18,
-			cudaMemcpyDeviceToDevice));
-	CU(cudaMemcpy2DAsync(result.data() + 3, 80, second + 25, second_pitch, 70, HEIGHT, cudaMemcpyDeviceToHost, 0));
+	CU(cudaMemcpy2D(second + second_pitch + 30, second_pitch, device + 2 * pitch + 5, pitch, 40,
+		18, cudaMemcpyDeviceToDevice));
+	CU(cudaMemcpy2DAsync(result.data() + 3, 80, second + 25, second_pitch, 70, HEIGHT,
+		cudaMemcpyDeviceToHost, 0));
 	CU(cudaDeviceSynchronize());
 	for (int y = 0; y < HEIGHT; y++)
 		for (int x = 0; x < 70; x++) {
 			int from = x + 25 - 30;
 			want[(size_t)y * 80 + 3 + x] = from >= 0 && from < 40 && y >= 1 && y < 19
-							       ? source[(size_t)(y + 1) * WIDTH + 5 + from]
-							       : 0x11;
+				? source[(size_t)(y + 1) * WIDTH + 5 + from]
+				: 0x11;
 		}
 	OK(result == want);
 	printf("rectangles %016llx\n", (unsigned long long)checksum(result.data(), result.size()));
-	CU(cudaMemcpy2D(result.data(), 80, source.data(), WIDTH, WIDTH, HEIGHT, cudaMemcpyHostToHost));
+	CU(cudaMemcpy2D(
+		result.data(), 80, source.data(), WIDTH, WIDTH, HEIGHT, cudaMemcpyHostToHost));
 	OK(!memcmp(result.data() + 80, source.data() + WIDTH, WIDTH));
 	EXPECT(cudaErrorInvalidPitchValue,
-	       cudaMemcpy2D(device, WIDTH - 1, source.data(), WIDTH, WIDTH, HEIGHT, cudaMemcpyHostToDevice));
+		cudaMemcpy2D(device, WIDTH - 1, source.data(), WIDTH, WIDTH, HEIGHT,
+			cudaMemcpyHostToDevice));
 	EXPECT(cudaErrorInvalidPitchValue, cudaGetLastError());
 	CU(cudaFree(device));
 	CU(cudaFree(second));
@@ -84,11 +91,14 @@ static void boxes()
 		for (int y = 0; y < HEIGHT; y++)
 			for (int x = 0; x < WIDTH; x++) {
 				bool inside = x >= 17 && x < 37 && y >= 2 && y < 11 && z >= 3;
-				size_t from = ((size_t)(z - 2) * HEIGHT + (size_t)(y + 3)) * WIDTH + (size_t)(x - 11);
-				want[((size_t)z * HEIGHT + y) * WIDTH + x] = inside ? source[from] : 0x7f7f;
+				size_t from = ((size_t)(z - 2) * HEIGHT + (size_t)(y + 3)) * WIDTH +
+					(size_t)(x - 11);
+				want[((size_t)z * HEIGHT + y) * WIDTH + x] =
+					inside ? source[from] : 0x7f7f;
 			}
 	OK(result == want);
-	printf("boxes %016llx\n", (unsigned long long)checksum(result.data(), count * sizeof(short)));
+	printf("boxes %016llx\n",
+		(unsigned long long)checksum(result.data(), count * sizeof(short)));
 	CU(cudaFree(box.ptr));
 	CU(cudaFree(copy.ptr));
 }

@@ -12,21 +12,22 @@
 static const int LENGTH = 12345;
 
 /* Every CUB call is made twice: once for the size of its temporary storage, once to work. */
-#define CUB(call)                                                                                                      \
-	do {                                                                                                           \
-		void *temp = nullptr;                                                                                  \
-		size_t temp_bytes = 0;                                                                                 \
-		CU(cub::call);                                                                                         \
-		CU(cudaMalloc(&temp, temp_bytes));                                                                     \
-		CU(cub::call);                                                                                         \
-		CU(cudaStreamSynchronize(stream));                                                                     \
-		CU(cudaFree(temp));                                                                                    \
+#define CUB(call)                                  \
+	do {                                       \
+		void *temp = nullptr;              \
+		size_t temp_bytes = 0;             \
+		CU(cub::call);                     \
+		CU(cudaMalloc(&temp, temp_bytes)); \
+		CU(cub::call);                     \
+		CU(cudaStreamSynchronize(stream)); \
+		CU(cudaFree(temp));                \
 	} while (0)
 
 int main()
 {
 	std::vector<unsigned> in(LENGTH), want(LENGTH), got(LENGTH);
-	unsigned *device_in, *device_out, *device_sum, *device_value, *device_value_out, sum, want_sum = 0;
+	unsigned *device_in, *device_out, *device_sum, *device_value, *device_value_out, sum,
+		want_sum = 0;
 	int *device_count, count;
 	cudaStream_t stream;
 	uint32_t seed = 31;
@@ -37,7 +38,8 @@ int main()
 		want_sum += in[i];
 	}
 	CU(cudaStreamCreate(&stream));
-	for (unsigned **p : {&device_in, &device_out, &device_sum, &device_value, &device_value_out})
+	for (unsigned **p :
+		{ &device_in, &device_out, &device_sum, &device_value, &device_value_out })
 		CU(cudaMalloc(p, LENGTH * 4));
 	CU(cudaMalloc(&device_count, sizeof(int)));
 	CU(cudaMemcpyAsync(device_in, in.data(), LENGTH * 4, cudaMemcpyHostToDevice, stream));
@@ -50,22 +52,25 @@ int main()
 	printf("sum %u scan %016llx\n", sum, (unsigned long long)checksum(got.data(), LENGTH * 4));
 
 	CU(cudaMemcpy(device_value, want.data(), LENGTH * 4, cudaMemcpyHostToDevice));
-	CUB(DeviceRadixSort::SortPairs(temp, temp_bytes, device_in, device_out, device_value, device_value_out, LENGTH, 0, 12,
-				       stream));
+	CUB(DeviceRadixSort::SortPairs(temp, temp_bytes, device_in, device_out, device_value,
+		device_value_out, LENGTH, 0, 12, stream));
 	std::vector<unsigned> order(LENGTH), values(LENGTH);
 	for (unsigned i = 0; i < LENGTH; i++)
 		order[i] = i;
-	std::stable_sort(order.begin(), order.end(), [&](unsigned a, unsigned b) { return in[a] < in[b]; });
+	std::stable_sort(
+		order.begin(), order.end(), [&](unsigned a, unsigned b) { return in[a] < in[b]; });
 	CU(cudaMemcpy(got.data(), device_out, LENGTH * 4, cudaMemcpyDeviceToHost));
 	CU(cudaMemcpy(values.data(), device_value_out, LENGTH * 4, cudaMemcpyDeviceToHost));
 	int wrong = 0;
 	for (int i = 0; i < LENGTH; i++)
 		wrong += got[i] != in[order[i]] || values[i] != want[order[i]];
 	OK(wrong == 0);
-	printf("keys %016llx values %016llx\n", (unsigned long long)checksum(got.data(), LENGTH * 4),
-	       (unsigned long long)checksum(values.data(), LENGTH * 4));
+	printf("keys %016llx values %016llx\n",
+		(unsigned long long)checksum(got.data(), LENGTH * 4),
+		(unsigned long long)checksum(values.data(), LENGTH * 4));
 
-	CUB(DeviceSelect::Unique(temp, temp_bytes, device_out, device_in, device_count, LENGTH, stream));
+	CUB(DeviceSelect::Unique(
+		temp, temp_bytes, device_out, device_in, device_count, LENGTH, stream));
 	CU(cudaMemcpy(&count, device_count, sizeof(int), cudaMemcpyDeviceToHost));
 	got.erase(std::unique(got.begin(), got.end()), got.end());
 	OK(count == (int)got.size());

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* libcu++: cuda::atomic in three scopes with acquire and release, atomic_ref, a message passed between blocks. */
+/*
+ * libcu++: cuda::atomic in three scopes with acquire and release, atomic_ref, a message passed
+ * between blocks.
+ */
 #include "check.h"
 #include <cuda/atomic>
 
@@ -11,7 +14,8 @@ struct mail {
 	int payload[8];
 };
 
-__global__ void count(cuda::atomic<unsigned, cuda::thread_scope_device> *total, unsigned *plain, unsigned long long *most)
+__global__ void count(cuda::atomic<unsigned, cuda::thread_scope_device> *total, unsigned *plain,
+	unsigned long long *most)
 {
 	__shared__ cuda::atomic<unsigned, cuda::thread_scope_block> local;
 	int id = blockIdx.x * THREADS + threadIdx.x;
@@ -22,7 +26,8 @@ __global__ void count(cuda::atomic<unsigned, cuda::thread_scope_device> *total, 
 	local.fetch_add((unsigned)id, cuda::memory_order_relaxed);
 	__syncthreads();
 	if (threadIdx.x == 0)
-		total->fetch_add(local.load(cuda::memory_order_acquire), cuda::memory_order_acq_rel);
+		total->fetch_add(
+			local.load(cuda::memory_order_acquire), cuda::memory_order_acq_rel);
 	cuda::atomic_ref<unsigned, cuda::thread_scope_device> ref(*plain);
 	ref.fetch_xor((unsigned)id * 40503u);
 	cuda::atomic_ref<unsigned long long, cuda::thread_scope_system> largest(*most);
@@ -83,8 +88,10 @@ int main()
 	CU(cudaMemcpy(&got_sum, sum, sizeof(got_sum), cudaMemcpyDeviceToHost));
 	for (int m = 1; m <= MESSAGES; m++)
 		for (int k = 0; k < 8; k++)
-			want_sum = (long long)((unsigned long long)want_sum * 3 + (unsigned long long)(m * 10 + k));
+			want_sum = (long long)((unsigned long long)want_sum * 3 +
+				(unsigned long long)(m * 10 + k));
 	OK(got_sum == want_sum);
-	printf("total %u xor %08x most %llx sum %llx\n", got_total, got_plain, got_most, (unsigned long long)got_sum);
+	printf("total %u xor %08x most %llx sum %llx\n", got_total, got_plain, got_most,
+		(unsigned long long)got_sum);
 	return verdict("cuda_atomic");
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Each kind of fault in a child process of its own, the parent never touching CUDA: the error is the one CUDA names. */
+/*
+ * Each kind of fault in a child process of its own, the parent never touching CUDA: the error is
+ * the one CUDA names.
+ */
 #include "check.h"
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,9 +13,12 @@ static const struct {
 	const char *name;
 	cudaError_t error;
 } FAULT[FAULTS] = {
-	{"write through null", cudaErrorIllegalAddress}, {"read far outside", cudaErrorIllegalAddress},
-	{"atomic on null", cudaErrorIllegalAddress},	 {"misaligned load", cudaErrorMisalignedAddress},
-	{"trap", cudaErrorLaunchFailure},		 {"no fault", cudaSuccess},
+	{ "write through null", cudaErrorIllegalAddress },
+	{ "read far outside", cudaErrorIllegalAddress },
+	{ "atomic on null", cudaErrorIllegalAddress },
+	{ "misaligned load", cudaErrorMisalignedAddress },
+	{ "trap", cudaErrorLaunchFailure },
+	{ "no fault", cudaSuccess },
 };
 
 __global__ void provoke(int fault, char *null, char *memory, long long far, int *out)

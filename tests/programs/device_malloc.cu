@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* malloc, free, new and delete on the device: linked lists grown in parallel, kept from one launch to the next. */
+/*
+ * malloc, free, new and delete on the device: linked lists grown in parallel, kept from one launch
+ * to the next.
+ */
 #include "check.h"
 
 enum { LISTS = 96, LENGTH = 20 };

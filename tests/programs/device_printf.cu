@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* printf on the device: every conversion, strings, many arguments, its return value, whole lines from many threads. */
+/*
+ * printf on the device: every conversion, strings, many arguments, its return value, whole lines
+ * from many threads.
+ */
 #include <unistd.h>
 
 #include "check.h"
@@ -14,11 +17,12 @@ __global__ void conversions(const char *)
 	printf("int %d %5d|%-5d|%05d %+d %i\n", -42, 42, 42, 42, 42, 7);
 	printf("unsigned %u %x %X %o %#x\n", 4000000000u, 0xbeefu, 0xbeefu, 64u, 255u);
 	printf("long %lld %llu %lx\n", l, 18446744073709551615ull, 0xfedcba9876543210ul);
-	printf("char %c%c%c string [%s] [%8s] [%-8s] [%.2s]\n", 'c', 'u', '!', "device", "right", "left", "cut");
+	printf("char %c%c%c string [%s] [%8s] [%-8s] [%.2s]\n", 'c', 'u', '!', "device", "right",
+		"left", "cut");
 	printf("float %f %.2f %10.4f %e %g %G\n", f, f, f, d, d, 1e20);
 	printf("percent %% and nothing else\n");
-	printf("%d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %s %f\n", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
-	       16, "seventeen", 18.0);
+	printf("%d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %s %f\n", 1, 2, 3, 4, 5, 6, 7, 8, 9,
+		10, 11, 12, 13, 14, 15, 16, "seventeen", 18.0);
 }
 
 __global__ void returned(int *out)
@@ -36,12 +40,14 @@ __global__ void everybody(int base)
 }
 
 #define MUCH_THREADS 500
-#define MUCH_LINES 4
+#define MUCH_LINES   4
 
 __global__ void much()
 {
 	for (int i = 0; i < MUCH_LINES; i++)
-		printf("line %1d of thread %3d, which has a good deal to say and says all of it at once\n", i, threadIdx.x);
+		printf("line %1d of thread %3d, which has a good deal to say and says all of it at "
+		       "once\n",
+			i, threadIdx.x);
 }
 
 /* More than any one message carries: every line of every thread arrives once. */
@@ -61,8 +67,12 @@ static void much_at_once(void)
 	rewind(file);
 	while (fgets(text, sizeof(text), file)) {
 		lines++;
-		if (sscanf(text, "line %d of thread %d, which has a good deal to say and says all of it at once", &line, &thread) == 2 &&
-		    line >= 0 && line < MUCH_LINES && thread >= 0 && thread < MUCH_THREADS && !seen[thread * MUCH_LINES + line]) {
+		if (sscanf(text,
+			    "line %d of thread %d, which has a good deal to say and says all of it "
+			    "at once",
+			    &line, &thread) == 2 &&
+			line >= 0 && line < MUCH_LINES && thread >= 0 && thread < MUCH_THREADS &&
+			!seen[thread * MUCH_LINES + line]) {
 			seen[thread * MUCH_LINES + line] = true;
 			once++;
 		}

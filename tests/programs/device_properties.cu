@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Device properties: not their values, but that every way to ask gives the same answer and the answers fit together. */
+/*
+ * Device properties: not their values, but that every way to ask gives the same answer and the
+ * answers fit together.
+ */
 #include "check.h"
 #include <cuda.h>
 
@@ -23,11 +26,16 @@ int main()
 		CU(cudaGetDeviceProperties(&p, d));
 		OK(p.name[0] && strlen(p.name) < sizeof(p.name));
 		OK(p.warpSize == 32 && p.major >= 7 && p.multiProcessorCount >= 1);
-		OK(p.maxThreadsPerBlock >= 1024 && p.maxThreadsDim[0] >= 1024 && p.maxThreadsDim[1] >= 1024);
-		OK(p.maxThreadsDim[2] >= 64 && p.maxGridSize[0] == 0x7fffffff && p.maxGridSize[1] == 65535);
-		OK(p.maxThreadsPerMultiProcessor >= p.maxThreadsPerBlock && p.maxThreadsPerMultiProcessor % 32 == 0);
-		OK(p.sharedMemPerBlock <= p.sharedMemPerBlockOptin && p.sharedMemPerBlockOptin <= p.sharedMemPerMultiprocessor);
-		OK(p.regsPerBlock <= p.regsPerMultiprocessor && p.totalConstMem == 65536 && p.unifiedAddressing == 1);
+		OK(p.maxThreadsPerBlock >= 1024 && p.maxThreadsDim[0] >= 1024 &&
+			p.maxThreadsDim[1] >= 1024);
+		OK(p.maxThreadsDim[2] >= 64 && p.maxGridSize[0] == 0x7fffffff &&
+			p.maxGridSize[1] == 65535);
+		OK(p.maxThreadsPerMultiProcessor >= p.maxThreadsPerBlock &&
+			p.maxThreadsPerMultiProcessor % 32 == 0);
+		OK(p.sharedMemPerBlock <= p.sharedMemPerBlockOptin &&
+			p.sharedMemPerBlockOptin <= p.sharedMemPerMultiprocessor);
+		OK(p.regsPerBlock <= p.regsPerMultiprocessor && p.totalConstMem == 65536 &&
+			p.unifiedAddressing == 1);
 		CU(cudaMemGetInfo(&free_bytes, &total));
 		OK(free_bytes <= total && total == p.totalGlobalMem);
 
@@ -35,34 +43,35 @@ int main()
 			cudaDeviceAttr attribute;
 			long long value;
 		} same[] = {
-			{cudaDevAttrWarpSize, p.warpSize},
-			{cudaDevAttrComputeCapabilityMajor, p.major},
-			{cudaDevAttrComputeCapabilityMinor, p.minor},
-			{cudaDevAttrMultiProcessorCount, p.multiProcessorCount},
-			{cudaDevAttrMaxThreadsPerBlock, p.maxThreadsPerBlock},
-			{cudaDevAttrMaxBlockDimX, p.maxThreadsDim[0]},
-			{cudaDevAttrMaxBlockDimZ, p.maxThreadsDim[2]},
-			{cudaDevAttrMaxGridDimX, p.maxGridSize[0]},
-			{cudaDevAttrMaxGridDimZ, p.maxGridSize[2]},
-			{cudaDevAttrMaxSharedMemoryPerBlock, (long long)p.sharedMemPerBlock},
-			{cudaDevAttrMaxSharedMemoryPerBlockOptin, (long long)p.sharedMemPerBlockOptin},
-			{cudaDevAttrMaxThreadsPerMultiProcessor, p.maxThreadsPerMultiProcessor},
-			{cudaDevAttrMaxBlocksPerMultiprocessor, p.maxBlocksPerMultiProcessor},
-			{cudaDevAttrMaxRegistersPerBlock, p.regsPerBlock},
-			{cudaDevAttrConcurrentKernels, p.concurrentKernels},
-			{cudaDevAttrAsyncEngineCount, p.asyncEngineCount},
-			{cudaDevAttrCooperativeLaunch, p.cooperativeLaunch},
-			{cudaDevAttrL2CacheSize, p.l2CacheSize},
-			{cudaDevAttrPciBusId, p.pciBusID},
-			{cudaDevAttrPciDeviceId, p.pciDeviceID},
-			{cudaDevAttrTotalConstantMemory, (long long)p.totalConstMem},
+			{ cudaDevAttrWarpSize, p.warpSize },
+			{ cudaDevAttrComputeCapabilityMajor, p.major },
+			{ cudaDevAttrComputeCapabilityMinor, p.minor },
+			{ cudaDevAttrMultiProcessorCount, p.multiProcessorCount },
+			{ cudaDevAttrMaxThreadsPerBlock, p.maxThreadsPerBlock },
+			{ cudaDevAttrMaxBlockDimX, p.maxThreadsDim[0] },
+			{ cudaDevAttrMaxBlockDimZ, p.maxThreadsDim[2] },
+			{ cudaDevAttrMaxGridDimX, p.maxGridSize[0] },
+			{ cudaDevAttrMaxGridDimZ, p.maxGridSize[2] },
+			{ cudaDevAttrMaxSharedMemoryPerBlock, (long long)p.sharedMemPerBlock },
+			{ cudaDevAttrMaxSharedMemoryPerBlockOptin,
+				(long long)p.sharedMemPerBlockOptin },
+			{ cudaDevAttrMaxThreadsPerMultiProcessor, p.maxThreadsPerMultiProcessor },
+			{ cudaDevAttrMaxBlocksPerMultiprocessor, p.maxBlocksPerMultiProcessor },
+			{ cudaDevAttrMaxRegistersPerBlock, p.regsPerBlock },
+			{ cudaDevAttrConcurrentKernels, p.concurrentKernels },
+			{ cudaDevAttrAsyncEngineCount, p.asyncEngineCount },
+			{ cudaDevAttrCooperativeLaunch, p.cooperativeLaunch },
+			{ cudaDevAttrL2CacheSize, p.l2CacheSize },
+			{ cudaDevAttrPciBusId, p.pciBusID },
+			{ cudaDevAttrPciDeviceId, p.pciDeviceID },
+			{ cudaDevAttrTotalConstantMemory, (long long)p.totalConstMem },
 		};
 		for (size_t i = 0; i < sizeof(same) / sizeof(*same); i++) {
 			int value = -1;
 			CU(cudaDeviceGetAttribute(&value, same[i].attribute, d));
 			if (value != same[i].value) {
-				fprintf(stderr, "attribute %d: %d, in the properties %lld\n", (int)same[i].attribute, value,
-					same[i].value);
+				fprintf(stderr, "attribute %d: %d, in the properties %lld\n",
+					(int)same[i].attribute, value, same[i].value);
 				check_failures++;
 			}
 		}
@@ -72,7 +81,8 @@ int main()
 		size_t bytes = 0;
 		OK(cuDeviceGetName(name, sizeof(name), d) == CUDA_SUCCESS && !strcmp(name, p.name));
 		OK(cuDeviceTotalMem(&bytes, d) == CUDA_SUCCESS && bytes == p.totalGlobalMem);
-		OK(cuDeviceGetUuid(&uuid, d) == CUDA_SUCCESS && !memcmp(&uuid, &p.uuid, sizeof(uuid)));
+		OK(cuDeviceGetUuid(&uuid, d) == CUDA_SUCCESS &&
+			!memcmp(&uuid, &p.uuid, sizeof(uuid)));
 		CU(cudaDeviceGetPCIBusId(bus, sizeof(bus), d));
 		CU(cudaDeviceGetByPCIBusId(&device, bus));
 		OK(device == d);

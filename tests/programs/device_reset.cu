@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* cudaDeviceReset: all memory goes, everything can be made again; also the texts of errors and calls before the first use. */
+/*
+ * cudaDeviceReset: all memory goes, everything can be made again; also the texts of errors and
+ * calls before the first use.
+ */
 #include "check.h"
 
 __device__ int variable = 7;
@@ -39,8 +42,9 @@ int main()
 	CU(cudaDeviceReset());
 	for (int i = 0; i < 3; i++)
 		round_trip(i);
-	for (cudaError_t error : {cudaSuccess, cudaErrorInvalidValue, cudaErrorMemoryAllocation, cudaErrorInvalidConfiguration,
-				  cudaErrorIllegalAddress, cudaErrorLaunchFailure, cudaErrorNotReady, cudaErrorNoDevice})
+	for (cudaError_t error : { cudaSuccess, cudaErrorInvalidValue, cudaErrorMemoryAllocation,
+		     cudaErrorInvalidConfiguration, cudaErrorIllegalAddress, cudaErrorLaunchFailure,
+		     cudaErrorNotReady, cudaErrorNoDevice })
 		printf("%s: %s\n", cudaGetErrorName(error), cudaGetErrorString(error));
 	return verdict("device_reset");
 }

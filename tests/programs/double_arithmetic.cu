@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Double and float arithmetic in all four rounding modes against the host's, conversions, and the functions of math.h. */
+/*
+ * Double and float arithmetic in all four rounding modes against the host's, conversions, and the
+ * functions of math.h.
+ */
 #include "check.h"
 #include <cfenv>
 #include <cmath>
@@ -52,7 +55,7 @@ __global__ void functions(const double *a, double *out)
 
 static void host_exact(double a, double b, double *r)
 {
-	static const int MODES[] = {FE_TONEAREST, FE_TOWARDZERO, FE_UPWARD, FE_DOWNWARD};
+	static const int MODES[] = { FE_TONEAREST, FE_TOWARDZERO, FE_UPWARD, FE_DOWNWARD };
 	volatile double x = a, y = b;
 	volatile float f = (float)a, g = (float)b;
 
@@ -81,8 +84,12 @@ int main()
 	uint32_t seed = 64;
 
 	for (int i = 0; i < LENGTH; i++) {
-		a[i] = ((double)random_next(&seed) * 4294967296.0 + random_next(&seed)) / 2305843009213693952.0 - 4;
-		b[i] = ((double)random_next(&seed) * 4294967296.0 + random_next(&seed)) / 2305843009213693952.0 - 4;
+		a[i] = ((double)random_next(&seed) * 4294967296.0 + random_next(&seed)) /
+				2305843009213693952.0 -
+			4;
+		b[i] = ((double)random_next(&seed) * 4294967296.0 + random_next(&seed)) /
+				2305843009213693952.0 -
+			4;
 		/* Halves, for the ties of rint. */
 		a[i] = i % 16 ? a[i] : rint(a[i]) + 0.5;
 	}
@@ -99,7 +106,8 @@ int main()
 		host_exact(a[i], b[i], want);
 		for (int k = 0; k < EXACT; k++)
 			if (got[EXACT * i + k] != want[k] && wrong[k]++ == 0)
-				fprintf(stderr, "exact %d of %a %a: %a, not %a\n", k, a[i], b[i], got[EXACT * i + k], want[k]);
+				fprintf(stderr, "exact %d of %a %a: %a, not %a\n", k, a[i], b[i],
+					got[EXACT * i + k], want[k]);
 	}
 	for (int count : wrong)
 		OK(count == 0);
@@ -110,11 +118,14 @@ int main()
 	int far[FUNCTIONS] = {};
 	for (int i = 0; i < LENGTH; i++) {
 		double x = a[i], f = (double)(float)x;
-		double want[FUNCTIONS] = {sin(x), exp(x), log(fabs(x) + 1), pow(fabs(x) + 0.5, 1.75), atan2(x, 2.0), erf(x),
-					  sin(f), exp(f), pow(fabs(f) + 0.5, 1.75), tanh(f)};
+		double want[FUNCTIONS] = { sin(x), exp(x), log(fabs(x) + 1),
+			pow(fabs(x) + 0.5, 1.75), atan2(x, 2.0), erf(x), sin(f), exp(f),
+			pow(fabs(f) + 0.5, 1.75), tanh(f) };
 		for (int k = 0; k < FUNCTIONS; k++)
-			if (!near(rough[FUNCTIONS * i + k], want[k], k < 6 ? 1e-14 : 1e-6) && far[k]++ == 0)
-				fprintf(stderr, "function %d of %a: %a, not %a\n", k, x, rough[FUNCTIONS * i + k], want[k]);
+			if (!near(rough[FUNCTIONS * i + k], want[k], k < 6 ? 1e-14 : 1e-6) &&
+				far[k]++ == 0)
+				fprintf(stderr, "function %d of %a: %a, not %a\n", k, x,
+					rough[FUNCTIONS * i + k], want[k]);
 	}
 	for (int k = 0; k < FUNCTIONS; k++) {
 		OK(far[k] == 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What the programs that use the driver API share: error checks, a checksum, and reading the device code that the build
- * laid beside the program.
+ * What the programs that use the driver API share: error checks, a checksum, and reading the device
+ * code that the build laid beside the program.
  */
 #ifndef TESTS_PROGRAMS_DRIVER_H
 #define TESTS_PROGRAMS_DRIVER_H
@@ -19,33 +19,34 @@
 static int check_failures;
 
 /* The call must succeed, or the program ends. */
-#define CU(call) \
-	do { \
-		CUresult cu_status_ = (call); \
-		if (cu_status_ != CUDA_SUCCESS) { \
-			fprintf(stderr, "%s:%d: %s: error %d\n", __FILE__, __LINE__, #call, (int)cu_status_); \
-			exit(1); \
-		} \
+#define CU(call)                                                                            \
+	do {                                                                                \
+		CUresult cu_status_ = (call);                                               \
+		if (cu_status_ != CUDA_SUCCESS) {                                           \
+			fprintf(stderr, "%s:%d: %s: error %d\n", __FILE__, __LINE__, #call, \
+				(int)cu_status_);                                           \
+			exit(1);                                                            \
+		}                                                                           \
 	} while (0)
 
 /* The call must return exactly this error. */
-#define EXPECT(error, call) \
-	do { \
-		CUresult cu_status_ = (call); \
-		code_note(#call, (int)cu_status_); \
-		if (cu_status_ != (error)) { \
-			fprintf(stderr, "%s:%d: %s returned %d, not %d\n", __FILE__, __LINE__, #call, (int)cu_status_, \
-				(int)(error)); \
-			check_failures++; \
-		} \
+#define EXPECT(error, call)                                                                    \
+	do {                                                                                   \
+		CUresult cu_status_ = (call);                                                  \
+		code_note(#call, (int)cu_status_);                                             \
+		if (cu_status_ != (error)) {                                                   \
+			fprintf(stderr, "%s:%d: %s returned %d, not %d\n", __FILE__, __LINE__, \
+				#call, (int)cu_status_, (int)(error));                         \
+			check_failures++;                                                      \
+		}                                                                              \
 	} while (0)
 
-#define OK(condition) \
-	do { \
-		if (!(condition)) { \
+#define OK(condition)                                                                             \
+	do {                                                                                      \
+		if (!(condition)) {                                                               \
 			fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-			check_failures++; \
-		} \
+			check_failures++;                                                         \
+		}                                                                                 \
 	} while (0)
 
 static inline uint64_t checksum(const void *bytes, size_t count)

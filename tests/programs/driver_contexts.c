@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Contexts: primary and own ones, the stack of each thread, what belongs to which, and what happens without one. */
+/*
+ * Contexts: primary and own ones, the stack of each thread, what belongs to which, and what happens
+ * without one.
+ */
 #include "driver.h"
 #include <pthread.h>
 
@@ -24,7 +27,9 @@ static void *other_thread(void *argument)
 	return NULL;
 }
 
-/* More contexts at a time than a thread may have pushed; nothing of them stays when they have gone. */
+/*
+ * More contexts at a time than a thread may have pushed; nothing of them stays when they have gone.
+ */
 static void many_contexts(CUdevice device)
 {
 	static CUcontext contexts[MANY];

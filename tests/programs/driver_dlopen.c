@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The driver API with nothing of CUDA linked: libcuda.so.1 by dlopen, names by dlsym; arguments as array and as buffer. */
+/*
+ * The driver API with nothing of CUDA linked: libcuda.so.1 by dlopen, names by dlsym; arguments as
+ * array and as buffer.
+ */
 #include "driver.h"
 #include <dlfcn.h>
 #include <stddef.h>
@@ -69,7 +72,7 @@ int main(void)
 	}
 	CU(p_cuMemcpyHtoD(dx, x, sizeof(x)));
 	CU(p_cuMemcpyHtoD(dy, y, sizeof(y)));
-	void *params[] = {&a, &dx, &dy, &length};
+	void *params[] = { &a, &dx, &dy, &length };
 	CU(p_cuLaunchKernel(saxpy, (LENGTH + 127) / 128, 1, 1, 128, 1, 1, 0, NULL, params, NULL));
 	CU(p_cuCtxSynchronize());
 	CU(p_cuMemcpyDtoH(got, dy, sizeof(got)));
@@ -87,10 +90,12 @@ int main(void)
 		double d;
 		CUdeviceptr y;
 		int length;
-	} packed = {-1, 300, dx, 5, 0.25, dy, LENGTH};
+	} packed = { -1, 300, dx, 5, 0.25, dy, LENGTH };
 	size_t size = offsetof(__typeof__(packed), length) + sizeof(packed.length);
-	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
-	CU(p_cuLaunchKernel(parameters, (LENGTH + 127) / 128, 1, 1, 128, 1, 1, 0, NULL, NULL, extra));
+	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE,
+		&size, CU_LAUNCH_PARAM_END };
+	CU(p_cuLaunchKernel(
+		parameters, (LENGTH + 127) / 128, 1, 1, 128, 1, 1, 0, NULL, NULL, extra));
 	CU(p_cuMemcpyDtoH(got, dy, sizeof(got)));
 	wrong = 0;
 	for (int i = 0; i < LENGTH; i++)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Modules that cannot be loaded, names that are not there, handles and arguments that are wrong; names of errors. */
+/*
+ * Modules that cannot be loaded, names that are not there, handles and arguments that are wrong;
+ * names of errors.
+ */
 #include "driver.h"
 
 int main(void)
@@ -22,9 +25,11 @@ int main(void)
 	CUresult status = cuModuleLoadData(&module, "this is no code at all, only some text");
 	code_note("no code at all", (int)status);
 	OK(status == CUDA_ERROR_INVALID_IMAGE || status == CUDA_ERROR_INVALID_PTX);
-	snprintf(source, sizeof(source), "%s.visible .entry f()\n{\n\tno.such.instruction %%r1;\n}\n", HEADER);
+	snprintf(source, sizeof(source),
+		"%s.visible .entry f()\n{\n\tno.such.instruction %%r1;\n}\n", HEADER);
 	EXPECT(CUDA_ERROR_INVALID_PTX, cuModuleLoadData(&module, source));
-	snprintf(source, sizeof(source), "%s.visible .entry f()\n{\n\tmov.u32 %%r1, 0;\n\tret;\n}\n", HEADER);
+	snprintf(source, sizeof(source),
+		"%s.visible .entry f()\n{\n\tmov.u32 %%r1, 0;\n\tret;\n}\n", HEADER);
 	EXPECT(CUDA_ERROR_INVALID_PTX, cuModuleLoadData(&module, source));
 	EXPECT(CUDA_ERROR_FILE_NOT_FOUND, cuModuleLoad(&module, "/no/such/file.ptx"));
 	/* Machine code alone, for a device that nobody here has. */
@@ -34,15 +39,17 @@ int main(void)
 
 	/* Loading with a log, and a module that is good. */
 	char log[1000] = "", errors[1000] = "";
-	CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER,
-				  CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-	void *values[] = {log, (void *)sizeof(log), errors, (void *)sizeof(errors)};
+	CUjit_option options[] = { CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+		CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
+	void *values[] = { log, (void *)sizeof(log), errors, (void *)sizeof(errors) };
 	snprintf(source, sizeof(source), "%s.visible .entry f()\n{\n\tbogus;\n}\n", HEADER);
 	EXPECT(CUDA_ERROR_INVALID_PTX, cuModuleLoadDataEx(&module, source, 4, options, values));
 	OK(errors[0] != 0);
 	values[1] = (void *)sizeof(log);
 	values[3] = (void *)sizeof(errors);
-	snprintf(source, sizeof(source), "%s.visible .global .align 4 .b8 g[12];\n.visible .entry f()\n{\n\tret;\n}\n", HEADER);
+	snprintf(source, sizeof(source),
+		"%s.visible .global .align 4 .b8 g[12];\n.visible .entry f()\n{\n\tret;\n}\n",
+		HEADER);
 	CU(cuModuleLoadDataEx(&module, source, 4, options, values));
 	CU(cuModuleGetFunction(&function, module, "f"));
 	EXPECT(CUDA_ERROR_NOT_FOUND, cuModuleGetFunction(&function, module, "g"));
@@ -66,14 +73,14 @@ int main(void)
 		CUresult error;
 		const char *name;
 	} NAMES[] = {
-		{CUDA_SUCCESS, "CUDA_SUCCESS"},
-		{CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE"},
-		{CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"},
-		{CUDA_ERROR_INVALID_PTX, "CUDA_ERROR_INVALID_PTX"},
-		{CUDA_ERROR_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS"},
-		{CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"},
-		{CUDA_ERROR_NOT_READY, "CUDA_ERROR_NOT_READY"},
-		{CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN"},
+		{ CUDA_SUCCESS, "CUDA_SUCCESS" },
+		{ CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE" },
+		{ CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY" },
+		{ CUDA_ERROR_INVALID_PTX, "CUDA_ERROR_INVALID_PTX" },
+		{ CUDA_ERROR_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS" },
+		{ CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED" },
+		{ CUDA_ERROR_NOT_READY, "CUDA_ERROR_NOT_READY" },
+		{ CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN" },
 	};
 	for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
 		CU(cuGetErrorName(NAMES[i].error, &text));

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Kernels for the programs that use the driver API; the build makes PTX and fatbins of this file. */
+/*
+ * Kernels for the programs that use the driver API; the build makes PTX and fatbins of this file.
+ */
 
 extern "C" {
 
 __device__ int counter = 41;
-__constant__ float coefficient[4] = {0.5f, 1.5f, 2.5f, 3.5f};
+__constant__ float coefficient[4] = { 0.5f, 1.5f, 2.5f, 3.5f };
 
 __global__ void saxpy(float a, const float *x, float *y, int length)
 {
@@ -32,7 +34,8 @@ __global__ void polynomial(const float *x, float *y)
 {
 	float v = x[threadIdx.x];
 
-	y[threadIdx.x] = coefficient[0] + v * (coefficient[1] + v * (coefficient[2] + v * coefficient[3]));
+	y[threadIdx.x] =
+		coefficient[0] + v * (coefficient[1] + v * (coefficient[2] + v * coefficient[3]));
 }
 
 __global__ void shared_reverse(int *data)
@@ -48,5 +51,4 @@ __global__ void __launch_bounds__(128) bounded(int *data)
 {
 	data[threadIdx.x] += 1;
 }
-
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Libraries and kernels without a context: load once, launch by CUkernel or CUfunction, globals, names, attributes. */
+/*
+ * Libraries and kernels without a context: load once, launch by CUkernel or CUfunction, globals,
+ * names, attributes.
+ */
 #include "driver.h"
 
 enum { LENGTH = 256 };
@@ -41,7 +44,7 @@ int main(void)
 		host[i] = (float)i;
 	CU(cuMemcpyHtoD(x, host, sizeof(host)));
 	CU(cuMemsetD32(y, 0, LENGTH));
-	void *args[] = {&a, &x, &y, &length};
+	void *args[] = { &a, &x, &y, &length };
 	CU(cuLaunchKernel((CUfunction)saxpy, 2, 1, 1, LENGTH / 2, 1, 1, 0, NULL, args, NULL));
 	CU(cuKernelGetFunction(&function, saxpy));
 	CU(cuLaunchKernel(function, 2, 1, 1, LENGTH / 2, 1, 1, 0, NULL, args, NULL));
@@ -53,7 +56,7 @@ int main(void)
 	CU(cuLibraryGetGlobal(&variable, &size, library, "counter"));
 	CU(cuMemcpyDtoH(&value, variable, sizeof(value)));
 	OK(size == sizeof(int) && value == 41);
-	void *count_args[] = {&y};
+	void *count_args[] = { &y };
 	CU(cuLaunchKernel((CUfunction)count, 1, 1, 1, 64, 1, 1, 0, NULL, count_args, NULL));
 	CU(cuMemcpyDtoH(&value, variable, sizeof(value)));
 	OK(value == 41 + 64);
@@ -66,13 +69,16 @@ int main(void)
 	CU(cuKernelGetParamInfo(saxpy, 2, &offset, &size));
 	OK(offset == 16 && size == 8);
 
-	CUlaunchConfig config = {0};
+	CUlaunchConfig config = { 0 };
 	config.gridDimX = 4;
 	config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
 	config.blockDimX = LENGTH / 4;
 	CU(cuLaunchKernelEx(&config, (CUfunction)saxpy, args, NULL));
 	CU(cuMemcpyDtoH(got, y, sizeof(got)));
-	/* The first 64 values were counted over: they are ones, as integers, next to nothing as floats. */
+	/*
+	 * The first 64 values were counted over: they are ones, as integers, next to nothing as
+	 * floats.
+	 */
 	OK(got[10] == 5.0f && got[255] == 382.5f);
 	CU(cuLibraryUnload(library));
 	CU(cuMemFree(x));

@@ -1,40 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* A hundred modules made of generated PTX: loaded, each run, looked up by name, unloaded in another order. */
+/*
+ * A hundred modules made of generated PTX: loaded, each run, looked up by name, unloaded in another
+ * order.
+ */
 #include "driver.h"
 
 enum { MODULES = 100, THREADS = 32, ROUNDS = 2 };
 
-/* Kernel k_<n>(out): out[tid] = state * factor + tid, state = state + 1, for a factor and a state of its own. */
+/*
+ * Kernel k_<n>(out): out[tid] = state * factor + tid, state = state + 1, for a factor and a state
+ * of its own.
+ */
 static void write_ptx(char *to, size_t size, int number)
 {
 	snprintf(to, size,
-		 ".version 7.0\n"
-		 ".target sm_75\n"
-		 ".address_size 64\n"
-		 ".visible .global .align 4 .u32 state = %d;\n"
-		 ".visible .entry k_%d(.param .u64 out)\n"
-		 "{\n"
-		 "\t.reg .b32 %%r<6>;\n"
-		 "\t.reg .b64 %%rd<4>;\n"
-		 "\t.reg .pred %%p;\n"
-		 "\tld.param.u64 %%rd1, [out];\n"
-		 "\tcvta.to.global.u64 %%rd1, %%rd1;\n"
-		 "\tmov.u32 %%r1, %%tid.x;\n"
-		 "\tld.global.u32 %%r2, [state];\n"
-		 "\tmad.lo.u32 %%r3, %%r2, %d, %%r1;\n"
-		 "\tmul.wide.u32 %%rd2, %%r1, 4;\n"
-		 "\tadd.s64 %%rd3, %%rd1, %%rd2;\n"
-		 "\tst.global.u32 [%%rd3], %%r3;\n"
-		 "\tbar.sync 0;\n"
-		 "\tsetp.ne.u32 %%p, %%r1, 0;\n"
-		 "\t@%%p bra DONE;\n"
-		 "\tadd.u32 %%r4, %%r2, 1;\n"
-		 "\tst.global.u32 [state], %%r4;\n"
-		 "DONE:\n"
-		 "\tret;\n"
-		 "}\n",
-		 number * 10, number, number + 3);
+		".version 7.0\n"
+		".target sm_75\n"
+		".address_size 64\n"
+		".visible .global .align 4 .u32 state = %d;\n"
+		".visible .entry k_%d(.param .u64 out)\n"
+		"{\n"
+		"\t.reg .b32 %%r<6>;\n"
+		"\t.reg .b64 %%rd<4>;\n"
+		"\t.reg .pred %%p;\n"
+		"\tld.param.u64 %%rd1, [out];\n"
+		"\tcvta.to.global.u64 %%rd1, %%rd1;\n"
+		"\tmov.u32 %%r1, %%tid.x;\n"
+		"\tld.global.u32 %%r2, [state];\n"
+		"\tmad.lo.u32 %%r3, %%r2, %d, %%r1;\n"
+		"\tmul.wide.u32 %%rd2, %%r1, 4;\n"
+		"\tadd.s64 %%rd3, %%rd1, %%rd2;\n"
+		"\tst.global.u32 [%%rd3], %%r3;\n"
+		"\tbar.sync 0;\n"
+		"\tsetp.ne.u32 %%p, %%r1, 0;\n"
+		"\t@%%p bra DONE;\n"
+		"\tadd.u32 %%r4, %%r2, 1;\n"
+		"\tst.global.u32 [state], %%r4;\n"
+		"DONE:\n"
+		"\tret;\n"
+		"}\n",
+		number * 10, number, number + 3);
 }
 
 int main(void)
@@ -65,8 +71,9 @@ int main(void)
 		for (int i = 0; i < MODULES; i++) {
 			int m = i * 37 % MODULES;
 			CUdeviceptr mine = out + (size_t)m * sizeof(got[0]);
-			void *args[] = {&mine};
-			CU(cuLaunchKernel(function[m], 1, 1, 1, THREADS, 1, 1, 0, NULL, args, NULL));
+			void *args[] = { &mine };
+			CU(cuLaunchKernel(
+				function[m], 1, 1, 1, THREADS, 1, 1, 0, NULL, args, NULL));
 		}
 		CU(cuMemcpyDtoH(got, out, sizeof(got)));
 		int wrong = 0;
@@ -93,7 +100,7 @@ int main(void)
 	CUfunction late_function;
 	CU(cuModuleLoadData(&late, ptx));
 	CU(cuModuleGetFunction(&late_function, late, "k_5000"));
-	void *args[] = {&out};
+	void *args[] = { &out };
 	CU(cuLaunchKernel(late_function, 1, 1, 1, THREADS, 1, 1, 0, NULL, args, NULL));
 	CU(cuMemcpyDtoH(got[0], out, sizeof(got[0])));
 	OK(got[0][31] == 50000u * 5003u + 31);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Memory through the driver API: wide memsets, pitched ones, ranges, unified copies, copies of rectangles and boxes. */
+/*
+ * Memory through the driver API: wide memsets, pitched ones, ranges, unified copies, copies of
+ * rectangles and boxes.
+ */
 #include "driver.h"
 
 enum { BYTES = 8192 };
@@ -50,7 +53,7 @@ static void rectangles(CUdeviceptr p)
 
 	for (int i = 0; i < BYTES; i++)
 		host[i] = (unsigned char)(i * 5 + i / 256);
-	CUDA_MEMCPY2D in = {0};
+	CUDA_MEMCPY2D in = { 0 };
 	in.srcMemoryType = CU_MEMORYTYPE_HOST;
 	in.srcHost = host;
 	in.srcPitch = 100;
@@ -67,7 +70,7 @@ static void rectangles(CUdeviceptr p)
 	for (int y = 0; y < 20; y++)
 		memcpy(want + (y + 2) * 160 + 33, host + (y + 3) * 100 + 7, 70);
 
-	CUDA_MEMCPY3D box = {0};
+	CUDA_MEMCPY3D box = { 0 };
 	box.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
 	box.srcDevice = p;
 	box.srcPitch = 32;
@@ -88,7 +91,8 @@ static void rectangles(CUdeviceptr p)
 	CU(cuMemcpy3D(&box));
 	for (int z = 0; z < 3; z++)
 		for (int y = 0; y < 5; y++)
-			memcpy(want + 6000 + ((z + 1) * 10 + y + 4) * 40 + 5, want + ((z + 2) * 8 + y + 1) * 32 + 3, 20);
+			memcpy(want + 6000 + ((z + 1) * 10 + y + 4) * 40 + 5,
+				want + ((z + 2) * 8 + y + 1) * 32 + 3, 20);
 	compare(p, "rectangles");
 	in.WidthInBytes = 200;
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemcpy2D(&in));
@@ -111,10 +115,11 @@ static void ranges(void)
 	OK(type == CU_MEMORYTYPE_DEVICE);
 	CU(cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, p + 99));
 	OK(start == p);
-	unsigned types[2] = {0, 0};
-	CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_POINTER};
+	unsigned types[2] = { 0, 0 };
+	CUpointer_attribute attributes[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+		CU_POINTER_ATTRIBUTE_DEVICE_POINTER };
 	CUdeviceptr pointer = 0;
-	void *data[] = {&types[0], &pointer};
+	void *data[] = { &types[0], &pointer };
 	CU(cuPointerGetAttributes(2, attributes, data, p + 8));
 	OK(types[0] == CU_MEMORYTYPE_DEVICE && pointer == p + 8);
 	CU(cuMemHostAlloc(&pinned, 4096, 0));
@@ -125,10 +130,12 @@ static void ranges(void)
 	memset(pinned, 0, 4096);
 	CU(cuMemcpy((CUdeviceptr)(uintptr_t)pinned, p + 5000, 4096));
 	OK(((char *)pinned)[0] == 0x42 && ((char *)pinned)[4095] == 0x42);
-	CU(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)pinned));
+	CU(cuPointerGetAttribute(
+		&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)pinned));
 	OK(type == CU_MEMORYTYPE_HOST);
 	CU(cuMemFreeHost(pinned));
-	EXPECT(CUDA_ERROR_INVALID_VALUE, cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 0x10));
+	EXPECT(CUDA_ERROR_INVALID_VALUE,
+		cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 0x10));
 	CU(cuMemGetInfo(&free_bytes, &total));
 	OK(free_bytes <= total);
 	CU(cuMemFree(p));

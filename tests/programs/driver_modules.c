@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Modules from PTX in memory, PTX in a file, a fatbin in memory and a fatbin in a file; attributes of their functions. */
+/*
+ * Modules from PTX in memory, PTX in a file, a fatbin in memory and a fatbin in a file; attributes
+ * of their functions.
+ */
 #include "driver.h"
 
 enum { LENGTH = 300 };
@@ -24,18 +27,18 @@ static void run(CUmodule module, const char *from)
 		host[i] = (float)(i % 40) * 0.25f;
 	CU(cuMemcpyHtoD(x, host, sizeof(host)));
 	CU(cuMemsetD32(y, 0x3f800000, LENGTH));
-	void *saxpy_args[] = {&a, &x, &y, &length};
+	void *saxpy_args[] = { &a, &x, &y, &length };
 	CU(cuLaunchKernel(saxpy, 3, 1, 1, 100, 1, 1, 0, NULL, saxpy_args, NULL));
 	CU(cuMemcpyDtoH(got, y, sizeof(got)));
 	for (int i = 0; i < LENGTH; i++)
 		OK(got[i] == 3.0f * host[i] + 1.0f);
 
 	/* Constant memory through its symbol; all values here are exact. */
-	static const float coefficient[4] = {1, -2, 0.5f, 4};
+	static const float coefficient[4] = { 1, -2, 0.5f, 4 };
 	CU(cuModuleGetGlobal(&table, &size, module, "coefficient"));
 	OK(size == sizeof(coefficient));
 	CU(cuMemcpyHtoD(table, coefficient, sizeof(coefficient)));
-	void *polynomial_args[] = {&x, &y};
+	void *polynomial_args[] = { &x, &y };
 	CU(cuLaunchKernel(polynomial, 1, 1, 1, LENGTH, 1, 1, 0, NULL, polynomial_args, NULL));
 	CU(cuMemcpyDtoH(got, y, sizeof(got)));
 	for (int i = 0; i < LENGTH; i++)
@@ -45,8 +48,9 @@ static void run(CUmodule module, const char *from)
 	for (int i = 0; i < LENGTH; i++)
 		numbers[i] = i;
 	CU(cuMemcpyHtoD(y, numbers, sizeof(numbers)));
-	void *reverse_args[] = {&y};
-	CU(cuLaunchKernel(reverse, 1, 1, 1, LENGTH, 1, 1, LENGTH * sizeof(int), NULL, reverse_args, NULL));
+	void *reverse_args[] = { &y };
+	CU(cuLaunchKernel(
+		reverse, 1, 1, 1, LENGTH, 1, 1, LENGTH * sizeof(int), NULL, reverse_args, NULL));
 	CU(cuMemcpyDtoH(numbers, y, sizeof(numbers)));
 	for (int i = 0; i < LENGTH; i++)
 		OK(numbers[i] == LENGTH - 1 - i);
@@ -79,8 +83,10 @@ static void run(CUmodule module, const char *from)
 	CU(cuFuncGetModule(&owner, saxpy));
 	OK(owner == module);
 
-	EXPECT(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(saxpy, 0, 1, 1, 1, 1, 1, 0, NULL, saxpy_args, NULL));
-	EXPECT(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(saxpy, 1, 1, 1, 1, 1, 65, 0, NULL, saxpy_args, NULL));
+	EXPECT(CUDA_ERROR_INVALID_VALUE,
+		cuLaunchKernel(saxpy, 0, 1, 1, 1, 1, 1, 0, NULL, saxpy_args, NULL));
+	EXPECT(CUDA_ERROR_INVALID_VALUE,
+		cuLaunchKernel(saxpy, 1, 1, 1, 1, 1, 65, 0, NULL, saxpy_args, NULL));
 	CU(cuMemFree(x));
 	CU(cuMemFree(y));
 	CU(cuModuleUnload(module));

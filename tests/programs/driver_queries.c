@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Questions to devices, contexts, modules, libraries and functions; occupancy; the calls' old ABIs by their exported names. */
+/*
+ * Questions to devices, contexts, modules, libraries and functions; occupancy; the calls' old ABIs
+ * by their exported names.
+ */
 #include "driver.h"
 
 #include <cudaProfiler.h>
 #include <dlfcn.h>
 
-/* Calls that CUDA would have programs leave behind are asked too: old programs have not left them. */
+/*
+ * Calls that CUDA would have programs leave behind are asked too: old programs have not left them.
+ */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 #define KERNELS 6
 
-static const char *const kernel_names[KERNELS] = {"bounded", "count", "parameters", "polynomial", "saxpy", "shared_reverse"};
+static const char *const kernel_names[KERNELS] = { "bounded", "count", "parameters", "polynomial",
+	"saxpy", "shared_reverse" };
 static int size_calls;
 
 static void *entry(const char *name)
@@ -49,9 +55,10 @@ static void devices(CUdevice device, int count)
 	CUdevprop prop;
 	int major = -1, minor = -1, value = -1;
 	char luid[8];
-	unsigned mask = 0, can[2] = {~0u, ~0u};
+	unsigned mask = 0, can[2] = { ~0u, ~0u };
 	size_t width = 0;
-	CUatomicOperation operations[2] = {CU_ATOMIC_OPERATION_INTEGER_ADD, CU_ATOMIC_OPERATION_INTEGER_MIN};
+	CUatomicOperation operations[2] = { CU_ATOMIC_OPERATION_INTEGER_ADD,
+		CU_ATOMIC_OPERATION_INTEGER_MIN };
 	CUresult status;
 
 	memset(&prop, 0xff, sizeof(prop));
@@ -60,8 +67,10 @@ static void devices(CUdevice device, int count)
 	OK(prop.maxThreadsDim[2] == attribute(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z));
 	OK(prop.maxGridSize[0] == attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X));
 	OK(prop.maxGridSize[1] == attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y));
-	OK(prop.sharedMemPerBlock == attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK));
-	OK(prop.totalConstantMemory == attribute(device, CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY));
+	OK(prop.sharedMemPerBlock ==
+		attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK));
+	OK(prop.totalConstantMemory ==
+		attribute(device, CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY));
 	OK(prop.SIMDWidth == 32);
 	OK(prop.regsPerBlock == attribute(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK));
 	OK(prop.textureAlign == attribute(device, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT));
@@ -72,19 +81,24 @@ static void devices(CUdevice device, int count)
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuDeviceComputeCapability(NULL, &minor, device));
 
 	offered(cuDeviceGetLuid(luid, &mask, device));
-	EXPECT(CUDA_ERROR_INVALID_DEVICE, cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, device, device));
+	EXPECT(CUDA_ERROR_INVALID_DEVICE,
+		cuDeviceGetP2PAttribute(
+			&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, device, device));
 	for (int peer = 1; peer < count; peer++) {
 		int can_access = -1;
-		CU(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, device, peer));
+		CU(cuDeviceGetP2PAttribute(
+			&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, device, peer));
 		CU(cuDeviceCanAccessPeer(&can_access, device, peer));
 		OK(value == can_access);
 	}
 	if (offered(cuDeviceGetTexture1DLinearMaxWidth(&width, CU_AD_FORMAT_FLOAT, 1, device)))
-		OK((width > 0) == (attribute(device, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH) > 0));
+		OK((width > 0) ==
+			(attribute(device, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH) >
+				0));
 	CU(cuDeviceGetExecAffinitySupport(&value, CU_EXEC_AFFINITY_TYPE_SM_COUNT, device));
 	OK(value == 0 || value == 1);
 	offered(cuFlushGPUDirectRDMAWrites(CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
-					   CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER));
+		CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER));
 	if (offered(cuDeviceGetHostAtomicCapabilities(can, operations, 2, device)))
 		OK(can[0] != ~0u && can[1] != ~0u);
 	status = cuDeviceGetP2PAtomicCapabilities(can, operations, 2, device, count - 1);
@@ -94,11 +108,13 @@ static void devices(CUdevice device, int count)
 
 static void contexts(CUdevice device)
 {
-	CUresult (*create)(CUcontext *, CUexecAffinityParam *, int, unsigned, CUdevice) = entry("cuCtxCreate_v3");
+	CUresult (*create)(CUcontext *, CUexecAffinityParam *, int, unsigned, CUdevice) =
+		entry("cuCtxCreate_v3");
 	CUresult (*attach)(CUcontext *, unsigned) = entry("cuCtxAttach");
 	CUresult (*detach)(CUcontext) = entry("cuCtxDetach");
 	CUcontext primary, made, same = NULL, now = NULL;
-	CUexecAffinityParam affinity = {.type = CU_EXEC_AFFINITY_TYPE_SM_COUNT, .param.smCount.val = 1};
+	CUexecAffinityParam affinity = { .type = CU_EXEC_AFFINITY_TYPE_SM_COUNT,
+		.param.smCount.val = 1 };
 	CUresult status;
 	CUfunc_cache cache = (CUfunc_cache)77;
 	CUsharedconfig banks = (CUsharedconfig)77;
@@ -122,7 +138,8 @@ static void contexts(CUdevice device)
 
 	CU(cuDeviceGetExecAffinitySupport(&affine, CU_EXEC_AFFINITY_TYPE_SM_COUNT, device));
 	if (!affine)
-		EXPECT(CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY, create(&made, &affinity, 1, 0, device));
+		EXPECT(CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY,
+			create(&made, &affinity, 1, 0, device));
 	CU(create(&made, NULL, 0, CU_CTX_SCHED_SPIN, device));
 	CU(cuCtxGetCurrent(&now));
 	OK(now == made);
@@ -138,8 +155,10 @@ static void contexts(CUdevice device)
 	OK(first != second && first == again);
 	status = cuCtxGetExecAffinity(&affinity, CU_EXEC_AFFINITY_TYPE_SM_COUNT);
 	OK(status == CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY ||
-	   (status == CUDA_SUCCESS &&
-	    affinity.param.smCount.val == (unsigned)attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)));
+		(status == CUDA_SUCCESS &&
+			affinity.param.smCount.val ==
+				(unsigned)attribute(
+					device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)));
 
 	CU(cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_SHARED));
 	CU(cuCtxGetCacheConfig(&cache));
@@ -147,7 +166,8 @@ static void contexts(CUdevice device)
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuCtxSetCacheConfig((CUfunc_cache)77));
 	CU(cuCtxSetSharedMemConfig(CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE));
 	CU(cuCtxGetSharedMemConfig(&banks));
-	OK(banks == CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE || banks == CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE);
+	OK(banks == CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE ||
+		banks == CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE);
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuCtxSetSharedMemConfig((CUsharedconfig)77));
 	CU(cuCtxResetPersistingL2Cache());
 
@@ -214,8 +234,10 @@ static void code(void)
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuFuncSetSharedMemConfig(bounded, (CUsharedconfig)77));
 	CU(cuModuleUnload(module));
 
-	EXPECT(CUDA_ERROR_FILE_NOT_FOUND, cuLibraryLoadFromFile(&library, beside("no.fatbin"), NULL, NULL, 0, NULL, NULL, 0));
-	CU(cuLibraryLoadFromFile(&library, beside("driver_kernels.fatbin"), NULL, NULL, 0, NULL, NULL, 0));
+	EXPECT(CUDA_ERROR_FILE_NOT_FOUND,
+		cuLibraryLoadFromFile(&library, beside("no.fatbin"), NULL, NULL, 0, NULL, NULL, 0));
+	CU(cuLibraryLoadFromFile(
+		&library, beside("driver_kernels.fatbin"), NULL, NULL, 0, NULL, NULL, 0));
 	CU(cuLibraryGetKernelCount(&count, library));
 	OK(count == KERNELS);
 	CU(cuLibraryEnumerateKernels(kernels, KERNELS, library));
@@ -234,7 +256,7 @@ static void code(void)
 	for (int i = 0; i < 64; i++)
 		words[i] = 3 * i + 1;
 	CU(cuMemcpyHtoD(data, words, sizeof(words)));
-	void *args[] = {&data};
+	void *args[] = { &data };
 	CU(cuLaunchKernel((CUfunction)reverse, 1, 1, 1, 64, 1, 1, sizeof(words), NULL, args, NULL));
 	CU(cuMemcpyDtoH(words, data, sizeof(words)));
 	for (int i = 0; i < 64; i++)
@@ -254,26 +276,37 @@ static void occupancy(CUdevice device)
 {
 	CUmodule module;
 	CUfunction bounded;
-	int blocks = -1, same = -1, grid = -1, block = -1, grid2 = -1, block2 = -1, fit = -1, value = -1;
+	int blocks = -1, same = -1, grid = -1, block = -1, grid2 = -1, block2 = -1, fit = -1,
+	    value = -1;
 	int processors = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 	int threads = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
-	CUlaunchAttribute cluster = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {2, 1, 1}};
-	CUlaunchConfig config = {.gridDimX = 64, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 128, .blockDimY = 1, .blockDimZ = 1,
-		.attrs = &cluster, .numAttrs = 1};
+	CUlaunchAttribute cluster = { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+		.value.clusterDim = { 2, 1, 1 } };
+	CUlaunchConfig config = { .gridDimX = 64,
+		.gridDimY = 1,
+		.gridDimZ = 1,
+		.blockDimX = 128,
+		.blockDimY = 1,
+		.blockDimZ = 1,
+		.attrs = &cluster,
+		.numAttrs = 1 };
 
 	CU(cuModuleLoad(&module, beside("driver_kernels.ptx")));
 	CU(cuModuleGetFunction(&bounded, module, "bounded"));
 	CU(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, bounded, 128, 0));
-	CU(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&same, bounded, 128, 0, CU_OCCUPANCY_DEFAULT));
+	CU(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+		&same, bounded, 128, 0, CU_OCCUPANCY_DEFAULT));
 	OK(blocks >= 1 && blocks * 128 <= threads && blocks == same);
-	EXPECT(CUDA_ERROR_INVALID_VALUE, cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, bounded, 0, 0));
+	EXPECT(CUDA_ERROR_INVALID_VALUE,
+		cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, bounded, 0, 0));
 
 	/* Launch bounds of 128 threads: no larger block can be proposed. */
 	CU(cuOccupancyMaxPotentialBlockSize(&grid, &block, bounded, NULL, 0, 0));
 	OK(block > 0 && block <= 128 && block % 32 == 0);
 	CU(cuOccupancyMaxActiveBlocksPerMultiprocessor(&fit, bounded, block, 0));
 	OK(grid == fit * processors);
-	CU(cuOccupancyMaxPotentialBlockSizeWithFlags(&grid2, &block2, bounded, NULL, 0, 0, CU_OCCUPANCY_DEFAULT));
+	CU(cuOccupancyMaxPotentialBlockSizeWithFlags(
+		&grid2, &block2, bounded, NULL, 0, 0, CU_OCCUPANCY_DEFAULT));
 	OK(grid2 == grid && block2 == block);
 	CU(cuOccupancyMaxPotentialBlockSize(&grid2, &block2, bounded, shared_of, 0, 64));
 	OK(block2 > 0 && block2 <= 64 && size_calls > 0);
@@ -311,7 +344,8 @@ static void session(void)
 	OK((status == CUDA_SUCCESS || status == CUDA_ERROR_NOT_FOUND) && none == NULL);
 
 	status = initialize("", "", 0);
-	OK(status == CUDA_SUCCESS || status == CUDA_ERROR_NOT_SUPPORTED || status == CUDA_ERROR_PROFILER_DISABLED);
+	OK(status == CUDA_SUCCESS || status == CUDA_ERROR_NOT_SUPPORTED ||
+		status == CUDA_ERROR_PROFILER_DISABLED);
 	CU(cuProfilerStart());
 	CU(cuProfilerStop());
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Copies between contexts, 16-bit fills, pools, stream attributes and capture state, values in memory that streams wait for, tensor maps. */
+/*
+ * Copies between contexts, 16-bit fills, pools, stream attributes and capture state, values in
+ * memory that streams wait for, tensor maps.
+ */
 #include "driver.h"
 
 #include <dlfcn.h>
@@ -65,7 +68,8 @@ static void peers(CUcontext here, CUcontext there, CUstream stream)
 	box.Depth = 3;
 	for (int z = 0; z < 3; z++)
 		for (int y = 0; y < 4; y++)
-			memcpy(want + 30 + PITCH * (y + 2 + ROWS * (z + 1)), from + 5 + PITCH * (y + 1 + ROWS * z), 23);
+			memcpy(want + 30 + PITCH * (y + 2 + ROWS * (z + 1)),
+				from + 5 + PITCH * (y + 1 + ROWS * z), 23);
 	CU(cuMemcpy3DPeer(&box));
 	CU(cuCtxSynchronize());
 	CU(cuMemcpyDtoH(to, dst, BOX));
@@ -78,7 +82,8 @@ static void peers(CUcontext here, CUcontext there, CUstream stream)
 	box.dstContext = here;
 	for (int z = 0; z < 3; z++)
 		for (int y = 0; y < 4; y++)
-			memcpy(from + 30 + PITCH * (y + 2 + ROWS * (z + 1)), want + 5 + PITCH * (y + 1 + ROWS * z), 23);
+			memcpy(from + 30 + PITCH * (y + 2 + ROWS * (z + 1)),
+				want + 5 + PITCH * (y + 1 + ROWS * z), 23);
 	CU(cuMemcpy3DPeerAsync(&box, stream));
 	CU(cuStreamSynchronize(stream));
 	CU(cuMemcpyDtoH(to, src, BOX));
@@ -100,7 +105,8 @@ static void fills(CUstream stream)
 	CU(cuStreamSynchronize(stream));
 	for (int y = 0; y < 8; y++)
 		for (int x = 0; x < 32; x++)
-			OK(got[32 * y + x] == (y >= 1 && y < 6 && x >= 3 && x < 13 ? 0x1234 : 0xabcd));
+			OK(got[32 * y + x] ==
+				(y >= 1 && y < 6 && x >= 3 && x < 13 ? 0x1234 : 0xabcd));
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemsetD16Async(data + 1, 1, 4, stream));
 	printf("fills %016llx\n", (unsigned long long)checksum(got, sizeof(got)));
 	CU(cuMemFree(data));
@@ -115,13 +121,16 @@ static void host(CUdevice device)
 
 	CU(cuMemAlloc(&data, 4096));
 	CU(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, data));
-	EXPECT(CUDA_ERROR_INVALID_VALUE, cuPointerSetAttribute(NULL, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, data));
-	EXPECT(CUDA_ERROR_INVALID_VALUE, cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, data));
+	EXPECT(CUDA_ERROR_INVALID_VALUE,
+		cuPointerSetAttribute(NULL, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, data));
+	EXPECT(CUDA_ERROR_INVALID_VALUE,
+		cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, data));
 	CU(cuMemFree(data));
 
 	CU(cuDeviceGetAttribute(&maps, CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, device));
 	CU(cuMemHostAlloc(&pinned, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
-	EXPECT(maps ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED, cuMemHostGetDevicePointer(&mapped, pinned, 0));
+	EXPECT(maps ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED,
+		cuMemHostGetDevicePointer(&mapped, pinned, 0));
 	OK(!maps == !mapped);
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemHostGetDevicePointer(&mapped, pinned, 77));
 	CU(cuMemFreeHost(pinned));
@@ -129,9 +138,9 @@ static void host(CUdevice device)
 
 static void pools(CUdevice device, CUstream stream)
 {
-	CUmemLocation at = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
-	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = at};
-	CUmemAccessDesc access = {.location = at, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemLocation at = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device };
+	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = at };
+	CUmemAccessDesc access = { .location = at, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
 	CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	CUmemoryPool standard = NULL, same = NULL, own = NULL;
 	CUdeviceptr data;
@@ -143,7 +152,8 @@ static void pools(CUdevice device, CUstream stream)
 	OK(standard && same == standard);
 	CU(cuMemGetMemPool(&same, &at, CU_MEM_ALLOCATION_TYPE_PINNED));
 	OK(same == standard);
-	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemGetMemPool(&same, &at, CU_MEM_ALLOCATION_TYPE_INVALID));
+	EXPECT(CUDA_ERROR_INVALID_VALUE,
+		cuMemGetMemPool(&same, &at, CU_MEM_ALLOCATION_TYPE_INVALID));
 	CU(cuMemPoolCreate(&own, &props));
 	CU(cuMemPoolSetAccess(own, &access, 1));
 	CU(cuMemPoolGetAccess(&flags, own, &at));
@@ -173,11 +183,13 @@ static void pools(CUdevice device, CUstream stream)
 
 static void attributes(CUcontext context, CUstream stream, CUstream other)
 {
-	CUresult (*info1)(CUstream, CUstreamCaptureStatus *, cuuint64_t *) = entry("cuStreamGetCaptureInfo");
-	CUresult (*info2)(CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *, const CUgraphNode **, size_t *) =
-		entry("cuStreamGetCaptureInfo_v2");
-	CUresult (*info3)(CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *, const CUgraphNode **, const CUgraphEdgeData **,
-			  size_t *) = entry("cuStreamGetCaptureInfo_v3");
+	CUresult (*info1)(CUstream, CUstreamCaptureStatus *, cuuint64_t *) =
+		entry("cuStreamGetCaptureInfo");
+	CUresult (*info2)(CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *,
+		const CUgraphNode **, size_t *) = entry("cuStreamGetCaptureInfo_v2");
+	CUresult (*info3)(CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *,
+		const CUgraphNode **, const CUgraphEdgeData **, size_t *) =
+		entry("cuStreamGetCaptureInfo_v3");
 	CUresult (*get_ctx)(CUstream, CUcontext *, CUgreenCtx *) = entry("cuStreamGetCtx_v2");
 	CUstreamAttrValue value;
 	CUstreamCaptureStatus status = (CUstreamCaptureStatus)77;
@@ -246,20 +258,22 @@ static void values(CUstream waiter, CUstream writer)
 static void tensor_maps(void)
 {
 	static CUtensorMap map, want;
-	const cuuint64_t dims[4] = {64, 32, 32, 4}, strides[3] = {256, 8192, 262144};
-	const cuuint32_t box[2] = {16, 8}, ones[4] = {1, 1, 1, 1};
-	const int lower[2] = {0, 0}, upper[2] = {0, 0};
+	const cuuint64_t dims[4] = { 64, 32, 32, 4 }, strides[3] = { 256, 8192, 262144 };
+	const cuuint32_t box[2] = { 16, 8 }, ones[4] = { 1, 1, 1, 1 };
+	const int lower[2] = { 0, 0 }, upper[2] = { 0, 0 };
 	CUdeviceptr data;
 	CUresult status;
 
 	CU(cuMemAlloc(&data, 4 << 20));
 	void *at = (void *)(uintptr_t)data, *next = (void *)(uintptr_t)(data + 65536);
-	status = cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, at, dims, strides, box, ones,
-		CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	status = cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, at, dims, strides,
+		box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+		CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 	OK(status == CUDA_SUCCESS || status == CUDA_ERROR_NOT_SUPPORTED);
 	if (status == CUDA_SUCCESS) {
-		CU(cuTensorMapEncodeTiled(&want, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, next, dims, strides, box, ones,
-			CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+		CU(cuTensorMapEncodeTiled(&want, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, next, dims,
+			strides, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
+			CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
 			CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
 		OK(memcmp(&map, &want, sizeof(map)) != 0);
 		CU(cuTensorMapReplaceAddress(&map, next));
@@ -270,14 +284,18 @@ static void tensor_maps(void)
 		EXPECT(CUDA_ERROR_NOT_SUPPORTED, cuTensorMapReplaceAddress(&map, next));
 		OK(memcmp(&map, &want, sizeof(map)) == 0);
 	}
-	CUresult second = cuTensorMapEncodeIm2col(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4, at, dims, strides, lower, upper, 16, 8, ones,
-		CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	CUresult second = cuTensorMapEncodeIm2col(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4, at,
+		dims, strides, lower, upper, 16, 8, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
+		CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+		CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 	OK(second == status);
 	/* The wide kind is of newer devices only. */
-	CUresult wide = cuTensorMapEncodeIm2colWide(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4, at, dims, strides, 0, 0, 16, 32, ones,
-		CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_IM2COL_WIDE_MODE_W, CU_TENSOR_MAP_SWIZZLE_128B,
+	CUresult wide = cuTensorMapEncodeIm2colWide(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4, at,
+		dims, strides, 0, 0, 16, 32, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
+		CU_TENSOR_MAP_IM2COL_WIDE_MODE_W, CU_TENSOR_MAP_SWIZZLE_128B,
 		CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-	OK(wide == CUDA_SUCCESS || wide == CUDA_ERROR_NOT_SUPPORTED || wide == CUDA_ERROR_INVALID_VALUE);
+	OK(wide == CUDA_SUCCESS || wide == CUDA_ERROR_NOT_SUPPORTED ||
+		wide == CUDA_ERROR_INVALID_VALUE);
 	CU(cuMemFree(data));
 }
 

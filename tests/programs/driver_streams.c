@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Streams, events, host functions and callbacks through the driver API, and cuGetProcAddress for names and versions. */
+/*
+ * Streams, events, host functions and callbacks through the driver API, and cuGetProcAddress for
+ * names and versions.
+ */
 #include "driver.h"
 
 enum { ROUNDS = 10 };
@@ -49,7 +52,7 @@ int main(void)
 
 	CU(cuMemAlloc(&data, sizeof(got)));
 	CU(cuMemsetD32Async(data, 0, 128, stream));
-	void *args[] = {&data};
+	void *args[] = { &data };
 	CU(cuEventRecord(start, stream));
 	for (int i = 0; i < ROUNDS; i++) {
 		CU(cuLaunchKernel(bounded, 1, 1, 1, 128, 1, 1, 0, stream, args, NULL));
@@ -70,19 +73,22 @@ int main(void)
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuEventCreate(&end, 0x1000));
 
 	/* The same call by its name and version. */
-	CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **,
-			   void **) = NULL;
+	CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+		unsigned, CUstream, void **, void **) = NULL;
 	CUresult (*alloc)(CUdeviceptr *, size_t) = NULL;
 	CUdriverProcAddressQueryResult found;
 	CUdeviceptr p = 0;
 	void *none = (void *)1;
-	CU(cuGetProcAddress("cuLaunchKernel", (void **)&launch, 12000, CU_GET_PROC_ADDRESS_DEFAULT, &found));
+	CU(cuGetProcAddress(
+		"cuLaunchKernel", (void **)&launch, 12000, CU_GET_PROC_ADDRESS_DEFAULT, &found));
 	OK(found == CU_GET_PROC_ADDRESS_SUCCESS && launch);
 	CU(launch(bounded, 1, 1, 1, 128, 1, 1, 0, stream, args, NULL));
-	CU(cuGetProcAddress("cuMemAlloc", (void **)&alloc, 12000, CU_GET_PROC_ADDRESS_DEFAULT, &found));
+	CU(cuGetProcAddress(
+		"cuMemAlloc", (void **)&alloc, 12000, CU_GET_PROC_ADDRESS_DEFAULT, &found));
 	CU(alloc(&p, 5000));
 	CU(cuMemFree(p));
-	CUresult status = cuGetProcAddress("cuNoSuchCall", &none, 12000, CU_GET_PROC_ADDRESS_DEFAULT, &found);
+	CUresult status =
+		cuGetProcAddress("cuNoSuchCall", &none, 12000, CU_GET_PROC_ADDRESS_DEFAULT, &found);
 	OK((status == CUDA_SUCCESS || status == CUDA_ERROR_NOT_FOUND) && none == NULL);
 	OK(found == CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 	CU(cuStreamSynchronize(stream));

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Dynamic shared memory: several arrays carved from one block, 60 KB after opting in, and the refusals around it. */
+/*
+ * Dynamic shared memory: several arrays carved from one block, 60 KB after opting in, and the
+ * refusals around it.
+ */
 #include "check.h"
 #include <vector>
 
@@ -66,7 +69,8 @@ int main()
 	/* Not without asking first. */
 	walk<<<1, THREADS, LARGE>>>(device_sums, words);
 	EXPECT(cudaErrorInvalidValue, cudaGetLastError());
-	EXPECT(cudaErrorInvalidValue, cudaFuncSetAttribute(walk, cudaFuncAttributeMaxDynamicSharedMemorySize, optin + 1));
+	EXPECT(cudaErrorInvalidValue,
+		cudaFuncSetAttribute(walk, cudaFuncAttributeMaxDynamicSharedMemorySize, optin + 1));
 	EXPECT(cudaErrorInvalidValue, cudaGetLastError());
 	CU(cudaFuncSetAttribute(walk, cudaFuncAttributeMaxDynamicSharedMemorySize, LARGE));
 	cudaFuncAttributes attributes;

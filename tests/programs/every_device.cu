@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Every device in turn: set, allocate, compute, copy to every device and to itself; wrong ordinals are refused. */
+/*
+ * Every device in turn: set, allocate, compute, copy to every device and to itself; wrong ordinals
+ * are refused.
+ */
 #include "check.h"
 #include <thread>
 #include <vector>
@@ -40,7 +43,8 @@ int main()
 			} else {
 				CU(cudaDeviceCanAccessPeer(&can, to, from));
 				CU(cudaSetDevice(to));
-				CU(cudaMemcpyPeerAsync(copy[to], to, data[from], from, LENGTH * 4, 0));
+				CU(cudaMemcpyPeerAsync(
+					copy[to], to, data[from], from, LENGTH * 4, 0));
 				CU(cudaStreamSynchronize(0));
 			}
 			CU(cudaMemcpy(got.data(), copy[to], LENGTH * 4, cudaMemcpyDefault));

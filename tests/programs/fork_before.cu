@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A program that forks before it uses CUDA: parent and two children each work on their own, at the same time. Then a
- * child made after CUDA was used: it must get an error or work, not hang, and not disturb its parent.
+ * A program that forks before it uses CUDA: parent and two children each work on their own, at the
+ * same time. Then a child made after CUDA was used: it must get an error or work, not hang, and not
+ * disturb its parent.
  */
 #include "check.h"
 #include <sys/wait.h>
@@ -57,7 +58,8 @@ int main()
 		uint64_t sum = 0;
 		int status = -1;
 		OK(read(ends[c][0], &sum, sizeof(sum)) == sizeof(sum));
-		OK(waitpid(child[c], &status, 0) == child[c] && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+		OK(waitpid(child[c], &status, 0) == child[c] && WIFEXITED(status) &&
+			WEXITSTATUS(status) == 0);
 		printf("child %d %016llx\n", c, (unsigned long long)sum);
 	}
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Function pointers: a table on the device, an address fetched by the host, recursion, a dense switch, divergent calls. */
+/*
+ * Function pointers: a table on the device, an address fetched by the host, recursion, a dense
+ * switch, divergent calls.
+ */
 #include "check.h"
 
 typedef int (*operation)(int, int);
@@ -25,7 +28,7 @@ __device__ __noinline__ int power(int a, int b)
 	return b <= 0 ? 1 : a * power(a, b - 1);
 }
 
-__device__ operation table[4] = {add, subtract, multiply, power};
+__device__ operation table[4] = { add, subtract, multiply, power };
 __device__ operation chosen = multiply;
 
 __device__ __noinline__ int fibonacci(int n)
@@ -72,7 +75,7 @@ __global__ void call(int *out, operation from_host)
 int main()
 {
 	int got[64 * 4], *out, wrong = 0;
-	static const int FIBONACCI[] = {0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89};
+	static const int FIBONACCI[] = { 0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89 };
 	operation fetched;
 
 	CU(cudaMalloc(&out, sizeof(got)));
@@ -81,17 +84,18 @@ int main()
 	CU(cudaGetLastError());
 	CU(cudaMemcpy(got, out, sizeof(got), cudaMemcpyDeviceToHost));
 	for (int i = 0; i < 64; i++) {
-		int fifth[] = {i + 5, i - 5, 5 * i, i * i * i * i * i};
+		int fifth[] = { i + 5, i - 5, 5 * i, i * i * i * i * i };
 		unsigned x = (unsigned)i * 40503u, reversed = 0;
 		for (int bit = 0; bit < 32; bit++)
 			reversed |= (x >> bit & 1) << (31 - bit);
-		unsigned mixed[] = {x + 17, x ^ 0x55555555u, x << 3 | x >> 29, ~x, x * 2654435761u, reversed, x - (x >> 3),
-				    __builtin_bswap32(x), (unsigned)__builtin_popcount(x), 0};
-		wrong += got[4 * i] != fifth[i % 4] || got[4 * i + 1] != 3 * i || got[4 * i + 2] != FIBONACCI[i % 12] ||
-			 got[4 * i + 3] != (int)mixed[i % 10];
+		unsigned mixed[] = { x + 17, x ^ 0x55555555u, x << 3 | x >> 29, ~x, x * 2654435761u,
+			reversed, x - (x >> 3), __builtin_bswap32(x),
+			(unsigned)__builtin_popcount(x), 0 };
+		wrong += got[4 * i] != fifth[i % 4] || got[4 * i + 1] != 3 * i ||
+			got[4 * i + 2] != FIBONACCI[i % 12] || got[4 * i + 3] != (int)mixed[i % 10];
 	}
 	OK(wrong == 0);
 	printf("%d %d %d %d checksum %016llx\n", got[28], got[29], got[30], got[31],
-	       (unsigned long long)checksum(got, sizeof(got)));
+		(unsigned long long)checksum(got, sizeof(got)));
 	return verdict("function_pointers");
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* 256-bin histogram with atomics on global memory, and on shared memory merged at the end of each block. */
+/*
+ * 256-bin histogram with atomics on global memory, and on shared memory merged at the end of each
+ * block.
+ */
 #include "check.h"
 #include <vector>
 
@@ -49,8 +52,9 @@ int main()
 		CU(cudaGetLastError());
 		CU(cudaMemcpy(got[way], device_bins, sizeof(want), cudaMemcpyDeviceToHost));
 		OK(!memcmp(got[way], want, sizeof(want)));
-		printf("bin 0 %u bin 36 %u bin 225 %u checksum %016llx\n", got[way][0], got[way][36], got[way][225],
-		       (unsigned long long)checksum(got[way], sizeof(want)));
+		printf("bin 0 %u bin 36 %u bin 225 %u checksum %016llx\n", got[way][0],
+			got[way][36], got[way][225],
+			(unsigned long long)checksum(got[way], sizeof(want)));
 	}
 	return verdict("histogram");
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * cudaLaunchHostFunc and cudaStreamAddCallback: they run in the stream's order, between what came before and what comes
- * after, and see the memory that copies before them have written.
+ * cudaLaunchHostFunc and cudaStreamAddCallback: they run in the stream's order, between what came
+ * before and what comes after, and see the memory that copies before them have written.
  */
 #include "check.h"
 #include <atomic>
@@ -48,9 +48,10 @@ int main()
 	CU(cudaMallocHost(&results, ROUNDS * LENGTH * 4));
 	CU(cudaMemsetAsync(data, 0, LENGTH * 4, stream));
 	for (int i = 0; i < ROUNDS; i++) {
-		steps[i] = {i, results + i * LENGTH, &order, -1, 0};
+		steps[i] = { i, results + i * LENGTH, &order, -1, 0 };
 		advance<<<1, LENGTH, 0, stream>>>(data, (unsigned)i + 1);
-		CU(cudaMemcpyAsync(results + i * LENGTH, data, LENGTH * 4, cudaMemcpyDeviceToHost, stream));
+		CU(cudaMemcpyAsync(
+			results + i * LENGTH, data, LENGTH * 4, cudaMemcpyDeviceToHost, stream));
 		if (i % 3 == 2)
 			CU(cudaStreamAddCallback(stream, on_callback, &steps[i], 0));
 		else
@@ -65,7 +66,10 @@ int main()
 		printf("step %d value %08x\n", steps[i].seen_order, steps[i].seen_value);
 	}
 
-	/* An event behind a host function is not complete before it, and another stream that waits for it neither. */
+	/*
+	 * An event behind a host function is not complete before it, and another stream that waits
+	 * for it neither.
+	 */
 	cudaStream_t other;
 	cudaEvent_t event;
 	CU(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));

@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Host functions: calls that synchronise implicitly wait for them, because they use the program's memory; calls inside of them are refused, because a
- * call that waited for the stream would wait for the function that makes it.
+ * Host functions: calls that synchronise implicitly wait for them, because they use the program's
+ * memory; calls inside of them are refused, because a call that waited for the stream would wait
+ * for the function that makes it.
  */
 #include "driver.h"
 #include "../waiting.h"
 #include <stdatomic.h>
 #include <time.h>
 
-#define LARGE (1u << 20) /* bytes: more than any upload that CUDA takes over at once */
-#define PAGE 4096u
-#define HOLD_MS 200      /* a call that does not wait has returned long before; one that waits passes however slow the machine is */
+#define LARGE   (1u << 20) /* bytes: more than any upload that CUDA takes over at once */
+#define PAGE    4096u
+/*
+ * a call that does not wait has returned long before; one that waits passes however slow the
+ * machine is
+ */
+#define HOLD_MS 200
 
-static const char SOURCE[] = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry nothing()\n{\nret;\n}\n";
+static const char SOURCE[] =
+	".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry nothing()\n{\nret;\n}\n";
 
 static CUdevice device;
 static CUcontext context;
@@ -37,34 +43,67 @@ static void slow(void *user)
 	atomic_store(&returned, 1);
 }
 
-static CUresult mem_free(void) { return cuMemFree(memory); }
-static CUresult mem_free_host(void) { return cuMemFreeHost(pinned); }
-static CUresult host_unregister(void) { return cuMemHostUnregister(aligned); }
-static CUresult module_unload(void) { return cuModuleUnload(module); }
-static CUresult library_unload(void) { return cuLibraryUnload(library); }
-static CUresult ctx_synchronize(void) { return cuCtxSynchronize(); }
-static CUresult htod_large(void) { return cuMemcpyHtoD(memory, pageable, LARGE); }
-static CUresult dtoh(void) { return cuMemcpyDtoH(pageable, memory, PAGE); }
-static CUresult ctx_destroy(void) { return cuCtxDestroy(context); }
-static CUresult primary_reset(void) { return cuDevicePrimaryCtxReset(device); }
-static CUresult primary_release(void) { return cuDevicePrimaryCtxRelease(device); }
+static CUresult mem_free(void)
+{
+	return cuMemFree(memory);
+}
+static CUresult mem_free_host(void)
+{
+	return cuMemFreeHost(pinned);
+}
+static CUresult host_unregister(void)
+{
+	return cuMemHostUnregister(aligned);
+}
+static CUresult module_unload(void)
+{
+	return cuModuleUnload(module);
+}
+static CUresult library_unload(void)
+{
+	return cuLibraryUnload(library);
+}
+static CUresult ctx_synchronize(void)
+{
+	return cuCtxSynchronize();
+}
+static CUresult htod_large(void)
+{
+	return cuMemcpyHtoD(memory, pageable, LARGE);
+}
+static CUresult dtoh(void)
+{
+	return cuMemcpyDtoH(pageable, memory, PAGE);
+}
+static CUresult ctx_destroy(void)
+{
+	return cuCtxDestroy(context);
+}
+static CUresult primary_reset(void)
+{
+	return cuDevicePrimaryCtxReset(device);
+}
+static CUresult primary_release(void)
+{
+	return cuDevicePrimaryCtxRelease(device);
+}
 
 static const struct row {
 	const char *name;
 	CUresult (*call)(void);
 	int own; /* in a context of its own, not the primary one */
 } WAITING[] = {
-	{"cuMemFree", mem_free, 0},
-	{"cuMemFreeHost", mem_free_host, 0},
-	{"cuMemHostUnregister", host_unregister, 0},
-	{"cuModuleUnload", module_unload, 0},
-	{"cuLibraryUnload", library_unload, 0},
-	{"cuCtxSynchronize", ctx_synchronize, 0},
-	{"cuMemcpyHtoD of 1 MiB", htod_large, 0},
-	{"cuMemcpyDtoH", dtoh, 0},
-	{"cuCtxDestroy", ctx_destroy, 1},
-	{"cuDevicePrimaryCtxReset", primary_reset, 0},
-	{"the last cuDevicePrimaryCtxRelease", primary_release, 0},
+	{ "cuMemFree", mem_free, 0 },
+	{ "cuMemFreeHost", mem_free_host, 0 },
+	{ "cuMemHostUnregister", host_unregister, 0 },
+	{ "cuModuleUnload", module_unload, 0 },
+	{ "cuLibraryUnload", library_unload, 0 },
+	{ "cuCtxSynchronize", ctx_synchronize, 0 },
+	{ "cuMemcpyHtoD of 1 MiB", htod_large, 0 },
+	{ "cuMemcpyDtoH", dtoh, 0 },
+	{ "cuCtxDestroy", ctx_destroy, 1 },
+	{ "cuDevicePrimaryCtxReset", primary_reset, 0 },
+	{ "the last cuDevicePrimaryCtxRelease", primary_release, 0 },
 };
 
 static void begin(int own)
@@ -105,7 +144,8 @@ static void waits(const struct row *row)
 	atomic_store(&returned, 0);
 	CU(cuLaunchHostFunc(stream, slow, NULL));
 	status = row->call();
-	printf("%s -> %d, the function %s\n", row->name, (int)status, atomic_load(&returned) ? "has returned" : "was still running");
+	printf("%s -> %d, the function %s\n", row->name, (int)status,
+		atomic_load(&returned) ? "has returned" : "was still running");
 	end();
 }
 
@@ -126,7 +166,8 @@ static void calls(void)
 	EXPECT(CUDA_ERROR_NOT_PERMITTED, cuMemGetInfo(&bytes, &bytes));
 	EXPECT(CUDA_ERROR_NOT_PERMITTED, cuMemcpyDtoH(pageable, memory, 4));
 	EXPECT(CUDA_ERROR_NOT_PERMITTED, cuMemcpyHtoD(memory, pageable, 4));
-	EXPECT(CUDA_ERROR_NOT_PERMITTED, cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+	EXPECT(CUDA_ERROR_NOT_PERMITTED,
+		cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
 	EXPECT(CUDA_ERROR_NOT_PERMITTED, cuLaunchHostFunc(stream, slow, NULL));
 	EXPECT(CUDA_ERROR_NOT_PERMITTED, cuStreamCreate(&made, 0));
 	EXPECT(CUDA_ERROR_NOT_PERMITTED, cuStreamQuery(stream));

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* An illegal address is reported at the next synchronisation and by every call after it, until the process ends. */
+/*
+ * An illegal address is reported at the next synchronisation and by every call after it, until the
+ * process ends.
+ */
 #include "check.h"
 
 __global__ void write_to(int *p)

@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Which calls wait for kernels that are under way. Each row of WAITING runs behind a kernel that fails, in a process of its own: the call itself
- * returns the kernel's error. Each row of NOT_WAITING runs behind a kernel that spins until a later memset in another stream lets it
- * go: a call that waited would find, in what the kernel leaves, that it was never let go.
+ * Which calls wait for kernels that are under way. Each row of WAITING runs behind a kernel that
+ * fails, in a process of its own: the call itself returns the kernel's error. Each row of
+ * NOT_WAITING runs behind a kernel that spins until a later memset in another stream lets it go: a
+ * call that waited would find, in what the kernel leaves, that it was never let go.
  */
 #include "driver.h"
 #include <sys/wait.h>
 
 #define LARGE (1u << 20) /* bytes: more than any upload that CUDA takes over at once */
 #define SMALL 4096u
-#define PAGE 4096u
+#define PAGE  4096u
 
 static const char SOURCE[] =
 	".version 7.0\n.target sm_75\n.address_size 64\n"
-	".visible .entry fail()\n{\n.reg .b64 %rd<2>;\nmov.u64 %rd1, 16;\nst.global.u32 [%rd1], 1;\nret;\n}\n"
-	".visible .entry endless()\n{\n.reg .b32 %r<2>;\nmov.u32 %r1, 0;\nround:\nadd.u32 %r1, %r1, 1;\nbra round;\n}\n"
+	".visible .entry fail()\n{\n.reg .b64 %rd<2>;\nmov.u64 %rd1, 16;\nst.global.u32 [%rd1], "
+	"1;\nret;\n}\n"
+	".visible .entry endless()\n{\n.reg .b32 %r<2>;\nmov.u32 %r1, 0;\nround:\nadd.u32 %r1, "
+	"%r1, 1;\nbra round;\n}\n"
 	/* flag[0]: go; flag[1]: 1 when let go, 2 when tired of waiting */
-	".visible .entry spin(.param .u64 p)\n{\n.reg .pred %p<3>;\n.reg .b32 %r<4>;\n.reg .b64 %rd<3>;\n"
+	".visible .entry spin(.param .u64 p)\n{\n.reg .pred %p<3>;\n.reg .b32 %r<4>;\n.reg .b64 "
+	"%rd<3>;\n"
 	"ld.param.u64 %rd1, [p];\nmov.u32 %r1, 0;\nmov.u32 %r3, 1;\n"
 	"again:\nld.volatile.global.u32 %r2, [%rd1];\nsetp.ne.u32 %p1, %r2, 0;\n@%p1 bra done;\n"
 	"add.u32 %r1, %r1, 1;\nsetp.lt.u32 %p2, %r1, 200000000;\n@%p2 bra again;\nmov.u32 %r3, 2;\n"
@@ -38,26 +42,76 @@ static int result_is_int;
 
 /* ---- calls that wait ---- */
 
-static CUresult mem_free(void) { return cuMemFree(memory); }
-static CUresult mem_free_pooled(void) { return cuMemFree(memory2); }
-static CUresult mem_free_host(void) { return cuMemFreeHost(pinned); }
-static CUresult host_unregister(void) { return cuMemHostUnregister(aligned); }
-static CUresult module_unload(void) { return cuModuleUnload(module2); }
-static CUresult library_unload(void) { return cuLibraryUnload(library); }
-static CUresult ctx_synchronize(void) { return cuCtxSynchronize(); }
-static CUresult stream_synchronize(void) { return cuStreamSynchronize(NULL); }
-static CUresult event_synchronize(void) { return cuEventSynchronize(event); }
-static CUresult dtoh(void) { return cuMemcpyDtoH(pageable, memory, SMALL); }
-static CUresult dtoh_async(void) { return cuMemcpyDtoHAsync(pageable, memory, SMALL, NULL); }
-static CUresult dtoh_pinned(void) { return cuMemcpyDtoH(pinned, memory, SMALL); }
-static CUresult htod_large(void) { return cuMemcpyHtoD(memory, pageable, LARGE); }
-static CUresult htod_pinned(void) { return cuMemcpyHtoD(memory, pinned, LARGE); }
-static CUresult unified_up(void) { return cuMemcpy(memory, (CUdeviceptr)(uintptr_t)pageable, LARGE); }
-static CUresult unified_down(void) { return cuMemcpy((CUdeviceptr)(uintptr_t)pageable, memory, SMALL); }
+static CUresult mem_free(void)
+{
+	return cuMemFree(memory);
+}
+static CUresult mem_free_pooled(void)
+{
+	return cuMemFree(memory2);
+}
+static CUresult mem_free_host(void)
+{
+	return cuMemFreeHost(pinned);
+}
+static CUresult host_unregister(void)
+{
+	return cuMemHostUnregister(aligned);
+}
+static CUresult module_unload(void)
+{
+	return cuModuleUnload(module2);
+}
+static CUresult library_unload(void)
+{
+	return cuLibraryUnload(library);
+}
+static CUresult ctx_synchronize(void)
+{
+	return cuCtxSynchronize();
+}
+static CUresult stream_synchronize(void)
+{
+	return cuStreamSynchronize(NULL);
+}
+static CUresult event_synchronize(void)
+{
+	return cuEventSynchronize(event);
+}
+static CUresult dtoh(void)
+{
+	return cuMemcpyDtoH(pageable, memory, SMALL);
+}
+static CUresult dtoh_async(void)
+{
+	return cuMemcpyDtoHAsync(pageable, memory, SMALL, NULL);
+}
+static CUresult dtoh_pinned(void)
+{
+	return cuMemcpyDtoH(pinned, memory, SMALL);
+}
+static CUresult htod_large(void)
+{
+	return cuMemcpyHtoD(memory, pageable, LARGE);
+}
+static CUresult htod_pinned(void)
+{
+	return cuMemcpyHtoD(memory, pinned, LARGE);
+}
+static CUresult unified_up(void)
+{
+	return cuMemcpy(memory, (CUdeviceptr)(uintptr_t)pageable, LARGE);
+}
+static CUresult unified_down(void)
+{
+	return cuMemcpy((CUdeviceptr)(uintptr_t)pageable, memory, SMALL);
+}
 
 static CUDA_MEMCPY2D rows(int up)
 {
-	CUDA_MEMCPY2D c = {.WidthInBytes = 1024, .Height = 512, .srcPitch = 2048, .dstPitch = 2048};
+	CUDA_MEMCPY2D c = {
+		.WidthInBytes = 1024, .Height = 512, .srcPitch = 2048, .dstPitch = 2048
+	};
 
 	c.srcMemoryType = up ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
 	c.dstMemoryType = up ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
@@ -66,12 +120,26 @@ static CUDA_MEMCPY2D rows(int up)
 	return c;
 }
 
-static CUresult rows_up(void) { CUDA_MEMCPY2D c = rows(1); return cuMemcpy2D(&c); }
-static CUresult rows_down(void) { CUDA_MEMCPY2D c = rows(0); return cuMemcpy2D(&c); }
+static CUresult rows_up(void)
+{
+	CUDA_MEMCPY2D c = rows(1);
+	return cuMemcpy2D(&c);
+}
+static CUresult rows_down(void)
+{
+	CUDA_MEMCPY2D c = rows(0);
+	return cuMemcpy2D(&c);
+}
 
 static CUresult box(int up)
 {
-	CUDA_MEMCPY3D c = {.WidthInBytes = 1024, .Height = 64, .Depth = 8, .srcPitch = 1024, .dstPitch = 1024, .srcHeight = 64, .dstHeight = 64};
+	CUDA_MEMCPY3D c = { .WidthInBytes = 1024,
+		.Height = 64,
+		.Depth = 8,
+		.srcPitch = 1024,
+		.dstPitch = 1024,
+		.srcHeight = 64,
+		.dstHeight = 64 };
 
 	c.srcMemoryType = up ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
 	c.dstMemoryType = up ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
@@ -80,11 +148,26 @@ static CUresult box(int up)
 	return cuMemcpy3D(&c);
 }
 
-static CUresult box_up(void) { return box(1); }
-static CUresult box_down(void) { return box(0); }
-static CUresult ctx_destroy(void) { return cuCtxDestroy(context); }
-static CUresult primary_reset(void) { return cuDevicePrimaryCtxReset(device); }
-static CUresult primary_release(void) { return cuDevicePrimaryCtxRelease(device); }
+static CUresult box_up(void)
+{
+	return box(1);
+}
+static CUresult box_down(void)
+{
+	return box(0);
+}
+static CUresult ctx_destroy(void)
+{
+	return cuCtxDestroy(context);
+}
+static CUresult primary_reset(void)
+{
+	return cuDevicePrimaryCtxReset(device);
+}
+static CUresult primary_release(void)
+{
+	return cuDevicePrimaryCtxRelease(device);
+}
 
 /* Another context is current. */
 static CUresult free_from_other(void)
@@ -101,83 +184,148 @@ struct row {
 };
 
 static const struct row WAITING[] = {
-	{"cuMemFree", mem_free, OWN},
-	{"cuMemFree of memory of a pool", mem_free_pooled, OWN},
-	{"cuMemFree with another context current", free_from_other, OWN},
-	{"cuMemFreeHost", mem_free_host, OWN},
-	{"cuMemHostUnregister", host_unregister, OWN},
-	{"cuModuleUnload", module_unload, OWN},
-	{"cuLibraryUnload", library_unload, OWN},
-	{"cuCtxSynchronize", ctx_synchronize, OWN},
-	{"cuStreamSynchronize", stream_synchronize, OWN},
-	{"cuEventSynchronize", event_synchronize, OWN},
-	{"cuMemcpyDtoH", dtoh, OWN},
-	{"cuMemcpyDtoH to pinned memory", dtoh_pinned, OWN},
-	{"cuMemcpyDtoHAsync to pageable memory", dtoh_async, OWN},
-	{"cuMemcpyHtoD of 1 MiB", htod_large, OWN},
-	{"cuMemcpyHtoD of 1 MiB of pinned memory", htod_pinned, OWN},
-	{"cuMemcpy of 1 MiB to the device", unified_up, OWN},
-	{"cuMemcpy from the device", unified_down, OWN},
-	{"cuMemcpy2D of 512 KiB to the device", rows_up, OWN},
-	{"cuMemcpy2D from the device", rows_down, OWN},
-	{"cuMemcpy3D of 512 KiB to the device", box_up, OWN},
-	{"cuMemcpy3D from the device", box_down, OWN},
-	{"cuCtxDestroy", ctx_destroy, OWN},
-	{"cuDevicePrimaryCtxReset", primary_reset, PRIMARY},
-	{"cuDevicePrimaryCtxRelease", primary_release, PRIMARY},
+	{ "cuMemFree", mem_free, OWN },
+	{ "cuMemFree of memory of a pool", mem_free_pooled, OWN },
+	{ "cuMemFree with another context current", free_from_other, OWN },
+	{ "cuMemFreeHost", mem_free_host, OWN },
+	{ "cuMemHostUnregister", host_unregister, OWN },
+	{ "cuModuleUnload", module_unload, OWN },
+	{ "cuLibraryUnload", library_unload, OWN },
+	{ "cuCtxSynchronize", ctx_synchronize, OWN },
+	{ "cuStreamSynchronize", stream_synchronize, OWN },
+	{ "cuEventSynchronize", event_synchronize, OWN },
+	{ "cuMemcpyDtoH", dtoh, OWN },
+	{ "cuMemcpyDtoH to pinned memory", dtoh_pinned, OWN },
+	{ "cuMemcpyDtoHAsync to pageable memory", dtoh_async, OWN },
+	{ "cuMemcpyHtoD of 1 MiB", htod_large, OWN },
+	{ "cuMemcpyHtoD of 1 MiB of pinned memory", htod_pinned, OWN },
+	{ "cuMemcpy of 1 MiB to the device", unified_up, OWN },
+	{ "cuMemcpy from the device", unified_down, OWN },
+	{ "cuMemcpy2D of 512 KiB to the device", rows_up, OWN },
+	{ "cuMemcpy2D from the device", rows_down, OWN },
+	{ "cuMemcpy3D of 512 KiB to the device", box_up, OWN },
+	{ "cuMemcpy3D from the device", box_down, OWN },
+	{ "cuCtxDestroy", ctx_destroy, OWN },
+	{ "cuDevicePrimaryCtxReset", primary_reset, PRIMARY },
+	{ "cuDevicePrimaryCtxRelease", primary_release, PRIMARY },
 };
 
 /* ---- calls that do not ---- */
 
-static CUresult mem_alloc(void) { return cuMemAlloc(&memory2, LARGE); }
-static CUresult host_alloc(void) { return cuMemHostAlloc(&pinned, LARGE, 0); }
-static CUresult host_register(void) { CU(cuMemHostRegister(pageable, PAGE, 0)); return CUDA_SUCCESS; }
-static CUresult stream_create(void) { return cuStreamCreate(&free_stream, 0); }
-static CUresult stream_destroy(void) { return cuStreamDestroy(stream); }
-static CUresult stream_query(void) { return cuStreamQuery(stream); }
-static CUresult event_create(void) { return cuEventCreate(&event, 0); }
-static CUresult event_record(void) { return cuEventRecord(event, NULL); }
-static CUresult event_destroy(void) { return cuEventDestroy(event); }
-static CUresult event_query(void) { CU(cuEventRecord(event, stream)); return cuEventQuery(event); }
-static CUresult stream_wait_event(void) { CU(cuEventRecord(event, stream)); return cuStreamWaitEvent(NULL, event, 0); }
-static CUresult memset8(void) { return cuMemsetD8(memory, 1, LARGE); }
-static CUresult dtod(void) { return cuMemcpyDtoD(memory, memory + LARGE / 2, SMALL); }
-static CUresult htod_small(void) { return cuMemcpyHtoD(memory, pageable, 65536); }
-static CUresult free_async(void) { return cuMemFreeAsync(memory2, stream); }
-static CUresult pool_trim(void) { return cuMemPoolTrimTo(pool, 0); }
-static CUresult pool_destroy(void) { return cuMemPoolDestroy(pool); }
-static CUresult module_function(void) { return cuModuleGetFunction(&fail, module, "fail"); }
-static CUresult function_attribute(void) { return cuFuncGetAttribute(&result_is_int, CU_FUNC_ATTRIBUTE_NUM_REGS, fail); }
-static CUresult context_create(void) { CUcontext more; return cuCtxCreate(&more, NULL, 0, device); }
+static CUresult mem_alloc(void)
+{
+	return cuMemAlloc(&memory2, LARGE);
+}
+static CUresult host_alloc(void)
+{
+	return cuMemHostAlloc(&pinned, LARGE, 0);
+}
+static CUresult host_register(void)
+{
+	CU(cuMemHostRegister(pageable, PAGE, 0));
+	return CUDA_SUCCESS;
+}
+static CUresult stream_create(void)
+{
+	return cuStreamCreate(&free_stream, 0);
+}
+static CUresult stream_destroy(void)
+{
+	return cuStreamDestroy(stream);
+}
+static CUresult stream_query(void)
+{
+	return cuStreamQuery(stream);
+}
+static CUresult event_create(void)
+{
+	return cuEventCreate(&event, 0);
+}
+static CUresult event_record(void)
+{
+	return cuEventRecord(event, NULL);
+}
+static CUresult event_destroy(void)
+{
+	return cuEventDestroy(event);
+}
+static CUresult event_query(void)
+{
+	CU(cuEventRecord(event, stream));
+	return cuEventQuery(event);
+}
+static CUresult stream_wait_event(void)
+{
+	CU(cuEventRecord(event, stream));
+	return cuStreamWaitEvent(NULL, event, 0);
+}
+static CUresult memset8(void)
+{
+	return cuMemsetD8(memory, 1, LARGE);
+}
+static CUresult dtod(void)
+{
+	return cuMemcpyDtoD(memory, memory + LARGE / 2, SMALL);
+}
+static CUresult htod_small(void)
+{
+	return cuMemcpyHtoD(memory, pageable, 65536);
+}
+static CUresult free_async(void)
+{
+	return cuMemFreeAsync(memory2, stream);
+}
+static CUresult pool_trim(void)
+{
+	return cuMemPoolTrimTo(pool, 0);
+}
+static CUresult pool_destroy(void)
+{
+	return cuMemPoolDestroy(pool);
+}
+static CUresult module_function(void)
+{
+	return cuModuleGetFunction(&fail, module, "fail");
+}
+static CUresult function_attribute(void)
+{
+	return cuFuncGetAttribute(&result_is_int, CU_FUNC_ATTRIBUTE_NUM_REGS, fail);
+}
+static CUresult context_create(void)
+{
+	CUcontext more;
+	return cuCtxCreate(&more, NULL, 0, device);
+}
 
 static const struct row NOT_WAITING[] = {
-	{"cuMemAlloc", mem_alloc, OWN},
-	{"cuMemHostAlloc", host_alloc, OWN},
-	{"cuMemHostRegister", host_register, OWN},
-	{"cuStreamCreate", stream_create, OWN},
-	{"cuStreamDestroy", stream_destroy, OWN},
-	{"cuStreamQuery", stream_query, OWN},
-	{"cuStreamWaitEvent", stream_wait_event, OWN},
-	{"cuEventCreate", event_create, OWN},
-	{"cuEventRecord", event_record, OWN},
-	{"cuEventQuery", event_query, OWN},
-	{"cuEventDestroy", event_destroy, OWN},
-	{"cuMemsetD8", memset8, OWN},
-	{"cuMemcpyDtoD", dtod, OWN},
-	{"cuMemcpyHtoD of 64 KiB", htod_small, OWN},
-	{"cuMemFreeAsync", free_async, OWN},
-	{"cuMemPoolTrimTo", pool_trim, OWN},
-	{"cuMemPoolDestroy", pool_destroy, OWN},
-	{"cuModuleGetFunction", module_function, OWN},
-	{"cuFuncGetAttribute", function_attribute, OWN},
-	{"cuCtxCreate", context_create, OWN},
+	{ "cuMemAlloc", mem_alloc, OWN },
+	{ "cuMemHostAlloc", host_alloc, OWN },
+	{ "cuMemHostRegister", host_register, OWN },
+	{ "cuStreamCreate", stream_create, OWN },
+	{ "cuStreamDestroy", stream_destroy, OWN },
+	{ "cuStreamQuery", stream_query, OWN },
+	{ "cuStreamWaitEvent", stream_wait_event, OWN },
+	{ "cuEventCreate", event_create, OWN },
+	{ "cuEventRecord", event_record, OWN },
+	{ "cuEventQuery", event_query, OWN },
+	{ "cuEventDestroy", event_destroy, OWN },
+	{ "cuMemsetD8", memset8, OWN },
+	{ "cuMemcpyDtoD", dtod, OWN },
+	{ "cuMemcpyHtoD of 64 KiB", htod_small, OWN },
+	{ "cuMemFreeAsync", free_async, OWN },
+	{ "cuMemPoolTrimTo", pool_trim, OWN },
+	{ "cuMemPoolDestroy", pool_destroy, OWN },
+	{ "cuModuleGetFunction", module_function, OWN },
+	{ "cuFuncGetAttribute", function_attribute, OWN },
+	{ "cuCtxCreate", context_create, OWN },
 };
 
 /* ---- processes ---- */
 
 static void begin(int where)
 {
-	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } };
 
 	CU(cuInit(0));
 	CU(cuDeviceGet(&device, 0));
@@ -213,7 +361,9 @@ static int waits(const struct row *row)
 {
 	begin(row->where);
 	CU(cuLaunchKernel(fail, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
-	/* The failure may come before the record does: then the record tells it, which is as good. */
+	/*
+	 * The failure may come before the record does: then the record tells it, which is as good.
+	 */
 	if (row->call == event_synchronize && cuEventRecord(event, NULL) != CUDA_SUCCESS)
 		printf("%s -> 700\n", row->name);
 	else
@@ -224,8 +374,8 @@ static int waits(const struct row *row)
 
 static int does_not_wait(const struct row *row)
 {
-	void *args[] = {&flag};
-	unsigned left[2] = {0, 0};
+	void *args[] = { &flag };
+	unsigned left[2] = { 0, 0 };
 	CUresult status;
 
 	begin(row->where);
@@ -246,7 +396,10 @@ static void unload_at_exit(void)
 	cuLibraryUnload(library);
 }
 
-/* Behind the driver's own handlers of exit nothing waits, as unloading by the runtime's handlers must not. */
+/*
+ * Behind the driver's own handlers of exit nothing waits, as unloading by the runtime's handlers
+ * must not.
+ */
 static int ends_while_a_kernel_runs(const struct row *row)
 {
 	CUfunction endless;
@@ -259,7 +412,7 @@ static int ends_while_a_kernel_runs(const struct row *row)
 	exit(0);
 }
 
-static const struct row ENDING[] = {{"a process ends while a kernel runs", NULL, OWN}};
+static const struct row ENDING[] = { { "a process ends while a kernel runs", NULL, OWN } };
 
 static void each(const struct row *rows, size_t n, int (*child)(const struct row *row))
 {

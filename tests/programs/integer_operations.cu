@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Integer instructions on edge values and random ones: bit counts, permutes, funnel shifts, high products, division, video. */
+/*
+ * Integer instructions on edge values and random ones: bit counts, permutes, funnel shifts, high
+ * products, division, video.
+ */
 #include "check.h"
 #include <vector>
 
@@ -11,7 +14,8 @@ __global__ void operations(const unsigned *a, const unsigned *b, unsigned long l
 	int i = blockIdx.x * blockDim.x + threadIdx.x;
 	unsigned x = a[i], y = b[i];
 	int s = (int)x, t = (int)y;
-	unsigned long long w = (unsigned long long)x << 32 | y, *r = out + RESULTS * i, v = (unsigned long long)y << 32 | x;
+	unsigned long long w = (unsigned long long)x << 32 | y, *r = out + RESULTS * i,
+			   v = (unsigned long long)y << 32 | x;
 
 	r[0] = (unsigned)__popc(x) + 100u * (unsigned)__popcll(w);
 	r[1] = (unsigned)__clz(s) + 100u * (unsigned)__clzll((long long)w);
@@ -29,7 +33,9 @@ __global__ void operations(const unsigned *a, const unsigned *b, unsigned long l
 	r[13] = __usad(x, y, 3);
 	r[14] = (unsigned)__sad(s, t, 3);
 	r[15] = y ? x / y + (unsigned long long)(x % y) * 3 : 0;
-	r[16] = t && !(s == INT32_MIN && t == -1) ? (unsigned long long)(s / t + (long long)(s % t) * 3) : 0;
+	r[16] = t && !(s == INT32_MIN && t == -1)
+		? (unsigned long long)(s / t + (long long)(s % t) * 3)
+		: 0;
 	r[17] = v ? w / v + w % v * 3 : 0;
 	r[18] = v ? (unsigned long long)((long long)w / (long long)(v | 2)) : 0;
 	r[19] = __dp4a(x, y, 7u);
@@ -47,7 +53,8 @@ static unsigned popcount(unsigned long long x)
 static void host(unsigned x, unsigned y, unsigned long long *r)
 {
 	int s = (int)x, t = (int)y;
-	unsigned long long w = (unsigned long long)x << 32 | y, v = (unsigned long long)y << 32 | x, bytes = v;
+	unsigned long long w = (unsigned long long)x << 32 | y, v = (unsigned long long)y << 32 | x,
+			   bytes = v;
 
 	r[0] = popcount(x) + 100 * popcount(w);
 	r[1] = (x ? __builtin_clz(x) : 32) + 100u * (w ? __builtin_clzll(w) : 64);
@@ -68,7 +75,9 @@ static void host(unsigned x, unsigned y, unsigned long long *r)
 	r[13] = (x > y ? x - y : y - x) + 3;
 	r[14] = (s > t ? x - y : y - x) + 3;
 	r[15] = y ? x / y + (unsigned long long)(x % y) * 3 : 0;
-	r[16] = t && !(s == INT32_MIN && t == -1) ? (unsigned long long)(s / t + (long long)(s % t) * 3) : 0;
+	r[16] = t && !(s == INT32_MIN && t == -1)
+		? (unsigned long long)(s / t + (long long)(s % t) * 3)
+		: 0;
 	r[17] = v ? w / v + w % v * 3 : 0;
 	r[18] = v ? (unsigned long long)((long long)w / (long long)(v | 2)) : 0;
 	unsigned dot = 7;
@@ -80,7 +89,8 @@ static void host(unsigned x, unsigned y, unsigned long long *r)
 	r[19] = dot;
 	r[20] = (unsigned)signed_dot;
 	r[21] = w << (y & 63) ^ w >> (x & 63) ^ (unsigned long long)((long long)v >> (y & 63));
-	r[22] = (unsigned long long)(((long long)s + t) >> 1) + 2 * (((unsigned long long)x + y) >> 1) +
+	r[22] = (unsigned long long)(((long long)s + t) >> 1) +
+		2 * (((unsigned long long)x + y) >> 1) +
 		3ull * (unsigned)(((long long)s + t + 1) >> 1);
 	r[23] = 0;
 	for (int k = 0; k < 32; k += 8) {
@@ -92,7 +102,8 @@ static void host(unsigned x, unsigned y, unsigned long long *r)
 
 int main()
 {
-	static const unsigned EDGE[] = {0, 1, 2, 31, 32, 0x7fffffff, 0x80000000, 0xffffffff, 0x00ff00ff, 0x7f80ff01};
+	static const unsigned EDGE[] = { 0, 1, 2, 31, 32, 0x7fffffff, 0x80000000, 0xffffffff,
+		0x00ff00ff, 0x7f80ff01 };
 	std::vector<unsigned> a(LENGTH), b(LENGTH);
 	std::vector<unsigned long long> got(LENGTH * RESULTS);
 	unsigned *device_a, *device_b;
@@ -117,8 +128,8 @@ int main()
 		host(a[i], b[i], want);
 		for (int k = 0; k < RESULTS; k++)
 			if (got[RESULTS * i + k] != want[k] && wrong[k]++ == 0)
-				fprintf(stderr, "result %d of %08x %08x: %llx, not %llx\n", k, a[i], b[i], got[RESULTS * i + k],
-					want[k]);
+				fprintf(stderr, "result %d of %08x %08x: %llx, not %llx\n", k, a[i],
+					b[i], got[RESULTS * i + k], want[k]);
 	}
 	for (int k = 0; k < RESULTS; k++)
 		OK(wrong[k] == 0);

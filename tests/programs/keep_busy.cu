@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Works for as many seconds as it is told (default: a short while): something to kill at any moment, or to run beside. */
+/*
+ * Works for as many seconds as it is told (default: a short while): something to kill at any
+ * moment, or to run beside.
+ */
 #include "check.h"
 #include <ctime>
 #include <vector>

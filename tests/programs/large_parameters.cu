@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Kernel parameters at the classic limit: 4096 bytes in structs by value, of mixed sizes and alignments, also unaligned. */
+/*
+ * Kernel parameters at the classic limit: 4096 bytes in structs by value, of mixed sizes and
+ * alignments, also unaligned.
+ */
 #include "check.h"
 
 struct large {
@@ -28,7 +31,8 @@ template <int N> struct block {
 
 __global__ void mixed(large l, char c, odd o, short s, aligned a, float f, long long *out)
 {
-	long long sum = l.head + c + o.a + o.b + o.c + o.d + s + (long long)(a.f.x + a.f.y + a.f.z + a.f.w) + a.c + (long long)f;
+	long long sum = l.head + c + o.a + o.b + o.c + o.d + s +
+		(long long)(a.f.x + a.f.y + a.f.z + a.f.w) + a.c + (long long)f;
 
 	for (int i = threadIdx.x; i < 250; i += 32)
 		out[1 + i] = (long long)(l.real[i] * 4);
@@ -74,8 +78,8 @@ int main()
 {
 	long long got[251], *out, want;
 	large l = {};
-	odd o = {-3, 70000, 9, -5000000000ll};
-	aligned a = {{1.5f, 2.5f, 3.0f, -1.0f}, 'x'};
+	odd o = { -3, 70000, 9, -5000000000ll };
+	aligned a = { { 1.5f, 2.5f, 3.0f, -1.0f }, 'x' };
 
 	l.head = -77;
 	l.last = 3;

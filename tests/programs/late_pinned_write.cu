@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A host function fills pinned memory that an asynchronous copy behind it in the stream reads: the copy must take what
- * the function wrote, not what lay there when the copy was called.
+ * A host function fills pinned memory that an asynchronous copy behind it in the stream reads: the
+ * copy must take what the function wrote, not what lay there when the copy was called.
  */
 #include "check.h"
 #include "../waiting.h"
@@ -41,7 +41,7 @@ int main()
 	CU(cudaMemsetAsync(sum, 0, LENGTH * 4, stream));
 	memset(pinned, 0xee, LENGTH * 4);
 	for (unsigned round = 0; round < ROUNDS; round++) {
-		works[round] = {pinned, round + 1};
+		works[round] = { pinned, round + 1 };
 		CU(cudaLaunchHostFunc(stream, fill, &works[round]));
 		CU(cudaMemcpyAsync(in, pinned, LENGTH * 4, cudaMemcpyHostToDevice, stream));
 		mix<<<1, LENGTH, 0, stream>>>(sum, in);

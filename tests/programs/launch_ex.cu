@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* cudaLaunchKernelEx: plain, cooperative, with priority and programmatic serialisation; and launches by cudaLaunchKernel. */
+/*
+ * cudaLaunchKernelEx: plain, cooperative, with priority and programmatic serialisation; and
+ * launches by cudaLaunchKernel.
+ */
 #include "check.h"
 #include <cooperative_groups.h>
 
@@ -8,7 +11,8 @@ namespace cg = cooperative_groups;
 
 __global__ void typed(char a, double b, int *out, short c)
 {
-	out[blockIdx.x * blockDim.x + threadIdx.x] = a * 1000000 + (int)(b * 1000) + c * 10 + (int)blockIdx.x;
+	out[blockIdx.x * blockDim.x + threadIdx.x] =
+		a * 1000000 + (int)(b * 1000) + c * 10 + (int)blockIdx.x;
 }
 
 __global__ void together(int *out)
@@ -67,7 +71,7 @@ int main()
 	char a = 1;
 	double b = 2;
 	short c = 3;
-	void *args[] = {&a, &b, &out, &c};
+	void *args[] = { &a, &b, &out, &c };
 	CU(cudaLaunchKernel((const void *)typed, dim3(2), dim3(8), args, 0, stream));
 	CU(cudaStreamSynchronize(stream));
 	CU(cudaMemcpy(got, out, COUNT * 4, cudaMemcpyDeviceToHost));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Code that no compiler takes, beside code that is good: the runtime loads it at its first use, and that call fails, each time; nothing else
- * does. lazy_ptx_broken.cu holds the bad code; only its PTX is embedded, so nobody has looked at it before.
+ * Code that no compiler takes, beside code that is good: the runtime loads it at its first use, and
+ * that call fails, each time; nothing else does. lazy_ptx_broken.cu holds the bad code; only its
+ * PTX is embedded, so nobody has looked at it before.
  */
 #include "check.h"
 

@@ -13,7 +13,7 @@ __global__ void broken(int *out)
 
 cudaError_t broken_launch(int *out)
 {
-	void *args[] = {&out};
+	void *args[] = { &out };
 
 	return cudaLaunchKernel((const void *)broken, dim3(1), dim3(32), args, 0, 0);
 }

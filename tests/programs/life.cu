@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Conway's Game of Life on a torus: 24 generations, one launch each, boards swapped; a glider must come back. */
+/*
+ * Conway's Game of Life on a torus: 24 generations, one launch each, boards swapped; a glider must
+ * come back.
+ */
 #include "check.h"
 #include <vector>
 
@@ -13,7 +16,8 @@ __host__ __device__ unsigned char rule(const unsigned char *board, int side, int
 	for (int dy = -1; dy <= 1; dy++)
 		for (int dx = -1; dx <= 1; dx++)
 			if (dx || dy)
-				alive += board[(y + dy + side) % side * side + (x + dx + side) % side];
+				alive += board[(y + dy + side) % side * side +
+					(x + dx + side) % side];
 	return alive == 3 || (alive == 2 && board[y * side + x]);
 }
 
@@ -25,7 +29,8 @@ __global__ void generation(const unsigned char *from, unsigned char *to, int sid
 		to[y * side + x] = rule(from, side, x, y);
 }
 
-static std::vector<unsigned char> run(const std::vector<unsigned char> &start, int side, int generations)
+static std::vector<unsigned char> run(
+	const std::vector<unsigned char> &start, int side, int generations)
 {
 	std::vector<unsigned char> end(start.size());
 	unsigned char *board[2];
@@ -34,7 +39,8 @@ static std::vector<unsigned char> run(const std::vector<unsigned char> &start, i
 		CU(cudaMalloc(&b, start.size()));
 	CU(cudaMemcpy(board[0], start.data(), start.size(), cudaMemcpyHostToDevice));
 	for (int g = 0; g < generations; g++)
-		generation<<<dim3((side + 15) / 16, (side + 15) / 16), dim3(16, 16)>>>(board[g % 2], board[1 - g % 2], side);
+		generation<<<dim3((side + 15) / 16, (side + 15) / 16), dim3(16, 16)>>>(
+			board[g % 2], board[1 - g % 2], side);
 	CU(cudaGetLastError());
 	CU(cudaMemcpy(end.data(), board[generations % 2], end.size(), cudaMemcpyDeviceToHost));
 	for (unsigned char *b : board)
@@ -50,7 +56,7 @@ int main()
 
 	for (unsigned char &cell : soup)
 		cell = random_next(&seed) % 3 == 0;
-	for (int cell : {1, GLIDER + 2, 2 * GLIDER, 2 * GLIDER + 1, 2 * GLIDER + 2})
+	for (int cell : { 1, GLIDER + 2, 2 * GLIDER, 2 * GLIDER + 1, 2 * GLIDER + 2 })
 		glider[cell] = 1;
 	std::vector<unsigned char> got = run(soup, SIDE, GENERATIONS), want = soup;
 	for (int g = 0; g < GENERATIONS; g++) {
@@ -64,6 +70,7 @@ int main()
 	OK(run(glider, GLIDER, GLIDER_GENERATIONS) == glider);
 	for (unsigned char cell : got)
 		alive += cell;
-	printf("alive %d checksum %016llx\n", alive, (unsigned long long)checksum(got.data(), got.size()));
+	printf("alive %d checksum %016llx\n", alive,
+		(unsigned long long)checksum(got.data(), got.size()));
 	return verdict("life");
 }

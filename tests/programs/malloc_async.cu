@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* cudaMallocAsync: order with the stream's work, use on other streams behind an event, the default pool and its limits. */
+/*
+ * cudaMallocAsync: order with the stream's work, use on other streams behind an event, the default
+ * pool and its limits.
+ */
 #include "check.h"
 
 enum { LENGTH = 4096, ROUNDS = 20 };
@@ -38,7 +41,10 @@ int main()
 	CU(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking));
 	CU(cudaEventCreate(&event));
 
-	/* The memory of one round may be that of the round before: its kernel must have finished with it. */
+	/*
+	 * The memory of one round may be that of the round before: its kernel must have finished
+	 * with it.
+	 */
 	CU(cudaMallocAsync(&sum, sizeof(got), first));
 	CU(cudaMemsetAsync(sum, 0, sizeof(got), first));
 	for (unsigned round = 0; round < ROUNDS; round++) {

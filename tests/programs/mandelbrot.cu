@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Mandelbrot set in fixed point (exact on every device) and in float; the picture is printed as characters. */
+/*
+ * Mandelbrot set in fixed point (exact on every device) and in float; the picture is printed as
+ * characters.
+ */
 #include "check.h"
 #include <vector>
 
@@ -34,11 +37,13 @@ __global__ void fixed(unsigned char *out)
 
 __global__ void floating(unsigned char *out)
 {
-	int px = blockIdx.x * blockDim.x + threadIdx.x, py = blockIdx.y * blockDim.y + threadIdx.y, n = 0;
+	int px = blockIdx.x * blockDim.x + threadIdx.x, py = blockIdx.y * blockDim.y + threadIdx.y,
+	    n = 0;
 
 	if (px >= WIDTH || py >= HEIGHT)
 		return;
-	float cx = (float)px * 3.0f / WIDTH - 2.25f, cy = (float)py * 2.0f / HEIGHT - 1.0f, x = 0, y = 0;
+	float cx = (float)px * 3.0f / WIDTH - 2.25f, cy = (float)py * 2.0f / HEIGHT - 1.0f, x = 0,
+	      y = 0;
 	while (n < LIMIT && x * x + y * y <= 4.0f) {
 		float next = x * x - y * y + cx;
 		y = 2 * x * y + cy;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Matrix product through 16 x 16 shared tiles, for sizes that are no multiple of the tile; 2-D grid and block. */
+/*
+ * Matrix product through 16 x 16 shared tiles, for sizes that are no multiple of the tile; 2-D grid
+ * and block.
+ */
 #include "check.h"
 #include <cmath>
 #include <vector>
@@ -16,8 +19,10 @@ __global__ void matmul(const float *a, const float *b, float *c, int rows, int i
 	for (int k0 = 0; k0 < inner; k0 += TILE) {
 		int ka = k0 + threadIdx.x, kb = k0 + threadIdx.y;
 
-		tile_a[threadIdx.y][threadIdx.x] = row < rows && ka < inner ? a[row * inner + ka] : 0;
-		tile_b[threadIdx.y][threadIdx.x] = kb < inner && column < columns ? b[kb * columns + column] : 0;
+		tile_a[threadIdx.y][threadIdx.x] =
+			row < rows && ka < inner ? a[row * inner + ka] : 0;
+		tile_b[threadIdx.y][threadIdx.x] =
+			kb < inner && column < columns ? b[kb * columns + column] : 0;
 		__syncthreads();
 		for (int k = 0; k < TILE; k++)
 			sum = fmaf(tile_a[threadIdx.y][k], tile_b[k][threadIdx.x], sum);
@@ -58,7 +63,7 @@ int main()
 		}
 	OK(wrong == 0);
 	printf("c[0][0] %.6f c[last] %.6f checksum %016llx\n", c[0], c.back(),
-	       (unsigned long long)checksum(c.data(), c.size() * 4));
+		(unsigned long long)checksum(c.data(), c.size() * 4));
 	CU(cudaFree(device_a));
 	CU(cudaFree(device_b));
 	CU(cudaFree(device_c));

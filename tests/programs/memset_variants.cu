@@ -19,7 +19,8 @@ int main()
 	CU(cudaMemset(device, 0x5a, BYTES));
 	std::fill(want.begin(), want.end(), 0x5a);
 	for (int i = 0; i < 200; i++) {
-		unsigned start = random_next(&seed) % BYTES, length = random_next(&seed) % (BYTES - start + 1);
+		unsigned start = random_next(&seed) % BYTES,
+			 length = random_next(&seed) % (BYTES - start + 1);
 		int value = (int)(random_next(&seed) & 0xffff) - 0x8000;
 
 		length = i % 3 ? length % 300 : length;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Pi and a normal distribution with cuRAND's header-only device generators; equal seeds give equal streams anywhere. */
+/*
+ * Pi and a normal distribution with cuRAND's header-only device generators; equal seeds give equal
+ * streams anywhere.
+ */
 #include "check.h"
 #include <curand_kernel.h>
 #include <cmath>
@@ -57,7 +60,8 @@ template <typename State> static void pi(const char *generator)
 	CU(cudaMemcpy(first, device_first, sizeof(first), cudaMemcpyDeviceToHost));
 	double estimate = 4.0 * (double)inside / (BLOCKS * THREADS * DRAWS);
 	OK(fabs(estimate - 3.14159265) < 0.04);
-	printf("%s inside %llu first %u %u %u %u\n", generator, inside, first[0], first[1], first[2], first[3]);
+	printf("%s inside %llu first %u %u %u %u\n", generator, inside, first[0], first[1],
+		first[2], first[3]);
 	CU(cudaFree(device_inside));
 	CU(cudaFree(device_first));
 }

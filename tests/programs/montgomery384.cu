@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * 384-bit Montgomery products and inverses (BLS12-381 base field), once with 32-bit carry chains in PTX, once with
- * 128-bit integers in C++. What is right comes from Python's integers.
+ * 384-bit Montgomery products and inverses (BLS12-381 base field), once with 32-bit carry chains in
+ * PTX, once with 128-bit integers in C++. What is right comes from Python's integers.
  */
 #include "check.h"
 #include "montgomery_cases.h"
@@ -11,7 +11,10 @@ __constant__ uint32_t prime[LIMBS] = PRIME_LIMBS;
 __constant__ uint32_t one[LIMBS] = ONE_LIMBS;
 __constant__ uint32_t exponent[LIMBS] = EXPONENT_LIMBS;
 
-/* t += a * b for a 14-limb t: one chain for the low halves of the products, one for the high halves. */
+/*
+ * t += a * b for a 14-limb t: one chain for the low halves of the products, one for the high
+ * halves.
+ */
 __device__ void multiply_add(uint32_t (&t)[LIMBS + 2], const uint32_t (&a)[LIMBS], uint32_t b)
 {
 	asm("mad.lo.cc.u32 %0, %14, %26, %0;\n\t"
@@ -41,10 +44,11 @@ __device__ void multiply_add(uint32_t (&t)[LIMBS + 2], const uint32_t (&a)[LIMBS
 	    "madc.hi.cc.u32 %11, %24, %26, %11;\n\t"
 	    "madc.hi.cc.u32 %12, %25, %26, %12;\n\t"
 	    "addc.u32 %13, %13, 0;"
-	    : "+r"(t[0]), "+r"(t[1]), "+r"(t[2]), "+r"(t[3]), "+r"(t[4]), "+r"(t[5]), "+r"(t[6]), "+r"(t[7]), "+r"(t[8]),
-	      "+r"(t[9]), "+r"(t[10]), "+r"(t[11]), "+r"(t[12]), "+r"(t[13])
-	    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(a[4]), "r"(a[5]), "r"(a[6]), "r"(a[7]), "r"(a[8]), "r"(a[9]),
-	      "r"(a[10]), "r"(a[11]), "r"(b));
+		: "+r"(t[0]), "+r"(t[1]), "+r"(t[2]), "+r"(t[3]), "+r"(t[4]), "+r"(t[5]),
+		"+r"(t[6]), "+r"(t[7]), "+r"(t[8]), "+r"(t[9]), "+r"(t[10]), "+r"(t[11]),
+		"+r"(t[12]), "+r"(t[13])
+		: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(a[4]), "r"(a[5]), "r"(a[6]),
+		"r"(a[7]), "r"(a[8]), "r"(a[9]), "r"(a[10]), "r"(a[11]), "r"(b));
 }
 
 /* r = t - prime if that is not negative, else t; the borrow of a sub.cc chain is the answer. */
@@ -65,17 +69,20 @@ __device__ void reduce_once(uint32_t (&r)[LIMBS], const uint32_t *t, const uint3
 	    "subc.cc.u32 %10, %23, %35;\n\t"
 	    "subc.cc.u32 %11, %24, %36;\n\t"
 	    "subc.u32 %12, 0, 0;"
-	    : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3]), "=r"(d[4]), "=r"(d[5]), "=r"(d[6]), "=r"(d[7]), "=r"(d[8]),
-	      "=r"(d[9]), "=r"(d[10]), "=r"(d[11]), "=r"(borrow)
-	    : "r"(t[0]), "r"(t[1]), "r"(t[2]), "r"(t[3]), "r"(t[4]), "r"(t[5]), "r"(t[6]), "r"(t[7]), "r"(t[8]), "r"(t[9]),
-	      "r"(t[10]), "r"(t[11]), "r"(p[0]), "r"(p[1]), "r"(p[2]), "r"(p[3]), "r"(p[4]), "r"(p[5]), "r"(p[6]),
-	      "r"(p[7]), "r"(p[8]), "r"(p[9]), "r"(p[10]), "r"(p[11]));
+		: "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3]), "=r"(d[4]), "=r"(d[5]),
+		"=r"(d[6]), "=r"(d[7]), "=r"(d[8]), "=r"(d[9]), "=r"(d[10]), "=r"(d[11]),
+		"=r"(borrow)
+		: "r"(t[0]), "r"(t[1]), "r"(t[2]), "r"(t[3]), "r"(t[4]), "r"(t[5]), "r"(t[6]),
+		"r"(t[7]), "r"(t[8]), "r"(t[9]), "r"(t[10]), "r"(t[11]), "r"(p[0]), "r"(p[1]),
+		"r"(p[2]), "r"(p[3]), "r"(p[4]), "r"(p[5]), "r"(p[6]), "r"(p[7]), "r"(p[8]),
+		"r"(p[9]), "r"(p[10]), "r"(p[11]));
 	for (int i = 0; i < LIMBS; i++)
 		r[i] = borrow ? t[i] : d[i];
 }
 
 struct chains {
-	static __device__ void multiply(uint32_t (&r)[LIMBS], const uint32_t (&a)[LIMBS], const uint32_t (&b)[LIMBS])
+	static __device__ void multiply(
+		uint32_t (&r)[LIMBS], const uint32_t (&a)[LIMBS], const uint32_t (&b)[LIMBS])
 	{
 		uint32_t t[LIMBS + 2] = {}, p[LIMBS];
 
@@ -94,7 +101,8 @@ struct chains {
 };
 
 struct wide {
-	static __device__ void multiply(uint32_t (&r)[LIMBS], const uint32_t (&a)[LIMBS], const uint32_t (&b)[LIMBS])
+	static __device__ void multiply(
+		uint32_t (&r)[LIMBS], const uint32_t (&a)[LIMBS], const uint32_t (&b)[LIMBS])
 	{
 		enum { WORDS = LIMBS / 2 };
 		unsigned long long t[WORDS + 2] = {}, x[WORDS], y[WORDS], p[WORDS];
@@ -134,7 +142,8 @@ struct wide {
 			}
 		unsigned __int128 borrow = 0;
 		for (int k = 0; k < WORDS; k++) {
-			unsigned __int128 d = (unsigned __int128)t[k] - (smaller ? 0 : p[k]) - borrow;
+			unsigned __int128 d =
+				(unsigned __int128)t[k] - (smaller ? 0 : p[k]) - borrow;
 			r[2 * k] = (uint32_t)d;
 			r[2 * k + 1] = (uint32_t)(d >> 32);
 			borrow = d >> 64 & 1;
@@ -142,8 +151,9 @@ struct wide {
 	}
 };
 
-template <typename Field> __global__ void products(const uint32_t (*a)[LIMBS], const uint32_t (*b)[LIMBS],
-						   uint32_t (*out)[LIMBS])
+template <typename Field>
+__global__ void products(
+	const uint32_t (*a)[LIMBS], const uint32_t (*b)[LIMBS], uint32_t (*out)[LIMBS])
 {
 	int i = blockIdx.x * blockDim.x + threadIdx.x;
 	uint32_t x[LIMBS], y[LIMBS], r[LIMBS];
@@ -160,7 +170,8 @@ template <typename Field> __global__ void products(const uint32_t (*a)[LIMBS], c
 }
 
 /* Fermat: x^(p-2), 381 squarings and a product for each set bit. */
-template <typename Field> __global__ void inverses(const uint32_t (*a)[LIMBS], uint32_t (*out)[LIMBS])
+template <typename Field>
+__global__ void inverses(const uint32_t (*a)[LIMBS], uint32_t (*out)[LIMBS])
 {
 	int i = blockIdx.x * blockDim.x + threadIdx.x;
 	uint32_t x[LIMBS], r[LIMBS];
@@ -184,8 +195,9 @@ template <typename Field> __global__ void inverses(const uint32_t (*a)[LIMBS], u
 static void show(const char *what, const uint32_t (*got)[LIMBS], const uint32_t (*want)[LIMBS])
 {
 	OK(!memcmp(got, want, sizeof(uint32_t) * CASES * LIMBS));
-	printf("%s %08x%08x... checksum %016llx\n", what, got[CASES - 1][LIMBS - 1], got[CASES - 1][LIMBS - 2],
-	       (unsigned long long)checksum(got, sizeof(uint32_t) * CASES * LIMBS));
+	printf("%s %08x%08x... checksum %016llx\n", what, got[CASES - 1][LIMBS - 1],
+		got[CASES - 1][LIMBS - 2],
+		(unsigned long long)checksum(got, sizeof(uint32_t) * CASES * LIMBS));
 }
 
 int main()

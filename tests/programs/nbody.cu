@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* All-pairs gravity with tiles of bodies in shared memory; leapfrog steps must keep momentum and match the host. */
+/*
+ * All-pairs gravity with tiles of bodies in shared memory; leapfrog steps must keep momentum and
+ * match the host.
+ */
 #include "check.h"
 #include <cmath>
 #include <vector>
@@ -55,21 +58,25 @@ int main()
 	CU(cudaMalloc(&device_body[0], sizeof(float4) * BODIES));
 	CU(cudaMalloc(&device_body[1], sizeof(float4) * BODIES));
 	CU(cudaMalloc(&device_velocity, sizeof(float4) * BODIES));
-	CU(cudaMemcpy(device_body[0], body.data(), sizeof(float4) * BODIES, cudaMemcpyHostToDevice));
+	CU(cudaMemcpy(
+		device_body[0], body.data(), sizeof(float4) * BODIES, cudaMemcpyHostToDevice));
 	CU(cudaMemset(device_velocity, 0, sizeof(float4) * BODIES));
 	for (int s = 0; s < STEPS; s++)
-		step<<<BODIES / THREADS, THREADS>>>(device_body[s % 2], device_body[1 - s % 2], device_velocity, SOFTENING,
-						   DT);
+		step<<<BODIES / THREADS, THREADS>>>(
+			device_body[s % 2], device_body[1 - s % 2], device_velocity, SOFTENING, DT);
 	CU(cudaGetLastError());
-	CU(cudaMemcpy(got.data(), device_body[STEPS % 2], sizeof(float4) * BODIES, cudaMemcpyDeviceToHost));
-	CU(cudaMemcpy(got_velocity.data(), device_velocity, sizeof(float4) * BODIES, cudaMemcpyDeviceToHost));
+	CU(cudaMemcpy(got.data(), device_body[STEPS % 2], sizeof(float4) * BODIES,
+		cudaMemcpyDeviceToHost));
+	CU(cudaMemcpy(got_velocity.data(), device_velocity, sizeof(float4) * BODIES,
+		cudaMemcpyDeviceToHost));
 
 	for (int s = 0; s < STEPS; s++) {
 		std::vector<float4> next = body;
 		for (int i = 0; i < BODIES; i++) {
 			double sum[3] = {};
 			for (int j = 0; j < BODIES; j++) {
-				double d[3] = {body[j].x - body[i].x, body[j].y - body[i].y, body[j].z - body[i].z};
+				double d[3] = { body[j].x - body[i].x, body[j].y - body[i].y,
+					body[j].z - body[i].z };
 				double r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2] + SOFTENING;
 				for (int k = 0; k < 3; k++)
 					sum[k] += d[k] * body[j].w / (r2 * sqrt(r2));
@@ -84,13 +91,13 @@ int main()
 	for (int i = 0; i < BODIES; i++)
 		for (int k = 0; k < 3; k++) {
 			double error = fabs((&got[i].x)[k] - (&body[i].x)[k]) +
-				       fabs((&got_velocity[i].x)[k] - (&velocity[i].x)[k]);
+				fabs((&got_velocity[i].x)[k] - (&velocity[i].x)[k]);
 			worst = error > worst ? error : worst;
 			momentum[k] += (&got_velocity[i].x)[k];
 		}
 	OK(worst < 1e-3);
 	OK(fabs(momentum[0]) + fabs(momentum[1]) + fabs(momentum[2]) < 1e-2);
-	printf("body 0 at %.4f %.4f %.4f, body %d at %.4f %.4f %.4f\n", got[0].x, got[0].y, got[0].z, BODIES - 1,
-	       got[BODIES - 1].x, got[BODIES - 1].y, got[BODIES - 1].z);
+	printf("body 0 at %.4f %.4f %.4f, body %d at %.4f %.4f %.4f\n", got[0].x, got[0].y,
+		got[0].z, BODIES - 1, got[BODIES - 1].x, got[BODIES - 1].y, got[BODIES - 1].z);
 	return verdict("nbody");
 }

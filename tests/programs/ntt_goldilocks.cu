@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Number theoretic transform modulo the Goldilocks prime 2^64 - 2^32 + 1, forward and back, and a product of polynomials. */
+/*
+ * Number theoretic transform modulo the Goldilocks prime 2^64 - 2^32 + 1, forward and back, and a
+ * product of polynomials.
+ */
 #include "check.h"
 #include <vector>
 
@@ -84,23 +87,29 @@ static void transform(word *data, word *scratch, const word *roots)
 
 int main()
 {
-	std::vector<word> a(LENGTH), b(LENGTH), got(LENGTH), want(LENGTH), roots(LENGTH / 2), inverse(LENGTH / 2);
+	std::vector<word> a(LENGTH), b(LENGTH), got(LENGTH), want(LENGTH), roots(LENGTH / 2),
+		inverse(LENGTH / 2);
 	word *device_a, *device_b, *scratch, *device_roots, *device_inverse;
 	/* 7 generates the multiplicative group. */
-	word root = power(7, (PRIME - 1) / LENGTH), back = power(root, PRIME - 2), scale = power(LENGTH, PRIME - 2);
+	word root = power(7, (PRIME - 1) / LENGTH), back = power(root, PRIME - 2),
+	     scale = power(LENGTH, PRIME - 2);
 	uint32_t seed = 64;
 
 	OK(power(root, LENGTH / 2) == PRIME - 1);
 	for (int i = 0; i < LENGTH; i++) {
-		a[i] = i < LENGTH / 2 ? ((word)random_next(&seed) << 32 | random_next(&seed)) % PRIME : 0;
-		b[i] = i < LENGTH / 2 ? ((word)random_next(&seed) << 32 | random_next(&seed)) % PRIME : 0;
+		a[i] = i < LENGTH / 2
+			? ((word)random_next(&seed) << 32 | random_next(&seed)) % PRIME
+			: 0;
+		b[i] = i < LENGTH / 2
+			? ((word)random_next(&seed) << 32 | random_next(&seed)) % PRIME
+			: 0;
 	}
 	roots[0] = inverse[0] = 1;
 	for (int i = 1; i < LENGTH / 2; i++) {
 		roots[i] = multiply(roots[i - 1], root);
 		inverse[i] = multiply(inverse[i - 1], back);
 	}
-	for (word **p : {&device_a, &device_b, &scratch, &device_roots, &device_inverse})
+	for (word **p : { &device_a, &device_b, &scratch, &device_roots, &device_inverse })
 		CU(cudaMalloc(p, LENGTH * 8));
 	CU(cudaMemcpy(device_a, a.data(), LENGTH * 8, cudaMemcpyHostToDevice));
 	CU(cudaMemcpy(device_b, b.data(), LENGTH * 8, cudaMemcpyHostToDevice));

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Occupancy and function attributes: not what they are on one device, but that they agree with each other and the limits. */
+/*
+ * Occupancy and function attributes: not what they are on one device, but that they agree with each
+ * other and the limits.
+ */
 #include "check.h"
 
 __constant__ int constants[300];
@@ -53,25 +56,30 @@ int main()
 
 	for (int threads = 32; threads <= 1024; threads *= 2) {
 		CU(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, plain, threads, 0));
-		OK(blocks >= 1 && blocks * threads <= prop.maxThreadsPerMultiProcessor && blocks <= before);
+		OK(blocks >= 1 && blocks * threads <= prop.maxThreadsPerMultiProcessor &&
+			blocks <= before);
 		OK(blocks <= prop.maxBlocksPerMultiProcessor);
 		before = blocks;
 	}
 	before = 1 << 30;
 	for (size_t bytes = 0; bytes <= 48 * 1024; bytes += 8 * 1024) {
 		CU(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, dynamic, 64, bytes));
-		OK(blocks >= 1 && blocks <= before && (size_t)blocks * bytes <= prop.sharedMemPerMultiprocessor);
+		OK(blocks >= 1 && blocks <= before &&
+			(size_t)blocks * bytes <= prop.sharedMemPerMultiprocessor);
 		before = blocks;
 	}
-	CU(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, heavy, 96, 0, cudaOccupancyDefault));
+	CU(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+		&blocks, heavy, 96, 0, cudaOccupancyDefault));
 	OK(blocks >= 1 && (size_t)blocks * 8000 <= prop.sharedMemPerMultiprocessor);
 	CU(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, heavy, 97, 0));
 	OK(blocks == 0);
-	EXPECT(cudaErrorInvalidValue, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, plain, 0, 0));
+	EXPECT(cudaErrorInvalidValue,
+		cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, plain, 0, 0));
 	EXPECT(cudaErrorInvalidValue, cudaGetLastError());
 
 	CU(cudaOccupancyMaxPotentialBlockSize(&grid, &block, plain, 0, 0));
-	OK(block % 32 == 0 && block > 0 && block <= p.maxThreadsPerBlock && grid >= prop.multiProcessorCount);
+	OK(block % 32 == 0 && block > 0 && block <= p.maxThreadsPerBlock &&
+		grid >= prop.multiProcessorCount);
 	CU(cudaOccupancyMaxPotentialBlockSize(&grid, &block, plain, 0, 128));
 	OK(block > 0 && block <= 128);
 	CU(cudaOccupancyMaxPotentialBlockSizeVariableSMem(&grid, &block, dynamic, shared_for, 0));
@@ -84,9 +92,12 @@ int main()
 	CU(cudaFuncSetAttribute(dynamic, cudaFuncAttributeMaxDynamicSharedMemorySize, 1024));
 	CU(cudaFuncGetAttributes(&d, dynamic));
 	OK(d.maxDynamicSharedSizeBytes == 1024 && d.preferredShmemCarveout == 50);
-	EXPECT(cudaErrorInvalidValue, cudaFuncSetAttribute(dynamic, cudaFuncAttributeMaxDynamicSharedMemorySize, -1));
+	EXPECT(cudaErrorInvalidValue,
+		cudaFuncSetAttribute(dynamic, cudaFuncAttributeMaxDynamicSharedMemorySize, -1));
 	EXPECT(cudaErrorInvalidValue, cudaGetLastError());
-	/* Not a kernel: a runtime that takes it for a cudaKernel_t says that it is a wrong handle. */
+	/*
+	 * Not a kernel: a runtime that takes it for a cudaKernel_t says that it is a wrong handle.
+	 */
 	cudaError_t status = cudaFuncGetAttributes(&d, (const void *)shared_for);
 	code_note("not a kernel", (int)status);
 	OK(status == cudaErrorInvalidDeviceFunction || status == cudaErrorInvalidResourceHandle);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Memory runs out: cudaMalloc says so at the call, nothing else breaks, and what is given back can be had again. */
+/*
+ * Memory runs out: cudaMalloc says so at the call, nothing else breaks, and what is given back can
+ * be had again.
+ */
 #include "check.h"
 #include <vector>
 

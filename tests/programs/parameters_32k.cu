@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Kernel parameters at the limit since CUDA 12.1: 32,764 bytes, on compute capability 7.0 and newer. */
+/*
+ * Kernel parameters at the limit since CUDA 12.1: 32,764 bytes, on compute capability 7.0 and
+ * newer.
+ */
 #include "check.h"
 
 enum { BYTES = 32764 - 12, WORDS = BYTES / 4 };
@@ -36,6 +39,7 @@ int main()
 			sum += in.word[i] * (long long)(i % 7 + 1);
 		OK(got[t] == sum);
 	}
-	printf("thread 0 %lld checksum %016llx\n", got[0], (unsigned long long)checksum(got, sizeof(got)));
+	printf("thread 0 %lld checksum %016llx\n", got[0],
+		(unsigned long long)checksum(got, sizeof(got)));
 	return verdict("parameters_32k");
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The default stream per thread (built with --default-stream per-thread, or named explicitly): each thread's calls keep
- * their order among themselves, and the legacy stream, named explicitly, still orders all of them.
+ * The default stream per thread (built with --default-stream per-thread, or named explicitly): each
+ * thread's calls keep their order among themselves, and the legacy stream, named explicitly, still
+ * orders all of them.
  */
 #include "check.h"
 #include <thread>
@@ -21,14 +22,16 @@ static void work(unsigned me, unsigned *data, unsigned *result)
 
 	for (unsigned i = 0; i < LENGTH; i++)
 		start[i] = me * 1000 + i;
-	CU(cudaMemcpyAsync(data, start, sizeof(start), cudaMemcpyHostToDevice, cudaStreamPerThread));
+	CU(cudaMemcpyAsync(
+		data, start, sizeof(start), cudaMemcpyHostToDevice, cudaStreamPerThread));
 	for (unsigned round = 0; round < ROUNDS; round++)
 		if (round % 2)
 			step<<<1, LENGTH, 0, cudaStreamPerThread>>>(data, me * 2 + 3, round);
 		else
 			step<<<1, LENGTH>>>(data, me * 2 + 3, round);
 	CU(cudaGetLastError());
-	CU(cudaMemcpyAsync(result, data, sizeof(start), cudaMemcpyDeviceToHost, cudaStreamPerThread));
+	CU(cudaMemcpyAsync(
+		result, data, sizeof(start), cudaMemcpyDeviceToHost, cudaStreamPerThread));
 	CU(cudaStreamSynchronize(cudaStreamPerThread));
 	/* One thread's stream ends with it; the next thread gets its own. */
 }
@@ -42,7 +45,8 @@ int main()
 	for (int wave = 0; wave < 2; wave++) {
 		std::vector<std::thread> threads;
 		for (unsigned t = 0; t < THREADS; t++)
-			threads.emplace_back(work, t, data + t * LENGTH, results.data() + t * LENGTH);
+			threads.emplace_back(
+				work, t, data + t * LENGTH, results.data() + t * LENGTH);
 		for (std::thread &t : threads)
 			t.join();
 		for (unsigned t = 0; t < THREADS; t++)
@@ -52,7 +56,8 @@ int main()
 					x = x * (t * 2 + 3) + round;
 				OK(results[t * LENGTH + i] == x);
 			}
-		printf("wave %d %016llx\n", wave, (unsigned long long)checksum(results.data(), results.size() * 4));
+		printf("wave %d %016llx\n", wave,
+			(unsigned long long)checksum(results.data(), results.size() * 4));
 	}
 
 	/* The legacy stream waits for the thread's stream and the thread's stream for it. */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Pinned memory: the ways to get it, asynchronous copies in both directions on several streams, flags, registration. */
+/*
+ * Pinned memory: the ways to get it, asynchronous copies in both directions on several streams,
+ * flags, registration.
+ */
 #include "check.h"
 
 enum { LENGTH = 40000, STREAMS = 3 };
@@ -23,7 +26,8 @@ int main()
 	CU(cudaHostAlloc(&host[1], bytes, cudaHostAllocPortable));
 	OK(posix_memalign((void **)&host[2], 4096, 40 * 4096) == 0);
 	CU(cudaHostRegister(host[2], 40 * 4096, cudaHostRegisterDefault));
-	EXPECT(cudaErrorHostMemoryAlreadyRegistered, cudaHostRegister(host[2], 40 * 4096, cudaHostRegisterDefault));
+	EXPECT(cudaErrorHostMemoryAlreadyRegistered,
+		cudaHostRegister(host[2], 40 * 4096, cudaHostRegisterDefault));
 	EXPECT(cudaErrorHostMemoryAlreadyRegistered, cudaGetLastError());
 	CU(cudaHostGetFlags(&flags, host[1]));
 	OK(flags & cudaHostAllocPortable);
@@ -35,9 +39,11 @@ int main()
 	}
 	for (int round = 0; round < 2; round++)
 		for (int s = 0; s < STREAMS; s++) {
-			CU(cudaMemcpyAsync(device[s], host[s], bytes, cudaMemcpyHostToDevice, stream[s]));
+			CU(cudaMemcpyAsync(
+				device[s], host[s], bytes, cudaMemcpyHostToDevice, stream[s]));
 			triple<<<(LENGTH + 255) / 256, 256, 0, stream[s]>>>(device[s], LENGTH);
-			CU(cudaMemcpyAsync(host[s], device[s], bytes, cudaMemcpyDeviceToHost, stream[s]));
+			CU(cudaMemcpyAsync(
+				host[s], device[s], bytes, cudaMemcpyDeviceToHost, stream[s]));
 			CU(cudaStreamSynchronize(stream[s]));
 		}
 	for (int s = 0; s < STREAMS; s++) {

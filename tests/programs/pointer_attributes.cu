@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* What cudaPointerGetAttributes says of device, pinned, registered and ordinary memory, at its start and inside. */
+/*
+ * What cudaPointerGetAttributes says of device, pinned, registered and ordinary memory, at its
+ * start and inside.
+ */
 #include "check.h"
 
 __device__ int variable[100];
@@ -18,8 +21,8 @@ static void is(const void *p, cudaMemoryType type, bool on_device, int line)
 	if (type == cudaMemoryTypeUnregistered)
 		ok = ok && a.devicePointer == nullptr;
 	if (!ok) {
-		fprintf(stderr, "line %d: type %d device %d, %s expected\n", line, (int)a.type, a.device,
-			on_device ? "device" : "host");
+		fprintf(stderr, "line %d: type %d device %d, %s expected\n", line, (int)a.type,
+			a.device, on_device ? "device" : "host");
 		check_failures++;
 	}
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Two threads print some megabytes from kernels, each in a stream of its own, and wait now and then: while the one fetches what was printed, the other's
- * kernels go on. Every line must come out once. The program looks at its own output, which goes into a file.
+ * Two threads print some megabytes from kernels, each in a stream of its own, and wait now and
+ * then: while the one fetches what was printed, the other's kernels go on. Every line must come out
+ * once. The program looks at its own output, which goes into a file.
  */
 #include "check.h"
 #include <pthread.h>
@@ -14,7 +15,8 @@ static unsigned char seen[THREADS][LAUNCHES][BLOCKS * WIDTH];
 
 __global__ void speak(int thread, int launch)
 {
-	printf("%d %d %d ........................................\n", thread, launch, (int)(blockIdx.x * blockDim.x + threadIdx.x));
+	printf("%d %d %d ........................................\n", thread, launch,
+		(int)(blockIdx.x * blockDim.x + threadIdx.x));
 }
 
 static void *work(void *number)
@@ -49,7 +51,8 @@ int main()
 	rewind(file);
 	while (fgets(line, sizeof(line), file)) {
 		lines++;
-		if (sscanf(line, "%d %d %d ...", &a, &b, &c) != 3 || a < 0 || a >= THREADS || b < 0 || b >= LAUNCHES || c < 0 || c >= BLOCKS * WIDTH || seen[a][b][c]++)
+		if (sscanf(line, "%d %d %d ...", &a, &b, &c) != 3 || a < 0 || a >= THREADS ||
+			b < 0 || b >= LAUNCHES || c < 0 || c >= BLOCKS * WIDTH || seen[a][b][c]++)
 			wrong++;
 	}
 	printf("%d lines, %d wrong or twice\n", lines, wrong);

@@ -6,7 +6,13 @@
 #include <utility>
 #include <vector>
 
-enum { LENGTH = 16384, THREADS = 128, BLOCKS = LENGTH / THREADS, DIGITS = 16, WARPS = THREADS / 32 };
+enum {
+	LENGTH = 16384,
+	THREADS = 128,
+	BLOCKS = LENGTH / THREADS,
+	DIGITS = 16,
+	WARPS = THREADS / 32
+};
 
 __global__ void count_digits(const unsigned *keys, unsigned *counts, int shift)
 {
@@ -21,7 +27,10 @@ __global__ void count_digits(const unsigned *keys, unsigned *counts, int shift)
 		counts[threadIdx.x * BLOCKS + blockIdx.x] = local[threadIdx.x];
 }
 
-/* One block: exclusive scan over all counts, digit-major, so that equal digits keep the order of their blocks. */
+/*
+ * One block: exclusive scan over all counts, digit-major, so that equal digits keep the order of
+ * their blocks.
+ */
 __global__ void scan_counts(unsigned *counts)
 {
 	__shared__ unsigned sum[1024];
@@ -46,8 +55,8 @@ __global__ void scan_counts(unsigned *counts)
 	}
 }
 
-__global__ void scatter(const unsigned *keys, const unsigned *values, unsigned *out_keys, unsigned *out_values,
-			const unsigned *offsets, int shift)
+__global__ void scatter(const unsigned *keys, const unsigned *values, unsigned *out_keys,
+	unsigned *out_values, const unsigned *offsets, int shift)
 {
 	__shared__ unsigned warp_count[WARPS][DIGITS];
 	int i = blockIdx.x * THREADS + threadIdx.x;
@@ -83,12 +92,12 @@ int main()
 	for (unsigned i = 0; i < LENGTH; i++) {
 		keys[i] = random_next(&seed) % 60000;
 		values[i] = i;
-		want[i] = {keys[i], i};
+		want[i] = { keys[i], i };
 	}
 	std::stable_sort(want.begin(), want.end(),
-			 [](const std::pair<unsigned, unsigned> &a, const std::pair<unsigned, unsigned> &b) {
-				 return a.first < b.first;
-			 });
+		[](const std::pair<unsigned, unsigned> &a, const std::pair<unsigned, unsigned> &b) {
+			return a.first < b.first;
+		});
 	for (int i = 0; i < 2; i++) {
 		CU(cudaMalloc(&key[i], LENGTH * 4));
 		CU(cudaMalloc(&value[i], LENGTH * 4));
@@ -100,7 +109,8 @@ int main()
 		int from = pass % 2, to = 1 - from;
 		count_digits<<<BLOCKS, THREADS>>>(key[from], counts, 4 * pass);
 		scan_counts<<<1, 1024>>>(counts);
-		scatter<<<BLOCKS, THREADS>>>(key[from], value[from], key[to], value[to], counts, 4 * pass);
+		scatter<<<BLOCKS, THREADS>>>(
+			key[from], value[from], key[to], value[to], counts, 4 * pass);
 	}
 	CU(cudaGetLastError());
 	CU(cudaMemcpy(keys.data(), key[0], LENGTH * 4, cudaMemcpyDeviceToHost));
@@ -108,7 +118,8 @@ int main()
 	for (int i = 0; i < LENGTH; i++)
 		wrong += keys[i] != want[i].first || values[i] != want[i].second;
 	OK(wrong == 0);
-	printf("keys %016llx values %016llx\n", (unsigned long long)checksum(keys.data(), LENGTH * 4),
-	       (unsigned long long)checksum(values.data(), LENGTH * 4));
+	printf("keys %016llx values %016llx\n",
+		(unsigned long long)checksum(keys.data(), LENGTH * 4),
+		(unsigned long long)checksum(values.data(), LENGTH * 4));
 	return verdict("radix_sort");
 }

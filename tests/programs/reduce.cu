@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Sum and maximum of an array: a tree in shared memory, warp shuffles, and one atomic a block. All three must agree. */
+/*
+ * Sum and maximum of an array: a tree in shared memory, warp shuffles, and one atomic a block. All
+ * three must agree.
+ */
 #include "check.h"
 #include <vector>
 

@@ -1,32 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Calls that must fail, each printed with its code: code that cannot be loaded, launches, handles that are gone, memory, contexts, and what every
- * group of calls answers once a kernel has failed. Each group runs in a process of its own. Where an error comes later, the program waits
- * for it, so that the call at which it shows is no matter of time.
+ * Calls that must fail, each printed with its code: code that cannot be loaded, launches, handles
+ * that are gone, memory, contexts, and what every group of calls answers once a kernel has failed.
+ * Each group runs in a process of its own. Where an error comes later, the program waits for it, so
+ * that the call at which it shows is no matter of time.
  */
 #include "driver.h"
 #include <sys/wait.h>
 
-#define TRY(call) \
-	do { \
+#define TRY(call)                                         \
+	do {                                              \
 		printf("%s -> %d\n", #call, (int)(call)); \
-		fflush(stdout); \
+		fflush(stdout);                           \
 	} while (0)
 
 #define HEAD ".version 7.0\n.target sm_75\n.address_size 64\n"
 
 static const char GOOD[] =
 	HEAD ".visible .global .align 4 .u32 word;\n"
-	".visible .entry fail()\n{\n.reg .b64 %rd<2>;\nmov.u64 %rd1, 16;\nst.global.u32 [%rd1], 1;\nret;\n}\n"
-	".visible .entry add(.param .u64 p)\n{\n.reg .b32 %r<3>;\n.reg .b64 %rd<2>;\nld.param.u64 %rd1, [p];\nld.global.u32 %r1, [%rd1];\n"
-	"add.u32 %r2, %r1, 1;\nst.global.u32 [%rd1], %r2;\nret;\n}\n";
+	     ".visible .entry fail()\n{\n.reg .b64 %rd<2>;\nmov.u64 %rd1, 16;\nst.global.u32 "
+	     "[%rd1], 1;\nret;\n}\n"
+	     ".visible .entry add(.param .u64 p)\n{\n.reg .b32 %r<3>;\n.reg .b64 "
+	     "%rd<2>;\nld.param.u64 %rd1, [p];\nld.global.u32 %r1, [%rd1];\n"
+	     "add.u32 %r2, %r1, 1;\nst.global.u32 [%rd1], %r2;\nret;\n}\n";
 static const char UNKNOWN[] = HEAD ".visible .entry k()\n{\nno_such_instruction.u32 1;\nret;\n}\n";
 static const char UNDECLARED[] = HEAD ".visible .entry k()\n{\nmov.u32 %r1, 0;\nret;\n}\n";
-static const char UNRESOLVED[] = HEAD ".extern .func missing();\n.visible .entry k()\n{\ncall missing, ();\nret;\n}\n";
-static const char SHARED[] = HEAD ".visible .entry k()\n{\n.reg .b64 %rd<2>;\n.shared .align 4 .b8 big[1000000];\nmov.u64 %rd1, big;\nret;\n}\n";
-static const char NEWER[] = ".version 99.0\n.target sm_75\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n";
-static const char TOO_NEW[] = ".version 7.0\n.target sm_999\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n";
+static const char UNRESOLVED[] =
+	HEAD ".extern .func missing();\n.visible .entry k()\n{\ncall missing, ();\nret;\n}\n";
+static const char SHARED[] = HEAD ".visible .entry k()\n{\n.reg .b64 %rd<2>;\n.shared .align 4 .b8 "
+				  "big[1000000];\nmov.u64 %rd1, big;\nret;\n}\n";
+static const char NEWER[] =
+	".version 99.0\n.target sm_75\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n";
+static const char TOO_NEW[] =
+	".version 7.0\n.target sm_999\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n";
 
 static CUdevice device;
 static CUcontext context;
@@ -84,7 +91,7 @@ static void begin_with_code(void)
 
 static CUresult launch(CUfunction function, unsigned threads, unsigned shared, CUstream stream)
 {
-	void *args[] = {&memory};
+	void *args[] = { &memory };
 
 	return cuLaunchKernel(function, 1, 1, 1, threads, 1, 1, shared, stream, args, NULL);
 }
@@ -93,7 +100,8 @@ static CUresult launch(CUfunction function, unsigned threads, unsigned shared, C
 
 static void bad_code_at_once(void)
 {
-	static const char *const TEXTS[] = {UNKNOWN, UNDECLARED, UNRESOLVED, SHARED, NEWER, TOO_NEW};
+	static const char *const TEXTS[] = { UNKNOWN, UNDECLARED, UNRESOLVED, SHARED, NEWER,
+		TOO_NEW };
 	CUmodule bad;
 	CUlibrary library;
 
@@ -107,7 +115,10 @@ static void bad_code_at_once(void)
 		TRY(cuModuleLoadData(&bad, TEXTS[i]));
 		TRY(cuLibraryLoadData(&library, TEXTS[i], NULL, NULL, 0, NULL, NULL, 0));
 	}
-	/* The same out of a container: loaded at once, so refused at once. Again, because a failed load leaves nothing behind. */
+	/*
+	 * The same out of a container: loaded at once, so refused at once. Again, because a failed
+	 * load leaves nothing behind.
+	 */
 	for (int i = 0; i < 3; i++) {
 		TRY(cuModuleLoadData(&bad, ptx(UNKNOWN)));
 		TRY(cuModuleLoadData(&bad, ptx(NEWER)));
@@ -205,7 +216,7 @@ static void names(void)
 
 static void launches(void)
 {
-	void *args[] = {NULL};
+	void *args[] = { NULL };
 	CUfunction none = NULL;
 
 	begin_with_code();
@@ -234,7 +245,8 @@ static void gone_streams_events(void)
 	CUstream stream;
 	CUevent event, never, timed;
 	CUmemoryPool pool;
-	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } };
 	CUdeviceptr p;
 	float ms;
 
@@ -277,7 +289,7 @@ static void gone_streams_events(void)
 	TRY(cuMemPoolTrimTo(pool, 0));
 	props.location.id = 1000;
 	TRY(cuMemPoolCreate(&pool, &props));
-	props.location = (CUmemLocation){CU_MEM_LOCATION_TYPE_HOST, 0};
+	props.location = (CUmemLocation){ CU_MEM_LOCATION_TYPE_HOST, 0 };
 	TRY(cuMemPoolCreate(&pool, &props));
 	TRY(cuMemAllocFromPoolAsync(&p, 4, pool, NULL));
 	TRY(cuCtxSynchronize());
@@ -360,7 +372,8 @@ static void wrong_memory(void)
 	TRY(cuMemGetInfo(&size, NULL));
 	TRY(cuMemsetD8Async(memory + 256, 0, 1, NULL));
 	TRY(cuMemGetAddressRange(&p, &size, (CUdeviceptr)(uintptr_t)host));
-	TRY(cuPointerGetAttribute(&p, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)host));
+	TRY(cuPointerGetAttribute(
+		&p, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)host));
 	TRY(cuCtxSynchronize());
 }
 
@@ -495,7 +508,10 @@ static void after_a_failure(void)
 	TRY(cuCtxSynchronize());
 }
 
-/* What went wrong in a context ends with it: the next one is healthy, whether made, or the primary one after a reset. */
+/*
+ * What went wrong in a context ends with it: the next one is healthy, whether made, or the primary
+ * one after a reset.
+ */
 static void next_context(void)
 {
 	CUcontext primary;
@@ -528,16 +544,16 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } GROUPS[] = {
-	{"code, loaded at once", bad_code_at_once},
-	{"code, loaded at its first use", bad_code_at_first_use},
-	{"names", names},
-	{"launches", launches},
-	{"streams and events that are gone", gone_streams_events},
-	{"code that is gone", gone_code},
-	{"memory", wrong_memory},
-	{"contexts", contexts},
-	{"after a kernel has failed", after_a_failure},
-	{"in the next context", next_context},
+	{ "code, loaded at once", bad_code_at_once },
+	{ "code, loaded at its first use", bad_code_at_first_use },
+	{ "names", names },
+	{ "launches", launches },
+	{ "streams and events that are gone", gone_streams_events },
+	{ "code that is gone", gone_code },
+	{ "memory", wrong_memory },
+	{ "contexts", contexts },
+	{ "after a kernel has failed", after_a_failure },
+	{ "in the next context", next_context },
 };
 
 int main(void)

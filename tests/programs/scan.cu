@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Exclusive prefix sum in three launches, and in one launch in which each block waits for the block before it. */
+/*
+ * Exclusive prefix sum in three launches, and in one launch in which each block waits for the block
+ * before it.
+ */
 #include "check.h"
 #include <vector>
 
@@ -54,8 +57,8 @@ __global__ void add_offsets(unsigned *out, const unsigned *offset, int length)
 }
 
 /* Blocks take their number from a ticket, so the block waited for has always started. */
-__global__ void scan_chained(const unsigned *in, unsigned *out, unsigned *ticket, volatile unsigned *ready,
-			     volatile unsigned *running, int length)
+__global__ void scan_chained(const unsigned *in, unsigned *out, unsigned *ticket,
+	volatile unsigned *ready, volatile unsigned *running, int length)
 {
 	__shared__ unsigned number, before_block;
 
@@ -115,6 +118,7 @@ int main()
 	scan_chained<<<BLOCKS, THREADS>>>(device_in, device_out, ticket, ready, running, LENGTH);
 	CU(cudaMemcpy(got.data(), device_out, LENGTH * 4, cudaMemcpyDeviceToHost));
 	OK(got == want);
-	printf("one launch     %016llx last %u\n", (unsigned long long)checksum(got.data(), LENGTH * 4), got[LENGTH - 1]);
+	printf("one launch     %016llx last %u\n",
+		(unsigned long long)checksum(got.data(), LENGTH * 4), got[LENGTH - 1]);
 	return verdict("scan");
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Separable compilation: device functions, variables and a kernel in another file, linked by nvcc -rdc=true. */
+/*
+ * Separable compilation: device functions, variables and a kernel in another file, linked by nvcc
+ * -rdc=true.
+ */
 #include "check.h"
 #include "separate.h"
 

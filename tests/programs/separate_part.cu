@@ -4,7 +4,7 @@
 #include "separate.h"
 
 __device__ int shared_counter;
-__constant__ int shared_table[4] = {10, 20, 30, 40};
+__constant__ int shared_table[4] = { 10, 20, 30, 40 };
 
 __device__ int elsewhere(int x)
 {

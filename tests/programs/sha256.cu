@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* SHA-256 of many messages of different lengths, one thread each, against the host and a digest everybody knows. */
+/*
+ * SHA-256 of many messages of different lengths, one thread each, against the host and a digest
+ * everybody knows.
+ */
 #include "check.h"
 #include <vector>
 
@@ -14,9 +17,11 @@ static __host__ __device__ uint32_t rotate(uint32_t x, int n)
 	return x >> n | x << (32 - n);
 }
 
-static __host__ __device__ void digest(const unsigned char *message, int length, uint32_t *state, const uint32_t *k)
+static __host__ __device__ void digest(
+	const unsigned char *message, int length, uint32_t *state, const uint32_t *k)
 {
-	const uint32_t start[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+	const uint32_t start[8] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
+		0x9b05688c, 0x1f83d9ab, 0x5be0cd19 };
 	int blocks = (length + 9 + 63) / 64;
 
 	for (int i = 0; i < 8; i++)
@@ -41,10 +46,11 @@ static __host__ __device__ void digest(const unsigned char *message, int length,
 		for (int i = 0; i < 8; i++)
 			s[i] = state[i];
 		for (int i = 0; i < 64; i++) {
-			uint32_t one = s[7] + (rotate(s[4], 6) ^ rotate(s[4], 11) ^ rotate(s[4], 25)) +
-				       ((s[4] & s[5]) ^ (~s[4] & s[6])) + k[i] + w[i];
+			uint32_t one = s[7] +
+				(rotate(s[4], 6) ^ rotate(s[4], 11) ^ rotate(s[4], 25)) +
+				((s[4] & s[5]) ^ (~s[4] & s[6])) + k[i] + w[i];
 			uint32_t two = (rotate(s[0], 2) ^ rotate(s[0], 13) ^ rotate(s[0], 22)) +
-				       ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
+				((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
 			for (int j = 7; j > 0; j--)
 				s[j] = s[j - 1];
 			s[4] += one;
@@ -65,7 +71,10 @@ __global__ void digests(const unsigned char *messages, const int *lengths, uint3
 		out[i][k] = state[k];
 }
 
-/* The round constants: the first 32 bits of the fractional parts of the cube roots of the first 64 primes. */
+/*
+ * The round constants: the first 32 bits of the fractional parts of the cube roots of the first 64
+ * primes.
+ */
 static void make_constants()
 {
 	int found = 0;
@@ -118,6 +127,7 @@ int main()
 	}
 	OK(wrong == 0);
 	OK(got[3][0] == 0xba7816bf && got[3][7] == 0xf20015ad);
-	printf("abc %08x%08x... all %016llx\n", got[3][0], got[3][1], (unsigned long long)checksum(got, sizeof(got)));
+	printf("abc %08x%08x... all %016llx\n", got[3][0], got[3][1],
+		(unsigned long long)checksum(got, sizeof(got)));
 	return verdict("sha256");
 }

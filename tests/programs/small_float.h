@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Arithmetic in a 16-bit float type against rounding done in double on the host. Included by half_arithmetic.cu and
- * bfloat16_arithmetic.cu, which name the type; the results are exact, so every bit is compared.
+ * Arithmetic in a 16-bit float type against rounding done in double on the host. Included by
+ * half_arithmetic.cu and bfloat16_arithmetic.cu, which name the type; the results are exact, so
+ * every bit is compared.
  */
 #ifndef TESTS_PROGRAMS_SMALL_FLOAT_H
 #define TESTS_PROGRAMS_SMALL_FLOAT_H
@@ -12,9 +13,12 @@
 #include <vector>
 
 enum { LENGTH = 2048, OPERATIONS = 8 };
-static const char *const OPERATION_NAME[OPERATIONS] = {"add", "sub", "mul", "fma", "div", "sqrt", "compare", "pair fma"};
+static const char *const OPERATION_NAME[OPERATIONS] = { "add", "sub", "mul", "fma", "div", "sqrt",
+	"compare", "pair fma" };
 
-/* Rounds to nearest even, to a mantissa of so many bits, down to subnormals of the given exponent. */
+/*
+ * Rounds to nearest even, to a mantissa of so many bits, down to subnormals of the given exponent.
+ */
 static double round_to(double x, int mantissa, int least_exponent, double largest)
 {
 	int exponent;
@@ -63,7 +67,8 @@ template <typename T, typename T2> __device__ void operate(T a, T b, T c, T *out
 	out[7] = pair.x;
 }
 
-template <typename T, typename T2> __global__ void kernel(const T *a, const T *b, const T *c, T *out)
+template <typename T, typename T2>
+__global__ void kernel(const T *a, const T *b, const T *c, T *out)
 {
 	int i = blockIdx.x * blockDim.x + threadIdx.x;
 
@@ -72,14 +77,18 @@ template <typename T, typename T2> __global__ void kernel(const T *a, const T *b
 }
 
 template <typename T, typename T2>
-static int run(const char *program, int mantissa, int least_exponent, double largest, T (*make)(double), double (*read)(T))
+static int run(const char *program, int mantissa, int least_exponent, double largest,
+	T (*make)(double), double (*read)(T))
 {
 	std::vector<T> in[3], got(LENGTH * OPERATIONS);
 	int wrong[OPERATIONS] = {};
 	T *device[4];
 	uint32_t seed = 16;
 
-	/* Signs and about ten binades, and one in eight a multiple of 1/4 so that equal and exact results occur. */
+	/*
+	 * Signs and about ten binades, and one in eight a multiple of 1/4 so that equal and exact
+	 * results occur.
+	 */
 	for (std::vector<T> &v : in)
 		for (int i = 0; i < LENGTH; i++) {
 			uint32_t bits = random_next(&seed);
@@ -93,15 +102,22 @@ static int run(const char *program, int mantissa, int least_exponent, double lar
 		CU(cudaMemcpy(device[k], in[k].data(), sizeof(T) * LENGTH, cudaMemcpyHostToDevice));
 	kernel<T, T2><<<LENGTH / 128, 128>>>(device[0], device[1], device[2], device[3]);
 	CU(cudaGetLastError());
-	CU(cudaMemcpy(got.data(), device[3], sizeof(T) * LENGTH * OPERATIONS, cudaMemcpyDeviceToHost));
+	CU(cudaMemcpy(
+		got.data(), device[3], sizeof(T) * LENGTH * OPERATIONS, cudaMemcpyDeviceToHost));
 	for (int i = 0; i < LENGTH; i++)
 		for (int op = 0; op < OPERATIONS; op++) {
-			double a = read(in[0][i]), b = read(in[1][i]), c = read(in[2][i]), result = read(got[OPERATIONS * i + op]);
-			double want = round_to(reference(op, a, b, c), mantissa, least_exponent, largest);
-			/* Division and square root go through approximations in float that are good to one unit. */
+			double a = read(in[0][i]), b = read(in[1][i]), c = read(in[2][i]),
+			       result = read(got[OPERATIONS * i + op]);
+			double want =
+				round_to(reference(op, a, b, c), mantissa, least_exponent, largest);
+			/*
+			 * Division and square root go through approximations in float that are good
+			 * to one unit.
+			 */
 			double slack = op == 4 || op == 5 ? fabs(want) * ldexp(1, -mantissa) : 0;
 			if (!(fabs(result - want) <= slack) && wrong[op]++ == 0)
-				fprintf(stderr, "%s %a %a %a: %a, not %a\n", OPERATION_NAME[op], a, b, c, result, want);
+				fprintf(stderr, "%s %a %a %a: %a, not %a\n", OPERATION_NAME[op], a,
+					b, c, result, want);
 		}
 	for (int op = 0; op < OPERATIONS; op++) {
 		OK(wrong[op] == 0);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A small upload on the default stream, then a kernel on a non-blocking stream that reads it, while another thread makes large copies on the default
- * stream. CUDA promises no order between the two streams, but programs rely on it. Not measured on a GPU.
+ * A small upload on the default stream, then a kernel on a non-blocking stream that reads it, while
+ * another thread makes large copies on the default stream. CUDA promises no order between the two
+ * streams, but programs rely on it. Not measured on a GPU.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,11 +13,11 @@
 
 enum { ROUNDS = 200, LARGE = 8 << 20 };
 
-static const char ptx[] =
-	".version 7.0\n.target sm_70\n.address_size 64\n"
-	".visible .entry fetch(.param .u64 from, .param .u64 to)\n{\n"
-	"	.reg .u32 %r<2>;\n	.reg .b64 %d<3>;\n"
-	"	ld.param.u64 %d1, [from];\n	ld.param.u64 %d2, [to];\n	ld.global.u32 %r1, [%d1];\n	st.global.u32 [%d2], %r1;\n	ret;\n}\n";
+static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+			  ".visible .entry fetch(.param .u64 from, .param .u64 to)\n{\n"
+			  "	.reg .u32 %r<2>;\n	.reg .b64 %d<3>;\n"
+			  "	ld.param.u64 %d1, [from];\n	ld.param.u64 %d2, [to];\n	"
+			  "ld.global.u32 %r1, [%d1];\n	st.global.u32 [%d2], %r1;\n	ret;\n}\n";
 
 static CUcontext context;
 static CUdeviceptr large;

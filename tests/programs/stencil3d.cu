@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* 7-point heat stencil in three dimensions, 3-D grid and block, planes kept in registers along z; exact in integers. */
+/*
+ * 7-point heat stencil in three dimensions, 3-D grid and block, planes kept in registers along z;
+ * exact in integers.
+ */
 #include "check.h"
 #include <vector>
 
@@ -22,8 +25,10 @@ __global__ void by_point(const int *in, int *out)
 		out[at(x, y, z)] = in[at(x, y, z)];
 		return;
 	}
-	out[at(x, y, z)] = (2 * in[at(x, y, z)] + in[at(x - 1, y, z)] + in[at(x + 1, y, z)] + in[at(x, y - 1, z)] +
-			    in[at(x, y + 1, z)] + in[at(x, y, z - 1)] + in[at(x, y, z + 1)]) >> 3;
+	out[at(x, y, z)] = (2 * in[at(x, y, z)] + in[at(x - 1, y, z)] + in[at(x + 1, y, z)] +
+				   in[at(x, y - 1, z)] + in[at(x, y + 1, z)] + in[at(x, y, z - 1)] +
+				   in[at(x, y, z + 1)]) >>
+		3;
 }
 
 __global__ void by_column(const int *in, int *out)
@@ -39,8 +44,11 @@ __global__ void by_column(const int *in, int *out)
 		below = here;
 		here = above;
 		above = in[at(x, y, z + 1)];
-		out[at(x, y, z)] = edge ? here : (2 * here + in[at(x - 1, y, z)] + in[at(x + 1, y, z)] + in[at(x, y - 1, z)] +
-						  in[at(x, y + 1, z)] + below + above) >> 3;
+		out[at(x, y, z)] = edge
+			? here
+			: (2 * here + in[at(x - 1, y, z)] + in[at(x + 1, y, z)] +
+				  in[at(x, y - 1, z)] + in[at(x, y + 1, z)] + below + above) >>
+				3;
 	}
 	out[at(x, y, NZ - 1)] = above;
 }
@@ -60,9 +68,14 @@ int main()
 		for (int z = 1; z < NZ - 1; z++)
 			for (int y = 1; y < NY - 1; y++)
 				for (int x = 1; x < NX - 1; x++)
-					next[at(x, y, z)] = (2 * want[at(x, y, z)] + want[at(x - 1, y, z)] + want[at(x + 1, y, z)] +
-							     want[at(x, y - 1, z)] + want[at(x, y + 1, z)] +
-							     want[at(x, y, z - 1)] + want[at(x, y, z + 1)]) >> 3;
+					next[at(x, y, z)] =
+						(2 * want[at(x, y, z)] + want[at(x - 1, y, z)] +
+							want[at(x + 1, y, z)] +
+							want[at(x, y - 1, z)] +
+							want[at(x, y + 1, z)] +
+							want[at(x, y, z - 1)] +
+							want[at(x, y, z + 1)]) >>
+						3;
 		want = next;
 	}
 	for (int *&d : device)
@@ -71,10 +84,11 @@ int main()
 		CU(cudaMemcpy(device[0], start.data(), bytes, cudaMemcpyHostToDevice));
 		for (int s = 0; s < STEPS; s++)
 			if (way == 0)
-				by_point<<<dim3((NX + 7) / 8, (NY + 7) / 8, (NZ + 3) / 4), dim3(8, 8, 4)>>>(device[s % 2],
-													   device[1 - s % 2]);
+				by_point<<<dim3((NX + 7) / 8, (NY + 7) / 8, (NZ + 3) / 4),
+					dim3(8, 8, 4)>>>(device[s % 2], device[1 - s % 2]);
 			else
-				by_column<<<dim3((NX + 15) / 16, (NY + 7) / 8), dim3(16, 8)>>>(device[s % 2], device[1 - s % 2]);
+				by_column<<<dim3((NX + 15) / 16, (NY + 7) / 8), dim3(16, 8)>>>(
+					device[s % 2], device[1 - s % 2]);
 		CU(cudaGetLastError());
 		CU(cudaMemcpy(got.data(), device[STEPS % 2], bytes, cudaMemcpyDeviceToHost));
 		OK(got == want);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Stream priorities: the range, clamping, what a stream says of itself, and work on streams of all priorities. */
+/*
+ * Stream priorities: the range, clamping, what a stream says of itself, and work on streams of all
+ * priorities.
+ */
 #include "check.h"
 
 __global__ void add_one(int *counter)
@@ -19,7 +22,10 @@ int main()
 	CU(cudaDeviceSynchronize());
 	for (int priority = greatest - 2; priority <= least + 2; priority++) {
 		cudaStream_t stream;
-		int told = 99, clamped = priority < greatest ? greatest : priority > least ? least : priority;
+		int told = 99,
+		    clamped = priority < greatest ? greatest
+			: priority > least        ? least
+						  : priority;
 		unsigned flags = 99;
 
 		CU(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority));

@@ -35,7 +35,8 @@ static void chain_of_streams()
 		start[i] = (unsigned)i;
 	CU(cudaMalloc(&data, LENGTH * 4));
 	for (int s = 0; s < STREAMS; s++) {
-		CU(cudaStreamCreateWithFlags(&stream[s], s % 2 ? cudaStreamNonBlocking : cudaStreamDefault));
+		CU(cudaStreamCreateWithFlags(
+			&stream[s], s % 2 ? cudaStreamNonBlocking : cudaStreamDefault));
 		CU(cudaEventCreateWithFlags(&done[s], cudaEventDisableTiming));
 	}
 	CU(cudaMemcpyAsync(data, start.data(), LENGTH * 4, cudaMemcpyHostToDevice, stream[0]));
@@ -43,10 +44,12 @@ static void chain_of_streams()
 	for (int round = 0; round < ROUNDS * STREAMS; round++) {
 		int s = round % STREAMS;
 		CU(cudaStreamWaitEvent(stream[s], done[(s + STREAMS - 1) % STREAMS], 0));
-		slow_step<<<LENGTH / 128, 128, 0, stream[s]>>>(data, 5 + 2 * s, (unsigned)round, SLOW / 10);
+		slow_step<<<LENGTH / 128, 128, 0, stream[s]>>>(
+			data, 5 + 2 * s, (unsigned)round, SLOW / 10);
 		CU(cudaEventRecord(done[s], stream[s]));
 	}
-	CU(cudaMemcpyAsync(got.data(), data, LENGTH * 4, cudaMemcpyDeviceToHost, stream[STREAMS - 1]));
+	CU(cudaMemcpyAsync(
+		got.data(), data, LENGTH * 4, cudaMemcpyDeviceToHost, stream[STREAMS - 1]));
 	CU(cudaStreamSynchronize(stream[STREAMS - 1]));
 	for (int i = 0; i < LENGTH; i++) {
 		unsigned x = start[i];
@@ -128,7 +131,7 @@ static void timing()
 	CU(cudaDeviceSynchronize());
 	EXPECT(cudaSuccess, cudaEventQuery(second));
 	cudaGetLastError();
-	for (cudaEvent_t event : {first, second, untimed, never})
+	for (cudaEvent_t event : { first, second, untimed, never })
 		CU(cudaEventDestroy(event));
 	CU(cudaFree(data));
 	puts("timing done");

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Eight threads, each with a stream of its own. The token carries an event: its new holder lets its stream wait for it,
- * works on the shared data, records the next event and passes on, all without waiting for the device. Buffers are
- * allocated by one thread, used by a second and freed by a third. At the same time each thread checks private data.
+ * Eight threads, each with a stream of its own. The token carries an event: its new holder lets its
+ * stream wait for it, works on the shared data, records the next event and passes on, all without
+ * waiting for the device. Buffers are allocated by one thread, used by a second and freed by a
+ * third. At the same time each thread checks private data.
  */
 #include "check.h"
 #include <condition_variable>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Eight threads, one stream. A token goes from thread to thread in a random order; who holds it enqueues a step that does
- * not commute with the others and passes the token on without waiting for the device. Reordered calls give a wrong end.
+ * Eight threads, one stream. A token goes from thread to thread in a random order; who holds it
+ * enqueues a step that does not commute with the others and passes the token on without waiting for
+ * the device. Reordered calls give a wrong end.
  */
 #include "check.h"
 #include <condition_variable>
@@ -46,7 +47,8 @@ static void enqueue(int step)
 	case 2: {
 		/* Pageable memory that is gone when the call has returned. */
 		std::vector<unsigned> local(LENGTH, number * 77);
-		CU(cudaMemcpyAsync(scratch, local.data(), LENGTH * 4, cudaMemcpyHostToDevice, stream));
+		CU(cudaMemcpyAsync(
+			scratch, local.data(), LENGTH * 4, cudaMemcpyHostToDevice, stream));
 		add_buffer<<<1, LENGTH, 0, stream>>>(data, scratch);
 		CU(cudaGetLastError());
 		break;

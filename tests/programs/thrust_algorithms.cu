@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Thrust as users use it: sort, sort_by_key, reduce, transform_reduce, scan, unique, on device vectors. */
+/*
+ * Thrust as users use it: sort, sort_by_key, reduce, transform_reduce, scan, unique, on device
+ * vectors.
+ */
 #include "check.h"
 #include <algorithm>
 #include <numeric>
@@ -30,7 +33,8 @@ int main()
 		x = random_next(&seed) % 3000;
 	thrust::device_vector<unsigned> device(keys.begin(), keys.end());
 
-	long long squares = thrust::transform_reduce(device.begin(), device.end(), square(), 0ll, thrust::plus<long long>());
+	long long squares = thrust::transform_reduce(
+		device.begin(), device.end(), square(), 0ll, thrust::plus<long long>());
 	long long want_squares = 0;
 	for (unsigned x : keys)
 		want_squares += (long long)x * x;
@@ -59,6 +63,7 @@ int main()
 	got.resize(device.size());
 	thrust::copy(device.begin(), device.end(), got.begin());
 	OK(got == keys);
-	printf("unique %zu %016llx\n", got.size(), (unsigned long long)checksum(got.data(), got.size() * 4));
+	printf("unique %zu %016llx\n", got.size(),
+		(unsigned long long)checksum(got.data(), got.size() * 4));
 	return verdict("thrust_algorithms");
 }

@@ -34,8 +34,8 @@ template <typename T> static void run(const char *type)
 	CU(cudaMalloc(&device_in, bytes));
 	CU(cudaMalloc(&device_out, bytes));
 	CU(cudaMemcpy(device_in, in.data(), bytes, cudaMemcpyHostToDevice));
-	transpose<<<dim3((WIDTH + TILE - 1) / TILE, (HEIGHT + TILE - 1) / TILE), dim3(TILE, LINES)>>>(device_in, device_out,
-												       WIDTH, HEIGHT);
+	transpose<<<dim3((WIDTH + TILE - 1) / TILE, (HEIGHT + TILE - 1) / TILE),
+		dim3(TILE, LINES)>>>(device_in, device_out, WIDTH, HEIGHT);
 	CU(cudaGetLastError());
 	CU(cudaMemcpy(out.data(), device_out, bytes, cudaMemcpyDeviceToHost));
 	for (int y = 0; y < HEIGHT; y++)

@@ -16,7 +16,8 @@ __global__ void vector_add(const float *a, const float *b, float *sum, int lengt
 int main()
 {
 	size_t bytes = LENGTH * sizeof(float);
-	float *a = (float *)malloc(bytes), *b = (float *)malloc(bytes), *sum = (float *)malloc(bytes);
+	float *a = (float *)malloc(bytes), *b = (float *)malloc(bytes),
+	      *sum = (float *)malloc(bytes);
 	float *device_a, *device_b, *device_sum;
 
 	for (int i = 0; i < LENGTH; i++) {
@@ -37,7 +38,7 @@ int main()
 		wrong += sum[i] != a[i] + b[i];
 	OK(wrong == 0);
 	printf("first %.3f last %.3f checksum %016llx\n", sum[0], sum[LENGTH - 1],
-	       (unsigned long long)checksum(sum, bytes));
+		(unsigned long long)checksum(sum, bytes));
 	CU(cudaFree(device_a));
 	CU(cudaFree(device_b));
 	CU(cudaFree(device_sum));

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Virtual functions: objects of three classes made in one kernel, used in a second, destroyed in a third. */
+/*
+ * Virtual functions: objects of three classes made in one kernel, used in a second, destroyed in a
+ * third.
+ */
 #include "check.h"
 
 enum { COUNT = 60 };
@@ -110,7 +113,10 @@ int main()
 	CU(cudaGetLastError());
 	CU(cudaMemcpy(got, out, sizeof(got), cudaMemcpyDeviceToHost));
 	for (int i = 0; i < COUNT; i++)
-		OK(got[i] == (i % 3 == 0 ? i * (i + 2) * 100 + 4 : i % 3 == 1 ? 600 * i * i + 12 : 100 * i * i + 3));
+		OK(got[i] ==
+			(i % 3 == 0                  ? i * (i + 2) * 100 + 4
+					: i % 3 == 1 ? 600 * i * i + 12
+						     : 100 * i * i + 3));
 	CU(cudaMemcpyFromSymbol(&gone, destroyed, sizeof(gone)));
 	OK(gone == COUNT / 3 * 102);
 	printf("%d %d %d destroyed %d\n", got[30], got[31], got[32], gone);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Warp operations under divergence: votes, ballots, shuffles of all kinds and widths, match, active masks, reductions. */
+/*
+ * Warp operations under divergence: votes, ballots, shuffles of all kinds and widths, match, active
+ * masks, reductions.
+ */
 #include "check.h"
 
 enum { THREADS = 64, RESULTS = 12 };
@@ -10,7 +13,8 @@ __global__ void operations(unsigned *out)
 	unsigned id = threadIdx.x, lane = id % 32, all = 0xffffffffu, *r = out + RESULTS * id;
 
 	r[0] = __ballot_sync(all, (lane * 7) % 3 == 0);
-	r[1] = (unsigned)(__any_sync(all, id == 40) + 2 * __all_sync(all, id < 32) + 4 * __all_sync(all, lane < 32));
+	r[1] = (unsigned)(__any_sync(all, id == 40) + 2 * __all_sync(all, id < 32) +
+		4 * __all_sync(all, lane < 32));
 	r[2] = __shfl_sync(all, id * 10, (int)lane + 5);
 	r[3] = __shfl_up_sync(all, id * 10, 3, 8);
 	r[4] = __shfl_down_sync(all, id * 10, 2, 16);
@@ -66,7 +70,8 @@ int main()
 		want[11] = lane;
 		for (int k = 0; k < RESULTS; k++)
 			if (got[id][k] != want[k]) {
-				fprintf(stderr, "thread %u result %d: %x, not %x\n", id, k, got[id][k], want[k]);
+				fprintf(stderr, "thread %u result %d: %x, not %x\n", id, k,
+					got[id][k], want[k]);
 				wrong++;
 			}
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Atomics under contention, and messages between blocks. Every thread of several blocks works on the same few places;
- * operations that commute leave a result that does not depend on the order.
+ * Atomics under contention, and messages between blocks. Every thread of several blocks works on
+ * the same few places; operations that commute leave a result that does not depend on the order.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,11 +11,11 @@
 #include "tests/ptx/groups.h"
 #include "tests/ptx/run.h"
 
-#define BLOCKS 8u
+#define BLOCKS  8u
 #define THREADS 128u
-#define EACH 8u /* operations of a thread */
-#define PLACES 5u
-#define TOTAL (BLOCKS * THREADS * EACH)
+#define EACH    8u /* operations of a thread */
+#define PLACES  5u
+#define TOTAL   (BLOCKS * THREADS * EACH)
 
 enum kind { K_ADD, K_MIN, K_MAX, K_AND, K_OR, K_XOR, K_INC, K_DEC, K_FADD };
 
@@ -24,14 +24,30 @@ static const struct contended {
 	enum kind kind;
 	enum pt_type type;
 } contended[] = {
-	{ "add.u32", K_ADD, PT_U32 },        { "add.u64", K_ADD, PT_U64 },         { "add.f32", K_FADD, PT_F32 },
-	{ "add.f64", K_FADD, PT_F64 },       { "add.noftz.f16x2", K_FADD, PT_F16X2 }, { "add.noftz.bf16x2", K_FADD, PT_BF16X2 },
-	{ "min.u32", K_MIN, PT_U32 },        { "max.u32", K_MAX, PT_U32 },         { "min.s32", K_MIN, PT_S32 },
-	{ "max.s32", K_MAX, PT_S32 },        { "min.u64", K_MIN, PT_U64 },         { "max.u64", K_MAX, PT_U64 },
-	{ "min.s64", K_MIN, PT_S64 },        { "max.s64", K_MAX, PT_S64 },         { "and.b32", K_AND, PT_B32 },
-	{ "or.b32", K_OR, PT_B32 },          { "xor.b32", K_XOR, PT_B32 },         { "and.b64", K_AND, PT_B64 },
-	{ "or.b64", K_OR, PT_B64 },          { "xor.b64", K_XOR, PT_B64 },         { "inc.u32", K_INC, PT_U32 },
-	{ "dec.u32", K_DEC, PT_U32 },        { "add.noftz.f16", K_FADD, PT_F16 },  { "add.noftz.bf16", K_FADD, PT_BF16 },
+	{ "add.u32", K_ADD, PT_U32 },
+	{ "add.u64", K_ADD, PT_U64 },
+	{ "add.f32", K_FADD, PT_F32 },
+	{ "add.f64", K_FADD, PT_F64 },
+	{ "add.noftz.f16x2", K_FADD, PT_F16X2 },
+	{ "add.noftz.bf16x2", K_FADD, PT_BF16X2 },
+	{ "min.u32", K_MIN, PT_U32 },
+	{ "max.u32", K_MAX, PT_U32 },
+	{ "min.s32", K_MIN, PT_S32 },
+	{ "max.s32", K_MAX, PT_S32 },
+	{ "min.u64", K_MIN, PT_U64 },
+	{ "max.u64", K_MAX, PT_U64 },
+	{ "min.s64", K_MIN, PT_S64 },
+	{ "max.s64", K_MAX, PT_S64 },
+	{ "and.b32", K_AND, PT_B32 },
+	{ "or.b32", K_OR, PT_B32 },
+	{ "xor.b32", K_XOR, PT_B32 },
+	{ "and.b64", K_AND, PT_B64 },
+	{ "or.b64", K_OR, PT_B64 },
+	{ "xor.b64", K_XOR, PT_B64 },
+	{ "inc.u32", K_INC, PT_U32 },
+	{ "dec.u32", K_DEC, PT_U32 },
+	{ "add.noftz.f16", K_FADD, PT_F16 },
+	{ "add.noftz.bf16", K_FADD, PT_BF16 },
 };
 #define N_CONTENDED (sizeof contended / sizeof contended[0])
 
@@ -39,9 +55,11 @@ enum place { IN_GLOBAL, IN_SHARED, IN_GENERIC, N_WHERE };
 static const char *const where_names[] = { "global", "shared", "generic" };
 
 /*
- * Operand k of thread i is at p0 + (i * EACH + k) * 8, its place is (i + k) % PLACES. Places are 8 bytes. p1: places in global
- * memory, set by the host; p3: those of each block when they are shared, copied in from p1 first and out at the end.
+ * Operand k of thread i is at p0 + (i * EACH + k) * 8, its place is (i + k) % PLACES. Places are 8
+ * bytes. p1: places in global memory, set by the host; p3: those of each block when they are
+ * shared, copied in from p1 first and out at the end.
  */
+/* clang-format off */
 static char *contended_text(const struct contended *c, enum place where, bool red)
 {
 	struct pt_text t = { 0 };
@@ -73,15 +91,20 @@ static char *contended_text(const struct contended *c, enum place where, bool re
 	            PLACES);
 	return t.p;
 }
+/* clang-format on */
 
 /* Operands for which the result is exact and independent of the order. */
 static uint64_t contended_operand(struct pt_rng *rng, const struct contended *c)
 {
-	static const uint64_t ones[] = { [PT_F16] = 0x3c00, [PT_F16X2] = 0x3c003c00, [PT_BF16] = 0x3f80, [PT_BF16X2] = 0x3f803f80 };
+	static const uint64_t ones[] = { [PT_F16] = 0x3c00,
+		[PT_F16X2] = 0x3c003c00,
+		[PT_BF16] = 0x3f80,
+		[PT_BF16X2] = 0x3f803f80 };
 	switch (c->kind) {
 	case K_FADD:
 		if (c->type == PT_F32 || c->type == PT_F64) {
-			struct pt_num n = pt_num_from_int(pt_rng_next(rng) & 1, pt_rng_below(rng, 1000));
+			struct pt_num n =
+				pt_num_from_int(pt_rng_next(rng) & 1, pt_rng_below(rng, 1000));
 			return pt_num_pack(pt_type_format(c->type), n, PT_RN, false, NULL);
 		}
 		/* seldom enough that sums stay below the last exact integer, 2048 and 256 */
@@ -93,7 +116,8 @@ static uint64_t contended_operand(struct pt_rng *rng, const struct contended *c)
 		return 1000;
 	case K_AND:
 		/* seldom a zero, so that some bits are left in the end */
-		return pt_rng_below(rng, 100) ? UINT64_MAX : ~(UINT64_C(1) << pt_rng_below(rng, 64));
+		return pt_rng_below(rng, 100) ? UINT64_MAX
+					      : ~(UINT64_C(1) << pt_rng_below(rng, 64));
 	default:
 		return pt_rng_next(rng);
 	}
@@ -154,14 +178,16 @@ static bool run_contended(struct pt_run *run)
 {
 	const struct contended *c = &contended[run->c->arg[0]];
 	enum place where = (enum place)run->c->arg[1];
-	uint64_t *in = pt_alloc(TOTAL * sizeof *in), places[PLACES], want[BLOCKS][PLACES], got[BLOCKS][PLACES];
+	uint64_t *in = pt_alloc(TOTAL * sizeof *in), places[PLACES], want[BLOCKS][PLACES],
+		 got[BLOCKS][PLACES];
 	for (size_t i = 0; i < TOTAL; i++)
 		in[i] = contended_operand(&run->rng, c);
 	for (unsigned p = 0; p < PLACES; p++)
 		places[p] = contended_start(c);
 	for (unsigned b = 0; b < BLOCKS; b++)
 		memcpy(want[b], places, sizeof places);
-	CUdeviceptr a = pt_run_put(run, in, TOTAL * sizeof *in), g = pt_run_put(run, places, sizeof places);
+	CUdeviceptr a = pt_run_put(run, in, TOTAL * sizeof *in),
+		    g = pt_run_put(run, places, sizeof places);
 	CUdeviceptr o = pt_run_put(run, NULL, sizeof got);
 	pt_run_line(run, "contend", BLOCKS, THREADS, a, g, 0, o);
 	for (size_t i = 0; i < TOTAL; i++) {
@@ -178,7 +204,11 @@ static bool run_contended(struct pt_run *run)
 	return pt_run_same64(run, "place", got[0], want[0], PLACES);
 }
 
-/* What atomics return: tickets are all different; exchanges pass each value on exactly once; a compare-and-swap loop loses nothing. */
+/*
+ * What atomics return: tickets are all different; exchanges pass each value on exactly once; a
+ * compare-and-swap loop loses nothing.
+ */
+/* clang-format off */
 static const char returns_text[] =
         PT_ENTRY("ticket") "{\n" PT_PROLOGUE
         "	mov.u32 %r1, 0;\nL:\n	atom.global.inc.u32 %r2, [%p0], 0xffffffff;\n	mad.wide.u32 %l1, %r2, 4, %p1;\n"
@@ -204,11 +234,13 @@ static const char returns_text[] =
         "	mov.b64 %l5, %l1;\n	mov.b64 %l6, %l2;\n"
         "	mov.b128 {%l1, %l2}, %w2;\n	setp.ne.b64 %q1, %l1, %l5;\n"
         "	setp.ne.or.b64 %q1, %l2, %l6, %q1;\n	@%q1 bra L;\n	ret;\n}\n";
+/* clang-format on */
 
 static bool run_ticket(struct pt_run *run)
 {
 	enum { N = 16 * 96 * 4 };
-	uint32_t *zero = pt_alloc((N + 1) * 4), *got = pt_alloc((N + 1) * 4), *want = pt_alloc((N + 1) * 4);
+	uint32_t *zero = pt_alloc((N + 1) * 4), *got = pt_alloc((N + 1) * 4),
+		 *want = pt_alloc((N + 1) * 4);
 	CUdeviceptr a = pt_run_put(run, zero, 4), b = pt_run_put(run, zero, (N + 1) * 4);
 	pt_run_line(run, "ticket", 16, 96, a, b, 0, 0);
 	pt_run_get(run, b, got, (N + 1) * 4);
@@ -231,7 +263,9 @@ static bool run_exchange(struct pt_run *run)
 	pt_run_get(run, a, &last, 4);
 	for (uint32_t i = 0; i <= N && pt_run_ok(run); i++) {
 		if (got[i] + (i == last) != 1)
-			pt_run_fail(run, "value %" PRIu32 " came out %" PRIu32 " times, %" PRIu32 " is left", i, got[i], last);
+			pt_run_fail(run,
+				"value %" PRIu32 " came out %" PRIu32 " times, %" PRIu32 " is left",
+				i, got[i], last);
 	}
 	return pt_run_ok(run);
 }
@@ -240,7 +274,8 @@ static bool run_loops(struct pt_run *run)
 {
 	uint16_t halves[4] = { 0, 0, 65000, 7 };
 	uint64_t d = 0, pair[2] = { UINT64_MAX - 5, 10 };
-	CUdeviceptr a = pt_run_put(run, halves, sizeof halves), b = pt_run_put(run, &d, 8), c = pt_run_put(run, pair, 16);
+	CUdeviceptr a = pt_run_put(run, halves, sizeof halves), b = pt_run_put(run, &d, 8),
+		    c = pt_run_put(run, pair, 16);
 	pt_run_line(run, "loop16", 8, 128, a, 0, 0, 0);
 	pt_run_line(run, "loop64", 8, 128, b, 0, 0, 0);
 	pt_run_line(run, "loop128", 8, 128, c, 0, 0, 0);
@@ -250,7 +285,8 @@ static bool run_loops(struct pt_run *run)
 	if (!pt_run_ok(run))
 		return false;
 	if (halves[0] != 256 || halves[1] != 256 || halves[2] != 65256 || halves[3] != 263)
-		return pt_run_fail(run, "cas.b16: %u %u %u %u", halves[0], halves[1], halves[2], halves[3]);
+		return pt_run_fail(
+			run, "cas.b16: %u %u %u %u", halves[0], halves[1], halves[2], halves[3]);
 	if (d != UINT64_C(0x4090000000000000)) /* 1024.0 */
 		return pt_run_fail(run, "cas.b64: 0x%" PRIx64, d);
 	if (pair[0] != UINT64_MAX - 5 + 1024 || pair[1] != 10 + 3072)
@@ -258,7 +294,11 @@ static bool run_loops(struct pt_run *run)
 	return true;
 }
 
-/* Block 0 writes, then raises a flag; the others see the flag, then must see the data. One protocol a kernel. */
+/*
+ * Block 0 writes, then raises a flag; the others see the flag, then must see the data. One protocol
+ * a kernel.
+ */
+/* clang-format off */
 #define MESSAGE(name, raise, look) \
 	PT_ENTRY(name) "{\n" PT_PROLOGUE "	mad.wide.u32 %l1, %t, 4, %p0;\n	setp.ne.u32 %q1, %r62, 0;\n	@%q1 bra READER;\n" \
 		       "	mul.lo.u32 %r1, %t, 77;\n	add.u32 %r1, %r1, 1;\n" \
@@ -268,7 +308,9 @@ static bool run_loops(struct pt_run *run)
 		       "	setp.eq.u32 %q3, %r2, 0;\n	@%q3 bra W;\nSEEN:\n	bar.sync 0;\n" \
 		       "	ld.global.u32 %r3, [%l1];\n" \
 		       "	mad.wide.u32 %p2, %i, 4, %p2;\n	st.global.u32 [%p2], %r3;\n	ret;\n}\n"
+/* clang-format on */
 
+/* clang-format off */
 static const char messages_text[] =
         MESSAGE("m0", "	st.release.gpu.global.u32 [%p1], 1;\n", "	ld.acquire.gpu.global.u32 %r2, [%p1];\n")
         MESSAGE("m1", "	fence.acq_rel.gpu;\n	st.relaxed.gpu.global.u32 [%p1], 1;\n",
@@ -277,13 +319,15 @@ static const char messages_text[] =
         MESSAGE("m3", "	atom.release.sys.global.add.u32 %r4, [%p1], 1;\n", "	atom.acquire.sys.global.or.b32 %r2, [%p1], 0;\n")
         MESSAGE("m4", "	fence.sc.sys;\n	red.relaxed.gpu.global.add.u32 [%p1], 1;\n	membar.sys;\n",
                 "	ld.relaxed.sys.global.u32 %r2, [%p1];\n	fence.sc.gpu;\n	fence.proxy.alias;\n");
+/* clang-format on */
 
 static bool run_messages(struct pt_run *run)
 {
 	enum { N = 4 * 128 };
 	char kernel[3] = { 'm', (char)('0' + run->c->arg[0]), 0 };
 	uint32_t zero = 0, got[N], want[N];
-	CUdeviceptr data = pt_run_put(run, NULL, 128 * 4), flag = pt_run_put(run, &zero, 4), out = pt_run_put(run, NULL, sizeof got);
+	CUdeviceptr data = pt_run_put(run, NULL, 128 * 4), flag = pt_run_put(run, &zero, 4),
+		    out = pt_run_put(run, NULL, sizeof got);
 	pt_run_line(run, kernel, 4, 128, data, flag, out, 0);
 	pt_run_get(run, out, got, sizeof got);
 	for (uint32_t i = 0; i < N; i++)
@@ -296,7 +340,8 @@ static void add_contended(struct pt_suite *s)
 	for (size_t i = 0; i < N_CONTENDED; i++) {
 		for (int where = IN_GLOBAL; where < N_WHERE; where++) {
 			for (int red = 0; red < 2; red++) {
-				char *name = pt_format("%s.%s on %s, contended", red ? "red" : "atom", contended[i].op, where_names[where]);
+				char *name = pt_format("%s.%s on %s, contended",
+					red ? "red" : "atom", contended[i].op, where_names[where]);
 				char *text = contended_text(&contended[i], (enum place)where, red);
 				struct pt_case *c = pt_case_add(s, run_contended, name, text);
 				c->arg[0] = (int)i;
@@ -310,8 +355,8 @@ static void add_contended(struct pt_suite *s)
 
 void pt_group_atomic(struct pt_suite *s)
 {
-	static const char *const protocols[] = { "st.release and ld.acquire", "fence.acq_rel", "membar.gl and volatile",
-		                                 "atom.release and atom.acquire", "fence.sc and red" };
+	static const char *const protocols[] = { "st.release and ld.acquire", "fence.acq_rel",
+		"membar.gl and volatile", "atom.release and atom.acquire", "fence.sc and red" };
 	pt_atomic_rows(s);
 	add_contended(s);
 	pt_case_add(s, run_ticket, "atom.inc gives every number once", returns_text);

@@ -8,11 +8,16 @@
 #include "tests/ptx/groups.h"
 #include "tests/ptx/run.h"
 
+/* clang-format off */
 #define SHARED "	.shared .align 8 .u32 s[1024];\n"
+/* clang-format on */
 /* %r60 = &s[%t] */
+/* clang-format off */
 #define MY_SLOT "	mov.u32 %r61, s;\n	mad.lo.u32 %r60, %t, 4, %r61;\n"
 #define OUT2 "	mad.wide.u32 %p1, %i, 8, %p1;\n	st.global.v2.u32 [%p1], {%r10, %r11};\n	ret;\n}\n"
+/* clang-format on */
 
+/* clang-format off */
 static const char barriers_text[] =
         /* every round each thread reads what a far thread wrote in the round before */
         PT_ENTRY("rounds") "{\n" SHARED PT_PROLOGUE MY_SLOT
@@ -22,7 +27,10 @@ static const char barriers_text[] =
         "	barrier.sync 0;\n	mad.lo.u32 %r10, %r2, 3, %r11;\n	add.u32 %r11, %r11, 1;\n"
         "	setp.lt.u32 %q1, %r11, 20;\n	@%q1 bra L;\n"
         OUT2
-        /* each half of the block has a barrier of its own; its number and its count are in registers */
+        /*
+         * each half of the block has a barrier of its own; its number and its count are in
+         * registers
+         */
         PT_ENTRY("halves") "{\n" SHARED PT_PROLOGUE MY_SLOT
         "	shr.u32 %r1, %r63, 1;\n	setp.ge.u32 %q1, %t, %r1;\n	selp.u32 %r2, 9, 4, %q1;\n"
         "	selp.u32 %r3, %r1, 0, %q1;\n"
@@ -75,10 +83,12 @@ static const char barriers_text[] =
         "	st.shared.u32 [%r60], %i;\n	barrier.cta.sync.aligned 0;\n	xor.b32 %r1, %t, 63;\n"
         "	mad.lo.u32 %r1, %r1, 4, %r61;\n"
         "	ld.shared.u32 %r10, [%r1];\n	barrier.cta.sync 15, %r63;\n	mov.u32 %r11, 3;\n" OUT2;
+/* clang-format on */
 
 #define MAX_THREADS 1024u
 
-static bool pairs(struct pt_run *run, const char *kernel, unsigned grid, unsigned block, const uint32_t *in, uint32_t *got)
+static bool pairs(struct pt_run *run, const char *kernel, unsigned grid, unsigned block,
+	const uint32_t *in, uint32_t *got)
 {
 	size_t n = (size_t)grid * block;
 	CUdeviceptr a = in ? pt_run_put(run, in, n * 4) : 0, b = pt_run_put(run, NULL, n * 8);
@@ -102,7 +112,9 @@ static bool run_rounds(struct pt_run *run)
 	}
 	for (uint32_t i = 0; i < 2 * n; i++) {
 		if (got[2 * i] != x[i % n])
-			return pt_run_fail(run, "thread %" PRIu32 ": expected %" PRIu32 " got %" PRIu32, i, x[i % n], got[2 * i]);
+			return pt_run_fail(run,
+				"thread %" PRIu32 ": expected %" PRIu32 " got %" PRIu32, i,
+				x[i % n], got[2 * i]);
 	}
 	return true;
 }
@@ -114,7 +126,8 @@ static bool run_halves(struct pt_run *run)
 	if (!pairs(run, "halves", 1, N, NULL, got))
 		return false;
 	for (uint32_t i = 0; i < N; i++) {
-		uint32_t base = i / (N / 2) * (N / 2), partner = base + (N / 2 - 1 - (i - base)), rounds = base ? 17 : 5;
+		uint32_t base = i / (N / 2) * (N / 2), partner = base + (N / 2 - 1 - (i - base)),
+			 rounds = base ? 17 : 5;
 		want[2 * i] = 0;
 		for (uint32_t r = 0; r < rounds; r++)
 			want[2 * i] += r * 1000 + partner;
@@ -145,16 +158,22 @@ static bool run_red(struct pt_run *run)
 	for (uint32_t b = 0; b < BLOCKS; b++) {
 		uint32_t count = 0;
 		for (uint32_t i = 0; i < N; i++) {
-			uint32_t odd = b == 0 ? 1 : b == 1 ? 0 : b == 2 ? i == 77 : b == 3 ? i != 159 : (uint32_t)pt_rng_next(&run->rng) & 1;
+			uint32_t odd = b == 0 ? 1
+				: b == 1      ? 0
+				: b == 2      ? i == 77
+				: b == 3      ? i != 159
+					      : (uint32_t)pt_rng_next(&run->rng) & 1;
 			in[b * N + i] = odd;
 			count += odd;
 		}
 		for (uint32_t i = 0; i < N; i++) {
 			want[2 * (b * N + i)] = count;
-			want[2 * (b * N + i) + 1] = (count == N) | (count > 0) << 1 | (count == 0) << 2 | (count < N) << 3 | (N - count) << 8;
+			want[2 * (b * N + i) + 1] = (count == N) | (count > 0) << 1 |
+				(count == 0) << 2 | (count < N) << 3 | (N - count) << 8;
 		}
 	}
-	return pairs(run, "red", BLOCKS, N, in, got) && pt_run_same32(run, "word", got, want, 2 * N * BLOCKS);
+	return pairs(run, "red", BLOCKS, N, in, got) &&
+		pt_run_same32(run, "word", got, want, 2 * N * BLOCKS);
 }
 
 static bool run_sides(struct pt_run *run)
@@ -196,6 +215,7 @@ static bool run_cta(struct pt_run *run)
 
 /* All index registers in a 3-D grid of 3-D blocks; 28 words a thread. */
 #define WORDS 28u
+/* clang-format off */
 static const char registers_text[] =
         PT_ENTRY("shape") "{\n" PT_PROLOGUE
         "	mov.u32 %r1, %ctaid.x;\n	mov.u32 %r2, %ctaid.y;\n	mov.u32 %r3, %ctaid.z;\n"
@@ -231,21 +251,48 @@ static const char registers_text[] =
         "	setp.ne.u32 %q2, %i, 0;\n	@%q2 ret;\n	st.global.v2.u64 [%p1], {%l1, %l3};\n"
         "	st.global.v2.u64 [%p1+16], {%l2, %l4};\n"
         "	st.global.u64 [%p1+32], %l5;\n	ret;\n}\n";
+/* clang-format on */
 
-static bool shape_word(struct pt_run *run, const uint32_t *w, struct pt_dim grid, struct pt_dim block, unsigned cta,
-                       unsigned thread)
+static bool shape_word(struct pt_run *run, const uint32_t *w, struct pt_dim grid,
+	struct pt_dim block, unsigned cta, unsigned thread)
 {
 	const uint32_t warps = (block.x * block.y * block.z + 31) / 32;
 	const uint32_t want[WORDS] = {
-		cta % grid.x, cta / grid.x % grid.y, cta / grid.x / grid.y, grid.x, grid.y, grid.z, thread % block.x,
-		thread / block.x % block.y, thread / block.x / block.y, block.x, block.y, block.z, thread % 32,
+		cta % grid.x,
+		cta / grid.x % grid.y,
+		cta / grid.x / grid.y,
+		grid.x,
+		grid.y,
+		grid.z,
+		thread % block.x,
+		thread / block.x % block.y,
+		thread / block.x / block.y,
+		block.x,
+		block.y,
+		block.z,
+		thread % 32,
 		/* %warpid may change by the manual; it has to lie below %nwarpid */
-		w[13] < w[14] ? w[13] : UINT32_MAX, w[14] >= warps ? w[14] : UINT32_MAX, w[15] < w[16] ? w[15] : UINT32_MAX, w[16], 512,
-		w[18] >= 512 ? w[18] : UINT32_MAX, 0, 1, grid.x, 0, 0, cta / grid.x % grid.y, 1, 32, 0,
+		w[13] < w[14] ? w[13] : UINT32_MAX,
+		w[14] >= warps ? w[14] : UINT32_MAX,
+		w[15] < w[16] ? w[15] : UINT32_MAX,
+		w[16],
+		512,
+		w[18] >= 512 ? w[18] : UINT32_MAX,
+		0,
+		1,
+		grid.x,
+		0,
+		0,
+		cta / grid.x % grid.y,
+		1,
+		32,
+		0,
 	};
 	for (unsigned k = 0; k < WORDS; k++) {
 		if (w[k] != want[k])
-			return pt_run_fail(run, "block %u thread %u word %u: expected %" PRIu32 " got %" PRIu32, cta, thread, k, want[k], w[k]);
+			return pt_run_fail(run,
+				"block %u thread %u word %u: expected %" PRIu32 " got %" PRIu32,
+				cta, thread, k, want[k], w[k]);
 	}
 	return true;
 }
@@ -253,8 +300,12 @@ static bool shape_word(struct pt_run *run, const uint32_t *w, struct pt_dim grid
 static bool run_shape(struct pt_run *run)
 {
 	static const struct pt_dim shapes[][2] = {
-		{ { 3, 2, 2 }, { 5, 7, 3 } }, { { 1, 1, 1 }, { 1, 1, 1 } },  { { 2, 1, 3 }, { 33, 1, 1 } },
-		{ { 1, 4, 1 }, { 1, 31, 2 } }, { { 2, 2, 1 }, { 32, 4, 8 } }, { { 1, 1, 2 }, { 1, 1, 64 } },
+		{ { 3, 2, 2 }, { 5, 7, 3 } },
+		{ { 1, 1, 1 }, { 1, 1, 1 } },
+		{ { 2, 1, 3 }, { 33, 1, 1 } },
+		{ { 1, 4, 1 }, { 1, 31, 2 } },
+		{ { 2, 2, 1 }, { 32, 4, 8 } },
+		{ { 1, 1, 2 }, { 1, 1, 64 } },
 	};
 	struct pt_dim grid = shapes[run->c->arg[0]][0], block = shapes[run->c->arg[0]][1];
 	unsigned ctas = grid.x * grid.y * grid.z, threads = block.x * block.y * block.z;
@@ -278,13 +329,19 @@ static bool run_time(struct pt_run *run)
 	if (!pt_run_ok(run))
 		return false;
 	if (got[1] <= got[0])
-		return pt_run_fail(run, "%%clock64 went from %" PRIu64 " to %" PRIu64, got[0], got[1]);
+		return pt_run_fail(
+			run, "%%clock64 went from %" PRIu64 " to %" PRIu64, got[0], got[1]);
 	if (got[2] == 0 || got[3] < got[2])
-		return pt_run_fail(run, "%%globaltimer went from %" PRIu64 " to %" PRIu64, got[2], got[3]);
+		return pt_run_fail(
+			run, "%%globaltimer went from %" PRIu64 " to %" PRIu64, got[2], got[3]);
 	return true;
 }
 
-/* Blocks that wait for each other: each for the block before it (any number of them), or all for all (cooperative launch). */
+/*
+ * Blocks that wait for each other: each for the block before it (any number of them), or all for
+ * all (cooperative launch).
+ */
+/* clang-format off */
 static const char waiting_text[] =
         PT_ENTRY("chain") "{\n" PT_PROLOGUE
         "	setp.ne.u32 %q1, %t, 0;\n	@%q1 bra OUT;\n	mad.wide.u32 %l1, %r62, 4, %p0;\n	mov.u32 %r1, 0;\n"
@@ -300,7 +357,10 @@ static const char waiting_text[] =
         "	add.u32 %r2, %r11, 1;\n	mul.lo.u32 %r2, %r2, %r10;\n"
         "W:\n	ld.relaxed.gpu.global.u32 %r1, [%p1];\n	setp.lt.u32 %q2, %r1, %r2;\n	@%q2 bra W;\n	fence.acq_rel.gpu;\n"
         "WAITED:\n	bar.sync 0;\n"
-        /* everyone's neighbour, of this round; a second array so that the next round does not overtake */
+        /*
+         * everyone's neighbour, of this round; a second array so that the next round does not
+         * overtake
+         */
         "	add.u32 %r3, %r62, 1;\n	rem.u32 %r3, %r3, %r10;\n	mad.wide.u32 %l2, %r3, 4, %p0;\n"
         "	ld.relaxed.gpu.global.u32 %r4, [%l2];\n"
         "	mad.lo.u32 %r12, %r4, 5, %r11;\n	xor.b32 %r5, %r11, 1;\n	cvt.u64.u32 %l3, %r10;\n"
@@ -309,6 +369,7 @@ static const char waiting_text[] =
         "	@!%q3 sub.u64 %p0, %p0, %l3;\n"
         "	add.u32 %r11, %r11, 1;\n	setp.lt.u32 %q2, %r11, 6;\n	@%q2 bra ROUND;\n"
         "	mad.wide.u32 %p2, %i, 4, %p2;\n	st.global.u32 [%p2], %r12;\n	ret;\n}\n";
+/* clang-format on */
 
 static bool run_chain(struct pt_run *run)
 {
@@ -325,8 +386,10 @@ static bool run_chain(struct pt_run *run)
 static bool run_grid(struct pt_run *run)
 {
 	enum { BLOCKS = 24, THREADS = 64 };
-	uint32_t zero[2 * BLOCKS + 1] = { 0 }, got[BLOCKS * THREADS], want[BLOCKS * THREADS], x[BLOCKS], y[BLOCKS];
-	CUdeviceptr a = pt_run_put(run, zero, sizeof zero), b = pt_run_put(run, zero, 4), c = pt_run_put(run, NULL, sizeof got);
+	uint32_t zero[2 * BLOCKS + 1] = { 0 }, got[BLOCKS * THREADS], want[BLOCKS * THREADS],
+				   x[BLOCKS], y[BLOCKS];
+	CUdeviceptr a = pt_run_put(run, zero, sizeof zero), b = pt_run_put(run, zero, 4),
+		    c = pt_run_put(run, NULL, sizeof got);
 	CUfunction f;
 	uint64_t none = 0;
 	void *args[] = { &a, &b, &c, &none };
@@ -354,7 +417,8 @@ static bool run_grid(struct pt_run *run)
 
 void pt_group_block(struct pt_suite *s)
 {
-	pt_case_add(s, run_rounds, "bar.sync and barrier.sync, 20 rounds", barriers_text)->arg[0] = 256;
+	pt_case_add(s, run_rounds, "bar.sync and barrier.sync, 20 rounds", barriers_text)->arg[0] =
+		256;
 	pt_case_add(s, run_rounds, "bar.sync with a partial warp", barriers_text)->arg[0] = 75;
 	pt_case_add(s, run_rounds, "bar.sync of 1024 threads", barriers_text)->arg[0] = 1024;
 	pt_case_add(s, run_halves, "numbered barriers with thread counts", barriers_text);

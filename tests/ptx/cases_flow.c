@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Control flow. Most cases are one kernel that maps an input word of each thread to an output word along a path that depends
- * on the word, and the same function in C.
+ * Control flow. Most cases are one kernel that maps an input word of each thread to an output word
+ * along a path that depends on the word, and the same function in C.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,18 +11,24 @@
 #include "tests/ptx/run.h"
 
 #define N_THREADS 1000u
-#define BLOCK 96u
+#define BLOCK     96u
 
 /* %r1 the input, %r2 the output (0 first), threads beyond N_THREADS gone. */
+/* clang-format off */
 #define LOAD \
 	PT_PROLOGUE "	setp.ge.u32 %q15, %i, 1000;\n	@%q15 ret;\n	mad.wide.u32 %p0, %i, 4, %p0;\n" \
 		    "	mad.wide.u32 %p1, %i, 4, %p1;\n	ld.global.u32 %r1, [%p0];\n	mov.u32 %r2, 0;\n"
 #define STORE "	st.global.u32 [%p1], %r2;\n	ret;\n}\n"
 #define MAP(body) PT_ENTRY("map") "{\n" LOAD body STORE
+/* clang-format on */
 
 typedef uint32_t map_fn(uint32_t x, uint32_t i);
 
-/* Three levels of branches on three bits; each leaf does something of its own, joins happen level by level. */
+/*
+ * Three levels of branches on three bits; each leaf does something of its own, joins happen level
+ * by level.
+ */
+/* clang-format off */
 #define NESTED \
 	"	and.b32 %r3, %r1, 1;\n	setp.eq.u32 %q1, %r3, 0;\n	and.b32 %r3, %r1, 2;\n	setp.eq.u32 %q2, %r3, 0;\n" \
 	"	and.b32 %r3, %r1, 4;\n	setp.eq.u32 %q3, %r3, 0;\n" \
@@ -35,6 +41,7 @@ typedef uint32_t map_fn(uint32_t x, uint32_t i);
 	"A0:\n	@%q2 bra A00;\n	xor.b32 %r2, %r1, 0x55555555;\n	bra A0X;\nA00:\n	not.b32 %r2, %r1;\n" \
 	"	@%q3 bra A0X;\n" \
 	"	shr.u32 %r2, %r2, 3;\nA0X:\n	add.u32 %r2, %r2, 1;\nDONE:\n	add.u32 %r2, %r2, %i;\n"
+/* clang-format on */
 
 static uint32_t nested(uint32_t x, uint32_t i)
 {
@@ -59,11 +66,13 @@ static uint32_t nested(uint32_t x, uint32_t i)
 }
 
 /* Steps of the 3n+1 walk: trip counts from 0 to over a hundred in one warp. */
+/* clang-format off */
 #define WALK \
 	"	and.b32 %r1, %r1, 1023;\n	add.u32 %r1, %r1, 1;\nLOOP:\n	setp.eq.u32 %q1, %r1, 1;\n" \
 	"	@%q1 bra DONE;\n" \
 	"	add.u32 %r2, %r2, 1;\n	and.b32 %r3, %r1, 1;\n	setp.eq.u32 %q2, %r3, 0;\n	@%q2 bra EVEN;\n" \
 	"	mad.lo.u32 %r1, %r1, 3, 1;\n	bra LOOP;\nEVEN:\n	shr.u32 %r1, %r1, 1;\n	bra LOOP;\nDONE:\n"
+/* clang-format on */
 
 static uint32_t walk(uint32_t x, uint32_t i)
 {
@@ -75,6 +84,7 @@ static uint32_t walk(uint32_t x, uint32_t i)
 }
 
 /* Two nested loops, both counts from data, with a break and a continue. */
+/* clang-format off */
 #define NESTED_LOOPS \
 	"	and.b32 %r3, %r1, 15;\n	shr.u32 %r4, %r1, 4;\n	and.b32 %r4, %r4, 15;\n	mov.u32 %r5, 0;\n" \
 	"OUTER:\n	setp.ge.u32 %q1, %r5, %r3;\n	@%q1 bra DONE;\n	mov.u32 %r6, 0;\n" \
@@ -84,6 +94,7 @@ static uint32_t walk(uint32_t x, uint32_t i)
 	"	setp.eq.u32 %q4, %r8, 6;\n	@%q4 bra NEXT;\n" \
 	"	xor.b32 %r2, %r2, %r7;\n	add.u32 %r2, %r2, 1;\n	bra INNER;\n" \
 	"NEXT:\n	add.u32 %r5, %r5, 1;\n	bra.uni OUTER;\nDONE:\n"
+/* clang-format on */
 
 static uint32_t nested_loops(uint32_t x, uint32_t i)
 {
@@ -102,7 +113,11 @@ static uint32_t nested_loops(uint32_t x, uint32_t i)
 	return r;
 }
 
-/* Jumps into the middle of a loop from outside, and out of it to two places: no structured program has this graph. */
+/*
+ * Jumps into the middle of a loop from outside, and out of it to two places: no structured program
+ * has this graph.
+ */
+/* clang-format off */
 #define TANGLED \
 	"	and.b32 %r3, %r1, 31;\n	and.b32 %r4, %r1, 32;\n	setp.ne.u32 %q1, %r4, 0;\n	@%q1 bra MIDDLE;\n" \
 	"HEAD:\n	add.u32 %r2, %r2, 3;\n	setp.gt.u32 %q2, %r2, 150;\n	@%q2 bra OUT1;\n" \
@@ -112,6 +127,7 @@ static uint32_t nested_loops(uint32_t x, uint32_t i)
 	"OUT1:\n	xor.b32 %r2, %r2, %r1;\n	and.b32 %r5, %r1, 64;\n	setp.ne.u32 %q4, %r5, 0;\n" \
 	"	@%q4 bra END;\n" \
 	"OUT2:\n	mul.lo.u32 %r2, %r2, 11;\nEND:\n"
+/* clang-format on */
 
 static uint32_t tangled(uint32_t x, uint32_t i)
 {
@@ -138,11 +154,13 @@ out2:
 }
 
 /* Lanes leave at four places, by ret and by exit; those that are left go on. */
+/* clang-format off */
 #define EARLY \
 	"	st.global.u32 [%p1], %r1;\n	and.b32 %r3, %r1, 3;\n	setp.eq.u32 %q1, %r3, 0;\n	@%q1 ret;\n" \
 	"	add.u32 %r2, %r1, 1;\n	st.global.u32 [%p1], %r2;\n	setp.eq.u32 %q2, %r3, 1;\n	@%q2 exit;\n" \
 	"	add.u32 %r2, %r2, 1;\n	st.global.u32 [%p1], %r2;\n	setp.eq.u32 %q3, %r3, 2;\n	@%q3 bra OUT;\n" \
 	"	mul.lo.u32 %r2, %r2, 3;\n	bra GO;\nOUT:\n	exit;\nGO:\n"
+/* clang-format on */
 
 static uint32_t early(uint32_t x, uint32_t i)
 {
@@ -159,11 +177,13 @@ static uint32_t early(uint32_t x, uint32_t i)
 	}
 }
 
+/* clang-format off */
 #define TABLE \
 	"	and.b32 %r3, %r1, 7;\nTARGETS: .branchtargets T0, T1, T2, T3, T4, T5, T1, T0;\n	brx.idx %r3, TARGETS;\n" \
 	"T0:\n	mov.u32 %r2, 10;\n	bra JOIN;\nT1:\n	add.u32 %r2, %r1, 11;\n	bra JOIN;\n" \
 	"T2:\n	sub.u32 %r2, %r1, 12;\nT3:\n	mul.lo.u32 %r2, %r2, 13;\n	bra JOIN;\n" \
 	"T4:\n	not.b32 %r2, %r1;\n	bra JOIN;\nT5:\n	shl.b32 %r2, %r1, 5;\nJOIN:\n	add.u32 %r2, %r2, 1;\n"
+/* clang-format on */
 
 static uint32_t table(uint32_t x, uint32_t i)
 {
@@ -186,7 +206,11 @@ static uint32_t table(uint32_t x, uint32_t i)
 	}
 }
 
-/* Functions: scalars and a structure in, a structure out, a call under a guard, one without results. */
+/*
+ * Functions: scalars and a structure in, a structure out, a call under a guard, one without
+ * results.
+ */
+/* clang-format off */
 static const char calls_text[] =
         ".func (.param .b32 r) twice_and(.param .b32 a, .param .b64 b, .param .b16 c)\n{\n"
         "	.reg .b32 %r<5>;\n	.reg .b64 %l;\n"
@@ -219,6 +243,7 @@ static const char calls_text[] =
                 "	{\n	.param .b64 x;\n	.param .b32 y;\n	st.param.b64 [x], %p1;\n"
                 "	st.param.b32 [y], %r2;\n"
                 "	call store, (x, y);\n	}\n	ld.global.u32 %r2, [%p1];\n");
+/* clang-format on */
 
 static uint32_t calls(uint32_t x, uint32_t i)
 {
@@ -232,7 +257,11 @@ static uint32_t calls(uint32_t x, uint32_t i)
 	return (int32_t)r > 0 ? r : 0u - r;
 }
 
-/* A table of functions, another one in each lane; and the same function reached by two of its entries. */
+/*
+ * A table of functions, another one in each lane; and the same function reached by two of its
+ * entries.
+ */
+/* clang-format off */
 static const char indirect_text[] =
         ".func (.param .b32 r) f0(.param .b32 a)\n{\n	.reg .b32 %r;\n	ld.param.b32 %r, [a];\n	add.u32 %r, %r, 1;\n"
         "	st.param.b32 [r], %r;\n	ret;\n}\n"
@@ -253,6 +282,7 @@ static const char indirect_text[] =
                 "	{\n	.param .b32 a;\n	.param .b32 b;\n	st.param.b32 [a], %r2;\n"
                 "P2: .callprototype (.param .b32 _) _ (.param .b32 _);\n	call (b), %l4, (a), P2;\n"
                 "	ld.param.b32 %r2, [b];\n	}\n");
+/* clang-format on */
 
 static uint32_t indirect(uint32_t x, uint32_t i)
 {
@@ -268,6 +298,7 @@ static uint32_t indirect(uint32_t x, uint32_t i)
 }
 
 /* Recursion in two functions that call each other, depth by lane. */
+/* clang-format off */
 static const char recursion_text[] =
         ".func (.param .b32 r) even(.param .b32 n);\n"
         ".func (.param .b32 r) odd(.param .b32 n)\n{\n	.reg .b32 %r<3>;\n	.reg .pred %q;\n"
@@ -300,6 +331,7 @@ static const char recursion_text[] =
                 "	{\n	.param .b32 a;\n	.param .b32 b;\n	st.param.b32 [a], %r3;\n"
                 "	call (b), fib, (a);\n	ld.param.b32 %r4, [b];\n	}\n"
                 "	mad.lo.u32 %r2, %r4, 100000, %r2;\n");
+/* clang-format on */
 
 static uint32_t even_odd(uint32_t n, bool odd)
 {
@@ -321,6 +353,7 @@ static uint32_t recursion(uint32_t x, uint32_t i)
 }
 
 /* exit inside a called function ends the thread. */
+/* clang-format off */
 static const char exit_text[] =
         ".func leave(.param .b32 a)\n{\n	.reg .b32 %r;\n	.reg .pred %q;\n"
         "	ld.param.b32 %r, [a];\n	and.b32 %r, %r, 1;\n"
@@ -328,6 +361,7 @@ static const char exit_text[] =
                 "	st.global.u32 [%p1], 5;\n	{\n	.param .b32 a;\n"
                 "	st.param.b32 [a], %r1;\n	call leave, (a);\n	}\n"
                 "	add.u32 %r2, %r1, 9;\n");
+/* clang-format on */
 
 static uint32_t exit_in_call(uint32_t x, uint32_t i)
 {
@@ -336,6 +370,7 @@ static uint32_t exit_in_call(uint32_t x, uint32_t i)
 }
 
 /* Registers, predicates and labels of inner scopes hide those outside. */
+/* clang-format off */
 #define SCOPES \
 	"	mov.u32 %r3, 1;\n	{\n	.reg .b32 %r3;\n	mov.u32 %r3, 50;\n	{\n" \
 	"	.reg .u32 %r3;\n	mov.u32 %r3, 700;\n" \
@@ -343,6 +378,7 @@ static uint32_t exit_in_call(uint32_t x, uint32_t i)
 	"	setp.eq.u32 %q1, %r1, 0;\n	@%q1 bra L;\n" \
 	"	add.u32 %r2, %r2, 3000;\nL:\n	}\n	add.u32 %r2, %r2, %r3;\n" \
 	"	{ add.u32 %r2, %r2, 1; add.u32 %r2, %r2, 1; }\n"
+/* clang-format on */
 
 static uint32_t scopes(uint32_t x, uint32_t i)
 {
@@ -350,7 +386,11 @@ static uint32_t scopes(uint32_t x, uint32_t i)
 	return 753 + (x ? 3000 : 0);
 }
 
-/* What compilers write around the code: launch bounds, debug information, weak and aliased functions. */
+/*
+ * What compilers write around the code: launch bounds, debug information, weak and aliased
+ * functions.
+ */
+/* clang-format off */
 static const char directives_text[] =
         ".file 1 \"dir/file name.cu\"\n"
         "/* a comment with } and ; */ // and another {\n"
@@ -368,6 +408,7 @@ static const char directives_text[] =
         "	{ .param .b32 x; st.param.b32 [x], 0; call.uni stop, (x); }\n$L__BB0_2:\n	.loc 1 8 1\n" STORE
         ".section .debug_str\n{\ninfo:\n	.b8 97, 0\n	.b8 0x62\n	.b8 0\n}\n"
         ".section .debug_loc\n{\n	.b64 $L__tmp0\n	.b32 4\n}\n";
+/* clang-format on */
 
 static uint32_t directives(uint32_t x, uint32_t i)
 {
@@ -407,7 +448,11 @@ static bool run_map(struct pt_run *run)
 	return pt_run_same32(run, "thread", got, want, N_THREADS);
 }
 
-/* Threads of one warp take a lock in turn: progress needs the scheduler to leave a spinning path for the holder's. */
+/*
+ * Threads of one warp take a lock in turn: progress needs the scheduler to leave a spinning path
+ * for the holder's.
+ */
+/* clang-format off */
 static const char spin_text[] =
         ".global .u32 lock;\n" PT_ENTRY("spin") "{\n" PT_PROLOGUE "	mov.u32 %r3, 0;\nTURN:\n"
         "TAKE:\n	atom.global.acquire.gpu.cas.b32 %r1, [lock], 0, 1;\n	setp.ne.u32 %q1, %r1, 0;\n"
@@ -431,6 +476,7 @@ static const char spin_text[] =
         "W2:\n	ld.volatile.global.u32 %r2, [%l2+-4];\n	setp.eq.u32 %q2, %r2, 0;\n	@%q2 bra W2;\n"
         "	add.u32 %r2, %r2, 1;\n	bra PUT2;\nFIRST:\n	mov.u32 %r2, 1;\nPUT2:\n"
         "	st.volatile.global.u32 [%l2], %r2;\n	ret;\n}\n";
+/* clang-format on */
 
 static bool run_spin(struct pt_run *run)
 {
@@ -461,12 +507,14 @@ static bool run_wait(struct pt_run *run)
 }
 
 /* A sum over a million numbers by a grid-stride loop, guarded at the end. */
+/* clang-format off */
 static const char stride_text[] =
         PT_ENTRY("stride") "{\n" PT_PROLOGUE "	mov.u32 %r1, %nctaid.x;\n	mul.lo.u32 %r1, %r1, %r63;\n	cvt.u32.u64 %r2, %p2;\n"
         "	mov.u32 %r3, %i;\n	mov.u32 %r4, 0;\n	setp.ge.u32 %q1, %r3, %r2;\n	@%q1 bra DONE;\n"
         "LOOP:\n	mad.wide.u32 %l1, %r3, 4, %p0;\n	ld.global.nc.u32 %r5, [%l1];\n	add.u32 %r4, %r4, %r5;\n"
         "	add.u32 %r3, %r3, %r1;\n	setp.lt.u32 %q1, %r3, %r2;\n	@%q1 bra LOOP;\n"
         "DONE:\n	red.global.add.u32 [%p1], %r4;\n	ret;\n}\n";
+/* clang-format on */
 
 static bool run_stride(struct pt_run *run)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What matrix libraries use: mma, ldmatrix, cp.async, mbarrier. The operands are small integers, so that every sum is exact
- * whatever its order. A driver that does not know one of these opcodes refuses the module; the case counts as not offered.
+ * What matrix libraries use: mma, ldmatrix, cp.async, mbarrier. The operands are small integers, so
+ * that every sum is exact whatever its order. A driver that does not know one of these opcodes
+ * refuses the module; the case counts as not offered.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,10 +31,12 @@ static const struct mma mmas[] = {
 	{ "mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32", 16, 8, PT_S8, PT_S8, PT_S32 },
 	{ "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", 32, 8, PT_S8, PT_S8, PT_S32 },
 	{ "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32", 32, 8, PT_U8, PT_S8, PT_S32 },
-	{ "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32", 32, 8, PT_E4M3X2, PT_E4M3X2, PT_F32 },
-	{ "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e4m3.f32", 32, 8, PT_E5M2X2, PT_E4M3X2, PT_F32 },
+	{ "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32", 32, 8, PT_E4M3X2, PT_E4M3X2,
+		PT_F32 },
+	{ "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e4m3.f32", 32, 8, PT_E5M2X2, PT_E4M3X2,
+		PT_F32 },
 };
-#define N_MMAS (sizeof mmas / sizeof mmas[0])
+#define N_MMAS     (sizeof mmas / sizeof mmas[0])
 #define MMA_ROUNDS 6u
 
 /* Elements of one register, registers of one lane. */
@@ -61,24 +64,31 @@ static unsigned c_registers(const struct mma *m)
 static char *mma_text(const struct mma *m)
 {
 	struct pt_text t = { 0 };
-	pt_text_add(&t, "%s", PT_ENTRY("mma") "{\n" PT_PROLOGUE "	mad.wide.u32 %p0, %i, 40, %p0;\n	mad.wide.u32 %p1, %i, 16, %p1;\n");
+	pt_text_add(&t, "%s",
+		PT_ENTRY("mma") "{\n" PT_PROLOGUE "	mad.wide.u32 %p0, %i, 40, %p0;\n	"
+				"mad.wide.u32 %p1, %i, 16, %p1;\n");
 	for (unsigned i = 0; i < 10; i++)
 		pt_text_add(&t, "	ld.global.b32 %%r%u, [%%p0+%u];\n", 10 + i, i * 4);
 	for (unsigned i = 0; i < 4; i++)
 		pt_text_add(&t, "	mov.b32 %%f%u, %%r%u;\n", 4 + i, 16 + i);
 	static const unsigned starts[] = { 20, 10, 14, 16 };
-	const unsigned counts[] = { c_registers(m), a_registers(m), b_registers(m), c_registers(m) };
+	const unsigned counts[] = { c_registers(m), a_registers(m), b_registers(m),
+		c_registers(m) };
 	pt_text_add(&t, "	%s ", m->name);
 	for (unsigned o = 0; o < 4; o++) {
 		pt_text_add(&t, "%s{", o ? ", " : "");
 		for (unsigned i = 0; i < counts[o]; i++)
-			pt_text_add(&t, "%s%%%c%u", i ? ", " : "", m->c == PT_F32 && (o == 0 || o == 3) ? 'f' : 'r',
-			            m->c == PT_F32 && o == 0 ? i : m->c == PT_F32 && o == 3 ? 4 + i : starts[o] + i);
+			pt_text_add(&t, "%s%%%c%u", i ? ", " : "",
+				m->c == PT_F32 && (o == 0 || o == 3) ? 'f' : 'r',
+				m->c == PT_F32 && o == 0           ? i
+					: m->c == PT_F32 && o == 3 ? 4 + i
+								   : starts[o] + i);
 		pt_text_add(&t, "}");
 	}
 	pt_text_add(&t, ";\n");
 	for (unsigned i = 0; i < c_registers(m); i++)
-		pt_text_add(&t, "	st.global.b32 [%%p1+%u], %%%c%u;\n", i * 4, m->c == PT_F32 ? 'f' : 'r', m->c == PT_F32 ? i : 20 + i);
+		pt_text_add(&t, "	st.global.b32 [%%p1+%u], %%%c%u;\n", i * 4,
+			m->c == PT_F32 ? 'f' : 'r', m->c == PT_F32 ? i : 20 + i);
 	pt_text_add(&t, "	ret;\n}\n");
 	return t.p;
 }
@@ -109,7 +119,8 @@ static uint32_t encode(enum pt_type t, int v)
 	const struct pt_float_format *f = pt_type_format(t);
 	if (!f)
 		return (uint32_t)v & (uint32_t)pt_mask(pt_type_bits(t));
-	return (uint32_t)pt_num_pack(f, pt_num_from_int(v < 0, (uint64_t)(v < 0 ? -v : v)), PT_RN, false, NULL);
+	return (uint32_t)pt_num_pack(
+		f, pt_num_from_int(v < 0, (uint64_t)(v < 0 ? -v : v)), PT_RN, false, NULL);
 }
 
 static void pack_fragment(uint32_t *words, const struct mma *m, enum pt_type t, unsigned e, int v)
@@ -147,7 +158,8 @@ static void mma_round(struct pt_run *run, const struct mma *m, uint32_t *in, uin
 			int sum = c[row][column];
 			for (unsigned k = 0; k < m->k; k++)
 				sum += a[row][k] * b[k][column];
-			unsigned word = m->c == PT_F16 ? e / 2 : e, shift = m->c == PT_F16 ? e % 2 * 16 : 0;
+			unsigned word = m->c == PT_F16 ? e / 2 : e,
+				 shift = m->c == PT_F16 ? e % 2 * 16 : 0;
 			x[6 + word] |= encode(m->c, c[row][column]) << shift;
 			y[word] |= encode(m->c, sum) << shift;
 		}
@@ -157,7 +169,8 @@ static void mma_round(struct pt_run *run, const struct mma *m, uint32_t *in, uin
 static bool run_mma(struct pt_run *run)
 {
 	const struct mma *m = &mmas[run->c->arg[0]];
-	uint32_t in[MMA_ROUNDS * 320] = { 0 }, want[MMA_ROUNDS * 128] = { 0 }, got[MMA_ROUNDS * 128];
+	uint32_t in[MMA_ROUNDS * 320] = { 0 }, want[MMA_ROUNDS * 128] = { 0 },
+				 got[MMA_ROUNDS * 128];
 	for (unsigned r = 0; r < MMA_ROUNDS; r++)
 		mma_round(run, m, in + r * 320, want + r * 128);
 	if (m->c == PT_F16) {
@@ -171,6 +184,7 @@ static bool run_mma(struct pt_run *run)
 }
 
 /* Four 8 x 8 matrices of halves in shared memory; lane l gives the address of row l of the 32. */
+/* clang-format off */
 #define LDMATRIX(name, op, registers) \
 	PT_ENTRY(name) "{\n	.shared .align 16 .b16 tile[512];\n" PT_PROLOGUE \
 		       "	mov.u32 %r20, tile;\n	mad.lo.u32 %r21, %t, 16, %r20;\n	mad.wide.u32 %p0, %t, 16, %p0;\n" \
@@ -179,13 +193,16 @@ static bool run_mma(struct pt_run *run)
 		       "	xor.b32 %r5, %t, 3;\n	mad.lo.u32 %r5, %r5, 16, %r20;\n" \
 		       "	" op " {" registers "}, [%r5];\n" \
 		       "	mad.wide.u32 %p1, %t, 16, %p1;\n	st.global.v4.b32 [%p1], {%r1, %r2, %r3, %r4};\n	ret;\n}\n"
+/* clang-format on */
 
+/* clang-format off */
 static const char ldmatrix_text[] =
         LDMATRIX("x1", "ldmatrix.sync.aligned.m8n8.x1.shared.b16", "%r1")
         LDMATRIX("x2", "ldmatrix.sync.aligned.m8n8.x2.shared.b16", "%r1, %r2")
         LDMATRIX("x4", "ldmatrix.sync.aligned.m8n8.x4.shared.b16", "%r1, %r2, %r3, %r4")
         LDMATRIX("x1t", "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16", "%r1")
         LDMATRIX("x4t", "ldmatrix.sync.aligned.x4.trans.m8n8.shared.b16", "%r1, %r2, %r3, %r4");
+/* clang-format on */
 
 static bool run_ldmatrix(struct pt_run *run)
 {
@@ -193,7 +210,8 @@ static bool run_ldmatrix(struct pt_run *run)
 		const char *kernel;
 		unsigned count;
 		bool trans;
-	} forms[] = { { "x1", 1, false }, { "x2", 2, false }, { "x4", 4, false }, { "x1t", 1, true }, { "x4t", 4, true } };
+	} forms[] = { { "x1", 1, false }, { "x2", 2, false }, { "x4", 4, false },
+		{ "x1t", 1, true }, { "x4t", 4, true } };
 	uint16_t tile[32][8];
 	uint32_t got[32][4], want[32][4];
 	for (unsigned i = 0; i < 256; i++)
@@ -207,8 +225,12 @@ static bool run_ldmatrix(struct pt_run *run)
 				unsigned row = lane / 4, column = lane % 4 * 2;
 				uint32_t x[2];
 				for (unsigned e = 0; e < 2; e++) {
-					unsigned r = forms[f].trans ? column + e : row, c = forms[f].trans ? row : column + e;
-					/* row r of matrix m is at the address that lane 8 m + r gives: row (8 m + r) ^ 3 */
+					unsigned r = forms[f].trans ? column + e : row,
+						 c = forms[f].trans ? row : column + e;
+					/*
+					 * row r of matrix m is at the address that lane 8 m + r
+					 * gives: row (8 m + r) ^ 3
+					 */
 					x[e] = tile[(m * 8 + r) ^ 3][c];
 				}
 				want[lane][m] = m < forms[f].count ? x[1] << 16 | x[0] : 0;
@@ -221,21 +243,32 @@ static bool run_ldmatrix(struct pt_run *run)
 
 /* Copies of every size, zeros behind a short source, groups waited for one by one. */
 static const char cp_async_text[] = PT_ENTRY(
-        "copy") "{\n	.shared .align 16 .b8 place[4096];\n" PT_PROLOGUE
-                "	mov.u32 %r1, place;\n	mad.lo.u32 %r1, %t, 64, %r1;\n	mad.wide.u32 %l1, %t, 64, %p0;\n"
-                "	cvta.global.u64 %l1, %l1;\n	cvta.to.global.u64 %l1, %l1;\n"
-                "	st.shared.v4.b32 [%r1+32], {%t, %t, %t, %t};\n"
-                "	cp.async.ca.shared.global [%r1], [%l1], 4;\n	cp.async.ca.shared.global [%r1+4], [%l1+4], 4;\n"
-                "	cp.async.ca.shared.global [%r1+8], [%l1+8], 8;\n	cp.async.commit_group;\n"
-                "	cp.async.cg.shared.global [%r1+16], [%l1+16], 16;\n	cp.async.commit_group;\n"
-                "	and.b32 %r2, %t, 15;\n	cp.async.cg.shared.global [%r1+32], [%l1+32], 16, %r2;\n"
-                "	cp.async.ca.shared.global.L2::128B [%r1+48], [%l1+48], 16;\n	cp.async.commit_group;\n"
-                "	cp.async.wait_group 1;\n	ld.shared.v4.b32 {%r3, %r4, %r5, %r6}, [%r1];\n	cp.async.wait_all;\n"
-                "	bar.sync 0;\n	mad.wide.u32 %p1, %t, 64, %p1;\n	st.global.v4.b32 [%p1], {%r3, %r4, %r5, %r6};\n"
-                "	ld.shared.v4.b32 {%r3, %r4, %r5, %r6}, [%r1+16];\n	st.global.v4.b32 [%p1+16], {%r3, %r4, %r5, %r6};\n"
-                "	ld.shared.v4.b32 {%r3, %r4, %r5, %r6}, [%r1+32];\n	st.global.v4.b32 [%p1+32], {%r3, %r4, %r5, %r6};\n"
-                "	ld.shared.v4.b32 {%r3, %r4, %r5, %r6}, [%r1+48];\n	st.global.v4.b32 [%p1+48], {%r3, %r4, %r5, %r6};\n"
-                "	griddepcontrol.wait;\n	griddepcontrol.launch_dependents;\n	ret;\n}\n";
+	"copy") "{\n	.shared .align 16 .b8 place[4096];\n" PT_PROLOGUE
+		"	mov.u32 %r1, place;\n	mad.lo.u32 %r1, %t, 64, %r1;\n	mad.wide.u32 %l1, "
+		"%t, 64, %p0;\n"
+		"	cvta.global.u64 %l1, %l1;\n	cvta.to.global.u64 %l1, %l1;\n"
+		"	st.shared.v4.b32 [%r1+32], {%t, %t, %t, %t};\n"
+		"	cp.async.ca.shared.global [%r1], [%l1], 4;\n	cp.async.ca.shared.global "
+		"[%r1+4], [%l1+4], 4;\n"
+		"	cp.async.ca.shared.global [%r1+8], [%l1+8], 8;\n	"
+		"cp.async.commit_group;\n"
+		"	cp.async.cg.shared.global [%r1+16], [%l1+16], 16;\n	"
+		"cp.async.commit_group;\n"
+		"	and.b32 %r2, %t, 15;\n	cp.async.cg.shared.global [%r1+32], [%l1+32], 16, "
+		"%r2;\n"
+		"	cp.async.ca.shared.global.L2::128B [%r1+48], [%l1+48], 16;\n	"
+		"cp.async.commit_group;\n"
+		"	cp.async.wait_group 1;\n	ld.shared.v4.b32 {%r3, %r4, %r5, %r6}, "
+		"[%r1];\n	cp.async.wait_all;\n"
+		"	bar.sync 0;\n	mad.wide.u32 %p1, %t, 64, %p1;\n	st.global.v4.b32 "
+		"[%p1], {%r3, %r4, %r5, %r6};\n"
+		"	ld.shared.v4.b32 {%r3, %r4, %r5, %r6}, [%r1+16];\n	st.global.v4.b32 "
+		"[%p1+16], {%r3, %r4, %r5, %r6};\n"
+		"	ld.shared.v4.b32 {%r3, %r4, %r5, %r6}, [%r1+32];\n	st.global.v4.b32 "
+		"[%p1+32], {%r3, %r4, %r5, %r6};\n"
+		"	ld.shared.v4.b32 {%r3, %r4, %r5, %r6}, [%r1+48];\n	st.global.v4.b32 "
+		"[%p1+48], {%r3, %r4, %r5, %r6};\n"
+		"	griddepcontrol.wait;\n	griddepcontrol.launch_dependents;\n	ret;\n}\n";
 
 static bool run_cp_async(struct pt_run *run)
 {
@@ -250,24 +283,32 @@ static bool run_cp_async(struct pt_run *run)
 	pt_run_get(run, b, got, sizeof got);
 	for (size_t i = 0; i < sizeof got && pt_run_ok(run); i++) {
 		if (got[i] != want[i])
-			pt_run_fail(run, "thread %zu byte %zu: expected %u got %u", i / 64, i % 64, want[i], got[i]);
+			pt_run_fail(run, "thread %zu byte %zu: expected %u got %u", i / 64, i % 64,
+				want[i], got[i]);
 	}
 	return pt_run_ok(run);
 }
 
 /* Phases of an mbarrier that all threads arrive at, waited for by parity and by token. */
 static const char mbarrier_text[] = PT_ENTRY(
-        "phases") "{\n	.shared .align 8 .b64 bar;\n	.shared .align 4 .u32 s[128];\n" PT_PROLOGUE
-                  "	mov.u32 %r1, bar;\n	setp.ne.u32 %q1, %t, 0;\n	@!%q1 mbarrier.init.shared.b64 [%r1], %r63;\n	bar.sync 0;\n"
-                  "	mov.u32 %r2, s;\n	mad.lo.u32 %r3, %t, 4, %r2;\n	mov.u32 %r4, %t;\n	mov.u32 %r5, 0;\n"
-                  "L:\n	st.shared.u32 [%r3], %r4;\n	mbarrier.arrive.shared.b64 %l1, [%r1];\n"
-                  "W1:\n	mbarrier.test_wait.shared.b64 %q2, [%r1], %l1;\n	@!%q2 bra W1;\n"
-                  "	add.u32 %r6, %t, 5;\n	rem.u32 %r6, %r6, %r63;\n	mad.lo.u32 %r6, %r6, 4, %r2;\n	ld.shared.u32 %r7, [%r6];\n"
-                  "	mbarrier.arrive.shared.b64 _, [%r1];\n	mov.u32 %r8, 1;\n"
-                  "W2:\n	mbarrier.try_wait.parity.shared.b64 %q2, [%r1], %r8;\n	@!%q2 bra W2;\n"
-                  "	mad.lo.u32 %r4, %r7, 3, %r5;\n	add.u32 %r5, %r5, 1;\n	setp.lt.u32 %q3, %r5, 4;\n	@%q3 bra L;\n"
-                  "	bar.sync 0;\n	@!%q1 mbarrier.inval.shared.b64 [%r1];\n	mad.wide.u32 %p1, %i, 4, %p1;\n"
-                  "	st.global.u32 [%p1], %r4;\n	ret;\n}\n";
+	"phases") "{\n	.shared .align 8 .b64 bar;\n	.shared .align 4 .u32 s[128];\n" PT_PROLOGUE
+		  "	mov.u32 %r1, bar;\n	setp.ne.u32 %q1, %t, 0;\n	@!%q1 "
+		  "mbarrier.init.shared.b64 [%r1], %r63;\n	bar.sync 0;\n"
+		  "	mov.u32 %r2, s;\n	mad.lo.u32 %r3, %t, 4, %r2;\n	mov.u32 %r4, "
+		  "%t;\n	mov.u32 %r5, 0;\n"
+		  "L:\n	st.shared.u32 [%r3], %r4;\n	mbarrier.arrive.shared.b64 %l1, [%r1];\n"
+		  "W1:\n	mbarrier.test_wait.shared.b64 %q2, [%r1], %l1;\n	@!%q2 bra "
+		  "W1;\n"
+		  "	add.u32 %r6, %t, 5;\n	rem.u32 %r6, %r6, %r63;\n	mad.lo.u32 %r6, "
+		  "%r6, 4, %r2;\n	ld.shared.u32 %r7, [%r6];\n"
+		  "	mbarrier.arrive.shared.b64 _, [%r1];\n	mov.u32 %r8, 1;\n"
+		  "W2:\n	mbarrier.try_wait.parity.shared.b64 %q2, [%r1], %r8;\n	@!%q2 bra "
+		  "W2;\n"
+		  "	mad.lo.u32 %r4, %r7, 3, %r5;\n	add.u32 %r5, %r5, 1;\n	setp.lt.u32 %q3, "
+		  "%r5, 4;\n	@%q3 bra L;\n"
+		  "	bar.sync 0;\n	@!%q1 mbarrier.inval.shared.b64 [%r1];\n	"
+		  "mad.wide.u32 %p1, %i, 4, %p1;\n"
+		  "	st.global.u32 [%p1], %r4;\n	ret;\n}\n";
 
 static bool run_mbarrier(struct pt_run *run)
 {

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Memory that rows cannot reach: module variables and their initialisers, parameters, dynamic shared memory, arrays in local. */
+/*
+ * Memory that rows cannot reach: module variables and their initialisers, parameters, dynamic
+ * shared memory, arrays in local.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/ptx/groups.h"
 #include "tests/ptx/run.h"
 
-#define WARPS 4u
+#define WARPS   4u
 #define THREADS (32u * WARPS)
 
+/* clang-format off */
 static const char variables_text[] =
         ".visible .global .align 4 .u32 words[6] = {1, 0x80000000, 4294967295, 7};\n"
         ".visible .global .s16 halves[3] = {-1, -32768, 32767};\n"
@@ -45,12 +49,13 @@ static const char variables_text[] =
         "	cvt.u64.u32 %l1, %r1;\n	mov.u64 %l2, fixed;\n	add.u64 %l3, %l2, %l1;\n	ld.const.u8 %r3, [%l3];\n"
         "	cvta.const.u64 %l3, %l3;\n	ld.u8 %r4, [%l3];\n	shl.b32 %r4, %r4, 8;\n	or.b32 %r3, %r3, %r4;\n"
         "	mad.wide.u32 %p0, %i, 4, %p0;\n	st.global.u32 [%p0], %r3;\n	ret;\n}\n";
+/* clang-format on */
 
 static bool run_variables(struct pt_run *run)
 {
-	static const uint32_t want[] = { 1,          0x80000000, 0xffffffff, 7,          0,          0xffff8000, 255,       'A',
-		                         0x3f800000, 0xc0200000, 0,          0x40000000, 0x9999999a, 0x3fb99999, 7,         0xffffffff,
-		                         3,          4,          0x0c0b0a09, 0x100f0e0d, 30,         40,         0,         0 };
+	static const uint32_t want[] = { 1, 0x80000000, 0xffffffff, 7, 0, 0xffff8000, 255, 'A',
+		0x3f800000, 0xc0200000, 0, 0x40000000, 0x9999999a, 0x3fb99999, 7, 0xffffffff, 3, 4,
+		0x0c0b0a09, 0x100f0e0d, 30, 40, 0, 0 };
 	uint32_t got[24];
 	CUdeviceptr out = pt_run_put(run, NULL, sizeof got);
 	pt_run_line(run, "read", 1, 32, out, 0, 0, 0);
@@ -69,7 +74,10 @@ static bool run_const_lanes(struct pt_run *run)
 	return pt_run_same32(run, "lane", got, want, THREADS);
 }
 
-/* The host finds a variable by name, reads its first value, and what it writes is what the kernel reads. */
+/*
+ * The host finds a variable by name, reads its first value, and what it writes is what the kernel
+ * reads.
+ */
 static bool run_symbols(struct pt_run *run)
 {
 	uint32_t got[24] = { 0 }, first[4];
@@ -84,7 +92,8 @@ static bool run_symbols(struct pt_run *run)
 		return pt_run_fail(run, "fixed_words[3] is %u", first[3]);
 	if (run->d->copy_to(p, change, sizeof change))
 		return pt_run_fail(run, "cannot write a constant from the host");
-	if (run->d->module_global(&p, &size, run->module, "words") || size != 24 || run->d->copy_to(p, change, sizeof change))
+	if (run->d->module_global(&p, &size, run->module, "words") || size != 24 ||
+		run->d->copy_to(p, change, sizeof change))
 		return pt_run_fail(run, "cannot write a global variable: size %zu", size);
 	pt_run_line(run, "read", 1, 1, out, 0, 0, 0);
 	pt_run_get(run, out, got, sizeof got);
@@ -92,6 +101,7 @@ static bool run_symbols(struct pt_run *run)
 }
 
 /* Parameters of every size, and structs by value: the offsets follow from alignment. */
+/* clang-format off */
 static const char parameters_text[] =
         ".visible .entry parameters(.param .u64 out, .param .u8 a, .param .u16 b, .param .s8 c, .param .u32 d, .param .f32 e,\n"
         "	.param .u64 f, .param .align 16 .b8 g[48], .param .u8 h, .param .f64 k, .param .align 4 .b8 m[12])\n{\n"
@@ -107,6 +117,7 @@ static const char parameters_text[] =
         "	mov.b64 %y, g;\n	ld.param.u8 %r1, [g+47];\n	ld.param.s16 %r2, [g+2];\n"
         "	ld.param.u8 %r3, [m+1];\n"
         "	mov.u32 %r4, 0;\n	st.global.v4.u32 [%o+64], {%r1, %r2, %r3, %r4};\n	ret;\n}\n";
+/* clang-format on */
 
 static bool run_parameters(struct pt_run *run)
 {
@@ -133,17 +144,20 @@ static bool run_parameters(struct pt_run *run)
 	if (r)
 		return pt_run_fail(run, "CUDA error %d", (int)r);
 	pt_run_get(run, out, got, sizeof got);
-	const uint32_t want[20] = { 200,  60000, 0xfffffffb, 0xdeadbeef, 0x3fc00000, 0x01234567, g[2], g[3], g[8], g[9], g[10], g[11],
-		                    77,   0,     0xc0000000, m[2],       g[11] >> 24, (uint32_t)(int32_t)(int16_t)(g[0] >> 16), 0x22, 0 };
+	const uint32_t want[20] = { 200, 60000, 0xfffffffb, 0xdeadbeef, 0x3fc00000, 0x01234567,
+		g[2], g[3], g[8], g[9], g[10], g[11], 77, 0, 0xc0000000, m[2], g[11] >> 24,
+		(uint32_t)(int32_t)(int16_t)(g[0] >> 16), 0x22, 0 };
 	return pt_run_same32(run, "parameter word", got, want, 20);
 }
 
 /* A table of parameters read at an address that differs from lane to lane. */
+/* clang-format off */
 static const char parameter_array_text[] =
         ".visible .entry indexed(.param .u64 out, .param .align 8 .b8 table[4000])\n{\n"
         "	.reg .b64 %o, %x, %y;\n	.reg .b32 %r<8>;\n	ld.param.u64 %o, [out];\n	mov.u32 %r1, %tid.x;\n"
         "	mul.wide.u32 %x, %r1, 40;\n	mov.b64 %y, table;\n	add.u64 %y, %y, %x;\n	ld.param.u32 %r2, [%y+4];\n"
         "	mad.wide.u32 %o, %r1, 4, %o;\n	st.global.u32 [%o], %r2;\n	ret;\n}\n";
+/* clang-format on */
 
 static bool run_parameter_array(struct pt_run *run)
 {
@@ -168,7 +182,11 @@ static bool run_parameter_array(struct pt_run *run)
 	return pt_run_same32(run, "lane", got, want, 96);
 }
 
-/* Static shared arrays and the dynamic one after them, all distinct; the dynamic one as large as asked for. */
+/*
+ * Static shared arrays and the dynamic one after them, all distinct; the dynamic one as large as
+ * asked for.
+ */
+/* clang-format off */
 static const char shared_text[] =
         ".extern .shared .align 16 .b8 dynamic[];\n" PT_ENTRY("shared") "{\n" PT_PROLOGUE
         "	.shared .align 4 .u32 first[32];\n	.shared .align 8 .u64 second[32];\n"
@@ -187,14 +205,15 @@ static const char shared_text[] =
         "	cvt.u32.u64 %r11, %l2;\n"
         "	ld.shared.u32 %r12, [%r3];\n	ld.shared.u32 %r13, [%r5];\n"
         "	mad.wide.u32 %p0, %i, 16, %p0;\n	st.global.v4.u32 [%p0], {%r10, %r11, %r12, %r13};\n	ret;\n}\n";
+/* clang-format on */
 
 static bool run_shared(struct pt_run *run)
 {
 	uint32_t got[32 * 4 * 3], want[32 * 4 * 3];
 	uint64_t size = (uint64_t)run->c->arg[0];
 	CUdeviceptr out = pt_run_put(run, NULL, sizeof got);
-	pt_run_go(run, "shared", (struct pt_dim){ 3, 1, 1 }, (struct pt_dim){ 32, 1, 1 }, (unsigned)size,
-	          (const uint64_t[4]){ out, size, 0, 0 });
+	pt_run_go(run, "shared", (struct pt_dim){ 3, 1, 1 }, (struct pt_dim){ 32, 1, 1 },
+		(unsigned)size, (const uint64_t[4]){ out, size, 0, 0 });
 	pt_run_get(run, out, got, sizeof got);
 	for (uint32_t i = 0; i < 96; i++) {
 		uint32_t t = (i % 32) ^ 31;
@@ -204,7 +223,11 @@ static bool run_shared(struct pt_run *run)
 	return pt_run_same32(run, "word", got, want, 32 * 4 * 3);
 }
 
-/* Local arrays indexed at run time: each thread has its own, also in another warp and in a called function. */
+/*
+ * Local arrays indexed at run time: each thread has its own, also in another warp and in a called
+ * function.
+ */
+/* clang-format off */
 static const char local_text[] =
         ".func (.param .b32 ret) sum(.param .b64 at, .param .b32 n)\n{\n"
         "	.local .align 4 .b8 scratch[64];\n	.reg .b64 %l<4>;\n	.reg .b32 %r<8>;\n	.reg .pred %q;\n"
@@ -226,6 +249,7 @@ static const char local_text[] =
         "	call (z), sum, (x, y);\n	ld.param.b32 %r4, [z];\n	}\n"
         "	and.b32 %r5, %i, 7;\n	mad.wide.u32 %l2, %r5, 4, %l1;\n	ld.local.u32 %r6, [%l2];\n"
         "	mad.wide.u32 %p0, %i, 8, %p0;\n	st.global.v2.u32 [%p0], {%r4, %r6};\n	ret;\n}\n";
+/* clang-format on */
 
 static bool run_local(struct pt_run *run)
 {
@@ -242,8 +266,10 @@ static bool run_local(struct pt_run *run)
 	return pt_run_same32(run, "word", got, want, 4 * THREADS);
 }
 
-static const char managed_text[] = ".visible .global .attribute(.managed) .align 4 .u32 shared_word = 5;\n" PT_ENTRY(
-        "bump") "{\n" PT_PROLOGUE "	atom.global.add.u32 %r1, [shared_word], 2;\n	ret;\n}\n";
+static const char managed_text[] =
+	".visible .global .attribute(.managed) .align 4 .u32 shared_word = 5;\n" PT_ENTRY(
+		"bump") "{\n" PT_PROLOGUE
+			"	atom.global.add.u32 %r1, [shared_word], 2;\n	ret;\n}\n";
 
 static bool run_managed(struct pt_run *run)
 {
@@ -251,7 +277,8 @@ static bool run_managed(struct pt_run *run)
 	size_t size = 0;
 	uint32_t got = 0, want = 5 + 2 * 64;
 	pt_run_line(run, "bump", 2, 32, 0, 0, 0, 0);
-	if (pt_run_ok(run) && (run->d->module_global(&p, &size, run->module, "shared_word") || size != 4))
+	if (pt_run_ok(run) &&
+		(run->d->module_global(&p, &size, run->module, "shared_word") || size != 4))
 		return pt_run_fail(run, "cuModuleGetGlobal: size %zu", size);
 	pt_run_get(run, p, &got, 4);
 	return pt_run_same32(run, "word", &got, &want, 1);
@@ -264,9 +291,11 @@ void pt_group_memory(struct pt_suite *s)
 	pt_case_add(s, run_const_lanes, "ld.const at an address per lane", variables_text);
 	pt_case_add(s, run_symbols, "variables by name from the host", variables_text);
 	pt_case_add(s, run_parameters, "parameters of every size", parameters_text);
-	pt_case_add(s, run_parameter_array, "4000 bytes of parameter, indexed", parameter_array_text);
+	pt_case_add(
+		s, run_parameter_array, "4000 bytes of parameter, indexed", parameter_array_text);
 	pt_case_add(s, run_shared, "static and dynamic shared memory", shared_text)->arg[0] = 4096;
-	pt_case_add(s, run_shared, "dynamic shared memory over 48 KiB", shared_text)->arg[0] = 160 << 10;
+	pt_case_add(s, run_shared, "dynamic shared memory over 48 KiB", shared_text)->arg[0] = 160
+		<< 10;
 	pt_case_add(s, run_local, "local arrays", local_text);
 	pt_case_add(s, run_managed, "managed variable", managed_text);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* What kernels ask of the device runtime: printf, malloc, free, assert; and the errors that end a context. */
+/*
+ * What kernels ask of the device runtime: printf, malloc, free, assert; and the errors that end a
+ * context.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +20,10 @@ static void emit_string(struct pt_text *t, const char *name, const char *s)
 	pt_text_add(t, "0};\n");
 }
 
+/* clang-format off */
 static const char vprintf_declaration[] =
         ".extern .func (.param .b32 r) vprintf(.param .b64 format, .param .b64 arguments);\n";
+/* clang-format on */
 
 /* Kinds: i 32 bits, l 64 bits, d a double, s a string in device memory. */
 struct argument {
@@ -29,10 +34,22 @@ struct argument {
 };
 
 #define MAX_PRINT_ARGUMENTS 6
-#define I(v) { 'i', (v), 0, NULL }
-#define L(v) { 'l', (int64_t)(v), 0, NULL }
-#define D(v) { 'd', 0, (v), NULL }
-#define S(v) { 's', 0, 0, (v) }
+#define I(v)                      \
+	{                         \
+		'i', (v), 0, NULL \
+	}
+#define L(v)                               \
+	{                                  \
+		'l', (int64_t)(v), 0, NULL \
+	}
+#define D(v)                      \
+	{                         \
+		'd', 0, (v), NULL \
+	}
+#define S(v)                   \
+	{                      \
+		's', 0, 0, (v) \
+	}
 
 static const struct print {
 	const char *format;
@@ -40,12 +57,17 @@ static const struct print {
 } prints[] = {
 	{ "no arguments, 100%%\n", { { 0 } } },
 	{ "int %d|%5d|%-5d|%05d|%+d|% i\n", { I(-7), I(42), I(42), I(42), I(3), I(8) } },
-	{ "unsigned %u|%x|%X|%#x|%o|%08x\n", { I(-1), I(48879), I(48879), I(255), I(8), I(0xabc) } },
+	{ "unsigned %u|%x|%X|%#x|%o|%08x\n",
+		{ I(-1), I(48879), I(48879), I(255), I(8), I(0xabc) } },
 	{ "long %lld|%llu|%llx|%ld|%20lld|%zu\n",
-	  { L(-1234567890123), L(UINT64_MAX), L(0x123456789abcdef), L(INT64_MIN), L(5), L(77) } },
-	{ "double %f|%.3f|%10.2e|%g|%G|%5.0f\n", { D(3.25), D(-2.0005), D(12345.678), D(1e-10), D(1e20), D(2.5) } },
-	{ "special %f|%g|%e|%+.1f|%a\n", { D(__builtin_inf()), D(-__builtin_inf()), D(0), D(-0.0), D(0.75) } },
-	{ "char %c%c string %s|%10s|%-6.2s|\n", { I('o'), I('k'), S("hello"), S("right"), S("truncated") } },
+		{ L(-1234567890123), L(UINT64_MAX), L(0x123456789abcdef), L(INT64_MIN), L(5),
+			L(77) } },
+	{ "double %f|%.3f|%10.2e|%g|%G|%5.0f\n",
+		{ D(3.25), D(-2.0005), D(12345.678), D(1e-10), D(1e20), D(2.5) } },
+	{ "special %f|%g|%e|%+.1f|%a\n",
+		{ D(__builtin_inf()), D(-__builtin_inf()), D(0), D(-0.0), D(0.75) } },
+	{ "char %c%c string %s|%10s|%-6.2s|\n",
+		{ I('o'), I('k'), S("hello"), S("right"), S("truncated") } },
 	{ "mixed %d %lld %c %f %s %x\n", { I(1), L(2), I('3'), D(4), S("five"), I(6) } },
 	{ "star %*d|%.*f|%-*d|\n", { I(6), I(42), I(2), D(3.14159), I(5), I(9) } },
 	{ "narrow %hd|%hu|%hx\n", { I(70000), I(70000), I(-2) } },
@@ -71,7 +93,9 @@ static char *print_text(const struct print *p)
 		if (p->arguments[i].kind == 's')
 			emit_string(&t, name, p->arguments[i].string);
 	}
-	pt_text_add(&t, "%s", PT_ENTRY("print") "{\n	.local .align 8 .b8 buffer[64];\n" PT_PROLOGUE "	mov.u64 %l1, buffer;\n");
+	pt_text_add(&t, "%s",
+		PT_ENTRY("print") "{\n	.local .align 8 .b8 buffer[64];\n" PT_PROLOGUE
+				  "	mov.u64 %l1, buffer;\n");
 	for (unsigned i = 0; i < MAX_PRINT_ARGUMENTS && p->arguments[i].kind; i++) {
 		const struct argument *a = &p->arguments[i];
 		unsigned bytes = argument_bytes(a);
@@ -80,21 +104,30 @@ static char *print_text(const struct print *p)
 			memcpy(&bits, &a->real, sizeof bits);
 		offset = (offset + bytes - 1) / bytes * bytes;
 		if (a->kind == 's')
-			pt_text_add(&t, "	mov.u64 %%l2, string%u;\n	cvta.global.u64 %%l2, %%l2;\n", i);
+			pt_text_add(&t,
+				"	mov.u64 %%l2, string%u;\n	cvta.global.u64 %%l2, "
+				"%%l2;\n",
+				i);
 		else
 			pt_text_add(&t, "	mov.b64 %%l2, 0x%" PRIx64 ";\n", bits);
 		if (bytes == 4)
-			pt_text_add(&t, "	cvt.u32.u64 %%r1, %%l2;\n	st.local.b32 [%%l1+%u], %%r1;\n", offset);
+			pt_text_add(&t,
+				"	cvt.u32.u64 %%r1, %%l2;\n	st.local.b32 [%%l1+%u], "
+				"%%r1;\n",
+				offset);
 		else
 			pt_text_add(&t, "	st.local.b64 [%%l1+%u], %%l2;\n", offset);
 		offset += bytes;
 		count++;
 	}
 	pt_text_add(&t, "	%s\n", count ? "cvta.local.u64 %l1, %l1;" : "mov.u64 %l1, 0;");
-	pt_text_add(&t, "	mov.u64 %%l3, format;\n	cvta.global.u64 %%l3, %%l3;\n	{\n	.param .b64 x;\n	.param .b64 y;\n"
-	                "	.param .b32 z;\n	st.param.b64 [x], %%l3;\n"
-	                "	st.param.b64 [y], %%l1;\n	call.uni (z), vprintf, (x, y);\n"
-	                "	ld.param.b32 %%r2, [z];\n	}\n	st.global.u32 [%%p0], %%r2;\n	ret;\n}\n");
+	pt_text_add(&t,
+		"	mov.u64 %%l3, format;\n	cvta.global.u64 %%l3, %%l3;\n	{\n	.param "
+		".b64 x;\n	.param .b64 y;\n"
+		"	.param .b32 z;\n	st.param.b64 [x], %%l3;\n"
+		"	st.param.b64 [y], %%l1;\n	call.uni (z), vprintf, (x, y);\n"
+		"	ld.param.b32 %%r2, [z];\n	}\n	st.global.u32 [%%p0], %%r2;\n	"
+		"ret;\n}\n");
 	return t.p;
 }
 
@@ -112,7 +145,8 @@ static bool run_print(struct pt_run *run)
 /* The C library formats the same conversion by conversion. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-static unsigned print_conversion(char *to, size_t size, const char *spec, const struct argument *a, int *ret_len)
+static unsigned print_conversion(
+	char *to, size_t size, const char *spec, const struct argument *a, int *ret_len)
 {
 	unsigned stars = 0, used = 0;
 	int star[2] = { 0, 0 };
@@ -181,18 +215,19 @@ static char *crowd_text(void)
 	emit_string(&t, "format", "thread %d of block %d says %s\n");
 	emit_string(&t, "word", "hello");
 	pt_text_add(&t, "%s",
-	            PT_ENTRY("print") "{\n	.local .align 8 .b8 buffer[16];\n" PT_PROLOGUE
-	                              "	and.b32 %r1, %t, 3;\n	setp.eq.u32 %q1, %r1, 1;\n"
-	                              "	@%q1 bra OUT;\n	mov.u64 %l1, buffer;\n"
-	                              "	st.local.v2.b32 [%l1], {%t, %r62};\n	mov.u64 %l2, word;\n"
-	                              "	cvta.global.u64 %l2, %l2;\n"
-	                              "	st.local.b64 [%l1+8], %l2;\n	cvta.local.u64 %l1, %l1;\n"
-	                              "	mov.u64 %l3, format;\n"
-	                              "	cvta.global.u64 %l3, %l3;\n	{\n	.param .b64 x;\n"
-	                              "	.param .b64 y;\n	.param .b32 z;\n"
-	                              "	st.param.b64 [x], %l3;\n	st.param.b64 [y], %l1;\n"
-	                              "	call (z), vprintf, (x, y);\n	}\n"
-	                              "OUT:\n	ret;\n}\n");
+		PT_ENTRY("print") "{\n	.local .align 8 .b8 buffer[16];\n" PT_PROLOGUE
+				  "	and.b32 %r1, %t, 3;\n	setp.eq.u32 %q1, %r1, 1;\n"
+				  "	@%q1 bra OUT;\n	mov.u64 %l1, buffer;\n"
+				  "	st.local.v2.b32 [%l1], {%t, %r62};\n	mov.u64 %l2, "
+				  "word;\n"
+				  "	cvta.global.u64 %l2, %l2;\n"
+				  "	st.local.b64 [%l1+8], %l2;\n	cvta.local.u64 %l1, %l1;\n"
+				  "	mov.u64 %l3, format;\n"
+				  "	cvta.global.u64 %l3, %l3;\n	{\n	.param .b64 x;\n"
+				  "	.param .b64 y;\n	.param .b32 z;\n"
+				  "	st.param.b64 [x], %l3;\n	st.param.b64 [y], %l1;\n"
+				  "	call (z), vprintf, (x, y);\n	}\n"
+				  "OUT:\n	ret;\n}\n");
 	return t.p;
 }
 
@@ -214,12 +249,17 @@ static bool check_crowd(struct pt_run *run, const char *out, const char *err)
 		const char *found = strstr(out, line);
 		bool wanted = i % 72 % 4 != 1;
 		if ((found != NULL) != wanted || (found && found != out && found[-1] != '\n'))
-			return pt_run_fail(run, "\"%.40s\" %s", line, wanted ? "is missing" : "was printed");
+			return pt_run_fail(
+				run, "\"%.40s\" %s", line, wanted ? "is missing" : "was printed");
 	}
 	return lines == 4 * 54 ? true : pt_run_fail(run, "%zu lines", lines);
 }
 
-/* The heap: blocks do not overlap, outlive the kernel, can be freed by another one; too much gives null. */
+/*
+ * The heap: blocks do not overlap, outlive the kernel, can be freed by another one; too much gives
+ * null.
+ */
+/* clang-format off */
 static const char heap_text[] =
         ".extern .func (.param .b64 r) malloc(.param .b64 n);\n.extern .func free(.param .b64 p);\n"
         ".func (.param .b64 r) get(.param .b64 n)\n{\n	.reg .b64 %l<2>;\n	ld.param.b64 %l0, [n];\n"
@@ -250,6 +290,7 @@ static const char heap_text[] =
         "	call (y), malloc, (x);\n	ld.param.b64 %l2, [y];\n	}\n	st.global.u64 [%p0], %l2;\n"
         "	mov.u64 %l3, 0;\n	{\n	.param .b64 x;\n	st.param.b64 [x], %l3;\n"
         "	call free, (x);\n	}\n	ret;\n}\n";
+/* clang-format on */
 
 static bool run_heap(struct pt_run *run)
 {
@@ -275,28 +316,43 @@ static bool run_heap(struct pt_run *run)
 	return pt_run_ok(run);
 }
 
-/* Statements that end the context, and how. %l1 is the parameter p0: a good buffer; %q1 holds in one thread. */
+/*
+ * Statements that end the context, and how. %l1 is the parameter p0: a good buffer; %q1 holds in
+ * one thread.
+ */
 static const struct fault {
 	const char *name, *text;
 	CUresult want;
 } faults[] = {
 	{ "trap", "	trap;\n", CUDA_ERROR_LAUNCH_FAILED },
-	{ "load from null", "	mov.u64 %l2, 0;\n	ld.global.u32 %r1, [%l2];\n", CUDA_ERROR_ILLEGAL_ADDRESS },
-	{ "store far away", "	mov.u64 %l2, 0xdead00000000;\n	st.global.u32 [%l2], %r1;\n", CUDA_ERROR_ILLEGAL_ADDRESS },
-	{ "generic store far away", "	mov.u64 %l2, 0x7ead00000000beef;\n	st.u8 [%l2], %r1;\n", CUDA_ERROR_ILLEGAL_ADDRESS },
-	{ "atomic on null", "	mov.u64 %l2, 16;\n	atom.global.add.u32 %r1, [%l2], 1;\n", CUDA_ERROR_ILLEGAL_ADDRESS },
-	{ "vector load far away", "	mov.u64 %l2, 0x30;\n	ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%l2];\n",
-	  CUDA_ERROR_ILLEGAL_ADDRESS },
+	{ "load from null", "	mov.u64 %l2, 0;\n	ld.global.u32 %r1, [%l2];\n",
+		CUDA_ERROR_ILLEGAL_ADDRESS },
+	{ "store far away", "	mov.u64 %l2, 0xdead00000000;\n	st.global.u32 [%l2], %r1;\n",
+		CUDA_ERROR_ILLEGAL_ADDRESS },
+	{ "generic store far away",
+		"	mov.u64 %l2, 0x7ead00000000beef;\n	st.u8 [%l2], %r1;\n",
+		CUDA_ERROR_ILLEGAL_ADDRESS },
+	{ "atomic on null", "	mov.u64 %l2, 16;\n	atom.global.add.u32 %r1, [%l2], 1;\n",
+		CUDA_ERROR_ILLEGAL_ADDRESS },
+	{ "vector load far away",
+		"	mov.u64 %l2, 0x30;\n	ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%l2];\n",
+		CUDA_ERROR_ILLEGAL_ADDRESS },
 	{ "misaligned load", "	ld.global.u32 %r1, [%l1+2];\n", CUDA_ERROR_MISALIGNED_ADDRESS },
-	{ "misaligned store of 8 bytes", "	st.global.u64 [%l1+4], %l1;\n", CUDA_ERROR_MISALIGNED_ADDRESS },
-	{ "misaligned vector", "	st.global.v4.u32 [%l1+8], {%r1, %r2, %r3, %r4};\n", CUDA_ERROR_MISALIGNED_ADDRESS },
-	{ "misaligned shared load", "	mov.u32 %r2, room;\n	ld.shared.u64 %l3, [%r2+4];\n", CUDA_ERROR_MISALIGNED_ADDRESS },
-	{ "misaligned atomic", "	atom.global.add.u64 %l3, [%l1+4], 1;\n", CUDA_ERROR_MISALIGNED_ADDRESS },
-	{ "shared store out of bounds", "	mov.u32 %r2, 0x00f00000;\n	st.shared.u32 [%r2], %r1;\n",
-	  CUDA_ERROR_ILLEGAL_ADDRESS },
+	{ "misaligned store of 8 bytes", "	st.global.u64 [%l1+4], %l1;\n",
+		CUDA_ERROR_MISALIGNED_ADDRESS },
+	{ "misaligned vector", "	st.global.v4.u32 [%l1+8], {%r1, %r2, %r3, %r4};\n",
+		CUDA_ERROR_MISALIGNED_ADDRESS },
+	{ "misaligned shared load", "	mov.u32 %r2, room;\n	ld.shared.u64 %l3, [%r2+4];\n",
+		CUDA_ERROR_MISALIGNED_ADDRESS },
+	{ "misaligned atomic", "	atom.global.add.u64 %l3, [%l1+4], 1;\n",
+		CUDA_ERROR_MISALIGNED_ADDRESS },
+	{ "shared store out of bounds",
+		"	mov.u32 %r2, 0x00f00000;\n	st.shared.u32 [%r2], %r1;\n",
+		CUDA_ERROR_ILLEGAL_ADDRESS },
 	{ "call of address 0",
-	  "	mov.u64 %l2, 0;\n	{\nP: .callprototype _ ();\n	call %l2, P;\n	}\n"
-	  "	st.global.u64 [%l1], %l2;\n", CUDA_ERROR_UNKNOWN },
+		"	mov.u64 %l2, 0;\n	{\nP: .callprototype _ ();\n	call %l2, P;\n	}\n"
+		"	st.global.u64 [%l1], %l2;\n",
+		CUDA_ERROR_UNKNOWN },
 };
 #define N_FAULTS (sizeof faults / sizeof faults[0])
 
@@ -307,7 +363,8 @@ static bool after_fault(struct pt_run *run, CUresult want)
 	if (run->error != want && !(want == CUDA_ERROR_UNKNOWN && run->error))
 		return false; /* the message already says which error it was */
 	if (again != run->error || alloc != run->error)
-		return pt_run_fail(run, "after error %d later calls gave %d and %d", (int)run->error, (int)again, (int)alloc);
+		return pt_run_fail(run, "after error %d later calls gave %d and %d",
+			(int)run->error, (int)again, (int)alloc);
 	free(run->message);
 	run->message = NULL;
 	return true;
@@ -325,33 +382,38 @@ static bool run_fault(struct pt_run *run)
 
 static char *fault_text(const struct fault *f)
 {
-	return pt_format("%s%s%s", PT_ENTRY("fault") "{\n	.shared .align 16 .b8 room[64];\n" PT_PROLOGUE
-	                                             "	mov.u64 %l1, %p0;\n	setp.eq.u32 %q1, %i, 37;\n"
-	                                             "	mov.u32 %r1, 1;\n"
-	                                             "	mov.u32 %r2, 2;\n	mov.u32 %r3, 3;\n"
-	                                             "	mov.u32 %r4, 4;\n	@!%q1 bra OUT;\n",
-	                 f->text, "OUT:\n	ret;\n}\n");
+	return pt_format("%s%s%s",
+		PT_ENTRY("fault") "{\n	.shared .align 16 .b8 room[64];\n" PT_PROLOGUE
+				  "	mov.u64 %l1, %p0;\n	setp.eq.u32 %q1, %i, 37;\n"
+				  "	mov.u32 %r1, 1;\n"
+				  "	mov.u32 %r2, 2;\n	mov.u32 %r3, 3;\n"
+				  "	mov.u32 %r4, 4;\n	@!%q1 bra OUT;\n",
+		f->text, "OUT:\n	ret;\n}\n");
 }
 
 static char *assert_text(void)
 {
 	struct pt_text t = { 0 };
-	pt_text_add(&t, ".extern .func __assertfail(.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 n, .param .b64 s);\n");
+	pt_text_add(&t,
+		".extern .func __assertfail(.param .b64 m, .param .b64 f, .param .b32 l, .param "
+		".b64 n, .param .b64 s);\n");
 	emit_string(&t, "message", "answer == 42");
 	emit_string(&t, "file", "deep_thought.cu");
 	emit_string(&t, "function", "void think(int)");
 	pt_text_add(&t, "%s",
-	            PT_ENTRY("fault") "{\n" PT_PROLOGUE
-	                              "	setp.ne.u32 %q1, %i, 101;\n	@%q1 bra OUT;\n"
-	                              "	mov.u64 %l1, message;\n	mov.u64 %l2, file;\n"
-	                              "	mov.u64 %l3, function;\n	cvta.global.u64 %l1, %l1;\n"
-	                              "	cvta.global.u64 %l2, %l2;\n"
-	                              "	cvta.global.u64 %l3, %l3;\n	{\n	.param .b64 a;\n"
-	                              "	.param .b64 b;\n	.param .b32 c;\n"
-	                              "	.param .b64 d;\n	.param .b64 e;\n"
-	                              "	st.param.b64 [a], %l1;\n	st.param.b64 [b], %l2;\n"
-	                              "	st.param.b32 [c], 75;\n	st.param.b64 [d], %l3;\n	st.param.b64 [e], 1;\n"
-	                              "	call.uni __assertfail, (a, b, c, d, e);\n	}\nOUT:\n	ret;\n}\n");
+		PT_ENTRY("fault") "{\n" PT_PROLOGUE
+				  "	setp.ne.u32 %q1, %i, 101;\n	@%q1 bra OUT;\n"
+				  "	mov.u64 %l1, message;\n	mov.u64 %l2, file;\n"
+				  "	mov.u64 %l3, function;\n	cvta.global.u64 %l1, %l1;\n"
+				  "	cvta.global.u64 %l2, %l2;\n"
+				  "	cvta.global.u64 %l3, %l3;\n	{\n	.param .b64 a;\n"
+				  "	.param .b64 b;\n	.param .b32 c;\n"
+				  "	.param .b64 d;\n	.param .b64 e;\n"
+				  "	st.param.b64 [a], %l1;\n	st.param.b64 [b], %l2;\n"
+				  "	st.param.b32 [c], 75;\n	st.param.b64 [d], %l3;\n	"
+				  "st.param.b64 [e], 1;\n"
+				  "	call.uni __assertfail, (a, b, c, d, e);\n	"
+				  "}\nOUT:\n	ret;\n}\n");
 	return t.p;
 }
 
@@ -365,7 +427,8 @@ static bool run_assert(struct pt_run *run)
 
 static bool check_assert(struct pt_run *run, const char *out, const char *err)
 {
-	static const char want[] = "deep_thought.cu:75: void think(int): block: [1,0,0], thread: [37,0,0] Assertion `answer == 42` failed.";
+	static const char want[] = "deep_thought.cu:75: void think(int): block: [1,0,0], thread: "
+				   "[37,0,0] Assertion `answer == 42` failed.";
 	(void)out;
 	return strstr(err, want) ? true : pt_run_fail(run, "stderr: \"%.300s\"", err);
 }
@@ -377,20 +440,32 @@ static const struct {
 } refusals[] = {
 	{ "empty text", "", CUDA_ERROR_INVALID_PTX },
 	{ "no PTX at all", "int main(void) { return 0; }", CUDA_ERROR_INVALID_PTX },
-	{ "version of the future", ".version 99.0\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n",
-	  CUDA_ERROR_UNSUPPORTED_PTX_VERSION },
-	{ "no semicolon", PT_HEADER ".visible .entry k() { .reg .b32 %r; mov.b32 %r, 1 ret; }\n", CUDA_ERROR_INVALID_PTX },
+	{ "version of the future",
+		".version 99.0\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n",
+		CUDA_ERROR_UNSUPPORTED_PTX_VERSION },
+	{ "no semicolon", PT_HEADER ".visible .entry k() { .reg .b32 %r; mov.b32 %r, 1 ret; }\n",
+		CUDA_ERROR_INVALID_PTX },
 	{ "no closing brace", PT_HEADER ".visible .entry k() { ret;\n", CUDA_ERROR_INVALID_PTX },
-	{ "unknown opcode", PT_HEADER ".visible .entry k() { .reg .b32 %r; frobnicate.b32 %r, 1; ret; }\n", CUDA_ERROR_INVALID_PTX },
-	{ "unknown register", PT_HEADER ".visible .entry k() { mov.b32 %r, 1; ret; }\n", CUDA_ERROR_INVALID_PTX },
-	{ "unknown label", PT_HEADER ".visible .entry k() { bra NOWHERE; }\n", CUDA_ERROR_INVALID_PTX },
-	{ "label twice", PT_HEADER ".visible .entry k() { L: bra L; L: ret; }\n", CUDA_ERROR_INVALID_PTX },
-	{ "too few operands", PT_HEADER ".visible .entry k() { .reg .b32 %r; add.u32 %r, 1; ret; }\n", CUDA_ERROR_INVALID_PTX },
-	{ "operand of the wrong size", PT_HEADER ".visible .entry k() { .reg .b64 %r; add.u32 %r, %r, 1; ret; }\n",
-	  CUDA_ERROR_INVALID_PTX },
-	{ "type that the opcode lacks", PT_HEADER ".visible .entry k() { .reg .b32 %r; and.f32 %r, %r, %r; ret; }\n",
-	  CUDA_ERROR_INVALID_PTX },
-	{ "entry twice", PT_HEADER ".visible .entry k() { ret; }\n.visible .entry k() { ret; }\n", CUDA_ERROR_INVALID_PTX },
+	{ "unknown opcode",
+		PT_HEADER ".visible .entry k() { .reg .b32 %r; frobnicate.b32 %r, 1; ret; }\n",
+		CUDA_ERROR_INVALID_PTX },
+	{ "unknown register", PT_HEADER ".visible .entry k() { mov.b32 %r, 1; ret; }\n",
+		CUDA_ERROR_INVALID_PTX },
+	{ "unknown label", PT_HEADER ".visible .entry k() { bra NOWHERE; }\n",
+		CUDA_ERROR_INVALID_PTX },
+	{ "label twice", PT_HEADER ".visible .entry k() { L: bra L; L: ret; }\n",
+		CUDA_ERROR_INVALID_PTX },
+	{ "too few operands",
+		PT_HEADER ".visible .entry k() { .reg .b32 %r; add.u32 %r, 1; ret; }\n",
+		CUDA_ERROR_INVALID_PTX },
+	{ "operand of the wrong size",
+		PT_HEADER ".visible .entry k() { .reg .b64 %r; add.u32 %r, %r, 1; ret; }\n",
+		CUDA_ERROR_INVALID_PTX },
+	{ "type that the opcode lacks",
+		PT_HEADER ".visible .entry k() { .reg .b32 %r; and.f32 %r, %r, %r; ret; }\n",
+		CUDA_ERROR_INVALID_PTX },
+	{ "entry twice", PT_HEADER ".visible .entry k() { ret; }\n.visible .entry k() { ret; }\n",
+		CUDA_ERROR_INVALID_PTX },
 };
 #define N_REFUSALS (sizeof refusals / sizeof refusals[0])
 
@@ -401,8 +476,10 @@ static bool run_refusal(struct pt_run *run)
 	if (!r)
 		run->d->module_unload(module);
 	/* a driver may see in the first bytes that this is no image of any kind */
-	if (r != refusals[run->c->arg[0]].want && !(r == CUDA_ERROR_INVALID_IMAGE && run->c->arg[0] < 2))
-		return pt_run_fail(run, "cuModuleLoadDataEx gave %d, expected %d", (int)r, (int)refusals[run->c->arg[0]].want);
+	if (r != refusals[run->c->arg[0]].want &&
+		!(r == CUDA_ERROR_INVALID_IMAGE && run->c->arg[0] < 2))
+		return pt_run_fail(run, "cuModuleLoadDataEx gave %d, expected %d", (int)r,
+			(int)refusals[run->c->arg[0]].want);
 	return true;
 }
 
@@ -435,7 +512,8 @@ static void add_faults(struct pt_suite *s)
 void pt_group_runtime(struct pt_suite *s)
 {
 	for (size_t i = 0; i < N_PRINTS; i++) {
-		char *name = pt_format("vprintf %.*s", (int)strcspn(prints[i].format, "\n%"), prints[i].format);
+		char *name = pt_format(
+			"vprintf %.*s", (int)strcspn(prints[i].format, "\n%"), prints[i].format);
 		char *text = print_text(&prints[i]);
 		struct pt_case *c = pt_case_add(s, run_print, name, text);
 		c->child = true;

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Warp-wide operations. One kernel a case: each lane has operands a, b, c; each warp a member mask. The operation runs
- *   split     lanes of the mask, and then the others with the complement, at two places of the program
+ * Warp-wide operations. One kernel a case: each lane has operands a, b, c; each warp a member mask.
+ * The operation runs
+ *   split     lanes of the mask, and then the others with the complement, at two places of the
+ *             program
  *   together  both sets at one place, each lane with the mask of its set
  *   alone     lanes of the mask only, under a guard of the branch; the others keep their poison
- *   outside   lanes of the mask only, each with the mask but for itself: not defined by the ISA, so the software device's behaviour alone
+ *   outside   lanes of the mask only, each with the mask but for itself: not defined by the ISA, so
+ *             the software device's behaviour alone
  * and warp_reference.h says what each set answers.
  */
 #include <inttypes.h>
@@ -16,7 +19,7 @@
 #include "tests/ptx/run.h"
 #include "tests/ptx/warp_reference.h"
 
-#define WARPS 256u
+#define WARPS       256u
 #define BLOCK_WARPS 3u
 
 enum mode { SPLIT, TOGETHER, ALONE, OUTSIDE, N_MODES };
@@ -26,39 +29,45 @@ static char *op_text(const struct pt_warp_op *op, enum mode mode)
 {
 	struct pt_text t = { 0 };
 	pt_text_add(&t, "%s",
-	            PT_ENTRY("warp") "{\n" PT_PROLOGUE
-	                             "	mad.wide.u32 %p0, %i, 16, %p0;\n"
-	                             "	ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%p0];\n"
-	                             "	mov.b64 %l1, {%r1, %r2};\n	and.b32 %r5, %r1, 1;\n	setp.ne.u32 %q1, %r5, 0;\n"
-	                             "	and.b32 %r5, %t, 31;\n	shr.u32 %r5, %r4, %r5;\n	and.b32 %r5, %r5, 1;\n"
-	                             "	setp.ne.u32 %q2, %r5, 0;\n	mov.u32 %r10, 0xdeadbeef;\n"
-	                             "	setp.ne.u32 %q10, %t, %t;\n");
+		PT_ENTRY("warp") "{\n" PT_PROLOGUE "	mad.wide.u32 %p0, %i, 16, %p0;\n"
+				 "	ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%p0];\n"
+				 "	mov.b64 %l1, {%r1, %r2};\n	and.b32 %r5, %r1, 1;\n	"
+				 "setp.ne.u32 %q1, %r5, 0;\n"
+				 "	and.b32 %r5, %t, 31;\n	shr.u32 %r5, %r4, %r5;\n	"
+				 "and.b32 %r5, %r5, 1;\n"
+				 "	setp.ne.u32 %q2, %r5, 0;\n	mov.u32 %r10, 0xdeadbeef;\n"
+				 "	setp.ne.u32 %q10, %t, %t;\n");
 	switch (mode) {
 	case SPLIT:
-		pt_text_add(&t, "	@%%q2 bra MEMBERS;\n	not.b32 %%r4, %%r4;\n	%s\n	bra DONE;\nMEMBERS:\n	%s\nDONE:\n",
-		            op->text, op->text);
+		pt_text_add(&t,
+			"	@%%q2 bra MEMBERS;\n	not.b32 %%r4, %%r4;\n	%s\n	bra "
+			"DONE;\nMEMBERS:\n	%s\nDONE:\n",
+			op->text, op->text);
 		break;
 	case TOGETHER:
 		pt_text_add(&t, "	@!%%q2 not.b32 %%r4, %%r4;\n	%s\n", op->text);
 		break;
 	case OUTSIDE:
 		pt_text_add(&t,
-		            "	@!%%q2 bra DONE;\n	and.b32 %%r6, %%t, 31;\n	shl.b32 %%r6, 1, %%r6;\n	not.b32 %%r6, %%r6;\n"
-		            "	and.b32 %%r4, %%r4, %%r6;\n	%s\nDONE:\n",
-		            op->text);
+			"	@!%%q2 bra DONE;\n	and.b32 %%r6, %%t, 31;\n	shl.b32 "
+			"%%r6, 1, %%r6;\n	not.b32 %%r6, %%r6;\n"
+			"	and.b32 %%r4, %%r4, %%r6;\n	%s\nDONE:\n",
+			op->text);
 		break;
 	default:
 		pt_text_add(&t, "	@!%%q2 bra DONE;\n	%s\nDONE:\n", op->text);
 		break;
 	}
-	pt_text_add(&t, "	selp.u32 %%r11, 1, 0, %%q10;\n	mad.wide.u32 %%p1, %%i, 8, %%p1;\n"
-	                "	st.global.v2.u32 [%%p1], {%%r10, %%r11};\n	ret;\n}\n");
+	pt_text_add(&t,
+		"	selp.u32 %%r11, 1, 0, %%q10;\n	mad.wide.u32 %%p1, %%i, 8, %%p1;\n"
+		"	st.global.v2.u32 [%%p1], {%%r10, %%r11};\n	ret;\n}\n");
 	return t.p;
 }
 
 static uint32_t pick_members(struct pt_rng *rng, unsigned warp)
 {
-	static const uint32_t shapes[] = { UINT32_MAX, 1, 0x80000000u, 0x0000ffff, 0xaaaaaaaau, 0x7fffffff, 0xfffffffe };
+	static const uint32_t shapes[] = { UINT32_MAX, 1, 0x80000000u, 0x0000ffff, 0xaaaaaaaau,
+		0x7fffffff, 0xfffffffe };
 	return warp < sizeof shapes / sizeof shapes[0] ? shapes[warp] : (uint32_t)pt_rng_next(rng);
 }
 
@@ -77,10 +86,15 @@ static void pick_operands(struct pt_run *run, const struct pt_warp_op *op, uint3
 		for (unsigned l = 0; l < 32; l++) {
 			uint32_t *x = in + (w * 32 + l) * 4;
 			uint32_t random = (uint32_t)pt_value(&run->rng, PT_B32, PT_ANY, 0);
-			/* few values, and in every third warp all lanes or all lanes of a set alike */
-			uint32_t few = w % 3 == 0 ? ((members >> l) & 1 || w % 2 ? same : ~same) : (uint32_t)pt_rng_next(&run->rng);
+			/*
+			 * few values, and in every third warp all lanes or all lanes of a set alike
+			 */
+			uint32_t few = w % 3 == 0 ? ((members >> l) & 1 || w % 2 ? same : ~same)
+						  : (uint32_t)pt_rng_next(&run->rng);
 			x[0] = op->a_mask ? few & op->a_mask : random;
-			x[1] = op->b_mask ? few & op->b_mask : pt_rng_below(&run->rng, 4) ? pt_rng_below(&run->rng, 8) : random;
+			x[1] = op->b_mask                    ? few & op->b_mask
+				: pt_rng_below(&run->rng, 4) ? pt_rng_below(&run->rng, 8)
+							     : random;
 			x[2] = w % 8 == 7 ? (uint32_t)pt_rng_next(&run->rng) & 0x1f1f : c;
 			x[3] = members;
 		}
@@ -88,8 +102,8 @@ static void pick_operands(struct pt_run *run, const struct pt_warp_op *op, uint3
 }
 
 /* Lanes are judged by what the members say. */
-static bool judge_lanes(struct pt_run *run, const struct pt_warp_op *op, const uint32_t *in, const uint32_t *got, unsigned w,
-                        uint32_t members, uint32_t lanes)
+static bool judge_lanes(struct pt_run *run, const struct pt_warp_op *op, const uint32_t *in,
+	const uint32_t *got, unsigned w, uint32_t members, uint32_t lanes)
 {
 	struct pt_warp_lanes x = { .members = members };
 	struct pt_warp_answers want = { .skip = 0 };
@@ -109,22 +123,25 @@ static bool judge_lanes(struct pt_run *run, const struct pt_warp_op *op, const u
 		if ((open || got[l * 2] == d) && got[l * 2 + 1] == p)
 			continue;
 		return pt_run_fail(run,
-		                   "warp %u lane %u members 0x%08" PRIx32 " a=0x%" PRIx32 " b=0x%" PRIx32 " c=0x%" PRIx32
-		                   ": expected 0x%" PRIx32 "|%" PRIu32 " got 0x%" PRIx32 "|%" PRIu32,
-		                   w, l, members, x.a[l], x.b[l], x.c[l], d, p, got[l * 2], got[l * 2 + 1]);
+			"warp %u lane %u members 0x%08" PRIx32 " a=0x%" PRIx32 " b=0x%" PRIx32
+			" c=0x%" PRIx32 ": expected 0x%" PRIx32 "|%" PRIu32 " got 0x%" PRIx32
+			"|%" PRIu32,
+			w, l, members, x.a[l], x.b[l], x.c[l], d, p, got[l * 2], got[l * 2 + 1]);
 	}
 	return true;
 }
 
-static bool judge_set(struct pt_run *run, const struct pt_warp_op *op, const uint32_t *in, const uint32_t *got, unsigned w,
-                      uint32_t members)
+static bool judge_set(struct pt_run *run, const struct pt_warp_op *op, const uint32_t *in,
+	const uint32_t *got, unsigned w, uint32_t members)
 {
 	return judge_lanes(run, op, in, got, w, members, members);
 }
 
-/* Each lane of the set by what the others say: of shuffles, the lane is a source like the others. */
-static void judge_outside(struct pt_run *run, const struct pt_warp_op *op, const uint32_t *in, const uint32_t *got, unsigned w,
-                          uint32_t members)
+/*
+ * Each lane of the set by what the others say: of shuffles, the lane is a source like the others.
+ */
+static void judge_outside(struct pt_run *run, const struct pt_warp_op *op, const uint32_t *in,
+	const uint32_t *got, unsigned w, uint32_t members)
 {
 	bool shuffles = strncmp(op->name, "shfl", 4) == 0;
 
@@ -143,7 +160,8 @@ static bool run_op(struct pt_run *run)
 	size_t threads = WARPS / BLOCK_WARPS * BLOCK_WARPS * 32;
 	if (mode == OUTSIDE && strncmp(run->d->name, "Outboard", 8) != 0)
 		return true; /* nothing to hold another device to */
-	uint32_t *in = pt_alloc(WARPS * 32 * 4 * sizeof *in), *got = pt_alloc(WARPS * 32 * 2 * sizeof *got);
+	uint32_t *in = pt_alloc(WARPS * 32 * 4 * sizeof *in),
+		 *got = pt_alloc(WARPS * 32 * 2 * sizeof *got);
 	pick_operands(run, op, in);
 	CUdeviceptr a = pt_run_put(run, in, WARPS * 32 * 4 * sizeof *in);
 	CUdeviceptr b = pt_run_put(run, NULL, WARPS * 32 * 2 * sizeof *got);
@@ -161,7 +179,8 @@ static bool run_op(struct pt_run *run)
 		}
 		for (unsigned l = 0; l < 32; l++) {
 			if (!((x[3] >> l) & 1) && (y[l * 2] != PT_WARP_POISON || y[l * 2 + 1]))
-				pt_run_fail(run, "warp %u lane %u is no member but was written", w, l);
+				pt_run_fail(
+					run, "warp %u lane %u is no member but was written", w, l);
 		}
 	}
 	free(in);
@@ -169,7 +188,11 @@ static bool run_op(struct pt_run *run)
 	return pt_run_ok(run);
 }
 
-/* activemask and the lane registers in diverged code; elect chooses one lane; bar.warp.sync joins before a shuffle. */
+/*
+ * activemask and the lane registers in diverged code; elect chooses one lane; bar.warp.sync joins
+ * before a shuffle.
+ */
+/* clang-format off */
 static const char misc_text[] =
         PT_ENTRY("active") "{\n" PT_PROLOGUE
         "	mad.wide.u32 %p0, %i, 4, %p0;\n	ld.global.u32 %r4, [%p0];\n	and.b32 %r5, %t, 31;\n"
@@ -188,7 +211,10 @@ static const char misc_text[] =
         "	mov.u32 %r5, %lanemask_gt;\n	mov.u32 %r6, %lanemask_ge;\n	mad.wide.u32 %p1, %i, 24, %p1;\n"
         "	st.global.v2.u32 [%p1], {%r1, %r2};\n	st.global.v2.u32 [%p1+8], {%r3, %r4};\n"
         "	st.global.v2.u32 [%p1+16], {%r5, %r6};\n	ret;\n}\n"
-        /* lanes write to shared memory in turn of their loops' lengths, meet, and read their neighbour */
+        /*
+         * lanes write to shared memory in turn of their loops' lengths, meet, and read their
+         * neighbour
+         */
         PT_ENTRY("meet") "{\n	.shared .align 4 .u32 place[128];\n" PT_PROLOGUE
         "	mov.u32 %r1, place;\n	mad.lo.u32 %r1, %t, 4, %r1;\n	and.b32 %r2, %t, 31;\n"
         "	mov.u32 %r3, 0;\n	mov.u32 %r4, 0;\n"
@@ -214,6 +240,7 @@ static const char misc_text[] =
         "	shl.b32 %r4, %r4, 1;\n"
         "	setp.lt.u32 %q2, %r4, 32;\n	@%q2 bra L;\n	mad.wide.u32 %p1, %i, 8, %p1;\n"
         "	st.global.v2.u32 [%p1], {%r2, %r3};\n	ret;\n}\n";
+/* clang-format on */
 
 #define MISC_WARPS 12u
 
@@ -230,7 +257,8 @@ static bool run_active(struct pt_run *run)
 {
 	uint32_t members[MISC_WARPS * 32], got[MISC_WARPS * 32], want[MISC_WARPS * 32];
 	put_masks(run, members);
-	CUdeviceptr a = pt_run_put(run, members, sizeof members), b = pt_run_put(run, NULL, sizeof got);
+	CUdeviceptr a = pt_run_put(run, members, sizeof members),
+		    b = pt_run_put(run, NULL, sizeof got);
 	pt_run_line(run, "active", MISC_WARPS / 3, 96, a, b, 0, 0);
 	pt_run_get(run, b, got, sizeof got);
 	for (unsigned i = 0; i < MISC_WARPS * 32; i++)
@@ -242,7 +270,8 @@ static bool run_elect(struct pt_run *run)
 {
 	uint32_t members[MISC_WARPS * 32], got[MISC_WARPS * 64];
 	put_masks(run, members);
-	CUdeviceptr a = pt_run_put(run, members, sizeof members), b = pt_run_put(run, NULL, sizeof got);
+	CUdeviceptr a = pt_run_put(run, members, sizeof members),
+		    b = pt_run_put(run, NULL, sizeof got);
 	pt_run_line(run, "elect", MISC_WARPS / 3, 96, a, b, 0, 0);
 	pt_run_get(run, b, got, sizeof got);
 	for (unsigned w = 0; w < MISC_WARPS && pt_run_ok(run); w++) {
@@ -251,14 +280,17 @@ static bool run_elect(struct pt_run *run)
 			uint32_t d = got[(w * 32 + l) * 2], p = got[(w * 32 + l) * 2 + 1];
 			if (!((m >> l) & 1)) {
 				if (d != 99 || p)
-					pt_run_fail(run, "warp %u lane %u is no member but was written", w, l);
+					pt_run_fail(run,
+						"warp %u lane %u is no member but was written", w,
+						l);
 				continue;
 			}
 			leaders += p;
 			if (leader == 99)
 				leader = d;
 			if (d != leader || (p && d != l))
-				pt_run_fail(run, "warp %u lane %u: leader %" PRIu32 "|%" PRIu32, w, l, d, p);
+				pt_run_fail(run, "warp %u lane %u: leader %" PRIu32 "|%" PRIu32, w,
+					l, d, p);
 		}
 		if (leaders != 1 || !((m >> leader) & 1))
 			pt_run_fail(run, "warp %u: %" PRIu32 " leaders", w, leaders);
@@ -274,7 +306,8 @@ static bool run_lanes(struct pt_run *run)
 	pt_run_get(run, b, got, sizeof got);
 	for (uint32_t i = 0; i < 96; i++) {
 		uint32_t l = i % 32, bit = UINT32_C(1) << l;
-		const uint32_t w[6] = { l, bit, bit - 1, bit | (bit - 1), ~(bit | (bit - 1)), ~(bit - 1) };
+		const uint32_t w[6] = { l, bit, bit - 1, bit | (bit - 1), ~(bit | (bit - 1)),
+			~(bit - 1) };
 		memcpy(want + i * 6, w, sizeof w);
 	}
 	return pt_run_same32(run, "register", got, want, 96 * 6);
@@ -333,7 +366,8 @@ void pt_group_warp(struct pt_suite *s)
 {
 	for (size_t i = 0; i < pt_n_warp_ops; i++) {
 		for (int mode = SPLIT; mode < N_MODES; mode++) {
-			char *name = pt_format("%s, %s", pt_warp_ops[i].name, mode_names[mode]), *text = op_text(&pt_warp_ops[i], (enum mode)mode);
+			char *name = pt_format("%s, %s", pt_warp_ops[i].name, mode_names[mode]),
+			     *text = op_text(&pt_warp_ops[i], (enum mode)mode);
 			struct pt_case *c = pt_case_add(s, run_op, name, text);
 			c->arg[0] = (int)i;
 			c->arg[1] = mode;

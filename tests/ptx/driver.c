@@ -9,14 +9,14 @@
 static bool driver_symbols(struct pt_driver *d)
 {
 	bool complete = true;
-#define LOOK_UP(field, symbol, args) \
-	{ \
-		void *p = dlsym(d->lib, #symbol); \
-		memcpy(&d->field, &p, sizeof p); \
-		if (!p) { \
+#define LOOK_UP(field, symbol, args)                               \
+	{                                                          \
+		void *p = dlsym(d->lib, #symbol);                  \
+		memcpy(&d->field, &p, sizeof p);                   \
+		if (!p) {                                          \
 			printf("the library lacks %s\n", #symbol); \
-			complete = false; \
-		} \
+			complete = false;                          \
+		}                                                  \
 	}
 	PT_DRIVER_CALLS(LOOK_UP)
 #undef LOOK_UP
@@ -52,7 +52,9 @@ enum pt_open pt_driver_open(struct pt_driver *d, const char *path)
 		r = driver_context(d);
 	if (r) {
 		printf("%s: no usable device, error %d\n", path, (int)r);
-		return r == CUDA_ERROR_NO_DEVICE || r == CUDA_ERROR_STUB_LIBRARY ? PT_OPEN_NO_LIBRARY : PT_OPEN_BROKEN;
+		return r == CUDA_ERROR_NO_DEVICE || r == CUDA_ERROR_STUB_LIBRARY
+			? PT_OPEN_NO_LIBRARY
+			: PT_OPEN_BROKEN;
 	}
 	return PT_OPEN_OK;
 }

@@ -3,14 +3,16 @@
 /*
  * Rows: operands, kernels, comparison.
  *
- * Each kernel executes its opcode up to six times over the same operands and stores as many sets of results:
+ * Each kernel executes its opcode up to six times over the same operands and stores as many sets of
+ * results:
  *   full       all lanes that are left in the warp (the last one is partly empty)
  *   branch     lanes of a random mask, the others jump over it
  *   guard      @%m on every statement
  *   nguard     @!%m
  *   immediate  one operand is a constant of the program
  *   in place   the destination is also the first operand; under a guard
- * Where lanes do not execute, the destination must keep what it held: a poison value, or the operand.
+ * Where lanes do not execute, the destination must keep what it held: a poison value, or the
+ * operand.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -21,15 +23,16 @@
 
 #include "tests/ptx/suite.h"
 
-#define TUPLES 4341u /* not a multiple of 32 */
-#define EXHAUSTIVE 65536u
-#define BLOCK 96u
+#define TUPLES           4341u /* not a multiple of 32 */
+#define EXHAUSTIVE       65536u
+#define BLOCK            96u
 #define KERNEL_TIMEOUT_S 60u
 
 static const uint64_t poison = UINT64_C(0xdeadbeefcafef00d);
 
 enum variant { FULL, BRANCH, GUARD, NGUARD, IMMEDIATE, IN_PLACE, VARIANTS };
-static const char *const variant_names[VARIANTS] = { "full mask", "branch", "guard", "negated guard", "immediate", "in place" };
+static const char *const variant_names[VARIANTS] = { "full mask", "branch", "guard",
+	"negated guard", "immediate", "in place" };
 
 static const char *const in_names[PT_MAX_OPERANDS] = { "a", "b", "c", "e" };
 
@@ -41,7 +44,9 @@ static unsigned reg_bits(enum pt_type t)
 
 static void emit_registers(const struct pt_row *row, struct pt_text *t)
 {
-	pt_text_add(t, "\t.reg .pred %%m, %%x;\n\t.reg .b32 %%i, %%n, %%w, %%s;\n\t.reg .b64 %%pi, %%po, %%pm;\n");
+	pt_text_add(t,
+		"\t.reg .pred %%m, %%x;\n\t.reg .b32 %%i, %%n, %%w, %%s;\n\t.reg .b64 %%pi, %%po, "
+		"%%pm;\n");
 	for (unsigned k = 0; k < row->n_in; k++) {
 		if (row->in[k] == PT_PRED)
 			pt_text_add(t, "\t.reg .pred %%%s;\n", in_names[k]);
@@ -60,28 +65,36 @@ static void emit_registers(const struct pt_row *row, struct pt_text *t)
 
 static void emit_prologue(const struct pt_row *row, struct pt_text *t)
 {
-	pt_text_add(t, "\tld.param.u64 %%pi, [pin];\n\tld.param.u64 %%po, [pout];\n\tld.param.u64 %%pm, [pmask];\n"
-	               "\tld.param.u32 %%n, [pn];\n"
-	               "\tmov.u32 %%i, %%ctaid.x;\n\tmov.u32 %%w, %%ntid.x;\n\tmov.u32 %%s, %%tid.x;\n"
-	               "\tmad.lo.u32 %%i, %%i, %%w, %%s;\n"
-	               "\tsetp.ge.u32 %%x, %%i, %%n;\n\t@%%x ret;\n");
-	pt_text_add(t, "\tmad.wide.u32 %%pi, %%i, %u, %%pi;\n\tmad.wide.u32 %%po, %%i, %u, %%po;\n", row->n_in * 8,
-	            row->n_out * 8 * VARIANTS);
-	pt_text_add(t, "\tshr.u32 %%w, %%i, 5;\n\tmad.wide.u32 %%pm, %%w, 4, %%pm;\n\tld.global.u32 %%w, [%%pm];\n"
-	               "\tand.b32 %%s, %%i, 31;\n\tshr.u32 %%w, %%w, %%s;\n\tand.b32 %%w, %%w, 1;\n"
-	               "\tsetp.ne.u32 %%m, %%w, 0;\n");
+	pt_text_add(t,
+		"\tld.param.u64 %%pi, [pin];\n\tld.param.u64 %%po, [pout];\n\tld.param.u64 %%pm, "
+		"[pmask];\n"
+		"\tld.param.u32 %%n, [pn];\n"
+		"\tmov.u32 %%i, %%ctaid.x;\n\tmov.u32 %%w, %%ntid.x;\n\tmov.u32 %%s, %%tid.x;\n"
+		"\tmad.lo.u32 %%i, %%i, %%w, %%s;\n"
+		"\tsetp.ge.u32 %%x, %%i, %%n;\n\t@%%x ret;\n");
+	pt_text_add(t, "\tmad.wide.u32 %%pi, %%i, %u, %%pi;\n\tmad.wide.u32 %%po, %%i, %u, %%po;\n",
+		row->n_in * 8, row->n_out * 8 * VARIANTS);
+	pt_text_add(t,
+		"\tshr.u32 %%w, %%i, 5;\n\tmad.wide.u32 %%pm, %%w, 4, %%pm;\n\tld.global.u32 %%w, "
+		"[%%pm];\n"
+		"\tand.b32 %%s, %%i, 31;\n\tshr.u32 %%w, %%w, %%s;\n\tand.b32 %%w, %%w, 1;\n"
+		"\tsetp.ne.u32 %%m, %%w, 0;\n");
 	for (unsigned k = 0; k < row->n_in; k++) {
 		if (row->in[k] == PT_PRED)
-			pt_text_add(t, "\tld.global.u32 %%w, [%%pi+%u];\n\tsetp.ne.u32 %%%s, %%w, 0;\n", k * 8, in_names[k]);
+			pt_text_add(t,
+				"\tld.global.u32 %%w, [%%pi+%u];\n\tsetp.ne.u32 %%%s, %%w, 0;\n",
+				k * 8, in_names[k]);
 		else
-			pt_text_add(t, "\tld.global.b%u %%%s, [%%pi+%u];\n", reg_bits(row->in[k]), in_names[k], k * 8);
+			pt_text_add(t, "\tld.global.b%u %%%s, [%%pi+%u];\n", reg_bits(row->in[k]),
+				in_names[k], k * 8);
 	}
 }
 
 /* One statement without registers or memory of its own: operands in it can be replaced. */
 static bool simple(const struct pt_row *row)
 {
-	return !row->no_guard && !row->decl && !strchr(row->body, '\n') && !strstr(row->body, "%pi") && !strchr(row->body, '{');
+	return !row->no_guard && !row->decl && !strchr(row->body, '\n') &&
+		!strstr(row->body, "%pi") && !strchr(row->body, '{');
 }
 
 static unsigned row_hash(const struct pt_row *row)
@@ -95,7 +108,8 @@ static unsigned row_hash(const struct pt_row *row)
 /* The operand that the immediate variant replaces and its value; false when the row has none. */
 static bool immediate_of(const struct pt_row *row, unsigned *ret_k, uint64_t *ret_value)
 {
-	if (!simple(row) || row->n_in < 2 || strncmp(row->name, "cvt", 3) == 0 || strstr(row->name, "16x2"))
+	if (!simple(row) || row->n_in < 2 || strncmp(row->name, "cvt", 3) == 0 ||
+		strstr(row->name, "16x2"))
 		return false;
 	unsigned h = row_hash(row), k = h % row->n_in;
 	enum pt_type t = row->in[k];
@@ -138,8 +152,9 @@ static void emit_replaced(struct pt_text *t, const char *body, const char *old, 
 
 static bool in_place(const struct pt_row *row)
 {
-	return simple(row) && row->n_out == 1 && row->n_in > 0 && row->out[0] != PT_PRED && row->in[0] != PT_PRED &&
-	       pt_type_bits(row->in[0]) >= 16 && pt_type_bits(row->out[0]) == pt_type_bits(row->in[0]);
+	return simple(row) && row->n_out == 1 && row->n_in > 0 && row->out[0] != PT_PRED &&
+		row->in[0] != PT_PRED && pt_type_bits(row->in[0]) >= 16 &&
+		pt_type_bits(row->out[0]) == pt_type_bits(row->in[0]);
 }
 
 static bool has_variant(const struct pt_row *row, unsigned v)
@@ -177,9 +192,11 @@ static void emit_poison(const struct pt_row *row, struct pt_text *t, unsigned va
 	for (unsigned k = 0; k < row->n_out; k++) {
 		unsigned bits = reg_bits(row->out[k]);
 		if (row->out[k] == PT_PRED)
-			pt_text_add(t, "\tsetp.%s.u32 %%d%u, %%i, %%i;\n", variant & 1 ? "ne" : "eq", k);
+			pt_text_add(t, "\tsetp.%s.u32 %%d%u, %%i, %%i;\n",
+				variant & 1 ? "ne" : "eq", k);
 		else
-			pt_text_add(t, "\tmov.b%u %%d%u, 0x%" PRIx64 ";\n", bits, k, poison & pt_mask(bits));
+			pt_text_add(t, "\tmov.b%u %%d%u, 0x%" PRIx64 ";\n", bits, k,
+				poison & pt_mask(bits));
 	}
 }
 
@@ -193,16 +210,21 @@ static void emit_store(const struct pt_row *row, struct pt_text *t, unsigned var
 	for (unsigned k = 0; k < row->n_out; k++) {
 		unsigned offset = (variant * row->n_out + k) * 8;
 		if (row->out[k] == PT_PRED)
-			pt_text_add(t, "\tselp.u32 %%w, 1, 0, %%d%u;\n\tst.global.u32 [%%po+%u], %%w;\n", k, offset);
+			pt_text_add(t,
+				"\tselp.u32 %%w, 1, 0, %%d%u;\n\tst.global.u32 [%%po+%u], %%w;\n",
+				k, offset);
 		else
-			pt_text_add(t, "\tst.global.b%u [%%po+%u], %%d%u;\n", reg_bits(row->out[k]), offset, k);
+			pt_text_add(t, "\tst.global.b%u [%%po+%u], %%d%u;\n", reg_bits(row->out[k]),
+				offset, k);
 	}
 }
 
 static void emit_row(const struct pt_row *row, struct pt_text *t, size_t index)
 {
-	pt_text_add(t, "// %s\n.visible .entry k%zu(.param .u64 pin, .param .u64 pout, .param .u64 pmask, .param .u32 pn)\n{\n",
-	            row->name, index);
+	pt_text_add(t,
+		"// %s\n.visible .entry k%zu(.param .u64 pin, .param .u64 pout, .param .u64 pmask, "
+		".param .u32 pn)\n{\n",
+		row->name, index);
 	emit_registers(row, t);
 	emit_prologue(row, t);
 	emit_body(row, t, "");
@@ -235,7 +257,8 @@ static void emit_row(const struct pt_row *row, struct pt_text *t, size_t index)
 	if (in_place(row)) {
 		pt_text_add(t, "\t@%%m ");
 		emit_replaced(t, row->body, "%d0", "%a");
-		pt_text_add(t, "\tst.global.b%u [%%po+%u], %%a;\n", reg_bits(row->out[0]), IN_PLACE * 8);
+		pt_text_add(t, "\tst.global.b%u [%%po+%u], %%a;\n", reg_bits(row->out[0]),
+			IN_PLACE * 8);
 	}
 	pt_text_add(t, "\tret;\n}\n");
 }
@@ -254,7 +277,10 @@ struct operands {
 	uint32_t *masks;
 };
 
-/* One packed or plain 16-bit operand: every value there is. Two or three: all tuples of edges first, then random ones. */
+/*
+ * One packed or plain 16-bit operand: every value there is. Two or three: all tuples of edges
+ * first, then random ones.
+ */
 static void make_operands(struct pt_suite *s, const struct pt_row *row, struct operands *o)
 {
 	struct pt_rng rng = { s->options.seed };
@@ -274,9 +300,10 @@ static void make_operands(struct pt_suite *s, const struct pt_row *row, struct o
 		uint64_t *in = o->in + i * row->n_in;
 		size_t rest = i;
 		for (unsigned k = 0; k < row->n_in; k++) {
-			in[k] = i < tuples ? edges[k][rest % n_edges[k]] :
-			        all        ? i & 0xffff :
-			                     pt_value(&rng, row->in[k], row->domain[k], k ? in[k - 1] : 0);
+			in[k] = i < tuples ? edges[k][rest % n_edges[k]]
+				: all
+				? i & 0xffff
+				: pt_value(&rng, row->in[k], row->domain[k], k ? in[k - 1] : 0);
 			rest /= n_edges[k];
 		}
 		if (all && i < EXHAUSTIVE)
@@ -287,9 +314,11 @@ static void make_operands(struct pt_suite *s, const struct pt_row *row, struct o
 				in[k] |= (pt_rng_next(&rng) & 0xff) << 8;
 		}
 	}
-	static const uint32_t shapes[] = { 0, UINT32_MAX, 1, 0x80000000u, 0xfffffffeu, 0x0000ffffu, 0x55555555u };
+	static const uint32_t shapes[] = { 0, UINT32_MAX, 1, 0x80000000u, 0xfffffffeu, 0x0000ffffu,
+		0x55555555u };
 	for (size_t w = 0; w <= o->n / 32; w++)
-		o->masks[w] = w < sizeof shapes / sizeof shapes[0] ? shapes[w] : (uint32_t)pt_rng_next(&rng);
+		o->masks[w] = w < sizeof shapes / sizeof shapes[0] ? shapes[w]
+								   : (uint32_t)pt_rng_next(&rng);
 }
 
 static bool is_nan_of(enum pt_type t, uint64_t bits)
@@ -307,7 +336,8 @@ static bool same_bits(const struct pt_row *row, enum pt_type t, uint64_t got, ui
 		return false;
 	unsigned bits = pt_type_bits(t), lanes = pt_type_lanes(t), each = bits / lanes;
 	for (unsigned l = 0; l < lanes; l++) {
-		uint64_t g = (got >> (l * each)) & pt_mask(each), w = (want >> (l * each)) & pt_mask(each);
+		uint64_t g = (got >> (l * each)) & pt_mask(each),
+			 w = (want >> (l * each)) & pt_mask(each);
 		if (((g ^ w) & care) && !(is_nan_of(t, g) && is_nan_of(t, w)))
 			return false;
 	}
@@ -321,8 +351,11 @@ static bool close_enough(const struct pt_row *row, enum pt_type t, uint64_t got,
 		return isnan(want) && isnan(g);
 	if (isinf(want) || isinf(g)) {
 		/* at the very top a bound of some ulps reaches infinity */
-		double top = pt_num_double(pt_num_unpack(pt_type_format(t), pt_type_format(t)->inf - 1));
-		return g == want || (fabs(want) >= top * (1 - row->rel) && fabs(g) >= top * (1 - row->rel) && (g > 0) == (want > 0));
+		double top =
+			pt_num_double(pt_num_unpack(pt_type_format(t), pt_type_format(t)->inf - 1));
+		return g == want ||
+			(fabs(want) >= top * (1 - row->rel) && fabs(g) >= top * (1 - row->rel) &&
+				(g > 0) == (want > 0));
 	}
 	return fabs(g - want) <= row->rel * fabs(want) + row->abs;
 }
@@ -336,9 +369,11 @@ static bool right(const struct pt_row *row, const struct pt_want *want, unsigned
 		if (pt_type_lanes(t) == 1)
 			return close_enough(row, t, got, want->real[k]);
 		enum pt_type half = t == PT_F16X2 ? PT_F16 : PT_BF16;
-		return close_enough(row, half, got & 0xffff, want->real[0]) && close_enough(row, half, got >> 16, want->real[1]);
+		return close_enough(row, half, got & 0xffff, want->real[0]) &&
+			close_enough(row, half, got >> 16, want->real[1]);
 	}
-	return same_bits(row, t, got, want->out[k]) || (want->has_alt && same_bits(row, t, got, want->alt[k]));
+	return same_bits(row, t, got, want->out[k]) ||
+		(want->has_alt && same_bits(row, t, got, want->alt[k]));
 }
 
 /* What a lane that does not execute variant v holds in result k. */
@@ -347,8 +382,8 @@ static uint64_t idle_value(const struct pt_row *row, const uint64_t *in, unsigne
 	return v == IN_PLACE ? in[0] & pt_mask(reg_bits(row->in[0])) : poison_of(row->out[k], v);
 }
 
-static char *describe(const struct pt_row *row, const uint64_t *in, const struct pt_want *want, bool active, unsigned variant,
-                      unsigned k, uint64_t got, size_t index, size_t failures)
+static char *describe(const struct pt_row *row, const uint64_t *in, const struct pt_want *want,
+	bool active, unsigned variant, unsigned k, uint64_t got, size_t index, size_t failures)
 {
 	struct pt_text t = { 0 };
 	unsigned replaced;
@@ -360,7 +395,8 @@ static char *describe(const struct pt_row *row, const uint64_t *in, const struct
 	if (row->n_out > 1)
 		pt_text_add(&t, " d%u", k);
 	if (!active)
-		pt_text_add(&t, " inactive lane: expected 0x%" PRIx64 " untouched", idle_value(row, in, variant, k));
+		pt_text_add(&t, " inactive lane: expected 0x%" PRIx64 " untouched",
+			idle_value(row, in, variant, k));
 	else if (row->rel != 0 || row->abs != 0)
 		pt_text_add(&t, " expected about %.9g", want->real[k]);
 	else
@@ -373,7 +409,8 @@ static char *describe(const struct pt_row *row, const uint64_t *in, const struct
 }
 
 /* What variant v should give for one tuple. */
-static void reference(const struct pt_row *row, const uint64_t *in, unsigned v, struct pt_want *want)
+static void reference(
+	const struct pt_row *row, const uint64_t *in, unsigned v, struct pt_want *want)
 {
 	uint64_t x[PT_MAX_OPERANDS] = { 0 }, value;
 	unsigned k;
@@ -389,7 +426,8 @@ struct finding {
 	unsigned variant, k;
 };
 
-static void judge_tuple(const struct pt_row *row, const struct operands *o, const uint64_t *out, size_t i, struct finding *found)
+static void judge_tuple(const struct pt_row *row, const struct operands *o, const uint64_t *out,
+	size_t i, struct finding *found)
 {
 	const uint64_t *in = o->in + i * row->n_in;
 	struct pt_want want, immediate;
@@ -406,8 +444,10 @@ static void judge_tuple(const struct pt_row *row, const struct operands *o, cons
 			/* above the result the buffer's own fill must be left */
 			bool fill = bits == 64 || got >> bits == pt_mask(64) / 255 * 0xa5 >> bits;
 			uint64_t value = got & pt_mask(bits);
-			if (fill && (is_active(v, m) ? right(row, v == IMMEDIATE ? &immediate : &want, k, value) :
-			                               value == idle_value(row, in, v, k)))
+			if (fill &&
+				(is_active(v, m) ? right(row, v == IMMEDIATE ? &immediate : &want,
+							   k, value)
+						 : value == idle_value(row, in, v, k)))
 				continue;
 			if (found->failures++ == 0) {
 				found->index = i;
@@ -432,15 +472,16 @@ static char *judge(const struct pt_row *row, const struct operands *o, const uin
 	bool m = (o->masks[found.index / 32] >> (found.index % 32)) & 1;
 	uint64_t got = out[(found.index * VARIANTS + found.variant) * row->n_out + found.k];
 	return describe(row, in, &want, is_active(found.variant, m), found.variant, found.k,
-	                got & pt_mask(reg_bits(row->out[found.k])), found.index, found.failures);
+		got & pt_mask(reg_bits(row->out[found.k])), found.index, found.failures);
 }
 
-static CUresult execute(struct pt_driver *d, CUmodule module, size_t index, const struct pt_row *row,
-                        const struct operands *o, uint64_t *out, size_t out_size)
+static CUresult execute(struct pt_driver *d, CUmodule module, size_t index,
+	const struct pt_row *row, const struct operands *o, uint64_t *out, size_t out_size)
 {
 	CUdeviceptr pin = 0, pout = 0, pmask = 0;
 	unsigned n = (unsigned)o->n;
-	size_t in_size = o->n * row->n_in * sizeof *o->in, mask_size = (o->n / 32 + 1) * sizeof *o->masks;
+	size_t in_size = o->n * row->n_in * sizeof *o->in,
+	       mask_size = (o->n / 32 + 1) * sizeof *o->masks;
 	CUfunction f;
 	char name[32];
 	snprintf(name, sizeof name, "k%zu", index);
@@ -506,7 +547,8 @@ static void run_batch(struct pt_suite *s, struct pt_row *const *rows, size_t n)
 		return;
 	}
 	if (r) {
-		char *message = pt_format("module does not load, CUDA error %d: %s", (int)r, s->driver.log);
+		char *message =
+			pt_format("module does not load, CUDA error %d: %s", (int)r, s->driver.log);
 		pt_result(s, rows[0]->name, message);
 		free(message);
 		return;

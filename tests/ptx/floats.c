@@ -16,7 +16,8 @@ struct pt_num pt_float_read(enum pt_type t, uint64_t bits, int modifiers)
 	return v;
 }
 
-uint64_t pt_float_write(enum pt_type t, struct pt_num v, enum pt_rounding rm, int modifiers, uint64_t *ret_alt)
+uint64_t pt_float_write(
+	enum pt_type t, struct pt_num v, enum pt_rounding rm, int modifiers, uint64_t *ret_alt)
 {
 	const struct pt_float_format *f = pt_type_format(t);
 	uint64_t sign = sign_bit(f), min_normal = UINT64_C(1) << (f->precision - 1);

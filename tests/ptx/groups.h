@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The groups of tests: each function adds its rows or cases to the suite (suite.h has the ownership and thread rules). */
+/*
+ * The groups of tests: each function adds its rows or cases to the suite (suite.h has the ownership
+ * and thread rules).
+ */
 #ifndef OB_TESTS_PTX_GROUPS_H
 #define OB_TESTS_PTX_GROUPS_H
 
 #include "tests/ptx/suite.h"
 
 /* name, what */
+/* clang-format off */
 #define PT_GROUPS(X) \
 	X(integer, "integer arithmetic") \
 	X(bits, "logic, shifts, fields, permutes, dot products") \
@@ -23,6 +27,7 @@
 	X(atomic, "atomics, reductions, ordering") \
 	X(runtime, "printf, malloc, assert, faults") \
 	X(library, "mma, ldmatrix, cp.async, mbarrier, where the driver has them")
+/* clang-format on */
 
 #define PT_GROUP_DECLARE(name, what) void pt_group_##name(struct pt_suite *s);
 PT_GROUPS(PT_GROUP_DECLARE)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * ptx-conformance: every PTX opcode the software device promises, against references written from the PTX ISA manual,
- * on any CUDA driver library. Exit status: 0 all right, 1 differences, 2 wrong use, 77 nothing to test with.
+ * ptx-conformance: every PTX opcode the software device promises, against references written from
+ * the PTX ISA manual, on any CUDA driver library. Exit status: 0 all right, 1 differences, 2 wrong
+ * use, 77 nothing to test with.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -66,8 +67,8 @@ static bool assemble(struct pt_suite *s, const char *text)
 	FILE *f = fdopen(fd, "w");
 	fputs(text, f);
 	fclose(f);
-	char *const argv[] = { (char *)(uintptr_t)s->options.ptxas, (char *)"-arch=sm_90", (char *)"-c", (char *)"-O0",
-		               (char *)"-o", (char *)"/dev/null", path, NULL };
+	char *const argv[] = { (char *)(uintptr_t)s->options.ptxas, (char *)"-arch=sm_90",
+		(char *)"-c", (char *)"-O0", (char *)"-o", (char *)"/dev/null", path, NULL };
 	pid_t pid;
 	int status = 1;
 	if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) == 0)
@@ -144,9 +145,11 @@ static bool parse(int argc, char **argv, struct pt_options *o, bool *ret_selftes
 			o->list = true;
 		else if (!strcmp(argv[i], "--selftest"))
 			*ret_selftest = true;
-		else if (!option_value(argc, argv, &i, "--group", &o->group) && !option_value(argc, argv, &i, "--only", &o->only) &&
-		         !option_value(argc, argv, &i, "--seed", &seed) && !option_value(argc, argv, &i, "--ptxas", &o->ptxas) &&
-		         !option_value(argc, argv, &i, "--child", &o->child)) {
+		else if (!option_value(argc, argv, &i, "--group", &o->group) &&
+			!option_value(argc, argv, &i, "--only", &o->only) &&
+			!option_value(argc, argv, &i, "--seed", &seed) &&
+			!option_value(argc, argv, &i, "--ptxas", &o->ptxas) &&
+			!option_value(argc, argv, &i, "--child", &o->child)) {
 			if (argv[i][0] == '-')
 				return false;
 			o->library = argv[i];
@@ -160,7 +163,8 @@ static bool parse(int argc, char **argv, struct pt_options *o, bool *ret_selftes
 static int finish(struct pt_suite *s)
 {
 	if (!s->options.child)
-		printf("%zu rows, %zu failures, %zu not offered\n", s->n_run, s->n_failed, s->n_absent);
+		printf("%zu rows, %zu failures, %zu not offered\n", s->n_run, s->n_failed,
+			s->n_absent);
 	return s->n_failed || (!s->n_run && s->options.child) ? 1 : 0;
 }
 

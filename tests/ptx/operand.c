@@ -34,8 +34,8 @@ static const struct {
 	[PT_PRED] = { "pred", 32, 1, false, NULL },
 };
 
-static const char *const domains[PT_DOMAIN_COUNT] = { "any",  "shift", "byte", "lane",   "nonzero",
-	                                              "near", "trig",  "trig_big", "middle" };
+static const char *const domains[PT_DOMAIN_COUNT] = { "any", "shift", "byte", "lane", "nonzero",
+	"near", "trig", "trig_big", "middle" };
 
 /* splitmix64 */
 uint64_t pt_rng_next(struct pt_rng *r)
@@ -129,9 +129,9 @@ static void put(struct list *l, uint64_t v, unsigned bits)
 static void int_edges(struct list *l, unsigned bits, bool few)
 {
 	static const uint64_t small[] = { 0, 1, 2, UINT64_MAX, UINT64_MAX - 1 };
-	static const uint64_t more[] = { 3, 7, 8, 10, 15, 16, 31, 32, 63, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff, 0x10000,
-		                         0x7fffff, 0x800000, 0xffffff, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000,
-		                         0xfffffffe00000001 };
+	static const uint64_t more[] = { 3, 7, 8, 10, 15, 16, 31, 32, 63, 0x7f, 0x80, 0xff, 0x100,
+		0x7fff, 0x8000, 0xffff, 0x10000, 0x7fffff, 0x800000, 0xffffff, 0x7fffffff,
+		0x80000000, 0xffffffff, 0x100000000, 0xfffffffe00000001 };
 	for (size_t i = 0; i < sizeof small / sizeof small[0]; i++)
 		put(l, small[i], bits);
 	put(l, UINT64_C(1) << (bits - 1), bits);
@@ -147,28 +147,38 @@ static void int_edges(struct list *l, unsigned bits, bool few)
 		put(l, more[i], bits);
 }
 
-/* One element of a float format: zeros, ends of the subnormal and normal ranges, around one, halves, infinities, NaNs. */
+/*
+ * One element of a float format: zeros, ends of the subnormal and normal ranges, around one,
+ * halves, infinities, NaNs.
+ */
 static void float_edges(struct list *l, const struct pt_float_format *f, bool few)
 {
 	unsigned bits = (unsigned)f->width, frac = (unsigned)f->precision - 1;
 	uint64_t sign = UINT64_C(1) << (bits - 1), ulp = 1, min_normal = UINT64_C(1) << frac;
 	uint64_t one = (uint64_t)(1 - f->emin) << frac;
 	uint64_t inf = f->inf, quiet = f->has_inf ? inf | (UINT64_C(1) << (frac - 1)) : inf;
-	const uint64_t first[] = { 0,        sign,       ulp,        min_normal - 1,  min_normal, one, sign | one, one + ulp,
-		                   sign | (one - ulp), inf - 1, sign | (inf - 1), inf, sign | inf, quiet };
+	const uint64_t first[] = { 0, sign, ulp, min_normal - 1, min_normal, one, sign | one,
+		one + ulp, sign | (one - ulp), inf - 1, sign | (inf - 1), inf, sign | inf, quiet };
 	for (size_t i = 0; i < sizeof first / sizeof first[0]; i++)
 		put(l, first[i], bits);
 	if (few)
 		return;
 	uint64_t two = one + min_normal, half = one - min_normal, frac_top = min_normal >> 1;
-	const uint64_t rest[] = { sign | ulp, sign | (min_normal - 1), sign | min_normal, min_normal + 1, half, sign | half,
-		                  half - ulp, half + ulp, two, sign | two, two + frac_top, one + frac_top, sign | (one + frac_top),
-		                  two + (frac_top >> 1), one + frac_top + ulp, sign | quiet, quiet | ulp, inf + f->has_inf,
-		                  sign | (inf + f->has_inf) };
+	const uint64_t rest[] = { sign | ulp, sign | (min_normal - 1), sign | min_normal,
+		min_normal + 1, half, sign | half, half - ulp, half + ulp, two, sign | two,
+		two + frac_top, one + frac_top, sign | (one + frac_top), two + (frac_top >> 1),
+		one + frac_top + ulp, sign | quiet, quiet | ulp, inf + f->has_inf,
+		sign | (inf + f->has_inf) };
 	for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++)
 		put(l, rest[i], bits);
 	/* powers of two around the integer types' ends, for conversions */
-	for (int e = 6; e <= 64; e = e < 8 ? e + 1 : e < 15 ? 15 : e < 17 ? e + 1 : e < 31 ? 31 : e < 33 ? e + 1 : e < 62 ? 62 : e + 1) {
+	for (int e = 6; e <= 64; e = e < 8 ? e + 1
+			: e < 15           ? 15
+			: e < 17           ? e + 1
+			: e < 31           ? 31
+			: e < 33           ? e + 1
+			: e < 62           ? 62
+					   : e + 1) {
 		uint64_t p = one + ((uint64_t)e << frac);
 		if (p >= inf)
 			break;
@@ -180,10 +190,12 @@ static void float_edges(struct list *l, const struct pt_float_format *f, bool fe
 
 static void float_domain_edges(struct list *l, enum pt_domain d)
 {
-	static const uint32_t trig[] = { 0,          0x80000000, 1,          0x00800000, 0x3f800000, 0xbf800000, 0x3fc90fdb, 0xbfc90fdb,
-		                         0x40490fdb, 0xc0490fdb, 0x40c90fda, 0x3f490fdb, 0x33000000, 0x7f800000, 0xff800000, 0x7fc00000 };
-	static const uint32_t middle[] = { 0x3f800000, 0xbf800000, 0x3f800001, 0x3f7fffff, 0x40000000, 0x3f000000, 0x5f000000,
-		                           0x20000000, 0xc0400000, 0x3eaaaaab, 0x40490fdb };
+	static const uint32_t trig[] = { 0, 0x80000000, 1, 0x00800000, 0x3f800000, 0xbf800000,
+		0x3fc90fdb, 0xbfc90fdb, 0x40490fdb, 0xc0490fdb, 0x40c90fda, 0x3f490fdb, 0x33000000,
+		0x7f800000, 0xff800000, 0x7fc00000 };
+	static const uint32_t middle[] = { 0x3f800000, 0xbf800000, 0x3f800001, 0x3f7fffff,
+		0x40000000, 0x3f000000, 0x5f000000, 0x20000000, 0xc0400000, 0x3eaaaaab,
+		0x40490fdb };
 	const uint32_t *v = d == PT_MIDDLE ? middle : trig;
 	size_t n = d == PT_MIDDLE ? sizeof middle / sizeof middle[0] : sizeof trig / sizeof trig[0];
 	for (size_t i = 0; i < n; i++)
@@ -197,8 +209,10 @@ static void make_edges(struct list *l, enum pt_type t, enum pt_domain d, bool fe
 		for (uint64_t i = 0; i < (t == PT_PRED ? 2u : 32u); i++)
 			put(l, i, bits);
 	} else if (d == PT_SHIFT || d == PT_BYTE) {
-		static const uint64_t counts[] = { 0, 1, 2, 7, 8, 15, 16, 17, 24, 31, 32, 33, 47, 48, 63, 64, 65, 127, 128, 254, 255 };
-		static const uint64_t huge[] = { 256, 257, 0xffff, 0x10000, 0x10001f, 0x7fffffff, 0x80000000, 0xffffffe1, 0xffffffff };
+		static const uint64_t counts[] = { 0, 1, 2, 7, 8, 15, 16, 17, 24, 31, 32, 33, 47,
+			48, 63, 64, 65, 127, 128, 254, 255 };
+		static const uint64_t huge[] = { 256, 257, 0xffff, 0x10000, 0x10001f, 0x7fffffff,
+			0x80000000, 0xffffffe1, 0xffffffff };
 		for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
 			if (!few || i % 2 == 0)
 				put(l, counts[i], bits);
@@ -240,7 +254,8 @@ const uint64_t *pt_edges(enum pt_type t, enum pt_domain d, bool few, size_t *ret
 static uint64_t random_float(struct pt_rng *r, const struct pt_float_format *f, uint64_t near)
 {
 	unsigned frac = (unsigned)f->precision - 1;
-	uint64_t bits = pt_rng_next(r), mask = pt_mask((unsigned)f->width), sign = UINT64_C(1) << (f->width - 1);
+	uint64_t bits = pt_rng_next(r), mask = pt_mask((unsigned)f->width),
+		 sign = UINT64_C(1) << (f->width - 1);
 	uint64_t fraction = bits & pt_mask(frac);
 	if (pt_rng_below(r, 4) == 0)
 		fraction &= ~pt_mask(frac / 2); /* short fractions: exact results and ties */
@@ -317,7 +332,8 @@ uint64_t pt_value(struct pt_rng *r, enum pt_type t, enum pt_domain d, uint64_t n
 	case PT_TRIG_BIG:
 		return float_bits(unit(r) * 314.1592653589793);
 	case PT_MIDDLE:
-		return (pt_rng_next(r) & 0x807fffffu) | ((uint64_t)(96 + pt_rng_below(r, 64)) << 23);
+		return (pt_rng_next(r) & 0x807fffffu) |
+			((uint64_t)(96 + pt_rng_below(r, 64)) << 23);
 	default:
 		break;
 	}

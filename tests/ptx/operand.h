@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Operand types of PTX, and the values a row is tried with: edges of each type, and random ones drawn so that carries,
- * ties, cancellation and subnormals are hit. One thread (edge lists are made on first use).
+ * Operand types of PTX, and the values a row is tried with: edges of each type, and random ones
+ * drawn so that carries, ties, cancellation and subnormals are hit. One thread (edge lists are made
+ * on first use).
  */
 #ifndef OB_TESTS_PTX_OPERAND_H
 #define OB_TESTS_PTX_OPERAND_H
@@ -63,7 +64,8 @@ uint32_t pt_rng_below(struct pt_rng *r, uint32_t n);
 const char *pt_type_name(enum pt_type t); /* "s32" */
 enum pt_type pt_type_parse(const char *s, size_t n);
 bool pt_domain_parse(const char *s, size_t n, enum pt_domain *ret);
-unsigned pt_type_bits(enum pt_type t); /* value bits: 8 for u8; 32 for pred, which travels as a word */
+/* value bits: 8 for u8; 32 for pred, which travels as a word */
+unsigned pt_type_bits(enum pt_type t);
 bool pt_type_signed(enum pt_type t);
 /* NULL for integers. Packed types give the format of one element. */
 const struct pt_float_format *pt_type_format(enum pt_type t);

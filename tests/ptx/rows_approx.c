@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Approximate functions: special operands give the results of the manual's tables, the others lie within its error bound.
- * arg: function, modifiers.
+ * Approximate functions: special operands give the results of the manual's tables, the others lie
+ * within its error bound. arg: function, modifiers.
  */
 #include <float.h>
 #include <math.h>
@@ -71,10 +71,12 @@ static void ref_div_approx(const struct pt_row *row, const uint64_t *in, struct 
 		want->open = true;
 }
 
-static struct pt_row *row(struct pt_suite *s, enum fn f, const char *types, const char *name, int modifiers, double rel,
-                          double absolute)
+static struct pt_row *row(struct pt_suite *s, enum fn f, const char *types, const char *name,
+	int modifiers, double rel, double absolute)
 {
-	struct pt_row *r = pt_row_add(s, f == DIV && strstr(name, "approx") ? ref_div_approx : ref_approx, types, "%s", name);
+	struct pt_row *r =
+		pt_row_add(s, f == DIV && strstr(name, "approx") ? ref_div_approx : ref_approx,
+			types, "%s", name);
 	r->arg[0] = (int)f;
 	r->arg[1] = modifiers;
 	r->rel = rel;
@@ -102,10 +104,12 @@ static void add_f32(struct pt_suite *s)
 	for (size_t i = 0; i < sizeof f32_functions / sizeof f32_functions[0]; i++) {
 		for (int ftz = 0; ftz < 2; ftz++) {
 			char name[64];
-			snprintf(name, sizeof name, "%s%s.f32", f32_functions[i].name, ftz ? ".ftz" : "");
+			snprintf(name, sizeof name, "%s%s.f32", f32_functions[i].name,
+				ftz ? ".ftz" : "");
 			/* a flushed or subnormal result is off by less than its own quantum */
 			double absolute = f32_functions[i].absolute + (ftz ? 0x1p-126 : 0x1p-149);
-			row(s, f32_functions[i].f, f32_functions[i].types, name, ftz ? PT_FTZ : 0, f32_functions[i].rel, absolute);
+			row(s, f32_functions[i].f, f32_functions[i].types, name, ftz ? PT_FTZ : 0,
+				f32_functions[i].rel, absolute);
 		}
 	}
 	row(s, TANH, "f32:f32", "tanh.approx.f32", 0, 0x1p-11, 0x1p-149);
@@ -115,11 +119,15 @@ static void add_f32(struct pt_suite *s)
 	row(s, DIV, "f32:f32,f32", "div.full.ftz.f32", PT_FTZ, 0x1p-22, 0x1p-126);
 }
 
-/* Rows that ask for a result's special form again, without a tolerance: signed zeros and infinities. */
+/*
+ * Rows that ask for a result's special form again, without a tolerance: signed zeros and
+ * infinities.
+ */
 static void ref_special(const struct pt_row *row, const uint64_t *in, struct pt_want *want)
 {
 	double x = operand(row, in[0]), y = compute((enum fn)row->arg[0], x, 0);
-	want->open = !(isinf(y) || y == 0 || y == 1 || isnan(y)) || !(isinf(x) || x == 0 || isnan(x));
+	want->open =
+		!(isinf(y) || y == 0 || y == 1 || isnan(y)) || !(isinf(x) || x == 0 || isnan(x));
 	if (want->open)
 		return;
 	if (isnan(y)) {
@@ -137,12 +145,14 @@ static void add_special(struct pt_suite *s)
 	static const struct {
 		enum fn f;
 		const char *op;
-	} ops[] = { { RCP, "rcp.approx" },   { SQRT, "sqrt.approx" }, { RSQRT, "rsqrt.approx" }, { SIN, "sin.approx" },
-		    { COS, "cos.approx" },   { LG2, "lg2.approx" },   { EX2, "ex2.approx" },     { TANH, "tanh.approx" } };
+	} ops[] = { { RCP, "rcp.approx" }, { SQRT, "sqrt.approx" }, { RSQRT, "rsqrt.approx" },
+		{ SIN, "sin.approx" }, { COS, "cos.approx" }, { LG2, "lg2.approx" },
+		{ EX2, "ex2.approx" }, { TANH, "tanh.approx" } };
 	for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
 		for (int ftz = 0; ftz < (ops[i].f == TANH ? 1 : 2); ftz++) {
 			char *opcode = pt_format("%s%s.f32", ops[i].op, ftz ? ".ftz" : "");
-			struct pt_row *r = pt_row_add(s, ref_special, "f32:f32", "%s special operands", opcode);
+			struct pt_row *r = pt_row_add(
+				s, ref_special, "f32:f32", "%s special operands", opcode);
 			free(r->body);
 			r->body = pt_format("%s %%d0, %%a;", opcode);
 			r->arg[0] = (int)ops[i].f;
@@ -152,7 +162,10 @@ static void add_special(struct pt_suite *s)
 	}
 }
 
-/* The low word of rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64 is zero; the high word is a gross approximation. */
+/*
+ * The low word of rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64 is zero; the high word is a gross
+ * approximation.
+ */
 static void ref_gross(const struct pt_row *row, const uint64_t *in, struct pt_want *want)
 {
 	(void)row;
@@ -195,7 +208,8 @@ void pt_half_functions(struct pt_suite *s)
 	for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
 		char spec[32];
 		snprintf(spec, sizeof spec, "%s:%s", functions[i].type, functions[i].type);
-		row(s, functions[i].f, spec, functions[i].name, functions[i].modifiers, functions[i].rel, functions[i].absolute);
+		row(s, functions[i].f, spec, functions[i].name, functions[i].modifiers,
+			functions[i].rel, functions[i].absolute);
 	}
 }
 
@@ -207,7 +221,8 @@ void pt_group_approx(struct pt_suite *s)
 	/* sin and cos farther out: the manual's bound within 100 pi */
 	for (int i = 0; i < 2; i++) {
 		const char *op = i ? "cos" : "sin";
-		struct pt_row *r = pt_row_add(s, ref_approx, "f32:f32/trig_big", "%s.approx.f32 within 100 pi", op);
+		struct pt_row *r = pt_row_add(
+			s, ref_approx, "f32:f32/trig_big", "%s.approx.f32 within 100 pi", op);
 		free(r->body);
 		r->body = pt_format("%s.approx.f32 %%d0, %%a;", op);
 		r->arg[0] = i ? COS : SIN;

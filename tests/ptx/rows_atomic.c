@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Atomics as rows: each thread has a place of its own; the value before and the value after are compared over edge
- * operands. arg: operation, place in global memory?
+ * Atomics as rows: each thread has a place of its own; the value before and the value after are
+ * compared over edge operands. arg: operation, place in global memory?
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,19 +13,24 @@
 
 enum op { ADD, MIN, MAX, INC, DEC, AND, OR, XOR, EXCH, CAS };
 
-static const char *const op_names[] = { "add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas" };
+static const char *const op_names[] = { "add", "min", "max", "inc", "dec", "and", "or", "xor",
+	"exch", "cas" };
 
 /* How a place is addressed; as in rows_memory.c, 16 own bytes. */
 static const struct {
 	const char *name, *qualifier, *base, *decl, *set_up;
 } places[] = {
 	{ "global", ".global", "%pi", ".reg .b64 %at, %v<4>;", "" },
-	{ "shared", ".shared", "%as", ".reg .b64 %v<4>;\n\t.reg .b32 %as;\n\t.shared .align 16 .b8 own[2048];",
-	  "mov.u32 %as, %tid.x;\nshl.b32 %as, %as, 4;\nmov.u32 %s, own;\nadd.u32 %as, %as, %s;\n" },
+	{ "shared", ".shared", "%as",
+		".reg .b64 %v<4>;\n\t.reg .b32 %as;\n\t.shared .align 16 .b8 own[2048];",
+		"mov.u32 %as, %tid.x;\nshl.b32 %as, %as, 4;\nmov.u32 %s, own;\nadd.u32 %as, %as, "
+		"%s;\n" },
 	{ "generic", "", "%at", ".reg .b64 %at, %v<4>;", "cvta.global.u64 %at, %pi;\n" },
-	{ "generic shared", "", "%at", ".reg .b64 %at, %v<4>;\n\t.reg .b32 %as;\n\t.shared .align 16 .b8 own[2048];",
-	  "mov.u32 %as, %tid.x;\nshl.b32 %as, %as, 4;\ncvt.u64.u32 %v0, %as;\nmov.u64 %at, own;\nadd.u64 %at, %at, %v0;\n"
-	  "cvta.shared.u64 %at, %at;\n" },
+	{ "generic shared", "", "%at",
+		".reg .b64 %at, %v<4>;\n\t.reg .b32 %as;\n\t.shared .align 16 .b8 own[2048];",
+		"mov.u32 %as, %tid.x;\nshl.b32 %as, %as, 4;\ncvt.u64.u32 %v0, %as;\nmov.u64 %at, "
+		"own;\nadd.u64 %at, %at, %v0;\n"
+		"cvta.shared.u64 %at, %at;\n" },
 };
 #define N_PLACES (sizeof places / sizeof places[0])
 
@@ -35,7 +40,10 @@ static bool less(enum pt_type t, uint64_t a, uint64_t b)
 	return pt_type_signed(t) ? pt_sext(a, bits) < pt_sext(b, bits) : a < b;
 }
 
-/* f32 additions in global memory flush subnormals by the manual, elsewhere they do not; both are taken. */
+/*
+ * f32 additions in global memory flush subnormals by the manual, elsewhere they do not; both are
+ * taken.
+ */
 static uint64_t float_sum(enum pt_type t, uint64_t a, uint64_t b, uint64_t *ret_flushed)
 {
 	unsigned lanes = pt_type_lanes(t), bits = pt_type_bits(t) / lanes;
@@ -43,10 +51,12 @@ static uint64_t float_sum(enum pt_type t, uint64_t a, uint64_t b, uint64_t *ret_
 	uint64_t sum = 0, alt;
 	*ret_flushed = 0;
 	for (unsigned l = 0; l < lanes; l++) {
-		uint64_t x = (a >> (l * bits)) & pt_mask(bits), y = (b >> (l * bits)) & pt_mask(bits);
+		uint64_t x = (a >> (l * bits)) & pt_mask(bits),
+			 y = (b >> (l * bits)) & pt_mask(bits);
 		for (int ftz = 0; ftz <= (t == PT_F32); ftz++) {
 			int m = ftz ? PT_FTZ : 0;
-			struct pt_num n = pt_num_add(pt_float_read(e, x, m), pt_float_read(e, y, m), PT_RN);
+			struct pt_num n =
+				pt_num_add(pt_float_read(e, x, m), pt_float_read(e, y, m), PT_RN);
 			uint64_t r = pt_float_write(e, n, PT_RN, m, &alt) << (l * bits);
 			if (!ftz)
 				sum |= r;
@@ -57,7 +67,8 @@ static uint64_t float_sum(enum pt_type t, uint64_t a, uint64_t b, uint64_t *ret_
 	return sum;
 }
 
-static uint64_t after(const struct pt_row *row, uint64_t old, uint64_t b, uint64_t c, uint64_t *ret_alt)
+static uint64_t after(
+	const struct pt_row *row, uint64_t old, uint64_t b, uint64_t c, uint64_t *ret_alt)
 {
 	enum pt_type t = row->in[0];
 	uint64_t r = 0;
@@ -111,12 +122,17 @@ static void ref_red(const struct pt_row *row, const uint64_t *in, struct pt_want
 	want->has_alt = want->out[0] != want->alt[0];
 }
 
-/* The stored value is compared with edges of the same list, so equal pairs occur; a compare operand that never matched would test little. */
-static void add(struct pt_suite *s, size_t place, enum op op, enum pt_type t, const char *order, const char *suffix)
+/*
+ * The stored value is compared with edges of the same list, so equal pairs occur; a compare operand
+ * that never matched would test little.
+ */
+static void add(struct pt_suite *s, size_t place, enum op op, enum pt_type t, const char *order,
+	const char *suffix)
 {
 	const char *n = pt_type_name(t), *q = places[place].qualifier, *base = places[place].base;
 	unsigned bits = pt_type_bits(t);
-	const char *bit_type = op == CAS || op == EXCH || op == AND || op == OR || op == XOR ? "b" : NULL;
+	const char *bit_type =
+		op == CAS || op == EXCH || op == AND || op == OR || op == XOR ? "b" : NULL;
 	char type[16], spec[64];
 	if (bit_type)
 		snprintf(type, sizeof type, "b%u", bits);
@@ -127,8 +143,8 @@ static void add(struct pt_suite *s, size_t place, enum op op, enum pt_type t, co
 	snprintf(spec, sizeof spec, op == CAS ? "%s,%s:%s,%s,%s" : "%s,%s:%s,%s", n, n, n, n, n);
 	struct pt_row *r = pt_row_add(s, ref_atom, spec, "%s in %s", name, places[place].name);
 	free(r->body);
-	r->body = pt_format("%s%s %%d0, [%s], %%b%s;\nld%s.b%u %%d1, [%s];", common, name, base, op == CAS ? ", %c" : "", q, bits,
-	                    base);
+	r->body = pt_format("%s%s %%d0, [%s], %%b%s;\nld%s.b%u %%d1, [%s];", common, name, base,
+		op == CAS ? ", %c" : "", q, bits, base);
 	r->decl = places[place].decl;
 	r->arg[0] = (int)op;
 	free(name);
@@ -137,7 +153,8 @@ static void add(struct pt_suite *s, size_t place, enum op op, enum pt_type t, co
 		snprintf(spec, sizeof spec, "%s:%s,%s", n, n, n);
 		r = pt_row_add(s, ref_red, spec, "%s in %s", name, places[place].name);
 		free(r->body);
-		r->body = pt_format("%s%s [%s], %%b;\nld%s.b%u %%d0, [%s];", common, name, base, q, bits, base);
+		r->body = pt_format(
+			"%s%s [%s], %%b;\nld%s.b%u %%d0, [%s];", common, name, base, q, bits, base);
 		r->decl = places[place].decl;
 		r->arg[0] = (int)op;
 		free(name);
@@ -186,23 +203,28 @@ static void add_wide(struct pt_suite *s, size_t place)
 {
 	const char *q = places[place].qualifier, *base = places[place].base;
 	for (int op = EXCH; op <= CAS; op++) {
-		struct pt_row *r = pt_row_add(s, ref_wide, "b64,b64,b64,b64:b64,b64,b64,pred", "atom%s.%s.b128 in %s", q, op_names[op],
-		                              places[place].name);
+		struct pt_row *r = pt_row_add(s, ref_wide, "b64,b64,b64,b64:b64,b64,b64,pred",
+			"atom%s.%s.b128 in %s", q, op_names[op], places[place].name);
 		free(r->body);
-		r->body = pt_format("%sst%s.v2.b64 [%s], {%%a, %%b};\nselp.b64 %%v2, %%b, %%c, %%e;\nmov.b128 %%y1, {%%a, %%v2};\n"
-		                    "mov.b128 %%y2, {%%c, %%a};\natom%s.%s.b128 %%y0, [%s], %s%%y2;\n"
-		                    "mov.b128 {%%d0, %%d1}, %%y0;\n"
-		                    "ld%s.v2.b64 {%%d2, %%d3}, [%s];",
-		                    places[place].set_up, q, base, q, op_names[op], base, op == CAS ? "%y1, " : "", q, base);
-		r->decl = place == 1 ? ".reg .b128 %y<3>;\n\t.reg .b64 %v<4>;\n\t.reg .b32 %as;\n\t.shared .align 16 .b8 own[2048];" :
-		                       ".reg .b128 %y<3>;\n\t.reg .b64 %at, %v<4>;";
+		r->body =
+			pt_format("%sst%s.v2.b64 [%s], {%%a, %%b};\nselp.b64 %%v2, %%b, %%c, "
+				  "%%e;\nmov.b128 %%y1, {%%a, %%v2};\n"
+				  "mov.b128 %%y2, {%%c, %%a};\natom%s.%s.b128 %%y0, [%s], %s%%y2;\n"
+				  "mov.b128 {%%d0, %%d1}, %%y0;\n"
+				  "ld%s.v2.b64 {%%d2, %%d3}, [%s];",
+				places[place].set_up, q, base, q, op_names[op], base,
+				op == CAS ? "%y1, " : "", q, base);
+		r->decl = place == 1 ? ".reg .b128 %y<3>;\n\t.reg .b64 %v<4>;\n\t.reg .b32 "
+				       "%as;\n\t.shared .align 16 .b8 own[2048];"
+				     : ".reg .b128 %y<3>;\n\t.reg .b64 %at, %v<4>;";
 		r->arg[0] = op;
 	}
 }
 
 void pt_atomic_rows(struct pt_suite *s)
 {
-	static const char *const orders[] = { ".relaxed.gpu", ".acquire.sys", ".release.cta", ".acq_rel.gpu", ".relaxed.sys" };
+	static const char *const orders[] = { ".relaxed.gpu", ".acquire.sys", ".release.cta",
+		".acq_rel.gpu", ".relaxed.sys" };
 	for (size_t p = 0; p < N_PLACES; p++)
 		add_place(s, p);
 	for (size_t p = 0; p < 3; p++)

@@ -56,14 +56,16 @@ static void ref_shf(const struct pt_row *row, const uint64_t *in, struct pt_want
 	uint64_t both = in[1] << 32 | in[0];
 	unsigned n = row->arg[1] ? (in[2] > 32 ? 32 : (unsigned)in[2]) : (unsigned)in[2] & 31;
 	/* left: the upper half of both << n; right: the lower half of both >> n */
-	want->out[0] = row->arg[0] ? (n == 32 ? in[0] : (both << n) >> 32) : (both >> n) & 0xffffffff;
+	want->out[0] =
+		row->arg[0] ? (n == 32 ? in[0] : (both << n) >> 32) : (both >> n) & 0xffffffff;
 }
 
 static uint64_t lut(unsigned table, uint64_t a, uint64_t b, uint64_t c)
 {
 	uint64_t r = 0;
 	for (unsigned i = 0; i < 32; i++) {
-		unsigned index = (unsigned)(((a >> i) & 1) << 2 | ((b >> i) & 1) << 1 | ((c >> i) & 1));
+		unsigned index =
+			(unsigned)(((a >> i) & 1) << 2 | ((b >> i) & 1) << 1 | ((c >> i) & 1));
 		r |= (uint64_t)((table >> index) & 1) << i;
 	}
 	return r;
@@ -176,7 +178,8 @@ static const struct prmt_mode {
 static void ref_prmt(const struct pt_row *row, const uint64_t *in, struct pt_want *want)
 {
 	uint64_t bytes = in[1] << 32 | in[0];
-	unsigned select = row->arg[0] ? prmt_modes[row->arg[0]].select[in[2] & 3] : (unsigned)in[2] & 0xffff;
+	unsigned select =
+		row->arg[0] ? prmt_modes[row->arg[0]].select[in[2] & 3] : (unsigned)in[2] & 0xffff;
 	for (unsigned i = 0; i < 4; i++) {
 		unsigned nibble = (select >> (4 * i)) & 0xf;
 		uint64_t byte = (bytes >> (8 * (nibble & 7))) & 0xff;
@@ -198,7 +201,8 @@ static void ref_dot(const struct pt_row *row, const uint64_t *in, struct pt_want
 	unsigned n = (unsigned)row->arg[0];
 	uint64_t sum = in[2];
 	for (unsigned i = 0; i < n; i++)
-		sum += (uint64_t)(field(in[0], i, 32 / n, row->arg[2]) * field(in[1], i + (unsigned)row->arg[1], 8, row->arg[3]));
+		sum += (uint64_t)(field(in[0], i, 32 / n, row->arg[2]) *
+			field(in[1], i + (unsigned)row->arg[1], 8, row->arg[3]));
 	want->out[0] = sum & 0xffffffff;
 }
 
@@ -207,7 +211,8 @@ static void ref_szext(const struct pt_row *row, const uint64_t *in, struct pt_wa
 {
 	unsigned n = row->arg[0] ? (in[1] > 32 ? 32 : (unsigned)in[1]) : (unsigned)in[1] & 31;
 	if (n)
-		want->out[0] = (row->arg[1] ? (uint64_t)pt_sext(in[0], n) : in[0] & pt_mask(n)) & 0xffffffff;
+		want->out[0] = (row->arg[1] ? (uint64_t)pt_sext(in[0], n) : in[0] & pt_mask(n)) &
+			0xffffffff;
 }
 
 static void ref_bmsk(const struct pt_row *row, const uint64_t *in, struct pt_want *want)
@@ -235,7 +240,8 @@ static void ref_pack(const struct pt_row *row, const uint64_t *in, struct pt_wan
 static void ref_unpack(const struct pt_row *row, const uint64_t *in, struct pt_want *want)
 {
 	for (unsigned i = 0; i < row->n_out; i++)
-		want->out[i] = (in[0] >> (i * (unsigned)row->arg[0])) & pt_mask((unsigned)row->arg[0]);
+		want->out[i] =
+			(in[0] >> (i * (unsigned)row->arg[0])) & pt_mask((unsigned)row->arg[0]);
 }
 
 static void set_body(struct pt_row *r, const char *body)
@@ -270,12 +276,13 @@ static void add_shifts(struct pt_suite *s)
 			snprintf(spec, sizeof spec, "%c%u:%c%u,u32/shift", *p, w, *p, w);
 			if (*p == 'b')
 				pt_row_add(s, ref_shift, spec, "shl.b%u", w)->arg[0] = 'l';
-			pt_row_add(s, ref_shift, spec, "shr.%c%u", *p, w)->arg[0] = *p == 's' ? 's' : 'u';
+			pt_row_add(s, ref_shift, spec, "shr.%c%u", *p, w)->arg[0] =
+				*p == 's' ? 's' : 'u';
 		}
 	}
 	for (int i = 0; i < 4; i++) {
-		struct pt_row *r = pt_row_add(s, ref_shf, "b32:b32,b32,u32/shift", "shf.%s.%s.b32", i & 1 ? "l" : "r",
-		                              i & 2 ? "clamp" : "wrap");
+		struct pt_row *r = pt_row_add(s, ref_shf, "b32:b32,b32,u32/shift", "shf.%s.%s.b32",
+			i & 1 ? "l" : "r", i & 2 ? "clamp" : "wrap");
 		r->arg[0] = i & 1;
 		r->arg[1] = i & 2;
 	}
@@ -285,8 +292,8 @@ static void add_shifts(struct pt_suite *s)
 static void add_lop3(struct pt_suite *s)
 {
 	for (int table = 0; table < 256; table += 4) {
-		struct pt_row *r = pt_row_add(s, ref_lop3, "b32,b32,b32,b32:b32,b32,b32", "lop3.b32 0x%02x..0x%02x", table,
-		                              table + 3);
+		struct pt_row *r = pt_row_add(s, ref_lop3, "b32,b32,b32,b32:b32,b32,b32",
+			"lop3.b32 0x%02x..0x%02x", table, table + 3);
 		free(r->body);
 		struct pt_text t = { 0 };
 		for (int k = 0; k < 4; k++) {
@@ -298,12 +305,13 @@ static void add_lop3(struct pt_suite *s)
 	static const int tables[] = { 0x80, 0xfe, 0x96, 0x01, 0x00, 0xff, 0xca };
 	for (size_t i = 0; i < 2 * sizeof tables / sizeof tables[0]; i++) {
 		bool is_or = i & 1;
-		struct pt_row *r = pt_row_add(s, ref_lop3_bool, "b32,pred:b32,b32,b32,pred", "lop3.%s.b32 0x%02x",
-		                              is_or ? "or" : "and", tables[i / 2]);
+		struct pt_row *r = pt_row_add(s, ref_lop3_bool, "b32,pred:b32,b32,b32,pred",
+			"lop3.%s.b32 0x%02x", is_or ? "or" : "and", tables[i / 2]);
 		r->arg[0] = tables[i / 2];
 		r->arg[1] = is_or;
 		free(r->body);
-		r->body = pt_format("lop3.%s.b32 %%d0|%%d1, %%a, %%b, %%c, %d, %%e;", is_or ? "or" : "and", tables[i / 2]);
+		r->body = pt_format("lop3.%s.b32 %%d0|%%d1, %%a, %%b, %%c, %d, %%e;",
+			is_or ? "or" : "and", tables[i / 2]);
 	}
 }
 
@@ -330,8 +338,9 @@ static void add_fields(struct pt_suite *s)
 	}
 	pt_row_add(s, ref_fns, "b32:b32,b32/lane,s32/near", "fns.b32");
 	for (int i = 0; i < 4; i++) {
-		struct pt_row *r = pt_row_add(s, ref_szext, i & 2 ? "s32:s32,u32/shift" : "u32:u32,u32/shift", "szext.%s.%s",
-		                              i & 1 ? "clamp" : "wrap", i & 2 ? "s32" : "u32");
+		struct pt_row *r =
+			pt_row_add(s, ref_szext, i & 2 ? "s32:s32,u32/shift" : "u32:u32,u32/shift",
+				"szext.%s.%s", i & 1 ? "clamp" : "wrap", i & 2 ? "s32" : "u32");
 		r->arg[0] = i & 1;
 		r->arg[1] = i & 2;
 	}
@@ -342,12 +351,13 @@ static void add_fields(struct pt_suite *s)
 static void add_bytes(struct pt_suite *s)
 {
 	for (size_t i = 0; i < sizeof prmt_modes / sizeof prmt_modes[0]; i++)
-		pt_row_add(s, ref_prmt, "b32:b32,b32,b32", "prmt.b32%s", prmt_modes[i].name)->arg[0] = (int)i;
+		pt_row_add(s, ref_prmt, "b32:b32,b32,b32", "prmt.b32%s", prmt_modes[i].name)
+			->arg[0] = (int)i;
 	static const char *const ops[] = { "dp4a", "dp2a.lo", "dp2a.hi" };
 	for (int op = 0; op < 3; op++) {
 		for (int i = 0; i < 4; i++) {
-			struct pt_row *r = pt_row_add(s, ref_dot, "b32:b32,b32,b32", "%s.%s.%s", ops[op], i & 1 ? "s32" : "u32",
-			                              i & 2 ? "s32" : "u32");
+			struct pt_row *r = pt_row_add(s, ref_dot, "b32:b32,b32,b32", "%s.%s.%s",
+				ops[op], i & 1 ? "s32" : "u32", i & 2 ? "s32" : "u32");
 			r->arg[0] = op ? 2 : 4;
 			r->arg[1] = op == 2 ? 2 : 0;
 			r->arg[2] = i & 1;
@@ -362,13 +372,16 @@ static void add_packs(struct pt_suite *s)
 		const char *pack, *unpack, *spec_pack, *spec_unpack;
 		int bits;
 	} vectors[] = {
-		{ "mov.b32 %d0, {%a, %b};", "mov.b32 {%d0, %d1}, %a;", "b32:b16,b16", "b16,b16:b32", 16 },
-		{ "mov.b64 %d0, {%a, %b};", "mov.b64 {%d0, %d1}, %a;", "b64:b32,b32", "b32,b32:b64", 32 },
-		{ "mov.b64 %d0, {%a, %b, %c, %e};", "mov.b64 {%d0, %d1, %d2, %d3}, %a;", "b64:b16,b16,b16,b16",
-		  "b16,b16,b16,b16:b64", 16 },
+		{ "mov.b32 %d0, {%a, %b};", "mov.b32 {%d0, %d1}, %a;", "b32:b16,b16", "b16,b16:b32",
+			16 },
+		{ "mov.b64 %d0, {%a, %b};", "mov.b64 {%d0, %d1}, %a;", "b64:b32,b32", "b32,b32:b64",
+			32 },
+		{ "mov.b64 %d0, {%a, %b, %c, %e};", "mov.b64 {%d0, %d1, %d2, %d3}, %a;",
+			"b64:b16,b16,b16,b16", "b16,b16,b16,b16:b64", 16 },
 	};
 	for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++) {
-		struct pt_row *r = pt_row_add(s, ref_pack, vectors[i].spec_pack, "%s", vectors[i].pack);
+		struct pt_row *r =
+			pt_row_add(s, ref_pack, vectors[i].spec_pack, "%s", vectors[i].pack);
 		r->arg[0] = vectors[i].bits;
 		set_body(r, vectors[i].pack);
 		r = pt_row_add(s, ref_unpack, vectors[i].spec_unpack, "%s", vectors[i].unpack);

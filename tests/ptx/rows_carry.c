@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Carry chains. The carry flag shows in a following addc (subc) of zeros: d1 is the carry, or minus the borrow. A chain's
- * carry-in comes from adding an operand to itself, which carries its top bit.
+ * Carry chains. The carry flag shows in a following addc (subc) of zeros: d1 is the carry, or minus
+ * the borrow. A chain's carry-in comes from adding an operand to itself, which carries its top bit.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,8 @@ static uint64_t top(const struct pt_row *row, uint64_t v)
 }
 
 /* out[0] = x + y + carry, out[1] = carry out */
-static void sum(const struct pt_row *row, pt_u128 x, pt_u128 y, uint64_t carry, struct pt_want *want)
+static void sum(
+	const struct pt_row *row, pt_u128 x, pt_u128 y, uint64_t carry, struct pt_want *want)
 {
 	pt_u128 s = x + y + carry;
 	want->out[0] = (uint64_t)s & pt_mask(width(row));
@@ -63,7 +64,8 @@ static void ref_guarded_cc(const struct pt_row *row, const uint64_t *in, struct 
 	want->out[0] = top(row, in[2] ? in[1] : in[0]);
 }
 
-static struct pt_row *row(struct pt_suite *s, pt_ref_fn *ref, const char *t, unsigned n_in, char *name, char *body)
+static struct pt_row *row(
+	struct pt_suite *s, pt_ref_fn *ref, const char *t, unsigned n_in, char *name, char *body)
 {
 	struct pt_text types = { 0 };
 	pt_text_add(&types, "%s,%s:", t, t);
@@ -81,31 +83,36 @@ static struct pt_row *row(struct pt_suite *s, pt_ref_fn *ref, const char *t, uns
 static void add_type(struct pt_suite *s, const char *t)
 {
 	row(s, ref_add_cc, t, 2, pt_format("add.cc.%s", t),
-	    pt_format("add.cc.%s %%d0, %%a, %%b;\naddc.%s %%d1, 0, 0;", t, t));
+		pt_format("add.cc.%s %%d0, %%a, %%b;\naddc.%s %%d1, 0, 0;", t, t));
 	row(s, ref_add_cc, t, 3, pt_format("addc.cc.%s", t),
-	    pt_format("add.cc.%s %%t0, %%c, %%c;\naddc.cc.%s %%d0, %%a, %%b;\naddc.%s %%d1, 0, 0;", t, t, t));
+		pt_format("add.cc.%s %%t0, %%c, %%c;\naddc.cc.%s %%d0, %%a, %%b;\naddc.%s %%d1, 0, "
+			  "0;",
+			t, t, t));
 	row(s, ref_sub_cc, t, 2, pt_format("sub.cc.%s", t),
-	    pt_format("sub.cc.%s %%d0, %%a, %%b;\nsubc.%s %%d1, 0, 0;", t, t));
+		pt_format("sub.cc.%s %%d0, %%a, %%b;\nsubc.%s %%d1, 0, 0;", t, t));
 	unsigned w = strstr(t, "64") ? 64 : 32;
 	row(s, ref_sub_cc, t, 3, pt_format("subc.cc.%s", t),
-	    pt_format("shr.u%u %%t0, %%c, %u;\nsub.cc.%s %%t0, 0, %%t0;\nsubc.cc.%s %%d0, %%a, %%b;\nsubc.%s %%d1, 0, 0;", w,
-	              w - 1, t, t, t));
+		pt_format("shr.u%u %%t0, %%c, %u;\nsub.cc.%s %%t0, 0, %%t0;\nsubc.cc.%s %%d0, %%a, "
+			  "%%b;\nsubc.%s %%d1, 0, 0;",
+			w, w - 1, t, t, t));
 	for (int part = LO; part <= HI; part++) {
 		const char *p = part == HI ? "hi" : "lo";
 		row(s, ref_mad_cc, t, 3, pt_format("mad.%s.cc.%s", p, t),
-		    pt_format("mad.%s.cc.%s %%d0, %%a, %%b, %%c;\naddc.%s %%d1, 0, 0;", p, t, t))
-		        ->arg[0] = part;
+			pt_format(
+				"mad.%s.cc.%s %%d0, %%a, %%b, %%c;\naddc.%s %%d1, 0, 0;", p, t, t))
+			->arg[0] = part;
 		struct pt_row *r = row(s, ref_mad_cc, t, 4, pt_format("madc.%s.cc.%s", p, t),
-		                       pt_format("add.cc.%s %%t0, %%e, %%e;\nmadc.%s.cc.%s %%d0, %%a, %%b, %%c;\n"
-		                                 "addc.%s %%d1, 0, 0;",
-		                                 t, p, t, t));
+			pt_format("add.cc.%s %%t0, %%e, %%e;\nmadc.%s.cc.%s %%d0, %%a, %%b, %%c;\n"
+				  "addc.%s %%d1, 0, 0;",
+				t, p, t, t));
 		r->arg[0] = part;
 		r->arg[1] = 1;
 		/* without .cc; d1 is then computed alone, by the same chain with .cc */
 		r = row(s, ref_mad_cc, t, 4, pt_format("madc.%s.%s", p, t),
-		        pt_format("add.cc.%s %%t0, %%e, %%e;\nmadc.%s.%s %%d0, %%a, %%b, %%c;\n"
-		                  "add.cc.%s %%t0, %%e, %%e;\nmadc.%s.cc.%s %%t0, %%a, %%b, %%c;\naddc.%s %%d1, 0, 0;",
-		                  t, p, t, t, p, t, t));
+			pt_format("add.cc.%s %%t0, %%e, %%e;\nmadc.%s.%s %%d0, %%a, %%b, %%c;\n"
+				  "add.cc.%s %%t0, %%e, %%e;\nmadc.%s.cc.%s %%t0, %%a, %%b, "
+				  "%%c;\naddc.%s %%d1, 0, 0;",
+				t, p, t, t, p, t, t));
 		r->arg[0] = part;
 		r->arg[1] = 1;
 	}
@@ -144,8 +151,8 @@ static void emit_wide_product(struct pt_text *t, const struct wide *w)
 		for (unsigned half = 0; half < 2; half++) {
 			for (unsigned i = 0; i < n; i++) {
 				unsigned at = i + j + half;
-				pt_text_add(t, "\tmad%s.%s.cc.u%u %%x%u, %%a%u, %%b%u, %%x%u;\n", i ? "c" : "", half ? "hi" : "lo",
-				            bits, at, i, j, at);
+				pt_text_add(t, "\tmad%s.%s.cc.u%u %%x%u, %%a%u, %%b%u, %%x%u;\n",
+					i ? "c" : "", half ? "hi" : "lo", bits, at, i, j, at);
 			}
 			unsigned carry = n + j + half;
 			if (carry < 2 * n)
@@ -163,11 +170,15 @@ static char *wide_text(const struct wide *w)
 {
 	struct pt_text t = { 0 };
 	unsigned bytes = w->bits / 8, n = w->limbs, m = wide_out(w);
-	pt_text_add(&t, "%s\t.reg .b%u %%a<%u>, %%b<%u>, %%x<%u>;\n", PT_ENTRY("wide") "{\n" PT_PROLOGUE, w->bits, n, n, m);
-	pt_text_add(&t, "\tmad.wide.u32 %%p0, %%i, %u, %%p0;\n\tmad.wide.u32 %%p1, %%i, %u, %%p1;\n", 2 * n * bytes, m * bytes);
+	pt_text_add(&t, "%s\t.reg .b%u %%a<%u>, %%b<%u>, %%x<%u>;\n",
+		PT_ENTRY("wide") "{\n" PT_PROLOGUE, w->bits, n, n, m);
+	pt_text_add(&t,
+		"\tmad.wide.u32 %%p0, %%i, %u, %%p0;\n\tmad.wide.u32 %%p1, %%i, %u, %%p1;\n",
+		2 * n * bytes, m * bytes);
 	for (unsigned i = 0; i < n; i++)
-		pt_text_add(&t, "\tld.global.u%u %%a%u, [%%p0+%u];\n\tld.global.u%u %%b%u, [%%p0+%u];\n", w->bits, i, i * bytes,
-		            w->bits, i, (n + i) * bytes);
+		pt_text_add(&t,
+			"\tld.global.u%u %%a%u, [%%p0+%u];\n\tld.global.u%u %%b%u, [%%p0+%u];\n",
+			w->bits, i, i * bytes, w->bits, i, (n + i) * bytes);
 	if (w->op == WIDE_MUL)
 		emit_wide_product(&t, w);
 	else
@@ -178,7 +189,7 @@ static char *wide_text(const struct wide *w)
 	return t.p;
 }
 
-#define WIDE_THREADS 2048u
+#define WIDE_THREADS   2048u
 #define WIDE_MAX_LIMBS 12u
 
 /* Schoolbook on 32-bit digits, whatever the kernel's limbs are: the bytes are the same. */
@@ -210,16 +221,20 @@ static void wide_reference(const struct wide *w, const uint32_t *a, const uint32
 
 static bool run_wide(struct pt_run *run)
 {
-	struct wide w = { (enum wide_op)run->c->arg[0], (unsigned)run->c->arg[1], (unsigned)run->c->arg[2] };
+	struct wide w = { (enum wide_op)run->c->arg[0], (unsigned)run->c->arg[1],
+		(unsigned)run->c->arg[2] };
 	size_t words_in = 2 * w.limbs * w.bits / 32, words_out = wide_out(&w) * w.bits / 32;
-	uint32_t *in = pt_alloc(WIDE_THREADS * words_in * 4), *want = pt_alloc(WIDE_THREADS * words_out * 4);
+	uint32_t *in = pt_alloc(WIDE_THREADS * words_in * 4),
+		 *want = pt_alloc(WIDE_THREADS * words_out * 4);
 	uint32_t *got = pt_alloc(WIDE_THREADS * words_out * 4);
 	for (size_t i = 0; i < WIDE_THREADS * words_in; i++)
-		in[i] = (uint32_t)pt_value(&run->rng, PT_U32, PT_ANY, i / words_in % 3 ? UINT32_MAX : 0);
+		in[i] = (uint32_t)pt_value(
+			&run->rng, PT_U32, PT_ANY, i / words_in % 3 ? UINT32_MAX : 0);
 	for (size_t i = 0; i < words_in; i++)
 		in[i] = UINT32_MAX;
 	for (size_t i = 0; i < WIDE_THREADS; i++)
-		wide_reference(&w, in + i * words_in, in + i * words_in + words_in / 2, want + i * words_out);
+		wide_reference(&w, in + i * words_in, in + i * words_in + words_in / 2,
+			want + i * words_out);
 	CUdeviceptr a = pt_run_put(run, in, WIDE_THREADS * words_in * 4);
 	CUdeviceptr x = pt_run_put(run, NULL, WIDE_THREADS * words_out * 4);
 	pt_run_line(run, "wide", WIDE_THREADS / 128, 128, a, x, 0, 0);
@@ -238,7 +253,9 @@ static void add_wide(struct pt_suite *s)
 		for (unsigned size = 256; size <= 384; size += 128) {
 			for (unsigned bits = 32; bits <= 64; bits *= 2) {
 				struct wide w = { (enum wide_op)op, size / bits, bits };
-				char *text = wide_text(&w), *name = pt_format("%u-bit %s of %u-bit limbs", size, names[op], bits);
+				char *text = wide_text(&w),
+				     *name = pt_format(
+					     "%u-bit %s of %u-bit limbs", size, names[op], bits);
 				struct pt_case *c = pt_case_add(s, run_wide, name, text);
 				c->arg[0] = op;
 				c->arg[1] = (int)w.limbs;
@@ -255,9 +272,11 @@ void pt_group_carry(struct pt_suite *s)
 	static const char *const types[] = { "u32", "s32", "u64", "s64" };
 	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
 		add_type(s, types[i]);
-	struct pt_row *r = pt_row_add(s, ref_guarded_cc, "u32:u32,u32,pred", "add.cc.u32 under a guard");
+	struct pt_row *r =
+		pt_row_add(s, ref_guarded_cc, "u32:u32,u32,pred", "add.cc.u32 under a guard");
 	free(r->body);
-	r->body = pt_format("add.cc.u32 %%t0, %%a, %%a;\n@%%c add.cc.u32 %%t0, %%b, %%b;\naddc.u32 %%d0, 0, 0;");
+	r->body = pt_format("add.cc.u32 %%t0, %%a, %%a;\n@%%c add.cc.u32 %%t0, %%b, %%b;\naddc.u32 "
+			    "%%d0, 0, 0;");
 	r->decl = ".reg .b32 %t<2>;";
 	r->no_guard = true;
 	add_wide(s);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Comparisons and selections. arg: comparison, boolean operation, modifiers, operand c negated, bits of a true result.
+ * Comparisons and selections. arg: comparison, boolean operation, modifiers, operand c negated,
+ * bits of a true result.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +13,8 @@
 
 enum cmp { EQ, NE, LT, LE, GT, GE, LO, LS, HI, HS, EQU, NEU, LTU, LEU, GTU, GEU, NUM, NANS };
 
-static const char *const cmp_names[] = { "eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi",
-	                                 "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan" };
+static const char *const cmp_names[] = { "eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs",
+	"equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan" };
 
 enum bool_op { NONE, AND, OR, XOR };
 
@@ -69,10 +70,13 @@ static bool compare(const struct pt_row *row, const uint64_t *in, unsigned l)
 {
 	enum pt_type t = element(row->in[0]);
 	unsigned bits = pt_type_bits(t);
-	uint64_t a = (in[0] >> (l * bits)) & pt_mask(bits), b = (in[1] >> (l * bits)) & pt_mask(bits);
+	uint64_t a = (in[0] >> (l * bits)) & pt_mask(bits),
+		 b = (in[1] >> (l * bits)) & pt_mask(bits);
 	enum cmp c = (enum cmp)row->arg[0];
 	if (pt_type_format(t))
-		return holds(c, pt_num_compare(pt_float_read(t, a, row->arg[2]), pt_float_read(t, b, row->arg[2])));
+		return holds(c,
+			pt_num_compare(pt_float_read(t, a, row->arg[2]),
+				pt_float_read(t, b, row->arg[2])));
 	if (pt_type_signed(t)) {
 		int64_t x = pt_sext(a, bits), y = pt_sext(b, bits);
 		return holds(c, (x > y) - (x < y));
@@ -96,13 +100,17 @@ static bool combine(const struct pt_row *row, bool t, bool c)
 	}
 }
 
-/* The second predicate is the combination of the negated comparison; for packed operands it is the upper element's. */
+/*
+ * The second predicate is the combination of the negated comparison; for packed operands it is the
+ * upper element's.
+ */
 static void ref_setp(const struct pt_row *row, const uint64_t *in, struct pt_want *want)
 {
 	bool t = compare(row, in, 0), c = row->n_in > 2 && in[2];
 	want->out[0] = combine(row, t, c);
 	if (row->n_out > 1)
-		want->out[1] = combine(row, pt_type_lanes(row->in[0]) == 2 ? compare(row, in, 1) : !t, c);
+		want->out[1] =
+			combine(row, pt_type_lanes(row->in[0]) == 2 ? compare(row, in, 1) : !t, c);
 }
 
 static void ref_set(const struct pt_row *row, const uint64_t *in, struct pt_want *want)
@@ -147,14 +155,19 @@ static bool has(enum pt_type t, enum cmp c)
 static void add_setp(struct pt_suite *s, enum pt_type t, enum cmp c, int modifiers)
 {
 	const char *n = pt_type_name(t), *ftz = modifiers & PT_FTZ ? ".ftz" : "";
-	/* scalar halves have one destination predicate, packed ones always two, the other types one or two */
+	/*
+	 * scalar halves have one destination predicate, packed ones always two, the other types one
+	 * or two
+	 */
 	bool packed = pt_type_lanes(t) == 2, half = t == PT_F16 || t == PT_BF16;
 	char spec[64];
 	for (int b = NONE; b <= XOR; b++) {
 		for (int negated = 0; negated <= (b != NONE); negated++) {
-			snprintf(spec, sizeof spec, "%s:%s,%s%s", packed || (b && !half) ? "pred,pred" : "pred", n, n, b ? ",pred" : "");
-			struct pt_row *r = pt_row_add(s, ref_setp, spec, "setp.%s%s%s.%s%s", cmp_names[c], bool_names[b], ftz, n,
-			                              negated ? " !c" : "");
+			snprintf(spec, sizeof spec, "%s:%s,%s%s",
+				packed || (b && !half) ? "pred,pred" : "pred", n, n,
+				b ? ",pred" : "");
+			struct pt_row *r = pt_row_add(s, ref_setp, spec, "setp.%s%s%s.%s%s",
+				cmp_names[c], bool_names[b], ftz, n, negated ? " !c" : "");
 			r->arg[0] = (int)c;
 			r->arg[1] = b;
 			r->arg[2] = modifiers;
@@ -162,20 +175,20 @@ static void add_setp(struct pt_suite *s, enum pt_type t, enum cmp c, int modifie
 			if (!negated)
 				continue;
 			free(r->body);
-			r->body = pt_format("setp.%s%s%s.%s %%d0%s, %%a, %%b, !%%c;", cmp_names[c], bool_names[b], ftz, n,
-			            half ? "" : "|%d1");
+			r->body = pt_format("setp.%s%s%s.%s %%d0%s, %%a, %%b, !%%c;", cmp_names[c],
+				bool_names[b], ftz, n, half ? "" : "|%d1");
 		}
 	}
 }
 
-static void add_set(struct pt_suite *s, enum pt_type t, enum cmp c, const char *result, uint32_t bits, enum bool_op b,
-                    int modifiers)
+static void add_set(struct pt_suite *s, enum pt_type t, enum cmp c, const char *result,
+	uint32_t bits, enum bool_op b, int modifiers)
 {
 	const char *n = pt_type_name(t);
 	char spec[64];
 	snprintf(spec, sizeof spec, "%s:%s,%s%s", result, n, n, b ? ",pred" : "");
-	struct pt_row *r = pt_row_add(s, ref_set, spec, "set.%s%s%s.%s.%s", cmp_names[c], bool_names[b],
-	                              modifiers & PT_FTZ ? ".ftz" : "", result, n);
+	struct pt_row *r = pt_row_add(s, ref_set, spec, "set.%s%s%s.%s.%s", cmp_names[c],
+		bool_names[b], modifiers & PT_FTZ ? ".ftz" : "", result, n);
 	r->arg[0] = (int)c;
 	r->arg[1] = (int)b;
 	r->arg[2] = modifiers;
@@ -184,7 +197,8 @@ static void add_set(struct pt_suite *s, enum pt_type t, enum cmp c, const char *
 
 static void add_selections(struct pt_suite *s)
 {
-	static const char *const types[] = { "b16", "b32", "b64", "u16", "s16", "u32", "s32", "u64", "s64", "f32", "f64" };
+	static const char *const types[] = { "b16", "b32", "b64", "u16", "s16", "u32", "s32", "u64",
+		"s64", "f32", "f64" };
 	char spec[64];
 	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
 		const char *n = types[i];
@@ -202,8 +216,8 @@ static void add_selections(struct pt_suite *s)
 
 void pt_group_compare(struct pt_suite *s)
 {
-	static const enum pt_type types[] = { PT_B16, PT_B32, PT_B64, PT_U16, PT_S16, PT_U32, PT_S32, PT_U64, PT_S64,
-		                              PT_F32, PT_F64, PT_F16, PT_BF16, PT_F16X2, PT_BF16X2 };
+	static const enum pt_type types[] = { PT_B16, PT_B32, PT_B64, PT_U16, PT_S16, PT_U32,
+		PT_S32, PT_U64, PT_S64, PT_F32, PT_F64, PT_F16, PT_BF16, PT_F16X2, PT_BF16X2 };
 	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
 		enum pt_type t = types[i];
 		bool half = pt_type_format(t) && t != PT_F32 && t != PT_F64;
@@ -217,7 +231,8 @@ void pt_group_compare(struct pt_suite *s)
 				continue;
 			add_set(s, t, (enum cmp)c, "u32", UINT32_MAX, NONE, 0);
 			add_set(s, t, (enum cmp)c, "f32", 0x3f800000, NONE, 0);
-			add_set(s, t, (enum cmp)c, "s32", UINT32_MAX, (enum bool_op)(AND + c % 3), 0);
+			add_set(s, t, (enum cmp)c, "s32", UINT32_MAX, (enum bool_op)(AND + c % 3),
+				0);
 			if (t == PT_F32)
 				add_set(s, t, (enum cmp)c, "u32", UINT32_MAX, NONE, PT_FTZ);
 		}

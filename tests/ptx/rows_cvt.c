@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Conversions. arg: destination type, source type, rounding, modifiers. Narrow integers sit in 16-bit registers: a source's
- * upper bits do not count, a destination is extended by its own signedness.
+ * Conversions. arg: destination type, source type, rounding, modifiers. Narrow integers sit in
+ * 16-bit registers: a source's upper bits do not count, a destination is extended by its own
+ * signedness.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,17 +63,20 @@ static void ref_int_float(const struct pt_row *row, const uint64_t *in, struct p
 {
 	pt_i128 v = integer(from(row), in[0]);
 	struct pt_num x = pt_num_from_int(v < 0, (uint64_t)(v < 0 ? -v : v));
-	want->out[0] = pt_float_write(to(row), x, (enum pt_rounding)row->arg[2], row->arg[3], &want->alt[0]);
+	want->out[0] = pt_float_write(
+		to(row), x, (enum pt_rounding)row->arg[2], row->arg[3], &want->alt[0]);
 	want->has_alt = want->alt[0] != want->out[0];
 }
 
 /*
- * Clamped. NaN gives 0 when neither side has 64 bits, else the top bit alone. (For destinations narrower than 32 bits from f64
- * that value is 1 << (width - 1); 0 is taken as well, since converting by way of 32 bits gives it.)
+ * Clamped. NaN gives 0 when neither side has 64 bits, else the top bit alone. (For destinations
+ * narrower than 32 bits from f64 that value is 1 << (width - 1); 0 is taken as well, since
+ * converting by way of 32 bits gives it.)
  */
 static void ref_float_int(const struct pt_row *row, const uint64_t *in, struct pt_want *want)
 {
-	struct pt_num x = pt_num_round(pt_float_read(from(row), in[0], row->arg[3]), (enum pt_rounding)row->arg[2]);
+	struct pt_num x = pt_num_round(
+		pt_float_read(from(row), in[0], row->arg[3]), (enum pt_rounding)row->arg[2]);
 	unsigned bits = pt_type_bits(to(row));
 	if (x.kind == PT_NAN) {
 		bool top = from(row) == PT_F64 || bits == 64;
@@ -85,7 +89,8 @@ static void ref_float_int(const struct pt_row *row, const uint64_t *in, struct p
 	if (x.kind == PT_INF || (x.kind == PT_FINITE && x.exp > 66))
 		v = (pt_i128)1 << 100;
 	else if (x.kind == PT_FINITE)
-		v = x.exp > 0 && x.mant >> (120 - x.exp) ? (pt_i128)1 << 100 : (pt_i128)(x.mant << x.exp);
+		v = x.exp > 0 && x.mant >> (120 - x.exp) ? (pt_i128)1 << 100
+							 : (pt_i128)(x.mant << x.exp);
 	want->out[0] = extended(row, (uint64_t)clamp(to(row), x.neg ? -v : v));
 }
 
@@ -98,7 +103,8 @@ static int modifiers(const struct pt_row *row, enum pt_type side)
 static uint64_t float_float(const struct pt_row *row, uint64_t bits, uint64_t *ret_alt)
 {
 	struct pt_num x = pt_float_read(from(row), bits, modifiers(row, from(row)));
-	return pt_float_write(to(row), x, (enum pt_rounding)row->arg[2], modifiers(row, to(row)), ret_alt);
+	return pt_float_write(
+		to(row), x, (enum pt_rounding)row->arg[2], modifiers(row, to(row)), ret_alt);
 }
 
 static void ref_float_float(const struct pt_row *row, const uint64_t *in, struct pt_want *want)
@@ -110,7 +116,8 @@ static void ref_float_float(const struct pt_row *row, const uint64_t *in, struct
 /* .rni and its like within one type: an integral value of the same type. */
 static void ref_integral(const struct pt_row *row, const uint64_t *in, struct pt_want *want)
 {
-	struct pt_num x = pt_num_round(pt_float_read(from(row), in[0], row->arg[3]), (enum pt_rounding)row->arg[2]);
+	struct pt_num x = pt_num_round(
+		pt_float_read(from(row), in[0], row->arg[3]), (enum pt_rounding)row->arg[2]);
 	want->out[0] = pt_float_write(to(row), x, PT_RN, row->arg[3], &want->alt[0]);
 	want->has_alt = want->alt[0] != want->out[0];
 }
@@ -121,7 +128,8 @@ static void ref_packed(const struct pt_row *row, const uint64_t *in, struct pt_w
 	unsigned bits = pt_type_bits(row->out[0]) / 2;
 	for (unsigned l = 0; l < 2; l++) {
 		unsigned width = pt_type_bits(row->in[0]) / 2;
-		uint64_t x = row->n_in == 2 ? in[1 - l] : (in[0] >> (l * width)) & pt_mask(width), alt;
+		uint64_t x = row->n_in == 2 ? in[1 - l] : (in[0] >> (l * width)) & pt_mask(width),
+			 alt;
 		want->out[0] |= float_float(row, x, &alt) << (l * bits);
 		want->alt[0] |= alt << (l * bits);
 	}
@@ -135,7 +143,8 @@ static void ref_tf32(const struct pt_row *row, const uint64_t *in, struct pt_wan
 	if (x.kind == PT_NAN)
 		want->out[0] = 0x7fffffff;
 	else
-		want->out[0] = pt_num_pack(&pt_tf32, x, (enum pt_rounding)row->arg[2], false, NULL) << 13;
+		want->out[0] = pt_num_pack(&pt_tf32, x, (enum pt_rounding)row->arg[2], false, NULL)
+			<< 13;
 }
 
 static const char *register_type(enum pt_type t)
@@ -143,15 +152,17 @@ static const char *register_type(enum pt_type t)
 	return t == PT_U8 ? "u16" : t == PT_S8 ? "s16" : pt_type_name(t);
 }
 
-static struct pt_row *add(struct pt_suite *s, pt_ref_fn *ref, enum pt_type d, enum pt_type a, const char *rounding, int rm,
-                          int m)
+static struct pt_row *add(struct pt_suite *s, pt_ref_fn *ref, enum pt_type d, enum pt_type a,
+	const char *rounding, int rm, int m)
 {
 	char spec[64];
 	snprintf(spec, sizeof spec, "%s:%s", register_type(d), pt_type_name(a));
 	struct pt_row *r = pt_row_add(s, ref, spec, "cvt%s%s%s%s.%s.%s", rounding,
-	                              m & PT_SATFINITE ? ".satfinite" : m & PT_RELU ? ".relu" : "",
-	                              m & PT_FTZ ? ".ftz" : "", m & PT_SAT ? ".sat" : "", pt_type_name(d),
-	                              pt_type_name(a));
+		m & PT_SATFINITE      ? ".satfinite"
+			: m & PT_RELU ? ".relu"
+				      : "",
+		m & PT_FTZ ? ".ftz" : "", m & PT_SAT ? ".sat" : "", pt_type_name(d),
+		pt_type_name(a));
 	r->arg[0] = (int)d;
 	r->arg[1] = (int)a;
 	r->arg[2] = rm;
@@ -186,7 +197,8 @@ static void add_int_float(struct pt_suite *s)
 				add(s, ref_int_float, floats[f], ints[i], name, rm, 0);
 				add(s, ref_float_int, ints[i], floats[f], integral[rm], rm, 0);
 				if (floats[f] == PT_F32) {
-					add(s, ref_float_int, ints[i], floats[f], integral[rm], rm, PT_FTZ);
+					add(s, ref_float_int, ints[i], floats[f], integral[rm], rm,
+						PT_FTZ);
 					add(s, ref_int_float, floats[f], ints[i], name, rm, PT_SAT);
 				}
 			}
@@ -200,12 +212,14 @@ static void add_float_float(struct pt_suite *s)
 	static const char *const integral[] = { ".rni", ".rzi", ".rmi", ".rpi" };
 	for (size_t d = 0; d < N_FLOATS; d++) {
 		for (size_t a = 0; a < N_FLOATS; a++) {
-			const struct pt_float_format *fd = pt_type_format(floats[d]), *fa = pt_type_format(floats[a]);
+			const struct pt_float_format *fd = pt_type_format(floats[d]),
+						     *fa = pt_type_format(floats[a]);
 			bool exact = fd->precision >= fa->precision && fd->emin <= fa->emin;
 			bool f32 = floats[d] == PT_F32 || floats[a] == PT_F32;
 			bool bf16 = floats[d] == PT_BF16 || floats[a] == PT_BF16;
 			for (int rm = PT_RN; rm <= PT_RP && !(exact && rm); rm++) {
-				const char *name = exact ? "" : pt_rounding_name((enum pt_rounding)rm);
+				const char *name =
+					exact ? "" : pt_rounding_name((enum pt_rounding)rm);
 				if (d == a)
 					break;
 				add(s, ref_float_float, floats[d], floats[a], name, rm, 0);
@@ -215,14 +229,17 @@ static void add_float_float(struct pt_suite *s)
 				if (!f32)
 					continue;
 				add(s, ref_float_float, floats[d], floats[a], name, rm, PT_FTZ);
-				add(s, ref_float_float, floats[d], floats[a], name, rm, PT_FTZ | PT_SAT);
+				add(s, ref_float_float, floats[d], floats[a], name, rm,
+					PT_FTZ | PT_SAT);
 			}
 		}
 		for (int rm = PT_RN; rm <= PT_RP; rm++) {
 			add(s, ref_integral, floats[d], floats[d], integral[rm], rm, 0);
 			if (floats[d] == PT_F32) {
-				add(s, ref_integral, floats[d], floats[d], integral[rm], rm, PT_FTZ);
-				add(s, ref_integral, floats[d], floats[d], integral[rm], rm, PT_SAT);
+				add(s, ref_integral, floats[d], floats[d], integral[rm], rm,
+					PT_FTZ);
+				add(s, ref_integral, floats[d], floats[d], integral[rm], rm,
+					PT_SAT);
 			}
 		}
 	}
@@ -231,8 +248,8 @@ static void add_float_float(struct pt_suite *s)
 	add(s, ref_float_float, PT_F64, PT_F64, "", PT_RN, PT_SAT);
 }
 
-static void add_packed(struct pt_suite *s, const char *types, const char *name, enum pt_type d, enum pt_type a,
-                       enum pt_rounding rm, int m)
+static void add_packed(struct pt_suite *s, const char *types, const char *name, enum pt_type d,
+	enum pt_type a, enum pt_rounding rm, int m)
 {
 	struct pt_row *r = pt_row_add(s, ref_packed, types, "%s", name);
 	r->arg[0] = (int)d;
@@ -258,7 +275,8 @@ static void add_small(struct pt_suite *s)
 		enum pt_rounding rm;
 	} tf32[] = { { "rna", PT_RNA }, { "rn", PT_RN }, { "rz", PT_RZ } };
 	for (size_t i = 0; i < 3; i++) {
-		struct pt_row *r = pt_row_add(s, ref_tf32, "f32:f32", "cvt.%s.tf32.f32", tf32[i].tf);
+		struct pt_row *r =
+			pt_row_add(s, ref_tf32, "f32:f32", "cvt.%s.tf32.f32", tf32[i].tf);
 		r->arg[2] = (int)tf32[i].rm;
 		r->care = 0xffffe000u;
 	}
@@ -269,10 +287,12 @@ static void add_small(struct pt_suite *s)
 			int m = PT_SATFINITE | (relu ? PT_RELU : 0);
 			char spec[64], name[64];
 			snprintf(spec, sizeof spec, "%s:f32,f32", n);
-			snprintf(name, sizeof name, "cvt.rn.satfinite%s.%s.f32", relu ? ".relu" : "", n);
+			snprintf(name, sizeof name, "cvt.rn.satfinite%s.%s.f32",
+				relu ? ".relu" : "", n);
 			add_packed(s, spec, name, eights[i], PT_F32, PT_RN, m);
 			snprintf(spec, sizeof spec, "%s:f16x2", n);
-			snprintf(name, sizeof name, "cvt.rn.satfinite%s.%s.f16x2", relu ? ".relu" : "", n);
+			snprintf(name, sizeof name, "cvt.rn.satfinite%s.%s.f16x2",
+				relu ? ".relu" : "", n);
 			add_packed(s, spec, name, eights[i], PT_F16, PT_RN, m);
 			snprintf(spec, sizeof spec, "f16x2:%s", n);
 			snprintf(name, sizeof name, "cvt.rn%s.f16x2.%s", relu ? ".relu" : "", n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Rounded arithmetic of f32 and f64, and of f16, bf16 and their packed forms (groups float and half): one reference over
- * the formats. arg: operation, rounding, modifiers.
+ * Rounded arithmetic of f32 and f64, and of f16, bf16 and their packed forms (groups float and
+ * half): one reference over the formats. arg: operation, rounding, modifiers.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,9 +45,11 @@ static enum pt_type element(enum pt_type t)
 }
 
 /* For each element of the result: f(elements of the operands). */
-typedef uint64_t element_fn(const struct pt_row *row, enum pt_type t, const uint64_t *in, uint64_t *ret_alt);
+typedef uint64_t element_fn(
+	const struct pt_row *row, enum pt_type t, const uint64_t *in, uint64_t *ret_alt);
 
-static void per_element(const struct pt_row *row, const uint64_t *in, struct pt_want *want, element_fn *f)
+static void per_element(
+	const struct pt_row *row, const uint64_t *in, struct pt_want *want, element_fn *f)
 {
 	enum pt_type t = element(row->out[0]);
 	unsigned lanes = pt_type_lanes(row->out[0]), bits = pt_type_bits(t);
@@ -61,7 +63,8 @@ static void per_element(const struct pt_row *row, const uint64_t *in, struct pt_
 	want->has_alt = want->alt[0] != want->out[0];
 }
 
-static uint64_t arithmetic(const struct pt_row *row, enum pt_type t, const uint64_t *in, uint64_t *ret_alt)
+static uint64_t arithmetic(
+	const struct pt_row *row, enum pt_type t, const uint64_t *in, uint64_t *ret_alt)
 {
 	struct pt_num x[3];
 	for (unsigned k = 0; k < row->n_in; k++)
@@ -75,8 +78,12 @@ static void ref_arithmetic(const struct pt_row *row, const uint64_t *in, struct 
 	per_element(row, in, want, arithmetic);
 }
 
-/* The manual's rules of min and max: a NaN loses unless .NaN; +0 is above -0; both NaN give the canonical NaN. */
-static uint64_t minmax(const struct pt_row *row, enum pt_type t, const uint64_t *in, uint64_t *ret_alt)
+/*
+ * The manual's rules of min and max: a NaN loses unless .NaN; +0 is above -0; both NaN give the
+ * canonical NaN.
+ */
+static uint64_t minmax(
+	const struct pt_row *row, enum pt_type t, const uint64_t *in, uint64_t *ret_alt)
 {
 	int m = row->arg[2];
 	const struct pt_float_format *f = pt_type_format(t);
@@ -114,7 +121,8 @@ static void ref_minmax(const struct pt_row *row, const uint64_t *in, struct pt_w
 
 enum sign_op { ABS, NEG };
 
-static uint64_t sign_of(const struct pt_row *row, enum pt_type t, const uint64_t *in, uint64_t *ret_alt)
+static uint64_t sign_of(
+	const struct pt_row *row, enum pt_type t, const uint64_t *in, uint64_t *ret_alt)
 {
 	uint64_t sign = UINT64_C(1) << (pt_type_bits(t) - 1);
 	uint64_t x = in[0];
@@ -135,7 +143,8 @@ static void ref_copysign(const struct pt_row *row, const uint64_t *in, struct pt
 }
 
 /* arg[0]: index into the names below. Zeros count as normal. */
-static const char *const testp_names[] = { "finite", "infinite", "number", "notanumber", "normal", "subnormal" };
+static const char *const testp_names[] = { "finite", "infinite", "number", "notanumber", "normal",
+	"subnormal" };
 
 static void ref_testp(const struct pt_row *row, const uint64_t *in, struct pt_want *want)
 {
@@ -143,26 +152,37 @@ static void ref_testp(const struct pt_row *row, const uint64_t *in, struct pt_wa
 	struct pt_num v = pt_num_unpack(f, in[0]);
 	bool subnormal = v.kind == PT_FINITE && v.mant >> (f->precision - 1) == 0;
 	bool finite = v.kind == PT_FINITE || v.kind == PT_ZERO;
-	const bool answers[] = { finite, v.kind == PT_INF, v.kind != PT_NAN, v.kind == PT_NAN, finite && !subnormal, subnormal };
+	const bool answers[] = { finite, v.kind == PT_INF, v.kind != PT_NAN, v.kind == PT_NAN,
+		finite && !subnormal, subnormal };
 	want->out[0] = answers[row->arg[0]];
 }
 
-static struct pt_row *row(struct pt_suite *s, pt_ref_fn *ref, enum pt_type t, unsigned n_in, const char *op,
-                          const char *qualifiers, int modifiers)
+static struct pt_row *row(struct pt_suite *s, pt_ref_fn *ref, enum pt_type t, unsigned n_in,
+	const char *op, const char *qualifiers, int modifiers)
 {
 	const char *n = pt_type_name(t);
 	char spec[64];
-	snprintf(spec, sizeof spec, n_in == 1 ? "%s:%s" : n_in == 2 ? "%s:%s,%s" : "%s:%s,%s,%s", n, n, n, n);
-	struct pt_row *r = pt_row_add(s, ref, spec, "%s%s%s%s%s%s.%s", op, qualifiers, modifiers & PT_FTZ ? ".ftz" : "",
-	                              modifiers & PT_NAN_WINS ? ".NaN" : "", modifiers & PT_XORSIGN ? ".xorsign.abs" : "",
-	                              modifiers & PT_SAT ? ".sat" : modifiers & PT_RELU ? ".relu" : "", n);
+	snprintf(spec, sizeof spec,
+		n_in == 1           ? "%s:%s"
+			: n_in == 2 ? "%s:%s,%s"
+				    : "%s:%s,%s,%s",
+		n, n, n, n);
+	struct pt_row *r = pt_row_add(s, ref, spec, "%s%s%s%s%s%s.%s", op, qualifiers,
+		modifiers & PT_FTZ ? ".ftz" : "", modifiers & PT_NAN_WINS ? ".NaN" : "",
+		modifiers & PT_XORSIGN ? ".xorsign.abs" : "",
+		modifiers & PT_SAT            ? ".sat"
+			: modifiers & PT_RELU ? ".relu"
+					      : "",
+		n);
 	r->arg[2] = modifiers;
 	return r;
 }
 
-static void add_op(struct pt_suite *s, enum pt_type t, enum op op, const char *rounding, enum pt_rounding rm, int modifiers)
+static void add_op(struct pt_suite *s, enum pt_type t, enum op op, const char *rounding,
+	enum pt_rounding rm, int modifiers)
 {
-	struct pt_row *r = row(s, ref_arithmetic, t, op_inputs[op], op_names[op], rounding, modifiers);
+	struct pt_row *r =
+		row(s, ref_arithmetic, t, op_inputs[op], op_names[op], rounding, modifiers);
 	r->arg[0] = (int)op;
 	r->arg[1] = (int)rm;
 }
@@ -211,19 +231,21 @@ void pt_group_float(struct pt_suite *s)
 		char spec[32];
 		snprintf(spec, sizeof spec, "pred:%s", n);
 		for (int k = 0; k < 6; k++)
-			pt_row_add(s, ref_testp, spec, "testp.%s.%s", testp_names[k], n)->arg[0] = k;
+			pt_row_add(s, ref_testp, spec, "testp.%s.%s", testp_names[k], n)->arg[0] =
+				k;
 	}
 	/* mad is fma where rounding is named */
 	for (int rm = PT_RN; rm <= PT_RP; rm++) {
 		for (int i = 0; i < 2; i++) {
-			struct pt_row *r = row(s, ref_arithmetic, both[i], 3, "mad", pt_rounding_name((enum pt_rounding)rm), 0);
+			struct pt_row *r = row(s, ref_arithmetic, both[i], 3, "mad",
+				pt_rounding_name((enum pt_rounding)rm), 0);
 			r->arg[0] = FMA;
 			r->arg[1] = rm;
 		}
 	}
 	add_sign(s, PT_F32, PT_FTZ);
-	static const int modifiers[] = { PT_FTZ, PT_NAN_WINS, PT_XORSIGN, PT_FTZ | PT_NAN_WINS, PT_FTZ | PT_XORSIGN,
-		                         PT_NAN_WINS | PT_XORSIGN, PT_FTZ | PT_NAN_WINS | PT_XORSIGN };
+	static const int modifiers[] = { PT_FTZ, PT_NAN_WINS, PT_XORSIGN, PT_FTZ | PT_NAN_WINS,
+		PT_FTZ | PT_XORSIGN, PT_NAN_WINS | PT_XORSIGN, PT_FTZ | PT_NAN_WINS | PT_XORSIGN };
 	for (size_t i = 0; i < sizeof modifiers / sizeof modifiers[0]; i++)
 		add_minmax(s, PT_F32, modifiers[i]);
 }

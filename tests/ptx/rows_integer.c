@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Integer arithmetic. arg[0] of a row is its operand type; results are truncated to the destination by the comparison. */
+/*
+ * Integer arithmetic. arg[0] of a row is its operand type; results are truncated to the destination
+ * by the comparison.
+ */
 #include <stdlib.h>
 
 #include "tests/ptx/groups.h"
@@ -47,7 +50,10 @@ static void ref_sub(const struct pt_row *row, const uint64_t *in, struct pt_want
 	want->out[0] = store(row, row->arg[1] ? clamp_s32(v) : v);
 }
 
-/* The full product, as 128 bits of two's complement: the largest, 2^128 - 2^65 + 1, does not fit a signed type. */
+/*
+ * The full product, as 128 bits of two's complement: the largest, 2^128 - 2^65 + 1, does not fit a
+ * signed type.
+ */
 static pt_u128 product(enum pt_type t, uint64_t a, uint64_t b)
 {
 	return (pt_u128)value(t, a) * (pt_u128)value(t, b);
@@ -165,12 +171,13 @@ static void ref_neg(const struct pt_row *row, const uint64_t *in, struct pt_want
 	want->out[0] = store(row, -value(type_of(row), in[0]));
 }
 
-static struct pt_row *row(struct pt_suite *s, pt_ref_fn *ref, const char *op, enum pt_type t, unsigned n_in)
+static struct pt_row *row(
+	struct pt_suite *s, pt_ref_fn *ref, const char *op, enum pt_type t, unsigned n_in)
 {
 	const char *n = pt_type_name(t);
-	char *types = n_in == 1 ? pt_format("%s:%s", n, n) :
-	              n_in == 2 ? pt_format("%s:%s,%s", n, n, n) :
-	                          pt_format("%s:%s,%s,%s", n, n, n, n);
+	char *types = n_in == 1 ? pt_format("%s:%s", n, n)
+		: n_in == 2     ? pt_format("%s:%s,%s", n, n, n)
+				: pt_format("%s:%s,%s,%s", n, n, n, n);
 	struct pt_row *r = pt_row_add(s, ref, types, "%s.%s", op, n);
 	r->arg[0] = (int)t;
 	free(types);
@@ -218,8 +225,9 @@ static void add_x2(struct pt_suite *s)
 		const char *name;
 		enum pt_type t;
 		int max, relu;
-	} ops[] = { { "min.u16x2", PT_U16, 0, 0 },      { "max.u16x2", PT_U16, 1, 0 },      { "min.s16x2", PT_S16, 0, 0 },
-		    { "max.s16x2", PT_S16, 1, 0 },      { "min.relu.s16x2", PT_S16, 0, 1 }, { "max.relu.s16x2", PT_S16, 1, 1 } };
+	} ops[] = { { "min.u16x2", PT_U16, 0, 0 }, { "max.u16x2", PT_U16, 1, 0 },
+		{ "min.s16x2", PT_S16, 0, 0 }, { "max.s16x2", PT_S16, 1, 0 },
+		{ "min.relu.s16x2", PT_S16, 0, 1 }, { "max.relu.s16x2", PT_S16, 1, 1 } };
 	for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
 		struct pt_row *r = pt_row_add(s, ref_minmax_x2, "b32:b32,b32", "%s", ops[i].name);
 		r->arg[0] = (int)ops[i].t;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Loads and stores as rows: every width and extension in every space, vector forms, qualifiers. %pi is the address of the
- * tuple in global memory, so operands can be read there and written there.
+ * Loads and stores as rows: every width and extension in every space, vector forms, qualifiers. %pi
+ * is the address of the tuple in global memory, so operands can be read there and written there.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,23 +12,33 @@
 
 enum space { GLOBAL, SHARED, LOCAL, GENERIC_GLOBAL, GENERIC_SHARED, GENERIC_LOCAL, N_SPACES };
 
-/* Statements that put an address of 16 own bytes into %at (%as for shared), and how instructions name the space and the place. */
+/*
+ * Statements that put an address of 16 own bytes into %at (%as for shared), and how instructions
+ * name the space and the place.
+ */
 static const struct {
 	const char *name, *qualifier, *base, *decl, *set_up;
 	bool copy; /* the operands have to be stored there first */
 } spaces[N_SPACES] = {
 	[GLOBAL] = { "global", ".global", "%pi", ".reg .b64 %at, %v<4>;", "", false },
-	[SHARED] = { "shared", ".shared", "%as", ".reg .b64 %v<4>;\n\t.reg .b32 %as;\n\t.shared .align 16 .b8 own[2048];",
-	             "mov.u32 %as, %tid.x;\nshl.b32 %as, %as, 4;\nmov.u32 %s, own;\nadd.u32 %as, %as, %s;\n", true },
-	[LOCAL] = { "local", ".local", "own", ".reg .b64 %v<4>;\n\t.local .align 16 .b8 own[16];", "", true },
-	[GENERIC_GLOBAL] = { "generic global", "", "%at", ".reg .b64 %at, %v<4>;", "cvta.global.u64 %at, %pi;\n", false },
+	[SHARED] = { "shared", ".shared", "%as",
+		".reg .b64 %v<4>;\n\t.reg .b32 %as;\n\t.shared .align 16 .b8 own[2048];",
+		"mov.u32 %as, %tid.x;\nshl.b32 %as, %as, 4;\nmov.u32 %s, own;\nadd.u32 %as, %as, "
+		"%s;\n",
+		true },
+	[LOCAL] = { "local", ".local", "own", ".reg .b64 %v<4>;\n\t.local .align 16 .b8 own[16];",
+		"", true },
+	[GENERIC_GLOBAL] = { "generic global", "", "%at", ".reg .b64 %at, %v<4>;",
+		"cvta.global.u64 %at, %pi;\n", false },
 	[GENERIC_SHARED] = { "generic shared", "", "%at",
-	                     ".reg .b64 %at, %v<4>;\n\t.reg .b32 %as;\n\t.shared .align 16 .b8 own[2048];",
-	                     "mov.u32 %as, %tid.x;\nshl.b32 %as, %as, 4;\ncvt.u64.u32 %v0, %as;\nmov.u64 %at, own;\n"
-	                     "add.u64 %at, %at, %v0;\ncvta.shared.u64 %at, %at;\n",
-	                     true },
-	[GENERIC_LOCAL] = { "generic local", "", "%at", ".reg .b64 %at, %v<4>;\n\t.local .align 16 .b8 own[16];",
-	                    "mov.u64 %at, own;\ncvta.local.u64 %at, %at;\n", true },
+		".reg .b64 %at, %v<4>;\n\t.reg .b32 %as;\n\t.shared .align 16 .b8 own[2048];",
+		"mov.u32 %as, %tid.x;\nshl.b32 %as, %as, 4;\ncvt.u64.u32 %v0, %as;\nmov.u64 %at, "
+		"own;\n"
+		"add.u64 %at, %at, %v0;\ncvta.shared.u64 %at, %at;\n",
+		true },
+	[GENERIC_LOCAL] = { "generic local", "", "%at",
+		".reg .b64 %at, %v<4>;\n\t.local .align 16 .b8 own[16];",
+		"mov.u64 %at, own;\ncvta.local.u64 %at, %at;\n", true },
 };
 
 /* The operands, two words of 64 bits, as bytes. */
@@ -70,12 +80,13 @@ static char *set_up(enum space sp)
 	struct pt_text t = { 0 };
 	pt_text_add(&t, "%s", spaces[sp].set_up);
 	if (spaces[sp].copy)
-		pt_text_add(&t, "st%s.v2.b64 [%s], {%%a, %%b};\n", spaces[sp].qualifier, spaces[sp].base);
+		pt_text_add(&t, "st%s.v2.b64 [%s], {%%a, %%b};\n", spaces[sp].qualifier,
+			spaces[sp].base);
 	return t.p ? t.p : pt_format("%s", "");
 }
 
-static void add_load(struct pt_suite *s, enum space sp, enum pt_type t, const char *reg, unsigned offset, unsigned lanes,
-                     const char *modifier)
+static void add_load(struct pt_suite *s, enum space sp, enum pt_type t, const char *reg,
+	unsigned offset, unsigned lanes, const char *modifier)
 {
 	struct pt_text types = { 0 }, body = { 0 };
 	char *before = set_up(sp);
@@ -85,13 +96,13 @@ static void add_load(struct pt_suite *s, enum space sp, enum pt_type t, const ch
 	char vec[16] = "";
 	if (lanes > 1)
 		snprintf(vec, sizeof vec, ".v%u", lanes);
-	pt_text_add(&body, "%sld%s%s%s.%s %s", before, *modifier == '!' ? modifier + 1 : modifier, spaces[sp].qualifier, vec,
-	            pt_type_name(t), lanes > 1 ? "{" : "");
+	pt_text_add(&body, "%sld%s%s%s.%s %s", before, *modifier == '!' ? modifier + 1 : modifier,
+		spaces[sp].qualifier, vec, pt_type_name(t), lanes > 1 ? "{" : "");
 	for (unsigned k = 0; k < lanes; k++)
 		pt_text_add(&body, "%s%%d%u", k ? ", " : "", k);
 	pt_text_add(&body, "%s, [%s+%u];", lanes > 1 ? "}" : "", spaces[sp].base, offset);
-	struct pt_row *r = pt_row_add(s, ref_load, types.p, "ld%s %s%s.%s to %s at %u", modifier, spaces[sp].name, vec,
-	                              pt_type_name(t), reg, offset);
+	struct pt_row *r = pt_row_add(s, ref_load, types.p, "ld%s %s%s.%s to %s at %u", modifier,
+		spaces[sp].name, vec, pt_type_name(t), reg, offset);
 	free(r->body);
 	r->body = body.p;
 	r->decl = spaces[sp].decl;
@@ -102,7 +113,8 @@ static void add_load(struct pt_suite *s, enum space sp, enum pt_type t, const ch
 	free(before);
 }
 
-static void add_store(struct pt_suite *s, enum space sp, enum pt_type t, unsigned offset, unsigned lanes, const char *modifier)
+static void add_store(struct pt_suite *s, enum space sp, enum pt_type t, unsigned offset,
+	unsigned lanes, const char *modifier)
 {
 	struct pt_text body = { 0 };
 	unsigned bits = pt_type_bits(t) < 16 ? 16 : pt_type_bits(t);
@@ -113,13 +125,16 @@ static void add_store(struct pt_suite *s, enum space sp, enum pt_type t, unsigne
 	/* global memory holds what the variant before has stored */
 	if (!spaces[sp].copy)
 		pt_text_add(&body, "st.global.v2.b64 [%%pi], {%%a, %%b};\n");
-	pt_text_add(&body, "%sst%s%s%s.%s [%s+%u], ", before, modifier, spaces[sp].qualifier, vec, pt_type_name(t),
-	            spaces[sp].base, offset);
-	pt_text_add(&body, lanes == 1 ? "%%c;\n" : lanes == 2 ? "{%%c, %%e};\n" : "{%%c, %%e, %%c, %%e};\n");
-	pt_text_add(&body, "ld%s.b64 %%d0, [%s];\nld%s.b64 %%d1, [%s+8];", spaces[sp].qualifier, spaces[sp].base,
-	            spaces[sp].qualifier, spaces[sp].base);
-	struct pt_row *r = pt_row_add(s, ref_store, types, "st%s %s%s.%s at %u", modifier, spaces[sp].name, vec,
-	                              pt_type_name(t), offset);
+	pt_text_add(&body, "%sst%s%s%s.%s [%s+%u], ", before, modifier, spaces[sp].qualifier, vec,
+		pt_type_name(t), spaces[sp].base, offset);
+	pt_text_add(&body,
+		lanes == 1           ? "%%c;\n"
+			: lanes == 2 ? "{%%c, %%e};\n"
+				     : "{%%c, %%e, %%c, %%e};\n");
+	pt_text_add(&body, "ld%s.b64 %%d0, [%s];\nld%s.b64 %%d1, [%s+8];", spaces[sp].qualifier,
+		spaces[sp].base, spaces[sp].qualifier, spaces[sp].base);
+	struct pt_row *r = pt_row_add(s, ref_store, types, "st%s %s%s.%s at %u", modifier,
+		spaces[sp].name, vec, pt_type_name(t), offset);
 	free(r->body);
 	r->body = body.p;
 	r->decl = spaces[sp].decl;
@@ -131,8 +146,8 @@ static void add_store(struct pt_suite *s, enum space sp, enum pt_type t, unsigne
 
 static void add_space(struct pt_suite *s, enum space sp)
 {
-	static const enum pt_type types[] = { PT_U8, PT_S8, PT_B8, PT_U16, PT_S16, PT_B16, PT_U32, PT_S32, PT_B32,
-		                              PT_U64, PT_S64, PT_B64, PT_F32, PT_F64 };
+	static const enum pt_type types[] = { PT_U8, PT_S8, PT_B8, PT_U16, PT_S16, PT_B16, PT_U32,
+		PT_S32, PT_B32, PT_U64, PT_S64, PT_B64, PT_F32, PT_F64 };
 	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
 		enum pt_type t = types[i];
 		unsigned bits = pt_type_bits(t), bytes = bits / 8;
@@ -159,10 +174,10 @@ static void add_space(struct pt_suite *s, enum space sp)
 
 static void add_modifiers(struct pt_suite *s)
 {
-	static const char *const loads[] = { ".volatile", ".relaxed.cta", ".relaxed.gpu", ".relaxed.sys", ".acquire.cta",
-		                             ".acquire.gpu", ".acquire.sys", ".weak" };
-	static const char *const stores[] = { ".volatile", ".relaxed.cta", ".relaxed.gpu", ".relaxed.sys", ".release.cta",
-		                              ".release.gpu", ".release.sys", ".weak" };
+	static const char *const loads[] = { ".volatile", ".relaxed.cta", ".relaxed.gpu",
+		".relaxed.sys", ".acquire.cta", ".acquire.gpu", ".acquire.sys", ".weak" };
+	static const char *const stores[] = { ".volatile", ".relaxed.cta", ".relaxed.gpu",
+		".relaxed.sys", ".release.cta", ".release.gpu", ".release.sys", ".weak" };
 	for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++) {
 		for (int sp = GLOBAL; sp < N_SPACES; sp++) {
 			if (sp == LOCAL || sp == GENERIC_LOCAL)
@@ -187,22 +202,36 @@ static void ref_first(const struct pt_row *row, const uint64_t *in, struct pt_wa
 static void add_hints(struct pt_suite *s)
 {
 	static const char *const loads[] = {
-		"ld.global.ca.b64", "ld.global.cg.b64", "ld.global.cs.b64", "ld.global.lu.b64", "ld.global.cv.b64",
-		"ld.global.nc.b64", "ld.global.ca.nc.b64", "ldu.global.b64", "ld.global.L1::evict_last.b64",
-		"ld.global.L1::no_allocate.b64", "ld.global.L1::evict_first.L2::128B.b64", "ld.global.nc.L1::no_allocate.L2::256B.b64",
+		"ld.global.ca.b64",
+		"ld.global.cg.b64",
+		"ld.global.cs.b64",
+		"ld.global.lu.b64",
+		"ld.global.cv.b64",
+		"ld.global.nc.b64",
+		"ld.global.ca.nc.b64",
+		"ldu.global.b64",
+		"ld.global.L1::evict_last.b64",
+		"ld.global.L1::no_allocate.b64",
+		"ld.global.L1::evict_first.L2::128B.b64",
+		"ld.global.nc.L1::no_allocate.L2::256B.b64",
 		"ld.global.L2::64B.b64",
 	};
-	static const char *const stores[] = { "st.global.wb.b64", "st.global.cg.b64", "st.global.cs.b64", "st.global.wt.b64",
-		                              "st.global.L1::no_allocate.b64", "st.global.L1::evict_last.b64" };
+	static const char *const stores[] = { "st.global.wb.b64", "st.global.cg.b64",
+		"st.global.cs.b64", "st.global.wt.b64", "st.global.L1::no_allocate.b64",
+		"st.global.L1::evict_last.b64" };
 	for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++) {
 		struct pt_row *r = pt_row_add(s, ref_first, "b64:b64", "%s", loads[i]);
 		free(r->body);
-		r->body = pt_format("prefetch.global.L1 [%%pi];\nprefetch.global.L2 [%%pi];\n%s %%d0, [%%pi];", loads[i]);
+		r->body = pt_format(
+			"prefetch.global.L1 [%%pi];\nprefetch.global.L2 [%%pi];\n%s %%d0, [%%pi];",
+			loads[i]);
 	}
 	for (size_t i = 0; i < sizeof stores / sizeof stores[0]; i++) {
 		struct pt_row *r = pt_row_add(s, ref_first, "b64:b64", "%s", stores[i]);
 		free(r->body);
-		r->body = pt_format("st.global.b64 [%%pi], 0;\n%s [%%pi], %%a;\nld.global.b64 %%d0, [%%pi];", stores[i]);
+		r->body = pt_format(
+			"st.global.b64 [%%pi], 0;\n%s [%%pi], %%a;\nld.global.b64 %%d0, [%%pi];",
+			stores[i]);
 	}
 }
 
@@ -219,17 +248,20 @@ static void add_addresses(struct pt_suite *s)
 	static const enum space generic[] = { GENERIC_GLOBAL, GENERIC_SHARED, GENERIC_LOCAL };
 	for (int of = 0; of < 3; of++) {
 		for (int asked = 0; asked < 3; asked++) {
-			struct pt_row *r = pt_row_add(s, ref_answer, "pred:b64", "isspacep.%s of a %s address", names[asked], names[of]);
+			struct pt_row *r = pt_row_add(s, ref_answer, "pred:b64",
+				"isspacep.%s of a %s address", names[asked], names[of]);
 			free(r->body);
-			r->body = pt_format("%sisspacep.%s %%d0, %%at;", spaces[generic[of]].set_up, names[asked]);
+			r->body = pt_format("%sisspacep.%s %%d0, %%at;", spaces[generic[of]].set_up,
+				names[asked]);
 			r->decl = spaces[generic[of]].decl;
 			r->arg[0] = of == asked;
 		}
 		/* to generic and back is where it was */
 		struct pt_row *r = pt_row_add(s, ref_answer, "pred:b64", "cvta.to.%s", names[of]);
 		free(r->body);
-		r->body = pt_format("%scvta.to.%s.u64 %%v1, %%at;\ncvta.%s.u64 %%v1, %%v1;\nsetp.eq.u64 %%d0, %%v1, %%at;",
-		                    spaces[generic[of]].set_up, names[of], names[of]);
+		r->body = pt_format("%scvta.to.%s.u64 %%v1, %%at;\ncvta.%s.u64 %%v1, "
+				    "%%v1;\nsetp.eq.u64 %%d0, %%v1, %%at;",
+			spaces[generic[of]].set_up, names[of], names[of]);
 		r->decl = spaces[generic[of]].decl;
 		r->arg[0] = 1;
 	}

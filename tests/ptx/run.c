@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CASE_TIMEOUT_S 60u
+#define CASE_TIMEOUT_S   60u
 #define CHILD_TIMEOUT_MS 30000
 #define CHILD_MAX_OUTPUT (1u << 20)
 
@@ -73,8 +73,8 @@ void pt_run_get(struct pt_run *run, CUdeviceptr from, void *host, size_t n)
 		call(run, run->d->copy_from(host, from, n), "cuMemcpyDtoH");
 }
 
-void pt_run_go(struct pt_run *run, const char *kernel, struct pt_dim grid, struct pt_dim block, unsigned shared,
-               const uint64_t params[4])
+void pt_run_go(struct pt_run *run, const char *kernel, struct pt_dim grid, struct pt_dim block,
+	unsigned shared, const uint64_t params[4])
 {
 	CUfunction f;
 	uint64_t p[4] = { params[0], params[1], params[2], params[3] };
@@ -83,34 +83,44 @@ void pt_run_go(struct pt_run *run, const char *kernel, struct pt_dim grid, struc
 		return;
 	call(run, run->d->module_function(&f, run->module, kernel), kernel);
 	if (pt_run_ok(run) && shared > 48u << 10)
-		call(run, run->d->function_set(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared), kernel);
+		call(run,
+			run->d->function_set(
+				f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared),
+			kernel);
 	if (pt_run_ok(run))
-		call(run, run->d->launch(f, grid.x, grid.y, grid.z, block.x, block.y, block.z, shared, NULL, args, NULL), kernel);
+		call(run,
+			run->d->launch(f, grid.x, grid.y, grid.z, block.x, block.y, block.z, shared,
+				NULL, args, NULL),
+			kernel);
 	if (pt_run_ok(run))
 		call(run, run->d->ctx_sync(), kernel);
 }
 
-void pt_run_line(struct pt_run *run, const char *kernel, unsigned grid, unsigned block, uint64_t p0, uint64_t p1,
-                 uint64_t p2, uint64_t p3)
+void pt_run_line(struct pt_run *run, const char *kernel, unsigned grid, unsigned block, uint64_t p0,
+	uint64_t p1, uint64_t p2, uint64_t p3)
 {
 	pt_run_go(run, kernel, (struct pt_dim){ grid, 1, 1 }, (struct pt_dim){ block, 1, 1 }, 0,
-	          (const uint64_t[4]){ p0, p1, p2, p3 });
+		(const uint64_t[4]){ p0, p1, p2, p3 });
 }
 
-bool pt_run_same32(struct pt_run *run, const char *what, const uint32_t *got, const uint32_t *want, size_t n)
+bool pt_run_same32(
+	struct pt_run *run, const char *what, const uint32_t *got, const uint32_t *want, size_t n)
 {
 	for (size_t i = 0; i < n && pt_run_ok(run); i++) {
 		if (got[i] != want[i])
-			pt_run_fail(run, "%s[%zu]: expected 0x%" PRIx32 " got 0x%" PRIx32, what, i, want[i], got[i]);
+			pt_run_fail(run, "%s[%zu]: expected 0x%" PRIx32 " got 0x%" PRIx32, what, i,
+				want[i], got[i]);
 	}
 	return pt_run_ok(run);
 }
 
-bool pt_run_same64(struct pt_run *run, const char *what, const uint64_t *got, const uint64_t *want, size_t n)
+bool pt_run_same64(
+	struct pt_run *run, const char *what, const uint64_t *got, const uint64_t *want, size_t n)
 {
 	for (size_t i = 0; i < n && pt_run_ok(run); i++) {
 		if (got[i] != want[i])
-			pt_run_fail(run, "%s[%zu]: expected 0x%" PRIx64 " got 0x%" PRIx64, what, i, want[i], got[i]);
+			pt_run_fail(run, "%s[%zu]: expected 0x%" PRIx64 " got 0x%" PRIx64, what, i,
+				want[i], got[i]);
 	}
 	return pt_run_ok(run);
 }
@@ -123,7 +133,8 @@ static void run_here(struct pt_run *run)
 		char *text = pt_format("%s%s", PT_HEADER, run->c->ptx);
 		CUresult r = pt_driver_load(run->d, text, &run->module);
 		if (r)
-			pt_run_fail(run, "module does not load, CUDA error %d: %s", (int)r, run->d->log);
+			pt_run_fail(run, "module does not load, CUDA error %d: %s", (int)r,
+				run->d->log);
 		run->absent = r && run->c->optional;
 		loaded = !r;
 		free(text);
@@ -148,7 +159,8 @@ static bool drain(int fd[2], struct pt_text text[2])
 	clock_gettime(CLOCK_MONOTONIC, &t0);
 	while (open) {
 		clock_gettime(CLOCK_MONOTONIC, &t);
-		long left = CHILD_TIMEOUT_MS - (t.tv_sec - t0.tv_sec) * 1000 - (t.tv_nsec - t0.tv_nsec) / 1000000;
+		long left = CHILD_TIMEOUT_MS - (t.tv_sec - t0.tv_sec) * 1000 -
+			(t.tv_nsec - t0.tv_nsec) / 1000000;
 		if (left <= 0 || (poll(p, 2, (int)left) < 0 && errno != EINTR))
 			return false;
 		for (int i = 0; i < 2; i++) {
@@ -173,8 +185,8 @@ static void run_child(struct pt_run *run)
 	const struct pt_options *o = &run->suite->options;
 	char seed[32];
 	snprintf(seed, sizeof seed, "%" PRIu64, o->seed);
-	char *const argv[] = { (char *)(uintptr_t)o->program, (char *)"--seed", seed, (char *)"--child",
-		               run->c->name, (char *)(uintptr_t)o->library, NULL };
+	char *const argv[] = { (char *)(uintptr_t)o->program, (char *)"--seed", seed,
+		(char *)"--child", run->c->name, (char *)(uintptr_t)o->library, NULL };
 	int out[2] = { -1, -1 }, err[2] = { -1, -1 };
 	posix_spawn_file_actions_t actions;
 	pid_t pid;
@@ -234,7 +246,8 @@ void pt_cases_run(struct pt_suite *s)
 	const char *child = s->options.child;
 	for (size_t i = 0; i < s->n_cases; i++) {
 		struct pt_run run = { .suite = s, .d = &s->driver, .c = s->cases[i] };
-		if (child ? strcmp(child, run.c->name) != 0 : !pt_selected(s, run.c->group, run.c->name))
+		if (child ? strcmp(child, run.c->name) != 0
+			  : !pt_selected(s, run.c->group, run.c->name))
 			continue;
 		seed_run(&run);
 		if (run.c->child && !child)

@@ -57,10 +57,14 @@ struct pt_num pt_num_unpack(const struct pt_float_format *f, uint64_t bits)
 
 struct pt_num pt_num_from_int(bool neg, uint64_t magnitude)
 {
-	return (struct pt_num){ magnitude ? PT_FINITE : PT_ZERO, magnitude ? neg : false, 0, magnitude };
+	return (struct pt_num){ magnitude ? PT_FINITE : PT_ZERO, magnitude ? neg : false, 0,
+		magnitude };
 }
 
-/* Whether a magnitude with the given dropped part is to be rounded away from zero. half is 0 below, 1 at, 2 above the middle. */
+/*
+ * Whether a magnitude with the given dropped part is to be rounded away from zero. half is 0 below,
+ * 1 at, 2 above the middle.
+ */
 static bool rounds_up(enum pt_rounding rm, bool neg, bool odd, bool inexact, int half)
 {
 	switch (rm) {
@@ -88,8 +92,8 @@ static pt_u128 shift_round(pt_u128 m, int s, enum pt_rounding rm, bool neg)
 	return kept + rounds_up(rm, neg, kept & 1, lost != 0, half);
 }
 
-uint64_t pt_num_pack(const struct pt_float_format *f, struct pt_num x, enum pt_rounding rm, bool satfinite,
-                     bool *ret_tiny)
+uint64_t pt_num_pack(const struct pt_float_format *f, struct pt_num x, enum pt_rounding rm,
+	bool satfinite, bool *ret_tiny)
 {
 	uint64_t sign = x.neg ? UINT64_C(1) << (f->width - 1) : 0;
 	uint64_t max = f->inf - 1; /* largest finite magnitude: one below infinity, or below NaN */
@@ -108,11 +112,16 @@ uint64_t pt_num_pack(const struct pt_float_format *f, struct pt_num x, enum pt_r
 	int quantum = (tiny ? f->emin : top) - (f->precision - 1);
 	if (top > 2000)
 		top = 2000;
-	pt_u128 m = quantum <= x.exp ? x.mant << (x.exp - quantum) : shift_round(x.mant, quantum - x.exp, rm, x.neg);
-	/* The hidden bit, where there is one, adds one to the exponent field; a carry out of the fraction does so again. */
+	pt_u128 m = quantum <= x.exp ? x.mant << (x.exp - quantum)
+				     : shift_round(x.mant, quantum - x.exp, rm, x.neg);
+	/*
+	 * The hidden bit, where there is one, adds one to the exponent field; a carry out of the
+	 * fraction does so again.
+	 */
 	pt_u128 bits = m + (tiny ? 0 : ((pt_u128)(top - f->emin) << (f->precision - 1)));
 	if (bits > max) {
-		bool to_inf = rm == PT_RN || rm == PT_RNA || (rm == PT_RP && !x.neg) || (rm == PT_RM && x.neg);
+		bool to_inf = rm == PT_RN || rm == PT_RNA || (rm == PT_RP && !x.neg) ||
+			(rm == PT_RM && x.neg);
 		bits = f->has_inf && to_inf && !satfinite ? f->inf : max;
 	}
 	return sign | (uint64_t)bits;
@@ -126,7 +135,8 @@ struct pt_num pt_num_neg(struct pt_num a)
 
 struct pt_num pt_num_add(struct pt_num a, struct pt_num b, enum pt_rounding rm)
 {
-	if (a.kind == PT_NAN || b.kind == PT_NAN || (a.kind == PT_INF && b.kind == PT_INF && a.neg != b.neg))
+	if (a.kind == PT_NAN || b.kind == PT_NAN ||
+		(a.kind == PT_INF && b.kind == PT_INF && a.neg != b.neg))
 		return num_nan;
 	if (a.kind == PT_INF || b.kind == PT_INF)
 		return a.kind == PT_INF ? a : b;
@@ -157,7 +167,9 @@ struct pt_num pt_num_mul(struct pt_num a, struct pt_num b)
 	if (a.kind == PT_NAN || b.kind == PT_NAN)
 		return num_nan;
 	if (a.kind == PT_INF || b.kind == PT_INF)
-		return a.kind == PT_ZERO || b.kind == PT_ZERO ? num_nan : (struct pt_num){ PT_INF, neg, 0, 0 };
+		return a.kind == PT_ZERO || b.kind == PT_ZERO
+			? num_nan
+			: (struct pt_num){ PT_INF, neg, 0, 0 };
 	if (a.kind == PT_ZERO || b.kind == PT_ZERO)
 		return (struct pt_num){ PT_ZERO, neg, 0, 0 };
 	return (struct pt_num){ PT_FINITE, neg, a.exp + b.exp, a.mant * b.mant };
@@ -217,7 +229,8 @@ int pt_num_compare(struct pt_num a, struct pt_num b)
 	if (a.kind == PT_NAN || b.kind == PT_NAN)
 		return 2;
 	if (a.kind == PT_INF || b.kind == PT_INF) {
-		int va = a.kind == PT_INF ? (a.neg ? -1 : 1) : 0, vb = b.kind == PT_INF ? (b.neg ? -1 : 1) : 0;
+		int va = a.kind == PT_INF ? (a.neg ? -1 : 1) : 0,
+		    vb = b.kind == PT_INF ? (b.neg ? -1 : 1) : 0;
 		return (va > vb) - (va < vb);
 	}
 	struct pt_num d = pt_num_add(a, pt_num_neg(b), PT_RN);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * pt_num: a binary floating-point number of any format PTX knows, held exactly, and the operations on it.
+ * pt_num: a binary floating-point number of any format PTX knows, held exactly, and the operations
+ * on it.
  *
- * An operation returns a value that lies on the right side of every rounding boundary of the formats below (exact, or
- * with a sticky lowest bit); pt_num_pack rounds it once. So every rounding mode of every format comes from one piece of
- * code that shares nothing with the device under test. Plain values, no ownership, any thread.
+ * An operation returns a value that lies on the right side of every rounding boundary of the
+ * formats below (exact, or with a sticky lowest bit); pt_num_pack rounds it once. So every rounding
+ * mode of every format comes from one piece of code that shares nothing with the device under test.
+ * Plain values, no ownership, any thread.
  *
- * Sticky results must not be operands again; operands have at most 64 bits of significand (fma's product: 106).
+ * Sticky results must not be operands again; operands have at most 64 bits of significand (fma's
+ * product: 106).
  */
 #ifndef OB_TESTS_PTX_SOFTFLOAT_H
 #define OB_TESTS_PTX_SOFTFLOAT_H
@@ -44,12 +47,12 @@ struct pt_num pt_num_unpack(const struct pt_float_format *f, uint64_t bits);
 struct pt_num pt_num_from_int(bool neg, uint64_t magnitude);
 
 /*
- * Round to a format. NaN becomes the quiet NaN with all fraction bits set. Overflow follows the rounding mode, or gives
- * the largest finite number with satfinite. *ret_tiny (may be NULL): not zero and smaller than the smallest normal number
- * before rounding.
+ * Round to a format. NaN becomes the quiet NaN with all fraction bits set. Overflow follows the
+ * rounding mode, or gives the largest finite number with satfinite. *ret_tiny (may be NULL): not
+ * zero and smaller than the smallest normal number before rounding.
  */
-uint64_t pt_num_pack(const struct pt_float_format *f, struct pt_num x, enum pt_rounding rm, bool satfinite,
-                     bool *ret_tiny);
+uint64_t pt_num_pack(const struct pt_float_format *f, struct pt_num x, enum pt_rounding rm,
+	bool satfinite, bool *ret_tiny);
 
 /* rm decides only the sign of an exact zero sum. */
 struct pt_num pt_num_add(struct pt_num a, struct pt_num b, enum pt_rounding rm);
@@ -67,7 +70,10 @@ int pt_num_compare(struct pt_num a, struct pt_num b);
 /* Nearest double: exact for every format up to f64. */
 double pt_num_double(struct pt_num a);
 
-/* Compares the operations with this machine's own binary32 and binary64 arithmetic. Returns the number of differences. */
+/*
+ * Compares the operations with this machine's own binary32 and binary64 arithmetic. Returns the
+ * number of differences.
+ */
 unsigned pt_num_selftest(uint64_t seed, unsigned rounds);
 
 #endif

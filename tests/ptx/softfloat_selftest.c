@@ -79,9 +79,11 @@ static uint64_t machine32(int op, uint64_t a, uint64_t b, uint64_t c)
 	return u;
 }
 
-static uint64_t ours(const struct pt_float_format *f, int op, const uint64_t *in, enum pt_rounding rm)
+static uint64_t ours(
+	const struct pt_float_format *f, int op, const uint64_t *in, enum pt_rounding rm)
 {
-	struct pt_num a = pt_num_unpack(f, in[0]), b = pt_num_unpack(f, in[1]), c = pt_num_unpack(f, in[2]), r;
+	struct pt_num a = pt_num_unpack(f, in[0]), b = pt_num_unpack(f, in[1]),
+		      c = pt_num_unpack(f, in[2]), r;
 	switch (op) {
 	case OP_ADD:
 		r = pt_num_add(a, b, rm);
@@ -118,15 +120,18 @@ unsigned pt_num_selftest(uint64_t seed, unsigned rounds)
 			in[k] = pt_value(&rng, type, PT_ANY, k ? in[k - 1] : 0);
 		uint64_t got = ours(f, op, in, (enum pt_rounding)m);
 		fesetround(modes[m]);
-		uint64_t want = wide ? machine64(op, in[0], in[1], in[2]) : machine32(op, in[0], in[1], in[2]);
+		uint64_t want = wide ? machine64(op, in[0], in[1], in[2])
+				     : machine32(op, in[0], in[1], in[2]);
 		fesetround(FE_TONEAREST);
 		bool nan = pt_num_unpack(f, want).kind == PT_NAN;
 		if (nan ? pt_num_unpack(f, got).kind == PT_NAN : got == want)
 			continue;
 		if (++differences < 5)
-			printf("reference differs: op %d mode %u %s %llx %llx %llx: %llx, machine %llx\n", op, m,
-			       wide ? "f64" : "f32", (unsigned long long)in[0], (unsigned long long)in[1],
-			       (unsigned long long)in[2], (unsigned long long)got, (unsigned long long)want);
+			printf("reference differs: op %d mode %u %s %llx %llx %llx: %llx, machine "
+			       "%llx\n",
+				op, m, wide ? "f64" : "f32", (unsigned long long)in[0],
+				(unsigned long long)in[1], (unsigned long long)in[2],
+				(unsigned long long)got, (unsigned long long)want);
 	}
 	return differences;
 }

@@ -27,7 +27,8 @@ static void bad_spec(const char *types)
 }
 
 /* "s32,u32/shift" up to end into at most PT_MAX_OPERANDS operands */
-static unsigned parse_types(const char *spec, const char *p, const char *end, enum pt_type *t, enum pt_domain *d)
+static unsigned parse_types(
+	const char *spec, const char *p, const char *end, enum pt_type *t, enum pt_domain *d)
 {
 	unsigned n = 0;
 	while (p < end) {
@@ -61,7 +62,8 @@ static char *default_body(const struct pt_row *row)
 	return t.p;
 }
 
-struct pt_row *pt_row_add(struct pt_suite *s, pt_ref_fn *ref, const char *types, const char *format, ...)
+struct pt_row *pt_row_add(
+	struct pt_suite *s, pt_ref_fn *ref, const char *types, const char *format, ...)
 {
 	struct pt_row *row = pt_alloc(sizeof *row);
 	char name[128];
@@ -83,7 +85,8 @@ struct pt_row *pt_row_add(struct pt_suite *s, pt_ref_fn *ref, const char *types,
 	return row;
 }
 
-struct pt_case *pt_case_add(struct pt_suite *s, bool (*run)(struct pt_run *), const char *name, const char *ptx)
+struct pt_case *pt_case_add(
+	struct pt_suite *s, bool (*run)(struct pt_run *), const char *name, const char *ptx)
 {
 	struct pt_case *c = pt_alloc(sizeof *c);
 	c->name = pt_format("%s", name);

@@ -3,10 +3,10 @@
 /*
  * pt_suite: all tests and their results.
  *
- * A *row* is one opcode with its qualifiers, its operand types and a scalar reference; elementwise.c makes the kernel and
- * the operands. A *case* is a kernel of its own with a function that launches and judges it: memory, control flow,
- * warps, blocks, atomics, the device runtime. Both are built by the groups' functions (groups.h) and owned by the suite.
- * One thread.
+ * A *row* is one opcode with its qualifiers, its operand types and a scalar reference;
+ * elementwise.c makes the kernel and the operands. A *case* is a kernel of its own with a function
+ * that launches and judges it: memory, control flow, warps, blocks, atomics, the device runtime.
+ * Both are built by the groups' functions (groups.h) and owned by the suite. One thread.
  */
 #ifndef OB_TESTS_PTX_SUITE_H
 #define OB_TESTS_PTX_SUITE_H
@@ -20,9 +20,9 @@
 #include "tests/ptx/text.h"
 
 #define PT_MAX_OPERANDS 4
-#define PT_MAX_ARGS 8
-#define PT_MODULE_ROWS 64
-#define PT_HEADER ".version 8.4\n.target sm_90\n.address_size 64\n"
+#define PT_MAX_ARGS     8
+#define PT_MODULE_ROWS  64
+#define PT_HEADER       ".version 8.4\n.target sm_90\n.address_size 64\n"
 
 struct pt_row;
 struct pt_run;
@@ -32,17 +32,19 @@ struct pt_want {
 	uint64_t alt[PT_MAX_OPERANDS]; /* also right; the caller presets it to out */
 	bool has_alt;
 	double real[PT_MAX_OPERANDS]; /* instead of out in rows with a tolerance */
-	bool open; /* the ISA leaves the result open: the operands are executed, any result is right */
+	/* the ISA leaves the result open: the operands are executed, any result is right */
+	bool open;
 };
 
 /* Fill want for one tuple of operands. Operands are zero-extended bits of their types. */
 typedef void pt_ref_fn(const struct pt_row *row, const uint64_t *in, struct pt_want *want);
 
 struct pt_row {
-	char *name;        /* unique; the opcode as written, plus a note where two rows share it */
+	char *name; /* unique; the opcode as written, plus a note where two rows share it */
 	const char *group;
-	char *body;        /* statements separated by newlines; registers %d0.. out, %a %b %c %e in; owned */
-	const char *decl;  /* further registers, or NULL */
+	/* statements separated by newlines; registers %d0.. out, %a %b %c %e in; owned */
+	char *body;
+	const char *decl; /* further registers, or NULL */
 	unsigned n_in, n_out;
 	enum pt_type in[PT_MAX_OPERANDS], out[PT_MAX_OPERANDS];
 	enum pt_domain domain[PT_MAX_OPERANDS];
@@ -50,9 +52,9 @@ struct pt_row {
 	int arg[PT_MAX_ARGS]; /* for the reference */
 	/* A tolerance when one is not 0: |got - real| <= rel * |real| + abs. */
 	double rel, abs;
-	uint64_t care;     /* bits of the results that count; 0: all */
-	bool strict_nan;   /* the ISA names the NaN: compare its bits too */
-	bool no_guard;     /* the body cannot be guarded (labels, calls) */
+	uint64_t care;   /* bits of the results that count; 0: all */
+	bool strict_nan; /* the ISA names the NaN: compare its bits too */
+	bool no_guard;   /* the body cannot be guarded (labels, calls) */
 };
 
 struct pt_case {
@@ -60,7 +62,10 @@ struct pt_case {
 	const char *group;
 	char *ptx; /* module text without the header; owned; NULL: none */
 	bool (*run)(struct pt_run *run);
-	/* Runs in a child process of its own (it ends the context, or prints). Then check judges what the child wrote. */
+	/*
+	 * Runs in a child process of its own (it ends the context, or prints). Then check judges
+	 * what the child wrote.
+	 */
 	bool child;
 	bool optional; /* a driver that refuses the module does not offer it: no failure */
 	bool (*check)(struct pt_run *run, const char *out, const char *err);
@@ -86,14 +91,16 @@ struct pt_suite {
 };
 
 /*
- * Add a row. types: "OUT[,OUT]:IN[,IN]", each a type with an optional "/domain", as in "s32:s32,u32/shift". The format gives
- * the name; without a body set later the body is the name and the operands.
+ * Add a row. types: "OUT[,OUT]:IN[,IN]", each a type with an optional "/domain", as in
+ * "s32:s32,u32/shift". The format gives the name; without a body set later the body is the name and
+ * the operands.
  */
-struct pt_row *pt_row_add(struct pt_suite *s, pt_ref_fn *ref, const char *types, const char *format, ...)
-        __attribute__((format(printf, 4, 5)));
+struct pt_row *pt_row_add(struct pt_suite *s, pt_ref_fn *ref, const char *types, const char *format,
+	...) __attribute__((format(printf, 4, 5)));
 
 /* Add a case; takes the string ptx, which is copied. */
-struct pt_case *pt_case_add(struct pt_suite *s, bool (*run)(struct pt_run *), const char *name, const char *ptx);
+struct pt_case *pt_case_add(
+	struct pt_suite *s, bool (*run)(struct pt_run *), const char *name, const char *ptx);
 
 bool pt_selected(const struct pt_suite *s, const char *group, const char *name);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * pt_text: a growing string, for generated PTX and for messages. Owned by whoever declares it; one thread.
- * Running out of memory ends the test program: there is nothing left to test then.
+ * pt_text: a growing string, for generated PTX and for messages. Owned by whoever declares it; one
+ * thread. Running out of memory ends the test program: there is nothing left to test then.
  */
 #ifndef OB_TESTS_PTX_TEXT_H
 #define OB_TESTS_PTX_TEXT_H

@@ -10,7 +10,8 @@ enum shfl { UP, DOWN, BFLY, IDX };
 static void shuffle(const struct pt_warp_lanes *in, struct pt_warp_answers *out, enum shfl mode)
 {
 	for (int lane = 0; lane < 32; lane++) {
-		int b = in->b[lane] & 31, clamp = in->c[lane] & 31, segment = (in->c[lane] >> 8) & 31;
+		int b = in->b[lane] & 31, clamp = in->c[lane] & 31,
+		    segment = (in->c[lane] >> 8) & 31;
 		int max = (lane & segment) | (clamp & ~segment), min = lane & segment, j;
 		bool p;
 		switch (mode) {
@@ -197,10 +198,10 @@ static uint32_t xor_b(uint32_t x, uint32_t y)
 	return x ^ y;
 }
 
-#define FOLD(name) \
+#define FOLD(name)                                                                        \
 	static void f_##name(const struct pt_warp_lanes *in, struct pt_warp_answers *out) \
-	{ \
-		fold(in, out, name); \
+	{                                                                                 \
+		fold(in, out, name);                                                      \
 	}
 FOLD(add)
 FOLD(min_u)
@@ -222,7 +223,8 @@ const struct pt_warp_op pt_warp_ops[] = {
 	{ "vote.sync.all.pred !p", "vote.sync.all.pred %q10, !%q1, %r4;", f_none, 3, 0 },
 	{ "vote.sync.ballot.b32", "vote.sync.ballot.b32 %r10, %q1, %r4;", f_ballot, 0, 0 },
 	{ "vote.sync.ballot.b32 !p", "vote.sync.ballot.b32 %r10, !%q1, %r4;", f_ballot_not, 0, 0 },
-	{ "vote.ballot.sync.b32 (other order)", "vote.ballot.sync.b32 %r10, %q1, %r4;", f_ballot, 0, 0 },
+	{ "vote.ballot.sync.b32 (other order)", "vote.ballot.sync.b32 %r10, %q1, %r4;", f_ballot, 0,
+		0 },
 	{ "match.any.sync.b32", "match.any.sync.b32 %r10, %r1, %r4;", f_match_any, 3, 0 },
 	{ "match.any.sync.b64", "match.any.sync.b64 %r10, %l1, %r4;", f_match_any64, 1, 1 },
 	{ "match.all.sync.b32", "match.all.sync.b32 %r10|%q10, %r1, %r4;", f_match_all, 1, 0 },

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Warp-wide operations and what each answers: the reference that the cases of cases_warp.c are judged by. It works on the 32 lanes of a set at once and
- * knows nothing of programs. No state.
+ * Warp-wide operations and what each answers: the reference that the cases of cases_warp.c are
+ * judged by. It works on the 32 lanes of a set at once and knows nothing of programs. No state.
  */
 #ifndef PT_WARP_REFERENCE_H
 #define PT_WARP_REFERENCE_H
@@ -25,7 +25,10 @@ struct pt_warp_answers {
 
 typedef void pt_warp_fn(const struct pt_warp_lanes *in, struct pt_warp_answers *out);
 
-/* Operands of the text: %r1 %r2 %r3 = a b c, %l1 = b:a, %q1 = a is odd, %r4 = members; results %r10 and %q10. */
+/*
+ * Operands of the text: %r1 %r2 %r3 = a b c, %l1 = b:a, %q1 = a is odd, %r4 = members; results %r10
+ * and %q10.
+ */
 struct pt_warp_op {
 	const char *name, *text;
 	pt_warp_fn *f;

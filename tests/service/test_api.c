@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The library as a program sees it: outboard.h alone. Also compiled as C++ by the test of the installed files. */
+/*
+ * The library as a program sees it: outboard.h alone. Also compiled as C++ by the test of the
+ * installed files.
+ */
 #include <math.h>
 #include <pthread.h>
 
@@ -31,7 +34,9 @@ TEST(products_by_handle_on_one_and_several_devices)
 			CHECK(memcmp(have, want, 48) == 0);
 		}
 		expected(ob, 5, 10, part);
-		m = (struct outboard_msm){ .scalars = scalars[5], .offset = 5, .count = 10, .result = have };
+		m = (struct outboard_msm){
+			.scalars = scalars[5], .offset = 5, .count = 10, .result = have
+		};
 		CHECK_INT(outboard_msm_run(bases, &m, NULL, NULL), OUTBOARD_OK);
 		CHECK(memcmp(have, part, 48) == 0);
 		outboard_bases_free(bases);
@@ -51,7 +56,11 @@ TEST(formats_of_points_and_scalars)
 	for (unsigned i = 0; i < 8; i++) {
 		uint8_t one[32] = { 1 };
 
-		m = (struct outboard_msm){ .scalars = one, .offset = i, .count = 1, .result = plain[i], .result_format = OUTBOARD_POINT_UNCOMPRESSED };
+		m = (struct outboard_msm){ .scalars = one,
+			.offset = i,
+			.count = 1,
+			.result = plain[i],
+			.result_format = OUTBOARD_POINT_UNCOMPRESSED };
 		CHECK_INT(outboard_msm_run(bases, &m, NULL, NULL), OUTBOARD_OK);
 		m.result = mont[i];
 		m.result_format = OUTBOARD_POINT_MONTGOMERY;
@@ -65,7 +74,9 @@ TEST(formats_of_points_and_scalars)
 	CHECK_INT(outboard_msm_run(bases, &m, NULL, NULL), OUTBOARD_OK);
 	m.result = b;
 	CHECK_INT(outboard_msm_run(second, &m, NULL, NULL), OUTBOARD_OK);
-	m = (struct outboard_msm){ .scalars = be, .count = 8, .scalar_format = OUTBOARD_SCALAR_BE, .result = c };
+	m = (struct outboard_msm){
+		.scalars = be, .count = 8, .scalar_format = OUTBOARD_SCALAR_BE, .result = c
+	};
 	CHECK_INT(outboard_msm_run(third, &m, NULL, NULL), OUTBOARD_OK);
 	CHECK(memcmp(a, b, 48) == 0 && memcmp(a, c, 48) == 0);
 	outboard_bases_free(bases);
@@ -92,7 +103,9 @@ TEST(bad_points_are_named)
 	outside[1][0] = outside[2][0] = 0x40;
 	memset(outside[2], 0, 96);
 	outside[2][95] = 2;
-	args = (struct outboard_points){ .points = outside, .count = 3, .format = OUTBOARD_POINT_UNCOMPRESSED };
+	args = (struct outboard_points){
+		.points = outside, .count = 3, .format = OUTBOARD_POINT_UNCOMPRESSED
+	};
 	CHECK_INT(outboard_bases_new(ob, &args, &bases, &error), OUTBOARD_ARGUMENT);
 	CHECK_INT(error.item, 2);
 	CHECK(strstr(error.text, "subgroup") != NULL);
@@ -127,16 +140,22 @@ TEST(bad_products_are_named)
 	m.count = 101;
 	CHECK_INT(outboard_msm_run(bases, &m, NULL, &error), OUTBOARD_ARGUMENT);
 	CHECK(strstr(error.text, "100") != NULL);
-	m = (struct outboard_msm){ .scalars = scalars, .offset = UINT64_MAX, .count = 2, .result = have };
+	m = (struct outboard_msm){
+		.scalars = scalars, .offset = UINT64_MAX, .count = 2, .result = have
+	};
 	CHECK_INT(outboard_msm_run(bases, &m, NULL, &error), OUTBOARD_ARGUMENT);
-	m = (struct outboard_msm){ .scalars = scalars, .count = 1, .batch = OUTBOARD_MAX_BATCH + 1, .result = have };
+	m = (struct outboard_msm){
+		.scalars = scalars, .count = 1, .batch = OUTBOARD_MAX_BATCH + 1, .result = have
+	};
 	CHECK_INT(outboard_msm_run(bases, &m, NULL, &error), OUTBOARD_LIMIT);
 	m = (struct outboard_msm){ .scalars = scalars, .count = 1 };
 	CHECK_INT(outboard_msm_run(bases, &m, NULL, &error), OUTBOARD_ARGUMENT);
 	m = (struct outboard_msm){ .count = 1, .result = have };
 	CHECK_INT(outboard_msm_run(bases, &m, NULL, &error), OUTBOARD_ARGUMENT);
 	memset(scalars[77], 0xff, 32);
-	m = (struct outboard_msm){ .scalars = scalars, .count = 100, .canonical = 1, .result = have };
+	m = (struct outboard_msm){
+		.scalars = scalars, .count = 100, .canonical = 1, .result = have
+	};
 	CHECK_INT(outboard_msm_run(bases, &m, NULL, &error), OUTBOARD_ARGUMENT);
 	CHECK_INT(error.item, 77);
 	m.canonical = 0;
@@ -159,7 +178,9 @@ TEST(bad_products_are_named)
 TEST(contexts_and_devices)
 {
 	struct outboard_error error = { 0 };
-	struct outboard_options o = { .devices = "gpu:0,tpu:1", .driver = "/nowhere/libcuda.so", .profile = "" };
+	struct outboard_options o = {
+		.devices = "gpu:0,tpu:1", .driver = "/nowhere/libcuda.so", .profile = ""
+	};
 	struct outboard_device d;
 	struct outboard *ob = NULL;
 
@@ -182,7 +203,9 @@ TEST(contexts_and_devices)
 	CHECK_INT(outboard_open(&o, &ob, &error), OUTBOARD_ARGUMENT);
 	CHECK_INT(outboard_open(NULL, NULL, &error), OUTBOARD_ARGUMENT);
 	/* Automatic: without a driver the CPU alone. */
-	o = (struct outboard_options){ .threads = 1, .driver = "/nowhere/libcuda.so", .profile = "" };
+	o = (struct outboard_options){
+		.threads = 1, .driver = "/nowhere/libcuda.so", .profile = ""
+	};
 	CHECK_INT(outboard_open(&o, &ob, &error), OUTBOARD_OK);
 	CHECK_INT(outboard_device_count(ob), 1);
 	CHECK_INT(outboard_device_get(ob, 0, &d), OUTBOARD_OK);
@@ -200,7 +223,8 @@ TEST(contexts_and_devices)
 TEST(transforms_there_and_back)
 {
 	struct outboard *ob = open_list("cpu:1,cpu:1");
-	struct outboard_ntt_shape shape = { .log_n = 6, .order = OUTBOARD_NR }, back = { .log_n = 6, .order = OUTBOARD_RN, .inverse = 1 };
+	struct outboard_ntt_shape shape = { .log_n = 6, .order = OUTBOARD_NR },
+				  back = { .log_n = 6, .order = OUTBOARD_RN, .inverse = 1 };
 	static uint8_t data[10][64][32], before[10][64][32], seven[32] = { 7 };
 	struct outboard_ntt *ntt = NULL, *inverse = NULL;
 	struct outboard_call call = { .strategy = OUTBOARD_EQUAL + 1 };
@@ -221,7 +245,8 @@ TEST(transforms_there_and_back)
 	CHECK_INT(outboard_ntt_run(ntt, data, 10, OUTBOARD_HOST, NULL, &error), OUTBOARD_ARGUMENT);
 	CHECK_INT(error.item, 3 * 64 + 5);
 	CHECK_INT(outboard_ntt_run(ntt, NULL, 1, OUTBOARD_HOST, NULL, &error), OUTBOARD_ARGUMENT);
-	CHECK_INT(outboard_ntt_run(ntt, data, (uint64_t)1 << 40, OUTBOARD_HOST, NULL, &error), OUTBOARD_LIMIT);
+	CHECK_INT(outboard_ntt_run(ntt, data, (uint64_t)1 << 40, OUTBOARD_HOST, NULL, &error),
+		OUTBOARD_LIMIT);
 	CHECK_INT(outboard_ntt_run(ntt, data, 1, OUTBOARD_ON(7), NULL, &error), OUTBOARD_ARGUMENT);
 	outboard_ntt_free(ntt);
 	outboard_ntt_free(inverse);
@@ -247,8 +272,10 @@ TEST(kzg_by_handle)
 	struct outboard_kzg *kzg = NULL;
 	struct outboard_error error = { 0 };
 	enum { BLOBS = 3 };
-	static uint8_t blobs[BLOBS * OUTBOARD_BLOB_BYTES], commitments[BLOBS * 48], proofs[BLOBS * 48], cells[OUTBOARD_CELLS * OUTBOARD_CELL_BYTES],
-		again[OUTBOARD_CELLS * OUTBOARD_CELL_BYTES], cell_proofs[OUTBOARD_CELLS * 48], half[64 * 48];
+	static uint8_t blobs[BLOBS * OUTBOARD_BLOB_BYTES], commitments[BLOBS * 48],
+		proofs[BLOBS * 48], cells[OUTBOARD_CELLS * OUTBOARD_CELL_BYTES],
+		again[OUTBOARD_CELLS * OUTBOARD_CELL_BYTES], cell_proofs[OUTBOARD_CELLS * 48],
+		half[64 * 48];
 	uint64_t indices[64];
 	uint8_t z[32] = { 0 }, y[32], proof[48];
 	int valid = -1;
@@ -258,36 +285,50 @@ TEST(kzg_by_handle)
 	CHECK_INT(outboard_kzg_load(ob, "nonsense", 8, NULL, &kzg, &error), OUTBOARD_ARGUMENT);
 	CHECK_INT(outboard_kzg_load_file(ob, TEST_SETUP, NULL, &kzg, &error), OUTBOARD_OK);
 	for (unsigned i = 0; i < BLOBS * 4096; i++)
-		blobs[i * 32 + 31] = (uint8_t)(i * 7 + i / 4096), blobs[i * 32 + 5] = (uint8_t)(i >> 3);
+		blobs[i * 32 + 31] = (uint8_t)(i * 7 + i / 4096),
+			       blobs[i * 32 + 5] = (uint8_t)(i >> 3);
 	CHECK_INT(outboard_kzg_commit(kzg, blobs, BLOBS, commitments, &call, &error), OUTBOARD_OK);
 	CHECK(memcmp(commitments, commitments + 48, 48) != 0);
-	CHECK_INT(outboard_kzg_prove_blobs(kzg, blobs, commitments, BLOBS, proofs, &call, &error), OUTBOARD_OK);
-	CHECK_INT(outboard_kzg_verify_blobs(kzg, blobs, commitments, proofs, BLOBS, &valid, &call, &error), OUTBOARD_OK);
+	CHECK_INT(outboard_kzg_prove_blobs(kzg, blobs, commitments, BLOBS, proofs, &call, &error),
+		OUTBOARD_OK);
+	CHECK_INT(outboard_kzg_verify_blobs(
+			  kzg, blobs, commitments, proofs, BLOBS, &valid, &call, &error),
+		OUTBOARD_OK);
 	CHECK_INT(valid, 1);
-	CHECK_INT(outboard_kzg_verify_blobs(kzg, blobs, commitments + 48, proofs, 1, &valid, NULL, &error), OUTBOARD_OK);
+	CHECK_INT(outboard_kzg_verify_blobs(
+			  kzg, blobs, commitments + 48, proofs, 1, &valid, NULL, &error),
+		OUTBOARD_OK);
 	CHECK_INT(valid, 0);
-	CHECK_INT(outboard_kzg_verify_blobs(kzg, NULL, NULL, NULL, 0, &valid, NULL, &error), OUTBOARD_OK);
+	CHECK_INT(outboard_kzg_verify_blobs(kzg, NULL, NULL, NULL, 0, &valid, NULL, &error),
+		OUTBOARD_OK);
 	CHECK_INT(valid, 1);
 	CHECK_INT(outboard_kzg_prove(kzg, blobs, z, proof, y, NULL, &error), OUTBOARD_OK);
-	CHECK_INT(outboard_kzg_verify(kzg, commitments, z, y, proof, &valid, NULL, &error), OUTBOARD_OK);
+	CHECK_INT(outboard_kzg_verify(kzg, commitments, z, y, proof, &valid, NULL, &error),
+		OUTBOARD_OK);
 	CHECK_INT(valid, 1);
 	CHECK_INT(outboard_kzg_cells(kzg, blobs, 1, cells, cell_proofs, NULL, &error), OUTBOARD_OK);
 	for (unsigned i = 0; i < 64; i++) {
 		indices[i] = 64 + i;
 		memcpy(half + i * 48, commitments, 48);
 	}
-	CHECK_INT(outboard_kzg_recover(kzg, indices, cells + 64 * OUTBOARD_CELL_BYTES, 64, again, NULL, NULL, &error), OUTBOARD_OK);
+	CHECK_INT(outboard_kzg_recover(kzg, indices, cells + 64 * OUTBOARD_CELL_BYTES, 64, again,
+			  NULL, NULL, &error),
+		OUTBOARD_OK);
 	CHECK(memcmp(cells, again, sizeof(cells)) == 0);
-	CHECK_INT(outboard_kzg_verify_cells(kzg, half, indices, cells + 64 * OUTBOARD_CELL_BYTES, cell_proofs + 64 * 48, 64, &valid, &call,
-			&error), OUTBOARD_OK);
+	CHECK_INT(outboard_kzg_verify_cells(kzg, half, indices, cells + 64 * OUTBOARD_CELL_BYTES,
+			  cell_proofs + 64 * 48, 64, &valid, &call, &error),
+		OUTBOARD_OK);
 	CHECK_INT(valid, 1);
-	CHECK_INT(outboard_kzg_recover(kzg, indices, cells, 63, again, NULL, NULL, &error), OUTBOARD_ARGUMENT);
+	CHECK_INT(outboard_kzg_recover(kzg, indices, cells, 63, again, NULL, NULL, &error),
+		OUTBOARD_ARGUMENT);
 	memset(blobs + 2 * OUTBOARD_BLOB_BYTES + 9 * 32, 0xff, 32);
-	CHECK_INT(outboard_kzg_commit(kzg, blobs, BLOBS, commitments, &call, &error), OUTBOARD_ARGUMENT);
+	CHECK_INT(outboard_kzg_commit(kzg, blobs, BLOBS, commitments, &call, &error),
+		OUTBOARD_ARGUMENT);
 	CHECK_INT(error.item, 2 * 4096 + 9);
 	CHECK(strstr(error.text, "blob 2") != NULL);
 	CHECK_INT(outboard_kzg_commit(kzg, NULL, 1, commitments, NULL, &error), OUTBOARD_ARGUMENT);
-	CHECK_INT(outboard_kzg_commit(NULL, blobs, 1, commitments, NULL, &error), OUTBOARD_ARGUMENT);
+	CHECK_INT(
+		outboard_kzg_commit(NULL, blobs, 1, commitments, NULL, &error), OUTBOARD_ARGUMENT);
 	outboard_kzg_free(kzg);
 	outboard_close(ob);
 }
@@ -319,7 +360,8 @@ static int gather(void *arg, const struct outboard_rqa_row *rows, uint32_t count
 			g->failed++;
 		} else {
 			CHECK(r->reason == NULL && r->values[outboard_rqa_measure_find("RR")] > 0);
-			if (r->series == 3 && r->m == 2 && r->tau == 1 && r->eps > 0.15 && r->eps < 0.25)
+			if (r->series == 3 && r->m == 2 && r->tau == 1 && r->eps > 0.15 &&
+				r->eps < 0.25)
 				g->det = r->values[outboard_rqa_measure_find("det")];
 		}
 	}
@@ -337,7 +379,14 @@ TEST(series_once_sweeps_streamed)
 	struct outboard_rqa_options *options = NULL;
 	uint32_t m[2] = { 1, 2 }, tau[2] = { 1, 2 }, lmin[1] = { 2 };
 	double eps[3] = { 0.1, 0.2, 0.3 }, values[64];
-	struct outboard_rqa_grid grid = { .m = m, .tau = tau, .lmin = lmin, .eps = eps, .m_count = 2, .tau_count = 2, .lmin_count = 1, .eps_count = 3 };
+	struct outboard_rqa_grid grid = { .m = m,
+		.tau = tau,
+		.lmin = lmin,
+		.eps = eps,
+		.m_count = 2,
+		.tau_count = 2,
+		.lmin_count = 1,
+		.eps_count = 3 };
 	struct outboard_call call = { .strategy = OUTBOARD_EQUAL + 1 };
 	struct outboard_error error = { 0 };
 
@@ -359,7 +408,8 @@ TEST(series_once_sweeps_streamed)
 	CHECK(strstr(error.text, "l1|l2|max") != NULL);
 	CHECK_INT(outboard_rqa_options_set(options, "none", "1", &error), OUTBOARD_ARGUMENT);
 	CHECK_INT(outboard_rqa_options_set(options, "m", "0", &error), OUTBOARD_ARGUMENT);
-	CHECK_INT(outboard_rqa_options_set(options, "want", "vertical,sideways", &error), OUTBOARD_ARGUMENT);
+	CHECK_INT(outboard_rqa_options_set(options, "want", "vertical,sideways", &error),
+		OUTBOARD_ARGUMENT);
 	CHECK_INT(outboard_rqa_options_set(options, "want", "vertical,trend", &error), OUTBOARD_OK);
 	pthread_mutex_init(&g.lock, NULL);
 	CHECK_INT(outboard_rqa_sweep(set, options, &grid, gather, &g, &call, &error), OUTBOARD_OK);
@@ -371,11 +421,14 @@ TEST(series_once_sweeps_streamed)
 	CHECK_INT(outboard_rqa_options_set(options, "m", "2", &error), OUTBOARD_OK);
 	CHECK_INT(outboard_rqa_options_set(options, "eps", "0.2", &error), OUTBOARD_OK);
 	CHECK(outboard_rqa_measure_count() <= 64);
-	CHECK_INT(outboard_rqa_run(set, 3, OUTBOARD_NO_ITEM, options, values, NULL, &error), OUTBOARD_OK);
+	CHECK_INT(outboard_rqa_run(set, 3, OUTBOARD_NO_ITEM, options, values, NULL, &error),
+		OUTBOARD_OK);
 	CHECK(values[outboard_rqa_measure_find("DET")] == g.det);
-	CHECK_INT(outboard_rqa_run(set, 11, OUTBOARD_NO_ITEM, options, values, NULL, &error), OUTBOARD_ARGUMENT);
+	CHECK_INT(outboard_rqa_run(set, 11, OUTBOARD_NO_ITEM, options, values, NULL, &error),
+		OUTBOARD_ARGUMENT);
 	CHECK_INT(error.item, 11);
-	CHECK_INT(outboard_rqa_run(set, SERIES, OUTBOARD_NO_ITEM, options, values, NULL, &error), OUTBOARD_ARGUMENT);
+	CHECK_INT(outboard_rqa_run(set, SERIES, OUTBOARD_NO_ITEM, options, values, NULL, &error),
+		OUTBOARD_ARGUMENT);
 	CHECK_INT(outboard_rqa_options_set(options, "kind", "cross", &error), OUTBOARD_OK);
 	CHECK_INT(outboard_rqa_run(set, 3, 4, options, values, NULL, &error), OUTBOARD_OK);
 	CHECK_INT(outboard_rqa_options_set(options, "kind", "auto", &error), OUTBOARD_OK);
@@ -383,11 +436,14 @@ TEST(series_once_sweeps_streamed)
 	memset(g.seen, 0, sizeof(g.seen));
 	g.rows = g.failed = 0;
 	g.stop_after = 20;
-	CHECK_INT(outboard_rqa_sweep(set, options, &grid, gather, &g, NULL, &error), OUTBOARD_CANCELLED);
+	CHECK_INT(outboard_rqa_sweep(set, options, &grid, gather, &g, NULL, &error),
+		OUTBOARD_CANCELLED);
 	CHECK(g.rows >= 20 && g.rows < SERIES * 12);
 	grid.m_count = 0;
-	CHECK_INT(outboard_rqa_sweep(set, options, &grid, gather, &g, NULL, &error), OUTBOARD_ARGUMENT);
-	CHECK_INT(outboard_rqa_sweep(set, options, NULL, gather, &g, NULL, &error), OUTBOARD_ARGUMENT);
+	CHECK_INT(outboard_rqa_sweep(set, options, &grid, gather, &g, NULL, &error),
+		OUTBOARD_ARGUMENT);
+	CHECK_INT(outboard_rqa_sweep(set, options, NULL, gather, &g, NULL, &error),
+		OUTBOARD_ARGUMENT);
 	outboard_rqa_options_free(options);
 	outboard_series_free(set);
 	series[2].channels = 65;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Calls that go on while the program does something else, that are stopped, or that lack memory; what a calibration leaves. */
+/*
+ * Calls that go on while the program does something else, that are stopped, or that lack memory;
+ * what a calibration leaves.
+ */
 #include <malloc.h>
 #include <math.h>
 #include <sys/resource.h>
@@ -28,7 +31,9 @@ TEST(tickets)
 	bases = upload(ob, points, N, OUTBOARD_POINT_COMPRESSED);
 	for (unsigned i = 0; i < 4; i++) {
 		struct outboard_msm m = { .scalars = scalars, .count = N, .result = have[i] };
-		struct outboard_call call = { .ticket = &ticket[i], .finished = ended, .arg = &end[i] };
+		struct outboard_call call = {
+			.ticket = &ticket[i], .finished = ended, .arg = &end[i]
+		};
 
 		CHECK_INT(outboard_msm_run(bases, &m, &call, &error), OUTBOARD_OK);
 	}
@@ -60,10 +65,16 @@ static int stop_at_once(void *arg, double done)
 /* The points (1 .. N) G again and again. */
 static struct outboard_bases *many_points(struct outboard *ob, uint8_t (*numbers)[32])
 {
-	struct outboard_points args = { .count = MANY, .format = OUTBOARD_POINT_MONTGOMERY, .trust = OUTBOARD_TRUST_SUBGROUP };
-	uint8_t (*p)[96] = malloc(MANY * sizeof(*p)), (*ones)[32] = calloc(N, sizeof(*ones));
+	struct outboard_points args = {
+		.count = MANY, .format = OUTBOARD_POINT_MONTGOMERY, .trust = OUTBOARD_TRUST_SUBGROUP
+	};
+	uint8_t(*p)[96] = malloc(MANY * sizeof(*p)), (*ones)[32] = calloc(N, sizeof(*ones));
 	struct outboard_bases *bases;
-	struct outboard_msm m = { .scalars = ones, .count = 1, .batch = N, .result = p, .result_format = OUTBOARD_POINT_MONTGOMERY };
+	struct outboard_msm m = { .scalars = ones,
+		.count = 1,
+		.batch = N,
+		.result = p,
+		.result_format = OUTBOARD_POINT_MONTGOMERY };
 
 	CHECK(p && ones);
 	bases = upload(ob, generator, 1, OUTBOARD_POINT_COMPRESSED);
@@ -85,7 +96,10 @@ static struct outboard_bases *many_points(struct outboard *ob, uint8_t (*numbers
 	return bases;
 }
 
-/* What is under way stops, by its ticket, its callback or its time; nothing is written, and the device goes on with the next call. */
+/*
+ * What is under way stops, by its ticket, its callback or its time; nothing is written, and the
+ * device goes on with the next call.
+ */
 TEST(a_product_under_way_stops)
 {
 	static uint8_t numbers[MANY][32];
@@ -120,7 +134,8 @@ TEST(a_product_under_way_stops)
 			outboard_cancel(ticket);
 		}
 		status = outboard_wait(ticket, -1, &error);
-		if (way && status == OUTBOARD_OK && again++ < 10) { /* a thread was away for so long that the product was done */
+		/* a thread was away for so long that the product was done */
+		if (way && status == OUTBOARD_OK && again++ < 10) {
 			outboard_ticket_free(ticket);
 			way--;
 			continue;
@@ -142,7 +157,8 @@ TEST(a_product_under_way_stops)
 TEST(a_transform_under_way_stops)
 {
 	struct outboard *ob = open_list("cpu:1");
-	struct outboard_ntt_shape shape = { .log_n = LOG_LARGE, .format = OUTBOARD_SCALAR_MONTGOMERY };
+	struct outboard_ntt_shape shape = { .log_n = LOG_LARGE,
+		.format = OUTBOARD_SCALAR_MONTGOMERY };
 	size_t bytes = (size_t)32 << LOG_LARGE;
 	uint8_t *data = calloc(1, bytes);
 	struct outboard_ntt *ntt = NULL;
@@ -159,11 +175,13 @@ TEST(a_transform_under_way_stops)
 
 		for (size_t i = 0; i < bytes; i += 32)
 			data[i] = 1;
-		CHECK_INT(outboard_ntt_run(ntt, data, 1, OUTBOARD_HOST, &call, &error), OUTBOARD_OK);
+		CHECK_INT(
+			outboard_ntt_run(ntt, data, 1, OUTBOARD_HOST, &call, &error), OUTBOARD_OK);
 		do
 			CHECK_INT(outboard_device_get(ob, 0, &device), OUTBOARD_OK);
 		while (device.queued);
-		let_pass(1000 * (attempt % 200 + 1), "a cancelled transform is tried again, a bit later in its course");
+		let_pass(1000 * (attempt % 200 + 1),
+			"a cancelled transform is tried again, a bit later in its course");
 		outboard_cancel(ticket);
 		if (outboard_wait(ticket, -1, &error) == OUTBOARD_CANCELLED)
 			for (size_t i = 0; i < bytes && !midway; i += 32)
@@ -182,7 +200,10 @@ TEST(a_transform_under_way_stops)
 	free(data);
 }
 
-/* The address space in use, in pages, once threads have dropped what they drop after a call's end: the same a tenth of a second long. */
+/*
+ * The address space in use, in pages, once threads have dropped what they drop after a call's end:
+ * the same a tenth of a second long.
+ */
 static unsigned long pages_at_rest(void)
 {
 	unsigned long pages = 0, now = 0;
@@ -200,7 +221,10 @@ static unsigned long pages_at_rest(void)
 	return now;
 }
 
-/* With little address space left a call says so and leaves what it was given alone; the context goes on. */
+/*
+ * With little address space left a call says so and leaves what it was given alone; the context
+ * goes on.
+ */
 #define LONG 1000000 /* samples: a run's counters do not fit into 8 MiB */
 
 TEST(lack_of_memory_is_told_and_passes)
@@ -211,9 +235,12 @@ TEST(lack_of_memory_is_told_and_passes)
 	size_t bytes = (size_t)32 << LOG_LARGE;
 	uint8_t *data = calloc(1, bytes);
 	struct outboard *ob;
-	struct outboard_ntt_shape shape = { .log_n = LOG_LARGE, .format = OUTBOARD_SCALAR_MONTGOMERY };
+	struct outboard_ntt_shape shape = { .log_n = LOG_LARGE,
+		.format = OUTBOARD_SCALAR_MONTGOMERY };
 	struct outboard_msm m = { .scalars = numbers, .count = MANY, .result = have };
-	struct outboard_series series = { .data = calloc(LONG, sizeof(double)), .length = LONG, .channels = 1 };
+	struct outboard_series series = {
+		.data = calloc(LONG, sizeof(double)), .length = LONG, .channels = 1
+	};
 	struct outboard_series_set *set = NULL;
 	struct outboard_rqa_options *options = NULL;
 	double values[64];
@@ -224,7 +251,8 @@ TEST(lack_of_memory_is_told_and_passes)
 
 	if (TEST_SANITIZED)
 		exit(TEST_SKIP_EXIT); /* their allocators end the program instead */
-	mallopt(M_ARENA_MAX, 1); /* no arenas of the threads' own, which have address space set aside */
+	/* no arenas of the threads' own, which have address space set aside */
+	mallopt(M_ARENA_MAX, 1);
 	alarm(TIMEOUT_S);
 	ob = open_list("cpu:1");
 	make_points(ob);
@@ -233,7 +261,8 @@ TEST(lack_of_memory_is_told_and_passes)
 	CHECK_INT(outboard_series_new(ob, &series, 1, &set, &error), OUTBOARD_OK);
 	CHECK_INT(outboard_rqa_options_new(NULL, &options, &error), OUTBOARD_OK);
 	pages = pages_at_rest();
-	limit = (struct rlimit){ pages * (size_t)sysconf(_SC_PAGESIZE) + ((size_t)8 << 20), RLIM_INFINITY };
+	limit = (struct rlimit){ pages * (size_t)sysconf(_SC_PAGESIZE) + ((size_t)8 << 20),
+		RLIM_INFINITY };
 	CHECK_INT(setrlimit(RLIMIT_AS, &limit), 0);
 	memcpy(have, untouched, sizeof(have));
 	CHECK_INT(outboard_msm_run(bases, &m, NULL, &error), OUTBOARD_NO_MEMORY);
@@ -241,8 +270,10 @@ TEST(lack_of_memory_is_told_and_passes)
 	CHECK(memcmp(have, untouched, sizeof(have)) == 0);
 	data[0] = 1;
 	CHECK_INT(outboard_ntt_once(ob, &shape, data, 1, &error), OUTBOARD_NO_MEMORY);
-	CHECK(strstr(error.text, "roots") && strstr(error.text, "free some") && data[0] == 1 && data[32] == 0);
-	CHECK_INT(outboard_rqa_run(set, 0, OUTBOARD_NO_ITEM, options, values, NULL, &error), OUTBOARD_NO_MEMORY);
+	CHECK(strstr(error.text, "roots") && strstr(error.text, "free some") && data[0] == 1 &&
+		data[32] == 0);
+	CHECK_INT(outboard_rqa_run(set, 0, OUTBOARD_NO_ITEM, options, values, NULL, &error),
+		OUTBOARD_NO_MEMORY);
 	CHECK(error.item == OUTBOARD_NO_ITEM); /* no fault of the series */
 	/* what is small fits, and with room again what is large */
 	m = (struct outboard_msm){ .scalars = scalars, .count = N, .result = have };

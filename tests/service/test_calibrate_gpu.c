@@ -2,7 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * What calibration keeps of how a GPU does products.
- *     test_service_calibrate_gpu DRIVER     DRIVER is the software device's library, or OUTBOARD_TEST_LIBCUDA when set
+ *     test_service_calibrate_gpu DRIVER     DRIVER is the software device's library, or
+ *                                           OUTBOARD_TEST_LIBCUDA when set
  */
 #include "outboard.h"
 #include "../unit/test.h"
@@ -20,7 +21,9 @@ static int calibrate(void)
 	return 0;
 }
 
-/* With the switch off nothing is measured of how products are done, calibration asked for or not. */
+/*
+ * With the switch off nothing is measured of how products are done, calibration asked for or not.
+ */
 TEST(calibration_may_be_switched_off)
 {
 	char folder[] = "/tmp/ob-service-XXXXXX", command[512];
@@ -31,9 +34,11 @@ TEST(calibration_may_be_switched_off)
 	setenv("XDG_CACHE_HOME", folder, 1);
 	for (unsigned on = 0; on < 2; on++) {
 		/* a process of its own, since switches are read when the library is loaded */
-		snprintf(command, sizeof(command), "OUTBOARD_OPT=%s /proc/%d/exe '%s' calibrate", on ? "tune" : "-tune", (int)getpid(), driver);
+		snprintf(command, sizeof(command), "OUTBOARD_OPT=%s /proc/%d/exe '%s' calibrate",
+			on ? "tune" : "-tune", (int)getpid(), driver);
 		CHECK_INT(system(command), 0);
-		snprintf(command, sizeof(command), "ls %s/outboard/msm-gpu-*.profile >%s/out 2>&1", folder, folder);
+		snprintf(command, sizeof(command), "ls %s/outboard/msm-gpu-*.profile >%s/out 2>&1",
+			folder, folder);
 		CHECK((system(command) == 0) == on);
 	}
 	snprintf(command, sizeof(command), "rm -r %s", folder);

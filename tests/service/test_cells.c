@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Cell proofs as jobs with GPUs that are none: their sums and transforms are the CPU's, they fail when told to, and count. What real ones compute is
- * tests/kernels/test_kzg_gpu.c's matter, with fewer points than a setup has.
+ * Cell proofs as jobs with GPUs that are none: their sums and transforms are the CPU's, they fail
+ * when told to, and count. What real ones compute is tests/kernels/test_kzg_gpu.c's matter, with
+ * fewer points than a setup has.
  */
 #include "base/check.h"
 #include "base/opt.h"
@@ -13,11 +14,11 @@
 #include "service/engine.h"
 #include "tests/unit/test.h"
 
-#define BLOBS 3
-#define BATCH 64             /* service/kzg.c's, of blobs */
-#define TWO_BATCHES (BATCH + 6)
-#define MANY (2 * BATCH + 2) /* each of two preparations is used, and one of them again */
-#define CELLS_BYTES ((size_t)OUTBOARD_CELLS * OUTBOARD_CELL_BYTES)
+#define BLOBS        3
+#define BATCH        64 /* service/kzg.c's, of blobs */
+#define TWO_BATCHES  (BATCH + 6)
+#define MANY         (2 * BATCH + 2) /* each of two preparations is used, and one of them again */
+#define CELLS_BYTES  ((size_t)OUTBOARD_CELLS * OUTBOARD_CELL_BYTES)
 #define PROOFS_BYTES ((size_t)OUTBOARD_CELLS * OUTBOARD_COMMITMENT_BYTES)
 
 struct fake {
@@ -27,7 +28,10 @@ struct fake {
 	_Atomic int ran, blobs, most, window;
 };
 
-/* While it is shut, sums wait in front of it, and so does a thread that prepares the next batch meanwhile. */
+/*
+ * While it is shut, sums wait in front of it, and so does a thread that prepares the next batch
+ * meanwhile.
+ */
 struct gate {
 	_Atomic bool shut;
 	_Atomic int summing, preparing;
@@ -36,8 +40,10 @@ struct gate {
 
 static struct fake fakes[2];
 static struct gate gate;
-static uint8_t blobs[BLOBS][OUTBOARD_BLOB_BYTES], cells[BLOBS][CELLS_BYTES], proofs[BLOBS][PROOFS_BYTES];
-static uint8_t many_blobs[MANY][OUTBOARD_BLOB_BYTES], many_cells[MANY][CELLS_BYTES], many_proofs[MANY][PROOFS_BYTES];
+static uint8_t blobs[BLOBS][OUTBOARD_BLOB_BYTES], cells[BLOBS][CELLS_BYTES],
+	proofs[BLOBS][PROOFS_BYTES];
+static uint8_t many_blobs[MANY][OUTBOARD_BLOB_BYTES], many_cells[MANY][CELLS_BYTES],
+	many_proofs[MANY][PROOFS_BYTES];
 static uint8_t want_cells[MANY][CELLS_BYTES], want_proofs[MANY][PROOFS_BYTES];
 static struct obk_g1_affine multiples[256];
 
@@ -75,7 +81,8 @@ static void prove(const struct obv_cells_work *work, size_t blob, struct obk_g1_
 static void stand_in(const struct obv_cells_work *work, size_t blob, struct obk_g1_affine *ret)
 {
 	for (size_t i = 0; i < OBK_FK20_COLUMNS; i++) {
-		const struct obk_fr *k = &work->scalars[blob * OBK_KZG_CELL_POINTS + i * OBK_FK20_TERMS];
+		const struct obk_fr *k =
+			&work->scalars[blob * OBK_KZG_CELL_POINTS + i * OBK_FK20_TERMS];
 		uint64_t mixed = 0, words[4];
 
 		for (size_t j = 0; j < OBK_FK20_TERMS; j++) {
@@ -100,7 +107,8 @@ static int run_fake(struct fake *f, const struct obv_cells_work *work, struct ou
 	return OUTBOARD_OK;
 }
 
-static int fake_cells(void *self, const struct obv_cells_work *work, struct obk_g1_affine *ret, struct outboard_error *error)
+static int fake_cells(void *self, const struct obv_cells_work *work, struct obk_g1_affine *ret,
+	struct outboard_error *error)
 {
 	int status = run_fake(self, work, error);
 
@@ -109,7 +117,8 @@ static int fake_cells(void *self, const struct obv_cells_work *work, struct obk_
 	return status;
 }
 
-static int fake_many_cells(void *self, const struct obv_cells_work *work, struct obk_g1_affine *ret, struct outboard_error *error)
+static int fake_many_cells(void *self, const struct obv_cells_work *work, struct obk_g1_affine *ret,
+	struct outboard_error *error)
 {
 	int status = run_fake(self, work, error);
 
@@ -137,17 +146,27 @@ static struct obk_pool *gated_pool(void *self)
 }
 
 static const struct obv_backend_ops fake_ops = { .close = fake_close, .cells = fake_cells };
-static const struct obv_backend_ops fake_many_ops = { .close = fake_close, .cells = fake_many_cells };
+static const struct obv_backend_ops fake_many_ops = { .close = fake_close,
+	.cells = fake_many_cells };
 
-/* The CPU holds the setup and makes the scalars; it may not step in, for its own table takes long to make. */
+/*
+ * The CPU holds the setup and makes the scalars; it may not step in, for its own table takes long
+ * to make.
+ */
 static struct outboard *open_devices(const struct obv_backend_ops *ops, unsigned threads)
 {
-	const struct outboard_options o = { .profile = "", .backoff = 0.001, .retries = 1, .strategy = OUTBOARD_SINGLE };
+	const struct outboard_options o = {
+		.profile = "", .backoff = 0.001, .retries = 1, .strategy = OUTBOARD_SINGLE
+	};
 	struct obv_backend b[3];
 	struct outboard *context = NULL;
 
 	for (unsigned i = 0; i < 2; i++) {
-		b[i] = (struct obv_backend){ .ops = ops, .self = &fakes[i], .kind = OUTBOARD_GPU, .units = i ? 100 : 1000, .clock = 2,
+		b[i] = (struct obv_backend){ .ops = ops,
+			.self = &fakes[i],
+			.kind = OUTBOARD_GPU,
+			.units = i ? 100 : 1000,
+			.clock = 2,
 			.operations = 1u << OUTBOARD_OP_KZG };
 		snprintf(b[i].name, sizeof(b[i].name), "gpu:%u", i);
 	}
@@ -160,7 +179,8 @@ static struct outboard *open_devices(const struct obv_backend_ops *ops, unsigned
 static void let(struct outboard *context, bool gpus, bool cpu)
 {
 	for (unsigned i = 0; i < 3; i++)
-		context->device[i].backend.operations = (i < 2 ? gpus : cpu) ? 1u << OUTBOARD_OP_KZG : 0;
+		context->device[i].backend.operations =
+			(i < 2 ? gpus : cpu) ? 1u << OUTBOARD_OP_KZG : 0;
 }
 
 static struct outboard_kzg *load_setup(struct outboard *context, unsigned window)
@@ -183,7 +203,10 @@ static struct outboard_device device_of(struct outboard *context, unsigned i)
 	return d;
 }
 
-/* Values of c0 x^700 + c1 x^(64 + b) of each: some proofs that are no infinity. The elements' order is that of the roots' bits backwards. */
+/*
+ * Values of c0 x^700 + c1 x^(64 + b) of each: some proofs that are no infinity. The elements' order
+ * is that of the roots' bits backwards.
+ */
 static void make_blobs(void)
 {
 	for (size_t b = 0; b < BLOBS; b++) {
@@ -215,12 +238,15 @@ static void check_valid(struct outboard *context, struct outboard_kzg *kzg, uint
 
 	let(context, false, true);
 	for (uint64_t b = 0; b < n; b++) {
-		CHECK_INT(outboard_kzg_commit(kzg, blobs[b], 1, commitments[0], NULL, &error), OUTBOARD_OK);
+		CHECK_INT(outboard_kzg_commit(kzg, blobs[b], 1, commitments[0], NULL, &error),
+			OUTBOARD_OK);
 		for (uint64_t i = 0; i < OUTBOARD_CELLS; i++) {
 			memcpy(commitments[i], commitments[0], sizeof(commitments[0]));
 			indices[i] = i;
 		}
-		CHECK_INT(outboard_kzg_verify_cells(kzg, commitments[0], indices, cells[b], proofs[b], OUTBOARD_CELLS, &valid, NULL, &error), OUTBOARD_OK);
+		CHECK_INT(outboard_kzg_verify_cells(kzg, commitments[0], indices, cells[b],
+				  proofs[b], OUTBOARD_CELLS, &valid, NULL, &error),
+			OUTBOARD_OK);
 		CHECK(valid && memcmp(cells[b], blobs[b], OUTBOARD_BLOB_BYTES) == 0);
 	}
 	memset(cells, 0xaa, sizeof(cells));
@@ -263,40 +289,60 @@ TEST(cell_proofs_on_gpus)
 	make_blobs();
 	/* a failure is tried again in place */
 	fail_next(1, 0, OUTBOARD_DEVICE);
-	CHECK_INT(outboard_kzg_cells(kzg, blobs[0], BLOBS, cells[0], proofs[0], NULL, &error), OUTBOARD_OK);
-	CHECK(fakes[0].ran == 2 && fakes[0].blobs == BLOBS && fakes[1].ran == 0 && fakes[0].window == 8);
+	CHECK_INT(outboard_kzg_cells(kzg, blobs[0], BLOBS, cells[0], proofs[0], NULL, &error),
+		OUTBOARD_OK);
+	CHECK(fakes[0].ran == 2 && fakes[0].blobs == BLOBS && fakes[1].ran == 0 &&
+		fakes[0].window == 8);
 	CHECK(device_of(context, 0).failures == 1 && device_of(context, 0).pieces >= 1);
 	check_valid(context, kzg, BLOBS);
 	/* two: another device does it; cells are not asked for */
 	fail_next(2, 0, OUTBOARD_DEVICE);
 	CHECK_INT(outboard_kzg_cells(kzg, blobs[0], 1, NULL, proofs[0], NULL, &error), OUTBOARD_OK);
-	CHECK(fakes[0].ran == 2 && fakes[1].ran == 1 && fakes[1].blobs == 1 && proofs[0][0] != 0xaa);
+	CHECK(fakes[0].ran == 2 && fakes[1].ran == 1 && fakes[1].blobs == 1 &&
+		proofs[0][0] != 0xaa);
 	/* too little memory goes elsewhere at once */
 	fail_next(1, 0, OUTBOARD_NO_MEMORY);
-	CHECK_INT(outboard_kzg_cells(kzg, blobs[0], 1, cells[0], proofs[0], NULL, &error), OUTBOARD_OK);
+	CHECK_INT(outboard_kzg_cells(kzg, blobs[0], 1, cells[0], proofs[0], NULL, &error),
+		OUTBOARD_OK);
 	CHECK(fakes[0].ran == 1 && fakes[1].ran == 1);
 	check_valid(context, kzg, 1);
-	/* nobody can: the device's own word, and nothing is written, nor are the cells that the CPU had made */
+	/*
+	 * nobody can: the device's own word, and nothing is written, nor are the cells that the CPU
+	 * had made
+	 */
 	fail_next(1, 1, OUTBOARD_NO_MEMORY);
-	CHECK_INT(outboard_kzg_cells(kzg, blobs[0], 2, cells[0], proofs[0], NULL, &error), OUTBOARD_NO_MEMORY);
+	CHECK_INT(outboard_kzg_cells(kzg, blobs[0], 2, cells[0], proofs[0], NULL, &error),
+		OUTBOARD_NO_MEMORY);
 	CHECK(strstr(error.text, "told to fail") && untouched());
 	/* the bad element is named as the CPU names it, before a device is asked */
 	fail_next(0, 0, OUTBOARD_DEVICE);
 	blobs[1][9 * 32] = 0xff;
-	CHECK_INT(outboard_kzg_cells(kzg, blobs[0], BLOBS, cells[0], proofs[0], NULL, &error), OUTBOARD_ARGUMENT);
-	CHECK(error.item == 4096 + 9 && strcmp(error.text, "blob 1: element 9 of the blob is not below the field's prime r") == 0);
-	CHECK_INT(outboard_kzg_cells(kzg, blobs[1], 1, cells[0], proofs[0], NULL, &error), OUTBOARD_ARGUMENT);
+	CHECK_INT(outboard_kzg_cells(kzg, blobs[0], BLOBS, cells[0], proofs[0], NULL, &error),
+		OUTBOARD_ARGUMENT);
+	CHECK(error.item == 4096 + 9 &&
+		strcmp(error.text,
+			"blob 1: element 9 of the blob is not below the field's prime r") == 0);
+	CHECK_INT(outboard_kzg_cells(kzg, blobs[1], 1, cells[0], proofs[0], NULL, &error),
+		OUTBOARD_ARGUMENT);
 	CHECK(error.item == 9 && fakes[0].ran + fakes[1].ran == 0 && untouched());
-	/* cells without proofs, and all with the switch off, are the CPU's alone, which here does nothing */
-	CHECK_INT(outboard_kzg_cells(kzg, blobs[0], 1, cells[0], NULL, NULL, &error), OUTBOARD_UNSUPPORTED);
+	/*
+	 * cells without proofs, and all with the switch off, are the CPU's alone, which here does
+	 * nothing
+	 */
+	CHECK_INT(outboard_kzg_cells(kzg, blobs[0], 1, cells[0], NULL, NULL, &error),
+		OUTBOARD_UNSUPPORTED);
 	ob_opt_set(OB_OPT_GPUCELLS, false);
-	CHECK_INT(outboard_kzg_cells(kzg, blobs[0], 1, cells[0], proofs[0], NULL, &error), OUTBOARD_UNSUPPORTED);
+	CHECK_INT(outboard_kzg_cells(kzg, blobs[0], 1, cells[0], proofs[0], NULL, &error),
+		OUTBOARD_UNSUPPORTED);
 	CHECK(fakes[0].ran + fakes[1].ran == 0 && untouched());
 	outboard_kzg_free(kzg);
 	outboard_close(context);
 }
 
-/* Few values of each are not 0; no two blobs have the same. Alone, each goes without a batch: what comes of many is to be that. */
+/*
+ * Few values of each are not 0; no two blobs have the same. Alone, each goes without a batch: what
+ * comes of many is to be that.
+ */
 static void make_many(struct outboard_kzg *kzg)
 {
 	static struct obk_g1 sums[256];
@@ -311,18 +357,22 @@ static void make_many(struct outboard_kzg *kzg)
 	for (size_t b = 0; b < MANY; b++) {
 		many_blobs[b][b * OBK_KZG_ELEMENT_BYTES + 31] = 1;
 		many_blobs[b][(4095 - 7 * b) * OBK_KZG_ELEMENT_BYTES + 30] = (uint8_t)(b + 1);
-		CHECK_INT(outboard_kzg_cells(kzg, many_blobs[b], 1, want_cells[b], want_proofs[b], NULL, &error), OUTBOARD_OK);
+		CHECK_INT(outboard_kzg_cells(kzg, many_blobs[b], 1, want_cells[b], want_proofs[b],
+				  NULL, &error),
+			OUTBOARD_OK);
 		CHECK(memcmp(want_cells[b], many_blobs[b], OUTBOARD_BLOB_BYTES) == 0);
 		CHECK(b == 0 || memcmp(want_proofs[b], want_proofs[b - 1], PROOFS_BYTES) != 0);
 	}
 	CHECK(fakes[0].ran == MANY && fakes[0].most == 1 && fakes[1].ran == 0);
 }
 
-static int prove_many(struct outboard_kzg *kzg, uint64_t n, bool with_cells, const struct outboard_call *call, struct outboard_error *error)
+static int prove_many(struct outboard_kzg *kzg, uint64_t n, bool with_cells,
+	const struct outboard_call *call, struct outboard_error *error)
 {
 	memset(many_cells, 0xaa, sizeof(many_cells));
 	memset(many_proofs, 0xaa, sizeof(many_proofs));
-	return outboard_kzg_cells(kzg, many_blobs[0], n, with_cells ? many_cells[0] : NULL, many_proofs[0], call, error);
+	return outboard_kzg_cells(kzg, many_blobs[0], n, with_cells ? many_cells[0] : NULL,
+		many_proofs[0], call, error);
 }
 
 /* From this blob on. */
@@ -340,7 +390,8 @@ static bool many_untouched(size_t first)
 /* So many, and no more. */
 static bool many_as_wanted(size_t n)
 {
-	return memcmp(many_cells, want_cells, n * CELLS_BYTES) == 0 && memcmp(many_proofs, want_proofs, n * PROOFS_BYTES) == 0 && many_untouched(n);
+	return memcmp(many_cells, want_cells, n * CELLS_BYTES) == 0 &&
+		memcmp(many_proofs, want_proofs, n * PROOFS_BYTES) == 0 && many_untouched(n);
 }
 
 /* The device's second batch fails: all are done again, there or elsewhere. */
@@ -353,9 +404,11 @@ static void check_many_retried(struct outboard_kzg *kzg, uint64_t n, int status)
 	fakes[0].spared = 1;
 	CHECK_INT(prove_many(kzg, n, true, NULL, &error), OUTBOARD_OK);
 	if (status == OUTBOARD_DEVICE)
-		CHECK(fakes[0].ran == 2 + batches && fakes[0].blobs == BATCH + count && fakes[1].ran == 0);
+		CHECK(fakes[0].ran == 2 + batches && fakes[0].blobs == BATCH + count &&
+			fakes[1].ran == 0);
 	else
-		CHECK(fakes[0].ran == 2 && fakes[0].blobs == BATCH && fakes[1].ran == batches && fakes[1].blobs == count);
+		CHECK(fakes[0].ran == 2 && fakes[0].blobs == BATCH && fakes[1].ran == batches &&
+			fakes[1].blobs == count);
 	CHECK(fakes[0].most == BATCH && many_as_wanted(n));
 }
 
@@ -368,7 +421,9 @@ static void check_many_bad(struct outboard_kzg *kzg)
 	many_blobs[66][9 * OBK_KZG_ELEMENT_BYTES] = 0xff;
 	CHECK_INT(prove_many(kzg, TWO_BATCHES, true, NULL, &error), OUTBOARD_ARGUMENT);
 	many_blobs[66][9 * OBK_KZG_ELEMENT_BYTES] = 0;
-	CHECK(error.item == 66 * 4096 + 9 && strcmp(error.text, "blob 66: element 9 of the blob is not below the field's prime r") == 0);
+	CHECK(error.item == 66 * 4096 + 9 &&
+		strcmp(error.text,
+			"blob 66: element 9 of the blob is not below the field's prime r") == 0);
 	CHECK(fakes[0].ran <= 1 && fakes[1].ran == 0 && many_untouched(BATCH));
 }
 
@@ -397,7 +452,8 @@ static void check_many_cancelled(struct outboard *context, struct outboard_kzg *
 	gate.shut = false;
 	CHECK_INT(outboard_wait(ticket, -1, &error), OUTBOARD_CANCELLED);
 	outboard_ticket_free(ticket);
-	CHECK(fakes[0].ran == 1 && fakes[1].ran == 0 && gate.preparing == ahead && many_untouched(BATCH));
+	CHECK(fakes[0].ran == 1 && fakes[1].ran == 0 && gate.preparing == ahead &&
+		many_untouched(BATCH));
 }
 
 TEST(many_cell_proofs_on_gpus)
@@ -425,7 +481,8 @@ TEST(many_cell_proofs_on_gpus)
 	fail_next(0, 0, OUTBOARD_DEVICE);
 	CHECK_INT(prove_many(kzg, MANY, false, NULL, &error), OUTBOARD_OK);
 	CHECK(fakes[0].ran == 3 && fakes[0].blobs == MANY && fakes[1].ran == 0);
-	CHECK(memcmp(many_proofs, want_proofs, sizeof(many_proofs)) == 0 && many_cells[0][0] == 0xaa);
+	CHECK(memcmp(many_proofs, want_proofs, sizeof(many_proofs)) == 0 &&
+		many_cells[0][0] == 0xaa);
 	outboard_kzg_free(kzg);
 	outboard_close(context);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The engine with devices that fail when told to: retries, breakers, moving, sharing, cancelling. The devices here do no arithmetic; what a job's pieces do is
- * counted.
+ * The engine with devices that fail when told to: retries, breakers, moving, sharing, cancelling.
+ * The devices here do no arithmetic; what a job's pieces do is counted.
  */
 #include <time.h>
 
@@ -11,10 +11,10 @@
 #include "tests/unit/test.h"
 
 struct fake {
-	_Atomic int failures;   /* so many more runs fail */
-	_Atomic int status;     /* with this */
+	_Atomic int failures; /* so many more runs fail */
+	_Atomic int status;   /* with this */
 	_Atomic int ran, revived;
-	_Atomic int millis;     /* a run takes that long */
+	_Atomic int millis; /* a run takes that long */
 	_Atomic int reported;
 	const _Atomic int *after; /* a run waits until this is not 0 */
 	bool revives;
@@ -31,7 +31,8 @@ static int fake_revive(void *self, struct outboard_error *error)
 	struct fake *f = self;
 
 	f->revived++;
-	return f->revives ? OUTBOARD_OK : obv_fail(error, OUTBOARD_DEVICE, OUTBOARD_NO_ITEM, "still dead");
+	return f->revives ? OUTBOARD_OK
+			  : obv_fail(error, OUTBOARD_DEVICE, OUTBOARD_NO_ITEM, "still dead");
 }
 
 static const struct obv_backend_ops fake_ops = { .close = fake_close, .revive = fake_revive };
@@ -40,12 +41,13 @@ struct count_job {
 	struct obv_job job;
 	_Atomic int *done; /* of each item */
 	_Atomic int finished;
-	uint64_t bad;      /* this item is refused */
+	uint64_t bad; /* this item is refused */
 };
 
 static _Atomic int meeting; /* devices that are still missing */
 
-static int count_run(struct obv_job *job, struct obv_piece *piece, struct obv_device *device, struct outboard_error *error)
+static int count_run(struct obv_job *job, struct obv_piece *piece, struct obv_device *device,
+	struct outboard_error *error)
 {
 	struct count_job *c = (struct count_job *)job;
 	struct fake *f = device->backend.self;
@@ -66,7 +68,8 @@ static int count_run(struct obv_job *job, struct obv_piece *piece, struct obv_de
 	}
 	for (uint64_t i = piece->first; i < piece->first + piece->count; i++) {
 		if (i == c->bad)
-			return obv_fail(error, OUTBOARD_ARGUMENT, i, "item %llu is bad", (unsigned long long)i);
+			return obv_fail(error, OUTBOARD_ARGUMENT, i, "item %llu is bad",
+				(unsigned long long)i);
 		c->done[i]++;
 	}
 	goes_on = obv_job_progress(job, piece->index, 1);
@@ -89,16 +92,22 @@ static struct outboard *open_fakes(unsigned n, struct outboard_options *o)
 	o->profile = "";
 	memset(done, 0, sizeof(done));
 	for (unsigned i = 0; i < n; i++) {
-		b[i] = (struct obv_backend){ .ops = &fake_ops, .self = &fakes[i], .kind = OUTBOARD_CPU, .units = 1, .operations = 15 };
+		b[i] = (struct obv_backend){ .ops = &fake_ops,
+			.self = &fakes[i],
+			.kind = OUTBOARD_CPU,
+			.units = 1,
+			.operations = 15 };
 		snprintf(b[i].name, sizeof(b[i].name), "fake%u", i);
 	}
 	CHECK_INT(obv_context_new(o, b, n, &context, NULL), OUTBOARD_OK);
 	return context;
 }
 
-static int run_items(struct outboard *context, uint64_t items, uint64_t bad, const struct outboard_call *call, struct outboard_error *error)
+static int run_items(struct outboard *context, uint64_t items, uint64_t bad,
+	const struct outboard_call *call, struct outboard_error *error)
 {
-	struct count_job *c = obv_job_new(context, sizeof(*c), &count_ops, OUTBOARD_OP_KZG, call, error);
+	struct count_job *c =
+		obv_job_new(context, sizeof(*c), &count_ops, OUTBOARD_OP_KZG, call, error);
 
 	CHECK(c != NULL);
 	c->done = done;
@@ -177,7 +186,10 @@ TEST(a_failure_is_repeated_on_its_device)
 
 TEST(a_device_that_keeps_failing_hands_over_and_rests)
 {
-	struct outboard_options o = { .backoff = 0.001, .breaker_failures = 3, .breaker_pause = 1000, .strategy = OUTBOARD_EQUAL };
+	struct outboard_options o = { .backoff = 0.001,
+		.breaker_failures = 3,
+		.breaker_pause = 1000,
+		.strategy = OUTBOARD_EQUAL };
 	struct outboard *context = open_fakes(2, &o);
 	struct outboard_ticket *ticket;
 	struct outboard_call call = { .ticket = &ticket };
@@ -274,11 +286,15 @@ TEST(queued_work_moves_from_hot_to_cold)
 	struct outboard_ticket *ticket[40];
 	unsigned moved = 0;
 
-	/* All tickets are for device 0 at first, which does nothing before the other one has done something. */
+	/*
+	 * All tickets are for device 0 at first, which does nothing before the other one has done
+	 * something.
+	 */
 	fakes[0].after = &fakes[1].ran;
 	for (unsigned i = 0; i < 40; i++) {
 		struct outboard_call call = { .ticket = &ticket[i] };
-		struct count_job *c = obv_job_new(context, sizeof(*c), &count_ops, OUTBOARD_OP_KZG, &call, NULL);
+		struct count_job *c =
+			obv_job_new(context, sizeof(*c), &count_ops, OUTBOARD_OP_KZG, &call, NULL);
 
 		CHECK(c && obv_job_pieces(&c->job, 1));
 		c->done = done + i;
@@ -331,9 +347,13 @@ TEST(callbacks_come_in_order_and_end)
 {
 	struct outboard *context = open_fakes(2, NULL);
 	struct told t = { 0 };
-	struct outboard_call call = { .progress = on_progress, .finished = on_finished, .arg = &t, .strategy = OUTBOARD_EQUAL + 1 };
+	struct outboard_call call = { .progress = on_progress,
+		.finished = on_finished,
+		.arg = &t,
+		.strategy = OUTBOARD_EQUAL + 1 };
 
-	fakes[0].after = &fakes[1].reported; /* else both may report at the end, which is told once */
+	/* else both may report at the end, which is told once */
+	fakes[0].after = &fakes[1].reported;
 	CHECK_INT(run_items(context, 64, OUTBOARD_NO_ITEM, &call, NULL), OUTBOARD_OK);
 	CHECK(t.progress >= 2 && t.last == 1);
 	CHECK_INT(t.finished, 1);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * GPUs of the service by a real driver library: the software device here, a card with libcuda.so.1. The first argument is the driver's path.
+ * GPUs of the service by a real driver library: the software device here, a card with libcuda.so.1.
+ * The first argument is the driver's path.
  *
- *     test_service_gpu DRIVER         results, recurrence, device memory, several devices, too little memory
- *     test_service_gpu DRIVER lost    prints "ready", waits for a line, and expects the device to have died meanwhile: the CPU takes over
+ *     test_service_gpu DRIVER         results, recurrence, device memory, several devices, too
+ *                                     little memory
+ *     test_service_gpu DRIVER lost    prints "ready", waits for a line, and expects the device to
+ *                                     have died meanwhile: the CPU takes over
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -12,18 +15,24 @@
 #include "outboard.h"
 #include "../unit/test.h"
 
-#define N 64
+#define N     64
 #define BATCH 2
 
 static const char *driver;
 static uint8_t points[N][96], scalars[BATCH][N][32];
-static const uint8_t generator[48] = { 0x97, 0xf1, 0xd3, 0xa7, 0x31, 0x97, 0xd7, 0x94, 0x26, 0x95, 0x63, 0x8c, 0x4f, 0xa9, 0xac, 0x0f, 0xc3, 0x68, 0x8c, 0x4f,
-	0x97, 0x74, 0xb9, 0x05, 0xa1, 0x4e, 0x3a, 0x3f, 0x17, 0x1b, 0xac, 0x58, 0x6c, 0x55, 0xe8, 0x3f, 0xf9, 0x7a, 0x1a, 0xef, 0xfb, 0x3a, 0xf0, 0x0a, 0xdb,
-	0x22, 0xc6, 0xbb };
+static const uint8_t generator[48] = { 0x97, 0xf1, 0xd3, 0xa7, 0x31, 0x97, 0xd7, 0x94, 0x26, 0x95,
+	0x63, 0x8c, 0x4f, 0xa9, 0xac, 0x0f, 0xc3, 0x68, 0x8c, 0x4f, 0x97, 0x74, 0xb9, 0x05, 0xa1,
+	0x4e, 0x3a, 0x3f, 0x17, 0x1b, 0xac, 0x58, 0x6c, 0x55, 0xe8, 0x3f, 0xf9, 0x7a, 0x1a, 0xef,
+	0xfb, 0x3a, 0xf0, 0x0a, 0xdb, 0x22, 0xc6, 0xbb };
 
 static struct outboard *open_list(const char *devices, uint32_t no_fallback)
 {
-	struct outboard_options o = { .devices = devices, .profile = "", .driver = driver, .no_fallback = no_fallback, .backoff = 0.001, .breaker_pause = 0.2 };
+	struct outboard_options o = { .devices = devices,
+		.profile = "",
+		.driver = driver,
+		.no_fallback = no_fallback,
+		.backoff = 0.001,
+		.breaker_pause = 0.2 };
 	struct outboard_error error = { 0 };
 	struct outboard *ob = NULL;
 
@@ -35,16 +44,21 @@ static struct outboard *open_list(const char *devices, uint32_t no_fallback)
 
 static struct outboard_bases *upload(struct outboard *ob)
 {
-	struct outboard_points p = { .points = points, .count = N, .format = OUTBOARD_POINT_MONTGOMERY };
+	struct outboard_points p = {
+		.points = points, .count = N, .format = OUTBOARD_POINT_MONTGOMERY
+	};
 	struct outboard_bases *bases = NULL;
 
 	CHECK_INT(outboard_bases_new(ob, &p, &bases, NULL), OUTBOARD_OK);
 	return bases;
 }
 
-static int product(struct outboard_bases *bases, const void *s, uint64_t batch, uint32_t memory, uint8_t (*ret)[48], struct outboard_error *error)
+static int product(struct outboard_bases *bases, const void *s, uint64_t batch, uint32_t memory,
+	uint8_t (*ret)[48], struct outboard_error *error)
 {
-	struct outboard_msm m = { .scalars = s, .count = N, .batch = batch, .memory = memory, .result = ret };
+	struct outboard_msm m = {
+		.scalars = s, .count = N, .batch = batch, .memory = memory, .result = ret
+	};
 
 	return outboard_msm_run(bases, &m, NULL, error);
 }
@@ -55,7 +69,11 @@ static void prepare(uint8_t (*want)[48])
 	struct outboard *ob = open_list("cpu:1", 0);
 	struct outboard_points g = { .points = generator, .count = 1 };
 	struct outboard_bases *bases = NULL;
-	struct outboard_msm m = { .scalars = scalars, .count = 1, .batch = N, .result = points, .result_format = OUTBOARD_POINT_MONTGOMERY };
+	struct outboard_msm m = { .scalars = scalars,
+		.count = 1,
+		.batch = N,
+		.result = points,
+		.result_format = OUTBOARD_POINT_MONTGOMERY };
 	uint64_t x = 88172645463325252u;
 
 	alarm(200); /* the software device on a busy machine */
@@ -109,17 +127,24 @@ TEST(products_and_transforms_equal_the_cpus)
 	CHECK_INT(outboard_ntt_once(cpu, &shape, copy, 4, &error), OUTBOARD_OK);
 	CHECK(memcmp(copy, data, sizeof(data)) == 0);
 	d = device_of(gpu, 0);
-	CHECK(d.kind == OUTBOARD_GPU && d.pieces >= 2 && d.pool_requests > 0 && d.pool_reused > 0 && d.pool_peak > 0 && d.link > 0);
+	CHECK(d.kind == OUTBOARD_GPU && d.pieces >= 2 && d.pool_requests > 0 && d.pool_reused > 0 &&
+		d.pool_peak > 0 && d.link > 0);
 	outboard_bases_free(bases);
 	outboard_close(gpu);
 	outboard_close(cpu);
 }
 
-/* What a product took of a GPU that did nothing before it, with points for it alone, or by a handle. */
+/*
+ * What a product took of a GPU that did nothing before it, with points for it alone, or by a
+ * handle.
+ */
 static struct outboard_device taken(uint64_t table_bytes, bool once, uint8_t (*ret)[48])
 {
 	struct outboard *gpu = open_list("gpu:0", 1);
-	struct outboard_points p = { .points = points, .count = N, .format = OUTBOARD_POINT_MONTGOMERY, .trust = OUTBOARD_TRUST_SUBGROUP,
+	struct outboard_points p = { .points = points,
+		.count = N,
+		.format = OUTBOARD_POINT_MONTGOMERY,
+		.trust = OUTBOARD_TRUST_SUBGROUP,
 		.table_bytes = table_bytes };
 	struct outboard_msm m = { .scalars = scalars, .count = N, .batch = BATCH, .result = ret };
 	struct outboard_bases *bases = NULL;
@@ -132,7 +157,8 @@ static struct outboard_device taken(uint64_t table_bytes, bool once, uint8_t (*r
 		CHECK_INT(outboard_msm_run(bases, &m, NULL, NULL), OUTBOARD_OK);
 		outboard_bases_free(bases);
 	}
-	UNTIL(device_of(gpu, 0).pool_used == 0); /* dropped, by the device's thread once it is done with the call */
+	/* dropped, by the device's thread once it is done with the call */
+	UNTIL(device_of(gpu, 0).pool_used == 0);
 	d = device_of(gpu, 0);
 	outboard_close(gpu);
 	return d;
@@ -176,7 +202,10 @@ TEST(a_gpu_and_a_cpu_share_one_product)
 TEST(how_products_are_done)
 {
 	static uint8_t want[BATCH][48], have[BATCH][48];
-	struct outboard_points p = { .points = points, .count = N, .format = OUTBOARD_POINT_MONTGOMERY, .table_bytes = N * 96 * 8 };
+	struct outboard_points p = { .points = points,
+		.count = N,
+		.format = OUTBOARD_POINT_MONTGOMERY,
+		.table_bytes = N * 96 * 8 };
 	struct outboard_plan plan, later;
 	struct outboard_bases *bases, *table;
 	struct outboard_error error;
@@ -186,19 +215,22 @@ TEST(how_products_are_done)
 	ob = open_list("gpu:0,cpu:1", 0);
 	bases = upload(ob);
 	CHECK_INT(outboard_msm_plan(bases, 0, N, BATCH, &plan, &error), OUTBOARD_OK);
-	CHECK(plan.method == OUTBOARD_BUCKETS && plan.copies == 1 && plan.window >= 3 && plan.group == BATCH && plan.bytes == 0 && plan.seconds > 0);
+	CHECK(plan.method == OUTBOARD_BUCKETS && plan.copies == 1 && plan.window >= 3 &&
+		plan.group == BATCH && plan.bytes == 0 && plan.seconds > 0);
 	CHECK_INT(outboard_set_strategy(ob, OUTBOARD_EQUAL), OUTBOARD_OK);
 	CHECK_INT(product(bases, scalars, BATCH, OUTBOARD_HOST, have, &error), OUTBOARD_OK);
 	CHECK_INT(outboard_msm_plan(bases, 0, N, BATCH, &later, &error), OUTBOARD_OK);
 	CHECK(later.bytes >= N * 96 && later.window == plan.window && later.method == plan.method);
 	CHECK_INT(outboard_bases_new(ob, &p, &table, NULL), OUTBOARD_OK);
 	CHECK_INT(outboard_msm_plan(table, 0, 1, OUTBOARD_MAX_BATCH, &plan, &error), OUTBOARD_OK);
-	CHECK(plan.method == OUTBOARD_COPIES && plan.copies > 1 && plan.copies <= 9 && plan.group > 1 && plan.group <= OUTBOARD_MAX_BATCH);
+	CHECK(plan.method == OUTBOARD_COPIES && plan.copies > 1 && plan.copies <= 9 &&
+		plan.group > 1 && plan.group <= OUTBOARD_MAX_BATCH);
 	CHECK_INT(outboard_msm_plan(bases, 1, N, 1, &plan, &error), OUTBOARD_UNSUPPORTED);
 	CHECK_INT(outboard_msm_plan(bases, 2, N, 1, &plan, &error), OUTBOARD_ARGUMENT);
 	CHECK_INT(outboard_msm_plan(bases, 0, N + 1, 1, &plan, &error), OUTBOARD_ARGUMENT);
 	CHECK_INT(outboard_msm_plan(bases, 0, 0, 1, &plan, &error), OUTBOARD_ARGUMENT);
-	CHECK_INT(outboard_msm_plan(bases, 0, N, OUTBOARD_MAX_BATCH + 1, &plan, &error), OUTBOARD_ARGUMENT);
+	CHECK_INT(outboard_msm_plan(bases, 0, N, OUTBOARD_MAX_BATCH + 1, &plan, &error),
+		OUTBOARD_ARGUMENT);
 	CHECK_INT(outboard_msm_plan(NULL, 0, N, 1, &plan, &error), OUTBOARD_ARGUMENT);
 	outboard_bases_free(table);
 	outboard_bases_free(bases);
@@ -213,12 +245,18 @@ static struct outboard_plan plan_of(struct outboard_bases *bases)
 	return plan;
 }
 
-/* A handle of 2^14 points has a device that nothing is known of measured, if the context may keep that; the next context knows it from the start. */
+/*
+ * A handle of 2^14 points has a device that nothing is known of measured, if the context may keep
+ * that; the next context knows it from the start.
+ */
 static int large_upload(void)
 {
 	enum { LARGE = 1 << 14 };
 	static uint8_t want[BATCH][48], have[48], many[LARGE][96];
-	struct outboard_points p = { .points = many, .count = LARGE, .format = OUTBOARD_POINT_MONTGOMERY, .trust = OUTBOARD_TRUST_SUBGROUP };
+	struct outboard_points p = { .points = many,
+		.count = LARGE,
+		.format = OUTBOARD_POINT_MONTGOMERY,
+		.trust = OUTBOARD_TRUST_SUBGROUP };
 	struct outboard_msm m = { .scalars = scalars, .count = 4, .result = have };
 	struct outboard_options o = { .devices = "gpu:0", .driver = driver, .no_fallback = 1 };
 	char folder[] = "/tmp/ob-service-XXXXXX", command[64];
@@ -248,12 +286,16 @@ static int large_upload(void)
 	return 0;
 }
 
-/* A process of its own with these switches, which are read when the library is loaded. Its exit status. */
+/*
+ * A process of its own with these switches, which are read when the library is loaded. Its exit
+ * status.
+ */
 static int with_switches(const char *switches, const char *what)
 {
 	char command[512];
 
-	snprintf(command, sizeof(command), "OUTBOARD_OPT=%s /proc/%d/exe '%s' %s", switches, (int)getpid(), driver, what);
+	snprintf(command, sizeof(command), "OUTBOARD_OPT=%s /proc/%d/exe '%s' %s", switches,
+		(int)getpid(), driver, what);
 	return system(command);
 }
 
@@ -285,21 +327,26 @@ TEST(scalars_in_device_memory)
 	CHECK_INT(((current_fn *)dlsym(library, "cuCtxSetCurrent"))(context), 0);
 	CHECK_INT(((alloc_fn *)dlsym(library, "cuMemAlloc_v2"))(&at, sizeof(scalars)), 0);
 	CHECK_INT(((copy_fn *)dlsym(library, "cuMemcpyHtoD_v2"))(at, scalars, sizeof(scalars)), 0);
-	for (uint32_t strategy = OUTBOARD_AUTO; strategy <= OUTBOARD_EQUAL; strategy += OUTBOARD_EQUAL) {
+	for (uint32_t strategy = OUTBOARD_AUTO; strategy <= OUTBOARD_EQUAL;
+		strategy += OUTBOARD_EQUAL) {
 		CHECK_INT(outboard_set_strategy(ob, strategy), OUTBOARD_OK);
 		memset(have, 0, sizeof(have));
-		CHECK_INT(product(bases, (void *)(uintptr_t)at, BATCH, OUTBOARD_ON(1), have, &error), OUTBOARD_OK);
+		CHECK_INT(
+			product(bases, (void *)(uintptr_t)at, BATCH, OUTBOARD_ON(1), have, &error),
+			OUTBOARD_OK);
 		CHECK(memcmp(have, want, sizeof(want)) == 0);
 	}
 	CHECK(device_of(ob, 1).pieces > 0);
-	CHECK_INT(product(bases, (void *)(uintptr_t)at, BATCH, OUTBOARD_ON(0), have, &error), OUTBOARD_ARGUMENT);
+	CHECK_INT(product(bases, (void *)(uintptr_t)at, BATCH, OUTBOARD_ON(0), have, &error),
+		OUTBOARD_ARGUMENT);
 	outboard_bases_free(bases);
 	outboard_close(ob);
 }
 
 static struct outboard_kzg *load_setup(struct outboard *ob)
 {
-	const char *path = getenv("OUTBOARD_TEST_SETUP") ? getenv("OUTBOARD_TEST_SETUP") : TEST_SETUP;
+	const char *path =
+		getenv("OUTBOARD_TEST_SETUP") ? getenv("OUTBOARD_TEST_SETUP") : TEST_SETUP;
 	struct outboard_error error = { 0 };
 	struct outboard_kzg *kzg = NULL;
 	int status = outboard_kzg_load_file(ob, path, NULL, &kzg, &error);
@@ -314,11 +361,15 @@ static struct outboard_kzg *load_setup(struct outboard *ob)
 	return kzg;
 }
 
-/* For the software device's sake: blobs of few elements that are not 0, and a point at which their quotients have few too, a root of unity. */
+/*
+ * For the software device's sake: blobs of few elements that are not 0, and a point at which their
+ * quotients have few too, a root of unity.
+ */
 TEST(commitments_and_proofs_equal_the_cpus)
 {
 	enum { BLOBS = 3 };
-	static uint8_t blobs[BLOBS][OUTBOARD_BLOB_BYTES], commitments[2][BLOBS][48], proofs[2][BLOBS][48], y[2][32], z[32];
+	static uint8_t blobs[BLOBS][OUTBOARD_BLOB_BYTES], commitments[2][BLOBS][48],
+		proofs[2][BLOBS][48], y[2][32], z[32];
 	struct outboard_error error;
 	uint64_t pieces;
 	int valid = 0;
@@ -326,7 +377,8 @@ TEST(commitments_and_proofs_equal_the_cpus)
 	alarm(200);
 	for (unsigned b = 0; b < BLOBS; b++)
 		for (unsigned i = 0; i < 8; i++)
-			memset(&blobs[b][(b * 1000 + i * 77) * 32 + 1], (int)(0x5a + b * 16 + i), 31);
+			memset(&blobs[b][(b * 1000 + i * 77) * 32 + 1], (int)(0x5a + b * 16 + i),
+				31);
 	memset(blobs[2], 0, sizeof(blobs[2])); /* the polynomial 0 */
 	z[31] = 1;
 	if (getenv("OUTBOARD_TEST_LIBCUDA")) /* a card, that does any in no time */
@@ -336,64 +388,95 @@ TEST(commitments_and_proofs_equal_the_cpus)
 		struct outboard *ob = open_list(side ? "gpu:0" : "cpu:1", 0);
 		struct outboard_kzg *kzg = load_setup(ob);
 
-		CHECK_INT(outboard_kzg_commit(kzg, blobs[0], BLOBS, commitments[side][0], NULL, &error), OUTBOARD_OK);
-		CHECK_INT(outboard_kzg_prove_blobs(kzg, blobs[2], commitments[side][2], 1, proofs[side][2], NULL, &error), OUTBOARD_OK);
-		CHECK_INT(outboard_kzg_prove(kzg, blobs[1], z, proofs[side][1], y[side], NULL, &error), OUTBOARD_OK);
+		CHECK_INT(outboard_kzg_commit(
+				  kzg, blobs[0], BLOBS, commitments[side][0], NULL, &error),
+			OUTBOARD_OK);
+		CHECK_INT(outboard_kzg_prove_blobs(kzg, blobs[2], commitments[side][2], 1,
+				  proofs[side][2], NULL, &error),
+			OUTBOARD_OK);
+		CHECK_INT(outboard_kzg_prove(
+				  kzg, blobs[1], z, proofs[side][1], y[side], NULL, &error),
+			OUTBOARD_OK);
 		pieces = device_of(ob, 0).pieces;
 		CHECK(pieces >= 3);
-		CHECK_INT(outboard_kzg_verify(kzg, commitments[side][1], z, y[side], proofs[side][1], &valid, NULL, &error), OUTBOARD_OK);
+		CHECK_INT(outboard_kzg_verify(kzg, commitments[side][1], z, y[side],
+				  proofs[side][1], &valid, NULL, &error),
+			OUTBOARD_OK);
 		CHECK_INT(valid, 1);
 		/* The bad one is named in the same words. */
 		blobs[1][9 * 32] = 0xff;
-		CHECK_INT(outboard_kzg_commit(kzg, blobs[0], BLOBS, commitments[side][0], NULL, &error), OUTBOARD_ARGUMENT);
-		CHECK(error.item == 4096 + 9 && strcmp(error.text, "blob 1: element 9 of the blob is not below the field's prime r") == 0);
+		CHECK_INT(outboard_kzg_commit(
+				  kzg, blobs[0], BLOBS, commitments[side][0], NULL, &error),
+			OUTBOARD_ARGUMENT);
+		CHECK(error.item == 4096 + 9 &&
+			strcmp(error.text,
+				"blob 1: element 9 of the blob is not below the field's prime r") ==
+				0);
 		blobs[1][9 * 32] = 0;
 		memset(proofs[side][0], 0xff, 48);
-		CHECK_INT(outboard_kzg_prove_blobs(kzg, blobs[0], proofs[side][0], 2, proofs[side][0], NULL, &error), OUTBOARD_ARGUMENT);
+		CHECK_INT(outboard_kzg_prove_blobs(
+				  kzg, blobs[0], proofs[side][0], 2, proofs[side][0], NULL, &error),
+			OUTBOARD_ARGUMENT);
 		CHECK(error.item == 0 && strncmp(error.text, "blob 0: the commitment: ", 24) == 0);
 		if (side) {
-			CHECK(device_of(ob, 0).kind == OUTBOARD_GPU && device_of(ob, 0).failures == 0);
-			CHECK_INT(device_of(ob, 1).pieces, 1); /* the verification, which no GPU does */
+			CHECK(device_of(ob, 0).kind == OUTBOARD_GPU &&
+				device_of(ob, 0).failures == 0);
+			/* the verification, which no GPU does */
+			CHECK_INT(device_of(ob, 1).pieces, 1);
 		}
 		outboard_kzg_free(kzg);
 		outboard_close(ob);
 	}
 	CHECK(memcmp(commitments[0], commitments[1], sizeof(commitments[0])) == 0);
-	CHECK(memcmp(proofs[0], proofs[1], sizeof(proofs[0])) == 0 && memcmp(y[0], y[1], sizeof(y[0])) == 0);
+	CHECK(memcmp(proofs[0], proofs[1], sizeof(proofs[0])) == 0 &&
+		memcmp(y[0], y[1], sizeof(y[0])) == 0);
 }
 
-/* More blobs than a batch takes where scalars are made ahead (with -ahead, fewer than one). Constant polynomials, whose quotients are 0, but for one. */
+/*
+ * More blobs than a batch takes where scalars are made ahead (with -ahead, fewer than one).
+ * Constant polynomials, whose quotients are 0, but for one.
+ */
 TEST(blobs_of_several_batches)
 {
 	enum { BLOBS = 18, REAL = 17 };
-	static uint8_t blobs[BLOBS][OUTBOARD_BLOB_BYTES], commitments[BLOBS][48], proofs[BLOBS][48], want[48];
+	static uint8_t blobs[BLOBS][OUTBOARD_BLOB_BYTES], commitments[BLOBS][48], proofs[BLOBS][48],
+		want[48];
 	struct outboard *cpu, *ob;
 	struct outboard_kzg *kzg;
 	struct outboard_error error;
 
 	alarm(200);
 	for (unsigned b = 0; b < BLOBS; b++) {
-		commitments[b][0] = 0xc0; /* of the polynomial 0; a proof may be asked for beside any point */
+		/* of the polynomial 0; a proof may be asked for beside any point */
+		commitments[b][0] = 0xc0;
 		for (unsigned i = 0; i < 4096; i++)
 			blobs[b][32 * i + 31] = (uint8_t)b;
 	}
 	memset(&blobs[REAL][32 * 5 + 1], 0x77, 31);
 	cpu = open_list("cpu:1", 0);
 	kzg = load_setup(cpu);
-	CHECK_INT(outboard_kzg_prove_blobs(kzg, blobs[REAL], commitments[REAL], 1, want, NULL, &error), OUTBOARD_OK);
+	CHECK_INT(outboard_kzg_prove_blobs(
+			  kzg, blobs[REAL], commitments[REAL], 1, want, NULL, &error),
+		OUTBOARD_OK);
 	outboard_kzg_free(kzg);
 	outboard_close(cpu);
 	ob = open_list("gpu:0", 0);
 	kzg = load_setup(ob);
-	CHECK_INT(outboard_kzg_prove_blobs(kzg, blobs[0], commitments[0], BLOBS, proofs[0], NULL, &error), OUTBOARD_OK);
+	CHECK_INT(outboard_kzg_prove_blobs(
+			  kzg, blobs[0], commitments[0], BLOBS, proofs[0], NULL, &error),
+		OUTBOARD_OK);
 	CHECK(device_of(ob, 0).failures == 0 && device_of(ob, 0).pieces == 1);
 	for (unsigned b = 0; b < BLOBS; b++)
 		CHECK(memcmp(proofs[b], b == REAL ? want : commitments[b], 48) == 0);
 	blobs[REAL][0] = 0xff;
-	CHECK_INT(outboard_kzg_prove_blobs(kzg, blobs[0], commitments[0], BLOBS, proofs[0], NULL, &error), OUTBOARD_ARGUMENT);
+	CHECK_INT(outboard_kzg_prove_blobs(
+			  kzg, blobs[0], commitments[0], BLOBS, proofs[0], NULL, &error),
+		OUTBOARD_ARGUMENT);
 	CHECK(error.item == REAL * 4096);
 	blobs[2][0] = 0xff;
-	CHECK_INT(outboard_kzg_prove_blobs(kzg, blobs[0], commitments[0], BLOBS, proofs[0], NULL, &error), OUTBOARD_ARGUMENT);
+	CHECK_INT(outboard_kzg_prove_blobs(
+			  kzg, blobs[0], commitments[0], BLOBS, proofs[0], NULL, &error),
+		OUTBOARD_ARGUMENT);
 	CHECK(error.item == 2 * 4096);
 	outboard_kzg_free(kzg);
 	outboard_close(ob);
@@ -413,7 +496,8 @@ static int gather(void *arg, const struct outboard_rqa_row *rows, uint32_t count
 	struct gathered *g = arg;
 
 	for (uint32_t i = 0; i < count; i++, g->rows++) {
-		double *to = g->values[rows[i].series][rows[i].m - 1][rows[i].tau - 1][(int)(rows[i].eps * 10 + 0.5) - 1];
+		double *to = g->values[rows[i].series][rows[i].m - 1][rows[i].tau - 1]
+				      [(int)(rows[i].eps * 10 + 0.5) - 1];
 
 		if (rows[i].status == OUTBOARD_OK)
 			memcpy(to, rows[i].values, outboard_rqa_measure_count() * sizeof(*to));
@@ -427,7 +511,8 @@ static int gather(void *arg, const struct outboard_rqa_row *rows, uint32_t count
 static const char *const sweep_wants[] = { "vertical,white,times,trend", "vertical" };
 
 /* A sweep and a run. */
-static void recurrence_on(struct outboard *ob, const char *want, struct gathered *ret, double *ret_values)
+static void recurrence_on(
+	struct outboard *ob, const char *want, struct gathered *ret, double *ret_values)
 {
 	static double data[SERIES][LENGTH];
 	struct outboard_series series[SERIES] = { 0 };
@@ -435,13 +520,22 @@ static void recurrence_on(struct outboard *ob, const char *want, struct gathered
 	struct outboard_rqa_options *options = NULL;
 	uint32_t m[2] = { 1, 2 }, tau[2] = { 1, 2 }, lmin[1] = { 2 };
 	double eps[3] = { 0.1, 0.2, 0.3 };
-	struct outboard_rqa_grid grid = { .m = m, .tau = tau, .lmin = lmin, .eps = eps, .m_count = 2, .tau_count = 2, .lmin_count = 1, .eps_count = 3 };
+	struct outboard_rqa_grid grid = { .m = m,
+		.tau = tau,
+		.lmin = lmin,
+		.eps = eps,
+		.m_count = 2,
+		.tau_count = 2,
+		.lmin_count = 1,
+		.eps_count = 3 };
 	struct outboard_error error = { 0 };
 
 	for (unsigned s = 0; s < SERIES; s++) {
 		for (unsigned i = 0; i < LENGTH; i++)
 			data[s][i] = (double)((i * (s + 3) * 7919) % 101) / 50;
-		series[s] = (struct outboard_series){ .data = data[s], .length = s == 1 ? 2 : LENGTH - 7 * s, .channels = 1 };
+		series[s] = (struct outboard_series){
+			.data = data[s], .length = s == 1 ? 2 : LENGTH - 7 * s, .channels = 1
+		};
 	}
 	memset(ret, 0, sizeof(*ret));
 	CHECK_INT(outboard_series_new(ob, series, SERIES, &set, &error), OUTBOARD_OK);
@@ -450,7 +544,8 @@ static void recurrence_on(struct outboard *ob, const char *want, struct gathered
 	if (outboard_rqa_sweep(set, options, &grid, gather, ret, NULL, &error) != OUTBOARD_OK)
 		fprintf(stderr, "%s\n", error.text);
 	CHECK_INT(error.status, OUTBOARD_OK);
-	CHECK_INT(outboard_rqa_options_set(options, "want", "vertical,white,times,trend", &error), OUTBOARD_OK);
+	CHECK_INT(outboard_rqa_options_set(options, "want", "vertical,white,times,trend", &error),
+		OUTBOARD_OK);
 	CHECK_INT(outboard_rqa_options_set(options, "kind", "cross", &error), OUTBOARD_OK);
 	CHECK_INT(outboard_rqa_run(set, 0, 3, options, ret_values, NULL, &error), OUTBOARD_OK);
 	outboard_rqa_options_free(options);
@@ -458,7 +553,8 @@ static void recurrence_on(struct outboard *ob, const char *want, struct gathered
 }
 
 /* The same on the devices of a list; the pieces that GPUs did. */
-static uint64_t recurrence(const char *devices, const char *want, struct gathered *ret, double *ret_values)
+static uint64_t recurrence(
+	const char *devices, const char *want, struct gathered *ret, double *ret_values)
 {
 	struct outboard *ob = open_list(devices, 1);
 	uint64_t pieces = 0;
@@ -525,12 +621,15 @@ TEST(too_little_memory_goes_to_the_cpu)
 	bases = upload(ob);
 	CHECK_INT(product(bases, scalars, BATCH, OUTBOARD_HOST, have, NULL), OUTBOARD_OK);
 	CHECK(memcmp(have, want, sizeof(want)) == 0);
-	CHECK(device_of(ob, 0).failures > 0 && device_of(ob, 0).opened == 0 && device_of(ob, 1).pieces > 0);
+	CHECK(device_of(ob, 0).failures > 0 && device_of(ob, 0).opened == 0 &&
+		device_of(ob, 1).pieces > 0);
 	for (unsigned i = 0; i < 2; i++) {
 		recurrence("cpu:1", sweep_wants[i], &cpu, values[0]);
-		fill_up(alloc); /* what the device kept for later was freed when there was too little */
+		/* what the device kept for later was freed when there was too little */
+		fill_up(alloc);
 		recurrence_on(ob, sweep_wants[i], &gpu, values[1]);
-		CHECK(memcmp(&cpu, &gpu, sizeof(cpu)) == 0 && memcmp(values[0], values[1], sizeof(values[0])) == 0);
+		CHECK(memcmp(&cpu, &gpu, sizeof(cpu)) == 0 &&
+			memcmp(values[0], values[1], sizeof(values[0])) == 0);
 	}
 	CHECK(device_of(ob, 0).opened == 0);
 	outboard_bases_free(bases);
@@ -543,7 +642,8 @@ static int lost(void)
 	static struct gathered rows[2], again;
 	struct outboard_error error = { 0 };
 	double values[2][64] = { { 0 } };
-	struct outboard *obs[2], *ob; /* one for each kind of sweep: the first to fail opens a context's breaker */
+	/* one for each kind of sweep: the first to fail opens a context's breaker */
+	struct outboard *obs[2], *ob;
 	struct outboard_bases *bases;
 	char line[16];
 
@@ -556,14 +656,16 @@ static int lost(void)
 	ob = obs[1];
 	bases = upload(ob);
 	if (product(bases, scalars, BATCH, OUTBOARD_HOST, have, &error) != OUTBOARD_OK)
-			fprintf(stderr, "%s\n", error.text);
-	CHECK(memcmp(have, want, sizeof(want)) == 0 && device_of(ob, 0).pieces > 0 && device_of(ob, 1).fallback_only);
+		fprintf(stderr, "%s\n", error.text);
+	CHECK(memcmp(have, want, sizeof(want)) == 0 && device_of(ob, 0).pieces > 0 &&
+		device_of(ob, 1).fallback_only);
 	printf("ready\n");
 	fflush(stdout);
 	CHECK(fgets(line, sizeof(line), stdin) != NULL);
 	for (unsigned i = 0; i < 2; i++) {
 		recurrence_on(obs[i], sweep_wants[i], &again, values[1]);
-		CHECK(memcmp(&rows[i], &again, sizeof(again)) == 0 && memcmp(values[0], values[1], sizeof(values[0])) == 0);
+		CHECK(memcmp(&rows[i], &again, sizeof(again)) == 0 &&
+			memcmp(values[0], values[1], sizeof(values[0])) == 0);
 		CHECK(device_of(obs[i], 0).failures > 0 && device_of(obs[i], 1).pieces >= 2);
 	}
 	outboard_close(obs[0]);
@@ -573,8 +675,11 @@ static int lost(void)
 			fprintf(stderr, "%s\n", error.text);
 		CHECK(memcmp(have, want, sizeof(want)) == 0);
 	}
-	CHECK(device_of(ob, 0).failures > 0 && device_of(ob, 0).opened > 0 && device_of(ob, 1).pieces > 0);
-	printf("failures %llu, done by the CPU %llu\n", (unsigned long long)device_of(ob, 0).failures, (unsigned long long)device_of(ob, 1).pieces);
+	CHECK(device_of(ob, 0).failures > 0 && device_of(ob, 0).opened > 0 &&
+		device_of(ob, 1).pieces > 0);
+	printf("failures %llu, done by the CPU %llu\n",
+		(unsigned long long)device_of(ob, 0).failures,
+		(unsigned long long)device_of(ob, 1).pieces);
 	outboard_bases_free(bases);
 	outboard_close(ob);
 	return 0;

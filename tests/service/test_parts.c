@@ -11,7 +11,8 @@
 
 static uint64_t parts[OUTBOARD_MAX_DEVICES];
 
-static void split(uint32_t strategy, uint64_t count, unsigned n, const double *scores, const double *loads)
+static void split(
+	uint32_t strategy, uint64_t count, unsigned n, const double *scores, const double *loads)
 {
 	uint64_t sum = 0;
 
@@ -40,7 +41,8 @@ TEST(split_equal_gives_the_remainder_to_the_first)
 
 TEST(split_proportional_follows_scores)
 {
-	const double scores[3] = { 1, 2, 5 }, loads[3] = { 0, 1, 0.5 }, none[3] = { 0, 0, 0 }, thirds[3] = { 1, 1, 1 };
+	const double scores[3] = { 1, 2, 5 }, loads[3] = { 0, 1, 0.5 }, none[3] = { 0, 0, 0 },
+		     thirds[3] = { 1, 1, 1 };
 
 	split(OUTBOARD_PROPORTIONAL, 80, 3, scores, loads);
 	CHECK_INT(parts[0], 10);
@@ -84,8 +86,13 @@ TEST(split_at_the_most_devices)
 
 TEST(scores_order_devices)
 {
-	struct obv_traits cpu = { .kind = OUTBOARD_CPU, .units = 2, .clock = 2 }, more = cpu, gpu = { .kind = OUTBOARD_GPU, .units = 132, .memory = 1ull << 37,
-		.clock = 1.98, .link = 1e-5 }, far = gpu, small = gpu;
+	struct obv_traits cpu = { .kind = OUTBOARD_CPU, .units = 2, .clock = 2 }, more = cpu,
+			  gpu = { .kind = OUTBOARD_GPU,
+				  .units = 132,
+				  .memory = 1ull << 37,
+				  .clock = 1.98,
+				  .link = 1e-5 },
+			  far = gpu, small = gpu;
 
 	more.units = 8;
 	far.link = 0.02;
@@ -98,7 +105,8 @@ TEST(scores_order_devices)
 
 TEST(hot_and_cold)
 {
-	const double loads[4] = { 0.95, 0.81, 0.3, 0.1 }, mild[2] = { 0.8, 0.0 }, warm[2] = { 1, 0.5 };
+	const double loads[4] = { 0.95, 0.81, 0.3, 0.1 }, mild[2] = { 0.8, 0.0 },
+		     warm[2] = { 1, 0.5 };
 	bool usable[4] = { true, true, true, true };
 	unsigned hot = 9, cold = 9;
 
@@ -218,19 +226,22 @@ TEST(what_a_device_expects_moves_the_threshold)
 	CHECK_INT(obv_curve_threshold(&gpu, &cpu, OUTBOARD_OP_MSM), 1 << 20);
 	obv_curve_expect(&gpu, from_1024, &seconds, OUTBOARD_OP_MSM);
 	CHECK_INT(obv_curve_threshold(&gpu, &cpu, OUTBOARD_OP_MSM), 4096);
-	CHECK(gpu.seconds[9] == 1 && gpu.seconds[10] == seconds && gpu.seconds[OBV_PROFILE_LOGS - 1] == seconds);
+	CHECK(gpu.seconds[9] == 1 && gpu.seconds[10] == seconds &&
+		gpu.seconds[OBV_PROFILE_LOGS - 1] == seconds);
 }
 
 TEST(guesses_grow_and_prefer_gpus_for_large_work)
 {
-	struct obv_traits cpu = { .kind = OUTBOARD_CPU, .units = 2 }, gpu = { .kind = OUTBOARD_GPU, .units = 132, .link = 1e-5 };
+	struct obv_traits cpu = { .kind = OUTBOARD_CPU, .units = 2 },
+			  gpu = { .kind = OUTBOARD_GPU, .units = 132, .link = 1e-5 };
 	struct obv_curves c, g;
 
 	obv_curves_guess(&c, &cpu);
 	obv_curves_guess(&g, &gpu);
 	for (uint32_t op = 0; op < OUTBOARD_OP_COUNT; op++) {
 		for (unsigned i = 1; i < OBV_PROFILE_LOGS; i++)
-			CHECK(c.op[op].seconds[i] >= c.op[op].seconds[i - 1] && g.op[op].seconds[i] >= g.op[op].seconds[i - 1]);
+			CHECK(c.op[op].seconds[i] >= c.op[op].seconds[i - 1] &&
+				g.op[op].seconds[i] >= g.op[op].seconds[i - 1]);
 		CHECK(g.op[op].seconds[26] < c.op[op].seconds[26]);
 		CHECK(g.op[op].seconds[0] > c.op[op].seconds[0] || op == OUTBOARD_OP_KZG);
 	}
@@ -269,10 +280,12 @@ TEST(profiles_are_kept_by_machine)
 	spoil(path, "outboard-profile 7\n");
 	CHECK(!obv_profile_read(path, key, b, 2, &why) && strstr(why, "another version"));
 	for (unsigned i = 0; i < 5; i++) {
-		const char *const bad[] = { "msm 27 1\n", "msm 3 -1\n", "msm 3\n", "what 3 1\n", "msm x 1\n" };
+		const char *const bad[] = { "msm 27 1\n", "msm 3 -1\n", "msm 3\n", "what 3 1\n",
+			"msm x 1\n" };
 		char text[128];
 
-		snprintf(text, sizeof(text), "outboard-profile 1\nmachine %s\ndevice cpu:9 Unknown\n%s", key, bad[i]);
+		snprintf(text, sizeof(text),
+			"outboard-profile 1\nmachine %s\ndevice cpu:9 Unknown\n%s", key, bad[i]);
 		spoil(path, text);
 		CHECK(!obv_profile_read(path, key, b, 2, &why) && strstr(why, "damaged"));
 		CHECK(!b[1].measured);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A program that goes wrong on the device in ways that its user must be told of; prints each CUresult, one a line.
+ * A program that goes wrong on the device in ways that its user must be told of; prints each
+ * CUresult, one a line.
  *
  *   failing fault N     N times: a kernel writes where it must not, in a context of its own
  *   failing ptx N       N times: a module with PTX that no device takes
@@ -20,8 +21,10 @@
 
 #define HEAD ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry "
 
-static const char fault[] = HEAD "writes_to_nowhere()\n{\n\t.reg .u64 %rd<2>;\n\tmov.u64 %rd1, 16;\n\tst.global.u32 [%rd1], 1;\n\tret;\n}\n";
-static const char wrong[] = HEAD "is_no_ptx()\n{\n\t.reg .u32 %r<4>;\n\tld.foo.u32 %r1, [%r2];\n\tret;\n}\n";
+static const char fault[] = HEAD "writes_to_nowhere()\n{\n\t.reg .u64 %rd<2>;\n\tmov.u64 %rd1, "
+				 "16;\n\tst.global.u32 [%rd1], 1;\n\tret;\n}\n";
+static const char wrong[] =
+	HEAD "is_no_ptx()\n{\n\t.reg .u32 %r<4>;\n\tld.foo.u32 %r1, [%r2];\n\tret;\n}\n";
 
 /* A fatbin with one entry: 64 bytes that are called machine code for sm_86. */
 static const struct {
@@ -36,15 +39,25 @@ static const struct {
 	uint64_t name, flags;
 	uint64_t unused[2];
 	uint8_t code[64];
-} image = { .magic = 0xba55ed50, .version = 1, .header = 16, .size = 128, .kind = 2, .entry_version = 0x101, .entry_header = 64, .stored = 64, .arch = 86,
-	    .flags = 0x11 };
+} image = { .magic = 0xba55ed50,
+	.version = 1,
+	.header = 16,
+	.size = 128,
+	.kind = 2,
+	.entry_version = 0x101,
+	.entry_header = 64,
+	.stored = 64,
+	.arch = 86,
+	.flags = 0x11 };
 
-_Static_assert(sizeof image == 144 && offsetof(__typeof__(image), arch) == 44 && offsetof(__typeof__(image), flags) == 56, "a fatbin's layout");
+_Static_assert(sizeof image == 144 && offsetof(__typeof__(image), arch) == 44 &&
+		offsetof(__typeof__(image), flags) == 56,
+	"a fatbin's layout");
 
-static CUresult (*load)(CUmodule *, const void *), (*get)(CUfunction *, CUmodule, const char *), (*synchronize)(void), (*create)(CUcontext *, unsigned,
-	CUdevice),
-	(*destroy)(CUcontext);
-static CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **);
+static CUresult (*load)(CUmodule *, const void *), (*get)(CUfunction *, CUmodule, const char *),
+	(*synchronize)(void), (*create)(CUcontext *, unsigned, CUdevice), (*destroy)(CUcontext);
+static CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+	unsigned, CUstream, void **, void **);
 
 static CUresult one(const char *what)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A unit-test program is a table of functions. Each runs in a child of its own with a time-out; a descriptor it leaves open, a signal and a failed
- * CHECK are failures. Names on the command line select tests.
+ * A unit-test program is a table of functions. Each runs in a child of its own with a time-out; a
+ * descriptor it leaves open, a signal and a failed CHECK are failures. Names on the command line
+ * select tests.
  *
  *     TEST(ring_wraps) { CHECK(ring_room(&r) == 0); CHECK_INT(ring_size(&r), 8); }
  *     int main(int argc, char **argv) { return test_main(argc, argv); }
@@ -21,19 +22,20 @@
 
 #include "../waiting.h"
 
-#define TEST_MAX 128
+#define TEST_MAX       128
 #define TEST_TIMEOUT_S 120
 
 /* Whether every step is watched, and what a long test then divides its rounds by. */
 #ifndef __has_feature
 #define __has_feature(x) 0
 #endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+	__has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define TEST_SANITIZED 1
-#define TEST_SLOWER 3u
+#define TEST_SLOWER    3u
 #else
 #define TEST_SANITIZED 0
-#define TEST_SLOWER 1u
+#define TEST_SLOWER    1u
 #endif
 #define TEST_SKIP_EXIT 77
 
@@ -44,7 +46,10 @@ struct test_case {
 
 static struct test_case test_cases[TEST_MAX];
 static unsigned test_count;
-/* Descriptors that a test may leave open: a CUDA driver keeps some for as long as the process lives. */
+/*
+ * Descriptors that a test may leave open: a CUDA driver keeps some for as long as the process
+ * lives.
+ */
 static int test_fds_allowed;
 
 static inline void test_register(const char *name, void (*fn)(void))
@@ -54,38 +59,41 @@ static inline void test_register(const char *name, void (*fn)(void))
 	test_cases[test_count++] = (struct test_case){ name, fn };
 }
 
-#define TEST(name)                                                       \
-	static void test_##name(void);                                   \
+#define TEST(name)                                                          \
+	static void test_##name(void);                                      \
 	__attribute__((constructor)) static void test_register_##name(void) \
-	{                                                                \
-		test_register(#name, test_##name);                       \
-	}                                                                \
+	{                                                                   \
+		test_register(#name, test_##name);                          \
+	}                                                                   \
 	static void test_##name(void)
 
-#define CHECK(condition)                                                                  \
-	do {                                                                              \
-		if (!(condition)) {                                                       \
-			fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition); \
-			exit(1);                                                          \
-		}                                                                         \
+#define CHECK(condition)                                                                 \
+	do {                                                                             \
+		if (!(condition)) {                                                      \
+			fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, \
+				#condition);                                             \
+			exit(1);                                                         \
+		}                                                                        \
 	} while (0)
 
-#define CHECK_INT(have, want)                                                                               \
-	do {                                                                                                \
-		long long have_ = (long long)(have), want_ = (long long)(want);                             \
-		if (have_ != want_) {                                                                       \
-			fprintf(stderr, "%s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #have, have_, want_); \
-			exit(1);                                                                            \
-		}                                                                                           \
+#define CHECK_INT(have, want)                                                                \
+	do {                                                                                 \
+		long long have_ = (long long)(have), want_ = (long long)(want);              \
+		if (have_ != want_) {                                                        \
+			fprintf(stderr, "%s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, \
+				#have, have_, want_);                                        \
+			exit(1);                                                             \
+		}                                                                            \
 	} while (0)
 
-#define CHECK_STR(have, want)                                                                                  \
-	do {                                                                                                   \
-		const char *have_ = (have), *want_ = (want);                                                   \
-		if (!have_ || strcmp(have_, want_) != 0) {                                                     \
-			fprintf(stderr, "%s:%d: %s is '%s', not '%s'\n", __FILE__, __LINE__, #have, have_ ? have_ : "(null)", want_); \
-			exit(1);                                                                               \
-		}                                                                                              \
+#define CHECK_STR(have, want)                                                                \
+	do {                                                                                 \
+		const char *have_ = (have), *want_ = (want);                                 \
+		if (!have_ || strcmp(have_, want_) != 0) {                                   \
+			fprintf(stderr, "%s:%d: %s is '%s', not '%s'\n", __FILE__, __LINE__, \
+				#have, have_ ? have_ : "(null)", want_);                     \
+			exit(1);                                                             \
+		}                                                                            \
 	} while (0)
 
 static inline int test_open_fds(void)
@@ -115,7 +123,8 @@ static inline bool test_run_one(const struct test_case *test)
 		test->fn();
 		after = test_open_fds();
 		if (after > before + test_fds_allowed) {
-			fprintf(stderr, "%s: %d descriptors left open\n", test->name, after - before);
+			fprintf(stderr, "%s: %d descriptors left open\n", test->name,
+				after - before);
 			exit(1);
 		}
 		exit(0);
@@ -127,13 +136,18 @@ static inline bool test_run_one(const struct test_case *test)
 		return true;
 	}
 	if (WIFSIGNALED(status))
-		printf("FAIL %s: %s\n", test->name, WTERMSIG(status) == SIGALRM ? "took too long" : strsignal(WTERMSIG(status)));
+		printf("FAIL %s: %s\n", test->name,
+			WTERMSIG(status) == SIGALRM ? "took too long"
+						    : strsignal(WTERMSIG(status)));
 	else
 		printf("%s %s\n", WEXITSTATUS(status) ? "FAIL" : "ok  ", test->name);
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* What is tested stays on when everything else is off. Before anything looks: at the beginning of main. */
+/*
+ * What is tested stays on when everything else is off. Before anything looks: at the beginning of
+ * main.
+ */
 static inline void test_needs(const char *switches)
 {
 	const char *given = getenv("OUTBOARD_OPT");

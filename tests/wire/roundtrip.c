@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Every wire call, from the client's function to the server's and back, without a socket: the log of this test hands each record to
- * the check and to dispatch. Random legal arguments must arrive as they were; every shorter or longer body must be refused. The same holds on the way
- * back: the reply passes the client's check as it is, and in no other size or form.
+ * Every wire call, from the client's function to the server's and back, without a socket: the log
+ * of this test hands each record to the check and to dispatch. Random legal arguments must arrive
+ * as they were; every shorter or longer body must be refused. The same holds on the way back: the
+ * reply passes the client's check as it is, and in no other size or form.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,21 +16,21 @@
 #include "protocol/obc_calls.h"
 #include "protocol/obs_dispatch.h"
 
-#define PART_BYTES (1u << 20)
-#define PART_COUNT OBP_VAR_MAX
+#define PART_BYTES   (1u << 20)
+#define PART_COUNT   OBP_VAR_MAX
 #define PREFIX_LIMIT 1024u /* bodies up to this size are tried at every length */
-#define CLIENT_KEY 0x1234500000000000u
-#define SERVER_KEY 0x0000000000067890u
+#define CLIENT_KEY   0x1234500000000000u
+#define SERVER_KEY   0x0000000000067890u
 
-#define CHECK(x)                                                                                     \
-	do {                                                                                         \
-		if (!(x)) {                                                                          \
-			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, current, #x);         \
-			exit(1);                                                                     \
-		}                                                                                    \
+#define CHECK(x)                                                                             \
+	do {                                                                                 \
+		if (!(x)) {                                                                  \
+			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, current, #x); \
+			exit(1);                                                             \
+		}                                                                            \
 	} while (0)
-#define SAME(a, b, n) CHECK(memcmp((a), (b), (n)) == 0)
-#define RIGHT(call) CHECK((call) == CUDA_SUCCESS)
+#define SAME(a, b, n)               CHECK(memcmp((a), (b), (n)) == 0)
+#define RIGHT(call)                 CHECK((call) == CUDA_SUCCESS)
 #define REFUSES(opcode, body, size) CHECK(!obp_check_req((opcode), (body), (uint32_t)(size)))
 
 struct trip {
@@ -84,7 +85,9 @@ static void refuse_other_lengths(uint16_t opcode, const uint8_t *body, uint32_t 
 	if (size > PREFIX_LIMIT)
 		return;
 	for (uint32_t n = 0; n <= size + 16; n++) {
-		/* Exactly as long as it claims to be, so that a sanitizer sees a read past the end. */
+		/*
+		 * Exactly as long as it claims to be, so that a sanitizer sees a read past the end.
+		 */
 		uint8_t *copy = calloc(1, n ? n : 1);
 		CHECK(copy);
 		memcpy(copy, body, n < size ? n : size);
@@ -115,7 +118,8 @@ static void refuse_dirty_padding(const struct obp_call_info *info, const uint8_t
 	static const unsigned width[] = { [OBP_U8] = 1, 2, 4, 8, 4, 8, 4, 8, 1, 1 };
 	const uint8_t *end = body;
 	for (unsigned i = 0; i < info->n_req; i++) {
-		const uint8_t *field_end = body + info->req[i].offset + width[info->req[i].type] * info->req[i].count;
+		const uint8_t *field_end =
+			body + info->req[i].offset + width[info->req[i].type] * info->req[i].count;
 		end = field_end > end ? field_end : end;
 	}
 	all_zero(end, body + info->req_size);
@@ -130,7 +134,9 @@ static void refuse_dirty_padding(const struct obp_call_info *info, const uint8_t
 
 static void arrive(uint16_t opcode, uint32_t size)
 {
-	struct obp_record rec = { .size = (uint32_t)sizeof(rec) + size, .opcode = opcode, .lane = 3 };
+	struct obp_record rec = {
+		.size = (uint32_t)sizeof(rec) + size, .opcode = opcode, .lane = 3
+	};
 	const struct obp_call_info *info = obp_call_info(opcode);
 	CHECK(info && info->opcode == opcode && obp_call_find(info->name) == info);
 	CHECK(size % 8 == 0);
@@ -173,7 +179,9 @@ static bool reply_fits(uint16_t opcode, struct obp_reply reply, uint64_t got, ui
 static void judge(uint16_t opcode, uint64_t capacity)
 {
 	const struct obp_call_info *info = obp_call_info(opcode);
-	const struct obp_reply good = { .result = (uint32_t)reply_result, .call = 1, .body = reply_size };
+	const struct obp_reply good = {
+		.result = (uint32_t)reply_result, .call = 1, .body = reply_size
+	};
 	bool streamed = info->flags & OBP_CALL_STREAMED;
 	struct obp_reply bad;
 
@@ -183,7 +191,8 @@ static void judge(uint16_t opcode, uint64_t capacity)
 	bad = good;
 	bad.body = (uint32_t)capacity + 1;
 	CHECK(!reply_fits(opcode, bad, 0, capacity));
-	CHECK(!reply_fits(opcode, good, capacity + 1, capacity)); /* more came before than there is room for */
+	/* more came before than there is room for */
+	CHECK(!reply_fits(opcode, good, capacity + 1, capacity));
 	CHECK(!reply_fits(opcode, good, UINT64_MAX, capacity));
 	bad = good;
 	bad.body = info->rep_size - 1u; /* with no fixed part: wraps to the largest */
@@ -191,7 +200,8 @@ static void judge(uint16_t opcode, uint64_t capacity)
 	for (unsigned flags = 1; flags < 16; flags++) {
 		bad = good;
 		bad.flags = (uint16_t)flags;
-		CHECK(!reply_fits(opcode, bad, 0, capacity)); /* of a streamed answer this is all: nothing can follow */
+		/* of a streamed answer this is all: nothing can follow */
+		CHECK(!reply_fits(opcode, bad, 0, capacity));
 	}
 	bad = good;
 	bad.result = OBP_RESULT_MAX;
@@ -221,7 +231,8 @@ static void judge(uint16_t opcode, uint64_t capacity)
 	if (info->rep_bounds) {
 		memset(part[0], 0xff, info->rep_size);
 		CHECK(!obp_check_rep(opcode, part[0], info->rep_size));
-		CHECK(obp_check_rep(opcode, part[0], info->rep_size - 1u)); /* there is nothing to look at */
+		/* there is nothing to look at */
+		CHECK(obp_check_rep(opcode, part[0], info->rep_size - 1u));
 	}
 }
 
@@ -236,7 +247,8 @@ CUresult obc_log_call(struct obc_slot *slot, void *ret_body, uint32_t capacity, 
 	return reply_result;
 }
 
-CUresult obc_log_write(uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size)
+CUresult obc_log_write(
+	uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size)
 {
 	CHECK(head_size + size <= sizeof(record_body));
 	memset(record_body, 0, obp_pad(head_size + size));
@@ -294,7 +306,8 @@ void obs_violation(struct obs_exec *x, const struct obp_record *rec, const char 
 	violated = true;
 }
 
-bool obs_handle_get(struct obs_exec *x, const struct obp_record *rec, enum obs_kind kind, uint64_t id, void **ret_handle)
+bool obs_handle_get(struct obs_exec *x, const struct obp_record *rec, enum obs_kind kind,
+	uint64_t id, void **ret_handle)
 {
 	(void)x;
 	(void)rec;
@@ -309,7 +322,8 @@ const struct obs_driver *obs_exec_driver(struct obs_exec *x)
 	return &fake_driver;
 }
 
-void obs_reply(struct obs_exec *x, const struct obp_record *rec, CUresult result, const void *body, uint32_t size)
+void obs_reply(struct obs_exec *x, const struct obp_record *rec, CUresult result, const void *body,
+	uint32_t size)
 {
 	(void)x;
 	CHECK(rec->lane == 3 && !replied && size <= sizeof(result_bytes));
@@ -319,7 +333,8 @@ void obs_reply(struct obs_exec *x, const struct obp_record *rec, CUresult result
 	reply_result = result;
 	replied = true;
 	char line[256];
-	CHECK(obp_print_reply(line, sizeof(line), rec->opcode, (uint32_t)result, body, size) == strlen(line));
+	CHECK(obp_print_reply(line, sizeof(line), rec->opcode, (uint32_t)result, body, size) ==
+		strlen(line));
 }
 
 void obs_async_result(struct obs_exec *x, const struct obp_record *rec, CUresult result)

@@ -3,7 +3,8 @@
 /*
  * Frames that were written down when a version was released still decode, and still mean the same:
  *
- *     stored_frames FILE                  each line "name frame-in-hex", the next one what the printer must say
+ *     stored_frames FILE                  each line "name frame-in-hex", the next one what the
+ *                                         printer must say
  *     stored_frames --frames-only FILE    only names and frames
  *     stored_frames --write FILE          the first form for the frames of the second, to stdout
  */
@@ -15,7 +16,7 @@
 #include "protocol/conn.h"
 #include "protocol/obp_calls.h"
 
-#define FRAME_MAX 4096
+#define FRAME_MAX      4096
 #define LINE_MAX_BYTES (2 * FRAME_MAX + 256)
 
 static unsigned line_number;
@@ -36,7 +37,8 @@ static size_t from_hex(const char *hex, uint8_t *ret, size_t capacity)
 }
 
 /* Decodes one frame fed in `step` bytes at a time; prints its one record. */
-static void decode(const char *name, const uint8_t *frame, size_t size, size_t step, char *ret_text, size_t capacity)
+static void decode(const char *name, const uint8_t *frame, size_t size, size_t step, char *ret_text,
+	size_t capacity)
 {
 	struct obp_conn conn;
 	struct obp_item item;
@@ -64,7 +66,8 @@ static void decode(const char *name, const uint8_t *frame, size_t size, size_t s
 			fail("another call than", name);
 		if (!obp_check_req(item.record.opcode, item.body, (uint32_t)item.size))
 			fail("the check refuses", name);
-		obp_print_call(ret_text, capacity, item.record.opcode, item.body, (uint32_t)item.size);
+		obp_print_call(
+			ret_text, capacity, item.record.opcode, item.body, (uint32_t)item.size);
 		shown = true;
 	}
 	if (conn.error)
@@ -76,7 +79,8 @@ static void decode(const char *name, const uint8_t *frame, size_t size, size_t s
 
 int main(int argc, char **argv)
 {
-	bool only = argc == 3 && !strcmp(argv[1], "--frames-only"), write = argc == 3 && !strcmp(argv[1], "--write");
+	bool only = argc == 3 && !strcmp(argv[1], "--frames-only"),
+	     write = argc == 3 && !strcmp(argv[1], "--write");
 	FILE *file = argc == (only || write ? 3 : 2) ? fopen(argv[argc - 1], "r") : NULL;
 	static char line[LINE_MAX_BYTES], text[2048], again[2048];
 	static uint8_t frame[FRAME_MAX];

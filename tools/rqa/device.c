@@ -19,7 +19,8 @@ static double cpu_seconds(void)
 	struct rusage usage;
 
 	getrusage(RUSAGE_SELF, &usage);
-	return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) + 1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+	return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+		1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
 static unsigned cores(void)
@@ -60,8 +61,8 @@ static bool open_gpu(struct obx_device_watch *w)
 	*(void **)&name = dlsym(w->library, "nvmlDeviceGetName");
 	*(void **)&w->utilization = dlsym(w->library, "nvmlDeviceGetUtilizationRates");
 	*(void **)&w->memory = dlsym(w->library, "nvmlDeviceGetMemoryInfo");
-	return init && by_index && name && w->utilization && w->memory && init() == 0 && by_index(0, &w->device) == 0 &&
-	       name(w->device, w->name, NAME_BYTES) == 0;
+	return init && by_index && name && w->utilization && w->memory && init() == 0 &&
+		by_index(0, &w->device) == 0 && name(w->device, w->name, NAME_BYTES) == 0;
 }
 
 void obx_device_watch_init(struct obx_device_watch *w, bool cpu)
@@ -119,7 +120,8 @@ void obx_device_watch_read(struct obx_device_watch *w, struct obx_device_state *
 
 	memset(s, 0, sizeof *s);
 	memcpy(s->name, w->name, sizeof s->name);
-	if (w->device && w->utilization(w->device, rates) == 0 && w->memory(w->device, bytes) == 0) {
+	if (w->device && w->utilization(w->device, rates) == 0 &&
+		w->memory(w->device, bytes) == 0) {
 		s->gpu = true;
 		s->utilization = rates[0];
 		s->memory_total = bytes[0];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * How busy the device is: a GPU as its management library tells (libnvidia-ml.so.1, when there is one), else the CPU and memory of this process.
- * One thread at a time.
+ * How busy the device is: a GPU as its management library tells (libnvidia-ml.so.1, when there is
+ * one), else the CPU and memory of this process. One thread at a time.
  */
 #ifndef OBX_RQA_DEVICE_H
 #define OBX_RQA_DEVICE_H
@@ -13,7 +13,8 @@
 struct obx_device_state {
 	bool gpu;
 	char name[96];
-	double utilization;                 /* per cent; of the CPU: of the cores this process may use, since the call before */
+	/* per cent; of the CPU: of the cores this process may use, since the call before */
+	double utilization;
 	uint64_t memory_used, memory_total; /* bytes */
 };
 

@@ -28,8 +28,9 @@ static bool add(struct walk *w, const char *name)
 	struct obx_files *files = w->files;
 
 	if (files->count == OBK_RQA_MAX_SERIES)
-		return obx_error_set(w->error, "%s holds more than %u files; sweep its folders one by one", files->folder,
-				     OBK_RQA_MAX_SERIES);
+		return obx_error_set(w->error,
+			"%s holds more than %u files; sweep its folders one by one", files->folder,
+			OBK_RQA_MAX_SERIES);
 	if (files->count == w->capacity) {
 		uint64_t capacity = w->capacity ? w->capacity * 2 : 64;
 		struct obx_file *list = realloc(files->list, capacity * sizeof *list);
@@ -61,23 +62,29 @@ static bool walk(struct walk *w, const char *below, unsigned depth)
 	snprintf(path, sizeof path, "%s/%s", w->files->folder, below);
 	dir = opendir(path);
 	if (!dir)
-		return obx_error_set(w->error, "the folder %s cannot be read: %s", *below ? path : w->files->folder, strerror(errno));
+		return obx_error_set(w->error, "the folder %s cannot be read: %s",
+			*below ? path : w->files->folder, strerror(errno));
 	while ((entry = readdir(dir))) {
 		char name[PATH_MAX], full[PATH_MAX];
 		struct stat st;
 
 		if (entry->d_name[0] == '.')
 			continue;
-		if (snprintf(name, sizeof name, "%s%s%s", below, *below ? "/" : "", entry->d_name) >= (int)sizeof name ||
-		    snprintf(full, sizeof full, "%s/%s", w->files->folder, name) >= (int)sizeof full || stat(full, &st) != 0)
+		if (snprintf(name, sizeof name, "%s%s%s", below, *below ? "/" : "",
+			    entry->d_name) >= (int)sizeof name ||
+			snprintf(full, sizeof full, "%s/%s", w->files->folder, name) >=
+				(int)sizeof full ||
+			stat(full, &st) != 0)
 			continue;
 		if (S_ISDIR(st.st_mode)) {
 			if (depth == OBX_FILES_DEPTH_MAX ||
-			    (w->leaves_out && st.st_dev == w->leave_out.st_dev && st.st_ino == w->leave_out.st_ino))
+				(w->leaves_out && st.st_dev == w->leave_out.st_dev &&
+					st.st_ino == w->leave_out.st_ino))
 				continue;
 			if (!walk(w, name, depth + 1))
 				return false;
-		} else if (S_ISREG(st.st_mode) && fnmatch(w->pattern, entry->d_name, FNM_CASEFOLD) == 0 && !add(w, name)) {
+		} else if (S_ISREG(st.st_mode) &&
+			fnmatch(w->pattern, entry->d_name, FNM_CASEFOLD) == 0 && !add(w, name)) {
 			return false;
 		}
 	}
@@ -89,7 +96,8 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct obx_file *)a)->name, ((const struct obx_file *)b)->name);
 }
 
-bool obx_files_list(struct obx_files *files, const char *folder, const char *pattern, const char *leave_out, struct obx_error *error)
+bool obx_files_list(struct obx_files *files, const char *folder, const char *pattern,
+	const char *leave_out, struct obx_error *error)
 {
 	struct walk w = { .files = files, .pattern = pattern, .error = error };
 	size_t length = strlen(folder);
@@ -97,22 +105,27 @@ bool obx_files_list(struct obx_files *files, const char *folder, const char *pat
 
 	memset(files, 0, sizeof *files);
 	if (stat(folder, &st) != 0)
-		return obx_error_set(error, "the folder %s cannot be opened: %s", folder, strerror(errno));
+		return obx_error_set(
+			error, "the folder %s cannot be opened: %s", folder, strerror(errno));
 	if (!S_ISDIR(st.st_mode))
-		return obx_error_set(error, "%s is no folder; for one file use 'outboard rqa run'", folder);
+		return obx_error_set(
+			error, "%s is no folder; for one file use 'outboard rqa run'", folder);
 	while (length > 1 && folder[length - 1] == '/')
 		length--;
 	files->folder = strndup(folder, length);
 	if (!files->folder)
 		return obx_error_set(error, "out of memory for the list of files");
-	w.leaves_out =
-		leave_out && stat(leave_out, &w.leave_out) == 0 && (w.leave_out.st_ino != st.st_ino || w.leave_out.st_dev != st.st_dev);
+	w.leaves_out = leave_out && stat(leave_out, &w.leave_out) == 0 &&
+		(w.leave_out.st_ino != st.st_ino || w.leave_out.st_dev != st.st_dev);
 	if (!walk(&w, "", 0)) {
 		obx_files_fini(files);
 		return false;
 	}
 	if (!files->count) {
-		obx_error_set(error, "%s has no file that fits %s; name another folder, or the files with --pattern", folder, pattern);
+		obx_error_set(error,
+			"%s has no file that fits %s; name another folder, or the files with "
+			"--pattern",
+			folder, pattern);
 		obx_files_fini(files);
 		return false;
 	}
@@ -122,11 +135,13 @@ bool obx_files_list(struct obx_files *files, const char *folder, const char *pat
 
 bool obx_files_path(const struct obx_files *files, uint64_t index, char *ret_path, size_t size)
 {
-	return snprintf(ret_path, size, "%s/%s", files->folder, files->list[index].name) < (int)size;
+	return snprintf(ret_path, size, "%s/%s", files->folder, files->list[index].name) <
+		(int)size;
 }
 
-bool obx_files_survey(struct obx_files *files, const struct obx_table_spec *spec, const obk_rqa_flag *cancel,
-		      void (*on_file)(void *arg, uint64_t index), void *arg, struct obx_error *error)
+bool obx_files_survey(struct obx_files *files, const struct obx_table_spec *spec,
+	const obk_rqa_flag *cancel, void (*on_file)(void *arg, uint64_t index), void *arg,
+	struct obx_error *error)
 {
 	files->wrong_count = 0;
 	for (uint64_t i = 0; i < files->count; i++) {
@@ -137,7 +152,8 @@ bool obx_files_survey(struct obx_files *files, const struct obx_table_spec *spec
 
 		if (cancel && *cancel)
 			return obx_error_set(error, "stopped");
-		if (obx_files_path(files, i, path, sizeof path) && obx_table_read(path, spec, &table, &wrong)) {
+		if (obx_files_path(files, i, path, sizeof path) &&
+			obx_table_read(path, spec, &table, &wrong)) {
 			file->rows = table.rows;
 			file->first_line = table.first_line;
 			file->last_line = table.last_line;
@@ -159,28 +175,33 @@ bool obx_files_survey(struct obx_files *files, const struct obx_table_spec *spec
 	return true;
 }
 
-bool obx_files_read(const struct obx_files *files, uint64_t index, const struct obx_table_spec *spec, struct obx_table *ret_table,
-		    struct obx_error *error)
+bool obx_files_read(const struct obx_files *files, uint64_t index,
+	const struct obx_table_spec *spec, struct obx_table *ret_table, struct obx_error *error)
 {
 	const struct obx_file *file = &files->list[index];
 	char path[PATH_MAX];
 
-	if (!obx_files_path(files, index, path, sizeof path) || !obx_table_read(path, spec, ret_table, error))
+	if (!obx_files_path(files, index, path, sizeof path) ||
+		!obx_table_read(path, spec, ret_table, error))
 		return false;
-	if (ret_table->hash == file->hash && ret_table->rows == file->rows && ret_table->channels == file->channels)
+	if (ret_table->hash == file->hash && ret_table->rows == file->rows &&
+		ret_table->channels == file->channels)
 		return true;
 	obx_table_fini(ret_table);
-	return obx_error_set(error, "%s was changed while the sweep ran; run the same command again", path);
+	return obx_error_set(
+		error, "%s was changed while the sweep ran; run the same command again", path);
 }
 
 void obx_files_names(const struct obx_files *files, uint64_t index, struct obx_file_names *ret)
 {
-	const char *name = files->list[index].name, *slash = strrchr(name, '/'), *first = strchr(name, '/');
+	const char *name = files->list[index].name, *slash = strrchr(name, '/'),
+		   *first = strchr(name, '/');
 	size_t length;
 
 	memset(ret, 0, sizeof *ret);
 	ret->file = slash ? slash + 1 : name;
-	snprintf(ret->group, sizeof ret->group, "%.*s", first ? (int)(first - name) : 3, first ? name : "all");
+	snprintf(ret->group, sizeof ret->group, "%.*s", first ? (int)(first - name) : 3,
+		first ? name : "all");
 	if (slash) {
 		const char *start = slash;
 
@@ -190,7 +211,8 @@ void obx_files_names(const struct obx_files *files, uint64_t index, struct obx_f
 	} else {
 		const char *last = strrchr(files->folder, '/');
 
-		snprintf(ret->folder, sizeof ret->folder, "%s", last && last[1] ? last + 1 : files->folder);
+		snprintf(ret->folder, sizeof ret->folder, "%s",
+			last && last[1] ? last + 1 : files->folder);
 	}
 	for (const char *p = ret->file; *p; p++) {
 		if ((*p != 'q' && *p != 'Q') || !isdigit((unsigned char)p[1]))

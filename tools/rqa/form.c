@@ -21,7 +21,8 @@ static bool decode(char *text)
 			char digits[3] = { p[1], p[1] ? p[2] : 0, 0 }, *end;
 
 			c = (char)strtoul(digits, &end, 16);
-			if (end != digits + 2 || digits[0] == '+' || digits[0] == '-' || digits[0] == ' ' || c == 0)
+			if (end != digits + 2 || digits[0] == '+' || digits[0] == '-' ||
+				digits[0] == ' ' || c == 0)
 				return false;
 			p += 2;
 		}
@@ -33,7 +34,8 @@ static bool decode(char *text)
 	return true;
 }
 
-static bool take_field(const char *name, char *value, const char *out_root, struct obx_sweep *sweep, struct obx_error *error)
+static bool take_field(const char *name, char *value, const char *out_root, struct obx_sweep *sweep,
+	struct obx_error *error)
 {
 	bool known = false;
 
@@ -42,15 +44,20 @@ static bool take_field(const char *name, char *value, const char *out_root, stru
 		size_t length = strlen(value);
 
 		if (!length || length > NAME_MAX_BYTES ||
-		    strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != length || value[0] == '-')
-			return obx_error_set(error, "a name has 1 to %d letters, digits, - or _", NAME_MAX_BYTES);
+			strspn(value,
+				"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-"
+				"_") != length ||
+			value[0] == '-')
+			return obx_error_set(error, "a name has 1 to %d letters, digits, - or _",
+				NAME_MAX_BYTES);
 		if (snprintf(path, sizeof path, "%s/%s", out_root, value) >= (int)sizeof path)
 			return obx_error_set(error, "the name is too long");
 		free(sweep->out);
 		sweep->out = strdup(path);
 		return sweep->out ? true : obx_error_set(error, "out of memory");
 	}
-	if (strcmp(name, "m") == 0 || strcmp(name, "tau") == 0 || strcmp(name, "eps") == 0 || strcmp(name, "lmin") == 0) {
+	if (strcmp(name, "m") == 0 || strcmp(name, "tau") == 0 || strcmp(name, "eps") == 0 ||
+		strcmp(name, "lmin") == 0) {
 		char *out = value;
 
 		for (const char *p = value; *p; p++) /* people write 1..10, 12 */
@@ -70,7 +77,8 @@ static bool take_field(const char *name, char *value, const char *out_root, stru
 	return obx_setup_take(&sweep->setup, name, value, &known, error);
 }
 
-bool obx_form_sweep(char *body, const char *out_root, struct obx_sweep *sweep, char ret_field[OBX_FORM_FIELD_MAX], struct obx_error *error)
+bool obx_form_sweep(char *body, const char *out_root, struct obx_sweep *sweep,
+	char ret_field[OBX_FORM_FIELD_MAX], struct obx_error *error)
 {
 	char *rest = body, *pair;
 

@@ -10,8 +10,9 @@
 #include "tools/rqa/error.h"
 
 /* Powers of ten up to 10^27 are exact in a long double. */
-static const long double powers[] = { 1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,  1e9L,  1e10L, 1e11L, 1e12L, 1e13L,
-				      1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L, 1e20L, 1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L };
+static const long double powers[] = { 1e0L, 1e1L, 1e2L, 1e3L, 1e4L, 1e5L, 1e6L, 1e7L, 1e8L, 1e9L,
+	1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L, 1e20L, 1e21L, 1e22L,
+	1e23L, 1e24L, 1e25L, 1e26L, 1e27L };
 
 bool obx_error_set(struct obx_error *error, const char *format, ...)
 {
@@ -40,8 +41,8 @@ static uint64_t round_even(long double value)
 /* Places before the decimal point, 0 or less below 0.1: of 1e-4 <= size < 1e15. */
 static int places_before(double size)
 {
-	static const double tens[] = { 1e-4, 1e-3, 1e-2, 1e-1, 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,
-				       1e6,  1e7,  1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15 };
+	static const double tens[] = { 1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6,
+		1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15 };
 	int i = size >= 1 ? 5 : 1; /* 1e-4 is tens[0] */
 
 	while (size >= tens[i])
@@ -84,7 +85,8 @@ size_t obx_number_print(double value, int digits, char *ret_text)
 		return (size_t)snprintf(ret_text, OBX_NUMBER_MAX, "nan");
 	if (value == 0)
 		return (size_t)snprintf(ret_text, OBX_NUMBER_MAX, "0");
-	if (size < 1e9 && size == (double)(uint32_t)size && digits >= 10) { /* counts and lengths, which are common */
+	/* counts and lengths, which are common */
+	if (size < 1e9 && size == (double)(uint32_t)size && digits >= 10) {
 		count = 0;
 		for (uint32_t left = (uint32_t)size; left; left /= 10)
 			figures[count++] = (char)('0' + left % 10);
@@ -175,11 +177,11 @@ void obx_csv_print(FILE *file, const char *text)
 /* Bytes of the UTF-8 sequence that starts at text; 0 when it is none. */
 static unsigned sequence_length(const unsigned char *text)
 {
-	unsigned n = text[0] < 0x80                      ? 1
-		     : text[0] >= 0xc2 && text[0] < 0xe0 ? 2
-		     : (text[0] & 0xf0) == 0xe0          ? 3
-		     : text[0] >= 0xf0 && text[0] < 0xf5 ? 4
-							 : 0;
+	unsigned n = text[0] < 0x80                 ? 1
+		: text[0] >= 0xc2 && text[0] < 0xe0 ? 2
+		: (text[0] & 0xf0) == 0xe0          ? 3
+		: text[0] >= 0xf0 && text[0] < 0xf5 ? 4
+						    : 0;
 
 	for (unsigned i = 1; i < n; i++)
 		if ((text[i] & 0xc0) != 0x80)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * How numbers and words are written into CSV, JSON and names of folders: the same bytes on every run, whatever the locale. No state; any thread.
+ * How numbers and words are written into CSV, JSON and names of folders: the same bytes on every
+ * run, whatever the locale. No state; any thread.
  */
 #ifndef OBX_RQA_FORMAT_H
 #define OBX_RQA_FORMAT_H
@@ -15,8 +16,9 @@
 
 /*
  * `digits` significant digits (1..17), trailing zeros dropped: "0.05", "13", "2.5e-07", "nan". The same text as printf's %g gives,
- * whole numbers below 10^9 aside, which are written out; up to 13 digits by integer arithmetic, an order of magnitude faster (long forms
- * of sweeps have tens of millions of numbers). Returns the length.
+ * whole numbers below 10^9 aside, which are written out; up to 13 digits by integer arithmetic, an
+ * order of magnitude faster (long forms of sweeps have tens of millions of numbers). Returns the
+ * length.
  */
 size_t obx_number_print(double value, int digits, char *ret_text);
 /* As few digits as give back the same number. */

@@ -74,12 +74,13 @@ static int place(double *values, uint16_t *order, uint32_t *count, double value)
 
 bool obx_heat_add(struct obx_heat *h, double x, double y, double value, struct obx_error *error)
 {
-	int i = place(h->xs, h->x_order, &h->x_count, x), k = place(h->ys, h->y_order, &h->y_count, y);
+	int i = place(h->xs, h->x_order, &h->x_count, x),
+	    k = place(h->ys, h->y_order, &h->y_count, y);
 	size_t cell;
 
 	if (i < 0 || k < 0)
-		return obx_error_set(error, "more than %d values of %s; a heat map is for fewer", OBX_HEAT_SIDE_MAX,
-				     i < 0 ? h->x_name : h->y_name);
+		return obx_error_set(error, "more than %d values of %s; a heat map is for fewer",
+			OBX_HEAT_SIDE_MAX, i < 0 ? h->x_name : h->y_name);
 	if (isnan(value))
 		return true;
 	cell = (size_t)k * OBX_HEAT_SIDE_MAX + (size_t)i;
@@ -148,7 +149,8 @@ static bool same(const char *cell, const char *wanted)
 	return strcmp(cell, wanted) == 0 || (*cell && *wanted && !*a && !*b && x == y);
 }
 
-static bool parse_where(char *where, struct filter *filters, int *ret_count, struct obx_error *error)
+static bool parse_where(
+	char *where, struct filter *filters, int *ret_count, struct obx_error *error)
 {
 	char *rest = where, *word;
 
@@ -157,26 +159,32 @@ static bool parse_where(char *where, struct filter *filters, int *ret_count, str
 		char *equals = strchr(word, '=');
 
 		if (!equals || *ret_count == WHERE_MAX)
-			return obx_error_set(error, "--where takes up to %d of NAME=VALUE, for example 'mode=2D-xy tau=1', not '%.60s'",
-					     WHERE_MAX, word);
+			return obx_error_set(error,
+				"--where takes up to %d of NAME=VALUE, for example 'mode=2D-xy "
+				"tau=1', not '%.60s'",
+				WHERE_MAX, word);
 		*equals = 0;
 		filters[(*ret_count)++] = (struct filter){ .name = word, .value = equals + 1 };
 	}
 	return true;
 }
 
-static bool find_columns(const char *path, char **cells, int count, const char *const names[3], int columns[4], struct filter *filters,
-			 int filter_count, struct obx_error *error)
+static bool find_columns(const char *path, char **cells, int count, const char *const names[3],
+	int columns[4], struct filter *filters, int filter_count, struct obx_error *error)
 {
 	for (int i = 0; i < 3; i++)
-		if ((columns[i] = find_column(cells, count, strcasecmp(names[i], "ENT") == 0 ? "ENTR" : names[i])) < 0)
+		if ((columns[i] = find_column(cells, count,
+			     strcasecmp(names[i], "ENT") == 0 ? "ENTR" : names[i])) < 0)
 			return obx_error_set(error,
-					     "%s, line 1: there is no column '%.60s'; a heat map is made from the results.csv of a sweep",
-					     path, names[i]);
+				"%s, line 1: there is no column '%.60s'; a heat map is made from "
+				"the results.csv of a sweep",
+				path, names[i]);
 	columns[3] = find_column(cells, count, "status");
 	for (int i = 0; i < filter_count; i++)
 		if ((filters[i].column = find_column(cells, count, filters[i].name)) < 0)
-			return obx_error_set(error, "%s, line 1: there is no column '%.60s' for --where", path, filters[i].name);
+			return obx_error_set(error,
+				"%s, line 1: there is no column '%.60s' for --where", path,
+				filters[i].name);
 	return true;
 }
 
@@ -186,8 +194,8 @@ static void close_file(FILE **file)
 		fclose(*file);
 }
 
-bool obx_heat_read(struct obx_heat *h, const char *path, const char *measure, const char *x, const char *y, const char *where,
-		   struct obx_error *error)
+bool obx_heat_read(struct obx_heat *h, const char *path, const char *measure, const char *x,
+	const char *y, const char *where, struct obx_error *error)
 {
 	OB_CLEANUP(close_file) FILE *file = fopen(path, "re");
 	OB_CLEANUP(ob_freep) char *conditions = strdup(where ? where : "");
@@ -203,7 +211,8 @@ bool obx_heat_read(struct obx_heat *h, const char *path, const char *measure, co
 		return obx_error_set(error, "%s cannot be opened: %s", path, strerror(errno));
 	snprintf(h->x_name, sizeof h->x_name, "%s", x);
 	snprintf(h->y_name, sizeof h->y_name, "%s", y);
-	snprintf(h->title, sizeof h->title, "%s%s%s", measure, where && *where ? "  " : "", where ? where : "");
+	snprintf(h->title, sizeof h->title, "%s%s%s", measure, where && *where ? "  " : "",
+		where ? where : "");
 	if (!parse_where(conditions, filters, &filter_count, error))
 		return false;
 	while (getline(&line, &size, file) >= 0) {
@@ -212,27 +221,37 @@ bool obx_heat_read(struct obx_heat *h, const char *path, const char *measure, co
 		bool fits = true;
 
 		if (!number++) {
-			if (!find_columns(path, cells, count, names, columns, filters, filter_count, error))
+			if (!find_columns(path, cells, count, names, columns, filters, filter_count,
+				    error))
 				return false;
 			continue;
 		}
 		for (int i = 0; i < filter_count; i++)
-			fits &= filters[i].column < count && same(cells[filters[i].column], filters[i].value);
-		if (!fits || (columns[3] >= 0 && (columns[3] >= count || strcmp(cells[columns[3]], "done") != 0)))
+			fits &= filters[i].column < count &&
+				same(cells[filters[i].column], filters[i].value);
+		if (!fits ||
+			(columns[3] >= 0 &&
+				(columns[3] >= count || strcmp(cells[columns[3]], "done") != 0)))
 			continue;
 		for (int i = 0; i < 3; i++) {
 			char *end = NULL;
 
-			value[i] = columns[i] < count && *cells[columns[i]] ? strtod(cells[columns[i]], &end) : NAN;
+			value[i] = columns[i] < count && *cells[columns[i]]
+				? strtod(cells[columns[i]], &end)
+				: NAN;
 			if ((end && *end) || (i < 2 && isnan(value[i])))
-				return obx_error_set(error, "%s, line %llu, column %s: '%.40s' is not a number", path,
-						     (unsigned long long)number, names[i], columns[i] < count ? cells[columns[i]] : "");
+				return obx_error_set(error,
+					"%s, line %llu, column %s: '%.40s' is not a number", path,
+					(unsigned long long)number, names[i],
+					columns[i] < count ? cells[columns[i]] : "");
 		}
 		if (!obx_heat_add(h, value[0], value[1], value[2], error))
 			return false;
 		used++;
 	}
-	return used ? true : obx_error_set(error, "%s: no row that is done fits%s%s", path, where ? " --where " : "", where ? where : "");
+	return used ? true
+		    : obx_error_set(error, "%s: no row that is done fits%s%s", path,
+			      where ? " --where " : "", where ? where : "");
 }
 
 /* ---- drawing ---- */
@@ -257,10 +276,12 @@ static uint32_t label_step(uint32_t count, int length, int room)
 	return step;
 }
 
-static void draw_axes(const struct obx_heat *h, struct obx_canvas *c, int cell_width, int cell_height, int width, int height)
+static void draw_axes(const struct obx_heat *h, struct obx_canvas *c, int cell_width,
+	int cell_height, int width, int height)
 {
 	uint32_t step = label_step(h->x_count, width, 76);
-	int name_width = obx_canvas_text_width(h->x_name, 2), name_height = obx_canvas_text_width(h->y_name, 2);
+	int name_width = obx_canvas_text_width(h->x_name, 2),
+	    name_height = obx_canvas_text_width(h->y_name, 2);
 
 	obx_canvas_frame(c, LEFT, TOP, width, height);
 	for (uint32_t i = 0; i < h->x_count; i += step) {
@@ -283,13 +304,16 @@ static void draw_axes(const struct obx_heat *h, struct obx_canvas *c, int cell_w
 static void draw_scale(struct obx_canvas *c, int x, int height, double low, double high)
 {
 	for (int y = 0; y < height; y++)
-		obx_canvas_box(c, x, TOP + y, SCALE_WIDTH, 1, obx_canvas_scale(1 - (double)y / (height - 1)));
+		obx_canvas_box(c, x, TOP + y, SCALE_WIDTH, 1,
+			obx_canvas_scale(1 - (double)y / (height - 1)));
 	obx_canvas_frame(c, x, TOP, SCALE_WIDTH, height);
 	for (int i = 0; i <= 4; i++)
-		label(c, x + SCALE_WIDTH + 8, TOP + (height - 1) * (4 - i) / 4 - 7, low + (high - low) * i / 4, 1);
+		label(c, x + SCALE_WIDTH + 8, TOP + (height - 1) * (4 - i) / 4 - 7,
+			low + (high - low) * i / 4, 1);
 }
 
-bool obx_heat_draw(const struct obx_heat *h, int width, struct obx_canvas *ret, struct obx_error *error)
+bool obx_heat_draw(
+	const struct obx_heat *h, int width, struct obx_canvas *ret, struct obx_error *error)
 {
 	int cell_width, cell_height, height;
 	double low = INFINITY, high = -INFINITY;
@@ -312,10 +336,13 @@ bool obx_heat_draw(const struct obx_heat *h, int width, struct obx_canvas *ret, 
 	for (uint32_t y = 0; y < h->y_count; y++)
 		for (uint32_t x = 0; x < h->x_count; x++) {
 			double v = value_at(h, x, y);
-			uint32_t colour = isnan(v) ? OBX_GREY : obx_canvas_scale(high > low ? (v - low) / (high - low) : 0.5);
+			uint32_t colour = isnan(v)
+				? OBX_GREY
+				: obx_canvas_scale(high > low ? (v - low) / (high - low) : 0.5);
 
-			obx_canvas_box(ret, LEFT + (int)x * cell_width, TOP + height - ((int)y + 1) * cell_height, cell_width, cell_height,
-				       colour);
+			obx_canvas_box(ret, LEFT + (int)x * cell_width,
+				TOP + height - ((int)y + 1) * cell_height, cell_width, cell_height,
+				colour);
 		}
 	draw_axes(h, ret, cell_width, cell_height, width, height);
 	if (high >= low)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A heat map: the mean of a measure for each pair of values of two parameters. Points are added one by one, in any order; cells without one stay grey.
- * Owned by one thread at a time.
+ * A heat map: the mean of a measure for each pair of values of two parameters. Points are added one
+ * by one, in any order; cells without one stay grey. Owned by one thread at a time.
  */
 #ifndef OBX_RQA_HEAT_H
 #define OBX_RQA_HEAT_H
@@ -19,7 +19,8 @@ struct obx_heat {
 	double *xs, *ys; /* values met, sorted */
 	uint32_t x_count, y_count;
 	double *sums;
-	uint32_t *counts; /* OBX_HEAT_SIDE_MAX * OBX_HEAT_SIDE_MAX: by index of the value in the order met */
+	/* OBX_HEAT_SIDE_MAX * OBX_HEAT_SIDE_MAX: by index of the value in the order met */
+	uint32_t *counts;
 	uint16_t *x_order, *y_order;
 };
 
@@ -27,10 +28,14 @@ bool obx_heat_init(struct obx_heat *heat, struct obx_error *error);
 void obx_heat_fini(struct obx_heat *heat);
 /* NaN values are left out, their place stays. */
 bool obx_heat_add(struct obx_heat *heat, double x, double y, double value, struct obx_error *error);
-/* From a sweep's results.csv: measure over x and y, of rows that fit "name=value name=value". Rows that are not done are left out. */
-bool obx_heat_read(struct obx_heat *heat, const char *path, const char *measure, const char *x, const char *y, const char *where,
-		   struct obx_error *error);
+/*
+ * From a sweep's results.csv: measure over x and y, of rows that fit "name=value name=value". Rows
+ * that are not done are left out.
+ */
+bool obx_heat_read(struct obx_heat *heat, const char *path, const char *measure, const char *x,
+	const char *y, const char *where, struct obx_error *error);
 /* width is that of the map alone, in dots. */
-bool obx_heat_draw(const struct obx_heat *heat, int width, struct obx_canvas *ret_canvas, struct obx_error *error);
+bool obx_heat_draw(const struct obx_heat *heat, int width, struct obx_canvas *ret_canvas,
+	struct obx_error *error);
 
 #endif

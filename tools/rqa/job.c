@@ -18,7 +18,8 @@
 
 const char *obx_job_phase_name(enum obx_job_phase phase)
 {
-	static const char *const names[] = { "idle", "reading", "running", "writing", "completed", "failed", "stopped" };
+	static const char *const names[] = { "idle", "reading", "running", "writing", "completed",
+		"failed", "stopped" };
 
 	return names[phase];
 }
@@ -48,8 +49,9 @@ static void add_event(struct obx_job *job, const char *name, const char *format,
 	size_t used;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	used = (size_t)snprintf(to, OBX_JOB_EVENT_BYTES, "event: %s\ndata: {\"timestamp\":%lld.%03ld,", name, (long long)now.tv_sec,
-				now.tv_nsec / 1000000);
+	used = (size_t)snprintf(to, OBX_JOB_EVENT_BYTES,
+		"event: %s\ndata: {\"timestamp\":%lld.%03ld,", name, (long long)now.tv_sec,
+		now.tv_nsec / 1000000);
 	va_start(args, format);
 	vsnprintf(to + used, OBX_JOB_EVENT_BYTES - used - 4, format, args);
 	va_end(args);
@@ -78,7 +80,10 @@ static void add_log(struct obx_job *job, const char *level, const char *text)
 	if (size < OBX_JOB_EVENT_BYTES - 200)
 		add_event(job, "log", "\"level\":\"%s\",\"text\":%s", level, quoted);
 	else
-		add_event(job, "log", "\"level\":\"%s\",\"text\":\"a message was too long to be shown; see failed.csv\"", level);
+		add_event(job, "log",
+			"\"level\":\"%s\",\"text\":\"a message was too long to be shown; see "
+			"failed.csv\"",
+			level);
 	free(quoted);
 }
 
@@ -94,10 +99,14 @@ static void add_progress(struct obx_job *job, const struct obx_sweep_event *e, b
 	if (isfinite(e->eta))
 		snprintf(eta, sizeof eta, "%.1f", e->eta);
 	add_event(job, "progress_update",
-		  "\"current\":%" PRIu64 ",\"total\":%" PRIu64 ",\"progress\":%.2f,\"param_signature\":\"%s\",\"success\":%" PRIu64
-		  ",\"skipped\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"elapsed\":%.1f,\"eta\":%s,\"cells_per_second\":%.4g,\"memory_resident\":%" PRIu64,
-		  n->done + n->skipped + n->failed, n->total, e->share * 100, e->signature, n->done, n->skipped, n->failed, e->elapsed, eta,
-		  e->elapsed > 0 ? e->cells / e->elapsed : 0, obx_memory_resident());
+		"\"current\":%" PRIu64 ",\"total\":%" PRIu64
+		",\"progress\":%.2f,\"param_signature\":\"%s\",\"success\":%" PRIu64
+		",\"skipped\":%" PRIu64 ",\"failed\":%" PRIu64
+		",\"elapsed\":%.1f,\"eta\":%s,\"cells_per_second\":%.4g,\"memory_resident\":"
+		"%" PRIu64,
+		n->done + n->skipped + n->failed, n->total, e->share * 100, e->signature, n->done,
+		n->skipped, n->failed, e->elapsed, eta, e->elapsed > 0 ? e->cells / e->elapsed : 0,
+		obx_memory_resident());
 }
 
 static void on_event(void *arg, const struct obx_sweep_event *e)
@@ -112,12 +121,14 @@ static void on_event(void *arg, const struct obx_sweep_event *e)
 		if (now - job->progress_at < PROGRESS_PERIOD && e->current < e->total)
 			break;
 		job->progress_at = now;
-		add_event(job, "reading", "\"current\":%" PRIu64 ",\"total\":%" PRIu64, e->current, e->total);
+		add_event(job, "reading", "\"current\":%" PRIu64 ",\"total\":%" PRIu64, e->current,
+			e->total);
 		break;
 	case OBX_SWEEP_STARTED:
 		set_phase(job, OBX_JOB_RUNNING);
 		add_event(job, "batch_started", "\"total\":%" PRIu64, e->counts.total);
-		snprintf(text, sizeof text, "Started: %s rows", obx_number_group(e->counts.total, a));
+		snprintf(text, sizeof text, "Started: %s rows",
+			obx_number_group(e->counts.total, a));
 		add_log(job, "info", text);
 		break;
 	case OBX_SWEEP_PROGRESS:
@@ -145,7 +156,8 @@ static void *run(void *arg)
 	struct obx_sweep *sweep = job->sweep;
 	struct obx_sweep_counts n;
 	struct obx_error error = { "" };
-	char text[OBX_JOB_EVENT_BYTES], done[OBX_NUMBER_MAX], skipped[OBX_NUMBER_MAX], failed[OBX_NUMBER_MAX];
+	char text[OBX_JOB_EVENT_BYTES], done[OBX_NUMBER_MAX], skipped[OBX_NUMBER_MAX],
+		failed[OBX_NUMBER_MAX];
 	bool good = obx_sweep_open(sweep, &error);
 
 	if (good) {
@@ -157,23 +169,26 @@ static void *run(void *arg)
 	n = sweep->counts;
 	pthread_mutex_lock(&job->lock);
 	if (!good)
-		add_log(job, sweep->cancel ? "warning" : "error", sweep->cancel ? "Stopped. Start again to go on from here." : error.text);
-	snprintf(text, sizeof text, "%s done, %s skipped (done before), %s failed, in %.2f s", obx_number_group(n.done, done),
-		 obx_number_group(n.skipped, skipped), obx_number_group(n.failed, failed), sweep->elapsed);
+		add_log(job, sweep->cancel ? "warning" : "error",
+			sweep->cancel ? "Stopped. Start again to go on from here." : error.text);
+	snprintf(text, sizeof text, "%s done, %s skipped (done before), %s failed, in %.2f s",
+		obx_number_group(n.done, done), obx_number_group(n.skipped, skipped),
+		obx_number_group(n.failed, failed), sweep->elapsed);
 	if (good)
 		add_log(job, n.failed ? "warning" : "good", text);
 	set_phase(job, good ? OBX_JOB_COMPLETED : sweep->cancel ? OBX_JOB_STOPPED : OBX_JOB_FAILED);
 	add_event(job, "batch_completed",
-		  "\"complete\":%s,\"seconds\":%.3f,\"stats\":{\"total\":%" PRIu64 ",\"success\":%" PRIu64 ",\"failed\":%" PRIu64
-		  ",\"skipped\":%" PRIu64 "}",
-		  good ? "true" : "false", sweep->elapsed, n.total, n.done, n.failed, n.skipped);
+		"\"complete\":%s,\"seconds\":%.3f,\"stats\":{\"total\":%" PRIu64
+		",\"success\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"skipped\":%" PRIu64 "}",
+		good ? "true" : "false", sweep->elapsed, n.total, n.done, n.failed, n.skipped);
 	pthread_mutex_unlock(&job->lock);
 	return NULL;
 }
 
 static bool busy(const struct obx_job *job)
 {
-	return job->phase == OBX_JOB_READING || job->phase == OBX_JOB_RUNNING || job->phase == OBX_JOB_WRITING;
+	return job->phase == OBX_JOB_READING || job->phase == OBX_JOB_RUNNING ||
+		job->phase == OBX_JOB_WRITING;
 }
 
 bool obx_job_start(struct obx_job *job, struct obx_sweep *sweep, struct obx_error *error)
@@ -183,7 +198,9 @@ bool obx_job_start(struct obx_job *job, struct obx_sweep *sweep, struct obx_erro
 	pthread_mutex_lock(&job->use);
 	pthread_mutex_lock(&job->lock);
 	if (busy(job) || job->closing) {
-		obx_error_set(error, job->closing ? "the server is stopping" : "a sweep is running; stop it or wait for its end");
+		obx_error_set(error,
+			job->closing ? "the server is stopping"
+				     : "a sweep is running; stop it or wait for its end");
 		obx_sweep_free(sweep);
 		goto out;
 	}
@@ -234,10 +251,12 @@ void obx_job_close(struct obx_job *job)
 	pthread_mutex_unlock(&job->lock);
 }
 
-int obx_job_wait(struct obx_job *job, uint64_t *seq, unsigned timeout_ms, char ret_text[OBX_JOB_EVENT_BYTES + 64])
+int obx_job_wait(struct obx_job *job, uint64_t *seq, unsigned timeout_ms,
+	char ret_text[OBX_JOB_EVENT_BYTES + 64])
 {
 	uint64_t until = ob_clock_ns() + timeout_ms * OB_MS;
-	struct timespec when = { .tv_sec = (time_t)(until / OB_SECOND), .tv_nsec = (long)(until % OB_SECOND) };
+	struct timespec when = { .tv_sec = (time_t)(until / OB_SECOND),
+		.tv_nsec = (long)(until % OB_SECOND) };
 	int length = 0;
 
 	pthread_mutex_lock(&job->lock);
@@ -250,7 +269,8 @@ int obx_job_wait(struct obx_job *job, uint64_t *seq, unsigned timeout_ms, char r
 		if (*seq + OBX_JOB_EVENTS_MAX < job->next_event)
 			*seq = job->next_event - OBX_JOB_EVENTS_MAX;
 		++*seq;
-		length = snprintf(ret_text, OBX_JOB_EVENT_BYTES + 64, "id: %" PRIu64 "\n%s", *seq, job->events[*seq % OBX_JOB_EVENTS_MAX]);
+		length = snprintf(ret_text, OBX_JOB_EVENT_BYTES + 64, "id: %" PRIu64 "\n%s", *seq,
+			job->events[*seq % OBX_JOB_EVENTS_MAX]);
 	}
 	pthread_mutex_unlock(&job->lock);
 	return length;

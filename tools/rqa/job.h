@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The sweep that the page runs: one at a time, on a thread of its own. What happens to it becomes events, each a line of JSON with a number, kept in a
- * ring so that a page that (re)connects gets what it missed. Any thread may call anything here.
+ * The sweep that the page runs: one at a time, on a thread of its own. What happens to it becomes
+ * events, each a line of JSON with a number, kept in a ring so that a page that (re)connects gets
+ * what it missed. Any thread may call anything here.
  *
  *     idle -> reading -> running -> writing -> completed | failed | stopped -> (the next start)
  */
@@ -16,7 +17,15 @@
 #define OBX_JOB_EVENTS_MAX  512
 #define OBX_JOB_EVENT_BYTES 1536
 
-enum obx_job_phase { OBX_JOB_IDLE, OBX_JOB_READING, OBX_JOB_RUNNING, OBX_JOB_WRITING, OBX_JOB_COMPLETED, OBX_JOB_FAILED, OBX_JOB_STOPPED };
+enum obx_job_phase {
+	OBX_JOB_IDLE,
+	OBX_JOB_READING,
+	OBX_JOB_RUNNING,
+	OBX_JOB_WRITING,
+	OBX_JOB_COMPLETED,
+	OBX_JOB_FAILED,
+	OBX_JOB_STOPPED
+};
 
 struct obx_job {
 	pthread_mutex_t lock; /* of everything but sweep */
@@ -27,9 +36,10 @@ struct obx_job {
 	uint64_t next_event; /* number of the next one; the first is 1 */
 	char (*events)[OBX_JOB_EVENT_BYTES];
 	char out[4096];
-	unsigned failures;   /* logged by the sweep at hand */
-	double progress_at;  /* seconds, of the last progress event */
-	pthread_mutex_t use; /* of sweep: readers of results, and start, which replaces it. Taken before lock. */
+	unsigned failures;  /* logged by the sweep at hand */
+	double progress_at; /* seconds, of the last progress event */
+	/* of sweep: readers of results, and start, which replaces it. Taken before lock. */
+	pthread_mutex_t use;
 	struct obx_sweep *sweep;
 	bool open; /* sweep's store may be read */
 };
@@ -47,7 +57,8 @@ void obx_job_close(struct obx_job *job);
  * Returns its length and steps *seq on; 0: nothing came; -1: closing.
  * A reader that fell behind goes on with the oldest event that is kept.
  */
-int obx_job_wait(struct obx_job *job, uint64_t *seq, unsigned timeout_ms, char ret_text[OBX_JOB_EVENT_BYTES + 64]);
+int obx_job_wait(struct obx_job *job, uint64_t *seq, unsigned timeout_ms,
+	char ret_text[OBX_JOB_EVENT_BYTES + 64]);
 const char *obx_job_phase_name(enum obx_job_phase phase);
 
 #endif

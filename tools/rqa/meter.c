@@ -41,17 +41,20 @@ static unsigned columns(void)
 {
 	struct winsize size;
 
-	return ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : FALLBACK_COLUMNS;
+	return ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col
+								    : FALLBACK_COLUMNS;
 }
 
-void obx_meter_show(struct obx_meter *meter, double share, double elapsed, double eta, const char *text, bool last)
+void obx_meter_show(struct obx_meter *meter, double share, double elapsed, double eta,
+	const char *text, bool last)
 {
 	double now = (double)ob_clock_ns() / (double)OB_SECOND;
 	char line[LINE_MAX_BYTES], bar[BAR_WIDTH + 1], spent[24], left[24];
 	unsigned full;
 	int length;
 
-	if (meter->off || (last && !meter->shown) || (!last && now - meter->last < (meter->terminal ? TERMINAL_PERIOD : PLAIN_PERIOD)))
+	if (meter->off || (last && !meter->shown) ||
+		(!last && now - meter->last < (meter->terminal ? TERMINAL_PERIOD : PLAIN_PERIOD)))
 		return;
 	meter->last = now;
 	meter->shown = true;
@@ -62,8 +65,8 @@ void obx_meter_show(struct obx_meter *meter, double share, double elapsed, doubl
 	bar[BAR_WIDTH] = 0;
 	obx_time_print(elapsed, spent, sizeof spent);
 	obx_time_print(eta, left, sizeof left);
-	length = snprintf(line, sizeof line, "[%s] %5.1f %%  %s spent, %s left, %.0f MiB  %s", bar, share * 100, spent, left,
-			  (double)obx_memory_resident() / (1 << 20), text);
+	length = snprintf(line, sizeof line, "[%s] %5.1f %%  %s spent, %s left, %.0f MiB  %s", bar,
+		share * 100, spent, left, (double)obx_memory_resident() / (1 << 20), text);
 	if (!meter->terminal) {
 		fprintf(stderr, "%s\n", line);
 		return;

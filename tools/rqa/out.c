@@ -21,18 +21,22 @@ bool obx_out_open(struct obx_out *out, const char *path, struct obx_error *error
 		return true;
 	}
 	if (strlen(path) + sizeof ".part." >= sizeof out->part)
-		return obx_error_set(error, "%.200s...: the path is too long; write to a shorter one", path);
+		return obx_error_set(
+			error, "%.200s...: the path is too long; write to a shorter one", path);
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		return obx_error_set(error, "%s is a folder; name a file in it", path);
 	strcpy(out->path, path);
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) /* a device or a pipe is written to, never replaced */
+	/* a device or a pipe is written to, never replaced */
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
 		strcpy(out->part, path);
 	else
 		snprintf(out->part, sizeof out->part, "%.*s.%s.part", folder, path, path + folder);
 	out->file = fopen(out->part, "we");
 	if (!out->file)
-		return obx_error_set(error, "%s cannot be written: %s; check the folder and its rights, or name another place", path,
-				     strerror(errno));
+		return obx_error_set(error,
+			"%s cannot be written: %s; check the folder and its rights, or name "
+			"another place",
+			path, strerror(errno));
 	setvbuf(out->file, NULL, _IOFBF, WRITE_BUFFER);
 	return true;
 }
@@ -44,7 +48,9 @@ bool obx_out_commit(struct obx_out *out, struct obx_error *error)
 
 	if (out->file == stdout) {
 		out->file = NULL;
-		return good ? true : obx_error_set(error, "standard output cannot be written: %s", strerror(saved));
+		return good ? true
+			    : obx_error_set(error, "standard output cannot be written: %s",
+				      strerror(saved));
 	}
 	if (good && !out->quick && fsync(fileno(out->file)) != 0 && errno != EINVAL) {
 		good = false;
@@ -63,8 +69,10 @@ bool obx_out_commit(struct obx_out *out, struct obx_error *error)
 		return true;
 	if (strcmp(out->part, out->path) != 0)
 		unlink(out->part);
-	return obx_error_set(error, "%s cannot be written: %s; make room or name another place, then run the same command again", out->path,
-			     strerror(saved));
+	return obx_error_set(error,
+		"%s cannot be written: %s; make room or name another place, then run the same "
+		"command again",
+		out->path, strerror(saved));
 }
 
 void obx_out_abort(struct obx_out *out)
@@ -94,15 +102,19 @@ bool obx_out_folder(const char *path, struct obx_error *error)
 			continue;
 		*p = 0;
 		if (mkdir(copy, 0777) != 0 && errno != EEXIST)
-			return obx_error_set(error, "the folder %s cannot be made: %s; name another place with --out", path,
-					     strerror(errno));
+			return obx_error_set(error,
+				"the folder %s cannot be made: %s; name another place with --out",
+				path, strerror(errno));
 		if (!at)
 			break;
 		*p = at;
 	}
 	if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
-		return obx_error_set(error, "%s is not a folder; name another place with --out", path);
+		return obx_error_set(
+			error, "%s is not a folder; name another place with --out", path);
 	if (access(path, W_OK) != 0)
-		return obx_error_set(error, "the folder %s cannot be written: %s; name another place with --out", path, strerror(errno));
+		return obx_error_set(error,
+			"the folder %s cannot be written: %s; name another place with --out", path,
+			strerror(errno));
 	return true;
 }

@@ -33,15 +33,20 @@ struct job {
 static void usage(FILE *out)
 {
 	fprintf(out,
-		"usage: outboard rqa plot FILE --out PNG [options]                    recurrence plot of a series\n"
-		"       outboard rqa plot RESULTS.csv --heat MEASURE --out PNG ...    heat map of a sweep\n\n"
+		"usage: outboard rqa plot FILE --out PNG [options]                    recurrence "
+		"plot of a series\n"
+		"       outboard rqa plot RESULTS.csv --heat MEASURE --out PNG ...    heat map of "
+		"a sweep\n\n"
 		"  --out FILE                   the picture; - is standard output\n"
 		"  --size N                     dots of the longer side, 16 to %u; default %d\n"
-		"  --mean                       shades of grey for long series: the share of recurrent cells; else a dot is black when any "
+		"  --mean                       shades of grey for long series: the share of "
+		"recurrent cells; else a dot is black when any "
 		"cell recurs\n"
 		"  --cross FILE, --joint FILE   with a second series\n"
-		"  --x NAME, --y NAME           heat map: the parameters, of m, tau, eps, lmin; default eps and m\n"
-		"  --where 'NAME=VALUE ...'     heat map: only these rows, for example 'mode=2D-xy tau=1'; the mean of all rows of a cell "
+		"  --x NAME, --y NAME           heat map: the parameters, of m, tau, eps, lmin; "
+		"default eps and m\n"
+		"  --where 'NAME=VALUE ...'     heat map: only these rows, for example 'mode=2D-xy "
+		"tau=1'; the mean of all rows of a cell "
 		"is shown\n"
 		"  --progress WHEN              auto, always, never\n\n",
 		OBK_RQA_MAX_IMAGE, SIZE_USUAL);
@@ -52,7 +57,8 @@ static int on_progress(void *arg, const struct obk_rqa_progress *p)
 {
 	struct job *job = arg;
 
-	obx_meter_show(&job->meter, p->total ? (double)p->done / (double)p->total : 1, p->elapsed, p->eta, "plotting", false);
+	obx_meter_show(&job->meter, p->total ? (double)p->done / (double)p->total : 1, p->elapsed,
+		p->eta, "plotting", false);
 	return obx_rqa_stop;
 }
 
@@ -71,7 +77,8 @@ static uint64_t tick_step(uint64_t count)
 	return step;
 }
 
-static void draw_ticks(struct obx_canvas *c, uint32_t width, uint32_t height, uint64_t columns, uint64_t rows)
+static void draw_ticks(
+	struct obx_canvas *c, uint32_t width, uint32_t height, uint64_t columns, uint64_t rows)
 {
 	char text[OBX_NUMBER_MAX];
 
@@ -80,7 +87,8 @@ static void draw_ticks(struct obx_canvas *c, uint32_t width, uint32_t height, ui
 
 		obx_canvas_box(c, x, TOP + (int)height + 1, 1, 6, OBX_BLACK);
 		snprintf(text, sizeof text, "%" PRIu64, at);
-		obx_canvas_text(c, x - obx_canvas_text_width(text, 2) / 2, TOP + (int)height + 12, 2, text);
+		obx_canvas_text(
+			c, x - obx_canvas_text_width(text, 2) / 2, TOP + (int)height + 12, 2, text);
 	}
 	for (uint64_t at = 0; at < rows; at += tick_step(rows)) {
 		int y = TOP + (int)((double)height - ((double)at + 0.5) * height / (double)rows);
@@ -91,14 +99,15 @@ static void draw_ticks(struct obx_canvas *c, uint32_t width, uint32_t height, ui
 	}
 }
 
-static bool draw_plot(struct job *job, const struct obk_rqa_series *x, const struct obk_rqa_series *y,
-		      const struct obk_rqa_options *options, struct obx_error *error)
+static bool draw_plot(struct job *job, const struct obk_rqa_series *x,
+	const struct obk_rqa_series *y, const struct obk_rqa_options *options,
+	struct obx_error *error)
 {
 	struct obk_rqa_control control = { .threads = job->setup.threads,
-					   .isa = job->setup.isa,
-					   .arg = job,
-					   .progress = on_progress,
-					   .cancel = &obx_rqa_stop };
+		.isa = job->setup.isa,
+		.arg = job,
+		.progress = on_progress,
+		.cancel = &obx_rqa_stop };
 	OB_CLEANUP(ob_freep) uint8_t *pixels = NULL;
 	OB_CLEANUP(obx_canvas_fini) struct obx_canvas canvas = { 0 };
 	struct obk_rqa_error wrong = { 0 };
@@ -119,21 +128,26 @@ static bool draw_plot(struct job *job, const struct obk_rqa_series *x, const str
 	pixels = malloc((size_t)width * height);
 	if (!pixels)
 		return obx_error_set(error, "out of memory for the plot");
-	if (obk_rqa_plot(x, y, options, width, height, job->mean, &control, pixels, &wrong) != OBK_RQA_OK)
+	if (obk_rqa_plot(x, y, options, width, height, job->mean, &control, pixels, &wrong) !=
+		OBK_RQA_OK)
 		return obx_error_set(error, "%s", wrong.text);
-	if (!obx_canvas_init(&canvas, LEFT + (int)(width * zoom) + RIGHT, TOP + (int)(height * zoom) + BOTTOM, error))
+	if (!obx_canvas_init(&canvas, LEFT + (int)(width * zoom) + RIGHT,
+		    TOP + (int)(height * zoom) + BOTTOM, error))
 		return false;
 	for (uint32_t j = 0; j < height; j++)
 		for (uint32_t i = 0; i < width; i++)
-			obx_canvas_box(&canvas, LEFT + (int)(i * zoom), TOP + (int)(j * zoom), (int)zoom, (int)zoom,
-				       pixels[(size_t)j * width + i] * 0x10101u);
+			obx_canvas_box(&canvas, LEFT + (int)(i * zoom), TOP + (int)(j * zoom),
+				(int)zoom, (int)zoom, pixels[(size_t)j * width + i] * 0x10101u);
 	obx_canvas_frame(&canvas, LEFT, TOP, (int)(width * zoom), (int)(height * zoom));
 	draw_ticks(&canvas, width * zoom, height * zoom, columns, rows);
 	obx_number_print(options->radius, 6, eps);
-	snprintf(title, sizeof title, "%.80s  %s  m=%u tau=%u eps=%s", slash ? slash + 1 : job->path, job->setup.modes[0].name, options->m,
-		 options->tau, eps);
-	obx_canvas_text(&canvas, LEFT, 14, obx_canvas_text_width(title, 2) > (int)(width * zoom) + RIGHT ? 1 : 2, title);
-	obx_canvas_text(&canvas, LEFT + (int)(width * zoom) / 2 - 36, TOP + (int)(height * zoom) + 38, 2, "vector");
+	snprintf(title, sizeof title, "%.80s  %s  m=%u tau=%u eps=%s",
+		slash ? slash + 1 : job->path, job->setup.modes[0].name, options->m, options->tau,
+		eps);
+	obx_canvas_text(&canvas, LEFT, 14,
+		obx_canvas_text_width(title, 2) > (int)(width * zoom) + RIGHT ? 1 : 2, title);
+	obx_canvas_text(&canvas, LEFT + (int)(width * zoom) / 2 - 36,
+		TOP + (int)(height * zoom) + 38, 2, "vector");
 	obx_meter_clear(&job->meter);
 	return obx_canvas_write(&canvas, job->out_path, error);
 }
@@ -153,17 +167,20 @@ static bool plot_series(struct job *job, struct obx_error *error)
 	int status;
 
 	if (!obx_table_read(job->path, &job->setup.table, &table, error) ||
-	    (job->other_path && !obx_table_read(job->other_path, &job->setup.table, &other, error)) ||
-	    !obx_setup_modes(&job->setup, table.channels, error))
+		(job->other_path &&
+			!obx_table_read(job->other_path, &job->setup.table, &other, error)) ||
+		!obx_setup_modes(&job->setup, table.channels, error))
 		return false;
 	if (job->setup.modes[0].norm >= 0)
 		options.norm = job->setup.modes[0].norm;
 	if (job->other_path)
 		options.kind = job->joint ? OBK_RQA_JOINT : OBK_RQA_CROSS;
-	return obx_setup_series(&job->setup, &job->setup.modes[0], job->path, &table, &x, &copy, &status, error) &&
-	       (!job->other_path ||
-		obx_setup_series(&job->setup, &job->setup.modes[0], job->other_path, &other, &y, &other_copy, &status, error)) &&
-	       draw_plot(job, &x, job->other_path ? &y : NULL, &options, error);
+	return obx_setup_series(&job->setup, &job->setup.modes[0], job->path, &table, &x, &copy,
+		       &status, error) &&
+		(!job->other_path ||
+			obx_setup_series(&job->setup, &job->setup.modes[0], job->other_path, &other,
+				&y, &other_copy, &status, error)) &&
+		draw_plot(job, &x, job->other_path ? &y : NULL, &options, error);
 }
 
 static bool plot_heat(struct job *job, struct obx_error *error)
@@ -172,8 +189,10 @@ static bool plot_heat(struct job *job, struct obx_error *error)
 	OB_CLEANUP(obx_heat_fini) struct obx_heat heat = { 0 };
 
 	return obx_heat_init(&heat, error) &&
-	       obx_heat_read(&heat, job->path, job->heat, job->x ? job->x : "eps", job->y ? job->y : "m", job->where, error) &&
-	       obx_heat_draw(&heat, (int)job->size, &canvas, error) && obx_canvas_write(&canvas, job->out_path, error);
+		obx_heat_read(&heat, job->path, job->heat, job->x ? job->x : "eps",
+			job->y ? job->y : "m", job->where, error) &&
+		obx_heat_draw(&heat, (int)job->size, &canvas, error) &&
+		obx_canvas_write(&canvas, job->out_path, error);
 }
 
 static bool parse(struct job *job, struct obx_args *args, bool *ret_help)
@@ -197,13 +216,19 @@ static bool parse(struct job *job, struct obx_args *args, bool *ret_help)
 			job->joint = true;
 		} else if (obx_args_is(args, "progress", &value)) {
 			if (value && !obx_meter_parse(value, &meter))
-				obx_args_refuse(args, "--progress is auto, always or never, not '%.40s'", value);
+				obx_args_refuse(args,
+					"--progress is auto, always or never, not '%.40s'", value);
 		} else if (obx_args_is(args, "size", &value)) {
-			if (value && !ob_text_parse_number(value, 16, OBK_RQA_MAX_IMAGE, &job->size))
-				obx_args_refuse(args, "--size takes a whole number from 16 to %u, not '%.40s'", OBK_RQA_MAX_IMAGE, value);
-		} else if (!obx_args_is(args, "cross", &job->other_path) && !obx_args_is(args, "out", &job->out_path) &&
-			   !obx_args_is(args, "heat", &job->heat) && !obx_args_is(args, "x", &job->x) && !obx_args_is(args, "y", &job->y) &&
-			   !obx_args_is(args, "where", &job->where)) {
+			if (value &&
+				!ob_text_parse_number(value, 16, OBK_RQA_MAX_IMAGE, &job->size))
+				obx_args_refuse(args,
+					"--size takes a whole number from 16 to %u, not '%.40s'",
+					OBK_RQA_MAX_IMAGE, value);
+		} else if (!obx_args_is(args, "cross", &job->other_path) &&
+			!obx_args_is(args, "out", &job->out_path) &&
+			!obx_args_is(args, "heat", &job->heat) &&
+			!obx_args_is(args, "x", &job->x) && !obx_args_is(args, "y", &job->y) &&
+			!obx_args_is(args, "where", &job->where)) {
 			obx_args_setup(args, &job->setup);
 		}
 	}

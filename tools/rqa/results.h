@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What the page shows of a sweep's results while it runs and after: a page of the table, a heat map. Reads the store; the caller holds job->use.
+ * What the page shows of a sweep's results while it runs and after: a page of the table, a heat
+ * map. Reads the store; the caller holds job->use.
  */
 #ifndef OBX_RQA_RESULTS_H
 #define OBX_RQA_RESULTS_H
@@ -18,12 +19,16 @@ struct obx_results_filter {
 	int64_t file, mode, m, tau, eps, lmin;
 };
 
-/* JSON: {"total":N,"offset":N,"measures":[...],"rows":[{"file":...,"status":...,"values":[...]}]} in the order of results.csv. */
-bool obx_results_print(const struct obx_sweep *sweep, const struct obx_results_filter *filter, uint64_t offset, uint32_t limit, FILE *out,
-		       struct obx_error *error);
+/*
+ * JSON: {"total":N,"offset":N,"measures":[...],"rows":[{"file":...,"status":...,"values":[...]}]}
+ * in the order of results.csv.
+ */
+bool obx_results_print(const struct obx_sweep *sweep, const struct obx_results_filter *filter,
+	uint64_t offset, uint32_t limit, FILE *out, struct obx_error *error);
 /* x and y are "m", "tau", "eps" or "lmin". Rows that are not there yet leave grey cells. */
-bool obx_results_heat(const struct obx_sweep *sweep, const struct obx_results_filter *filter, unsigned measure, const char *x,
-		      const char *y, struct obx_canvas *ret_canvas, struct obx_error *error);
+bool obx_results_heat(const struct obx_sweep *sweep, const struct obx_results_filter *filter,
+	unsigned measure, const char *x, const char *y, struct obx_canvas *ret_canvas,
+	struct obx_error *error);
 /* JSON of the lists a filter can choose from: files, modes, grid, measures. */
 void obx_results_lists(const struct obx_sweep *sweep, FILE *out);
 

@@ -14,7 +14,10 @@ static const struct {
 	int (*main)(int argc, char **argv);
 } verbs[] = {
 	{ "run", "measures of one series (or of a pair, or in windows)", obx_rqa_run_main },
-	{ "sweep", "every file of a folder with every combination of a grid; goes on where it was stopped", obx_rqa_sweep_main },
+	{ "sweep",
+		"every file of a folder with every combination of a grid; goes on where it was "
+		"stopped",
+		obx_rqa_sweep_main },
 	{ "plot", "a recurrence plot, or a heat map of a sweep, as PNG", obx_rqa_plot_main },
 	{ "serve", "sweeps from a page in the browser", obx_rqa_serve_main },
 };
@@ -42,14 +45,17 @@ static int usage(FILE *out)
 	fprintf(out, "usage: outboard rqa VERB ...\n\nRecurrence quantification analysis.\n\n");
 	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
 		fprintf(out, "  %-7s %s\n", verbs[i].name, verbs[i].what);
-	fprintf(out, "\n'outboard rqa VERB --help' says more; 'outboard rqa measures' lists the measures, 'outboard rqa options' all "
-		     "options as a table.\n");
+	fprintf(out,
+		"\n'outboard rqa VERB --help' says more; 'outboard rqa measures' lists the "
+		"measures, 'outboard rqa options' all "
+		"options as a table.\n");
 	return out == stdout ? 0 : OBX_EXIT_USAGE;
 }
 
 int obx_rqa_main(int argc, char **argv)
 {
-	static const char *const names[] = { "run", "sweep", "plot", "serve", "measures", "options" };
+	static const char *const names[] = { "run", "sweep", "plot", "serve", "measures",
+		"options" };
 	const char *verb = argc > 1 ? argv[1] : "";
 
 	if (strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0 || strcmp(verb, "help") == 0)
@@ -57,7 +63,9 @@ int obx_rqa_main(int argc, char **argv)
 	if (argc > 2 && (strcmp(verb, "measures") == 0 || strcmp(verb, "options") == 0)) {
 		if (strcmp(argv[2], "--help") != 0 && strcmp(argv[2], "-h") != 0)
 			return obx_usage_error("rqa", "'%s' takes nothing behind it", verb);
-		printf("usage: outboard rqa %s\n\n%s\n", verb, verb[0] == 'm' ? "Lists the measures." : "Prints all options as a table in Markdown.");
+		printf("usage: outboard rqa %s\n\n%s\n", verb,
+			verb[0] == 'm' ? "Lists the measures."
+				       : "Prints all options as a table in Markdown.");
 		return 0;
 	}
 	if (strcmp(verb, "measures") == 0) {
@@ -72,5 +80,6 @@ int obx_rqa_main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
 		if (strcmp(verb, verbs[i].name) == 0)
 			return verbs[i].main(argc - 1, argv + 1);
-	return *verb ? obx_word_unknown("rqa", "verb", verb, names, sizeof names / sizeof names[0]) : usage(stderr);
+	return *verb ? obx_word_unknown("rqa", "verb", verb, names, sizeof names / sizeof names[0])
+		     : usage(stderr);
 }

@@ -15,7 +15,10 @@ int obx_rqa_run_main(int argc, char **argv);
 int obx_rqa_sweep_main(int argc, char **argv);
 int obx_rqa_plot_main(int argc, char **argv);
 int obx_rqa_serve_main(int argc, char **argv);
-/* Set by SIGINT and SIGTERM after obx_rqa_catch_signals; a second one ends the program. Full disks then show as errors, not as SIGXFSZ. */
+/*
+ * Set by SIGINT and SIGTERM after obx_rqa_catch_signals; a second one ends the program. Full disks
+ * then show as errors, not as SIGXFSZ.
+ */
 extern obk_rqa_flag obx_rqa_stop;
 void obx_rqa_catch_signals(void);
 

@@ -15,8 +15,9 @@
 #include "tools/rqa/out.h"
 #include "tools/rqa/rqa.h"
 
-#define MEASURES_USUAL                                                                                                                     \
-	"RR,DET,L,Lmax,DIV,ENTR,RATIO,TREND,LAM,TT,Vmax,Ventr,W,Wmax,Wdiv,Wentr,T1,T2,MRT,RTE,NMPRT,CORM,rENTR,radius,n,points"
+#define MEASURES_USUAL                                                                          \
+	"RR,DET,L,Lmax,DIV,ENTR,RATIO,TREND,LAM,TT,Vmax,Ventr,W,Wmax,Wdiv,Wentr,T1,T2,MRT,RTE," \
+	"NMPRT,CORM,rENTR,radius,n,points"
 #define PRINT_DIGITS 10
 
 enum form { TABLE, JSON, CSV };
@@ -43,12 +44,15 @@ static void usage(FILE *out)
 {
 	fprintf(out,
 		"usage: outboard rqa run FILE [options]\n\n"
-		"The measures of one series. FILE is CSV with a heading, or bare numbers in columns; - is standard input.\n\n"
+		"The measures of one series. FILE is CSV with a heading, or bare numbers in "
+		"columns; - is standard input.\n\n"
 		"  --cross FILE, --joint FILE   cross or joint recurrence with a second series\n"
 		"  --window N --step N          a run for each window of N samples\n"
 		"  --json, --csv                instead of a table\n"
-		"  --out FILE                   instead of standard output; appears whole or not at all\n"
-		"  --state FILE                 a stopped or killed run goes on from this file (one mode, no windows)\n"
+		"  --out FILE                   instead of standard output; appears whole or not "
+		"at all\n"
+		"  --state FILE                 a stopped or killed run goes on from this file "
+		"(one mode, no windows)\n"
 		"  --digits N                   significant digits, 1 to 17; default %d\n"
 		"  --progress WHEN              auto, always, never\n\n",
 		PRINT_DIGITS);
@@ -60,10 +64,11 @@ static int on_progress(void *arg, const struct obk_rqa_progress *p)
 	struct job *job = arg;
 	char text[120];
 
-	snprintf(text, sizeof text, "%s  %.2g of %.2g cells, %.2g a second", job->setup.modes[job->mode].name, (double)p->done,
-		 (double)p->total, p->elapsed > 0 ? (double)p->done / p->elapsed : 0);
-	obx_meter_show(&job->meter, p->total ? (double)p->done / (double)p->total : 1, p->elapsed, p->eta, text,
-		       p->total && p->done == p->total);
+	snprintf(text, sizeof text, "%s  %.2g of %.2g cells, %.2g a second",
+		job->setup.modes[job->mode].name, (double)p->done, (double)p->total,
+		p->elapsed > 0 ? (double)p->done / p->elapsed : 0);
+	obx_meter_show(&job->meter, p->total ? (double)p->done / (double)p->total : 1, p->elapsed,
+		p->eta, text, p->total && p->done == p->total);
 	return obx_rqa_stop;
 }
 
@@ -83,13 +88,16 @@ static void put_csv_heading(struct job *job)
 {
 	FILE *out = job->out.file;
 
-	fputs(job->window ? "file,mode,m,tau,eps,lmin,window,first_sample" : "file,mode,m,tau,eps,lmin", out);
+	fputs(job->window ? "file,mode,m,tau,eps,lmin,window,first_sample"
+			  : "file,mode,m,tau,eps,lmin",
+		out);
 	for (unsigned k = 0; k < job->setup.measure_count; k++)
 		fprintf(out, ",%s", obk_rqa_measure_name(job->setup.measures[k]));
 	fputs(",status,error,reason\n", out);
 }
 
-static void put_csv_row(struct job *job, int status, const char *reason, const double *values, const uint64_t *window)
+static void put_csv_row(struct job *job, int status, const char *reason, const double *values,
+	const uint64_t *window)
 {
 	const struct obk_rqa_options *o = &job->setup.options;
 	FILE *out = job->out.file;
@@ -105,21 +113,25 @@ static void put_csv_row(struct job *job, int status, const char *reason, const d
 		if (values)
 			put_number(out, values[job->setup.measures[k]], job->digits, false);
 	}
-	fprintf(out, ",%s,%s,", status == OBK_RQA_OK ? "done" : "failed", status == OBK_RQA_OK ? "" : obk_rqa_status_name(status));
+	fprintf(out, ",%s,%s,", status == OBK_RQA_OK ? "done" : "failed",
+		status == OBK_RQA_OK ? "" : obk_rqa_status_name(status));
 	obx_csv_print(out, reason);
 	putc('\n', out);
 }
 
-static void put_json_item(struct job *job, int status, const char *reason, const double *values, const uint64_t *window)
+static void put_json_item(struct job *job, int status, const char *reason, const double *values,
+	const uint64_t *window)
 {
 	FILE *out = job->out.file;
 
 	fputs(job->lines++ ? ",\n  {\"mode\":" : "\n  {\"mode\":", out);
 	obx_json_print(out, job->setup.modes[job->mode].name);
 	if (window)
-		fprintf(out, ",\"window\":%" PRIu64 ",\"first_sample\":%" PRIu64, window[0], window[1]);
+		fprintf(out, ",\"window\":%" PRIu64 ",\"first_sample\":%" PRIu64, window[0],
+			window[1]);
 	else if (status == OBK_RQA_OK)
-		fprintf(out, ",\"norm\":\"%s\",\"device\":\"%s\"", obx_setup_norm(&job->setup, &job->setup.modes[job->mode]),
+		fprintf(out, ",\"norm\":\"%s\",\"device\":\"%s\"",
+			obx_setup_norm(&job->setup, &job->setup.modes[job->mode]),
 			job->devices[job->mode]);
 	fprintf(out, ",\"status\":\"%s\"", status == OBK_RQA_OK ? "done" : "failed");
 	if (!values) {
@@ -128,7 +140,8 @@ static void put_json_item(struct job *job, int status, const char *reason, const
 	}
 	fputs(values ? ",\"measures\":{" : "", out);
 	for (unsigned k = 0; values && k < job->setup.measure_count; k++) {
-		fprintf(out, "%s\"%s\":", k ? "," : "", obk_rqa_measure_name(job->setup.measures[k]));
+		fprintf(out, "%s\"%s\":", k ? "," : "",
+			obk_rqa_measure_name(job->setup.measures[k]));
 		obx_json_number(out, values[job->setup.measures[k]]);
 	}
 	fputs(values ? "}}" : "}", out);
@@ -141,7 +154,9 @@ static void put_json_start(struct job *job)
 	obx_setup_text(&job->setup, false, settings, sizeof settings);
 	fputs("{\"file\":", job->out.file);
 	obx_json_print(job->out.file, job->path);
-	fprintf(job->out.file, ",\"samples\":%" PRIu64 ",\"dropped\":%" PRIu64 ",\"settings\":", job->table.rows, job->table.dropped);
+	fprintf(job->out.file,
+		",\"samples\":%" PRIu64 ",\"dropped\":%" PRIu64 ",\"settings\":", job->table.rows,
+		job->table.dropped);
 	obx_json_print(job->out.file, settings);
 	fputs(",\"results\":[", job->out.file);
 }
@@ -154,16 +169,18 @@ static void put_table(struct job *job)
 	bool any = false;
 
 	obx_number_print(o->radius, PRINT_DIGITS, text);
-	fprintf(out, "%s: %s samples, lines %" PRIu64 " to %" PRIu64 "\n", job->path, obx_number_group(job->table.rows, samples),
-		job->table.first_line, job->table.last_line);
+	fprintf(out, "%s: %s samples, lines %" PRIu64 " to %" PRIu64 "\n", job->path,
+		obx_number_group(job->table.rows, samples), job->table.first_line,
+		job->table.last_line);
 	if (job->table.dropped)
-		fprintf(out, "%" PRIu64 " rows without a number were dropped\n", job->table.dropped);
+		fprintf(out, "%" PRIu64 " rows without a number were dropped\n",
+			job->table.dropped);
 	for (unsigned i = 0; i < job->setup.mode_count; i++)
 		any |= job->status[i] == OBK_RQA_OK;
 	if (!any) /* the reasons were printed */
 		return;
-	fprintf(out, "preset %s, m %u, tau %u, eps %s, lmin %u\n\n%-8s", obk_rqa_preset_name(job->setup.preset), o->m, o->tau, text,
-		o->lmin, "");
+	fprintf(out, "preset %s, m %u, tau %u, eps %s, lmin %u\n\n%-8s",
+		obk_rqa_preset_name(job->setup.preset), o->m, o->tau, text, o->lmin, "");
 	for (unsigned i = 0; i < job->setup.mode_count; i++)
 		fprintf(out, " %16s", job->setup.modes[i].name);
 	putc('\n', out);
@@ -176,18 +193,23 @@ static void put_table(struct job *job)
 
 			if (isfinite(value))
 				obx_number_print(value, job->digits, text);
-			fprintf(out, " %16s", job->status[i] != OBK_RQA_OK ? "failed" : isfinite(value) ? text : "-");
+			fprintf(out, " %16s",
+				job->status[i] != OBK_RQA_OK ? "failed"
+					: isfinite(value)    ? text
+							     : "-");
 		}
 		fprintf(out, "   %s\n", obk_rqa_measure_what(id));
 	}
 	for (unsigned i = 0; i < job->setup.mode_count; i++)
 		if (job->status[i] == OBK_RQA_OK)
-			fprintf(out, "%s%s ran on %s\n", i ? "" : "\n", job->setup.modes[i].name, job->devices[i]);
+			fprintf(out, "%s%s ran on %s\n", i ? "" : "\n", job->setup.modes[i].name,
+				job->devices[i]);
 }
 
 /* ---- the work ---- */
 
-static int on_window(void *arg, uint64_t index, uint64_t first, const double *values, const struct obk_rqa_error *error)
+static int on_window(void *arg, uint64_t index, uint64_t first, const double *values,
+	const struct obk_rqa_error *error)
 {
 	struct job *job = arg;
 	uint64_t window[2] = { index, first };
@@ -208,12 +230,12 @@ static int measure_mode(struct job *job, char *reason)
 	struct obk_rqa_mode *mode = &job->setup.modes[job->mode];
 	struct obk_rqa_options options = job->setup.options;
 	struct obk_rqa_control control = { .threads = job->setup.threads,
-					   .device = job->setup.device,
-					   .isa = job->setup.isa,
-					   .arg = job,
-					   .progress = on_progress,
-					   .cancel = &obx_rqa_stop,
-					   .state_path = job->state };
+		.device = job->setup.device,
+		.isa = job->setup.isa,
+		.arg = job,
+		.progress = on_progress,
+		.cancel = &obx_rqa_stop,
+		.state_path = job->state };
 	OB_CLEANUP(ob_freep) double *copy = NULL;
 	OB_CLEANUP(ob_freep) double *other_copy = NULL;
 	struct obk_rqa_result *result = NULL;
@@ -224,32 +246,41 @@ static int measure_mode(struct job *job, char *reason)
 
 	if (mode->norm >= 0)
 		options.norm = mode->norm;
-	if (!obx_setup_series(&job->setup, mode, job->path, &job->table, &x, &copy, &status, &error) ||
-	    (job->other_path && !obx_setup_series(&job->setup, mode, job->other_path, &job->other, &y, &other_copy, &status, &error))) {
+	if (!obx_setup_series(
+		    &job->setup, mode, job->path, &job->table, &x, &copy, &status, &error) ||
+		(job->other_path &&
+			!obx_setup_series(&job->setup, mode, job->other_path, &job->other, &y,
+				&other_copy, &status, &error))) {
 		strcpy(reason, error.text);
 		return status;
 	}
 	if (job->other_path)
 		second = &y;
 	if (job->window) {
-		status = obk_rqa_windows(&x, second, &options, job->window, job->step ? job->step : job->window, &control, on_window, job,
-					 &wrong);
+		status = obk_rqa_windows(&x, second, &options, job->window,
+			job->step ? job->step : job->window, &control, on_window, job, &wrong);
 	} else {
 		status = obk_rqa_run(&x, second, &options, &control, &result, &wrong);
 		if (status == OBK_RQA_OK) {
-			status = obk_rqa_result_measures(result, NULL, job->values[job->mode], &wrong);
-			snprintf(job->devices[job->mode], sizeof job->devices[0], "%s", obk_rqa_result_device(result));
+			status = obk_rqa_result_measures(
+				result, NULL, job->values[job->mode], &wrong);
+			snprintf(job->devices[job->mode], sizeof job->devices[0], "%s",
+				obk_rqa_result_device(result));
 		}
 		obk_rqa_result_free(result);
 	}
 	if (status == OBK_RQA_DEVICE && job->state) /* a GPU's file is none for the CPU */
-		snprintf(reason, OBX_ERROR_MAX, "%s; the same command goes on from what %s has; for --device cpu remove it or name another", wrong.text,
-			 job->state);
+		snprintf(reason, OBX_ERROR_MAX,
+			"%s; the same command goes on from what %s has; for --device cpu remove it "
+			"or name another",
+			wrong.text, job->state);
 	else if (status != OBK_RQA_OK)
 		snprintf(reason, OBX_ERROR_MAX, "%s%s", wrong.text,
-			 status == OBK_RQA_DEVICE			   ? "; run it again, or with --device cpu, which needs no GPU" :
-			 status == OBK_RQA_CANCELLED && job->state ? "; the same command goes on where it ended" :
-								     "");
+			status == OBK_RQA_DEVICE
+				? "; run it again, or with --device cpu, which needs no GPU"
+				: status == OBK_RQA_CANCELLED && job->state
+				? "; the same command goes on where it ended"
+				: "");
 	return status;
 }
 
@@ -268,15 +299,18 @@ static void run_modes(struct job *job)
 		obx_meter_clear(&job->meter);
 		if (status != OBK_RQA_OK) {
 			job->failed = true;
-			fprintf(stderr, "outboard rqa run: %s: %s\n", job->setup.modes[job->mode].name, reason);
+			fprintf(stderr, "outboard rqa run: %s: %s\n",
+				job->setup.modes[job->mode].name, reason);
 		}
 		if (job->window && status == OBK_RQA_OK) /* its windows were printed as they came */
 			continue;
 		if (job->form == JSON)
-			put_json_item(job, status, reason, status == OBK_RQA_OK ? job->values[job->mode] : NULL, NULL);
+			put_json_item(job, status, reason,
+				status == OBK_RQA_OK ? job->values[job->mode] : NULL, NULL);
 		else if (job->form == CSV || job->window)
-			put_csv_row(job, status, reason, status == OBK_RQA_OK ? job->values[job->mode] : NULL,
-				    job->window ? (const uint64_t[2]){ 0, 0 } : NULL);
+			put_csv_row(job, status, reason,
+				status == OBK_RQA_OK ? job->values[job->mode] : NULL,
+				job->window ? (const uint64_t[2]){ 0, 0 } : NULL);
 	}
 	if (job->form == JSON)
 		fputs("\n]}\n", job->out.file);
@@ -284,14 +318,17 @@ static void run_modes(struct job *job)
 		put_table(job);
 }
 
-static bool take_count(struct obx_args *args, const char *name, uint64_t min, uint64_t max, uint64_t *ret)
+static bool take_count(
+	struct obx_args *args, const char *name, uint64_t min, uint64_t max, uint64_t *ret)
 {
 	const char *value = NULL;
 
 	if (!obx_args_is(args, name, &value))
 		return false;
 	if (value && !ob_text_parse_number(value, min, max, ret))
-		obx_args_refuse(args, "--%s takes a whole number from %" PRIu64 " to %" PRIu64 ", not '%.40s'", name, min, max, value);
+		obx_args_refuse(args,
+			"--%s takes a whole number from %" PRIu64 " to %" PRIu64 ", not '%.40s'",
+			name, min, max, value);
 	return true;
 }
 
@@ -320,10 +357,14 @@ static bool parse(struct job *job, struct obx_args *args, bool *ret_help)
 			joint = true;
 		} else if (obx_args_is(args, "progress", &value)) {
 			if (value && !obx_meter_parse(value, &meter))
-				obx_args_refuse(args, "--progress is auto, always or never, not '%.40s'", value);
-		} else if (!obx_args_is(args, "cross", &job->other_path) && !obx_args_is(args, "out", &job->out_path) &&
-			   !obx_args_is(args, "state", &job->state) && !take_count(args, "window", 2, OBK_RQA_MAX_LENGTH, &job->window) &&
-			   !take_count(args, "step", 1, OBK_RQA_MAX_LENGTH, &job->step) && !take_count(args, "digits", 1, 17, &digits)) {
+				obx_args_refuse(args,
+					"--progress is auto, always or never, not '%.40s'", value);
+		} else if (!obx_args_is(args, "cross", &job->other_path) &&
+			!obx_args_is(args, "out", &job->out_path) &&
+			!obx_args_is(args, "state", &job->state) &&
+			!take_count(args, "window", 2, OBK_RQA_MAX_LENGTH, &job->window) &&
+			!take_count(args, "step", 1, OBK_RQA_MAX_LENGTH, &job->step) &&
+			!take_count(args, "digits", 1, 17, &digits)) {
 			obx_args_setup(args, &job->setup);
 		}
 	}
@@ -358,11 +399,14 @@ int obx_rqa_run_main(int argc, char **argv)
 		return 0;
 	obx_rqa_catch_signals();
 	good = obx_table_read(job->path, &job->setup.table, &job->table, &error) &&
-	       (!job->other_path || obx_table_read(job->other_path, &job->setup.table, &job->other, &error)) &&
-	       obx_setup_modes(&job->setup, job->table.channels, &error);
+		(!job->other_path ||
+			obx_table_read(job->other_path, &job->setup.table, &job->other, &error)) &&
+		obx_setup_modes(&job->setup, job->table.channels, &error);
 	if (good && job->state && (job->setup.mode_count > 1 || job->window))
-		good = obx_error_set(&error, "--state goes with one mode and no windows; choose the mode with --modes %s",
-				     job->setup.modes[0].name);
+		good = obx_error_set(&error,
+			"--state goes with one mode and no windows; choose the mode with --modes "
+			"%s",
+			job->setup.modes[0].name);
 	if (good)
 		good = obx_out_open(&job->out, job->out_path ? job->out_path : "-", &error);
 	if (good) {

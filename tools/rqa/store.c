@@ -30,11 +30,15 @@ struct obx_store {
 	size_t slot_bytes;
 	uint32_t rows, measures, modes, tau_count;
 	uint64_t files;
-	_Atomic uint8_t *marks; /* readers of results look while rows arrive; a mark is set after its slot was written */
-	const char *map;        /* the whole file, once a row was asked for */
+	/* readers of results look while rows arrive; a mark is set after its slot was written */
+	_Atomic uint8_t *marks;
+	const char *map; /* the whole file, once a row was asked for */
 };
 
-/* A head as it stands in a file. Strings and lists follow each other, each with its count before it. */
+/*
+ * A head as it stands in a file. Strings and lists follow each other, each with its count before
+ * it.
+ */
 struct head {
 	struct ob_buf bytes;
 	size_t at;
@@ -79,7 +83,8 @@ static bool print_head(const struct obx_store_key *key, struct ob_buf *buf, stru
 	memcpy(buf->data + place, &total, sizeof total);
 	check = obx_hash(OBX_HASH_START, buf->data, buf->size);
 	ob_buf_append(buf, &check, sizeof check);
-	return buf->failed ? obx_error_set(error, "out of memory for the state of the sweep") : true;
+	return buf->failed ? obx_error_set(error, "out of memory for the state of the sweep")
+			   : true;
 }
 
 static bool pread_all(int fd, void *data, size_t size, uint64_t at)
@@ -126,13 +131,17 @@ static bool read_head(int fd, struct ob_buf *buf)
 	if (!pread_all(fd, start, sizeof start, 0) || memcmp(start, MAGIC, 8) != 0)
 		return false;
 	memcpy(&total, start + 8, sizeof total);
-	if (total < 64 || total > HEAD_MAX || !ob_buf_extend(buf, total) || !pread_all(fd, buf->data, total, 0))
+	if (total < 64 || total > HEAD_MAX || !ob_buf_extend(buf, total) ||
+		!pread_all(fd, buf->data, total, 0))
 		return false;
 	memcpy(&check, buf->data + total - sizeof check, sizeof check);
 	return check == obx_hash(OBX_HASH_START, buf->data, total - sizeof check);
 }
 
-/* The head was checked as a whole, so counts are as they were written; NULL only at the end of a head cut short by another version. */
+/*
+ * The head was checked as a whole, so counts are as they were written; NULL only at the end of a
+ * head cut short by another version.
+ */
 static void *get_list(struct head *h, uint64_t *ret_count, size_t size)
 {
 	uint64_t count;
@@ -170,7 +179,8 @@ static bool parse_head(struct head *h)
 	h->measures = get_list(h, &n, sizeof *h->measures);
 	h->key.measure_count = (uint32_t)n;
 	modes = get_list(h, &n, sizeof *modes);
-	if (!h->settings || !h->grid.m || !h->grid.tau || !h->grid.eps || !h->grid.lmin || !h->measures || !modes) {
+	if (!h->settings || !h->grid.m || !h->grid.tau || !h->grid.eps || !h->grid.lmin ||
+		!h->measures || !modes) {
 		free(modes);
 		return false;
 	}
@@ -208,7 +218,8 @@ static void head_fini(struct head *h)
 /* ---- slots ---- */
 
 /* check, reason, status, values: where each begins */
-#define SLOT_REASON sizeof(uint64_t) /* all multiples of eight: values are aligned in memory and in a map */
+/* all multiples of eight: values are aligned in memory and in a map */
+#define SLOT_REASON sizeof(uint64_t)
 #define SLOT_STATUS (SLOT_REASON + OBX_REASON_MAX)
 
 static size_t status_bytes(uint32_t rows)
@@ -224,12 +235,14 @@ static void layout(struct obx_store *s, const struct obx_store_key *key, uint64_
 	s->files = key->file_count;
 	s->tau_count = key->grid->tau_count;
 	s->slots = (uint64_t)key->grid->m_count * s->tau_count * s->files * s->modes;
-	s->slot_bytes = SLOT_STATUS + status_bytes(s->rows) + sizeof(double) * s->rows * s->measures;
+	s->slot_bytes =
+		SLOT_STATUS + status_bytes(s->rows) + sizeof(double) * s->rows * s->measures;
 	s->start = (head_bytes + ALIGN - 1) / ALIGN * ALIGN;
 	_Static_assert(SLOT_STATUS % 8 == 0, "values would not be aligned");
 }
 
-uint64_t obx_store_slot(const struct obx_store *s, uint32_t m_index, uint32_t tau_index, uint64_t file, uint32_t mode)
+uint64_t obx_store_slot(const struct obx_store *s, uint32_t m_index, uint32_t tau_index,
+	uint64_t file, uint32_t mode)
 {
 	return (((uint64_t)m_index * s->tau_count + tau_index) * s->files + file) * s->modes + mode;
 }
@@ -252,7 +265,8 @@ bool obx_group_init(struct obx_group *group, const struct obx_store *s)
 		return false;
 	group->reason = (char *)group->memory + SLOT_REASON;
 	group->status = (uint8_t *)group->memory + SLOT_STATUS;
-	group->values = (double *)(void *)((char *)group->memory + SLOT_STATUS + status_bytes(s->rows));
+	group->values =
+		(double *)(void *)((char *)group->memory + SLOT_STATUS + status_bytes(s->rows));
 	return true;
 }
 
@@ -262,7 +276,10 @@ void obx_group_fini(struct obx_group *group)
 	group->memory = NULL;
 }
 
-/* The values are most of it: eight bytes at a time, seeded with the slot's number, so that a slot in another's place is no good. */
+/*
+ * The values are most of it: eight bytes at a time, seeded with the slot's number, so that a slot
+ * in another's place is no good.
+ */
 static uint64_t slot_check(uint64_t slot, const void *memory, size_t size)
 {
 	const uint8_t *p = memory;
@@ -284,15 +301,16 @@ static uint8_t mark_of(const struct obx_store *s, const struct obx_group *group)
 	return OBX_MARK_DONE;
 }
 
-bool obx_store_put(struct obx_store *s, uint64_t slot, struct obx_group *group, struct obx_error *error)
+bool obx_store_put(
+	struct obx_store *s, uint64_t slot, struct obx_group *group, struct obx_error *error)
 {
 	uint64_t check = slot_check(slot, group->memory, s->slot_bytes);
 
 	memcpy(group->memory, &check, sizeof check);
 	if (!pwrite_all(s->fd, group->memory, s->slot_bytes, s->start + slot * s->slot_bytes))
-		return obx_error_set(
-			error,
-			"%s cannot be written: %s; make room on the disk and run the same command again, it goes on where it stopped",
+		return obx_error_set(error,
+			"%s cannot be written: %s; make room on the disk and run the same command "
+			"again, it goes on where it stopped",
 			s->path, strerror(errno));
 	s->marks[slot] = mark_of(s, group);
 	return true;
@@ -308,14 +326,16 @@ static bool get_slot(const struct obx_store *s, int fd, uint64_t slot, struct ob
 	return check && check == slot_check(slot, group->memory, s->slot_bytes);
 }
 
-bool obx_store_get(const struct obx_store *s, uint64_t slot, struct obx_group *group, struct obx_error *error)
+bool obx_store_get(
+	const struct obx_store *s, uint64_t slot, struct obx_group *group, struct obx_error *error)
 {
 	error->text[0] = 0;
 	if (s->marks[slot] == OBX_MARK_NONE)
 		return false;
 	if (get_slot(s, s->fd, slot, group))
 		return true;
-	return obx_error_set(error, "%s was changed by someone else; run the sweep again with --fresh", s->path);
+	return obx_error_set(
+		error, "%s was changed by someone else; run the sweep again with --fresh", s->path);
 }
 
 const double *obx_store_row(struct obx_store *s, uint64_t slot, uint32_t row, uint8_t *ret_status)
@@ -325,7 +345,8 @@ const double *obx_store_row(struct obx_store *s, uint64_t slot, uint32_t row, ui
 	if (s->marks[slot] == OBX_MARK_NONE)
 		return NULL;
 	if (!s->map) {
-		void *map = mmap(NULL, s->start + s->slots * s->slot_bytes, PROT_READ, MAP_SHARED, s->fd, 0);
+		void *map = mmap(
+			NULL, s->start + s->slots * s->slot_bytes, PROT_READ, MAP_SHARED, s->fd, 0);
 
 		if (map == MAP_FAILED)
 			return NULL;
@@ -333,7 +354,8 @@ const double *obx_store_row(struct obx_store *s, uint64_t slot, uint32_t row, ui
 	}
 	at = s->map + s->start + slot * s->slot_bytes + SLOT_STATUS;
 	*ret_status = (uint8_t)at[row];
-	return (const double *)(const void *)(at + status_bytes(s->rows)) + (size_t)row * s->measures;
+	return (const double *)(const void *)(at + status_bytes(s->rows)) +
+		(size_t)row * s->measures;
 }
 
 /* ---- opening ---- */
@@ -366,15 +388,17 @@ static bool map_rows(const struct obx_grid *new, const struct obx_grid *old, uin
 					eps = (int)i;
 			if (lmin < 0 || eps < 0)
 				return false;
-			ret_map[e * new->lmin_count + l] = (uint32_t)eps * old->lmin_count + (uint32_t)lmin;
+			ret_map[e * new->lmin_count + l] =
+				(uint32_t)eps * old->lmin_count + (uint32_t)lmin;
 		}
 	return true;
 }
 
 /* Copies what the old state has of this (file, mode) into the new one. */
-static bool take_over(struct obx_store *s, const struct obx_store_key *key, uint64_t file, uint32_t mode, const struct obx_store *old,
-		      int old_fd, const struct head *h, const uint64_t place[2], const uint32_t *map, struct obx_group groups[2],
-		      struct obx_error *error)
+static bool take_over(struct obx_store *s, const struct obx_store_key *key, uint64_t file,
+	uint32_t mode, const struct obx_store *old, int old_fd, const struct head *h,
+	const uint64_t place[2], const uint32_t *map, struct obx_group groups[2],
+	struct obx_error *error)
 {
 	const struct obx_grid *g = key->grid;
 
@@ -385,13 +409,17 @@ static bool take_over(struct obx_store *s, const struct obx_store_key *key, uint
 			struct obx_group *from = &groups[0], *to = &groups[1];
 
 			if (om < 0 || ot < 0 ||
-			    !get_slot(old, old_fd, obx_store_slot(old, (uint32_t)om, (uint32_t)ot, place[0], (uint32_t)place[1]), from))
+				!get_slot(old, old_fd,
+					obx_store_slot(old, (uint32_t)om, (uint32_t)ot, place[0],
+						(uint32_t)place[1]),
+					from))
 				continue;
 			memcpy(to->reason, from->reason, OBX_REASON_MAX);
 			for (uint32_t i = 0; i < s->rows; i++) {
 				to->status[i] = from->status[map[i]];
-				memcpy(to->values + (size_t)i * s->measures, from->values + (size_t)map[i] * s->measures,
-				       s->measures * sizeof(double));
+				memcpy(to->values + (size_t)i * s->measures,
+					from->values + (size_t)map[i] * s->measures,
+					s->measures * sizeof(double));
 			}
 			if (!obx_store_put(s, obx_store_slot(s, m, t, file, mode), to, error))
 				return false;
@@ -399,8 +427,8 @@ static bool take_over(struct obx_store *s, const struct obx_store_key *key, uint
 	return true;
 }
 
-static bool import(struct obx_store *s, const struct obx_store_key *key, const struct obx_store *old, int old_fd, const struct head *h,
-		   struct obx_error *error)
+static bool import(struct obx_store *s, const struct obx_store_key *key,
+	const struct obx_store *old, int old_fd, const struct head *h, struct obx_error *error)
 {
 	OB_CLEANUP(ob_freep) uint32_t *map = malloc(s->rows * sizeof *map);
 	struct obx_group groups[2] = { { 0 }, { 0 } };
@@ -410,18 +438,24 @@ static bool import(struct obx_store *s, const struct obx_store_key *key, const s
 	if (!good)
 		obx_error_set(error, "out of memory for the state of the sweep");
 	else if (!map_rows(key->grid, &h->grid, map))
-		goto out; /* new thresholds: everything is counted again, which costs little more than the new ones alone */
+		/*
+		 * new thresholds: everything is counted again, which costs little more than the new
+		 * ones alone
+		 */
+		goto out;
 	for (uint64_t f = 0; good && f < key->file_count; f++) {
 		while (next < h->key.file_count && strcmp(h->files[next], key->files[f]) < 0)
 			next++;
-		if (next == h->key.file_count || strcmp(h->files[next], key->files[f]) != 0 || h->hashes[next] != key->hashes[f])
+		if (next == h->key.file_count || strcmp(h->files[next], key->files[f]) != 0 ||
+			h->hashes[next] != key->hashes[f])
 			continue;
 		for (uint32_t mode = 0; good && mode < key->mode_count; mode++) {
 			int at = find_text(h->modes, h->key.mode_count, key->modes[mode]);
 			uint64_t place[2] = { next, (uint64_t)at };
 
 			if (at >= 0)
-				good = take_over(s, key, f, mode, old, old_fd, h, place, map, groups, error);
+				good = take_over(
+					s, key, f, mode, old, old_fd, h, place, map, groups, error);
 		}
 	}
 out:
@@ -436,23 +470,25 @@ static bool enough_room(const struct obx_store *s, const char *out, struct obx_e
 	double need = (double)s->slots * (double)s->slot_bytes, have;
 
 	if (s->slots > OBX_STORE_SLOTS_MAX)
-		return obx_error_set(
-			error,
-			"the sweep has %llu (file, mode, m, tau) groups, more than the %u allowed; take a smaller grid or fewer files",
+		return obx_error_set(error,
+			"the sweep has %llu (file, mode, m, tau) groups, more than the %u allowed; "
+			"take a smaller grid or fewer files",
 			(unsigned long long)s->slots, OBX_STORE_SLOTS_MAX);
 	if (statvfs(out, &vfs) != 0)
 		return true; /* some file systems do not tell */
 	have = (double)vfs.f_bavail * (double)vfs.f_frsize;
 	return need <= have ? true
 			    : obx_error_set(error,
-					    "the sweep needs %.1f GiB in %s for its state, but only %.1f GiB are free; take a smaller "
-					    "grid, fewer measures, or another --out",
-					    need / (1 << 30), out, have / (1 << 30));
+				      "the sweep needs %.1f GiB in %s for its state, but only %.1f "
+				      "GiB are free; take a smaller "
+				      "grid, fewer measures, or another --out",
+				      need / (1 << 30), out, have / (1 << 30));
 }
 
 /* A new state with what an old one (fd >= 0) has of it, put into its place when it is whole. */
-static bool create(struct obx_store *s, const char *out, const struct obx_store_key *key, const struct ob_buf *head, int old_fd,
-		   const struct obx_store *old, const struct head *old_head, struct obx_error *error)
+static bool create(struct obx_store *s, const char *out, const struct obx_store_key *key,
+	const struct ob_buf *head, int old_fd, const struct obx_store *old,
+	const struct head *old_head, struct obx_error *error)
 {
 	char part[PATH_MAX + 8];
 
@@ -461,13 +497,16 @@ static bool create(struct obx_store *s, const char *out, const struct obx_store_
 	snprintf(part, sizeof part, "%s.part", s->path);
 	s->fd = open(part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (s->fd < 0 || !pwrite_all(s->fd, head->data, head->size, 0))
-		return obx_error_set(error, "%s cannot be written: %s; make room or name another place with --out", s->path,
-				     strerror(errno));
+		return obx_error_set(error,
+			"%s cannot be written: %s; make room or name another place with --out",
+			s->path, strerror(errno));
 	if (old_fd >= 0 && !import(s, key, old, old_fd, old_head, error))
 		return false;
-	if (ftruncate(s->fd, (off_t)(s->start + s->slots * s->slot_bytes)) != 0 || rename(part, s->path) != 0)
-		return obx_error_set(error, "%s cannot be written: %s; make room or name another place with --out", s->path,
-				     strerror(errno));
+	if (ftruncate(s->fd, (off_t)(s->start + s->slots * s->slot_bytes)) != 0 ||
+		rename(part, s->path) != 0)
+		return obx_error_set(error,
+			"%s cannot be written: %s; make room or name another place with --out",
+			s->path, strerror(errno));
 	return true;
 }
 
@@ -495,8 +534,8 @@ static bool scan(struct obx_store *s, struct obx_error *error)
 	return true;
 }
 
-static bool open_state(struct obx_store *s, const char *out, const struct obx_store_key *key, const struct ob_buf *head, bool fresh,
-		       struct obx_error *error)
+static bool open_state(struct obx_store *s, const char *out, const struct obx_store_key *key,
+	const struct ob_buf *head, bool fresh, struct obx_error *error)
 {
 	OB_CLEANUP(ob_closep) int old_fd = fresh ? -1 : open(s->path, O_RDWR | O_CLOEXEC);
 	OB_CLEANUP(head_fini) struct head h = { 0 };
@@ -506,23 +545,27 @@ static bool open_state(struct obx_store *s, const char *out, const struct obx_st
 	if (old_fd < 0)
 		return create(s, out, key, head, -1, NULL, NULL, error);
 	if (!read_head(old_fd, &h.bytes) || !parse_head(&h))
-		return obx_error_set(
-			error, "%s is damaged or of another version; start over with --fresh, or name another place with --out", s->path);
+		return obx_error_set(error,
+			"%s is damaged or of another version; start over with --fresh, or name "
+			"another place with --out",
+			s->path);
 	if (h.bytes.size == head->size && memcmp(h.bytes.data, head->data, head->size) == 0) {
 		s->fd = old_fd;
 		old_fd = -1;
 		return scan(s, error);
 	}
 	if (strcmp(h.settings, key->settings) != 0 || h.key.measure_count != key->measure_count ||
-	    memcmp(h.measures, key->measures, key->measure_count * sizeof *key->measures) != 0)
-		return obx_error_set(
-			error, "%s holds a sweep with other options or measures; name another place with --out, or start over with --fresh",
+		memcmp(h.measures, key->measures, key->measure_count * sizeof *key->measures) != 0)
+		return obx_error_set(error,
+			"%s holds a sweep with other options or measures; name another place with "
+			"--out, or start over with --fresh",
 			out);
 	layout(&old, &h.key, h.bytes.size);
 	return create(s, out, key, head, old_fd, &old, &h, error);
 }
 
-bool obx_store_open(const char *out, const struct obx_store_key *key, bool fresh, struct obx_store **ret_store, struct obx_error *error)
+bool obx_store_open(const char *out, const struct obx_store_key *key, bool fresh,
+	struct obx_store **ret_store, struct obx_error *error)
 {
 	struct obx_store *s = calloc(1, sizeof *s);
 	char lock[PATH_MAX + 16];
@@ -535,18 +578,23 @@ bool obx_store_open(const char *out, const struct obx_store_key *key, bool fresh
 		goto out;
 	}
 	s->fd = s->lock = -1;
-	if (snprintf(s->path, sizeof s->path, "%s/%s", out, OBX_STORE_NAME) >= (int)sizeof s->path) {
+	if (snprintf(s->path, sizeof s->path, "%s/%s", out, OBX_STORE_NAME) >=
+		(int)sizeof s->path) {
 		obx_error_set(error, "the name of the output folder is too long");
 		goto out;
 	}
 	snprintf(lock, sizeof lock, "%s/.sweep.lock", out);
 	s->lock = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (s->lock < 0) {
-		obx_error_set(error, "%s cannot be written: %s; name another place with --out", out, strerror(errno));
+		obx_error_set(error, "%s cannot be written: %s; name another place with --out", out,
+			strerror(errno));
 		goto out;
 	}
 	if (flock(s->lock, LOCK_EX | LOCK_NB) != 0) {
-		obx_error_set(error, "another sweep is writing to %s; wait for it or name another place with --out", out);
+		obx_error_set(error,
+			"another sweep is writing to %s; wait for it or name another place with "
+			"--out",
+			out);
 		goto out;
 	}
 	if (!print_head(key, &head, error))

@@ -43,7 +43,9 @@ static size_t print_stats(struct stream *s)
 	}
 	fprintf(memory, "event: gpu_stats\ndata: {\"gpu\":%s,\"name\":", d->gpu ? "true" : "false");
 	obx_json_print(memory, d->name);
-	fprintf(memory, ",\"utilization\":%.1f,\"memory_used\":%" PRIu64 ",\"memory_total\":%" PRIu64 ",\"memory_percent\":%.1f}\n\n",
+	fprintf(memory,
+		",\"utilization\":%.1f,\"memory_used\":%" PRIu64 ",\"memory_total\":%" PRIu64
+		",\"memory_percent\":%.1f}\n\n",
 		d->utilization, d->memory_used, d->memory_total,
 		d->memory_total ? 100.0 * (double)d->memory_used / (double)d->memory_total : 0);
 	pthread_mutex_unlock(&page->device_lock);

@@ -18,8 +18,9 @@ struct obx_asset {
 extern const struct obx_asset obx_assets[];
 
 /*
- * A response that goes on until the page closes: events after number `after`, and gpu_stats every five seconds. It blocks its connection's thread, so the
- * server runs one thread for each connection. NULL: out of memory.
+ * A response that goes on until the page closes: events after number `after`, and gpu_stats every
+ * five seconds. It blocks its connection's thread, so the server runs one thread for each
+ * connection. NULL: out of memory.
  */
 struct MHD_Response *obx_stream_new(struct obx_page *page, uint64_t after);
 

@@ -63,19 +63,25 @@ bool obx_sweep_parse_writes(const char *text, unsigned *ret_writes, struct obx_e
 		else if (strcmp(word, "folders") == 0)
 			writes |= OBX_WRITE_FOLDERS;
 		else
-			return obx_error_set(error, "--write takes long, wide and folders, not '%.40s'", word);
+			return obx_error_set(
+				error, "--write takes long, wide and folders, not '%.40s'", word);
 	}
 	if (!writes)
-		return obx_error_set(error, "--write takes long, wide and folders; the list is empty");
+		return obx_error_set(
+			error, "--write takes long, wide and folders; the list is empty");
 	*ret_writes = writes;
 	return true;
 }
 
-static void emit(struct obx_sweep *sweep, enum obx_sweep_event_kind kind, const char *text, double eta)
+static void emit(
+	struct obx_sweep *sweep, enum obx_sweep_event_kind kind, const char *text, double eta)
 {
-	struct obx_sweep_event event = {
-		.kind = kind, .counts = sweep->counts, .text = text, .eta = eta, .cells = sweep->cells, .elapsed = sweep->elapsed
-	};
+	struct obx_sweep_event event = { .kind = kind,
+		.counts = sweep->counts,
+		.text = text,
+		.eta = eta,
+		.cells = sweep->cells,
+		.elapsed = sweep->elapsed };
 
 	if (!sweep->on_event)
 		return;
@@ -89,7 +95,10 @@ static void emit(struct obx_sweep *sweep, enum obx_sweep_event_kind kind, const 
 static void on_file(void *arg, uint64_t index)
 {
 	struct obx_sweep *sweep = arg;
-	struct obx_sweep_event event = { .kind = OBX_SWEEP_READING, .current = index + 1, .total = sweep->files.count, .eta = NAN };
+	struct obx_sweep_event event = { .kind = OBX_SWEEP_READING,
+		.current = index + 1,
+		.total = sweep->files.count,
+		.eta = NAN };
 
 	if (sweep->on_event)
 		sweep->on_event(sweep->arg, &event);
@@ -97,16 +106,18 @@ static void on_file(void *arg, uint64_t index)
 
 static bool check_size(const struct obx_sweep *sweep, struct obx_error *error)
 {
-	double rows = (double)obx_grid_combinations(&sweep->grid) * (double)sweep->files.count * sweep->setup.mode_count;
+	double rows = (double)obx_grid_combinations(&sweep->grid) * (double)sweep->files.count *
+		sweep->setup.mode_count;
 	char a[OBX_NUMBER_MAX], b[OBX_NUMBER_MAX], c[OBX_NUMBER_MAX];
 
 	if (rows <= OBK_RQA_MAX_ROWS)
 		return true;
-	return obx_error_set(
-		error,
-		"the grid has %s combinations; with %s files and %u modes that is more than the %s rows allowed; take larger steps, "
+	return obx_error_set(error,
+		"the grid has %s combinations; with %s files and %u modes that is more than the %s "
+		"rows allowed; take larger steps, "
 		"shorter ranges or fewer files",
-		obx_number_group(obx_grid_combinations(&sweep->grid), a), obx_number_group(sweep->files.count, b), sweep->setup.mode_count,
+		obx_number_group(obx_grid_combinations(&sweep->grid), a),
+		obx_number_group(sweep->files.count, b), sweep->setup.mode_count,
 		obx_number_group(OBK_RQA_MAX_ROWS, c));
 }
 
@@ -118,8 +129,8 @@ static bool choose_modes(struct obx_sweep *sweep, struct obx_error *error)
 		if (!sweep->files.list[i].wrong && sweep->files.list[i].channels > most)
 			most = sweep->files.list[i].channels;
 	if (!most)
-		return obx_error_set(error, "none of the %llu files can be used; the first: %s", (unsigned long long)sweep->files.count,
-				     sweep->files.list[0].wrong);
+		return obx_error_set(error, "none of the %llu files can be used; the first: %s",
+			(unsigned long long)sweep->files.count, sweep->files.list[0].wrong);
 	return obx_setup_modes(&sweep->setup, most, error);
 }
 
@@ -131,23 +142,25 @@ static bool open_store(struct obx_sweep *sweep, struct obx_error *error)
 	OB_CLEANUP(ob_freep) const char **names = calloc(sweep->files.count, sizeof *names);
 	OB_CLEANUP(ob_freep) uint64_t *hashes = calloc(sweep->files.count, sizeof *hashes);
 	struct obx_store_key key = { .settings = settings,
-				     .grid = &sweep->grid,
-				     .modes = modes,
-				     .measures = setup->measures,
-				     .files = names,
-				     .hashes = hashes,
-				     .mode_count = setup->mode_count,
-				     .measure_count = setup->measure_count,
-				     .file_count = sweep->files.count };
+		.grid = &sweep->grid,
+		.modes = modes,
+		.measures = setup->measures,
+		.files = names,
+		.hashes = hashes,
+		.mode_count = setup->mode_count,
+		.measure_count = setup->measure_count,
+		.file_count = sweep->files.count };
 
 	if (!names || !hashes)
 		return obx_error_set(error, "out of memory for the list of files");
 	obx_setup_text(setup, true, settings, sizeof settings);
 	for (unsigned i = 0; i < setup->mode_count; i++) {
-		size_t used = (size_t)snprintf(texts[i], MODE_TEXT_MAX, "%s norm %d", setup->modes[i].name, setup->modes[i].norm);
+		size_t used = (size_t)snprintf(texts[i], MODE_TEXT_MAX, "%s norm %d",
+			setup->modes[i].name, setup->modes[i].norm);
 
 		for (uint32_t c = 0; c < setup->modes[i].channel_count && used < MODE_TEXT_MAX; c++)
-			used += (size_t)snprintf(texts[i] + used, MODE_TEXT_MAX - used, " %u", setup->modes[i].channels[c]);
+			used += (size_t)snprintf(texts[i] + used, MODE_TEXT_MAX - used, " %u",
+				setup->modes[i].channels[c]);
 		modes[i] = texts[i];
 	}
 	for (uint64_t i = 0; i < sweep->files.count; i++) {
@@ -162,12 +175,16 @@ bool obx_sweep_open(struct obx_sweep *sweep, struct obx_error *error)
 	/* Before anything is read: what is cheap to know comes first. */
 	if (!obx_setup_finish(&sweep->setup, error) || !obx_grid_check(&sweep->grid, error))
 		return false;
-	if (!obx_files_list(&sweep->files, sweep->folder, sweep->pattern ? sweep->pattern : "*.csv", sweep->out, error) ||
-	    !obx_out_folder(sweep->out, error) ||
-	    !obx_files_survey(&sweep->files, &sweep->setup.table, &sweep->cancel, on_file, sweep, error) || !choose_modes(sweep, error) ||
-	    !check_size(sweep, error) || !open_store(sweep, error))
+	if (!obx_files_list(&sweep->files, sweep->folder, sweep->pattern ? sweep->pattern : "*.csv",
+		    sweep->out, error) ||
+		!obx_out_folder(sweep->out, error) ||
+		!obx_files_survey(&sweep->files, &sweep->setup.table, &sweep->cancel, on_file,
+			sweep, error) ||
+		!choose_modes(sweep, error) || !check_size(sweep, error) ||
+		!open_store(sweep, error))
 		return false;
-	sweep->counts.total = obx_grid_combinations(&sweep->grid) * sweep->files.count * sweep->setup.mode_count;
+	sweep->counts.total =
+		obx_grid_combinations(&sweep->grid) * sweep->files.count * sweep->setup.mode_count;
 	sweep->told = calloc(sweep->files.count, sweep->setup.mode_count);
 	sweep->batch = calloc(sweep->files.count, sizeof *sweep->batch);
 	if (!obx_group_init(&sweep->group, sweep->store) || !sweep->told || !sweep->batch)
@@ -177,8 +194,8 @@ bool obx_sweep_open(struct obx_sweep *sweep, struct obx_error *error)
 
 /* ---- what cannot be computed ---- */
 
-int obx_sweep_check(const struct obx_sweep *sweep, uint64_t index, uint32_t mode_index, uint32_t m, uint32_t tau, char *ret_reason,
-		    size_t size)
+int obx_sweep_check(const struct obx_sweep *sweep, uint64_t index, uint32_t mode_index, uint32_t m,
+	uint32_t tau, char *ret_reason, size_t size)
 {
 	const struct obx_file *file = &sweep->files.list[index];
 	const struct obk_rqa_mode *mode = &sweep->setup.modes[mode_index];
@@ -192,28 +209,32 @@ int obx_sweep_check(const struct obx_sweep *sweep, uint64_t index, uint32_t mode
 	for (uint32_t c = 0; c < mode->channel_count; c++) {
 		if (mode->channels[c] >= file->channels) {
 			snprintf(ret_reason, size,
-				 "%s/%s has %u column%s, but the mode %s needs column %u; choose with --columns and --modes",
-				 sweep->files.folder, file->name, file->channels, file->channels == 1 ? "" : "s", mode->name,
-				 mode->channels[c] + 1);
+				"%s/%s has %u column%s, but the mode %s needs column %u; choose "
+				"with --columns and --modes",
+				sweep->files.folder, file->name, file->channels,
+				file->channels == 1 ? "" : "s", mode->name, mode->channels[c] + 1);
 			return OBK_RQA_ARGUMENT;
 		}
 		constant &= file->constant[mode->channels[c]];
 	}
 	if (constant) {
 		snprintf(ret_reason, size,
-			 "%s/%s, lines %llu to %llu: the series never changes, every point would recur; check the recording, or compute it "
-			 "all the "
-			 "same with --constant allow",
-			 sweep->files.folder, file->name, (unsigned long long)file->first_line, (unsigned long long)file->last_line);
+			"%s/%s, lines %llu to %llu: the series never changes, every point would "
+			"recur; check the recording, or compute it "
+			"all the "
+			"same with --constant allow",
+			sweep->files.folder, file->name, (unsigned long long)file->first_line,
+			(unsigned long long)file->last_line);
 		return OBK_RQA_CONSTANT;
 	}
 	if (file->rows < need) {
 		snprintf(ret_reason, size,
-			 "%s/%s ends at line %llu with %llu samples, but m=%u and tau=%u need at least %llu, (m-1)*tau+2; use a smaller m "
-			 "or tau, or "
-			 "leave the file out",
-			 sweep->files.folder, file->name, (unsigned long long)file->last_line, (unsigned long long)file->rows, m, tau,
-			 (unsigned long long)need);
+			"%s/%s ends at line %llu with %llu samples, but m=%u and tau=%u need at "
+			"least %llu, (m-1)*tau+2; use a smaller m "
+			"or tau, or "
+			"leave the file out",
+			sweep->files.folder, file->name, (unsigned long long)file->last_line,
+			(unsigned long long)file->rows, m, tau, (unsigned long long)need);
 		return OBK_RQA_TOO_SHORT;
 	}
 	return OBK_RQA_OK;
@@ -233,8 +254,8 @@ static void tell_failure(struct obx_sweep *sweep, uint64_t file, uint32_t mode, 
 }
 
 /* All rows of a group failed for one reason. */
-static bool fail_group(struct obx_sweep *sweep, uint64_t slot, uint64_t file, uint32_t mode, int status, const char *reason,
-		       struct obx_error *error)
+static bool fail_group(struct obx_sweep *sweep, uint64_t slot, uint64_t file, uint32_t mode,
+	int status, const char *reason, struct obx_error *error)
 {
 	uint32_t rows = obx_store_rows(sweep->store);
 
@@ -255,16 +276,22 @@ static double group_work(const struct obx_sweep *sweep, uint64_t file, uint32_t 
 {
 	double n = (double)(sweep->files.list[file].rows - (uint64_t)(m - 1) * tau);
 
-	return n * n / 2 * sweep->grid.eps_count + 2000; /* and something for each group, which counts when series are short */
+	/* and something for each group, which counts when series are short */
+	return n * n / 2 * sweep->grid.eps_count + 2000;
 }
 
-/* Look at what is left; count skipped rows and record failures, once for each file; record failures of a file that has become unusable. */
+/*
+ * Look at what is left; count skipped rows and record failures, once for each file; record failures
+ * of a file that has become unusable.
+ */
 enum settling { LOOK, COUNT, GIVE_UP };
 
 /*
- * Settles what needs no engine for one file: groups done before are skipped, hopeless ones fail. Returns the work that is left; -1 when the disk failed.
+ * Settles what needs no engine for one file: groups done before are skipped, hopeless ones fail.
+ * Returns the work that is left; -1 when the disk failed.
  */
-static double settle(struct obx_sweep *sweep, uint64_t file, enum settling settling, struct obx_error *error)
+static double settle(
+	struct obx_sweep *sweep, uint64_t file, enum settling settling, struct obx_error *error)
 {
 	const _Atomic uint8_t *marks = obx_store_marks(sweep->store);
 	uint32_t rows = obx_store_rows(sweep->store);
@@ -281,10 +308,13 @@ static double settle(struct obx_sweep *sweep, uint64_t file, enum settling settl
 					sweep->counts.skipped += settling == COUNT ? rows : 0;
 					continue;
 				}
-				status = obx_sweep_check(sweep, file, mode, sweep->grid.m[m], sweep->grid.tau[t], reason, sizeof reason);
+				status = obx_sweep_check(sweep, file, mode, sweep->grid.m[m],
+					sweep->grid.tau[t], reason, sizeof reason);
 				if (status == OBK_RQA_OK)
-					work += group_work(sweep, file, sweep->grid.m[m], sweep->grid.tau[t]);
-				else if (settling != LOOK && !fail_group(sweep, slot, file, mode, status, reason, error))
+					work += group_work(
+						sweep, file, sweep->grid.m[m], sweep->grid.tau[t]);
+				else if (settling != LOOK &&
+					!fail_group(sweep, slot, file, mode, status, reason, error))
 					return -1;
 			}
 	return work;
@@ -303,8 +333,9 @@ static int on_want(void *arg, uint64_t series, uint32_t mode, uint32_t m, uint32
 		mi++;
 	while (sweep->grid.tau[ti] != tau)
 		ti++;
-	return obx_store_marks(sweep->store)[obx_store_slot(sweep->store, mi, ti, file, mode)] != OBX_MARK_DONE &&
-	       obx_sweep_check(sweep, file, mode, m, tau, reason, sizeof reason) == OBK_RQA_OK;
+	return obx_store_marks(sweep->store)[obx_store_slot(sweep->store, mi, ti, file, mode)] !=
+		OBX_MARK_DONE &&
+		obx_sweep_check(sweep, file, mode, m, tau, reason, sizeof reason) == OBK_RQA_OK;
 }
 
 static int take_rows(struct obx_sweep *sweep, const struct obk_rqa_row *rows, uint32_t count)
@@ -325,21 +356,25 @@ static int take_rows(struct obx_sweep *sweep, const struct obk_rqa_row *rows, ui
 
 		group->status[at] = (uint8_t)row->status;
 		for (unsigned k = 0; k < measures; k++)
-			group->values[(size_t)at * measures + k] = row->values ? row->values[sweep->setup.measures[k]] : NAN;
+			group->values[(size_t)at * measures + k] =
+				row->values ? row->values[sweep->setup.measures[k]] : NAN;
 		if (row->status == OBK_RQA_OK)
 			continue;
 		if (!failed++)
-			snprintf(group->reason, OBX_REASON_MAX, "%s/%s: %s", sweep->files.folder, sweep->files.list[file].name,
-				 row->reason ? row->reason : "");
+			snprintf(group->reason, OBX_REASON_MAX, "%s/%s: %s", sweep->files.folder,
+				sweep->files.list[file].name, row->reason ? row->reason : "");
 	}
-	if (!obx_store_put(sweep->store, obx_store_slot(sweep->store, rows[0].m_index, rows[0].tau_index, file, rows[0].mode), group,
-			   &sweep->failure)) {
+	if (!obx_store_put(sweep->store,
+		    obx_store_slot(
+			    sweep->store, rows[0].m_index, rows[0].tau_index, file, rows[0].mode),
+		    group, &sweep->failure)) {
 		sweep->failed = true;
 		return 1;
 	}
 	sweep->counts.done += count - failed;
 	sweep->counts.failed += failed;
-	obx_signature_print(rows[0].m, rows[0].tau, rows[count - 1].radius, rows[count - 1].lmin, sweep->signature);
+	obx_signature_print(rows[0].m, rows[0].tau, rows[count - 1].radius, rows[count - 1].lmin,
+		sweep->signature);
 	if (failed)
 		tell_failure(sweep, file, rows[0].mode, group->reason);
 	return 0;
@@ -356,7 +391,10 @@ static int on_rows(void *arg, const struct obk_rqa_row *rows, uint32_t count)
 	return stop;
 }
 
-/* Seconds left: what is left of the work at the rate since the beginning, which weighs slow groups and fast ones as they come. */
+/*
+ * Seconds left: what is left of the work at the rate since the beginning, which weighs slow groups
+ * and fast ones as they come.
+ */
 static int on_progress(void *arg, const struct obk_rqa_progress *p)
 {
 	struct obx_sweep *sweep = arg;
@@ -377,27 +415,34 @@ static int on_progress(void *arg, const struct obk_rqa_progress *p)
 }
 
 /* Files first .. as many as fit into memory; *ret_next is the one after. */
-static bool run_batch(struct obx_sweep *sweep, uint64_t first, uint64_t *ret_next, struct obx_error *error)
+static bool run_batch(
+	struct obx_sweep *sweep, uint64_t first, uint64_t *ret_next, struct obx_error *error)
 {
 	struct obk_rqa_grid grid = { .m = sweep->grid.m,
-				     .tau = sweep->grid.tau,
-				     .lmin = sweep->grid.lmin,
-				     .radius = sweep->grid.eps,
-				     .m_count = sweep->grid.m_count,
-				     .tau_count = sweep->grid.tau_count,
-				     .radius_count = sweep->grid.eps_count,
-				     .lmin_count = sweep->grid.lmin_count,
-				     .modes = sweep->setup.modes,
-				     .mode_count = sweep->setup.mode_count };
+		.tau = sweep->grid.tau,
+		.lmin = sweep->grid.lmin,
+		.radius = sweep->grid.eps,
+		.m_count = sweep->grid.m_count,
+		.tau_count = sweep->grid.tau_count,
+		.radius_count = sweep->grid.eps_count,
+		.lmin_count = sweep->grid.lmin_count,
+		.modes = sweep->setup.modes,
+		.mode_count = sweep->setup.mode_count };
 	struct obk_rqa_control control = { .threads = sweep->setup.threads,
-					   .device = sweep->setup.device,
-					   .isa = sweep->setup.isa,
-					   .arg = sweep,
-					   .progress = on_progress,
-					   .cancel = &sweep->cancel };
-	OB_CLEANUP(ob_freep) struct obk_rqa_series *series = calloc(sweep->files.count - first, sizeof *series);
-	OB_CLEANUP(ob_freep) struct obx_table *tables = calloc(sweep->files.count - first, sizeof *tables);
-	struct obk_rqa_sweep job = { .series = series, .options = &sweep->setup.options, .grid = &grid, .rows = on_rows, .want = on_want };
+		.device = sweep->setup.device,
+		.isa = sweep->setup.isa,
+		.arg = sweep,
+		.progress = on_progress,
+		.cancel = &sweep->cancel };
+	OB_CLEANUP(ob_freep)
+	struct obk_rqa_series *series = calloc(sweep->files.count - first, sizeof *series);
+	OB_CLEANUP(ob_freep)
+	struct obx_table *tables = calloc(sweep->files.count - first, sizeof *tables);
+	struct obk_rqa_sweep job = { .series = series,
+		.options = &sweep->setup.options,
+		.grid = &grid,
+		.rows = on_rows,
+		.want = on_want };
 	struct obk_rqa_error wrong = { 0 };
 	uint64_t file = first, bytes = 0, count = 0;
 	bool good = true;
@@ -408,13 +453,15 @@ static bool run_batch(struct obx_sweep *sweep, uint64_t first, uint64_t *ret_nex
 	for (; good && file < sweep->files.count && !sweep->cancel; file++) {
 		struct obx_error trouble;
 		double work = settle(sweep, file, LOOK, error);
-		uint64_t size = sweep->files.list[file].rows * sweep->files.list[file].channels * sizeof(double);
+		uint64_t size = sweep->files.list[file].rows * sweep->files.list[file].channels *
+			sizeof(double);
 
 		if (work <= 0)
 			continue;
 		if (count && bytes + size > OBX_SWEEP_BATCH_BYTES)
 			break;
-		if (!obx_files_read(&sweep->files, file, &sweep->setup.table, &tables[count], &trouble)) {
+		if (!obx_files_read(
+			    &sweep->files, file, &sweep->setup.table, &tables[count], &trouble)) {
 			struct obx_file *f = &sweep->files.list[file];
 
 			f->wrong = strdup(trouble.text);
@@ -423,22 +470,26 @@ static bool run_batch(struct obx_sweep *sweep, uint64_t first, uint64_t *ret_nex
 			continue;
 		}
 		series[count] = (struct obk_rqa_series){ .name = sweep->files.list[file].name,
-							 .data = tables[count].data,
-							 .length = tables[count].rows,
-							 .channels = tables[count].channels,
-							 .step = tables[count].channels,
-							 .channel_step = 1 };
+			.data = tables[count].data,
+			.length = tables[count].rows,
+			.channels = tables[count].channels,
+			.step = tables[count].channels,
+			.channel_step = 1 };
 		sweep->batch[count++] = file;
 		sweep->work_batch += work;
 		bytes += size;
 	}
 	job.series_count = count;
-	if (good && count && !sweep->cancel && obk_rqa_sweep(&job, &control, &wrong) != OBK_RQA_OK) {
+	if (good && count && !sweep->cancel &&
+		obk_rqa_sweep(&job, &control, &wrong) != OBK_RQA_OK) {
 		if (sweep->failed)
 			*error = sweep->failure;
 		else if (wrong.status != OBK_RQA_CANCELLED)
-			obx_error_set(error, "%s%s", wrong.text, wrong.status != OBK_RQA_DEVICE ? "" :
-				"; rows that are done are kept: run it again to go on, with --device cpu if there is no GPU now");
+			obx_error_set(error, "%s%s", wrong.text,
+				wrong.status != OBK_RQA_DEVICE
+					? ""
+					: "; rows that are done are kept: run it again to go on, "
+					  "with --device cpu if there is no GPU now");
 		good = wrong.status == OBK_RQA_CANCELLED && sweep->cancel;
 	}
 	for (uint64_t i = 0; i < count; i++)
@@ -467,7 +518,8 @@ bool obx_sweep_run(struct obx_sweep *sweep, struct obx_error *error)
 			return false;
 	sweep->elapsed = now() - sweep->began;
 	if (sweep->cancel)
-		return obx_error_set(error, "stopped; run the same command again to go on from here");
+		return obx_error_set(
+			error, "stopped; run the same command again to go on from here");
 	emit(sweep, OBX_SWEEP_PROGRESS, NULL, 0);
 	return true;
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A sweep: every file of a folder, every mode, every combination of a grid. Made for the command line and for the page of `serve` alike.
+ * A sweep: every file of a folder, every mode, every combination of a grid. Made for the command
+ * line and for the page of `serve` alike.
  *
  *     new -> open (files read, state opened: totals are known) -> run (may be stopped; what is there stays) -> write (the result files) -> free
  *
- * Each of these blocks and is called from one thread. counts, and on_event's arguments, tell four kinds of rows apart: done now, skipped (done by an
- * earlier run), failed (with a reason), and those still to come.
+ * Each of these blocks and is called from one thread. counts, and on_event's arguments, tell four
+ * kinds of rows apart: done now, skipped (done by an earlier run), failed (with a reason), and
+ * those still to come.
  */
 #ifndef OBX_RQA_SWEEP_H
 #define OBX_RQA_SWEEP_H
@@ -19,12 +21,15 @@
 #include "tools/rqa/setup.h"
 #include "tools/rqa/store.h"
 
-#define OBX_SWEEP_BATCH_BYTES (64u << 20) /* of series in memory at one time, or one series if that is longer */
+/* of series in memory at one time, or one series if that is longer */
+#define OBX_SWEEP_BATCH_BYTES (64u << 20)
 
 /* Which files obx_sweep_write writes; failed.csv and sweep.json always. */
 #define OBX_WRITE_LONG    1u /* results.csv: a row for each (file, mode, m, tau, eps, lmin) */
-#define OBX_WRITE_WIDE    2u /* summary.csv: a row for each (m, tau, eps, lmin, file), modes side by side */
-#define OBX_WRITE_FOLDERS 4u /* m1_tau1_eps0.05_lmin2/RQA_1D2D_summary_GROUP.csv and metadata.json */
+/* summary.csv: a row for each (m, tau, eps, lmin, file), modes side by side */
+#define OBX_WRITE_WIDE    2u
+/* m1_tau1_eps0.05_lmin2/RQA_1D2D_summary_GROUP.csv and metadata.json */
+#define OBX_WRITE_FOLDERS 4u
 
 struct obx_sweep_counts {
 	uint64_t total, done, skipped, failed; /* rows */
@@ -57,7 +62,8 @@ struct obx_sweep {
 	bool fresh;
 	unsigned writes;
 	int digits;
-	void (*on_event)(void *arg, const struct obx_sweep_event *event); /* one call at a time, from any thread; may be NULL */
+	/* one call at a time, from any thread; may be NULL */
+	void (*on_event)(void *arg, const struct obx_sweep_event *event);
 	void *arg;
 	obk_rqa_flag cancel; /* not 0: stop soon */
 	/* known after open */
@@ -65,7 +71,11 @@ struct obx_sweep {
 	struct obx_store *store;
 	struct obx_sweep_counts counts;
 	/* inside */
-	pthread_mutex_t lock; /* rows and progress come from several threads of the engine, and may overlap: of what follows, and of counts */
+	/*
+	 * rows and progress come from several threads of the engine, and may overlap: of what
+	 * follows, and of counts
+	 */
+	pthread_mutex_t lock;
 	struct obx_group group;
 	uint8_t *told; /* file * modes + mode: a failure was told */
 	char last_reason[OBX_REASON_MAX];
@@ -79,11 +89,14 @@ struct obx_sweep {
 struct obx_sweep *obx_sweep_new(void);
 void obx_sweep_free(struct obx_sweep *sweep);
 bool obx_sweep_open(struct obx_sweep *sweep, struct obx_error *error);
-/* true when every row is done, skipped or failed. false with *error: stopped, or the disk is full. */
+/*
+ * true when every row is done, skipped or failed. false with *error: stopped, or the disk is full.
+ */
 bool obx_sweep_run(struct obx_sweep *sweep, struct obx_error *error);
 bool obx_sweep_write(struct obx_sweep *sweep, struct obx_error *error);
 /* Why (file, mode, m, tau) cannot be computed, or OBK_RQA_OK. */
-int obx_sweep_check(const struct obx_sweep *sweep, uint64_t file, uint32_t mode, uint32_t m, uint32_t tau, char *ret_reason, size_t size);
+int obx_sweep_check(const struct obx_sweep *sweep, uint64_t file, uint32_t mode, uint32_t m,
+	uint32_t tau, char *ret_reason, size_t size);
 /* "long,wide,folders" */
 bool obx_sweep_parse_writes(const char *text, unsigned *ret_writes, struct obx_error *error);
 /* Row index in a slot -> eps and lmin. */

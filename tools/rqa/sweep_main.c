@@ -29,14 +29,18 @@ static void usage(FILE *out)
 {
 	fprintf(out,
 		"usage: outboard rqa sweep FOLDER --grid '" OBX_GRID_USAGE "' [options]\n\n"
-		"Computes every CSV file of FOLDER (and the folders in it) with every combination of the grid. Stopped or killed, it goes "
+		"Computes every CSV file of FOLDER (and the folders in it) with every combination "
+		"of the grid. Stopped or killed, it goes "
 		"on where it was\n"
-		"when the same command is given again. What cannot be computed is listed in failed.csv with its reason; the rest goes "
+		"when the same command is given again. What cannot be computed is listed in "
+		"failed.csv with its reason; the rest goes "
 		"on.\n\n"
-		"  --grid 'LISTS'        lists are values and ranges: 2,3,5  1..10  0.05..0.10:0.001; also --m, --tau, --eps, --lmin one "
+		"  --grid 'LISTS'        lists are values and ranges: 2,3,5  1..10  "
+		"0.05..0.10:0.001; also --m, --tau, --eps, --lmin one "
 		"by one\n"
 		"  --out FOLDER          where results go; default FOLDER-rqa\n"
-		"  --write LIST          long (results.csv), wide (summary.csv, modes side by side), folders (one a combination); default "
+		"  --write LIST          long (results.csv), wide (summary.csv, modes side by "
+		"side), folders (one a combination); default "
 		"long\n"
 		"  --pattern GLOB        which files; default *.csv\n"
 		"  --digits N            significant digits in CSV, 1 to 17; default %d\n"
@@ -57,13 +61,16 @@ static void on_event(void *arg, const struct obx_sweep_event *event)
 		c->sweep->cancel = 1;
 	switch (event->kind) {
 	case OBX_SWEEP_READING:
-		snprintf(text, sizeof text, "reading file %s of %s", obx_number_group(event->current, rows),
-			 obx_number_group(event->total, total));
-		obx_meter_show(&c->meter, (double)event->current / (double)event->total, 0, NAN, text, false);
+		snprintf(text, sizeof text, "reading file %s of %s",
+			obx_number_group(event->current, rows),
+			obx_number_group(event->total, total));
+		obx_meter_show(&c->meter, (double)event->current / (double)event->total, 0, NAN,
+			text, false);
 		break;
 	case OBX_SWEEP_FAILED:
 		if (c->reasons++ == REASONS_SHOWN)
-			fprintf(stderr, "failed: more are listed in %s/failed.csv\n", c->sweep->out);
+			fprintf(stderr, "failed: more are listed in %s/failed.csv\n",
+				c->sweep->out);
 		if (c->reasons > REASONS_SHOWN)
 			break;
 		obx_meter_clear(&c->meter);
@@ -76,8 +83,9 @@ static void on_event(void *arg, const struct obx_sweep_event *event)
 	case OBX_SWEEP_STARTED:
 	case OBX_SWEEP_PROGRESS:
 		snprintf(text, sizeof text, "%s of %s rows, %s failed  %.2g cells/s  %s",
-			 obx_number_group(n->done + n->skipped + n->failed, rows), obx_number_group(n->total, total),
-			 obx_number_group(n->failed, failed), event->elapsed > 0 ? event->cells / event->elapsed : 0, event->signature);
+			obx_number_group(n->done + n->skipped + n->failed, rows),
+			obx_number_group(n->total, total), obx_number_group(n->failed, failed),
+			event->elapsed > 0 ? event->cells / event->elapsed : 0, event->signature);
 		obx_meter_show(&c->meter, event->share, event->elapsed, event->eta, text, false);
 		break;
 	}
@@ -87,15 +95,21 @@ static int print_outcome(struct command *c, bool good, const char *problem)
 {
 	const struct obx_sweep *sweep = c->sweep;
 	const struct obx_sweep_counts *n = &sweep->counts;
-	char total[OBX_NUMBER_MAX], done[OBX_NUMBER_MAX], skipped[OBX_NUMBER_MAX], failed[OBX_NUMBER_MAX];
-	int code = !good ? (sweep->cancel ? OBX_EXIT_STOPPED : OBX_EXIT_UNWELL) : n->failed ? OBX_EXIT_UNWELL : 0;
+	char total[OBX_NUMBER_MAX], done[OBX_NUMBER_MAX], skipped[OBX_NUMBER_MAX],
+		failed[OBX_NUMBER_MAX];
+	int code = !good    ? (sweep->cancel ? OBX_EXIT_STOPPED : OBX_EXIT_UNWELL)
+		: n->failed ? OBX_EXIT_UNWELL
+			    : 0;
 
 	obx_meter_clear(&c->meter);
 	if (c->json) {
-		printf("{\"total\":%" PRIu64 ",\"done\":%" PRIu64 ",\"skipped\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"files\":%" PRIu64
-		       ",\"combinations\":%" PRIu64 ",\"seconds\":%.3f,\"cells\":%.0f,\"memory_resident\":%" PRIu64 ",\"complete\":%s,\"out\":",
-		       n->total, n->done, n->skipped, n->failed, sweep->files.count, obx_grid_combinations(&sweep->grid), sweep->elapsed,
-		       sweep->cells, obx_memory_resident(), good ? "true" : "false");
+		printf("{\"total\":%" PRIu64 ",\"done\":%" PRIu64 ",\"skipped\":%" PRIu64
+		       ",\"failed\":%" PRIu64 ",\"files\":%" PRIu64 ",\"combinations\":%" PRIu64
+		       ",\"seconds\":%.3f,\"cells\":%.0f,\"memory_resident\":%" PRIu64
+		       ",\"complete\":%s,\"out\":",
+			n->total, n->done, n->skipped, n->failed, sweep->files.count,
+			obx_grid_combinations(&sweep->grid), sweep->elapsed, sweep->cells,
+			obx_memory_resident(), good ? "true" : "false");
 		obx_json_print(stdout, sweep->out);
 		fputs(",\"error\":", stdout);
 		if (good)
@@ -107,9 +121,11 @@ static int print_outcome(struct command *c, bool good, const char *problem)
 	if (!good)
 		fprintf(stderr, "outboard rqa sweep: %s\n", problem);
 	if (sweep->store && !c->json)
-		printf("%s rows: %s done, %s skipped (done before), %s failed; %.2f s, %.0f MiB; results in %s\n", obx_number_group(n->total, total),
-		       obx_number_group(n->done, done), obx_number_group(n->skipped, skipped), obx_number_group(n->failed, failed),
-		       sweep->elapsed, (double)obx_memory_resident() / (1 << 20), sweep->out);
+		printf("%s rows: %s done, %s skipped (done before), %s failed; %.2f s, %.0f MiB; "
+		       "results in %s\n",
+			obx_number_group(n->total, total), obx_number_group(n->done, done),
+			obx_number_group(n->skipped, skipped), obx_number_group(n->failed, failed),
+			sweep->elapsed, (double)obx_memory_resident() / (1 << 20), sweep->out);
 	return code;
 }
 
@@ -179,10 +195,13 @@ static bool parse(struct command *c, struct obx_args *args, bool *ret_help)
 				obx_args_refuse(args, "%s", error.text);
 		} else if (obx_args_is(args, "progress", &value)) {
 			if (value && !obx_meter_parse(value, &meter))
-				obx_args_refuse(args, "--progress is auto, always or never, not '%.40s'", value);
+				obx_args_refuse(args,
+					"--progress is auto, always or never, not '%.40s'", value);
 		} else if (obx_args_is(args, "digits", &value)) {
 			if (value && !ob_text_parse_number(value, 1, 17, &digits))
-				obx_args_refuse(args, "--digits takes a whole number from 1 to 17, not '%.40s'", value);
+				obx_args_refuse(args,
+					"--digits takes a whole number from 1 to 17, not '%.40s'",
+					value);
 			else if (value)
 				sweep->digits = (int)digits;
 		} else {
@@ -232,6 +251,7 @@ int obx_rqa_sweep_main(int argc, char **argv)
 		obx_args_refuse(&args, "%s", error.text);
 		return OBX_EXIT_USAGE;
 	}
-	good = obx_sweep_open(sweep, &error) && obx_sweep_run(sweep, &error) && obx_sweep_write(sweep, &error);
+	good = obx_sweep_open(sweep, &error) && obx_sweep_run(sweep, &error) &&
+		obx_sweep_write(sweep, &error);
 	return print_outcome(&c, good, error.text);
 }

@@ -38,7 +38,10 @@ uint64_t obx_hash(uint64_t hash, const void *data, size_t size)
 	return hash;
 }
 
-/* The next line that is neither empty nor a comment, without its end. 1, 0 at the end of the file, -1 on an error. */
+/*
+ * The next line that is neither empty nor a comment, without its end. 1, 0 at the end of the file,
+ * -1 on an error.
+ */
 static int next_line(struct reader *r, struct obx_error *error)
 {
 	for (;;) {
@@ -48,17 +51,19 @@ static int next_line(struct reader *r, struct obx_error *error)
 		if (n < 0) {
 			if (!ferror(r->file))
 				return 0;
-			obx_error_set(error, "%s cannot be read after line %llu: %s", r->path, (unsigned long long)r->number,
-				      strerror(errno));
+			obx_error_set(error, "%s cannot be read after line %llu: %s", r->path,
+				(unsigned long long)r->number, strerror(errno));
 			return -1;
 		}
 		r->number++;
 		if (n > (ssize_t)OBX_TABLE_LINE_MAX || memchr(r->line, 0, (size_t)n)) {
-			obx_error_set(error, "%s, line %llu: not a line of text; is this a CSV file?", r->path,
-				      (unsigned long long)r->number);
+			obx_error_set(error,
+				"%s, line %llu: not a line of text; is this a CSV file?", r->path,
+				(unsigned long long)r->number);
 			return -1;
 		}
-		while (n && (r->line[n - 1] == '\n' || r->line[n - 1] == '\r' || r->line[n - 1] == ' '))
+		while (n &&
+			(r->line[n - 1] == '\n' || r->line[n - 1] == '\r' || r->line[n - 1] == ' '))
 			r->line[--n] = 0;
 		if (r->number == 1 && n >= 3 && memcmp(start, "\xef\xbb\xbf", 3) == 0)
 			memmove(start, start + 3, (size_t)n - 2);
@@ -127,8 +132,8 @@ static bool split(struct reader *r, struct obx_error *error)
 				break;
 		}
 		if (r->cell_count == OBX_TABLE_COLUMNS_MAX)
-			return obx_error_set(error, "%s, line %llu: more than %d columns", r->path, (unsigned long long)r->number,
-					     OBX_TABLE_COLUMNS_MAX);
+			return obx_error_set(error, "%s, line %llu: more than %d columns", r->path,
+				(unsigned long long)r->number, OBX_TABLE_COLUMNS_MAX);
 		r->cells[r->cell_count++] = next_cell(&rest, r->delimiter);
 	}
 	return true;
@@ -165,28 +170,35 @@ static int find_name(const struct reader *r, const char *name)
 	return -1;
 }
 
-static bool no_column(const struct reader *r, const char *name, bool heading, struct obx_error *error)
+static bool no_column(
+	const struct reader *r, const char *name, bool heading, struct obx_error *error)
 {
 	char have[400];
 	size_t used = 0;
 
 	if (!heading)
 		return obx_error_set(error,
-				     "%s, line %llu: there is no heading and so no column '%s', only columns 1 to %u; name them by number: "
-				     "--columns 1%s",
-				     r->path, (unsigned long long)r->number, name, r->cell_count, r->cell_count > 1 ? ",2" : "");
+			"%s, line %llu: there is no heading and so no column '%s', only columns 1 "
+			"to %u; name them by number: "
+			"--columns 1%s",
+			r->path, (unsigned long long)r->number, name, r->cell_count,
+			r->cell_count > 1 ? ",2" : "");
 	have[0] = 0;
 	for (unsigned i = 0; i < r->cell_count && used < sizeof have - 40; i++)
-		used += (size_t)snprintf(have + used, sizeof have - used, "%s%.30s", i ? ", " : "", r->cells[i]);
-	return obx_error_set(error, "%s, line %llu: there is no column '%s'; the columns are %s: name those to use with --columns", r->path,
-			     (unsigned long long)r->number, name, have);
+		used += (size_t)snprintf(
+			have + used, sizeof have - used, "%s%.30s", i ? ", " : "", r->cells[i]);
+	return obx_error_set(error,
+		"%s, line %llu: there is no column '%s'; the columns are %s: name those to use "
+		"with --columns",
+		r->path, (unsigned long long)r->number, name, have);
 }
 
 /* Which columns are wanted, looked up in the first line. */
-static bool pick_columns(struct reader *r, const struct obx_table_spec *spec, bool heading, struct obx_table *table,
-			 struct obx_error *error)
+static bool pick_columns(struct reader *r, const struct obx_table_spec *spec, bool heading,
+	struct obx_table *table, struct obx_error *error)
 {
-	static const char *const pairs[][2] = { { "x", "y" }, { "GazePointX_normalized", "GazePointY_normalized" } };
+	static const char *const pairs[][2] = { { "x", "y" },
+		{ "GazePointX_normalized", "GazePointY_normalized" } };
 	char wanted[OBX_TABLE_CHANNELS_MAX * OBX_TABLE_NAME_MAX];
 	char *rest = wanted, *name;
 
@@ -200,8 +212,11 @@ static bool pick_columns(struct reader *r, const struct obx_table_spec *spec, bo
 			goto found;
 		}
 		if (r->cell_count != 1)
-			return no_column(r, heading ? "x' and 'y' or 'GazePointX_normalized' and 'GazePointY_normalized" : "x", heading,
-					 error);
+			return no_column(r,
+				heading ? "x' and 'y' or 'GazePointX_normalized' and "
+					  "'GazePointY_normalized"
+					: "x",
+				heading, error);
 		strcpy(wanted, "1");
 	} else if (snprintf(wanted, sizeof wanted, "%s", spec->columns) >= (int)sizeof wanted) {
 		return obx_error_set(error, "--columns: the list is too long");
@@ -220,10 +235,12 @@ found:
 			at = (int)number - 1;
 		}
 		if (table->channels == OBX_TABLE_CHANNELS_MAX)
-			return obx_error_set(error, "--columns: at most %d columns can be used", OBX_TABLE_CHANNELS_MAX);
+			return obx_error_set(error, "--columns: at most %d columns can be used",
+				OBX_TABLE_CHANNELS_MAX);
 		r->picked[table->channels] = (unsigned)at;
 		if (heading)
-			snprintf(table->names[table->channels], OBX_TABLE_NAME_MAX, "%s", r->cells[at]);
+			snprintf(table->names[table->channels], OBX_TABLE_NAME_MAX, "%s",
+				r->cells[at]);
 		else
 			snprintf(table->names[table->channels], OBX_TABLE_NAME_MAX, "%d", at + 1);
 		table->channels++;
@@ -237,18 +254,21 @@ static bool grow(struct reader *r, struct obx_table *table, struct obx_error *er
 	double *data;
 
 	if (table->rows >= OBK_RQA_MAX_LENGTH)
-		return obx_error_set(error, "%s, line %llu: more than %u samples; cut the file into parts", r->path,
-				     (unsigned long long)r->number, OBK_RQA_MAX_LENGTH);
+		return obx_error_set(error,
+			"%s, line %llu: more than %u samples; cut the file into parts", r->path,
+			(unsigned long long)r->number, OBK_RQA_MAX_LENGTH);
 	data = realloc(table->data, capacity * table->channels * sizeof *data);
 	if (!data)
-		return obx_error_set(error, "%s, line %llu: out of memory", r->path, (unsigned long long)r->number);
+		return obx_error_set(error, "%s, line %llu: out of memory", r->path,
+			(unsigned long long)r->number);
 	table->data = data;
 	r->capacity = capacity;
 	return true;
 }
 
 /* The row at hand, appended unless it is dropped. */
-static bool take_row(struct reader *r, const struct obx_table_spec *spec, struct obx_table *table, struct obx_error *error)
+static bool take_row(struct reader *r, const struct obx_table_spec *spec, struct obx_table *table,
+	struct obx_error *error)
 {
 	unsigned long long line = r->number;
 	double *to;
@@ -261,28 +281,35 @@ static bool take_row(struct reader *r, const struct obx_table_spec *spec, struct
 		double value = NAN;
 
 		if (r->picked[c] >= r->cell_count)
-			return obx_error_set(error, "%s, line %llu: %u columns instead of the %u up to '%s'; complete or remove the line",
-					     r->path, line, r->cell_count, r->picked[c] + 1, name);
+			return obx_error_set(error,
+				"%s, line %llu: %u columns instead of the %u up to '%s'; complete "
+				"or remove the line",
+				r->path, line, r->cell_count, r->picked[c] + 1, name);
 		text = r->cells[r->picked[c]];
 		if (!is_number(text, &value) && !is_missing(text))
-			return obx_error_set(error, "%s, line %llu, column %s: '%.40s' is not a number%s", r->path, line, name, text,
-					     strchr(text, ',') ? "; write decimals with a point" : "; correct the cell or remove the line");
+			return obx_error_set(error,
+				"%s, line %llu, column %s: '%.40s' is not a number%s", r->path,
+				line, name, text,
+				strchr(text, ',') ? "; write decimals with a point"
+						  : "; correct the cell or remove the line");
 		if (!isfinite(value)) {
 			if (spec->missing == OBX_MISSING_ERROR)
-				return obx_error_set(
-					error,
-					"%s, line %llu, column %s: %s%.20s%s; correct it, or leave such rows out with --missing drop "
+				return obx_error_set(error,
+					"%s, line %llu, column %s: %s%.20s%s; correct it, or leave "
+					"such rows out with --missing drop "
 					"or keep them as gaps with --missing gap",
-					r->path, line, name, *text ? "'" : "the cell is empty", text,
-					*text ? "' is not a finite number" : "");
+					r->path, line, name, *text ? "'" : "the cell is empty",
+					text, *text ? "' is not a finite number" : "");
 			if (spec->missing == OBX_MISSING_DROP) {
 				table->dropped++;
 				return true;
 			}
 			value = NAN;
 		}
-		to[c] = value == 0 ? 0 : value; /* one zero, so that the hash does not tell -0 from 0 */
-		if (table->rows && to[c] != table->data[c] && !(isnan(to[c]) && isnan(table->data[c])))
+		/* one zero, so that the hash does not tell -0 from 0 */
+		to[c] = value == 0 ? 0 : value;
+		if (table->rows && to[c] != table->data[c] &&
+			!(isnan(to[c]) && isnan(table->data[c])))
 			table->constant[c] = false;
 	}
 	table->hash = obx_hash(table->hash, to, table->channels * sizeof *to);
@@ -292,7 +319,8 @@ static bool take_row(struct reader *r, const struct obx_table_spec *spec, struct
 	return true;
 }
 
-static bool read_rows(struct reader *r, const struct obx_table_spec *spec, struct obx_table *table, struct obx_error *error)
+static bool read_rows(struct reader *r, const struct obx_table_spec *spec, struct obx_table *table,
+	struct obx_error *error)
 {
 	bool heading = false;
 	double number;
@@ -300,9 +328,9 @@ static bool read_rows(struct reader *r, const struct obx_table_spec *spec, struc
 
 	if (more <= 0)
 		return more < 0 ? false
-				: obx_error_set(
-					  error,
-					  "%s, line 1: the file is empty; it should have a heading such as x,y and a sample on each line",
+				: obx_error_set(error,
+					  "%s, line 1: the file is empty; it should have a heading "
+					  "such as x,y and a sample on each line",
 					  r->path);
 	r->delimiter = find_delimiter(r->line);
 	if (!split(r, error))
@@ -322,8 +350,10 @@ static bool read_rows(struct reader *r, const struct obx_table_spec *spec, struc
 	if (more < 0)
 		return false;
 	if (table->rows < 2)
-		return obx_error_set(error, "%s, line %llu: the file ends with %llu sample%s; at least 2 are needed", r->path,
-				     (unsigned long long)r->number, (unsigned long long)table->rows, table->rows == 1 ? "" : "s");
+		return obx_error_set(error,
+			"%s, line %llu: the file ends with %llu sample%s; at least 2 are needed",
+			r->path, (unsigned long long)r->number, (unsigned long long)table->rows,
+			table->rows == 1 ? "" : "s");
 	return true;
 }
 
@@ -333,7 +363,8 @@ static void close_file(FILE **file)
 		fclose(*file);
 }
 
-bool obx_table_read(const char *path, const struct obx_table_spec *spec, struct obx_table *ret_table, struct obx_error *error)
+bool obx_table_read(const char *path, const struct obx_table_spec *spec,
+	struct obx_table *ret_table, struct obx_error *error)
 {
 	OB_CLEANUP(ob_freep) struct reader *r = calloc(1, sizeof *r);
 	OB_CLEANUP(close_file) FILE *file = NULL;
@@ -351,7 +382,10 @@ bool obx_table_read(const char *path, const struct obx_table_spec *spec, struct 
 	if (!file || fstat(fileno(file), &st) != 0)
 		return obx_error_set(error, "%s cannot be opened: %s", path, strerror(errno));
 	if (S_ISDIR(st.st_mode))
-		return obx_error_set(error, "%s is a folder; name a file, or use 'outboard rqa sweep' for all files of a folder", path);
+		return obx_error_set(error,
+			"%s is a folder; name a file, or use 'outboard rqa sweep' for all files of "
+			"a folder",
+			path);
 	r->path = path;
 	r->file = file;
 	good = read_rows(r, spec, table, error);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A series read from a text file: CSV with a heading (comma, semicolon or tab; quoted cells; a byte order mark and Windows line ends are fine), or bare
- * numbers in columns. What is wrong with a file is told with its name, the line, the column and what to do about it. Owned by one thread at a time.
+ * A series read from a text file: CSV with a heading (comma, semicolon or tab; quoted cells; a byte
+ * order mark and Windows line ends are fine), or bare numbers in columns. What is wrong with a file
+ * is told with its name, the line, the column and what to do about it. Owned by one thread at a
+ * time.
  */
 #ifndef OBX_RQA_TABLE_H
 #define OBX_RQA_TABLE_H
@@ -25,8 +27,8 @@ enum obx_missing {
 
 struct obx_table_spec {
 	/*
-	 * "x,y": names or numbers (1 is the first column) of the columns wanted. NULL or empty: x,y, else GazePointX_normalized,GazePointY_normalized, else the
-	 * only column there is.
+	 * "x,y": names or numbers (1 is the first column) of the columns wanted. NULL or empty:
+	 * x,y, else GazePointX_normalized,GazePointY_normalized, else the only column there is.
 	 */
 	const char *columns;
 	int missing; /* enum obx_missing */
@@ -43,9 +45,13 @@ struct obx_table {
 };
 
 /* At least two rows. On false nothing needs to be freed. */
-bool obx_table_read(const char *path, const struct obx_table_spec *spec, struct obx_table *ret_table, struct obx_error *error);
+bool obx_table_read(const char *path, const struct obx_table_spec *spec,
+	struct obx_table *ret_table, struct obx_error *error);
 void obx_table_fini(struct obx_table *table);
-/* FNV-1a, continued from `hash` (OBX_HASH_START at first): tells changed files apart, no defence against malice. */
+/*
+ * FNV-1a, continued from `hash` (OBX_HASH_START at first): tells changed files apart, no defence
+ * against malice.
+ */
 #define OBX_HASH_START 0xcbf29ce484222325ull
 uint64_t obx_hash(uint64_t hash, const void *data, size_t size);
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The result files of a sweep: obx_sweep_write. Everything is read from the slots in one order, so the bytes do not depend on how the sweep went. */
+/*
+ * The result files of a sweep: obx_sweep_write. Everything is read from the slots in one order, so
+ * the bytes do not depend on how the sweep went.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -32,10 +35,15 @@ static void put_value(FILE *file, double value, int digits)
 		fwrite_unlocked(text, 1, obx_number_print(value, digits, text), file);
 }
 
-static bool open_out(struct obx_sweep *sweep, const char *name, struct obx_out *out, struct obx_error *error)
+static bool open_out(
+	struct obx_sweep *sweep, const char *name, struct obx_out *out, struct obx_error *error)
 {
 	char path[PATH_MAX];
-	struct obx_sweep_event event = { .kind = OBX_SWEEP_WRITING, .counts = sweep->counts, .text = name, .share = 1, .eta = NAN };
+	struct obx_sweep_event event = { .kind = OBX_SWEEP_WRITING,
+		.counts = sweep->counts,
+		.text = name,
+		.share = 1,
+		.eta = NAN };
 
 	memset(out, 0, sizeof *out);
 	if (snprintf(path, sizeof path, "%s/%s", sweep->out, name) >= (int)sizeof path)
@@ -60,8 +68,12 @@ static char *print_whole(char *to, uint64_t value)
 	return to;
 }
 
-/* Tens of millions of numbers go through here: a line is put together in memory and written at once. */
-static void put_long_rows(const struct obx_sweep *sweep, FILE *out, uint64_t file, const char *start, uint32_t m, uint32_t tau)
+/*
+ * Tens of millions of numbers go through here: a line is put together in memory and written at
+ * once.
+ */
+static void put_long_rows(const struct obx_sweep *sweep, FILE *out, uint64_t file,
+	const char *start, uint32_t m, uint32_t tau)
 {
 	const unsigned measures = sweep->setup.measure_count;
 	char line[(OBK_RQA_MEASURE_COUNT + 6) * OBX_NUMBER_MAX], last_eps[OBX_NUMBER_MAX] = "";
@@ -84,7 +96,8 @@ static void put_long_rows(const struct obx_sweep *sweep, FILE *out, uint64_t fil
 		to = print_whole(to, obx_sweep_lmin(sweep, i));
 		for (unsigned k = 0; k < measures; k++) {
 			*to++ = ',';
-			if (!isnan(values[k])) /* a measure that is not defined here is an empty cell */
+			/* a measure that is not defined here is an empty cell */
+			if (!isnan(values[k]))
 				to += obx_number_print(values[k], sweep->digits, to);
 		}
 		fputs_unlocked(start, out);
@@ -99,7 +112,8 @@ static void put_long_rows(const struct obx_sweep *sweep, FILE *out, uint64_t fil
 }
 
 /* One pass makes results.csv (when out is not NULL) and failed.csv; and counts. */
-static bool put_failed_rows(const struct obx_sweep *sweep, FILE *out, uint64_t file, uint32_t mode, uint32_t m, uint32_t tau)
+static bool put_failed_rows(const struct obx_sweep *sweep, FILE *out, uint64_t file, uint32_t mode,
+	uint32_t m, uint32_t tau)
 {
 	const struct obx_group *group = &sweep->group;
 	uint32_t rows = obx_store_rows(sweep->store), failed = 0;
@@ -126,7 +140,8 @@ static bool put_failed_rows(const struct obx_sweep *sweep, FILE *out, uint64_t f
 	return failed;
 }
 
-static bool put_file(struct obx_sweep *sweep, uint64_t file, FILE *out, FILE *failed, struct obx_error *error)
+static bool put_file(
+	struct obx_sweep *sweep, uint64_t file, FILE *out, FILE *failed, struct obx_error *error)
 {
 	struct obx_file_names names;
 	char start[2 * OBX_TABLE_NAME_MAX + 8];
@@ -156,14 +171,19 @@ static bool put_file(struct obx_sweep *sweep, uint64_t file, FILE *out, FILE *fa
 		}
 		for (uint32_t m = 0; m < g->m_count; m++)
 			for (uint32_t t = 0; t < g->tau_count; t++) {
-				if (!obx_store_get(sweep->store, obx_store_slot(sweep->store, m, t, file, mode), &sweep->group, error)) {
+				if (!obx_store_get(sweep->store,
+					    obx_store_slot(sweep->store, m, t, file, mode),
+					    &sweep->group, error)) {
 					free(text);
 					return error->text[0]
-						       ? false
-						       : obx_error_set(error, "the sweep is not finished; run the same command again");
+						? false
+						: obx_error_set(error,
+							  "the sweep is not finished; run the same "
+							  "command again");
 				}
 				if (!sweep->files.list[file].wrong)
-					put_failed_rows(sweep, failed, file, mode, g->m[m], g->tau[t]);
+					put_failed_rows(
+						sweep, failed, file, mode, g->m[m], g->tau[t]);
 				if (text)
 					put_long_rows(sweep, out, file, text, g->m[m], g->tau[t]);
 			}
@@ -175,7 +195,8 @@ static bool put_file(struct obx_sweep *sweep, uint64_t file, FILE *out, FILE *fa
 static bool write_long(struct obx_sweep *sweep, struct obx_error *error)
 {
 	struct obx_out out = { 0 }, failed = { 0 };
-	bool good = open_out(sweep, "failed.csv", &failed, error), wanted = sweep->writes & OBX_WRITE_LONG;
+	bool good = open_out(sweep, "failed.csv", &failed, error),
+	     wanted = sweep->writes & OBX_WRITE_LONG;
 
 	if (good && wanted)
 		good = open_out(sweep, "results.csv", &out, error);
@@ -189,7 +210,8 @@ static bool write_long(struct obx_sweep *sweep, struct obx_error *error)
 	}
 	for (uint64_t i = 0; good && i < sweep->files.count; i++)
 		good = put_file(sweep, i, out.file, failed.file, error) &&
-		       !(out.file && ferror(out.file) && !obx_error_set(error, "the disk is full"));
+			!(out.file && ferror(out.file) &&
+				!obx_error_set(error, "the disk is full"));
 	if (good)
 		good = obx_out_commit(&failed, error) && (!wanted || obx_out_commit(&out, error));
 	obx_out_abort(&out);
@@ -207,7 +229,8 @@ static unsigned wide_measures(const struct obx_sweep *sweep, unsigned *ret_place
 	for (unsigned k = 0; k < sweep->setup.measure_count; k++) {
 		unsigned id = sweep->setup.measures[k];
 
-		if (sweep->setup.measures_given || id == OBK_RQA_RR || id == OBK_RQA_DET || id == OBK_RQA_ENTR)
+		if (sweep->setup.measures_given || id == OBK_RQA_RR || id == OBK_RQA_DET ||
+			id == OBK_RQA_ENTR)
 			ret_places[count++] = k;
 	}
 	return count;
@@ -220,12 +243,14 @@ static void put_wide_heading(const struct obx_sweep *sweep, FILE *out, const cha
 	fprintf(out, "%sfilename,folder,q", first);
 	for (unsigned k = 0; k < count; k++)
 		for (uint32_t mode = 0; mode < sweep->setup.mode_count; mode++)
-			fprintf(out, ",%s-%s", wide_name(sweep->setup.measures[places[k]]), sweep->setup.modes[mode].name);
+			fprintf(out, ",%s-%s", wide_name(sweep->setup.measures[places[k]]),
+				sweep->setup.modes[mode].name);
 	putc('\n', out);
 }
 
 /* false: every mode failed, nothing written. */
-static bool put_wide_row(struct obx_sweep *sweep, FILE *out, const char *first, uint64_t file, uint32_t m, uint32_t tau, uint32_t row)
+static bool put_wide_row(struct obx_sweep *sweep, FILE *out, const char *first, uint64_t file,
+	uint32_t m, uint32_t tau, uint32_t row)
 {
 	unsigned places[OBK_RQA_MEASURE_COUNT], count = wide_measures(sweep, places);
 	const double *values[OBX_SETUP_MODES_MAX];
@@ -235,7 +260,8 @@ static bool put_wide_row(struct obx_sweep *sweep, FILE *out, const char *first, 
 	for (uint32_t mode = 0; mode < sweep->setup.mode_count; mode++) {
 		uint8_t status = OBK_RQA_ARGUMENT;
 
-		values[mode] = obx_store_row(sweep->store, obx_store_slot(sweep->store, m, tau, file, mode), row, &status);
+		values[mode] = obx_store_row(sweep->store,
+			obx_store_slot(sweep->store, m, tau, file, mode), row, &status);
 		if (status != OBK_RQA_OK)
 			values[mode] = NULL;
 		any |= values[mode] != NULL;
@@ -269,11 +295,13 @@ static bool write_wide(struct obx_sweep *sweep, struct obx_error *error)
 	put_wide_heading(sweep, out.file, "m,tau,eps,lmin,");
 	for (uint32_t m = 0; m < g->m_count; m++)
 		for (uint32_t t = 0; t < g->tau_count; t++)
-			for (uint32_t row = 0; row < obx_store_rows(sweep->store) && !ferror(out.file); row++) {
+			for (uint32_t row = 0;
+				row < obx_store_rows(sweep->store) && !ferror(out.file); row++) {
 				char first[OBX_SIGNATURE_MAX], eps[OBX_NUMBER_MAX];
 
 				obx_number_print(obx_sweep_eps(sweep, row), OBX_NUMBER_DIGITS, eps);
-				snprintf(first, sizeof first, "%u,%u,%s,%u,", g->m[m], g->tau[t], eps, obx_sweep_lmin(sweep, row));
+				snprintf(first, sizeof first, "%u,%u,%s,%u,", g->m[m], g->tau[t],
+					eps, obx_sweep_lmin(sweep, row));
 				for (uint64_t i = 0; i < sweep->files.count; i++)
 					put_wide_row(sweep, out.file, first, i, m, t, row);
 			}
@@ -323,8 +351,9 @@ static bool groups_init(struct groups *g, const struct obx_sweep *sweep, struct 
 }
 
 /* The rows of one group for one combination; *ret_failed counts files without one. */
-static bool write_group(struct obx_sweep *sweep, const struct groups *groups, uint32_t group, const char *signature, uint32_t m,
-			uint32_t tau, uint32_t row, uint64_t *ret_failed, struct obx_error *error)
+static bool write_group(struct obx_sweep *sweep, const struct groups *groups, uint32_t group,
+	const char *signature, uint32_t m, uint32_t tau, uint32_t row, uint64_t *ret_failed,
+	struct obx_error *error)
 {
 	struct obx_file_names names;
 	char path[PATH_MAX];
@@ -332,7 +361,8 @@ static bool write_group(struct obx_sweep *sweep, const struct groups *groups, ui
 	bool good;
 
 	obx_files_names(&sweep->files, groups->first[group], &names);
-	if (snprintf(path, sizeof path, "%s/RQA_1D2D_summary_%s.csv", signature, names.group) >= (int)sizeof path)
+	if (snprintf(path, sizeof path, "%s/RQA_1D2D_summary_%s.csv", signature, names.group) >=
+		(int)sizeof path)
 		return obx_error_set(error, "the name of the folder %s is too long", names.group);
 	if (!open_out(sweep, path, &out, error))
 		return false;
@@ -346,15 +376,16 @@ static bool write_group(struct obx_sweep *sweep, const struct groups *groups, ui
 	return good;
 }
 
-static bool write_combination(struct obx_sweep *sweep, const struct groups *groups, uint32_t m, uint32_t tau, uint32_t row,
-			      struct obx_error *error)
+static bool write_combination(struct obx_sweep *sweep, const struct groups *groups, uint32_t m,
+	uint32_t tau, uint32_t row, struct obx_error *error)
 {
 	char signature[OBX_SIGNATURE_MAX], path[PATH_MAX], eps[OBX_NUMBER_MAX];
 	uint64_t failed = 0;
 	struct obx_out out;
 	bool good;
 
-	obx_signature_print(sweep->grid.m[m], sweep->grid.tau[tau], obx_sweep_eps(sweep, row), obx_sweep_lmin(sweep, row), signature);
+	obx_signature_print(sweep->grid.m[m], sweep->grid.tau[tau], obx_sweep_eps(sweep, row),
+		obx_sweep_lmin(sweep, row), signature);
 	if (snprintf(path, sizeof path, "%s/%s", sweep->out, signature) >= (int)sizeof path)
 		return obx_error_set(error, "the name of the output folder is too long");
 	if (!obx_out_folder(path, error))
@@ -368,9 +399,10 @@ static bool write_combination(struct obx_sweep *sweep, const struct groups *grou
 	out.quick = true;
 	obx_number_print(obx_sweep_eps(sweep, row), OBX_NUMBER_DIGITS, eps);
 	fprintf(out.file,
-		"{\"signature\":\"%s\",\"parameters\":{\"m\":%u,\"tau\":%u,\"eps\":%s,\"lmin\":%u},\"completed\":true,\"files\":%" PRIu64
-		",\"failed\":%" PRIu64 "}\n",
-		signature, sweep->grid.m[m], sweep->grid.tau[tau], eps, obx_sweep_lmin(sweep, row), sweep->files.count, failed);
+		"{\"signature\":\"%s\",\"parameters\":{\"m\":%u,\"tau\":%u,\"eps\":%s,\"lmin\":%u},"
+		"\"completed\":true,\"files\":%" PRIu64 ",\"failed\":%" PRIu64 "}\n",
+		signature, sweep->grid.m[m], sweep->grid.tau[tau], eps, obx_sweep_lmin(sweep, row),
+		sweep->files.count, failed);
 	good = obx_out_commit(&out, error);
 	obx_out_abort(&out);
 	return good;
@@ -378,9 +410,11 @@ static bool write_combination(struct obx_sweep *sweep, const struct groups *grou
 
 static bool write_folders(struct obx_sweep *sweep, struct obx_error *error)
 {
-	struct obx_sweep_event event = {
-		.kind = OBX_SWEEP_WRITING, .counts = sweep->counts, .text = "a folder for each combination", .share = 1, .eta = NAN
-	};
+	struct obx_sweep_event event = { .kind = OBX_SWEEP_WRITING,
+		.counts = sweep->counts,
+		.text = "a folder for each combination",
+		.share = 1,
+		.eta = NAN };
 	OB_CLEANUP(groups_fini) struct groups groups = { 0 };
 
 	if (sweep->on_event)
@@ -389,11 +423,13 @@ static bool write_folders(struct obx_sweep *sweep, struct obx_error *error)
 		return false;
 	for (uint32_t m = 0; m < sweep->grid.m_count; m++)
 		for (uint32_t t = 0; t < sweep->grid.tau_count; t++)
-			for (uint32_t row = 0; row < obx_store_rows(sweep->store) && !sweep->cancel; row++)
+			for (uint32_t row = 0; row < obx_store_rows(sweep->store) && !sweep->cancel;
+				row++)
 				if (!write_combination(sweep, &groups, m, t, row, error))
 					return false;
 	if (sweep->cancel)
-		return obx_error_set(error, "stopped while the folders were written; run the same command again");
+		return obx_error_set(error,
+			"stopped while the folders were written; run the same command again");
 	sync(); /* thousands of small files were not flushed one by one */
 	return true;
 }
@@ -435,7 +471,8 @@ static bool write_json(struct obx_sweep *sweep, struct obx_error *error)
 
 		fputs(i ? ",{\"name\":" : "{\"name\":", out.file);
 		obx_json_print(out.file, mode->name);
-		fprintf(out.file, ",\"norm\":\"%s\",\"columns\":[", obx_setup_norm(&sweep->setup, mode));
+		fprintf(out.file, ",\"norm\":\"%s\",\"columns\":[",
+			obx_setup_norm(&sweep->setup, mode));
 		for (uint32_t c = 0; c < mode->channel_count; c++)
 			fprintf(out.file, "%s%u", c ? "," : "", mode->channels[c] + 1);
 		fputs("]}", out.file);
@@ -445,8 +482,11 @@ static bool write_json(struct obx_sweep *sweep, struct obx_error *error)
 		fputs(i ? "," : "", out.file);
 		obx_json_print(out.file, obk_rqa_measure_name(sweep->setup.measures[i]));
 	}
-	fprintf(out.file, "],\"files\":%" PRIu64 ",\"rows\":%" PRIu64 ",\"done\":%" PRIu64 ",\"failed\":%" PRIu64 "}\n", sweep->files.count,
-		sweep->counts.total, sweep->counts.total - sweep->counts.failed, sweep->counts.failed);
+	fprintf(out.file,
+		"],\"files\":%" PRIu64 ",\"rows\":%" PRIu64 ",\"done\":%" PRIu64
+		",\"failed\":%" PRIu64 "}\n",
+		sweep->files.count, sweep->counts.total, sweep->counts.total - sweep->counts.failed,
+		sweep->counts.failed);
 	good = obx_out_commit(&out, error);
 	obx_out_abort(&out);
 	return good;
@@ -454,6 +494,8 @@ static bool write_json(struct obx_sweep *sweep, struct obx_error *error)
 
 bool obx_sweep_write(struct obx_sweep *sweep, struct obx_error *error)
 {
-	return write_long(sweep, error) && (!(sweep->writes & OBX_WRITE_WIDE) || write_wide(sweep, error)) &&
-	       (!(sweep->writes & OBX_WRITE_FOLDERS) || write_folders(sweep, error)) && write_json(sweep, error);
+	return write_long(sweep, error) &&
+		(!(sweep->writes & OBX_WRITE_WIDE) || write_wide(sweep, error)) &&
+		(!(sweep->writes & OBX_WRITE_FOLDERS) || write_folders(sweep, error)) &&
+		write_json(sweep, error);
 }

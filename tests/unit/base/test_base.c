@@ -88,9 +88,9 @@ TEST(ids_stop_at_their_maximum)
 	for (int i = 0; i < 3; i++)
 		CHECK(ob_ids_add(&ids, &x) != 0);
 	CHECK_INT(ob_ids_add(&ids, &x), 0);
-	CHECK(!ob_ids_put(&ids, 1ull << 56 | 3, &x));          /* index one past the maximum */
-	CHECK(!ob_ids_put(&ids, 2ull << 56, &x));              /* another kind */
-	CHECK(!ob_ids_put(&ids, 1ull << 56, &x));              /* in use */
+	CHECK(!ob_ids_put(&ids, 1ull << 56 | 3, &x)); /* index one past the maximum */
+	CHECK(!ob_ids_put(&ids, 2ull << 56, &x));     /* another kind */
+	CHECK(!ob_ids_put(&ids, 1ull << 56, &x));     /* in use */
 	ob_ids_fini(&ids);
 	ob_ids_init(&ids, 1, OB_IDS_MAX);
 	CHECK(ob_ids_put(&ids, 1ull << 56 | (OB_IDS_MAX - 1), &x));
@@ -155,9 +155,11 @@ TEST(text_sizes_and_numbers)
 	CHECK(ob_text_parse_size("4096", &n) && n == 4096);
 	CHECK(ob_text_parse_size("1.5G", &n) && n == 3ull << 29);
 	CHECK(ob_text_parse_size("64KiB", &n) && n == 65536);
-	CHECK(!ob_text_parse_size("", &n) && !ob_text_parse_size("-1", &n) && !ob_text_parse_size("4X", &n) && !ob_text_parse_size("99999999T", &n));
+	CHECK(!ob_text_parse_size("", &n) && !ob_text_parse_size("-1", &n) &&
+		!ob_text_parse_size("4X", &n) && !ob_text_parse_size("99999999T", &n));
 	CHECK(ob_text_parse_number("65535", 0, 65535, &n) && n == 65535);
-	CHECK(!ob_text_parse_number("65536", 0, 65535, &n) && !ob_text_parse_number("1x", 0, 9, &n) && !ob_text_parse_number(" 1", 0, 9, &n));
+	CHECK(!ob_text_parse_number("65536", 0, 65535, &n) &&
+		!ob_text_parse_number("1x", 0, 9, &n) && !ob_text_parse_number(" 1", 0, 9, &n));
 	ob_text_print_size(3ull << 29, text, sizeof text);
 	CHECK_STR(text, "1.5 GiB");
 	ob_text_hex("\x01\xab", 2, text);
@@ -166,7 +168,8 @@ TEST(text_sizes_and_numbers)
 
 TEST(spans_and_rounding)
 {
-	CHECK(ob_span_inside(0, 0, 0) && ob_span_inside(4, 4, 8) && !ob_span_inside(4, 5, 8) && !ob_span_inside(UINT64_MAX, 2, 8));
+	CHECK(ob_span_inside(0, 0, 0) && ob_span_inside(4, 4, 8) && !ob_span_inside(4, 5, 8) &&
+		!ob_span_inside(UINT64_MAX, 2, 8));
 	CHECK_INT(ob_round_up(1, 8), 8);
 	CHECK_INT(ob_round_up(8, 8), 8);
 }
@@ -197,7 +200,9 @@ TEST(equal_log_lines_are_held_back)
 	ssize_t n;
 
 	log_often(OB_LOG_WARN, 3, text, sizeof text);
-	CHECK_STR(text, "outboard: warn: the same line\noutboard: warn: the same line\noutboard: warn: the same line\n");
+	CHECK_STR(text,
+		"outboard: warn: the same line\noutboard: warn: the same line\noutboard: warn: the "
+		"same line\n");
 	log_often(OB_LOG_WARN, 100, text, sizeof text);
 	for (const char *c = text; *c; c++)
 		lines += *c == '\n';
@@ -217,7 +222,9 @@ TEST(equal_log_lines_are_held_back)
 	n = read(fds[0], text, sizeof text - 1);
 	CHECK(n > 0);
 	text[n] = '\0';
-	CHECK_STR(text, "outboard: warn: the same line\noutboard: warn: the same line\noutboard: warn: the same line\n"
+	CHECK_STR(text,
+		"outboard: warn: the same line\noutboard: warn: the same line\noutboard: warn: the "
+		"same line\n"
 		"outboard: warn: the same line (repeated 7 times more)\n");
 	close(fds[0]);
 	close(fds[1]);
@@ -231,7 +238,8 @@ TEST(log_never_waits)
 	int fds[2];
 
 	CHECK(text && pipe2(fds, O_CLOEXEC | O_NONBLOCK) == 0);
-	CHECK(fcntl(fds[1], F_SETFL, 0) == 0); /* the writing end blocks, as a server's stderr does */
+	/* the writing end blocks, as a server's stderr does */
+	CHECK(fcntl(fds[1], F_SETFL, 0) == 0);
 	ob_log_set_fd(fds[1]);
 	memset(line, 'x', sizeof line - 1);
 	line[sizeof line - 1] = '\0';

@@ -23,25 +23,33 @@ TEST(a_line_keeps_its_characters)
 {
 	CLEANS("", "");
 	CLEANS("the token has expired", "the token has expired");
-	CLEANS("Gerät \xe2\x82\xac \xf0\x9f\x98\x80 \xc2\xa0", "Gerät \xe2\x82\xac \xf0\x9f\x98\x80 \xc2\xa0");
+	CLEANS("Gerät \xe2\x82\xac \xf0\x9f\x98\x80 \xc2\xa0",
+		"Gerät \xe2\x82\xac \xf0\x9f\x98\x80 \xc2\xa0");
 }
 
 TEST(a_line_loses_what_a_terminal_acts_on)
 {
 	CLEANS("\x1b[2J", "?[2J");
-	CLEANS("\x9b" "2J", "?2J");             /* C1, one byte */
-	CLEANS("\xc2\x9b" "2J", "?2J");         /* C1 in UTF-8 */
+	CLEANS("\x9b"
+	       "2J",
+		"?2J"); /* C1, one byte */
+	CLEANS("\xc2\x9b"
+	       "2J",
+		"?2J"); /* C1 in UTF-8 */
 	CLEANS("\xc2\x80\xc2\x9f\x7f\n\t\0x", "??????x");
-	CLEANS("a\xe2\x80\xae" "b\xe2\x80\xa8" "c\xe2\x81\xa6", "a?b?c?");
+	CLEANS("a\xe2\x80\xae"
+	       "b\xe2\x80\xa8"
+	       "c\xe2\x81\xa6",
+		"a?b?c?");
 }
 
 TEST(a_line_is_utf8)
 {
-	CLEANS("\xc0\xaf", "??");               /* overlong */
-	CLEANS("\xe0\x82\x9b", "???");          /* U+009B, overlong */
+	CLEANS("\xc0\xaf", "??");      /* overlong */
+	CLEANS("\xe0\x82\x9b", "???"); /* U+009B, overlong */
 	CLEANS("\xf0\x80\x82\x9b", "????");
-	CLEANS("\xed\xa0\x80", "???");          /* a surrogate */
-	CLEANS("\xf4\x90\x80\x80", "????");     /* beyond the last character */
+	CLEANS("\xed\xa0\x80", "???");      /* a surrogate */
+	CLEANS("\xf4\x90\x80\x80", "????"); /* beyond the last character */
 	CLEANS("\xff\xfe", "??");
 	CLEANS("cut \xe2\x82", "cut ??");
 }
@@ -75,21 +83,31 @@ TEST(a_screen_gets_nothing_else)
 {
 	SHOWS("\x1b]0;title\a!", "?]0;title\a!");
 	SHOWS("\x1b]52;c;cm0gLXJm\x1b\\", "?]52;c;cm0gLXJm?\\");
-	SHOWS("\x1b[2J\x1b[6n\x1b" "c.", "?[2J?[6n?c.");
+	SHOWS("\x1b[2J\x1b[6n\x1b"
+	      "c.",
+		"?[2J?[6n?c.");
 	SHOWS("\x1b[1\x1b[31m.", "?[1\x1b[31m.");
-	SHOWS("\xc2\x9b" "2J\x9b" "2J\x90\xc2\x90", "??2J?2J???");
+	SHOWS("\xc2\x9b"
+	      "2J\x9b"
+	      "2J\x90\xc2\x90",
+		"??2J?2J???");
 	SHOWS("\xe2\x82\x1b[2J", "???[2J");
 	SHOWS("a\0b\x7f", "a?b?");
-	SHOWS("\x1b[0000000000000000000000000000000000000000m", "?[0000000000000000000000000000000000000000m");
+	SHOWS("\x1b[0000000000000000000000000000000000000000m",
+		"?[0000000000000000000000000000000000000000m");
 }
 
-/* Random bytes: what comes out of either never holds a control character in any form, and a screen's text is the same however it was cut. */
+/*
+ * Random bytes: what comes out of either never holds a control character in any form, and a
+ * screen's text is the same however it was cut.
+ */
 TEST(random_bytes)
 {
 	uint64_t x = 88172645463325252ull;
 
 	for (int round = 0; round < 20000; round++) {
-		static const char some[] = "\x1b[m;0\xc2\x9b\xe2\x80\xae\x7f\n" "a\xf0\x9f";
+		static const char some[] = "\x1b[m;0\xc2\x9b\xe2\x80\xae\x7f\n"
+					   "a\xf0\x9f";
 		char text[24], out[128], parts[128];
 		struct ob_screen screen = { .n = 0 }, other = { .n = 0 };
 		size_t n, m = 0;
@@ -105,7 +123,8 @@ TEST(random_bytes)
 		for (size_t i = 0; i < n; i++) {
 			CHECK(out[i] != 0x7f && out[i] != 0);
 			if (out[i] == 0x1b)
-				CHECK(i + 2 < n && out[i + 1] == '[' && memchr(out + i, 'm', n - i));
+				CHECK(i + 2 < n && out[i + 1] == '[' &&
+					memchr(out + i, 'm', n - i));
 			if ((unsigned char)out[i] == 0xc2)
 				CHECK(i + 1 < n && (unsigned char)out[i + 1] >= 0xa0);
 		}

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Codecs give back what they took, in the room they were given; damaged and lying input is refused without a byte beyond the announced size. */
+/*
+ * Codecs give back what they took, in the room they were given; damaged and lying input is refused
+ * without a byte beyond the announced size.
+ */
 #include <math.h>
 
 #include "base/clock.h"
@@ -10,7 +13,7 @@
 #include "tests/unit/test.h"
 
 #define SIZE_MAX_TRIED (300u << 10)
-#define GUARD 64u
+#define GUARD          64u
 
 static uint64_t seed = 88172645463325252u;
 
@@ -38,7 +41,9 @@ static void fill(enum kind kind, uint8_t *data, size_t size)
 	static const char words[] = "the quick brown fox jumps over the lazy dog and runs away ";
 
 	for (size_t i = 0; i < size; i++)
-		data[i] = kind == TEXT ? (uint8_t)words[(i + i / 91) % (sizeof words - 1)] : kind == RANDOM ? (uint8_t)next() : 0;
+		data[i] = kind == TEXT   ? (uint8_t)words[(i + i / 91) % (sizeof words - 1)]
+			: kind == RANDOM ? (uint8_t)next()
+					 : 0;
 	for (size_t i = 0; kind == FLOATS && i + 4 <= size; i += 4) {
 		float x = (float)normal();
 
@@ -53,8 +58,12 @@ static void fill(enum kind kind, uint8_t *data, size_t size)
 		data[i] = (uint8_t)next(), data[i + 1] = (uint8_t)(next() % 125);
 }
 
-/* Into a piece of memory of exactly the announced size, so that a sanitizer sees a byte too many; plain builds see the guard. */
-static enum ob_err unpack(struct obz_work *work, enum obz_codec codec, const uint8_t *packed, size_t size, size_t announced, uint8_t **ret)
+/*
+ * Into a piece of memory of exactly the announced size, so that a sanitizer sees a byte too many;
+ * plain builds see the guard.
+ */
+static enum ob_err unpack(struct obz_work *work, enum obz_codec codec, const uint8_t *packed,
+	size_t size, size_t announced, uint8_t **ret)
 {
 	uint8_t *out = malloc(announced + GUARD);
 	enum ob_err err;
@@ -73,7 +82,8 @@ static enum ob_err unpack(struct obz_work *work, enum obz_codec codec, const uin
 
 TEST(round_trips_of_all_sizes)
 {
-	static const size_t sizes[] = { 0, 1, 2, 3, 4, 5, 15, 16, 17, 63, 64, 65, 127, 1000, 4099, 65536, 65537, SIZE_MAX_TRIED - 1, SIZE_MAX_TRIED };
+	static const size_t sizes[] = { 0, 1, 2, 3, 4, 5, 15, 16, 17, 63, 64, 65, 127, 1000, 4099,
+		65536, 65537, SIZE_MAX_TRIED - 1, SIZE_MAX_TRIED };
 	static uint8_t data[SIZE_MAX_TRIED], packed[2 * SIZE_MAX_TRIED];
 	struct obz_work work = { 0 };
 
@@ -84,17 +94,26 @@ TEST(round_trips_of_all_sizes)
 				size_t n;
 
 				fill((enum kind)kind, data, sizes[s]);
-				n = obz_compress(&work, (enum obz_codec)c, data, sizes[s], packed, sizeof packed);
+				n = obz_compress(&work, (enum obz_codec)c, data, sizes[s], packed,
+					sizeof packed);
 				CHECK(n > 0 || sizes[s] < 4);
 				if (!n)
 					continue;
-				CHECK_INT(unpack(&work, (enum obz_codec)c, packed, n, sizes[s], &back), OB_ERR_NONE);
+				CHECK_INT(unpack(&work, (enum obz_codec)c, packed, n, sizes[s],
+						  &back),
+					OB_ERR_NONE);
 				CHECK(memcmp(back, data, sizes[s]) == 0);
 				free(back);
-				CHECK_INT(unpack(NULL, (enum obz_codec)c, packed, n, sizes[s], NULL), OB_ERR_NONE);
-				CHECK_INT(unpack(&work, (enum obz_codec)c, packed, n, sizes[s] + 1, NULL), OB_ERR_COMPRESSED);
+				CHECK_INT(
+					unpack(NULL, (enum obz_codec)c, packed, n, sizes[s], NULL),
+					OB_ERR_NONE);
+				CHECK_INT(unpack(&work, (enum obz_codec)c, packed, n, sizes[s] + 1,
+						  NULL),
+					OB_ERR_COMPRESSED);
 				if (sizes[s])
-					CHECK_INT(unpack(&work, (enum obz_codec)c, packed, n, sizes[s] - 1, NULL), OB_ERR_COMPRESSED);
+					CHECK_INT(unpack(&work, (enum obz_codec)c, packed, n,
+							  sizes[s] - 1, NULL),
+						OB_ERR_COMPRESSED);
 			}
 	obz_work_fini(&work);
 }
@@ -109,11 +128,13 @@ TEST(never_beyond_the_room)
 			size_t whole, n;
 
 			fill((enum kind)kind, data, sizeof data);
-			whole = obz_compress(&work, (enum obz_codec)c, data, sizeof data, packed, sizeof packed);
+			whole = obz_compress(
+				&work, (enum obz_codec)c, data, sizeof data, packed, sizeof packed);
 			CHECK(whole > 0);
 			for (size_t room = 0; room < whole; room += whole / 23 + 1) {
 				memset(packed, 0x5a, sizeof packed);
-				n = obz_compress(&work, (enum obz_codec)c, data, sizeof data, packed, room);
+				n = obz_compress(
+					&work, (enum obz_codec)c, data, sizeof data, packed, room);
 				CHECK(n <= room);
 				for (size_t i = room; i < sizeof packed; i++)
 					CHECK(packed[i] == 0x5a);
@@ -122,7 +143,10 @@ TEST(never_beyond_the_room)
 	obz_work_fini(&work);
 }
 
-/* Every byte of a short piece changed, every end cut off: refused or another result, never a byte outside and never a crash. */
+/*
+ * Every byte of a short piece changed, every end cut off: refused or another result, never a byte
+ * outside and never a crash.
+ */
 TEST(damaged_input)
 {
 	static uint8_t data[3001], packed[4096], bad[4096];
@@ -133,36 +157,49 @@ TEST(damaged_input)
 			size_t n;
 
 			fill((enum kind)kind, data, sizeof data);
-			n = obz_compress(&work, (enum obz_codec)c, data, sizeof data, packed, sizeof packed);
+			n = obz_compress(
+				&work, (enum obz_codec)c, data, sizeof data, packed, sizeof packed);
 			CHECK(n > 0);
 			for (size_t i = 0; i < n; i++) {
 				memcpy(bad, packed, n);
 				bad[i] ^= (uint8_t)(1 + next() % 255);
 				unpack(&work, (enum obz_codec)c, bad, n, sizeof data, NULL);
-				CHECK_INT(unpack(&work, (enum obz_codec)c, packed, i, sizeof data, NULL), OB_ERR_COMPRESSED);
+				CHECK_INT(unpack(&work, (enum obz_codec)c, packed, i, sizeof data,
+						  NULL),
+					OB_ERR_COMPRESSED);
 			}
 			/* zstd takes further frames; one that is none must not pass. */
 			memcpy(bad, packed, n);
 			bad[n] = 0xff;
-			CHECK_INT(unpack(&work, (enum obz_codec)c, bad, n + 1, sizeof data, NULL), OB_ERR_COMPRESSED);
+			CHECK_INT(unpack(&work, (enum obz_codec)c, bad, n + 1, sizeof data, NULL),
+				OB_ERR_COMPRESSED);
 		}
-	CHECK_INT(unpack(&work, (enum obz_codec)OBZ_CODEC_COUNT, packed, 10, 10, NULL), OB_ERR_COMPRESSED);
-	CHECK_INT(unpack(&work, (enum obz_codec)-1, packed, 10, 10, NULL), OB_ERR_COMPRESSED);
+	CHECK_INT(unpack(&work, (enum obz_codec)OBZ_CODEC_COUNT, packed, 10, 10, NULL),
+		OB_ERR_COMPRESSED);
+	CHECK_INT(unpack(&work, (enum obz_codec) - 1, packed, 10, 10, NULL), OB_ERR_COMPRESSED);
 	obz_work_fini(&work);
 }
 
 TEST(planes_that_lie)
 {
 	static const uint32_t heads[][5] = {
-		{ 0, 1, 1, 1, 1 }, { 3, 1, 1, 1, 0 }, { 8, 1, 1, 1, 1 }, { 2, 0, 0, 0, 0 }, { 4, 0xffffffff, 1, 1, 1 }, { 4, 100, 0xffffff9c, 0, 0 },
-		{ 2, 50, 51, 0, 0 }, { 2, 50, 49, 0, 0 }, { 0xffffffff, 1, 1, 1, 1 },
+		{ 0, 1, 1, 1, 1 },
+		{ 3, 1, 1, 1, 0 },
+		{ 8, 1, 1, 1, 1 },
+		{ 2, 0, 0, 0, 0 },
+		{ 4, 0xffffffff, 1, 1, 1 },
+		{ 4, 100, 0xffffff9c, 0, 0 },
+		{ 2, 50, 51, 0, 0 },
+		{ 2, 50, 49, 0, 0 },
+		{ 0xffffffff, 1, 1, 1, 1 },
 	};
 	uint8_t bytes[20 + 100] = { 0 };
 	struct obz_work work = { 0 };
 
 	for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
 		memcpy(bytes, heads[i], 20);
-		CHECK_INT(unpack(&work, OBZ_PLANES, bytes, sizeof bytes, 100, NULL), OB_ERR_COMPRESSED);
+		CHECK_INT(unpack(&work, OBZ_PLANES, bytes, sizeof bytes, 100, NULL),
+			OB_ERR_COMPRESSED);
 	}
 	memcpy(bytes, (uint32_t[5]){ 2, 50, 50, 0, 0 }, 20);
 	CHECK_INT(unpack(&work, OBZ_PLANES, bytes, sizeof bytes, 100, NULL), OB_ERR_NONE);
@@ -219,20 +256,24 @@ TEST(names)
 TEST(choice_follows_the_rule)
 {
 	struct obz_guess guess[OBZ_CODEC_COUNT] = {
-		[OBZ_LZ4] = { 1.0, 20e9 }, [OBZ_ZSTD] = { 1.28, 0.67e9 }, [OBZ_PLANES] = { 1.46, 0.66e9 },
+		[OBZ_LZ4] = { 1.0, 20e9 },
+		[OBZ_ZSTD] = { 1.28, 0.67e9 },
+		[OBZ_PLANES] = { 1.46, 0.66e9 },
 	};
 
 	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_NONE, 0), OBZ_NONE);
 	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_NONE, 12.5e6), OBZ_PLANES);
 	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_NONE, 125e6), OBZ_PLANES);
-	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_NONE, 1.25e9), OBZ_NONE); /* the codecs are slower than the link */
+	/* the codecs are slower than the link */
+	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_NONE, 1.25e9), OBZ_NONE);
 	CHECK_INT(obz_choose(guess, 1u << OBZ_ZSTD, OBZ_NONE, 125e6), OBZ_ZSTD);
 	CHECK_INT(obz_choose(guess, 0, OBZ_NONE, 125e6), OBZ_NONE);
 	guess[OBZ_LZ4] = (struct obz_guess){ 255, 30e9 };
 	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_NONE, 3.1e9), OBZ_LZ4);
 	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_NONE, 100e9), OBZ_NONE);
 	guess[OBZ_LZ4] = (struct obz_guess){ 1.04, 30e9 };
-	CHECK_INT(obz_choose(guess, 1u << OBZ_LZ4, OBZ_NONE, 1e9), OBZ_NONE); /* less than a twentieth is not worth it */
+	/* less than a twentieth is not worth it */
+	CHECK_INT(obz_choose(guess, 1u << OBZ_LZ4, OBZ_NONE, 1e9), OBZ_NONE);
 	/* What goes on stays until something else is better by a twentieth. */
 	guess[OBZ_LZ4] = (struct obz_guess){ 2.0, 1e9 };
 	guess[OBZ_ZSTD] = (struct obz_guess){ 2.08, 1e9 };
@@ -260,7 +301,10 @@ TEST(chooser_samples_one_in_sixteen)
 	for (unsigned i = 0; i < 1600; i++)
 		due += obz_chooser_due(&chooser, now += OB_MS);
 	CHECK_INT(due, 100);
-	/* A sample that took a millisecond pays it back, a fiftieth of the time, before the next: here after 50 chunks. */
+	/*
+	 * A sample that took a millisecond pays it back, a fiftieth of the time, before the next:
+	 * here after 50 chunks.
+	 */
 	chooser.sample_credit = -1e-3;
 	due = 0;
 	for (unsigned i = 0; i < 80; i++)
@@ -271,7 +315,8 @@ TEST(chooser_samples_one_in_sixteen)
 	CHECK_INT(chooser.now, OBZ_ZSTD);
 }
 
-static void show(struct obz_chooser *chooser, struct obz_work *work, const uint8_t *data, size_t size, double rate)
+static void show(struct obz_chooser *chooser, struct obz_work *work, const uint8_t *data,
+	size_t size, double rate)
 {
 	static uint8_t scratch[OBZ_SAMPLE_BYTES];
 
@@ -289,7 +334,8 @@ TEST(chooser_by_data)
 	obz_chooser_init(&chooser, OBZ_ALL_CODECS, OBZ_NONE);
 	fill(BFLOATS, data, sizeof data);
 	show(&chooser, &work, data, sizeof data, 0);
-	CHECK_INT(chooser.now, OBZ_NONE); /* no rate yet; then one so low that however busy the machine is no codec is slower */
+	/* no rate yet; then one so low that however busy the machine is no codec is slower */
+	CHECK_INT(chooser.now, OBZ_NONE);
 	show(&chooser, &work, data, sizeof data, 12.5e3);
 	CHECK_INT(chooser.now, OBZ_PLANES);
 	obz_chooser_learn(&chooser, OBZ_PLANES, sizeof data, 0, 1000000);
@@ -317,7 +363,8 @@ TEST(link_with_time_to_spare_is_probed)
 	chooser.guess[OBZ_LZ4] = (struct obz_guess){ 200, 2e9 };
 	obz_chooser_rate(&chooser, 125e6);
 	CHECK_INT(chooser.now, OBZ_LZ4);
-	for (unsigned i = 0; i < 1000; i++) { /* 131 ms, of which raw ones may take 3 in a hundred: 2.1 ms each */
+	/* 131 ms, of which raw ones may take 3 in a hundred: 2.1 ms each */
+	for (unsigned i = 0; i < 1000; i++) {
 		obz_chooser_due(&chooser, OB_SECOND + i * 131072ull);
 		raw += obz_chooser_pick(&chooser, 256 << 10) == OBZ_NONE;
 	}

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* What the face costs in the paths that programs take most: nanoseconds per operation, one thread, median of runs. */
+/*
+ * What the face costs in the paths that programs take most: nanoseconds per operation, one thread,
+ * median of runs.
+ */
 #include <time.h>
 
 #include "harness.h"
@@ -28,7 +31,9 @@ static void bench_enter(void)
 /* All that a launch asks of the face. */
 static void bench_launch(void)
 {
-	struct obf_launch launch = { .grid = { 1, 1, 1 }, .block = { 256, 1, 1 }, .cluster = { 1, 1, 1 } };
+	struct obf_launch launch = {
+		.grid = { 1, 1, 1 }, .block = { 256, 1, 1 }, .cluster = { 1, 1, 1 }
+	};
 	uint64_t a = 1, c = 2, packed[3];
 	uint32_t b = 3;
 	void *params[] = { &a, &b, &c };
@@ -45,7 +50,9 @@ static void bench_launch(void)
 static void bench_pairs(void)
 {
 	for (int i = 0; i < COUNT; i++) {
-		struct obf_mem mem = { .base = 0x400000000000 + (uint64_t)(i % 1000) * 0x1000, .size = 0x1000, .kind = OBF_MEM_DEVICE };
+		struct obf_mem mem = { .base = 0x400000000000 + (uint64_t)(i % 1000) * 0x1000,
+			.size = 0x1000,
+			.kind = OBF_MEM_DEVICE };
 
 		CHECK(obf_mem_insert(&mem) && obf_mem_remove(mem.base, &mem));
 	}
@@ -86,7 +93,9 @@ static void measure(const char *what, void (*run)(void))
 
 int main(void)
 {
-	static const CUuuid storage_id = { "\xc6\x93\x33\x6e\x11\x21\xdf\x11\xa8\xc3\x68\xf3\x55\xd8\x95\x93" };
+	static const CUuuid storage_id = {
+		"\xc6\x93\x33\x6e\x11\x21\xdf\x11\xa8\xc3\x68\xf3\x55\xd8\x95\x93"
+	};
 	CUresult (*put)(CUcontext, void *, void *, void *);
 	const void *table;
 	CUlibrary library;
@@ -104,7 +113,9 @@ int main(void)
 	measure("launch: enter, resolve, check, pack 3", bench_launch);
 	measure("range inserted and removed, map empty", bench_pairs);
 	for (uint64_t i = 0; i < LIVE; i++) {
-		struct obf_mem mem = { .base = 0x200000000000 + i * 0x1000, .size = 0x1000, .kind = OBF_MEM_DEVICE };
+		struct obf_mem mem = {
+			.base = 0x200000000000 + i * 0x1000, .size = 0x1000, .kind = OBF_MEM_DEVICE
+		};
 
 		CHECK(obf_mem_insert(&mem));
 	}

@@ -51,7 +51,10 @@ static CUresult start(struct obf_device *ret_devices, int *ret_count)
 			device->uuid.bytes[k] = (char)(16 * i + k);
 		device->total_mem = 1ull << 34;
 		device->ptx_only = fake.ptx_only;
-		/* The runtime asks for attributes that mean nothing here: they are all known, and 0. */
+		/*
+		 * The runtime asks for attributes that mean nothing here: they are all known, and
+		 * 0.
+		 */
 		for (int k = 1; k < CU_DEVICE_ATTRIBUTE_MAX; k++)
 			device->attr_known[k] = true;
 		for (size_t k = 0; k < sizeof figures / sizeof figures[0]; k++)
@@ -120,7 +123,8 @@ static CUresult ctx_limit(struct obf_ctx *ctx, CUlimit limit, bool set, size_t *
 
 static CUresult mod_load(struct obf_mod *mod, const struct obf_image_ref *image)
 {
-	size_t n = image->payload_size < sizeof fake.last_payload ? image->payload_size : sizeof fake.last_payload - 1;
+	size_t n = image->payload_size < sizeof fake.last_payload ? image->payload_size
+								  : sizeof fake.last_payload - 1;
 
 	(void)mod;
 	fake.loads++;
@@ -167,7 +171,8 @@ static CUresult func_set_attr(struct obf_func *func, CUfunction_attribute attr, 
 	return CUDA_SUCCESS;
 }
 
-static CUresult global_get(struct obf_mod *mod, const char *name, CUdeviceptr *ret_addr, size_t *ret_size)
+static CUresult global_get(
+	struct obf_mod *mod, const char *name, CUdeviceptr *ret_addr, size_t *ret_size)
 {
 	(void)mod;
 	(void)name;
@@ -186,11 +191,24 @@ static void host_range(const void *p, size_t size, bool added)
 void fake_attach(const struct obf_proc *procs, size_t n_procs)
 {
 	static struct obf_host host = {
-		.what = "fake", .driver_version = 13000, .start = start, .visible = visible,
-		.alive = alive, .ctx_create = ctx_create, .ctx_destroy = ctx_destroy,
-		.ctx_synchronize = ctx_synchronize, .ctx_settle = ctx_settle, .ctx_limit = ctx_limit, .mod_load = mod_load,
-		.mod_unload = mod_unload, .func_get = func_get,
-		.func_load = func_load, .func_attrs = func_attrs, .func_set_attr = func_set_attr, .global_get = global_get, .host_range = host_range,
+		.what = "fake",
+		.driver_version = 13000,
+		.start = start,
+		.visible = visible,
+		.alive = alive,
+		.ctx_create = ctx_create,
+		.ctx_destroy = ctx_destroy,
+		.ctx_synchronize = ctx_synchronize,
+		.ctx_settle = ctx_settle,
+		.ctx_limit = ctx_limit,
+		.mod_load = mod_load,
+		.mod_unload = mod_unload,
+		.func_get = func_get,
+		.func_load = func_load,
+		.func_attrs = func_attrs,
+		.func_set_attr = func_set_attr,
+		.global_get = global_get,
+		.host_range = host_range,
 	};
 
 	host.procs = procs;

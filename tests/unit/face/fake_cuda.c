@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The rest of a libcuda.so.1 over the face and the generated stubs: device memory is this process's memory, and one kernel is known by name
- * and computed here, so that a program built by nvcc can check that its parameters arrived.
+ * The rest of a libcuda.so.1 over the face and the generated stubs: device memory is this process's
+ * memory, and one kernel is known by name and computed here, so that a program built by nvcc can
+ * check that its parameters arrived.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -69,10 +70,13 @@ struct add_params {
 	int n;
 };
 
-CUresult obd_cuLaunchKernel(CUfunction handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
-	CUstream stream, void **params, void **extra)
+CUresult obd_cuLaunchKernel(CUfunction handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+	unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params, void **extra)
 {
-	struct obf_launch launch = { .grid = { gx, gy, gz }, .block = { bx, by, bz }, .dynamic_shared = shared, .cluster = { 1, 1, 1 } };
+	struct obf_launch launch = { .grid = { gx, gy, gz },
+		.block = { bx, by, bz },
+		.dynamic_shared = shared,
+		.cluster = { 1, 1, 1 } };
 	struct add_params packed;
 	struct obf_ctx *ctx;
 	struct obf_func *func;
@@ -84,7 +88,9 @@ CUresult obd_cuLaunchKernel(CUfunction handle, unsigned gx, unsigned gy, unsigne
 	if (result == CUDA_SUCCESS)
 		result = obf_launch_check(ctx, func, &launch);
 	if (result == CUDA_SUCCESS)
-		result = strstr(func->name, "add") && func->param_bytes == 28 ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
+		result = strstr(func->name, "add") && func->param_bytes == 28
+			? CUDA_SUCCESS
+			: CUDA_ERROR_LAUNCH_FAILED;
 	if (result == CUDA_SUCCESS)
 		result = obf_launch_pack(func, params, extra, &packed);
 	if (result != CUDA_SUCCESS)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Each case runs in a child of its own, because cuInit happens once per process. A failed CHECK prints where and what and ends the child;
- * a case that hangs is killed by its alarm.
+ * Each case runs in a child of its own, because cuInit happens once per process. A failed CHECK
+ * prints where and what and ends the child; a case that hangs is killed by its alarm.
  */
 #ifndef HARNESS_H
 #define HARNESS_H
@@ -18,22 +18,23 @@
 
 #define CASE_SECONDS 30
 
-#define CHECK(condition)                                                                                 \
-	do {                                                                                             \
-		if (!(condition)) {                                                                      \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);          \
-			_exit(1);                                                                        \
-		}                                                                                        \
+#define CHECK(condition)                                                                        \
+	do {                                                                                    \
+		if (!(condition)) {                                                             \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+			_exit(1);                                                               \
+		}                                                                               \
 	} while (0)
 
 /* The call gives this CUresult. */
-#define GIVES(want, call)                                                                                \
-	do {                                                                                             \
-		int got_ = (int)(call);                                                                  \
-		if (got_ != (int)(want)) {                                                               \
-			fprintf(stderr, "%s:%d: %s gave %d, not %d\n", __FILE__, __LINE__, #call, got_, (int)(want)); \
-			_exit(1);                                                                        \
-		}                                                                                        \
+#define GIVES(want, call)                                                                         \
+	do {                                                                                      \
+		int got_ = (int)(call);                                                           \
+		if (got_ != (int)(want)) {                                                        \
+			fprintf(stderr, "%s:%d: %s gave %d, not %d\n", __FILE__, __LINE__, #call, \
+				got_, (int)(want));                                               \
+			_exit(1);                                                                 \
+		}                                                                                 \
 	} while (0)
 
 #define OK(call) GIVES(CUDA_SUCCESS, call)
@@ -67,7 +68,10 @@ static inline int harness_run(const struct test_case *cases, size_t n)
 	return failed != 0;
 }
 
-#define CASE(name) { #name, name }
+#define CASE(name)          \
+	{                   \
+#name, name \
+	}
 #define RUN(cases) harness_run(cases, sizeof(cases) / sizeof((cases)[0]))
 
 /* A started process with the fake's devices and device 0's primary context current. */

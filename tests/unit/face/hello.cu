@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The smallest program of NVIDIA's runtime: starts it, launches once, resets. Run on the fake libcuda.so.1 beside it. */
+/*
+ * The smallest program of NVIDIA's runtime: starts it, launches once, resets. Run on the fake
+ * libcuda.so.1 beside it.
+ */
 #include <cstdio>
 
 __global__ void add(const float *a, const float *b, float *c, int n)
@@ -72,7 +75,8 @@ static int attributes(void)
 	TRY(cudaFuncGetAttributes(&function, add));
 	TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, add, 256, 0));
 	if (function.maxThreadsPerBlock != 1024 || function.numRegs != 32 || blocks != 8) {
-		printf("threads %d registers %d blocks %d\n", function.maxThreadsPerBlock, function.numRegs, blocks);
+		printf("threads %d registers %d blocks %d\n", function.maxThreadsPerBlock,
+			function.numRegs, blocks);
 		return 1;
 	}
 	TRY(cudaFree(d));
@@ -93,7 +97,8 @@ int main(void)
 	add<<<0, 256>>>(nullptr, nullptr, nullptr, 0);
 	error = cudaGetLastError();
 	add<<<1, 2048>>>(nullptr, nullptr, nullptr, 0);
-	if (error != cudaErrorInvalidConfiguration || cudaGetLastError() != cudaErrorInvalidConfiguration) {
+	if (error != cudaErrorInvalidConfiguration ||
+		cudaGetLastError() != cudaErrorInvalidConfiguration) {
 		printf("a bad configuration gave %d\n", (int)error);
 		return 1;
 	}

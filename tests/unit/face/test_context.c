@@ -5,8 +5,12 @@
 
 #include "harness.h"
 
-static const CUuuid storage_id = { "\xc6\x93\x33\x6e\x11\x21\xdf\x11\xa8\xc3\x68\xf3\x55\xd8\x95\x93" };
-static const CUuuid interface_id = { "\x6b\xd5\xfb\x6c\x5b\xf4\xe7\x4a\x89\x87\xd9\x39\x12\xfd\x9d\xf9" };
+static const CUuuid storage_id = {
+	"\xc6\x93\x33\x6e\x11\x21\xdf\x11\xa8\xc3\x68\xf3\x55\xd8\x95\x93"
+};
+static const CUuuid interface_id = {
+	"\x6b\xd5\xfb\x6c\x5b\xf4\xe7\x4a\x89\x87\xd9\x39\x12\xfd\x9d\xf9"
+};
 
 static void before_start(void)
 {
@@ -75,7 +79,8 @@ static void devices(void)
 	OK(obf_cuDeviceTotalMem_v2(&bytes, 0));
 	CHECK(bytes == 1ull << 34);
 	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuDeviceGetAttribute(&n, (CUdevice_attribute)0, 0));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuDeviceGetAttribute(&n, (CUdevice_attribute)OBF_DEVICE_ATTR_MAX, 0));
+	GIVES(CUDA_ERROR_INVALID_VALUE,
+		obf_cuDeviceGetAttribute(&n, (CUdevice_attribute)OBF_DEVICE_ATTR_MAX, 0));
 	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuDeviceGetAttribute(&n, CU_DEVICE_ATTRIBUTE_MAX, 0));
 	OK(obf_cuDeviceGetAttribute(&n, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
 	CHECK(n == 132);
@@ -382,11 +387,15 @@ static void small_questions(void)
 	mode = (CUstreamCaptureMode)3;
 	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuThreadExchangeStreamCaptureMode(&mode));
 	GIVES(CUDA_ERROR_INVALID_CONTEXT, obf_cuCtxEnablePeerAccess(ctx, 0));
-	GIVES(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, obf_cuCtxEnablePeerAccess(obf_ctx_primary(1)->handle, 0));
+	GIVES(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED,
+		obf_cuCtxEnablePeerAccess(obf_ctx_primary(1)->handle, 0));
 	OK(obf_cuProfilerStart());
 }
 
-/* Calls that synchronise implicitly wait in the context that matters, do their work whatever comes of it, and return what came of it. */
+/*
+ * Calls that synchronise implicitly wait in the context that matters, do their work whatever comes
+ * of it, and return what came of it.
+ */
 static void implicit_synchronisation(void)
 {
 	CUcontext one = begin(), two;
@@ -446,9 +455,20 @@ static void exit_waits_for_nothing(void)
 int main(void)
 {
 	static const struct test_case cases[] = {
-		CASE(before_start), CASE(failed_start_is_remembered), CASE(no_devices), CASE(devices), CASE(primary_context),
-		CASE(sticky_error), CASE(stacks), CASE(stack_limit), CASE(storage), CASE(forks), CASE(forks_started), CASE(small_questions),
-		CASE(implicit_synchronisation), CASE(exit_waits_for_nothing),
+		CASE(before_start),
+		CASE(failed_start_is_remembered),
+		CASE(no_devices),
+		CASE(devices),
+		CASE(primary_context),
+		CASE(sticky_error),
+		CASE(stacks),
+		CASE(stack_limit),
+		CASE(storage),
+		CASE(forks),
+		CASE(forks_started),
+		CASE(small_questions),
+		CASE(implicit_synchronisation),
+		CASE(exit_waits_for_nothing),
 	};
 
 	return RUN(cases);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Launch checks with CUDA's codes, configurations, parameters packed; occupancy against figures worked out by hand. */
+/*
+ * Launch checks with CUDA's codes, configurations, parameters packed; occupancy against figures
+ * worked out by hand.
+ */
 #include "harness.h"
 
 static struct obf_ctx *ctx;
@@ -23,9 +26,13 @@ static void load(void)
 	OK(obf_func_resolve(handle, ctx, &third));
 }
 
-static CUresult check(const struct obf_func *func, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by, uint32_t bz, uint32_t shared)
+static CUresult check(const struct obf_func *func, uint32_t gx, uint32_t gy, uint32_t gz,
+	uint32_t bx, uint32_t by, uint32_t bz, uint32_t shared)
 {
-	struct obf_launch launch = { .grid = { gx, gy, gz }, .block = { bx, by, bz }, .dynamic_shared = shared, .cluster = { 1, 1, 1 } };
+	struct obf_launch launch = { .grid = { gx, gy, gz },
+		.block = { bx, by, bz },
+		.dynamic_shared = shared,
+		.cluster = { 1, 1, 1 } };
 
 	return obf_launch_check(ctx, func, &launch);
 }
@@ -40,7 +47,8 @@ static void dimensions(void)
 		uint32_t d[6] = { 1, 1, 1, 1, 1, 1 };
 
 		d[i] = 0;
-		GIVES(CUDA_ERROR_INVALID_VALUE, check(first, d[0], d[1], d[2], d[3], d[4], d[5], 0));
+		GIVES(CUDA_ERROR_INVALID_VALUE,
+			check(first, d[0], d[1], d[2], d[3], d[4], d[5], 0));
 	}
 	GIVES(CUDA_ERROR_INVALID_VALUE, check(first, 2147483648u, 1, 1, 1, 1, 1, 0));
 	GIVES(CUDA_ERROR_INVALID_VALUE, check(first, 1, 65536, 1, 1, 1, 1, 0));
@@ -55,7 +63,10 @@ static void dimensions(void)
 	GIVES(CUDA_ERROR_INVALID_VALUE, check(third, 1, 1, 1, 64, 1, 1, 0));
 }
 
-/* The host is asked once whether a function can run; it is asked again after a failure that may pass, and not after one that cannot. */
+/*
+ * The host is asked once whether a function can run; it is asked again after a failure that may
+ * pass, and not after one that cannot.
+ */
 static void loading(void)
 {
 	load();
@@ -81,14 +92,18 @@ static void shared_memory(void)
 {
 	load();
 	GIVES(CUDA_ERROR_INVALID_VALUE, check(first, 1, 1, 1, 32, 1, 1, 49153));
-	OK(obf_cuFuncSetAttribute(first_handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000));
+	OK(obf_cuFuncSetAttribute(
+		first_handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000));
 	OK(check(first, 1, 1, 1, 32, 1, 1, 100000));
 	GIVES(CUDA_ERROR_INVALID_VALUE, check(first, 1, 1, 1, 32, 1, 1, 100001));
 }
 
 static void cooperative(void)
 {
-	struct obf_launch launch = { .grid = { 132 * 8, 1, 1 }, .block = { 256, 1, 1 }, .cluster = { 1, 1, 1 }, .cooperative = true };
+	struct obf_launch launch = { .grid = { 132 * 8, 1, 1 },
+		.block = { 256, 1, 1 },
+		.cluster = { 1, 1, 1 },
+		.cooperative = true };
 
 	load();
 	OK(obf_launch_check(ctx, first, &launch));
@@ -100,7 +115,9 @@ static void cooperative(void)
 
 static void clusters(void)
 {
-	struct obf_launch launch = { .grid = { 16, 2, 1 }, .block = { 32, 1, 1 }, .cluster = { 4, 2, 1 } };
+	struct obf_launch launch = {
+		.grid = { 16, 2, 1 }, .block = { 32, 1, 1 }, .cluster = { 4, 2, 1 }
+	};
 
 	load();
 	OK(obf_launch_check(ctx, first, &launch));
@@ -109,7 +126,8 @@ static void clusters(void)
 	launch.grid[0] = 16;
 	launch.cluster[0] = 8;
 	GIVES(CUDA_ERROR_INVALID_CLUSTER_SIZE, obf_launch_check(ctx, first, &launch));
-	OK(obf_cuFuncSetAttribute(first_handle, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
+	OK(obf_cuFuncSetAttribute(
+		first_handle, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
 	OK(obf_launch_check(ctx, first, &launch));
 }
 
@@ -119,17 +137,27 @@ static void configurations(void)
 		{ .id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1 },
 		{ .id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = -3 },
 		{ .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = { 2, 1, 1 } },
-		{ .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .value.programmaticStreamSerializationAllowed = 1 },
+		{ .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+			.value.programmaticStreamSerializationAllowed = 1 },
 	};
-	CUlaunchConfig config = { .gridDimX = 4, .gridDimY = 5, .gridDimZ = 6, .blockDimX = 7, .blockDimY = 8, .blockDimZ = 9,
-		.sharedMemBytes = 10, .attrs = attrs, .numAttrs = 4 };
+	CUlaunchConfig config = { .gridDimX = 4,
+		.gridDimY = 5,
+		.gridDimZ = 6,
+		.blockDimX = 7,
+		.blockDimY = 8,
+		.blockDimZ = 9,
+		.sharedMemBytes = 10,
+		.attrs = attrs,
+		.numAttrs = 4 };
 	struct obf_launch launch;
 
 	load();
 	OK(obf_launch_from_config(&config, &launch));
-	CHECK(launch.grid[0] == 4 && launch.grid[1] == 5 && launch.grid[2] == 6 && launch.block[0] == 7 && launch.block[1] == 8 &&
-		launch.block[2] == 9 && launch.dynamic_shared == 10);
-	CHECK(launch.cooperative && launch.has_priority && launch.priority == -3 && launch.cluster[0] == 2);
+	CHECK(launch.grid[0] == 4 && launch.grid[1] == 5 && launch.grid[2] == 6 &&
+		launch.block[0] == 7 && launch.block[1] == 8 && launch.block[2] == 9 &&
+		launch.dynamic_shared == 10);
+	CHECK(launch.cooperative && launch.has_priority && launch.priority == -3 &&
+		launch.cluster[0] == 2);
 	attrs[3].id = (CUlaunchAttributeID)99;
 	GIVES(CUDA_ERROR_NOT_SUPPORTED, obf_launch_from_config(&config, &launch));
 	attrs[3].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
@@ -154,11 +182,12 @@ static void parameters(void)
 		uint64_t c, behind;
 	} got, want = { 0x1122334455667788, 0x01020304, 0, 0x99aabbccddeeff00, 0xabababababababab };
 	size_t size = 24;
-	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, &want, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END };
+	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, &want, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+		CU_LAUNCH_PARAM_END };
 	void *half[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, &want, CU_LAUNCH_PARAM_END };
 	void *odd[] = { (void *)7, &want, CU_LAUNCH_PARAM_END };
-	void *endless[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, &want, CU_LAUNCH_PARAM_BUFFER_POINTER, &want, CU_LAUNCH_PARAM_BUFFER_POINTER, &want,
-		CU_LAUNCH_PARAM_END };
+	void *endless[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, &want, CU_LAUNCH_PARAM_BUFFER_POINTER,
+		&want, CU_LAUNCH_PARAM_BUFFER_POINTER, &want, CU_LAUNCH_PARAM_END };
 
 	load();
 	CHECK(first->n_params == 3 && first->param_bytes == 24);
@@ -196,24 +225,31 @@ static void occupancy(void)
 {
 	int grid, size, n;
 	size_t shared;
-	CUlaunchConfig config = { .gridDimX = 8, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 256, .blockDimY = 1, .blockDimZ = 1 };
+	CUlaunchConfig config = { .gridDimX = 8,
+		.gridDimY = 1,
+		.gridDimZ = 1,
+		.blockDimX = 256,
+		.blockDimY = 1,
+		.blockDimZ = 1 };
 
 	load();
-	CHECK(blocks_of(256, 0) == 8);       /* threads */
-	CHECK(blocks_of(32, 0) == 32);       /* blocks */
+	CHECK(blocks_of(256, 0) == 8); /* threads */
+	CHECK(blocks_of(32, 0) == 32); /* blocks */
 	CHECK(blocks_of(1024, 0) == 2);
-	CHECK(blocks_of(96, 0) == 21);       /* 64 warps / 3 */
+	CHECK(blocks_of(96, 0) == 21);        /* 64 warps / 3 */
 	CHECK(blocks_of(256, 48 << 10) == 4); /* 233472 / 50176 */
 	CHECK(blocks_of(1025, 0) == 0);
 	CHECK(blocks_of(256, 49153) == 0);
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, first_handle, 0, 0));
+	GIVES(CUDA_ERROR_INVALID_VALUE,
+		obf_cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, first_handle, 0, 0));
 	OK(obf_cuOccupancyMaxPotentialBlockSize(&grid, &size, first_handle, NULL, 0, 0));
 	CHECK(size == 1024 && grid == 2 * 132);
 	OK(obf_cuOccupancyMaxPotentialBlockSize(&grid, &size, first_handle, NULL, 0, 100));
 	CHECK(size == 64 && grid == 32 * 132); /* 2048 threads; 96 would give 2016, 100 only 1600 */
 	OK(obf_cuOccupancyAvailableDynamicSMemPerBlock(&shared, first_handle, 2, 256));
 	CHECK(shared == 233472 / 2 - 1024);
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuOccupancyAvailableDynamicSMemPerBlock(&shared, first_handle, 9, 256));
+	GIVES(CUDA_ERROR_INVALID_VALUE,
+		obf_cuOccupancyAvailableDynamicSMemPerBlock(&shared, first_handle, 9, 256));
 	OK(obf_cuOccupancyMaxPotentialClusterSize(&n, first_handle, &config));
 	CHECK(n == 8);
 	OK(obf_cuOccupancyMaxActiveClusters(&n, first_handle, &config));
@@ -231,7 +267,7 @@ static void occupancy_registers(void)
 
 	fake.registers = 255;
 	load();
-	CHECK(blocks_of(256, 0) == 1);       /* 8192 a warp: 8 warps */
+	CHECK(blocks_of(256, 0) == 1); /* 8192 a warp: 8 warps */
 	CHECK(blocks_of(128, 0) == 2);
 	CHECK(blocks_of(512, 0) == 0);
 	OK(obf_cuOccupancyMaxPotentialBlockSize(&grid, &size, first_handle, shared_of, 0, 0));
@@ -240,7 +276,8 @@ static void occupancy_registers(void)
 
 static void occupancy_register_rounding(void)
 {
-	fake.registers = 33;                 /* 1056 a warp, rounded to 1280: 51 warps, 48 in whole fours */
+	/* 1056 a warp, rounded to 1280: 51 warps, 48 in whole fours */
+	fake.registers = 33;
 	load();
 	CHECK(blocks_of(256, 0) == 6);
 	CHECK(blocks_of(64, 0) == 24);
@@ -249,8 +286,16 @@ static void occupancy_register_rounding(void)
 int main(void)
 {
 	static const struct test_case cases[] = {
-		CASE(dimensions), CASE(loading), CASE(shared_memory), CASE(cooperative), CASE(clusters), CASE(configurations), CASE(parameters),
-		CASE(occupancy), CASE(occupancy_registers), CASE(occupancy_register_rounding),
+		CASE(dimensions),
+		CASE(loading),
+		CASE(shared_memory),
+		CASE(cooperative),
+		CASE(clusters),
+		CASE(configurations),
+		CASE(parameters),
+		CASE(occupancy),
+		CASE(occupancy_registers),
+		CASE(occupancy_register_rounding),
 	};
 
 	return RUN(cases);

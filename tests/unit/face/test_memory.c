@@ -31,7 +31,9 @@ static void map_against_model(void)
 		case 0:
 			if (base + size > SPACE)
 				break;
-			mem = (struct obf_mem){ .base = base + 1, .size = size, .kind = OBF_MEM_DEVICE };
+			mem = (struct obf_mem){
+				.base = base + 1, .size = size, .kind = OBF_MEM_DEVICE
+			};
 			CHECK(obf_mem_insert(&mem) == !overlaps);
 			if (!overlaps) {
 				ids[base] = mem.buffer_id;
@@ -50,7 +52,8 @@ static void map_against_model(void)
 		default:
 			found = obf_mem_find(base + 1, &mem);
 			CHECK(found == (owner[base] != 0));
-			CHECK(!found || (mem.base == owner[base] && mem.buffer_id == ids[mem.base - 1]));
+			CHECK(!found ||
+				(mem.base == owner[base] && mem.buffer_id == ids[mem.base - 1]));
 		}
 	}
 }
@@ -71,14 +74,20 @@ static void map_edges(void)
 	GIVES(CUDA_ERROR_INVALID_VALUE, obf_mem_check_device(0xfff, 1));
 	GIVES(CUDA_ERROR_INVALID_VALUE, obf_mem_check_device(0x1100, 1));
 	GIVES(CUDA_ERROR_INVALID_VALUE, obf_mem_check_device(0x10ff, SIZE_MAX));
-	CHECK(!obf_mem_remove(0x1001, NULL) && obf_mem_remove(0x1000, NULL) && !obf_mem_remove(0x1000, NULL));
+	CHECK(!obf_mem_remove(0x1001, NULL) && obf_mem_remove(0x1000, NULL) &&
+		!obf_mem_remove(0x1000, NULL));
 }
 
 static void pointers(void)
 {
 	CUcontext ctx = begin(), got;
-	struct obf_mem mem = { .base = 0x200000000000, .size = 4096, .kind = OBF_MEM_DEVICE, .device = 0, .ctx = obf_ctx_primary(0) };
-	CUpointer_attribute attrs[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL };
+	struct obf_mem mem = { .base = 0x200000000000,
+		.size = 4096,
+		.kind = OBF_MEM_DEVICE,
+		.device = 0,
+		.ctx = obf_ctx_primary(0) };
+	CUpointer_attribute attrs[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+		CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL };
 	unsigned type = 77, managed = 77;
 	int ordinal = 77;
 	CUdeviceptr addr = 77, base;
@@ -97,9 +106,13 @@ static void pointers(void)
 	CHECK(managed == 0);
 	OK(obf_cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, mem.base + 4095));
 	CHECK(size == 4096);
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, mem.base));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_P2P_TOKENS, mem.base));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, mem.base + 4096));
+	GIVES(CUDA_ERROR_INVALID_VALUE,
+		obf_cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, mem.base));
+	GIVES(CUDA_ERROR_INVALID_VALUE,
+		obf_cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_P2P_TOKENS, mem.base));
+	GIVES(CUDA_ERROR_INVALID_VALUE,
+		obf_cuPointerGetAttribute(
+			&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, mem.base + 4096));
 	OK(obf_cuPointerGetAttributes(3, attrs, data, (uintptr_t)&type));
 	CHECK(type == 0 && addr == 0 && ordinal == -2);
 	OK(obf_cuMemGetAddressRange_v2(&base, &size, mem.base + 5));
@@ -109,7 +122,8 @@ static void pointers(void)
 	type = 1;
 	OK(obf_cuPointerSetAttribute(&type, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, mem.base));
 	OK(obf_cuMemHostAlloc(&host, 100, 0));
-	OK(obf_cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (uintptr_t)host + 99));
+	OK(obf_cuPointerGetAttribute(
+		&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (uintptr_t)host + 99));
 	CHECK(type == CU_MEMORYTYPE_HOST);
 	OK(obf_cuPointerGetAttribute(&data[0], CU_POINTER_ATTRIBUTE_HOST_POINTER, (uintptr_t)host));
 	CHECK(data[0] == host);
@@ -142,9 +156,11 @@ static void pinned(void)
 	CHECK(fake.ranges == 0);
 
 	OK(obf_cuMemHostRegister_v2(mine, 5000, 0));
-	GIVES(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, obf_cuMemHostRegister_v2(mine + 4000, 5000, 0));
+	GIVES(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED,
+		obf_cuMemHostRegister_v2(mine + 4000, 5000, 0));
 	OK(obf_cuMemHostRegister_v2(mine + 5000, 5000, CU_MEMHOSTREGISTER_DEVICEMAP));
-	GIVES(CUDA_ERROR_NOT_SUPPORTED, obf_cuMemHostRegister_v2(&p, 8, CU_MEMHOSTREGISTER_READ_ONLY));
+	GIVES(CUDA_ERROR_NOT_SUPPORTED,
+		obf_cuMemHostRegister_v2(&p, 8, CU_MEMHOSTREGISTER_READ_ONLY));
 	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuMemHostRegister_v2(NULL, 8, 0));
 	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuMemFreeHost(mine));
 	OK(obf_cuMemHostUnregister(mine));
@@ -154,7 +170,8 @@ static void pinned(void)
 	OK(obf_cuMemAllocHost_v2(&p, 100));
 	CHECK(fake.ranges == 2);
 	OK(obf_cuDevicePrimaryCtxReset_v2(0));
-	CHECK(fake.ranges == 0 && !obf_mem_find((uintptr_t)p, &mem) && !obf_mem_find((uintptr_t)mine + 6000, &mem));
+	CHECK(fake.ranges == 0 && !obf_mem_find((uintptr_t)p, &mem) &&
+		!obf_mem_find((uintptr_t)mine + 6000, &mem));
 	mine[6000] = 1;
 }
 
@@ -162,16 +179,27 @@ static void copies_2d(void)
 {
 	static char host[1000];
 	struct obf_mem mem = { .base = 0x200000000000, .size = 1000, .kind = OBF_MEM_DEVICE };
-	CUDA_MEMCPY2D copy = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host, .srcPitch = 100, .srcXInBytes = 3, .srcY = 2,
-		.dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = mem.base, .dstPitch = 64, .dstXInBytes = 4, .dstY = 1,
-		.WidthInBytes = 50, .Height = 7 };
+	CUDA_MEMCPY2D copy = { .srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = host,
+		.srcPitch = 100,
+		.srcXInBytes = 3,
+		.srcY = 2,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstDevice = mem.base,
+		.dstPitch = 64,
+		.dstXInBytes = 4,
+		.dstY = 1,
+		.WidthInBytes = 50,
+		.Height = 7 };
 	struct obf_copy3d got;
 
 	begin();
 	CHECK(obf_mem_insert(&mem));
 	OK(obf_copy_from_2d(&copy, &got));
-	CHECK(!got.src_device && got.dst_device && got.src == (uintptr_t)host + 203 && got.dst == mem.base + 68);
-	CHECK(got.src_pitch == 100 && got.dst_pitch == 64 && got.width == 50 && got.height == 7 && got.depth == 1);
+	CHECK(!got.src_device && got.dst_device && got.src == (uintptr_t)host + 203 &&
+		got.dst == mem.base + 68);
+	CHECK(got.src_pitch == 100 && got.dst_pitch == 64 && got.width == 50 && got.height == 7 &&
+		got.depth == 1);
 	copy.Height = 15; /* (15 + 1) * 64 > 1000, yet the last row ends at 64 * 15 + 54 > 1000 */
 	GIVES(CUDA_ERROR_INVALID_VALUE, obf_copy_from_2d(&copy, &got));
 	copy.Height = 14;
@@ -196,8 +224,12 @@ static void copies_2d(void)
 	OK(obf_copy_from_2d(&copy, &got));
 	CHECK(got.height == 0);
 	/* One row needs no pitch. */
-	copy = (CUDA_MEMCPY2D){ .srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = (uintptr_t)host, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-		.dstDevice = mem.base, .WidthInBytes = 1000, .Height = 1 };
+	copy = (CUDA_MEMCPY2D){ .srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+		.srcDevice = (uintptr_t)host,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstDevice = mem.base,
+		.WidthInBytes = 1000,
+		.Height = 1 };
 	OK(obf_copy_from_2d(&copy, &got));
 	CHECK(!got.src_device && got.src == (uintptr_t)host && got.src_pitch == 1000);
 }
@@ -206,15 +238,27 @@ static void copies_3d(void)
 {
 	struct obf_mem from = { .base = 0x200000000000, .size = 10000, .kind = OBF_MEM_DEVICE };
 	struct obf_mem to = { .base = 0x200000100000, .size = 10000, .kind = OBF_MEM_DEVICE };
-	CUDA_MEMCPY3D copy = { .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = from.base, .srcPitch = 40, .srcHeight = 10, .srcXInBytes = 1,
-		.srcY = 2, .srcZ = 3, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = to.base, .dstPitch = 32, .dstHeight = 8,
-		.WidthInBytes = 30, .Height = 5, .Depth = 4 };
+	CUDA_MEMCPY3D copy = { .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+		.srcDevice = from.base,
+		.srcPitch = 40,
+		.srcHeight = 10,
+		.srcXInBytes = 1,
+		.srcY = 2,
+		.srcZ = 3,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstDevice = to.base,
+		.dstPitch = 32,
+		.dstHeight = 8,
+		.WidthInBytes = 30,
+		.Height = 5,
+		.Depth = 4 };
 	struct obf_copy3d got;
 
 	begin();
 	CHECK(obf_mem_insert(&from) && obf_mem_insert(&to));
 	OK(obf_copy_from_3d(&copy, &got));
-	CHECK(got.src == from.base + 3 * 400 + 2 * 40 + 1 && got.src_slice == 400 && got.dst == to.base && got.dst_slice == 256);
+	CHECK(got.src == from.base + 3 * 400 + 2 * 40 + 1 && got.src_slice == 400 &&
+		got.dst == to.base && got.dst_slice == 256);
 	CHECK(got.depth == 4 && got.src_device && got.dst_device);
 	copy.Depth = 23; /* from slice 3: (3 + 22) * 400 + 6 * 40 + 31 is past 10000 */
 	GIVES(CUDA_ERROR_INVALID_VALUE, obf_copy_from_3d(&copy, &got));
@@ -244,7 +288,10 @@ static void ranges_of_a_context(void)
 
 	begin();
 	for (uint64_t i = 0; i < 1000; i++) {
-		mem = (struct obf_mem){ .base = (i + 1) * 0x1000, .size = 0x800, .kind = OBF_MEM_DEVICE, .ctx = obf_ctx_primary(i % 3 ? 0 : 1) };
+		mem = (struct obf_mem){ .base = (i + 1) * 0x1000,
+			.size = 0x800,
+			.kind = OBF_MEM_DEVICE,
+			.ctx = obf_ctx_primary(i % 3 ? 0 : 1) };
 		CHECK(obf_mem_insert(&mem));
 	}
 	obf_mem_remove_ctx(obf_ctx_primary(0), count_gone);
@@ -256,7 +303,13 @@ static void ranges_of_a_context(void)
 int main(void)
 {
 	static const struct test_case cases[] = {
-		CASE(map_against_model), CASE(map_edges), CASE(pointers), CASE(pinned), CASE(copies_2d), CASE(copies_3d), CASE(ranges_of_a_context),
+		CASE(map_against_model),
+		CASE(map_edges),
+		CASE(pointers),
+		CASE(pinned),
+		CASE(copies_2d),
+		CASE(copies_3d),
+		CASE(ranges_of_a_context),
 	};
 
 	return RUN(cases);

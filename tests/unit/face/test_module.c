@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Modules, libraries, kernels, functions and their attributes; what is asked of the host, and when. */
+/*
+ * Modules, libraries, kernels, functions and their attributes; what is asked of the host, and when.
+ */
 #include <fcntl.h>
 
 #include "harness.h"
@@ -58,15 +60,18 @@ static void bad_images(void)
 
 	begin();
 	GIVES(CUDA_ERROR_INVALID_IMAGE, obf_cuModuleLoadData(&module, nothing));
-	GIVES(CUDA_ERROR_INVALID_IMAGE, obf_cuLibraryLoadData(&library, nothing, NULL, NULL, 0, NULL, NULL, 0));
+	GIVES(CUDA_ERROR_INVALID_IMAGE,
+		obf_cuLibraryLoadData(&library, nothing, NULL, NULL, 0, NULL, NULL, 0));
 	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuModuleLoadData(&module, NULL));
 	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuModuleLoadData(NULL, ptx_text));
 	GIVES(CUDA_ERROR_FILE_NOT_FOUND, obf_cuModuleLoad(&module, "/nothing/here"));
-	GIVES(CUDA_ERROR_FILE_NOT_FOUND, obf_cuLibraryLoadFromFile(&library, "/nothing/here", NULL, NULL, 0, NULL, NULL, 0));
+	GIVES(CUDA_ERROR_FILE_NOT_FOUND,
+		obf_cuLibraryLoadFromFile(&library, "/nothing/here", NULL, NULL, 0, NULL, NULL, 0));
 	fake.load_result = CUDA_ERROR_INVALID_PTX;
 	GIVES(CUDA_ERROR_INVALID_PTX, obf_cuModuleLoadData(&module, ptx_text));
 	/* PTX given as text: what is wrong with it shows at the load of the library too. */
-	GIVES(CUDA_ERROR_INVALID_PTX, obf_cuLibraryLoadData(&library, ptx_text, NULL, NULL, 0, NULL, NULL, 0));
+	GIVES(CUDA_ERROR_INVALID_PTX,
+		obf_cuLibraryLoadData(&library, ptx_text, NULL, NULL, 0, NULL, NULL, 0));
 	OK(obf_cuCtxSetCurrent(NULL));
 	GIVES(CUDA_ERROR_INVALID_CONTEXT, obf_cuModuleLoadData(&module, ptx_text));
 }
@@ -107,9 +112,14 @@ static void machine_code_only(void)
 	fake.ptx_only = true;
 	begin();
 	capture(load_machine_code, fatbin, text, sizeof text);
-	CHECK(strstr(text, "sm_80") && strstr(text, "nvcc -gencode arch=compute_75,code=compute_75") && strstr(text, "an image that the program made or "
-		"read") && strchr(text, '\n') == strrchr(text, '\n'));
-	GIVES(CUDA_ERROR_NO_BINARY_FOR_GPU, obf_cuLibraryLoadData(&library, fatbin, NULL, NULL, 0, NULL, NULL, 0));
+	CHECK(strstr(text, "sm_80") &&
+		strstr(text, "nvcc -gencode arch=compute_75,code=compute_75") &&
+		strstr(text,
+			"an image that the program made or "
+			"read") &&
+		strchr(text, '\n') == strrchr(text, '\n'));
+	GIVES(CUDA_ERROR_NO_BINARY_FOR_GPU,
+		obf_cuLibraryLoadData(&library, fatbin, NULL, NULL, 0, NULL, NULL, 0));
 	CHECK(fake.loads == 0);
 	free(fatbin);
 	/* Part of the program's own file: whose it is, is said. */
@@ -117,11 +127,13 @@ static void machine_code_only(void)
 	memcpy(own_image, fatbin, sizeof own_image);
 	free(fatbin);
 	capture(load_machine_code, own_image, text, sizeof text);
-	CHECK(strstr(text, "in the program itself, /") && strstr(text, "test_face_module,") && strstr(text, "it holds sm_86 (no PTX). Rebuild"));
+	CHECK(strstr(text, "in the program itself, /") && strstr(text, "test_face_module,") &&
+		strstr(text, "it holds sm_86 (no PTX). Rebuild"));
 	/* PTX for a newer device than this. */
 	fatbin = fake_fatbin(1, 120, ptx_text, sizeof ptx_text);
 	capture(load_machine_code, fatbin, text, sizeof text);
-	CHECK(strstr(text, "PTX for compute_120") && strstr(text, "OUTBOARD_SOFT_CC=12.0") && !strstr(text, "nvcc"));
+	CHECK(strstr(text, "PTX for compute_120") && strstr(text, "OUTBOARD_SOFT_CC=12.0") &&
+		!strstr(text, "nvcc"));
 	free(fatbin);
 }
 
@@ -134,7 +146,8 @@ static void from_file(void)
 	CUkernel kernel;
 
 	begin();
-	CHECK(fd >= 0 && write(fd, ptx_text, sizeof ptx_text - 1) == sizeof ptx_text - 1 && close(fd) == 0);
+	CHECK(fd >= 0 && write(fd, ptx_text, sizeof ptx_text - 1) == sizeof ptx_text - 1 &&
+		close(fd) == 0);
 	OK(obf_cuModuleLoad(&module, path));
 	OK(obf_cuLibraryLoadFromFile(&library, path, NULL, NULL, 0, NULL, NULL, 0));
 	OK(unlink(path));
@@ -235,7 +248,8 @@ static void library_is_eager(void)
 static void options_without_values(void)
 {
 	void *fatbin = fake_fatbin(1, 75, ptx_text, sizeof ptx_text);
-	CUlibraryOption options[] = { CU_LIBRARY_BINARY_IS_PRESERVED, CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE };
+	CUlibraryOption options[] = { CU_LIBRARY_BINARY_IS_PRESERVED,
+		CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE };
 	char path[] = "/tmp/face-XXXXXX";
 	int fd = mkstemp(path);
 	CUlibrary library, from_file;
@@ -254,8 +268,10 @@ static void options_without_values(void)
 	CHECK(fd >= 0 && write(fd, ptx_text, sizeof ptx_text) == (ssize_t)sizeof ptx_text);
 	close(fd);
 	OK(obf_cuLibraryLoadFromFile(&from_file, path, NULL, NULL, 0, options, NULL, 1));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuLibraryLoadFromFile(&from_file, path, NULL, NULL, 0, NULL, NULL, 1));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuLibraryLoadFromFile(&from_file, path, NULL, NULL, 0, options, NULL, 3));
+	GIVES(CUDA_ERROR_INVALID_VALUE,
+		obf_cuLibraryLoadFromFile(&from_file, path, NULL, NULL, 0, NULL, NULL, 1));
+	GIVES(CUDA_ERROR_INVALID_VALUE,
+		obf_cuLibraryLoadFromFile(&from_file, path, NULL, NULL, 0, options, NULL, 3));
 	unlink(path);
 }
 
@@ -276,9 +292,13 @@ static void eager_everywhere(void)
 	CHECK(fake.loads == 3);
 	OK(obf_cuLibraryLoadData(&second, fatbin, NULL, NULL, 0, NULL, NULL, 0));
 	CHECK(fake.loads == 6);
-	/* A library that does not load is not there, and a context that cannot take every library is not made. */
+	/*
+	 * A library that does not load is not there, and a context that cannot take every library
+	 * is not made.
+	 */
 	fake.load_result = CUDA_ERROR_OUT_OF_MEMORY;
-	GIVES(CUDA_ERROR_OUT_OF_MEMORY, obf_cuLibraryLoadData(&second, fatbin, NULL, NULL, 0, NULL, NULL, 0));
+	GIVES(CUDA_ERROR_OUT_OF_MEMORY,
+		obf_cuLibraryLoadData(&second, fatbin, NULL, NULL, 0, NULL, NULL, 0));
 	CHECK(fake.creates == 3 && fake.destroys == 0);
 	GIVES(CUDA_ERROR_OUT_OF_MEMORY, obf_cuCtxCreate_v2(&made, 0, 0));
 	CHECK(fake.creates == 4 && fake.destroys == 1);
@@ -301,11 +321,15 @@ static void data_is_eager(void)
 	free(fatbin);
 }
 
-/* A fatbin with what is no sound cubin, for the device's own architecture, and with PTX: which of them is taken shows in the result. */
+/*
+ * A fatbin with what is no sound cubin, for the device's own architecture, and with PTX: which of
+ * them is taken shows in the result.
+ */
 static void *both_kinds(void)
 {
 	static const char junk[64];
-	uint8_t *machine = fake_fatbin(2, 90, junk, sizeof junk), *ptx = fake_fatbin(1, 75, ptx_text, sizeof ptx_text);
+	uint8_t *machine = fake_fatbin(2, 90, junk, sizeof junk),
+		*ptx = fake_fatbin(1, 75, ptx_text, sizeof ptx_text);
 	uint64_t sizes[2], sum;
 	uint8_t *both;
 
@@ -368,7 +392,8 @@ static void ptx_is_disabled(void)
 	setenv("CUDA_DISABLE_PTX_JIT", "1", 1);
 	GIVES(CUDA_ERROR_INVALID_IMAGE, load_both()); /* machine code is still taken */
 	GIVES(CUDA_ERROR_JIT_COMPILATION_DISABLED, obf_cuModuleLoadData(&module, ptx_text));
-	GIVES(CUDA_ERROR_JIT_COMPILATION_DISABLED, obf_cuLibraryLoadData(&library, ptx_text, NULL, NULL, 0, NULL, NULL, 0));
+	GIVES(CUDA_ERROR_JIT_COMPILATION_DISABLED,
+		obf_cuLibraryLoadData(&library, ptx_text, NULL, NULL, 0, NULL, NULL, 0));
 	CHECK(fake.loads == 0);
 }
 
@@ -445,22 +470,36 @@ static void attributes(void)
 	CHECK(value == 128 && fake.func_attrs == 2);
 	OK(obf_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, first));
 	CHECK(value == 48152 && fake.func_attrs == 2);
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX, first));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuFuncGetAttribute(&value, (CUfunction_attribute)-1, first));
-	OK(obf_cuFuncSetAttribute(first, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 232448 - 1000));
-	CHECK(fake.func_sets == 1 && fake.last_attr == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && fake.last_value == 231448);
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuFuncSetAttribute(first, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 232448 - 999));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuFuncSetAttribute(first, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, -1));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuFuncSetAttribute(first, CU_FUNC_ATTRIBUTE_NUM_REGS, 1));
+	GIVES(CUDA_ERROR_INVALID_VALUE,
+		obf_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX, first));
+	GIVES(CUDA_ERROR_INVALID_VALUE,
+		obf_cuFuncGetAttribute(&value, (CUfunction_attribute)-1, first));
+	OK(obf_cuFuncSetAttribute(
+		first, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 232448 - 1000));
+	CHECK(fake.func_sets == 1 &&
+		fake.last_attr == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
+		fake.last_value == 231448);
+	GIVES(CUDA_ERROR_INVALID_VALUE,
+		obf_cuFuncSetAttribute(
+			first, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 232448 - 999));
+	GIVES(CUDA_ERROR_INVALID_VALUE,
+		obf_cuFuncSetAttribute(first, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, -1));
+	GIVES(CUDA_ERROR_INVALID_VALUE,
+		obf_cuFuncSetAttribute(first, CU_FUNC_ATTRIBUTE_NUM_REGS, 1));
 	OK(obf_cuFuncSetAttribute(first, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuFuncSetAttribute(first, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 101));
+	GIVES(CUDA_ERROR_INVALID_VALUE,
+		obf_cuFuncSetAttribute(
+			first, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 101));
 	OK(obf_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, first));
 	CHECK(value == 231448);
 	OK(obf_cuFuncSetCacheConfig(first, CU_FUNC_CACHE_PREFER_SHARED));
 	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuFuncSetCacheConfig(first, (CUfunc_cache)9));
 }
 
-/* What is set for a kernel on a device holds in contexts that come later, and is not undone by the device's own figures. */
+/*
+ * What is set for a kernel on a device holds in contexts that come later, and is not undone by the
+ * device's own figures.
+ */
 static void kernel_attributes(void)
 {
 	CUlibrary library;
@@ -474,33 +513,58 @@ static void kernel_attributes(void)
 	OK(obf_cuLibraryGetKernel(&kernel, library, "first"));
 	OK(obf_cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel, 0));
 	CHECK(value == 1024 && fake.loads == 0);
-	OK(obf_cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000, kernel, 0));
-	OK(obf_cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel, 0));
+	OK(obf_cuKernelSetAttribute(
+		CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000, kernel, 0));
+	OK(obf_cuKernelGetAttribute(
+		&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel, 0));
 	CHECK(value == 100000 && fake.loads == 0 && fake.func_sets == 0);
-	GIVES(CUDA_ERROR_INVALID_DEVICE, obf_cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel, 2));
+	GIVES(CUDA_ERROR_INVALID_DEVICE,
+		obf_cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel, 2));
 	OK(obf_cuCtxCreate_v2(&other, 0, 0));
-	OK(obf_cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel, 0));
+	OK(obf_cuKernelGetAttribute(
+		&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel, 0));
 	CHECK(value == 100000 && fake.loads == 1 && fake.func_sets == 1);
 	OK(obf_cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel, 0));
 	CHECK(value == 32 && fake.func_attrs == 1);
-	OK(obf_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, as_function(kernel)));
+	OK(obf_cuFuncGetAttribute(
+		&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, as_function(kernel)));
 	CHECK(value == 100000);
-	OK(obf_cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 50000, kernel, 0));
-	OK(obf_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, as_function(kernel)));
+	OK(obf_cuKernelSetAttribute(
+		CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 50000, kernel, 0));
+	OK(obf_cuFuncGetAttribute(
+		&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, as_function(kernel)));
 	CHECK(value == 50000 && fake.func_sets == 2);
 	/* The other device is untouched. */
-	OK(obf_cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel, 1));
+	OK(obf_cuKernelGetAttribute(
+		&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel, 1));
 	CHECK(value == 49152);
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 300000, kernel, 0));
+	GIVES(CUDA_ERROR_INVALID_VALUE,
+		obf_cuKernelSetAttribute(
+			CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 300000, kernel, 0));
 }
 
 int main(void)
 {
 	static const struct test_case cases[] = {
-		CASE(module_from_text), CASE(bad_images), CASE(machine_code_only), CASE(from_file), CASE(library_is_lazy),
-		CASE(library_is_eager), CASE(options_without_values), CASE(eager_everywhere), CASE(data_is_eager), CASE(machine_code_first),
-		CASE(ptx_is_forced), CASE(forced_by_either_name), CASE(forced_by_neither), CASE(ptx_is_disabled), CASE(read_once),
-		CASE(managed_and_globals), CASE(many_contexts), CASE(attributes), CASE(kernel_attributes),
+		CASE(module_from_text),
+		CASE(bad_images),
+		CASE(machine_code_only),
+		CASE(from_file),
+		CASE(library_is_lazy),
+		CASE(library_is_eager),
+		CASE(options_without_values),
+		CASE(eager_everywhere),
+		CASE(data_is_eager),
+		CASE(machine_code_first),
+		CASE(ptx_is_forced),
+		CASE(forced_by_either_name),
+		CASE(forced_by_neither),
+		CASE(ptx_is_disabled),
+		CASE(read_once),
+		CASE(managed_and_globals),
+		CASE(many_contexts),
+		CASE(attributes),
+		CASE(kernel_attributes),
 	};
 
 	return RUN(cases);

@@ -8,7 +8,10 @@
 
 static char marks[8];
 
-/* What the private tables find by name: the default stream's number is 1, a stream at 0x5000 has 5, there is no other. */
+/*
+ * What the private tables find by name: the default stream's number is 1, a stream at 0x5000 has 5,
+ * there is no other.
+ */
 static CUresult stream_get_id(CUstream stream, unsigned long long *id)
 {
 	CUcontext current;
@@ -16,24 +19,33 @@ static CUresult stream_get_id(CUstream stream, unsigned long long *id)
 	OK(obf_cuCtxGetCurrent(&current));
 	if (!current)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD && stream != (CUstream)0x5000)
+	if (stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD &&
+		stream != (CUstream)0x5000)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*id = stream == (CUstream)0x5000 ? 5 : (uintptr_t)stream;
 	return CUDA_SUCCESS;
 }
 
 static const struct obf_proc procs[] = {
-	{ "cuAlpha", &marks[0], 2000, 0 }, { "cuAlpha", &marks[1], 3020, 0 }, { "cuAlpha", &marks[2], 12000, 0 }, { "cuAlpha", &marks[3], 7000, 1 },
-	{ "cuBeta", &marks[4], 11030, 0 }, { "cuGamma", &marks[5], 0, 0 }, { "cuStreamGetId", (void *)stream_get_id, 12000, 0 },
+	{ "cuAlpha", &marks[0], 2000, 0 },
+	{ "cuAlpha", &marks[1], 3020, 0 },
+	{ "cuAlpha", &marks[2], 12000, 0 },
+	{ "cuAlpha", &marks[3], 7000, 1 },
+	{ "cuBeta", &marks[4], 11030, 0 },
+	{ "cuGamma", &marks[5], 0, 0 },
+	{ "cuStreamGetId", (void *)stream_get_id, 12000, 0 },
 };
 
-static int look(const char *name, int version, cuuint64_t flags, CUdriverProcAddressQueryResult want_status)
+static int look(
+	const char *name, int version, cuuint64_t flags, CUdriverProcAddressQueryResult want_status)
 {
 	CUdriverProcAddressQueryResult status;
 	void *entry = &status, *again = &status;
 
-	GIVES(want_status ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS, obf_cuGetProcAddress_v2(name, &entry, version, flags, &status));
-	GIVES(want_status ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS, obf_cuGetProcAddress(name, &again, version, flags));
+	GIVES(want_status ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS,
+		obf_cuGetProcAddress_v2(name, &entry, version, flags, &status));
+	GIVES(want_status ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS,
+		obf_cuGetProcAddress(name, &again, version, flags));
 	CHECK(status == want_status && entry == again && (entry == NULL) == (want_status != 0));
 	return entry ? (int)((char *)entry - marks) : -1;
 }
@@ -134,7 +146,8 @@ static void private_tables(void)
 
 	for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
 		if (tables[t].words)
-			CHECK((size_t)slot_at(&tables[t].id, 0) == tables[t].words * sizeof(void *));
+			CHECK((size_t)slot_at(&tables[t].id, 0) ==
+				tables[t].words * sizeof(void *));
 		for (size_t n = 1; n < tables[t].words; n++)
 			CHECK(slot_at(&tables[t].id, n) != NULL);
 	}
@@ -177,7 +190,8 @@ static void private_streams(void)
 	CHECK(got == (CUstream)0x5000);
 	OK(number((uintptr_t)ctx, (uintptr_t)got, (uintptr_t)&id, 0, 0, 0));
 	CHECK(id == 5);
-	OK(obf_cuCtxPopCurrent_v2(NULL)); /* the context that is named counts, whichever is current */
+	/* the context that is named counts, whichever is current */
+	OK(obf_cuCtxPopCurrent_v2(NULL));
 	OK(number((uintptr_t)ctx, (uintptr_t)got, (uintptr_t)&id, 0, 0, 0));
 	OK(obf_cuCtxGetCurrent(&current));
 	CHECK(current == NULL);
@@ -213,13 +227,16 @@ static void private_modules(void)
 	CUcontext ctx = begin();
 
 	OK(slot_at(&tables[0].id, 6)((uintptr_t)&module, (uintptr_t)&wrapper, 0, 0, 0, 0));
-	GIVES(1, slot_at(&tables[7].id, 7)((uintptr_t)ctx, (uintptr_t)module, (uintptr_t)show, (uintptr_t)&shown, 0, 0));
+	GIVES(1,
+		slot_at(&tables[7].id, 7)((uintptr_t)ctx, (uintptr_t)module, (uintptr_t)show,
+			(uintptr_t)&shown, 0, 0));
 	CHECK(shown == 3);
 	slot_at(&tables[0].id, 7)((uintptr_t)&wrapper, 0, 0, 0, 0, 0);
 	OK(obf_cuModuleUnload(module));
 	OK(slot_at(&tables[0].id, 8)((uintptr_t)fatbin, (uintptr_t)&module, 0, 0, 0, 0));
 	OK(obf_cuModuleUnload(module));
-	GIVES(CUDA_ERROR_NOT_SUPPORTED, slot_at(&tables[0].id, 6)((uintptr_t)&module, (uintptr_t)&wrapper, 1, 0, 0, 0));
+	GIVES(CUDA_ERROR_NOT_SUPPORTED,
+		slot_at(&tables[0].id, 6)((uintptr_t)&module, (uintptr_t)&wrapper, 1, 0, 0, 0));
 	free(fatbin);
 }
 
@@ -242,7 +259,8 @@ static void self_test_vectors(void)
 		uint64_t a, b, c, seconds;
 		uint8_t uuid[16];
 		int32_t domain, bus, device;
-	} message = { 13000, 13002, 1234, 0x11223344, 0x1000, 0x2000, 0x3000, 1700000000, { 0 }, 0, 3, 0 };
+	} message = { 13000, 13002, 1234, 0x11223344, 0x1000, 0x2000, 0x3000, 1700000000, { 0 }, 0,
+		3, 0 };
 	static const uint8_t zeros[76];
 
 	for (int i = 0; i < 16; i++)
@@ -264,7 +282,11 @@ static void self_test_answer(void)
 			uint8_t uuid[16];
 			int32_t domain, bus, device;
 		} device[2];
-	} message = { .driver = 13000, .version = 12042, .pid = (uint32_t)getpid(), .thread = (uint32_t)(uintptr_t)pthread_self(), .seconds = 77 };
+	} message = { .driver = 13000,
+		.version = 12042,
+		.pid = (uint32_t)getpid(),
+		.thread = (uint32_t)(uintptr_t)pthread_self(),
+		.seconds = 77 };
 	const void *table;
 	slot check;
 
@@ -295,9 +317,15 @@ static void self_test_answer(void)
 int main(void)
 {
 	static const struct test_case cases[] = {
-		CASE(proc_address), CASE(errors), CASE(absent_is_said_once), CASE(private_tables), CASE(private_streams), CASE(private_modules),
+		CASE(proc_address),
+		CASE(errors),
+		CASE(absent_is_said_once),
+		CASE(private_tables),
+		CASE(private_streams),
+		CASE(private_modules),
 #if OBF_SELFTEST
-		CASE(self_test_vectors), CASE(self_test_answer),
+		CASE(self_test_vectors),
+		CASE(self_test_answer),
 #endif
 	};
 

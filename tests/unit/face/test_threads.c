@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Several threads at once: what must happen once does, and readers beside writers see whole things. Worth most under ThreadSanitizer. */
+/*
+ * Several threads at once: what must happen once does, and readers beside writers see whole things.
+ * Worth most under ThreadSanitizer.
+ */
 #include <pthread.h>
 
 #include "harness.h"
@@ -87,7 +90,9 @@ static void *allocate(void *arg)
 
 	pthread_barrier_wait(&start_line);
 	for (uint64_t i = 0; i < ROUNDS; i++) {
-		mem = (struct obf_mem){ .base = base + (i % 64) * 0x1000, .size = 0x1000, .kind = OBF_MEM_DEVICE };
+		mem = (struct obf_mem){
+			.base = base + (i % 64) * 0x1000, .size = 0x1000, .kind = OBF_MEM_DEVICE
+		};
 		if (i >= 64)
 			CHECK(obf_mem_remove(mem.base, &got) && got.size == 0x1000);
 		CHECK(obf_mem_insert(&mem));
@@ -131,10 +136,13 @@ static void contexts_come_and_go(void)
 	OK(obf_cuLibraryLoadData(&library, ptx_text, NULL, NULL, 0, NULL, NULL, 0));
 	OK(obf_cuLibraryGetKernel(&kernel, library, "first"));
 	race(contexts);
-	CHECK(fake.creates == 1 + 100 * THREADS && fake.destroys == 100 * THREADS && fake.unloads == 100 * THREADS);
+	CHECK(fake.creates == 1 + 100 * THREADS && fake.destroys == 100 * THREADS &&
+		fake.unloads == 100 * THREADS);
 }
 
-static const CUuuid storage_id = { "\xc6\x93\x33\x6e\x11\x21\xdf\x11\xa8\xc3\x68\xf3\x55\xd8\x95\x93" };
+static const CUuuid storage_id = {
+	"\xc6\x93\x33\x6e\x11\x21\xdf\x11\xa8\xc3\x68\xf3\x55\xd8\x95\x93"
+};
 static CUresult (*put)(CUcontext, void *, void *, void *);
 static CUresult (*take)(CUcontext, void *);
 static CUresult (*get)(void **, CUcontext, void *);
@@ -175,7 +183,11 @@ static void one_storage(void)
 int main(void)
 {
 	static const struct test_case cases[] = {
-		CASE(one_start), CASE(one_load), CASE(one_map), CASE(contexts_come_and_go), CASE(one_storage),
+		CASE(one_start),
+		CASE(one_load),
+		CASE(one_map),
+		CASE(contexts_come_and_go),
+		CASE(one_storage),
 	};
 
 	return RUN(cases);

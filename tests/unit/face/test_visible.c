@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Which devices a program sees: lists in every form over devices that are made up, and what the face makes of the choice. */
+/*
+ * Which devices a program sees: lists in every form over devices that are made up, and what the
+ * face makes of the choice.
+ */
 #include "face/visible.h"
 #include "harness.h"
 
 static struct obf_device devices[OBF_DEVICE_MAX];
 
-/* n devices whose UUIDs begin with aa0, aa1 ... and whose order on the bus is from the last to the first. */
+/*
+ * n devices whose UUIDs begin with aa0, aa1 ... and whose order on the bus is from the last to the
+ * first.
+ */
 static void devices_make(int n)
 {
 	memset(devices, 0, sizeof devices);
@@ -48,17 +54,20 @@ static void numbers(void)
 	CHECK(chosen(4, NULL, "3,x,0", OBF_VISIBLE_UNKNOWN) == 4);
 	CHECK(chosen(4, NULL, "\t3 , 0 ", OBF_VISIBLE_WHOLE) == 401);
 	CHECK(chosen(4, NULL, "+1,2nd,0x3", OBF_VISIBLE_WHOLE) == 20301);
-	CHECK(chosen(4, NULL, "0x1,0", OBF_VISIBLE_TWICE) == 0); /* no hexadecimal numbers: 0, and 0 again */
+	/* no hexadecimal numbers: 0, and 0 again */
+	CHECK(chosen(4, NULL, "0x1,0", OBF_VISIBLE_TWICE) == 0);
 	CHECK(chosen(4, NULL, "99999999999999999999", OBF_VISIBLE_UNKNOWN) == 0);
 	CHECK(chosen(4, NULL, "-", OBF_VISIBLE_UNKNOWN) == 0);
 	CHECK(chosen(4, NULL, "1,2,3,1", OBF_VISIBLE_TWICE) == 0);
-	CHECK(chosen(4, NULL, "1,-1,1", OBF_VISIBLE_HIDDEN) == 2); /* what follows the end does not count */
+	/* what follows the end does not count */
+	CHECK(chosen(4, NULL, "1,-1,1", OBF_VISIBLE_HIDDEN) == 2);
 	CHECK(chosen(0, NULL, "0", OBF_VISIBLE_UNKNOWN) == 0);
 }
 
 static void hidden_beforehand(void)
 {
-	static const char *const lists[] = { "", " ", "-1", "-1,0", " -7", ",0" }, *const others[] = { "0", "x", "7,-1", "GPU-", "-" };
+	static const char *const lists[] = { "", " ", "-1", "-1,0", " -7", ",0" },
+				 *const others[] = { "0", "x", "7,-1", "GPU-", "-" };
 
 	CHECK(!obf_visible_none(NULL));
 	for (size_t i = 0; i < ob_count(lists); i++)
@@ -67,14 +76,19 @@ static void hidden_beforehand(void)
 		CHECK(!obf_visible_none(others[i]));
 }
 
-/* Only what certainly leaves the first device visible; numbers in the order of the bus may mean another device. */
+/*
+ * Only what certainly leaves the first device visible; numbers in the order of the bus may mean
+ * another device.
+ */
 static void first_beforehand(void)
 {
-	static const char *const lists[] = { "0", "0,1", " +0 ", "0,-1" }, *const others[] = { "", "1", "1,0", "-1", "GPU-aa", "MIG-", "x" };
+	static const char *const lists[] = { "0", "0,1", " +0 ", "0,-1" },
+				 *const others[] = { "", "1", "1,0", "-1", "GPU-aa", "MIG-", "x" };
 
 	CHECK(obf_visible_first(NULL, NULL) && obf_visible_first("PCI_BUS_ID", NULL));
 	for (size_t i = 0; i < ob_count(lists); i++) {
-		CHECK(obf_visible_first(NULL, lists[i]) && obf_visible_first("FASTEST_FIRST", lists[i]));
+		CHECK(obf_visible_first(NULL, lists[i]) &&
+			obf_visible_first("FASTEST_FIRST", lists[i]));
 		CHECK(!obf_visible_first("PCI_BUS_ID", lists[i]));
 	}
 	for (size_t i = 0; i < ob_count(others); i++)
@@ -85,8 +99,10 @@ static void names(void)
 {
 	devices_make(4);
 	CHECK(chosen(4, NULL, "GPU-aa200000-0000-0000-0000-000000000002", OBF_VISIBLE_WHOLE) == 3);
-	CHECK(chosen(4, NULL, "GPU-aa200000-0000-0000-0000-000000000002f", OBF_VISIBLE_UNKNOWN) == 0);
-	CHECK(chosen(4, NULL, "GPU-aa200000-0000-0000-0000-000000000003", OBF_VISIBLE_UNKNOWN) == 0);
+	CHECK(chosen(4, NULL, "GPU-aa200000-0000-0000-0000-000000000002f", OBF_VISIBLE_UNKNOWN) ==
+		0);
+	CHECK(chosen(4, NULL, "GPU-aa200000-0000-0000-0000-000000000003", OBF_VISIBLE_UNKNOWN) ==
+		0);
 	CHECK(chosen(4, NULL, "GPU-AA3,gpu-aa1", OBF_VISIBLE_WHOLE) == 402);
 	CHECK(chosen(4, NULL, "GPU-aa1,GPU-aa,0", OBF_VISIBLE_AMBIGUOUS) == 2);
 	CHECK(chosen(4, NULL, "GPU-", OBF_VISIBLE_AMBIGUOUS) == 0);
@@ -100,7 +116,8 @@ static void names(void)
 	CHECK(chosen(4, NULL, "MIG-aa1,0", OBF_VISIBLE_WHOLE) == 201);
 	CHECK(chosen(4, NULL, "MIG-", OBF_VISIBLE_WHOLE) == 2);
 	CHECK(chosen(4, NULL, "GPU-aa1", OBF_VISIBLE_UNKNOWN) == 0);
-	CHECK(chosen(4, NULL, "MIG-GPU-aa100000-0000-0000-0000-000000000001/1/0", OBF_VISIBLE_UNKNOWN) == 0);
+	CHECK(chosen(4, NULL, "MIG-GPU-aa100000-0000-0000-0000-000000000001/1/0",
+		      OBF_VISIBLE_UNKNOWN) == 0);
 }
 
 static void orders(void)
@@ -132,7 +149,8 @@ static void most(void)
 	for (int i = OBF_DEVICE_MAX; i-- > 0;)
 		used += (size_t)snprintf(list + used, sizeof list - used, i ? "%d," : "%d", i);
 	obf_visible_choose(devices, OBF_DEVICE_MAX, NULL, list, &visible);
-	CHECK(visible.n == OBF_DEVICE_MAX && visible.end == OBF_VISIBLE_WHOLE && visible.ordinal[0] == OBF_DEVICE_MAX - 1);
+	CHECK(visible.n == OBF_DEVICE_MAX && visible.end == OBF_VISIBLE_WHOLE &&
+		visible.ordinal[0] == OBF_DEVICE_MAX - 1);
 	snprintf(list + used, sizeof list - used, ",0");
 	obf_visible_choose(devices, OBF_DEVICE_MAX, NULL, list, &visible);
 	CHECK(visible.n == 0 && visible.end == OBF_VISIBLE_TWICE);
@@ -181,8 +199,15 @@ static void face_unknown(void)
 int main(void)
 {
 	static const struct test_case cases[] = {
-		CASE(numbers), CASE(hidden_beforehand), CASE(first_beforehand),
-		CASE(names), CASE(orders), CASE(most), CASE(face), CASE(face_none), CASE(face_unknown),
+		CASE(numbers),
+		CASE(hidden_beforehand),
+		CASE(first_beforehand),
+		CASE(names),
+		CASE(orders),
+		CASE(most),
+		CASE(face),
+		CASE(face_none),
+		CASE(face_unknown),
 	};
 
 	return RUN(cases);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Kernels whose parameter blocks, bounds, shared memory and variables test_image.c knows by heart. */
+/*
+ * Kernels whose parameter blocks, bounds, shared memory and variables test_image.c knows by heart.
+ */
 #include <cstdio>
 
 struct __attribute__((aligned(8))) forty {

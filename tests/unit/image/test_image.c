@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obi_image over images that nvcc built from kernels.cu: every container and codec must yield the same kernels. Arguments: the cubins
- * and PTX, then the fatbins. Without them only the cases that need no toolkit run.
+ * obi_image over images that nvcc built from kernels.cu: every container and codec must yield the
+ * same kernels. Arguments: the cubins and PTX, then the fatbins. Without them only the cases that
+ * need no toolkit run.
  */
 #include "image/image.h"
 
@@ -25,7 +26,10 @@ static uint8_t *slurp(const char *path, size_t *ret_size)
 	long size = ftell(file);
 	assert_true(size > 0);
 	rewind(file);
-	/* exactly as long as the file, so that a sanitizer sees a read behind it; PTX gets the NUL the API demands */
+	/*
+	 * exactly as long as the file, so that a sanitizer sees a read behind it; PTX gets the NUL
+	 * the API demands
+	 */
 	uint8_t *data = malloc((size_t)size + 1);
 	assert_non_null(data);
 	assert_int_equal(fread(data, 1, (size_t)size, file), size);
@@ -35,8 +39,8 @@ static uint8_t *slurp(const char *path, size_t *ret_size)
 	return data;
 }
 
-static void expect_kernel(const struct obi_symbols *symbols, const char *name, uint32_t n, const struct obi_param *params,
-			  uint32_t bytes, uint32_t shared)
+static void expect_kernel(const struct obi_symbols *symbols, const char *name, uint32_t n,
+	const struct obi_param *params, uint32_t bytes, uint32_t shared)
 {
 	const struct obi_kernel *kernel = obi_symbols_kernel(symbols, name);
 
@@ -51,7 +55,8 @@ static void expect_kernel(const struct obi_symbols *symbols, const char *name, u
 	assert_int_equal(kernel->static_shared, shared);
 }
 
-static void expect_variable(const struct obi_symbols *symbols, const char *name, uint64_t size, bool is_const, bool is_managed)
+static void expect_variable(const struct obi_symbols *symbols, const char *name, uint64_t size,
+	bool is_const, bool is_managed)
 {
 	const struct obi_variable *variable = obi_symbols_variable(symbols, name);
 
@@ -63,9 +68,11 @@ static void expect_variable(const struct obi_symbols *symbols, const char *name,
 
 static void expect_symbols(const struct obi_symbols *symbols, bool is_cubin)
 {
-	static const struct obi_param mixed[] = { { 0, 1 }, { 8, 40 }, { 0x30, 2 }, { 0x40, 16 }, { 0x50, 8 } };
+	static const struct obi_param mixed[] = { { 0, 1 }, { 8, 40 }, { 0x30, 2 }, { 0x40, 16 },
+		{ 0x50, 8 } };
 	static const struct obi_param bounded[] = { { 0, 4 }, { 4, 1 } }, pointer[] = { { 0, 8 } };
-	static const struct obi_param wide[] = { { 0, 5000 }, { 5000, 8 } }, fixed[] = { { 0, 8 }, { 8, 1 } };
+	static const struct obi_param wide[] = { { 0, 5000 }, { 5000, 8 } },
+				      fixed[] = { { 0, 8 }, { 8, 1 } };
 
 	assert_int_equal(symbols->n_kernels, 6);
 	expect_kernel(symbols, "mixed", 5, mixed, 0x58, 77 * 4);
@@ -108,13 +115,16 @@ static void check_file(const char *path)
 		size_t payload_size;
 		bool owned;
 
-		assert_int_equal(obi_entry_payload(&image.entries[i], &payload, &payload_size, &owned), OB_ERR_NONE);
+		assert_int_equal(
+			obi_entry_payload(&image.entries[i], &payload, &payload_size, &owned),
+			OB_ERR_NONE);
 		assert_int_equal(owned, image.entries[i].codec != OBI_RAW);
 		assert_int_equal(obi_symbols_read(payload, payload_size, &symbols), OB_ERR_NONE);
 		expect_symbols(&symbols, image.entries[i].kind == OBI_ELF);
 		assert_int_equal(symbols.arch, image.entries[i].arch);
 		if (image.entries[i].kind == OBI_ELF)
-			assert_in_range(obi_elf_size(payload, payload_size), payload_size - 7, payload_size);
+			assert_in_range(obi_elf_size(payload, payload_size), payload_size - 7,
+				payload_size);
 		obi_symbols_fini(&symbols);
 		if (owned)
 			free((void *)payload);
@@ -132,7 +142,10 @@ static void test_files(void **state)
 		check_file(files[i]);
 }
 
-/* No cut and no changed byte may make the readers leave the bytes they were given (run under a sanitizer this has teeth). */
+/*
+ * No cut and no changed byte may make the readers leave the bytes they were given (run under a
+ * sanitizer this has teeth).
+ */
 static void test_damage(void **state)
 {
 	unsigned opened = 0;
@@ -157,7 +170,11 @@ static void test_damage(void **state)
 			for (unsigned k = 0; k < round % 5 && cut; k++) {
 				seed = seed * 1103515245u + 12345;
 				/* mostly the headers, where the lengths are */
-				copy[(seed >> 3) % (k % 2 ? cut : cut < 4096 ? cut : 4096)] ^= (uint8_t)(seed >> 17);
+				copy[(seed >> 3) %
+					(k % 2                       ? cut
+							: cut < 4096 ? cut
+								     : 4096)] ^=
+					(uint8_t)(seed >> 17);
 			}
 			if (!obi_image_open_bounded(copy, cut, &image)) {
 				opened++;
@@ -167,7 +184,8 @@ static void test_damage(void **state)
 					size_t payload_size;
 					bool owned;
 
-					if (obi_entry_payload(&image.entries[e], &payload, &payload_size, &owned))
+					if (obi_entry_payload(&image.entries[e], &payload,
+						    &payload_size, &owned))
 						continue;
 					if (!obi_symbols_read(payload, payload_size, &symbols))
 						obi_symbols_fini(&symbols);
@@ -185,7 +203,8 @@ static void test_damage(void **state)
 
 static void test_wrapper(void **state)
 {
-	static const char ptx[] = "// made by hand\n.version 7.8\n.target sm_75, debug\n.address_size 64\n.visible .entry k() { ret; }\n";
+	static const char ptx[] = "// made by hand\n.version 7.8\n.target sm_75, "
+				  "debug\n.address_size 64\n.visible .entry k() { ret; }\n";
 	struct ob_fatbin_wrapper wrapper = { .magic = 0x466243b1, .version = 1, .data = ptx };
 	struct obi_image image;
 
@@ -214,9 +233,13 @@ static const struct obi_entry *pick(struct obi_entry *entries, size_t n, uint32_
 static void test_select(void **state)
 {
 	struct obi_entry e[] = {
-		{ .kind = OBI_PTX, .arch = 50 }, { .kind = OBI_ELF, .arch = 80 }, { .kind = OBI_ELF, .arch = 86 },
-		{ .kind = OBI_ELF, .arch = 90, .arch_specific = true }, { .kind = OBI_PTX, .arch = 90 },
-		{ .kind = OBI_ELF, .arch = 100, .arch_family = true }, { .kind = OBI_PTX, .arch = 121, .arch_specific = true },
+		{ .kind = OBI_PTX, .arch = 50 },
+		{ .kind = OBI_ELF, .arch = 80 },
+		{ .kind = OBI_ELF, .arch = 86 },
+		{ .kind = OBI_ELF, .arch = 90, .arch_specific = true },
+		{ .kind = OBI_PTX, .arch = 90 },
+		{ .kind = OBI_ELF, .arch = 100, .arch_family = true },
+		{ .kind = OBI_PTX, .arch = 121, .arch_specific = true },
 	};
 	char text[256];
 
@@ -261,15 +284,23 @@ static void test_ptx_forms(void **state)
 	const struct obi_kernel *k;
 
 	(void)state;
-	assert_int_equal(scan_text(
-		"/* .entry no(.param .u32 x) {} */ .extern .shared .align 16 .b8 dynamic[];\n"
-		".shared .align 8 .b8 used[24]; .shared .align 4 .b8 unused[4096];\n"
-		".extern .global .u32 elsewhere; .visible .global .align 16 .v4 .f32 vec[2][3] = {1, 2, {3}}, other;\n"
-		".func deep() { ld.shared.u32 %r1, [used+4]; }\n"
-		".func (.reg .u32 r) middle(.reg .u64 a) { .shared .b16 own[5]; call deep, (); }\n"
-		".visible .entry a(.param .u64 .ptr .global .align 64 p, .param .align 4 .b8 s[3], .param .u16 h, .param .v4 .f32 v)\n"
-		".maxntid 16, 4\n.minnctapersm 2\n{ .reg .b32 %r<4>; { .shared .f64 d; } call (r), middle, (p); ret; }\n"
-		".weak .entry b .reqntid 0x20 { ret; }\n.visible .entry declared(.param .u32 x);\n", &s), OB_ERR_NONE);
+	assert_int_equal(
+		scan_text("/* .entry no(.param .u32 x) {} */ .extern .shared .align 16 .b8 "
+			  "dynamic[];\n"
+			  ".shared .align 8 .b8 used[24]; .shared .align 4 .b8 unused[4096];\n"
+			  ".extern .global .u32 elsewhere; .visible .global .align 16 .v4 .f32 "
+			  "vec[2][3] = {1, 2, {3}}, other;\n"
+			  ".func deep() { ld.shared.u32 %r1, [used+4]; }\n"
+			  ".func (.reg .u32 r) middle(.reg .u64 a) { .shared .b16 own[5]; call "
+			  "deep, (); }\n"
+			  ".visible .entry a(.param .u64 .ptr .global .align 64 p, .param .align 4 "
+			  ".b8 s[3], .param .u16 h, .param .v4 .f32 v)\n"
+			  ".maxntid 16, 4\n.minnctapersm 2\n{ .reg .b32 %r<4>; { .shared .f64 d; } "
+			  "call (r), middle, (p); ret; }\n"
+			  ".weak .entry b .reqntid 0x20 { ret; }\n.visible .entry declared(.param "
+			  ".u32 x);\n",
+			&s),
+		OB_ERR_NONE);
 	assert_int_equal(s.n_kernels, 2);
 	k = obi_symbols_kernel(&s, "a");
 	assert_int_equal(k->n_params, 4);
@@ -294,7 +325,10 @@ static void test_ptx_forms(void **state)
 	obi_symbols_fini(&s);
 }
 
-/* Text that is no PTX is the compiler's to complain about; what stood before the mistake is found, what is wrong is not. */
+/*
+ * Text that is no PTX is the compiler's to complain about; what stood before the mistake is found,
+ * what is wrong is not.
+ */
 static bool plain(const char *module)
 {
 	struct obi_symbols s;
@@ -316,23 +350,49 @@ static bool plain_body(const char *body)
 	return plain(text);
 }
 
-/* What compilers make of ordinary code is plain; one word that is not known makes the module something to ask about. */
+/*
+ * What compilers make of ordinary code is plain; one word that is not known makes the module
+ * something to ask about.
+ */
 static void test_ptx_plain(void **state)
 {
 	static const char *const known[] = {
-		"", ".reg .b32 %r<4>; mov.u32 %r1, %tid.x;", "$L__BB0_1: @%p1 bra $L__BB0_1;", "@!%p1 bra.uni X; X:",
+		"",
+		".reg .b32 %r<4>; mov.u32 %r1, %tid.x;",
+		"$L__BB0_1: @%p1 bra $L__BB0_1;",
+		"@!%p1 bra.uni X; X:",
 		"ld.global.nc.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1+16];",
-		".loc 1 12 3\n add.f32 %f1, %f2, 0f3F800000;", "setp.gtu.and.f32 %p1, %f1, %f2, %p3;", "{ .param .b64 param0; st.param.b64 [param0+0], %rd1; }",
-		".local .align 8 .b8 depot[16384];", ".shared .align 4 .b8 s[49152]; ld.volatile.shared.u32 %r1, [s];", "mad.lo.cc.u32 %r1, %r2, %r3, %r4;",
-		"shfl.sync.down.b32 %r1|%p1, %r2, 1, 31, -1;", "bar.sync 0;", "atom.global.add.u32 %r1, [%rd1], 1;", ";;", ".pragma \"nounroll\";",
+		".loc 1 12 3\n add.f32 %f1, %f2, 0f3F800000;",
+		"setp.gtu.and.f32 %p1, %f1, %f2, %p3;",
+		"{ .param .b64 param0; st.param.b64 [param0+0], %rd1; }",
+		".local .align 8 .b8 depot[16384];",
+		".shared .align 4 .b8 s[49152]; ld.volatile.shared.u32 %r1, [s];",
+		"mad.lo.cc.u32 %r1, %r2, %r3, %r4;",
+		"shfl.sync.down.b32 %r1|%p1, %r2, 1, 31, -1;",
+		"bar.sync 0;",
+		"atom.global.add.u32 %r1, [%rd1], 1;",
+		";;",
+		".pragma \"nounroll\";",
 	};
 	static const char *const unknown[] = {
-		"no_such_instruction;", "wmma.mma.sync x;", "add.frob.u32 %r1, %r1, 1;", "add.f16 %h1, %h2, %h3;", "ld.global.b128 %rq1, [%rd1];",
+		"no_such_instruction;",
+		"wmma.mma.sync x;",
+		"add.frob.u32 %r1, %r1, 1;",
+		"add.f16 %h1, %h2, %h3;",
+		"ld.global.b128 %rq1, [%rd1];",
 		"ld .global.u32 %r1, [%rd1];",
-		".frobnicate 1;", ".local .align 8 .b8 depot[16385];", ".shared .align 4 .b8 s[49153]; ld.shared.u32 %r1, [s];", "@%p1 frob;", "L: frob;",
-		"cp.async.ca.shared.global [%r1], [%rd1], 4;", "prototype_0 : .callprototype ()_ (.param .b32 _);", "mov.u32. %r1, 0;", "0;",
+		".frobnicate 1;",
+		".local .align 8 .b8 depot[16385];",
+		".shared .align 4 .b8 s[49153]; ld.shared.u32 %r1, [s];",
+		"@%p1 frob;",
+		"L: frob;",
+		"cp.async.ca.shared.global [%r1], [%rd1], 4;",
+		"prototype_0 : .callprototype ()_ (.param .b32 _);",
+		"mov.u32. %r1, 0;",
+		"0;",
 		".loc 1 2 3, function_name f, inlined_at 1 2 3",
-		"st.global.u32.u32.extra [%rd1], 1;", "tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [t, {%r1}];",
+		"st.global.u32.u32.extra [%rd1], 1;",
+		"tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [t, {%r1}];",
 	};
 	struct obi_symbols s;
 
@@ -343,8 +403,10 @@ static void test_ptx_plain(void **state)
 	for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
 		if (plain_body(unknown[i]))
 			fail_msg("plain: %s", unknown[i]);
-	assert_true(plain(".visible .global .align 4 .u32 x = 5; .const .b8 c[61440]; .extern .shared .align 16 .b8 d[];\n"
-			  ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b); .file 1 \"a.cu\"\n.section .debug_str { .b8 0 }\n"));
+	assert_true(plain(".visible .global .align 4 .u32 x = 5; .const .b8 c[61440]; .extern "
+			  ".shared .align 16 .b8 d[];\n"
+			  ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b); "
+			  ".file 1 \"a.cu\"\n.section .debug_str { .b8 0 }\n"));
 	assert_int_equal(scan_text("", &s), OB_ERR_NONE);
 	assert_false(s.plain); /* a target that is not every device's */
 	obi_symbols_fini(&s);
@@ -363,8 +425,15 @@ static void test_ptx_plain(void **state)
 static void test_ptx_broken(void **state)
 {
 	static const char *bad[] = {
-		".entry", ".entry k(", ".entry k(.param .u32", ".entry k(.param .align 3 .b8 x[4]) {}", ".entry k(.param x) {}", ".func f(",
-		".global .u32 ", ".global .u32 x[", ".entry k(.param .b8 x[0xffffffffffffffff][2]) {}",
+		".entry",
+		".entry k(",
+		".entry k(.param .u32",
+		".entry k(.param .align 3 .b8 x[4]) {}",
+		".entry k(.param x) {}",
+		".func f(",
+		".global .u32 ",
+		".global .u32 x[",
+		".entry k(.param .b8 x[0xffffffffffffffff][2]) {}",
 	};
 	struct obi_symbols s;
 	char text[256];
@@ -389,7 +458,8 @@ static void test_ptx_limits(void **state)
 	char text[128];
 
 	(void)state;
-	assert_int_equal(scan_text(".entry k(.param .b8 x[0xffffffffffffffff]) {}", &s), OB_ERR_LIMIT);
+	assert_int_equal(
+		scan_text(".entry k(.param .b8 x[0xffffffffffffffff]) {}", &s), OB_ERR_LIMIT);
 	/* the largest parameter block, and one byte more */
 	snprintf(text, sizeof(text), ".entry k(.param .align 4 .b8 x[%u]) {}", OBI_PARAM_BYTES_MAX);
 	assert_int_equal(scan_text(text, &s), OB_ERR_NONE);
@@ -403,8 +473,13 @@ static void test_ptx_limits(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_files), cmocka_unit_test(test_damage), cmocka_unit_test(test_wrapper),
-		cmocka_unit_test(test_select), cmocka_unit_test(test_ptx_forms), cmocka_unit_test(test_ptx_plain), cmocka_unit_test(test_ptx_broken),
+		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_wrapper),
+		cmocka_unit_test(test_select),
+		cmocka_unit_test(test_ptx_forms),
+		cmocka_unit_test(test_ptx_plain),
+		cmocka_unit_test(test_ptx_broken),
 		cmocka_unit_test(test_ptx_limits),
 	};
 

@@ -7,13 +7,32 @@
 
 static struct obp_load sample(struct obp_load_session *sessions, uint32_t n)
 {
-	struct obp_load load = { .version = "1.2", .driver = "soft", .draining = true, .sessions = 3, .max_sessions = 9, .busy = 1000, .uptime_ns = 5,
-		.n_devices = 2, .n_sessions = n, .listed = sessions, .refused_total = UINT64_MAX };
+	struct obp_load load = { .version = "1.2",
+		.driver = "soft",
+		.draining = true,
+		.sessions = 3,
+		.max_sessions = 9,
+		.busy = 1000,
+		.uptime_ns = 5,
+		.n_devices = 2,
+		.n_sessions = n,
+		.listed = sessions,
+		.refused_total = UINT64_MAX };
 
-	load.devices[1] = (struct obp_load_device){ .name = "H200", .total = 1ull << 40, .used = 7, .units = 132, .sharers = 2, .ptx_only = true };
+	load.devices[1] = (struct obp_load_device){ .name = "H200",
+		.total = 1ull << 40,
+		.used = 7,
+		.units = 132,
+		.sharers = 2,
+		.ptx_only = true };
 	for (uint32_t i = 0; i < n; i++)
-		sessions[i] = (struct obp_load_session){ .id = i + 1, .memory = 1ull << 33, .share = OBP_SHARE_ALL,
-			.conduct = OBP_CONDUCT_LIMITED, .priority = 2, .program = "train", .client = "10.0.0.1:5" };
+		sessions[i] = (struct obp_load_session){ .id = i + 1,
+			.memory = 1ull << 33,
+			.share = OBP_SHARE_ALL,
+			.conduct = OBP_CONDUCT_LIMITED,
+			.priority = 2,
+			.program = "train",
+			.client = "10.0.0.1:5" };
 	return load;
 }
 
@@ -36,10 +55,12 @@ TEST(there_and_back)
 
 	CHECK_INT(obp_load_decode(frame.data + sizeof(struct obp_frame), size, &back), OB_ERR_NONE);
 	CHECK_STR(back.version, "1.2");
-	CHECK(back.draining && back.sessions == 3 && back.busy == 1000 && back.refused_total == UINT64_MAX);
+	CHECK(back.draining && back.sessions == 3 && back.busy == 1000 &&
+		back.refused_total == UINT64_MAX);
 	CHECK_INT(back.n_devices, 2);
 	CHECK_STR(back.devices[1].name, "H200");
-	CHECK(back.devices[1].total == 1ull << 40 && back.devices[1].ptx_only && back.devices[1].units == 132);
+	CHECK(back.devices[1].total == 1ull << 40 && back.devices[1].ptx_only &&
+		back.devices[1].units == 132);
 	CHECK_INT(back.n_sessions, OBP_LOAD_SESSIONS_MAX);
 	CHECK_STR(back.listed[255].client, "10.0.0.1:5");
 	CHECK(back.listed[255].id == 256 && back.listed[255].conduct == OBP_CONDUCT_LIMITED);
@@ -74,7 +95,8 @@ TEST(lists_of_addresses)
 	char text[65 * 10 + 1];
 	uint32_t n = 0;
 
-	CHECK_INT(obl_list_parse("tcp://a:1,unix:/b,tcp://[::1]:7", answers, &n, &why), OB_ERR_NONE);
+	CHECK_INT(
+		obl_list_parse("tcp://a:1,unix:/b,tcp://[::1]:7", answers, &n, &why), OB_ERR_NONE);
 	CHECK_INT(n, 3);
 	CHECK_STR(answers[1].url, "unix:/b");
 	CHECK_STR(answers[2].url, "tcp://[::1]:7");
@@ -97,10 +119,14 @@ TEST(nobody_there)
 	struct obl_request request = { .memory = 0 };
 	char url[OBT_URL_MAX + 1], why[512];
 
-	CHECK_INT(obl_pick("unix:/nowhere/1,unix:/nowhere/2", &request, OBL_LEAST_LOAD, OBL_ASK_NS, url, why, sizeof why), OB_ERR_CONNECT);
+	CHECK_INT(obl_pick("unix:/nowhere/1,unix:/nowhere/2", &request, OBL_LEAST_LOAD, OBL_ASK_NS,
+			  url, why, sizeof why),
+		OB_ERR_CONNECT);
 	CHECK(strstr(why, "2 do not answer"));
 	/* One address is taken as it is: asking it would only cost a round trip. */
-	CHECK_INT(obl_pick("unix:/nowhere/1", &request, OBL_LEAST_LOAD, OBL_ASK_NS, url, why, sizeof why), OB_ERR_NONE);
+	CHECK_INT(obl_pick("unix:/nowhere/1", &request, OBL_LEAST_LOAD, OBL_ASK_NS, url, why,
+			  sizeof why),
+		OB_ERR_NONE);
 	CHECK_STR(url, "unix:/nowhere/1");
 }
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Placement: properties that hold for any servers and any request, tried on many random ones; and each policy's own. */
+/*
+ * Placement: properties that hold for any servers and any request, tried on many random ones; and
+ * each policy's own.
+ */
 #include "base/check.h"
 #include "loadbalancer/place.h"
 #include "tests/unit/test.h"
 
-#define GIB (1ull << 30)
-#define ROUNDS 20000
+#define GIB     (1ull << 30)
+#define ROUNDS  20000
 #define SERVERS 8
 
 static uint64_t seed = 1;
@@ -19,26 +22,38 @@ static uint32_t below(uint32_t n)
 
 static void random_device(struct obl_device *device)
 {
-	static const char *const names[] = { "NVIDIA H200", "NVIDIA L4", "Outboard software device (CPU)" };
+	static const char *const names[] = { "NVIDIA H200", "NVIDIA L4",
+		"Outboard software device (CPU)" };
 	uint32_t kind = below(3);
 
-	*device = (struct obl_device){ .total = (1ull + below(80)) * GIB, .units = 1 + below(132), .clock_mhz = 1000 + below(1000), .sharers = below(12),
-		.soft = kind == 2, .held = below(20) == 0 };
+	*device = (struct obl_device){ .total = (1ull + below(80)) * GIB,
+		.units = 1 + below(132),
+		.clock_mhz = 1000 + below(1000),
+		.sharers = below(12),
+		.soft = kind == 2,
+		.held = below(20) == 0 };
 	device->used = device->total / 100 * below(101);
 	strcpy(device->name, names[kind]);
 }
 
 static void random_server(struct obl_server *server)
 {
-	*server = (struct obl_server){ .alive = below(8) != 0, .draining = below(8) == 0, .sessions = below(9), .max_sessions = 8, .busy = below(1001),
-		.weight = below(2) * below(10), .link_ns = below(2) * below(1000000), .n_devices = below(4) };
+	*server = (struct obl_server){ .alive = below(8) != 0,
+		.draining = below(8) == 0,
+		.sessions = below(9),
+		.max_sessions = 8,
+		.busy = below(1001),
+		.weight = below(2) * below(10),
+		.link_ns = below(2) * below(1000000),
+		.n_devices = below(4) };
 	for (uint32_t i = 0; i < server->n_devices; i++)
 		random_device(&server->devices[i]);
 }
 
 static struct obl_request random_request(void)
 {
-	struct obl_request request = { .memory = below(3) ? below(60) * GIB : 0, .min_units = below(4) ? 0 : below(100),
+	struct obl_request request = { .memory = below(3) ? below(60) * GIB : 0,
+		.min_units = below(4) ? 0 : below(100),
 		.max_sharers = below(3) ? 0 : below(10) };
 
 	if (below(4) == 0)
@@ -47,7 +62,8 @@ static struct obl_request random_request(void)
 }
 
 /* Written anew from the definition, not by calling the code under test. */
-static bool may_take(const struct obl_server *s, uint32_t d, const struct obl_request *r, enum obl_policy policy)
+static bool may_take(
+	const struct obl_server *s, uint32_t d, const struct obl_request *r, enum obl_policy policy)
 {
 	const struct obl_device *device = &s->devices[d];
 
@@ -55,12 +71,14 @@ static bool may_take(const struct obl_server *s, uint32_t d, const struct obl_re
 		return false;
 	if (s->n_devices == 0)
 		return !r->type[0] && !(policy == OBL_EXCLUSIVE && s->sessions);
-	return d < s->n_devices && (!r->type[0] || strcasestr(device->name, r->type)) && device->units >= r->min_units &&
-	       device->total - device->used >= r->memory && !device->held && !(policy == OBL_EXCLUSIVE && device->sharers) &&
-	       !(r->max_sharers && device->sharers >= r->max_sharers);
+	return d < s->n_devices && (!r->type[0] || strcasestr(device->name, r->type)) &&
+		device->units >= r->min_units && device->total - device->used >= r->memory &&
+		!device->held && !(policy == OBL_EXCLUSIVE && device->sharers) &&
+		!(r->max_sharers && device->sharers >= r->max_sharers);
 }
 
-static bool any_may(const struct obl_server *servers, const struct obl_request *r, enum obl_policy policy)
+static bool any_may(
+	const struct obl_server *servers, const struct obl_request *r, enum obl_policy policy)
 {
 	for (uint32_t i = 0; i < SERVERS; i++)
 		for (uint32_t d = 0; d < ob_max(servers[i].n_devices, 1u); d++)
@@ -110,7 +128,8 @@ TEST(the_same_arguments_give_the_same_answer)
 
 		for (int i = 0; i < SERVERS; i++)
 			random_server(&servers[i]);
-		CHECK_INT(obl_place(servers, SERVERS, &request, policy, &first, &a), obl_place(servers, SERVERS, &request, policy, &second, &b));
+		CHECK_INT(obl_place(servers, SERVERS, &request, policy, &first, &a),
+			obl_place(servers, SERVERS, &request, policy, &second, &b));
 		CHECK(memcmp(&a, &b, sizeof a) == 0 && memcmp(&first, &second, sizeof first) == 0);
 	}
 }
@@ -118,7 +137,8 @@ TEST(the_same_arguments_give_the_same_answer)
 /* Deterministic policies do not care where in the list a server stands, unless two are equal. */
 TEST(the_order_of_the_list_does_not_matter)
 {
-	static const enum obl_policy policies[] = { OBL_LEAST_LOAD, OBL_LEAST_CONNECTIONS, OBL_BINPACK, OBL_SPREAD, OBL_EXCLUSIVE };
+	static const enum obl_policy policies[] = { OBL_LEAST_LOAD, OBL_LEAST_CONNECTIONS,
+		OBL_BINPACK, OBL_SPREAD, OBL_EXCLUSIVE };
 	struct obl_server servers[SERVERS], turned[SERVERS];
 	struct obl_choice a, b;
 
@@ -145,15 +165,26 @@ TEST(the_order_of_the_list_does_not_matter)
 	}
 }
 
-static struct obl_server plain(uint32_t busy, uint64_t used_gib, uint32_t sharers, uint32_t sessions)
+static struct obl_server plain(
+	uint32_t busy, uint64_t used_gib, uint32_t sharers, uint32_t sessions)
 {
-	struct obl_server s = { .alive = true, .max_sessions = 100, .busy = busy, .sessions = sessions, .n_devices = 1 };
+	struct obl_server s = { .alive = true,
+		.max_sessions = 100,
+		.busy = busy,
+		.sessions = sessions,
+		.n_devices = 1 };
 
-	s.devices[0] = (struct obl_device){ .name = "X", .total = 80 * GIB, .used = used_gib * GIB, .units = 100, .clock_mhz = 1000, .sharers = sharers };
+	s.devices[0] = (struct obl_device){ .name = "X",
+		.total = 80 * GIB,
+		.used = used_gib * GIB,
+		.units = 100,
+		.clock_mhz = 1000,
+		.sharers = sharers };
 	return s;
 }
 
-static uint32_t pick(const struct obl_server *servers, uint32_t n, enum obl_policy policy, uint64_t memory)
+static uint32_t pick(
+	const struct obl_server *servers, uint32_t n, enum obl_policy policy, uint64_t memory)
 {
 	struct obl_request request = { .memory = memory };
 	struct obl_state state = { 0, 42 };
@@ -165,11 +196,12 @@ static uint32_t pick(const struct obl_server *servers, uint32_t n, enum obl_poli
 
 TEST(each_policy_does_what_it_is_named_for)
 {
-	struct obl_server s[] = { plain(900, 10, 1, 1), plain(100, 40, 3, 9), plain(500, 70, 2, 4), plain(400, 0, 0, 5) };
+	struct obl_server s[] = { plain(900, 10, 1, 1), plain(100, 40, 3, 9), plain(500, 70, 2, 4),
+		plain(400, 0, 0, 5) };
 
 	CHECK_INT(pick(s, 3, OBL_LEAST_LOAD, 0), 1);
 	CHECK_INT(pick(s, 4, OBL_LEAST_CONNECTIONS, 0), 0);
-	CHECK_INT(pick(s, 4, OBL_BINPACK, 5 * GIB), 2);     /* 10 GiB free: tightest */
+	CHECK_INT(pick(s, 4, OBL_BINPACK, 5 * GIB), 2); /* 10 GiB free: tightest */
 	CHECK_INT(pick(s, 4, OBL_BINPACK, 20 * GIB), 1);
 	CHECK_INT(pick(s, 4, OBL_SPREAD, 0), 3);
 	CHECK_INT(pick(s, 3, OBL_SPREAD, 0), 0);
@@ -199,7 +231,8 @@ TEST(a_cpu_is_the_last_choice_and_still_a_choice)
 
 TEST(round_robin_serves_all_alike_and_skips_what_does_not_fit)
 {
-	struct obl_server s[] = { plain(0, 0, 0, 0), plain(999, 0, 0, 0), plain(0, 0, 0, 0), plain(0, 0, 0, 0) };
+	struct obl_server s[] = { plain(0, 0, 0, 0), plain(999, 0, 0, 0), plain(0, 0, 0, 0),
+		plain(0, 0, 0, 0) };
 	struct obl_request request = { .memory = 0 };
 	struct obl_state state = { 0, 0 };
 	struct obl_choice choice;
@@ -230,10 +263,14 @@ TEST(weights_are_kept)
 		CHECK(obl_place(s, 2, &request, OBL_WEIGHTED, &state, &choice));
 		got[choice.server]++;
 	}
-	CHECK(got[1] > 29400 && got[1] < 30600); /* seven standard deviations around three quarters */
+	/* seven standard deviations around three quarters */
+	CHECK(got[1] > 29400 && got[1] < 30600);
 }
 
-/* Of n servers the worst is never taken, and the rest get what two random draws give: the best of n about 2/n. */
+/*
+ * Of n servers the worst is never taken, and the rest get what two random draws give: the best of n
+ * about 2/n.
+ */
 TEST(of_two_the_better)
 {
 	struct obl_server s[4];
@@ -304,7 +341,9 @@ TEST(why_nothing_fits)
 	s[1].alive = false;
 	CHECK(!obl_place(s, 3, &request, OBL_LEAST_LOAD, &state, &choice));
 	obl_explain(&choice, &request, text, sizeof text);
-	CHECK_STR(text, "1 do not answer, 1 are full, 1 have too little free memory (2.0 GiB wanted, the largest free block is 1.0 GiB)");
+	CHECK_STR(text,
+		"1 do not answer, 1 are full, 1 have too little free memory (2.0 GiB wanted, the "
+		"largest free block is 1.0 GiB)");
 }
 
 TEST(names_of_policies)

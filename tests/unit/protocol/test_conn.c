@@ -23,7 +23,10 @@ static void put_record(uint16_t opcode, uint32_t body, uint8_t fill)
 	memset(ob_buf_extend(&wire, body), fill, body);
 }
 
-/* Feeds the wire in pieces of `step` bytes; counts records whose bodies are right. OBP_BIG bodies are taken through a small buffer. */
+/*
+ * Feeds the wire in pieces of `step` bytes; counts records whose bodies are right. OBP_BIG bodies
+ * are taken through a small buffer.
+ */
 static enum ob_err feed(size_t step, unsigned *ret_records, const char **ret_why)
 {
 	struct obp_conn conn;
@@ -109,9 +112,12 @@ TEST(records_come_out_whatever_the_pieces)
 
 		put_frame(OBP_FRAME_CALLS, 0, 0, sequence);
 		for (size_t i = 0; i < ob_count(sizes); i++, count++)
-			put_record((uint16_t)(frame * 10 + (int)i + 1), sizes[i], (uint8_t)(frame * 10 + (int)i + 1));
-		((struct obp_frame *)(wire.data + header))->size = (uint32_t)(wire.size - header - sizeof(struct obp_frame));
-		((struct obp_frame *)(wire.data + header))->raw_size = ((struct obp_frame *)(wire.data + header))->size;
+			put_record((uint16_t)(frame * 10 + (int)i + 1), sizes[i],
+				(uint8_t)(frame * 10 + (int)i + 1));
+		((struct obp_frame *)(wire.data + header))->size =
+			(uint32_t)(wire.size - header - sizeof(struct obp_frame));
+		((struct obp_frame *)(wire.data + header))->raw_size =
+			((struct obp_frame *)(wire.data + header))->size;
 		((struct obp_frame *)(wire.data + header))->count = count;
 		sequence += count;
 	}
@@ -160,7 +166,8 @@ TEST(every_field_of_a_frame_is_checked)
 	CHECK_INT(feed_all(1000), OB_ERR_PROTOCOL);
 	one_record()->sequence = 2;
 	CHECK_INT(feed_all(1000), OB_ERR_PROTOCOL);
-	one_record()->count = 2; /* fits the size by the minimum record, not by what the first record takes */
+	/* fits the size by the minimum record, not by what the first record takes */
+	one_record()->count = 2;
 	CHECK_INT(feed_all(1000), OB_ERR_PROTOCOL);
 }
 

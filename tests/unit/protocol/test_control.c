@@ -25,7 +25,11 @@ static enum ob_err round_trip(size_t cut)
 TEST(hello_goes_around)
 {
 	out = (struct obp_message){ .type = OBP_MSG_HELLO,
-		.hello = { .version = "1.2.3", .program = "a program", .pid = 77, .n_ranges = 2, .ranges = { { 1ull << 45, 1ull << 40 }, { 8, 16 } } } };
+		.hello = { .version = "1.2.3",
+			.program = "a program",
+			.pid = 77,
+			.n_ranges = 2,
+			.ranges = { { 1ull << 45, 1ull << 40 }, { 8, 16 } } } };
 	CHECK_INT(round_trip(0), OB_ERR_NONE);
 	CHECK_INT(in.type, OBP_MSG_HELLO);
 	CHECK_STR(in.hello.version, "1.2.3");
@@ -50,11 +54,20 @@ TEST(welcome_goes_around)
 		}
 	}
 	out = (struct obp_message){ .type = OBP_MSG_WELCOME,
-		.welcome = { .version = "9", .driver = "soft", .route = 5, .secret = { 1, 2, 3 }, .driver_version = 13000, .vmm = true, .range_ok = true,
-			.range = { 1ull << 45, 1ull << 40 }, .n_devices = OBP_DEVICE_MAX, .devices = devices } };
+		.welcome = { .version = "9",
+			.driver = "soft",
+			.route = 5,
+			.secret = { 1, 2, 3 },
+			.driver_version = 13000,
+			.vmm = true,
+			.range_ok = true,
+			.range = { 1ull << 45, 1ull << 40 },
+			.n_devices = OBP_DEVICE_MAX,
+			.devices = devices } };
 	CHECK_INT(round_trip(0), OB_ERR_NONE);
 	CHECK_INT(in.welcome.n_devices, OBP_DEVICE_MAX);
-	CHECK(in.welcome.vmm && in.welcome.range_ok && in.welcome.route == 5 && in.welcome.secret[2] == 3);
+	CHECK(in.welcome.vmm && in.welcome.range_ok && in.welcome.route == 5 &&
+		in.welcome.secret[2] == 3);
 	CHECK_INT(in.welcome.driver_version, 13000);
 	for (unsigned a = 0; a < OBP_ATTR_MAX; a++) {
 		CHECK_INT(in.welcome.devices[3].attr_known[a], a % 2);
@@ -85,13 +98,22 @@ TEST(text_from_a_peer_moves_no_cursor)
 
 TEST(wrong_types_and_numbers)
 {
-	/* {"type": 99}, {"type": "x"}, [], {"type": 7, "value": -1}, {"type": 1, "ranges": [[1]]} */
+	/*
+	 * {"type": 99}, {"type": "x"}, [], {"type": 7, "value": -1}, {"type": 1, "ranges": [[1]]}
+	 */
 	static const struct {
 		const char *map;
 		size_t size;
 	} maps[] = {
-		{ "\x81\xa4type\x63", 7 }, { "\x81\xa4type\xa1x", 8 }, { "\x90", 1 }, { "\x82\xa4type\x07\xa5value\xff", 14 },
-		{ "\x82\xa4type\x01\xa6ranges\x91\x91\x01", 17 }, { "\xc0", 1 }, { "", 0 }, { "\xdd\xff\xff\xff\xff", 5 }, { "\xdf\xff\xff\xff\xff", 5 },
+		{ "\x81\xa4type\x63", 7 },
+		{ "\x81\xa4type\xa1x", 8 },
+		{ "\x90", 1 },
+		{ "\x82\xa4type\x07\xa5value\xff", 14 },
+		{ "\x82\xa4type\x01\xa6ranges\x91\x91\x01", 17 },
+		{ "\xc0", 1 },
+		{ "", 0 },
+		{ "\xdd\xff\xff\xff\xff", 5 },
+		{ "\xdf\xff\xff\xff\xff", 5 },
 	};
 
 	for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++)
@@ -101,7 +123,8 @@ TEST(wrong_types_and_numbers)
 TEST(unknown_keys_are_skipped)
 {
 	/* {"type": 6, "later": {"a": [1,2]}, "value": 5} */
-	static const char map[] = "\x83\xa4type\x06\xa5later\x81\xa1" "a\x92\x01\x02\xa5value\x05";
+	static const char map[] = "\x83\xa4type\x06\xa5later\x81\xa1"
+				  "a\x92\x01\x02\xa5value\x05";
 
 	CHECK_INT(obp_message_decode(map, sizeof map - 1, &in), OB_ERR_NONE);
 	CHECK_INT(in.value, 5);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Frames packed by one side come out of the other as if they had not been; lies in a packed frame end the connection. */
+/*
+ * Frames packed by one side come out of the other as if they had not been; lies in a packed frame
+ * end the connection.
+ */
 #include "base/check.h"
 #include "protocol/conn.h"
 #include "protocol/pack.h"
 #include "tests/unit/test.h"
 
-#define BODY (200u << 10)
+#define BODY     (200u << 10)
 #define WIRE_MAX (4u << 20)
 
 static uint8_t body[BODY], wire[WIRE_MAX];
@@ -28,26 +31,35 @@ static void put(const struct iovec *iov, int n)
 	}
 }
 
-/* One record: head, 16 bytes, `size` bytes of body, padding; as the client's by-reference copies are sent. True: it was packed. */
+/*
+ * One record: head, 16 bytes, `size` bytes of body, padding; as the client's by-reference copies
+ * are sent. True: it was packed.
+ */
 static bool put_record(struct obp_packer *packer, uint64_t number, uint32_t size)
 {
 	static const uint8_t zeros[8];
 	uint8_t fixed[16] = "fixed part here";
-	uint32_t pad = (8 - size % 8) % 8, all = (uint32_t)sizeof(struct obp_record) + 16 + size + pad;
+	uint32_t pad = (8 - size % 8) % 8,
+		 all = (uint32_t)sizeof(struct obp_record) + 16 + size + pad;
 	struct obp_record record = { all, 7, 3 };
 	struct obp_frame frame;
-	struct iovec iov[5] = { { &frame, sizeof frame }, { &record, sizeof record }, { fixed, sizeof fixed }, { body, size },
-		{ (void *)(uintptr_t)zeros, pad } };
+	struct iovec iov[5] = { { &frame, sizeof frame }, { &record, sizeof record },
+		{ fixed, sizeof fixed }, { body, size }, { (void *)(uintptr_t)zeros, pad } };
 	int n;
 
 	obp_frame_fill(&frame, OBP_FRAME_CALLS, all, 1, number, 0);
 	n = obp_packer_frame(packer, &frame, iov, 5);
 	put(iov, n);
-	CHECK(n == 5 || (n == 2 && frame.size == iov[1].iov_len && frame.size % 8 == 0 && frame.raw_size == all));
+	CHECK(n == 5 ||
+		(n == 2 && frame.size == iov[1].iov_len && frame.size % 8 == 0 &&
+			frame.raw_size == all));
 	return n == 2;
 }
 
-/* Everything on the wire in pieces of `step`; the number of records, each compared with what put_record sent. */
+/*
+ * Everything on the wire in pieces of `step`; the number of records, each compared with what
+ * put_record sent.
+ */
 static unsigned take(struct obp_conn *conn, size_t step, const uint32_t *sizes)
 {
 	static uint8_t got[BODY + 64];
@@ -110,7 +122,8 @@ static void body_fill(void)
 
 TEST(packed_and_plain_frames_mixed)
 {
-	static const uint32_t sizes[] = { 100, 20000, 20001, OBP_PACK_MIN - 1, OBP_PACK_MIN, 40003, 8, BODY - 5, BODY };
+	static const uint32_t sizes[] = { 100, 20000, 20001, OBP_PACK_MIN - 1, OBP_PACK_MIN, 40003,
+		8, BODY - 5, BODY };
 	static const size_t steps[] = { 1, 7, 48, 568, 4096, 65536, WIRE_MAX };
 
 	body_fill();
@@ -171,9 +184,13 @@ TEST(lies_in_packed_frames)
 	CHECK(put_record(&packer, 1, size));
 	good_size = wire_size;
 	memcpy(good, wire, wire_size);
-	/* Each field of the frame's and the payload's head with each of these values: an error or, when it is the old one, the record. */
+	/*
+	 * Each field of the frame's and the payload's head with each of these values: an error or,
+	 * when it is the old one, the record.
+	 */
 	for (size_t at = 4; at < sizeof(struct obp_frame) + sizeof(struct obp_packed); at += 4) {
-		const uint32_t values[] = { 0, 1, 7, 8, 16, 24, size, size + 8, 4u << 20, (4u << 20) + 8, 0x7fffffff, 0xfffffff8, 0xffffffff };
+		const uint32_t values[] = { 0, 1, 7, 8, 16, 24, size, size + 8, 4u << 20,
+			(4u << 20) + 8, 0x7fffffff, 0xfffffff8, 0xffffffff };
 
 		if (at >= 24 && at < 40)
 			continue; /* the acknowledgement and the time: any value is fine */

@@ -23,7 +23,8 @@ static void put_frame(uint64_t first, const uint32_t *bodies, uint32_t n)
 	obp_frame_fill(&frame, OBP_FRAME_CALLS, size, n, first, 0);
 	CHECK(ob_buf_append(&wire, &frame, sizeof frame));
 	for (uint32_t i = 0; i < n; i++) {
-		struct obp_record record = { (uint32_t)sizeof record + bodies[i], (uint16_t)(first + i), 0 };
+		struct obp_record record = { (uint32_t)sizeof record + bodies[i],
+			(uint16_t)(first + i), 0 };
 
 		CHECK(ob_buf_append(&wire, &record, sizeof record));
 		memset(ob_buf_extend(&wire, bodies[i]), (int)(first + i), bodies[i]);
@@ -36,7 +37,10 @@ static void wire_new(void)
 	ob_buf_init(&wire, 1u << 24);
 }
 
-/* Feeds up to `limit` bytes of the wire in pieces of `step`, takes every item; each must be the next that is wanted. Returns the last event. */
+/*
+ * Feeds up to `limit` bytes of the wire in pieces of `step`, takes every item; each must be the
+ * next that is wanted. Returns the last event.
+ */
 static enum obp_event take(struct obp_conn *conn, size_t limit, size_t step, uint64_t *wanted)
 {
 	size_t at = 0, n;
@@ -66,7 +70,8 @@ static enum obp_event take(struct obp_conn *conn, size_t limit, size_t step, uin
 
 			n = obp_conn_body_buffered(conn, part, sizeof part);
 			if (n == 0) {
-				n = ob_min(ob_min(sizeof part, obp_conn_body_left(conn)), limit - at);
+				n = ob_min(
+					ob_min(sizeof part, obp_conn_body_left(conn)), limit - at);
 				if (n == 0)
 					return OBP_NEED; /* broken off in the middle of the body */
 				memcpy(part, wire.data + at, n);
@@ -79,7 +84,10 @@ static enum obp_event take(struct obp_conn *conn, size_t limit, size_t step, uin
 	}
 }
 
-/* Whatever the byte at which the first connection ends, every record comes once: the second begins at each number from 1 to the one that is wanted. */
+/*
+ * Whatever the byte at which the first connection ends, every record comes once: the second begins
+ * at each number from 1 to the one that is wanted.
+ */
 TEST(every_cut_and_every_restart)
 {
 	static const uint32_t bodies[] = { 8, 0, BIG, 64, BIG, 16 };
@@ -246,20 +254,27 @@ TEST(connections_made_in_vain)
 	CHECK_INT(n, 7);
 	/* They carry bytes and nothing whole. */
 	CHECK(!obp_futile_broke(&futile, now, 9, bytes, 60 * OB_SECOND));
-	for (n = 0; !obp_futile_broke(&futile, now, 9, bytes += OBP_FUTILE_BYTES, 60 * OB_SECOND); n++)
+	for (n = 0; !obp_futile_broke(&futile, now, 9, bytes += OBP_FUTILE_BYTES, 60 * OB_SECOND);
+		n++)
 		obp_futile_made(&futile, now += 10 * OB_SECOND);
 	CHECK_INT(n, OBP_FUTILE_PARTIAL_MAX - 1);
 	/* An idle session whose connections are closed after a while is none of these. */
 	CHECK(!obp_futile_broke(&futile, now, 10, bytes, 60 * OB_SECOND));
 	for (n = 0; n < 5000; n++) {
 		obp_futile_made(&futile, now);
-		CHECK(!obp_futile_broke(&futile, now += 300 * OB_SECOND, 10, bytes, 60 * OB_SECOND));
+		CHECK(!obp_futile_broke(
+			&futile, now += 300 * OB_SECOND, 10, bytes, 60 * OB_SECOND));
 	}
 }
 
 TEST(a_stall_is_seen_in_each_direction)
 {
-	struct obp_progress p = { .sent = 10, .received = 5, .bytes_in = 100, .peer_sent = 5, .peer_received = 10, .peer_bytes_in = 900 };
+	struct obp_progress p = { .sent = 10,
+		.received = 5,
+		.bytes_in = 100,
+		.peer_sent = 5,
+		.peer_received = 10,
+		.peer_bytes_in = 900 };
 	struct obp_stall stall = { 0 };
 	uint64_t now = OB_SECOND, limit = 3 * OB_SECOND;
 

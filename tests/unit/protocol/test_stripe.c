@@ -35,11 +35,11 @@ TEST(what_is_made_is_taken)
 /* One wrong field each. */
 TEST(what_is_wrong_is_not)
 {
-#define WRONG(change)                                                            \
-	do {                                                                     \
-		struct obp_frame f = part();                                     \
-		change;                                                          \
-		CHECK(obp_stripe_check(&f, 1u << OBZ_LZ4, 1 << 20));             \
+#define WRONG(change)                                                \
+	do {                                                         \
+		struct obp_frame f = part();                         \
+		change;                                              \
+		CHECK(obp_stripe_check(&f, 1u << OBZ_LZ4, 1 << 20)); \
 	} while (0)
 	WRONG(f.magic++);
 	WRONG(f.version++);

@@ -26,8 +26,9 @@ TEST(good_addresses)
 
 TEST(bad_addresses_say_what_a_right_one_is)
 {
-	static const char *const bad[] = { "", "host:1", "http://x", "tcp://", "tcp://:1", "tcp://h:65536",
-		"tcp://h:x", "tls://", "tls://h:x", "tcp://[::1", "tcp://[::1]x", "unix:", NULL };
+	static const char *const bad[] = { "", "host:1", "http://x", "tcp://", "tcp://:1",
+		"tcp://h:65536", "tcp://h:x", "tls://", "tls://h:x", "tcp://[::1", "tcp://[::1]x",
+		"unix:", NULL };
 	char path[200] = "unix:/";
 	struct obt_url url;
 

@@ -4,8 +4,8 @@
 #include "base/cuda_types.h"
 #include "tests/unit/test.h"
 
-#define MIB (1ull << 20)
-#define FIRST 0x200000000000ull
+#define MIB    (1ull << 20)
+#define FIRST  0x200000000000ull
 #define SECOND 0x300000000000ull
 
 static struct obp_message hello, answer;
@@ -103,7 +103,8 @@ TEST(a_hostile_welcome)
 	WRONG(hello.hello.n_ranges = 0);
 	WRONG(w->range_ok = false; w->range.base = 0);
 	WRONG(w->range_ok = false; w->range.base = devices[0].range.base = 1; w->n_devices = 1);
-	WRONG(w->range_ok = false; w->range.base = UINT64_MAX - 2 * MIB + 1; w->range.size = 2 * MIB);
+	WRONG(w->range_ok = false; w->range.base = UINT64_MAX - 2 * MIB + 1;
+		w->range.size = 2 * MIB);
 	WRONG(w->range_ok = false; w->range.base = OBP_RANGE_END - 32 * MIB);
 	WRONG(w->range_ok = false; w->range.size = 65 * MIB);
 	/* the devices' parts */
@@ -119,7 +120,7 @@ TEST(a_hostile_welcome)
 	WRONG(devices[1].attr[CU_DEVICE_ATTRIBUTE_WARP_SIZE] = 0);
 	WRONG(devices[1].attr[CU_DEVICE_ATTRIBUTE_WARP_SIZE] = -32);
 	WRONG(devices[0].attr_known[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = true;
-	      devices[0].attr[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = INT32_MAX);
+		devices[0].attr[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = INT32_MAX);
 }
 
 int main(int argc, char **argv)

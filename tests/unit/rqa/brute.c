@@ -8,16 +8,20 @@
 
 static double value_of(const struct obk_rqa_series *s, unsigned t, unsigned c)
 {
-	return s->data[t * (s->step ? s->step : s->channels) + c * (s->channel_step ? s->channel_step : 1)];
+	return s->data[t * (s->step ? s->step : s->channels) +
+		c * (s->channel_step ? s->channel_step : 1)];
 }
 
-static double distance_f64(const struct obk_rqa_series *x, unsigned i, const struct obk_rqa_series *y, unsigned j, const struct obk_rqa_options *o, int norm)
+static double distance_f64(const struct obk_rqa_series *x, unsigned i,
+	const struct obk_rqa_series *y, unsigned j, const struct obk_rqa_options *o, int norm)
 {
 	volatile double sum = 0; /* volatile: no contraction, whatever the compiler is told */
 
 	for (unsigned lag = 0; lag < o->m; lag++)
 		for (unsigned c = 0; c < x->channels; c++) {
-			volatile double d = value_of(x, i + lag * o->tau, c) - value_of(y, j + lag * o->tau, c), square = d * d;
+			volatile double d = value_of(x, i + lag * o->tau, c) -
+				value_of(y, j + lag * o->tau, c),
+					square = d * d;
 
 			if (norm == OBK_RQA_NORM_L1)
 				sum = sum + fabs(d);
@@ -29,13 +33,16 @@ static double distance_f64(const struct obk_rqa_series *x, unsigned i, const str
 	return norm == OBK_RQA_NORM_L2 ? sqrt(sum) : sum;
 }
 
-static float distance_f32(const struct obk_rqa_series *x, unsigned i, const struct obk_rqa_series *y, unsigned j, const struct obk_rqa_options *o, int norm)
+static float distance_f32(const struct obk_rqa_series *x, unsigned i,
+	const struct obk_rqa_series *y, unsigned j, const struct obk_rqa_options *o, int norm)
 {
 	volatile float sum = 0;
 
 	for (unsigned lag = 0; lag < o->m; lag++)
 		for (unsigned c = 0; c < x->channels; c++) {
-			volatile float d = (float)value_of(x, i + lag * o->tau, c) - (float)value_of(y, j + lag * o->tau, c), square = d * d;
+			volatile float d = (float)value_of(x, i + lag * o->tau, c) -
+				(float)value_of(y, j + lag * o->tau, c),
+				       square = d * d;
 
 			if (norm == OBK_RQA_NORM_L1)
 				sum = sum + fabsf(d);
@@ -56,12 +63,13 @@ static int usable(const struct obk_rqa_series *s, unsigned i, const struct obk_r
 	return 1;
 }
 
-static void matrix_and(struct brute *b, const struct obk_rqa_series *x, const struct obk_rqa_series *y, const struct obk_rqa_options *o,
-		       int norm, double radius)
+static void matrix_and(struct brute *b, const struct obk_rqa_series *x,
+	const struct obk_rqa_series *y, const struct obk_rqa_options *o, int norm, double radius)
 {
 	int f32 = !o->categorical && o->precision == OBK_RQA_PRECISION_F32;
 
-	norm = norm == OBK_RQA_NORM_GAZE ? (x->channels > 1 ? OBK_RQA_NORM_L2 : OBK_RQA_NORM_L1) : norm;
+	norm = norm == OBK_RQA_NORM_GAZE ? (x->channels > 1 ? OBK_RQA_NORM_L2 : OBK_RQA_NORM_L1)
+					 : norm;
 	for (unsigned i = 0; i < b->n1; i++)
 		for (unsigned j = 0; j < b->n2; j++) {
 			int in;
@@ -69,16 +77,20 @@ static void matrix_and(struct brute *b, const struct obk_rqa_series *x, const st
 			if (o->categorical)
 				in = distance_f64(x, i, y, j, o, OBK_RQA_NORM_MAX) == 0;
 			else if (f32)
-				in = o->test == OBK_RQA_TEST_LE ? distance_f32(x, i, y, j, o, norm) <= (float)radius
-								: distance_f32(x, i, y, j, o, norm) < (float)radius;
+				in = o->test == OBK_RQA_TEST_LE
+					? distance_f32(x, i, y, j, o, norm) <= (float)radius
+					: distance_f32(x, i, y, j, o, norm) < (float)radius;
 			else
-				in = o->test == OBK_RQA_TEST_LE ? distance_f64(x, i, y, j, o, norm) <= radius : distance_f64(x, i, y, j, o, norm) < radius;
+				in = o->test == OBK_RQA_TEST_LE
+					? distance_f64(x, i, y, j, o, norm) <= radius
+					: distance_f64(x, i, y, j, o, norm) < radius;
 			if (!in || !usable(x, i, o) || !usable(y, j, o))
 				b->cell[i][j] = 0;
 		}
 }
 
-void brute_matrix(struct brute *b, const struct obk_rqa_series *x, const struct obk_rqa_series *y, const struct obk_rqa_options *o)
+void brute_matrix(struct brute *b, const struct obk_rqa_series *x, const struct obk_rqa_series *y,
+	const struct obk_rqa_options *o)
 {
 	unsigned span = (o->m - 1) * o->tau, n = (unsigned)x->length;
 
@@ -92,7 +104,8 @@ void brute_matrix(struct brute *b, const struct obk_rqa_series *x, const struct 
 		b->n2 = (unsigned)y->length - span;
 	matrix_and(b, x, o->kind == OBK_RQA_CROSS ? y : x, o, o->norm, o->radius);
 	if (o->kind == OBK_RQA_JOINT)
-		matrix_and(b, y, y, o, o->norm_y < 0 ? o->norm : o->norm_y, isnan(o->radius_y) ? o->radius : o->radius_y);
+		matrix_and(b, y, y, o, o->norm_y < 0 ? o->norm : o->norm_y,
+			isnan(o->radius_y) ? o->radius : o->radius_y);
 }
 
 static unsigned away(unsigned i, unsigned j)
@@ -123,11 +136,13 @@ static void count_diagonals(struct brute *b, const struct obk_rqa_options *o)
 				if (!b->symmetric)
 					b->profile[j + b->n1 - 1 - i]++;
 			}
-			if (!b->cell[i][j] || cell_at(b, (long)i - 1, (long)j - 1) || away(i, j) < o->theiler_diag || !in_triangle(o, i, j))
+			if (!b->cell[i][j] || cell_at(b, (long)i - 1, (long)j - 1) ||
+				away(i, j) < o->theiler_diag || !in_triangle(o, i, j))
 				continue;
 			while (cell_at(b, i + length, j + length))
 				length++;
-			touches = (unsigned)(i == 0 || j == 0) + (unsigned)(i + length == b->n1 || j + length == b->n2);
+			touches = (unsigned)(i == 0 || j == 0) +
+				(unsigned)(i + length == b->n1 || j + length == b->n2);
 			b->diagonal[length]++;
 			if (touches)
 				b->diagonal_border[length]++;
@@ -145,7 +160,8 @@ static void count_columns(struct brute *b, const struct obk_rqa_options *o, doub
 			unsigned end = i;
 			int black = b->cell[i][j] && away(i, j) >= o->theiler_vert;
 
-			while (black && end < b->n1 && b->cell[end][j] && away(end, j) >= o->theiler_vert)
+			while (black && end < b->n1 && b->cell[end][j] &&
+				away(end, j) >= o->theiler_vert)
 				end++;
 			if (!black) {
 				i++;
@@ -153,9 +169,13 @@ static void count_columns(struct brute *b, const struct obk_rqa_options *o, doub
 			}
 			b->vertical[end - i]++;
 			if (last_start >= 0) {
-				/* The midpoint of a line lies half its length, rounded down, from either end. */
+				/*
+				 * The midpoint of a line lies half its length, rounded down, from
+				 * either end.
+				 */
 				b->start[i - last_start]++;
-				b->middle[(i - last_end) + (last_end - last_start) / 2 + (end - i) / 2]++;
+				b->middle[(i - last_end) + (last_end - last_start) / 2 +
+					(end - i) / 2]++;
 			}
 			for (unsigned p = i; p < end; p++) {
 				if (last_point >= 0) {
@@ -171,7 +191,8 @@ static void count_columns(struct brute *b, const struct obk_rqa_options *o, doub
 		for (unsigned i = 0; i < b->n1;) {
 			unsigned end = i;
 
-			while (end < b->n1 && !(b->cell[end][j] && away(end, j) >= o->theiler_white))
+			while (end < b->n1 &&
+				!(b->cell[end][j] && away(end, j) >= o->theiler_white))
 				end++;
 			if (end > i) {
 				b->white[end - i]++;
@@ -231,7 +252,8 @@ static void tell_network(struct brute *b, const struct obk_rqa_options *o)
 				continue;
 			degree++;
 			for (unsigned k = 0; k < n; k++)
-				own += b->cell[j][k] && away(j, k) >= width && b->cell[k][i] && away(k, i) >= width;
+				own += b->cell[j][k] && away(j, k) >= width && b->cell[k][i] &&
+					away(k, i) >= width;
 		}
 		closed += own;
 		triples += degree * (degree - 1);
@@ -241,19 +263,24 @@ static void tell_network(struct brute *b, const struct obk_rqa_options *o)
 			nodes++;
 		}
 	}
-	b->value[OBK_RQA_TRANSITIVITY] = over(closed, o->transitivity == OBK_RQA_PATHS ? paths : triples);
+	b->value[OBK_RQA_TRANSITIVITY] =
+		over(closed, o->transitivity == OBK_RQA_PATHS ? paths : triples);
 	b->value[OBK_RQA_CLUSTERING] = over(local, nodes);
 }
 
 static void tell_trend(struct brute *b, const struct obk_rqa_options *o)
 {
-	long n = b->n1 < b->n2 ? b->n1 : b->n2, from = o->theiler_diag, to = n - (long)o->trend_margin; /* [from, to) */
-	double mean_k = 0, mean_rate = 0, above = 0, below = 0, *rate = calloc((size_t)n + 1, sizeof *rate), moment = 0, points = 0;
+	/* [from, to) */
+	long n = b->n1 < b->n2 ? b->n1 : b->n2, from = o->theiler_diag,
+	     to = n - (long)o->trend_margin;
+	double mean_k = 0, mean_rate = 0, above = 0, below = 0,
+	       *rate = calloc((size_t)n + 1, sizeof *rate), moment = 0, points = 0;
 
 	for (long i = 0; i < n; i++)
 		for (long j = 0; j < n; j++)
 			if (b->cell[i][j])
-				rate[labs(i - j)] += (i == j ? 1.0 : 0.5) / (double)(n - labs(i - j));
+				rate[labs(i - j)] +=
+					(i == j ? 1.0 : 0.5) / (double)(n - labs(i - j));
 	for (long i = 0; i < n && b->symmetric; i++)
 		for (long j = i + 1; j < n; j++) {
 			moment += b->cell[i][j] ? (double)(j - i) : 0;
@@ -277,9 +304,12 @@ static void tell_trend(struct brute *b, const struct obk_rqa_options *o)
 	free(rate);
 }
 
-static void tell_times(struct brute *b, const struct obk_rqa_options *o, const unsigned long *white, double t1)
+static void tell_times(
+	struct brute *b, const struct obk_rqa_options *o, const unsigned long *white, double t1)
 {
-	const unsigned long *times = o->times == OBK_RQA_TIMES_START ? b->start : o->times == OBK_RQA_TIMES_MIDPOINT ? b->middle : white;
+	const unsigned long *times = o->times == OBK_RQA_TIMES_START ? b->start
+		: o->times == OBK_RQA_TIMES_MIDPOINT                 ? b->middle
+								     : white;
 	struct told t = tell(b->start, 1);
 	double most = 0;
 
@@ -306,7 +336,8 @@ void brute_count(struct brute *b, const struct obk_rqa_options *o)
 		for (unsigned j = 0; j < b->n2; j++)
 			if (in_triangle(o, i, j)) {
 				points += b->cell[i][j] && away(i, j) >= o->theiler_rr;
-				cells += o->rr_denominator == OBK_RQA_RR_FULL || away(i, j) >= o->theiler_rr;
+				cells += o->rr_denominator == OBK_RQA_RR_FULL ||
+					away(i, j) >= o->theiler_rr;
 			}
 	for (unsigned l = 0; l <= BRUTE_MAX; l++)
 		inner[l] = b->white[l] - (o->white == OBK_RQA_WHITE_INNER ? b->white_border[l] : 0);
@@ -315,7 +346,9 @@ void brute_count(struct brute *b, const struct obk_rqa_options *o)
 	b->value[OBK_RQA_RR] = over(points, cells) * o->percent;
 	b->value[OBK_RQA_POINTS] = points;
 	b->value[OBK_RQA_VECTORS] = b->n1;
-	b->value[OBK_RQA_DET] = over(min.points, o->det_denominator == OBK_RQA_PER_POINTS ? points : all.points) * o->percent;
+	b->value[OBK_RQA_DET] =
+		over(min.points, o->det_denominator == OBK_RQA_PER_POINTS ? points : all.points) *
+		o->percent;
 	b->value[OBK_RQA_L] = over(min.points, min.lines);
 	b->value[OBK_RQA_LMAX] = all.longest;
 	if (o->lmax_excludes_loi && b->symmetric && o->theiler_diag == 0) {
@@ -336,7 +369,9 @@ void brute_count(struct brute *b, const struct obk_rqa_options *o)
 	b->value[OBK_RQA_RATIO] = over(b->value[OBK_RQA_DET], b->value[OBK_RQA_RR]);
 	min = tell(b->vertical, o->vmin);
 	all = tell(b->vertical, 1);
-	b->value[OBK_RQA_LAM] = over(min.points, o->lam_denominator == OBK_RQA_PER_POINTS ? points : all.points) * o->percent;
+	b->value[OBK_RQA_LAM] =
+		over(min.points, o->lam_denominator == OBK_RQA_PER_POINTS ? points : all.points) *
+		o->percent;
 	b->value[OBK_RQA_TT] = over(min.points, min.lines);
 	b->value[OBK_RQA_VMAX] = all.longest;
 	b->value[OBK_RQA_VENTR] = entropy_as(o->entropy_all ? &all : &min, o, b->n1);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Every histogram and every measure against the second opinion, over random series, sizes and options, on every instruction set this machine has. */
+/*
+ * Every histogram and every measure against the second opinion, over random series, sizes and
+ * options, on every instruction set this machine has.
+ */
 #include <math.h>
 
 #include "base/opt.h"
@@ -22,17 +25,24 @@ static unsigned below(unsigned n)
 	return (unsigned)(draw() >> 33) % n;
 }
 
-static const unsigned sizes[] = { 2, 3, 5, 31, 32, 33, 63, 64, 65, 66, 127, 128, 129, 191, 193, 255, 257, 300 };
+static const unsigned sizes[] = { 2, 3, 5, 31, 32, 33, 63, 64, 65, 66, 127, 128, 129, 191, 193, 255,
+	257, 300 };
 
-/* Values on a coarse grid, so that distances tie with the radius; smooth, noisy, constant or periodic. */
+/*
+ * Values on a coarse grid, so that distances tie with the radius; smooth, noisy, constant or
+ * periodic.
+ */
 static void fill(double *data, unsigned count, unsigned kind)
 {
 	double walk = 0;
 
 	for (unsigned t = 0; t < count; t++) {
 		walk += (double)below(7) - 3;
-		data[t] = kind == 0 ? (double)below(20) * 0.05 : kind == 1 ? walk * 0.05 : kind == 2 ? 0.25 : kind == 3 ? (double)(t % 7) * 0.1 :
-										     sin(0.3 * t) + (double)below(1000) * 1e-4;
+		data[t] = kind == 0 ? (double)below(20) * 0.05
+			: kind == 1 ? walk * 0.05
+			: kind == 2 ? 0.25
+			: kind == 3 ? (double)(t % 7) * 0.1
+				    : sin(0.3 * t) + (double)below(1000) * 1e-4;
 	}
 }
 
@@ -76,7 +86,8 @@ static void options_draw(struct obk_rqa_options *o)
 	o->wmin = 1 + below(4);
 }
 
-static void same_histogram(const struct obk_rqa_result *result, int which, const unsigned long *want, unsigned entries)
+static void same_histogram(
+	const struct obk_rqa_result *result, int which, const unsigned long *want, unsigned entries)
 {
 	uint64_t length;
 	const uint64_t *have = obk_rqa_result_histogram(result, which, &length);
@@ -84,7 +95,8 @@ static void same_histogram(const struct obk_rqa_result *result, int which, const
 	CHECK(have);
 	for (unsigned l = 0; l < entries; l++) {
 		if ((l < length ? have[l] : 0) != want[l])
-			fprintf(stderr, "histogram %d, entry %u: %llu, should be %lu\n", which, l, l < length ? (unsigned long long)have[l] : 0ull, want[l]);
+			fprintf(stderr, "histogram %d, entry %u: %llu, should be %lu\n", which, l,
+				l < length ? (unsigned long long)have[l] : 0ull, want[l]);
 		CHECK((l < length ? have[l] : 0) == want[l]);
 	}
 }
@@ -93,17 +105,20 @@ static void same_values(const double *have, const double *want)
 {
 	for (unsigned i = 0; i < OBK_RQA_MEASURE_COUNT; i++) {
 		double scale = fabs(want[i]) > 1 ? fabs(want[i]) : 1;
-		int same = (isnan(have[i]) && isnan(want[i])) || fabs(have[i] - want[i]) <= 1e-11 * scale;
+		int same = (isnan(have[i]) && isnan(want[i])) ||
+			fabs(have[i] - want[i]) <= 1e-11 * scale;
 
 		if (!same)
-			fprintf(stderr, "%s is %.17g, should be %.17g\n", obk_rqa_measure_name(i), have[i], want[i]);
+			fprintf(stderr, "%s is %.17g, should be %.17g\n", obk_rqa_measure_name(i),
+				have[i], want[i]);
 		CHECK(same);
 	}
 }
 
 /* Diagonal and vertical lines alone, which take another way: verticals with the diagonals. */
-static void compare_lines(const struct obk_rqa_series *x, const struct obk_rqa_series *y, const struct obk_rqa_options *o, const struct brute *b,
-			  const struct obk_rqa_control *control)
+static void compare_lines(const struct obk_rqa_series *x, const struct obk_rqa_series *y,
+	const struct obk_rqa_options *o, const struct brute *b,
+	const struct obk_rqa_control *control)
 {
 	struct obk_rqa_options lines = *o;
 	struct obk_rqa_result *result;
@@ -111,7 +126,9 @@ static void compare_lines(const struct obk_rqa_series *x, const struct obk_rqa_s
 	double values[OBK_RQA_MEASURE_COUNT];
 
 	lines.want = OBK_RQA_WANT_VERTICAL | (below(4) ? 0 : OBK_RQA_WANT_TREND);
-	CHECK_INT(obk_rqa_run(x, o->kind == OBK_RQA_AUTO ? NULL : y, &lines, control, &result, &error), OBK_RQA_OK);
+	CHECK_INT(obk_rqa_run(
+			  x, o->kind == OBK_RQA_AUTO ? NULL : y, &lines, control, &result, &error),
+		OBK_RQA_OK);
 	same_histogram(result, OBK_RQA_HIST_DIAGONAL, b->diagonal, BRUTE_MAX + 1);
 	same_histogram(result, OBK_RQA_HIST_DIAGONAL_BORDER, b->diagonal_border, BRUTE_MAX + 1);
 	same_histogram(result, OBK_RQA_HIST_VERTICAL, b->vertical, BRUTE_MAX + 1);
@@ -120,7 +137,8 @@ static void compare_lines(const struct obk_rqa_series *x, const struct obk_rqa_s
 	obk_rqa_result_free(result);
 }
 
-static void compare(const struct obk_rqa_series *x, const struct obk_rqa_series *y, const struct obk_rqa_options *o)
+static void compare(const struct obk_rqa_series *x, const struct obk_rqa_series *y,
+	const struct obk_rqa_options *o)
 {
 	static struct brute b;
 	struct obk_rqa_error error;
@@ -131,7 +149,8 @@ static void compare(const struct obk_rqa_series *x, const struct obk_rqa_series 
 		struct obk_rqa_control control = { .isa = isa, .threads = 1 + below(3) };
 		struct obk_rqa_result *result;
 		double values[OBK_RQA_MEASURE_COUNT];
-		int status = obk_rqa_run(x, o->kind == OBK_RQA_AUTO ? NULL : y, o, &control, &result, &error);
+		int status = obk_rqa_run(
+			x, o->kind == OBK_RQA_AUTO ? NULL : y, o, &control, &result, &error);
 
 		if (status == OBK_RQA_UNSUPPORTED && isa != OBK_RQA_ISA_C)
 			continue;
@@ -139,14 +158,16 @@ static void compare(const struct obk_rqa_series *x, const struct obk_rqa_series 
 			fprintf(stderr, "%s\n", error.text);
 		CHECK_INT(status, OBK_RQA_OK);
 		same_histogram(result, OBK_RQA_HIST_DIAGONAL, b.diagonal, BRUTE_MAX + 1);
-		same_histogram(result, OBK_RQA_HIST_DIAGONAL_BORDER, b.diagonal_border, BRUTE_MAX + 1);
+		same_histogram(
+			result, OBK_RQA_HIST_DIAGONAL_BORDER, b.diagonal_border, BRUTE_MAX + 1);
 		same_histogram(result, OBK_RQA_HIST_VERTICAL, b.vertical, BRUTE_MAX + 1);
 		same_histogram(result, OBK_RQA_HIST_WHITE, b.white, BRUTE_MAX + 1);
 		same_histogram(result, OBK_RQA_HIST_WHITE_BORDER, b.white_border, BRUTE_MAX + 1);
 		same_histogram(result, OBK_RQA_HIST_TIMES_START, b.start, BRUTE_MAX + 1);
 		same_histogram(result, OBK_RQA_HIST_TIMES_MIDPOINT, b.middle, BRUTE_MAX + 1);
 		if (o->triangle == OBK_RQA_BOTH || b.symmetric)
-			same_histogram(result, OBK_RQA_HIST_PROFILE, b.profile, b.symmetric ? b.n1 : b.n1 + b.n2 - 1);
+			same_histogram(result, OBK_RQA_HIST_PROFILE, b.profile,
+				b.symmetric ? b.n1 : b.n1 + b.n2 - 1);
 		CHECK_INT(obk_rqa_result_measures(result, NULL, values, &error), OBK_RQA_OK);
 		if (o->triangle != OBK_RQA_BOTH && !b.symmetric) /* the other half was not walked */
 			values[OBK_RQA_TREND] = b.value[OBK_RQA_TREND] = NAN;
@@ -162,7 +183,8 @@ static void random_cases(unsigned count, unsigned gaps)
 
 	for (unsigned round = 0; round < count; round++) {
 		struct obk_rqa_options o;
-		struct obk_rqa_series x = { .name = "x", .data = a, .channels = 1 + below(3) }, y = { .name = "y", .data = b, .channels = x.channels };
+		struct obk_rqa_series x = { .name = "x", .data = a, .channels = 1 + below(3) },
+				      y = { .name = "y", .data = b, .channels = x.channels };
 		unsigned span;
 
 		options_draw(&o);
@@ -213,16 +235,21 @@ static void same_result(const struct obk_rqa_result *a, const struct obk_rqa_res
 {
 	for (int h = 0; h < OBK_RQA_HIST_COUNT; h++) {
 		uint64_t lengths[2];
-		const uint64_t *one = obk_rqa_result_histogram(a, h, &lengths[0]), *other = obk_rqa_result_histogram(b, h, &lengths[1]);
+		const uint64_t *one = obk_rqa_result_histogram(a, h, &lengths[0]),
+			       *other = obk_rqa_result_histogram(b, h, &lengths[1]);
 
 		CHECK_INT(lengths[0], lengths[1]);
 		CHECK(!lengths[0] || memcmp(one, other, lengths[0] * sizeof *one) == 0);
 	}
 }
 
-/* The same with a switch off and on, which it is left; false, and no results: this CPU lacks the instruction set. */
-static bool off_and_on(enum ob_opt opt, const struct obk_rqa_series *x, const struct obk_rqa_series *y, const struct obk_rqa_options *o,
-		       const struct obk_rqa_control *control, struct obk_rqa_result *ret_result[2])
+/*
+ * The same with a switch off and on, which it is left; false, and no results: this CPU lacks the
+ * instruction set.
+ */
+static bool off_and_on(enum ob_opt opt, const struct obk_rqa_series *x,
+	const struct obk_rqa_series *y, const struct obk_rqa_options *o,
+	const struct obk_rqa_control *control, struct obk_rqa_result *ret_result[2])
 {
 	struct obk_rqa_error error;
 
@@ -230,7 +257,8 @@ static bool off_and_on(enum ob_opt opt, const struct obk_rqa_series *x, const st
 		int status;
 
 		ob_opt_set(opt, on);
-		status = obk_rqa_run(x, o->kind == OBK_RQA_AUTO ? NULL : y, o, control, &ret_result[on], &error);
+		status = obk_rqa_run(
+			x, o->kind == OBK_RQA_AUTO ? NULL : y, o, control, &ret_result[on], &error);
 		if (status == OBK_RQA_UNSUPPORTED) {
 			ob_opt_set(opt, true);
 			return false;
@@ -240,7 +268,10 @@ static bool off_and_on(enum ob_opt opt, const struct obk_rqa_series *x, const st
 	return true;
 }
 
-/* Coarse numbers decide most cells, exact ones the rest; the wide range of scales makes every share of that. */
+/*
+ * Coarse numbers decide most cells, exact ones the rest; the wide range of scales makes every share
+ * of that.
+ */
 TEST(sieve_and_exact_walk_agree)
 {
 	static double a[2 * 4400], b[2 * 4400];
@@ -248,12 +279,14 @@ TEST(sieve_and_exact_walk_agree)
 
 	seed = 31;
 	for (unsigned round = 0; round < 60 / TEST_SLOWER; round++) {
-		struct obk_rqa_series x = { .name = "x", .data = a, .channels = 1 + below(2) }, y = { .name = "y", .data = b, .channels = x.channels };
+		struct obk_rqa_series x = { .name = "x", .data = a, .channels = 1 + below(2) },
+				      y = { .name = "y", .data = b, .channels = x.channels };
 		struct obk_rqa_options o;
 
 		options_draw(&o);
 		o.want &= ~OBK_RQA_WANT_NETWORK;
-		o.radius = round % 3 ? o.radius * (double)(1 + below(1000)) * 0.01 : ldexp(1.0, (int)below(16) - 12);
+		o.radius = round % 3 ? o.radius * (double)(1 + below(1000)) * 0.01
+				     : ldexp(1.0, (int)below(16) - 12);
 		x.length = 500 + below(1500) + (o.m - 1) * o.tau;
 		y.length = 500 + below(1500) + (o.m - 1) * o.tau;
 		fill(a, (unsigned)x.length * x.channels, below(5));
@@ -271,19 +304,24 @@ TEST(sieve_and_exact_walk_agree)
 		}
 	}
 	if (!compared) {
-		fprintf(stderr, "this CPU has neither AVX2 nor AVX-512, and plain C has no sieve\n");
+		fprintf(stderr,
+			"this CPU has neither AVX2 nor AVX-512, and plain C has no sieve\n");
 		exit(TEST_SKIP_EXIT);
 	}
 }
 
-/* Several bands, each some threads' work; lines that cross them, series that never leave their place among them. */
+/*
+ * Several bands, each some threads' work; lines that cross them, series that never leave their
+ * place among them.
+ */
 TEST(bands_and_columns_agree)
 {
 	static double a[2 * 2200], b[2 * 2200];
 
 	seed = 5;
 	for (unsigned round = 0; round < 50 / TEST_SLOWER; round++) {
-		struct obk_rqa_series x = { .name = "x", .data = a, .channels = 1 + below(2) }, y = { .name = "y", .data = b, .channels = x.channels };
+		struct obk_rqa_series x = { .name = "x", .data = a, .channels = 1 + below(2) },
+				      y = { .name = "y", .data = b, .channels = x.channels };
 		struct obk_rqa_options o;
 		struct obk_rqa_error error;
 		struct obk_rqa_control control = { .isa = (int)below(4), .threads = 1 + below(4) };
@@ -301,7 +339,8 @@ TEST(bands_and_columns_agree)
 		if (!off_and_on(OB_OPT_BANDS, &x, &y, &o, &control, result))
 			continue;
 		for (int on = 0; on < 2; on++)
-			CHECK_INT(obk_rqa_result_measures(result[on], NULL, values[on], &error), OBK_RQA_OK);
+			CHECK_INT(obk_rqa_result_measures(result[on], NULL, values[on], &error),
+				OBK_RQA_OK);
 		same_result(result[0], result[1]);
 		CHECK(memcmp(values[0], values[1], sizeof values[0]) == 0);
 		obk_rqa_result_free(result[0]);
@@ -314,7 +353,11 @@ TEST(columns_side_by_side)
 	static double a[2 * 200], b[2 * 200];
 	double values[2][OBK_RQA_MEASURE_COUNT];
 	struct obk_rqa_series rows = { .data = a, .length = 200, .channels = 2 },
-			      columns = { .data = b, .length = 200, .channels = 2, .step = 1, .channel_step = 200 };
+			      columns = { .data = b,
+				      .length = 200,
+				      .channels = 2,
+				      .step = 1,
+				      .channel_step = 200 };
 	struct obk_rqa_options o;
 
 	seed = 9;

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* What a device that looks nearly first gets: the sums it takes, taken here, are within the slack of the CPU's, and where that decides too little it is off. */
+/*
+ * What a device that looks nearly first gets: the sums it takes, taken here, are within the slack
+ * of the CPU's, and where that decides too little it is off.
+ */
 #include <math.h>
 
 #include "kernels/rqa/gpu.h"
 #include "kernels/rqa/internal.h"
 #include "tests/unit/test.h"
 
-#define MOST 120
+#define MOST   120
 #define STRIDE (MOST + 8)
 
 static uint64_t seed = 11;
@@ -29,7 +32,9 @@ struct case_of {
 static void case_init(struct case_of *c, uint64_t length, uint32_t channels)
 {
 	memset(c, 0, sizeof *c);
-	c->x = (struct obk_rqa_series){ .name = "x", .data = c->data, .length = length, .channels = channels };
+	c->x = (struct obk_rqa_series){
+		.name = "x", .data = c->data, .length = length, .channels = channels
+	};
 	obk_rqa_options_preset(OBK_RQA_PRESET_ACCRQA, &c->o);
 	c->o.want = 0;
 	c->o.norm = OBK_RQA_NORM_L2;
@@ -42,7 +47,8 @@ static bool case_near(struct case_of *c)
 	bool near;
 
 	CHECK_INT(obk_rqa_matrix_init(&c->matrix, &c->x, NULL, &c->o, &error), OBK_RQA_OK);
-	c->matrix.plot[0].limit = obk_rqa_limit(OBK_RQA_NORM_L2, c->o.test, c->matrix.plot[0].f64, c->o.radius);
+	c->matrix.plot[0].limit =
+		obk_rqa_limit(OBK_RQA_NORM_L2, c->o.test, c->matrix.plot[0].f64, c->o.radius);
 	memset(c->planes, 0, sizeof c->planes);
 	near = obk_rqa_gpu_near(&c->matrix.plot[0], c->planes, STRIDE, &c->slack);
 	CHECK(!near || c->slack > 0);
@@ -64,7 +70,8 @@ static double square(const struct obk_rqa_plot *plot, uint64_t i, uint64_t j)
 				sum = sum + gap * gap;
 			} else {
 				const float *x = plot->x.channel[c];
-				volatile float gap = x[i + l * plot->tau] - x[j + l * plot->tau], product = gap * gap;
+				volatile float gap = x[i + l * plot->tau] - x[j + l * plot->tau],
+					       product = gap * gap;
 
 				sum_f32 = sum_f32 + product;
 			}
@@ -80,7 +87,8 @@ static float nearly(const struct case_of *c, uint64_t i, uint64_t j)
 
 	for (uint32_t l = 0; l < plot->m; l++)
 		for (uint32_t k = 0; k < plot->channels; k++)
-			sum = fmaf(2 * c->planes[k * STRIDE + i + l * plot->tau], c->planes[k * STRIDE + j + l * plot->tau], sum);
+			sum = fmaf(2 * c->planes[k * STRIDE + i + l * plot->tau],
+				c->planes[k * STRIDE + j + l * plot->tau], sum);
 	return sum;
 }
 
@@ -89,7 +97,10 @@ static bool whole(const struct obk_rqa_plot *plot, uint64_t i)
 	return !plot->x.valid || plot->x.valid[i / 64] >> (i & 63) & 1;
 }
 
-/* No cell beyond the slack has the wrong sign. Returns the largest |t - (limit - d^2)| of cells near the limit, for which the bound is, as a share of it. */
+/*
+ * No cell beyond the slack has the wrong sign. Returns the largest |t - (limit - d^2)| of cells
+ * near the limit, for which the bound is, as a share of it.
+ */
 static double share_of_slack(const struct case_of *c)
 {
 	const struct obk_rqa_plot *plot = &c->matrix.plot[0];
@@ -116,7 +127,8 @@ TEST(nothing_is_further_off_than_the_slack)
 	unsigned on = 0, rounds = 400 / TEST_SLOWER;
 
 	for (unsigned round = 0; round < rounds; round++) {
-		double offset = round % 3 ? pow(10, below(10)) : 0, scale = pow(10, (int)below(7) - 3);
+		double offset = round % 3 ? pow(10, below(10)) : 0,
+		       scale = pow(10, (int)below(7) - 3);
 		double share;
 
 		case_init(&c, 40 + below(MOST - 40), 1 + below(2));
@@ -126,7 +138,10 @@ TEST(nothing_is_further_off_than_the_slack)
 		c.o.precision = below(2) ? OBK_RQA_PRECISION_F32 : OBK_RQA_PRECISION_F64;
 		c.o.missing = round % 4 == 3;
 		for (unsigned t = 0; t < c.x.length * c.x.channels; t++)
-			c.data[t] = offset + scale * (round % 2 ? (double)below(40) * 0.05 : (double)below(1u << 30) * 0x1p-29);
+			c.data[t] = offset +
+				scale *
+					(round % 2 ? (double)below(40) * 0.05
+						   : (double)below(1u << 30) * 0x1p-29);
 		if (c.o.missing)
 			c.data[below((unsigned)c.x.length)] = NAN;
 		c.o.radius = scale * 0.05 * (1 + below(20)) * sqrt(c.o.m);
@@ -177,7 +192,10 @@ TEST(it_is_off_where_it_decides_too_little)
 	CHECK(!near_of(&c));
 }
 
-/* A gap is a 0 in the planes: it says nothing about the range. Nor do samples that are only in vectors with gaps. */
+/*
+ * A gap is a 0 in the planes: it says nothing about the range. Nor do samples that are only in
+ * vectors with gaps.
+ */
 TEST(gaps_do_not_turn_it_off)
 {
 	static struct case_of c;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Mistakes that other tools make or made, each as a test that this one does not make it; and series whose answers are known on paper. */
+/*
+ * Mistakes that other tools make or made, each as a test that this one does not make it; and series
+ * whose answers are known on paper.
+ */
 #include <math.h>
 
 #include "tests/unit/rqa/brute.h"
@@ -24,11 +27,15 @@ static int row_keep(void *arg, const struct obk_rqa_row *rows, uint32_t count)
 
 	/* Filed under the values a row names, wherever it stands. */
 	for (uint32_t r = 0; r < count; r++)
-		det[(int)(rows[r].radius * 10 + 0.5)][rows[r].lmin - 2] = rows[r].values[OBK_RQA_DET];
+		det[(int)(rows[r].radius * 10 + 0.5)][rows[r].lmin - 2] =
+			rows[r].values[OBK_RQA_DET];
 	return 0;
 }
 
-/* A peer writes DET of (radius, lmin) into the slot of (lmin, radius) as soon as both lists are longer than one. */
+/*
+ * A peer writes DET of (radius, lmin) into the slot of (lmin, radius) as soon as both lists are
+ * longer than one.
+ */
 TEST(lists_in_any_order_keep_their_labels)
 {
 	static const uint32_t one[] = { 1 }, lmins[][3] = { { 2, 3, 4 }, { 4, 2, 3 } };
@@ -60,7 +67,10 @@ TEST(lists_in_any_order_keep_their_labels)
 	CHECK(det[0][1][0] > det[0][1][1] && det[0][1][1] > det[0][1][2]);
 }
 
-/* A peer's fast path reads memory nobody wrote when (m - 1) tau exceeds 992, divides RR by (n - 1)^2 and leaves ENTR and Lmax out. */
+/*
+ * A peer's fast path reads memory nobody wrote when (m - 1) tau exceeds 992, divides RR by (n -
+ * 1)^2 and leaves ENTR and Lmax out.
+ */
 TEST(long_delays)
 {
 	static const unsigned spans[][2] = { { 10, 120 }, { 2, 993 }, { 3, 1500 }, { 2, 5000 } };
@@ -81,8 +91,10 @@ TEST(long_delays)
 		brute_matrix(&b, &x, NULL, &o);
 		brute_count(&b, &o);
 		CHECK_INT(obk_rqa_measure(&x, NULL, &o, NULL, v, NULL), OBK_RQA_OK);
-		CHECK(v[OBK_RQA_RR] == v[OBK_RQA_POINTS] / (300. * 300.) && v[OBK_RQA_POINTS] == b.value[OBK_RQA_POINTS]);
-		CHECK(v[OBK_RQA_LMAX] == b.value[OBK_RQA_LMAX] && fabs(v[OBK_RQA_ENTR] - b.value[OBK_RQA_ENTR]) < 1e-12);
+		CHECK(v[OBK_RQA_RR] == v[OBK_RQA_POINTS] / (300. * 300.) &&
+			v[OBK_RQA_POINTS] == b.value[OBK_RQA_POINTS]);
+		CHECK(v[OBK_RQA_LMAX] == b.value[OBK_RQA_LMAX] &&
+			fabs(v[OBK_RQA_ENTR] - b.value[OBK_RQA_ENTR]) < 1e-12);
 		CHECK(fabs(v[OBK_RQA_LAM] - b.value[OBK_RQA_LAM]) < 1e-12);
 	}
 }
@@ -116,7 +128,9 @@ TEST(ties_are_decided_by_the_distance)
 	for (int precision = OBK_RQA_PRECISION_F64; precision <= OBK_RQA_PRECISION_F32; precision++)
 		for (unsigned i = 1; i < 2000; i += 7) {
 			data[0] = 0;
-			data[1] = o.radius = precision == OBK_RQA_PRECISION_F32 ? (double)(float)(i * 1e-3) : i * 1e-3;
+			data[1] = o.radius = precision == OBK_RQA_PRECISION_F32
+				? (double)(float)(i * 1e-3)
+				: i * 1e-3;
 			o.precision = precision;
 			o.test = OBK_RQA_TEST_LE;
 			CHECK_INT(obk_rqa_measure(&x, NULL, &o, NULL, v, NULL), OBK_RQA_OK);
@@ -124,13 +138,18 @@ TEST(ties_are_decided_by_the_distance)
 			o.test = OBK_RQA_TEST_LT;
 			CHECK_INT(obk_rqa_measure(&x, NULL, &o, NULL, v, NULL), OBK_RQA_OK);
 			CHECK(v[OBK_RQA_POINTS] == 0);
-			o.radius = precision == OBK_RQA_PRECISION_F32 ? (double)nextafterf((float)o.radius, 9) : nextafter(o.radius, 9);
+			o.radius = precision == OBK_RQA_PRECISION_F32
+				? (double)nextafterf((float)o.radius, 9)
+				: nextafter(o.radius, 9);
 			CHECK_INT(obk_rqa_measure(&x, NULL, &o, NULL, v, NULL), OBK_RQA_OK);
 			CHECK(v[OBK_RQA_POINTS] == 2);
 		}
 }
 
-/* Denominators for wide Theiler windows, two closed forms of peers: a full plot is full whatever the window. */
+/*
+ * Denominators for wide Theiler windows, two closed forms of peers: a full plot is full whatever
+ * the window.
+ */
 TEST(theiler_denominators)
 {
 	double data[40] = { 0 }, v[OBK_RQA_MEASURE_COUNT];
@@ -141,8 +160,11 @@ TEST(theiler_denominators)
 	for (unsigned w = 0; w < 40; w++) {
 		o.theiler_rr = o.theiler_diag = o.theiler_vert = w;
 		CHECK_INT(obk_rqa_measure(&x, NULL, &o, NULL, v, NULL), OBK_RQA_OK);
-		CHECK(v[OBK_RQA_RR] == 1 && fabs(v[OBK_RQA_DET] * v[OBK_RQA_POINTS] - (v[OBK_RQA_POINTS] - 2)) < 1e-9); /* the two corners are lines of one */
-		CHECK(v[OBK_RQA_POINTS] == (w ? 40. * 40 - (40. * (2 * w - 1) - w * (w - 1.)) : 1600));
+		/* the two corners are lines of one */
+		CHECK(v[OBK_RQA_RR] == 1 &&
+			fabs(v[OBK_RQA_DET] * v[OBK_RQA_POINTS] - (v[OBK_RQA_POINTS] - 2)) < 1e-9);
+		CHECK(v[OBK_RQA_POINTS] ==
+			(w ? 40. * 40 - (40. * (2 * w - 1) - w * (w - 1.)) : 1600));
 	}
 	o.theiler_rr = o.theiler_diag = o.theiler_vert = 40;
 	CHECK_INT(obk_rqa_measure(&x, NULL, &o, NULL, v, NULL), OBK_RQA_OK);
@@ -168,7 +190,10 @@ TEST(more_cells_than_32_bits_hold)
 	free(data);
 }
 
-/* A smooth series recurs with its own neighbourhood: without a window the first diagonal is one line. */
+/*
+ * A smooth series recurs with its own neighbourhood: without a window the first diagonal is one
+ * line.
+ */
 TEST(smooth_series_need_a_window)
 {
 	static double data[500];
@@ -211,7 +236,8 @@ TEST(periodic_orbit)
 		CHECK_INT(border[l], hist[l]);
 	}
 	CHECK_INT(obk_rqa_result_measures(result, NULL, v, NULL), OBK_RQA_OK);
-	CHECK(v[OBK_RQA_DET] == 1 && v[OBK_RQA_L] == (double)N / 2 && v[OBK_RQA_LMAX] == N - P && v[OBK_RQA_LAM] == 0 && v[OBK_RQA_VMAX] == 1);
+	CHECK(v[OBK_RQA_DET] == 1 && v[OBK_RQA_L] == (double)N / 2 && v[OBK_RQA_LMAX] == N - P &&
+		v[OBK_RQA_LAM] == 0 && v[OBK_RQA_VMAX] == 1);
 	CHECK(fabs(v[OBK_RQA_ENTR] - log(N / P - 1)) < 1e-14);
 	/* The corrections: none left; all as long as the longest; one a triangle. */
 	o.border = OBK_RQA_BORDER_DIBO;
@@ -236,8 +262,10 @@ TEST(border_corrections)
 	for (unsigned t = 0; t < 300; t++)
 		data[t] = sin(2 * M_PI * t / 50) + 0.3 * sin(6 * M_PI * t / 50 + 1);
 	for (unsigned round = 0; round < 12; round++) {
-		double lines = 0, points = 0, border_count = 0, longest = 0, v[OBK_RQA_MEASURE_COUNT];
-		unsigned semi = round / 6, which = OBK_RQA_BORDER_DIBO + round % 3, loi = round / 3 % 2;
+		double lines = 0, points = 0, border_count = 0, longest = 0,
+		       v[OBK_RQA_MEASURE_COUNT];
+		unsigned semi = round / 6, which = OBK_RQA_BORDER_DIBO + round % 3,
+			 loi = round / 3 % 2;
 		struct obk_rqa_options o;
 
 		obk_rqa_options_preset(loi ? OBK_RQA_PRESET_ACCRQA : OBK_RQA_PRESET_JULIA, &o);

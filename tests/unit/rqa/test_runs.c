@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* What surrounds counting: radii relative to the data, kinds, windows, plots, errors, cancelling, resuming. */
+/*
+ * What surrounds counting: radii relative to the data, kinds, windows, plots, errors, cancelling,
+ * resuming.
+ */
 #include <fcntl.h>
 #include <math.h>
 
@@ -9,7 +12,10 @@
 
 static double data[2000], other[2000];
 static struct obk_rqa_series x = { .name = "left.csv", .data = data, .length = 300, .channels = 1 },
-			     y = { .name = "right.csv", .data = other, .length = 280, .channels = 1 };
+			     y = { .name = "right.csv",
+				     .data = other,
+				     .length = 280,
+				     .channels = 1 };
 
 static void series_make(uint64_t seed)
 {
@@ -41,7 +47,8 @@ TEST(radius_by_recurrence_rate)
 	series_make(1);
 	for (unsigned i = 0; i < n; i++)
 		for (unsigned j = 0; j < n; j++)
-			sorted[i * n + j] = fmax(fabs(data[i] - data[j]), fabs(data[i + 2] - data[j + 2]));
+			sorted[i * n + j] =
+				fmax(fabs(data[i] - data[j]), fabs(data[i + 2] - data[j + 2]));
 	qsort(sorted, n * n, sizeof *sorted, double_compare);
 	obk_rqa_options_preset(OBK_RQA_PRESET_NONLINEARTSERIES, &o);
 	o.m = o.tau = 2;
@@ -51,11 +58,13 @@ TEST(radius_by_recurrence_rate)
 
 		o.test = OBK_RQA_TEST_LE;
 		CHECK_INT(obk_rqa_measure(&x, NULL, &o, NULL, v, NULL), OBK_RQA_OK);
-		CHECK(v[OBK_RQA_RADIUS] == sorted[place] && v[OBK_RQA_RR] >= o.radius && v[OBK_RQA_RR] < o.radius + 4. / n / n);
+		CHECK(v[OBK_RQA_RADIUS] == sorted[place] && v[OBK_RQA_RR] >= o.radius &&
+			v[OBK_RQA_RR] < o.radius + 4. / n / n);
 		/* With the strict test: the value at that place, and what lies below it. */
 		o.test = OBK_RQA_TEST_LT;
 		CHECK_INT(obk_rqa_measure(&x, NULL, &o, NULL, v, NULL), OBK_RQA_OK);
-		CHECK(v[OBK_RQA_RADIUS] == sorted[(unsigned)floor(o.radius * n * n)] && v[OBK_RQA_RR] <= o.radius);
+		CHECK(v[OBK_RQA_RADIUS] == sorted[(unsigned)floor(o.radius * n * n)] &&
+			v[OBK_RQA_RR] <= o.radius);
 	}
 	o.norm = OBK_RQA_NORM_L2;
 	o.test = OBK_RQA_TEST_LE;
@@ -95,7 +104,10 @@ TEST(radius_by_spread_and_distance)
 	CHECK(fabs(radius - 0.2 * sum / 90000) < 1e-12);
 }
 
-/* A cross plot of a series with itself is its auto plot, and a joint plot of a series with itself too. */
+/*
+ * A cross plot of a series with itself is its auto plot, and a joint plot of a series with itself
+ * too.
+ */
 TEST(kinds_agree)
 {
 	struct obk_rqa_options o;
@@ -108,12 +120,14 @@ TEST(kinds_agree)
 		o.m = 2;
 		o.tau = 3;
 		o.radius = 0.4;
-		CHECK_INT(obk_rqa_measure(&x, kind ? &x : NULL, &o, NULL, v[kind], NULL), OBK_RQA_OK);
+		CHECK_INT(
+			obk_rqa_measure(&x, kind ? &x : NULL, &o, NULL, v[kind], NULL), OBK_RQA_OK);
 	}
 	for (unsigned i = 0; i < OBK_RQA_MEASURE_COUNT; i++) {
 		CHECK(isnan(v[0][i]) ? isnan(v[2][i]) : v[0][i] == v[2][i]);
 		if (i != OBK_RQA_CORM)
-			CHECK(isnan(v[0][i]) ? isnan(v[1][i]) : fabs(v[0][i] - v[1][i]) <= 1e-12 * fabs(v[0][i]));
+			CHECK(isnan(v[0][i]) ? isnan(v[1][i])
+					     : fabs(v[0][i] - v[1][i]) <= 1e-12 * fabs(v[0][i]));
 	}
 }
 
@@ -150,7 +164,8 @@ struct windows {
 	struct obk_rqa_options options;
 };
 
-static int on_window(void *arg, uint64_t index, uint64_t first, const double *values, const struct obk_rqa_error *error)
+static int on_window(void *arg, uint64_t index, uint64_t first, const double *values,
+	const struct obk_rqa_error *error)
 {
 	struct windows *windows = arg;
 	struct obk_rqa_series part = { .data = data + first, .length = 100, .channels = 1 };
@@ -177,14 +192,20 @@ TEST(windows)
 	series_make(5);
 	obk_rqa_options_preset(OBK_RQA_PRESET_JULIA, &windows.options);
 	windows.options.radius = 0.3;
-	CHECK_INT(obk_rqa_windows(&x, NULL, &windows.options, 100, 30, NULL, on_window, &windows, &error), OBK_RQA_OK);
+	CHECK_INT(obk_rqa_windows(
+			  &x, NULL, &windows.options, 100, 30, NULL, on_window, &windows, &error),
+		OBK_RQA_OK);
 	CHECK_INT(windows.count, 7);
 	data[45] = NAN;
 	windows.count = 0;
-	CHECK_INT(obk_rqa_windows(&x, NULL, &windows.options, 100, 30, NULL, on_window, &windows, &error), OBK_RQA_OK);
+	CHECK_INT(obk_rqa_windows(
+			  &x, NULL, &windows.options, 100, 30, NULL, on_window, &windows, &error),
+		OBK_RQA_OK);
 	CHECK_INT(windows.count, 7);
 	CHECK_INT(windows.failed, 2);
-	CHECK_INT(obk_rqa_windows(&x, NULL, &windows.options, 301, 30, NULL, on_window, &windows, &error), OBK_RQA_TOO_SHORT);
+	CHECK_INT(obk_rqa_windows(
+			  &x, NULL, &windows.options, 301, 30, NULL, on_window, &windows, &error),
+		OBK_RQA_TOO_SHORT);
 }
 
 TEST(plots)
@@ -275,7 +296,8 @@ TEST(errors_say_what_and_where)
 		o.missing = missing;
 		o.precision = OBK_RQA_PRECISION_F32;
 		CHECK_INT(obk_rqa_measure(&x, NULL, &o, NULL, v, &error), OBK_RQA_NOT_FINITE);
-		CHECK(error.where == 23 && strstr(error.text, "left.csv: sample 23 ") && strstr(error.text, "f64"));
+		CHECK(error.where == 23 && strstr(error.text, "left.csv: sample 23 ") &&
+			strstr(error.text, "f64"));
 		o.precision = OBK_RQA_PRECISION_F64;
 		CHECK_INT(obk_rqa_measure(&x, NULL, &o, NULL, v, &error), OBK_RQA_OK);
 	}
@@ -315,8 +337,13 @@ TEST(errors_say_what_and_where)
 	o.size = 7;
 	CHECK_INT(obk_rqa_measure(&x, &y, &o, NULL, v, &error), OBK_RQA_ARGUMENT);
 	obk_rqa_options_preset(OBK_RQA_PRESET_GAZE, &o);
-	CHECK_INT(obk_rqa_measure(&x, NULL, &o, &(struct obk_rqa_control){ .device = OBK_RQA_DEVICE_CUDA }, v, &error), OBK_RQA_UNSUPPORTED);
-	CHECK_INT(obk_rqa_measure(&x, NULL, &o, &(struct obk_rqa_control){ .threads = OBK_RQA_MAX_THREADS + 1 }, v, &error), OBK_RQA_LIMIT);
+	CHECK_INT(obk_rqa_measure(&x, NULL, &o,
+			  &(struct obk_rqa_control){ .device = OBK_RQA_DEVICE_CUDA }, v, &error),
+		OBK_RQA_UNSUPPORTED);
+	CHECK_INT(
+		obk_rqa_measure(&x, NULL, &o,
+			&(struct obk_rqa_control){ .threads = OBK_RQA_MAX_THREADS + 1 }, v, &error),
+		OBK_RQA_LIMIT);
 	CHECK(v[0] == 42);
 	for (int s = 0; s < OBK_RQA_STATUS_COUNT; s++)
 		CHECK(strcmp(obk_rqa_status_name(s), "unknown"));
@@ -329,10 +356,10 @@ TEST(errors_say_what_and_where)
 
 #if TEST_SLOWER > 1
 /* One pass over fewer cells. */
-#define BIG 4000
+#define BIG      4000
 #define BIG_WANT OBK_RQA_WANT_VERTICAL
 #else
-#define BIG 6000
+#define BIG      6000
 #define BIG_WANT (OBK_RQA_WANT_ALL & ~OBK_RQA_WANT_NETWORK)
 #endif
 
@@ -346,7 +373,8 @@ static int stop_late(void *arg, const struct obk_rqa_progress *progress)
 	const struct stop *stop = arg;
 
 	CHECK(progress->done <= progress->total);
-	return (double)progress->done >= stop->at * (double)progress->total && access(stop->path, F_OK) == 0;
+	return (double)progress->done >= stop->at * (double)progress->total &&
+		access(stop->path, F_OK) == 0;
 }
 
 #define RESUMED 8000 /* long enough for several pieces of work, between which a run may stop */
@@ -355,7 +383,9 @@ static int stop_late(void *arg, const struct obk_rqa_progress *progress)
 static unsigned resume_from(const char *path, unsigned rounds, uint32_t want, unsigned m)
 {
 	static double big[2 * RESUMED];
-	struct obk_rqa_series series = { .name = "big", .data = big, .length = RESUMED, .channels = 2 };
+	struct obk_rqa_series series = {
+		.name = "big", .data = big, .length = RESUMED, .channels = 2
+	};
 	struct obk_rqa_options o;
 	struct obk_rqa_error error;
 	double whole[OBK_RQA_MEASURE_COUNT], parts[OBK_RQA_MEASURE_COUNT];
@@ -372,9 +402,14 @@ static unsigned resume_from(const char *path, unsigned rounds, uint32_t want, un
 	CHECK_INT(obk_rqa_measure(&series, NULL, &o, NULL, whole, &error), OBK_RQA_OK);
 	for (unsigned r = 0; r < rounds && status == OBK_RQA_CANCELLED; r++) {
 		struct stop stop = { .at = 0.3 * (r + 1), .path = path };
-		struct obk_rqa_control control = { .threads = 1, .arg = &stop, .progress = stop_late, .state_path = path, .state_period = 1e-9 };
+		struct obk_rqa_control control = { .threads = 1,
+			.arg = &stop,
+			.progress = stop_late,
+			.state_path = path,
+			.state_period = 1e-9 };
 
-		CHECK((access(path, F_OK) == 0) == (stopped > 0)); /* which makes this round one that goes on */
+		/* which makes this round one that goes on */
+		CHECK((access(path, F_OK) == 0) == (stopped > 0));
 		status = obk_rqa_measure(&series, NULL, &o, &control, parts, &error);
 		stopped += status == OBK_RQA_CANCELLED;
 	}
@@ -385,7 +420,10 @@ static unsigned resume_from(const char *path, unsigned rounds, uint32_t want, un
 	return stopped;
 }
 
-/* More coordinates until this machine is at one long enough for a report before the end, of which there is one each tenth of a second. */
+/*
+ * More coordinates until this machine is at one long enough for a report before the end, of which
+ * there is one each tenth of a second.
+ */
 static bool resumes(const char *path, uint32_t want)
 {
 	unsigned stopped = 0;
@@ -402,7 +440,9 @@ TEST(stopped_runs_resume)
 	bool columns, bands;
 
 	snprintf(path, sizeof path, "/tmp/rqa-state-%d", (int)getpid());
-	columns = resumes(path, OBK_RQA_WANT_VERTICAL | OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES | OBK_RQA_WANT_TREND);
+	columns = resumes(path,
+		OBK_RQA_WANT_VERTICAL | OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES |
+			OBK_RQA_WANT_TREND);
 	bands = resumes(path, OBK_RQA_WANT_VERTICAL);
 	if (!columns || !bands) {
 		fprintf(stderr, "too fast for a report before the end: nothing was resumed\n");
@@ -417,7 +457,12 @@ TEST(foreign_and_damaged_files_are_refused)
 	char path[64];
 	obk_rqa_flag cancel = 0;
 	struct stop stop = { .path = path };
-	struct obk_rqa_control control = { .threads = 1, .arg = &stop, .progress = stop_late, .cancel = &cancel, .state_path = path, .state_period = 1e-9 };
+	struct obk_rqa_control control = { .threads = 1,
+		.arg = &stop,
+		.progress = stop_late,
+		.cancel = &cancel,
+		.state_path = path,
+		.state_period = 1e-9 };
 	struct obk_rqa_options o;
 	struct obk_rqa_error error;
 	double v[OBK_RQA_MEASURE_COUNT];

@@ -38,7 +38,9 @@ static void series_make(void)
 			data[s][2 * t] = x + (double)below(9) * 0.005;
 			data[s][2 * t + 1] = y + (double)below(9) * 0.005;
 		}
-		series[s] = (struct obk_rqa_series){ .name = "gaze", .data = data[s], .length = lengths[s], .channels = 2 };
+		series[s] = (struct obk_rqa_series){
+			.name = "gaze", .data = data[s], .length = lengths[s], .channels = 2
+		};
 	}
 }
 
@@ -70,16 +72,18 @@ static int rows_check(void *arg, const struct obk_rqa_row *rows, uint32_t count)
 		const struct obk_rqa_row *row = &rows[r];
 		struct obk_rqa_options o = seen->options;
 		struct obk_rqa_series part = { .data = series[row->series].data,
-					       .length = series[row->series].length,
-					       .channels = modes[row->mode].channel_count,
-					       .step = 2 };
+			.length = series[row->series].length,
+			.channels = modes[row->mode].channel_count,
+			.step = 2 };
 		double v[OBK_RQA_MEASURE_COUNT], flipped[2 * LENGTH];
 		struct obk_rqa_error error;
 		int status;
 
-		CHECK(!seen->once[row->series][row->mode][row->m_index][row->tau_index][row->radius_index][row->lmin_index]++);
-		CHECK(row->m == ms[row->m_index] && row->tau == taus[row->tau_index] && row->lmin == lmins[row->lmin_index] &&
-		      row->radius == radii[row->radius_index]);
+		CHECK(!seen->once[row->series][row->mode][row->m_index][row->tau_index]
+				 [row->radius_index][row->lmin_index]++);
+		CHECK(row->m == ms[row->m_index] && row->tau == taus[row->tau_index] &&
+			row->lmin == lmins[row->lmin_index] &&
+			row->radius == radii[row->radius_index]);
 		CHECK_INT(row->radius_index * 4 + row->lmin_index, r);
 		seen->rows++;
 		seen->failed += row->status != OBK_RQA_OK && row->status != OBK_RQA_SKIPPED;
@@ -104,9 +108,12 @@ static int rows_check(void *arg, const struct obk_rqa_row *rows, uint32_t count)
 		CHECK_INT(row->status, status);
 		for (unsigned i = 0; i < OBK_RQA_MEASURE_COUNT && status == OBK_RQA_OK; i++) {
 			if (!(v[i] == row->values[i] || (isnan(v[i]) && isnan(row->values[i]))))
-				fprintf(stderr, "series %u mode %u m %u tau %u radius %g lmin %u: %s is %.17g, alone %.17g\n",
-					(unsigned)row->series, row->mode, row->m,
-					row->tau, row->radius, row->lmin, obk_rqa_measure_name(i), row->values[i], v[i]);
+				fprintf(stderr,
+					"series %u mode %u m %u tau %u radius %g lmin %u: %s is "
+					"%.17g, alone %.17g\n",
+					(unsigned)row->series, row->mode, row->m, row->tau,
+					row->radius, row->lmin, obk_rqa_measure_name(i),
+					row->values[i], v[i]);
 			CHECK(v[i] == row->values[i] || (isnan(v[i]) && isnan(row->values[i])));
 		}
 		seen->checked++;
@@ -118,14 +125,18 @@ static int progress_check(void *arg, const struct obk_rqa_progress *progress)
 {
 	struct seen *seen = arg;
 
-	CHECK(progress->done >= seen->last_done && progress->done <= progress->total && progress->rows_done <= progress->rows_total);
+	CHECK(progress->done >= seen->last_done && progress->done <= progress->total &&
+		progress->rows_done <= progress->rows_total);
 	seen->last_done = progress->done;
 	seen->cells = progress->total;
 	seen->reports++;
 	return 0;
 }
 
-/* Without the pass over all radii each combination is a run of its own, which takes long: the short series then, whatever a test itself switches off. */
+/*
+ * Without the pass over all radii each combination is a run of its own, which takes long: the short
+ * series then, whatever a test itself switches off.
+ */
 static unsigned series_count(void)
 {
 	static unsigned count;
@@ -137,8 +148,11 @@ static unsigned series_count(void)
 
 static void sweep_check(struct seen *seen, int isa, unsigned threads)
 {
-	struct obk_rqa_control control = { .threads = threads, .isa = isa, .arg = seen, .progress = progress_check };
-	struct obk_rqa_sweep sweep = { series, series_count(), &seen->options, &grid, rows_check, NULL };
+	struct obk_rqa_control control = {
+		.threads = threads, .isa = isa, .arg = seen, .progress = progress_check
+	};
+	struct obk_rqa_sweep sweep = { series, series_count(), &seen->options, &grid, rows_check,
+		NULL };
 	struct obk_rqa_error error;
 	int status;
 
@@ -148,7 +162,8 @@ static void sweep_check(struct seen *seen, int isa, unsigned threads)
 		return;
 	CHECK_INT(status, OBK_RQA_OK);
 	CHECK_INT(seen->rows, series_count() * 3 * 5 * 3 * 9 * 4);
-	CHECK(seen->checked > 16 * series_count() / TEST_SLOWER && seen->reports > 0 && seen->last_done == seen->cells);
+	CHECK(seen->checked > 16 * series_count() / TEST_SLOWER && seen->reports > 0 &&
+		seen->last_done == seen->cells);
 	/* m 10 with tau 7 needs 65 samples, 46 and 64 are too few. */
 	CHECK_INT(seen->failed, 2 * 3 * 9 * 4);
 }
@@ -168,7 +183,8 @@ TEST(every_instruction_set)
 	for (int isa = 0; isa < 3; isa++) {
 		seen[isa].check_every = 31 * TEST_SLOWER;
 		obk_rqa_options_preset(OBK_RQA_PRESET_ACCRQA, &seen[isa].options);
-		seen[isa].options.precision = isa == 1 ? OBK_RQA_PRECISION_F32 : OBK_RQA_PRECISION_F64;
+		seen[isa].options.precision =
+			isa == 1 ? OBK_RQA_PRECISION_F32 : OBK_RQA_PRECISION_F64;
 		seen[isa].options.want = OBK_RQA_WANT_VERTICAL;
 		sweep_check(&seen[isa], OBK_RQA_ISA_C + isa, 1);
 	}
@@ -193,7 +209,8 @@ static int rows_keep(void *arg, const struct obk_rqa_row *rows, uint32_t count)
 	struct kept *kept = arg;
 
 	for (uint32_t r = 0; r < count; r++, kept->rows++) {
-		unsigned place = (rows[r].m_index * 9 + rows[r].radius_index) * 4 + rows[r].lmin_index;
+		unsigned place =
+			(rows[r].m_index * 9 + rows[r].radius_index) * 4 + rows[r].lmin_index;
 
 		CHECK_INT(rows[r].status, OBK_RQA_OK);
 		memcpy(kept->values[place], rows[r].values, sizeof kept->values[place]);
@@ -215,7 +232,8 @@ TEST(threads_share_a_task_when_there_are_more_of_them)
 	o.want = OBK_RQA_WANT_VERTICAL;
 	for (unsigned t = 0; t < 2; t++) {
 		struct obk_rqa_control control = { .threads = t ? 5 : 1, .arg = &kept[t] };
-		struct obk_rqa_sweep sweep = { &series[SERIES - 1], 1, &o, &small, rows_keep, NULL };
+		struct obk_rqa_sweep sweep = { &series[SERIES - 1], 1, &o, &small, rows_keep,
+			NULL };
 
 		CHECK_INT(obk_rqa_sweep(&sweep, &control, &error), OBK_RQA_OK);
 		CHECK_INT(kept[t].rows, 5 * 9 * 4);
@@ -241,7 +259,11 @@ static void space_limit(uint64_t bytes)
 	CHECK_INT(setrlimit(RLIMIT_AS, &limit), 0);
 }
 
-#define MANY 4000u /* radii; with LONG samples a dimension's counters take 4.8 MB, and 13 of the 16 dimensions go at once */
+/*
+ * radii; with LONG samples a dimension's counters take 4.8 MB, and 13 of the 16 dimensions go at
+ * once
+ */
+#define MANY 4000u
 #define LONG 300u
 
 struct tight {
@@ -291,7 +313,8 @@ TEST(little_memory)
 		struct obk_rqa_control control = { .threads = closed ? 1 : 4, .arg = &tight };
 		struct obk_rqa_sweep sweep = { &x, 1, &o, &narrow, rows_tight, NULL };
 
-		space_limit(space_used() + (110u << 20)); /* the counters of one thread, 64 MiB, and all else */
+		/* the counters of one thread, 64 MiB, and all else */
+		space_limit(space_used() + (110u << 20));
 		CHECK_INT(obk_rqa_sweep(&sweep, &control, &error), OBK_RQA_OK);
 		for (unsigned i = 0; i < 16; i++)
 			CHECK_INT(tight.once[i], 1);
@@ -309,7 +332,9 @@ TEST(strict_radius_and_float)
 	sweep_check(&seen, OBK_RQA_ISA_AUTO, 3);
 }
 
-/* What the one pass cannot do, and everything with the switch off, goes combination by combination. */
+/*
+ * What the one pass cannot do, and everything with the switch off, goes combination by combination.
+ */
 TEST(combination_by_combination)
 {
 	static struct seen all = { .check_every = 61 }, off = { .check_every = 61 };
@@ -338,12 +363,16 @@ TEST(skipped_and_failed_are_told_apart)
 	struct obk_rqa_error error;
 
 	series_make();
-	data[1][2 * 30 + 1] = NAN; /* the second channel: still the whole series is refused, whatever the mode */
+	/* the second channel: still the whole series is refused, whatever the mode */
+	data[1][2 * 30 + 1] = NAN;
 	obk_rqa_options_preset(OBK_RQA_PRESET_GAZE, &seen.options);
 	CHECK_INT(obk_rqa_sweep(&sweep, &control, &error), OBK_RQA_OK);
 	CHECK_INT(seen.rows, SERIES * 3 * 5 * 3 * 9 * 4);
 	CHECK(seen.skipped > 0 && seen.failed > 0 && seen.skipped + seen.failed < seen.rows);
-	/* series 1 is wanted for m 2, 10 and 2: all of these failed; series 0 and 2 (even) are wanted for odd m only, which fit. */
+	/*
+	 * series 1 is wanted for m 2, 10 and 2: all of these failed; series 0 and 2 (even) are
+	 * wanted for odd m only, which fit.
+	 */
 	CHECK_INT(seen.failed, 3 * 3 * 3 * 9 * 4);
 }
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* How many records a second a worker executes over the null driver: bytes prepared before, one thread sends, nobody waits. */
+/*
+ * How many records a second a worker executes over the null driver: bytes prepared before, one
+ * thread sends, nobody waits.
+ */
 #include <pthread.h>
 
 #include "base/clock.h"
 #include "tests/unit/server/peer.h"
 
 #define PER_FRAME 1000u
-#define FRAMES 4000u
+#define FRAMES    4000u
 
 static struct peer peer;
 static uint8_t *bytes;
@@ -39,14 +42,16 @@ static void run(const char *name, uint16_t opcode, const void *body, size_t size
 	pthread_create(&reader, NULL, drain, NULL);
 	start = ob_clock_ns();
 	for (unsigned f = 0; f < FRAMES; f++) {
-		obp_frame_fill((struct obp_frame *)bytes, OBP_FRAME_CALLS, payload, PER_FRAME, peer.next, 0);
+		obp_frame_fill((struct obp_frame *)bytes, OBP_FRAME_CALLS, payload, PER_FRAME,
+			peer.next, 0);
 		peer.next += PER_FRAME;
 		peer_send(&peer, bytes, frame_bytes);
 	}
 	peer_call(&peer, 0, OBP_OP_PING, NULL, 0);
 	pthread_join(reader, NULL);
 	seconds = (double)(ob_clock_ns() - start) / 1e9;
-	printf("%-14s %6.2f million/s  (%.0f ns each)\n", name, PER_FRAME * FRAMES / seconds / 1e6, seconds * 1e9 / (PER_FRAME * FRAMES));
+	printf("%-14s %6.2f million/s  (%.0f ns each)\n", name, PER_FRAME * FRAMES / seconds / 1e6,
+		seconds * 1e9 / (PER_FRAME * FRAMES));
 	free(bytes);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A driver for tests: one device without virtual memory management whose calls block, print and call back in ways that a test
- * can foresee. "Device memory" is this process's heap.
+ * A driver for tests: one device without virtual memory management whose calls block, print and
+ * call back in ways that a test can foresee. "Device memory" is this process's heap.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -44,7 +44,8 @@ EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t size)
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t size, CUstream stream);
+EXPORT CUresult cuMemcpyHtoDAsync_v2(
+	CUdeviceptr dst, const void *src, size_t size, CUstream stream);
 EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t size, CUstream stream)
 {
 	(void)stream;
@@ -62,11 +63,15 @@ EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t size, CU
 EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream);
 EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream)
 {
-	const char *src = copy->srcMemoryType == CU_MEMORYTYPE_HOST ? copy->srcHost : (const char *)(uintptr_t)copy->srcDevice;
-	char *dst = copy->dstMemoryType == CU_MEMORYTYPE_HOST ? copy->dstHost : (char *)(uintptr_t)copy->dstDevice;
+	const char *src = copy->srcMemoryType == CU_MEMORYTYPE_HOST
+		? copy->srcHost
+		: (const char *)(uintptr_t)copy->srcDevice;
+	char *dst = copy->dstMemoryType == CU_MEMORYTYPE_HOST ? copy->dstHost
+							      : (char *)(uintptr_t)copy->dstDevice;
 
 	(void)stream;
-	if ((copy->Height > 1 && (copy->srcPitch < copy->WidthInBytes || copy->dstPitch < copy->WidthInBytes)))
+	if ((copy->Height > 1 &&
+		    (copy->srcPitch < copy->WidthInBytes || copy->dstPitch < copy->WidthInBytes)))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t y = 0; y < copy->Height; y++)
 		memcpy(dst + y * copy->dstPitch, src + y * copy->srcPitch, copy->WidthInBytes);
@@ -139,12 +144,16 @@ EXPORT CUresult cuModuleLoadData(CUmodule *ret, const void *image)
 	return strstr(image, "broken") ? CUDA_ERROR_INVALID_PTX : CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuModuleLoadDataEx(CUmodule *ret, const void *image, unsigned int n, CUjit_option *options, void **values);
-EXPORT CUresult cuModuleLoadDataEx(CUmodule *ret, const void *image, unsigned int n, CUjit_option *options, void **values)
+EXPORT CUresult cuModuleLoadDataEx(
+	CUmodule *ret, const void *image, unsigned int n, CUjit_option *options, void **values);
+EXPORT CUresult cuModuleLoadDataEx(
+	CUmodule *ret, const void *image, unsigned int n, CUjit_option *options, void **values)
 {
 	for (unsigned i = 0; i + 1 < n; i++)
-		if (options[i] == CU_JIT_ERROR_LOG_BUFFER && options[i + 1] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
-			snprintf(values[i], (size_t)(uintptr_t)values[i + 1], "line 1: %s", strstr(image, "broken") ? "broken" : "fine");
+		if (options[i] == CU_JIT_ERROR_LOG_BUFFER &&
+			options[i + 1] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+			snprintf(values[i], (size_t)(uintptr_t)values[i + 1], "line 1: %s",
+				strstr(image, "broken") ? "broken" : "fine");
 	return cuModuleLoadData(ret, image);
 }
 
@@ -157,18 +166,21 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *ret, CUmodule module, const char
 }
 
 /* The kernel prints its parameter. */
-EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
-	unsigned int bz, unsigned int shared, CUstream stream, void **params, void **extra);
-EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
-	unsigned int bz, unsigned int shared, CUstream stream, void **params, void **extra)
+EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned int gx, unsigned int gy,
+	unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
+	CUstream stream, void **params, void **extra);
+EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned int gx, unsigned int gy,
+	unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
+	CUstream stream, void **params, void **extra)
 {
 	(void)function;
 	(void)stream;
 	(void)params;
-	if (!extra || extra[0] != CU_LAUNCH_PARAM_BUFFER_POINTER || extra[2] != CU_LAUNCH_PARAM_BUFFER_SIZE)
+	if (!extra || extra[0] != CU_LAUNCH_PARAM_BUFFER_POINTER ||
+		extra[2] != CU_LAUNCH_PARAM_BUFFER_SIZE)
 		return CUDA_ERROR_INVALID_VALUE;
-	printf("grid %u %u %u block %u %u %u shared %u params %zu: %.*s\n", gx, gy, gz, bx, by, bz, shared, *(size_t *)extra[3],
-		(int)*(size_t *)extra[3], (const char *)extra[1]);
+	printf("grid %u %u %u block %u %u %u shared %u params %zu: %.*s\n", gx, gy, gz, bx, by, bz,
+		shared, *(size_t *)extra[3], (int)*(size_t *)extra[3], (const char *)extra[1]);
 	fprintf(stderr, "to stderr\n");
 	return CUDA_SUCCESS;
 }

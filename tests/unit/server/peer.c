@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 
-#define PATIENCE (60 * OB_SECOND) /* a machine that needs longer is taken to hang */
+#define PATIENCE   (60 * OB_SECOND) /* a machine that needs longer is taken to hang */
 #define RANGE_BASE 0x200000000000ull
 #define RANGE_SIZE (1ull << 40)
 
@@ -43,7 +43,8 @@ static void read_urls(struct server *server)
 	snprintf(server->tcp, sizeof server->tcp, "%s", at);
 }
 
-void server_start_env(struct server *server, const char *const *options, const char *name, const char *value)
+void server_start_env(
+	struct server *server, const char *const *options, const char *name, const char *value)
 {
 	const char *exe = getenv("OUTBOARD_SERVER_EXE");
 	char *args[32];
@@ -56,7 +57,8 @@ void server_start_env(struct server *server, const char *const *options, const c
 	CHECK(mkdtemp(server->dir));
 	snprintf(server->path, sizeof server->path, "%s/s", server->dir);
 	snprintf(url, sizeof url, "unix:%s", server->path);
-	const char *fixed[] = { exe, "--listen", url, "--listen", "tcp://127.0.0.1:0", "--driver", "null", "--cache", server->dir };
+	const char *fixed[] = { exe, "--listen", url, "--listen", "tcp://127.0.0.1:0", "--driver",
+		"null", "--cache", server->dir };
 
 	for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
 		args[n++] = (char *)(uintptr_t)fixed[i];
@@ -76,7 +78,8 @@ void server_start_env(struct server *server, const char *const *options, const c
 			setenv(name, value, 1);
 		/* The thread sanitizer would hold each exit up by a second. */
 		char tsan[256];
-		snprintf(tsan, sizeof tsan, "%s:atexit_sleep_ms=0", getenv("TSAN_OPTIONS") ? getenv("TSAN_OPTIONS") : "");
+		snprintf(tsan, sizeof tsan, "%s:atexit_sleep_ms=0",
+			getenv("TSAN_OPTIONS") ? getenv("TSAN_OPTIONS") : "");
 		setenv("TSAN_OPTIONS", tsan, 1);
 		execv(exe, args);
 		_exit(127);
@@ -235,7 +238,9 @@ void peer_await_taken(const struct peer *peer)
 
 void peer_preface(struct peer *peer, uint8_t intent, uint64_t route)
 {
-	struct obp_preface preface = { .magic = OBP_MAGIC, .version = OBP_VERSION, .intent = intent, .route = route };
+	struct obp_preface preface = {
+		.magic = OBP_MAGIC, .version = OBP_VERSION, .intent = intent, .route = route
+	};
 
 	peer_send(peer, &preface, sizeof preface);
 }
@@ -294,8 +299,8 @@ bool peer_ended(struct peer *peer)
 	return false;
 }
 
-bool peer_join(struct peer *peer, const struct server *server, uint64_t route, const uint8_t *secret, enum obp_join_purpose purpose, uint64_t received,
-	uint64_t attempt)
+bool peer_join(struct peer *peer, const struct server *server, uint64_t route,
+	const uint8_t *secret, enum obp_join_purpose purpose, uint64_t received, uint64_t attempt)
 {
 	struct obp_message *message = calloc(1, sizeof *message);
 	bool answered;
@@ -345,9 +350,12 @@ void peer_session_grace(struct peer *peer, const struct server *server, uint32_t
 
 void peer_call(struct peer *peer, uint16_t lane, uint16_t opcode, const void *body, size_t size)
 {
-	size_t padded = (size + 7) & ~(size_t)7, whole = sizeof(struct obp_frame) + sizeof(struct obp_record) + padded;
+	size_t padded = (size + 7) & ~(size_t)7,
+	       whole = sizeof(struct obp_frame) + sizeof(struct obp_record) + padded;
 	uint8_t *bytes = calloc(1, whole);
-	struct obp_record record = { .size = (uint32_t)(sizeof record + padded), .opcode = opcode, .lane = lane };
+	struct obp_record record = {
+		.size = (uint32_t)(sizeof record + padded), .opcode = opcode, .lane = lane
+	};
 
 	CHECK(bytes);
 	obp_frame_fill((struct obp_frame *)bytes, OBP_FRAME_CALLS, record.size, 1, peer->next++, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * For tests of the server: starts the real program, and a client that sends exactly the bytes a test wants. Everything is
- * checked with CHECK, so a helper that returns has worked. One thread.
+ * For tests of the server: starts the real program, and a client that sends exactly the bytes a
+ * test wants. Everything is checked with CHECK, so a helper that returns has worked. One thread.
  */
 #ifndef PEER_H
 #define PEER_H
@@ -18,14 +18,15 @@
 
 struct server {
 	pid_t pid;
-	int log;                 /* what it writes to stderr */
-	char dir[64], path[96];  /* unix:path is one address */
-	char tcp[64];            /* the other, as printed */
+	int log;                /* what it writes to stderr */
+	char dir[64], path[96]; /* unix:path is one address */
+	char tcp[64];           /* the other, as printed */
 };
 
 /* options: NULL-terminated, after --listen; the driver is null unless given. */
 void server_start(struct server *server, const char *const *options);
-void server_start_env(struct server *server, const char *const *options, const char *name, const char *value);
+void server_start_env(
+	struct server *server, const char *const *options, const char *name, const char *value);
 /* Sends SIGTERM, waits until it is gone; its exit status. */
 int server_stop(struct server *server);
 int server_wait(struct server *server, unsigned ms);
@@ -42,8 +43,8 @@ bool process_alive(pid_t pid);
 struct peer {
 	int fd;
 	struct obp_conn conn;
-	struct obp_message got;  /* the last control message */
-	uint64_t next;           /* number of the next record */
+	struct obp_message got; /* the last control message */
+	uint64_t next;          /* number of the next record */
 	struct obp_item item;
 };
 
@@ -56,7 +57,10 @@ void peer_preface(struct peer *peer, uint8_t intent, uint64_t route);
 void peer_message(struct peer *peer, const struct obp_message *message);
 /* The next control message within a minute; false: the connection ended first. */
 bool peer_control(struct peer *peer);
-/* Until the server has closed, within a minute; false when it did not. Bytes that come before are dropped. */
+/*
+ * Until the server has closed, within a minute; false when it did not. Bytes that come before are
+ * dropped.
+ */
 bool peer_ended(struct peer *peer);
 /* The preface and a hello, without waiting for an answer. */
 void peer_hello(struct peer *peer, uint32_t seconds);
@@ -65,11 +69,12 @@ void peer_session(struct peer *peer, const struct server *server);
 /* The same with a client that can go on after a broken connection for so many seconds. */
 void peer_session_grace(struct peer *peer, const struct server *server, uint32_t seconds);
 /*
- * Another connection of the session. got becomes the server's answer (OBP_MSG_JOINED, OBP_MSG_REFUSED); false: it hung up without one. The connection's
- * expected reply becomes received + 1.
+ * Another connection of the session. got becomes the server's answer (OBP_MSG_JOINED,
+ * OBP_MSG_REFUSED); false: it hung up without one. The connection's expected reply becomes received
+ * + 1.
  */
-bool peer_join(struct peer *peer, const struct server *server, uint64_t route, const uint8_t *secret, enum obp_join_purpose purpose, uint64_t received,
-	uint64_t attempt);
+bool peer_join(struct peer *peer, const struct server *server, uint64_t route,
+	const uint8_t *secret, enum obp_join_purpose purpose, uint64_t received, uint64_t attempt);
 /* One call in a frame of its own; size of the body is padded with zeros. */
 void peer_call(struct peer *peer, uint16_t lane, uint16_t opcode, const void *body, size_t size);
 /* The next reply within a minute in peer->item (a large one is dropped but for its head). */

@@ -82,7 +82,9 @@ TEST(lines_are_json_whatever_names_hold)
 	memset(program, 0x9b, sizeof program - 1);
 	program[sizeof program - 1] = '\0';
 	CHECK(obs_audit_open(path, OBS_AUDIT_SIZE_DEFAULT, 8));
-	obs_audit_opened(1, &who, "tls", program, UINT64_MAX, "\xc2\x9b" "2J");
+	obs_audit_opened(1, &who, "tls", program, UINT64_MAX,
+		"\xc2\x9b"
+		"2J");
 	memset(who.from, 1, sizeof who.from - 1);
 	memset(program, 1, sizeof program - 1);
 	obs_audit_opened(2, &who, "tls", program, UINT64_MAX, program);
@@ -101,7 +103,8 @@ TEST(lines_are_json_whatever_names_hold)
 		CHECK_INT(quotes % 2, 0);
 		CHECK(strcmp(line + n - 2, "\"}\n") == 0);
 		line[n] = '\0';
-		CHECK(!strchr(line, 0x01) && !strstr(line, "\x9b") && !strchr(line, '\xff') && !strstr(line, "\xe2\x80\xae"));
+		CHECK(!strchr(line, 0x01) && !strstr(line, "\x9b") && !strchr(line, '\xff') &&
+			!strstr(line, "\xe2\x80\xae"));
 	}
 	fclose(file);
 	end();
@@ -175,7 +178,8 @@ TEST(an_address_is_told_of_once_a_second)
 
 	CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
 	address = obs_address_of(fds[0], now);
-	CHECK(address == obs_address_of(fds[1], now) && address->local && strncmp(address->text, "uid ", 4) == 0);
+	CHECK(address == obs_address_of(fds[1], now) && address->local &&
+		strncmp(address->text, "uid ", 4) == 0);
 	for (int i = 0; i < 1000; i++) {
 		obs_address_refused(address, OBS_REFUSED_SILENT, "silent");
 		obs_address_refused(address, OBS_REFUSED_DENIED, "wrong token");
@@ -198,7 +202,8 @@ TEST(an_address_is_told_of_once_a_second)
 
 TEST(new_sessions_have_a_rate_and_a_burst)
 {
-	struct obs_address address = { .credit_ns = OBS_BURST_S * OB_SECOND, .filled_ns = OB_SECOND };
+	struct obs_address address = { .credit_ns = OBS_BURST_S * OB_SECOND,
+		.filled_ns = OB_SECOND };
 	uint64_t now = OB_SECOND;
 	unsigned taken = 0;
 

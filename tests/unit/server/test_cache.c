@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The cache of uploads by itself: what is kept is found by its own tenant, whole or not at all, and all of it stays within the limit. */
+/*
+ * The cache of uploads by itself: what is kept is found by its own tenant, whole or not at all, and
+ * all of it stays within the limit.
+ */
 #include "server/cache.h"
 
 #include <dirent.h>
@@ -43,7 +46,10 @@ static void folder_remove(void)
 	CHECK_INT(nftw(top, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
-/* Until a file that is touched now is younger than one touched at the call: file systems' clocks are coarse. */
+/*
+ * Until a file that is touched now is younger than one touched at the call: file systems' clocks
+ * are coarse.
+ */
 static void file_clock_moves(void)
 {
 	FILE *file = tmpfile();
@@ -51,7 +57,8 @@ static void file_clock_moves(void)
 
 	CHECK(file && futimens(fileno(file), NULL) == 0 && fstat(fileno(file), &before) == 0);
 	UNTIL(futimens(fileno(file), NULL) == 0 && fstat(fileno(file), &now) == 0 &&
-		(now.st_mtim.tv_sec != before.st_mtim.tv_sec || now.st_mtim.tv_nsec != before.st_mtim.tv_nsec));
+		(now.st_mtim.tv_sec != before.st_mtim.tv_sec ||
+			now.st_mtim.tv_nsec != before.st_mtim.tv_nsec));
 	fclose(file);
 }
 
@@ -86,7 +93,8 @@ TEST(kept_and_found_by_content)
 	obs_cache_put(&cache, OBS_CACHE_CHUNK, name, data, sizeof data);
 	CHECK_INT(obs_cache_find(&cache, OBS_CACHE_CHUNK, name), sizeof data);
 	CHECK_INT(bytes_of(&cache), sizeof data);
-	CHECK(obs_cache_read(&cache, OBS_CACHE_CHUNK, name, back, sizeof back) && !memcmp(back, data, sizeof data));
+	CHECK(obs_cache_read(&cache, OBS_CACHE_CHUNK, name, back, sizeof back) &&
+		!memcmp(back, data, sizeof data));
 	/* An image is another thing, whatever its name. */
 	CHECK_INT(obs_cache_find(&cache, OBS_CACHE_IMAGE, name), 0);
 	obt_digest_sha256(data, 100000, image);
@@ -128,7 +136,8 @@ TEST(a_damaged_file_is_removed)
 	fd = open(path, O_WRONLY);
 	CHECK(fd >= 0 && pwrite(fd, "!", 1, 70000) == 1);
 	close(fd);
-	CHECK_INT(obs_cache_find(&cache, OBS_CACHE_CHUNK, name), sizeof data); /* it is only looked into when it is used */
+	/* it is only looked into when it is used */
+	CHECK_INT(obs_cache_find(&cache, OBS_CACHE_CHUNK, name), sizeof data);
 	CHECK(!obs_cache_read(&cache, OBS_CACHE_CHUNK, name, back, sizeof back));
 	CHECK_INT(obs_cache_find(&cache, OBS_CACHE_CHUNK, name), 0);
 	CHECK_INT(bytes_of(&cache), 0);
@@ -155,7 +164,8 @@ TEST(the_longest_unused_goes_first)
 	for (unsigned i = 0; i < 200; i++) {
 		chunk_make(i, names[i]);
 		obs_cache_put(&caches[i % 2], OBS_CACHE_CHUNK, names[i], data, sizeof data);
-		CHECK(obs_cache_find(&caches[0], OBS_CACHE_CHUNK, names[0])); /* used all the time */
+		/* used all the time */
+		CHECK(obs_cache_find(&caches[0], OBS_CACHE_CHUNK, names[0]));
 		obs_cache_count(&caches[0], &bytes, &evicted);
 		CHECK(bytes <= LIMIT);
 		file_clock_moves();
@@ -212,7 +222,9 @@ TEST(the_count_is_made_anew)
 
 static void *lock_end(void *fd)
 {
-	let_pass(50000, "the other thread may wait for the lock or find it free: the upload is kept in both cases");
+	let_pass(50000,
+		"the other thread may wait for the lock or find it free: the upload is kept in "
+		"both cases");
 	close((int)(intptr_t)fd);
 	return NULL;
 }
@@ -244,7 +256,9 @@ TEST(what_comes_while_room_is_made_is_kept)
 	folder_remove();
 }
 
-/* Each in a process of its own that sees one folder, as workers do; the parent is the supervisor. */
+/*
+ * Each in a process of its own that sees one folder, as workers do; the parent is the supervisor.
+ */
 static void as_worker(const char *who, unsigned first, unsigned n)
 {
 	pid_t pid = fork();
@@ -294,8 +308,11 @@ TEST(who_has_little_loses_nothing_to_who_fills_the_cache)
 	as_worker("bob", 0, 6);
 	as_worker("alice", 1000, 200);
 	CHECK_INT(kept(&cache, "bob", 0, 6), 6);
-	as_worker("alice", 2000, (unsigned)((LIMIT - bytes_of(&cache)) / CHUNK)); /* now it is full */
-	/* Bob's upload finds no room: nothing of his goes for it; the supervisor takes from alice. */
+	/* now it is full */
+	as_worker("alice", 2000, (unsigned)((LIMIT - bytes_of(&cache)) / CHUNK));
+	/*
+	 * Bob's upload finds no room: nothing of his goes for it; the supervisor takes from alice.
+	 */
 	as_worker("bob", 100, 1);
 	CHECK_INT(kept(&cache, "bob", 0, 6), 6);
 	CHECK(obs_cache_crowded(&cache));

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* What a supervisor believes of children that their clients have taken over: nothing of their messages' texts and flags, nothing on their boards. */
+/*
+ * What a supervisor believes of children that their clients have taken over: nothing of their
+ * messages' texts and flags, nothing on their boards.
+ */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -92,7 +95,9 @@ TEST(what_a_board_says_is_bounded_and_clean)
 	struct obp_load load;
 	int fd = -1;
 
-	proc = (struct obs_proc){ .super = &super, .state = OBS_PROC_BUSY, .board = obs_board_new(&fd) };
+	proc = (struct obs_proc){
+		.super = &super, .state = OBS_PROC_BUSY, .board = obs_board_new(&fd)
+	};
 	CHECK(proc.board != NULL);
 	close(fd);
 	super.options = &options;

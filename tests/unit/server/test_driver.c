@@ -8,7 +8,7 @@
 #include "tests/unit/server/peer.h"
 #include "transport/digest.h"
 
-#define MODULE 0x0300000000000001ull
+#define MODULE   0x0300000000000001ull
 #define FUNCTION 0x0400000000000002ull
 
 static struct server server;
@@ -44,7 +44,9 @@ static uint64_t alloc_plain(uint64_t size)
 
 static void fill(uint16_t lane, uint64_t addr, uint64_t size)
 {
-	struct obp_memset_req req = { .dst = addr, .value = 0x5a, .element = 1, .width = size, .height = 1 };
+	struct obp_memset_req req = {
+		.dst = addr, .value = 0x5a, .element = 1, .width = size, .height = 1
+	};
 
 	peer_call(&peer, lane, OBP_OP_MEMSET, &req, sizeof req);
 }
@@ -87,19 +89,32 @@ TEST(rows_there_and_back)
 
 	begin();
 	addr = alloc_plain(SLICE * DEPTH);
-	*(struct obp_write_rows_req *)body = (struct obp_write_rows_req){ .dst = addr, .dst_pitch = PITCH, .dst_slice = SLICE,
-		.width = WIDTH, .height = HEIGHT, .depth = DEPTH };
+	*(struct obp_write_rows_req *)body = (struct obp_write_rows_req){ .dst = addr,
+		.dst_pitch = PITCH,
+		.dst_slice = SLICE,
+		.width = WIDTH,
+		.height = HEIGHT,
+		.depth = DEPTH };
 	for (unsigned i = 0; i < WIDTH * HEIGHT * DEPTH; i++)
 		body[sizeof(struct obp_write_rows_req) + i] = (uint8_t)(i + 1);
 	peer_call(&peer, 0, OBP_OP_WRITE_ROWS, body, sizeof body);
-	read = (struct obp_read_rows_req){ .src = addr, .src_pitch = PITCH, .src_slice = SLICE, .width = WIDTH, .height = HEIGHT,
+	read = (struct obp_read_rows_req){ .src = addr,
+		.src_pitch = PITCH,
+		.src_slice = SLICE,
+		.width = WIDTH,
+		.height = HEIGHT,
 		.depth = DEPTH };
 	peer_call(&peer, 0, OBP_OP_READ_ROWS, &read, sizeof read);
 	CHECK_INT(peer_reply(&peer)->body, WIDTH * HEIGHT * DEPTH);
-	CHECK(memcmp(peer.item.body, body + sizeof(struct obp_write_rows_req), WIDTH * HEIGHT * DEPTH) == 0);
+	CHECK(memcmp(peer.item.body, body + sizeof(struct obp_write_rows_req),
+		      WIDTH * HEIGHT * DEPTH) == 0);
 	/* A row of the second slice, read alone. */
-	read = (struct obp_read_rows_req){ .src = addr + SLICE + PITCH, .src_pitch = PITCH, .src_slice = SLICE, .width = WIDTH,
-		.height = 1, .depth = 1 };
+	read = (struct obp_read_rows_req){ .src = addr + SLICE + PITCH,
+		.src_pitch = PITCH,
+		.src_slice = SLICE,
+		.width = WIDTH,
+		.height = 1,
+		.depth = 1 };
 	peer_call(&peer, 0, OBP_OP_READ_ROWS, &read, sizeof read);
 	CHECK_INT(peer_reply(&peer)->body, WIDTH);
 	CHECK_INT(peer.item.body[0], WIDTH * HEIGHT + WIDTH + 1);
@@ -111,7 +126,10 @@ static void await_exit(pid_t pid)
 	UNTIL(!process_alive(pid));
 }
 
-/* The only lane waits for something that a new lane does: the executor's role must pass to another thread. */
+/*
+ * The only lane waits for something that a new lane does: the executor's role must pass to another
+ * thread.
+ */
 TEST(a_second_lane_is_served_while_the_first_one_blocks)
 {
 	uint64_t addr;
@@ -181,9 +199,12 @@ static void get_function(uint64_t module, uint64_t function, const char *name)
 {
 	uint8_t body[sizeof(struct obp_func_get_req) + 64] = { 0 };
 
-	*(struct obp_func_get_req *)body = (struct obp_func_get_req){ .func = function, .mod = module, .name_size = (uint32_t)strlen(name) + 1 };
+	*(struct obp_func_get_req *)body = (struct obp_func_get_req){
+		.func = function, .mod = module, .name_size = (uint32_t)strlen(name) + 1
+	};
 	strcpy((char *)body + sizeof(struct obp_func_get_req), name);
-	peer_call(&peer, 0, OBP_OP_FUNC_GET, body, sizeof(struct obp_func_get_req) + strlen(name) + 1);
+	peer_call(&peer, 0, OBP_OP_FUNC_GET, body,
+		sizeof(struct obp_func_get_req) + strlen(name) + 1);
 }
 
 TEST(what_kernels_print_comes_before_the_reply)
@@ -195,7 +216,10 @@ TEST(what_kernels_print_comes_before_the_reply)
 	begin();
 	load("a module with vprintf inside", MODULE);
 	get_function(MODULE, FUNCTION, "kernel");
-	*(struct obp_launch_req *)body = (struct obp_launch_req){ .func = FUNCTION, .grid = { 1, 2, 3 }, .block = { 4, 5, 6 }, .shared = 7,
+	*(struct obp_launch_req *)body = (struct obp_launch_req){ .func = FUNCTION,
+		.grid = { 1, 2, 3 },
+		.block = { 4, 5, 6 },
+		.shared = 7,
 		.param_bytes = 5 };
 	memcpy(body + sizeof(struct obp_launch_req), "hello", 5);
 	peer_call(&peer, 0, OBP_OP_LAUNCH, body, sizeof body);
@@ -224,7 +248,9 @@ TEST(a_module_that_does_not_load)
 	begin();
 	load("a broken module", MODULE);
 	get_function(MODULE, FUNCTION, "kernel");
-	*(struct obp_launch_req *)body = (struct obp_launch_req){ .func = FUNCTION, .grid = { 1, 1, 1 }, .block = { 1, 1, 1 } };
+	*(struct obp_launch_req *)body = (struct obp_launch_req){
+		.func = FUNCTION, .grid = { 1, 1, 1 }, .block = { 1, 1, 1 }
+	};
 	peer_call(&peer, 0, OBP_OP_LAUNCH, body, sizeof body);
 	/* The first cause, once. */
 	CHECK_INT(peer_ping(&peer, 0), CUDA_ERROR_INVALID_PTX);

@@ -38,7 +38,10 @@ static void send_raw(const void *data, size_t size)
 		struct cmsghdr align;
 	} control = { .bytes = { 0 } };
 	struct iovec iov = { (void *)(uintptr_t)data, size };
-	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes };
+	struct msghdr header = { .msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof control.bytes };
 	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&header);
 
 	cmsg->cmsg_level = SOL_SOCKET;
@@ -48,7 +51,9 @@ static void send_raw(const void *data, size_t size)
 	CHECK_INT(sendmsg(ends[1], &header, 0), (ssize_t)size);
 }
 
-/* The descriptors that came with it must not stay open: the harness counts them at the test's end. */
+/*
+ * The descriptors that came with it must not stay open: the harness counts them at the test's end.
+ */
 static void refused(size_t size, int result, int error)
 {
 	int fds[OBS_HANDOFF_FDS];

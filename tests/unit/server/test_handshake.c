@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* What a server says to strangers, and to clients that begin wrongly; and that others do not notice. */
+/*
+ * What a server says to strangers, and to clients that begin wrongly; and that others do not
+ * notice.
+ */
 #include <fcntl.h>
 #include <sys/socket.h>
 
@@ -8,7 +11,10 @@
 #include "base/opt.h"
 #include "tests/unit/server/peer.h"
 
-/* Sends bytes instead of a hello; the server must refuse with this code, close, and serve the next client. */
+/*
+ * Sends bytes instead of a hello; the server must refuse with this code, close, and serve the next
+ * client.
+ */
 static void refused(const void *bytes, size_t size, enum ob_err code)
 {
 	struct server server;
@@ -42,7 +48,9 @@ TEST(one_wrong_byte_is_enough)
 
 TEST(another_version_is_refused)
 {
-	struct obp_preface preface = { .magic = OBP_MAGIC, .version = OBP_VERSION + 1, .intent = OBP_INTENT_NEW };
+	struct obp_preface preface = {
+		.magic = OBP_MAGIC, .version = OBP_VERSION + 1, .intent = OBP_INTENT_NEW
+	};
 
 	refused(&preface, sizeof preface, OB_ERR_VERSION);
 }
@@ -56,7 +64,10 @@ TEST(unknown_intent_is_refused)
 
 TEST(unknown_route_is_refused)
 {
-	struct obp_preface preface = { .magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_JOIN, .route = 12345 };
+	struct obp_preface preface = { .magic = OBP_MAGIC,
+		.version = OBP_VERSION,
+		.intent = OBP_INTENT_JOIN,
+		.route = 12345 };
 
 	refused(&preface, sizeof preface, OB_ERR_NOT_FOUND);
 }
@@ -69,7 +80,9 @@ struct hello_bytes {
 
 static struct hello_bytes hello_bytes(void)
 {
-	struct hello_bytes b = { .preface = { .magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_NEW } };
+	struct hello_bytes b = {
+		.preface = { .magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_NEW }
+	};
 
 	obp_frame_fill(&b.frame, OBP_FRAME_CONTROL, sizeof b.map, 1, 0, 0);
 	return b;
@@ -209,7 +222,9 @@ TEST(a_slow_preface_does_not_hold_up_others)
 {
 	struct server server;
 	struct peer slow, quick;
-	struct obp_preface preface = { .magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_NEW };
+	struct obp_preface preface = {
+		.magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_NEW
+	};
 
 	server_start(&server, NULL);
 	peer_connect(&slow, &server);
@@ -261,7 +276,8 @@ TEST(welcome_describes_the_device)
 }
 
 /* A second connection with the given secret; the type of the answer. */
-static int join(struct peer *peer, const struct server *server, uint64_t route, const uint8_t *secret)
+static int join(
+	struct peer *peer, const struct server *server, uint64_t route, const uint8_t *secret)
 {
 	struct obp_message *message = calloc(1, sizeof *message);
 
@@ -316,14 +332,17 @@ TEST(joins_of_others_do_not_keep_the_owner_out)
 	uint64_t route;
 
 	/* The owner comes back: what all switches off must be on. */
-	server_start_env(&server, NULL, "OUTBOARD_OPT", ob_opt_on(OB_OPT_RESUME) ? "" : "-all,resume");
+	server_start_env(
+		&server, NULL, "OUTBOARD_OPT", ob_opt_on(OB_OPT_RESUME) ? "" : "-all,resume");
 	peer_session_grace(&data, &server, 30);
 	route = data.got.welcome.route;
 	memcpy(secret, data.got.welcome.secret, sizeof secret);
 	for (int i = 0; i < OTHERS; i++) {
 		peer_connect(&others[i], &server);
 		peer_preface(&others[i], OBP_INTENT_JOIN, route);
-		CHECK(!peer_join(&wrong, &server, route, guess, OBP_JOIN_DATA, 0, 1000 + (uint64_t)i) || wrong.got.type == OBP_MSG_REFUSED);
+		CHECK(!peer_join(&wrong, &server, route, guess, OBP_JOIN_DATA, 0,
+			      1000 + (uint64_t)i) ||
+			wrong.got.type == OBP_MSG_REFUSED);
 		peer_close(&wrong);
 	}
 	close(data.fd);
@@ -336,12 +355,16 @@ TEST(joins_of_others_do_not_keep_the_owner_out)
 		peer_close(&others[i]);
 	peer_close(&again);
 	peer_close(&data);
-	kill(server.pid, SIGTERM); /* the session waits for its client: it takes a second one to end it */
+	/* the session waits for its client: it takes a second one to end it */
+	kill(server.pid, SIGTERM);
 	server_await_log(&server, "shutting down");
 	CHECK_INT(server_stop(&server), 0);
 }
 
-/* When there are too many connections, of the address with most of them the oldest that has shown least goes. */
+/*
+ * When there are too many connections, of the address with most of them the oldest that has shown
+ * least goes.
+ */
 TEST(who_says_nothing_makes_room)
 {
 	enum { SILENT = 40 };

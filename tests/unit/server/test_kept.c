@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The replies that a server keeps: each lies in one piece inside its memory and stays as it is until it is dropped, at every place where the memory ends. */
+/*
+ * The replies that a server keeps: each lies in one piece inside its memory and stays as it is
+ * until it is dropped, at every place where the memory ends.
+ */
 #include "base/check.h"
 #include "server/kept.h"
 #include "tests/unit/test.h"
 
-#define HEAD ((uint32_t)(sizeof(struct obp_frame) + sizeof(struct obp_reply)))
+#define HEAD     ((uint32_t)(sizeof(struct obp_frame) + sizeof(struct obp_reply)))
 #define BODY_MAX 4096u
 
 static struct obs_kept kept;
@@ -33,7 +36,8 @@ static bool add(uint32_t size)
 	reply = obs_kept_add(&kept, body, size, NULL);
 	if (!reply)
 		return false;
-	CHECK(reply->bytes >= kept.ring && reply->bytes + reply->size <= kept.ring + OBS_KEPT_BYTES);
+	CHECK(reply->bytes >= kept.ring &&
+		reply->bytes + reply->size <= kept.ring + OBS_KEPT_BYTES);
 	memset(reply->bytes, 0xee, HEAD);
 	return true;
 }
@@ -56,12 +60,17 @@ static void begin(void)
 
 TEST(a_reply_ends_where_the_memory_does)
 {
-	/* Of every size: as many as fit, then one that makes the end exact, then more while the first ones are given back. */
+	/*
+	 * Of every size: as many as fit, then one that makes the end exact, then more while the
+	 * first ones are given back.
+	 */
 	for (uint32_t size = 8; size <= 2048; size += 8) {
 		begin();
-		while (kept.head + 2 * (HEAD + size) <= OBS_KEPT_BYTES && kept.next - kept.first < OBS_KEPT_MAX - 2)
+		while (kept.head + 2 * (HEAD + size) <= OBS_KEPT_BYTES &&
+			kept.next - kept.first < OBS_KEPT_MAX - 2)
 			CHECK(add(size));
-		while (kept.head < OBS_KEPT_BYTES && OBS_KEPT_BYTES - kept.head >= HEAD + 8 && kept.next - kept.first < OBS_KEPT_MAX - 2)
+		while (kept.head < OBS_KEPT_BYTES && OBS_KEPT_BYTES - kept.head >= HEAD + 8 &&
+			kept.next - kept.first < OBS_KEPT_MAX - 2)
 			CHECK(add(ob_min(OBS_KEPT_BYTES - kept.head - HEAD, BODY_MAX)));
 		drop(kept.first + 40);
 		for (int i = 0; i < 16; i++)

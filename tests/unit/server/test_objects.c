@@ -71,7 +71,7 @@ TEST(handles_can_be_removed_while_visited)
 
 /* ---- memory ---- */
 
-#define MIB (1ull << 20)
+#define MIB  (1ull << 20)
 #define BASE 0x200000000000ull
 
 /* A driver that counts pages, to be compared with what the object believes. */
@@ -82,7 +82,8 @@ static struct {
 	uint8_t mapped[4096]; /* by 2 MiB page from BASE */
 } fake;
 
-static CUresult reserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags)
+static CUresult reserve(
+	CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags)
 {
 	(void)size;
 	(void)alignment;
@@ -98,7 +99,8 @@ static CUresult unreserve(CUdeviceptr ptr, size_t size)
 	return CUDA_SUCCESS;
 }
 
-static CUresult create(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags)
+static CUresult create(CUmemGenericAllocationHandle *handle, size_t size,
+	const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	(void)prop;
 	(void)flags;
@@ -119,7 +121,8 @@ static CUresult release(CUmemGenericAllocationHandle handle)
 	return CUDA_SUCCESS;
 }
 
-static CUresult map(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags)
+static CUresult map(CUdeviceptr ptr, size_t size, size_t offset,
+	CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
 	(void)flags;
 	CHECK(offset == 0 && fake.handle_size[handle] == size);
@@ -153,7 +156,8 @@ static struct obs_memory memory;
 
 static void memory_begin(uint64_t free_bytes, uint32_t n_devices)
 {
-	const struct obp_range ranges[] = { { BASE - (1ull << 40), 4096 * 2 * MIB }, { BASE, 4096 * 2 * MIB } };
+	const struct obp_range ranges[] = { { BASE - (1ull << 40), 4096 * 2 * MIB },
+		{ BASE, 4096 * 2 * MIB } };
 	bool ok = false;
 
 	driver.cuMemAddressReserve = reserve;
@@ -209,14 +213,16 @@ TEST(many_requests_keep_the_books)
 	memory_begin(2048 * MIB, 1);
 	srand(7);
 	for (int i = 0; i < 2000; i++) {
-		uint64_t addr = BASE + (uint64_t)(rand() % 4000) * 2 * MIB, size = (uint64_t)(rand() % 90 + 1) * 2 * MIB;
+		uint64_t addr = BASE + (uint64_t)(rand() % 4000) * 2 * MIB,
+			 size = (uint64_t)(rand() % 90 + 1) * 2 * MIB;
 
 		if (addr + size > BASE + 4096 * 2 * MIB)
 			continue;
 		if (rand() % 2)
 			obs_memory_trim(&memory, addr, size);
 		else if (obs_memory_grow(&memory, 0, addr, size) == CUDA_SUCCESS)
-			for (uint64_t at = (addr - BASE) / (2 * MIB); at < (addr + size - BASE) / (2 * MIB); at++)
+			for (uint64_t at = (addr - BASE) / (2 * MIB);
+				at < (addr + size - BASE) / (2 * MIB); at++)
 				CHECK(fake.mapped[at]);
 		if (fake.handles > 4000)
 			break;
@@ -240,7 +246,8 @@ TEST(devices_have_their_own_slices)
 	CHECK_INT(obs_memory_device(&memory, BASE + 4 * 1024 * 2 * MIB), -1);
 	CHECK_INT(obs_memory_grow(&memory, 1, BASE, 2 * MIB), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(obs_memory_grow(&memory, 4, BASE, 2 * MIB), CUDA_ERROR_INVALID_VALUE);
-	CHECK_INT(obs_memory_grow(&memory, 0, BASE + 1024 * 2 * MIB - 2 * MIB, 4 * MIB), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(obs_memory_grow(&memory, 0, BASE + 1024 * 2 * MIB - 2 * MIB, 4 * MIB),
+		CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(obs_memory_grow(&memory, 0, BASE, UINT64_MAX), CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -263,7 +270,8 @@ TEST(copies_stay_inside)
 
 /* ---- options ---- */
 
-static int parse(struct obs_options *options, const char *a, const char *b, const char *c, const char *d)
+static int parse(
+	struct obs_options *options, const char *a, const char *b, const char *c, const char *d)
 {
 	const char *args[] = { "outboard-server", a, b, c, d, NULL };
 	int n = 1;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Limits: their texts, the ledger of charges against a plain list, and the layer around a driver that counts for itself. */
+/*
+ * Limits: their texts, the ledger of charges against a plain list, and the layer around a driver
+ * that counts for itself.
+ */
 #include "base/check.h"
 #include "protocol/load.h"
 #include "protocol/obs_driver.h"
@@ -46,9 +49,19 @@ TEST(texts_of_limits)
 
 TEST(a_token_may_allow_less_only)
 {
-	struct obt_allow allow = { .value = { [OBT_ALLOW_MEMORY] = 200 * MIB, [OBT_ALLOW_SHARE] = OBP_SHARE_ALL, [OBT_ALLOW_PRIORITY] = 3,
-		[OBT_ALLOW_LANES] = 1024, [OBT_ALLOW_IDLE] = 600, [OBT_ALLOW_OUTSTANDING] = 64 * MIB } };
-	struct obs_limits limits = { .memory = 100 * MIB, .share = 500000, .priority = 1, .lanes = 10, .idle_s = 60, .outstanding = 8 * MIB, .handles = 5 };
+	struct obt_allow allow = { .value = { [OBT_ALLOW_MEMORY] = 200 * MIB,
+					   [OBT_ALLOW_SHARE] = OBP_SHARE_ALL,
+					   [OBT_ALLOW_PRIORITY] = 3,
+					   [OBT_ALLOW_LANES] = 1024,
+					   [OBT_ALLOW_IDLE] = 600,
+					   [OBT_ALLOW_OUTSTANDING] = 64 * MIB } };
+	struct obs_limits limits = { .memory = 100 * MIB,
+		.share = 500000,
+		.priority = 1,
+		.lanes = 10,
+		.idle_s = 60,
+		.outstanding = 8 * MIB,
+		.handles = 5 };
 	const struct obs_limits was = limits;
 
 	obs_limits_allow(&limits, &(struct obt_allow){ { 0 } });
@@ -57,24 +70,37 @@ TEST(a_token_may_allow_less_only)
 	CHECK(!memcmp(&limits, &was, sizeof was));
 	limits = obs_limits_default;
 	obs_limits_allow(&limits, &allow);
-	CHECK(limits.memory == 200 * MIB && limits.host_memory == OBS_HOST_MEMORY_DEFAULT && limits.idle_s == 600);
+	CHECK(limits.memory == 200 * MIB && limits.host_memory == OBS_HOST_MEMORY_DEFAULT &&
+		limits.idle_s == 600);
 	CHECK(limits.outstanding == OBS_OUTSTANDING_MAX && limits.priority == 1);
-	allow = (struct obt_allow){ .value = { [OBT_ALLOW_MEMORY] = 50 * MIB, [OBT_ALLOW_HOST_MEMORY] = 4 * MIB, [OBT_ALLOW_HANDLES] = 3,
-		[OBT_ALLOW_MODULES] = 2, [OBT_ALLOW_LANES] = 1, [OBT_ALLOW_IDLE] = 5, [OBT_ALLOW_SHARE] = 100000, [OBT_ALLOW_PRIORITY] = 1,
-		[OBT_ALLOW_OUTSTANDING] = 8 * MIB } };
+	allow = (struct obt_allow){ .value = { [OBT_ALLOW_MEMORY] = 50 * MIB,
+					    [OBT_ALLOW_HOST_MEMORY] = 4 * MIB,
+					    [OBT_ALLOW_HANDLES] = 3,
+					    [OBT_ALLOW_MODULES] = 2,
+					    [OBT_ALLOW_LANES] = 1,
+					    [OBT_ALLOW_IDLE] = 5,
+					    [OBT_ALLOW_SHARE] = 100000,
+					    [OBT_ALLOW_PRIORITY] = 1,
+					    [OBT_ALLOW_OUTSTANDING] = 8 * MIB } };
 	obs_limits_allow(&limits, &allow);
-	CHECK(limits.memory == 50 * MIB && limits.host_memory == 4 * MIB && limits.handles == 3 && limits.modules == 2 && limits.lanes == 1);
-	CHECK(limits.idle_s == 5 && limits.share == 100000 && limits.priority == 0 && limits.outstanding == 8 * MIB);
+	CHECK(limits.memory == 50 * MIB && limits.host_memory == 4 * MIB && limits.handles == 3 &&
+		limits.modules == 2 && limits.lanes == 1);
+	CHECK(limits.idle_s == 5 && limits.share == 100000 && limits.priority == 0 &&
+		limits.outstanding == 8 * MIB);
 }
 
 TEST(a_client_may_ask_for_less_only)
 {
 	struct obs_limits limits = { .memory = 100 * MIB, .share = 500000, .priority = 1 };
-	struct obp_hello hello = { .want_memory = 200 * MIB, .want_share = OBP_SHARE_ALL, .want_priority = 3 };
+	struct obp_hello hello = {
+		.want_memory = 200 * MIB, .want_share = OBP_SHARE_ALL, .want_priority = 3
+	};
 
 	obs_limits_lower(&limits, &hello);
 	CHECK(limits.memory == 100 * MIB && limits.share == 500000 && limits.priority == 1);
-	hello = (struct obp_hello){ .want_memory = 50 * MIB, .want_share = 100000, .want_priority = 1 };
+	hello = (struct obp_hello){
+		.want_memory = 50 * MIB, .want_share = 100000, .want_priority = 1
+	};
 	obs_limits_lower(&limits, &hello);
 	CHECK(limits.memory == 50 * MIB && limits.share == 100000 && limits.priority == 0);
 	limits = (struct obs_limits){ .share = OBP_SHARE_ALL, .priority = 2 };
@@ -96,7 +122,10 @@ TEST(the_ledger_agrees_with_a_plain_list)
 		struct obs_entry entry, old;
 
 		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-		entry = (struct obs_entry){ .name = (seed >> 33) % NAMES, .kind = 1 + (seed >> 20) % 3, .bytes = (uint64_t)round, .device = 1 };
+		entry = (struct obs_entry){ .name = (seed >> 33) % NAMES,
+			.kind = 1 + (seed >> 20) % 3,
+			.bytes = (uint64_t)round,
+			.device = 1 };
 		struct obs_entry *known = &list[entry.kind - 1][entry.name];
 		/* Names as a driver gives them: far apart, the low bits alike. */
 		uint64_t index = entry.name;
@@ -132,7 +161,8 @@ static CUresult fake_alloc(CUdeviceptr *addr, size_t bytes)
 	return CUDA_SUCCESS;
 }
 
-static CUresult fake_pitch(CUdeviceptr *addr, size_t *pitch, size_t width, size_t height, unsigned element)
+static CUresult fake_pitch(
+	CUdeviceptr *addr, size_t *pitch, size_t width, size_t height, unsigned element)
 {
 	(void)element;
 	*pitch = ob_round_up(width, 256);
@@ -152,7 +182,8 @@ static CUresult fake_pool(CUdeviceptr *addr, size_t bytes, CUmemoryPool pool, CU
 	return fake_alloc(addr, bytes);
 }
 
-static CUresult fake_create(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop, unsigned long long flags)
+static CUresult fake_create(CUmemGenericAllocationHandle *handle, size_t bytes,
+	const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	CUdeviceptr addr;
 
@@ -213,10 +244,19 @@ static CUresult fake_info(size_t *left, size_t *total)
 
 static struct obs_driver layered(void)
 {
-	struct obs_driver table = { .cuMemAlloc_v2 = fake_alloc, .cuMemAllocPitch_v2 = fake_pitch, .cuMemAllocAsync = fake_async,
-		.cuMemAllocFromPoolAsync = fake_pool, .cuMemCreate = fake_create, .cuMemRelease = fake_free, .cuMemFree_v2 = fake_free,
-		.cuMemFreeAsync = fake_free_async, .cuMemHostAlloc = fake_host_alloc, .cuMemFreeHost = fake_host_free, .cuCtxSetLimit = fake_limit,
-		.cuCtxGetDevice = fake_device, .cuMemGetInfo_v2 = fake_info };
+	struct obs_driver table = { .cuMemAlloc_v2 = fake_alloc,
+		.cuMemAllocPitch_v2 = fake_pitch,
+		.cuMemAllocAsync = fake_async,
+		.cuMemAllocFromPoolAsync = fake_pool,
+		.cuMemCreate = fake_create,
+		.cuMemRelease = fake_free,
+		.cuMemFree_v2 = fake_free,
+		.cuMemFreeAsync = fake_free_async,
+		.cuMemHostAlloc = fake_host_alloc,
+		.cuMemFreeHost = fake_host_free,
+		.cuCtxSetLimit = fake_limit,
+		.cuCtxGetDevice = fake_device,
+		.cuMemGetInfo_v2 = fake_info };
 
 	obs_quota_limits = obs_limits_default;
 	obs_quota_limits.memory = obs_quota_limits.host_memory = 100 * MIB;
@@ -227,7 +267,8 @@ static struct obs_driver layered(void)
 TEST(every_way_of_taking_memory_counts_and_gives_back)
 {
 	struct obs_driver t = layered();
-	const CUmemAllocationProp prop = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1 } };
+	const CUmemAllocationProp prop = { .location = {
+						   .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1 } };
 	CUmemGenericAllocationHandle handle;
 	CUdeviceptr a, b, c, d, over;
 	size_t pitch, left, total;
@@ -258,7 +299,8 @@ TEST(every_way_of_taking_memory_counts_and_gives_back)
 	CHECK_INT(t.cuMemFree_v2(a), CUDA_SUCCESS); /* again: nothing is given back twice */
 	CHECK_INT(obs_board_read(&obs_board->used[1]), 40 * MIB);
 	CHECK_INT(t.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 50 * MIB), CUDA_SUCCESS);
-	CHECK_INT(t.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 60 * MIB), CUDA_SUCCESS); /* instead of, not on top of */
+	/* instead of, not on top of */
+	CHECK_INT(t.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 60 * MIB), CUDA_SUCCESS);
 	CHECK_INT(t.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 61 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(heap_limit, 60 * MIB);
 	CHECK_INT(obs_board_read(&obs_board->used[1]), 100 * MIB);

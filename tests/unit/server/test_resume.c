@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Connections of a session that break, come back, come back twice, late, or with numbers that cannot be. */
+/*
+ * Connections of a session that break, come back, come back twice, late, or with numbers that
+ * cannot be.
+ */
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -21,7 +24,10 @@ static void session_start(struct session *s, const char *const *options, uint32_
 	memcpy(s->secret, s->data.got.welcome.secret, sizeof s->secret);
 }
 
-/* A session that waits for its client holds the server's end up; the second signal does not wait for it. */
+/*
+ * A session that waits for its client holds the server's end up; the second signal does not wait
+ * for it.
+ */
 static void session_stop(struct session *s)
 {
 	kill(s->server.pid, SIGTERM);
@@ -30,15 +36,18 @@ static void session_stop(struct session *s)
 	server_wait(&s->server, 60000);
 }
 
-static bool join(struct session *s, struct peer *peer, enum obp_join_purpose purpose, uint64_t received, uint64_t attempt)
+static bool join(struct session *s, struct peer *peer, enum obp_join_purpose purpose,
+	uint64_t received, uint64_t attempt)
 {
-	bool answered = peer_join(peer, &s->server, s->route, s->secret, purpose, received, attempt);
+	bool answered =
+		peer_join(peer, &s->server, s->route, s->secret, purpose, received, attempt);
 
 	peer->next = s->data.next;
 	return answered;
 }
 
-static void refused(struct session *s, enum obp_join_purpose purpose, uint64_t received, uint64_t attempt)
+static void refused(
+	struct session *s, enum obp_join_purpose purpose, uint64_t received, uint64_t attempt)
 {
 	struct peer peer;
 
@@ -50,7 +59,10 @@ static void refused(struct session *s, enum obp_join_purpose purpose, uint64_t r
 	peer_close(&peer);
 }
 
-/* Records sent again are passed over, replies not received are sent again, and both go on from there. */
+/*
+ * Records sent again are passed over, replies not received are sent again, and both go on from
+ * there.
+ */
 TEST(the_session_goes_on_from_where_it_broke)
 {
 	struct session s;
@@ -118,7 +130,9 @@ TEST(again_and_again)
 /* A large record whose second half never came is executed once, when it comes whole. */
 TEST(a_record_cut_in_its_middle)
 {
-	const uint32_t bytes = 200u << 10, size = (uint32_t)(sizeof(struct obp_record) + sizeof(struct obp_write_req) + bytes);
+	const uint32_t bytes = 200u << 10,
+		       size = (uint32_t)(sizeof(struct obp_record) + sizeof(struct obp_write_req) +
+			       bytes);
 	struct obp_record record = { .size = size, .opcode = OBP_OP_WRITE };
 	uint8_t *wire = calloc(1, sizeof(struct obp_frame) + size);
 	struct obp_write_req req = { .size = bytes };
@@ -199,7 +213,10 @@ TEST(two_joins_at_once)
 	CHECK(join(&s, &first, OBP_JOIN_DATA, 1, 5));
 	CHECK_INT(first.got.type, OBP_MSG_JOINED);
 	CHECK(peer_ended(&s.data));
-	/* While the first is still being taken over the second is told to come again, as a client would. */
+	/*
+	 * While the first is still being taken over the second is told to come again, as a client
+	 * would.
+	 */
 	UNTIL(joined_now(&s, &second, ++attempt));
 	CHECK(peer_ended(&first));
 	refused(&s, OBP_JOIN_DATA, 1, 5);
@@ -219,14 +236,14 @@ TEST(numbers_that_cannot_be)
 	session_start(&s, NULL, 20);
 	for (int i = 0; i < 3; i++)
 		peer_ping(&s.data, 0);
-	refused(&s, OBP_JOIN_DATA, 4, 1);          /* never sent */
+	refused(&s, OBP_JOIN_DATA, 4, 1); /* never sent */
 	refused(&s, OBP_JOIN_DATA, UINT64_MAX, 2);
 	refused(&s, OBP_JOIN_CONTROL, 4, 1);
 	refused(&s, (enum obp_join_purpose)7, 0, 9);
 	CHECK_INT(peer_ping(&s.data, 0), 0);
 	CHECK(join(&s, &next, OBP_JOIN_DATA, 4, 3));
 	CHECK_INT(next.got.type, OBP_MSG_JOINED);
-	refused(&s, OBP_JOIN_DATA, 3, 4);          /* acknowledged before: no longer there */
+	refused(&s, OBP_JOIN_DATA, 3, 4); /* acknowledged before: no longer there */
 	/* Going on with a gap ends the session. */
 	next.next = 9;
 	peer_call(&next, 0, OBP_OP_PING, NULL, 0);
@@ -297,7 +314,10 @@ static void asked(struct peer *control, uint64_t callback)
 	CHECK_INT(control->got.value, callback);
 }
 
-/* Whatever the moment at which the control connection breaks, the function is asked for until it is done, and a second answer is none too many. */
+/*
+ * Whatever the moment at which the control connection breaks, the function is asked for until it is
+ * done, and a second answer is none too many.
+ */
 TEST(a_host_function_is_asked_for_again)
 {
 	struct obp_message done = { .type = OBP_MSG_CALLBACK_DONE, .value = 99 };
@@ -313,7 +333,9 @@ TEST(a_host_function_is_asked_for_again)
 	/* The fake driver calls it on a thread of its own; that waits for the connection. */
 	CHECK_INT(peer_ping(&s.data, 0), 0);
 	for (uint64_t attempt = 1; attempt <= 3; attempt++) {
-		let_pass(20000, "the function may be asked for before the connection comes or after: both end alike");
+		let_pass(20000,
+			"the function may be asked for before the connection comes or after: both "
+			"end alike");
 		CHECK(join(&s, &control, OBP_JOIN_CONTROL, 1, attempt));
 		if (control.got.type == OBP_MSG_JOINED)
 			asked(&control, 99);
@@ -328,7 +350,10 @@ TEST(a_host_function_is_asked_for_again)
 	session_stop(&s);
 }
 
-/* Not sooner than that. A session that is kept for longer than the test waits is seen by the worker that stays. */
+/*
+ * Not sooner than that. A session that is kept for longer than the test waits is seen by the worker
+ * that stays.
+ */
 static void worker_ends(struct session *s, unsigned from_ms)
 {
 	uint64_t began = ob_clock_ns();
@@ -358,7 +383,8 @@ TEST(the_grace_period_ends)
 
 TEST(without_resuming_the_session_ends_with_its_connection)
 {
-	const char *const options[] = { "--grace", "0", NULL }, *const longer[] = { "--grace", "600", NULL };
+	const char *const options[] = { "--grace", "0", NULL },
+			  *const longer[] = { "--grace", "600", NULL };
 	struct session s;
 
 	session_start(&s, options, 600);

@@ -8,10 +8,10 @@
 #include "base/clock.h"
 #include "tests/unit/server/peer.h"
 
-#define BASE 0x200000000000ull
-#define STREAM 0x0100000000000005ull
-#define EVENT 0x0200000000000007ull
-#define MODULE 0x0300000000000001ull
+#define BASE     0x200000000000ull
+#define STREAM   0x0100000000000005ull
+#define EVENT    0x0200000000000007ull
+#define MODULE   0x0300000000000001ull
 #define FUNCTION 0x0400000000000002ull
 
 static struct server server;
@@ -66,7 +66,9 @@ TEST(addresses_outside_the_range)
 	struct obp_mem_grow_req grow = { .addr = BASE - 4096, .size = 4096 };
 	struct obp_mem_alloc_req alloc = { .addr = BASE + (1ull << 40) - 4096, .size = 8192 };
 	struct obp_read_req read = { .src = 0x1000, .size = 16 };
-	struct obp_memset_req set = { .dst = BASE, .element = 4, .width = UINT64_MAX / 4, .height = 1 };
+	struct obp_memset_req set = {
+		.dst = BASE, .element = 4, .width = UINT64_MAX / 4, .height = 1
+	};
 
 	begin();
 	peer_call(&peer, 0, OBP_OP_MEM_GROW, &grow, sizeof grow);
@@ -90,7 +92,8 @@ TEST(addresses_outside_the_range)
 
 TEST(reads_of_every_kind_of_size)
 {
-	static const uint64_t sizes[] = { 0, 1, 8, 300, 32768, 65537, OBP_CHUNK_MAX, OBP_CHUNK_MAX + 1, 5 * OBP_CHUNK_MAX + 3 };
+	static const uint64_t sizes[] = { 0, 1, 8, 300, 32768, 65537, OBP_CHUNK_MAX,
+		OBP_CHUNK_MAX + 1, 5 * OBP_CHUNK_MAX + 3 };
 
 	begin();
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -115,11 +118,15 @@ TEST(reads_of_every_kind_of_size)
 
 TEST(rows_are_read_whole)
 {
-	static const uint64_t boxes[][3] = { { 10, 7, 3 }, { 1000, 3000, 2 }, { 3u << 20, 2, 2 }, { 64, 64, 200 }, { 5, 1, 1 } };
+	static const uint64_t boxes[][3] = { { 10, 7, 3 }, { 1000, 3000, 2 }, { 3u << 20, 2, 2 },
+		{ 64, 64, 200 }, { 5, 1, 1 } };
 
 	begin();
 	for (size_t i = 0; i < sizeof boxes / sizeof boxes[0]; i++) {
-		struct obp_read_rows_req req = { .src = BASE, .src_pitch = boxes[i][0] + 24, .width = boxes[i][0], .height = boxes[i][1],
+		struct obp_read_rows_req req = { .src = BASE,
+			.src_pitch = boxes[i][0] + 24,
+			.width = boxes[i][0],
+			.height = boxes[i][1],
 			.depth = boxes[i][2] };
 		uint64_t got = 0;
 		uint16_t flags;
@@ -150,7 +157,8 @@ static void send_write(uint64_t claimed, size_t real)
 
 TEST(writes_up_to_the_maximum)
 {
-	static const size_t sizes[] = { 0, 1, 8, 4096, 32000, 40000, OBP_CHUNK_MAX - 1, OBP_CHUNK_MAX };
+	static const size_t sizes[] = { 0, 1, 8, 4096, 32000, 40000, OBP_CHUNK_MAX - 1,
+		OBP_CHUNK_MAX };
 
 	begin();
 	for (int round = 0; round < 3; round++)
@@ -290,7 +298,9 @@ TEST(handles_that_do_not_exist)
 	struct obp_stream_synchronize_req synchronize = { .stream = STREAM };
 	struct obp_event_record_req record = { .event = EVENT };
 	struct obp_stream_wait_req wait = { .event = EVENT };
-	struct obp_launch_req launch = { .func = FUNCTION, .grid = { 1, 1, 1 }, .block = { 1, 1, 1 } };
+	struct obp_launch_req launch = {
+		.func = FUNCTION, .grid = { 1, 1, 1 }, .block = { 1, 1, 1 }
+	};
 	struct obp_ctx_use_req context = { .ctx = 77 };
 	struct obp_func_attrs_req attrs = { .func = UINT64_MAX };
 
@@ -342,7 +352,8 @@ TEST(an_image_with_a_wrong_hash)
 {
 	uint8_t body[sizeof(struct obp_module_load_req) + 16] = { 0 };
 
-	*(struct obp_module_load_req *)body = (struct obp_module_load_req){ .mod = MODULE, .size = 16 };
+	*(struct obp_module_load_req *)body =
+		(struct obp_module_load_req){ .mod = MODULE, .size = 16 };
 	misuse(OBP_OP_MODULE_LOAD, body, sizeof body);
 }
 
@@ -418,14 +429,17 @@ TEST(held_calls)
 	CHECK(fd >= 0);
 	close(fd);
 	unlink(file);
-	snprintf(fault, sizeof fault, "cuEventCreate:1=hold@%s,cuEventCreate:x=hold,cuEventCreate:1=holdup", file);
+	snprintf(fault, sizeof fault,
+		"cuEventCreate:1=hold@%s,cuEventCreate:x=hold,cuEventCreate:1=holdup", file);
 	server_start_env(&server, NULL, "OUTBOARD_FAULT", fault);
 	peer_session(&peer, &server);
 	peer_use_context(&peer, 0, 1);
 	peer_call(&peer, 0, OBP_OP_EVENT_CREATE, &create, sizeof create);
 	peer_call(&peer, 0, OBP_OP_PING, NULL, 0);
 	server_await_log(&server, "call 1 of cuEventCreate is held");
-	let_pass(20000, "nothing may come as long as the file is missing; a machine that is slow makes this no stricter");
+	let_pass(20000,
+		"nothing may come as long as the file is missing; a machine that is slow makes "
+		"this no stricter");
 	CHECK(poll(&(struct pollfd){ .fd = peer.fd, .events = POLLIN }, 1, 0) == 0);
 	fd = open(file, O_CREAT | O_WRONLY, 0600);
 	CHECK(fd >= 0);
@@ -480,7 +494,8 @@ static bool use_everything(void)
 	welcome = peer_control(&peer) && peer.got.type == OBP_MSG_WELCOME;
 	if (!welcome)
 		return false;
-	if (!peer.got.welcome.range_ok) { /* the server could not have ours; its own we do not want */
+	/* the server could not have ours; its own we do not want */
+	if (!peer.got.welcome.range_ok) {
 		struct obp_message range = { .type = OBP_MSG_RANGE };
 
 		peer_message(&peer, &range);
@@ -510,13 +525,28 @@ TEST(every_driver_call_may_fail)
 		const char *call;
 		bool served; /* the session goes on */
 	} cases[] = {
-		{ "cuMemAddressReserve", true }, { "cuMemCreate", true }, { "cuMemMap", true }, { "cuMemSetAccess", true },
-		{ "cuMemHostRegister_v2", true }, { "cuEventCreate", true }, { "cuEventRecord", true }, { "cuEventSynchronize", true },
-		{ "cuStreamSynchronize", true }, { "cuStreamCreateWithPriority", true }, { "cuMemcpyHtoD_v2", true },
-		{ "cuMemcpyHtoDAsync_v2", true }, { "cuMemcpyDtoHAsync_v2", true }, { "cuCtxSynchronize", true },
-		{ "cuDevicePrimaryCtxRetain", true }, { "cuCtxSetCurrent", true }, { "cuMemGetInfo_v2", true },
-		{ "cuDeviceGetUuid_v2", true }, { "cuDeviceGetAttribute", true }, { "cuDeviceGetName", false },
-		{ "cuDeviceTotalMem_v2", false }, { "cuDriverGetVersion", false },
+		{ "cuMemAddressReserve", true },
+		{ "cuMemCreate", true },
+		{ "cuMemMap", true },
+		{ "cuMemSetAccess", true },
+		{ "cuMemHostRegister_v2", true },
+		{ "cuEventCreate", true },
+		{ "cuEventRecord", true },
+		{ "cuEventSynchronize", true },
+		{ "cuStreamSynchronize", true },
+		{ "cuStreamCreateWithPriority", true },
+		{ "cuMemcpyHtoD_v2", true },
+		{ "cuMemcpyHtoDAsync_v2", true },
+		{ "cuMemcpyDtoHAsync_v2", true },
+		{ "cuCtxSynchronize", true },
+		{ "cuDevicePrimaryCtxRetain", true },
+		{ "cuCtxSetCurrent", true },
+		{ "cuMemGetInfo_v2", true },
+		{ "cuDeviceGetUuid_v2", true },
+		{ "cuDeviceGetAttribute", true },
+		{ "cuDeviceGetName", false },
+		{ "cuDeviceTotalMem_v2", false },
+		{ "cuDriverGetVersion", false },
 	};
 
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

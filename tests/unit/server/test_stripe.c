@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Stripes as a client of ours uses them, and as nobody should: frames that cannot be, transfers that never were, connections that leave in the middle. */
+/*
+ * Stripes as a client of ours uses them, and as nobody should: frames that cannot be, transfers
+ * that never were, connections that leave in the middle.
+ */
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -126,7 +129,8 @@ TEST(parts_that_are_asked_for)
 	obp_stripe_fill(&frame, OBP_FRAME_GIVE, 1, 0, 0);
 	peer_send(&stripe, &frame, sizeof frame);
 	peer_call(&s.data, 0, OBP_OP_READ_STRIPED, &req, sizeof req);
-	for (frame_next(&stripe, &frame); frame.type == OBP_FRAME_PART; frame_next(&stripe, &frame)) {
+	for (frame_next(&stripe, &frame); frame.type == OBP_FRAME_PART;
+		frame_next(&stripe, &frame)) {
 		CHECK(!obp_stripe_check(&frame, 0, req.size));
 		CHECK_INT(recv(stripe.fd, bytes, frame.size, MSG_WAITALL), frame.size);
 		got += frame.count;
@@ -194,7 +198,8 @@ TEST(a_stripe_that_is_silent)
 
 TEST(no_more_than_allowed)
 {
-	const char *none[] = { "--max-stripes", "0", NULL }, *two[] = { "--max-stripes", "2", NULL };
+	const char *none[] = { "--max-stripes", "0", NULL },
+		   *two[] = { "--max-stripes", "2", NULL };
 	struct peer a, b;
 	struct session s;
 
@@ -237,7 +242,8 @@ TEST(frames_that_cannot_be)
 	frames[1].ack = 8; /* beyond the transfer's end */
 	frames[2].type = OBP_FRAME_CALLS;
 	frames[3].count = 17;
-	obp_stripe_fill(&frames[4], OBP_FRAME_GIVE, 1, 0, 0); /* a transfer in the other direction */
+	/* a transfer in the other direction */
+	obp_stripe_fill(&frames[4], OBP_FRAME_GIVE, 1, 0, 0);
 	for (unsigned i = 0; i < 5; i++) {
 		session_start(&s, NULL);
 		memcpy(bytes, &frames[i], sizeof frames[i]);

@@ -60,7 +60,8 @@ TEST(a_killed_admission_process_is_replaced)
 		peer_close(&other);
 		CHECK(server_admission(&server) != first);
 	}
-	CHECK(peer_join(&control, &server, session.got.welcome.route, session.got.welcome.secret, OBP_JOIN_CONTROL, 0, 1));
+	CHECK(peer_join(&control, &server, session.got.welcome.route, session.got.welcome.secret,
+		OBP_JOIN_CONTROL, 0, 1));
 	CHECK_INT(control.got.type, OBP_MSG_JOINED);
 	peer_close(&control);
 	peer_close(&session);
@@ -76,14 +77,17 @@ TEST(a_new_admission_process_knows_every_session)
 	struct peer control;
 	pid_t first;
 
-	server_start(&server, (const char *const[]){ "--max-sessions", "121", "--refill", "8", "--upload-cache", "0", NULL });
+	server_start(&server,
+		(const char *const[]){
+			"--max-sessions", "121", "--refill", "8", "--upload-cache", "0", NULL });
 	for (int i = 0; i < SESSIONS; i++)
 		peer_session(&sessions[i], &server);
 	first = server_admission(&server);
 	kill(first, SIGKILL);
 	await_gone(first);
 	for (int i = 0; i < SESSIONS; i += SESSIONS - 1) {
-		CHECK(peer_join(&control, &server, sessions[i].got.welcome.route, sessions[i].got.welcome.secret, OBP_JOIN_CONTROL, 0, 1));
+		CHECK(peer_join(&control, &server, sessions[i].got.welcome.route,
+			sessions[i].got.welcome.secret, OBP_JOIN_CONTROL, 0, 1));
 		CHECK_INT(control.got.type, OBP_MSG_JOINED);
 		peer_close(&control);
 	}
@@ -102,7 +106,10 @@ static uint64_t cpu_ns(pid_t pid)
 	return (uint64_t)used.tv_sec * OB_SECOND + (uint64_t)used.tv_nsec;
 }
 
-/* A client that comes meanwhile waits, and the process does not use a processor for looking again and again. */
+/*
+ * A client that comes meanwhile waits, and the process does not use a processor for looking again
+ * and again.
+ */
 TEST(admission_without_descriptors_waits_for_one)
 {
 	struct rlimit none, enough;
@@ -160,7 +167,8 @@ TEST(an_address_has_as_many_sessions_as_it_may)
 	struct server server;
 	struct peer first, second, third;
 
-	server_start(&server, (const char *const[]){ "--count-local", "--address-sessions", "2", NULL });
+	server_start(
+		&server, (const char *const[]){ "--count-local", "--address-sessions", "2", NULL });
 	peer_session(&first, &server);
 	peer_session(&second, &server);
 	peer_connect(&third, &server);
@@ -182,7 +190,8 @@ TEST(an_address_begins_sessions_as_fast_as_it_may)
 	struct peer peer, owner, control;
 	int refused = 0;
 
-	server_start(&server, (const char *const[]){ "--count-local", "--address-rate", "1", NULL });
+	server_start(
+		&server, (const char *const[]){ "--count-local", "--address-rate", "1", NULL });
 	peer_session(&owner, &server);
 	/* Four at once, then one a second. */
 	for (int i = 0; i < 12; i++) {
@@ -190,12 +199,14 @@ TEST(an_address_begins_sessions_as_fast_as_it_may)
 		peer_hello(&peer, 0);
 		CHECK(peer_control(&peer));
 		refused += peer.got.type == OBP_MSG_REFUSED;
-		CHECK(peer.got.type == OBP_MSG_WELCOME || (peer.got.code == OB_ERR_LIMIT && strstr(peer.got.text, "--address-rate")));
+		CHECK(peer.got.type == OBP_MSG_WELCOME ||
+			(peer.got.code == OB_ERR_LIMIT && strstr(peer.got.text, "--address-rate")));
 		peer_close(&peer);
 	}
 	CHECK(refused > 0);
 	/* A join is not a new session: it gets through. */
-	CHECK(peer_join(&control, &server, owner.got.welcome.route, owner.got.welcome.secret, OBP_JOIN_CONTROL, 0, 1));
+	CHECK(peer_join(&control, &server, owner.got.welcome.route, owner.got.welcome.secret,
+		OBP_JOIN_CONTROL, 0, 1));
 	CHECK_INT(control.got.type, OBP_MSG_JOINED);
 	peer_close(&control);
 	peer_close(&owner);
@@ -239,13 +250,17 @@ TEST(warm_workers_come_back_one_at_a_time_when_asked_to)
 
 	if (!ob_opt_on(OB_OPT_WARM))
 		exit(TEST_SKIP_EXIT);
-	server_start(&server, (const char *const[]){ "--warm", "5", "--refill", "1", "--max-sessions", "6", NULL });
+	server_start(&server,
+		(const char *const[]){
+			"--warm", "5", "--refill", "1", "--max-sessions", "6", NULL });
 	server_await_children(&server, 5);
 	for (int i = 0; i < 3; i++)
 		peer_session(&peers[i], &server);
 	/* Three are taken, and there may be no more than six in all: three are kept ready. */
 	server_await_children(&server, 6);
-	let_pass(100000, "a seventh would come with the refill timer; a machine that is slow makes this no stricter");
+	let_pass(100000,
+		"a seventh would come with the refill timer; a machine that is slow makes this no "
+		"stricter");
 	server_await_children(&server, 6);
 	for (int i = 0; i < 3; i++)
 		peer_close(&peers[i]);
@@ -383,7 +398,10 @@ TEST(a_driver_that_cannot_be_used_is_named)
 	struct server server;
 	struct peer peer;
 
-	/* One that goes while the server runs: a server that cannot use its driver at all does not start. */
+	/*
+	 * One that goes while the server runs: a server that cannot use its driver at all does not
+	 * start.
+	 */
 	CHECK(mkdtemp(path) && getenv("OUTBOARD_FAKE_DRIVER"));
 	snprintf(path + strlen(path), sizeof path - strlen(path), "/gone.so");
 	snprintf(command, sizeof command, "cp '%s' '%s'", getenv("OUTBOARD_FAKE_DRIVER"), path);

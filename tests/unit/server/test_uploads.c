@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The upload cache over the wire: what a session keeps a later one is told of, what is lost between the two is said, and nobody is believed. */
+/*
+ * The upload cache over the wire: what a session keeps a later one is told of, what is lost between
+ * the two is said, and nobody is believed.
+ */
 #include <glob.h>
 #include <unistd.h>
 
@@ -32,7 +35,9 @@ static void begin(const char *size)
 
 	if (!driver)
 		exit(TEST_SKIP_EXIT);
-	server_start(&server, (const char *const[]){ "--driver", driver, "--warm", "0", "--upload-cache", size, NULL });
+	server_start(&server,
+		(const char *const[]){
+			"--driver", driver, "--warm", "0", "--upload-cache", size, NULL });
 	session();
 	memset(body + sizeof *kept, 0x42, CHUNK);
 	*kept = (struct obp_write_kept_req){ .dst = addr, .size = CHUNK };
@@ -138,7 +143,10 @@ TEST(a_run_with_a_hole)
 	struct obp_write_cached_req cached;
 	struct obp_cache_ask_rep rep;
 
-	/* The one chunk there is, at two places; a whole chunk's size is wrong for the first, what is left is right for the second. */
+	/*
+	 * The one chunk there is, at two places; a whole chunk's size is wrong for the first, what
+	 * is left is right for the second.
+	 */
 	begin("16MiB");
 	peer_call(&peer, 0, OBP_OP_WRITE_KEPT, body, sizeof body);
 	static _Alignas(8) uint8_t question[sizeof(struct obp_cache_ask_req) + 64];
@@ -151,13 +159,17 @@ TEST(a_run_with_a_hole)
 	peer_call(&peer, 0, OBP_OP_WRITE_CACHED, &cached, sizeof cached);
 	CHECK_INT(peer_ping(&peer, 0), 0);
 	rep = ask(0, 0);
-	CHECK(rep.lost[0] & 1); /* the file was taken for damaged and is gone, for the second as well */
+	/* the file was taken for damaged and is gone, for the second as well */
+	CHECK(rep.lost[0] & 1);
 	end();
 }
 
 TEST(a_name_that_is_not_the_datas)
 {
-	/* As when a thread of the program writes what another is copying: it is copied, and kept under no name. */
+	/*
+	 * As when a thread of the program writes what another is copying: it is copied, and kept
+	 * under no name.
+	 */
 	begin("16MiB");
 	kept->name[5] ^= 1;
 	peer_call(&peer, 0, OBP_OP_WRITE_KEPT, body, sizeof body);

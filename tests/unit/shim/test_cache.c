@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obc_cache: when asking pays, and copies against a server, played here, that keeps chunks, forgets some of them between its answer and their use, and now and
- * then reports an earlier call's failure. What arrives is what was sent, whatever it forgets.
+ * obc_cache: when asking pays, and copies against a server, played here, that keeps chunks, forgets
+ * some of them between its answer and their use, and now and then reports an earlier call's
+ * failure. What arrives is what was sent, whatever it forgets.
  */
 #include "client-shim/cache.h"
 
@@ -20,8 +21,8 @@
 #include "protocol/obc_calls.h"
 #include "transport/tree.h"
 
-#define BASE 0x200000000000ull
-#define BYTES (66u << 20)
+#define BASE     0x200000000000ull
+#define BYTES    (66u << 20)
 #define KEPT_MAX 1024u
 
 static struct {
@@ -38,7 +39,7 @@ static struct {
 } asked;
 static size_t sent, forget_every, used;
 static unsigned questions;
-static double link_rate;            /* bytes/s; 0: at once */
+static double link_rate; /* bytes/s; 0: at once */
 static uint64_t clock_ns;
 static CUresult earlier;
 
@@ -57,7 +58,8 @@ static int find(const uint8_t *name)
 	return -1;
 }
 
-CUresult obc_call_op_cache_ask(uint32_t n, const void *names, uint64_t ret_have[4], uint64_t ret_lost[4])
+CUresult obc_call_op_cache_ask(
+	uint32_t n, const void *names, uint64_t ret_have[4], uint64_t ret_lost[4])
 {
 	CUresult result = earlier;
 
@@ -82,7 +84,8 @@ CUresult obc_call_op_write_cached(uint64_t dst, uint64_t size, uint64_t stream, 
 		int found = find(asked.names[index]);
 		uint64_t n = size - at < OBP_CACHE_CHUNK ? size - at : OBP_CACHE_CHUNK;
 
-		assert_true(index < asked.n && asked.have[index / 64] >> index % 64 & 1 && found >= 0);
+		assert_true(
+			index < asked.n && asked.have[index / 64] >> index % 64 & 1 && found >= 0);
 		assert_int_equal(kept.sizes[found], n);
 		if (forget_every && ++used % forget_every == 0)
 			asked.lost[index / 64] |= 1ull << index % 64;
@@ -101,7 +104,8 @@ CUresult obc_call_op_write(uint64_t dst, uint64_t size, uint64_t stream, const v
 	return CUDA_SUCCESS;
 }
 
-CUresult obc_call_op_write_kept(uint64_t dst, uint64_t size, uint64_t stream, const uint8_t name[32], const void *data)
+CUresult obc_call_op_write_kept(
+	uint64_t dst, uint64_t size, uint64_t stream, const uint8_t name[32], const void *data)
 {
 	uint8_t right[32];
 
@@ -136,7 +140,9 @@ void obc_control_quality(struct obp_quality *ret)
 
 static void test_when_asking_pays(void **state)
 {
-	const struct obc_cache_view slow = { .server = 1ull << 30, .link = 100e6, .naming = 2e9, .rtt_s = 1e-4 };
+	const struct obc_cache_view slow = {
+		.server = 1ull << 30, .link = 100e6, .naming = 2e9, .rtt_s = 1e-4
+	};
 	struct obc_cache_view v = slow;
 
 	(void)state;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obc_copy_box: boxes of every shape between host and "device" memory, where the wire below is replaced by one that applies each record to an
- * ordinary array. What arrives is compared byte by byte with the copy's definition, and nothing beside the box may change.
+ * obc_copy_box: boxes of every shape between host and "device" memory, where the wire below is
+ * replaced by one that applies each record to an ordinary array. What arrives is compared byte by
+ * byte with the copy's definition, and nothing beside the box may change.
  */
 #include "client-shim/copy.h"
 
@@ -21,7 +22,7 @@
 #include "protocol/obc_calls.h"
 #include "protocol/obc_locals.h"
 
-#define DEVICE_BASE 0x200000000000ull
+#define DEVICE_BASE  0x200000000000ull
 #define DEVICE_BYTES (8u << 20)
 
 static uint8_t device[DEVICE_BYTES];
@@ -31,7 +32,8 @@ static bool pending, launched;
 static uint8_t *at_device(uint64_t addr, uint64_t size)
 {
 	if (addr < DEVICE_BASE || size > DEVICE_BYTES || addr - DEVICE_BASE > DEVICE_BYTES - size) {
-		fail_msg("outside the device: %#llx, %llu bytes", (unsigned long long)addr, (unsigned long long)size);
+		fail_msg("outside the device: %#llx, %llu bytes", (unsigned long long)addr,
+			(unsigned long long)size);
 		abort(); /* not reached: tells the compiler that fail_msg does not return */
 	}
 	return device + (addr - DEVICE_BASE);
@@ -70,8 +72,8 @@ CUresult obc_stripe_read(uint64_t src, uint64_t size, uint64_t stream, void *ret
 	return CUDA_SUCCESS;
 }
 
-CUresult obc_call_op_read_rows(uint64_t src, uint64_t pitch, uint64_t slice, uint64_t width, uint64_t height, uint64_t depth,
-			       uint64_t stream, void *ret_data)
+CUresult obc_call_op_read_rows(uint64_t src, uint64_t pitch, uint64_t slice, uint64_t width,
+	uint64_t height, uint64_t depth, uint64_t stream, void *ret_data)
 {
 	uint8_t *out = ret_data;
 
@@ -83,7 +85,8 @@ CUresult obc_call_op_read_rows(uint64_t src, uint64_t pitch, uint64_t slice, uin
 	return CUDA_SUCCESS;
 }
 
-struct obp_write_rows_req *obc_begin_op_write_rows(struct obc_slot *slot, uint64_t width, uint64_t height, uint64_t depth, void **ret_data)
+struct obp_write_rows_req *obc_begin_op_write_rows(
+	struct obc_slot *slot, uint64_t width, uint64_t height, uint64_t depth, void **ret_data)
 {
 	struct obp_write_rows_req *req = (void *)record.bytes;
 
@@ -110,14 +113,20 @@ CUresult obc_log_commit(struct obc_slot *slot)
 
 		for (uint64_t z = 0; z < req->depth; z++)
 			for (uint64_t y = 0; y < req->height; y++, in += req->width)
-				memcpy(at_device(req->dst + z * req->dst_slice + y * req->dst_pitch, req->width), in, req->width);
+				memcpy(at_device(req->dst + z * req->dst_slice + y * req->dst_pitch,
+					       req->width),
+					in, req->width);
 	} else {
 		const struct obp_copy_d2d_req *req = &record.d2d;
 
 		for (uint64_t z = 0; z < req->depth; z++)
 			for (uint64_t y = 0; y < req->height; y++)
-				memcpy(at_device(req->dst + z * req->dst_slice + y * req->dst_pitch, req->width),
-				       at_device(req->src + z * req->src_slice + y * req->src_pitch, req->width), req->width);
+				memcpy(at_device(req->dst + z * req->dst_slice + y * req->dst_pitch,
+					       req->width),
+					at_device(
+						req->src + z * req->src_slice + y * req->src_pitch,
+						req->width),
+					req->width);
 	}
 	return CUDA_SUCCESS;
 }
@@ -195,13 +204,19 @@ bool obc_hostfunc_pending(void)
 	return pending;
 }
 
-#define UNUSED(type, name, ...) type name(__VA_ARGS__) { abort(); }
+#define UNUSED(type, name, ...) \
+	type name(__VA_ARGS__)  \
+	{                       \
+		abort();        \
+	}
 UNUSED(struct obf_ctx *, obf_ctx_from_handle, CUcontext c __attribute__((unused)))
 UNUSED(CUresult, obf_ctx_settle, struct obf_ctx *c __attribute__((unused)))
 UNUSED(bool, obf_mem_is_device, uint64_t a __attribute__((unused)))
 UNUSED(uint64_t, obc_ctx_wire, CUcontext c __attribute__((unused)))
-UNUSED(CUresult, obf_copy_from_2d, const CUDA_MEMCPY2D *c __attribute__((unused)), struct obf_copy3d *r __attribute__((unused)))
-UNUSED(CUresult, obf_copy_from_3d, const CUDA_MEMCPY3D *c __attribute__((unused)), struct obf_copy3d *r __attribute__((unused)))
+UNUSED(CUresult, obf_copy_from_2d, const CUDA_MEMCPY2D *c __attribute__((unused)),
+	struct obf_copy3d *r __attribute__((unused)))
+UNUSED(CUresult, obf_copy_from_3d, const CUDA_MEMCPY3D *c __attribute__((unused)),
+	struct obf_copy3d *r __attribute__((unused)))
 
 /* ---- the test ---- */
 
@@ -222,14 +237,20 @@ static void model(uint8_t *dst, const uint8_t *src, const struct obf_copy3d *c)
 {
 	for (size_t z = 0; z < c->depth; z++)
 		for (size_t y = 0; y < c->height; y++)
-			memcpy(dst + z * c->dst_slice + y * c->dst_pitch, src + z * c->src_slice + y * c->src_pitch, c->width);
+			memcpy(dst + z * c->dst_slice + y * c->dst_pitch,
+				src + z * c->src_slice + y * c->src_pitch, c->width);
 }
 
-static void check(size_t width, size_t height, size_t depth, size_t src_gap, size_t dst_gap, size_t slice_gap, bool from, bool to)
+static void check(size_t width, size_t height, size_t depth, size_t src_gap, size_t dst_gap,
+	size_t slice_gap, bool from, bool to)
 {
 	static struct obc_ctx home;
 	const struct obc_lane_of at = { .home = &home, .blocking = true };
-	struct obf_copy3d c = { .src_device = from, .dst_device = to, .width = width, .height = height, .depth = depth };
+	struct obf_copy3d c = { .src_device = from,
+		.dst_device = to,
+		.width = width,
+		.height = height,
+		.depth = depth };
 	const size_t half = DEVICE_BYTES / 2;
 	uint8_t *dst_array = to ? device : host, *src_array = from ? device : host;
 
@@ -250,15 +271,18 @@ static void check(size_t width, size_t height, size_t depth, size_t src_gap, siz
 
 static void test_boxes(void **state)
 {
-	static const size_t shapes[][3] = { { 1, 1, 1 }, { 7, 3, 1 }, { 100, 1, 5 }, { 33, 17, 4 }, { 4096, 60, 2 }, { OBP_ROWS_MAX + 5, 3, 1 },
-					    { OBP_ROWS_MAX, 2, 2 }, { 700000, 2, 1 }, { 3, 1000, 7 } };
+	static const size_t shapes[][3] = { { 1, 1, 1 }, { 7, 3, 1 }, { 100, 1, 5 }, { 33, 17, 4 },
+		{ 4096, 60, 2 }, { OBP_ROWS_MAX + 5, 3, 1 }, { OBP_ROWS_MAX, 2, 2 },
+		{ 700000, 2, 1 }, { 3, 1000, 7 } };
 
 	(void)state;
 	for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
 		for (unsigned bits = 0; bits < 32; bits++) {
-			size_t src_gap = bits & 1 ? 9 : 0, dst_gap = bits & 2 ? 31 : 0, slice_gap = bits & 4 ? 1 : 0;
+			size_t src_gap = bits & 1 ? 9 : 0, dst_gap = bits & 2 ? 31 : 0,
+			       slice_gap = bits & 4 ? 1 : 0;
 
-			check(shapes[s][0], shapes[s][1], shapes[s][2], src_gap, dst_gap, slice_gap, bits & 8, bits & 16);
+			check(shapes[s][0], shapes[s][1], shapes[s][2], src_gap, dst_gap, slice_gap,
+				bits & 8, bits & 16);
 		}
 }
 
@@ -302,19 +326,28 @@ static void test_waits_for_host_functions(void **state)
 	pending = false;
 }
 
-/* An upload by a call that is not "Async" waits for unfinished kernels if it is large; copies between device addresses do not. */
+/*
+ * An upload by a call that is not "Async" waits for unfinished kernels if it is large; copies
+ * between device addresses do not.
+ */
 static void test_large_uploads_wait(void **state)
 {
 	(void)state;
 	n_waits = 0;
-	assert_int_equal(obc_cuMemcpyHtoD_v2(DEVICE_BASE, host, OBF_COPY_SMALL + 1, NULL), CUDA_SUCCESS);
+	assert_int_equal(
+		obc_cuMemcpyHtoD_v2(DEVICE_BASE, host, OBF_COPY_SMALL + 1, NULL), CUDA_SUCCESS);
 	assert_int_equal(n_waits, 0);
 	launched = true;
-	assert_int_equal(obc_cuMemcpyHtoD_v2(DEVICE_BASE, host, OBF_COPY_SMALL, NULL), CUDA_SUCCESS);
-	assert_int_equal(obc_cuMemcpyHtoDAsync_v2(DEVICE_BASE, host, OBF_COPY_SMALL + 1, NULL), CUDA_SUCCESS);
-	assert_int_equal(obc_cuMemcpyDtoD_v2(DEVICE_BASE, DEVICE_BASE + (1u << 20), OBF_COPY_SMALL + 1, NULL), CUDA_SUCCESS);
+	assert_int_equal(
+		obc_cuMemcpyHtoD_v2(DEVICE_BASE, host, OBF_COPY_SMALL, NULL), CUDA_SUCCESS);
+	assert_int_equal(obc_cuMemcpyHtoDAsync_v2(DEVICE_BASE, host, OBF_COPY_SMALL + 1, NULL),
+		CUDA_SUCCESS);
+	assert_int_equal(obc_cuMemcpyDtoD_v2(
+				 DEVICE_BASE, DEVICE_BASE + (1u << 20), OBF_COPY_SMALL + 1, NULL),
+		CUDA_SUCCESS);
 	assert_int_equal(n_waits, 0);
-	assert_int_equal(obc_cuMemcpyHtoD_v2(DEVICE_BASE, host, OBF_COPY_SMALL + 1, NULL), CUDA_SUCCESS);
+	assert_int_equal(
+		obc_cuMemcpyHtoD_v2(DEVICE_BASE, host, OBF_COPY_SMALL + 1, NULL), CUDA_SUCCESS);
 	assert_int_equal(n_waits, 1);
 	launched = false;
 }
@@ -322,8 +355,11 @@ static void test_large_uploads_wait(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_boxes), cmocka_unit_test(test_packed_is_one_record), cmocka_unit_test(test_nothing_to_copy),
-		cmocka_unit_test(test_waits_for_host_functions), cmocka_unit_test(test_large_uploads_wait),
+		cmocka_unit_test(test_boxes),
+		cmocka_unit_test(test_packed_is_one_record),
+		cmocka_unit_test(test_nothing_to_copy),
+		cmocka_unit_test(test_waits_for_host_functions),
+		cmocka_unit_test(test_large_uploads_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

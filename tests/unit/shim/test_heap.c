@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* obc_heap against a model: a server with a fixed amount of memory that checks every grow and trim. */
+/*
+ * obc_heap against a model: a server with a fixed amount of memory that checks every grow and trim.
+ */
 #include "client-shim/heap.h"
 
 #include <setjmp.h>
@@ -11,13 +13,13 @@
 
 #include <cmocka.h>
 
-#define BASE 0x200000000000ull
-#define MIB (1ull << 20)
+#define BASE      0x200000000000ull
+#define MIB       (1ull << 20)
 #define PAGES_MAX 4096u
 
 /* What a server would know: which pages of the range have memory behind them. */
 struct server {
-	uint64_t limit, backed;       /* bytes */
+	uint64_t limit, backed; /* bytes */
 	unsigned grows, trims;
 	uint8_t page[PAGES_MAX];
 };
@@ -59,7 +61,8 @@ static void trim(void *user, uint64_t addr, uint64_t size)
 
 static const struct obc_heap_ops ops = { grow, trim };
 
-static void start(struct obc_heap *heap, struct server *server, uint64_t range, uint64_t granted, uint64_t limit)
+static void start(struct obc_heap *heap, struct server *server, uint64_t range, uint64_t granted,
+	uint64_t limit)
 {
 	*server = (struct server){ .limit = limit, .backed = granted };
 	memset(server->page, 1, granted / OBC_HEAP_PAGE);
@@ -69,7 +72,8 @@ static void start(struct obc_heap *heap, struct server *server, uint64_t range, 
 
 static bool backed(const struct server *server, uint64_t addr, uint64_t size)
 {
-	for (uint64_t page = (addr - BASE) / OBC_HEAP_PAGE; page <= (addr - BASE + size - 1) / OBC_HEAP_PAGE; page++)
+	for (uint64_t page = (addr - BASE) / OBC_HEAP_PAGE;
+		page <= (addr - BASE + size - 1) / OBC_HEAP_PAGE; page++)
 		if (!server->page[page])
 			return false;
 	return true;
@@ -87,7 +91,8 @@ static void test_grant_needs_no_server(void **state)
 	assert_int_equal(obc_heap_alloc(&heap, 1, &a, &block[0]), CUDA_SUCCESS);
 	assert_int_equal(a, BASE);
 	assert_int_equal(obc_block_size(block[0]), OBC_HEAP_ALIGN);
-	assert_int_equal(obc_heap_alloc(&heap, 64 * MIB - OBC_HEAP_ALIGN, &b, &block[1]), CUDA_SUCCESS);
+	assert_int_equal(
+		obc_heap_alloc(&heap, 64 * MIB - OBC_HEAP_ALIGN, &b, &block[1]), CUDA_SUCCESS);
 	assert_int_equal(b, BASE + OBC_HEAP_ALIGN);
 	assert_int_equal(server.grows, 0);
 	assert_int_equal(obc_heap_alloc(&heap, 1, &a, &block[0]), CUDA_ERROR_OUT_OF_MEMORY);
@@ -103,9 +108,13 @@ static void test_exact_limit(void **state)
 	uint64_t addr;
 
 	(void)state;
-	/* what is left is less than a growth step: asked for exactly, together with the free end of the grant */
+	/*
+	 * what is left is less than a growth step: asked for exactly, together with the free end of
+	 * the grant
+	 */
 	start(&heap, &server, 4096 * MIB, 16 * MIB, 100 * MIB);
-	assert_int_equal(obc_heap_alloc(&heap, 100 * MIB + 1, &addr, &block), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(
+		obc_heap_alloc(&heap, 100 * MIB + 1, &addr, &block), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(obc_heap_alloc(&heap, 100 * MIB, &addr, &block), CUDA_SUCCESS);
 	assert_int_equal(addr, BASE);
 	assert_int_equal(server.backed, 100 * MIB);
@@ -170,7 +179,10 @@ static uint64_t next(uint64_t *seed)
 	return *seed;
 }
 
-/* Sizes of all magnitudes, random order; after each step nothing overlaps, everything in use is backed, and the books agree. */
+/*
+ * Sizes of all magnitudes, random order; after each step nothing overlaps, everything in use is
+ * backed, and the books agree.
+ */
 static void test_random(void **state)
 {
 	static struct live live[LIVE_MAX];
@@ -196,7 +208,8 @@ static void test_random(void **state)
 			assert_int_equal(l->addr % OBC_HEAP_ALIGN, 0);
 			assert_true(backed(&server, l->addr, size));
 			for (unsigned i = 0; i < n; i++)
-				assert_true(l->addr + size <= live[i].addr || live[i].addr + live[i].size <= l->addr);
+				assert_true(l->addr + size <= live[i].addr ||
+					live[i].addr + live[i].size <= l->addr);
 			n++;
 		} else {
 			unsigned i = (unsigned)(next(&seed) % n);
@@ -222,8 +235,11 @@ static void test_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_grant_needs_no_server), cmocka_unit_test(test_exact_limit), cmocka_unit_test(test_large_spans_go_back),
-		cmocka_unit_test(test_refuses), cmocka_unit_test(test_random),
+		cmocka_unit_test(test_grant_needs_no_server),
+		cmocka_unit_test(test_exact_limit),
+		cmocka_unit_test(test_large_spans_go_back),
+		cmocka_unit_test(test_refuses),
+		cmocka_unit_test(test_random),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

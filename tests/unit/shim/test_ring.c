@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The ring of the log against a simple model: every residue of head and tail with every size of a record, then long random runs with several uncommitted
- * records, early acknowledgements, breaks after which the server acknowledges what it had received before, and a server that acknowledges as late as it may.
+ * The ring of the log against a simple model: every residue of head and tail with every size of a
+ * record, then long random runs with several uncommitted records, early acknowledgements, breaks
+ * after which the server acknowledges what it had received before, and a server that acknowledges
+ * as late as it may.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -11,8 +13,8 @@
 #include "client-shim/ring.h"
 #include "tests/unit/test.h"
 
-#define LIVE_MAX (1u << 16)
-#define HEADER ((uint32_t)sizeof(struct obp_record))
+#define LIVE_MAX       (1u << 16)
+#define HEADER         ((uint32_t)sizeof(struct obp_record))
 #define THREAD_RECORDS (60000u / TEST_SLOWER)
 
 /* A record as the model knows it; entry: bytes in the ring, wire: bytes on the wire. */
@@ -24,9 +26,12 @@ struct entry {
 };
 
 static struct obc_ring ring;
-static struct entry live[LIVE_MAX];          /* reserved and not acknowledged, by number modulo LIVE_MAX */
-static uint64_t reserved, received, acked;   /* numbers: of the writer, taken up by the server, acknowledged by it */
-static uint64_t unacked_bytes;               /* the server's: taken up since its last acknowledgement */
+/* reserved and not acknowledged, by number modulo LIVE_MAX */
+static struct entry live[LIVE_MAX];
+/* numbers: of the writer, taken up by the server, acknowledged by it */
+static uint64_t reserved, received, acked;
+/* the server's: taken up since its last acknowledgement */
+static uint64_t unacked_bytes;
 static uint64_t seed;
 
 static uint32_t dice(uint32_t n)
@@ -63,7 +68,8 @@ static bool reserve(uint32_t entry, uint32_t wire, bool byref)
 		CHECK(tail != UINT64_MAX);
 		return false;
 	}
-	CHECK((uint8_t *)record >= ring.bytes && (uint8_t *)record + entry <= ring.bytes + ring.mask + 1);
+	CHECK((uint8_t *)record >= ring.bytes &&
+		(uint8_t *)record + entry <= ring.bytes + ring.mask + 1);
 	reserved++;
 	CHECK(ring.last_number == reserved && reserved - acked < LIVE_MAX);
 	*entry_of(reserved) = (struct entry){ reserved, record, entry, wire, false, byref };
@@ -123,7 +129,10 @@ static void ack(uint64_t number)
 		unacked_bytes = 0;
 }
 
-/* The server takes up what it has not had yet. It acknowledges as late as it may, and where its buffer happens to end: idle, behind the last. */
+/*
+ * The server takes up what it has not had yet. It acknowledges as late as it may, and where its
+ * buffer happens to end: idle, behind the last.
+ */
 static void take_up(uint64_t last, bool idle)
 {
 	while (received < last) {
@@ -136,7 +145,10 @@ static void take_up(uint64_t last, bool idle)
 		ack(received);
 }
 
-/* One batch, from gather to left. acks: the server may acknowledge while it is still leaving. False: nothing is committed. */
+/*
+ * One batch, from gather to left. acks: the server may acknowledge while it is still leaving.
+ * False: nothing is committed.
+ */
 static bool send(bool acks)
 {
 	struct obc_batch batch;
@@ -149,7 +161,10 @@ static bool send(bool acks)
 	CHECK_INT(ring.sent_number, first + batch.count - 1);
 	if (acks && dice(2))
 		take_up(ring.sent_number, false);
-	/* After a break the server knows later records than are being sent: it may acknowledge those too. */
+	/*
+	 * After a break the server knows later records than are being sent: it may acknowledge
+	 * those too.
+	 */
 	if (acks && received > acked && dice(4) == 0)
 		ack(acked + 1 + dice((uint32_t)(received - acked)));
 	/* Other threads go on reserving meanwhile. */
@@ -207,7 +222,8 @@ TEST(every_residue_of_head_and_tail)
 {
 	for (uint64_t size = 64; size <= 256; size *= 2) {
 		begin(size);
-		ring.rewind_min = size; /* off: it would hide most residues; the random runs have it */
+		/* off: it would hide most residues; the random runs have it */
+		ring.rewind_min = size;
 		for (uint64_t residue = 0; residue < size; residue += 8)
 			for (uint64_t fill = 0; fill <= size; fill += 8)
 				for (uint32_t need = 8; need <= size; need += 8)
@@ -227,7 +243,8 @@ static uint32_t random_size(void)
 static bool random_reserve(void)
 {
 	if (ring.record_max >= 128 && dice(16) == 0)
-		return reserve(sizeof(struct obc_byref) + 8 * dice(8), HEADER + 128 + 8 * dice(1000), true);
+		return reserve(sizeof(struct obc_byref) + 8 * dice(8),
+			HEADER + 128 + 8 * dice(1000), true);
 	uint32_t size = random_size();
 	return reserve(size, size, false);
 }
@@ -250,10 +267,14 @@ static void commit_one(void)
 		commit(n);
 }
 
-/* A break: the server says how far it was, and may take up more of the old connection's bytes afterwards. */
+/*
+ * A break: the server says how far it was, and may take up more of the old connection's bytes
+ * afterwards.
+ */
 static void again(void)
 {
-	uint64_t most = ob_max(ring.sent_number, ring.sent_most), number = acked + dice((uint32_t)(received - acked + 1));
+	uint64_t most = ob_max(ring.sent_number, ring.sent_most),
+		 number = acked + dice((uint32_t)(received - acked + 1));
 
 	CHECK(!obc_ring_rewind(&ring, most + 1));
 	if (acked)
@@ -273,7 +294,10 @@ static void random_run(uint64_t size, unsigned steps)
 		case 2:
 			if (random_reserve())
 				break;
-			/* No room. When all is committed and sent and the server has nothing more to acknowledge there must be. */
+			/*
+			 * No room. When all is committed and sent and the server has nothing more
+			 * to acknowledge there must be.
+			 */
 			commit_all();
 			while (send(true))
 				;
@@ -304,7 +328,10 @@ TEST(random_runs)
 		random_run(size, 300000 / TEST_SLOWER);
 }
 
-/* Very many small batches that nobody acknowledges: the marks do not run out, and what the server then acknowledges gives room. */
+/*
+ * Very many small batches that nobody acknowledges: the marks do not run out, and what the server
+ * then acknowledges gives room.
+ */
 TEST(marks_never_run_out)
 {
 	begin(64u << 10);
@@ -341,7 +368,8 @@ TEST(guard_pages)
 			*(volatile uint8_t *)(i ? end : ring.bytes - 1) = 1;
 			_exit(0);
 		}
-		CHECK(waitpid(child, &status, 0) == child && !(WIFEXITED(status) && WEXITSTATUS(status) == 0));
+		CHECK(waitpid(child, &status, 0) == child &&
+			!(WIFEXITED(status) && WEXITSTATUS(status) == 0));
 	}
 }
 
@@ -444,7 +472,8 @@ TEST(two_writers_a_sender_and_acknowledgements)
 			p += record->size;
 		}
 		total += batch.count;
-		atomic_store(&to_ack, total); /* the peer may be quicker than the system call returns */
+		/* the peer may be quicker than the system call returns */
+		atomic_store(&to_ack, total);
 		pthread_mutex_lock(&ack_lock);
 		obc_ring_left(&ring, &batch);
 		pthread_mutex_unlock(&ack_lock);

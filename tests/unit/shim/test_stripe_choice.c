@@ -7,7 +7,8 @@
 #define BYTES (64u << 20)
 
 /* n copies at these rates (bytes/s); the time all took, in seconds. */
-static double copies(struct obc_choice *choice, unsigned n, double log, double stripes, bool ready, unsigned *ret_striped)
+static double copies(struct obc_choice *choice, unsigned n, double log, double stripes, bool ready,
+	unsigned *ret_striped)
 {
 	double took = 0;
 

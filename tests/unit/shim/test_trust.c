@@ -101,7 +101,8 @@ static void test_confirmed(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_ptx), cmocka_unit_test(test_machine_code), cmocka_unit_test(test_confirmed) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_ptx),
+		cmocka_unit_test(test_machine_code), cmocka_unit_test(test_confirmed) };
 
 	ob_opt_set(OB_OPT_TRUST, true); /* what is tested here */
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What the tests of the software device's driver API share: the library by dlopen (first argument), its calls by name, a module with
- * small kernels, checks that say what they saw, and gates that hold a stream until the test lets it go.
+ * What the tests of the software device's driver API share: the library by dlopen (first argument),
+ * its calls by name, a module with small kernels, checks that say what they saw, and gates that
+ * hold a stream until the test lets it go.
  */
 #ifndef TEST_SOFTAPI_H
 #define TEST_SOFTAPI_H
@@ -36,10 +37,16 @@ static inline void *call_find(const char *name)
 	return p;
 }
 
-/* CALL(cuMemFree_v2)(p): a call that the device writes; FACE(cuInit)(0): one that the face answers. Types come from the generated prototypes. */
+/*
+ * CALL(cuMemFree_v2)(p): a call that the device writes; FACE(cuInit)(0): one that the face answers.
+ * Types come from the generated prototypes.
+ */
 #define FACE(name) ((__typeof__(&obf_##name))call_find(#name))
 #define CALL(name) ((__typeof__(&obd_##name))call_find(#name))
-/* A blocking call without a stream argument: the implementation has one more parameter than the export. */
+/*
+ * A blocking call without a stream argument: the implementation has one more parameter than the
+ * export.
+ */
 typedef CUresult (*copy_htod_fn)(CUdeviceptr, const void *, size_t);
 typedef CUresult (*copy_dtoh_fn)(void *, CUdeviceptr, size_t);
 typedef CUresult (*copy_dtod_fn)(CUdeviceptr, CUdeviceptr, size_t);
@@ -53,21 +60,21 @@ typedef CUresult (*set2d32_fn)(CUdeviceptr, size_t, unsigned, size_t, size_t);
 #define DTOH ((copy_dtoh_fn)call_find("cuMemcpyDtoH_v2"))
 #define DTOD ((copy_dtod_fn)call_find("cuMemcpyDtoD_v2"))
 
-#define CHECK(condition)                                                                            \
-	do {                                                                                        \
-		if (!(condition)) {                                                                 \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);     \
-			exit(1);                                                                    \
-		}                                                                                   \
+#define CHECK(condition)                                                                        \
+	do {                                                                                    \
+		if (!(condition)) {                                                             \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+			exit(1);                                                                \
+		}                                                                               \
 	} while (0)
-#define IS(expression, expected)                                                                                 \
-	do {                                                                                                     \
-		long long is_got = (long long)(expression), is_want = (long long)(expected);                     \
-		if (is_got != is_want) {                                                                         \
-			fprintf(stderr, "%s:%d: %s is %lld, expected %lld\n", __FILE__, __LINE__, #expression,   \
-			        is_got, is_want);                                                                \
-			exit(1);                                                                                 \
-		}                                                                                                \
+#define IS(expression, expected)                                                                  \
+	do {                                                                                      \
+		long long is_got = (long long)(expression), is_want = (long long)(expected);      \
+		if (is_got != is_want) {                                                          \
+			fprintf(stderr, "%s:%d: %s is %lld, expected %lld\n", __FILE__, __LINE__, \
+				#expression, is_got, is_want);                                    \
+			exit(1);                                                                  \
+		}                                                                                 \
 	} while (0)
 #define OK(expression) IS(expression, CUDA_SUCCESS)
 
@@ -77,21 +84,25 @@ static const char *const kernels =
 	/* *p = v */
 	".visible .entry store(.param .u64 p, .param .u64 v)\n"
 	"{\n\t.reg .u64 a;\n\t.reg .u32 b;\n\t.reg .u64 c;\n"
-	"\tld.param.u64 a, [p];\n\tld.param.u64 c, [v];\n\tcvt.u32.u64 b, c;\n\tst.global.u32 [a], b;\n\tret;\n}\n"
+	"\tld.param.u64 a, [p];\n\tld.param.u64 c, [v];\n\tcvt.u32.u64 b, c;\n\tst.global.u32 [a], "
+	"b;\n\tret;\n}\n"
 	/* *p += v, by one thread */
 	".visible .entry add(.param .u64 p, .param .u64 v)\n"
 	"{\n\t.reg .u64 a;\n\t.reg .u32 b, d;\n\t.reg .u64 c;\n"
-	"\tld.param.u64 a, [p];\n\tld.param.u64 c, [v];\n\tcvt.u32.u64 b, c;\n\tld.global.u32 d, [a];\n\tadd.u32 d, d, b;\n"
+	"\tld.param.u64 a, [p];\n\tld.param.u64 c, [v];\n\tcvt.u32.u64 b, c;\n\tld.global.u32 d, "
+	"[a];\n\tadd.u32 d, d, b;\n"
 	"\tst.global.u32 [a], d;\n\tret;\n}\n"
 	/* runs for ms milliseconds */
 	".visible .entry spin(.param .u64 ms)\n"
 	"{\n\t.reg .u64 t, e, n;\n\t.reg .pred q;\n"
-	"\tld.param.u64 n, [ms];\n\tmul.lo.u64 n, n, 1000000;\n\tmov.u64 e, %globaltimer;\n\tadd.u64 e, e, n;\n"
+	"\tld.param.u64 n, [ms];\n\tmul.lo.u64 n, n, 1000000;\n\tmov.u64 e, "
+	"%globaltimer;\n\tadd.u64 e, e, n;\n"
 	"again:\n\tmov.u64 t, %globaltimer;\n\tsetp.lt.u64 q, t, e;\n\t@q bra again;\n\tret;\n}\n"
 	/* votes with a member mask that leaves out the lane itself */
 	".visible .entry outside(.param .u64 p, .param .u64 v)\n"
 	"{\n\t.reg .u64 a;\n\t.reg .u32 b, m;\n\t.reg .pred q;\n"
-	"\tld.param.u64 a, [p];\n\tmov.u32 m, %lanemask_lt;\n\tsetp.eq.u32 q, m, m;\n\tvote.sync.ballot.b32 b, q, m;\n\tbar.sync 0;\n"
+	"\tld.param.u64 a, [p];\n\tmov.u32 m, %lanemask_lt;\n\tsetp.eq.u32 q, m, "
+	"m;\n\tvote.sync.ballot.b32 b, q, m;\n\tbar.sync 0;\n"
 	"\tst.global.u32 [a], b;\n\tret;\n}\n"
 	/* touches what is nobody's */
 	".visible .entry fault()\n"
@@ -106,7 +117,8 @@ static inline void library_open(int argc, char **argv)
 	library = argc > 1 ? argv[1] : getenv("OUTBOARD_TEST_LIBCUDA");
 	handle = library ? dlopen(library, RTLD_NOW) : NULL;
 	if (!handle) {
-		fprintf(stderr, "skipped: no library (%s)\n", library ? dlerror() : "give its path");
+		fprintf(stderr, "skipped: no library (%s)\n",
+			library ? dlerror() : "give its path");
 		exit(77);
 	}
 }
@@ -127,7 +139,10 @@ static inline CUfunction kernel_get(const char *name)
 	return f;
 }
 
-/* A driver that loads kernels when they are first asked for may wait for the device to do so: here, not behind a gate. */
+/*
+ * A driver that loads kernels when they are first asked for may wait for the device to do so: here,
+ * not behind a gate.
+ */
 static inline void module_open(void)
 {
 	OK(FACE(cuModuleLoadData)(&module, kernels));
@@ -162,8 +177,9 @@ static inline uint32_t device_u32(CUdeviceptr p)
 }
 
 /*
- * Is this the software device? It alone has this private table. It knows handles that are gone from those that are not, and runs host functions of different
- * streams at the same time; NVIDIA's driver reads what a handle points to, and has one thread for all host functions.
+ * Is this the software device? It alone has this private table. It knows handles that are gone from
+ * those that are not, and runs host functions of different streams at the same time; NVIDIA's
+ * driver reads what a handle points to, and has one thread for all host functions.
  */
 static inline bool soft(void)
 {

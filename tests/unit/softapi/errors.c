@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What goes wrong and how it is told: a kernel's fault stays with its context, images that do not run, limits.
+ * What goes wrong and how it is told: a kernel's fault stays with its context, images that do not
+ * run, limits.
  *
- * On another driver than the software device only what cuda.h promises is asserted; what it leaves open is reported (SEEN), and no test fails by it.
+ * On another driver than the software device only what cuda.h promises is asserted; what it leaves
+ * open is reported (SEEN), and no test fails by it.
  */
 #include "tests/unit/softapi/api.h"
 
 static bool ours;
 
-#define SEEN(expression, expected)                                                                                                  \
-	do {                                                                                                                        \
-		long long seen_got = (long long)(expression), seen_here = (long long)(expected);                                    \
-		if (ours)                                                                                                           \
-			IS(seen_got, seen_here);                                                                                    \
-		else                                                                                                                \
-			printf("report %d: %s is %lld, on the software device %lld\n", __LINE__, #expression, seen_got, seen_here); \
+#define SEEN(expression, expected)                                                               \
+	do {                                                                                     \
+		long long seen_got = (long long)(expression), seen_here = (long long)(expected); \
+		if (ours)                                                                        \
+			IS(seen_got, seen_here);                                                 \
+		else                                                                             \
+			printf("report %d: %s is %lld, on the software device %lld\n", __LINE__, \
+				#expression, seen_got, seen_here);                               \
 	} while (0)
 
 static int functions_run;
@@ -36,7 +39,10 @@ static void callback(CUstream stream, CUresult status, void *user)
 	sem_post(&called);
 }
 
-/* Everything is as new in another context, and in this one when it is reset. cuda.h promises neither: the process is to be ended. */
+/*
+ * Everything is as new in another context, and in this one when it is reset. cuda.h promises
+ * neither: the process is to be ended.
+ */
 static void recovery(void)
 {
 	CUcontext second = NULL;
@@ -90,7 +96,10 @@ static void sticky(void)
 	recovery();
 }
 
-/* A kernel that would run for ever does not hold up the end of its context. cuda.h does not say whether it may: elsewhere the time is told. */
+/*
+ * A kernel that would run for ever does not hold up the end of its context. cuda.h does not say
+ * whether it may: elsewhere the time is told.
+ */
 static void endless(void)
 {
 	CUcontext second;
@@ -100,20 +109,24 @@ static void endless(void)
 	OK(FACE(cuCtxCreate_v2)(&second, 0, 0));
 	m = module;
 	module_open();
-	OK(launch("spin", NULL, ours ? 600000 : 3000, 0)); /* longer than alarm() lets the test run */
+	/* longer than alarm() lets the test run */
+	OK(launch("spin", NULL, ours ? 600000 : 3000, 0));
 	OK(FACE(cuCtxDestroy_v2)(second));
 	if (!ours)
-		printf("report: the end of a context with a kernel of 3 s took %.1f s\n", waiting_now() - start);
+		printf("report: the end of a context with a kernel of 3 s took %.1f s\n",
+			waiting_now() - start);
 	module = m;
 	OK(FACE(cuCtxSetCurrent)(context));
 }
 
 static void bad_ptx(void)
 {
-	static const char text[] = ".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry k()\n{\n\tfrobnicate.syntax_error r1, r2;\n\tret;\n}\n";
+	static const char text[] = ".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry "
+				   "k()\n{\n\tfrobnicate.syntax_error r1, r2;\n\tret;\n}\n";
 	CUmodule m = NULL;
 	char log[512] = "";
-	CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_WALL_TIME };
+	CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+		CU_JIT_WALL_TIME };
 	void *values[] = { log, (void *)(uintptr_t)sizeof log, NULL };
 	CUjit_option unknown = (CUjit_option)999;
 
@@ -125,7 +138,10 @@ static void bad_ptx(void)
 	SEEN(FACE(cuModuleLoadDataEx)(&m, kernels, 1, &unknown, values), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* The least of an ELF file that says it holds code for sm_90: what a driver meets when nothing but SASS was built. */
+/*
+ * The least of an ELF file that says it holds code for sm_90: what a driver meets when nothing but
+ * SASS was built.
+ */
 static void sass_only(void)
 {
 	unsigned char elf[512] = { 0x7f, 'E', 'L', 'F', 2, 1, 1, 0x33, 7 };
@@ -134,20 +150,21 @@ static void sass_only(void)
 	uint32_t u32;
 	uint64_t u64;
 
-	u16 = 2, memcpy(elf + 16, &u16, 2);             /* executable */
-	u16 = 190, memcpy(elf + 18, &u16, 2);           /* EM_CUDA */
+	u16 = 2, memcpy(elf + 16, &u16, 2);   /* executable */
+	u16 = 190, memcpy(elf + 18, &u16, 2); /* EM_CUDA */
 	u32 = 130, memcpy(elf + 20, &u32, 4);
-	u64 = 64, memcpy(elf + 40, &u64, 8);            /* section headers */
+	u64 = 64, memcpy(elf + 40, &u64, 8); /* section headers */
 	u32 = 90 << 16 | 90 | 0x500, memcpy(elf + 48, &u32, 4);
 	u16 = 64, memcpy(elf + 52, &u16, 2);
 	u16 = 56, memcpy(elf + 54, &u16, 2);
 	u16 = 64, memcpy(elf + 58, &u16, 2);
-	u16 = 2, memcpy(elf + 60, &u16, 2);             /* two sections: none, and the names */
+	u16 = 2, memcpy(elf + 60, &u16, 2); /* two sections: none, and the names */
 	u16 = 1, memcpy(elf + 62, &u16, 2);
-	u32 = 3, memcpy(elf + 64 + 64 + 4, &u32, 4);    /* SHT_STRTAB */
+	u32 = 3, memcpy(elf + 64 + 64 + 4, &u32, 4); /* SHT_STRTAB */
 	u64 = 192, memcpy(elf + 64 + 64 + 24, &u64, 8);
 	u64 = 1, memcpy(elf + 64 + 64 + 32, &u64, 8);
-	SEEN(FACE(cuModuleLoadData)(&m, elf), CUDA_ERROR_NO_BINARY_FOR_GPU); /* a driver for sm_90 may call it a bad image */
+	/* a driver for sm_90 may call it a bad image */
+	SEEN(FACE(cuModuleLoadData)(&m, elf), CUDA_ERROR_NO_BINARY_FOR_GPU);
 	SEEN(m == NULL, true);
 }
 
@@ -172,7 +189,8 @@ static void limits(void)
 	OK(FACE(cuCtxGetLimit)(&value, CU_LIMIT_CIG_ENABLED)); /* cuBLASLt needs the answer */
 	IS(value, 0);
 	if (major >= 9) /* it applies below compute capability 9.0 only */
-		IS(FACE(cuCtxSetLimit)(CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 4), CUDA_ERROR_UNSUPPORTED_LIMIT);
+		IS(FACE(cuCtxSetLimit)(CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 4),
+			CUDA_ERROR_UNSUPPORTED_LIMIT);
 }
 
 static void bad_launches(void)
@@ -181,17 +199,22 @@ static void bad_launches(void)
 	uint64_t a = 0, b = 0;
 	void *params[] = { &a, &b };
 
-	for (unsigned i = 0; i < 3; i++) { /* no blocks, too many threads, too much memory: refused, cuda.h does not say with what */
-		CUresult result = CALL(cuLaunchKernel)(f, i != 0, 1, 1, i == 1 ? 1025 : 1, 1, 1, i == 2 ? 49153 : 0, NULL, params, NULL);
+	/* no blocks, too many threads, too much memory: refused, cuda.h does not say with what */
+	for (unsigned i = 0; i < 3; i++) {
+		CUresult result = CALL(cuLaunchKernel)(f, i != 0, 1, 1, i == 1 ? 1025 : 1, 1, 1,
+			i == 2 ? 49153 : 0, NULL, params, NULL);
 
 		CHECK(result != CUDA_SUCCESS);
 		SEEN(result, CUDA_ERROR_INVALID_VALUE);
 	}
 	if (soft()) {
-		IS(CALL(cuLaunchKernel)((CUfunction)0x77, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_HANDLE);
-		IS(CALL(cuLaunchKernel)(f, 1, 1, 1, 1, 1, 1, 0, (CUstream)0x77, params, NULL), CUDA_ERROR_INVALID_HANDLE);
+		IS(CALL(cuLaunchKernel)((CUfunction)0x77, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL),
+			CUDA_ERROR_INVALID_HANDLE);
+		IS(CALL(cuLaunchKernel)(f, 1, 1, 1, 1, 1, 1, 0, (CUstream)0x77, params, NULL),
+			CUDA_ERROR_INVALID_HANDLE);
 	}
-	IS(CALL(cuLaunchCooperativeKernel)(f, 1000000, 1, 1, 1024, 1, 1, 0, NULL, params), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+	IS(CALL(cuLaunchCooperativeKernel)(f, 1000000, 1, 1, 1024, 1, 1, 0, NULL, params),
+		CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 	OK(FACE(cuCtxSynchronize)());
 }
 

@@ -37,7 +37,8 @@ static void never_recorded(void)
 
 static void timing(void)
 {
-	CUevent a = event_new(0), b = event_new(CU_EVENT_BLOCKING_SYNC), untimed = event_new(CU_EVENT_DISABLE_TIMING);
+	CUevent a = event_new(0), b = event_new(CU_EVENT_BLOCKING_SYNC),
+		untimed = event_new(CU_EVENT_DISABLE_TIMING);
 	struct gate gate;
 	double began = waiting_now(), least;
 	float ms = -1;
@@ -81,10 +82,13 @@ static void waits(void)
 	OK(CALL(cuEventRecord)(e, a));
 	OK(CALL(cuStreamWaitEvent)(b, e, 0));
 	OK(launch("add", b, p, 100));
-	/* The wait means the record it saw: neither a later record nor the event's end changes it. */
+	/*
+	 * The wait means the record it saw: neither a later record nor the event's end changes it.
+	 */
 	OK(CALL(cuEventRecord)(e, NULL));
 	OK(CALL(cuEventDestroy_v2)(e));
-	let_pass(30000, "work that could run may run; a machine that is slow makes this no stricter");
+	let_pass(30000,
+		"work that could run may run; a machine that is slow makes this no stricter");
 	IS(CALL(cuStreamQuery)(b), CUDA_ERROR_NOT_READY);
 	gate_open(&gate);
 	OK(CALL(cuStreamSynchronize)(b));

@@ -4,26 +4,31 @@
 #include "tests/unit/softapi/api.h"
 
 #define HEAD ".version 7.5\n.target sm_75\n.address_size 64\n"
-/* twice(x) = 2 * x + bias, with a name of its own that the other module uses too; a comment holds a brace: { */
-static char callee[] = HEAD
-	"// here is one { and a \"quote\n"
-	".global .align 4 .u32 own = 100;\n"
-	".visible .global .align 4 .u32 bias = 5;\n"
-	".visible .func (.param .b32 r) twice(.param .b32 x)\n"
-	"{\n\t.reg .b32 a, b, o;\n\tld.param.u32 a, [x];\n\tadd.u32 a, a, a;\n\tld.global.u32 b, [bias];\n\tadd.u32 a, a, b;\n"
-	"\tld.global.u32 o, [own];\n\tadd.u32 a, a, o;\n\tst.param.u32 [r], a;\n\tret;\n}\n"
-	".weak .func (.param .b32 r) shared()\n{\n\tst.param.u32 [r], 1;\n\tret;\n}\n";
-static char caller[] = HEAD
-	".extern .func (.param .b32 r) twice(.param .b32 x);\n"
-	".extern .global .align 4 .u32 bias;\n"
-	".global .align 4 .u32 own = 1000;\n"
-	".weak .func (.param .b32 r) shared()\n{\n\tst.param.u32 [r], 2;\n\tret;\n}\n"
-	".visible .entry k(.param .u64 p)\n"
-	"{\n\t.reg .b64 a;\n\t.reg .b32 v, b, o;\n\t.param .b32 in;\n\t.param .b32 out;\n"
-	"\tld.param.u64 a, [p];\n\tmov.u32 v, 21;\n\tst.param.b32 [in], v;\n"
-	"\tcall (out), twice, (in);\n\tld.param.b32 v, [out];\n"
-	"\tld.global.u32 b, [bias];\n\tadd.u32 v, v, b;\n\tld.global.u32 o, [own];\n\tadd.u32 v, v, o;\n"
-	"\tst.global.u32 [a], v;\n\tret;\n}\n";
+/*
+ * twice(x) = 2 * x + bias, with a name of its own that the other module uses too; a comment holds a
+ * brace: {
+ */
+static char callee[] =
+	HEAD "// here is one { and a \"quote\n"
+	     ".global .align 4 .u32 own = 100;\n"
+	     ".visible .global .align 4 .u32 bias = 5;\n"
+	     ".visible .func (.param .b32 r) twice(.param .b32 x)\n"
+	     "{\n\t.reg .b32 a, b, o;\n\tld.param.u32 a, [x];\n\tadd.u32 a, a, a;\n\tld.global.u32 "
+	     "b, [bias];\n\tadd.u32 a, a, b;\n"
+	     "\tld.global.u32 o, [own];\n\tadd.u32 a, a, o;\n\tst.param.u32 [r], a;\n\tret;\n}\n"
+	     ".weak .func (.param .b32 r) shared()\n{\n\tst.param.u32 [r], 1;\n\tret;\n}\n";
+static char caller[] =
+	HEAD ".extern .func (.param .b32 r) twice(.param .b32 x);\n"
+	     ".extern .global .align 4 .u32 bias;\n"
+	     ".global .align 4 .u32 own = 1000;\n"
+	     ".weak .func (.param .b32 r) shared()\n{\n\tst.param.u32 [r], 2;\n\tret;\n}\n"
+	     ".visible .entry k(.param .u64 p)\n"
+	     "{\n\t.reg .b64 a;\n\t.reg .b32 v, b, o;\n\t.param .b32 in;\n\t.param .b32 out;\n"
+	     "\tld.param.u64 a, [p];\n\tmov.u32 v, 21;\n\tst.param.b32 [in], v;\n"
+	     "\tcall (out), twice, (in);\n\tld.param.b32 v, [out];\n"
+	     "\tld.global.u32 b, [bias];\n\tadd.u32 v, v, b;\n\tld.global.u32 o, [own];\n\tadd.u32 "
+	     "v, v, o;\n"
+	     "\tst.global.u32 [a], v;\n\tret;\n}\n";
 
 static void two(void)
 {
@@ -36,8 +41,10 @@ static void two(void)
 	void *params[] = { &p };
 
 	OK(CALL(cuLinkCreate_v2)(0, NULL, NULL, &link));
-	OK(CALL(cuLinkAddData_v2)(link, CU_JIT_INPUT_PTX, caller, sizeof caller, "caller.ptx", 0, NULL, NULL));
-	OK(CALL(cuLinkAddData_v2)(link, CU_JIT_INPUT_PTX, callee, strlen(callee), "callee.ptx", 0, NULL, NULL));
+	OK(CALL(cuLinkAddData_v2)(
+		link, CU_JIT_INPUT_PTX, caller, sizeof caller, "caller.ptx", 0, NULL, NULL));
+	OK(CALL(cuLinkAddData_v2)(
+		link, CU_JIT_INPUT_PTX, callee, strlen(callee), "callee.ptx", 0, NULL, NULL));
 	OK(CALL(cuLinkComplete)(link, &image, &size));
 	CHECK(image != NULL && size > 0);
 	OK(FACE(cuModuleLoadData)(&m, image));
@@ -61,8 +68,10 @@ static void clash(void)
 	void *values[] = { log, (void *)(uintptr_t)sizeof log };
 
 	OK(CALL(cuLinkCreate_v2)(2, options, values, &link));
-	OK(CALL(cuLinkAddData_v2)(link, CU_JIT_INPUT_PTX, callee, sizeof callee, "one", 0, NULL, NULL));
-	OK(CALL(cuLinkAddData_v2)(link, CU_JIT_INPUT_PTX, callee, sizeof callee, "other", 0, NULL, NULL));
+	OK(CALL(cuLinkAddData_v2)(
+		link, CU_JIT_INPUT_PTX, callee, sizeof callee, "one", 0, NULL, NULL));
+	OK(CALL(cuLinkAddData_v2)(
+		link, CU_JIT_INPUT_PTX, callee, sizeof callee, "other", 0, NULL, NULL));
 	IS(CALL(cuLinkComplete)(link, &image, &size), CUDA_ERROR_INVALID_PTX);
 	CHECK(strstr(log, "bias") && strstr(log, "other"));
 	OK(CALL(cuLinkDestroy)(link));
@@ -77,9 +86,13 @@ static void refused(void)
 
 	OK(CALL(cuLinkCreate_v2)(0, NULL, NULL, &link));
 	IS(CALL(cuLinkComplete)(link, &image, &size), CUDA_ERROR_INVALID_VALUE); /* nothing in it */
-	IS(CALL(cuLinkAddData_v2)(link, CU_JIT_INPUT_OBJECT, junk, sizeof junk, NULL, 0, NULL, NULL), CUDA_ERROR_NOT_SUPPORTED);
-	IS(CALL(cuLinkAddData_v2)(link, CU_JIT_INPUT_PTX, NULL, 5, NULL, 0, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
-	IS(CALL(cuLinkAddFile_v2)(link, CU_JIT_INPUT_PTX, "/nowhere/at/all.ptx", 0, NULL, NULL), CUDA_ERROR_FILE_NOT_FOUND);
+	IS(CALL(cuLinkAddData_v2)(
+		   link, CU_JIT_INPUT_OBJECT, junk, sizeof junk, NULL, 0, NULL, NULL),
+		CUDA_ERROR_NOT_SUPPORTED);
+	IS(CALL(cuLinkAddData_v2)(link, CU_JIT_INPUT_PTX, NULL, 5, NULL, 0, NULL, NULL),
+		CUDA_ERROR_INVALID_VALUE);
+	IS(CALL(cuLinkAddFile_v2)(link, CU_JIT_INPUT_PTX, "/nowhere/at/all.ptx", 0, NULL, NULL),
+		CUDA_ERROR_FILE_NOT_FOUND);
 	OK(CALL(cuLinkAddData_v2)(link, CU_JIT_INPUT_PTX, junk, sizeof junk, NULL, 0, NULL, NULL));
 	IS(CALL(cuLinkComplete)(link, &image, &size), CUDA_ERROR_INVALID_PTX);
 	OK(CALL(cuLinkDestroy)(link));

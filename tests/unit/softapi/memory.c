@@ -19,7 +19,7 @@ static void freeing(void)
 
 	IS(CALL(cuMemFree_v2)(p + 16), CUDA_ERROR_INVALID_VALUE); /* inside */
 	OK(CALL(cuMemFree_v2)(p));
-	IS(CALL(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE);      /* twice */
+	IS(CALL(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE); /* twice */
 	IS(CALL(cuMemFree_v2)(0x1234500), CUDA_ERROR_INVALID_VALUE);
 	OK(CALL(cuMemFree_v2)(0));
 	CHECK(free_now() > before);
@@ -47,7 +47,8 @@ static void full(void)
 /* Sizes around each border of the allocator: disjoint, whole, and all given back. */
 static void sizes(void)
 {
-	static const size_t size[] = { 1, 255, 256, 257, 4096, 65536, 524287, 524288, 524289, 1 << 20, (2 << 20) - 4096, 2 << 20, 5000000 };
+	static const size_t size[] = { 1, 255, 256, 257, 4096, 65536, 524287, 524288, 524289,
+		1 << 20, (2 << 20) - 4096, 2 << 20, 5000000 };
 	enum { N = sizeof size / sizeof size[0] };
 	CUdeviceptr p[N];
 	size_t before = free_now();
@@ -60,7 +61,8 @@ static void sizes(void)
 		unsigned char *bytes = malloc(size[i]);
 
 		OK(DTOH(bytes, p[i], size[i]));
-		CHECK(bytes[0] == i + 1 && bytes[size[i] / 2] == i + 1 && bytes[size[i] - 1] == i + 1);
+		CHECK(bytes[0] == i + 1 && bytes[size[i] / 2] == i + 1 &&
+			bytes[size[i] - 1] == i + 1);
 		free(bytes);
 		IS(CALL(cuMemsetD8Async)(p[i], 0, size[i] + 1, NULL), CUDA_ERROR_INVALID_VALUE);
 	}
@@ -129,8 +131,12 @@ static void rows(void)
 	unsigned char in[64], out[64];
 	CUdeviceptr p;
 	size_t pitch;
-	CUDA_MEMCPY2D c = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = in, .srcPitch = 8, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-		.WidthInBytes = 5, .Height = 8 };
+	CUDA_MEMCPY2D c = { .srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = in,
+		.srcPitch = 8,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.WidthInBytes = 5,
+		.Height = 8 };
 
 	for (int i = 0; i < 64; i++)
 		in[i] = (unsigned char)i;
@@ -140,8 +146,16 @@ static void rows(void)
 	c.dstDevice = p;
 	c.dstPitch = pitch;
 	OK(copy_2d(&c));
-	c = (CUDA_MEMCPY2D){ .srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = p, .srcPitch = pitch, .srcXInBytes = 1, .srcY = 2,
-		.dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = out, .dstPitch = 8, .WidthInBytes = 4, .Height = 6 };
+	c = (CUDA_MEMCPY2D){ .srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+		.srcDevice = p,
+		.srcPitch = pitch,
+		.srcXInBytes = 1,
+		.srcY = 2,
+		.dstMemoryType = CU_MEMORYTYPE_HOST,
+		.dstHost = out,
+		.dstPitch = 8,
+		.WidthInBytes = 4,
+		.Height = 6 };
 	OK(copy_2d(&c));
 	for (int y = 0; y < 8; y++)
 		for (int x = 0; x < 8; x++)
@@ -153,7 +167,10 @@ static void rows(void)
 	OK(CALL(cuMemFree_v2)(p));
 }
 
-/* Pageable memory has been read when the call returns; pinned memory is read when the stream comes to it. */
+/*
+ * Pageable memory has been read when the call returns; pinned memory is read when the stream comes
+ * to it.
+ */
 static void host_kinds(void)
 {
 	CUdeviceptr p = device_new(8);
@@ -207,7 +224,8 @@ static void attributes(void)
 	OK(FACE(cuPointerGetAttribute)(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p));
 	IS(device, 0);
 	OK(CALL(cuMemFree_v2)(p));
-	IS(FACE(cuPointerGetAttribute)(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p), CUDA_ERROR_INVALID_VALUE);
+	IS(FACE(cuPointerGetAttribute)(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p),
+		CUDA_ERROR_INVALID_VALUE);
 }
 
 static void globals(void)

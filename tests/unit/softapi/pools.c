@@ -62,7 +62,9 @@ static void waits_for_frees(void)
 
 static void own_pool(void)
 {
-	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 }, .maxSize = 4096 };
+	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+		.maxSize = 4096 };
 	CUmemoryPool pool = NULL, current = NULL, usual = NULL;
 	CUdeviceptr p, q;
 	cuuint64_t threshold = 12345, zero = 0;
@@ -76,7 +78,8 @@ static void own_pool(void)
 	IS(attribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD), 12345);
 	OK(CALL(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &reuse));
 	IS(reuse, 1);
-	IS(CALL(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &zero), CUDA_ERROR_INVALID_VALUE);
+	IS(CALL(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &zero),
+		CUDA_ERROR_INVALID_VALUE);
 	OK(CALL(cuMemPoolGetAccess)(&flags, pool, &props.location));
 	IS(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	OK(CALL(cuDeviceSetMemPool)(0, pool));

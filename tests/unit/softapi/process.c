@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The process around the device: what the environment selects, many devices, leaving while work runs, children. */
+/*
+ * The process around the device: what the environment selects, many devices, leaving while work
+ * runs, children.
+ */
 #include "tests/unit/softapi/api.h"
 
 #include <pthread.h>
@@ -36,7 +39,8 @@ static void eight(void)
 	IS(attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 5), 0);
 	IS(attribute(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 5), 0);
 	IS(attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 5), 1);
-	CHECK(attribute(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 1) != attribute(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 2));
+	CHECK(attribute(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 1) !=
+		attribute(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 2));
 	for (int i = 0; i < 8; i++) {
 		size_t free_bytes, all;
 
@@ -137,7 +141,10 @@ static void leave_in_function(void)
 	exit(0);
 }
 
-/* A child of a process that had initialised is told so; it leaves without waiting for threads it does not have. */
+/*
+ * A child of a process that had initialised is told so; it leaves without waiting for threads it
+ * does not have.
+ */
 static void forked(void)
 {
 	pid_t pid;
@@ -203,17 +210,26 @@ int main(int argc, char **argv)
 	library_open(argc, argv);
 	dlclose(handle); /* each child opens it for itself */
 	ok &= child_run("eight devices", eight,
-		(const char *const[]){ "OUTBOARD_SOFT_DEVICES", "8", "OUTBOARD_SOFT_MEMORY", "32M", "OUTBOARD_SOFT_CC", "13.0", NULL });
-	ok &= child_run("nine devices", bad_variable, (const char *const[]){ "OUTBOARD_SOFT_DEVICES", "9", NULL });
-	ok &= child_run("bad memory", bad_variable, (const char *const[]){ "OUTBOARD_SOFT_MEMORY", "lots", NULL });
-	ok &= child_run("bad capability", bad_variable, (const char *const[]){ "OUTBOARD_SOFT_CC", "9", NULL });
-	ok &= child_run("memcheck", memcheck, (const char *const[]){ "OUTBOARD_SOFT_MEMCHECK", "1", NULL });
-	ok &= child_run("memcheck of member masks", memcheck_masks, (const char *const[]){ "OUTBOARD_SOFT_MEMCHECK", "1", NULL });
+		(const char *const[]){ "OUTBOARD_SOFT_DEVICES", "8", "OUTBOARD_SOFT_MEMORY", "32M",
+			"OUTBOARD_SOFT_CC", "13.0", NULL });
+	ok &= child_run("nine devices", bad_variable,
+		(const char *const[]){ "OUTBOARD_SOFT_DEVICES", "9", NULL });
+	ok &= child_run("bad memory", bad_variable,
+		(const char *const[]){ "OUTBOARD_SOFT_MEMORY", "lots", NULL });
+	ok &= child_run("bad capability", bad_variable,
+		(const char *const[]){ "OUTBOARD_SOFT_CC", "9", NULL });
+	ok &= child_run(
+		"memcheck", memcheck, (const char *const[]){ "OUTBOARD_SOFT_MEMCHECK", "1", NULL });
+	ok &= child_run("memcheck of member masks", memcheck_masks,
+		(const char *const[]){ "OUTBOARD_SOFT_MEMCHECK", "1", NULL });
 	ok &= child_run("member masks", masks, NULL);
-	ok &= child_run("memcheck of freed memory", freed, (const char *const[]){ "OUTBOARD_SOFT_MEMCHECK", "1", NULL });
-	ok &= child_run("another base", threads, (const char *const[]){ "OUTBOARD_SOFT_BASE", "300000000000", NULL });
+	ok &= child_run("memcheck of freed memory", freed,
+		(const char *const[]){ "OUTBOARD_SOFT_MEMCHECK", "1", NULL });
+	ok &= child_run("another base", threads,
+		(const char *const[]){ "OUTBOARD_SOFT_BASE", "300000000000", NULL });
 	ok &= child_run("threads", threads, NULL);
-	ok &= child_run("threads, no shortcuts", threads, (const char *const[]){ "OUTBOARD_OPT", "-all", NULL });
+	ok &= child_run("threads, no shortcuts", threads,
+		(const char *const[]){ "OUTBOARD_OPT", "-all", NULL });
 	ok &= child_run("fork", forked, NULL);
 	ok &= child_run("leaving while a kernel runs", leave_busy, NULL);
 	ok &= child_run("leaving from within a function", leave_in_function, NULL);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Order: within a stream, between streams, against the legacy and the per-thread default stream; what a busy stream says of itself. */
+/*
+ * Order: within a stream, between streams, against the legacy and the per-thread default stream;
+ * what a busy stream says of itself.
+ */
 #include "tests/unit/softapi/api.h"
 
 #include <pthread.h>
@@ -23,7 +26,8 @@ static bool idle(CUstream s)
 
 static void settle(void)
 {
-	let_pass(50000, "work that could run may run; a machine that is slow makes this no stricter");
+	let_pass(50000,
+		"work that could run may run; a machine that is slow makes this no stricter");
 }
 
 static void in_order(void)
@@ -63,7 +67,9 @@ static void streams_are_apart(void)
 	OK(CALL(cuMemFree_v2)(p));
 }
 
-/* Many streams whose host functions all wait at once: none may hold up the one that lets them go. */
+/*
+ * Many streams whose host functions all wait at once: none may hold up the one that lets them go.
+ */
 static void host_functions_do_not_starve(void)
 {
 	enum { N = 100 };
@@ -92,8 +98,8 @@ static void legacy_waits_for_blocking(void)
 	OK(CALL(cuMemsetD32Async)(p, 0, 1, apart));
 	OK(CALL(cuStreamSynchronize)(apart));
 	gate_set(&gate, blocking);
-	OK(launch("store", NULL, p, 9));  /* behind the gate */
-	OK(launch("add", apart, p, 0));   /* free to go: does not wait for either */
+	OK(launch("store", NULL, p, 9)); /* behind the gate */
+	OK(launch("add", apart, p, 0));  /* free to go: does not wait for either */
 	OK(CALL(cuStreamSynchronize)(apart));
 	settle();
 	CHECK(!idle(NULL));
@@ -170,7 +176,8 @@ static void per_thread(void)
 static void twins(void)
 {
 	CUdeviceptr p = device_new(4);
-	CUresult (*launch_ptsz)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **) =
+	CUresult (*launch_ptsz)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,
+		unsigned, unsigned, CUstream, void **, void **) =
 		(__typeof__(launch_ptsz))call_find("cuLaunchKernel_ptsz");
 	CUresult (*query_ptsz)(CUstream) = (__typeof__(query_ptsz))call_find("cuStreamQuery_ptsz");
 	copy_dtoh_fn dtoh_ptds = (copy_dtoh_fn)call_find("cuMemcpyDtoH_v2_ptds");
@@ -297,7 +304,10 @@ static void values(void)
 	OK(CALL(cuMemFree_v2)(p));
 }
 
-/* The cost of a tiny kernel and its synchronisation, printed for whoever looks; nothing is asserted of time. */
+/*
+ * The cost of a tiny kernel and its synchronisation, printed for whoever looks; nothing is asserted
+ * of time.
+ */
 static void tiny(void)
 {
 	enum { N = 2000 };

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Addresses reserved where they are asked for, memory made, mapped, aliased and taken away: as a server does for its clients. */
+/*
+ * Addresses reserved where they are asked for, memory made, mapped, aliased and taken away: as a
+ * server does for its clients.
+ */
 #include "tests/unit/softapi/api.h"
 
-#define MIB ((size_t)1 << 20)
+#define MIB  ((size_t)1 << 20)
 #define UNIT (2 * MIB)
 #define BASE 0x200000000000ull
 
 static const CUmemAllocationProp prop = {
-	.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 },
+	.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+	.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 },
 };
 static const CUmemAccessDesc both_ways = {
-	.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 }, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+	.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 },
+	.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
 };
 
 static CUmemGenericAllocationHandle create(size_t size)
@@ -35,7 +40,8 @@ static void granularity(void)
 	size_t g = 0;
 	int supported = 0;
 
-	OK(FACE(cuDeviceGetAttribute)(&supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0));
+	OK(FACE(cuDeviceGetAttribute)(
+		&supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0));
 	IS(supported, 1);
 	OK(CALL(cuMemGetAllocationGranularity)(&g, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
 	IS(g, UNIT);
@@ -90,15 +96,18 @@ static void mapped(CUdeviceptr p)
 	OK(CALL(cuMemsetD8Async)(p, 7, 5 * UNIT, NULL));
 	OK(launch("store", NULL, p + 4 * UNIT, 0x01010101));
 	OK(DTOH(host, p, 5 * UNIT));
-	CHECK(host[0] == 7 && host[4 * UNIT - 1] == 7 && host[4 * UNIT] == 1 && host[4 * UNIT + 4] == 7 && host[5 * UNIT - 1] == 7);
+	CHECK(host[0] == 7 && host[4 * UNIT - 1] == 7 && host[4 * UNIT] == 1 &&
+		host[4 * UNIT + 4] == 7 && host[5 * UNIT - 1] == 7);
 	IS(CALL(cuMemsetD8Async)(p, 7, 5 * UNIT + 1, NULL), CUDA_ERROR_INVALID_VALUE);
 	OK(FACE(cuMemGetAddressRange_v2)(&base, &size, p + 4 * UNIT + 5));
 	CHECK(base == p + 4 * UNIT && size == UNIT);
-	IS(CALL(cuMemMap)(p, UNIT, 0, b, 0), CUDA_ERROR_INVALID_VALUE);              /* taken */
-	IS(CALL(cuMemMap)(p + 8 * UNIT, 2 * UNIT, 0, b, 0), CUDA_ERROR_INVALID_VALUE); /* more than there is */
-	IS(CALL(cuMemMap)(p + 64 * MIB, UNIT, 0, b, 0), CUDA_ERROR_INVALID_VALUE);   /* not reserved */
-	IS(CALL(cuMemUnmap)(p, UNIT), CUDA_ERROR_INVALID_VALUE);                     /* a part */
-	IS(CALL(cuMemAddressFree)(p, 64 * MIB), CUDA_ERROR_INVALID_VALUE);           /* in use */
+	IS(CALL(cuMemMap)(p, UNIT, 0, b, 0), CUDA_ERROR_INVALID_VALUE); /* taken */
+	/* more than there is */
+	IS(CALL(cuMemMap)(p + 8 * UNIT, 2 * UNIT, 0, b, 0), CUDA_ERROR_INVALID_VALUE);
+	/* not reserved */
+	IS(CALL(cuMemMap)(p + 64 * MIB, UNIT, 0, b, 0), CUDA_ERROR_INVALID_VALUE);
+	IS(CALL(cuMemUnmap)(p, UNIT), CUDA_ERROR_INVALID_VALUE);           /* a part */
+	IS(CALL(cuMemAddressFree)(p, 64 * MIB), CUDA_ERROR_INVALID_VALUE); /* in use */
 	/* Memory lives while it is mapped, and goes with the last of handle and mapping. */
 	OK(CALL(cuMemRelease)(a));
 	IS(CALL(cuMemRelease)(a), CUDA_ERROR_INVALID_VALUE);

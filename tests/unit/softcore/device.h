@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* A device of 64 MiB for tests of the interpreter: memory that is given out once, text that is kept. */
+/*
+ * A device of 64 MiB for tests of the interpreter: memory that is given out once, text that is
+ * kept.
+ */
 #ifndef TEST_SOFTCORE_DEVICE_H
 #define TEST_SOFTCORE_DEVICE_H
 
@@ -11,7 +14,7 @@
 #include "tests/unit/test.h"
 
 #define WINDOW_BYTES ((size_t)256 << 20)
-#define HEAD ".version 8.0\n.target sm_70\n.address_size 64\n"
+#define HEAD         ".version 8.0\n.target sm_70\n.address_size 64\n"
 
 static char *window;
 static _Atomic size_t window_used;
@@ -72,12 +75,21 @@ static void device_print(void *user, const char *text, size_t size)
 static struct obd_env device_env(void)
 {
 	if (!window) {
-		window = mmap(NULL, WINDOW_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		window = mmap(NULL, WINDOW_BYTES, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		CHECK(window != MAP_FAILED);
 	}
-	return (struct obd_env){ .alloc = device_alloc, .free = device_free, .window_base = (uintptr_t)window,
-		.window_size = WINDOW_BYTES, .scratch_alloc = device_take, .scratch_free = device_drop, .heap_alloc = device_heap,
-		.heap_free = device_heap_free, .print = device_print, .compute_capability = 90, .sm_count = 4 };
+	return (struct obd_env){ .alloc = device_alloc,
+		.free = device_free,
+		.window_base = (uintptr_t)window,
+		.window_size = WINDOW_BYTES,
+		.scratch_alloc = device_take,
+		.scratch_free = device_drop,
+		.heap_alloc = device_heap,
+		.heap_free = device_heap_free,
+		.print = device_print,
+		.compute_capability = 90,
+		.sm_count = 4 };
 }
 
 static CUresult device_load(const char *text, struct obd_program **ret)
@@ -98,11 +110,17 @@ static struct obd_program *device_load_good(const char *text)
 	return p;
 }
 
-static inline CUresult device_run_shape(struct obd_program *p, const char *name, unsigned blocks, unsigned threads, const void *params, bool cooperative,
-                                 _Atomic int *stop)
+static inline CUresult device_run_shape(struct obd_program *p, const char *name, unsigned blocks,
+	unsigned threads, const void *params, bool cooperative, _Atomic int *stop)
 {
-	struct obd_grid g = { .program = p, .kernel = obd_program_kernel(p, name), .grid = { blocks, 1, 1 }, .block = { threads, 1, 1 },
-		.cluster = { 1, 1, 1 }, .cooperative = cooperative, .params = params, .abort = stop };
+	struct obd_grid g = { .program = p,
+		.kernel = obd_program_kernel(p, name),
+		.grid = { blocks, 1, 1 },
+		.block = { threads, 1, 1 },
+		.cluster = { 1, 1, 1 },
+		.cooperative = cooperative,
+		.params = params,
+		.abort = stop };
 
 	CHECK(g.kernel != NULL);
 	if (!pool)
@@ -112,7 +130,8 @@ static inline CUresult device_run_shape(struct obd_program *p, const char *name,
 	return obd_grid_run(pool, &g, &fault);
 }
 
-static inline CUresult device_run(struct obd_program *p, const char *name, unsigned blocks, unsigned threads, const void *params)
+static inline CUresult device_run(struct obd_program *p, const char *name, unsigned blocks,
+	unsigned threads, const void *params)
 {
 	return device_run_shape(p, name, blocks, threads, params, false, NULL);
 }

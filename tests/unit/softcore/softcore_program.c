@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Loading: what a module says about itself, layouts, initial values, and what is refused with which words. */
+/*
+ * Loading: what a module says about itself, layouts, initial values, and what is refused with which
+ * words.
+ */
 #include "softdevice/core/heap.h"
 #include "tests/unit/softcore/device.h"
 
@@ -18,49 +21,72 @@ static void refused(const char *text, CUresult want, const char *words)
 TEST(refuses_with_line_and_reason)
 {
 	refused("", CUDA_ERROR_INVALID_PTX, "no .version");
-	refused(".version 9.0\n.target sm_75\n.address_size 32\n", CUDA_ERROR_INVALID_PTX, "64-bit");
+	refused(".version 9.0\n.target sm_75\n.address_size 32\n", CUDA_ERROR_INVALID_PTX,
+		"64-bit");
 	refused(".version 77.0\n", CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "newer");
 	refused(".version 8.0\n.target sm_999\n", CUDA_ERROR_NO_BINARY_FOR_GPU, "sm_999");
-	refused(HEAD ".visible .entry k() {\n\n frobnicate.u32 1;\n}\n", CUDA_ERROR_INVALID_PTX, "line 6: unknown instruction frobnicate");
-	refused(HEAD ".entry k() { .reg .b32 %r<2>; add.u32 %r1, %r5, 1; }", CUDA_ERROR_INVALID_PTX, "unknown register %r5");
-	refused(HEAD ".entry k() { .reg .b32 %r<2>; add.u32.frob %r1, %r1, 1; }", CUDA_ERROR_INVALID_PTX, "unknown qualifier .frob of add");
-	refused(HEAD ".entry k() { bra NOWHERE; }", CUDA_ERROR_INVALID_PTX, "label that is not defined");
+	refused(HEAD ".visible .entry k() {\n\n frobnicate.u32 1;\n}\n", CUDA_ERROR_INVALID_PTX,
+		"line 6: unknown instruction frobnicate");
+	refused(HEAD ".entry k() { .reg .b32 %r<2>; add.u32 %r1, %r5, 1; }", CUDA_ERROR_INVALID_PTX,
+		"unknown register %r5");
+	refused(HEAD ".entry k() { .reg .b32 %r<2>; add.u32.frob %r1, %r1, 1; }",
+		CUDA_ERROR_INVALID_PTX, "unknown qualifier .frob of add");
+	refused(HEAD ".entry k() { bra NOWHERE; }", CUDA_ERROR_INVALID_PTX,
+		"label that is not defined");
 	refused(HEAD ".entry k() { L: L: ret; }", CUDA_ERROR_INVALID_PTX, "defined twice");
 	refused(HEAD ".entry k() { ret;", CUDA_ERROR_INVALID_PTX, "text ends inside function k");
-	refused(HEAD ".global .b8 a[4] = {1,2,3,4,5};", CUDA_ERROR_INVALID_PTX, "more initial values");
-	refused(HEAD ".extern .global .u32 gone; .entry k() { .reg .b64 %d<2>; mov.u64 %d1, gone; ret; }", CUDA_ERROR_INVALID_PTX, "nothing defines it");
-	refused(HEAD ".entry k(.param .align 4 .b8 p[40000]) { ret; }", CUDA_ERROR_INVALID_PTX, "more than 32764 bytes");
-	refused(HEAD ".entry k() { .reg .b32 %r<2000000>; ret; }", CUDA_ERROR_INVALID_PTX, "registers");
+	refused(HEAD ".global .b8 a[4] = {1,2,3,4,5};", CUDA_ERROR_INVALID_PTX,
+		"more initial values");
+	refused(HEAD ".extern .global .u32 gone; .entry k() { .reg .b64 %d<2>; mov.u64 %d1, gone; "
+		     "ret; }",
+		CUDA_ERROR_INVALID_PTX, "nothing defines it");
+	refused(HEAD ".entry k(.param .align 4 .b8 p[40000]) { ret; }", CUDA_ERROR_INVALID_PTX,
+		"more than 32764 bytes");
+	refused(HEAD ".entry k() { .reg .b32 %r<2000000>; ret; }", CUDA_ERROR_INVALID_PTX,
+		"registers");
 }
 
-/* Valid code that the device lacks: the kernels that reach it are marked, with the line and the reason, and no others. */
+/*
+ * Valid code that the device lacks: the kernels that reach it are marked, with the line and the
+ * reason, and no others.
+ */
 TEST(marks_kernels_that_reach_what_is_missing)
 {
-	struct obd_program *p = device_load_good(HEAD
-		".func helper() {\n wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%r1}, [%rd1], %r2;\n ret;\n}\n"
-		".func through() { call helper, (); ret; }\n"
-		".extern .func absent();\n"
-		".visible .entry direct() { { .reg .b32 %r<2>; { tex.1d.v4.f32.s32 {%f1}, [t, {%r1}]; } } ret; }\n"
-		".visible .entry indirect() { call through, (); ret; }\n"
-		".visible .entry word() { .reg .b32 %r<3>; cvt.rn.satfinite.e2m1x2.f32 %r1, %r2, %r1; ret; }\n"
-		".visible .entry calls() { call absent, (); ret; }\n"
-		".visible .entry good() { .reg .b32 %r<3>; mov.u32 %r1, 0; LOOP: add.u32 %r1, %r1, 1; ret; }\n");
+	struct obd_program *p = device_load_good(
+		HEAD ".func helper() {\n wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%r1}, "
+		     "[%rd1], %r2;\n ret;\n}\n"
+		     ".func through() { call helper, (); ret; }\n"
+		     ".extern .func absent();\n"
+		     ".visible .entry direct() { { .reg .b32 %r<2>; { tex.1d.v4.f32.s32 {%f1}, [t, "
+		     "{%r1}]; } } ret; }\n"
+		     ".visible .entry indirect() { call through, (); ret; }\n"
+		     ".visible .entry word() { .reg .b32 %r<3>; cvt.rn.satfinite.e2m1x2.f32 %r1, "
+		     "%r2, %r1; ret; }\n"
+		     ".visible .entry calls() { call absent, (); ret; }\n"
+		     ".visible .entry good() { .reg .b32 %r<3>; mov.u32 %r1, 0; LOOP: add.u32 %r1, "
+		     "%r1, 1; ret; }\n");
 
-	CHECK(strstr(obd_program_kernel(p, "direct")->refused, "instruction tex is not supported") != NULL);
-	CHECK(strstr(obd_program_kernel(p, "indirect")->refused, "PTX line 5: instruction wmma") != NULL);
+	CHECK(strstr(obd_program_kernel(p, "direct")->refused,
+		      "instruction tex is not supported") != NULL);
+	CHECK(strstr(obd_program_kernel(p, "indirect")->refused, "PTX line 5: instruction wmma") !=
+		NULL);
 	CHECK(strstr(obd_program_kernel(p, "word")->refused, "qualifier .e2m1x2 of cvt") != NULL);
-	CHECK(strstr(obd_program_kernel(p, "calls")->refused, "it calls absent, which nothing defines") != NULL);
+	CHECK(strstr(obd_program_kernel(p, "calls")->refused,
+		      "it calls absent, which nothing defines") != NULL);
 	CHECK(obd_program_kernel(p, "good")->refused == NULL);
 	device_end(p);
 	/* What follows a function that is given up is read as before. */
-	refused(HEAD ".entry k() { wmma.mma.sync x; ", CUDA_ERROR_INVALID_PTX, "text ends inside function k");
-	refused(HEAD ".entry k() { wmma.mma.sync x; } .entry j() { frobnicate; }", CUDA_ERROR_INVALID_PTX, "unknown instruction frobnicate");
+	refused(HEAD ".entry k() { wmma.mma.sync x; ", CUDA_ERROR_INVALID_PTX,
+		"text ends inside function k");
+	refused(HEAD ".entry k() { wmma.mma.sync x; } .entry j() { frobnicate; }",
+		CUDA_ERROR_INVALID_PTX, "unknown instruction frobnicate");
 }
 
 TEST(nests_without_recursion)
 {
 	static char text[200000];
-	size_t n = (size_t)snprintf(text, sizeof(text), HEAD ".entry k() { .reg .b32 %%r<2>; mov.u32 %%r1, ");
+	size_t n = (size_t)snprintf(
+		text, sizeof(text), HEAD ".entry k() { .reg .b32 %%r<2>; mov.u32 %%r1, ");
 
 	memset(text + n, '(', 100000);
 	refused(text, CUDA_ERROR_INVALID_PTX, "nested too deep");
@@ -72,10 +98,12 @@ TEST(nests_without_recursion)
 
 TEST(describes_its_kernels)
 {
-	struct obd_program *p = device_load_good(HEAD
-		".visible .entry one(.param .u32 a, .param .align 8 .b8 s[20], .param .u64 b, .param .u8 c)\n"
-		".maxntid 128, 2, 1\n{ .local .align 8 .b8 l[40]; .shared .align 4 .b8 s[100]; .reg .b32 %r<4>; mov.u32 %r1, s; ret; }\n"
-		".entry two() .reqntid 64 { ret; }\n");
+	struct obd_program *p = device_load_good(
+		HEAD ".visible .entry one(.param .u32 a, .param .align 8 .b8 s[20], .param .u64 b, "
+		     ".param .u8 c)\n"
+		     ".maxntid 128, 2, 1\n{ .local .align 8 .b8 l[40]; .shared .align 4 .b8 "
+		     "s[100]; .reg .b32 %r<4>; mov.u32 %r1, s; ret; }\n"
+		     ".entry two() .reqntid 64 { ret; }\n");
 	const struct obd_kernel *k = obd_program_kernel(p, "one");
 
 	CHECK_INT(obd_program_kernel_count(p), 2);
@@ -102,10 +130,12 @@ TEST(describes_its_kernels)
 
 TEST(initialises_variables)
 {
-	struct obd_program *p = device_load_good(HEAD
-		".global .u32 x[3] = {1, -1, (2+3)*4};\n.global .align 8 .u64 where[2] = {x+4, generic(x)};\n"
-		".const .f32 f[3] = {0f3f800000, 2.5, -3.0};\n.global .align 1 .b8 text[] = {104, 105, 0};\n.global .u16 zero[9];\n"
-		".visible .global .attribute(.managed) .align 4 .u32 m;\n");
+	struct obd_program *p =
+		device_load_good(HEAD ".global .u32 x[3] = {1, -1, (2+3)*4};\n.global .align 8 "
+				      ".u64 where[2] = {x+4, generic(x)};\n"
+				      ".const .f32 f[3] = {0f3f800000, 2.5, -3.0};\n.global .align "
+				      "1 .b8 text[] = {104, 105, 0};\n.global .u16 zero[9];\n"
+				      ".visible .global .attribute(.managed) .align 4 .u32 m;\n");
 	const uint32_t *x = obd_program_global(p, "x")->addr;
 	const uint64_t *where = obd_program_global(p, "where")->addr;
 	const float *f = obd_program_global(p, "f")->addr;
@@ -127,9 +157,10 @@ TEST(initialises_variables)
 
 TEST(reads_debug_sections)
 {
-	struct obd_program *p = device_load_good(HEAD
-		".file 1 \"a.cu\"\n.visible .entry k() {\n .loc 1 3 0\n$L__a:\n .loc 1 4 5, function_name $L_info, inlined_at 1 2 3\n ret;\n$L__b:\n}\n"
-		".section .debug_info\n{\n.b32 12\n.b8 1,2,3\n.b64 $L__a\n}\n");
+	struct obd_program *p = device_load_good(
+		HEAD ".file 1 \"a.cu\"\n.visible .entry k() {\n .loc 1 3 0\n$L__a:\n .loc 1 4 5, "
+		     "function_name $L_info, inlined_at 1 2 3\n ret;\n$L__b:\n}\n"
+		     ".section .debug_info\n{\n.b32 12\n.b8 1,2,3\n.b64 $L__a\n}\n");
 
 	CHECK_INT(obd_program_kernel_count(p), 1);
 	device_end(p);
@@ -154,7 +185,8 @@ TEST(guesses_registers_that_fit_launch_bounds)
 	CHECK_INT(registers(".maxntid 512, 1, 1"), 128);
 	CHECK_INT(registers(".reqntid 16, 32"), 128);
 	CHECK_INT(registers(".maxntid 1024"), 64);
-	CHECK_INT(registers(".maxntid 384"), 168); /* 170 would be 5440 a warp, rounded up to 5632: eleven of the twelve warps */
+	/* 170 would be 5440 a warp, rounded up to 5632: eleven of the twelve warps */
+	CHECK_INT(registers(".maxntid 384"), 168);
 	CHECK_INT(registers(".maxntid 256 .minnctapersm 4"), 64);
 	CHECK_INT(registers(".minnctapersm 4"), 255); /* of blocks of unknown size */
 	CHECK_INT(registers(".maxntid 128 .maxnreg 40"), 40);
@@ -181,7 +213,13 @@ static void discounted(uint64_t bytes)
 	held -= bytes;
 }
 
-enum bomb { SHARED_TIMES_ENTRIES, CALLERS_TIMES_FUNCTIONS, REFERENCES_THROUGH_ONE_FUNCTION, TARGETS, BOMBS };
+enum bomb {
+	SHARED_TIMES_ENTRIES,
+	CALLERS_TIMES_FUNCTIONS,
+	REFERENCES_THROUGH_ONE_FUNCTION,
+	TARGETS,
+	BOMBS
+};
 
 /* Text in which one list meets another: n of each. */
 static char *bomb_write(enum bomb which, unsigned n)
@@ -191,7 +229,9 @@ static char *bomb_write(enum bomb which, unsigned n)
 	FILE *f = open_memstream(&text, &size);
 
 	fputs(HEAD, f);
-	for (unsigned i = 0; i < n && (which == SHARED_TIMES_ENTRIES || which == REFERENCES_THROUGH_ONE_FUNCTION); i++)
+	for (unsigned i = 0; i < n &&
+		(which == SHARED_TIMES_ENTRIES || which == REFERENCES_THROUGH_ONE_FUNCTION);
+		i++)
 		fprintf(f, ".shared .b8 s%u;", i);
 	if (which == REFERENCES_THROUGH_ONE_FUNCTION) {
 		fputs(".func f() { .reg .b32 %r<2>; ", f);
@@ -202,7 +242,8 @@ static char *bomb_write(enum bomb which, unsigned n)
 	if (which == CALLERS_TIMES_FUNCTIONS)
 		fputs(".func f() { ret; }", f);
 	for (unsigned i = 0; i < n && which != TARGETS; i++)
-		fprintf(f, ".entry k%u() { %sret; }", i, which == SHARED_TIMES_ENTRIES ? "" : "call f, (); ");
+		fprintf(f, ".entry k%u() { %sret; }", i,
+			which == SHARED_TIMES_ENTRIES ? "" : "call f, (); ");
 	if (which == TARGETS) {
 		fputs(".entry k() { .reg .b32 %r<2>; T: .branchtargets ", f);
 		for (unsigned i = 0; i < n; i++)
@@ -246,7 +287,8 @@ TEST(memory_grows_with_the_text_and_not_with_its_square)
 		first = peak_of(which, 1000, &small);
 		second = peak_of(which, 4000, &large);
 		if (second > 6 * first + (1 << 20))
-			fprintf(stderr, "case %d: %zu bytes of text take %llu, %zu take %llu\n", which, small, (unsigned long long)first, large,
+			fprintf(stderr, "case %d: %zu bytes of text take %llu, %zu take %llu\n",
+				which, small, (unsigned long long)first, large,
 				(unsigned long long)second);
 		CHECK(second <= 6 * first + (1 << 20));
 	}
@@ -254,7 +296,8 @@ TEST(memory_grows_with_the_text_and_not_with_its_square)
 
 TEST(references_to_shared_memory_are_bounded_in_all)
 {
-	char *text = bomb_write(REFERENCES_THROUGH_ONE_FUNCTION, 2100); /* its square is just above the limit */
+	/* its square is just above the limit */
+	char *text = bomb_write(REFERENCES_THROUGH_ONE_FUNCTION, 2100);
 	struct obd_program *p = NULL;
 
 	CHECK_INT(device_load(text, &p), CUDA_ERROR_INVALID_PTX);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * bench_shm [MIB]: a stream through shared memory beside one memcpy of the same bytes, one after the other in each round; and a 64-byte round trip.
- * The other side is a process that copies out into memory of 8 MiB, as a server's staging is, or of the whole size. Prints medians. Not a test: run by hand.
+ * bench_shm [MIB]: a stream through shared memory beside one memcpy of the same bytes, one after
+ * the other in each round; and a 64-byte round trip. The other side is a process that copies out
+ * into memory of 8 MiB, as a server's staging is, or of the whole size. Prints medians. Not a test:
+ * run by hand.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -19,10 +21,10 @@
 #include "base/clock.h"
 #include "transport/shm_inside.h"
 
-#define ROUNDS 7
-#define FRAME (1u << 20)
+#define ROUNDS  7
+#define FRAME   (1u << 20)
 #define STAGING (8u << 20)
-#define PINGS 20000
+#define PINGS   20000
 
 static uint64_t soon(void)
 {
@@ -148,7 +150,9 @@ int main(int argc, char **argv)
 	}
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	printf("memcpy %.2f GB/s; into staging %.2f, ratio %.2f; into as much memory %.2f, ratio %.2f; 64 bytes there and back %.0f ns\n", median(copy),
-	       median(staged), median(staged) / median(copy), median(whole), median(whole) / median(copy), median(pings));
+	printf("memcpy %.2f GB/s; into staging %.2f, ratio %.2f; into as much memory %.2f, ratio "
+	       "%.2f; 64 bytes there and back %.0f ns\n",
+		median(copy), median(staged), median(staged) / median(copy), median(whole),
+		median(whole) / median(copy), median(pings));
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * bench_tls [MIB]: our stream beside the bare library on the same loopback path, one after the other in each round; and handshakes, full and
- * resumed. Prints medians. Not a test: run by hand.
+ * bench_tls [MIB]: our stream beside the bare library on the same loopback path, one after the
+ * other in each round; and handshakes, full and resumed. Prints medians. Not a test: run by hand.
  */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -12,7 +12,7 @@
 #include "tests/unit/transport/tls_pair.h"
 
 #define ROUNDS 9
-#define FRAME (256u << 10)
+#define FRAME  (256u << 10)
 
 static size_t bytes = 256u << 20;
 static uint8_t out[FRAME], in[FRAME];
@@ -84,8 +84,10 @@ static double bare(struct tls_pair *pair)
 
 	url.scheme = OBT_TCP;
 	SSL_CTX_set_min_proto_version(from, TLS1_3_VERSION);
-	if (SSL_CTX_use_certificate_chain_file(from, pair->cert) != 1 || SSL_CTX_use_PrivateKey_file(from, pair->key, SSL_FILETYPE_PEM) != 1 ||
-	    obt_stream_connect(&url, ob_clock_ns() + OB_SECOND, &plain) || (fd = accept(pair->listener, NULL, NULL)) < 0)
+	if (SSL_CTX_use_certificate_chain_file(from, pair->cert) != 1 ||
+		SSL_CTX_use_PrivateKey_file(from, pair->key, SSL_FILETYPE_PEM) != 1 ||
+		obt_stream_connect(&url, ob_clock_ns() + OB_SECOND, &plain) ||
+		(fd = accept(pair->listener, NULL, NULL)) < 0)
 		exit(1);
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	sink = (struct sink){ .ssl = SSL_new(from) };
@@ -132,8 +134,10 @@ static double handshake(struct tls_pair *pair, bool resume)
 	char byte;
 
 	for (size_t i = 0; i < 102; i++) {
-		snprintf(pair->url.host, sizeof pair->url.host, "%s", resume || i % 2 ? "127.0.0.1" : "localhost");
-		if (!tls_pair_connect(pair, &client, &server, &ns) || (i && obt_tls_resumed(&client) != resume))
+		snprintf(pair->url.host, sizeof pair->url.host, "%s",
+			resume || i % 2 ? "127.0.0.1" : "localhost");
+		if (!tls_pair_connect(pair, &client, &server, &ns) ||
+			(i && obt_tls_resumed(&client) != resume))
 			exit(1);
 		if (i)
 			times[i - 1] = (double)ns / 1e3;
@@ -149,7 +153,8 @@ static void handshakes(struct tls_pair *pair)
 {
 	double full = handshake(pair, false), resumed = handshake(pair, true);
 
-	printf("handshake, connect included, medians of 101: full %.0f us, resumed %.0f us\n", full, resumed);
+	printf("handshake, connect included, medians of 101: full %.0f us, resumed %.0f us\n", full,
+		resumed);
 }
 
 int main(int argc, char **argv)
@@ -167,8 +172,9 @@ int main(int argc, char **argv)
 		a[i] = ours(&pair);
 		b[i] = bare(&pair);
 	}
-	printf("bulk, %zu MiB, medians of %d: our stream %.2f GB/s, bare library %.2f GB/s: %.2f\n", bytes >> 20, ROUNDS, median(a, ROUNDS),
-		median(b, ROUNDS), median(a, ROUNDS) / median(b, ROUNDS));
+	printf("bulk, %zu MiB, medians of %d: our stream %.2f GB/s, bare library %.2f GB/s: %.2f\n",
+		bytes >> 20, ROUNDS, median(a, ROUNDS), median(b, ROUNDS),
+		median(a, ROUNDS) / median(b, ROUNDS));
 	tls_pair_fini(&pair);
 	return 0;
 }

@@ -8,10 +8,16 @@
 
 static char text[OBT_FAILURE_TEXT];
 
-static const char *say(enum ob_err err, int saved_errno, const char *address, bool connected, const char *why)
+static const char *say(
+	enum ob_err err, int saved_errno, const char *address, bool connected, const char *why)
 {
 	struct obt_url url;
-	const struct obt_failure failure = { .err = err, .saved_errno = saved_errno, .connected = connected, .timeout_s = 5, .url = &url, .text = address,
+	const struct obt_failure failure = { .err = err,
+		.saved_errno = saved_errno,
+		.connected = connected,
+		.timeout_s = 5,
+		.url = &url,
+		.text = address,
 		.why = why };
 
 	CHECK_INT(obt_url_parse(address, &url, NULL), OB_ERR_NONE);
@@ -25,39 +31,65 @@ TEST(each_cause_has_its_words)
 {
 	static const char far[] = "tcp://gpu1:14800", near[] = "unix:/run/gpu";
 
-	CHECK_STR(say(OB_ERR_RESOLVE, ENOENT, far, false, NULL), "cannot reach tcp://gpu1:14800: the name 'gpu1' could not be resolved: no such host is "
+	CHECK_STR(say(OB_ERR_RESOLVE, ENOENT, far, false, NULL),
+		"cannot reach tcp://gpu1:14800: the name 'gpu1' could not be resolved: no such "
+		"host is "
 		"known. Check its "
-		"spelling ('getent hosts gpu1' asks the same sources), or give the server's numeric address");
-	CHECK_STR(say(OB_ERR_RESOLVE, EAGAIN, far, false, NULL), "cannot reach tcp://gpu1:14800: the name 'gpu1' could not be resolved: no name server "
+		"spelling ('getent hosts gpu1' asks the same sources), or give the server's "
+		"numeric address");
+	CHECK_STR(say(OB_ERR_RESOLVE, EAGAIN, far, false, NULL),
+		"cannot reach tcp://gpu1:14800: the name 'gpu1' could not be resolved: no name "
+		"server "
 		"answered. Check "
-		"this machine's network and /etc/resolv.conf, or give the server's numeric address");
-	CHECK_STR(say(OB_ERR_CONNECT, ECONNREFUSED, far, false, NULL), "cannot reach tcp://gpu1:14800: Connection refused: nothing listens there. Start a "
+		"this machine's network and /etc/resolv.conf, or give the server's numeric "
+		"address");
+	CHECK_STR(say(OB_ERR_CONNECT, ECONNREFUSED, far, false, NULL),
+		"cannot reach tcp://gpu1:14800: Connection refused: nothing listens there. Start a "
 		"server there "
-		"with 'outboard-server --listen tcp://gpu1:14800', or name another server with --server or OUTBOARD_SERVER");
-	CHECK_STR(say(OB_ERR_CONNECT, ENOENT, near, false, NULL), "cannot reach unix:/run/gpu: No such file or directory: there is no such socket on this "
+		"with 'outboard-server --listen tcp://gpu1:14800', or name another server with "
+		"--server or OUTBOARD_SERVER");
+	CHECK_STR(say(OB_ERR_CONNECT, ENOENT, near, false, NULL),
+		"cannot reach unix:/run/gpu: No such file or directory: there is no such socket on "
+		"this "
 		"machine. Start "
-		"a server there with 'outboard-server --listen unix:/run/gpu', or name another server with --server or OUTBOARD_SERVER");
-	CHECK_STR(say(OB_ERR_CONNECT, EACCES, near, false, NULL), "cannot reach unix:/run/gpu: Permission denied. Connecting takes the right to write to "
+		"a server there with 'outboard-server --listen unix:/run/gpu', or name another "
+		"server with --server or OUTBOARD_SERVER");
+	CHECK_STR(say(OB_ERR_CONNECT, EACCES, near, false, NULL),
+		"cannot reach unix:/run/gpu: Permission denied. Connecting takes the right to "
+		"write to "
 		"the socket file "
 		"and to enter its folders");
-	CHECK_STR(say(OB_ERR_CONNECT, EHOSTUNREACH, far, false, NULL), "cannot reach tcp://gpu1:14800: No route to host: the machine is off or not in this "
+	CHECK_STR(say(OB_ERR_CONNECT, EHOSTUNREACH, far, false, NULL),
+		"cannot reach tcp://gpu1:14800: No route to host: the machine is off or not in "
+		"this "
 		"network, or a "
-		"firewall turns connections away. Check the address and this machine's network (VPN, routes), or name another server with --server or "
+		"firewall turns connections away. Check the address and this machine's network "
+		"(VPN, routes), or name another server with --server or "
 		"OUTBOARD_SERVER");
-	CHECK(strstr(say(OB_ERR_CONNECT, ENETUNREACH, far, false, NULL), "Network is unreachable: the machine is off"));
-	CHECK(strstr(say(OB_ERR_CONNECT, ETIMEDOUT, far, false, NULL), "a firewall drops the packets"));
-	CHECK_STR(say(OB_ERR_TIMEOUT, 0, far, false, NULL), "cannot reach tcp://gpu1:14800: it did not answer within 5 s: the machine is off, or a "
+	CHECK(strstr(say(OB_ERR_CONNECT, ENETUNREACH, far, false, NULL),
+		"Network is unreachable: the machine is off"));
+	CHECK(strstr(
+		say(OB_ERR_CONNECT, ETIMEDOUT, far, false, NULL), "a firewall drops the packets"));
+	CHECK_STR(say(OB_ERR_TIMEOUT, 0, far, false, NULL),
+		"cannot reach tcp://gpu1:14800: it did not answer within 5 s: the machine is off, "
+		"or a "
 		"firewall drops the "
 		"packets. Check host and port; OUTBOARD_TIMEOUT sets the seconds");
-	CHECK_STR(say(OB_ERR_TIMEOUT, 0, far, true, NULL), "tcp://gpu1:14800 accepted the connection and did not answer within 5 s: another program "
+	CHECK_STR(say(OB_ERR_TIMEOUT, 0, far, true, NULL),
+		"tcp://gpu1:14800 accepted the connection and did not answer within 5 s: another "
+		"program "
 		"listens there, or "
-		"the server hangs. Check host and port, and the server's log; OUTBOARD_TIMEOUT sets the seconds");
-	CHECK(strstr(say(OB_ERR_CERTIFICATE, 0, "tls://gpu1:14800", true, "the pin is another"), "tls://gpu1:14800: the pin is another. If it is the right "
+		"the server hangs. Check host and port, and the server's log; OUTBOARD_TIMEOUT "
+		"sets the seconds");
+	CHECK(strstr(say(OB_ERR_CERTIFICATE, 0, "tls://gpu1:14800", true, "the pin is another"),
+		"tls://gpu1:14800: the pin is another. If it is the right "
 		"server, set "
 		"OUTBOARD_TLS_PIN"));
 	CHECK(strstr(say(OB_ERR_TLS, 0, "tls://gpu1:14800", true, NULL), ob_err_text(OB_ERR_TLS)));
-	CHECK_STR(say(OB_ERR_REFUSED, 0, far, true, "the server is full"), "tcp://gpu1:14800 refused the session: the server is full");
-	CHECK(strstr(say(OB_ERR_UNSUPPORTED, 0, "shm:/run/gpu", true, "no memfd"), "Name it as unix:/run/gpu instead"));
+	CHECK_STR(say(OB_ERR_REFUSED, 0, far, true, "the server is full"),
+		"tcp://gpu1:14800 refused the session: the server is full");
+	CHECK(strstr(say(OB_ERR_UNSUPPORTED, 0, "shm:/run/gpu", true, "no memfd"),
+		"Name it as unix:/run/gpu instead"));
 }
 
 TEST(every_error_has_words)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* What the meter makes of what the kernel says: busy intervals are believed, spare ones only upwards, bursts after a pause hardly at all. */
+/*
+ * What the meter makes of what the kernel says: busy intervals are believed, spare ones only
+ * upwards, bursts after a pause hardly at all.
+ */
 #include <linux/tcp.h>
 
 #include "base/clock.h"

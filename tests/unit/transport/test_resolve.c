@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Which connections ask the resolver: the first to a name, and one whose kept addresses do not answer; never one to a number. */
+/*
+ * Which connections ask the resolver: the first to a name, and one whose kept addresses do not
+ * answer; never one to a number.
+ */
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <netdb.h>
@@ -16,7 +19,8 @@
 static unsigned asked;
 
 /* In the C library's place. */
-int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **ret)
+int getaddrinfo(
+	const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **ret)
 {
 	int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
 
@@ -32,7 +36,8 @@ static int listener(const char *host, uint16_t *ret_port)
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
 	inet_pton(AF_INET, host, &address.sin_addr);
-	CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, 8) == 0);
+	CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
+		listen(fd, 8) == 0);
 	CHECK(getsockname(fd, (struct sockaddr *)&address, &size) == 0);
 	*ret_port = ntohs(address.sin_port);
 	return fd;
@@ -60,7 +65,8 @@ TEST(numbers_need_no_resolver)
 	int fd = listener("127.0.0.1", &port);
 
 	CHECK(connect_to("127.0.0.1", port) == OB_ERR_NONE);
-	CHECK(obt_resolve("::1", "14800", false, &found) == 0 && found.n == 1 && found.list[0].address.ss_family == AF_INET6 && !found.kept);
+	CHECK(obt_resolve("::1", "14800", false, &found) == 0 && found.n == 1 &&
+		found.list[0].address.ss_family == AF_INET6 && !found.kept);
 	CHECK(obt_resolve("::1", "14800", true, &found) == 0);
 	CHECK(asked == 0);
 	close(fd);

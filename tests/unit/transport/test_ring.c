@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* One direction through shared memory: order, wrapping, full and empty, starting over, waking, and a peer that writes anything at all into the header. */
+/*
+ * One direction through shared memory: order, wrapping, full and empty, starting over, waking, and
+ * a peer that writes anything at all into the header.
+ */
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -14,8 +17,8 @@
 #include "tests/unit/test.h"
 #include "transport/ring.h"
 
-#define SIZE (64u << 10)
-#define PAGE 4096u
+#define SIZE         (64u << 10)
+#define PAGE         4096u
 #define STREAM_BYTES (32u << 20)
 
 /* Memory that ends at pages which cannot be touched, before and after. */
@@ -67,7 +70,8 @@ TEST(empty_full_and_around)
 		CHECK_INT(obt_ring_read(&r, in + 1000, sizeof in, -1), SIZE);
 		CHECK(memcmp(in, out + at, SIZE + 1000) == 0);
 		CHECK_INT(obt_ring_read(&r, in, 1, -1), 0);
-		CHECK_INT(put(out, turn * 37), turn * 37); /* another place in the ring for the next turn */
+		/* another place in the ring for the next turn */
+		CHECK_INT(put(out, turn * 37), turn * 37);
 		CHECK_INT(obt_ring_read(&r, in, sizeof in, -1), turn * 37);
 		at = (at + 4099) % (SIZE - 1000);
 	}
@@ -109,7 +113,8 @@ TEST(full_right_after_it_started_over)
 	begin(SIZE);
 	CHECK_INT(put(out, OBT_RING_REWIND + 8), OBT_RING_REWIND + 8);
 	CHECK_INT(obt_ring_read(&r, in, sizeof in, -1), OBT_RING_REWIND + 8);
-	CHECK_INT(put(out, sizeof out), SIZE); /* all of it, although the reader's last word is from before */
+	/* all of it, although the reader's last word is from before */
+	CHECK_INT(put(out, sizeof out), SIZE);
 	CHECK_INT(put(out, 1), 0);
 	CHECK_INT(obt_ring_read(&r, in, sizeof in, -1), SIZE);
 	CHECK(memcmp(in, out, SIZE) == 0);
@@ -128,7 +133,7 @@ TEST(who_sleeps_is_woken)
 	atomic_store(&shared.reader_asleep, OBT_ASLEEP_SOCKET);
 	CHECK_INT(obt_ring_write(&w, &iov, 1, fds[0]), 10);
 	CHECK_INT(obt_ring_write(&w, &iov, 1, fds[0]), 10);
-	CHECK_INT(recv(fds[1], bytes, sizeof bytes, MSG_DONTWAIT), 1);  /* once */
+	CHECK_INT(recv(fds[1], bytes, sizeof bytes, MSG_DONTWAIT), 1); /* once */
 	CHECK_INT(atomic_load(&shared.reader_asleep), OBT_AWAKE);
 	/* A writer is not woken for every byte. */
 	CHECK_INT(put(out, SIZE), SIZE - 30);
@@ -147,7 +152,8 @@ static void *futex_sleeper(void *user)
 
 	atomic_store((_Atomic pid_t *)user, gettid());
 	while (atomic_load(&shared.writer_asleep) == OBT_ASLEEP_FUTEX)
-		syscall(SYS_futex, &shared.writer_asleep, FUTEX_WAIT, OBT_ASLEEP_FUTEX, &ts, NULL, 0);
+		syscall(SYS_futex, &shared.writer_asleep, FUTEX_WAIT, OBT_ASLEEP_FUTEX, &ts, NULL,
+			0);
 	return NULL;
 }
 
@@ -187,7 +193,9 @@ static void *write_main(void *user)
 
 	(void)user;
 	while (at < STREAM_BYTES) {
-		size_t size = ob_min(next(&random) % (next(&random) % 8 ? 200 : sizeof piece) + 1, STREAM_BYTES - at), sent = 0;
+		size_t size = ob_min(next(&random) % (next(&random) % 8 ? 200 : sizeof piece) + 1,
+			       STREAM_BYTES - at),
+		       sent = 0;
 
 		for (size_t i = 0; i < size; i++)
 			piece[i] = byte_at(at + i);
@@ -253,7 +261,10 @@ static uint64_t hostile(uint64_t *random, uint64_t have)
 	}
 }
 
-/* The guard pages would end the test. What is given back is never more than was asked for, and never more than a ring holds without a look. */
+/*
+ * The guard pages would end the test. What is given back is never more than was asked for, and
+ * never more than a ring holds without a look.
+ */
 TEST(numbers_that_cannot_be)
 {
 	uint64_t random = 521288629, refused = 0, moved = 0;

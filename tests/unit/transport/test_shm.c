@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The stream's contract through shared memory, the handshake that leads there, memory that is refused, and an other side that dies. */
+/*
+ * The stream's contract through shared memory, the handshake that leads there, memory that is
+ * refused, and an other side that dies.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -49,7 +52,10 @@ static void expect_text(struct obt_stream *stream, const char *text)
 	CHECK_STR(have, text);
 }
 
-/* As session and supervisor do it: the preface read by somebody who knows nothing of memory, then a hello that brings it, then an answer. */
+/*
+ * As session and supervisor do it: the preface read by somebody who knows nothing of memory, then a
+ * hello that brings it, then an answer.
+ */
 static void shake_hands(uint32_t version)
 {
 	const char *why = NULL;
@@ -59,7 +65,8 @@ static void shake_hands(uint32_t version)
 	CHECK(obt_shm_offer(&client, &why));
 	CHECK_INT(obt_shm_offered(&client), OBT_SHM_VERSION);
 	send_text(&client, "0123456789abcdefhello");
-	CHECK_INT(recv(server.fd, preface, sizeof(struct obp_preface), 0), sizeof(struct obp_preface));
+	CHECK_INT(recv(server.fd, preface, sizeof(struct obp_preface), 0),
+		sizeof(struct obp_preface));
 	CHECK_STR(preface, "0123456789abcdef");
 	obt_shm_expect(&server);
 	expect_text(&server, "hello");
@@ -118,7 +125,10 @@ static void send_descriptors(const int *fds, size_t n)
 		struct cmsghdr align;
 	} control = { .bytes = { 0 } };
 	struct iovec iov = { (char[]){ 'x' }, 1 };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = CMSG_SPACE(n * sizeof(int)) };
+	struct msghdr msg = { .msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = CMSG_SPACE(n * sizeof(int)) };
 	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
 
 	cmsg->cmsg_level = SOL_SOCKET;
@@ -240,7 +250,8 @@ static void *send_main(void *user)
 		size_t all = 0;
 
 		for (int i = 0; i < 3; i++) {
-			size_t size = ob_min(next(&random) % most[random >> 60 & 3], BYTES - at - all);
+			size_t size =
+				ob_min(next(&random) % most[random >> 60 & 3], BYTES - at - all);
 
 			iov[i] = (struct iovec){ data + all, size };
 			for (size_t k = 0; k < size; k++)
@@ -265,7 +276,8 @@ static void *recv_main(void *user)
 	flow->ok = true;
 	while (flow->ok && at < BYTES) {
 		bool block = next(&random) % 2;
-		ssize_t n = flow->stream->ops->recv(flow->stream, data, 1 + random % sizeof data, block);
+		ssize_t n = flow->stream->ops->recv(
+			flow->stream, data, 1 + random % sizeof data, block);
 
 		if (n < 0 && errno == EAGAIN) {
 			flow->ok = block || obt_stream_wait(flow->stream, POLLIN, soon()) == POLLIN;
@@ -283,13 +295,15 @@ static void *recv_main(void *user)
 
 static void both_ways(void)
 {
-	struct flow flows[4] = { { &client, 1, false }, { &server, 1, false }, { &server, 7, false }, { &client, 7, false } };
+	struct flow flows[4] = { { &client, 1, false }, { &server, 1, false },
+		{ &server, 7, false }, { &client, 7, false } };
 	pthread_t threads[4];
 
 	shake_hands(OBT_SHM_VERSION);
 	obt_stream_set_recv_timeout(&client, 1000);
 	for (int i = 0; i < 4; i++)
-		CHECK(pthread_create(&threads[i], NULL, i % 2 ? recv_main : send_main, &flows[i]) == 0);
+		CHECK(pthread_create(&threads[i], NULL, i % 2 ? recv_main : send_main, &flows[i]) ==
+			0);
 	for (int i = 0; i < 4; i++)
 		CHECK(pthread_join(threads[i], NULL) == 0);
 	for (int i = 0; i < 4; i++)
@@ -375,7 +389,8 @@ TEST(a_peer_that_is_killed)
 			CHECK_INT(obt_stream_send_all(&client, &iov, 1, soon()), OB_ERR_CLOSED);
 		} else {
 			CHECK_INT(client.ops->send(&client, &iov, 1, false), sizeof data);
-			CHECK_INT(obt_stream_wait(&client, POLLIN | POLLOUT, soon()), POLLIN | POLLOUT);
+			CHECK_INT(obt_stream_wait(&client, POLLIN | POLLOUT, soon()),
+				POLLIN | POLLOUT);
 			CHECK_INT(client.ops->recv(&client, data, 1, false), 0);
 		}
 		pthread_join(killer, NULL);
@@ -419,7 +434,8 @@ TEST(waits_end)
 	obt_stream_set_recv_timeout(&client, 40);
 	CHECK_INT(client.ops->recv(&client, data, 1, true), -1);
 	CHECK_INT(errno, EAGAIN);
-	CHECK_INT(obt_stream_send_all(&client, &iov, 1, ob_clock_ns() + 30 * OB_MS), OB_ERR_TIMEOUT);
+	CHECK_INT(
+		obt_stream_send_all(&client, &iov, 1, ob_clock_ns() + 30 * OB_MS), OB_ERR_TIMEOUT);
 	CHECK_INT(obt_stream_wait(&client, POLLOUT, ob_clock_ns() + 30 * OB_MS), 0);
 	end();
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The stream's contract over TLS: pieces of any sizes, both directions at once, no blocking where none is asked for, tickets. */
+/*
+ * The stream's contract over TLS: pieces of any sizes, both directions at once, no blocking where
+ * none is asked for, tickets.
+ */
 #include <errno.h>
 #include <poll.h>
 
@@ -58,13 +61,15 @@ static void *send_main(void *user)
 			size_t size;
 
 			random ^= random << 13, random ^= random >> 7, random ^= random << 17;
-			size = ob_min(random % most[random >> 60 & 3] + (random >> 50 & 1), BYTES - at - all);
+			size = ob_min(random % most[random >> 60 & 3] + (random >> 50 & 1),
+				BYTES - at - all);
 			iov[i] = (struct iovec){ data + all, size };
 			for (size_t k = 0; k < size; k++)
 				data[all + k] = byte_at(at + all + k, flow->salt);
 			all += size;
 		}
-		flow->ok = obt_stream_send_all(flow->stream, iov, n, ob_clock_ns() + 20 * OB_SECOND) == OB_ERR_NONE;
+		flow->ok = obt_stream_send_all(flow->stream, iov, n,
+				   ob_clock_ns() + 20 * OB_SECOND) == OB_ERR_NONE;
 		at += all;
 	}
 	free(data);
@@ -82,7 +87,8 @@ static void *recv_main(void *user)
 		ssize_t n;
 
 		random = random * 6364136223846793005u + 1442695040888963407u;
-		n = flow->stream->ops->recv(flow->stream, data, 1 + (random >> 33) % sizeof data, random >> 63);
+		n = flow->stream->ops->recv(
+			flow->stream, data, 1 + (random >> 33) % sizeof data, random >> 63);
 		if (n < 0 && errno == EAGAIN) {
 			struct pollfd pfd = { .fd = flow->stream->fd, .events = POLLIN };
 
@@ -106,9 +112,12 @@ TEST(both_directions_at_once)
 
 	begin();
 	for (unsigned i = 0; i < 4; i++) {
-		flows[i] = (struct flow){ i % 2 ? &server : &client, i == 0 || i == 3 ? 1 : 2, false };
+		flows[i] =
+			(struct flow){ i % 2 ? &server : &client, i == 0 || i == 3 ? 1 : 2, false };
 		/* client sends 1, server sends 2; client takes 2, server takes 1 */
-		CHECK_INT(pthread_create(&threads[i], NULL, i < 2 ? send_main : recv_main, &flows[i]), 0);
+		CHECK_INT(
+			pthread_create(&threads[i], NULL, i < 2 ? send_main : recv_main, &flows[i]),
+			0);
 	}
 	for (unsigned i = 0; i < 4; i++) {
 		pthread_join(threads[i], NULL);
@@ -117,7 +126,10 @@ TEST(both_directions_at_once)
 	end();
 }
 
-/* The server has not read the client's Finished, and reads nothing: all of what it sends, in large and small pieces through a full socket, arrives. */
+/*
+ * The server has not read the client's Finished, and reads nothing: all of what it sends, in large
+ * and small pieces through a full socket, arrives.
+ */
 TEST(the_server_sends_before_the_clients_finished)
 {
 	struct flow to_client = { &server, 3, false }, from_server = { &client, 3, false };
@@ -131,7 +143,8 @@ TEST(the_server_sends_before_the_clients_finished)
 	pthread_join(receiver, NULL);
 	CHECK(to_client.ok && from_server.ok);
 	/* And the other way after that. */
-	CHECK_INT(client.ops->send(&client, &(struct iovec){ (void *)(uintptr_t) "y", 1 }, 1, true), 1);
+	CHECK_INT(client.ops->send(&client, &(struct iovec){ (void *)(uintptr_t) "y", 1 }, 1, true),
+		1);
 	CHECK_INT(server.ops->recv(&server, &byte, 1, true), 1);
 	CHECK_INT(byte, 'y');
 	end();
@@ -149,7 +162,10 @@ TEST(nothing_blocks_that_was_not_asked_to)
 	CHECK_INT(client.ops->recv(&client, data, sizeof data, false), -1);
 	CHECK_INT(errno, EAGAIN);
 	CHECK(!obt_stream_pending(&client));
-	/* Nobody reads: the sender is told so, and every byte it was told is sent comes out in the end. */
+	/*
+	 * Nobody reads: the sender is told so, and every byte it was told is sent comes out in the
+	 * end.
+	 */
 	for (unsigned i = 0; i < 100000; i++) {
 		for (size_t k = 0; k < sizeof data; k++)
 			data[k] = byte_at(sent + k, 0);
@@ -249,7 +265,8 @@ static void *join_main(void *user)
 
 	joiner->err = obt_tls_use_secret(&joiner->stream, joiner->secret, strlen(joiner->secret));
 	if (!joiner->err)
-		joiner->err = obt_tls_start(&joiner->stream, PREFACE, sizeof PREFACE, ob_clock_ns() + 5 * OB_SECOND);
+		joiner->err = obt_tls_start(
+			&joiner->stream, PREFACE, sizeof PREFACE, ob_clock_ns() + 5 * OB_SECOND);
 	return NULL;
 }
 
@@ -263,14 +280,17 @@ static enum ob_err join(const char *ours, const char *theirs)
 	pthread_t thread;
 	int fd;
 
-	CHECK(obt_stream_connect(&pair.url, ob_clock_ns() + 5 * OB_SECOND, &joiner.stream) == OB_ERR_NONE);
+	CHECK(obt_stream_connect(&pair.url, ob_clock_ns() + 5 * OB_SECOND, &joiner.stream) ==
+		OB_ERR_NONE);
 	fcntl(pair.listener, F_SETFL, 0);
 	fd = accept(pair.listener, NULL, NULL);
 	CHECK(fd >= 0);
 	CHECK_INT(pthread_create(&thread, NULL, join_main, &joiner), 0);
 	CHECK_INT(recv(fd, preface, sizeof preface, MSG_WAITALL), sizeof preface);
-	CHECK(obt_tls_join_key(ours, strlen(ours), psk) && obt_tls_accept_join(fd, psk, &first) == OB_ERR_NONE);
-	while (!obt_tls_started(&first) && (first.ops->recv(&first, &byte, 1, false) >= 0 || errno == EAGAIN))
+	CHECK(obt_tls_join_key(ours, strlen(ours), psk) &&
+		obt_tls_accept_join(fd, psk, &first) == OB_ERR_NONE);
+	while (!obt_tls_started(&first) &&
+		(first.ops->recv(&first, &byte, 1, false) >= 0 || errno == EAGAIN))
 		if (obt_stream_wait(&first, POLLIN, ob_clock_ns() + 5 * OB_SECOND) <= 0)
 			break;
 	obt_stream_close(&first);
@@ -288,10 +308,14 @@ TEST(a_join_needs_the_secret_to_finish_its_handshake)
 	tls_pair_fini(&pair);
 }
 
-/* A frame in clear where the second layer begins is an end, not a reason to look again and again. */
+/*
+ * A frame in clear where the second layer begins is an end, not a reason to look again and again.
+ */
 TEST(the_second_layer_is_not_in_clear)
 {
-	struct obp_frame frame = { .magic = OBP_MAGIC, .version = OBP_FRAME_VERSION, .type = OBP_FRAME_CONTROL };
+	struct obp_frame frame = {
+		.magic = OBP_MAGIC, .version = OBP_FRAME_VERSION, .type = OBP_FRAME_CONTROL
+	};
 	uint8_t psk[OBT_TLS_PSK_BYTES] = { 1 };
 	struct obt_stream second;
 	int ends[2];
@@ -305,7 +329,10 @@ TEST(the_second_layer_is_not_in_clear)
 	close(ends[1]);
 }
 
-/* The second layer takes nobody who was not at the first: another key, or a client that offers none. */
+/*
+ * The second layer takes nobody who was not at the first: another key, or a client that offers
+ * none.
+ */
 TEST(the_second_layer_needs_the_first)
 {
 	uint8_t psk[OBT_TLS_PSK_BYTES] = { 1 };
@@ -317,7 +344,8 @@ TEST(the_second_layer_needs_the_first)
 
 	CHECK(tls_pair_init(&pair));
 	for (int offers = 0; offers < 2; offers++) {
-		CHECK(obt_stream_connect(&pair.url, ob_clock_ns() + 5 * OB_SECOND, &joiner.stream) == OB_ERR_NONE);
+		CHECK(obt_stream_connect(&pair.url, ob_clock_ns() + 5 * OB_SECOND,
+			      &joiner.stream) == OB_ERR_NONE);
 		fcntl(pair.listener, F_SETFL, 0);
 		fd = accept(pair.listener, NULL, NULL);
 		CHECK(fd >= 0);
@@ -325,9 +353,12 @@ TEST(the_second_layer_needs_the_first)
 			CHECK_INT(pthread_create(&thread, NULL, join_main, &joiner), 0);
 		} else {
 			struct iovec iov = { (void *)(uintptr_t) "\x16\x03\x01\x00\x05hello", 10 };
-			struct obt_stream clear = { .ops = &obt_socket_ops, .fd = joiner.stream.fd };
+			struct obt_stream clear = { .ops = &obt_socket_ops,
+				.fd = joiner.stream.fd };
 
-			CHECK(obt_stream_send_all(&clear, &(struct iovec){ (void *)(uintptr_t)PREFACE, sizeof PREFACE }, 1, OB_NEVER) == OB_ERR_NONE);
+			CHECK(obt_stream_send_all(&clear,
+				      &(struct iovec){ (void *)(uintptr_t)PREFACE, sizeof PREFACE },
+				      1, OB_NEVER) == OB_ERR_NONE);
 			CHECK(obt_stream_send_all(&clear, &iov, 1, OB_NEVER) == OB_ERR_NONE);
 		}
 		CHECK_INT(recv(fd, preface, sizeof preface, MSG_WAITALL), sizeof preface);
@@ -348,7 +379,8 @@ TEST(damaged_bytes_end_the_stream)
 	char byte;
 
 	begin();
-	CHECK_INT(send(client.fd, "\x17\x03\x03\x00\x20 this was never encrypted by it.", 37, 0), 37);
+	CHECK_INT(
+		send(client.fd, "\x17\x03\x03\x00\x20 this was never encrypted by it.", 37, 0), 37);
 	CHECK_INT(server.ops->recv(&server, &byte, 1, true), -1);
 	CHECK(errno != EAGAIN && obt_stream_why(&server));
 	end();

@@ -22,14 +22,17 @@ static void directory_remove(void)
 
 TEST(made_written_read_and_checked)
 {
-	const struct obt_allow allow = { .value = { [OBT_ALLOW_MEMORY] = 5ull << 30, [OBT_ALLOW_SHARE] = 123456, [OBT_ALLOW_PRIORITY] = 1 } };
+	const struct obt_allow allow = { .value = { [OBT_ALLOW_MEMORY] = 5ull << 30,
+						 [OBT_ALLOW_SHARE] = 123456,
+						 [OBT_ALLOW_PRIORITY] = 1 } };
 	struct obt_tokens tokens = { 0 }, back;
 	char text[200][OBT_TOKEN_TEXT];
 	const char *reason = NULL;
 
 	directory();
 	for (unsigned i = 0; i < 200; i++)
-		CHECK(obt_tokens_add(&tokens, i ? "some name" : "a\nb", i % 2 ? OBT_SCOPE_LOOK : OBT_SCOPE_USE, i, i % 3 ? &allow : NULL, text[i]));
+		CHECK(obt_tokens_add(&tokens, i ? "some name" : "a\nb",
+			i % 2 ? OBT_SCOPE_LOOK : OBT_SCOPE_USE, i, i % 3 ? &allow : NULL, text[i]));
 	CHECK_STR(tokens.list[0].name, "a?b"); /* one token is one line */
 	CHECK(obt_tokens_write(path, &tokens, why, sizeof why));
 	CHECK(obt_tokens_write(path, &tokens, why, sizeof why));
@@ -48,7 +51,8 @@ TEST(made_written_read_and_checked)
 	CHECK(obt_tokens_remove(&back, back.list[100].id));
 	CHECK_INT(back.n, 199);
 	CHECK(!obt_tokens_check(&back, text[100], 50, &reason) && strstr(reason, "revoked"));
-	CHECK(obt_tokens_check(&back, text[101], 50, &reason) && obt_tokens_check(&back, text[199], 50, &reason));
+	CHECK(obt_tokens_check(&back, text[101], 50, &reason) &&
+		obt_tokens_check(&back, text[199], 50, &reason));
 	CHECK(!obt_tokens_remove(&back, tokens.list[100].id));
 	obt_tokens_fini(&tokens);
 	obt_tokens_fini(&back);
@@ -74,10 +78,13 @@ TEST(limits_of_a_token)
 	obt_allow_print(&allow, text);
 	CHECK_STR(text, "max-memory=2147483648,idle-timeout=60,share=0.25,max-priority=high");
 	CHECK(obt_allow_parse(text, &back) && !memcmp(&back, &allow, sizeof back));
-	CHECK(!obt_allow_parse("", &back) && !obt_allow_parse("share", &back) && !obt_allow_parse("share=2", &back) && !obt_allow_parse("share=0.5,", &back));
+	CHECK(!obt_allow_parse("", &back) && !obt_allow_parse("share", &back) &&
+		!obt_allow_parse("share=2", &back) && !obt_allow_parse("share=0.5,", &back));
 	/* The longest there is fits its place. */
 	for (unsigned i = 0; i < OBT_ALLOW_COUNT; i++)
-		allow.value[i] = i == OBT_ALLOW_PRIORITY ? 2 : i <= OBT_ALLOW_OUTSTANDING ? 9000000000000000000u : 123457;
+		allow.value[i] = i == OBT_ALLOW_PRIORITY ? 2
+			: i <= OBT_ALLOW_OUTSTANDING     ? 9000000000000000000u
+							 : 123457;
 	obt_allow_print(&allow, text);
 	CHECK(strlen(text) < OBT_ALLOW_TEXT - 40 && strstr(text, "max-priority=normal"));
 }
@@ -93,7 +100,8 @@ static void line(const char *what)
 
 TEST(lines_with_limits)
 {
-	static const char *const wrong[] = { "[share=0.5 x", "[share=5] x", "[] x", "[shares=0.5] x", "[share=0.5,share] x" };
+	static const char *const wrong[] = { "[share=0.5 x", "[share=5] x", "[] x",
+		"[shares=0.5] x", "[share=0.5,share] x" };
 	struct obt_tokens tokens;
 
 	directory();
@@ -139,14 +147,21 @@ TEST(what_is_no_token)
 
 TEST(files_that_are_wrong)
 {
-	static const char hash[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+	static const char hash[] =
+		"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 	static const struct {
 		const char *format;
 		bool right;
 	} lines[] = {
-		{ "# a comment\n\n", true },          { "01234567 %s use 0 name with blanks\n", true }, { "01234567 %s look 12345678901 -\n", true },
-		{ "0123456 %s use 0 name\n", false }, { "01234567 %s root 0 name\n", false },           { "01234567 %s use -1 name\n", false },
-		{ "01234567 %.63s use 0 name\n", false }, { "0123456x %s use 0 name\n", false },        { "01234567 %s use\n", false },
+		{ "# a comment\n\n", true },
+		{ "01234567 %s use 0 name with blanks\n", true },
+		{ "01234567 %s look 12345678901 -\n", true },
+		{ "0123456 %s use 0 name\n", false },
+		{ "01234567 %s root 0 name\n", false },
+		{ "01234567 %s use -1 name\n", false },
+		{ "01234567 %.63s use 0 name\n", false },
+		{ "0123456x %s use 0 name\n", false },
+		{ "01234567 %s use\n", false },
 		{ "garbage %s\n", false },
 	};
 	struct obt_tokens tokens;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The names of chunks: every instruction set's are those of the definition in tree.h, spelled out here with OpenSSL's compression function. */
+/*
+ * The names of chunks: every instruction set's are those of the definition in tree.h, spelled out
+ * here with OpenSSL's compression function.
+ */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/sha.h>
 
@@ -28,7 +31,8 @@ static void by_definition(const uint8_t *data, size_t size, uint8_t ret[OBT_SHA2
 			/* SHA-256 reads numbers big-endian. */
 			for (size_t t = 0; t < 16; t++)
 				for (size_t b = 0; b < 4; b++)
-					block[4 * t + b] = bytes[at + 4 * (OBT_TREE_LANES * t + lane) + 3 - b];
+					block[4 * t + b] =
+						bytes[at + 4 * (OBT_TREE_LANES * t + lane) + 3 - b];
 			SHA256_Transform(&ctx, block);
 		}
 		for (size_t i = 0; i < 8; i++)

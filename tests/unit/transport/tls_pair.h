@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* A TLS client and server of one process, over a pair of sockets that behave like a network's: shared by the test and the benchmark. */
+/*
+ * A TLS client and server of one process, over a pair of sockets that behave like a network's:
+ * shared by the test and the benchmark.
+ */
 #ifndef TLS_PAIR_H
 #define TLS_PAIR_H
 
@@ -45,8 +48,10 @@ static inline bool tls_pair_init(struct tls_pair *pair)
 		return false;
 	snprintf(pair->cert, sizeof pair->cert, "%s/cert", pair->directory);
 	snprintf(pair->key, sizeof pair->key, "%s/key", pair->directory);
-	if (!obt_tls_make_certificate(pair->cert, pair->key, "127.0.0.1", 10, digest, why, sizeof why) ||
-	    !(pair->server = obt_tls_server_new(pair->cert, pair->key, NULL, why, sizeof why))) {
+	if (!obt_tls_make_certificate(
+		    pair->cert, pair->key, "127.0.0.1", 10, digest, why, sizeof why) ||
+		!(pair->server =
+				obt_tls_server_new(pair->cert, pair->key, NULL, why, sizeof why))) {
 		fprintf(stderr, "%s\n", why);
 		return false;
 	}
@@ -68,7 +73,8 @@ static inline void tls_pair_fini(struct tls_pair *pair)
 }
 
 /*
- * The other half: one byte in the first layer, its end, then the second layer, as admission and a worker do it. Nothing but the key goes from one to the other.
+ * The other half: one byte in the first layer, its end, then the second layer, as admission and a
+ * worker do it. Nothing but the key goes from one to the other.
  */
 static inline void *tls_server_main(void *user)
 {
@@ -78,12 +84,15 @@ static inline void *tls_server_main(void *user)
 	struct obt_stream first;
 	int answered = 0;
 
-	if (recv(side->fd, preface, sizeof preface, MSG_WAITALL) != sizeof preface || obt_tls_accept(side->server, dup(side->fd), &first))
+	if (recv(side->fd, preface, sizeof preface, MSG_WAITALL) != sizeof preface ||
+		obt_tls_accept(side->server, dup(side->fd), &first))
 		return NULL;
 	side->got = first.ops->recv(&first, preface + sizeof PREFACE - 1, 1, true);
 	side->resumed = obt_tls_resumed(&first);
-	if (side->got == 1 && first.ops->recv(&first, &end, 1, true) == 0 && obt_tls_ended(&first) && obt_tls_export(&first, PREFACE, sizeof PREFACE, psk) &&
-	    obt_tls_farewell(&first) && obt_tls_accept_data(side->fd, psk, &side->stream) == OB_ERR_NONE)
+	if (side->got == 1 && first.ops->recv(&first, &end, 1, true) == 0 &&
+		obt_tls_ended(&first) && obt_tls_export(&first, PREFACE, sizeof PREFACE, psk) &&
+		obt_tls_farewell(&first) &&
+		obt_tls_accept_data(side->fd, psk, &side->stream) == OB_ERR_NONE)
 		while ((answered = obt_tls_answer(&side->stream)) == 0)
 			obt_stream_wait(&side->stream, POLLIN, ob_clock_ns() + OB_SECOND);
 	side->got = answered;
@@ -91,8 +100,12 @@ static inline void *tls_server_main(void *user)
 	return NULL;
 }
 
-/* Connects both; *ret_ns: from connect to the end of the client's handshake. False: the client's reason on stderr. */
-static inline bool tls_pair_connect(struct tls_pair *pair, struct obt_stream *ret_client, struct obt_stream *ret_server, uint64_t *ret_ns)
+/*
+ * Connects both; *ret_ns: from connect to the end of the client's handshake. False: the client's
+ * reason on stderr.
+ */
+static inline bool tls_pair_connect(struct tls_pair *pair, struct obt_stream *ret_client,
+	struct obt_stream *ret_server, uint64_t *ret_ns)
 {
 	struct tls_server_side side = { .server = pair->server };
 	uint64_t begin = ob_clock_ns(), deadline = begin + 10 * OB_SECOND;
@@ -101,7 +114,8 @@ static inline bool tls_pair_connect(struct tls_pair *pair, struct obt_stream *re
 	pthread_t thread;
 
 	fcntl(pair->listener, F_SETFL, 0);
-	if (err || (side.fd = accept4(pair->listener, NULL, NULL, SOCK_CLOEXEC)) < 0 || pthread_create(&thread, NULL, tls_server_main, &side))
+	if (err || (side.fd = accept4(pair->listener, NULL, NULL, SOCK_CLOEXEC)) < 0 ||
+		pthread_create(&thread, NULL, tls_server_main, &side))
 		return false;
 	err = obt_tls_start(ret_client, PREFACE, sizeof PREFACE, deadline);
 	*ret_ns = ob_clock_ns() - begin;
@@ -112,7 +126,8 @@ static inline bool tls_pair_connect(struct tls_pair *pair, struct obt_stream *re
 	pthread_join(thread, NULL);
 	*ret_server = side.stream;
 	if (err || side.got != 1)
-		fprintf(stderr, "%s\n", obt_stream_why(ret_client) ? obt_stream_why(ret_client) : ob_err_text(err));
+		fprintf(stderr, "%s\n",
+			obt_stream_why(ret_client) ? obt_stream_why(ret_client) : ob_err_text(err));
 	return !err && side.got == 1;
 }
 
