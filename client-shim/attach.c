@@ -13,11 +13,11 @@
 #include "client-shim/module.h"
 #include "client-shim/start.h"
 #include "client-shim/times.h"
-#include "face/face.h"
+#include "front/backend.h"
 #include "protocol/obc_locals.h"
 #include "protocol/obc_procs.h"
 
-static struct obf_host host = {
+static struct obf_backend backend = {
 	.what = "outboard",
 	.driver_version = OBC_DRIVER_VERSION,
 	.start = obc_start,
@@ -43,8 +43,8 @@ static struct obf_host host = {
 static __attribute__((constructor)) void attach(void)
 {
 	ob_log_set_name("outboard");
-	host.n_procs = obc_n_procs;
-	obf_face_attach(&host);
+	backend.n_procs = obc_n_procs;
+	obf_attach(&backend);
 	pthread_atfork(NULL, NULL, obc_forked);
 }
 

@@ -77,7 +77,7 @@ uint64_t obc_ctx_wire(CUcontext handle)
 {
 	struct obf_ctx *ctx = obf_ctx_from_handle(handle);
 
-	return ctx ? (uint64_t)(uintptr_t)ctx->host : 0;
+	return ctx ? (uint64_t)(uintptr_t)ctx->backend : 0;
 }
 
 /*
@@ -107,7 +107,7 @@ CUresult obc_ctx_create(struct obf_ctx *ctx)
 	home = &obc_ctxs[(id - 1) % OBC_CTX_MAX];
 	if (id) {
 		*home = (struct obc_ctx){ .id = id, .settled = obc_log_count(OBP_OP_LAUNCH) };
-		ctx->host = (void *)(uintptr_t)id;
+		ctx->backend = (void *)(uintptr_t)id;
 	}
 	pthread_mutex_unlock(&ctx_lock);
 	if (!id)

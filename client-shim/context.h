@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obc_ctx: what the shim keeps of a context beside the face's object: its number on the wire, and
+ * obc_ctx: what the shim keeps of a context beside the front end's object: its number on the wire, and
  * how far its work is known to be done.
  *
  * Progress is counted in record numbers of the log. Work that was put in as record n is done once a
@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "base/check.h"
-#include "face/face.h"
+#include "front/front.h"
 #include "protocol/control.h"
 
 #define OBC_CTX_MAX 1024u /* contexts of a process, primaries included */
@@ -51,7 +51,7 @@ extern struct obc_ctx obc_ctxs[OBC_CTX_MAX];
 /* The shim's part of an active context. */
 static inline struct obc_ctx *obc_ctx_of(const struct obf_ctx *ctx)
 {
-	return &obc_ctxs[((uintptr_t)ctx->host - 1) % OBC_CTX_MAX];
+	return &obc_ctxs[((uintptr_t)ctx->backend - 1) % OBC_CTX_MAX];
 }
 
 /* *p = max(*p, n). Relaxed: only compared, and each thread's own order is the program's. */
@@ -99,7 +99,7 @@ void obc_ctx_note(struct obf_ctx *ctx, CUresult result);
 CUresult obc_ctx_result(struct obf_ctx *ctx, CUresult result);
 /* The wire id of a context handle (NULL: the current one); 0 when it is none. */
 uint64_t obc_ctx_wire(CUcontext handle);
-/* Synchronises the context: struct obf_host. */
+/* Synchronises the context: struct obf_backend. */
 CUresult obc_ctx_create(struct obf_ctx *ctx);
 CUresult obc_ctx_destroy(struct obf_ctx *ctx);
 CUresult obc_ctx_synchronize(struct obf_ctx *ctx);

@@ -395,10 +395,10 @@ CUresult obc_cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr s
 static CUresult peers_settle(CUcontext dst_ctx, CUcontext src_ctx)
 {
 	struct obf_ctx *dst = obf_ctx_from_handle(dst_ctx), *src = obf_ctx_from_handle(src_ctx);
-	CUresult result = dst && dst->host ? obf_ctx_settle(dst) : CUDA_SUCCESS;
+	CUresult result = dst && dst->backend ? obf_ctx_settle(dst) : CUDA_SUCCESS;
 
-	return result == CUDA_SUCCESS && src && src != dst && src->host ? obf_ctx_settle(src)
-									: result;
+	return result == CUDA_SUCCESS && src && src != dst && src->backend ? obf_ctx_settle(src)
+									   : result;
 }
 
 CUresult obc_cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx,

@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 #include "client-shim/device.h"
 
-#include "face/face.h"
+#include "front/front.h"
 #include "protocol/obc_calls.h"
 
 uint8_t obc_device_numbers[OBP_DEVICE_MAX];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obc_device: what the server calls the devices that the program sees. The face and the program
- * count the visible devices (face/visible.h); records name a device by its place in the server's
+ * obc_device: what the server calls the devices that the program sees. The front end and the program
+ * count the visible devices (front/visible.h); records name a device by its place in the server's
  * welcome. Written once by cuInit, constant afterwards. Any thread.
  */
 #ifndef OBC_DEVICE_H
@@ -14,10 +14,10 @@
 
 extern uint8_t obc_device_numbers[OBP_DEVICE_MAX];
 
-/* For struct obf_host: the program's device i is the server's ordinals[i]. */
+/* For struct obf_backend: the program's device i is the server's ordinals[i]. */
 void obc_devices_visible(const int *ordinals, int n);
 
-/* The server's number of a device that the face has checked. */
+/* The server's number of a device that the front end has checked. */
 static inline uint32_t obc_device_number(int device)
 {
 	return obc_device_numbers[(unsigned)device % OBP_DEVICE_MAX];

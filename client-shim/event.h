@@ -8,7 +8,7 @@
 #ifndef OBC_EVENT_H
 #define OBC_EVENT_H
 
-#include "face/face.h"
+#include "front/front.h"
 
 #define OBC_EVENT_MAX (1u << 20) /* live events of a process */
 

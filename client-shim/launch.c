@@ -44,7 +44,7 @@ static inline CUresult launch_write(struct obf_ctx *ctx, const struct obc_lane_o
 	req = obc_begin_op_launch(&slot, func->param_bytes, &data);
 	if (ob_unlikely(!req))
 		return obc_log_error();
-	req->func = func->host_id;
+	req->func = func->backend_id;
 	req->stream = at->wire;
 	memcpy(req->grid, launch->grid, sizeof req->grid);
 	memcpy(req->block, launch->block, sizeof req->block);

@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/ids.h"
 #include "base/log.h"
-#include "face/face.h"
+#include "front/front.h"
 #include "image/image.h"
 #include "protocol/obc_locals.h"
 

@@ -14,7 +14,7 @@
 #include "client-shim/futex.h"
 #include "client-shim/inside.h"
 #include "client-shim/log_inside.h"
-#include "face/face.h"
+#include "front/front.h"
 #include "protocol/obp_calls.h"
 
 #define RESEND_PAUSE_NS 100000 /* between looks at what is being sent again */
@@ -162,7 +162,7 @@ static inline bool ctx_changes(uint16_t opcode, uint64_t *ret_ctx)
 	if (obp_op_noctx(opcode))
 		return false;
 	current = obf_ctx_peek();
-	*ret_ctx = current ? (uint64_t)(uintptr_t)current->host : 0;
+	*ret_ctx = current ? (uint64_t)(uintptr_t)current->backend : 0;
 	return *ret_ctx != this_lane.ctx;
 }
 

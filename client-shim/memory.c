@@ -97,7 +97,7 @@ static CUresult place_alloc(struct obf_ctx *ctx, size_t size, struct obf_mem *me
 	result = obc_heap_alloc(heap_of(ctx->device), size, &mem->base, &block);
 	if (result != CUDA_SUCCESS)
 		return result;
-	mem->host = block;
+	mem->backend = block;
 	if (ob_unlikely(!ob_opt_on(OB_OPT_GRANT))) {
 		result = obc_call_op_mem_grow(mem->base, size, obc_device_number(ctx->device));
 		if (result != CUDA_SUCCESS) {
@@ -147,8 +147,8 @@ CUresult obc_memory_release(const struct obf_mem *mem, bool fence)
 	/* The record first: whoever gets the address next stands behind it in the log. */
 	CUresult result = obc_call_op_mem_free(mem->base, fence);
 
-	if (mem->host)
-		obc_heap_free(heap_of(mem->device), mem->host);
+	if (mem->backend)
+		obc_heap_free(heap_of(mem->device), mem->backend);
 	else if (!vmm)
 		munmap((void *)(uintptr_t)mem->base, mem->size);
 	return result;
@@ -226,12 +226,12 @@ CUresult obc_cuMemFree_v2(CUdeviceptr addr)
 	if (result != CUDA_SUCCESS)
 		return result;
 	waited = obf_ctx_settle(ctx);
-	if (waited == CUDA_SUCCESS && mem.ctx && mem.ctx != ctx && mem.ctx->host)
+	if (waited == CUDA_SUCCESS && mem.ctx && mem.ctx != ctx && mem.ctx->backend)
 		waited = obf_ctx_settle(mem.ctx);
 	if (mem.pooled)
 		obc_mempool_freed(&mem);
 	home = obc_ctx_of(ctx);
-	owner = mem.ctx && mem.ctx->host ? obc_ctx_of(mem.ctx) : home;
+	owner = mem.ctx && mem.ctx->backend ? obc_ctx_of(mem.ctx) : home;
 	fence = obc_ctx_busy(home) || obc_ctx_busy(owner);
 	if (fence) {
 		/* One fence serves every piece that is freed before more work goes in. */

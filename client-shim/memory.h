@@ -3,14 +3,14 @@
 /*
  * obc_memory: device memory of the session. One heap per device inside the range that client and
  * server hold in common, or, when the driver cannot map memory where we want it, the driver's own
- * addresses. Every allocation stands in the face's map (obf_mem), with the heap's block in
+ * addresses. Every allocation stands in the front end's map (obf_mem), with the heap's block in
  * obf_mem.host. Any thread.
  */
 #ifndef OBC_MEMORY_H
 #define OBC_MEMORY_H
 
 #include "client-shim/context.h"
-#include "face/face.h"
+#include "front/front.h"
 #include "protocol/control.h"
 
 /* From the hello. False: the ranges are unusable. */

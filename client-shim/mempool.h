@@ -8,7 +8,7 @@
 #ifndef OBC_MEMPOOL_H
 #define OBC_MEMPOOL_H
 
-#include "face/face.h"
+#include "front/front.h"
 
 #define OBC_POOL_MAX      4096u /* pools of a process */
 #define OBC_POOL_IDLE_MAX 256u  /* freed pieces that one pool keeps */

@@ -221,10 +221,10 @@ static CUresult load(
 	obt_digest_sha256(image->payload, image->payload_size, sha256);
 	module->certain = obc_trust_code(image, device);
 	if (image->from_text)
-		return load_checked(mod->host_id, sha256, image);
+		return load_checked(mod->backend_id, sha256, image);
 	if (module->certain || obc_trust_confirmed(sha256, device))
-		return load_unasked(mod->host_id, sha256, image);
-	return load_asked(mod->host_id, sha256, image, device);
+		return load_unasked(mod->backend_id, sha256, image);
+	return load_asked(mod->backend_id, sha256, image, device);
 }
 
 CUresult obc_mod_load(struct obf_mod *mod, const struct obf_image_ref *image)
@@ -235,29 +235,29 @@ CUresult obc_mod_load(struct obf_mod *mod, const struct obf_image_ref *image)
 	if (!module)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	ob_buf_init(&module->functions, OB_IDS_MAX * sizeof(uint64_t));
-	mod->host_id = ob_ids_add(&module_ids, module);
-	if (!mod->host_id) {
+	mod->backend_id = ob_ids_add(&module_ids, module);
+	if (!mod->backend_id) {
 		free(module);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	mod->host = module;
+	mod->backend = module;
 	result = load(module, mod, image);
 	if (result != CUDA_SUCCESS) {
 		/*
 		 * The error may be that of an earlier call, or the server may keep the id of a
 		 * failed load: both sides forget it.
 		 */
-		obc_call_op_module_unload(mod->host_id);
-		ob_ids_remove(&module_ids, mod->host_id);
+		obc_call_op_module_unload(mod->backend_id);
+		ob_ids_remove(&module_ids, mod->backend_id);
 		free(module);
-		mod->host = NULL;
+		mod->backend = NULL;
 	}
 	return obc_ctx_result(mod->ctx, result);
 }
 
 void obc_mod_unload(struct obf_mod *mod)
 {
-	struct obc_module *module = mod->host;
+	struct obc_module *module = mod->backend;
 	const uint64_t *ids;
 
 	if (!module)
@@ -266,21 +266,21 @@ void obc_mod_unload(struct obf_mod *mod)
 	 * Unloading waits for kernels, in the driver: their error may be the answer, if there is
 	 * one.
 	 */
-	obc_ctx_note(mod->ctx, obc_call_op_module_unload(mod->host_id));
+	obc_ctx_note(mod->ctx, obc_call_op_module_unload(mod->backend_id));
 	ids = (const uint64_t *)(const void *)module->functions.data;
 	for (size_t i = 0; i < module->functions.size / sizeof *ids; i++)
 		ob_ids_remove(&function_ids, ids[i]);
-	ob_ids_remove(&module_ids, mod->host_id);
+	ob_ids_remove(&module_ids, mod->backend_id);
 	ob_buf_fini(&module->functions);
 	free(module);
-	mod->host = NULL;
+	mod->backend = NULL;
 }
 
 /* ---- functions and variables ---- */
 
 CUresult obc_func_get(struct obf_func *func)
 {
-	struct obc_module *module = func->mod->host;
+	struct obc_module *module = func->mod->backend;
 	uint64_t id = ob_ids_add(&function_ids, func);
 
 	if (!id)
@@ -289,22 +289,22 @@ CUresult obc_func_get(struct obf_func *func)
 		ob_ids_remove(&function_ids, id);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	func->host = module;
-	func->host_id = id;
+	func->backend = module;
+	func->backend_id = id;
 	return obc_ctx_result(
-		func->mod->ctx, obc_call_op_func_get(id, func->mod->host_id, func->name));
+		func->mod->ctx, obc_call_op_func_get(id, func->mod->backend_id, func->name));
 }
 
 CUresult obc_func_load(struct obf_func *func)
 {
-	const struct obc_module *module = func->host;
+	const struct obc_module *module = func->backend;
 	char why[WORDS_MAX];
 	uint32_t got = 0;
 	CUresult result;
 
 	if (module->certain)
 		return CUDA_SUCCESS;
-	result = obc_call_op_func_load(func->host_id, sizeof why, why, &got);
+	result = obc_call_op_func_load(func->backend_id, sizeof why, why, &got);
 	if (result != CUDA_SUCCESS && text_length(why, got))
 		ob_error("kernel %s cannot run: %.*s", func->name, text_length(why, got), why);
 	return obc_ctx_result(func->mod->ctx, result);
@@ -314,7 +314,7 @@ CUresult obc_func_attrs(struct obf_func *func)
 {
 	struct obf_func_attrs *attrs = &func->attrs;
 	int32_t v[16] = { 0 };
-	CUresult result = obc_call_op_func_attrs(func->host_id, v);
+	CUresult result = obc_call_op_func_attrs(func->backend_id, v);
 
 	if (result != CUDA_SUCCESS)
 		return obc_ctx_result(func->mod->ctx, result);
@@ -343,14 +343,14 @@ CUresult obc_func_attrs(struct obf_func *func)
 CUresult obc_func_set_attr(struct obf_func *func, CUfunction_attribute attr, int value)
 {
 	return obc_ctx_result(
-		func->mod->ctx, obc_call_op_func_set_attr(func->host_id, (uint32_t)attr, value));
+		func->mod->ctx, obc_call_op_func_set_attr(func->backend_id, (uint32_t)attr, value));
 }
 
 CUresult obc_global_get(
 	struct obf_mod *mod, const char *name, CUdeviceptr *ret_addr, size_t *ret_size)
 {
 	uint64_t addr, size;
-	CUresult result = obc_call_op_global_get(mod->host_id, name, &addr, &size);
+	CUresult result = obc_call_op_global_get(mod->backend_id, name, &addr, &size);
 
 	if (result != CUDA_SUCCESS)
 		return obc_ctx_result(mod->ctx, result);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obc_module: sending code. The face has picked the one image the device takes; it travels under
+ * obc_module: sending code. The front end has picked the one image the device takes; it travels under
  * its SHA-256: small ones unasked, large ones only when the server lacks them. Functions get ids of
- * ours. For struct obf_host; any thread (the face serialises per module).
+ * ours. For struct obf_backend; any thread (the front end serialises per module).
  */
 #ifndef OBC_MODULE_H
 #define OBC_MODULE_H
 
-#include "face/face.h"
+#include "front/front.h"
 
 CUresult obc_mod_load(struct obf_mod *mod, const struct obf_image_ref *image);
 void obc_mod_unload(struct obf_mod *mod);

@@ -2,12 +2,12 @@
 /* Copyright The Outboard Authors */
 /*
  * obc_start: the first cuInit: a session with a server, and its devices as this process shall see
- * them. For struct obf_host.
+ * them. For struct obf_backend.
  */
 #ifndef OBC_START_H
 #define OBC_START_H
 
-#include "face/face.h"
+#include "front/front.h"
 
 /*
  * What cuDriverGetVersion says: the API that this library exports. Fixed, because programs ask

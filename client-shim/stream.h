@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "client-shim/context.h"
-#include "face/face.h"
+#include "front/front.h"
 
 #define OBC_STREAM_MAX     (1u << 16) /* live streams of a process */
 #define OBC_THREAD_STREAMS 8u         /* contexts in which one thread uses its own stream at once */

@@ -33,7 +33,7 @@ void obc_times_sent(uint64_t number);
 void obc_times_received(void);
 /* What the welcome said. */
 void obc_times_offered(bool offered);
-/* For the face: the table, or NULL for another id. */
+/* For the front end: the table, or NULL for another id. */
 const void *obc_times_table(const CUuuid *id);
 
 #endif

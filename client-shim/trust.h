@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "face/face.h"
+#include "front/front.h"
 #include "protocol/control.h"
 
 /* confirmed images that are remembered; the oldest is forgotten */

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "face/visible.h"
+#include "front/visible.h"
 #include "loadbalancer/ask.h"
 
 static uint64_t wanted_memory(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Where the software device becomes a libcuda.so.1: it stands behind the face from the moment it is
+ * Where the software device becomes a libcuda.so.1: it stands behind the front end from the moment it is
  * loaded, and starts its parts when the program calls cuInit.
  */
 #include <stdio.h>
@@ -9,7 +9,8 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "face/trace.h"
+#include "front/backend.h"
+#include "front/trace.h"
 #include "protocol/obd_locals.h"
 #include "protocol/obd_procs.h"
 #include "softdevice/config.h"
@@ -88,7 +89,7 @@ CUresult obd_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
 
 /* ---- */
 
-static struct obf_host host = {
+static struct obf_backend backend = {
 	.what = "outboard-softdevice",
 	.driver_version = 13000,
 	.start = start,
@@ -110,9 +111,9 @@ static struct obf_host host = {
 __attribute__((constructor)) static void attach(void)
 {
 	ob_log_set_name("outboard-softdevice");
-	host.procs = obd_procs;
-	host.n_procs = obd_n_procs;
-	obf_face_attach(&host);
+	backend.procs = obd_procs;
+	backend.n_procs = obd_n_procs;
+	obf_attach(&backend);
 }
 
 __attribute__((destructor)) static void detach(void)

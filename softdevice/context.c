@@ -43,7 +43,7 @@ static void env_fill(struct obd_ctx *ctx)
 	};
 }
 
-CUresult obd_ctx_create(struct obf_ctx *face)
+CUresult obd_ctx_create(struct obf_ctx *front)
 {
 	struct obd_ctx *ctx;
 
@@ -52,8 +52,8 @@ CUresult obd_ctx_create(struct obf_ctx *face)
 	ctx = calloc(1, sizeof *ctx);
 	if (!ctx)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	ctx->face = face;
-	ctx->device = &obd_devices[face->device];
+	ctx->front = front;
+	ctx->device = &obd_devices[front->device];
 	pthread_mutex_init(&ctx->lock, NULL);
 	obd_print_init(&ctx->print);
 	ctx->heap_limit = OBD_HEAP_DEFAULT;
@@ -61,13 +61,13 @@ CUresult obd_ctx_create(struct obf_ctx *face)
 	ctx->stack_limit = OBD_STACK_DEFAULT;
 	env_fill(ctx);
 	obd_stream_init_legacy(ctx);
-	face->host = ctx;
+	front->backend = ctx;
 	return CUDA_SUCCESS;
 }
 
-CUresult obd_ctx_destroy(struct obf_ctx *face)
+CUresult obd_ctx_destroy(struct obf_ctx *front)
 {
-	struct obd_ctx *ctx = face->host;
+	struct obd_ctx *ctx = front->backend;
 	CUresult result;
 
 	if (!ctx)
@@ -84,8 +84,8 @@ CUresult obd_ctx_destroy(struct obf_ctx *face)
 			return CUDA_SUCCESS;
 		}
 	}
-	result = atomic_load(&face->told) || atomic_load(&ctx->abort) ? CUDA_SUCCESS
-								      : obd_ctx_result(ctx);
+	result = atomic_load(&front->told) || atomic_load(&ctx->abort) ? CUDA_SUCCESS
+								       : obd_ctx_result(ctx);
 	obd_print_flush(&ctx->print);
 	obd_event_forget(ctx);
 	obd_stream_forget(ctx);
@@ -98,9 +98,9 @@ CUresult obd_ctx_destroy(struct obf_ctx *face)
 	return result;
 }
 
-CUresult obd_ctx_synchronize(struct obf_ctx *face)
+CUresult obd_ctx_synchronize(struct obf_ctx *front)
 {
-	struct obd_ctx *ctx = face->host;
+	struct obd_ctx *ctx = front->backend;
 
 	if (!ctx) /* a primary context that nothing has used */
 		return CUDA_SUCCESS;
@@ -127,9 +127,9 @@ static uint64_t *limit_at(struct obd_ctx *ctx, CUlimit limit, uint64_t *ret_max)
 	}
 }
 
-CUresult obd_ctx_limit(struct obf_ctx *face, CUlimit limit, bool set, size_t *value)
+CUresult obd_ctx_limit(struct obf_ctx *front, CUlimit limit, bool set, size_t *value)
 {
-	struct obd_ctx *ctx = face->host;
+	struct obd_ctx *ctx = front->backend;
 	uint64_t max, *at;
 	CUresult result = CUDA_SUCCESS;
 
@@ -159,12 +159,12 @@ CUresult obd_ctx_limit(struct obf_ctx *face, CUlimit limit, bool set, size_t *va
 
 CUresult obd_ctx_enter(struct obd_ctx **ret)
 {
-	struct obf_ctx *face;
-	CUresult result = obf_ctx_enter(&face);
+	struct obf_ctx *front;
+	CUresult result = obf_ctx_enter(&front);
 
 	if (ob_unlikely(result))
 		return result;
-	*ret = face->host;
+	*ret = front->backend;
 	return *ret ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
@@ -178,17 +178,17 @@ CUresult obd_ctx_none(void)
 
 CUresult obd_ctx_result(const struct obd_ctx *ctx)
 {
-	return obf_ctx_tell(ctx->face);
+	return obf_ctx_tell(ctx->front);
 }
 
 CUresult obd_ctx_failed(const struct obd_ctx *ctx)
 {
-	return (CUresult)atomic_load_explicit(&ctx->face->sticky, memory_order_acquire);
+	return (CUresult)atomic_load_explicit(&ctx->front->sticky, memory_order_acquire);
 }
 
 void obd_ctx_fail(struct obd_ctx *ctx, CUresult result)
 {
 	int healthy = 0;
 
-	atomic_compare_exchange_strong(&ctx->face->sticky, &healthy, (int)result);
+	atomic_compare_exchange_strong(&ctx->front->sticky, &healthy, (int)result);
 }

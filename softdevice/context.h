@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_ctx: what the device keeps for one context of the face: streams, memory, programs, device
+ * obd_ctx: what the device keeps for one context of the front end: streams, memory, programs, device
  * output, limits.
  *
- * Made by the face's ctx_create, ended by ctx_destroy: work that runs is given time to end, then
+ * Made by the front end's ctx_create, ended by ctx_destroy: work that runs is given time to end, then
  * stopped; then all that belongs to the context goes. Any thread; each list names its lock.
  */
 #ifndef OBD_CONTEXT_H
@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "face/face.h"
+#include "front/front.h"
 #include "softdevice/device.h"
 #include "softdevice/print.h"
 #include "softdevice/program.h"
@@ -31,7 +31,7 @@ struct obd_event;
 struct obd_module;
 
 struct obd_ctx {
-	struct obf_ctx *face;
+	struct obf_ctx *front;
 	struct obd_device *device;
 	struct obd_env env;     /* for programs */
 	_Atomic int abort;      /* running grids watch it */
@@ -49,10 +49,10 @@ struct obd_ctx {
 	struct obd_print print;
 };
 
-CUresult obd_ctx_create(struct obf_ctx *face);
-CUresult obd_ctx_destroy(struct obf_ctx *face);
-CUresult obd_ctx_synchronize(struct obf_ctx *face);
-CUresult obd_ctx_limit(struct obf_ctx *face, CUlimit limit, bool set, size_t *value);
+CUresult obd_ctx_create(struct obf_ctx *front);
+CUresult obd_ctx_destroy(struct obf_ctx *front);
+CUresult obd_ctx_synchronize(struct obf_ctx *front);
+CUresult obd_ctx_limit(struct obf_ctx *front, CUlimit limit, bool set, size_t *value);
 
 /*
  * The calling thread's context for a public call: CUDA's error when there is none, it has failed,

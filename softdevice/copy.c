@@ -276,8 +276,8 @@ static CUresult peers_check(
 
 	if (!dst || !src)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	*ret_dst = dst->host;
-	*ret_src = src->host;
+	*ret_dst = dst->backend;
+	*ret_src = src->backend;
 	return CUDA_SUCCESS;
 }
 

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "face/face.h"
+#include "front/front.h"
 
 /* bytes of pageable memory that are taken along; more are waited for */
 #define OBD_STAGE_MAX (64u << 10)

@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 /*
  * obd_device: one software device: its memory account. The descriptions that programs see are
- * filled in once for the face. Owned by the process, made when the driver is initialised, never
+ * filled in once for the front end. Owned by the process, made when the driver is initialised, never
  * freed. The account takes the device's lock; any thread.
  */
 #ifndef OBD_DEVICE_H
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "face/face.h"
+#include "front/front.h"
 
 struct obd_chunk;
 
@@ -28,7 +28,7 @@ struct obd_device {
 
 extern struct obd_device obd_devices[];
 
-/* Fills the face's descriptions and makes the devices. */
+/* Fills the front end's descriptions and makes the devices. */
 void obd_device_start(struct obf_device *ret_devices, int *ret_count);
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Kernel launches and host functions: checked and packed by the face, queued here, run by the core.
+ * Kernel launches and host functions: checked and packed by the front end, queued here, run by the core.
  */
 #include <string.h>
 
@@ -46,12 +46,12 @@ static struct kernel_op *kernel_op_new(
 
 	if (!k)
 		return NULL;
-	k->module = func->mod->host;
+	k->module = func->mod->backend;
 	obd_module_ref(k->module);
 	k->op.run = kernel_run;
 	k->op.fini = kernel_fini;
 	k->grid.program = k->module->program;
-	k->grid.kernel = func->host;
+	k->grid.kernel = func->backend;
 	memcpy(k->grid.grid, launch->grid, sizeof k->grid.grid);
 	memcpy(k->grid.block, launch->block, sizeof k->grid.block);
 	for (int i = 0; i < 3; i++)
@@ -74,9 +74,9 @@ static CUresult launch_put(CUfunction function, const struct obf_launch *launch,
 	CUresult result = obd_ctx_enter(&ctx);
 
 	if (!result)
-		result = obf_func_resolve(function, ctx->face, &func);
+		result = obf_func_resolve(function, ctx->front, &func);
 	if (!result)
-		result = obf_launch_check(ctx->face, func, launch);
+		result = obf_launch_check(ctx->front, func, launch);
 	if (!result)
 		result = obd_stream_get(ctx, stream, &s);
 	if (!result && s->ctx != ctx)

@@ -86,7 +86,7 @@ static void map_insert(const struct obd_alloc *alloc)
 		.size = alloc->span.size,
 		.kind = OBF_MEM_DEVICE,
 		.device = (int)alloc->ctx->device->ordinal,
-		.ctx = alloc->ctx->face,
+		.ctx = alloc->ctx->front,
 		.is_global = alloc->kind == OBD_ALLOC_GLOBAL,
 	};
 

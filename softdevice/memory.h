@@ -15,13 +15,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "face/face.h"
+#include "front/front.h"
 #include "softdevice/chunk.h"
 #include "softdevice/window.h"
 
 enum obd_alloc_kind {
-	OBD_ALLOC_USER = 1, /* cuMemAlloc, pools: in the face's map */
-	OBD_ALLOC_GLOBAL,   /* a module's variable: in the face's map, not for cuMemFree */
+	OBD_ALLOC_USER = 1, /* cuMemAlloc, pools: in the front end's map */
+	OBD_ALLOC_GLOBAL,   /* a module's variable: in the front end's map, not for cuMemFree */
 	OBD_ALLOC_HEAP,     /* malloc in a kernel: only kernels may touch it */
 };
 

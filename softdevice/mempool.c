@@ -119,7 +119,7 @@ static struct obd_ctx *owner_of(const struct obd_mempool *pool, struct obd_ctx *
 	if (ctx->device->ordinal == pool->device)
 		return ctx;
 	primary = obf_ctx_primary((int)pool->device);
-	return primary ? primary->host : NULL;
+	return primary ? primary->backend : NULL;
 }
 
 static struct obd_alloc *alloc_try(struct obd_ctx *owner, uint64_t size, struct obd_ctx *ctx)

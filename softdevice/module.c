@@ -67,7 +67,7 @@ static bool is_ptx(const struct obf_image_ref *image)
 
 CUresult obd_module_load(struct obf_mod *mod, const struct obf_image_ref *image)
 {
-	struct obd_ctx *ctx = mod->ctx->host;
+	struct obd_ctx *ctx = mod->ctx->backend;
 	struct obd_module *module;
 	struct obd_jit jit;
 	char log[LOG_MAX] = "";
@@ -101,25 +101,25 @@ CUresult obd_module_load(struct obf_mod *mod, const struct obf_image_ref *image)
 		ctx->modules->prev = module;
 	ctx->modules = module;
 	pthread_mutex_unlock(&ctx->lock);
-	mod->host = module;
+	mod->backend = module;
 	obd_print_flush(&ctx->print);
 	return CUDA_SUCCESS;
 }
 
 void obd_module_unload(struct obf_mod *mod)
 {
-	struct obd_module *module = mod->host;
+	struct obd_module *module = mod->backend;
 
 	if (!module)
 		return;
 	obd_print_flush(&module->ctx->print);
-	mod->host = NULL;
+	mod->backend = NULL;
 	obd_module_unref(module);
 }
 
 CUresult obd_module_func_get(struct obf_func *func)
 {
-	const struct obd_module *module = func->mod->host;
+	const struct obd_module *module = func->mod->backend;
 	const struct obd_kernel *kernel =
 		module ? obd_program_kernel(module->program, func->name) : NULL;
 
@@ -131,13 +131,13 @@ CUresult obd_module_func_get(struct obf_func *func)
 			func->name, kernel->param_bytes, func->param_bytes);
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
-	func->host = (void *)(uintptr_t)kernel;
+	func->backend = (void *)(uintptr_t)kernel;
 	return CUDA_SUCCESS;
 }
 
 const char *obd_module_refusal(const struct obf_func *func)
 {
-	return ((const struct obd_kernel *)func->host)->refused;
+	return ((const struct obd_kernel *)func->backend)->refused;
 }
 
 CUresult obd_module_func_load(struct obf_func *func)
@@ -152,7 +152,7 @@ CUresult obd_module_func_load(struct obf_func *func)
 
 CUresult obd_module_func_attrs(struct obf_func *func)
 {
-	const struct obd_kernel *kernel = func->host;
+	const struct obd_kernel *kernel = func->backend;
 	struct obf_func_attrs *attrs = &func->attrs;
 
 	attrs->max_threads = (int)kernel->max_threads;
@@ -169,7 +169,7 @@ CUresult obd_module_func_attrs(struct obf_func *func)
 CUresult obd_module_global_get(
 	struct obf_mod *mod, const char *name, CUdeviceptr *ret_addr, size_t *ret_size)
 {
-	const struct obd_module *module = mod->host;
+	const struct obd_module *module = mod->backend;
 	const struct obd_global *global = module ? obd_program_global(module->program, name) : NULL;
 
 	if (!global)

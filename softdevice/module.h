@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_module: a program loaded in a context, on behalf of the face. Kernels that are queued or
+ * obd_module: a program loaded in a context, on behalf of the front end. Kernels that are queued or
  * running hold it, so that unloading it does not pull the code from under them. Any thread.
  */
 #ifndef OBD_MODULE_H
@@ -9,7 +9,7 @@
 
 #include <stdatomic.h>
 
-#include "face/face.h"
+#include "front/front.h"
 #include "softdevice/program.h"
 
 struct obd_ctx;
@@ -32,7 +32,7 @@ void obd_module_forget(struct obd_ctx *ctx);
  */
 struct obd_pool *obd_module_pool(void);
 
-/* For struct obf_host. */
+/* For struct obf_backend. */
 CUresult obd_module_load(struct obf_mod *mod, const struct obf_image_ref *image);
 void obd_module_unload(struct obf_mod *mod);
 CUresult obd_module_func_get(struct obf_func *func);

@@ -99,7 +99,7 @@ static struct obd_stream *own_stream(struct obd_ctx *ctx)
 	struct own *own;
 
 	for (own = owns; own; own = own->next)
-		if (own->ctx_id == ctx->face->id)
+		if (own->ctx_id == ctx->front->id)
 			return own->stream;
 	pthread_once(&owns_once, owns_key_make);
 	own = calloc(1, sizeof *own);
@@ -112,7 +112,7 @@ static struct obd_stream *own_stream(struct obd_ctx *ctx)
 	}
 	own->stream->handle = CU_STREAM_PER_THREAD;
 	own->stream->per_thread = true;
-	own->ctx_id = ctx->face->id;
+	own->ctx_id = ctx->front->id;
 	own->next = owns;
 	owns = own;
 	pthread_setspecific(owns_key, owns);
@@ -344,7 +344,7 @@ CUresult obd_cuStreamGetCtx(CUstream stream, CUcontext *ctx)
 	if (!result && !ctx)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (!result)
-		*ctx = s->ctx->face->handle;
+		*ctx = s->ctx->front->handle;
 	return result;
 }
 
@@ -380,7 +380,7 @@ CUresult obd_cuStreamGetDevice(CUstream stream, CUdevice *device)
 	if (!result && !device)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (!result)
-		*device = s->ctx->face->device;
+		*device = s->ctx->front->device;
 	return result;
 }
 

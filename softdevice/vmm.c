@@ -14,7 +14,7 @@
 #include "base/check.h"
 #include "base/ids.h"
 #include "base/log.h"
-#include "face/face.h"
+#include "front/front.h"
 #include "protocol/obd_locals.h"
 #include "softdevice/context.h"
 #include "softdevice/device.h"

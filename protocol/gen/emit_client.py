@@ -368,4 +368,4 @@ static CUresult bad_reply(uint16_t opcode)
             out.append(begin_function(spec, call))
     return source('The calls on the wire, seen from the client.',
                   ['"protocol/obc_calls.h"', '', '<pthread.h>', '<stdlib.h>', '<string.h>', '', '"base/cleanup.h"', '"base/err.h"',
-                   '"base/log.h"', '"client-shim/log.h"', '"face/face.h"'], '\n'.join(out)).replace('#include \n', '\n')
+                   '"base/log.h"', '"client-shim/log.h"', '"front/front.h"'], '\n'.join(out)).replace('#include \n', '\n')

@@ -19,7 +19,7 @@ def face_h(spec):
     calls = [c for c in spec.calls if c.klass == 'face']
     body = ('/* A call that is not there: logs the reason once, returns CUDA_ERROR_NOT_SUPPORTED. */\n'
             'CUresult obf_absent(const char *name, const char *reason);\n\n' + prototypes(calls, 'obf_'))
-    return header('OBF_CALLS_H', 'The calls that face/ answers in both libraries.', [CUDA], body)
+    return header('OBF_CALLS_H', 'The calls that front/ answers in both libraries.', [CUDA], body)
 
 
 def local_h(spec, prefix):
@@ -175,7 +175,7 @@ def absent_stub(name, reason, prefix, number):
 def stubs_c(spec, prefix):
     weak = [f'__typeof__({target(c, prefix)[0]}) {target(c, prefix)[0]} __attribute__((weak));'
             for c in spec.calls if target(c, prefix)[1]]
-    out = ['/* Weak, so that a library that is not whole yet links and says what is missing. Link face/ as whole archive. */'] + weak + ['']
+    out = ['/* Weak, so that a library that is not whole yet links and says what is missing. Link front/ as whole archive. */'] + weak + ['']
     text, numbers = coverage(spec, prefix)
     out.append(text)
     for call in spec.calls + spec.aliases:
@@ -185,11 +185,11 @@ def stubs_c(spec, prefix):
     for call in spec.absent:
         for name, _, _ in call.exports():
             out.append(absent_stub(name, call.reason, prefix, numbers[name]))
-    includes = ['<errno.h>', '<fcntl.h>', '<stdatomic.h>', '<stdio.h>', '<stdlib.h>', '<unistd.h>', '', '"face/face.h"', '"protocol/obf_calls.h"', f'"protocol/{prefix}locals.h"']
+    includes = ['<errno.h>', '<fcntl.h>', '<stdatomic.h>', '<stdio.h>', '<stdlib.h>', '<unistd.h>', '', '"front/front.h"', '"protocol/obf_calls.h"', f'"protocol/{prefix}locals.h"']
     if prefix == 'obc_':
         includes += ['"protocol/obc_calls.h"', '"client-shim/inside.h"', '"client-shim/log.h"']
     else:
-        includes += ['"face/cancel.h"', '"face/trace.h"']
+        includes += ['"front/cancel.h"', '"front/trace.h"']
     return source('Every name that libcuda.so.1 exports.', includes, '\n'.join(out)).replace('#include \n', '\n')
 
 
@@ -214,7 +214,7 @@ def procs_c(spec, prefix):
 
 def procs_h(spec, prefix):
     return header(f'{prefix.upper()}PROCS_H', 'The entry points behind cuGetProcAddress, for struct obf_host.',
-                  ['"face/face.h"'], f'/* Sorted by name, then flavour, then since. */\n'
+                  ['"front/front.h"'], f'/* Sorted by name, then flavour, then since. */\n'
                   f'extern const struct obf_proc {prefix}procs[];\nextern const size_t {prefix}n_procs;')
 
 

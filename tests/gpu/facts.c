@@ -160,7 +160,7 @@ static int hooks_print(void)
 }
 
 #if OBF_SELFTEST
-#include "face/export_selftest.h"
+#include "front/export_selftest.h"
 
 static struct obf_device devices[OBF_DEVICE_MAX];
 

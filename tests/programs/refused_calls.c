@@ -372,8 +372,10 @@ static void wrong_memory(void)
 	TRY(cuMemGetInfo(&size, NULL));
 	TRY(cuMemsetD8Async(memory + 256, 0, 1, NULL));
 	TRY(cuMemGetAddressRange(&p, &size, (CUdeviceptr)(uintptr_t)host));
-	TRY(cuPointerGetAttribute(
-		&p, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)host));
+	/* the call is printed as it is written */
+	/* clang-format off */
+	TRY(cuPointerGetAttribute(&p, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)host));
+	/* clang-format on */
 	TRY(cuCtxSynchronize());
 }
 

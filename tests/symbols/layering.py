@@ -5,14 +5,14 @@ import re
 import subprocess
 import sys
 
-PREFIX = {'base': 'ob', 'compression': 'obz', 'image': 'obi', 'protocol': 'obp', 'face': 'obf', 'transport': 'obt', 'loadbalancer': 'obl', 'kernels': 'obk', 'service': 'obv'}
+PREFIX = {'base': 'ob', 'compression': 'obz', 'image': 'obi', 'protocol': 'obp', 'front': 'obf', 'transport': 'obt', 'loadbalancer': 'obl', 'kernels': 'obk', 'service': 'obv'}
 MAY_USE = {
     'base': {'ob'},
     'kernels': {'ob', 'obk'},
     'service': {'ob', 'obk', 'obv'},
     'compression': {'ob', 'obz'},
     'image': {'ob', 'obz', 'obi'},
-    'face': {'ob', 'obz', 'obi', 'obf'},
+    'front': {'ob', 'obz', 'obi', 'obf'},
     'protocol': {'ob', 'obz', 'obp'},
     'transport': {'ob', 'obz', 'obp', 'obt'},
     'loadbalancer': {'ob', 'obz', 'obp', 'obt', 'obl'},

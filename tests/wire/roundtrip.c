@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "client-shim/log.h"
-#include "face/face.h"
+#include "front/front.h"
 #include "protocol/format.h"
 #include "protocol/obc_calls.h"
 #include "protocol/obs_dispatch.h"

@@ -141,7 +141,7 @@ CUresult obc_log_error(void)
 	return CUDA_SUCCESS;
 }
 
-/* ---- the rest of the shim and the face: not called, or of no matter here ---- */
+/* ---- the rest of the shim and the front end: not called, or of no matter here ---- */
 
 CUresult obc_ctx_result(struct obf_ctx *ctx, CUresult result)
 {

@@ -38,7 +38,7 @@ static inline void *call_find(const char *name)
 }
 
 /*
- * CALL(cuMemFree_v2)(p): a call that the device writes; FACE(cuInit)(0): one that the face answers.
+ * CALL(cuMemFree_v2)(p): a call that the device writes; FACE(cuInit)(0): one that the front end answers.
  * Types come from the generated prototypes.
  */
 #define FACE(name) ((__typeof__(&obf_##name))call_find(#name))

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Why a device takes none of an image's code: whose image it is, what it holds, what helps. Slow
+ * path; one line of the log.
+ */
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "front/private.h"
+#include "image/ptx_merge.h"
+
+#define DESCRIBE_MAX 512
+#define PATH_BYTES   1024
+#define ADVICE_MAX   512
+
+enum owner { OWNER_UNKNOWN, OWNER_PROGRAM, OWNER_FILE };
+
+/* A file that is mapped, but by no loader. */
+static bool mapped_file(uintptr_t at, char ret_path[PATH_BYTES])
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[PATH_BYTES + 128];
+	bool found = false;
+
+	while (maps && !found && fgets(line, sizeof line, maps)) {
+		uintptr_t from, to;
+		char *path = strchr(line, '/');
+
+		found = path && sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &from, &to) == 2 &&
+			at >= from && at < to;
+		if (found) {
+			path[strcspn(path, "\n")] = 0;
+			snprintf(ret_path, PATH_BYTES, "%.*s", PATH_BYTES - 1, path);
+		}
+	}
+	if (maps)
+		fclose(maps);
+	return found;
+}
+
+/* Whose the image at this address is, by the file that holds it. */
+static enum owner owner_of(const void *at, char ret_path[PATH_BYTES])
+{
+	const struct link_map *map = NULL;
+	Dl_info info;
+	ssize_t n;
+
+	if (!at)
+		return OWNER_UNKNOWN;
+	if (!dladdr1(at, &info, (void **)(void *)&map, RTLD_DL_LINKMAP) || !map)
+		return mapped_file((uintptr_t)at, ret_path) ? OWNER_FILE : OWNER_UNKNOWN;
+	if (map->l_name && map->l_name[0]) {
+		snprintf(ret_path, PATH_BYTES, "%s", map->l_name);
+		return OWNER_FILE;
+	}
+	/* The loader gives the program itself no name. */
+	n = readlink("/proc/self/exe", ret_path, PATH_BYTES - 1);
+	ret_path[n > 0 ? n : 0] = 0;
+	return OWNER_PROGRAM;
+}
+
+/* The lowest compute capability above the device's for which the image has PTX; 0: none. */
+static uint32_t ptx_above(const struct obi_image *image, uint32_t cc)
+{
+	uint32_t best = 0;
+
+	for (size_t i = 0; i < image->n_entries; i++) {
+		const struct obi_entry *entry = &image->entries[i];
+
+		if (entry->kind == OBI_PTX && entry->arch > cc && (!best || entry->arch < best))
+			best = entry->arch;
+	}
+	return best;
+}
+
+static void advise(const struct obi_image *image, const struct obf_device *device, enum owner owner,
+	char ret_text[ADVICE_MAX])
+{
+	static const char rebuild[] = "nvcc -gencode arch=compute_75,code=compute_75";
+	uint32_t above = ptx_above(image, obf_device_cc(device));
+
+	if (device->ptx_only && above)
+		snprintf(ret_text, ADVICE_MAX,
+			"Set OUTBOARD_SOFT_CC=%u.%u where the software device runs (at "
+			"outboard-server, or with 'outboard run "
+			"--direct'), or "
+			"use a server with a GPU",
+			above / 10, above % 10);
+	else if (owner == OWNER_FILE)
+		snprintf(ret_text, ADVICE_MAX,
+			"Use a server with a GPU that it has code for; PTX in it would have to "
+			"come from whoever built it (%s)",
+			rebuild);
+	else
+		snprintf(ret_text, ADVICE_MAX,
+			"Rebuild it with PTX (%s), or use a server with a GPU that it has code for",
+			rebuild);
+}
+
+void obf_explain_no_binary(const struct obi_image *image, const struct obf_device *device)
+{
+	const void *at = image->n_entries ? image->entries[0].data
+		: image->prelinked        ? image->prelinked[0]
+					  : NULL;
+	char held[DESCRIBE_MAX], path[PATH_BYTES] = "", advice[ADVICE_MAX];
+	enum owner owner = owner_of(at, path);
+	uint32_t cc = obf_device_cc(device);
+
+	obi_image_describe(image, held, sizeof held);
+	advise(image, device, owner, advice);
+	ob_error("no code in %s%s%s runs on the device \"%s\" (compute capability %u.%u%s): it "
+		 "holds %s. %s",
+		owner == OWNER_PROGRAM        ? "the program itself, "
+			: owner == OWNER_FILE ? ""
+					      : "an image that the program made or read",
+		path, owner == OWNER_UNKNOWN ? "" : ",", device->name, cc / 10, cc % 10,
+		device->ptx_only ? ", PTX only" : "", held, advice);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Pinned host memory: ordinary pages of this process that the map knows. Nothing here is visible to
+ * the device; copies read and write it. Freeing and unregistering synchronise implicitly: they do
+ * their work in every case and return what the wait returned.
+ */
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "front/private.h"
+#include "protocol/obf_calls.h"
+
+#define HOST_SIZE_MAX (1ull << 46) /* bytes */
+#define ALLOC_FLAGS \
+	(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)
+#define REGISTER_FLAGS                                                \
+	(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | \
+		CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY)
+
+static void tell_host(const void *p, size_t size, bool added)
+{
+	if (obf_process.backend->host_range)
+		obf_process.backend->host_range(p, size, added);
+}
+
+static size_t pages(size_t size)
+{
+	return ob_round_up(size, (size_t)sysconf(_SC_PAGESIZE));
+}
+
+CUresult obf_cuMemHostAlloc(void **p, size_t size, unsigned flags)
+{
+	struct obf_ctx *ctx;
+	struct obf_mem mem = { .kind = OBF_MEM_HOST, .size = size, .flags = flags };
+	CUresult result = obf_ctx_enter(&ctx);
+	void *got;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!p || size == 0 || (flags & ~(unsigned)ALLOC_FLAGS))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (size > HOST_SIZE_MAX)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	got = mmap(NULL, pages(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (got == MAP_FAILED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	mem.base = (uintptr_t)got;
+	mem.ctx = ctx;
+	mem.device = ctx->device;
+	if (!obf_mem_insert(&mem)) {
+		munmap(got, pages(size));
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	tell_host(got, size, true);
+	*p = got;
+	return CUDA_SUCCESS;
+}
+
+CUresult obf_cuMemAllocHost_v2(void **p, size_t size)
+{
+	return obf_cuMemHostAlloc(p, size, 0);
+}
+
+CUresult obf_cuMemFreeHost(void *p)
+{
+	struct obf_mem mem;
+	CUresult result = obf_ready();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!p)
+		return CUDA_SUCCESS;
+	if (!obf_mem_find((uintptr_t)p, &mem) || mem.base != (uintptr_t)p ||
+		mem.kind != OBF_MEM_HOST || mem.registered)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = obf_ctx_settle(mem.ctx);
+	/* Of two threads that free the same pointer one is told. */
+	if (!obf_mem_remove(mem.base, NULL))
+		return CUDA_ERROR_INVALID_VALUE;
+	tell_host(p, mem.size, false);
+	munmap(p, pages(mem.size));
+	return result;
+}
+
+CUresult obf_cuMemHostRegister_v2(void *p, size_t size, unsigned flags)
+{
+	struct obf_ctx *ctx;
+	struct obf_mem mem = { .kind = OBF_MEM_HOST,
+		.base = (uintptr_t)p,
+		.size = size,
+		.flags = flags,
+		.registered = true };
+	CUresult result = obf_ctx_enter(&ctx);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!p || size == 0 || (flags & ~(unsigned)REGISTER_FLAGS) || mem.base + size < mem.base)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (flags & CU_MEMHOSTREGISTER_IOMEMORY)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if ((flags & CU_MEMHOSTREGISTER_READ_ONLY) &&
+		!obf_device_attr(obf_ctx_device(ctx),
+			CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	mem.ctx = ctx;
+	mem.device = ctx->device;
+	if (!obf_mem_insert(&mem))
+		return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+	tell_host(p, size, true);
+	return CUDA_SUCCESS;
+}
+
+CUresult obf_cuMemHostUnregister(void *p)
+{
+	struct obf_mem mem;
+	CUresult result = obf_ready();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!obf_mem_find((uintptr_t)p, &mem) || mem.base != (uintptr_t)p || !mem.registered)
+		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	result = obf_ctx_settle(mem.ctx);
+	if (!obf_mem_remove(mem.base, NULL))
+		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	tell_host(p, mem.size, false);
+	return result;
+}
+
+CUresult obf_cuMemHostGetFlags(unsigned *flags, void *p)
+{
+	struct obf_mem mem;
+	CUresult result = obf_ready();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!flags || !obf_mem_find((uintptr_t)p, &mem) || mem.kind != OBF_MEM_HOST)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = mem.flags;
+	return CUDA_SUCCESS;
+}
+
+CUresult obf_cuMemHostGetDevicePointer_v2(CUdeviceptr *addr, void *p, unsigned flags)
+{
+	struct obf_mem mem;
+	struct obf_ctx *ctx;
+	CUresult result = obf_ctx_enter(&ctx);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!addr || flags != 0 || !obf_mem_find((uintptr_t)p, &mem) || mem.kind != OBF_MEM_HOST)
+		return CUDA_ERROR_INVALID_VALUE;
+	return obf_absent("cuMemHostGetDevicePointer",
+		"the device cannot reach this machine's memory: copy the data to device memory");
+}
+
+void obf_hostmem_end(const struct obf_ctx *ctx)
+{
+	struct obf_mem mem;
+	uint64_t from = 0;
+
+	while (obf_mem_take_next(ctx, OBF_MEM_HOST, &from, &mem)) {
+		void *p = (void *)(uintptr_t)mem.base;
+
+		tell_host(p, mem.size, false);
+		if (!mem.registered)
+			munmap(p, pages(mem.size));
+	}
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* What CUDA checks and does at a launch before anything runs. Hot: no lock, no allocation. */
+#include <string.h>
+
+#include "base/log.h"
+#include "front/private.h"
+
+#define CLUSTER_PORTABLE 8u
+#define CLUSTER_MAX      16u
+#define ATTRS_MAX        64u /* in one configuration */
+
+/*
+ * Bad dimensions are CUDA_ERROR_INVALID_VALUE to users of the driver API,
+ * cudaErrorInvalidConfiguration to users of the runtime. The runtime hands a driver's number on as
+ * it is, so code that came through the runtime's way of loading is answered with the runtime's
+ * number.
+ */
+#define ERROR_INVALID_CONFIGURATION ((CUresult)9)
+
+static __attribute__((noinline)) CUresult bad_dimensions(const struct obf_func *func)
+{
+	const struct obf_module *module = obf_module_of(func->mod);
+
+	return module->library || module->from_runtime ? ERROR_INVALID_CONFIGURATION
+						       : CUDA_ERROR_INVALID_VALUE;
+}
+
+static bool is_one_block(const uint32_t cluster[3])
+{
+	return cluster[0] <= 1 && cluster[1] <= 1 && cluster[2] <= 1;
+}
+
+static __attribute__((noinline)) CUresult check_cluster(
+	const struct obf_function *function, const struct obf_launch *launch)
+{
+	const struct obf_func_attrs *attrs = &function->pub.attrs;
+	uint64_t size = 1;
+
+	for (int i = 0; i < 3; i++) {
+		uint32_t side = ob_max(launch->cluster[i], 1u);
+
+		if (launch->grid[i] % side != 0)
+			return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+		if (attrs->cluster[i] > 0 && (uint32_t)attrs->cluster[i] != side)
+			return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+		size *= side;
+	}
+	if (size > 1 && !obf_device_attr(function->device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 0))
+		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+	return size <= (attrs->non_portable_cluster ? CLUSTER_MAX : CLUSTER_PORTABLE)
+		? CUDA_SUCCESS
+		: CUDA_ERROR_INVALID_CLUSTER_SIZE;
+}
+
+/* Every block of a cooperative grid must be resident at once. */
+static __attribute__((noinline)) CUresult check_cooperative(
+	struct obf_function *function, const struct obf_launch *launch, uint32_t threads)
+{
+	uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2], resident;
+	CUresult result = obf_function_exact(function);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!obf_device_attr(function->device, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	resident = (uint64_t)obf_occupancy_blocks(function, threads, launch->dynamic_shared) *
+		(uint64_t)obf_device_attr(
+			function->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);
+	return blocks <= resident ? CUDA_SUCCESS : CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+}
+
+/*
+ * More threads than the function takes, which is 0 until it is loaded: CUDA loads a function
+ * lazily, and says so at its first launch.
+ */
+static __attribute__((noinline)) CUresult block_too_large(
+	struct obf_function *function, uint64_t threads)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (!atomic_load_explicit(&function->pub.block_max, memory_order_relaxed))
+		result = obf_function_load(function);
+	if (result == CUDA_SUCCESS &&
+		threads > atomic_load_explicit(&function->pub.block_max, memory_order_relaxed))
+		result = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	return result;
+}
+
+CUresult obf_launch_check(
+	const struct obf_ctx *ctx, const struct obf_func *func, const struct obf_launch *launch)
+{
+	const struct obf_function *function = obf_function_of(func);
+	/* the backend fills the attributes that every device has */
+	const int32_t *limit = function->device->attr;
+	const struct obi_kernel *kernel = function->kernel;
+	uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
+
+	(void)ctx;
+	for (int i = 0; i < 3; i++) {
+		if (ob_unlikely(launch->grid[i] == 0 ||
+			    launch->grid[i] >
+				    (uint32_t)limit[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i]))
+			return bad_dimensions(func);
+		if (ob_unlikely(launch->block[i] == 0 ||
+			    launch->block[i] >
+				    (uint32_t)limit[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i]))
+			return bad_dimensions(func);
+	}
+	if (ob_unlikely(threads > (uint64_t)limit[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK]))
+		return bad_dimensions(func);
+	if (ob_unlikely(threads > atomic_load_explicit(&func->block_max, memory_order_relaxed))) {
+		CUresult result = block_too_large(obf_function_of(func), threads);
+
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+	if (ob_unlikely(kernel->reqntid[0] != 0) &&
+		(kernel->reqntid[0] != launch->block[0] ||
+			ob_max(kernel->reqntid[1], 1u) != launch->block[1] ||
+			ob_max(kernel->reqntid[2], 1u) != launch->block[2]))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (ob_unlikely(launch->dynamic_shared > (uint32_t)func->attrs.max_dynamic_shared))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (ob_unlikely(!is_one_block(launch->cluster) || func->attrs.cluster[0] > 0)) {
+		CUresult result = check_cluster(function, launch);
+
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+	if (ob_unlikely(launch->cooperative))
+		return check_cooperative(obf_function_of(func), launch, (uint32_t)threads);
+	return CUDA_SUCCESS;
+}
+
+/*
+ * One attribute of a configuration. Hints change speed, not meaning, and are dropped; what would
+ * change meaning is refused.
+ */
+static CUresult attr_apply(const CUlaunchAttribute *attr, struct obf_launch *ret)
+{
+	switch ((int)attr->id) {
+	case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+		ret->cooperative = attr->value.cooperative != 0;
+		return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+		ret->cluster[0] = attr->value.clusterDim.x;
+		ret->cluster[1] = attr->value.clusterDim.y;
+		ret->cluster[2] = attr->value.clusterDim.z;
+		return ret->cluster[0] && ret->cluster[1] && ret->cluster[2]
+			? CUDA_SUCCESS
+			: CUDA_ERROR_INVALID_CLUSTER_SIZE;
+	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+		ret->priority = attr->value.priority;
+		ret->has_priority = true;
+		return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_IGNORE:
+	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+	/* allows overlap, does not ask for it */
+	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+	case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
+		return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+		return obf_absent("cuLaunchKernelEx: PROGRAMMATIC_EVENT",
+			"events that a running kernel records are not forwarded");
+	case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+		return obf_absent("cuLaunchKernelEx: LAUNCH_COMPLETION_EVENT",
+			"events that a running kernel records are not forwarded");
+	case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+		return obf_absent("cuLaunchKernelEx: DEVICE_UPDATABLE_KERNEL_NODE",
+			"graphs are not forwarded");
+	default:
+		ob_warn("cuLaunchKernelEx: attribute %d is not known; the launch is refused",
+			(int)attr->id);
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
+CUresult obf_launch_from_config(const CUlaunchConfig *config, struct obf_launch *ret)
+{
+	if (!config || config->numAttrs > ATTRS_MAX || (config->numAttrs > 0 && !config->attrs))
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret = (struct obf_launch){
+		.grid = { config->gridDimX, config->gridDimY, config->gridDimZ },
+		.block = { config->blockDimX, config->blockDimY, config->blockDimZ },
+		.dynamic_shared = config->sharedMemBytes,
+		.cluster = { 1, 1, 1 },
+	};
+	for (unsigned i = 0; i < config->numAttrs; i++) {
+		CUresult result = attr_apply(&config->attrs[i], ret);
+
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+	return CUDA_SUCCESS;
+}
+
+static __attribute__((noinline)) CUresult pack_extra(
+	const struct obf_func *func, void **extra, void *dst)
+{
+	const void *buffer = NULL;
+	size_t size = 0;
+	bool has_size = false;
+
+	/* Pairs of name and value; at most both names once, then the end. */
+	for (unsigned i = 0; extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
+		if (i > 2)
+			return CUDA_ERROR_INVALID_VALUE;
+		if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER) {
+			buffer = extra[i + 1];
+		} else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[i + 1]) {
+			size = *(const size_t *)extra[i + 1];
+			has_size = true;
+		} else {
+			return CUDA_ERROR_INVALID_VALUE;
+		}
+	}
+	if (func->param_bytes == 0)
+		return CUDA_SUCCESS;
+	/* A buffer may be longer than the parameters (a struct's tail), not shorter. */
+	if (!buffer || !has_size || size < func->param_bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(dst, buffer, func->param_bytes);
+	return CUDA_SUCCESS;
+}
+
+CUresult obf_launch_pack(const struct obf_func *func, void **params, void **extra, void *dst)
+{
+	const struct obi_param *layout = func->params;
+	uint8_t *out = dst;
+
+	if (extra)
+		return params ? CUDA_ERROR_INVALID_VALUE : pack_extra(func, extra, dst);
+	if (func->n_params == 0)
+		return CUDA_SUCCESS;
+	if (!params)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* Gaps must not carry old bytes of ours to the other side. */
+	if (!obf_function_of(func)->dense)
+		memset(out, 0, func->param_bytes);
+	for (uint32_t i = 0; i < func->n_params; i++) {
+		if (ob_unlikely(!params[i]))
+			return CUDA_ERROR_INVALID_VALUE;
+		switch (layout[i].size) {
+		case 8:
+			memcpy(out + layout[i].offset, params[i], 8);
+			break;
+		case 4:
+			memcpy(out + layout[i].offset, params[i], 4);
+			break;
+		default:
+			memcpy(out + layout[i].offset, params[i], layout[i].size);
+		}
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult obf_launch_wait(CUstream stream)
+{
+	return obf_process.backend->stream_synchronize(stream);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * The allocation map: a skip list by base address, under one readers-writer lock. Questions come
+ * with nearly every copy and often with every launch, changes with every allocation; both are a
+ * walk of log2(live ranges) steps, and nodes are reused, not freed.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "front/private.h"
+
+#define LEVELS 16u /* good for far more ranges than a process has: 4^16 */
+
+struct node {
+	struct obf_mem mem;
+	unsigned levels;
+	struct node *next[];
+};
+
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static struct node *heads[LEVELS];
+static struct node *spare[LEVELS + 1]; /* by number of levels, linked through next[0] */
+static uint64_t random_state = 0x9e3779b97f4a7c15u;
+static uint64_t next_buffer_id = 1;
+
+/* 1 with probability 3/4, 2 with 3/16, ... Under the write lock. */
+static unsigned level_draw(void)
+{
+	unsigned zeros;
+
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	zeros = (unsigned)__builtin_ctzll(random_state | 1ull << 62);
+	return ob_min(1 + zeros / 2, LEVELS);
+}
+
+static struct node *node_take(void)
+{
+	unsigned levels = level_draw();
+	struct node *node = spare[levels];
+
+	if (node) {
+		spare[levels] = node->next[0];
+		return node;
+	}
+	node = malloc(sizeof *node + levels * sizeof node->next[0]);
+	if (node)
+		node->levels = levels;
+	return node;
+}
+
+static void node_give(struct node *node)
+{
+	node->next[0] = spare[node->levels];
+	spare[node->levels] = node;
+}
+
+/*
+ * The last node with base <= addr, or NULL; links[] gets, per level, the link that leads past
+ * addr's place (may be NULL).
+ */
+static struct node *walk(uint64_t addr, bool strictly_below, struct node **links[LEVELS])
+{
+	struct node *last = NULL, **row = heads;
+
+	for (unsigned level = LEVELS; level-- > 0;) {
+		struct node *next;
+
+		while ((next = row[level]) &&
+			(next->mem.base < addr || (!strictly_below && next->mem.base == addr))) {
+			last = next;
+			row = next->next;
+		}
+		if (links)
+			links[level] = &row[level];
+	}
+	return last;
+}
+
+bool obf_mem_insert(struct obf_mem *mem)
+{
+	struct node **links[LEVELS], *before, *after, *node;
+	bool ok = false;
+
+	if (mem->size == 0 || mem->base + mem->size < mem->base)
+		return false;
+	pthread_rwlock_wrlock(&lock);
+	before = walk(mem->base, true, links);
+	after = *links[0];
+	if (!(before && before->mem.base + before->mem.size > mem->base) &&
+		!(after && mem->base + mem->size > after->mem.base)) {
+		node = node_take();
+		if (node) {
+			mem->buffer_id = next_buffer_id++;
+			node->mem = *mem;
+			for (unsigned level = 0; level < node->levels; level++) {
+				node->next[level] = *links[level];
+				*links[level] = node;
+			}
+			ok = true;
+		}
+	}
+	pthread_rwlock_unlock(&lock);
+	return ok;
+}
+
+/* Takes the node after links[0] out. */
+static void unlink_at(struct node **links[LEVELS], struct node *node)
+{
+	for (unsigned level = 0; level < node->levels; level++)
+		*links[level] = node->next[level];
+	node_give(node);
+}
+
+bool obf_mem_remove(uint64_t base, struct obf_mem *ret)
+{
+	struct node **links[LEVELS], *node;
+	bool found;
+
+	pthread_rwlock_wrlock(&lock);
+	walk(base, true, links);
+	node = *links[0];
+	found = node && node->mem.base == base;
+	if (found) {
+		if (ret)
+			*ret = node->mem;
+		unlink_at(links, node);
+	}
+	pthread_rwlock_unlock(&lock);
+	return found;
+}
+
+bool obf_mem_find(uint64_t addr, struct obf_mem *ret)
+{
+	const struct node *node;
+	bool found;
+
+	pthread_rwlock_rdlock(&lock);
+	node = walk(addr, false, NULL);
+	found = node && addr - node->mem.base < node->mem.size;
+	if (found && ret)
+		*ret = node->mem;
+	pthread_rwlock_unlock(&lock);
+	return found;
+}
+
+bool obf_mem_take_next(
+	const struct obf_ctx *ctx, enum obf_mem_kind kind, uint64_t *from, struct obf_mem *ret)
+{
+	struct node **links[LEVELS], *node;
+	bool found = false;
+
+	pthread_rwlock_wrlock(&lock);
+	walk(*from, true, links);
+	for (node = *links[0]; node && (node->mem.ctx != ctx || (kind && node->mem.kind != kind));
+		node = node->next[0])
+		;
+	if (node) {
+		*ret = node->mem;
+		*from = node->mem.base;
+		walk(node->mem.base, true, links);
+		unlink_at(links, node);
+		found = true;
+	}
+	pthread_rwlock_unlock(&lock);
+	return found;
+}
+
+void obf_mem_remove_ctx(const struct obf_ctx *ctx, void (*gone)(const struct obf_mem *mem))
+{
+	struct obf_mem mem;
+	uint64_t from = 0;
+
+	while (obf_mem_take_next(ctx, 0, &from, &mem))
+		if (gone)
+			gone(&mem);
+}
+
+CUresult obf_mem_check_device(uint64_t addr, size_t size)
+{
+	struct obf_mem mem;
+	bool joined = false;
+
+	if (size == 0)
+		return CUDA_SUCCESS;
+	while (obf_mem_find(addr, &mem) && mem.kind == OBF_MEM_DEVICE && (!joined || mem.joins)) {
+		uint64_t rest = mem.size - (addr - mem.base);
+
+		if (size <= rest)
+			return CUDA_SUCCESS;
+		if (!mem.joins)
+			break;
+		joined = true;
+		addr += rest;
+		size -= rest;
+	}
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+bool obf_mem_is_device(uint64_t addr)
+{
+	struct obf_mem mem;
+
+	return obf_mem_find(addr, &mem) && mem.kind == OBF_MEM_DEVICE;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "fake.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct fake fake = { .n_devices = 2, .cc = 90, .registers = 32 };
+
+static const struct {
+	CUdevice_attribute attr;
+	int value;
+} figures[] = {
+	{ CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 1024 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, 64 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 2147483647 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, 65535 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 65535 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 49152 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 232448 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 233472 },
+	{ CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 1024 },
+	{ CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, 65536 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 32 },
+	{ CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 132 },
+	{ CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1 },
+	{ CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 1 },
+	{ CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1 },
+	{ CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 65536 },
+	{ CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1980000 },
+};
+
+static CUresult start(struct obf_device *ret_devices, int *ret_count)
+{
+	fake.starts++;
+	if (fake.start_result != CUDA_SUCCESS)
+		return fake.start_result;
+	for (int i = 0; i < fake.n_devices; i++) {
+		struct obf_device *device = &ret_devices[i];
+
+		memset(device, 0, sizeof *device);
+		snprintf(device->name, sizeof device->name, "Fake device %d", i);
+		for (int k = 0; k < 16; k++)
+			device->uuid.bytes[k] = (char)(16 * i + k);
+		device->total_mem = 1ull << 34;
+		device->ptx_only = fake.ptx_only;
+		/*
+		 * The runtime asks for attributes that mean nothing here: they are all known, and
+		 * 0.
+		 */
+		for (int k = 1; k < CU_DEVICE_ATTRIBUTE_MAX; k++)
+			device->attr_known[k] = true;
+		for (size_t k = 0; k < sizeof figures / sizeof figures[0]; k++)
+			device->attr[figures[k].attr] = figures[k].value;
+		device->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] = fake.cc / 10;
+		device->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR] = fake.cc % 10;
+		device->attr[CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID] = 1;
+		device->attr[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] = 0x1a + i;
+		device->attr[CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID] = 3;
+	}
+	*ret_count = fake.n_devices;
+	return CUDA_SUCCESS;
+}
+
+static void visible(const int *ordinals, int n)
+{
+	fake.n_visible = n;
+	memcpy(fake.visible, ordinals, (size_t)n * sizeof *ordinals);
+}
+
+static CUresult alive(void)
+{
+	return fake.alive_result;
+}
+
+static CUresult ctx_create(struct obf_ctx *ctx)
+{
+	fake.creates++;
+	ctx->backend = &fake;
+	return fake.create_result;
+}
+
+static CUresult ctx_destroy(struct obf_ctx *ctx)
+{
+	fake.destroys++;
+	obf_mem_remove_ctx(ctx, NULL);
+	return fake.destroy_result;
+}
+
+static CUresult ctx_synchronize(struct obf_ctx *ctx)
+{
+	(void)ctx;
+	fake.syncs++;
+	return CUDA_SUCCESS;
+}
+
+/* Like the real ones it waits for the calling thread's current context. */
+static CUresult ctx_settle(struct obf_ctx *ctx)
+{
+	fake.settles++;
+	return obf_ctx_peek() == ctx ? fake.settle_result : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+static CUresult ctx_limit(struct obf_ctx *ctx, CUlimit limit, bool set, size_t *value)
+{
+	static size_t limits[CU_LIMIT_MAX] = { 1024, 1 << 20, 8 << 20 };
+
+	(void)ctx;
+	fake.limits++;
+	if (set)
+		limits[limit] = *value;
+	else
+		*value = limits[limit];
+	return CUDA_SUCCESS;
+}
+
+static CUresult mod_load(struct obf_mod *mod, const struct obf_image_ref *image)
+{
+	size_t n = image->payload_size < sizeof fake.last_payload ? image->payload_size
+								  : sizeof fake.last_payload - 1;
+
+	(void)mod;
+	fake.loads++;
+	memcpy(fake.last_payload, image->payload, n);
+	fake.last_payload[n] = 0;
+	fake.last_from_text = image->from_text;
+	return fake.load_result;
+}
+
+static void mod_unload(struct obf_mod *mod)
+{
+	(void)mod;
+	fake.unloads++;
+}
+
+static CUresult func_get(struct obf_func *func)
+{
+	func->backend_id = (uint64_t)++fake.func_gets;
+	return CUDA_SUCCESS;
+}
+
+static CUresult func_load(struct obf_func *func)
+{
+	(void)func;
+	fake.func_loads++;
+	return fake.func_load_result;
+}
+
+static CUresult func_attrs(struct obf_func *func)
+{
+	fake.func_attrs++;
+	func->attrs.registers = fake.registers;
+	func->attrs.shared_bytes = fake.shared_bytes;
+	func->attrs.max_dynamic_shared = 49152 - fake.shared_bytes;
+	return CUDA_SUCCESS;
+}
+
+static CUresult func_set_attr(struct obf_func *func, CUfunction_attribute attr, int value)
+{
+	(void)func;
+	fake.func_sets++;
+	fake.last_attr = attr;
+	fake.last_value = value;
+	return CUDA_SUCCESS;
+}
+
+static CUresult global_get(
+	struct obf_mod *mod, const char *name, CUdeviceptr *ret_addr, size_t *ret_size)
+{
+	(void)mod;
+	(void)name;
+	*ret_addr = 0x300000000000ull + (CUdeviceptr)(0x1000 * ++fake.globals);
+	*ret_size = 64;
+	return CUDA_SUCCESS;
+}
+
+static void host_range(const void *p, size_t size, bool added)
+{
+	(void)p;
+	(void)size;
+	fake.ranges += added ? 1 : -1;
+}
+
+void fake_attach(const struct obf_proc *procs, size_t n_procs)
+{
+	static struct obf_backend backend = {
+		.what = "fake",
+		.driver_version = 13000,
+		.start = start,
+		.visible = visible,
+		.alive = alive,
+		.ctx_create = ctx_create,
+		.ctx_destroy = ctx_destroy,
+		.ctx_synchronize = ctx_synchronize,
+		.ctx_settle = ctx_settle,
+		.ctx_limit = ctx_limit,
+		.mod_load = mod_load,
+		.mod_unload = mod_unload,
+		.func_get = func_get,
+		.func_load = func_load,
+		.func_attrs = func_attrs,
+		.func_set_attr = func_set_attr,
+		.global_get = global_get,
+		.host_range = host_range,
+	};
+
+	backend.procs = procs;
+	backend.n_procs = n_procs;
+	obf_attach(&backend);
+}
+
+void *fake_fatbin(int kind, unsigned arch, const void *payload, size_t size)
+{
+	size_t padded = (size + 7) & ~(size_t)7, total = 16 + 64 + padded;
+	uint8_t *bytes = calloc(1, total);
+	const uint32_t magic = 0xba55ed50;
+	const uint16_t version = 1, header = 16, entry_kind = (uint16_t)kind, entry_version = 0x101;
+	const uint32_t entry_header = 64, entry_arch = arch;
+	const uint64_t entries = 64 + padded, stored = padded, flags = 0x11;
+
+	if (!bytes)
+		abort();
+	memcpy(bytes, &magic, 4);
+	memcpy(bytes + 4, &version, 2);
+	memcpy(bytes + 6, &header, 2);
+	memcpy(bytes + 8, &entries, 8);
+	memcpy(bytes + 16, &entry_kind, 2);
+	memcpy(bytes + 18, &entry_version, 2);
+	memcpy(bytes + 20, &entry_header, 4);
+	memcpy(bytes + 24, &stored, 8);
+	memcpy(bytes + 44, &entry_arch, 4);
+	memcpy(bytes + 56, &flags, 8);
+	memcpy(bytes + 80, payload, size);
+	return bytes;
+}
