@@ -9,9 +9,13 @@
 
 #include "base/log.h"
 #include "client-shim/context.h"
+#include "client-shim/copy.h"
 #include "client-shim/device.h"
+#include "client-shim/event.h"
+#include "client-shim/hostfunc.h"
 #include "client-shim/module.h"
 #include "client-shim/start.h"
+#include "client-shim/stream.h"
 #include "client-shim/times.h"
 #include "front/backend.h"
 #include "protocol/obc_locals.h"
@@ -26,9 +30,25 @@ static struct obf_backend backend = {
 	.ctx_create = obc_ctx_create,
 	.ctx_destroy = obc_ctx_destroy,
 	.ctx_synchronize = obc_ctx_synchronize,
-	.stream_synchronize = obc_cuStreamSynchronize,
 	.ctx_settle = obc_ctx_settle,
 	.ctx_limit = obc_ctx_limit,
+	.stream_size = sizeof(struct obc_stream),
+	.stream_open = obc_stream_open,
+	.stream_close = obc_stream_close,
+	.stream_query = obc_stream_query,
+	.stream_wait = obc_stream_wait,
+	.stream_wait_event = obc_stream_wait_event,
+	.event_open = obc_event_open,
+	.event_close = obc_event_close,
+	.event_record = obc_event_record,
+	.event_query = obc_event_query,
+	.event_wait = obc_event_wait,
+	.event_elapsed = obc_event_elapsed,
+	.write = obc_copy_write,
+	.read = obc_copy_read,
+	.copy = obc_copy_box,
+	.fill = obc_copy_fill,
+	.host_function = obc_hostfunc_submit,
 	.mod_load = obc_mod_load,
 	.mod_unload = obc_mod_unload,
 	.func_get = obc_func_get,
@@ -43,6 +63,7 @@ static struct obf_backend backend = {
 static __attribute__((constructor)) void attach(void)
 {
 	ob_log_set_name("outboard");
+	backend.event_size = obc_event_size;
 	backend.n_procs = obc_n_procs;
 	obf_attach(&backend);
 	pthread_atfork(NULL, NULL, obc_forked);

@@ -4,81 +4,18 @@
 
 #include <pthread.h>
 
-#include "base/log.h"
 #include "base/opt.h"
 #include "client-shim/device.h"
-#include "client-shim/event.h"
 #include "client-shim/hostfunc.h"
 #include "client-shim/log.h"
 #include "client-shim/memory.h"
 #include "client-shim/mempool.h"
 #include "client-shim/stream.h"
 #include "protocol/obc_calls.h"
-#include "protocol/obf_calls.h"
 
 struct obc_ctx obc_ctxs[OBC_CTX_MAX];
 
 static pthread_mutex_t ctx_lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* Errors after which CUDA answers every call in the context with the same error. */
-static bool is_sticky(CUresult result)
-{
-	switch (result) {
-	case CUDA_ERROR_ILLEGAL_ADDRESS:
-	case CUDA_ERROR_LAUNCH_TIMEOUT:
-	case CUDA_ERROR_ASSERT:
-	case CUDA_ERROR_HARDWARE_STACK_ERROR:
-	case CUDA_ERROR_ILLEGAL_INSTRUCTION:
-	case CUDA_ERROR_MISALIGNED_ADDRESS:
-	case CUDA_ERROR_INVALID_ADDRESS_SPACE:
-	case CUDA_ERROR_INVALID_PC:
-	case CUDA_ERROR_LAUNCH_FAILED:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* One line: the software device tells of its kernels itself, the driver of a GPU says nothing. */
-static __attribute__((noinline)) void failure_tell(const struct obf_ctx *ctx, CUresult result)
-{
-	static atomic_flag told = ATOMIC_FLAG_INIT;
-	const struct obf_device *device = obf_device_at(ctx->device);
-	const char *name = "?";
-
-	if (!device || device->ptx_only || atomic_flag_test_and_set(&told))
-		return;
-	obf_cuGetErrorName(result, &name);
-	ob_warn("a kernel failed on the device: error %d (%s). A call that came after the launch "
-		"reports it, and every later call gives the same; "
-		"'outboard run --sync' reports it at the launch",
-		(int)result, name);
-}
-
-void obc_ctx_note(struct obf_ctx *ctx, CUresult result)
-{
-	int healthy = 0;
-
-	if (ob_unlikely(result != CUDA_SUCCESS) && is_sticky(result) &&
-		atomic_compare_exchange_strong(&ctx->sticky, &healthy, (int)result))
-		failure_tell(ctx, result);
-}
-
-CUresult obc_ctx_result(struct obf_ctx *ctx, CUresult result)
-{
-	if (ob_unlikely(result != CUDA_SUCCESS)) {
-		obc_ctx_note(ctx, result);
-		obf_ctx_tell(ctx);
-	}
-	return result;
-}
-
-uint64_t obc_ctx_wire(CUcontext handle)
-{
-	struct obf_ctx *ctx = obf_ctx_from_handle(handle);
-
-	return ctx ? (uint64_t)(uintptr_t)ctx->backend : 0;
-}
 
 /*
  * A number with a free place in the table; those of the primaries are fixed by the protocol. No
@@ -121,11 +58,9 @@ CUresult obc_ctx_create(struct obf_ctx *ctx)
 CUresult obc_ctx_destroy(struct obf_ctx *ctx)
 {
 	struct obc_ctx *home = obc_ctx_of(ctx);
-	bool launched = obc_ctx_launched(home);
+	bool launched = obc_ctx_launched(ctx);
 	CUresult result;
 
-	obc_streams_end(ctx);
-	obc_events_end(ctx);
 	/* The order lets the server wait for the context's work before the memory is used again. */
 	result = obc_call_op_ctx_destroy(home->id);
 	/*
@@ -135,7 +70,7 @@ CUresult obc_ctx_destroy(struct obf_ctx *ctx)
 	 */
 	if (result == CUDA_SUCCESS && (launched || atomic_load(&ctx->sticky)))
 		result = obc_call_op_ping();
-	obc_ctx_note(ctx, result);
+	obf_ctx_note(ctx, result);
 	result = atomic_load(&ctx->told) ? CUDA_SUCCESS : (CUresult)atomic_load(&ctx->sticky);
 	obc_mempools_end(ctx);
 	obf_mem_remove_ctx(ctx, obc_memory_gone);
@@ -152,10 +87,12 @@ uint64_t obc_ctx_launches(void)
 	return obc_log_count(OBP_OP_LAUNCH);
 }
 
-bool obc_ctx_launched(struct obc_ctx *home)
+bool obc_ctx_launched(struct obf_ctx *ctx)
 {
+	struct obc_ctx *home = obc_ctx_of(ctx);
+
 	return (obc_hostfunc_pending() || obc_ctx_launches() != atomic_load(&home->settled)) &&
-		obc_ctx_busy(home) && !obc_streams_idle(home);
+		obc_ctx_busy(home) && !obc_streams_idle(ctx);
 }
 
 void obc_ctx_settled(struct obc_ctx *home, uint64_t launches, bool all)
@@ -183,7 +120,7 @@ static CUresult wait_all(struct obf_ctx *ctx)
 		obc_raise(&home->done, slot.number);
 		obc_ctx_settled(home, launches, true);
 	}
-	return obc_ctx_result(ctx, result);
+	return obf_ctx_result(ctx, result);
 }
 
 CUresult obc_ctx_synchronize(struct obf_ctx *ctx)
@@ -194,7 +131,7 @@ CUresult obc_ctx_synchronize(struct obf_ctx *ctx)
 
 CUresult obc_ctx_settle(struct obf_ctx *ctx)
 {
-	return obc_ctx_launched(obc_ctx_of(ctx)) ? wait_all(ctx) : CUDA_SUCCESS;
+	return obc_ctx_launched(ctx) ? wait_all(ctx) : CUDA_SUCCESS;
 }
 
 CUresult obc_ctx_limit(struct obf_ctx *ctx, CUlimit limit, bool set, size_t *value)
@@ -204,5 +141,5 @@ CUresult obc_ctx_limit(struct obf_ctx *ctx, CUlimit limit, bool set, size_t *val
 
 	if (result == CUDA_SUCCESS)
 		*value = now;
-	return obc_ctx_result(ctx, result);
+	return obf_ctx_result(ctx, result);
 }

@@ -32,8 +32,6 @@ struct obc_ctx {
 	_Atomic uint64_t done;       /* all work before this record is complete */
 	/* all work of the first kind before this record is complete */
 	_Atomic uint64_t done_blocking;
-	/* the legacy stream's own work before this record is complete */
-	_Atomic uint64_t legacy_done;
 	/* freed memory before this record needs no further fence */
 	_Atomic uint64_t fenced;
 	/*
@@ -86,19 +84,13 @@ static inline bool obc_ctx_busy(struct obc_ctx *home)
  * accepted, and host functions use the program's memory. Costs launches nothing: they are counted
  * by the log anyway.
  */
-bool obc_ctx_launched(struct obc_ctx *home);
+bool obc_ctx_launched(struct obf_ctx *ctx);
 /*
  * A wait has succeeded: it covered everything of the context (all), or the legacy stream and those
  * that wait for it. `launches` is obc_ctx_launches() from before the wait's record began.
  */
 void obc_ctx_settled(struct obc_ctx *home, uint64_t launches, bool all);
 uint64_t obc_ctx_launches(void);
-/* The same for a result that no call returns: a call that ends with it will. */
-void obc_ctx_note(struct obf_ctx *ctx, CUresult result);
-/* What a call returns: marks the context when the error is one that ends it. */
-CUresult obc_ctx_result(struct obf_ctx *ctx, CUresult result);
-/* The wire id of a context handle (NULL: the current one); 0 when it is none. */
-uint64_t obc_ctx_wire(CUcontext handle);
 /* Synchronises the context: struct obf_backend. */
 CUresult obc_ctx_create(struct obf_ctx *ctx);
 CUresult obc_ctx_destroy(struct obf_ctx *ctx);

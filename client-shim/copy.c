@@ -11,36 +11,32 @@
 #include "client-shim/log.h"
 #include "client-shim/stripe.h"
 #include "protocol/obc_calls.h"
-#include "protocol/obc_locals.h"
 
 /* ---- bytes ---- */
 
-static CUresult to_device(struct obf_ctx *ctx, const struct obc_lane_of *at, uint64_t dst,
-	const void *src, size_t size)
+static CUresult to_device(struct obc_stream *at, uint64_t dst, const void *src, size_t size)
 {
 	CUresult result;
 
-	if (!obc_cache_write(dst, src, size, at->wire, &result))
-		result = obc_stripe_write(dst, size, at->wire, src);
+	if (!obc_cache_write(dst, src, size, at->base.handle, &result))
+		result = obc_stripe_write(dst, size, at->base.handle, src);
 	obc_stream_mark(at, obc_log_last());
-	return obc_ctx_result(ctx, result);
+	return result;
 }
 
 /* A copy is work in its stream: when it has arrived, all before it is complete. */
-static CUresult arrived(
-	struct obf_ctx *ctx, const struct obc_lane_of *at, uint64_t launches, CUresult result)
+static CUresult arrived(struct obc_stream *at, uint64_t launches, CUresult result)
 {
 	if (result == CUDA_SUCCESS)
 		obc_stream_arrived(at, obc_log_last(), launches);
-	return obc_ctx_result(ctx, result);
+	return result;
 }
 
-static CUresult from_device(
-	struct obf_ctx *ctx, const struct obc_lane_of *at, void *dst, uint64_t src, size_t size)
+static CUresult from_device(struct obc_stream *at, void *dst, uint64_t src, size_t size)
 {
 	uint64_t launches = obc_ctx_launches();
 
-	return arrived(ctx, at, launches, obc_stripe_read(src, size, at->wire, dst));
+	return arrived(at, launches, obc_stripe_read(src, size, at->base.handle, dst));
 }
 
 /*
@@ -48,23 +44,27 @@ static CUresult from_device(
  * that matters if kernels may be unfinished.
  * `launches`: from before the upload.
  */
-static CUresult uploaded(
-	struct obf_ctx *ctx, const struct obc_lane_of *at, uint64_t launches, size_t size)
+static CUresult uploaded(struct obc_stream *at, uint64_t launches, size_t size)
 {
 	uint64_t number = obc_log_last();
 	CUresult result;
 
-	if (size <= OBF_COPY_SMALL || !obc_ctx_launched(at->home))
+	if (size <= OBF_COPY_SMALL || !obc_ctx_launched(at->base.ctx))
 		return CUDA_SUCCESS;
-	result = obc_stream_wait(ctx, at);
+	result = obc_stream_wait(&at->base);
 	/* The upload, as record `number`, stood behind all work that its stream waits for. */
 	if (result == CUDA_SUCCESS)
 		obc_stream_arrived(at, number, launches);
 	return result;
 }
 
-static CUresult on_device(struct obf_ctx *ctx, const struct obc_lane_of *at,
-	const struct obf_copy3d *c, uint64_t dst_ctx, uint64_t src_ctx)
+/* The context's number on the wire; 0: no peer copy. */
+static uint64_t peer_number(const struct obf_ctx *ctx)
+{
+	return ctx ? obc_ctx_of(ctx)->id : 0;
+}
+
+static CUresult on_device(struct obc_stream *at, const struct obf_copy *c)
 {
 	struct obp_copy_d2d_req *req;
 	struct obc_slot slot;
@@ -82,21 +82,21 @@ static CUresult on_device(struct obf_ctx *ctx, const struct obc_lane_of *at,
 		.width = c->width,
 		.height = c->height,
 		.depth = c->depth,
-		.dst_ctx = dst_ctx,
-		.src_ctx = src_ctx,
-		.stream = at->wire,
+		.dst_ctx = peer_number(c->dst_ctx),
+		.src_ctx = peer_number(c->src_ctx),
+		.stream = at->base.handle,
 	};
 	obc_stream_mark(at, slot.number);
-	return obc_ctx_result(ctx, obc_log_commit(&slot));
+	return obc_log_commit(&slot);
 }
 
 /*
  * Host functions may still write what the program is about to send, and only the stream knows when:
  * wait for it.
  */
-static CUresult before_host_read(struct obf_ctx *ctx, const struct obc_lane_of *at)
+static CUresult before_host_read(struct obc_stream *at)
 {
-	return ob_unlikely(obc_hostfunc_pending()) ? obc_stream_wait(ctx, at) : CUDA_SUCCESS;
+	return ob_unlikely(obc_hostfunc_pending()) ? obc_stream_wait(&at->base) : CUDA_SUCCESS;
 }
 
 /* ---- boxes ---- */
@@ -107,8 +107,7 @@ static const uint8_t *host_row(uint64_t base, size_t pitch, size_t slice, size_t
 }
 
 /* Rows [row, row + n) of one slice, gathered straight into the log. */
-static CUresult rows_send(struct obf_ctx *ctx, const struct obc_lane_of *at,
-	const struct obf_copy3d *c, size_t row, size_t n)
+static CUresult rows_send(struct obc_stream *at, const struct obf_copy *c, size_t row, size_t n)
 {
 	struct obp_write_rows_req *req;
 	struct obc_slot slot;
@@ -120,16 +119,15 @@ static CUresult rows_send(struct obf_ctx *ctx, const struct obc_lane_of *at,
 	req->dst = c->dst + row / c->height * c->dst_slice + row % c->height * c->dst_pitch;
 	req->dst_pitch = c->dst_pitch;
 	req->dst_slice = c->dst_slice;
-	req->stream = at->wire;
+	req->stream = at->base.handle;
 	for (size_t i = 0; i < n; i++)
 		memcpy((uint8_t *)data + i * c->width,
 			host_row(c->src, c->src_pitch, c->src_slice, c->height, row + i), c->width);
 	obc_stream_mark(at, slot.number);
-	return obc_ctx_result(ctx, obc_log_commit(&slot));
+	return obc_log_commit(&slot);
 }
 
-static CUresult box_to_device(
-	struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_copy3d *c)
+static CUresult box_to_device(struct obc_stream *at, const struct obf_copy *c)
 {
 	CUresult result = CUDA_SUCCESS;
 	size_t rows = c->height * c->depth, n;
@@ -140,20 +138,19 @@ static CUresult box_to_device(
 			uint64_t dst = c->dst + row / c->height * c->dst_slice +
 				row % c->height * c->dst_pitch;
 
-			result = to_device(ctx, at, dst,
+			result = to_device(at, dst,
 				host_row(c->src, c->src_pitch, c->src_slice, c->height, row),
 				c->width);
 		} else {
 			n = ob_min(c->height - row % c->height, OBP_ROWS_MAX / c->width);
-			result = rows_send(ctx, at, c, row, n);
+			result = rows_send(at, c, row, n);
 		}
 	}
 	return result;
 }
 
 /* Host memory with gaps: rows arrive packed and are spread. */
-static CUresult box_scatter(
-	struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_copy3d *c)
+static CUresult box_scatter(struct obc_stream *at, const struct obf_copy *c)
 {
 	size_t most = ob_max(OBC_SCATTER_BYTES / c->width, (size_t)1), rows = c->height * c->depth,
 	       n;
@@ -171,42 +168,40 @@ static CUresult box_scatter(
 
 		n = packed ? ob_min(c->height - row % c->height, most) : 1;
 		if (!packed) {
-			result = from_device(ctx, at, dst, src, c->width);
+			result = from_device(at, dst, src, c->width);
 			continue;
 		}
-		result = arrived(ctx, at, launches,
-			obc_call_op_read_rows(
-				src, c->src_pitch, c->src_slice, c->width, n, 1, at->wire, packed));
+		result = arrived(at, launches,
+			obc_call_op_read_rows(src, c->src_pitch, c->src_slice, c->width, n, 1,
+				at->base.handle, packed));
 		for (size_t i = 0; i < n && result == CUDA_SUCCESS; i++)
 			memcpy(dst + i * c->dst_pitch, packed + i * c->width, c->width);
 	}
 	return result;
 }
 
-static bool is_packed(const struct obf_copy3d *c, size_t pitch, size_t slice)
+static bool is_packed(const struct obf_copy *c, size_t pitch, size_t slice)
 {
 	return (pitch == c->width || c->height == 1) &&
 		(slice == c->width * c->height || c->depth == 1) &&
 		(c->height == 1 || pitch == c->width);
 }
 
-static CUresult box_from_device(
-	struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_copy3d *c)
+static CUresult box_from_device(struct obc_stream *at, const struct obf_copy *c)
 {
 	uint64_t launches = obc_ctx_launches();
 
 	if (!is_packed(c, c->dst_pitch, c->dst_slice))
-		return box_scatter(ctx, at, c);
-	return arrived(ctx, at, launches,
+		return box_scatter(at, c);
+	return arrived(at, launches,
 		obc_call_op_read_rows(c->src, c->src_pitch, c->src_slice, c->width, c->height,
-			c->depth, at->wire, (void *)(uintptr_t)c->dst));
+			c->depth, at->base.handle, (void *)(uintptr_t)c->dst));
 }
 
-static CUresult box_on_host(
-	struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_copy3d *c)
+static CUresult box_on_host(struct obc_stream *at, const struct obf_copy *c)
 {
 	/* In the stream's order: what stands before may still read or write these bytes. */
-	CUresult result = obc_stream_wait(ctx, at);
+	CUresult result = obc_stream_wait(&at->base);
 
 	for (size_t row = 0; row < c->height * c->depth && result == CUDA_SUCCESS; row++)
 		memmove((void *)(uintptr_t)host_row(
@@ -215,304 +210,81 @@ static CUresult box_on_host(
 	return result;
 }
 
-CUresult obc_copy_box(struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_copy3d *c,
-	uint64_t dst_ctx, uint64_t src_ctx)
+static CUresult box_copy(struct obc_stream *at, const struct obf_copy *c)
 {
-	size_t all = c->width * c->height * c->depth;
 	CUresult result;
 
-	if (!all)
-		return CUDA_SUCCESS;
 	if (c->src_device && c->dst_device)
-		return on_device(ctx, at, c, dst_ctx, src_ctx);
+		return on_device(at, c);
 	if (!c->src_device && !c->dst_device)
-		return box_on_host(ctx, at, c);
-	if (is_packed(c, c->src_pitch, c->src_slice) && is_packed(c, c->dst_pitch, c->dst_slice)) {
-		if (c->src_device)
-			return from_device(ctx, at, (void *)(uintptr_t)c->dst, c->src, all);
-		result = before_host_read(ctx, at);
-		return result == CUDA_SUCCESS
-			? to_device(ctx, at, c->dst, (const void *)(uintptr_t)c->src, all)
-			: result;
-	}
+		return box_on_host(at, c);
 	if (c->src_device)
-		return box_from_device(ctx, at, c);
-	result = before_host_read(ctx, at);
-	return result == CUDA_SUCCESS ? box_to_device(ctx, at, c) : result;
+		return box_from_device(at, c);
+	result = before_host_read(at);
+	return result == CUDA_SUCCESS ? box_to_device(at, c) : result;
 }
 
-/* By a call that is not "Async". */
-static CUresult box_sync(
-	struct obf_ctx *ctx, const struct obc_lane_of *at, const struct obf_copy3d *c)
+/* ---- the backend's functions ---- */
+
+CUresult obc_copy_write(
+	struct obf_stream *stream, uint64_t dst, const void *src, size_t size, bool blocking)
 {
-	uint64_t launches = obc_ctx_launches();
-	CUresult result = obc_copy_box(ctx, at, c, 0, 0);
-
-	if (result != CUDA_SUCCESS || c->src_device || !c->dst_device)
-		return result;
-	return uploaded(ctx, at, launches, c->width * c->height * c->depth);
-}
-
-/* ---- the program's calls: one dimension ---- */
-
-static CUresult enter(CUstream stream, struct obf_ctx **ret_ctx, struct obc_lane_of *ret_at)
-{
-	CUresult result = obf_ctx_enter(ret_ctx);
-
-	return result == CUDA_SUCCESS ? obc_stream_any(stream, *ret_ctx, ret_at) : result;
-}
-
-static CUresult upload(CUdeviceptr dst, const void *src, size_t size, CUstream stream, bool sync)
-{
-	struct obc_lane_of at;
-	struct obf_ctx *ctx;
+	struct obc_stream *at = obc_stream_of(stream);
 	uint64_t launches;
-	CUresult result = enter(stream, &ctx, &at);
+	CUresult result = before_host_read(at);
 
-	if (result != CUDA_SUCCESS || size == 0)
+	if (result != CUDA_SUCCESS)
 		return result;
-	if (!src)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = obf_mem_check_device(dst, size);
-	if (result == CUDA_SUCCESS)
-		result = before_host_read(ctx, &at);
 	launches = obc_ctx_launches();
-	if (result == CUDA_SUCCESS)
-		result = to_device(ctx, &at, dst, src, size);
-	return sync && result == CUDA_SUCCESS ? uploaded(ctx, &at, launches, size) : result;
+	result = to_device(at, dst, src, size);
+	return blocking && result == CUDA_SUCCESS ? uploaded(at, launches, size) : result;
 }
 
-CUresult obc_cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t size, CUstream stream)
+CUresult obc_copy_read(
+	struct obf_stream *stream, void *dst, uint64_t src, size_t size, bool blocking)
 {
-	return upload(dst, src, size, stream, false);
+	(void)blocking; /* what has been read is there */
+	return from_device(obc_stream_of(stream), dst, src, size);
 }
 
-CUresult obc_cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t size, CUstream stream)
+CUresult obc_copy_box(struct obf_stream *stream, const struct obf_copy *c, bool blocking)
 {
-	return upload(dst, src, size, stream, true);
-}
+	struct obc_stream *at = obc_stream_of(stream);
+	size_t all = c->width * c->height * c->depth;
+	uint64_t launches;
+	CUresult result;
 
-CUresult obc_cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t size, CUstream stream)
-{
-	struct obc_lane_of at;
-	struct obf_ctx *ctx;
-	CUresult result = enter(stream, &ctx, &at);
-
-	if (result != CUDA_SUCCESS || size == 0)
+	if (c->src_device != c->dst_device && is_packed(c, c->src_pitch, c->src_slice) &&
+		is_packed(c, c->dst_pitch, c->dst_slice))
+		return c->src_device
+			? obc_copy_read(stream, (void *)(uintptr_t)c->dst, c->src, all, blocking)
+			: obc_copy_write(
+				  stream, c->dst, (const void *)(uintptr_t)c->src, all, blocking);
+	launches = obc_ctx_launches();
+	result = box_copy(at, c);
+	if (!blocking || result != CUDA_SUCCESS || c->src_device || !c->dst_device)
 		return result;
-	if (!dst)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = obf_mem_check_device(src, size);
-	return result == CUDA_SUCCESS ? from_device(ctx, &at, dst, src, size) : result;
+	return uploaded(at, launches, all);
 }
 
-CUresult obc_cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t size, CUstream stream)
+/* One record, whatever the fill. */
+CUresult obc_copy_fill(struct obf_stream *stream, const struct obf_fill *fill)
 {
-	return obc_cuMemcpyDtoHAsync_v2(dst, src, size, stream);
-}
+	struct obp_memset_req *req;
+	struct obc_slot slot;
 
-static struct obf_copy3d line(
-	uint64_t dst, bool dst_device, uint64_t src, bool src_device, size_t size)
-{
-	return (struct obf_copy3d){ src_device, dst_device, src, dst, size, size, size, size, size,
-		1, 1 };
-}
-
-CUresult obc_cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
-{
-	struct obf_copy3d copy = line(dst, true, src, true, size);
-	struct obc_lane_of at;
-	struct obf_ctx *ctx;
-	CUresult result = enter(stream, &ctx, &at);
-
-	if (result != CUDA_SUCCESS || size == 0)
-		return result;
-	result = obf_mem_check_device(dst, size);
-	if (result == CUDA_SUCCESS)
-		result = obf_mem_check_device(src, size);
-	return result == CUDA_SUCCESS ? on_device(ctx, &at, &copy, 0, 0) : result;
-}
-
-CUresult obc_cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
-{
-	return obc_cuMemcpyDtoDAsync_v2(dst, src, size, stream);
-}
-
-/* Either side may be host or device memory: the map tells. */
-static CUresult either(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream, bool sync)
-{
-	struct obf_copy3d copy =
-		line(dst, obf_mem_is_device(dst), src, obf_mem_is_device(src), size);
-	struct obc_lane_of at;
-	struct obf_ctx *ctx;
-	CUresult result = enter(stream, &ctx, &at);
-
-	if (result != CUDA_SUCCESS || size == 0)
-		return result;
-	if (!dst || !src)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (copy.dst_device)
-		result = obf_mem_check_device(dst, size);
-	if (copy.src_device && result == CUDA_SUCCESS)
-		result = obf_mem_check_device(src, size);
-	if (result == CUDA_SUCCESS)
-		result = sync ? box_sync(ctx, &at, &copy) : obc_copy_box(ctx, &at, &copy, 0, 0);
-	return result;
-}
-
-CUresult obc_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
-{
-	return either(dst, src, size, stream, false);
-}
-
-CUresult obc_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
-{
-	return either(dst, src, size, stream, true);
-}
-
-CUresult obc_cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src,
-	CUcontext src_ctx, size_t size, CUstream stream)
-{
-	struct obf_copy3d copy = line(dst, true, src, true, size);
-	uint64_t to = obc_ctx_wire(dst_ctx), from = obc_ctx_wire(src_ctx);
-	struct obc_lane_of at;
-	struct obf_ctx *ctx;
-	CUresult result = enter(stream, &ctx, &at);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!to || !from)
-		return CUDA_ERROR_INVALID_CONTEXT;
-	if (size == 0)
-		return CUDA_SUCCESS;
-	result = obf_mem_check_device(dst, size);
-	if (result == CUDA_SUCCESS)
-		result = obf_mem_check_device(src, size);
-	return result == CUDA_SUCCESS ? on_device(ctx, &at, &copy, to, from) : result;
-}
-
-/* Comes after everything in both contexts. */
-static CUresult peers_settle(CUcontext dst_ctx, CUcontext src_ctx)
-{
-	struct obf_ctx *dst = obf_ctx_from_handle(dst_ctx), *src = obf_ctx_from_handle(src_ctx);
-	CUresult result = dst && dst->backend ? obf_ctx_settle(dst) : CUDA_SUCCESS;
-
-	return result == CUDA_SUCCESS && src && src != dst && src->backend ? obf_ctx_settle(src)
-									   : result;
-}
-
-CUresult obc_cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx,
-	size_t size, CUstream stream)
-{
-	CUresult result = peers_settle(dst_ctx, src_ctx);
-
-	return result != CUDA_SUCCESS
-		? result
-		: obc_cuMemcpyPeerAsync(dst, dst_ctx, src, src_ctx, size, stream);
-}
-
-/* ---- two and three dimensions ---- */
-
-static CUresult copy_2d(const CUDA_MEMCPY2D *params, CUstream stream, bool sync)
-{
-	struct obf_copy3d copy;
-	struct obc_lane_of at;
-	struct obf_ctx *ctx;
-	CUresult result = enter(stream, &ctx, &at);
-
-	if (result == CUDA_SUCCESS)
-		result = obf_copy_from_2d(params, &copy);
-	if (result != CUDA_SUCCESS)
-		return result;
-	return sync ? box_sync(ctx, &at, &copy) : obc_copy_box(ctx, &at, &copy, 0, 0);
-}
-
-CUresult obc_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *params, CUstream stream)
-{
-	return copy_2d(params, stream, false);
-}
-
-CUresult obc_cuMemcpy2D_v2(const CUDA_MEMCPY2D *params, CUstream stream)
-{
-	return copy_2d(params, stream, true);
-}
-
-CUresult obc_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *params, CUstream stream)
-{
-	return copy_2d(params, stream, true);
-}
-
-static CUresult copy_3d(const CUDA_MEMCPY3D *params, CUstream stream, bool sync)
-{
-	struct obf_copy3d copy;
-	struct obc_lane_of at;
-	struct obf_ctx *ctx;
-	CUresult result = enter(stream, &ctx, &at);
-
-	if (result == CUDA_SUCCESS)
-		result = obf_copy_from_3d(params, &copy);
-	if (result != CUDA_SUCCESS)
-		return result;
-	return sync ? box_sync(ctx, &at, &copy) : obc_copy_box(ctx, &at, &copy, 0, 0);
-}
-
-CUresult obc_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *params, CUstream stream)
-{
-	return copy_3d(params, stream, false);
-}
-
-CUresult obc_cuMemcpy3D_v2(const CUDA_MEMCPY3D *params, CUstream stream)
-{
-	return copy_3d(params, stream, true);
-}
-
-CUresult obc_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *p, CUstream stream)
-{
-	struct obf_copy3d copy;
-	struct obc_lane_of at;
-	struct obf_ctx *ctx;
-	CUresult result = enter(stream, &ctx, &at);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!p)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUDA_MEMCPY3D plain = {
-		.srcXInBytes = p->srcXInBytes,
-		.srcY = p->srcY,
-		.srcZ = p->srcZ,
-		.srcLOD = p->srcLOD,
-		.srcMemoryType = p->srcMemoryType,
-		.srcHost = p->srcHost,
-		.srcDevice = p->srcDevice,
-		.srcArray = p->srcArray,
-		.srcPitch = p->srcPitch,
-		.srcHeight = p->srcHeight,
-		.dstXInBytes = p->dstXInBytes,
-		.dstY = p->dstY,
-		.dstZ = p->dstZ,
-		.dstLOD = p->dstLOD,
-		.dstMemoryType = p->dstMemoryType,
-		.dstHost = p->dstHost,
-		.dstDevice = p->dstDevice,
-		.dstArray = p->dstArray,
-		.dstPitch = p->dstPitch,
-		.dstHeight = p->dstHeight,
-		.WidthInBytes = p->WidthInBytes,
-		.Height = p->Height,
-		.Depth = p->Depth,
+	req = obc_log_begin(&slot, OBP_OP_MEMSET, sizeof *req);
+	if (!req)
+		return obc_log_error();
+	*req = (struct obp_memset_req){
+		.dst = fill->dst,
+		.value = fill->value,
+		.element = fill->element,
+		.pitch = fill->pitch,
+		.width = fill->width,
+		.height = fill->height,
+		.stream = stream->handle,
 	};
-	uint64_t to = obc_ctx_wire(p->dstContext), from = obc_ctx_wire(p->srcContext);
-	if (!to || !from)
-		return CUDA_ERROR_INVALID_CONTEXT;
-	result = obf_copy_from_3d(&plain, &copy);
-	return result == CUDA_SUCCESS ? obc_copy_box(ctx, &at, &copy, to, from) : result;
-}
-
-CUresult obc_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *params, CUstream stream)
-{
-	CUresult result =
-		params ? peers_settle(params->dstContext, params->srcContext) : CUDA_SUCCESS;
-
-	return result != CUDA_SUCCESS ? result : obc_cuMemcpy3DPeerAsync(params, stream);
+	obc_stream_mark(obc_stream_of(stream), slot.number);
+	return obc_log_commit(&slot);
 }

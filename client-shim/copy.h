@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Copies: every form that programs have, reduced to bytes or packed rows on the wire. To the
+ * Copies and fills: bytes or packed rows on the wire. To the
  * device: the bytes are in the log (or with the server) when the call returns, so the host memory
  * is free again. From the device: the call returns when the bytes are there, also in the
  * asynchronous forms. No state; any thread.
@@ -13,8 +13,12 @@
 
 #define OBC_SCATTER_BYTES (4u << 20) /* rows received at once when the host side has gaps */
 
-/* A resolved copy between host and device in any combination. Exposed for its unit test. */
-CUresult obc_copy_box(struct obf_ctx *ctx, const struct obc_lane_of *at,
-	const struct obf_copy3d *copy, uint64_t dst_ctx, uint64_t src_ctx);
+/* The front end's backend table (front/backend.h). */
+CUresult obc_copy_write(
+	struct obf_stream *stream, uint64_t dst, const void *src, size_t size, bool blocking);
+CUresult obc_copy_read(
+	struct obf_stream *stream, void *dst, uint64_t src, size_t size, bool blocking);
+CUresult obc_copy_box(struct obf_stream *stream, const struct obf_copy *copy, bool blocking);
+CUresult obc_copy_fill(struct obf_stream *stream, const struct obf_fill *fill);
 
 #endif

@@ -9,16 +9,8 @@
 #include "client-shim/log.h"
 #include "client-shim/stream.h"
 #include "protocol/obc_calls.h"
-#include "protocol/obc_locals.h"
 
 #define KIND_HOSTFUNC 32 /* of ids that no program sees */
-
-struct hostfunc {
-	CUhostFn fn; /* one of the two */
-	CUstreamCallback callback;
-	CUstream stream;
-	void *user;
-};
 
 static struct ob_ids hostfunc_ids = OB_IDS_INIT(KIND_HOSTFUNC, OBC_HOSTFUNC_MAX);
 static _Atomic uint64_t n_pending;
@@ -30,7 +22,7 @@ bool obc_hostfunc_pending(void)
 
 void obc_hostfunc_run(uint64_t id, CUresult status)
 {
-	struct hostfunc *hostfunc = ob_ids_remove(&hostfunc_ids, id);
+	struct obf_host_function *hostfunc = ob_ids_remove(&hostfunc_ids, id);
 
 	if (!hostfunc)
 		return;
@@ -48,7 +40,7 @@ void obc_hostfunc_run(uint64_t id, CUresult status)
 /* The server will not ask for it. */
 static CUresult hostfunc_drop(uint64_t id, CUresult result)
 {
-	struct hostfunc *hostfunc = ob_ids_remove(&hostfunc_ids, id);
+	struct obf_host_function *hostfunc = ob_ids_remove(&hostfunc_ids, id);
 
 	if (hostfunc)
 		atomic_fetch_sub(&n_pending, 1);
@@ -56,26 +48,18 @@ static CUresult hostfunc_drop(uint64_t id, CUresult result)
 	return result;
 }
 
-static CUresult hostfunc_launch(CUstream stream, const struct hostfunc *what)
+CUresult obc_hostfunc_submit(struct obf_stream *stream, const struct obf_host_function *function)
 {
+	struct obf_host_function *hostfunc;
 	struct obp_host_func_req *req;
-	struct hostfunc *hostfunc;
-	struct obc_lane_of at;
 	struct obc_slot slot;
-	struct obf_ctx *ctx;
+	CUresult result;
 	uint64_t id;
-	CUresult result = obf_ctx_enter(&ctx);
 
-	if (result == CUDA_SUCCESS)
-		result = obc_stream_enter(stream, ctx, &at);
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!what->fn && !what->callback)
-		return CUDA_ERROR_INVALID_VALUE;
 	hostfunc = malloc(sizeof *hostfunc);
 	if (!hostfunc)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*hostfunc = *what;
+	*hostfunc = *function;
 	id = ob_ids_add(&hostfunc_ids, hostfunc);
 	if (!id) {
 		free(hostfunc);
@@ -86,24 +70,11 @@ static CUresult hostfunc_launch(CUstream stream, const struct hostfunc *what)
 	if (!req)
 		return hostfunc_drop(id, obc_log_error());
 	*req = (struct obp_host_func_req){
-		.stream = at.wire, .callback = id, .with_status = what->callback != NULL
+		.stream = stream->handle,
+		.callback = id,
+		.with_status = function->callback != NULL,
 	};
-	obc_stream_mark(&at, slot.number);
-	result = obc_ctx_result(ctx, obc_log_commit(&slot));
+	obc_stream_mark(obc_stream_of(stream), slot.number);
+	result = obc_log_commit(&slot);
 	return result == CUDA_SUCCESS ? result : hostfunc_drop(id, result);
-}
-
-CUresult obc_cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *user)
-{
-	return hostfunc_launch(
-		stream, &(struct hostfunc){ .fn = fn, .stream = stream, .user = user });
-}
-
-CUresult obc_cuStreamAddCallback(
-	CUstream stream, CUstreamCallback callback, void *user, unsigned flags)
-{
-	if (flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	return hostfunc_launch(
-		stream, &(struct hostfunc){ .callback = callback, .stream = stream, .user = user });
 }

@@ -11,12 +11,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/cuda_types.h"
+#include "front/stream.h"
 
 #define OBC_HOSTFUNC_MAX (1u << 16) /* launched and not yet run */
 
 /* Some are launched and have not returned. */
 bool obc_hostfunc_pending(void);
+/* The front end's backend table (front/backend.h). */
+CUresult obc_hostfunc_submit(struct obf_stream *stream, const struct obf_host_function *function);
 /* For obc_session_on_callback: runs it; an unknown id is nothing. */
 void obc_hostfunc_run(uint64_t id, CUresult status);
 

@@ -54,6 +54,7 @@ bool obc_memory_start(const struct obp_welcome *welcome)
 				(unsigned long long)device->range.size);
 			return false;
 		}
+		obf_mem_window(device->range.base, device->range.size);
 	}
 	return true;
 }
@@ -181,7 +182,7 @@ CUresult obc_cuMemAlloc_v2(CUdeviceptr *ret, size_t size)
 	result = obc_memory_alloc(ctx, size, NULL, &addr);
 	if (result == CUDA_SUCCESS)
 		*ret = addr;
-	return obc_ctx_result(ctx, result);
+	return obf_ctx_result(ctx, result);
 }
 
 CUresult obc_cuMemAllocPitch_v2(
@@ -242,7 +243,7 @@ CUresult obc_cuMemFree_v2(CUdeviceptr addr)
 		fence = last > obc_read(&home->fenced) || atomic_load(&home->untracked);
 		obc_raise(&home->fenced, last);
 	}
-	result = obc_ctx_result(ctx, obc_memory_release(&mem, fence));
+	result = obf_ctx_result(ctx, obc_memory_release(&mem, fence));
 	return waited != CUDA_SUCCESS ? waited : result;
 }
 
@@ -258,7 +259,7 @@ CUresult obc_cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = obc_call_op_mem_info(&bytes_free, &total);
 	if (result != CUDA_SUCCESS)
-		return obc_ctx_result(ctx, result);
+		return obf_ctx_result(ctx, result);
 	/* What is promised to this session and not in use is as free as the rest. */
 	if (vmm)
 		bytes_free = ob_min(bytes_free + obc_heap_free_bytes(heap_of(ctx->device)), total);

@@ -16,8 +16,7 @@
 /* A freed piece: it may be used again behind record `number` of its stream. */
 struct idle {
 	struct obf_mem mem;
-	struct obc_lane_of at;
-	uint64_t at_wire, number;
+	struct obc_point at;
 };
 
 struct pool {
@@ -78,20 +77,6 @@ static CUresult pool_of_device(int device, bool want_default, CUmemoryPool *ret)
 
 /* ---- idle pieces; all under the pool's lock ---- */
 
-static bool idle_complete(const struct idle *idle)
-{
-	const struct obc_lane_of *at = &idle->at;
-	uint64_t done = obc_read(&at->home->done);
-
-	if (at->blocking)
-		done = ob_max(done, obc_read(&at->home->done_blocking));
-	if (!at->stream)
-		done = ob_max(done, obc_read(&at->home->legacy_done));
-	else if (at->stream->ctx && at->stream->wire == idle->at_wire)
-		done = ob_max(done, obc_read(&at->stream->done));
-	return idle->number < done;
-}
-
 static void idle_remove(struct pool *pool, unsigned i)
 {
 	pool->idle[i] = pool->idle[--pool->n_idle];
@@ -110,7 +95,7 @@ static void idle_release(struct pool *pool, unsigned i, bool fence)
 static void idle_settle(struct pool *pool)
 {
 	for (unsigned i = 0; i < pool->n_idle && pool->reserved > pool->threshold;) {
-		if (idle_complete(&pool->idle[i]))
+		if (obc_point_passed(&pool->idle[i].at))
 			idle_release(pool, i, false);
 		else
 			i++;
@@ -118,16 +103,15 @@ static void idle_settle(struct pool *pool)
 }
 
 /* A piece of this size that the stream may use now; false: none. */
-static bool idle_reuse(
-	struct pool *pool, size_t size, const struct obc_lane_of *at, struct obf_mem *ret)
+static bool idle_reuse(struct pool *pool, size_t size, struct obc_stream *at, struct obf_mem *ret)
 {
 	for (unsigned i = 0; i < pool->n_idle; i++) {
 		const struct idle *idle = &pool->idle[i];
-		bool same = idle->at_wire == at->wire && idle->at.home == at->home;
+		bool same = idle->at.id == at->base.handle && idle->at.home == at->home;
 
 		if (ob_round_up(idle->mem.size, OBC_HEAP_ALIGN) !=
 				ob_round_up(size, OBC_HEAP_ALIGN) ||
-			(!same && !idle_complete(idle)))
+			(!same && !obc_point_passed(&idle->at)))
 			continue;
 		*ret = idle->mem;
 		pool->reserved -= idle->mem.size;
@@ -165,7 +149,7 @@ static void flush_pool(void *user, uint64_t id, void *value)
 			i++;
 			continue;
 		}
-		idle_release(pool, i, flush->fence && !idle_complete(idle));
+		idle_release(pool, i, flush->fence && !obc_point_passed(&idle->at));
 		flush->any = true;
 	}
 	pthread_mutex_unlock(&pool->lock);
@@ -204,8 +188,8 @@ void obc_mempool_freed(const struct obf_mem *mem)
 
 /* ---- allocation ---- */
 
-static CUresult pool_alloc(struct obf_ctx *ctx, struct pool *pool, size_t size,
-	const struct obc_lane_of *at, uint64_t *ret)
+static CUresult pool_alloc(
+	struct obf_ctx *ctx, struct pool *pool, size_t size, struct obc_stream *at, uint64_t *ret)
 {
 	struct obf_mem mem;
 	CUresult result;
@@ -236,56 +220,47 @@ static CUresult pool_alloc(struct obf_ctx *ctx, struct pool *pool, size_t size,
 CUresult obc_cuMemAllocFromPoolAsync(
 	CUdeviceptr *ret, size_t size, CUmemoryPool handle, CUstream stream)
 {
-	struct obc_lane_of at;
+	struct obf_stream *at;
 	struct obf_ctx *ctx;
 	struct pool *pool;
-	CUresult result = obf_ctx_enter(&ctx);
+	CUresult result = obf_stream_enter(stream, &at);
 	uint64_t addr;
 
-	if (result == CUDA_SUCCESS)
-		result = obc_stream_any(stream, ctx, &at);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (at.stream)
-		ctx = at.stream->ctx; /* whose memory it becomes */
+	ctx = at->ctx; /* whose memory it becomes */
 	pool = pool_get(handle);
 	if (!ret || !size || !pool)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (pool->device != ctx->device)
 		/* memory of another device: peers are not mapped */
 		return CUDA_ERROR_NOT_SUPPORTED;
-	result = pool_alloc(ctx, pool, size, &at, &addr);
+	result = pool_alloc(ctx, pool, size, obc_stream_of(at), &addr);
 	if (result == CUDA_SUCCESS)
 		*ret = addr;
-	return obc_ctx_result(ctx, result);
+	return obf_ctx_result(ctx, result);
 }
 
 CUresult obc_cuMemAllocAsync(CUdeviceptr *ret, size_t size, CUstream stream)
 {
-	struct obc_lane_of at;
+	struct obf_stream *at;
 	CUmemoryPool pool;
-	struct obf_ctx *ctx;
-	CUresult result = obf_ctx_enter(&ctx);
+	CUresult result = obf_stream_enter(stream, &at);
 
 	if (result == CUDA_SUCCESS)
-		result = obc_stream_any(stream, ctx, &at);
-	if (result == CUDA_SUCCESS)
-		result = pool_of_device(
-			at.stream ? at.stream->ctx->device : ctx->device, false, &pool);
+		result = pool_of_device(at->ctx->device, false, &pool);
 	return result == CUDA_SUCCESS ? obc_cuMemAllocFromPoolAsync(ret, size, pool, stream)
 				      : result;
 }
 
 CUresult obc_cuMemFreeAsync(CUdeviceptr addr, CUstream stream)
 {
-	struct obc_lane_of at;
-	struct obf_ctx *ctx;
+	struct obf_stream *base;
+	struct obc_stream *at;
 	struct obf_mem mem;
 	struct pool *pool;
-	CUresult result = obf_ctx_enter(&ctx);
+	CUresult result = obf_stream_enter(stream, &base);
 
-	if (result == CUDA_SUCCESS)
-		result = obc_stream_any(stream, ctx, &at);
 	if (result != CUDA_SUCCESS || !addr)
 		return result;
 	if (!obf_mem_find(addr, &mem) || mem.base != addr || mem.kind != OBF_MEM_DEVICE ||
@@ -297,18 +272,20 @@ CUresult obc_cuMemFreeAsync(CUdeviceptr addr, CUstream stream)
 	 * context.
 	 */
 	if (!pool)
-		return obc_ctx_result(ctx, obc_memory_release(&mem, obc_ctx_busy(obc_ctx_of(ctx))));
+		return obf_ctx_result(
+			base->ctx, obc_memory_release(&mem, obc_ctx_busy(obc_ctx_of(base->ctx))));
+	at = obc_stream_of(base);
 	pthread_mutex_lock(&pool->lock);
 	pool->used -= mem.size;
 	if (pool->n_idle == OBC_POOL_IDLE_MAX)
-		idle_release(pool, 0, !idle_complete(&pool->idle[0]));
+		idle_release(pool, 0, !obc_point_passed(&pool->idle[0].at));
 	/*
 	 * Behind everything that this thread has put into the stream so far, and any other thread
 	 * with whom it has spoken.
 	 */
-	uint64_t last = obc_read(at.blocking ? &at.home->last_blocking : &at.home->last_other);
+	uint64_t last = obc_read(base->blocking ? &at->home->last_blocking : &at->home->last_other);
 	pool->idle[pool->n_idle++] =
-		(struct idle){ mem, at, at.wire, ob_max(last, obc_log_last()) };
+		(struct idle){ mem, obc_point_at(at, ob_max(last, obc_log_last())) };
 	idle_settle(pool);
 	pthread_mutex_unlock(&pool->lock);
 	return CUDA_SUCCESS;
@@ -348,7 +325,7 @@ CUresult obc_cuMemPoolDestroy(CUmemoryPool handle)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&pool->lock);
 	while (pool->n_idle)
-		idle_release(pool, 0, !idle_complete(&pool->idle[0]));
+		idle_release(pool, 0, !obc_point_passed(&pool->idle[0].at));
 	pthread_mutex_unlock(&pool->lock);
 	/*
 	 * Allocations may outlive their pool, so another thread may still hold the object: small,
@@ -365,7 +342,7 @@ CUresult obc_cuMemPoolTrimTo(CUmemoryPool handle, size_t keep)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&pool->lock);
 	for (unsigned i = 0; i < pool->n_idle && pool->reserved > keep;) {
-		if (idle_complete(&pool->idle[i]))
+		if (obc_point_passed(&pool->idle[i].at))
 			idle_release(pool, i, false);
 		else
 			i++;

@@ -252,7 +252,7 @@ CUresult obc_mod_load(struct obf_mod *mod, const struct obf_image_ref *image)
 		free(module);
 		mod->backend = NULL;
 	}
-	return obc_ctx_result(mod->ctx, result);
+	return obf_ctx_result(mod->ctx, result);
 }
 
 void obc_mod_unload(struct obf_mod *mod)
@@ -266,7 +266,7 @@ void obc_mod_unload(struct obf_mod *mod)
 	 * Unloading waits for kernels, in the driver: their error may be the answer, if there is
 	 * one.
 	 */
-	obc_ctx_note(mod->ctx, obc_call_op_module_unload(mod->backend_id));
+	obf_ctx_note(mod->ctx, obc_call_op_module_unload(mod->backend_id));
 	ids = (const uint64_t *)(const void *)module->functions.data;
 	for (size_t i = 0; i < module->functions.size / sizeof *ids; i++)
 		ob_ids_remove(&function_ids, ids[i]);
@@ -291,7 +291,7 @@ CUresult obc_func_get(struct obf_func *func)
 	}
 	func->backend = module;
 	func->backend_id = id;
-	return obc_ctx_result(
+	return obf_ctx_result(
 		func->mod->ctx, obc_call_op_func_get(id, func->mod->backend_id, func->name));
 }
 
@@ -307,7 +307,7 @@ CUresult obc_func_load(struct obf_func *func)
 	result = obc_call_op_func_load(func->backend_id, sizeof why, why, &got);
 	if (result != CUDA_SUCCESS && text_length(why, got))
 		ob_error("kernel %s cannot run: %.*s", func->name, text_length(why, got), why);
-	return obc_ctx_result(func->mod->ctx, result);
+	return obf_ctx_result(func->mod->ctx, result);
 }
 
 CUresult obc_func_attrs(struct obf_func *func)
@@ -317,7 +317,7 @@ CUresult obc_func_attrs(struct obf_func *func)
 	CUresult result = obc_call_op_func_attrs(func->backend_id, v);
 
 	if (result != CUDA_SUCCESS)
-		return obc_ctx_result(func->mod->ctx, result);
+		return obf_ctx_result(func->mod->ctx, result);
 	*attrs = (struct obf_func_attrs){
 		.max_threads = v[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK],
 		.shared_bytes = v[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES],
@@ -342,7 +342,7 @@ CUresult obc_func_attrs(struct obf_func *func)
 
 CUresult obc_func_set_attr(struct obf_func *func, CUfunction_attribute attr, int value)
 {
-	return obc_ctx_result(
+	return obf_ctx_result(
 		func->mod->ctx, obc_call_op_func_set_attr(func->backend_id, (uint32_t)attr, value));
 }
 
@@ -353,7 +353,7 @@ CUresult obc_global_get(
 	CUresult result = obc_call_op_global_get(mod->backend_id, name, &addr, &size);
 
 	if (result != CUDA_SUCCESS)
-		return obc_ctx_result(mod->ctx, result);
+		return obf_ctx_result(mod->ctx, result);
 	*ret_addr = addr;
 	*ret_size = size;
 	return CUDA_SUCCESS;

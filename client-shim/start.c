@@ -103,7 +103,7 @@ CUresult obc_start(struct obf_device *ret_devices, int *ret_count)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	}
 	obc_session_on_callback(obc_hostfunc_run);
-	obc_log_on_thread_exit(obc_streams_thread_exit);
+	obc_log_on_thread_exit(obf_streams_thread_exit);
 	err = obc_session_start(&welcome);
 	if (err)
 		return ob_err_to_cuda(err);

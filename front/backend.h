@@ -12,12 +12,16 @@
 #ifndef OBF_BACKEND_H
 #define OBF_BACKEND_H
 
+#include "front/event.h"
 #include "front/front.h"
+#include "front/stream.h"
 
 struct obf_backend {
 	/* "outboard", "outboard-softdevice": for messages */
 	const char *what;
 	int driver_version; /* 13000 */
+	/* ---- the process ---- */
+
 	/*
 	 * cuInit: called once per process; fills devices (capacity OBF_DEVICE_MAX). Anything but
 	 * CUDA_SUCCESS is remembered, except after fork.
@@ -33,21 +37,73 @@ struct obf_backend {
 	 * error (session lost). May be NULL.
 	 */
 	CUresult (*alive)(void);
+	/* ---- contexts ---- */
+
 	CUresult (*ctx_create)(struct obf_ctx *ctx); /* sets ctx->backend */
 	/*
-	 * Also primary reset and last release; all streams, events, modules, memory of it go,
-	 * whatever the result: the error of work that was unfinished, if no call has told it yet.
+	 * Also for the reset and the last release of a primary context. All its work has ended when
+	 * this returns, also when it returns an error: that of unfinished work, if no call has
+	 * returned it before. The front end closes streams and events afterwards.
 	 */
 	CUresult (*ctx_destroy)(struct obf_ctx *ctx);
+	/* Waits for all work of the context. */
 	CUresult (*ctx_synchronize)(struct obf_ctx *ctx);
-	/* cuStreamSynchronize: CUDA_LAUNCH_BLOCKING waits with it */
-	CUresult (*stream_synchronize)(CUstream stream);
 	/*
 	 * Implicit synchronisation: waits for kernels of the context that may be unfinished, if
 	 * there are any, and returns their error.
 	 */
 	CUresult (*ctx_settle)(struct obf_ctx *ctx);
 	CUresult (*ctx_limit)(struct obf_ctx *ctx, CUlimit limit, bool set, size_t *value);
+
+	/* ---- streams and events ---- */
+
+	size_t stream_size; /* bytes of the backend's object, which begins with an obf_stream */
+	CUresult (*stream_open)(struct obf_stream *stream);
+	/*
+	 * No call names the stream any more. Work that is in it goes on, unless its context has
+	 * ended. The backend calls obf_stream_recycle, now or when that work is done.
+	 */
+	void (*stream_close)(struct obf_stream *stream, bool ctx_ended);
+	CUresult (*stream_query)(struct obf_stream *stream); /* CUDA_ERROR_NOT_READY: it has work */
+	CUresult (*stream_wait)(struct obf_stream *stream);  /* blocks until its work is done */
+	/* What comes next in the stream waits for the event's last recording. */
+	CUresult (*stream_wait_event)(struct obf_stream *stream, struct obf_event *event);
+
+	size_t event_size; /* as stream_size */
+	CUresult (*event_open)(struct obf_event *event);
+	/* The object is used again as soon as this returns. */
+	CUresult (*event_close)(struct obf_event *event, bool ctx_ended);
+	CUresult (*event_record)(struct obf_event *event, struct obf_stream *stream);
+	/* The next three: of events that were recorded. */
+	CUresult (*event_query)(struct obf_event *event); /* CUDA_ERROR_NOT_READY */
+	CUresult (*event_wait)(struct obf_event *event);  /* blocks */
+	/* Milliseconds; CUDA_ERROR_NOT_READY: one of the two is not complete. */
+	CUresult (*event_elapsed)(struct obf_event *start, struct obf_event *end, float *ret_ms);
+
+	/*
+	 * ---- work in a stream ----
+	 *
+	 * Launches are not here: launch_calls.h.
+	 *
+	 * blocking: the call is not an "Async" one. Copies from pageable host memory have read it
+	 * when the function returns, copies to it have written it. A blocking copy that involves
+	 * host memory is complete, but for uploads of up to OBF_COPY_SMALL bytes.
+	 */
+
+	/* `size` > 0 bytes between device and host memory. */
+	CUresult (*write)(struct obf_stream *stream, uint64_t dst, const void *src, size_t size,
+		bool blocking);
+	CUresult (*read)(
+		struct obf_stream *stream, void *dst, uint64_t src, size_t size, bool blocking);
+	/* Any other copy. */
+	CUresult (*copy)(struct obf_stream *stream, const struct obf_copy *copy, bool blocking);
+	CUresult (*fill)(struct obf_stream *stream, const struct obf_fill *fill);
+	/* Sets obf_in_host_function around the call. *function is copied. */
+	CUresult (*host_function)(
+		struct obf_stream *stream, const struct obf_host_function *function);
+
+	/* ---- code ---- */
+
 	CUresult (*mod_load)(struct obf_mod *mod, const struct obf_image_ref *image);
 	/* also for every module of a context before its ctx_destroy */
 	void (*mod_unload)(struct obf_mod *mod);
@@ -63,8 +119,12 @@ struct obf_backend {
 	CUresult (*func_set_attr)(struct obf_func *func, CUfunction_attribute attr, int value);
 	CUresult (*global_get)(
 		struct obf_mod *mod, const char *name, CUdeviceptr *ret_addr, size_t *ret_size);
+	/* ---- memory ---- */
+
 	/* Pinned memory: tell the backend that a host range came or went; may be NULL. */
 	void (*host_range)(const void *p, size_t size, bool added);
+	/* ---- the library ---- */
+
 	/* Tables beyond the ones the front end serves; NULL when unknown. May be NULL. */
 	const void *(*export_table)(const CUuuid *id);
 	/* cuGetProcAddress: the generated table of the library's own exported entry points. */

@@ -9,7 +9,10 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "front/event.h"
 #include "front/private.h"
+#include "front/stream.h"
+#include "protocol/obf_calls.h"
 
 struct stack_row {
 	struct obf_context *context;
@@ -113,6 +116,11 @@ static CUresult context_begin(struct obf_context *context)
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	result = obf_streams_begin(&context->pub);
+	if (result != CUDA_SUCCESS) {
+		obf_process.backend->ctx_destroy(&context->pub);
+		return result;
+	}
 	sticky_clear(context);
 	atomic_store_explicit(&context->pub.active, true, memory_order_release);
 	return CUDA_SUCCESS;
@@ -133,6 +141,8 @@ static CUresult context_empty(struct obf_context *context)
 	atomic_store(&context->pub.active, false);
 	context->was_active = true;
 	result = obf_process.backend->ctx_destroy(&context->pub);
+	obf_events_end(&context->pub);
+	obf_streams_end(&context->pub);
 	context->pub.backend = NULL;
 	sticky_clear(context);
 	for (int i = 0; i < CU_LIMIT_MAX; i++)
@@ -293,6 +303,57 @@ CUresult obf_ctx_tell(struct obf_ctx *ctx)
 	if (ob_unlikely(sticky != CUDA_SUCCESS))
 		atomic_store_explicit(&ctx->told, true, memory_order_relaxed);
 	return (CUresult)sticky;
+}
+
+/* Errors after which CUDA answers every call in the context with the same error. */
+static bool is_sticky(CUresult result)
+{
+	switch (result) {
+	case CUDA_ERROR_ILLEGAL_ADDRESS:
+	case CUDA_ERROR_LAUNCH_TIMEOUT:
+	case CUDA_ERROR_ASSERT:
+	case CUDA_ERROR_HARDWARE_STACK_ERROR:
+	case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+	case CUDA_ERROR_MISALIGNED_ADDRESS:
+	case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+	case CUDA_ERROR_INVALID_PC:
+	case CUDA_ERROR_LAUNCH_FAILED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* One line: the software device tells of its kernels itself, the driver of a GPU says nothing. */
+static __attribute__((noinline)) void failure_tell(const struct obf_ctx *ctx, CUresult result)
+{
+	static atomic_flag told = ATOMIC_FLAG_INIT;
+	const struct obf_device *device = obf_device_at(ctx->device);
+	const char *name = "?";
+
+	if (!device || device->ptx_only || atomic_flag_test_and_set(&told))
+		return;
+	obf_cuGetErrorName(result, &name);
+	ob_warn("a kernel failed on the device: error %d (%s). A call that came after the launch "
+		"reports it, and every later call gives the same; "
+		"'outboard run --sync' reports it at the launch",
+		(int)result, name);
+}
+
+void obf_ctx_note(struct obf_ctx *ctx, CUresult result)
+{
+	int healthy = 0;
+
+	if (ob_unlikely(result != CUDA_SUCCESS) && is_sticky(result) &&
+		atomic_compare_exchange_strong(&ctx->sticky, &healthy, (int)result))
+		failure_tell(ctx, result);
+}
+
+CUresult obf_ctx_failed(struct obf_ctx *ctx, CUresult result)
+{
+	obf_ctx_note(ctx, result);
+	obf_ctx_tell(ctx);
+	return result;
 }
 
 CUresult obf_context_check(struct obf_context *context)

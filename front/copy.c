@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* cuMemcpy2D and 3D parameters made plain: two addresses, pitches, an extent, all checked. */
-#include "front/private.h"
+/*
+ * The parameters of cuMemcpy2D, cuMemcpy3D and their kin, made into an obf_copy: two addresses,
+ * pitches and an extent, all checked.
+ */
+#include "front/copy.h"
+
+#include "base/check.h"
 
 struct side {
 	CUmemorytype type;
@@ -9,19 +14,17 @@ struct side {
 	size_t x, y, z, pitch, height;
 };
 
-/* Where the side lies; an address for a unified or host pointer is looked up in the map. */
-static CUresult side_resolve(const struct side *side, bool *ret_device)
+/* Whether the type's pointer is a CUdeviceptr that must be device or pinned memory. */
+static CUresult side_type(const struct side *side, bool *ret_said_device)
 {
 	switch ((int)side->type) {
 	case CU_MEMORYTYPE_HOST:
-		*ret_device = false;
-		return side->address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-	case CU_MEMORYTYPE_DEVICE:
-		*ret_device = true;
-		return obf_mem_is_device(side->address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	case CU_MEMORYTYPE_UNIFIED:
-		*ret_device = obf_mem_is_device(side->address);
-		return side->address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		*ret_said_device = false;
+		return CUDA_SUCCESS;
+	case CU_MEMORYTYPE_DEVICE:
+		*ret_said_device = true;
+		return CUDA_SUCCESS;
 	case CU_MEMORYTYPE_ARRAY:
 		return obf_absent(
 			"cuMemcpy2D/3D with arrays", "arrays and textures are not forwarded");
@@ -30,12 +33,9 @@ static CUresult side_resolve(const struct side *side, bool *ret_device)
 	}
 }
 
-/*
- * The first byte, with pitch and slice; for device memory the whole extent must lie in one
- * allocation.
- */
-static CUresult side_place(const struct side *side, bool device, const struct obf_copy3d *copy,
-	uint64_t *ret_first, size_t *ret_pitch, size_t *ret_slice)
+/* The first byte, with pitch and slice; the whole extent must lie on one side. */
+static CUresult side_place(const struct side *side, bool said_device, const struct obf_copy *copy,
+	bool *ret_device, uint64_t *ret_first, size_t *ret_pitch, size_t *ret_slice)
 {
 	size_t row_end, pitch, height, slice, offset, a, b, last;
 
@@ -59,30 +59,39 @@ static CUresult side_place(const struct side *side, bool device, const struct ob
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret_pitch = pitch;
 	*ret_slice = slice;
-	return device ? obf_mem_check_device(*ret_first, last) : CUDA_SUCCESS;
+	return obf_mem_side(*ret_first, last, said_device, ret_device);
+}
+
+/* Nothing is to be moved: only pointers that cannot be right are refused. */
+static CUresult side_empty(const struct side *side, bool said_device)
+{
+	bool device;
+
+	return side->address ? obf_mem_side(side->address, 1, said_device, &device)
+			     : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult copy_make(const struct side *src, const struct side *dst, size_t width,
-	size_t height, size_t depth, struct obf_copy3d *ret)
+	size_t height, size_t depth, struct obf_copy *ret)
 {
+	bool src_said = false, dst_said = false;
 	CUresult result;
 
-	*ret = (struct obf_copy3d){ .width = width, .height = height, .depth = depth };
-	result = side_resolve(src, &ret->src_device);
+	*ret = (struct obf_copy){ .width = width, .height = height, .depth = depth };
+	result = side_type(src, &src_said);
 	if (result == CUDA_SUCCESS)
-		result = side_resolve(dst, &ret->dst_device);
+		result = side_type(dst, &dst_said);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (width == 0 || height == 0 || depth == 0) {
-		/* Nothing moves: addresses as given, never dereferenced. */
-		ret->src = src->address;
-		ret->dst = dst->address;
-		return CUDA_SUCCESS;
+		result = side_empty(src, src_said);
+		return result == CUDA_SUCCESS ? side_empty(dst, dst_said) : result;
 	}
-	result = side_place(src, ret->src_device, ret, &ret->src, &ret->src_pitch, &ret->src_slice);
+	result = side_place(
+		src, src_said, ret, &ret->src_device, &ret->src, &ret->src_pitch, &ret->src_slice);
 	if (result == CUDA_SUCCESS)
-		result = side_place(
-			dst, ret->dst_device, ret, &ret->dst, &ret->dst_pitch, &ret->dst_slice);
+		result = side_place(dst, dst_said, ret, &ret->dst_device, &ret->dst,
+			&ret->dst_pitch, &ret->dst_slice);
 	return result;
 }
 
@@ -92,44 +101,83 @@ static uint64_t address_of(CUmemorytype type, const void *host, CUdeviceptr devi
 	return type == CU_MEMORYTYPE_HOST ? (uintptr_t)host : device;
 }
 
-CUresult obf_copy_from_2d(const CUDA_MEMCPY2D *copy, struct obf_copy3d *ret)
+CUresult obf_copy_from_2d(const CUDA_MEMCPY2D *copy, struct obf_copy *ret)
 {
 	struct side src, dst;
 
 	if (!copy)
 		return CUDA_ERROR_INVALID_VALUE;
-	src = (struct side){ .type = copy->srcMemoryType,
+	src = (struct side){
+		.type = copy->srcMemoryType,
 		.address = address_of(copy->srcMemoryType, copy->srcHost, copy->srcDevice),
 		.x = copy->srcXInBytes,
 		.y = copy->srcY,
-		.pitch = copy->srcPitch };
-	dst = (struct side){ .type = copy->dstMemoryType,
+		.pitch = copy->srcPitch,
+	};
+	dst = (struct side){
+		.type = copy->dstMemoryType,
 		.address = address_of(copy->dstMemoryType, copy->dstHost, copy->dstDevice),
 		.x = copy->dstXInBytes,
 		.y = copy->dstY,
-		.pitch = copy->dstPitch };
+		.pitch = copy->dstPitch,
+	};
 	return copy_make(&src, &dst, copy->WidthInBytes, copy->Height, 1, ret);
 }
 
-CUresult obf_copy_from_3d(const CUDA_MEMCPY3D *copy, struct obf_copy3d *ret)
+CUresult obf_copy_from_3d(const CUDA_MEMCPY3D *copy, struct obf_copy *ret)
 {
 	struct side src, dst;
 
 	if (!copy || copy->srcLOD != 0 || copy->dstLOD != 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	src = (struct side){ .type = copy->srcMemoryType,
+	src = (struct side){
+		.type = copy->srcMemoryType,
 		.address = address_of(copy->srcMemoryType, copy->srcHost, copy->srcDevice),
 		.x = copy->srcXInBytes,
 		.y = copy->srcY,
 		.z = copy->srcZ,
 		.pitch = copy->srcPitch,
-		.height = copy->srcHeight };
-	dst = (struct side){ .type = copy->dstMemoryType,
+		.height = copy->srcHeight,
+	};
+	dst = (struct side){
+		.type = copy->dstMemoryType,
 		.address = address_of(copy->dstMemoryType, copy->dstHost, copy->dstDevice),
 		.x = copy->dstXInBytes,
 		.y = copy->dstY,
 		.z = copy->dstZ,
 		.pitch = copy->dstPitch,
-		.height = copy->dstHeight };
+		.height = copy->dstHeight,
+	};
 	return copy_make(&src, &dst, copy->WidthInBytes, copy->Height, copy->Depth, ret);
+}
+
+CUresult obf_copy_from_peer(const CUDA_MEMCPY3D_PEER *p, struct obf_copy *ret)
+{
+	CUDA_MEMCPY3D plain = {
+		.srcXInBytes = p->srcXInBytes,
+		.srcY = p->srcY,
+		.srcZ = p->srcZ,
+		.srcLOD = p->srcLOD,
+		.srcMemoryType = p->srcMemoryType,
+		.srcHost = p->srcHost,
+		.srcDevice = p->srcDevice,
+		.srcArray = p->srcArray,
+		.srcPitch = p->srcPitch,
+		.srcHeight = p->srcHeight,
+		.dstXInBytes = p->dstXInBytes,
+		.dstY = p->dstY,
+		.dstZ = p->dstZ,
+		.dstLOD = p->dstLOD,
+		.dstMemoryType = p->dstMemoryType,
+		.dstHost = p->dstHost,
+		.dstDevice = p->dstDevice,
+		.dstArray = p->dstArray,
+		.dstPitch = p->dstPitch,
+		.dstHeight = p->dstHeight,
+		.WidthInBytes = p->WidthInBytes,
+		.Height = p->Height,
+		.Depth = p->Depth,
+	};
+
+	return obf_copy_from_3d(&plain, ret);
 }

@@ -19,6 +19,7 @@
 #ifndef OBF_FRONT_H
 #define OBF_FRONT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -161,6 +162,17 @@ const struct obf_device *obf_device_at(int ordinal); /* NULL: no such device */
 CUresult obf_ctx_enter(struct obf_ctx **ret);
 /* The context's sticky error, which the caller is about to return; CUDA_SUCCESS: it has none. */
 CUresult obf_ctx_tell(struct obf_ctx *ctx);
+/*
+ * What a call returns after the backend's `result`. An error that ends the context is noted: every
+ * later call in the context returns it.
+ */
+CUresult obf_ctx_failed(struct obf_ctx *ctx, CUresult result);
+static inline CUresult obf_ctx_result(struct obf_ctx *ctx, CUresult result)
+{
+	return ob_likely(result == CUDA_SUCCESS) ? CUDA_SUCCESS : obf_ctx_failed(ctx, result);
+}
+/* The same for an error that no call returns: a call that ends with it will. */
+void obf_ctx_note(struct obf_ctx *ctx, CUresult result);
 struct obf_ctx *obf_ctx_peek(void);                    /* current or NULL, no checks */
 struct obf_ctx *obf_ctx_from_handle(CUcontext handle); /* NULL handle: current; NULL: bad handle */
 /* never NULL for a valid device; may be inactive */
@@ -253,18 +265,64 @@ void obf_mem_remove_ctx(const struct obf_ctx *ctx, void (*gone)(const struct obf
 CUresult obf_mem_check_device(uint64_t addr, size_t size);
 bool obf_mem_is_device(uint64_t addr);
 
+#define OBF_HOST_LOWEST 65536u /* no host memory lies below: vm.mmap_min_addr */
+
+/* [low, high) holds all addresses that device memory has ever had. */
+struct obf_mem_bounds {
+	_Atomic uint64_t low, high;
+};
+extern struct obf_mem_bounds obf_mem_bounds;
+
+/* For backends, before start returns: these addresses are device memory or nothing. */
+void obf_mem_window(uint64_t base, uint64_t size);
+
+CUresult obf_mem_side_slow(uint64_t addr, size_t size, bool said_device, bool *ret_device);
 /*
- * cuMemcpy2D/3D parameters normalised: kinds resolved (unified by the map), pitches and bounds
- * checked.
+ * Where one side of a copy lies: with unified addressing the address tells, whatever the call says
+ * (said_device: it takes a CUdeviceptr). Device memory must hold all `size` > 0 bytes, pinned memory
+ * too where the call takes a CUdeviceptr. CUDA_ERROR_INVALID_VALUE: neither.
  */
-struct obf_copy3d {
+static inline CUresult obf_mem_side(uint64_t addr, size_t size, bool said_device, bool *ret_device)
+{
+	uint64_t low = atomic_load_explicit(&obf_mem_bounds.low, memory_order_relaxed);
+	uint64_t high = atomic_load_explicit(&obf_mem_bounds.high, memory_order_relaxed);
+
+	if (!said_device && ob_likely(addr - low >= high - low && addr >= OBF_HOST_LOWEST)) {
+		*ret_device = false;
+		return CUDA_SUCCESS;
+	}
+	return obf_mem_side_slow(addr, size, said_device, ret_device);
+}
+
+/* A copy of rows between two places, resolved and checked. */
+struct obf_copy {
 	bool src_device, dst_device;
 	uint64_t src, dst; /* address of the first byte, offsets applied */
 	size_t src_pitch, src_slice, dst_pitch, dst_slice; /* bytes between rows, between slices */
-	size_t width, height, depth;                       /* bytes, rows, slices */
+	size_t width, height, depth;                       /* bytes, rows, slices; none is 0 */
+	struct obf_ctx *src_ctx, *dst_ctx;                 /* of a copy between peers; else NULL */
 };
-CUresult obf_copy_from_2d(const CUDA_MEMCPY2D *copy, struct obf_copy3d *ret);
-CUresult obf_copy_from_3d(const CUDA_MEMCPY3D *copy, struct obf_copy3d *ret);
+
+/* A fill of rows of device memory, checked. */
+struct obf_fill {
+	uint64_t dst;
+	uint32_t value;
+	unsigned element;     /* bytes: 1, 2 or 4 */
+	size_t pitch;         /* bytes between rows */
+	size_t width, height; /* elements, rows; neither is 0 */
+	bool blocking;        /* the call is not an "Async" one; CUDA does not wait all the same */
+};
+
+/* Does it, where the memory is this process's. */
+void obf_fill_rows(const struct obf_fill *fill);
+
+/* A function of the program that a stream calls: one of the first two. */
+struct obf_host_function {
+	CUhostFn fn;
+	CUstreamCallback callback;
+	CUstream stream; /* what the callback gets */
+	void *user;
+};
 
 /*
  * True when cuInit succeeded here or, before a fork, in the parent. A child of a process that had

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "front/private.h"
+#include "protocol/obf_calls.h"
 
 #define CLUSTER_PORTABLE 8u
 #define CLUSTER_MAX      16u
@@ -263,5 +264,5 @@ CUresult obf_launch_pack(const struct obf_func *func, void **params, void **extr
 
 CUresult obf_launch_wait(CUstream stream)
 {
-	return obf_process.backend->stream_synchronize(stream);
+	return obf_cuStreamSynchronize(stream);
 }

@@ -79,6 +79,8 @@ static struct node *walk(uint64_t addr, bool strictly_below, struct node **links
 	return last;
 }
 
+static void bounds_add(uint64_t base, uint64_t size);
+
 bool obf_mem_insert(struct obf_mem *mem)
 {
 	struct node **links[LEVELS], *before, *after, *node;
@@ -94,6 +96,8 @@ bool obf_mem_insert(struct obf_mem *mem)
 		node = node_take();
 		if (node) {
 			mem->buffer_id = next_buffer_id++;
+			if (mem->kind == OBF_MEM_DEVICE)
+				bounds_add(mem->base, mem->size);
 			node->mem = *mem;
 			for (unsigned level = 0; level < node->levels; level++) {
 				node->next[level] = *links[level];
@@ -204,4 +208,61 @@ bool obf_mem_is_device(uint64_t addr)
 	struct obf_mem mem;
 
 	return obf_mem_find(addr, &mem) && mem.kind == OBF_MEM_DEVICE;
+}
+
+/* ---- which side of the wire an address lies on ---- */
+
+/* Addresses that only device memory has. Written by the backend while cuInit starts it. */
+static struct {
+	uint64_t base, size;
+} windows[OBF_DEVICE_MAX];
+static unsigned n_windows;
+
+struct obf_mem_bounds obf_mem_bounds = { .low = UINT64_MAX };
+
+static void bounds_add(uint64_t base, uint64_t size)
+{
+	if (base < obf_mem_bounds.low)
+		atomic_store_explicit(&obf_mem_bounds.low, base, memory_order_relaxed);
+	if (base + size > obf_mem_bounds.high)
+		atomic_store_explicit(&obf_mem_bounds.high, base + size, memory_order_relaxed);
+}
+
+void obf_mem_window(uint64_t base, uint64_t size)
+{
+	if (n_windows < OBF_DEVICE_MAX) {
+		windows[n_windows].base = base;
+		windows[n_windows++].size = size;
+	}
+	bounds_add(base, size);
+}
+
+static bool in_window(uint64_t addr)
+{
+	for (unsigned i = 0; i < n_windows; i++)
+		if (addr - windows[i].base < windows[i].size)
+			return true;
+	return false;
+}
+
+static bool in_pinned(uint64_t addr, size_t size)
+{
+	struct obf_mem mem;
+
+	return obf_mem_find(addr, &mem) && mem.kind == OBF_MEM_HOST &&
+		ob_span_inside(addr - mem.base, size, mem.size);
+}
+
+CUresult obf_mem_side_slow(uint64_t addr, size_t size, bool said_device, bool *ret_device)
+{
+	*ret_device = true;
+	if (obf_mem_check_device(addr, size) == CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	*ret_device = false;
+	if (in_pinned(addr, size))
+		return CUDA_SUCCESS;
+	/* A device address, but not one of `size` bytes of device memory. */
+	if (said_device || in_window(addr) || obf_mem_is_device(addr))
+		return CUDA_ERROR_INVALID_VALUE;
+	return addr < OBF_HOST_LOWEST ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }

@@ -15,11 +15,15 @@
 #include "protocol/obd_procs.h"
 #include "softdevice/config.h"
 #include "softdevice/context.h"
+#include "softdevice/copy.h"
 #include "softdevice/core/heap.h"
 #include "softdevice/device.h"
+#include "softdevice/event.h"
+#include "softdevice/launch.h"
 #include "softdevice/mempool.h"
 #include "softdevice/module.h"
 #include "softdevice/sched.h"
+#include "softdevice/stream.h"
 #include "softdevice/window.h"
 
 static CUresult start(struct obf_device *ret_devices, int *ret_count)
@@ -29,6 +33,7 @@ static CUresult start(struct obf_device *ret_devices, int *ret_count)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!obd_window_start(obd_config.base))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	obf_mem_window(obd_window.base, obd_window.size);
 	obd_device_start(ret_devices, ret_count);
 	if (!obd_mempool_start() || !obd_sched_start())
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -96,9 +101,25 @@ static struct obf_backend backend = {
 	.ctx_create = obd_ctx_create,
 	.ctx_destroy = obd_ctx_destroy,
 	.ctx_synchronize = obd_ctx_synchronize,
-	.stream_synchronize = obd_cuStreamSynchronize,
 	.ctx_settle = obd_ctx_synchronize,
 	.ctx_limit = obd_ctx_limit,
+	.stream_size = sizeof(struct obd_stream),
+	.stream_open = obd_stream_open,
+	.stream_close = obd_stream_close,
+	.stream_query = obd_stream_query,
+	.stream_wait = obd_stream_wait,
+	.stream_wait_event = obd_stream_wait_event,
+	.event_open = obd_event_open,
+	.event_close = obd_event_close,
+	.event_record = obd_event_record,
+	.event_query = obd_event_query,
+	.event_wait = obd_event_wait,
+	.event_elapsed = obd_event_elapsed,
+	.write = obd_copy_write,
+	.read = obd_copy_read,
+	.copy = obd_copy_box,
+	.fill = obd_fill,
+	.host_function = obd_host_function,
 	.mod_load = obd_module_load,
 	.mod_unload = obd_module_unload,
 	.func_get = obd_module_func_get,
@@ -111,6 +132,7 @@ static struct obf_backend backend = {
 __attribute__((constructor)) static void attach(void)
 {
 	ob_log_set_name("outboard-softdevice");
+	backend.event_size = obd_event_size;
 	backend.procs = obd_procs;
 	backend.n_procs = obd_n_procs;
 	obf_attach(&backend);

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "softdevice/config.h"
-#include "softdevice/event.h"
 #include "softdevice/memory.h"
 #include "softdevice/mempool.h"
 #include "softdevice/module.h"
@@ -60,7 +59,6 @@ CUresult obd_ctx_create(struct obf_ctx *front)
 	ctx->print_limit = OBD_PRINT_DEFAULT;
 	ctx->stack_limit = OBD_STACK_DEFAULT;
 	env_fill(ctx);
-	obd_stream_init_legacy(ctx);
 	front->backend = ctx;
 	return CUDA_SUCCESS;
 }
@@ -79,16 +77,12 @@ CUresult obd_ctx_destroy(struct obf_ctx *front)
 			ob_warn("a context was destroyed while a host function of it runs: its "
 				"memory is not freed");
 			obd_print_flush(&ctx->print);
-			obd_stream_forget(ctx);
-			obd_event_forget(ctx);
 			return CUDA_SUCCESS;
 		}
 	}
 	result = atomic_load(&front->told) || atomic_load(&ctx->abort) ? CUDA_SUCCESS
 								       : obd_ctx_result(ctx);
 	obd_print_flush(&ctx->print);
-	obd_event_forget(ctx);
-	obd_stream_forget(ctx);
 	obd_module_forget(ctx);
 	obd_mempool_forget(ctx);
 	obd_memory_forget(ctx);

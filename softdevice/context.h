@@ -27,7 +27,6 @@
 #define OBD_STACK_MAX     (512ull << 10)
 
 struct obd_alloc;
-struct obd_event;
 struct obd_module;
 
 struct obd_ctx {
@@ -36,15 +35,13 @@ struct obd_ctx {
 	struct obd_env env;     /* for programs */
 	_Atomic int abort;      /* running grids watch it */
 	_Atomic uint64_t grids; /* grid ids */
-	struct obd_stream legacy;
+	struct obd_stream *legacy;
 	/* blocking and other streams with work; the scheduler's lock */
 	struct obd_stream *busy;
 	uint32_t pending;     /* ops not done; the scheduler's lock */
 	pthread_mutex_t lock; /* the lists and figures below */
 	struct obd_alloc *allocs;
 	struct obd_module *modules;
-	struct obd_stream *streams;
-	struct obd_event *events;
 	uint64_t heap_limit, heap_used, print_limit, stack_limit; /* bytes */
 	struct obd_print print;
 };

@@ -5,10 +5,8 @@
  */
 #include <string.h>
 
-#include "base/cleanup.h"
-#include "protocol/obd_locals.h"
-#include "softdevice/config.h"
 #include "softdevice/context.h"
+#include "softdevice/launch.h"
 #include "softdevice/module.h"
 #include "softdevice/notice.h"
 #include "softdevice/sched.h"
@@ -64,135 +62,56 @@ static struct kernel_op *kernel_op_new(
 	return k;
 }
 
-static CUresult launch_put(CUfunction function, const struct obf_launch *launch, CUstream stream,
-	void **params, void **extra)
+static inline CUresult launch_enqueue(struct obf_stream *base, struct obf_func *func,
+	const struct obf_launch *launch, void **params, void **extra)
 {
-	OB_CLEANUP(obd_stream_unrefp) struct obd_stream *s = NULL;
-	struct obd_ctx *ctx;
-	struct obf_func *func;
-	struct kernel_op *op;
-	CUresult result = obd_ctx_enter(&ctx);
+	struct obd_stream *stream = obd_stream_of(base);
+	struct kernel_op *op = kernel_op_new(stream->ctx, func, launch);
+	CUresult result;
 
-	if (!result)
-		result = obf_func_resolve(function, ctx->front, &func);
-	if (!result)
-		result = obf_launch_check(ctx->front, func, launch);
-	if (!result)
-		result = obd_stream_get(ctx, stream, &s);
-	if (!result && s->ctx != ctx)
-		result = CUDA_ERROR_INVALID_HANDLE;
-	if (result)
-		return result;
-	op = kernel_op_new(ctx, func, launch);
 	if (!op)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = obf_launch_pack(func, params, extra, op->params);
 	if (!result) {
-		obd_print_flush(&ctx->print);
-		result = obd_sched_submit(&op->op, s, NULL);
+		obd_print_flush(&stream->ctx->print);
+		result = obd_sched_submit(&op->op, stream, NULL);
 	}
 	obd_op_unref(&op->op);
 	return result;
 }
 
-static CUresult launch_do(CUfunction func, const struct obf_launch *launch, CUstream stream,
-	void **params, void **extra)
-{
-	return obf_launch_end(launch_put(func, launch, stream, params, extra), stream);
-}
-
-CUresult obd_cuLaunchKernel(CUfunction func, unsigned int grid_x, unsigned int grid_y,
-	unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
-	unsigned int shared_bytes, CUstream stream, void **params, void **extra)
-{
-	struct obf_launch launch = {
-		.grid = { grid_x, grid_y, grid_z },
-		.block = { block_x, block_y, block_z },
-		.dynamic_shared = shared_bytes,
-	};
-
-	return launch_do(func, &launch, stream, params, extra);
-}
-
-CUresult obd_cuLaunchCooperativeKernel(CUfunction func, unsigned int grid_x, unsigned int grid_y,
-	unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
-	unsigned int shared_bytes, CUstream stream, void **params)
-{
-	struct obf_launch launch = {
-		.grid = { grid_x, grid_y, grid_z },
-		.block = { block_x, block_y, block_z },
-		.dynamic_shared = shared_bytes,
-		.cooperative = true,
-	};
-
-	return launch_do(func, &launch, stream, params, NULL);
-}
-
-CUresult obd_cuLaunchKernelEx(
-	const CUlaunchConfig *config, CUfunction func, void **params, void **extra)
-{
-	struct obf_launch launch;
-	CUresult result =
-		config ? obf_launch_from_config(config, &launch) : CUDA_ERROR_INVALID_VALUE;
-
-	return result ? result : launch_do(func, &launch, config->hStream, params, extra);
-}
+#include "front/launch_calls.h"
 
 /* ---- host functions ---- */
 
 struct host_op {
 	struct obd_op op;
-	CUhostFn function; /* one of the two */
-	CUstreamCallback callback;
-	CUstream stream;
-	void *user;
+	struct obf_host_function function;
 };
 
 static void host_run(struct obd_op *op)
 {
-	struct host_op *h = (struct host_op *)op;
+	const struct obf_host_function *f = &((struct host_op *)op)->function;
 	CUresult status = obd_ctx_failed(op->ctx);
 
-	/*
-	 * A host function is not called in a context that has failed; a callback is, and is told.
-	 */
-	if (h->callback)
-		h->callback(h->stream, status, h->user);
+	/* A host function is not called in a context that has failed; a callback is, and is told. */
+	if (f->callback)
+		f->callback(f->stream, status, f->user);
 	else if (!status && !atomic_load_explicit(&op->ctx->abort, memory_order_relaxed))
-		h->function(h->user);
+		f->fn(f->user);
 }
 
-static CUresult host_submit(
-	CUstream stream, CUhostFn function, CUstreamCallback callback, void *user)
+CUresult obd_host_function(struct obf_stream *base, const struct obf_host_function *function)
 {
-	OB_CLEANUP(obd_stream_unrefp) struct obd_stream *s = NULL;
-	struct obd_ctx *ctx;
-	struct host_op *op;
-	CUresult result = obd_stream_enter(stream, false, &ctx, &s);
+	struct obd_stream *stream = obd_stream_of(base);
+	struct host_op *op = obd_op_new(sizeof *op, OBD_OP_HOST, stream->ctx);
+	CUresult result;
 
-	if (result)
-		return result;
-	op = obd_op_new(sizeof *op, OBD_OP_HOST, s->ctx);
 	if (!op)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	op->op.run = host_run;
-	op->function = function;
-	op->callback = callback;
-	op->stream = stream;
-	op->user = user;
-	result = obd_sched_submit(&op->op, s, NULL);
+	op->function = *function;
+	result = obd_sched_submit(&op->op, stream, NULL);
 	obd_op_unref(&op->op);
 	return result;
-}
-
-CUresult obd_cuLaunchHostFunc(CUstream stream, CUhostFn callback, void *user_data)
-{
-	return callback ? host_submit(stream, callback, NULL, user_data) : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult obd_cuStreamAddCallback(
-	CUstream stream, CUstreamCallback callback, void *user_data, unsigned int flags)
-{
-	return callback && flags == 0 ? host_submit(stream, NULL, callback, user_data)
-				      : CUDA_ERROR_INVALID_VALUE;
 }

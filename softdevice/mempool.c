@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "base/cleanup.h"
 #include "base/ids.h"
 #include "protocol/obd_locals.h"
 #include "softdevice/context.h"
@@ -136,7 +135,7 @@ static struct obd_alloc *alloc_try(struct obd_ctx *owner, uint64_t size, struct 
 static CUresult alloc_do(
 	CUdeviceptr *addr, size_t bytes, CUmemoryPool handle, bool from_current, CUstream stream)
 {
-	OB_CLEANUP(obd_stream_unrefp) struct obd_stream *s = NULL;
+	struct obd_stream *s;
 	struct obd_ctx *ctx, *owner;
 	struct obd_mempool *pool;
 	struct obd_alloc *alloc;
@@ -195,7 +194,7 @@ static void free_run(struct obd_op *op)
 
 CUresult obd_cuMemFreeAsync(CUdeviceptr addr, CUstream stream)
 {
-	OB_CLEANUP(obd_stream_unrefp) struct obd_stream *s = NULL;
+	struct obd_stream *s;
 	struct obd_ctx *ctx;
 	struct obd_alloc *alloc;
 	struct free_op *op;

@@ -54,13 +54,13 @@ static bool depend_all(struct obd_stream *stream, struct obd_op *event, struct o
 
 	if (!depend(stream->last, op) || (event && event != stream->last && !depend(event, op)))
 		return false;
-	if (stream->legacy) {
+	if (stream->base.legacy) {
 		for (struct obd_stream *other = ctx->busy; other; other = other->busy_next)
-			if (!(other->flags & CU_STREAM_NON_BLOCKING) && other->last != event &&
+			if (!(!other->base.blocking) && other->last != event &&
 				!depend(other->last, op))
 				return false;
-	} else if (!(stream->flags & CU_STREAM_NON_BLOCKING) && ctx->legacy.last != event) {
-		return depend(ctx->legacy.last, op);
+	} else if (!(!stream->base.blocking) && ctx->legacy->last != event) {
+		return depend(ctx->legacy->last, op);
 	}
 	return true;
 }
@@ -73,12 +73,11 @@ static bool op_append(struct obd_op *op, struct obd_stream *stream, struct obd_o
 	depend_all(stream, event, op);
 	op->stream = stream;
 	op->number = ++obd_sched.submitted;
-	op->priority = stream->priority;
+	op->priority = ob_max(ob_min(stream->base.priority, 0), OBD_PRIORITY_GREATEST);
 	if (stream->last) {
 		obd_op_unref(stream->last); /* pending, so the scheduler holds it too */
-	} else if (!stream->legacy) {
+	} else if (!stream->base.legacy) {
 		obd_busy_add(stream->ctx, stream);
-		obd_stream_ref(stream);
 	}
 	stream->last = obd_op_ref(op);
 	op->ctx->pending++;
@@ -200,11 +199,10 @@ struct obd_op *obd_stream_last(struct obd_stream *stream)
 /* First pass (op NULL), second pass: as depend(). */
 static bool depend_ctx(struct obd_ctx *ctx, bool legacy_only, struct obd_op *op)
 {
-	if (!depend(ctx->legacy.last, op))
+	if (!depend(ctx->legacy->last, op))
 		return false;
 	for (struct obd_stream *stream = ctx->busy; stream; stream = stream->busy_next)
-		if (!(legacy_only && stream->flags & CU_STREAM_NON_BLOCKING) &&
-			!depend(stream->last, op))
+		if (!(legacy_only && !stream->base.blocking) && !depend(stream->last, op))
 			return false;
 	return true;
 }
@@ -239,9 +237,9 @@ bool obd_ctx_idle(struct obd_ctx *ctx, bool legacy_only)
 	bool idle;
 
 	pthread_mutex_lock(&obd_sched.lock);
-	idle = !ctx->legacy.last;
+	idle = !ctx->legacy->last;
 	for (struct obd_stream *stream = ctx->busy; idle && stream; stream = stream->busy_next)
-		idle = legacy_only && stream->flags & CU_STREAM_NON_BLOCKING;
+		idle = legacy_only && !stream->base.blocking;
 	pthread_mutex_unlock(&obd_sched.lock);
 	return idle;
 }

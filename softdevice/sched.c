@@ -130,6 +130,17 @@ void obd_busy_add(struct obd_ctx *ctx, struct obd_stream *stream)
 	ctx->busy = stream;
 }
 
+bool obd_sched_close(struct obd_stream *stream)
+{
+	bool idle;
+
+	pthread_mutex_lock(&obd_sched.lock);
+	stream->closed = true;
+	idle = !stream->last;
+	pthread_mutex_unlock(&obd_sched.lock);
+	return idle;
+}
+
 void obd_garbage_drop(struct obd_garbage *garbage)
 {
 	while (garbage->ops) {
@@ -142,7 +153,7 @@ void obd_garbage_drop(struct obd_garbage *garbage)
 		struct obd_stream *stream = garbage->streams;
 
 		garbage->streams = stream->busy_next;
-		obd_stream_free(stream);
+		obf_stream_recycle(&stream->base);
 	}
 }
 
@@ -162,10 +173,9 @@ static void stream_done(struct obd_stream *stream, struct obd_garbage *garbage)
 
 	stream->last = NULL;
 	obd_op_unref(op); /* never the last reference: the scheduler's goes after it */
-	if (stream->legacy)
-		return;
-	busy_remove(stream->ctx, stream);
-	if (atomic_fetch_sub_explicit(&stream->refs, 1, memory_order_acq_rel) == 1) {
+	if (!stream->base.legacy)
+		busy_remove(stream->ctx, stream);
+	if (stream->closed) {
 		stream->busy_next = garbage->streams;
 		garbage->streams = stream;
 	}

@@ -55,6 +55,8 @@ void obd_op_wait(struct obd_op *op);
 
 /* The last op of the stream, referenced; NULL when it is idle. Legacy: its own last op only. */
 struct obd_op *obd_stream_last(struct obd_stream *stream);
+/* No more work comes into the stream. False: it has work, and is recycled when that is done. */
+bool obd_sched_close(struct obd_stream *stream);
 /*
  * Waits for all work submitted to the context so far. `legacy_only`: only what the legacy stream
  * would wait for.

@@ -8,7 +8,7 @@ import sys
 
 FOLDERS = ('base', 'kernels', 'service', 'compression', 'image', 'front', 'protocol', 'transport', 'loadbalancer', 'softdevice', 'server', 'client-shim', 'tools')
 # Pieces of files that are compiled more than once: softdevice/core/interp.c, kernels/rqa/lanes.c, the fields of kernels/field.
-FRAGMENTS = {'field_body.h', 'lanes_body.h', 'interp_ctl.h', 'interp_mem.h', 'lanes_real.h', 'lanes_runs.h', 'lanes_sieve.h', 'lanes_walk.h', 'ops_carry.h', 'ops_elt.h', 'ops_other.h'}
+FRAGMENTS = {'field_body.h', 'lanes_body.h', 'launch_calls.h', 'interp_ctl.h', 'interp_mem.h', 'lanes_real.h', 'lanes_runs.h', 'lanes_sieve.h', 'lanes_walk.h', 'ops_carry.h', 'ops_elt.h', 'ops_other.h'}
 
 
 def main() -> int:

@@ -121,6 +121,116 @@ static CUresult ctx_limit(struct obf_ctx *ctx, CUlimit limit, bool set, size_t *
 	return CUDA_SUCCESS;
 }
 
+static CUresult stream_open(struct obf_stream *stream)
+{
+	fake.streams += !stream->legacy;
+	return CUDA_SUCCESS;
+}
+
+static void stream_close(struct obf_stream *stream, bool ctx_ended)
+{
+	(void)ctx_ended;
+	fake.streams -= !stream->legacy;
+	obf_stream_recycle(stream);
+}
+
+static CUresult stream_look(struct obf_stream *stream)
+{
+	(void)stream;
+	fake.looks++;
+	return fake.look_result;
+}
+
+static CUresult stream_wait_event(struct obf_stream *stream, struct obf_event *event)
+{
+	(void)stream;
+	(void)event;
+	fake.looks++;
+	return CUDA_SUCCESS;
+}
+
+static CUresult event_open(struct obf_event *event)
+{
+	(void)event;
+	fake.events++;
+	return CUDA_SUCCESS;
+}
+
+static CUresult event_close(struct obf_event *event, bool ctx_ended)
+{
+	(void)event;
+	(void)ctx_ended;
+	fake.events--;
+	return CUDA_SUCCESS;
+}
+
+static CUresult event_record(struct obf_event *event, struct obf_stream *stream)
+{
+	(void)event;
+	(void)stream;
+	fake.records++;
+	return CUDA_SUCCESS;
+}
+
+static CUresult event_look(struct obf_event *event)
+{
+	(void)event;
+	fake.looks++;
+	return fake.look_result;
+}
+
+static CUresult event_elapsed(struct obf_event *start, struct obf_event *end, float *ret)
+{
+	(void)start;
+	(void)end;
+	*ret = 1.5f;
+	return fake.look_result;
+}
+
+/* "Device" memory is the process's own. */
+static CUresult write_bytes(
+	struct obf_stream *stream, uint64_t dst, const void *src, size_t size, bool blocking)
+{
+	(void)stream;
+	(void)blocking;
+	memcpy((void *)(uintptr_t)dst, src, size);
+	return CUDA_SUCCESS;
+}
+
+static CUresult read_bytes(
+	struct obf_stream *stream, void *dst, uint64_t src, size_t size, bool blocking)
+{
+	(void)stream;
+	(void)blocking;
+	memcpy(dst, (const void *)(uintptr_t)src, size);
+	return CUDA_SUCCESS;
+}
+
+static CUresult copy(struct obf_stream *stream, const struct obf_copy *what, bool blocking)
+{
+	(void)stream;
+	(void)blocking;
+	fake.last_copy = *what;
+	fake.copies++;
+	return CUDA_SUCCESS;
+}
+
+static CUresult fill(struct obf_stream *stream, const struct obf_fill *what)
+{
+	(void)stream;
+	obf_fill_rows(what);
+	return CUDA_SUCCESS;
+}
+
+static CUresult host_function(struct obf_stream *stream, const struct obf_host_function *function)
+{
+	(void)stream;
+	obf_in_host_function = true;
+	function->fn(function->user);
+	obf_in_host_function = false;
+	return CUDA_SUCCESS;
+}
+
 static CUresult mod_load(struct obf_mod *mod, const struct obf_image_ref *image)
 {
 	size_t n = image->payload_size < sizeof fake.last_payload ? image->payload_size
@@ -201,6 +311,24 @@ void fake_attach(const struct obf_proc *procs, size_t n_procs)
 		.ctx_synchronize = ctx_synchronize,
 		.ctx_settle = ctx_settle,
 		.ctx_limit = ctx_limit,
+		.stream_size = sizeof(struct obf_stream),
+		.stream_open = stream_open,
+		.stream_close = stream_close,
+		.stream_query = stream_look,
+		.stream_wait = stream_look,
+		.stream_wait_event = stream_wait_event,
+		.event_size = sizeof(struct obf_event),
+		.event_open = event_open,
+		.event_close = event_close,
+		.event_record = event_record,
+		.event_query = event_look,
+		.event_wait = event_look,
+		.event_elapsed = event_elapsed,
+		.write = write_bytes,
+		.read = read_bytes,
+		.copy = copy,
+		.fill = fill,
+		.host_function = host_function,
 		.mod_load = mod_load,
 		.mod_unload = mod_unload,
 		.func_get = func_get,

@@ -17,12 +17,14 @@ struct fake {
 	int cc; /* 90 */
 	bool ptx_only;
 	CUresult start_result, alive_result, create_result, load_result, func_load_result,
-		settle_result, destroy_result;
+		settle_result, destroy_result, look_result;
 	int registers; /* func_attrs reports these */
 	int shared_bytes;
 	/* what happened */
 	_Atomic int starts, creates, destroys, syncs, loads, unloads, func_gets, func_loads,
-		settles, func_attrs, func_sets, globals, limits, ranges;
+		settles, func_attrs, func_sets, globals, limits, ranges, streams, events, records,
+		looks, copies;
+	struct obf_copy last_copy;
 	char last_payload[4096]; /* of the last load, cut */
 	bool last_from_text;
 	int n_visible, visible[OBF_DEVICE_MAX];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* The allocation map against a model, pointer questions, pinned memory, copies made plain. */
+#include "front/copy.h"
 #include "harness.h"
 
 static uint64_t state = 88172645463325252ull;
@@ -191,7 +192,7 @@ static void copies_2d(void)
 		.dstY = 1,
 		.WidthInBytes = 50,
 		.Height = 7 };
-	struct obf_copy3d got;
+	struct obf_copy got;
 
 	begin();
 	CHECK(obf_mem_insert(&mem));
@@ -252,7 +253,7 @@ static void copies_3d(void)
 		.WidthInBytes = 30,
 		.Height = 5,
 		.Depth = 4 };
-	struct obf_copy3d got;
+	struct obf_copy got;
 
 	begin();
 	CHECK(obf_mem_insert(&from) && obf_mem_insert(&to));
@@ -272,6 +273,61 @@ static void copies_3d(void)
 	copy.srcLOD = 0;
 	copy.srcZ = SIZE_MAX / 4;
 	GIVES(CUDA_ERROR_INVALID_VALUE, obf_copy_from_3d(&copy, &got));
+}
+
+/* With unified addressing the address tells where a side lies, whatever the call says. */
+static void sides(void)
+{
+	struct obf_mem mem = { .base = 0x200000000000, .size = 1000, .kind = OBF_MEM_DEVICE };
+	static char host[64];
+	bool device;
+	void *pinned;
+
+	begin();
+	obf_mem_window(mem.base, 1 << 20);
+	CHECK(obf_mem_insert(&mem));
+	OK(obf_cuMemHostAlloc(&pinned, 4096, 0));
+	for (int said = 0; said < 2; said++) {
+		OK(obf_mem_side(mem.base + 1, 999, said, &device));
+		CHECK(device);
+		GIVES(CUDA_ERROR_INVALID_VALUE, obf_mem_side(mem.base + 1, 1000, said, &device));
+		OK(obf_mem_side((uintptr_t)pinned, 4096, said, &device));
+		CHECK(!device);
+		/* in no allocation, at an address that only device memory has */
+		GIVES(CUDA_ERROR_INVALID_VALUE, obf_mem_side(mem.base + 5000, 1, said, &device));
+		GIVES(CUDA_ERROR_INVALID_VALUE, obf_mem_side(0, 1, said, &device));
+		GIVES(CUDA_ERROR_INVALID_VALUE,
+			obf_mem_side(OBF_HOST_LOWEST - 1, 1, said, &device));
+	}
+	OK(obf_mem_side((uintptr_t)host, sizeof host, false, &device));
+	CHECK(!device);
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_mem_side((uintptr_t)host, 1, true, &device));
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_mem_side((uintptr_t)pinned, 4097, true, &device));
+}
+
+/* The backend sees no copy of nothing, and no copy that cannot be. */
+static void copies_that_reach_the_backend(void)
+{
+	struct obf_mem mem = { .base = 0x200000000000, .size = 1000, .kind = OBF_MEM_DEVICE };
+	CUDA_MEMCPY2D copy = { .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+		.srcDevice = mem.base,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstDevice = mem.base + 500,
+		.WidthInBytes = 10,
+		.Height = 1 };
+
+	begin();
+	CHECK(obf_mem_insert(&mem));
+	OK(obf_cuMemcpy2D_v2(&copy, NULL));
+	CHECK(fake.copies == 1 && fake.last_copy.dst == mem.base + 500);
+	copy.Height = 0;
+	OK(obf_cuMemcpy2D_v2(&copy, NULL));
+	OK(obf_cuMemcpyDtoD_v2(mem.base, mem.base, 0, NULL));
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuMemcpy2D_v2(NULL, NULL));
+	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuMemcpyDtoD_v2(mem.base, mem.base + 1, 1000, NULL));
+	GIVES(CUDA_ERROR_INVALID_HANDLE,
+		obf_cuMemcpyDtoD_v2(mem.base, mem.base, 1, (CUstream)0x1234));
+	CHECK(fake.copies == 1);
 }
 
 static int gone;
@@ -309,6 +365,8 @@ int main(void)
 		CASE(pinned),
 		CASE(copies_2d),
 		CASE(copies_3d),
+		CASE(sides),
+		CASE(copies_that_reach_the_backend),
 		CASE(ranges_of_a_context),
 	};
 

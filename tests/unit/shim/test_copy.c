@@ -20,7 +20,6 @@
 #include "client-shim/log.h"
 #include "client-shim/stripe.h"
 #include "protocol/obc_calls.h"
-#include "protocol/obc_locals.h"
 
 #define DEVICE_BASE  0x200000000000ull
 #define DEVICE_BYTES (8u << 20)
@@ -28,6 +27,8 @@
 static uint8_t device[DEVICE_BYTES];
 static unsigned n_records, n_waits;
 static bool pending, launched;
+static struct obc_ctx home;
+static struct obc_stream stream = { .base = { .blocking = true }, .home = &home };
 
 static uint8_t *at_device(uint64_t addr, uint64_t size)
 {
@@ -41,12 +42,12 @@ static uint8_t *at_device(uint64_t addr, uint64_t size)
 
 /* ---- the wire ---- */
 
-bool obc_cache_write(uint64_t dst, const void *src, size_t size, uint64_t stream, CUresult *ret)
+bool obc_cache_write(uint64_t dst, const void *src, size_t size, uint64_t on, CUresult *ret)
 {
 	(void)dst;
 	(void)src;
 	(void)size;
-	(void)stream;
+	(void)on;
 	(void)ret;
 	return false; /* test_cache.c */
 }
@@ -56,28 +57,28 @@ static union {
 	uint8_t bytes[sizeof(struct obp_write_rows_req) + OBP_ROWS_MAX];
 } record;
 
-CUresult obc_stripe_write(uint64_t dst, uint64_t size, uint64_t stream, const void *data)
+CUresult obc_stripe_write(uint64_t dst, uint64_t size, uint64_t on, const void *data)
 {
-	(void)stream;
+	(void)on;
 	n_records++;
 	memcpy(at_device(dst, size), data, size);
 	return CUDA_SUCCESS;
 }
 
-CUresult obc_stripe_read(uint64_t src, uint64_t size, uint64_t stream, void *ret_data)
+CUresult obc_stripe_read(uint64_t src, uint64_t size, uint64_t on, void *ret_data)
 {
-	(void)stream;
+	(void)on;
 	n_records++;
 	memcpy(ret_data, at_device(src, size), size);
 	return CUDA_SUCCESS;
 }
 
 CUresult obc_call_op_read_rows(uint64_t src, uint64_t pitch, uint64_t slice, uint64_t width,
-	uint64_t height, uint64_t depth, uint64_t stream, void *ret_data)
+	uint64_t height, uint64_t depth, uint64_t on, void *ret_data)
 {
 	uint8_t *out = ret_data;
 
-	(void)stream;
+	(void)on;
 	n_records++;
 	for (uint64_t z = 0; z < depth; z++)
 		for (uint64_t y = 0; y < height; y++, out += width)
@@ -143,21 +144,16 @@ CUresult obc_log_error(void)
 
 /* ---- the rest of the shim and the front end: not called, or of no matter here ---- */
 
-CUresult obc_ctx_result(struct obf_ctx *ctx, CUresult result)
-{
-	(void)ctx;
-	return result;
-}
+struct obc_ctx obc_ctxs[OBC_CTX_MAX];
 
-CUresult obc_stream_wait(struct obf_ctx *ctx, const struct obc_lane_of *at)
+CUresult obc_stream_wait(struct obf_stream *at)
 {
-	(void)ctx;
 	(void)at;
 	n_waits++;
 	return CUDA_SUCCESS;
 }
 
-void obc_stream_arrived(const struct obc_lane_of *at, uint64_t number, uint64_t launches)
+void obc_stream_arrived(struct obc_stream *at, uint64_t number, uint64_t launches)
 {
 	(void)at;
 	(void)number;
@@ -169,54 +165,16 @@ uint64_t obc_ctx_launches(void)
 	return launched;
 }
 
-bool obc_ctx_launched(struct obc_ctx *home)
+bool obc_ctx_launched(struct obf_ctx *ctx)
 {
-	(void)home;
-	return launched;
-}
-
-CUresult obf_ctx_enter(struct obf_ctx **ret)
-{
-	static struct obf_ctx ctx;
-
-	*ret = &ctx;
-	return CUDA_SUCCESS;
-}
-
-CUresult obc_stream_any(CUstream stream, struct obf_ctx *ctx, struct obc_lane_of *ret)
-{
-	static struct obc_ctx home;
-
-	(void)stream;
 	(void)ctx;
-	*ret = (struct obc_lane_of){ .home = &home, .blocking = true };
-	return CUDA_SUCCESS;
-}
-
-CUresult obf_mem_check_device(uint64_t addr, size_t size)
-{
-	at_device(addr, size);
-	return CUDA_SUCCESS;
+	return launched;
 }
 
 bool obc_hostfunc_pending(void)
 {
 	return pending;
 }
-
-#define UNUSED(type, name, ...) \
-	type name(__VA_ARGS__)  \
-	{                       \
-		abort();        \
-	}
-UNUSED(struct obf_ctx *, obf_ctx_from_handle, CUcontext c __attribute__((unused)))
-UNUSED(CUresult, obf_ctx_settle, struct obf_ctx *c __attribute__((unused)))
-UNUSED(bool, obf_mem_is_device, uint64_t a __attribute__((unused)))
-UNUSED(uint64_t, obc_ctx_wire, CUcontext c __attribute__((unused)))
-UNUSED(CUresult, obf_copy_from_2d, const CUDA_MEMCPY2D *c __attribute__((unused)),
-	struct obf_copy3d *r __attribute__((unused)))
-UNUSED(CUresult, obf_copy_from_3d, const CUDA_MEMCPY3D *c __attribute__((unused)),
-	struct obf_copy3d *r __attribute__((unused)))
 
 /* ---- the test ---- */
 
@@ -233,7 +191,7 @@ static void fill_random(uint8_t *p, size_t n, uint32_t seed)
 }
 
 /* The definition. */
-static void model(uint8_t *dst, const uint8_t *src, const struct obf_copy3d *c)
+static void model(uint8_t *dst, const uint8_t *src, const struct obf_copy *c)
 {
 	for (size_t z = 0; z < c->depth; z++)
 		for (size_t y = 0; y < c->height; y++)
@@ -244,9 +202,7 @@ static void model(uint8_t *dst, const uint8_t *src, const struct obf_copy3d *c)
 static void check(size_t width, size_t height, size_t depth, size_t src_gap, size_t dst_gap,
 	size_t slice_gap, bool from, bool to)
 {
-	static struct obc_ctx home;
-	const struct obc_lane_of at = { .home = &home, .blocking = true };
-	struct obf_copy3d c = { .src_device = from,
+	struct obf_copy c = { .src_device = from,
 		.dst_device = to,
 		.width = width,
 		.height = height,
@@ -265,7 +221,7 @@ static void check(size_t width, size_t height, size_t depth, size_t src_gap, siz
 	c.dst = (to ? DEVICE_BASE : (uintptr_t)host) + half;
 	memcpy(expect, dst_array, DEVICE_BYTES);
 	model(expect + half, src_array, &c);
-	assert_int_equal(obc_copy_box(NULL, &at, &c, 0, 0), CUDA_SUCCESS);
+	assert_int_equal(obc_copy_box(&stream.base, &c, false), CUDA_SUCCESS);
 	assert_int_equal(memcmp(dst_array, expect, DEVICE_BYTES), 0);
 }
 
@@ -298,18 +254,6 @@ static void test_packed_is_one_record(void **state)
 	assert_int_equal(n_records, 3);
 }
 
-static void test_nothing_to_copy(void **state)
-{
-	static struct obc_ctx home;
-	const struct obc_lane_of at = { .home = &home };
-	struct obf_copy3d c = { .src_device = true, .width = 0, .height = 5, .depth = 1 };
-
-	(void)state;
-	n_records = 0;
-	assert_int_equal(obc_copy_box(NULL, &at, &c, 0, 0), CUDA_SUCCESS);
-	assert_int_equal(n_records, 0);
-}
-
 /* A host function may still be writing what is sent. */
 static void test_waits_for_host_functions(void **state)
 {
@@ -332,22 +276,33 @@ static void test_waits_for_host_functions(void **state)
  */
 static void test_large_uploads_wait(void **state)
 {
+	const size_t large = OBF_COPY_SMALL + 1;
+	const struct obf_copy on_device = {
+		.src_device = true,
+		.dst_device = true,
+		.src = DEVICE_BASE + (1u << 20),
+		.dst = DEVICE_BASE,
+		.src_pitch = large,
+		.dst_pitch = large,
+		.width = large,
+		.height = 1,
+		.depth = 1,
+	};
+
 	(void)state;
 	n_waits = 0;
 	assert_int_equal(
-		obc_cuMemcpyHtoD_v2(DEVICE_BASE, host, OBF_COPY_SMALL + 1, NULL), CUDA_SUCCESS);
+		obc_copy_write(&stream.base, DEVICE_BASE, host, large, true), CUDA_SUCCESS);
 	assert_int_equal(n_waits, 0);
 	launched = true;
+	assert_int_equal(obc_copy_write(&stream.base, DEVICE_BASE, host, OBF_COPY_SMALL, true),
+		CUDA_SUCCESS);
 	assert_int_equal(
-		obc_cuMemcpyHtoD_v2(DEVICE_BASE, host, OBF_COPY_SMALL, NULL), CUDA_SUCCESS);
-	assert_int_equal(obc_cuMemcpyHtoDAsync_v2(DEVICE_BASE, host, OBF_COPY_SMALL + 1, NULL),
-		CUDA_SUCCESS);
-	assert_int_equal(obc_cuMemcpyDtoD_v2(
-				 DEVICE_BASE, DEVICE_BASE + (1u << 20), OBF_COPY_SMALL + 1, NULL),
-		CUDA_SUCCESS);
+		obc_copy_write(&stream.base, DEVICE_BASE, host, large, false), CUDA_SUCCESS);
+	assert_int_equal(obc_copy_box(&stream.base, &on_device, true), CUDA_SUCCESS);
 	assert_int_equal(n_waits, 0);
 	assert_int_equal(
-		obc_cuMemcpyHtoD_v2(DEVICE_BASE, host, OBF_COPY_SMALL + 1, NULL), CUDA_SUCCESS);
+		obc_copy_write(&stream.base, DEVICE_BASE, host, large, true), CUDA_SUCCESS);
 	assert_int_equal(n_waits, 1);
 	launched = false;
 }
@@ -357,7 +312,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_boxes),
 		cmocka_unit_test(test_packed_is_one_record),
-		cmocka_unit_test(test_nothing_to_copy),
 		cmocka_unit_test(test_waits_for_host_functions),
 		cmocka_unit_test(test_large_uploads_wait),
 	};

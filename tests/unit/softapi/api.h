@@ -38,11 +38,11 @@ static inline void *call_find(const char *name)
 }
 
 /*
- * CALL(cuMemFree_v2)(p): a call that the device writes; FACE(cuInit)(0): one that the front end answers.
+ * CALL(cuMemMap)(…): a call of the software device; FRONT(cuInit)(0): one that the front end answers.
  * Types come from the generated prototypes.
  */
-#define FACE(name) ((__typeof__(&obf_##name))call_find(#name))
-#define CALL(name) ((__typeof__(&obd_##name))call_find(#name))
+#define FRONT(name) ((__typeof__(&obf_##name))call_find(#name))
+#define CALL(name)  ((__typeof__(&obd_##name))call_find(#name))
 /*
  * A blocking call without a stream argument: the implementation has one more parameter than the
  * export.
@@ -126,16 +126,16 @@ static inline void library_open(int argc, char **argv)
 /* cuInit, device 0's primary context current. */
 static inline void device_open(void)
 {
-	OK(FACE(cuInit)(0));
-	OK(FACE(cuDevicePrimaryCtxRetain)(&context, 0));
-	OK(FACE(cuCtxSetCurrent)(context));
+	OK(FRONT(cuInit)(0));
+	OK(FRONT(cuDevicePrimaryCtxRetain)(&context, 0));
+	OK(FRONT(cuCtxSetCurrent)(context));
 }
 
 static inline CUfunction kernel_get(const char *name)
 {
 	CUfunction f = NULL;
 
-	OK(FACE(cuModuleGetFunction)(&f, module, name));
+	OK(FRONT(cuModuleGetFunction)(&f, module, name));
 	return f;
 }
 
@@ -145,7 +145,7 @@ static inline CUfunction kernel_get(const char *name)
  */
 static inline void module_open(void)
 {
-	OK(FACE(cuModuleLoadData)(&module, kernels));
+	OK(FRONT(cuModuleLoadData)(&module, kernels));
 	kernel_get("store");
 	kernel_get("add");
 	kernel_get("spin");
@@ -156,7 +156,7 @@ static inline CUresult launch(const char *name, CUstream stream, uint64_t a, uin
 {
 	void *params[] = { &a, &b };
 
-	return CALL(cuLaunchKernel)(kernel_get(name), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL);
+	return FRONT(cuLaunchKernel)(kernel_get(name), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL);
 }
 
 static inline CUdeviceptr device_new(size_t size)
@@ -187,7 +187,7 @@ static inline bool soft(void)
 	CUuuid id;
 
 	memcpy(id.bytes, "outboard-softdev", sizeof id.bytes);
-	return FACE(cuGetExportTable)(&table, &id) == CUDA_SUCCESS;
+	return FRONT(cuGetExportTable)(&table, &id) == CUDA_SUCCESS;
 }
 
 /* A stream stops at its gate until gate_open. */
@@ -207,7 +207,7 @@ static inline void gate_set(struct gate *gate, CUstream stream)
 {
 	sem_init(&gate->entered, 0, 0);
 	sem_init(&gate->open, 0, 0);
-	OK(CALL(cuLaunchHostFunc)(stream, gate_pass, gate));
+	OK(FRONT(cuLaunchHostFunc)(stream, gate_pass, gate));
 }
 
 static inline void gate_open(struct gate *gate)

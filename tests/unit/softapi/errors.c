@@ -48,13 +48,13 @@ static void recovery(void)
 	CUcontext second = NULL;
 	CUdeviceptr p = 0;
 
-	SEEN(FACE(cuCtxCreate_v2)(&second, 0, 0), CUDA_SUCCESS);
+	SEEN(FRONT(cuCtxCreate_v2)(&second, 0, 0), CUDA_SUCCESS);
 	SEEN(CALL(cuMemAlloc_v2)(&p, 4), CUDA_SUCCESS);
 	SEEN(CALL(cuMemFree_v2)(p), CUDA_SUCCESS);
-	SEEN(FACE(cuCtxDestroy_v2)(second), CUDA_SUCCESS);
-	SEEN(FACE(cuDevicePrimaryCtxReset_v2)(0), CUDA_SUCCESS);
-	SEEN(FACE(cuDevicePrimaryCtxRetain)(&context, 0), CUDA_SUCCESS);
-	SEEN(FACE(cuCtxSetCurrent)(context), CUDA_SUCCESS);
+	SEEN(FRONT(cuCtxDestroy_v2)(second), CUDA_SUCCESS);
+	SEEN(FRONT(cuDevicePrimaryCtxReset_v2)(0), CUDA_SUCCESS);
+	SEEN(FRONT(cuDevicePrimaryCtxRetain)(&context, 0), CUDA_SUCCESS);
+	SEEN(FRONT(cuCtxSetCurrent)(context), CUDA_SUCCESS);
 	if (!ours && CALL(cuMemAlloc_v2)(&p, 4) != CUDA_SUCCESS)
 		return; /* it said so: nothing more can be asked of this process */
 	module_open();
@@ -72,27 +72,27 @@ static void sticky(void)
 	CUevent e;
 	struct gate gate;
 
-	OK(CALL(cuStreamCreate)(&s, 0));
-	OK(CALL(cuEventCreate)(&e, 0));
+	OK(FRONT(cuStreamCreate)(&s, 0));
+	OK(FRONT(cuEventCreate)(&e, 0));
 	sem_init(&called, 0, 0);
 	gate_set(&gate, s);
 	OK(launch("fault", s, 0, 0)); /* the launch itself is fine */
-	OK(CALL(cuLaunchHostFunc)(s, function, NULL));
-	OK(CALL(cuStreamAddCallback)(s, callback, NULL, 0));
-	OK(CALL(cuEventRecord)(e, s));
+	OK(FRONT(cuLaunchHostFunc)(s, function, NULL));
+	OK(FRONT(cuStreamAddCallback)(s, callback, NULL, 0));
+	OK(FRONT(cuEventRecord)(e, s));
 	OK(launch("store", s, p, 1));
 	gate_open(&gate);
-	IS(CALL(cuStreamSynchronize)(s), CUDA_ERROR_ILLEGAL_ADDRESS);
+	IS(FRONT(cuStreamSynchronize)(s), CUDA_ERROR_ILLEGAL_ADDRESS);
 	/* Who is told early that the context has failed does not wait for what is still queued. */
 	sem_wait(&called);
 	IS(functions_run, 0);
 	IS(callback_status, CUDA_ERROR_ILLEGAL_ADDRESS);
-	IS(FACE(cuCtxSynchronize)(), CUDA_ERROR_ILLEGAL_ADDRESS);
+	IS(FRONT(cuCtxSynchronize)(), CUDA_ERROR_ILLEGAL_ADDRESS);
 	IS(CALL(cuMemAlloc_v2)(&q, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
 	SEEN(CALL(cuMemFree_v2)(p), CUDA_ERROR_ILLEGAL_ADDRESS); /* no work for the device */
-	IS(CALL(cuEventQuery)(e), CUDA_ERROR_ILLEGAL_ADDRESS);
-	IS(CALL(cuEventSynchronize)(e), CUDA_ERROR_ILLEGAL_ADDRESS);
-	IS(CALL(cuStreamQuery)(s), CUDA_ERROR_ILLEGAL_ADDRESS);
+	IS(FRONT(cuEventQuery)(e), CUDA_ERROR_ILLEGAL_ADDRESS);
+	IS(FRONT(cuEventSynchronize)(e), CUDA_ERROR_ILLEGAL_ADDRESS);
+	IS(FRONT(cuStreamQuery)(s), CUDA_ERROR_ILLEGAL_ADDRESS);
 	recovery();
 }
 
@@ -106,17 +106,17 @@ static void endless(void)
 	CUmodule m;
 	double start = waiting_now();
 
-	OK(FACE(cuCtxCreate_v2)(&second, 0, 0));
+	OK(FRONT(cuCtxCreate_v2)(&second, 0, 0));
 	m = module;
 	module_open();
 	/* longer than alarm() lets the test run */
 	OK(launch("spin", NULL, ours ? 600000 : 3000, 0));
-	OK(FACE(cuCtxDestroy_v2)(second));
+	OK(FRONT(cuCtxDestroy_v2)(second));
 	if (!ours)
 		printf("report: the end of a context with a kernel of 3 s took %.1f s\n",
 			waiting_now() - start);
 	module = m;
-	OK(FACE(cuCtxSetCurrent)(context));
+	OK(FRONT(cuCtxSetCurrent)(context));
 }
 
 static void bad_ptx(void)
@@ -130,12 +130,12 @@ static void bad_ptx(void)
 	void *values[] = { log, (void *)(uintptr_t)sizeof log, NULL };
 	CUjit_option unknown = (CUjit_option)999;
 
-	IS(FACE(cuModuleLoadDataEx)(&m, text, 3, options, values), CUDA_ERROR_INVALID_PTX);
+	IS(FRONT(cuModuleLoadDataEx)(&m, text, 3, options, values), CUDA_ERROR_INVALID_PTX);
 	CHECK(log[0] && (uintptr_t)values[1] <= sizeof log);
 	SEEN(m == NULL, true);
 	SEEN(strstr(log, "line ") != NULL, true);
 	SEEN((uintptr_t)values[1], strlen(log));
-	SEEN(FACE(cuModuleLoadDataEx)(&m, kernels, 1, &unknown, values), CUDA_ERROR_INVALID_VALUE);
+	SEEN(FRONT(cuModuleLoadDataEx)(&m, kernels, 1, &unknown, values), CUDA_ERROR_INVALID_VALUE);
 }
 
 /*
@@ -164,7 +164,7 @@ static void sass_only(void)
 	u64 = 192, memcpy(elf + 64 + 64 + 24, &u64, 8);
 	u64 = 1, memcpy(elf + 64 + 64 + 32, &u64, 8);
 	/* a driver for sm_90 may call it a bad image */
-	SEEN(FACE(cuModuleLoadData)(&m, elf), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	SEEN(FRONT(cuModuleLoadData)(&m, elf), CUDA_ERROR_NO_BINARY_FOR_GPU);
 	SEEN(m == NULL, true);
 }
 
@@ -173,23 +173,23 @@ static void limits(void)
 	size_t value = 0;
 	int major = 0;
 
-	OK(FACE(cuDeviceGetAttribute)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
-	OK(FACE(cuCtxGetLimit)(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
+	OK(FRONT(cuDeviceGetAttribute)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
+	OK(FRONT(cuCtxGetLimit)(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
 	SEEN(value, 8 << 20);
 	/* Setting is a request: a driver may round and clamp. */
-	OK(FACE(cuCtxSetLimit)(CU_LIMIT_MALLOC_HEAP_SIZE, 32 << 20));
-	OK(FACE(cuCtxGetLimit)(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
+	OK(FRONT(cuCtxSetLimit)(CU_LIMIT_MALLOC_HEAP_SIZE, 32 << 20));
+	OK(FRONT(cuCtxGetLimit)(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
 	SEEN(value, 32 << 20);
-	OK(FACE(cuCtxGetLimit)(&value, CU_LIMIT_PRINTF_FIFO_SIZE));
+	OK(FRONT(cuCtxGetLimit)(&value, CU_LIMIT_PRINTF_FIFO_SIZE));
 	SEEN(value, 1 << 20);
-	OK(FACE(cuCtxGetLimit)(&value, CU_LIMIT_STACK_SIZE));
+	OK(FRONT(cuCtxGetLimit)(&value, CU_LIMIT_STACK_SIZE));
 	SEEN(value, 1024);
-	OK(FACE(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, 4096));
+	OK(FRONT(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, 4096));
 	value = 77;
-	OK(FACE(cuCtxGetLimit)(&value, CU_LIMIT_CIG_ENABLED)); /* cuBLASLt needs the answer */
+	OK(FRONT(cuCtxGetLimit)(&value, CU_LIMIT_CIG_ENABLED)); /* cuBLASLt needs the answer */
 	IS(value, 0);
 	if (major >= 9) /* it applies below compute capability 9.0 only */
-		IS(FACE(cuCtxSetLimit)(CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 4),
+		IS(FRONT(cuCtxSetLimit)(CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 4),
 			CUDA_ERROR_UNSUPPORTED_LIMIT);
 }
 
@@ -201,21 +201,21 @@ static void bad_launches(void)
 
 	/* no blocks, too many threads, too much memory: refused, cuda.h does not say with what */
 	for (unsigned i = 0; i < 3; i++) {
-		CUresult result = CALL(cuLaunchKernel)(f, i != 0, 1, 1, i == 1 ? 1025 : 1, 1, 1,
+		CUresult result = FRONT(cuLaunchKernel)(f, i != 0, 1, 1, i == 1 ? 1025 : 1, 1, 1,
 			i == 2 ? 49153 : 0, NULL, params, NULL);
 
 		CHECK(result != CUDA_SUCCESS);
 		SEEN(result, CUDA_ERROR_INVALID_VALUE);
 	}
 	if (soft()) {
-		IS(CALL(cuLaunchKernel)((CUfunction)0x77, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL),
+		IS(FRONT(cuLaunchKernel)((CUfunction)0x77, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL),
 			CUDA_ERROR_INVALID_HANDLE);
-		IS(CALL(cuLaunchKernel)(f, 1, 1, 1, 1, 1, 1, 0, (CUstream)0x77, params, NULL),
+		IS(FRONT(cuLaunchKernel)(f, 1, 1, 1, 1, 1, 1, 0, (CUstream)0x77, params, NULL),
 			CUDA_ERROR_INVALID_HANDLE);
 	}
-	IS(CALL(cuLaunchCooperativeKernel)(f, 1000000, 1, 1, 1024, 1, 1, 0, NULL, params),
+	IS(FRONT(cuLaunchCooperativeKernel)(f, 1000000, 1, 1, 1024, 1, 1, 0, NULL, params),
 		CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
-	OK(FACE(cuCtxSynchronize)());
+	OK(FRONT(cuCtxSynchronize)());
 }
 
 static void private_table(void)
@@ -227,11 +227,11 @@ static void private_table(void)
 	CUuuid id;
 
 	memcpy(id.bytes, "outboard-softdev", 16);
-	OK(FACE(cuGetExportTable)(&table, &id));
+	OK(FRONT(cuGetExportTable)(&table, &id));
 	CHECK(((const uintptr_t *)table)[0] == 4 * sizeof(uintptr_t));
 	IS(((int (*const *)(void))table)[1](), 1);
 	why = (void (*)(CUfunction, char *, size_t))((void (*const *)(void))table)[3];
-	OK(FACE(cuModuleGetFunction)(&function, module, "store"));
+	OK(FRONT(cuModuleGetFunction)(&function, module, "store"));
 	why(function, text, sizeof text);
 	CHECK(text[0] == '\0');
 }

@@ -47,14 +47,14 @@ static void two(void)
 		link, CU_JIT_INPUT_PTX, callee, strlen(callee), "callee.ptx", 0, NULL, NULL));
 	OK(CALL(cuLinkComplete)(link, &image, &size));
 	CHECK(image != NULL && size > 0);
-	OK(FACE(cuModuleLoadData)(&m, image));
+	OK(FRONT(cuModuleLoadData)(&m, image));
 	OK(CALL(cuLinkDestroy)(link));
 	if (soft())
 		IS(CALL(cuLinkDestroy)(link), CUDA_ERROR_INVALID_HANDLE);
-	OK(FACE(cuModuleGetFunction)(&f, m, "k"));
-	OK(CALL(cuLaunchKernel)(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+	OK(FRONT(cuModuleGetFunction)(&f, m, "k"));
+	OK(FRONT(cuLaunchKernel)(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
 	IS(device_u32(p), (2 * 21 + 5 + 100) + 5 + 1000);
-	OK(FACE(cuModuleUnload)(m));
+	OK(FRONT(cuModuleUnload)(m));
 	OK(CALL(cuMemFree_v2)(p));
 }
 

@@ -55,7 +55,7 @@ static void sizes(void)
 
 	for (unsigned i = 0; i < N; i++) {
 		p[i] = device_new(size[i]);
-		OK(CALL(cuMemsetD8Async)(p[i], (unsigned char)(i + 1), size[i], NULL));
+		OK(FRONT(cuMemsetD8Async)(p[i], (unsigned char)(i + 1), size[i], NULL));
 	}
 	for (unsigned i = 0; i < N; i++) {
 		unsigned char *bytes = malloc(size[i]);
@@ -64,7 +64,7 @@ static void sizes(void)
 		CHECK(bytes[0] == i + 1 && bytes[size[i] / 2] == i + 1 &&
 			bytes[size[i] - 1] == i + 1);
 		free(bytes);
-		IS(CALL(cuMemsetD8Async)(p[i], 0, size[i] + 1, NULL), CUDA_ERROR_INVALID_VALUE);
+		IS(FRONT(cuMemsetD8Async)(p[i], 0, size[i] + 1, NULL), CUDA_ERROR_INVALID_VALUE);
 	}
 	for (unsigned i = 0; i < N; i++)
 		OK(CALL(cuMemFree_v2)(p[i]));
@@ -178,22 +178,22 @@ static void host_kinds(void)
 	struct gate gate;
 	uint32_t pageable = 1, *pinned;
 
-	OK(FACE(cuMemAllocHost_v2)((void **)&pinned, 64));
-	OK(CALL(cuStreamCreate)(&s, CU_STREAM_NON_BLOCKING));
+	OK(FRONT(cuMemAllocHost_v2)((void **)&pinned, 64));
+	OK(FRONT(cuStreamCreate)(&s, CU_STREAM_NON_BLOCKING));
 	*pinned = 1;
 	gate_set(&gate, s);
-	OK(CALL(cuMemcpyHtoDAsync_v2)(p, &pageable, 4, s));
-	OK(CALL(cuMemcpyHtoDAsync_v2)(p + 4, pinned, 4, s));
+	OK(FRONT(cuMemcpyHtoDAsync_v2)(p, &pageable, 4, s));
+	OK(FRONT(cuMemcpyHtoDAsync_v2)(p + 4, pinned, 4, s));
 	pageable = 2;
 	*pinned = 2;
 	gate_open(&gate);
-	OK(CALL(cuStreamSynchronize)(s));
+	OK(FRONT(cuStreamSynchronize)(s));
 	IS(device_u32(p), 1);
 	IS(device_u32(p + 4), 2);
-	OK(CALL(cuMemcpyDtoHAsync_v2)(&pageable, p + 4, 4, s)); /* there when the call returns */
+	OK(FRONT(cuMemcpyDtoHAsync_v2)(&pageable, p + 4, 4, s)); /* there when the call returns */
 	IS(pageable, 2);
-	OK(CALL(cuStreamDestroy_v2)(s));
-	OK(FACE(cuMemFreeHost)(pinned));
+	OK(FRONT(cuStreamDestroy_v2)(s));
+	OK(FRONT(cuMemFreeHost)(pinned));
 	OK(CALL(cuMemFree_v2)(p));
 }
 
@@ -217,14 +217,14 @@ static void attributes(void)
 	unsigned kind = 0;
 	int device = -1;
 
-	OK(FACE(cuMemGetAddressRange_v2)(&base, &size, p + 999));
+	OK(FRONT(cuMemGetAddressRange_v2)(&base, &size, p + 999));
 	CHECK(base == p && size == 1000);
-	OK(FACE(cuPointerGetAttribute)(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p + 5));
+	OK(FRONT(cuPointerGetAttribute)(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p + 5));
 	IS(kind, CU_MEMORYTYPE_DEVICE);
-	OK(FACE(cuPointerGetAttribute)(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p));
+	OK(FRONT(cuPointerGetAttribute)(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p));
 	IS(device, 0);
 	OK(CALL(cuMemFree_v2)(p));
-	IS(FACE(cuPointerGetAttribute)(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p),
+	IS(FRONT(cuPointerGetAttribute)(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p),
 		CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -233,12 +233,12 @@ static void globals(void)
 	CUdeviceptr p;
 	size_t size;
 
-	OK(FACE(cuModuleGetGlobal_v2)(&p, &size, module, "counter"));
+	OK(FRONT(cuModuleGetGlobal_v2)(&p, &size, module, "counter"));
 	IS(size, 4);
 	OK(launch("add", NULL, p, 5));
 	IS(device_u32(p), 12);
 	IS(CALL(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE);
-	IS(FACE(cuModuleGetGlobal_v2)(&p, &size, module, "nothing"), CUDA_ERROR_NOT_FOUND);
+	IS(FRONT(cuModuleGetGlobal_v2)(&p, &size, module, "nothing"), CUDA_ERROR_NOT_FOUND);
 }
 
 /* What a context's end takes with it. */
@@ -248,11 +248,11 @@ static void ends_with_context(void)
 	size_t before = free_now();
 	CUdeviceptr p;
 
-	OK(FACE(cuCtxCreate_v2)(&second, 0, 0));
+	OK(FRONT(cuCtxCreate_v2)(&second, 0, 0));
 	OK(CALL(cuMemAlloc_v2)(&p, 3000000));
 	OK(CALL(cuMemAlloc_v2)(&p, 300));
-	OK(FACE(cuCtxDestroy_v2)(second));
-	OK(FACE(cuCtxSetCurrent)(context));
+	OK(FRONT(cuCtxDestroy_v2)(second));
+	OK(FRONT(cuCtxSetCurrent)(context));
 	IS(free_now(), before);
 	IS(CALL(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE);
 }

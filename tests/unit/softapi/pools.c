@@ -19,20 +19,20 @@ static void in_stream_order(void)
 	struct gate gate;
 	uint32_t seen = 0;
 
-	OK(CALL(cuStreamCreate)(&s, CU_STREAM_NON_BLOCKING));
+	OK(FRONT(cuStreamCreate)(&s, CU_STREAM_NON_BLOCKING));
 	OK(CALL(cuDeviceGetDefaultMemPool)(&pool, 0));
 	gate_set(&gate, s);
 	OK(CALL(cuMemAllocAsync)(&p, 1000, s));
-	OK(CALL(cuMemsetD32Async)(p, 6, 1, s));
+	OK(FRONT(cuMemsetD32Async)(p, 6, 1, s));
 	IS(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 1000);
 	OK(CALL(cuMemAllocAsync)(&q, 16, s));
-	OK(CALL(cuMemcpyDtoDAsync_v2)(q, p, 4, s));
+	OK(FRONT(cuMemcpyDtoDAsync_v2)(q, p, 4, s));
 	OK(CALL(cuMemFreeAsync)(p, s));
 	IS(CALL(cuMemFreeAsync)(p, s), CUDA_ERROR_INVALID_VALUE);
 	IS(CALL(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE);
 	IS(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 1016); /* its turn has not come */
 	gate_open(&gate);
-	OK(CALL(cuStreamSynchronize)(s));
+	OK(FRONT(cuStreamSynchronize)(s));
 	IS(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 16);
 	IS(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 1016);
 	OK(DTOH(&seen, q, 4));
@@ -41,9 +41,9 @@ static void in_stream_order(void)
 	IS(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
 	OK(CALL(cuMemAlloc_v2)(&p, 16));
 	OK(CALL(cuMemFreeAsync)(p, s));
-	OK(CALL(cuStreamSynchronize)(s));
+	OK(FRONT(cuStreamSynchronize)(s));
 	IS(CALL(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE);
-	OK(CALL(cuStreamDestroy_v2)(s));
+	OK(FRONT(cuStreamDestroy_v2)(s));
 }
 
 /* Memory that a queued free will give back is not out of memory. */
@@ -56,7 +56,7 @@ static void waits_for_frees(void)
 		OK(launch("spin", NULL, 2, 0));
 		OK(CALL(cuMemFreeAsync)(p, NULL));
 	}
-	OK(FACE(cuCtxSynchronize)());
+	OK(FRONT(cuCtxSynchronize)());
 	IS(CALL(cuMemAllocAsync)(&p, 65 << 20, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
@@ -92,7 +92,7 @@ static void own_pool(void)
 	IS(CALL(cuMemPoolDestroy)(pool), CUDA_ERROR_INVALID_VALUE);
 	IS(CALL(cuMemPoolDestroy)(usual), CUDA_ERROR_INVALID_VALUE);
 	OK(CALL(cuMemFreeAsync)(p, NULL));
-	OK(FACE(cuCtxSynchronize)());
+	OK(FRONT(cuCtxSynchronize)());
 }
 
 int main(int argc, char **argv)

@@ -12,7 +12,7 @@ static int attribute(CUdevice_attribute attr, CUdevice device)
 {
 	int value = -12345;
 
-	OK(FACE(cuDeviceGetAttribute)(&value, attr, device));
+	OK(FRONT(cuDeviceGetAttribute)(&value, attr, device));
 	return value;
 }
 
@@ -25,15 +25,15 @@ static void eight(void)
 	size_t total;
 	char name[100];
 
-	OK(FACE(cuInit)(0));
-	OK(FACE(cuDeviceGetCount)(&n));
+	OK(FRONT(cuInit)(0));
+	OK(FRONT(cuDeviceGetCount)(&n));
 	IS(n, 8);
-	OK(FACE(cuDeviceGetUuid_v2)(&first, 0));
-	OK(FACE(cuDeviceGetUuid_v2)(&last, 7));
+	OK(FRONT(cuDeviceGetUuid_v2)(&first, 0));
+	OK(FRONT(cuDeviceGetUuid_v2)(&last, 7));
 	CHECK(memcmp(&first, &last, sizeof first) != 0);
-	OK(FACE(cuDeviceTotalMem_v2)(&total, 7));
+	OK(FRONT(cuDeviceTotalMem_v2)(&total, 7));
 	IS(total, 32 << 20);
-	OK(FACE(cuDeviceGetName)(name, sizeof name, 3));
+	OK(FRONT(cuDeviceGetName)(name, sizeof name, 3));
 	CHECK(strcmp(name, "Outboard software device (CPU)") == 0);
 	IS(attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 5), 13);
 	IS(attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 5), 0);
@@ -44,14 +44,14 @@ static void eight(void)
 	for (int i = 0; i < 8; i++) {
 		size_t free_bytes, all;
 
-		OK(FACE(cuDevicePrimaryCtxRetain)(&ctx[i], i));
-		OK(FACE(cuCtxSetCurrent)(ctx[i]));
+		OK(FRONT(cuDevicePrimaryCtxRetain)(&ctx[i], i));
+		OK(FRONT(cuCtxSetCurrent)(ctx[i]));
 		p[i] = device_new(24 << 20); /* each has its own memory */
 		OK(CALL(cuMemGetInfo_v2)(&free_bytes, &all));
 		CHECK(free_bytes <= 8 << 20);
 		module_open();
 		OK(launch("store", NULL, p[i], (uint64_t)i + 50));
-		OK(FACE(cuCtxSynchronize)());
+		OK(FRONT(cuCtxSynchronize)());
 	}
 	for (int i = 0; i < 7; i++) {
 		copy_peer_fn copy = (copy_peer_fn)call_find("cuMemcpyPeer");
@@ -64,7 +64,7 @@ static void eight(void)
 
 static void bad_variable(void)
 {
-	CHECK(FACE(cuInit)(0) != CUDA_SUCCESS);
+	CHECK(FRONT(cuInit)(0) != CUDA_SUCCESS);
 }
 
 static void memcheck(void)
@@ -76,10 +76,10 @@ static void memcheck(void)
 	IS(attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0), 0);
 	p = device_new(4);
 	OK(launch("store", NULL, p, 3));
-	OK(FACE(cuCtxSynchronize)());
+	OK(FRONT(cuCtxSynchronize)());
 	/* One byte past the end lies in the same page: only the checker sees it. */
 	OK(launch("store", NULL, p + 4, 3));
-	IS(FACE(cuCtxSynchronize)(), CUDA_ERROR_ILLEGAL_ADDRESS);
+	IS(FRONT(cuCtxSynchronize)(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 static void memcheck_masks(void)
@@ -90,7 +90,7 @@ static void memcheck_masks(void)
 	module_open();
 	p = device_new(4);
 	OK(launch("outside", NULL, p, 0));
-	IS(FACE(cuCtxSynchronize)(), CUDA_ERROR_LAUNCH_FAILED);
+	IS(FRONT(cuCtxSynchronize)(), CUDA_ERROR_LAUNCH_FAILED);
 }
 
 /* Without the check it carries on. */
@@ -116,7 +116,7 @@ static void freed(void)
 	OK(CALL(cuMemFree_v2)(p));
 	device_new(4);
 	OK(launch("store", NULL, p, 3));
-	IS(FACE(cuCtxSynchronize)(), CUDA_ERROR_ILLEGAL_ADDRESS);
+	IS(FRONT(cuCtxSynchronize)(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 static void leave_busy(void)
@@ -137,7 +137,7 @@ static void endless_function(void *user)
 static void leave_in_function(void)
 {
 	device_open();
-	OK(CALL(cuLaunchHostFunc)(NULL, endless_function, NULL));
+	OK(FRONT(cuLaunchHostFunc)(NULL, endless_function, NULL));
 	exit(0);
 }
 
@@ -160,7 +160,7 @@ static void forked(void)
 		CUdeviceptr q;
 
 		IS(CALL(cuMemAlloc_v2)(&q, 4), CUDA_ERROR_NOT_INITIALIZED);
-		IS(FACE(cuInit)(0), CUDA_ERROR_NOT_INITIALIZED);
+		IS(FRONT(cuInit)(0), CUDA_ERROR_NOT_INITIALIZED);
 		exit(0);
 	}
 	waitpid(pid, &status, 0);
@@ -173,19 +173,19 @@ static void *thread_main(void *arg)
 	CUstream s;
 
 	(void)arg;
-	OK(FACE(cuCtxSetCurrent)(context));
+	OK(FRONT(cuCtxSetCurrent)(context));
 	for (int i = 0; i < 30; i++) {
 		CUdeviceptr p = device_new(64 + (size_t)i * 1000);
 
-		OK(CALL(cuStreamCreate)(&s, i & 1));
-		OK(CALL(cuMemsetD32Async)(p, 1, 1, s));
+		OK(FRONT(cuStreamCreate)(&s, i & 1));
+		OK(FRONT(cuMemsetD32Async)(p, 1, 1, s));
 		for (uint64_t k = 0; k < 10; k++)
 			OK(launch("add", s, p, k));
-		OK(CALL(cuStreamSynchronize)(s));
+		OK(FRONT(cuStreamSynchronize)(s));
 		OK(launch("add", CU_STREAM_PER_THREAD, p, 1));
-		OK(CALL(cuStreamSynchronize)(CU_STREAM_PER_THREAD));
+		OK(FRONT(cuStreamSynchronize)(CU_STREAM_PER_THREAD));
 		IS(device_u32(p), 47);
-		OK(CALL(cuStreamDestroy_v2)(s));
+		OK(FRONT(cuStreamDestroy_v2)(s));
 		OK(CALL(cuMemFree_v2)(p));
 	}
 	return NULL;

@@ -12,13 +12,13 @@ static CUstream stream_new(unsigned flags)
 {
 	CUstream s = NULL;
 
-	OK(CALL(cuStreamCreate)(&s, flags));
+	OK(FRONT(cuStreamCreate)(&s, flags));
 	return s;
 }
 
 static bool idle(CUstream s)
 {
-	CUresult r = CALL(cuStreamQuery)(s);
+	CUresult r = FRONT(cuStreamQuery)(s);
 
 	CHECK(r == CUDA_SUCCESS || r == CUDA_ERROR_NOT_READY);
 	return r == CUDA_SUCCESS;
@@ -35,14 +35,14 @@ static void in_order(void)
 	CUdeviceptr p = device_new(4);
 	CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
 
-	OK(CALL(cuMemsetD32Async)(p, 0, 1, s));
+	OK(FRONT(cuMemsetD32Async)(p, 0, 1, s));
 	for (uint64_t i = 0; i < 500; i++) {
 		OK(launch("store", s, p, i * 3));
 		OK(launch("add", s, p, 1));
 	}
-	OK(CALL(cuStreamSynchronize)(s));
+	OK(FRONT(cuStreamSynchronize)(s));
 	IS(device_u32(p), 499 * 3 + 1);
-	OK(CALL(cuStreamDestroy_v2)(s));
+	OK(FRONT(cuStreamDestroy_v2)(s));
 	OK(CALL(cuMemFree_v2)(p));
 }
 
@@ -52,18 +52,18 @@ static void streams_are_apart(void)
 	CUstream a = stream_new(0), b = stream_new(0);
 	struct gate gate;
 
-	OK(CALL(cuMemsetD32Async)(p, 0, 1, b));
-	OK(CALL(cuStreamSynchronize)(b));
+	OK(FRONT(cuMemsetD32Async)(p, 0, 1, b));
+	OK(FRONT(cuStreamSynchronize)(b));
 	gate_set(&gate, a);
 	OK(launch("store", b, p, 5));
-	OK(CALL(cuStreamSynchronize)(b)); /* not held up by a */
+	OK(FRONT(cuStreamSynchronize)(b)); /* not held up by a */
 	CHECK(!idle(a));
 	gate_open(&gate);
-	OK(CALL(cuStreamSynchronize)(a));
+	OK(FRONT(cuStreamSynchronize)(a));
 	CHECK(idle(a));
 	IS(device_u32(p), 5);
-	OK(CALL(cuStreamDestroy_v2)(a));
-	OK(CALL(cuStreamDestroy_v2)(b));
+	OK(FRONT(cuStreamDestroy_v2)(a));
+	OK(FRONT(cuStreamDestroy_v2)(b));
 	OK(CALL(cuMemFree_v2)(p));
 }
 
@@ -84,9 +84,9 @@ static void host_functions_do_not_starve(void)
 		sem_wait(&gates[i].entered);
 	for (int i = 0; i < N; i++)
 		gate_open(&gates[i]);
-	OK(FACE(cuCtxSynchronize)());
+	OK(FRONT(cuCtxSynchronize)());
 	for (int i = 0; i < N; i++)
-		OK(CALL(cuStreamDestroy_v2)(s[i]));
+		OK(FRONT(cuStreamDestroy_v2)(s[i]));
 }
 
 static void legacy_waits_for_blocking(void)
@@ -95,19 +95,19 @@ static void legacy_waits_for_blocking(void)
 	CUstream blocking = stream_new(0), apart = stream_new(CU_STREAM_NON_BLOCKING);
 	struct gate gate;
 
-	OK(CALL(cuMemsetD32Async)(p, 0, 1, apart));
-	OK(CALL(cuStreamSynchronize)(apart));
+	OK(FRONT(cuMemsetD32Async)(p, 0, 1, apart));
+	OK(FRONT(cuStreamSynchronize)(apart));
 	gate_set(&gate, blocking);
 	OK(launch("store", NULL, p, 9)); /* behind the gate */
 	OK(launch("add", apart, p, 0));  /* free to go: does not wait for either */
-	OK(CALL(cuStreamSynchronize)(apart));
+	OK(FRONT(cuStreamSynchronize)(apart));
 	settle();
 	CHECK(!idle(NULL));
 	gate_open(&gate);
-	OK(CALL(cuStreamSynchronize)(NULL));
+	OK(FRONT(cuStreamSynchronize)(NULL));
 	IS(device_u32(p), 9);
-	OK(CALL(cuStreamDestroy_v2)(blocking));
-	OK(CALL(cuStreamDestroy_v2)(apart));
+	OK(FRONT(cuStreamDestroy_v2)(blocking));
+	OK(FRONT(cuStreamDestroy_v2)(apart));
 	OK(CALL(cuMemFree_v2)(p));
 }
 
@@ -118,23 +118,23 @@ static void blocking_waits_for_legacy(void)
 	uint32_t seen[2] = { 0 };
 	struct gate gate;
 
-	OK(CALL(cuMemsetD32Async)(p, 0, 2, apart));
-	OK(CALL(cuStreamSynchronize)(apart));
+	OK(FRONT(cuMemsetD32Async)(p, 0, 2, apart));
+	OK(FRONT(cuStreamSynchronize)(apart));
 	gate_set(&gate, NULL);
 	OK(launch("store", blocking, p, 1));
 	OK(launch("store", apart, p + 4, 2));
-	OK(CALL(cuStreamSynchronize)(apart));
+	OK(FRONT(cuStreamSynchronize)(apart));
 	settle();
-	OK(CALL(cuMemcpyDtoHAsync_v2)(seen, p, 8, apart));
-	OK(CALL(cuStreamSynchronize)(apart));
+	OK(FRONT(cuMemcpyDtoHAsync_v2)(seen, p, 8, apart));
+	OK(FRONT(cuStreamSynchronize)(apart));
 	IS(seen[0], 0);
 	IS(seen[1], 2);
 	CHECK(!idle(blocking));
 	gate_open(&gate);
-	OK(CALL(cuStreamSynchronize)(blocking));
+	OK(FRONT(cuStreamSynchronize)(blocking));
 	IS(device_u32(p), 1);
-	OK(CALL(cuStreamDestroy_v2)(blocking));
-	OK(CALL(cuStreamDestroy_v2)(apart));
+	OK(FRONT(cuStreamDestroy_v2)(blocking));
+	OK(FRONT(cuStreamDestroy_v2)(apart));
 	OK(CALL(cuMemFree_v2)(p));
 }
 
@@ -142,9 +142,9 @@ static void *other_thread(void *arg)
 {
 	CUdeviceptr p = *(CUdeviceptr *)arg;
 
-	OK(FACE(cuCtxSetCurrent)(context));
+	OK(FRONT(cuCtxSetCurrent)(context));
 	OK(launch("store", CU_STREAM_PER_THREAD, p, 21));
-	OK(CALL(cuStreamSynchronize)(CU_STREAM_PER_THREAD));
+	OK(FRONT(cuStreamSynchronize)(CU_STREAM_PER_THREAD));
 	return NULL;
 }
 
@@ -156,8 +156,8 @@ static void per_thread(void)
 	struct gate gate;
 	pthread_t thread;
 
-	OK(CALL(cuMemsetD32Async)(p, 0, 2, apart));
-	OK(CALL(cuStreamSynchronize)(apart));
+	OK(FRONT(cuMemsetD32Async)(p, 0, 2, apart));
+	OK(FRONT(cuStreamSynchronize)(apart));
 	gate_set(&gate, CU_STREAM_PER_THREAD);
 	pthread_create(&thread, NULL, other_thread, &p); /* its stream is not behind our gate */
 	pthread_join(thread, NULL);
@@ -166,9 +166,9 @@ static void per_thread(void)
 	settle();
 	CHECK(!idle(CU_STREAM_LEGACY));
 	gate_open(&gate);
-	OK(FACE(cuCtxSynchronize)());
+	OK(FRONT(cuCtxSynchronize)());
 	IS(device_u32(p), 22);
-	OK(CALL(cuStreamDestroy_v2)(apart));
+	OK(FRONT(cuStreamDestroy_v2)(apart));
 	OK(CALL(cuMemFree_v2)(p));
 }
 
@@ -204,10 +204,10 @@ static void destroy_while_busy(void)
 
 	gate_set(&gate, s);
 	OK(launch("store", s, p, 31));
-	OK(CALL(cuStreamDestroy_v2)(s));
+	OK(FRONT(cuStreamDestroy_v2)(s));
 	if (soft()) {
-		IS(CALL(cuStreamDestroy_v2)(s), CUDA_ERROR_INVALID_HANDLE);
-		IS(CALL(cuStreamQuery)(s), CUDA_ERROR_INVALID_HANDLE);
+		IS(FRONT(cuStreamDestroy_v2)(s), CUDA_ERROR_INVALID_HANDLE);
+		IS(FRONT(cuStreamQuery)(s), CUDA_ERROR_INVALID_HANDLE);
 		IS(launch("store", s, p, 1), CUDA_ERROR_INVALID_HANDLE);
 	}
 	gate_open(&gate);
@@ -238,16 +238,16 @@ static void callbacks(void)
 	CUstream s = stream_new(0);
 	int called = 0;
 
-	OK(CALL(cuLaunchHostFunc)(s, calls_inside, NULL));
-	OK(CALL(cuStreamAddCallback)(s, callback, &called, 0));
-	IS(CALL(cuStreamAddCallback)(s, callback, &called, 1), CUDA_ERROR_INVALID_VALUE);
-	IS(CALL(cuLaunchHostFunc)(s, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
-	OK(CALL(cuStreamSynchronize)(s));
+	OK(FRONT(cuLaunchHostFunc)(s, calls_inside, NULL));
+	OK(FRONT(cuStreamAddCallback)(s, callback, &called, 0));
+	IS(FRONT(cuStreamAddCallback)(s, callback, &called, 1), CUDA_ERROR_INVALID_VALUE);
+	IS(FRONT(cuLaunchHostFunc)(s, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	OK(FRONT(cuStreamSynchronize)(s));
 	IS(in_function, CUDA_ERROR_NOT_PERMITTED);
 	IS(called, 1);
 	IS(callback_status, CUDA_SUCCESS);
 	CHECK(callback_stream == s);
-	OK(CALL(cuStreamDestroy_v2)(s));
+	OK(FRONT(cuStreamDestroy_v2)(s));
 }
 
 static void properties(void)
@@ -261,27 +261,27 @@ static void properties(void)
 	unsigned long long a, b;
 	CUstreamCaptureStatus capture;
 
-	OK(FACE(cuCtxGetStreamPriorityRange)(&least, &greatest));
+	OK(FRONT(cuCtxGetStreamPriorityRange)(&least, &greatest));
 	CHECK(least == 0 && greatest < 0);
-	OK(CALL(cuStreamCreateWithPriority)(&s, CU_STREAM_NON_BLOCKING, -1000));
-	OK(CALL(cuStreamGetPriority)(s, &priority));
+	OK(FRONT(cuStreamCreateWithPriority)(&s, CU_STREAM_NON_BLOCKING, -1000));
+	OK(FRONT(cuStreamGetPriority)(s, &priority));
 	IS(priority, greatest);
-	OK(CALL(cuStreamGetFlags)(s, &flags));
+	OK(FRONT(cuStreamGetFlags)(s, &flags));
 	IS(flags, CU_STREAM_NON_BLOCKING);
-	OK(CALL(cuStreamGetCtx)(s, &ctx));
+	OK(FRONT(cuStreamGetCtx)(s, &ctx));
 	CHECK(ctx == context);
-	OK(CALL(cuStreamGetGreenCtx)(s, &green));
+	OK(FRONT(cuStreamGetGreenCtx)(s, &green));
 	CHECK(green == NULL);
-	OK(CALL(cuStreamGetDevice)(s, &device));
+	OK(FRONT(cuStreamGetDevice)(s, &device));
 	IS(device, 0);
-	OK(CALL(cuStreamGetId)(s, &a));
-	OK(CALL(cuStreamGetId)(NULL, &b));
+	OK(FRONT(cuStreamGetId)(s, &a));
+	OK(FRONT(cuStreamGetId)(NULL, &b));
 	CHECK(a != b);
-	OK(CALL(cuStreamIsCapturing)(s, &capture));
+	OK(FRONT(cuStreamIsCapturing)(s, &capture));
 	IS(capture, CU_STREAM_CAPTURE_STATUS_NONE);
-	IS(CALL(cuStreamCreate)(&s, 2), CUDA_ERROR_INVALID_VALUE);
-	IS(CALL(cuStreamDestroy_v2)(NULL), CUDA_ERROR_INVALID_HANDLE);
-	OK(CALL(cuStreamDestroy_v2)(s));
+	IS(FRONT(cuStreamCreate)(&s, 2), CUDA_ERROR_INVALID_VALUE);
+	IS(FRONT(cuStreamDestroy_v2)(NULL), CUDA_ERROR_INVALID_HANDLE);
+	OK(FRONT(cuStreamDestroy_v2)(s));
 }
 
 static void values(void)
@@ -289,18 +289,18 @@ static void values(void)
 	CUdeviceptr p = device_new(16);
 	CUstream a = stream_new(CU_STREAM_NON_BLOCKING), b = stream_new(CU_STREAM_NON_BLOCKING);
 
-	OK(CALL(cuMemsetD32Async)(p, 0, 4, a));
-	OK(CALL(cuStreamSynchronize)(a));
+	OK(FRONT(cuMemsetD32Async)(p, 0, 4, a));
+	OK(FRONT(cuStreamSynchronize)(a));
 	OK(CALL(cuStreamWaitValue32_v2)(a, p, 3, 0)); /* at least 3 */
 	OK(launch("store", a, p + 8, 1));
 	settle();
 	CHECK(!idle(a));
 	OK(CALL(cuStreamWriteValue32_v2)(b, p, 4, 0));
-	OK(CALL(cuStreamSynchronize)(a));
+	OK(FRONT(cuStreamSynchronize)(a));
 	IS(device_u32(p + 8), 1);
 	IS(CALL(cuStreamWriteValue32_v2)(b, p + 2, 4, 0), CUDA_ERROR_INVALID_VALUE);
-	OK(CALL(cuStreamDestroy_v2)(a));
-	OK(CALL(cuStreamDestroy_v2)(b));
+	OK(FRONT(cuStreamDestroy_v2)(a));
+	OK(FRONT(cuStreamDestroy_v2)(b));
 	OK(CALL(cuMemFree_v2)(p));
 }
 
@@ -315,17 +315,17 @@ static void tiny(void)
 	double start;
 
 	OK(launch("store", NULL, p, 1));
-	OK(FACE(cuCtxSynchronize)());
+	OK(FRONT(cuCtxSynchronize)());
 	start = waiting_now();
 	for (int i = 0; i < N; i++) {
 		OK(launch("store", NULL, p, 1));
-		OK(FACE(cuCtxSynchronize)());
+		OK(FRONT(cuCtxSynchronize)());
 	}
 	printf("tiny kernel and synchronise: %.1f us\n", (waiting_now() - start) / (double)N * 1e6);
 	start = waiting_now();
 	for (int i = 0; i < N; i++)
 		OK(launch("store", NULL, p, 1));
-	OK(FACE(cuCtxSynchronize)());
+	OK(FRONT(cuCtxSynchronize)());
 	printf("tiny kernel in a row: %.1f us\n", (waiting_now() - start) / (double)N * 1e6);
 	OK(CALL(cuMemFree_v2)(p));
 }
@@ -348,6 +348,6 @@ int main(int argc, char **argv)
 	properties();
 	values();
 	tiny();
-	OK(FACE(cuDevicePrimaryCtxRelease_v2)(0));
+	OK(FRONT(cuDevicePrimaryCtxRelease_v2)(0));
 	return 0;
 }

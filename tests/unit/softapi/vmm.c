@@ -40,7 +40,7 @@ static void granularity(void)
 	size_t g = 0;
 	int supported = 0;
 
-	OK(FACE(cuDeviceGetAttribute)(
+	OK(FRONT(cuDeviceGetAttribute)(
 		&supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0));
 	IS(supported, 1);
 	OK(CALL(cuMemGetAllocationGranularity)(&g, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
@@ -83,9 +83,9 @@ static void mapped(CUdeviceptr p)
 	unsigned char *host = malloc(5 * UNIT);
 
 	IS(free_now(), before - 5 * UNIT);
-	IS(CALL(cuMemsetD8Async)(p, 1, 1, NULL), CUDA_ERROR_INVALID_VALUE);
+	IS(FRONT(cuMemsetD8Async)(p, 1, 1, NULL), CUDA_ERROR_INVALID_VALUE);
 	OK(CALL(cuMemMap)(p, 4 * UNIT, 0, a, 0));
-	IS(CALL(cuMemsetD8Async)(p, 1, 1, NULL), CUDA_ERROR_INVALID_VALUE); /* no access yet */
+	IS(FRONT(cuMemsetD8Async)(p, 1, 1, NULL), CUDA_ERROR_INVALID_VALUE); /* no access yet */
 	OK(CALL(cuMemGetAccess)(&flags, &both_ways.location, p));
 	IS(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
 	OK(CALL(cuMemSetAccess)(p, 4 * UNIT, &both_ways, 1));
@@ -93,13 +93,13 @@ static void mapped(CUdeviceptr p)
 	IS(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	map(p + 4 * UNIT, UNIT, 0, b);
 	/* Neighbours are one range to copies and kernels. */
-	OK(CALL(cuMemsetD8Async)(p, 7, 5 * UNIT, NULL));
+	OK(FRONT(cuMemsetD8Async)(p, 7, 5 * UNIT, NULL));
 	OK(launch("store", NULL, p + 4 * UNIT, 0x01010101));
 	OK(DTOH(host, p, 5 * UNIT));
 	CHECK(host[0] == 7 && host[4 * UNIT - 1] == 7 && host[4 * UNIT] == 1 &&
 		host[4 * UNIT + 4] == 7 && host[5 * UNIT - 1] == 7);
-	IS(CALL(cuMemsetD8Async)(p, 7, 5 * UNIT + 1, NULL), CUDA_ERROR_INVALID_VALUE);
-	OK(FACE(cuMemGetAddressRange_v2)(&base, &size, p + 4 * UNIT + 5));
+	IS(FRONT(cuMemsetD8Async)(p, 7, 5 * UNIT + 1, NULL), CUDA_ERROR_INVALID_VALUE);
+	OK(FRONT(cuMemGetAddressRange_v2)(&base, &size, p + 4 * UNIT + 5));
 	CHECK(base == p + 4 * UNIT && size == UNIT);
 	IS(CALL(cuMemMap)(p, UNIT, 0, b, 0), CUDA_ERROR_INVALID_VALUE); /* taken */
 	/* more than there is */
@@ -130,7 +130,7 @@ static void aliased(CUdeviceptr p)
 	map(p + 8 * UNIT, UNIT, UNIT, h);
 	IS(device_u32(p), 0);
 	IS(device_u32(p + 8 * UNIT), 0);
-	OK(CALL(cuMemsetD32Async)(p + UNIT + 16, 0xcafe, 1, NULL));
+	OK(FRONT(cuMemsetD32Async)(p + UNIT + 16, 0xcafe, 1, NULL));
 	IS(device_u32(p + 8 * UNIT + 16), 0xcafe);
 	OK(CALL(cuMemUnmap)(p, 2 * UNIT));
 	IS(device_u32(p + 8 * UNIT + 16), 0xcafe);

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* cuMemcpy and its kin: every form that programs have becomes a write, a read or an obf_copy. */
+#include "front/copy.h"
+#include "front/private.h"
+#include "front/stream.h"
+#include "protocol/obf_calls.h"
+
+/* ---- one row ---- */
+
+static CUresult row_copy(struct obf_stream *stream, uint64_t dst, bool dst_device, uint64_t src,
+	bool src_device, size_t size, bool blocking)
+{
+	const struct obf_backend *backend = obf_process.backend;
+	const struct obf_copy copy = {
+		.src_device = src_device,
+		.dst_device = dst_device,
+		.src = src,
+		.dst = dst,
+		.src_pitch = size,
+		.src_slice = size,
+		.dst_pitch = size,
+		.dst_slice = size,
+		.width = size,
+		.height = 1,
+		.depth = 1,
+	};
+
+	if (dst_device && !src_device)
+		return backend->write(stream, dst, (const void *)(uintptr_t)src, size, blocking);
+	if (src_device && !dst_device)
+		return backend->read(stream, (void *)(uintptr_t)dst, src, size, blocking);
+	return backend->copy(stream, &copy, blocking);
+}
+
+/* dst_said, src_said: the call takes a CUdeviceptr there, and means device memory. */
+static inline CUresult row(uint64_t dst, bool dst_said, uint64_t src, bool src_said, size_t size,
+	CUstream handle, bool blocking)
+{
+	bool dst_device, src_device;
+	struct obf_stream *stream;
+	CUresult result = obf_stream_enter(handle, &stream);
+
+	if (ob_unlikely(result != CUDA_SUCCESS) || size == 0)
+		return result;
+	result = obf_mem_side(dst, size, dst_said, &dst_device);
+	if (ob_likely(result == CUDA_SUCCESS))
+		result = obf_mem_side(src, size, src_said, &src_device);
+	if (ob_likely(result == CUDA_SUCCESS))
+		result = row_copy(stream, dst, dst_device, src, src_device, size, blocking);
+	return obf_ctx_result(stream->ctx, result);
+}
+
+CUresult obf_cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t size, CUstream stream)
+{
+	return row(dst, true, (uintptr_t)src, false, size, stream, false);
+}
+
+CUresult obf_cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t size, CUstream stream)
+{
+	return row(dst, true, (uintptr_t)src, false, size, stream, true);
+}
+
+CUresult obf_cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t size, CUstream stream)
+{
+	return row((uintptr_t)dst, false, src, true, size, stream, false);
+}
+
+CUresult obf_cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t size, CUstream stream)
+{
+	return row((uintptr_t)dst, false, src, true, size, stream, true);
+}
+
+CUresult obf_cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
+{
+	return row(dst, true, src, true, size, stream, false);
+}
+
+CUresult obf_cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
+{
+	return row(dst, true, src, true, size, stream, true);
+}
+
+CUresult obf_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
+{
+	return row(dst, false, src, false, size, stream, false);
+}
+
+CUresult obf_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
+{
+	return row(dst, false, src, false, size, stream, true);
+}
+
+/* ---- rows and slices ---- */
+
+/* A copy that may be of nothing. */
+static CUresult box_copy(struct obf_stream *stream, const struct obf_copy *copy, bool blocking)
+{
+	if (!copy->width || !copy->height || !copy->depth)
+		return CUDA_SUCCESS;
+	return obf_ctx_result(stream->ctx, obf_process.backend->copy(stream, copy, blocking));
+}
+
+static CUresult copy_2d(const CUDA_MEMCPY2D *params, CUstream handle, bool blocking)
+{
+	struct obf_stream *stream;
+	struct obf_copy copy;
+	CUresult result = obf_stream_enter(handle, &stream);
+
+	if (result == CUDA_SUCCESS)
+		result = obf_copy_from_2d(params, &copy);
+	return result == CUDA_SUCCESS ? box_copy(stream, &copy, blocking) : result;
+}
+
+CUresult obf_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *params, CUstream stream)
+{
+	return copy_2d(params, stream, false);
+}
+
+CUresult obf_cuMemcpy2D_v2(const CUDA_MEMCPY2D *params, CUstream stream)
+{
+	return copy_2d(params, stream, true);
+}
+
+CUresult obf_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *params, CUstream stream)
+{
+	return copy_2d(params, stream, true);
+}
+
+static CUresult copy_3d(const CUDA_MEMCPY3D *params, CUstream handle, bool blocking)
+{
+	struct obf_stream *stream;
+	struct obf_copy copy;
+	CUresult result = obf_stream_enter(handle, &stream);
+
+	if (result == CUDA_SUCCESS)
+		result = obf_copy_from_3d(params, &copy);
+	return result == CUDA_SUCCESS ? box_copy(stream, &copy, blocking) : result;
+}
+
+CUresult obf_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *params, CUstream stream)
+{
+	return copy_3d(params, stream, false);
+}
+
+CUresult obf_cuMemcpy3D_v2(const CUDA_MEMCPY3D *params, CUstream stream)
+{
+	return copy_3d(params, stream, true);
+}
+
+/* ---- between contexts ---- */
+
+/* A blocking copy comes after everything in both. */
+static CUresult peers_enter(CUcontext dst_handle, CUcontext src_handle, bool blocking,
+	struct obf_ctx **ret_dst, struct obf_ctx **ret_src)
+{
+	struct obf_ctx *dst = obf_ctx_from_handle(dst_handle);
+	struct obf_ctx *src = obf_ctx_from_handle(src_handle);
+	CUresult result = CUDA_SUCCESS;
+
+	if (!dst || !src || !atomic_load(&dst->active) || !atomic_load(&src->active))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (blocking)
+		result = obf_ctx_settle(dst);
+	if (blocking && result == CUDA_SUCCESS && src != dst)
+		result = obf_ctx_settle(src);
+	*ret_dst = dst;
+	*ret_src = src;
+	return result;
+}
+
+static CUresult peer_row(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx,
+	size_t size, CUstream handle, bool blocking)
+{
+	struct obf_copy copy = {
+		.src = src,
+		.dst = dst,
+		.src_pitch = size,
+		.src_slice = size,
+		.dst_pitch = size,
+		.dst_slice = size,
+		.width = size,
+		.height = 1,
+		.depth = 1,
+	};
+	struct obf_stream *stream;
+	CUresult result = obf_stream_enter(handle, &stream);
+
+	if (result == CUDA_SUCCESS)
+		result = peers_enter(dst_ctx, src_ctx, blocking, &copy.dst_ctx, &copy.src_ctx);
+	if (result != CUDA_SUCCESS || size == 0)
+		return result;
+	result = obf_mem_side(dst, size, true, &copy.dst_device);
+	if (result == CUDA_SUCCESS)
+		result = obf_mem_side(src, size, true, &copy.src_device);
+	return result == CUDA_SUCCESS ? box_copy(stream, &copy, blocking) : result;
+}
+
+CUresult obf_cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src,
+	CUcontext src_ctx, size_t size, CUstream stream)
+{
+	return peer_row(dst, dst_ctx, src, src_ctx, size, stream, false);
+}
+
+CUresult obf_cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx,
+	size_t size, CUstream stream)
+{
+	return peer_row(dst, dst_ctx, src, src_ctx, size, stream, true);
+}
+
+static CUresult peer_3d(const CUDA_MEMCPY3D_PEER *params, CUstream handle, bool blocking)
+{
+	struct obf_ctx *dst_ctx, *src_ctx;
+	struct obf_stream *stream;
+	struct obf_copy copy;
+	CUresult result = obf_stream_enter(handle, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!params)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = peers_enter(params->dstContext, params->srcContext, blocking, &dst_ctx, &src_ctx);
+	if (result == CUDA_SUCCESS)
+		result = obf_copy_from_peer(params, &copy);
+	if (result != CUDA_SUCCESS)
+		return result;
+	copy.dst_ctx = dst_ctx;
+	copy.src_ctx = src_ctx;
+	return box_copy(stream, &copy, blocking);
+}
+
+CUresult obf_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *params, CUstream stream)
+{
+	return peer_3d(params, stream, false);
+}
+
+CUresult obf_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *params, CUstream stream)
+{
+	return peer_3d(params, stream, true);
+}

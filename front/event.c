@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "front/event.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/ids.h"
+#include "front/private.h"
+#include "front/stream.h"
+#include "protocol/obf_calls.h"
+
+#define EVENT_FLAGS \
+	((unsigned)(CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS))
+#define EVENT_CHUNK 256u
+
+static struct ob_ids event_ids = OB_IDS_INIT(OBF_KIND_EVENT, OBF_EVENT_MAX);
+static pthread_mutex_t event_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct obf_event *event_free; /* under event_lock */
+
+/* ---- objects ---- */
+
+/* Under the lock. */
+static bool chunk_make(void)
+{
+	size_t size = obf_process.backend->event_size;
+	char *chunk = calloc(EVENT_CHUNK, size);
+
+	if (!chunk)
+		return false;
+	for (unsigned i = 0; i < EVENT_CHUNK; i++) {
+		struct obf_event *event = (struct obf_event *)(void *)(chunk + i * size);
+
+		event->next = event_free;
+		event_free = event;
+	}
+	return true;
+}
+
+static struct obf_event *event_take(void)
+{
+	struct obf_event *event = NULL;
+
+	pthread_mutex_lock(&event_lock);
+	if (event_free || chunk_make()) {
+		event = event_free;
+		event_free = event->next;
+	}
+	pthread_mutex_unlock(&event_lock);
+	if (event)
+		memset(event, 0, obf_process.backend->event_size);
+	return event;
+}
+
+static void event_give(struct obf_event *event)
+{
+	pthread_mutex_lock(&event_lock);
+	event->ctx = NULL;
+	event->next = event_free;
+	event_free = event;
+	pthread_mutex_unlock(&event_lock);
+}
+
+static CUresult event_end(uint64_t handle, bool ctx_ended)
+{
+	struct obf_event *event = ob_ids_remove(&event_ids, handle);
+	CUresult result;
+
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = obf_process.backend->event_close(event, ctx_ended);
+	event_give(event);
+	return result;
+}
+
+struct end {
+	const struct obf_ctx *ctx;
+	struct obf_event *list;
+};
+
+static void end_collect(void *user, uint64_t id, void *value)
+{
+	struct obf_event *event = value;
+	struct end *end = user;
+
+	(void)id;
+	if (event->ctx != end->ctx)
+		return;
+	event->next = end->list;
+	end->list = event;
+}
+
+void obf_events_end(const struct obf_ctx *ctx)
+{
+	struct end end = { .ctx = ctx };
+
+	ob_ids_each(&event_ids, end_collect, &end);
+	while (end.list) {
+		struct obf_event *event = end.list;
+
+		end.list = event->next;
+		event_end(event->handle, true);
+	}
+}
+
+/* ---- calls ---- */
+
+/* The event of a handle, and its context's error when that is not the current one. */
+static CUresult event_get(CUevent handle, const struct obf_ctx *ctx, struct obf_event **ret)
+{
+	*ret = ob_ids_get(&event_ids, (uint64_t)(uintptr_t)handle);
+	if (ob_unlikely(!*ret))
+		return CUDA_ERROR_INVALID_HANDLE;
+	return ob_likely((*ret)->ctx == ctx) ? CUDA_SUCCESS : obf_ctx_tell((*ret)->ctx);
+}
+
+static CUresult event_enter(CUevent handle, struct obf_event **ret)
+{
+	struct obf_ctx *ctx;
+	CUresult result = obf_ctx_enter(&ctx);
+
+	return ob_likely(result == CUDA_SUCCESS) ? event_get(handle, ctx, ret) : result;
+}
+
+/* Acquire: who sees that the event was recorded sees what the backend wrote about it. */
+static bool is_recorded(const struct obf_event *event)
+{
+	return atomic_load_explicit(&event->recorded, memory_order_acquire);
+}
+
+CUresult obf_cuEventCreate(CUevent *ret, unsigned flags)
+{
+	struct obf_event *event;
+	struct obf_ctx *ctx;
+	CUresult result = obf_ctx_enter(&ctx);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!ret || flags & ~EVENT_FLAGS ||
+		(flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING)))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (flags & CU_EVENT_INTERPROCESS)
+		return CUDA_ERROR_NOT_SUPPORTED; /* other processes have sessions of their own */
+	event = event_take();
+	if (!event)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	event->ctx = ctx;
+	event->flags = flags;
+	event->handle = ob_ids_add(&event_ids, event);
+	result = event->handle ? obf_process.backend->event_open(event) : CUDA_ERROR_OUT_OF_MEMORY;
+	if (result != CUDA_SUCCESS) {
+		if (event->handle)
+			ob_ids_remove(&event_ids, event->handle);
+		event_give(event);
+		return obf_ctx_result(ctx, result);
+	}
+	*ret = (CUevent)(uintptr_t)event->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult obf_cuEventDestroy_v2(CUevent handle)
+{
+	struct obf_ctx *ctx;
+	CUresult result = obf_ctx_enter(&ctx);
+
+	return result == CUDA_SUCCESS ? event_end((uint64_t)(uintptr_t)handle, false) : result;
+}
+
+CUresult obf_cuEventRecordWithFlags(CUevent handle, CUstream stream_handle, unsigned flags)
+{
+	struct obf_stream *stream;
+	struct obf_event *event;
+	CUresult result = obf_stream_enter(stream_handle, &stream);
+
+	if (ob_likely(result == CUDA_SUCCESS))
+		result = event_get(handle, stream->ctx, &event);
+	if (ob_unlikely(result != CUDA_SUCCESS))
+		return result;
+	if (ob_unlikely(event->ctx != stream->ctx))
+		return CUDA_ERROR_INVALID_HANDLE; /* event and stream are of one context */
+	if (ob_unlikely(flags != CU_EVENT_RECORD_DEFAULT))
+		return CUDA_ERROR_INVALID_VALUE; /* RECORD_EXTERNAL is for captured streams */
+	result = obf_process.backend->event_record(event, stream);
+	if (ob_likely(result == CUDA_SUCCESS))
+		atomic_store_explicit(&event->recorded, true, memory_order_release);
+	return obf_ctx_result(stream->ctx, result);
+}
+
+CUresult obf_cuEventRecord(CUevent event, CUstream stream)
+{
+	return obf_cuEventRecordWithFlags(event, stream, CU_EVENT_RECORD_DEFAULT);
+}
+
+CUresult obf_cuEventQuery(CUevent handle)
+{
+	struct obf_event *event;
+	CUresult result = event_enter(handle, &event);
+
+	if (result != CUDA_SUCCESS || !is_recorded(event))
+		return result;
+	return obf_ctx_result(event->ctx, obf_process.backend->event_query(event));
+}
+
+CUresult obf_cuEventSynchronize(CUevent handle)
+{
+	struct obf_event *event;
+	CUresult result = event_enter(handle, &event);
+
+	if (result != CUDA_SUCCESS || !is_recorded(event))
+		return result;
+	return obf_ctx_result(event->ctx, obf_process.backend->event_wait(event));
+}
+
+CUresult obf_cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned flags)
+{
+	struct obf_stream *stream;
+	struct obf_event *event;
+	CUresult result = obf_stream_enter(stream_handle, &stream);
+
+	if (result == CUDA_SUCCESS)
+		result = event_get(handle, stream->ctx, &event);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (flags != CU_EVENT_WAIT_DEFAULT)
+		return CUDA_ERROR_INVALID_VALUE; /* WAIT_EXTERNAL is for captured streams */
+	if (!is_recorded(event))
+		return CUDA_SUCCESS;
+	return obf_ctx_result(stream->ctx, obf_process.backend->stream_wait_event(stream, event));
+}
+
+CUresult obf_cuEventElapsedTime_v2(float *ret, CUevent start_handle, CUevent end_handle)
+{
+	struct obf_event *start, *end;
+	CUresult result = event_enter(start_handle, &start);
+
+	if (result == CUDA_SUCCESS)
+		result = event_enter(end_handle, &end);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!ret)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!is_recorded(start) || !is_recorded(end) || start->ctx != end->ctx ||
+		(start->flags | end->flags) & CU_EVENT_DISABLE_TIMING)
+		return CUDA_ERROR_INVALID_HANDLE;
+	return obf_ctx_result(start->ctx, obf_process.backend->event_elapsed(start, end, ret));
+}

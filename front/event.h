@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * obf_event: an event of the program. The backend's object begins with this struct;
+ * obf_backend.event_size is its size. Objects are reused and never freed, as those of streams are.
+ * The front end owns them; any thread.
+ */
+#ifndef OBF_EVENT_H
+#define OBF_EVENT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "front/front.h"
+
+#define OBF_EVENT_MAX (1u << 20) /* live events of a process */
+
+struct obf_event {
+	struct obf_ctx *ctx; /* NULL: in no use */
+	uint64_t handle;     /* the id that the program holds */
+	unsigned flags;      /* CU_EVENT_... */
+	_Atomic bool recorded;
+	struct obf_event *next; /* of the free list */
+};
+
+/* The context has ended in the backend: all its events end. */
+void obf_events_end(const struct obf_ctx *ctx);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * cuMemset*: six calls and their asynchronous twins. None of them waits for the device, as in CUDA,
+ * but those of pinned host memory.
+ */
+#include <string.h>
+
+#include "front/private.h"
+#include "front/stream.h"
+#include "protocol/obf_calls.h"
+
+static void row_fill(uint64_t dst, uint32_t value, unsigned element, size_t n)
+{
+	void *p = (void *)(uintptr_t)dst;
+
+	if (element == 1) {
+		memset(p, (int)value, n);
+	} else if (element == 2) {
+		for (size_t i = 0; i < n; i++)
+			((uint16_t *)p)[i] = (uint16_t)value;
+	} else {
+		for (size_t i = 0; i < n; i++)
+			((uint32_t *)p)[i] = value;
+	}
+}
+
+void obf_fill_rows(const struct obf_fill *fill)
+{
+	for (size_t y = 0; y < fill->height; y++)
+		row_fill(fill->dst + y * fill->pitch, fill->value, fill->element, fill->width);
+}
+
+/* Pinned memory, in the stream's order. */
+static CUresult host_fill(struct obf_stream *stream, const struct obf_fill *fill)
+{
+	CUresult result = obf_process.backend->stream_wait(stream);
+
+	if (result == CUDA_SUCCESS)
+		obf_fill_rows(fill);
+	return result;
+}
+
+static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element, size_t width,
+	size_t height, CUstream handle, bool blocking)
+{
+	const struct obf_fill what = { dst, value, element, pitch, width, height, blocking };
+	struct obf_stream *stream;
+	size_t row, size;
+	CUresult result = obf_stream_enter(handle, &stream);
+	bool device;
+
+	if (ob_unlikely(result != CUDA_SUCCESS))
+		return result;
+	if (dst % element || ob_mul_overflows(width, element, &row))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!width || !height)
+		return CUDA_SUCCESS;
+	if (height > 1 && (pitch < row || pitch % element))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (ob_mul_overflows(height - 1, pitch, &size) || ob_add_overflows(size, row, &size))
+		return CUDA_ERROR_INVALID_VALUE;
+	result = obf_mem_side(dst, size, true, &device);
+	if (ob_likely(result == CUDA_SUCCESS))
+		result = device ? obf_process.backend->fill(stream, &what)
+				: host_fill(stream, &what);
+	return obf_ctx_result(stream->ctx, result);
+}
+
+#define FILL(name, type, element)                                             \
+	CUresult obf_cuMemset##name##_v2(                                     \
+		CUdeviceptr dst, type value, size_t count, CUstream stream)   \
+	{                                                                     \
+		return fill(dst, 0, value, element, count, 1, stream, true);  \
+	}                                                                     \
+	CUresult obf_cuMemset##name##Async(                                   \
+		CUdeviceptr dst, type value, size_t count, CUstream stream)   \
+	{                                                                     \
+		return fill(dst, 0, value, element, count, 1, stream, false); \
+	}
+
+#define FILL_2D(name, type, element)                                                              \
+	CUresult obf_cuMemset##name##_v2(CUdeviceptr dst, size_t pitch, type value, size_t width, \
+		size_t height, CUstream stream)                                                   \
+	{                                                                                         \
+		return fill(dst, pitch, value, element, width, height, stream, true);             \
+	}                                                                                         \
+	CUresult obf_cuMemset##name##Async(CUdeviceptr dst, size_t pitch, type value,             \
+		size_t width, size_t height, CUstream stream)                                     \
+	{                                                                                         \
+		return fill(dst, pitch, value, element, width, height, stream, false);            \
+	}
+
+FILL(D8, unsigned char, 1)
+FILL(D16, unsigned short, 2)
+FILL(D32, unsigned int, 4)
+FILL_2D(D2D8, unsigned char, 1)
+FILL_2D(D2D16, unsigned short, 2)
+FILL_2D(D2D32, unsigned int, 4)

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * The launch calls. They are the one thing that a backend does not fill into its table: the way
+ * from the call to the client's ring is short, and a call through a pointer in its middle would
+ * cost a noticeable part of it. Each backend includes this file once, in launch.c, behind its
+ *
+ *   static inline CUresult launch_enqueue(struct obf_stream *stream, struct obf_func *func,
+ *           const struct obf_launch *launch, void **params, void **extra);
+ *
+ * which packs the parameters (obf_launch_pack) and puts the launch into the stream.
+ */
+#ifndef OBF_LAUNCH_CALLS_H
+#define OBF_LAUNCH_CALLS_H
+
+#include <string.h>
+
+#include "front/front.h"
+#include "front/stream.h"
+#include "protocol/obf_calls.h"
+
+static inline CUresult launch_put(CUfunction handle, const struct obf_launch *launch,
+	CUstream stream_handle, void **params, void **extra)
+{
+	struct obf_stream *stream;
+	struct obf_func *func;
+	struct obf_ctx *ctx;
+	CUresult result = obf_ctx_enter(&ctx);
+
+	if (ob_unlikely(result != CUDA_SUCCESS))
+		return result;
+	result = obf_func_resolve(handle, ctx, &func);
+	if (ob_unlikely(result != CUDA_SUCCESS))
+		return result;
+	result = obf_stream_get_same(stream_handle, ctx, &stream);
+	if (ob_unlikely(result != CUDA_SUCCESS))
+		return result;
+	result = obf_launch_check(ctx, func, launch);
+	if (ob_unlikely(result != CUDA_SUCCESS))
+		return result;
+	return obf_ctx_result(ctx, launch_enqueue(stream, func, launch, params, extra));
+}
+
+static inline CUresult launch_call(CUfunction func, const struct obf_launch *launch,
+	CUstream stream, void **params, void **extra)
+{
+	return obf_launch_end(launch_put(func, launch, stream, params, extra), stream);
+}
+
+CUresult obf_cuLaunchKernel(CUfunction func, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+	unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, CUstream stream,
+	void **params, void **extra)
+{
+	const struct obf_launch launch = {
+		.grid = { grid_x, grid_y, grid_z },
+		.block = { block_x, block_y, block_z },
+		.dynamic_shared = shared,
+	};
+
+	return launch_call(func, &launch, stream, params, extra);
+}
+
+CUresult obf_cuLaunchCooperativeKernel(CUfunction func, unsigned grid_x, unsigned grid_y,
+	unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+	CUstream stream, void **params)
+{
+	const struct obf_launch launch = {
+		.grid = { grid_x, grid_y, grid_z },
+		.block = { block_x, block_y, block_z },
+		.dynamic_shared = shared,
+		.cooperative = true,
+	};
+
+	return launch_call(func, &launch, stream, params, NULL);
+}
+
+CUresult obf_cuLaunchKernelEx(
+	const CUlaunchConfig *config, CUfunction func, void **params, void **extra)
+{
+	struct obf_launch launch;
+	CUresult result = obf_launch_from_config(config, &launch);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* One block is what no cluster means. */
+	if (launch.cluster[0] <= 1 && launch.cluster[1] <= 1 && launch.cluster[2] <= 1)
+		memset(launch.cluster, 0, sizeof launch.cluster);
+	return launch_call(func, &launch, config->hStream, params, extra);
+}
+
+#endif

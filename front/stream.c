@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "front/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "front/private.h"
+#include "protocol/obf_calls.h"
+
+#define STREAM_FLAGS    ((unsigned)CU_STREAM_NON_BLOCKING)
+#define STREAM_CHUNK    64u
+#define PRIORITY_LOWEST 0
+#define PRIORITY_MOST   (-5)
+#define ID_LEGACY       1u /* cuStreamGetId of a legacy stream */
+
+/* A thread's own stream in one context. */
+struct thread_stream {
+	uint64_t ctx_id, handle;
+};
+
+struct ob_ids obf_stream_ids = OB_IDS_INIT(OBF_KIND_STREAM, OBF_STREAM_MAX);
+
+static pthread_mutex_t stream_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct obf_stream *stream_free;          /* under stream_lock */
+static _Atomic unsigned long long next_id = 16; /* below: default streams */
+static _Thread_local struct thread_stream thread_streams[OBF_THREAD_STREAMS];
+
+/* ---- objects ---- */
+
+/* Under the lock. */
+static bool chunk_make(void)
+{
+	size_t size = obf_process.backend->stream_size;
+	char *chunk = calloc(STREAM_CHUNK, size);
+
+	if (!chunk)
+		return false;
+	for (unsigned i = 0; i < STREAM_CHUNK; i++) {
+		struct obf_stream *stream = (struct obf_stream *)(void *)(chunk + i * size);
+
+		stream->next = stream_free;
+		stream_free = stream;
+	}
+	return true;
+}
+
+static struct obf_stream *stream_take(void)
+{
+	struct obf_stream *stream = NULL;
+
+	pthread_mutex_lock(&stream_lock);
+	if (stream_free || chunk_make()) {
+		stream = stream_free;
+		stream_free = stream->next;
+	}
+	pthread_mutex_unlock(&stream_lock);
+	if (stream)
+		memset(stream, 0, obf_process.backend->stream_size);
+	return stream;
+}
+
+void obf_stream_recycle(struct obf_stream *stream)
+{
+	pthread_mutex_lock(&stream_lock);
+	stream->ctx = NULL;
+	stream->next = stream_free;
+	stream_free = stream;
+	pthread_mutex_unlock(&stream_lock);
+}
+
+static struct obf_stream *stream_make(struct obf_ctx *ctx, unsigned flags, int priority)
+{
+	struct obf_stream *stream = stream_take();
+
+	if (!stream)
+		return NULL;
+	stream->ctx = ctx;
+	stream->flags = flags;
+	stream->priority = ob_max(ob_min(priority, PRIORITY_LOWEST), PRIORITY_MOST);
+	stream->blocking = !(flags & CU_STREAM_NON_BLOCKING);
+	stream->policy.syncPolicy = CU_SYNC_POLICY_AUTO;
+	stream->domain_map.memSyncDomainMap.remote = 1;
+	return stream;
+}
+
+static CUresult stream_new(
+	struct obf_ctx *ctx, unsigned flags, int priority, struct obf_stream **ret)
+{
+	struct obf_stream *stream = stream_make(ctx, flags, priority);
+	CUresult result;
+
+	if (!stream)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	stream->id = atomic_fetch_add_explicit(&next_id, 1, memory_order_relaxed);
+	stream->handle = ob_ids_add(&obf_stream_ids, stream);
+	result = stream->handle ? obf_process.backend->stream_open(stream)
+				: CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS) {
+		*ret = stream;
+		return CUDA_SUCCESS;
+	}
+	if (stream->handle)
+		ob_ids_remove(&obf_stream_ids, stream->handle);
+	obf_stream_recycle(stream);
+	return result;
+}
+
+/* False: there is no such stream. */
+static bool stream_end(uint64_t handle)
+{
+	struct obf_stream *stream = ob_ids_remove(&obf_stream_ids, handle);
+
+	if (stream)
+		obf_process.backend->stream_close(stream, false);
+	return stream != NULL;
+}
+
+/* ---- contexts ---- */
+
+CUresult obf_streams_begin(struct obf_ctx *ctx)
+{
+	struct obf_stream *stream = stream_make(ctx, CU_STREAM_DEFAULT, 0);
+	CUresult result;
+
+	if (!stream)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	stream->legacy = true;
+	stream->id = ID_LEGACY;
+	result = obf_process.backend->stream_open(stream);
+	if (result != CUDA_SUCCESS) {
+		obf_stream_recycle(stream);
+		return result;
+	}
+	ctx->legacy = stream;
+	return CUDA_SUCCESS;
+}
+
+struct each {
+	const struct obf_ctx *ctx;
+	void (*fn)(void *user, struct obf_stream *);
+	void *user;
+};
+
+static void each_look(void *user, uint64_t id, void *value)
+{
+	const struct each *each = user;
+	struct obf_stream *stream = value;
+
+	(void)id;
+	if (stream->ctx == each->ctx)
+		each->fn(each->user, stream);
+}
+
+void obf_streams_each(
+	const struct obf_ctx *ctx, void (*fn)(void *user, struct obf_stream *), void *user)
+{
+	struct each each = { ctx, fn, user };
+
+	ob_ids_each(&obf_stream_ids, each_look, &each);
+}
+
+static void end_collect(void *user, struct obf_stream *stream)
+{
+	struct obf_stream **list = user;
+
+	stream->next = *list;
+	*list = stream;
+}
+
+void obf_streams_end(struct obf_ctx *ctx)
+{
+	struct obf_stream *list = NULL, *legacy = ctx->legacy;
+
+	obf_streams_each(ctx, end_collect, &list);
+	while (list) {
+		struct obf_stream *stream = list;
+
+		list = stream->next;
+		if (ob_ids_remove(&obf_stream_ids, stream->handle))
+			obf_process.backend->stream_close(stream, true);
+	}
+	ctx->legacy = NULL;
+	if (legacy)
+		obf_process.backend->stream_close(legacy, true);
+}
+
+/* ---- streams of threads ---- */
+
+void obf_streams_thread_exit(void)
+{
+	for (unsigned i = 0; i < OBF_THREAD_STREAMS; i++) {
+		if (thread_streams[i].handle)
+			stream_end(thread_streams[i].handle);
+		thread_streams[i] = (struct thread_stream){ 0 };
+	}
+}
+
+static __attribute__((noinline)) CUresult thread_stream_make(
+	struct obf_ctx *ctx, struct obf_stream **ret)
+{
+	struct thread_stream *row = NULL;
+	CUresult result;
+
+	for (unsigned i = 0; i < OBF_THREAD_STREAMS && !row; i++)
+		if (!thread_streams[i].handle ||
+			!ob_ids_get(&obf_stream_ids, thread_streams[i].handle))
+			row = &thread_streams[i];
+	if (!row) {
+		row = &thread_streams[0];
+		stream_end(row->handle);
+	}
+	*row = (struct thread_stream){ 0 };
+	result = stream_new(ctx, CU_STREAM_DEFAULT, 0, ret);
+	if (result == CUDA_SUCCESS)
+		*row = (struct thread_stream){ ctx->id, (*ret)->handle };
+	return result;
+}
+
+CUresult obf_stream_of_thread(struct obf_ctx *ctx, struct obf_stream **ret)
+{
+	for (unsigned i = 0; i < OBF_THREAD_STREAMS; i++) {
+		const struct thread_stream *row = &thread_streams[i];
+
+		if (row->handle && row->ctx_id == ctx->id) {
+			*ret = ob_ids_get(&obf_stream_ids, row->handle);
+			if (*ret)
+				return CUDA_SUCCESS;
+		}
+	}
+	return thread_stream_make(ctx, ret);
+}
+
+/* ---- calls ---- */
+
+CUresult obf_stream_enter(CUstream handle, struct obf_stream **ret)
+{
+	struct obf_ctx *ctx;
+	CUresult result = obf_ctx_enter(&ctx);
+
+	if (ob_likely(result == CUDA_SUCCESS))
+		result = obf_stream_get(handle, ctx, ret);
+	if (result == CUDA_SUCCESS && ob_unlikely((*ret)->ctx != ctx))
+		result = obf_ctx_tell((*ret)->ctx);
+	return result;
+}
+
+CUresult obf_cuStreamCreateWithPriority(CUstream *ret, unsigned flags, int priority)
+{
+	struct obf_stream *stream;
+	struct obf_ctx *ctx;
+	CUresult result = obf_ctx_enter(&ctx);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!ret || flags & ~STREAM_FLAGS)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = stream_new(ctx, flags, priority, &stream);
+	if (result == CUDA_SUCCESS)
+		*ret = (CUstream)(uintptr_t)stream->handle;
+	return obf_ctx_result(ctx, result);
+}
+
+CUresult obf_cuStreamCreate(CUstream *stream, unsigned flags)
+{
+	return obf_cuStreamCreateWithPriority(stream, flags, 0);
+}
+
+CUresult obf_cuStreamDestroy_v2(CUstream handle)
+{
+	struct obf_ctx *ctx;
+	CUresult result = obf_ctx_enter(&ctx);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if ((uintptr_t)handle <= (uintptr_t)CU_STREAM_PER_THREAD)
+		return CUDA_ERROR_INVALID_HANDLE;
+	return stream_end((uint64_t)(uintptr_t)handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult obf_cuStreamQuery(CUstream handle)
+{
+	struct obf_stream *stream;
+	CUresult result = obf_stream_enter(handle, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	return obf_ctx_result(stream->ctx, obf_process.backend->stream_query(stream));
+}
+
+CUresult obf_cuStreamSynchronize(CUstream handle)
+{
+	struct obf_stream *stream;
+	CUresult result = obf_stream_enter(handle, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	return obf_ctx_result(stream->ctx, obf_process.backend->stream_wait(stream));
+}
+
+CUresult obf_cuStreamGetPriority(CUstream handle, int *ret)
+{
+	struct obf_stream *stream;
+	CUresult result = obf_stream_enter(handle, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!ret)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret = stream->priority;
+	return CUDA_SUCCESS;
+}
+
+CUresult obf_cuStreamGetFlags(CUstream handle, unsigned *ret)
+{
+	struct obf_stream *stream;
+	CUresult result = obf_stream_enter(handle, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!ret)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret = stream->flags;
+	return CUDA_SUCCESS;
+}
+
+CUresult obf_cuStreamGetId(CUstream handle, unsigned long long *ret)
+{
+	struct obf_stream *stream;
+	CUresult result = obf_stream_enter(handle, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!ret)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret = stream->id;
+	return CUDA_SUCCESS;
+}
+
+CUresult obf_cuStreamGetCtx(CUstream handle, CUcontext *ret)
+{
+	struct obf_stream *stream;
+	CUresult result = obf_stream_enter(handle, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!ret)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret = stream->ctx->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult obf_cuStreamGetCtx_v2(CUstream handle, CUcontext *ret, CUgreenCtx *ret_green)
+{
+	if (ret_green)
+		*ret_green = NULL;
+	return obf_cuStreamGetCtx(handle, ret);
+}
+
+/*
+ * Green contexts cannot be made, so no stream is in one. cuBLAS 13.10 asks before each product.
+ */
+CUresult obf_cuStreamGetGreenCtx(CUstream handle, CUgreenCtx *ret)
+{
+	struct obf_stream *stream;
+	CUresult result = obf_stream_enter(handle, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!ret)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret = NULL;
+	return CUDA_SUCCESS;
+}
+
+CUresult obf_cuStreamGetDevice(CUstream handle, CUdevice *ret)
+{
+	struct obf_stream *stream;
+	CUresult result = obf_stream_enter(handle, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!ret)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret = stream->ctx->device;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* Stream memory operations: values that a stream writes to memory or waits for. */
+#include <time.h>
+
+#include "protocol/obd_locals.h"
+#include "softdevice/context.h"
+#include "softdevice/sched.h"
+#include "softdevice/stream.h"
+
+enum { WAIT_GEQ, WAIT_EQ, WAIT_AND, WAIT_NOR, WAIT_WAYS };
+#define WRITE_NO_BARRIER 1u /* CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER */
+#define POLL_NS          20000
+
+struct value_op {
+	struct obd_op op;
+	uint64_t addr, value;
+	unsigned bytes, way;
+};
+
+static void value_write(struct obd_op *op)
+{
+	struct value_op *v = (struct value_op *)op;
+
+	if (v->bytes == 4)
+		__atomic_store_n((uint32_t *)v->addr, (uint32_t)v->value, __ATOMIC_SEQ_CST);
+	else
+		__atomic_store_n((uint64_t *)v->addr, v->value, __ATOMIC_SEQ_CST);
+}
+
+static bool value_there(const struct value_op *v)
+{
+	uint64_t now;
+	int64_t ahead;
+
+	if (v->bytes == 4) {
+		now = __atomic_load_n((uint32_t *)v->addr, __ATOMIC_SEQ_CST);
+		ahead = (int32_t)((uint32_t)now - (uint32_t)v->value);
+	} else {
+		now = __atomic_load_n((uint64_t *)v->addr, __ATOMIC_SEQ_CST);
+		ahead = (int64_t)(now - v->value);
+	}
+	switch (v->way) {
+	case WAIT_GEQ:
+		return ahead >= 0; /* cyclic, as documented */
+	case WAIT_EQ:
+		return ahead == 0;
+	case WAIT_AND:
+		return (now & v->value) != 0;
+	default:
+		return (v->bytes == 4 ? (uint32_t) ~(now | v->value) : ~(now | v->value)) != 0;
+	}
+}
+
+static void value_wait(struct obd_op *op)
+{
+	struct value_op *v = (struct value_op *)op;
+
+	while (!value_there(v) && !atomic_load_explicit(&op->ctx->abort, memory_order_relaxed) &&
+		!obd_ctx_failed(op->ctx))
+		nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
+}
+
+static CUresult value_submit(CUstream stream, CUdeviceptr addr, uint64_t value, unsigned bytes,
+	unsigned way, void (*run)(struct obd_op *))
+{
+	struct obd_stream *s;
+	struct obd_ctx *ctx;
+	struct value_op *op;
+	CUresult result = obd_stream_enter(stream, false, &ctx, &s);
+	bool device;
+
+	if (!result)
+		result = addr % bytes ? CUDA_ERROR_INVALID_VALUE
+				      : obf_mem_side(addr, bytes, true, &device);
+	if (result)
+		return result;
+	op = obd_op_new(sizeof *op, OBD_OP_COPY, s->ctx);
+	if (!op)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	op->op.run = run;
+	op->op.behind_code = run == value_wait; /* the program ends it when it likes */
+	op->addr = addr;
+	op->value = value;
+	op->bytes = bytes;
+	op->way = way;
+	result = obd_sched_submit(&op->op, s, NULL);
+	obd_op_unref(&op->op);
+	return result;
+}
+
+CUresult obd_cuStreamWriteValue32_v2(
+	CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+{
+	if (flags & ~WRITE_NO_BARRIER)
+		return CUDA_ERROR_INVALID_VALUE;
+	return value_submit(stream, addr, value, 4, 0, value_write);
+}
+
+CUresult obd_cuStreamWriteValue64_v2(
+	CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+{
+	if (flags & ~WRITE_NO_BARRIER)
+		return CUDA_ERROR_INVALID_VALUE;
+	return value_submit(stream, addr, value, 8, 0, value_write);
+}
+
+CUresult obd_cuStreamWaitValue32_v2(
+	CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+{
+	if (flags >= WAIT_WAYS)
+		return CUDA_ERROR_INVALID_VALUE;
+	return value_submit(stream, addr, value, 4, flags, value_wait);
+}
+
+CUresult obd_cuStreamWaitValue64_v2(
+	CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+{
+	if (flags >= WAIT_WAYS)
+		return CUDA_ERROR_INVALID_VALUE;
+	return value_submit(stream, addr, value, 8, flags, value_wait);
+}
