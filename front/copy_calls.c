@@ -8,10 +8,10 @@
 
 /* ---- one row ---- */
 
-static CUresult row_copy(struct obf_stream *stream, uint64_t dst, bool dst_device, uint64_t src,
-	bool src_device, size_t size, bool blocking)
+/* Both ends on one side. */
+static __attribute__((noinline)) CUresult row_copy(struct obf_stream *stream, uint64_t dst,
+	bool dst_device, uint64_t src, bool src_device, size_t size, bool blocking)
 {
-	const struct obf_backend *backend = obf_process.backend;
 	const struct obf_copy copy = {
 		.src_device = src_device,
 		.dst_device = dst_device,
@@ -26,16 +26,12 @@ static CUresult row_copy(struct obf_stream *stream, uint64_t dst, bool dst_devic
 		.depth = 1,
 	};
 
-	if (dst_device && !src_device)
-		return backend->write(stream, dst, (const void *)(uintptr_t)src, size, blocking);
-	if (src_device && !dst_device)
-		return backend->read(stream, (void *)(uintptr_t)dst, src, size, blocking);
-	return backend->copy(stream, &copy, blocking);
+	return obf_process.backend->copy(stream, &copy, blocking);
 }
 
 /* dst_said, src_said: the call takes a CUdeviceptr there, and means device memory. */
-static inline CUresult row(uint64_t dst, bool dst_said, uint64_t src, bool src_said, size_t size,
-	CUstream handle, bool blocking)
+static inline __attribute__((always_inline)) CUresult row(uint64_t dst, bool dst_said, uint64_t src,
+	bool src_said, size_t size, CUstream handle, bool blocking)
 {
 	bool dst_device, src_device;
 	struct obf_stream *stream;
@@ -46,7 +42,15 @@ static inline CUresult row(uint64_t dst, bool dst_said, uint64_t src, bool src_s
 	result = obf_mem_side(dst, size, dst_said, &dst_device);
 	if (ob_likely(result == CUDA_SUCCESS))
 		result = obf_mem_side(src, size, src_said, &src_device);
-	if (ob_likely(result == CUDA_SUCCESS))
+	if (ob_unlikely(result != CUDA_SUCCESS))
+		return result;
+	if (dst_device && !src_device)
+		result = obf_process.backend->write(
+			stream, dst, (const void *)(uintptr_t)src, size, blocking);
+	else if (src_device && !dst_device)
+		result = obf_process.backend->read(
+			stream, (void *)(uintptr_t)dst, src, size, blocking);
+	else
 		result = row_copy(stream, dst, dst_device, src, src_device, size, blocking);
 	return obf_ctx_result(stream->ctx, result);
 }

@@ -276,6 +276,7 @@ extern struct obf_mem_bounds obf_mem_bounds;
 /* For backends, before start returns: these addresses are device memory or nothing. */
 void obf_mem_window(uint64_t base, uint64_t size);
 
+/* For obf_mem_side. */
 CUresult obf_mem_side_slow(uint64_t addr, size_t size, bool said_device, bool *ret_device);
 /*
  * Where one side of a copy lies: with unified addressing the address tells, whatever the call says
@@ -284,12 +285,17 @@ CUresult obf_mem_side_slow(uint64_t addr, size_t size, bool said_device, bool *r
  */
 static inline CUresult obf_mem_side(uint64_t addr, size_t size, bool said_device, bool *ret_device)
 {
-	uint64_t low = atomic_load_explicit(&obf_mem_bounds.low, memory_order_relaxed);
-	uint64_t high = atomic_load_explicit(&obf_mem_bounds.high, memory_order_relaxed);
+	if (said_device) {
+		*ret_device = true;
+		if (ob_likely(obf_mem_check_device(addr, size) == CUDA_SUCCESS))
+			return CUDA_SUCCESS;
+	} else {
+		uint64_t low = atomic_load_explicit(&obf_mem_bounds.low, memory_order_relaxed);
+		uint64_t high = atomic_load_explicit(&obf_mem_bounds.high, memory_order_relaxed);
 
-	if (!said_device && ob_likely(addr - low >= high - low && addr >= OBF_HOST_LOWEST)) {
 		*ret_device = false;
-		return CUDA_SUCCESS;
+		if (ob_likely(addr - low >= high - low && addr >= OBF_HOST_LOWEST))
+			return CUDA_SUCCESS;
 	}
 	return obf_mem_side_slow(addr, size, said_device, ret_device);
 }

@@ -20,6 +20,7 @@ struct node {
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct node *heads[LEVELS];
+static unsigned top = 1;               /* no node has had more levels */
 static struct node *spare[LEVELS + 1]; /* by number of levels, linked through next[0] */
 static uint64_t random_state = 0x9e3779b97f4a7c15u;
 static uint64_t next_buffer_id = 1;
@@ -65,7 +66,9 @@ static struct node *walk(uint64_t addr, bool strictly_below, struct node **links
 {
 	struct node *last = NULL, **row = heads;
 
-	for (unsigned level = LEVELS; level-- > 0;) {
+	for (unsigned level = top; links && level < LEVELS; level++)
+		links[level] = &heads[level];
+	for (unsigned level = top; level-- > 0;) {
 		struct node *next;
 
 		while ((next = row[level]) &&
@@ -99,6 +102,7 @@ bool obf_mem_insert(struct obf_mem *mem)
 			if (mem->kind == OBF_MEM_DEVICE)
 				bounds_add(mem->base, mem->size);
 			node->mem = *mem;
+			top = ob_max(top, node->levels);
 			for (unsigned level = 0; level < node->levels; level++) {
 				node->next[level] = *links[level];
 				*links[level] = node;
@@ -184,23 +188,25 @@ void obf_mem_remove_ctx(const struct obf_ctx *ctx, void (*gone)(const struct obf
 
 CUresult obf_mem_check_device(uint64_t addr, size_t size)
 {
-	struct obf_mem mem;
-	bool joined = false;
+	const struct node *node;
+	bool whole = size == 0, joined = false;
 
-	if (size == 0)
-		return CUDA_SUCCESS;
-	while (obf_mem_find(addr, &mem) && mem.kind == OBF_MEM_DEVICE && (!joined || mem.joins)) {
-		uint64_t rest = mem.size - (addr - mem.base);
+	pthread_rwlock_rdlock(&lock);
+	for (node = walk(addr, false, NULL); node && !whole; node = node->next[0]) {
+		uint64_t rest = node->mem.size - (addr - node->mem.base);
 
-		if (size <= rest)
-			return CUDA_SUCCESS;
-		if (!mem.joins)
+		if (addr - node->mem.base >= node->mem.size || node->mem.kind != OBF_MEM_DEVICE ||
+			(joined && !node->mem.joins))
+			break;
+		whole = size <= rest;
+		if (!node->mem.joins)
 			break;
 		joined = true;
 		addr += rest;
 		size -= rest;
 	}
-	return CUDA_ERROR_INVALID_VALUE;
+	pthread_rwlock_unlock(&lock);
+	return whole ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 bool obf_mem_is_device(uint64_t addr)
@@ -255,9 +261,10 @@ static bool in_pinned(uint64_t addr, size_t size)
 
 CUresult obf_mem_side_slow(uint64_t addr, size_t size, bool said_device, bool *ret_device)
 {
-	*ret_device = true;
-	if (obf_mem_check_device(addr, size) == CUDA_SUCCESS)
+	if (!said_device && obf_mem_check_device(addr, size) == CUDA_SUCCESS) {
+		*ret_device = true;
 		return CUDA_SUCCESS;
+	}
 	*ret_device = false;
 	if (in_pinned(addr, size))
 		return CUDA_SUCCESS;
