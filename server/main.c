@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 #include "base/log.h"
-#include "server/admission.h"
-#include "server/options.h"
-#include "server/supervisor.h"
-#include "server/worker.h"
+#include "server/admission/admission.h"
+#include "server/common/options.h"
+#include "server/supervisor/supervisor.h"
+#include "server/worker/worker.h"
 
 int main(int argc, char **argv)
 {

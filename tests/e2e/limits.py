@@ -178,7 +178,7 @@ def priority():
         check('the low one waited', any(x['throttled_seconds'] > 0 for x in told['listed'] if x['priority'] == 0), told)
 
 
-YIELD = 0.1  # seconds: OBS_YIELD_MAX_MS in server/quota.h, by which each launch is held back while a session of higher priority works
+YIELD = 0.1  # seconds: OBS_YIELD_MAX_MS in server/layers/quota.h, by which each launch is held back while a session of higher priority works
 
 
 def order():

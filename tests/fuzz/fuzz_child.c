@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "server/handoff.h"
+#include "server/common/handoff.h"
 
 int fuzz_child_channel(void)
 {

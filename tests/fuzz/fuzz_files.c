@@ -13,8 +13,8 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "server/config.h"
-#include "server/options.h"
+#include "server/common/config.h"
+#include "server/common/options.h"
 #include "tests/fuzz/fuzz.h"
 #include "transport/token.h"
 

@@ -8,7 +8,7 @@
  * message ends the session (linker wraps: the run ends). The worker's own source is part of this
  * file, for its inner functions.
  */
-#include "server/loop.c"
+#include "server/worker/loop.c"
 
 #include <sched.h>
 #include <setjmp.h>

@@ -7,7 +7,7 @@
  * format from the first line to the last. The server's own source is part of this file, for its
  * inner state.
  */
-#include "server/metrics.c"
+#include "server/supervisor/metrics.c"
 
 #include <netinet/in.h>
 #include <signal.h>

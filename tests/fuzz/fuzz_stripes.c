@@ -7,7 +7,7 @@
  * is lost, and what is asked for is sent once. Where a wrong frame would end the process (linker
  * wraps), the run ends. The worker's own source is part of this file.
  */
-#include "server/stripe.c"
+#include "server/worker/stripe.c"
 
 #include <setjmp.h>
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
 """outboard msm, ntt, kzg and rqa lose their GPU in the middle of their work, because the server that has it is killed: the files have the CPU's bytes all the same,
-and the command says what happened. The worker is held at a call of the driver and killed there (OUTBOARD_FAULT, server/layers.h).
+and the command says what happened. The worker is held at a call of the driver and killed there (OUTBOARD_FAULT, server/layers/layers.h).
 
     kernels_lost.py OUTBOARD SERVER KZG-DATA
 """

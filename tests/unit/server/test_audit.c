@@ -5,8 +5,8 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "server/address.h"
-#include "server/audit.h"
+#include "server/admission/address.h"
+#include "server/supervisor/audit.h"
 #include "tests/unit/test.h"
 
 static char directory[64], path[96];

@@ -4,7 +4,7 @@
  * The cache of uploads by itself: what is kept is found by its own tenant, whole or not at all, and
  * all of it stays within the limit.
  */
-#include "server/cache.h"
+#include "server/common/cache.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "server/sandbox_landlock.h"
+#include "server/common/sandbox_landlock.h"
 #include "tests/unit/test.h"
 #include "tests/waiting.h"
 #include "transport/tree.h"

@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/handoff.h"
-#include "server/supervisor.h"
+#include "server/common/handoff.h"
+#include "server/supervisor/supervisor.h"
 #include "tests/unit/test.h"
 
 #define HEAD offsetof(struct obs_handoff, body)

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/handoff.h"
+#include "server/common/handoff.h"
 #include "tests/unit/test.h"
 
 static struct obs_handoff sent, got;

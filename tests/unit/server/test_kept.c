@@ -5,7 +5,7 @@
  * until it is dropped, at every place where the memory ends.
  */
 #include "base/check.h"
-#include "server/kept.h"
+#include "server/worker/kept.h"
 #include "tests/unit/test.h"
 
 #define HEAD     ((uint32_t)(sizeof(struct obp_frame) + sizeof(struct obp_reply)))

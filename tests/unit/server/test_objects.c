@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* The server's objects by themselves: handle tables, memory behind a range, options. */
-#include "server/handles.h"
-#include "server/memory.h"
-#include "server/options.h"
+#include "server/worker/handles.h"
+#include "server/worker/memory.h"
+#include "server/common/options.h"
 #include "protocol/obs_driver.h"
 #include "tests/unit/test.h"
 

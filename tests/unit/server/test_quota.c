@@ -7,11 +7,11 @@
 #include "base/check.h"
 #include "protocol/load.h"
 #include "protocol/obs_driver.h"
-#include "server/board.h"
-#include "server/hold.h"
-#include "server/ledger.h"
-#include "server/limits.h"
-#include "server/quota.h"
+#include "server/common/board.h"
+#include "server/layers/hold.h"
+#include "server/layers/ledger.h"
+#include "server/common/limits.h"
+#include "server/layers/quota.h"
 #include "tests/unit/test.h"
 
 #define MIB (1ull << 20)

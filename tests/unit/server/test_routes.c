@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "server/options.h"
-#include "server/routes.h"
+#include "server/common/options.h"
+#include "server/common/routes.h"
 #include "tests/unit/test.h"
 
 static struct obs_routes *table;

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/admission/admission.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "server/admission/address.h"
+#include "server/admission/auth.h"
+#include "server/admission/caller.h"
+#include "server/common/sandbox.h"
+#include "transport/tls.h"
+
+#define REPORTS_PER_SWEEP 8 /* refusals told one by one; the rest in one */
+#define REPORTS_AT_END    32
+#define TOKENS_MS         5000 /* the supervisor answers at once, or not at all */
+/* of memory, more than a connection takes: its message, TLS */
+#define CALLER_BYTES      (192u << 10)
+#define OWN_BYTES         (64ull << 20)
+#define DESCRIPTORS_KEPT  64u /* for the listening sockets, the channel, the token file */
+
+static struct obs_admission admission;
+static struct {
+	bool waiting;
+	int fd, error;
+} asked; /* for the token file */
+
+/* ---- the channel ---- */
+
+static void refused_tell(const char *address, const char *why, uint32_t count)
+{
+	static struct obs_handoff message;
+
+	message.type = OBS_HANDOFF_REFUSED;
+	message.count = count;
+	snprintf(message.identity.address, sizeof message.identity.address, "%s", address);
+	snprintf(message.text, sizeof message.text, "%s", why);
+	if (!obs_admission_send(&message, -1, -1))
+		ob_debug("the supervisor was not told of %u refused connections from %s", count,
+			address);
+}
+
+/* The answer to a question for the token file. One that comes too late replaces none. */
+static void tokens_note(const struct obs_handoff *message, int fds[OBS_HANDOFF_FDS])
+{
+	if (!asked.waiting)
+		return;
+	asked.waiting = false;
+	asked.fd = fds[0];
+	fds[0] = -1;
+	asked.error = (int)message->count;
+}
+
+/*
+ * The supervisor sends answers to questions for the token file, nothing else. It closes its
+ * direction to end this process, and still reads the last reports.
+ */
+static void channel_drain(void)
+{
+	static struct obs_handoff message;
+	int fds[OBS_HANDOFF_FDS], got;
+
+	while ((got = obs_handoff_recv(OBS_HANDOFF_FD, &message, fds)) > 0) {
+		if (message.type == OBS_HANDOFF_TOKENS)
+			tokens_note(&message, fds);
+		obs_handoff_close(fds);
+	}
+	if (got == 0) {
+		obs_address_report(OB_NEVER, REPORTS_AT_END, refused_tell);
+		_exit(0);
+	}
+}
+
+static void channel_readable(uv_poll_t *poll, int status, int events)
+{
+	(void)poll;
+	(void)status;
+	(void)events;
+	channel_drain();
+}
+
+/* In open()'s place. */
+static int tokens_open(const char *path)
+{
+	static const struct obs_handoff question = { .type = OBS_HANDOFF_TOKENS };
+	uint64_t deadline = ob_clock_ns() + TOKENS_MS * OB_MS;
+	struct pollfd channel = { .fd = OBS_HANDOFF_FD, .events = POLLOUT };
+
+	(void)path;
+	while (!obs_admission_send(&question, -1, -1))
+		if (errno != EAGAIN || poll(&channel, 1, ob_clock_poll_ms(deadline)) <= 0)
+			return -1;
+	channel.events = POLLIN;
+	asked.waiting = true;
+	while (asked.waiting && ob_clock_ns() < deadline)
+		if (poll(&channel, 1, ob_clock_poll_ms(deadline)) > 0)
+			channel_drain();
+	errno = asked.waiting ? ETIMEDOUT : asked.error;
+	asked.waiting = false;
+	return errno ? -1 : asked.fd;
+}
+
+bool obs_admission_send(const struct obs_handoff *message, int fd, int memfd)
+{
+	return obs_handoff_send(
+		       OBS_HANDOFF_FD, message, (const int[OBS_HANDOFF_FDS]){ fd, memfd }) == 0;
+}
+
+/* ---- connections ---- */
+
+static void accept_ready(uv_poll_t *poll, int status, int events);
+
+/*
+ * Nothing can be accepted and nothing evicted: the sockets stay readable, and looking at them at
+ * once again would take a whole processor.
+ */
+static void listeners_rest(void)
+{
+	for (size_t i = 0; i < admission.n_listeners; i++)
+		uv_poll_stop(&admission.listeners[i]);
+	admission.resting = true;
+}
+
+static void listeners_go_on(void)
+{
+	for (size_t i = 0; admission.resting && i < admission.n_listeners; i++)
+		uv_poll_start(&admission.listeners[i], UV_READABLE, accept_ready);
+	admission.resting = false;
+}
+
+static void accept_ready(uv_poll_t *poll, int status, int events)
+{
+	size_t index = (size_t)(poll - admission.listeners);
+	int listener;
+
+	(void)status;
+	(void)events;
+	uv_fileno((uv_handle_t *)poll, &listener);
+	for (int i = 0; i < OBS_ACCEPTS_PER_TURN; i++) {
+		int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd < 0 &&
+			(errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+				errno == ENOMEM)) {
+			/* What an evicted connection had is free in the loop's next turn. */
+			if (!obs_caller_make_room(&admission))
+				listeners_rest();
+			return;
+		}
+		if (fd < 0)
+			return;
+		obs_caller_admit(&admission, fd, admission.secure[index]);
+	}
+}
+
+static void sweep(uv_timer_t *timer)
+{
+	uint64_t now = ob_clock_ns();
+
+	(void)timer;
+	obs_caller_sweep(&admission, now);
+	obs_address_report(now, REPORTS_PER_SWEEP, refused_tell);
+	listeners_go_on();
+}
+
+/* "tsc": one letter for each listening socket, s for one with TLS. */
+static bool listeners_take(const char *letters)
+{
+	for (; *letters; letters++) {
+		size_t i = admission.n_listeners++;
+		int fd = OBS_ADMISSION_LISTENERS_FD + (int)i;
+
+		fcntl(fd, F_SETFD, FD_CLOEXEC);
+		admission.secure[i] = *letters == 's';
+		if (uv_poll_init(&admission.loop, &admission.listeners[i], fd) != 0 ||
+			uv_poll_start(&admission.listeners[i], UV_READABLE, accept_ready) != 0)
+			return false;
+	}
+	return true;
+}
+
+static bool secrets_load(const struct obs_options *options)
+{
+	char why[512];
+
+	if (options->tls_cert)
+		admission.tls = obt_tls_server_new(options->tls_cert, options->tls_key,
+			options->tls_client_ca, why, sizeof why);
+	if ((options->tls_cert && !admission.tls) || !obs_auth_open(options, why, sizeof why)) {
+		ob_error("admission: %s", why);
+		return false;
+	}
+	return true;
+}
+
+/* Each connection takes a descriptor, and one more while it is handed on. */
+static void connections_bound(struct obs_options *options)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	limit.rlim_cur =
+		ob_min(limit.rlim_max, (rlim_t)options->connections + 2 * DESCRIPTORS_KEPT);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur < options->connections + DESCRIPTORS_KEPT) {
+		options->connections = limit.rlim_cur > 2 * DESCRIPTORS_KEPT
+			? (uint32_t)limit.rlim_cur - DESCRIPTORS_KEPT
+			: DESCRIPTORS_KEPT;
+		ob_warn("admission: room for %u connections only; raise the limit of descriptors "
+			"(ulimit -n)",
+			options->connections);
+	}
+}
+
+static bool sandbox_close(const struct obs_options *options)
+{
+	char why[256];
+
+	if (admission.tls)
+		obt_tls_warm(); /* what the library reads of files, it reads now */
+	if (!obs_sandbox_admission(&options->sandbox,
+		    options->connections * (uint64_t)CALLER_BYTES + OWN_BYTES, why, sizeof why)) {
+		ob_error("admission: %s", why);
+		return false;
+	}
+	obs_auth_open_tokens =
+		options->sandbox.mode == OBS_SANDBOX_OFF ? obs_auth_open_tokens : tokens_open;
+	obs_sandbox_describe(admission.sandbox);
+	ob_info("sandbox of admission: %s", admission.sandbox);
+	return true;
+}
+
+int obs_admission_run(const struct obs_options *given)
+{
+	static struct obs_options options;
+	int failed;
+
+	options = *given;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/*
+	 * Another process of this user shall not read the keys out of our memory, nor shall a core
+	 * file.
+	 */
+	prctl(PR_SET_DUMPABLE, 0);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	ob_log_set_name("outboard-server[admission]");
+	fcntl(OBS_HANDOFF_FD, F_SETFD, FD_CLOEXEC);
+	fcntl(OBS_HANDOFF_FD, F_SETFL, O_NONBLOCK);
+	/* Descriptors that were open in whoever started the server. */
+	syscall(SYS_close_range,
+		(unsigned)OBS_ADMISSION_LISTENERS_FD +
+			(unsigned)strlen(options.listeners ? options.listeners : ""),
+		~0u, 0u);
+	connections_bound(&options);
+	admission.options = &options;
+	admission.routes = obs_routes_adopt();
+	if (!admission.routes) {
+		ob_error("admission: the table of sessions cannot be mapped: %s", strerror(errno));
+		return 1;
+	}
+	if (!secrets_load(&options) || !sandbox_close(&options))
+		return 1;
+	/*
+	 * Only now: libuv tries io_uring when it makes the loop, and falls back where the sandbox
+	 * denies it. Denied later, it aborts.
+	 */
+	failed = uv_loop_init(&admission.loop);
+	if (failed) {
+		ob_error("admission: the event loop cannot be created: %s. If the server starts "
+			 "with --sandbox off, report that the sandbox denies "
+			 "what this libuv needs",
+			uv_strerror(failed));
+		return 1;
+	}
+	uv_timer_init(&admission.loop, &admission.sweep);
+	uv_poll_init(&admission.loop, &admission.channel, OBS_HANDOFF_FD);
+	uv_poll_start(&admission.channel, UV_READABLE | UV_DISCONNECT, channel_readable);
+	uv_timer_start(&admission.sweep, sweep, OBS_SWEEP_MS, OBS_SWEEP_MS);
+	if (!listeners_take(options.listeners ? options.listeners : "")) {
+		ob_error("admission: the listening sockets cannot be watched; report this with the "
+			 "versions of libuv and of the kernel");
+		return 1;
+	}
+	uv_run(&admission.loop, UV_RUN_DEFAULT);
+	return 0;
+}

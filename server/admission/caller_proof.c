@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/admission/caller_inside.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "protocol/control.h"
+#include "server/admission/admission.h"
+
+bool obs_caller_limited(const struct obs_caller *caller)
+{
+	return !caller->address->local || caller->admission->options->count_local;
+}
+
+/*
+ * After wrong tokens an address has to wait. This is asked at the preface, so that such a client
+ * costs no handshake, and again before its token is looked at: connections that had passed the
+ * preface before would have one guess each. False: it was refused.
+ */
+bool obs_caller_may_guess(struct obs_caller *caller)
+{
+	uint32_t seconds =
+		obs_caller_limited(caller) ? obs_address_wait_s(caller->address, ob_clock_ns()) : 0;
+	char text[128];
+
+	if (!seconds)
+		return true;
+	snprintf(text, sizeof text,
+		"too many wrong tokens came from this address; try again in %u s", seconds);
+	obs_caller_refuse(caller, OBS_REFUSED_RATE, OB_ERR_LIMIT, text);
+	return false;
+}
+
+/* The client has said who it is. False: it was refused. */
+static bool hello_check(struct obs_caller *caller, struct obp_message *message)
+{
+	struct obs_handoff *handoff = caller->handoff;
+	char why[256];
+
+	if (!obs_caller_may_guess(caller))
+		return false;
+	if (!obs_auth_check(caller->admission->options, &caller->stream, &message->hello,
+		    &handoff->identity, why, sizeof why)) {
+		if (obs_caller_limited(caller))
+			obs_address_wrong(caller->address, ob_clock_ns());
+		obs_caller_refuse(caller, OBS_REFUSED_DENIED, OB_ERR_DENIED, why);
+		return false;
+	}
+	if (handoff->identity.proved)
+		obs_address_right(caller->address);
+	memcpy(handoff->identity.address, caller->address->text, sizeof handoff->identity.address);
+	handoff->type = OBS_HANDOFF_NEW;
+	handoff->pid = message->hello.pid;
+	memcpy(handoff->program, message->hello.program, sizeof handoff->program);
+	/* for 'outboard check' */
+	memcpy(handoff->text, caller->admission->sandbox, sizeof handoff->text);
+	/* The worker executes what the client says: it does not get to know the token. */
+	explicit_bzero(message->hello.token, sizeof message->hello.token);
+	return true;
+}
+
+/* In constant time: the answer's delay shall not tell how much of a guess was right. */
+static bool secret_right(const uint8_t *a, const uint8_t *b)
+{
+	uint8_t wrong = 0;
+
+	for (size_t i = 0; i < OBP_SECRET_BYTES; i++)
+		wrong |= (uint8_t)(a[i] ^ b[i]);
+	return wrong == 0;
+}
+
+static bool join_check(struct obs_caller *caller, struct obp_message *message)
+{
+	uint8_t secret[OBP_SECRET_BYTES];
+	bool right;
+
+	if (!obs_routes_find(caller->admission->routes, caller->preface.route, secret)) {
+		obs_caller_refuse(
+			caller, OBS_REFUSED_SECRET, OB_ERR_NOT_FOUND, "there is no such session");
+		return false;
+	}
+	right = secret_right(secret, message->secret);
+	explicit_bzero(secret, sizeof secret);
+	if (!right) {
+		obs_caller_refuse(caller, OBS_REFUSED_SECRET, OB_ERR_REFUSED,
+			"the session's secret is not right");
+		return false;
+	}
+	caller->handoff->type = OBS_HANDOFF_JOIN;
+	caller->handoff->route = caller->preface.route;
+	return true;
+}
+
+/* The message once more, as the worker gets it. */
+static bool body_fill(struct obs_handoff *handoff, const struct obp_message *message)
+{
+	struct ob_buf frame;
+	const struct obp_frame *head;
+	bool ok;
+
+	ob_buf_init(&frame, sizeof(struct obp_frame) + sizeof handoff->body + 8);
+	ok = obp_message_encode(message, &frame);
+	head = (const struct obp_frame *)frame.data;
+	if (ok && head->raw_size <= sizeof handoff->body) {
+		handoff->size = head->raw_size;
+		memcpy(handoff->body, head + 1, handoff->size);
+	} else {
+		ok = false;
+	}
+	if (frame.data)
+		explicit_bzero(frame.data, frame.size);
+	ob_buf_fini(&frame);
+	return ok;
+}
+
+bool obs_caller_prove(struct obs_caller *caller)
+{
+	static struct obp_message message; /* large; one at a time */
+	bool joins = caller->preface.intent == OBP_INTENT_JOIN, good;
+
+	if (obp_message_decode(caller->bytes->map, caller->bytes->frame.raw_size, &message) !=
+		OB_ERR_NONE) {
+		explicit_bzero(message.hello.token, sizeof message.hello.token);
+		obs_caller_refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_PROTOCOL,
+			"the client's first message cannot be read");
+		return false;
+	}
+	caller->handoff = calloc(1, sizeof *caller->handoff);
+	if (!caller->handoff) {
+		explicit_bzero(message.hello.token, sizeof message.hello.token);
+		obp_message_fini(&message);
+		obs_caller_refuse(caller, OBS_REFUSED_RATE, OB_ERR_LIMIT,
+			"the server has no memory left; try again");
+		return false;
+	}
+	if (message.type != (joins ? OBP_MSG_JOIN : OBP_MSG_HELLO)) {
+		obs_caller_refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_PROTOCOL,
+			joins ? "the client does not begin with a join"
+			      : "the client does not begin with a hello");
+		good = false;
+	} else {
+		good = joins ? join_check(caller, &message) : hello_check(caller, &message);
+	}
+	if (good && !body_fill(caller->handoff, &message)) {
+		obs_caller_refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_PROTOCOL,
+			"the client's first message is too long");
+		good = false;
+	}
+	explicit_bzero(message.secret, sizeof message.secret);
+	explicit_bzero(message.hello.token, sizeof message.hello.token);
+	obp_message_fini(&message);
+	return good;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/common/board.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "server/worker/session.h"
+
+static struct obs_board own;
+struct obs_board *obs_board = &own;
+
+void obs_board_adopt(void)
+{
+	struct stat st;
+	void *p;
+
+	if (fstat(OBS_BOARD_FD, &st) != 0 || !S_ISREG(st.st_mode) ||
+		st.st_size != (off_t)sizeof own)
+		return;
+	p = mmap(NULL, sizeof own, PROT_READ | PROT_WRITE, MAP_SHARED, OBS_BOARD_FD, 0);
+	if (p != MAP_FAILED)
+		obs_board = p;
+	close(OBS_BOARD_FD);
+}
+
+struct obs_board *obs_board_new(int *ret_fd)
+{
+	int fd = memfd_create("outboard-board", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	void *p = MAP_FAILED;
+
+	/* Sealed: a worker that makes it shorter would end the supervisor by SIGBUS. */
+	if (fd >= 0 && ftruncate(fd, sizeof own) == 0 &&
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+		p = mmap(NULL, sizeof own, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED) {
+		if (fd >= 0)
+			close(fd);
+		return NULL;
+	}
+	*ret_fd = fd;
+	return p;
+}
+
+void obs_board_free(struct obs_board *board)
+{
+	if (board)
+		munmap(board, sizeof *board);
+}
+
+void obs_board_publish(struct obs_session *session)
+{
+	uint64_t executed = atomic_load_explicit(&session->replies.executed, memory_order_relaxed);
+	uint64_t blocking = atomic_load_explicit(&session->blocking, memory_order_relaxed);
+
+	if (executed != obs_board_read(&obs_board->calls) || blocking)
+		atomic_store_explicit(&obs_board->last_ns, ob_clock_ns(), memory_order_relaxed);
+	atomic_store_explicit(&obs_board->calls, executed, memory_order_relaxed);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * The board: a few pages of memory that the supervisor shares with one worker, so that either can
+ * see the other's numbers at any time without a message, a lock or a system call, also when the
+ * worker hangs or has died. The worker writes everything but `yield`. The supervisor makes the
+ * memory and hands it to the worker as descriptor OBS_BOARD_FD; a worker without one (tests) writes
+ * to memory of its own.
+ *
+ * The supervisor believes nothing in it: a worker that its client has taken over writes what it
+ * likes, whenever it likes. Each number is atomic and is read once, so that what was checked is
+ * what is used; there is no bool, which has values that cannot be loaded; texts are copied first,
+ * then ended and cleaned. Numbers are only shown or summed.
+ */
+#ifndef OBS_BOARD_H
+#define OBS_BOARD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "protocol/load.h"
+#include "server/layers/hold.h"
+#include "server/common/sandbox.h"
+
+#define OBS_BOARD_FD 4
+
+struct obs_session;
+
+struct obs_board_device {
+	char name[OBP_LOAD_NAME_MAX];
+	uint8_t uuid[16];
+	uint64_t total;
+	uint32_t units, clock_khz, capability, ptx_only;
+};
+
+struct obs_board {
+	/* Written before the worker says that it is ready, read after. */
+	_Atomic uint32_t n_devices;
+	struct obs_board_device devices[OBP_DEVICE_MAX];
+	char sandbox[OBS_SANDBOX_TEXT]; /* what it is before it has a client */
+	/* Written once after the hello, before `introduced` (release). */
+	char program[OBP_LOAD_NAME_MAX];
+	_Atomic uint64_t pid, memory_limit;
+	_Atomic uint32_t share, priority;
+	_Atomic uint32_t introduced;
+	/* Counters, relaxed: each is a number of its own. */
+	_Atomic uint64_t calls, replies, bytes_in, bytes_out, refusals;
+	_Atomic uint64_t device_ns, throttled_ns;
+	/* chunks of uploads that the client asked for */
+	_Atomic uint64_t cache_hits, cache_misses;
+	_Atomic uint64_t cache_bytes; /* copied to devices out of the cache */
+	/* when the last record was seen to have been executed */
+	_Atomic uint64_t last_ns;
+	_Atomic uint64_t used[OBP_DEVICE_MAX]; /* bytes charged on each device */
+	/* bytes of host memory counted in all, and for each purpose */
+	_Atomic uint64_t host_used;
+	_Atomic uint64_t host[OBS_HOLD_PURPOSES];
+	_Atomic uint32_t conduct; /* enum obp_conduct */
+	/* the executor waits for the client's bytes: only then is a session idle */
+	_Atomic uint32_t waiting;
+	/* calls that wait for the device in other threads than the executor */
+	_Atomic uint32_t blocked;
+	/*
+	 * Written by the supervisor: a session of higher priority is at work, hold launches back.
+	 */
+	_Atomic bool yield;
+};
+
+/* The worker's own. Never NULL. */
+extern struct obs_board *obs_board;
+
+/* Worker, at its start: maps OBS_BOARD_FD when it is one. */
+void obs_board_adopt(void);
+/* Loop thread, each tick, and at the end: what the session has counted. */
+void obs_board_publish(struct obs_session *session);
+/* Supervisor: a new board; *ret_fd is for the worker and the caller's to close. NULL: no memory. */
+struct obs_board *obs_board_new(int *ret_fd);
+void obs_board_free(struct obs_board *board);
+
+static inline uint64_t obs_board_read(const _Atomic uint64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static inline uint32_t obs_board_read_word(const _Atomic uint32_t *word)
+{
+	return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+#endif

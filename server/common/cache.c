@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/common/cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "server/common/cache_sweep.h"
+#include "server/common/sandbox.h"
+#include "transport/tree.h"
+
+#define USAGE_NAME "usage"
+
+static void file_name(enum obs_cache_kind kind, const uint8_t *name, char ret[OBS_CACHE_FILE_NAME])
+{
+	ret[0] = kind == OBS_CACHE_IMAGE ? 'i' : 'c';
+	ob_text_hex(name, OBS_CACHE_NAME_BYTES, ret + 1);
+}
+
+/* Root may find the folder with the user that workers had the last time. */
+static bool owner_right(const struct obs_cache *cache, uid_t found)
+{
+	return found == geteuid() ||
+		(geteuid() == 0 &&
+			(found == cache->owner ||
+				(found >= OBS_USER_FIRST && found <= OBS_USER_LAST)));
+}
+
+/* The folder and the page of its usage become the workers'. */
+static bool owner_set(const struct obs_cache *cache, int fd, uid_t found)
+{
+	return found == cache->owner || fchown(fd, cache->owner, (gid_t)-1) == 0;
+}
+
+static bool usage_map(struct obs_cache *cache)
+{
+	OB_CLEANUP(ob_closep)
+	int fd = openat(cache->top, USAGE_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	struct stat st;
+	void *p;
+
+	if (fd < 0 || fstat(fd, &st) != 0 || ftruncate(fd, OBS_CACHE_USAGE_BYTES) != 0 ||
+		!owner_set(cache, fd, st.st_uid))
+		return false;
+	p = mmap(NULL, OBS_CACHE_USAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		return false;
+	cache->usage = p;
+	return true;
+}
+
+void obs_cache_open(struct obs_cache *cache, const char *path, uint64_t limit)
+{
+	obs_cache_open_for(cache, path, limit, 0);
+}
+
+void obs_cache_open_for(struct obs_cache *cache, const char *path, uint64_t limit, uid_t owner)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	char chosen[OBS_CACHE_PATH_MAX];
+	struct stat st;
+
+	*cache = (struct obs_cache){
+		.top = -1, .dir = -1, .limit = limit, .owner = owner ? owner : geteuid()
+	};
+	if (!limit)
+		return;
+	if (path)
+		snprintf(chosen, sizeof chosen, "%s", path);
+	else if (runtime && runtime[0] == '/')
+		snprintf(chosen, sizeof chosen, "%.400s/outboard-cache", runtime);
+	else
+		snprintf(chosen, sizeof chosen, "/tmp/outboard-cache-%u", (unsigned)cache->owner);
+	if (mkdir(chosen, 0700) != 0 && errno != EEXIST) {
+		ob_warn("uploads are not kept: %s: %s", chosen, strerror(errno));
+		return;
+	}
+	cache->top = open(chosen, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	/*
+	 * Others who could write there could not fool us, contents are checked; but they could fill
+	 * it or empty it. Tenants' folders are private anyway.
+	 */
+	if (cache->top < 0 || fstat(cache->top, &st) != 0 || !owner_right(cache, st.st_uid) ||
+		(st.st_mode & 022) != 0)
+		ob_warn("uploads are not kept: %s is not a directory that only this user can write "
+			"to",
+			chosen);
+	else if (owner_set(cache, cache->top, st.st_uid) && usage_map(cache))
+		return;
+	else
+		ob_warn("uploads are not kept: %s: no file can be made: %s", chosen,
+			strerror(errno));
+	obs_cache_close(cache);
+}
+
+void obs_cache_close(struct obs_cache *cache)
+{
+	if (cache->usage)
+		munmap(cache->usage, OBS_CACHE_USAGE_BYTES);
+	if (cache->dir >= 0)
+		close(cache->dir);
+	if (cache->top >= 0)
+		close(cache->top);
+	*cache = (struct obs_cache){ .top = -1, .dir = -1 };
+}
+
+/* The tenant's folder, which a sweep removes when it is empty. */
+static bool tenant_open(struct obs_cache *cache)
+{
+	if (cache->dir >= 0)
+		close(cache->dir);
+	if (mkdirat(cache->top, cache->tenant, 0700) != 0 && errno != EEXIST)
+		ob_warn("uploads of this session are not kept: %s", strerror(errno));
+	cache->dir =
+		openat(cache->top, cache->tenant, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	/*
+	 * Held as long as the session lasts: a sweep leaves the folder there. A worker in its
+	 * sandbox could not make it again.
+	 */
+	return cache->dir >= 0 && flock(cache->dir, LOCK_SH | LOCK_NB) == 0;
+}
+
+void obs_cache_enter(struct obs_cache *cache, const char *who)
+{
+	uint8_t digest[OBT_SHA256_BYTES];
+
+	if (cache->top < 0)
+		return;
+	/*
+	 * Not the name itself: certificates' subjects have slashes, and are longer than a file's
+	 * name may be.
+	 */
+	obt_digest_sha256(who, strlen(who), digest);
+	ob_text_hex(digest, OBS_TENANT_DIGITS / 2, cache->tenant);
+	tenant_open(cache);
+}
+
+uint64_t obs_cache_find(
+	struct obs_cache *cache, enum obs_cache_kind kind, const uint8_t name[OBS_CACHE_NAME_BYTES])
+{
+	char file[OBS_CACHE_FILE_NAME];
+	struct stat st;
+
+	if (cache->dir < 0)
+		return 0;
+	file_name(kind, name, file);
+	if (fstatat(cache->dir, file, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode) ||
+		st.st_size <= 0)
+		return 0;
+	utimensat(cache->dir, file, NULL, 0); /* used now: the last to be thrown away */
+	return (uint64_t)st.st_size;
+}
+
+static bool read_all(int fd, uint8_t *data, uint64_t size)
+{
+	while (size > 0) {
+		ssize_t n = read(fd, data, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		data += n;
+		size -= (uint64_t)n;
+	}
+	return true;
+}
+
+static bool write_all(int fd, const uint8_t *data, uint64_t size)
+{
+	while (size > 0) {
+		ssize_t n = write(fd, data, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		data += n;
+		size -= (uint64_t)n;
+	}
+	return true;
+}
+
+static bool is_named(enum obs_cache_kind kind, const void *data, uint64_t size, const uint8_t *name)
+{
+	uint8_t digest[OBT_SHA256_BYTES];
+
+	if (kind == OBS_CACHE_IMAGE)
+		obt_digest_sha256(data, size, digest);
+	else
+		obt_tree_digest(data, size, digest);
+	return memcmp(digest, name, sizeof digest) == 0;
+}
+
+bool obs_cache_read(struct obs_cache *cache, enum obs_cache_kind kind,
+	const uint8_t name[OBS_CACHE_NAME_BYTES], void *dst, uint64_t size)
+{
+	OB_CLEANUP(ob_closep) int fd = -1;
+	char file[OBS_CACHE_FILE_NAME];
+	struct stat st;
+
+	if (cache->dir < 0)
+		return false;
+	file_name(kind, name, file);
+	fd = openat(cache->dir, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+		return false;
+	/*
+	 * Checked where it will be used, in memory that nobody else writes to: the file may change
+	 * meanwhile, this does not.
+	 */
+	if ((uint64_t)st.st_size == size && read_all(fd, dst, size) &&
+		is_named(kind, dst, size, name)) {
+		futimens(fd, NULL);
+		return true;
+	}
+	ob_warn("the kept upload %s is damaged and is removed", file);
+	unlinkat(cache->dir, file, 0);
+	atomic_fetch_sub(&cache->usage->bytes, obs_cache_charge((uint64_t)st.st_size));
+	return false;
+}
+
+/*
+ * Room for `bytes` more, counted at once. False: another process is making room just now, or there
+ * is none for so much.
+ */
+static bool room_take(struct obs_cache *cache, uint64_t bytes)
+{
+	if (bytes > cache->limit / 2)
+		return false;
+	if (atomic_fetch_add(&cache->usage->bytes, bytes) + bytes <= cache->limit)
+		return true;
+	atomic_fetch_sub(&cache->usage->bytes, bytes);
+	if (!obs_cache_make_room(cache)) {
+		atomic_store_explicit(&cache->usage->wanted, 1, memory_order_relaxed);
+		return false;
+	}
+	if (atomic_fetch_add(&cache->usage->bytes, bytes) + bytes <= cache->limit)
+		return true;
+	atomic_fetch_sub(&cache->usage->bytes, bytes);
+	return false;
+}
+
+/* Another name first, so that nobody reads half a file. */
+static bool file_write(struct obs_cache *cache, const char *file, const void *data, uint64_t size)
+{
+	char temporary[32];
+	bool written;
+	int fd;
+
+	snprintf(temporary, sizeof temporary, "n%d", (int)getpid());
+	unlinkat(cache->dir, temporary, 0);
+	fd = openat(
+		cache->dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	/* the folder was empty when another process made room */
+	if (fd < 0 && errno == ENOENT && tenant_open(cache))
+		fd = openat(cache->dir, temporary,
+			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return false;
+	written = write_all(fd, data, size);
+	close(fd);
+	if (written && renameat(cache->dir, temporary, cache->dir, file) == 0)
+		return true;
+	unlinkat(cache->dir, temporary, 0);
+	return false;
+}
+
+void obs_cache_put(struct obs_cache *cache, enum obs_cache_kind kind,
+	const uint8_t name[OBS_CACHE_NAME_BYTES], const void *data, uint64_t size)
+{
+	uint64_t charge = obs_cache_charge(size);
+	char file[OBS_CACHE_FILE_NAME];
+
+	if (cache->dir < 0 || size < OBS_CACHE_MIN || obs_cache_find(cache, kind, name) == size ||
+		!room_take(cache, charge))
+		return;
+	file_name(kind, name, file);
+	if (!file_write(cache, file, data, size))
+		atomic_fetch_sub(&cache->usage->bytes, charge);
+}
+
+void obs_cache_sweep(struct obs_cache *cache)
+{
+	if (cache->top >= 0)
+		obs_cache_make_room(cache);
+}
+
+bool obs_cache_crowded(const struct obs_cache *cache)
+{
+	return cache->usage &&
+		atomic_load_explicit(&cache->usage->wanted, memory_order_relaxed) != 0;
+}
+
+void obs_cache_count(const struct obs_cache *cache, uint64_t *ret_bytes, uint64_t *ret_evicted)
+{
+	*ret_bytes =
+		cache->usage ? atomic_load_explicit(&cache->usage->bytes, memory_order_relaxed) : 0;
+	*ret_evicted = cache->usage
+		? atomic_load_explicit(&cache->usage->evicted, memory_order_relaxed)
+		: 0;
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/common/cache_sweep.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+#define FILES_MAX     (1u << 22) /* that one sweep looks at */
+#define LOCK_MS       2000
+#define LOCK_PAUSE_MS 60000
+
+struct entry {
+	uint64_t used_ns; /* when it was used last */
+	uint64_t size;
+	char tenant[OBS_TENANT_DIGITS + 1], file[OBS_CACHE_FILE_NAME];
+};
+
+struct sweep {
+	struct entry *list;
+	size_t n, capacity;
+	uint64_t bytes;
+	uid_t owner;
+};
+
+static DIR *dir_open(int at, const char *name)
+{
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+
+	if (!dir && fd >= 0)
+		close(fd);
+	return dir;
+}
+
+static bool entry_add(
+	struct sweep *sweep, const char *tenant, const char *file, const struct stat *st)
+{
+	struct entry *larger;
+
+	if (sweep->n == sweep->capacity) {
+		size_t capacity = sweep->capacity ? 2 * sweep->capacity : 1024;
+
+		larger = capacity <= FILES_MAX ? realloc(sweep->list, capacity * sizeof *larger)
+					       : NULL;
+		if (!larger)
+			return false;
+		sweep->list = larger;
+		sweep->capacity = capacity;
+	}
+	struct entry *entry = &sweep->list[sweep->n++];
+
+	entry->used_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec;
+	entry->size = obs_cache_charge((uint64_t)st->st_size);
+	snprintf(entry->tenant, sizeof entry->tenant, "%s", tenant);
+	snprintf(entry->file, sizeof entry->file, "%s", file);
+	sweep->bytes += entry->size;
+	return true;
+}
+
+static bool tenant_look(struct sweep *sweep, int top, const char *tenant)
+{
+	DIR *dir = dir_open(top, tenant);
+	struct dirent *found;
+	struct stat st;
+	bool ok = true;
+
+	if (!dir)
+		return true; /* gone meanwhile */
+	while (ok && (found = readdir(dir)) != NULL) {
+		if (fstatat(dirfd(dir), found->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+			!S_ISREG(st.st_mode))
+			continue;
+		if (st.st_uid != sweep->owner && geteuid() == 0) {
+			/* of another user that workers had before: they cannot read it */
+			unlinkat(dirfd(dir), found->d_name, 0);
+			continue;
+		}
+		if (strlen(found->d_name) < OBS_CACHE_FILE_NAME - 1) {
+			/* Half-written. Its worker may be at it, or may have been killed. */
+			if (st.st_mtim.tv_sec + OBS_CACHE_STALE_S < time(NULL))
+				unlinkat(dirfd(dir), found->d_name, 0);
+			continue;
+		}
+		ok = strlen(found->d_name) > OBS_CACHE_FILE_NAME - 1 ||
+			entry_add(sweep, tenant, found->d_name, &st);
+	}
+	closedir(dir);
+	return ok;
+}
+
+static bool tenant_held(int top, const char *tenant)
+{
+	OB_CLEANUP(ob_closep)
+	int fd = openat(top, tenant, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0;
+}
+
+static bool all_look(struct sweep *sweep, int top)
+{
+	DIR *dir = dir_open(top, ".");
+	struct dirent *found;
+	bool ok = dir != NULL;
+
+	while (ok && (found = readdir(dir)) != NULL)
+		if (strlen(found->d_name) == OBS_TENANT_DIGITS) {
+			/* Only an empty one goes, and only when no session holds it. */
+			if (tenant_held(top, found->d_name) ||
+				unlinkat(top, found->d_name, AT_REMOVEDIR) != 0)
+				ok = tenant_look(sweep, top, found->d_name);
+		}
+	if (dir)
+		closedir(dir);
+	return ok;
+}
+
+static int by_use(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	return x->used_ns < y->used_ns ? -1 : x->used_ns > y->used_ns;
+}
+
+static void entry_remove(const struct entry *entry, int top)
+{
+	char path[sizeof entry->tenant + sizeof entry->file];
+
+	snprintf(path, sizeof path, "%s/%s", entry->tenant, entry->file);
+	unlinkat(top, path, 0);
+}
+
+static int by_tenant(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	int order = strcmp(x->tenant, y->tenant);
+
+	return order ? order : by_use(a, b);
+}
+
+/* One tenant's entries, and the bytes of them. */
+struct part {
+	size_t first, n;
+	uint64_t held;
+};
+
+static struct part part_at(const struct sweep *sweep, size_t first)
+{
+	struct part part = { .first = first };
+
+	for (size_t i = first;
+		i < sweep->n && strcmp(sweep->list[i].tenant, sweep->list[first].tenant) == 0;
+		i++, part.n++)
+		part.held += sweep->list[i].size;
+	return part;
+}
+
+/* Its oldest, at least `bytes` of them. */
+static uint64_t part_shrink(struct sweep *sweep, const struct part *part, uint64_t bytes, int top)
+{
+	uint64_t evicted = 0;
+
+	for (; evicted < part->n && bytes > 0; evicted++) {
+		const struct entry *entry = &sweep->list[part->first + evicted];
+
+		entry_remove(entry, top);
+		sweep->bytes -= entry->size;
+		bytes -= ob_min(bytes, entry->size);
+	}
+	return evicted;
+}
+
+/*
+ * What each tenant may hold when all hold the same, as far as can be known: of folders that are
+ * empty nobody knows whether anybody comes.
+ */
+static uint64_t fair_part(const struct sweep *sweep, uint64_t target)
+{
+	uint64_t tenants = 0;
+	struct part part;
+
+	for (size_t i = 0; i < sweep->n; i += part.n, tenants++)
+		part = part_at(sweep, i);
+	return tenants ? target / tenants : target;
+}
+
+/*
+ * Throws away until `target` bytes are left, of the tenants that hold more than an equal part of
+ * them, each one's oldest first: a tenant that fills the cache empties its own folder and not the
+ * others'. Each gives up the same part of what it has too much. The number of files removed.
+ */
+static uint64_t evict(struct sweep *sweep, int top, uint64_t target)
+{
+	uint64_t evicted = 0, fair = fair_part(sweep, target), over = 0,
+		 excess = sweep->bytes - target;
+	struct part part;
+
+	for (size_t i = 0; i < sweep->n; i += part.n) {
+		part = part_at(sweep, i);
+		over += part.held > fair ? part.held - fair : 0;
+	}
+	for (size_t i = 0; i < sweep->n; i += part.n) {
+		part = part_at(sweep, i);
+		if (part.held > fair)
+			evicted += part_shrink(sweep, &part,
+				over == excess ? part.held - fair
+					       : (uint64_t)((double)(part.held - fair) *
+							 ((double)excess / (double)over)) +
+						1,
+				top);
+	}
+	return evicted;
+}
+
+/*
+ * Under the lock, in a sandbox, which shows one tenant's folder: an eighth of the limit out of
+ * that, but only what is more than its equal part. A tenant that has less does not give way to one
+ * that fills the cache: the supervisor makes room, and this upload is not kept.
+ */
+static bool own_make_room(struct obs_cache *cache)
+{
+	struct sweep sweep = { .owner = cache->owner };
+	uint64_t before, evicted = 0, fair = atomic_load(&cache->usage->fair);
+	struct part part;
+
+	if (cache->dir < 0 || !tenant_look(&sweep, cache->top, cache->tenant) || sweep.n == 0) {
+		free(sweep.list);
+		return false;
+	}
+	qsort(sweep.list, sweep.n, sizeof *sweep.list, by_tenant);
+	part = part_at(&sweep, 0);
+	before = sweep.bytes;
+	if (part.held > fair)
+		evicted = part_shrink(
+			&sweep, &part, ob_min(cache->limit / 8, part.held - fair), cache->top);
+	atomic_fetch_sub(&cache->usage->bytes, before - sweep.bytes);
+	atomic_fetch_add(&cache->usage->evicted, evicted);
+	atomic_store(&cache->usage->wanted, 1);
+	free(sweep.list);
+	return evicted > 0;
+}
+
+/*
+ * Another process makes room most of the time for a few milliseconds only, and what is not kept
+ * meanwhile is missing for good. One that has the lock and does not let it go costs this one
+ * LOCK_MS once in LOCK_PAUSE_MS.
+ */
+static bool lock_take(struct obs_cache *cache)
+{
+	const struct timespec moment = { .tv_nsec = 1000000 };
+	uint64_t now = ob_clock_ns(), deadline = now + LOCK_MS * OB_MS;
+
+	while (flock(cache->top, LOCK_EX | LOCK_NB) != 0) {
+		if (errno != EWOULDBLOCK || now < cache->no_wait_until)
+			return false;
+		if (ob_clock_ns() > deadline) {
+			cache->no_wait_until = deadline + LOCK_PAUSE_MS * OB_MS;
+			return false;
+		}
+		nanosleep(&moment, NULL);
+	}
+	return true;
+}
+
+bool obs_cache_make_room(struct obs_cache *cache)
+{
+	struct sweep sweep = { .owner = cache->owner };
+	uint64_t evicted = 0, target = cache->limit - cache->limit / 8, counted;
+	bool ok;
+
+	if (!lock_take(cache))
+		return false;
+	counted = atomic_load(&cache->usage->bytes);
+	ok = all_look(&sweep, cache->top);
+	if (ok) {
+		if (sweep.n)
+			qsort(sweep.list, sweep.n, sizeof *sweep.list, by_tenant);
+		atomic_store(&cache->usage->fair, fair_part(&sweep, target));
+	}
+	if (ok && sweep.bytes > cache->limit - cache->limit / 16) {
+		evicted = evict(&sweep, cache->top, target);
+		ob_debug("%llu kept uploads were thrown away, %llu bytes are left",
+			(unsigned long long)evicted, (unsigned long long)sweep.bytes);
+	}
+	/*
+	 * A difference: what was counted meanwhile stays counted, twice at worst, until the next
+	 * time.
+	 */
+	if (ok)
+		atomic_fetch_add(&cache->usage->bytes, sweep.bytes - counted);
+	atomic_fetch_add(&cache->usage->evicted, evicted);
+	if (ok)
+		atomic_store(&cache->usage->wanted, 0); /* all tenants were looked at */
+	/*
+	 * Still under the lock: what one sweep removes while another counts would be taken off
+	 * twice.
+	 */
+	if (!ok)
+		ok = own_make_room(cache);
+	flock(cache->top, LOCK_UN);
+	free(sweep.list);
+	return ok;
+}

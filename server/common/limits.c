@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/common/limits.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "protocol/stripe.h"
+
+const struct obs_limits obs_limits_default = OBS_LIMITS_DEFAULT;
+
+const char obs_limits_help[] =
+	"Limits of one session:\n"
+	"  --max-memory SIZE    on each device, for example 4GiB; also what the program is told "
+	"there is\n"
+	"  --max-host-memory SIZE  the server's own memory that a session may use: uploaded and "
+	"compiled code, what waits,\n"
+	"                       handles, copies under way (default 4GiB, at least 128MiB)\n"
+	"  --max-outstanding SIZE  results that it has not taken yet and the server holds for it "
+	"(default 32MiB, at most that)\n"
+	"  --max-handles N      streams, events and functions at a time\n"
+	"  --max-modules N      loaded modules at a time\n"
+	"  --max-lanes N        threads of the program that use CUDA (default 1024)\n"
+	"  --max-stripes N      further connections for large copies (default 8, 0 to 16)\n"
+	"  --idle-timeout S     seconds without a call after which a session ends (default: "
+	"never)\n"
+	"  --share F            part of the device's time, 0.01 to 1, by holding launches back "
+	"(default 1)\n"
+	"  --max-priority WHICH low, normal (default) or high: the highest that a client may ask "
+	"for\n"
+	"  --on-excess WHICH    the hardest reaction to a session that keeps running into limits: "
+	"warn, limit (default),\n"
+	"                       suspend, terminate\n"
+	"  --measure yes        measure the device time of launches, for 'outboard top' (a share "
+	"is always measured)\n";
+
+static int wants(const char **ret_why, const char *why)
+{
+	*ret_why = why;
+	return -1;
+}
+
+static int one_of(const char *const *words, uint32_t first, const char *text, uint32_t *ret)
+{
+	for (uint32_t i = 0; words[i]; i++)
+		if (strcmp(words[i], text) == 0) {
+			*ret = first + i;
+			return 1;
+		}
+	return -1;
+}
+
+/* What tokens limit too. */
+static void take_allowed(struct obs_limits *l, const struct obt_allow *allow)
+{
+	const uint64_t *value = allow->value;
+
+	l->memory = value[OBT_ALLOW_MEMORY] ? value[OBT_ALLOW_MEMORY] : l->memory;
+	l->host_memory =
+		value[OBT_ALLOW_HOST_MEMORY] ? value[OBT_ALLOW_HOST_MEMORY] : l->host_memory;
+	l->outstanding =
+		value[OBT_ALLOW_OUTSTANDING] ? value[OBT_ALLOW_OUTSTANDING] : l->outstanding;
+	l->handles = value[OBT_ALLOW_HANDLES] ? (uint32_t)value[OBT_ALLOW_HANDLES] : l->handles;
+	l->modules = value[OBT_ALLOW_MODULES] ? (uint32_t)value[OBT_ALLOW_MODULES] : l->modules;
+	l->lanes = value[OBT_ALLOW_LANES] ? (uint32_t)value[OBT_ALLOW_LANES] : l->lanes;
+	l->idle_s = value[OBT_ALLOW_IDLE] ? (uint32_t)value[OBT_ALLOW_IDLE] : l->idle_s;
+	l->share = value[OBT_ALLOW_SHARE] ? (uint32_t)value[OBT_ALLOW_SHARE] : l->share;
+	l->priority =
+		value[OBT_ALLOW_PRIORITY] ? (uint32_t)value[OBT_ALLOW_PRIORITY] - 1 : l->priority;
+}
+
+int obs_limits_option(
+	struct obs_limits *l, const char *name, const char *text, const char **ret_why)
+{
+	static const char *const reactions[] = { "warn", "limit", "suspend", "terminate", NULL },
+				 *const answers[] = { "no", "yes", NULL };
+	struct obt_allow allow = { { 0 } };
+	uint32_t flag = l->measure;
+	uint64_t stripes;
+	int taken;
+
+	if (strcmp(name, "max-stripes") == 0) {
+		if (!ob_text_parse_number(text, 0, OBP_STRIPES_MAX, &stripes))
+			return wants(ret_why, "a number from 0 to 16");
+		l->stripes = (uint32_t)stripes;
+		return 1;
+	}
+	if (strcmp(name, "idle-timeout") == 0 && strcmp(text, "0") == 0) {
+		l->idle_s = 0;
+		return 1;
+	}
+	taken = obt_allow_set(&allow, name, text, ret_why);
+	if (taken > 0)
+		take_allowed(l, &allow);
+	if (taken)
+		return taken;
+	if (strcmp(name, "on-excess") == 0)
+		return one_of(reactions, OBP_CONDUCT_WARNED, text, &l->strictest) > 0
+			? 1
+			: wants(ret_why, "warn, limit, suspend or terminate");
+	if (strcmp(name, "measure") == 0) {
+		if (one_of(answers, 0, text, &flag) < 0)
+			return wants(ret_why, "yes or no");
+		l->measure = flag != 0;
+		return 1;
+	}
+	return 0;
+}
+
+void obs_limits_print(const struct obs_limits *l, char ret_text[OBS_LIMITS_TEXT_MAX])
+{
+	snprintf(ret_text, OBS_LIMITS_TEXT_MAX, "%llu:%llu:%llu:%u:%u:%u:%u:%u:%u:%u:%u:%u",
+		(unsigned long long)l->memory, (unsigned long long)l->host_memory,
+		(unsigned long long)l->outstanding, l->handles, l->modules, l->lanes, l->idle_s,
+		l->share, l->priority, l->strictest, l->measure, l->stripes);
+}
+
+bool obs_limits_parse(const char *text, struct obs_limits *ret)
+{
+	unsigned long long memory, host, outstanding;
+	unsigned measure;
+
+	if (sscanf(text, "%llu:%llu:%llu:%u:%u:%u:%u:%u:%u:%u:%u:%u", &memory, &host, &outstanding,
+		    &ret->handles, &ret->modules, &ret->lanes, &ret->idle_s, &ret->share,
+		    &ret->priority, &ret->strictest, &measure, &ret->stripes) != 12)
+		return false;
+	ret->memory = memory;
+	ret->host_memory = host;
+	ret->outstanding = outstanding;
+	ret->measure = measure != 0;
+	return true;
+}
+
+void obs_limits_allow(struct obs_limits *limits, const struct obt_allow *allow)
+{
+	struct obs_limits bearer = *limits;
+
+	take_allowed(&bearer, allow);
+	/* 0 is more than any number where it means that there is no limit. */
+	limits->memory = limits->memory ? ob_min(limits->memory, bearer.memory) : bearer.memory;
+	limits->host_memory = limits->host_memory ? ob_min(limits->host_memory, bearer.host_memory)
+						  : bearer.host_memory;
+	limits->outstanding = ob_min(limits->outstanding, bearer.outstanding);
+	limits->handles = ob_min(limits->handles, bearer.handles);
+	limits->modules = ob_min(limits->modules, bearer.modules);
+	limits->lanes = ob_min(limits->lanes, bearer.lanes);
+	limits->idle_s = limits->idle_s ? ob_min(limits->idle_s, bearer.idle_s) : bearer.idle_s;
+	limits->share = ob_min(limits->share, bearer.share);
+	limits->priority = ob_min(limits->priority, bearer.priority);
+}
+
+void obs_limits_lower(struct obs_limits *limits, const struct obp_hello *hello)
+{
+	if (hello->want_memory)
+		limits->memory = limits->memory ? ob_min(limits->memory, hello->want_memory)
+						: hello->want_memory;
+	if (hello->want_share)
+		limits->share = ob_min(limits->share, hello->want_share);
+	limits->priority = hello->want_priority ? ob_min(limits->priority, hello->want_priority - 1)
+						: ob_min(limits->priority, 1u);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * What one session may take: the server's limits, set by its command line or configuration, and
+ * lowered by what the client asks for itself. Plain numbers; the worker gets them from the
+ * supervisor as one argument. No state; any thread.
+ */
+#ifndef OBS_LIMITS_H
+#define OBS_LIMITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/control.h"
+#include "protocol/load.h"
+#include "server/worker/handles.h"
+#include "transport/allow.h"
+
+#define OBS_LIMITS_TEXT_MAX     256
+#define OBS_OUTSTANDING_MAX     (32ull << 20)
+#define OBS_STRIPES_DEFAULT     8u
+/* of a thread that serves one of the program's; counts fully in the kernel's limit */
+#define OBS_LANE_STACK          ((size_t)2 << 20)
+#define OBS_HOST_MEMORY_MIN     (128ull << 20)
+#define OBS_HOST_MEMORY_DEFAULT (4ull << 30)
+
+struct obs_limits {
+	uint64_t memory; /* bytes on each device; 0: all there is */
+	/* bytes of the server's own memory, server/layers/hold.h; 0: no limit */
+	uint64_t host_memory;
+	/* bytes of results that the server holds until the client has them */
+	uint64_t outstanding;
+	uint32_t handles; /* streams, events and functions at a time */
+	uint32_t modules, lanes;
+	uint32_t stripes; /* further connections for copies; 0: none */
+	uint32_t idle_s;  /* without a call; 0: for ever */
+	/* of the device's time, millionths; OBP_SHARE_ALL: as it comes */
+	uint32_t share;
+	uint32_t priority;  /* the highest a client may ask for: 0 low, 1 normal, 2 high */
+	uint32_t strictest; /* enum obp_conduct: the hardest reaction to misbehaviour */
+	bool measure;       /* device time, also where no share is set */
+};
+
+/* Beside host memory nothing is limited but by what the structures hold. */
+#define OBS_LIMITS_DEFAULT                                                                     \
+	{                                                                                      \
+		.host_memory = OBS_HOST_MEMORY_DEFAULT, .outstanding = OBS_OUTSTANDING_MAX,    \
+		.handles = OBS_HANDLES_MAX, .modules = OBS_HANDLES_MAX, .lanes = OBP_LANE_MAX, \
+		.stripes = OBS_STRIPES_DEFAULT, .share = OBP_SHARE_ALL, .priority = 1,         \
+		.strictest = OBP_CONDUCT_LIMITED                                               \
+	}
+extern const struct obs_limits obs_limits_default;
+
+/*
+ * One option of the command line by its name ("max-memory"). 1: taken; 0: no option of ours; -1:
+ * *ret_why says what it wants.
+ */
+int obs_limits_option(
+	struct obs_limits *limits, const char *name, const char *text, const char **ret_why);
+extern const char obs_limits_help[];
+/* The one argument, and back. */
+void obs_limits_print(const struct obs_limits *limits, char ret_text[OBS_LIMITS_TEXT_MAX]);
+bool obs_limits_parse(const char *text, struct obs_limits *ret);
+/* What the client's token says may lower them, never raise them. */
+void obs_limits_allow(struct obs_limits *limits, const struct obt_allow *allow);
+/* A client may ask for less than the server allows, never for more. */
+void obs_limits_lower(struct obs_limits *limits, const struct obp_hello *hello);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * The command line of outboard-server. Filled once by main, read-only afterwards; strings belong to
+ * argv. The supervisor builds its workers' command lines from the same structure, so both sides
+ * agree on every setting.
+ */
+#ifndef OBS_OPTIONS_H
+#define OBS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/common/limits.h"
+#include "server/common/sandbox.h"
+
+#define OBS_LISTEN_MAX                  16
+#define OBS_WARM_MAX                    64
+#define OBS_REFILL_MAX                  64
+#define OBS_REFILL_DEFAULT              4
+#define OBS_SESSIONS_MAX                4096
+#define OBS_SESSIONS_DEFAULT            256
+#define OBS_SECONDS_MAX                 86400
+#define OBS_CONNECTIONS_MIN             16
+#define OBS_CONNECTIONS_MAX             65536
+#define OBS_CONNECTIONS_DEFAULT         2048
+#define OBS_ADDRESS_CONNECTIONS_DEFAULT 64
+#define OBS_ADDRESS_RATE_DEFAULT        50
+#define OBS_ADDRESS_RATE_MAX            1000000
+#define OBS_WORKER_ARGS_MAX             64 /* strings of a worker's command line, NULL included */
+
+enum obs_mode {
+	OBS_MODE_SUPERVISOR,
+	OBS_MODE_WORKER,
+	OBS_MODE_ADMISSION,
+	OBS_MODE_PROBE,
+	OBS_MODE_DONE
+};
+
+struct obs_options {
+	enum obs_mode mode;
+	const char *listen[OBS_LISTEN_MAX];
+	size_t n_listen;
+	const char *driver;             /* auto, soft, null or a path; a worker never sees auto */
+	const char *tls_cert, *tls_key; /* of the tls:// addresses; NULL: none */
+	const char *tls_client_ca;      /* who signs clients' certificates; NULL: nobody */
+	const char *tokens;             /* file of bearer tokens; NULL: none */
+	const char *audit;              /* file of the audit log; NULL: none */
+	uint64_t audit_size;            /* bytes of one file of it */
+	uint32_t audit_files;
+	const char *listeners; /* admission only: a letter for each listening socket */
+	bool expect_tls;       /* workers only: clients may come over TLS */
+	/* that have not yet proved themselves; see docs/OPERATIONS.md for these */
+	uint32_t connections;
+	uint32_t address_connections; /* of these, from one address */
+	uint32_t address_rate;        /* new sessions and questions a second from one address */
+	/* at the same time; 0: seven eighths of the places */
+	uint32_t address_sessions, token_sessions;
+	bool count_local; /* this machine's own addresses are counted like others */
+	/* listen in clear, or to anybody, where others can reach it */
+	bool insecure;
+	struct obs_sandbox_plan sandbox;
+	/* directory of kept uploads; NULL: chosen by obs_cache_open */
+	const char *cache;
+	uint64_t upload_cache; /* bytes of them; 0: none are kept */
+	uint32_t warm;         /* workers kept ready */
+	uint32_t refill;       /* workers that may be starting at the same time */
+	uint32_t max_sessions;
+	uint32_t hello_timeout_s;
+	uint32_t drain_timeout_s;
+	/* a session waits so long for a client whose connection broke; 0: it ends */
+	uint32_t grace_s;
+	struct obs_limits limits;
+	const char *metrics; /* tcp://host:port of /metrics; NULL: none */
+	char limits_text[OBS_LIMITS_TEXT_MAX];
+	char upload_cache_text[24];
+	char hello_timeout_text[16], grace_text[16]; /* for the two below */
+	char connections_text[16], address_connections_text[16], address_rate_text[16],
+		listeners_text[OBS_LISTEN_MAX + 1];
+};
+
+/*
+ * Parses argv. 0: ret is filled (mode DONE: --help or --version was answered). Else the exit
+ * status; the reason is on stderr.
+ */
+int obs_options_parse(struct obs_options *ret, int argc, char **argv);
+/* The arguments of a worker that shall use `driver`, for execv. They point into `options`. */
+void obs_options_worker_args(struct obs_options *options, const char *self, const char *driver,
+	char *ret_args[OBS_WORKER_ARGS_MAX]);
+/* The same of the admission process. listeners: a letter for each listening socket. */
+void obs_options_admission_args(struct obs_options *options, const char *self,
+	const char *listeners, char *ret_args[OBS_WORKER_ARGS_MAX]);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * The sessions that may be joined, and their secrets: a table in memory that the supervisor and the
+ * admission process share. The supervisor alone writes, the admission process maps it read-only. A
+ * session is in the table before its client knows of it, whatever the admission process does at
+ * that moment, and an admission process that was started again finds all sessions there. (Messages
+ * would fill the channel between the two after some ninety sessions.)
+ *
+ * Each function: one thread in each of the two processes. The table holds OBS_SESSIONS_MAX
+ * sessions.
+ */
+#ifndef OBS_ROUTES_H
+#define OBS_ROUTES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "protocol/control.h"
+#include "server/common/handoff.h"
+
+#define OBS_ROUTES_FD (OBS_HANDOFF_FD + 1) /* in the admission process */
+
+struct obs_routes;
+
+/*
+ * Supervisor. The descriptor is what an admission process gets; nobody can write to the memory
+ * through it. NULL: errno.
+ */
+struct obs_routes *obs_routes_new(int *ret_fd);
+void obs_routes_free(struct obs_routes *routes);
+/* Admission process: maps OBS_ROUTES_FD and closes it. NULL: errno. */
+const struct obs_routes *obs_routes_adopt(void);
+
+/* False: the table is full, or the route is 0. */
+bool obs_routes_put(
+	struct obs_routes *routes, uint64_t route, const uint8_t secret[OBP_SECRET_BYTES]);
+/* Nothing happens when it is not there. */
+void obs_routes_remove(struct obs_routes *routes, uint64_t route);
+/* False: there is no such session. */
+bool obs_routes_find(
+	const struct obs_routes *routes, uint64_t route, uint8_t ret_secret[OBP_SECRET_BYTES]);
+
+#endif

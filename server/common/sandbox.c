@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/common/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <pwd.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "protocol/obp_calls.h"
+#include "server/common/board.h"
+#include "server/common/cache.h"
+#include "server/layers/quota.h"
+#include "server/common/sandbox_landlock.h"
+#include "server/common/sandbox_seccomp.h"
+#include "server/common/threads_all.h"
+
+/*
+ * Memory that no session's budget knows of: what a driver takes for each further context. Generous,
+ * for nothing else stands behind it.
+ */
+#define DRIVER_DATA (2ull << 30)
+#define OWN_DATA    (64ull << 20)
+#define OWN_THREADS 40u /* beside the lanes: loop, executors, stripes, attaching connections */
+
+static struct {
+	bool active[OBS_PARTS], wanted[OBS_PARTS];
+	char detail[OBS_PARTS][64];
+	bool soft;
+	int statm; /* /proc/self/statm */
+} state;
+
+static const char *const part_names[OBS_PARTS] = { "privileges", "user", "files", "network",
+	"system calls", "limits" };
+static const char *const mode_names[] = { "auto", "strict", "off" };
+
+/* ---- what is decided once ---- */
+
+bool obs_sandbox_mode_parse(const char *text, enum obs_sandbox_mode *ret)
+{
+	for (unsigned i = 0; i < ob_count(mode_names); i++)
+		if (strcmp(text, mode_names[i]) == 0) {
+			*ret = (enum obs_sandbox_mode)i;
+			return true;
+		}
+	return false;
+}
+
+const char *obs_sandbox_mode_name(enum obs_sandbox_mode mode)
+{
+	return mode_names[mode];
+}
+
+/*
+ * A number that nobody has but `not`, different for servers that keep their caches in different
+ * places.
+ */
+static uid_t user_dynamic(const char *salt, uid_t not )
+{
+	const unsigned n = OBS_USER_LAST - OBS_USER_FIRST + 1;
+	uint32_t hash = 2166136261u;
+	uid_t uid = OBS_USER_FIRST;
+
+	for (; salt && *salt; salt++)
+		hash = (hash ^ (uint8_t)*salt) * 16777619u;
+	for (unsigned i = 0; i < n; i++) {
+		uid = OBS_USER_FIRST + (hash + i) % n;
+		if (uid != not &&!getpwuid(uid) && !getgrgid(uid))
+			break;
+	}
+	return uid;
+}
+
+static bool user_choose(
+	struct obs_sandbox_plan *plan, const char *salt, char *ret_why, size_t why_size)
+{
+	const struct passwd *entry;
+	uint64_t uid;
+
+	if (geteuid() != 0) {
+		if (plan->user)
+			snprintf(ret_why, why_size,
+				"--worker-user needs a server that is started as root");
+		return !plan->user;
+	}
+	entry = getpwnam(plan->user ? plan->user : "outboard");
+	if (entry) {
+		plan->uid = entry->pw_uid;
+		plan->gid = entry->pw_gid;
+	} else if (plan->user && ob_text_parse_number(plan->user, 1, UINT32_MAX - 1, &uid)) {
+		plan->uid = plan->gid = (uid_t)uid;
+	} else if (plan->user) {
+		snprintf(ret_why, why_size,
+			"--worker-user %s: there is no such user; make it, or name a number",
+			plan->user);
+		return false;
+	} else {
+		plan->uid = plan->gid = user_dynamic(salt, 0);
+	}
+	/*
+	 * Not the workers': what they may do to each other they shall not do to the process that
+	 * has the key.
+	 */
+	plan->admission_uid = user_dynamic(salt, plan->uid);
+	if (plan->uid == 0)
+		snprintf(ret_why, why_size,
+			"--worker-user root: workers are to have a user that can do less");
+	return plan->uid != 0;
+}
+
+bool obs_sandbox_prepare(
+	struct obs_sandbox_plan *plan, const char *salt, char *ret_why, size_t why_size)
+{
+	const char *missing = NULL;
+
+	if (plan->mode == OBS_SANDBOX_OFF) {
+		ob_warn("the sandbox is off (--sandbox off): a client that takes over a worker has "
+			"this server's rights");
+		return true;
+	}
+	if (!user_choose(plan, salt, ret_why, why_size))
+		return false;
+	if (!obs_landlock_version())
+		missing = "Landlock (Linux 5.13 or later with landlock among the security modules, "
+			  "see /sys/kernel/security/lsm)";
+	else if (!obs_seccomp_available())
+		missing = "seccomp filters (CONFIG_SECCOMP_FILTER)";
+	if (missing && plan->mode == OBS_SANDBOX_STRICT)
+		snprintf(ret_why, why_size,
+			"--sandbox strict: this kernel lacks %s; with --sandbox auto the server "
+			"starts without",
+			missing);
+	else if (missing)
+		ob_warn("the sandbox of workers is incomplete: this kernel lacks %s", missing);
+	return !missing || plan->mode != OBS_SANDBOX_STRICT;
+}
+
+/* ---- parts ---- */
+
+/* Notes how one part went. False: it is missing and may not be. */
+static bool part_set(const struct obs_sandbox_plan *plan, enum obs_sandbox_part part, bool active,
+	char *ret_why, size_t why_size)
+{
+	int cause = errno;
+
+	state.wanted[part] = true;
+	state.active[part] = active;
+	if (active)
+		return true;
+	snprintf(state.detail[part], sizeof state.detail[part], "%s", strerror(cause));
+	if (plan->mode == OBS_SANDBOX_STRICT)
+		snprintf(ret_why, why_size, "--sandbox strict: the worker's sandbox lacks %s: %s",
+			part_names[part], strerror(cause));
+	return plan->mode != OBS_SANDBOX_STRICT;
+}
+
+static bool has_capability(unsigned capability)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = { { 0 } };
+
+	return syscall(SYS_capget, &header, data) == 0 &&
+		data[capability / 32].effective >> capability % 32 & 1;
+}
+
+static bool capabilities_drop(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	const struct __user_cap_data_struct none[2] = { { 0 } };
+
+	return syscall(SYS_capset, &header, none) == 0;
+}
+
+static bool privileges_end(void)
+{
+	bool ok = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	for (unsigned i = 0;
+		ok && has_capability(CAP_SETPCAP) && prctl(PR_CAPBSET_READ, i, 0, 0, 0) >= 0; i++)
+		ok = prctl(PR_CAPBSET_DROP, i, 0, 0, 0) == 0;
+	return ok;
+}
+
+static void limit_set(int which, uint64_t value)
+{
+	struct rlimit limit;
+
+	if (getrlimit((__rlimit_resource_t)which, &limit) != 0)
+		return;
+	limit.rlim_cur = limit.rlim_max = ob_min((uint64_t)limit.rlim_max, value);
+	setrlimit((__rlimit_resource_t)which, &limit);
+}
+
+bool obs_sandbox_begin(const struct obs_sandbox_plan *plan, char *ret_why, size_t why_size)
+{
+	if (plan->mode == OBS_SANDBOX_OFF)
+		return true;
+	umask(077);
+	limit_set(RLIMIT_CORE, 0);
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	/*
+	 * Descriptors that were open in whoever started the server, beside the log, the channel and
+	 * the board.
+	 */
+	syscall(SYS_close_range, 5u, ~0u, 0u);
+	state.statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	if (!obs_threads_open() || state.statm < 0)
+		ob_warn("sandbox: /proc is not mounted: what holds for one thread cannot be made "
+			"to hold for all");
+	if (has_capability(CAP_SYS_ADMIN)) {
+		state.wanted[OBS_PART_NETWORK] = true;
+		state.active[OBS_PART_NETWORK] = unshare(CLONE_NEWNET | CLONE_NEWIPC) == 0;
+		snprintf(state.detail[OBS_PART_NETWORK], sizeof state.detail[0], "%s",
+			state.active[OBS_PART_NETWORK] ? "namespace" : strerror(errno));
+	}
+	return part_set(plan, OBS_PART_PRIVILEGES, privileges_end(), ret_why, why_size);
+}
+
+/* ---- the user, before the driver starts ---- */
+
+static bool user_become(uid_t uid, gid_t gid)
+{
+	const struct passwd *entry = getpwuid(uid);
+	bool grouped = entry ? initgroups(entry->pw_name, gid) == 0 : setgroups(0, NULL) == 0;
+
+	if (!grouped || setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0)
+		return false;
+	/* The kernel sets both back when the user changes. */
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	snprintf(state.detail[OBS_PART_USER], sizeof state.detail[0], "%s",
+		entry ? entry->pw_name : "");
+	if (!entry)
+		snprintf(state.detail[OBS_PART_USER], sizeof state.detail[0], "%u", uid);
+	return true;
+}
+
+/*
+ * all: threads, and for good; else this one, which is the only one, and where the tenant's folder
+ * can still be made.
+ */
+static bool files_confine(const char *file, int writable, bool all)
+{
+	int rules = obs_landlock_new(file, writable, !all);
+	bool ok;
+
+	if (rules < 0)
+		return false;
+	ok = all ? obs_threads_all(obs_landlock_enforce, rules) : obs_landlock_enforce(rules);
+	close(rules);
+	return ok;
+}
+
+bool obs_sandbox_enter(const struct obs_sandbox_plan *plan, const struct obs_cache *cache,
+	const char *file, char *ret_why, size_t why_size)
+{
+	if (plan->mode == OBS_SANDBOX_OFF)
+		return true;
+	state.soft = !file;
+	/* The driver's own cache of compiled code would be all tenants' in common. */
+	setenv("CUDA_CACHE_DISABLE", "1", 0);
+	if (plan->uid &&
+		!part_set(
+			plan, OBS_PART_USER, user_become(plan->uid, plan->gid), ret_why, why_size))
+		return false;
+	if (!capabilities_drop() && !part_set(plan, OBS_PART_PRIVILEGES, false, ret_why, why_size))
+		return false;
+	if (!part_set(plan, OBS_PART_FILES, files_confine(file, cache->top, false), ret_why,
+		    why_size))
+		return false;
+	snprintf(state.detail[OBS_PART_FILES], sizeof state.detail[0], "%s%d",
+		state.active[OBS_PART_FILES] ? "Landlock " : "Landlock, ", obs_landlock_version());
+	return part_set(plan, OBS_PART_CALLS,
+		obs_seccomp_build(file ? OBS_SECCOMP_DRIVER : OBS_SECCOMP_SOFT), ret_why, why_size);
+}
+
+/* ---- when the client is known ---- */
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+static uint64_t data_now(void)
+{
+	unsigned long pages;
+	char text[128];
+	ssize_t n = pread(state.statm, text, sizeof text - 1, 0);
+
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	/* The sixth number: data and stack. */
+	return sscanf(text, "%*u %*u %*u %*u %*u %lu", &pages) == 1
+		? pages * (uint64_t)sysconf(_SC_PAGESIZE)
+		: 0;
+}
+#endif
+
+/*
+ * The kernel's limit behind the budget. RLIMIT_DATA counts what RLIMIT_AS and cgroups do not tell
+ * apart: private memory that can be written to. A driver that reserves address space, or maps a
+ * device, takes nothing of it. A sanitizer's shadow would.
+ */
+static void data_limit(uint32_t lanes)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	(void)lanes;
+#else
+	uint64_t now = data_now();
+
+	if (now && obs_quota_limits.host_memory)
+		limit_set(RLIMIT_DATA,
+			now + obs_quota_limits.host_memory + lanes * (uint64_t)OBS_LANE_STACK +
+				OWN_THREADS * (8ull << 20) + OWN_DATA +
+				(state.soft ? 0 : DRIVER_DATA));
+#endif
+}
+
+static void limits_set(uint32_t lanes)
+{
+	uint64_t largest = OBP_IMAGE_MAX;
+
+	signal(SIGXFSZ, SIG_IGN);
+	limit_set(RLIMIT_NOFILE, OBS_FILES_MAX);
+	/*
+	 * The software device's memory is a file; of what else a worker writes an image is the
+	 * largest.
+	 */
+	for (uint32_t i = 0; i < obs_board->n_devices; i++)
+		largest = ob_max(largest, obs_board->devices[i].total);
+	limit_set(RLIMIT_FSIZE, largest);
+	data_limit(lanes);
+	state.wanted[OBS_PART_LIMITS] = state.active[OBS_PART_LIMITS] = true;
+}
+
+bool obs_sandbox_session(const struct obs_sandbox_plan *plan, const struct obs_cache *cache,
+	uint32_t lanes, const char *file, char *ret_why, size_t why_size)
+{
+	if (plan->mode == OBS_SANDBOX_OFF)
+		return true;
+	limits_set(lanes);
+	if (state.active[OBS_PART_FILES] &&
+		!part_set(plan, OBS_PART_FILES, files_confine(file, cache->dir, true), ret_why,
+			why_size))
+		return false;
+	return !state.active[OBS_PART_CALLS] ||
+		part_set(plan, OBS_PART_CALLS, obs_seccomp_enforce(), ret_why, why_size);
+}
+
+/* ---- the admission process ---- */
+
+static void admission_limits(uint64_t memory)
+{
+	limit_set(RLIMIT_CORE, 0);
+	limit_set(RLIMIT_NPROC, 0);
+	limit_set(RLIMIT_MEMLOCK, 0);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	uint64_t now = data_now();
+
+	if (now)
+		limit_set(RLIMIT_DATA, now + memory);
+#else
+	(void)memory;
+#endif
+	state.wanted[OBS_PART_LIMITS] = state.active[OBS_PART_LIMITS] = true;
+}
+
+bool obs_sandbox_admission(
+	const struct obs_sandbox_plan *plan, uint64_t memory, char *ret_why, size_t why_size)
+{
+	int rules;
+	bool confined;
+
+	if (plan->mode == OBS_SANDBOX_OFF)
+		return true;
+	umask(077);
+	tzset(); /* the log's clock, from a file */
+	state.statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	if (!part_set(plan, OBS_PART_PRIVILEGES, privileges_end(), ret_why, why_size))
+		return false;
+	if (plan->uid &&
+		!part_set(
+			plan, OBS_PART_USER, user_become(plan->uid, plan->gid), ret_why, why_size))
+		return false;
+	if (!capabilities_drop() && !part_set(plan, OBS_PART_PRIVILEGES, false, ret_why, why_size))
+		return false;
+	admission_limits(memory);
+	close(state.statm);
+	rules = obs_landlock_none();
+	confined = rules >= 0 && obs_landlock_enforce(rules);
+	if (rules >= 0)
+		close(rules);
+	if (!part_set(plan, OBS_PART_FILES, confined, ret_why, why_size))
+		return false;
+	snprintf(state.detail[OBS_PART_FILES], sizeof state.detail[0], "none, %s%d",
+		confined ? "Landlock " : "Landlock, ", obs_landlock_version());
+	return part_set(plan, OBS_PART_CALLS,
+		obs_seccomp_build(OBS_SECCOMP_ADMISSION) && obs_seccomp_enforce(), ret_why,
+		why_size);
+}
+
+/* ---- what is told ---- */
+
+static void parts_list(char text[OBS_SANDBOX_TEXT], bool active, const char *lead)
+{
+	for (unsigned i = 0; i < OBS_PARTS; i++) {
+		const char *detail = state.detail[i];
+		size_t n = strlen(text);
+
+		if (!state.wanted[i] || state.active[i] != active)
+			continue;
+		snprintf(text + n, OBS_SANDBOX_TEXT - n, detail[0] ? "%s%s (%s)" : "%s%s",
+			n ? lead : "", part_names[i], detail);
+		lead = ", ";
+	}
+}
+
+void obs_sandbox_describe(char ret_text[OBS_SANDBOX_TEXT])
+{
+	ret_text[0] = '\0';
+	parts_list(ret_text, true, ", ");
+	parts_list(ret_text, false, "; missing: ");
+	if (!ret_text[0])
+		snprintf(ret_text, OBS_SANDBOX_TEXT, "off");
+}

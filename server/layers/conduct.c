@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "server/common/board.h"
+#include "server/layers/quota.h"
+#include "server/worker/session.h"
+
+static _Atomic uint32_t points, suspensions;
+static uint64_t halved_ns; /* loop thread */
+
+/* The degree that so many points stand for, as far as the server's settings let it go. */
+static uint32_t degree_of(uint32_t n)
+{
+	uint32_t degree = OBP_CONDUCT_WELL;
+
+	if (n >= OBS_SUSPEND_POINTS)
+		degree = atomic_load(&suspensions) >= OBS_SUSPENSIONS_MAX ? OBP_CONDUCT_ENDED
+									  : OBP_CONDUCT_SUSPENDED;
+	else if (n >= OBS_LIMIT_POINTS)
+		degree = OBP_CONDUCT_LIMITED;
+	else if (n >= OBS_WARN_POINTS)
+		degree = OBP_CONDUCT_WARNED;
+	return ob_min(degree, obs_quota_limits.strictest);
+}
+
+/* What the degree means, done to the thread that made the call. */
+static void react(uint32_t degree, uint32_t n, const char *what)
+{
+	switch (degree) {
+	case OBP_CONDUCT_LIMITED:
+		usleep(OBS_LIMIT_PAUSE_MS * 1000);
+		break;
+	case OBP_CONDUCT_SUSPENDED:
+		atomic_fetch_add(&suspensions, 1);
+		usleep(OBS_SUSPEND_MS * 1000);
+		atomic_store(&points, OBS_SUSPEND_POINTS / 2);
+		break;
+	case OBP_CONDUCT_ENDED:
+		if (obs_quota_session)
+			obs_session_fatal(obs_quota_session, OB_ERR_LIMIT,
+				"it was ended: it ran into its limits %u times within seconds, the "
+				"last time for %s, and %u suspensions did not help",
+				n, what, OBS_SUSPENSIONS_MAX);
+		break;
+	default:
+		break;
+	}
+}
+
+void obs_conduct_refused(const char *what)
+{
+	uint32_t n = atomic_fetch_add(&points, 1) + 1, degree = degree_of(n);
+	uint32_t before = atomic_exchange(&obs_board->conduct, degree);
+
+	atomic_fetch_add_explicit(&obs_board->refusals, 1, memory_order_relaxed);
+	if (degree > before)
+		ob_warn("session of %s (process %llu): %u calls refused within seconds, the last "
+			"for %s: %s",
+			obs_board->program, (unsigned long long)obs_board->pid, n, what,
+			obp_conduct_name(degree));
+	react(degree, n, what);
+}
+
+void obs_conduct_tick(uint64_t now)
+{
+	uint32_t n = atomic_load_explicit(&points, memory_order_relaxed);
+
+	if (now - halved_ns < OBS_CONDUCT_HALF_S * OB_SECOND)
+		return;
+	halved_ns = now;
+	if (n == 0)
+		return;
+	n /= 2;
+	atomic_fetch_sub(&points, n);
+	atomic_store(&obs_board->conduct, degree_of(n));
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/layers/driver.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "server/layers/layers.h"
+#include "server/layers/quota.h"
+
+/* Calls whose newest version a driver may lack although the older one does the same. */
+static const char *const older_names[][2] = {
+	{ "cuEventElapsedTime_v2", "cuEventElapsedTime" },
+	{ "cuDevicePrimaryCtxReset_v2", "cuDevicePrimaryCtxReset" },
+	{ "cuDevicePrimaryCtxRelease_v2", "cuDevicePrimaryCtxRelease" },
+};
+
+static void *find(void *handle, const char *name)
+{
+	void *entry = dlsym(handle, name);
+
+	for (size_t i = 0; !entry && i < ob_count(older_names); i++)
+		if (strcmp(name, older_names[i][0]) == 0)
+			entry = dlsym(handle, older_names[i][1]);
+	return entry;
+}
+
+/* Beside this program, as installed (bin/ and lib/) or as built. */
+static void *open_soft(struct obs_driver_lib *lib, char *ret_why, size_t why_size)
+{
+	static const char *const places[] = { "", "../lib/", "../lib/outboard/", "../softdevice/" };
+	char dir[200];
+	ssize_t n = readlink("/proc/self/exe", dir, sizeof dir - 1);
+	char *slash;
+	void *handle;
+
+	dir[n > 0 ? n : 0] = '\0';
+	slash = strrchr(dir, '/');
+	if (slash)
+		slash[1] = '\0';
+	for (size_t i = 0; i < ob_count(places); i++) {
+		if (snprintf(lib->name, sizeof lib->name, "%s%s%s", dir, places[i],
+			    OBS_DRIVER_SOFT_FILE) >= (int)sizeof lib->name ||
+			access(lib->name, R_OK) != 0)
+			continue;
+		handle = dlopen(lib->name, RTLD_NOW | RTLD_LOCAL);
+		if (!handle)
+			snprintf(ret_why, why_size, "%s", dlerror());
+		return handle;
+	}
+	snprintf(ret_why, why_size,
+		"%s is neither beside outboard-server nor in ../lib; name it with --driver PATH",
+		OBS_DRIVER_SOFT_FILE);
+	return NULL;
+}
+
+static bool bind(struct obs_driver_lib *lib, const char *which, char *ret_why, size_t why_size)
+{
+	void *handle;
+	int missing;
+
+	if (strcmp(which, "null") == 0) {
+		snprintf(lib->name, sizeof lib->name, "null");
+		lib->null = true;
+		lib->bare = obs_null_driver;
+		return true;
+	}
+	if (strcmp(which, OBS_DRIVER_GPU) == 0)
+		which = OBS_DRIVER_SYSTEM;
+	if (strcmp(which, "soft") == 0) {
+		handle = open_soft(lib, ret_why, why_size);
+	} else {
+		snprintf(lib->name, sizeof lib->name, "%s", which);
+		handle = dlopen(which, RTLD_NOW | RTLD_LOCAL);
+		if (!handle)
+			snprintf(ret_why, why_size, "%s", dlerror());
+	}
+	if (!handle)
+		return false;
+	if (!dlsym(handle, "cuInit")) {
+		snprintf(ret_why, why_size, "%s is not a CUDA driver: it has no cuInit", lib->name);
+		return false;
+	}
+	missing = obs_driver_bind(&lib->bare, find, handle);
+	if (missing)
+		ob_debug("%s lacks %d of %d calls", lib->name, missing, OBS_DRIVER_CALLS);
+	return true;
+}
+
+static int device_take(uint64_t bytes)
+{
+	return obs_quota_host(OBS_HOLD_DEVICE, bytes) == CUDA_SUCCESS;
+}
+
+static void device_give(uint64_t bytes)
+{
+	obs_hold_give(OBS_HOLD_DEVICE, bytes);
+}
+
+/*
+ * Word n of the software device's own table; NULL: there is none. Another driver does not know the
+ * table.
+ */
+static const void *soft_word(const struct obs_driver *drv, size_t n)
+{
+	const void *const *table = NULL;
+	CUuuid id;
+
+	memcpy(id.bytes, "outboard-softdev", sizeof id.bytes);
+	if (drv->cuGetExportTable((const void **)&table, &id) != CUDA_SUCCESS || !table)
+		return NULL;
+	return (uintptr_t)table[0] / sizeof *table > n ? table[n] : NULL;
+}
+
+/* The software device runs no cubin, and lets its memory be counted. */
+static bool ask_ptx_only(const struct obs_driver *drv)
+{
+	const void *only = soft_word(drv, 1), *counting = soft_word(drv, 2);
+	void (*count)(int (*take)(uint64_t), void (*give)(uint64_t));
+	int (*answer)(void);
+
+	memcpy(&answer, &only, sizeof answer);
+	memcpy(&count, &counting, sizeof count);
+	if (count)
+		count(device_take, device_give);
+	return answer && answer() != 0;
+}
+
+void obs_driver_why(const struct obs_driver_lib *lib, CUfunction function, char *ret, size_t size)
+{
+	const void *word = lib->null ? NULL : soft_word(&lib->bare, 3);
+	void (*answer)(CUfunction function, char *ret, size_t size);
+
+	ret[0] = '\0';
+	memcpy(&answer, &word, sizeof answer);
+	if (answer)
+		answer(function, ret, size);
+}
+
+bool obs_driver_load(const char *which, struct obs_driver_lib *ret, char *ret_why, size_t why_size)
+{
+	*ret = (struct obs_driver_lib){ .soft = strcmp(which, "soft") == 0,
+		.gpu = strcmp(which, OBS_DRIVER_GPU) == 0 };
+	if (!bind(ret, which, ret_why, why_size))
+		return false;
+	obs_layers_wrap(ret);
+	return true;
+}
+
+bool obs_driver_start(struct obs_driver_lib *ret, char *ret_why, size_t why_size)
+{
+	const struct obs_driver *drv = &ret->table;
+	CUresult result;
+
+	result = drv->cuInit(0);
+	if (result == CUDA_SUCCESS)
+		result = drv->cuDeviceGetCount(&ret->n_devices);
+	if (result == CUDA_SUCCESS)
+		result = drv->cuDriverGetVersion(&ret->version);
+	if (result != CUDA_SUCCESS || ret->n_devices < 1) {
+		snprintf(ret_why, why_size, "%s finds no usable device (CUDA error %d)", ret->name,
+			result ? (int)result : CUDA_ERROR_NO_DEVICE);
+		return false;
+	}
+	/*
+	 * The table is the driver's own business, not one of the program's calls: ask past the
+	 * layers.
+	 */
+	ret->ptx_only = !ret->null && ask_ptx_only(&ret->bare);
+	if (ret->ptx_only && ret->gpu) {
+		snprintf(ret_why, why_size,
+			"the %s that the loader finds is the software device and no GPU's driver: "
+			"look at LD_LIBRARY_PATH",
+			OBS_DRIVER_SYSTEM);
+		return false;
+	}
+	return true;
+}
+
+bool obs_driver_open(const char *which, struct obs_driver_lib *ret, char *ret_why, size_t why_size)
+{
+	return obs_driver_load(which, ret, ret_why, why_size) &&
+		obs_driver_start(ret, ret_why, why_size);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/layers/layers.h"
+
+#include <stddef.h>
+
+#include "server/layers/driver.h"
+#include "server/layers/quota.h"
+
+static void watch(unsigned call, CUresult result)
+{
+	if (obs_stats_on)
+		obs_stats_driver(call, result);
+	if (obs_trace_on)
+		obs_trace_driver(call, result);
+}
+
+void obs_layers_wrap(struct obs_driver_lib *lib)
+{
+	static const struct obs_layer_hooks watching = { .after = watch };
+	const struct obs_layer_hooks *fault = obs_fault_open();
+	const struct obs_driver *inner = &lib->bare;
+
+	obs_trace_open();
+	obs_stats_open();
+	if (fault) {
+		obs_layer_wrap(&lib->faulty, 0, inner, fault);
+		inner = &lib->faulty;
+	}
+	if (obs_trace_on || obs_stats_on)
+		obs_layer_wrap(&lib->table, 1, inner, &watching);
+	else
+		lib->table = *inner;
+	obs_quota_wrap(&lib->table);
+}

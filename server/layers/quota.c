@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include <pthread.h>
+
+#include "base/check.h"
+#include "protocol/obs_driver.h"
+#include "server/common/board.h"
+#include "server/layers/ledger.h"
+#include "server/worker/ops/ops.h"
+#include "server/layers/quota.h"
+
+struct obs_limits obs_quota_limits = OBS_LIMITS_DEFAULT;
+struct obs_session *obs_quota_session;
+
+static struct obs_driver next; /* what lies behind the layer */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct obs_ledger ledger; /* under lock */
+
+/* ---- charging ---- */
+
+static CUresult refused(const char *what)
+{
+	obs_conduct_refused(what);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Reserves room before the driver is asked, so that two threads cannot both take the last of it. */
+static bool take(_Atomic uint64_t *used, uint64_t cap, uint64_t bytes)
+{
+	uint64_t now = atomic_load(used);
+
+	do {
+		if (cap && (now > cap || bytes > cap - now))
+			return false;
+	} while (!atomic_compare_exchange_weak(used, &now, now + bytes));
+	return true;
+}
+
+CUresult obs_quota_charge(uint32_t device, uint64_t bytes)
+{
+	if (device >= OBP_DEVICE_MAX ||
+		!take(&obs_board->used[device], obs_quota_limits.memory, bytes))
+		return refused("device memory");
+	return CUDA_SUCCESS;
+}
+
+void obs_quota_discharge(uint32_t device, uint64_t bytes)
+{
+	if (device < OBP_DEVICE_MAX)
+		atomic_fetch_sub(&obs_board->used[device], bytes);
+}
+
+static void give_back(const struct obs_entry *entry)
+{
+	if (entry->kind == OBS_CHARGE_NONE)
+		return;
+	if (entry->kind == OBS_CHARGE_HOST)
+		obs_hold_give(OBS_HOLD_PINNED, entry->bytes);
+	else
+		obs_quota_discharge(entry->device, entry->bytes);
+	obs_hold_give(OBS_HOLD_HANDLES, OBS_ALLOCATION_BYTES);
+}
+
+/*
+ * The driver has given what was charged; it is now known by name. False: it cannot be noted, and
+ * must go back.
+ */
+static bool note(enum obs_charge kind, uint64_t name, uint64_t bytes, uint32_t device)
+{
+	const struct obs_entry entry = {
+		.name = name, .bytes = bytes, .device = device, .kind = kind
+	};
+	struct obs_entry old;
+	bool noted;
+
+	if (!obs_hold_take(OBS_HOLD_HANDLES, OBS_ALLOCATION_BYTES))
+		return false;
+	pthread_mutex_lock(&lock);
+	noted = obs_ledger_put(&ledger, &entry, &old);
+	pthread_mutex_unlock(&lock);
+	if (noted)
+		give_back(&old);
+	else
+		obs_hold_give(OBS_HOLD_HANDLES, OBS_ALLOCATION_BYTES);
+	return noted;
+}
+
+static void forget(enum obs_charge kind, uint64_t name)
+{
+	struct obs_entry entry;
+	bool known;
+
+	pthread_mutex_lock(&lock);
+	known = obs_ledger_take(&ledger, kind, name, &entry);
+	pthread_mutex_unlock(&lock);
+	if (known)
+		give_back(&entry);
+}
+
+static uint32_t current_device(void)
+{
+	CUdevice device = 0;
+
+	return next.cuCtxGetDevice(&device) == CUDA_SUCCESS && device >= 0 ? (uint32_t)device : 0;
+}
+
+/* ---- device memory ---- */
+
+/* *addr is what the driver has written if it succeeded. */
+static CUresult after_alloc(
+	CUresult result, const CUdeviceptr *addr, uint64_t bytes, uint32_t device)
+{
+	if (result == CUDA_SUCCESS && note(OBS_CHARGE_ADDRESS, *addr, bytes, device))
+		return result;
+	obs_quota_discharge(device, bytes);
+	if (result != CUDA_SUCCESS)
+		return result;
+	next.cuMemFree_v2(*addr);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult mem_alloc(CUdeviceptr *addr, size_t bytes)
+{
+	uint32_t device = current_device();
+	CUresult result = obs_quota_charge(device, bytes);
+
+	return result == CUDA_SUCCESS
+		? after_alloc(next.cuMemAlloc_v2(addr, bytes), addr, bytes, device)
+		: result;
+}
+
+/*
+ * The driver chooses the pitch: at most 512 bytes more than asked for are charged first, then what
+ * it took.
+ */
+static CUresult mem_alloc_pitch(
+	CUdeviceptr *addr, size_t *pitch, size_t width, size_t height, unsigned element)
+{
+	uint32_t device = current_device();
+	uint64_t most, bytes;
+	CUresult result;
+
+	if (ob_mul_overflows(ob_round_up(width, 512), height, &most))
+		return CUDA_ERROR_INVALID_VALUE;
+	result = obs_quota_charge(device, most);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = next.cuMemAllocPitch_v2(addr, pitch, width, height, element);
+	bytes = result == CUDA_SUCCESS ? ob_min((uint64_t)*pitch * height, most) : most;
+	obs_quota_discharge(device, most - bytes);
+	return after_alloc(result, addr, bytes, device);
+}
+
+static CUresult mem_alloc_async(CUdeviceptr *addr, size_t bytes, CUstream stream)
+{
+	uint32_t device = current_device();
+	CUresult result = obs_quota_charge(device, bytes);
+
+	return result == CUDA_SUCCESS
+		? after_alloc(next.cuMemAllocAsync(addr, bytes, stream), addr, bytes, device)
+		: result;
+}
+
+static CUresult mem_alloc_pool(CUdeviceptr *addr, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+	uint32_t device = current_device();
+	CUresult result = obs_quota_charge(device, bytes);
+
+	return result == CUDA_SUCCESS
+		? after_alloc(next.cuMemAllocFromPoolAsync(addr, bytes, pool, stream), addr, bytes,
+			  device)
+		: result;
+}
+
+static CUresult mem_free(CUdeviceptr addr)
+{
+	CUresult result = next.cuMemFree_v2(addr);
+
+	/* Also when the driver no longer knows it: it went with its context. */
+	forget(OBS_CHARGE_ADDRESS, addr);
+	return result;
+}
+
+static CUresult mem_free_async(CUdeviceptr addr, CUstream stream)
+{
+	CUresult result = next.cuMemFreeAsync(addr, stream);
+
+	forget(OBS_CHARGE_ADDRESS, addr);
+	return result;
+}
+
+static CUresult mem_create(CUmemGenericAllocationHandle *handle, size_t size,
+	const CUmemAllocationProp *prop, unsigned long long flags)
+{
+	uint32_t device = prop->location.id >= 0 ? (uint32_t)prop->location.id : 0;
+	CUresult result = obs_quota_charge(device, size);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = next.cuMemCreate(handle, size, prop, flags);
+	if (result == CUDA_SUCCESS && note(OBS_CHARGE_HANDLE, *handle, size, device))
+		return result;
+	obs_quota_discharge(device, size);
+	if (result != CUDA_SUCCESS)
+		return result;
+	next.cuMemRelease(*handle);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult mem_release(CUmemGenericAllocationHandle handle)
+{
+	CUresult result = next.cuMemRelease(handle);
+
+	if (result == CUDA_SUCCESS)
+		forget(OBS_CHARGE_HANDLE, handle);
+	return result;
+}
+
+/*
+ * The heap of device-side malloc and the buffer of printf are device memory too, and a program may
+ * ask for any size of them. What is charged is the last size set on each device: contexts beyond
+ * the first share it.
+ */
+static CUresult ctx_set_limit(CUlimit limit, size_t value)
+{
+	static uint64_t held[OBP_DEVICE_MAX][2];
+	uint32_t device = ob_min(current_device(), OBP_DEVICE_MAX - 1);
+	uint64_t *mine = &held[device][limit == CU_LIMIT_PRINTF_FIFO_SIZE], more;
+	CUresult result;
+
+	if (limit != CU_LIMIT_MALLOC_HEAP_SIZE && limit != CU_LIMIT_PRINTF_FIFO_SIZE)
+		return next.cuCtxSetLimit(limit, value);
+	more = value > *mine ? value - *mine : 0;
+	result = obs_quota_charge(device, more);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = next.cuCtxSetLimit(limit, value);
+	if (result != CUDA_SUCCESS) {
+		obs_quota_discharge(device, more);
+		return result;
+	}
+	obs_quota_discharge(device, *mine + more - value);
+	*mine = value;
+	return result;
+}
+
+/* ---- what the device seems to have ---- */
+
+static uint64_t capped(uint64_t bytes)
+{
+	return obs_quota_limits.memory ? ob_min(bytes, obs_quota_limits.memory) : bytes;
+}
+
+static CUresult mem_get_info(size_t *ret_free, size_t *ret_total)
+{
+	CUresult result = next.cuMemGetInfo_v2(ret_free, ret_total);
+	uint64_t used =
+		obs_board_read(&obs_board->used[ob_min(current_device(), OBP_DEVICE_MAX - 1)]);
+
+	if (result != CUDA_SUCCESS || !obs_quota_limits.memory)
+		return result;
+	*ret_total = capped(*ret_total);
+	*ret_free = ob_min(*ret_free, *ret_total > used ? *ret_total - used : 0);
+	return result;
+}
+
+static CUresult device_total_mem(size_t *ret, CUdevice device)
+{
+	CUresult result = next.cuDeviceTotalMem_v2(ret, device);
+
+	if (result == CUDA_SUCCESS)
+		*ret = capped(*ret);
+	return result;
+}
+
+/* ---- memory of the host: what is registered was counted by whoever allocated it ---- */
+
+CUresult obs_quota_host(enum obs_purpose purpose, uint64_t bytes)
+{
+	return obs_hold_take(purpose, bytes) ? CUDA_SUCCESS : refused("host memory");
+}
+
+static CUresult host_charge(uint64_t bytes)
+{
+	return obs_quota_host(OBS_HOLD_PINNED, bytes);
+}
+
+static CUresult after_host(CUresult result, void *const *host, uint64_t bytes)
+{
+	if (result == CUDA_SUCCESS && note(OBS_CHARGE_HOST, (uint64_t)(uintptr_t)*host, bytes, 0))
+		return result;
+	obs_hold_give(OBS_HOLD_PINNED, bytes);
+	if (result != CUDA_SUCCESS)
+		return result;
+	next.cuMemFreeHost(*host);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult host_alloc(void **host, size_t bytes, unsigned flags)
+{
+	CUresult result = host_charge(bytes);
+
+	return result == CUDA_SUCCESS
+		? after_host(next.cuMemHostAlloc(host, bytes, flags), host, bytes)
+		: result;
+}
+
+static CUresult host_alloc_plain(void **host, size_t bytes)
+{
+	CUresult result = host_charge(bytes);
+
+	return result == CUDA_SUCCESS ? after_host(next.cuMemAllocHost_v2(host, bytes), host, bytes)
+				      : result;
+}
+
+static CUresult host_free(void *host)
+{
+	forget(OBS_CHARGE_HOST, (uint64_t)(uintptr_t)host);
+	return next.cuMemFreeHost(host);
+}
+
+/* ---- launches ---- */
+
+static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+	unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params, void **extra)
+{
+	CUresult result;
+
+	obs_share_wait(stream);
+	result = next.cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra);
+	obs_share_launched(stream, result);
+	return result;
+}
+
+static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **params, void **extra)
+{
+	CUresult result;
+
+	obs_share_wait(config->hStream);
+	result = next.cuLaunchKernelEx(config, f, params, extra);
+	obs_share_launched(config->hStream, result);
+	return result;
+}
+
+static CUresult ctx_destroy(CUcontext ctx)
+{
+	obs_share_forget();
+	return next.cuCtxDestroy_v2(ctx);
+}
+
+static CUresult primary_reset(CUdevice device)
+{
+	obs_share_forget();
+	return next.cuDevicePrimaryCtxReset_v2(device);
+}
+
+/* ---- the layer ---- */
+
+void obs_quota_wrap(struct obs_driver *table)
+{
+	next = *table;
+	table->cuMemAlloc_v2 = mem_alloc;
+	table->cuMemAllocPitch_v2 = mem_alloc_pitch;
+	table->cuMemAllocAsync = mem_alloc_async;
+	table->cuMemAllocFromPoolAsync = mem_alloc_pool;
+	table->cuMemFree_v2 = mem_free;
+	table->cuMemFreeAsync = mem_free_async;
+	table->cuMemCreate = mem_create;
+	table->cuMemRelease = mem_release;
+	table->cuCtxSetLimit = ctx_set_limit;
+	table->cuMemGetInfo_v2 = mem_get_info;
+	table->cuDeviceTotalMem_v2 = device_total_mem;
+	table->cuMemHostAlloc = host_alloc;
+	table->cuMemAllocHost_v2 = host_alloc_plain;
+	table->cuMemFreeHost = host_free;
+}
+
+void obs_quota_hello(struct obs_session *session, const struct obp_hello *hello)
+{
+	struct obs_limits *limits = &obs_quota_limits;
+	struct obp_welcome *welcome = &session->welcome->welcome;
+	struct obs_driver *table = &session->lib.table;
+
+	obs_quota_session = session;
+	obs_limits_lower(limits, hello);
+	for (uint32_t i = 0; i < welcome->n_devices; i++) {
+		welcome->devices[i].total_mem = capped(welcome->devices[i].total_mem);
+		welcome->devices[i].free_mem = capped(welcome->devices[i].free_mem);
+	}
+	/*
+	 * A session that others may go before needs the hook as well; one of the highest priority
+	 * never waits for anybody.
+	 */
+	if (limits->share < OBP_SHARE_ALL || limits->measure ||
+		session->options->limits.priority > limits->priority) {
+		obs_share_open(&next, limits->share);
+		table->cuLaunchKernel = launch;
+		table->cuLaunchKernelEx = launch_ex;
+		table->cuCtxDestroy_v2 = ctx_destroy;
+		table->cuDevicePrimaryCtxReset_v2 = primary_reset;
+	}
+	obs_board->memory_limit = limits->memory;
+	obs_board->share = limits->share;
+	obs_board->priority = limits->priority;
+	obs_board->pid = hello->pid;
+	for (size_t i = 0; i + 1 < sizeof obs_board->program && hello->program[i]; i++)
+		obs_board->program[i] = hello->program[i];
+	atomic_store_explicit(&obs_board->introduced, true, memory_order_release);
+}
+
+CUresult obs_quota_handle(struct obs_exec *x)
+{
+	const struct obs_session *s = x->session;
+
+	if (ob_unlikely(x->refused != CUDA_SUCCESS))
+		return x->refused;
+	if (ob_unlikely((uint64_t)s->streams.n_live + s->events.n_live + s->functions.n_live >=
+		    obs_quota_limits.handles))
+		return refused("handles");
+	return ob_likely(obs_hold_room(OBS_HANDLE_BYTES)) ? CUDA_SUCCESS : refused("host memory");
+}
+
+CUresult obs_quota_module(struct obs_exec *x)
+{
+	if (ob_unlikely(x->refused != CUDA_SUCCESS))
+		return x->refused;
+	return ob_likely(x->session->modules.n_live < obs_quota_limits.modules)
+		? CUDA_SUCCESS
+		: refused("modules");
+}

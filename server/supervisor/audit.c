@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/supervisor/audit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/terminal.h"
+
+#define LINE_BYTES 4096u
+#define ENDS_BYTES 256u /* of a line: for what follows a text that is too long */
+#define PATH_BYTES 4096u
+
+static struct audit {
+	const char *path; /* NULL: no audit */
+	int fd;
+	uint64_t size, written; /* bytes: of a file at most, of this one */
+	uint32_t files;
+	bool complained;
+	/* refusals of this second */
+	uint64_t second_ns;
+	uint32_t lines, more; /* told; connections not told one by one */
+} audit = { .fd = -1 };
+
+struct line {
+	char text[LINE_BYTES];
+	size_t n;
+};
+
+/* ---- files ---- */
+
+static void complain(const char *what)
+{
+	if (!audit.complained)
+		ob_error("audit: %s: %s: %s", audit.path, what, strerror(errno));
+	audit.complained = true;
+}
+
+static bool file_open(void)
+{
+	struct stat st;
+
+	audit.fd = open(audit.path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	audit.written = audit.fd >= 0 && fstat(audit.fd, &st) == 0 ? (uint64_t)st.st_size : 0;
+	return audit.fd >= 0;
+}
+
+/* FILE becomes FILE.1, FILE.1 becomes FILE.2; the last one is overwritten. */
+static void file_rotate(void)
+{
+	char from[PATH_BYTES], to[PATH_BYTES];
+
+	for (uint32_t i = audit.files - 1; i > 0; i--) {
+		if (i > 1)
+			snprintf(from, sizeof from, "%.4000s.%u", audit.path, i - 1);
+		else
+			snprintf(from, sizeof from, "%.4000s", audit.path);
+		snprintf(to, sizeof to, "%.4000s.%u", audit.path, i);
+		if (rename(from, to) != 0 && errno != ENOENT)
+			complain("cannot be renamed");
+	}
+	/*
+	 * Where nothing could be renamed, or there is to be one file only, the file begins anew:
+	 * bounded in any case.
+	 */
+	close(audit.fd);
+	if (!file_open())
+		complain("cannot be opened");
+	else if (audit.written >= audit.size && ftruncate(audit.fd, 0) == 0)
+		audit.written = 0;
+}
+
+bool obs_audit_open(const char *path, uint64_t size, uint32_t files)
+{
+	audit = (struct audit){ .path = path, .fd = -1, .size = size, .files = files };
+	if (!path || file_open())
+		return true;
+	ob_error("audit: %s: %s", path, strerror(errno));
+	return false;
+}
+
+/* ---- lines ---- */
+
+static __attribute__((format(printf, 2, 3))) void put(struct line *line, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(line->text + line->n, LINE_BYTES - 4 - line->n, format, args);
+	va_end(args);
+	if (n > 0 && (size_t)n < LINE_BYTES - 4 - line->n)
+		line->n += (size_t)n;
+}
+
+/* Names come from clients: what JSON or a terminal would take for something else is escaped. */
+static void put_text(struct line *line, const char *key, const char *text)
+{
+	put(line, ",\"%s\":\"", key);
+	for (; *text && line->n < LINE_BYTES - ENDS_BYTES; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c == '"' || c == '\\')
+			put(line, "\\%c", c);
+		else if (c < ' ' || c == 0x7f)
+			put(line, "\\u%04x", c);
+		else
+			put(line, "%c", c);
+	}
+	put(line, "\"");
+}
+
+static void begin(struct line *line, const char *event)
+{
+	time_t now = time(NULL);
+	struct tm utc;
+	char text[32];
+
+	gmtime_r(&now, &utc);
+	strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+	line->n = 0;
+	put(line, "{\"time\":\"%s\",\"event\":\"%s\"", text, event);
+}
+
+static void begin_session(struct line *line, const char *event, uint64_t id)
+{
+	begin(line, event);
+	put(line, ",\"session\":\"%016llx\"", (unsigned long long)id);
+}
+
+static void finish(struct line *line)
+{
+	ssize_t n;
+
+	/* What put_text leaves: bytes that are no UTF-8, control characters beyond ASCII. */
+	line->n = ob_text_clean(line->text, line->n);
+	memcpy(line->text + line->n, "}\n", 2);
+	line->n += 2;
+	if (audit.written && audit.written + line->n > audit.size)
+		file_rotate();
+	/* after a rotation that found no descriptor, for one */
+	else if (audit.fd < 0 && !file_open())
+		complain("cannot be opened");
+	if (audit.fd < 0)
+		return;
+	do
+		n = write(audit.fd, line->text, line->n);
+	while (n < 0 && errno == EINTR);
+	if (n < 0) {
+		complain("cannot be written");
+		return;
+	}
+	audit.written += (uint64_t)n;
+	audit.complained = false;
+}
+
+void obs_audit_opened(uint64_t id, const struct obs_identity *identity, const char *transport,
+	const char *program, uint64_t pid, const char *device)
+{
+	struct line line;
+
+	if (!audit.path)
+		return;
+	begin_session(&line, "open", id);
+	put_text(&line, "who", identity->who);
+	put_text(&line, "from", identity->from);
+	put_text(&line, "transport", transport);
+	put_text(&line, "program", program);
+	put(&line, ",\"pid\":%llu", (unsigned long long)pid);
+	put_text(&line, "device", device);
+	finish(&line);
+}
+
+void obs_audit_closed(
+	uint64_t id, const char *who, const struct obs_audit_counts *counts, const char *how)
+{
+	struct line line;
+
+	if (!audit.path)
+		return;
+	begin_session(&line, "close", id);
+	put_text(&line, "who", who);
+	put(&line, ",\"seconds\":%.3f,\"calls\":%llu,\"bytes_in\":%llu,\"bytes_out\":%llu",
+		counts->seconds, (unsigned long long)counts->calls,
+		(unsigned long long)counts->bytes_in, (unsigned long long)counts->bytes_out);
+	put_text(&line, "how", how);
+	finish(&line);
+}
+
+void obs_audit_killed(uint64_t id, const char *how)
+{
+	struct line line;
+
+	if (!audit.path)
+		return;
+	begin_session(&line, "killed", id);
+	put_text(&line, "how", how);
+	finish(&line);
+}
+
+static void refused_write(const char *from, const char *who, const char *how, uint32_t count)
+{
+	struct line line;
+
+	ob_info("%u connection%s from %s (%s) refused: %s", count, count == 1 ? "" : "s", from, who,
+		how);
+	if (!audit.path)
+		return;
+	begin(&line, "refused");
+	put_text(&line, "who", who);
+	put_text(&line, "from", from);
+	put(&line, ",\"count\":%u", count);
+	put_text(&line, "how", how);
+	finish(&line);
+}
+
+static void rest_write(void)
+{
+	uint32_t more = audit.more;
+
+	audit.more = audit.lines = 0;
+	if (more)
+		refused_write("others", "others", "more refusals than are told one by one", more);
+}
+
+void obs_audit_refused(const char *from, const char *who, const char *how, uint32_t count)
+{
+	uint64_t now = ob_clock_ns();
+
+	if (now - audit.second_ns >= OB_SECOND) {
+		audit.second_ns = now;
+		rest_write();
+	}
+	if (audit.lines++ < OBS_AUDIT_REFUSED_PER_S)
+		refused_write(from, who, how, count);
+	else
+		audit.more += count;
+}
+
+void obs_audit_close(void)
+{
+	rest_write();
+	if (audit.fd >= 0)
+		close(audit.fd);
+	audit.path = NULL;
+	audit.fd = -1;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * The audit log: one JSON object a line. Written by the supervisor alone. `time` is UTC.
+ *
+ *     {"time":"2026-01-31T12:00:00Z","event":"open","session":"0123456789abcdef","who":"token 01ab23cd alice","from":"10.0.0.7:4711",
+ *      "transport":"tls","program":"train","pid":4711,"device":"..."}
+ *     {"time":...,"event":"close","session":...,"who":...,"seconds":12.3,"calls":1000,"bytes_in":...,"bytes_out":...,"how":"bye"}
+ *     {"time":...,"event":"refused","who":...,"from":"10.0.0.7","count":3,"how":"the token has expired; ..."}
+ *     {"time":...,"event":"killed","session":...,"how":"killed by signal 11 (...)"}
+ *
+ * It is bounded: a file that has reached its size becomes FILE.1, that one FILE.2 and so on, and
+ * the oldest goes. Refused connections are counted, not listed: admission sums up those of one
+ * address and kind, and of what is left OBS_AUDIT_REFUSED_PER_S lines a second are written and one
+ * for all the others. No secret is ever in it. One thread. A file that cannot be written is
+ * complained of once until it can be written again, which is tried with each line.
+ */
+#ifndef OBS_AUDIT_H
+#define OBS_AUDIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/admission/auth.h"
+
+#define OBS_AUDIT_REFUSED_PER_S 32u
+#define OBS_AUDIT_SIZE_DEFAULT  (16ull << 20)
+#define OBS_AUDIT_SIZE_MIN      (64u << 10)
+#define OBS_AUDIT_FILES_DEFAULT 8u
+#define OBS_AUDIT_FILES_MAX     1000u
+
+struct obs_audit_counts {
+	double seconds;
+	uint64_t calls, bytes_in, bytes_out;
+};
+
+/*
+ * path NULL: no audit. size: bytes of one file; files: how many there may be. False: the file
+ * cannot be opened; the reason is in the log.
+ */
+bool obs_audit_open(const char *path, uint64_t size, uint32_t files);
+/* Writes what was only counted so far, and ends the log. */
+void obs_audit_close(void);
+void obs_audit_opened(uint64_t id, const struct obs_identity *identity, const char *transport,
+	const char *program, uint64_t pid, const char *device);
+void obs_audit_closed(
+	uint64_t id, const char *who, const struct obs_audit_counts *counts, const char *how);
+/* Also a line of the log. */
+void obs_audit_refused(const char *from, const char *who, const char *how, uint32_t count);
+void obs_audit_killed(uint64_t id, const char *how);
+
+#endif

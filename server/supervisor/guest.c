@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "server/supervisor/audit.h"
+#include "server/common/refuse.h"
+#include "server/supervisor/supervisor.h"
+
+#define LINGER_MS      1000       /* a refused client has this long to read why */
+#define THROW_AWAY_MAX (1u << 20) /* bytes of it that are read and dropped meanwhile */
+
+static void guest_closed(uv_handle_t *handle)
+{
+	struct obs_guest *guest = handle->data;
+	struct obs_super *super = guest->super;
+
+	if (--guest->closes_left > 0)
+		return;
+	obs_handoff_close(guest->fds);
+	if (guest->prev)
+		guest->prev->next = guest->next;
+	else
+		super->guests = guest->next;
+	if (guest->next)
+		guest->next->prev = guest->prev;
+	super->n_guests--;
+	explicit_bzero(&guest->handoff, sizeof guest->handoff);
+	free(guest);
+	obs_super_check_done(super);
+}
+
+static void guest_close(struct obs_guest *guest)
+{
+	if (guest->state == OBS_GUEST_CLOSING)
+		return;
+	if (guest->state == OBS_GUEST_WAITING)
+		guest->super->n_waiting--;
+	guest->state = OBS_GUEST_CLOSING;
+	guest->closes_left = 2;
+	uv_close((uv_handle_t *)&guest->poll, guest_closed);
+	uv_close((uv_handle_t *)&guest->timer, guest_closed);
+}
+
+static void linger_over(uv_timer_t *timer)
+{
+	guest_close(timer->data);
+}
+
+/*
+ * Closing at once with unread bytes would reset the connection and could destroy the answer on its
+ * way: read until the client closes.
+ */
+static void throw_away(uv_poll_t *poll, int status, int events)
+{
+	struct obs_guest *guest = poll->data;
+	char bytes[4096];
+	ssize_t n;
+
+	(void)status;
+	(void)events;
+	n = recv(guest->fds[0], bytes, sizeof bytes, MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n > 0 && (guest->thrown_away += (size_t)n) < THROW_AWAY_MAX)
+		return;
+	guest_close(guest);
+}
+
+/*
+ * In clear also on tls://: the layer in which the client proved itself is over, and the next begins
+ * with a worker.
+ */
+static void guest_refuse(struct obs_guest *guest, enum ob_err code, const char *text)
+{
+	if (guest->state == OBS_GUEST_WAITING)
+		guest->super->n_waiting--;
+	guest->super->refused_total++;
+	obs_audit_refused(guest->handoff.identity.from, guest->handoff.identity.who, text, 1);
+	obs_refuse_send(guest->fds[0], code, text);
+	guest->state = OBS_GUEST_REFUSED;
+	shutdown(guest->fds[0], SHUT_WR);
+	uv_poll_start(&guest->poll, UV_READABLE, throw_away);
+	uv_timer_start(&guest->timer, linger_over, LINGER_MS, 0);
+}
+
+static void waited_too_long(uv_timer_t *timer)
+{
+	guest_refuse(timer->data, OB_ERR_TIMEOUT,
+		"no worker became free in time; try again later or raise --max-sessions");
+}
+
+static void client_left(uv_poll_t *poll, int status, int events)
+{
+	(void)status;
+	(void)events;
+	guest_close(poll->data);
+}
+
+/* ---- places ---- */
+
+/*
+ * The most places that one token or one address may have: as set, else seven eighths (all, where
+ * there are fewer than eight).
+ */
+static uint32_t most_places(const struct obs_super *super, uint32_t set)
+{
+	uint32_t places = super->options->max_sessions;
+
+	return set ? set : places - places / 8;
+}
+
+static bool same_holder(const struct obs_identity *a, const struct obs_identity *b)
+{
+	return a->proved && b->proved && strcmp(a->who, b->who) == 0;
+}
+
+static bool same_address(const struct obs_identity *a, const struct obs_identity *b)
+{
+	return strcmp(a->address, b->address) == 0;
+}
+
+/* Sessions, and clients that wait for one. */
+static uint32_t count(const struct obs_super *super, const struct obs_identity *of,
+	bool (*same)(const struct obs_identity *, const struct obs_identity *))
+{
+	uint32_t n = 0;
+
+	for (const struct obs_proc *p = super->procs; p; p = p->next)
+		n += p->state == OBS_PROC_BUSY && same(&p->identity, of);
+	for (const struct obs_guest *g = super->guests; g; g = g->next)
+		n += g->state == OBS_GUEST_WAITING && same(&g->handoff.identity, of);
+	return n;
+}
+
+/* NULL: there is a place for it. */
+static const char *place_refused(
+	const struct obs_super *super, const struct obs_identity *who, enum ob_err *ret_code)
+{
+	uint64_t own = who->allow.value[OBT_ALLOW_SESSIONS];
+	uint32_t holder = most_places(super, super->options->token_sessions);
+
+	*ret_code = OB_ERR_REFUSED;
+	if (super->draining)
+		return "the server is shutting down";
+	if (super->n_busy + super->n_waiting >= super->options->max_sessions)
+		return "the server is full; try again later or raise --max-sessions";
+	*ret_code = OB_ERR_LIMIT;
+	if (own)
+		holder = (uint32_t)ob_min(own, (uint64_t)holder);
+	if (who->proved && count(super, who, same_holder) >= holder)
+		return "this token or certificate has as many sessions as it may; end one, or "
+		       "raise --token-sessions or the token's own limit";
+	if ((!who->local || super->options->count_local) &&
+		count(super, who, same_address) >=
+			most_places(super, super->options->address_sessions))
+		return "this address has as many sessions as it may; end one, or raise "
+		       "--address-sessions";
+	return NULL;
+}
+
+/* ---- coming ---- */
+
+static struct obs_guest *guest_new(
+	struct obs_super *super, const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
+{
+	struct obs_guest *guest = super->n_guests < OBS_GUESTS_MAX + super->options->max_sessions
+		? calloc(1, sizeof *guest)
+		: NULL;
+
+	if (!guest || uv_poll_init(&super->loop, &guest->poll, fds[0]) != 0) {
+		free(guest);
+		obs_refuse_send(fds[0], OB_ERR_LIMIT, "too many connections at once; try again");
+		obs_handoff_close(fds);
+		return NULL;
+	}
+	uv_timer_init(&super->loop, &guest->timer);
+	guest->super = super;
+	guest->state = OBS_GUEST_ARRIVED;
+	guest->handoff = *handoff;
+	memcpy(guest->fds, fds, sizeof guest->fds);
+	guest->poll.data = guest->timer.data = guest;
+	guest->next = super->guests;
+	if (super->guests)
+		super->guests->prev = guest;
+	super->guests = guest;
+	super->n_guests++;
+	return guest;
+}
+
+void obs_guest_admit(struct obs_super *super, struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
+{
+	enum ob_err code = OB_ERR_DRIVER;
+	const char *why = place_refused(super, &handoff->identity, &code);
+	struct obs_guest *guest;
+
+	if (!why && obs_pool_start_session(super, handoff, fds)) {
+		obs_handoff_close(fds);
+		return;
+	}
+	if (!why && super->retrying) {
+		code = OB_ERR_DRIVER;
+		why = super->start_error;
+	}
+	guest = guest_new(super, handoff, fds);
+	if (!guest)
+		return;
+	if (why) {
+		guest_refuse(guest, code, why);
+		return;
+	}
+	guest->state = OBS_GUEST_WAITING;
+	super->n_waiting++;
+	uv_poll_start(&guest->poll, UV_DISCONNECT, client_left);
+	uv_timer_start(&guest->timer, waited_too_long, OBS_WAIT_TIMEOUT_MS, 0);
+	obs_pool_refill(super);
+}
+
+void obs_guest_join(
+	struct obs_super *super, const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
+{
+	enum ob_err err = obs_pool_join_session(super, handoff, fds);
+
+	/*
+	 * The owner's own: it is answered without a wait, and tries again unless its session is
+	 * gone.
+	 */
+	if (err)
+		obs_refuse_send(fds[0], err,
+			err == OB_ERR_NOT_FOUND ? "there is no such session"
+						: "the session's worker is busy; try again");
+	obs_handoff_close(fds);
+}
+
+void obs_guest_serve_waiting(struct obs_super *super)
+{
+	struct obs_guest *oldest;
+
+	do {
+		oldest = NULL;
+		for (struct obs_guest *g = super->guests; g; g = g->next)
+			if (g->state == OBS_GUEST_WAITING)
+				oldest = g; /* new ones are put in front */
+		if (!oldest)
+			return;
+		/* Not waiting while it is served: the pool would start a worker for it. */
+		oldest->state = OBS_GUEST_ARRIVED;
+		super->n_waiting--;
+		if (!obs_pool_start_session(super, &oldest->handoff, oldest->fds)) {
+			oldest->state = OBS_GUEST_WAITING;
+			super->n_waiting++;
+			return;
+		}
+		guest_close(oldest);
+	} while (true);
+}
+
+void obs_guest_refuse_waiting(struct obs_super *super, enum ob_err code, const char *text)
+{
+	for (struct obs_guest *g = super->guests; g; g = g->next)
+		if (g->state == OBS_GUEST_WAITING)
+			guest_refuse(g, code, text);
+}
+
+void obs_guest_close_all(struct obs_super *super)
+{
+	for (struct obs_guest *g = super->guests; g; g = g->next)
+		guest_close(g);
+}

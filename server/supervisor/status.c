@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/supervisor/status.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/terminal.h"
+#include "server/common/board.h"
+#include "server/supervisor/supervisor.h"
+
+/* ---- who it is ---- */
+
+/* "10.0.0.7:41234", "user 1000"; true when the peer is on this host. */
+static bool peer_print(int fd, char *ret, size_t size)
+{
+	struct sockaddr_storage addr;
+	socklen_t length = sizeof addr;
+	struct ucred cred;
+	char host[48], port[8];
+
+	snprintf(ret, size, "?");
+	if (getpeername(fd, (struct sockaddr *)&addr, &length) != 0)
+		return false;
+	if (addr.ss_family == AF_UNIX) {
+		length = sizeof cred;
+		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &length) == 0)
+			snprintf(ret, size, "user %u", cred.uid);
+		return true;
+	}
+	if (getnameinfo((struct sockaddr *)&addr, length, host, sizeof host, port, sizeof port,
+		    NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+		snprintf(ret, size, addr.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+	if (addr.ss_family == AF_INET)
+		return ntohl(((struct sockaddr_in *)&addr)->sin_addr.s_addr) >> 24 == 127;
+	return addr.ss_family == AF_INET6 &&
+		IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)&addr)->sin6_addr);
+}
+
+/* ---- what boards say ---- */
+
+/* A worker may change it meanwhile: what is ended and cleaned is the copy. */
+static void text_take(char ret[OBP_LOAD_NAME_MAX], const char from[OBP_LOAD_NAME_MAX])
+{
+	memcpy(ret, from, OBP_LOAD_NAME_MAX);
+	ret[ob_text_clean(ret, strnlen(ret, OBP_LOAD_NAME_MAX - 1))] = '\0';
+}
+
+static uint32_t word_take(const _Atomic uint32_t *word, uint32_t max)
+{
+	uint32_t value = obs_board_read_word(word);
+
+	return ob_min(value, max);
+}
+
+static uint32_t priority_of(const struct obs_proc *proc)
+{
+	return word_take(&proc->board->priority, 2);
+}
+
+/* ---- the load ---- */
+
+static uint64_t memory_of(const struct obs_board *board)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < OBP_DEVICE_MAX; i++)
+		sum += obs_board_read(&board->used[i]);
+	return sum;
+}
+
+static void session_fill(const struct obs_proc *proc, struct obp_load_session *to)
+{
+	const struct obs_board *board = proc->board;
+	uint64_t now = ob_clock_ns(), last = obs_board_read(&board->last_ns);
+
+	*to = (struct obp_load_session){ .id = proc->id,
+		.age_ns = now - proc->since_ns,
+		.memory = memory_of(board),
+		.calls = obs_board_read(&board->calls),
+		.replies = obs_board_read(&board->replies),
+		.bytes_in = obs_board_read(&board->bytes_in),
+		.bytes_out = obs_board_read(&board->bytes_out),
+		.device_ns = obs_board_read(&board->device_ns),
+		.throttled_ns = obs_board_read(&board->throttled_ns),
+		.refusals = obs_board_read(&board->refusals),
+		.conduct = word_take(&board->conduct, OBP_CONDUCT_COUNT - 1) };
+	to->idle_ns = last > proc->since_ns && now > last ? now - last : last ? 0 : to->age_ns;
+	memcpy(to->client, proc->client, sizeof to->client);
+	if (!atomic_load_explicit(&board->introduced, memory_order_acquire))
+		return;
+	to->pid = obs_board_read(&board->pid);
+	to->memory_limit = obs_board_read(&board->memory_limit);
+	to->share = word_take(&board->share, OBP_SHARE_ALL);
+	to->priority = priority_of(proc);
+	text_take(to->program, board->program);
+}
+
+static void sessions_fill(struct obs_super *super, struct obp_load *ret)
+{
+	ret->listed = calloc(OBP_LOAD_SESSIONS_MAX, sizeof *ret->listed);
+	for (const struct obs_proc *p = super->procs;
+		ret->listed && p && ret->n_sessions < OBP_LOAD_SESSIONS_MAX; p = p->next)
+		if (p->state == OBS_PROC_BUSY)
+			session_fill(p, &ret->listed[ret->n_sessions++]);
+}
+
+static void devices_fill(const struct obs_super *super, struct obp_load *ret)
+{
+	ret->n_devices = super->n_devices;
+	for (uint32_t i = 0; i < super->n_devices; i++) {
+		const struct obs_board_device *from = &super->devices[i];
+		struct obp_load_device *to = &ret->devices[i];
+
+		*to = (struct obp_load_device){ .total = from->total,
+			.units = from->units,
+			.clock_khz = from->clock_khz,
+			.capability = from->capability,
+			.ptx_only = from->ptx_only };
+		memcpy(to->name, from->name, sizeof to->name);
+		memcpy(to->uuid, from->uuid, sizeof to->uuid);
+		for (const struct obs_proc *p = super->procs; p; p = p->next)
+			if (p->state == OBS_PROC_BUSY) {
+				uint64_t used = obs_board_read(&p->board->used[i]);
+
+				to->used += used;
+				to->sharers += used != 0;
+			}
+	}
+}
+
+void obs_status_fill(struct obs_super *super, bool sessions, struct obp_load *ret)
+{
+	*ret = (struct obp_load){ .draining = super->draining,
+		.sessions = (uint32_t)super->n_busy,
+		.max_sessions = super->options->max_sessions,
+		.warm = (uint32_t)super->n_idle,
+		.starting = (uint32_t)super->n_starting,
+		.busy = super->busy,
+		.uptime_ns = ob_clock_ns() - super->since_ns,
+		.sessions_total = super->sessions_total,
+		.refused_total = super->refused_total,
+		.deaths_total = super->deaths_total };
+	snprintf(ret->version, sizeof ret->version, "%s", OB_VERSION);
+	snprintf(ret->driver, sizeof ret->driver, "%s", super->driver ? super->driver : "");
+	devices_fill(super, ret);
+	if (sessions)
+		sessions_fill(super, ret);
+}
+
+static void totals_add(struct obs_totals *totals, const struct obs_board *board)
+{
+	totals->calls += obs_board_read(&board->calls);
+	totals->replies += obs_board_read(&board->replies);
+	totals->bytes_in += obs_board_read(&board->bytes_in);
+	totals->bytes_out += obs_board_read(&board->bytes_out);
+	totals->device_ns += obs_board_read(&board->device_ns);
+	totals->throttled_ns += obs_board_read(&board->throttled_ns);
+	totals->refusals += obs_board_read(&board->refusals);
+	totals->cache_hits += obs_board_read(&board->cache_hits);
+	totals->cache_misses += obs_board_read(&board->cache_misses);
+	totals->cache_bytes += obs_board_read(&board->cache_bytes);
+}
+
+void obs_status_totals(const struct obs_super *super, struct obs_totals *ret)
+{
+	*ret = super->ended;
+	for (const struct obs_proc *p = super->procs; p; p = p->next)
+		if (p->state == OBS_PROC_BUSY)
+			totals_add(ret, p->board);
+}
+
+bool obs_status_answer(struct obs_super *super, int fd, uint64_t want)
+{
+	char who[OBP_LOAD_NAME_MAX];
+	int size = 2 * OBP_CONTROL_MAX;
+	struct obp_load load;
+	struct ob_buf frame;
+	bool sent = false;
+
+	obs_status_fill(
+		super, (want & OBP_LOAD_WANT_SESSIONS) && peer_print(fd, who, sizeof who), &load);
+	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
+	if (obp_load_encode(&load, &frame)) {
+		/* One write that never waits: the answer must fit what the kernel keeps for it. */
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+		sent = send(fd, frame.data, frame.size, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+			(ssize_t)frame.size;
+		if (!sent)
+			ob_debug("an answer about the load was not taken whole");
+	}
+	ob_buf_fini(&frame);
+	obp_load_fini(&load);
+	return sent;
+}
+
+/* ---- while sessions run ---- */
+
+/*
+ * A call is being executed, or was a moment ago: a session that makes one call after the other
+ * works all the time.
+ */
+static bool works(struct obs_proc *proc)
+{
+	const struct obs_board *board = proc->board;
+	uint64_t calls = obs_board_read(&board->calls);
+	bool moved = calls != proc->seen_calls;
+
+	if (atomic_load_explicit(&board->introduced, memory_order_acquire))
+		moved = moved || !obs_board_read_word(&board->waiting) ||
+			obs_board_read_word(&board->blocked);
+	proc->seen_calls = calls;
+	proc->active_ticks = moved ? 4 : proc->active_ticks - (proc->active_ticks > 0);
+	return proc->active_ticks > 0;
+}
+
+static void sweep(uv_work_t *work)
+{
+	struct obs_super *super = work->data;
+
+	obs_cache_sweep(&super->cache);
+}
+
+static void swept(uv_work_t *work, int status)
+{
+	struct obs_super *super = work->data;
+
+	(void)status;
+	super->sweeping = false;
+}
+
+/*
+ * Workers see no folder but their tenant's. Looking through all files takes a while, so not on this
+ * thread.
+ */
+static void cache_tend(struct obs_super *super)
+{
+	if (super->sweeping || !obs_cache_crowded(&super->cache))
+		return;
+	super->sweep.data = super;
+	super->sweeping = uv_queue_work(&super->loop, &super->sweep, sweep, swept) == 0;
+}
+
+static void tick(uv_timer_t *timer)
+{
+	struct obs_super *super = timer->data;
+	uint32_t highest = 0;
+	bool any = false;
+
+	for (struct obs_proc *p = super->procs; p; p = p->next)
+		if (p->state == OBS_PROC_BUSY && works(p)) {
+			uint32_t own = priority_of(p);
+
+			any = true;
+			highest = ob_max(highest, own);
+		}
+	for (struct obs_proc *p = super->procs; p; p = p->next)
+		if (p->state == OBS_PROC_BUSY)
+			atomic_store_explicit(
+				&p->board->yield, priority_of(p) < highest, memory_order_relaxed);
+	cache_tend(super);
+	super->busy = (uint32_t)((super->busy * (OBS_BUSY_TICKS - 1) + (any ? 1000u : 0u)) /
+		OBS_BUSY_TICKS);
+	if (super->n_busy == 0 && super->busy < OBS_BUSY_TICKS) {
+		super->busy = 0;
+		uv_timer_stop(timer);
+	}
+}
+
+void obs_status_session_began(struct obs_proc *proc, int fd)
+{
+	struct obs_super *super = proc->super;
+
+	peer_print(fd, proc->client, sizeof proc->client);
+	proc->seen_calls = 0;
+	proc->active_ticks = 0;
+	uv_timer_start(&super->status, tick, OBS_STATUS_TICK_MS, OBS_STATUS_TICK_MS);
+}
+
+void obs_status_session_ended(struct obs_proc *proc)
+{
+	totals_add(&proc->super->ended, proc->board);
+}
+
+void obs_status_worker_ready(struct obs_proc *proc)
+{
+	struct obs_super *super = proc->super;
+
+	super->n_devices = word_take(&proc->board->n_devices, OBP_DEVICE_MAX);
+	memcpy(super->devices, proc->board->devices, sizeof super->devices);
+	for (uint32_t i = 0; i < super->n_devices; i++)
+		text_take(super->devices[i].name, proc->board->devices[i].name);
+	if (!super->sandbox_told)
+		ob_info("sandbox of workers: %.*s", (int)sizeof proc->board->sandbox - 1,
+			proc->board->sandbox);
+	super->sandbox_told = true;
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/supervisor/supervisor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/opt.h"
+#include "server/supervisor/audit.h"
+#include "server/layers/driver.h"
+#include "server/supervisor/metrics.h"
+#include "server/supervisor/notify.h"
+#include "server/common/sandbox.h"
+#include "transport/tls.h"
+#include "transport/token.h"
+
+#define PROBE_TIMEOUT_MS 30000
+
+void obs_super_check_done(struct obs_super *super)
+{
+	/*
+	 * The listeners stay open while sessions drain: their control connections may still have to
+	 * join.
+	 */
+	if (!super->draining || super->done || super->n_procs > 0)
+		return;
+	super->done = true;
+	obs_admit_stop(super);
+	obs_listener_close_all(super);
+	obs_guest_close_all(super);
+	obs_metrics_close(super);
+	uv_close((uv_handle_t *)&super->status, NULL);
+	uv_close((uv_handle_t *)&super->retry, NULL);
+	uv_close((uv_handle_t *)&super->drain, NULL);
+	uv_close((uv_handle_t *)&super->term, NULL);
+	uv_close((uv_handle_t *)&super->intr, NULL);
+}
+
+static void drain_over(uv_timer_t *timer)
+{
+	struct obs_super *super = timer->data;
+
+	ob_warn("%zu sessions did not end in time and are ended now", super->n_busy);
+	super->killing = true;
+	obs_pool_kill(super, true);
+}
+
+static void told_to_stop(uv_signal_t *signal, int number)
+{
+	struct obs_super *super = signal->data;
+
+	(void)number;
+	if (super->draining) {
+		super->killing = true;
+		obs_pool_kill(super, true);
+		return;
+	}
+	super->draining = true;
+	obs_notify("STOPPING=1");
+	ob_info("shutting down: %zu sessions may end", super->n_busy);
+	obs_guest_refuse_waiting(super, OB_ERR_REFUSED, "the server is shutting down");
+	uv_timer_start(
+		&super->drain, drain_over, (uint64_t)super->options->drain_timeout_s * 1000, 0);
+	obs_pool_kill(super, false);
+	obs_super_check_done(super);
+}
+
+/*
+ * True when a child process can initialise the driver: a broken driver may crash, and must not take
+ * the server with it. ret_why: the child's last line, which says why not.
+ */
+static bool probe(struct obs_super *super, const char *driver, char *ret_why, size_t why_size)
+{
+	uint64_t deadline = ob_clock_ns() + PROBE_TIMEOUT_MS * OB_MS;
+	int status = -1, ends[2];
+	pid_t pid;
+	ssize_t n;
+
+	snprintf(ret_why, why_size, "no process could be started to try it");
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return false;
+	pid = fork();
+	if (pid == 0) {
+		dup2(ends[1], STDERR_FILENO);
+		execl(super->self, super->self, "--probe", "--driver", driver, (char *)NULL);
+		_exit(127);
+	}
+	close(ends[1]);
+	while (pid > 0 && waitpid(pid, &status, WNOHANG) == 0) {
+		if (ob_clock_ns() > deadline) {
+			kill(pid, SIGKILL);
+			waitpid(pid, NULL, 0);
+			status = -1;
+			snprintf(ret_why, why_size, "it did not start within %u s",
+				PROBE_TIMEOUT_MS / 1000);
+			break;
+		}
+		usleep(2000);
+	}
+	if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+		close(ends[0]);
+		return true;
+	}
+	if (WIFSIGNALED(status))
+		snprintf(ret_why, why_size, "it ended by signal %d (%s)", WTERMSIG(status),
+			strsignal(WTERMSIG(status)));
+	/* something that the driver started may keep the other end */
+	fcntl(ends[0], F_SETFL, O_NONBLOCK);
+	n = read(ends[0], ret_why, why_size - 1);
+	if (n > 0) {
+		ret_why[n] = '\0';
+		ret_why[strcspn(ret_why, "\n")] = '\0';
+	}
+	close(ends[0]);
+	return false;
+}
+
+/* The driver that workers open. False: it cannot be used, and the reason was printed. */
+static bool driver_choose(struct obs_super *super)
+{
+	const char *asked = super->options->driver;
+	bool automatic = strcmp(asked, "auto") == 0;
+	char why[240];
+
+	super->driver = automatic ? OBS_DRIVER_GPU : asked;
+	if (strcmp(asked, "null") == 0) {
+		ob_info("driver: null: it answers everything and computes nothing; it is for "
+			"measuring and for tests");
+		return true;
+	}
+	if (probe(super, super->driver, why, sizeof why)) {
+		ob_info("driver: %s", automatic ? OBS_DRIVER_SYSTEM : super->driver);
+		return true;
+	}
+	if (!automatic) {
+		fprintf(stderr, "outboard-server: --driver %s cannot be used: %s%s\n", asked, why,
+			strcmp(asked, OBS_DRIVER_GPU) == 0
+				? ". Install NVIDIA's driver ('nvidia-smi' must list the GPU), or "
+				  "use --driver soft for kernels on the CPU"
+				: "");
+		return false;
+	}
+	super->driver = "soft";
+	ob_warn("driver: soft: no GPU can be used (%s): kernels run on this machine's CPU, many "
+		"times slower. --driver gpu makes that an error, --driver soft "
+		"asks for it",
+		why);
+	if (probe(super, super->driver, why, sizeof why))
+		return true;
+	fprintf(stderr, "outboard-server: the software device cannot be used either: %s\n", why);
+	return false;
+}
+
+static void more_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+/* What the admission process will read, so that a wrong file is complained of here and now. */
+static bool files_good(const struct obs_options *options)
+{
+	char why[512];
+	struct obt_tokens tokens;
+
+	if (options->tls_cert) {
+		struct obt_tls_server *server = obt_tls_server_new(options->tls_cert,
+			options->tls_key, options->tls_client_ca, why, sizeof why);
+
+		if (!server) {
+			fprintf(stderr, "outboard-server: %s\n", why);
+			return false;
+		}
+		obt_tls_server_free(server);
+	}
+	if (options->tokens && !obt_tokens_read(options->tokens, &tokens, why, sizeof why)) {
+		fprintf(stderr, "outboard-server: %s\n", why);
+		return false;
+	}
+	if (options->tokens)
+		obt_tokens_fini(&tokens);
+	return true;
+}
+
+/*
+ * In a child: the key shall never have been in the memory of a process that a worker could look
+ * into.
+ */
+static bool files_check(const struct obs_options *options)
+{
+	int status = -1;
+	pid_t pid;
+
+	if (!options->tls_cert && !options->tokens)
+		return true;
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_DUMPABLE, 0);
+		_exit(files_good(options) ? 0 : 1);
+	}
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static int super_start(struct obs_super *super)
+{
+	ssize_t n = readlink("/proc/self/exe", super->self, sizeof super->self - 1);
+	char why[256];
+
+	if (n <= 0) {
+		fprintf(stderr,
+			"outboard-server: cannot find its own program file: is /proc mounted?\n");
+		return 1;
+	}
+	super->since_ns = ob_clock_ns();
+	super->status.data = super->retry.data = super->drain.data = super->term.data =
+		super->intr.data = super;
+	if (uv_loop_init(&super->loop) != 0)
+		return 1;
+	uv_timer_init(&super->loop, &super->retry);
+	uv_timer_init(&super->loop, &super->drain);
+	uv_timer_init(&super->loop, &super->status);
+	uv_signal_init(&super->loop, &super->term);
+	uv_signal_init(&super->loop, &super->intr);
+	signal(SIGPIPE, SIG_IGN);
+	more_descriptors();
+	if (!obs_audit_open(super->options->audit, super->options->audit_size,
+		    super->options->audit_files) ||
+		!files_check(super->options))
+		return 1;
+	if (!obs_sandbox_prepare(
+		    &super->options->sandbox, super->options->cache, why, sizeof why)) {
+		fprintf(stderr, "outboard-server: %s\n", why);
+		return 1;
+	}
+	obs_cache_open_for(&super->cache, super->options->cache,
+		ob_opt_on(OB_OPT_CACHE) ? super->options->upload_cache : 0,
+		super->options->sandbox.uid);
+	obs_cache_sweep(&super->cache);
+	if (!driver_choose(super))
+		return 1;
+	for (size_t i = 0; i < super->options->n_listen; i++)
+		if (obs_listener_open(super, super->options->listen[i]) != 0)
+			return 1;
+	if (super->options->metrics && obs_metrics_open(super, super->options->metrics) != 0)
+		return 1;
+	uv_signal_start(&super->term, told_to_stop, SIGTERM);
+	uv_signal_start(&super->intr, told_to_stop, SIGINT);
+	if (!obs_admit_start(super))
+		return 1;
+	obs_pool_refill(super);
+	if (super->retrying) /* not even the first worker could be started; the reason was logged */
+		return 1;
+	for (size_t i = 0; i < super->n_listeners; i++)
+		fprintf(stderr, "outboard-server: listening on %s\n", super->listeners[i].url);
+	obs_notify("READY=1");
+	return 0;
+}
+
+int obs_super_run(struct obs_options *options)
+{
+	static struct obs_super super;
+	int status;
+
+	super.options = options;
+	status = super_start(&super);
+	if (status) {
+		obs_listener_close_all(&super);
+		return status;
+	}
+	uv_run(&super.loop, UV_RUN_DEFAULT);
+	uv_loop_close(&super.loop);
+	obs_audit_close();
+	return 0;
+}

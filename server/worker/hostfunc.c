@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/worker/hostfunc.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "protocol/obs_driver.h"
+#include "server/layers/quota.h"
+#include "server/worker/session.h"
+
+struct obs_hostfunc {
+	struct obs_hostfunc *next;
+	struct obs_session *session;
+	uint64_t callback;
+	CUresult status;
+	bool asked, done;
+};
+
+void obs_hostfuncs_init(struct obs_hostfuncs *hostfuncs)
+{
+	pthread_condattr_t attr;
+
+	*hostfuncs = (struct obs_hostfuncs){ .control_fd = -1 };
+	pthread_mutex_init(&hostfuncs->lock, NULL);
+	pthread_mutex_init(&hostfuncs->send_lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&hostfuncs->changed, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+/* The control connection is there. False: it did not come. */
+static bool control_wait(struct obs_hostfuncs *hostfuncs)
+{
+	struct timespec until;
+	bool joined;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += OBS_CONTROL_JOIN_S;
+	pthread_mutex_lock(&hostfuncs->lock);
+	while (hostfuncs->control_fd < 0 && !hostfuncs->again)
+		if (pthread_cond_timedwait(&hostfuncs->changed, &hostfuncs->lock, &until) ==
+			ETIMEDOUT)
+			break;
+	joined = hostfuncs->control_fd >= 0;
+	pthread_mutex_unlock(&hostfuncs->lock);
+	return joined;
+}
+
+bool obs_control_send(struct obs_hostfuncs *hostfuncs, const struct obp_message *message)
+{
+	struct obt_stream stream;
+	struct ob_buf frame;
+	bool sent = false;
+
+	if (!control_wait(hostfuncs))
+		return false;
+	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
+	if (obp_message_encode(message, &frame)) {
+		struct iovec iov = { frame.data, frame.size };
+
+		pthread_mutex_lock(&hostfuncs->send_lock);
+		stream = hostfuncs->control;
+		sent = hostfuncs->control_fd >= 0 &&
+			obt_stream_send_all(&stream, &iov, 1,
+				ob_clock_ns() + OBS_CONTROL_SEND_S * OB_SECOND) == OB_ERR_NONE;
+		pthread_mutex_unlock(&hostfuncs->send_lock);
+	}
+	ob_buf_fini(&frame);
+	return sent;
+}
+
+static void unlink_locked(struct obs_hostfuncs *hostfuncs, struct obs_hostfunc *function)
+{
+	struct obs_hostfunc **at = &hostfuncs->list;
+
+	while (*at != function)
+		at = &(*at)->next;
+	*at = function->next;
+	hostfuncs->n--;
+}
+
+/* On a thread of the driver, which the stream waits for. */
+static void run(struct obs_hostfunc *function, CUresult status)
+{
+	struct obs_session *session = function->session;
+	struct obs_hostfuncs *hostfuncs = &session->hostfuncs;
+	struct obp_message *message OB_CLEANUP(ob_freep) = calloc(1, sizeof *message);
+
+	if (!message)
+		obs_session_fatal(session, OB_ERR_NO_MEMORY, "no memory for a host function");
+	message->type = OBP_MSG_CALLBACK;
+	message->value = function->callback;
+	message->code = (uint32_t)status;
+	pthread_mutex_lock(&hostfuncs->lock);
+	function->asked = true;
+	function->status = status;
+	pthread_mutex_unlock(&hostfuncs->lock);
+	/*
+	 * With a session that outlives its connections the next one asks again; the client runs a
+	 * function once.
+	 */
+	if (!obs_control_send(hostfuncs, message) && !session->link.on)
+		obs_session_fatal(session, OB_ERR_TIMEOUT,
+			"the client's control connection did not take a host function's call");
+	/*
+	 * No time-out of our own: the function is the program's and may take as long as it likes. A
+	 * client that leaves ends the process.
+	 */
+	pthread_mutex_lock(&hostfuncs->lock);
+	while (!function->done)
+		pthread_cond_wait(&hostfuncs->changed, &hostfuncs->lock);
+	unlink_locked(hostfuncs, function);
+	pthread_mutex_unlock(&hostfuncs->lock);
+	free(function);
+}
+
+static void driver_calls(void *user)
+{
+	run(user, CUDA_SUCCESS);
+}
+
+static void driver_calls_with_status(CUstream stream, CUresult status, void *user)
+{
+	(void)stream;
+	run(user, status);
+}
+
+CUresult obs_hostfunc_launch(
+	struct obs_session *session, CUstream stream, uint64_t callback, bool with_status)
+{
+	struct obs_hostfuncs *hostfuncs = &session->hostfuncs;
+	struct obs_hostfunc *function = calloc(1, sizeof *function);
+	bool room;
+	CUresult result;
+
+	if (!function)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	function->session = session;
+	function->callback = callback;
+	pthread_mutex_lock(&hostfuncs->lock);
+	room = hostfuncs->n < OBS_HOSTFUNC_MAX;
+	if (room) {
+		function->next = hostfuncs->list;
+		hostfuncs->list = function;
+		hostfuncs->n++;
+	}
+	pthread_mutex_unlock(&hostfuncs->lock);
+	if (!room) {
+		free(function);
+		obs_conduct_refused("host functions that wait");
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (with_status)
+		result = session->drv->cuStreamAddCallback(
+			stream, driver_calls_with_status, function, 0);
+	else
+		result = session->drv->cuLaunchHostFunc(stream, driver_calls, function);
+	if (result != CUDA_SUCCESS) {
+		pthread_mutex_lock(&hostfuncs->lock);
+		unlink_locked(hostfuncs, function);
+		pthread_mutex_unlock(&hostfuncs->lock);
+		free(function);
+	}
+	return result;
+}
+
+bool obs_hostfunc_done(struct obs_hostfuncs *hostfuncs, uint64_t callback)
+{
+	struct obs_hostfunc *function;
+	bool found;
+
+	pthread_mutex_lock(&hostfuncs->lock);
+	for (function = hostfuncs->list; function; function = function->next)
+		if (function->callback == callback && function->asked && !function->done)
+			break;
+	if (function) {
+		function->done = true;
+		pthread_cond_broadcast(&hostfuncs->changed);
+	}
+	found = function != NULL || hostfuncs->again;
+	pthread_mutex_unlock(&hostfuncs->lock);
+	return found;
+}
+
+void obs_hostfunc_control(struct obs_hostfuncs *hostfuncs, const struct obt_stream *stream)
+{
+	pthread_mutex_lock(&hostfuncs->send_lock);
+	pthread_mutex_lock(&hostfuncs->lock);
+	hostfuncs->control = stream ? *stream : (struct obt_stream){ .fd = -1 };
+	hostfuncs->control_fd = hostfuncs->control.fd;
+	hostfuncs->again = hostfuncs->again || !stream;
+	pthread_cond_broadcast(&hostfuncs->changed);
+	pthread_mutex_unlock(&hostfuncs->lock);
+	pthread_mutex_unlock(&hostfuncs->send_lock);
+}
+
+bool obs_hostfunc_running(struct obs_hostfuncs *hostfuncs)
+{
+	bool running = false;
+
+	pthread_mutex_lock(&hostfuncs->lock);
+	for (const struct obs_hostfunc *f = hostfuncs->list; f && !running; f = f->next)
+		running = f->asked && !f->done;
+	pthread_mutex_unlock(&hostfuncs->lock);
+	return running;
+}
+
+/*
+ * The function behind `after` (0: the first) that was asked for and is not done; 0: none. The list
+ * may have changed since: ids are not reused for long.
+ */
+static uint64_t asked_next(struct obs_hostfuncs *hostfuncs, uint64_t after, CUresult *ret_status)
+{
+	uint64_t found = 0;
+
+	pthread_mutex_lock(&hostfuncs->lock);
+	for (const struct obs_hostfunc *f = hostfuncs->list; f; f = f->next)
+		if (f->asked && !f->done && f->callback > after &&
+			(!found || f->callback < found)) {
+			found = f->callback;
+			*ret_status = f->status;
+		}
+	/* Its own thread may be about to ask too: the answer may come twice from now on. */
+	hostfuncs->again = hostfuncs->again || found;
+	pthread_mutex_unlock(&hostfuncs->lock);
+	return found;
+}
+
+bool obs_hostfunc_ask_again(struct obs_hostfuncs *hostfuncs)
+{
+	struct obp_message *message OB_CLEANUP(ob_freep) = calloc(1, sizeof *message);
+	CUresult status = CUDA_SUCCESS;
+	bool again;
+
+	pthread_mutex_lock(&hostfuncs->lock);
+	again = hostfuncs->again;
+	pthread_mutex_unlock(&hostfuncs->lock);
+	/*
+	 * The first connection: who asked has been waiting for it, and asks by himself. Asked
+	 * twice, a function would be answered twice.
+	 */
+	if (!again)
+		return true;
+	if (!message)
+		return false;
+	message->type = OBP_MSG_CALLBACK;
+	while ((message->value = asked_next(hostfuncs, message->value, &status)) != 0) {
+		message->code = (uint32_t)status;
+		if (!obs_control_send(hostfuncs, message))
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* Streams, events, launches, host functions. */
+#include "base/check.h"
+#include "server/worker/ops/ops.h"
+#include "server/layers/quota.h"
+
+/* ---- streams ---- */
+
+void obs_op_stream_create(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_stream_create_req *req)
+{
+	struct obs_handle handle = { .context = x->context };
+	CUstream stream = NULL;
+	CUresult result = obs_quota_handle(x);
+
+	if (result == CUDA_SUCCESS)
+		result = x->drv->cuStreamCreateWithPriority(&stream, req->flags, req->priority);
+	handle.driver = result == CUDA_SUCCESS ? stream : NULL;
+	if (req->stream <= 1 || !obs_handles_put(&x->session->streams, req->stream, &handle))
+		obs_violation(x, rec, "the stream's id is in use or out of range");
+	obs_async_result(x, rec, result);
+}
+
+void obs_op_stream_destroy(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_stream_destroy_req *req)
+{
+	struct obs_handle handle;
+
+	/*
+	 * Unknown: it went with its context, and the client's record crossed that. Likewise for
+	 * events.
+	 */
+	if (obs_handles_remove(&x->session->streams, req->stream, &handle) && handle.driver)
+		obs_async_result(x, rec, x->drv->cuStreamDestroy_v2(handle.driver));
+}
+
+void obs_op_stream_query(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_stream_query_req *req)
+{
+	CUstream stream;
+
+	if (obs_stream_get(x, rec, req->stream, &stream))
+		obs_reply(x, rec, x->drv->cuStreamQuery(stream), NULL, 0);
+}
+
+void obs_op_stream_synchronize(struct obs_exec *x, const struct obp_record *rec,
+	const struct obp_stream_synchronize_req *req)
+{
+	CUstream stream;
+	CUresult result;
+
+	if (!obs_stream_get(x, rec, req->stream, &stream))
+		return;
+	result = x->drv->cuStreamSynchronize(stream);
+	obs_exec_output(x, result);
+	obs_reply(x, rec, result, NULL, 0);
+}
+
+void obs_op_stream_wait(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_stream_wait_req *req)
+{
+	struct obs_handle *event;
+	CUstream stream;
+
+	if (obs_stream_get(x, rec, req->stream, &stream) &&
+		obs_handle_use(x, rec, &x->session->events, req->event, &event))
+		obs_async_result(
+			x, rec, x->drv->cuStreamWaitEvent(stream, event->driver, req->flags));
+}
+
+/* ---- events ---- */
+
+void obs_op_event_create(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_event_create_req *req)
+{
+	struct obs_handle handle = { .context = x->context };
+	CUevent event = NULL;
+	CUresult result = obs_quota_handle(x);
+
+	if (result == CUDA_SUCCESS)
+		result = x->drv->cuEventCreate(&event, req->flags);
+	handle.driver = result == CUDA_SUCCESS ? event : NULL;
+	if (!obs_handles_put(&x->session->events, req->event, &handle))
+		obs_violation(x, rec, "the event's id is in use or out of range");
+	obs_async_result(x, rec, result);
+}
+
+void obs_op_event_destroy(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_event_destroy_req *req)
+{
+	struct obs_handle handle;
+
+	if (obs_handles_remove(&x->session->events, req->event, &handle) && handle.driver)
+		obs_async_result(x, rec, x->drv->cuEventDestroy_v2(handle.driver));
+}
+
+void obs_op_event_record(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_event_record_req *req)
+{
+	struct obs_handle *event;
+	CUstream stream;
+	CUresult result;
+
+	if (!obs_handle_use(x, rec, &x->session->events, req->event, &event) ||
+		!obs_stream_get(x, rec, req->stream, &stream))
+		return;
+	result = req->flags ? x->drv->cuEventRecordWithFlags(event->driver, stream, req->flags)
+			    : x->drv->cuEventRecord(event->driver, stream);
+	obs_async_result(x, rec, result);
+}
+
+void obs_op_event_query(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_event_query_req *req)
+{
+	struct obs_handle *event;
+
+	if (obs_handle_use(x, rec, &x->session->events, req->event, &event))
+		obs_reply(x, rec, x->drv->cuEventQuery(event->driver), NULL, 0);
+}
+
+void obs_op_event_synchronize(struct obs_exec *x, const struct obp_record *rec,
+	const struct obp_event_synchronize_req *req)
+{
+	struct obs_handle *event;
+	CUresult result;
+
+	if (!obs_handle_use(x, rec, &x->session->events, req->event, &event))
+		return;
+	result = x->drv->cuEventSynchronize(event->driver);
+	obs_exec_output(x, result);
+	obs_reply(x, rec, result, NULL, 0);
+}
+
+void obs_op_event_elapsed(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_event_elapsed_req *req)
+{
+	struct obp_event_elapsed_rep rep = { 0 };
+	struct obs_handle *start, *end;
+	CUresult result;
+
+	if (!obs_handle_use(x, rec, &x->session->events, req->start, &start) ||
+		!obs_handle_use(x, rec, &x->session->events, req->end, &end))
+		return;
+	result = x->drv->cuEventElapsedTime_v2(&rep.milliseconds, start->driver, end->driver);
+	obs_reply(x, rec, result, &rep, sizeof rep);
+}
+
+/* ---- launches ---- */
+
+#define LAUNCH_ATTRIBUTES_MAX 4
+
+/* Attributes that cuLaunchKernel cannot express. */
+static uint32_t launch_attributes(
+	const struct obp_launch_req *req, CUlaunchAttribute ret[LAUNCH_ATTRIBUTES_MAX])
+{
+	uint32_t n = 0;
+
+	if (req->flags & OBP_LAUNCH_COOPERATIVE)
+		ret[n++] = (CUlaunchAttribute){ .id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+			.value.cooperative = 1 };
+	if (req->flags & OBP_LAUNCH_PRIORITY)
+		ret[n++] = (CUlaunchAttribute){ .id = CU_LAUNCH_ATTRIBUTE_PRIORITY,
+			.value.priority = req->priority };
+	if (req->flags & OBP_LAUNCH_OVERLAP)
+		ret[n++] = (CUlaunchAttribute){
+			.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+			.value.programmaticStreamSerializationAllowed = 1
+		};
+	if (req->cluster[0] | req->cluster[1] | req->cluster[2])
+		ret[n++] = (CUlaunchAttribute){ .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+			.value.clusterDim = { req->cluster[0], req->cluster[1], req->cluster[2] } };
+	return n;
+}
+
+static CUresult launch_ex(struct obs_exec *x, const struct obp_launch_req *req, CUfunction function,
+	CUstream stream, void **extra)
+{
+	CUlaunchAttribute attributes[LAUNCH_ATTRIBUTES_MAX];
+	CUlaunchConfig config = { .gridDimX = req->grid[0],
+		.gridDimY = req->grid[1],
+		.gridDimZ = req->grid[2],
+		.blockDimX = req->block[0],
+		.blockDimY = req->block[1],
+		.blockDimZ = req->block[2],
+		.sharedMemBytes = req->shared,
+		.hStream = stream,
+		.attrs = attributes,
+		.numAttrs = launch_attributes(req, attributes) };
+
+	return x->drv->cuLaunchKernelEx(&config, function, NULL, extra);
+}
+
+void obs_op_launch(struct obs_exec *x, const struct obp_record *rec,
+	const struct obp_launch_req *req, const void *params)
+{
+	size_t param_bytes = req->param_bytes;
+	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)params,
+		CU_LAUNCH_PARAM_BUFFER_SIZE, &param_bytes, CU_LAUNCH_PARAM_END };
+	const uint32_t special = OBP_LAUNCH_COOPERATIVE | OBP_LAUNCH_PRIORITY | OBP_LAUNCH_OVERLAP;
+	struct obs_handle *function;
+	CUstream stream;
+	CUresult result;
+
+	if (!obs_handle_use(x, rec, &x->session->functions, req->func, &function) ||
+		!obs_stream_get(x, rec, req->stream, &stream))
+		return;
+	if (ob_unlikely(req->flags & OBP_LAUNCH_PRINTS))
+		atomic_store_explicit(&x->session->prints, true, memory_order_relaxed);
+	if (ob_unlikely((req->flags & special) ||
+		    (req->cluster[0] | req->cluster[1] | req->cluster[2])))
+		result = launch_ex(x, req, function->driver, stream, param_bytes ? extra : NULL);
+	else
+		result = x->drv->cuLaunchKernel(function->driver, req->grid[0], req->grid[1],
+			req->grid[2], req->block[0], req->block[1], req->block[2], req->shared,
+			stream, NULL, param_bytes ? extra : NULL);
+	obs_async_result(x, rec, result);
+}
+
+void obs_op_host_func(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_host_func_req *req)
+{
+	CUstream stream;
+
+	if (obs_stream_get(x, rec, req->stream, &stream))
+		obs_async_result(x, rec,
+			obs_hostfunc_launch(
+				x->session, stream, req->callback, req->with_status != 0));
+}

@@ -1,0 +1,544 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/worker/session.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/opt.h"
+#include "protocol/obp_calls.h"
+#include "server/worker/exec.h"
+#include "server/common/board.h"
+#include "server/common/handoff.h"
+#include "server/layers/layers.h"
+#include "server/layers/quota.h"
+#include "server/common/refuse.h"
+#include "server/common/sandbox.h"
+#include "transport/digest.h"
+#include "transport/path.h"
+#include "transport/shm.h"
+#include "transport/tls.h"
+
+#define SEND_MS       5000 /* for the welcome */
+#define LAST_WORDS_MS 500  /* that a client gets to read why its session ends */
+
+/* ---- the end ---- */
+
+static void packed_print(const char *direction, const struct obp_pack_stats *stats)
+{
+	for (unsigned i = 0; i < OBZ_CODEC_COUNT; i++)
+		if (stats->chunks[i])
+			ob_info("stats: compression %s: %s: %llu chunks, %llu bytes became %llu, "
+				"%.3f ms in all codecs",
+				direction, obz_codec_name((enum obz_codec)i),
+				(unsigned long long)stats->chunks[i],
+				(unsigned long long)stats->raw[i],
+				(unsigned long long)stats->wire[i], (double)stats->ns / 1e6);
+}
+
+/* For the supervisor's audit. */
+static void how_tell(const struct obs_session *session, const char *how)
+{
+	struct obs_handoff message = { .type = OBS_HANDOFF_ENDED };
+
+	if (session->channel < 0)
+		return;
+	snprintf(message.text, sizeof message.text, "%s", how);
+	obs_handoff_send(session->channel, &message, NULL);
+}
+
+_Noreturn void obs_session_exit(struct obs_session *session, int status)
+{
+	static _Atomic bool leaving;
+
+	while (atomic_exchange(&leaving, true))
+		pause(); /* two threads learn that the client has left; one says so */
+	obs_board_publish(session);
+	how_tell(session,
+		session->how[0]  ? session->how
+			: status ? "the client could not be reached"
+				 : "the client left");
+	obs_stats_print();
+	if (obs_stats_on) {
+		packed_print("in", &session->conn.unpacker.stats);
+		packed_print("out", &session->packer.stats);
+	}
+	/* Not exit(): destructors of a driver could wait for a device that never finishes. */
+	_exit(status);
+}
+
+/*
+ * A close with unread bytes resets the connection and could take the message with it: read on for a
+ * moment.
+ */
+static void linger(int fd)
+{
+	uint64_t deadline = ob_clock_ns() + LAST_WORDS_MS * OB_MS;
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+	char bytes[4096];
+
+	shutdown(fd, SHUT_WR);
+	while (poll(&pfd, 1, ob_clock_poll_ms(deadline)) > 0 && ob_clock_ns() < deadline)
+		if (recv(fd, bytes, sizeof bytes, MSG_DONTWAIT) <= 0)
+			return;
+}
+
+_Noreturn void obs_session_fatal(
+	struct obs_session *session, enum ob_err code, const char *format, ...)
+{
+	struct timespec until;
+	char text[OBP_TEXT_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	if (atomic_exchange(&session->ending, true))
+		for (;;)
+			pause(); /* another thread is already ending the process */
+	ob_warn("session %016llx: %s", (unsigned long long)session->id, text);
+	snprintf(session->how, sizeof session->how, "%.190s", text);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	/*
+	 * A thread in the middle of a reply that nobody reads keeps the lock: then there is no
+	 * place for a message.
+	 */
+	if (pthread_mutex_timedlock(&session->replies.lock, &until) == 0 &&
+		session->replies.stream.fd >= 0) {
+		obs_message_send(&session->replies.stream, OBP_MSG_FATAL, code, text);
+		linger(session->replies.stream.fd);
+	}
+	obs_session_exit(session, 1);
+}
+
+/* ---- before a client comes ---- */
+
+static bool device_describe(
+	const struct obs_driver *drv, int ordinal, bool ptx_only, struct obp_device *ret)
+{
+	size_t total = 0;
+	CUuuid uuid;
+
+	if (drv->cuDeviceGetName(ret->name, (int)sizeof ret->name, ordinal) != CUDA_SUCCESS ||
+		drv->cuDeviceTotalMem_v2(&total, ordinal) != CUDA_SUCCESS)
+		return false;
+	ret->name[sizeof ret->name - 1] = '\0';
+	if (drv->cuDeviceGetUuid_v2(&uuid, ordinal) == CUDA_SUCCESS)
+		memcpy(ret->uuid, uuid.bytes, sizeof ret->uuid);
+	ret->total_mem = ret->free_mem = total;
+	ret->ptx_only = ptx_only;
+	for (int i = 1; i < (int)ob_min(OBP_ATTR_MAX, (unsigned)CU_DEVICE_ATTRIBUTE_MAX); i++)
+		ret->attr_known[i] = drv->cuDeviceGetAttribute(&ret->attr[i], (CUdevice_attribute)i,
+					     ordinal) == CUDA_SUCCESS;
+	return true;
+}
+
+static bool devices_describe(struct obs_session *session)
+{
+	struct obp_welcome *welcome = &session->welcome->welcome;
+
+	welcome->n_devices = (uint32_t)session->n_devices;
+	welcome->devices = calloc(welcome->n_devices, sizeof *welcome->devices);
+	welcome->vmm = true;
+	for (uint32_t i = 0; welcome->devices && i < welcome->n_devices; i++) {
+		if (!device_describe(
+			    session->drv, (int)i, session->lib.ptx_only, &welcome->devices[i]))
+			return false;
+		welcome->vmm = welcome->vmm &&
+			welcome->devices[i]
+				.attr[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED];
+	}
+	return welcome->devices != NULL;
+}
+
+/* For whoever asks the supervisor. What the driver has, not what a session may take of it. */
+static void board_describe(const struct obs_session *session)
+{
+	for (int i = 0; i < session->n_devices; i++) {
+		const struct obp_device *from = &session->welcome->welcome.devices[i];
+		struct obs_board_device *to = &obs_board->devices[i];
+		size_t total = from->total_mem;
+
+		session->lib.bare.cuDeviceTotalMem_v2(&total, i);
+		snprintf(to->name, sizeof to->name, "%.*s", OBP_LOAD_NAME_MAX - 1, from->name);
+		memcpy(to->uuid, from->uuid, sizeof to->uuid);
+		to->total = total;
+		to->units =
+			(uint32_t)ob_max(from->attr[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT], 0);
+		to->clock_khz = (uint32_t)ob_max(from->attr[CU_DEVICE_ATTRIBUTE_CLOCK_RATE], 0);
+		to->capability =
+			(uint32_t)(from->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] * 10 +
+				from->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR]);
+		to->ptx_only = from->ptx_only;
+	}
+	obs_board->n_devices = (uint32_t)session->n_devices;
+}
+
+/* Starting a context is what costs on a GPU: the first device's is there before a client asks. */
+static void warm(struct obs_session *session)
+{
+	struct obs_context *first = &session->contexts[0];
+	struct obp_device *device = &session->welcome->welcome.devices[0];
+	size_t free_bytes, total;
+
+	if (obs_context_ready(session, first) != CUDA_SUCCESS ||
+		session->drv->cuCtxSetCurrent(first->driver) != CUDA_SUCCESS)
+		return;
+	session->warm_context = first;
+	if (session->drv->cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS)
+		device->free_mem = free_bytes;
+}
+
+/* What is there of the library that is not the server's own. */
+static const char *sandbox_file(const struct obs_session *session)
+{
+	return session->lib.soft || session->lib.null ? NULL : session->lib.name;
+}
+
+bool obs_session_init(struct obs_session *session, const struct obs_options *options, char *ret_why,
+	size_t why_size)
+{
+	uint8_t digest[OBT_SHA256_BYTES];
+
+	session->options = options;
+	obs_quota_limits = options->limits;
+	session->data.fd = session->channel = -1;
+	session->welcome = calloc(1, sizeof *session->welcome);
+	if (!session->welcome || obp_conn_init(&session->conn, OBP_ACCEPT_CONTROL) != OB_ERR_NONE) {
+		snprintf(ret_why, why_size, "no memory");
+		return false;
+	}
+	if (!obs_driver_load(options->driver, &session->lib, ret_why, why_size))
+		return false;
+	obs_cache_open_for(&session->cache, options->cache,
+		ob_opt_on(OB_OPT_CACHE) ? options->upload_cache : 0, options->sandbox.uid);
+	session->images.cache = &session->cache;
+	if (!obs_sandbox_enter(
+		    &options->sandbox, &session->cache, sandbox_file(session), ret_why, why_size))
+		return false;
+	if (!obs_driver_start(&session->lib, ret_why, why_size))
+		return false;
+	session->drv = &session->lib.table;
+	session->n_devices = ob_min(session->lib.n_devices, (int)OBP_DEVICE_MAX);
+	for (int i = 0; i < session->n_devices; i++) {
+		session->contexts[i].device = (uint32_t)i;
+		session->contexts[i].primary = true;
+		atomic_init(&session->contexts[i].id, (uint64_t)i + OBP_CTX_PRIMARY);
+	}
+	session->n_contexts = (uint32_t)session->n_devices;
+	if (!devices_describe(session)) {
+		snprintf(ret_why, why_size, "%s does not describe its devices", session->lib.name);
+		return false;
+	}
+	obs_replies_init(&session->replies);
+	obs_hostfuncs_init(&session->hostfuncs);
+	session->scratch = aligned_alloc(64, OBS_SCRATCH_BYTES); /* untouched pages cost nothing */
+	if (!obs_staging_init(&session->staging, session->drv) || !session->scratch) {
+		snprintf(ret_why, why_size, "no memory");
+		return false;
+	}
+	obs_stripes_init(&session->stripes);
+	board_describe(session);
+	/* The first digest loads OpenSSL's settings from a file: not while a client waits. */
+	obt_digest_sha256(session->secret, sizeof session->secret, digest);
+	if (options->expect_tls)
+		obt_tls_warm();
+	warm(session);
+	return true;
+}
+
+/* ---- the handshake ---- */
+
+/* Before there is a session: the client is told, the log and the audit too. */
+static void turn_away(struct obs_session *session, enum ob_err code, const char *why)
+{
+	obs_refuse_stream(&session->data, code, why);
+	ob_info("session %016llx: refused: %s", (unsigned long long)session->id, why);
+	snprintf(session->how, sizeof session->how, "%.190s", why);
+}
+
+/*
+ * The next control message, of this type, before the deadline. False: the client was told what is
+ * wrong, or has left.
+ */
+static bool message_await(struct obs_session *session, enum obp_message_type type,
+	uint64_t deadline, struct obp_message *ret)
+{
+	struct obp_item item;
+	enum obp_event event;
+	ssize_t n;
+	size_t size;
+	void *data;
+
+	while ((event = obp_conn_next(&session->conn, &item)) == OBP_NEED) {
+		obp_conn_space(&session->conn, &data, &size);
+		if (size == 0 || obt_stream_wait(&session->data, POLLIN, deadline) <= 0) {
+			turn_away(session, OB_ERR_TIMEOUT,
+				"the client did not say in time whether it could take the range of "
+				"addresses");
+			return false;
+		}
+		n = session->data.ops->recv(&session->data, data, size, false);
+		if (n > 0) {
+			obp_conn_fed(&session->conn, (size_t)n);
+		} else if (n == 0 || errno != EAGAIN) {
+			if (n < 0 && obt_stream_why(&session->data))
+				turn_away(session, OB_ERR_TLS, obt_stream_why(&session->data));
+			return false;
+		}
+	}
+	if (event == OBP_BROKEN) {
+		turn_away(session, session->conn.error, session->conn.why);
+		return false;
+	}
+	if (event != OBP_CONTROL || obp_message_decode(item.body, item.size, ret) != OB_ERR_NONE ||
+		ret->type != type) {
+		turn_away(session, OB_ERR_PROTOCOL,
+			"the client does not say whether it could take the range of addresses");
+		return false;
+	}
+	return true;
+}
+
+static void no_vmm(struct obs_session *session)
+{
+	struct obp_welcome *welcome = &session->welcome->welcome;
+
+	welcome->vmm = false;
+	welcome->range_ok = true;
+	for (uint32_t i = 0; i < welcome->n_devices; i++) {
+		welcome->devices[i].grant = 0;
+		welcome->devices[i].range = (struct obp_range){ 0 };
+	}
+	welcome->range = (struct obp_range){ 0 };
+}
+
+/* The addresses both sides will use, and the memory that is promised at their beginning. */
+static void addresses_settle(struct obs_session *session, const struct obp_hello *hello)
+{
+	struct obp_welcome *welcome = &session->welcome->welcome;
+	struct obs_memory *memory = &session->memory;
+	struct obp_device *first = &welcome->devices[0];
+
+	obs_memory_init(
+		memory, session->drv, welcome->n_devices, welcome->vmm && hello->n_ranges > 0);
+	if (!memory->vmm ||
+		!obs_memory_choose(memory, hello->ranges, hello->n_ranges, &welcome->range_ok)) {
+		memory->vmm = false;
+		no_vmm(session);
+		return;
+	}
+	welcome->range = memory->range;
+	for (uint32_t i = 0; i < welcome->n_devices; i++)
+		welcome->devices[i].range =
+			(struct obp_range){ memory->slices[i].base, memory->slices[i].size };
+	/*
+	 * Other devices' memory is asked for when they are used: promising it would start a context
+	 * on each. The only one is used if any is.
+	 */
+	if (ob_opt_on(OB_OPT_GRANT) && (!hello->no_grant || welcome->n_devices == 1))
+		first->grant =
+			obs_memory_grant(memory, 0, ob_min(OBS_GRANT_BYTES, first->free_mem / 8));
+}
+
+/* Under the replies' lock. */
+static double path_rate(void *session)
+{
+	struct obs_session *s = session;
+
+	return obt_meter_rate(&s->meter, &s->replies.stream, s->trust_reader);
+}
+
+/* The way back goes by the client's wish too: one setting governs both. */
+static void codecs_settle(struct obs_session *session, const struct obp_hello *hello)
+{
+	session->conn.codecs = hello->codecs & obp_codecs_own();
+	session->codec_wish = hello->codec;
+	session->trust_reader = hello->codec == OBP_CODEC_MEASURE;
+	obp_packer_init(&session->packer, session->conn.codecs, hello->codec,
+		obt_path_local(&session->data), path_rate, session);
+}
+
+static bool welcome_send(struct obs_session *session)
+{
+	struct obp_message *message = session->welcome;
+	struct obp_welcome *welcome = &message->welcome;
+	struct ob_buf frame;
+	bool sent = false;
+
+	message->type = OBP_MSG_WELCOME;
+	snprintf(welcome->version, sizeof welcome->version, "%s", OB_VERSION);
+	snprintf(welcome->driver, sizeof welcome->driver, "%s", session->lib.name);
+	welcome->route = session->route;
+	memcpy(welcome->secret, session->secret, sizeof welcome->secret);
+	welcome->times = true;
+	message->shm = obt_shm_taken(&session->data);
+	welcome->cache = session->cache.dir >= 0 ? session->cache.limit : 0;
+	welcome->driver_version = session->lib.version;
+	welcome->codecs = session->conn.codecs;
+	welcome->stripes = obs_stripes_offer(session);
+	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
+	if (obp_message_encode(message, &frame)) {
+		struct iovec iov = { frame.data, frame.size };
+
+		sent = obt_stream_send_all(&session->data, &iov, 1,
+			       ob_clock_ns() + SEND_MS * OB_MS) == OB_ERR_NONE;
+	}
+	ob_buf_fini(&frame);
+	return sent;
+}
+
+/*
+ * Once the welcome is out the client may join with a second connection, and what it says there may
+ * end the session: the loop, which then sends on this one, waits until it is settled.
+ */
+static bool welcome_settle(struct obs_session *session)
+{
+	bool sent;
+
+	pthread_mutex_lock(&session->replies.lock);
+	/*
+	 * Release: the loop's thread, which sees it, sees what the handshake has settled. Before
+	 * the client has the secret to join with.
+	 */
+	atomic_store_explicit(&session->welcomed, true, memory_order_release);
+	sent = welcome_send(session);
+	if (sent) {
+		obt_shm_settle(&session->data, session->welcome->shm);
+		session->replies.kept.large_max = (uint32_t)ob_min(
+			obs_quota_limits.outstanding / 2, (uint64_t)OBS_KEPT_LARGE_MAX);
+	}
+	pthread_mutex_unlock(&session->replies.lock);
+	return sent;
+}
+
+/* The client is known. False: it was turned away. */
+static bool sandbox_close(struct obs_session *session)
+{
+	const struct obs_sandbox_plan *plan = &session->options->sandbox;
+	char why[256] = "";
+	size_t told;
+	bool closed;
+
+	obs_cache_enter(&session->cache, session->identity.who);
+	closed = obs_sandbox_session(plan, &session->cache, obs_quota_limits.lanes,
+		sandbox_file(session), why, sizeof why);
+	obs_sandbox_describe(session->welcome->welcome.sandbox);
+	told = strlen(session->welcome->welcome.sandbox);
+	if (closed && strstr(session->welcome->welcome.sandbox, "missing"))
+		ob_warn("session %016llx: the worker's sandbox is incomplete: %s",
+			(unsigned long long)session->id, session->welcome->welcome.sandbox);
+	if (!closed) {
+		ob_error("%s", why); /* the operator's business, not the client's */
+		turn_away(session, OB_ERR_REFUSED,
+			"the server cannot close its worker's sandbox; tell its operator");
+	}
+	if (session->admission[0])
+		snprintf(session->welcome->welcome.sandbox + told,
+			sizeof session->welcome->welcome.sandbox - told, "; of admission: %s",
+			session->admission);
+	return closed;
+}
+
+/*
+ * What carries calls and replies is bounded, and what it needs must not be refused in the middle of
+ * a copy: counted at once and in full.
+ */
+static void transport_reserve(void)
+{
+	_Static_assert(OBS_OUTSTANDING_MAX +
+				(OBS_STRIPE_SLOTS_MAX + OBS_STAGING_WRITES) *
+					(uint64_t)OBP_CHUNK_MAX +
+				OBS_SCRATCH_BYTES + OBS_KEPT_BYTES <=
+			OBS_HOST_MEMORY_MIN,
+		"the smallest budget holds it");
+
+	obs_hold_add(OBS_HOLD_TRANSPORT,
+		obs_quota_limits.outstanding +
+			(2 * obs_quota_limits.stripes + OBS_STAGING_WRITES) *
+				(uint64_t)OBP_CHUNK_MAX +
+			OBS_SCRATCH_BYTES + OBS_KEPT_BYTES);
+}
+
+void obs_session_name(struct obs_session *session, const struct obs_handoff *first)
+{
+	session->id = first->id;
+	session->route = first->route;
+	memcpy(session->secret, first->secret, sizeof session->secret);
+	session->identity = first->identity;
+	memcpy(session->admission, first->text, sizeof session->admission);
+	session->admission[sizeof session->admission - 1] = '\0';
+	session->channel = OBS_HANDOFF_FD;
+}
+
+bool obs_session_greet(struct obs_session *session, const void *hello, size_t size)
+{
+	uint64_t deadline = ob_clock_ns() + session->options->hello_timeout_s * OB_SECOND;
+	struct obp_message *message = calloc(1, sizeof *message);
+	const char *shm_why = NULL;
+	bool greeted = false;
+
+	pthread_mutex_lock(&session->replies.lock);
+	session->replies.stream = session->data;
+	pthread_mutex_unlock(&session->replies.lock);
+	if (!message)
+		goto out;
+	if (obp_message_decode(hello, size, message) != OB_ERR_NONE ||
+		message->type != OBP_MSG_HELLO) {
+		turn_away(session, OB_ERR_PROTOCOL, "the client does not begin with a hello");
+		goto out;
+	}
+	ob_info("session %016llx: %s (process %llu, client %s)", (unsigned long long)session->id,
+		message->hello.program, (unsigned long long)message->hello.pid,
+		message->hello.version);
+	if (!obt_shm_take(&session->data, message->shm, &shm_why)) {
+		turn_away(session, OB_ERR_REFUSED, shm_why);
+		goto out;
+	}
+	session->since_ns = ob_clock_ns();
+	obs_limits_allow(&obs_quota_limits, &session->identity.allow);
+	obs_link_watch(session, &message->hello);
+	if (!sandbox_close(session))
+		goto out;
+	obs_quota_hello(session, &message->hello);
+	atomic_store(&session->idle_s, obs_quota_limits.idle_s);
+	obs_staging_limit(&session->staging, obs_quota_limits.outstanding);
+	transport_reserve();
+	addresses_settle(session, &message->hello);
+	codecs_settle(session, &message->hello);
+	obs_replies_settle(&session->replies, message->hello.ring);
+	if (!obs_link_agree(session, &message->hello) || !welcome_settle(session))
+		goto out;
+	if (session->memory.vmm && !session->welcome->welcome.range_ok) {
+		obp_message_fini(message);
+		if (!message_await(session, OBP_MSG_RANGE, deadline, message))
+			goto out;
+		if (!message->value) {
+			obs_memory_abandon(&session->memory);
+			no_vmm(session);
+		}
+	}
+	/* A scope that may look has seen all there is to see in the welcome. */
+	session->conn.accept =
+		session->identity.scope == OBT_SCOPE_USE ? OBP_ACCEPT_CALLS : OBP_ACCEPT_CONTROL;
+	greeted = true;
+out:
+	if (message)
+		obp_message_fini(message);
+	free(message);
+	if (!greeted)
+		linger(session->data.fd);
+	return greeted;
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/worker/staging.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/check.h"
+#include "protocol/obs_driver.h"
+#include "server/worker/session.h"
+
+static bool slot_map(struct obs_slot *slot)
+{
+	void *p = mmap(
+		NULL, OBP_CHUNK_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return false;
+	slot->data = p;
+	return true;
+}
+
+bool obs_staging_init(struct obs_staging *staging, const struct obs_driver *drv)
+{
+	pthread_condattr_t attr;
+
+	*staging = (struct obs_staging){
+		.drv = drv, .slots = OBS_STAGING_READS, .readers_max = OBS_STAGING_READERS
+	};
+	pthread_mutex_init(&staging->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&staging->returned, &attr);
+	pthread_condattr_destroy(&attr);
+	for (uint32_t i = 0; i < OBS_STAGING_WRITES; i++)
+		if (!slot_map(&staging->writes[i]))
+			return false;
+	return true;
+}
+
+/*
+ * Each reader has two slots; as many again are for what is on its way, so that readers never wait
+ * for one another for ever.
+ */
+void obs_staging_limit(struct obs_staging *staging, uint64_t bytes)
+{
+	staging->slots =
+		(uint32_t)ob_min(ob_max(bytes / OBP_CHUNK_MAX, (uint64_t)OBS_STAGING_READS_MIN),
+			(uint64_t)OBS_STAGING_READS);
+	staging->readers_max = staging->slots / 4;
+}
+
+static bool slot_fill(struct obs_staging *staging, struct obs_slot *slot)
+{
+	if (!slot->data && !slot_map(slot))
+		return false;
+	/* Without the registration copies are slower, not wrong. */
+	if (!slot->offered)
+		staging->drv->cuMemHostRegister_v2(
+			slot->data, OBP_CHUNK_MAX, CU_MEMHOSTREGISTER_PORTABLE);
+	slot->offered = true;
+	return true;
+}
+
+static void slot_wait(struct obs_staging *staging, struct obs_slot *slot)
+{
+	if (slot->pending)
+		/* a failed device shows at the client's next call anyway */
+		staging->drv->cuEventSynchronize(slot->event);
+	slot->pending = false;
+}
+
+CUevent obs_staging_event(
+	struct obs_staging *staging, struct obs_slot *slot, struct obs_context *context)
+{
+	if (slot->event && slot->context != context) {
+		slot_wait(staging, slot);
+		staging->drv->cuEventDestroy_v2(slot->event);
+		slot->event = NULL;
+	}
+	if (!slot->event) {
+		if (staging->drv->cuEventCreate(&slot->event, CU_EVENT_DISABLE_TIMING) !=
+			CUDA_SUCCESS)
+			slot->event = NULL;
+		slot->context = context;
+	}
+	return slot->event;
+}
+
+struct obs_slot *obs_staging_write_slot(struct obs_staging *staging, struct obs_context *context)
+{
+	struct obs_slot *slot = &staging->writes[staging->next_write];
+
+	staging->next_write = (staging->next_write + 1) % OBS_STAGING_WRITES;
+	slot_wait(staging, slot);
+	slot_fill(staging, slot);
+	obs_staging_event(staging, slot, context);
+	return slot;
+}
+
+void obs_staging_write_started(struct obs_staging *staging, struct obs_slot *slot,
+	struct obs_context *context, CUstream stream)
+{
+	if (slot->event && slot->context == context &&
+		staging->drv->cuEventRecord(slot->event, stream) == CUDA_SUCCESS)
+		slot->pending = true;
+	else
+		staging->drv->cuStreamSynchronize(stream);
+}
+
+/* The lowest ones that are free: few are ever touched when acknowledgements come soon. */
+static unsigned free_slots(struct obs_staging *staging, unsigned want, struct obs_slot **ret)
+{
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < staging->slots && n < want; i++)
+		if (!staging->reads[i].taken &&
+			!atomic_load_explicit(&staging->reads[i].kept, memory_order_acquire))
+			ret[n++] = &staging->reads[i];
+	return n;
+}
+
+/* Under the lock. */
+static bool slots_take(struct obs_staging *staging, unsigned want, struct obs_slot **ret)
+{
+	unsigned n = free_slots(staging, want, ret);
+
+	if (n < want)
+		return false;
+	for (unsigned i = 0; i < want; i++)
+		if (!slot_fill(staging, ret[i]))
+			return false;
+	for (unsigned i = 0; i < want; i++)
+		ret[i]->taken = true;
+	return true;
+}
+
+/*
+ * Waits for `want` slots, and with `reader` for a place among those who read: as many as can never
+ * block one another.
+ */
+static bool slots_await(
+	struct obs_session *session, unsigned want, bool reader, struct obs_slot **ret)
+{
+	struct obs_staging *staging = &session->staging;
+	struct timespec until;
+	bool taken, late = false;
+
+	/*
+	 * Whoever acknowledges from now on sees that somebody waits; what was acknowledged before
+	 * is let go of here.
+	 */
+	atomic_fetch_add(&session->replies.waiting, 1);
+	pthread_mutex_lock(&session->replies.lock);
+	obs_replies_trim(session);
+	pthread_mutex_unlock(&session->replies.lock);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += OBS_STAGING_TIMEOUT_S;
+	pthread_mutex_lock(&staging->lock);
+	while (!(taken = (!reader || staging->readers < staging->readers_max) &&
+			       slots_take(staging, want, ret)) &&
+		!late)
+		/*
+		 * While the connection is down nothing is acknowledged: the loop counts that time,
+		 * not this wait.
+		 */
+		late = pthread_cond_timedwait(&staging->returned, &staging->lock, &until) ==
+				ETIMEDOUT &&
+			!atomic_load(&session->link.down);
+	if (taken && reader)
+		staging->readers++;
+	pthread_mutex_unlock(&staging->lock);
+	atomic_fetch_sub(&session->replies.waiting, 1);
+	return taken;
+}
+
+bool obs_staging_read_take(struct obs_session *session, struct obs_slot *ret_slots[2])
+{
+	struct obs_staging *staging = &session->staging;
+	bool taken;
+
+	pthread_mutex_lock(&staging->lock);
+	taken = staging->readers < staging->readers_max && slots_take(staging, 2, ret_slots);
+	if (taken)
+		staging->readers++;
+	pthread_mutex_unlock(&staging->lock);
+	return taken || slots_await(session, 2, true, ret_slots);
+}
+
+bool obs_staging_read_turn(struct obs_session *session, struct obs_slot **slot)
+{
+	struct obs_staging *staging = &session->staging;
+	struct obs_slot *other;
+	bool taken;
+
+	if (!atomic_load_explicit(&(*slot)->kept, memory_order_acquire))
+		return true;
+	pthread_mutex_lock(&staging->lock);
+	taken = slots_take(staging, 1, &other);
+	pthread_mutex_unlock(&staging->lock);
+	if (!taken && !slots_await(session, 1, false, &other))
+		return false;
+	pthread_mutex_lock(&staging->lock);
+	(*slot)->taken = false;
+	pthread_mutex_unlock(&staging->lock);
+	*slot = other;
+	return true;
+}
+
+void obs_staging_returned(struct obs_staging *staging)
+{
+	pthread_mutex_lock(&staging->lock);
+	pthread_cond_broadcast(&staging->returned);
+	pthread_mutex_unlock(&staging->lock);
+}
+
+void obs_staging_read_give(struct obs_staging *staging, struct obs_slot *slots[2])
+{
+	pthread_mutex_lock(&staging->lock);
+	slots[0]->taken = slots[1]->taken = false;
+	staging->readers--;
+	pthread_cond_broadcast(&staging->returned);
+	pthread_mutex_unlock(&staging->lock);
+}
+
+static void slot_forget(
+	struct obs_staging *staging, struct obs_slot *slot, struct obs_context *context)
+{
+	if (!slot->event || slot->context != context || slot->taken)
+		return;
+	slot_wait(staging, slot);
+	staging->drv->cuEventDestroy_v2(slot->event);
+	slot->event = NULL;
+	slot->context = NULL;
+}
+
+void obs_staging_forget(struct obs_staging *staging, struct obs_context *context)
+{
+	pthread_mutex_lock(&staging->lock);
+	for (uint32_t i = 0; i < OBS_STAGING_WRITES; i++)
+		slot_forget(staging, &staging->writes[i], context);
+	for (uint32_t i = 0; i < OBS_STAGING_READS; i++)
+		slot_forget(staging, &staging->reads[i], context);
+	pthread_mutex_unlock(&staging->lock);
+}

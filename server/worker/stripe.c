@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/worker/stripe.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "base/check.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/opt.h"
+#include "base/thread.h"
+#include "server/common/refuse.h"
+#include "server/worker/session.h"
+#include "server/worker/stripe_inside.h"
+#include "transport/message.h"
+
+/* One connection and its thread, who owns it. */
+struct obs_stripe {
+	struct obs_session *session;
+	struct obs_stripe_set *set;
+	struct obt_stripe link;
+};
+
+/* ---- slots ---- */
+
+static void queue_init(struct obs_stripe_queue *queue)
+{
+	queue->first = NULL;
+	queue->last = &queue->first;
+}
+
+void obs_stripe_put(struct obs_stripe_queue *queue, struct obs_stripe_slot *slot)
+{
+	slot->next = NULL;
+	*queue->last = slot;
+	queue->last = &slot->next;
+}
+
+struct obs_stripe_slot *obs_stripe_get(struct obs_stripe_queue *queue)
+{
+	struct obs_stripe_slot *slot = queue->first;
+
+	if (slot && !(queue->first = slot->next))
+		queue->last = &queue->first;
+	return slot;
+}
+
+void obs_stripes_init(struct obs_stripes *stripes)
+{
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&stripes->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&stripes->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	queue_init(&stripes->free);
+	queue_init(&stripes->full);
+}
+
+uint32_t obs_stripes_offer(const struct obs_session *session)
+{
+	return ob_opt_on(OB_OPT_STRIPE) ? session->options->limits.stripes : 0;
+}
+
+/* ---- breaking ---- */
+
+void obs_stripe_break(struct obs_stripes *stripes, struct obs_stripe_set *set)
+{
+	if (stripes->transfer.open && stripes->transfer.set == set)
+		stripes->transfer.failed = true;
+	pthread_cond_broadcast(&stripes->changed);
+	if (atomic_exchange(&set->gate.closed, true))
+		return;
+	for (uint32_t i = 0; i < set->n; i++)
+		shutdown(set->members[i]->link.stream.fd, SHUT_RDWR);
+}
+
+/* The stripe's thread ends: its whole set does. */
+static void stripe_end(struct obs_stripe *stripe)
+{
+	struct obs_stripes *stripes = &stripe->session->stripes;
+	struct obs_stripe_set *set = stripe->set;
+
+	if (stripe->link.why)
+		obs_session_fatal(stripe->session, OB_ERR_PROTOCOL, "stripe: %s", stripe->link.why);
+	pthread_mutex_lock(&stripes->lock);
+	obs_stripe_break(stripes, set);
+	for (uint32_t i = 0; i < set->n; i++)
+		if (set->members[i] == stripe)
+			set->members[i] = set->members[--set->n];
+	stripes->threads--;
+	/* under the lock: nobody shuts down a descriptor that is another's by now */
+	obt_stripe_fini(&stripe->link);
+	if (set->n == 0 && stripes->set == set)
+		stripes->set = NULL;
+	if (set->n == 0 && !(stripes->transfer.open && stripes->transfer.set == set))
+		free(set);
+	pthread_mutex_unlock(&stripes->lock);
+	free(stripe);
+}
+
+/* ---- parts ---- */
+
+static bool alive(const struct obs_stripe *stripe)
+{
+	return !atomic_load(&stripe->set->gate.closed);
+}
+
+/*
+ * Under the lock: waits until the executor is at transfer `id` or past it. No time-out: it may be
+ * busy for as long as the program's kernels run, and ends with the set or the process. True: it is
+ * open.
+ */
+static bool transfer_await(struct obs_stripe *stripe, uint64_t id)
+{
+	struct obs_stripes *stripes = &stripe->session->stripes;
+	const struct obs_transfer *t = &stripes->transfer;
+
+	while (alive(stripe) && id > stripes->last && !(t->open && t->id == id))
+		pthread_cond_wait(&stripes->changed, &stripes->lock);
+	return alive(stripe) && t->open && t->id == id && t->set == stripe->set;
+}
+
+/* A part that came: into a slot and on to the executor, or nowhere. False: the stripe ends. */
+static bool part_take(struct obs_stripe *stripe, const struct obp_frame *frame)
+{
+	struct obs_stripes *stripes = &stripe->session->stripes;
+	const struct obs_transfer *t = &stripes->transfer;
+	struct obs_stripe_slot *slot = NULL;
+	bool taken;
+
+	pthread_mutex_lock(&stripes->lock);
+	while (transfer_await(stripe, frame->sequence) && t->write &&
+		!(slot = obs_stripe_get(&stripes->free)))
+		pthread_cond_wait(&stripes->changed, &stripes->lock);
+	if (t->open && t->id == frame->sequence)
+		stripe->link.why = t->write ? obp_stripe_check(frame, stripe->link.codecs, t->size)
+					    : "a part of a transfer in the other direction";
+	pthread_mutex_unlock(&stripes->lock);
+	taken = !stripe->link.why &&
+		obt_stripe_take(&stripe->link, frame, slot ? slot->data : NULL);
+	if (!slot)
+		return taken;
+	slot->offset = frame->ack;
+	slot->size = frame->count;
+	pthread_mutex_lock(&stripes->lock);
+	obs_stripe_put(
+		taken && transfer_await(stripe, frame->sequence) ? &stripes->full : &stripes->free,
+		slot);
+	pthread_cond_broadcast(&stripes->changed);
+	pthread_mutex_unlock(&stripes->lock);
+	return taken;
+}
+
+/* The client wants transfer `id` here: parts as the executor has them, until it is over. */
+static bool give(struct obs_stripe *stripe, uint64_t id)
+{
+	struct obs_stripes *stripes = &stripe->session->stripes;
+	struct obs_transfer *t = &stripes->transfer;
+	bool sent = true;
+
+	pthread_mutex_lock(&stripes->lock);
+	while (sent && transfer_await(stripe, id)) {
+		struct obs_stripe_slot *slot;
+
+		if (t->write) {
+			stripe->link.why = "it asks for a transfer in the other direction";
+			sent = false;
+			break;
+		}
+		slot = obs_stripe_get(&stripes->full);
+		if (!slot) {
+			pthread_cond_wait(&stripes->changed, &stripes->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&stripes->lock);
+		sent = obt_stripe_send(&stripe->link, id, slot->offset, slot->data, slot->size);
+		pthread_mutex_lock(&stripes->lock);
+		if (sent && t->open && t->id == id)
+			t->done += slot->size;
+		obs_stripe_put(&stripes->free, slot);
+		pthread_cond_broadcast(&stripes->changed);
+	}
+	pthread_mutex_unlock(&stripes->lock);
+	return sent && alive(stripe) && obt_stripe_say(&stripe->link, OBP_FRAME_GIVEN, id);
+}
+
+static bool joined_send(struct obs_stripe *stripe)
+{
+	OB_CLEANUP(ob_freep) struct obp_message *message = calloc(1, sizeof *message);
+
+	if (!message)
+		return false;
+	message->type = OBP_MSG_JOINED;
+	return obt_message_send(&stripe->link.stream, message, NULL, 0,
+		       ob_clock_ns() + OBS_STRIPE_STALL_NS) == OB_ERR_NONE;
+}
+
+static void *stripe_main(void *argument)
+{
+	struct obs_stripe *stripe = argument;
+	struct obp_frame frame;
+	bool ok = joined_send(stripe);
+
+	while (ok && obt_stripe_next(&stripe->link, &frame)) {
+		if (frame.type == OBP_FRAME_PART) {
+			ok = part_take(stripe, &frame);
+		} else if (frame.type == OBP_FRAME_GIVE) {
+			ok = give(stripe, frame.sequence);
+		} else {
+			stripe->link.why = "a frame that only a server sends";
+			ok = false;
+		}
+	}
+	stripe_end(stripe);
+	return NULL;
+}
+
+/* ---- joining ---- */
+
+/*
+ * Under the lock: the set of this number, made when it is newer than the one there is. NULL: no,
+ * *ret_why.
+ */
+static struct obs_stripe_set *set_of(
+	struct obs_session *session, uint64_t number, const char **ret_why)
+{
+	struct obs_stripes *stripes = &session->stripes;
+	uint32_t most = obs_stripes_offer(session);
+	struct obs_stripe_set *set = stripes->set;
+
+	*ret_why = "this attempt to join is older than another";
+	if (set && number < set->number)
+		return NULL;
+	*ret_why = "the session has as many stripes as this server lets it have (--max-stripes)";
+	if (set && number > set->number) {
+		obs_stripe_break(stripes, set);
+		stripes->set = set = NULL;
+	}
+	/* Those that are ending count for a while, so twice as many. */
+	if (!most || (set && (set->n >= most || atomic_load(&set->gate.closed))) ||
+		stripes->threads >= 2 * most)
+		return NULL;
+	if (!set && (set = calloc(1, sizeof *set))) {
+		set->number = number;
+		stripes->set = set;
+	}
+	*ret_why = "no memory";
+	return set;
+}
+
+void obs_stripe_join(struct obs_session *session, const struct obt_stream *stream, uint64_t number)
+{
+	struct obs_stripes *stripes = &session->stripes;
+	struct obs_stripe *stripe = calloc(1, sizeof *stripe);
+	struct obt_stream refused = *stream;
+	const char *why = "no memory";
+
+	pthread_mutex_lock(&stripes->lock);
+	if (stripe && (stripe->set = set_of(session, number, &why))) {
+		stripe->session = session;
+		fcntl(stream->fd, F_SETFL, 0);
+		obt_stripe_init(&stripe->link, &stripe->set->gate, stream, session->conn.codecs,
+			session->codec_wish);
+		stripe->set->members[stripe->set->n++] = stripe;
+		stripes->threads++;
+		if (!ob_thread_start(stripe_main, stripe, 0, NULL)) {
+			ob_warn("session %016llx: a further connection for copies is closed: no "
+				"thread can be started",
+				(unsigned long long)session->id);
+			stripe->set->members[--stripe->set->n] = NULL;
+			stripes->threads--;
+			obt_stripe_fini(&stripe->link);
+			free(stripe);
+		}
+		pthread_mutex_unlock(&stripes->lock);
+		return;
+	}
+	pthread_mutex_unlock(&stripes->lock);
+	free(stripe);
+	obs_refuse_stream(&refused, OB_ERR_LIMIT, why);
+	obt_stream_close(&refused);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/worker/worker.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "server/common/board.h"
+#include "server/worker/exec.h"
+#include "server/common/handoff.h"
+#include "server/worker/loop.h"
+#include "server/common/refuse.h"
+#include "server/common/sandbox.h"
+#include "transport/shm.h"
+#include "transport/tls.h"
+
+static struct obs_session session; /* large; the process's only one */
+
+/* Blocks until the supervisor sends a session. -1: it is gone. */
+static int session_await(struct obs_handoff *ret, int *ret_memfd)
+{
+	int fds[OBS_HANDOFF_FDS];
+
+	while (obs_handoff_recv(OBS_HANDOFF_FD, ret, fds) > 0) {
+		if (ret->type == OBS_HANDOFF_NEW && fds[0] >= 0) {
+			*ret_memfd = fds[1];
+			return fds[0];
+		}
+		obs_handoff_close(fds);
+	}
+	return -1;
+}
+
+/*
+ * The session's own layer on it, by the key that admission and the client have made. False: the
+ * client left, or is not the one that was there; session.how says which.
+ */
+static bool stream_make(int fd, int memfd, const struct obs_handoff *handoff)
+{
+	uint64_t deadline = ob_clock_ns() + session.options->hello_timeout_s * OB_SECOND;
+	int answered = 0;
+
+	fcntl(fd, F_SETFL, 0);
+	obt_stream_adopt(&session.data, fd);
+	if (!handoff->secure) {
+		obt_shm_expect(&session.data);
+		obt_shm_put(&session.data, memfd);
+		return true;
+	}
+	obs_handoff_drop(&memfd);
+	if (obt_tls_accept_data(fd, handoff->psk, &session.data))
+		return false;
+	while ((answered = obt_tls_answer(&session.data)) == 0)
+		if (obt_stream_wait(&session.data, POLLIN, deadline) <= 0) {
+			snprintf(session.how, sizeof session.how,
+				"the client did not begin the session's TLS layer in time");
+			return false;
+		}
+	if (answered < 0 && obt_stream_why(&session.data))
+		snprintf(session.how, sizeof session.how, "%.190s", obt_stream_why(&session.data));
+	return answered > 0;
+}
+
+static void tell(enum obs_handoff_type type, const char *text)
+{
+	struct obs_handoff message = { .type = type };
+
+	snprintf(message.text, sizeof message.text, "%s", text);
+	obs_handoff_send(OBS_HANDOFF_FD, &message, NULL);
+}
+
+int obs_worker_run(const struct obs_options *options)
+{
+	char why[sizeof((struct obs_handoff *)0)->text];
+	static struct obs_handoff first;
+	int fd, memfd = -1;
+
+	/* The channel's end would do; this also ends a worker that hangs in its driver. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/*
+	 * Meant for the supervisor, which drains: a terminal or service manager signals the whole
+	 * group.
+	 */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	ob_log_set_name("outboard-server[worker]");
+	fcntl(OBS_HANDOFF_FD, F_SETFD, FD_CLOEXEC);
+	if (!obs_sandbox_begin(&options->sandbox, why, sizeof why)) {
+		tell(OBS_HANDOFF_FAILED, why);
+		return 1;
+	}
+	obs_board_adopt();
+	if (!obs_session_init(&session, options, why, sizeof why)) {
+		tell(OBS_HANDOFF_FAILED, why);
+		return 1;
+	}
+	if (!obs_output_capture(&session.output))
+		ob_warn("what kernels print appears here and not at the client: no file in memory "
+			"can be made");
+	obs_sandbox_describe(obs_board->sandbox);
+	tell(OBS_HANDOFF_READY, session.lib.name);
+	fd = session_await(&first, &memfd);
+	if (fd < 0)
+		return 0;
+	obs_session_name(&session, &first);
+	if (!stream_make(fd, memfd, &first))
+		obs_session_exit(&session, 0);
+	if (!obs_loop_start(&session, OBS_HANDOFF_FD)) {
+		obs_refuse_send(fd, OB_ERR_NO_MEMORY, "the worker can start no thread");
+		return 1;
+	}
+	if (!obs_session_greet(&session, first.body, first.size))
+		obs_session_exit(&session, 0); /* the audit log is told why */
+	obs_exec_run(&session);
+}
+
+int obs_worker_probe(const struct obs_options *options)
+{
+	static struct obs_driver_lib lib;
+	char why[240];
+
+	if (obs_driver_open(options->driver, &lib, why, sizeof why))
+		_exit(0);
+	fprintf(stderr, "%s\n", why); /* the supervisor quotes it */
+	_exit(1);
+}
