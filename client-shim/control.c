@@ -22,6 +22,7 @@
 #include "protocol/call.h"
 #include "protocol/conn.h"
 #include "protocol/control.h"
+#include "transport/connect.h"
 #include "transport/message.h"
 
 /* for the last word of a program that ends within a call */

@@ -16,6 +16,7 @@
 #include "client-shim/log.h"
 #include "client-shim/resume.h"
 #include "protocol/control.h"
+#include "transport/connect.h"
 #include "transport/message.h"
 #include "transport/shm.h"
 #include "transport/tls.h"

@@ -29,6 +29,7 @@
 #include "protocol/obc_calls.h"
 #include "protocol/conn.h"
 #include "protocol/welcome.h"
+#include "transport/connect.h"
 #include "transport/failure.h"
 #include "transport/message.h"
 #include "transport/shm.h"

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "transport/connect.h"
 #include "transport/stream.h"
 
 /* A question and its answer on an open connection. */

@@ -11,6 +11,7 @@
 #include "protocol/conn.h"
 #include "protocol/obp_calls.h"
 #include "protocol/welcome.h"
+#include "transport/connect.h"
 #include "transport/failure.h"
 #include "transport/message.h"
 #include "transport/shm.h"

@@ -400,7 +400,11 @@ static void sleep_once(struct obt_stream *stream, short events, uint64_t deadlin
 		atomic_store(bytes, OBT_AWAKE);
 }
 
-short obt_shm_wait(struct obt_stream *stream, short events, uint64_t deadline)
+/*
+ * Waits for POLLIN, POLLOUT or both, at most until the deadline: what there is; 0: time is over.
+ * The socket's end counts as both.
+ */
+static short ring_wait(struct obt_stream *stream, short events, uint64_t deadline)
 {
 	struct obt_shm *shm = stream->shm;
 	short result = ready(shm, events);
@@ -416,15 +420,27 @@ short obt_shm_wait(struct obt_stream *stream, short events, uint64_t deadline)
 	return result;
 }
 
+static int shm_wait(struct obt_stream *stream, short events, uint64_t deadline)
+{
+	return obt_shm_on(stream) ? ring_wait(stream, events, deadline)
+				  : obt_socket_ops.wait(stream, events, deadline);
+}
+
+static void shm_set_recv_timeout(struct obt_stream *stream, unsigned ms)
+{
+	stream->shm->recv_timeout_ms = ms;
+	obt_socket_ops.set_recv_timeout(stream, ms);
+}
+
 bool obt_shm_unread(const struct obt_stream *stream)
 {
 	return obt_shm_on(stream) && obt_ring_unread(stream->shm->in.shared);
 }
 
-bool obt_stream_arm(const struct obt_stream *stream)
+static bool shm_arm(const struct obt_stream *stream)
 {
 	if (!obt_shm_on(stream))
-		return obt_stream_pending(stream);
+		return false;
 	atomic_store(&stream->shm->in.shared->reader_asleep, OBT_ASLEEP_SOCKET);
 	return obt_shm_unread(stream);
 }
@@ -456,7 +472,7 @@ static ssize_t shm_send(struct obt_stream *stream, const struct iovec *iov, int 
 			return -1;
 		}
 		done = obt_ring_write(&shm->out, iov, n, stream->fd);
-	} while (done == 0 && block && obt_shm_wait(stream, POLLOUT, OB_NEVER));
+	} while (done == 0 && block && ring_wait(stream, POLLOUT, OB_NEVER));
 	if (done == 0) {
 		errno = EAGAIN;
 		return -1;
@@ -488,11 +504,18 @@ static ssize_t shm_recv(struct obt_stream *stream, void *data, size_t size, bool
 		if (!deadline)
 			deadline = ob_clock_ns() +
 				(shm->recv_timeout_ms ? shm->recv_timeout_ms : SLICE_MS) * OB_MS;
-		if (!obt_shm_wait(stream, POLLIN, deadline))
+		if (!ring_wait(stream, POLLIN, deadline))
 			break;
 	}
 	errno = EAGAIN;
 	return -1;
 }
 
-const struct obt_ops obt_shm_ops = { "shm", shm_send, shm_recv, shm_close };
+const struct obt_ops obt_shm_ops = { .name = "shm",
+	.send = shm_send,
+	.recv = shm_recv,
+	.close = shm_close,
+	.wait = shm_wait,
+	.pending = obt_shm_unread,
+	.arm = shm_arm,
+	.set_recv_timeout = shm_set_recv_timeout };

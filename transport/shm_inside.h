@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* What stream.c needs of shared memory. Not for others. */
+/* The memory and the state of a stream through it: for shm.c and tests. */
 #ifndef OBT_SHM_INSIDE_H
 #define OBT_SHM_INSIDE_H
 
@@ -49,10 +49,5 @@ extern const struct obt_ops obt_shm_ops;
 enum ob_err obt_shm_attach(struct obt_stream *stream, int memfd, bool server);
 /* There is something in the ring; any thread. */
 bool obt_shm_unread(const struct obt_stream *stream);
-/*
- * Waits for POLLIN, POLLOUT or both, at most until the deadline: what there is; 0: time is over.
- * The socket's end counts as both.
- */
-short obt_shm_wait(struct obt_stream *stream, short events, uint64_t deadline);
 
 #endif

@@ -30,6 +30,12 @@ struct obt_ops {
 	ssize_t (*send)(struct obt_stream *stream, const struct iovec *iov, int n, bool block);
 	ssize_t (*recv)(struct obt_stream *stream, void *data, size_t size, bool block);
 	void (*close)(struct obt_stream *stream);
+	/* The obt_stream_ functions of these names. NULL: as on a plain socket. */
+	int (*wait)(struct obt_stream *stream, short events, uint64_t deadline);
+	bool (*pending)(const struct obt_stream *stream);
+	bool (*arm)(const struct obt_stream *stream);
+	const char *(*why)(const struct obt_stream *stream);
+	void (*set_recv_timeout)(struct obt_stream *stream, unsigned ms);
 };
 
 struct obt_tls;
@@ -49,15 +55,6 @@ struct obt_stream {
 
 extern const struct obt_ops obt_socket_ops; /* tcp and unix */
 
-/*
- * Connects before the deadline (ob_clock_ns; it covers every address and the handshake, not the
- * look-up of the name, which takes as long as the resolver's own settings allow). OB_ERR_CONNECT,
- * OB_ERR_TIMEOUT; errno tells more. OB_ERR_RESOLVE: errno is ENOENT for a name that is not known,
- * EAGAIN when no name server answered. tls://: also OB_ERR_TLS; the first obt_message_send goes on
- * with the handshake.
- */
-enum ob_err obt_stream_connect(
-	const struct obt_url *url, uint64_t deadline, struct obt_stream *ret);
 /* Takes over a connected socket and sets what the protocol wants of it (TCP_NODELAY, buffers). */
 void obt_stream_adopt(struct obt_stream *stream, int fd);
 void obt_stream_close(struct obt_stream *stream);
@@ -104,11 +101,5 @@ enum ob_err obt_stream_recv_all(
 	struct obt_stream *stream, void *data, size_t size, uint64_t deadline);
 /* Drops `done` bytes from the front; returns the first entry that has bytes left, or n. */
 int obt_iov_advance(struct iovec *iov, int n, size_t done);
-
-/*
- * A listening socket, or -1 with errno. A stale unix socket file that nobody listens on is
- * replaced. ret_url takes the address as it can be connected to.
- */
-int obt_listen(const struct obt_url *url, int backlog, char *ret_url, size_t url_size);
 
 #endif

@@ -12,7 +12,6 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "protocol/format.h"
-#include "transport/shm_inside.h"
 #include "transport/tls_inside.h"
 
 #define RECORD        (16u << 10) /* bytes of one TLS record */
@@ -393,25 +392,34 @@ static ssize_t tls_send(struct obt_stream *stream, const struct iovec *iov, int 
 	return done;
 }
 
-const struct obt_ops obt_tls_ops = { "tls", tls_send, tls_recv, tls_close };
-
-bool obt_stream_pending(const struct obt_stream *stream)
+static bool tls_pending(const struct obt_stream *stream)
 {
 	struct obt_tls *tls = stream->tls;
 	bool pending;
 
-	if (!tls)
-		return stream->shm && obt_shm_unread(stream);
 	pthread_mutex_lock(&tls->lock);
 	pending = tls->more;
 	pthread_mutex_unlock(&tls->lock);
 	return pending;
 }
 
-const char *obt_stream_why(const struct obt_stream *stream)
+static const char *tls_why(const struct obt_stream *stream)
 {
-	return stream->tls && stream->tls->why[0] ? stream->tls->why : NULL;
+	return stream->tls->why[0] ? stream->tls->why : NULL;
 }
+
+static void tls_set_recv_timeout(struct obt_stream *stream, unsigned ms)
+{
+	stream->tls->recv_timeout_ms = ms;
+}
+
+const struct obt_ops obt_tls_ops = { .name = "tls",
+	.send = tls_send,
+	.recv = tls_recv,
+	.close = tls_close,
+	.pending = tls_pending,
+	.why = tls_why,
+	.set_recv_timeout = tls_set_recv_timeout };
 
 bool obt_tls_started(const struct obt_stream *stream)
 {
@@ -442,4 +450,10 @@ static ssize_t refusal_recv(struct obt_stream *stream, void *data, size_t size, 
 	return obt_socket_ops.recv(stream, data, size, block);
 }
 
-const struct obt_ops obt_refusal_ops = { "refusal", refusal_send, refusal_recv, tls_close };
+const struct obt_ops obt_refusal_ops = { .name = "refusal",
+	.send = refusal_send,
+	.recv = refusal_recv,
+	.close = tls_close,
+	.pending = tls_pending,
+	.why = tls_why,
+	.set_recv_timeout = tls_set_recv_timeout };

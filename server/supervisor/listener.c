@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "server/supervisor/supervisor.h"
-#include "transport/stream.h"
+#include "transport/connect.h"
 
 /*
  * a burst of connections that is not accepted at once would have to come again a second later; the

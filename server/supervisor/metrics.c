@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "server/supervisor/status.h"
 #include "server/supervisor/supervisor.h"
-#include "transport/stream.h"
+#include "transport/connect.h"
 
 #define TEXT_MAX      (1u << 20)
 #define LOOK_AGAIN_MS 50 /* while connections are open */

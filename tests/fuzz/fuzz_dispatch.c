@@ -77,8 +77,10 @@ static ssize_t client_send(struct obt_stream *stream, const struct iovec *iov, i
 	longjmp(over, 1);
 }
 
-static const struct obt_ops client_ops = { "fuzz", client_send, fuzz_stream_recv,
-	fuzz_stream_close };
+static const struct obt_ops client_ops = { .name = "fuzz",
+	.send = client_send,
+	.recv = fuzz_stream_recv,
+	.close = fuzz_stream_close };
 
 /*
  * No mutation finds a hash: whenever a bit of the input says so, uploads get their right name, and

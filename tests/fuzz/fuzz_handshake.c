@@ -47,8 +47,10 @@ static ssize_t nothing_recv(struct obt_stream *stream, void *data, size_t size, 
 	return 0;
 }
 
-static const struct obt_ops silent_ops = { "fuzz", fuzz_stream_send, nothing_recv,
-	fuzz_stream_close };
+static const struct obt_ops silent_ops = { .name = "fuzz",
+	.send = fuzz_stream_send,
+	.recv = nothing_recv,
+	.close = fuzz_stream_close };
 
 /* Connections over TCP: their peer is no unix socket. */
 static void listener_make(void)

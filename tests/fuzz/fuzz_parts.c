@@ -88,8 +88,10 @@ static ssize_t parts_recv(struct obt_stream *stream, void *data, size_t size, bo
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const uint64_t sizes[] = { 1, 8, 4096, 100000, 1u << 20 };
-	static const struct obt_ops ops = { "fuzz", fuzz_stream_send, parts_recv,
-		fuzz_stream_close };
+	static const struct obt_ops ops = { .name = "fuzz",
+		.send = fuzz_stream_send,
+		.recv = parts_recv,
+		.close = fuzz_stream_close };
 	const struct obt_stream stream = { .ops = &ops, .fd = -1 };
 	static struct worker worker;
 	uint8_t *memory;

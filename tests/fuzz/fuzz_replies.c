@@ -204,8 +204,10 @@ static ssize_t server_recv(struct obt_stream *stream, void *data, size_t size, b
 	return fuzz_stream_recv(stream, data, ob_min(n, size), block);
 }
 
-static const struct obt_ops server_ops = { "fuzz", fuzz_stream_send, server_recv,
-	fuzz_stream_close };
+static const struct obt_ops server_ops = { .name = "fuzz",
+	.send = fuzz_stream_send,
+	.recv = server_recv,
+	.close = fuzz_stream_close };
 
 /* Device output leaves through this: every byte of it must be there. */
 size_t __wrap_fwrite(const void *data, size_t size, size_t n, FILE *out)

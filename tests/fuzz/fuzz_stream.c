@@ -9,8 +9,10 @@
 
 struct fuzz_wire fuzz_wire;
 
-const struct obt_ops fuzz_stream_ops = { "fuzz", fuzz_stream_send, fuzz_stream_recv,
-	fuzz_stream_close };
+const struct obt_ops fuzz_stream_ops = { .name = "fuzz",
+	.send = fuzz_stream_send,
+	.recv = fuzz_stream_recv,
+	.close = fuzz_stream_close };
 
 void fuzz_wire_clear(void)
 {

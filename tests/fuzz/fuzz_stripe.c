@@ -44,7 +44,9 @@ static void forget(struct obt_stream *stream)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct obt_ops ops = { "bytes", refuse, give, forget };
+	static const struct obt_ops ops = {
+		.name = "bytes", .send = refuse, .recv = give, .close = forget
+	};
 	const struct obt_stream stream = { .ops = &ops, .fd = -1 };
 	uint8_t *buffer = malloc(OBP_CHUNK_MAX);
 	struct obt_gate gate = { 0 };

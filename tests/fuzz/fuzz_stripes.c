@@ -190,7 +190,9 @@ static void start(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct obt_ops ops = { "fuzz", client_send, client_recv, fuzz_stream_close };
+	static const struct obt_ops ops = {
+		.name = "fuzz", .send = client_send, .recv = client_recv, .close = fuzz_stream_close
+	};
 	const struct obt_stream stream = { .ops = &ops, .fd = -1 };
 	struct obs_stripes *stripes = &session.stripes;
 	struct obs_stripe *stripe = calloc(1, sizeof *stripe);

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "tests/unit/transport/tls_pair.h"
+#include "transport/connect.h"
 
 #define ROUNDS 9
 #define FRAME  (256u << 10)

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "tests/unit/test.h"
+#include "transport/connect.h"
 #include "transport/resolve.h"
 #include "transport/stream.h"
 

@@ -11,6 +11,7 @@
 #include "protocol/format.h"
 #include "tests/unit/test.h"
 #include "tests/unit/transport/tls_pair.h"
+#include "transport/connect.h"
 
 #define BYTES (24u << 20)
 

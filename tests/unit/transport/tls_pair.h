@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "transport/connect.h"
 #include "transport/tls.h"
 
 #define PREFACE "the clear preface"

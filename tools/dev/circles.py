@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""Finds circles among the sources: files that include one another, directly or through others.
+
+The unit is an object: foo.c, foo.h, foo.cu and foo.cuh of one folder, and its private header foo_inside.h. Objects of a circle cannot be understood, tested or
+moved one at a time. To open one: move the structure that both need into a header below both, or let the lower object call through a list of listeners that
+the upper one joins.
+
+Called by check-style; by itself it prints every circle, the known ones too."""
+import pathlib
+import re
+import subprocess
+import sys
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+SUFFIXES = {'.c', '.h', '.cu', '.cuh'}
+KNOWN = 'tools/dev/circles.known'
+
+Edges = dict[str, dict[str, list[str]]]
+
+
+def object_of(path: str) -> str:
+    return re.sub(r'_inside$', '', str(pathlib.PurePosixPath(path).with_suffix('')))
+
+
+def graph(paths: list[str], read=lambda path: pathlib.Path(path).read_text(encoding='utf-8')) -> Edges:
+    """object -> objects that it includes -> the lines that do so."""
+    known = set(paths)
+    edges: Edges = {object_of(path): {} for path in paths}
+    for path in paths:
+        for number, line in enumerate(read(path).split('\n'), 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            beside = str(pathlib.PurePosixPath(path).parent / match.group(1))
+            target = next((name for name in (match.group(1), beside) if name in known), None)
+            if target and object_of(target) != object_of(path):
+                edges[object_of(path)].setdefault(object_of(target), []).append(f'{path}:{number}')
+    return edges
+
+
+def circles(edges: Edges) -> list[list[str]]:
+    """The strongly connected components of more than one object (Tarjan), without recursion."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    open_, stack, found = set(), [], []
+    for root in edges:
+        if root in index:
+            continue
+        work = [(root, iter(edges[root]))]
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        open_.add(root)
+        while work:
+            node, below = work[-1]
+            for other in below:
+                if other not in index:
+                    index[other] = low[other] = len(index)
+                    stack.append(other)
+                    open_.add(other)
+                    work.append((other, iter(edges[other])))
+                    break
+                if other in open_:
+                    low[node] = min(low[node], index[other])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    members = []
+                    while not members or members[-1] != node:
+                        members.append(stack.pop())
+                        open_.discard(members[-1])
+                    if len(members) > 1:
+                        found.append(sorted(members))
+    return sorted(found)
+
+
+def closing(edges: Edges, members: list[str]) -> list[str]:
+    """A shortest circle through the first member: "a -> b (a.c:3)"."""
+    start, before = members[0], {}
+    queue = [start]
+    for node in queue:
+        for other in edges[node]:
+            if other == start:
+                path = [(node, start)]
+                while node != start:
+                    path.append((before[node], node))
+                    node = before[node]
+                return [f'{a} -> {b} ({edges[a][b][0]})' for a, b in reversed(path)]
+            if other in members and other not in before:
+                before[other] = node
+                queue.append(other)
+    return []
+
+
+def problems(paths: list[str], known: list[str], read=None):
+    """What check-style reports. known: lines of the list of circles that may stay, each the names of its objects. The list only gets shorter: an entry that
+    is no circle any more is a fault too."""
+    edges = graph(paths, read) if read else graph(paths)
+    allowed = {frozenset(line.split()): number for number, line in enumerate(known, 1) if line.strip() and not line.startswith('#')}
+    for members in circles(edges):
+        # A circle that has lost members is better than the one in the list, and the list shall say so.
+        if allowed.pop(frozenset(members), None) is None:
+            where = edges[members[0]]
+            first = next(iter(where.values()))[0] if where else members[0] + ':1'
+            yield first, f'files include one another in a circle: {" ".join(members)}; closed by {", ".join(closing(edges, members))}'
+    for entry, number in allowed.items():
+        yield f'{KNOWN}:{number}', f'this is no circle any more, take the line out: {" ".join(sorted(entry))}'
+
+
+def tracked() -> list[str]:
+    names = subprocess.run(['git', 'ls-files'], stdout=subprocess.PIPE, text=True, check=True).stdout.split('\n')
+    return [name for name in names if pathlib.PurePosixPath(name).suffix in SUFFIXES and pathlib.Path(name).is_file()]
+
+
+def main() -> int:
+    edges = graph(tracked())
+    for members in circles(edges):
+        print(' '.join(members))
+        for a in members:
+            for b in members:
+                for where in edges[a].get(b, []):
+                    print(f'    {a} -> {b}  {where}')
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
