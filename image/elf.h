@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "image/symbols.h"
+#include "image/builder.h"
 
 bool obi_elf_is(const void *data, size_t size);
 /* The SM number from e_flags (90 for sm_90); 0 when the header is not a cubin's. */

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "image/symbols.h"
+#include "image/builder.h"
 
 /*
  * True when the text begins with .version after blanks and comments; never reads at or beyond

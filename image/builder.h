@@ -5,8 +5,8 @@
  * turns into a struct obi_symbols. Lives on the scanner's stack, one thread. Names and parameters
  * are kept by offset until the end because the buffers move.
  */
-#ifndef OBI_SYMBOLS_H
-#define OBI_SYMBOLS_H
+#ifndef OBI_BUILDER_H
+#define OBI_BUILDER_H
 
 #include "base/buf.h"
 #include "image/image.h"
