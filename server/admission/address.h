@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "server/admission/auth.h"
+#include "server/common/identity.h"
 
 #define OBS_ADDRESSES_MAX    4096u
 #define OBS_WRONG_FREE       5u /* wrong tokens before waiting begins */

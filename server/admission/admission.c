@@ -33,7 +33,14 @@
 #define OWN_BYTES         (64ull << 20)
 #define DESCRIPTORS_KEPT  64u /* for the listening sockets, the channel, the token file */
 
-static struct obs_admission admission;
+static struct {
+	struct obs_callers callers;
+	uv_poll_t channel, listeners[OBS_LISTEN_MAX];
+	bool secure[OBS_LISTEN_MAX];
+	size_t n_listeners;
+	bool resting; /* nothing is accepted until the next sweep */
+	uv_timer_t sweep;
+} admission;
 static struct {
 	bool waiting;
 	int fd, error;
@@ -49,7 +56,7 @@ static void refused_tell(const char *address, const char *why, uint32_t count)
 	message.count = count;
 	snprintf(message.identity.address, sizeof message.identity.address, "%s", address);
 	snprintf(message.text, sizeof message.text, "%s", why);
-	if (!obs_admission_send(&message, -1, -1))
+	if (!obs_handoff_send_up(&message, -1, -1))
 		ob_debug("the supervisor was not told of %u refused connections from %s", count,
 			address);
 }
@@ -101,7 +108,7 @@ static int tokens_open(const char *path)
 	struct pollfd channel = { .fd = OBS_HANDOFF_FD, .events = POLLOUT };
 
 	(void)path;
-	while (!obs_admission_send(&question, -1, -1))
+	while (!obs_handoff_send_up(&question, -1, -1))
 		if (errno != EAGAIN || poll(&channel, 1, ob_clock_poll_ms(deadline)) <= 0)
 			return -1;
 	channel.events = POLLIN;
@@ -112,12 +119,6 @@ static int tokens_open(const char *path)
 	errno = asked.waiting ? ETIMEDOUT : asked.error;
 	asked.waiting = false;
 	return errno ? -1 : asked.fd;
-}
-
-bool obs_admission_send(const struct obs_handoff *message, int fd, int memfd)
-{
-	return obs_handoff_send(
-		       OBS_HANDOFF_FD, message, (const int[OBS_HANDOFF_FDS]){ fd, memfd }) == 0;
 }
 
 /* ---- connections ---- */
@@ -157,13 +158,13 @@ static void accept_ready(uv_poll_t *poll, int status, int events)
 			(errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
 				errno == ENOMEM)) {
 			/* What an evicted connection had is free in the loop's next turn. */
-			if (!obs_caller_make_room(&admission))
+			if (!obs_caller_make_room(&admission.callers))
 				listeners_rest();
 			return;
 		}
 		if (fd < 0)
 			return;
-		obs_caller_admit(&admission, fd, admission.secure[index]);
+		obs_caller_admit(&admission.callers, fd, admission.secure[index]);
 	}
 }
 
@@ -172,7 +173,7 @@ static void sweep(uv_timer_t *timer)
 	uint64_t now = ob_clock_ns();
 
 	(void)timer;
-	obs_caller_sweep(&admission, now);
+	obs_caller_sweep(&admission.callers, now);
 	obs_address_report(now, REPORTS_PER_SWEEP, refused_tell);
 	listeners_go_on();
 }
@@ -186,7 +187,7 @@ static bool listeners_take(const char *letters)
 
 		fcntl(fd, F_SETFD, FD_CLOEXEC);
 		admission.secure[i] = *letters == 's';
-		if (uv_poll_init(&admission.loop, &admission.listeners[i], fd) != 0 ||
+		if (uv_poll_init(&admission.callers.loop, &admission.listeners[i], fd) != 0 ||
 			uv_poll_start(&admission.listeners[i], UV_READABLE, accept_ready) != 0)
 			return false;
 	}
@@ -198,9 +199,10 @@ static bool secrets_load(const struct obs_options *options)
 	char why[512];
 
 	if (options->tls_cert)
-		admission.tls = obt_tls_server_new(options->tls_cert, options->tls_key,
+		admission.callers.tls = obt_tls_server_new(options->tls_cert, options->tls_key,
 			options->tls_client_ca, why, sizeof why);
-	if ((options->tls_cert && !admission.tls) || !obs_auth_open(options, why, sizeof why)) {
+	if ((options->tls_cert && !admission.callers.tls) ||
+		!obs_auth_open(options, why, sizeof why)) {
 		ob_error("admission: %s", why);
 		return false;
 	}
@@ -231,7 +233,7 @@ static bool sandbox_close(const struct obs_options *options)
 {
 	char why[256];
 
-	if (admission.tls)
+	if (admission.callers.tls)
 		obt_tls_warm(); /* what the library reads of files, it reads now */
 	if (!obs_sandbox_admission(&options->sandbox,
 		    options->connections * (uint64_t)CALLER_BYTES + OWN_BYTES, why, sizeof why)) {
@@ -240,8 +242,8 @@ static bool sandbox_close(const struct obs_options *options)
 	}
 	obs_auth_open_tokens =
 		options->sandbox.mode == OBS_SANDBOX_OFF ? obs_auth_open_tokens : tokens_open;
-	obs_sandbox_describe(admission.sandbox);
-	ob_info("sandbox of admission: %s", admission.sandbox);
+	obs_sandbox_describe(admission.callers.sandbox);
+	ob_info("sandbox of admission: %s", admission.callers.sandbox);
 	return true;
 }
 
@@ -269,9 +271,9 @@ int obs_admission_run(const struct obs_options *given)
 			(unsigned)strlen(options.listeners ? options.listeners : ""),
 		~0u, 0u);
 	connections_bound(&options);
-	admission.options = &options;
-	admission.routes = obs_routes_adopt();
-	if (!admission.routes) {
+	admission.callers.options = &options;
+	admission.callers.routes = obs_routes_adopt();
+	if (!admission.callers.routes) {
 		ob_error("admission: the table of sessions cannot be mapped: %s", strerror(errno));
 		return 1;
 	}
@@ -281,7 +283,7 @@ int obs_admission_run(const struct obs_options *given)
 	 * Only now: libuv tries io_uring when it makes the loop, and falls back where the sandbox
 	 * denies it. Denied later, it aborts.
 	 */
-	failed = uv_loop_init(&admission.loop);
+	failed = uv_loop_init(&admission.callers.loop);
 	if (failed) {
 		ob_error("admission: the event loop cannot be created: %s. If the server starts "
 			 "with --sandbox off, report that the sandbox denies "
@@ -289,8 +291,8 @@ int obs_admission_run(const struct obs_options *given)
 			uv_strerror(failed));
 		return 1;
 	}
-	uv_timer_init(&admission.loop, &admission.sweep);
-	uv_poll_init(&admission.loop, &admission.channel, OBS_HANDOFF_FD);
+	uv_timer_init(&admission.callers.loop, &admission.sweep);
+	uv_poll_init(&admission.callers.loop, &admission.channel, OBS_HANDOFF_FD);
 	uv_poll_start(&admission.channel, UV_READABLE | UV_DISCONNECT, channel_readable);
 	uv_timer_start(&admission.sweep, sweep, OBS_SWEEP_MS, OBS_SWEEP_MS);
 	if (!listeners_take(options.listeners ? options.listeners : "")) {
@@ -298,6 +300,6 @@ int obs_admission_run(const struct obs_options *given)
 			 "versions of libuv and of the kernel");
 		return 1;
 	}
-	uv_run(&admission.loop, UV_RUN_DEFAULT);
+	uv_run(&admission.callers.loop, UV_RUN_DEFAULT);
 	return 0;
 }

@@ -16,40 +16,12 @@
 #ifndef OBS_ADMISSION_H
 #define OBS_ADMISSION_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <uv.h>
-
-#include "server/common/handoff.h"
 #include "server/common/options.h"
-#include "server/common/routes.h"
 
-#define OBS_ADMISSION_LISTENERS_FD (OBS_ROUTES_FD + 1)
-#define OBS_ACCEPTS_PER_TURN       256
-#define OBS_SWEEP_MS               100 /* how often time-outs are looked at */
-
-struct obs_caller;
-
-struct obs_admission {
-	uv_loop_t loop;
-	const struct obs_options *options;
-	struct obt_tls_server *tls; /* NULL: no TLS on this server */
-	uv_poll_t channel, listeners[OBS_LISTEN_MAX];
-	bool secure[OBS_LISTEN_MAX];
-	size_t n_listeners;
-	bool resting; /* nothing is accepted until the next sweep */
-	uv_timer_t sweep;
-	struct obs_caller *newest, *oldest;
-	uint32_t n_callers;
-	const struct obs_routes *routes;
-	char sandbox[OBP_SANDBOX_MAX]; /* what confines this process, in words */
-};
+#define OBS_ACCEPTS_PER_TURN 256
+#define OBS_SWEEP_MS         100 /* how often time-outs are looked at */
 
 /* Runs until the supervisor is gone. The exit status. */
 int obs_admission_run(const struct obs_options *options);
-
-/* For caller.c: to the supervisor. False: it does not read; the connection has to be refused. */
-bool obs_admission_send(const struct obs_handoff *message, int fd, int memfd);
 
 #endif

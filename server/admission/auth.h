@@ -11,28 +11,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "server/common/identity.h"
 #include "transport/stream.h"
-#include "transport/token.h"
-
-#define OBS_WHO_MAX     320u /* bytes, NUL included */
-#define OBS_ADDRESS_MAX 64u
 
 struct obs_options;
 struct obp_hello;
-
-struct obs_identity {
-	/* "token 01ab23cd alice", "certificate CN=alice", "uid 1000", "anonymous" */
-	char who[OBS_WHO_MAX];
-	char from[80]; /* "10.0.0.7:4711", "unix" */
-	/*
-	 * what is counted as one: "10.0.0.7", "2001:db8:0:1::/64", "uid 1000"; filled by admission
-	 */
-	char address[OBS_ADDRESS_MAX];
-	bool proved; /* `who` comes from a token or a certificate */
-	bool local;  /* a unix socket or a loopback address */
-	enum obt_scope scope;
-	struct obt_allow allow; /* of its token */
-};
 
 /* Where the connection comes from, and who when that follows from it. True: a unix socket. */
 bool obs_auth_origin(int fd, struct obs_identity *ret);

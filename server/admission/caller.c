@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "protocol/load.h"
-#include "server/admission/admission.h"
 #include "server/admission/caller_inside.h"
 #include "server/common/refuse.h"
 #include "transport/shm.h"
@@ -26,7 +25,7 @@
 
 static void lists_join(struct obs_caller *caller)
 {
-	struct obs_admission *all = caller->admission;
+	struct obs_callers *all = caller->callers;
 	struct obs_address *address = caller->address;
 
 	caller->older = all->newest;
@@ -41,7 +40,7 @@ static void lists_join(struct obs_caller *caller)
 
 static void lists_leave(struct obs_caller *caller)
 {
-	struct obs_admission *all = caller->admission;
+	struct obs_callers *all = caller->callers;
 	struct obs_address *address = caller->address;
 
 	*(caller->newer ? &caller->newer->older : &all->newest) = caller->older;
@@ -151,7 +150,7 @@ static void hand_on(struct obs_caller *caller)
 		return;
 	}
 	memfd = obt_shm_steal(&caller->stream);
-	if (!obs_admission_send(handoff, caller->fd, memfd))
+	if (!obs_handoff_send_up(handoff, caller->fd, memfd))
 		obs_refuse_send(caller->fd, OB_ERR_LIMIT, "the server is busy; try again");
 	if (memfd >= 0)
 		close(memfd);
@@ -265,7 +264,7 @@ static bool rate_check(struct obs_caller *caller)
 	if (caller->preface.intent == OBP_INTENT_NEW && !obs_caller_may_guess(caller))
 		return false;
 	if (obs_address_take(
-		    caller->address, caller->admission->options->address_rate, ob_clock_ns()))
+		    caller->address, caller->callers->options->address_rate, ob_clock_ns()))
 		return true;
 	obs_caller_refuse(caller, OBS_REFUSED_RATE, OB_ERR_LIMIT,
 		"too many new connections from this address; try again in a second "
@@ -280,7 +279,7 @@ static void message_await(struct obs_caller *caller)
 	uint8_t secret[OBP_SECRET_BYTES] = { 0 }, psk[OBT_TLS_PSK_BYTES];
 	enum ob_err err = OB_ERR_NONE;
 
-	if (joins && !obs_routes_find(caller->admission->routes, caller->preface.route, secret)) {
+	if (joins && !obs_routes_find(caller->callers->routes, caller->preface.route, secret)) {
 		obs_caller_refuse(
 			caller, OBS_REFUSED_SECRET, OB_ERR_NOT_FOUND, "there is no such session");
 		return;
@@ -295,8 +294,8 @@ static void message_await(struct obs_caller *caller)
 			: OB_ERR_NO_MEMORY;
 		explicit_bzero(psk, sizeof psk);
 	} else {
-		err = caller->admission->tls
-			? obt_tls_accept(caller->admission->tls, caller->fd, &caller->stream)
+		err = caller->callers->tls
+			? obt_tls_accept(caller->callers->tls, caller->fd, &caller->stream)
 			: OB_ERR_NO_MEMORY;
 	}
 	explicit_bzero(secret, sizeof secret);
@@ -318,7 +317,7 @@ static void load_ask(struct obs_caller *caller)
 		message->type = OBS_HANDOFF_LOAD;
 		message->route = caller->preface.route;
 	}
-	if (!message || !obs_admission_send(message, caller->fd, -1)) {
+	if (!message || !obs_handoff_send_up(message, caller->fd, -1)) {
 		free(message);
 		obs_caller_refuse(
 			caller, OBS_REFUSED_RATE, OB_ERR_LIMIT, "the server is busy; try again");
@@ -328,7 +327,7 @@ static void load_ask(struct obs_caller *caller)
 	/* Who watches asks again on the same connection. */
 	caller->asked = true;
 	caller->got = 0;
-	caller->deadline = ob_clock_ns() + caller->admission->options->hello_timeout_s * OB_SECOND;
+	caller->deadline = ob_clock_ns() + caller->callers->options->hello_timeout_s * OB_SECOND;
 }
 
 static void introduced(struct obs_caller *caller)
@@ -412,39 +411,39 @@ static void least_goes(struct obs_address *address)
 	caller_close(least);
 }
 
-bool obs_caller_make_room(struct obs_admission *admission)
+bool obs_caller_make_room(struct obs_callers *callers)
 {
 	struct obs_address *fullest = obs_address_fullest();
 
-	(void)admission;
+	(void)callers;
 	if (fullest)
 		least_goes(fullest);
 	return fullest != NULL;
 }
 
-void obs_caller_admit(struct obs_admission *admission, int fd, bool secure)
+void obs_caller_admit(struct obs_callers *callers, int fd, bool secure)
 {
 	uint64_t now = ob_clock_ns();
 	struct obs_address *address = obs_address_of(fd, now);
 	struct obs_caller *caller;
 
-	if ((!address->local || admission->options->count_local) &&
-		address->n_callers >= admission->options->address_connections)
+	if ((!address->local || callers->options->count_local) &&
+		address->n_callers >= callers->options->address_connections)
 		least_goes(address);
-	else if (admission->n_callers >= admission->options->connections)
-		obs_caller_make_room(admission);
+	else if (callers->n_callers >= callers->options->connections)
+		obs_caller_make_room(callers);
 	caller = calloc(1, sizeof *caller);
-	if (!caller || uv_poll_init(&admission->loop, &caller->poll, fd) != 0) {
+	if (!caller || uv_poll_init(&callers->loop, &caller->poll, fd) != 0) {
 		free(caller);
 		close(fd);
 		return;
 	}
-	caller->admission = admission;
+	caller->callers = callers;
 	caller->address = address;
 	caller->state = CALLER_PREFACE;
 	caller->secure = secure;
 	caller->fd = fd;
-	caller->deadline = now + admission->options->hello_timeout_s * OB_SECOND;
+	caller->deadline = now + callers->options->hello_timeout_s * OB_SECOND;
 	caller->poll.data = caller;
 	lists_join(caller);
 	uv_poll_start(&caller->poll, UV_READABLE, preface_readable);
@@ -462,11 +461,11 @@ static void too_late(struct obs_caller *caller)
 			"the client did not introduce itself in time");
 }
 
-void obs_caller_sweep(struct obs_admission *admission, uint64_t now)
+void obs_caller_sweep(struct obs_callers *callers, uint64_t now)
 {
 	struct obs_caller *newer;
 
-	for (struct obs_caller *c = admission->oldest; c; c = newer) {
+	for (struct obs_caller *c = callers->oldest; c; c = newer) {
 		newer = c->newer;
 		if (now >= c->deadline)
 			too_late(c);

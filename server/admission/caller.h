@@ -15,14 +15,30 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <uv.h>
 
-struct obs_admission;
+#include "server/common/options.h"
+#include "server/common/routes.h"
+#include "transport/tls.h"
+
+struct obs_caller;
+
+/* All callers, and what they need of the process. */
+struct obs_callers {
+	uv_loop_t loop;
+	const struct obs_options *options;
+	struct obt_tls_server *tls; /* NULL: no TLS on this server */
+	const struct obs_routes *routes;
+	char sandbox[OBP_SANDBOX_MAX]; /* what confines this process, in words */
+	struct obs_caller *newest, *oldest;
+	uint32_t n_callers;
+};
 
 /* Takes the descriptor, a socket just accepted. */
-void obs_caller_admit(struct obs_admission *admission, int fd, bool secure);
+void obs_caller_admit(struct obs_callers *callers, int fd, bool secure);
 /* One caller goes. False: there is none. */
-bool obs_caller_make_room(struct obs_admission *admission);
+bool obs_caller_make_room(struct obs_callers *callers);
 /* Ends those whose time is over. */
-void obs_caller_sweep(struct obs_admission *admission, uint64_t now);
+void obs_caller_sweep(struct obs_callers *callers, uint64_t now);
 
 #endif

@@ -19,7 +19,7 @@
 #include "server/common/handoff.h"
 #include "transport/stream.h"
 
-struct obs_admission;
+struct obs_callers;
 
 /* In the order of eviction: those that got least far go first. */
 enum obs_caller_state {
@@ -36,7 +36,7 @@ struct obs_caller_message {
 };
 
 struct obs_caller {
-	struct obs_admission *admission;
+	struct obs_callers *callers;
 	struct obs_caller *newer, *older;                 /* of all */
 	struct obs_caller *address_newer, *address_older; /* of its address */
 	struct obs_address *address;

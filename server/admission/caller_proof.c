@@ -9,11 +9,12 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "protocol/control.h"
-#include "server/admission/admission.h"
+#include "server/admission/auth.h"
+#include "server/admission/caller.h"
 
 bool obs_caller_limited(const struct obs_caller *caller)
 {
-	return !caller->address->local || caller->admission->options->count_local;
+	return !caller->address->local || caller->callers->options->count_local;
 }
 
 /*
@@ -43,7 +44,7 @@ static bool hello_check(struct obs_caller *caller, struct obp_message *message)
 
 	if (!obs_caller_may_guess(caller))
 		return false;
-	if (!obs_auth_check(caller->admission->options, &caller->stream, &message->hello,
+	if (!obs_auth_check(caller->callers->options, &caller->stream, &message->hello,
 		    &handoff->identity, why, sizeof why)) {
 		if (obs_caller_limited(caller))
 			obs_address_wrong(caller->address, ob_clock_ns());
@@ -57,7 +58,7 @@ static bool hello_check(struct obs_caller *caller, struct obp_message *message)
 	handoff->pid = message->hello.pid;
 	memcpy(handoff->program, message->hello.program, sizeof handoff->program);
 	/* for 'outboard check' */
-	memcpy(handoff->text, caller->admission->sandbox, sizeof handoff->text);
+	memcpy(handoff->text, caller->callers->sandbox, sizeof handoff->text);
 	/* The worker executes what the client says: it does not get to know the token. */
 	explicit_bzero(message->hello.token, sizeof message->hello.token);
 	return true;
@@ -78,7 +79,7 @@ static bool join_check(struct obs_caller *caller, struct obp_message *message)
 	uint8_t secret[OBP_SECRET_BYTES];
 	bool right;
 
-	if (!obs_routes_find(caller->admission->routes, caller->preface.route, secret)) {
+	if (!obs_routes_find(caller->callers->routes, caller->preface.route, secret)) {
 		obs_caller_refuse(
 			caller, OBS_REFUSED_SECRET, OB_ERR_NOT_FOUND, "there is no such session");
 		return false;

@@ -7,9 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "server/worker/session.h"
-
 static struct obs_board own;
 struct obs_board *obs_board = &own;
 
@@ -49,14 +46,4 @@ void obs_board_free(struct obs_board *board)
 {
 	if (board)
 		munmap(board, sizeof *board);
-}
-
-void obs_board_publish(struct obs_session *session)
-{
-	uint64_t executed = atomic_load_explicit(&session->replies.executed, memory_order_relaxed);
-	uint64_t blocking = atomic_load_explicit(&session->blocking, memory_order_relaxed);
-
-	if (executed != obs_board_read(&obs_board->calls) || blocking)
-		atomic_store_explicit(&obs_board->last_ns, ob_clock_ns(), memory_order_relaxed);
-	atomic_store_explicit(&obs_board->calls, executed, memory_order_relaxed);
 }

@@ -19,13 +19,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "protocol/control.h"
 #include "protocol/load.h"
-#include "server/layers/hold.h"
-#include "server/common/sandbox.h"
+#include "server/common/limits.h"
 
 #define OBS_BOARD_FD 4
-
-struct obs_session;
 
 struct obs_board_device {
 	char name[OBP_LOAD_NAME_MAX];
@@ -38,7 +36,7 @@ struct obs_board {
 	/* Written before the worker says that it is ready, read after. */
 	_Atomic uint32_t n_devices;
 	struct obs_board_device devices[OBP_DEVICE_MAX];
-	char sandbox[OBS_SANDBOX_TEXT]; /* what it is before it has a client */
+	char sandbox[OBP_SANDBOX_MAX]; /* what it is before it has a client */
 	/* Written once after the hello, before `introduced` (release). */
 	char program[OBP_LOAD_NAME_MAX];
 	_Atomic uint64_t pid, memory_limit;
@@ -72,8 +70,6 @@ extern struct obs_board *obs_board;
 
 /* Worker, at its start: maps OBS_BOARD_FD when it is one. */
 void obs_board_adopt(void);
-/* Loop thread, each tick, and at the end: what the session has counted. */
-void obs_board_publish(struct obs_session *session);
 /* Supervisor: a new board; *ret_fd is for the worker and the caller's to close. NULL: no memory. */
 struct obs_board *obs_board_new(int *ret_fd);
 void obs_board_free(struct obs_board *board);

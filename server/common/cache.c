@@ -17,8 +17,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "server/common/cache_sweep.h"
-#include "server/common/sandbox.h"
+#include "server/common/cache_inside.h"
 #include "transport/tree.h"
 
 #define USAGE_NAME "usage"

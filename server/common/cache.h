@@ -33,6 +33,9 @@
 #define OBS_CACHE_PATH_MAX   512u
 #define OBS_TENANT_DIGITS    32u
 
+#define OBS_USER_FIRST 60578u /* user numbers that systemd's list of ranges names as unused */
+#define OBS_USER_LAST  61183u
+
 enum obs_cache_kind { OBS_CACHE_IMAGE, OBS_CACHE_CHUNK };
 
 struct obs_cache_usage;

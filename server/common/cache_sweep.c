@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-#include "server/common/cache_sweep.h"
+#include "server/common/cache_inside.h"
 
 #include <dirent.h>
 #include <errno.h>

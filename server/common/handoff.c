@@ -100,6 +100,12 @@ static void flag_settle(bool *flag)
 	*flag = byte != 0;
 }
 
+bool obs_handoff_send_up(const struct obs_handoff *message, int fd, int memfd)
+{
+	return obs_handoff_send(
+		       OBS_HANDOFF_FD, message, (const int[OBS_HANDOFF_FDS]){ fd, memfd }) == 0;
+}
+
 int obs_handoff_recv(int channel, struct obs_handoff *ret, int ret_fds[OBS_HANDOFF_FDS])
 {
 	struct iovec iov = { ret, sizeof *ret };

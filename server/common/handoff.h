@@ -13,11 +13,12 @@
 #ifndef OBS_HANDOFF_H
 #define OBS_HANDOFF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "protocol/control.h"
-#include "server/admission/auth.h"
+#include "server/common/identity.h"
 #include "transport/tls.h"
 
 #define OBS_HANDOFF_FD   3 /* the child's end, in the child */
@@ -74,6 +75,8 @@ int obs_handoff_pair(int ret_fds[2]);
  */
 int obs_handoff_send(
 	int channel, const struct obs_handoff *message, const int fds[OBS_HANDOFF_FDS]);
+/* A child: the same to the supervisor. */
+bool obs_handoff_send_up(const struct obs_handoff *message, int fd, int memfd);
 /*
  * 1: got one (ret_fds are the receiver's to close, -1: none); its texts are terminated and clean
  * (base/terminal.h), its numbers are the sender's. 0: the other end is closed, or sent nothing as a

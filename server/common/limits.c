@@ -10,6 +10,7 @@
 #include "protocol/stripe.h"
 
 const struct obs_limits obs_limits_default = OBS_LIMITS_DEFAULT;
+struct obs_limits obs_limits_now = OBS_LIMITS_DEFAULT;
 
 const char obs_limits_help[] =
 	"Limits of one session:\n"

@@ -3,7 +3,7 @@
 /*
  * What one session may take: the server's limits, set by its command line or configuration, and
  * lowered by what the client asks for itself. Plain numbers; the worker gets them from the
- * supervisor as one argument. No state; any thread.
+ * supervisor as one argument. Any thread.
  */
 #ifndef OBS_LIMITS_H
 #define OBS_LIMITS_H
@@ -14,16 +14,29 @@
 
 #include "protocol/control.h"
 #include "protocol/load.h"
-#include "server/worker/handles.h"
 #include "transport/allow.h"
 
 #define OBS_LIMITS_TEXT_MAX     256
+#define OBS_HANDLES_MAX         (1u << 20) /* live handles of one kind */
 #define OBS_OUTSTANDING_MAX     (32ull << 20)
 #define OBS_STRIPES_DEFAULT     8u
 /* of a thread that serves one of the program's; counts fully in the kernel's limit */
 #define OBS_LANE_STACK          ((size_t)2 << 20)
 #define OBS_HOST_MEMORY_MIN     (128ull << 20)
 #define OBS_HOST_MEMORY_DEFAULT (4ull << 30)
+
+/* What a session's host memory is counted for (layers/hold.h). */
+enum obs_purpose {
+	/* staging, replies that are kept, buffers: reserved once, when the session begins */
+	OBS_HOLD_TRANSPORT,
+	OBS_HOLD_IMAGES,  /* code images that were uploaded */
+	OBS_HOLD_MODULES, /* the driver's copies of the images it has loaded */
+	/* of the software device: compiled code, launches that wait, printed text */
+	OBS_HOLD_DEVICE,
+	OBS_HOLD_HANDLES, /* streams, events, functions, contexts, records of allocations */
+	OBS_HOLD_PINNED,  /* page-locked memory that the program asked the driver for */
+	OBS_HOLD_PURPOSES
+};
 
 struct obs_limits {
 	uint64_t memory; /* bytes on each device; 0: all there is */
@@ -51,6 +64,8 @@ struct obs_limits {
 		.strictest = OBP_CONDUCT_LIMITED                                               \
 	}
 extern const struct obs_limits obs_limits_default;
+/* Worker: the limits in force. They may be lowered until the first record is executed. */
+extern struct obs_limits obs_limits_now;
 
 /*
  * One option of the command line by its name ("max-memory"). 1: taken; 0: no option of ours; -1:

@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "protocol/format.h"
 #include "protocol/resume.h"
-#include "server/supervisor/audit.h"
 #include "server/common/cache.h"
 #include "server/common/config.h"
 

@@ -28,6 +28,13 @@
 #define OBS_ADDRESS_CONNECTIONS_DEFAULT 64
 #define OBS_ADDRESS_RATE_DEFAULT        50
 #define OBS_ADDRESS_RATE_MAX            1000000
+#define OBS_AUDIT_SIZE_DEFAULT          (16ull << 20)
+#define OBS_AUDIT_SIZE_MIN              (64u << 10)
+#define OBS_AUDIT_FILES_DEFAULT         8u
+#define OBS_AUDIT_FILES_MAX             1000u
+/* values of --driver: the system's, and the same, which must not be a software device */
+#define OBS_DRIVER_SYSTEM               "libcuda.so.1"
+#define OBS_DRIVER_GPU                  "gpu"
 #define OBS_WORKER_ARGS_MAX             64 /* strings of a worker's command line, NULL included */
 
 enum obs_mode {

@@ -19,7 +19,9 @@
 #include "protocol/control.h"
 #include "server/common/handoff.h"
 
-#define OBS_ROUTES_FD (OBS_HANDOFF_FD + 1) /* in the admission process */
+/* in the admission process; behind them the listening sockets */
+#define OBS_ROUTES_FD              (OBS_HANDOFF_FD + 1)
+#define OBS_ADMISSION_LISTENERS_FD (OBS_ROUTES_FD + 1)
 
 struct obs_routes;
 

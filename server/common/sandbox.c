@@ -25,7 +25,7 @@
 #include "protocol/obp_calls.h"
 #include "server/common/board.h"
 #include "server/common/cache.h"
-#include "server/layers/quota.h"
+#include "server/common/limits.h"
 #include "server/common/sandbox_landlock.h"
 #include "server/common/sandbox_seccomp.h"
 #include "server/common/threads_all.h"
@@ -314,22 +314,22 @@ static uint64_t data_now(void)
  * apart: private memory that can be written to. A driver that reserves address space, or maps a
  * device, takes nothing of it. A sanitizer's shadow would.
  */
-static void data_limit(uint32_t lanes)
+static void data_limit(const struct obs_limits *limits)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	(void)lanes;
+	(void)limits;
 #else
 	uint64_t now = data_now();
 
-	if (now && obs_quota_limits.host_memory)
+	if (now && limits->host_memory)
 		limit_set(RLIMIT_DATA,
-			now + obs_quota_limits.host_memory + lanes * (uint64_t)OBS_LANE_STACK +
+			now + limits->host_memory + limits->lanes * (uint64_t)OBS_LANE_STACK +
 				OWN_THREADS * (8ull << 20) + OWN_DATA +
 				(state.soft ? 0 : DRIVER_DATA));
 #endif
 }
 
-static void limits_set(uint32_t lanes)
+static void limits_set(const struct obs_limits *limits)
 {
 	uint64_t largest = OBP_IMAGE_MAX;
 
@@ -342,16 +342,16 @@ static void limits_set(uint32_t lanes)
 	for (uint32_t i = 0; i < obs_board->n_devices; i++)
 		largest = ob_max(largest, obs_board->devices[i].total);
 	limit_set(RLIMIT_FSIZE, largest);
-	data_limit(lanes);
+	data_limit(limits);
 	state.wanted[OBS_PART_LIMITS] = state.active[OBS_PART_LIMITS] = true;
 }
 
 bool obs_sandbox_session(const struct obs_sandbox_plan *plan, const struct obs_cache *cache,
-	uint32_t lanes, const char *file, char *ret_why, size_t why_size)
+	const struct obs_limits *limits, const char *file, char *ret_why, size_t why_size)
 {
 	if (plan->mode == OBS_SANDBOX_OFF)
 		return true;
-	limits_set(lanes);
+	limits_set(limits);
 	if (state.active[OBS_PART_FILES] &&
 		!part_set(plan, OBS_PART_FILES, files_confine(file, cache->dir, true), ret_why,
 			why_size))

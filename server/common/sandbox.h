@@ -27,8 +27,6 @@
 #include "protocol/control.h"
 
 #define OBS_SANDBOX_TEXT OBP_SANDBOX_MAX
-#define OBS_USER_FIRST   60578u /* user numbers that systemd's list of ranges names as unused */
-#define OBS_USER_LAST    61183u
 #define OBS_FILES_MAX    4096u /* descriptors of a worker */
 
 enum obs_sandbox_mode { OBS_SANDBOX_AUTO, OBS_SANDBOX_STRICT, OBS_SANDBOX_OFF };
@@ -49,6 +47,7 @@ enum obs_sandbox_part {
 };
 
 struct obs_cache;
+struct obs_limits;
 struct obs_options;
 
 /* What the supervisor decides for all its workers. Plain data. */
@@ -82,7 +81,7 @@ bool obs_sandbox_begin(const struct obs_sandbox_plan *plan, char *ret_why, size_
 bool obs_sandbox_enter(const struct obs_sandbox_plan *plan, const struct obs_cache *cache,
 	const char *file, char *ret_why, size_t why_size);
 bool obs_sandbox_session(const struct obs_sandbox_plan *plan, const struct obs_cache *cache,
-	uint32_t lanes, const char *file, char *ret_why, size_t why_size);
+	const struct obs_limits *limits, const char *file, char *ret_why, size_t why_size);
 /*
  * The admission process: all of it at once, when it has read its files and before it accepts
  * anybody. One thread. No file can be opened from then on, no process or thread started, and no

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
+#include "server/layers/conduct.h"
+
 #include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -8,11 +12,16 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/common/board.h"
-#include "server/layers/quota.h"
-#include "server/worker/session.h"
+#include "server/common/limits.h"
 
 static _Atomic uint32_t points, suspensions;
 static uint64_t halved_ns; /* loop thread */
+static void (*session_end)(const char *why);
+
+void obs_conduct_open(void (*end)(const char *why))
+{
+	session_end = end;
+}
 
 /* The degree that so many points stand for, as far as the server's settings let it go. */
 static uint32_t degree_of(uint32_t n)
@@ -26,12 +35,14 @@ static uint32_t degree_of(uint32_t n)
 		degree = OBP_CONDUCT_LIMITED;
 	else if (n >= OBS_WARN_POINTS)
 		degree = OBP_CONDUCT_WARNED;
-	return ob_min(degree, obs_quota_limits.strictest);
+	return ob_min(degree, obs_limits_now.strictest);
 }
 
 /* What the degree means, done to the thread that made the call. */
 static void react(uint32_t degree, uint32_t n, const char *what)
 {
+	char why[240];
+
 	switch (degree) {
 	case OBP_CONDUCT_LIMITED:
 		usleep(OBS_LIMIT_PAUSE_MS * 1000);
@@ -42,11 +53,13 @@ static void react(uint32_t degree, uint32_t n, const char *what)
 		atomic_store(&points, OBS_SUSPEND_POINTS / 2);
 		break;
 	case OBP_CONDUCT_ENDED:
-		if (obs_quota_session)
-			obs_session_fatal(obs_quota_session, OB_ERR_LIMIT,
-				"it was ended: it ran into its limits %u times within seconds, the "
-				"last time for %s, and %u suspensions did not help",
-				n, what, OBS_SUSPENSIONS_MAX);
+		if (!session_end)
+			break;
+		snprintf(why, sizeof why,
+			"it was ended: it ran into its limits %u times within seconds, the last "
+			"time for %s, and %u suspensions did not help",
+			n, what, OBS_SUSPENSIONS_MAX);
+		session_end(why);
 		break;
 	default:
 		break;

@@ -9,6 +9,8 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "server/common/options.h"
+#include "server/layers/hold.h"
 #include "server/layers/layers.h"
 #include "server/layers/quota.h"
 
@@ -147,7 +149,7 @@ bool obs_driver_load(const char *which, struct obs_driver_lib *ret, char *ret_wh
 		.gpu = strcmp(which, OBS_DRIVER_GPU) == 0 };
 	if (!bind(ret, which, ret_why, why_size))
 		return false;
-	obs_layers_wrap(ret);
+	obs_layers_wrap(&ret->table, &ret->faulty, &ret->bare);
 	return true;
 }
 

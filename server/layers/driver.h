@@ -13,8 +13,6 @@
 
 #include "protocol/obs_driver.h"
 
-#define OBS_DRIVER_SYSTEM    "libcuda.so.1"
-#define OBS_DRIVER_GPU       "gpu" /* the same, which must not be a software device */
 #define OBS_DRIVER_SOFT_FILE "liboutboard-softdevice.so"
 
 struct obs_driver_lib {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
+#include "server/layers/fault.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +12,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "server/layers/layers.h"
 
 #define FAULT_TEXT_MAX 1024
 /* no call is held for longer, whatever happens to the test that asked for it */

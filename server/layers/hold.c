@@ -5,7 +5,6 @@
 #include <stdatomic.h>
 
 #include "server/common/board.h"
-#include "server/layers/quota.h"
 
 /*
  * Room is reserved before the memory is asked for, so that two threads cannot both take the last of
@@ -13,7 +12,7 @@
  */
 bool obs_hold_take(enum obs_purpose purpose, uint64_t bytes)
 {
-	uint64_t limit = obs_quota_limits.host_memory, now = obs_board_read(&obs_board->host_used);
+	uint64_t limit = obs_limits_now.host_memory, now = obs_board_read(&obs_board->host_used);
 
 	do {
 		if (limit && (now > limit || bytes > limit - now))
@@ -38,7 +37,7 @@ void obs_hold_give(enum obs_purpose purpose, uint64_t bytes)
 
 bool obs_hold_room(uint64_t bytes)
 {
-	uint64_t limit = obs_quota_limits.host_memory, now = obs_board_read(&obs_board->host_used);
+	uint64_t limit = obs_limits_now.host_memory, now = obs_board_read(&obs_board->host_used);
 
 	return !limit || (now <= limit && bytes <= limit - now);
 }

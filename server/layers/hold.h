@@ -7,7 +7,7 @@
  * a limit of the kernel (obs_sandbox_limits), for what is not counted.
  *
  * One session per process, so one state. Any thread; no lock. The limit is
- * obs_quota_limits.host_memory.
+ * obs_limits_now.host_memory.
  */
 #ifndef OBS_HOLD_H
 #define OBS_HOLD_H
@@ -15,17 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum obs_purpose {
-	/* staging, replies that are kept, buffers: reserved once, when the session begins */
-	OBS_HOLD_TRANSPORT,
-	OBS_HOLD_IMAGES,  /* code images that were uploaded */
-	OBS_HOLD_MODULES, /* the driver's copies of the images it has loaded */
-	/* of the software device: compiled code, launches that wait, printed text */
-	OBS_HOLD_DEVICE,
-	OBS_HOLD_HANDLES, /* streams, events, functions, contexts, records of allocations */
-	OBS_HOLD_PINNED,  /* page-locked memory that the program asked the driver for */
-	OBS_HOLD_PURPOSES
-};
+#include "server/common/limits.h"
 
 /* counted for a stream, an event or a function; 300 to 700 were measured on the software device */
 #define OBS_HANDLE_BYTES     1024u

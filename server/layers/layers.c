@@ -4,8 +4,10 @@
 
 #include <stddef.h>
 
-#include "server/layers/driver.h"
+#include "server/layers/fault.h"
 #include "server/layers/quota.h"
+#include "server/layers/stats.h"
+#include "server/layers/trace.h"
 
 static void watch(unsigned call, CUresult result)
 {
@@ -15,21 +17,22 @@ static void watch(unsigned call, CUresult result)
 		obs_trace_driver(call, result);
 }
 
-void obs_layers_wrap(struct obs_driver_lib *lib)
+void obs_layers_wrap(
+	struct obs_driver *table, struct obs_driver *faulty, const struct obs_driver *bare)
 {
 	static const struct obs_layer_hooks watching = { .after = watch };
 	const struct obs_layer_hooks *fault = obs_fault_open();
-	const struct obs_driver *inner = &lib->bare;
+	const struct obs_driver *inner = bare;
 
 	obs_trace_open();
 	obs_stats_open();
 	if (fault) {
-		obs_layer_wrap(&lib->faulty, 0, inner, fault);
-		inner = &lib->faulty;
+		obs_layer_wrap(faulty, 0, inner, fault);
+		inner = faulty;
 	}
 	if (obs_trace_on || obs_stats_on)
-		obs_layer_wrap(&lib->table, 1, inner, &watching);
+		obs_layer_wrap(table, 1, inner, &watching);
 	else
-		lib->table = *inner;
-	obs_quota_wrap(&lib->table);
+		*table = *inner;
+	obs_quota_wrap(table);
 }

@@ -18,32 +18,13 @@
 #ifndef OBS_LAYERS_H
 #define OBS_LAYERS_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "protocol/obs_driver.h"
 
-struct obs_driver_lib;
-
-#define OBS_FAULTS_MAX 16
-
-/* Sets lib->table from lib->bare. */
-void obs_layers_wrap(struct obs_driver_lib *lib);
-
-/* trace.c */
-extern bool obs_trace_on;
-void obs_trace_open(void);
-void obs_trace_driver(unsigned call, CUresult result);
-void obs_trace_record(
-	uint64_t number, uint16_t lane, uint16_t opcode, const void *body, uint32_t size);
-
-/* stats.c */
-extern bool obs_stats_on;
-void obs_stats_open(void);
-void obs_stats_driver(unsigned call, CUresult result);
-void obs_stats_print(void);
-
-/* fault.c: NULL when no fault is asked for. */
-const struct obs_layer_hooks *obs_fault_open(void);
+/*
+ * *table becomes what the server calls: the driver `bare` with all layers around it. *faulty holds
+ * the driver with the fault layer alone. All three stay where they are.
+ */
+void obs_layers_wrap(
+	struct obs_driver *table, struct obs_driver *faulty, const struct obs_driver *bare);
 
 #endif

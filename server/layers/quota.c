@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
+#include "server/layers/quota.h"
+
 #include <pthread.h>
 
 #include "base/check.h"
+#include "protocol/control.h"
 #include "protocol/obs_driver.h"
 #include "server/common/board.h"
+#include "server/layers/conduct.h"
+#include "server/layers/hold.h"
 #include "server/layers/ledger.h"
-#include "server/worker/ops/ops.h"
-#include "server/layers/quota.h"
-
-struct obs_limits obs_quota_limits = OBS_LIMITS_DEFAULT;
-struct obs_session *obs_quota_session;
+#include "server/layers/share.h"
 
 static struct obs_driver next; /* what lies behind the layer */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -18,7 +19,7 @@ static struct obs_ledger ledger; /* under lock */
 
 /* ---- charging ---- */
 
-static CUresult refused(const char *what)
+CUresult obs_quota_refused(const char *what)
 {
 	obs_conduct_refused(what);
 	return CUDA_ERROR_OUT_OF_MEMORY;
@@ -39,8 +40,8 @@ static bool take(_Atomic uint64_t *used, uint64_t cap, uint64_t bytes)
 CUresult obs_quota_charge(uint32_t device, uint64_t bytes)
 {
 	if (device >= OBP_DEVICE_MAX ||
-		!take(&obs_board->used[device], obs_quota_limits.memory, bytes))
-		return refused("device memory");
+		!take(&obs_board->used[device], obs_limits_now.memory, bytes))
+		return obs_quota_refused("device memory");
 	return CUDA_SUCCESS;
 }
 
@@ -248,7 +249,7 @@ static CUresult ctx_set_limit(CUlimit limit, size_t value)
 
 static uint64_t capped(uint64_t bytes)
 {
-	return obs_quota_limits.memory ? ob_min(bytes, obs_quota_limits.memory) : bytes;
+	return obs_limits_now.memory ? ob_min(bytes, obs_limits_now.memory) : bytes;
 }
 
 static CUresult mem_get_info(size_t *ret_free, size_t *ret_total)
@@ -257,7 +258,7 @@ static CUresult mem_get_info(size_t *ret_free, size_t *ret_total)
 	uint64_t used =
 		obs_board_read(&obs_board->used[ob_min(current_device(), OBP_DEVICE_MAX - 1)]);
 
-	if (result != CUDA_SUCCESS || !obs_quota_limits.memory)
+	if (result != CUDA_SUCCESS || !obs_limits_now.memory)
 		return result;
 	*ret_total = capped(*ret_total);
 	*ret_free = ob_min(*ret_free, *ret_total > used ? *ret_total - used : 0);
@@ -277,7 +278,7 @@ static CUresult device_total_mem(size_t *ret, CUdevice device)
 
 CUresult obs_quota_host(enum obs_purpose purpose, uint64_t bytes)
 {
-	return obs_hold_take(purpose, bytes) ? CUDA_SUCCESS : refused("host memory");
+	return obs_hold_take(purpose, bytes) ? CUDA_SUCCESS : obs_quota_refused("host memory");
 }
 
 static CUresult host_charge(uint64_t bytes)
@@ -375,13 +376,11 @@ void obs_quota_wrap(struct obs_driver *table)
 	table->cuMemFreeHost = host_free;
 }
 
-void obs_quota_hello(struct obs_session *session, const struct obp_hello *hello)
+void obs_quota_hello(struct obs_driver *table, struct obp_welcome *welcome,
+	const struct obp_hello *hello, uint32_t most_priority)
 {
-	struct obs_limits *limits = &obs_quota_limits;
-	struct obp_welcome *welcome = &session->welcome->welcome;
-	struct obs_driver *table = &session->lib.table;
+	struct obs_limits *limits = &obs_limits_now;
 
-	obs_quota_session = session;
 	obs_limits_lower(limits, hello);
 	for (uint32_t i = 0; i < welcome->n_devices; i++) {
 		welcome->devices[i].total_mem = capped(welcome->devices[i].total_mem);
@@ -391,8 +390,7 @@ void obs_quota_hello(struct obs_session *session, const struct obp_hello *hello)
 	 * A session that others may go before needs the hook as well; one of the highest priority
 	 * never waits for anybody.
 	 */
-	if (limits->share < OBP_SHARE_ALL || limits->measure ||
-		session->options->limits.priority > limits->priority) {
+	if (limits->share < OBP_SHARE_ALL || limits->measure || most_priority > limits->priority) {
 		obs_share_open(&next, limits->share);
 		table->cuLaunchKernel = launch;
 		table->cuLaunchKernelEx = launch_ex;
@@ -406,25 +404,4 @@ void obs_quota_hello(struct obs_session *session, const struct obp_hello *hello)
 	for (size_t i = 0; i + 1 < sizeof obs_board->program && hello->program[i]; i++)
 		obs_board->program[i] = hello->program[i];
 	atomic_store_explicit(&obs_board->introduced, true, memory_order_release);
-}
-
-CUresult obs_quota_handle(struct obs_exec *x)
-{
-	const struct obs_session *s = x->session;
-
-	if (ob_unlikely(x->refused != CUDA_SUCCESS))
-		return x->refused;
-	if (ob_unlikely((uint64_t)s->streams.n_live + s->events.n_live + s->functions.n_live >=
-		    obs_quota_limits.handles))
-		return refused("handles");
-	return ob_likely(obs_hold_room(OBS_HANDLE_BYTES)) ? CUDA_SUCCESS : refused("host memory");
-}
-
-CUresult obs_quota_module(struct obs_exec *x)
-{
-	if (ob_unlikely(x->refused != CUDA_SUCCESS))
-		return x->refused;
-	return ob_likely(x->session->modules.n_live < obs_quota_limits.modules)
-		? CUDA_SUCCESS
-		: refused("modules");
 }

@@ -8,6 +8,8 @@
  * before, and never less than two, which keeps a device busy. Kernels of several streams that run
  * side by side are charged each for its own time.
  */
+#include "server/layers/share.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -17,7 +19,6 @@
 #include "base/log.h"
 #include "protocol/obs_driver.h"
 #include "server/common/board.h"
-#include "server/layers/quota.h"
 
 #define PAIRS          32u
 #define OUTSTANDING_NS (20.0 * OB_MS)

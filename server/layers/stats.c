@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
+#include "server/layers/stats.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "server/layers/layers.h"
 
 bool obs_stats_on;
 static _Atomic uint64_t calls[OBS_DRIVER_CALLS], failures[OBS_DRIVER_CALLS];

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
+#include "server/layers/trace.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "protocol/call.h"
-#include "server/layers/layers.h"
 
 bool obs_trace_on;
 

@@ -14,7 +14,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "server/admission/admission.h"
 #include "server/supervisor/audit.h"
 #include "server/common/routes.h"
 #include "server/supervisor/supervisor.h"

@@ -21,13 +21,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "server/admission/auth.h"
+#include "server/common/identity.h"
 
 #define OBS_AUDIT_REFUSED_PER_S 32u
-#define OBS_AUDIT_SIZE_DEFAULT  (16ull << 20)
-#define OBS_AUDIT_SIZE_MIN      (64u << 10)
-#define OBS_AUDIT_FILES_DEFAULT 8u
-#define OBS_AUDIT_FILES_MAX     1000u
 
 struct obs_audit_counts {
 	double seconds;

@@ -16,7 +16,6 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "server/supervisor/audit.h"
-#include "server/layers/driver.h"
 #include "server/supervisor/metrics.h"
 #include "server/supervisor/notify.h"
 #include "server/common/sandbox.h"

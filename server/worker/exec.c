@@ -12,9 +12,12 @@
 #include "base/opt.h"
 #include "base/thread.h"
 #include "server/common/board.h"
+#include "server/layers/trace.h"
+#include "server/worker/end.h"
 #include "server/worker/lane.h"
-#include "server/layers/layers.h"
-#include "server/worker/ops/ops.h"
+#include "server/worker/record.h"
+#include "server/worker/reply.h"
+#include "server/worker/resume.h"
 #include "server/worker/times.h"
 
 /* ---- receiving ---- */
@@ -116,59 +119,6 @@ bool obs_exec_receive(struct obs_exec *x, void *dst, size_t size)
 }
 
 /* ---- executing ---- */
-
-void obs_exec_result(struct obs_exec *x, const struct obp_record *rec, CUresult result)
-{
-	if (obp_op_replies(rec->opcode))
-		obs_reply(x, rec, result, NULL, 0);
-	else
-		obs_async_result(x, rec, result);
-}
-
-/* The client uses the ids of these before it knows the result. */
-static bool makes_handle(uint16_t opcode)
-{
-	switch (opcode) {
-	case OBP_OP_STREAM_CREATE:
-	case OBP_OP_EVENT_CREATE:
-	case OBP_OP_MODULE_LOAD:
-	case OBP_OP_MODULE_USE:
-	case OBP_OP_FUNC_GET:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/*
- * A record whose context cannot be entered. What it would have made is there afterwards, as what
- * failed.
- */
-static void refuse(struct obs_exec *x, const struct obp_record *rec, const void *body,
-	uint32_t size, CUresult why)
-{
-	if (!makes_handle(rec->opcode)) {
-		obs_exec_result(x, rec, why);
-		return;
-	}
-	x->refused = why;
-	obs_dispatch(x, rec, body, size);
-	x->refused = CUDA_SUCCESS;
-}
-
-void obs_exec_record(
-	struct obs_exec *x, const struct obp_record *rec, const void *body, uint32_t size)
-{
-	if (ob_unlikely(x->lane->context != x->context) && !obp_op_noctx(rec->opcode)) {
-		CUresult result = obs_context_enter(x, x->lane->context);
-
-		if (result != CUDA_SUCCESS) {
-			refuse(x, rec, body, size, result);
-			return;
-		}
-	}
-	obs_dispatch(x, rec, body, size);
-}
 
 static struct obs_lane *lane_of(struct obs_exec *x, const struct obp_record *rec)
 {
@@ -387,81 +337,4 @@ bool obs_exec_succeed(struct obs_session *session, uint64_t call)
 		return true;
 	atomic_store(&session->succeeding, 0);
 	return false;
-}
-
-/* ---- hooks of the generated dispatch ---- */
-
-void obs_violation(struct obs_exec *x, const struct obp_record *rec, const char *why)
-{
-	const struct obp_call_info *info = obp_call_info(rec->opcode);
-
-	obs_session_fatal(x->session, OB_ERR_PROTOCOL, "call %llu (%s, opcode 0x%04x): %s",
-		(unsigned long long)x->call, info ? info->name : "?", rec->opcode, why);
-}
-
-const struct obs_driver *obs_exec_driver(struct obs_exec *x)
-{
-	return x->drv;
-}
-
-void obs_reply(struct obs_exec *x, const struct obp_record *rec, CUresult result, const void *body,
-	uint32_t size)
-{
-	(void)rec;
-	obs_reply_send(x, result, body, size);
-}
-
-void obs_async_result(struct obs_exec *x, const struct obp_record *rec, CUresult result)
-{
-	if (ob_unlikely(result != CUDA_SUCCESS))
-		obs_reply_defer(x->session, rec->opcode, result);
-}
-
-bool obs_handle_use(struct obs_exec *x, const struct obp_record *rec, struct obs_handles *table,
-	uint64_t id, struct obs_handle **ret)
-{
-	struct obs_handle *handle = obs_handles_find(table, id);
-
-	if (ob_unlikely(!handle)) {
-		obs_violation(x, rec, "it names a handle that does not exist");
-		return false;
-	}
-	if (ob_unlikely(!handle->driver)) {
-		obs_exec_result(x, rec, CUDA_ERROR_INVALID_HANDLE);
-		return false;
-	}
-	*ret = handle;
-	return true;
-}
-
-bool obs_stream_get(struct obs_exec *x, const struct obp_record *rec, uint64_t id, CUstream *ret)
-{
-	struct obs_handle *handle;
-
-	if (id <= 1) {
-		*ret = id ? CU_STREAM_LEGACY : NULL;
-		return true;
-	}
-	if (!obs_handle_use(x, rec, &x->session->streams, id, &handle))
-		return false;
-	*ret = handle->driver;
-	return true;
-}
-
-bool obs_handle_get(struct obs_exec *x, const struct obp_record *rec, enum obs_kind kind,
-	uint64_t id, void **ret_handle)
-{
-	CUstream stream;
-
-	if (kind != OBS_KIND_STREAM || !obs_stream_get(x, rec, id, &stream))
-		return false;
-	*ret_handle = stream;
-	return true;
-}
-
-void obs_exec_output(struct obs_exec *x, CUresult result)
-{
-	if (ob_unlikely(result != CUDA_SUCCESS ||
-		    atomic_load_explicit(&x->session->prints, memory_order_relaxed)))
-		obs_output_forward(&x->session->output, x);
 }

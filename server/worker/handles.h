@@ -17,11 +17,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/common/limits.h"
+
 #define OBS_HANDLES_CHUNK  1024u
 #define OBS_HANDLES_CHUNKS 1024u
-#define OBS_HANDLES_MAX    (OBS_HANDLES_CHUNK * OBS_HANDLES_CHUNKS) /* live handles of one kind */
 
 struct obs_context;
+
+_Static_assert(OBS_HANDLES_CHUNK *OBS_HANDLES_CHUNKS == OBS_HANDLES_MAX, "every index has a chunk");
 
 struct obs_handle {
 	_Atomic uint64_t id;

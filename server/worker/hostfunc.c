@@ -10,8 +10,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "protocol/obs_driver.h"
-#include "server/layers/quota.h"
-#include "server/worker/session.h"
+#include "server/layers/conduct.h"
+#include "server/worker/end.h"
 
 struct obs_hostfunc {
 	struct obs_hostfunc *next;

@@ -9,37 +9,15 @@
 #ifndef OBS_HOSTFUNC_H
 #define OBS_HOSTFUNC_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/cuda_types.h"
-#include "protocol/control.h"
-#include "transport/stream.h"
-
-struct obs_session;
+#include "server/worker/session.h"
 
 #define OBS_HOSTFUNC_MAX   (1u << 16) /* launched and not yet done */
 /* a client whose control connection has not come after this is broken */
 #define OBS_CONTROL_JOIN_S 30
 #define OBS_CONTROL_SEND_S 10
-
-struct obs_hostfunc;
-
-struct obs_hostfuncs {
-	pthread_mutex_t lock;
-	pthread_cond_t changed;    /* a function is done, the control connection came */
-	struct obs_hostfunc *list; /* launched, newest first */
-	uint32_t n;
-	int control_fd;            /* -1: not joined */
-	struct obt_stream control; /* the same connection */
-	pthread_mutex_t send_lock; /* whoever sends, and whoever changes control_fd */
-	/*
-	 * a function was, or may have to be, asked for on another connection: an answer may come
-	 * twice
-	 */
-	bool again;
-};
 
 void obs_hostfuncs_init(struct obs_hostfuncs *hostfuncs);
 /* Puts host function `callback` of the client into the stream. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "protocol/obp_calls.h"
+#include "server/layers/hold.h"
 #include "server/layers/quota.h"
 #include "transport/digest.h"
 

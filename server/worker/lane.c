@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "server/common/board.h"
-#include "server/worker/exec.h"
-#include "server/layers/quota.h"
+#include "server/layers/conduct.h"
+#include "server/worker/record.h"
 
 static struct obs_lane refused_lane = { .refused = true };
 
@@ -25,7 +25,7 @@ static struct obs_lane *lane_refuse(struct obs_session *session, uint16_t index)
 			"this server allows a session (--max-lanes): calls of further "
 			"ones fail",
 			(unsigned long long)session->id,
-			ob_min(session->n_lanes, obs_quota_limits.lanes));
+			ob_min(session->n_lanes, obs_limits_now.lanes));
 	told = true;
 	refused_lane.session = session;
 	refused_lane.context = &session->refused;
@@ -36,7 +36,7 @@ static struct obs_lane *lane_refuse(struct obs_session *session, uint16_t index)
 struct obs_lane *obs_lane_new(struct obs_session *session, uint16_t index)
 {
 	struct obs_lane *lane =
-		session->n_lanes < obs_quota_limits.lanes ? calloc(1, sizeof *lane) : NULL;
+		session->n_lanes < obs_limits_now.lanes ? calloc(1, sizeof *lane) : NULL;
 
 	if (!lane)
 		return lane_refuse(session, index);

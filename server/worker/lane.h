@@ -8,37 +8,10 @@
 #ifndef OBS_LANE_H
 #define OBS_LANE_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "server/worker/session.h"
-
-/* bytes; the bodies of the calls that are handed over are small */
-#define OBS_LANE_BODY 256u
-
-struct obs_lane {
-	/*
-	 * current context of this client thread; NULL: none. Executor, or the lane thread while
-	 * busy
-	 */
-	struct obs_context *context;
-	uint16_t index;
-	bool threaded; /* has a thread */
-	/*
-	 * that of all threads that there was no room for: the context is one that cannot be entered
-	 */
-	bool refused;
-	/* under lock: */
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	bool busy, ending;
-	struct obp_record record;
-	uint64_t call;
-	uint32_t size;
-	_Alignas(8) uint8_t body[OBS_LANE_BODY];
-	struct obs_session *session;
-};
 
 /*
  * Beyond the limit, or when memory is out, a lane all of whose calls that need a context fail.

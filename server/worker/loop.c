@@ -16,11 +16,14 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "server/common/board.h"
-#include "server/worker/exec.h"
 #include "server/common/handoff.h"
-#include "server/layers/quota.h"
 #include "server/common/refuse.h"
-#include "server/worker/session.h"
+#include "server/layers/conduct.h"
+#include "server/worker/end.h"
+#include "server/worker/exec.h"
+#include "server/worker/hostfunc.h"
+#include "server/worker/resume.h"
+#include "server/worker/stripe.h"
 #include "transport/message.h"
 #include "transport/shm.h"
 #include "transport/tls.h"
@@ -469,7 +472,7 @@ static void idle_check(uint64_t now)
 		atomic_load(&loop.session->link.down) ||
 		loop.executed != obs_board_read(&obs_board->calls) || loop.blocked)
 		since = now;
-	obs_board_publish(loop.session);
+	obs_session_publish(loop.session);
 	obs_conduct_tick(now);
 	if (idle_s && now - since > idle_s * OB_SECOND)
 		idle_end(idle_s);

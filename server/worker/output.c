@@ -10,7 +10,6 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "protocol/conn.h"
-#include "server/worker/reply.h"
 
 /* -1: no file in memory can be made. */
 static int file_new(int which)
@@ -48,18 +47,19 @@ bool obs_output_capture(struct obs_output *output)
 	return true;
 }
 
-static void lost_tell(int which, struct obs_exec *x)
+static void lost_tell(int which, obs_output_send *send, void *user)
 {
 	static const char text[] = "outboard: kernels have printed more than the server keeps "
 				   "until a call fetches it (64 MiB); the rest is lost\n";
 
 	ob_warn("output of kernels on std%s was lost: no call fetched the %llu MiB before it",
 		which ? "err" : "out", OBS_OUTPUT_MAX >> 20);
-	obs_reply_text(x, OBP_REPLY_TEXT_STDERR, text, sizeof text - 1);
+	send(user, OBP_REPLY_TEXT_STDERR, text, sizeof text - 1);
 }
 
 /* What is new in a file. The position it was read up to. */
-static uint64_t forward_file(struct obs_output_file *file, int which, struct obs_exec *x)
+static uint64_t forward_file(
+	struct obs_output_file *file, int which, obs_output_send *send, void *user)
 {
 	static char piece[OBS_OUTPUT_PIECE]; /* under the lock */
 	_Static_assert(OBS_OUTPUT_PIECE + sizeof(struct obp_reply) <= OBP_CONN_BIG,
@@ -72,7 +72,7 @@ static uint64_t forward_file(struct obs_output_file *file, int which, struct obs
 
 		if (n <= 0)
 			break;
-		obs_reply_text(x, which ? OBP_REPLY_TEXT_STDERR : 0, piece, (uint32_t)n);
+		send(user, which ? OBP_REPLY_TEXT_STDERR : 0, piece, (uint32_t)n);
 		file->sent += (uint64_t)n;
 	}
 	return end > 0 ? (uint64_t)end : 0;
@@ -98,23 +98,23 @@ static bool renew(struct obs_output *output, int which)
 	return true;
 }
 
-static void forward(struct obs_output *output, int which, struct obs_exec *x)
+static void forward(struct obs_output *output, int which, obs_output_send *send, void *user)
 {
 	uint64_t end;
 
-	forward_file(&output->old[which], which, x);
-	end = forward_file(&output->now[which], which, x);
+	forward_file(&output->old[which], which, send, user);
+	end = forward_file(&output->now[which], which, send, user);
 	if (end > OBS_OUTPUT_RENEW && renew(output, which) && end == OBS_OUTPUT_MAX)
-		lost_tell(which, x);
+		lost_tell(which, send, user);
 }
 
-void obs_output_forward(struct obs_output *output, struct obs_exec *x)
+void obs_output_forward(struct obs_output *output, obs_output_send *send, void *user)
 {
 	if (!output->captured)
 		return;
 	pthread_mutex_lock(&output->lock);
 	fflush(stdout);
-	forward(output, 0, x);
-	forward(output, 1, x);
+	forward(output, 0, send, user);
+	forward(output, 1, send, user);
 	pthread_mutex_unlock(&output->lock);
 }

@@ -12,8 +12,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct obs_exec;
-
 /* bytes of one reply: one that is shown whole (OBP_CONN_BIG) */
 #define OBS_OUTPUT_PIECE (16u << 10)
 /*
@@ -40,7 +38,8 @@ struct obs_output {
 
 /* Replaces descriptors 1 and 2. False: the worker prints where the server does. */
 bool obs_output_capture(struct obs_output *output);
-/* Sends what came since the last time. */
-void obs_output_forward(struct obs_output *output, struct obs_exec *x);
+/* Passes what came since the last time on, in pieces; flags: OBP_REPLY_TEXT_STDERR or 0. */
+typedef void obs_output_send(void *user, uint16_t flags, const void *text, uint32_t size);
+void obs_output_forward(struct obs_output *output, obs_output_send *send, void *user);
 
 #endif

@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "server/common/board.h"
-#include "server/worker/session.h"
+#include "server/worker/end.h"
 #include "server/worker/times.h"
 
 void obs_replies_init(struct obs_replies *replies)
@@ -27,6 +29,20 @@ void obs_replies_settle(struct obs_replies *replies, uint64_t client_ring)
 	if (client_ring)
 		replies->ack_bytes = ob_min(ob_max(client_ring / 4, (uint64_t)OBS_ACK_BYTES_MIN),
 			(uint64_t)OBS_ACK_BYTES);
+}
+
+void obs_link_broken_locked(struct obs_session *session)
+{
+	struct obs_link *link = &session->link;
+
+	if (!link->on)
+		obs_session_exit(session, 0);
+	atomic_store(&link->down_since, ob_clock_ns());
+	if (atomic_exchange(&link->down, true))
+		return;
+	ob_info("session %016llx: the data connection broke; the client has %u s to come back",
+		(unsigned long long)session->id, (unsigned)(link->grace_ns / OB_SECOND));
+	shutdown(session->replies.stream.fd, SHUT_RDWR); /* the executor sees it too */
 }
 
 /*
@@ -108,6 +124,33 @@ void obs_replies_trim(struct obs_session *session)
 	pthread_cond_broadcast(&replies->room);
 	if (slots)
 		obs_staging_returned(&session->staging);
+}
+
+static void slot_wait(void *keeper, bool begins)
+{
+	struct obs_session *session = keeper;
+
+	if (!begins) {
+		atomic_fetch_sub(&session->replies.waiting, 1);
+		return;
+	}
+	atomic_fetch_add(&session->replies.waiting, 1);
+	pthread_mutex_lock(&session->replies.lock);
+	obs_replies_trim(session);
+	pthread_mutex_unlock(&session->replies.lock);
+}
+
+static bool link_is_down(void *keeper)
+{
+	return atomic_load(&((struct obs_session *)keeper)->link.down);
+}
+
+void obs_replies_keep_slots(struct obs_session *session)
+{
+	static const struct obs_staging_keeper keeper = { slot_wait, link_is_down };
+
+	session->staging.keeper = &keeper;
+	session->staging.keeper_data = session;
 }
 
 /*

@@ -8,41 +8,17 @@
 #ifndef OBS_REPLY_H
 #define OBS_REPLY_H
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/cuda_types.h"
-#include "server/worker/kept.h"
-#include "transport/stream.h"
-
-struct obs_session;
-struct obs_exec;
-struct obs_slot;
+#include "server/worker/session.h"
 
 /* executed since the last acknowledgement before one is sent by itself */
 #define OBS_ACK_BYTES      (1u << 20)
 #define OBS_ACK_BYTES_MIN  (16u << 10) /* likewise, however little room the client has */
 #define OBS_ACK_RECORDS    4096u
 #define OBS_SEND_TIMEOUT_S 300 /* a client that takes no byte of a reply for so long is gone */
-
-struct obs_replies {
-	pthread_mutex_t lock;
-	struct obt_stream stream;  /* where replies go; under lock */
-	_Atomic uint64_t next;     /* number of the next reply; written under lock */
-	struct obs_kept kept;      /* with session->link.on; under lock */
-	pthread_cond_t room;       /* in kept */
-	_Atomic uint32_t waiting;  /* threads that wait for replies to be acknowledged */
-	_Atomic uint64_t executed; /* highest record taken up by the executor */
-	_Atomic uint64_t acked;    /* highest record acknowledged to the client */
-	uint64_t bytes_unacked;    /* executor only */
-	/* of them, how many before an acknowledgement is sent by itself; set with the hello */
-	uint64_t ack_bytes;
-	/* opcode << 32 | CUresult of the first failed async call; 0: none */
-	_Atomic uint64_t deferred;
-	uint64_t sent_frames, sent_bytes;
-};
 
 void obs_replies_init(struct obs_replies *replies);
 /*
@@ -59,6 +35,13 @@ void obs_reply_send(struct obs_exec *x, CUresult result, const void *body, uint3
  */
 void obs_reply_slot(
 	struct obs_exec *x, CUresult result, struct obs_slot *slot, uint32_t size, bool more);
+/*
+ * The data connection is broken: ends the process when the session does not outlive it. Under the
+ * lock.
+ */
+void obs_link_broken_locked(struct obs_session *session);
+/* Slots of session->staging are kept until the client has what was sent from them. */
+void obs_replies_keep_slots(struct obs_session *session);
 /* Under the lock: lets go of what the client has acknowledged. */
 void obs_replies_trim(struct obs_session *session);
 /* Text for the program's stdout or stderr. */

@@ -21,7 +21,7 @@
 #include "base/opt.h"
 #include "base/thread.h"
 #include "server/common/refuse.h"
-#include "server/worker/session.h"
+#include "server/worker/reply.h"
 #include "transport/shm.h"
 
 #define ATTACH_TIMEOUT_NS (60 * OB_SECOND) /* for what is sent again */
@@ -121,20 +121,6 @@ bool obs_link_agree(struct obs_session *session, const struct obp_hello *hello)
 }
 
 /* ---- breaking ---- */
-
-void obs_link_broken_locked(struct obs_session *session)
-{
-	struct obs_link *link = &session->link;
-
-	if (!link->on)
-		obs_session_exit(session, 0);
-	atomic_store(&link->down_since, ob_clock_ns());
-	if (atomic_exchange(&link->down, true))
-		return;
-	ob_info("session %016llx: the data connection broke; the client has %u s to come back",
-		(unsigned long long)session->id, (unsigned)(link->grace_ns / OB_SECOND));
-	shutdown(session->replies.stream.fd, SHUT_RDWR); /* the executor sees it too */
-}
 
 void obs_link_await(struct obs_session *session)
 {

@@ -13,37 +13,10 @@
 #ifndef OBS_RESUME_H
 #define OBS_RESUME_H
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
-#include "protocol/resume.h"
-#include "transport/stream.h"
-
-struct obs_session;
-struct obp_hello;
-struct obp_message;
-
-struct obs_link {
-	_Atomic bool on; /* set in the handshake, after the rest */
-	uint64_t grace_ns;
-	/* pidfd of the client when it runs on this machine; -1 */
-	int client;
-	_Atomic bool down;
-	_Atomic uint64_t down_since;          /* ns */
-	_Atomic bool attaching;               /* a thread is at it */
-	_Atomic bool idle;                    /* the executor waits for bytes */
-	_Atomic uint64_t bytes;               /* received on data */
-	_Atomic uint64_t client_ack;          /* highest reply the client has */
-	uint64_t attempts[OBP_JOIN_PURPOSES]; /* highest seen; loop only */
-	/* under the replies' lock: */
-	struct obt_stream next; /* joined, not yet taken by the executor */
-	bool next_ready;
-	pthread_cond_t changed;
-	uint64_t resumed;
-};
+#include "server/worker/session.h"
 
 /*
  * Finds the client's process when it runs on this machine, so that its end is noticed: /proc is
@@ -52,10 +25,6 @@ struct obs_link {
 void obs_link_watch(struct obs_session *session, const struct obp_hello *hello);
 /* What both sides agreed on; fills the welcome. Before the welcome is sent. False: no memory. */
 bool obs_link_agree(struct obs_session *session, const struct obp_hello *hello);
-/*
- * The data connection is broken: ends the process when the link is not on. Under the replies' lock.
- */
-void obs_link_broken_locked(struct obs_session *session);
 /*
  * The executor read an end or an error: waits for the next connection and makes it session->data.
  * No time-out: the loop ends the process.

@@ -20,24 +20,23 @@
 #include <stdint.h>
 
 #include "base/cuda_types.h"
-#include "base/err.h"
 #include "protocol/conn.h"
 #include "protocol/control.h"
 #include "protocol/format.h"
 #include "protocol/obp_calls.h"
-#include "server/admission/auth.h"
+#include "protocol/resume.h"
+#include "protocol/stripe.h"
 #include "server/common/cache.h"
+#include "server/common/identity.h"
+#include "server/common/options.h"
 #include "server/layers/driver.h"
 #include "server/worker/handles.h"
-#include "server/worker/hostfunc.h"
 #include "server/worker/images.h"
+#include "server/worker/kept.h"
 #include "server/worker/memory.h"
-#include "server/common/options.h"
 #include "server/worker/output.h"
-#include "server/worker/reply.h"
-#include "server/worker/resume.h"
 #include "server/worker/staging.h"
-#include "server/worker/stripe.h"
+#include "transport/part.h"
 #include "transport/path.h"
 #include "transport/stream.h"
 
@@ -60,8 +59,142 @@ struct obs_asked {
 	uint64_t have[OBP_CACHE_ASK_MAX / 64], lost[OBP_CACHE_ASK_MAX / 64]; /* one bit each */
 };
 
-struct obs_handoff;
-struct obs_lane;
+struct obs_session;
+
+/* ---- replies (reply.h) ---- */
+
+struct obs_replies {
+	pthread_mutex_t lock;
+	struct obt_stream stream;  /* where replies go; under lock */
+	_Atomic uint64_t next;     /* number of the next reply; written under lock */
+	struct obs_kept kept;      /* with session->link.on; under lock */
+	pthread_cond_t room;       /* in kept */
+	_Atomic uint32_t waiting;  /* threads that wait for replies to be acknowledged */
+	_Atomic uint64_t executed; /* highest record taken up by the executor */
+	_Atomic uint64_t acked;    /* highest record acknowledged to the client */
+	uint64_t bytes_unacked;    /* executor only */
+	/* of them, how many before an acknowledgement is sent by itself; set with the hello */
+	uint64_t ack_bytes;
+	/* opcode << 32 | CUresult of the first failed async call; 0: none */
+	_Atomic uint64_t deferred;
+	uint64_t sent_frames, sent_bytes;
+};
+
+/* ---- the data connection, broken and joined again (resume.h) ---- */
+
+struct obs_link {
+	_Atomic bool on; /* set in the handshake, after the rest */
+	uint64_t grace_ns;
+	/* pidfd of the client when it runs on this machine; -1 */
+	int client;
+	_Atomic bool down;
+	_Atomic uint64_t down_since;          /* ns */
+	_Atomic bool attaching;               /* a thread is at it */
+	_Atomic bool idle;                    /* the executor waits for bytes */
+	_Atomic uint64_t bytes;               /* received on data */
+	_Atomic uint64_t client_ack;          /* highest reply the client has */
+	uint64_t attempts[OBP_JOIN_PURPOSES]; /* highest seen; loop only */
+	/* under the replies' lock: */
+	struct obt_stream next; /* joined, not yet taken by the executor */
+	bool next_ready;
+	pthread_cond_t changed;
+	uint64_t resumed;
+};
+
+/* ---- further connections for copies (stripe.h) ---- */
+
+#define OBS_STRIPE_SLOTS_MAX (2 * OBP_STRIPES_MAX + 2)
+
+struct obs_stripe_slot {
+	struct obs_stripe_slot *next;
+	uint8_t *data; /* OBP_CHUNK_MAX bytes; NULL until first used */
+	CUevent event; /* of the current transfer only */
+	uint64_t offset;
+	uint32_t size;
+	bool marked; /* the event was recorded */
+};
+
+/* First in, first out. */
+struct obs_stripe_queue {
+	struct obs_stripe_slot *first, **last;
+};
+
+struct obs_stripe_set {
+	struct obt_gate gate;
+	uint64_t number;
+	uint32_t n; /* members */
+	struct obs_stripe *members[OBP_STRIPES_MAX];
+};
+
+struct obs_transfer {
+	uint64_t id, size;
+	uint64_t done;    /* bytes that the other side of the slots has taken */
+	uint64_t touched; /* ns, when the executor last did something for it */
+	struct obs_stripe_set *set;
+	bool open, write, failed;
+};
+
+struct obs_stripes {
+	pthread_mutex_t lock; /* all below */
+	pthread_cond_t changed;
+	struct obs_stripe_set *set; /* the last joined; NULL: none */
+	uint32_t threads;           /* of all sets */
+	struct obs_transfer transfer;
+	uint64_t last; /* transfers up to here are over */
+	struct obs_stripe_queue free, full;
+	uint32_t n_slots; /* with memory */
+	struct obs_stripe_slot slots[OBS_STRIPE_SLOTS_MAX];
+	_Atomic uint64_t bytes_in, bytes_out; /* copied */
+};
+
+/* ---- host functions, and the control connection (hostfunc.h) ---- */
+
+struct obs_hostfunc;
+
+struct obs_hostfuncs {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;    /* a function is done, the control connection came */
+	struct obs_hostfunc *list; /* launched, newest first */
+	uint32_t n;
+	int control_fd;            /* -1: not joined */
+	struct obt_stream control; /* the same connection */
+	pthread_mutex_t send_lock; /* whoever sends, and whoever changes control_fd */
+	/*
+	 * a function was, or may have to be, asked for on another connection: an answer may come
+	 * twice
+	 */
+	bool again;
+};
+
+/* ---- lanes (lane.h) ---- */
+
+/* bytes; the bodies of the calls that are handed over are small */
+#define OBS_LANE_BODY 256u
+
+struct obs_lane {
+	/*
+	 * current context of this client thread; NULL: none. Executor, or the lane thread while
+	 * busy
+	 */
+	struct obs_context *context;
+	uint16_t index;
+	bool threaded; /* has a thread */
+	/*
+	 * that of all threads that there was no room for: the context is one that cannot be entered
+	 */
+	bool refused;
+	/* under lock: */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool busy, ending;
+	struct obp_record record;
+	uint64_t call;
+	uint32_t size;
+	_Alignas(8) uint8_t body[OBS_LANE_BODY];
+	struct obs_session *session;
+};
+
+/* ---- the session ---- */
 
 struct obs_session {
 	const struct obs_options *options;
@@ -145,24 +278,5 @@ struct obs_exec {
 	 */
 	CUresult refused;
 };
-
-/* Who the session is of, as admission found out, and its names. */
-void obs_session_name(struct obs_session *session, const struct obs_handoff *first);
-/*
- * The handshake on a new data connection, whose client has proved itself and said this hello (a
- * message's map): welcome, range. On failure the client was told, and the process shall exit.
- */
-bool obs_session_greet(struct obs_session *session, const void *hello, size_t size);
-/*
- * Makes ready what does not depend on the client; called by a warm worker before it says that it is
- * ready. False: *ret_why.
- */
-bool obs_session_init(struct obs_session *session, const struct obs_options *options, char *ret_why,
-	size_t why_size);
-/* Tells the client why on the data connection, logs it, ends the process. Any thread. */
-_Noreturn void obs_session_fatal(struct obs_session *session, enum ob_err code, const char *format,
-	...) __attribute__((format(printf, 3, 4)));
-/* Ends the process without a word to the client: it has left. Any thread. */
-_Noreturn void obs_session_exit(struct obs_session *session, int status);
 
 #endif

@@ -9,7 +9,6 @@
 
 #include "base/check.h"
 #include "protocol/obs_driver.h"
-#include "server/worker/session.h"
 
 static bool slot_map(struct obs_slot *slot)
 {
@@ -142,9 +141,9 @@ static bool slots_take(struct obs_staging *staging, unsigned want, struct obs_sl
  * block one another.
  */
 static bool slots_await(
-	struct obs_session *session, unsigned want, bool reader, struct obs_slot **ret)
+	struct obs_staging *staging, unsigned want, bool reader, struct obs_slot **ret)
 {
-	struct obs_staging *staging = &session->staging;
+	const struct obs_staging_keeper *keeper = staging->keeper;
 	struct timespec until;
 	bool taken, late = false;
 
@@ -152,10 +151,8 @@ static bool slots_await(
 	 * Whoever acknowledges from now on sees that somebody waits; what was acknowledged before
 	 * is let go of here.
 	 */
-	atomic_fetch_add(&session->replies.waiting, 1);
-	pthread_mutex_lock(&session->replies.lock);
-	obs_replies_trim(session);
-	pthread_mutex_unlock(&session->replies.lock);
+	if (keeper)
+		keeper->wait(staging->keeper_data, true);
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += OBS_STAGING_TIMEOUT_S;
 	pthread_mutex_lock(&staging->lock);
@@ -168,17 +165,17 @@ static bool slots_await(
 		 */
 		late = pthread_cond_timedwait(&staging->returned, &staging->lock, &until) ==
 				ETIMEDOUT &&
-			!atomic_load(&session->link.down);
+			!(keeper && keeper->paused(staging->keeper_data));
 	if (taken && reader)
 		staging->readers++;
 	pthread_mutex_unlock(&staging->lock);
-	atomic_fetch_sub(&session->replies.waiting, 1);
+	if (keeper)
+		keeper->wait(staging->keeper_data, false);
 	return taken;
 }
 
-bool obs_staging_read_take(struct obs_session *session, struct obs_slot *ret_slots[2])
+bool obs_staging_read_take(struct obs_staging *staging, struct obs_slot *ret_slots[2])
 {
-	struct obs_staging *staging = &session->staging;
 	bool taken;
 
 	pthread_mutex_lock(&staging->lock);
@@ -186,12 +183,11 @@ bool obs_staging_read_take(struct obs_session *session, struct obs_slot *ret_slo
 	if (taken)
 		staging->readers++;
 	pthread_mutex_unlock(&staging->lock);
-	return taken || slots_await(session, 2, true, ret_slots);
+	return taken || slots_await(staging, 2, true, ret_slots);
 }
 
-bool obs_staging_read_turn(struct obs_session *session, struct obs_slot **slot)
+bool obs_staging_read_turn(struct obs_staging *staging, struct obs_slot **slot)
 {
-	struct obs_staging *staging = &session->staging;
 	struct obs_slot *other;
 	bool taken;
 
@@ -200,7 +196,7 @@ bool obs_staging_read_turn(struct obs_session *session, struct obs_slot **slot)
 	pthread_mutex_lock(&staging->lock);
 	taken = slots_take(staging, 1, &other);
 	pthread_mutex_unlock(&staging->lock);
-	if (!taken && !slots_await(session, 1, false, &other))
+	if (!taken && !slots_await(staging, 1, false, &other))
 		return false;
 	pthread_mutex_lock(&staging->lock);
 	(*slot)->taken = false;

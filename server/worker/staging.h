@@ -23,7 +23,6 @@
 
 struct obs_context;
 struct obs_driver;
-struct obs_session;
 
 #define OBS_STAGING_WRITES    2u
 #define OBS_STAGING_READS     32u /* two for each reader, the others for what is on its way */
@@ -47,6 +46,15 @@ struct obs_slot {
 	_Atomic bool kept;
 };
 
+/*
+ * Who keeps the bytes of read slots until the client has them (reply.c). wait: a thread begins to
+ * wait for a slot, or ends. paused: the wait may last for as long as it takes.
+ */
+struct obs_staging_keeper {
+	void (*wait)(void *keeper, bool begins);
+	bool (*paused)(void *keeper);
+};
+
 struct obs_staging {
 	pthread_mutex_t lock;
 	pthread_cond_t returned;
@@ -54,6 +62,8 @@ struct obs_staging {
 	struct obs_slot writes[OBS_STAGING_WRITES], reads[OBS_STAGING_READS];
 	uint32_t next_write;
 	uint32_t readers;
+	const struct obs_staging_keeper *keeper; /* NULL: nobody */
+	void *keeper_data;
 	uint32_t slots, readers_max; /* of the reads; fewer for a session that is held to fewer */
 };
 
@@ -76,12 +86,12 @@ struct obs_slot *obs_staging_write_slot(struct obs_staging *staging, struct obs_
 void obs_staging_write_started(struct obs_staging *staging, struct obs_slot *slot,
 	struct obs_context *context, CUstream stream);
 /* Two slots for a read; false: none free in time or no memory. */
-bool obs_staging_read_take(struct obs_session *session, struct obs_slot *ret_slots[2]);
+bool obs_staging_read_take(struct obs_staging *staging, struct obs_slot *ret_slots[2]);
 /*
  * The slot's bytes were sent. When they have to be kept the reader gets another slot: *slot. False:
  * none free in time or no memory.
  */
-bool obs_staging_read_turn(struct obs_session *session, struct obs_slot **slot);
+bool obs_staging_read_turn(struct obs_staging *staging, struct obs_slot **slot);
 /* Slots are no longer kept: wakes who waits for one. Under the replies' lock. */
 void obs_staging_returned(struct obs_staging *staging);
 void obs_staging_read_give(struct obs_staging *staging, struct obs_slot *slots[2]);

@@ -15,8 +15,7 @@
 #include "base/opt.h"
 #include "base/thread.h"
 #include "server/common/refuse.h"
-#include "server/worker/session.h"
-#include "server/worker/stripe_inside.h"
+#include "server/worker/end.h"
 #include "transport/message.h"
 
 /* One connection and its thread, who owns it. */

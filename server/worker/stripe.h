@@ -22,61 +22,12 @@
 #ifndef OBS_STRIPE_H
 #define OBS_STRIPE_H
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/cuda_types.h"
-#include "protocol/stripe.h"
-#include "transport/part.h"
+#include "server/worker/session.h"
 
-struct obs_session;
-
-#define OBS_STRIPE_SLOTS_MAX (2 * OBP_STRIPES_MAX + 2)
-#define OBS_STRIPE_STALL_NS  5000000000ull
-
-struct obs_stripe_slot {
-	struct obs_stripe_slot *next;
-	uint8_t *data; /* OBP_CHUNK_MAX bytes; NULL until first used */
-	CUevent event; /* of the current transfer only */
-	uint64_t offset;
-	uint32_t size;
-	bool marked; /* the event was recorded */
-};
-
-/* First in, first out. */
-struct obs_stripe_queue {
-	struct obs_stripe_slot *first, **last;
-};
-
-struct obs_stripe_set {
-	struct obt_gate gate;
-	uint64_t number;
-	uint32_t n; /* members */
-	struct obs_stripe *members[OBP_STRIPES_MAX];
-};
-
-struct obs_transfer {
-	uint64_t id, size;
-	uint64_t done;    /* bytes that the other side of the slots has taken */
-	uint64_t touched; /* ns, when the executor last did something for it */
-	struct obs_stripe_set *set;
-	bool open, write, failed;
-};
-
-struct obs_stripes {
-	pthread_mutex_t lock; /* all below */
-	pthread_cond_t changed;
-	struct obs_stripe_set *set; /* the last joined; NULL: none */
-	uint32_t threads;           /* of all sets */
-	struct obs_transfer transfer;
-	uint64_t last; /* transfers up to here are over */
-	struct obs_stripe_queue free, full;
-	uint32_t n_slots; /* with memory */
-	struct obs_stripe_slot slots[OBS_STRIPE_SLOTS_MAX];
-	_Atomic uint64_t bytes_in, bytes_out; /* copied */
-};
+#define OBS_STRIPE_STALL_NS 5000000000ull
 
 void obs_stripes_init(struct obs_stripes *stripes);
 /* How many a client may open: 0 when they are switched off. */
@@ -86,5 +37,13 @@ uint32_t obs_stripes_offer(const struct obs_session *session);
  * refused one is told and closed.
  */
 void obs_stripe_join(struct obs_session *session, const struct obt_stream *stream, uint64_t number);
+
+/* ---- for the operations (ops/stripe.c); all under stripes->lock ---- */
+
+void obs_stripe_put(struct obs_stripe_queue *queue, struct obs_stripe_slot *slot);
+/* NULL: empty. */
+struct obs_stripe_slot *obs_stripe_get(struct obs_stripe_queue *queue);
+/* All stripes of the set end, and the transfer that uses them. */
+void obs_stripe_break(struct obs_stripes *stripes, struct obs_stripe_set *set);
 
 #endif

@@ -3,25 +3,20 @@
 #include "server/worker/times.h"
 
 #include <pthread.h>
-#include <string.h>
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "server/worker/ops/ops.h"
-
-struct record_time {
-	uint64_t number, queue, executing, driver, reply;
-};
+#include "protocol/obs_driver.h"
 
 _Atomic bool obs_times_on;
 static _Thread_local struct {
-	struct record_time record;
+	struct obs_record_time record;
 	uint64_t began, answered, driver_began;
 	bool open;
 } now;
 static uint64_t arrived; /* executor */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct record_time kept[OBS_TIMES_KEPT]; /* under lock, a ring */
+static struct obs_record_time kept[OBS_TIMES_KEPT]; /* under lock, a ring */
 static uint64_t n_kept;
 
 /* ---- inside the driver ---- */
@@ -60,7 +55,7 @@ void obs_times_begin(uint64_t number)
 {
 	now.began = ob_clock_ns();
 	now.answered = 0;
-	now.record = (struct record_time){ .number = number,
+	now.record = (struct obs_record_time){ .number = number,
 		.queue = arrived && now.began > arrived ? now.began - arrived : 0 };
 	now.open = true;
 }
@@ -85,38 +80,27 @@ void obs_times_end(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* ---- operations ---- */
+/* ---- for the operations ---- */
 
-void obs_op_times_switch(
-	struct obs_exec *x, const struct obp_record *rec, const struct obp_times_switch_req *req)
+const struct obs_driver *obs_times_switch(const struct obs_driver *table, bool on)
 {
 	pthread_mutex_lock(&lock);
 	n_kept = 0;
 	pthread_mutex_unlock(&lock);
 	arrived = 0;
-	obs_times_on = req->on != 0;
-	x->session->drv = obs_times_on ? timed(&x->session->lib.table) : &x->session->lib.table;
-	x->drv = x->session->drv;
-	obs_reply(x, rec, CUDA_SUCCESS, NULL, 0);
+	obs_times_on = on;
+	return on ? timed(table) : table;
 }
 
-void obs_op_times_read(
-	struct obs_exec *x, const struct obp_record *rec, const struct obp_times_read_req *req)
+uint32_t obs_times_read(uint64_t first, struct obs_record_time *ret, uint32_t max)
 {
-	struct obp_times_read_rep rep = { 0 };
-	uint64_t at;
+	uint32_t n = 0;
 
 	pthread_mutex_lock(&lock);
-	for (at = n_kept > OBS_TIMES_KEPT ? n_kept - OBS_TIMES_KEPT : 0;
-		at < n_kept && rep.count < OBP_TIMES_MAX; at++) {
-		const struct record_time *t = &kept[at % OBS_TIMES_KEPT];
-
-		if (t->number >= req->first)
-			memcpy(&rep.times[5 * rep.count++], t, sizeof *t);
-	}
+	for (uint64_t at = n_kept > OBS_TIMES_KEPT ? n_kept - OBS_TIMES_KEPT : 0;
+		at < n_kept && n < max; at++)
+		if (kept[at % OBS_TIMES_KEPT].number >= first)
+			ret[n++] = kept[at % OBS_TIMES_KEPT];
 	pthread_mutex_unlock(&lock);
-	obs_reply(x, rec, CUDA_SUCCESS, &rep, sizeof rep);
+	return n;
 }
-
-_Static_assert(sizeof(struct record_time) == 5 * sizeof(uint64_t),
-	"a record's five numbers go out as they lie");

@@ -15,6 +15,13 @@
 
 #define OBS_TIMES_KEPT 8192u /* records; older ones are forgotten */
 
+/* Of one record; nanoseconds. */
+struct obs_record_time {
+	uint64_t number, queue, executing, driver, reply;
+};
+
+struct obs_driver;
+
 /* Executor writes; others may read it late, which costs a record's time. */
 extern _Atomic bool obs_times_on;
 
@@ -22,5 +29,13 @@ void obs_times_arrived(void);          /* bytes have come in */
 void obs_times_begin(uint64_t number); /* a record is about to be executed, on this thread */
 void obs_times_answer(void);           /* its reply is about to be sent */
 void obs_times_end(void);
+
+/*
+ * From now on each record is timed, or none; what was noted before is forgotten. The table of
+ * driver calls to use. Executor.
+ */
+const struct obs_driver *obs_times_switch(const struct obs_driver *table, bool on);
+/* Of the records from number `first` on, the oldest first. How many; at most `max`. */
+uint32_t obs_times_read(uint64_t first, struct obs_record_time *ret, uint32_t max);
 
 #endif

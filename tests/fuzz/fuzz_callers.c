@@ -20,7 +20,6 @@
 #include "base/log.h"
 #include "protocol/load.h"
 #include "server/admission/address.h"
-#include "server/admission/admission.h"
 #include "server/admission/caller.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_child.h"
@@ -46,7 +45,7 @@ struct peer {
 	uint8_t sent[SENT_MAX]; /* what the server may have read, TLS taken off */
 };
 
-static struct obs_admission admission;
+static struct obs_callers admission;
 static struct obs_options options;
 static struct obs_routes *routes;
 static struct obs_handoff handed;

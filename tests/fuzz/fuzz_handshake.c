@@ -18,9 +18,10 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "server/admission/admission.h"
 #include "server/admission/caller.h"
+#include "server/worker/end.h"
 #include "server/worker/exec.h"
+#include "server/worker/start.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_child.h"
 #include "tests/fuzz/fuzz_stream.h"
@@ -32,7 +33,7 @@ static struct obs_session fresh, session;
 static struct obs_options options;
 static struct obs_handoff handed;
 static char token[OBT_TOKEN_TEXT];
-static struct obs_admission admission;
+static struct obs_callers admission;
 static struct sockaddr_in here;
 static int listener = -1, channel = -1;
 static unsigned long greeted; /* for a look with the debugger that this is reached */

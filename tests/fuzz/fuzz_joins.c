@@ -13,6 +13,8 @@
 #include <sched.h>
 #include <setjmp.h>
 
+#include "server/worker/reply.h"
+#include "server/worker/start.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_peer.h"

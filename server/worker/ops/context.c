@@ -3,19 +3,11 @@
 /* Session and context operations. */
 #include <string.h>
 
+#include "server/layers/conduct.h"
+#include "server/layers/hold.h"
+#include "server/layers/quota.h"
 #include "server/worker/lane.h"
 #include "server/worker/ops/ops.h"
-#include "server/layers/quota.h"
-
-struct obs_context *obs_context_find(struct obs_session *session, uint64_t id)
-{
-	if (id == 0)
-		return NULL;
-	for (uint32_t i = 0; i < session->n_contexts; i++)
-		if (atomic_load_explicit(&session->contexts[i].id, memory_order_relaxed) == id)
-			return &session->contexts[i];
-	return NULL;
-}
 
 /*
  * As obs_context_find. A client knows only later that a context was refused, and names it until
@@ -26,33 +18,6 @@ static struct obs_context *context_named(struct obs_session *session, uint64_t i
 	struct obs_context *context = obs_context_find(session, id);
 
 	return context || !session->contexts_refused || id == 0 ? context : &session->refused;
-}
-
-CUresult obs_context_ready(struct obs_session *session, struct obs_context *context)
-{
-	if (context == &session->refused)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (context->driver)
-		return CUDA_SUCCESS;
-	if (context->primary)
-		context->error = session->drv->cuDevicePrimaryCtxRetain(
-			&context->driver, (CUdevice)context->device);
-	return context->driver   ? CUDA_SUCCESS
-		: context->error ? context->error
-				 : CUDA_ERROR_INVALID_CONTEXT;
-}
-
-CUresult obs_context_enter(struct obs_exec *x, struct obs_context *context)
-{
-	CUresult result = CUDA_SUCCESS;
-
-	if (context)
-		result = obs_context_ready(x->session, context);
-	if (result == CUDA_SUCCESS)
-		result = x->drv->cuCtxSetCurrent(context ? context->driver : NULL);
-	if (result == CUDA_SUCCESS)
-		x->context = context;
-	return result;
 }
 
 void obs_op_ctx_use(
@@ -240,7 +205,7 @@ void obs_op_ping(struct obs_exec *x, const struct obp_record *rec)
 
 void obs_op_bye(struct obs_exec *x, const struct obp_record *rec)
 {
-	obs_output_forward(&x->session->output, x);
+	obs_exec_print(x);
 	atomic_store(&x->session->ending, true);
 	obs_reply(x, rec, CUDA_SUCCESS, NULL, 0);
 	memcpy(x->session->how, "bye", sizeof "bye");

@@ -401,7 +401,7 @@ static void pull_pieces(struct obs_exec *x, const struct obp_record *rec, struct
 		}
 		obs_reply_slot(x, result, slots[i], size, true);
 		size = next_size;
-		if (!obs_staging_read_turn(x->session, &slots[i]))
+		if (!obs_staging_read_turn(&x->session->staging, &slots[i]))
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	/* Nothing may write into the slots any more when others take them. */
@@ -431,7 +431,7 @@ static void pull_run(
 	}
 	/* Packing, sending and unpacking overlap when pieces are small. */
 	pull->piece = obp_packer_cuts(&x->session->packer) ? OBP_PACK_CHUNK : OBP_CHUNK_MAX;
-	if (!obs_staging_read_take(x->session, slots)) {
+	if (!obs_staging_read_take(&x->session->staging, slots)) {
 		obs_reply(x, rec, CUDA_ERROR_OUT_OF_MEMORY, NULL, 0);
 		return;
 	}

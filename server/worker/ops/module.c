@@ -6,8 +6,9 @@
 
 #include "base/check.h"
 #include "base/cleanup.h"
-#include "server/worker/ops/ops.h"
+#include "server/layers/hold.h"
 #include "server/layers/quota.h"
+#include "server/worker/ops/ops.h"
 #include "transport/digest.h"
 
 #define FUNC_WHY_MAX 512u /* bytes of text about a function that cannot run */
@@ -79,7 +80,7 @@ void obs_module_discharge(const struct obs_context *context, uint64_t size)
  */
 static CUresult load_allowed(struct obs_exec *x, size_t size)
 {
-	CUresult result = obs_quota_module(x);
+	CUresult result = obs_module_room(x);
 
 	if (result == CUDA_SUCCESS)
 		result = obs_quota_host(OBS_HOLD_MODULES, size + OBS_MODULE_BYTES);
@@ -345,7 +346,7 @@ void obs_op_func_get(struct obs_exec *x, const struct obp_record *rec,
 	if (!module)
 		obs_violation(x, rec, "it names a handle that does not exist");
 	if (module->driver)
-		result = obs_quota_handle(x);
+		result = obs_handle_room(x);
 	if (module->driver && result == CUDA_SUCCESS)
 		result = x->drv->cuModuleGetFunction(&entry, module->driver, name);
 	function.driver = result == CUDA_SUCCESS ? entry : NULL;

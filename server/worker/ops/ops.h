@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* What the operations (ops_*.c) share beyond the generated prototypes. */
+/* What the operations share beyond the generated prototypes. */
 #ifndef OBS_OPS_H
 #define OBS_OPS_H
 
+#include "server/worker/context.h"
+#include "server/worker/end.h"
 #include "server/worker/exec.h"
+#include "server/worker/record.h"
+#include "server/worker/reply.h"
 
 /*
  * A module with an image of `size` bytes is gone from its context: what was charged for it goes
  * back. 0: nothing was.
  */
 void obs_module_discharge(const struct obs_context *context, uint64_t size);
+
 /*
- * An OBP_OP_WRITE whose data is still in the socket: received straight into page-locked memory.
- * False: the connection broke, nothing was done.
+ * May there be one more stream, event or function; one more module? CUDA_ERROR_OUT_OF_MEMORY if
+ * not, or x->refused. Executor.
  */
-bool obs_big_write(struct obs_exec *x, const struct obp_item *item);
+CUresult obs_handle_room(struct obs_exec *x);
+CUresult obs_module_room(struct obs_exec *x);
 
 #endif

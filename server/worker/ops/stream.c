@@ -3,7 +3,7 @@
 /* Streams, events, launches, host functions. */
 #include "base/check.h"
 #include "server/worker/ops/ops.h"
-#include "server/layers/quota.h"
+#include "server/worker/hostfunc.h"
 
 /* ---- streams ---- */
 
@@ -12,7 +12,7 @@ void obs_op_stream_create(
 {
 	struct obs_handle handle = { .context = x->context };
 	CUstream stream = NULL;
-	CUresult result = obs_quota_handle(x);
+	CUresult result = obs_handle_room(x);
 
 	if (result == CUDA_SUCCESS)
 		result = x->drv->cuStreamCreateWithPriority(&stream, req->flags, req->priority);
@@ -76,7 +76,7 @@ void obs_op_event_create(
 {
 	struct obs_handle handle = { .context = x->context };
 	CUevent event = NULL;
-	CUresult result = obs_quota_handle(x);
+	CUresult result = obs_handle_room(x);
 
 	if (result == CUDA_SUCCESS)
 		result = x->drv->cuEventCreate(&event, req->flags);

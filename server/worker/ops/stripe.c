@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/worker/ops/ops.h"
-#include "server/worker/stripe_inside.h"
+#include "server/worker/stripe.h"
 
 #define LOOK_NS (250 * OB_MS) /* between looks at a transfer that does not move */
 

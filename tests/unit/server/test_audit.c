@@ -81,7 +81,7 @@ TEST(lines_are_json_whatever_names_hold)
 	memset(who.from, '\\', sizeof who.from - 1);
 	memset(program, 0x9b, sizeof program - 1);
 	program[sizeof program - 1] = '\0';
-	CHECK(obs_audit_open(path, OBS_AUDIT_SIZE_DEFAULT, 8));
+	CHECK(obs_audit_open(path, 16ull << 20, 8));
 	obs_audit_opened(1, &who, "tls", program, UINT64_MAX,
 		"\xc2\x9b"
 		"2J");
@@ -141,7 +141,7 @@ TEST(refusals_are_counted_and_not_listed)
 	FILE *file;
 
 	begin();
-	CHECK(obs_audit_open(path, OBS_AUDIT_SIZE_DEFAULT, 8));
+	CHECK(obs_audit_open(path, 16ull << 20, 8));
 	for (unsigned i = 0; i < 100000; i++)
 		obs_audit_refused("10.0.0.7", "anonymous", "not the right token", 2);
 	obs_audit_close();

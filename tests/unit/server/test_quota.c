@@ -258,8 +258,8 @@ static struct obs_driver layered(void)
 		.cuCtxGetDevice = fake_device,
 		.cuMemGetInfo_v2 = fake_info };
 
-	obs_quota_limits = obs_limits_default;
-	obs_quota_limits.memory = obs_quota_limits.host_memory = 100 * MIB;
+	obs_limits_now = obs_limits_default;
+	obs_limits_now.memory = obs_limits_now.host_memory = 100 * MIB;
 	obs_quota_wrap(&table);
 	return table;
 }
@@ -341,10 +341,10 @@ TEST(a_purpose_takes_up_to_the_limit_and_not_a_byte_more)
 	CHECK(!obs_hold_take(OBS_HOLD_IMAGES, 0) && !obs_hold_room(0));
 	obs_hold_give(OBS_HOLD_DEVICE, 40 * MIB);
 	CHECK(obs_hold_room(40 * MIB - 5) && !obs_hold_room(40 * MIB - 4));
-	obs_quota_limits.host_memory = 0; /* no limit */
+	obs_limits_now.host_memory = 0; /* no limit */
 	CHECK(obs_hold_take(OBS_HOLD_IMAGES, 1ull << 50));
 	CHECK_INT(obs_quota_host(OBS_HOLD_IMAGES, 1), CUDA_SUCCESS);
-	obs_quota_limits.host_memory = 100 * MIB;
+	obs_limits_now.host_memory = 100 * MIB;
 	CHECK_INT(obs_quota_host(OBS_HOLD_IMAGES, 1), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(obs_board_read(&obs_board->refusals), 1);
 }

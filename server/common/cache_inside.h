@@ -4,8 +4,8 @@
  * Making room in the cache of uploads (server/common/cache.h); for cache.c only. Any process, one at a
  * time.
  */
-#ifndef OBS_CACHE_SWEEP_H
-#define OBS_CACHE_SWEEP_H
+#ifndef OBS_CACHE_INSIDE_H
+#define OBS_CACHE_INSIDE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,127 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-#include "server/worker/session.h"
+#include "server/worker/start.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/opt.h"
 #include "protocol/obp_calls.h"
-#include "server/worker/exec.h"
 #include "server/common/board.h"
 #include "server/common/handoff.h"
-#include "server/layers/layers.h"
-#include "server/layers/quota.h"
 #include "server/common/refuse.h"
 #include "server/common/sandbox.h"
+#include "server/layers/conduct.h"
+#include "server/layers/hold.h"
+#include "server/layers/quota.h"
+#include "server/worker/context.h"
+#include "server/worker/end.h"
+#include "server/worker/hostfunc.h"
+#include "server/worker/reply.h"
+#include "server/worker/resume.h"
+#include "server/worker/stripe.h"
 #include "transport/digest.h"
 #include "transport/path.h"
 #include "transport/shm.h"
 #include "transport/tls.h"
 
-#define SEND_MS       5000 /* for the welcome */
-#define LAST_WORDS_MS 500  /* that a client gets to read why its session ends */
-
-/* ---- the end ---- */
-
-static void packed_print(const char *direction, const struct obp_pack_stats *stats)
-{
-	for (unsigned i = 0; i < OBZ_CODEC_COUNT; i++)
-		if (stats->chunks[i])
-			ob_info("stats: compression %s: %s: %llu chunks, %llu bytes became %llu, "
-				"%.3f ms in all codecs",
-				direction, obz_codec_name((enum obz_codec)i),
-				(unsigned long long)stats->chunks[i],
-				(unsigned long long)stats->raw[i],
-				(unsigned long long)stats->wire[i], (double)stats->ns / 1e6);
-}
-
-/* For the supervisor's audit. */
-static void how_tell(const struct obs_session *session, const char *how)
-{
-	struct obs_handoff message = { .type = OBS_HANDOFF_ENDED };
-
-	if (session->channel < 0)
-		return;
-	snprintf(message.text, sizeof message.text, "%s", how);
-	obs_handoff_send(session->channel, &message, NULL);
-}
-
-_Noreturn void obs_session_exit(struct obs_session *session, int status)
-{
-	static _Atomic bool leaving;
-
-	while (atomic_exchange(&leaving, true))
-		pause(); /* two threads learn that the client has left; one says so */
-	obs_board_publish(session);
-	how_tell(session,
-		session->how[0]  ? session->how
-			: status ? "the client could not be reached"
-				 : "the client left");
-	obs_stats_print();
-	if (obs_stats_on) {
-		packed_print("in", &session->conn.unpacker.stats);
-		packed_print("out", &session->packer.stats);
-	}
-	/* Not exit(): destructors of a driver could wait for a device that never finishes. */
-	_exit(status);
-}
-
-/*
- * A close with unread bytes resets the connection and could take the message with it: read on for a
- * moment.
- */
-static void linger(int fd)
-{
-	uint64_t deadline = ob_clock_ns() + LAST_WORDS_MS * OB_MS;
-	struct pollfd pfd = { .fd = fd, .events = POLLIN };
-	char bytes[4096];
-
-	shutdown(fd, SHUT_WR);
-	while (poll(&pfd, 1, ob_clock_poll_ms(deadline)) > 0 && ob_clock_ns() < deadline)
-		if (recv(fd, bytes, sizeof bytes, MSG_DONTWAIT) <= 0)
-			return;
-}
-
-_Noreturn void obs_session_fatal(
-	struct obs_session *session, enum ob_err code, const char *format, ...)
-{
-	struct timespec until;
-	char text[OBP_TEXT_MAX];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
-	va_end(args);
-	if (atomic_exchange(&session->ending, true))
-		for (;;)
-			pause(); /* another thread is already ending the process */
-	ob_warn("session %016llx: %s", (unsigned long long)session->id, text);
-	snprintf(session->how, sizeof session->how, "%.190s", text);
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec++;
-	/*
-	 * A thread in the middle of a reply that nobody reads keeps the lock: then there is no
-	 * place for a message.
-	 */
-	if (pthread_mutex_timedlock(&session->replies.lock, &until) == 0 &&
-		session->replies.stream.fd >= 0) {
-		obs_message_send(&session->replies.stream, OBP_MSG_FATAL, code, text);
-		linger(session->replies.stream.fd);
-	}
-	obs_session_exit(session, 1);
-}
+#define SEND_MS 5000 /* for the welcome */
 
 /* ---- before a client comes ---- */
 
@@ -213,7 +123,7 @@ bool obs_session_init(struct obs_session *session, const struct obs_options *opt
 	uint8_t digest[OBT_SHA256_BYTES];
 
 	session->options = options;
-	obs_quota_limits = options->limits;
+	obs_limits_now = options->limits;
 	session->data.fd = session->channel = -1;
 	session->welcome = calloc(1, sizeof *session->welcome);
 	if (!session->welcome || obp_conn_init(&session->conn, OBP_ACCEPT_CONTROL) != OB_ERR_NONE) {
@@ -249,6 +159,7 @@ bool obs_session_init(struct obs_session *session, const struct obs_options *opt
 		snprintf(ret_why, why_size, "no memory");
 		return false;
 	}
+	obs_replies_keep_slots(session);
 	obs_stripes_init(&session->stripes);
 	board_describe(session);
 	/* The first digest loads OpenSSL's settings from a file: not while a client waits. */
@@ -418,7 +329,7 @@ static bool welcome_settle(struct obs_session *session)
 	if (sent) {
 		obt_shm_settle(&session->data, session->welcome->shm);
 		session->replies.kept.large_max = (uint32_t)ob_min(
-			obs_quota_limits.outstanding / 2, (uint64_t)OBS_KEPT_LARGE_MAX);
+			obs_limits_now.outstanding / 2, (uint64_t)OBS_KEPT_LARGE_MAX);
 	}
 	pthread_mutex_unlock(&session->replies.lock);
 	return sent;
@@ -433,8 +344,8 @@ static bool sandbox_close(struct obs_session *session)
 	bool closed;
 
 	obs_cache_enter(&session->cache, session->identity.who);
-	closed = obs_sandbox_session(plan, &session->cache, obs_quota_limits.lanes,
-		sandbox_file(session), why, sizeof why);
+	closed = obs_sandbox_session(
+		plan, &session->cache, &obs_limits_now, sandbox_file(session), why, sizeof why);
 	obs_sandbox_describe(session->welcome->welcome.sandbox);
 	told = strlen(session->welcome->welcome.sandbox);
 	if (closed && strstr(session->welcome->welcome.sandbox, "missing"))
@@ -466,8 +377,8 @@ static void transport_reserve(void)
 		"the smallest budget holds it");
 
 	obs_hold_add(OBS_HOLD_TRANSPORT,
-		obs_quota_limits.outstanding +
-			(2 * obs_quota_limits.stripes + OBS_STAGING_WRITES) *
+		obs_limits_now.outstanding +
+			(2 * obs_limits_now.stripes + OBS_STAGING_WRITES) *
 				(uint64_t)OBP_CHUNK_MAX +
 			OBS_SCRATCH_BYTES + OBS_KEPT_BYTES);
 }
@@ -481,6 +392,13 @@ void obs_session_name(struct obs_session *session, const struct obs_handoff *fir
 	memcpy(session->admission, first->text, sizeof session->admission);
 	session->admission[sizeof session->admission - 1] = '\0';
 	session->channel = OBS_HANDOFF_FD;
+}
+
+static struct obs_session *limited; /* whose limits are in force */
+
+static void limited_end(const char *why)
+{
+	obs_session_fatal(limited, OB_ERR_LIMIT, "%s", why);
 }
 
 bool obs_session_greet(struct obs_session *session, const void *hello, size_t size)
@@ -508,13 +426,16 @@ bool obs_session_greet(struct obs_session *session, const void *hello, size_t si
 		goto out;
 	}
 	session->since_ns = ob_clock_ns();
-	obs_limits_allow(&obs_quota_limits, &session->identity.allow);
+	obs_limits_allow(&obs_limits_now, &session->identity.allow);
 	obs_link_watch(session, &message->hello);
 	if (!sandbox_close(session))
 		goto out;
-	obs_quota_hello(session, &message->hello);
-	atomic_store(&session->idle_s, obs_quota_limits.idle_s);
-	obs_staging_limit(&session->staging, obs_quota_limits.outstanding);
+	obs_quota_hello(&session->lib.table, &session->welcome->welcome, &message->hello,
+		session->options->limits.priority);
+	limited = session;
+	obs_conduct_open(limited_end);
+	atomic_store(&session->idle_s, obs_limits_now.idle_s);
+	obs_staging_limit(&session->staging, obs_limits_now.outstanding);
 	transport_reserve();
 	addresses_settle(session, &message->hello);
 	codecs_settle(session, &message->hello);
@@ -539,6 +460,6 @@ out:
 		obp_message_fini(message);
 	free(message);
 	if (!greeted)
-		linger(session->data.fd);
+		obs_session_linger(session->data.fd);
 	return greeted;
 }
