@@ -15,8 +15,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/supervisor/audit.h"
-#include "server/common/routes.h"
-#include "server/supervisor/supervisor.h"
+#include "server/supervisor/pending.h"
+#include "server/supervisor/status.h"
 
 #define MESSAGES_PER_TURN 64
 #define STOP_MS           1000 /* for its last reports */
@@ -56,10 +56,10 @@ void obs_admit_take(struct obs_super *super, struct obs_handoff *message, int fd
 	} else if (super->admit.stopping) {
 		obs_handoff_close(fds);
 	} else if (fds[0] >= 0 && message->type == OBS_HANDOFF_NEW) {
-		obs_guest_admit(super, message, fds);
+		obs_pending_admit(super, message, fds);
 		return;
 	} else if (fds[0] >= 0 && message->type == OBS_HANDOFF_JOIN) {
-		obs_guest_join(super, message, fds);
+		obs_pending_join(super, message, fds);
 		return;
 	} else if (fds[0] >= 0 && message->type == OBS_HANDOFF_LOAD &&
 		!obs_status_answer(super, fds[0], message->route)) {
@@ -91,21 +91,6 @@ static void channel_readable(uv_poll_t *poll, int status, int events)
 	uv_poll_stop(poll);
 	if (!super->admit.stopping)
 		uv_process_kill(&super->admit.process, SIGKILL);
-}
-
-/* ---- what it may look up ---- */
-
-void obs_admit_session(struct obs_super *super, const struct obs_proc *proc)
-{
-	/* There are as many entries as there can be sessions. */
-	if (super->admit.routes && !obs_routes_put(super->admit.routes, proc->route, proc->secret))
-		ob_error("a session cannot be joined: the table of sessions is full");
-}
-
-void obs_admit_gone(struct obs_super *super, uint64_t route)
-{
-	if (super->admit.routes)
-		obs_routes_remove(super->admit.routes, route);
 }
 
 /* ---- the process ---- */

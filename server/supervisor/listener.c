@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
+#include "server/supervisor/listener.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -8,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "server/supervisor/supervisor.h"
 #include "transport/connect.h"
 
 /*

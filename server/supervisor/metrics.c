@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "server/supervisor/status.h"
-#include "server/supervisor/supervisor.h"
 #include "transport/connect.h"
 
 #define TEXT_MAX      (1u << 20)

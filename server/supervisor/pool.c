@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
+#include "server/supervisor/pool.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -13,7 +15,21 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "server/supervisor/audit.h"
-#include "server/supervisor/supervisor.h"
+#include "server/supervisor/status.h"
+
+/* From now on the session may be joined. Before its worker is told of it. */
+static void route_put(struct obs_super *super, const struct obs_proc *proc)
+{
+	/* There are as many entries as there can be sessions. */
+	if (super->admit.routes && !obs_routes_put(super->admit.routes, proc->route, proc->secret))
+		ob_error("a session cannot be joined: the table of sessions is full");
+}
+
+static void route_remove(struct obs_super *super, uint64_t route)
+{
+	if (super->admit.routes)
+		obs_routes_remove(super->admit.routes, route);
+}
 
 static void set_state(struct obs_proc *proc, enum obs_proc_state state)
 {
@@ -45,7 +61,7 @@ static void proc_closed(uv_handle_t *handle)
 		proc->next->prev = proc->prev;
 	super->n_procs--;
 	free(proc);
-	obs_super_check_done(super);
+	super->part_gone(super);
 }
 
 static void retry_due(uv_timer_t *timer)
@@ -60,7 +76,7 @@ static void start_failed(struct obs_super *super, const char *why)
 {
 	snprintf(super->start_error, sizeof super->start_error, "%s", why);
 	ob_error("a worker could not start: %s", why);
-	obs_guest_refuse_waiting(super, OB_ERR_DRIVER, super->start_error);
+	super->start_failed(super, super->start_error);
 	super->retrying = true;
 	uv_timer_start(&super->retry, retry_due, OBS_RETRY_MS, 0);
 }
@@ -112,7 +128,7 @@ static void proc_exited(uv_process_t *process, int64_t status, int signal)
 		obs_status_session_ended(proc);
 	super->deaths_total += !super->draining && (signal || (status && state != OBS_PROC_BUSY));
 	if (state == OBS_PROC_BUSY) {
-		obs_admit_gone(super, proc->route);
+		route_remove(super, proc->route);
 		session_audit_end(proc, signal != 0, why);
 	}
 	if (state == OBS_PROC_BUSY && (signal || status))
@@ -147,7 +163,7 @@ void obs_pool_take(struct obs_proc *proc, const struct obs_handoff *message)
 		set_state(proc, OBS_PROC_IDLE);
 		obs_status_worker_ready(proc);
 		super->start_deaths = 0;
-		obs_guest_serve_waiting(super);
+		super->worker_ready(super);
 		obs_pool_refill(super);
 	} else if (message->type == OBS_HANDOFF_FAILED) {
 		set_state(proc, OBS_PROC_ENDING);
@@ -308,10 +324,10 @@ bool obs_pool_start_session(
 			return false;
 		proc->route = handoff->route;
 		memcpy(proc->secret, handoff->secret, sizeof proc->secret);
-		obs_admit_session(super, proc); /* before the client can know of it */
+		route_put(super, proc); /* before the client can know of it */
 		if (obs_handoff_send(proc->fd, handoff, fds) == 0)
 			break;
-		obs_admit_gone(super, proc->route);
+		route_remove(super, proc->route);
 		set_state(proc, OBS_PROC_ENDING);
 		uv_process_kill(&proc->process, SIGKILL);
 	}

@@ -14,7 +14,6 @@
 #include "base/log.h"
 #include "base/terminal.h"
 #include "server/common/board.h"
-#include "server/supervisor/supervisor.h"
 
 /* ---- who it is ---- */
 

@@ -12,18 +12,10 @@
 #include <stdint.h>
 
 #include "protocol/load.h"
-
-struct obs_proc;
-struct obs_super;
+#include "server/supervisor/super.h"
 
 #define OBS_STATUS_TICK_MS 50  /* while there are sessions: who works, who yields */
 #define OBS_BUSY_TICKS     20u /* the time that "busy" is the mean of, in ticks */
-
-/* Sums over sessions that have ended; the living are added when asked. */
-struct obs_totals {
-	uint64_t calls, replies, bytes_in, bytes_out, device_ns, throttled_ns, refusals, cache_hits,
-		cache_misses, cache_bytes;
-};
 
 /* ret->listed, when sessions are wanted, is malloc'ed: obp_load_fini. */
 void obs_status_fill(struct obs_super *super, bool sessions, struct obp_load *ret);

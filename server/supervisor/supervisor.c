@@ -15,16 +15,20 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/opt.h"
+#include "server/common/sandbox.h"
+#include "server/supervisor/admit.h"
 #include "server/supervisor/audit.h"
+#include "server/supervisor/listener.h"
 #include "server/supervisor/metrics.h"
 #include "server/supervisor/notify.h"
-#include "server/common/sandbox.h"
+#include "server/supervisor/pending.h"
+#include "server/supervisor/pool.h"
 #include "transport/tls.h"
 #include "transport/token.h"
 
 #define PROBE_TIMEOUT_MS 30000
 
-void obs_super_check_done(struct obs_super *super)
+static void check_done(struct obs_super *super)
 {
 	/*
 	 * The listeners stay open while sessions drain: their control connections may still have to
@@ -35,13 +39,25 @@ void obs_super_check_done(struct obs_super *super)
 	super->done = true;
 	obs_admit_stop(super);
 	obs_listener_close_all(super);
-	obs_guest_close_all(super);
+	obs_pending_close_all(super);
 	obs_metrics_close(super);
 	uv_close((uv_handle_t *)&super->status, NULL);
 	uv_close((uv_handle_t *)&super->retry, NULL);
 	uv_close((uv_handle_t *)&super->drain, NULL);
 	uv_close((uv_handle_t *)&super->term, NULL);
 	uv_close((uv_handle_t *)&super->intr, NULL);
+}
+
+static void start_failed(struct obs_super *super, const char *why)
+{
+	obs_pending_refuse_waiting(super, OB_ERR_DRIVER, why);
+}
+
+void obs_super_listen(struct obs_super *super)
+{
+	super->worker_ready = obs_pending_serve_waiting;
+	super->start_failed = start_failed;
+	super->part_gone = check_done;
 }
 
 static void drain_over(uv_timer_t *timer)
@@ -66,11 +82,11 @@ static void told_to_stop(uv_signal_t *signal, int number)
 	super->draining = true;
 	obs_notify("STOPPING=1");
 	ob_info("shutting down: %zu sessions may end", super->n_busy);
-	obs_guest_refuse_waiting(super, OB_ERR_REFUSED, "the server is shutting down");
+	obs_pending_refuse_waiting(super, OB_ERR_REFUSED, "the server is shutting down");
 	uv_timer_start(
 		&super->drain, drain_over, (uint64_t)super->options->drain_timeout_s * 1000, 0);
 	obs_pool_kill(super, false);
-	obs_super_check_done(super);
+	check_done(super);
 }
 
 /*
@@ -276,6 +292,7 @@ int obs_super_run(struct obs_options *options)
 	int status;
 
 	super.options = options;
+	obs_super_listen(&super);
 	status = super_start(&super);
 	if (status) {
 		obs_listener_close_all(&super);

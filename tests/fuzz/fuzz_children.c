@@ -16,7 +16,10 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "server/supervisor/admit.h"
 #include "server/supervisor/audit.h"
+#include "server/supervisor/pool.h"
+#include "server/supervisor/status.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_peer.h"
@@ -199,8 +202,8 @@ static void counts_check(void)
 		idle += p->state == OBS_PROC_IDLE;
 		busy += p->state == OBS_PROC_BUSY;
 	}
-	for (const struct obs_guest *g = fuzz_super.guests; g; g = g->next)
-		waiting += g->state == OBS_GUEST_WAITING;
+	for (const struct obs_pending *p = fuzz_super.pending; p; p = p->next)
+		waiting += p->state == OBS_PENDING_WAITING;
 	if (starting != fuzz_super.n_starting || idle != fuzz_super.n_idle ||
 		busy != fuzz_super.n_busy || waiting != fuzz_super.n_waiting)
 		abort();

@@ -13,6 +13,8 @@
 #include <signal.h>
 
 #include "base/check.h"
+#include "server/supervisor/pending.h"
+#include "server/supervisor/pool.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_peer.h"
@@ -138,7 +140,7 @@ static void sessions_begin(void)
 		obs_pool_take(fuzz_worker[i], &ready);
 		fuzz_pair(SOCK_STREAM, ends);
 		fds[0] = ends[0];
-		obs_guest_admit(&fuzz_super, &session, fds);
+		obs_pending_admit(&fuzz_super, &session, fds);
 		close(ends[1]);
 	}
 }

@@ -12,6 +12,8 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/supervisor/pending.h"
+#include "server/supervisor/supervisor.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_peer.h"
 
@@ -37,6 +39,7 @@ void fuzz_super_start(void)
 		exit(1);
 	options.refill = 0; /* no process is started */
 	fuzz_super.options = &options;
+	obs_super_listen(&fuzz_super);
 	fuzz_super.cache.top = fuzz_super.cache.dir = -1;
 	fuzz_super.admit.fd = -1;
 	fuzz_super.admit.process.pid = NO_PROCESS;
@@ -99,14 +102,14 @@ void fuzz_super_turn(void)
 
 void fuzz_super_end(void)
 {
-	obs_guest_close_all(&fuzz_super);
+	obs_pending_close_all(&fuzz_super);
 	uv_timer_stop(&fuzz_super.status);
 	uv_timer_stop(&fuzz_super.retry);
 	for (unsigned i = 0; i < FUZZ_WORKERS; i++)
 		uv_close((uv_handle_t *)&fuzz_worker[i]->timer, NULL);
-	for (unsigned i = 0; i < TURNS_MAX && (i == 0 || fuzz_super.n_guests); i++)
+	for (unsigned i = 0; i < TURNS_MAX && (i == 0 || fuzz_super.n_pending); i++)
 		fuzz_super_turn();
-	if (fuzz_super.n_guests || fuzz_super.n_waiting)
+	if (fuzz_super.n_pending || fuzz_super.n_waiting)
 		abort();
 	for (unsigned i = 0; i < FUZZ_WORKERS; i++) {
 		close(fuzz_worker[i]->fd);

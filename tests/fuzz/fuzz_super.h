@@ -8,7 +8,7 @@
 #ifndef OB_FUZZ_SUPER_H
 #define OB_FUZZ_SUPER_H
 
-#include "server/supervisor/supervisor.h"
+#include "server/supervisor/super.h"
 
 #define FUZZ_WORKERS 3u
 

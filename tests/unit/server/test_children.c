@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "server/common/handoff.h"
-#include "server/supervisor/supervisor.h"
+#include "server/supervisor/status.h"
 #include "tests/unit/test.h"
 
 #define HEAD offsetof(struct obs_handoff, body)

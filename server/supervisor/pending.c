@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
+#include "server/supervisor/pending.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,48 +10,48 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "server/supervisor/audit.h"
 #include "server/common/refuse.h"
-#include "server/supervisor/supervisor.h"
+#include "server/supervisor/audit.h"
+#include "server/supervisor/pool.h"
 
 #define LINGER_MS      1000       /* a refused client has this long to read why */
 #define THROW_AWAY_MAX (1u << 20) /* bytes of it that are read and dropped meanwhile */
 
-static void guest_closed(uv_handle_t *handle)
+static void pending_closed(uv_handle_t *handle)
 {
-	struct obs_guest *guest = handle->data;
-	struct obs_super *super = guest->super;
+	struct obs_pending *pending = handle->data;
+	struct obs_super *super = pending->super;
 
-	if (--guest->closes_left > 0)
+	if (--pending->closes_left > 0)
 		return;
-	obs_handoff_close(guest->fds);
-	if (guest->prev)
-		guest->prev->next = guest->next;
+	obs_handoff_close(pending->fds);
+	if (pending->prev)
+		pending->prev->next = pending->next;
 	else
-		super->guests = guest->next;
-	if (guest->next)
-		guest->next->prev = guest->prev;
-	super->n_guests--;
-	explicit_bzero(&guest->handoff, sizeof guest->handoff);
-	free(guest);
-	obs_super_check_done(super);
+		super->pending = pending->next;
+	if (pending->next)
+		pending->next->prev = pending->prev;
+	super->n_pending--;
+	explicit_bzero(&pending->handoff, sizeof pending->handoff);
+	free(pending);
+	super->part_gone(super);
 }
 
-static void guest_close(struct obs_guest *guest)
+static void pending_close(struct obs_pending *pending)
 {
-	if (guest->state == OBS_GUEST_CLOSING)
+	if (pending->state == OBS_PENDING_CLOSING)
 		return;
-	if (guest->state == OBS_GUEST_WAITING)
-		guest->super->n_waiting--;
-	guest->state = OBS_GUEST_CLOSING;
-	guest->closes_left = 2;
-	uv_close((uv_handle_t *)&guest->poll, guest_closed);
-	uv_close((uv_handle_t *)&guest->timer, guest_closed);
+	if (pending->state == OBS_PENDING_WAITING)
+		pending->super->n_waiting--;
+	pending->state = OBS_PENDING_CLOSING;
+	pending->closes_left = 2;
+	uv_close((uv_handle_t *)&pending->poll, pending_closed);
+	uv_close((uv_handle_t *)&pending->timer, pending_closed);
 }
 
 static void linger_over(uv_timer_t *timer)
 {
-	guest_close(timer->data);
+	pending_close(timer->data);
 }
 
 /*
@@ -58,40 +60,40 @@ static void linger_over(uv_timer_t *timer)
  */
 static void throw_away(uv_poll_t *poll, int status, int events)
 {
-	struct obs_guest *guest = poll->data;
+	struct obs_pending *pending = poll->data;
 	char bytes[4096];
 	ssize_t n;
 
 	(void)status;
 	(void)events;
-	n = recv(guest->fds[0], bytes, sizeof bytes, MSG_DONTWAIT);
+	n = recv(pending->fds[0], bytes, sizeof bytes, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n > 0 && (guest->thrown_away += (size_t)n) < THROW_AWAY_MAX)
+	if (n > 0 && (pending->thrown_away += (size_t)n) < THROW_AWAY_MAX)
 		return;
-	guest_close(guest);
+	pending_close(pending);
 }
 
 /*
  * In clear also on tls://: the layer in which the client proved itself is over, and the next begins
  * with a worker.
  */
-static void guest_refuse(struct obs_guest *guest, enum ob_err code, const char *text)
+static void pending_refuse(struct obs_pending *pending, enum ob_err code, const char *text)
 {
-	if (guest->state == OBS_GUEST_WAITING)
-		guest->super->n_waiting--;
-	guest->super->refused_total++;
-	obs_audit_refused(guest->handoff.identity.from, guest->handoff.identity.who, text, 1);
-	obs_refuse_send(guest->fds[0], code, text);
-	guest->state = OBS_GUEST_REFUSED;
-	shutdown(guest->fds[0], SHUT_WR);
-	uv_poll_start(&guest->poll, UV_READABLE, throw_away);
-	uv_timer_start(&guest->timer, linger_over, LINGER_MS, 0);
+	if (pending->state == OBS_PENDING_WAITING)
+		pending->super->n_waiting--;
+	pending->super->refused_total++;
+	obs_audit_refused(pending->handoff.identity.from, pending->handoff.identity.who, text, 1);
+	obs_refuse_send(pending->fds[0], code, text);
+	pending->state = OBS_PENDING_REFUSED;
+	shutdown(pending->fds[0], SHUT_WR);
+	uv_poll_start(&pending->poll, UV_READABLE, throw_away);
+	uv_timer_start(&pending->timer, linger_over, LINGER_MS, 0);
 }
 
 static void waited_too_long(uv_timer_t *timer)
 {
-	guest_refuse(timer->data, OB_ERR_TIMEOUT,
+	pending_refuse(timer->data, OB_ERR_TIMEOUT,
 		"no worker became free in time; try again later or raise --max-sessions");
 }
 
@@ -99,7 +101,7 @@ static void client_left(uv_poll_t *poll, int status, int events)
 {
 	(void)status;
 	(void)events;
-	guest_close(poll->data);
+	pending_close(poll->data);
 }
 
 /* ---- places ---- */
@@ -133,8 +135,8 @@ static uint32_t count(const struct obs_super *super, const struct obs_identity *
 
 	for (const struct obs_proc *p = super->procs; p; p = p->next)
 		n += p->state == OBS_PROC_BUSY && same(&p->identity, of);
-	for (const struct obs_guest *g = super->guests; g; g = g->next)
-		n += g->state == OBS_GUEST_WAITING && same(&g->handoff.identity, of);
+	for (const struct obs_pending *c = super->pending; c; c = c->next)
+		n += c->state == OBS_PENDING_WAITING && same(&c->handoff.identity, of);
 	return n;
 }
 
@@ -166,38 +168,40 @@ static const char *place_refused(
 
 /* ---- coming ---- */
 
-static struct obs_guest *guest_new(
+static struct obs_pending *pending_new(
 	struct obs_super *super, const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
 {
-	struct obs_guest *guest = super->n_guests < OBS_GUESTS_MAX + super->options->max_sessions
-		? calloc(1, sizeof *guest)
+	struct obs_pending *pending =
+		super->n_pending < OBS_PENDING_MAX + super->options->max_sessions
+		? calloc(1, sizeof *pending)
 		: NULL;
 
-	if (!guest || uv_poll_init(&super->loop, &guest->poll, fds[0]) != 0) {
-		free(guest);
+	if (!pending || uv_poll_init(&super->loop, &pending->poll, fds[0]) != 0) {
+		free(pending);
 		obs_refuse_send(fds[0], OB_ERR_LIMIT, "too many connections at once; try again");
 		obs_handoff_close(fds);
 		return NULL;
 	}
-	uv_timer_init(&super->loop, &guest->timer);
-	guest->super = super;
-	guest->state = OBS_GUEST_ARRIVED;
-	guest->handoff = *handoff;
-	memcpy(guest->fds, fds, sizeof guest->fds);
-	guest->poll.data = guest->timer.data = guest;
-	guest->next = super->guests;
-	if (super->guests)
-		super->guests->prev = guest;
-	super->guests = guest;
-	super->n_guests++;
-	return guest;
+	uv_timer_init(&super->loop, &pending->timer);
+	pending->super = super;
+	pending->state = OBS_PENDING_ARRIVED;
+	pending->handoff = *handoff;
+	memcpy(pending->fds, fds, sizeof pending->fds);
+	pending->poll.data = pending->timer.data = pending;
+	pending->next = super->pending;
+	if (super->pending)
+		super->pending->prev = pending;
+	super->pending = pending;
+	super->n_pending++;
+	return pending;
 }
 
-void obs_guest_admit(struct obs_super *super, struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
+void obs_pending_admit(
+	struct obs_super *super, struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
 {
 	enum ob_err code = OB_ERR_DRIVER;
 	const char *why = place_refused(super, &handoff->identity, &code);
-	struct obs_guest *guest;
+	struct obs_pending *pending;
 
 	if (!why && obs_pool_start_session(super, handoff, fds)) {
 		obs_handoff_close(fds);
@@ -207,21 +211,21 @@ void obs_guest_admit(struct obs_super *super, struct obs_handoff *handoff, int f
 		code = OB_ERR_DRIVER;
 		why = super->start_error;
 	}
-	guest = guest_new(super, handoff, fds);
-	if (!guest)
+	pending = pending_new(super, handoff, fds);
+	if (!pending)
 		return;
 	if (why) {
-		guest_refuse(guest, code, why);
+		pending_refuse(pending, code, why);
 		return;
 	}
-	guest->state = OBS_GUEST_WAITING;
+	pending->state = OBS_PENDING_WAITING;
 	super->n_waiting++;
-	uv_poll_start(&guest->poll, UV_DISCONNECT, client_left);
-	uv_timer_start(&guest->timer, waited_too_long, OBS_WAIT_TIMEOUT_MS, 0);
+	uv_poll_start(&pending->poll, UV_DISCONNECT, client_left);
+	uv_timer_start(&pending->timer, waited_too_long, OBS_WAIT_TIMEOUT_MS, 0);
 	obs_pool_refill(super);
 }
 
-void obs_guest_join(
+void obs_pending_join(
 	struct obs_super *super, const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
 {
 	enum ob_err err = obs_pool_join_session(super, handoff, fds);
@@ -237,38 +241,38 @@ void obs_guest_join(
 	obs_handoff_close(fds);
 }
 
-void obs_guest_serve_waiting(struct obs_super *super)
+void obs_pending_serve_waiting(struct obs_super *super)
 {
-	struct obs_guest *oldest;
+	struct obs_pending *oldest;
 
 	do {
 		oldest = NULL;
-		for (struct obs_guest *g = super->guests; g; g = g->next)
-			if (g->state == OBS_GUEST_WAITING)
-				oldest = g; /* new ones are put in front */
+		for (struct obs_pending *c = super->pending; c; c = c->next)
+			if (c->state == OBS_PENDING_WAITING)
+				oldest = c; /* new ones are put in front */
 		if (!oldest)
 			return;
 		/* Not waiting while it is served: the pool would start a worker for it. */
-		oldest->state = OBS_GUEST_ARRIVED;
+		oldest->state = OBS_PENDING_ARRIVED;
 		super->n_waiting--;
 		if (!obs_pool_start_session(super, &oldest->handoff, oldest->fds)) {
-			oldest->state = OBS_GUEST_WAITING;
+			oldest->state = OBS_PENDING_WAITING;
 			super->n_waiting++;
 			return;
 		}
-		guest_close(oldest);
+		pending_close(oldest);
 	} while (true);
 }
 
-void obs_guest_refuse_waiting(struct obs_super *super, enum ob_err code, const char *text)
+void obs_pending_refuse_waiting(struct obs_super *super, enum ob_err code, const char *text)
 {
-	for (struct obs_guest *g = super->guests; g; g = g->next)
-		if (g->state == OBS_GUEST_WAITING)
-			guest_refuse(g, code, text);
+	for (struct obs_pending *c = super->pending; c; c = c->next)
+		if (c->state == OBS_PENDING_WAITING)
+			pending_refuse(c, code, text);
 }
 
-void obs_guest_close_all(struct obs_super *super)
+void obs_pending_close_all(struct obs_super *super)
 {
-	for (struct obs_guest *g = super->guests; g; g = g->next)
-		guest_close(g);
+	for (struct obs_pending *c = super->pending; c; c = c->next)
+		pending_close(c);
 }

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * The supervisor's data: one process, one thread, one libuv loop. It never touches CUDA and speaks
+ * no TLS. It owns
+ *
+ *   listeners   the sockets it was told to listen on; another process accepts there (listener.h)
+ *   admit       that process (admit.h)
+ *   pending     connections that have proved themselves and wait for a worker, or are being refused
+ *               (pending.h)
+ *   procs       the processes that serve sessions, one each (pool.h)
+ *
+ * Everything here is the loop's thread's alone. The order of the parts, each above the one before:
+ * status and listener; pool; pending; admit, metrics; supervisor. A part tells those above it
+ * through the functions at the end of struct obs_super.
+ */
+#ifndef OBS_SUPER_H
+#define OBS_SUPER_H
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "base/err.h"
+#include "protocol/load.h"
+#include "server/common/board.h"
+#include "server/common/cache.h"
+#include "server/common/handoff.h"
+#include "server/common/options.h"
+#include "server/common/routes.h"
+
+#define OBS_PENDING_MAX      1024  /* connections that are being refused; more are closed at once */
+#define OBS_START_TIMEOUT_MS 60000 /* a driver that takes longer to load counts as broken */
+#define OBS_WAIT_TIMEOUT_MS  30000 /* how long a connection waits for a worker */
+#define OBS_RETRY_MS         1000  /* between attempts when workers fail to start */
+#define OBS_START_DEATHS_MAX 3     /* workers that may die in a row while starting */
+#define OBS_URL_MAX          520
+
+struct obs_super;
+
+struct obs_listener {
+	int fd;
+	bool open;
+	bool secure; /* tls:// */
+	char url[OBS_URL_MAX];
+	char unix_path[OBS_URL_MAX]; /* "" for tcp; removed at the end */
+	uint64_t unix_inode;
+};
+
+enum obs_pending_state {
+	OBS_PENDING_ARRIVED,
+	OBS_PENDING_WAITING,
+	OBS_PENDING_REFUSED,
+	OBS_PENDING_CLOSING
+};
+
+struct obs_pending {
+	struct obs_super *super;
+	struct obs_pending *next, *prev;
+	uv_poll_t poll;
+	uv_timer_t timer;
+	enum obs_pending_state state;
+	int fds[OBS_HANDOFF_FDS], closes_left;
+	size_t thrown_away;         /* bytes read after the refusal */
+	struct obs_handoff handoff; /* what its worker will get */
+};
+
+enum obs_proc_state { OBS_PROC_STARTING, OBS_PROC_IDLE, OBS_PROC_BUSY, OBS_PROC_ENDING };
+
+struct obs_proc {
+	struct obs_super *super;
+	struct obs_proc *next, *prev;
+	uv_process_t process;
+	uv_poll_t channel;
+	uv_timer_t timer; /* while starting */
+	enum obs_proc_state state;
+	int fd, closes_left;
+	uint64_t id, route; /* of its session: what logs name it by, what joins name it by */
+	uint8_t secret[OBP_SECRET_BYTES];
+	struct obs_identity identity; /* of its client */
+	char how[240];                /* it ended, as the worker says */
+	uint64_t since_ns, began_ns;  /* of its state; of its session */
+	char driver[240];
+	struct obs_board *board;
+	char client[OBP_LOAD_NAME_MAX]; /* its session's */
+	uint64_t seen_calls;            /* at the last tick */
+	unsigned active_ticks;          /* for so many more it counts as working */
+};
+
+/* The admission process, seen from here. */
+struct obs_admit {
+	uv_process_t process;
+	uv_poll_t channel;
+	uv_timer_t restart;
+	int fd;                    /* the channel; -1: there is no process */
+	struct obs_routes *routes; /* the sessions that may be joined; NULL: not started */
+	int routes_fd;             /* of it, for each process that is started */
+	unsigned closes_left;
+	unsigned deaths; /* in a row */
+	uint64_t started_ns;
+	bool stopping;
+};
+
+/* Sums over sessions that have ended; the living are added when asked. */
+struct obs_totals {
+	uint64_t calls, replies, bytes_in, bytes_out, device_ns, throttled_ns, refusals, cache_hits,
+		cache_misses, cache_bytes;
+};
+
+struct obs_super {
+	uv_loop_t loop;
+	struct obs_options *options;
+	char self[4096]; /* path of this program */
+	/* what workers are told; auto is decided before the first */
+	const char *driver;
+	struct obs_listener listeners[OBS_LISTEN_MAX];
+	size_t n_listeners;
+	struct obs_admit admit;
+	struct obs_pending *pending;
+	size_t n_pending, n_waiting;
+	struct obs_proc *procs;
+	size_t n_procs, n_starting, n_idle, n_busy;
+	unsigned start_deaths; /* in a row */
+	uv_timer_t retry, drain, status;
+	uv_signal_t term, intr;
+	bool retrying; /* the last start failed; the retry timer runs */
+	bool draining, killing, done;
+	uint64_t sessions_total, refused_total, deaths_total, since_ns;
+	uint32_t busy;          /* per mille of the last second */
+	struct obs_cache cache; /* of no tenant: for counting, and for making room */
+	uv_work_t sweep;
+	bool sweeping;
+	bool sandbox_told;       /* in the log, once */
+	struct obs_totals ended; /* of sessions that are over */
+	uint32_t n_devices;      /* 0: no worker has been ready yet */
+	struct obs_board_device devices[OBP_DEVICE_MAX];
+	char start_error[240]; /* why the last start failed */
+	/* Who is told (obs_super_listen): a worker can take a session; none could be started. */
+	void (*worker_ready)(struct obs_super *super);
+	void (*start_failed)(struct obs_super *super, const char *why);
+	/* A worker or a pending connection is gone. */
+	void (*part_gone)(struct obs_super *super);
+};
+
+#endif
