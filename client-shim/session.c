@@ -139,7 +139,7 @@ static void hello_fill(struct obp_message *message)
 	strncpy(hello->program, name ? name : "?", sizeof hello->program - 1);
 	hello->pid = (uint64_t)getpid();
 	hello->codecs = obp_codecs_own();
-	hello->codec = obp_codec_wish_read(&hello->codecs);
+	hello->codec = obp_codec_request_read(&hello->codecs);
 	session.codec_wish = hello->codec;
 	hello->grace_s = (uint32_t)(session.grace_ns / OB_SECOND);
 	hello->ring = session.ring_size;

@@ -8,7 +8,7 @@
 #include <zstd.h>
 
 #include "base/check.h"
-#include "compression/planes.h"
+#include "compression/shuffle.h"
 
 #define ZSTD_LEVEL 1
 #define LZ4_SPEED  1 /* LZ4's "acceleration": 1 is its best ratio */
@@ -17,9 +17,9 @@
  * Byte planes: this head, then for each plane its bytes, compressed when packed[k] is less than a
  * plane, then the bytes that make no whole number. Little-endian.
  */
-struct planes_head {
-	uint32_t width;                  /* 2 or 4 */
-	uint32_t packed[OBZ_PLANES_MAX]; /* bytes of each plane as stored; unused: 0 */
+struct shuffle_head {
+	uint32_t width;                   /* 2 or 4 */
+	uint32_t packed[OBZ_SHUFFLE_MAX]; /* bytes of each plane as stored; unused: 0 */
 };
 
 void obz_work_fini(struct obz_work *work)
@@ -27,7 +27,7 @@ void obz_work_fini(struct obz_work *work)
 	free(work->lz4);
 	ZSTD_freeCCtx(work->zstd_in);
 	ZSTD_freeDCtx(work->zstd_out);
-	free(work->planes);
+	free(work->shuffled);
 	*work = (struct obz_work){ 0 };
 }
 
@@ -104,31 +104,31 @@ static enum ob_err zstd_decompress(
 
 /* ---- planes ---- */
 
-static bool planes_room(struct obz_work *work, size_t size)
+static bool shuffle_room(struct obz_work *work, size_t size)
 {
 	uint8_t *p;
 
-	if (work->planes_size >= size)
+	if (work->shuffled_size >= size)
 		return true;
-	p = realloc(work->planes, size);
+	p = realloc(work->shuffled, size);
 	if (!p)
 		return false;
-	work->planes = p;
-	work->planes_size = size;
+	work->shuffled = p;
+	work->shuffled_size = size;
 	return true;
 }
 
-static size_t planes_compress(
+static size_t shuffle_compress(
 	struct obz_work *work, const uint8_t *src, size_t size, uint8_t *dst, size_t capacity)
 {
-	struct planes_head head = { .width = obz_planes_guess(src, size) };
+	struct shuffle_head head = { .width = obz_shuffle_guess(src, size) };
 	size_t n = size / head.width, tail = size - n * head.width, at = sizeof head;
 
-	if (n == 0 || capacity < sizeof head || !planes_room(work, size))
+	if (n == 0 || capacity < sizeof head || !shuffle_room(work, size))
 		return 0;
-	obz_planes_split(src, n, head.width, work->planes);
+	obz_shuffle(src, n, head.width, work->shuffled);
 	for (unsigned k = 0; k < head.width; k++) {
-		const uint8_t *plane = work->planes + k * n;
+		const uint8_t *plane = work->shuffled + k * n;
 		/* A plane of mantissas saves nothing and would only cost the other side time. */
 		size_t packed =
 			zstd_compress(work, plane, n, dst + at, ob_min(capacity - at, n - n / 16));
@@ -149,10 +149,10 @@ static size_t planes_compress(
 	return at + tail;
 }
 
-static enum ob_err planes_decompress(
+static enum ob_err shuffle_decompress(
 	struct obz_work *work, const uint8_t *src, size_t src_size, uint8_t *dst, size_t dst_size)
 {
-	struct planes_head head;
+	struct shuffle_head head;
 	size_t n, tail, at = sizeof head;
 	enum ob_err err = OB_ERR_NONE;
 
@@ -163,21 +163,21 @@ static enum ob_err planes_decompress(
 		return OB_ERR_COMPRESSED;
 	n = dst_size / head.width;
 	tail = dst_size - n * head.width;
-	if (!planes_room(work, dst_size ? dst_size : 1))
+	if (!shuffle_room(work, dst_size ? dst_size : 1))
 		return OB_ERR_NO_MEMORY;
 	for (unsigned k = 0; k < head.width && !err; k++) {
 		if (head.packed[k] > src_size - at || head.packed[k] > n)
 			return OB_ERR_COMPRESSED;
 		if (head.packed[k] == n)
-			err = none_decompress(work, src + at, n, work->planes + k * n, n);
+			err = none_decompress(work, src + at, n, work->shuffled + k * n, n);
 		else
 			err = zstd_decompress(
-				work, src + at, head.packed[k], work->planes + k * n, n);
+				work, src + at, head.packed[k], work->shuffled + k * n, n);
 		at += head.packed[k];
 	}
 	if (err || src_size - at != tail)
 		return err ? err : OB_ERR_COMPRESSED;
-	obz_planes_join(work->planes, n, head.width, dst);
+	obz_unshuffle(work->shuffled, n, head.width, dst);
 	if (tail)
 		memcpy(dst + dst_size - tail, src + at, tail);
 	return OB_ERR_NONE;
@@ -195,7 +195,7 @@ static const struct {
 	[OBZ_NONE] = { "none", none_compress, none_decompress },
 	[OBZ_LZ4] = { "lz4", lz4_compress, lz4_decompress },
 	[OBZ_ZSTD] = { "zstd", zstd_compress, zstd_decompress },
-	[OBZ_PLANES] = { "planes", planes_compress, planes_decompress },
+	[OBZ_SHUFFLE] = { "planes", shuffle_compress, shuffle_decompress },
 };
 
 const char *obz_codec_name(enum obz_codec codec)

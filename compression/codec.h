@@ -19,13 +19,13 @@
 #include "base/err.h"
 
 /* The values are on the wire and in files: they never change. */
-enum obz_codec { OBZ_NONE = 0, OBZ_LZ4 = 1, OBZ_ZSTD = 2, OBZ_PLANES = 3 };
+enum obz_codec { OBZ_NONE = 0, OBZ_LZ4 = 1, OBZ_ZSTD = 2, OBZ_SHUFFLE = 3 };
 
 #define OBZ_CODEC_COUNT 4u
 /* a set of codecs has bit 1 << codec */
-#define OBZ_ALL_CODECS  ((1u << OBZ_LZ4) | (1u << OBZ_ZSTD) | (1u << OBZ_PLANES))
+#define OBZ_ALL_CODECS  ((1u << OBZ_LZ4) | (1u << OBZ_ZSTD) | (1u << OBZ_SHUFFLE))
 #define OBZ_SIZE_MAX    (64u << 20) /* bytes of one compressed piece, before and after */
-#define OBZ_PLANES_MAX  4u          /* bytes of the widest number that is taken apart */
+#define OBZ_SHUFFLE_MAX 4u          /* bytes of the widest number that is taken apart */
 
 /*
  * What the codecs keep from one piece to the next: their tables and a place to take numbers apart.
@@ -33,8 +33,8 @@ enum obz_codec { OBZ_NONE = 0, OBZ_LZ4 = 1, OBZ_ZSTD = 2, OBZ_PLANES = 3 };
  */
 struct obz_work {
 	void *lz4, *zstd_in, *zstd_out;
-	uint8_t *planes;
-	size_t planes_size;
+	uint8_t *shuffled;
+	size_t shuffled_size;
 };
 
 void obz_work_fini(struct obz_work *work);

@@ -29,7 +29,7 @@
 	X("calls", calls, UINT64_MAX) X("replies", replies, UINT64_MAX) X("in", bytes_in, UINT64_MAX)                \
 	X("out", bytes_out, UINT64_MAX) X("device", device_ns, UINT64_MAX) X("throttled", throttled_ns, UINT64_MAX)  \
 	X("refusals", refusals, UINT64_MAX) X("share", share, OBP_SHARE_ALL) X("priority", priority, 2)              \
-	X("conduct", conduct, OBP_CONDUCT_COUNT - 1)
+	X("conduct", throttle, OBP_THROTTLE_COUNT - 1)
 /* clang-format on */
 
 #define COUNT_ONE(key, field, max) +1
@@ -214,10 +214,10 @@ void obp_load_fini(struct obp_load *load)
 	load->n_sessions = 0;
 }
 
-const char *obp_conduct_name(uint32_t conduct)
+const char *obp_throttle_name(uint32_t throttle)
 {
-	static const char *const names[OBP_CONDUCT_COUNT] = { "well", "warned", "limited",
+	static const char *const names[OBP_THROTTLE_COUNT] = { "well", "warned", "limited",
 		"suspended", "ended" };
 
-	return conduct < OBP_CONDUCT_COUNT ? names[conduct] : "?";
+	return throttle < OBP_THROTTLE_COUNT ? names[throttle] : "?";
 }

@@ -26,13 +26,13 @@
 enum obp_load_want { OBP_LOAD_WANT_SESSIONS = 1 };
 
 /* How a session behaves, in degrees; the reaction to each is the server's. */
-enum obp_conduct {
-	OBP_CONDUCT_WELL,
-	OBP_CONDUCT_WARNED,
-	OBP_CONDUCT_LIMITED,
-	OBP_CONDUCT_SUSPENDED,
-	OBP_CONDUCT_ENDED,
-	OBP_CONDUCT_COUNT
+enum obp_throttle {
+	OBP_THROTTLE_WELL,
+	OBP_THROTTLE_WARNED,
+	OBP_THROTTLE_LIMITED,
+	OBP_THROTTLE_SUSPENDED,
+	OBP_THROTTLE_ENDED,
+	OBP_THROTTLE_COUNT
 };
 
 struct obp_load_device {
@@ -55,7 +55,7 @@ struct obp_load_session {
 	uint64_t throttled_ns;    /* how long its launches were held back */
 	uint64_t refusals;        /* calls refused by a limit */
 	uint32_t share, priority; /* millionths; 0 low, 1 normal, 2 high */
-	uint32_t conduct;         /* enum obp_conduct */
+	uint32_t throttle;        /* enum obp_throttle */
 	char program[OBP_LOAD_NAME_MAX], client[OBP_LOAD_NAME_MAX];
 };
 
@@ -80,6 +80,6 @@ bool obp_load_encode(const struct obp_load *load, struct ob_buf *frame);
 enum ob_err obp_load_decode(const void *map, size_t size, struct obp_load *ret);
 void obp_load_fini(struct obp_load *load);
 /* "warned"; "?" for a value that is not in the list. */
-const char *obp_conduct_name(uint32_t conduct);
+const char *obp_throttle_name(uint32_t throttle);
 
 #endif

@@ -15,7 +15,7 @@ unsigned obp_codecs_own(void)
 	return ob_opt_on(OB_OPT_COMPRESS) ? OBZ_ALL_CODECS : 0;
 }
 
-unsigned obp_codec_wish_read(unsigned *ret_codecs)
+unsigned obp_codec_request_read(unsigned *ret_codecs)
 {
 	const char *text = getenv("OUTBOARD_CODEC");
 	enum obz_codec codec;
@@ -37,15 +37,15 @@ unsigned obp_codec_wish_read(unsigned *ret_codecs)
 
 /* ---- sending ---- */
 
-void obp_packer_init(struct obp_packer *packer, unsigned codecs, unsigned wish, bool local,
+void obp_packer_init(struct obp_packer *packer, unsigned codecs, unsigned request, bool local,
 	double (*rate)(void *user), void *user)
 {
-	bool forced = wish > OBZ_NONE && wish < OBZ_CODEC_COUNT && codecs & 1u << wish;
+	bool forced = request > OBZ_NONE && request < OBZ_CODEC_COUNT && codecs & 1u << request;
 
 	*packer = (struct obp_packer){ .rate = rate, .user = user };
-	obz_chooser_init(&packer->chooser, codecs, forced ? (enum obz_codec)wish : OBZ_NONE);
+	obz_chooser_init(&packer->chooser, codecs, forced ? (enum obz_codec)request : OBZ_NONE);
 	packer->on = codecs &&
-		(forced || wish == OBP_CODEC_MEASURE || (wish == OBP_CODEC_CHOOSE && !local));
+		(forced || request == OBP_CODEC_MEASURE || (request == OBP_CODEC_CHOOSE && !local));
 }
 
 void obp_packer_fini(struct obp_packer *packer)

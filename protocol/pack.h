@@ -25,7 +25,7 @@
 #define OBP_PACK_PLAIN_MAX 4096u /* bytes before the packed ones */
 
 /* What the client asks for in its hello's `codec`. */
-enum obp_codec_wish {
+enum obp_codec_request {
 	/* what pays, and nothing on a connection that does not leave the machine */
 	OBP_CODEC_CHOOSE = 0,
 	/* what pays by the measured rate, wherever the other end is */
@@ -53,10 +53,10 @@ struct obp_packer {
 };
 
 /*
- * codecs: what both sides know; wish: enum obp_codec_wish or a codec; local: the connection does
+ * codecs: what both sides know; request: enum obp_codec_request or a codec; local: the connection does
  * not leave the machine.
  */
-void obp_packer_init(struct obp_packer *packer, unsigned codecs, unsigned wish, bool local,
+void obp_packer_init(struct obp_packer *packer, unsigned codecs, unsigned request, bool local,
 	double (*rate)(void *user), void *user);
 void obp_packer_fini(struct obp_packer *packer);
 /*
@@ -77,7 +77,7 @@ unsigned obp_codecs_own(void);
  * OUTBOARD_CODEC: auto, none, lz4, zstd, planes; unset is CHOOSE. *ret_codecs loses what is not
  * wanted. Names a wrong value in a warning.
  */
-unsigned obp_codec_wish_read(unsigned *ret_codecs);
+unsigned obp_codec_request_read(unsigned *ret_codecs);
 
 struct obp_unpacker {
 	struct obz_work work;

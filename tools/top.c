@@ -151,7 +151,7 @@ static void text_row(const struct obx_screen *screen, bool wide, const char *con
 static void state_print(const struct obp_load_session *s, char *ret, size_t size)
 {
 	static const char *const priorities[] = { "low priority", "", "high priority" };
-	const char *state = s->conduct       ? obp_conduct_name(s->conduct)
+	const char *state = s->throttle      ? obp_throttle_name(s->throttle)
 		: s->idle_ns > 2 * OB_SECOND ? "idle"
 					     : "",
 		   *priority = priorities[s->priority];
@@ -220,7 +220,7 @@ static void json_session(const struct top *top, const struct obp_load_session *s
 		(unsigned long long)s->pid);
 	json_text("program", s->program, ", ");
 	json_text("client", s->client, ", ");
-	json_text("conduct", obp_conduct_name(s->conduct), ", ");
+	json_text("conduct", obp_throttle_name(s->throttle), ", ");
 	printf("\"age_seconds\": %.3f, \"idle_seconds\": %.3f, \"memory_bytes\": %llu, "
 	       "\"memory_limit_bytes\": %llu, ",
 		(double)s->age_ns / 1e9, (double)s->idle_ns / 1e9, (unsigned long long)s->memory,

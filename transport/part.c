@@ -23,10 +23,11 @@ static double path_rate(void *stripe)
 }
 
 void obt_stripe_init(struct obt_stripe *stripe, struct obt_gate *gate,
-	const struct obt_stream *stream, unsigned codecs, unsigned wish)
+	const struct obt_stream *stream, unsigned codecs, unsigned request)
 {
 	*stripe = (struct obt_stripe){ .stream = *stream, .gate = gate, .codecs = codecs };
-	obp_packer_init(&stripe->packer, codecs, wish, obt_path_local(stream), path_rate, stripe);
+	obp_packer_init(
+		&stripe->packer, codecs, request, obt_path_local(stream), path_rate, stripe);
 }
 
 void obt_stripe_fini(struct obt_stripe *stripe)

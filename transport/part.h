@@ -37,9 +37,9 @@ struct obt_stripe {
 	const char *why;
 };
 
-/* Takes the stream. The structure stays where it is. wish: as obp_packer_init. */
+/* Takes the stream. The structure stays where it is. request: as obp_packer_init. */
 void obt_stripe_init(struct obt_stripe *stripe, struct obt_gate *gate,
-	const struct obt_stream *stream, unsigned codecs, unsigned wish);
+	const struct obt_stream *stream, unsigned codecs, unsigned request);
 /* Closes the stream. */
 void obt_stripe_fini(struct obt_stripe *stripe);
 

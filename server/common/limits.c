@@ -98,7 +98,7 @@ int obs_limits_option(
 	if (taken)
 		return taken;
 	if (strcmp(name, "on-excess") == 0)
-		return one_of(reactions, OBP_CONDUCT_WARNED, text, &l->strictest) > 0
+		return one_of(reactions, OBP_THROTTLE_WARNED, text, &l->strictest) > 0
 			? 1
 			: wants(ret_why, "warn, limit, suspend or terminate");
 	if (strcmp(name, "measure") == 0) {

@@ -51,7 +51,7 @@ struct obs_limits {
 	/* of the device's time, millionths; OBP_SHARE_ALL: as it comes */
 	uint32_t share;
 	uint32_t priority;  /* the highest a client may ask for: 0 low, 1 normal, 2 high */
-	uint32_t strictest; /* enum obp_conduct: the hardest reaction to misbehaviour */
+	uint32_t strictest; /* enum obp_throttle: the hardest reaction to misbehaviour */
 	bool measure;       /* device time, also where no share is set */
 };
 
@@ -61,7 +61,7 @@ struct obs_limits {
 		.host_memory = OBS_HOST_MEMORY_DEFAULT, .outstanding = OBS_OUTSTANDING_MAX,    \
 		.handles = OBS_HANDLES_MAX, .modules = OBS_HANDLES_MAX, .lanes = OBP_LANE_MAX, \
 		.stripes = OBS_STRIPES_DEFAULT, .share = OBP_SHARE_ALL, .priority = 1,         \
-		.strictest = OBP_CONDUCT_LIMITED                                               \
+		.strictest = OBP_THROTTLE_LIMITED                                              \
 	}
 extern const struct obs_limits obs_limits_default;
 /* Worker: the limits in force. They may be lowered until the first record is executed. */

@@ -23,7 +23,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "protocol/obp_calls.h"
-#include "server/common/board.h"
+#include "server/common/stats_page.h"
 #include "server/common/cache.h"
 #include "server/common/limits.h"
 #include "server/common/sandbox_landlock.h"
@@ -216,7 +216,7 @@ bool obs_sandbox_begin(const struct obs_sandbox_plan *plan, char *ret_why, size_
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	/*
 	 * Descriptors that were open in whoever started the server, beside the log, the channel and
-	 * the board.
+	 * the stats page.
 	 */
 	syscall(SYS_close_range, 5u, ~0u, 0u);
 	state.statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
@@ -339,8 +339,8 @@ static void limits_set(const struct obs_limits *limits)
 	 * The software device's memory is a file; of what else a worker writes an image is the
 	 * largest.
 	 */
-	for (uint32_t i = 0; i < obs_board->n_devices; i++)
-		largest = ob_max(largest, obs_board->devices[i].total);
+	for (uint32_t i = 0; i < obs_stats_page->n_devices; i++)
+		largest = ob_max(largest, obs_stats_page->devices[i].total);
 	limit_set(RLIMIT_FSIZE, largest);
 	data_limit(limits);
 	state.wanted[OBS_PART_LIMITS] = state.active[OBS_PART_LIMITS] = true;

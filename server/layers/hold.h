@@ -3,7 +3,7 @@
 /*
  * The budget of host memory: what one session may make its worker hold. Whatever allocates memory
  * whose amount a client decides takes it here first, by purpose, and gives it back when it is
- * freed. The sums lie on the board, where the supervisor can see them. Behind the accounting stands
+ * freed. The sums lie on the stats page, where the supervisor can see them. Behind the accounting stands
  * a limit of the kernel (obs_sandbox_limits), for what is not counted.
  *
  * One session per process, so one state. Any thread; no lock. The limit is

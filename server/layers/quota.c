@@ -7,8 +7,8 @@
 #include "base/check.h"
 #include "protocol/control.h"
 #include "protocol/obs_driver.h"
-#include "server/common/board.h"
-#include "server/layers/conduct.h"
+#include "server/common/stats_page.h"
+#include "server/layers/throttle.h"
 #include "server/layers/hold.h"
 #include "server/layers/ledger.h"
 #include "server/layers/share.h"
@@ -21,7 +21,7 @@ static struct obs_ledger ledger; /* under lock */
 
 CUresult obs_quota_refused(const char *what)
 {
-	obs_conduct_refused(what);
+	obs_throttle_refused(what);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -40,7 +40,7 @@ static bool take(_Atomic uint64_t *used, uint64_t cap, uint64_t bytes)
 CUresult obs_quota_charge(uint32_t device, uint64_t bytes)
 {
 	if (device >= OBP_DEVICE_MAX ||
-		!take(&obs_board->used[device], obs_limits_now.memory, bytes))
+		!take(&obs_stats_page->used[device], obs_limits_now.memory, bytes))
 		return obs_quota_refused("device memory");
 	return CUDA_SUCCESS;
 }
@@ -48,7 +48,7 @@ CUresult obs_quota_charge(uint32_t device, uint64_t bytes)
 void obs_quota_discharge(uint32_t device, uint64_t bytes)
 {
 	if (device < OBP_DEVICE_MAX)
-		atomic_fetch_sub(&obs_board->used[device], bytes);
+		atomic_fetch_sub(&obs_stats_page->used[device], bytes);
 }
 
 static void give_back(const struct obs_entry *entry)
@@ -255,8 +255,8 @@ static uint64_t capped(uint64_t bytes)
 static CUresult mem_get_info(size_t *ret_free, size_t *ret_total)
 {
 	CUresult result = next.cuMemGetInfo_v2(ret_free, ret_total);
-	uint64_t used =
-		obs_board_read(&obs_board->used[ob_min(current_device(), OBP_DEVICE_MAX - 1)]);
+	uint64_t used = obs_stats_page_read(
+		&obs_stats_page->used[ob_min(current_device(), OBP_DEVICE_MAX - 1)]);
 
 	if (result != CUDA_SUCCESS || !obs_limits_now.memory)
 		return result;
@@ -397,11 +397,11 @@ void obs_quota_hello(struct obs_driver *table, struct obp_welcome *welcome,
 		table->cuCtxDestroy_v2 = ctx_destroy;
 		table->cuDevicePrimaryCtxReset_v2 = primary_reset;
 	}
-	obs_board->memory_limit = limits->memory;
-	obs_board->share = limits->share;
-	obs_board->priority = limits->priority;
-	obs_board->pid = hello->pid;
-	for (size_t i = 0; i + 1 < sizeof obs_board->program && hello->program[i]; i++)
-		obs_board->program[i] = hello->program[i];
-	atomic_store_explicit(&obs_board->introduced, true, memory_order_release);
+	obs_stats_page->memory_limit = limits->memory;
+	obs_stats_page->share = limits->share;
+	obs_stats_page->priority = limits->priority;
+	obs_stats_page->pid = hello->pid;
+	for (size_t i = 0; i + 1 < sizeof obs_stats_page->program && hello->program[i]; i++)
+		obs_stats_page->program[i] = hello->program[i];
+	atomic_store_explicit(&obs_stats_page->introduced, true, memory_order_release);
 }

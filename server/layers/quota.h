@@ -6,7 +6,7 @@
  *   quota.c  every driver call of the server that takes or gives memory is charged here, and the caps are what the driver seems to have
  *   share.c        launches are measured with event pairs and held back until the session's share
  *                  of the device's time has come round
- *   conduct.c      a session that keeps running into its limits is warned, slowed, suspended, ended
+ *   throttle.c      a session that keeps running into its limits is warned, slowed, suspended, ended
  *
  * One session per process, so one state. Wrapped before the driver is used; the limits may be
  * lowered until the first record is executed.
@@ -42,7 +42,7 @@ CUresult obs_quota_charge(uint32_t device, uint64_t bytes);
 void obs_quota_discharge(uint32_t device, uint64_t bytes);
 /* The same of the budget of host memory; it is given back by obs_hold_give. */
 CUresult obs_quota_host(enum obs_purpose purpose, uint64_t bytes);
-/* A limit was reached: counts it, see conduct.h. CUDA_ERROR_OUT_OF_MEMORY. */
+/* A limit was reached: counts it, see throttle.h. CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult obs_quota_refused(const char *what);
 
 #endif

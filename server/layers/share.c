@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "protocol/obs_driver.h"
-#include "server/common/board.h"
+#include "server/common/stats_page.h"
 
 #define PAIRS          32u
 #define OUTSTANDING_NS (20.0 * OB_MS)
@@ -69,7 +69,7 @@ static void charge(struct pair *pair)
 	share.tokens -= (double)ms * OB_MS;
 	share.mean += ((double)ms * OB_MS - share.mean) / 8;
 	atomic_fetch_add_explicit(
-		&obs_board->device_ns, (uint64_t)((double)ms * OB_MS), memory_order_relaxed);
+		&obs_stats_page->device_ns, (uint64_t)((double)ms * OB_MS), memory_order_relaxed);
 }
 
 /* Takes in what has ended, oldest first; wait: at least the oldest. */
@@ -100,7 +100,7 @@ static void yield_wait(void)
 {
 	uint64_t until = ob_clock_ns() + OBS_YIELD_MAX_MS * OB_MS;
 
-	while (atomic_load_explicit(&obs_board->yield, memory_order_relaxed) &&
+	while (atomic_load_explicit(&obs_stats_page->yield, memory_order_relaxed) &&
 		ob_clock_ns() < until)
 		usleep(NAP_NS / 1000);
 }
@@ -151,7 +151,7 @@ void obs_share_wait(CUstream stream)
 	uint64_t began = ob_clock_ns(), waited;
 	struct pair *pair;
 
-	if (ob_unlikely(atomic_load_explicit(&obs_board->yield, memory_order_relaxed)))
+	if (ob_unlikely(atomic_load_explicit(&obs_stats_page->yield, memory_order_relaxed)))
 		yield_wait();
 	pthread_mutex_lock(&share.lock);
 	if (share.rate < 1)
@@ -161,7 +161,8 @@ void obs_share_wait(CUstream stream)
 			reap(true);
 	waited = ob_clock_ns() - began;
 	if (waited > OB_MS / 10)
-		atomic_fetch_add_explicit(&obs_board->throttled_ns, waited, memory_order_relaxed);
+		atomic_fetch_add_explicit(
+			&obs_stats_page->throttled_ns, waited, memory_order_relaxed);
 	pair = &share.pairs[(share.first + share.count) % PAIRS];
 	share.open =
 		pair_ready(pair) && share.next->cuEventRecord(pair->start, stream) == CUDA_SUCCESS

@@ -180,7 +180,7 @@ void obs_audit_opened(uint64_t id, const struct obs_identity *identity, const ch
 }
 
 void obs_audit_closed(
-	uint64_t id, const char *who, const struct obs_audit_counts *counts, const char *how)
+	uint64_t id, const char *who, const struct obs_audit_counts *counts, const char *reason)
 {
 	struct line line;
 
@@ -191,34 +191,34 @@ void obs_audit_closed(
 	put(&line, ",\"seconds\":%.3f,\"calls\":%llu,\"bytes_in\":%llu,\"bytes_out\":%llu",
 		counts->seconds, (unsigned long long)counts->calls,
 		(unsigned long long)counts->bytes_in, (unsigned long long)counts->bytes_out);
-	put_text(&line, "how", how);
+	put_text(&line, "how", reason);
 	finish(&line);
 }
 
-void obs_audit_killed(uint64_t id, const char *how)
+void obs_audit_killed(uint64_t id, const char *reason)
 {
 	struct line line;
 
 	if (!audit.path)
 		return;
 	begin_session(&line, "killed", id);
-	put_text(&line, "how", how);
+	put_text(&line, "how", reason);
 	finish(&line);
 }
 
-static void refused_write(const char *from, const char *who, const char *how, uint32_t count)
+static void refused_write(const char *from, const char *who, const char *reason, uint32_t count)
 {
 	struct line line;
 
 	ob_info("%u connection%s from %s (%s) refused: %s", count, count == 1 ? "" : "s", from, who,
-		how);
+		reason);
 	if (!audit.path)
 		return;
 	begin(&line, "refused");
 	put_text(&line, "who", who);
 	put_text(&line, "from", from);
 	put(&line, ",\"count\":%u", count);
-	put_text(&line, "how", how);
+	put_text(&line, "how", reason);
 	finish(&line);
 }
 
@@ -231,7 +231,7 @@ static void rest_write(void)
 		refused_write("others", "others", "more refusals than are told one by one", more);
 }
 
-void obs_audit_refused(const char *from, const char *who, const char *how, uint32_t count)
+void obs_audit_refused(const char *from, const char *who, const char *reason, uint32_t count)
 {
 	uint64_t now = ob_clock_ns();
 
@@ -240,7 +240,7 @@ void obs_audit_refused(const char *from, const char *who, const char *how, uint3
 		rest_write();
 	}
 	if (audit.lines++ < OBS_AUDIT_REFUSED_PER_S)
-		refused_write(from, who, how, count);
+		refused_write(from, who, reason, count);
 	else
 		audit.more += count;
 }

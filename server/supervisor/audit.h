@@ -40,9 +40,9 @@ void obs_audit_close(void);
 void obs_audit_opened(uint64_t id, const struct obs_identity *identity, const char *transport,
 	const char *program, uint64_t pid, const char *device);
 void obs_audit_closed(
-	uint64_t id, const char *who, const struct obs_audit_counts *counts, const char *how);
+	uint64_t id, const char *who, const struct obs_audit_counts *counts, const char *reason);
 /* Also a line of the log. */
-void obs_audit_refused(const char *from, const char *who, const char *how, uint32_t count);
-void obs_audit_killed(uint64_t id, const char *how);
+void obs_audit_refused(const char *from, const char *who, const char *reason, uint32_t count);
+void obs_audit_killed(uint64_t id, const char *reason);
 
 #endif

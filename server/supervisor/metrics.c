@@ -129,11 +129,11 @@ static void devices(struct ob_buf *out, const struct obp_load *load)
 
 static void sessions(struct ob_buf *out, const struct obp_load *load)
 {
-	unsigned conduct[OBP_CONDUCT_COUNT] = { 0 };
+	unsigned throttle[OBP_THROTTLE_COUNT] = { 0 };
 	uint64_t memory = 0, idle = 0;
 
 	for (uint32_t i = 0; i < load->n_sessions; i++) {
-		conduct[load->listed[i].conduct]++;
+		throttle[load->listed[i].throttle]++;
 		memory += load->listed[i].memory;
 		idle = load->listed[i].idle_ns > idle ? load->listed[i].idle_ns : idle;
 	}
@@ -141,9 +141,9 @@ static void sessions(struct ob_buf *out, const struct obp_load *load)
 	gauge(out, "session_idle_seconds_max", "How long the most idle session has made no call.",
 		(double)idle / 1e9);
 	head(out, "sessions_by_conduct", "gauge", "Sessions by how they keep to their limits.");
-	for (uint32_t c = 0; c < OBP_CONDUCT_COUNT - 1; c++)
-		put(out, "outboard_sessions_by_conduct{conduct=\"%s\"} %u\n", obp_conduct_name(c),
-			conduct[c]);
+	for (uint32_t c = 0; c < OBP_THROTTLE_COUNT - 1; c++)
+		put(out, "outboard_sessions_by_conduct{conduct=\"%s\"} %u\n", obp_throttle_name(c),
+			throttle[c]);
 }
 
 static void cache(struct ob_buf *out, const struct obs_cache *kept, const struct obs_totals *totals)

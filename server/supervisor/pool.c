@@ -52,7 +52,7 @@ static void proc_closed(uv_handle_t *handle)
 	if (--proc->closes_left > 0)
 		return;
 	close(proc->fd);
-	obs_board_free(proc->board);
+	obs_stats_page_free(proc->page);
 	if (proc->prev)
 		proc->prev->next = proc->next;
 	else
@@ -90,25 +90,25 @@ static void channel_rest(struct obs_proc *proc)
 	while (obs_handoff_recv(proc->fd, &message, fds) > 0) {
 		obs_handoff_close(fds);
 		if (message.type == OBS_HANDOFF_ENDED)
-			memcpy(proc->how, message.text, sizeof proc->how);
+			memcpy(proc->end_reason, message.text, sizeof proc->end_reason);
 	}
 }
 
 static void session_audit_end(const struct obs_proc *proc, bool killed, const char *why)
 {
-	const struct obs_board *board = proc->board;
+	const struct obs_stats_page *page = proc->page;
 	const struct obs_audit_counts counts = {
 		.seconds = (double)(ob_clock_ns() - proc->began_ns) / 1e9,
-		.calls = obs_board_read(&board->calls),
-		.bytes_in = obs_board_read(&board->bytes_in),
-		.bytes_out = obs_board_read(&board->bytes_out)
+		.calls = obs_stats_page_read(&page->calls),
+		.bytes_in = obs_stats_page_read(&page->bytes_in),
+		.bytes_out = obs_stats_page_read(&page->bytes_out)
 	};
 
 	if (killed)
 		obs_audit_killed(proc->id, why);
 	else
 		obs_audit_closed(proc->id, proc->identity.who, &counts,
-			proc->how[0] ? proc->how : "the client left");
+			proc->end_reason[0] ? proc->end_reason : "the client left");
 }
 
 static void proc_exited(uv_process_t *process, int64_t status, int signal)
@@ -153,7 +153,7 @@ void obs_pool_take(struct obs_proc *proc, const struct obs_handoff *message)
 	struct obs_super *super = proc->super;
 
 	if (message->type == OBS_HANDOFF_ENDED)
-		memcpy(proc->how, message->text, sizeof proc->how);
+		memcpy(proc->end_reason, message->text, sizeof proc->end_reason);
 	if (proc->state != OBS_PROC_STARTING)
 		return;
 	uv_timer_stop(&proc->timer);
@@ -203,7 +203,7 @@ static void start_too_long(uv_timer_t *timer)
 	uv_process_kill(&proc->process, SIGKILL);
 }
 
-static int spawn(struct obs_proc *proc, int worker_end, int board)
+static int spawn(struct obs_proc *proc, int worker_end, int page)
 {
 	struct obs_super *super = proc->super;
 	char *args[OBS_WORKER_ARGS_MAX];
@@ -212,7 +212,7 @@ static int spawn(struct obs_proc *proc, int worker_end, int board)
 		{ .flags = UV_INHERIT_FD, .data.fd = 1 },
 		{ .flags = UV_INHERIT_FD, .data.fd = 2 },
 		{ .flags = UV_INHERIT_FD, .data.fd = worker_end },
-		{ .flags = UV_INHERIT_FD, .data.fd = board },
+		{ .flags = UV_INHERIT_FD, .data.fd = page },
 	};
 	uv_process_options_t options = { .exit_cb = proc_exited,
 		.file = super->self,
@@ -227,16 +227,16 @@ static int spawn(struct obs_proc *proc, int worker_end, int board)
 static bool proc_start(struct obs_super *super)
 {
 	struct obs_proc *proc = calloc(1, sizeof *proc);
-	int fds[2], board = -1, err;
+	int fds[2], page = -1, err;
 
-	if (!proc || !(proc->board = obs_board_new(&board)) || obs_handoff_pair(fds) != 0) {
+	if (!proc || !(proc->page = obs_stats_page_new(&page)) || obs_handoff_pair(fds) != 0) {
 		int failed = errno;
 		char why[240];
 
-		if (board >= 0)
-			close(board);
+		if (page >= 0)
+			close(page);
 		if (proc)
-			obs_board_free(proc->board);
+			obs_stats_page_free(proc->page);
 		free(proc);
 		snprintf(why, sizeof why, "what a worker shares with the server cannot be made: %s",
 			failed == ENOSYS || failed == EPERM
@@ -251,9 +251,9 @@ static bool proc_start(struct obs_super *super)
 	proc->fd = fds[0];
 	uv_timer_init(&super->loop, &proc->timer);
 	uv_poll_init(&super->loop, &proc->channel, proc->fd);
-	err = spawn(proc, fds[1], board);
+	err = spawn(proc, fds[1], page);
 	close(fds[1]);
-	close(board);
+	close(page);
 	proc->next = super->procs;
 	if (super->procs)
 		super->procs->prev = proc;

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/terminal.h"
-#include "server/common/board.h"
+#include "server/common/stats_page.h"
 
 /* ---- who it is ---- */
 
@@ -43,7 +43,7 @@ static bool peer_print(int fd, char *ret, size_t size)
 		IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)&addr)->sin6_addr);
 }
 
-/* ---- what boards say ---- */
+/* ---- what stats pages say ---- */
 
 /* A worker may change it meanwhile: what is ended and cleaned is the copy. */
 static void text_take(char ret[OBP_LOAD_NAME_MAX], const char from[OBP_LOAD_NAME_MAX])
@@ -54,52 +54,52 @@ static void text_take(char ret[OBP_LOAD_NAME_MAX], const char from[OBP_LOAD_NAME
 
 static uint32_t word_take(const _Atomic uint32_t *word, uint32_t max)
 {
-	uint32_t value = obs_board_read_word(word);
+	uint32_t value = obs_stats_page_read_word(word);
 
 	return ob_min(value, max);
 }
 
 static uint32_t priority_of(const struct obs_proc *proc)
 {
-	return word_take(&proc->board->priority, 2);
+	return word_take(&proc->page->priority, 2);
 }
 
 /* ---- the load ---- */
 
-static uint64_t memory_of(const struct obs_board *board)
+static uint64_t memory_of(const struct obs_stats_page *page)
 {
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < OBP_DEVICE_MAX; i++)
-		sum += obs_board_read(&board->used[i]);
+		sum += obs_stats_page_read(&page->used[i]);
 	return sum;
 }
 
 static void session_fill(const struct obs_proc *proc, struct obp_load_session *to)
 {
-	const struct obs_board *board = proc->board;
-	uint64_t now = ob_clock_ns(), last = obs_board_read(&board->last_ns);
+	const struct obs_stats_page *page = proc->page;
+	uint64_t now = ob_clock_ns(), last = obs_stats_page_read(&page->last_ns);
 
 	*to = (struct obp_load_session){ .id = proc->id,
 		.age_ns = now - proc->since_ns,
-		.memory = memory_of(board),
-		.calls = obs_board_read(&board->calls),
-		.replies = obs_board_read(&board->replies),
-		.bytes_in = obs_board_read(&board->bytes_in),
-		.bytes_out = obs_board_read(&board->bytes_out),
-		.device_ns = obs_board_read(&board->device_ns),
-		.throttled_ns = obs_board_read(&board->throttled_ns),
-		.refusals = obs_board_read(&board->refusals),
-		.conduct = word_take(&board->conduct, OBP_CONDUCT_COUNT - 1) };
+		.memory = memory_of(page),
+		.calls = obs_stats_page_read(&page->calls),
+		.replies = obs_stats_page_read(&page->replies),
+		.bytes_in = obs_stats_page_read(&page->bytes_in),
+		.bytes_out = obs_stats_page_read(&page->bytes_out),
+		.device_ns = obs_stats_page_read(&page->device_ns),
+		.throttled_ns = obs_stats_page_read(&page->throttled_ns),
+		.refusals = obs_stats_page_read(&page->refusals),
+		.throttle = word_take(&page->throttle, OBP_THROTTLE_COUNT - 1) };
 	to->idle_ns = last > proc->since_ns && now > last ? now - last : last ? 0 : to->age_ns;
 	memcpy(to->client, proc->client, sizeof to->client);
-	if (!atomic_load_explicit(&board->introduced, memory_order_acquire))
+	if (!atomic_load_explicit(&page->introduced, memory_order_acquire))
 		return;
-	to->pid = obs_board_read(&board->pid);
-	to->memory_limit = obs_board_read(&board->memory_limit);
-	to->share = word_take(&board->share, OBP_SHARE_ALL);
+	to->pid = obs_stats_page_read(&page->pid);
+	to->memory_limit = obs_stats_page_read(&page->memory_limit);
+	to->share = word_take(&page->share, OBP_SHARE_ALL);
 	to->priority = priority_of(proc);
-	text_take(to->program, board->program);
+	text_take(to->program, page->program);
 }
 
 static void sessions_fill(struct obs_super *super, struct obp_load *ret)
@@ -115,7 +115,7 @@ static void devices_fill(const struct obs_super *super, struct obp_load *ret)
 {
 	ret->n_devices = super->n_devices;
 	for (uint32_t i = 0; i < super->n_devices; i++) {
-		const struct obs_board_device *from = &super->devices[i];
+		const struct obs_stats_page_device *from = &super->devices[i];
 		struct obp_load_device *to = &ret->devices[i];
 
 		*to = (struct obp_load_device){ .total = from->total,
@@ -127,7 +127,7 @@ static void devices_fill(const struct obs_super *super, struct obp_load *ret)
 		memcpy(to->uuid, from->uuid, sizeof to->uuid);
 		for (const struct obs_proc *p = super->procs; p; p = p->next)
 			if (p->state == OBS_PROC_BUSY) {
-				uint64_t used = obs_board_read(&p->board->used[i]);
+				uint64_t used = obs_stats_page_read(&p->page->used[i]);
 
 				to->used += used;
 				to->sharers += used != 0;
@@ -154,18 +154,18 @@ void obs_status_fill(struct obs_super *super, bool sessions, struct obp_load *re
 		sessions_fill(super, ret);
 }
 
-static void totals_add(struct obs_totals *totals, const struct obs_board *board)
+static void totals_add(struct obs_totals *totals, const struct obs_stats_page *page)
 {
-	totals->calls += obs_board_read(&board->calls);
-	totals->replies += obs_board_read(&board->replies);
-	totals->bytes_in += obs_board_read(&board->bytes_in);
-	totals->bytes_out += obs_board_read(&board->bytes_out);
-	totals->device_ns += obs_board_read(&board->device_ns);
-	totals->throttled_ns += obs_board_read(&board->throttled_ns);
-	totals->refusals += obs_board_read(&board->refusals);
-	totals->cache_hits += obs_board_read(&board->cache_hits);
-	totals->cache_misses += obs_board_read(&board->cache_misses);
-	totals->cache_bytes += obs_board_read(&board->cache_bytes);
+	totals->calls += obs_stats_page_read(&page->calls);
+	totals->replies += obs_stats_page_read(&page->replies);
+	totals->bytes_in += obs_stats_page_read(&page->bytes_in);
+	totals->bytes_out += obs_stats_page_read(&page->bytes_out);
+	totals->device_ns += obs_stats_page_read(&page->device_ns);
+	totals->throttled_ns += obs_stats_page_read(&page->throttled_ns);
+	totals->refusals += obs_stats_page_read(&page->refusals);
+	totals->cache_hits += obs_stats_page_read(&page->cache_hits);
+	totals->cache_misses += obs_stats_page_read(&page->cache_misses);
+	totals->cache_bytes += obs_stats_page_read(&page->cache_bytes);
 }
 
 void obs_status_totals(const struct obs_super *super, struct obs_totals *ret)
@@ -173,7 +173,7 @@ void obs_status_totals(const struct obs_super *super, struct obs_totals *ret)
 	*ret = super->ended;
 	for (const struct obs_proc *p = super->procs; p; p = p->next)
 		if (p->state == OBS_PROC_BUSY)
-			totals_add(ret, p->board);
+			totals_add(ret, p->page);
 }
 
 bool obs_status_answer(struct obs_super *super, int fd, uint64_t want)
@@ -208,13 +208,13 @@ bool obs_status_answer(struct obs_super *super, int fd, uint64_t want)
  */
 static bool works(struct obs_proc *proc)
 {
-	const struct obs_board *board = proc->board;
-	uint64_t calls = obs_board_read(&board->calls);
+	const struct obs_stats_page *page = proc->page;
+	uint64_t calls = obs_stats_page_read(&page->calls);
 	bool moved = calls != proc->seen_calls;
 
-	if (atomic_load_explicit(&board->introduced, memory_order_acquire))
-		moved = moved || !obs_board_read_word(&board->waiting) ||
-			obs_board_read_word(&board->blocked);
+	if (atomic_load_explicit(&page->introduced, memory_order_acquire))
+		moved = moved || !obs_stats_page_read_word(&page->waiting) ||
+			obs_stats_page_read_word(&page->blocked);
 	proc->seen_calls = calls;
 	proc->active_ticks = moved ? 4 : proc->active_ticks - (proc->active_ticks > 0);
 	return proc->active_ticks > 0;
@@ -263,7 +263,7 @@ static void tick(uv_timer_t *timer)
 	for (struct obs_proc *p = super->procs; p; p = p->next)
 		if (p->state == OBS_PROC_BUSY)
 			atomic_store_explicit(
-				&p->board->yield, priority_of(p) < highest, memory_order_relaxed);
+				&p->page->yield, priority_of(p) < highest, memory_order_relaxed);
 	cache_tend(super);
 	super->busy = (uint32_t)((super->busy * (OBS_BUSY_TICKS - 1) + (any ? 1000u : 0u)) /
 		OBS_BUSY_TICKS);
@@ -285,19 +285,19 @@ void obs_status_session_began(struct obs_proc *proc, int fd)
 
 void obs_status_session_ended(struct obs_proc *proc)
 {
-	totals_add(&proc->super->ended, proc->board);
+	totals_add(&proc->super->ended, proc->page);
 }
 
 void obs_status_worker_ready(struct obs_proc *proc)
 {
 	struct obs_super *super = proc->super;
 
-	super->n_devices = word_take(&proc->board->n_devices, OBP_DEVICE_MAX);
-	memcpy(super->devices, proc->board->devices, sizeof super->devices);
+	super->n_devices = word_take(&proc->page->n_devices, OBP_DEVICE_MAX);
+	memcpy(super->devices, proc->page->devices, sizeof super->devices);
 	for (uint32_t i = 0; i < super->n_devices; i++)
-		text_take(super->devices[i].name, proc->board->devices[i].name);
+		text_take(super->devices[i].name, proc->page->devices[i].name);
 	if (!super->sandbox_told)
-		ob_info("sandbox of workers: %.*s", (int)sizeof proc->board->sandbox - 1,
-			proc->board->sandbox);
+		ob_info("sandbox of workers: %.*s", (int)sizeof proc->page->sandbox - 1,
+			proc->page->sandbox);
 	super->sandbox_told = true;
 }

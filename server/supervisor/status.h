@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What the supervisor knows of its sessions, read off their boards: for those who ask over the wire
+ * What the supervisor knows of its sessions, read off their stats pages: for those who ask over the wire
  * (`outboard top`, clients that choose among servers), for /metrics, and for priorities among
  * sessions. Loop's thread only. No session is asked or held up.
  */

@@ -22,7 +22,7 @@
 
 #include "base/err.h"
 #include "protocol/load.h"
-#include "server/common/board.h"
+#include "server/common/stats_page.h"
 #include "server/common/cache.h"
 #include "server/common/handoff.h"
 #include "server/common/options.h"
@@ -77,10 +77,10 @@ struct obs_proc {
 	uint64_t id, route; /* of its session: what logs name it by, what joins name it by */
 	uint8_t secret[OBP_SECRET_BYTES];
 	struct obs_identity identity; /* of its client */
-	char how[240];                /* it ended, as the worker says */
+	char end_reason[240];         /* it ended, as the worker says */
 	uint64_t since_ns, began_ns;  /* of its state; of its session */
 	char driver[240];
-	struct obs_board *board;
+	struct obs_stats_page *page;
 	char client[OBP_LOAD_NAME_MAX]; /* its session's */
 	uint64_t seen_calls;            /* at the last tick */
 	unsigned active_ticks;          /* for so many more it counts as working */
@@ -132,7 +132,7 @@ struct obs_super {
 	bool sandbox_told;       /* in the log, once */
 	struct obs_totals ended; /* of sessions that are over */
 	uint32_t n_devices;      /* 0: no worker has been ready yet */
-	struct obs_board_device devices[OBP_DEVICE_MAX];
+	struct obs_stats_page_device devices[OBP_DEVICE_MAX];
 	char start_error[240]; /* why the last start failed */
 	/* Who is told (obs_super_listen): a worker can take a session; none could be started. */
 	void (*worker_ready)(struct obs_super *super);

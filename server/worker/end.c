@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "server/common/board.h"
+#include "server/common/stats_page.h"
 #include "server/common/handoff.h"
 #include "server/common/refuse.h"
 #include "server/layers/stats.h"
@@ -23,9 +23,10 @@ void obs_session_publish(const struct obs_session *session)
 	uint64_t executed = atomic_load_explicit(&session->replies.executed, memory_order_relaxed);
 	uint64_t blocking = atomic_load_explicit(&session->blocking, memory_order_relaxed);
 
-	if (executed != obs_board_read(&obs_board->calls) || blocking)
-		atomic_store_explicit(&obs_board->last_ns, ob_clock_ns(), memory_order_relaxed);
-	atomic_store_explicit(&obs_board->calls, executed, memory_order_relaxed);
+	if (executed != obs_stats_page_read(&obs_stats_page->calls) || blocking)
+		atomic_store_explicit(
+			&obs_stats_page->last_ns, ob_clock_ns(), memory_order_relaxed);
+	atomic_store_explicit(&obs_stats_page->calls, executed, memory_order_relaxed);
 }
 
 static void packed_print(const char *direction, const struct obp_pack_stats *stats)
@@ -41,13 +42,13 @@ static void packed_print(const char *direction, const struct obp_pack_stats *sta
 }
 
 /* For the supervisor's audit. */
-static void how_tell(const struct obs_session *session, const char *how)
+static void end_report(const struct obs_session *session, const char *reason)
 {
 	struct obs_handoff message = { .type = OBS_HANDOFF_ENDED };
 
 	if (session->channel < 0)
 		return;
-	snprintf(message.text, sizeof message.text, "%s", how);
+	snprintf(message.text, sizeof message.text, "%s", reason);
 	obs_handoff_send(session->channel, &message, NULL);
 }
 
@@ -58,10 +59,10 @@ _Noreturn void obs_session_exit(struct obs_session *session, int status)
 	while (atomic_exchange(&leaving, true))
 		pause(); /* two threads learn that the client has left; one says so */
 	obs_session_publish(session);
-	how_tell(session,
-		session->how[0]  ? session->how
-			: status ? "the client could not be reached"
-				 : "the client left");
+	end_report(session,
+		session->end_reason[0] ? session->end_reason
+			: status       ? "the client could not be reached"
+				       : "the client left");
 	obs_stats_print();
 	if (obs_stats_on) {
 		packed_print("in", &session->conn.unpacker.stats);
@@ -97,7 +98,7 @@ _Noreturn void obs_session_fatal(
 		for (;;)
 			pause(); /* another thread is already ending the process */
 	ob_warn("session %016llx: %s", (unsigned long long)session->id, text);
-	snprintf(session->how, sizeof session->how, "%.190s", text);
+	snprintf(session->end_reason, sizeof session->end_reason, "%.190s", text);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec++;
 	/*

@@ -17,7 +17,7 @@ _Noreturn void obs_session_exit(struct obs_session *session, int status);
  * take the message with it. Reads on for a moment.
  */
 void obs_session_linger(int fd);
-/* Loop thread, each tick, and at the end: what the session has counted goes to the board. */
+/* Loop thread, each tick, and at the end: what the session has counted goes to the stats page. */
 void obs_session_publish(const struct obs_session *session);
 
 #endif

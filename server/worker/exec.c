@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/opt.h"
 #include "base/thread.h"
-#include "server/common/board.h"
+#include "server/common/stats_page.h"
 #include "server/layers/trace.h"
 #include "server/worker/end.h"
 #include "server/worker/lane.h"
@@ -77,7 +77,7 @@ static size_t receive(struct obs_session *session, void *data, size_t size)
 	uint64_t start;
 	ssize_t n;
 
-	atomic_store_explicit(&obs_board->waiting, true, memory_order_relaxed);
+	atomic_store_explicit(&obs_stats_page->waiting, true, memory_order_relaxed);
 	if (!spin.allowed) {
 		n = receive_block(session, data, size);
 	} else {
@@ -96,7 +96,7 @@ static size_t receive(struct obs_session *session, void *data, size_t size)
 	if (n <= 0 && !session->link.on)
 		obs_session_exit(session, 0);
 	/* Without a connection it goes on waiting, for the next one. */
-	atomic_store_explicit(&obs_board->waiting, n <= 0, memory_order_relaxed);
+	atomic_store_explicit(&obs_stats_page->waiting, n <= 0, memory_order_relaxed);
 	return n > 0 ? (size_t)n : 0;
 }
 
@@ -176,7 +176,7 @@ static void block_here(struct obs_exec *x, const struct obp_item *item)
 	atomic_store_explicit(&session->blocking, call, memory_order_release);
 	obs_exec_record(x, &item->record, body, (uint32_t)item->size);
 	if (!atomic_compare_exchange_strong(&session->blocking, &call, 0)) {
-		atomic_fetch_sub_explicit(&obs_board->blocked, 1, memory_order_relaxed);
+		atomic_fetch_sub_explicit(&obs_stats_page->blocked, 1, memory_order_relaxed);
 		for (;;)
 			pause(); /* no thread needs this one; it ends with the process */
 	}
@@ -233,7 +233,7 @@ static bool big(struct obs_exec *x, const struct obp_item *item)
 }
 
 /* The client's next connection of this session, from where the broken one ended. */
-static void again(struct obs_session *session)
+static void data_resume(struct obs_session *session)
 {
 	obs_link_await(session);
 	obp_conn_restart(&session->conn);
@@ -257,13 +257,13 @@ static void fill(struct obs_session *session, bool bulk)
 	got = receive(
 		session, data, bulk && !obp_conn_gathers(conn) ? ob_min(size, BULK_HEAD) : size);
 	if (ob_unlikely(!got)) {
-		again(session);
+		data_resume(session);
 		return;
 	}
 	obp_conn_fed(conn, got);
 	if (ob_unlikely(obs_times_on))
 		obs_times_arrived();
-	atomic_store_explicit(&obs_board->bytes_in,
+	atomic_store_explicit(&obs_stats_page->bytes_in,
 		conn->bytes +
 			atomic_load_explicit(&session->stripes.bytes_in, memory_order_relaxed),
 		memory_order_relaxed);
@@ -291,7 +291,7 @@ _Noreturn static void run(struct obs_session *session, struct obs_context *curre
 			break;
 		case OBP_BIG:
 			if (ob_unlikely(!big(&x, &item)))
-				again(session);
+				data_resume(session);
 			bulk = true;
 			break;
 		case OBP_ACK:
@@ -320,9 +320,9 @@ static void *successor(void *argument)
 	struct obs_session *session = argument;
 	uint64_t call = atomic_load(&session->succeeding);
 
-	atomic_fetch_add_explicit(&obs_board->blocked, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&obs_stats_page->blocked, 1, memory_order_relaxed);
 	if (!atomic_compare_exchange_strong(&session->blocking, &call, 0)) {
-		atomic_fetch_sub_explicit(&obs_board->blocked, 1, memory_order_relaxed);
+		atomic_fetch_sub_explicit(&obs_stats_page->blocked, 1, memory_order_relaxed);
 		return NULL; /* it has just returned and reads again */
 	}
 	run(session, NULL);

@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "protocol/obs_driver.h"
-#include "server/layers/conduct.h"
+#include "server/layers/throttle.h"
 #include "server/worker/end.h"
 
 struct obs_hostfunc {
@@ -43,7 +43,7 @@ static bool control_wait(struct obs_hostfuncs *hostfuncs)
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += OBS_CONTROL_JOIN_S;
 	pthread_mutex_lock(&hostfuncs->lock);
-	while (hostfuncs->control_fd < 0 && !hostfuncs->again)
+	while (hostfuncs->control_fd < 0 && !hostfuncs->may_repeat)
 		if (pthread_cond_timedwait(&hostfuncs->changed, &hostfuncs->lock, &until) ==
 			ETIMEDOUT)
 			break;
@@ -153,7 +153,7 @@ CUresult obs_hostfunc_launch(
 	pthread_mutex_unlock(&hostfuncs->lock);
 	if (!room) {
 		free(function);
-		obs_conduct_refused("host functions that wait");
+		obs_throttle_refused("host functions that wait");
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (with_status)
@@ -183,7 +183,7 @@ bool obs_hostfunc_done(struct obs_hostfuncs *hostfuncs, uint64_t callback)
 		function->done = true;
 		pthread_cond_broadcast(&hostfuncs->changed);
 	}
-	found = function != NULL || hostfuncs->again;
+	found = function != NULL || hostfuncs->may_repeat;
 	pthread_mutex_unlock(&hostfuncs->lock);
 	return found;
 }
@@ -194,7 +194,7 @@ void obs_hostfunc_control(struct obs_hostfuncs *hostfuncs, const struct obt_stre
 	pthread_mutex_lock(&hostfuncs->lock);
 	hostfuncs->control = stream ? *stream : (struct obt_stream){ .fd = -1 };
 	hostfuncs->control_fd = hostfuncs->control.fd;
-	hostfuncs->again = hostfuncs->again || !stream;
+	hostfuncs->may_repeat = hostfuncs->may_repeat || !stream;
 	pthread_cond_broadcast(&hostfuncs->changed);
 	pthread_mutex_unlock(&hostfuncs->lock);
 	pthread_mutex_unlock(&hostfuncs->send_lock);
@@ -227,7 +227,7 @@ static uint64_t asked_next(struct obs_hostfuncs *hostfuncs, uint64_t after, CUre
 			*ret_status = f->status;
 		}
 	/* Its own thread may be about to ask too: the answer may come twice from now on. */
-	hostfuncs->again = hostfuncs->again || found;
+	hostfuncs->may_repeat = hostfuncs->may_repeat || found;
 	pthread_mutex_unlock(&hostfuncs->lock);
 	return found;
 }
@@ -236,16 +236,16 @@ bool obs_hostfunc_ask_again(struct obs_hostfuncs *hostfuncs)
 {
 	struct obp_message *message OB_CLEANUP(ob_freep) = calloc(1, sizeof *message);
 	CUresult status = CUDA_SUCCESS;
-	bool again;
+	bool rejoined;
 
 	pthread_mutex_lock(&hostfuncs->lock);
-	again = hostfuncs->again;
+	rejoined = hostfuncs->may_repeat;
 	pthread_mutex_unlock(&hostfuncs->lock);
 	/*
 	 * The first connection: who asked has been waiting for it, and asks by himself. Asked
 	 * twice, a function would be answered twice.
 	 */
-	if (!again)
+	if (!rejoined)
 		return true;
 	if (!message)
 		return false;

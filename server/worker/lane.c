@@ -8,8 +8,8 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "server/common/board.h"
-#include "server/layers/conduct.h"
+#include "server/common/stats_page.h"
+#include "server/layers/throttle.h"
 #include "server/worker/record.h"
 
 static struct obs_lane refused_lane = { .refused = true };
@@ -19,7 +19,7 @@ static struct obs_lane *lane_refuse(struct obs_session *session, uint16_t index)
 {
 	static bool told;
 
-	obs_conduct_refused("threads");
+	obs_throttle_refused("threads");
 	if (!told)
 		ob_warn("session %016llx: more than %u threads use CUDA at once, which is what "
 			"this server allows a session (--max-lanes): calls of further "
@@ -78,7 +78,7 @@ static void *lane_main(void *argument)
 		x.call = lane->call;
 		x.opcode = lane->record.opcode;
 		obs_exec_record(&x, &lane->record, lane->body, lane->size);
-		atomic_fetch_sub_explicit(&obs_board->blocked, 1, memory_order_relaxed);
+		atomic_fetch_sub_explicit(&obs_stats_page->blocked, 1, memory_order_relaxed);
 		pthread_mutex_lock(&lane->lock);
 		lane->busy = false;
 		pthread_cond_broadcast(&lane->changed);
@@ -107,7 +107,7 @@ bool obs_lane_run(struct obs_exec *x, const struct obp_record *rec, const void *
 	lane->size = size;
 	memcpy(lane->body, body, size);
 	lane->busy = true;
-	atomic_fetch_add_explicit(&obs_board->blocked, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&obs_stats_page->blocked, 1, memory_order_relaxed);
 	pthread_cond_broadcast(&lane->changed);
 	pthread_mutex_unlock(&lane->lock);
 	return true;

@@ -15,10 +15,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "server/common/board.h"
+#include "server/common/stats_page.h"
 #include "server/common/handoff.h"
 #include "server/common/refuse.h"
-#include "server/layers/conduct.h"
+#include "server/layers/throttle.h"
 #include "server/worker/end.h"
 #include "server/worker/exec.h"
 #include "server/worker/hostfunc.h"
@@ -34,7 +34,7 @@
 /* of one that executes: how soon a blocked executor is noticed */
 #define TICK_BUSY_NS     (50 * OB_MS)
 
-struct guest {
+struct connection {
 	struct obp_conn conn;
 	uint64_t deadline;
 	int fd;                   /* -1: free */
@@ -53,8 +53,8 @@ static struct loop {
 	/* the executor is blocked: bytes that come are somebody else's calls */
 	bool watch_data;
 	uint64_t gone_deadline; /* OB_NEVER: nobody has left */
-	struct guest joining[OBS_JOINING_MAX];
-	struct guest control; /* joined */
+	struct connection joining[OBS_JOINING_MAX];
+	struct connection control; /* joined */
 	struct obp_message message;
 } loop;
 
@@ -73,66 +73,66 @@ static void client_left(void)
 		loop.gone_deadline = ob_clock_ns() + OBS_GONE_MS * OB_MS;
 }
 
-static void guest_close(struct guest *guest)
+static void connection_close(struct connection *connection)
 {
-	obp_conn_fini(&guest->conn);
-	obt_stream_close(&guest->stream);
-	guest->fd = -1;
+	obp_conn_fini(&connection->conn);
+	obt_stream_close(&connection->stream);
+	connection->fd = -1;
 }
 
-static void guest_refuse(int fds[OBS_HANDOFF_FDS], const char *why)
+static void join_refuse(int fds[OBS_HANDOFF_FDS], const char *why)
 {
 	obs_refuse_send(fds[0], OB_ERR_LIMIT, why); /* the client tries again */
 	obs_handoff_close(fds);
 }
 
 /* The stream on a connection that joins. */
-static enum ob_err guest_stream(
-	struct guest *guest, const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
+static enum ob_err join_stream(
+	struct connection *connection, const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
 {
 	if (handoff->secure) {
 		obs_handoff_drop(&fds[1]);
-		return obt_tls_accept_data(fds[0], handoff->psk, &guest->stream);
+		return obt_tls_accept_data(fds[0], handoff->psk, &connection->stream);
 	}
-	obt_stream_adopt(&guest->stream, fds[0]);
-	obt_shm_expect(&guest->stream);
-	obt_shm_put(&guest->stream, fds[1]);
+	obt_stream_adopt(&connection->stream, fds[0]);
+	obt_shm_expect(&connection->stream);
+	obt_shm_put(&connection->stream, fds[1]);
 	return OB_ERR_NONE;
 }
 
-static void joining_read(struct guest *guest);
+static void joining_read(struct connection *connection);
 
 /* Its client has shown the secret to admission; each of these is the owner's. */
-static void guest_admit(const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
+static void join_admit(const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
 {
-	struct guest *guest = NULL;
+	struct connection *connection = NULL;
 
-	for (unsigned i = 0; i < OBS_JOINING_MAX && !guest; i++)
+	for (unsigned i = 0; i < OBS_JOINING_MAX && !connection; i++)
 		if (loop.joining[i].fd < 0)
-			guest = &loop.joining[i];
+			connection = &loop.joining[i];
 	if (!atomic_load_explicit(&loop.session->welcomed, memory_order_acquire)) {
-		guest_refuse(fds, "the session has not begun; try again");
+		join_refuse(fds, "the session has not begun; try again");
 		return;
 	}
-	if (!guest) {
-		guest_refuse(fds, "too many connections join this session at once; try again");
+	if (!connection) {
+		join_refuse(fds, "too many connections join this session at once; try again");
 		return;
 	}
-	if (obp_message_decode(handoff->body, handoff->size, &guest->join) != OB_ERR_NONE ||
-		guest->join.type != OBP_MSG_JOIN) {
-		guest_refuse(fds, "the join cannot be read");
+	if (obp_message_decode(handoff->body, handoff->size, &connection->join) != OB_ERR_NONE ||
+		connection->join.type != OBP_MSG_JOIN) {
+		join_refuse(fds, "the join cannot be read");
 		return;
 	}
-	if (obp_conn_init(&guest->conn, OBP_ACCEPT_CONTROL) != OB_ERR_NONE ||
-		guest_stream(guest, handoff, fds) != OB_ERR_NONE) {
-		obp_conn_fini(&guest->conn);
-		obp_message_fini(&guest->join);
-		guest_refuse(fds, "no memory; try again");
+	if (obp_conn_init(&connection->conn, OBP_ACCEPT_CONTROL) != OB_ERR_NONE ||
+		join_stream(connection, handoff, fds) != OB_ERR_NONE) {
+		obp_conn_fini(&connection->conn);
+		obp_message_fini(&connection->join);
+		join_refuse(fds, "no memory; try again");
 		return;
 	}
-	guest->fd = fds[0];
-	guest->deadline = ob_clock_ns() + loop.session->options->hello_timeout_s * OB_SECOND;
-	joining_read(guest);
+	connection->fd = fds[0];
+	connection->deadline = ob_clock_ns() + loop.session->options->hello_timeout_s * OB_SECOND;
+	joining_read(connection);
 }
 
 static void channel_read(void)
@@ -145,7 +145,7 @@ static void channel_read(void)
 	if (got < 0)
 		return;
 	if (handoff.type == OBS_HANDOFF_JOIN && handoff.route == loop.session->route && fds[0] >= 0)
-		guest_admit(&handoff, fds);
+		join_admit(&handoff, fds);
 	else
 		obs_handoff_close(fds);
 }
@@ -200,7 +200,7 @@ static void control_drop(void)
 		return;
 	shutdown(loop.control.fd, SHUT_RDWR); /* a sender that is stuck leaves */
 	obs_hostfunc_control(&loop.session->hostfuncs, NULL);
-	guest_close(&loop.control);
+	connection_close(&loop.control);
 	loop.control_lost = ob_clock_ns();
 }
 
@@ -208,28 +208,28 @@ static void control_drop(void)
  * The connection becomes the session's control connection, unless it already has one that it cannot
  * do without.
  */
-static void join_control(struct guest *guest)
+static void join_control(struct connection *connection)
 {
 	struct obs_link *link = &loop.session->link;
 	bool joined;
 
 	if (!link->on && (loop.control.fd >= 0 || loop.gone_deadline != OB_NEVER)) {
-		obs_refuse_stream(&guest->stream, OB_ERR_REFUSED,
+		obs_refuse_stream(&connection->stream, OB_ERR_REFUSED,
 			"the session already has a control connection, or has lost it");
-		guest_close(guest);
+		connection_close(connection);
 		return;
 	}
 	if (!obs_link_acked(loop.session, loop.message.received)) {
-		obs_refuse_stream(&guest->stream, OB_ERR_REFUSED,
+		obs_refuse_stream(&connection->stream, OB_ERR_REFUSED,
 			"the client says that it has replies which were never sent");
-		guest_close(guest);
+		connection_close(connection);
 		return;
 	}
 	control_drop();
-	obt_shm_settle(&guest->stream, 0);
-	loop.control = *guest;
+	obt_shm_settle(&connection->stream, 0);
+	loop.control = *connection;
 	loop.control_lost = 0;
-	guest->fd = -1;
+	connection->fd = -1;
 	joined = control_joined(&loop.control.stream);
 	obs_hostfunc_control(&loop.session->hostfuncs, &loop.control.stream);
 	if (!joined || (link->on && !obs_hostfunc_ask_again(&loop.session->hostfuncs)))
@@ -237,44 +237,44 @@ static void join_control(struct guest *guest)
 }
 
 /* The connection becomes the session's data connection in place of one that broke. */
-static void join_data(struct guest *guest)
+static void join_data(struct connection *connection)
 {
-	int fd = guest->fd, old = loop.data_fd;
+	int fd = connection->fd, old = loop.data_fd;
 
-	obp_conn_fini(&guest->conn);
-	guest->fd = -1;
-	if (obs_link_attach(loop.session, &guest->stream, &loop.message, old)) {
+	obp_conn_fini(&connection->conn);
+	connection->fd = -1;
+	if (obs_link_attach(loop.session, &connection->stream, &loop.message, old)) {
 		loop.data_fd = fd;
 		loop.data_lost = 0;
 	}
 }
 
-static void guest_join(struct guest *guest)
+static void join_apply(struct connection *connection)
 {
 	struct obs_link *link = &loop.session->link;
 	uint32_t purpose = loop.message.code;
 
 	/* Stripes join side by side, so in any order: their set's number tells the old ones. */
 	if (purpose == OBP_JOIN_STRIPE) {
-		obp_conn_fini(&guest->conn);
-		guest->fd = -1;
-		obs_stripe_join(loop.session, &guest->stream, loop.message.received);
+		obp_conn_fini(&connection->conn);
+		connection->fd = -1;
+		obs_stripe_join(loop.session, &connection->stream, loop.message.received);
 		return;
 	}
 	if (purpose >= OBP_JOIN_PURPOSES ||
 		(loop.message.attempt && loop.message.attempt <= link->attempts[purpose])) {
-		obs_refuse_stream(&guest->stream, OB_ERR_REFUSED,
+		obs_refuse_stream(&connection->stream, OB_ERR_REFUSED,
 			purpose < OBP_JOIN_PURPOSES
 				? "this attempt to join is older than another"
 				: "a join for a purpose this server does not know");
-		guest_close(guest);
+		connection_close(connection);
 		return;
 	}
 	link->attempts[purpose] = loop.message.attempt;
 	if (purpose == OBP_JOIN_CONTROL)
-		join_control(guest);
+		join_control(connection);
 	else
-		join_data(guest);
+		join_data(connection);
 }
 
 /* The control connection is of no more use. */
@@ -329,21 +329,21 @@ static void control_message(const struct obp_message *message)
 }
 
 /* Moves bytes in. False: the connection has ended. */
-static bool guest_fill(struct guest *guest)
+static bool connection_fill(struct connection *connection)
 {
 	void *data;
 	size_t size;
 	ssize_t n;
 
-	obp_conn_space(&guest->conn, &data, &size);
+	obp_conn_space(&connection->conn, &data, &size);
 	if (size == 0)
 		return false;
-	n = guest->stream.ops->recv(&guest->stream, data, size, false);
+	n = connection->stream.ops->recv(&connection->stream, data, size, false);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return true;
 	if (n <= 0)
 		return false;
-	obp_conn_fed(&guest->conn, (size_t)n);
+	obp_conn_fed(&connection->conn, (size_t)n);
 	return true;
 }
 
@@ -371,25 +371,25 @@ static void control_items(void)
 }
 
 /* On tls:// the session's own layer has to begin before the join counts. */
-static void joining_read(struct guest *guest)
+static void joining_read(struct connection *connection)
 {
-	int answered = guest->stream.tls ? obt_tls_answer(&guest->stream) : 1;
+	int answered = connection->stream.tls ? obt_tls_answer(&connection->stream) : 1;
 
 	if (answered == 0)
 		return;
 	if (answered < 0) {
-		obp_message_fini(&guest->join);
-		guest_close(guest);
+		obp_message_fini(&connection->join);
+		connection_close(connection);
 		return;
 	}
-	loop.message = guest->join;
-	guest_join(guest);
+	loop.message = connection->join;
+	join_apply(connection);
 	obp_message_fini(&loop.message);
 }
 
 static void control_read(void)
 {
-	if (guest_fill(&loop.control))
+	if (connection_fill(&loop.control))
 		control_items();
 	else
 		control_end();
@@ -467,13 +467,13 @@ static void idle_check(uint64_t now)
 	 * An executor that compiles, or waits for its share of the device, makes no calls and is
 	 * not idle. The grace period ends one without a connection.
 	 */
-	if (!since || !atomic_load_explicit(&obs_board->introduced, memory_order_relaxed) ||
-		!atomic_load_explicit(&obs_board->waiting, memory_order_relaxed) ||
+	if (!since || !atomic_load_explicit(&obs_stats_page->introduced, memory_order_relaxed) ||
+		!atomic_load_explicit(&obs_stats_page->waiting, memory_order_relaxed) ||
 		atomic_load(&loop.session->link.down) ||
-		loop.executed != obs_board_read(&obs_board->calls) || loop.blocked)
+		loop.executed != obs_stats_page_read(&obs_stats_page->calls) || loop.blocked)
 		since = now;
 	obs_session_publish(loop.session);
-	obs_conduct_tick(now);
+	obs_throttle_tick(now);
 	if (idle_s && now - since > idle_s * OB_SECOND)
 		idle_end(idle_s);
 }
@@ -491,13 +491,13 @@ static uint64_t deadlines_check(void)
 	}
 	next = ob_min(next, loop.gone_deadline);
 	for (unsigned i = 0; i < OBS_JOINING_MAX; i++) {
-		struct guest *guest = &loop.joining[i];
+		struct connection *connection = &loop.joining[i];
 
-		if (guest->fd >= 0 && now >= guest->deadline) {
-			obp_message_fini(&guest->join);
-			guest_close(guest);
-		} else if (guest->fd >= 0) {
-			next = ob_min(next, guest->deadline);
+		if (connection->fd >= 0 && now >= connection->deadline) {
+			obp_message_fini(&connection->join);
+			connection_close(connection);
+		} else if (connection->fd >= 0) {
+			next = ob_min(next, connection->deadline);
 		}
 	}
 	return next;

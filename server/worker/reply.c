@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "server/common/board.h"
+#include "server/common/stats_page.h"
 #include "server/worker/end.h"
 #include "server/worker/times.h"
 
@@ -71,11 +71,12 @@ static void send_all(struct obs_session *session, struct iovec *iov, int n, size
 	}
 	session->replies.sent_frames++;
 	session->replies.sent_bytes += size;
-	atomic_store_explicit(&obs_board->bytes_out,
+	atomic_store_explicit(&obs_stats_page->bytes_out,
 		session->replies.sent_bytes +
 			atomic_load_explicit(&session->stripes.bytes_out, memory_order_relaxed),
 		memory_order_relaxed);
-	atomic_store_explicit(&obs_board->replies, session->replies.next - 1, memory_order_relaxed);
+	atomic_store_explicit(
+		&obs_stats_page->replies, session->replies.next - 1, memory_order_relaxed);
 }
 
 /*
@@ -117,7 +118,7 @@ void obs_replies_trim(struct obs_session *session)
 {
 	struct obs_replies *replies = &session->replies;
 	uint64_t acked = atomic_load_explicit(&session->link.client_ack, memory_order_relaxed);
-	bool slots = obs_kept_drop(&replies->kept, acked);
+	bool slots = obs_retransmit_drop(&replies->retransmit, acked);
 
 	if (ob_likely(!atomic_load(&replies->waiting)))
 		return;
@@ -170,11 +171,11 @@ static void deferred_take(struct obs_replies *replies, struct obp_reply *head)
 }
 
 /* The reply is put together where it stays until the client has it. */
-static void reply_kept(struct obs_session *session, struct obp_reply *head, const void *body,
+static void reply_queued(struct obs_session *session, struct obp_reply *head, const void *body,
 	struct obs_slot *slot)
 {
 	struct obs_replies *replies = &session->replies;
-	struct obs_kept_reply *kept;
+	struct obs_retransmit_entry *entry;
 	struct obp_frame frame;
 	struct iovec iov[3];
 	int n;
@@ -184,25 +185,25 @@ static void reply_kept(struct obs_session *session, struct obp_reply *head, cons
 	pthread_mutex_lock(&replies->lock);
 	deferred_take(replies, head);
 	obs_replies_trim(session);
-	kept = obs_kept_add(&replies->kept, body, head->body, slot);
-	while (ob_unlikely(!kept)) {
+	entry = obs_retransmit_add(&replies->retransmit, body, head->body, slot);
+	while (ob_unlikely(!entry)) {
 		atomic_fetch_add(&replies->waiting, 1);
 		obs_replies_trim(session);
-		kept = obs_kept_add(&replies->kept, body, head->body, slot);
+		entry = obs_retransmit_add(&replies->retransmit, body, head->body, slot);
 		/*
 		 * No time-out: the acknowledgement comes, or the client is gone and the loop ends
 		 * the process.
 		 */
-		if (!kept)
+		if (!entry)
 			pthread_cond_wait(&replies->room, &replies->lock);
 		atomic_fetch_sub(&replies->waiting, 1);
 	}
-	obp_frame_fill(&frame, OBP_FRAME_REPLIES, head->size, 1, replies->kept.next - 1,
+	obp_frame_fill(&frame, OBP_FRAME_REPLIES, head->size, 1, replies->retransmit.next - 1,
 		ack_number(replies));
-	memcpy(kept->bytes, &frame, sizeof frame);
-	memcpy(kept->bytes + sizeof frame, head, sizeof *head);
-	atomic_store_explicit(&replies->next, replies->kept.next, memory_order_release);
-	n = obs_kept_iov(kept, iov);
+	memcpy(entry->bytes, &frame, sizeof frame);
+	memcpy(entry->bytes + sizeof frame, head, sizeof *head);
+	atomic_store_explicit(&replies->next, replies->retransmit.next, memory_order_release);
+	n = obs_retransmit_iov(entry, iov);
 	send_reply(session, iov, n, sizeof frame + head->size);
 	pthread_mutex_unlock(&replies->lock);
 }
@@ -225,7 +226,7 @@ static void reply(
 
 	head->size = (uint32_t)(sizeof out.reply + head->body + pad);
 	if (session->link.on) {
-		reply_kept(session, head, body, slot);
+		reply_queued(session, head, body, slot);
 		return;
 	}
 	if (head->body + pad <= sizeof out.small) {

@@ -111,7 +111,7 @@ bool obs_link_agree(struct obs_session *session, const struct obp_hello *hello)
 	 */
 	if (link->client < 0 && client_left(session->data.fd))
 		return true;
-	if (!obs_kept_init(&session->replies.kept))
+	if (!obs_retransmit_init(&session->replies.retransmit))
 		return false;
 	link->grace_ns = seconds * OB_SECOND;
 	session->welcome->welcome.grace_s = seconds;
@@ -190,13 +190,14 @@ static bool joined_send(struct obs_session *session, struct obt_stream *stream, 
 	return sent;
 }
 
-static bool kept_send(struct obs_session *session, struct obt_stream *stream, uint64_t deadline)
+static bool retransmit_send(
+	struct obs_session *session, struct obt_stream *stream, uint64_t deadline)
 {
-	struct obs_kept *kept = &session->replies.kept;
+	struct obs_retransmit *queue = &session->replies.retransmit;
 
-	for (uint64_t number = kept->first; number < kept->next; number++) {
+	for (uint64_t number = queue->first; number < queue->next; number++) {
 		struct iovec iov[3];
-		int n = obs_kept_iov(&kept->list[number % OBS_KEPT_MAX], iov);
+		int n = obs_retransmit_iov(&queue->list[number % OBS_RETRANSMIT_MAX], iov);
 
 		if (obt_stream_send_all(stream, iov, n, deadline) != OB_ERR_NONE)
 			return false;
@@ -225,7 +226,7 @@ static void *attach_main(void *argument)
 	replies->stream = attach->stream;
 	atomic_store(&link->down, false);
 	if (!joined_send(session, &attach->stream, deadline) ||
-		!kept_send(session, &attach->stream, deadline))
+		!retransmit_send(session, &attach->stream, deadline))
 		obs_link_broken_locked(session);
 	/*
 	 * Also a connection that has just broken: the executor reads its end and waits for the

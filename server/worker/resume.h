@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 /*
  * obs_link: a session outlives its data connection. Whoever sees it break says so; replies are then
- * only kept (kept.h), the executor takes everything that had come, then waits; the loop counts the
+ * only kept (retransmit.h), the executor takes everything that had come, then waits; the loop counts the
  * grace period. A connection that joins (loop.c checks secret and attempt) is answered with the
  * highest record taken up, the kept replies go out again, and the executor goes on with it; records
  * that come a second time are passed over by protocol/conn. So no record is executed twice and no

@@ -32,7 +32,7 @@
 #include "server/layers/driver.h"
 #include "server/worker/handles.h"
 #include "server/worker/images.h"
-#include "server/worker/kept.h"
+#include "server/worker/retransmit.h"
 #include "server/worker/memory.h"
 #include "server/worker/output.h"
 #include "server/worker/staging.h"
@@ -65,14 +65,14 @@ struct obs_session;
 
 struct obs_replies {
 	pthread_mutex_t lock;
-	struct obt_stream stream;  /* where replies go; under lock */
-	_Atomic uint64_t next;     /* number of the next reply; written under lock */
-	struct obs_kept kept;      /* with session->link.on; under lock */
-	pthread_cond_t room;       /* in kept */
-	_Atomic uint32_t waiting;  /* threads that wait for replies to be acknowledged */
-	_Atomic uint64_t executed; /* highest record taken up by the executor */
-	_Atomic uint64_t acked;    /* highest record acknowledged to the client */
-	uint64_t bytes_unacked;    /* executor only */
+	struct obt_stream stream;         /* where replies go; under lock */
+	_Atomic uint64_t next;            /* number of the next reply; written under lock */
+	struct obs_retransmit retransmit; /* with session->link.on; under lock */
+	pthread_cond_t room;              /* in kept */
+	_Atomic uint32_t waiting;         /* threads that wait for replies to be acknowledged */
+	_Atomic uint64_t executed;        /* highest record taken up by the executor */
+	_Atomic uint64_t acked;           /* highest record acknowledged to the client */
+	uint64_t bytes_unacked;           /* executor only */
 	/* of them, how many before an acknowledgement is sent by itself; set with the hello */
 	uint64_t ack_bytes;
 	/* opcode << 32 | CUresult of the first failed async call; 0: none */
@@ -163,7 +163,7 @@ struct obs_hostfuncs {
 	 * a function was, or may have to be, asked for on another connection: an answer may come
 	 * twice
 	 */
-	bool again;
+	bool may_repeat;
 };
 
 /* ---- lanes (lane.h) ---- */
@@ -220,9 +220,9 @@ struct obs_session {
 	_Atomic uint32_t idle_s;
 	/* what confines the process that let the client in, in words */
 	char admission[OBP_SANDBOX_MAX];
-	char how[200];          /* it ends; empty: the client has left */
+	char end_reason[200];   /* it ends; empty: the client has left */
 	struct obt_meter meter; /* of the packer's */
-	unsigned codec_wish;    /* enum obp_codec_wish or a codec */
+	unsigned codec_request; /* enum obp_codec_request or a codec */
 	/* the client wants the measured rate believed wherever it is */
 	bool trust_reader;
 

@@ -116,7 +116,7 @@ static unsigned free_slots(struct obs_staging *staging, unsigned want, struct ob
 
 	for (uint32_t i = 0; i < staging->slots && n < want; i++)
 		if (!staging->reads[i].taken &&
-			!atomic_load_explicit(&staging->reads[i].kept, memory_order_acquire))
+			!atomic_load_explicit(&staging->reads[i].unacked, memory_order_acquire))
 			ret[n++] = &staging->reads[i];
 	return n;
 }
@@ -191,7 +191,7 @@ bool obs_staging_read_turn(struct obs_staging *staging, struct obs_slot **slot)
 	struct obs_slot *other;
 	bool taken;
 
-	if (!atomic_load_explicit(&(*slot)->kept, memory_order_acquire))
+	if (!atomic_load_explicit(&(*slot)->unacked, memory_order_acquire))
 		return true;
 	pthread_mutex_lock(&staging->lock);
 	taken = slots_take(staging, 1, &other);

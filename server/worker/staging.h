@@ -43,7 +43,7 @@ struct obs_slot {
 	 * reads: what was sent from it may have to be sent again; set and cleared under the
 	 * replies' lock
 	 */
-	_Atomic bool kept;
+	_Atomic bool unacked;
 };
 
 /*

@@ -13,11 +13,11 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "protocol/obp_calls.h"
-#include "server/common/board.h"
+#include "server/common/stats_page.h"
 #include "server/common/handoff.h"
 #include "server/common/refuse.h"
 #include "server/common/sandbox.h"
-#include "server/layers/conduct.h"
+#include "server/layers/throttle.h"
 #include "server/layers/hold.h"
 #include "server/layers/quota.h"
 #include "server/worker/context.h"
@@ -74,11 +74,11 @@ static bool devices_describe(struct obs_session *session)
 }
 
 /* For whoever asks the supervisor. What the driver has, not what a session may take of it. */
-static void board_describe(const struct obs_session *session)
+static void page_describe(const struct obs_session *session)
 {
 	for (int i = 0; i < session->n_devices; i++) {
 		const struct obp_device *from = &session->welcome->welcome.devices[i];
-		struct obs_board_device *to = &obs_board->devices[i];
+		struct obs_stats_page_device *to = &obs_stats_page->devices[i];
 		size_t total = from->total_mem;
 
 		session->lib.bare.cuDeviceTotalMem_v2(&total, i);
@@ -93,7 +93,7 @@ static void board_describe(const struct obs_session *session)
 				from->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR]);
 		to->ptx_only = from->ptx_only;
 	}
-	obs_board->n_devices = (uint32_t)session->n_devices;
+	obs_stats_page->n_devices = (uint32_t)session->n_devices;
 }
 
 /* Starting a context is what costs on a GPU: the first device's is there before a client asks. */
@@ -161,7 +161,7 @@ bool obs_session_init(struct obs_session *session, const struct obs_options *opt
 	}
 	obs_replies_keep_slots(session);
 	obs_stripes_init(&session->stripes);
-	board_describe(session);
+	page_describe(session);
 	/* The first digest loads OpenSSL's settings from a file: not while a client waits. */
 	obt_digest_sha256(session->secret, sizeof session->secret, digest);
 	if (options->expect_tls)
@@ -177,7 +177,7 @@ static void turn_away(struct obs_session *session, enum ob_err code, const char 
 {
 	obs_refuse_stream(&session->data, code, why);
 	ob_info("session %016llx: refused: %s", (unsigned long long)session->id, why);
-	snprintf(session->how, sizeof session->how, "%.190s", why);
+	snprintf(session->end_reason, sizeof session->end_reason, "%.190s", why);
 }
 
 /*
@@ -276,7 +276,7 @@ static double path_rate(void *session)
 static void codecs_settle(struct obs_session *session, const struct obp_hello *hello)
 {
 	session->conn.codecs = hello->codecs & obp_codecs_own();
-	session->codec_wish = hello->codec;
+	session->codec_request = hello->codec;
 	session->trust_reader = hello->codec == OBP_CODEC_MEASURE;
 	obp_packer_init(&session->packer, session->conn.codecs, hello->codec,
 		obt_path_local(&session->data), path_rate, session);
@@ -328,8 +328,8 @@ static bool welcome_settle(struct obs_session *session)
 	sent = welcome_send(session);
 	if (sent) {
 		obt_shm_settle(&session->data, session->welcome->shm);
-		session->replies.kept.large_max = (uint32_t)ob_min(
-			obs_limits_now.outstanding / 2, (uint64_t)OBS_KEPT_LARGE_MAX);
+		session->replies.retransmit.large_max = (uint32_t)ob_min(
+			obs_limits_now.outstanding / 2, (uint64_t)OBS_RETRANSMIT_LARGE_MAX);
 	}
 	pthread_mutex_unlock(&session->replies.lock);
 	return sent;
@@ -372,7 +372,7 @@ static void transport_reserve(void)
 	_Static_assert(OBS_OUTSTANDING_MAX +
 				(OBS_STRIPE_SLOTS_MAX + OBS_STAGING_WRITES) *
 					(uint64_t)OBP_CHUNK_MAX +
-				OBS_SCRATCH_BYTES + OBS_KEPT_BYTES <=
+				OBS_SCRATCH_BYTES + OBS_RETRANSMIT_BYTES <=
 			OBS_HOST_MEMORY_MIN,
 		"the smallest budget holds it");
 
@@ -380,7 +380,7 @@ static void transport_reserve(void)
 		obs_limits_now.outstanding +
 			(2 * obs_limits_now.stripes + OBS_STAGING_WRITES) *
 				(uint64_t)OBP_CHUNK_MAX +
-			OBS_SCRATCH_BYTES + OBS_KEPT_BYTES);
+			OBS_SCRATCH_BYTES + OBS_RETRANSMIT_BYTES);
 }
 
 void obs_session_name(struct obs_session *session, const struct obs_handoff *first)
@@ -433,7 +433,7 @@ bool obs_session_greet(struct obs_session *session, const void *hello, size_t si
 	obs_quota_hello(&session->lib.table, &session->welcome->welcome, &message->hello,
 		session->options->limits.priority);
 	limited = session;
-	obs_conduct_open(limited_end);
+	obs_throttle_open(limited_end);
 	atomic_store(&session->idle_s, obs_limits_now.idle_s);
 	obs_staging_limit(&session->staging, obs_limits_now.outstanding);
 	transport_reserve();

@@ -266,7 +266,7 @@ void obs_stripe_join(struct obs_session *session, const struct obt_stream *strea
 		stripe->session = session;
 		fcntl(stream->fd, F_SETFL, 0);
 		obt_stripe_init(&stripe->link, &stripe->set->gate, stream, session->conn.codecs,
-			session->codec_wish);
+			session->codec_request);
 		stripe->set->members[stripe->set->n++] = stripe;
 		stripes->threads++;
 		if (!ob_thread_start(stripe_main, stripe, 0, NULL)) {

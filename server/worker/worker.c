@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "server/common/board.h"
+#include "server/common/stats_page.h"
 #include "server/common/handoff.h"
 #include "server/common/refuse.h"
 #include "server/common/sandbox.h"
@@ -41,7 +41,7 @@ static int session_await(struct obs_handoff *ret, int *ret_memfd)
 
 /*
  * The session's own layer on it, by the key that admission and the client have made. False: the
- * client left, or is not the one that was there; session.how says which.
+ * client left, or is not the one that was there; session.end_reason says which.
  */
 static bool stream_make(int fd, int memfd, const struct obs_handoff *handoff)
 {
@@ -60,12 +60,13 @@ static bool stream_make(int fd, int memfd, const struct obs_handoff *handoff)
 		return false;
 	while ((answered = obt_tls_answer(&session.data)) == 0)
 		if (obt_stream_wait(&session.data, POLLIN, deadline) <= 0) {
-			snprintf(session.how, sizeof session.how,
+			snprintf(session.end_reason, sizeof session.end_reason,
 				"the client did not begin the session's TLS layer in time");
 			return false;
 		}
 	if (answered < 0 && obt_stream_why(&session.data))
-		snprintf(session.how, sizeof session.how, "%.190s", obt_stream_why(&session.data));
+		snprintf(session.end_reason, sizeof session.end_reason, "%.190s",
+			obt_stream_why(&session.data));
 	return answered > 0;
 }
 
@@ -98,7 +99,7 @@ int obs_worker_run(const struct obs_options *options)
 		tell(OBS_HANDOFF_FAILED, why);
 		return 1;
 	}
-	obs_board_adopt();
+	obs_stats_page_adopt();
 	if (!obs_session_init(&session, options, why, sizeof why)) {
 		tell(OBS_HANDOFF_FAILED, why);
 		return 1;
@@ -106,7 +107,7 @@ int obs_worker_run(const struct obs_options *options)
 	if (!obs_output_capture(&session.output))
 		ob_warn("what kernels print appears here and not at the client: no file in memory "
 			"can be made");
-	obs_sandbox_describe(obs_board->sandbox);
+	obs_sandbox_describe(obs_stats_page->sandbox);
 	tell(OBS_HANDOFF_READY, session.lib.name);
 	fd = session_await(&first, &memfd);
 	if (fd < 0)

@@ -38,7 +38,7 @@ static void load_put(void)
 	load.n_sessions = fuzz_take(ob_count(sessions) + 1);
 	load.listed = sessions;
 	for (uint32_t i = 0; i < load.n_sessions; i++) {
-		sessions[i].conduct = (uint32_t)fuzz_number();
+		sessions[i].throttle = (uint32_t)fuzz_number();
 		fuzz_text(sessions[i].program, sizeof sessions[i].program - 1);
 	}
 	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
@@ -118,7 +118,7 @@ static void load_ask(uint64_t deadline)
 	for (uint32_t i = 0; i < load.n_sessions; i++) {
 		fuzz_text_check(load.listed[i].program, sizeof load.listed[i].program);
 		fuzz_text_check(load.listed[i].client, sizeof load.listed[i].client);
-		obp_conduct_name(load.listed[i].conduct);
+		obp_throttle_name(load.listed[i].throttle);
 	}
 	obp_load_fini(&load);
 }

@@ -3,7 +3,7 @@
 /*
  * A supervisor whose admission process and whose workers have been taken over: messages of any
  * length, with fields that hold or not, with none, too many or the wrong kind of descriptors, and
- * boards that say anything. The supervisor counts its sessions right, keeps no descriptor, hands on
+ * stats pages that say anything. The supervisor counts its sessions right, keeps no descriptor, hands on
  * only what it has checked, and what it tells of it all, over the wire and in the audit, is text.
  */
 #include <errno.h>
@@ -151,7 +151,7 @@ static void load_check(bool sessions)
 	for (uint32_t i = 0; i < load.n_sessions; i++) {
 		fuzz_text_check(load.listed[i].program, sizeof load.listed[i].program);
 		fuzz_text_check(load.listed[i].client, sizeof load.listed[i].client);
-		if (load.listed[i].conduct >= OBP_CONDUCT_COUNT || load.listed[i].priority > 2)
+		if (load.listed[i].throttle >= OBP_THROTTLE_COUNT || load.listed[i].priority > 2)
 			abort();
 	}
 	obp_load_fini(&load);
@@ -222,7 +222,7 @@ static void step(void)
 		child_sends(fuzz_worker_end[worker]);
 		worker_read(fuzz_worker[worker]);
 	} else if (what == 6) {
-		fuzz_board_spoil(worker);
+		fuzz_stats_page_spoil(worker);
 	} else if (n_others) {
 		close(others[--n_others]);
 	}

@@ -17,7 +17,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "protocol/obp_calls.h"
-#include "server/common/board.h"
+#include "server/common/stats_page.h"
 #include "server/worker/end.h"
 #include "server/worker/exec.h"
 #include "server/worker/start.h"
@@ -145,7 +145,7 @@ static void start(void)
 	for (unsigned i = 0; i < OBS_STAGING_WRITES; i++)
 		if (session.staging.writes[i].data)
 			munmap(session.staging.writes[i].data, OBP_CHUNK_MAX);
-	atomic_store(&obs_board->host_used, 0);
+	atomic_store(&obs_stats_page->host_used, 0);
 	if (started)
 		obs_cache_close(&session.cache);
 	/* what the one before held is lost with it, as with a process */

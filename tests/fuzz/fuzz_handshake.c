@@ -172,8 +172,8 @@ static void greet(int fd)
 	greeted += obs_session_greet(&session, handed.body, handed.size);
 	obp_conn_fini(&session.conn);
 	obp_packer_fini(&session.packer);
-	free(session.replies.kept.ring);
-	free(session.replies.kept.list);
+	free(session.replies.retransmit.ring);
+	free(session.replies.retransmit.list);
 	if (session.link.client > 0)
 		close(session.link.client);
 }

@@ -373,7 +373,7 @@ static void begin(void)
 	session.link.client = -1;
 	session.link.grace_ns = 60 * OB_SECOND;
 	pthread_cond_init(&session.link.changed, NULL);
-	if (fuzz_take(16) != 15 && obs_kept_init(&session.replies.kept))
+	if (fuzz_take(16) != 15 && obs_retransmit_init(&session.replies.retransmit))
 		atomic_store(&session.link.on, true);
 }
 
@@ -383,28 +383,28 @@ static void finish(void)
 	if (session.link.next_ready)
 		obt_stream_close(&session.link.next);
 	obs_hostfunc_control(&session.hostfuncs, NULL);
-	session.hostfuncs.again = false;
+	session.hostfuncs.may_repeat = false;
 	for (unsigned i = 0; i < n_peers; i++)
 		if (peers[i] >= 0)
 			close(peers[i]);
 	for (unsigned i = 0; i < OBS_JOINING_MAX; i++)
 		if (loop.joining[i].fd >= 0) {
 			obp_message_fini(&loop.joining[i].join);
-			guest_close(&loop.joining[i]);
+			connection_close(&loop.joining[i]);
 		}
 	/*
 	 * One that was lost is left to the end of the process, in a session that does not outlive
 	 * it.
 	 */
 	if (loop.control.fd >= 0 || (!session.link.on && loop.control.stream.ops))
-		guest_close(&loop.control);
+		connection_close(&loop.control);
 	obt_stream_close(&session.data);
 	wait_for_stripes();
 	obp_message_fini(&loop.message); /* one that ended the session */
-	if (session.replies.kept.ring) {
-		obs_kept_drop(&session.replies.kept, UINT64_MAX);
-		free(session.replies.kept.ring);
-		free(session.replies.kept.list);
+	if (session.replies.retransmit.ring) {
+		obs_retransmit_drop(&session.replies.retransmit, UINT64_MAX);
+		free(session.replies.retransmit.ring);
+		free(session.replies.retransmit.list);
 	}
 }
 

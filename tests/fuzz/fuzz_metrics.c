@@ -3,7 +3,7 @@
 /*
  * HTTP to the metrics' address: several connections whose requests come in pieces, one behind
  * another, with NULs, too long, without an end, or are none; while workers write anything into
- * their boards. Behind it all, one that asks as a scraper does gets its answer, which is of the
+ * their stats pages. Behind it all, one that asks as a scraper does gets its answer, which is of the
  * format from the first line to the last. The server's own source is part of this file, for its
  * inner state.
  */
@@ -136,7 +136,7 @@ static void sessions_begin(void)
 				   session = { .type = OBS_HANDOFF_NEW };
 		int fds[OBS_HANDOFF_FDS] = { -1, -1 }, ends[2];
 
-		fuzz_board_spoil(i);
+		fuzz_stats_page_spoil(i);
 		obs_pool_take(fuzz_worker[i], &ready);
 		fuzz_pair(SOCK_STREAM, ends);
 		fds[0] = ends[0];
@@ -150,7 +150,7 @@ static void step(void)
 	unsigned what = fuzz_take(8), i = fuzz_take(PEERS_MAX);
 
 	if (what == 0)
-		fuzz_board_spoil(fuzz_take(FUZZ_WORKERS));
+		fuzz_stats_page_spoil(fuzz_take(FUZZ_WORKERS));
 	else if (peers[i] < 0)
 		peers[i] = fuzz_connect(&here);
 	else if (what < 6)

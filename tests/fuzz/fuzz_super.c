@@ -51,16 +51,16 @@ void fuzz_super_start(void)
 static void worker_new(unsigned i)
 {
 	struct obs_proc *proc = calloc(1, sizeof *proc);
-	int ends[2], board = -1;
+	int ends[2], page = -1;
 
-	if (!proc || !(proc->board = obs_board_new(&board)) || obs_handoff_pair(ends) != 0 ||
+	if (!proc || !(proc->page = obs_stats_page_new(&page)) || obs_handoff_pair(ends) != 0 ||
 		fcntl(ends[1], F_SETFL, O_NONBLOCK) != 0) {
 		perror("a worker");
 		exit(1);
 	}
-	if (ftruncate(board, 0) == 0)
+	if (ftruncate(page, 0) == 0)
 		abort(); /* the worker has it, too */
-	close(board);
+	close(page);
 	proc->super = &fuzz_super;
 	proc->process.pid = NO_PROCESS;
 	proc->fd = ends[0];
@@ -114,7 +114,7 @@ void fuzz_super_end(void)
 	for (unsigned i = 0; i < FUZZ_WORKERS; i++) {
 		close(fuzz_worker[i]->fd);
 		close(fuzz_worker_end[i]);
-		obs_board_free(fuzz_worker[i]->board);
+		obs_stats_page_free(fuzz_worker[i]->page);
 		free(fuzz_worker[i]);
 	}
 	close(fuzz_super.admit.fd);
@@ -123,17 +123,18 @@ void fuzz_super_end(void)
 	fuzz_super.n_procs = fuzz_super.n_starting = fuzz_super.n_idle = fuzz_super.n_busy = 0;
 }
 
-void fuzz_board_spoil(unsigned worker)
+void fuzz_stats_page_spoil(unsigned worker)
 {
 	static const uint8_t fills[] = { 0, 1, 2, 0x7f, 0x80, 0xff, 0x1b, '"' };
-	uint8_t *board = (uint8_t *)fuzz_worker[worker]->board;
-	size_t size = sizeof(struct obs_board), at = fuzz_take_word() % size, n = fuzz_take(256);
+	uint8_t *page = (uint8_t *)fuzz_worker[worker]->page;
+	size_t size = sizeof(struct obs_stats_page), at = fuzz_take_word() % size,
+	       n = fuzz_take(256);
 
 	n = ob_min(n, size - at);
 	if (fuzz_take(4) == 3)
-		memset(board, fills[fuzz_take(ob_count(fills))], size);
+		memset(page, fills[fuzz_take(ob_count(fills))], size);
 	else if (fuzz_take(2))
-		memset(board + at, fills[fuzz_take(ob_count(fills))], n);
+		memset(page + at, fills[fuzz_take(ob_count(fills))], n);
 	else
-		fuzz_take_bytes(board + at, n);
+		fuzz_take_bytes(page + at, n);
 }

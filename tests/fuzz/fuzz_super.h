@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 /*
  * A supervisor without processes: its own loop, a channel to an admission process and channels and
- * boards of workers, whose other sides are the fuzz target's. Processes that it would kill do not
+ * stats pages of workers, whose other sides are the fuzz target's. Processes that it would kill do not
  * exist, those that it would start are not wanted. One per process; one thread.
  */
 #ifndef OB_FUZZ_SUPER_H
@@ -26,7 +26,7 @@ void fuzz_super_turn(void);
 /* Everything of this input is gone. */
 void fuzz_super_end(void);
 
-/* A worker writes bytes of the input into its board. */
-void fuzz_board_spoil(unsigned worker);
+/* A worker writes bytes of the input into its stats page. */
+void fuzz_stats_page_spoil(unsigned worker);
 
 #endif

@@ -10,14 +10,14 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "server/common/board.h"
+#include "server/common/stats_page.h"
 #include "server/worker/ops/ops.h"
 #include "transport/tree.h"
 
 static void count(_Atomic uint64_t *counter, uint64_t more)
 {
 	/* the executor is the only writer */
-	atomic_store_explicit(counter, obs_board_read(counter) + more, memory_order_relaxed);
+	atomic_store_explicit(counter, obs_stats_page_read(counter) + more, memory_order_relaxed);
 }
 
 void obs_op_cache_ask(struct obs_exec *x, const struct obp_record *rec,
@@ -40,8 +40,8 @@ void obs_op_cache_ask(struct obs_exec *x, const struct obp_record *rec,
 		hits++;
 	}
 	memcpy(rep.have, asked->have, sizeof rep.have);
-	count(&obs_board->cache_hits, hits);
-	count(&obs_board->cache_misses, req->n - hits);
+	count(&obs_stats_page->cache_hits, hits);
+	count(&obs_stats_page->cache_misses, req->n - hits);
 	obs_reply(x, rec, CUDA_SUCCESS, &rep, sizeof rep);
 }
 
@@ -76,7 +76,7 @@ void obs_op_write_cached(
 		n = ob_min(req->size - at, (uint64_t)OBP_CACHE_CHUNK);
 		if (obs_cache_read(&x->session->cache, OBS_CACHE_CHUNK, asked->names[index],
 			    slot->data + at, n)) {
-			count(&obs_board->cache_bytes, n);
+			count(&obs_stats_page->cache_bytes, n);
 			continue;
 		}
 		asked->lost[index / 64] |= 1ull << index % 64;

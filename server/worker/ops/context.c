@@ -3,7 +3,7 @@
 /* Session and context operations. */
 #include <string.h>
 
-#include "server/layers/conduct.h"
+#include "server/layers/throttle.h"
 #include "server/layers/hold.h"
 #include "server/layers/quota.h"
 #include "server/worker/lane.h"
@@ -82,7 +82,7 @@ void obs_op_ctx_create(
 	context = context_entry(x->session);
 	if (!context) {
 		x->session->contexts_refused = true;
-		obs_conduct_refused("contexts");
+		obs_throttle_refused("contexts");
 		obs_async_result(x, rec, CUDA_ERROR_OUT_OF_MEMORY);
 		return;
 	}
@@ -208,7 +208,7 @@ void obs_op_bye(struct obs_exec *x, const struct obp_record *rec)
 	obs_exec_print(x);
 	atomic_store(&x->session->ending, true);
 	obs_reply(x, rec, CUDA_SUCCESS, NULL, 0);
-	memcpy(x->session->how, "bye", sizeof "bye");
+	memcpy(x->session->end_reason, "bye", sizeof "bye");
 	obs_session_exit(x->session, 0);
 }
 

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "compression/chooser.h"
 #include "compression/codec.h"
-#include "compression/planes.h"
+#include "compression/shuffle.h"
 #include "tests/unit/test.h"
 
 #define SIZE_MAX_TRIED (300u << 10)
@@ -198,11 +198,11 @@ TEST(planes_that_lie)
 
 	for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
 		memcpy(bytes, heads[i], 20);
-		CHECK_INT(unpack(&work, OBZ_PLANES, bytes, sizeof bytes, 100, NULL),
+		CHECK_INT(unpack(&work, OBZ_SHUFFLE, bytes, sizeof bytes, 100, NULL),
 			OB_ERR_COMPRESSED);
 	}
 	memcpy(bytes, (uint32_t[5]){ 2, 50, 50, 0, 0 }, 20);
-	CHECK_INT(unpack(&work, OBZ_PLANES, bytes, sizeof bytes, 100, NULL), OB_ERR_NONE);
+	CHECK_INT(unpack(&work, OBZ_SHUFFLE, bytes, sizeof bytes, 100, NULL), OB_ERR_NONE);
 	obz_work_fini(&work);
 }
 
@@ -213,10 +213,10 @@ TEST(split_and_join)
 	for (unsigned width = 2; width <= 4; width += 2)
 		for (size_t n = 0; n * width <= sizeof data; n++) {
 			fill(RANDOM, data, sizeof data);
-			obz_planes_split(data, n, width, planes);
+			obz_shuffle(data, n, width, planes);
 			for (size_t i = 0; i < n * width; i++)
 				CHECK_INT(planes[i % width * n + i / width], data[i]);
-			obz_planes_join(planes, n, width, back);
+			obz_unshuffle(planes, n, width, back);
 			CHECK(memcmp(data, back, n * width) == 0);
 		}
 }
@@ -228,12 +228,12 @@ TEST(planes_of_weights_are_smaller)
 	size_t planes;
 
 	fill(FLOATS, data, sizeof data);
-	CHECK_INT(obz_planes_guess(data, sizeof data), 4);
-	planes = obz_compress(&work, OBZ_PLANES, data, sizeof data, packed, sizeof packed);
+	CHECK_INT(obz_shuffle_guess(data, sizeof data), 4);
+	planes = obz_compress(&work, OBZ_SHUFFLE, data, sizeof data, packed, sizeof packed);
 	CHECK(planes < obz_compress(&work, OBZ_ZSTD, data, sizeof data, packed, sizeof packed));
 	fill(BFLOATS, data, sizeof data);
-	CHECK_INT(obz_planes_guess(data, sizeof data), 2);
-	planes = obz_compress(&work, OBZ_PLANES, data, sizeof data, packed, sizeof packed);
+	CHECK_INT(obz_shuffle_guess(data, sizeof data), 2);
+	planes = obz_compress(&work, OBZ_SHUFFLE, data, sizeof data, packed, sizeof packed);
 	CHECK(planes < obz_compress(&work, OBZ_ZSTD, data, sizeof data, packed, sizeof packed));
 	CHECK(planes < sizeof data * 8 / 10);
 	obz_work_fini(&work);
@@ -258,12 +258,12 @@ TEST(choice_follows_the_rule)
 	struct obz_guess guess[OBZ_CODEC_COUNT] = {
 		[OBZ_LZ4] = { 1.0, 20e9 },
 		[OBZ_ZSTD] = { 1.28, 0.67e9 },
-		[OBZ_PLANES] = { 1.46, 0.66e9 },
+		[OBZ_SHUFFLE] = { 1.46, 0.66e9 },
 	};
 
 	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_NONE, 0), OBZ_NONE);
-	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_NONE, 12.5e6), OBZ_PLANES);
-	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_NONE, 125e6), OBZ_PLANES);
+	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_NONE, 12.5e6), OBZ_SHUFFLE);
+	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_NONE, 125e6), OBZ_SHUFFLE);
 	/* the codecs are slower than the link */
 	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_NONE, 1.25e9), OBZ_NONE);
 	CHECK_INT(obz_choose(guess, 1u << OBZ_ZSTD, OBZ_NONE, 125e6), OBZ_ZSTD);
@@ -277,14 +277,14 @@ TEST(choice_follows_the_rule)
 	/* What goes on stays until something else is better by a twentieth. */
 	guess[OBZ_LZ4] = (struct obz_guess){ 2.0, 1e9 };
 	guess[OBZ_ZSTD] = (struct obz_guess){ 2.08, 1e9 };
-	guess[OBZ_PLANES] = (struct obz_guess){ 1, 1e9 };
+	guess[OBZ_SHUFFLE] = (struct obz_guess){ 1, 1e9 };
 	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_LZ4, 100e6), OBZ_LZ4);
 	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_ZSTD, 100e6), OBZ_ZSTD);
 	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_NONE, 100e6), OBZ_ZSTD);
 	guess[OBZ_ZSTD].ratio = 2.2;
 	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_LZ4, 100e6), OBZ_ZSTD);
 	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_LZ4, 3e9), OBZ_NONE);
-	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_PLANES, 900e6), OBZ_LZ4);
+	CHECK_INT(obz_choose(guess, OBZ_ALL_CODECS, OBZ_SHUFFLE, 900e6), OBZ_LZ4);
 }
 
 TEST(chooser_samples_one_in_sixteen)
@@ -337,9 +337,9 @@ TEST(chooser_by_data)
 	/* no rate yet; then one so low that however busy the machine is no codec is slower */
 	CHECK_INT(chooser.now, OBZ_NONE);
 	show(&chooser, &work, data, sizeof data, 12.5e3);
-	CHECK_INT(chooser.now, OBZ_PLANES);
-	obz_chooser_learn(&chooser, OBZ_PLANES, sizeof data, 0, 1000000);
-	CHECK(chooser.now != OBZ_PLANES); /* the bytes have changed: at once */
+	CHECK_INT(chooser.now, OBZ_SHUFFLE);
+	obz_chooser_learn(&chooser, OBZ_SHUFFLE, sizeof data, 0, 1000000);
+	CHECK(chooser.now != OBZ_SHUFFLE); /* the bytes have changed: at once */
 	obz_chooser_init(&chooser, OBZ_ALL_CODECS, OBZ_NONE);
 	fill(RANDOM, data, sizeof data);
 	for (int i = 0; i < 10; i++)

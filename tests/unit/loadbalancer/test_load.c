@@ -29,7 +29,7 @@ static struct obp_load sample(struct obp_load_session *sessions, uint32_t n)
 		sessions[i] = (struct obp_load_session){ .id = i + 1,
 			.memory = 1ull << 33,
 			.share = OBP_SHARE_ALL,
-			.conduct = OBP_CONDUCT_LIMITED,
+			.throttle = OBP_THROTTLE_LIMITED,
 			.priority = 2,
 			.program = "train",
 			.client = "10.0.0.1:5" };
@@ -63,7 +63,7 @@ TEST(there_and_back)
 		back.devices[1].units == 132);
 	CHECK_INT(back.n_sessions, OBP_LOAD_SESSIONS_MAX);
 	CHECK_STR(back.listed[255].client, "10.0.0.1:5");
-	CHECK(back.listed[255].id == 256 && back.listed[255].conduct == OBP_CONDUCT_LIMITED);
+	CHECK(back.listed[255].id == 256 && back.listed[255].throttle == OBP_THROTTLE_LIMITED);
 	obp_load_fini(&back);
 	ob_buf_fini(&frame);
 }

@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 /*
  * What a supervisor believes of children that their clients have taken over: nothing of their
- * messages' texts and flags, nothing on their boards.
+ * messages' texts and flags, nothing on their stats pages.
  */
 #include <errno.h>
 #include <string.h>
@@ -77,14 +77,14 @@ TEST(texts_are_ended_and_clean)
 TEST(a_board_cannot_be_made_shorter)
 {
 	int fd = -1;
-	struct obs_board *board = obs_board_new(&fd);
+	struct obs_stats_page *page = obs_stats_page_new(&fd);
 
-	CHECK(board != NULL);
+	CHECK(page != NULL);
 	CHECK_INT(ftruncate(fd, 0), -1);
 	CHECK_INT(errno, EPERM);
 	CHECK_INT(ftruncate(fd, 1 << 20), -1);
 	close(fd);
-	obs_board_free(board);
+	obs_stats_page_free(page);
 }
 
 TEST(what_a_board_says_is_bounded_and_clean)
@@ -96,13 +96,13 @@ TEST(what_a_board_says_is_bounded_and_clean)
 	int fd = -1;
 
 	proc = (struct obs_proc){
-		.super = &super, .state = OBS_PROC_BUSY, .board = obs_board_new(&fd)
+		.super = &super, .state = OBS_PROC_BUSY, .page = obs_stats_page_new(&fd)
 	};
-	CHECK(proc.board != NULL);
+	CHECK(proc.page != NULL);
 	close(fd);
 	super.options = &options;
 	super.procs = &proc;
-	memset((void *)proc.board, 0xff, sizeof *proc.board);
+	memset((void *)proc.page, 0xff, sizeof *proc.page);
 	obs_status_worker_ready(&proc);
 	obs_status_fill(&super, true, &load);
 	CHECK_INT(load.n_devices, OBP_DEVICE_MAX);
@@ -111,10 +111,10 @@ TEST(what_a_board_says_is_bounded_and_clean)
 	CHECK_INT(strspn(load.listed[0].program, "?"), sizeof load.listed[0].program - 1);
 	CHECK_INT(load.listed[0].priority, 2);
 	CHECK_INT(load.listed[0].share, OBP_SHARE_ALL);
-	CHECK_INT(load.listed[0].conduct, OBP_CONDUCT_COUNT - 1);
+	CHECK_INT(load.listed[0].throttle, OBP_THROTTLE_COUNT - 1);
 	CHECK_INT(load.devices[0].ptx_only, 1);
 	obp_load_fini(&load);
-	obs_board_free(proc.board);
+	obs_stats_page_free(proc.page);
 }
 
 int main(int argc, char **argv)

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "protocol/load.h"
 #include "protocol/obs_driver.h"
-#include "server/common/board.h"
+#include "server/common/stats_page.h"
 #include "server/layers/hold.h"
 #include "server/layers/ledger.h"
 #include "server/common/limits.h"
@@ -38,7 +38,7 @@ TEST(texts_of_limits)
 	CHECK_INT(obs_limits_option(&limits, "max-priority", "high", &why), 1);
 	CHECK_INT(obs_limits_option(&limits, "max-priority", "higher", &why), -1);
 	CHECK_INT(obs_limits_option(&limits, "on-excess", "terminate", &why), 1);
-	CHECK_INT(limits.strictest, OBP_CONDUCT_ENDED);
+	CHECK_INT(limits.strictest, OBP_THROTTLE_ENDED);
 	CHECK_INT(obs_limits_option(&limits, "warm", "1", &why), 0);
 	obs_limits_print(&limits, text);
 	CHECK(obs_limits_parse(text, &back));
@@ -275,12 +275,12 @@ TEST(every_way_of_taking_memory_counts_and_gives_back)
 
 	CHECK_INT(t.cuMemAlloc_v2(&a, 20 * MIB), CUDA_SUCCESS);
 	CHECK_INT(t.cuMemAllocPitch_v2(&b, &pitch, 300, 10, 4), CUDA_SUCCESS);
-	CHECK_INT(obs_board_read(&obs_board->used[1]), 20 * MIB + 512 * 10);
+	CHECK_INT(obs_stats_page_read(&obs_stats_page->used[1]), 20 * MIB + 512 * 10);
 	CHECK_INT(t.cuMemFree_v2(b), CUDA_SUCCESS);
 	CHECK_INT(t.cuMemAllocAsync(&c, 20 * MIB, NULL), CUDA_SUCCESS);
 	CHECK_INT(t.cuMemAllocFromPoolAsync(&d, 20 * MIB, NULL, NULL), CUDA_SUCCESS);
 	CHECK_INT(t.cuMemCreate(&handle, 40 * MIB, &prop, 0), CUDA_SUCCESS);
-	CHECK_INT(obs_board_read(&obs_board->used[1]), 100 * MIB);
+	CHECK_INT(obs_stats_page_read(&obs_stats_page->used[1]), 100 * MIB);
 	CHECK_INT(t.cuMemGetInfo_v2(&left, &total), CUDA_SUCCESS);
 	CHECK(left == 0 && total == 100 * MIB);
 	given = 0;
@@ -291,21 +291,21 @@ TEST(every_way_of_taking_memory_counts_and_gives_back)
 	CHECK_INT(t.cuMemCreate(&handle, 1, &prop, 0), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(t.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 1), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(given, 0);
-	CHECK_INT(obs_board_read(&obs_board->refusals), 6);
+	CHECK_INT(obs_stats_page_read(&obs_stats_page->refusals), 6);
 	CHECK_INT(t.cuMemFree_v2(a), CUDA_SUCCESS);
 	CHECK_INT(t.cuMemFreeAsync(c, NULL), CUDA_SUCCESS);
 	CHECK_INT(t.cuMemFree_v2(d), CUDA_SUCCESS);
-	CHECK_INT(obs_board_read(&obs_board->used[1]), 40 * MIB);
+	CHECK_INT(obs_stats_page_read(&obs_stats_page->used[1]), 40 * MIB);
 	CHECK_INT(t.cuMemFree_v2(a), CUDA_SUCCESS); /* again: nothing is given back twice */
-	CHECK_INT(obs_board_read(&obs_board->used[1]), 40 * MIB);
+	CHECK_INT(obs_stats_page_read(&obs_stats_page->used[1]), 40 * MIB);
 	CHECK_INT(t.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 50 * MIB), CUDA_SUCCESS);
 	/* instead of, not on top of */
 	CHECK_INT(t.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 60 * MIB), CUDA_SUCCESS);
 	CHECK_INT(t.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 61 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(heap_limit, 60 * MIB);
-	CHECK_INT(obs_board_read(&obs_board->used[1]), 100 * MIB);
+	CHECK_INT(obs_stats_page_read(&obs_stats_page->used[1]), 100 * MIB);
 	CHECK_INT(t.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 10 * MIB), CUDA_SUCCESS);
-	CHECK_INT(obs_board_read(&obs_board->used[1]), 50 * MIB);
+	CHECK_INT(obs_stats_page_read(&obs_stats_page->used[1]), 50 * MIB);
 	CHECK_INT(t.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1 << 30), CUDA_SUCCESS);
 }
 
@@ -318,15 +318,16 @@ TEST(page_locked_memory_counts_as_host_memory)
 
 	CHECK_INT(t.cuMemHostAlloc(&host, 99 * MIB, 0), CUDA_SUCCESS);
 	CHECK_INT(t.cuMemAlloc_v2(&a, 100 * MIB), CUDA_SUCCESS); /* the device's is another cap */
-	CHECK_INT(obs_board_read(&obs_board->host[OBS_HOLD_PINNED]), 99 * MIB);
-	CHECK_INT(obs_board_read(&obs_board->host[OBS_HOLD_HANDLES]), 2 * OBS_ALLOCATION_BYTES);
+	CHECK_INT(obs_stats_page_read(&obs_stats_page->host[OBS_HOLD_PINNED]), 99 * MIB);
+	CHECK_INT(obs_stats_page_read(&obs_stats_page->host[OBS_HOLD_HANDLES]),
+		2 * OBS_ALLOCATION_BYTES);
 	CHECK(obs_hold_room(rest) && !obs_hold_room(rest + 1));
 	given = 0;
 	CHECK_INT(t.cuMemHostAlloc(&host2, rest + 1, 0), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(given, 0);
 	CHECK_INT(t.cuMemFreeHost(host), CUDA_SUCCESS);
 	CHECK_INT(t.cuMemFree_v2(a), CUDA_SUCCESS);
-	CHECK_INT(obs_board_read(&obs_board->host_used), 0);
+	CHECK_INT(obs_stats_page_read(&obs_stats_page->host_used), 0);
 	CHECK_INT(t.cuMemHostAlloc(&host, 1, 0), CUDA_SUCCESS);
 }
 
@@ -336,7 +337,7 @@ TEST(a_purpose_takes_up_to_the_limit_and_not_a_byte_more)
 	CHECK(obs_hold_take(OBS_HOLD_IMAGES, 60 * MIB) && obs_hold_take(OBS_HOLD_DEVICE, 40 * MIB));
 	CHECK(!obs_hold_take(OBS_HOLD_IMAGES, 1) && !obs_hold_room(1) && obs_hold_room(0));
 	CHECK(!obs_hold_take(OBS_HOLD_IMAGES, UINT64_MAX));
-	CHECK_INT(obs_board_read(&obs_board->host[OBS_HOLD_IMAGES]), 60 * MIB);
+	CHECK_INT(obs_stats_page_read(&obs_stats_page->host[OBS_HOLD_IMAGES]), 60 * MIB);
 	obs_hold_add(OBS_HOLD_HANDLES, 5); /* above the limit: what is bounded by itself */
 	CHECK(!obs_hold_take(OBS_HOLD_IMAGES, 0) && !obs_hold_room(0));
 	obs_hold_give(OBS_HOLD_DEVICE, 40 * MIB);
@@ -346,7 +347,7 @@ TEST(a_purpose_takes_up_to_the_limit_and_not_a_byte_more)
 	CHECK_INT(obs_quota_host(OBS_HOLD_IMAGES, 1), CUDA_SUCCESS);
 	obs_limits_now.host_memory = 100 * MIB;
 	CHECK_INT(obs_quota_host(OBS_HOLD_IMAGES, 1), CUDA_ERROR_OUT_OF_MEMORY);
-	CHECK_INT(obs_board_read(&obs_board->refusals), 1);
+	CHECK_INT(obs_stats_page_read(&obs_stats_page->refusals), 1);
 }
 
 int main(int argc, char **argv)

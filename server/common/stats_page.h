@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The board: a few pages of memory that the supervisor shares with one worker, so that either can
+ * The stats page: a few pages of memory that the supervisor shares with one worker, so that either can
  * see the other's numbers at any time without a message, a lock or a system call, also when the
  * worker hangs or has died. The worker writes everything but `yield`. The supervisor makes the
- * memory and hands it to the worker as descriptor OBS_BOARD_FD; a worker without one (tests) writes
+ * memory and hands it to the worker as descriptor OBS_STATS_PAGE_FD; a worker without one (tests) writes
  * to memory of its own.
  *
  * The supervisor believes nothing in it: a worker that its client has taken over writes what it
@@ -12,8 +12,8 @@
  * what is used; there is no bool, which has values that cannot be loaded; texts are copied first,
  * then ended and cleaned. Numbers are only shown or summed.
  */
-#ifndef OBS_BOARD_H
-#define OBS_BOARD_H
+#ifndef OBS_STATS_PAGE_H
+#define OBS_STATS_PAGE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -23,19 +23,19 @@
 #include "protocol/load.h"
 #include "server/common/limits.h"
 
-#define OBS_BOARD_FD 4
+#define OBS_STATS_PAGE_FD 4
 
-struct obs_board_device {
+struct obs_stats_page_device {
 	char name[OBP_LOAD_NAME_MAX];
 	uint8_t uuid[16];
 	uint64_t total;
 	uint32_t units, clock_khz, capability, ptx_only;
 };
 
-struct obs_board {
+struct obs_stats_page {
 	/* Written before the worker says that it is ready, read after. */
 	_Atomic uint32_t n_devices;
-	struct obs_board_device devices[OBP_DEVICE_MAX];
+	struct obs_stats_page_device devices[OBP_DEVICE_MAX];
 	char sandbox[OBP_SANDBOX_MAX]; /* what it is before it has a client */
 	/* Written once after the hello, before `introduced` (release). */
 	char program[OBP_LOAD_NAME_MAX];
@@ -54,7 +54,7 @@ struct obs_board {
 	/* bytes of host memory counted in all, and for each purpose */
 	_Atomic uint64_t host_used;
 	_Atomic uint64_t host[OBS_HOLD_PURPOSES];
-	_Atomic uint32_t conduct; /* enum obp_conduct */
+	_Atomic uint32_t throttle; /* enum obp_throttle */
 	/* the executor waits for the client's bytes: only then is a session idle */
 	_Atomic uint32_t waiting;
 	/* calls that wait for the device in other threads than the executor */
@@ -66,20 +66,20 @@ struct obs_board {
 };
 
 /* The worker's own. Never NULL. */
-extern struct obs_board *obs_board;
+extern struct obs_stats_page *obs_stats_page;
 
-/* Worker, at its start: maps OBS_BOARD_FD when it is one. */
-void obs_board_adopt(void);
-/* Supervisor: a new board; *ret_fd is for the worker and the caller's to close. NULL: no memory. */
-struct obs_board *obs_board_new(int *ret_fd);
-void obs_board_free(struct obs_board *board);
+/* Worker, at its start: maps OBS_STATS_PAGE_FD when it is one. */
+void obs_stats_page_adopt(void);
+/* Supervisor: a new stats page; *ret_fd is for the worker and the caller's to close. NULL: no memory. */
+struct obs_stats_page *obs_stats_page_new(int *ret_fd);
+void obs_stats_page_free(struct obs_stats_page *page);
 
-static inline uint64_t obs_board_read(const _Atomic uint64_t *counter)
+static inline uint64_t obs_stats_page_read(const _Atomic uint64_t *counter)
 {
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-static inline uint32_t obs_board_read_word(const _Atomic uint32_t *word)
+static inline uint32_t obs_stats_page_read_word(const _Atomic uint32_t *word)
 {
 	return atomic_load_explicit(word, memory_order_relaxed);
 }

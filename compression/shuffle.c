@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-#include "compression/planes.h"
+#include "compression/shuffle.h"
 
 #include <string.h>
 #ifdef __SSE2__
@@ -98,14 +98,14 @@ static size_t join4(const uint8_t *src, size_t n, uint8_t *dst)
 #define join4(src, n, dst)  ((size_t)0)
 #endif
 
-void obz_planes_split(const uint8_t *src, size_t n, unsigned width, uint8_t *dst)
+void obz_shuffle(const uint8_t *src, size_t n, unsigned width, uint8_t *dst)
 {
 	for (size_t i = width == 4 ? split4(src, n, dst) : split2(src, n, dst); i < n; i++)
 		for (unsigned k = 0; k < width; k++)
 			dst[k * n + i] = src[i * width + k];
 }
 
-void obz_planes_join(const uint8_t *src, size_t n, unsigned width, uint8_t *dst)
+void obz_unshuffle(const uint8_t *src, size_t n, unsigned width, uint8_t *dst)
 {
 	for (size_t i = width == 4 ? join4(src, n, dst) : join2(src, n, dst); i < n; i++)
 		for (unsigned k = 0; k < width; k++)
@@ -134,7 +134,7 @@ static uint64_t likeness(const uint8_t *src, size_t size, unsigned width)
 	return sum;
 }
 
-unsigned obz_planes_guess(const uint8_t *src, size_t size)
+unsigned obz_shuffle_guess(const uint8_t *src, size_t size)
 {
 	size_t n = size < GUESS_BYTES ? size & ~(size_t)3 : GUESS_BYTES;
 

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-#include "server/common/board.h"
+#include "server/common/stats_page.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct obs_board own;
-struct obs_board *obs_board = &own;
+static struct obs_stats_page own;
+struct obs_stats_page *obs_stats_page = &own;
 
-void obs_board_adopt(void)
+void obs_stats_page_adopt(void)
 {
 	struct stat st;
 	void *p;
 
-	if (fstat(OBS_BOARD_FD, &st) != 0 || !S_ISREG(st.st_mode) ||
+	if (fstat(OBS_STATS_PAGE_FD, &st) != 0 || !S_ISREG(st.st_mode) ||
 		st.st_size != (off_t)sizeof own)
 		return;
-	p = mmap(NULL, sizeof own, PROT_READ | PROT_WRITE, MAP_SHARED, OBS_BOARD_FD, 0);
+	p = mmap(NULL, sizeof own, PROT_READ | PROT_WRITE, MAP_SHARED, OBS_STATS_PAGE_FD, 0);
 	if (p != MAP_FAILED)
-		obs_board = p;
-	close(OBS_BOARD_FD);
+		obs_stats_page = p;
+	close(OBS_STATS_PAGE_FD);
 }
 
-struct obs_board *obs_board_new(int *ret_fd)
+struct obs_stats_page *obs_stats_page_new(int *ret_fd)
 {
-	int fd = memfd_create("outboard-board", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fd = memfd_create("outboard-stats", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	void *p = MAP_FAILED;
 
 	/* Sealed: a worker that makes it shorter would end the supervisor by SIGBUS. */
@@ -42,8 +42,8 @@ struct obs_board *obs_board_new(int *ret_fd)
 	return p;
 }
 
-void obs_board_free(struct obs_board *board)
+void obs_stats_page_free(struct obs_stats_page *page)
 {
-	if (board)
-		munmap(board, sizeof *board);
+	if (page)
+		munmap(page, sizeof *page);
 }

@@ -5,13 +5,13 @@
  * until it is dropped, at every place where the memory ends.
  */
 #include "base/check.h"
-#include "server/worker/kept.h"
+#include "server/worker/retransmit.h"
 #include "tests/unit/test.h"
 
 #define HEAD     ((uint32_t)(sizeof(struct obp_frame) + sizeof(struct obp_reply)))
 #define BODY_MAX 4096u
 
-static struct obs_kept kept;
+static struct obs_retransmit queue;
 static uint8_t body[BODY_MAX];
 static uint64_t seed = 1;
 
@@ -29,33 +29,33 @@ static uint8_t pattern(uint64_t number, uint32_t i)
 /* False: no room. */
 static bool add(uint32_t size)
 {
-	struct obs_kept_reply *reply;
+	struct obs_retransmit_entry *reply;
 
 	for (uint32_t i = 0; i < size; i++)
-		body[i] = pattern(kept.next, i);
-	reply = obs_kept_add(&kept, body, size, NULL);
+		body[i] = pattern(queue.next, i);
+	reply = obs_retransmit_add(&queue, body, size, NULL);
 	if (!reply)
 		return false;
-	CHECK(reply->bytes >= kept.ring &&
-		reply->bytes + reply->size <= kept.ring + OBS_KEPT_BYTES);
+	CHECK(reply->bytes >= queue.ring &&
+		reply->bytes + reply->size <= queue.ring + OBS_RETRANSMIT_BYTES);
 	memset(reply->bytes, 0xee, HEAD);
 	return true;
 }
 
 static void drop(uint64_t number)
 {
-	for (uint64_t n = kept.first; n <= number; n++) {
-		const struct obs_kept_reply *reply = &kept.list[n % OBS_KEPT_MAX];
+	for (uint64_t n = queue.first; n <= number; n++) {
+		const struct obs_retransmit_entry *reply = &queue.list[n % OBS_RETRANSMIT_MAX];
 
 		for (uint32_t i = 0; i + HEAD < reply->size - 7; i++)
 			CHECK(reply->bytes[HEAD + i] == pattern(n, i));
 	}
-	obs_kept_drop(&kept, number);
+	obs_retransmit_drop(&queue, number);
 }
 
 static void begin(void)
 {
-	CHECK(obs_kept_init(&kept));
+	CHECK(obs_retransmit_init(&queue));
 }
 
 TEST(a_reply_ends_where_the_memory_does)
@@ -66,19 +66,20 @@ TEST(a_reply_ends_where_the_memory_does)
 	 */
 	for (uint32_t size = 8; size <= 2048; size += 8) {
 		begin();
-		while (kept.head + 2 * (HEAD + size) <= OBS_KEPT_BYTES &&
-			kept.next - kept.first < OBS_KEPT_MAX - 2)
+		while (queue.head + 2 * (HEAD + size) <= OBS_RETRANSMIT_BYTES &&
+			queue.next - queue.first < OBS_RETRANSMIT_MAX - 2)
 			CHECK(add(size));
-		while (kept.head < OBS_KEPT_BYTES && OBS_KEPT_BYTES - kept.head >= HEAD + 8 &&
-			kept.next - kept.first < OBS_KEPT_MAX - 2)
-			CHECK(add(ob_min(OBS_KEPT_BYTES - kept.head - HEAD, BODY_MAX)));
-		drop(kept.first + 40);
+		while (queue.head < OBS_RETRANSMIT_BYTES &&
+			OBS_RETRANSMIT_BYTES - queue.head >= HEAD + 8 &&
+			queue.next - queue.first < OBS_RETRANSMIT_MAX - 2)
+			CHECK(add(ob_min(OBS_RETRANSMIT_BYTES - queue.head - HEAD, BODY_MAX)));
+		drop(queue.first + 40);
 		for (int i = 0; i < 16; i++)
 			CHECK(add(size) || size > 512);
-		drop(kept.next - 1);
-		CHECK_INT(kept.used, 0);
-		free(kept.ring);
-		free(kept.list);
+		drop(queue.next - 1);
+		CHECK_INT(queue.used, 0);
+		free(queue.ring);
+		free(queue.list);
 	}
 }
 
@@ -88,11 +89,11 @@ TEST(random_sizes)
 	for (unsigned i = 0; i < 400000 / TEST_SLOWER; i++) {
 		if (dice(3) && add(dice(dice(4) ? 256 : BODY_MAX + 1)))
 			continue;
-		if (kept.next > kept.first && dice(4))
-			drop(kept.first + dice(ob_min((uint32_t)(kept.next - kept.first), 64u)));
+		if (queue.next > queue.first && dice(4))
+			drop(queue.first + dice(ob_min((uint32_t)(queue.next - queue.first), 64u)));
 	}
-	drop(kept.next - 1);
-	CHECK_INT(kept.used, 0);
+	drop(queue.next - 1);
+	CHECK_INT(queue.used, 0);
 }
 
 int main(int argc, char **argv)

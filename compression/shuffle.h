@@ -6,19 +6,19 @@
  *
  *     a0 a1 a2 a3  b0 b1 b2 b3  c0 ...   ->   a0 b0 c0 ... | a1 b1 c1 ... | a2 b2 c2 ... | a3 b3 c3 ...
  */
-#ifndef OBZ_PLANES_H
-#define OBZ_PLANES_H
+#ifndef OBZ_SHUFFLE_H
+#define OBZ_SHUFFLE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 /* width 2 or 4; n numbers; dst and src do not overlap and hold width * n bytes. */
-void obz_planes_split(const uint8_t *src, size_t n, unsigned width, uint8_t *dst);
-void obz_planes_join(const uint8_t *src, size_t n, unsigned width, uint8_t *dst);
+void obz_shuffle(const uint8_t *src, size_t n, unsigned width, uint8_t *dst);
+void obz_unshuffle(const uint8_t *src, size_t n, unsigned width, uint8_t *dst);
 /*
  * 2 or 4: the width at which the planes of these bytes differ more in their own distribution,
  * estimated by entropy.
  */
-unsigned obz_planes_guess(const uint8_t *src, size_t size);
+unsigned obz_shuffle_guess(const uint8_t *src, size_t size);
 
 #endif
