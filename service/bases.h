@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "kernels/msm/msm.h"
+#include "compute/msm/msm.h"
 #include "service/outboard.h"
 
 struct outboard_bases {

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/thread.h"
-#include "kernels/msm/tune.h"
+#include "compute/msm/tune.h"
 #include "service/device_gpu.h"
 #include "service/engine.h"
 

@@ -17,8 +17,8 @@
 
 #include <stdbool.h>
 
-#include "kernels/msm/msm.h"
-#include "kernels/ntt/ntt.h"
+#include "compute/msm/msm.h"
+#include "compute/ntt/ntt.h"
 #include "service/outboard.h"
 
 /* handles whose upload takes as long as measuring does */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The CPU as a device: a pool of threads and the kernels of kernels/. */
+/* The CPU as a device: a pool of threads and the kernels of compute/. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>

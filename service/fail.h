@@ -4,7 +4,7 @@
 #ifndef OBV_FAIL_H
 #define OBV_FAIL_H
 
-#include "kernels/field/fault.h"
+#include "compute/field/fault.h"
 #include "service/outboard.h"
 
 /* Returns status, so that a function can return obv_fail(...). */

@@ -6,7 +6,7 @@
  * of cells: a CPU makes the scalars, and of cells what is in them, the GPU all with points. Lists
  * are cut between their items.
  */
-#include "kernels/kzg/kzg.h"
+#include "compute/kzg/kzg.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "base/check.h"
 #include "base/opt.h"
 #include "base/thread.h"
-#include "kernels/msm/gpu.h"
+#include "compute/msm/gpu.h"
 #include "service/bases.h"
 #include "service/engine.h"
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "kernels/msm/profile.h"
+#include "compute/msm/profile.h"
 
 static const char *const op_names[OUTBOARD_OP_COUNT] = { "msm", "ntt", "kzg", "rqa" };
 

@@ -7,7 +7,7 @@
 #ifndef OBV_RQA_H
 #define OBV_RQA_H
 
-#include "kernels/rqa/rqa.h"
+#include "compute/rqa/rqa.h"
 #include "service/outboard.h"
 
 struct outboard_rqa_options {

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "kernels/msm/tune.h"
-#include "kernels/pool/pool.h"
+#include "compute/msm/tune.h"
+#include "compute/pool/pool.h"
 #include "tools/command.h"
 #include "tools/devices.h"
 #include "tools/progress.h"

@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "kernels/curve/lanes.h"
+#include "compute/curve/lanes.h"
 #include "tools/command.h"
 #include "tools/kernel_bench.h"
 #include "tools/latency.h"

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "kernels/gpu/gpu.h"
+#include "compute/gpu/gpu.h"
 #include "tools/devices.h"
 
 #define OBX_KERNEL_ROWS_MAX 32

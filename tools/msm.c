@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "kernels/msm/tune.h"
+#include "compute/msm/tune.h"
 #include "tools/command.h"
 #include "tools/devices.h"
 #include "tools/input.h"

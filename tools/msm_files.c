@@ -249,7 +249,7 @@ static void second_body(void *arg, size_t byte, unsigned thread)
 	s->sums[byte] = sum;
 }
 
-/* Decodes without kernels/msm; all points were accepted before. */
+/* Decodes without compute/msm; all points were accepted before. */
 static struct obk_g1_affine *decode(const struct obx_list *points, enum obk_point_format format)
 {
 	struct obk_g1_affine *p = malloc(points->n * sizeof(*p));

@@ -8,7 +8,7 @@
 #ifndef OBX_MSM_FILES_H
 #define OBX_MSM_FILES_H
 
-#include "kernels/msm/msm.h"
+#include "compute/msm/msm.h"
 #include "tools/progress.h"
 
 struct obx_list {
@@ -30,7 +30,7 @@ bool obx_scalars_read(const char *path, struct obx_list *ret, bool *ret_text);
 bool obx_list_write(const char *path, const uint8_t *bytes, size_t n, size_t each, bool text);
 
 /*
- * The product by other means than kernels/msm: bytes of scalars as digits, complete additions one
+ * The product by other means than compute/msm: bytes of scalars as digits, complete additions one
  * by one, the field's reference in C; no signs, no endomorphism, no shared inversions, no vector
  * instructions. Scalars as obx_scalars_read leaves them, be: highest byte first. False: no memory,
  * or a point is no point; said so.

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "kernels/ntt/ntt.h"
+#include "compute/ntt/ntt.h"
 #include "tools/command.h"
 #include "tools/devices.h"
 #include "tools/input.h"

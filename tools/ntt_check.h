@@ -4,7 +4,7 @@
 #ifndef OBX_NTT_CHECK_H
 #define OBX_NTT_CHECK_H
 
-#include "kernels/ntt/ntt.h"
+#include "compute/ntt/ntt.h"
 
 /*
  * One transform, in and out in the orders of the job: coefficients and values must be of one

@@ -17,13 +17,13 @@ SKIPPED = 77
 SOFT = 'liboutboard-softdevice.so'
 # What is built for the check, relative to the build directory.
 PROGRAMS = ['server/outboard-server', 'tools/outboard', 'tests/gpu/gpu-facts', 'tests/gpu/gpu-speed', 'tests/gpu/gpu-rates', 'tests/ptx/ptx-conformance',
-            'tests/kernels/test_kernels_gpu', 'tests/kernels/test_kernels_msm_gpu', 'tests/kernels/test_kernels_msm_tune', 'tests/kernels/test_kernels_ntt_gpu',
-            'tests/kernels/test_kernels_twins', 'tests/kernels/test_kernels_rqa_gpu', 'tests/service/test_service_gpu',
-            'tests/kernels/test_kernels_kzg_gpu', 'tests/kernels/obk-cells-bench',
+            'tests/compute/kernels/test_kernels_gpu', 'tests/compute/kernels/test_kernels_msm_gpu', 'tests/compute/kernels/test_kernels_msm_tune', 'tests/compute/kernels/test_kernels_ntt_gpu',
+            'tests/compute/kernels/test_kernels_twins', 'tests/compute/kernels/test_kernels_rqa_gpu', 'tests/service/test_service_gpu',
+            'tests/compute/kernels/test_kernels_kzg_gpu', 'tests/compute/kernels/obk-cells-bench',
             'tests/unit/softapi/test-softapi-streams', 'tests/unit/softapi/test-softapi-events', 'tests/unit/softapi/test-softapi-errors',
-            'tests/unit/softapi/test-softapi-link', 'tests/gpu/gpu-sort', 'tests/kernels/obk-gpu-bench', 'kernels/rqa/obk-rqa-bench']
+            'tests/unit/softapi/test-softapi-link', 'tests/gpu/gpu-sort', 'tests/compute/kernels/obk-gpu-bench', 'compute/rqa/obk-rqa-bench']
 LIBRARIES = ['client-shim/libcuda.so.1', 'softdevice/' + SOFT, 'tests/gpu/libdriver-log.so']
-FILES = ['tests/kernels/twin.ptx']
+FILES = ['tests/compute/kernels/twin.ptx']
 SETUP = 'tests/data/kzg/trusted_setup.txt'  # relative to the root
 LOG_LINES = 20  # of a server behind something that failed
 

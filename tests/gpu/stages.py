@@ -66,9 +66,9 @@ def machine(c):
 
 def tests(c):
     """Kernels against the CPU, every PTX instruction against its reference, driver calls one by one."""
-    kernels = 'tests/kernels/test_kernels_'
+    kernels = 'tests/compute/kernels/test_kernels_'
     items = [('kernels: ' + name, [c.program(kernels + name)]) for name in ('gpu', 'msm_gpu', 'msm_tune', 'ntt_gpu', 'kzg_gpu')]
-    items.append(('kernels: twins', [c.program(kernels + 'twins'), c.build / 'tests/kernels/twin.ptx']))
+    items.append(('kernels: twins', [c.program(kernels + 'twins'), c.build / 'tests/compute/kernels/twin.ptx']))
     items.append(('kernels: rqa_gpu', [c.program(kernels + 'rqa_gpu')]))
     items.append(('service: gpu', [c.program('tests/service/test_service_gpu'), c.driver]))
     groups = ['integer', 'bits', 'carry', 'compare', 'float', 'approx', 'half', 'cvt', 'memory', 'flow', 'warp', 'block', 'atomic', 'runtime', 'library']
@@ -364,9 +364,9 @@ def rows_note(c, name, out):
 
 def kernels(c):
     """The arithmetic's rates, then transforms, products and recurrence beside what is aimed at, natively and over the wire."""
-    bench, rqa = c.program('tests/kernels/obk-gpu-bench'), c.program('kernels/rqa/obk-rqa-bench')
+    bench, rqa = c.program('tests/compute/kernels/obk-gpu-bench'), c.program('compute/rqa/obk-rqa-bench')
     sizes = ['-s', '1', '-m', '4', '6', '-n', '4', '8', '-r', '1', '-t', '100K'] if c.small else ['-m', '8', '24', '-n', '12', '24']
-    cells = [c.program('tests/kernels/obk-cells-bench'), *(['-c', '2', '-w', '4', '-b', '1', '-r', '1'] if c.small else [])]
+    cells = [c.program('tests/compute/kernels/obk-cells-bench'), *(['-c', '2', '-w', '4', '-b', '1', '-r', '1'] if c.small else [])]
     clocks = None
     if shutil.which('nvidia-smi'):
         clocks = subprocess.Popen(['nvidia-smi', '--query-gpu=clocks.sm,power.draw,temperature.gpu', '--format=csv,noheader,nounits', '-lms', '200'],

@@ -76,7 +76,7 @@ def build_with_stand_ins(place):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).symlink_to(BUILD / name)
     (place / 'real-outboard').symlink_to(BUILD / 'tools/outboard')
-    for name in ('tests/kernels/obk-gpu-bench', 'tests/kernels/obk-cells-bench', 'kernels/rqa/obk-rqa-bench', 'tests/gpu/gpu-rates', 'tools/outboard', 'fake-python'):
+    for name in ('tests/compute/kernels/obk-gpu-bench', 'tests/compute/kernels/obk-cells-bench', 'compute/rqa/obk-rqa-bench', 'tests/gpu/gpu-rates', 'tools/outboard', 'fake-python'):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(f'#!{sys.executable}\n' + pathlib.Path(__file__).read_text(encoding='utf-8'), encoding='utf-8')
         (folder / name).chmod(0o755)

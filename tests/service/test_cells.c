@@ -2,14 +2,14 @@
 /* Copyright The Outboard Authors */
 /*
  * Cell proofs as jobs with GPUs that are none: their sums and transforms are the CPU's, they fail
- * when told to, and count. What real ones compute is tests/kernels/test_kzg_gpu.c's matter, with
+ * when told to, and count. What real ones compute is tests/compute/kernels/test_kzg_gpu.c's matter, with
  * fewer points than a setup has.
  */
 #include "base/check.h"
 #include "base/opt.h"
-#include "kernels/kzg/g1_ntt.h"
-#include "kernels/kzg/kzg.h"
-#include "kernels/kzg/fk20.h"
+#include "compute/kzg/g1_ntt.h"
+#include "compute/kzg/kzg.h"
+#include "compute/kzg/fk20.h"
 #include "service/bases.h"
 #include "service/engine.h"
 #include "tests/unit/test.h"

@@ -5,10 +5,10 @@ import re
 import subprocess
 import sys
 
-PREFIX = {'base': 'ob', 'compression': 'obz', 'image': 'obi', 'protocol': 'obp', 'front': 'obf', 'transport': 'obt', 'loadbalancer': 'obl', 'kernels': 'obk', 'service': 'obv'}
+PREFIX = {'base': 'ob', 'compression': 'obz', 'image': 'obi', 'protocol': 'obp', 'front': 'obf', 'transport': 'obt', 'loadbalancer': 'obl', 'compute': 'obk', 'service': 'obv'}
 MAY_USE = {
     'base': {'ob'},
-    'kernels': {'ob', 'obk'},
+    'compute': {'ob', 'obk'},
     'service': {'ob', 'obk', 'obv'},
     'compression': {'ob', 'obz'},
     'image': {'ob', 'obz', 'obi'},

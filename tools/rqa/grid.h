@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "kernels/rqa/rqa.h"
+#include "compute/rqa/rqa.h"
 #include "tools/rqa/error.h"
 
 #define OBX_GRID_USAGE    "m=1..10 tau=1..10 eps=0.05..0.10:0.001 lmin=2,3"

@@ -7,7 +7,7 @@
 #ifndef OBX_RQA_RQA_H
 #define OBX_RQA_RQA_H
 
-#include "kernels/rqa/rqa.h"
+#include "compute/rqa/rqa.h"
 
 #define OBX_EXIT_STOPPED 130
 

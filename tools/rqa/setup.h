@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "kernels/rqa/rqa.h"
+#include "compute/rqa/rqa.h"
 #include "tools/rqa/error.h"
 #include "tools/rqa/table.h"
 

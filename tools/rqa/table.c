@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "kernels/rqa/rqa.h"
+#include "compute/rqa/rqa.h"
 
 #define ROWS_FIRST 1024
 

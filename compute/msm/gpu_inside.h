@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Inside the multi-scalar product on a GPU: what bases hold there, the kernels, and the shapes that
+ * they are run in.
+ */
+#ifndef OBK_MSM_GPU_INSIDE_H
+#define OBK_MSM_GPU_INSIDE_H
+
+#include "compute/msm/gpu.h"
+#include "compute/msm/gpu_model.h"
+#include "compute/msm/gpu_shape.h"
+#include "compute/msm/plan.h"
+
+/* kernel.cu */
+enum {
+	OBK_MSM_PREPARE,
+	OBK_MSM_COUNT,
+	OBK_MSM_SCAN,
+	OBK_MSM_SCAN_TILES,
+	OBK_MSM_SCATTER,
+	OBK_MSM_ACCUMULATE,
+	OBK_MSM_JOIN,
+	OBK_MSM_FOLD,
+	OBK_MSM_FOLD_REST,
+	OBK_MSM_MULTIPLES_SUM,
+	OBK_MSM_SUM_TREE,
+	OBK_MSM_JOIN_FOUR,
+	OBK_MSM_FOLD_FOUR,
+	OBK_MSM_FOLD_REST_FOUR,
+	OBK_MSM_KERNELS,
+};
+
+/* tables.cu */
+enum {
+	OBK_MSM_CHECK,
+	OBK_MSM_SHIFT,
+	OBK_MSM_MAKE_MULTIPLES,
+	OBK_MSM_TO_AFFINE,
+	OBK_MSM_TABLE_KERNELS,
+};
+
+extern const struct obk_gpu_image obk_msm_gpu_kernels, obk_msm_gpu_table_kernels;
+
+struct obk_msm_gpu_bases {
+	struct obk_gpu *gpu;
+	size_t count;
+	bool order_r;
+	/*
+	 * points: [windows][count][2^(window - 1) multiples], windows as obk_msm_gpu_multiples_plan
+	 * has them
+	 */
+	bool multiples;
+	unsigned copies; /* points: [copies][count]; copy t holds 2^(shift t) P */
+	/* window: with multiples or more than one copy the only one they fit */
+	unsigned shift, window;
+	struct obk_gpu_buffer points;
+};
+
+/*
+ * As obk_msm_gpu_bases_new, with a table as `choice` says, which must suit the points; NULL: the
+ * fastest.
+ */
+enum ob_err obk_msm_gpu_bases_make(struct obk_gpu *gpu, const struct obk_msm_bases_args *args,
+	const struct obk_msm_gpu_choice *choice, struct obk_msm_gpu_bases **ret_bases,
+	struct obk_fault *fault);
+/* As obk_msm_gpu_run, by `tuning` in place of what is known of the device. */
+enum ob_err obk_msm_gpu_run_by(const struct obk_msm_gpu_bases *bases, const struct obk_msm_job *job,
+	const struct obk_msm_gpu_tuning *tuning, CUdeviceptr scalars,
+	struct obk_g1_affine *ret_points, struct obk_fault *fault);
+
+/* Blocks of `threads` for n items. */
+static inline unsigned obk_msm_gpu_blocks(size_t n, unsigned threads)
+{
+	return (unsigned)((n + threads - 1) / threads);
+}
+
+#endif

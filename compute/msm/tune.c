@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/opt.h"
+#include "base/text.h"
+#include "compute/msm/plan.h"
+#include "compute/msm/tune.h"
+
+#define MAX_KEY 256
+#define RUNS    3
+#define HALVES  2
+/* Sizes that are measured; those between follow the nearest. */
+static const unsigned measured[] = { 6, 8, 10, 12, 14, 16 };
+#define MEASURED (sizeof(measured) / sizeof(measured[0]))
+
+static const struct obk_profile_kind kind = { "outboard msm profile", OBK_TUNE_VERSION, "msm",
+	"outboard msm tune" };
+/* Single bytes, so that a product beside a change reads the old or the new one. */
+static _Atomic uint8_t windows[HALVES][OBK_TUNE_LOGS]; /* [halves - 1][log n]; 0: not known */
+static _Atomic uint8_t endomorphism;                   /* log n + 1; 0: not known */
+
+unsigned obk_tune_log(size_t n)
+{
+	unsigned log_n = n ? 63 - (unsigned)__builtin_clzll(n) : 0;
+
+	/* the nearer power of two */
+	if (log_n && n - ((size_t)1 << log_n) > (size_t)1 << (log_n - 1))
+		log_n++;
+	return log_n < OBK_TUNE_LOGS ? log_n : OBK_TUNE_LOGS - 1;
+}
+
+unsigned obk_tune_window(unsigned halves, size_t n)
+{
+	return ob_opt_on(OB_OPT_TUNE)
+		? atomic_load_explicit(&windows[halves - 1][obk_tune_log(n)], memory_order_relaxed)
+		: 0;
+}
+
+size_t obk_tune_endomorphism(size_t otherwise)
+{
+	unsigned limit = ob_opt_on(OB_OPT_TUNE)
+		? atomic_load_explicit(&endomorphism, memory_order_relaxed)
+		: 0;
+
+	return limit ? (size_t)1 << (limit - 1) : otherwise;
+}
+
+void obk_tune_clear(void)
+{
+	for (unsigned h = 0; h < HALVES; h++)
+		for (unsigned i = 0; i < OBK_TUNE_LOGS; i++)
+			windows[h][i] = 0;
+	endomorphism = 0;
+}
+
+/* The processor's model and how points are added, on one line. */
+static void make_key(char key[MAX_KEY])
+{
+	char model[128] = "unknown", line[256];
+	FILE *f = fopen("/proc/cpuinfo", "re");
+
+	while (f && fgets(line, sizeof(line), f)) {
+		char *at = strchr(line, ':');
+
+		if (strncmp(line, "model name", 10) != 0 || !at)
+			continue;
+		line[strcspn(line, "\n")] = 0;
+		snprintf(model, sizeof(model), "%.120s", at + 1 + strspn(at + 1, " "));
+		break;
+	}
+	if (f)
+		fclose(f);
+	snprintf(key, MAX_KEY, "%s; %s; %s", model, obk_lanes_choose()->name, obk_fp_now.name);
+}
+
+bool obk_tune_path(char *ret_path, size_t size)
+{
+	char key[MAX_KEY];
+
+	make_key(key);
+	return obk_profile_path(&kind, key, ret_path, size);
+}
+
+/* ---- the file ---- */
+
+/* "name n n n ..." of `count` numbers; false if that is not what stands there. */
+static bool take_numbers(
+	const char *text, const char *name, unsigned count, unsigned most, uint8_t *ret)
+{
+	size_t length = strlen(name);
+
+	if (strncmp(text, name, length) != 0)
+		return false;
+	text += length;
+	for (unsigned i = 0; i < count; i++) {
+		unsigned long v;
+		char *end;
+
+		if (text[0] != ' ' || text[1] < '0' || text[1] > '9')
+			return false;
+		v = strtoul(text + 1, &end, 10);
+		if (v > most || (v == 1 && most == OBK_MSM_MAX_WINDOW))
+			return false;
+		ret[i] = (uint8_t)v;
+		text = end;
+	}
+	return *text == '\n';
+}
+
+static enum ob_err take_lines(const char *line, const char *path, struct obk_fault *fault)
+{
+	uint8_t w[HALVES][OBK_TUNE_LOGS], limit;
+
+	if (!take_numbers(line, "endomorphism", 1, OBK_TUNE_LOGS, &limit))
+		return obk_profile_damaged(&kind, path, fault);
+	for (unsigned h = 0; h < HALVES; h++) {
+		line = obk_profile_next(line);
+		if (!line ||
+			!take_numbers(line, h ? "halves" : "whole", OBK_TUNE_LOGS,
+				OBK_MSM_MAX_WINDOW, w[h]))
+			return obk_profile_damaged(&kind, path, fault);
+	}
+	for (unsigned h = 0; h < HALVES; h++)
+		for (unsigned i = 0; i < OBK_TUNE_LOGS; i++)
+			windows[h][i] = w[h][i];
+	endomorphism = limit;
+	return OB_ERR_NONE;
+}
+
+enum ob_err obk_tune_load(const char *path, struct obk_fault *fault)
+{
+	char lines[OBK_PROFILE_MAX_BYTES + 1], key[MAX_KEY];
+	enum ob_err err;
+
+	make_key(key);
+	err = obk_profile_read(&kind, key, path, lines, fault);
+	return err ? err : take_lines(lines, path, fault);
+}
+
+enum ob_err obk_tune_load_default(struct obk_fault *fault)
+{
+	char path[OBK_PROFILE_MAX_PATH];
+
+	if (!ob_opt_on(OB_OPT_TUNE) || !obk_tune_path(path, sizeof(path)))
+		return OB_ERR_NONE;
+	return obk_tune_load(path, fault) == OB_ERR_ARGUMENT ? OB_ERR_ARGUMENT : OB_ERR_NONE;
+}
+
+enum ob_err obk_tune_store(const char *path, struct obk_fault *fault)
+{
+	char lines[OBK_PROFILE_MAX_BYTES], key[MAX_KEY];
+	size_t n;
+
+	make_key(key);
+	n = obk_profile_append(lines, 0, "endomorphism %u\n", (unsigned)endomorphism);
+	for (unsigned h = 0; h < HALVES; h++) {
+		n = obk_profile_append(lines, n, "%s", h ? "halves" : "whole");
+		for (unsigned i = 0; i < OBK_TUNE_LOGS; i++)
+			n = obk_profile_append(lines, n, " %u", (unsigned)windows[h][i]);
+		n = obk_profile_append(lines, n, "\n");
+	}
+	return obk_profile_write(&kind, key, path, lines, fault);
+}
+
+void obk_tune_print(FILE *out, bool json)
+{
+	unsigned limit = endomorphism ? endomorphism - 1u : 0;
+	char key[MAX_KEY];
+
+	make_key(key);
+	fprintf(out,
+		json ? "{\"for\": \"%s\", \"endomorphism_up_to\": %zu, \"windows\": ["
+		     : "%s\nthe endomorphism is used up to %zu points\nwindows by size (whole "
+		       "scalars/halves):",
+		key, endomorphism ? (size_t)1 << limit : 0);
+	for (unsigned i = 0; i < OBK_TUNE_LOGS; i++)
+		fprintf(out,
+			json ? "%s{\"log_n\": %u, \"whole\": %u, \"halves\": %u}" : "%s 2^%u:%u/%u",
+			json && i ? ", " : "", i, (unsigned)windows[0][i], (unsigned)windows[1][i]);
+	fprintf(out, json ? "]}\n" : "\n");
+}
+
+/* ---- measuring ---- */
+
+struct measuring {
+	struct obk_g1_affine *points;
+	uint64_t (*scalars)[4];
+	struct obk_pool *pool;
+	void (*progress)(void *arg, double done);
+	void *arg;
+	double steps, in_all;
+};
+
+static bool make_input(struct measuring *m, size_t n)
+{
+	struct obk_g1 *sums = malloc(n * sizeof(*sums)), run;
+	struct obk_fp *scratch = malloc(2 * n * sizeof(*scratch));
+	uint64_t state = 1;
+	bool fine;
+
+	m->points = malloc(n * sizeof(*m->points));
+	m->scalars = malloc(n * sizeof(*m->scalars));
+	fine = sums && scratch && m->points && m->scalars;
+	obk_g1_from_affine(&run, &obk_g1_generator);
+	for (size_t i = 0; i < n && fine; i++) {
+		obk_g1_add_affine(&run, &run, &obk_g1_generator);
+		sums[i] = run;
+		for (unsigned j = 0; j < 4; j++) {
+			state = state * 6364136223846793005u + 1442695040888963407u;
+			m->scalars[i][j] = state ^ state >> 29;
+		}
+	}
+	if (fine)
+		obk_g1_to_affine_batch(m->points, sums, n, scratch);
+	free(scratch);
+	free(sums);
+	return fine;
+}
+
+/*
+ * Processor time of all threads: what others do on the machine counts for less than in time that
+ * passes.
+ */
+static uint64_t processor_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * OB_SECOND + (uint64_t)t.tv_nsec;
+}
+
+/* The best of some runs in ns; UINT64_MAX if there was no memory. */
+static uint64_t time_of(
+	struct measuring *m, const struct obk_msm_bases *bases, size_t n, unsigned window)
+{
+	struct obk_msm_job job = {
+		.count = n, .scalars = m->scalars, .batch = 1, .window = window, .pool = m->pool
+	};
+	uint64_t best = UINT64_MAX;
+	struct obk_g1_affine sum;
+
+	for (unsigned r = 0; r < (n > 1024 ? RUNS : 3 * RUNS); r++) {
+		uint64_t from = processor_ns(), took;
+
+		if (obk_msm_run(bases, &job, &sum, NULL))
+			return UINT64_MAX;
+		took = processor_ns() - from;
+		best = took < best ? took : best;
+	}
+	if (m->progress)
+		m->progress(m->arg, m->steps / m->in_all);
+	return best;
+}
+
+/* From the model's window downhill; bases of one or two halves. */
+static uint64_t best_window(
+	struct measuring *m, const struct obk_msm_bases *bases, size_t n, int *ret_offset)
+{
+	struct obk_plan plan;
+	unsigned start, best;
+	uint64_t least, t;
+
+	obk_plan_make(&plan, bases, n, 0);
+	start = best = plan.window;
+	least = time_of(m, bases, n, start);
+	for (int way = -1; way <= 1; way += 2) {
+		for (unsigned c = start + (unsigned)way; c >= 2 && c <= OBK_MSM_MAX_WINDOW;
+			c += (unsigned)way) {
+			t = time_of(m, bases, n, c);
+			if (t >= least - least / 32) /* less than that is noise */
+				break;
+			least = t;
+			best = c;
+		}
+		if (best != start)
+			break;
+	}
+	*ret_offset = (int)best - (int)start;
+	return least;
+}
+
+/* The model's window, moved by what was measured at the nearest size. */
+static void fill_windows(unsigned halves, unsigned count, const int offset[MEASURED])
+{
+	struct obk_msm_bases bases = { .halves = halves, .order_r = true, .copies = 1 };
+
+	/* entries not filled yet are 0: the model's */
+	for (unsigned log_n = OBK_TUNE_LOGS; log_n-- > 0;) {
+		struct obk_plan plan;
+		unsigned near = 0;
+		int c;
+
+		for (unsigned i = 1; i < count; i++) {
+			if (measured[i] <= log_n)
+				near = i;
+		}
+		obk_plan_make(&plan, &bases, (size_t)1 << log_n, 0);
+		c = (int)plan.window + offset[near];
+		c = c < 2 ? 2 : c > OBK_MSM_MAX_WINDOW ? OBK_MSM_MAX_WINDOW : c;
+		/* more points never want smaller windows */
+		if (log_n + 1 < OBK_TUNE_LOGS && c > windows[halves - 1][log_n + 1])
+			c = windows[halves - 1][log_n + 1];
+		windows[halves - 1][log_n] = (uint8_t)c;
+	}
+}
+
+static enum ob_err measure_sizes(
+	struct measuring *m, unsigned count, int offset[HALVES][MEASURED], unsigned *ret_limit)
+{
+	*ret_limit = OBK_PLAN_ENDOMORPHISM_LOG;
+	for (unsigned i = 0; i < count; i++) {
+		size_t n = (size_t)1 << measured[i];
+		uint64_t least[HALVES];
+
+		for (unsigned h = 0; h < HALVES; h++) {
+			struct obk_msm_bases_args args = { .points = m->points,
+				.count = n,
+				.trust = OBK_TRUST_SUBGROUP,
+				.pool = m->pool };
+			bool glv = ob_opt_on(OB_OPT_GLV);
+			struct obk_msm_bases *bases;
+			enum ob_err err;
+
+			ob_opt_set(OB_OPT_GLV, h == 1);
+			err = obk_msm_bases_new(&args, &bases, NULL);
+			ob_opt_set(OB_OPT_GLV, glv);
+			if (err)
+				return err;
+			m->steps = m->in_all * (double)(n + h * n) /
+				(double)(4u << measured[count - 1]);
+			least[h] = best_window(m, bases, n, &offset[h][i]);
+			obk_msm_bases_free(bases);
+			if (least[h] == UINT64_MAX)
+				return OB_ERR_NO_MEMORY;
+		}
+		/*
+		 * the largest sizes decide: does splitting scalars lose by more than what a
+		 * measurement errs?
+		 */
+		if (measured[i] >= 14 && least[0] + least[0] / 32 < least[1])
+			*ret_limit = ob_min(*ret_limit, measured[i] - 1);
+	}
+	return OB_ERR_NONE;
+}
+
+enum ob_err obk_tune_measure(struct obk_pool *pool, unsigned largest,
+	void (*progress)(void *arg, double done), void *arg, struct obk_fault *fault)
+{
+	struct measuring m = { .pool = pool, .progress = progress, .arg = arg, .in_all = 1 };
+	enum ob_err err = OB_ERR_NO_MEMORY;
+	int offset[HALVES][MEASURED];
+	unsigned limit, count = MEASURED;
+
+	while (count > 1 && measured[count - 1] > largest)
+		count--;
+	obk_tune_clear();
+	if (make_input(&m, (size_t)1 << measured[count - 1]))
+		err = measure_sizes(&m, count, offset, &limit);
+	if (!err) {
+		for (unsigned h = 0; h < HALVES; h++)
+			fill_windows(h + 1, count, offset[h]);
+		endomorphism = (uint8_t)(limit + 1);
+	} else {
+		obk_fault_set(fault, err, OBK_FAULT_NO_ITEM,
+			"no memory to measure products of 2^%u points", measured[count - 1]);
+	}
+	free(m.points);
+	free(m.scalars);
+	return err;
+}

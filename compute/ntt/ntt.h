@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * The number-theoretic transform over the scalar field Fr of BLS12-381, on the CPU, in place: X_k =
+ * sum of x_j (g w^k)^j with w = obk_fr_root(log n), g the coset's shift (1 without a coset). The
+ * inverse gives x back from X, 1 / n included. The caller owns the data and passes a pool for
+ * threads (NULL: its own thread only). Any number of threads may run transforms at once, each on
+ * its own data. Roots of unity are made once per process and kept: up to 32 MiB, one table for all
+ * sizes and both directions.
+ */
+#ifndef OBK_NTT_H
+#define OBK_NTT_H
+
+#include "compute/field/fault.h"
+#include "compute/field/fr.h"
+#include "compute/pool/pool.h"
+
+#define OBK_NTT_MAX_LOG_N 26
+#define OBK_NTT_MAX_BATCH ((size_t)1 << 26)
+
+enum obk_ntt_direction { OBK_NTT_FORWARD, OBK_NTT_INVERSE };
+
+/* Input, output: N natural, R bit-reversed. NR and RN move no data beside the butterflies. */
+enum obk_ntt_order { OBK_NTT_NN, OBK_NTT_NR, OBK_NTT_RN, OBK_NTT_RR };
+
+struct obk_ntt_job {
+	unsigned log_n; /* 0..OBK_NTT_MAX_LOG_N */
+	enum obk_ntt_direction direction;
+	enum obk_ntt_order order;
+	/*
+	 * transforms, one after the other in memory; 0: nothing is done; batch x n <=
+	 * OBK_NTT_MAX_BATCH
+	 */
+	size_t batch;
+	const struct obk_fr *coset; /* the shift g, not 0; NULL: none */
+	struct obk_pool *pool;
+	struct obk_stop stop; /* asked every few thousand elements */
+};
+
+/*
+ * OB_ERR_ARGUMENT, OB_ERR_LIMIT, OB_ERR_NO_MEMORY (the roots): data is untouched then.
+ * OB_ERR_CANCELLED: stop said so; data is partly transformed.
+ */
+enum ob_err obk_ntt_run(
+	const struct obk_ntt_job *job, struct obk_fr *data, struct obk_fault *fault);
+/* Swaps element i with the one whose index has the lowest log_n bits of i in reverse. */
+void obk_ntt_reverse(struct obk_fr *data, unsigned log_n);
+
+/* The lowest `bits` bits of i in reverse, bits <= 32. */
+static inline uint32_t obk_ntt_reverse_bits(uint32_t i, unsigned bits)
+{
+	i = (i & 0x55555555) << 1 | (i >> 1 & 0x55555555);
+	i = (i & 0x33333333) << 2 | (i >> 2 & 0x33333333);
+	i = (i & 0x0f0f0f0f) << 4 | (i >> 4 & 0x0f0f0f0f);
+	i = __builtin_bswap32(i);
+	return bits ? i >> (32 - bits) : 0;
+}
+
+#endif

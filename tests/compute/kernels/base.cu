@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* Kernels for the test of compute/gpu. */
+
+extern "C" __global__ void base_add(unsigned n, unsigned *a, unsigned value)
+{
+	unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+
+	if (i < n)
+		a[i] += value;
+}
+
+extern "C" __global__ void base_fault(unsigned *nowhere)
+{
+	*nowhere = 1;
+}
