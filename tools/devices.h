@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 /*
  * The devices that `outboard msm`, `ntt` and `kzg` work on: their options --device, --driver,
- * --threads and --stats, the context (service/outboard.h) that is opened for them, and what is said
+ * --threads and --stats, the context (compute/engine/outboard.h) that is opened for them, and what is said
  * of it afterwards. The caller owns the struct, zeroed but for `verb`; main thread only.
  */
 #ifndef OBX_DEVICES_H
@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "service/outboard.h"
+#include "compute/engine/outboard.h"
 
 struct obx_devices {
 	const char *verb;

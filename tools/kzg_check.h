@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "service/outboard.h"
+#include "compute/engine/outboard.h"
 
 /*
  * Each says on stderr what does not hold, and returns false. A proof belongs to the blob's own

@@ -18,7 +18,7 @@
  * Without a profile, and with OUTBOARD_OPT=-tune, products go by a guess from the device's
  * multiprocessors and clock. Measuring happens in the functions below that say so, never in
  * obk_msm_gpu_run: the service calls them to calibrate, and with a large handle's first product
- * where that one has no time limit (service/device_gpu.c). Any thread; measuring takes the device's
+ * where that one has no time limit (compute/engine/device_gpu.c). Any thread; measuring takes the device's
  * time and should have it to itself. Functions enter the device themselves.
  */
 #ifndef OBK_MSM_GPU_TUNE_H

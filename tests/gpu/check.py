@@ -18,7 +18,7 @@ SOFT = 'liboutboard-softdevice.so'
 # What is built for the check, relative to the build directory.
 PROGRAMS = ['server/outboard-server', 'tools/outboard', 'tests/gpu/gpu-facts', 'tests/gpu/gpu-speed', 'tests/gpu/gpu-rates', 'tests/ptx/ptx-conformance',
             'tests/compute/kernels/test_kernels_gpu', 'tests/compute/kernels/test_kernels_msm_gpu', 'tests/compute/kernels/test_kernels_msm_tune', 'tests/compute/kernels/test_kernels_ntt_gpu',
-            'tests/compute/kernels/test_kernels_twins', 'tests/compute/kernels/test_kernels_rqa_gpu', 'tests/service/test_service_gpu',
+            'tests/compute/kernels/test_kernels_twins', 'tests/compute/kernels/test_kernels_rqa_gpu', 'tests/compute/engine/test_service_gpu',
             'tests/compute/kernels/test_kernels_kzg_gpu', 'tests/compute/kernels/obk-cells-bench',
             'tests/unit/softapi/test-softapi-streams', 'tests/unit/softapi/test-softapi-events', 'tests/unit/softapi/test-softapi-errors',
             'tests/unit/softapi/test-softapi-link', 'tests/gpu/gpu-sort', 'tests/compute/kernels/obk-gpu-bench', 'compute/rqa/obk-rqa-bench']

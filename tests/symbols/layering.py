@@ -5,11 +5,11 @@ import re
 import subprocess
 import sys
 
-PREFIX = {'base': 'ob', 'compression': 'obz', 'image': 'obi', 'protocol': 'obp', 'front': 'obf', 'transport': 'obt', 'loadbalancer': 'obl', 'compute': 'obk', 'service': 'obv'}
+PREFIX = {'base': 'ob', 'compression': 'obz', 'image': 'obi', 'protocol': 'obp', 'front': 'obf', 'transport': 'obt', 'loadbalancer': 'obl', 'compute': 'obk', 'compute/engine': 'obv'}
 MAY_USE = {
     'base': {'ob'},
     'compute': {'ob', 'obk'},
-    'service': {'ob', 'obk', 'obv'},
+    'compute/engine': {'ob', 'obk', 'obv'},
     'compression': {'ob', 'obz'},
     'image': {'ob', 'obz', 'obi'},
     'front': {'ob', 'obz', 'obi', 'obf'},
@@ -23,7 +23,7 @@ def main() -> int:
     bad = looked = 0
     for argument in sys.argv[1:]:
         name, path = argument.split('=', 1)
-        folder = name.split('/')[0]
+        folder = name if name in PREFIX else name.split('/')[0]
         out = subprocess.run(['nm', '-g', path], capture_output=True, text=True, check=True).stdout
         for line in out.splitlines():
             parts = line.split()
@@ -37,7 +37,7 @@ def main() -> int:
                     print(f'{folder}: refers to {name}, which lies above it')
                     bad += 1
             elif not ours or ours.group(1) != PREFIX[folder]:
-                if folder == 'service' and name.startswith('outboard_'):  # the public interface
+                if folder == 'compute/engine' and name.startswith('outboard_'):  # the public interface
                     continue
                 if not name.startswith('__'):  # sanitizers' own
                     print(f'{folder}: defines {name}, which lacks the prefix {PREFIX[folder]}_')

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""A GPU over the wire whose server is killed between two products: the results stay right, the CPU takes over.
+
+    lost.py OUTBOARD SERVER PROGRAM
+"""
+import pathlib
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'e2e'))
+from serving import ENV, Server, check, finish  # noqa: E402
+
+OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
+
+
+def main():
+    with Server(SERVER, '--driver', 'soft') as server:
+        env = dict(ENV, OUTBOARD_OPT='-resume', XDG_CACHE_HOME='/nonexistent')
+        program = subprocess.Popen([OUTBOARD, 'run', '--server', server.url, '--', PROGRAM, 'libcuda.so.1', 'lost'], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+        timer = threading.Timer(200, program.kill)
+        timer.start()
+        first = program.stdout.readline()
+        check('products on the remote device', first == 'ready\n', first)
+        server.process.kill()  # the workers go with it
+        out, err = program.communicate('go\n')
+        timer.cancel()
+        check('the same sums after the loss', program.returncode == 0, f'{program.returncode}\n{out}{err}')
+        check('by the CPU', 'done by the CPU' in out, out)
+    finish()
+
+
+main()
