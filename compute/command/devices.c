@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "compute/msm/tune.h"
+#include "compute/pool/pool.h"
+#include "tools/command.h"
+#include "compute/command/devices.h"
+#include "compute/command/progress.h"
+
+#define OPEN_SECONDS 0.3 /* about what it takes until a GPU has its context and kernels */
+
+/* "auto", or gpu, gpu:N, cpu and cpu:N with commas between. */
+static bool is_list(const char *text)
+{
+	if (strcmp(text, "auto") == 0)
+		return true;
+	for (;;) {
+		size_t digits;
+
+		if (strncmp(text, "cpu", 3) != 0 && strncmp(text, "gpu", 3) != 0)
+			return false;
+		text += 3;
+		digits = *text == ':' ? strspn(text + 1, "0123456789") : 0;
+		if (*text == ':' && !digits)
+			return false;
+		text += digits ? digits + 1 : 0;
+		if (*text == 0)
+			return true;
+		if (*text++ != ',')
+			return false;
+	}
+}
+
+bool obx_devices_take(struct obx_devices *d, const char *option, const char *value, int *ret_code)
+{
+	if (strcmp(option, "--driver") == 0) {
+		d->driver = value;
+		return true;
+	}
+	if (strcmp(option, "--device") == 0) {
+		d->list = value;
+		if (is_list(value))
+			return true;
+		*ret_code = obx_usage_error(d->verb,
+			"--device is auto, cpu or gpu, or a list such as gpu:0,cpu:4, not '%s'",
+			value);
+		return false;
+	}
+	if (strcmp(option, "--threads") != 0)
+		return false;
+	if (ob_text_parse_number(value, 1, OBK_POOL_MAX_THREADS, &d->threads))
+		return true;
+	*ret_code = obx_usage_error(d->verb, "--threads is a number from 1 to %d, not '%s'",
+		OBK_POOL_MAX_THREADS, value);
+	return false;
+}
+
+static double threads_of(const struct obx_devices *d)
+{
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return d->threads ? (double)d->threads : processors > 0 ? (double)processors : 1;
+}
+
+double obx_devices_guess_msm(const struct obx_devices *d, uint64_t n, uint64_t products)
+{
+	return (double)products * (double)n * 2.2e-4 / (12 + log2((double)n + 1)) / threads_of(d);
+}
+
+double obx_devices_guess_ntt(const struct obx_devices *d, unsigned log_n, uint64_t transforms)
+{
+	return (double)transforms * ldexp(log_n + 1, (int)log_n) * 1.2e-8 / threads_of(d);
+}
+
+bool obx_devices_open(struct obx_devices *d, double cpu_seconds, int *ret_code)
+{
+	bool any = !d->list || strcmp(d->list, "auto") == 0;
+	struct outboard_options options = { .devices = any && cpu_seconds < OPEN_SECONDS ? "cpu"
+											 : d->list,
+		.threads = (uint32_t)d->threads,
+		.driver = d->driver };
+	struct outboard_error error;
+	struct obk_fault fault;
+	int status;
+
+	/*
+	 * The library passes over a damaged profile of windows without a word: programs have their
+	 * own ways to speak.
+	 */
+	if (obk_tune_load_default(&fault) != OB_ERR_NONE)
+		fprintf(stderr, "outboard %s: %s\n", d->verb, fault.text);
+	status = outboard_open(&options, &d->context, &error);
+	if (status == OUTBOARD_OK)
+		return true;
+	fprintf(stderr, "outboard %s: --device %s: %s\n", d->verb, d->list ? d->list : "auto",
+		error.text);
+	*ret_code = status == OUTBOARD_ARGUMENT ? OBX_EXIT_USAGE : OBX_EXIT_UNWELL;
+	d->context = NULL;
+	return false;
+}
+
+int obx_devices_wait(struct obx_devices *d, int started, struct outboard_ticket *ticket,
+	struct outboard_error *error)
+{
+	int status;
+
+	if (started != OUTBOARD_OK)
+		return started;
+	status = outboard_wait(ticket, -1, error);
+	outboard_ticket_attempt(ticket, 0, &d->attempt);
+	outboard_ticket_free(ticket);
+	return status;
+}
+
+int obx_devices_refused(const struct obx_devices *d, const struct outboard_error *error)
+{
+	fprintf(stderr, "outboard %s: %s\n", d->verb, error->text);
+	return OBX_EXIT_UNWELL;
+}
+
+void obx_devices_print_stats(FILE *out, const struct outboard_device *s)
+{
+	fprintf(out, "%s: %s; %llu pieces, %llu items, %.3f s busy", s->name, s->what,
+		(unsigned long long)s->pieces, (unsigned long long)s->items, s->busy);
+	if (s->kind == OUTBOARD_GPU)
+		fprintf(out,
+			"; memory: %.1f MiB at most, %.1f in use, %.1f kept, %llu of %llu requests "
+			"met from what was kept",
+			(double)s->pool_peak / 0x1p20, (double)s->pool_used / 0x1p20,
+			(double)s->pool_kept / 0x1p20, (unsigned long long)s->pool_reused,
+			(unsigned long long)s->pool_requests);
+	if (s->failures)
+		fprintf(out, "; %llu failures, %llu tried again, the breaker opened %llu times",
+			(unsigned long long)s->failures, (unsigned long long)s->retries,
+			(unsigned long long)s->opened);
+	fprintf(out, "\n");
+}
+
+void obx_devices_report(const struct obx_devices *d, char *ret_names)
+{
+	size_t n = 0;
+
+	ret_names[0] = 0;
+	for (uint32_t i = 0; i < outboard_device_count(d->context); i++) {
+		struct outboard_device s;
+
+		if (outboard_device_get(d->context, i, &s) != OUTBOARD_OK)
+			continue;
+		if (s.pieces && n + sizeof s.name + 2 < OBX_DEVICES_NAMES)
+			n += (size_t)snprintf(
+				ret_names + n, OBX_DEVICES_NAMES - n, "%s%s", n ? "," : "", s.name);
+		if (s.failures)
+			fprintf(stderr,
+				"outboard %s: %s failed %llu times%s%s; other attempts or devices "
+				"did its work\n",
+				d->verb, s.name, (unsigned long long)s.failures,
+				d->attempt.status ? ", at first with " : "",
+				d->attempt.status ? d->attempt.text : "");
+		if (d->stats)
+			obx_devices_print_stats(stderr, &s);
+	}
+}
+
+void obx_devices_print_json(struct outboard *context)
+{
+	printf("\"devices\": [");
+	for (uint32_t i = 0; i < outboard_device_count(context); i++) {
+		struct outboard_device s;
+
+		if (outboard_device_get(context, i, &s) != OUTBOARD_OK)
+			continue;
+		s.what[strcspn(s.what, "\"\\")] = 0;
+		printf("%s{\"name\": \"%s\", \"what\": \"%s\", \"pieces\": %llu, \"items\": %llu, "
+		       "\"busy_s\": %.6f, ",
+			i ? ", " : "", s.name, s.what, (unsigned long long)s.pieces,
+			(unsigned long long)s.items, s.busy);
+		printf("\"failures\": %llu, \"retries\": %llu, ", (unsigned long long)s.failures,
+			(unsigned long long)s.retries);
+		if (s.kind == OUTBOARD_GPU)
+			printf("\"pool\": {\"used\": %llu, \"kept\": %llu, \"peak\": %llu, "
+			       "\"requests\": %llu, \"reused\": %llu}}",
+				(unsigned long long)s.pool_used, (unsigned long long)s.pool_kept,
+				(unsigned long long)s.pool_peak,
+				(unsigned long long)s.pool_requests,
+				(unsigned long long)s.pool_reused);
+		else
+			printf("\"pool\": null}");
+	}
+	printf("], ");
+}
+
+void obx_devices_close(struct obx_devices *d)
+{
+	outboard_close(d->context);
+	d->context = NULL;
+}
+
+int obx_devices_progress(void *arg, double done)
+{
+	obx_progress_step(arg, done);
+	return 0;
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "compute/curve/lanes.h"
+#include "tools/command.h"
+#include "compute/command/kernel_bench.h"
+#include "tools/latency.h"
+
+#define TABLE_MAX_MIB 65536u
+
+/* One option with its value; false: not one of ours, or said what is wrong with it in *ret_code. */
+static bool take_option(struct obx_kernel_bench *b, const char *name, const char *value,
+	unsigned low, unsigned high, int *ret_code)
+{
+	uint64_t number;
+	const struct {
+		const char *name;
+		unsigned *at;
+		uint64_t min, max;
+	} numbers[] = { { "--from", &b->from, low, high }, { "--to", &b->to, low, high },
+		{ "--runs", &b->runs, 1, OBX_KERNEL_RUNS_MAX } };
+
+	for (unsigned i = high ? 0 : 2; i < ob_count(numbers); i++) {
+		if (strcmp(name, numbers[i].name) != 0)
+			continue;
+		if (!ob_text_parse_number(value, numbers[i].min, numbers[i].max, &number)) {
+			*ret_code = obx_usage_error(b->verb,
+				"%s is a number from %u to %u, not '%s'", name,
+				(unsigned)numbers[i].min, (unsigned)numbers[i].max, value);
+			return false;
+		}
+		*numbers[i].at = (unsigned)number;
+		return true;
+	}
+	if (strcmp(name, "--table") == 0) {
+		if (ob_text_parse_number(value, 0, TABLE_MAX_MIB, &b->table))
+			return true;
+		*ret_code = obx_usage_error(b->verb,
+			"--table is a number of MiB up to %u, not '%s'", TABLE_MAX_MIB, value);
+		return false;
+	}
+	if (strcmp(name, "--plot") == 0) {
+		b->plot = value;
+		return true;
+	}
+	return obx_devices_take(&b->asked, name, value, ret_code);
+}
+
+bool obx_kernel_bench_help(int argc, char **argv)
+{
+	bool asked = false;
+
+	for (int a = 2; a < argc; a++)
+		asked |= strcmp(argv[a], "--help") == 0 || strcmp(argv[a], "-h") == 0;
+	return asked;
+}
+
+int obx_kernel_bench_options(struct obx_kernel_bench *b, int argc, char **argv, int first,
+	unsigned low, unsigned high, bool (*more)(void *arg, const char *option, const char *value),
+	void *arg)
+{
+	b->asked.verb = b->verb;
+	for (int a = first; a < argc; a++) {
+		int code = 0;
+
+		if (strcmp(argv[a], "--json") == 0) {
+			b->json = true;
+			continue;
+		}
+		if (strcmp(argv[a], "--stats") == 0) {
+			b->asked.stats = true;
+			continue;
+		}
+		if (a + 1 == argc)
+			return obx_option_unknown(b->verb, argv[a]);
+		if (!take_option(b, argv[a], argv[a + 1], low, high, &code) && !code &&
+			!(more && more(arg, argv[a], argv[a + 1])))
+			code = obx_option_unknown(b->verb, argv[a]);
+		if (code)
+			return code;
+		a++;
+	}
+	if (b->from > b->to)
+		return obx_usage_error(b->verb, "--from %u is above --to %u", b->from, b->to);
+	return 0;
+}
+
+/* The first GPU's own words of itself. */
+static void describe(struct obx_kernel_bench *b)
+{
+	const struct obk_gpu_driver *driver;
+	struct outboard_device device = { .kind = OUTBOARD_CPU };
+	struct obk_fault fault;
+	uint64_t ordinal;
+
+	for (uint32_t i = 0; device.kind != OUTBOARD_GPU; i++)
+		if (outboard_device_get(b->side[OBX_GPU], i, &device) != OUTBOARD_OK)
+			return;
+	if (strncmp(device.name, "gpu:", 4) != 0 ||
+		!ob_text_parse_number(device.name + 4, 0, OBK_GPU_MAX_DEVICES, &ordinal) ||
+		obk_gpu_driver_open(b->asked.driver, &driver, &fault) != OB_ERR_NONE)
+		return;
+	b->driver_version = driver->version;
+	obk_gpu_describe(driver, (unsigned)ordinal, &b->gpu, &fault);
+	b->gpu.name[strcspn(b->gpu.name, "\"\\")] = 0;
+}
+
+int obx_kernel_bench_open(struct obx_kernel_bench *b)
+{
+	const char *list = b->asked.list ? b->asked.list : "auto";
+	bool any = strcmp(list, "auto") == 0;
+	struct outboard_options options = { .devices = any || strstr(list, "gpu") ? "cpu" : list,
+		.threads = (uint32_t)b->asked.threads,
+		.driver = b->asked.driver,
+		.profile = "" };
+	struct outboard_error error;
+
+	if (outboard_open(&options, &b->side[OBX_CPU], &error) != OUTBOARD_OK)
+		return obx_devices_refused(&b->asked, &error);
+	snprintf(b->no_gpu, sizeof b->no_gpu, "not asked for");
+	if (!any && !strstr(list, "gpu"))
+		return 0;
+	options.devices = any ? "gpu:0" : list;
+	if (outboard_open(&options, &b->side[OBX_GPU], &error) == OUTBOARD_OK) {
+		describe(b);
+		return 0;
+	}
+	b->side[OBX_GPU] = NULL;
+	snprintf(b->no_gpu, sizeof b->no_gpu, "%s", error.text);
+	for (char *c = b->no_gpu; *c; c++)
+		*c = *c == '"' || *c == '\\' ? '\'' : *c;
+	if (any)
+		return 0;
+	fprintf(stderr, "outboard %s: --device %s: %s\n", b->verb, list, error.text);
+	return OBX_EXIT_UNWELL;
+}
+
+void obx_kernel_bench_close(struct obx_kernel_bench *b)
+{
+	outboard_close(b->side[OBX_GPU]);
+	outboard_close(b->side[OBX_CPU]);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Did the CPU step in for GPUs? */
+static bool stepped_in(struct outboard *context)
+{
+	struct outboard_device device;
+	bool any = false;
+
+	for (uint32_t i = 0; outboard_device_get(context, i, &device) == OUTBOARD_OK; i++)
+		any |= device.fallback_only && device.pieces;
+	return any;
+}
+
+static bool measure(struct obx_kernel_bench *b, enum obx_side side, obx_kernel_work *work,
+	void *arg, double *ret_ms)
+{
+	double ms[OBX_KERNEL_RUNS_MAX];
+
+	if (!work(arg, side))
+		return false;
+	for (unsigned r = 0; r < b->runs; r++) {
+		uint64_t from = ob_clock_ns();
+
+		if (!work(arg, side))
+			return false;
+		ms[r] = (double)(ob_clock_ns() - from) / 1e6;
+	}
+	qsort(ms, b->runs, sizeof ms[0], by_value);
+	*ret_ms = ms[b->runs / 2];
+	return true;
+}
+
+bool obx_kernel_bench_row(struct obx_kernel_bench *b, const char *name, double size, bool gpu,
+	obx_kernel_work *work, void *arg)
+{
+	struct obx_kernel_row *row = &b->rows[b->n];
+
+	if (b->n == OBX_KERNEL_ROWS_MAX)
+		return false;
+	*row = (struct obx_kernel_row){ .size = size, .ms = { -1, -1 } };
+	snprintf(row->name, sizeof row->name, "%s", name);
+	if (!measure(b, OBX_CPU, work, arg, &row->ms[OBX_CPU]))
+		return false;
+	if (gpu && b->side[OBX_GPU]) {
+		if (!measure(b, OBX_GPU, work, arg, &row->ms[OBX_GPU]))
+			return false;
+		if (stepped_in(b->side[OBX_GPU])) {
+			fprintf(stderr,
+				"outboard %s: the GPU failed at %s, and the CPU did its work: "
+				"there is nothing to compare; --device cpu measures\n"
+				"the CPU alone\n",
+				b->verb, name);
+			return false;
+		}
+	}
+	b->n++;
+	return true;
+}
+
+void obx_kernel_bench_plan(struct obx_kernel_bench *b, struct outboard_bases *bases, uint64_t count)
+{
+	struct obx_kernel_row *row = &b->rows[b->n - 1];
+	struct outboard_device device = { .kind = OUTBOARD_CPU };
+	struct outboard_plan batch;
+	struct outboard_error error;
+
+	for (uint32_t i = 0;
+		!row->planned && outboard_device_get(b->side[OBX_GPU], i, &device) == OUTBOARD_OK;
+		i++)
+		row->planned = device.kind == OUTBOARD_GPU &&
+			outboard_msm_plan(bases, i, count, 1, &row->plan, &error) == OUTBOARD_OK &&
+			outboard_msm_plan(bases, i, count, OUTBOARD_MAX_BATCH, &batch, &error) ==
+				OUTBOARD_OK;
+	if (row->planned)
+		row->plan.group = batch.group;
+}
+
+static const char *const methods[] = { "buckets", "copies", "multiples" };
+
+/* Of a product, and the most of a batch that go together. */
+static void print_plan(const struct obx_kernel_row *r)
+{
+	const struct outboard_plan *p = &r->plan;
+
+	if (r->planned)
+		printf("  %s, %u x %u bits, up to %llu at once, %.1f MiB, %.3f ms expected (%s)",
+			methods[p->method], p->copies, p->window, (unsigned long long)p->group,
+			(double)p->bytes / 0x1p20, p->seconds * 1e3,
+			p->measured ? "measured" : "guessed");
+}
+
+static void print_plan_json(const struct obx_kernel_row *r)
+{
+	const struct outboard_plan *p = &r->plan;
+
+	if (r->planned)
+		printf(", \"gpu_plan\": {\"method\": \"%s\", \"window\": %u, \"copies\": %u, "
+		       "\"batch\": %llu, \"bytes\": %llu, \"expected_ms\": %.4f, "
+		       "\"measured\": %s}",
+			methods[p->method], p->window, p->copies, (unsigned long long)p->group,
+			(unsigned long long)p->bytes, p->seconds * 1e3,
+			p->measured ? "true" : "false");
+}
+
+void obx_kernel_bench_differ(const struct obx_kernel_bench *b, const char *name)
+{
+	fprintf(stderr,
+		"outboard %s: CPU and GPU have different results for %s: this machine or this "
+		"program is at fault; try OUTBOARD_OPT=-all,\n"
+		"and report it\n",
+		b->verb, name);
+}
+
+/* The processor's name without what would break a JSON string. */
+static void processor(char *ret, size_t size)
+{
+	char line[256];
+	FILE *f = fopen("/proc/cpuinfo", "re");
+
+	snprintf(ret, size, "unknown processor");
+	while (f && fgets(line, sizeof line, f)) {
+		char *at = strchr(line, ':');
+
+		if (strncmp(line, "model name", 10) != 0 || !at)
+			continue;
+		at += strspn(at, ": \t");
+		at[strcspn(at, "\n\"\\")] = 0;
+		snprintf(ret, size, "%s", at);
+		break;
+	}
+	if (f)
+		fclose(f);
+}
+
+static unsigned threads_of(const struct obx_kernel_bench *b)
+{
+	struct outboard_device device;
+
+	return outboard_device_get(b->side[OBX_CPU], 0, &device) == OUTBOARD_OK ? device.units : 0;
+}
+
+static void print_json(const struct obx_kernel_bench *b, const char *name)
+{
+	const struct obk_gpu_info *g = &b->gpu;
+
+	printf("{\"bench\": \"%s\", \"what\": \"%s\", \"machine\": {\"processor\": \"%s\", "
+	       "\"cores\": %ld, \"threads\": %u, \"field\": \"%s\", "
+	       "\"lanes\": \"%s\",\n ",
+		b->verb, b->what, name, sysconf(_SC_NPROCESSORS_ONLN), threads_of(b),
+		obk_fp_now.name, obk_lanes_choose()->name);
+	if (b->side[OBX_GPU])
+		printf("\"gpu\": {\"name\": \"%s\", \"compute_capability\": \"%u.%u\", "
+		       "\"processors\": %u, \"clock_mhz\": %u, \"memory\": %zu, "
+		       "\"cache\": %zu, \"driver\": \"%d.%d\"}},\n ",
+			g->name, g->major, g->minor, g->processors, g->clock_khz / 1000, g->memory,
+			g->cache, b->driver_version / 1000, b->driver_version % 1000 / 10);
+	else
+		printf("\"gpu\": null, \"no_gpu\": \"%s\"},\n ", b->no_gpu);
+	if (b->side[OBX_GPU])
+		obx_devices_print_json(b->side[OBX_GPU]);
+	printf("\"runs\": %u, \"rows\": [", b->runs);
+	for (unsigned i = 0; i < b->n; i++) {
+		const struct obx_kernel_row *r = &b->rows[i];
+
+		printf("%s\n  {\"name\": \"%s\", \"size\": %.0f, \"cpu_ms\": %.4f, ", i ? "," : "",
+			r->name, r->size, r->ms[OBX_CPU]);
+		if (r->ms[OBX_GPU] < 0)
+			printf("\"gpu_ms\": null, \"speed_up\": null");
+		else
+			printf("\"gpu_ms\": %.4f, \"speed_up\": %.4g", r->ms[OBX_GPU],
+				r->ms[OBX_CPU] / r->ms[OBX_GPU]);
+		print_plan_json(r);
+		printf("}");
+	}
+	printf("\n]}\n");
+}
+
+static void print_table(const struct obx_kernel_bench *b, const char *name)
+{
+	const struct obk_gpu_info *g = &b->gpu;
+	struct outboard_device device;
+
+	printf("CPU: %s, %ld cores, %u threads used, field products '%s', point additions '%s'\n",
+		name, sysconf(_SC_NPROCESSORS_ONLN), threads_of(b), obk_fp_now.name,
+		obk_lanes_choose()->name);
+	if (b->side[OBX_GPU])
+		printf("GPU: %s, compute capability %u.%u, %u multiprocessors, %u MHz, %.1f GiB, "
+		       "driver for CUDA %d.%d\n",
+			g->name, g->major, g->minor, g->processors, g->clock_khz / 1000,
+			(double)g->memory / 0x1p30, b->driver_version / 1000,
+			b->driver_version % 1000 / 10);
+	else
+		printf("GPU: none (%s)\n", b->no_gpu);
+	printf("%s; medians of %u in ms\n\n", b->what, b->runs);
+	printf("%-24s %12s %12s %10s\n", b->rows[0].size > 0 ? "size" : "operation", "CPU", "GPU",
+		"speed-up");
+	for (unsigned i = 0; i < b->n; i++) {
+		const struct obx_kernel_row *r = &b->rows[i];
+
+		if (r->ms[OBX_GPU] < 0)
+			printf("%-24s %12.3f %12s %10s", r->name, r->ms[OBX_CPU], "-", "-");
+		else
+			printf("%-24s %12.3f %12.3f %10.3g", r->name, r->ms[OBX_CPU],
+				r->ms[OBX_GPU], r->ms[OBX_CPU] / r->ms[OBX_GPU]);
+		print_plan(r);
+		printf("\n");
+	}
+	for (uint32_t i = 0; b->side[OBX_GPU] &&
+		outboard_device_get(b->side[OBX_GPU], i, &device) == OUTBOARD_OK;
+		i++) {
+		if (device.pieces) {
+			printf("\n");
+			obx_devices_print_stats(stdout, &device);
+		}
+	}
+}
+
+static bool plot(const struct obx_kernel_bench *b, const char *name)
+{
+	static const char *const lines[] = { "CPU, ms", "GPU, ms" };
+	double x[OBX_KERNEL_ROWS_MAX], cpu[OBX_KERNEL_ROWS_MAX], gpu[OBX_KERNEL_ROWS_MAX],
+		*y[] = { cpu, gpu };
+	const char *names[OBX_KERNEL_ROWS_MAX];
+	bool any_gpu = false;
+	char title[256];
+
+	for (unsigned i = 0; i < b->n; i++) {
+		x[i] = b->rows[i].size;
+		cpu[i] = b->rows[i].ms[OBX_CPU];
+		gpu[i] = b->rows[i].ms[OBX_GPU];
+		names[i] = b->rows[i].name;
+		any_gpu |= gpu[i] >= 0;
+	}
+	snprintf(title, sizeof title, "%s, ms: %s, %u threads%s%.80s", b->what, name, threads_of(b),
+		any_gpu ? "; " : "", any_gpu ? b->gpu.name : "");
+	return b->rows[0].size > 0 && b->n > 1
+		? obx_plot_lines(b->plot, title, x, b->n, lines, y, any_gpu ? 2 : 1)
+		: obx_plot_bars(b->plot, title, names, b->n, lines, y, any_gpu ? 2 : 1);
+}
+
+int obx_kernel_bench_show(const struct obx_kernel_bench *b)
+{
+	struct outboard_device device;
+	char name[128];
+
+	processor(name, sizeof name);
+	(b->json ? print_json : print_table)(b, name);
+	for (unsigned side = 0; b->asked.stats && side < OBX_SIDES; side++)
+		for (uint32_t i = 0; b->side[side] &&
+			outboard_device_get(b->side[side], i, &device) == OUTBOARD_OK;
+			i++)
+			obx_devices_print_stats(stderr, &device);
+	if (b->plot && !plot(b, name)) {
+		fprintf(stderr, "outboard %s: %s: %s\n", b->verb, b->plot, strerror(errno));
+		return OBX_EXIT_UNWELL;
+	}
+	return 0;
+}

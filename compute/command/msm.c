@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* outboard msm: multi-scalar products of files over G1 of BLS12-381, on the CPU and GPUs. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "compute/msm/tune.h"
+#include "tools/command.h"
+#include "compute/command/devices.h"
+#include "compute/command/input.h"
+#include "compute/command/kernel_bench.h"
+#include "compute/command/msm_files.h"
+
+#define NAME          "msm"
+#define BENCH_MAX_LOG 24
+
+struct options {
+	const char *points, *scalars, *out;
+	uint64_t seed, n, batch, to, table, seconds;
+	bool json, verify, trust, canonical, hex, uncompressed, le;
+	struct obx_devices device;
+};
+
+static int usage(FILE *out)
+{
+	fprintf(out,
+		"usage: outboard msm --points F --scalars F [options]\n"
+		"       outboard msm gen --n N --points F --scalars F [--seed N] [--uncompressed] "
+		"[--hex]\n"
+		"       outboard msm bench [--from N] [--to N] [--runs N] [--table MIB] [--plot "
+		"F.svg]\n"
+		"       outboard msm tune [--to N]\n"
+		"       outboard msm calibrate [--seconds N]\n\n"
+		"The sum of scalar times point over G1 of BLS12-381. Points: 48 bytes compressed "
+		"or 96 uncompressed (ZCash, IETF), told apart by the first\n"
+		"byte; scalars: 32 bytes, the highest first; both raw, or as text in hex, one item "
+		"a line.\n\n"
+		"  --out F         writes the sum there, raw\n"
+		"  --uncompressed  points are written with both coordinates\n"
+		"  --hex           files are written as text\n"
+		"  --le            raw scalars have their lowest byte first\n"
+		"  --canonical     refuses scalars at or above the group's order r; else they "
+		"count as the integers they are\n"
+		"  --trust         does not check that points are in the group of order r (they "
+		"are on the curve in any case)\n"
+		"  --batch N       N products: the file holds N times as many scalars as there are "
+		"points\n"
+		"  --verify        computes again in a second way, more slowly, and compares\n"
+		"  --table MIB     memory for shifted copies of the points, on each device: a "
+		"batch, or a bench, becomes faster\n"
+		"  gen             writes points with known logarithms and random scalars, and "
+		"prints the sum that is right\n"
+		"  bench           times products of 2^from to 2^to points by the CPU and a GPU, "
+		"compares the sums, and tells the GPU's way\n"
+		"  tune            measures up to 2^N points which window is best on this CPU and "
+		"keeps it in %s\n"
+		"  calibrate       measures every device for N seconds, and what a GPU's products "
+		"go by, keeps it there and says from what\n"
+		"                  size on a GPU is preferred\n\n" OBX_DEVICES_USAGE
+		"--json prints one object. Long work shows a bar.\n",
+		"XDG_CACHE_HOME/outboard");
+	return out == stdout ? 0 : OBX_EXIT_USAGE;
+}
+
+static int refused(const struct obk_fault *fault)
+{
+	fprintf(stderr, "outboard msm: %s\n", fault->text);
+	return OBX_EXIT_UNWELL;
+}
+
+static int no_threads(const struct options *o)
+{
+	return obx_usage_error(NAME, "%u threads cannot be started", (unsigned)o->device.threads);
+}
+
+static size_t encode(const struct options *o, uint8_t *out, const struct obk_g1_affine *p)
+{
+	if (o->uncompressed)
+		obk_g1_encode_uncompressed(out, p);
+	else
+		obk_g1_encode_compressed(out, p);
+	return o->uncompressed ? OBK_G1_UNCOMPRESSED_BYTES : OBK_G1_COMPRESSED_BYTES;
+}
+
+static int print_results(
+	const struct options *o, const struct obk_g1_affine *sums, size_t n, double ms)
+{
+	size_t each = o->uncompressed ? OBK_G1_UNCOMPRESSED_BYTES : OBK_G1_COMPRESSED_BYTES;
+	uint8_t *bytes = malloc(o->batch * each);
+	char names[OBX_DEVICES_NAMES];
+	int code = bytes ? 0 : OBX_EXIT_UNWELL;
+
+	if (!bytes)
+		return refused(&(struct obk_fault){ .text = "no memory for the results" });
+	obx_devices_report(&o->device, names);
+	if (o->json) {
+		printf("{\"points\": %zu, \"device\": \"%s\", ", n, names);
+		obx_devices_print_json(o->device.context);
+		printf("\"ms\": %.3f, \"verified\": %s, \"results\": [", ms,
+			o->verify ? "true" : "null");
+	}
+	for (size_t i = 0; i < o->batch; i++) {
+		char text[2 * OBK_G1_UNCOMPRESSED_BYTES + 1];
+
+		encode(o, bytes + i * each, &sums[i]);
+		ob_text_hex(bytes + i * each, each, text);
+		printf(o->json ? "%s\"0x%s\"" : "%s0x%s\n", o->json && i ? ", " : "", text);
+	}
+	if (o->json)
+		printf("]}\n");
+	if (o->out && !obx_list_write(o->out, bytes, o->batch, each, o->hex))
+		code = OBX_EXIT_UNWELL;
+	free(bytes);
+	return code;
+}
+
+static int verify(const struct options *o, const struct obx_list *points,
+	enum obk_point_format format, const uint8_t *scalars, bool be,
+	const struct obk_g1_affine *sums)
+{
+	struct obx_progress bar;
+	struct obk_g1_affine again;
+	struct obk_pool *pool;
+	bool fine = true;
+
+	if (obk_pool_new((unsigned)o->device.threads, &pool) != OB_ERR_NONE)
+		return no_threads(o);
+	for (size_t i = 0; i < o->batch && fine; i++) {
+		obx_progress_begin(&bar, "verifying");
+		fine = obx_msm_second_way(points, format,
+			scalars + i * points->n * OBK_SCALAR_BYTES, be, pool, &bar, &again);
+		obx_progress_end(&bar);
+		if (fine && !obk_g1_affine_equal(&again, &sums[i])) {
+			fprintf(stderr,
+				"outboard msm: product %zu computed in a second way is another "
+				"point: this machine or this program is at fault; try\n"
+				"OUTBOARD_OPT=-all, and report it\n",
+				i);
+			fine = false;
+		}
+	}
+	obk_pool_free(pool);
+	return fine ? 0 : OBX_EXIT_UNWELL;
+}
+
+static int compute(struct options *o, const struct obx_list *points, enum obk_point_format format,
+	const struct obx_list *scalars, bool be)
+{
+	struct outboard_points p = { .points = points->bytes,
+		.count = points->n,
+		.table_bytes = o->table << 20,
+		.format = format == OBK_POINT_COMPRESSED ? OUTBOARD_POINT_COMPRESSED
+							 : OUTBOARD_POINT_UNCOMPRESSED,
+		.trust = o->trust ? OUTBOARD_TRUST_CURVE : OUTBOARD_CHECK };
+	struct obk_g1_affine *sums = malloc(o->batch * sizeof(*sums));
+	struct outboard_msm m = { .scalars = scalars->bytes,
+		.count = points->n,
+		.batch = o->batch,
+		.canonical = o->canonical,
+		.result = sums,
+		.scalar_format = be ? OUTBOARD_SCALAR_BE : OUTBOARD_SCALAR_LE,
+		.result_format = OUTBOARD_POINT_MONTGOMERY };
+	struct obx_progress bar;
+	struct outboard_ticket *ticket = NULL;
+	struct outboard_call call = {
+		.ticket = &ticket, .progress = obx_devices_progress, .arg = &bar
+	};
+	struct outboard_error error = { .text = "no memory for the results" };
+	struct outboard_bases *bases = NULL;
+	int status = sums ? outboard_bases_new(o->device.context, &p, &bases, &error)
+			  : OUTBOARD_NO_MEMORY,
+	    code;
+	uint64_t from = ob_clock_ns();
+	double ms;
+
+	if (status == OUTBOARD_OK) {
+		obx_progress_begin(&bar, "summing up");
+		status = outboard_msm_run(bases, &m, &call, &error);
+		status = obx_devices_wait(&o->device, status, ticket, &error);
+		obx_progress_end(&bar);
+	}
+	ms = (double)(ob_clock_ns() - from) / 1e6;
+	outboard_bases_free(bases);
+	code = status != OUTBOARD_OK ? obx_devices_refused(&o->device, &error)
+		: o->verify          ? verify(o, points, format, scalars->bytes, be, sums)
+				     : 0;
+	if (!code)
+		code = print_results(o, sums, points->n, ms);
+	free(sums);
+	return code;
+}
+
+static int run(struct options *o)
+{
+	struct obx_list points, scalars;
+	enum obk_point_format format;
+	int code = OBX_EXIT_UNWELL;
+	bool text;
+
+	if (!o->points || !o->scalars)
+		return obx_usage_error(NAME, "--points and --scalars are needed");
+	if (!obx_points_read(o->points, &points, &format))
+		return OBX_EXIT_UNWELL;
+	if (obx_scalars_read(o->scalars, &scalars, &text)) {
+		if (scalars.n != points.n * o->batch)
+			fprintf(stderr,
+				"outboard msm: %s has %zu points and %s %zu scalars: --batch %zu "
+				"needs %zu\n",
+				o->points, points.n, o->scalars, scalars.n, (size_t)o->batch,
+				points.n * (size_t)o->batch);
+		else if (obx_devices_open(&o->device,
+				 obx_devices_guess_msm(&o->device, points.n, o->batch), &code))
+			code = compute(o, &points, format, &scalars, text || !o->le);
+		free(scalars.bytes);
+	}
+	free(points.bytes);
+	obx_devices_close(&o->device);
+	return code;
+}
+
+/* splitmix64: the same numbers everywhere */
+static uint64_t any(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
+}
+
+/* points[i] = (k + i d) G. */
+static bool make_points(struct obk_g1_affine *points, size_t n, uint64_t k, uint64_t d)
+{
+	enum { BLOCK = 4096 };
+	struct obk_g1 *sums = malloc(BLOCK * sizeof(*sums)), run, t;
+	struct obk_fp *scratch = malloc(2 * BLOCK * sizeof(*scratch));
+	struct obk_g1_affine step;
+
+	obk_g1_mul(&run, &obk_g1_generator, &k, 64);
+	obk_g1_mul(&t, &obk_g1_generator, &d, 64);
+	obk_g1_to_affine(&step, &t);
+	for (size_t at = 0; sums && scratch && at < n; at += BLOCK) {
+		size_t count = ob_min(n - at, BLOCK);
+
+		for (size_t i = 0; i < count; i++) {
+			sums[i] = run;
+			obk_g1_add_affine(&run, &run, &step);
+		}
+		obk_g1_to_affine_batch(points + at, sums, count, scratch);
+	}
+	free(scratch);
+	free(sums);
+	return sums && scratch;
+}
+
+/* Random scalars below r, and their sum weighed with the points' logarithms. */
+static void make_scalars(
+	uint8_t *scalars, size_t n, uint64_t k, uint64_t d, uint64_t *state, struct obk_fr *ret_log)
+{
+	struct obk_fr log, step, s;
+
+	obk_fr_from_plain(&log, (uint64_t[4]){ k });
+	obk_fr_from_plain(&step, (uint64_t[4]){ d });
+	*ret_log = obk_fr_zero;
+	for (size_t i = 0; i < n; i++) {
+		obk_fr_from_plain(
+			&s, (uint64_t[4]){ any(state), any(state), any(state), any(state) });
+		obk_fr_to_bytes(scalars + i * OBK_SCALAR_BYTES, &s);
+		obk_fr_mul(&s, &s, &log);
+		obk_fr_add(ret_log, ret_log, &s);
+		obk_fr_add(&log, &log, &step);
+	}
+}
+
+static int gen(struct options *o)
+{
+	uint64_t state = o->seed, k = any(&state), d = any(&state), plain[4];
+	size_t each = o->uncompressed ? OBK_G1_UNCOMPRESSED_BYTES : OBK_G1_COMPRESSED_BYTES;
+	struct obk_g1_affine *points = malloc(o->n * sizeof(*points)), sum;
+	uint8_t *bytes = malloc(o->n * each), *scalars = malloc(o->n * OBK_SCALAR_BYTES),
+		out[OBK_G1_UNCOMPRESSED_BYTES];
+	char text[2 * OBK_G1_UNCOMPRESSED_BYTES + 1];
+	int code = OBX_EXIT_UNWELL;
+	struct obk_fr log;
+	struct obk_g1 t;
+
+	if (!points || !bytes || !scalars || !make_points(points, o->n, k, d)) {
+		fprintf(stderr, "outboard msm: no memory for %zu points\n", (size_t)o->n);
+		goto out;
+	}
+	for (size_t i = 0; i < o->n; i++)
+		encode(o, bytes + i * each, &points[i]);
+	make_scalars(scalars, o->n, k, d, &state, &log);
+	if (!obx_list_write(o->points, bytes, o->n, each, o->hex) ||
+		!obx_list_write(o->scalars, scalars, o->n, OBK_SCALAR_BYTES, o->hex))
+		goto out;
+	obk_fr_to_plain(plain, &log);
+	obk_g1_mul(&t, &obk_g1_generator, plain, 255);
+	obk_g1_to_affine(&sum, &t);
+	ob_text_hex(out, encode(o, out, &sum), text);
+	printf(o->json ? "{\"points\": %zu, \"sum\": \"0x%s\"}\n"
+		       : "%zu points; their sum is\n0x%s\n",
+		(size_t)o->n, text);
+	code = 0;
+out:
+	free(scalars);
+	free(bytes);
+	free(points);
+	return code;
+}
+
+struct bench {
+	const struct obx_kernel_bench *b;
+	struct outboard_bases *bases[OBX_SIDES];
+	struct outboard_msm msm;
+	uint8_t sum[OBX_SIDES][OBK_G1_COMPRESSED_BYTES];
+};
+
+static bool bench_work(void *arg, enum obx_side side)
+{
+	struct bench *b = arg;
+	struct outboard_msm m = b->msm;
+	struct outboard_error error;
+
+	m.result = b->sum[side];
+	if (outboard_msm_run(b->bases[side], &m, NULL, &error) == OUTBOARD_OK)
+		return true;
+	obx_devices_refused(&b->b->asked, &error);
+	return false;
+}
+
+static bool bench_size(struct obx_kernel_bench *b, struct bench *work,
+	const struct obk_g1_affine *points, unsigned log_n)
+{
+	struct outboard_points p = { .points = points,
+		.count = (uint64_t)1 << log_n,
+		.format = OUTBOARD_POINT_MONTGOMERY,
+		.trust = OUTBOARD_TRUST_SUBGROUP,
+		.table_bytes = b->table << 20 };
+	struct outboard_error error;
+	bool fine = true;
+	char name[16];
+
+	work->msm.count = p.count;
+	for (unsigned side = 0; side < OBX_SIDES && fine; side++) {
+		fine = !b->side[side] ||
+			outboard_bases_new(b->side[side], &p, &work->bases[side], &error) ==
+				OUTBOARD_OK;
+		if (!fine)
+			obx_devices_refused(&b->asked, &error);
+	}
+	snprintf(name, sizeof name, "2^%u", log_n);
+	fine = fine && obx_kernel_bench_row(b, name, (double)p.count, true, bench_work, work);
+	if (fine && b->side[OBX_GPU])
+		obx_kernel_bench_plan(b, work->bases[OBX_GPU], p.count);
+	for (unsigned side = 0; side < OBX_SIDES; side++) {
+		outboard_bases_free(work->bases[side]);
+		work->bases[side] = NULL;
+	}
+	if (fine && b->side[OBX_GPU] &&
+		memcmp(work->sum[OBX_CPU], work->sum[OBX_GPU], sizeof work->sum[0]) != 0) {
+		obx_kernel_bench_differ(b, name);
+		fine = false;
+	}
+	return fine;
+}
+
+static int bench(int argc, char **argv)
+{
+	struct obx_kernel_bench b = { .verb = NAME,
+		.what = "multi-scalar products over G1 of BLS12-381, bases loaded before",
+		.from = 8,
+		.to = 16,
+		.runs = 5 };
+	int code = obx_kernel_bench_options(&b, argc, argv, 2, 0, BENCH_MAX_LOG, NULL, NULL);
+	size_t n = (size_t)1 << b.to;
+	struct obk_g1_affine *points = code ? NULL : malloc(n * sizeof(*points));
+	uint8_t *scalars = code ? NULL : malloc(n * OBK_SCALAR_BYTES);
+	struct bench work = { .b = &b,
+		.msm = { .scalar_format = OUTBOARD_SCALAR_BE, .scalars = scalars } };
+	uint64_t state = 1;
+	struct obk_fr log;
+	bool fine = true;
+
+	if (code)
+		return code;
+	code = OBX_EXIT_UNWELL;
+	if (!points || !scalars || !make_points(points, n, 12345, 67891)) {
+		refused(&(struct obk_fault){ .text = "no memory for the points" });
+		goto out;
+	}
+	make_scalars(scalars, n, 1, 1, &state, &log);
+	code = obx_kernel_bench_open(&b);
+	for (unsigned log_n = b.from; log_n <= b.to && fine && !code; log_n++)
+		fine = bench_size(&b, &work, points, log_n);
+	if (!code)
+		code = fine ? obx_kernel_bench_show(&b) : OBX_EXIT_UNWELL;
+	obx_kernel_bench_close(&b);
+out:
+	free(scalars);
+	free(points);
+	return code;
+}
+
+static int tune(struct options *o)
+{
+	struct obx_progress bar;
+	struct obk_fault fault;
+	struct obk_pool *pool;
+	char path[OBK_PROFILE_MAX_PATH];
+	enum ob_err err;
+
+	if (obk_tune_load_default(&fault) != OB_ERR_NONE)
+		fprintf(stderr, "outboard msm: %s\n", fault.text);
+	if (!obk_tune_path(path, sizeof path)) {
+		fprintf(stderr,
+			"outboard msm: there is no place for the profile: set XDG_CACHE_HOME or "
+			"HOME to a folder\n");
+		return OBX_EXIT_UNWELL;
+	}
+	/* what there is now, so that a place that cannot be written to is found out at once */
+	if (obk_tune_store(path, &fault))
+		return refused(&fault);
+	if (obk_pool_new((unsigned)o->device.threads, &pool) != OB_ERR_NONE)
+		return no_threads(o);
+	obx_progress_begin(&bar, "measuring");
+	err = obk_tune_measure(pool, (unsigned)o->to, obx_progress_step, &bar, &fault);
+	obx_progress_end(&bar);
+	obk_pool_free(pool);
+	if (!err)
+		err = obk_tune_store(path, &fault);
+	if (err)
+		return refused(&fault);
+	obk_tune_print(stdout, o->json);
+	if (!o->json)
+		printf("kept in %s\n", path);
+	return 0;
+}
+
+/* The smallest size from which device i is preferred, as text or for JSON. */
+static void print_threshold(
+	const struct options *o, uint32_t i, const char *name, uint32_t operation)
+{
+	uint64_t from = outboard_threshold(o->device.context, i, operation);
+
+	if (o->json && from == UINT64_MAX)
+		printf(", \"%s_from\": null", name);
+	else if (o->json)
+		printf(", \"%s_from\": %llu", name, (unsigned long long)from);
+	else if (from == UINT64_MAX)
+		printf("  %s never", name);
+	else
+		printf("  %s from %llu", name, (unsigned long long)from);
+}
+
+static int calibrate(struct options *o)
+{
+	struct outboard_error error;
+	struct outboard_device device;
+	int code = OBX_EXIT_UNWELL, status;
+
+	if (!obx_devices_open(&o->device, INFINITY, &code))
+		return code;
+	status = outboard_calibrate(o->device.context, (double)o->seconds, &error);
+	if (status != OUTBOARD_OK)
+		obx_devices_refused(&o->device, &error);
+	printf(o->json ? "{\"devices\": [" : "");
+	for (uint32_t i = 0; status == OUTBOARD_OK &&
+		outboard_device_get(o->device.context, i, &device) == OUTBOARD_OK;
+		i++) {
+		device.what[strcspn(device.what, "\"\\")] = 0;
+		printf(o->json ? "%s{\"name\": \"%s\", \"what\": \"%s\", \"score\": %.2f"
+			       : "%s%-8s %s, score %.2f",
+			o->json && i ? ", " : "", device.name, device.what, device.score);
+		print_threshold(o, i, "msm", OUTBOARD_OP_MSM);
+		print_threshold(o, i, "ntt", OUTBOARD_OP_NTT);
+		print_threshold(o, i, "kzg", OUTBOARD_OP_KZG);
+		print_threshold(o, i, "rqa", OUTBOARD_OP_RQA);
+		printf(o->json ? "}" : "\n");
+	}
+	printf(o->json ? "]}\n" : "");
+	obx_devices_close(&o->device);
+	return status == OUTBOARD_OK ? 0 : OBX_EXIT_UNWELL;
+}
+
+static bool take(struct options *o, const char *name, const char *value, int *ret_code)
+{
+	const struct {
+		const char *name, **at;
+	} texts[] = { { "--points", &o->points }, { "--scalars", &o->scalars },
+		{ "--out", &o->out } };
+	const struct {
+		const char *name;
+		uint64_t *at, min, max;
+	} numbers[] = {
+		{ "--seed", &o->seed, 0, UINT64_MAX },
+		{ "--n", &o->n, 1, OBK_MSM_MAX_POINTS },
+		{ "--batch", &o->batch, 1, OBK_MSM_MAX_BATCH },
+		{ "--to", &o->to, 6, OBK_TUNE_LARGEST },
+		{ "--table", &o->table, 0, 65536 },
+		{ "--seconds", &o->seconds, 1, 3600 },
+	};
+
+	for (size_t i = 0; i < ob_count(texts); i++) {
+		if (strcmp(name, texts[i].name) == 0) {
+			*texts[i].at = value;
+			return true;
+		}
+	}
+	for (size_t i = 0; i < ob_count(numbers); i++) {
+		if (strcmp(name, numbers[i].name) != 0)
+			continue;
+		if (!ob_text_parse_number(value, numbers[i].min, numbers[i].max, numbers[i].at))
+			*ret_code =
+				obx_usage_error(NAME, "%s is a number from %llu to %llu, not '%s'",
+					name, (unsigned long long)numbers[i].min,
+					(unsigned long long)numbers[i].max, value);
+		return true;
+	}
+	return obx_devices_take(&o->device, name, value, ret_code) || *ret_code;
+}
+
+static bool take_flag(struct options *o, const char *name)
+{
+	const struct {
+		const char *name;
+		bool *at;
+	} flags[] = {
+		{ "--json", &o->json },
+		{ "--verify", &o->verify },
+		{ "--trust", &o->trust },
+		{ "--canonical", &o->canonical },
+		{ "--hex", &o->hex },
+		{ "--uncompressed", &o->uncompressed },
+		{ "--le", &o->le },
+		{ "--stats", &o->device.stats },
+	};
+
+	for (size_t i = 0; i < ob_count(flags); i++) {
+		if (strcmp(name, flags[i].name) == 0) {
+			*flags[i].at = true;
+			return true;
+		}
+	}
+	return false;
+}
+
+int obx_msm_main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int (*run)(struct options *o);
+	} actions[] = { { "gen", gen }, { "tune", tune }, { "calibrate", calibrate } };
+	struct options o = {
+		.seed = 1, .batch = 1, .to = OBK_TUNE_LARGEST, .seconds = 10, .device.verb = NAME
+	};
+	int (*action)(struct options *) = run;
+	int first = 1, code = 0;
+
+	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+		return usage(stdout);
+	if (argc > 1 && argv[1][0] != '-') {
+		if (strcmp(argv[1], "bench") == 0)
+			return obx_kernel_bench_help(argc, argv) ? usage(stdout)
+								 : bench(argc, argv);
+		action = NULL;
+		for (size_t i = 0; i < ob_count(actions); i++)
+			action = strcmp(argv[1], actions[i].name) == 0 ? actions[i].run : action;
+		if (!action)
+			return obx_word_unknown(NAME, "action", argv[1],
+				(const char *const[]){ "gen", "tune", "calibrate", "bench" }, 4);
+		first = 2;
+	}
+	for (int a = first; a < argc; a++) {
+		if (take_flag(&o, argv[a]))
+			continue;
+		if (a + 1 == argc || !take(&o, argv[a], argv[a + 1], &code))
+			return obx_option_unknown(NAME, argv[a]);
+		if (code)
+			return code;
+		a++;
+	}
+	if (action == gen && (!o.n || !o.points || !o.scalars))
+		return obx_usage_error(NAME, "gen needs --n, --points and --scalars");
+	return action(&o);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * The files of a sweep: all of a folder and those below it whose names fit a pattern, sorted by
+ * name. Each is read once to learn its length, its hash and what is wrong with it; its values are
+ * read again when its turn comes, so memory does not grow with the number of files. Owned by one
+ * thread at a time.
+ */
+#ifndef OBX_RQA_FILES_H
+#define OBX_RQA_FILES_H
+
+#include <stdint.h>
+
+#include "compute/command/rqa/setup.h"
+
+#define OBX_FILES_DEPTH_MAX 16
+
+struct obx_file {
+	char *name;  /* relative to the folder */
+	char *wrong; /* why it cannot be used; NULL */
+	uint64_t rows, first_line, last_line, hash, dropped;
+	uint32_t channels;
+	bool constant[OBX_TABLE_CHANNELS_MAX];
+};
+
+struct obx_files {
+	struct obx_file *list;
+	uint64_t count, wrong_count;
+	char *folder;
+};
+
+/*
+ * Lists only. An empty folder is an error. `leave_out`: a folder below that is not looked into (the
+ * output's); may be NULL.
+ */
+bool obx_files_list(struct obx_files *files, const char *folder, const char *pattern,
+	const char *leave_out, struct obx_error *error);
+/*
+ * Reads them all; *cancel may be set by another thread or a signal. Calls on_file after each (may
+ * be NULL).
+ */
+bool obx_files_survey(struct obx_files *files, const struct obx_table_spec *spec,
+	const obk_rqa_flag *cancel, void (*on_file)(void *arg, uint64_t index), void *arg,
+	struct obx_error *error);
+/* Values of one file; false when it is not as the survey saw it. */
+bool obx_files_read(const struct obx_files *files, uint64_t index,
+	const struct obx_table_spec *spec, struct obx_table *ret_table, struct obx_error *error);
+/* Full name of a file: folder/name. */
+bool obx_files_path(const struct obx_files *files, uint64_t index, char *ret_path, size_t size);
+/*
+ * What eye-tracking tables call a file: group, the first folder below the sweep's ("all" when there
+ * is none); folder, the one the file lies in; file, its own name; q, the number after the last q of
+ * its name ("n12q3.csv": 3), else "".
+ */
+struct obx_file_names {
+	char group[128], folder[128], q[16];
+	const char *file;
+};
+void obx_files_names(
+	const struct obx_files *files, uint64_t index, struct obx_file_names *ret_names);
+void obx_files_fini(struct obx_files *files);
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "compute/command/rqa/format.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compute/command/rqa/error.h"
+
+/* Powers of ten up to 10^27 are exact in a long double. */
+static const long double powers[] = { 1e0L, 1e1L, 1e2L, 1e3L, 1e4L, 1e5L, 1e6L, 1e7L, 1e8L, 1e9L,
+	1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L, 1e20L, 1e21L, 1e22L,
+	1e23L, 1e24L, 1e25L, 1e26L, 1e27L };
+
+bool obx_error_set(struct obx_error *error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(error->text, sizeof error->text, format, args);
+	va_end(args);
+	return false;
+}
+
+static size_t print_slowly(double value, int digits, char *ret_text)
+{
+	return (size_t)snprintf(ret_text, OBX_NUMBER_MAX, "%.*g", digits, value);
+}
+
+/* As printf rounds. */
+static uint64_t round_even(long double value)
+{
+	uint64_t whole = (uint64_t)value;
+	long double part = value - (long double)whole;
+
+	return whole + (part > 0.5L || (part == 0.5L && (whole & 1)));
+}
+
+/* Places before the decimal point, 0 or less below 0.1: of 1e-4 <= size < 1e15. */
+static int places_before(double size)
+{
+	static const double tens[] = { 1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6,
+		1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15 };
+	int i = size >= 1 ? 5 : 1; /* 1e-4 is tens[0] */
+
+	while (size >= tens[i])
+		i++;
+	return i - 4;
+}
+
+/* `digits` figures of whole, the first one first; 32-bit divisions where they do. */
+static void split_figures(uint64_t whole, int digits, char *ret_figures)
+{
+	uint32_t high = (uint32_t)(whole / 100000000), low = (uint32_t)(whole % 100000000);
+	int i = digits - 1;
+
+	for (int k = 0; k < 8 && i >= 0; k++, i--, low /= 10)
+		ret_figures[i] = (char)('0' + low % 10);
+	for (; i >= 0; i--, high /= 10)
+		ret_figures[i] = (char)('0' + high % 10);
+}
+
+size_t obx_number_exact(double value, char *ret_text)
+{
+	size_t length = 0;
+
+	for (int digits = 15; digits <= 17; digits++) {
+		length = obx_number_print(value, digits, ret_text);
+		if (strtod(ret_text, NULL) == value)
+			break;
+	}
+	return length;
+}
+
+size_t obx_number_print(double value, int digits, char *ret_text)
+{
+	char figures[24], *out = ret_text;
+	double size = fabs(value);
+	int point, count = digits;
+	uint64_t whole;
+
+	if (isnan(value))
+		return (size_t)snprintf(ret_text, OBX_NUMBER_MAX, "nan");
+	if (value == 0)
+		return (size_t)snprintf(ret_text, OBX_NUMBER_MAX, "0");
+	/* counts and lengths, which are common */
+	if (size < 1e9 && size == (double)(uint32_t)size && digits >= 10) {
+		count = 0;
+		for (uint32_t left = (uint32_t)size; left; left /= 10)
+			figures[count++] = (char)('0' + left % 10);
+		if (value < 0)
+			*out++ = '-';
+		while (count)
+			*out++ = figures[--count];
+		*out = 0;
+		return (size_t)(out - ret_text);
+	}
+	if (digits > 13 || !(size >= 1e-4 && size < 1e15) || (point = places_before(size)) > digits)
+		return print_slowly(value, digits, ret_text);
+	whole = round_even(size * powers[digits - point]);
+	if (whole >= (uint64_t)powers[digits]) { /* rounded up to one more figure */
+		point++;
+		if (point > digits)
+			return print_slowly(value, digits, ret_text);
+		whole = round_even(size * powers[digits - point]);
+	} else if (whole < (uint64_t)powers[digits - 1]) {
+		return print_slowly(value, digits, ret_text);
+	}
+	split_figures(whole, digits, figures);
+	while (count > 1 && count > point && figures[count - 1] == '0')
+		count--;
+	if (value < 0)
+		*out++ = '-';
+	if (point <= 0) {
+		*out++ = '0';
+		*out++ = '.';
+		for (int i = point; i < 0; i++)
+			*out++ = '0';
+	}
+	for (int i = 0; i < count; i++) {
+		if (point > 0 && i == point)
+			*out++ = '.';
+		*out++ = figures[i];
+	}
+	*out = 0;
+	return (size_t)(out - ret_text);
+}
+
+const char *obx_number_group(uint64_t value, char *ret_text)
+{
+	char digits[24];
+	int count = snprintf(digits, sizeof digits, "%llu", (unsigned long long)value);
+	char *out = ret_text;
+
+	for (int i = 0; i < count; i++) {
+		if (i && (count - i) % 3 == 0)
+			*out++ = ',';
+		*out++ = digits[i];
+	}
+	*out = 0;
+	return ret_text;
+}
+
+const char *obx_time_print(double seconds, char *ret_text, size_t size)
+{
+	unsigned long long s;
+
+	if (!(seconds >= 0) || seconds > 1e9) {
+		snprintf(ret_text, size, "-:--");
+		return ret_text;
+	}
+	s = (unsigned long long)(seconds + 0.5);
+	if (s >= 3600)
+		snprintf(ret_text, size, "%llu:%02llu:%02llu", s / 3600, s / 60 % 60, s % 60);
+	else
+		snprintf(ret_text, size, "%llu:%02llu", s / 60, s % 60);
+	return ret_text;
+}
+
+void obx_csv_print(FILE *file, const char *text)
+{
+	if (!strpbrk(text, ",\"\r\n")) {
+		fputs(text, file);
+		return;
+	}
+	putc('"', file);
+	for (; *text; text++) {
+		if (*text == '"')
+			putc('"', file);
+		putc(*text, file);
+	}
+	putc('"', file);
+}
+
+/* Bytes of the UTF-8 sequence that starts at text; 0 when it is none. */
+static unsigned sequence_length(const unsigned char *text)
+{
+	unsigned n = text[0] < 0x80                 ? 1
+		: text[0] >= 0xc2 && text[0] < 0xe0 ? 2
+		: (text[0] & 0xf0) == 0xe0          ? 3
+		: text[0] >= 0xf0 && text[0] < 0xf5 ? 4
+						    : 0;
+
+	for (unsigned i = 1; i < n; i++)
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+	return n;
+}
+
+void obx_json_print(FILE *file, const char *text)
+{
+	const unsigned char *p = (const unsigned char *)text;
+
+	putc('"', file);
+	while (*p) {
+		unsigned n = sequence_length(p);
+
+		if (n == 0) {
+			fputs("\\ufffd", file);
+			p++;
+		} else if (*p == '"' || *p == '\\') {
+			fprintf(file, "\\%c", *p++);
+		} else if (*p < 0x20 || *p == 0x7f) {
+			fprintf(file, "\\u%04x", *p++);
+		} else {
+			fwrite(p, 1, n, file);
+			p += n;
+		}
+	}
+	putc('"', file);
+}
+
+void obx_json_number(FILE *file, double value)
+{
+	char text[OBX_NUMBER_MAX];
+
+	if (!isfinite(value)) {
+		fputs("null", file);
+		return;
+	}
+	fwrite(text, 1, obx_number_exact(value, text), file);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * The sweep that the page runs: one at a time, on a thread of its own. What happens to it becomes
+ * events, each a line of JSON with a number, kept in a ring so that a page that (re)connects gets
+ * what it missed. Any thread may call anything here.
+ *
+ *     idle -> reading -> running -> writing -> completed | failed | stopped -> (the next start)
+ */
+#ifndef OBX_RQA_JOB_H
+#define OBX_RQA_JOB_H
+
+#include <pthread.h>
+
+#include "compute/command/rqa/sweep.h"
+
+#define OBX_JOB_EVENTS_MAX  512
+#define OBX_JOB_EVENT_BYTES 1536
+
+enum obx_job_phase {
+	OBX_JOB_IDLE,
+	OBX_JOB_READING,
+	OBX_JOB_RUNNING,
+	OBX_JOB_WRITING,
+	OBX_JOB_COMPLETED,
+	OBX_JOB_FAILED,
+	OBX_JOB_STOPPED
+};
+
+struct obx_job {
+	pthread_mutex_t lock; /* of everything but sweep */
+	pthread_cond_t changed;
+	enum obx_job_phase phase;
+	bool closing, started; /* started: thread must be joined */
+	pthread_t thread;
+	uint64_t next_event; /* number of the next one; the first is 1 */
+	char (*events)[OBX_JOB_EVENT_BYTES];
+	char out[4096];
+	unsigned failures;  /* logged by the sweep at hand */
+	double progress_at; /* seconds, of the last progress event */
+	/* of sweep: readers of results, and start, which replaces it. Taken before lock. */
+	pthread_mutex_t use;
+	struct obx_sweep *sweep;
+	bool open; /* sweep's store may be read */
+};
+
+bool obx_job_init(struct obx_job *job);
+/* Stops what runs and waits for it. */
+void obx_job_fini(struct obx_job *job);
+/* Takes the sweep, also when it refuses. */
+bool obx_job_start(struct obx_job *job, struct obx_sweep *sweep, struct obx_error *error);
+void obx_job_stop(struct obx_job *job);
+/* Wakes obx_job_wait and makes it return -1 from now on. */
+void obx_job_close(struct obx_job *job);
+/*
+ * The event after number *seq, as "id: N\nevent: NAME\ndata: {...}\n\n". Waits up to timeout_ms.
+ * Returns its length and steps *seq on; 0: nothing came; -1: closing.
+ * A reader that fell behind goes on with the oldest event that is kept.
+ */
+int obx_job_wait(struct obx_job *job, uint64_t *seq, unsigned timeout_ms,
+	char ret_text[OBX_JOB_EVENT_BYTES + 64]);
+const char *obx_job_phase_name(enum obx_job_phase phase);
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "compute/command/rqa/results.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "compute/command/rqa/format.h"
+#include "compute/command/rqa/heat.h"
+
+#define HEAT_WIDTH       640
+#define LISTED_FILES_MAX 2000
+
+/* The dimensions in the order of the table, the last one changing fastest. */
+enum dimension { BY_FILE, BY_MODE, BY_M, BY_TAU, BY_EPS, BY_LMIN, DIMENSIONS };
+
+struct place {
+	uint64_t count[DIMENSIONS], first[DIMENSIONS], at[DIMENSIONS];
+};
+
+static bool place_init(struct place *p, const struct obx_sweep *s,
+	const struct obx_results_filter *f, struct obx_error *error)
+{
+	const uint64_t counts[DIMENSIONS] = { s->files.count, s->setup.mode_count, s->grid.m_count,
+		s->grid.tau_count, s->grid.eps_count, s->grid.lmin_count };
+	const int64_t wanted[DIMENSIONS] = { f->file, f->mode, f->m, f->tau, f->eps, f->lmin };
+
+	for (int d = 0; d < DIMENSIONS; d++) {
+		if (wanted[d] >= 0 && (uint64_t)wanted[d] >= counts[d])
+			return obx_error_set(
+				error, "there is no such file, mode or value in this sweep");
+		p->first[d] = wanted[d] >= 0 ? (uint64_t)wanted[d] : 0;
+		p->count[d] = wanted[d] >= 0 ? 1 : counts[d];
+	}
+	return true;
+}
+
+/* The index-th row of those that fit. */
+static void place_go(struct place *p, uint64_t index)
+{
+	for (int d = DIMENSIONS - 1; d >= 0; d--) {
+		p->at[d] = p->first[d] + index % p->count[d];
+		index /= p->count[d];
+	}
+}
+
+static uint64_t place_total(const struct place *p)
+{
+	uint64_t total = 1;
+
+	for (int d = 0; d < DIMENSIONS; d++)
+		total *= p->count[d];
+	return total;
+}
+
+static uint64_t place_slot(const struct place *p, const struct obx_sweep *s)
+{
+	return obx_store_slot(s->store, (uint32_t)p->at[BY_M], (uint32_t)p->at[BY_TAU],
+		p->at[BY_FILE], (uint32_t)p->at[BY_MODE]);
+}
+
+static void print_row(const struct obx_sweep *s, const struct place *p,
+	const struct obx_group *group, bool there, FILE *out)
+{
+	uint32_t row = (uint32_t)(p->at[BY_EPS] * s->grid.lmin_count + p->at[BY_LMIN]);
+	char eps[OBX_NUMBER_MAX];
+
+	fputs("{\"file\":", out);
+	obx_json_print(out, s->files.list[p->at[BY_FILE]].name);
+	fputs(",\"mode\":", out);
+	obx_json_print(out, s->setup.modes[p->at[BY_MODE]].name);
+	obx_number_print(s->grid.eps[p->at[BY_EPS]], OBX_NUMBER_DIGITS, eps);
+	fprintf(out, ",\"m\":%u,\"tau\":%u,\"eps\":%s,\"lmin\":%u,\"status\":\"%s\"",
+		s->grid.m[p->at[BY_M]], s->grid.tau[p->at[BY_TAU]], eps,
+		s->grid.lmin[p->at[BY_LMIN]],
+		!there                                     ? "waiting"
+			: group->status[row] == OBK_RQA_OK ? "done"
+							   : "failed");
+	if (there && group->status[row] != OBK_RQA_OK) {
+		fputs(",\"reason\":", out);
+		obx_json_print(out, group->reason);
+	} else if (there) {
+		fputs(",\"values\":[", out);
+		for (unsigned k = 0; k < s->setup.measure_count; k++) {
+			fputs(k ? "," : "", out);
+			obx_json_number(
+				out, group->values[(size_t)row * s->setup.measure_count + k]);
+		}
+		putc(']', out);
+	}
+	putc('}', out);
+}
+
+bool obx_results_print(const struct obx_sweep *s, const struct obx_results_filter *filter,
+	uint64_t offset, uint32_t limit, FILE *out, struct obx_error *error)
+{
+	OB_CLEANUP(obx_group_fini) struct obx_group group = { 0 };
+	uint64_t total, slot = UINT64_MAX;
+	struct place p;
+	bool there = false;
+
+	if (!place_init(&p, s, filter, error))
+		return false;
+	if (!obx_group_init(&group, s->store))
+		return obx_error_set(error, "out of memory");
+	total = place_total(&p);
+	fprintf(out, "{\"total\":%" PRIu64 ",\"offset\":%" PRIu64 ",\"measures\":[", total, offset);
+	for (unsigned k = 0; k < s->setup.measure_count; k++)
+		fprintf(out, "%s\"%s\"", k ? "," : "", obk_rqa_measure_name(s->setup.measures[k]));
+	fputs("],\"rows\":[", out);
+	for (uint64_t i = offset; i < total && i < offset + limit; i++) {
+		place_go(&p, i);
+		if (place_slot(&p, s) != slot) {
+			slot = place_slot(&p, s);
+			there = obx_store_get(s->store, slot, &group, error);
+		}
+		fputs(i > offset ? ",\n" : "\n", out);
+		print_row(s, &p, &group, there, out);
+	}
+	fputs("]}\n", out);
+	return true;
+}
+
+static int find_dimension(const char *name)
+{
+	static const char *const names[] = { "", "", "m", "tau", "eps", "lmin" };
+
+	for (int d = BY_M; d < DIMENSIONS; d++)
+		if (strcmp(names[d], name) == 0)
+			return d;
+	return -1;
+}
+
+static double value_of(const struct obx_sweep *s, int dimension, uint64_t index)
+{
+	return dimension == BY_M      ? s->grid.m[index]
+		: dimension == BY_TAU ? s->grid.tau[index]
+		: dimension == BY_EPS ? s->grid.eps[index]
+				      : s->grid.lmin[index];
+}
+
+/* All rows of one slot that fit. */
+static bool add_slot(const struct obx_sweep *s, struct place *p, const struct obx_group *group,
+	bool there, unsigned measure, int x, int y, struct obx_heat *heat, struct obx_error *error)
+{
+	for (uint64_t e = 0; e < p->count[BY_EPS]; e++)
+		for (uint64_t l = 0; l < p->count[BY_LMIN]; l++) {
+			uint64_t row;
+
+			p->at[BY_EPS] = p->first[BY_EPS] + e;
+			p->at[BY_LMIN] = p->first[BY_LMIN] + l;
+			row = p->at[BY_EPS] * s->grid.lmin_count + p->at[BY_LMIN];
+			if (!obx_heat_add(heat, value_of(s, x, p->at[x]), value_of(s, y, p->at[y]),
+				    there && group->status[row] == OBK_RQA_OK
+					    ? group->values[row * s->setup.measure_count + measure]
+					    : NAN,
+				    error))
+				return false;
+		}
+	return true;
+}
+
+bool obx_results_heat(const struct obx_sweep *s, const struct obx_results_filter *filter,
+	unsigned measure, const char *x, const char *y, struct obx_canvas *ret_canvas,
+	struct obx_error *error)
+{
+	OB_CLEANUP(obx_group_fini) struct obx_group group = { 0 };
+	OB_CLEANUP(obx_heat_fini) struct obx_heat heat = { 0 };
+	int dx = find_dimension(x), dy = find_dimension(y);
+	uint64_t slots;
+	struct place p;
+
+	if (dx < 0 || dy < 0 || dx == dy)
+		return obx_error_set(
+			error, "x and y are two different ones of m, tau, eps and lmin");
+	if (measure >= s->setup.measure_count)
+		return obx_error_set(error, "there is no such measure in this sweep");
+	if (!place_init(&p, s, filter, error) || !obx_heat_init(&heat, error))
+		return false;
+	if (!obx_group_init(&group, s->store))
+		return obx_error_set(error, "out of memory");
+	snprintf(heat.x_name, sizeof heat.x_name, "%s", x);
+	snprintf(heat.y_name, sizeof heat.y_name, "%s", y);
+	snprintf(heat.title, sizeof heat.title, "%s%s%s",
+		obk_rqa_measure_name(s->setup.measures[measure]), filter->mode >= 0 ? "  " : "",
+		filter->mode >= 0 ? s->setup.modes[filter->mode].name : "");
+	slots = p.count[BY_FILE] * p.count[BY_MODE] * p.count[BY_M] * p.count[BY_TAU];
+	for (uint64_t i = 0; i < slots; i++) {
+		place_go(&p, i * p.count[BY_EPS] * p.count[BY_LMIN]);
+		if (!add_slot(s, &p, &group,
+			    obx_store_get(s->store, place_slot(&p, s), &group, error), measure, dx,
+			    dy, &heat, error))
+			return false;
+	}
+	return obx_heat_draw(&heat, HEAT_WIDTH, ret_canvas, error);
+}
+
+void obx_results_lists(const struct obx_sweep *s, FILE *out)
+{
+	const struct {
+		const char *name;
+		const uint32_t *list;
+		uint32_t count;
+	} wholes[] = {
+		{ "m", s->grid.m, s->grid.m_count },
+		{ "tau", s->grid.tau, s->grid.tau_count },
+		{ "lmin", s->grid.lmin, s->grid.lmin_count },
+	};
+	char text[OBX_NUMBER_MAX];
+
+	fputs("{\"files\":[", out);
+	for (uint64_t i = 0; i < s->files.count && i < LISTED_FILES_MAX; i++) {
+		fputs(i ? "," : "", out);
+		obx_json_print(out, s->files.list[i].name);
+	}
+	fputs("],\"modes\":[", out);
+	for (unsigned i = 0; i < s->setup.mode_count; i++) {
+		fputs(i ? "," : "", out);
+		obx_json_print(out, s->setup.modes[i].name);
+	}
+	fputs("],\"eps\":[", out);
+	for (uint32_t i = 0; i < s->grid.eps_count; i++) {
+		obx_number_print(s->grid.eps[i], OBX_NUMBER_DIGITS, text);
+		fprintf(out, "%s%s", i ? "," : "", text);
+	}
+	putc(']', out);
+	for (size_t k = 0; k < sizeof wholes / sizeof wholes[0]; k++) {
+		fprintf(out, ",\"%s\":[", wholes[k].name);
+		for (uint32_t i = 0; i < wholes[k].count; i++)
+			fprintf(out, "%s%u", i ? "," : "", wholes[k].list[i]);
+		putc(']', out);
+	}
+	fputs(",\"measures\":[", out);
+	for (unsigned k = 0; k < s->setup.measure_count; k++)
+		fprintf(out, "%s\"%s\"", k ? "," : "", obk_rqa_measure_name(s->setup.measures[k]));
+	fprintf(out, "],\"writes\":%u}", s->writes);
+}

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* `outboard rqa run`: one series, or a pair, in one piece or in windows. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "tools/command.h"
+#include "compute/command/rqa/args.h"
+#include "compute/command/rqa/format.h"
+#include "compute/command/rqa/meter.h"
+#include "compute/command/rqa/out.h"
+#include "compute/command/rqa/rqa.h"
+
+#define MEASURES_USUAL                                                                          \
+	"RR,DET,L,Lmax,DIV,ENTR,RATIO,TREND,LAM,TT,Vmax,Ventr,W,Wmax,Wdiv,Wentr,T1,T2,MRT,RTE," \
+	"NMPRT,CORM,rENTR,radius,n,points"
+#define PRINT_DIGITS 10
+
+enum form { TABLE, JSON, CSV };
+
+struct job {
+	struct obx_setup setup;
+	const char *path, *other_path, *state, *out_path;
+	enum form form;
+	uint64_t window, step;
+	int digits;
+	struct obx_table table, other;
+	struct obx_out out;
+	struct obx_meter meter;
+	/* a result for each mode */
+	double values[OBX_SETUP_MODES_MAX][OBK_RQA_MEASURE_COUNT];
+	int status[OBX_SETUP_MODES_MAX];
+	char reasons[OBX_SETUP_MODES_MAX][OBX_ERROR_MAX], devices[OBX_SETUP_MODES_MAX][128];
+	uint64_t lines; /* windows printed */
+	unsigned mode;  /* at work */
+	bool failed;
+};
+
+static void usage(FILE *out)
+{
+	fprintf(out,
+		"usage: outboard rqa run FILE [options]\n\n"
+		"The measures of one series. FILE is CSV with a heading, or bare numbers in "
+		"columns; - is standard input.\n\n"
+		"  --cross FILE, --joint FILE   cross or joint recurrence with a second series\n"
+		"  --window N --step N          a run for each window of N samples\n"
+		"  --json, --csv                instead of a table\n"
+		"  --out FILE                   instead of standard output; appears whole or not "
+		"at all\n"
+		"  --state FILE                 a stopped or killed run goes on from this file "
+		"(one mode, no windows)\n"
+		"  --digits N                   significant digits, 1 to 17; default %d\n"
+		"  --progress WHEN              auto, always, never\n\n",
+		PRINT_DIGITS);
+	obx_setup_usage(out);
+}
+
+static int on_progress(void *arg, const struct obk_rqa_progress *p)
+{
+	struct job *job = arg;
+	char text[120];
+
+	snprintf(text, sizeof text, "%s  %.2g of %.2g cells, %.2g a second",
+		job->setup.modes[job->mode].name, (double)p->done, (double)p->total,
+		p->elapsed > 0 ? (double)p->done / p->elapsed : 0);
+	obx_meter_show(&job->meter, p->total ? (double)p->done / (double)p->total : 1, p->elapsed,
+		p->eta, text, p->total && p->done == p->total);
+	return obx_rqa_stop;
+}
+
+/* ---- output ---- */
+
+static void put_number(FILE *out, double value, int digits, bool json)
+{
+	char text[OBX_NUMBER_MAX];
+
+	if (isfinite(value))
+		fwrite(text, 1, obx_number_print(value, digits, text), out);
+	else if (json)
+		fputs("null", out);
+}
+
+static void put_csv_heading(struct job *job)
+{
+	FILE *out = job->out.file;
+
+	fputs(job->window ? "file,mode,m,tau,eps,lmin,window,first_sample"
+			  : "file,mode,m,tau,eps,lmin",
+		out);
+	for (unsigned k = 0; k < job->setup.measure_count; k++)
+		fprintf(out, ",%s", obk_rqa_measure_name(job->setup.measures[k]));
+	fputs(",status,error,reason\n", out);
+}
+
+static void put_csv_row(struct job *job, int status, const char *reason, const double *values,
+	const uint64_t *window)
+{
+	const struct obk_rqa_options *o = &job->setup.options;
+	FILE *out = job->out.file;
+
+	obx_csv_print(out, job->path);
+	fprintf(out, ",%s,%u,%u,", job->setup.modes[job->mode].name, o->m, o->tau);
+	put_number(out, o->radius, job->digits, false);
+	fprintf(out, ",%u", o->lmin);
+	if (window)
+		fprintf(out, ",%" PRIu64 ",%" PRIu64, window[0], window[1]);
+	for (unsigned k = 0; k < job->setup.measure_count; k++) {
+		putc(',', out);
+		if (values)
+			put_number(out, values[job->setup.measures[k]], job->digits, false);
+	}
+	fprintf(out, ",%s,%s,", status == OBK_RQA_OK ? "done" : "failed",
+		status == OBK_RQA_OK ? "" : obk_rqa_status_name(status));
+	obx_csv_print(out, reason);
+	putc('\n', out);
+}
+
+static void put_json_item(struct job *job, int status, const char *reason, const double *values,
+	const uint64_t *window)
+{
+	FILE *out = job->out.file;
+
+	fputs(job->lines++ ? ",\n  {\"mode\":" : "\n  {\"mode\":", out);
+	obx_json_print(out, job->setup.modes[job->mode].name);
+	if (window)
+		fprintf(out, ",\"window\":%" PRIu64 ",\"first_sample\":%" PRIu64, window[0],
+			window[1]);
+	else if (status == OBK_RQA_OK)
+		fprintf(out, ",\"norm\":\"%s\",\"device\":\"%s\"",
+			obx_setup_norm(&job->setup, &job->setup.modes[job->mode]),
+			job->devices[job->mode]);
+	fprintf(out, ",\"status\":\"%s\"", status == OBK_RQA_OK ? "done" : "failed");
+	if (!values) {
+		fprintf(out, ",\"error\":\"%s\",\"reason\":", obk_rqa_status_name(status));
+		obx_json_print(out, reason);
+	}
+	fputs(values ? ",\"measures\":{" : "", out);
+	for (unsigned k = 0; values && k < job->setup.measure_count; k++) {
+		fprintf(out, "%s\"%s\":", k ? "," : "",
+			obk_rqa_measure_name(job->setup.measures[k]));
+		obx_json_number(out, values[job->setup.measures[k]]);
+	}
+	fputs(values ? "}}" : "}", out);
+}
+
+static void put_json_start(struct job *job)
+{
+	char settings[4096];
+
+	obx_setup_text(&job->setup, false, settings, sizeof settings);
+	fputs("{\"file\":", job->out.file);
+	obx_json_print(job->out.file, job->path);
+	fprintf(job->out.file,
+		",\"samples\":%" PRIu64 ",\"dropped\":%" PRIu64 ",\"settings\":", job->table.rows,
+		job->table.dropped);
+	obx_json_print(job->out.file, settings);
+	fputs(",\"results\":[", job->out.file);
+}
+
+static void put_table(struct job *job)
+{
+	const struct obk_rqa_options *o = &job->setup.options;
+	FILE *out = job->out.file;
+	char text[OBX_NUMBER_MAX], samples[OBX_NUMBER_MAX];
+	bool any = false;
+
+	obx_number_print(o->radius, PRINT_DIGITS, text);
+	fprintf(out, "%s: %s samples, lines %" PRIu64 " to %" PRIu64 "\n", job->path,
+		obx_number_group(job->table.rows, samples), job->table.first_line,
+		job->table.last_line);
+	if (job->table.dropped)
+		fprintf(out, "%" PRIu64 " rows without a number were dropped\n",
+			job->table.dropped);
+	for (unsigned i = 0; i < job->setup.mode_count; i++)
+		any |= job->status[i] == OBK_RQA_OK;
+	if (!any) /* the reasons were printed */
+		return;
+	fprintf(out, "preset %s, m %u, tau %u, eps %s, lmin %u\n\n%-8s",
+		obk_rqa_preset_name(job->setup.preset), o->m, o->tau, text, o->lmin, "");
+	for (unsigned i = 0; i < job->setup.mode_count; i++)
+		fprintf(out, " %16s", job->setup.modes[i].name);
+	putc('\n', out);
+	for (unsigned k = 0; k < job->setup.measure_count; k++) {
+		unsigned id = job->setup.measures[k];
+
+		fprintf(out, "%-8s", obk_rqa_measure_name(id));
+		for (unsigned i = 0; i < job->setup.mode_count; i++) {
+			double value = job->values[i][id];
+
+			if (isfinite(value))
+				obx_number_print(value, job->digits, text);
+			fprintf(out, " %16s",
+				job->status[i] != OBK_RQA_OK ? "failed"
+					: isfinite(value)    ? text
+							     : "-");
+		}
+		fprintf(out, "   %s\n", obk_rqa_measure_what(id));
+	}
+	for (unsigned i = 0; i < job->setup.mode_count; i++)
+		if (job->status[i] == OBK_RQA_OK)
+			fprintf(out, "%s%s ran on %s\n", i ? "" : "\n", job->setup.modes[i].name,
+				job->devices[i]);
+}
+
+/* ---- the work ---- */
+
+static int on_window(void *arg, uint64_t index, uint64_t first, const double *values,
+	const struct obk_rqa_error *error)
+{
+	struct job *job = arg;
+	uint64_t window[2] = { index, first };
+	int status = values ? OBK_RQA_OK : error->status;
+	const char *reason = values ? "" : error->text;
+
+	job->failed |= !values;
+	if (job->form == JSON)
+		put_json_item(job, status, reason, values, window);
+	else
+		put_csv_row(job, status, reason, values, window);
+	return obx_rqa_stop;
+}
+
+/* The mode at hand; status and reason are filled. */
+static int measure_mode(struct job *job, char *reason)
+{
+	struct obk_rqa_mode *mode = &job->setup.modes[job->mode];
+	struct obk_rqa_options options = job->setup.options;
+	struct obk_rqa_control control = { .threads = job->setup.threads,
+		.device = job->setup.device,
+		.isa = job->setup.isa,
+		.arg = job,
+		.progress = on_progress,
+		.cancel = &obx_rqa_stop,
+		.state_path = job->state };
+	OB_CLEANUP(ob_freep) double *copy = NULL;
+	OB_CLEANUP(ob_freep) double *other_copy = NULL;
+	struct obk_rqa_result *result = NULL;
+	struct obk_rqa_series x, y, *second = NULL;
+	struct obk_rqa_error wrong = { 0 };
+	struct obx_error error;
+	int status;
+
+	if (mode->norm >= 0)
+		options.norm = mode->norm;
+	if (!obx_setup_series(
+		    &job->setup, mode, job->path, &job->table, &x, &copy, &status, &error) ||
+		(job->other_path &&
+			!obx_setup_series(&job->setup, mode, job->other_path, &job->other, &y,
+				&other_copy, &status, &error))) {
+		strcpy(reason, error.text);
+		return status;
+	}
+	if (job->other_path)
+		second = &y;
+	if (job->window) {
+		status = obk_rqa_windows(&x, second, &options, job->window,
+			job->step ? job->step : job->window, &control, on_window, job, &wrong);
+	} else {
+		status = obk_rqa_run(&x, second, &options, &control, &result, &wrong);
+		if (status == OBK_RQA_OK) {
+			status = obk_rqa_result_measures(
+				result, NULL, job->values[job->mode], &wrong);
+			snprintf(job->devices[job->mode], sizeof job->devices[0], "%s",
+				obk_rqa_result_device(result));
+		}
+		obk_rqa_result_free(result);
+	}
+	if (status == OBK_RQA_DEVICE && job->state) /* a GPU's file is none for the CPU */
+		snprintf(reason, OBX_ERROR_MAX,
+			"%s; the same command goes on from what %s has; for --device cpu remove it "
+			"or name another",
+			wrong.text, job->state);
+	else if (status != OBK_RQA_OK)
+		snprintf(reason, OBX_ERROR_MAX, "%s%s", wrong.text,
+			status == OBK_RQA_DEVICE
+				? "; run it again, or with --device cpu, which needs no GPU"
+				: status == OBK_RQA_CANCELLED && job->state
+				? "; the same command goes on where it ended"
+				: "");
+	return status;
+}
+
+static void run_modes(struct job *job)
+{
+	unsigned count = job->setup.mode_count;
+
+	if (job->form == CSV || (job->form == TABLE && job->window))
+		put_csv_heading(job);
+	else if (job->form == JSON)
+		put_json_start(job);
+	for (job->mode = 0; job->mode < count; job->mode++) {
+		int status = job->status[job->mode] = measure_mode(job, job->reasons[job->mode]);
+		const char *reason = job->reasons[job->mode];
+
+		obx_meter_clear(&job->meter);
+		if (status != OBK_RQA_OK) {
+			job->failed = true;
+			fprintf(stderr, "outboard rqa run: %s: %s\n",
+				job->setup.modes[job->mode].name, reason);
+		}
+		if (job->window && status == OBK_RQA_OK) /* its windows were printed as they came */
+			continue;
+		if (job->form == JSON)
+			put_json_item(job, status, reason,
+				status == OBK_RQA_OK ? job->values[job->mode] : NULL, NULL);
+		else if (job->form == CSV || job->window)
+			put_csv_row(job, status, reason,
+				status == OBK_RQA_OK ? job->values[job->mode] : NULL,
+				job->window ? (const uint64_t[2]){ 0, 0 } : NULL);
+	}
+	if (job->form == JSON)
+		fputs("\n]}\n", job->out.file);
+	else if (job->form == TABLE && !job->window)
+		put_table(job);
+}
+
+static bool take_count(
+	struct obx_args *args, const char *name, uint64_t min, uint64_t max, uint64_t *ret)
+{
+	const char *value = NULL;
+
+	if (!obx_args_is(args, name, &value))
+		return false;
+	if (value && !ob_text_parse_number(value, min, max, ret))
+		obx_args_refuse(args,
+			"--%s takes a whole number from %" PRIu64 " to %" PRIu64 ", not '%.40s'",
+			name, min, max, value);
+	return true;
+}
+
+static bool parse(struct job *job, struct obx_args *args, bool *ret_help)
+{
+	enum obx_meter_mode meter = OBX_METER_AUTO;
+	bool joint = false;
+	uint64_t digits = PRINT_DIGITS;
+	struct obx_error error;
+
+	while (obx_args_next(args)) {
+		const char *value = NULL;
+
+		if (obx_args_flag(args, "help")) {
+			usage(stdout);
+			*ret_help = true;
+			return true;
+		}
+		if (args->word && !job->path) {
+			job->path = args->word;
+		} else if (obx_args_flag(args, "json")) {
+			job->form = JSON;
+		} else if (obx_args_flag(args, "csv")) {
+			job->form = CSV;
+		} else if (obx_args_is(args, "joint", &job->other_path)) {
+			joint = true;
+		} else if (obx_args_is(args, "progress", &value)) {
+			if (value && !obx_meter_parse(value, &meter))
+				obx_args_refuse(args,
+					"--progress is auto, always or never, not '%.40s'", value);
+		} else if (!obx_args_is(args, "cross", &job->other_path) &&
+			!obx_args_is(args, "out", &job->out_path) &&
+			!obx_args_is(args, "state", &job->state) &&
+			!take_count(args, "window", 2, OBK_RQA_MAX_LENGTH, &job->window) &&
+			!take_count(args, "step", 1, OBK_RQA_MAX_LENGTH, &job->step) &&
+			!take_count(args, "digits", 1, 17, &digits)) {
+			obx_args_setup(args, &job->setup);
+		}
+	}
+	if (!args->wrong && !job->path)
+		obx_args_refuse(args, "a file is missing");
+	if (!args->wrong && job->step && !job->window)
+		obx_args_refuse(args, "--step needs --window");
+	if (!args->wrong && !obx_setup_finish(&job->setup, &error))
+		obx_args_refuse(args, "%s", error.text);
+	job->digits = (int)digits;
+	if (job->other_path)
+		job->setup.options.kind = joint ? OBK_RQA_JOINT : OBK_RQA_CROSS;
+	obx_meter_init(&job->meter, meter);
+	return !args->wrong;
+}
+
+int obx_rqa_run_main(int argc, char **argv)
+{
+	OB_CLEANUP(ob_freep) struct job *job = calloc(1, sizeof *job);
+	struct obx_args args = { .verb = "rqa run", .argc = argc, .at = 1, .argv = argv };
+	struct obx_error error = { "out of memory" };
+	bool help = false, good;
+
+	if (!job) {
+		fprintf(stderr, "outboard rqa run: out of memory\n");
+		return OBX_EXIT_UNWELL;
+	}
+	job->setup.default_measures = MEASURES_USUAL;
+	if (!parse(job, &args, &help))
+		return OBX_EXIT_USAGE;
+	if (help)
+		return 0;
+	obx_rqa_catch_signals();
+	good = obx_table_read(job->path, &job->setup.table, &job->table, &error) &&
+		(!job->other_path ||
+			obx_table_read(job->other_path, &job->setup.table, &job->other, &error)) &&
+		obx_setup_modes(&job->setup, job->table.channels, &error);
+	if (good && job->state && (job->setup.mode_count > 1 || job->window))
+		good = obx_error_set(&error,
+			"--state goes with one mode and no windows; choose the mode with --modes "
+			"%s",
+			job->setup.modes[0].name);
+	if (good)
+		good = obx_out_open(&job->out, job->out_path ? job->out_path : "-", &error);
+	if (good) {
+		run_modes(job);
+		good = obx_out_commit(&job->out, &error);
+	}
+	obx_out_abort(&job->out);
+	obx_table_fini(&job->table);
+	obx_table_fini(&job->other);
+	if (!good)
+		fprintf(stderr, "outboard rqa run: %s\n", error.text);
+	return obx_rqa_stop ? OBX_EXIT_STOPPED : good && !job->failed ? 0 : OBX_EXIT_UNWELL;
+}

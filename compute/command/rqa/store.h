@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * The state of a sweep, OUT/.sweep.state: one slot of fixed size for each (m, tau, file, mode),
+ * which holds the rows of all eps and lmin. A slot is written by one call and carries a check of
+ * its own bytes, so a sweep killed at any moment finds on the next start which slots are whole; the
+ * results are written from the slots in one fixed order, so the files are the same however often
+ * the sweep was interrupted.
+ *
+ *     | head: settings, grid, modes, measures, files with a hash of their values, check | slot 0 | slot 1 | ...
+ *     slot = check, reason, status of each row, values of each row
+ *
+ * A state whose head differs only in files or lists gives the slots that still fit to the new one.
+ * A lock keeps a second sweep out of the folder. One thread puts at a time; get may be called
+ * meanwhile by others, each with a group of its own.
+ */
+#ifndef OBX_RQA_STORE_H
+#define OBX_RQA_STORE_H
+
+#include <stdint.h>
+
+#include "compute/command/rqa/grid.h"
+
+#define OBX_STORE_NAME      ".sweep.state"
+#define OBX_STORE_SLOTS_MAX 100000000u
+#define OBX_REASON_MAX      512
+
+/* Who the slots belong to. All memory is the caller's, needed during obx_store_open only. */
+struct obx_store_key {
+	const char *settings; /* everything that changes numbers, as text */
+	const struct obx_grid *grid;
+	const char *const *modes; /* as text, with columns and norm */
+	const unsigned *measures;
+	const char *const *files;
+	const uint64_t *hashes;
+	uint32_t mode_count, measure_count;
+	uint64_t file_count;
+};
+
+/* The rows of one slot, eps by eps, lmin by lmin in each. */
+struct obx_group {
+	char *reason;    /* of the rows that failed; "" */
+	uint8_t *status; /* rows: enum obk_rqa_status */
+	double *values;  /* rows * measures; NaN in rows that failed */
+	void *memory;
+};
+
+enum obx_mark { OBX_MARK_NONE = 0, OBX_MARK_DONE = 1, OBX_MARK_FAILED = 2 };
+
+struct obx_store;
+/*
+ * Opens or makes the state in folder `out`. fresh: what is there is forgotten. A state of other
+ * settings is an error that says so, and so is a folder that another sweep is writing, or a disk
+ * that is too small.
+ */
+bool obx_store_open(const char *out, const struct obx_store_key *key, bool fresh,
+	struct obx_store **ret_store, struct obx_error *error);
+void obx_store_free(struct obx_store *store);
+uint64_t obx_store_slot(const struct obx_store *store, uint32_t m_index, uint32_t tau_index,
+	uint64_t file, uint32_t mode);
+uint32_t obx_store_rows(const struct obx_store *store);
+/*
+ * enum obx_mark for each slot: one without rows, done, or with rows that failed. Lives as long as
+ * the store; put keeps it up to date.
+ */
+const _Atomic uint8_t *obx_store_marks(const struct obx_store *store);
+bool obx_group_init(struct obx_group *group, const struct obx_store *store);
+void obx_group_fini(struct obx_group *group);
+bool obx_store_put(
+	struct obx_store *store, uint64_t slot, struct obx_group *group, struct obx_error *error);
+/* false without an error text when the slot has no rows yet. */
+bool obx_store_get(const struct obx_store *store, uint64_t slot, struct obx_group *group,
+	struct obx_error *error);
+/*
+ * One row of a slot, out of a map of the file, for readers that go across slots. The values (one
+ * for each measure) live as long as the store. NULL when the slot has no rows yet. One thread at a
+ * time.
+ */
+const double *obx_store_row(
+	struct obx_store *store, uint64_t slot, uint32_t row, uint8_t *ret_status);
+
+#endif

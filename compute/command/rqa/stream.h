@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* Pieces of the web server: the files of the page, and the stream of events. */
+#ifndef OBX_RQA_STREAM_H
+#define OBX_RQA_STREAM_H
+
+#include <stddef.h>
+
+#include "compute/command/rqa/page.h"
+
+struct obx_asset {
+	const char *url, *type;
+	const unsigned char *data;
+	size_t size;
+};
+
+/* Ends with a URL of NULL; made from compute/command/rqa/page. */
+extern const struct obx_asset obx_assets[];
+
+/*
+ * A response that goes on until the page closes: events after number `after`, and gpu_stats every
+ * five seconds. It blocks its connection's thread, so the server runs one thread for each
+ * connection. NULL: out of memory.
+ */
+struct MHD_Response *obx_stream_new(struct obx_page *page, uint64_t after);
+
+#endif
