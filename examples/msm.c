@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 /*
  * The sum 1 G + 2 G + ... + 8 G with G the generator of G1 of BLS12-381, on whatever devices there
- * are; docs/SERVICE.md explains it.
+ * are; compute/docs/SERVICE.md explains it.
  *
  *     cc -o msm msm.c $(pkg-config --cflags --libs outboard) && ./msm
  */

@@ -560,7 +560,7 @@ OUTBOARD_API int outboard_series_new(struct outboard *context, const struct outb
 OUTBOARD_API void outboard_series_free(struct outboard_series_set *set);
 
 /*
- * The conventions of a known tool ("gaze", "pyrqa", "julia" ...: docs/RQA.md); NULL: "gaze".
+ * The conventions of a known tool ("gaze", "pyrqa", "julia" ...: compute/docs/RQA.md); NULL: "gaze".
  * OUTBOARD_ARGUMENT: the text lists the presets.
  */
 OUTBOARD_API int outboard_rqa_options_new(const char *preset,

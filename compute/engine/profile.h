@@ -40,7 +40,7 @@ struct obv_curves {
 double obv_curve_seconds(const struct obv_curve *curve, uint32_t operation, double size);
 /*
  * A guess, by figures of processors and cards that were measured when this was written
- * (docs/SERVICE.md).
+ * (compute/docs/SERVICE.md).
  */
 void obv_curves_guess(struct obv_curves *curves, const struct obv_traits *traits);
 /* What a device says of itself, where it says something: seconds, or 0. */

@@ -24,7 +24,7 @@ PROGRAMS = ['server/outboard-server', 'tools/outboard', 'tests/gpu/gpu-facts', '
             'tests/unit/softapi/test-softapi-link', 'tests/gpu/gpu-sort', 'tests/compute/kernels/obk-gpu-bench', 'compute/rqa/obk-rqa-bench']
 LIBRARIES = ['client-shim/libcuda.so.1', 'softdevice/' + SOFT, 'tests/gpu/libdriver-log.so']
 FILES = ['tests/compute/kernels/twin.ptx']
-SETUP = 'tests/data/kzg/trusted_setup.txt'  # relative to the root
+SETUP = 'tests/compute/data/kzg/trusted_setup.txt'  # relative to the root
 LOG_LINES = 20  # of a server behind something that failed
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The commands of examples/rqa/README.md, as they stand there, with a smaller grid; and the table of options in docs/RQA.md is the program's own.
+"""The commands of examples/rqa/README.md, as they stand there, with a smaller grid; and the table of options in compute/docs/RQA.md is the program's own.
 
     rqa_example.py OUTBOARD FOLDER
 """
@@ -32,13 +32,13 @@ def main():
     if made != ['data', 'determinism.png', 'recurrence.png', 'results']:
         bad += 1
         print('FAIL made', made)
-    manual = (EXAMPLE.parent.parent / 'docs' / 'RQA.md').read_text()
+    manual = (EXAMPLE.parent.parent / 'compute' / 'docs' / 'RQA.md').read_text()
     for verb in ('options', 'measures'):
         for line in subprocess.run([OUTBOARD, 'rqa', verb], capture_output=True, text=True, timeout=20).stdout.splitlines():
             wanted = line if verb == 'options' else f'| `{line.split()[0]}` | {line.split(maxsplit=1)[1]} |'
             if wanted not in manual:
                 bad += 1
-                print(f'FAIL docs/RQA.md lacks: {wanted}')
+                print(f'FAIL compute/docs/RQA.md lacks: {wanted}')
     print(f'{len(commands)} commands, {bad} wrong')
     return 1 if bad else 0
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Reads the packed vectors of tests/data/kzg (README.md there has the format). A reader is owned by
+ * Reads the packed vectors of tests/compute/data/kzg (README.md there has the format). A reader is owned by
  * one test; the test it holds is valid until the next. A malformed file ends the program: it is
  * ours.
  */
