@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "compute/command/devices.h"
+#include "compute/command/progress.h"
 #include "compute/msm/tune.h"
 #include "compute/pool/pool.h"
 #include "tools/command.h"
-#include "compute/command/devices.h"
-#include "compute/command/progress.h"
 
 #define OPEN_SECONDS 0.3 /* about what it takes until a GPU has its context and kernels */
 

@@ -9,9 +9,9 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "compute/command/kernel_bench.h"
 #include "compute/curve/lanes.h"
 #include "tools/command.h"
-#include "compute/command/kernel_bench.h"
 #include "tools/latency.h"
 
 #define TABLE_MAX_MIB 65536u

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "compute/gpu/gpu.h"
 #include "compute/command/devices.h"
+#include "compute/gpu/gpu.h"
 
 #define OBX_KERNEL_ROWS_MAX 32
 #define OBX_KERNEL_RUNS_MAX 101

@@ -9,12 +9,12 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "tools/command.h"
 #include "compute/command/devices.h"
 #include "compute/command/input.h"
 #include "compute/command/kernel_bench.h"
 #include "compute/command/kzg_check.h"
 #include "compute/command/progress.h"
+#include "tools/command.h"
 
 #define ELEMENT_BYTES   OUTBOARD_ELEMENT_BYTES
 #define POINT_BYTES     OUTBOARD_COMMITMENT_BYTES

@@ -6,9 +6,9 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "tools/command.h"
 #include "compute/command/kernel_bench.h"
 #include "compute/command/kzg_check.h"
+#include "tools/command.h"
 
 #define NAME            "kzg"
 #define CELL_WINDOW_MAX 10

@@ -9,12 +9,12 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "compute/msm/tune.h"
-#include "tools/command.h"
 #include "compute/command/devices.h"
 #include "compute/command/input.h"
 #include "compute/command/kernel_bench.h"
 #include "compute/command/msm_files.h"
+#include "compute/msm/tune.h"
+#include "tools/command.h"
 
 #define NAME          "msm"
 #define BENCH_MAX_LOG 24

@@ -8,8 +8,8 @@
 #ifndef OBX_MSM_FILES_H
 #define OBX_MSM_FILES_H
 
-#include "compute/msm/msm.h"
 #include "compute/command/progress.h"
+#include "compute/msm/msm.h"
 
 struct obx_list {
 	uint8_t *bytes; /* n items, packed */

@@ -7,13 +7,13 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "compute/ntt/ntt.h"
-#include "tools/command.h"
 #include "compute/command/devices.h"
 #include "compute/command/input.h"
 #include "compute/command/kernel_bench.h"
 #include "compute/command/ntt_check.h"
 #include "compute/command/progress.h"
+#include "compute/ntt/ntt.h"
+#include "tools/command.h"
 
 #define NAME      "ntt"
 #define MAX_BYTES (OBK_NTT_MAX_BATCH * OBK_FR_BYTES)

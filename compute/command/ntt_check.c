@@ -6,9 +6,9 @@
 #include <sys/random.h>
 
 #include "base/check.h"
-#include "tools/command.h"
 #include "compute/command/kernel_bench.h"
 #include "compute/command/ntt_check.h"
+#include "tools/command.h"
 
 #define NAME  "ntt"
 #define BLOCK 4096

@@ -10,8 +10,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "compute/msm/msm.h"
 #include "compute/engine/outboard.h"
+#include "compute/msm/msm.h"
 
 struct outboard_bases {
 	struct outboard *context;

@@ -9,9 +9,9 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/thread.h"
-#include "compute/msm/tune.h"
 #include "compute/engine/device_gpu.h"
 #include "compute/engine/engine.h"
+#include "compute/msm/tune.h"
 
 #define LIST_MAX 4096
 

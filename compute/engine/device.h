@@ -17,9 +17,9 @@
 
 #include <stdbool.h>
 
+#include "compute/engine/outboard.h"
 #include "compute/msm/msm.h"
 #include "compute/ntt/ntt.h"
-#include "compute/engine/outboard.h"
 
 /* handles whose upload takes as long as measuring does */
 #define OBV_TUNE_LAZY_POINTS  ((size_t)1 << 14)

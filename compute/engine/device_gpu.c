@@ -14,13 +14,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/opt.h"
+#include "compute/engine/bases.h"
+#include "compute/engine/engine.h"
 #include "compute/gpu/gpu.h"
 #include "compute/kzg/gpu.h"
 #include "compute/msm/gpu_tune.h"
 #include "compute/ntt/gpu.h"
 #include "compute/rqa/gpu.h"
-#include "compute/engine/bases.h"
-#include "compute/engine/engine.h"
 
 #define LINK_TRIES  5
 #define CELLS_SHARE 16 /* of a device's memory, for the table behind cell proofs */

@@ -4,8 +4,8 @@
 #ifndef OBV_FAIL_H
 #define OBV_FAIL_H
 
-#include "compute/field/fault.h"
 #include "compute/engine/outboard.h"
+#include "compute/field/fault.h"
 
 /* Returns status, so that a function can return obv_fail(...). */
 int obv_fail(struct outboard_error *error, int status, uint64_t item, const char *format, ...)

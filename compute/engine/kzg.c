@@ -14,9 +14,9 @@
 #include "base/check.h"
 #include "base/opt.h"
 #include "base/thread.h"
-#include "compute/msm/gpu.h"
 #include "compute/engine/bases.h"
 #include "compute/engine/engine.h"
+#include "compute/msm/gpu.h"
 
 #define GPU_BLOBS    64 /* of one batch of sums: 8 MiB of scalars */
 /*

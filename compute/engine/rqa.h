@@ -7,8 +7,8 @@
 #ifndef OBV_RQA_H
 #define OBV_RQA_H
 
-#include "compute/rqa/rqa.h"
 #include "compute/engine/outboard.h"
+#include "compute/rqa/rqa.h"
 
 struct outboard_rqa_options {
 	struct obk_rqa_options o;

@@ -11,8 +11,8 @@
 
 #include <stdint.h>
 
-#include "compute/rqa/rqa.h"
 #include "compute/command/rqa/error.h"
+#include "compute/rqa/rqa.h"
 
 #define OBX_GRID_USAGE    "m=1..10 tau=1..10 eps=0.05..0.10:0.001 lmin=2,3"
 #define OBX_SIGNATURE_MAX 96

@@ -8,12 +8,12 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "tools/command.h"
 #include "compute/command/rqa/args.h"
 #include "compute/command/rqa/format.h"
 #include "compute/command/rqa/heat.h"
 #include "compute/command/rqa/meter.h"
 #include "compute/command/rqa/rqa.h"
+#include "tools/command.h"
 
 #define SIZE_USUAL 800
 #define LEFT       90

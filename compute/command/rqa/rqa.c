@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/command.h"
 #include "compute/command/rqa/setup.h"
+#include "tools/command.h"
 
 static const struct {
 	const char *name, *what;

@@ -8,12 +8,12 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "tools/command.h"
 #include "compute/command/rqa/args.h"
 #include "compute/command/rqa/format.h"
 #include "compute/command/rqa/meter.h"
 #include "compute/command/rqa/out.h"
 #include "compute/command/rqa/rqa.h"
+#include "tools/command.h"
 
 #define MEASURES_USUAL                                                                          \
 	"RR,DET,L,Lmax,DIV,ENTR,RATIO,TREND,LAM,TT,Vmax,Ventr,W,Wmax,Wdiv,Wentr,T1,T2,MRT,RTE," \

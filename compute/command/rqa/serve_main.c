@@ -13,11 +13,11 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "tools/command.h"
 #include "compute/command/rqa/args.h"
 #include "compute/command/rqa/out.h"
 #include "compute/command/rqa/page.h"
 #include "compute/command/rqa/rqa.h"
+#include "tools/command.h"
 
 #define PORT_USUAL      14880
 #define CONNECTIONS_MAX 64

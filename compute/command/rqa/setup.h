@@ -11,9 +11,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "compute/rqa/rqa.h"
 #include "compute/command/rqa/error.h"
 #include "compute/command/rqa/table.h"
+#include "compute/rqa/rqa.h"
 
 #define OBX_SETUP_GIVEN_MAX 64
 #define OBX_SETUP_VALUE_MAX 1024

@@ -8,13 +8,13 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "tools/command.h"
 #include "compute/command/rqa/args.h"
 #include "compute/command/rqa/device.h"
 #include "compute/command/rqa/format.h"
 #include "compute/command/rqa/meter.h"
 #include "compute/command/rqa/rqa.h"
 #include "compute/command/rqa/sweep.h"
+#include "tools/command.h"
 
 #define REASONS_SHOWN 10
 
