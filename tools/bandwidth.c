@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "tools/bare.h"
 #include "tools/command.h"
-#include "tools/latency.h"
+#include "tools/plot.h"
 
 #define SIZES          8u /* 4 KiB, 16 KiB ... 64 MiB */
 #define SIZE_MAX_BYTES (4096u << 2 * (SIZES - 1))

@@ -14,6 +14,7 @@
 #include "protocol/obp_calls.h"
 #include "tools/bare.h"
 #include "tools/command.h"
+#include "tools/plot.h"
 
 #define SMALL_BYTES 4096u
 /* samples of each class in turn, so that a machine that drifts favours none */

@@ -44,17 +44,4 @@ struct obx_latency_row {
 int obx_latency_run(void *library, const struct obt_url *url, unsigned samples, bool json,
 	bool any_row, const char *plot);
 
-/* plot.c: one stacked bar for each row, its histogram beside it. False: errno. */
-bool obx_plot_latency(
-	const char *file, const struct obx_latency_row *rows, unsigned n, const char *sentence);
-/*
- * Lines over sizes that rise by powers of two, on logarithmic axes; y[s][i] < 0: no point. False:
- * errno.
- */
-bool obx_plot_lines(const char *file, const char *title, const double *x, unsigned n_x,
-	const char *const *names, double(*const *y), unsigned n_lines);
-/* A group of bars a row, one for each series; y[s][i] < 0: none. False: errno. */
-bool obx_plot_bars(const char *file, const char *title, const char *const *rows, unsigned n_rows,
-	const char *const *names, double(*const *y), unsigned n_series);
-
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Plots of `outboard bench` as SVG, written by hand: bars, steps and lines need no library. */
 #include <math.h>
 #include <stdio.h>
 
 #include "base/check.h"
 #include "tools/latency.h"
+#include "tools/plot.h"
 
 #define LEFT           130.0
 #define BAR_WIDTH      430.0

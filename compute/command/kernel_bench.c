@@ -12,7 +12,7 @@
 #include "compute/command/kernel_bench.h"
 #include "compute/curve/lanes.h"
 #include "tools/command.h"
-#include "tools/latency.h"
+#include "tools/plot.h"
 
 #define TABLE_MAX_MIB 65536u
 
