@@ -17,23 +17,35 @@
 
 #define DEFAULT_SERVER "tcp://127.0.0.1:14800"
 
+enum group { REMOTE, COMPUTE };
+
+/* Of --help, above the verbs of each group. */
+static const char *const headings[] = {
+	[REMOTE] = "Run CUDA programs on the GPUs of another machine",
+	[COMPUTE] = "Compute library, works without a server: on this machine's CPU and GPUs, or "
+		    "under 'outboard run'\non those of a server",
+};
+
+/* The verbs of a group stand together. */
 static const struct {
+	enum group group;
 	const char *name, *what;
 	int (*main)(int argc, char **argv);
 } verbs[] = {
-	{ "run", "run a CUDA program with the GPUs of a server", obx_run_main },
-	{ "check", "is the server there, what does it run, how far away is it, what is wrong",
+	{ REMOTE, "run", "run a CUDA program with the GPUs of a server", obx_run_main },
+	{ REMOTE, "check",
+		"is the server there, what does it run, how far away is it, what is wrong",
 		obx_check_main },
-	{ "info", "the server's devices", obx_info_main },
-	{ "top", "the sessions of a server, refreshed", obx_top_main },
-	{ "config", "check a configuration of outboard-server", obx_config_main },
-	{ "bench", "measure calls: launch, latency, bandwidth, startup", obx_bench_main },
-	{ "token", "make, list and revoke tokens that let clients in", obx_token_main },
-	{ "cert", "make a certificate for a tls:// address, show its pin", obx_cert_main },
-	{ "kzg", "KZG commitments, proofs, cells of blobs, on this machine", obx_kzg_main },
-	{ "msm", "multi-scalar products of files, on this machine", obx_msm_main },
-	{ "ntt", "number-theoretic transforms of files, on this machine", obx_ntt_main },
-	{ "rqa",
+	{ REMOTE, "info", "the server's devices", obx_info_main },
+	{ REMOTE, "top", "the sessions of a server, refreshed", obx_top_main },
+	{ REMOTE, "config", "check a configuration of outboard-server", obx_config_main },
+	{ REMOTE, "bench", "measure calls: launch, latency, bandwidth, startup", obx_bench_main },
+	{ REMOTE, "token", "make, list and revoke tokens that let clients in", obx_token_main },
+	{ REMOTE, "cert", "make a certificate for a tls:// address, show its pin", obx_cert_main },
+	{ COMPUTE, "kzg", "KZG commitments, proofs and cells of blobs", obx_kzg_main },
+	{ COMPUTE, "msm", "multi-scalar products of files", obx_msm_main },
+	{ COMPUTE, "ntt", "number-theoretic transforms of files", obx_ntt_main },
+	{ COMPUTE, "rqa",
 		"recurrence quantification: one series, sweeps over grids of parameters, plots, a "
 		"page",
 		obx_rqa_main },
@@ -216,11 +228,12 @@ int obx_option_wrong(const char *verb, int c, char *const *argv)
 
 static int usage(FILE *out)
 {
-	fprintf(out,
-		"usage: outboard VERB ...\n\nRun CUDA programs on the GPUs of another "
-		"machine.\n\n");
-	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
+	fprintf(out, "usage: outboard VERB ...\n");
+	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+		if (i == 0 || verbs[i].group != verbs[i - 1].group)
+			fprintf(out, "\n%s:\n\n", headings[verbs[i].group]);
 		fprintf(out, "  %-7s %s\n", verbs[i].name, verbs[i].what);
+	}
 	fprintf(out,
 		"\n'outboard VERB --help' says more. The server is --server URL, else "
 		"OUTBOARD_SERVER, else %s;\n"

@@ -21,6 +21,9 @@ CASES = [
     # arguments, exit code, where to look, words
     ([], 2, 'err', 'usage: outboard VERB'),
     (['--help'], 0, 'out', 'run a CUDA program'),
+    # the compute library's verbs stand last, under a heading of their own
+    (['--help'], 0, 'out', 'show its pin\n\nCompute library, works without a server'),
+    (['--help'], 0, 'out', 'those of a server:\n\n  kzg'),
     (['--version'], 0, 'out', 'protocol 2'),
     (['fly'], 2, 'err', "no verb 'fly'"),
     (['run', '--help'], 0, 'out', '--server URL'),
