@@ -460,7 +460,13 @@ OUTBOARD_API int outboard_ntt_run(struct outboard_ntt *ntt, void *data, uint64_t
 OUTBOARD_API int outboard_ntt_once(struct outboard *context, const struct outboard_ntt_shape *shape,
 	void *data, uint64_t batch, struct outboard_error *error);
 
-/* ---- KZG: EIP-4844 and EIP-7594, with the semantics of c-kzg-4844 ---- */
+/* ---- KZG: EIP-4844 and EIP-7594 ---- */
+
+/*
+ * The same bytes and verdicts as c-kzg-4844, with two exceptions: loading a setup checks more
+ * (outboard_kzg_load), and recovery refuses cells that belong to no single blob
+ * (outboard_kzg_recover).
+ */
 
 #define OUTBOARD_ELEMENT_BYTES    32     /* the highest byte first, below r */
 #define OUTBOARD_COMMITMENT_BYTES 48     /* commitments and proofs: compressed points */
@@ -488,8 +494,9 @@ struct outboard_kzg_options {
 struct outboard_kzg;
 
 /*
- * A trusted setup in c-kzg-4844's text. Every point is checked; error.item is the bad one. options
- * may be NULL.
+ * A trusted setup in c-kzg-4844's text. Every point is checked to be in its group, and the three
+ * lists to be of one ceremony; error.item is the bad point. c-kzg-4844 checks less. options may be
+ * NULL.
  */
 OUTBOARD_API int outboard_kzg_load(struct outboard *context, const char *text, size_t length,
 	const struct outboard_kzg_options *options, struct outboard_kzg **ret_kzg,
@@ -531,7 +538,17 @@ OUTBOARD_API int outboard_kzg_verify_blobs(struct outboard_kzg *kzg, const uint8
 OUTBOARD_API int outboard_kzg_cells(struct outboard_kzg *kzg, const uint8_t *blobs, uint64_t n,
 	uint8_t *ret_cells, uint8_t *ret_proofs, const struct outboard_call *call,
 	struct outboard_error *error);
-/* All cells of a blob, and proofs if wanted, from n of them with rising indices, 64 <= n <= 128. */
+/*
+ * All cells of a blob, and proofs if wanted, from n of them with rising indices, 64 <= n <= 128.
+ *
+ * n > 64 cells that belong to no single blob, for example because one is damaged:
+ * OUTBOARD_ARGUMENT, and nothing is written. c-kzg-4844 does not check this. It reports success,
+ * returns the given cells unchanged, computes the missing ones from the polynomial of degree below
+ * 64 n through all given cells, and returns proofs that do not verify.
+ *
+ * Any 64 cells belong to some blob. With n = 64 a damaged cell is not noticed, here or by
+ * c-kzg-4844: call outboard_kzg_verify_cells first.
+ */
 OUTBOARD_API int outboard_kzg_recover(struct outboard_kzg *kzg, const uint64_t *indices,
 	const uint8_t *cells, uint64_t n, uint8_t *ret_cells, uint8_t *ret_proofs,
 	const struct outboard_call *call, struct outboard_error *error);

@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 /*
  * KZG commitments over BLS12-381 as Ethereum uses them (EIP-4844 blobs, EIP-7594 cells), with the
- * semantics of c-kzg-4844, on the CPU: no server, no GPU.
+ * semantics of c-kzg-4844 (obk_kzg_recover checks more), on the CPU: no server, no GPU.
  *
  * A setup holds the points of a ceremony and the tables made of them. The caller owns it and the
  * pool it was given, which must outlive it. Once loaded it is read-only: any number of threads may
@@ -124,8 +124,9 @@ enum ob_err obk_kzg_cell_scalars(const struct obk_kzg *kzg, const uint8_t *blob,
 enum ob_err obk_kzg_cells(const struct obk_kzg *kzg, const uint8_t *blob, uint8_t *ret_cells,
 	uint8_t *ret_proofs, struct obk_fault *fault);
 /*
- * All cells, and proofs if wanted, from n of them, 64 <= n <= 128; indices rise. Cells that belong
- * to no blob are OB_ERR_ARGUMENT (seen if n > 64). fault->item: the index in the list.
+ * All cells, and proofs if wanted, from n of them, 64 <= n <= 128; indices rise. More than 64 cells
+ * that belong to no single blob are OB_ERR_ARGUMENT, where c-kzg-4844 reports success
+ * (compute/engine/outboard.h). fault->item: the index in the list.
  */
 enum ob_err obk_kzg_recover(const struct obk_kzg *kzg, const uint64_t *indices,
 	const uint8_t *cells, size_t n, uint8_t *ret_cells, uint8_t *ret_proofs,

@@ -274,9 +274,10 @@ TEST(kzg_by_handle)
 	enum { BLOBS = 3 };
 	static uint8_t blobs[BLOBS * OUTBOARD_BLOB_BYTES], commitments[BLOBS * 48],
 		proofs[BLOBS * 48], cells[OUTBOARD_CELLS * OUTBOARD_CELL_BYTES],
-		again[OUTBOARD_CELLS * OUTBOARD_CELL_BYTES], cell_proofs[OUTBOARD_CELLS * 48],
+		again[OUTBOARD_CELLS * OUTBOARD_CELL_BYTES],
+		damaged[OUTBOARD_CELLS * OUTBOARD_CELL_BYTES], cell_proofs[OUTBOARD_CELLS * 48],
 		half[64 * 48];
-	uint64_t indices[64];
+	uint64_t indices[64], rising[OUTBOARD_CELLS];
 	uint8_t z[32] = { 0 }, y[32], proof[48];
 	int valid = -1;
 
@@ -321,6 +322,22 @@ TEST(kzg_by_handle)
 	CHECK_INT(valid, 1);
 	CHECK_INT(outboard_kzg_recover(kzg, indices, cells, 63, again, NULL, NULL, &error),
 		OUTBOARD_ARGUMENT);
+	/* with one damaged: 65 and 128 are refused and nothing is written, 64 are another blob's */
+	for (uint64_t i = 0; i < OUTBOARD_CELLS; i++)
+		rising[i] = i;
+	memcpy(damaged, cells, sizeof(cells));
+	damaged[5 * OUTBOARD_CELL_BYTES + 31] ^= 1;
+	memset(again, 0xa5, sizeof(again));
+	for (uint64_t n = 65; n <= OUTBOARD_CELLS; n += 63) {
+		CHECK_INT(outboard_kzg_recover(kzg, rising, damaged, n, again, NULL, NULL, &error),
+			OUTBOARD_ARGUMENT);
+		CHECK(strstr(error.text, "do not belong to one blob") != NULL);
+		CHECK(again[0] == 0xa5 && !memcmp(again, again + 1, sizeof(again) - 1));
+	}
+	CHECK_INT(outboard_kzg_recover(kzg, rising, damaged, 64, again, NULL, NULL, &error),
+		OUTBOARD_OK);
+	CHECK(memcmp(damaged, again, 64 * OUTBOARD_CELL_BYTES) == 0);
+	CHECK(memcmp(cells, again, sizeof(cells)) != 0);
 	memset(blobs + 2 * OUTBOARD_BLOB_BYTES + 9 * 32, 0xff, 32);
 	CHECK_INT(outboard_kzg_commit(kzg, blobs, BLOBS, commitments, &call, &error),
 		OUTBOARD_ARGUMENT);
