@@ -20,16 +20,22 @@ bool obx_input_hex(const char *text, size_t n, uint8_t *out, size_t room, size_t
 {
 	size_t done = 0;
 	int high = -1;
+	bool word = true; /* at the start of the text, or after white space */
 
-	if (n >= 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
-		text += 2;
-		n -= 2;
-	}
 	for (size_t i = 0; i < n; i++) {
 		int d = digit(text[i]);
 
-		if (text[i] == '\n' || text[i] == '\r' || text[i] == ' ' || text[i] == '\t')
+		if (text[i] == '\n' || text[i] == '\r' || text[i] == ' ' || text[i] == '\t') {
+			word = true;
 			continue;
+		}
+		if (word && i + 1 < n && text[i] == '0' &&
+			(text[i + 1] == 'x' || text[i + 1] == 'X')) {
+			word = false;
+			i++;
+			continue;
+		}
+		word = false;
 		if (d < 0 || (high >= 0 && done == room))
 			return false;
 		if (high < 0) {

@@ -11,7 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Hex of n characters into at most `room` bytes; false if it is none or does not fit. */
+/*
+ * Hex of n characters into at most `room` bytes; each word may begin with 0x. False if it is none
+ * or does not fit.
+ */
 bool obx_input_hex(const char *text, size_t n, uint8_t *out, size_t room, size_t *ret_bytes);
 /*
  * A whole file of at most `max` bytes; one longer than that is read as hex. A shorter one is hex if

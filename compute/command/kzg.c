@@ -58,8 +58,10 @@ static int usage(FILE *out)
 		"their 128 proofs\n"
 		"  recover --cells F --indices 0,5,.. --out F      all cells from at least 64, "
 		"which F holds one after the other\n"
-		"  verify-cells --commitment X --cells F --indices 0,5,.. --proofs F   cells of "
-		"one blob; --commitments F: one for each cell\n\n"
+		"  verify-cells --commitment X --cells F --indices 0,5,.. --proofs F    cells of "
+		"one blob\n"
+		"  verify-cells --commitments F --cells F --indices 0,5,.. --proofs F   cells of "
+		"many blobs; F: a commitment for each cell\n\n"
 		"X: hex, with or without 0x. F: a file, raw or hex. --json prints one object. "
 		"--table MIB: memory for a table of the setup, on each device.\n" OBX_DEVICES_USAGE
 		"GPUs do commit, prove and cells; the rest is the CPU's.\n"
@@ -408,18 +410,47 @@ static int verify_batch(struct options *o)
 	return code;
 }
 
-/* The commitment of each of n cells: one for all, or a file of them. */
+/* The same commitment n times. */
+static uint8_t *repeat_commitment(const uint8_t one[POINT_BYTES], size_t n)
+{
+	uint8_t *all = malloc(n * POINT_BYTES);
+
+	if (!all)
+		fprintf(stderr, "outboard kzg: no memory for %zu commitments\n", n);
+	for (size_t i = 0; all && i < n; i++)
+		memcpy(all + i * POINT_BYTES, one, POINT_BYTES);
+	return all;
+}
+
+/* The commitments of n cells: one for all, or a file of one for all or of one for each. */
 static uint8_t *take_commitments(const struct options *o, size_t n)
 {
-	uint8_t one[POINT_BYTES], *all;
+	uint8_t one[POINT_BYTES], *read, *all = NULL;
+	size_t found = 0;
 
-	if (o->commitments)
-		return take_items("--commitments", o->commitments, POINT_BYTES, n, &n);
-	if (!take_hex("--commitment or --commitments", o->commitment, one, sizeof one))
+	if (o->commitment && o->commitments) {
+		obx_usage_error(NAME, "--commitment and --commitments exclude each other");
 		return NULL;
-	all = malloc(n * sizeof one);
-	for (size_t i = 0; all && i < n; i++)
-		memcpy(all + i * sizeof one, one, sizeof one);
+	}
+	if (o->commitment)
+		return take_hex("--commitment", o->commitment, one, sizeof one)
+			? repeat_commitment(one, n)
+			: NULL;
+	if (!o->commitments) {
+		obx_usage_error(NAME, "--commitment or --commitments is missing");
+		return NULL;
+	}
+	read = take_items("--commitments", o->commitments, POINT_BYTES, n, &found);
+	if (!read || found == n)
+		return read;
+	if (found == 1)
+		all = repeat_commitment(read, n);
+	else
+		fprintf(stderr,
+			"outboard kzg: %s has %zu commitments; %zu cells need one for each, or one "
+			"for all\n",
+			o->commitments, found, n);
+	free(read);
 	return all;
 }
 

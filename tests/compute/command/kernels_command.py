@@ -216,10 +216,43 @@ def kzg(tmp):
         done = call(*ask('verify-cells', '--commitments', put('cs', b''.join(case['commitments'][0])), '--cells', put('cells', b''.join(case['cells'][0])),
                          '--indices', ','.join(map(str, case['cell_indices'][0])), '--proofs', put('ps', b''.join(case['proofs'][0]))))
         same((done.returncode, done.stdout.strip()), (0, 'valid') if case['output'][0][0] else (1, 'not valid'), batch[0])
+    many_commitments(put, ask)
     bad(2, ['--indices'], *ask('verify-cells', '--commitment', commitment, '--cells', tmp / 'cells', '--proofs', tmp / 'ps'))
     bad(1, ['element 0 of the blob'], *ask('commit', '--blob', put('bad', b'\xff' * 131072)))
     bad(2, ['131072'], *ask('commit', '--blob', put('bad', b'\0' * 131071)))
     bad(1, ['--device gpu'], *ask('commit', '--blob', blob, *NO_GPU))
+
+
+def many_commitments(put, ask):
+    """verify-cells over two blobs, with the commitments as the command prints them."""
+    blobs = put('blobs', b''.join(bytes(31) + bytes([i % 251 + 1]) for i in range(2 * 4096)))
+    printed = good(*ask('commit', '--blobs', blobs))
+    commitments = [bytes.fromhex(line[2:]) for line in printed.split()]
+    cells, proofs = [], []
+    for i in range(2):
+        blob = put('blob', blobs.read_bytes()[i * 131072:(i + 1) * 131072])
+        out = json.loads(good(*ask('cells', '--blob', blob, '--out', blobs.with_name('c'), '--json')))
+        cells.append([blobs.with_name('c').read_bytes()[k * 2048:(k + 1) * 2048] for k in range(128)])
+        proofs.append([bytes.fromhex(out[f'proof{k}'][2:]) for k in range(128)])
+    which = [(0, 3), (1, 3), (1, 127), (0, 64)]
+    some = ['--cells', put('cells', b''.join(cells[b][k] for b, k in which)), '--proofs', put('ps', b''.join(proofs[b][k] for b, k in which)),
+            '--indices', ','.join(str(k) for _, k in which)]
+
+    def told(code, word, *more):
+        done = call(*ask('verify-cells', *some, *more))
+        same((done.returncode, done.stdout.strip()), (code, word), more)
+
+    told(0, 'valid', '--commitments', put('cs', b''.join(commitments[b] for b, _ in which)))
+    told(0, 'valid', '--commitments', put('cs', '\n'.join(printed.split()[b] for b, _ in which).encode()))
+    told(1, 'not valid', '--commitments', put('cs', b''.join(commitments[1 - b] for b, _ in which)))
+    told(1, 'not valid', '--commitments', put('cs', commitments[0]))
+    bad(2, ['has 2 commitments; 4 cells need one for each, or one for all'], *ask('verify-cells', *some, '--commitments', put('cs', b''.join(commitments))))
+    bad(2, ['exclude each other'], *ask('verify-cells', *some, '--commitment', commitments[0].hex(), '--commitments', put('cs', commitments[0])))
+    bad(2, ['--commitment or --commitments is missing'], *ask('verify-cells', *some))
+    some = ['--cells', put('cells', b''.join(cells[1][5:9])), '--proofs', put('ps', b''.join(proofs[1][5:9])), '--indices', '5,6,7,8']
+    told(0, 'valid', '--commitments', put('cs', commitments[1]))
+    told(0, 'valid', '--commitment', commitments[1].hex())
+    told(1, 'not valid', '--commitment', commitments[0].hex())
 
 
 def batches(cases, most):
