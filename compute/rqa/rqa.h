@@ -279,8 +279,8 @@ struct obk_rqa_options {
 	X(CRQA, "crqa",                                                                           \
 		"crqa (R): Euclidean, <=, per cent, LOI counted nowhere, RR per all cells")       \
 	X(RP, "rp",                                                                               \
-		"pucicu/rp rqa.m: Theiler-corrected, entropy over all lengths per log n, inner "  \
-		"white lines")                                                                    \
+		"pucicu/rp rqa.m, Theiler window 1 or more: entropy over all lengths per log n, " \
+		"inner white lines; its T2 is W here")                                            \
 	X(NONLINEARTSERIES, "nonlineartseries",                                                   \
 		"nonlinearTseries (R): maximum norm, LOI counted everywhere")                     \
 	X(FIXATIONS, "fixations",                                                                 \
