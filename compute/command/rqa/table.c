@@ -139,11 +139,18 @@ static bool split(struct reader *r, struct obx_error *error)
 	return true;
 }
 
+/* 0x10, which strtod takes for 16. A cell that begins so is damaged or an address, no sample. */
+static bool is_hexadecimal(const char *text)
+{
+	text += *text == '-' || *text == '+';
+	return text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+}
+
 static bool is_number(const char *text, double *ret)
 {
 	char *end;
 
-	if (!*text)
+	if (!*text || is_hexadecimal(text))
 		return false;
 	*ret = strtod(text, &end);
 	return *end == 0;
@@ -291,7 +298,9 @@ static bool take_row(struct reader *r, const struct obx_table_spec *spec, struct
 				"%s, line %llu, column %s: '%.40s' is not a number%s", r->path,
 				line, name, text,
 				strchr(text, ',') ? "; write decimals with a point"
-						  : "; correct the cell or remove the line");
+					: is_hexadecimal(text)
+					? ": it is hexadecimal; write it as a decimal number"
+					: "; correct the cell or remove the line");
 		if (!isfinite(value)) {
 			if (spec->missing == OBX_MISSING_ERROR)
 				return obx_error_set(error,
@@ -337,7 +346,8 @@ static bool read_rows(struct reader *r, const struct obx_table_spec *spec, struc
 		return false;
 	/* A first line with a word that is no number and no missing value is a heading. */
 	for (unsigned i = 0; i < r->cell_count; i++)
-		heading |= !is_number(r->cells[i], &number) && !is_missing(r->cells[i]);
+		heading |= !is_number(r->cells[i], &number) && !is_missing(r->cells[i]) &&
+			!is_hexadecimal(r->cells[i]);
 	if (!pick_columns(r, spec, heading, table, error))
 		return false;
 	memset(table->constant, 1, sizeof table->constant);

@@ -108,6 +108,8 @@ def files(at):
     write(folder / 'short.csv', WAVE[:3])
     write(folder / 'one.csv', WAVE[:1])
     write(folder / 'ragged.csv', WAVE[:4]).open('a').write('0.5\n')
+    write(folder / 'hex.csv', WAVE[:5] + [('-0X10', 1)] + WAVE[:5])
+    (folder / 'hexfirst.csv').write_text('0x10\n' + ''.join(f'{x}\n' for x, _ in WAVE))  # no heading
     (folder / 'empty.csv').write_text('')
     (folder / 'binary.csv').write_bytes(b'\0\1\2' * 50)
     write(folder / 'sub' / 'n3q12.csv', WAVE)
@@ -120,6 +122,8 @@ def files(at):
         reasons.setdefault(row['file'], row)
     wanted = {
         'columns.csv': ('unreadable', ['columns.csv, line 1', 'a, b', '--columns']), 'text.csv': ('unreadable', ["text.csv, line 7, column x: 'abc' is not a number", 'correct']),
+        'hex.csv': ('unreadable', ["hex.csv, line 7, column x: '-0X10' is not a number: it is hexadecimal", 'decimal']),
+        'hexfirst.csv': ('unreadable', ["hexfirst.csv, line 1, column 1: '0x10' is not a number: it is hexadecimal"]),
         'comma.csv': ('unreadable', ["comma.csv, line 2, column x: '0,5'", 'point']), 'nan.csv': ('unreadable', ['nan.csv, line 9, column x', '--missing drop']),
         'hole.csv': ('unreadable', ['hole.csv, line 9', 'empty', '--missing']), 'inf.csv': ('unreadable', ['inf.csv, line 9', 'not a finite']),
         'constant.csv': ('constant', ['constant.csv, lines 2 to 31', 'never changes', '--constant allow']),
@@ -132,7 +136,7 @@ def files(at):
         check(row['error'] == error and all(w in row['reason'] for w in words), f'{name}: {row}')
     check(set(reasons) == set(wanted), f'failed files: {sorted(set(reasons) ^ set(wanted))}')
     rows = rows_of(out / 'results.csv')
-    check(len(rows) == counts['total'] == 14 * 4, f'{len(rows)} rows, {counts}')
+    check(len(rows) == counts['total'] == 16 * 4, f'{len(rows)} rows, {counts}')
     check(all(r['RR'] == '' and r['DET'] == '' and r['error'] for r in rows if r['status'] == 'failed'), 'a failed row has no numbers')
     check(sum(r['status'] == 'done' for r in rows) == counts['done'] == 2 * 4 + 2, f'good rows go on: {counts}')
     row = next(r for r in rows if r['file'] == 'sub/n3q12.csv')
