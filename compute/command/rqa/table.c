@@ -15,6 +15,7 @@
 #include "compute/rqa/rqa.h"
 
 #define ROWS_FIRST 1024
+#define LINE_FIRST 256
 
 struct reader {
 	const char *path;
@@ -38,6 +39,51 @@ uint64_t obx_hash(uint64_t hash, const void *data, size_t size)
 	return hash;
 }
 
+/* Room for one more byte in the line. */
+static bool line_grow(struct reader *r)
+{
+	size_t size = r->line_size ? r->line_size * 2 : LINE_FIRST;
+	char *line = realloc(r->line, size);
+
+	if (!line)
+		return false;
+	r->line = line;
+	r->line_size = size;
+	return true;
+}
+
+/*
+ * A line up to its end, which is a line feed, a carriage return or both, or the end of the file. Of
+ * a line that is too long OBX_TABLE_LINE_MAX + 1 bytes are taken. Returns its bytes, -1 at the end
+ * of the file, -2 on an error (errno).
+ */
+static ssize_t take_line(struct reader *r)
+{
+	size_t n = 0;
+	int c;
+
+	while ((c = getc_unlocked(r->file)) != EOF && c != '\n' && c != '\r' &&
+		n <= OBX_TABLE_LINE_MAX) {
+		if (n + 1 >= r->line_size && !line_grow(r))
+			return -2;
+		r->line[n++] = (char)c;
+	}
+	if (c == '\r') {
+		int next = getc_unlocked(r->file);
+
+		if (next != EOF && next != '\n')
+			ungetc(next, r->file);
+	}
+	if (ferror(r->file))
+		return -2;
+	if (c == EOF && !n)
+		return -1;
+	if (!r->line && !line_grow(r))
+		return -2;
+	r->line[n] = '\0';
+	return (ssize_t)n;
+}
+
 /*
  * The next line that is neither empty nor a comment, without its end. 1, 0 at the end of the file,
  * -1 on an error.
@@ -45,12 +91,12 @@ uint64_t obx_hash(uint64_t hash, const void *data, size_t size)
 static int next_line(struct reader *r, struct obx_error *error)
 {
 	for (;;) {
-		ssize_t n = getline(&r->line, &r->line_size, r->file);
+		ssize_t n = take_line(r);
 		char *start = r->line;
 
+		if (n == -1)
+			return 0;
 		if (n < 0) {
-			if (!ferror(r->file))
-				return 0;
 			obx_error_set(error, "%s cannot be read after line %llu: %s", r->path,
 				(unsigned long long)r->number, strerror(errno));
 			return -1;
@@ -62,8 +108,7 @@ static int next_line(struct reader *r, struct obx_error *error)
 				(unsigned long long)r->number);
 			return -1;
 		}
-		while (n &&
-			(r->line[n - 1] == '\n' || r->line[n - 1] == '\r' || r->line[n - 1] == ' '))
+		while (n && r->line[n - 1] == ' ')
 			r->line[--n] = 0;
 		if (r->number == 1 && n >= 3 && memcmp(start, "\xef\xbb\xbf", 3) == 0)
 			memmove(start, start + 3, (size_t)n - 2);

@@ -2,9 +2,9 @@
 /* Copyright The Outboard Authors */
 /*
  * A series read from a text file: CSV with a heading (comma, semicolon or tab; quoted cells; a byte
- * order mark and Windows line ends are fine), or bare numbers in columns. What is wrong with a file
- * is told with its name, the line, the column and what to do about it. Owned by one thread at a
- * time.
+ * order mark; LF, CR LF or CR at the end of a line), or bare numbers in columns. What is wrong with
+ * a file is told with its name, the line, the column and what to do about it. Owned by one thread
+ * at a time.
  */
 #ifndef OBX_RQA_TABLE_H
 #define OBX_RQA_TABLE_H

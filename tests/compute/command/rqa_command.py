@@ -72,6 +72,25 @@ def usage(at):
     says(2, '--out is missing', 'plot', file)
 
 
+def line_ends(at):
+    """The same samples with the line ends of three systems, and mixed."""
+    lines = ['x,y', '# a comment', '', *(f'{x},{y}' for x, y in WAVE)]
+
+    def result(name, data):
+        (at / name).write_bytes(data)
+        return json.loads(says(0, '', 'run', at / name, '--m', '2', '--eps', '0.1', '--json', where='out').stdout)
+
+    want = result('lf.csv', '\n'.join(lines).encode() + b'\n')
+    for name, data in (('cr.csv', '\r'.join(lines) + '\r'), ('crlf.csv', '\r\n'.join(lines) + '\r\n'), ('open.csv', '\r'.join(lines)),
+                       ('mixed.csv', ''.join(line + ('\r', '\n', '\r\n')[i % 3] for i, line in enumerate(lines, 1)))):
+        have = result(name, data.encode())
+        check((have['samples'], have['results']) == (want['samples'], want['results']), f'{name}: {have["samples"]} samples')
+    (at / 'cr.csv').write_bytes(b'x,y\r1,2\rabc,4\r')
+    says(1, "cr.csv, line 3, column x: 'abc'", 'run', at / 'cr.csv')
+    (at / 'long.csv').write_bytes(b'1' * ((1 << 20) + 1))
+    says(1, 'long.csv, line 1: not a line of text', 'run', at / 'long.csv')
+
+
 def grids(at):
     folder = at / 'grids'
     folder.mkdir()
@@ -242,7 +261,7 @@ def wide(at):
 def main():
     os.environ.pop('OUTBOARD_SERVER', None)
     with tempfile.TemporaryDirectory() as folder:
-        for part in (usage, grids, files, places, numbers, wide):
+        for part in (usage, line_ends, grids, files, places, numbers, wide):
             part(pathlib.Path(folder))
     print(f'{checks} checks, {bad} wrong')
     return 1 if bad else 0
