@@ -176,7 +176,7 @@ static enum MHD_Result answer_form(struct obx_page *page, struct MHD_Connection 
 	char field[OBX_FORM_FIELD_MAX] = "", *text = NULL;
 	struct obx_error error = { "out of memory" };
 	struct obx_files files = { 0 };
-	uint64_t combinations;
+	uint64_t combinations, count;
 	size_t size = 0;
 	FILE *memory;
 
@@ -193,22 +193,20 @@ static enum MHD_Result answer_form(struct obx_page *page, struct MHD_Connection 
 			connection, start ? MHD_HTTP_BAD_REQUEST : MHD_HTTP_OK, field, error.text);
 	}
 	combinations = obx_grid_combinations(&sweep->grid);
+	count = files.count;
+	obx_files_fini(&files);
 	if (start) {
-		obx_files_fini(&files);
 		if (!obx_job_start(&page->job, sweep, &error))
 			return send_error(connection, MHD_HTTP_CONFLICT, "", error.text);
 	} else {
 		obx_sweep_free(sweep);
 	}
 	memory = open_memstream(&text, &size);
-	if (!memory) {
-		obx_files_fini(&files);
+	if (!memory)
 		return MHD_NO;
-	}
 	fprintf(memory, "{\"combinations\":%" PRIu64 ",\"files\":%" PRIu64 "}\n", combinations,
-		files.count);
+		count);
 	fclose(memory);
-	obx_files_fini(&files);
 	return send_text(connection, start ? MHD_HTTP_ACCEPTED : MHD_HTTP_OK, "application/json",
 		text, size);
 }

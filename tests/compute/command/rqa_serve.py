@@ -119,7 +119,7 @@ def sweep(server, out):
     thread = threading.Thread(target=lambda: listener.extend(server.events('batch_completed')))
     thread.start()
     status, data, _ = server.post('/api/start', FORM)
-    check(status == 202, f'start: {status} {data}')
+    check(status == 202 and json.loads(data) == {'combinations': 6 * 4 * 51 * 2, 'files': 5}, f'start: {status} {data}')
     status, data, _ = server.post('/api/start', FORM)
     check(status == 409 or not listener, f'a second start: {status} {data}')
     thread.join(120)
