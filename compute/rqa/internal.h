@@ -47,6 +47,7 @@ struct obk_rqa_plot {
 	int norm;
 	bool f64, same; /* same: y is x */
 	double limit;
+	struct obk_rqa_rate rate; /* where the radius is a rate */
 };
 
 struct obk_rqa_matrix {

@@ -96,15 +96,18 @@ static bool walk_all(struct walk *w)
 
 /*
  * The distance (squared for L2) at place `place` of all cells, in order from 0. INFINITY when there
- * are not so many.
+ * are not so many. ret_below, ret_up_to: how many cells have a smaller distance, and how many at
+ * most this one.
  */
-static int select_place(struct walk *w, uint64_t place, double *ret)
+static int select_place(
+	struct walk *w, uint64_t place, double *ret, uint64_t *ret_below, uint64_t *ret_up_to)
 {
 	unsigned bits = w->plot->f64 ? 64 : 32;
 
 	w->histogram = malloc(DIGITS * sizeof *w->histogram);
 	if (!w->histogram)
 		return OBK_RQA_NO_MEMORY;
+	*ret_below = 0;
 	w->prefix = 0;
 	for (w->shift = bits - DIGIT_BITS;; w->shift -= DIGIT_BITS) {
 		uint64_t digit = 0;
@@ -112,12 +115,16 @@ static int select_place(struct walk *w, uint64_t place, double *ret)
 		memset(w->histogram, 0, DIGITS * sizeof *w->histogram);
 		if (!walk_all(w))
 			return OBK_RQA_CANCELLED;
-		while (digit < DIGITS && place >= w->histogram[digit])
+		while (digit < DIGITS && place >= w->histogram[digit]) {
+			*ret_below += w->histogram[digit];
 			place -= w->histogram[digit++];
+		}
 		if (digit == DIGITS) {
 			*ret = INFINITY;
+			*ret_up_to = *ret_below;
 			return OBK_RQA_OK;
 		}
+		*ret_up_to = *ret_below + w->histogram[digit];
 		w->prefix = w->prefix << DIGIT_BITS | digit;
 		if (!w->shift)
 			break;
@@ -135,8 +142,10 @@ static int select_place(struct walk *w, uint64_t place, double *ret)
 }
 
 static int rate_limit(struct walk *w, const struct obk_rqa_options *options, double rate,
-	double *ret_radius, double *ret_limit)
+	struct obk_rqa_rate *ret_rate, double *ret_radius, double *ret_limit)
 {
+	bool with_equal = options->test == OBK_RQA_TEST_LE;
+	uint64_t below, up_to;
 	double cells = (double)w->plot->x.n * (double)w->plot->y.n,
 	       place = options->test == OBK_RQA_TEST_LE ? ceil(rate * cells) - 1
 							: floor(rate * cells),
@@ -144,15 +153,19 @@ static int rate_limit(struct walk *w, const struct obk_rqa_options *options, dou
 	int status;
 
 	if (place < 0) { /* no cell at all is wanted */
+		*ret_rate = (struct obk_rqa_rate){ 0 };
 		*ret_radius = 0;
 		*ret_limit = -1;
 		return OBK_RQA_OK;
 	}
-	status = select_place(w, (uint64_t)place, &d);
+	status = select_place(w, (uint64_t)place, &d, &below, &up_to);
 	free(w->histogram);
 	w->histogram = NULL;
 	if (status != OBK_RQA_OK)
 		return status;
+	*ret_rate = (struct obk_rqa_rate){ .asked = rate,
+		.reached = (double)(with_equal ? up_to : below) / cells,
+		.other = (double)(with_equal ? below : up_to) / cells };
 	*ret_radius = w->plot->norm == OBK_RQA_NORM_L2 ? sqrt(d) : d;
 	*ret_limit = options->test == OBK_RQA_TEST_LE
 		? d
@@ -195,7 +208,8 @@ static int plot_radius(struct obk_rqa_plot *plot, const struct obk_rqa_series *s
 		if (!w.distance || !w.gap)
 			status = OBK_RQA_NO_MEMORY;
 		else if (options->radius_kind == OBK_RQA_RADIUS_RATE)
-			status = rate_limit(&w, options, value, ret_radius, &plot->limit);
+			status = rate_limit(
+				&w, options, value, &plot->rate, ret_radius, &plot->limit);
 		else if (!walk_all(&w))
 			status = OBK_RQA_CANCELLED;
 		free(w.distance);

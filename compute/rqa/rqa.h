@@ -482,6 +482,18 @@ const uint64_t *obk_rqa_result_histogram(
  * result.
  */
 const char *obk_rqa_result_device(const struct obk_rqa_result *result);
+/*
+ * Of a run whose radius is a recurrence rate: the rate asked for, and the shares of all cells,
+ * whatever the Theiler windows, that are recurrent with the radius found and with the next one on
+ * the other side of the asked rate. Where many cells have the same distance, no radius gives a rate
+ * between the two. series: 0, for joint recurrence also 1. NULL: the radius was not a rate, or there
+ * is no such series. Lives as long as the result.
+ */
+struct obk_rqa_rate {
+	double asked, reached, other;
+};
+const struct obk_rqa_rate *obk_rqa_result_rate(
+	const struct obk_rqa_result *result, unsigned series);
 
 /*
  * Windowed: windows of `window` samples starting at 0, step, 2*step ... as far as they fit, each

@@ -13,6 +13,8 @@ struct obk_rqa_result {
 	struct obk_rqa_options options;
 	struct obk_rqa_counts counts;
 	double radius;
+	struct obk_rqa_rate rate[2]; /* of rates */
+	unsigned rates;
 	char device[160];
 	pthread_mutex_t lock; /* over shown[] being filled */
 	uint64_t *shown[OBK_RQA_HIST_COUNT];
@@ -137,6 +139,11 @@ static int run_counted(struct obk_rqa_result *result, const struct obk_rqa_serie
 			obk_rqa_fail(ret_error, status, 0, 0, "%s", obk_rqa_status_what(status));
 	}
 	result->radius = matrix.radius;
+	result->rates = options->radius_kind == OBK_RQA_RADIUS_RATE && !options->categorical
+		? matrix.plots
+		: 0;
+	for (unsigned p = 0; p < result->rates; p++)
+		result->rate[p] = matrix.plot[p].rate;
 	obk_rqa_matrix_fini(&matrix);
 	return status;
 }
@@ -261,6 +268,11 @@ int obk_rqa_measure(const struct obk_rqa_series *x, const struct obk_rqa_series 
 const char *obk_rqa_result_device(const struct obk_rqa_result *result)
 {
 	return result->device;
+}
+
+const struct obk_rqa_rate *obk_rqa_result_rate(const struct obk_rqa_result *result, unsigned series)
+{
+	return series < result->rates ? &result->rate[series] : NULL;
 }
 
 static const struct obk_rqa_hist *hist_of(const struct obk_rqa_counts *counts, int histogram)

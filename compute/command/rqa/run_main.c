@@ -19,6 +19,7 @@
 	"RR,DET,L,Lmax,DIV,ENTR,RATIO,TREND,LAM,TT,Vmax,Ventr,W,Wmax,Wdiv,Wentr,T1,T2,MRT,RTE," \
 	"NMPRT,CORM,rENTR,radius,n,points"
 #define PRINT_DIGITS 10
+#define RATE_NEAR    1e-3 /* of the rate asked for: nearer is told nothing of */
 
 enum form { TABLE, JSON, CSV };
 
@@ -224,6 +225,27 @@ static int on_window(void *arg, uint64_t index, uint64_t first, const double *va
 	return obx_rqa_stop;
 }
 
+/* Says where ties keep the rate away from the one that was asked for. */
+static void note_rate(struct job *job, const struct obk_rqa_result *result)
+{
+	const struct obk_rqa_rate *rate;
+
+	for (unsigned s = 0; (rate = obk_rqa_result_rate(result, s)) != NULL; s++) {
+		bool above = rate->reached > rate->asked;
+
+		if (fabs(rate->reached - rate->asked) <= RATE_NEAR * rate->asked)
+			continue;
+		obx_meter_clear(&job->meter);
+		fprintf(stderr,
+			"outboard rqa run: %s%s: note: asked for the recurrence rate %.6g, reached "
+			"%.6g; many distances are equal, and no radius gives a rate between %.6g "
+			"and %.6g\n",
+			job->setup.modes[job->mode].name, s ? ", second series" : "", rate->asked,
+			rate->reached, above ? rate->other : rate->reached,
+			above ? rate->reached : rate->other);
+	}
+}
+
 /* The mode at hand; status and reason are filled. */
 static int measure_mode(struct job *job, char *reason)
 {
@@ -266,6 +288,7 @@ static int measure_mode(struct job *job, char *reason)
 				result, NULL, job->values[job->mode], &wrong);
 			snprintf(job->devices[job->mode], sizeof job->devices[0], "%s",
 				obk_rqa_result_device(result));
+			note_rate(job, result);
 		}
 		obk_rqa_result_free(result);
 	}

@@ -91,6 +91,33 @@ def line_ends(at):
     says(1, 'long.csv, line 1: not a line of text', 'run', at / 'long.csv')
 
 
+def rates(at):
+    """--eps-unit rate: a note where ties keep the rate away from the one asked for, and none where they do not."""
+    def rate_of(series, asked, test):
+        distances = sorted(abs(a - b) for a in series for b in series)
+        cells = len(distances)
+        radius = distances[math.ceil(asked * cells) - 1] if test == 'le' else distances[math.floor(asked * cells)]
+        below, up_to = sum(d < radius for d in distances) / cells, sum(d <= radius for d in distances) / cells
+        return (up_to, below) if test == 'le' else (below, up_to)
+
+    tied = [0, 1, 0, 1, 2, 0, 1, 2, 5, 5, 7]
+    for series, name in ((tied, 'tied.csv'), ([x for x, _ in WAVE], 'fine.csv')):
+        write(at / name, [(value,) for value in series], heading='x')
+        for test in 'le', 'lt':
+            reached, other = rate_of(series, 0.3, test)
+            done = says(0, [], 'run', at / name, '--preset', 'accrqa', '--eps-unit', 'rate', '--eps', '0.3', '--test', test, '--json')
+            (item,) = json.loads(done.stdout)['results']
+            check(abs(item['measures']['RR'] - reached) < 1e-12, f'{name}, {test}: {item}')
+            wanted = '' if abs(reached - 0.3) <= 1e-3 * 0.3 else (
+                f'asked for the recurrence rate 0.3, reached {reached:.6g}; many distances are equal, and no radius gives a rate between '
+                f'{min(reached, other):.6g} and {max(reached, other):.6g}\n')
+            check(wanted in done.stderr if wanted else 'note' not in done.stderr, f'{name}, {test}: {done.stderr!r} lacks {wanted!r}')
+            check(bool(wanted) == (name == 'tied.csv'), f'{name}: {reached}')
+    says(0, '1D-x: note: asked for the recurrence rate', 'run', at / 'tied.csv', '--cross', at / 'tied.csv', '--modes', '1D-x', '--eps-unit', 'rate', '--eps', '0.3')
+    says(0, 'second series: note', 'run', at / 'fine.csv', '--joint', write(at / 'fine2.csv', [(int(4 * x),) for x, _ in WAVE], heading='x'), '--modes', '1D-x',
+         '--eps-unit', 'rate', '--eps', '0.3')
+
+
 def grids(at):
     folder = at / 'grids'
     folder.mkdir()
@@ -261,7 +288,7 @@ def wide(at):
 def main():
     os.environ.pop('OUTBOARD_SERVER', None)
     with tempfile.TemporaryDirectory() as folder:
-        for part in (usage, line_ends, grids, files, places, numbers, wide):
+        for part in (usage, line_ends, rates, grids, files, places, numbers, wide):
             part(pathlib.Path(folder))
     print(f'{checks} checks, {bad} wrong')
     return 1 if bad else 0
