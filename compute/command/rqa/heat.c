@@ -11,11 +11,12 @@
 
 #include "base/cleanup.h"
 #include "compute/command/rqa/format.h"
+#include "compute/command/rqa/table.h"
 
 #define COLUMNS_MAX 128
 #define WHERE_MAX   16
 #define LEFT        110
-#define TOP         50
+#define TOP         66
 #define RIGHT       150
 #define BOTTOM      80
 #define SCALE_WIDTH 24
@@ -45,6 +46,7 @@ void obx_heat_fini(struct obx_heat *h)
 	free(h->y_order);
 	free(h->sums);
 	free(h->counts);
+	obx_over_fini(&h->over);
 	memset(h, 0, sizeof *h);
 }
 
@@ -72,7 +74,7 @@ static int place(double *values, uint16_t *order, uint32_t *count, double value)
 	return (int)(*count)++;
 }
 
-bool obx_heat_add(struct obx_heat *h, double x, double y, double value, struct obx_error *error)
+static bool add_point(struct obx_heat *h, double x, double y, double value, struct obx_error *error)
 {
 	int i = place(h->xs, h->x_order, &h->x_count, x),
 	    k = place(h->ys, h->y_order, &h->y_count, y);
@@ -89,6 +91,32 @@ bool obx_heat_add(struct obx_heat *h, double x, double y, double value, struct o
 	return true;
 }
 
+bool obx_heat_add(struct obx_heat *h, const struct obx_heat_row *row, struct obx_error *error)
+{
+	for (unsigned d = 0; d < OBX_OVER_DIMENSIONS && !isnan(row->value); d++) {
+		if (!(row->dimensions >> d & 1))
+			continue;
+		if (!h->over.of[d].count)
+			row->name(row->arg, d, h->over.of[d].first);
+		if (!obx_over_add(&h->over, d, row->key(row->arg, d)))
+			return obx_error_set(error, "out of memory for the heat map");
+	}
+	return add_point(h, row->x, row->y, row->value, error);
+}
+
+void obx_heat_title(const struct obx_heat *h, char ret_title[OBX_OVER_TEXT_MAX + 128],
+	char ret_fixed[OBX_OVER_TEXT_MAX + 256])
+{
+	char text[OBX_OVER_TEXT_MAX];
+
+	obx_over_text(&h->over, h->x_name, h->y_name, text);
+	snprintf(ret_title, OBX_OVER_TEXT_MAX + 128, *text ? "mean %s over %s" : "%s%s", h->measure,
+		text);
+	obx_over_fixed(&h->over, h->x_name, h->y_name, text);
+	snprintf(ret_fixed, OBX_OVER_TEXT_MAX + 256, "%s%s%s", text, *text && *h->others ? " " : "",
+		h->others);
+}
+
 static double value_at(const struct obx_heat *h, uint32_t x, uint32_t y)
 {
 	size_t cell = (size_t)h->y_order[y] * OBX_HEAT_SIDE_MAX + h->x_order[x];
@@ -98,10 +126,34 @@ static double value_at(const struct obx_heat *h, uint32_t x, uint32_t y)
 
 /* ---- reading ---- */
 
+/* The columns of results.csv that are used: x, y and the measure first. */
+enum { STATUS = 3, DIMENSION, COLUMNS_USED = DIMENSION + OBX_OVER_DIMENSIONS };
+
 struct filter {
 	char *name, *value;
 	int column;
 };
+
+/* A line of the file as a row of the sweep. */
+struct line {
+	char **cells;
+	const int *columns;
+};
+
+static uint64_t line_key(const void *arg, enum obx_over_dimension d)
+{
+	const struct line *line = arg;
+	const char *text = line->cells[line->columns[DIMENSION + d]];
+
+	return obx_hash(OBX_HASH_START, text, strlen(text));
+}
+
+static void line_name(const void *arg, enum obx_over_dimension d, char ret_text[OBX_OVER_NAME_MAX])
+{
+	const struct line *line = arg;
+
+	snprintf(ret_text, OBX_OVER_NAME_MAX, "%s", line->cells[line->columns[DIMENSION + d]]);
+}
 
 /* Cells of a line of CSV, changed in place. */
 static int split_line(char *line, char **ret_cells)
@@ -170,7 +222,8 @@ static bool parse_where(
 }
 
 static bool find_columns(const char *path, char **cells, int count, const char *const names[3],
-	int columns[4], struct filter *filters, int filter_count, struct obx_error *error)
+	int columns[COLUMNS_USED], struct filter *filters, int filter_count,
+	struct obx_error *error)
 {
 	for (int i = 0; i < 3; i++)
 		if ((columns[i] = find_column(cells, count,
@@ -179,7 +232,9 @@ static bool find_columns(const char *path, char **cells, int count, const char *
 				"%s, line 1: there is no column '%.60s'; a heat map is made from "
 				"the results.csv of a sweep",
 				path, names[i]);
-	columns[3] = find_column(cells, count, "status");
+	columns[STATUS] = find_column(cells, count, "status");
+	for (int d = 0; d < OBX_OVER_DIMENSIONS; d++)
+		columns[DIMENSION + d] = find_column(cells, count, obx_over_name(d));
 	for (int i = 0; i < filter_count; i++)
 		if ((filters[i].column = find_column(cells, count, filters[i].name)) < 0)
 			return obx_error_set(error,
@@ -194,6 +249,37 @@ static void close_file(FILE **file)
 		fclose(*file);
 }
 
+/* Of the conditions those that the dimensions of a sweep do not show. */
+static void other_conditions(struct obx_heat *h, const struct filter *filters, int count)
+{
+	for (int i = 0; i < count; i++) {
+		size_t used = strlen(h->others);
+		bool shown = false;
+
+		for (int d = 0; d < OBX_OVER_DIMENSIONS; d++)
+			shown |= strcasecmp(filters[i].name, obx_over_name(d)) == 0;
+		if (!shown)
+			snprintf(h->others + used, sizeof h->others - used, "%s%s=%s",
+				used ? " " : "", filters[i].name, filters[i].value);
+	}
+}
+
+static bool add_line(struct obx_heat *h, const double value[3], const struct line *line, int count,
+	struct obx_error *error)
+{
+	struct obx_heat_row row = { .x = value[0],
+		.y = value[1],
+		.value = value[2],
+		.arg = line,
+		.key = line_key,
+		.name = line_name };
+
+	for (unsigned d = 0; d < OBX_OVER_DIMENSIONS; d++)
+		if (line->columns[DIMENSION + d] >= 0 && line->columns[DIMENSION + d] < count)
+			row.dimensions |= 1u << d;
+	return obx_heat_add(h, &row, error);
+}
+
 bool obx_heat_read(struct obx_heat *h, const char *path, const char *measure, const char *x,
 	const char *y, const char *where, struct obx_error *error)
 {
@@ -203,7 +289,7 @@ bool obx_heat_read(struct obx_heat *h, const char *path, const char *measure, co
 	const char *const names[3] = { x, y, measure };
 	struct filter filters[WHERE_MAX];
 	char *cells[COLUMNS_MAX];
-	int columns[4], filter_count;
+	int columns[COLUMNS_USED], filter_count;
 	uint64_t number = 0, used = 0;
 	size_t size = 0;
 
@@ -211,10 +297,10 @@ bool obx_heat_read(struct obx_heat *h, const char *path, const char *measure, co
 		return obx_error_set(error, "%s cannot be opened: %s", path, strerror(errno));
 	snprintf(h->x_name, sizeof h->x_name, "%s", x);
 	snprintf(h->y_name, sizeof h->y_name, "%s", y);
-	snprintf(h->title, sizeof h->title, "%s%s%s", measure, where && *where ? "  " : "",
-		where ? where : "");
+	snprintf(h->measure, sizeof h->measure, "%s", measure);
 	if (!parse_where(conditions, filters, &filter_count, error))
 		return false;
+	other_conditions(h, filters, filter_count);
 	while (getline(&line, &size, file) >= 0) {
 		int count = split_line(line, cells);
 		double value[3];
@@ -230,8 +316,9 @@ bool obx_heat_read(struct obx_heat *h, const char *path, const char *measure, co
 			fits &= filters[i].column < count &&
 				same(cells[filters[i].column], filters[i].value);
 		if (!fits ||
-			(columns[3] >= 0 &&
-				(columns[3] >= count || strcmp(cells[columns[3]], "done") != 0)))
+			(columns[STATUS] >= 0 &&
+				(columns[STATUS] >= count ||
+					strcmp(cells[columns[STATUS]], "done") != 0)))
 			continue;
 		for (int i = 0; i < 3; i++) {
 			char *end = NULL;
@@ -245,7 +332,7 @@ bool obx_heat_read(struct obx_heat *h, const char *path, const char *measure, co
 					(unsigned long long)number, names[i],
 					columns[i] < count ? cells[columns[i]] : "");
 		}
-		if (!obx_heat_add(h, value[0], value[1], value[2], error))
+		if (!add_line(h, value, &(struct line){ cells, columns }, count, error))
 			return false;
 		used++;
 	}
@@ -312,6 +399,20 @@ static void draw_scale(struct obx_canvas *c, int x, int height, double low, doub
 			low + (high - low) * i / 4, 1);
 }
 
+/* What the colours are, and above it what the means were taken over. */
+static void draw_titles(const struct obx_heat *h, struct obx_canvas *c, int width)
+{
+	char title[OBX_OVER_TEXT_MAX + 128], fixed[OBX_OVER_TEXT_MAX + 256], legend[80];
+	int room = width + RIGHT;
+
+	obx_heat_title(h, title, fixed);
+	obx_canvas_text(c, LEFT, 12, obx_canvas_text_width(title, 2) > room ? 1 : 2, title);
+	obx_canvas_text(c, LEFT, 36, obx_canvas_text_width(fixed, 2) > width ? 1 : 2, fixed);
+	snprintf(legend, sizeof legend, "%s%s", strncmp(title, "mean ", 5) == 0 ? "mean " : "",
+		h->measure);
+	obx_canvas_text(c, LEFT + width + 24, TOP - 28, 2, legend);
+}
+
 bool obx_heat_draw(
 	const struct obx_heat *h, int width, struct obx_canvas *ret, struct obx_error *error)
 {
@@ -347,6 +448,6 @@ bool obx_heat_draw(
 	draw_axes(h, ret, cell_width, cell_height, width, height);
 	if (high >= low)
 		draw_scale(ret, LEFT + width + 24, height, low, high);
-	obx_canvas_text(ret, LEFT, 18, 2, h->title);
+	draw_titles(h, ret, width);
 	return true;
 }

@@ -21,6 +21,7 @@
 
 #define HOST_BYTES 256
 #define ROWS_USUAL 50
+#define MEAN_OVER  "Outboard-Mean-Over"
 
 struct request {
 	char body[OBX_PAGE_BODY_MAX + 1];
@@ -275,7 +276,7 @@ static bool print_results(struct obx_page *page, struct MHD_Connection *connecti
 }
 
 static bool draw_heat(struct obx_page *page, struct MHD_Connection *connection, char **ret_png,
-	size_t *ret_size, struct obx_error *error)
+	size_t *ret_size, char ret_over[OBX_OVER_TEXT_MAX], struct obx_error *error)
 {
 	OB_CLEANUP(obx_canvas_fini) struct obx_canvas canvas = { 0 };
 	const char *x = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "x");
@@ -286,7 +287,7 @@ static bool draw_heat(struct obx_page *page, struct MHD_Connection *connection, 
 	if (!take_filter(connection, &filter) || !take_index(connection, "measure", &measure))
 		return obx_error_set(error, "the query is not of whole numbers");
 	return obx_results_heat(page->job.sweep, &filter, measure < 0 ? 0 : (unsigned)measure,
-		       x ? x : "eps", y ? y : "m", &canvas, error) &&
+		       x ? x : "eps", y ? y : "m", &canvas, ret_over, error) &&
 		obx_canvas_encode(&canvas, (uint8_t **)ret_png, ret_size, error);
 }
 
@@ -294,8 +295,9 @@ static enum MHD_Result answer_results(
 	struct obx_page *page, struct MHD_Connection *connection, const char *url)
 {
 	bool heat = strcmp(url, "/api/heat.png") == 0, good = false, open;
+	char *text = NULL, over[OBX_OVER_TEXT_MAX] = "";
+	struct MHD_Response *response;
 	struct obx_error error;
-	char *text = NULL;
 	size_t size = 0;
 
 	pthread_mutex_lock(&page->job.use);
@@ -305,14 +307,19 @@ static enum MHD_Result answer_results(
 	if (!open)
 		obx_error_set(&error, "there are no results yet");
 	else
-		good = heat ? draw_heat(page, connection, &text, &size, &error)
+		good = heat ? draw_heat(page, connection, &text, &size, over, &error)
 			    : print_results(page, connection, url, &text, &size, &error);
 	pthread_mutex_unlock(&page->job.use);
 	if (!good)
 		return send_error(connection, open ? MHD_HTTP_BAD_REQUEST : MHD_HTTP_NOT_FOUND, "",
 			error.text);
-	return send_text(
-		connection, MHD_HTTP_OK, heat ? "image/png" : "application/json", text, size);
+	if (!heat)
+		return send_text(connection, MHD_HTTP_OK, "application/json", text, size);
+	response = MHD_create_response_from_buffer(size, text, MHD_RESPMEM_MUST_FREE);
+	/* for the caption: what the cells are means over */
+	if (response && *over)
+		MHD_add_response_header(response, MEAN_OVER, over);
+	return send_response(connection, MHD_HTTP_OK, "image/png", response);
 }
 
 static enum MHD_Result answer_download(

@@ -183,16 +183,33 @@ static bool plot_series(struct job *job, struct obx_error *error)
 		draw_plot(job, &x, job->other_path ? &y : NULL, &options, error);
 }
 
+/* Says what the cells are means over, and how to have one picture of each. */
+static void note_means(const struct obx_heat *heat)
+{
+	char over[OBX_OVER_TEXT_MAX], choice[OBX_OVER_TEXT_MAX];
+
+	obx_over_text(&heat->over, heat->x_name, heat->y_name, over);
+	obx_over_choice(&heat->over, heat->x_name, heat->y_name, choice);
+	if (*over)
+		fprintf(stderr,
+			"outboard rqa plot: note: each cell is a mean over %s; to split it choose "
+			"one with --where, for example --where '%s%s%s'\n",
+			over, choice, *choice && *heat->others ? " " : "", heat->others);
+}
+
 static bool plot_heat(struct job *job, struct obx_error *error)
 {
 	OB_CLEANUP(obx_canvas_fini) struct obx_canvas canvas = { 0 };
 	OB_CLEANUP(obx_heat_fini) struct obx_heat heat = { 0 };
 
-	return obx_heat_init(&heat, error) &&
-		obx_heat_read(&heat, job->path, job->heat, job->x ? job->x : "eps",
-			job->y ? job->y : "m", job->where, error) &&
-		obx_heat_draw(&heat, (int)job->size, &canvas, error) &&
-		obx_canvas_write(&canvas, job->out_path, error);
+	if (!obx_heat_init(&heat, error) ||
+		!obx_heat_read(&heat, job->path, job->heat, job->x ? job->x : "eps",
+			job->y ? job->y : "m", job->where, error) ||
+		!obx_heat_draw(&heat, (int)job->size, &canvas, error) ||
+		!obx_canvas_write(&canvas, job->out_path, error))
+		return false;
+	note_means(&heat);
+	return true;
 }
 
 static bool parse(struct job *job, struct obx_args *args, bool *ret_help)

@@ -14,7 +14,15 @@
 #define LISTED_FILES_MAX 2000
 
 /* The dimensions in the order of the table, the last one changing fastest. */
-enum dimension { BY_FILE, BY_MODE, BY_M, BY_TAU, BY_EPS, BY_LMIN, DIMENSIONS };
+enum dimension {
+	BY_FILE = OBX_OVER_FILE,
+	BY_MODE = OBX_OVER_MODE,
+	BY_M = OBX_OVER_M,
+	BY_TAU = OBX_OVER_TAU,
+	BY_EPS = OBX_OVER_EPS,
+	BY_LMIN = OBX_OVER_LMIN,
+	DIMENSIONS = OBX_OVER_DIMENSIONS
+};
 
 struct place {
 	uint64_t count[DIMENSIONS], first[DIMENSIONS], at[DIMENSIONS];
@@ -141,10 +149,41 @@ static double value_of(const struct obx_sweep *s, int dimension, uint64_t index)
 				      : s->grid.lmin[index];
 }
 
+/* A row of the sweep as the heat map asks for it. */
+struct heat_place {
+	const struct obx_sweep *sweep;
+	const struct place *place;
+};
+
+static uint64_t heat_key(const void *arg, enum obx_over_dimension d)
+{
+	const struct heat_place *h = arg;
+
+	return h->place->at[d];
+}
+
+static void heat_name(const void *arg, enum obx_over_dimension d, char ret_text[OBX_OVER_NAME_MAX])
+{
+	const struct heat_place *h = arg;
+	uint64_t at = h->place->at[d];
+	char number[OBX_NUMBER_MAX];
+
+	if (d == OBX_OVER_FILE)
+		snprintf(ret_text, OBX_OVER_NAME_MAX, "%s", h->sweep->files.list[at].name);
+	else if (d == OBX_OVER_MODE)
+		snprintf(ret_text, OBX_OVER_NAME_MAX, "%s", h->sweep->setup.modes[at].name);
+	else {
+		obx_number_print(value_of(h->sweep, (int)d, at), OBX_NUMBER_DIGITS, number);
+		snprintf(ret_text, OBX_OVER_NAME_MAX, "%s", number);
+	}
+}
+
 /* All rows of one slot that fit. */
 static bool add_slot(const struct obx_sweep *s, struct place *p, const struct obx_group *group,
 	bool there, unsigned measure, int x, int y, struct obx_heat *heat, struct obx_error *error)
 {
+	struct heat_place at = { s, p };
+
 	for (uint64_t e = 0; e < p->count[BY_EPS]; e++)
 		for (uint64_t l = 0; l < p->count[BY_LMIN]; l++) {
 			uint64_t row;
@@ -152,10 +191,17 @@ static bool add_slot(const struct obx_sweep *s, struct place *p, const struct ob
 			p->at[BY_EPS] = p->first[BY_EPS] + e;
 			p->at[BY_LMIN] = p->first[BY_LMIN] + l;
 			row = p->at[BY_EPS] * s->grid.lmin_count + p->at[BY_LMIN];
-			if (!obx_heat_add(heat, value_of(s, x, p->at[x]), value_of(s, y, p->at[y]),
-				    there && group->status[row] == OBK_RQA_OK
-					    ? group->values[row * s->setup.measure_count + measure]
-					    : NAN,
+			if (!obx_heat_add(heat,
+				    &(struct obx_heat_row){ .x = value_of(s, x, p->at[x]),
+					    .y = value_of(s, y, p->at[y]),
+					    .value = there && group->status[row] == OBK_RQA_OK
+						    ? group->values[row * s->setup.measure_count +
+							      measure]
+						    : NAN,
+					    .arg = &at,
+					    .key = heat_key,
+					    .name = heat_name,
+					    .dimensions = (1u << OBX_OVER_DIMENSIONS) - 1 },
 				    error))
 				return false;
 		}
@@ -164,7 +210,7 @@ static bool add_slot(const struct obx_sweep *s, struct place *p, const struct ob
 
 bool obx_results_heat(const struct obx_sweep *s, const struct obx_results_filter *filter,
 	unsigned measure, const char *x, const char *y, struct obx_canvas *ret_canvas,
-	struct obx_error *error)
+	char ret_over[OBX_OVER_TEXT_MAX], struct obx_error *error)
 {
 	OB_CLEANUP(obx_group_fini) struct obx_group group = { 0 };
 	OB_CLEANUP(obx_heat_fini) struct obx_heat heat = { 0 };
@@ -183,9 +229,8 @@ bool obx_results_heat(const struct obx_sweep *s, const struct obx_results_filter
 		return obx_error_set(error, "out of memory");
 	snprintf(heat.x_name, sizeof heat.x_name, "%s", x);
 	snprintf(heat.y_name, sizeof heat.y_name, "%s", y);
-	snprintf(heat.title, sizeof heat.title, "%s%s%s",
-		obk_rqa_measure_name(s->setup.measures[measure]), filter->mode >= 0 ? "  " : "",
-		filter->mode >= 0 ? s->setup.modes[filter->mode].name : "");
+	snprintf(heat.measure, sizeof heat.measure, "%s",
+		obk_rqa_measure_name(s->setup.measures[measure]));
 	slots = p.count[BY_FILE] * p.count[BY_MODE] * p.count[BY_M] * p.count[BY_TAU];
 	for (uint64_t i = 0; i < slots; i++) {
 		place_go(&p, i * p.count[BY_EPS] * p.count[BY_LMIN]);
@@ -194,6 +239,7 @@ bool obx_results_heat(const struct obx_sweep *s, const struct obx_results_filter
 			    dy, &heat, error))
 			return false;
 	}
+	obx_over_text(&heat.over, x, y, ret_over);
 	return obx_heat_draw(&heat, HEAT_WIDTH, ret_canvas, error);
 }
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "compute/command/rqa/canvas.h"
+#include "compute/command/rqa/over.h"
 #include "compute/command/rqa/sweep.h"
 
 #define OBX_RESULTS_PAGE_MAX 500
@@ -25,10 +26,13 @@ struct obx_results_filter {
  */
 bool obx_results_print(const struct obx_sweep *sweep, const struct obx_results_filter *filter,
 	uint64_t offset, uint32_t limit, FILE *out, struct obx_error *error);
-/* x and y are "m", "tau", "eps" or "lmin". Rows that are not there yet leave grey cells. */
+/*
+ * x and y are "m", "tau", "eps" or "lmin". Rows that are not there yet leave grey cells. ret_over:
+ * what the cells are means over, obx_over_text.
+ */
 bool obx_results_heat(const struct obx_sweep *sweep, const struct obx_results_filter *filter,
 	unsigned measure, const char *x, const char *y, struct obx_canvas *ret_canvas,
-	struct obx_error *error);
+	char ret_over[OBX_OVER_TEXT_MAX], struct obx_error *error);
 /* JSON of the lists a filter can choose from: files, modes, grid, measures. */
 void obx_results_lists(const struct obx_sweep *sweep, FILE *out);
 

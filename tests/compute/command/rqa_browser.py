@@ -56,6 +56,7 @@ def walk(page, url):
     page.wait('document.getElementById("phase").textContent === "completed"', 120)
     page.wait('!document.getElementById("results").hidden && document.querySelectorAll("#rows tr").length === 50')
     page.wait('!document.getElementById("heat").hidden && document.getElementById("heat").naturalWidth > 300')
+    check(text(page, 'heat-caption').startswith('Each cell is the mean over ') and 'choose one of them above to split it' in text(page, 'heat-caption'), 'the caption names what is averaged')
     shot(page, 'done')
     rows = 4 * 2 * 4 * 3 * 6 * 2
     check(text(page, 'total') == f'{rows:,}' and text(page, 'failed') == f'{rows // 4:,}' and text(page, 'done') == f'{rows * 3 // 4:,}', 'the counts')

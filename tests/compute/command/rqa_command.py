@@ -279,6 +279,12 @@ def wide(at):
     picture = at / 'heat.png'
     says(0, '', 'plot', out / 'results.csv', '--heat', 'ENT', '--x', 'eps', '--y', 'm', '--where', 'mode=1D-x', '--out', picture)
     check(picture.read_bytes()[:8] == b'\x89PNG\r\n\x1a\n', 'a heat map is a PNG')
+    for where, note in (([], 'each cell is a mean over 6 files, 2 modes; '
+                         "to split it choose one with --where, for example --where 'mode=2D-xy tau=1 lmin=2'"),
+                        (['--where', 'mode=1D-x tau=1 lmin=2 folder=mci'], "over 2 files; to split it choose one with --where, for example --where 'file=mci/s1q1.csv mode=1D-x tau=1 lmin=2 folder=mci'"),
+                        (['--where', 'mode=1D-x tau=1 lmin=2 file=mci/s1q1.csv'], None)):
+        done = says(0, note or '', 'plot', out / 'results.csv', '--heat', 'DET', '--out', picture, *where)
+        check(note or not done.stderr, f'a note where nothing is averaged: {done.stderr}')
     says(1, "no column 'FOO'", 'plot', out / 'results.csv', '--heat', 'FOO', '--out', picture)
     says(1, 'no row that is done fits', 'plot', out / 'results.csv', '--heat', 'RR', '--where', 'mode=3D', '--out', picture)
     says(0, '', 'plot', folder / 'mci' / 's1q1.csv', '--eps', '0.2', '--size', '200', '--out', at / 'rp.png')

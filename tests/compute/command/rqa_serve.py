@@ -148,7 +148,9 @@ def results(server, rows):
     check(page['total'] == len(fits) == 8 and len(page['rows']) == 7, f'a filtered page: {page["total"]} {len(fits)}')
     same = all(abs(a['values'][1] - float(b['DET'])) < 1e-11 and a['lmin'] == int(b['lmin']) and a['tau'] == int(b['tau']) for a, b in zip(page['rows'], fits))
     check(same, 'the page has the numbers of the file')
-    check(server.ask('GET', '/api/heat.png?measure=1&x=eps&y=m')[1][:4] == b'\x89PNG', 'heat map')
+    for query, over in (('', '4 files, 2 modes, 4 values of tau, 2 values of lmin'), ('&mode=1&lmin=0', '4 files, 4 values of tau'), ('&mode=1&lmin=0&tau=2&file=0', None)):
+        status, data, headers = server.ask('GET', '/api/heat.png?measure=1&x=eps&y=m' + query)
+        check(data[:4] == b'\x89PNG' and headers.get('Outboard-Mean-Over') == over, f'heat map {query}: {status}, mean over {headers.get("Outboard-Mean-Over")}')
     for wrong in ('results?m=99', 'results?m=x', 'results?limit=100000', 'heat.png?x=eps&y=eps', 'heat.png?measure=77', 'heat.png?x=foo'):
         check(server.ask('GET', '/api/' + wrong)[0] == 400, wrong)
     status, data, headers = server.ask('GET', '/download/results.csv')

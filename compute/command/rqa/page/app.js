@@ -279,7 +279,8 @@ async function drawHeat() {
 	const reader = new FileReader();
 	reader.onload = () => { image.src = reader.result; image.hidden = false; };
 	reader.readAsDataURL(await answer.blob());
-	$('heat-caption').textContent = 'Mean over the rows that the choice above leaves; grey: no numbers.';
+	const over = answer.headers.get('Outboard-Mean-Over');
+	$('heat-caption').textContent = (over ? `Each cell is the mean over ${over}; choose one of them above to split it.` : 'Each cell is one row of the table.') + ' Grey: no numbers.';
 }
 
 for (const f of filters) f.addEventListener('change', () => { offset = 0; refreshSoon(0); });
