@@ -17,24 +17,11 @@
 #define OBX_LATENCY_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
+#include "tools/latency_row.h"
 #include "transport/url.h"
 
 #define OBX_LATENCY_SAMPLES_MAX 4000u
-#define OBX_LATENCY_BUCKETS     24u /* powers of two from 64 ns */
-
-enum obx_part { OBX_CLIENT, OBX_WIRE, OBX_QUEUE, OBX_DRIVER, OBX_PARTS };
-
-struct obx_latency_row {
-	const char *name, *what;
-	unsigned samples;
-	double p50, p90, p99, max; /* us */
-	/* means of the samples around the median, us: they add up to about p50 */
-	double part[OBX_PARTS];
-	bool split; /* parts were measured; else all of it is the client's */
-	unsigned histogram[OBX_LATENCY_BUCKETS];
-};
 
 /*
  * Measures through `library`, an open client library with a session and a current context. json:

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/check.h"
-#include "tools/latency.h"
+#include "tools/latency_row.h"
 #include "tools/plot.h"
 
 #define LEFT           130.0

@@ -19,13 +19,13 @@ SUFFIXES = {'.c', '.h', '.cu', '.cuh'}
 KNOWN = (
     'client-shim/context client-shim/hostfunc client-shim/memory client-shim/mempool client-shim/stream',
     'front/backend front/event front/private front/stream',
-    'kernels/gpu/gpu kernels/gpu/inside',
-    'kernels/msm/gpu kernels/msm/gpu_model kernels/msm/gpu_tune',
-    'kernels/msm/msm kernels/msm/plan kernels/msm/scalars kernels/msm/tune',
-    'kernels/ntt/lanes kernels/ntt/ntt kernels/ntt/reverse',
+    'compute/gpu/gpu compute/gpu/inside',
+    'compute/msm/gpu compute/msm/gpu_model compute/msm/gpu_tune',
+    'compute/msm/msm compute/msm/plan compute/msm/scalars compute/msm/tune',
+    'compute/ntt/lanes compute/ntt/ntt compute/ntt/reverse',
     'softdevice/chunk softdevice/context softdevice/memory softdevice/mempool softdevice/module softdevice/sched softdevice/stream softdevice/vmm',
     'softdevice/core/cta softdevice/core/fault softdevice/core/warp',
-    'tools/rqa/page tools/rqa/stream',
+    'compute/command/rqa/page compute/command/rqa/stream',
     'softdevice/ softdevice/core/',
 )
 
