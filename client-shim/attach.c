@@ -13,6 +13,7 @@
 #include "client-shim/device.h"
 #include "client-shim/event.h"
 #include "client-shim/hostfunc.h"
+#include "client-shim/memory.h"
 #include "client-shim/module.h"
 #include "client-shim/start.h"
 #include "client-shim/stream.h"
@@ -29,6 +30,7 @@ static struct obf_backend backend = {
 	.alive = obc_alive,
 	.ctx_create = obc_ctx_create,
 	.ctx_destroy = obc_ctx_destroy,
+	.ctx_release = obc_ctx_release,
 	.ctx_synchronize = obc_ctx_synchronize,
 	.ctx_settle = obc_ctx_settle,
 	.ctx_limit = obc_ctx_limit,
@@ -49,6 +51,13 @@ static struct obf_backend backend = {
 	.copy = obc_copy_box,
 	.fill = obc_copy_fill,
 	.host_function = obc_hostfunc_submit,
+	.mem_alloc = obc_memory_alloc,
+	.mem_free = obc_memory_free,
+	.mem_info = obc_memory_info,
+	.mem_trim = obc_memory_trim,
+	.point_take = obc_point_take,
+	.point_passed = obc_point_over,
+	.point_drop = obc_point_drop,
 	.mod_load = obc_mod_load,
 	.mod_unload = obc_mod_unload,
 	.func_get = obc_func_get,

@@ -8,8 +8,6 @@
 #include "client-shim/device.h"
 #include "client-shim/hostfunc.h"
 #include "client-shim/log.h"
-#include "client-shim/memory.h"
-#include "client-shim/mempool.h"
 #include "client-shim/stream.h"
 #include "protocol/obc_calls.h"
 
@@ -72,12 +70,14 @@ CUresult obc_ctx_destroy(struct obf_ctx *ctx)
 		result = obc_call_op_ping();
 	obf_ctx_note(ctx, result);
 	result = atomic_load(&ctx->told) ? CUDA_SUCCESS : (CUresult)atomic_load(&ctx->sticky);
-	obc_mempools_end(ctx);
-	obf_mem_remove_ctx(ctx, obc_memory_gone);
-	pthread_mutex_lock(&ctx_lock);
-	home->id = 0;
-	pthread_mutex_unlock(&ctx_lock);
 	return result;
+}
+
+void obc_ctx_release(struct obf_ctx *ctx)
+{
+	pthread_mutex_lock(&ctx_lock);
+	obc_ctx_of(ctx)->id = 0;
+	pthread_mutex_unlock(&ctx_lock);
 }
 
 /* ---- waiting ---- */

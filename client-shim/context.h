@@ -8,7 +8,7 @@
  * synchronising record
  * behind it has been answered. So:   last: newest work   done: everything before this record is complete
  *
- * obf_ctx.host holds the wire id, which modulo OBC_CTX_MAX is also the index here plus one; objects
+ * obf_ctx.backend holds the wire id, which modulo OBC_CTX_MAX is also the index here plus one; objects
  * are static and reused. Any thread.
  */
 #ifndef OBC_CONTEXT_H
@@ -91,9 +91,10 @@ bool obc_ctx_launched(struct obf_ctx *ctx);
  */
 void obc_ctx_settled(struct obc_ctx *home, uint64_t launches, bool all);
 uint64_t obc_ctx_launches(void);
-/* Synchronises the context: struct obf_backend. */
+/* The front end's backend table (front/backend.h). */
 CUresult obc_ctx_create(struct obf_ctx *ctx);
 CUresult obc_ctx_destroy(struct obf_ctx *ctx);
+void obc_ctx_release(struct obf_ctx *ctx);
 CUresult obc_ctx_synchronize(struct obf_ctx *ctx);
 CUresult obc_ctx_settle(struct obf_ctx *ctx);
 CUresult obc_ctx_limit(struct obf_ctx *ctx, CUlimit limit, bool set, size_t *value);

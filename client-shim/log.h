@@ -43,7 +43,7 @@ struct obc_slot {
  * Reserve a record with body_size bytes (rounded up to 8 by the log; bytes past body_size are
  * zeroed). Adds a ctx_use record before it when this thread's current context changed since its
  * last record, unless the operation needs none; a context's id on the wire is
- * (uint64_t)obf_ctx.host. May wait for room. NULL: the session is lost; return obc_log_error().
+ * (uint64_t)obf_ctx.backend. May wait for room. NULL: the session is lost; return obc_log_error().
  * Every begin must be followed at once by commit or call: the log is held up until then.
  */
 void *obc_log_begin(struct obc_slot *slot, uint16_t opcode, uint32_t body_size);

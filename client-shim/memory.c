@@ -9,11 +9,7 @@
 #include "client-shim/device.h"
 #include "client-shim/heap.h"
 #include "client-shim/log.h"
-#include "client-shim/mempool.h"
 #include "protocol/obc_calls.h"
-#include "protocol/obc_locals.h"
-
-#define PITCH_ALIGN 512u
 
 static struct obc_heap heaps[OBP_DEVICE_MAX]; /* by the server's number of the device */
 static bool vmm;                              /* addresses are ours */
@@ -109,44 +105,36 @@ static CUresult place_alloc(struct obf_ctx *ctx, size_t size, struct obf_mem *me
 	return obc_call_op_mem_alloc(mem->base, size, obc_device_number(ctx->device));
 }
 
-/* Large pools of idle pieces are the last reserve. */
-static __attribute__((noinline)) CUresult alloc_again(
-	struct obf_ctx *ctx, size_t size, struct obf_mem *mem)
+CUresult obc_memory_alloc(struct obf_ctx *ctx, struct obf_mem *mem)
 {
-	if (!obc_mempools_flush(ctx))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	return place_alloc(ctx, size, mem);
+	return mem->size > OBP_ALLOC_MAX ? CUDA_ERROR_OUT_OF_MEMORY
+					 : place_alloc(ctx, mem->size, mem);
 }
 
-CUresult obc_memory_alloc(struct obf_ctx *ctx, size_t size, CUmemoryPool pool, uint64_t *ret_addr)
+/*
+ * The server must wait before the memory is used again: work may be unfinished that no fence stands
+ * behind. One fence serves every piece that is freed before more work goes in.
+ */
+static bool needs_fence(struct obf_ctx *ctx, const struct obf_mem *mem)
 {
-	struct obf_mem mem = { .size = size,
-		.kind = OBF_MEM_DEVICE,
-		.device = ctx->device,
-		.ctx = ctx,
-		.pooled = pool != NULL,
-		.pool = pool };
-	CUresult result;
+	struct obc_ctx *home = obc_ctx_of(ctx);
+	struct obc_ctx *owner = mem->ctx && mem->ctx->backend ? obc_ctx_of(mem->ctx) : home;
+	uint64_t last;
+	bool fence;
 
-	if (size > OBP_ALLOC_MAX)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = place_alloc(ctx, size, &mem);
-	if (ob_unlikely(result == CUDA_ERROR_OUT_OF_MEMORY))
-		result = alloc_again(ctx, size, &mem);
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (ob_unlikely(!obf_mem_insert(&mem))) {
-		obc_memory_release(&mem, false);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	*ret_addr = mem.base;
-	return CUDA_SUCCESS;
+	if (!obc_ctx_busy(home) && !obc_ctx_busy(owner))
+		return false;
+	last = ob_max(obc_read(&home->last_blocking), obc_read(&home->last_other));
+	last = ob_max(last, ob_max(obc_read(&owner->last_blocking), obc_read(&owner->last_other)));
+	fence = last > obc_read(&home->fenced) || atomic_load(&home->untracked);
+	obc_raise(&home->fenced, last);
+	return fence;
 }
 
-CUresult obc_memory_release(const struct obf_mem *mem, bool fence)
+CUresult obc_memory_free(struct obf_ctx *ctx, const struct obf_mem *mem, bool in_use)
 {
 	/* The record first: whoever gets the address next stands behind it in the log. */
-	CUresult result = obc_call_op_mem_free(mem->base, fence);
+	CUresult result = obc_call_op_mem_free(mem->base, in_use && needs_fence(ctx, mem));
 
 	if (mem->backend)
 		obc_heap_free(heap_of(mem->device), mem->backend);
@@ -155,115 +143,23 @@ CUresult obc_memory_release(const struct obf_mem *mem, bool fence)
 	return result;
 }
 
-void obc_memory_gone(const struct obf_mem *mem)
+CUresult obc_memory_info(struct obf_ctx *ctx, uint64_t *ret_free, uint64_t *ret_total)
 {
-	if (mem->kind == OBF_MEM_DEVICE && !mem->is_global)
-		obc_memory_release(mem, false);
+	uint64_t bytes_free, total;
+	CUresult result = obc_call_op_mem_info(&bytes_free, &total);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* What is granted to this session and not in use is as free as the rest. */
+	if (vmm)
+		bytes_free += obc_heap_free_bytes(heap_of(ctx->device));
+	*ret_free = ob_min(bytes_free, total);
+	*ret_total = total;
+	return CUDA_SUCCESS;
 }
 
 void obc_memory_trim(int device)
 {
 	if (vmm && heap_of(device)->size)
 		obc_heap_trim(heap_of(device));
-}
-
-/* ---- the program's calls ---- */
-
-CUresult obc_cuMemAlloc_v2(CUdeviceptr *ret, size_t size)
-{
-	struct obf_ctx *ctx;
-	CUresult result = obf_ctx_enter(&ctx);
-	uint64_t addr;
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!ret || size == 0)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = obc_memory_alloc(ctx, size, NULL, &addr);
-	if (result == CUDA_SUCCESS)
-		*ret = addr;
-	return obf_ctx_result(ctx, result);
-}
-
-CUresult obc_cuMemAllocPitch_v2(
-	CUdeviceptr *ret, size_t *ret_pitch, size_t width, size_t height, unsigned element)
-{
-	size_t pitch = ob_round_up(width, PITCH_ALIGN), size;
-	CUresult result;
-
-	if (!ret || !ret_pitch || !width || !height ||
-		(element != 4 && element != 8 && element != 16) || pitch < width ||
-		ob_mul_overflows(pitch, height, &size))
-		return CUDA_ERROR_INVALID_VALUE;
-	result = obc_cuMemAlloc_v2(ret, size);
-	if (result == CUDA_SUCCESS)
-		*ret_pitch = pitch;
-	return result;
-}
-
-/*
- * The allocation that starts at addr, taken out of the map. CUDA_ERROR_INVALID_VALUE: there is
- * none.
- */
-static CUresult mem_take(CUdeviceptr addr, struct obf_mem *ret)
-{
-	if (!obf_mem_find(addr, ret) || ret->base != addr || ret->kind != OBF_MEM_DEVICE ||
-		ret->is_global || !obf_mem_remove(addr, ret))
-		return CUDA_ERROR_INVALID_VALUE;
-	return CUDA_SUCCESS;
-}
-
-CUresult obc_cuMemFree_v2(CUdeviceptr addr)
-{
-	struct obc_ctx *home, *owner;
-	struct obf_ctx *ctx;
-	struct obf_mem mem;
-	CUresult result = obf_ctx_enter(&ctx), waited;
-	bool fence;
-
-	if (result != CUDA_SUCCESS || addr == 0)
-		return result;
-	result = mem_take(addr, &mem);
-	if (result != CUDA_SUCCESS)
-		return result;
-	waited = obf_ctx_settle(ctx);
-	if (waited == CUDA_SUCCESS && mem.ctx && mem.ctx != ctx && mem.ctx->backend)
-		waited = obf_ctx_settle(mem.ctx);
-	if (mem.pooled)
-		obc_mempool_freed(&mem);
-	home = obc_ctx_of(ctx);
-	owner = mem.ctx && mem.ctx->backend ? obc_ctx_of(mem.ctx) : home;
-	fence = obc_ctx_busy(home) || obc_ctx_busy(owner);
-	if (fence) {
-		/* One fence serves every piece that is freed before more work goes in. */
-		uint64_t last = ob_max(obc_read(&home->last_blocking), obc_read(&home->last_other));
-
-		last = ob_max(last,
-			ob_max(obc_read(&owner->last_blocking), obc_read(&owner->last_other)));
-		fence = last > obc_read(&home->fenced) || atomic_load(&home->untracked);
-		obc_raise(&home->fenced, last);
-	}
-	result = obf_ctx_result(ctx, obc_memory_release(&mem, fence));
-	return waited != CUDA_SUCCESS ? waited : result;
-}
-
-CUresult obc_cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total)
-{
-	uint64_t bytes_free, total;
-	struct obf_ctx *ctx;
-	CUresult result = obf_ctx_enter(&ctx);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!ret_free || !ret_total)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = obc_call_op_mem_info(&bytes_free, &total);
-	if (result != CUDA_SUCCESS)
-		return obf_ctx_result(ctx, result);
-	/* What is promised to this session and not in use is as free as the rest. */
-	if (vmm)
-		bytes_free = ob_min(bytes_free + obc_heap_free_bytes(heap_of(ctx->device)), total);
-	*ret_free = bytes_free;
-	*ret_total = total;
-	return CUDA_SUCCESS;
 }

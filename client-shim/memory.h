@@ -4,7 +4,7 @@
  * obc_memory: device memory of the session. One heap per device inside the range that client and
  * server hold in common, or, when the driver cannot map memory where we want it, the driver's own
  * addresses. Every allocation stands in the front end's map (obf_mem), with the heap's block in
- * obf_mem.host. Any thread.
+ * obf_mem.backend. Any thread.
  */
 #ifndef OBC_MEMORY_H
 #define OBC_MEMORY_H
@@ -15,18 +15,10 @@
 
 /* From the hello. False: the ranges are unusable. */
 bool obc_memory_start(const struct obp_welcome *welcome);
-/*
- * An allocation of the context, in the map. pool: its owner, or NULL. May ask the server; never a
- * pending error's carrier.
- */
-CUresult obc_memory_alloc(struct obf_ctx *ctx, size_t size, CUmemoryPool pool, uint64_t *ret_addr);
-/*
- * Gives back what was removed from the map: tells the server, then the heap. fence: unfinished work
- * may still use it, so the server waits before it goes on.
- */
-CUresult obc_memory_release(const struct obf_mem *mem, bool fence);
-/* For obf_mem_remove_ctx: the context is gone, and with it all its work. */
-void obc_memory_gone(const struct obf_mem *mem);
+/* The front end's backend table (front/backend.h). */
+CUresult obc_memory_alloc(struct obf_ctx *ctx, struct obf_mem *mem);
+CUresult obc_memory_free(struct obf_ctx *ctx, const struct obf_mem *mem, bool in_use);
+CUresult obc_memory_info(struct obf_ctx *ctx, uint64_t *ret_free, uint64_t *ret_total);
 /* Gives back every page that lies idle. */
 void obc_memory_trim(int device);
 

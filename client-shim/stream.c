@@ -2,6 +2,8 @@
 /* Copyright The Outboard Authors */
 #include "client-shim/stream.h"
 
+#include <string.h>
+
 #include "base/ids.h"
 #include "base/opt.h"
 #include "client-shim/log.h"
@@ -155,6 +157,33 @@ void obc_point_arrived(const struct obc_point *point)
 {
 	if (is_live(point))
 		obc_stream_done(point->stream, point->number, true);
+}
+
+_Static_assert(sizeof(struct obc_point) <= sizeof(struct obf_point), "a point fits");
+
+CUresult obc_point_take(struct obf_stream *base, struct obf_point *ret)
+{
+	struct obc_stream *stream = obc_stream_of(base);
+	/*
+	 * Behind everything that this thread has put into the stream so far, and any other thread
+	 * with whom it has spoken.
+	 */
+	uint64_t last =
+		obc_read(base->blocking ? &stream->home->last_blocking : &stream->home->last_other);
+	struct obc_point point = obc_point_at(stream, ob_max(last, obc_log_last()));
+
+	memcpy(ret, &point, sizeof point);
+	return CUDA_SUCCESS;
+}
+
+bool obc_point_over(const struct obf_point *point)
+{
+	return obc_point_passed((const struct obc_point *)(const void *)point);
+}
+
+void obc_point_drop(struct obf_point *point)
+{
+	(void)point; /* holds nothing */
 }
 
 /* ---- waiting ---- */

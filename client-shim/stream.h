@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "client-shim/context.h"
+#include "front/backend.h"
 #include "front/stream.h"
 
 #define OBC_STREAM_MAX (1u << 16) /* live streams of a session */
@@ -75,5 +76,8 @@ CUresult obc_stream_open(struct obf_stream *stream);
 void obc_stream_close(struct obf_stream *stream, bool ctx_ended);
 CUresult obc_stream_query(struct obf_stream *stream);
 CUresult obc_stream_wait(struct obf_stream *stream);
+CUresult obc_point_take(struct obf_stream *stream, struct obf_point *ret);
+bool obc_point_over(const struct obf_point *point);
+void obc_point_drop(struct obf_point *point);
 
 #endif

@@ -12,9 +12,15 @@
 #ifndef OBF_BACKEND_H
 #define OBF_BACKEND_H
 
-#include "front/event.h"
 #include "front/front.h"
-#include "front/stream.h"
+
+struct obf_event;
+struct obf_stream;
+
+/* A place in a stream, as the backend writes it down. */
+struct obf_point {
+	uint64_t words[6];
+};
 
 struct obf_backend {
 	/* "outboard", "outboard-softdevice": for messages */
@@ -43,9 +49,11 @@ struct obf_backend {
 	/*
 	 * Also for the reset and the last release of a primary context. All its work has ended when
 	 * this returns, also when it returns an error: that of unfinished work, if no call has
-	 * returned it before. The front end closes streams and events afterwards.
+	 * returned it before. The front end then closes the context's streams and events, frees
+	 * its memory and calls ctx_release.
 	 */
 	CUresult (*ctx_destroy)(struct obf_ctx *ctx);
+	void (*ctx_release)(struct obf_ctx *ctx); /* the last call for the context */
 	/* Waits for all work of the context. */
 	CUresult (*ctx_synchronize)(struct obf_ctx *ctx);
 	/*
@@ -120,6 +128,25 @@ struct obf_backend {
 	CUresult (*global_get)(
 		struct obf_mod *mod, const char *name, CUdeviceptr *ret_addr, size_t *ret_size);
 	/* ---- memory ---- */
+
+	bool peers; /* each device reaches the memory of all */
+	/* mem->size bytes for the context: sets mem->base and mem->backend. */
+	CUresult (*mem_alloc)(struct obf_ctx *ctx, struct obf_mem *mem);
+	/*
+	 * in_use: work that was put in before may still use the memory; what it does must do no
+	 * harm. `ctx`: the current context, or the memory's own.
+	 */
+	CUresult (*mem_free)(struct obf_ctx *ctx, const struct obf_mem *mem, bool in_use);
+	CUresult (*mem_info)(
+		struct obf_ctx *ctx, uint64_t *ret_free, uint64_t *ret_total); /* bytes */
+	/* Gives memory that the backend keeps in reserve back to the device. May be NULL. */
+	void (*mem_trim)(int device);
+
+	/* Behind all work that is in the stream. The caller drops it. */
+	CUresult (*point_take)(struct obf_stream *stream, struct obf_point *ret);
+	/* That work is known to be complete: does not ask. */
+	bool (*point_passed)(const struct obf_point *point);
+	void (*point_drop)(struct obf_point *point);
 
 	/* Pinned memory: tell the backend that a host range came or went; may be NULL. */
 	void (*host_range)(const void *p, size_t size, bool added);

@@ -10,6 +10,8 @@
 
 #include "base/log.h"
 #include "front/event.h"
+#include "front/memory.h"
+#include "front/mempool.h"
 #include "front/private.h"
 #include "front/stream.h"
 #include "protocol/obf_calls.h"
@@ -119,6 +121,7 @@ static CUresult context_begin(struct obf_context *context)
 	result = obf_streams_begin(&context->pub);
 	if (result != CUDA_SUCCESS) {
 		obf_process.backend->ctx_destroy(&context->pub);
+		obf_process.backend->ctx_release(&context->pub);
 		return result;
 	}
 	sticky_clear(context);
@@ -143,6 +146,9 @@ static CUresult context_empty(struct obf_context *context)
 	result = obf_process.backend->ctx_destroy(&context->pub);
 	obf_events_end(&context->pub);
 	obf_streams_end(&context->pub);
+	obf_mempools_end(&context->pub);
+	obf_memory_end(&context->pub);
+	obf_process.backend->ctx_release(&context->pub);
 	context->pub.backend = NULL;
 	sticky_clear(context);
 	for (int i = 0; i < CU_LIMIT_MAX; i++)

@@ -162,7 +162,8 @@ bool obf_mem_take_next(
 
 	pthread_rwlock_wrlock(&lock);
 	walk(*from, true, links);
-	for (node = *links[0]; node && (node->mem.ctx != ctx || (kind && node->mem.kind != kind));
+	for (node = *links[0]; node &&
+		(node->mem.ctx != ctx || node->mem.joins || (kind && node->mem.kind != kind));
 		node = node->next[0])
 		;
 	if (node) {

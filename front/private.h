@@ -309,7 +309,7 @@ void obf_libraries_forget(struct obf_context *context);
 int obf_occupancy_blocks(
 	const struct obf_function *function, uint32_t threads, size_t dynamic_shared);
 /*
- * Takes out one range of a context at or above *from, which moves on; kind 0: any. False: none
+ * Takes out one range of a context at or above *from, which moves on, but no mapping of cuMemMap; kind 0: any. False: none
  * left.
  */
 bool obf_mem_take_next(

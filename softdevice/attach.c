@@ -20,7 +20,7 @@
 #include "softdevice/device.h"
 #include "softdevice/event.h"
 #include "softdevice/launch.h"
-#include "softdevice/mempool.h"
+#include "softdevice/memory.h"
 #include "softdevice/module.h"
 #include "softdevice/sched.h"
 #include "softdevice/stream.h"
@@ -35,7 +35,7 @@ static CUresult start(struct obf_device *ret_devices, int *ret_count)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	obf_mem_window(obd_window.base, obd_window.size);
 	obd_device_start(ret_devices, ret_count);
-	if (!obd_mempool_start() || !obd_sched_start())
+	if (!obd_sched_start())
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	return CUDA_SUCCESS;
 }
@@ -100,6 +100,7 @@ static struct obf_backend backend = {
 	.start = start,
 	.ctx_create = obd_ctx_create,
 	.ctx_destroy = obd_ctx_destroy,
+	.ctx_release = obd_ctx_release,
 	.ctx_synchronize = obd_ctx_synchronize,
 	.ctx_settle = obd_ctx_synchronize,
 	.ctx_limit = obd_ctx_limit,
@@ -120,6 +121,13 @@ static struct obf_backend backend = {
 	.copy = obd_copy_box,
 	.fill = obd_fill,
 	.host_function = obd_host_function,
+	.peers = true,
+	.mem_alloc = obd_memory_alloc,
+	.mem_free = obd_memory_release,
+	.mem_info = obd_memory_info,
+	.point_take = obd_point_take,
+	.point_passed = obd_point_passed,
+	.point_drop = obd_point_drop,
 	.mod_load = obd_module_load,
 	.mod_unload = obd_module_unload,
 	.func_get = obd_module_func_get,

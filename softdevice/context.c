@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "softdevice/config.h"
 #include "softdevice/memory.h"
-#include "softdevice/mempool.h"
 #include "softdevice/module.h"
 #include "softdevice/sched.h"
 #include "softdevice/scratch.h"
@@ -66,30 +65,33 @@ CUresult obd_ctx_create(struct obf_ctx *front)
 CUresult obd_ctx_destroy(struct obf_ctx *front)
 {
 	struct obd_ctx *ctx = front->backend;
-	CUresult result;
 
 	if (!ctx)
 		return CUDA_SUCCESS;
 	if (!obd_ctx_drain(ctx, ob_clock_ns() + END_NS)) {
 		atomic_store(&ctx->abort, 1);
-		if (!obd_ctx_drain(ctx, ob_clock_ns() + END_NS)) {
-			/* A host function that does not return. What it may touch must stay. */
-			ob_warn("a context was destroyed while a host function of it runs: its "
-				"memory is not freed");
-			obd_print_flush(&ctx->print);
-			return CUDA_SUCCESS;
-		}
+		ctx->abandoned = !obd_ctx_drain(ctx, ob_clock_ns() + END_NS);
 	}
-	result = atomic_load(&front->told) || atomic_load(&ctx->abort) ? CUDA_SUCCESS
-								       : obd_ctx_result(ctx);
 	obd_print_flush(&ctx->print);
+	if (ctx->abandoned)
+		ob_warn("a context was destroyed while a host function of it runs: its memory is "
+			"not freed");
+	else if (!atomic_load(&front->told) && !atomic_load(&ctx->abort))
+		return obd_ctx_result(ctx);
+	return CUDA_SUCCESS;
+}
+
+void obd_ctx_release(struct obf_ctx *front)
+{
+	struct obd_ctx *ctx = front->backend;
+
+	if (!ctx || ctx->abandoned)
+		return;
 	obd_module_forget(ctx);
-	obd_mempool_forget(ctx);
 	obd_memory_forget(ctx);
 	obd_print_fini(&ctx->print);
 	pthread_mutex_destroy(&ctx->lock);
 	free(ctx);
-	return result;
 }
 
 CUresult obd_ctx_synchronize(struct obf_ctx *front)

@@ -32,7 +32,9 @@ struct obd_module;
 struct obd_ctx {
 	struct obf_ctx *front;
 	struct obd_device *device;
-	struct obd_env env;     /* for programs */
+	struct obd_env env; /* for programs */
+	/* destroyed while a host function of it runs: what that may touch stays */
+	bool abandoned;
 	_Atomic int abort;      /* running grids watch it */
 	_Atomic uint64_t grids; /* grid ids */
 	struct obd_stream *legacy;
@@ -48,6 +50,7 @@ struct obd_ctx {
 
 CUresult obd_ctx_create(struct obf_ctx *front);
 CUresult obd_ctx_destroy(struct obf_ctx *front);
+void obd_ctx_release(struct obf_ctx *front);
 CUresult obd_ctx_synchronize(struct obf_ctx *front);
 CUresult obd_ctx_limit(struct obf_ctx *front, CUlimit limit, bool set, size_t *value);
 

@@ -66,16 +66,30 @@ CUresult obd_event_close(struct obf_event *event, bool ctx_ended)
 	return CUDA_SUCCESS;
 }
 
-CUresult obd_event_record(struct obf_event *event, struct obf_stream *base)
+/* A mark at the stream's end, referenced; NULL when it fails. */
+static CUresult mark_put(struct obf_stream *base, struct obd_op **ret)
 {
 	struct obd_stream *stream = obd_stream_of(base);
-	struct obd_op *mark = obd_op_new(sizeof *mark, OBD_OP_MARK, stream->ctx);
 	CUresult result;
 
-	if (!mark)
+	*ret = obd_op_new(sizeof **ret, OBD_OP_MARK, stream->ctx);
+	if (!*ret)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = obd_sched_submit(mark, stream, NULL);
-	obd_op_unref(result ? mark : op_exchange(event, mark));
+	result = obd_sched_submit(*ret, stream, NULL);
+	if (result) {
+		obd_op_unref(*ret);
+		*ret = NULL;
+	}
+	return result;
+}
+
+CUresult obd_event_record(struct obf_event *event, struct obf_stream *stream)
+{
+	struct obd_op *mark;
+	CUresult result = mark_put(stream, &mark);
+
+	if (!result)
+		obd_op_unref(op_exchange(event, mark));
 	return result;
 }
 
@@ -119,4 +133,25 @@ CUresult obd_stream_wait_event(struct obf_stream *base, struct obf_event *event)
 		return CUDA_SUCCESS;
 	mark = obd_op_new(sizeof *mark, OBD_OP_MARK, stream->ctx);
 	return mark ? obd_sched_submit(mark, stream, op) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* ---- points: the same without an event ---- */
+
+CUresult obd_point_take(struct obf_stream *stream, struct obf_point *ret)
+{
+	struct obd_op *mark;
+	CUresult result = mark_put(stream, &mark);
+
+	ret->words[0] = (uintptr_t)mark;
+	return result;
+}
+
+bool obd_point_passed(const struct obf_point *point)
+{
+	return obd_op_done((struct obd_op *)(uintptr_t)point->words[0]);
+}
+
+void obd_point_drop(struct obf_point *point)
+{
+	obd_op_unref((struct obd_op *)(uintptr_t)point->words[0]);
 }

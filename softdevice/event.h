@@ -7,6 +7,7 @@
 #ifndef OBD_EVENT_H
 #define OBD_EVENT_H
 
+#include "front/backend.h"
 #include "front/event.h"
 #include "front/stream.h"
 
@@ -19,5 +20,8 @@ CUresult obd_event_query(struct obf_event *event);
 CUresult obd_event_wait(struct obf_event *event);
 CUresult obd_event_elapsed(struct obf_event *start, struct obf_event *end, float *ret_ms);
 CUresult obd_stream_wait_event(struct obf_stream *stream, struct obf_event *event);
+CUresult obd_point_take(struct obf_stream *stream, struct obf_point *ret);
+bool obd_point_passed(const struct obf_point *point);
+void obd_point_drop(struct obf_point *point);
 
 #endif

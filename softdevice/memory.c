@@ -8,10 +8,8 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "protocol/obd_locals.h"
 #include "softdevice/config.h"
 #include "softdevice/context.h"
-#include "softdevice/mempool.h"
 #include "softdevice/sched.h"
 #include "softdevice/vmm.h"
 
@@ -87,7 +85,7 @@ static void map_insert(const struct obd_alloc *alloc)
 		.kind = OBF_MEM_DEVICE,
 		.device = (int)alloc->ctx->device->ordinal,
 		.ctx = alloc->ctx->front,
-		.is_global = alloc->kind == OBD_ALLOC_GLOBAL,
+		.is_global = true,
 	};
 
 	obf_mem_insert(&mem);
@@ -109,7 +107,7 @@ struct obd_alloc *obd_memory_new(
 		alloc->ctx = ctx;
 		if (place(ctx->device, alloc, align)) {
 			list_add(ctx, alloc);
-			if (kind != OBD_ALLOC_HEAP)
+			if (kind == OBD_ALLOC_GLOBAL)
 				map_insert(alloc);
 			return alloc;
 		}
@@ -124,7 +122,7 @@ void obd_memory_free(struct obd_alloc *alloc)
 	struct obd_device *device = alloc->ctx->device;
 	struct obf_mem gone;
 
-	if (alloc->kind != OBD_ALLOC_HEAP)
+	if (alloc->kind == OBD_ALLOC_GLOBAL)
 		obf_mem_remove(alloc->span.base, &gone);
 	list_remove(alloc->ctx, alloc);
 	if (alloc->chunk)
@@ -183,8 +181,7 @@ CUresult obd_memory_check(uint64_t addr, uint64_t size)
 	} else {
 		alloc = obd_memory_find(addr);
 		ok = alloc && alloc->kind != OBD_ALLOC_HEAP &&
-			ob_span_inside(addr - alloc->span.base, size, alloc->span.size) &&
-			!atomic_load_explicit(&alloc->leaving, memory_order_relaxed);
+			ob_span_inside(addr - alloc->span.base, size, alloc->span.size);
 	}
 	return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -251,82 +248,39 @@ bool obd_memory_env_check(void *user, uintptr_t addr, size_t size)
 	return obd_memory_touchable(addr, size);
 }
 
-/* ---- public calls ---- */
+/* ---- the backend's functions ---- */
 
-CUresult obd_cuMemAlloc_v2(CUdeviceptr *addr, size_t bytes)
+CUresult obd_memory_alloc(struct obf_ctx *ctx, struct obf_mem *mem)
 {
-	struct obd_ctx *ctx;
-	struct obd_alloc *alloc;
-	CUresult result = obd_ctx_enter(&ctx);
+	struct obd_alloc *alloc =
+		obd_memory_new(ctx->backend, mem->size, OBD_BLOCK, OBD_ALLOC_USER);
 
-	if (result)
-		return result;
-	if (!addr || bytes == 0)
-		return CUDA_ERROR_INVALID_VALUE;
-	alloc = obd_memory_new(ctx, bytes, OBD_BLOCK, OBD_ALLOC_USER);
 	if (!alloc)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*addr = alloc->span.base;
+	mem->base = alloc->span.base;
+	mem->backend = alloc;
 	return CUDA_SUCCESS;
 }
 
-CUresult obd_cuMemAllocPitch_v2(
-	CUdeviceptr *addr, size_t *pitch, size_t width, size_t height, unsigned int element_size)
+CUresult obd_memory_release(struct obf_ctx *ctx, const struct obf_mem *mem, bool in_use)
 {
-	size_t row = ob_round_up(width, 512), size;
-	struct obd_ctx *ctx;
-	CUresult result = obd_ctx_enter(&ctx);
+	struct obd_alloc *alloc = mem->backend;
+	struct obd_ctx *owner = alloc->ctx;
 
-	if (result)
-		return result;
-	if (!addr || !pitch || width == 0 || height == 0 || row < width || row > INT32_MAX ||
-		(element_size != 4 && element_size != 8 && element_size != 16))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (ob_mul_overflows(row, height, &size))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = obd_cuMemAlloc_v2(addr, size);
-	if (!result)
-		*pitch = row;
-	return result;
-}
-
-CUresult obd_cuMemFree_v2(CUdeviceptr addr)
-{
-	struct obd_ctx *ctx;
-	struct obd_alloc *alloc;
-	CUresult result = obd_ctx_enter(&ctx);
-
-	if (result || addr == 0)
-		return result;
-	alloc = obd_memory_find(addr);
-	if (!alloc || alloc->span.base != addr || alloc->kind != OBD_ALLOC_USER)
-		return CUDA_ERROR_INVALID_VALUE;
-	/* Claimed before the wait: of two threads that free the same memory one is wrong. */
-	if (atomic_exchange_explicit(&alloc->leaving, true, memory_order_acq_rel))
-		return CUDA_ERROR_INVALID_VALUE;
-	obd_ctx_wait(ctx, false);
-	if (alloc->ctx != ctx)
-		obd_ctx_wait(alloc->ctx, false);
-	result = obd_ctx_result(ctx);
-	if (!result)
-		result = obd_ctx_result(alloc->ctx);
-	obd_mempool_leave(alloc);
+	/* A host function that has not returned may still use it. */
+	if (owner->abandoned)
+		return CUDA_SUCCESS;
+	if (in_use) {
+		obd_ctx_wait(ctx->backend, false);
+		if (owner != ctx->backend)
+			obd_ctx_wait(owner, false);
+	}
 	obd_memory_free(alloc);
-	return result;
+	return CUDA_SUCCESS;
 }
 
-CUresult obd_cuMemGetInfo_v2(size_t *free, size_t *total)
+CUresult obd_memory_info(struct obf_ctx *ctx, uint64_t *ret_free, uint64_t *ret_total)
 {
-	struct obd_ctx *ctx;
-	uint64_t n_free, n_total;
-	CUresult result = obd_ctx_enter(&ctx);
-
-	if (result)
-		return result;
-	if (!free || !total)
-		return CUDA_ERROR_INVALID_VALUE;
-	obd_device_account(ctx->device, &n_free, &n_total);
-	*free = n_free;
-	*total = n_total;
+	obd_device_account(((struct obd_ctx *)ctx->backend)->device, ret_free, ret_total);
 	return CUDA_SUCCESS;
 }

@@ -27,15 +27,12 @@ enum obd_alloc_kind {
 
 struct obd_chunk;
 struct obd_ctx;
-struct obd_mempool;
 
 struct obd_alloc {
 	/* base and exact size; kind OBD_SPAN_ALLOC whether large or small */
 	struct obd_span span;
 	enum obd_alloc_kind kind;
-	_Atomic bool leaving; /* cuMemFreeAsync was called: no longer the program's */
 	struct obd_ctx *ctx;
-	struct obd_mempool *pool;
 	struct obd_chunk *chunk; /* NULL: large */
 	struct obd_alloc *next, *prev;
 };
@@ -59,6 +56,11 @@ bool obd_memory_touchable(uint64_t addr, uint64_t size);
  * otherwise.
  */
 CUresult obd_memory_check(uint64_t addr, uint64_t size);
+
+/* The front end's backend table (front/backend.h). */
+CUresult obd_memory_alloc(struct obf_ctx *ctx, struct obf_mem *mem);
+CUresult obd_memory_release(struct obf_ctx *ctx, const struct obf_mem *mem, bool in_use);
+CUresult obd_memory_info(struct obf_ctx *ctx, uint64_t *ret_free, uint64_t *ret_total);
 
 /* The callbacks of obd_env; `user` is the context. */
 void *obd_memory_env_alloc(void *user, size_t size, size_t align);

@@ -90,7 +90,7 @@ static CUresult ctx_create(struct obf_ctx *ctx)
 static CUresult ctx_destroy(struct obf_ctx *ctx)
 {
 	fake.destroys++;
-	obf_mem_remove_ctx(ctx, NULL);
+	(void)ctx;
 	return fake.destroy_result;
 }
 
@@ -231,6 +231,58 @@ static CUresult host_function(struct obf_stream *stream, const struct obf_host_f
 	return CUDA_SUCCESS;
 }
 
+static void ctx_release(struct obf_ctx *ctx)
+{
+	(void)ctx;
+	fake.releases++;
+}
+
+static CUresult mem_alloc(struct obf_ctx *ctx, struct obf_mem *mem)
+{
+	(void)ctx;
+	mem->backend = malloc(mem->size);
+	mem->base = (uintptr_t)mem->backend;
+	fake.allocs++;
+	return mem->backend ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* What a test puts into the map itself is not of malloc. */
+static CUresult mem_free(struct obf_ctx *ctx, const struct obf_mem *mem, bool in_use)
+{
+	(void)ctx;
+	(void)in_use;
+	free(mem->backend);
+	fake.allocs -= mem->backend != NULL;
+	return CUDA_SUCCESS;
+}
+
+static CUresult mem_info(struct obf_ctx *ctx, uint64_t *ret_free, uint64_t *ret_total)
+{
+	(void)ctx;
+	*ret_free = 1u << 20;
+	*ret_total = 1u << 30;
+	return CUDA_SUCCESS;
+}
+
+static CUresult point_take(struct obf_stream *stream, struct obf_point *ret)
+{
+	(void)stream;
+	ret->words[0] = 1;
+	fake.points++;
+	return CUDA_SUCCESS;
+}
+
+static bool point_passed(const struct obf_point *point)
+{
+	return point->words[0] && fake.passed;
+}
+
+static void point_drop(struct obf_point *point)
+{
+	point->words[0] = 0;
+	fake.points--;
+}
+
 static CUresult mod_load(struct obf_mod *mod, const struct obf_image_ref *image)
 {
 	size_t n = image->payload_size < sizeof fake.last_payload ? image->payload_size
@@ -308,6 +360,7 @@ void fake_attach(const struct obf_proc *procs, size_t n_procs)
 		.alive = alive,
 		.ctx_create = ctx_create,
 		.ctx_destroy = ctx_destroy,
+		.ctx_release = ctx_release,
 		.ctx_synchronize = ctx_synchronize,
 		.ctx_settle = ctx_settle,
 		.ctx_limit = ctx_limit,
@@ -329,6 +382,12 @@ void fake_attach(const struct obf_proc *procs, size_t n_procs)
 		.copy = copy,
 		.fill = fill,
 		.host_function = host_function,
+		.mem_alloc = mem_alloc,
+		.mem_free = mem_free,
+		.mem_info = mem_info,
+		.point_take = point_take,
+		.point_passed = point_passed,
+		.point_drop = point_drop,
 		.mod_load = mod_load,
 		.mod_unload = mod_unload,
 		.func_get = func_get,

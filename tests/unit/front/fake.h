@@ -10,12 +10,15 @@
 #include <stdatomic.h>
 
 #include "front/backend.h"
+#include "front/event.h"
+#include "front/stream.h"
 
 struct fake {
 	/* what to do */
 	int n_devices;
 	int cc; /* 90 */
 	bool ptx_only;
+	bool passed; /* every point is */
 	CUresult start_result, alive_result, create_result, load_result, func_load_result,
 		settle_result, destroy_result, look_result;
 	int registers; /* func_attrs reports these */
@@ -23,7 +26,7 @@ struct fake {
 	/* what happened */
 	_Atomic int starts, creates, destroys, syncs, loads, unloads, func_gets, func_loads,
 		settles, func_attrs, func_sets, globals, limits, ranges, streams, events, records,
-		looks, copies;
+		looks, copies, allocs, points, releases;
 	struct obf_copy last_copy;
 	char last_payload[4096]; /* of the last load, cut */
 	bool last_from_text;

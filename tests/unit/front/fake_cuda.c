@@ -19,29 +19,6 @@ static void attach(void)
 	fake_attach(obd_procs, obd_n_procs);
 }
 
-CUresult obd_cuMemAlloc_v2(CUdeviceptr *addr, size_t bytes)
-{
-	struct obf_mem mem = { .kind = OBF_MEM_DEVICE, .size = bytes };
-	CUresult result = obf_ctx_enter(&mem.ctx);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	mem.base = (uintptr_t)malloc(bytes);
-	mem.device = mem.ctx->device;
-	if (!mem.base || !obf_mem_insert(&mem))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	*addr = mem.base;
-	return CUDA_SUCCESS;
-}
-
-CUresult obd_cuMemFree_v2(CUdeviceptr addr)
-{
-	if (!obf_mem_remove(addr, NULL))
-		return CUDA_ERROR_INVALID_VALUE;
-	free((void *)(uintptr_t)addr);
-	return CUDA_SUCCESS;
-}
-
 /* add(const float *a, const float *b, float *c, int n) */
 struct add_params {
 	const float *a, *b;

@@ -163,7 +163,7 @@ static inline CUdeviceptr device_new(size_t size)
 {
 	CUdeviceptr p = 0;
 
-	OK(CALL(cuMemAlloc_v2)(&p, size));
+	OK(FRONT(cuMemAlloc_v2)(&p, size));
 	CHECK(p != 0 && p % 256 == 0);
 	return p;
 }

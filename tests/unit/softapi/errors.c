@@ -49,19 +49,19 @@ static void recovery(void)
 	CUdeviceptr p = 0;
 
 	SEEN(FRONT(cuCtxCreate_v2)(&second, 0, 0), CUDA_SUCCESS);
-	SEEN(CALL(cuMemAlloc_v2)(&p, 4), CUDA_SUCCESS);
-	SEEN(CALL(cuMemFree_v2)(p), CUDA_SUCCESS);
+	SEEN(FRONT(cuMemAlloc_v2)(&p, 4), CUDA_SUCCESS);
+	SEEN(FRONT(cuMemFree_v2)(p), CUDA_SUCCESS);
 	SEEN(FRONT(cuCtxDestroy_v2)(second), CUDA_SUCCESS);
 	SEEN(FRONT(cuDevicePrimaryCtxReset_v2)(0), CUDA_SUCCESS);
 	SEEN(FRONT(cuDevicePrimaryCtxRetain)(&context, 0), CUDA_SUCCESS);
 	SEEN(FRONT(cuCtxSetCurrent)(context), CUDA_SUCCESS);
-	if (!ours && CALL(cuMemAlloc_v2)(&p, 4) != CUDA_SUCCESS)
+	if (!ours && FRONT(cuMemAlloc_v2)(&p, 4) != CUDA_SUCCESS)
 		return; /* it said so: nothing more can be asked of this process */
 	module_open();
 	p = device_new(4);
 	OK(launch("store", NULL, p, 8));
 	IS(device_u32(p), 8);
-	OK(CALL(cuMemFree_v2)(p));
+	OK(FRONT(cuMemFree_v2)(p));
 }
 
 /* After a fault every call says so. */
@@ -88,8 +88,8 @@ static void sticky(void)
 	IS(functions_run, 0);
 	IS(callback_status, CUDA_ERROR_ILLEGAL_ADDRESS);
 	IS(FRONT(cuCtxSynchronize)(), CUDA_ERROR_ILLEGAL_ADDRESS);
-	IS(CALL(cuMemAlloc_v2)(&q, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
-	SEEN(CALL(cuMemFree_v2)(p), CUDA_ERROR_ILLEGAL_ADDRESS); /* no work for the device */
+	IS(FRONT(cuMemAlloc_v2)(&q, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
+	SEEN(FRONT(cuMemFree_v2)(p), CUDA_ERROR_ILLEGAL_ADDRESS); /* no work for the device */
 	IS(FRONT(cuEventQuery)(e), CUDA_ERROR_ILLEGAL_ADDRESS);
 	IS(FRONT(cuEventSynchronize)(e), CUDA_ERROR_ILLEGAL_ADDRESS);
 	IS(FRONT(cuStreamQuery)(s), CUDA_ERROR_ILLEGAL_ADDRESS);

@@ -95,7 +95,7 @@ static void waits(void)
 	IS(device_u32(p), 104);
 	OK(FRONT(cuStreamDestroy_v2)(a));
 	OK(FRONT(cuStreamDestroy_v2)(b));
-	OK(CALL(cuMemFree_v2)(p));
+	OK(FRONT(cuMemFree_v2)(p));
 }
 
 static void refused(void)

@@ -55,7 +55,7 @@ static void two(void)
 	OK(FRONT(cuLaunchKernel)(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
 	IS(device_u32(p), (2 * 21 + 5 + 100) + 5 + 1000);
 	OK(FRONT(cuModuleUnload)(m));
-	OK(CALL(cuMemFree_v2)(p));
+	OK(FRONT(cuMemFree_v2)(p));
 }
 
 static void clash(void)

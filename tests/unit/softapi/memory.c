@@ -7,7 +7,7 @@ static size_t free_now(void)
 {
 	size_t free_bytes, total;
 
-	OK(CALL(cuMemGetInfo_v2)(&free_bytes, &total));
+	OK(FRONT(cuMemGetInfo_v2)(&free_bytes, &total));
 	CHECK(free_bytes <= total && total == 64 << 20); /* as main asked */
 	return free_bytes;
 }
@@ -17,14 +17,14 @@ static void freeing(void)
 	CUdeviceptr p = device_new(1000), q;
 	size_t before = free_now();
 
-	IS(CALL(cuMemFree_v2)(p + 16), CUDA_ERROR_INVALID_VALUE); /* inside */
-	OK(CALL(cuMemFree_v2)(p));
-	IS(CALL(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE); /* twice */
-	IS(CALL(cuMemFree_v2)(0x1234500), CUDA_ERROR_INVALID_VALUE);
-	OK(CALL(cuMemFree_v2)(0));
+	IS(FRONT(cuMemFree_v2)(p + 16), CUDA_ERROR_INVALID_VALUE); /* inside */
+	OK(FRONT(cuMemFree_v2)(p));
+	IS(FRONT(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE); /* twice */
+	IS(FRONT(cuMemFree_v2)(0x1234500), CUDA_ERROR_INVALID_VALUE);
+	OK(FRONT(cuMemFree_v2)(0));
 	CHECK(free_now() > before);
-	IS(CALL(cuMemAlloc_v2)(&q, 0), CUDA_ERROR_INVALID_VALUE);
-	IS(CALL(cuMemAlloc_v2)(NULL, 16), CUDA_ERROR_INVALID_VALUE);
+	IS(FRONT(cuMemAlloc_v2)(&q, 0), CUDA_ERROR_INVALID_VALUE);
+	IS(FRONT(cuMemAlloc_v2)(NULL, 16), CUDA_ERROR_INVALID_VALUE);
 }
 
 static void full(void)
@@ -33,14 +33,14 @@ static void full(void)
 	CUdeviceptr p[80], q = 1;
 	int n = 0;
 
-	IS(CALL(cuMemAlloc_v2)(&q, (64 << 20) + 1), CUDA_ERROR_OUT_OF_MEMORY);
-	IS(CALL(cuMemAlloc_v2)(&q, SIZE_MAX - 100), CUDA_ERROR_OUT_OF_MEMORY);
+	IS(FRONT(cuMemAlloc_v2)(&q, (64 << 20) + 1), CUDA_ERROR_OUT_OF_MEMORY);
+	IS(FRONT(cuMemAlloc_v2)(&q, SIZE_MAX - 100), CUDA_ERROR_OUT_OF_MEMORY);
 	IS(q, 1);
-	while (n < 80 && CALL(cuMemAlloc_v2)(&p[n], 1 << 20) == CUDA_SUCCESS)
+	while (n < 80 && FRONT(cuMemAlloc_v2)(&p[n], 1 << 20) == CUDA_SUCCESS)
 		n++;
 	IS(n, before >> 20);
 	while (n > 0)
-		OK(CALL(cuMemFree_v2)(p[--n]));
+		OK(FRONT(cuMemFree_v2)(p[--n]));
 	IS(free_now(), before);
 }
 
@@ -67,7 +67,7 @@ static void sizes(void)
 		IS(FRONT(cuMemsetD8Async)(p[i], 0, size[i] + 1, NULL), CUDA_ERROR_INVALID_VALUE);
 	}
 	for (unsigned i = 0; i < N; i++)
-		OK(CALL(cuMemFree_v2)(p[i]));
+		OK(FRONT(cuMemFree_v2)(p[i]));
 	IS(free_now(), before);
 }
 
@@ -79,11 +79,11 @@ static void many(void)
 	for (int i = 0; i < N; i++)
 		p[i] = device_new(1 + (size_t)i % 700);
 	for (int i = 0; i < N; i += 2)
-		OK(CALL(cuMemFree_v2)(p[i]));
+		OK(FRONT(cuMemFree_v2)(p[i]));
 	for (int i = 0; i < N; i += 2)
 		p[i] = device_new(1 + (size_t)i % 300);
 	for (int i = 0; i < N; i++)
-		OK(CALL(cuMemFree_v2)(p[i]));
+		OK(FRONT(cuMemFree_v2)(p[i]));
 }
 
 static void bounds(void)
@@ -101,7 +101,7 @@ static void bounds(void)
 	IS(DTOD(p, p + 500, 501), CUDA_ERROR_INVALID_VALUE);
 	OK(HTOD(p, host, 0));
 	OK(HTOD(p + 999, host, 1));
-	OK(CALL(cuMemFree_v2)(p));
+	OK(FRONT(cuMemFree_v2)(p));
 	IS(HTOD(p, host, 1), CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -122,7 +122,7 @@ static void fills(void)
 	IS(host[0], 0xffee0304);
 	for (int i = 10; i < 100; i++)
 		IS(host[i], i < 50 && i % 10 < 3 ? 9 : 0x01020304);
-	OK(CALL(cuMemFree_v2)(p));
+	OK(FRONT(cuMemFree_v2)(p));
 }
 
 static void rows(void)
@@ -141,7 +141,7 @@ static void rows(void)
 	for (int i = 0; i < 64; i++)
 		in[i] = (unsigned char)i;
 	memset(out, 0xee, sizeof out);
-	OK(CALL(cuMemAllocPitch_v2)(&p, &pitch, 5, 8, 4));
+	OK(FRONT(cuMemAllocPitch_v2)(&p, &pitch, 5, 8, 4));
 	CHECK(pitch >= 5 && pitch % 256 == 0);
 	c.dstDevice = p;
 	c.dstPitch = pitch;
@@ -164,7 +164,7 @@ static void rows(void)
 	c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
 	c.dstDevice = p;
 	IS(copy_2d(&c), CUDA_ERROR_INVALID_VALUE);
-	OK(CALL(cuMemFree_v2)(p));
+	OK(FRONT(cuMemFree_v2)(p));
 }
 
 /*
@@ -194,7 +194,7 @@ static void host_kinds(void)
 	IS(pageable, 2);
 	OK(FRONT(cuStreamDestroy_v2)(s));
 	OK(FRONT(cuMemFreeHost)(pinned));
-	OK(CALL(cuMemFree_v2)(p));
+	OK(FRONT(cuMemFree_v2)(p));
 }
 
 static void unified(void)
@@ -206,7 +206,7 @@ static void unified(void)
 	OK(copy(p, (CUdeviceptr)&in, 4));
 	OK(copy((CUdeviceptr)&out, p, 4));
 	IS(out, 0xabcd);
-	OK(CALL(cuMemFree_v2)(p));
+	OK(FRONT(cuMemFree_v2)(p));
 	IS(copy((CUdeviceptr)&out, p, 4), CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -223,7 +223,7 @@ static void attributes(void)
 	IS(kind, CU_MEMORYTYPE_DEVICE);
 	OK(FRONT(cuPointerGetAttribute)(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p));
 	IS(device, 0);
-	OK(CALL(cuMemFree_v2)(p));
+	OK(FRONT(cuMemFree_v2)(p));
 	IS(FRONT(cuPointerGetAttribute)(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p),
 		CUDA_ERROR_INVALID_VALUE);
 }
@@ -237,7 +237,7 @@ static void globals(void)
 	IS(size, 4);
 	OK(launch("add", NULL, p, 5));
 	IS(device_u32(p), 12);
-	IS(CALL(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE);
+	IS(FRONT(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE);
 	IS(FRONT(cuModuleGetGlobal_v2)(&p, &size, module, "nothing"), CUDA_ERROR_NOT_FOUND);
 }
 
@@ -249,12 +249,12 @@ static void ends_with_context(void)
 	CUdeviceptr p;
 
 	OK(FRONT(cuCtxCreate_v2)(&second, 0, 0));
-	OK(CALL(cuMemAlloc_v2)(&p, 3000000));
-	OK(CALL(cuMemAlloc_v2)(&p, 300));
+	OK(FRONT(cuMemAlloc_v2)(&p, 3000000));
+	OK(FRONT(cuMemAlloc_v2)(&p, 300));
 	OK(FRONT(cuCtxDestroy_v2)(second));
 	OK(FRONT(cuCtxSetCurrent)(context));
 	IS(free_now(), before);
-	IS(CALL(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE);
+	IS(FRONT(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE);
 }
 
 int main(int argc, char **argv)

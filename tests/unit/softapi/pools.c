@@ -7,7 +7,7 @@ static cuuint64_t attribute(CUmemoryPool pool, CUmemPool_attribute attr)
 {
 	cuuint64_t value = 0;
 
-	OK(CALL(cuMemPoolGetAttribute)(pool, attr, &value));
+	OK(FRONT(cuMemPoolGetAttribute)(pool, attr, &value));
 	return value;
 }
 
@@ -20,29 +20,31 @@ static void in_stream_order(void)
 	uint32_t seen = 0;
 
 	OK(FRONT(cuStreamCreate)(&s, CU_STREAM_NON_BLOCKING));
-	OK(CALL(cuDeviceGetDefaultMemPool)(&pool, 0));
+	OK(FRONT(cuDeviceGetDefaultMemPool)(&pool, 0));
 	gate_set(&gate, s);
-	OK(CALL(cuMemAllocAsync)(&p, 1000, s));
+	OK(FRONT(cuMemAllocAsync)(&p, 1000, s));
 	OK(FRONT(cuMemsetD32Async)(p, 6, 1, s));
 	IS(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 1000);
-	OK(CALL(cuMemAllocAsync)(&q, 16, s));
+	OK(FRONT(cuMemAllocAsync)(&q, 16, s));
 	OK(FRONT(cuMemcpyDtoDAsync_v2)(q, p, 4, s));
-	OK(CALL(cuMemFreeAsync)(p, s));
-	IS(CALL(cuMemFreeAsync)(p, s), CUDA_ERROR_INVALID_VALUE);
-	IS(CALL(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE);
-	IS(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 1016); /* its turn has not come */
+	OK(FRONT(cuMemFreeAsync)(p, s));
+	IS(FRONT(cuMemFreeAsync)(p, s), CUDA_ERROR_INVALID_VALUE);
+	IS(FRONT(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE);
+	/* What is freed is out of use at the call; it stays reserved until its turn has come. */
+	IS(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 16);
+	IS(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 1016);
 	gate_open(&gate);
 	OK(FRONT(cuStreamSynchronize)(s));
-	IS(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 16);
+	IS(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 16);
 	IS(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 1016);
 	OK(DTOH(&seen, q, 4));
 	IS(seen, 6);
-	OK(CALL(cuMemFree_v2)(q)); /* either way of freeing will do */
+	OK(FRONT(cuMemFree_v2)(q)); /* either way of freeing will do */
 	IS(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
-	OK(CALL(cuMemAlloc_v2)(&p, 16));
-	OK(CALL(cuMemFreeAsync)(p, s));
+	OK(FRONT(cuMemAlloc_v2)(&p, 16));
+	OK(FRONT(cuMemFreeAsync)(p, s));
 	OK(FRONT(cuStreamSynchronize)(s));
-	IS(CALL(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE);
+	IS(FRONT(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE);
 	OK(FRONT(cuStreamDestroy_v2)(s));
 }
 
@@ -52,12 +54,12 @@ static void waits_for_frees(void)
 	CUdeviceptr p = 0;
 
 	for (int i = 0; i < 20; i++) {
-		OK(CALL(cuMemAllocAsync)(&p, 48 << 20, NULL));
+		OK(FRONT(cuMemAllocAsync)(&p, 48 << 20, NULL));
 		OK(launch("spin", NULL, 2, 0));
-		OK(CALL(cuMemFreeAsync)(p, NULL));
+		OK(FRONT(cuMemFreeAsync)(p, NULL));
 	}
 	OK(FRONT(cuCtxSynchronize)());
-	IS(CALL(cuMemAllocAsync)(&p, 65 << 20, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+	IS(FRONT(cuMemAllocAsync)(&p, 65 << 20, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 static void own_pool(void)
@@ -71,27 +73,27 @@ static void own_pool(void)
 	int reuse = -1;
 	CUmemAccess_flags flags;
 
-	OK(CALL(cuMemPoolCreate)(&pool, &props));
-	OK(CALL(cuMemAllocFromPoolAsync)(&p, 4000, pool, NULL));
-	IS(CALL(cuMemAllocFromPoolAsync)(&q, 100, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
-	OK(CALL(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+	OK(FRONT(cuMemPoolCreate)(&pool, &props));
+	OK(FRONT(cuMemAllocFromPoolAsync)(&p, 4000, pool, NULL));
+	IS(FRONT(cuMemAllocFromPoolAsync)(&q, 100, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+	OK(FRONT(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
 	IS(attribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD), 12345);
-	OK(CALL(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &reuse));
+	OK(FRONT(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &reuse));
 	IS(reuse, 1);
-	IS(CALL(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &zero),
+	IS(FRONT(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &zero),
 		CUDA_ERROR_INVALID_VALUE);
-	OK(CALL(cuMemPoolGetAccess)(&flags, pool, &props.location));
+	OK(FRONT(cuMemPoolGetAccess)(&flags, pool, &props.location));
 	IS(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-	OK(CALL(cuDeviceSetMemPool)(0, pool));
-	OK(CALL(cuDeviceGetMemPool)(&current, 0));
+	OK(FRONT(cuDeviceSetMemPool)(0, pool));
+	OK(FRONT(cuDeviceGetMemPool)(&current, 0));
 	CHECK(current == pool);
-	OK(CALL(cuMemPoolDestroy)(pool)); /* with memory in it */
-	OK(CALL(cuDeviceGetMemPool)(&current, 0));
-	OK(CALL(cuDeviceGetDefaultMemPool)(&usual, 0));
+	OK(FRONT(cuMemPoolDestroy)(pool)); /* with memory in it */
+	OK(FRONT(cuDeviceGetMemPool)(&current, 0));
+	OK(FRONT(cuDeviceGetDefaultMemPool)(&usual, 0));
 	CHECK(current == usual);
-	IS(CALL(cuMemPoolDestroy)(pool), CUDA_ERROR_INVALID_VALUE);
-	IS(CALL(cuMemPoolDestroy)(usual), CUDA_ERROR_INVALID_VALUE);
-	OK(CALL(cuMemFreeAsync)(p, NULL));
+	IS(FRONT(cuMemPoolDestroy)(pool), CUDA_ERROR_INVALID_VALUE);
+	IS(FRONT(cuMemPoolDestroy)(usual), CUDA_ERROR_INVALID_VALUE);
+	OK(FRONT(cuMemFreeAsync)(p, NULL));
 	OK(FRONT(cuCtxSynchronize)());
 }
 

@@ -47,7 +47,7 @@ static void eight(void)
 		OK(FRONT(cuDevicePrimaryCtxRetain)(&ctx[i], i));
 		OK(FRONT(cuCtxSetCurrent)(ctx[i]));
 		p[i] = device_new(24 << 20); /* each has its own memory */
-		OK(CALL(cuMemGetInfo_v2)(&free_bytes, &all));
+		OK(FRONT(cuMemGetInfo_v2)(&free_bytes, &all));
 		CHECK(free_bytes <= 8 << 20);
 		module_open();
 		OK(launch("store", NULL, p[i], (uint64_t)i + 50));
@@ -113,7 +113,7 @@ static void freed(void)
 	device_open();
 	module_open();
 	p = device_new(4);
-	OK(CALL(cuMemFree_v2)(p));
+	OK(FRONT(cuMemFree_v2)(p));
 	device_new(4);
 	OK(launch("store", NULL, p, 3));
 	IS(FRONT(cuCtxSynchronize)(), CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -159,7 +159,7 @@ static void forked(void)
 	if (pid == 0) {
 		CUdeviceptr q;
 
-		IS(CALL(cuMemAlloc_v2)(&q, 4), CUDA_ERROR_NOT_INITIALIZED);
+		IS(FRONT(cuMemAlloc_v2)(&q, 4), CUDA_ERROR_NOT_INITIALIZED);
 		IS(FRONT(cuInit)(0), CUDA_ERROR_NOT_INITIALIZED);
 		exit(0);
 	}
@@ -186,7 +186,7 @@ static void *thread_main(void *arg)
 		OK(FRONT(cuStreamSynchronize)(CU_STREAM_PER_THREAD));
 		IS(device_u32(p), 47);
 		OK(FRONT(cuStreamDestroy_v2)(s));
-		OK(CALL(cuMemFree_v2)(p));
+		OK(FRONT(cuMemFree_v2)(p));
 	}
 	return NULL;
 }

@@ -43,7 +43,7 @@ static void in_order(void)
 	OK(FRONT(cuStreamSynchronize)(s));
 	IS(device_u32(p), 499 * 3 + 1);
 	OK(FRONT(cuStreamDestroy_v2)(s));
-	OK(CALL(cuMemFree_v2)(p));
+	OK(FRONT(cuMemFree_v2)(p));
 }
 
 static void streams_are_apart(void)
@@ -64,7 +64,7 @@ static void streams_are_apart(void)
 	IS(device_u32(p), 5);
 	OK(FRONT(cuStreamDestroy_v2)(a));
 	OK(FRONT(cuStreamDestroy_v2)(b));
-	OK(CALL(cuMemFree_v2)(p));
+	OK(FRONT(cuMemFree_v2)(p));
 }
 
 /*
@@ -108,7 +108,7 @@ static void legacy_waits_for_blocking(void)
 	IS(device_u32(p), 9);
 	OK(FRONT(cuStreamDestroy_v2)(blocking));
 	OK(FRONT(cuStreamDestroy_v2)(apart));
-	OK(CALL(cuMemFree_v2)(p));
+	OK(FRONT(cuMemFree_v2)(p));
 }
 
 static void blocking_waits_for_legacy(void)
@@ -135,7 +135,7 @@ static void blocking_waits_for_legacy(void)
 	IS(device_u32(p), 1);
 	OK(FRONT(cuStreamDestroy_v2)(blocking));
 	OK(FRONT(cuStreamDestroy_v2)(apart));
-	OK(CALL(cuMemFree_v2)(p));
+	OK(FRONT(cuMemFree_v2)(p));
 }
 
 static void *other_thread(void *arg)
@@ -169,7 +169,7 @@ static void per_thread(void)
 	OK(FRONT(cuCtxSynchronize)());
 	IS(device_u32(p), 22);
 	OK(FRONT(cuStreamDestroy_v2)(apart));
-	OK(CALL(cuMemFree_v2)(p));
+	OK(FRONT(cuMemFree_v2)(p));
 }
 
 /* The twins: the same call, stream 0 means the thread's own. */
@@ -193,7 +193,7 @@ static void twins(void)
 	OK(dtoh_ptds(&got, p, 4));
 	IS(got, 77);
 	OK(query_ptsz(NULL));
-	OK(CALL(cuMemFree_v2)(p));
+	OK(FRONT(cuMemFree_v2)(p));
 }
 
 static void destroy_while_busy(void)
@@ -212,7 +212,7 @@ static void destroy_while_busy(void)
 	}
 	gate_open(&gate);
 	IS(device_u32(p), 31); /* the legacy stream still waits for it */
-	OK(CALL(cuMemFree_v2)(p));
+	OK(FRONT(cuMemFree_v2)(p));
 }
 
 static CUresult in_function;
@@ -221,7 +221,7 @@ static void calls_inside(void *user)
 	CUdeviceptr p;
 
 	(void)user;
-	in_function = CALL(cuMemAlloc_v2)(&p, 16);
+	in_function = FRONT(cuMemAlloc_v2)(&p, 16);
 }
 
 static CUresult callback_status = CUDA_ERROR_UNKNOWN;
@@ -301,7 +301,7 @@ static void values(void)
 	IS(CALL(cuStreamWriteValue32_v2)(b, p + 2, 4, 0), CUDA_ERROR_INVALID_VALUE);
 	OK(FRONT(cuStreamDestroy_v2)(a));
 	OK(FRONT(cuStreamDestroy_v2)(b));
-	OK(CALL(cuMemFree_v2)(p));
+	OK(FRONT(cuMemFree_v2)(p));
 }
 
 /*
@@ -327,7 +327,7 @@ static void tiny(void)
 		OK(launch("store", NULL, p, 1));
 	OK(FRONT(cuCtxSynchronize)());
 	printf("tiny kernel in a row: %.1f us\n", (waiting_now() - start) / (double)N * 1e6);
-	OK(CALL(cuMemFree_v2)(p));
+	OK(FRONT(cuMemFree_v2)(p));
 }
 
 int main(int argc, char **argv)

@@ -31,7 +31,7 @@ static size_t free_now(void)
 {
 	size_t free_bytes, total;
 
-	OK(CALL(cuMemGetInfo_v2)(&free_bytes, &total));
+	OK(FRONT(cuMemGetInfo_v2)(&free_bytes, &total));
 	return free_bytes;
 }
 

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "front/memory.h"
+
+#include "front/backend.h"
+#include "front/private.h"
+
+#define SIZE_LIMIT (1ull << 46) /* bytes; no device has as much */
+
+/* Puts what the backend gave into the map. */
+static CUresult mem_enter(struct obf_mem *mem)
+{
+	if (ob_likely(obf_mem_insert(mem)))
+		return CUDA_SUCCESS;
+	obf_process.backend->mem_free(mem->ctx, mem, false);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult obf_memory_alloc(struct obf_ctx *ctx, size_t size, CUmemoryPool pool, uint64_t *ret_addr)
+{
+	struct obf_mem mem = {
+		.size = size,
+		.kind = OBF_MEM_DEVICE,
+		.device = ctx->device,
+		.ctx = ctx,
+		.pooled = pool != NULL,
+		.pool = pool,
+	};
+	CUresult result;
+
+	if (size > SIZE_LIMIT)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = obf_process.backend->mem_alloc(ctx, &mem);
+	if (result == CUDA_SUCCESS)
+		result = mem_enter(&mem);
+	if (result == CUDA_SUCCESS)
+		*ret_addr = mem.base;
+	return result;
+}
+
+CUresult obf_memory_take(uint64_t addr, struct obf_mem *ret)
+{
+	if (!obf_mem_find(addr, ret) || ret->base != addr || ret->kind != OBF_MEM_DEVICE ||
+		ret->is_global || ret->joins || !obf_mem_remove(addr, ret))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+static void mem_gone(const struct obf_mem *mem)
+{
+	if (mem->kind == OBF_MEM_DEVICE && !mem->is_global)
+		obf_process.backend->mem_free(mem->ctx, mem, false);
+}
+
+void obf_memory_end(const struct obf_ctx *ctx)
+{
+	obf_mem_remove_ctx(ctx, mem_gone);
+}

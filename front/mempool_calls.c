@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* Pools: making, ending, attributes, access, and which one a device uses. */
+#include <string.h>
+
+#include "front/mempool.h"
+#include "front/private.h"
+#include "protocol/obf_calls.h"
+
+CUresult obf_cuMemPoolCreate(CUmemoryPool *ret, const CUmemPoolProps *props)
+{
+	CUresult result = obf_ready();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!ret || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (props->handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
+		props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!obf_device_valid(props->location.id))
+		return CUDA_ERROR_INVALID_VALUE;
+	return obf_mempool_new(props->location.id, false, props->maxSize, ret);
+}
+
+CUresult obf_cuMemPoolDestroy(CUmemoryPool handle)
+{
+	CUresult result = obf_ready();
+
+	return result == CUDA_SUCCESS ? obf_mempool_destroy(handle) : result;
+}
+
+/* The pool with its lock held. */
+static CUresult pool_lock(CUmemoryPool handle, struct obf_mempool **ret)
+{
+	CUresult result = obf_ready();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	*ret = obf_mempool_find(handle);
+	if (!*ret)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&(*ret)->lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult obf_cuMemPoolTrimTo(CUmemoryPool handle, size_t keep)
+{
+	struct obf_mempool *pool;
+	CUresult result = pool_lock(handle, &pool);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	obf_mempool_trim(pool, keep);
+	pthread_mutex_unlock(&pool->lock);
+	if (!keep && obf_process.backend->mem_trim)
+		obf_process.backend->mem_trim(pool->device);
+	return CUDA_SUCCESS;
+}
+
+/* ---- attributes ---- */
+
+/* The pool's 64-bit attribute; NULL: it is not one. */
+static uint64_t *attr_number(struct obf_mempool *pool, CUmemPool_attribute attr)
+{
+	switch (attr) {
+	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+		return &pool->threshold;
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+		return &pool->reserved;
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+		return &pool->reserved_high;
+	case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+		return &pool->used;
+	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+		return &pool->used_high;
+	default:
+		return NULL;
+	}
+}
+
+static int *attr_switch(struct obf_mempool *pool, CUmemPool_attribute attr)
+{
+	switch (attr) {
+	case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+		return &pool->reuse_events;
+	case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+		return &pool->reuse_opportunistic;
+	case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+		return &pool->reuse_internal;
+	default:
+		return NULL;
+	}
+}
+
+CUresult obf_cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attr, void *value)
+{
+	struct obf_mempool *pool;
+	CUresult result = pool_lock(handle, &pool);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	obf_mempool_trim(pool, pool->threshold);
+	if (!value)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else if (attr_number(pool, attr))
+		memcpy(value, attr_number(pool, attr), sizeof(uint64_t));
+	else if (attr_switch(pool, attr))
+		memcpy(value, attr_switch(pool, attr), sizeof(int));
+	else
+		result = CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_unlock(&pool->lock);
+	return result;
+}
+
+/* A high-water mark may only be reset. */
+static CUresult mark_reset(struct obf_mempool *pool, CUmemPool_attribute attr, const void *value)
+{
+	uint64_t number;
+
+	memcpy(&number, value, sizeof number);
+	if (number)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH)
+		pool->used_high = pool->used;
+	else
+		pool->reserved_high = pool->reserved;
+	return CUDA_SUCCESS;
+}
+
+CUresult obf_cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attr, void *value)
+{
+	struct obf_mempool *pool;
+	CUresult result = pool_lock(handle, &pool);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!value)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else if (attr_switch(pool, attr))
+		memcpy(attr_switch(pool, attr), value, sizeof(int));
+	else if (attr == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
+		memcpy(&pool->threshold, value, sizeof pool->threshold);
+	else if (attr == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH || attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH)
+		result = mark_reset(pool, attr, value);
+	else
+		result = CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_unlock(&pool->lock);
+	return result;
+}
+
+/* ---- access ---- */
+
+CUresult obf_cuMemPoolGetAccess(
+	CUmemAccess_flags *ret, CUmemoryPool handle, CUmemLocation *location)
+{
+	struct obf_mempool *pool;
+	CUresult result = pool_lock(handle, &pool);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!ret || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
+		!obf_device_valid(location->id))
+		result = CUDA_ERROR_INVALID_VALUE;
+	else
+		*ret = pool->access[location->id];
+	pthread_mutex_unlock(&pool->lock);
+	return result;
+}
+
+static CUresult access_set(struct obf_mempool *pool, const CUmemAccessDesc *desc)
+{
+	bool own = desc->location.id == pool->device;
+
+	if (desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+		!obf_device_valid(desc->location.id))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
+		desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
+		desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* The owner's access cannot be taken away. */
+	if (own && desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!own && desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && !obf_process.backend->peers)
+		return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+	pool->access[desc->location.id] = desc->flags;
+	return CUDA_SUCCESS;
+}
+
+CUresult obf_cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *map, size_t count)
+{
+	struct obf_mempool *pool;
+	CUresult result = pool_lock(handle, &pool);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (count && !map)
+		result = CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
+		result = access_set(pool, &map[i]);
+	pthread_mutex_unlock(&pool->lock);
+	return result;
+}
+
+/* ---- which pool a device uses ---- */
+
+static CUresult device_pool(CUmemoryPool *ret, int device, bool want_default)
+{
+	CUresult result = obf_ready();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	return ret ? obf_mempool_of_device(device, want_default, ret) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult obf_cuDeviceGetDefaultMemPool(CUmemoryPool *ret, CUdevice device)
+{
+	return device_pool(ret, device, true);
+}
+
+CUresult obf_cuDeviceGetMemPool(CUmemoryPool *ret, CUdevice device)
+{
+	return device_pool(ret, device, false);
+}
+
+CUresult obf_cuDeviceSetMemPool(CUdevice device, CUmemoryPool handle)
+{
+	CUresult result = obf_ready();
+
+	return result == CUDA_SUCCESS ? obf_mempool_set_for_device(device, handle) : result;
+}
+
+static CUresult location_check(const CUmemLocation *location, CUmemAllocationType type)
+{
+	if (!location || type != CU_MEM_ALLOCATION_TYPE_PINNED)
+		return CUDA_ERROR_INVALID_VALUE;
+	return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? CUDA_SUCCESS
+							     : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult obf_cuMemGetDefaultMemPool(
+	CUmemoryPool *ret, CUmemLocation *location, CUmemAllocationType type)
+{
+	CUresult result = location_check(location, type);
+
+	return result == CUDA_SUCCESS ? device_pool(ret, location->id, true) : result;
+}
+
+CUresult obf_cuMemGetMemPool(CUmemoryPool *ret, CUmemLocation *location, CUmemAllocationType type)
+{
+	CUresult result = location_check(location, type);
+
+	return result == CUDA_SUCCESS ? device_pool(ret, location->id, false) : result;
+}
+
+CUresult obf_cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
+{
+	CUresult result = location_check(location, type);
+
+	return result == CUDA_SUCCESS ? obf_cuDeviceSetMemPool(location->id, pool) : result;
+}
