@@ -11,8 +11,6 @@
 #include "client-shim/stream.h"
 #include "protocol/obc_calls.h"
 
-struct obc_ctx obc_ctxs[OBC_CTX_MAX];
-
 static pthread_mutex_t ctx_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /*
@@ -82,27 +80,12 @@ void obc_ctx_release(struct obf_ctx *ctx)
 
 /* ---- waiting ---- */
 
-uint64_t obc_ctx_launches(void)
-{
-	return obc_log_count(OBP_OP_LAUNCH);
-}
-
 bool obc_ctx_launched(struct obf_ctx *ctx)
 {
 	struct obc_ctx *home = obc_ctx_of(ctx);
 
 	return (obc_hostfunc_pending() || obc_ctx_launches() != atomic_load(&home->settled)) &&
 		obc_ctx_busy(home) && !obc_streams_idle(ctx);
-}
-
-void obc_ctx_settled(struct obc_ctx *home, uint64_t launches, bool all)
-{
-	/*
-	 * A stream is counted before its first launch is: whoever has counted the launch sees the
-	 * stream.
-	 */
-	if (all || !atomic_load(&home->other_streams))
-		obc_raise(&home->settled, launches);
 }
 
 /* In the current context, whose wait it is. */

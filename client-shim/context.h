@@ -1,82 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/*
- * obc_ctx: what the shim keeps of a context beside the front end's object: its number on the wire, and
- * how far its work is known to be done.
- *
- * Progress is counted in record numbers of the log. Work that was put in as record n is done once a
- * synchronising record
- * behind it has been answered. So:   last: newest work   done: everything before this record is complete
- *
- * obf_ctx.backend holds the wire id, which modulo OBC_CTX_MAX is also the index here plus one; objects
- * are static and reused. Any thread.
- */
+/* Contexts on the server: making and ending them, and waiting for them. Any thread. */
 #ifndef OBC_CONTEXT_H
 #define OBC_CONTEXT_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/check.h"
 #include "front/front.h"
-#include "protocol/control.h"
-
-#define OBC_CTX_MAX 1024u /* contexts of a process, primaries included */
-
-struct obc_ctx {
-	uint64_t id; /* on the wire; 0: free */
-	/* newest work in the legacy stream and in streams that wait for it */
-	_Atomic uint64_t last_blocking;
-	_Atomic uint64_t last_other; /* newest work in non-blocking streams */
-	_Atomic uint64_t done;       /* all work before this record is complete */
-	/* all work of the first kind before this record is complete */
-	_Atomic uint64_t done_blocking;
-	/* freed memory before this record needs no further fence */
-	_Atomic uint64_t fenced;
-	/*
-	 * launches of the process (obc_log_count) of which this context's are known to be complete
-	 */
-	_Atomic uint64_t settled;
-	/* newest work of streams that were destroyed before it was known to be complete */
-	_Atomic uint64_t orphaned;
-	_Atomic bool other_streams; /* it has had non-blocking streams */
-	_Atomic bool untracked;     /* work went in that is not counted: ask the server */
-};
-
-extern struct obc_ctx obc_ctxs[OBC_CTX_MAX];
-
-/* The shim's part of an active context. */
-static inline struct obc_ctx *obc_ctx_of(const struct obf_ctx *ctx)
-{
-	return &obc_ctxs[((uintptr_t)ctx->backend - 1) % OBC_CTX_MAX];
-}
-
-/* *p = max(*p, n). Relaxed: only compared, and each thread's own order is the program's. */
-static inline void obc_raise(_Atomic uint64_t *p, uint64_t n)
-{
-	uint64_t old = atomic_load_explicit(p, memory_order_relaxed);
-
-	while (old < n &&
-		!atomic_compare_exchange_weak_explicit(
-			p, &old, n, memory_order_relaxed, memory_order_relaxed))
-		;
-}
-
-static inline uint64_t obc_read(const _Atomic uint64_t *p)
-{
-	return atomic_load_explicit(p, memory_order_relaxed);
-}
-
-/* Work of the context that may not be complete. */
-static inline bool obc_ctx_busy(struct obc_ctx *home)
-{
-	uint64_t done = obc_read(&home->done),
-		 blocking = ob_max(done, obc_read(&home->done_blocking));
-
-	return atomic_load_explicit(&home->untracked, memory_order_relaxed) ||
-		obc_read(&home->last_blocking) > blocking || obc_read(&home->last_other) > done;
-}
 
 /*
  * Kernels or host functions of the context that may be unfinished: a call which CUDA synchronises
@@ -85,12 +13,6 @@ static inline bool obc_ctx_busy(struct obc_ctx *home)
  * by the log anyway.
  */
 bool obc_ctx_launched(struct obf_ctx *ctx);
-/*
- * A wait has succeeded: it covered everything of the context (all), or the legacy stream and those
- * that wait for it. `launches` is obc_ctx_launches() from before the wait's record began.
- */
-void obc_ctx_settled(struct obc_ctx *home, uint64_t launches, bool all);
-uint64_t obc_ctx_launches(void);
 /* The front end's backend table (front/backend.h). */
 CUresult obc_ctx_create(struct obf_ctx *ctx);
 CUresult obc_ctx_destroy(struct obf_ctx *ctx);

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "client-shim/cache.h"
+#include "client-shim/context.h"
 #include "client-shim/hostfunc.h"
 #include "client-shim/log.h"
 #include "client-shim/stripe.h"

@@ -9,6 +9,7 @@
 #include "client-shim/device.h"
 #include "client-shim/heap.h"
 #include "client-shim/log.h"
+#include "client-shim/progress.h"
 #include "protocol/obc_calls.h"
 
 static struct obc_heap heaps[OBP_DEVICE_MAX]; /* by the server's number of the device */

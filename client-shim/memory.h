@@ -9,7 +9,6 @@
 #ifndef OBC_MEMORY_H
 #define OBC_MEMORY_H
 
-#include "client-shim/context.h"
 #include "front/front.h"
 #include "protocol/control.h"
 

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client-shim/context.h"
+#include "client-shim/progress.h"
 #include "front/backend.h"
 #include "front/stream.h"
 

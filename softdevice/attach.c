@@ -15,6 +15,7 @@
 #include "protocol/obd_procs.h"
 #include "softdevice/config.h"
 #include "softdevice/context.h"
+#include "softdevice/context_life.h"
 #include "softdevice/copy.h"
 #include "softdevice/core/heap.h"
 #include "softdevice/device.h"

@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "softdevice/config.h"
 #include "softdevice/device.h"
-#include "softdevice/memory.h"
+#include "softdevice/alloc.h"
 
 static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct obd_chunk *spare; /* by next */

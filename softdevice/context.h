@@ -4,8 +4,7 @@
  * obd_ctx: what the device keeps for one context of the front end: streams, memory, programs, device
  * output, limits.
  *
- * Made by the front end's ctx_create, ended by ctx_destroy: work that runs is given time to end, then
- * stopped; then all that belongs to the context goes. Any thread; each list names its lock.
+ * Any thread; each list names its lock.
  */
 #ifndef OBD_CONTEXT_H
 #define OBD_CONTEXT_H
@@ -19,7 +18,6 @@
 #include "softdevice/device.h"
 #include "softdevice/print.h"
 #include "softdevice/program.h"
-#include "softdevice/stream.h"
 
 #define OBD_HEAP_DEFAULT  (8ull << 20) /* bytes, as on a GPU */
 #define OBD_PRINT_DEFAULT (1ull << 20)
@@ -28,6 +26,7 @@
 
 struct obd_alloc;
 struct obd_module;
+struct obd_stream;
 
 struct obd_ctx {
 	struct obf_ctx *front;
@@ -47,12 +46,6 @@ struct obd_ctx {
 	uint64_t heap_limit, heap_used, print_limit, stack_limit; /* bytes */
 	struct obd_print print;
 };
-
-CUresult obd_ctx_create(struct obf_ctx *front);
-CUresult obd_ctx_destroy(struct obf_ctx *front);
-void obd_ctx_release(struct obf_ctx *front);
-CUresult obd_ctx_synchronize(struct obf_ctx *front);
-CUresult obd_ctx_limit(struct obf_ctx *front, CUlimit limit, bool set, size_t *value);
 
 /*
  * The calling thread's context for a public call: CUDA's error when there is none, it has failed,

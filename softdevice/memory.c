@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "softdevice/chunk.h"
 #include "softdevice/config.h"
 #include "softdevice/context.h"
 #include "softdevice/sched.h"

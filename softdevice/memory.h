@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_alloc: one piece of device memory. Small ones share a chunk (chunk.h); large ones lie alone,
- * with a page behind them that nothing may touch.
- *
- * An allocation belongs to its context and goes with it. Any thread; the context's lock guards its
- * list. Finding and checking take no lock: structs are reused but never given back to malloc, so
- * that a look-up that races with a free (a fault of the program's) reads something sane.
+ * Device memory: allocations (alloc.h), what lies at an address, and the memory of kernels. Finding
+ * and checking take no lock. Any thread.
  */
 #ifndef OBD_MEMORY_H
 #define OBD_MEMORY_H
@@ -16,26 +12,9 @@
 #include <stdint.h>
 
 #include "front/front.h"
-#include "softdevice/chunk.h"
-#include "softdevice/window.h"
+#include "softdevice/alloc.h"
 
-enum obd_alloc_kind {
-	OBD_ALLOC_USER = 1, /* cuMemAlloc, pools: in the front end's map */
-	OBD_ALLOC_GLOBAL,   /* a module's variable: in the front end's map, not for cuMemFree */
-	OBD_ALLOC_HEAP,     /* malloc in a kernel: only kernels may touch it */
-};
-
-struct obd_chunk;
 struct obd_ctx;
-
-struct obd_alloc {
-	/* base and exact size; kind OBD_SPAN_ALLOC whether large or small */
-	struct obd_span span;
-	enum obd_alloc_kind kind;
-	struct obd_ctx *ctx;
-	struct obd_chunk *chunk; /* NULL: large */
-	struct obd_alloc *next, *prev;
-};
 
 /*
  * NULL: out of memory. align: a power of two up to OBD_UNIT. Contents undefined (fresh memory is

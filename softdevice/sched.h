@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "base/cuda_types.h"
+#include "front/stream.h"
 #include "softdevice/op.h"
 
 #define OBD_EXECUTORS_MAX     512u /* threads */
@@ -31,7 +32,24 @@
 #define OBD_PRIORITY_GREATEST (-5)
 
 struct obd_ctx;
-struct obd_stream;
+
+/*
+ * What the software device keeps of a stream beside the front end's object. Of the stream's work
+ * only the last op is kept. A closed stream's object is given back when its last op is done.
+ */
+struct obd_stream {
+	struct obf_stream base;
+	struct obd_ctx *ctx;
+	/* Below: under the scheduler's lock. */
+	struct obd_op *last;                      /* referenced; NULL when idle */
+	struct obd_stream *busy_next, *busy_prev; /* in ctx->busy */
+	bool closed;
+};
+
+static inline struct obd_stream *obd_stream_of(struct obf_stream *stream)
+{
+	return (struct obd_stream *)stream;
+}
 
 /* False: not even one thread could be started. */
 bool obd_sched_start(void);

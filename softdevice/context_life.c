@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "softdevice/context_life.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "softdevice/config.h"
+#include "softdevice/context.h"
+#include "softdevice/memory.h"
+#include "softdevice/module.h"
+#include "softdevice/sched.h"
+#include "softdevice/scratch.h"
+
+#define END_NS (2 * OB_SECOND) /* what running work is given to end by itself, and again to obey */
+
+static void env_print(void *user, const char *text, size_t size)
+{
+	struct obd_ctx *ctx = user;
+
+	obd_print_append(&ctx->print, text, size);
+}
+
+static void env_fill(struct obd_ctx *ctx)
+{
+	ctx->env = (struct obd_env){
+		.user = ctx,
+		.alloc = obd_memory_env_alloc,
+		.free = obd_memory_env_free,
+		.window_base = obd_window.base,
+		.window_size = obd_window.size,
+		.scratch_alloc = obd_scratch_alloc,
+		.scratch_free = obd_scratch_free,
+		.check = obd_config.memcheck ? obd_memory_env_check : NULL,
+		.heap_alloc = obd_memory_heap_alloc,
+		.heap_free = obd_memory_heap_free,
+		.print = env_print,
+		.compute_capability = obd_config.cc,
+		.sm_count = obd_config.sms,
+	};
+}
+
+CUresult obd_ctx_create(struct obf_ctx *front)
+{
+	struct obd_ctx *ctx;
+
+	if (!obd_module_pool())
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	ctx = calloc(1, sizeof *ctx);
+	if (!ctx)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	ctx->front = front;
+	ctx->device = &obd_devices[front->device];
+	pthread_mutex_init(&ctx->lock, NULL);
+	obd_print_init(&ctx->print);
+	ctx->heap_limit = OBD_HEAP_DEFAULT;
+	ctx->print_limit = OBD_PRINT_DEFAULT;
+	ctx->stack_limit = OBD_STACK_DEFAULT;
+	env_fill(ctx);
+	front->backend = ctx;
+	return CUDA_SUCCESS;
+}
+
+CUresult obd_ctx_destroy(struct obf_ctx *front)
+{
+	struct obd_ctx *ctx = front->backend;
+
+	if (!ctx)
+		return CUDA_SUCCESS;
+	if (!obd_ctx_drain(ctx, ob_clock_ns() + END_NS)) {
+		atomic_store(&ctx->abort, 1);
+		ctx->abandoned = !obd_ctx_drain(ctx, ob_clock_ns() + END_NS);
+	}
+	obd_print_flush(&ctx->print);
+	if (ctx->abandoned)
+		ob_warn("a context was destroyed while a host function of it runs: its memory is "
+			"not freed");
+	else if (!atomic_load(&front->told) && !atomic_load(&ctx->abort))
+		return obd_ctx_result(ctx);
+	return CUDA_SUCCESS;
+}
+
+void obd_ctx_release(struct obf_ctx *front)
+{
+	struct obd_ctx *ctx = front->backend;
+
+	if (!ctx || ctx->abandoned)
+		return;
+	obd_module_forget(ctx);
+	obd_memory_forget(ctx);
+	obd_print_fini(&ctx->print);
+	pthread_mutex_destroy(&ctx->lock);
+	free(ctx);
+}
+
+CUresult obd_ctx_synchronize(struct obf_ctx *front)
+{
+	struct obd_ctx *ctx = front->backend;
+
+	if (!ctx) /* a primary context that nothing has used */
+		return CUDA_SUCCESS;
+	obd_ctx_wait(ctx, false);
+	obd_print_flush(&ctx->print);
+	return obd_ctx_result(ctx);
+}
+
+/* Where a limit is kept; NULL: one that the device does not have. */
+static uint64_t *limit_at(struct obd_ctx *ctx, CUlimit limit, uint64_t *ret_max)
+{
+	switch (limit) {
+	case CU_LIMIT_STACK_SIZE:
+		*ret_max = OBD_STACK_MAX;
+		return &ctx->stack_limit;
+	case CU_LIMIT_PRINTF_FIFO_SIZE:
+		*ret_max = OBD_PRINT_MAX;
+		return &ctx->print_limit;
+	case CU_LIMIT_MALLOC_HEAP_SIZE:
+		*ret_max = ctx->device->total;
+		return &ctx->heap_limit;
+	default:
+		return NULL;
+	}
+}
+
+CUresult obd_ctx_limit(struct obf_ctx *front, CUlimit limit, bool set, size_t *value)
+{
+	struct obd_ctx *ctx = front->backend;
+	uint64_t max, *at;
+	CUresult result = CUDA_SUCCESS;
+
+	if (!ctx)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (limit == CU_LIMIT_CIG_ENABLED && !set) {
+		/*
+		 * No context shares its device with a graphics API. cuBLASLt leaves its handle
+		 * uninitialised when this fails.
+		 */
+		*value = 0;
+		return CUDA_SUCCESS;
+	}
+	at = limit_at(ctx, limit, &max);
+	if (!at)
+		return CUDA_ERROR_UNSUPPORTED_LIMIT;
+	pthread_mutex_lock(&ctx->lock);
+	if (!set)
+		*value = *at;
+	else if (*value > max)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else
+		*at = *value;
+	pthread_mutex_unlock(&ctx->lock);
+	return result;
+}
