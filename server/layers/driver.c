@@ -14,7 +14,7 @@
 #include "server/layers/layers.h"
 #include "server/layers/quota.h"
 
-/* Calls whose newest version a driver may lack although the older one does the same. */
+/* Calls of which a driver may have only an older version that does the same. */
 static const char *const older_names[][2] = {
 	{ "cuEventElapsedTime_v2", "cuEventElapsedTime" },
 	{ "cuDevicePrimaryCtxReset_v2", "cuDevicePrimaryCtxReset" },
@@ -31,7 +31,10 @@ static void *find(void *handle, const char *name)
 	return entry;
 }
 
-/* Beside this program, as installed (bin/ and lib/) or as built. */
+/*
+ * Opens the software device, which lies beside this program as installed (bin/ and lib/) or as
+ * built.
+ */
 static void *open_soft(struct obs_driver_lib *lib, char *ret_why, size_t why_size)
 {
 	static const char *const places[] = { "", "../lib/", "../lib/outboard/", "../softdevice/" };
@@ -104,7 +107,7 @@ static void device_give(uint64_t bytes)
 }
 
 /*
- * Word n of the software device's own table; NULL: there is none. Another driver does not know the
+ * Word n of the software device's export table; NULL: there is none. Other drivers do not have the
  * table.
  */
 static const void *soft_word(const struct obs_driver *drv, size_t n)
@@ -118,7 +121,10 @@ static const void *soft_word(const struct obs_driver *drv, size_t n)
 	return (uintptr_t)table[0] / sizeof *table > n ? table[n] : NULL;
 }
 
-/* The software device runs no cubin, and lets its memory be counted. */
+/*
+ * True if the driver runs no cubin, which only the software device says. Also has the software
+ * device's memory counted.
+ */
 static bool ask_ptx_only(const struct obs_driver *drv)
 {
 	const void *only = soft_word(drv, 1), *counting = soft_word(drv, 2);
@@ -168,15 +174,12 @@ bool obs_driver_start(struct obs_driver_lib *ret, char *ret_why, size_t why_size
 			result ? (int)result : CUDA_ERROR_NO_DEVICE);
 		return false;
 	}
-	/*
-	 * The table is the driver's own business, not one of the program's calls: ask past the
-	 * layers.
-	 */
+	/* Not one of the program's calls: bypass the layers. */
 	ret->ptx_only = !ret->null && ask_ptx_only(&ret->bare);
 	if (ret->ptx_only && ret->gpu) {
 		snprintf(ret_why, why_size,
-			"the %s that the loader finds is the software device and no GPU's driver: "
-			"look at LD_LIBRARY_PATH",
+			"the %s that the loader finds is the software device, not a GPU's driver: "
+			"check LD_LIBRARY_PATH",
 			OBS_DRIVER_SYSTEM);
 		return false;
 	}

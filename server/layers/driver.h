@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A CUDA driver as a table of functions: the system's libcuda.so.1, the software device, the null
- * driver, with the layers asked for by the environment around it (trace, stats, fault). Opened once
- * per worker; never closed: drivers do not like that.
+ * A CUDA driver as a table of functions: the system's libcuda.so.1, the software device or the null
+ * driver, with the layers around it that layers.h lists. Opened once per worker; never closed,
+ * which drivers do not support well.
  */
 #ifndef OBS_DRIVER_LIB_H
 #define OBS_DRIVER_LIB_H
@@ -16,7 +16,7 @@
 #define OBS_DRIVER_SOFT_FILE "liboutboard-softdevice.so"
 
 struct obs_driver_lib {
-	/* what the server calls: the driver, or the outermost layer */
+	/* what the server calls: the driver inside all layers */
 	struct obs_driver table;
 	struct obs_driver bare, faulty; /* the driver itself; with the fault layer */
 	char name[240];                 /* "null", or the path that was opened */
@@ -24,19 +24,19 @@ struct obs_driver_lib {
 	int n_devices;
 	bool null;
 	bool soft;     /* the server's own software device */
-	bool gpu;      /* a GPU's was asked for, and nothing else will do */
+	bool gpu;      /* a GPU's driver was asked for; the software device is refused */
 	bool ptx_only; /* runs no cubin */
 };
 
 /*
- * Why the driver refused to load the function, in one line; empty when it does not say. The
+ * Why the driver cannot run the function, in one line; empty when it does not say. Only the
  * software device does.
  */
 void obs_driver_why(const struct obs_driver_lib *lib, CUfunction function, char *ret, size_t size);
 /*
  * which: soft, gpu, null, or a library's name. Loading opens the library, which may need the
- * server's rights; starting initialises it, which must not. obs_driver_open does both. False:
- * ret_why says what is wrong and what to do.
+ * server's privileges; starting initialises it, and must be done without them. obs_driver_open does
+ * both. False: ret_why says what is wrong and what to do.
  */
 bool obs_driver_load(const char *which, struct obs_driver_lib *ret, char *ret_why, size_t why_size);
 bool obs_driver_start(struct obs_driver_lib *lib, char *ret_why, size_t why_size);

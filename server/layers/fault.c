@@ -14,7 +14,7 @@
 #include "base/text.h"
 
 #define FAULT_TEXT_MAX 1024
-/* no call is held for longer, whatever happens to the test that asked for it */
+/* upper limit of a hold, in case the test that asked for it has died */
 #define HOLD_NS        (120 * OB_SECOND)
 #define HOLD_LOOK_NS   (2 * OB_MS)
 
@@ -25,7 +25,7 @@ static struct fault {
 	uint64_t at;
 	CUresult result;
 	bool hold;
-	/* of a hold: it ends when this file exists; NULL: only with the time. In fault_text */
+	/* the hold ends when this file exists; NULL: only with the time. In fault_text */
 	const char *until;
 	_Atomic uint64_t seen;
 } faults[OBS_FAULTS_MAX];

@@ -7,7 +7,7 @@
 #include "server/common/stats_page.h"
 
 /*
- * Room is reserved before the memory is asked for, so that two threads cannot both take the last of
+ * Room is reserved before the memory is allocated, so that two threads cannot both take the last of
  * it.
  */
 bool obs_hold_take(enum obs_purpose purpose, uint64_t bytes)

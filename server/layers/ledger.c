@@ -13,7 +13,7 @@ static uint32_t home(const struct obs_ledger *ledger, enum obs_charge kind, uint
 	return (uint32_t)(hash >> 32) & (ledger->capacity - 1);
 }
 
-/* The entry's place, or the free one where it belongs. */
+/* Index of the entry, or of the free place where it belongs. */
 static uint32_t place(const struct obs_ledger *ledger, enum obs_charge kind, uint64_t name)
 {
 	uint32_t at = home(ledger, kind, name);
@@ -69,7 +69,7 @@ bool obs_ledger_take(
 	if (ledger->entries[at].kind == OBS_CHARGE_NONE)
 		return false;
 	*ret = ledger->entries[at];
-	/* Entries behind it that only stand there because this place was taken move up. */
+	/* Close the gap: move up entries that are behind it because this place was taken. */
 	for (next = (at + 1) & (ledger->capacity - 1);
 		ledger->entries[next].kind != OBS_CHARGE_NONE;
 		next = (next + 1) & (ledger->capacity - 1)) {

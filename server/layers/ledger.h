@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What a session has been charged, by the name of the thing it was charged for (an address, a
- * handle): so that the charge can be taken back when the thing goes, whatever the client claims
- * about it. A hash table with open addressing. The caller locks.
+ * What a session has been charged for, by name (an address or a handle), so that the charge can be
+ * taken back when the thing is freed, whatever the client claims about it. A hash table with open
+ * addressing. The caller locks.
  */
 #ifndef OBS_LEDGER_H
 #define OBS_LEDGER_H
@@ -18,7 +18,7 @@ enum obs_charge { OBS_CHARGE_NONE, OBS_CHARGE_ADDRESS, OBS_CHARGE_HANDLE, OBS_CH
 struct obs_entry {
 	uint64_t name, bytes;
 	uint32_t device;
-	enum obs_charge kind; /* NONE: the place is free */
+	enum obs_charge kind; /* NONE: the entry is free */
 };
 
 struct obs_ledger {
@@ -27,8 +27,8 @@ struct obs_ledger {
 };
 
 /*
- * False: no memory, or too many. A name that is there already (the driver gave it out again) is
- * replaced; *ret_old takes the old entry.
+ * False: no memory, or too many entries. An entry with the same name (the driver reused it) is
+ * replaced; *ret_old takes the old one.
  */
 bool obs_ledger_put(
 	struct obs_ledger *ledger, const struct obs_entry *entry, struct obs_entry *ret_old);

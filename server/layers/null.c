@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The null driver's few answers that must make sense: one device of a plausible shape, addresses
- * that are distinct. Everything else succeeds and does nothing (protocol/obs_null.h), so that the
+ * The calls of the null driver that must give sensible answers: one device of a plausible shape,
+ * distinct addresses. All other calls succeed and do nothing (protocol/obs_null.h), so that the
  * wire can be measured alone.
  */
 #include <stdatomic.h>
@@ -134,7 +134,7 @@ CUresult obs_null_cuFuncGetAttribute(
 	return CUDA_SUCCESS;
 }
 
-/* Any place one likes. */
+/* Any address. */
 CUresult obs_null_cuMemAddressReserve(
 	CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags)
 {

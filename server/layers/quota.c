@@ -13,7 +13,7 @@
 #include "server/layers/ledger.h"
 #include "server/layers/share.h"
 
-static struct obs_driver next; /* what lies behind the layer */
+static struct obs_driver next; /* the table inside this layer */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct obs_ledger ledger; /* under lock */
 
@@ -25,7 +25,7 @@ CUresult obs_quota_refused(const char *what)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Reserves room before the driver is asked, so that two threads cannot both take the last of it. */
+/* Reserves before the driver is called, so that two threads cannot both take the last of it. */
 static bool take(_Atomic uint64_t *used, uint64_t cap, uint64_t bytes)
 {
 	uint64_t now = atomic_load(used);
@@ -63,8 +63,8 @@ static void give_back(const struct obs_entry *entry)
 }
 
 /*
- * The driver has given what was charged; it is now known by name. False: it cannot be noted, and
- * must go back.
+ * Enters what the driver has allocated, under its name. False: it cannot be entered, and must be
+ * freed again.
  */
 static bool note(enum obs_charge kind, uint64_t name, uint64_t bytes, uint32_t device)
 {
@@ -107,7 +107,7 @@ static uint32_t current_device(void)
 
 /* ---- device memory ---- */
 
-/* *addr is what the driver has written if it succeeded. */
+/* *addr is what the driver returned, if it succeeded. */
 static CUresult after_alloc(
 	CUresult result, const CUdeviceptr *addr, uint64_t bytes, uint32_t device)
 {
@@ -131,8 +131,8 @@ static CUresult mem_alloc(CUdeviceptr *addr, size_t bytes)
 }
 
 /*
- * The driver chooses the pitch: at most 512 bytes more than asked for are charged first, then what
- * it took.
+ * The driver chooses the pitch. First charges for the widest possible, 512 bytes more than asked
+ * for, then corrects it to what the driver took.
  */
 static CUresult mem_alloc_pitch(
 	CUdeviceptr *addr, size_t *pitch, size_t width, size_t height, unsigned element)
@@ -177,7 +177,7 @@ static CUresult mem_free(CUdeviceptr addr)
 {
 	CUresult result = next.cuMemFree_v2(addr);
 
-	/* Also when the driver no longer knows it: it went with its context. */
+	/* Also when the driver no longer knows the address because its context was destroyed. */
 	forget(OBS_CHARGE_ADDRESS, addr);
 	return result;
 }
@@ -218,9 +218,9 @@ static CUresult mem_release(CUmemGenericAllocationHandle handle)
 }
 
 /*
- * The heap of device-side malloc and the buffer of printf are device memory too, and a program may
- * ask for any size of them. What is charged is the last size set on each device: contexts beyond
- * the first share it.
+ * The heap of device-side malloc and the buffer of printf are device memory too, of any size that a
+ * program asks for. The last size set on each device is charged; further contexts of a device are
+ * not charged again.
  */
 static CUresult ctx_set_limit(CUlimit limit, size_t value)
 {
@@ -387,8 +387,8 @@ void obs_quota_hello(struct obs_driver *table, struct obp_welcome *welcome,
 		welcome->devices[i].free_mem = capped(welcome->devices[i].free_mem);
 	}
 	/*
-	 * A session that others may go before needs the hook as well; one of the highest priority
-	 * never waits for anybody.
+	 * A session that may have to yield to others needs the hook too; one of the highest
+	 * priority never yields.
 	 */
 	if (limits->share < OBP_SHARE_ALL || limits->measure || most_priority > limits->priority) {
 		obs_share_open(&next, limits->share);

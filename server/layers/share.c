@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A token bucket of device time. Tokens are nanoseconds; they come in at the session's share of the
- * clock, and each launch that has ended takes out what the device worked on it, measured by a pair
- * of events around it. A launch waits while the bucket is in debt. What is under way is not yet
- * measured, so only little of it may be: as much as OUTSTANDING_NS by the mean of the launches
- * before, and never less than two, which keeps a device busy. Kernels of several streams that run
- * side by side are charged each for its own time.
+ * A token bucket of device time. Tokens are nanoseconds. They are added at the session's share of
+ * the clock. Each launch that has ended takes out the time that the device worked on it, measured
+ * by a pair of events around it. A launch waits while the balance is negative. Launches that have
+ * not ended are not measured yet, so few of them are allowed: at most OUTSTANDING_NS by the mean of
+ * earlier launches, but always two, which keep a device busy. Kernels of several streams that run
+ * in parallel are each charged their own time.
  */
 #include "server/layers/share.h"
 
@@ -22,7 +22,7 @@
 
 #define PAIRS          32u
 #define OUTSTANDING_NS (20.0 * OB_MS)
-/* of the session's share of time: what an idle session may save up */
+/* of the session's share: upper limit of what an idle session saves */
 #define BURST_NS       (100.0 * OB_MS)
 #define NAP_NS         (2 * OB_MS)
 
@@ -38,7 +38,7 @@ static struct share {
 	double tokens, mean; /* ns */
 	uint64_t filled_ns;
 	unsigned first, count; /* pending pairs, oldest first */
-	struct pair *open;     /* of the launch under way */
+	struct pair *open;     /* the pair of the current launch */
 	struct pair pairs[PAIRS];
 } share = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -72,7 +72,7 @@ static void charge(struct pair *pair)
 		&obs_stats_page->device_ns, (uint64_t)((double)ms * OB_MS), memory_order_relaxed);
 }
 
-/* Takes in what has ended, oldest first; wait: at least the oldest. */
+/* Charges launches that have ended, oldest first. wait: waits for the oldest. */
 static void reap(bool wait)
 {
 	while (share.count) {
@@ -126,7 +126,7 @@ static void pair_drop(struct pair *pair)
 	pair->ctx = NULL;
 }
 
-/* Events belong to a context: a launch in another one needs others. */
+/* Events belong to a context: in another context new ones are created. */
 static bool pair_ready(struct pair *pair)
 {
 	CUcontext ctx = NULL;

@@ -23,7 +23,7 @@ void obs_throttle_open(void (*end)(const char *why))
 	session_end = end;
 }
 
-/* The degree that so many points stand for, as far as the server's settings let it go. */
+/* The degree for this number of points, at most the server's setting. */
 static uint32_t degree_of(uint32_t n)
 {
 	uint32_t degree = OBP_THROTTLE_WELL;
@@ -38,7 +38,7 @@ static uint32_t degree_of(uint32_t n)
 	return ob_min(degree, obs_limits_now.strictest);
 }
 
-/* What the degree means, done to the thread that made the call. */
+/* Applies the degree to the thread that made the call. */
 static void react(uint32_t degree, uint32_t n, const char *what)
 {
 	char why[240];

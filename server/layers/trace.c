@@ -16,8 +16,8 @@ void obs_trace_open(void)
 
 	obs_trace_on = text && *text && strcmp(text, "0") != 0;
 	/*
-	 * For programs it names a file; the software device as this worker's driver is not to open
-	 * one.
+	 * For programs the variable names a file; the software device inside this worker must not
+	 * open one.
 	 */
 	unsetenv("OUTBOARD_TRACE");
 	if (obs_trace_on && !ob_log_on(OB_LOG_INFO))

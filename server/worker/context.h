@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The contexts of a session. Threads: as said. */
+/* The CUDA contexts of a session. */
 #ifndef OBS_CONTEXT_H
 #define OBS_CONTEXT_H
 
 #include "server/worker/session.h"
 
 /*
- * The context's entry, made at first sight when the id is a primary's; NULL: no such context.
- * Executor only.
+ * The entry of the context with this id; NULL: there is none. An entry for a primary context is
+ * made when its id is first used. Executor only.
  */
 struct obs_context *obs_context_find(struct obs_session *session, uint64_t id);
 /*
- * The driver's context, primaries being retained at first use. CUDA_SUCCESS or why there is none.
+ * Makes sure that the driver has the context: a primary context is retained when it is first used.
+ * CUDA_SUCCESS, or the driver's error.
  */
 CUresult obs_context_ready(struct obs_session *session, struct obs_context *context);
 /* Makes `context` (NULL: none) the calling thread's current one in the driver, if it is not. */

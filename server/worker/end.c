@@ -16,7 +16,7 @@
 #include "server/common/refuse.h"
 #include "server/layers/stats.h"
 
-#define LAST_WORDS_MS 500 /* that a client gets to read why its session ends */
+#define LAST_WORDS_MS 500 /* for the client to read why its session ends */
 
 void obs_session_publish(const struct obs_session *session)
 {
@@ -41,7 +41,7 @@ static void packed_print(const char *direction, const struct obp_pack_stats *sta
 				(unsigned long long)stats->wire[i], (double)stats->ns / 1e6);
 }
 
-/* For the supervisor's audit. */
+/* Tells the supervisor, which writes the audit log, why the session ended. */
 static void end_report(const struct obs_session *session, const char *reason)
 {
 	struct obs_handoff message = { .type = OBS_HANDOFF_ENDED };
@@ -57,7 +57,8 @@ _Noreturn void obs_session_exit(struct obs_session *session, int status)
 	static _Atomic bool leaving;
 
 	while (atomic_exchange(&leaving, true))
-		pause(); /* two threads learn that the client has left; one says so */
+		/* two threads may see that the client has left; only the first ends the process */
+		pause();
 	obs_session_publish(session);
 	end_report(session,
 		session->end_reason[0] ? session->end_reason
@@ -68,7 +69,7 @@ _Noreturn void obs_session_exit(struct obs_session *session, int status)
 		packed_print("in", &session->conn.unpacker.stats);
 		packed_print("out", &session->packer.stats);
 	}
-	/* Not exit(): destructors of a driver could wait for a device that never finishes. */
+	/* Not exit(): a driver's destructors could wait for a device that never finishes. */
 	_exit(status);
 }
 
@@ -102,8 +103,8 @@ _Noreturn void obs_session_fatal(
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec++;
 	/*
-	 * A thread in the middle of a reply that nobody reads keeps the lock: then there is no
-	 * place for a message.
+	 * A thread that is blocked sending a reply holds the lock. In that case no message can be
+	 * sent.
 	 */
 	if (pthread_mutex_timedlock(&session->replies.lock, &until) == 0 &&
 		session->replies.stream.fd >= 0) {

@@ -23,10 +23,9 @@
 /* ---- receiving ---- */
 
 /*
- * Spinning pays when the next bytes come soon after the last were used up, which is how a program
- * of many short synchronous calls behaves, and hurts when they do not. So the executor counts: each
- * wait that spinning shortened (or would have) gives credit, each that it did not takes credit
- * away.
+ * Spinning before blocking saves time when the next bytes come soon, as they do in a program of
+ * many short synchronous calls, and wastes it otherwise. The executor keeps a credit: each wait
+ * that spinning shortened, or would have shortened, adds to it, each other wait takes from it.
  */
 static struct {
 	bool allowed;
@@ -36,8 +35,8 @@ static struct {
 #define CREDIT_MAX 16
 
 /*
- * Of a large record, this much goes through the connection's buffer: the frame's and the record's
- * heads and what OBP_BIG shows.
+ * The part of a large record that goes through the connection's buffer: the headers of the frame
+ * and the record, and the bytes that OBP_BIG shows.
  */
 #define BULK_HEAD (sizeof(struct obp_frame) + sizeof(struct obp_record) + OBP_CONN_BIG_HEAD)
 
@@ -53,7 +52,7 @@ static void spin_learn(uint64_t waited_ns)
 	spin.credit = ob_min(ob_max(spin.credit, -CREDIT_MAX), CREDIT_MAX);
 }
 
-/* Blocks for at least one byte, and says meanwhile that nothing is executed. */
+/* Blocks until at least one byte has come. link.idle is set meanwhile. */
 static ssize_t receive_block(struct obs_session *session, void *data, size_t size)
 {
 	struct obt_stream *stream = &session->data;
@@ -68,8 +67,8 @@ static ssize_t receive_block(struct obs_session *session, void *data, size_t siz
 }
 
 /*
- * At least one byte; 0: the connection broke and there shall be another. Ends the process when the
- * client has left.
+ * Receives at least one byte. 0: the connection broke and the session waits for another. Ends the
+ * process when the client has left for good.
  */
 static size_t receive(struct obs_session *session, void *data, size_t size)
 {
@@ -95,7 +94,7 @@ static size_t receive(struct obs_session *session, void *data, size_t size)
 	}
 	if (n <= 0 && !session->link.on)
 		obs_session_exit(session, 0);
-	/* Without a connection it goes on waiting, for the next one. */
+	/* With the connection broken, the executor is still waiting. */
 	atomic_store_explicit(&obs_stats_page->waiting, n <= 0, memory_order_relaxed);
 	return n > 0 ? (size_t)n : 0;
 }
@@ -128,8 +127,8 @@ static struct obs_lane *lane_of(struct obs_exec *x, const struct obp_record *rec
 }
 
 /*
- * Calls that may wait long and change no table: those run on their lane's thread when others could
- * be waiting meanwhile.
+ * Calls that may wait long and change no table. They run on their lane's thread when other lanes
+ * could be held up.
  */
 static bool may_leave(uint16_t opcode)
 {
@@ -155,16 +154,16 @@ static inline void begin(struct obs_exec *x, const struct obp_item *item)
 	x->session->replies.bytes_unacked += item->record.size;
 }
 
-/* The record is whole in our hands: it will be executed, and the client need not keep it. */
+/* Fully received: mark as accepted so that the client may drop its copy. */
 static inline void taken(struct obs_session *session, uint64_t number)
 {
 	atomic_store_explicit(&session->replies.executed, number, memory_order_relaxed);
 }
 
 /*
- * A blocking call of the only lane runs right here: no hand-over. Should another lane appear
- * meanwhile, the loop thread sees bytes that nobody reads, takes the executor's role away by
- * clearing `blocking`, and gives it to a new thread: this one only answers its call.
+ * A blocking call of the only lane runs on the executor's thread: no hand-over. If another lane
+ * sends calls meanwhile, the loop thread sees unread bytes and starts a successor, which takes the
+ * executor's role by clearing `blocking`. This thread then only answers its call.
  */
 static void block_here(struct obs_exec *x, const struct obp_item *item)
 {
@@ -172,13 +171,14 @@ static void block_here(struct obs_exec *x, const struct obp_item *item)
 	_Alignas(8) uint8_t body[OBS_LANE_BODY];
 	uint64_t call = item->number;
 
-	memcpy(body, item->body, item->size); /* the connection's buffer goes with the role */
+	memcpy(body, item->body, item->size); /* a successor would reuse the connection's buffer */
 	atomic_store_explicit(&session->blocking, call, memory_order_release);
 	obs_exec_record(x, &item->record, body, (uint32_t)item->size);
 	if (!atomic_compare_exchange_strong(&session->blocking, &call, 0)) {
 		atomic_fetch_sub_explicit(&obs_stats_page->blocked, 1, memory_order_relaxed);
 		for (;;)
-			pause(); /* no thread needs this one; it ends with the process */
+			/* the successor is the executor now; this thread ends with the process */
+			pause();
 	}
 }
 
@@ -204,8 +204,9 @@ static void small(struct obs_exec *x, const struct obp_item *item)
 }
 
 /*
- * A record that is not whole in the connection's buffer: copy data goes straight to where it is
- * needed, anything else is put together. False: the connection broke before all of it was here.
+ * A record that does not fit the connection's buffer. The data of an OBP_OP_WRITE is received into
+ * page-locked memory, any other body into the scratch buffer. False: the connection broke before
+ * the whole record was received.
  */
 static bool big(struct obs_exec *x, const struct obp_item *item)
 {
@@ -232,14 +233,14 @@ static bool big(struct obs_exec *x, const struct obp_item *item)
 	return whole;
 }
 
-/* The client's next connection of this session, from where the broken one ended. */
+/* Waits for the client's next data connection and continues where the broken one ended. */
 static void data_resume(struct obs_session *session)
 {
 	obs_link_await(session);
 	obp_conn_restart(&session->conn);
 }
 
-/* More bytes into the connection's buffer. */
+/* Receives more bytes into the connection's buffer. */
 static void fill(struct obs_session *session, bool bulk)
 {
 	struct obp_conn *conn = &session->conn;
@@ -253,7 +254,8 @@ static void fill(struct obs_session *session, bool bulk)
 	obp_conn_space(conn, &data, &size);
 	if (size == 0)
 		obs_session_fatal(session, OB_ERR_PROTOCOL,
-			"a frame that does not fit the connection's buffer");
+			"a frame's header does not fit the connection's buffer: client and server "
+			"versions may differ, see 'outboard check'");
 	got = receive(
 		session, data, bulk && !obp_conn_gathers(conn) ? ob_min(size, BULK_HEAD) : size);
 	if (ob_unlikely(!got)) {
@@ -275,8 +277,8 @@ _Noreturn static void run(struct obs_session *session, struct obs_context *curre
 	struct obs_exec x = { .session = session, .drv = session->drv, .context = current };
 	struct obp_item item;
 	/*
-	 * the last record was a large copy: the next probably is too, and its bytes are better not
-	 * read into the buffer
+	 * The last record was a large copy and the next one probably is too: read only its headers
+	 * into the buffer, so that the data can be received in place.
 	 */
 	bool bulk = false;
 
@@ -299,12 +301,14 @@ _Noreturn static void run(struct obs_session *session, struct obs_context *curre
 		case OBP_BROKEN:
 			obs_session_fatal(session, session->conn.error, "%s",
 				session->identity.scope == OBT_SCOPE_LOOK
-					? "this token may look at the devices and run nothing"
+					? "this token's scope is 'look': it may list the devices "
+					  "but run nothing; create one with --scope use"
 					: session->conn.why);
 		case OBP_CONTROL:
 		case OBP_REPLY:
 			obs_session_fatal(session, OB_ERR_PROTOCOL,
-				"a frame of a type that has no place here");
+				"unexpected frame type on the data connection: client and server "
+				"versions may differ, see 'outboard check'");
 		}
 	}
 }
@@ -323,7 +327,7 @@ static void *successor(void *argument)
 	atomic_fetch_add_explicit(&obs_stats_page->blocked, 1, memory_order_relaxed);
 	if (!atomic_compare_exchange_strong(&session->blocking, &call, 0)) {
 		atomic_fetch_sub_explicit(&obs_stats_page->blocked, 1, memory_order_relaxed);
-		return NULL; /* it has just returned and reads again */
+		return NULL; /* the call has returned, and its thread is still the executor */
 	}
 	run(session, NULL);
 }
@@ -331,7 +335,7 @@ static void *successor(void *argument)
 bool obs_exec_succeed(struct obs_session *session, uint64_t call)
 {
 	if (atomic_load(&session->blocking) != call || atomic_load(&session->succeeding) == call)
-		return true; /* it has returned, or the thread is on its way */
+		return true; /* the call has returned, or the successor is starting */
 	atomic_store(&session->succeeding, call);
 	if (ob_thread_start(successor, session, 0, NULL))
 		return true;

@@ -29,7 +29,7 @@ bool obs_handles_put(struct obs_handles *handles, uint64_t id, const struct obs_
 	chunk->driver = value->driver;
 	chunk->context = value->context;
 	chunk->extra = value->extra;
-	/* After the fields: a look-up that sees the id sees them too. */
+	/* Written last: a look-up that sees the id also sees the fields. */
 	atomic_store_explicit(&chunk->id, id, memory_order_release);
 	handles->n_live++;
 	obs_hold_add(OBS_HOLD_HANDLES, OBS_HANDLE_BYTES);

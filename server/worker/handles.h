@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * One kind of the client's handles: a 64-bit id of the client's making -> the driver's handle. The
- * low 32 bits of an id are an index below OBS_HANDLES_MAX, the rest tells a live id from one that
- * was destroyed or made up.
+ * Maps the client's handles of one kind to the driver's. A client handle is a 64-bit id that the
+ * client chose. Its low 32 bits are an index below OBS_HANDLES_MAX; the other bits tell a live id
+ * from a destroyed or an invented one.
  *
- * Looking up takes no lock and may race with put and remove by the executor: entries never move,
- * and an entry's id is written last (release) and read first (acquire). Put and remove belong to
- * the executor thread. The table does not own what the entries point to.
+ * Look-ups take no lock and may race with put and remove: entries never move, and an entry's id is
+ * written last (release) and read first (acquire). Only the executor puts and removes. The table
+ * does not own what the entries point to.
  */
 #ifndef OBS_HANDLES_H
 #define OBS_HANDLES_H

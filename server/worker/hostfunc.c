@@ -34,7 +34,7 @@ void obs_hostfuncs_init(struct obs_hostfuncs *hostfuncs)
 	pthread_condattr_destroy(&attr);
 }
 
-/* The control connection is there. False: it did not come. */
+/* Waits until the client has joined its control connection. False: it did not in time. */
 static bool control_wait(struct obs_hostfuncs *hostfuncs)
 {
 	struct timespec until;
@@ -85,7 +85,7 @@ static void unlink_locked(struct obs_hostfuncs *hostfuncs, struct obs_hostfunc *
 	hostfuncs->n--;
 }
 
-/* On a thread of the driver, which the stream waits for. */
+/* Runs on a thread of the driver; the stream waits for it. */
 static void run(struct obs_hostfunc *function, CUresult status)
 {
 	struct obs_session *session = function->session;
@@ -93,7 +93,8 @@ static void run(struct obs_hostfunc *function, CUresult status)
 	struct obp_message *message OB_CLEANUP(ob_freep) = calloc(1, sizeof *message);
 
 	if (!message)
-		obs_session_fatal(session, OB_ERR_NO_MEMORY, "no memory for a host function");
+		obs_session_fatal(
+			session, OB_ERR_NO_MEMORY, "out of memory while calling a host function");
 	message->type = OBP_MSG_CALLBACK;
 	message->value = function->callback;
 	message->code = (uint32_t)status;
@@ -102,15 +103,16 @@ static void run(struct obs_hostfunc *function, CUresult status)
 	function->status = status;
 	pthread_mutex_unlock(&hostfuncs->lock);
 	/*
-	 * With a session that outlives its connections the next one asks again; the client runs a
-	 * function once.
+	 * If the session can be resumed, the function is asked for again on the next control
+	 * connection. The client runs each function once.
 	 */
 	if (!obs_control_send(hostfuncs, message) && !session->link.on)
 		obs_session_fatal(session, OB_ERR_TIMEOUT,
-			"the client's control connection did not take a host function's call");
+			"the call of a host function could not be sent: the client did not read "
+			"its control connection in time");
 	/*
-	 * No time-out of our own: the function is the program's and may take as long as it likes. A
-	 * client that leaves ends the process.
+	 * No time-out: the function is the program's and may run as long as it likes. When the
+	 * client leaves, the process ends.
 	 */
 	pthread_mutex_lock(&hostfuncs->lock);
 	while (!function->done)
@@ -212,8 +214,8 @@ bool obs_hostfunc_running(struct obs_hostfuncs *hostfuncs)
 }
 
 /*
- * The function behind `after` (0: the first) that was asked for and is not done; 0: none. The list
- * may have changed since: ids are not reused for long.
+ * The function with the lowest id above `after` that was asked for and is not done; 0: none. The
+ * list may change between calls; ids are not reused soon.
  */
 static uint64_t asked_next(struct obs_hostfuncs *hostfuncs, uint64_t after, CUresult *ret_status)
 {
@@ -226,7 +228,7 @@ static uint64_t asked_next(struct obs_hostfuncs *hostfuncs, uint64_t after, CUre
 			found = f->callback;
 			*ret_status = f->status;
 		}
-	/* Its own thread may be about to ask too: the answer may come twice from now on. */
+	/* The function's own thread may ask for it too: the answer may come twice from now on. */
 	hostfuncs->may_repeat = hostfuncs->may_repeat || found;
 	pthread_mutex_unlock(&hostfuncs->lock);
 	return found;
@@ -242,8 +244,8 @@ bool obs_hostfunc_ask_again(struct obs_hostfuncs *hostfuncs)
 	rejoined = hostfuncs->may_repeat;
 	pthread_mutex_unlock(&hostfuncs->lock);
 	/*
-	 * The first connection: who asked has been waiting for it, and asks by himself. Asked
-	 * twice, a function would be answered twice.
+	 * On the first connection nothing is asked again: the threads that asked are still waiting
+	 * for the connection and send for themselves.
 	 */
 	if (!rejoined)
 		return true;

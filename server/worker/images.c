@@ -66,7 +66,7 @@ static bool image_right(const struct obs_image *image)
 	return memcmp(digest, image->sha256, sizeof digest) == 0;
 }
 
-/* From the cache into memory. */
+/* Loads the image from the cache of uploads. */
 static struct obs_image *image_fetch(struct obs_images *images, const uint8_t *sha256)
 {
 	uint64_t size = images->cache ? obs_cache_find(images->cache, OBS_CACHE_IMAGE, sha256) : 0;
@@ -101,7 +101,8 @@ enum ob_err obs_images_put(struct obs_images *images, const uint8_t sha256[OBS_S
 	enum ob_err err;
 
 	if (image && image->whole)
-		return OB_ERR_NONE; /* two threads found it missing at the same time */
+		/* two threads of the client found it missing at the same time */
+		return OB_ERR_NONE;
 	if (total == 0 || total > OBP_IMAGE_MAX || size > total || offset > total - size)
 		return OB_ERR_PROTOCOL;
 	if (!image) {
@@ -111,7 +112,8 @@ enum ob_err obs_images_put(struct obs_images *images, const uint8_t sha256[OBS_S
 	}
 	if (image->size != total || offset > image->filled)
 		return OB_ERR_PROTOCOL;
-	if (offset < image->filled) /* another thread uploads the same one, a piece ahead of this */
+	/* another thread of the client is uploading the same image and is ahead */
+	if (offset < image->filled)
 		return offset + size <= image->filled ? OB_ERR_NONE : OB_ERR_PROTOCOL;
 	memcpy(image->data + offset, data, size);
 	image->filled += size;

@@ -14,16 +14,18 @@
 
 static struct obs_lane refused_lane = { .refused = true };
 
-/* Stays so until the client's thread has ended: what it has said of its context was not noted. */
+/*
+ * The lane stays refused until the client's thread has ended, because its context changes are not
+ * tracked.
+ */
 static struct obs_lane *lane_refuse(struct obs_session *session, uint16_t index)
 {
 	static bool told;
 
 	obs_throttle_refused("threads");
 	if (!told)
-		ob_warn("session %016llx: more than %u threads use CUDA at once, which is what "
-			"this server allows a session (--max-lanes): calls of further "
-			"ones fail",
+		ob_warn("session %016llx: limit of %u threads that use CUDA at once reached "
+			"(--max-lanes): calls of further threads fail",
 			(unsigned long long)session->id,
 			ob_min(session->n_lanes, obs_limits_now.lanes));
 	told = true;
@@ -67,8 +69,8 @@ static void *lane_main(void *argument)
 	pthread_mutex_lock(&lane->lock);
 	for (;;) {
 		/*
-		 * No time-out: an idle lane lasts as long as the client's thread; the process ends
-		 * with the session.
+		 * No time-out: an idle lane lives as long as the client's thread; all end with the
+		 * process.
 		 */
 		while (!lane->busy && !lane->ending)
 			pthread_cond_wait(&lane->changed, &lane->lock);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A lane: one thread of the client. Made by the executor at the lane's first record, gone with its
- * lane_end record. It has a thread of its own here once it makes a call that may block while other
- * lanes are alive. The executor hands over one record at a time.
+ * A lane: one thread of the client. The executor creates it at the lane's first record and destroys
+ * it with its lane_end record. It gets a thread here when it makes a call that may block while
+ * other lanes exist. The executor passes it one record at a time.
  */
 #ifndef OBS_LANE_H
 #define OBS_LANE_H
@@ -14,19 +14,19 @@
 #include "server/worker/session.h"
 
 /*
- * Beyond the limit, or when memory is out, a lane all of whose calls that need a context fail.
- * Executor only, like all here.
+ * Creates a lane. Beyond the limit, or when out of memory, the result is a lane whose calls that
+ * need a context all fail. Executor only, like everything here.
  */
 struct obs_lane *obs_lane_new(struct obs_session *session, uint16_t index);
 /*
- * Hands the current record to the lane's thread. False: no thread can be had, or the body is too
- * large; run it here.
+ * Passes the current record to the lane's thread. False: no thread can be started, or the body is
+ * too large; the caller runs the record itself.
  */
 bool obs_lane_run(
 	struct obs_exec *x, const struct obp_record *rec, const void *body, uint32_t size);
 /*
- * Until the lane's thread has answered; true at once when it is idle. A client sends nothing more
- * on a lane that waits.
+ * Waits until the lane's thread has answered; returns at once when it is idle. A client sends
+ * nothing more on a lane that waits for an answer.
  */
 void obs_lane_wait(struct obs_lane *lane);
 void obs_lane_end(struct obs_session *session, uint16_t index);

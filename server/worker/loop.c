@@ -29,9 +29,9 @@
 #include "transport/tls.h"
 
 #define TICK_NS          (500 * OB_MS) /* of an idle session */
-/* when no thread could be had that takes over from the executor */
+/* between attempts to start a successor of the executor */
 #define SUCCEED_AGAIN_US 20000
-/* of one that executes: how soon a blocked executor is noticed */
+/* of a busy session: bounds how late a blocked executor is noticed */
 #define TICK_BUSY_NS     (50 * OB_MS)
 
 struct connection {
@@ -39,29 +39,29 @@ struct connection {
 	uint64_t deadline;
 	int fd;                   /* -1: free */
 	struct obt_stream stream; /* on it */
-	struct obp_message join;  /* what it said to admission */
+	struct obp_message join;  /* the join message that admission received */
 };
 
 static struct loop {
 	struct obs_session *session;
 	int channel;
-	int data_fd; /* the connection joined last; -1: gone */
-	/* ns: since when there is none, in a session that outlives them; 0: there is one */
+	int data_fd; /* the last data connection that joined; -1: closed */
+	/* since when the connection is missing, ns; 0: it is not */
 	uint64_t data_lost, control_lost;
 	bool client_gone; /* the client's process, which runs on this machine, has ended */
 	uint64_t executed, blocked; /* at the last tick */
-	/* the executor is blocked: bytes that come are somebody else's calls */
+	/* the executor is blocked: watch for calls of other threads */
 	bool watch_data;
-	uint64_t gone_deadline; /* OB_NEVER: nobody has left */
+	uint64_t gone_deadline; /* OB_NEVER: the client is here */
 	struct connection joining[OBS_JOINING_MAX];
 	struct connection control; /* joined */
 	struct obp_message message;
 } loop;
 
-/* The data connection has ended: for good, or for a while. */
+/* The data connection has ended; a resumable session waits for another. */
 static void data_lost(void)
 {
-	shutdown(loop.data_fd, SHUT_RDWR); /* who is stuck in it leaves */
+	shutdown(loop.data_fd, SHUT_RDWR); /* wakes threads that are blocked in it */
 	loop.data_fd = -1;
 	if (!loop.data_lost)
 		loop.data_lost = ob_clock_ns();
@@ -82,11 +82,11 @@ static void connection_close(struct connection *connection)
 
 static void join_refuse(int fds[OBS_HANDOFF_FDS], const char *why)
 {
-	obs_refuse_send(fds[0], OB_ERR_LIMIT, why); /* the client tries again */
+	obs_refuse_send(fds[0], OB_ERR_LIMIT, why); /* the client retries */
 	obs_handoff_close(fds);
 }
 
-/* The stream on a connection that joins. */
+/* Makes the stream on a connection that joins. */
 static enum ob_err join_stream(
 	struct connection *connection, const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
 {
@@ -102,7 +102,10 @@ static enum ob_err join_stream(
 
 static void joining_read(struct connection *connection);
 
-/* Its client has shown the secret to admission; each of these is the owner's. */
+/*
+ * A connection that joins the session. Admission has checked that its client knows the session's
+ * secret.
+ */
 static void join_admit(const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
 {
 	struct connection *connection = NULL;
@@ -111,7 +114,7 @@ static void join_admit(const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FD
 		if (loop.joining[i].fd < 0)
 			connection = &loop.joining[i];
 	if (!atomic_load_explicit(&loop.session->welcomed, memory_order_acquire)) {
-		join_refuse(fds, "the session has not begun; try again");
+		join_refuse(fds, "the session has not begun yet; try again");
 		return;
 	}
 	if (!connection) {
@@ -120,14 +123,14 @@ static void join_admit(const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FD
 	}
 	if (obp_message_decode(handoff->body, handoff->size, &connection->join) != OB_ERR_NONE ||
 		connection->join.type != OBP_MSG_JOIN) {
-		join_refuse(fds, "the join cannot be read");
+		join_refuse(fds, "the join message cannot be decoded");
 		return;
 	}
 	if (obp_conn_init(&connection->conn, OBP_ACCEPT_CONTROL) != OB_ERR_NONE ||
 		join_stream(connection, handoff, fds) != OB_ERR_NONE) {
 		obp_conn_fini(&connection->conn);
 		obp_message_fini(&connection->join);
-		join_refuse(fds, "no memory; try again");
+		join_refuse(fds, "the worker is out of memory; try again");
 		return;
 	}
 	connection->fd = fds[0];
@@ -179,8 +182,8 @@ static bool control_answer(enum obp_message_type type, uint64_t value)
 }
 
 /*
- * The first message on the control connection, before any other thread can send on it: a host
- * function's call must not come ahead of it.
+ * Sends the first message on the control connection before other threads can send on it: the client
+ * expects it ahead of any call of a host function.
  */
 static bool control_joined(struct obt_stream *stream)
 {
@@ -193,20 +196,20 @@ static bool control_joined(struct obt_stream *stream)
 	return sent;
 }
 
-/* Nobody sends on it any more once this returns. */
+/* Drops the control connection. Nobody sends on it any more once this returns. */
 static void control_drop(void)
 {
 	if (loop.control.fd < 0)
 		return;
-	shutdown(loop.control.fd, SHUT_RDWR); /* a sender that is stuck leaves */
+	shutdown(loop.control.fd, SHUT_RDWR); /* wakes a sender that is blocked in it */
 	obs_hostfunc_control(&loop.session->hostfuncs, NULL);
 	connection_close(&loop.control);
 	loop.control_lost = ob_clock_ns();
 }
 
 /*
- * The connection becomes the session's control connection, unless it already has one that it cannot
- * do without.
+ * Makes the connection the session's control connection. Refused if the session cannot be resumed
+ * and already has or had one.
  */
 static void join_control(struct connection *connection)
 {
@@ -215,7 +218,8 @@ static void join_control(struct connection *connection)
 
 	if (!link->on && (loop.control.fd >= 0 || loop.gone_deadline != OB_NEVER)) {
 		obs_refuse_stream(&connection->stream, OB_ERR_REFUSED,
-			"the session already has a control connection, or has lost it");
+			"the session cannot be resumed and already has or had a control "
+			"connection");
 		connection_close(connection);
 		return;
 	}
@@ -236,7 +240,7 @@ static void join_control(struct connection *connection)
 		control_end();
 }
 
-/* The connection becomes the session's data connection in place of one that broke. */
+/* Makes the connection the session's data connection in place of one that broke. */
 static void join_data(struct connection *connection)
 {
 	int fd = connection->fd, old = loop.data_fd;
@@ -254,7 +258,10 @@ static void join_apply(struct connection *connection)
 	struct obs_link *link = &loop.session->link;
 	uint32_t purpose = loop.message.code;
 
-	/* Stripes join side by side, so in any order: their set's number tells the old ones. */
+	/*
+	 * Stripes join in parallel and so in any order: the number of their set identifies old
+	 * ones.
+	 */
 	if (purpose == OBP_JOIN_STRIPE) {
 		obp_conn_fini(&connection->conn);
 		connection->fd = -1;
@@ -277,7 +284,7 @@ static void join_apply(struct connection *connection)
 		join_data(connection);
 }
 
-/* The control connection is of no more use. */
+/* The control connection has ended or cannot be used any more. */
 static void control_end(void)
 {
 	if (loop.session->link.on) {
@@ -285,8 +292,8 @@ static void control_end(void)
 		return;
 	}
 	/*
-	 * Not closed: another thread may be about to send on it, and its number would be given to
-	 * the next file. The process ends soon.
+	 * Shut down but not closed: another thread may be about to send on it, and a new file could
+	 * get the same descriptor. The process ends soon.
 	 */
 	if (loop.control.fd >= 0)
 		shutdown(loop.control.fd, SHUT_RDWR);
@@ -312,23 +319,23 @@ static void control_message(const struct obp_message *message)
 	case OBP_MSG_CALLBACK_DONE:
 		if (!obs_hostfunc_done(&loop.session->hostfuncs, message->value))
 			obs_session_fatal(loop.session, OB_ERR_PROTOCOL,
-				"the client says that a host function is done which was not "
-				"called");
+				"the client reports a host function as done that was not called");
 		break;
 	case OBP_MSG_PONG:
 		break;
 	case OBP_MSG_FATAL:
-		ob_warn("session %016llx: the client gives up: %s",
+		ob_warn("session %016llx: ended by the client: %s",
 			(unsigned long long)loop.session->id, message->text);
 		client_left();
 		break;
 	default:
 		obs_session_fatal(loop.session, OB_ERR_PROTOCOL,
-			"a control message of a type that has no place here");
+			"unexpected type of control message: client and server versions may "
+			"differ, see 'outboard check'");
 	}
 }
 
-/* Moves bytes in. False: the connection has ended. */
+/* Receives what is there. False: the connection has ended. */
 static bool connection_fill(struct connection *connection)
 {
 	void *data;
@@ -361,7 +368,7 @@ static void control_items(void)
 		}
 		if (obp_message_decode(item.body, item.size, &loop.message) != OB_ERR_NONE)
 			obs_session_fatal(loop.session, OB_ERR_PROTOCOL,
-				"a control message that cannot be read");
+				"a control message cannot be decoded");
 		control_message(&loop.message);
 		obp_message_fini(&loop.message);
 	}
@@ -370,7 +377,7 @@ static void control_items(void)
 			loop.control.conn.why);
 }
 
-/* On tls:// the session's own layer has to begin before the join counts. */
+/* On tls:// the join takes effect only after the session's own TLS layer has begun. */
 static void joining_read(struct connection *connection)
 {
 	int answered = connection->stream.tls ? obt_tls_answer(&connection->stream) : 1;
@@ -396,8 +403,8 @@ static void control_read(void)
 }
 
 /*
- * True while records are executed. Notes a call in which the executor has been blocked since the
- * last tick.
+ * True while records are executed. Also notes whether the executor has been blocked in the same
+ * call since the last tick.
  */
 static bool busy_check(void)
 {
@@ -413,8 +420,8 @@ static bool busy_check(void)
 }
 
 /*
- * A session without one of its connections ends with the grace period, or with its client where
- * that can be seen.
+ * Ends a session that has lacked a connection for the grace period, or whose client's process has
+ * ended.
  */
 static void grace_check(uint64_t now)
 {
@@ -438,14 +445,17 @@ static void grace_check(uint64_t now)
 	obs_session_exit(loop.session, 0);
 }
 
-/* A client that makes no call does not read its data connection: it is told on the other. */
+/*
+ * Tells an idle client on the control connection, since it does not read its data connection
+ * between calls.
+ */
 _Noreturn static void idle_end(uint32_t idle_s)
 {
 	struct obp_message *message = calloc(1, sizeof *message);
 	char text[128];
 
 	snprintf(text, sizeof text,
-		"it made no call for %u s, which is as long as this server lets one idle "
+		"it made no call for %u s, the limit for idle sessions on this server "
 		"(--idle-timeout)",
 		idle_s);
 	if (message) {
@@ -457,15 +467,15 @@ _Noreturn static void idle_end(uint32_t idle_s)
 	obs_session_fatal(loop.session, OB_ERR_TIMEOUT, "%s", text);
 }
 
-/* Ends a session that has made no call for longer than it may. */
+/* Ends a session that has made no call for longer than its limit. */
 static void idle_check(uint64_t now)
 {
 	static uint64_t since;
 	uint32_t idle_s = atomic_load(&loop.session->idle_s);
 
 	/*
-	 * An executor that compiles, or waits for its share of the device, makes no calls and is
-	 * not idle. The grace period ends one without a connection.
+	 * An executor that compiles, or waits for its share of the device, is not idle. The grace
+	 * period ends a session without a connection.
 	 */
 	if (!since || !atomic_load_explicit(&obs_stats_page->introduced, memory_order_relaxed) ||
 		!atomic_load_explicit(&obs_stats_page->waiting, memory_order_relaxed) ||
@@ -504,8 +514,8 @@ static uint64_t deadlines_check(void)
 }
 
 /*
- * What tells that the client's process has ended. Looked at only while a connection is missing: a
- * goodbye that is still to be read goes first.
+ * The descriptor that tells when the client's process has ended, or -1. Watched only while a
+ * connection is missing, so that a goodbye that is still unread is handled first.
  */
 static int client_fd(void)
 {
@@ -516,9 +526,9 @@ static int client_fd(void)
 }
 
 /*
- * Bytes of somebody else's calls inside TLS or shared memory, where poll does not see them; when
- * there are none, poll will see the next. Under the lock nobody puts another connection in the
- * stream's place.
+ * True when calls of other threads are buffered inside TLS or shared memory, where poll does not
+ * see them. If not, poll will see the next bytes. The lock prevents that another connection
+ * replaces the stream meanwhile.
  */
 static bool data_pending(void)
 {

@@ -176,7 +176,7 @@ static CUresult holes_map(struct obs_memory *memory, uint32_t device, uint64_t a
 	while (addr < end) {
 		uint64_t stop = at < slice->n_chunks ? slice->chunks[at].base : end, size;
 
-		if (stop <= addr) { /* a chunk is there */
+		if (stop <= addr) { /* already mapped */
 			addr = slice->chunks[at].base + slice->chunks[at].size;
 			at++;
 			continue;
@@ -202,7 +202,7 @@ CUresult obs_memory_grow(struct obs_memory *memory, uint32_t device, uint64_t ad
 	slice = &memory->slices[device];
 	if (addr < slice->base || !ob_span_inside(addr - slice->base, size, slice->size))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* The slice begins and ends on a page, so widening stays inside. */
+	/* A slice begins and ends on a page boundary, so the widened range stays inside. */
 	end = ob_round_up(addr + size, OBS_MEMORY_ALIGN);
 	addr &= ~(OBS_MEMORY_ALIGN - 1);
 	pthread_mutex_lock(&memory->lock);
@@ -311,7 +311,7 @@ bool obs_memory_extra_add(struct obs_memory *memory, uint64_t base, uint64_t siz
 	at = extra_after(memory, base);
 	if (at > 0 && memory->extras[at - 1].base == base &&
 		memory->extras[at - 1].owner == owner) {
-		memory->extras[at - 1].size = size; /* a variable asked for again */
+		memory->extras[at - 1].size = size; /* the same variable was asked for again */
 		added = true;
 	} else if (extra_room(memory)) {
 		memmove(memory->extras + at + 1, memory->extras + at,

@@ -6,10 +6,11 @@
  *   range:  | slice of device 0                      | slice of device 1          | ...
  *           | grant | grown by request ... holes ... |
  *
- * The range is reserved on both sides at the hello, so a pointer has one value on both. Only what
- * is backed by memory here can be used. Memory comes in chunks of at most OBS_CHUNK_BYTES because a
- * driver unmaps only what it mapped as a whole. Owned by the session. Growing, trimming, adding and
- * removing take the lock; checking an address inside the range takes none.
+ * Client and server reserve the same range during the handshake, so that a pointer has one value on
+ * both. Only addresses that are backed by memory here can be used. Memory is mapped in chunks of at
+ * most OBS_CHUNK_BYTES because a driver unmaps only what it mapped as a whole. Owned by the
+ * session. Growing, trimming, adding and removing take the lock; checking an address inside the
+ * range takes none.
  */
 #ifndef OBS_MEMORY_H
 #define OBS_MEMORY_H
@@ -24,9 +25,9 @@
 struct obs_driver;
 
 #define OBS_CHUNK_BYTES  (64ull << 20)
-/* promised to a session at its start, or an eighth of what is free */
+/* granted to a session at its start, if it is no more than an eighth of what is free */
 #define OBS_GRANT_BYTES  (256ull << 20)
-/* what client and server agree on; a multiple of every driver's granularity so far */
+/* what client and server agree on; a multiple of the granularity of every driver known */
 #define OBS_MEMORY_ALIGN (2ull << 20)
 #define OBS_CHUNKS_MAX   (1u << 20) /* per device */
 /* module variables and plain allocations known by address */
@@ -67,35 +68,34 @@ struct obs_memory {
 void obs_memory_init(
 	struct obs_memory *memory, const struct obs_driver *drv, uint32_t n_devices, bool vmm);
 /*
- * Takes the first of the client's ranges that the driver can have. None: the driver's own choice,
- * *ret_ok false. False: the driver can reserve nothing.
+ * Reserves the first of the client's ranges that the driver can reserve. If none: the driver's own
+ * choice, *ret_ok false. False: the driver can reserve nothing.
  */
 bool obs_memory_choose(
 	struct obs_memory *memory, const struct obp_range *ranges, uint32_t n, bool *ret_ok);
-/*
- * The client cannot have the range: everything is given back, and the session goes on without one.
- */
+/* The client could not reserve the range: releases it, and the session goes on without one. */
 void obs_memory_abandon(struct obs_memory *memory);
 /*
- * Backs [base of the device's slice, + bytes). How many bytes were backed: less when the device has
- * less.
+ * Backs the first `bytes` of the device's slice with memory. How many bytes were backed: fewer when
+ * the device has less.
  */
 uint64_t obs_memory_grant(struct obs_memory *memory, uint32_t device, uint64_t bytes);
 /*
- * Backs what is not backed of [addr, addr + size), widened to whole pages. All or nothing;
+ * Backs the unbacked parts of [addr, addr + size), widened to whole pages. All or nothing;
  * CUDA_ERROR_OUT_OF_MEMORY.
  */
 CUresult obs_memory_grow(struct obs_memory *memory, uint32_t device, uint64_t addr, uint64_t size);
-/* Takes back the chunks that lie wholly inside. */
+/* Unmaps the chunks that lie completely inside. */
 CUresult obs_memory_trim(struct obs_memory *memory, uint64_t addr, uint64_t size);
 /*
- * An address range outside the session's range that copies may touch. False: too many or no memory.
+ * Adds an address range outside the session's range that copies may access. False: too many, or out
+ * of memory.
  */
 bool obs_memory_extra_add(struct obs_memory *memory, uint64_t base, uint64_t size, uint64_t owner);
-/* By exact base; false: there is none with this owner. */
+/* Removes by exact base; false: there is none with this owner. */
 bool obs_memory_extra_remove(struct obs_memory *memory, uint64_t base, uint64_t owner);
 void obs_memory_extra_remove_owner(struct obs_memory *memory, uint64_t owner);
-/* May the session's copies touch [addr, addr + size)? Size 0 is always fine. */
+/* True if the session's copies may access [addr, addr + size). Size 0 always is. */
 bool obs_memory_check(struct obs_memory *memory, uint64_t addr, uint64_t size);
 /* The device whose slice holds addr, or -1. */
 int obs_memory_device(const struct obs_memory *memory, uint64_t addr);

@@ -11,14 +11,13 @@
 #include "base/log.h"
 #include "protocol/conn.h"
 
-/* -1: no file in memory can be made. */
+/* A memory file for one stream; -1: it cannot be made. */
 static int file_new(int which)
 {
 	int fd = memfd_create(which ? "stderr" : "stdout", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	/*
-	 * Only the kernel can hold a driver to a size: what it prints goes past everything else
-	 * here.
+	 * The driver writes to the file directly, so only the kernel (sealing) can bound its size.
 	 */
 	if (fd >= 0 && ftruncate(fd, OBS_OUTPUT_MAX) == 0 &&
 		fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
@@ -57,7 +56,7 @@ static void lost_tell(int which, obs_output_send *send, void *user)
 	send(user, OBP_REPLY_TEXT_STDERR, text, sizeof text - 1);
 }
 
-/* What is new in a file. The position it was read up to. */
+/* Forwards what is new in a file. The position it was read up to. */
 static uint64_t forward_file(
 	struct obs_output_file *file, int which, obs_output_send *send, void *user)
 {
@@ -79,7 +78,7 @@ static uint64_t forward_file(
 }
 
 /*
- * A file's memory is given back when another has taken its place: it cannot be emptied while a
+ * Replaces the file by a new one and frees its memory. It is not truncated in place because a
  * thread of the driver may be writing.
  */
 static bool renew(struct obs_output *output, int which)

@@ -17,7 +17,7 @@ void obs_exec_result(struct obs_exec *x, const struct obp_record *rec, CUresult 
 		obs_async_result(x, rec, result);
 }
 
-/* The client uses the ids of these before it knows the result. */
+/* Operations that create a handle. The client uses the handle's id before it knows the result. */
 static bool makes_handle(uint16_t opcode)
 {
 	switch (opcode) {
@@ -33,8 +33,8 @@ static bool makes_handle(uint16_t opcode)
 }
 
 /*
- * A record whose context cannot be entered. What it would have made is there afterwards, as what
- * failed.
+ * A record whose context cannot be entered. An operation that creates a handle still enters the id,
+ * marked as failed.
  */
 static void refuse(struct obs_exec *x, const struct obp_record *rec, const void *body,
 	uint32_t size, CUresult why)
@@ -96,7 +96,7 @@ bool obs_handle_use(struct obs_exec *x, const struct obp_record *rec, struct obs
 	struct obs_handle *handle = obs_handles_find(table, id);
 
 	if (ob_unlikely(!handle)) {
-		obs_violation(x, rec, "it names a handle that does not exist");
+		obs_violation(x, rec, "unknown handle");
 		return false;
 	}
 	if (ob_unlikely(!handle->driver)) {

@@ -10,28 +10,28 @@
 #include "protocol/obs_dispatch.h"
 #include "server/worker/session.h"
 
-/* The record's context becomes the thread's; then the operation. Used by both kinds of threads. */
+/* Makes the record's context current in this thread, then executes the operation. */
 void obs_exec_record(
 	struct obs_exec *x, const struct obp_record *rec, const void *body, uint32_t size);
 
 /* ---- for operations ---- */
 
 /*
- * The driver's stream for the client's id: 0, 1 legacy. False: unknown (told) or its creation
- * failed (answered).
+ * The driver's stream for the client's id; 0 and 1 are the legacy stream. False: the id is unknown
+ * (the session is ended) or its creation failed (the call was answered).
  */
 bool obs_stream_get(struct obs_exec *x, const struct obp_record *rec, uint64_t id, CUstream *ret);
-/* Likewise for the other tables. */
+/* The same for the other tables. */
 bool obs_handle_use(struct obs_exec *x, const struct obp_record *rec, struct obs_handles *table,
 	uint64_t id, struct obs_handle **ret);
 /*
- * After a call at which CUDA shows what kernels have printed: forward it, before the reply. A
- * driver may also explain a failed one.
+ * Forwards what kernels have printed, before the reply of a call at which CUDA flushes it. Also
+ * after a failed call: the driver may explain it there.
  */
 void obs_exec_output(struct obs_exec *x, CUresult result);
-/* A result for a call of either kind: a reply without a body, or an asynchronous result. */
+/* Answers a call of either kind: a reply without a body, or an asynchronous result. */
 void obs_exec_result(struct obs_exec *x, const struct obp_record *rec, CUresult result);
-/* What kernels have printed, to the client. */
+/* Forwards what kernels have printed to the client. */
 void obs_exec_print(struct obs_exec *x);
 
 #endif

@@ -23,8 +23,8 @@ void obs_replies_init(struct obs_replies *replies)
 void obs_replies_settle(struct obs_replies *replies, uint64_t client_ring)
 {
 	/*
-	 * A quarter: with less unacknowledged than that the client has room for any record, and
-	 * does not wait for us while we wait for it.
+	 * A quarter of the client's ring: with less than that unacknowledged, the client has room
+	 * for any record, and neither side waits for the other.
 	 */
 	if (client_ring)
 		replies->ack_bytes = ob_min(ob_max(client_ring / 4, (uint64_t)OBS_ACK_BYTES_MIN),
@@ -42,12 +42,12 @@ void obs_link_broken_locked(struct obs_session *session)
 		return;
 	ob_info("session %016llx: the data connection broke; the client has %u s to come back",
 		(unsigned long long)session->id, (unsigned)(link->grace_ns / OB_SECOND));
-	shutdown(session->replies.stream.fd, SHUT_RDWR); /* the executor sees it too */
+	shutdown(session->replies.stream.fd, SHUT_RDWR); /* so that the executor notices it too */
 }
 
 /*
- * Under the lock. One sendmsg in the usual case. A client that is gone ends the process here,
- * unless the session outlives its connection.
+ * Under the lock. Normally one sendmsg. If the client is gone: ends the process, unless the session
+ * can be resumed.
  */
 static void send_all(struct obs_session *session, struct iovec *iov, int n, size_t size)
 {
@@ -80,8 +80,8 @@ static void send_all(struct obs_session *session, struct iovec *iov, int n, size
 }
 
 /*
- * Under the lock. iov[0] begins with the frame's header; packed, that leaves by itself, and what is
- * kept to be sent again stays as it is.
+ * Under the lock. iov[0] begins with the frame's header. With packing, a packed copy is sent; the
+ * retransmit queue holds the original.
  */
 static void send_reply(struct obs_session *session, struct iovec *iov, int n, size_t size)
 {
@@ -103,9 +103,7 @@ static void send_reply(struct obs_session *session, struct iovec *iov, int n, si
 	send_all(session, pieces, n, sizeof frame + frame.size);
 }
 
-/*
- * Under the lock. What an acknowledgement says: every record up to here is in this process's hands.
- */
+/* Under the lock. The number to acknowledge: all records up to it have been fully received. */
 static uint64_t ack_number(struct obs_replies *replies)
 {
 	uint64_t executed = atomic_load_explicit(&replies->executed, memory_order_relaxed);
@@ -155,8 +153,8 @@ void obs_replies_keep_slots(struct obs_session *session)
 }
 
 /*
- * Under the lock: the first failure of an asynchronous call travels with the next reply that ends a
- * call.
+ * Under the lock. Moves the first failure of an asynchronous call into this reply, if it is one
+ * that ends a call.
  */
 static void deferred_take(struct obs_replies *replies, struct obp_reply *head)
 {
@@ -170,7 +168,7 @@ static void deferred_take(struct obs_replies *replies, struct obp_reply *head)
 	head->deferred_opcode = (uint32_t)(deferred >> 32);
 }
 
-/* The reply is put together where it stays until the client has it. */
+/* Builds the reply inside the retransmit queue, where it stays until the client acknowledges it. */
 static void reply_queued(struct obs_session *session, struct obp_reply *head, const void *body,
 	struct obs_slot *slot)
 {
@@ -191,8 +189,8 @@ static void reply_queued(struct obs_session *session, struct obp_reply *head, co
 		obs_replies_trim(session);
 		entry = obs_retransmit_add(&replies->retransmit, body, head->body, slot);
 		/*
-		 * No time-out: the acknowledgement comes, or the client is gone and the loop ends
-		 * the process.
+		 * No time-out: either an acknowledgement comes, or the loop ends the process
+		 * because the client is gone.
 		 */
 		if (!entry)
 			pthread_cond_wait(&replies->room, &replies->lock);
@@ -302,7 +300,7 @@ void obs_reply_ack(struct obs_session *session)
 			OBS_ACK_RECORDS)
 		return;
 	replies->bytes_unacked = 0;
-	/* While the connection is being made again its join says it. */
+	/* While the connection is down nothing is sent; the next join carries the number. */
 	pthread_mutex_lock(&replies->lock);
 	obp_frame_fill(&frame, OBP_FRAME_ACK, 0, 0, 0, ack_number(replies));
 	send_all(session, &iov, 1, sizeof frame);

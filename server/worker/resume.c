@@ -24,8 +24,8 @@
 #include "server/worker/reply.h"
 #include "transport/shm.h"
 
-#define ATTACH_TIMEOUT_NS (60 * OB_SECOND) /* for what is sent again */
-#define COMM_BYTES        15               /* of a process's name, as the kernel keeps it */
+#define ATTACH_TIMEOUT_NS (60 * OB_SECOND) /* for retransmission */
+#define COMM_BYTES        15               /* bytes of a process's name in /proc/PID/comm */
 
 /* ---- is the client on this machine? ---- */
 
@@ -48,8 +48,8 @@ static bool same_machine(int fd)
 }
 
 /*
- * True when process `pid` of this machine has the name the client gave: another namespace's numbers
- * are not ours.
+ * True when process `pid` of this machine has the name that the client gave. If the client runs in
+ * another PID namespace, its pid does not identify a process here.
  */
 static bool process_named(uint64_t pid, const char *program)
 {
@@ -68,8 +68,8 @@ static bool process_named(uint64_t pid, const char *program)
 }
 
 /*
- * A client on the same machine is watched itself: when it ends without a goodbye nothing needs to
- * be kept for it.
+ * Watches the process of a client on the same machine: when it ends without a goodbye, the session
+ * need not wait for it.
  */
 static int client_watch(int fd, const struct obp_hello *hello)
 {
@@ -79,7 +79,10 @@ static int client_watch(int fd, const struct obp_hello *hello)
 	return (int)syscall(SYS_pidfd_open, (pid_t)hello->pid, 0);
 }
 
-/* Has the client closed already? Before its welcome it has no secret to come back with. */
+/*
+ * True when the client has closed the connection. Before the welcome it has no secret and cannot
+ * join again.
+ */
 static bool client_left(int fd)
 {
 	struct pollfd pfd = { .fd = fd, .events = POLLRDHUP };
@@ -106,8 +109,8 @@ bool obs_link_agree(struct obs_session *session, const struct obp_hello *hello)
 	if (!seconds)
 		return true;
 	/*
-	 * The client's process was looked for first: one that is not there any more has closed its
-	 * connection before.
+	 * obs_link_watch ran first: if the process was not found then because it had already ended,
+	 * its connection is closed by now.
 	 */
 	if (link->client < 0 && client_left(session->data.fd))
 		return true;
@@ -206,8 +209,8 @@ static bool retransmit_send(
 }
 
 /*
- * A thread of its own: what is sent again may be long, and neither the loop nor the executor has
- * the time.
+ * Runs on a thread of its own: retransmission may take long, and neither the loop nor the executor
+ * may be held up.
  */
 static void *attach_main(void *argument)
 {
@@ -219,7 +222,7 @@ static void *attach_main(void *argument)
 
 	pthread_mutex_lock(&replies->lock);
 	obs_replies_trim(session);
-	if (link->next_ready) { /* joined before and never read from */
+	if (link->next_ready) { /* an earlier join that the executor never took */
 		obt_stream_close(&link->next);
 		link->next_ready = false;
 	}
@@ -229,7 +232,7 @@ static void *attach_main(void *argument)
 		!retransmit_send(session, &attach->stream, deadline))
 		obs_link_broken_locked(session);
 	/*
-	 * Also a connection that has just broken: the executor reads its end and waits for the
+	 * Also when the connection has just broken: the executor reads its end and waits for the
 	 * next.
 	 */
 	link->next = attach->stream;
@@ -258,17 +261,18 @@ bool obs_link_attach(struct obs_session *session, struct obt_stream *stream,
 	struct attach *attach;
 
 	if (!link->on)
-		return refuse(
-			stream, OB_ERR_REFUSED, "this session does not outlive its connection");
+		return refuse(stream, OB_ERR_REFUSED,
+			"this session cannot be resumed: the client (OUTBOARD_GRACE) or the server "
+			"(--grace) has that switched off");
 	if (join->received < atomic_load(&link->client_ack) ||
 		!obs_link_acked(session, join->received))
 		return refuse(stream, OB_ERR_REFUSED,
-			"the client says that it has replies which were never sent, or no longer "
-			"has some");
+			"the client's number of received replies does not match what the server "
+			"sent");
 	if (!obt_shm_take(stream, join->shm, &why))
-		return refuse(stream, OB_ERR_LIMIT, why); /* it may come with the next attempt */
+		return refuse(stream, OB_ERR_LIMIT, why); /* the next attempt may bring it */
 	if (atomic_exchange(&link->attaching, true)) {
-		/* the one before, which may be stuck in the middle: the client has given it up */
+		/* the attempt before may be blocked in sending; the client has given it up */
 		shutdown(old_fd, SHUT_RDWR);
 		return refuse(stream, OB_ERR_LIMIT, "another connection is joining this session");
 	}
@@ -278,8 +282,8 @@ bool obs_link_attach(struct obs_session *session, struct obt_stream *stream,
 		return refuse(stream, OB_ERR_LIMIT, "no memory");
 	}
 	/*
-	 * The client has given the old one up, whether or not we have noticed: readers and writers
-	 * stuck in it leave.
+	 * The client has given the old connection up, noticed here or not: wake readers and writers
+	 * that are blocked in it.
 	 */
 	if (old_fd >= 0)
 		shutdown(old_fd, SHUT_RDWR);
@@ -289,7 +293,7 @@ bool obs_link_attach(struct obs_session *session, struct obt_stream *stream,
 	if (!ob_thread_start(attach_main, attach, 0, NULL)) {
 		atomic_store(&link->attaching, false);
 		free(attach);
-		/* it may come again */
+		/* the client retries */
 		return refuse(stream, OB_ERR_LIMIT, "the worker can start no thread");
 	}
 	return true;

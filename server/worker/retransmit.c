@@ -28,7 +28,7 @@ bool obs_retransmit_init(struct obs_retransmit *queue)
 	return false;
 }
 
-/* `size` bytes that lie together in the ring; NULL: not now. */
+/* `size` contiguous bytes of the ring; NULL: not free now. */
 static uint8_t *ring_take(struct obs_retransmit *queue, uint32_t size, uint32_t *ret_skipped)
 {
 	uint32_t at, skipped = 0;
@@ -37,8 +37,8 @@ static uint8_t *ring_take(struct obs_retransmit *queue, uint32_t size, uint32_t 
 		queue->head = 0;
 	at = queue->head;
 	/*
-	 * The last reply may have ended exactly at the ring's end: then nothing is skipped, and
-	 * this one lies at the beginning all the same.
+	 * If the last reply ended exactly at the ring's end nothing is skipped, and this one still
+	 * begins at the start.
 	 */
 	if (at + size > OBS_RETRANSMIT_BYTES) {
 		skipped = OBS_RETRANSMIT_BYTES - at;
@@ -120,7 +120,7 @@ bool obs_retransmit_drop(struct obs_retransmit *queue, uint64_t number)
 
 		queue->used -= reply->skipped + reply->size;
 		if (reply->slot) {
-			/* Release: who takes the slot writes after we have read. */
+			/* Release: whoever takes the slot next writes only after the reads here. */
 			atomic_store_explicit(&reply->slot->unacked, false, memory_order_release);
 			slots = true;
 		}

@@ -2,14 +2,18 @@
 /* Copyright The Outboard Authors */
 /*
  * A session: everything a worker knows of the one program it serves. There is one per process and
- * it is never freed: when the client leaves, the process exits and the kernel and the driver take
- * everything back, whatever the device is doing.
+ * it is never freed: when the client leaves, the process exits, and the kernel and the driver
+ * release everything. Parts that need one another have their structures here and their functions in
+ * headers above this one (end.h ends a session, start.h begins one).
  *
  * Threads:
- *   executor  main thread, or its successor. Reads the data connection, executes records in order. Owns handles, contexts, staging for writes.
- *   loop      watches all descriptors; reads the control connection and the supervisor's channel; ends the process.   (loop.c)
- *   lanes     one per client thread that makes a blocking call while others are alive; runs that call and replies.    (lane.c)
- *   driver's  run our host function, which waits for the client's answer.                                             (hostfunc.c)
+ *   executor  main thread, or its successor. Reads the data connection, executes records in order.
+ *             Owns handles, contexts, staging for writes.                              (exec.c)
+ *   loop      watches all descriptors; reads the control connection and the supervisor's channel;
+ *             ends the process.                                                        (loop.c)
+ *   lanes     one per client thread that makes a blocking call while others exist; runs that call
+ *             and replies.                                                             (lane.c)
+ *   driver's  run our host function, which waits for the client's answer.          (hostfunc.c)
  */
 #ifndef OBS_SESSION_H
 #define OBS_SESSION_H
@@ -41,19 +45,19 @@
 #include "transport/stream.h"
 
 #define OBS_CONTEXTS_MAX  1024u
-/* a record that does not fit the connection's buffer is put together here */
+/* receives a record that does not fit the connection's buffer */
 #define OBS_SCRATCH_BYTES OBP_RECORD_MAX
 
 /* A context of the client. Entries are made and removed by the executor and never move. */
 struct obs_context {
 	_Atomic uint64_t id; /* 0: free. device + 1: the device's primary */
-	CUcontext driver;    /* NULL: not yet made, or making it failed with `error` */
+	CUcontext driver;    /* NULL: not yet created, or creating it failed with `error` */
 	CUresult error;
 	uint32_t device, flags;
 	bool primary;
 };
 
-/* The client's last question about the cache of uploads (ops/cache.c). Executor. */
+/* The chunks that the client last asked for in the cache of uploads (ops/cache.c). Executor. */
 struct obs_asked {
 	uint8_t names[OBP_CACHE_ASK_MAX][OBS_CACHE_NAME_BYTES];
 	uint64_t have[OBP_CACHE_ASK_MAX / 64], lost[OBP_CACHE_ASK_MAX / 64]; /* one bit each */
@@ -68,12 +72,12 @@ struct obs_replies {
 	struct obt_stream stream;         /* where replies go; under lock */
 	_Atomic uint64_t next;            /* number of the next reply; written under lock */
 	struct obs_retransmit retransmit; /* with session->link.on; under lock */
-	pthread_cond_t room;              /* in kept */
+	pthread_cond_t room;              /* in the retransmit queue */
 	_Atomic uint32_t waiting;         /* threads that wait for replies to be acknowledged */
-	_Atomic uint64_t executed;        /* highest record taken up by the executor */
+	_Atomic uint64_t executed;        /* highest record accepted by the executor */
 	_Atomic uint64_t acked;           /* highest record acknowledged to the client */
 	uint64_t bytes_unacked;           /* executor only */
-	/* of them, how many before an acknowledgement is sent by itself; set with the hello */
+	/* bytes that may be unacknowledged before an acknowledgement is sent without a reply */
 	uint64_t ack_bytes;
 	/* opcode << 32 | CUresult of the first failed async call; 0: none */
 	_Atomic uint64_t deferred;
@@ -83,13 +87,13 @@ struct obs_replies {
 /* ---- the data connection, broken and joined again (resume.h) ---- */
 
 struct obs_link {
-	_Atomic bool on; /* set in the handshake, after the rest */
+	_Atomic bool on; /* the session can be resumed; set last in the handshake */
 	uint64_t grace_ns;
 	/* pidfd of the client when it runs on this machine; -1 */
 	int client;
 	_Atomic bool down;
 	_Atomic uint64_t down_since;          /* ns */
-	_Atomic bool attaching;               /* a thread is at it */
+	_Atomic bool attaching;               /* a join is in progress */
 	_Atomic bool idle;                    /* the executor waits for bytes */
 	_Atomic uint64_t bytes;               /* received on data */
 	_Atomic uint64_t client_ack;          /* highest reply the client has */
@@ -160,15 +164,15 @@ struct obs_hostfuncs {
 	struct obt_stream control; /* the same connection */
 	pthread_mutex_t send_lock; /* whoever sends, and whoever changes control_fd */
 	/*
-	 * a function was, or may have to be, asked for on another connection: an answer may come
-	 * twice
+	 * an answer may come twice: a function was, or may have to be, asked for on more than one
+	 * control connection
 	 */
 	bool may_repeat;
 };
 
 /* ---- lanes (lane.h) ---- */
 
-/* bytes; the bodies of the calls that are handed over are small */
+/* bytes; calls that lanes run have small bodies */
 #define OBS_LANE_BODY 256u
 
 struct obs_lane {
@@ -179,9 +183,7 @@ struct obs_lane {
 	struct obs_context *context;
 	uint16_t index;
 	bool threaded; /* has a thread */
-	/*
-	 * that of all threads that there was no room for: the context is one that cannot be entered
-	 */
+	/* shared by all threads beyond the limit; its context cannot be entered */
 	bool refused;
 	/* under lock: */
 	pthread_mutex_t lock;
@@ -202,8 +204,8 @@ struct obs_session {
 	/* prepared while warm; the devices as the client sees them */
 	struct obp_message *welcome;
 	const struct obs_driver *drv;
-	uint64_t id;    /* names the session in logs, and opens nothing */
-	uint64_t route; /* by which its client joins it, with the secret */
+	uint64_t id;    /* names the session in logs; gives no access */
+	uint64_t route; /* with the secret: lets further connections join */
 	uint8_t secret[OBP_SECRET_BYTES];
 	int n_devices;
 
@@ -216,23 +218,23 @@ struct obs_session {
 	int channel;                  /* to the supervisor; -1: none (tests) */
 	struct obs_identity identity; /* of the client; set before the welcome */
 	uint64_t since_ns;            /* of the welcome */
-	/* how long it may make no call; 0: for ever, and until its limits are known */
+	/* limit for making no call; 0: none, or not known yet */
 	_Atomic uint32_t idle_s;
-	/* what confines the process that let the client in, in words */
+	/* sandbox of the admission process, as text */
 	char admission[OBP_SANDBOX_MAX];
-	char end_reason[200];   /* it ends; empty: the client has left */
-	struct obt_meter meter; /* of the packer's */
+	char end_reason[200];   /* empty: the client has left */
+	struct obt_meter meter; /* for the packer */
 	unsigned codec_request; /* enum obp_codec_request or a codec */
-	/* the client wants the measured rate believed wherever it is */
+	/* use the measured rate also on connections within this machine */
 	bool trust_reader;
 
 	struct obs_handles streams, events, modules, functions;
 	struct obs_context contexts[OBS_CONTEXTS_MAX];
 	uint32_t n_contexts; /* entries ever used */
-	/* stands for those that there was no room for; it cannot be entered */
+	/* stands for contexts beyond the limit; cannot be entered */
 	struct obs_context refused;
-	bool contexts_refused; /* there have been such */
-	/* current in the main thread since the worker was warmed, or NULL */
+	bool contexts_refused; /* some were refused */
+	/* current in the main thread since the warm-up, or NULL */
 	struct obs_context *warm_context;
 	struct obs_memory memory;
 	struct obs_staging staging;
@@ -244,37 +246,37 @@ struct obs_session {
 	struct obs_hostfuncs hostfuncs;
 
 	struct obs_lane *lanes[OBP_LANE_MAX];
-	uint32_t n_lanes; /* alive */
+	uint32_t n_lanes; /* existing lanes */
 	uint8_t *scratch;
 
-	/* the call in which the executor waits for the device; 0: in none */
+	/* number of the call in which the executor waits for the device; 0: none */
 	_Atomic uint64_t blocking;
-	/* the last call for which a thread was started that takes over */
+	/* the last call for which a successor was started */
 	_Atomic uint64_t succeeding;
 	_Atomic bool prints; /* a loaded module can print */
-	/* what was agreed on in the welcome stands: connections may join */
+	/* the handshake is settled: connections may join */
 	_Atomic bool welcomed;
 	_Atomic bool ending; /* said bye, or broke the protocol */
 };
 
 /*
- * What a thread needs to execute records; one of the executor, one of each lane thread. Generated
- * dispatch passes it around as `x`.
+ * What a thread needs to execute records. The executor has one, and each lane thread. The generated
+ * dispatch passes it on as `x`.
  */
 struct obs_exec {
 	struct obs_session *session;
 	const struct obs_driver *drv;
 	struct obs_lane *lane; /* of the current record */
-	/* what the driver has as this thread's current context */
+	/* the context that is current in this thread, in the driver */
 	struct obs_context *context;
-	/* executor, while a large record is coming in; else NULL */
+	/* executor, while it receives a large record; else NULL */
 	struct obp_conn *conn;
 	uint64_t call; /* number of the current record */
 	uint16_t opcode, lane_index;
 	bool replied; /* the current record was answered */
 	/*
-	 * why the current record may do nothing but enter the id that it names; CUDA_SUCCESS: it
-	 * may
+	 * Not CUDA_SUCCESS: the current record only enters its id, marked as failed with this
+	 * error.
 	 */
 	CUresult refused;
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Copies to the device out of the cache of uploads. A client asks for many chunks at once, then
- * writes those that are there by their place in the question, and sends the others. Nothing is held
- * for it meanwhile: a chunk that is thrown away between the two, or turns out to be damaged, is
- * told with the next answer, and the client, whose call has not returned yet, sends it after all.
+ * Copies to the device from the cache of uploads. A client asks for many chunks at once, then
+ * writes those that are cached, by their index in the question, and sends the others. The server
+ * reserves nothing in between: if a chunk has been evicted by then, or is damaged, the next answer
+ * says so, and the client, whose call has not returned yet, sends it.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -55,14 +55,14 @@ void obs_op_write_cached(
 {
 	struct obs_asked *asked = &x->session->asked;
 	CUresult result = CUDA_SUCCESS;
-	/* [from, at) of the slot is there and not yet on its way */
+	/* [from, at) of the slot is filled and not yet being copied */
 	uint64_t from = 0, at, n;
 	struct obs_slot *slot;
 	CUstream stream;
 
 	for (at = 0; at < req->size; at += OBP_CACHE_CHUNK)
 		if (!was_there(asked, req->index + at / OBP_CACHE_CHUNK))
-			obs_violation(x, rec, "a chunk that was not in the answer before");
+			obs_violation(x, rec, "the chunk was not in the last answer of cache_ask");
 	if (!obs_stream_get(x, rec, req->stream, &stream))
 		return;
 	if (!obs_memory_check(&x->session->memory, req->dst, req->size)) {
@@ -104,8 +104,8 @@ void obs_op_write_kept(struct obs_exec *x, const struct obp_record *rec,
 	if (x->session->cache.dir < 0)
 		return;
 	/*
-	 * The client's word is not enough: a thread of the program may have written to the memory
-	 * after it was named.
+	 * The name is checked: a thread of the program may have changed the memory after the client
+	 * hashed it.
 	 */
 	obt_tree_digest(data, req->size, name);
 	if (memcmp(name, req->name, sizeof name) == 0)

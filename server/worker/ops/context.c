@@ -10,7 +10,7 @@
 #include "server/worker/ops/ops.h"
 
 /*
- * As obs_context_find. A client knows only later that a context was refused, and names it until
+ * As obs_context_find. A client learns only later that a context was refused, and names it until
  * then.
  */
 static struct obs_context *context_named(struct obs_session *session, uint64_t id)
@@ -26,7 +26,7 @@ void obs_op_ctx_use(
 	struct obs_context *context = context_named(x->session, req->ctx);
 
 	if (req->ctx && !context)
-		obs_violation(x, rec, "it names a context that does not exist");
+		obs_violation(x, rec, "unknown context");
 	if (!x->lane->refused)
 		x->lane->context = context;
 }
@@ -50,8 +50,8 @@ static CUresult context_make(struct obs_exec *x, struct obs_context *context)
 	result =
 		x->drv->cuCtxCreate_v2(&context->driver, context->flags, (CUdevice)context->device);
 	/*
-	 * It was pushed. The stacks of the program's threads are the client's; this one would only
-	 * grow.
+	 * The driver pushed it. The stacks of the program's threads are kept by the client; this
+	 * one would only grow.
 	 */
 	if (result == CUDA_SUCCESS) {
 		x->drv->cuCtxPopCurrent_v2(&popped);
@@ -124,7 +124,7 @@ static void forget_module(void *user, struct obs_handle *handle)
 	forget_one(user, handle);
 }
 
-/* Everything that lived in the context goes with it in the driver; here the handles go. */
+/* The driver destroys what lived in the context; here its handles are removed. */
 static void context_forget(struct obs_session *session, struct obs_context *context)
 {
 	struct obs_handles *const tables[] = { &session->streams, &session->events,
@@ -146,7 +146,7 @@ void obs_op_ctx_destroy(
 	CUresult result = CUDA_SUCCESS;
 
 	if (!context)
-		obs_violation(x, rec, "it names a context that does not exist");
+		obs_violation(x, rec, "unknown context");
 	if (context == &session->refused)
 		return;
 	obs_exec_output(x, result);
@@ -167,8 +167,8 @@ void obs_op_ctx_destroy(
 		atomic_store_explicit(&context->id, 0, memory_order_release);
 	}
 	/*
-	 * The driver may have left the thread without a current context: set it afresh for the next
-	 * record.
+	 * The driver may have left the thread without a current context: the next record sets it
+	 * again.
 	 */
 	x->drv->cuCtxSetCurrent(NULL);
 	x->context = NULL;

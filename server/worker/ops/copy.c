@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 /*
  * Copies and fills. Addresses are checked before the driver sees them: one outside the session's
- * memory could be this process's own.
+ * memory could be in this process.
  */
 #include <string.h>
 
@@ -70,7 +70,7 @@ void obs_op_memset(
 	CUstream stream;
 
 	if (req->element != 1 && req->element != 2 && req->element != 4)
-		obs_violation(x, rec, "a fill with elements of neither 1, 2 nor 4 bytes");
+		obs_violation(x, rec, "the element size of a fill is not 1, 2 or 4 bytes");
 	if (!obs_stream_get(x, rec, req->stream, &stream))
 		return;
 	if (ob_mul_overflows(req->width, req->element, &box.width) || !box_inside(x, &box))
@@ -175,7 +175,7 @@ void obs_op_write(struct obs_exec *x, const struct obp_record *rec, const struct
 	if (!obs_stream_get(x, rec, req->stream, &stream))
 		return;
 	/*
-	 * From pageable memory the driver has taken the bytes when it returns, also in the Async
+	 * The driver has taken the bytes of pageable memory when it returns, also in the Async
 	 * form: the buffer may be reused.
 	 */
 	if (!obs_memory_check(&x->session->memory, req->dst, req->size))
@@ -187,7 +187,7 @@ void obs_op_write(struct obs_exec *x, const struct obp_record *rec, const struct
 	obs_async_result(x, rec, result);
 }
 
-/* Takes the rest of a record that cannot be executed, so that the next one can. */
+/* Receives and drops the rest of a record that cannot be executed. */
 static bool big_skip(struct obs_exec *x)
 {
 	uint8_t bytes[4096];
@@ -226,8 +226,8 @@ bool obs_big_write(struct obs_exec *x, const struct obp_item *item)
 	}
 	slot = obs_staging_write_slot(&x->session->staging, x->context);
 	/*
-	 * When the connection breaks here the record comes again: the slot was only filled, and
-	 * nothing has been copied from it.
+	 * If the connection breaks here the whole record comes again: the slot was only filled,
+	 * nothing was copied from it.
 	 */
 	if (!obs_exec_receive(x, slot->data, req.size) || !big_skip(x))
 		return false;
@@ -277,8 +277,8 @@ void obs_op_write_rows(struct obs_exec *x, const struct obp_record *rec,
 /* ---- device to host ---- */
 
 /*
- * A copy to the client in pieces of at most OBP_CHUNK_MAX bytes. Each is started into one of two
- * slots; while it runs the one before is sent. `row` and `done_in_row` say where the next piece
+ * A copy to the client in pieces of at most OBP_CHUNK_MAX bytes. Each piece is copied into one of
+ * two slots; meanwhile the piece before is sent. `row` and `done_in_row` say where the next piece
  * begins.
  */
 struct pull {
@@ -362,7 +362,7 @@ static CUresult pull_wait(struct obs_exec *x, struct obs_slot *slot, const struc
 		      : x->drv->cuStreamSynchronize(pull->stream);
 }
 
-/* One piece: no event, the stream is waited for. */
+/* A single piece: no event, the stream is waited for. */
 static void pull_single(
 	struct obs_exec *x, const struct obp_record *rec, struct pull *pull, struct obs_slot *slot)
 {
@@ -404,7 +404,7 @@ static void pull_pieces(struct obs_exec *x, const struct obp_record *rec, struct
 		if (!obs_staging_read_turn(&x->session->staging, &slots[i]))
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	/* Nothing may write into the slots any more when others take them. */
+	/* The slots may be reused by others only when nothing writes into them any more. */
 	x->drv->cuStreamSynchronize(pull->stream);
 	slots[0]->pending = slots[1]->pending = false;
 	obs_exec_output(x, result);
@@ -429,7 +429,7 @@ static void pull_run(
 		obs_reply(x, rec, CUDA_ERROR_INVALID_VALUE, NULL, 0);
 		return;
 	}
-	/* Packing, sending and unpacking overlap when pieces are small. */
+	/* With small pieces, packing, sending and unpacking overlap. */
 	pull->piece = obp_packer_cuts(&x->session->packer) ? OBP_PACK_CHUNK : OBP_CHUNK_MAX;
 	if (!obs_staging_read_take(&x->session->staging, slots)) {
 		obs_reply(x, rec, CUDA_ERROR_OUT_OF_MEMORY, NULL, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Memory operations. The client places allocations itself; here memory is put behind addresses and
- * taken away.
+ * Memory operations. The client chooses the addresses of allocations; the server maps memory at
+ * them and unmaps it.
  */
 #include "server/worker/lane.h"
 #include "server/worker/ops/ops.h"
@@ -11,8 +11,8 @@ void obs_op_mem_alloc(
 	struct obs_exec *x, const struct obp_record *rec, const struct obp_mem_alloc_req *req)
 {
 	/*
-	 * Nothing to do: the memory is there. A client that takes more than it was given harms its
-	 * own kernels only.
+	 * Nothing to do: the memory is mapped. A client that uses more than it was granted harms
+	 * only its own kernels.
 	 */
 	if (!obs_memory_check(&x->session->memory, req->addr, req->size))
 		obs_async_result(x, rec, CUDA_ERROR_INVALID_VALUE);
@@ -42,8 +42,8 @@ void obs_op_mem_alloc_plain(
 }
 
 /*
- * Work that may still use the memory is waited for, in the context of the thread that frees, else
- * in the device's primary.
+ * Waits for work that may still use the memory, in the context of the thread that frees it, else in
+ * the device's primary context.
  */
 static CUresult fence(struct obs_exec *x, uint64_t addr)
 {
@@ -58,8 +58,8 @@ static CUresult fence(struct obs_exec *x, uint64_t addr)
 }
 
 /*
- * Memory whose context was destroyed before it went with that context: the client only gives the
- * address back, which is no error.
+ * Memory of a destroyed context is already free: the client only gives the address back, which is
+ * no error.
  */
 static CUresult plain_free(struct obs_exec *x, uint64_t addr)
 {

@@ -14,8 +14,8 @@
 #define FUNC_WHY_MAX 512u /* bytes of text about a function that cannot run */
 
 /*
- * Options whose value is a number; those with pointers cannot come over the wire, and log buffers
- * are ours.
+ * Options whose value is a number. Options with pointers cannot travel, and log buffers are the
+ * server's own.
  */
 static bool option_is_number(uint64_t option)
 {
@@ -42,7 +42,10 @@ static bool option_is_number(uint64_t option)
 	}
 }
 
-/* Kernels of this image may print: from then on output is looked for after synchronising calls. */
+/*
+ * Sets session->prints if kernels of this image may print: output is then fetched after
+ * synchronising calls.
+ */
 static void look_for_printing(struct obs_session *session, const void *image, size_t size)
 {
 	if (!atomic_load_explicit(&session->prints, memory_order_relaxed) &&
@@ -51,8 +54,8 @@ static void look_for_printing(struct obs_session *session, const void *image, si
 }
 
 /*
- * A failed load keeps its id, so that what the client has already sent for the module is answered
- * and not taken for an attack.
+ * A failed load still enters its id, so that records that the client has already sent for the
+ * module are answered and not treated as a protocol violation.
  */
 static void module_put(
 	struct obs_exec *x, const struct obp_record *rec, uint64_t id, CUmodule module, size_t size)
@@ -68,15 +71,16 @@ static void module_put(
 void obs_module_discharge(const struct obs_context *context, uint64_t size)
 {
 	if (!size)
-		return; /* its load failed: what was charged went back then */
+		return; /* its load failed, and the charge was given back then */
 	obs_quota_discharge(context ? context->device : 0, size);
 	obs_hold_give(OBS_HOLD_MODULES, size + OBS_MODULE_BYTES);
 }
 
 /*
  * A module takes device memory for its code and variables, and drivers keep a copy of the image in
- * the host's. How much exactly only the driver knows: the image's size is charged to both, which is
- * a lower bound. The software device has its compiler's memory counted on top (server/layers/driver.h).
+ * host memory. Only the driver knows how much exactly: the image's size is charged for both, a
+ * lower bound. The memory of the software device's compiler is counted separately
+ * (server/layers/driver.c).
  */
 static CUresult load_allowed(struct obs_exec *x, size_t size)
 {
@@ -124,7 +128,7 @@ void obs_op_module_load(struct obs_exec *x, const struct obp_record *rec,
 
 	obt_digest_sha256(image, req->size, digest);
 	if (memcmp(digest, req->sha256, sizeof digest) != 0)
-		obs_violation(x, rec, "the image does not have the hash it is named by");
+		obs_violation(x, rec, "the image does not match its hash");
 	if (text) {
 		memcpy(text, image, req->size);
 		text[req->size] = '\0';
@@ -147,12 +151,12 @@ void obs_op_module_use(
 	obs_async_result(x, rec, result);
 }
 
-/* Kept out of the reply where there is no room for it. */
+/* Length of the text, 0 if it does not fit the reply. */
 static uint32_t text_size(const char *text, uint32_t cap)
 {
 	uint32_t size = (uint32_t)strnlen(text, cap);
 
-	/* the final NUL travels along where it fits, as a driver would leave it */
+	/* with the final NUL if it fits, as a driver would return it */
 	return size + (size < cap);
 }
 
@@ -171,7 +175,7 @@ void obs_op_module_load_now(struct obs_exec *x, const struct obp_record *rec,
 
 	obt_digest_sha256(image, req->size, digest);
 	if (memcmp(digest, req->sha256, sizeof digest) != 0)
-		obs_violation(x, rec, "the image does not have the hash it is named by");
+		obs_violation(x, rec, "the image does not match its hash");
 	if (!answer || !text) {
 		const struct obp_module_load_now_rep nothing = { 0 };
 
@@ -200,7 +204,7 @@ void obs_op_module_load_now(struct obs_exec *x, const struct obp_record *rec,
 	free(answer);
 }
 
-/* The driver's log buffers, and the reply they become. */
+/* The driver's log buffers; the reply is made from them. */
 struct logs {
 	struct obp_module_load_checked_rep rep;
 	char text[2][OBP_LOG_MAX];
@@ -279,7 +283,7 @@ void obs_op_module_load_checked(struct obs_exec *x, const struct obp_record *rec
 		}
 	}
 	if (module)
-		/* a failed one the client forgets, it knows of the failure */
+		/* the client forgets a failed module: it is told of the failure */
 		module_put(x, rec, req->mod, module, image->size);
 	logs_reply(x, rec, result, req, logs);
 }
@@ -300,7 +304,7 @@ void obs_op_image_put(struct obs_exec *x, const struct obp_record *rec,
 		&x->session->images, req->sha256, req->total, req->offset, data, req->size);
 
 	if (err == OB_ERR_PROTOCOL)
-		obs_violation(x, rec, "the pieces of an image do not fit together or to its hash");
+		obs_violation(x, rec, "the pieces of an image do not match each other or its hash");
 	obs_async_result(
 		x, rec, err == OB_ERR_LIMIT ? CUDA_ERROR_OUT_OF_MEMORY : ob_err_to_cuda(err));
 }
@@ -325,7 +329,10 @@ void obs_op_module_unload(
 	struct module_gone gone = { .functions = &x->session->functions, .module = req->mod };
 	struct obs_handle handle;
 
-	/* Unknown: it went with its context, and the client's record crossed that. */
+	/*
+	 * Unknown: it was destroyed with its context, and the client's record was already on its
+	 * way.
+	 */
 	if (!obs_handles_remove(&x->session->modules, req->mod, &handle))
 		return;
 	obs_handles_each(&x->session->functions, function_forget, &gone);
@@ -344,7 +351,7 @@ void obs_op_func_get(struct obs_exec *x, const struct obp_record *rec,
 	CUresult result = CUDA_ERROR_INVALID_HANDLE;
 
 	if (!module)
-		obs_violation(x, rec, "it names a handle that does not exist");
+		obs_violation(x, rec, "unknown module");
 	if (module->driver)
 		result = obs_handle_room(x);
 	if (module->driver && result == CUDA_SUCCESS)
@@ -371,7 +378,8 @@ void obs_op_func_load(
 	if (!obs_handle_use(x, rec, &x->session->functions, req->func, &function))
 		return;
 	result = x->drv->cuFuncLoad(function->driver);
-	if (result == CUDA_ERROR_NOT_SUPPORTED) /* a driver older than 12.4 loads at the launch */
+	/* drivers before 12.4 cannot, and load at the launch */
+	if (result == CUDA_ERROR_NOT_SUPPORTED)
 		result = CUDA_SUCCESS;
 	if (result != CUDA_SUCCESS)
 		obs_driver_why(&x->session->lib, function->driver, answer.why, sizeof answer.why);
@@ -393,7 +401,7 @@ void obs_op_func_attrs(
 		CUresult one = x->drv->cuFuncGetAttribute(
 			&rep.attrs[i], (CUfunction_attribute)i, function->driver);
 
-		/* An older driver does not know the newer attributes; it knows the first. */
+		/* Older drivers do not know the newer attributes. */
 		if (one != CUDA_SUCCESS)
 			rep.attrs[i] = 0;
 		if (i == 0)

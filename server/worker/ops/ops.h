@@ -11,8 +11,8 @@
 #include "server/worker/reply.h"
 
 /*
- * A module with an image of `size` bytes is gone from its context: what was charged for it goes
- * back. 0: nothing was.
+ * Gives back what was charged for a module with an image of `size` bytes in this context. 0:
+ * nothing was charged.
  */
 void obs_module_discharge(const struct obs_context *context, uint64_t size);
 

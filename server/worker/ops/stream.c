@@ -28,8 +28,8 @@ void obs_op_stream_destroy(
 	struct obs_handle handle;
 
 	/*
-	 * Unknown: it went with its context, and the client's record crossed that. Likewise for
-	 * events.
+	 * Unknown: it was destroyed with its context, and the client's record was already on its
+	 * way. Likewise for events.
 	 */
 	if (obs_handles_remove(&x->session->streams, req->stream, &handle) && handle.driver)
 		obs_async_result(x, rec, x->drv->cuStreamDestroy_v2(handle.driver));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Copies whose bytes travel over the stripes: what the executor does (server/worker/stripe.h has the
- * picture).
+ * The executor's side of copies whose bytes travel over the stripes (server/worker/stripe.h has an
+ * overview).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,9 +15,9 @@
 #include "server/worker/ops/ops.h"
 #include "server/worker/stripe.h"
 
-#define LOOK_NS (250 * OB_MS) /* between looks at a transfer that does not move */
+#define LOOK_NS (250 * OB_MS) /* between checks of a transfer for progress */
 
-/* A copy that this thread is at: slots whose copy was started, oldest first. */
+/* The copy that this thread executes. flying: slots whose device copy was started, oldest first. */
 struct pump {
 	struct obs_exec *x;
 	struct obs_stripes *stripes;
@@ -31,8 +31,8 @@ struct pump {
 /* ---- the transfer ---- */
 
 /*
- * Slots for the stripes there are: two for each, so that one is filled while the other is copied,
- * and two more.
+ * Allocates slots for the connected stripes: two each, so that one is filled while the other is
+ * copied, and two more.
  */
 static uint32_t slots_have(struct obs_stripes *stripes, const struct obs_driver *drv)
 {
@@ -54,9 +54,7 @@ static uint32_t slots_have(struct obs_stripes *stripes, const struct obs_driver 
 	return stripes->n_slots;
 }
 
-/*
- * False: there are no stripes, or another transfer is under way; this one is over before it began.
- */
+/* False: there are no stripes, or another transfer is active; this one then is over. */
 static bool transfer_open(
 	struct pump *pump, const struct obp_record *rec, uint64_t id, uint64_t size, bool write)
 {
@@ -67,9 +65,10 @@ static bool transfer_open(
 	pthread_mutex_lock(&stripes->lock);
 	if (id <= stripes->last || (t->open && id <= t->id)) {
 		pthread_mutex_unlock(&stripes->lock);
-		obs_violation(pump->x, rec, "a transfer whose number is not above the last one's");
+		obs_violation(
+			pump->x, rec, "the number of a transfer is not above that of the last one");
 	}
-	/* A set that broke is there until its last thread has left it. */
+	/* A broken set exists until its last thread has left it. */
 	open = !t->open && stripes->set && !atomic_load(&stripes->set->gate.closed) &&
 		slots_have(stripes, pump->x->drv) > 0;
 	if (open)
@@ -95,14 +94,15 @@ static void transfer_close(struct pump *pump)
 
 	t->open = false;
 	stripes->last = t->id;
-	if (t->set->n == 0) /* its last stripe has gone meanwhile and left it to us */
+	/* its last stripe ended meanwhile and left freeing the set to this thread */
+	if (t->set->n == 0)
 		free(t->set);
 	while ((slot = obs_stripe_get(&stripes->full)))
 		obs_stripe_put(&stripes->free, slot);
 	pthread_cond_broadcast(&stripes->changed);
 }
 
-/* Under the lock: until something changes. A transfer that has not moved for long has failed. */
+/* Under the lock: waits for a change. Fails a transfer without progress for OBS_STRIPE_STALL_NS. */
 static void transfer_wait(struct pump *pump)
 {
 	struct obs_transfer *t = pump->t;
@@ -121,8 +121,7 @@ static void transfer_wait(struct pump *pump)
 		return;
 	moved = ob_max(atomic_load(&t->set->gate.moved), t->touched);
 	if (ob_clock_ns() > moved + OBS_STRIPE_STALL_NS) {
-		ob_info("session %016llx: nothing has come over the stripes for %u s; they are "
-			"closed",
+		ob_info("session %016llx: stripes closed: no byte was moved for %u s",
 			(unsigned long long)pump->x->session->id,
 			(unsigned)(OBS_STRIPE_STALL_NS / OB_SECOND));
 		obs_stripe_break(pump->stripes, t->set);
@@ -131,7 +130,7 @@ static void transfer_wait(struct pump *pump)
 
 /* ---- copies in the stream ---- */
 
-/* Without the lock: the slot's copy was started. */
+/* Without the lock: notes that the slot's device copy was started. */
 static void slot_fly(struct pump *pump, struct obs_stripe_slot *slot)
 {
 	const struct obs_driver *drv = pump->x->drv;
@@ -143,7 +142,7 @@ static void slot_fly(struct pump *pump, struct obs_stripe_slot *slot)
 	obs_stripe_put(&pump->flying, slot);
 }
 
-/* Without the lock: waits for the oldest copy. Its slot, NULL: none was started. */
+/* Without the lock: waits for the oldest device copy. Returns its slot; NULL: none was started. */
 static struct obs_stripe_slot *slot_land(struct pump *pump)
 {
 	const struct obs_driver *drv = pump->x->drv;
@@ -160,7 +159,7 @@ static struct obs_stripe_slot *slot_land(struct pump *pump)
 	return slot;
 }
 
-/* Without the lock: is the oldest copy done? */
+/* Without the lock: true if the oldest device copy is done. */
 static bool slot_landed(struct pump *pump)
 {
 	struct obs_stripe_slot *slot = pump->flying.first;
@@ -168,7 +167,9 @@ static bool slot_landed(struct pump *pump)
 	return slot && slot->marked && pump->x->drv->cuEventQuery(slot->event) == CUDA_SUCCESS;
 }
 
-/* Without the lock. Events belong to the context, which may be gone before the next transfer. */
+/*
+ * Without the lock. Events belong to the context, which may be destroyed before the next transfer.
+ */
 static void events_drop(struct pump *pump)
 {
 	for (uint32_t i = 0; i < pump->stripes->n_slots; i++) {
@@ -188,7 +189,7 @@ static void slot_return(
 	pthread_mutex_unlock(&pump->stripes->lock);
 }
 
-/* Waits for what was started, and hands the transfer back. True: all of it was done. */
+/* Waits for all device copies and closes the transfer. True: all bytes were transferred. */
 static bool pump_end(struct pump *pump)
 {
 	struct obs_stripe_slot *slot;
@@ -215,7 +216,7 @@ static bool pump_begin(struct pump *pump, struct obs_exec *x)
 
 /* ---- to the device ---- */
 
-/* The next part that came; NULL: none will. */
+/* The next part that was received; NULL: there will be none. */
 static struct obs_stripe_slot *part_next(struct pump *pump)
 {
 	struct obs_stripes *stripes = pump->stripes;
@@ -224,7 +225,7 @@ static struct obs_stripe_slot *part_next(struct pump *pump)
 	pthread_mutex_lock(&stripes->lock);
 	while (!pump->t->failed && pump->t->done < pump->t->size &&
 		!(slot = obs_stripe_get(&stripes->full))) {
-		/* While nothing comes in the slots are given back. */
+		/* While nothing is received, slots of finished copies are freed. */
 		pthread_mutex_unlock(&stripes->lock);
 		landed = slot_land(pump);
 		if (landed)
@@ -306,7 +307,7 @@ static bool out_goes_on(struct pump *pump)
 	bool more;
 
 	pthread_mutex_lock(&pump->stripes->lock);
-	/* Everything is with the stripes, or waits for a slot that they have. */
+	/* All pieces are with the stripes, or wait for slots that the stripes still use. */
 	if (!pump->flying.first && !t->failed && t->done < t->size &&
 		(pump->next == t->size || !pump->stripes->free.first))
 		transfer_wait(pump);

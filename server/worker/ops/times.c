@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The times of records, for a client that asks for them. */
+/* Operations that switch the timing of records on and off and read it. */
 #include <string.h>
 
 #include "server/worker/ops/ops.h"
