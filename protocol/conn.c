@@ -77,7 +77,8 @@ static enum obp_event frame_check(struct obp_conn *conn, const struct obp_frame 
 	if (f->version != OBP_FRAME_VERSION)
 		return broken(conn, OB_ERR_VERSION, "a frame of another protocol version");
 	if (!type_accepted(conn, f->type))
-		return broken(conn, OB_ERR_PROTOCOL, "a frame of a type that has no place here");
+		return broken(conn, OB_ERR_PROTOCOL,
+			"unexpected frame type: client and server versions may differ");
 	if (f->flags &&
 		(!counted || f->flags >= OBZ_CODEC_COUNT || !(conn->codecs & 1u << f->flags)))
 		return broken(

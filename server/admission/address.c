@@ -16,7 +16,7 @@ static struct obs_address table[OBS_ADDRESSES_MAX], others = { .used = true, .te
 static struct obs_address *heads[BUCKETS];
 static uint32_t n_used, hand;
 
-/* ---- what counts as one address ---- */
+/* ---- keys ---- */
 
 bool obs_address_loopback(const struct sockaddr_storage *address)
 {
@@ -66,8 +66,8 @@ static void key_of(
 }
 
 /*
- * FNV-1a without a secret: addresses that are chosen for it can share one chain, which then is as
- * long as the table, 4,096 entries.
+ * FNV-1a without a secret. A client that chooses its addresses can put them into one chain, which
+ * is bounded by the table's 4,096 entries.
  */
 static uint32_t hash(const struct obs_address_key *key)
 {
@@ -81,8 +81,8 @@ static uint32_t hash(const struct obs_address_key *key)
 /* ---- the table ---- */
 
 /*
- * Its entry may be used for another address: no connection, nothing to wait for, nothing to tell, a
- * full bucket.
+ * True if the entry can be reused for another address: no connection, no waiting time, no refusal
+ * to report, a full bucket.
  */
 static bool idle(const struct obs_address *a, uint64_t now)
 {
@@ -106,7 +106,7 @@ static void unlink_entry(struct obs_address *address)
 		*at = address->next;
 }
 
-/* A free entry, or one that may be forgotten; NULL: none. */
+/* A free entry, or an idle one; NULL: none. */
 static struct obs_address *entry_find(uint64_t now)
 {
 	if (n_used < OBS_ADDRESSES_MAX)
@@ -158,7 +158,7 @@ struct obs_address *obs_address_fullest(void)
 	return most->n_callers ? most : NULL;
 }
 
-/* ---- how fast, how often wrong ---- */
+/* ---- rates, wrong tokens ---- */
 
 bool obs_address_take(struct obs_address *address, uint32_t rate, uint64_t now)
 {
@@ -201,7 +201,7 @@ uint32_t obs_address_wait_s(const struct obs_address *address, uint64_t now)
 		: 0;
 }
 
-/* ---- what was refused ---- */
+/* ---- reports of refusals ---- */
 
 void obs_address_refused(struct obs_address *address, enum obs_refusal why, const char *text)
 {

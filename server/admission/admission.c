@@ -25,10 +25,10 @@
 #include "server/common/sandbox.h"
 #include "transport/tls.h"
 
-#define REPORTS_PER_SWEEP 8 /* refusals told one by one; the rest in one */
+#define REPORTS_PER_SWEEP 8 /* refusals reported one by one; the rest in one */
 #define REPORTS_AT_END    32
-#define TOKENS_MS         5000 /* the supervisor answers at once, or not at all */
-/* of memory, more than a connection takes: its message, TLS */
+#define TOKENS_MS         5000 /* the supervisor answers at once, if at all */
+/* memory per connection, rounded up: its message, TLS */
 #define CALLER_BYTES      (192u << 10)
 #define OWN_BYTES         (64ull << 20)
 #define DESCRIPTORS_KEPT  64u /* for the listening sockets, the channel, the token file */
@@ -44,7 +44,7 @@ static struct {
 static struct {
 	bool waiting;
 	int fd, error;
-} asked; /* for the token file */
+} asked; /* the request for the token file */
 
 /* ---- the channel ---- */
 
@@ -61,7 +61,7 @@ static void refused_tell(const char *address, const char *why, uint32_t count)
 			address);
 }
 
-/* The answer to a question for the token file. One that comes too late replaces none. */
+/* Stores the answer to the request for the token file. Late answers are ignored. */
 static void tokens_note(const struct obs_handoff *message, int fds[OBS_HANDOFF_FDS])
 {
 	if (!asked.waiting)
@@ -73,8 +73,8 @@ static void tokens_note(const struct obs_handoff *message, int fds[OBS_HANDOFF_F
 }
 
 /*
- * The supervisor sends answers to questions for the token file, nothing else. It closes its
- * direction to end this process, and still reads the last reports.
+ * The supervisor sends only answers to requests for the token file. To end this process it closes
+ * its direction, and still reads the last reports.
  */
 static void channel_drain(void)
 {
@@ -100,7 +100,7 @@ static void channel_readable(uv_poll_t *poll, int status, int events)
 	channel_drain();
 }
 
-/* In open()'s place. */
+/* Replaces open(), which the sandbox denies: asks the supervisor. */
 static int tokens_open(const char *path)
 {
 	static const struct obs_handoff question = { .type = OBS_HANDOFF_TOKENS };
@@ -126,8 +126,8 @@ static int tokens_open(const char *path)
 static void accept_ready(uv_poll_t *poll, int status, int events);
 
 /*
- * Nothing can be accepted and nothing evicted: the sockets stay readable, and looking at them at
- * once again would take a whole processor.
+ * Nothing can be accepted or evicted. The sockets stay readable, so polling them now would use a
+ * whole processor: wait for the next sweep.
  */
 static void listeners_rest(void)
 {
@@ -157,7 +157,9 @@ static void accept_ready(uv_poll_t *poll, int status, int events)
 		if (fd < 0 &&
 			(errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
 				errno == ENOMEM)) {
-			/* What an evicted connection had is free in the loop's next turn. */
+			/*
+			 * The resources of an evicted connection are free in the loop's next turn.
+			 */
 			if (!obs_caller_make_room(&admission.callers))
 				listeners_rest();
 			return;
@@ -209,7 +211,7 @@ static bool secrets_load(const struct obs_options *options)
 	return true;
 }
 
-/* Each connection takes a descriptor, and one more while it is handed on. */
+/* Each connection needs a descriptor, and one more while it is handed on. */
 static void connections_bound(struct obs_options *options)
 {
 	struct rlimit limit;
@@ -234,7 +236,7 @@ static bool sandbox_close(const struct obs_options *options)
 	char why[256];
 
 	if (admission.callers.tls)
-		obt_tls_warm(); /* what the library reads of files, it reads now */
+		obt_tls_warm(); /* lets the library read its files now */
 	if (!obs_sandbox_admission(&options->sandbox,
 		    options->connections * (uint64_t)CALLER_BYTES + OWN_BYTES, why, sizeof why)) {
 		ob_error("admission: %s", why);
@@ -254,10 +256,7 @@ int obs_admission_run(const struct obs_options *given)
 
 	options = *given;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/*
-	 * Another process of this user shall not read the keys out of our memory, nor shall a core
-	 * file.
-	 */
+	/* Keep other processes of this user, and core files, from reading the keys in memory. */
 	prctl(PR_SET_DUMPABLE, 0);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
@@ -265,7 +264,7 @@ int obs_admission_run(const struct obs_options *given)
 	ob_log_set_name("outboard-server[admission]");
 	fcntl(OBS_HANDOFF_FD, F_SETFD, FD_CLOEXEC);
 	fcntl(OBS_HANDOFF_FD, F_SETFL, O_NONBLOCK);
-	/* Descriptors that were open in whoever started the server. */
+	/* Close descriptors that the server inherited. */
 	syscall(SYS_close_range,
 		(unsigned)OBS_ADMISSION_LISTENERS_FD +
 			(unsigned)strlen(options.listeners ? options.listeners : ""),
@@ -280,8 +279,8 @@ int obs_admission_run(const struct obs_options *given)
 	if (!secrets_load(&options) || !sandbox_close(&options))
 		return 1;
 	/*
-	 * Only now: libuv tries io_uring when it makes the loop, and falls back where the sandbox
-	 * denies it. Denied later, it aborts.
+	 * Inside the sandbox: libuv tries io_uring when it creates the loop and falls back if that
+	 * is denied. If it were denied only later, libuv would abort.
 	 */
 	failed = uv_loop_init(&admission.callers.loop);
 	if (failed) {

@@ -2,16 +2,17 @@
 /* Copyright The Outboard Authors */
 /*
  * The admission process: one for each server, one thread, one libuv loop. It accepts connections,
- * makes the first TLS handshake, reads the first message and checks who the client is; only what
- * has proved itself goes on to the supervisor, which gives it a place and a worker
- * (docs/adr/0008-admission.md). It alone has the TLS key, the keys of tickets and the token file.
- * The supervisor starts it with its end of a channel (handoff.h) as descriptor OBS_HANDOFF_FD, the
- * table of sessions behind it, then the listening sockets, keeps copies of those, and starts
- * another when it dies: connections that have not been handed on are lost then, sessions are not.
+ * makes the first TLS handshake, reads the first message and authenticates the client. Only
+ * authenticated connections go on to the supervisor, which finds a worker for them
+ * (docs/adr/0008-admission.md). Only this process has the TLS key, the ticket keys and the token
+ * file. The supervisor starts it with its end of a channel (handoff.h) as descriptor
+ * OBS_HANDOFF_FD, then the table of sessions, then the listening sockets. The supervisor keeps
+ * copies of these and restarts the process when it dies: connections that were not handed on are
+ * lost then, sessions are not.
  *
- *   callers    connections that are still here                     (caller.c)
- *   addresses  what they are allowed, by where they come from      (address.c)
- *   routes     the sessions that may be joined, and their secrets  (routes.c)
+ *   callers    connections that are not handed on yet              (caller.c)
+ *   addresses  limits by where connections come from               (address.c)
+ *   routes     the sessions that can be joined, and their secrets  (routes.c)
  */
 #ifndef OBS_ADMISSION_H
 #define OBS_ADMISSION_H

@@ -48,8 +48,8 @@ bool obs_auth_origin(int fd, struct obs_identity *ret)
 }
 
 /*
- * The token file is read again when it has changed. A file that was changed within the clock's
- * grain of the last reading looks unchanged, so what was read of a young file is not kept.
+ * The token file is read again when it has changed. A change within the timestamp's granularity
+ * after a reading is invisible, so tokens from a recently changed file are not cached.
  */
 #define FILE_YOUNG_S 2
 
@@ -111,7 +111,7 @@ static bool token_check(const char *path, const char *text, struct obs_identity 
 	char problem[256];
 
 	if (!tokens_load(path, problem, sizeof problem)) {
-		ob_error("tokens: %s", problem); /* the operator's business, not the client's */
+		ob_error("tokens: %s", problem); /* for the operator; the client gets less detail */
 		snprintf(ret_why, why_size, "the server cannot read its tokens; tell its operator");
 		return false;
 	}

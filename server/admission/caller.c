@@ -18,8 +18,8 @@
 #include "transport/shm.h"
 #include "transport/tls.h"
 
-#define LINGER_NS      OB_SECOND  /* a refused client has this long to read why */
-#define THROW_AWAY_MAX (1u << 20) /* bytes of it that are read and dropped meanwhile */
+#define LINGER_NS      OB_SECOND  /* how long a refused client can read the reason */
+#define THROW_AWAY_MAX (1u << 20) /* bytes read and dropped meanwhile */
 
 /* ---- lists ---- */
 
@@ -66,7 +66,7 @@ static void caller_closed(uv_handle_t *handle)
 	free(caller);
 }
 
-/* Tokens, secrets of sessions and keys pass through; none of them stays. */
+/* Erases memory that has held tokens, secrets of sessions or keys. */
 static void wipe(void *data, size_t size)
 {
 	if (data)
@@ -88,8 +88,8 @@ static void caller_close(struct obs_caller *caller)
 }
 
 /*
- * Closing at once with unread bytes would reset the connection and could destroy the answer on its
- * way: read until the client closes.
+ * Reads until the client closes: closing with unread bytes would reset the connection and could
+ * destroy the answer.
  */
 static void throw_away(uv_poll_t *poll, int status, int events)
 {
@@ -115,8 +115,8 @@ static void caller_linger(struct obs_caller *caller)
 }
 
 /*
- * Inside TLS where a handshake is over; in clear before there is a layer; to a handshake under way
- * nothing can be said.
+ * Inside TLS after a handshake; in clear before TLS has begun; during a handshake no message can be
+ * sent.
  */
 static void refusal_send(struct obs_caller *caller, enum ob_err code, const char *text)
 {
@@ -168,7 +168,7 @@ static void message_whole(struct obs_caller *caller)
 		hand_on(caller);
 }
 
-/* The header of a first message. NULL: it is good. */
+/* Checks the header of the first message. NULL: it is good. */
 static const char *frame_wrong(const struct obp_frame *frame, enum ob_err *ret_code)
 {
 	const uint8_t *bytes = (const uint8_t *)frame;
@@ -177,27 +177,27 @@ static const char *frame_wrong(const struct obp_frame *frame, enum ob_err *ret_c
 	if (frame->magic != OBP_MAGIC)
 		return bytes[0] == 22 && bytes[1] == 3
 			? "the client speaks TLS and this address does not: name it as tcp://"
-			: "bytes that are no frame follow the preface";
+			: "no valid frame follows the preface";
 	*ret_code = OB_ERR_VERSION;
 	if (frame->version != OBP_FRAME_VERSION)
-		return "frames of another version follow the preface";
+		return "unsupported frame version after the preface";
 	*ret_code = OB_ERR_PROTOCOL;
 	if (frame->type != OBP_FRAME_CONTROL)
-		return "the client does not begin with a message";
+		return "the client's first frame is not a control message";
 	if (frame->size > OBS_HANDOFF_BODY || frame->size % 8 || frame->raw_size > frame->size ||
 		frame->flags || frame->reserved)
-		return "the client's first message is too long, or its header is not right";
+		return "the client's first message is too long, or its header is invalid";
 	return NULL;
 }
 
-/* A receive that moved nothing. */
+/* Handles a receive that returned no bytes. */
 static void nothing_came(struct obs_caller *caller, ssize_t n)
 {
 	const char *why = obt_stream_why(&caller->stream);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n < 0 && errno == EPROTONOSUPPORT) /* a client without TLS: it cannot be told in TLS */
+	if (n < 0 && errno == EPROTONOSUPPORT) /* the client speaks no TLS: answer in clear */
 		obs_refuse_send(caller->fd, OB_ERR_TLS, why);
 	if (n < 0 && why) {
 		obs_caller_refuse(caller, OBS_REFUSED_TLS, OB_ERR_TLS, why);
@@ -246,7 +246,8 @@ static void message_readable(uv_poll_t *poll, int status, int events)
 			hand_on(caller);
 		else if (n > 0)
 			obs_caller_refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_PROTOCOL,
-				"the client says more than one message before its session");
+				"the client sends more than one message before its session has "
+				"begun");
 		else
 			nothing_came(caller, n);
 	}
@@ -256,7 +257,7 @@ static void message_readable(uv_poll_t *poll, int status, int events)
 
 static void preface_readable(uv_poll_t *poll, int status, int events);
 
-/* A new session or a question: how many of them an address may begin. */
+/* Limits the rate of new sessions and questions of an address. */
 static bool rate_check(struct obs_caller *caller)
 {
 	if (!obs_caller_limited(caller))
@@ -272,7 +273,7 @@ static bool rate_check(struct obs_caller *caller)
 	return false;
 }
 
-/* What follows the preface is read from here on. */
+/* Waits for the message behind the preface. */
 static void message_await(struct obs_caller *caller)
 {
 	bool joins = caller->preface.intent == OBP_INTENT_JOIN;
@@ -324,7 +325,7 @@ static void load_ask(struct obs_caller *caller)
 		return;
 	}
 	free(message);
-	/* Who watches asks again on the same connection. */
+	/* Clients that watch the load ask again on the same connection. */
 	caller->asked = true;
 	caller->got = 0;
 	caller->deadline = ob_clock_ns() + caller->callers->options->hello_timeout_s * OB_SECOND;
@@ -342,11 +343,11 @@ static void introduced(struct obs_caller *caller)
 		obs_caller_refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_VERSION, text);
 	} else if (p->reserved != 0 || (p->intent == OBP_INTENT_NEW && p->route != 0)) {
 		obs_caller_refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_PROTOCOL,
-			"the preface has bits this server does not know");
+			"the preface has unknown bits: client and server versions may differ");
 	} else if (p->intent == OBP_INTENT_JOIN) {
 		/*
-		 * Never by the address's rate: an owner who shares an address with others gets back
-		 * to its session.
+		 * Joins are exempt from the address's rate: a client that shares an address with
+		 * others can resume its session.
 		 */
 		message_await(caller);
 	} else if (p->intent == OBP_INTENT_NEW) {
@@ -357,7 +358,7 @@ static void introduced(struct obs_caller *caller)
 			load_ask(caller);
 	} else {
 		obs_caller_refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_PROTOCOL,
-			"the preface asks for something this server does not know");
+			"unknown intent in the preface: client and server versions may differ");
 	}
 }
 
@@ -377,10 +378,7 @@ static void preface_readable(uv_poll_t *poll, int status, int events)
 		return;
 	}
 	caller->got += (size_t)n;
-	/*
-	 * Something else than a client of ours is told so at its first wrong byte; it need not send
-	 * sixteen.
-	 */
+	/* Any other client is refused at its first wrong byte; it need not send sixteen. */
 	if (memcmp(caller->preface_bytes, &magic, ob_min(caller->got, sizeof magic)) != 0)
 		obs_caller_refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_MAGIC,
 			"this is an Outboard server; the client is not an Outboard client");
@@ -390,8 +388,8 @@ static void preface_readable(uv_poll_t *poll, int status, int events)
 
 /* ---- coming and going ---- */
 
-/* Evicts one connection of an address: the least far, of those the oldest. */
-static void least_goes(struct obs_address *address)
+/* Evicts one connection of an address: in the earliest state, the oldest of those. */
+static void evict_one(struct obs_address *address)
 {
 	struct obs_caller *least = NULL;
 
@@ -404,8 +402,8 @@ static void least_goes(struct obs_address *address)
 	if (!least)
 		return;
 	if (least->state != CALLER_REFUSED) {
-		obs_address_refused(address, OBS_REFUSED_SILENT,
-			"it made room for others: too many connections at once");
+		obs_address_refused(
+			address, OBS_REFUSED_SILENT, "connection limit reached: evicted");
 		refusal_send(least, OB_ERR_LIMIT, "too many connections at once; try again");
 	}
 	caller_close(least);
@@ -417,7 +415,7 @@ bool obs_caller_make_room(struct obs_callers *callers)
 
 	(void)callers;
 	if (fullest)
-		least_goes(fullest);
+		evict_one(fullest);
 	return fullest != NULL;
 }
 
@@ -429,7 +427,7 @@ void obs_caller_admit(struct obs_callers *callers, int fd, bool secure)
 
 	if ((!address->local || callers->options->count_local) &&
 		address->n_callers >= callers->options->address_connections)
-		least_goes(address);
+		evict_one(address);
 	else if (callers->n_callers >= callers->options->connections)
 		obs_caller_make_room(callers);
 	caller = calloc(1, sizeof *caller);
@@ -447,7 +445,7 @@ void obs_caller_admit(struct obs_callers *callers, int fd, bool secure)
 	caller->poll.data = caller;
 	lists_join(caller);
 	uv_poll_start(&caller->poll, UV_READABLE, preface_readable);
-	/* A client of ours has sent its preface with the first packet. */
+	/* Clients send the preface with the first packet. */
 	preface_readable(&caller->poll, 0, UV_READABLE);
 }
 
@@ -455,7 +453,7 @@ static void too_late(struct obs_caller *caller)
 {
 	if (caller->state == CALLER_REFUSED ||
 		(caller->asked && caller->state == CALLER_PREFACE && caller->got == 0))
-		caller_close(caller); /* it was answered: a refusal, or the load */
+		caller_close(caller); /* it has been answered, with a refusal or the load */
 	else
 		obs_caller_refuse(caller, OBS_REFUSED_SILENT, OB_ERR_TIMEOUT,
 			"the client did not introduce itself in time");

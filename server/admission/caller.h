@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A caller: a connection in the admission process, from accept to its hand-over, refusal or end.
- * What it has to show, in this order: the preface; on tls:// a finished handshake, by certificate
- * for a new session and by the session's secret for a join; one message of at most OBS_HANDOFF_BODY
- * bytes; on tls:// the end of that layer. All of it before one deadline. Nothing of a caller is
- * known to the supervisor before.
+ * A caller: a connection in the admission process, from accept until it is handed on, refused or
+ * closed. It must send, in this order and before one deadline: the preface; on tls:// a complete
+ * handshake, with a certificate for a new session and with the session's secret for a join; one
+ * message of at most OBS_HANDOFF_BODY bytes; on tls:// the end of that TLS layer. The supervisor
+ * learns of a caller only after that.
  *
- * When there are too many, one is evicted: of the address with the most connections, the one that
- * is least far in this order, the oldest of those.
+ * Connection limit reached: evict a caller of the address with the most connections, in the
+ * earliest of these states, the oldest of those.
  */
 #ifndef OBS_CALLER_H
 #define OBS_CALLER_H
@@ -29,16 +29,16 @@ struct obs_callers {
 	const struct obs_options *options;
 	struct obt_tls_server *tls; /* NULL: no TLS on this server */
 	const struct obs_routes *routes;
-	char sandbox[OBP_SANDBOX_MAX]; /* what confines this process, in words */
+	char sandbox[OBP_SANDBOX_MAX]; /* sandbox of this process, as text */
 	struct obs_caller *newest, *oldest;
 	uint32_t n_callers;
 };
 
-/* Takes the descriptor, a socket just accepted. */
+/* Takes over the descriptor of an accepted socket. */
 void obs_caller_admit(struct obs_callers *callers, int fd, bool secure);
-/* One caller goes. False: there is none. */
+/* Evicts one caller. False: there is none. */
 bool obs_caller_make_room(struct obs_callers *callers);
-/* Ends those whose time is over. */
+/* Ends callers whose deadline has passed. */
 void obs_caller_sweep(struct obs_callers *callers, uint64_t now);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What caller.c and caller_proof.c share of a caller. caller.c moves its bytes and knows its state;
- * caller_proof.c says whether its first message proves who it is. Admission process, its one
- * thread.
+ * Shared by caller.c, which moves the bytes of a caller and keeps its state, and caller_proof.c,
+ * which checks whether its first message authenticates it. Admission process, one thread.
  */
 #ifndef OBS_CALLER_INSIDE_H
 #define OBS_CALLER_INSIDE_H
@@ -21,12 +20,12 @@
 
 struct obs_callers;
 
-/* In the order of eviction: those that got least far go first. */
+/* In the order of eviction: earliest first. */
 enum obs_caller_state {
 	CALLER_REFUSED,
 	CALLER_PREFACE,
 	CALLER_MESSAGE,
-	CALLER_ENDING /* TLS: its message is good, its layer has to end */,
+	CALLER_ENDING /* the message is valid; waits for the end of the TLS layer */,
 	CALLER_CLOSING
 };
 
@@ -43,7 +42,7 @@ struct obs_caller {
 	uv_poll_t poll;
 	enum obs_caller_state state;
 	bool secure; /* came on a tls:// address */
-	bool asked;  /* has had an answer about the load, and may ask again */
+	bool asked;  /* has been sent the load, and may ask again */
 	int fd;
 	uint64_t deadline;
 	size_t got, thrown_away;
@@ -51,24 +50,24 @@ struct obs_caller {
 		struct obp_preface preface;
 		uint8_t preface_bytes[sizeof(struct obp_preface)];
 	};
-	/* behind the preface; ops NULL before. It has the descriptor then */
+	/* for what follows the preface; ops NULL before. Owns the descriptor then */
 	struct obt_stream stream;
 	struct obs_caller_message *bytes;
-	struct obs_handoff *handoff; /* what will be handed on, once the message is good */
+	struct obs_handoff *handoff; /* what will be handed on, once the message is valid */
 };
 
-/* caller.c: tells it why, counts it, and gives it a moment to read that. */
+/* caller.c: sends the reason, counts the refusal, and gives the client time to read. */
 void obs_caller_refuse(
 	struct obs_caller *caller, enum obs_refusal kind, enum ob_err code, const char *text);
 
 /* caller_proof.c */
-/* The address is one of those that limits hold for. */
+/* True if the limits by address apply to the caller. */
 bool obs_caller_limited(const struct obs_caller *caller);
-/* No wait after wrong tokens is left. False: the caller was refused. */
+/* True if no waiting time after wrong tokens is left. False: the caller was refused. */
 bool obs_caller_may_guess(struct obs_caller *caller);
 /*
- * The first message is whole: who is it? True: caller->handoff is ready to be handed on. False: the
- * caller was refused.
+ * The first message is complete: checks who the client is. True: caller->handoff is ready to be
+ * sent. False: the caller was refused.
  */
 bool obs_caller_prove(struct obs_caller *caller);
 

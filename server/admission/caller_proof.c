@@ -18,9 +18,9 @@ bool obs_caller_limited(const struct obs_caller *caller)
 }
 
 /*
- * After wrong tokens an address has to wait. This is asked at the preface, so that such a client
- * costs no handshake, and again before its token is looked at: connections that had passed the
- * preface before would have one guess each. False: it was refused.
+ * After wrong tokens an address has to wait. Checked at the preface, so that such a client costs no
+ * handshake, and again before its token is checked: otherwise each connection that had already
+ * passed the preface would have one guess. False: the caller was refused.
  */
 bool obs_caller_may_guess(struct obs_caller *caller)
 {
@@ -36,7 +36,7 @@ bool obs_caller_may_guess(struct obs_caller *caller)
 	return false;
 }
 
-/* The client has said who it is. False: it was refused. */
+/* Authenticates a hello. False: the caller was refused. */
 static bool hello_check(struct obs_caller *caller, struct obp_message *message)
 {
 	struct obs_handoff *handoff = caller->handoff;
@@ -59,12 +59,12 @@ static bool hello_check(struct obs_caller *caller, struct obp_message *message)
 	memcpy(handoff->program, message->hello.program, sizeof handoff->program);
 	/* for 'outboard check' */
 	memcpy(handoff->text, caller->callers->sandbox, sizeof handoff->text);
-	/* The worker executes what the client says: it does not get to know the token. */
+	/* The worker runs the client's calls and must not learn the token. */
 	explicit_bzero(message->hello.token, sizeof message->hello.token);
 	return true;
 }
 
-/* In constant time: the answer's delay shall not tell how much of a guess was right. */
+/* In constant time: the delay must not reveal how much of a guess was right. */
 static bool secret_right(const uint8_t *a, const uint8_t *b)
 {
 	uint8_t wrong = 0;
@@ -88,7 +88,7 @@ static bool join_check(struct obs_caller *caller, struct obp_message *message)
 	explicit_bzero(secret, sizeof secret);
 	if (!right) {
 		obs_caller_refuse(caller, OBS_REFUSED_SECRET, OB_ERR_REFUSED,
-			"the session's secret is not right");
+			"wrong secret for this session");
 		return false;
 	}
 	caller->handoff->type = OBS_HANDOFF_JOIN;
@@ -96,7 +96,7 @@ static bool join_check(struct obs_caller *caller, struct obp_message *message)
 	return true;
 }
 
-/* The message once more, as the worker gets it. */
+/* Encodes the message again for the worker. */
 static bool body_fill(struct obs_handoff *handoff, const struct obp_message *message)
 {
 	struct ob_buf frame;
@@ -127,7 +127,7 @@ bool obs_caller_prove(struct obs_caller *caller)
 		OB_ERR_NONE) {
 		explicit_bzero(message.hello.token, sizeof message.hello.token);
 		obs_caller_refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_PROTOCOL,
-			"the client's first message cannot be read");
+			"the client's first message cannot be decoded");
 		return false;
 	}
 	caller->handoff = calloc(1, sizeof *caller->handoff);
@@ -135,13 +135,13 @@ bool obs_caller_prove(struct obs_caller *caller)
 		explicit_bzero(message.hello.token, sizeof message.hello.token);
 		obp_message_fini(&message);
 		obs_caller_refuse(caller, OBS_REFUSED_RATE, OB_ERR_LIMIT,
-			"the server has no memory left; try again");
+			"the server is out of memory; try again");
 		return false;
 	}
 	if (message.type != (joins ? OBP_MSG_JOIN : OBP_MSG_HELLO)) {
 		obs_caller_refuse(caller, OBS_REFUSED_PROTOCOL, OB_ERR_PROTOCOL,
-			joins ? "the client does not begin with a join"
-			      : "the client does not begin with a hello");
+			joins ? "the client's first message is not a join"
+			      : "the client's first message is not a hello");
 		good = false;
 	} else {
 		good = joins ? join_check(caller, &message) : hello_check(caller, &message);

@@ -28,7 +28,7 @@ static void file_name(enum obs_cache_kind kind, const uint8_t *name, char ret[OB
 	ob_text_hex(name, OBS_CACHE_NAME_BYTES, ret + 1);
 }
 
-/* Root may find the folder with the user that workers had the last time. */
+/* As root the folder may still belong to the user that workers had before. */
 static bool owner_right(const struct obs_cache *cache, uid_t found)
 {
 	return found == geteuid() ||
@@ -37,7 +37,7 @@ static bool owner_right(const struct obs_cache *cache, uid_t found)
 				(found >= OBS_USER_FIRST && found <= OBS_USER_LAST)));
 }
 
-/* The folder and the page of its usage become the workers'. */
+/* Makes the workers' user the owner of the folder and of the usage file. */
 static bool owner_set(const struct obs_cache *cache, int fd, uid_t found)
 {
 	return found == cache->owner || fchown(fd, cache->owner, (gid_t)-1) == 0;
@@ -88,8 +88,8 @@ void obs_cache_open_for(struct obs_cache *cache, const char *path, uint64_t limi
 	}
 	cache->top = open(chosen, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	/*
-	 * Others who could write there could not fool us, contents are checked; but they could fill
-	 * it or empty it. Tenants' folders are private anyway.
+	 * If others could write there they could not forge contents, which are checked, but they
+	 * could fill or empty the folder. Tenants' folders are private anyway.
 	 */
 	if (cache->top < 0 || fstat(cache->top, &st) != 0 || !owner_right(cache, st.st_uid) ||
 		(st.st_mode & 022) != 0)
@@ -115,7 +115,7 @@ void obs_cache_close(struct obs_cache *cache)
 	*cache = (struct obs_cache){ .top = -1, .dir = -1 };
 }
 
-/* The tenant's folder, which a sweep removes when it is empty. */
+/* Opens the tenant's folder, and creates it if need be: a sweep removes it when it is empty. */
 static bool tenant_open(struct obs_cache *cache)
 {
 	if (cache->dir >= 0)
@@ -125,8 +125,8 @@ static bool tenant_open(struct obs_cache *cache)
 	cache->dir =
 		openat(cache->top, cache->tenant, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	/*
-	 * Held as long as the session lasts: a sweep leaves the folder there. A worker in its
-	 * sandbox could not make it again.
+	 * Locked for the session's life: a sweep leaves a locked folder alone. A worker in its
+	 * sandbox could not create it again.
 	 */
 	return cache->dir >= 0 && flock(cache->dir, LOCK_SH | LOCK_NB) == 0;
 }
@@ -138,8 +138,8 @@ void obs_cache_enter(struct obs_cache *cache, const char *who)
 	if (cache->top < 0)
 		return;
 	/*
-	 * Not the name itself: certificates' subjects have slashes, and are longer than a file's
-	 * name may be.
+	 * A hash, not the name itself: certificates' subjects contain slashes and can be longer
+	 * than a file name.
 	 */
 	obt_digest_sha256(who, strlen(who), digest);
 	ob_text_hex(digest, OBS_TENANT_DIGITS / 2, cache->tenant);
@@ -158,7 +158,7 @@ uint64_t obs_cache_find(
 	if (fstatat(cache->dir, file, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode) ||
 		st.st_size <= 0)
 		return 0;
-	utimensat(cache->dir, file, NULL, 0); /* used now: the last to be thrown away */
+	utimensat(cache->dir, file, NULL, 0); /* marks it as used now */
 	return (uint64_t)st.st_size;
 }
 
@@ -216,24 +216,21 @@ bool obs_cache_read(struct obs_cache *cache, enum obs_cache_kind kind,
 	fd = openat(cache->dir, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
 		return false;
-	/*
-	 * Checked where it will be used, in memory that nobody else writes to: the file may change
-	 * meanwhile, this does not.
-	 */
+	/* The copy in this process's memory is checked: the file may change at any time. */
 	if ((uint64_t)st.st_size == size && read_all(fd, dst, size) &&
 		is_named(kind, dst, size, name)) {
 		futimens(fd, NULL);
 		return true;
 	}
-	ob_warn("the kept upload %s is damaged and is removed", file);
+	ob_warn("upload %s in the cache is damaged and is removed", file);
 	unlinkat(cache->dir, file, 0);
 	atomic_fetch_sub(&cache->usage->bytes, obs_cache_charge((uint64_t)st.st_size));
 	return false;
 }
 
 /*
- * Room for `bytes` more, counted at once. False: another process is making room just now, or there
- * is none for so much.
+ * Counts `bytes` more, if the limit allows it. False: the limit is reached, or another process is
+ * making room just now.
  */
 static bool room_take(struct obs_cache *cache, uint64_t bytes)
 {
@@ -252,7 +249,7 @@ static bool room_take(struct obs_cache *cache, uint64_t bytes)
 	return false;
 }
 
-/* Another name first, so that nobody reads half a file. */
+/* Written under a temporary name first, so that nobody reads half a file. */
 static bool file_write(struct obs_cache *cache, const char *file, const void *data, uint64_t size)
 {
 	char temporary[32];
@@ -263,7 +260,7 @@ static bool file_write(struct obs_cache *cache, const char *file, const void *da
 	unlinkat(cache->dir, temporary, 0);
 	fd = openat(
 		cache->dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	/* the folder was empty when another process made room */
+	/* the folder was empty, and a sweep removed it */
 	if (fd < 0 && errno == ENOENT && tenant_open(cache))
 		fd = openat(cache->dir, temporary,
 			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Making room in the cache of uploads (server/common/cache.h); for cache.c only. Any process, one at a
+ * Making room in the cache of uploads, shared by cache.c and cache_sweep.c. Any process, one at a
  * time.
  */
 #ifndef OBS_CACHE_INSIDE_H
@@ -16,31 +16,31 @@
 
 #define OBS_CACHE_FILE_NAME   (2 * OBS_CACHE_NAME_BYTES + 2) /* a letter, digits, NUL */
 #define OBS_CACHE_USAGE_BYTES 4096u
-/* a half-written file that nobody has touched for so long is nobody's */
+/* a temporary file that nobody has touched for so long was left by a killed worker */
 #define OBS_CACHE_STALE_S     600
 
 struct obs_cache_usage {
 	_Atomic uint64_t bytes, evicted;
-	/* bytes: a tenant's equal part at the last sweep; 0: there was none */
+	/* bytes: the equal share of one tenant at the last sweep; 0: there was none */
 	_Atomic uint64_t fair;
 	/*
-	 * a worker found no room and may not look into other tenants' folders: the supervisor shall
+	 * a worker found no room and cannot see other tenants' folders: the supervisor must sweep
 	 */
 	_Atomic uint64_t wanted;
 };
 
-/* What a file counts as. */
+/* Bytes that a file is counted as: whole pages. */
 static inline uint64_t obs_cache_charge(uint64_t size)
 {
 	return ob_round_up(size, 4096);
 }
 
 /*
- * Counts every file, throws away those used longest ago until an eighth of the limit is free if
- * there are more bytes than the limit less a sixteenth, removes empty folders. Where only its own
- * tenant's folder can be seen: out of that, what is above an equal part. Waits for another process
- * that is at it, at most two seconds. False: that did not help, or this tenant has to wait for the
- * supervisor to make room.
+ * Counts every file, evicts those used longest ago until an eighth of the limit is free if there
+ * are more bytes than the limit less a sixteenth, and removes empty folders. Where only one
+ * tenant's folder is visible: evicts from that, and only what exceeds an equal share. Waits at most
+ * two seconds for another process that is doing this. False: there is still no room, or the
+ * supervisor has to make it.
  */
 bool obs_cache_make_room(struct obs_cache *cache);
 

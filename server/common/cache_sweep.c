@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define FILES_MAX     (1u << 22) /* that one sweep looks at */
+#define FILES_MAX     (1u << 22) /* files in one sweep */
 #define LOCK_MS       2000
 #define LOCK_PAUSE_MS 60000
 
@@ -78,18 +78,21 @@ static bool tenant_look(struct sweep *sweep, int top, const char *tenant)
 	bool ok = true;
 
 	if (!dir)
-		return true; /* gone meanwhile */
+		return true; /* removed meanwhile */
 	while (ok && (found = readdir(dir)) != NULL) {
 		if (fstatat(dirfd(dir), found->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
 			!S_ISREG(st.st_mode))
 			continue;
 		if (st.st_uid != sweep->owner && geteuid() == 0) {
-			/* of another user that workers had before: they cannot read it */
+			/* of another user that workers had before; unreadable for them now */
 			unlinkat(dirfd(dir), found->d_name, 0);
 			continue;
 		}
 		if (strlen(found->d_name) < OBS_CACHE_FILE_NAME - 1) {
-			/* Half-written. Its worker may be at it, or may have been killed. */
+			/*
+			 * A temporary file. Its worker may still be writing, or may have been
+			 * killed.
+			 */
 			if (st.st_mtim.tv_sec + OBS_CACHE_STALE_S < time(NULL))
 				unlinkat(dirfd(dir), found->d_name, 0);
 			continue;
@@ -117,7 +120,7 @@ static bool all_look(struct sweep *sweep, int top)
 
 	while (ok && (found = readdir(dir)) != NULL)
 		if (strlen(found->d_name) == OBS_TENANT_DIGITS) {
-			/* Only an empty one goes, and only when no session holds it. */
+			/* Removed only if empty and not locked by a session. */
 			if (tenant_held(top, found->d_name) ||
 				unlinkat(top, found->d_name, AT_REMOVEDIR) != 0)
 				ok = tenant_look(sweep, top, found->d_name);
@@ -150,7 +153,7 @@ static int by_tenant(const void *a, const void *b)
 	return order ? order : by_use(a, b);
 }
 
-/* One tenant's entries, and the bytes of them. */
+/* One tenant's entries and their bytes. */
 struct part {
 	size_t first, n;
 	uint64_t held;
@@ -167,7 +170,7 @@ static struct part part_at(const struct sweep *sweep, size_t first)
 	return part;
 }
 
-/* Its oldest, at least `bytes` of them. */
+/* Evicts the oldest entries, at least `bytes` of them. */
 static uint64_t part_shrink(struct sweep *sweep, const struct part *part, uint64_t bytes, int top)
 {
 	uint64_t evicted = 0;
@@ -183,8 +186,8 @@ static uint64_t part_shrink(struct sweep *sweep, const struct part *part, uint64
 }
 
 /*
- * What each tenant may hold when all hold the same, as far as can be known: of folders that are
- * empty nobody knows whether anybody comes.
+ * The equal share of each tenant, as far as it can be known: whether the tenants of empty folders
+ * will come back is unknown.
  */
 static uint64_t fair_part(const struct sweep *sweep, uint64_t target)
 {
@@ -197,9 +200,9 @@ static uint64_t fair_part(const struct sweep *sweep, uint64_t target)
 }
 
 /*
- * Throws away until `target` bytes are left, of the tenants that hold more than an equal part of
- * them, each one's oldest first: a tenant that fills the cache empties its own folder and not the
- * others'. Each gives up the same part of what it has too much. The number of files removed.
+ * Evicts until `target` bytes are left. Only tenants with more than an equal share give up files,
+ * each its oldest and in proportion to its excess: a tenant that fills the cache evicts its own
+ * files, not those of others. The number of files removed.
  */
 static uint64_t evict(struct sweep *sweep, int top, uint64_t target)
 {
@@ -225,9 +228,9 @@ static uint64_t evict(struct sweep *sweep, int top, uint64_t target)
 }
 
 /*
- * Under the lock, in a sandbox, which shows one tenant's folder: an eighth of the limit out of
- * that, but only what is more than its equal part. A tenant that has less does not give way to one
- * that fills the cache: the supervisor makes room, and this upload is not kept.
+ * Under the lock, in a sandbox, where one tenant's folder is visible: evicts an eighth of the limit
+ * from that, but only what exceeds its equal share. A tenant below its share evicts nothing for
+ * others that fill the cache: the supervisor makes room, and this upload is not cached.
  */
 static bool own_make_room(struct obs_cache *cache)
 {
@@ -253,9 +256,9 @@ static bool own_make_room(struct obs_cache *cache)
 }
 
 /*
- * Another process makes room most of the time for a few milliseconds only, and what is not kept
- * meanwhile is missing for good. One that has the lock and does not let it go costs this one
- * LOCK_MS once in LOCK_PAUSE_MS.
+ * Another process usually makes room within milliseconds, and what is not cached meanwhile is lost:
+ * so wait for the lock. A process that never releases it costs others LOCK_MS once in
+ * LOCK_PAUSE_MS.
  */
 static bool lock_take(struct obs_cache *cache)
 {
@@ -291,21 +294,21 @@ bool obs_cache_make_room(struct obs_cache *cache)
 	}
 	if (ok && sweep.bytes > cache->limit - cache->limit / 16) {
 		evicted = evict(&sweep, cache->top, target);
-		ob_debug("%llu kept uploads were thrown away, %llu bytes are left",
+		ob_debug("upload cache: %llu files evicted, %llu bytes left",
 			(unsigned long long)evicted, (unsigned long long)sweep.bytes);
 	}
 	/*
-	 * A difference: what was counted meanwhile stays counted, twice at worst, until the next
-	 * time.
+	 * Applied as a difference: what other workers count meanwhile stays counted, at worst twice
+	 * until the next sweep.
 	 */
 	if (ok)
 		atomic_fetch_add(&cache->usage->bytes, sweep.bytes - counted);
 	atomic_fetch_add(&cache->usage->evicted, evicted);
 	if (ok)
-		atomic_store(&cache->usage->wanted, 0); /* all tenants were looked at */
+		atomic_store(&cache->usage->wanted, 0); /* all tenants were visible */
 	/*
-	 * Still under the lock: what one sweep removes while another counts would be taken off
-	 * twice.
+	 * Still under the lock: otherwise a file removed by one sweep could be subtracted by
+	 * another too.
 	 */
 	if (!ok)
 		ok = own_make_room(cache);

@@ -29,7 +29,7 @@ static void complain(struct reading *r, int line, const char *what)
 static void unknown_key(struct reading *r, const char *key)
 {
 	const char *best = NULL;
-	unsigned least = 4; /* more changes than that are another word */
+	unsigned least = 4; /* with more changes than that it is another word */
 	char text[256];
 
 	for (const char *const *name = r->names; *name; name++)
@@ -69,7 +69,7 @@ static int handle(void *user, const char *section, const char *key, const char *
 				section);
 		else
 			snprintf(text, sizeof text,
-				"'%.64s' stands before any section; begin the file with [server]",
+				"'%.64s' is outside of any section; begin the file with [server]",
 				key);
 		complain(r, r->line, text);
 		return 1;
@@ -97,7 +97,7 @@ static char *read_line(char *text, int size, void *stream)
 	return text;
 }
 
-/* libinih hands the one pointer it is given to both of its callbacks. */
+/* libinih passes one pointer to both of its callbacks. */
 int obs_config_read(const char *file,
 	bool (*set)(void *user, const char *key, char *value, char *ret_why, size_t size),
 	void *user, const char *const *names)
@@ -119,7 +119,7 @@ int obs_config_read(const char *file,
 			"neither 'key = value' nor '[section]' nor a comment that begins with ';' "
 			"or '#'");
 	else if (line < 0 || ferror(r.in))
-		complain(&r, r.line, "the file cannot be read to its end");
+		complain(&r, r.line, "reading the file failed before its end");
 	fclose(r.in);
 	return r.errors;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The configuration file of outboard-server: INI, one key for each long option, in a section of its
- * choice of [server] and [limits].
+ * The configuration file of outboard-server: INI, with one key for each long option, in either of
+ * the sections [server] and [limits].
  *
  *     [server]
  *     listen = tcp://0.0.0.0:14800
  *     [limits]
  *     max-memory = 4GiB
  *
- * Every error is told with file, line and remedy; reading goes on behind it, so that one look shows
- * all of them. libinih enters here. Main thread only.
+ * Every error is reported with file, line and what to write; reading continues, so that one run
+ * reports all of them. Only config.c uses libinih. Main thread only.
  */
 #ifndef OBS_CONFIG_H
 #define OBS_CONFIG_H
@@ -18,13 +18,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define OBS_CONFIG_ERRORS_MAX 100 /* told; then reading stops */
+#define OBS_CONFIG_ERRORS_MAX 100 /* reported; then reading stops */
 
 /*
- * Calls set for each key; value is the caller's to keep (allocated, never freed: options live as
- * long as the process). set returns false with ret_why saying what the key wants. names: all keys,
- * NULL-terminated, for "did you mean". Errors go to stderr. How many there were; -1: the file
- * cannot be read, which was told too.
+ * Calls set for each key. The callee keeps value (allocated, never freed: options live as long as
+ * the process). set returns false, with what the key takes in ret_why. names: all keys,
+ * NULL-terminated, for "did you mean". Errors go to stderr. Returns how many there were; -1: the
+ * file cannot be read, which was reported too.
  */
 int obs_config_read(const char *file,
 	bool (*set)(void *user, const char *key, char *value, char *ret_why, size_t size),

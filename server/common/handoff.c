@@ -73,7 +73,7 @@ void obs_handoff_close(int fds[OBS_HANDOFF_FDS])
 		obs_handoff_drop(&fds[i]);
 }
 
-/* In the order they were sent: the first is the socket. */
+/* Takes the descriptors in their order: the first is the socket. */
 static void fds_take(struct msghdr *header, int ret_fds[OBS_HANDOFF_FDS])
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
@@ -85,13 +85,13 @@ static void fds_take(struct msghdr *header, int ret_fds[OBS_HANDOFF_FDS])
 	}
 }
 
-/* One line that ends inside its field. */
+/* Terminates and cleans a text. */
 static void text_settle(char *text, size_t size)
 {
 	text[ob_text_clean(text, strnlen(text, size - 1))] = '\0';
 }
 
-/* 0 or 1, whatever byte came for it. */
+/* Makes a byte from a peer a valid bool. */
 static void flag_settle(bool *flag)
 {
 	uint8_t byte;
@@ -127,11 +127,14 @@ int obs_handoff_recv(int channel, struct obs_handoff *ret, int ret_fds[OBS_HANDO
 	if (n < 0)
 		return errno == ECONNRESET ? 0 : -1;
 	fds_take(&header, ret_fds);
-	if (n == 0) { /* the end, or an empty message, which may bring descriptors */
+	if (n == 0) { /* end of the channel, or an empty message, which may carry descriptors */
 		obs_handoff_close(ret_fds);
 		return 0;
 	}
-	/* A child may have been taken over: its numbers and texts are checked like a client's. */
+	/*
+	 * A child may have been taken over by a client: check its numbers and texts like a
+	 * client's.
+	 */
 	if ((size_t)n < offsetof(struct obs_handoff, body) || ret->size > sizeof ret->body ||
 		(size_t)n != offsetof(struct obs_handoff, body) + ret->size) {
 		obs_handoff_close(ret_fds);

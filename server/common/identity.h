@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Who a client is, as admission found out (auth.h). Passed to the supervisor and to the worker.
- * Plain data.
+ * The identity of a client, as established by admission (auth.h). Passed to the supervisor and to
+ * the worker. Plain data.
  */
 #ifndef OBS_IDENTITY_H
 #define OBS_IDENTITY_H
@@ -20,13 +20,14 @@ struct obs_identity {
 	char who[OBS_WHO_MAX];
 	char from[80]; /* "10.0.0.7:4711", "unix" */
 	/*
-	 * what is counted as one: "10.0.0.7", "2001:db8:0:1::/64", "uid 1000"; filled by admission
+	 * what limits by address count as one address: "10.0.0.7", "2001:db8:0:1::/64", "uid 1000";
+	 * set by admission
 	 */
 	char address[OBS_ADDRESS_MAX];
-	bool proved; /* `who` comes from a token or a certificate */
+	bool proved; /* authenticated: `who` is from a token or a certificate */
 	bool local;  /* a unix socket or a loopback address */
 	enum obt_scope scope;
-	struct obt_allow allow; /* of its token */
+	struct obt_allow allow; /* from its token */
 };
 
 #endif

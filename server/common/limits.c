@@ -53,7 +53,7 @@ static int one_of(const char *const *words, uint32_t first, const char *text, ui
 	return -1;
 }
 
-/* What tokens limit too. */
+/* Applies the limits that a token can set. */
 static void take_allowed(struct obs_limits *l, const struct obt_allow *allow)
 {
 	const uint64_t *value = allow->value;
@@ -139,7 +139,7 @@ void obs_limits_allow(struct obs_limits *limits, const struct obt_allow *allow)
 	struct obs_limits bearer = *limits;
 
 	take_allowed(&bearer, allow);
-	/* 0 is more than any number where it means that there is no limit. */
+	/* 0 means no limit here, so it is the larger one. */
 	limits->memory = limits->memory ? ob_min(limits->memory, bearer.memory) : bearer.memory;
 	limits->host_memory = limits->host_memory ? ob_min(limits->host_memory, bearer.host_memory)
 						  : bearer.host_memory;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What one session may take: the server's limits, set by its command line or configuration, and
- * lowered by what the client asks for itself. Plain numbers; the worker gets them from the
+ * The limits of one session: set by the server's command line or configuration, lowered by the
+ * client's token and by what the client asks for. Plain numbers; the worker gets them from the
  * supervisor as one argument. Any thread.
  */
 #ifndef OBS_LIMITS_H
@@ -20,18 +20,18 @@
 #define OBS_HANDLES_MAX         (1u << 20) /* live handles of one kind */
 #define OBS_OUTSTANDING_MAX     (32ull << 20)
 #define OBS_STRIPES_DEFAULT     8u
-/* of a thread that serves one of the program's; counts fully in the kernel's limit */
+/* of a lane's thread; RLIMIT_DATA counts it in full */
 #define OBS_LANE_STACK          ((size_t)2 << 20)
 #define OBS_HOST_MEMORY_MIN     (128ull << 20)
 #define OBS_HOST_MEMORY_DEFAULT (4ull << 30)
 
-/* What a session's host memory is counted for (layers/hold.h). */
+/* Purposes that a session's host memory is counted by (layers/hold.h). */
 enum obs_purpose {
-	/* staging, replies that are kept, buffers: reserved once, when the session begins */
+	/* staging, retransmit queue, buffers: reserved once, when the session begins */
 	OBS_HOLD_TRANSPORT,
-	OBS_HOLD_IMAGES,  /* code images that were uploaded */
+	OBS_HOLD_IMAGES,  /* uploaded code images */
 	OBS_HOLD_MODULES, /* the driver's copies of the images it has loaded */
-	/* of the software device: compiled code, launches that wait, printed text */
+	/* in the software device: compiled code, queued launches, printed text */
 	OBS_HOLD_DEVICE,
 	OBS_HOLD_HANDLES, /* streams, events, functions, contexts, records of allocations */
 	OBS_HOLD_PINNED,  /* page-locked memory that the program asked the driver for */
@@ -39,23 +39,23 @@ enum obs_purpose {
 };
 
 struct obs_limits {
-	uint64_t memory; /* bytes on each device; 0: all there is */
+	uint64_t memory; /* bytes on each device; 0: no limit */
 	/* bytes of the server's own memory, server/layers/hold.h; 0: no limit */
 	uint64_t host_memory;
-	/* bytes of results that the server holds until the client has them */
+	/* bytes of results that the server holds until the client acknowledges them */
 	uint64_t outstanding;
 	uint32_t handles; /* streams, events and functions at a time */
 	uint32_t modules, lanes;
 	uint32_t stripes; /* further connections for copies; 0: none */
-	uint32_t idle_s;  /* without a call; 0: for ever */
-	/* of the device's time, millionths; OBP_SHARE_ALL: as it comes */
+	uint32_t idle_s;  /* seconds without a call; 0: no limit */
+	/* of the device's time, in millionths; OBP_SHARE_ALL: not limited */
 	uint32_t share;
 	uint32_t priority;  /* the highest a client may ask for: 0 low, 1 normal, 2 high */
-	uint32_t strictest; /* enum obp_throttle: the hardest reaction to misbehaviour */
-	bool measure;       /* device time, also where no share is set */
+	uint32_t strictest; /* enum obp_throttle: the most severe reaction to misbehaviour */
+	bool measure;       /* measure device time also without a share */
 };
 
-/* Beside host memory nothing is limited but by what the structures hold. */
+/* Only host memory is limited; the rest is bounded by the data structures. */
 #define OBS_LIMITS_DEFAULT                                                                     \
 	{                                                                                      \
 		.host_memory = OBS_HOST_MEMORY_DEFAULT, .outstanding = OBS_OUTSTANDING_MAX,    \
@@ -68,18 +68,18 @@ extern const struct obs_limits obs_limits_default;
 extern struct obs_limits obs_limits_now;
 
 /*
- * One option of the command line by its name ("max-memory"). 1: taken; 0: no option of ours; -1:
- * *ret_why says what it wants.
+ * Sets one option by its name ("max-memory"). 1: set; 0: not one of these options; -1: *ret_why
+ * says what it takes.
  */
 int obs_limits_option(
 	struct obs_limits *limits, const char *name, const char *text, const char **ret_why);
 extern const char obs_limits_help[];
-/* The one argument, and back. */
+/* Formats the limits as the one argument of a worker, and parses it. */
 void obs_limits_print(const struct obs_limits *limits, char ret_text[OBS_LIMITS_TEXT_MAX]);
 bool obs_limits_parse(const char *text, struct obs_limits *ret);
-/* What the client's token says may lower them, never raise them. */
+/* Lowers the limits to those of the client's token; never raises them. */
 void obs_limits_allow(struct obs_limits *limits, const struct obt_allow *allow);
-/* A client may ask for less than the server allows, never for more. */
+/* Lowers the limits to what the client asks for; never raises them. */
 void obs_limits_lower(struct obs_limits *limits, const struct obp_hello *hello);
 
 #endif

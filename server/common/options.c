@@ -172,7 +172,7 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-/* Keys a configuration may have: the options that set something. */
+/* Keys of a configuration file: the options that set something. */
 static const char *const setting_names[] = {
 	"listen",
 	"driver",
@@ -255,7 +255,7 @@ static bool take_text(
 	return false;
 }
 
-/* On the command line it has no value. */
+/* A flag has no value on the command line. */
 static bool take_flag(const char *text, bool *ret, char *ret_why, size_t size)
 {
 	*ret = !text || strcmp(text, "yes") == 0;
@@ -265,7 +265,7 @@ static bool take_flag(const char *text, bool *ret, char *ret_why, size_t size)
 	return false;
 }
 
-/* One setting, wherever it comes from. False: ret_why says what it takes. */
+/* Sets one option, from the command line or a file. False: ret_why says what it takes. */
 static bool set(struct obs_options *o, int which, const char *name, const char *text, char *ret_why,
 	size_t size)
 {
@@ -488,7 +488,7 @@ void obs_options_worker_args(struct obs_options *options, const char *self, cons
 		options->sandbox.uid, options->sandbox.gid);
 	ret_args[n++] = (char *)(uintptr_t) "--worker-ids";
 	ret_args[n++] = options->sandbox.user_text;
-	/* In the form that has no unit: bytes. */
+	/* As plain bytes, without a unit. */
 	snprintf(options->upload_cache_text, sizeof options->upload_cache_text, "%llu",
 		(unsigned long long)options->upload_cache);
 	ret_args[n++] = (char *)(uintptr_t) "--upload-cache";

@@ -32,7 +32,7 @@
 #define OBS_AUDIT_SIZE_MIN              (64u << 10)
 #define OBS_AUDIT_FILES_DEFAULT         8u
 #define OBS_AUDIT_FILES_MAX             1000u
-/* values of --driver: the system's, and the same, which must not be a software device */
+/* values of --driver: the system's driver; the same, but refused if it is a software device */
 #define OBS_DRIVER_SYSTEM               "libcuda.so.1"
 #define OBS_DRIVER_GPU                  "gpu"
 #define OBS_WORKER_ARGS_MAX             64 /* strings of a worker's command line, NULL included */
@@ -58,38 +58,38 @@ struct obs_options {
 	uint32_t audit_files;
 	const char *listeners; /* admission only: a letter for each listening socket */
 	bool expect_tls;       /* workers only: clients may come over TLS */
-	/* that have not yet proved themselves; see docs/OPERATIONS.md for these */
+	/* connections that are not yet authenticated; docs/OPERATIONS.md explains these limits */
 	uint32_t connections;
 	uint32_t address_connections; /* of these, from one address */
 	uint32_t address_rate;        /* new sessions and questions a second from one address */
-	/* at the same time; 0: seven eighths of the places */
+	/* sessions at a time; 0: seven eighths of max_sessions */
 	uint32_t address_sessions, token_sessions;
-	bool count_local; /* this machine's own addresses are counted like others */
-	/* listen in clear, or to anybody, where others can reach it */
+	bool count_local; /* apply these limits to this machine's own addresses too */
+	/* allow listening without TLS or authentication where other machines can connect */
 	bool insecure;
 	struct obs_sandbox_plan sandbox;
-	/* directory of kept uploads; NULL: chosen by obs_cache_open */
+	/* directory of the upload cache; NULL: chosen by obs_cache_open */
 	const char *cache;
-	uint64_t upload_cache; /* bytes of them; 0: none are kept */
-	uint32_t warm;         /* workers kept ready */
+	uint64_t upload_cache; /* bytes of the upload cache; 0: none */
+	uint32_t warm;         /* idle workers kept ready */
 	uint32_t refill;       /* workers that may be starting at the same time */
 	uint32_t max_sessions;
 	uint32_t hello_timeout_s;
 	uint32_t drain_timeout_s;
-	/* a session waits so long for a client whose connection broke; 0: it ends */
+	/* how long a session waits for a client whose connection broke; 0: it ends */
 	uint32_t grace_s;
 	struct obs_limits limits;
 	const char *metrics; /* tcp://host:port of /metrics; NULL: none */
 	char limits_text[OBS_LIMITS_TEXT_MAX];
 	char upload_cache_text[24];
-	char hello_timeout_text[16], grace_text[16]; /* for the two below */
+	char hello_timeout_text[16], grace_text[16]; /* text forms for the two functions below */
 	char connections_text[16], address_connections_text[16], address_rate_text[16],
 		listeners_text[OBS_LISTEN_MAX + 1];
 };
 
 /*
  * Parses argv. 0: ret is filled (mode DONE: --help or --version was answered). Else the exit
- * status; the reason is on stderr.
+ * status, after an error on stderr.
  */
 int obs_options_parse(struct obs_options *ret, int argc, char **argv);
 /* The arguments of a worker that shall use `driver`, for execv. They point into `options`. */

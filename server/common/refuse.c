@@ -24,7 +24,7 @@ void obs_message_send(
 		struct iovec iov = { frame.data, frame.size };
 		ssize_t sent = stream->ops->send(stream, &iov, 1, false);
 
-		(void)sent; /* a client that does not read does not learn why */
+		(void)sent; /* a client that does not read loses the message */
 	}
 	ob_buf_fini(&frame);
 }

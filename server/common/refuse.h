@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The one frame that says to a client why it is turned away. Any thread. */
+/* The frame that tells a client why it is refused. Any thread. */
 #ifndef OBS_REFUSE_H
 #define OBS_REFUSE_H
 
@@ -10,11 +10,11 @@
 struct obt_stream;
 
 /*
- * One control frame {type, code, text}. Does not block: a socket that takes no 200 bytes loses the
- * message. Does not close.
+ * Sends one control frame {type, code, text}. Does not block: if the socket does not take it at
+ * once the message is lost. Does not close.
  */
 void obs_refuse_send(int fd, enum ob_err code, const char *text);
-/* The same over a stream that may be TLS; nothing when its handshake is not over. */
+/* The same over a stream that may be TLS; sends nothing before the handshake is finished. */
 void obs_refuse_stream(struct obt_stream *stream, enum ob_err code, const char *text);
 /* The same with another type of message, OBP_MSG_FATAL for a session that was already running. */
 void obs_message_send(

@@ -23,8 +23,8 @@ struct obs_routes {
 	_Atomic uint32_t n; /* entries ever used */
 	struct entry {
 		/*
-		 * odd: it is being written. Read before and after the rest: who sees the same even
-		 * number has read one writing
+		 * Odd while it is written. Readers read it before and after the rest: the same even
+		 * number twice means a consistent copy.
 		 */
 		_Atomic uint64_t writes;
 		_Atomic uint64_t route; /* 0: free */
@@ -56,7 +56,7 @@ struct obs_routes *obs_routes_new(int *ret_fd)
 		errno = cause;
 		return NULL;
 	}
-	/* The mapping above stays writable. An older kernel knows the first two only. */
+	/* The mapping above stays writable. Older kernels know only the first two seals. */
 	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE) != 0)
 		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
 	*ret_fd = fd;
@@ -108,14 +108,15 @@ static void entry_fill(struct entry *entry, uint64_t route, const uint8_t secret
 
 	memcpy(words, secret, sizeof words);
 	/*
-	 * A reader that sees anything new sees the odd number, or a later one, at its second look.
+	 * A reader that sees any part of the new entry sees the odd or a later number at its second
+	 * look.
 	 */
 	atomic_fetch_add_explicit(&entry->writes, 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
 	atomic_store_explicit(&entry->route, route, memory_order_relaxed);
 	for (size_t i = 0; i < WORDS; i++)
 		atomic_store_explicit(&entry->secret[i], words[i], memory_order_relaxed);
-	/* Release: who sees the even number sees all of it. */
+	/* Release: a reader that sees the even number sees the whole entry. */
 	atomic_fetch_add_explicit(&entry->writes, 1, memory_order_release);
 	explicit_bzero(words, sizeof words);
 }
@@ -157,8 +158,8 @@ bool obs_routes_find(
 		for (size_t k = 0; k < WORDS; k++)
 			words[k] = atomic_load_explicit(&entry->secret[k], memory_order_relaxed);
 		/*
-		 * Acquire: the second look comes after the words. The supervisor may have given the
-		 * entry to another session meanwhile.
+		 * Acquire: the second look is after the words. The supervisor may have reused the
+		 * entry for another session meanwhile.
 		 */
 		atomic_thread_fence(memory_order_acquire);
 		same = writes % 2 == 0 &&

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The sessions that may be joined, and their secrets: a table in memory that the supervisor and the
- * admission process share. The supervisor alone writes, the admission process maps it read-only. A
- * session is in the table before its client knows of it, whatever the admission process does at
- * that moment, and an admission process that was started again finds all sessions there. (Messages
- * would fill the channel between the two after some ninety sessions.)
+ * The sessions that can be joined, and their secrets: a table in memory shared by the supervisor
+ * and the admission process. Only the supervisor writes; the admission process maps it read-only. A
+ * session is entered before its client learns of it, whatever state the admission process is in,
+ * and a restarted admission process finds all sessions. (Messages would not do: the channel is full
+ * after some ninety sessions.)
  *
  * Each function: one thread in each of the two processes. The table holds OBS_SESSIONS_MAX
  * sessions.
@@ -26,8 +26,8 @@
 struct obs_routes;
 
 /*
- * Supervisor. The descriptor is what an admission process gets; nobody can write to the memory
- * through it. NULL: errno.
+ * Supervisor. *ret_fd is for admission processes: the memory cannot be written through it. NULL:
+ * errno.
  */
 struct obs_routes *obs_routes_new(int *ret_fd);
 void obs_routes_free(struct obs_routes *routes);

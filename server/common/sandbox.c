@@ -31,12 +31,13 @@
 #include "server/common/threads_all.h"
 
 /*
- * Memory that no session's budget knows of: what a driver takes for each further context. Generous,
- * for nothing else stands behind it.
+ * Memory outside of every session's budget: what a driver takes for each further context. Generous,
+ * because exceeding it fails the driver.
  */
 #define DRIVER_DATA (2ull << 30)
 #define OWN_DATA    (64ull << 20)
-#define OWN_THREADS 40u /* beside the lanes: loop, executors, stripes, attaching connections */
+/* threads besides those of lanes: loop, executors, stripes, joining connections */
+#define OWN_THREADS 40u
 
 static struct {
 	bool active[OBS_PARTS], wanted[OBS_PARTS];
@@ -67,8 +68,8 @@ const char *obs_sandbox_mode_name(enum obs_sandbox_mode mode)
 }
 
 /*
- * A number that nobody has but `not`, different for servers that keep their caches in different
- * places.
+ * A user id that nobody has, other than `not`, and different for servers with different cache
+ * directories.
  */
 static uid_t user_dynamic(const char *salt, uid_t not )
 {
@@ -113,8 +114,8 @@ static bool user_choose(
 		plan->uid = plan->gid = user_dynamic(salt, 0);
 	}
 	/*
-	 * Not the workers': what they may do to each other they shall not do to the process that
-	 * has the key.
+	 * Not the workers' user: processes of one user can affect each other, and admission holds
+	 * the TLS key.
 	 */
 	plan->admission_uid = user_dynamic(salt, plan->uid);
 	if (plan->uid == 0)
@@ -152,7 +153,7 @@ bool obs_sandbox_prepare(
 
 /* ---- parts ---- */
 
-/* Notes how one part went. False: it is missing and may not be. */
+/* Records whether one part succeeded. False: it is missing, and the mode is strict. */
 static bool part_set(const struct obs_sandbox_plan *plan, enum obs_sandbox_part part, bool active,
 	char *ret_why, size_t why_size)
 {
@@ -215,14 +216,14 @@ bool obs_sandbox_begin(const struct obs_sandbox_plan *plan, char *ret_why, size_
 	limit_set(RLIMIT_CORE, 0);
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	/*
-	 * Descriptors that were open in whoever started the server, beside the log, the channel and
-	 * the stats page.
+	 * Close descriptors that the server inherited, except the log, the channel and the stats
+	 * page.
 	 */
 	syscall(SYS_close_range, 5u, ~0u, 0u);
 	state.statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	if (!obs_threads_open() || state.statm < 0)
-		ob_warn("sandbox: /proc is not mounted: what holds for one thread cannot be made "
-			"to hold for all");
+		ob_warn("sandbox: /proc is not mounted: restrictions cannot be applied to threads "
+			"that already run");
 	if (has_capability(CAP_SYS_ADMIN)) {
 		state.wanted[OBS_PART_NETWORK] = true;
 		state.active[OBS_PART_NETWORK] = unshare(CLONE_NEWNET | CLONE_NEWIPC) == 0;
@@ -241,7 +242,7 @@ static bool user_become(uid_t uid, gid_t gid)
 
 	if (!grouped || setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0)
 		return false;
-	/* The kernel sets both back when the user changes. */
+	/* The kernel resets both when the user changes. */
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	snprintf(state.detail[OBS_PART_USER], sizeof state.detail[0], "%s",
@@ -252,8 +253,8 @@ static bool user_become(uid_t uid, gid_t gid)
 }
 
 /*
- * all: threads, and for good; else this one, which is the only one, and where the tenant's folder
- * can still be made.
+ * all: in all threads, and finally; else in this only thread, and so that the tenant's folder can
+ * still be created.
  */
 static bool files_confine(const char *file, int writable, bool all)
 {
@@ -273,7 +274,7 @@ bool obs_sandbox_enter(const struct obs_sandbox_plan *plan, const struct obs_cac
 	if (plan->mode == OBS_SANDBOX_OFF)
 		return true;
 	state.soft = !file;
-	/* The driver's own cache of compiled code would be all tenants' in common. */
+	/* The driver's own cache of compiled code would be shared by all tenants. */
 	setenv("CUDA_CACHE_DISABLE", "1", 0);
 	if (plan->uid &&
 		!part_set(
@@ -302,7 +303,7 @@ static uint64_t data_now(void)
 	if (n <= 0)
 		return 0;
 	text[n] = '\0';
-	/* The sixth number: data and stack. */
+	/* The sixth number: pages of data and stack. */
 	return sscanf(text, "%*u %*u %*u %*u %*u %lu", &pages) == 1
 		? pages * (uint64_t)sysconf(_SC_PAGESIZE)
 		: 0;
@@ -310,9 +311,9 @@ static uint64_t data_now(void)
 #endif
 
 /*
- * The kernel's limit behind the budget. RLIMIT_DATA counts what RLIMIT_AS and cgroups do not tell
- * apart: private memory that can be written to. A driver that reserves address space, or maps a
- * device, takes nothing of it. A sanitizer's shadow would.
+ * The kernel's limit behind the budget. RLIMIT_DATA counts private writable memory, which RLIMIT_AS
+ * and cgroups do not separate from the rest: reserved address space and mapped devices are not
+ * counted. A sanitizer's shadow memory would be.
  */
 static void data_limit(const struct obs_limits *limits)
 {
@@ -336,8 +337,8 @@ static void limits_set(const struct obs_limits *limits)
 	signal(SIGXFSZ, SIG_IGN);
 	limit_set(RLIMIT_NOFILE, OBS_FILES_MAX);
 	/*
-	 * The software device's memory is a file; of what else a worker writes an image is the
-	 * largest.
+	 * The software device's memory is a file; the largest other file that a worker writes is an
+	 * image.
 	 */
 	for (uint32_t i = 0; i < obs_stats_page->n_devices; i++)
 		largest = ob_max(largest, obs_stats_page->devices[i].total);
@@ -387,7 +388,7 @@ bool obs_sandbox_admission(
 	if (plan->mode == OBS_SANDBOX_OFF)
 		return true;
 	umask(077);
-	tzset(); /* the log's clock, from a file */
+	tzset(); /* reads the time zone file for the log */
 	state.statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	if (!part_set(plan, OBS_PART_PRIVILEGES, privileges_end(), ret_why, why_size))
 		return false;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The sandbox: what a worker process can still do once a client has taken it over, and the
- * admission process once a stranger has. Of a worker in three steps, each in its main thread:
+ * The sandbox: limits what a worker process can do after a client has taken it over, and the
+ * admission process after a stranger has. For a worker in three steps, each in its main thread:
  *
- *   obs_sandbox_begin    first thing in the process, one thread: no new privileges, no capabilities
- *                        to be had, no core files, not readable by others, an
- *                        empty network
- *   obs_sandbox_enter    the driver's library is loaded and has started nothing yet: the worker's
- *                        own user, and only the files that a driver needs
- *   obs_sandbox_session  the client is known and nothing of its calls was read: of the cache only its tenant's folder, the system calls of the profile,
- *                        limits of resources. In all threads
+ *   obs_sandbox_begin    first in the process, one thread: no new privileges, no capabilities, no core
+ *                        files, memory not readable by other processes, an empty network namespace
+ *   obs_sandbox_enter    the driver's library is loaded and not yet started: the workers' own user,
+ *                        and only the files that a driver needs
+ *   obs_sandbox_session  the client is known and none of its calls was read: in the cache only its
+ *                        tenant's folder, the system calls of the profile, resource limits. In all
+ *                        threads
  *
- * What is denied, and why, stands in sandbox_seccomp.c (system calls) and sandbox_landlock.c
- * (files, network, signals). Modes: strict ends the worker when a part cannot be had, auto goes on
- * and says what is missing, off does nothing.
+ * sandbox_seccomp.c (system calls) and sandbox_landlock.c (files, network, signals) say what is
+ * denied and why. Modes: strict ends the worker when a part is not available, auto goes on and
+ * reports what is missing, off does nothing.
  */
 #ifndef OBS_SANDBOX_H
 #define OBS_SANDBOX_H
@@ -33,16 +33,16 @@ enum obs_sandbox_mode { OBS_SANDBOX_AUTO, OBS_SANDBOX_STRICT, OBS_SANDBOX_OFF };
 
 enum obs_sandbox_part {
 	OBS_PART_PRIVILEGES, /* no capabilities, no new privileges */
-	/* a user of the workers' own; only where the server is started as root */
+	/* a user for the workers; only if the server is started as root */
 	OBS_PART_USER,
 	OBS_PART_FILES, /* Landlock */
 	/*
-	 * an empty network namespace; only where the server may make one: the system calls are
-	 * denied anyway
+	 * an empty network namespace, if the server may create one; seccomp denies connections
+	 * anyway
 	 */
 	OBS_PART_NETWORK,
 	OBS_PART_CALLS,  /* seccomp */
-	OBS_PART_LIMITS, /* of the process's resources */
+	OBS_PART_LIMITS, /* resource limits */
 	OBS_PARTS
 };
 
@@ -50,13 +50,13 @@ struct obs_cache;
 struct obs_limits;
 struct obs_options;
 
-/* What the supervisor decides for all its workers. Plain data. */
+/* The supervisor's decisions for all its workers. Plain data. */
 struct obs_sandbox_plan {
 	enum obs_sandbox_mode mode;
-	const char *user; /* --worker-user as given; NULL: chosen */
-	uid_t uid;        /* 0: the worker keeps the server's user */
+	const char *user; /* value of --worker-user; NULL: chosen by the server */
+	uid_t uid;        /* 0: workers keep the server's user */
 	gid_t gid;
-	/* of the admission process, nobody else's: 0: it keeps the server's */
+	/* user of the admission process alone; 0: it keeps the server's */
 	uid_t admission_uid;
 	char user_text[32];      /* "uid:gid", for a worker's command line */
 	char admission_text[32]; /* the same of the admission process */
@@ -66,15 +66,15 @@ struct obs_sandbox_plan {
 bool obs_sandbox_mode_parse(const char *text, enum obs_sandbox_mode *ret);
 const char *obs_sandbox_mode_name(enum obs_sandbox_mode mode);
 /*
- * Supervisor, at its start: chooses the user, and looks at what this kernel offers. `salt` tells
- * servers on one machine apart. False: strict, and a part is missing, or the user does not exist;
- * ret_why says what to do.
+ * Supervisor, at its start: chooses the user and checks what this kernel offers. `salt`
+ * distinguishes servers on one machine. False: a part is missing in mode strict, or the user does
+ * not exist; ret_why says what to do.
  */
 bool obs_sandbox_prepare(
 	struct obs_sandbox_plan *plan, const char *salt, char *ret_why, size_t why_size);
 
 /*
- * The steps, in their order. False: strict, and a part is missing. `file`: the driver's library;
+ * The steps, in this order. False: a part is missing in mode strict. `file`: the driver's library;
  * NULL: the software device, or none.
  */
 bool obs_sandbox_begin(const struct obs_sandbox_plan *plan, char *ret_why, size_t why_size);
@@ -83,15 +83,14 @@ bool obs_sandbox_enter(const struct obs_sandbox_plan *plan, const struct obs_cac
 bool obs_sandbox_session(const struct obs_sandbox_plan *plan, const struct obs_cache *cache,
 	const struct obs_limits *limits, const char *file, char *ret_why, size_t why_size);
 /*
- * The admission process: all of it at once, when it has read its files and before it accepts
- * anybody. One thread. No file can be opened from then on, no process or thread started, and no
- * connection made. `memory`: bytes that it may take from now on. False: strict, and a part is
- * missing.
+ * Confines the admission process in one step, when it has read its files and before it accepts
+ * connections. One thread. From then on it can open no file, start no process or thread and make no
+ * connection. `memory`: bytes that it may still allocate. False: a part is missing in mode strict.
  */
 bool obs_sandbox_admission(
 	const struct obs_sandbox_plan *plan, uint64_t memory, char *ret_why, size_t why_size);
 
-/* What is in force: "user 60600, privileges, files (Landlock 7), ...; missing: ...". */
+/* The parts in force, as text: "user 60600, privileges, files (Landlock 7), ...; missing: ...". */
 void obs_sandbox_describe(char ret_text[OBS_SANDBOX_TEXT]);
 
 #endif

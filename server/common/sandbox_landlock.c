@@ -15,8 +15,8 @@
 #include "base/cleanup.h"
 
 /*
- * The kernel's interface, up to version 6; the headers of Debian 12 end at version 2. Names as in
- * linux/landlock.h.
+ * The kernel's interface up to version 6, with the names of linux/landlock.h. The headers of Debian
+ * 12 end at version 2.
  */
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444
@@ -45,7 +45,7 @@ struct path_beneath_attr {
 	int32_t parent;
 } __attribute__((packed));
 
-/* What may be done below a place. All else with files is denied. */
+/* Rights below a path. All other file access is denied. */
 #define LOOK   (ACCESS_FS_READ_FILE | ACCESS_FS_READ_DIR)
 #define DEVICE (ACCESS_FS_READ_FILE | ACCESS_FS_WRITE_FILE | ACCESS_FS_IOCTL_DEV)
 #define KEEP                                                                        \
@@ -54,18 +54,18 @@ struct path_beneath_attr {
 
 enum who { ANY_DRIVER, REAL_DRIVER };
 
-/* Absent ones are left out. A pattern is looked up when the rule set is made. */
+/* Paths that do not exist are skipped. Patterns are expanded when the rule set is made. */
 static const struct place {
 	const char *pattern;
 	uint64_t access;
 	enum who who;
 } places[] = {
-	{ "/sys/devices/system/cpu", LOOK, ANY_DRIVER }, /* malloc counts processors */
+	{ "/sys/devices/system/cpu", LOOK, ANY_DRIVER }, /* malloc reads the number of processors */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	/* a sanitizer's runtime reads its own maps */
+	/* sanitizers read their own maps */
 	{ "/proc/self", LOOK, ANY_DRIVER },
 #endif
-	/* libraries that a driver loads later, its compiler for one */
+	/* libraries that a driver loads later, such as its compiler */
 	{ "/lib", LOOK, REAL_DRIVER },
 	{ "/lib64", LOOK, REAL_DRIVER },
 	{ "/usr/lib", LOOK, REAL_DRIVER },
@@ -82,7 +82,7 @@ static const struct place {
 	{ "/dev/zero", DEVICE, REAL_DRIVER },
 	{ "/dev/urandom", ACCESS_FS_READ_FILE, REAL_DRIVER },
 	{ "/proc/driver/nvidia*", LOOK, REAL_DRIVER },
-	/* names of threads are written */
+	/* drivers write names of threads */
 	{ "/proc/self", LOOK | ACCESS_FS_WRITE_FILE, REAL_DRIVER },
 	{ "/proc/devices", ACCESS_FS_READ_FILE, REAL_DRIVER },
 	{ "/proc/modules", ACCESS_FS_READ_FILE, REAL_DRIVER },
@@ -100,7 +100,7 @@ static const struct place {
 	{ "/sys/fs/cgroup", LOOK, REAL_DRIVER },
 };
 
-/* What the kernel's version can deny. A right that it does not know must not be named. */
+/* The rights that this version of the interface knows. Unknown ones must not be named. */
 static uint64_t files_known(int version)
 {
 	static const unsigned rights[] = { 0, 13, 14, 15, 15, 16 }; /* by version */
@@ -123,7 +123,7 @@ static bool allow(int rules, int at, uint64_t access)
 
 	if (fstat(at, &st) != 0)
 		return false;
-	if (!S_ISDIR(st.st_mode)) /* of a file itself only these make sense */
+	if (!S_ISDIR(st.st_mode)) /* only these apply to a file */
 		rule.access &= ACCESS_FS_READ_FILE | ACCESS_FS_WRITE_FILE | ACCESS_FS_TRUNCATE |
 			ACCESS_FS_IOCTL_DEV;
 	return syscall(SYS_landlock_add_rule, rules, RULE_PATH_BENEATH, &rule, 0) == 0;
@@ -151,7 +151,7 @@ static bool allow_pattern(int rules, const char *pattern, uint64_t access)
 	return ok;
 }
 
-/* The folder of the driver's library: others that belong to it lie there. */
+/* The folder of the driver's library: its other libraries are there. */
 static bool allow_folder_of(int rules, const char *file)
 {
 	char folder[1024];
@@ -161,7 +161,7 @@ static bool allow_folder_of(int rules, const char *file)
 		return true;
 	slash = strrchr(folder, '/');
 	if (!slash || slash == folder)
-		return true; /* found by its name in the system's folders */
+		return true; /* found in the system's folders by the loader */
 	*slash = '\0';
 	return allow_path(rules, folder, LOOK);
 }
@@ -204,7 +204,7 @@ int obs_landlock_new(const char *file, int writable, bool early)
 	return -1;
 }
 
-/* A sanitizer's runtime has threads of its own, in which instrumented code cannot run. */
+/* Sanitizers have threads of their own, in which instrumented code cannot run. */
 __attribute__((no_sanitize("address", "thread"))) bool obs_landlock_enforce(int rules)
 {
 	return syscall(SYS_landlock_restrict_self, rules, 0) == 0;

@@ -26,20 +26,17 @@
 /* Denied to every driver, whatever its arguments, with EPERM. */
 /* clang-format off */
 static const char *const denied[] = {
-	/* other programs, and new processes */
+	/* running programs, creating and tracing processes */
 	"execve", "execveat", "fork", "vfork", "ptrace", "process_vm_readv", "process_vm_writev",
 	"process_madvise", "process_mrelease", "kcmp", "pidfd_getfd", "pidfd_send_signal",
 	"rt_sigqueueinfo", "rt_tgsigqueueinfo", "tkill", "migrate_pages",
-	/*
-	 * connections of its own: it has those that were passed to it. What is connected stays
-	 * connected: connect() could lead it elsewhere
-	 */
+	/* new connections: sockets are passed to it. connect() could redirect a connected one */
 	"bind", "listen", "accept", "accept4",
 	/* users and capabilities */
 	"setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setfsuid",
 	"setfsgid", "setgroups", "capset", "chown", "fchown", "lchown", "fchownat", "mknod",
 	"mknodat",
-	/* the file system's shape, namespaces */
+	/* mounts and namespaces */
 	"mount", "umount2", "move_mount", "open_tree", "fsopen", "fsmount", "fsconfig", "fspick",
 	"mount_setattr", "pivot_root", "chroot", "unshare", "setns", "open_by_handle_at",
 	"name_to_handle_at", "fanotify_init", "fanotify_mark", "quotactl", "quotactl_fd", "acct",
@@ -47,19 +44,19 @@ static const char *const denied[] = {
 	"init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot",
 	"swapon", "swapoff", "settimeofday", "clock_settime", "clock_adjtime", "adjtimex",
 	"sethostname", "setdomainname", "iopl", "ioperm", "syslog", "vhangup", "nfsservctl",
-	/* large parts of the kernel that no driver needs */
+	/* large kernel subsystems that no driver needs */
 	"bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter",
 	"io_uring_register", "keyctl", "add_key", "request_key", "lookup_dcookie",
 	"personality", "seccomp", "uselib", "ustat", "sysfs", "modify_ldt", "vm86", "vm86old",
-	/* memory and queues that others see by a number or a name */
+	/* memory and queues that other processes can find by a number or a name */
 	"shmget", "shmat", "shmdt", "shmctl", "semget", "semop", "semctl",
 	"semtimedop", "msgget", "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink",
 };
 /* clang-format on */
 
 /*
- * All that the server and the software device use, whatever the arguments. What has conditions is
- * in add_conditions.
+ * All calls that the server and the software device use, with any arguments. add_conditions_soft
+ * has those that depend on arguments.
  */
 /* clang-format off */
 static const char *const allowed[] = {
@@ -85,7 +82,7 @@ static const char *const allowed[] = {
 };
 /* clang-format on */
 
-/* The admission process: connections that it accepts, the channel, what is passed to it, memory. */
+/* The admission process: accepting connections, the channel, passed descriptors, memory. */
 /* clang-format off */
 static const char *const admitted[] = {
 	"read", "write", "readv", "writev", "recvfrom", "recvmsg", "sendto", "sendmsg", "accept",
@@ -109,7 +106,7 @@ bool obs_seccomp_available(void)
 	return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
 }
 
-/* A call that this version of libseccomp or this processor does not have needs no rule. */
+/* A call unknown to this version of libseccomp or to this processor needs no rule. */
 static bool add_all(scmp_filter_ctx ctx, uint32_t action, const char *const *names, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -125,8 +122,8 @@ static bool add_all(scmp_filter_ctx ctx, uint32_t action, const char *const *nam
 }
 
 /*
- * SCMP_A0 and so on leave a field out, which clang warns of. Masked comparisons: a the mask, b the
- * value.
+ * The macros SCMP_A0 etc. leave a field out, which clang warns of. Masked comparisons: a is the
+ * mask, b the value.
  */
 static struct scmp_arg_cmp argument(unsigned number, enum scmp_compare op, uint64_t a, uint64_t b)
 {
@@ -149,7 +146,7 @@ static bool add_if(
 }
 
 /*
- * clone3 keeps its flags in memory, where a filter cannot look: without it the C library uses
+ * clone3 takes its flags in memory, which a filter cannot read. Without it the C library uses
  * clone.
  */
 static bool add_no_clone3(scmp_filter_ctx ctx)
@@ -160,8 +157,8 @@ static bool add_no_clone3(scmp_filter_ctx ctx)
 }
 
 /*
- * A descriptor can be told to send a signal to any process of this user when bytes come (F_SETOWN
- * and F_SETSIG, SIGKILL included). Landlock denies that from version 6 on only.
+ * F_SETOWN and F_SETSIG make the kernel send any signal, SIGKILL included, to a process of this
+ * user when data arrives. Landlock denies that only from version 6 on.
  */
 static const int signalling[] = { F_SETOWN, F_SETOWN_EX, F_SETSIG };
 static const int harmless[] = { F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL,
@@ -177,10 +174,7 @@ static bool add_fcntl_soft(scmp_filter_ctx ctx)
 	return ok;
 }
 
-/*
- * Of an int the kernel looks at the low 32 bits: what is denied for one value must not depend on
- * the others.
- */
+/* The kernel uses only the low 32 bits of an int argument: the filter must ignore the others. */
 static bool add_fcntl_driver(scmp_filter_ctx ctx)
 {
 	const uint32_t no = SCMP_ACT_ERRNO(EPERM);
@@ -194,7 +188,7 @@ static bool add_fcntl_driver(scmp_filter_ctx ctx)
 		add_if(ctx, no, "ioctl", argument(1, SCMP_CMP_MASKED_EQ, UINT32_MAX, SIOCSPGRP));
 }
 
-/* Signals go to this process only, threads are started and no processes, memory becomes no code. */
+/* Signals to this process only; threads but no processes; no executable memory. */
 static bool add_conditions_soft(scmp_filter_ctx ctx)
 {
 	const uint64_t me = (uint64_t)getpid();
@@ -214,7 +208,7 @@ static bool add_conditions_soft(scmp_filter_ctx ctx)
 			argument(2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 }
 
-/* What libuv makes sockets non-blocking with, and abort(). */
+/* What libuv needs for non-blocking sockets, and abort(). */
 static bool add_conditions_admission(scmp_filter_ctx ctx)
 {
 	return add_no_clone3(ctx) && add_fcntl_soft(ctx) &&
@@ -228,7 +222,7 @@ static bool add_conditions_admission(scmp_filter_ctx ctx)
 			argument(2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 }
 
-/* A driver under MPS opens connections to its control process when it opens a device. */
+/* Under MPS a driver connects to its control process when it opens a device. */
 static bool add_connect(scmp_filter_ctx ctx)
 {
 	static const char *const name[] = { "connect" };
@@ -256,7 +250,7 @@ static bool add_conditions_driver(scmp_filter_ctx ctx)
 		add_if(ctx, no, "ioctl", argument(1, SCMP_CMP_MASKED_EQ, UINT32_MAX, 0x541c));
 }
 
-/* The filter's program, out of libseccomp's hands. */
+/* Exports the filter's program from libseccomp. */
 static bool export(scmp_filter_ctx ctx)
 {
 	OB_CLEANUP(ob_closep) int fd = memfd_create("filter", MFD_CLOEXEC);
@@ -280,9 +274,9 @@ bool obs_seccomp_build(enum obs_seccomp_profile profile)
 
 	if (!ctx)
 		return false;
-	/* A binary search: what the filter costs does not grow with its length. */
+	/* A binary tree: the cost does not grow with the number of rules. */
 	seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-	/* Calls of another processor's table, such as the 32-bit one. */
+	/* Calls of another architecture's table, such as the 32-bit one. */
 	ok = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(EPERM)) == 0;
 	if (profile == OBS_SECCOMP_SOFT)
 		ok = ok && add_all(ctx, SCMP_ACT_ALLOW, allowed, ob_count(allowed)) &&
@@ -308,6 +302,6 @@ bool obs_seccomp_enforce(void)
 	}
 	result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter);
 	if (result > 0)
-		errno = EBUSY; /* a thread that has a filter of its own */
+		errno = EBUSY; /* a thread already has a filter of its own */
 	return result == 0;
 }

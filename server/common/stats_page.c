@@ -29,7 +29,9 @@ struct obs_stats_page *obs_stats_page_new(int *ret_fd)
 	int fd = memfd_create("outboard-stats", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	void *p = MAP_FAILED;
 
-	/* Sealed: a worker that makes it shorter would end the supervisor by SIGBUS. */
+	/*
+	 * Sealed: if a worker could shrink the file, reading it would end the supervisor by SIGBUS.
+	 */
 	if (fd >= 0 && ftruncate(fd, sizeof own) == 0 &&
 		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
 		p = mmap(NULL, sizeof own, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

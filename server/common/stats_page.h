@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The stats page: a few pages of memory that the supervisor shares with one worker, so that either can
- * see the other's numbers at any time without a message, a lock or a system call, also when the
- * worker hangs or has died. The worker writes everything but `yield`. The supervisor makes the
- * memory and hands it to the worker as descriptor OBS_STATS_PAGE_FD; a worker without one (tests) writes
+ * The stats page: memory that the supervisor shares with one worker, so that each can read the
+ * other's numbers at any time without a message, a lock or a system call, also when the worker
+ * hangs or has died. The worker writes everything but `yield`. The supervisor creates the memory
+ * and passes it to the worker as descriptor OBS_STATS_PAGE_FD; a worker without it (tests) writes
  * to memory of its own.
  *
- * The supervisor believes nothing in it: a worker that its client has taken over writes what it
- * likes, whenever it likes. Each number is atomic and is read once, so that what was checked is
- * what is used; there is no bool, which has values that cannot be loaded; texts are copied first,
- * then ended and cleaned. Numbers are only shown or summed.
+ * The supervisor trusts nothing in it: a worker that its client has taken over can write anything
+ * at any time. Each number is atomic and is read once, so that the value that was checked is the
+ * value that is used; there is no bool, which has invalid values; texts are copied first, then
+ * terminated and cleaned. Numbers are only shown or summed.
  */
 #ifndef OBS_STATS_PAGE_H
 #define OBS_STATS_PAGE_H
@@ -33,44 +33,47 @@ struct obs_stats_page_device {
 };
 
 struct obs_stats_page {
-	/* Written before the worker says that it is ready, read after. */
+	/* Written before the worker reports that it is ready; read after that. */
 	_Atomic uint32_t n_devices;
 	struct obs_stats_page_device devices[OBP_DEVICE_MAX];
-	char sandbox[OBP_SANDBOX_MAX]; /* what it is before it has a client */
+	char sandbox[OBP_SANDBOX_MAX]; /* before there is a client */
 	/* Written once after the hello, before `introduced` (release). */
 	char program[OBP_LOAD_NAME_MAX];
 	_Atomic uint64_t pid, memory_limit;
 	_Atomic uint32_t share, priority;
 	_Atomic uint32_t introduced;
-	/* Counters, relaxed: each is a number of its own. */
+	/* Independent counters, relaxed. */
 	_Atomic uint64_t calls, replies, bytes_in, bytes_out, refusals;
 	_Atomic uint64_t device_ns, throttled_ns;
 	/* chunks of uploads that the client asked for */
 	_Atomic uint64_t cache_hits, cache_misses;
-	_Atomic uint64_t cache_bytes; /* copied to devices out of the cache */
-	/* when the last record was seen to have been executed */
+	_Atomic uint64_t cache_bytes; /* copied to devices from the cache */
+	/* when a change in executed records was last seen */
 	_Atomic uint64_t last_ns;
 	_Atomic uint64_t used[OBP_DEVICE_MAX]; /* bytes charged on each device */
 	/* bytes of host memory counted in all, and for each purpose */
 	_Atomic uint64_t host_used;
 	_Atomic uint64_t host[OBS_HOLD_PURPOSES];
 	_Atomic uint32_t throttle; /* enum obp_throttle */
-	/* the executor waits for the client's bytes: only then is a session idle */
+	/* the executor waits for bytes from the client: only then a session is idle */
 	_Atomic uint32_t waiting;
-	/* calls that wait for the device in other threads than the executor */
+	/* calls that wait for the device on other threads than the executor's */
 	_Atomic uint32_t blocked;
 	/*
-	 * Written by the supervisor: a session of higher priority is at work, hold launches back.
+	 * Written by the supervisor: hold launches back, a session of higher priority is working.
 	 */
 	_Atomic bool yield;
 };
 
-/* The worker's own. Never NULL. */
+/* This worker's stats page. Never NULL. */
 extern struct obs_stats_page *obs_stats_page;
 
-/* Worker, at its start: maps OBS_STATS_PAGE_FD when it is one. */
+/* Worker, at its start: maps OBS_STATS_PAGE_FD if it is a stats page. */
 void obs_stats_page_adopt(void);
-/* Supervisor: a new stats page; *ret_fd is for the worker and the caller's to close. NULL: no memory. */
+/*
+ * Supervisor: creates a stats page; the caller passes *ret_fd to the worker and closes it. NULL: no
+ * memory.
+ */
 struct obs_stats_page *obs_stats_page_new(int *ret_fd);
 void obs_stats_page_free(struct obs_stats_page *page);
 

@@ -16,13 +16,16 @@
 
 #include "base/clock.h"
 
-/* The signal of the C library's setuid(): its functions neither block it nor let anybody else. */
+/*
+ * The signal that the C library uses for setuid(): its functions never block it and do not let
+ * programs block it.
+ */
 #define EVERYBODY  (__SIGRTMIN + 1)
 #define PASSES_MAX 8
 
 /*
- * The kernel's struct, which the C library translates; only through the system call can a handler
- * for EVERYBODY be set.
+ * The kernel's struct sigaction. The C library refuses to set a handler for EVERYBODY, so the
+ * system call is made directly.
  */
 struct kernel_action {
 	void (*handler)(int);
@@ -36,7 +39,8 @@ static bool (*todo)(int);
 static int todo_argument;
 static _Atomic bool failed;
 /*
- * Threads that were asked. A handler looks for its own, which was noted before the signal was sent.
+ * Threads that were signalled. A handler looks for its own entry, which is made before the signal
+ * is sent.
  */
 static struct asked {
 	pid_t thread;
@@ -50,7 +54,7 @@ bool obs_threads_open(void)
 	return list != NULL;
 }
 
-/* A sanitizer's runtime does not know of this handler. */
+/* Not instrumented: sanitizers do not know this handler. */
 static __attribute__((no_sanitize("address", "thread"))) void handler(int signal)
 {
 	pid_t me = (pid_t)syscall(SYS_gettid);
@@ -72,8 +76,8 @@ static void nothing(int signal)
 }
 
 /*
- * The C library knows how a handler returns on this processor: what it sets for another signal is
- * taken over.
+ * The restorer, with which a handler returns on this processor, is taken from what the C library
+ * sets for another signal.
  */
 static bool handler_set(struct kernel_action *ret_old)
 {
@@ -103,7 +107,7 @@ static bool signal_send(pid_t thread, int signal)
 	return syscall(SYS_tgkill, getpid(), thread, signal) == 0;
 }
 
-/* Until each has answered or ended. */
+/* Waits until each thread has answered or ended. */
 static bool answers_await(void)
 {
 	const struct timespec moment = { .tv_nsec = 20000 };
@@ -118,7 +122,7 @@ static bool answers_await(void)
 	return true;
 }
 
-/* One look at the list: those not yet asked are. -1: no more can be noted. */
+/* Signals the threads that were not signalled yet. How many; -1: too many. */
 static int pass(void)
 {
 	const struct dirent *entry;
@@ -136,7 +140,7 @@ static int pass(void)
 		asked[n].thread = thread;
 		atomic_store(&asked[n].answered, false);
 		atomic_store(&n_asked, n + 1);
-		signal_send(thread, EVERYBODY); /* one that has ended meanwhile is seen to have */
+		signal_send(thread, EVERYBODY); /* a thread that has ended counts as answered */
 		found++;
 	}
 	return found;
@@ -157,7 +161,8 @@ bool obs_threads_all(bool (*fn)(int), int argument)
 	atomic_store(&asked[0].answered, true);
 	atomic_store(&n_asked, 1);
 	/*
-	 * A thread that was not asked yet may have started another: until a look finds no new one.
+	 * A thread that was not signalled yet may have started another: repeat until there is no
+	 * new one.
 	 */
 	for (int i = 0; ok && found > 0; i++) {
 		found = i < PASSES_MAX ? pass() : -1;

@@ -19,13 +19,13 @@
 #include "server/supervisor/status.h"
 
 #define MESSAGES_PER_TURN 64
-#define STOP_MS           1000 /* for its last reports */
-/* one that has lived for so long is started again at once */
+#define STOP_MS           1000 /* time for its last reports */
+/* a process that has run for so long is restarted at once */
 #define STABLE_NS         (10 * OB_SECOND)
-#define RESTART_MS        100 /* else after this, doubling */
+#define RESTART_MS        100 /* else after this time, doubled for each death in a row */
 #define RESTART_DOUBLINGS 5u
 
-/* ---- what it says ---- */
+/* ---- its messages ---- */
 
 static void refused(struct obs_super *super, const struct obs_handoff *message)
 {
@@ -33,7 +33,7 @@ static void refused(struct obs_super *super, const struct obs_handoff *message)
 	obs_audit_refused(message->identity.address, "anonymous", message->text, message->count);
 }
 
-/* Admission can open no files. What it may read of them it gets from here. */
+/* Sends the token file to admission, which can open no files. */
 static void tokens_give(struct obs_super *super)
 {
 	static struct obs_handoff answer;
@@ -42,9 +42,10 @@ static void tokens_give(struct obs_super *super)
 
 	answer.type = OBS_HANDOFF_TOKENS;
 	answer.count = fd < 0 ? (uint32_t)errno : 0;
-	/* It waits for this answer: the channel has room for it. */
+	/* Admission waits for this answer, so the channel has room for it. */
 	if (obs_handoff_send(super->admit.fd, &answer, (const int[OBS_HANDOFF_FDS]){ fd, -1 }) != 0)
-		ob_error("the admission process does not get the token file: %s", strerror(errno));
+		ob_error("the token file cannot be sent to the admission process: %s",
+			strerror(errno));
 }
 
 void obs_admit_take(struct obs_super *super, struct obs_handoff *message, int fds[OBS_HANDOFF_FDS])
@@ -63,7 +64,10 @@ void obs_admit_take(struct obs_super *super, struct obs_handoff *message, int fd
 		return;
 	} else if (fds[0] >= 0 && message->type == OBS_HANDOFF_LOAD &&
 		!obs_status_answer(super, fds[0], message->route)) {
-		/* only a part of the answer was sent: the client must not wait for the rest */
+		/*
+		 * the answer was sent in part: end the connection, or the client would wait for the
+		 * rest
+		 */
 		shutdown(fds[0], SHUT_RDWR);
 	}
 	obs_handoff_close(fds);
@@ -83,11 +87,11 @@ static void channel_readable(uv_poll_t *poll, int status, int events)
 			obs_admit_take(super, &message, fds);
 	}
 	got = got > 0 || (got < 0 && errno == EAGAIN);
-	/* the key of a session's own layer, the secret of a join */
+	/* it held keys of sessions or secrets of joins */
 	explicit_bzero(&message, sizeof message);
 	if (got)
 		return;
-	/* The exit callback tells the rest. */
+	/* The exit callback does the rest. */
 	uv_poll_stop(poll);
 	if (!super->admit.stopping)
 		uv_process_kill(&super->admit.process, SIGKILL);
@@ -95,7 +99,7 @@ static void channel_readable(uv_poll_t *poll, int status, int events)
 
 /* ---- the process ---- */
 
-/* Also, while it is being stopped: it did not end in time. */
+/* Also runs while the process is being stopped, if it does not end in time. */
 static void restart_due(uv_timer_t *timer)
 {
 	struct obs_super *super = timer->data;
@@ -133,12 +137,11 @@ static void exited(uv_process_t *process, int64_t status, int signal)
 			ob_clock_ns() - admit->started_ns > STABLE_NS ? 0 : admit->deaths + 1;
 		super->deaths_total++;
 		if (signal)
-			ob_error("the admission process was killed by signal %d (%s); another one "
-				 "is started",
+			ob_error("the admission process was killed by signal %d (%s); it is "
+				 "restarted",
 				signal, strsignal(signal));
 		else
-			ob_error("the admission process ended with status %d; another one is "
-				 "started",
+			ob_error("the admission process ended with status %d; it is restarted",
 				(int)status);
 	}
 	admit->closes_left = 2;

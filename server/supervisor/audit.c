@@ -16,18 +16,18 @@
 #include "base/terminal.h"
 
 #define LINE_BYTES 4096u
-#define ENDS_BYTES 256u /* of a line: for what follows a text that is too long */
+#define ENDS_BYTES 256u /* bytes of a line reserved for what follows an overlong text */
 #define PATH_BYTES 4096u
 
 static struct audit {
 	const char *path; /* NULL: no audit */
 	int fd;
-	uint64_t size, written; /* bytes: of a file at most, of this one */
+	uint64_t size, written; /* bytes: limit of a file, and of this one so far */
 	uint32_t files;
 	bool complained;
 	/* refusals of this second */
 	uint64_t second_ns;
-	uint32_t lines, more; /* told; connections not told one by one */
+	uint32_t lines, more; /* lines written; connections not listed one by one */
 } audit = { .fd = -1 };
 
 struct line {
@@ -68,8 +68,8 @@ static void file_rotate(void)
 			complain("cannot be renamed");
 	}
 	/*
-	 * Where nothing could be renamed, or there is to be one file only, the file begins anew:
-	 * bounded in any case.
+	 * If renaming failed, or only one file is allowed, start the file again: it is bounded in
+	 * any case.
 	 */
 	close(audit.fd);
 	if (!file_open())
@@ -101,7 +101,7 @@ static __attribute__((format(printf, 2, 3))) void put(struct line *line, const c
 		line->n += (size_t)n;
 }
 
-/* Names come from clients: what JSON or a terminal would take for something else is escaped. */
+/* Escapes what JSON or a terminal would interpret: names come from clients. */
 static void put_text(struct line *line, const char *key, const char *text)
 {
 	put(line, ",\"%s\":\"", key);
@@ -140,13 +140,15 @@ static void finish(struct line *line)
 {
 	ssize_t n;
 
-	/* What put_text leaves: bytes that are no UTF-8, control characters beyond ASCII. */
+	/*
+	 * Removes what put_text leaves: bytes that are not UTF-8, control characters beyond ASCII.
+	 */
 	line->n = ob_text_clean(line->text, line->n);
 	memcpy(line->text + line->n, "}\n", 2);
 	line->n += 2;
 	if (audit.written && audit.written + line->n > audit.size)
 		file_rotate();
-	/* after a rotation that found no descriptor, for one */
+	/* a rotation may have failed to open the file, for lack of descriptors */
 	else if (audit.fd < 0 && !file_open())
 		complain("cannot be opened");
 	if (audit.fd < 0)

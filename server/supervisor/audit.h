@@ -9,11 +9,11 @@
  *     {"time":...,"event":"refused","who":...,"from":"10.0.0.7","count":3,"how":"the token has expired; ..."}
  *     {"time":...,"event":"killed","session":...,"how":"killed by signal 11 (...)"}
  *
- * It is bounded: a file that has reached its size becomes FILE.1, that one FILE.2 and so on, and
- * the oldest goes. Refused connections are counted, not listed: admission sums up those of one
- * address and kind, and of what is left OBS_AUDIT_REFUSED_PER_S lines a second are written and one
- * for all the others. No secret is ever in it. One thread. A file that cannot be written is
- * complained of once until it can be written again, which is tried with each line.
+ * It is bounded: a file that has reached its size becomes FILE.1, FILE.1 becomes FILE.2 and so on,
+ * and the oldest is removed. Refused connections are counted, not listed: admission sums up those of
+ * one address and kind; of these, OBS_AUDIT_REFUSED_PER_S lines a second are written, and one for
+ * all others. No secret is ever in it. One thread. If the file cannot be written, that is logged
+ * once until it can be written again, which is tried with each line.
  */
 #ifndef OBS_AUDIT_H
 #define OBS_AUDIT_H
@@ -35,13 +35,13 @@ struct obs_audit_counts {
  * cannot be opened; the reason is in the log.
  */
 bool obs_audit_open(const char *path, uint64_t size, uint32_t files);
-/* Writes what was only counted so far, and ends the log. */
+/* Writes what was only counted so far, and closes the log. */
 void obs_audit_close(void);
 void obs_audit_opened(uint64_t id, const struct obs_identity *identity, const char *transport,
 	const char *program, uint64_t pid, const char *device);
 void obs_audit_closed(
 	uint64_t id, const char *who, const struct obs_audit_counts *counts, const char *reason);
-/* Also a line of the log. */
+/* Writes a line to the log too. */
 void obs_audit_refused(const char *from, const char *who, const char *reason, uint32_t count);
 void obs_audit_killed(uint64_t id, const char *reason);
 

@@ -13,8 +13,8 @@
 #include "transport/connect.h"
 
 /*
- * a burst of connections that is not accepted at once would have to come again a second later; the
- * kernel's own limit counts too
+ * long enough for a burst of connections: one that is dropped is retried only a second later. The
+ * kernel's own limit applies too
  */
 #define BACKLOG 4096
 
@@ -27,7 +27,7 @@ static int complain(const char *url, const char *what)
 	return -1;
 }
 
-/* Other machines can connect to it. */
+/* True if other machines can connect to it. */
 static bool reachable(int fd)
 {
 	struct sockaddr_storage address;
@@ -43,7 +43,7 @@ static bool reachable(int fd)
 }
 
 /*
- * NULL: this address may be listened on with these options. Whoever may open a session may run code
+ * NULL: this address may be listened on with these options. Who can open a session can run code
  * here.
  */
 static const char *exposed(const struct obs_options *options, int fd, bool secure)
@@ -55,9 +55,8 @@ static const char *exposed(const struct obs_options *options, int fd, bool secur
 		       "and --tls-key ('outboard cert' makes them), or an "
 		       "address of this machine only (tcp://127.0.0.1, unix:), or say --insecure";
 	if (!options->tokens && !options->tls_client_ca)
-		return "other machines can reach it and anybody may come in. Say who may: --tokens "
-		       "('outboard token create') or --tls-client-ca; or "
-		       "say --insecure";
+		return "other machines can reach it and there is no authentication. Use --tokens "
+		       "('outboard token create') or --tls-client-ca, or say --insecure";
 	return NULL;
 }
 
@@ -77,10 +76,7 @@ int obs_listener_open(struct obs_super *super, const char *text)
 			"TLS needs a certificate: --tls-cert and --tls-key ('outboard cert' makes "
 			"them)");
 	listener->fd = obt_listen(&url, BACKLOG, listener->url, sizeof listener->url);
-	/*
-	 * The processes of a server that was killed end a moment after it, and have its sockets
-	 * until then.
-	 */
+	/* Processes of a killed server end a moment after it, and hold its sockets until then. */
 	for (int i = 0; i < RETRIES && listener->fd < 0 && errno == EADDRINUSE; i++) {
 		usleep(RETRY_US);
 		listener->fd = obt_listen(&url, BACKLOG, listener->url, sizeof listener->url);
@@ -113,7 +109,7 @@ void obs_listener_close_all(struct obs_super *super)
 		if (!listener->open)
 			continue;
 		listener->open = false;
-		/* Not when another server has put its own file there since. */
+		/* Not if another server has put its own file there since. */
 		if (listener->unix_path[0] && lstat(listener->unix_path, &st) == 0 &&
 			st.st_ino == listener->unix_inode)
 			unlink(listener->unix_path);

@@ -6,7 +6,7 @@
 
 #include "server/supervisor/super.h"
 
-/* 0, or -1 after saying why on stderr */
+/* 0, or -1 after an error on stderr */
 int obs_listener_open(struct obs_super *super, const char *url);
 void obs_listener_close_all(struct obs_super *super);
 

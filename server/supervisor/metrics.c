@@ -23,12 +23,12 @@
 
 struct peer {
 	struct peer *newer, *older;
-	int fd; /* -1: cut off */
+	int fd; /* -1: closed by the server */
 };
 
 static struct metrics {
 	struct peer *newest, *oldest; /* connections */
-	unsigned n_open;              /* not cut off */
+	unsigned n_open;              /* not closed by the server */
 	struct MHD_Daemon *daemon;
 	uv_poll_t poll;
 	uv_timer_t timer;
@@ -90,7 +90,7 @@ static const char *label(const char *text, char *ret, size_t size)
 	return ret;
 }
 
-/* GPU-dcgm style, so that the series can be joined with dcgm-exporter's. */
+/* Labels as dcgm-exporter's, so that the series can be joined. */
 static void device_labels(
 	const struct obp_load_device *device, uint32_t index, char *ret, size_t size)
 {
@@ -234,7 +234,7 @@ static enum MHD_Result answer(void *user, struct MHD_Connection *connection, con
 	(void)version;
 	(void)data;
 	(void)state;
-	if (*size) { /* a request with a body has nothing to say here */
+	if (*size) { /* requests with a body are not supported */
 		*size = 0;
 		return MHD_YES;
 	}
@@ -257,17 +257,17 @@ static enum MHD_Result answer(void *user, struct MHD_Connection *connection, con
 /* ---- connections ---- */
 
 /*
- * One that sends half a request, or reads slowly, keeps its place for a time-out at most, and a
- * shorter time when others come: from OBS_METRICS_FULL on the oldest is cut off. A scraper sends
- * its request at once and takes the answer, so it is never among the old.
+ * A connection that sends half a request, or reads slowly, is closed after a time-out, and earlier
+ * when others come: beyond OBS_METRICS_FULL connections the oldest is closed. A scraper sends its
+ * request at once and reads the answer, so it is never among the oldest.
  */
-static void oldest_goes(void)
+static void oldest_evict(void)
 {
 	for (struct peer *peer = metrics.oldest; peer && metrics.n_open >= OBS_METRICS_FULL;
 		peer = peer->newer) {
 		if (peer->fd < 0)
 			continue;
-		/* the library sees its end in its next turn, and closes it */
+		/* the library notices the end in its next turn and closes it */
 		shutdown(peer->fd, SHUT_RDWR);
 		peer->fd = -1;
 		metrics.n_open--;
@@ -299,7 +299,7 @@ static void connection_changed(void *unused, struct MHD_Connection *connection, 
 	if (!peer)
 		return;
 	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-	oldest_goes();
+	oldest_evict();
 	peer->fd = info ? info->connect_fd : -1;
 	peer->older = metrics.newest;
 	*(metrics.newest ? &metrics.newest->newer : &metrics.oldest) = peer;
@@ -327,7 +327,9 @@ static void work(void)
 	MHD_run(metrics.daemon);
 	info = MHD_get_daemon_info(metrics.daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
 	metrics.open = info && info->num_connections;
-	/* Neither its time-outs nor room for the next connection are seen by its descriptor. */
+	/*
+	 * Its descriptor shows neither time-outs nor room for the next connection: look again soon.
+	 */
 	if (!metrics.open && !had)
 		return;
 	if (MHD_get_timeout(metrics.daemon, &ms) != MHD_YES || ms > LOOK_AGAIN_MS)

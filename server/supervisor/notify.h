@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Tells systemd, when it started the server (Type=notify), how the server is: one datagram to the
- * socket named in NOTIFY_SOCKET.
+ * Reports the server's state to systemd, if it started the server (Type=notify): one datagram to
+ * the socket named in NOTIFY_SOCKET.
  */
 #ifndef OBS_NOTIFY_H
 #define OBS_NOTIFY_H

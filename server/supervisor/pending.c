@@ -14,8 +14,8 @@
 #include "server/supervisor/audit.h"
 #include "server/supervisor/pool.h"
 
-#define LINGER_MS      1000       /* a refused client has this long to read why */
-#define THROW_AWAY_MAX (1u << 20) /* bytes of it that are read and dropped meanwhile */
+#define LINGER_MS      1000       /* how long a refused client can read the reason */
+#define THROW_AWAY_MAX (1u << 20) /* bytes read and dropped meanwhile */
 
 static void pending_closed(uv_handle_t *handle)
 {
@@ -55,8 +55,8 @@ static void linger_over(uv_timer_t *timer)
 }
 
 /*
- * Closing at once with unread bytes would reset the connection and could destroy the answer on its
- * way: read until the client closes.
+ * Reads until the client closes: closing with unread bytes would reset the connection and could
+ * destroy the answer.
  */
 static void throw_away(uv_poll_t *poll, int status, int events)
 {
@@ -75,7 +75,7 @@ static void throw_away(uv_poll_t *poll, int status, int events)
 }
 
 /*
- * In clear also on tls://: the layer in which the client proved itself is over, and the next begins
+ * In clear also on tls://: the TLS layer of admission is over, and the session's own begins only
  * with a worker.
  */
 static void pending_refuse(struct obs_pending *pending, enum ob_err code, const char *text)
@@ -104,11 +104,11 @@ static void client_left(uv_poll_t *poll, int status, int events)
 	pending_close(poll->data);
 }
 
-/* ---- places ---- */
+/* ---- limits ---- */
 
 /*
- * The most places that one token or one address may have: as set, else seven eighths (all, where
- * there are fewer than eight).
+ * The most sessions of one token or one address: as set, else seven eighths (all, if there are
+ * fewer than eight).
  */
 static uint32_t most_places(const struct obs_super *super, uint32_t set)
 {
@@ -127,7 +127,7 @@ static bool same_address(const struct obs_identity *a, const struct obs_identity
 	return strcmp(a->address, b->address) == 0;
 }
 
-/* Sessions, and clients that wait for one. */
+/* Counts sessions, and connections that wait for one. */
 static uint32_t count(const struct obs_super *super, const struct obs_identity *of,
 	bool (*same)(const struct obs_identity *, const struct obs_identity *))
 {
@@ -140,7 +140,7 @@ static uint32_t count(const struct obs_super *super, const struct obs_identity *
 	return n;
 }
 
-/* NULL: there is a place for it. */
+/* NULL: a session may begin. Else the reason. */
 static const char *place_refused(
 	const struct obs_super *super, const struct obs_identity *who, enum ob_err *ret_code)
 {
@@ -156,17 +156,17 @@ static const char *place_refused(
 	if (own)
 		holder = (uint32_t)ob_min(own, (uint64_t)holder);
 	if (who->proved && count(super, who, same_holder) >= holder)
-		return "this token or certificate has as many sessions as it may; end one, or "
-		       "raise --token-sessions or the token's own limit";
+		return "limit of sessions for this token or certificate reached; end one, or raise "
+		       "--token-sessions or the token's own limit";
 	if ((!who->local || super->options->count_local) &&
 		count(super, who, same_address) >=
 			most_places(super, super->options->address_sessions))
-		return "this address has as many sessions as it may; end one, or raise "
+		return "limit of sessions for this address reached; end one, or raise "
 		       "--address-sessions";
 	return NULL;
 }
 
-/* ---- coming ---- */
+/* ---- new connections ---- */
 
 static struct obs_pending *pending_new(
 	struct obs_super *super, const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
@@ -231,8 +231,8 @@ void obs_pending_join(
 	enum ob_err err = obs_pool_join_session(super, handoff, fds);
 
 	/*
-	 * The owner's own: it is answered without a wait, and tries again unless its session is
-	 * gone.
+	 * A join of the session's owner is answered without waiting; the client retries unless the
+	 * session is gone.
 	 */
 	if (err)
 		obs_refuse_send(fds[0], err,
@@ -249,10 +249,10 @@ void obs_pending_serve_waiting(struct obs_super *super)
 		oldest = NULL;
 		for (struct obs_pending *c = super->pending; c; c = c->next)
 			if (c->state == OBS_PENDING_WAITING)
-				oldest = c; /* new ones are put in front */
+				oldest = c; /* new ones are at the front */
 		if (!oldest)
 			return;
-		/* Not waiting while it is served: the pool would start a worker for it. */
+		/* Not counted as waiting meanwhile: the pool would start a worker for it. */
 		oldest->state = OBS_PENDING_ARRIVED;
 		super->n_waiting--;
 		if (!obs_pool_start_session(super, &oldest->handoff, oldest->fds)) {

@@ -17,10 +17,10 @@
 #include "server/supervisor/audit.h"
 #include "server/supervisor/status.h"
 
-/* From now on the session may be joined. Before its worker is told of it. */
+/* Enters the session so that it can be joined. Before its worker learns of it. */
 static void route_put(struct obs_super *super, const struct obs_proc *proc)
 {
-	/* There are as many entries as there can be sessions. */
+	/* The table has as many entries as there can be sessions. */
 	if (super->admit.routes && !obs_routes_put(super->admit.routes, proc->route, proc->secret))
 		ob_error("a session cannot be joined: the table of sessions is full");
 }
@@ -81,7 +81,7 @@ static void start_failed(struct obs_super *super, const char *why)
 	uv_timer_start(&super->retry, retry_due, OBS_RETRY_MS, 0);
 }
 
-/* The worker's last words, which may have come with its end. */
+/* Reads the worker's last messages, which may have come with its end. */
 static void channel_rest(struct obs_proc *proc)
 {
 	static struct obs_handoff message;
@@ -141,7 +141,7 @@ static void proc_exited(uv_process_t *process, int64_t status, int signal)
 	uv_close((uv_handle_t *)&proc->process, proc_closed);
 	uv_close((uv_handle_t *)&proc->channel, proc_closed);
 	uv_close((uv_handle_t *)&proc->timer, proc_closed);
-	/* One death may be an accident, several in a row are the driver's. */
+	/* A single death may be an accident; several in a row mean a broken driver. */
 	if (state == OBS_PROC_STARTING && !super->draining &&
 		++super->start_deaths >= OBS_START_DEATHS_MAX)
 		start_failed(super, why);
@@ -186,10 +186,7 @@ static void channel_readable(uv_poll_t *poll, int status, int events)
 		obs_pool_take(proc, &message);
 		return;
 	}
-	/*
-	 * The exit callback tells the rest; a worker that only closed its channel is of no use any
-	 * more.
-	 */
+	/* The exit callback does the rest; a worker that only closed its channel is useless. */
 	uv_poll_stop(poll);
 	uv_process_kill(&proc->process, SIGKILL);
 }
@@ -292,8 +289,8 @@ void obs_pool_refill(struct obs_super *super)
 }
 
 /*
- * Neither the route nor the secret can be guessed, and the id, which logs show, leads to neither.
- * False: the system gives no random bytes.
+ * Draws the session's id, route and secret. Route and secret are unguessable and unrelated to the
+ * id, which logs show. False: no random bytes.
  */
 static bool session_name(struct obs_handoff *handoff)
 {
@@ -324,7 +321,7 @@ bool obs_pool_start_session(
 			return false;
 		proc->route = handoff->route;
 		memcpy(proc->secret, handoff->secret, sizeof proc->secret);
-		route_put(super, proc); /* before the client can know of it */
+		route_put(super, proc); /* before the client can join */
 		if (obs_handoff_send(proc->fd, handoff, fds) == 0)
 			break;
 		route_remove(super, proc->route);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The workers: started ahead, one for each session, gone with it. */
+/* The worker processes: started in advance, one for each session, ended with it. */
 #ifndef OBS_POOL_H
 #define OBS_POOL_H
 
@@ -8,20 +8,20 @@
 
 void obs_pool_refill(struct obs_super *super);
 /*
- * Gives the connection to an idle worker: the worker is now busy. False: none is idle. The
- * descriptors stay the caller's.
+ * Passes the connection to an idle worker, which becomes busy. False: none is idle. The caller
+ * keeps the descriptors.
  */
 bool obs_pool_start_session(
 	struct obs_super *super, struct obs_handoff *handoff, const int fds[OBS_HANDOFF_FDS]);
 /*
- * OB_ERR_NOT_FOUND: no session has this route. OB_ERR_LIMIT: its worker does not take the
- * connection now.
+ * Passes a join to the session's worker. OB_ERR_NOT_FOUND: no session has this route. OB_ERR_LIMIT:
+ * its worker does not take the connection now.
  */
 enum ob_err obs_pool_join_session(
 	struct obs_super *super, const struct obs_handoff *handoff, const int fds[OBS_HANDOFF_FDS]);
 /*
- * One message of a worker, which its client may have taken over: obs_handoff_recv has checked its
- * form, and nothing else of it is believed.
+ * Handles one message of a worker, which its client may have taken over: obs_handoff_recv has
+ * checked its form, and nothing else in it is trusted.
  */
 void obs_pool_take(struct obs_proc *proc, const struct obs_handoff *message);
 void obs_pool_kill(struct obs_super *super, bool busy_too);

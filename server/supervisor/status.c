@@ -15,7 +15,7 @@
 #include "base/terminal.h"
 #include "server/common/stats_page.h"
 
-/* ---- who it is ---- */
+/* ---- the peer ---- */
 
 /* "10.0.0.7:41234", "user 1000"; true when the peer is on this host. */
 static bool peer_print(int fd, char *ret, size_t size)
@@ -43,9 +43,9 @@ static bool peer_print(int fd, char *ret, size_t size)
 		IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)&addr)->sin6_addr);
 }
 
-/* ---- what stats pages say ---- */
+/* ---- reading stats pages ---- */
 
-/* A worker may change it meanwhile: what is ended and cleaned is the copy. */
+/* Cleans a copy: the worker may change the original at any time. */
 static void text_take(char ret[OBP_LOAD_NAME_MAX], const char from[OBP_LOAD_NAME_MAX])
 {
 	memcpy(ret, from, OBP_LOAD_NAME_MAX);
@@ -188,7 +188,9 @@ bool obs_status_answer(struct obs_super *super, int fd, uint64_t want)
 		super, (want & OBP_LOAD_WANT_SESSIONS) && peer_print(fd, who, sizeof who), &load);
 	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
 	if (obp_load_encode(&load, &frame)) {
-		/* One write that never waits: the answer must fit what the kernel keeps for it. */
+		/*
+		 * One write that never blocks, so the socket's buffer must hold the whole answer.
+		 */
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
 		sent = send(fd, frame.data, frame.size, MSG_DONTWAIT | MSG_NOSIGNAL) ==
 			(ssize_t)frame.size;
@@ -203,8 +205,8 @@ bool obs_status_answer(struct obs_super *super, int fd, uint64_t want)
 /* ---- while sessions run ---- */
 
 /*
- * A call is being executed, or was a moment ago: a session that makes one call after the other
- * works all the time.
+ * True if a call is being executed, or was a moment ago: a session with many short calls counts as
+ * working all the time.
  */
 static bool works(struct obs_proc *proc)
 {
@@ -236,7 +238,7 @@ static void swept(uv_work_t *work, int status)
 }
 
 /*
- * Workers see no folder but their tenant's. Looking through all files takes a while, so not on this
+ * Workers see only their tenant's folder. A sweep of all files takes a while, so it runs on another
  * thread.
  */
 static void cache_tend(struct obs_super *super)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What the supervisor knows of its sessions, read off their stats pages: for those who ask over the wire
- * (`outboard top`, clients that choose among servers), for /metrics, and for priorities among
- * sessions. Loop's thread only. No session is asked or held up.
+ * What the supervisor knows of its sessions, from their stats pages: for clients that ask over the
+ * wire (`outboard top`, placement), for /metrics, and for priorities among sessions. Loop's thread
+ * only. No session is asked or held up.
  */
 #ifndef OBS_STATUS_H
 #define OBS_STATUS_H
@@ -14,21 +14,21 @@
 #include "protocol/load.h"
 #include "server/supervisor/super.h"
 
-#define OBS_STATUS_TICK_MS 50  /* while there are sessions: who works, who yields */
-#define OBS_BUSY_TICKS     20u /* the time that "busy" is the mean of, in ticks */
+#define OBS_STATUS_TICK_MS 50  /* between ticks, while there are sessions: who works, who yields */
+#define OBS_BUSY_TICKS     20u /* ticks over which "busy" is averaged */
 
-/* ret->listed, when sessions are wanted, is malloc'ed: obp_load_fini. */
+/* sessions: list them in ret->listed; obp_load_fini frees it. */
 void obs_status_fill(struct obs_super *super, bool sessions, struct obp_load *ret);
 void obs_status_totals(const struct obs_super *super, struct obs_totals *ret);
 /*
- * Answers the preface of intent OBP_INTENT_LOAD on this connection: one message. Sessions are told
- * to clients of this host only.
+ * Answers a preface of intent OBP_INTENT_LOAD with one message. Sessions are listed for clients on
+ * this host only.
  */
 bool obs_status_answer(struct obs_super *super, int fd, uint64_t want);
-/* A session has begun on proc, over this connection; it has ended. */
+/* A session on proc has begun, over this connection; has ended. */
 void obs_status_session_began(struct obs_proc *proc, int fd);
 void obs_status_session_ended(struct obs_proc *proc);
-/* A worker is ready: its devices are the server's. */
+/* A worker is ready: takes over its list of devices. */
 void obs_status_worker_ready(struct obs_proc *proc);
 
 #endif

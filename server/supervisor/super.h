@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The supervisor's data: one process, one thread, one libuv loop. It never touches CUDA and speaks
- * no TLS. It owns
+ * The supervisor's data: one process, one thread, one libuv loop. It never touches CUDA or TLS. It
+ * owns
  *
- *   listeners   the sockets it was told to listen on; another process accepts there (listener.h)
- *   admit       that process (admit.h)
- *   pending     connections that have proved themselves and wait for a worker, or are being refused
- *               (pending.h)
- *   procs       the processes that serve sessions, one each (pool.h)
+ *   listeners   the listening sockets, on which the admission process accepts (listener.h)
+ *   admit       the admission process (admit.h)
+ *   pending     authenticated connections that wait for a worker or are being refused (pending.h)
+ *   procs       the worker processes, one for each session (pool.h)
  *
- * Everything here is the loop's thread's alone. The order of the parts, each above the one before:
- * status and listener; pool; pending; admit, metrics; supervisor. A part tells those above it
- * through the functions at the end of struct obs_super.
+ * Loop's thread only. The order of the parts, each above those before it: status, listener; pool;
+ * pending; admit, metrics; supervisor. A part calls those above it through the functions at the end
+ * of struct obs_super.
  */
 #ifndef OBS_SUPER_H
 #define OBS_SUPER_H
@@ -42,7 +41,7 @@ struct obs_listener {
 	bool open;
 	bool secure; /* tls:// */
 	char url[OBS_URL_MAX];
-	char unix_path[OBS_URL_MAX]; /* "" for tcp; removed at the end */
+	char unix_path[OBS_URL_MAX]; /* "" for tcp; the file is removed at the end */
 	uint64_t unix_inode;
 };
 
@@ -61,7 +60,7 @@ struct obs_pending {
 	enum obs_pending_state state;
 	int fds[OBS_HANDOFF_FDS], closes_left;
 	size_t thrown_away;         /* bytes read after the refusal */
-	struct obs_handoff handoff; /* what its worker will get */
+	struct obs_handoff handoff; /* for its worker */
 };
 
 enum obs_proc_state { OBS_PROC_STARTING, OBS_PROC_IDLE, OBS_PROC_BUSY, OBS_PROC_ENDING };
@@ -74,33 +73,33 @@ struct obs_proc {
 	uv_timer_t timer; /* while starting */
 	enum obs_proc_state state;
 	int fd, closes_left;
-	uint64_t id, route; /* of its session: what logs name it by, what joins name it by */
+	uint64_t id, route; /* of its session: id for logs, route for joins */
 	uint8_t secret[OBP_SECRET_BYTES];
 	struct obs_identity identity; /* of its client */
-	char end_reason[240];         /* it ended, as the worker says */
-	uint64_t since_ns, began_ns;  /* of its state; of its session */
+	char end_reason[240];         /* as the worker reports it */
+	uint64_t since_ns, began_ns;  /* start of its state; of its session */
 	char driver[240];
 	struct obs_stats_page *page;
-	char client[OBP_LOAD_NAME_MAX]; /* its session's */
+	char client[OBP_LOAD_NAME_MAX]; /* of its session */
 	uint64_t seen_calls;            /* at the last tick */
-	unsigned active_ticks;          /* for so many more it counts as working */
+	unsigned active_ticks;          /* ticks for which it still counts as working */
 };
 
-/* The admission process, seen from here. */
+/* The supervisor's view of the admission process. */
 struct obs_admit {
 	uv_process_t process;
 	uv_poll_t channel;
 	uv_timer_t restart;
 	int fd;                    /* the channel; -1: there is no process */
-	struct obs_routes *routes; /* the sessions that may be joined; NULL: not started */
-	int routes_fd;             /* of it, for each process that is started */
+	struct obs_routes *routes; /* the sessions that can be joined; NULL: not started */
+	int routes_fd;             /* descriptor of the table, for each admission process */
 	unsigned closes_left;
 	unsigned deaths; /* in a row */
 	uint64_t started_ns;
 	bool stopping;
 };
 
-/* Sums over sessions that have ended; the living are added when asked. */
+/* Sums over ended sessions; running ones are added when asked. */
 struct obs_totals {
 	uint64_t calls, replies, bytes_in, bytes_out, device_ns, throttled_ns, refusals, cache_hits,
 		cache_misses, cache_bytes;
@@ -110,7 +109,7 @@ struct obs_super {
 	uv_loop_t loop;
 	struct obs_options *options;
 	char self[4096]; /* path of this program */
-	/* what workers are told; auto is decided before the first */
+	/* for workers; auto is resolved before the first */
 	const char *driver;
 	struct obs_listener listeners[OBS_LISTEN_MAX];
 	size_t n_listeners;
@@ -129,12 +128,15 @@ struct obs_super {
 	struct obs_cache cache; /* of no tenant: for counting, and for making room */
 	uv_work_t sweep;
 	bool sweeping;
-	bool sandbox_told;       /* in the log, once */
+	bool sandbox_told;       /* logged once */
 	struct obs_totals ended; /* of sessions that are over */
 	uint32_t n_devices;      /* 0: no worker has been ready yet */
 	struct obs_stats_page_device devices[OBP_DEVICE_MAX];
 	char start_error[240]; /* why the last start failed */
-	/* Who is told (obs_super_listen): a worker can take a session; none could be started. */
+	/*
+	 * Called by parts below supervisor.c (obs_super_listen sets them): a worker is ready for a
+	 * session; none could be started.
+	 */
 	void (*worker_ready)(struct obs_super *super);
 	void (*start_failed)(struct obs_super *super, const char *why);
 	/* A worker or a pending connection is gone. */

@@ -30,10 +30,7 @@
 
 static void check_done(struct obs_super *super)
 {
-	/*
-	 * The listeners stay open while sessions drain: their control connections may still have to
-	 * join.
-	 */
+	/* The listeners stay open while sessions drain: their clients may still have to join. */
 	if (!super->draining || super->done || super->n_procs > 0)
 		return;
 	super->done = true;
@@ -64,7 +61,7 @@ static void drain_over(uv_timer_t *timer)
 {
 	struct obs_super *super = timer->data;
 
-	ob_warn("%zu sessions did not end in time and are ended now", super->n_busy);
+	ob_warn("shutting down: %zu sessions did not end in time and are ended", super->n_busy);
 	super->killing = true;
 	obs_pool_kill(super, true);
 }
@@ -81,7 +78,7 @@ static void told_to_stop(uv_signal_t *signal, int number)
 	}
 	super->draining = true;
 	obs_notify("STOPPING=1");
-	ob_info("shutting down: %zu sessions may end", super->n_busy);
+	ob_info("shutting down: waiting for %zu sessions to end", super->n_busy);
 	obs_pending_refuse_waiting(super, OB_ERR_REFUSED, "the server is shutting down");
 	uv_timer_start(
 		&super->drain, drain_over, (uint64_t)super->options->drain_timeout_s * 1000, 0);
@@ -90,8 +87,8 @@ static void told_to_stop(uv_signal_t *signal, int number)
 }
 
 /*
- * True when a child process can initialise the driver: a broken driver may crash, and must not take
- * the server with it. ret_why: the child's last line, which says why not.
+ * True when a child process can initialise the driver: a broken driver may crash, which must not
+ * end the server. ret_why: the child's last line of output.
  */
 static bool probe(struct obs_super *super, const char *driver, char *ret_why, size_t why_size)
 {
@@ -128,7 +125,7 @@ static bool probe(struct obs_super *super, const char *driver, char *ret_why, si
 	if (WIFSIGNALED(status))
 		snprintf(ret_why, why_size, "it ended by signal %d (%s)", WTERMSIG(status),
 			strsignal(WTERMSIG(status)));
-	/* something that the driver started may keep the other end */
+	/* a process that the driver started may hold the other end */
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	n = read(ends[0], ret_why, why_size - 1);
 	if (n > 0) {
@@ -139,7 +136,7 @@ static bool probe(struct obs_super *super, const char *driver, char *ret_why, si
 	return false;
 }
 
-/* The driver that workers open. False: it cannot be used, and the reason was printed. */
+/* Chooses the driver for workers. False: it cannot be used, and the reason was printed. */
 static bool driver_choose(struct obs_super *super)
 {
 	const char *asked = super->options->driver;
@@ -185,7 +182,9 @@ static void more_descriptors(void)
 	}
 }
 
-/* What the admission process will read, so that a wrong file is complained of here and now. */
+/*
+ * Checks the files that the admission process will read, so that errors are reported at the start.
+ */
 static bool files_good(const struct obs_options *options)
 {
 	char why[512];
@@ -211,8 +210,8 @@ static bool files_good(const struct obs_options *options)
 }
 
 /*
- * In a child: the key shall never have been in the memory of a process that a worker could look
- * into.
+ * In a child process: the TLS key must never be in the memory of a process that a worker might
+ * read.
  */
 static bool files_check(const struct obs_options *options)
 {
@@ -278,7 +277,7 @@ static int super_start(struct obs_super *super)
 	if (!obs_admit_start(super))
 		return 1;
 	obs_pool_refill(super);
-	if (super->retrying) /* not even the first worker could be started; the reason was logged */
+	if (super->retrying) /* the first worker could not be started; the reason was logged */
 		return 1;
 	for (size_t i = 0; i < super->n_listeners; i++)
 		fprintf(stderr, "outboard-server: listening on %s\n", super->listeners[i].url);

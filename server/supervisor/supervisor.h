@@ -9,7 +9,10 @@
 /* Runs until drained. The exit status. */
 int obs_super_run(struct obs_options *options);
 
-/* Sets whom the parts tell. obs_super_run does it; tests with a supervisor of their own call it. */
+/*
+ * Sets the functions at the end of struct obs_super. obs_super_run does it; tests with a supervisor
+ * of their own call it.
+ */
 void obs_super_listen(struct obs_super *super);
 
 #endif

@@ -313,7 +313,7 @@ def limits_of_tokens(files, where):
         holder = subprocess.Popen([OUTBOARD, 'run', '--server', server.url, '--', PROGRAM, 'wait'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                   env=dict(PLAIN, OUTBOARD_TOKEN=one, **trust))
         holder.stdout.readline()
-        turned_away('a token that has its session', 'as many sessions as it may', server.url, OUTBOARD_TOKEN=one, **trust)
+        turned_away('a token that has its session', 'limit of sessions', server.url, OUTBOARD_TOKEN=one, **trust)
         let_in('another token', server.url, OUTBOARD_TOKEN=other, **trust)
         holder.communicate('\n')
         # Its place is free once its worker is gone.
