@@ -48,18 +48,15 @@ static void refuse(struct obs_exec *x, const struct obp_record *rec, const void 
 	x->refused = CUDA_SUCCESS;
 }
 
-void obs_exec_record(
+void obs_exec_record_elsewhere(
 	struct obs_exec *x, const struct obp_record *rec, const void *body, uint32_t size)
 {
-	if (ob_unlikely(x->lane->context != x->context) && !obp_op_noctx(rec->opcode)) {
-		CUresult result = obs_context_enter(x, x->lane->context);
+	CUresult result = obs_context_enter(x, x->lane->context);
 
-		if (result != CUDA_SUCCESS) {
-			refuse(x, rec, body, size, result);
-			return;
-		}
-	}
-	obs_dispatch(x, rec, body, size);
+	if (result == CUDA_SUCCESS)
+		obs_dispatch(x, rec, body, size);
+	else
+		refuse(x, rec, body, size, result);
 }
 
 /* ---- hooks of the generated dispatch ---- */

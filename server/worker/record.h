@@ -7,12 +7,24 @@
 #ifndef OBS_RECORD_H
 #define OBS_RECORD_H
 
+#include "base/check.h"
+#include "protocol/obp_calls.h"
 #include "protocol/obs_dispatch.h"
 #include "server/worker/session.h"
 
-/* Makes the record's context current in this thread, then executes the operation. */
-void obs_exec_record(
+/* For obs_exec_record: the record's context is not the thread's current one. */
+void obs_exec_record_elsewhere(
 	struct obs_exec *x, const struct obp_record *rec, const void *body, uint32_t size);
+
+/* Makes the record's context current in this thread, then executes the operation. */
+static inline void obs_exec_record(
+	struct obs_exec *x, const struct obp_record *rec, const void *body, uint32_t size)
+{
+	if (ob_unlikely(x->lane->context != x->context) && !obp_op_noctx(rec->opcode))
+		obs_exec_record_elsewhere(x, rec, body, size);
+	else
+		obs_dispatch(x, rec, body, size);
+}
 
 /* ---- for operations ---- */
 
