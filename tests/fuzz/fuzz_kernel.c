@@ -154,14 +154,14 @@ static const char *const statements[] = {
 	"mad.wide.u32 D, R, 4, A",
 	"@P trap",
 	"brkpt",
-	"{ .param .b64 f; .param .b64 a; .param .b32 r; st.param.b64 [f], D; st.param.b64 [a], D; "
-	"call (r), vprintf, (f, a); ld.param.b32 "
-	"R, [r]; }",
-	"{ .param .b64 f; .param .b64 a; .param .b32 r; cvta.local.u64 D, D; st.param.b64 [f], A; "
-	"st.param.b64 [a], D; call (r), vprintf, "
-	"(f, a); ld.param.b32 R, [r]; }",
-	"{ .param .b64 n; .param .b64 r; st.param.b64 [n], D; call (r), malloc, (n); ld.param.b64 "
-	"D, [r]; }",
+	("{ .param .b64 f; .param .b64 a; .param .b32 r; st.param.b64 [f], D; st.param.b64 [a], D; "
+	 "call (r), vprintf, (f, a); ld.param.b32 "
+	 "R, [r]; }"),
+	("{ .param .b64 f; .param .b64 a; .param .b32 r; cvta.local.u64 D, D; st.param.b64 [f], A; "
+	 "st.param.b64 [a], D; call (r), vprintf, "
+	 "(f, a); ld.param.b32 R, [r]; }"),
+	("{ .param .b64 n; .param .b64 r; st.param.b64 [n], D; call (r), malloc, (n); ld.param.b64 "
+	 "D, [r]; }"),
 	"{ .param .b64 p; st.param.b64 [p], D; call free, (p); }",
 };
 
