@@ -18,7 +18,7 @@
 #include "transport/connect.h"
 #include "transport/stream.h"
 
-/* A question and its answer on an open connection. */
+/* Asks once on an open connection. */
 static enum ob_err ask_on(
 	struct obt_stream *stream, unsigned want, uint64_t deadline, struct obp_load *ret)
 {
@@ -56,7 +56,8 @@ enum ob_err obl_ask(const struct obt_url *url, unsigned want, uint64_t deadline,
 	int saved;
 
 	/*
-	 * A server closes one that was silent for some seconds, and an older one after each answer.
+	 * A server closes connections that were silent for some seconds, and older servers after
+	 * each answer: then connect again.
 	 */
 	if (kept && kept->fd >= 0) {
 		if (ask_on(kept, want, deadline, ret) == OB_ERR_NONE)
@@ -65,8 +66,8 @@ enum ob_err obl_ask(const struct obt_url *url, unsigned want, uint64_t deadline,
 		kept->fd = -1;
 	}
 	/*
-	 * The supervisor answers, who holds no session's keys: in clear on every kind of address,
-	 * before any encryption would begin.
+	 * Questions are in clear on every kind of address: the supervisor, which answers, holds no
+	 * TLS keys.
 	 */
 	if (clear.scheme != OBT_UNIX)
 		clear.scheme = OBT_TCP;
@@ -134,8 +135,8 @@ void obl_list_drop(char *list, const char *url)
 /* ---- asking all at once ---- */
 
 /*
- * Shared by the askers and the one who waits; the last one frees it: a name that takes a minute to
- * resolve must not hold the caller.
+ * Shared by the asking threads and the caller; the last one frees it, so that a slow look-up of a
+ * name does not hold up the caller.
  */
 struct round {
 	pthread_mutex_t lock;
@@ -221,7 +222,8 @@ static void askers_start(struct round *round)
 }
 
 /*
- * Under the lock. Until all have answered, or the time is over, or one has and the others are late.
+ * Under the lock. Waits until all have answered, time is over, or one has answered and OBL_LATE_NS
+ * have passed.
  */
 static void round_wait(struct round *round)
 {
@@ -256,7 +258,7 @@ void obl_ask_all(struct obl_answer *answers, uint32_t n, uint64_t timeout_ns)
 	}
 	pthread_mutex_init(&round->lock, NULL);
 	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* that of ob_clock_ns */
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* the clock of ob_clock_ns */
 	pthread_cond_init(&round->changed, &attr);
 	pthread_condattr_destroy(&attr);
 	round->n = n;
@@ -270,7 +272,7 @@ void obl_ask_all(struct obl_answer *answers, uint32_t n, uint64_t timeout_ns)
 	round_wait(round);
 	for (uint32_t i = 0; i < n; i++) {
 		answers[i] = round->answers[i];
-		round->answers[i].load.listed = NULL; /* now the caller's */
+		round->answers[i].load.listed = NULL; /* the caller owns it now */
 		round->answers[i].load.n_sessions = 0;
 	}
 	round_leave(round);

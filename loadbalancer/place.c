@@ -33,22 +33,22 @@ bool obl_policy_parse(const char *text, enum obl_policy *ret)
 	return false;
 }
 
-/* ---- what a device is worth, and how much of it is taken ---- */
+/* ---- score and load of a device ---- */
 
 double obl_device_score(const struct obl_server *server, uint32_t index)
 {
 	const struct obl_device *device = &server->devices[index];
 	/*
-	 * Square roots: twice the multiprocessors are better, twice the memory too, but neither
-	 * makes up for none of the other.
+	 * Geometric mean: both compute and memory count, and neither makes up for a lack of the
+	 * other.
 	 */
 	double compute = sqrt(ob_max(device->units, 1u) * (ob_max(device->clock_mhz, 1u) / 1000.0));
 	double memory = sqrt(ob_max((double)device->total / GIB, 1.0));
 	double score = compute * memory;
 
 	/*
-	 * A round trip of 100 us halves what a program of many short calls gets; 1 GB/s halves what
-	 * one of large copies gets.
+	 * A round trip of 100 us halves the score, as it does the speed of a program with many
+	 * short calls; so does a rate of 1 GB/s, for large copies.
 	 */
 	if (server->link_ns)
 		score *= 2.0 / (1.0 + (double)server->link_ns / 100e3);
@@ -62,10 +62,7 @@ double obl_device_load(const struct obl_server *server, uint32_t index)
 	const struct obl_device *device = &server->devices[index];
 	double memory = device->total ? (double)device->used / (double)device->total : 0;
 
-	/*
-	 * What is being computed now weighs most; sessions that compute nothing now may do so the
-	 * next moment.
-	 */
+	/* Current work counts most; idle sessions may begin to work at any time. */
 	return server->busy / 1000.0 + 0.5 * memory + 0.1 * device->sharers;
 }
 
@@ -102,10 +99,7 @@ static enum obl_reason device_fits(
 	return OBL_FITS;
 }
 
-/*
- * Below 0: a is better. What makes a device better under each policy; equal ones are told apart by
- * score, then by place.
- */
+/* Below 0: a is better under the policy; ties are resolved by score, then by index. */
 static double device_compare(const struct obl_server *sa, uint32_t a, const struct obl_server *sb,
 	uint32_t b, enum obl_policy policy)
 {
@@ -115,8 +109,8 @@ static double device_compare(const struct obl_server *sa, uint32_t a, const stru
 	switch (policy) {
 	case OBL_BINPACK:
 		/*
-		 * Real devices before soft ones, those with room for sharers before crowded ones,
-		 * then the tightest.
+		 * GPUs before software devices, those with room for sharers before crowded ones,
+		 * then the tightest fit.
 		 */
 		order = (double)da->soft - db->soft;
 		if (order == 0)
@@ -134,7 +128,7 @@ static double device_compare(const struct obl_server *sa, uint32_t a, const stru
 		break;
 	case OBL_EXCLUSIVE:
 		order = (double)da->soft - db->soft;
-		/* the smallest that will do: larger ones are left for those who need them */
+		/* the smallest that suffices: leave larger ones for larger requests */
 		if (order == 0)
 			order = (double)da->total - (double)db->total;
 		break;
@@ -145,8 +139,8 @@ static double device_compare(const struct obl_server *sa, uint32_t a, const stru
 		break;
 	default:
 		/*
-		 * A software device counts as busy from the start: an idle CPU is no match for a
-		 * GPU that does a little.
+		 * A software device counts as busy: an idle CPU is slower than a GPU with a little
+		 * work.
 		 */
 		order = server_load(sa, a) + 2.0 * da->soft - server_load(sb, b) - 2.0 * db->soft;
 		break;
@@ -167,7 +161,7 @@ enum obl_reason obl_fits(const struct obl_server *server, const struct obl_reque
 		return OBL_DRAINING;
 	if (server->sessions >= server->max_sessions)
 		return OBL_FULL;
-	/* an unknown device: a type or exclusive use cannot be promised */
+	/* the devices are unknown: type and exclusive use cannot be guaranteed */
 	if (server->n_devices == 0)
 		return request->type[0]                               ? OBL_NO_TYPE
 			: policy == OBL_EXCLUSIVE && server->sessions ? OBL_SHARED
@@ -181,7 +175,7 @@ enum obl_reason obl_fits(const struct obl_server *server, const struct obl_reque
 			any = true;
 		}
 		if (!any && (reason == OBL_REASONS || one > reason))
-			reason = one; /* the device that came furthest says what is missing */
+			reason = one; /* report the reason of the device that passed most filters */
 	}
 	return any ? OBL_FITS : reason;
 }
@@ -206,7 +200,7 @@ static uint64_t random_next(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-/* Evenly in [0, n); the bias of the multiplication is below n / 2^32. */
+/* Uniform in [0, n); the bias is below n / 2^32. */
 static uint32_t random_below(uint64_t *state, uint32_t n)
 {
 	return (uint32_t)((random_next(state) >> 32) * n >> 32);
@@ -220,8 +214,8 @@ static double compare(const struct fitting *f, uint32_t a, uint32_t b)
 }
 
 /*
- * The best; among equal ones one taken at random, so that askers who see the same do not all go to
- * the first.
+ * The best; among equal ones a random one, so that clients with the same data do not all choose the
+ * first.
  */
 static uint32_t pick_best(const struct fitting *f, uint64_t *random)
 {
@@ -241,8 +235,8 @@ static uint32_t pick_best(const struct fitting *f, uint64_t *random)
 }
 
 /*
- * The first that fits at or after the turn; the turn goes on behind it, so that a server left out
- * today keeps its place.
+ * The first fitting server at or after the turn, which then moves behind it: a server that did not
+ * fit keeps its place.
  */
 static uint32_t pick_turn(const struct fitting *f, uint32_t n, uint64_t *turn)
 {
@@ -278,7 +272,7 @@ static uint32_t pick_weighted(const struct fitting *f, uint64_t *random)
 		if (at < 0)
 			return i;
 	}
-	return f->n - 1; /* rounding */
+	return f->n - 1; /* after rounding errors */
 }
 
 static uint32_t pick_of_two(const struct fitting *f, uint64_t *random)

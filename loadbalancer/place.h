@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Placement: which server, and which of its devices, a new session goes to. A pure function of what
- * is known of the servers, the request, the policy and a state that the caller keeps (a turn and a
- * random number): the same arguments give the same answer, so that a decision can be tested, logged
+ * Placement: chooses the server, and its device, for a new session. A pure function of what is
+ * known of the servers, the request, the policy and a state that the caller keeps (a turn and a
+ * random number): the same arguments give the same result, so that a decision can be tested, logged
  * and replayed. First everything that does not fit is filtered out, with the reason; then the
- * policy picks among the rest.
+ * policy chooses among the rest.
  *
  * No I/O, no memory of its own; any thread.
  */
@@ -19,7 +19,7 @@
 #define OBL_SERVERS_MAX       1024u
 #define OBL_DEVICES_MAX       16u /* of one server */
 /*
- * binpack fills a device up to here before it asks for tighter fits: beyond, sharers slow each
+ * binpack puts up to so many sessions on a device before it looks for tighter fits: more slow each
  * other down
  */
 #define OBL_SHARERS_PREFERRED 8u
@@ -49,11 +49,11 @@ enum obl_policy {
 
 struct obl_device {
 	char name[OBL_NAME_MAX];
-	uint64_t total, used;      /* bytes; total 0: not known, taken to fit */
+	uint64_t total, used;      /* bytes; total 0: unknown, assumed to fit */
 	uint32_t units, clock_mhz; /* multiprocessors */
 	uint32_t sharers;          /* sessions on it */
-	bool soft;                 /* a CPU that plays a device: last choice */
-	bool held;                 /* given to somebody alone */
+	bool soft;                 /* a software device: last choice */
+	bool held;                 /* in exclusive use */
 };
 
 struct obl_server {
@@ -63,7 +63,7 @@ struct obl_server {
 	uint32_t weight;       /* for WEIGHTED; 0: by score */
 	uint64_t link_ns;      /* round trip; 0: not known */
 	uint64_t link_bytes_s; /* rate; 0: not known */
-	uint32_t n_devices;    /* 0: not known, the server is taken to fit */
+	uint32_t n_devices;    /* 0: unknown, assumed to fit */
 	struct obl_device devices[OBL_DEVICES_MAX];
 };
 
@@ -72,15 +72,15 @@ struct obl_request {
 	/* must be part of the device's name, case ignored; "": any */
 	char type[OBL_NAME_MAX];
 	uint32_t min_units;
-	uint32_t max_sharers; /* a device with so many is full; 0: no limit */
+	uint32_t max_sharers; /* a device with so many sharers is full; 0: no limit */
 };
 
 struct obl_state {
 	uint64_t turn;   /* of round robin */
-	uint64_t random; /* any seed; moved on by each use */
+	uint64_t random; /* any seed; each use advances it */
 };
 
-/* Why a server was left out: the first filter that none of its devices passed. */
+/* Why a server was excluded: the first filter that none of its devices passed. */
 enum obl_reason {
 	OBL_FITS,
 	OBL_DEAD,
@@ -95,29 +95,31 @@ enum obl_reason {
 
 struct obl_choice {
 	uint32_t server, device;
-	/* how many servers for which reason; FITS: how many did not have to be */
+	/* number of servers for each reason; FITS: number that fit */
 	uint32_t left_out[OBL_REASONS];
-	/* bytes: the largest free block of a server that lacked memory, for the message */
+	/* largest free block, in bytes, of a server without enough memory, for the message */
 	uint64_t most_free;
 };
 
-/* False: none fits; ret->left_out says why. n at most OBL_SERVERS_MAX; more are not looked at. */
+/*
+ * Chooses. False: none fits; ret->left_out says why. At most OBL_SERVERS_MAX servers are
+ * considered.
+ */
 bool obl_place(const struct obl_server *servers, uint32_t n, const struct obl_request *request,
 	enum obl_policy policy, struct obl_state *state, struct obl_choice *ret);
 /*
- * Which of the server's devices the request fits, tightest first by `policy`; OBL_FITS with
- * *ret_device, or why none.
+ * Finds the server's device for the request, the best by `policy`; OBL_FITS with *ret_device, or
+ * why none fits.
  */
 enum obl_reason obl_fits(const struct obl_server *server, const struct obl_request *request,
 	enum obl_policy policy, uint32_t *ret_device);
 /*
- * How good a device is, whoever uses it: compute, memory, and what the link lets through. Above 0;
- * compare only.
+ * Score of a device regardless of its use: compute, memory and link. Above 0; only for comparison.
  */
 double obl_device_score(const struct obl_server *server, uint32_t device);
-/* How much of it is taken, 0 (nothing) and up. */
+/* Load of a device: 0 (unused) and up. */
 double obl_device_load(const struct obl_server *server, uint32_t device);
-/* One sentence why nothing fits. */
+/* Writes one sentence why nothing fits. */
 void obl_explain(const struct obl_choice *choice, const struct obl_request *request, char *ret_text,
 	size_t size);
 

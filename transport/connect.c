@@ -50,7 +50,10 @@ static enum ob_err connect_one(
 	if (fd < 0)
 		return OB_ERR_CONNECT;
 	if (connect(fd, addr, length) < 0) {
-		/* A unix socket whose backlog is full says EAGAIN and cannot be waited for. */
+		/*
+		 * If a unix socket's backlog is full connect() returns EAGAIN, and poll() cannot
+		 * wait for it.
+		 */
 		if (errno != EINPROGRESS)
 			return OB_ERR_CONNECT;
 		err = connect_wait(fd, deadline);
@@ -83,7 +86,7 @@ static enum ob_err connect_tcp(const struct obt_url *url, uint64_t deadline, int
 	struct obt_addresses addresses;
 	enum ob_err err = OB_ERR_CONNECT;
 
-	/* What is kept of a name may be out of date. */
+	/* Remembered addresses may be out of date: then ask the resolver again. */
 	for (int fresh = 0; fresh < 2 && err == OB_ERR_CONNECT; fresh++) {
 		int failed = obt_resolve(url->host, url->port, fresh, &addresses);
 

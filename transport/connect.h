@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Streams and listening sockets from addresses (url.h): what knows every kind of stream. Any
+ * Makes streams and listening sockets from addresses (url.h). Above all kinds of streams. Any
  * thread.
  */
 #ifndef OBT_CONNECT_H
@@ -15,18 +15,18 @@
 #include "transport/url.h"
 
 /*
- * Connects before the deadline (ob_clock_ns; it covers every address and the handshake, not the
- * look-up of the name, which takes as long as the resolver's own settings allow). OB_ERR_CONNECT,
- * OB_ERR_TIMEOUT; errno tells more. OB_ERR_RESOLVE: errno is ENOENT for a name that is not known,
- * EAGAIN when no name server answered. tls://: also OB_ERR_TLS; the first obt_message_send goes on
- * with the handshake.
+ * Connects before the deadline (ob_clock_ns). The deadline covers every address and the handshake,
+ * but not the look-up of the name, which takes as long as the resolver's settings allow.
+ * OB_ERR_CONNECT, OB_ERR_TIMEOUT: errno has more. OB_ERR_RESOLVE: errno is ENOENT for an unknown
+ * name, EAGAIN when no name server answered. tls://: also OB_ERR_TLS; the first obt_message_send
+ * makes the handshake.
  */
 enum ob_err obt_stream_connect(
 	const struct obt_url *url, uint64_t deadline, struct obt_stream *ret);
 
 /*
- * A listening socket, or -1 with errno. A stale unix socket file that nobody listens on is
- * replaced. ret_url takes the address as it can be connected to.
+ * A listening socket, or -1 with errno. Replaces a unix socket file that nobody listens on.
+ * ret_url: the address to connect to.
  */
 int obt_listen(const struct obt_url *url, int backlog, char *ret_url, size_t url_size);
 

@@ -7,8 +7,8 @@
 void obt_digest_sha256(const void *data, size_t size, uint8_t ret_digest[OBT_SHA256_BYTES])
 {
 	/*
-	 * The one-shot form of the library's low-level interface: no library context, so nothing to
-	 * initialise in a guest.
+	 * OpenSSL's low-level one-shot function: it needs no library context, so nothing is
+	 * initialised inside a program that loads our library.
 	 */
 	SHA256(data, size, ret_digest);
 }

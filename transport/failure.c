@@ -165,7 +165,8 @@ static void print(const struct obt_failure *f, char *ret, size_t size)
 void obt_failure_print(const struct obt_failure *failure, char *ret_text, size_t size)
 {
 	print(failure, ret_text, size);
-	ret_text[ob_text_clean(ret_text, strlen(ret_text))] = '\0'; /* a refusal is a peer's */
+	/* a refusal's text comes from the peer */
+	ret_text[ob_text_clean(ret_text, strlen(ret_text))] = '\0';
 }
 
 const char *obt_failure_brief(enum ob_err err, int saved_errno)

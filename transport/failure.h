@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obt_failure: why there is no session with a server, as one line for its user: what failed, why,
- * what to do. The client library and the `outboard` command print the same words, so that neither
- * knows less than the other. No state; any thread.
+ * obt_failure: why no session with a server could begin, as one line for the user: what failed,
+ * why, what to do. The client library and the `outboard` command print the same texts. No state;
+ * any thread.
  */
 #ifndef OBT_FAILURE_H
 #define OBT_FAILURE_H
@@ -19,20 +19,18 @@
 struct obt_failure {
 	enum ob_err err;
 	int saved_errno;    /* after OB_ERR_CONNECT, OB_ERR_RESOLVE */
-	bool connected;     /* the connection was made; what failed came after */
-	unsigned timeout_s; /* how long was waited; 0: not known */
+	bool connected;     /* connected; a later step failed */
+	unsigned timeout_s; /* how long the client waited; 0: unknown */
 	const struct obt_url *url;
 	const char *text; /* the address as the user wrote it */
 	/*
-	 * more that is known: obt_stream_why, the server's refusal, why shared memory cannot be
-	 * had; NULL: nothing
+	 * more detail: obt_stream_why, the server's refusal, why shared memory is unavailable;
+	 * NULL: none
 	 */
 	const char *why;
 };
 
-/*
- * The failure as one line without a line end and without control characters, whatever `why` holds.
- */
+/* The failure as one line, without a line end or control characters, whatever `why` contains. */
 void obt_failure_print(const struct obt_failure *failure, char *ret_text, size_t size);
 /* A few words for a table: "Connection refused", "the server's name cannot be resolved". */
 const char *obt_failure_brief(enum ob_err err, int saved_errno);

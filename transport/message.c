@@ -14,7 +14,7 @@ enum ob_err obt_message_send(struct obt_stream *stream, const struct obp_message
 	size_t clear = 0;
 	struct ob_buf frame;
 
-	/* The preface is in clear always; what follows it on a TLS stream is not. */
+	/* The preface is always in clear; on a TLS stream all that follows is not. */
 	if (stream->tls && !obt_tls_started(stream)) {
 		err = before_size ? obt_tls_start(stream, before, before_size, deadline)
 				  : OB_ERR_TLS;
@@ -56,7 +56,7 @@ enum ob_err obt_message_receive(
 	err = obt_stream_recv_all(stream, map, frame.size, deadline);
 	if (!err)
 		err = obp_message_decode(map, frame.raw_size, ret);
-	/* A server that speaks no TLS may say so, and nothing else. */
+	/* A server without TLS may send a refusal in clear, and nothing else. */
 	if (!err && stream->ops == &obt_refusal_ops && ret->type != OBP_MSG_REFUSED) {
 		obp_message_fini(ret);
 		return OB_ERR_TLS;

@@ -10,8 +10,8 @@
 #include "base/clock.h"
 
 /*
- * how often a thread that waits for its socket looks at the gate; a shut-down socket wakes it at
- * once
+ * how often a thread that waits for its socket checks the gate; shutting the socket down wakes it
+ * at once
  */
 #define SLICE_MS 500
 
@@ -53,7 +53,10 @@ static void moved(struct obt_stripe *stripe, _Atomic uint64_t *counter, size_t n
 	atomic_store_explicit(&stripe->gate->moved, ob_clock_ns(), memory_order_relaxed);
 }
 
-/* Room to write, or bytes to read. False: broken, or the descriptor is another file's by now. */
+/*
+ * Waits for room to write, or bytes to read. False: broken, or the descriptor has been reused for
+ * another file.
+ */
 static bool wait_for(struct obt_stripe *stripe, short events)
 {
 	struct pollfd pfd = { .fd = stripe->stream.fd, .events = events };
@@ -141,7 +144,7 @@ static bool take_packed(struct obt_stripe *stripe, const struct obp_frame *frame
 	if (obp_unpacker_begin(unpacker, frame) || !recv_all(stripe, unpacker->packed, frame->size))
 		return false;
 	if (obp_unpacker_finish(unpacker)) {
-		stripe->why = "a packed part that does not unpack to what it announces";
+		stripe->why = "a packed part does not unpack to the announced size";
 		return false;
 	}
 	if (dst)

@@ -38,8 +38,9 @@ bool obt_path_local(const struct obt_stream *stream)
 	return same_address(&own, &peer);
 }
 
-#define QUEUED_US      2000u       /* of a round trip beyond twice its shortest */
-#define INTERVAL_BYTES (64u << 10) /* acknowledged bytes that make a rate */
+/* time beyond twice the shortest round trip that means a queue */
+#define QUEUED_US      2000u
+#define INTERVAL_BYTES (64u << 10) /* acknowledged bytes that suffice for a rate */
 
 static double meter_now(const struct obt_meter *meter)
 {
@@ -59,12 +60,12 @@ static void meter_add(struct obt_meter *meter, double bytes, double rate)
 double obt_meter_look(
 	struct obt_meter *meter, const struct tcp_info *info, uint64_t now, bool trust_reader)
 {
-	/* the latter: the connection was made again */
+	/* the latter means a new connection */
 	bool fresh = meter->from_ns == 0 || info->tcpi_bytes_acked < meter->acked;
 	double bytes = (double)(info->tcpi_bytes_acked - meter->acked),
 	       seconds = (double)(now - meter->from_ns) / 1e9, rate;
 	/*
-	 * A queue on the way takes much before anything stays unsent; it shows in the round trip.
+	 * A queue in the network takes much data before any stays unsent here; round trips show it.
 	 */
 	bool queued = info->tcpi_unacked > 0 && info->tcpi_min_rtt > 0 &&
 		info->tcpi_rtt > 2 * (uint64_t)info->tcpi_min_rtt + QUEUED_US;
@@ -76,7 +77,7 @@ double obt_meter_look(
 		meter->spare = OBT_METER_WINDOW_BYTES;
 	}
 	if (!fresh && busy && bytes < INTERVAL_BYTES)
-		return meter_now(meter); /* it goes on */
+		return meter_now(meter); /* the interval continues */
 	if (!fresh && bytes > 0) {
 		held = !trust_reader &&
 			(double)(info->tcpi_rwnd_limited - meter->rwnd_us) * 1e-6 > seconds / 2;

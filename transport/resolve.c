@@ -22,7 +22,7 @@ static struct known {
 } known[NAMES_MAX];
 static unsigned n_known;
 
-/* An address and a port in numbers. */
+/* True if address and port are numeric. */
 static bool numeric(const char *host, const char *port, struct obt_addresses *ret)
 {
 	struct sockaddr_in *four = (struct sockaddr_in *)&ret->list[0].address;
@@ -47,7 +47,7 @@ static bool numeric(const char *host, const char *port, struct obt_addresses *re
 	return false;
 }
 
-/* Under the lock. NULL: nothing is kept of it. */
+/* Under the lock. NULL: the name is not remembered. */
 static struct known *known_find(const char *host, const char *port)
 {
 	for (unsigned i = 0; i < ob_min(n_known, (unsigned)NAMES_MAX); i++)
@@ -56,7 +56,10 @@ static struct known *known_find(const char *host, const char *port)
 	return NULL;
 }
 
-/* Nobody waits for the lock: in a child of fork() it may be held by a thread that is not there. */
+/*
+ * Never waits for the lock: after fork() it may be held by a thread that does not exist in the
+ * child.
+ */
 static bool kept_take(const char *host, const char *port, struct obt_addresses *ret)
 {
 	const struct known *entry;
@@ -80,7 +83,7 @@ static void keep(const char *host, const char *port, const struct obt_addresses 
 		return;
 	entry = known_find(host, port);
 	if (!entry)
-		entry = &known[n_known++ % NAMES_MAX]; /* the oldest goes */
+		entry = &known[n_known++ % NAMES_MAX]; /* replaces the oldest */
 	memcpy(entry->host, host, strlen(host) + 1);
 	memcpy(entry->port, port, strlen(port) + 1);
 	entry->addresses = *addresses;

@@ -12,7 +12,7 @@
 
 #include "base/check.h"
 
-/* a sleeping writer is woken when one part in so many is free: not for every byte */
+/* wake a sleeping writer when this part of the ring is free, not for every byte */
 #define ROOM_WAKES 4u
 
 void obt_ring_writer_init(
@@ -30,8 +30,8 @@ void obt_ring_reader_init(struct obt_ring_reader *r, struct obt_ring_shared *sha
 /* ---- waking ---- */
 
 /*
- * The other side of this is in shm.c: say that you sleep, then look again. Both sides' operations
- * are sequentially consistent, so one sees the other's.
+ * Counterpart of sleep_once in shm.c, which announces the sleep and then checks again. Both sides
+ * use sequentially consistent operations, so that one sees the other's.
  */
 static void wake(_Atomic uint32_t *asleep, int fd)
 {
@@ -42,7 +42,7 @@ static void wake(_Atomic uint32_t *asleep, int fd)
 		syscall(SYS_futex, asleep, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 		break;
 	default:
-		/* When the socket takes no byte it is full of them. */
+		/* If the socket takes no byte it is full of wake-up bytes already. */
 		send(fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 	}
 }
@@ -54,7 +54,7 @@ static bool tail_look(struct obt_ring_writer *w)
 	uint64_t tail = atomic_load(&w->shared->tail);
 
 	if (w->rewound && tail == w->rewound_from)
-		return true; /* nothing was read since: it will go on at the base */
+		return true; /* nothing was read since; the reader will continue at the base */
 	if (w->head - tail > w->size) {
 		errno = EPROTO;
 		return false;
@@ -64,7 +64,7 @@ static bool tail_look(struct obt_ring_writer *w)
 	return true;
 }
 
-/* An empty ring starts over. */
+/* Lets an empty ring start again at its first byte. */
 static bool rewind_try(struct obt_ring_writer *w)
 {
 	if (!tail_look(w))
@@ -74,7 +74,7 @@ static bool rewind_try(struct obt_ring_writer *w)
 	w->rewound = true;
 	w->rewound_from = w->head;
 	w->head = w->tail = ob_round_up(w->head, w->size);
-	/* Seen by the reader together with the first head beyond it. */
+	/* Published with the first head beyond it. */
 	atomic_store_explicit(&w->shared->base, w->head, memory_order_relaxed);
 	return true;
 }
@@ -133,7 +133,7 @@ bool obt_ring_writable(struct obt_ring_writer *w)
 
 /* ---- reading ---- */
 
-/* With nothing left of what was known. False: the numbers cannot be. */
+/* Reads the writer's head again. False: it is impossible. */
 static bool head_look(struct obt_ring_reader *r)
 {
 	uint64_t head = atomic_load_explicit(&r->shared->head, memory_order_acquire), base;

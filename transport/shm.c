@@ -25,12 +25,13 @@
 #include "transport/shm_inside.h"
 
 #define SEALS         (F_SEAL_SHRINK | F_SEAL_GROW)
-/* of a wait for bytes: how often it looks around when it was not given a time-out */
+/* of a wait for bytes without a time-out: how often it looks around */
 #define SLICE_MS      1000
-#define ROOM_SLICE_MS 20 /* of a wait for room, in which the end of the socket is not seen */
+#define ROOM_SLICE_MS 20 /* of a wait for room, which does not see the socket's end */
 #define SPIN_NS       20000
 #define CREDIT_MAX    8
-#define SPIN_RETRY    16u /* without credit, every so manieth wait tries again */
+/* without credit, one wait in so many spins to learn whether it pays now */
+#define SPIN_RETRY    16u
 
 /* ---- making and unmaking ---- */
 
@@ -78,7 +79,7 @@ static bool map(struct obt_shm *shm)
 		return false;
 	data = (uint8_t *)memory + OBT_SHM_CONTROL_BYTES;
 	/*
-	 * A forked child has no business with its parent's session, and must not keep its memory.
+	 * A forked child has no part in its parent's session and must not keep its memory mapped.
 	 */
 	madvise(memory, OBT_SHM_BYTES, MADV_DONTFORK);
 	shm->map = memory;
@@ -133,8 +134,8 @@ uint32_t obt_shm_offered(const struct obt_stream *stream)
 }
 
 /*
- * The memory goes with the first bytes behind the preface: a supervisor reads that, and only the
- * process it hands the socket to reads on.
+ * The memory is sent with the first bytes behind the preface: admission reads these and passes the
+ * memory on to the worker.
  */
 static ssize_t offer_send(struct obt_stream *stream, const struct iovec *iov, int n)
 {
@@ -184,7 +185,8 @@ void obt_shm_expect(struct obt_stream *stream)
 		domain != AF_UNIX)
 		return;
 	stream->shm = shm_new(true);
-	if (stream->shm) /* else the memory is lost with its message, and the client told so */
+	/* without it the memory is dropped with its message, and the client is told */
+	if (stream->shm)
 		stream->ops = &obt_shm_ops;
 }
 
@@ -207,7 +209,7 @@ void obt_shm_put(struct obt_stream *stream, int memfd)
 		close(memfd);
 }
 
-/* Keeps the first descriptor that comes, closes the others. */
+/* Keeps the first received descriptor, closes the others. */
 static void descriptors_take(struct obt_shm *shm, struct msghdr *msg)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
@@ -247,8 +249,8 @@ static ssize_t expect_recv(struct obt_stream *stream, void *data, size_t size, b
 }
 
 /*
- * Ordinary memory of exactly the right size that can never become smaller: else touching it could
- * kill us. Pages of a huge kind may be missing.
+ * Checks that it is ordinary memory of the right size that can never shrink; otherwise touching it
+ * could end this process. Huge pages are refused: they may be unavailable when touched.
  */
 static const char *memory_wrong(int memfd)
 {
@@ -372,8 +374,8 @@ static int slice(uint64_t deadline, int most_ms)
 }
 
 /*
- * With POLLIN the caller is the one who may empty the socket of its bytes: it sleeps there. Who
- * only wants room sleeps on its word.
+ * With POLLIN the caller is the stream's reader, who may read the socket: it sleeps in poll(). A
+ * caller that only wants room sleeps on its asleep word as a futex.
  */
 static void sleep_once(struct obt_stream *stream, short events, uint64_t deadline)
 {
@@ -401,8 +403,8 @@ static void sleep_once(struct obt_stream *stream, short events, uint64_t deadlin
 }
 
 /*
- * Waits for POLLIN, POLLOUT or both, at most until the deadline: what there is; 0: time is over.
- * The socket's end counts as both.
+ * Waits for POLLIN, POLLOUT or both until the deadline. What is possible; 0: time-out. The socket's
+ * end counts as both.
  */
 static short ring_wait(struct obt_stream *stream, short events, uint64_t deadline)
 {
@@ -447,12 +449,16 @@ static bool shm_arm(const struct obt_stream *stream)
 
 /* ---- moving bytes ---- */
 
-/* The result of a ring: what errno says when the other side does not keep to the rules. */
+/*
+ * Turns the result of a ring operation into the stream's, with errno if the other side broke the
+ * rules.
+ */
 static ssize_t judged(struct obt_stream *stream, ssize_t n)
 {
 	if (ob_unlikely(n < 0)) {
 		if (!atomic_exchange(&stream->shm->ended, true))
-			ob_warn("shared memory: the other side's positions in it cannot be");
+			ob_warn("shared memory: the peer has written impossible ring positions; "
+				"the connection is closed");
 		errno = EPROTO;
 	}
 	return n;
@@ -492,7 +498,7 @@ static ssize_t shm_recv(struct obt_stream *stream, void *data, size_t size, bool
 			? expect_recv(stream, data, size, block)
 			: obt_socket_ops.recv(stream, data, size, block);
 	for (;;) {
-		/* First this: whatever was written before the end is in the ring by then. */
+		/* Read this first: what was written before the end is then in the ring. */
 		ended = atomic_load(&shm->ended);
 		done = obt_ring_read(&shm->in, data, size, stream->fd);
 		if (ob_likely(done != 0))

@@ -7,7 +7,7 @@
 #include "transport/ring.h"
 #include "transport/shm.h"
 
-/* at the memory's beginning: struct obt_shm_memory */
+/* size of struct obt_shm_memory at the memory's beginning, rounded up */
 #define OBT_SHM_CONTROL_BYTES 4096u
 /* of the whole */
 #define OBT_SHM_BYTES         (OBT_SHM_CONTROL_BYTES + 2ull * OBT_SHM_RING_BYTES)
@@ -20,7 +20,7 @@ struct obt_shm_memory {
 
 _Static_assert(sizeof(struct obt_shm_memory) <= OBT_SHM_CONTROL_BYTES, "the data follows");
 
-/* Whether waiting in a spin has been paying. */
+/* Whether spinning has shortened waits. */
 struct obt_shm_spin {
 	int credit;
 	unsigned turns;
@@ -28,7 +28,7 @@ struct obt_shm_spin {
 
 struct obt_shm {
 	_Atomic bool on;    /* bytes go through the rings */
-	_Atomic bool ended; /* the socket has: what is in the ring is the last */
+	_Atomic bool ended; /* the socket has ended: what is in the ring is the last */
 	bool server;
 	bool settled;     /* no memory is expected any more */
 	int memfd;        /* client: to be sent; server: received; -1 */
@@ -44,10 +44,11 @@ struct obt_shm {
 extern const struct obt_ops obt_shm_ops;
 
 /*
- * The memory for a test: both ends over a pair of sockets, without a handshake. OB_ERR_NO_MEMORY.
+ * Attaches memory without a handshake, for tests with both ends over a pair of sockets.
+ * OB_ERR_NO_MEMORY.
  */
 enum ob_err obt_shm_attach(struct obt_stream *stream, int memfd, bool server);
-/* There is something in the ring; any thread. */
+/* True if the ring holds unread bytes; any thread. */
 bool obt_shm_unread(const struct obt_stream *stream);
 
 #endif

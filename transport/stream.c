@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 
-/* bytes asked of the kernel for a unix socket; TCP's own tuning is better left alone */
+/* send buffer asked for on a unix socket; TCP's own tuning is better left alone */
 #define SOCKET_BUFFER (4 << 20)
 
 static ssize_t socket_send(struct obt_stream *stream, const struct iovec *iov, int n, bool block)
@@ -44,10 +44,7 @@ static void socket_close(struct obt_stream *stream)
 	stream->fd = -1;
 }
 
-/*
- * A peer whose machine is gone without a word is noticed within a minute also when nothing is sent
- * to it.
- */
+/* Detects within a minute that a peer's machine is gone, also when nothing is sent. */
 static void keep_alive(int fd)
 {
 	const int on = 1, idle_s = 30, every_s = 10, times = 3;
@@ -102,12 +99,12 @@ bool obt_error_of_link(int error)
 	case ENETUNREACH:
 	case ENETDOWN:
 	case ENETRESET:
-	case EPROTO: /* what came does not make sense as TLS or in shared memory */
+	case EPROTO: /* invalid data inside TLS or in shared memory */
 	case EIO:
-	case EPERM: /* a packet filter of this machine */
+	case EPERM: /* a packet filter on this machine */
 	case EACCES:
 	case ENOBUFS:
-	case 0: /* TLS: the other side's fault, told apart by it alone */
+	case 0: /* TLS: a fault of the peer, without an errno */
 		return true;
 	default:
 		return false;
@@ -131,7 +128,7 @@ void obt_stream_forget(struct obt_stream *stream)
 	*stream = (struct obt_stream){ .fd = -1 };
 }
 
-/* ---- what kinds of streams do in their own ways ---- */
+/* ---- dispatch to the kind of stream ---- */
 
 static void socket_set_recv_timeout(struct obt_stream *stream, unsigned ms)
 {
@@ -192,7 +189,7 @@ const struct obt_ops obt_socket_ops = { .name = "socket",
 	.wait = socket_wait,
 	.set_recv_timeout = socket_set_recv_timeout };
 
-/* ---- all of it ---- */
+/* ---- complete buffers ---- */
 
 int obt_iov_advance(struct iovec *iov, int n, size_t done)
 {

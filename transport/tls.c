@@ -16,7 +16,7 @@
 
 #define RECORD        (16u << 10) /* bytes of one TLS record */
 #define READ_AHEAD    (64u << 10)
-/* that a client gets to take what is sent before its Finished */
+/* how long a client may take to read what is sent before its Finished */
 #define EARLY_SEND_MS 10000
 
 bool obt_tls_plain_bytes(int fd)
@@ -41,8 +41,8 @@ static bool writable(int fd, int ms)
 }
 
 /*
- * The library's own socket BIO raises SIGPIPE and needs a non-blocking descriptor, whose flag
- * others may share. Ours asks for neither.
+ * OpenSSL's own socket BIO raises SIGPIPE and needs a non-blocking descriptor, a flag that others
+ * may share. This one needs neither.
  */
 static int bio_write(BIO *bio, const char *data, int size)
 {
@@ -56,8 +56,8 @@ static int bio_write(BIO *bio, const char *data, int size)
 		(ob_unlikely(n < 0 && errno == EAGAIN && tls->early) &&
 			writable(tls->fd, EARLY_SEND_MS)));
 	/*
-	 * Before the handshake is over the library keeps small pieces in a buffer, which it throws
-	 * away at the handshake's end: no piece may stay there.
+	 * Before the end of the handshake the library keeps small pieces in a buffer that it
+	 * discards at the end: no piece may stay there.
 	 */
 	if (ob_unlikely(n < 0 && errno == EAGAIN && tls->early)) {
 		errno = ETIMEDOUT;
@@ -78,7 +78,7 @@ static int bio_read(BIO *bio, char *data, int size)
 		BIO_set_retry_read(bio);
 		return -1;
 	}
-	/* An answer in clear stays in the socket, for who can read it. */
+	/* An answer in clear stays in the socket, to be read in another way. */
 	if (ob_unlikely(!tls->started && obt_tls_plain_bytes(tls->fd))) {
 		tls->plain = true;
 		BIO_set_retry_read(bio);
@@ -109,8 +109,8 @@ static pthread_once_t bio_once = PTHREAD_ONCE_INIT;
 static void bio_make(void)
 {
 	/*
-	 * A guest in somebody's process: no settings file of the machine's is read, and nothing is
-	 * left to run at exit.
+	 * The library runs inside other programs: read no settings file of the machine, and
+	 * register nothing to run at exit.
 	 */
 	OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL);
 	bio_method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket");
@@ -134,7 +134,7 @@ SSL_CTX *obt_tls_context(bool server, bool exact)
 		return NULL;
 	SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
 	/*
-	 * The end of the stream without a farewell is an end: frames tell whether something is
+	 * An end of the stream without close_notify is accepted: frames show whether something is
 	 * missing.
 	 */
 	SSL_CTX_set_options(context,
@@ -142,7 +142,7 @@ SSL_CTX *obt_tls_context(bool server, bool exact)
 	SSL_CTX_set_mode(
 		context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	if (exact) {
-		/* tokens and secrets pass through these layers only */
+		/* tokens and secrets pass through here */
 		SSL_CTX_set_options(context, SSL_OP_CLEANSE_PLAINTEXT);
 	} else {
 		SSL_CTX_set_read_ahead(context, 1);
@@ -196,7 +196,7 @@ static void tls_close(struct obt_stream *stream)
 
 	if (stream->fd >= 0) {
 		tls->fd = stream->fd;
-		/* A farewell if the socket takes it now; nobody waits for it. */
+		/* Sends close_notify if the socket takes it now; does not wait. */
 		if (tls->started && pthread_mutex_trylock(&tls->lock) == 0) {
 			SSL_shutdown(tls->ssl);
 			pthread_mutex_unlock(&tls->lock);
@@ -228,8 +228,8 @@ void obt_tls_explain(char *ret_why, size_t size, const char *what)
 /* ---- moving bytes ---- */
 
 /*
- * Under the lock, after an operation that moved nothing: errno, and in *ret_events what to wait
- * for. 0: the peer has closed.
+ * Under the lock, after an operation that moved nothing: sets errno, and *ret_events to what to
+ * wait for. 0: the peer has closed.
  */
 static ssize_t nothing_moved(struct obt_tls *tls, int result, short *ret_events)
 {
@@ -279,7 +279,7 @@ static ssize_t recv_once(struct obt_tls *tls, void *data, size_t size, short *re
 	ssize_t result;
 	int n;
 
-	/* A client without TLS on an address with it is answered in words it understands. */
+	/* A client without TLS on an address with TLS is answered in clear. */
 	if (ob_unlikely(tls->server && !tls->started && obt_tls_plain_bytes(tls->fd))) {
 		snprintf(tls->why, sizeof tls->why,
 			"this address speaks TLS only: the client must name it as tls://host:port");
@@ -313,9 +313,9 @@ static ssize_t tls_recv(struct obt_stream *stream, void *data, size_t size, bool
 }
 
 /*
- * The next bytes for one call of the library. Small pieces are put together up to a record; the
- * same ones again when the caller comes back with what is left, which the library demands of a
- * record it could not send.
+ * The next bytes for one call of the library. Small pieces are gathered up to one record. If a
+ * record could not be sent, the library demands the same bytes at the next call, which gathering
+ * them again provides.
  */
 static const void *gather(const struct iovec *iov, int n, uint8_t *record, size_t *ret_size)
 {
@@ -335,7 +335,7 @@ static const void *gather(const struct iovec *iov, int n, uint8_t *record, size_
 	return record;
 }
 
-/* Under the lock. Before the client's Finished has come the library sends by another name. */
+/* Under the lock. Before the client's Finished the library needs another function for sending. */
 static int write_some(struct obt_tls *tls, const void *data, size_t size)
 {
 	size_t done = 0;
@@ -347,7 +347,7 @@ static int write_some(struct obt_tls *tls, const void *data, size_t size)
 		: -1;
 }
 
-/* As much as goes now. */
+/* Sends as much as possible now. */
 static ssize_t send_now(struct obt_tls *tls, const struct iovec *iov, int n, short *ret_events)
 {
 	uint8_t record[RECORD];
@@ -441,7 +441,7 @@ static ssize_t refusal_send(struct obt_stream *stream, const struct iovec *iov, 
 	(void)iov;
 	(void)n;
 	(void)block;
-	errno = EPIPE; /* nothing of ours leaves in clear */
+	errno = EPIPE; /* nothing is sent in clear */
 	return -1;
 }
 

@@ -14,8 +14,8 @@
 #include "transport/tls_inside.h"
 
 /*
- * One for the process: what it trusts does not change, and tickets of earlier connections are found
- * again.
+ * One context for the process: what it trusts does not change, and tickets of earlier connections
+ * are reused.
  */
 static struct {
 	pthread_mutex_t lock;
@@ -33,7 +33,7 @@ static const char *setting(const char *name)
 	return text && *text ? text : NULL;
 }
 
-/* 64 hexadecimal digits, colons between them or not, "sha256:" before them or not. */
+/* 64 hexadecimal digits, with or without colons between them and "sha256:" before them. */
 static bool pin_parse(const char *text, uint8_t ret[OBT_TLS_PIN_BYTES])
 {
 	size_t n = 0;
@@ -59,7 +59,7 @@ static bool pin_parse(const char *text, uint8_t ret[OBT_TLS_PIN_BYTES])
 	return n == 2 * OBT_TLS_PIN_BYTES;
 }
 
-/* Instead of the chain of certificates: this one and no other. */
+/* Replaces the check of the certificate chain: accepts only the pinned certificate. */
 static int pin_check(X509_STORE_CTX *store, void *unused)
 {
 	uint8_t digest[EVP_MAX_MD_SIZE];
@@ -76,7 +76,7 @@ static int pin_check(X509_STORE_CTX *store, void *unused)
 	return 0;
 }
 
-/* The server's ticket has come. */
+/* Stores the server's newest ticket. */
 static int session_keep(SSL *ssl, SSL_SESSION *session)
 {
 	const struct obt_tls *tls = SSL_get_app_data(ssl);
@@ -86,10 +86,10 @@ static int session_keep(SSL *ssl, SSL_SESSION *session)
 	client.session = session;
 	snprintf(client.url, sizeof client.url, "%s", tls->peer ? tls->peer : "");
 	pthread_mutex_unlock(&client.lock);
-	return 1; /* the reference is ours */
+	return 1; /* the reference is kept */
 }
 
-/* Under the lock. False: why. */
+/* Under the lock. False: reason in why. */
 static bool context_load(SSL_CTX *context, char *why, size_t size)
 {
 	const char *pin = setting("OUTBOARD_TLS_PIN"), *ca = setting("OUTBOARD_TLS_CA");
@@ -127,7 +127,7 @@ static bool context_load(SSL_CTX *context, char *why, size_t size)
 	return true;
 }
 
-/* The stream has no state to keep a reason in yet: one that never begins. */
+/* Makes a stream that never begins, to hold the reason. */
 static enum ob_err cannot(struct obt_stream *stream, SSL_CTX *context, const char *why)
 {
 	if (obt_tls_attach(stream, context, false))
@@ -213,7 +213,8 @@ enum ob_err obt_tls_handshake(struct obt_stream *stream, uint64_t deadline)
 		if (n == 1)
 			return OB_ERR_NONE;
 		error = SSL_get_error(tls->ssl, n);
-		if (tls->plain) { /* a server without TLS, or one that turns us away before it */
+		/* a server without TLS, or one that refuses the client before TLS */
+		if (tls->plain) {
 			stream->ops = &obt_refusal_ops;
 			return OB_ERR_CLOSED;
 		}

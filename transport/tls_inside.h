@@ -14,24 +14,24 @@ struct obt_tls {
 	SSL *ssl;
 	/* the stream's, set at each use: owners may have duplicated it */
 	_Atomic int fd;
-	_Atomic bool started; /* bytes of the application can be sent */
+	_Atomic bool started; /* application data can be sent */
 	/*
 	 * server: started, and the client's Finished is still to come (0.5-RTT data, RFC 8446
 	 * section 2.3)
 	 */
 	bool early;
 	bool server;
-	/* the socket's next bytes belong to another layer: nothing is read */
+	/* the socket's next bytes belong to another layer: do not read */
 	bool held;
 	bool has_psk;
-	bool second;  /* the layer behind the first */
-	bool resumed; /* second: a ticket had shortened the first */
+	bool second;  /* this is the second layer */
+	bool resumed; /* second layer: the first was resumed from a ticket */
 	uint8_t psk[OBT_TLS_PSK_BYTES];
 	char *peer; /* client: host:port, for tickets and messages */
-	bool plain; /* the other side answers the handshake in clear */
+	bool plain; /* the peer answered the handshake in clear */
 	/*
-	 * the last receive left bytes inside; not when it came away empty: half a record is no
-	 * reason to come back
+	 * the last receive left decrypted bytes inside; false after an empty one, since half a
+	 * record gives nothing to read
 	 */
 	bool more;
 	unsigned recv_timeout_ms; /* of a blocking receive; 0: none */
@@ -40,7 +40,7 @@ struct obt_tls {
 };
 
 extern const struct obt_ops obt_tls_ops;
-/* One refusal in clear from a server that does not speak TLS. */
+/* Receives one refusal in clear from a server that does not speak TLS. */
 extern const struct obt_ops obt_refusal_ops;
 
 /*
@@ -54,29 +54,30 @@ struct obt_tls_ticket_keys {
 	uint8_t keys[OBT_TLS_TICKET_KEYS][OBT_TLS_TICKET_BYTES]; /* newest first */
 };
 
-/* A new key each OBT_TLS_TICKET_S; the one before it is still taken. False: no random bytes. */
+/*
+ * Makes a new key every OBT_TLS_TICKET_S; tickets of the key before it are still accepted. False:
+ * no random bytes.
+ */
 bool obt_tls_ticket_init(struct obt_tls_ticket_keys *keys, SSL_CTX *context);
 void obt_tls_ticket_fini(struct obt_tls_ticket_keys *keys);
-/* Tests: as if the newest key's time were over. */
+/* Tests: makes the newest key too old. */
 void obt_tls_ticket_expire(struct obt_tls_ticket_keys *keys);
 
 /*
- * A context for either side: TLS 1.3 only, no renegotiation, no settings file. `exact` reads no
- * byte beyond the record it needs, so that another layer can follow on the same socket. NULL: no
+ * Makes a context for either side: TLS 1.3 only, no renegotiation, no settings file. `exact` reads
+ * no byte beyond the current record, so that another layer can follow on the same socket. NULL: no
  * memory.
  */
 SSL_CTX *obt_tls_context(bool server, bool exact);
 /* The library's state for this layer on tls's socket. NULL: no memory. */
 SSL *obt_tls_state(struct obt_tls *tls, SSL_CTX *context);
-/* A fresh layer on `stream`. OB_ERR_NO_MEMORY. */
+/* Begins a new layer on `stream`. OB_ERR_NO_MEMORY. */
 enum ob_err obt_tls_attach(struct obt_stream *stream, SSL_CTX *context, bool server);
-/* Client, under the lock: the handshake of tls->ssl, to its end. */
+/* Client, under the lock: completes the handshake of tls->ssl. */
 enum ob_err obt_tls_handshake(struct obt_stream *stream, uint64_t deadline);
-/* The next bytes in the socket are a frame's, not TLS. */
+/* True if the next bytes in the socket are a frame, not TLS. */
 bool obt_tls_plain_bytes(int fd);
-/*
- * Why the library's last operation failed, in words, into why; the queue of errors is empty then.
- */
+/* Writes the reason of the library's last failure as text, and empties its queue of errors. */
 void obt_tls_explain(char *ret_why, size_t size, const char *what);
 
 #endif

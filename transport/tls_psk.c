@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "transport/tls_inside.h"
 
-#define SUITE      "TLS_AES_256_GCM_SHA384" /* one only: a pre-shared key belongs to a hash */
+#define SUITE      "TLS_AES_256_GCM_SHA384" /* only one: a pre-shared key is tied to a hash */
 #define LABEL      "EXPORTER-outboard-session"
 #define JOIN_LABEL "outboard join key"
 
@@ -52,7 +52,7 @@ static int session_find(SSL *ssl, const unsigned char *id, size_t size, SSL_SESS
 	return 1;
 }
 
-/* No certificate counts here, whoever has signed it. */
+/* Refuses every certificate, whoever has signed it. */
 static int certificate_refuse(X509_STORE_CTX *store, void *unused)
 {
 	(void)unused;
@@ -80,7 +80,7 @@ static SSL_CTX *context_make(bool server, bool exact)
 	return context;
 }
 
-/* Made when it is first needed; each takes a fraction of a millisecond. NULL: no memory. */
+/* Created at first use, which takes a fraction of a millisecond. NULL: no memory. */
 static SSL_CTX *context_of(enum side side)
 {
 	SSL_CTX *context;
@@ -125,7 +125,7 @@ bool obt_tls_join_key(const void *secret, size_t size, uint8_t ret[OBT_TLS_PSK_B
 
 /* ---- client ---- */
 
-/* Another layer in place of the one there is. */
+/* Replaces the current layer by another. */
 static bool state_replace(
 	struct obt_tls *tls, enum side side, const uint8_t psk[OBT_TLS_PSK_BYTES], SSL **ret_old)
 {
@@ -168,10 +168,7 @@ static enum ob_err await(struct obt_stream *stream, short events, uint64_t deadl
 	return n > 0 ? OB_ERR_NONE : n == 0 ? OB_ERR_TIMEOUT : OB_ERR_IO;
 }
 
-/*
- * The close_notify of `first` goes out, and behind it the second layer's ClientHello. Nothing is
- * read.
- */
+/* Sends close_notify of `first` and, behind it, the second layer's ClientHello. Reads nothing. */
 static enum ob_err both_send(struct obt_stream *stream, SSL *first, uint64_t deadline)
 {
 	struct obt_tls *tls = stream->tls;
@@ -194,9 +191,8 @@ static enum ob_err both_send(struct obt_stream *stream, SSL *first, uint64_t dea
 }
 
 /*
- * What the server still says in the first layer: tickets, then its close_notify; or a refusal,
- * which is left to be read (*ret_answered). OB_ERR_CLOSED also when it goes on in clear, as
- * obt_tls_start.
+ * Reads the rest of the first layer: tickets, then close_notify; or a refusal, which is left to be
+ * read (*ret_answered). OB_ERR_CLOSED also when the server continues in clear, as obt_tls_start.
  */
 static enum ob_err first_end(
 	struct obt_stream *stream, SSL *first, uint64_t deadline, bool *ret_answered)
@@ -342,9 +338,11 @@ int obt_tls_answer(struct obt_stream *stream)
 		OPENSSL_cleanse(tls->psk, sizeof tls->psk);
 		tls->has_psk = false;
 		result = 1;
-	} else if (tls->plain) { /* it stays in the socket: waiting for more would not end */
+		/* bytes in clear stay in the socket, and waiting for TLS would never end */
+	} else if (tls->plain) {
 		snprintf(tls->why, sizeof tls->why,
-			"the client goes on in clear where the session's own TLS layer begins");
+			"the client continues in clear instead of beginning the session's TLS "
+			"layer");
 		result = -1;
 	} else {
 		error = result == SSL_READ_EARLY_DATA_ERROR ? SSL_get_error(tls->ssl, 0)

@@ -20,8 +20,8 @@ struct obt_tls_server {
 };
 
 /*
- * Never ends the handshake: a client with a bad certificate is told so in a message, and may have a
- * token.
+ * Never fails the handshake: a client with a bad certificate is refused by a message, and may have
+ * a token.
  */
 static int client_note(int ok, X509_STORE_CTX *store)
 {

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "transport/tls_inside.h"
 
-/* A key's 80 bytes. */
+/* Offsets in a key's 80 bytes. */
 enum { NAME = 0, NAME_BYTES = 16, CIPHER = 16, MAC = 48, MAC_BYTES = 32 };
 
 _Static_assert(MAC + MAC_BYTES == OBT_TLS_TICKET_BYTES, "three parts");
@@ -19,7 +19,9 @@ void obt_tls_ticket_fini(struct obt_tls_ticket_keys *keys)
 	pthread_mutex_destroy(&keys->lock);
 }
 
-/* Under the lock. Without new random bytes the old key goes on. False: there is no key at all. */
+/*
+ * Under the lock. Keeps the old key when there are no random bytes. False: there is no key at all.
+ */
 static bool keys_renew(struct obt_tls_ticket_keys *keys)
 {
 	uint64_t now = ob_clock_ns();
@@ -45,10 +47,7 @@ void obt_tls_ticket_expire(struct obt_tls_ticket_keys *keys)
 	pthread_mutex_unlock(&keys->lock);
 }
 
-/*
- * A copy of the key to make a ticket with (name NULL), or of the one of this name. False: there is
- * none.
- */
+/* Copies the key for new tickets (name NULL), or the key of this name. False: there is none. */
 static bool key_find(
 	struct obt_tls_ticket_keys *keys, const uint8_t *name, uint8_t ret[OBT_TLS_TICKET_BYTES])
 {
@@ -66,7 +65,7 @@ static bool key_find(
 	return found;
 }
 
-/* OpenSSL's: 1 done, 0 no such key, below 0 failed. */
+/* As OpenSSL defines: 1: done, 0: no such key, below 0: failed. */
 static int ticket_crypt(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher,
 	EVP_MAC_CTX *mac, int making)
 {
@@ -103,8 +102,8 @@ static int ticket_made(SSL *ssl, void *unused)
 }
 
 /*
- * A ticket that cannot be read is no reason to refuse its bearer: the handshake is a full one, and
- * gives a new ticket.
+ * A ticket that cannot be decrypted is no error: the handshake is a full one and gives a new
+ * ticket.
  */
 static SSL_TICKET_RETURN ticket_taken(SSL *ssl, SSL_SESSION *session, const unsigned char *name,
 	size_t name_size, SSL_TICKET_STATUS status, void *unused)
@@ -129,7 +128,7 @@ bool obt_tls_ticket_init(struct obt_tls_ticket_keys *keys, SSL_CTX *context)
 	pthread_mutex_init(&keys->lock, NULL);
 	SSL_CTX_set_app_data(context, keys);
 	SSL_CTX_set_timeout(context, OBT_TLS_TICKET_S);
-	SSL_CTX_set_num_tickets(context, 1); /* a client keeps the newest only */
+	SSL_CTX_set_num_tickets(context, 1); /* clients keep only the newest */
 	return SSL_CTX_set_tlsext_ticket_key_evp_cb(context, ticket_crypt) == 1 &&
 		SSL_CTX_set_session_ticket_cb(context, ticket_made, ticket_taken, NULL) == 1;
 }

@@ -133,7 +133,7 @@ bool obt_tokens_read_fd(
 		token = ret->n < OBT_TOKENS_MAX ? append(ret) : NULL;
 		if (!token || !line_parse(line, token)) {
 			snprintf(ret_why, why_size, "%.180s, line %u: %s", path, number,
-				token ? "not a token's line" : "too many tokens, or no memory");
+				token ? "malformed line" : "too many tokens, or no memory");
 			obt_tokens_fini(ret);
 			fclose(file);
 			return false;
@@ -188,7 +188,7 @@ void obt_tokens_fini(struct obt_tokens *tokens)
 
 /* ---- tokens ---- */
 
-/* Of the digits: what the client sends is what is hashed. */
+/* Hashes the digits as the client sends them. */
 static void secret_hash(const char *digits, uint8_t ret[OBT_SHA256_BYTES])
 {
 	obt_digest_sha256(digits, 2 * SECRET_BYTES, ret);
@@ -217,7 +217,7 @@ bool obt_tokens_add(struct obt_tokens *tokens, const char *name, enum obt_scope 
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
 			*p = '?';
 	if (token->name[0] == '[')
-		token->name[0] = '('; /* there limits would be looked for */
+		token->name[0] = '('; /* '[' would be read as limits */
 	snprintf(ret_text, OBT_TOKEN_TEXT, PREFIX "%s_%s", token->id, digits + ID_DIGITS);
 	OPENSSL_cleanse(random, sizeof random);
 	OPENSSL_cleanse(digits, sizeof digits);
@@ -251,13 +251,13 @@ const struct obt_token *obt_tokens_check(
 		return NULL;
 	}
 	secret_hash(text + secret_at, hash);
-	/* By the hash, not by the id: all are compared, whichever it is. */
+	/* Compares every hash, in constant time, whatever the id. */
 	for (size_t i = 0; i < tokens->n; i++)
 		if (CRYPTO_memcmp(hash, tokens->list[i].hash, sizeof hash) == 0)
 			found = &tokens->list[i];
 	OPENSSL_cleanse(secret, sizeof secret);
 	if (found && strncmp(text + sizeof PREFIX - 1, found->id, ID_DIGITS) != 0)
-		found = NULL; /* the right secret under a wrong name: changed on its way */
+		found = NULL; /* right secret with a wrong id: the token was altered */
 	if (!found)
 		*ret_why = "the token is unknown here, or was revoked; ask the server's operator "
 			   "for a new one";

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Bearer tokens: what a client shows instead of a certificate. The text is "obt_ID_SECRET", ID 8
- * and SECRET 64 hexadecimal digits: 256 random bits. A token file has one line a token and never
- * the secret:
+ * Bearer tokens, with which clients authenticate without a certificate. The text is
+ * "obt_ID_SECRET", with 8 hexadecimal digits of ID and 64 of SECRET: 256 random bits. A token file
+ * has one line for each token and never the secret:
  *
  *     ID SHA-256-OF-THE-SECRET SCOPE EXPIRY [LIMITS] NAME
  *
- * EXPIRY is a time in seconds since 1970 or 0 for never, [LIMITS] what its bearer may take less of
- * than others (transport/allow.h), in brackets, or nothing. The server reads the file at every
- * hello, so a change counts from the next session on. Files are replaced as a whole. No state; any
- * thread.
+ * EXPIRY is in seconds since 1970, or 0 for never; [LIMITS] are the bearer's own limits
+ * (transport/allow.h), in brackets, or absent. The server reads the file at every hello, so that a
+ * change applies to the next session. Files are replaced as a whole. No state; any thread.
  */
 #ifndef OBT_TOKEN_H
 #define OBT_TOKEN_H
@@ -47,33 +46,33 @@ struct obt_tokens {
 const char *obt_scope_name(enum obt_scope scope);
 bool obt_scope_find(const char *name, enum obt_scope *ret);
 
-/* A file that does not exist is empty. False: *ret_why, with the line. */
+/* Reads a file; one that does not exist is empty. False: *ret_why, with the line. */
 bool obt_tokens_read(const char *path, struct obt_tokens *ret, char *ret_why, size_t why_size);
-/* The same of a file that is open; takes it. `name` is for ret_why. */
+/* The same for an open file; closes it. `name` is for ret_why. */
 bool obt_tokens_read_fd(
 	int fd, const char *name, struct obt_tokens *ret, char *ret_why, size_t why_size);
-/* In the file's place, readable by its owner only. */
+/* Replaces the file, readable by its owner only. */
 bool obt_tokens_write(
 	const char *path, const struct obt_tokens *tokens, char *ret_why, size_t why_size);
 void obt_tokens_fini(struct obt_tokens *tokens);
 
 /*
- * A new token; its text, which is nowhere else, into ret_text. allow NULL: no limits of its own.
- * False: no randomness or no memory.
+ * Adds a new token; its text, which is stored nowhere, goes to ret_text. allow NULL: no limits of
+ * its own. False: no random bytes or no memory.
  */
 bool obt_tokens_add(struct obt_tokens *tokens, const char *name, enum obt_scope scope,
 	uint64_t expiry, const struct obt_allow *allow, char ret_text[OBT_TOKEN_TEXT]);
 /* False: there is no such id. */
 bool obt_tokens_remove(struct obt_tokens *tokens, const char *id);
 /*
- * The token that `text` is, or NULL and why not, in words for its bearer. Compares every token of
- * the file, each in constant time, so that the delay tells nothing. now: seconds since 1970.
+ * Finds the token with this text, or NULL with the reason for its bearer. Compares every token of
+ * the file in constant time, so that the delay reveals nothing. now: seconds since 1970.
  */
 const struct obt_token *obt_tokens_check(
 	const struct obt_tokens *tokens, const char *text, uint64_t now, const char **ret_why);
 
 /*
- * OUTBOARD_TOKEN, for a hello on this stream; "" when there is none. False: there is one, and the
+ * Gets OUTBOARD_TOKEN for a hello on this stream; "" if it is not set. False: it is set, and the
  * stream would carry it in clear to another machine.
  */
 bool obt_token_show(const struct obt_stream *stream, char ret_text[OBT_TOKEN_TEXT]);

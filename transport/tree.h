@@ -25,13 +25,13 @@
 #include "transport/digest.h"
 
 #define OBT_TREE_LANES 16u
-#define OBT_TREE_BLOCK 1024u /* bytes that all lanes together take at a time */
+#define OBT_TREE_BLOCK 1024u /* bytes per step of all lanes */
 
 void obt_tree_digest(const void *data, size_t size, uint8_t ret_name[OBT_SHA256_BYTES]);
 
-/* How: the widest there is by default; for tests. */
+/* The implementation; the widest available by default. For tests. */
 enum obt_tree_isa { OBT_TREE_PLAIN, OBT_TREE_AVX2, OBT_TREE_AVX512, OBT_TREE_ISAS };
-/* False: not on this processor. */
+/* False: not available on this processor. */
 bool obt_tree_can(enum obt_tree_isa isa);
 void obt_tree_digest_by(
 	enum obt_tree_isa isa, const void *data, size_t size, uint8_t ret_name[OBT_SHA256_BYTES]);

@@ -22,11 +22,11 @@ struct obt_url {
 	char host[256]; /* tcp, tls: name or address, without brackets */
 	char port[8];   /* tcp, tls: decimal, 0..65535 */
 	char path[OBT_PATH_MAX];
-	bool shm; /* unix: the data shall go through shared memory */
+	bool shm; /* unix: use shared memory for the data */
 };
 
 /*
- * OB_ERR_URL; ret_why (may be NULL) then says what is wrong and what a right one looks like. A
+ * Parses an address. OB_ERR_URL: ret_why (may be NULL) says what is wrong and how to write it. A
  * missing port means OBP_PORT.
  */
 enum ob_err obt_url_parse(const char *text, struct obt_url *ret, const char **ret_why);
