@@ -123,7 +123,7 @@ static void ack_consider(const struct obp_item *item)
 		log->ack_big = 0;
 		log->ack_small = 0;
 	}
-	if (item->size > OBP_KEEP_SMALL)
+	if (item->size > OBP_RETRANSMIT_SMALL)
 		log->ack_big++;
 	else
 		log->ack_small += sizeof(struct obp_frame) + sizeof(struct obp_reply) + item->size;

@@ -11,19 +11,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define OBP_GRACE_DEFAULT_S 60u
-#define OBP_GRACE_MAX_S     86400u
-#define OBP_PING_BUSY_NS    1000000000ull /* between pings while calls are made */
-#define OBP_PING_IDLE_NS    10000000000ull
+#define OBP_GRACE_DEFAULT_S  60u
+#define OBP_GRACE_MAX_S      86400u
+#define OBP_PING_BUSY_NS     1000000000ull /* between pings while calls are made */
+#define OBP_PING_IDLE_NS     10000000000ull
 /* no answer for less than this says nothing: a machine may be busy for so long */
-#define OBP_SILENCE_MIN_NS  3000000000ull
+#define OBP_SILENCE_MIN_NS   3000000000ull
 /*
- * A client acknowledges at the latest after so many replies with bodies above OBP_KEEP_SMALL, or so
+ * A client acknowledges at the latest after so many replies with bodies above OBP_RETRANSMIT_SMALL, or so
  * many bytes of others.
  */
-#define OBP_ACK_BIG         4u
-#define OBP_ACK_SMALL_BYTES (128u << 10)
-#define OBP_KEEP_SMALL      4096u
+#define OBP_ACK_BIG          4u
+#define OBP_ACK_SMALL_BYTES  (128u << 10)
+#define OBP_RETRANSMIT_SMALL 4096u
 
 /* What a join is for: `code` of the message. */
 enum obp_join_purpose {

@@ -245,6 +245,5 @@ void obs_address_report(uint64_t now, unsigned max,
 		address_report(&report, &table[i]);
 	address_report(&report, &others);
 	if (report.rest)
-		tell("others", "of several kinds, from more addresses than are told one by one",
-			report.rest);
+		tell("others", "of several kinds, from too many addresses to list", report.rest);
 }

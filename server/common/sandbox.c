@@ -50,7 +50,7 @@ static const char *const part_names[OBS_PARTS] = { "privileges", "user", "files"
 	"system calls", "limits" };
 static const char *const mode_names[] = { "auto", "strict", "off" };
 
-/* ---- what is decided once ---- */
+/* ---- the plan ---- */
 
 bool obs_sandbox_mode_parse(const char *text, enum obs_sandbox_mode *ret)
 {
@@ -413,7 +413,7 @@ bool obs_sandbox_admission(
 		why_size);
 }
 
-/* ---- what is told ---- */
+/* ---- description ---- */
 
 static void parts_list(char text[OBS_SANDBOX_TEXT], bool active, const char *lead)
 {

@@ -39,7 +39,7 @@ static void hold(const struct fault *fault)
 		obs_driver_names[fault->call]);
 	while (ob_clock_ns() < end && !(fault->until && access(fault->until, F_OK) == 0))
 		nanosleep(&(struct timespec){ .tv_nsec = HOLD_LOOK_NS }, NULL);
-	ob_warn("fault: call %llu of %s goes on", (unsigned long long)fault->at,
+	ob_warn("fault: call %llu of %s continues", (unsigned long long)fault->at,
 		obs_driver_names[fault->call]);
 }
 

@@ -245,7 +245,7 @@ static CUresult ctx_set_limit(CUlimit limit, size_t value)
 	return result;
 }
 
-/* ---- what the device seems to have ---- */
+/* ---- what the device reports ---- */
 
 static uint64_t capped(uint64_t bytes)
 {
@@ -274,7 +274,7 @@ static CUresult device_total_mem(size_t *ret, CUdevice device)
 	return result;
 }
 
-/* ---- memory of the host: what is registered was counted by whoever allocated it ---- */
+/* ---- host memory; registered memory is counted where it is allocated ---- */
 
 CUresult obs_quota_host(enum obs_purpose purpose, uint64_t bytes)
 {

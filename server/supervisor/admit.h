@@ -20,7 +20,7 @@ bool obs_admit_start(struct obs_super *super);
  * checked its form, and nothing else in it is trusted.
  */
 void obs_admit_take(struct obs_super *super, struct obs_handoff *message, int fds[OBS_HANDOFF_FDS]);
-/* Ends it for good. */
+/* Ends the process; it is not restarted. */
 void obs_admit_stop(struct obs_super *super);
 
 #endif

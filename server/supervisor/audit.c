@@ -230,7 +230,7 @@ static void rest_write(void)
 
 	audit.more = audit.lines = 0;
 	if (more)
-		refused_write("others", "others", "more refusals than are told one by one", more);
+		refused_write("others", "others", "too many refusals to list one by one", more);
 }
 
 void obs_audit_refused(const char *from, const char *who, const char *reason, uint32_t count)

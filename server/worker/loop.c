@@ -225,7 +225,7 @@ static void join_control(struct connection *connection)
 	}
 	if (!obs_link_acked(loop.session, loop.message.received)) {
 		obs_refuse_stream(&connection->stream, OB_ERR_REFUSED,
-			"the client says that it has replies which were never sent");
+			"the client acknowledges replies that were never sent");
 		connection_close(connection);
 		return;
 	}

@@ -125,9 +125,9 @@ void obs_replies_trim(struct obs_session *session)
 		obs_staging_returned(&session->staging);
 }
 
-static void slot_wait(void *keeper, bool begins)
+static void slot_wait(void *owner, bool begins)
 {
-	struct obs_session *session = keeper;
+	struct obs_session *session = owner;
 
 	if (!begins) {
 		atomic_fetch_sub(&session->replies.waiting, 1);
@@ -139,17 +139,17 @@ static void slot_wait(void *keeper, bool begins)
 	pthread_mutex_unlock(&session->replies.lock);
 }
 
-static bool link_is_down(void *keeper)
+static bool link_is_down(void *owner)
 {
-	return atomic_load(&((struct obs_session *)keeper)->link.down);
+	return atomic_load(&((struct obs_session *)owner)->link.down);
 }
 
-void obs_replies_keep_slots(struct obs_session *session)
+void obs_replies_own_slots(struct obs_session *session)
 {
-	static const struct obs_staging_keeper keeper = { slot_wait, link_is_down };
+	static const struct obs_staging_owner owner = { slot_wait, link_is_down };
 
-	session->staging.keeper = &keeper;
-	session->staging.keeper_data = session;
+	session->staging.owner = &owner;
+	session->staging.owner_data = session;
 }
 
 /*

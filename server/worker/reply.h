@@ -44,7 +44,7 @@ void obs_link_broken_locked(struct obs_session *session);
  * Registers with session->staging: its slots are reused only after the client has acknowledged what
  * was sent from them.
  */
-void obs_replies_keep_slots(struct obs_session *session);
+void obs_replies_own_slots(struct obs_session *session);
 /* Under the lock: drops replies that the client has acknowledged. */
 void obs_replies_trim(struct obs_session *session);
 /* Text for the program's stdout or stderr. */

@@ -61,7 +61,7 @@ struct obs_retransmit_entry *obs_retransmit_add(
 
 	if (queue->next - queue->first == OBS_RETRANSMIT_MAX)
 		return NULL;
-	slot = size > OBP_KEEP_SMALL ? slot : NULL;
+	slot = size > OBP_RETRANSMIT_SMALL ? slot : NULL;
 	if (!slot && size <= OBS_RETRANSMIT_SMALL) {
 		here += size + pad;
 	} else if (!slot) {

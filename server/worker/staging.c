@@ -40,8 +40,8 @@ bool obs_staging_init(struct obs_staging *staging, const struct obs_driver *drv)
 }
 
 /*
- * Each reader has two slots; as many again are for what is on its way, so that readers never wait
- * for one another for ever.
+ * Each reader has two slots, and as many again are for replies that are not acknowledged yet, so
+ * that readers cannot block one another for ever.
  */
 void obs_staging_limit(struct obs_staging *staging, uint64_t bytes)
 {
@@ -55,7 +55,7 @@ static bool slot_fill(struct obs_staging *staging, struct obs_slot *slot)
 {
 	if (!slot->data && !slot_map(slot))
 		return false;
-	/* Without the registration copies are slower, not wrong. */
+	/* If registering fails, copies are slower, not wrong. */
 	if (!slot->offered)
 		staging->drv->cuMemHostRegister_v2(
 			slot->data, OBP_CHUNK_MAX, CU_MEMHOSTREGISTER_PORTABLE);
@@ -66,7 +66,7 @@ static bool slot_fill(struct obs_staging *staging, struct obs_slot *slot)
 static void slot_wait(struct obs_staging *staging, struct obs_slot *slot)
 {
 	if (slot->pending)
-		/* a failed device shows at the client's next call anyway */
+		/* a device error is reported by the client's next call anyway */
 		staging->drv->cuEventSynchronize(slot->event);
 	slot->pending = false;
 }
@@ -109,7 +109,7 @@ void obs_staging_write_started(struct obs_staging *staging, struct obs_slot *slo
 		staging->drv->cuStreamSynchronize(stream);
 }
 
-/* The lowest ones that are free: few are ever touched when acknowledgements come soon. */
+/* Takes the lowest free slots, so that few are ever touched if acknowledgements come soon. */
 static unsigned free_slots(struct obs_staging *staging, unsigned want, struct obs_slot **ret)
 {
 	unsigned n = 0;
@@ -137,22 +137,22 @@ static bool slots_take(struct obs_staging *staging, unsigned want, struct obs_sl
 }
 
 /*
- * Waits for `want` slots, and with `reader` for a place among those who read: as many as can never
- * block one another.
+ * Waits for `want` slots and, if `reader`, to become one of the readers, whose number is limited so
+ * that they cannot block one another.
  */
 static bool slots_await(
 	struct obs_staging *staging, unsigned want, bool reader, struct obs_slot **ret)
 {
-	const struct obs_staging_keeper *keeper = staging->keeper;
+	const struct obs_staging_owner *owner = staging->owner;
 	struct timespec until;
 	bool taken, late = false;
 
 	/*
-	 * Whoever acknowledges from now on sees that somebody waits; what was acknowledged before
-	 * is let go of here.
+	 * Acknowledgements from now on wake this thread; slots that were acknowledged before are
+	 * released here.
 	 */
-	if (keeper)
-		keeper->wait(staging->keeper_data, true);
+	if (owner)
+		owner->wait(staging->owner_data, true);
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += OBS_STAGING_TIMEOUT_S;
 	pthread_mutex_lock(&staging->lock);
@@ -160,17 +160,17 @@ static bool slots_await(
 			       slots_take(staging, want, ret)) &&
 		!late)
 		/*
-		 * While the connection is down nothing is acknowledged: the loop counts that time,
-		 * not this wait.
+		 * While the connection is down nothing is acknowledged. Then this wait has no
+		 * limit; the loop counts the grace period.
 		 */
 		late = pthread_cond_timedwait(&staging->returned, &staging->lock, &until) ==
 				ETIMEDOUT &&
-			!(keeper && keeper->paused(staging->keeper_data));
+			!(owner && owner->paused(staging->owner_data));
 	if (taken && reader)
 		staging->readers++;
 	pthread_mutex_unlock(&staging->lock);
-	if (keeper)
-		keeper->wait(staging->keeper_data, false);
+	if (owner)
+		owner->wait(staging->owner_data, false);
 	return taken;
 }
 

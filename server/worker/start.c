@@ -73,7 +73,7 @@ static bool devices_describe(struct obs_session *session)
 	return welcome->devices != NULL;
 }
 
-/* For whoever asks the supervisor. What the driver has, not what a session may take of it. */
+/* Describes the devices on the stats page: what the driver has, not what this session may use. */
 static void page_describe(const struct obs_session *session)
 {
 	for (int i = 0; i < session->n_devices; i++) {
@@ -96,7 +96,7 @@ static void page_describe(const struct obs_session *session)
 	obs_stats_page->n_devices = (uint32_t)session->n_devices;
 }
 
-/* Starting a context is what costs on a GPU: the first device's is there before a client asks. */
+/* Creating a context takes long on a GPU: create the first device's before a client comes. */
 static void warm(struct obs_session *session)
 {
 	struct obs_context *first = &session->contexts[0];
@@ -111,7 +111,7 @@ static void warm(struct obs_session *session)
 		device->free_mem = free_bytes;
 }
 
-/* What is there of the library that is not the server's own. */
+/* The library's file, if it is not part of the server. */
 static const char *sandbox_file(const struct obs_session *session)
 {
 	return session->lib.soft || session->lib.null ? NULL : session->lib.name;
@@ -154,15 +154,16 @@ bool obs_session_init(struct obs_session *session, const struct obs_options *opt
 	}
 	obs_replies_init(&session->replies);
 	obs_hostfuncs_init(&session->hostfuncs);
-	session->scratch = aligned_alloc(64, OBS_SCRATCH_BYTES); /* untouched pages cost nothing */
+	/* untouched pages take no memory */
+	session->scratch = aligned_alloc(64, OBS_SCRATCH_BYTES);
 	if (!obs_staging_init(&session->staging, session->drv) || !session->scratch) {
 		snprintf(ret_why, why_size, "no memory");
 		return false;
 	}
-	obs_replies_keep_slots(session);
+	obs_replies_own_slots(session);
 	obs_stripes_init(&session->stripes);
 	page_describe(session);
-	/* The first digest loads OpenSSL's settings from a file: not while a client waits. */
+	/* The first digest loads OpenSSL's configuration: do it before a client waits. */
 	obt_digest_sha256(session->secret, sizeof session->secret, digest);
 	if (options->expect_tls)
 		obt_tls_warm();
@@ -172,7 +173,10 @@ bool obs_session_init(struct obs_session *session, const struct obs_options *opt
 
 /* ---- the handshake ---- */
 
-/* Before there is a session: the client is told, the log and the audit too. */
+/*
+ * Refuses the client during the handshake: sends and logs the reason, which also goes to the audit
+ * log.
+ */
 static void turn_away(struct obs_session *session, enum ob_err code, const char *why)
 {
 	obs_refuse_stream(&session->data, code, why);
@@ -181,8 +185,8 @@ static void turn_away(struct obs_session *session, enum ob_err code, const char 
 }
 
 /*
- * The next control message, of this type, before the deadline. False: the client was told what is
- * wrong, or has left.
+ * Receives the next control message, of this type, before the deadline. False: the client was told
+ * what is wrong, or has left.
  */
 static bool message_await(struct obs_session *session, enum obp_message_type type,
 	uint64_t deadline, struct obp_message *ret)
@@ -197,8 +201,7 @@ static bool message_await(struct obs_session *session, enum obp_message_type typ
 		obp_conn_space(&session->conn, &data, &size);
 		if (size == 0 || obt_stream_wait(&session->data, POLLIN, deadline) <= 0) {
 			turn_away(session, OB_ERR_TIMEOUT,
-				"the client did not say in time whether it could take the range of "
-				"addresses");
+				"the client did not confirm the address range in time");
 			return false;
 		}
 		n = session->data.ops->recv(&session->data, data, size, false);
@@ -217,7 +220,7 @@ static bool message_await(struct obs_session *session, enum obp_message_type typ
 	if (event != OBP_CONTROL || obp_message_decode(item.body, item.size, ret) != OB_ERR_NONE ||
 		ret->type != type) {
 		turn_away(session, OB_ERR_PROTOCOL,
-			"the client does not say whether it could take the range of addresses");
+			"unexpected message: the client has to confirm the address range");
 		return false;
 	}
 	return true;
@@ -236,7 +239,9 @@ static void no_vmm(struct obs_session *session)
 	welcome->range = (struct obp_range){ 0 };
 }
 
-/* The addresses both sides will use, and the memory that is promised at their beginning. */
+/*
+ * Settles the address range that both sides use, and the memory that is granted at its beginning.
+ */
 static void addresses_settle(struct obs_session *session, const struct obp_hello *hello)
 {
 	struct obp_welcome *welcome = &session->welcome->welcome;
@@ -256,8 +261,8 @@ static void addresses_settle(struct obs_session *session, const struct obp_hello
 		welcome->devices[i].range =
 			(struct obp_range){ memory->slices[i].base, memory->slices[i].size };
 	/*
-	 * Other devices' memory is asked for when they are used: promising it would start a context
-	 * on each. The only one is used if any is.
+	 * Memory of other devices is mapped on demand: a grant would create a context on each. A
+	 * single device is used in any case.
 	 */
 	if (ob_opt_on(OB_OPT_GRANT) && (!hello->no_grant || welcome->n_devices == 1))
 		first->grant =
@@ -272,7 +277,9 @@ static double path_rate(void *session)
 	return obt_meter_rate(&s->meter, &s->replies.stream, s->trust_reader);
 }
 
-/* The way back goes by the client's wish too: one setting governs both. */
+/*
+ * Replies are compressed as the client requests for its own data: one setting for both directions.
+ */
 static void codecs_settle(struct obs_session *session, const struct obp_hello *hello)
 {
 	session->conn.codecs = hello->codecs & obp_codecs_own();
@@ -312,8 +319,9 @@ static bool welcome_send(struct obs_session *session)
 }
 
 /*
- * Once the welcome is out the client may join with a second connection, and what it says there may
- * end the session: the loop, which then sends on this one, waits until it is settled.
+ * After the welcome the client may join with a second connection, and a message there may end the
+ * session. The loop then sends on this connection, so it must wait (for the lock) until the
+ * handshake is settled.
  */
 static bool welcome_settle(struct obs_session *session)
 {
@@ -321,8 +329,8 @@ static bool welcome_settle(struct obs_session *session)
 
 	pthread_mutex_lock(&session->replies.lock);
 	/*
-	 * Release: the loop's thread, which sees it, sees what the handshake has settled. Before
-	 * the client has the secret to join with.
+	 * Release: when the loop sees this it also sees what the handshake has settled. Before the
+	 * welcome is sent, since that contains the secret for joins.
 	 */
 	atomic_store_explicit(&session->welcomed, true, memory_order_release);
 	sent = welcome_send(session);
@@ -335,7 +343,7 @@ static bool welcome_settle(struct obs_session *session)
 	return sent;
 }
 
-/* The client is known. False: it was turned away. */
+/* Closes the sandbox, now that the client is known. False: the client was refused. */
 static bool sandbox_close(struct obs_session *session)
 {
 	const struct obs_sandbox_plan *plan = &session->options->sandbox;
@@ -352,9 +360,9 @@ static bool sandbox_close(struct obs_session *session)
 		ob_warn("session %016llx: the worker's sandbox is incomplete: %s",
 			(unsigned long long)session->id, session->welcome->welcome.sandbox);
 	if (!closed) {
-		ob_error("%s", why); /* the operator's business, not the client's */
+		ob_error("%s", why); /* for the operator; the client gets less detail */
 		turn_away(session, OB_ERR_REFUSED,
-			"the server cannot close its worker's sandbox; tell its operator");
+			"the server cannot confine its worker (sandbox); tell its operator");
 	}
 	if (session->admission[0])
 		snprintf(session->welcome->welcome.sandbox + told,
@@ -364,8 +372,8 @@ static bool sandbox_close(struct obs_session *session)
 }
 
 /*
- * What carries calls and replies is bounded, and what it needs must not be refused in the middle of
- * a copy: counted at once and in full.
+ * Buffers for calls and replies are bounded, and an allocation in the middle of a copy must not be
+ * refused: reserve all of them now.
  */
 static void transport_reserve(void)
 {
@@ -394,7 +402,7 @@ void obs_session_name(struct obs_session *session, const struct obs_handoff *fir
 	session->channel = OBS_HANDOFF_FD;
 }
 
-static struct obs_session *limited; /* whose limits are in force */
+static struct obs_session *limited; /* the session that the limits apply to */
 
 static void limited_end(const char *why)
 {
@@ -415,7 +423,7 @@ bool obs_session_greet(struct obs_session *session, const void *hello, size_t si
 		goto out;
 	if (obp_message_decode(hello, size, message) != OB_ERR_NONE ||
 		message->type != OBP_MSG_HELLO) {
-		turn_away(session, OB_ERR_PROTOCOL, "the client does not begin with a hello");
+		turn_away(session, OB_ERR_PROTOCOL, "the client's first message is not a hello");
 		goto out;
 	}
 	ob_info("session %016llx: %s (process %llu, client %s)", (unsigned long long)session->id,
@@ -451,7 +459,7 @@ bool obs_session_greet(struct obs_session *session, const void *hello, size_t si
 			no_vmm(session);
 		}
 	}
-	/* A scope that may look has seen all there is to see in the welcome. */
+	/* Scope 'look' only gets the welcome. */
 	session->conn.accept =
 		session->identity.scope == OBT_SCOPE_USE ? OBP_ACCEPT_CALLS : OBP_ACCEPT_CONTROL;
 	greeted = true;

@@ -18,7 +18,7 @@
 #include "server/worker/end.h"
 #include "transport/message.h"
 
-/* One connection and its thread, who owns it. */
+/* One connection; owned by its thread. */
 struct obs_stripe {
 	struct obs_session *session;
 	struct obs_stripe_set *set;
@@ -80,7 +80,7 @@ void obs_stripe_break(struct obs_stripes *stripes, struct obs_stripe_set *set)
 		shutdown(set->members[i]->link.stream.fd, SHUT_RDWR);
 }
 
-/* The stripe's thread ends: its whole set does. */
+/* Ends a stripe and with it its whole set. Last function of its thread. */
 static void stripe_end(struct obs_stripe *stripe)
 {
 	struct obs_stripes *stripes = &stripe->session->stripes;
@@ -94,7 +94,7 @@ static void stripe_end(struct obs_stripe *stripe)
 		if (set->members[i] == stripe)
 			set->members[i] = set->members[--set->n];
 	stripes->threads--;
-	/* under the lock: nobody shuts down a descriptor that is another's by now */
+	/* under the lock, so that nobody shuts down a reused descriptor */
 	obt_stripe_fini(&stripe->link);
 	if (set->n == 0 && stripes->set == set)
 		stripes->set = NULL;
@@ -112,9 +112,9 @@ static bool alive(const struct obs_stripe *stripe)
 }
 
 /*
- * Under the lock: waits until the executor is at transfer `id` or past it. No time-out: it may be
- * busy for as long as the program's kernels run, and ends with the set or the process. True: it is
- * open.
+ * Under the lock: waits until the executor has reached transfer `id`. True: it is open. No
+ * time-out: the executor may be busy for as long as the program's kernels run; ends with the set or
+ * the process.
  */
 static bool transfer_await(struct obs_stripe *stripe, uint64_t id)
 {
@@ -126,7 +126,7 @@ static bool transfer_await(struct obs_stripe *stripe, uint64_t id)
 	return alive(stripe) && t->open && t->id == id && t->set == stripe->set;
 }
 
-/* A part that came: into a slot and on to the executor, or nowhere. False: the stripe ends. */
+/* Receives a part into a slot for the executor, or drops it. False: the stripe ends. */
 static bool part_take(struct obs_stripe *stripe, const struct obp_frame *frame)
 {
 	struct obs_stripes *stripes = &stripe->session->stripes;
@@ -140,7 +140,7 @@ static bool part_take(struct obs_stripe *stripe, const struct obp_frame *frame)
 		pthread_cond_wait(&stripes->changed, &stripes->lock);
 	if (t->open && t->id == frame->sequence)
 		stripe->link.why = t->write ? obp_stripe_check(frame, stripe->link.codecs, t->size)
-					    : "a part of a transfer in the other direction";
+					    : "a part for a transfer in the other direction";
 	pthread_mutex_unlock(&stripes->lock);
 	taken = !stripe->link.why &&
 		obt_stripe_take(&stripe->link, frame, slot ? slot->data : NULL);
@@ -157,7 +157,7 @@ static bool part_take(struct obs_stripe *stripe, const struct obp_frame *frame)
 	return taken;
 }
 
-/* The client wants transfer `id` here: parts as the executor has them, until it is over. */
+/* Sends the parts of transfer `id`, as the executor fills them, until it is over. */
 static bool give(struct obs_stripe *stripe, uint64_t id)
 {
 	struct obs_stripes *stripes = &stripe->session->stripes;
@@ -169,7 +169,8 @@ static bool give(struct obs_stripe *stripe, uint64_t id)
 		struct obs_stripe_slot *slot;
 
 		if (t->write) {
-			stripe->link.why = "it asks for a transfer in the other direction";
+			stripe->link.why =
+				"parts were asked for of a transfer in the other direction";
 			sent = false;
 			break;
 		}
@@ -213,7 +214,8 @@ static void *stripe_main(void *argument)
 		} else if (frame.type == OBP_FRAME_GIVE) {
 			ok = give(stripe, frame.sequence);
 		} else {
-			stripe->link.why = "a frame that only a server sends";
+			stripe->link.why = "unexpected frame type on a stripe: client and server "
+					   "versions may differ";
 			ok = false;
 		}
 	}
@@ -224,8 +226,8 @@ static void *stripe_main(void *argument)
 /* ---- joining ---- */
 
 /*
- * Under the lock: the set of this number, made when it is newer than the one there is. NULL: no,
- * *ret_why.
+ * Under the lock: the set with this number, created if it is newer than the current one. NULL:
+ * refused, *ret_why.
  */
 static struct obs_stripe_set *set_of(
 	struct obs_session *session, uint64_t number, const char **ret_why)
@@ -237,12 +239,12 @@ static struct obs_stripe_set *set_of(
 	*ret_why = "this attempt to join is older than another";
 	if (set && number < set->number)
 		return NULL;
-	*ret_why = "the session has as many stripes as this server lets it have (--max-stripes)";
+	*ret_why = "limit of stripes reached (--max-stripes)";
 	if (set && number > set->number) {
 		obs_stripe_break(stripes, set);
 		stripes->set = set = NULL;
 	}
-	/* Those that are ending count for a while, so twice as many. */
+	/* Ending stripes still count for a while, so allow twice as many. */
 	if (!most || (set && (set->n >= most || atomic_load(&set->gate.closed))) ||
 		stripes->threads >= 2 * most)
 		return NULL;
@@ -270,8 +272,7 @@ void obs_stripe_join(struct obs_session *session, const struct obt_stream *strea
 		stripe->set->members[stripe->set->n++] = stripe;
 		stripes->threads++;
 		if (!ob_thread_start(stripe_main, stripe, 0, NULL)) {
-			ob_warn("session %016llx: a further connection for copies is closed: no "
-				"thread can be started",
+			ob_warn("session %016llx: stripe closed: no thread can be started",
 				(unsigned long long)session->id);
 			stripe->set->members[--stripe->set->n] = NULL;
 			stripes->threads--;

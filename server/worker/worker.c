@@ -22,9 +22,9 @@
 #include "transport/shm.h"
 #include "transport/tls.h"
 
-static struct obs_session session; /* large; the process's only one */
+static struct obs_session session; /* large; one per process */
 
-/* Blocks until the supervisor sends a session. -1: it is gone. */
+/* Blocks until the supervisor sends a session. -1: the supervisor is gone. */
 static int session_await(struct obs_handoff *ret, int *ret_memfd)
 {
 	int fds[OBS_HANDOFF_FDS];
@@ -40,8 +40,8 @@ static int session_await(struct obs_handoff *ret, int *ret_memfd)
 }
 
 /*
- * The session's own layer on it, by the key that admission and the client have made. False: the
- * client left, or is not the one that was there; session.end_reason says which.
+ * Makes the stream: on tls:// the session's own TLS layer, with the key that admission and the
+ * client derived. False: the client left, or does not have the key; session.end_reason says which.
  */
 static bool stream_make(int fd, int memfd, const struct obs_handoff *handoff)
 {
@@ -84,11 +84,11 @@ int obs_worker_run(const struct obs_options *options)
 	static struct obs_handoff first;
 	int fd, memfd = -1;
 
-	/* The channel's end would do; this also ends a worker that hangs in its driver. */
+	/* The channel's end is noticed too; this also ends a worker that hangs in its driver. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/*
-	 * Meant for the supervisor, which drains: a terminal or service manager signals the whole
-	 * group.
+	 * Signals to the whole process group, from a terminal or service manager, are meant for the
+	 * supervisor, which drains.
 	 */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
@@ -105,8 +105,8 @@ int obs_worker_run(const struct obs_options *options)
 		return 1;
 	}
 	if (!obs_output_capture(&session.output))
-		ob_warn("what kernels print appears here and not at the client: no file in memory "
-			"can be made");
+		ob_warn("output of kernels goes to the server's log, not to the client: no memory "
+			"file can be created");
 	obs_sandbox_describe(obs_stats_page->sandbox);
 	tell(OBS_HANDOFF_READY, session.lib.name);
 	fd = session_await(&first, &memfd);
@@ -120,7 +120,7 @@ int obs_worker_run(const struct obs_options *options)
 		return 1;
 	}
 	if (!obs_session_greet(&session, first.body, first.size))
-		obs_session_exit(&session, 0); /* the audit log is told why */
+		obs_session_exit(&session, 0); /* end_reason is set and goes to the audit log */
 	obs_exec_run(&session);
 }
 
