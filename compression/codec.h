@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Codecs behind one table: LZ4, zstd, and byte planes with zstd behind them, which takes arrays of
- * numbers apart into all first bytes, all second bytes and so on, because the exponents of
- * neighbours resemble each other and their mantissas do not.
+ * Codecs behind one table: LZ4, zstd, and byte shuffle with zstd behind it (named "planes" in
+ * settings). Byte shuffle reorders arrays of numbers into all first bytes, all second bytes and so
+ * on, because the exponents of neighbours resemble each other and their mantissas do not.
  *
- * Decompression trusts nothing: the output is exactly what the caller announces, and a stream that
- * would produce more or fewer bytes is damaged. Compression writes no byte beyond the room it is
- * given. Without a work area functions are free of state; a work area has one owner at a time.
+ * Decompression trusts nothing: the output has exactly the size that the caller announces, and a
+ * stream that would produce more or fewer bytes is damaged. Compression writes no byte beyond the
+ * given room. Functions without a work area have no state; a work area has one owner at a time.
  */
 #ifndef OBZ_CODEC_H
 #define OBZ_CODEC_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Numbers of 2 or 4 bytes taken apart into planes, byte k of every number in plane k, and put
- * together again. No state; any thread.
+ * Byte shuffle: reorders numbers of 2 or 4 bytes so that byte k of all numbers is contiguous (plane
+ * k), and back. No state; any thread.
  *
- *     a0 a1 a2 a3  b0 b1 b2 b3  c0 ...   ->   a0 b0 c0 ... | a1 b1 c1 ... | a2 b2 c2 ... | a3 b3 c3 ...
+ *    a0 a1 a2 a3  b0 b1 b2 b3  c0 ... -> a0 b0 c0 ... | a1 b1 c1 ... | a2 b2 c2 ... | a3 b3 c3 ...
  */
 #ifndef OBZ_SHUFFLE_H
 #define OBZ_SHUFFLE_H

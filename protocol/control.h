@@ -61,7 +61,7 @@ struct obp_hello {
 	/* set of codecs that the client knows; 0 with an older client: no packed frames */
 	uint32_t codecs;
 	char token[OBP_TOKEN_MAX]; /* bearer token; empty: none */
-	uint32_t codec;            /* its wish: enum obp_codec_request or a codec */
+	uint32_t codec;            /* requested: enum obp_codec_request or a codec */
 	/*
 	 * the client keeps what it takes to go on after a broken connection, and tries for so long;
 	 * 0: no

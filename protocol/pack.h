@@ -53,8 +53,8 @@ struct obp_packer {
 };
 
 /*
- * codecs: what both sides know; request: enum obp_codec_request or a codec; local: the connection does
- * not leave the machine.
+ * codecs: those that both sides know; request: enum obp_codec_request or a codec; local: the
+ * connection does not leave the machine.
  */
 void obp_packer_init(struct obp_packer *packer, unsigned codecs, unsigned request, bool local,
 	double (*rate)(void *user), void *user);

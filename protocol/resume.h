@@ -18,8 +18,8 @@
 /* no answer for less than this says nothing: a machine may be busy for so long */
 #define OBP_SILENCE_MIN_NS   3000000000ull
 /*
- * A client acknowledges at the latest after so many replies with bodies above OBP_RETRANSMIT_SMALL, or so
- * many bytes of others.
+ * A client acknowledges at the latest after so many replies with bodies above OBP_RETRANSMIT_SMALL,
+ * or so many bytes of others.
  */
 #define OBP_ACK_BIG          4u
 #define OBP_ACK_SMALL_BYTES  (128u << 10)

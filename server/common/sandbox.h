@@ -4,7 +4,7 @@
  * The sandbox: limits what a worker process can do after a client has taken it over, and the
  * admission process after a stranger has. For a worker in three steps, each in its main thread:
  *
- *   obs_sandbox_begin    first in the process, one thread: no new privileges, no capabilities, no core
+ *   obs_sandbox_begin    first in the process, one thread: no new privileges, capabilities or core
  *                        files, memory not readable by other processes, an empty network namespace
  *   obs_sandbox_enter    the driver's library is loaded and not yet started: the workers' own user,
  *                        and only the files that a driver needs

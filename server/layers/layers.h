@@ -5,14 +5,15 @@
  * asks for them:
  *
  *   OUTBOARD_TRACE=1           trace.c  one line for each record and each driver call
- *   OUTBOARD_STATS=1           stats.c  at the session's end: how often each driver call was made, and
+ *   OUTBOARD_STATS=1           stats.c  at the session's end: calls of each driver function, and
  *                                       how many failed
  *   (always)                   quota.c  memory is charged and capped, launches take turns (quota.h)
- *   OUTBOARD_FAULT=name:n=what fault.c  injects a fault at a worker's n-th call of that name; several,
- *                                       separated by commas. what: code: the call fails with that
- *                                       CUresult; hold or hold@FILE: the call is logged and held until
- *                                       FILE exists, two minutes at most. Tests kill a worker or its
- *                                       server there instead of guessing how long work takes.
+ *   OUTBOARD_FAULT=name:n=what fault.c  injects a fault at the n-th call of that name; several
+ *                                       with commas between them. what: a number: the call fails
+ *                                       with that CUresult; hold or hold@FILE: the call is logged
+ *                                       and held until FILE exists, two minutes at most. Tests kill
+ *                                       a worker or its server there instead of guessing how long
+ *                                       work takes.
  *
  * Set up once before the driver is used. The hooks run on the thread that calls the driver.
  */

@@ -131,8 +131,8 @@ static CUresult mem_alloc(CUdeviceptr *addr, size_t bytes)
 }
 
 /*
- * The driver chooses the pitch. First charges for the widest possible, 512 bytes more than asked
- * for, then corrects it to what the driver took.
+ * The driver chooses the pitch. Charges for rows rounded up to 512 bytes first, then corrects the
+ * charge to what the driver took.
  */
 static CUresult mem_alloc_pitch(
 	CUdeviceptr *addr, size_t *pitch, size_t width, size_t height, unsigned element)

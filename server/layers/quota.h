@@ -3,7 +3,7 @@
 /*
  * The limits of a session, enforced around the driver's table, where no call can bypass them.
  *
- *   quota.c     charges every driver call of the server that takes or gives memory; the driver seems
+ *   quota.c     charges every driver call that takes or gives memory; the driver seems
  *               to have only what the caps allow
  *   share.c     measures launches with event pairs and holds them back until the session's share of
  *               the device's time allows them

@@ -13,7 +13,7 @@
 
 struct obs_driver;
 
-/* a session that yields to others still gets a launch through this often */
+/* while it yields to others, a session still gets one launch through in this time */
 #define OBS_YIELD_MAX_MS 100u
 
 /* The functions below call `next` only. */

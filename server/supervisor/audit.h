@@ -10,8 +10,8 @@
  *     {"time":...,"event":"killed","session":...,"how":"killed by signal 11 (...)"}
  *
  * It is bounded: a file that has reached its size becomes FILE.1, FILE.1 becomes FILE.2 and so on,
- * and the oldest is removed. Refused connections are counted, not listed: admission sums up those of
- * one address and kind; of these, OBS_AUDIT_REFUSED_PER_S lines a second are written, and one for
+ * and the oldest is removed. Refused connections are counted, not listed: admission sums up those
+ * of one address and kind; of these, OBS_AUDIT_REFUSED_PER_S lines a second are written, and one for
  * all others. No secret is ever in it. One thread. If the file cannot be written, that is logged
  * once until it can be written again, which is tried with each line.
  */

@@ -6,10 +6,7 @@
 
 #include "server/worker/session.h"
 
-/*
- * The entry of the context with this id; NULL: there is none. An entry for a primary context is
- * made when its id is first used. Executor only.
- */
+/* The entry of the context with this id; NULL: there is none. Executor only. */
 struct obs_context *obs_context_find(struct obs_session *session, uint64_t id);
 /*
  * Makes sure that the driver has the context: a primary context is retained when it is first used.

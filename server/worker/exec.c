@@ -254,7 +254,7 @@ static void fill(struct obs_session *session, bool bulk)
 	obp_conn_space(conn, &data, &size);
 	if (size == 0)
 		obs_session_fatal(session, OB_ERR_PROTOCOL,
-			"a frame's header does not fit the connection's buffer: client and server "
+			"a frame does not fit the connection's buffer: client and server "
 			"versions may differ, see 'outboard check'");
 	got = receive(
 		session, data, bulk && !obp_conn_gathers(conn) ? ob_min(size, BULK_HEAD) : size);

@@ -25,7 +25,7 @@
 struct obs_driver;
 
 #define OBS_CHUNK_BYTES  (64ull << 20)
-/* granted to a session at its start, if it is no more than an eighth of what is free */
+/* granted to a session at its start, or an eighth of what is free if that is less */
 #define OBS_GRANT_BYTES  (256ull << 20)
 /* what client and server agree on; a multiple of the granularity of every driver known */
 #define OBS_MEMORY_ALIGN (2ull << 20)

@@ -151,7 +151,7 @@ void obs_op_module_use(
 	obs_async_result(x, rec, result);
 }
 
-/* Length of the text, 0 if it does not fit the reply. */
+/* Bytes of the text that go into the reply: at most `cap`. */
 static uint32_t text_size(const char *text, uint32_t cap)
 {
 	uint32_t size = (uint32_t)strnlen(text, cap);
