@@ -127,6 +127,13 @@ struct obf_backend {
 	CUresult (*func_set_attr)(struct obf_func *func, CUfunction_attribute attr, int value);
 	CUresult (*global_get)(
 		struct obf_mod *mod, const char *name, CUdeviceptr *ret_addr, size_t *ret_size);
+	/*
+	 * Whether this PTX would load; what is wrong goes to `log` as a string. May be NULL: cannot
+	 * be told before it is loaded.
+	 */
+	CUresult (*code_check)(
+		struct obf_ctx *ctx, const void *ptx, size_t size, char *ret_log, size_t log_size);
+
 	/* ---- memory ---- */
 
 	bool peers; /* each device reaches the memory of all */

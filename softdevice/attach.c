@@ -135,6 +135,7 @@ static struct obf_backend backend = {
 	.func_load = obd_module_func_load,
 	.func_attrs = obd_module_func_attrs,
 	.global_get = obd_module_global_get,
+	.code_check = obd_module_check,
 	.export_table = export_table,
 };
 

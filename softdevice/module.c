@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "softdevice/config.h"
 #include "softdevice/context.h"
-#include "softdevice/jit.h"
+#include "front/jit.h"
 #include "softdevice/notice.h"
 #include "softdevice/sched.h"
 
@@ -69,10 +69,10 @@ CUresult obd_module_load(struct obf_mod *mod, const struct obf_image_ref *image)
 {
 	struct obd_ctx *ctx = mod->ctx->backend;
 	struct obd_module *module;
-	struct obd_jit jit;
+	struct obf_jit_logs jit;
 	char log[LOG_MAX] = "";
 	CUresult result =
-		obd_jit_read(&jit, image->n_options, image->options, image->option_values);
+		obf_jit_read(&jit, image->n_options, image->options, image->option_values);
 
 	if (result)
 		return result;
@@ -85,7 +85,7 @@ CUresult obd_module_load(struct obf_mod *mod, const struct obf_image_ref *image)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = obd_program_load((const char *)image->payload, image->payload_size, &ctx->env,
 		&module->program, log, sizeof log);
-	obd_jit_finish(&jit, log);
+	obf_jit_finish(&jit, log);
 	if (result) {
 		/* Where the program asked for the text it has it. */
 		if (log[0] && !jit.error)
@@ -177,4 +177,16 @@ CUresult obd_module_global_get(
 	*ret_addr = (CUdeviceptr)global->addr;
 	*ret_size = global->size;
 	return CUDA_SUCCESS;
+}
+
+CUresult obd_module_check(
+	struct obf_ctx *front, const void *ptx, size_t size, char *ret_log, size_t log_size)
+{
+	struct obd_ctx *ctx = front->backend;
+	struct obd_program *program;
+	CUresult result = obd_program_load(ptx, size, &ctx->env, &program, ret_log, log_size);
+
+	if (!result)
+		obd_program_free(program);
+	return result;
 }

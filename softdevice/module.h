@@ -46,5 +46,8 @@ const char *obd_module_refusal(const struct obf_func *func);
 CUresult obd_module_func_attrs(struct obf_func *func);
 CUresult obd_module_global_get(
 	struct obf_mod *mod, const char *name, CUdeviceptr *ret_addr, size_t *ret_size);
+/* The front end's backend table (front/backend.h). */
+CUresult obd_module_check(
+	struct obf_ctx *front, const void *ptx, size_t size, char *ret_log, size_t log_size);
 
 #endif

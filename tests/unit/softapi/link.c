@@ -40,17 +40,17 @@ static void two(void)
 	size_t size = 0;
 	void *params[] = { &p };
 
-	OK(CALL(cuLinkCreate_v2)(0, NULL, NULL, &link));
-	OK(CALL(cuLinkAddData_v2)(
+	OK(FRONT(cuLinkCreate_v2)(0, NULL, NULL, &link));
+	OK(FRONT(cuLinkAddData_v2)(
 		link, CU_JIT_INPUT_PTX, caller, sizeof caller, "caller.ptx", 0, NULL, NULL));
-	OK(CALL(cuLinkAddData_v2)(
+	OK(FRONT(cuLinkAddData_v2)(
 		link, CU_JIT_INPUT_PTX, callee, strlen(callee), "callee.ptx", 0, NULL, NULL));
-	OK(CALL(cuLinkComplete)(link, &image, &size));
+	OK(FRONT(cuLinkComplete)(link, &image, &size));
 	CHECK(image != NULL && size > 0);
 	OK(FRONT(cuModuleLoadData)(&m, image));
-	OK(CALL(cuLinkDestroy)(link));
+	OK(FRONT(cuLinkDestroy)(link));
 	if (soft())
-		IS(CALL(cuLinkDestroy)(link), CUDA_ERROR_INVALID_HANDLE);
+		IS(FRONT(cuLinkDestroy)(link), CUDA_ERROR_INVALID_HANDLE);
 	OK(FRONT(cuModuleGetFunction)(&f, m, "k"));
 	OK(FRONT(cuLaunchKernel)(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
 	IS(device_u32(p), (2 * 21 + 5 + 100) + 5 + 1000);
@@ -67,14 +67,14 @@ static void clash(void)
 	CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
 	void *values[] = { log, (void *)(uintptr_t)sizeof log };
 
-	OK(CALL(cuLinkCreate_v2)(2, options, values, &link));
-	OK(CALL(cuLinkAddData_v2)(
+	OK(FRONT(cuLinkCreate_v2)(2, options, values, &link));
+	OK(FRONT(cuLinkAddData_v2)(
 		link, CU_JIT_INPUT_PTX, callee, sizeof callee, "one", 0, NULL, NULL));
-	OK(CALL(cuLinkAddData_v2)(
+	OK(FRONT(cuLinkAddData_v2)(
 		link, CU_JIT_INPUT_PTX, callee, sizeof callee, "other", 0, NULL, NULL));
-	IS(CALL(cuLinkComplete)(link, &image, &size), CUDA_ERROR_INVALID_PTX);
+	IS(FRONT(cuLinkComplete)(link, &image, &size), CUDA_ERROR_INVALID_PTX);
 	CHECK(strstr(log, "bias") && strstr(log, "other"));
-	OK(CALL(cuLinkDestroy)(link));
+	OK(FRONT(cuLinkDestroy)(link));
 }
 
 static void refused(void)
@@ -84,18 +84,19 @@ static void refused(void)
 	size_t size;
 	char junk[] = "this is not PTX {";
 
-	OK(CALL(cuLinkCreate_v2)(0, NULL, NULL, &link));
-	IS(CALL(cuLinkComplete)(link, &image, &size), CUDA_ERROR_INVALID_VALUE); /* nothing in it */
-	IS(CALL(cuLinkAddData_v2)(
+	OK(FRONT(cuLinkCreate_v2)(0, NULL, NULL, &link));
+	IS(FRONT(cuLinkComplete)(link, &image, &size),
+		CUDA_ERROR_INVALID_VALUE); /* nothing in it */
+	IS(FRONT(cuLinkAddData_v2)(
 		   link, CU_JIT_INPUT_OBJECT, junk, sizeof junk, NULL, 0, NULL, NULL),
 		CUDA_ERROR_NOT_SUPPORTED);
-	IS(CALL(cuLinkAddData_v2)(link, CU_JIT_INPUT_PTX, NULL, 5, NULL, 0, NULL, NULL),
+	IS(FRONT(cuLinkAddData_v2)(link, CU_JIT_INPUT_PTX, NULL, 5, NULL, 0, NULL, NULL),
 		CUDA_ERROR_INVALID_VALUE);
-	IS(CALL(cuLinkAddFile_v2)(link, CU_JIT_INPUT_PTX, "/nowhere/at/all.ptx", 0, NULL, NULL),
+	IS(FRONT(cuLinkAddFile_v2)(link, CU_JIT_INPUT_PTX, "/nowhere/at/all.ptx", 0, NULL, NULL),
 		CUDA_ERROR_FILE_NOT_FOUND);
-	OK(CALL(cuLinkAddData_v2)(link, CU_JIT_INPUT_PTX, junk, sizeof junk, NULL, 0, NULL, NULL));
-	IS(CALL(cuLinkComplete)(link, &image, &size), CUDA_ERROR_INVALID_PTX);
-	OK(CALL(cuLinkDestroy)(link));
+	OK(FRONT(cuLinkAddData_v2)(link, CU_JIT_INPUT_PTX, junk, sizeof junk, NULL, 0, NULL, NULL));
+	IS(FRONT(cuLinkComplete)(link, &image, &size), CUDA_ERROR_INVALID_PTX);
+	OK(FRONT(cuLinkDestroy)(link));
 }
 
 int main(int argc, char **argv)

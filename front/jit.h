@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_jit: the options of cuModuleLoadDataEx and cuLink*: where the program wants its logs. Options
+ * obf_jit_logs: the options of cuModuleLoadDataEx and cuLink*: where the program wants its logs. Options
  * that ask for speed or debug information are accepted and mean nothing here. Borrows the caller's
  * arrays for the length of the call; one thread.
  */
-#ifndef OBD_JIT_H
-#define OBD_JIT_H
+#ifndef OBF_JIT_H
+#define OBF_JIT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/cuda_types.h"
 
-#define OBD_JIT_OPTIONS_MAX 64u
+#define OBF_JIT_OPTIONS_MAX 64u
 
-struct obd_jit {
+struct obf_jit_logs {
 	char *info, *error;           /* the program's buffers, or NULL */
 	size_t info_size, error_size; /* bytes */
 	/* where what was written goes; NULL: not asked */
@@ -24,8 +24,8 @@ struct obd_jit {
 };
 
 /* CUDA_ERROR_INVALID_VALUE: an option that is none. */
-CUresult obd_jit_read(struct obd_jit *jit, unsigned n, CUjit_option *options, void **values);
+CUresult obf_jit_read(struct obf_jit_logs *jit, unsigned n, CUjit_option *options, void **values);
 /* Writes the sizes and the time; `error` is the text for the error log, may be empty. */
-void obd_jit_finish(struct obd_jit *jit, const char *error);
+void obf_jit_finish(struct obf_jit_logs *jit, const char *error);
 
 #endif

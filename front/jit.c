@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-#include "softdevice/jit.h"
+#include "front/jit.h"
 
 #include <string.h>
 
 #include "base/check.h"
 #include "base/clock.h"
 
-CUresult obd_jit_read(struct obd_jit *jit, unsigned n, CUjit_option *options, void **values)
+CUresult obf_jit_read(struct obf_jit_logs *jit, unsigned n, CUjit_option *options, void **values)
 {
-	*jit = (struct obd_jit){ .started = ob_clock_ns() };
-	if (n > OBD_JIT_OPTIONS_MAX || (n && (!options || !values)))
+	*jit = (struct obf_jit_logs){ .started = ob_clock_ns() };
+	if (n > OBF_JIT_OPTIONS_MAX || (n && (!options || !values)))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < n; i++) {
 		switch (options[i]) {
@@ -52,7 +52,7 @@ static void log_write(char *buffer, size_t size, void **ret_size, const char *te
 		*ret_size = (void *)(uintptr_t)n;
 }
 
-void obd_jit_finish(struct obd_jit *jit, const char *error)
+void obf_jit_finish(struct obf_jit_logs *jit, const char *error)
 {
 	float ms = (float)((double)(ob_clock_ns() - jit->started) / 1e6);
 
