@@ -36,6 +36,8 @@ const char *obx_server_url(const char *given);
  * ../server/NAME). False: prints where it looked.
  */
 bool obx_find_file(const char *name, char *ret_path, size_t size);
+/* The same, but false: prints nothing. */
+bool obx_look_for_file(const char *name, char *ret_path, size_t size);
 /* "option needs a value" and its kin: prints "outboard VERB: ...", returns OBX_EXIT_USAGE. */
 int obx_usage_error(const char *verb, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

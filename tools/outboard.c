@@ -58,20 +58,29 @@ const char *obx_server_url(const char *given)
 	return text && *text ? text : DEFAULT_SERVER;
 }
 
-bool obx_find_file(const char *name, char *ret_path, size_t size)
+/* The folder of the running program; false: not known. */
+static bool own_folder(char ret_folder[4096])
 {
-	static const char *const places[] = { "../lib/outboard", "../client-shim", "../softdevice",
-		"../server", "." };
-	char self[4096];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+	ssize_t n = readlink("/proc/self/exe", ret_folder, 4095);
 	char *slash;
 
 	if (n <= 0)
 		return false;
-	self[n] = 0;
-	slash = strrchr(self, '/');
+	ret_folder[n] = 0;
+	slash = strrchr(ret_folder, '/');
 	if (slash)
 		*slash = 0;
+	return true;
+}
+
+bool obx_look_for_file(const char *name, char *ret_path, size_t size)
+{
+	static const char *const places[] = { "../lib/outboard", "../client-shim", "../softdevice",
+		"../server", "../compute/command/rqa", "." };
+	char self[4096];
+
+	if (!own_folder(self))
+		return false;
 	for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
 		char joined[4608];
 
@@ -91,6 +100,16 @@ bool obx_find_file(const char *name, char *ret_path, size_t size)
 			return fits;
 		}
 	}
+	return false;
+}
+
+bool obx_find_file(const char *name, char *ret_path, size_t size)
+{
+	char self[4096] = "";
+
+	if (obx_look_for_file(name, ret_path, size))
+		return true;
+	own_folder(self);
 	fprintf(stderr,
 		"outboard: %s is neither in %s/../lib/outboard nor in a build tree around it; "
 		"install Outboard or build it with 'ninja'\n",

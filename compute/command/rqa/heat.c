@@ -15,11 +15,9 @@
 
 #define COLUMNS_MAX 128
 #define WHERE_MAX   16
-#define LEFT        110
-#define TOP         66
-#define RIGHT       150
-#define BOTTOM      80
-#define SCALE_WIDTH 24
+#define X_TICKS     12
+#define Y_TICKS     12
+#define SCALE_TICKS 5
 
 bool obx_heat_init(struct obx_heat *h, struct obx_error *error)
 {
@@ -104,17 +102,17 @@ bool obx_heat_add(struct obx_heat *h, const struct obx_heat_row *row, struct obx
 	return add_point(h, row->x, row->y, row->value, error);
 }
 
-void obx_heat_title(const struct obx_heat *h, char ret_title[OBX_OVER_TEXT_MAX + 128],
-	char ret_fixed[OBX_OVER_TEXT_MAX + 256])
+/* Titles, and what the colours are. */
+static void titles(const struct obx_heat *h, struct obx_figure *f)
 {
-	char text[OBX_OVER_TEXT_MAX];
+	char over[OBX_OVER_TEXT_MAX], fixed[OBX_OVER_TEXT_MAX];
 
-	obx_over_text(&h->over, h->x_name, h->y_name, text);
-	snprintf(ret_title, OBX_OVER_TEXT_MAX + 128, *text ? "mean %s over %s" : "%s%s", h->measure,
-		text);
-	obx_over_fixed(&h->over, h->x_name, h->y_name, text);
-	snprintf(ret_fixed, OBX_OVER_TEXT_MAX + 256, "%s%s%s", text, *text && *h->others ? " " : "",
+	obx_over_text(&h->over, h->x_name, h->y_name, over);
+	snprintf(f->title, sizeof f->title, *over ? "mean %s over %s" : "%s%s", h->measure, over);
+	obx_over_fixed(&h->over, h->x_name, h->y_name, fixed);
+	snprintf(f->subtitle, sizeof f->subtitle, "%s%s%s", fixed, *fixed && *h->others ? " " : "",
 		h->others);
+	snprintf(f->scale.label, sizeof f->scale.label, *over ? "mean %s" : "%s", h->measure);
 }
 
 static double value_at(const struct obx_heat *h, uint32_t x, uint32_t y)
@@ -341,90 +339,34 @@ bool obx_heat_read(struct obx_heat *h, const char *path, const char *measure, co
 			      where ? " --where " : "", where ? where : "");
 }
 
-/* ---- drawing ---- */
+/* ---- the figure ---- */
 
-static void label(struct obx_canvas *c, int x, int y, double value, int align)
+/* The colours of all cells, from the top; low..high: the values that there are. */
+static uint32_t *paint(const struct obx_heat *h, double low, double high)
 {
-	char text[OBX_NUMBER_MAX];
-	int width;
+	uint32_t *colours = malloc((size_t)h->x_count * h->y_count * sizeof *colours);
 
-	obx_number_print(value, 5, text);
-	width = obx_canvas_text_width(text, 2);
-	obx_canvas_text(c, align == 0 ? x - width / 2 : align < 0 ? x - width : x, y, 2, text);
+	for (uint32_t y = 0; colours && y < h->y_count; y++)
+		for (uint32_t x = 0; x < h->x_count; x++) {
+			double v = value_at(h, x, y);
+
+			colours[(size_t)(h->y_count - 1 - y) * h->x_count + x] = isnan(v)
+				? OBX_FIGURE_GREY
+				: obx_figure_colour(high > low ? (v - low) / (high - low) : 0.5);
+		}
+	return colours;
 }
 
-/* Every how many values a label fits. */
-static uint32_t label_step(uint32_t count, int length, int room)
+bool obx_heat_figure(const struct obx_heat *h, uint32_t width, struct obx_figure *f,
+	uint32_t **ret_colours, struct obx_error *error)
 {
-	uint32_t step = 1;
-
-	while ((double)length / count * step < room)
-		step++;
-	return step;
-}
-
-static void draw_axes(const struct obx_heat *h, struct obx_canvas *c, int cell_width,
-	int cell_height, int width, int height)
-{
-	uint32_t step = label_step(h->x_count, width, 76);
-	int name_width = obx_canvas_text_width(h->x_name, 2),
-	    name_height = obx_canvas_text_width(h->y_name, 2);
-
-	obx_canvas_frame(c, LEFT, TOP, width, height);
-	for (uint32_t i = 0; i < h->x_count; i += step) {
-		int x = LEFT + (int)i * cell_width + cell_width / 2;
-
-		obx_canvas_box(c, x, TOP + height + 1, 1, 6, OBX_BLACK);
-		label(c, x, TOP + height + 12, h->xs[i], 0);
-	}
-	step = label_step(h->y_count, height, 24);
-	for (uint32_t k = 0; k < h->y_count; k += step) {
-		int y = TOP + height - (int)k * cell_height - cell_height / 2;
-
-		obx_canvas_box(c, LEFT - 7, y, 6, 1, OBX_BLACK);
-		label(c, LEFT - 12, y - 7, h->ys[k], -1);
-	}
-	obx_canvas_text(c, LEFT + (width - name_width) / 2, TOP + height + 42, 2, h->x_name);
-	obx_canvas_text_up(c, 10, TOP + (height + name_height) / 2, 2, h->y_name);
-}
-
-static void draw_scale(struct obx_canvas *c, int x, int height, double low, double high)
-{
-	for (int y = 0; y < height; y++)
-		obx_canvas_box(c, x, TOP + y, SCALE_WIDTH, 1,
-			obx_canvas_scale(1 - (double)y / (height - 1)));
-	obx_canvas_frame(c, x, TOP, SCALE_WIDTH, height);
-	for (int i = 0; i <= 4; i++)
-		label(c, x + SCALE_WIDTH + 8, TOP + (height - 1) * (4 - i) / 4 - 7,
-			low + (high - low) * i / 4, 1);
-}
-
-/* What the colours are, and above it what the means were taken over. */
-static void draw_titles(const struct obx_heat *h, struct obx_canvas *c, int width)
-{
-	char title[OBX_OVER_TEXT_MAX + 128], fixed[OBX_OVER_TEXT_MAX + 256], legend[80];
-	int room = width + RIGHT;
-
-	obx_heat_title(h, title, fixed);
-	obx_canvas_text(c, LEFT, 12, obx_canvas_text_width(title, 2) > room ? 1 : 2, title);
-	obx_canvas_text(c, LEFT, 36, obx_canvas_text_width(fixed, 2) > width ? 1 : 2, fixed);
-	snprintf(legend, sizeof legend, "%s%s", strncmp(title, "mean ", 5) == 0 ? "mean " : "",
-		h->measure);
-	obx_canvas_text(c, LEFT + width + 24, TOP - 28, 2, legend);
-}
-
-bool obx_heat_draw(
-	const struct obx_heat *h, int width, struct obx_canvas *ret, struct obx_error *error)
-{
-	int cell_width, cell_height, height;
+	uint32_t cell_width, cell_height;
 	double low = INFINITY, high = -INFINITY;
 
 	if (!h->x_count)
 		return obx_error_set(error, "there is nothing to draw");
-	cell_width = width / (int)h->x_count > 1 ? width / (int)h->x_count : 1;
-	cell_height = width * 3 / 4 / (int)h->y_count > 1 ? width * 3 / 4 / (int)h->y_count : 1;
-	width = cell_width * (int)h->x_count;
-	height = cell_height * (int)h->y_count;
+	cell_width = width / h->x_count > 1 ? width / h->x_count : 1;
+	cell_height = width * 3 / 4 / h->y_count > 1 ? width * 3 / 4 / h->y_count : 1;
 	for (uint32_t y = 0; y < h->y_count; y++)
 		for (uint32_t x = 0; x < h->x_count; x++) {
 			double v = value_at(h, x, y);
@@ -432,22 +374,22 @@ bool obx_heat_draw(
 			low = v < low ? v : low;
 			high = v > high ? v : high;
 		}
-	if (!obx_canvas_init(ret, LEFT + width + RIGHT, TOP + height + BOTTOM, error))
-		return false;
-	for (uint32_t y = 0; y < h->y_count; y++)
-		for (uint32_t x = 0; x < h->x_count; x++) {
-			double v = value_at(h, x, y);
-			uint32_t colour = isnan(v)
-				? OBX_GREY
-				: obx_canvas_scale(high > low ? (v - low) / (high - low) : 0.5);
-
-			obx_canvas_box(ret, LEFT + (int)x * cell_width,
-				TOP + height - ((int)y + 1) * cell_height, cell_width, cell_height,
-				colour);
-		}
-	draw_axes(h, ret, cell_width, cell_height, width, height);
+	*ret_colours = paint(h, low, high);
+	if (!*ret_colours)
+		return obx_error_set(error, "out of memory for the heat map");
+	*f = (struct obx_figure){ .colours = *ret_colours,
+		.columns = h->x_count,
+		.rows = h->y_count,
+		.width = cell_width * h->x_count,
+		.height = cell_height * h->y_count };
+	titles(h, f);
+	snprintf(f->x.label, sizeof f->x.label, "%s", h->x_name);
+	snprintf(f->y.label, sizeof f->y.label, "%s", h->y_name);
+	f->x.count = obx_ticks_cells(h->xs, h->x_count, X_TICKS, f->x.ticks);
+	f->y.count = obx_ticks_cells(h->ys, h->y_count, Y_TICKS, f->y.ticks);
 	if (high >= low)
-		draw_scale(ret, LEFT + width + 24, height, low, high);
-	draw_titles(h, ret, width);
+		f->scale.count = obx_ticks_range(low, high, SCALE_TICKS, f->scale.ticks);
+	for (unsigned i = 0; i < OBX_FIGURE_SCALE; i++)
+		f->scale_colours[i] = obx_figure_colour(i / (OBX_FIGURE_SCALE - 1.0));
 	return true;
 }

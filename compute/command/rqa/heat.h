@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "compute/command/rqa/canvas.h"
+#include "compute/command/rqa/figure.h"
 #include "compute/command/rqa/over.h"
 
 #define OBX_HEAT_SIDE_MAX 1000 /* values of one parameter */
@@ -49,13 +49,11 @@ bool obx_heat_add(struct obx_heat *heat, const struct obx_heat_row *row, struct 
 bool obx_heat_read(struct obx_heat *heat, const char *path, const char *measure, const char *x,
 	const char *y, const char *where, struct obx_error *error);
 /*
- * Two lines: "mean DET over 5 files, 2 modes", or "DET" where each cell is one row; and what is the
- * same in all rows, "tau=1 lmin=2".
+ * The heat map as a figure: its title says "mean DET over 5 files, 2 modes", or "DET" where each
+ * cell is one row, its second line what is the same in all rows, "tau=1 lmin=2". width is that of
+ * the map alone, in dots. *ret_colours, which the figure points to, is to be freed.
  */
-void obx_heat_title(const struct obx_heat *heat, char ret_title[OBX_OVER_TEXT_MAX + 128],
-	char ret_fixed[OBX_OVER_TEXT_MAX + 256]);
-/* width is that of the map alone, in dots. */
-bool obx_heat_draw(const struct obx_heat *heat, int width, struct obx_canvas *ret_canvas,
-	struct obx_error *error);
+bool obx_heat_figure(const struct obx_heat *heat, uint32_t width, struct obx_figure *ret_figure,
+	uint32_t **ret_colours, struct obx_error *error);
 
 #endif

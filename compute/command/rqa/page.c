@@ -21,6 +21,7 @@
 
 #define HOST_BYTES 256
 #define ROWS_USUAL 50
+#define HEAT_USUAL 640u
 #define MEAN_OVER  "Outboard-Mean-Over"
 
 struct request {
@@ -278,17 +279,20 @@ static bool print_results(struct obx_page *page, struct MHD_Connection *connecti
 static bool draw_heat(struct obx_page *page, struct MHD_Connection *connection, char **ret_png,
 	size_t *ret_size, char ret_over[OBX_OVER_TEXT_MAX], struct obx_error *error)
 {
-	OB_CLEANUP(obx_canvas_fini) struct obx_canvas canvas = { 0 };
 	const char *x = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "x");
 	const char *y = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "y");
 	struct obx_results_filter filter;
-	int64_t measure;
+	int64_t measure, width;
 
-	if (!take_filter(connection, &filter) || !take_index(connection, "measure", &measure))
+	if (!take_filter(connection, &filter) || !take_index(connection, "measure", &measure) ||
+		!take_index(connection, "width", &width))
 		return obx_error_set(error, "the query is not of whole numbers");
+	if (width >= 0 && (width < OBX_RESULTS_HEAT_MIN || width > OBX_RESULTS_HEAT_MAX))
+		return obx_error_set(error, "width is a number of dots from %d to %d",
+			OBX_RESULTS_HEAT_MIN, OBX_RESULTS_HEAT_MAX);
 	return obx_results_heat(page->job.sweep, &filter, measure < 0 ? 0 : (unsigned)measure,
-		       x ? x : "eps", y ? y : "m", &canvas, ret_over, error) &&
-		obx_canvas_encode(&canvas, (uint8_t **)ret_png, ret_size, error);
+		x ? x : "eps", y ? y : "m", width < 0 ? HEAT_USUAL : (uint32_t)width,
+		(uint8_t **)ret_png, ret_size, ret_over, error);
 }
 
 static enum MHD_Result answer_results(

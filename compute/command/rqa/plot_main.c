@@ -16,11 +16,7 @@
 #include "tools/command.h"
 
 #define SIZE_USUAL 800
-#define LEFT       90
-#define TOP        44
-#define RIGHT      30
-#define BOTTOM     62
-#define TICKS      5
+#define TICKS      6
 
 struct job {
 	struct obx_setup setup;
@@ -33,11 +29,13 @@ struct job {
 static void usage(FILE *out)
 {
 	fprintf(out,
-		"usage: outboard rqa plot FILE --out PNG [options]                    recurrence "
+		"usage: outboard rqa plot FILE --out FILE [options]                   recurrence "
 		"plot of a series\n"
-		"       outboard rqa plot RESULTS.csv --heat MEASURE --out PNG ...    heat map of "
+		"       outboard rqa plot RESULTS.csv --heat MEASURE --out FILE ...   heat map of "
 		"a sweep\n\n"
-		"  --out FILE                   the picture; - is standard output\n"
+		"  --out FILE                   the picture: SVG if the name ends in .svg, else "
+		"PNG; - is "
+		"standard output, a PNG\n"
 		"  --size N                     dots of the longer side, 16 to %u; default %d\n"
 		"  --mean                       shades of grey for long series: the share of "
 		"recurrent cells; else a dot is black when any "
@@ -62,41 +60,49 @@ static int on_progress(void *arg, const struct obk_rqa_progress *p)
 	return obx_rqa_stop;
 }
 
-/* 1, 2 or 5 times a power of ten, so that about TICKS of them fit. */
-static uint64_t tick_step(uint64_t count)
+static const char *base_name(const char *path)
 {
-	uint64_t step = 1;
+	const char *slash = strrchr(path, '/');
 
-	while (count / step > TICKS) {
-		if (count / (step * 2) <= TICKS)
-			return step * 2;
-		if (count / (step * 5) <= TICKS)
-			return step * 5;
-		step *= 10;
-	}
-	return step;
+	return slash ? slash + 1 : path;
 }
 
-static void draw_ticks(
-	struct obx_canvas *c, uint32_t width, uint32_t height, uint64_t columns, uint64_t rows)
+/* The axis of `count` vectors, of a file where it is not NULL. */
+static void axis(struct obx_axis *axis, const char *name, const char *file, uint64_t count)
 {
-	char text[OBX_NUMBER_MAX];
+	snprintf(axis->label, sizeof axis->label, file ? "vector %s of %.120s" : "vector %s", name,
+		file);
+	/*
+	 * Vectors are counted from 0, and each has its middle half a cell further. No more ticks
+	 * than vectors: else they would lie between them.
+	 */
+	axis->count = obx_ticks_range(
+		-0.5, (double)count - 0.5, count < TICKS ? (unsigned)count : TICKS, axis->ticks);
+}
 
-	for (uint64_t at = 0; at < columns; at += tick_step(columns)) {
-		int x = LEFT + (int)(((double)at + 0.5) * width / (double)columns);
+static void labels(struct job *job, const struct obk_rqa_options *options, uint64_t columns,
+	uint64_t rows, struct obx_figure *f)
+{
+	const char *name = base_name(job->path),
+		   *other = job->other_path ? base_name(job->other_path) : name;
+	bool cross = job->other_path && !job->joint;
+	char eps[OBX_NUMBER_MAX];
 
-		obx_canvas_box(c, x, TOP + (int)height + 1, 1, 6, OBX_BLACK);
-		snprintf(text, sizeof text, "%" PRIu64, at);
-		obx_canvas_text(
-			c, x - obx_canvas_text_width(text, 2) / 2, TOP + (int)height + 12, 2, text);
+	if (job->other_path && strcmp(name, other) == 0) { /* only their folders tell them apart */
+		name = job->path;
+		other = job->other_path;
 	}
-	for (uint64_t at = 0; at < rows; at += tick_step(rows)) {
-		int y = TOP + (int)((double)height - ((double)at + 0.5) * height / (double)rows);
-
-		obx_canvas_box(c, LEFT - 7, y, 6, 1, OBX_BLACK);
-		snprintf(text, sizeof text, "%" PRIu64, at);
-		obx_canvas_text(c, LEFT - 12 - obx_canvas_text_width(text, 2), y - 7, 2, text);
-	}
+	obx_number_print(options->radius, 6, eps);
+	snprintf(f->title, sizeof f->title, "%s of %.200s%s%.200s, %s",
+		cross                     ? "Cross recurrence"
+			: job->other_path ? "Joint recurrence"
+					  : "Recurrence",
+		name, job->other_path ? " and " : "", job->other_path ? other : "",
+		job->setup.modes[0].name);
+	snprintf(f->subtitle, sizeof f->subtitle, "m=%u tau=%u eps=%s", options->m, options->tau,
+		eps);
+	axis(&f->x, "i", cross ? name : NULL, columns);
+	axis(&f->y, "j", cross ? other : NULL, rows);
 }
 
 static bool draw_plot(struct job *job, const struct obk_rqa_series *x,
@@ -109,47 +115,36 @@ static bool draw_plot(struct job *job, const struct obk_rqa_series *x,
 		.progress = on_progress,
 		.cancel = &obx_rqa_stop };
 	OB_CLEANUP(ob_freep) uint8_t *pixels = NULL;
-	OB_CLEANUP(obx_canvas_fini) struct obx_canvas canvas = { 0 };
+	OB_CLEANUP(ob_freep) uint32_t *colours = NULL;
 	struct obk_rqa_error wrong = { 0 };
 	uint64_t columns, rows, longer;
-	uint32_t width, height, zoom;
-	char title[200], eps[OBX_NUMBER_MAX];
-	const char *slash = strrchr(job->path, '/');
+	struct obx_figure figure = { 0 };
+	uint32_t zoom;
 
 	if (obk_rqa_plot_size(x, y, options, &columns, &rows, &wrong) != OBK_RQA_OK)
 		return obx_error_set(error, "%s", wrong.text);
 	longer = columns > rows ? columns : rows;
 	/* Short series: whole dots for each cell. Long ones: cells are brought together. */
 	zoom = longer < job->size ? (uint32_t)(job->size / longer) : 1;
-	width = longer > job->size ? (uint32_t)(columns * job->size / longer) : (uint32_t)columns;
-	height = longer > job->size ? (uint32_t)(rows * job->size / longer) : (uint32_t)rows;
-	width = width ? width : 1;
-	height = height ? height : 1;
-	pixels = malloc((size_t)width * height);
-	if (!pixels)
+	figure.columns = (uint32_t)(longer > job->size ? columns * job->size / longer : columns);
+	figure.rows = (uint32_t)(longer > job->size ? rows * job->size / longer : rows);
+	figure.columns = figure.columns ? figure.columns : 1;
+	figure.rows = figure.rows ? figure.rows : 1;
+	figure.width = figure.columns * zoom;
+	figure.height = figure.rows * zoom;
+	pixels = malloc((size_t)figure.columns * figure.rows);
+	colours = malloc((size_t)figure.columns * figure.rows * sizeof *colours);
+	if (!pixels || !colours)
 		return obx_error_set(error, "out of memory for the plot");
-	if (obk_rqa_plot(x, y, options, width, height, job->mean, &control, pixels, &wrong) !=
-		OBK_RQA_OK)
+	if (obk_rqa_plot(x, y, options, figure.columns, figure.rows, job->mean, &control, pixels,
+		    &wrong) != OBK_RQA_OK)
 		return obx_error_set(error, "%s", wrong.text);
-	if (!obx_canvas_init(&canvas, LEFT + (int)(width * zoom) + RIGHT,
-		    TOP + (int)(height * zoom) + BOTTOM, error))
-		return false;
-	for (uint32_t j = 0; j < height; j++)
-		for (uint32_t i = 0; i < width; i++)
-			obx_canvas_box(&canvas, LEFT + (int)(i * zoom), TOP + (int)(j * zoom),
-				(int)zoom, (int)zoom, pixels[(size_t)j * width + i] * 0x10101u);
-	obx_canvas_frame(&canvas, LEFT, TOP, (int)(width * zoom), (int)(height * zoom));
-	draw_ticks(&canvas, width * zoom, height * zoom, columns, rows);
-	obx_number_print(options->radius, 6, eps);
-	snprintf(title, sizeof title, "%.80s  %s  m=%u tau=%u eps=%s",
-		slash ? slash + 1 : job->path, job->setup.modes[0].name, options->m, options->tau,
-		eps);
-	obx_canvas_text(&canvas, LEFT, 14,
-		obx_canvas_text_width(title, 2) > (int)(width * zoom) + RIGHT ? 1 : 2, title);
-	obx_canvas_text(&canvas, LEFT + (int)(width * zoom) / 2 - 36,
-		TOP + (int)(height * zoom) + 38, 2, "vector");
+	for (size_t i = 0; i < (size_t)figure.columns * figure.rows; i++)
+		colours[i] = pixels[i] * 0x10101u;
+	figure.colours = colours;
+	labels(job, options, columns, rows, &figure);
 	obx_meter_clear(&job->meter);
-	return obx_canvas_write(&canvas, job->out_path, error);
+	return obx_figure_write(&figure, job->out_path, error);
 }
 
 static void fini_table(struct obx_table *table)
@@ -199,14 +194,15 @@ static void note_means(const struct obx_heat *heat)
 
 static bool plot_heat(struct job *job, struct obx_error *error)
 {
-	OB_CLEANUP(obx_canvas_fini) struct obx_canvas canvas = { 0 };
 	OB_CLEANUP(obx_heat_fini) struct obx_heat heat = { 0 };
+	OB_CLEANUP(ob_freep) uint32_t *colours = NULL;
+	struct obx_figure figure;
 
 	if (!obx_heat_init(&heat, error) ||
 		!obx_heat_read(&heat, job->path, job->heat, job->x ? job->x : "eps",
 			job->y ? job->y : "m", job->where, error) ||
-		!obx_heat_draw(&heat, (int)job->size, &canvas, error) ||
-		!obx_canvas_write(&canvas, job->out_path, error))
+		!obx_heat_figure(&heat, (uint32_t)job->size, &figure, &colours, error) ||
+		!obx_figure_write(&figure, job->out_path, error))
 		return false;
 	note_means(&heat);
 	return true;

@@ -10,7 +10,6 @@
 #include "compute/command/rqa/format.h"
 #include "compute/command/rqa/heat.h"
 
-#define HEAT_WIDTH       640
 #define LISTED_FILES_MAX 2000
 
 /* The dimensions in the order of the table, the last one changing fastest. */
@@ -209,11 +208,13 @@ static bool add_slot(const struct obx_sweep *s, struct place *p, const struct ob
 }
 
 bool obx_results_heat(const struct obx_sweep *s, const struct obx_results_filter *filter,
-	unsigned measure, const char *x, const char *y, struct obx_canvas *ret_canvas,
-	char ret_over[OBX_OVER_TEXT_MAX], struct obx_error *error)
+	unsigned measure, const char *x, const char *y, uint32_t width, uint8_t **ret_png,
+	size_t *ret_size, char ret_over[OBX_OVER_TEXT_MAX], struct obx_error *error)
 {
 	OB_CLEANUP(obx_group_fini) struct obx_group group = { 0 };
 	OB_CLEANUP(obx_heat_fini) struct obx_heat heat = { 0 };
+	OB_CLEANUP(ob_freep) uint32_t *colours = NULL;
+	struct obx_figure figure;
 	int dx = find_dimension(x), dy = find_dimension(y);
 	uint64_t slots;
 	struct place p;
@@ -240,7 +241,8 @@ bool obx_results_heat(const struct obx_sweep *s, const struct obx_results_filter
 			return false;
 	}
 	obx_over_text(&heat.over, x, y, ret_over);
-	return obx_heat_draw(&heat, HEAT_WIDTH, ret_canvas, error);
+	return obx_heat_figure(&heat, width, &figure, &colours, error) &&
+		obx_figure_encode(&figure, OBX_FIGURE_PNG, ret_png, ret_size, error);
 }
 
 void obx_results_lists(const struct obx_sweep *s, FILE *out)

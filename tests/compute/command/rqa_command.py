@@ -213,7 +213,6 @@ def places(at):
     says(1, 'name another place with --out', 'sweep', folder, '--grid', GRID, '--out', file)
     says(1, 'cannot be written', 'run', file, '--out', '/proc/none/x.json')
     says(1, 'cannot be written', 'run', file, '--out', '/dev/full')
-    says(1, 'cannot be written', 'plot', file, '--out', at / 'no' / 'such' / 'folder.png')
     # A disk that is full: what is there stays, the same command goes on later.
     out = at / 'full'
     full = subprocess.run(['sh', '-c', f'ulimit -f 8; exec "{OUTBOARD}" rqa sweep "{folder}" --grid "m=1..9 tau=1..3 eps=0.05..0.10:0.001 lmin=2,3" --out "{out}"'],
@@ -276,19 +275,6 @@ def wide(at):
     check((out / 'summary.csv').read_text().splitlines()[0] == 'm,tau,eps,lmin,' + columns, 'summary.csv')
     check(len(rows_of(out / 'summary.csv')) == 24, 'rows of summary.csv')
     check(len([p for p in out.iterdir() if p.is_dir()]) == 4, 'a folder for each combination')
-    picture = at / 'heat.png'
-    says(0, '', 'plot', out / 'results.csv', '--heat', 'ENT', '--x', 'eps', '--y', 'm', '--where', 'mode=1D-x', '--out', picture)
-    check(picture.read_bytes()[:8] == b'\x89PNG\r\n\x1a\n', 'a heat map is a PNG')
-    for where, note in (([], 'each cell is a mean over 6 files, 2 modes; '
-                         "to split it choose one with --where, for example --where 'mode=2D-xy tau=1 lmin=2'"),
-                        (['--where', 'mode=1D-x tau=1 lmin=2 folder=mci'], "over 2 files; to split it choose one with --where, for example --where 'file=mci/s1q1.csv mode=1D-x tau=1 lmin=2 folder=mci'"),
-                        (['--where', 'mode=1D-x tau=1 lmin=2 file=mci/s1q1.csv'], None)):
-        done = says(0, note or '', 'plot', out / 'results.csv', '--heat', 'DET', '--out', picture, *where)
-        check(note or not done.stderr, f'a note where nothing is averaged: {done.stderr}')
-    says(1, "no column 'FOO'", 'plot', out / 'results.csv', '--heat', 'FOO', '--out', picture)
-    says(1, 'no row that is done fits', 'plot', out / 'results.csv', '--heat', 'RR', '--where', 'mode=3D', '--out', picture)
-    says(0, '', 'plot', folder / 'mci' / 's1q1.csv', '--eps', '0.2', '--size', '200', '--out', at / 'rp.png')
-    check((at / 'rp.png').read_bytes()[:8] == b'\x89PNG\r\n\x1a\n', 'a recurrence plot is a PNG')
 
 
 def main():

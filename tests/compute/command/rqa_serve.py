@@ -2,7 +2,7 @@
 # Copyright The Outboard Authors
 """`outboard rqa serve` without a browser: what is refused, a sweep from start to download, events with a fair estimate, a clean stop.
 
-    rqa_serve.py OUTBOARD
+    rqa_serve.py OUTBOARD [plots]
 """
 import csv
 import http.client
@@ -22,7 +22,8 @@ import urllib.parse
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'e2e'))
 import waiting  # noqa: E402
 
-OUTBOARD = sys.argv[1]
+OUTBOARD, PLOTS = sys.argv[1], 'plots' in sys.argv[2:]
+HEATS = (('', '4 files, 2 modes, 4 values of tau, 2 values of lmin'), ('&mode=1&lmin=0', '4 files, 4 values of tau'), ('&mode=1&lmin=0&tau=2&file=0', None))
 FORM = {'m': '1..6', 'tau': '1..4', 'eps': '0.05..0.10:0.001', 'lmin': '2,3', 'name': 'first'}
 bad = checks = 0
 
@@ -148,10 +149,10 @@ def results(server, rows):
     check(page['total'] == len(fits) == 8 and len(page['rows']) == 7, f'a filtered page: {page["total"]} {len(fits)}')
     same = all(abs(a['values'][1] - float(b['DET'])) < 1e-11 and a['lmin'] == int(b['lmin']) and a['tau'] == int(b['tau']) for a, b in zip(page['rows'], fits))
     check(same, 'the page has the numbers of the file')
-    for query, over in (('', '4 files, 2 modes, 4 values of tau, 2 values of lmin'), ('&mode=1&lmin=0', '4 files, 4 values of tau'), ('&mode=1&lmin=0&tau=2&file=0', None)):
+    for query, over in HEATS if PLOTS else ():
         status, data, headers = server.ask('GET', '/api/heat.png?measure=1&x=eps&y=m' + query)
         check(data[:4] == b'\x89PNG' and headers.get('Outboard-Mean-Over') == over, f'heat map {query}: {status}, mean over {headers.get("Outboard-Mean-Over")}')
-    for wrong in ('results?m=99', 'results?m=x', 'results?limit=100000', 'heat.png?x=eps&y=eps', 'heat.png?measure=77', 'heat.png?x=foo'):
+    for wrong in ('results?m=99', 'results?m=x', 'results?limit=100000', 'heat.png?x=eps&y=eps', 'heat.png?measure=77', 'heat.png?x=foo', 'heat.png?width=99', 'heat.png?width=2001', 'heat.png?width=x'):
         check(server.ask('GET', '/api/' + wrong)[0] == 400, wrong)
     status, data, headers = server.ask('GET', '/download/results.csv')
     check(status == 200 and data.count(b'\n') == len(rows) + 1 and 'attachment' in headers['Content-Disposition'], 'download')

@@ -270,7 +270,9 @@ async function drawHeat() {
 		$('heat-caption').textContent = 'Choose two different parameters.';
 		return;
 	}
-	const answer = await fetch('/api/heat.png?' + query({ measure: $('heat-measure').value, x, y }));
+	// as wide as its place, so that it is not scaled and its text stays legible; the rest is for the axes
+	const width = Math.max(160, Math.min(640, image.parentElement.clientWidth - 150));
+	const answer = await fetch('/api/heat.png?' + query({ measure: $('heat-measure').value, x, y, width }));
 	if (!answer.ok) {
 		image.hidden = true;
 		$('heat-caption').textContent = (await answer.json()).error;
@@ -285,6 +287,11 @@ async function drawHeat() {
 
 for (const f of filters) f.addEventListener('change', () => { offset = 0; refreshSoon(0); });
 for (const id of ['heat-measure', 'heat-x', 'heat-y']) $(id).addEventListener('change', () => drawHeat().catch(() => {}));
+let resizeTimer;
+addEventListener('resize', () => {
+	clearTimeout(resizeTimer);
+	resizeTimer = setTimeout(() => { if (lists) drawHeat().catch(() => {}); }, 200);
+});
 $('previous').addEventListener('click', () => { offset = Math.max(0, offset - PAGE_ROWS); refreshSoon(0); });
 $('next').addEventListener('click', () => { offset += PAGE_ROWS; refreshSoon(0); });
 
