@@ -76,12 +76,25 @@ def walk(page, url):
     wide = page.run('document.documentElement.scrollWidth <= window.innerWidth')
     check(wide, 'no scrolling sideways')
     page.call('Emulation.setDeviceMetricsOverride', width=390, height=800, deviceScaleFactor=1, mobile=False)
-    check(page.run('document.documentElement.scrollWidth <= 390'), 'nor on a narrow screen')
+    narrow(page)
     shot(page, 'narrow')
     page.call('Emulation.setEmulatedMedia', features=[{'name': 'prefers-color-scheme', 'value': 'dark'}])
     page.call('Emulation.setDeviceMetricsOverride', width=1280, height=900, deviceScaleFactor=1, mobile=False)
     shot(page, 'dark')
     check(page.errors == [], f'errors of the page: {page.errors}')
+
+
+def narrow(page):
+    """At 390 dots: nothing is cut off, no number or label is broken over lines, the picture is not scaled down."""
+    page.wait('(() => { const h = document.getElementById("heat"); return h.naturalWidth < 390 && h.offsetWidth >= h.naturalWidth; })()')
+    page.run('["done", "total", "failed", "skipped"].forEach((id) => { document.getElementById(id).textContent = "1,234,567,890"; })')
+    page.run('document.getElementById("memory-text").textContent = "1,023 MiB of 1,023.5 GiB"')
+    page.run('document.getElementById("page").textContent = "1,234,567,801 to 1,234,567,850"')
+    broken = page.run('[...document.querySelectorAll("dd, .hint code, .meter output, #page, .tiles dt:not(:has(small))")].filter((e) => { const r = document.createRange(); '
+                      'r.selectNodeContents(e); return new Set([...r.getClientRects()].map((b) => Math.round(b.bottom / 8))).size > 1; }).map((e) => e.textContent)')
+    check(broken == [], f'broken over lines at 390 dots: {broken}')
+    check(page.run('document.documentElement.scrollWidth <= 390'), 'no scrolling sideways on a narrow screen')
+    check(page.run('[...document.querySelectorAll("dd")].every((e) => e.scrollWidth <= e.clientWidth + 1)'), 'numbers fit their tiles')
 
 
 def main():
