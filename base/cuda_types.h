@@ -39,6 +39,7 @@ typedef struct CUuuid {
 	char bytes[16];
 } CUuuid;
 
+#define CU_DEVICE_INVALID              ((CUdevice)-2)
 #define CU_STREAM_LEGACY               ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD           ((CUstream)0x2)
 #define CU_LAUNCH_PARAM_END            ((void *)0x00)

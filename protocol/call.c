@@ -29,6 +29,8 @@ bool obp_check_req(uint16_t opcode, const void *body, uint32_t size)
 			return false;
 		if (info->req_vars[i].type == OBP_CSTR) {
 			const char *text = (const char *)body + at;
+			if (bytes[i] == 0 && info->req_vars[i].optional)
+				continue;
 			if (bytes[i] == 0 || memchr(text, 0, bytes[i]) != text + bytes[i] - 1)
 				return false;
 		}

@@ -13,8 +13,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
-#define OBP_VAR_MAX    8          /* variable parts of one body */
+#define OBP_VAR_MAX    16         /* variable parts of one body */
 #define OBP_BAD_SIZE   UINT64_MAX /* what a size becomes that overflows */
 #define OBP_RESULT_MAX 999u       /* CUDA_ERROR_UNKNOWN: the highest CUresult there is */
 
@@ -25,6 +26,8 @@ enum obp_call_flags {
 	OBP_CALL_BLOCKS = 2,   /* the server may wait for the device in it */
 	OBP_CALL_REPLIES = 4,  /* has a reply */
 	OBP_CALL_STREAMED = 8, /* the reply's data comes in pieces (OBP_REPLY_MORE) */
+	/* makes a handle whose id the client uses before it knows the result */
+	OBP_CALL_MAKES = 16,
 };
 
 enum obp_wire {
@@ -49,7 +52,8 @@ struct obp_field {
 
 struct obp_var {
 	const char *name;
-	uint8_t type; /* of one element */
+	uint8_t type;  /* of one element */
+	bool optional; /* a string that may be missing, with its NUL */
 };
 
 struct obp_call_info {
@@ -133,6 +137,23 @@ static inline uint64_t obp_mul(uint64_t a, uint64_t b)
 static inline uint64_t obp_pad(uint64_t size)
 {
 	return (size + 7) & ~(uint64_t)7;
+}
+
+/*
+ * An array of structs travels as one array for each member. `first` is the member in the first
+ * struct, `stride` the size of a struct, `width` that of the member, `n` > 0 the number of structs.
+ */
+static inline void obp_gather(void *dst, const void *first, size_t stride, size_t width, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		memcpy((uint8_t *)dst + i * width, (const uint8_t *)first + i * stride, width);
+}
+
+static inline void obp_scatter(
+	void *first, size_t stride, const void *src, size_t width, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		memcpy((uint8_t *)first + i * stride, (const uint8_t *)src + i * width, width);
 }
 
 #endif

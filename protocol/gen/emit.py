@@ -52,5 +52,11 @@ def rep_type(call):
     return f'struct obp_{call.name}_rep'
 
 
-def bound(spec, name):
-    return f'OBP_{name}'
+def in_req(name):
+    """A number of the request, as whoever has the body reads it."""
+    return 'req->' + name
+
+
+def body_start(call):
+    """Where the parts of variable length begin, behind `body`."""
+    return '(const uint8_t *)body' + (' + sizeof(*req)' if call.req.size else '')

@@ -2,7 +2,7 @@
 # Copyright The Outboard Authors
 """protocol: opcodes, body structs, the table behind protocol/call.h."""
 
-from emit import bound, c_string, header, rep_type, req_type, source
+from emit import header, in_req, rep_type, req_type, source
 
 FLAGS = {'noctx': 'OBP_CALL_NOCTX', 'blocks': 'OBP_CALL_BLOCKS'}
 
@@ -33,6 +33,14 @@ def calls_h(spec):
     out += [f'\t{c.enum} = 0x{c.opcode:04x},' for c in spec.wire_calls()]
     out.append('};')
     out.append(f'#define OBP_OPCODE_END 0x{max(spec.by_opcode) + 1:04x}\n')
+    out.append(f'''/*
+ * A server says in its welcome how many lines of opcodes.lock it knows; one that does not say knows OBP_LINES_FIRST. An opcode that it does
+ * not know ends the session.
+ */
+#define OBP_LINES {spec.lines}u
+#define OBP_LINES_FIRST {spec.first_lines}u''')
+    out += [f'#define OBP_LINE_{c.name} {c.line}u' for c in spec.wire_calls() if spec.newer(c)]
+    out.append('')
     for call in spec.wire_calls():
         if call.doc:
             out.append(f'/* {call.doc} */')
@@ -53,6 +61,11 @@ static inline bool obp_op_blocks(uint16_t opcode)
 	return opcode < OBP_OPCODE_END && obp_opcode_flags[opcode] & OBP_CALL_BLOCKS;
 }
 
+static inline bool obp_op_makes(uint16_t opcode)
+{
+	return opcode < OBP_OPCODE_END && obp_opcode_flags[opcode] & OBP_CALL_MAKES;
+}
+
 static inline bool obp_op_replies(uint16_t opcode)
 {
 	return opcode < OBP_OPCODE_END && obp_opcode_flags[opcode] & OBP_CALL_REPLIES;
@@ -64,11 +77,13 @@ static inline bool obp_op_replies(uint16_t opcode)
 
 
 def flags(call):
-    words = [FLAGS[w] for w in sorted(call.words)]
+    words = [FLAGS[w] for w in sorted(call.words) if w in FLAGS]
     if call.klass in ('sync', 'cached') or call.rep.vars:
         words.append('OBP_CALL_REPLIES')
     if any(v.streamed for v in call.rep.vars):
         words.append('OBP_CALL_STREAMED')
+    if call.new and call.klass == 'async':
+        words.append('OBP_CALL_MAKES')
     return ' | '.join(words) or '0'
 
 
@@ -77,7 +92,7 @@ def fields(name, body):
         return ''
     rows = []
     for f in body.fields:
-        kind = 'BYTES' if f.struct or (f.wire == 'u8' and f.count > 1) else f.wire.upper()
+        kind = 'BYTES' if f.opaque or (f.wire == 'u8' and f.count > 1) else f.wire.upper()
         rows.append(f'\t{{ "{f.name}", {f.offset}, {f.count}, OBP_{kind} }},')
     return f'static const struct obp_field {name}[] = {{\n' + '\n'.join(rows) + '\n};\n'
 
@@ -85,12 +100,15 @@ def fields(name, body):
 def variables(name, body):
     if not body.vars:
         return ''
-    rows = [f'\t{{ "{v.name}", OBP_{"CSTR" if v.cstr else "BYTES" if v.wire == "u8" else v.wire.upper()} }},' for v in body.vars]
+    def row(v):
+        kind = 'CSTR' if v.cstr else 'BYTES' if v.wire == 'u8' else v.wire.upper()
+        return f'\t{{ "{v.name}", OBP_{kind}, {"true" if v.cstr and v.given is not None else "false"} }},'
+    rows = [row(v) for v in body.vars]
     return f'static const struct obp_var {name}[] = {{\n' + '\n'.join(rows) + '\n};\n'
 
 
-def sizes(spec, call):
-    bounded = [f for f in call.req.fields if f.bound]
+def sizes(call):
+    bounded = [f for f in call.req.fields if f.most]
     streamed = [v for v in call.rep.vars if v.streamed]
     others = [v for v in call.rep.vars if not v.streamed]
     if not (bounded or call.req.vars or call.rep.vars):
@@ -100,21 +118,23 @@ def sizes(spec, call):
     if not call.req.vars:
         lines.append('\t(void)ret_bytes;')
     for f in bounded:
-        lines += [f'\tif (req->{f.name} > {bound(spec, f.bound)})', '\t\treturn false;']
+        lines += [f'\tif (req->{f.name} > {f.most})', '\t\treturn false;']
     for v in streamed + others:
-        lines += [f'\tif ({v.expr.to_c(lambda n: "req->" + n)} > {bound(spec, v.bound)})', '\t\treturn false;']
+        lines += [f'\tif ({v.length(in_req)} > {v.most})', '\t\treturn false;']
     for i, v in enumerate(call.req.vars):
-        lines += [f'\tuint64_t len_{v.name} = {v.expr.to_c(lambda n: "req->" + n)};',
-                  f'\tif (len_{v.name} > {bound(spec, v.bound)})', '\t\treturn false;',
-                  f'\tret_bytes[{i}] = len_{v.name}' + (f' * {v.width}' if v.width > 1 else '') + ';']
+        lines += [f'\tuint64_t len_{v.name} = {v.length(in_req)};',
+                  f'\tif (len_{v.name} > {v.most})', '\t\treturn false;']
+        if v.cstr and v.given is not None:
+            lines += [f'\tif (!len_{v.name} && (req->given >> {v.given} & 1))', '\t\treturn false;']
+        lines += [f'\tret_bytes[{i}] = {v.bytes("len_" + v.name)};']
     return '\n'.join(lines + ['\treturn true;', '}']) + '\n'
 
 
-def rep_bounds(spec, call):
+def rep_bounds(call):
     bounded = [f for f in call.rep.fields if f.bound]
     if not bounded:
         return ''
-    tests = ' && '.join(f'rep->{f.name} <= {bound(spec, f.bound)}' for f in bounded)
+    tests = ' && '.join(f'rep->{f.name} <= {f.most}' for f in bounded)
     return '\n'.join([f'static bool rep_bounds_{call.name}(const void *body)', '{', f'\tconst {rep_type(call)} *rep = body;',
                       f'\treturn {tests};', '}']) + '\n'
 
@@ -124,7 +144,7 @@ def calls_c(spec):
     for call in spec.wire_calls():
         n = call.name
         parts = [fields(f'req_{n}', call.req), fields(f'rep_{n}', call.rep), variables(f'req_vars_{n}', call.req),
-                 variables(f'rep_vars_{n}', call.rep), sizes(spec, call), rep_bounds(spec, call)]
+                 variables(f'rep_vars_{n}', call.rep), sizes(call), rep_bounds(call)]
         out += [p for p in parts if p]
         ref = lambda part, name: name if part else 'NULL'
         rows.append(

@@ -2,6 +2,7 @@
 # Copyright The Outboard Authors
 """docs/calls.md, opcodes.lock, and one sound frame of every wire call (fuzz seeds, stored frames)."""
 
+import re
 import struct
 
 from emit_stubs import base_name
@@ -30,13 +31,17 @@ def calls_md(spec, coverage=None):
             + ', '.join(f'{count(k)} {k}' for k in ('face', 'local', 'sync', 'async', 'cached') if count(k))
             + f'), {count("server")} serve the server alone, {len(spec.aliases)} are older names of the same call,'
             f' {len(spec.absent)} are absent.', '']
+    wrapped = sum(1 for c in calls if c.wrapped)
+    out += [f'{len(spec.one_line())} calls are one line end to end: their way over the wire, from the program\'s call to the driver\'s, is'
+            ' generated from that line and nothing else is written for it.'
+            + (f' For {wrapped} more the wire form is generated too, and a function of the client stands before it (`wrapped`).' if wrapped else ''), '']
     out += ['## Operations of the wire', '', '| opcode | class | operation | meaning | tested by |', '|---|---|---|---|---|']
     for c in spec.wire_calls():
         words = ' '.join([c.klass] + sorted(c.words))
         out.append(f'| 0x{c.opcode:04x} | {words} | `{c.name}({parameters(c)})` | {c.doc} | {tested.get(c.name, "")} |')
     out += ['', '## CUDA calls', '', '| call | class | since | twin | tested by |', '|---|---|---|---|---|']
     for c in sorted(calls, key=lambda c: c.name):
-        out.append(f'| `{c.name}` | {c.klass} | {c.since} | {c.twin or ""} | {tested.get(c.name, "")} |')
+        out.append(f'| `{c.name}` | {c.klass}{" wrapped" if c.wrapped else ""} | {c.since} | {c.twin or ""} | {tested.get(c.name, "")} |')
     for c in sorted(spec.aliases, key=lambda c: c.name):
         out.append(f'| `{c.name}` | as `{c.target}` | {c.since} | {c.twin or ""} | |')
     out += ['', '## Absent calls', '', 'They return `CUDA_ERROR_NOT_SUPPORTED`; the reason is logged once.', '',
@@ -61,6 +66,8 @@ LOCK_HEAD = '''# SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
 # What each opcode of protocol version 1 means. A line never changes and never goes: a call that is dropped keeps its line with the
 # word "retired" behind the opcode's class. New calls are appended by: gen.py --update-lock protocol/spec/opcodes.lock
+# Servers say in the welcome how many of these lines they know. The first of the protocol do not say and know this many:
+# first 62
 '''
 
 
@@ -87,6 +94,18 @@ def lock_compare(spec, text):
     return wrong, [line for opcode, line in now.items() if opcode not in locked]
 
 
+def lock_number(spec, text):
+    """Gives each call its line's number in the lock, and the specification the number that every server knows."""
+    lines = [int(line.split()[0], 16) for line in text.split('\n') if line.startswith('0x')]
+    numbers = {opcode: i for i, opcode in enumerate(lines, 1)}
+    new = [opcode for opcode in sorted(spec.by_opcode) if opcode not in numbers]
+    numbers.update({opcode: len(lines) + i for i, opcode in enumerate(new, 1)})
+    for opcode, call in spec.by_opcode.items():
+        call.line = numbers[opcode]
+    first = re.search(r'^# first (\d+)$', text, re.M)
+    spec.lines, spec.first_lines = len(numbers), int(first[1]) if first else len(numbers)
+
+
 # ---- frames ----
 
 PACK = {'u8': 'B', 'u16': 'H', 'u32': 'I', 'u64': 'Q', 'i32': 'i', 'i64': 'q', 'f32': 'f', 'f64': 'd'}
@@ -101,9 +120,11 @@ def sample_body(spec, call):
     sizes = {n for v in call.req.vars + call.rep.vars for n in v.expr.names}
     values = {}
     for i, f in enumerate(call.req.fields):
-        values[f.name] = (3 if f.name in sizes else 0x10 + i) if f.count == 1 and not f.struct else None
+        values[f.name] = (3 if f.name in sizes else 0x10 + i) if not f.is_array else None
         if f.bound:
             values[f.name] = min(values[f.name], spec.consts[f.bound][0])
+        if f.limit is not None:
+            values[f.name] = f.limit
         if f.source.kind == 'cstr':
             values[f.name] = 7
     body = b''
@@ -114,7 +135,7 @@ def sample_body(spec, call):
             body += struct.pack('<' + PACK[f.wire], values[f.name])
     body += bytes(call.req.pad)
     for v in call.req.vars:
-        data = b'kernel\0' if v.cstr else bytes(range(evaluate(v.expr, values) * v.width))
+        data = b'kernel\0' if v.cstr else bytes(range(evaluate(v.expr, values) * v.times * v.width))
         body += data + bytes(-len(data) % 8)
     return body
 

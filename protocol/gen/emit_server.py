@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""server: the driver table and its loader, the null driver, a layer over the table, dispatch."""
+"""server: the driver table and its loader, the null driver, a layer over the table."""
 
-from emit import args, bound, header, rep_type, req_type, source, wrap
+from emit import args, header, source, wrap
+from model import NUMBER_HANDLES
 
 CUDA = '"base/cuda_types.h"'
 
@@ -129,14 +130,18 @@ def null_answer(spec, p):
     if p.way not in ('out', 'inout') or p.way == 'inout':
         return None
     if p.array is not None:
+        element = '1' if p.base == 'void' else f'sizeof(*{p.name})'
         if p.array.isdigit():
-            return f'\tmemset({p.name}, 0, sizeof(*{p.name}) * {p.array});'
+            return f'\tmemset({p.name}, 0, {element} * {p.array});'
         size = p.array.partition('<=')[0].strip()
-        return f'\tif ({p.name} && {size} > 0)\n\t\tmemset({p.name}, 0, sizeof(*{p.name}) * (size_t)({size}));'
+        if size.startswith('*'):  # how many there is room for, and how many there are: none
+            counter = size.lstrip('* ')
+            return f'\tif ({counter})\n\t\t*{counter} = 0;'
+        return f'\tif ({p.name} && {size} > 0)\n\t\tmemset({p.name}, 0, {element} * (size_t)({size}));'
     if p.stars == 1 and p.base in spec.types.handles:
         return f'\t*{p.name} = ({p.base})unique();'
-    if p.stars == 1 and p.base == 'CUmemGenericAllocationHandle':
-        return f'\t*{p.name} = (CUmemGenericAllocationHandle)(uintptr_t)unique();'
+    if p.stars == 1 and p.base in NUMBER_HANDLES:
+        return f'\t*{p.name} = ({p.base})(uintptr_t)unique();'
     return f'\tmemset({p.name}, 0, sizeof(*{p.name}));'
 
 
@@ -161,157 +166,4 @@ __attribute__((unused)) static void *unique(void)
         out.append('\treturn CUDA_SUCCESS;\n}\n')
     out.append('const struct obs_driver obs_null_driver = {\n' + '\n'.join(f'\tnull_{c.name},' for c in spec.calls) + '\n};')
     return source('The driver that does nothing.', ['"protocol/obs_null.h"', '', '<stdatomic.h>', '<stdint.h>', '<string.h>'],
-                  '\n'.join(out)).replace('#include \n', '\n')
-
-
-# ---- dispatch ----
-
-def op_handler(call):
-    params = ['struct obs_exec *x', 'const struct obp_record *rec']
-    if call.req.size:
-        params.append(f'const {req_type(call)} *req')
-    params += [f'const {"char" if v.cstr else "void" if v.wire == "u8" else v.ctype} *{v.name}' for v in call.req.vars]
-    return f'void obs_op_{call.name}({", ".join(params)})'
-
-
-def dispatch_h(spec):
-    kinds = ''.join(f'\tOBS_KIND_{k.upper()} = {i + 1},\n' for i, k in enumerate(spec.handles.values()))
-    out = [f'''struct obs_exec;
-
-/* What regular calls name by handle. */
-enum obs_kind {{
-{kinds}}};
-
-/*
- * Executes one record: checks every bound of the body, then runs it. `size` = record size - header. A body that breaks a bound,
- * or an unknown opcode, ends in obs_violation. The body is 8-aligned and stays until the call returns.
- */
-void obs_dispatch(struct obs_exec *x, const struct obp_record *rec, const void *body, uint32_t size);
-
-/* ---- written by hand in server/ ---- */
-
-/* The client broke the protocol: `why` is a constant. Ends the session, now or after return. */
-void obs_violation(struct obs_exec *x, const struct obp_record *rec, const char *why);
-/* The driver's handle behind the client's id. False: no such handle, and the session was told (obs_violation). */
-bool obs_handle_get(struct obs_exec *x, const struct obp_record *rec, enum obs_kind kind, uint64_t id, void **ret_handle);
-const struct obs_driver *obs_exec_driver(struct obs_exec *x);
-/* The reply to rec: exact body bytes, copied. */
-void obs_reply(struct obs_exec *x, const struct obp_record *rec, CUresult result, const void *body, uint32_t size);
-/* What became of a call without a reply. */
-void obs_async_result(struct obs_exec *x, const struct obp_record *rec, CUresult result);
-
-/*
- * The operations. req and the variable parts point into the body; sizes are in req and were checked against their maxima.
- * A string's last byte is its only NUL. The ones with replies call obs_reply with their obp_<name>_rep.
- */''']
-    out += [wrap(op_handler(c) + ';') for c in spec.wire_calls() if c.op]
-    return header('OBS_DISPATCH_H', 'From a record to the function that executes it.',
-                  ['<stdbool.h>', '<stdint.h>', '', '"protocol/obp_calls.h"', '"protocol/obs_driver.h"'],
-                  '\n'.join(out)).replace('#include \n', '\n')
-
-
-def run_op(spec, call):
-    names = ['x', 'rec'] + (['body'] if call.req.size else [])
-    lines = [f'static void run_{call.name}(struct obs_exec *x, const struct obp_record *rec, const void *body)', '{']
-    if call.req.vars:
-        lines.append(f'\tconst {req_type(call)} *req = body;')
-        lines.append('\tconst uint8_t *at = (const uint8_t *)body + sizeof(*req);')
-        offset = 'at'
-        for v in call.req.vars:
-            cast = 'char' if v.cstr else 'void' if v.wire == 'u8' else v.ctype
-            names.append(f'(const {cast} *)({offset})' if offset != 'at' or cast != 'void' else 'at')
-            size = v.expr.to_c(lambda n: 'req->' + n)
-            offset += f' + obp_pad({size}' + (f' * {v.width})' if v.width > 1 else ')')
-        if len(call.req.vars) == 1 and not any('req' in n for n in names):
-            lines[-2:] = [f'\tconst uint8_t *at = (const uint8_t *)body + sizeof({req_type(call)});']
-    if not call.req.size:
-        lines.append('\t(void)body;')
-    lines.append(f'\tobs_op_{call.name}({", ".join(names)});')
-    return '\n'.join(lines + ['}']) + '\n'
-
-
-def run_call(spec, call):
-    lines = [f'static void run_{call.name}(struct obs_exec *x, const struct obp_record *rec, const void *body)', '{']
-    if call.req.size:
-        lines.append(f'\tconst {req_type(call)} *req = body;')
-    elif not call.req.vars:
-        lines.append('\t(void)body;')
-    values = {}
-    for f in call.req.fields:
-        kind = spec.handles.get(f.source.base)
-        if kind:
-            lines += [f'\tvoid *h_{f.name};', f'\tif (!obs_handle_get(x, rec, OBS_KIND_{kind.upper()}, req->{f.name}, &h_{f.name}))',
-                      '\t\treturn;']
-            values[f.name] = f'({f.source.base})h_{f.name}'
-        elif f.source.way == 'addr':
-            values[f.name] = f'({f.source.ctype()})(uintptr_t)req->{f.name}'
-        elif f.source.stars == 0:
-            values[f.name] = f'({f.source.base})req->{f.name}'
-    if call.req.vars:
-        lines.append('\tconst uint8_t *at = (const uint8_t *)body' + (' + sizeof(*req);' if call.req.size else ';'))
-        for i, v in enumerate(call.req.vars):
-            lines.append(f'\tconst {v.source.base} *{v.name} = (const void *)at;')
-            if i + 1 < len(call.req.vars):
-                size = v.expr.to_c(lambda n: 'req->' + n)
-                lines.append(f'\tat += obp_pad({size}' + (f' * {v.width});' if v.width > 1 else ');'))
-            values[v.name] = v.name
-    for p in call.params:
-        if p.stars and p.array is None and p.way in ('in', 'out', 'inout'):
-            source_field = call.req.field(p.name)
-            if source_field and source_field.struct:
-                lines += [f'\t{p.base} {p.name};', f'\tmemcpy(&{p.name}, req->{p.name}, sizeof({p.name}));']
-            elif source_field:
-                lines.append(f'\t{p.base} {p.name} = ({p.base})req->{p.name};')
-            else:
-                lines += [f'\t{p.base} {p.name};', f'\tmemset(&{p.name}, 0, sizeof({p.name}));']
-            values[p.name] = '&' + p.name
-    for v in call.rep.vars:
-        lines += [f'\t{v.source.base} {v.name}[OBP_{v.bound}];', f'\tmemset({v.name}, 0, sizeof({v.name}));']
-        values[v.name] = v.name
-    lines.append('\t' + wrap(f'CUresult result = obs_exec_driver(x)->{call.name}({", ".join(values[p.name] for p in call.params)});'))
-    if call.klass == 'async':
-        lines.append('\tobs_async_result(x, rec, result);')
-    elif call.rep.vars:
-        v = call.rep.vars[0]
-        size = v.expr.to_c(lambda n: 'req->' + n) + (f' * {v.width}' if v.width > 1 else '')
-        lines.append(f'\tobs_reply(x, rec, result, {v.name}, (uint32_t)({size}));')
-    elif call.rep.size:
-        lines += [f'\t{rep_type(call)} rep;', '\tmemset(&rep, 0, sizeof(rep));']
-        for f in call.rep.fields:
-            if f.struct or f.count > 1:
-                lines.append(f'\tmemcpy(rep.{f.name}, &{f.name}, sizeof(rep.{f.name}));')
-            else:
-                lines.append(f'\trep.{f.name} = ({f.ctype}){f.name};')
-        lines.append('\tobs_reply(x, rec, result, &rep, sizeof(rep));')
-    else:
-        lines.append('\tobs_reply(x, rec, result, NULL, 0);')
-    return '\n'.join(lines + ['}']) + '\n'
-
-
-def dispatch_c(spec):
-    out = []
-    for call in spec.wire_calls():
-        out.append(run_op(spec, call) if call.op else run_call(spec, call))
-    out.append('static const struct {\n\tvoid (*run)(struct obs_exec *x, const struct obp_record *rec, const void *body);\n'
-               '\tuint32_t exact; /* bytes of a body that needs no further look; UINT32_MAX: obp_check_req */\n'
-               '} table[OBP_OPCODE_END] = {')
-    for call in spec.wire_calls():
-        simple = not call.req.vars and not call.rep.vars and not any(f.bound for f in call.req.fields)
-        out.append(f'\t[{call.enum}] = {{ run_{call.name}, {call.req.size if simple else "UINT32_MAX"} }},')
-    out.append('''};
-
-void obs_dispatch(struct obs_exec *x, const struct obp_record *rec, const void *body, uint32_t size)
-{
-	uint16_t opcode = rec->opcode;
-	if (opcode >= OBP_OPCODE_END || !table[opcode].run) {
-		obs_violation(x, rec, "unknown opcode");
-		return;
-	}
-	if (size != table[opcode].exact && !(table[opcode].exact == UINT32_MAX && obp_check_req(opcode, body, size))) {
-		obs_violation(x, rec, "a call's body is out of bounds");
-		return;
-	}
-	table[opcode].run(x, rec, body);
-}''')
-    return source('From a record to the function that executes it.', ['"protocol/obs_dispatch.h"', '', '<string.h>'],
                   '\n'.join(out)).replace('#include \n', '\n')

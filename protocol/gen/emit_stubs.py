@@ -24,7 +24,7 @@ def face_h(spec):
 
 def local_h(spec, prefix):
     if prefix == 'obc_':
-        calls = [c for c in spec.calls if c.klass == 'local']
+        calls = [c for c in spec.calls if c.klass == 'local' or c.wrapped]
         what = 'The calls that client-shim/ writes by hand.'
     else:
         calls = [c for c in spec.calls if c.klass != 'face']
@@ -38,7 +38,7 @@ def target(call, prefix):
         return 'obf_' + call.name, True
     if call.klass == 'server' and prefix == 'obc_':
         return None, False
-    if prefix == 'obd_' or call.klass == 'local':
+    if prefix == 'obd_' or call.klass == 'local' or call.wrapped:
         return prefix + call.name, True
     return 'obc_call_' + call.name, False
 

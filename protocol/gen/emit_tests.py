@@ -4,9 +4,10 @@
 
 import re
 
-from emit import bound, head, rep_type, req_type, wrap
+import emit_trips
+from emit import head, rep_type, req_type, wrap
 from emit_docs import evaluate
-from emit_server import op_handler
+from emit_dispatch import op_handler
 
 # ---- round trip: client function -> record -> check -> dispatch -> handler -> reply -> client ----
 
@@ -37,7 +38,7 @@ def op_handler_body(spec, call):
     lines += ['\tmemset(answer, 0, sizeof(answer));', f'\t{rep_type(call)} *rep = (void *)answer;', '\trandom_fill(rep, sizeof(*rep));']
     if call.rep.pad:
         lines.append('\tmemset(rep->pad_, 0, sizeof(rep->pad_));')
-    lines += [f'\trep->{f.name} = ({f.ctype})(random64() % ({bound(spec, f.bound)} + 1));' for f in call.rep.fields if f.bound]
+    lines += [f'\trep->{f.name} = ({f.ctype})(random64() % ({f.most} + 1));' for f in call.rep.fields if f.bound]
     lines.append('\tuint32_t size = sizeof(*rep);')
     for v in call.rep.vars:
         cap = v.expr.to_c(lambda k: 'req->' + k)
@@ -120,9 +121,12 @@ def past_size(spec, call, v, values):
     lines += [f'\t(({req_type(call)} *)body)->{n} = ({call.req.field(n).ctype}){value}u' + ('ll;' if value >> 32 else ';')
               for n, value in values.items()]
     size = call.req.size
+    if v.given is not None:
+        lines.append(f'\t(({req_type(call)} *)body)->given = {1 << v.given};')
     for other in call.req.vars:
         known = dict({n: 0 for n in other.expr.names}, **values)
-        size += (max(evaluate(other.expr, known), 0) * other.width + 7) // 8 * 8
+        if other.given in (None, v.given):
+            size += (max(evaluate(other.expr, known), 0) * other.times * other.width + 7) // 8 * 8
     return lines + [f'\tREFUSES({call.enum}, body, UINT64_C({size}));']
 
 
@@ -130,9 +134,9 @@ def op_past(spec, call):
     """One past each maximum: refused by the client where it looks, always by the check."""
     lines = []
     for f in call.req.fields:
-        if f.bound and f.source.kind != 'cstr':
+        if f.most and (f.source.kind != 'cstr' or not f.bound):
             lines += ['\tmemset(body, 0, sizeof(body));',
-                      f'\t(({req_type(call)} *)body)->{f.name} = ({f.ctype})(OBP_{f.bound} + UINT64_C(1));',
+                      f'\t(({req_type(call)} *)body)->{f.name} = ({f.ctype})({f.most} + UINT64_C(1));',
                       f'\tREFUSES({call.enum}, body, sizeof({req_type(call)}));']
     for v in call.req.vars + call.rep.vars:
         if v.cstr:
@@ -143,83 +147,8 @@ def op_past(spec, call):
     return lines
 
 
-def driver_fake(spec, call):
-    n = call.name
-    lines = [wrap(f'static CUresult fake_{n}({call.prototype()})'), '{', f'\tsaw({call.enum});']
-    for p in call.params:
-        if p.array is not None and p.way == 'in':
-            size = next(v for v in call.req.vars if v.name == p.name)
-            lines.append(f'\tSAME({p.name}, want_{n}.{p.name}, {size.expr.to_c(lambda k: k)} * sizeof(*{p.name}));')
-        elif p.array is not None:
-            size = next(v for v in call.rep.vars if v.name == p.name)
-            lines += [f'\trandom_fill({p.name}, {size.expr.to_c(lambda k: k)} * sizeof(*{p.name}));',
-                      f'\tmemcpy(gave_{n}.{p.name}, {p.name}, {size.expr.to_c(lambda k: k)} * sizeof(*{p.name}));']
-        elif p.base in spec.handles and not p.stars:
-            lines.append(f'\tCHECK((uintptr_t){p.name} == ((uintptr_t)want_{n}.{p.name} ^ CLIENT_KEY ^ SERVER_KEY));')
-        elif p.stars and p.way == 'in':
-            lines.append(f'\tSAME({p.name}, &want_{n}.{p.name}, sizeof(*{p.name}));')
-        elif p.stars and p.way in ('out', 'inout'):
-            if p.way == 'inout':
-                lines.append(f'\tSAME({p.name}, &want_{n}.{p.name}, sizeof(*{p.name}));')
-            lines += [f'\trandom_fill({p.name}, sizeof(*{p.name}));', f'\tgave_{n}.{p.name} = *{p.name};']
-        else:
-            lines.append(f'\tSAME(&{p.name}, &want_{n}.{p.name}, sizeof({p.name}));')
-    return '\n'.join(lines + ['\treturn CUDA_SUCCESS;', '}']) + '\n'
-
-
-def call_want(spec, call):
-    lines = ['static struct {']
-    for p in call.params:
-        if p.array is not None:
-            lines.append(f'\t{p.base} {p.name}[32];')
-        elif p.way == 'addr':
-            lines.append(f'\tvoid *{p.name};')
-        else:
-            lines.append(f'\t{p.base} {p.name};')
-    gave = f', gave_{call.name}' if call.rep.fields or call.rep.vars else ''
-    return '\n'.join(lines + [f'}} want_{call.name}{gave};']) + '\n'
-
-
-def call_trip(spec, call):
-    n = call.name
-    lines = [f'static void trip_{n}(void)', '{', f'\t__typeof__(want_{n}) *w = &want_{n};', '\trandom_fill(w, sizeof(*w));']
-    names = size_names(call)
-    if names:
-        conditions = ' || '.join(f'{v.expr.to_c(lambda k: "w->" + k)} > OBP_{v.bound}' for v in call.req.vars + call.rep.vars)
-        picks = ' '.join(f'w->{k} = ({next(p.base for p in call.params if p.name == k)})(random64() % 6);' for k in names)
-        lines += ['\tdo {', f'\t\t{picks}', f'\t}} while ({conditions});']
-    if call.klass == 'cached':
-        lines.append('\t' + ' '.join(f'w->{k} += !w->{k};' for k in names))
-    args, outs, after = [], [], []
-    for p in call.params:
-        if p.array is not None and p.way == 'out':
-            v = next(v for v in call.rep.vars if v.name == p.name)
-            outs.append(f'\t{p.base} out_{p.name}[OBP_{v.bound} + 1];')
-            args.append(f'out_{p.name}')
-            after.append(f'\tSAME(out_{p.name}, gave_{n}.{p.name}, {v.expr.to_c(lambda k: "w->" + k)} * sizeof(*out_{p.name}));')
-        elif p.stars and p.array is None and p.way in ('out', 'inout'):
-            outs.append(f'\t{p.base} out_{p.name}' + (f' = w->{p.name};' if p.way == 'inout' else ';'))
-            args.append(f'&out_{p.name}')
-            after.append(f'\tSAME(&out_{p.name}, &gave_{n}.{p.name}, sizeof(out_{p.name}));')
-        elif p.stars and p.array is None and p.way == 'in':
-            args.append(f'&w->{p.name}')
-        else:
-            args.append(f'w->{p.name}')
-    ask = '\t' + wrap(f'RIGHT(obc_call_{n}({", ".join(args)}));')
-    if call.klass != 'cached':
-        lines += outs + [ask] + after
-    else:
-        # Arguments that came before are answered from the cache, and so is the same question asked again.
-        v = call.rep.vars[0]
-        lines += outs + ['\tunsigned before = n_arrived;', ask, '\tif (n_arrived != before) {'] + ['\t' + line for line in after]
-        lines += ['\t}', '\tbefore = n_arrived;', f'\t{v.source.base} first[OBP_{v.bound} + 1];',
-                  f'\tmemcpy(first, out_{v.name}, sizeof(first));', ask, '\tCHECK(n_arrived == before);',
-                  f'\tSAME(first, out_{v.name}, {v.expr.to_c(lambda k: "w->" + k)} * sizeof(*first));']
-    return '\n'.join(lines + ['}']) + '\n'
-
-
 def roundtrip_c(spec):
-    out = []
+    out = emit_trips.live_handles(spec)
     wire = spec.wire_calls()
     for call in wire:
         if call.op:
@@ -228,7 +157,7 @@ def roundtrip_c(spec):
             out.append(wrap(op_handler(call)) + '\n{\n' + '\n'.join(op_handler_body(spec, call)) + '\n}\n')
             out.append(op_trip(spec, call))
         else:
-            out += [call_want(spec, call), driver_fake(spec, call), call_trip(spec, call)]
+            out += emit_trips.call_parts(spec, call)
     out.append('static void past_the_maxima(void)\n{\n\tstatic _Alignas(8) uint8_t body[1024];')
     for call in wire:
         out += op_past(spec, call)

@@ -4,6 +4,7 @@
 """Writes everything that follows from protocol/spec/*.api. Python standard library only; run by meson.
 
     gen.py --types base/cuda_types.h --format protocol/format.h --out DIR spec/*.api    write every output to DIR
+    gen.py ... --lock protocol/spec/opcodes.lock                                        with the checks for calls that older servers lack
     gen.py ... --only obp_calls.h                                                       write one
     gen.py ... --list                                                                   name the outputs
     gen.py ... --check-lock protocol/spec/opcodes.lock                                  has an opcode changed its meaning?
@@ -19,6 +20,7 @@ import sys
 sys.dont_write_bytecode = True
 import emit_calls  # noqa: E402
 import emit_client
+import emit_dispatch
 import emit_docs
 import emit_server
 import emit_stubs
@@ -45,8 +47,8 @@ OUTPUTS = {
     'obs_layer.c': emit_server.layer_c,
     'obs_null.h': emit_server.null_h,
     'obs_null.c': emit_server.null_c,
-    'obs_dispatch.h': emit_server.dispatch_h,
-    'obs_dispatch.c': emit_server.dispatch_c,
+    'obs_dispatch.h': emit_dispatch.dispatch_h,
+    'obs_dispatch.c': emit_dispatch.dispatch_c,
     'roundtrip.inc': emit_tests.roundtrip_c,
     'check_cuda_prototypes.c': emit_tests.check_cuda_prototypes_c,
     'calls.md': emit_docs.calls_md,
@@ -113,6 +115,7 @@ def main():
     parser.add_argument('--format', required=True, help='protocol/format.h')
     parser.add_argument('--out', default='.', help='folder to write to')
     parser.add_argument('--only', action='append', choices=OUTPUTS, metavar='NAME', help='write only this output')
+    parser.add_argument('--lock', metavar='FILE', help='opcodes.lock: which calls are newer than servers may be')
     parser.add_argument('--check-lock', metavar='FILE')
     parser.add_argument('--update-lock', metavar='FILE')
     parser.add_argument('--seeds', metavar='DIR')
@@ -134,6 +137,9 @@ def main():
         return 1
     if options.check_lock or options.update_lock:
         return lock(spec, options.check_lock or options.update_lock, bool(options.update_lock))
+    if options.lock:
+        with open(options.lock, encoding='utf-8') as f:
+            emit_docs.lock_number(spec, f.read())
     if options.seeds:
         os.makedirs(options.seeds, exist_ok=True)
         for name, data in emit_docs.seed_files(spec).items():

@@ -63,7 +63,7 @@ BAD = [
     ('0x01 sync 2000 cuFoo(void *v);', 2, "cuFoo: 'void *v' cannot go over the wire: mark it addr, in, out or inout,"
                                           ' give it a size, or make the call local'),
     ('0x01 sync 2000 cuFoo(CUevent e);', 2, 'cuFoo: the handle CUevent has no kind: declare it with handle'),
-    ('0x01 sync 2000 cuFoo(out CUtensorMap *m);', 2, 'cuFoo: the struct CUtensorMap has no size: declare it with struct'),
+    ('0x01 sync 2000 cuFoo(out CUtensorMap *m);', 2, 'cuFoo: the struct CUtensorMap has no wire form: declare it with struct'),
     ('handle CUthing thing;', 2, 'base/cuda_types.h has no handle CUthing'),
     ('struct CUthing 8;', 2, 'base/cuda_types.h has no struct CUthing'),
     ('alias 2000 cuFoo = cuBar;', 2, 'cuFoo is an alias of cuBar, which is no call'),
@@ -72,9 +72,64 @@ BAD = [
     ('local 2000 cuFoo(CUstream s) ptsz;\nlocal 2000 cuFo(int v) often;', 3, "the word 'often' is not known here"),
     ('0x01 op async a(u64 rec);', 2, "a: generated code uses the name 'rec' itself: choose another"),
     ('0x01 sync 2000 cuFoo(int ctx);', 2, "cuFoo: generated code uses the name 'ctx' itself: choose another"),
-    ('const M 8;\n0x01 sync 2000 cuFoo(unsigned int n, out int v[n <= M], out int *w);', 3,
-     'cuFoo: a call that gives back an array gives back nothing else: use an operation'),
-    ('0x01 cached 2000 cuFoo(int n, out int *w);', 2, 'cuFoo is cached: it must take numbers and give back one array'),
+    ('0x01 cached 2000 cuFoo(out int *w);', 2, 'cuFoo is cached: it must take numbers, and give back numbers or one array'),
+    ('const M 8;\n0x01 cached 2000 cuFoo(int n, out int v[n <= M], out int *w);', 3,
+     'cuFoo is cached: it must take numbers, and give back numbers or one array'),
+    ('0x01 cached 2000 cuFoo(int n, opt out int *w);', 2, 'cuFoo is cached: its pointers cannot be NULL'),
+    ('0x01 cached 2000 cuFoo(int n, out CUdevice *w);', 2, 'cuFoo is cached: it cannot make, end or give back handles or devices'),
+    ('const M 100;\n0x01 cached 2000 cuFoo(int n, out int v[n <= M]);', 3,
+     'cuFoo is cached: its answers may have 400 bytes, 128 are possible: lower the maxima, or make it sync'),
+    ('const M 100000;\n0x01 sync 2000 cuFoo(int n, in const int v[n <= M]);', 3,
+     'cuFoo: its arrays may have 400000 bytes together, 65536 are possible: lower the maxima, or use a bulk operation'),
+    # structs
+    ('struct CUmemLocation { int nothing', 2, 'the file ends in the middle of a declaration'),
+    ('struct CUmemLocation { }', 2, 'CUmemLocation: a struct without members does not travel'),
+    ('struct CUmemLocation {\n\tid;\n}', 3, 'CUmemLocation: a member needs a type and a name, an addr also a *'),
+    ('struct CUmemLocation {\n\taddr void id;\n}', 3, 'CUmemLocation: a member needs a type and a name, an addr also a *'),
+    ('struct CUmemLocation {\n\tCUnothing id;\n}', 3, "CUmemLocation: base/cuda_types.h has no type 'CUnothing'"),
+    ('struct CUmemLocation {\n\tint id;\n\tint id;\n}', 4, "CUmemLocation has two members named 'id'"),
+    ('struct CUmemLocation {\n\tdevice size_t id;\n}', 3, "CUmemLocation: 'id' is marked device but is no int"),
+    ('struct CUmemLocation {\n\tdevice int id when type == CU_MEM_LOCATION_TYPE_DEVICE;\n}', 3,
+     "CUmemLocation: 'when' names a member above it, and stands behind a device"),
+    ('struct CUmemLocation {\n\tint id[1];\n}', 3, 'a number of elements 1 is out of range: 2 to 256'),
+    ('struct CUmemLocation 8;\nstruct CUmemLocation 8;', 3, 'the struct CUmemLocation was already given'),
+    ('struct CUmemAccessDesc {\n\tCUmemLocation location;\n}', 3,
+     'CUmemAccessDesc: the struct CUmemLocation has no wire form: declare it with struct'),
+    ('struct CUlaunchConfig {\n\tCUstream hStream;\n}', 3, 'CUlaunchConfig: the handle CUstream has no kind: declare it with handle'),
+    ('struct CUmemLocation {\n\tCUmemLocation id;\n}', 3, 'CUmemLocation: the struct CUmemLocation contains itself'),
+    ('0x01 sync 2000 cuFoo(CUmemLocation v);', 2, 'cuFoo: the struct CUmemLocation has no wire form: declare it with struct'),
+    ('const M 8;\nstruct CUtensorMap 128;\n0x01 sync 2000 cuFoo(int n, in const CUtensorMap v[n <= M]);', 4,
+     'cuFoo: an array of CUtensorMap cannot go over the wire'),
+    ('const M 8;\nstruct CUgraphEdgeData { unsigned char reserved[5]; }\n0x01 sync 2000 cuFoo(int n, in const CUgraphEdgeData v[n - 1 <= M]);', 4,
+     "cuFoo: 'v': an array inside a struct makes 'n - 1' unclear: give the number of elements as one name or a product"),
+    # arrays, strings, pointers that may be NULL
+    ('const M 8;\n0x01 sync 2000 cuFoo(int n, in const void v[n]);', 3, "cuFoo: 'v[n]' needs a maximum: [n <= SOME_MAX]"),
+    ('const M 8;\n0x01 sync 2000 cuFoo(int n, inout int v[n <= M]);', 3, 'cuFoo: an array of int cannot go over the wire'),
+    ('const M 8;\n0x01 sync 2000 cuFoo(opt in const int *n, in const int v[n <= M]);', 3,
+     "cuFoo: the size of 'v' names 'n', which may be NULL or has another value on the server"),
+    ('const M 8;\n0x01 sync 2000 cuFoo(int n, out int v[*n <= M]);', 3,
+     "cuFoo: 'v[*n]' is an out array, and n an inout pointer to the number of its elements"),
+    ('const M 8;\n0x01 sync 2000 cuFoo(inout int *n, in const int v[*n <= M]);', 3,
+     "cuFoo: 'v[*n]' is an out array, and n an inout pointer to the number of its elements"),
+    ('0x01 sync 2000 cuFoo(opt int n);', 2, "cuFoo: 'n' is marked opt but is no pointer"),
+    ('0x01 sync 2000 cuFoo(cstr const char *s);', 2, "cuFoo: 's' is a cstr and needs its maximum in brackets"),
+    ('0x01 sync 2000 cuFoo(cstr const char s[M]);', 2, "the maximum 'M' is unknown: declare it with const"),
+    ('const M 8;\n0x01 sync 2000 cuFoo(cstr const int s[M]);', 3, "cuFoo: 's': a cstr is a const char that the call reads"),
+    ('0x01 sync 2000 cuFoo(device float d);', 2, "cuFoo: 'd' is marked device but is no int"),
+    ('0x01 sync 2000 cuFoo(int given);', 2, "cuFoo: generated code uses the name 'given' itself: choose another"),
+    ('local 2000 cuFoo(int n) wrapped;', 2, "the word 'wrapped' is not known here"),
+    # handles
+    ('handle CUstream stream else CUDA_ERROR_NOTHING;', 2, 'base/cuda_types.h has no error CUDA_ERROR_NOTHING'),
+    ('handle CUstream stream;\n0x01 sync 2000 cuFoo(out CUstream *s);', 3,
+     "cuFoo: 's': a handle cannot come back: mark it new, or make the call local"),
+    ('const M 8;\nhandle CUstream stream;\n0x01 sync 2000 cuFoo(int n, out CUstream s[n <= M]);', 4,
+     "cuFoo: 's': handles cannot come back in an array: make the call local"),
+    ('handle CUgraph graph;\n0x01 sync 2000 cuFoo(new CUgraph *g);', 3,
+     "cuFoo: 'new' is for handles that belong to no context: mark the call noctx"),
+    ('handle CUgraph graph;\n0x01 sync 2000 cuFoo(new CUgraph g) noctx;', 3, "cuFoo: 'new' stands before a pointer to one handle"),
+    ('handle CUgraph graph;\n0x01 sync 2000 cuFoo(drop int g) noctx;', 3, "cuFoo: 'drop' stands before one handle"),
+    ('handle CUgraph graph;\n0x01 sync 2000 cuFoo(new CUgraph *g, drop CUgraph h) noctx;', 3,
+     'cuFoo: a call makes or ends one handle, not 2'),
     ('nonsense;', 2, "'nonsense' begins no declaration: group, const, handle, struct, absent, alias, an opcode or one of"
                      ' face, local, server'),
 ]
@@ -100,7 +155,7 @@ def test_golden(update):
     failed = 0
     with tempfile.TemporaryDirectory() as out:
         only = [word for name in GOLDEN for word in ('--only', name)]
-        status, stderr = run(only + ['--out', out, os.path.join(HERE, 'small.api')], ROOT)
+        status, stderr = run(only + ['--lock', os.path.join(HERE, 'small.lock'), '--out', out, os.path.join(HERE, 'small.api')], ROOT)
         if status:
             sys.exit(stderr)
         for name in GOLDEN:

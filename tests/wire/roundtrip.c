@@ -21,6 +21,7 @@
 #define PREFIX_LIMIT 1024u /* bodies up to this size are tried at every length */
 #define CLIENT_KEY   0x1234500000000000u
 #define SERVER_KEY   0x0000000000067890u
+#define DEVICE_KEY   0x00000005u
 
 #define CHECK(x)                                                                             \
 	do {                                                                                 \
@@ -50,6 +51,10 @@ static bool replied, violated;
 static unsigned n_arrived;
 static uint8_t seen[OBP_OPCODE_END];
 static struct obs_driver fake_driver;
+static CUresult fake_result; /* of every call of the driver */
+/* the last handle that the server put, and the last that it took away */
+static uint64_t put_id, gone_id;
+static void *put_handle;
 
 static uint64_t random64(void)
 {
@@ -291,9 +296,20 @@ CUresult obc_wire_stream(CUstream handle, uint64_t *ret_id)
 	return CUDA_SUCCESS;
 }
 
+/* The client counts devices otherwise than the server does. */
 CUresult obc_wire_device(CUdevice device, uint32_t *ret_number)
 {
-	*ret_number = (uint32_t)device;
+	*ret_number = (uint32_t)device ^ DEVICE_KEY;
+	return CUDA_SUCCESS;
+}
+
+CUdevice obc_program_device(int number)
+{
+	return (CUdevice)((uint32_t)number ^ DEVICE_KEY);
+}
+
+CUresult obc_log_alive(void)
+{
 	return CUDA_SUCCESS;
 }
 
@@ -311,9 +327,56 @@ bool obs_handle_get(struct obs_exec *x, const struct obp_record *rec, enum obs_k
 {
 	(void)x;
 	(void)rec;
-	CHECK(kind == OBS_KIND_STREAM);
+	CHECK(kind > 0 && kind < OBS_KIND_END);
 	*ret_handle = (void *)(uintptr_t)(id ^ SERVER_KEY);
 	return true;
+}
+
+/*
+ * What the driver must get for a handle of the program's: streams have another id on the wire, the
+ * handles that generated code makes are their ids.
+ */
+static inline uint64_t driver_of(enum obs_kind kind, uint64_t handle)
+{
+	return handle ^ SERVER_KEY ^ (kind == OBS_KIND_STREAM ? CLIENT_KEY : 0);
+}
+
+bool obs_handle_vacant(
+	struct obs_exec *x, const struct obp_record *rec, enum obs_kind kind, uint64_t id)
+{
+	(void)x;
+	(void)rec;
+	CHECK(kind > 0 && kind < OBS_KIND_END && id);
+	return true;
+}
+
+CUresult obs_handle_room(struct obs_exec *x)
+{
+	(void)x;
+	return CUDA_SUCCESS;
+}
+
+void obs_handle_put(struct obs_exec *x, const struct obp_record *rec, enum obs_kind kind,
+	uint64_t id, void *handle)
+{
+	(void)x;
+	(void)rec;
+	CHECK(kind > 0 && kind < OBS_KIND_END);
+	put_id = id;
+	put_handle = handle;
+}
+
+bool obs_handle_drop(struct obs_exec *x, const struct obp_record *rec, enum obs_kind kind,
+	uint64_t id, void **ret_handle)
+{
+	return obs_handle_get(x, rec, kind, id, ret_handle);
+}
+
+void obs_handle_gone(struct obs_exec *x, enum obs_kind kind, uint64_t id)
+{
+	(void)x;
+	CHECK(kind > 0 && kind < OBS_KIND_END);
+	gone_id = id;
 }
 
 const struct obs_driver *obs_exec_driver(struct obs_exec *x)
