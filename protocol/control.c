@@ -77,6 +77,7 @@ static void put_welcome(msgpack_packer *p, const struct obp_welcome *welcome)
 	obp_put_number(p, "times", welcome->times);
 	obp_put_number(p, "cache", welcome->cache);
 	obp_put_number(p, "stripes", welcome->stripes);
+	obp_put_number(p, "opcodes", welcome->opcodes);
 	obp_put_number(p, "range_ok", welcome->range_ok);
 	obp_put_string(p, "range");
 	put_range(p, &welcome->range);
@@ -104,7 +105,7 @@ bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 	if (message->type == OBP_MSG_HELLO)
 		extra = 13;
 	else if (message->type == OBP_MSG_WELCOME)
-		extra = 14;
+		extra = 15;
 	else if (message->type >= OBP_MSG_JOIN && message->type <= OBP_MSG_PONG)
 		extra = 4;
 	if (!ob_buf_extend(frame, sizeof header))
@@ -306,6 +307,8 @@ static bool get_welcome_key(
 	if (obp_key_is(key, "stripes"))
 		/* a newer server may offer more than this client opens */
 		return get_u32(value, UINT32_MAX, &welcome->stripes);
+	if (obp_key_is(key, "opcodes"))
+		return get_u32(value, UINT32_MAX, &welcome->opcodes);
 	if (obp_key_is(key, "vmm"))
 		return get_flag(value, &welcome->vmm);
 	if (obp_key_is(key, "range_ok"))

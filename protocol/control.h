@@ -116,6 +116,8 @@ struct obp_welcome {
 	uint64_t cache;
 	/* the client may open so many connections for copies; 0: none */
 	uint32_t stripes;
+	/* lines of opcodes.lock that the server knows; 0: OBP_LINES_FIRST, it is older than this key */
+	uint32_t opcodes;
 	/* the server can take the time of records: op times_switch */
 	bool times;
 	bool vmm; /* client-made addresses */

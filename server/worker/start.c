@@ -302,6 +302,7 @@ static bool welcome_send(struct obs_session *session)
 	welcome->route = session->route;
 	memcpy(welcome->secret, session->secret, sizeof welcome->secret);
 	welcome->times = true;
+	welcome->opcodes = OBP_LINES;
 	message->shm = obt_shm_taken(&session->data);
 	welcome->cache = session->cache.dir >= 0 ? session->cache.limit : 0;
 	welcome->driver_version = session->lib.version;

@@ -59,6 +59,7 @@ TEST(welcome_goes_around)
 			.route = 5,
 			.secret = { 1, 2, 3 },
 			.driver_version = 13000,
+			.opcodes = 77,
 			.vmm = true,
 			.range_ok = true,
 			.range = { 1ull << 45, 1ull << 40 },
@@ -69,6 +70,7 @@ TEST(welcome_goes_around)
 	CHECK(in.welcome.vmm && in.welcome.range_ok && in.welcome.route == 5 &&
 		in.welcome.secret[2] == 3);
 	CHECK_INT(in.welcome.driver_version, 13000);
+	CHECK_INT(in.welcome.opcodes, 77);
 	for (unsigned a = 0; a < OBP_ATTR_MAX; a++) {
 		CHECK_INT(in.welcome.devices[3].attr_known[a], a % 2);
 		if (a % 2)
