@@ -22,3 +22,11 @@ CUresult obc_wire_device(CUdevice device, uint32_t *ret_number)
 	*ret_number = obc_device_number(device);
 	return CUDA_SUCCESS;
 }
+
+CUdevice obc_program_device(int number)
+{
+	for (int i = 0; i < obf_device_count() && i < (int)OBP_DEVICE_MAX; i++)
+		if (obc_device_numbers[i] == number)
+			return i;
+	return CU_DEVICE_INVALID;
+}

@@ -9,7 +9,7 @@
 
 #define BLOCK_CHUNK 1024u
 
-enum block_state { BLOCK_USED = 1, BLOCK_FREE, BLOCK_HOLE };
+enum block_state { BLOCK_USED = 1, BLOCK_FREE, BLOCK_HOLE, BLOCK_RESERVED };
 
 /*
  * A piece of the address range. All of a heap's blocks form one list in order of address, without
@@ -423,6 +423,66 @@ void obc_heap_free(struct obc_heap *heap, struct obc_block *block)
 	pthread_mutex_unlock(&heap->lock);
 }
 
+/* The place for a reservation, and the hole it lies in. NULL: there is none. */
+static struct obc_block *place_reserve(
+	struct obc_heap *heap, uint64_t size, uint64_t align, uint64_t wanted, uint64_t *ret_addr)
+{
+	struct obc_block *best = NULL;
+
+	for (struct obc_block *hole = heap->holes; hole; hole = hole->list_next) {
+		uint64_t at;
+
+		if (hole->size < size)
+			continue;
+		if (wanted >= hole->addr && ob_span_inside(wanted - hole->addr, size, hole->size)) {
+			*ret_addr = wanted;
+			return hole;
+		}
+		at = (hole->addr + hole->size - size) & ~(align - 1);
+		if (at >= hole->addr && (!best || at > *ret_addr)) {
+			best = hole;
+			*ret_addr = at;
+		}
+	}
+	return best;
+}
+
+bool obc_heap_reserve(struct obc_heap *heap, uint64_t size, uint64_t align, uint64_t wanted,
+	uint64_t *ret_addr, struct obc_block **ret_block)
+{
+	struct obc_block *hole, *block, *rest;
+
+	pthread_mutex_lock(&heap->lock);
+	block = hole = place_reserve(heap, size, align, wanted, ret_addr);
+	if (hole)
+		list_remove(heap, hole);
+	if (hole && *ret_addr > hole->addr) {
+		block = block_split(heap, hole, *ret_addr - hole->addr);
+		list_add(heap, hole);
+	}
+	if (block && block->size > size) {
+		rest = block_split(heap, block, size);
+		if (rest) {
+			list_add(heap, rest);
+		} else {
+			block_become(heap, block, BLOCK_HOLE);
+			block = NULL;
+		}
+	}
+	if (block)
+		block->state = BLOCK_RESERVED;
+	pthread_mutex_unlock(&heap->lock);
+	*ret_block = block;
+	return block != NULL;
+}
+
+void obc_heap_unreserve(struct obc_heap *heap, struct obc_block *block)
+{
+	pthread_mutex_lock(&heap->lock);
+	block_become(heap, block, BLOCK_HOLE);
+	pthread_mutex_unlock(&heap->lock);
+}
+
 uint64_t obc_heap_trim(struct obc_heap *heap)
 {
 	uint64_t bytes;
@@ -458,7 +518,8 @@ bool obc_heap_sane(struct obc_heap *heap)
 		if (block->addr != at || !block->size || block->size % OBC_HEAP_ALIGN ||
 			block->prev != prev)
 			return false;
-		if (prev && block->state != BLOCK_USED && block->state == prev->state)
+		if (prev && block->state == prev->state && block->state != BLOCK_USED &&
+			block->state != BLOCK_RESERVED)
 			return false;
 		if (block->state == BLOCK_HOLE &&
 			(block->addr % OBC_HEAP_PAGE || block->size % OBC_HEAP_PAGE))

@@ -70,6 +70,16 @@ void obc_heap_fini(struct obc_heap *heap);
 CUresult obc_heap_alloc(
 	struct obc_heap *heap, uint64_t size, uint64_t *ret_addr, struct obc_block **ret_block);
 void obc_heap_free(struct obc_heap *heap, struct obc_block *block);
+/*
+ * Takes a hole out of the heap: addresses that nothing backs, for the program to map memory at.
+ * size > 0, a multiple of OBC_HEAP_PAGE; align: a power of two. At `wanted` where that is free,
+ * else as high as possible, so that the heap grows below. False: no hole is that large, or out of
+ * host memory.
+ */
+bool obc_heap_reserve(struct obc_heap *heap, uint64_t size, uint64_t align, uint64_t wanted,
+	uint64_t *ret_addr, struct obc_block **ret_block);
+/* It is a hole again; nothing may be mapped there. */
+void obc_heap_unreserve(struct obc_heap *heap, struct obc_block *block);
 /* Gives every free page back that is not in the grant. Bytes given. */
 uint64_t obc_heap_trim(struct obc_heap *heap);
 uint64_t obc_heap_free_bytes(struct obc_heap *heap);

@@ -10,6 +10,7 @@
 #include "client-shim/heap.h"
 #include "client-shim/log.h"
 #include "client-shim/progress.h"
+#include "client-shim/vmm.h"
 #include "protocol/obc_calls.h"
 
 static struct obc_heap heaps[OBP_DEVICE_MAX]; /* by the server's number of the device */
@@ -40,6 +41,7 @@ bool obc_memory_start(const struct obp_welcome *welcome)
 	vmm = welcome->vmm;
 	if (!vmm)
 		return true;
+	obc_vmm_start(heaps, welcome->n_devices);
 	for (uint32_t i = 0; i < welcome->n_devices; i++) {
 		const struct obp_device *device = &welcome->devices[i];
 

@@ -18,6 +18,8 @@
 #include "client-shim/stream.h"
 #include "client-shim/times.h"
 #include "client-shim/trust.h"
+#include "client-shim/vmm.h"
+#include "protocol/obc_calls.h"
 
 static _Atomic bool stopped;
 
@@ -43,7 +45,6 @@ static const struct {
 	{ CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH, 0 },
 	{ CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES, 0 },
-	{ CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0 },
 	{ CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 0 },
 	{ CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_HANDLE_SUPPORTED, 0 },
 	{ CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_KMT_HANDLE_SUPPORTED, 0 },
@@ -86,6 +87,9 @@ static void device_fill(const struct obp_device *from, struct obf_device *to)
 		to->attr[overrides[i].attr] = overrides[i].value;
 		to->attr_known[overrides[i].attr] = true;
 	}
+	to->attr[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] = obc_vmm_offered() &&
+		obc_lines_known >= OBP_LINE_cuMemGetAllocationPropertiesFromHandle;
+	to->attr_known[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] = true;
 }
 
 CUresult obc_start(struct obf_device *ret_devices, int *ret_count)
@@ -111,6 +115,7 @@ CUresult obc_start(struct obf_device *ret_devices, int *ret_count)
 		ob_info("the server's driver speaks CUDA %d.%d; calls and PTX newer than that will "
 			"fail",
 			welcome->driver_version / 1000, welcome->driver_version % 1000 / 10);
+	obc_lines_known = welcome->opcodes ? welcome->opcodes : OBP_LINES_FIRST;
 	obc_times_offered(welcome->times);
 	obc_cache_offered(welcome->cache);
 	obc_trust_start(welcome);

@@ -24,8 +24,9 @@
 /* A piece of a device's file; alive while its handle or a mapping is. */
 struct obd_physical {
 	struct obd_device *device;
-	uint64_t offset, size; /* in the file, multiples of OBD_UNIT */
-	uint32_t refs;         /* under the lock */
+	CUmemAllocationProp prop; /* as it was asked for */
+	uint64_t offset, size;    /* in the file, multiples of OBD_UNIT */
+	uint32_t refs;            /* under the lock */
 };
 
 struct reservation {
@@ -285,9 +286,11 @@ CUresult obd_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	physical = calloc(1, sizeof *physical);
 	if (physical) {
-		*physical = (struct obd_physical){
-			.device = device, .offset = UINT64_MAX, .size = size, .refs = 1
-		};
+		*physical = (struct obd_physical){ .device = device,
+			.prop = *prop,
+			.offset = UINT64_MAX,
+			.size = size,
+			.refs = 1 };
 		pthread_mutex_lock(&vmm.lock);
 		if (backing_open(device))
 			physical->offset = backing_take(device, size);
@@ -318,6 +321,24 @@ CUresult obd_cuMemRelease(CUmemGenericAllocationHandle handle)
 	physical = ob_ids_remove(&handles, handle);
 	if (physical)
 		physical_unref(physical);
+	pthread_mutex_unlock(&vmm.lock);
+	return physical ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult obd_cuMemGetAllocationPropertiesFromHandle(
+	CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle)
+{
+	const struct obd_physical *physical;
+	CUresult result = obd_ctx_none();
+
+	if (result)
+		return result;
+	if (!prop)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&vmm.lock);
+	physical = ob_ids_get(&handles, handle);
+	if (physical)
+		*prop = physical->prop;
 	pthread_mutex_unlock(&vmm.lock);
 	return physical ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -22,7 +22,7 @@ const char obs_limits_help[] =
 	"  --max-outstanding SIZE  results that the server holds until the client has received "
 	"them\n"
 	"                       (default and maximum 32MiB)\n"
-	"  --max-handles N      streams, events and functions at a time\n"
+	"  --max-handles N      streams, events, functions, memory handles\n"
 	"  --max-modules N      loaded modules at a time\n"
 	"  --max-lanes N        threads of the program that use CUDA (default 1024)\n"
 	"  --max-stripes N      further connections for large copies (default 8, 0 to 16)\n"

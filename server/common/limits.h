@@ -44,7 +44,7 @@ struct obs_limits {
 	uint64_t host_memory;
 	/* bytes of results that the server holds until the client acknowledges them */
 	uint64_t outstanding;
-	uint32_t handles; /* streams, events and functions at a time */
+	uint32_t handles; /* streams, events, functions, memory handles at a time */
 	uint32_t modules, lanes;
 	uint32_t stripes; /* further connections for copies; 0: none */
 	uint32_t idle_s;  /* seconds without a call; 0: no limit */

@@ -87,6 +87,16 @@ bool obs_ledger_take(
 	return true;
 }
 
+struct obs_entry *obs_ledger_find(struct obs_ledger *ledger, enum obs_charge kind, uint64_t name)
+{
+	struct obs_entry *entry;
+
+	if (!ledger->capacity)
+		return NULL;
+	entry = &ledger->entries[place(ledger, kind, name)];
+	return entry->kind == OBS_CHARGE_NONE ? NULL : entry;
+}
+
 void obs_ledger_fini(struct obs_ledger *ledger)
 {
 	free(ledger->entries);

@@ -13,11 +13,20 @@
 
 #define OBS_LEDGER_MAX (1u << 24) /* entries */
 
-enum obs_charge { OBS_CHARGE_NONE, OBS_CHARGE_ADDRESS, OBS_CHARGE_HANDLE, OBS_CHARGE_HOST };
+enum obs_charge {
+	OBS_CHARGE_NONE,
+	OBS_CHARGE_ADDRESS,
+	OBS_CHARGE_HANDLE,
+	OBS_CHARGE_HOST,
+	OBS_CHARGE_MAPPING, /* charges nothing: keeps the charge of its handle alive */
+};
 
 struct obs_entry {
 	uint64_t name, bytes;
+	uint64_t handle; /* of a mapping */
 	uint32_t device;
+	uint32_t mappings;    /* of a handle */
+	bool released;        /* a handle that its mappings outlive */
 	enum obs_charge kind; /* NONE: the entry is free */
 };
 
@@ -34,6 +43,8 @@ bool obs_ledger_put(
 	struct obs_ledger *ledger, const struct obs_entry *entry, struct obs_entry *ret_old);
 bool obs_ledger_take(
 	struct obs_ledger *ledger, enum obs_charge kind, uint64_t name, struct obs_entry *ret);
+/* NULL: no such entry. Good until the next put or take. */
+struct obs_entry *obs_ledger_find(struct obs_ledger *ledger, enum obs_charge kind, uint64_t name);
 void obs_ledger_fini(struct obs_ledger *ledger);
 
 #endif

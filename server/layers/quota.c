@@ -57,7 +57,7 @@ static void give_back(const struct obs_entry *entry)
 		return;
 	if (entry->kind == OBS_CHARGE_HOST)
 		obs_hold_give(OBS_HOLD_PINNED, entry->bytes);
-	else
+	else if (entry->kind != OBS_CHARGE_MAPPING)
 		obs_quota_discharge(entry->device, entry->bytes);
 	obs_hold_give(OBS_HOLD_HANDLES, OBS_ALLOCATION_BYTES);
 }
@@ -211,9 +211,72 @@ static CUresult mem_create(CUmemGenericAllocationHandle *handle, size_t size,
 static CUresult mem_release(CUmemGenericAllocationHandle handle)
 {
 	CUresult result = next.cuMemRelease(handle);
+	struct obs_entry *entry, gone = { .kind = OBS_CHARGE_NONE };
 
-	if (result == CUDA_SUCCESS)
-		forget(OBS_CHARGE_HANDLE, handle);
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* Memory stays until it is neither mapped nor held by its handle. */
+	pthread_mutex_lock(&lock);
+	entry = obs_ledger_find(&ledger, OBS_CHARGE_HANDLE, handle);
+	if (entry && entry->mappings)
+		entry->released = true;
+	else if (entry)
+		obs_ledger_take(&ledger, OBS_CHARGE_HANDLE, handle, &gone);
+	pthread_mutex_unlock(&lock);
+	give_back(&gone);
+	return result;
+}
+
+static CUresult mem_map(CUdeviceptr addr, size_t size, size_t offset,
+	CUmemGenericAllocationHandle handle, unsigned long long flags)
+{
+	CUresult result = next.cuMemMap(addr, size, offset, handle, flags);
+	struct obs_entry *entry;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!note(OBS_CHARGE_MAPPING, addr, size, 0)) {
+		next.cuMemUnmap(addr, size);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	pthread_mutex_lock(&lock);
+	obs_ledger_find(&ledger, OBS_CHARGE_MAPPING, addr)->handle = handle;
+	entry = obs_ledger_find(&ledger, OBS_CHARGE_HANDLE, handle);
+	if (entry)
+		entry->mappings++;
+	pthread_mutex_unlock(&lock);
+	return CUDA_SUCCESS;
+}
+
+/* The mapping at addr is gone. Its size; 0: there was none. */
+static uint64_t mapping_gone(uint64_t addr)
+{
+	struct obs_entry mapping, memory = { .kind = OBS_CHARGE_NONE }, *entry;
+	bool known;
+
+	pthread_mutex_lock(&lock);
+	known = obs_ledger_take(&ledger, OBS_CHARGE_MAPPING, addr, &mapping);
+	entry = known ? obs_ledger_find(&ledger, OBS_CHARGE_HANDLE, mapping.handle) : NULL;
+	if (entry && entry->mappings && --entry->mappings == 0 && entry->released)
+		obs_ledger_take(&ledger, OBS_CHARGE_HANDLE, mapping.handle, &memory);
+	pthread_mutex_unlock(&lock);
+	if (!known)
+		return 0;
+	give_back(&mapping);
+	give_back(&memory);
+	return mapping.bytes;
+}
+
+static CUresult mem_unmap(CUdeviceptr addr, size_t size)
+{
+	CUresult result = next.cuMemUnmap(addr, size);
+	uint64_t end = addr + size, bytes = 1;
+
+	/* It ends whole mappings, one or several in a row. */
+	while (result == CUDA_SUCCESS && addr < end && bytes) {
+		bytes = mapping_gone(addr);
+		addr += bytes;
+	}
 	return result;
 }
 
@@ -368,6 +431,8 @@ void obs_quota_wrap(struct obs_driver *table)
 	table->cuMemFreeAsync = mem_free_async;
 	table->cuMemCreate = mem_create;
 	table->cuMemRelease = mem_release;
+	table->cuMemMap = mem_map;
+	table->cuMemUnmap = mem_unmap;
 	table->cuCtxSetLimit = ctx_set_limit;
 	table->cuMemGetInfo_v2 = mem_get_info;
 	table->cuDeviceTotalMem_v2 = device_total_mem;

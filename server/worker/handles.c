@@ -6,6 +6,20 @@
 
 #include "server/layers/hold.h"
 
+bool obs_handles_vacant(struct obs_handles *handles, uint64_t id)
+{
+	uint32_t index = (uint32_t)id;
+	struct obs_handle *chunk;
+
+	if (index >= OBS_HANDLES_MAX || id == 0)
+		return false;
+	chunk = atomic_load_explicit(
+		&handles->chunks[index / OBS_HANDLES_CHUNK], memory_order_relaxed);
+	return !chunk ||
+		atomic_load_explicit(&chunk[index % OBS_HANDLES_CHUNK].id, memory_order_relaxed) ==
+		0;
+}
+
 bool obs_handles_put(struct obs_handles *handles, uint64_t id, const struct obs_handle *value)
 {
 	uint32_t index = (uint32_t)id;

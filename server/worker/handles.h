@@ -56,6 +56,8 @@ static inline struct obs_handle *obs_handles_find(struct obs_handles *handles, u
 	return atomic_load_explicit(&chunk->id, memory_order_acquire) == id ? chunk : NULL;
 }
 
+/* May the client make this id: its index is in range and not in use. */
+bool obs_handles_vacant(struct obs_handles *handles, uint64_t id);
 /* False: the index is out of range or in use, or no memory is left. */
 bool obs_handles_put(struct obs_handles *handles, uint64_t id, const struct obs_handle *value);
 /* The entry's last value in *ret; false: it was not live. */

@@ -28,7 +28,7 @@ static bool makes_handle(uint16_t opcode)
 	case OBP_OP_FUNC_GET:
 		return true;
 	default:
-		return false;
+		return obp_op_makes(opcode);
 	}
 }
 
@@ -121,11 +121,18 @@ bool obs_stream_get(struct obs_exec *x, const struct obp_record *rec, uint64_t i
 bool obs_handle_get(struct obs_exec *x, const struct obp_record *rec, enum obs_kind kind,
 	uint64_t id, void **ret_handle)
 {
+	struct obs_handle *handle;
 	CUstream stream;
 
-	if (kind != OBS_KIND_STREAM || !obs_stream_get(x, rec, id, &stream))
+	if (kind == OBS_KIND_STREAM) {
+		if (!obs_stream_get(x, rec, id, &stream))
+			return false;
+		*ret_handle = stream;
+		return true;
+	}
+	if (!obs_handle_use(x, rec, &x->session->made[kind], id, &handle))
 		return false;
-	*ret_handle = stream;
+	*ret_handle = handle->driver;
 	return true;
 }
 

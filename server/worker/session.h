@@ -28,6 +28,7 @@
 #include "protocol/control.h"
 #include "protocol/format.h"
 #include "protocol/obp_calls.h"
+#include "protocol/obs_dispatch.h"
 #include "protocol/resume.h"
 #include "protocol/stripe.h"
 #include "server/common/cache.h"
@@ -229,6 +230,7 @@ struct obs_session {
 	bool trust_reader;
 
 	struct obs_handles streams, events, modules, functions;
+	struct obs_handles made[OBS_KIND_END]; /* by enum obs_kind */
 	struct obs_context contexts[OBS_CONTEXTS_MAX];
 	uint32_t n_contexts; /* entries ever used */
 	/* stands for contexts beyond the limit; cannot be entered */

@@ -72,6 +72,46 @@ static void memory(CUdevice device)
 	printf(" same %d ordinal %d of %d\n", got == value, ordinal, of);
 }
 
+/*
+ * The device's number inside structs, on the way there and back: memory made on it, mapped where
+ * it and no other device may use it.
+ */
+static void mapped_memory(CUdevice device)
+{
+	CUmemLocation where = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device };
+	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = where },
+			    back = { 0 };
+	CUmemAccessDesc access = { .location = where, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+	CUmemGenericAllocationHandle handle = 0;
+	CUdeviceptr addr = 0;
+	size_t bytes = 2 << 20;
+	unsigned long long flags = 0;
+	int ordinal = -1;
+
+	printf("  vmm %d",
+		CALL("cuMemCreate", CUmemGenericAllocationHandle *, size_t,
+			const CUmemAllocationProp *, unsigned long long)(&handle, bytes, &prop, 0));
+	CALL("cuMemGetAllocationPropertiesFromHandle", CUmemAllocationProp *,
+		CUmemGenericAllocationHandle)
+	(&back, handle);
+	CALL("cuMemAddressReserve", CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long)
+	(&addr, bytes, 0, 0, 0);
+	printf(" %d",
+		CALL("cuMemMap", CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle,
+			unsigned long long)(addr, bytes, 0, handle, 0));
+	printf(" %d",
+		CALL("cuMemSetAccess", CUdeviceptr, size_t, const CUmemAccessDesc *, size_t)(
+			addr, bytes, &access, 1));
+	CALL("cuMemGetAccess", unsigned long long *, const CUmemLocation *, CUdeviceptr)
+	(&flags, &where, addr);
+	CALL("cuPointerGetAttribute", void *, CUpointer_attribute, CUdeviceptr)
+	(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, addr);
+	printf(" on %d access %llu pointer %d of %d\n", back.location.id, flags, ordinal, device);
+	CALL("cuMemUnmap", CUdeviceptr, size_t)(addr, bytes);
+	CALL("cuMemRelease", CUmemGenericAllocationHandle)(handle);
+	CALL("cuMemAddressFree", CUdeviceptr, size_t)(addr, bytes);
+}
+
 /* A question that goes to the server, with the device's number. */
 static CUresult host_atomics(unsigned *ret, CUdevice device)
 {
@@ -113,6 +153,7 @@ static void device_print(CUdevice device, int n)
 	printf(" same %d\n", pool && pool == same);
 	context_new(device);
 	memory(device);
+	mapped_memory(device);
 }
 
 static void devices(void)

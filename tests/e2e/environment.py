@@ -53,6 +53,8 @@ def visible(remote):
         # Every device is itself by each call: memory, ordinals, bus ids, and one past the last is none.
         check(f'{name}: ordinals', all(re.search(rf'device {i}: .* is {i}, has memory', direct) and f'ordinal {i} of {i}' in direct for i in range(len(want))), direct)
         check(f'{name}: memory', direct.count('alloc 0 copies 0 0 same 1') == len(want), direct)
+        mapped = [f'vmm 0 0 0 on {i} access 3 pointer {i} of {i}\n' in direct for i in range(len(want))]
+        check(f'{name}: memory that is mapped', all(mapped), direct)
         check(f'{name}: past the last', f'one more {"101 101" if want else "3"}' in direct, direct)
 
 
@@ -79,6 +81,8 @@ def server_side(remote, folder):
     with open(path, encoding='utf-8') as file:
         text = file.read()
     check('memory of the right devices', re.findall(r'mem_alloc\(.*device=(\d)', text) == ['3', '1'], text)
+    check('memory handles of the right devices', re.findall(r'cuMemCreate\(.*prop_location_id=(\d)', text) == ['3', '1'], text)
+    check('access for the right devices', re.findall(r'cuMemSetAccess\(.*desc_location_id=\{(\d)\}', text) == ['3', '1'], text)
     check('questions to the right devices', re.findall(r'cuDeviceGetHostAtomicCapabilities\(.*device=(\d)', text) == ['3', '1'], text)
     for name in list(os.environ):  # house.py hands its own environment on
         if name.startswith('CUDA_'):

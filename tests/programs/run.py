@@ -35,6 +35,7 @@ class Program:
         self.same = "same" in checks.split()
         self.soft = "soft" in checks.split()
         self.unstriped = "unstriped" in checks.split()
+        self.maps = "maps" in checks.split()
         self.exit = int((re.search(r"exit=(\d+)", checks) or [0, 0])[1])
         self.stderr = (re.search(r"stderr=(.*)", checks) or [None, None])[1]
 
@@ -302,7 +303,8 @@ def main():
         exact = {p.binary for p in programs if p.binary in arguments.names}
         programs = [p for p in programs if p.binary in exact or p.name in set(arguments.names) - exact]
     programs = [p for p in programs if not (p.soft and arguments.mode == "native") and (p.same or arguments.mode != "same")
-                and not (p.unstriped and arguments.mode.startswith("striped"))]
+                and not (p.unstriped and arguments.mode.startswith("striped"))
+                and not (p.maps and os.environ.get("OUTBOARD_SOFT_MEMCHECK") == "1")]
     if not programs:
         parser.error("name a program, or give --all")
 

@@ -17,10 +17,9 @@
 void obs_module_discharge(const struct obs_context *context, uint64_t size);
 
 /*
- * May there be one more stream, event or function; one more module? CUDA_ERROR_OUT_OF_MEMORY if
- * not, or x->refused. Executor.
+ * May there be one more module? CUDA_ERROR_OUT_OF_MEMORY if not, or x->refused. Executor. For
+ * streams, events, functions and other handles obs_handle_room (protocol/obs_dispatch.h) says so.
  */
-CUresult obs_handle_room(struct obs_exec *x);
 CUresult obs_module_room(struct obs_exec *x);
 
 #endif

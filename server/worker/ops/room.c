@@ -9,11 +9,13 @@
 CUresult obs_handle_room(struct obs_exec *x)
 {
 	const struct obs_session *s = x->session;
+	uint64_t n = (uint64_t)s->streams.n_live + s->events.n_live + s->functions.n_live;
 
 	if (ob_unlikely(x->refused != CUDA_SUCCESS))
 		return x->refused;
-	if (ob_unlikely((uint64_t)s->streams.n_live + s->events.n_live + s->functions.n_live >=
-		    obs_limits_now.handles))
+	for (unsigned kind = 0; kind < OBS_KIND_END; kind++)
+		n += s->made[kind].n_live;
+	if (ob_unlikely(n >= obs_limits_now.handles))
 		return obs_quota_refused("handles");
 	return ob_likely(obs_hold_room(OBS_HANDLE_BYTES)) ? CUDA_SUCCESS
 							  : obs_quota_refused("host memory");

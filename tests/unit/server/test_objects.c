@@ -17,7 +17,11 @@ TEST(handles_are_found_by_their_whole_id)
 	uint64_t id = 0x0100000200000003ull;
 
 	CHECK(!obs_handles_find(&handles, id));
+	CHECK(obs_handles_vacant(&handles, id));
 	CHECK(obs_handles_put(&handles, id, &value));
+	CHECK(!obs_handles_vacant(&handles, id) &&
+		!obs_handles_vacant(&handles, id + (1ull << 32)));
+	CHECK(obs_handles_vacant(&handles, id + 1));
 	CHECK(obs_handles_find(&handles, id)->extra == 5);
 	CHECK(!obs_handles_find(&handles, id + (1ull << 32)));
 	CHECK(!obs_handles_find(&handles, id ^ (1ull << 56)));
@@ -39,6 +43,8 @@ TEST(handles_have_a_maximum)
 	CHECK(!obs_handles_put(&handles, 0, &value));
 	CHECK(!obs_handles_put(&handles, OBS_HANDLES_MAX, &value));
 	CHECK(!obs_handles_put(&handles, UINT32_MAX, &value));
+	CHECK(!obs_handles_vacant(&handles, 0) && !obs_handles_vacant(&handles, OBS_HANDLES_MAX));
+	CHECK(obs_handles_vacant(&handles, OBS_HANDLES_MAX - 1));
 	CHECK(obs_handles_put(&handles, OBS_HANDLES_MAX - 1, &value));
 	CHECK(!obs_handles_find(&handles, OBS_HANDLES_MAX));
 	obs_handles_fini(&handles);

@@ -200,6 +200,24 @@ static CUresult fake_free(CUdeviceptr addr)
 	return CUDA_SUCCESS;
 }
 
+static CUresult fake_map(CUdeviceptr addr, size_t size, size_t offset,
+	CUmemGenericAllocationHandle handle, unsigned long long flags)
+{
+	(void)addr;
+	(void)size;
+	(void)offset;
+	(void)handle;
+	(void)flags;
+	return CUDA_SUCCESS;
+}
+
+static CUresult fake_unmap(CUdeviceptr addr, size_t size)
+{
+	(void)addr;
+	(void)size;
+	return CUDA_SUCCESS;
+}
+
 static CUresult fake_free_async(CUdeviceptr addr, CUstream stream)
 {
 	(void)addr;
@@ -250,6 +268,8 @@ static struct obs_driver layered(void)
 		.cuMemAllocFromPoolAsync = fake_pool,
 		.cuMemCreate = fake_create,
 		.cuMemRelease = fake_free,
+		.cuMemMap = fake_map,
+		.cuMemUnmap = fake_unmap,
 		.cuMemFree_v2 = fake_free,
 		.cuMemFreeAsync = fake_free_async,
 		.cuMemHostAlloc = fake_host_alloc,
@@ -307,6 +327,45 @@ TEST(every_way_of_taking_memory_counts_and_gives_back)
 	CHECK_INT(t.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 10 * MIB), CUDA_SUCCESS);
 	CHECK_INT(obs_stats_page_read(&obs_stats_page->used[1]), 50 * MIB);
 	CHECK_INT(t.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1 << 30), CUDA_SUCCESS);
+}
+
+/* A client that releases a handle and keeps the mapping still has the memory. */
+TEST(mapped_memory_counts_until_it_is_unmapped)
+{
+	struct obs_driver t = layered();
+	const CUmemAllocationProp prop = { .location = {
+						   .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1 } };
+	CUmemGenericAllocationHandle a, b;
+
+	CHECK_INT(t.cuMemCreate(&a, 40 * MIB, &prop, 0), CUDA_SUCCESS);
+	CHECK_INT(t.cuMemCreate(&b, 20 * MIB, &prop, 0), CUDA_SUCCESS);
+	CHECK_INT(t.cuMemMap(1 * MIB, 20 * MIB, 0, a, 0), CUDA_SUCCESS);
+	CHECK_INT(t.cuMemMap(21 * MIB, 20 * MIB, 20 * MIB, a, 0), CUDA_SUCCESS);
+	CHECK_INT(t.cuMemMap(41 * MIB, 20 * MIB, 0, b, 0), CUDA_SUCCESS);
+	CHECK_INT(t.cuMemRelease(a), CUDA_SUCCESS);
+	CHECK_INT(obs_stats_page_read(&obs_stats_page->used[1]), 60 * MIB);
+	CHECK_INT(t.cuMemUnmap(1 * MIB, 20 * MIB), CUDA_SUCCESS);
+	CHECK_INT(obs_stats_page_read(&obs_stats_page->used[1]), 60 * MIB);
+	/* two mappings in one call; the other memory has its handle still */
+	CHECK_INT(t.cuMemUnmap(21 * MIB, 40 * MIB), CUDA_SUCCESS);
+	CHECK_INT(obs_stats_page_read(&obs_stats_page->used[1]), 20 * MIB);
+	CHECK_INT(t.cuMemRelease(b), CUDA_SUCCESS);
+	CHECK_INT(obs_stats_page_read(&obs_stats_page->used[1]), 0);
+	CHECK_INT(obs_stats_page_read(&obs_stats_page->host_used), 0);
+}
+
+/* Mapping needs a note; without room for it the memory is unmapped again. */
+TEST(mappings_count_as_host_memory)
+{
+	struct obs_driver t = layered();
+	uint64_t n = 0;
+
+	obs_limits_now.host_memory = MIB;
+	while (t.cuMemMap(n * MIB, MIB, 0, 5, 0) == CUDA_SUCCESS)
+		n++;
+	CHECK_INT(n, MIB / OBS_ALLOCATION_BYTES);
+	CHECK_INT(t.cuMemUnmap(0, n * MIB), CUDA_SUCCESS);
+	CHECK_INT(obs_stats_page_read(&obs_stats_page->host_used), 0);
 }
 
 TEST(page_locked_memory_counts_as_host_memory)

@@ -164,6 +164,44 @@ static void test_refuses(void **state)
 	obc_heap_fini(&heap);
 }
 
+/* Addresses for the program: nothing backs them, and the heap does not grow into them. */
+static void test_reserved(void **state)
+{
+	struct obc_block *low, *high, *middle, *used;
+	uint64_t at, addr, top = BASE + 256 * MIB;
+	struct server server;
+	struct obc_heap heap;
+
+	(void)state;
+	start(&heap, &server, 256 * MIB, 64 * MIB, 256 * MIB);
+	/* as high as it goes; where it is wanted; aligned */
+	assert_true(obc_heap_reserve(&heap, 2 * MIB, 2 * MIB, 0, &at, &high));
+	assert_true(at == top - 2 * MIB);
+	assert_true(obc_heap_reserve(&heap, 4 * MIB, 2 * MIB, BASE + 100 * MIB, &at, &middle));
+	assert_true(at == BASE + 100 * MIB);
+	assert_true(obc_heap_reserve(&heap, 2 * MIB, 64 * MIB, BASE + 100 * MIB, &at, &low));
+	assert_true(at == BASE + 192 * MIB);
+	assert_true(obc_heap_sane(&heap));
+	/* between granted memory and a reservation 36 MiB are left, above it 88 and 60 */
+	assert_false(obc_heap_reserve(&heap, 90 * MIB, 2 * MIB, 0, &at, &used));
+	assert_int_equal(obc_heap_alloc(&heap, 100 * MIB, &addr, &used), CUDA_SUCCESS);
+	assert_true(addr + 100 * MIB <= BASE + 100 * MIB);
+	assert_int_equal(obc_heap_alloc(&heap, 90 * MIB, &addr, &used), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_true(server.page[50] == 0 && server.page[96] == 0 && server.page[127] == 0);
+	/* given back they are one hole again */
+	obc_heap_unreserve(&heap, middle);
+	obc_heap_unreserve(&heap, high);
+	obc_heap_unreserve(&heap, low);
+	assert_true(obc_heap_sane(&heap));
+	assert_true(obc_heap_reserve(&heap, 156 * MIB, 2 * MIB, 0, &at, &high));
+	assert_true(at == BASE + 100 * MIB);
+	assert_false(obc_heap_reserve(&heap, 2 * MIB, 2 * MIB, 0, &at, &low));
+	assert_int_equal(obc_heap_trim(&heap), 0);
+	obc_heap_unreserve(&heap, high);
+	assert_true(obc_heap_sane(&heap));
+	obc_heap_fini(&heap);
+}
+
 #define LIVE_MAX 512u
 
 struct live {
@@ -239,6 +277,7 @@ int main(void)
 		cmocka_unit_test(test_exact_limit),
 		cmocka_unit_test(test_large_spans_go_back),
 		cmocka_unit_test(test_refuses),
+		cmocka_unit_test(test_reserved),
 		cmocka_unit_test(test_random),
 	};
 
