@@ -155,8 +155,8 @@ CUresult obc_memory_info(struct obf_ctx *ctx, uint64_t *ret_free, uint64_t *ret_
 		return result;
 	/* What is granted to this session and not in use is as free as the rest. */
 	if (vmm)
-		bytes_free += obc_heap_free_bytes(heap_of(ctx->device));
-	*ret_free = ob_min(bytes_free, total);
+		bytes_free = ob_min(bytes_free + obc_heap_free_bytes(heap_of(ctx->device)), total);
+	*ret_free = bytes_free;
 	*ret_total = total;
 	return CUDA_SUCCESS;
 }
