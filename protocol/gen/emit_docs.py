@@ -28,7 +28,7 @@ def calls_md(spec, coverage=None):
     count = lambda klass: sum(1 for c in calls if c.klass == klass)
     exported = sum(len(c.exports()) for c in spec.exported())
     out += [f'{exported} names are exported. {len(calls) - count("server")} calls are answered ('
-            + ', '.join(f'{count(k)} {k}' for k in ('face', 'local', 'sync', 'async', 'cached') if count(k))
+            + ', '.join(f'{count(k)} {k}' for k in ('front', 'local', 'sync', 'async', 'cached') if count(k))
             + f'), {count("server")} serve the server alone, {len(spec.aliases)} are older names of the same call,'
             f' {len(spec.absent)} are absent.', '']
     wrapped = sum(1 for c in calls if c.wrapped)

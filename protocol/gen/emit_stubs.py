@@ -15,8 +15,8 @@ def prototypes(calls, prefix):
     return '\n'.join(wrap(f'CUresult {prefix}{c.name}({c.impl_params()});') for c in calls)
 
 
-def face_h(spec):
-    calls = [c for c in spec.calls if c.klass == 'face']
+def front_h(spec):
+    calls = [c for c in spec.calls if c.klass == 'front']
     body = ('/* A call that is not there: logs the reason once, returns CUDA_ERROR_NOT_SUPPORTED. */\n'
             'CUresult obf_absent(const char *name, const char *reason);\n\n' + prototypes(calls, 'obf_'))
     return header('OBF_CALLS_H', 'The calls that front/ answers in both libraries.', [CUDA], body)
@@ -27,14 +27,14 @@ def local_h(spec, prefix):
         calls = [c for c in spec.calls if c.klass == 'local' or c.wrapped]
         what = 'The calls that client-shim/ writes by hand.'
     else:
-        calls = [c for c in spec.calls if c.klass != 'face']
+        calls = [c for c in spec.calls if c.klass != 'front']
         what = 'The calls that softdevice/ writes by hand; one that it leaves out is answered as absent.'
     return header(f'{prefix.upper()}LOCALS_H', what, [CUDA], prototypes(calls, prefix))
 
 
 def target(call, prefix):
     """(function, True when it is hand-written and may be missing) behind a stub."""
-    if call.klass == 'face':
+    if call.klass == 'front':
         return 'obf_' + call.name, True
     if call.klass == 'server' and prefix == 'obc_':
         return None, False

@@ -30,7 +30,7 @@ import spec as spec_module
 OUTPUTS = {
     'obp_calls.h': emit_calls.calls_h,
     'obp_calls.c': emit_calls.calls_c,
-    'obf_calls.h': emit_stubs.face_h,
+    'obf_calls.h': emit_stubs.front_h,
     'obc_calls.h': emit_client.calls_h,
     'obc_calls.c': emit_client.calls_c,
     'obc_locals.h': lambda s: emit_stubs.local_h(s, 'obc_'),

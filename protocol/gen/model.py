@@ -4,7 +4,7 @@
 
 import re
 
-CLASSES = ('face', 'local', 'server', 'sync', 'async', 'cached')
+CLASSES = ('front', 'local', 'server', 'sync', 'async', 'cached')
 OP_CLASSES = ('sync', 'async', 'bulk')
 TWINS = ('ptsz', 'ptds')
 TWIN_SINCE = 7000        # CUDA 7.0 introduced the per-thread default stream

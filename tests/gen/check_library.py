@@ -40,10 +40,10 @@ def main():
     if not any(name.startswith('obf_') for name in defined):
         print('the library is stripped: only its exports were compared')
         return 77 if not failed else 1
-    classes = ('local', 'face') if prefix == 'obc' else ('local', 'face', 'server')
+    classes = ('local', 'front') if prefix == 'obc' else ('local', 'front', 'server')
     wanted = [c for c in spec.calls if c.klass in classes]
     for call in wanted:
-        function = ('obf_' if call.klass == 'face' else prefix + '_') + call.name
+        function = ('obf_' if call.klass == 'front' else prefix + '_') + call.name
         if function not in defined:
             failed += 1
             print(f'{function} is not written ({os.path.relpath(call.where[0])}:{call.where[1]})')

@@ -68,7 +68,7 @@ BAD = [
     ('struct CUthing 8;', 2, 'base/cuda_types.h has no struct CUthing'),
     ('alias 2000 cuFoo = cuBar;', 2, 'cuFoo is an alias of cuBar, which is no call'),
     ('absent cuFoo;', 2, 'an absent block begins with its reason in quotes'),
-    ('face 2000 cuFoo(int v);\nabsent "why not" {\n\t2000 cuFoo;\n}', 4, 'cuFoo was already given in bad.api:2'),
+    ('front 2000 cuFoo(int v);\nabsent "why not" {\n\t2000 cuFoo;\n}', 4, 'cuFoo was already given in bad.api:2'),
     ('local 2000 cuFoo(CUstream s) ptsz;\nlocal 2000 cuFo(int v) often;', 3, "the word 'often' is not known here"),
     ('0x01 op async a(u64 rec);', 2, "a: generated code uses the name 'rec' itself: choose another"),
     ('0x01 sync 2000 cuFoo(int ctx);', 2, "cuFoo: generated code uses the name 'ctx' itself: choose another"),
@@ -131,7 +131,7 @@ BAD = [
     ('handle CUgraph graph;\n0x01 sync 2000 cuFoo(new CUgraph *g, drop CUgraph h) noctx;', 3,
      'cuFoo: a call makes or ends one handle, not 2'),
     ('nonsense;', 2, "'nonsense' begins no declaration: group, const, handle, struct, absent, alias, an opcode or one of"
-                     ' face, local, server'),
+                     ' front, local, server'),
 ]
 
 
