@@ -2,64 +2,19 @@
 /* Copyright The Outboard Authors */
 #include "front/event.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/ids.h"
+#include "front/backend.h"
 #include "front/private.h"
 #include "front/stream.h"
 #include "protocol/obf_calls.h"
 
 #define EVENT_FLAGS \
 	((unsigned)(CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS))
-#define EVENT_CHUNK 256u
 
 static struct ob_ids event_ids = OB_IDS_INIT(OBF_KIND_EVENT, OBF_EVENT_MAX);
-static pthread_mutex_t event_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct obf_event *event_free; /* under event_lock */
+static struct obf_objects events = { .lock = PTHREAD_MUTEX_INITIALIZER, .chunk = 256 };
 
 /* ---- objects ---- */
-
-/* Under the lock. */
-static bool chunk_make(void)
-{
-	size_t size = obf_process.backend->event_size;
-	char *chunk = calloc(EVENT_CHUNK, size);
-
-	if (!chunk)
-		return false;
-	for (unsigned i = 0; i < EVENT_CHUNK; i++) {
-		struct obf_event *event = (struct obf_event *)(void *)(chunk + i * size);
-
-		event->next = event_free;
-		event_free = event;
-	}
-	return true;
-}
-
-static struct obf_event *event_take(void)
-{
-	struct obf_event *event = NULL;
-
-	pthread_mutex_lock(&event_lock);
-	if (event_free || chunk_make()) {
-		event = event_free;
-		event_free = event->next;
-	}
-	pthread_mutex_unlock(&event_lock);
-	if (event)
-		memset(event, 0, obf_process.backend->event_size);
-	return event;
-}
-
-static void event_give(struct obf_event *event)
-{
-	pthread_mutex_lock(&event_lock);
-	event->ctx = NULL;
-	event->next = event_free;
-	event_free = event;
-	pthread_mutex_unlock(&event_lock);
-}
 
 static CUresult event_end(uint64_t handle, bool ctx_ended)
 {
@@ -69,13 +24,13 @@ static CUresult event_end(uint64_t handle, bool ctx_ended)
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = obf_process.backend->event_close(event, ctx_ended);
-	event_give(event);
+	obf_object_give(&events, &event->object);
 	return result;
 }
 
 struct end {
 	const struct obf_ctx *ctx;
-	struct obf_event *list;
+	struct obf_object *list;
 };
 
 static void end_collect(void *user, uint64_t id, void *value)
@@ -86,8 +41,8 @@ static void end_collect(void *user, uint64_t id, void *value)
 	(void)id;
 	if (event->ctx != end->ctx)
 		return;
-	event->next = end->list;
-	end->list = event;
+	event->object.next = end->list;
+	end->list = &event->object;
 }
 
 void obf_events_end(const struct obf_ctx *ctx)
@@ -96,10 +51,10 @@ void obf_events_end(const struct obf_ctx *ctx)
 
 	ob_ids_each(&event_ids, end_collect, &end);
 	while (end.list) {
-		struct obf_event *event = end.list;
+		struct obf_object *object = end.list;
 
-		end.list = event->next;
-		event_end(event->handle, true);
+		end.list = object->next;
+		event_end(object->handle, true);
 	}
 }
 
@@ -141,17 +96,16 @@ CUresult obf_cuEventCreate(CUevent *ret, unsigned flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & CU_EVENT_INTERPROCESS)
 		return CUDA_ERROR_NOT_SUPPORTED; /* other processes have sessions of their own */
-	event = event_take();
+	event = obf_object_take(&events, obf_process.backend->event_size, ctx);
 	if (!event)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	event->ctx = ctx;
 	event->flags = flags;
 	event->handle = ob_ids_add(&event_ids, event);
 	result = event->handle ? obf_process.backend->event_open(event) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (result != CUDA_SUCCESS) {
 		if (event->handle)
 			ob_ids_remove(&event_ids, event->handle);
-		event_give(event);
+		obf_object_give(&events, &event->object);
 		return obf_ctx_result(ctx, result);
 	}
 	*ret = (CUevent)(uintptr_t)event->handle;

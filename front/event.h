@@ -2,8 +2,7 @@
 /* Copyright The Outboard Authors */
 /*
  * obf_event: an event of the program. The backend's object begins with this struct;
- * obf_backend.event_size is its size. Objects are reused and never freed, as those of streams are.
- * The front end owns them; any thread.
+ * obf_backend.event_size is its size. The front end owns the objects (object.h); any thread.
  */
 #ifndef OBF_EVENT_H
 #define OBF_EVENT_H
@@ -13,15 +12,20 @@
 #include <stdint.h>
 
 #include "front/front.h"
+#include "front/object.h"
 
 #define OBF_EVENT_MAX (1u << 20) /* live events of a process */
 
 struct obf_event {
-	struct obf_ctx *ctx; /* NULL: in no use */
-	uint64_t handle;     /* the id that the program holds */
-	unsigned flags;      /* CU_EVENT_... */
+	union {
+		struct obf_object object;
+		struct {
+			struct obf_ctx *ctx; /* NULL: in no use */
+			uint64_t handle;     /* the id */
+		};
+	};
+	unsigned flags; /* CU_EVENT_... */
 	_Atomic bool recorded;
-	struct obf_event *next; /* of the free list */
 };
 
 /* The context has ended in the backend: all its events end. */

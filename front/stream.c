@@ -2,14 +2,10 @@
 /* Copyright The Outboard Authors */
 #include "front/stream.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "front/private.h"
 #include "protocol/obf_calls.h"
 
 #define STREAM_FLAGS    ((unsigned)CU_STREAM_NON_BLOCKING)
-#define STREAM_CHUNK    64u
 #define PRIORITY_LOWEST 0
 #define PRIORITY_MOST   (-5)
 #define ID_LEGACY       1u /* cuStreamGetId of a legacy stream */
@@ -21,61 +17,24 @@ struct thread_stream {
 
 struct ob_ids obf_stream_ids = OB_IDS_INIT(OBF_KIND_STREAM, OBF_STREAM_MAX);
 
-static pthread_mutex_t stream_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct obf_stream *stream_free;          /* under stream_lock */
+static struct obf_objects streams = { .lock = PTHREAD_MUTEX_INITIALIZER, .chunk = 64 };
 static _Atomic unsigned long long next_id = 16; /* below: default streams */
 static _Thread_local struct thread_stream thread_streams[OBF_THREAD_STREAMS];
 
 /* ---- objects ---- */
 
-/* Under the lock. */
-static bool chunk_make(void)
-{
-	size_t size = obf_process.backend->stream_size;
-	char *chunk = calloc(STREAM_CHUNK, size);
-
-	if (!chunk)
-		return false;
-	for (unsigned i = 0; i < STREAM_CHUNK; i++) {
-		struct obf_stream *stream = (struct obf_stream *)(void *)(chunk + i * size);
-
-		stream->next = stream_free;
-		stream_free = stream;
-	}
-	return true;
-}
-
-static struct obf_stream *stream_take(void)
-{
-	struct obf_stream *stream = NULL;
-
-	pthread_mutex_lock(&stream_lock);
-	if (stream_free || chunk_make()) {
-		stream = stream_free;
-		stream_free = stream->next;
-	}
-	pthread_mutex_unlock(&stream_lock);
-	if (stream)
-		memset(stream, 0, obf_process.backend->stream_size);
-	return stream;
-}
-
 void obf_stream_recycle(struct obf_stream *stream)
 {
-	pthread_mutex_lock(&stream_lock);
-	stream->ctx = NULL;
-	stream->next = stream_free;
-	stream_free = stream;
-	pthread_mutex_unlock(&stream_lock);
+	obf_object_give(&streams, &stream->object);
 }
 
 static struct obf_stream *stream_make(struct obf_ctx *ctx, unsigned flags, int priority)
 {
-	struct obf_stream *stream = stream_take();
+	struct obf_stream *stream =
+		obf_object_take(&streams, obf_process.backend->stream_size, ctx);
 
 	if (!stream)
 		return NULL;
-	stream->ctx = ctx;
 	stream->flags = flags;
 	stream->priority = ob_max(ob_min(priority, PRIORITY_LOWEST), PRIORITY_MOST);
 	stream->blocking = !(flags & CU_STREAM_NON_BLOCKING);
@@ -162,22 +121,23 @@ void obf_streams_each(
 
 static void end_collect(void *user, struct obf_stream *stream)
 {
-	struct obf_stream **list = user;
+	struct obf_object **list = user;
 
-	stream->next = *list;
-	*list = stream;
+	stream->object.next = *list;
+	*list = &stream->object;
 }
 
 void obf_streams_end(struct obf_ctx *ctx)
 {
-	struct obf_stream *list = NULL, *legacy = ctx->legacy;
+	struct obf_stream *legacy = ctx->legacy;
+	struct obf_object *list = NULL;
 
 	obf_streams_each(ctx, end_collect, &list);
 	while (list) {
-		struct obf_stream *stream = list;
+		struct obf_stream *stream = ob_ids_remove(&obf_stream_ids, list->handle);
 
-		list = stream->next;
-		if (ob_ids_remove(&obf_stream_ids, stream->handle))
+		list = list->next;
+		if (stream)
 			obf_process.backend->stream_close(stream, true);
 	}
 	ctx->legacy = NULL;
@@ -298,56 +258,52 @@ CUresult obf_cuStreamSynchronize(CUstream handle)
 	return obf_ctx_result(stream->ctx, obf_process.backend->stream_wait(stream));
 }
 
+/* The beginning of a call that asks something about a stream. */
+static CUresult ask(CUstream handle, const void *ret, struct obf_stream **ret_stream)
+{
+	CUresult result = obf_stream_enter(handle, ret_stream);
+
+	return result == CUDA_SUCCESS && !ret ? CUDA_ERROR_INVALID_VALUE : result;
+}
+
 CUresult obf_cuStreamGetPriority(CUstream handle, int *ret)
 {
 	struct obf_stream *stream;
-	CUresult result = obf_stream_enter(handle, &stream);
+	CUresult result = ask(handle, ret, &stream);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = stream->priority;
-	return CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
+		*ret = stream->priority;
+	return result;
 }
 
 CUresult obf_cuStreamGetFlags(CUstream handle, unsigned *ret)
 {
 	struct obf_stream *stream;
-	CUresult result = obf_stream_enter(handle, &stream);
+	CUresult result = ask(handle, ret, &stream);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = stream->flags;
-	return CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
+		*ret = stream->flags;
+	return result;
 }
 
 CUresult obf_cuStreamGetId(CUstream handle, unsigned long long *ret)
 {
 	struct obf_stream *stream;
-	CUresult result = obf_stream_enter(handle, &stream);
+	CUresult result = ask(handle, ret, &stream);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = stream->id;
-	return CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
+		*ret = stream->id;
+	return result;
 }
 
 CUresult obf_cuStreamGetCtx(CUstream handle, CUcontext *ret)
 {
 	struct obf_stream *stream;
-	CUresult result = obf_stream_enter(handle, &stream);
+	CUresult result = ask(handle, ret, &stream);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = stream->ctx->handle;
-	return CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
+		*ret = stream->ctx->handle;
+	return result;
 }
 
 CUresult obf_cuStreamGetCtx_v2(CUstream handle, CUcontext *ret, CUgreenCtx *ret_green)
@@ -363,25 +319,19 @@ CUresult obf_cuStreamGetCtx_v2(CUstream handle, CUcontext *ret, CUgreenCtx *ret_
 CUresult obf_cuStreamGetGreenCtx(CUstream handle, CUgreenCtx *ret)
 {
 	struct obf_stream *stream;
-	CUresult result = obf_stream_enter(handle, &stream);
+	CUresult result = ask(handle, ret, &stream);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = NULL;
-	return CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
+		*ret = NULL;
+	return result;
 }
 
 CUresult obf_cuStreamGetDevice(CUstream handle, CUdevice *ret)
 {
 	struct obf_stream *stream;
-	CUresult result = obf_stream_enter(handle, &stream);
+	CUresult result = ask(handle, ret, &stream);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = stream->ctx->device;
-	return CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
+		*ret = stream->ctx->device;
+	return result;
 }

@@ -8,9 +8,8 @@
  *                          stream, made at its first use, ended with the thread
  *   others                 an id that cuStreamCreate gave out
  *
- * The backend's object begins with this struct; obf_backend.stream_size is its size. Objects are
- * reused and never freed, so a look-up that races with the stream's end (a fault of the program)
- * reads a stream and no other memory. The front end owns the objects; any thread.
+ * The backend's object begins with this struct; obf_backend.stream_size is its size. The front end
+ * owns the objects (object.h); any thread.
  */
 #ifndef OBF_STREAM_H
 #define OBF_STREAM_H
@@ -20,13 +19,19 @@
 
 #include "base/ids.h"
 #include "front/front.h"
+#include "front/object.h"
 
 #define OBF_STREAM_MAX     (1u << 20) /* live streams of a process */
 #define OBF_THREAD_STREAMS 8u         /* contexts in which one thread uses its own stream at once */
 
 struct obf_stream {
-	struct obf_ctx *ctx;   /* NULL: in no use */
-	uint64_t handle;       /* the id; of the legacy stream 0 */
+	union {
+		struct obf_object object;
+		struct {
+			struct obf_ctx *ctx; /* NULL: in no use */
+			uint64_t handle;     /* the id; of the legacy stream 0 */
+		};
+	};
 	unsigned long long id; /* cuStreamGetId; never repeats */
 	unsigned flags;        /* CU_STREAM_NON_BLOCKING */
 	int priority;          /* 0 (lowest) to -5 */
@@ -34,7 +39,6 @@ struct obf_stream {
 	bool blocking; /* waits for the legacy stream */
 	/* attributes that the program may read back */
 	CUstreamAttrValue window, policy, domain_map, domain;
-	struct obf_stream *next; /* of the free list */
 };
 
 extern struct ob_ids obf_stream_ids;
