@@ -12,6 +12,8 @@
 #define N    1000
 #define SIZE 256
 
+typedef CUresult (*boxes_12080)(
+	size_t, CUDA_MEMCPY3D_BATCH_OP *, size_t *, unsigned long long, CUstream);
 typedef CUresult (*batch_12080)(CUdeviceptr *, CUdeviceptr *, size_t *, size_t,
 	CUmemcpyAttributes *, size_t *, size_t, size_t *, CUstream);
 
@@ -66,6 +68,9 @@ static void both_ways(CUdeviceptr memory, CUstream stream)
 static void boxes(CUdeviceptr memory, CUstream stream)
 {
 	CUDA_MEMCPY3D_BATCH_OP op[2] = { 0 };
+	CUdriverProcAddressQueryResult found;
+	boxes_12080 batch;
+	size_t index = 7;
 
 	for (int i = 0; i < 2; i++) {
 		op[i].src.type = op[i].dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
@@ -91,13 +96,16 @@ static void boxes(CUdeviceptr memory, CUstream stream)
 				}
 	op[1].extent.depth = 0;
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemcpy3DBatchAsync(2, op, 0, stream));
+	CU(cuGetProcAddress("cuMemcpy3DBatchAsync", (void **)&batch, 12080, 0, &found));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, batch(2, op, &index, 0, stream));
+	OK(index == 1);
 	op[1].extent.depth = 2;
 	op[1].dst.type = CU_MEMCPY_OPERAND_TYPE_ARRAY;
 	EXPECT(CUDA_ERROR_NOT_SUPPORTED, cuMemcpy3DBatchAsync(2, op, 0, stream));
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemcpy3DBatchAsync(1, op, 1, stream));
 }
 
-static void refused(CUdeviceptr memory, CUstream stream)
+static void refused(CUstream stream)
 {
 	CUdriverProcAddressQueryResult found;
 	size_t zero_firsts[2] = { 0, 0 }, index = 7;
@@ -109,11 +117,11 @@ static void refused(CUdeviceptr memory, CUstream stream)
 		batch(dsts, srcs, sizes, N, attrs, firsts, 2, &index, stream));
 	OK(index == 5);
 	sizes[5] = 6;
-	dsts[9] = memory + N * SIZE;
+	sizes[9] = N * SIZE; /* beyond the end */
 	EXPECT(CUDA_ERROR_INVALID_VALUE,
 		batch(dsts, srcs, sizes, N, attrs, firsts, 2, &index, stream));
 	OK(index == 9);
-	dsts[9] = memory + 9 * SIZE;
+	sizes[9] = 10;
 	EXPECT(CUDA_ERROR_INVALID_VALUE,
 		batch(dsts, srcs, sizes, N, attrs, firsts, 0, &index, stream));
 	OK(index == SIZE_MAX); /* no copy's fault */
@@ -145,7 +153,7 @@ int main(void)
 	rows(memory, stream);
 	both_ways(memory, stream);
 	boxes(memory, stream);
-	refused(memory, stream);
+	refused(stream);
 	CU(cuStreamDestroy(stream));
 	CU(cuMemFree(memory));
 	return verdict("driver_batch");
