@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A byte buffer that grows up to a maximum given when it is made. Owned by one thread at a time.
+ * A byte buffer that grows up to a maximum size, set by ob_buf_init. Owned by one thread at a time.
  * After the first failed append the buffer is marked failed and further appends do nothing, so a
  * caller checks once at the end.
  */
@@ -21,7 +21,8 @@ struct ob_buf {
 void ob_buf_init(struct ob_buf *buf, size_t max);
 void ob_buf_fini(struct ob_buf *buf);
 /*
- * `n` more bytes at the end, uninitialised; NULL (and failed) beyond the maximum or out of memory.
+ * Adds n uninitialised bytes at the end and returns their address. NULL, and the buffer marked
+ * failed: the maximum would be exceeded, or out of memory.
  */
 void *ob_buf_extend(struct ob_buf *buf, size_t n);
 bool ob_buf_append(struct ob_buf *buf, const void *data, size_t n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Checked arithmetic: true when the result does not fit; the result is then not to be used. */
+/* Checked arithmetic: true when the result does not fit; *ret must not be used then. */
 #ifndef OB_CHECK_H
 #define OB_CHECK_H
 

@@ -4,7 +4,7 @@
  * Scoped cleanup and marked transfer of ownership.
  *
  *     OB_CLEANUP(ob_freep) char *text = malloc(n);   // freed when the scope ends
- *     return ob_steal(text);                         // unless it is handed on
+ *     return ob_steal(text);                         // unless it is returned
  */
 #ifndef OB_CLEANUP_H
 #define OB_CLEANUP_H
@@ -29,7 +29,7 @@ static inline void ob_freep(void *p)
 	errno = saved;
 }
 
-/* Closes a descriptor when the scope ends; -1 is none. */
+/* Closes a descriptor when the scope ends; -1 is ignored. */
 static inline void ob_closep(int *fd)
 {
 	if (*fd >= 0) {

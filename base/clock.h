@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Monotonic time in nanoseconds, and deadlines made of it. Any thread; no state. */
+/* Monotonic time in nanoseconds, and deadlines based on it. No state; any thread. */
 #ifndef OB_CLOCK_H
 #define OB_CLOCK_H
 
@@ -12,8 +12,8 @@
 
 uint64_t ob_clock_ns(void);
 /*
- * What poll() takes until `deadline` (ns, OB_NEVER for none): milliseconds rounded up, 0 when past,
- * -1 for never.
+ * The time-out for poll() until `deadline` (ns; OB_NEVER: none), in milliseconds rounded up: 0 if
+ * the deadline has passed, -1 for OB_NEVER.
  */
 int ob_clock_poll_ms(uint64_t deadline);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The project's own errors, ordered by the smallest thing that is broken: the call, the lane, the
- * session, the server. A driver's CUresult is never an ob_err; ob_err_to_cuda is the one place
- * where the first becomes the second.
+ * The project's own errors, ordered by the smallest unit that is broken: the call, the lane, the
+ * session, the server. A CUresult from the driver is never stored in an ob_err. Only ob_err_to_cuda
+ * converts an ob_err to a CUresult.
  */
 #ifndef OB_ERR_H
 #define OB_ERR_H

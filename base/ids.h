@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A table of 64-bit ids, each a kind, a generation and an index, so that a wrong, stale or foreign
- * id is told from a live one.
+ * A table of 64-bit ids. An id consists of a kind, a generation and an index, so that an id of
+ * another kind, a destroyed one or an invalid number can be told from a live one.
  *
  *   63      56 55            32 31             0
  *   |  kind   |  generation    |    index      |
  *
- * Looking up is lock-free and may race with add and remove; add, remove and put take the table's
- * mutex. The table does not own the values. An id's generation grows each time its index is freed,
- * so an id is not seen again before 2^24 reuses of its index.
+ * Look-ups are lock-free and may race with add and remove; add, remove and put take the table's
+ * mutex. The table does not own the values. An id's generation is incremented each time its index
+ * is freed, so an id does not occur again before its index was reused 2^24 times.
  */
 #ifndef OB_IDS_H
 #define OB_IDS_H
@@ -52,13 +52,19 @@ void ob_ids_init(struct ob_ids *ids, uint8_t kind, uint32_t max);
 void ob_ids_fini(struct ob_ids *ids);
 /* A new id for `value` (not NULL); 0 when the table is full or memory is out. */
 uint64_t ob_ids_add(struct ob_ids *ids, void *value);
-/* The other side chose the id: false when its kind or index is wrong or the index is in use. */
+/*
+ * Adds a value under an id that the other side chose. False: its kind or index is wrong, or the
+ * index is in use.
+ */
 bool ob_ids_put(struct ob_ids *ids, uint64_t id, void *value);
 /* NULL when the id is not live. */
 void *ob_ids_get(struct ob_ids *ids, uint64_t id);
-/* The value, now no longer reachable; NULL when the id was not live. */
+/* Removes an id and returns its value; NULL when the id was not live. */
 void *ob_ids_remove(struct ob_ids *ids, uint64_t id);
-/* Visits live values; `fn` may remove the one it is shown. Not to be raced with add. */
+/*
+ * Calls fn for each live value; fn may remove the value it is called for. Must not run at the same
+ * time as ob_ids_add.
+ */
 void ob_ids_each(struct ob_ids *ids, void (*fn)(void *user, uint64_t id, void *value), void *user);
 
 #endif

@@ -2,11 +2,11 @@
 /* Copyright The Outboard Authors */
 /*
  * The log: one line per event to stderr, written with one write() so that lines of several
- * processes stay whole. Control characters in it are replaced (base/terminal.h). Never blocks:
- * lines that a full pipe cannot take are counted and dropped, and the next line says how many.
- * Equal errors and warnings are not repeated without end: after three of them one line in ten
- * seconds stands for the others and says how many they were. OUTBOARD_LOG=error|warn|info|debug
- * (default warn). Any thread. Only the first function that knows a cause logs it.
+ * processes are not mixed. Control characters are replaced (base/terminal.h). Logging never blocks:
+ * when a pipe is full, lines are dropped and counted, and the next line reports the number. Equal
+ * errors and warnings are limited: after three of them, one line is written every ten seconds and
+ * reports how many were held back. OUTBOARD_LOG=error|warn|info|debug sets the level (default
+ * warn). Any thread. Only the first function that knows a cause logs it.
  */
 #ifndef OB_LOG_H
 #define OB_LOG_H
@@ -19,7 +19,7 @@ enum ob_log_level { OB_LOG_ERROR, OB_LOG_WARN, OB_LOG_INFO, OB_LOG_DEBUG };
 
 /* The name at the start of each line; the string is not copied. Set once before threads start. */
 void ob_log_set_name(const char *name);
-/* Where lines go instead of descriptor 2. Set once before threads start. */
+/* Writes lines to fd instead of descriptor 2. Set once before threads start. */
 void ob_log_set_fd(int fd);
 void ob_log_set_level(enum ob_log_level level);
 bool ob_log_on(enum ob_log_level level);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Switches: every optimisation has a name and can be turned off, OUTBOARD_OPT=-spin,-batch; -all
- * turns off every one. The environment is read once. An unknown name is named in a warning. Any
+ * Switches: every optimisation has a name and can be turned off with OUTBOARD_OPT=-spin,-batch;
+ * -all turns off all of them. The environment is read once. An unknown name causes a warning. Any
  * thread.
  */
 #ifndef OB_OPT_H
@@ -50,7 +50,7 @@ enum ob_opt {
 		OB_OPT_COUNT
 };
 
-/* Inside: one bit a switch; OB_OPT_UNREAD until the environment was read. */
+/* Private: one bit for each switch; OB_OPT_UNREAD until the environment has been read. */
 #define OB_OPT_UNREAD (1u << 31)
 extern _Atomic unsigned ob_opt_bits;
 unsigned ob_opt_read(void);

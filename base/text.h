@@ -10,15 +10,19 @@
 
 #define OB_TEXT_DISTANCE_MAX 64u
 
-/* "4096", "64K", "1.5G" (powers of 1024): bytes. False: not a size, or it does not fit. */
+/*
+ * Parses a number of bytes: "4096", "64K", "1.5G" (powers of 1024). False: not a size, or it does
+ * not fit.
+ */
 bool ob_text_parse_size(const char *text, uint64_t *ret_bytes);
-/* A decimal number in [min, max]; nothing may follow it. */
+/* Parses a decimal number in [min, max] that ends with the text. False: anything else. */
 bool ob_text_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *ret);
-/* "1.5 GiB" into ret_text. */
+/* Writes a size like "1.5 GiB" to ret_text. */
 void ob_text_print_size(uint64_t bytes, char *ret_text, size_t size);
 /*
- * Levenshtein's distance: how many characters must be changed, added or left out to make one of the
- * other. For "did you mean". b's that are longer than OB_TEXT_DISTANCE_MAX are as far as that.
+ * Levenshtein distance: how many characters must be changed, inserted or deleted to turn one text
+ * into the other. Used for "did you mean". If b is longer than OB_TEXT_DISTANCE_MAX, the result is
+ * OB_TEXT_DISTANCE_MAX.
  */
 unsigned ob_text_distance(const char *a, const char *b);
 /* Lower-case hexadecimal; ret_text takes 2 * n + 1 bytes. */

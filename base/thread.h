@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Threads of ours, often inside somebody else's program: they take no signals, which are the
- * program's. No state; any thread may start one.
+ * Starts Outboard's own threads. In the client library they run inside the user's program, so they
+ * block all signals and leave them to the program's threads. No state; any thread may start one.
  */
 #ifndef OB_THREAD_H
 #define OB_THREAD_H
@@ -12,9 +12,9 @@
 #include <stddef.h>
 
 /*
- * Runs fn(argument) in a new thread with all signals blocked. stack: bytes, 0 for the system's own
- * size. ret_thread: to be joined; NULL: nobody will. False: the system gives no thread; nothing was
- * changed.
+ * Runs fn(argument) in a new thread with all signals blocked. stack: bytes; 0: the system's
+ * default. ret_thread: set to the thread, which the caller must join; NULL: the thread is detached.
+ * False: the system cannot create a thread; nothing was changed.
  */
 bool ob_thread_start(void *(*fn)(void *), void *argument, size_t stack, pthread_t *ret_thread);
 
