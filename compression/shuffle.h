@@ -12,12 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* width 2 or 4; n numbers; dst and src do not overlap and hold width * n bytes. */
+/*
+ * width: 2 or 4 bytes; n: number of numbers. dst and src hold width * n bytes and must not overlap.
+ */
 void obz_shuffle(const uint8_t *src, size_t n, unsigned width, uint8_t *dst);
 void obz_unshuffle(const uint8_t *src, size_t n, unsigned width, uint8_t *dst);
 /*
- * 2 or 4: the width at which the planes of these bytes differ more in their own distribution,
- * estimated by entropy.
+ * Guesses the width of the numbers, 2 or 4: the one whose planes differ more in their own
+ * distribution, estimated by entropy.
  */
 unsigned obz_shuffle_guess(const uint8_t *src, size_t size);
 
