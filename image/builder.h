@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obi_builder: collects the kernels and variables of one entry while a scanner meets them, then
- * turns into a struct obi_symbols. Lives on the scanner's stack, one thread. Names and parameters
- * are kept by offset until the end because the buffers move.
+ * obi_builder: collects the kernels and variables of one entry during a scan and makes a struct
+ * obi_symbols of them. Lives on the scanner's stack; one thread. Names and parameters are stored as
+ * offsets until the end, because the buffers may move.
  */
 #ifndef OBI_BUILDER_H
 #define OBI_BUILDER_H
@@ -23,14 +23,17 @@ struct obi_builder {
 void obi_builder_init(struct obi_builder *builder);
 void obi_builder_fini(struct obi_builder *builder);
 /*
- * A new kernel without parameters; the pointer holds until the next kernel is added. NULL: a limit,
- * or out of memory; then obi_builder_finish reports it.
+ * Adds a kernel without parameters; the pointer is valid until the next kernel is added. NULL: a
+ * limit is exceeded, or out of memory; obi_builder_finish then returns the error.
  */
 struct obi_kernel *obi_builder_kernel(
 	struct obi_builder *builder, const char *name, size_t name_size);
 size_t obi_builder_n_kernels(const struct obi_builder *builder);
 struct obi_kernel *obi_builder_kernel_at(struct obi_builder *builder, size_t index);
-/* `n` zeroed parameters for the kernel; hold until the next call of this function. */
+/*
+ * Adds `n` zeroed parameters to the kernel; the pointer is valid until the next call of this
+ * function.
+ */
 struct obi_param *obi_builder_params(
 	struct obi_builder *builder, struct obi_kernel *kernel, uint32_t n);
 struct obi_variable *obi_builder_variable(

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obi_image: what cuModuleLoadData and its kin are handed (nvcc's wrapper, a bare fatbin, a cubin,
- * PTX text), opened as a list of entries; and obi_symbols: the kernels and variables that one entry
+ * obi_image: the argument of cuModuleLoadData and similar calls (nvcc's wrapper, a bare fatbin, a
+ * cubin, PTX text) as a list of entries. obi_symbols: the kernels and variables that one entry
  * defines.
  *
- * Bytes only: nothing is executed, nothing is trusted. An opened image borrows the caller's bytes;
- * entries and symbols own what they decompress. No shared state: any thread.
+ * All input is validated, and nothing is executed. An opened image borrows the caller's bytes;
+ * entries and symbols own what they decompress. No shared state; any thread.
  */
 #ifndef OBI_IMAGE_H
 #define OBI_IMAGE_H
@@ -36,7 +36,7 @@ struct obi_entry {
 	const uint8_t *data; /* as stored */
 	size_t size;         /* exact bytes as stored */
 	size_t raw_size;     /* uncompressed */
-	/* header and payload as they stand in the fatbin; NULL for bare cubin or PTX */
+	/* header and payload as stored in the fatbin; NULL for a bare cubin or PTX */
 	const uint8_t *whole;
 	size_t whole_size;
 };
@@ -46,39 +46,39 @@ struct obi_image {
 	struct obi_entry *entries; /* owned */
 	bool is_wrapper, is_fatbin;
 	/*
-	 * A wrapper of nvcc -rdc=true: the fatbins of the objects that were linked, closed by NULL;
-	 * borrowed. ptx_merge.h makes use of them.
+	 * Wrapper of nvcc -rdc=true: the fatbins of the objects that were linked, terminated by
+	 * NULL; borrowed. Used by ptx_merge.h.
 	 */
 	const void *const *prelinked;
 };
 
 /*
- * Open an image whose length the CUDA API does not tell. bounded variants take the readable size
- * and never read past it; obi_image_open reads what the formats' own lengths say, as a driver must.
- * OB_ERR_IMAGE_*.
+ * Opens an image. The CUDA API does not give its length: obi_image_open relies on the lengths in
+ * the formats, as a driver must. obi_image_open_bounded takes the readable size and never reads
+ * beyond it. OB_ERR_IMAGE_*.
  */
 enum ob_err obi_image_open(const void *image, struct obi_image *ret);
 enum ob_err obi_image_open_bounded(const void *image, size_t size, struct obi_image *ret);
 void obi_image_fini(struct obi_image *image);
 
 /*
- * The size of a cubin by its own tables, at most `limit` (SIZE_MAX for unbounded); 0 when it is not
- * a sane ELF.
+ * Computes the size of a cubin from its tables, at most `limit` (SIZE_MAX: unbounded); 0 when it is
+ * not a valid ELF file.
  */
 size_t obi_elf_size(const void *elf, size_t limit);
 
 /*
- * The entry a device of compute capability `cc` (90 for 9.0) takes: the highest cubin of the same
- * major and minor at most the device's (exact for "a", family rule for "f"), else the newest PTX at
- * most cc. ptx_only: never a cubin. NULL: none fits.
+ * Selects the entry for a device of compute capability `cc` (90 for 9.0): the highest cubin with
+ * the device's major version and at most its minor version (exact match for "a", family rule for
+ * "f"), otherwise the newest PTX that is at most cc. ptx_only: never a cubin. NULL: no entry fits.
  */
 const struct obi_entry *obi_image_select(const struct obi_image *image, uint32_t cc, bool ptx_only);
 /* "sm_80, sm_90 (no PTX)" for messages; always NUL-terminated. */
 void obi_image_describe(const struct obi_image *image, char *ret_text, size_t size);
 
 /*
- * The uncompressed payload; *ret_owned tells whether the caller frees *ret_data with free(). PTX:
- * trailing NULs cut.
+ * Returns the uncompressed payload. *ret_owned: the caller must free *ret_data with free().
+ * Trailing NULs of PTX are removed.
  */
 enum ob_err obi_entry_payload(
 	const struct obi_entry *entry, const uint8_t **ret_data, size_t *ret_size, bool *ret_owned);
@@ -108,18 +108,18 @@ struct obi_symbols {
 	size_t n_kernels, n_variables;
 	struct obi_kernel *kernels;     /* sorted by name */
 	struct obi_variable *variables; /* sorted by name */
-	bool prints;                    /* refers to vprintf or __assertfail: output may come */
+	bool prints;                    /* refers to vprintf or __assertfail, so it may print */
 	uint32_t arch;                  /* .target or e_flags */
 	uint32_t ptx_version;           /* 90 for .version 9.0; 0 for a cubin */
-	uint64_t variable_bytes;        /* of all variables, as far as the image tells */
-	/* PTX that every driver of this version takes: image/ptx_plain.h. Never a cubin */
+	uint64_t variable_bytes;        /* total of the variables whose size is known */
+	/* PTX that every driver of its version accepts: image/ptx_plain.h. False for a cubin */
 	bool plain;
 	void *storage; /* names and params */
 };
 
 /*
- * From an uncompressed cubin or PTX text (by content). PTX is scanned, not parsed: .entry, .param,
- * .maxntid, .reqntid, .shared, globals.
+ * Reads the symbols of an uncompressed cubin or PTX text; the content decides which it is. PTX is
+ * scanned, not parsed: .entry, .param, .maxntid, .reqntid, .shared, globals.
  */
 enum ob_err obi_symbols_read(const void *data, size_t size, struct obi_symbols *ret);
 void obi_symbols_fini(struct obi_symbols *symbols);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obi_ptx_merge: several PTX modules made into the text of one, as a linker would: names that a
- * module keeps to itself are told apart, a declaration that another module defines is dropped or
- * turned into a forward one, of weak definitions the first is kept.
+ * obi_ptx_merge: merges several PTX modules into the text of one, as a linker would. Names that are
+ * local to a module are made unique. A declaration of a symbol that another module defines is
+ * removed or becomes a forward declaration. The first of several weak definitions is kept.
  *
  *   head of the newest · declarations of functions · variables · functions with bodies
  *
- * Text in, text out; nothing is executed and nothing is trusted. No state; any thread.
+ * All input is validated, and nothing is executed. No state; any thread.
  */
 #ifndef OBI_PTX_MERGE_H
 #define OBI_PTX_MERGE_H
@@ -28,16 +28,17 @@ struct obi_ptx {
 };
 
 /*
- * Appends the merged text to `ret`. OB_ERR_IMAGE_DAMAGED: not PTX, or a symbol defined twice; log
- * (cut to log_size) says which.
+ * Appends the merged text to `ret`. OB_ERR_IMAGE_DAMAGED: not PTX, or a symbol is defined twice;
+ * log says which (cut at log_size bytes).
  */
 enum ob_err obi_ptx_merge(
 	const struct obi_ptx *inputs, size_t n, struct ob_buf *ret, char *log, size_t log_size);
 
 /*
- * What the separately compiled objects of an image hold beside the linked cubin (nvcc -rdc=true),
- * linked again for a device that takes no such cubin: PTX text, NUL-terminated. Objects without PTX
- * for the device are left out; OB_ERR_IMAGE_NO_ENTRY: all are.
+ * Links the separately compiled objects of an image (nvcc -rdc=true) again, for a device that
+ * cannot use the linked cubin. The image contains them beside the cubin. The result is PTX text,
+ * NUL-terminated. Objects without PTX for the device are left out; OB_ERR_IMAGE_NO_ENTRY: no object
+ * has any.
  */
 struct obi_image;
 enum ob_err obi_image_relink(

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obi_plain: is PTX plain, that is, does every driver that knows its version take it? A
- * conservative judgement over the tokens that ptx_scan.c sees anyway: each instruction must be of a
- * short list of what compilers make of ordinary C++, with qualifiers of that list, each directive
- * likewise. What is not known is not plain. Plain says nothing of the .version and .target, nor of
- * memory.
+ * obi_plain: decides whether PTX is plain, which means that every driver that knows its version
+ * accepts it. The decision is conservative and uses the tokens that ptx_scan.c reads: every
+ * instruction, its qualifiers and every directive must be in a short list of what compilers
+ * generate for ordinary C++. Everything else is not plain. The decision does not cover .version,
+ * .target and the memory that the module needs.
  *
- * It judges text that a compiler has made; operands are not checked, so text by hand must not be
- * trusted on its word. Lives inside the scan, one thread.
+ * It is meant for text from a compiler. Operands are not checked, so hand-written text that is
+ * judged plain may still be refused. Used by one thread, during the scan.
  */
 #ifndef OBI_PTX_PLAIN_H
 #define OBI_PTX_PLAIN_H
@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Above these a compiler may refuse a module. Bytes. */
+/* Limits in bytes above which a driver's compiler may refuse a module. */
 #define OBI_PLAIN_SHARED (48u << 10) /* static shared memory of a kernel */
 #define OBI_PLAIN_CONST  (60u << 10) /* constant variables of the module */
 #define OBI_PLAIN_PARAM  4096u       /* parameters of a kernel */
@@ -37,9 +37,9 @@ struct obi_plain {
 	bool ok; /* so far */
 	uint8_t state;
 	bool is_local;    /* a .local declaration */
-	const char *word; /* the first of a statement: an opcode or a label */
+	const char *word; /* the first word of a statement: an opcode or a label */
 	size_t word_size;
-	/* opcodes found plain, by hash */
+	/* opcodes that were found plain, by hash */
 	struct {
 		const char *text;
 		size_t size;
@@ -47,15 +47,15 @@ struct obi_plain {
 };
 
 void obi_plain_init(struct obi_plain *plain);
-/* One token of a function's body, its braces included. `value`: of a number. */
+/* Processes one token of a function's body, including its braces. `value`: for numbers. */
 void obi_plain_token(struct obi_plain *plain, enum obi_plain_kind kind, const char *text,
 	size_t size, uint64_t value);
-/* A body begins. */
+/* Starts the body of a function. */
 void obi_plain_body(struct obi_plain *plain);
-/* A directive, or a word, outside of bodies. */
+/* Processes a directive or a word outside of bodies. */
 void obi_plain_outside(
 	struct obi_plain *plain, enum obi_plain_kind kind, const char *text, size_t size);
-/* A function that is declared .extern. */
+/* Processes a function that is declared .extern. */
 void obi_plain_extern(struct obi_plain *plain, const char *name, size_t size);
 
 #endif
