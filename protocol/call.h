@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What is known about each call that goes over the wire: its name, class, layout. The table is
- * generated from protocol/spec into obp_calls.c; this object checks and prints bodies by it.
- * Constant data, any thread.
+ * Descriptions of the calls that go over the wire: name, class, layout. The table is generated from
+ * protocol/spec into obp_calls.c; call.c checks and prints bodies by it. Constant data, any thread.
  *
- *   body = fixed struct (obp_<name>_req or _rep, a multiple of 8 bytes), then each variable part, each padded to a multiple of 8
+ *   body = fixed struct (obp_<name>_req or _rep, a multiple of 8 bytes), then each variable part,
+ *          each padded to a multiple of 8
  */
 #ifndef OBP_CALL_H
 #define OBP_CALL_H
@@ -16,17 +16,17 @@
 #include <string.h>
 
 #define OBP_VAR_MAX    16         /* variable parts of one body */
-#define OBP_BAD_SIZE   UINT64_MAX /* what a size becomes that overflows */
-#define OBP_RESULT_MAX 999u       /* CUDA_ERROR_UNKNOWN: the highest CUresult there is */
+#define OBP_BAD_SIZE   UINT64_MAX /* a size that overflowed */
+#define OBP_RESULT_MAX 999u       /* CUDA_ERROR_UNKNOWN: the highest CUresult */
 
 enum obp_class { OBP_CLASS_ASYNC = 1, OBP_CLASS_SYNC, OBP_CLASS_BULK, OBP_CLASS_CACHED };
 
 enum obp_call_flags {
 	OBP_CALL_NOCTX = 1,    /* needs no current context */
-	OBP_CALL_BLOCKS = 2,   /* the server may wait for the device in it */
+	OBP_CALL_BLOCKS = 2,   /* the server may wait for the device */
 	OBP_CALL_REPLIES = 4,  /* has a reply */
-	OBP_CALL_STREAMED = 8, /* the reply's data comes in pieces (OBP_REPLY_MORE) */
-	/* makes a handle whose id the client uses before it knows the result */
+	OBP_CALL_STREAMED = 8, /* the reply's data arrives in pieces (OBP_REPLY_MORE) */
+	/* creates a handle whose id the client may use before it knows the result */
 	OBP_CALL_MAKES = 16,
 };
 
@@ -53,7 +53,7 @@ struct obp_field {
 struct obp_var {
 	const char *name;
 	uint8_t type;  /* of one element */
-	bool optional; /* a string that may be missing, with its NUL */
+	bool optional; /* a string that may be absent: 0 bytes, without a NUL */
 };
 
 struct obp_call_info {
@@ -67,11 +67,14 @@ struct obp_call_info {
 	const struct obp_field *req, *rep;
 	const struct obp_var *req_vars, *rep_vars;
 	/*
-	 * Bytes of each variable part of a request whose fixed part is there; false: a number is
-	 * out of its bounds. NULL: nothing to check.
+	 * Computes the bytes of each variable part of a request. req must hold the whole fixed
+	 * part. False: a number exceeds its maximum. NULL: nothing to check.
 	 */
 	bool (*sizes)(const void *req, uint64_t *ret_bytes);
-	/* The numbers of a reply's fixed part are in their bounds. NULL: they have none. */
+	/*
+	 * True if the numbers of a reply's fixed part are within their bounds. NULL: they have
+	 * none.
+	 */
 	bool (*rep_bounds)(const void *rep);
 };
 
@@ -81,37 +84,40 @@ const struct obp_call_info *obp_call_info(uint16_t opcode);
 const struct obp_call_info *obp_call_find(const char *name);
 
 /*
- * Exact bounds of a request: fixed part, variable parts, every number that has a maximum, ends of
- * strings. `size` = record size - header.
+ * Checks a request: size of the fixed part and of the variable parts, every number that has a
+ * maximum, terminators of strings. `size` = record size - header.
  */
 bool obp_check_req(uint16_t opcode, const void *body, uint32_t size);
 
 struct obp_reply; /* protocol/format.h */
 
 /*
- * A reply's header against what `opcode` can answer: flags, results, and the size. `got` body bytes
- * came before, in pieces (OBP_REPLY_MORE); `capacity` is what the call asked for: all pieces
- * together of a streamed answer, the most bytes of any other. NULL: it fits, and got + reply->body
- * <= capacity. Else what is wrong, for an error line.
+ * Checks a reply's header against what `opcode` can return: flags, results, size. `got`: body bytes
+ * received in earlier pieces (OBP_REPLY_MORE). `capacity`: what the call asked for, which is the
+ * size of all pieces of a streamed reply and the maximum body of any other. NULL: valid, and got +
+ * reply->body <= capacity. Otherwise the text of an error message.
  */
 const char *obp_check_reply(
 	uint16_t opcode, const struct obp_reply *reply, uint64_t got, uint64_t capacity);
 /*
- * A whole reply body: every number that has a maximum. False: one is above it. A body without the
- * fixed part has no numbers.
+ * Checks every number with a maximum in a complete reply body. False: one exceeds it. A body
+ * shorter than the fixed part has no numbers and is valid.
  */
 bool obp_check_rep(uint16_t opcode, const void *body, uint64_t size);
 
 /*
- * One line without a newline, cut at `capacity`: "mem_alloc(addr=0x7000, size=4096, device=0)". The
- * body need not be sound. Returns the bytes written without the final NUL.
+ * Prints a call as one line without a newline, cut at `capacity`: "mem_alloc(addr=0x7000,
+ * size=4096, device=0)". The body may be invalid. Returns the bytes written without the final NUL.
  */
 size_t obp_print_call(char *dst, size_t capacity, uint16_t opcode, const void *body, uint32_t size);
 /* "mem_info = 0 (free=1, total=2)". `result` is the reply's CUresult. */
 size_t obp_print_reply(char *dst, size_t capacity, uint16_t opcode, uint32_t result,
 	const void *body, uint32_t size);
 
-/* Sizes that become OBP_BAD_SIZE and stay so when they overflow. */
+/*
+ * Arithmetic on sizes: overflow gives OBP_BAD_SIZE, and any operation on OBP_BAD_SIZE gives it
+ * again.
+ */
 static inline uint64_t obp_add(uint64_t a, uint64_t b)
 {
 	uint64_t sum;
@@ -133,14 +139,14 @@ static inline uint64_t obp_mul(uint64_t a, uint64_t b)
 		: product;
 }
 
-/* Up to the next multiple of 8; for sizes below 2^32. */
+/* Rounds up to a multiple of 8; for sizes below 2^32. */
 static inline uint64_t obp_pad(uint64_t size)
 {
 	return (size + 7) & ~(uint64_t)7;
 }
 
 /*
- * An array of structs travels as one array for each member. `first` is the member in the first
+ * An array of structs is sent as one array for each member. `first` is the member in the first
  * struct, `stride` the size of a struct, `width` that of the member, `n` > 0 the number of structs.
  */
 static inline void obp_gather(void *dst, const void *first, size_t stride, size_t width, uint64_t n)

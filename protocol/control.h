@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Control messages: one msgpack map each, in a frame of type OBP_FRAME_CONTROL. Keys that a side
- * does not know are skipped, so a map may gain keys inside one protocol version. Encoding appends a
- * whole frame (header and padding included) to a buffer; decoding takes the exact map bytes and
- * fills a struct with fixed capacities: what does not fit is a protocol error. No state; any
- * thread.
+ * Control messages: one msgpack map each, in a frame of type OBP_FRAME_CONTROL. Unknown keys are
+ * skipped, so keys can be added within one protocol version. Encoding appends a whole frame (header
+ * and padding included) to a buffer; decoding takes the exact map bytes and fills a struct with
+ * fixed capacities; a value that does not fit is a protocol error. No state; any thread.
  */
 #ifndef OBP_CONTROL_H
 #define OBP_CONTROL_H
@@ -22,7 +21,7 @@
 #define OBP_DEVICE_MAX   16u   /* devices of one session */
 #define OBP_ATTR_MAX     192u  /* device attributes, by CUdevice_attribute */
 #define OBP_NAME_MAX     256u  /* bytes of any name, NUL included */
-#define OBP_TEXT_MAX     1024u /* bytes of a message for people, NUL included */
+#define OBP_TEXT_MAX     1024u /* bytes of a readable message, NUL included */
 #define OBP_SECRET_BYTES 16u
 #define OBP_TOKEN_MAX    80u /* bytes of a bearer token, NUL included */
 
@@ -36,16 +35,16 @@ enum obp_message_type {
 	 */
 	OBP_MSG_JOIN,
 	OBP_MSG_JOINED, /* server; on a data connection `received` */
-	/* either way: value is echoed in PONG, which says how far the data connection is */
+	/* either direction; PONG repeats value and reports the progress of the data connection */
 	OBP_MSG_PING,
 	OBP_MSG_PONG,
 	/* server: run host function `value`; code is the stream's CUresult */
 	OBP_MSG_CALLBACK,
 	OBP_MSG_CALLBACK_DONE, /* client */
-	OBP_MSG_FATAL,         /* either way: the session ends; code, text */
+	OBP_MSG_FATAL,         /* either direction: the session ends; code, text */
 	/*
-	 * client, answering a WELCOME with range_ok false: value 1 the server's range was taken, 0
-	 * not
+	 * client, answer to a WELCOME with range_ok false: value 1: it has reserved the server's
+	 * range; 0: it could not
 	 */
 	OBP_MSG_RANGE,
 };
@@ -58,27 +57,27 @@ struct obp_hello {
 	char version[32]; /* the client's program version */
 	char program[OBP_NAME_MAX];
 	uint64_t pid;
-	/* set of codecs that the client knows; 0 with an older client: no packed frames */
+	/* set of codecs that the client supports; 0 (an older client): no packed frames */
 	uint32_t codecs;
 	char token[OBP_TOKEN_MAX]; /* bearer token; empty: none */
 	uint32_t codec;            /* requested: enum obp_codec_request or a codec */
 	/*
-	 * the client keeps what it takes to go on after a broken connection, and tries for so long;
-	 * 0: no
+	 * seconds for which the client keeps its state after a broken connection and tries to
+	 * resume; 0: it does not resume
 	 */
 	uint32_t grace_s;
-	/* bytes of calls that the client keeps until they are acknowledged; 0: it does not say */
+	/* bytes of calls that the client keeps until they are acknowledged; 0: unknown */
 	uint64_t ring;
-	/* bytes on each device the client is content with; 0: whatever the server allows */
+	/* requested maximum of memory on each device, bytes; 0: the server's limit */
 	uint64_t want_memory;
-	uint32_t want_share;    /* of the device's time, in millionths; 0: likewise */
+	uint32_t want_share;    /* of the device's time, in millionths; 0: the server's limit */
 	uint32_t want_priority; /* 1 low, 2 normal, 3 high; 0: normal */
 	/*
-	 * 1: the program may not see the first device: nothing is granted ahead on it; 0: it sees
-	 * it, or is older
+	 * 1: the program may be unable to see the first device, so the server must not make a grant
+	 * on it; 0: the program sees it, or the client is older
 	 */
 	uint32_t no_grant;
-	uint32_t n_ranges; /* held reserved by the client, best first */
+	uint32_t n_ranges; /* ranges that the client has reserved, best first */
 	struct obp_range ranges[OBP_RANGE_MAX];
 };
 
@@ -97,33 +96,37 @@ struct obp_device {
 
 struct obp_welcome {
 	char version[32];          /* the server's program version */
-	char driver[OBP_NAME_MAX]; /* what executes: "soft", "null", a library's path */
-	/* what confines the worker, in words; "": the server is older */
+	char driver[OBP_NAME_MAX]; /* the driver: "soft", "null", or a library's path */
+	/* description of the worker's sandbox; "": the server is older */
 	char sandbox[OBP_SANDBOX_MAX];
 	uint64_t route; /* for later prefaces of this session; not 0 */
 	uint8_t secret[OBP_SECRET_BYTES];
 	int32_t driver_version;
 	/*
-	 * those of the hello that the server knows too: frames may be packed with these, both ways
+	 * codecs of the hello that the server supports too: permitted in packed frames in both
+	 * directions
 	 */
 	uint32_t codecs;
 	/*
-	 * the server keeps the session for so long without a connection; 0: it ends with the
-	 * connection
+	 * seconds for which the server keeps the session without a connection; 0: the session ends
+	 * with the connection
 	 */
 	uint32_t grace_s;
-	/* bytes the server keeps of uploads for later sessions: op cache_ask; 0: it does not */
+	/* size of the upload cache, in bytes (op cache_ask); 0: there is none */
 	uint64_t cache;
-	/* the client may open so many connections for copies; 0: none */
+	/* maximum number of stripes; 0: none */
 	uint32_t stripes;
-	/* lines of opcodes.lock that the server knows; 0: OBP_LINES_FIRST, it is older than this key */
-	uint32_t opcodes;
-	/* the server can take the time of records: op times_switch */
-	bool times;
-	bool vmm; /* client-made addresses */
 	/*
-	 * one of the client's ranges was taken; else range is the server's, to be tried by the
-	 * client
+	 * lines of opcodes.lock that the server knows; 0: OBP_LINES_FIRST, from a server without
+	 * this key
+	 */
+	uint32_t opcodes;
+	/* the server can measure the time of records: op times_switch */
+	bool times;
+	bool vmm; /* the server has virtual memory management: the client chooses addresses */
+	/*
+	 * the server took one of the client's ranges; otherwise range is the server's, which the
+	 * client must try to reserve
 	 */
 	bool range_ok;
 	struct obp_range range;
@@ -137,16 +140,18 @@ struct obp_message {
 	uint64_t value;
 	uint32_t code;
 	/*
-	 * hello, welcome; join, joined of a data connection: layout of the memory for its bytes
-	 * (transport/shm.h); 0: socket
+	 * hello, welcome; join and joined of a data connection: version of the shared memory's
+	 * layout (transport/shm.h); 0: the connection uses the socket
 	 */
 	uint32_t shm;
 	/*
-	 * join, joined, ping, pong: last item received whole (join of a stripe: its set), last item
-	 * sent, bytes received
+	 * join, joined, ping, pong: number of the last item received completely (join of a stripe:
+	 * its set), number of the last item sent, bytes received
 	 */
 	uint64_t received, sent, bytes;
-	/* join: grows from one to the next; an old one that comes late is refused */
+	/*
+	 * join: increases with each join; the server refuses one that is lower than an earlier one
+	 */
 	uint64_t attempt;
 	uint8_t secret[OBP_SECRET_BYTES];
 	char text[OBP_TEXT_MAX];
@@ -154,11 +159,14 @@ struct obp_message {
 	struct obp_welcome welcome; /* OBP_MSG_WELCOME */
 };
 
-/* Append a frame; false: the buffer is full. hello and welcome are read only for their types. */
+/*
+ * Appends a frame; false: the buffer is full. Reads hello and welcome only for messages of these
+ * types.
+ */
 bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame);
 /*
- * From a frame's map bytes. OB_ERR_PROTOCOL, OB_ERR_NO_MEMORY. On success obp_message_fini when
- * done.
+ * Decodes a frame's map bytes. OB_ERR_PROTOCOL, OB_ERR_NO_MEMORY. On success the caller must call
+ * obp_message_fini.
  */
 enum ob_err obp_message_decode(const void *map, size_t size, struct obp_message *ret);
 void obp_message_fini(struct obp_message *message);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The bytes on the wire. Little-endian, every struct naturally aligned without holes;
- * docs/PROTOCOL.md draws them.
+ * The layout of the bytes on the wire. Little-endian; every struct is naturally aligned and has no
+ * holes. Drawings: docs/PROTOCOL.md.
  *
  *   connection = preface, then frames in both directions
  *   frame      = struct obp_frame + payload
@@ -14,9 +14,9 @@
 #include <stdint.h>
 
 #define OBP_MAGIC         0x4452424fu /* "OBRD" */
-/* of the preface and what follows it up to the welcome; a different number is refused */
+/* of the preface and all messages up to the welcome; another version is refused */
 #define OBP_VERSION       2u
-/* of the frames; additions inside a version travel as hello options */
+/* of the frames; additions within a version are announced as options in the hello */
 #define OBP_FRAME_VERSION 1u
 #define OBP_PORT          14800
 
@@ -29,28 +29,29 @@
 enum obp_intent { OBP_INTENT_NEW = 1, OBP_INTENT_JOIN = 2 };
 
 /*
- * The first 16 bytes a client sends, always in clear: enough for the supervisor to hand the socket
- * on.
+ * The first 16 bytes that a client sends, never encrypted. They contain what the server needs to
+ * choose the process that gets the socket.
  */
 struct obp_preface {
 	uint32_t magic;
 	uint16_t version;
 	uint8_t intent;
 	uint8_t reserved; /* 0 */
-	/* 0 for a new session, else the routing id from the hello reply */
+	/* 0 for a new session, else the route from the welcome */
 	uint64_t route;
 };
 
 enum obp_frame_type {
 	OBP_FRAME_CALLS = 1,   /* client -> server: `count` records */
 	OBP_FRAME_REPLIES = 2, /* server -> client: `count` replies */
-	OBP_FRAME_ACK = 3,     /* either way: only the ack field matters */
-	/* one msgpack map; hello, hello reply, goodbye, callbacks, pings */
+	OBP_FRAME_ACK = 3,     /* either direction: only the field `ack` is used */
+	/* one msgpack map: hello, welcome, join, callbacks, pings */
 	OBP_FRAME_CONTROL = 4,
-	/* on a stripe, either way: `count` bytes of transfer `sequence` at offset `ack` */
+	/* on a stripe, either direction: `count` bytes of transfer `sequence` at offset `ack` */
 	OBP_FRAME_PART = 5,
-	OBP_FRAME_GIVE = 6,  /* on a stripe, client: send parts of transfer `sequence` here */
-	OBP_FRAME_GIVEN = 7, /* on a stripe, server: there are no more of them */
+	/* on a stripe, client: the server should send parts of transfer `sequence` here */
+	OBP_FRAME_GIVE = 6,
+	OBP_FRAME_GIVEN = 7, /* on a stripe, server: no more parts of it follow */
 };
 
 struct obp_frame {
@@ -67,16 +68,16 @@ struct obp_frame {
 	uint64_t ack;
 	uint64_t time_ns; /* sender's monotonic clock when the frame was made */
 	/*
-	 * without a codec: payload bytes before padding; else the size of the frame when it is not
-	 * packed
+	 * without a codec: payload bytes before padding; with one: payload size of the same frame
+	 * when not packed
 	 */
 	uint32_t raw_size;
 	uint32_t reserved; /* 0 */
 };
 
 /*
- * A packed payload begins with this, then `plain` bytes as they are, then `packed` bytes that
- * unpack to `raw`, then zeros to a multiple of 8.
+ * The head of a packed payload. It is followed by `plain` uncompressed bytes, then `packed` bytes
+ * that decompress to `raw` bytes, then zeros up to a multiple of 8.
  */
 struct obp_packed {
 	uint32_t plain, raw, packed;
@@ -102,7 +103,10 @@ struct obp_reply {
 	uint16_t flags;
 	uint16_t lane;
 	uint32_t result; /* CUresult of this call */
-	/* CUresult of the first failed async call not yet reported; 0 = none. Reported once */
+	/*
+	 * deferred error: CUresult of the first failed async call not yet reported; 0: none.
+	 * Reported once
+	 */
 	uint32_t deferred;
 	uint64_t call;            /* the record's number */
 	uint32_t body;            /* exact body bytes, <= size - sizeof(struct obp_reply) */

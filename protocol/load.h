@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What a server tells of itself: its load, and on request its sessions. A connection whose preface
- * has intent OBP_INTENT_LOAD gets one such message from the supervisor, without starting a session;
- * then the asker closes. One msgpack map in a control frame, type OBP_LOAD_TYPE; keys that are not
- * known are skipped. No state; any thread.
+ * A server's report of its load and, on request, of its sessions. A connection whose preface has
+ * intent OBP_INTENT_LOAD gets one such message from the supervisor, without starting a session;
+ * then the client closes. The message is one msgpack map in a control frame, of type OBP_LOAD_TYPE;
+ * unknown keys are skipped. No state; any thread.
  */
 #ifndef OBP_LOAD_H
 #define OBP_LOAD_H
@@ -19,13 +19,16 @@
 
 #define OBP_INTENT_LOAD       16u      /* of a preface; its route is a set of enum obp_load_want */
 #define OBP_LOAD_TYPE         32u      /* of the map; far from the types of enum obp_message_type */
-#define OBP_LOAD_SESSIONS_MAX 256u     /* told in one message; more are counted only */
+#define OBP_LOAD_SESSIONS_MAX 256u     /* listed in one message; further ones are only counted */
 #define OBP_LOAD_NAME_MAX     64u      /* bytes of a name in it, NUL included */
 #define OBP_SHARE_ALL         1000000u /* a compute share is in millionths */
 
 enum obp_load_want { OBP_LOAD_WANT_SESSIONS = 1 };
 
-/* How a session behaves, in degrees; the reaction to each is the server's. */
+/*
+ * Stages of throttling of a session that keeps exceeding its limits, mildest first. The server
+ * decides what each stage does.
+ */
 enum obp_throttle {
 	OBP_THROTTLE_WELL,
 	OBP_THROTTLE_WARNED,
@@ -46,13 +49,13 @@ struct obp_load_device {
 };
 
 struct obp_load_session {
-	/* id: its name in the logs, which opens nothing; pid: the client's */
+	/* id: identifies the session in logs and gives no access to it; pid: the client's */
 	uint64_t id, pid;
 	uint64_t age_ns, idle_ns;
 	uint64_t memory, memory_limit; /* bytes on all devices; limit per device, 0: none */
 	uint64_t calls, replies, bytes_in, bytes_out;
 	uint64_t device_ns;       /* measured time of its launches; 0 when not measured */
-	uint64_t throttled_ns;    /* how long its launches were held back */
+	uint64_t throttled_ns;    /* total delay of its launches */
 	uint64_t refusals;        /* calls refused by a limit */
 	uint32_t share, priority; /* millionths; 0 low, 1 normal, 2 high */
 	uint32_t throttle;        /* enum obp_throttle */
@@ -63,19 +66,20 @@ struct obp_load {
 	char version[32], driver[OBP_NAME_MAX];
 	bool draining;
 	uint32_t sessions, max_sessions, warm, starting;
-	/* per mille of the last second that sessions were executing; all devices together */
+	/* per mille of the last second in which sessions were executing; all devices together */
 	uint32_t busy;
 	uint64_t uptime_ns, sessions_total, refused_total, deaths_total;
 	uint32_t n_devices;
 	struct obp_load_device devices[OBP_DEVICE_MAX];
-	uint32_t n_sessions;             /* of those told */
+	uint32_t n_sessions;             /* number of entries in listed */
 	struct obp_load_session *listed; /* calloc'ed by decode; obp_load_fini frees */
 };
 
 /* Appends a frame; false: the buffer is full. listed may be NULL with n_sessions 0. */
 bool obp_load_encode(const struct obp_load *load, struct ob_buf *frame);
 /*
- * From a frame's map bytes. OB_ERR_PROTOCOL, OB_ERR_NO_MEMORY. On success obp_load_fini when done.
+ * Decodes a frame's map bytes. OB_ERR_PROTOCOL, OB_ERR_NO_MEMORY. On success the caller must call
+ * obp_load_fini.
  */
 enum ob_err obp_load_decode(const void *map, size_t size, struct obp_load *ret);
 void obp_load_fini(struct obp_load *load);

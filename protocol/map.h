@@ -2,7 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * The msgpack maps of control messages: writing keys with values, and reading values whose type and
- * size are checked. Inside protocol/ only, so that msgpack stays here. No state; any thread.
+ * size are checked. Only for files in protocol/, so that no other part depends on msgpack. No
+ * state; any thread.
  */
 #ifndef OBP_MAP_H
 #define OBP_MAP_H
@@ -16,8 +17,8 @@
 #include "base/terminal.h"
 
 /*
- * control.c. False: a container claims more elements than bytes are left, and must not be given to
- * msgpack.
+ * False: a container claims more elements than bytes are left; msgpack must not decode such a map,
+ * because it allocates what is claimed. Defined in control.c.
  */
 bool obp_map_claims_hold(const uint8_t *map, size_t size);
 
@@ -68,8 +69,8 @@ static inline bool obp_get_number(const msgpack_object *o, uint64_t max, uint64_
 }
 
 /*
- * Text for people into a field of `size` bytes; longer text is cut. Nothing in it moves a
- * terminal's cursor.
+ * Gets readable text into a field of `size` bytes; longer text is cut. Control characters are
+ * replaced (base/terminal.h).
  */
 static inline bool obp_get_text(const msgpack_object *o, char *dst, size_t size)
 {

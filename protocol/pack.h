@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Frames with a packed payload (docs/PROTOCOL.md, "Packed frames"). obp_packer belongs to one
- * sending direction and to whoever holds the right to send; obp_unpacker to one receiving
+ * Frames with a packed payload (docs/PROTOCOL.md, "Packed frames"). An obp_packer belongs to one
+ * sending direction and is used under the send right; an obp_unpacker belongs to one receiving
  * direction. Neither does I/O. A packer that is off costs its caller one test of a flag.
  */
 #ifndef OBP_PACK_H
@@ -18,81 +18,90 @@
 #include "compression/codec.h"
 #include "protocol/format.h"
 
-/* bytes of a frame's largest piece below which packing is not tried */
+/* no attempt to pack a frame whose largest piece has fewer bytes */
 #define OBP_PACK_MIN       (16u << 10)
-/* copies are cut into this when packing is on: packing, sending and unpacking then overlap */
+/*
+ * bytes; copies are cut into pieces of this size when packing is on, so that packing, sending and
+ * unpacking overlap
+ */
 #define OBP_PACK_CHUNK     (256u << 10)
-#define OBP_PACK_PLAIN_MAX 4096u /* bytes before the packed ones */
+#define OBP_PACK_PLAIN_MAX 4096u /* maximum of uncompressed bytes before the packed ones */
 
-/* What the client asks for in its hello's `codec`. */
+/* The codec that the client requests in its hello. */
 enum obp_codec_request {
-	/* what pays, and nothing on a connection that does not leave the machine */
+	/* by measurement; none on a connection within one machine */
 	OBP_CODEC_CHOOSE = 0,
-	/* what pays by the measured rate, wherever the other end is */
+	/* by measurement, also within one machine */
 	OBP_CODEC_MEASURE = 16,
-	/* 1..15: this codec always */
+	/* 1..15: always this codec */
 };
 
 struct obp_pack_stats {
-	uint64_t chunks[OBZ_CODEC_COUNT]; /* NONE: looked at and left as they were */
+	uint64_t chunks[OBZ_CODEC_COUNT]; /* NONE: examined and not packed */
 	/* bytes of payload before and after */
 	uint64_t raw[OBZ_CODEC_COUNT], wire[OBZ_CODEC_COUNT];
-	uint64_t ns; /* spent packing or unpacking, samples included */
+	uint64_t ns; /* time for packing or unpacking, including samples */
 };
 
 struct obp_packer {
-	bool on; /* false: nothing below is used */
+	bool on; /* false: the other fields are not used */
 	struct obz_chooser chooser;
 	struct obz_work work;
 	uint8_t *scratch;
 	size_t scratch_size;
-	/* the link's, bytes/s, 0 unknown; asked right before a frame that was looked at leaves */
+	/*
+	 * returns the link's rate, bytes/s, 0: unknown; called right before a frame that was
+	 * examined is sent
+	 */
 	double (*rate)(void *user);
 	void *user;
 	struct obp_pack_stats stats;
 };
 
 /*
- * codecs: those that both sides know; request: enum obp_codec_request or a codec; local: the
- * connection does not leave the machine.
+ * codecs: those that both sides support; request: enum obp_codec_request or a codec; local: the
+ * connection stays within the machine.
  */
 void obp_packer_init(struct obp_packer *packer, unsigned codecs, unsigned request, bool local,
 	double (*rate)(void *user), void *user);
 void obp_packer_fini(struct obp_packer *packer);
 /*
- * True when copies are better cut into OBP_PACK_CHUNK: the next chunk is likely to be packed, or
- * the link slow. Any thread; a hint.
+ * True when copies should be cut into pieces of OBP_PACK_CHUNK: the next chunk will probably be
+ * packed, or the link is slow. Any thread; only a hint.
  */
 bool obp_packer_cuts(const struct obp_packer *packer);
 /*
- * iov[0] is the frame's header (`frame`), the others its payload. When the payload's largest piece
- * is worth packing, *frame and iov are changed so that they send the packed frame instead; the new
- * number of entries is returned, else `n`. n >= 2.
+ * iov[0] is the frame's header (`frame`), the others are its payload. If packing the payload's
+ * largest piece saves time, changes *frame and iov to the packed frame and returns the new number
+ * of entries; otherwise returns n. n >= 2.
  */
 int obp_packer_frame(struct obp_packer *packer, struct obp_frame *frame, struct iovec *iov, int n);
 
-/* This side's set of codecs, for the hello or the welcome: 0 when compression is switched off. */
+/* This side's set of codecs, for the hello or the welcome; 0 when compression is switched off. */
 unsigned obp_codecs_own(void);
 /*
- * OUTBOARD_CODEC: auto, none, lz4, zstd, planes; unset is CHOOSE. *ret_codecs loses what is not
- * wanted. Names a wrong value in a warning.
+ * Reads OUTBOARD_CODEC: auto, none, lz4, zstd, planes; unset: OBP_CODEC_CHOOSE. Removes codecs that
+ * must not be used from *ret_codecs. An invalid value causes a warning.
  */
 unsigned obp_codec_request_read(unsigned *ret_codecs);
 
 struct obp_unpacker {
 	struct obz_work work;
-	uint8_t *packed, *plain; /* the frame's payload as it came, and as it was */
+	uint8_t *packed, *plain; /* the frame's payload as received, and unpacked */
 	size_t packed_room, plain_room;
-	/* of the payload that is being gathered; size 0: none is */
+	/* of the packed payload that is being received; size 0: none */
 	size_t size, have;
 	uint32_t raw_size;
 	enum obz_codec codec;
 	struct obp_pack_stats stats;
 };
 
-/* A frame of this header's payload is to be gathered: room for it. OB_ERR_NO_MEMORY. */
+/* Starts receiving the payload of this frame: allocates room for it. OB_ERR_NO_MEMORY. */
 enum ob_err obp_unpacker_begin(struct obp_unpacker *unpacker, const struct obp_frame *frame);
-/* It is whole: the raw payload is in plain, raw_size bytes. OB_ERR_COMPRESSED: damaged. */
+/*
+ * The payload has been received completely: unpacks it to plain, raw_size bytes. OB_ERR_COMPRESSED:
+ * damaged.
+ */
 enum ob_err obp_unpacker_finish(struct obp_unpacker *unpacker);
 void obp_unpacker_fini(struct obp_unpacker *unpacker);
 

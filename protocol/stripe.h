@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Stripes: further connections of a session that carry nothing but the bytes of large copies
+ * Stripes: further connections of a session that carry only the bytes of large copies
  * (docs/PROTOCOL.md, "Stripes").
  *
- *   log       ... write_striped(dst, size, transfer 7) ...                 one record, in its place among all calls
- *   stripe 0  PART 7 @0   PART 7 @2M  ...                                  header + bytes; which stripe takes which part is as it comes
- *   stripe 1  PART 7 @1M  PART 7 @3M  ...
+ *   log       ... write_striped(dst, size, transfer 7) ...      one record, in order with all calls
+ *   stripe 0  PART 7 @0   PART 7 @2M  ...                       header + bytes; any stripe may
+ *   stripe 1  PART 7 @1M  PART 7 @3M  ...                       carry any part
  *
- * The order of calls is the log's alone: the server holds what a stripe brings until its executor
- * is at the record, and the record is done when all bytes are there. In the other direction the
- * client asks on each stripe with GIVE 8 for transfer 8's parts, and each ends with GIVEN 8. A
- * transfer whose stripes broke is answered "not whole", and the copy is made again over the log:
- * the record itself is still executed once.
+ * The log alone determines the order of calls. The server keeps the parts that it receives on
+ * stripes until its executor reaches the record; the record is complete when all bytes have
+ * arrived. In the other direction the client requests the parts of transfer 8 with GIVE 8 on each
+ * stripe, and the server ends each sequence of parts with GIVEN 8. If the stripes break during a
+ * transfer, the reply says that it is not complete, and the client repeats the copy over the log;
+ * the record itself is still executed only once.
  *
- * A part is a frame whose `sequence` is the transfer, `ack` the offset of its bytes in it and
- * `count` their number; flags may name a codec, as in every frame. This file has the numbers and
- * the check of one header; no I/O, no state.
+ * A part is a frame. Its `sequence` is the transfer, `ack` the offset of the bytes in the transfer
+ * and `count` their number; flags may name a codec, as in every frame. This file has the constants
+ * and the check of a part's header; no I/O, no state.
  */
 #ifndef OBP_STRIPE_H
 #define OBP_STRIPE_H
@@ -27,13 +28,13 @@
 #define OBP_STRIPES_MAX 16u /* of one session */
 
 /*
- * What is wrong with a frame's header on a stripe; NULL: nothing. codecs: those agreed on; size:
- * bytes of the transfer it must lie in (UINT64_MAX: not known yet).
+ * Checks a frame's header on a stripe. NULL: valid; otherwise what is wrong. codecs: those agreed
+ * on; size: bytes of the transfer that must contain the part (UINT64_MAX: not known yet).
  */
 const char *obp_stripe_check(const struct obp_frame *frame, unsigned codecs, uint64_t size);
 /*
- * The header of a part of n bytes, 1 to OBP_CHUNK_MAX, or of OBP_FRAME_GIVE or OBP_FRAME_GIVEN with
- * n 0.
+ * Fills in the header of a part of n bytes, 1 to OBP_CHUNK_MAX, or of OBP_FRAME_GIVE or
+ * OBP_FRAME_GIVEN with n = 0.
  */
 void obp_stripe_fill(struct obp_frame *ret, enum obp_frame_type type, uint64_t transfer,
 	uint64_t offset, uint32_t n);

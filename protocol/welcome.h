@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A welcome against the hello that it answers. Decoding (protocol/control.h) checks each key by
- * itself; this checks what they mean together, before any of it is used: a server may take only
- * what was offered, and its devices lie inside the session's range. No state; any thread.
+ * Checks a welcome against the hello that it answers. Decoding (protocol/control.h) checks each key
+ * by itself; obp_welcome_check checks that the values are consistent, before any of them is used: a
+ * server may only accept what the hello offered, and its devices must lie inside the session's
+ * range. No state; any thread.
  */
 #ifndef OBP_WELCOME_H
 #define OBP_WELCOME_H
@@ -11,11 +12,12 @@
 #include "protocol/control.h"
 
 #define OBP_RANGE_ALIGN (2ull << 20) /* of the session's range and of each device's part */
-#define OBP_RANGE_END   (1ull << 47) /* what a process can reserve on x86-64 and aarch64 */
+/* end of the addresses that a process can reserve on x86-64 and aarch64 */
+#define OBP_RANGE_END   (1ull << 47)
 
 /*
- * hello and answer: whole messages. NULL: the session can begin. Else what is wrong, for an error
- * line.
+ * hello and answer: complete messages. NULL: the session can start; otherwise the text of an error
+ * message.
  */
 const char *obp_welcome_check(const struct obp_message *hello, const struct obp_message *answer);
 
