@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What is known of the network path to the peer. A meter has one owner at a time; the rest has no
+ * Properties of the network path to the peer. A meter has one owner at a time; the rest has no
  * state.
  */
 #ifndef OBT_PATH_H

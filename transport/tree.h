@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The name of a chunk in the upload cache: SHA-256 over sixteen lanes, several times as fast as
- * over the bytes in a row, because the lanes are vectors.
+ * The name of a chunk in the upload cache: SHA-256 in sixteen SIMD lanes, which is several times as
+ * fast as SHA-256 of the bytes in sequence.
  *
- *     the bytes      as little-endian 32-bit numbers, zeros behind them up to a multiple of 1024
+ *     the bytes      as little-endian 32-bit numbers, padded with zeros to a multiple of 1024
  *                    bytes
  *     lane k         numbers k, k + 16, k + 32 ...: SHA-256's compression from its initial state,
  *                    16 numbers a block, no padding
- *     the name       SHA-256 of: the 16 lanes' states (each 8 numbers, first the first of all
+ *     the name       SHA-256 of: the states of the 16 lanes (each 8 numbers, first the first of all
  *                    lanes), the size in bytes as a 64-bit number
  *
  * Two chunks with one name are two inputs with one SHA-256, or two chains of equal length that
