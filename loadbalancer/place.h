@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Placement: chooses the server, and its device, for a new session. A pure function of what is
- * known of the servers, the request, the policy and a state that the caller keeps (a turn and a
+ * Placement: chooses the server, and its device, for a new session. A pure function of the known
+ * state of the servers, the request, the policy and a state that the caller keeps (a turn and a
  * random number): the same arguments give the same result, so that a decision can be tested, logged
  * and replayed. First everything that does not fit is filtered out, with the reason; then the
  * policy chooses among the rest.
