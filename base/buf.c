@@ -52,7 +52,7 @@ bool ob_buf_append(struct ob_buf *buf, const void *data, size_t n)
 	void *p;
 
 	if (n == 0)
-		return !buf->failed; /* an empty buffer has no address to give */
+		return !buf->failed; /* p would be NULL for an empty buffer */
 	p = ob_buf_extend(buf, n);
 	if (!p)
 		return false;
@@ -73,7 +73,7 @@ bool ob_buf_printf(struct ob_buf *buf, const char *format, ...)
 	p = n < 0 ? NULL : ob_buf_extend(buf, (size_t)n + 1);
 	if (p) {
 		vsnprintf(p, (size_t)n + 1, format, again);
-		buf->size--; /* the NUL is there but does not count */
+		buf->size--; /* the NUL is stored but not counted */
 	}
 	va_end(again);
 	return p != NULL;

@@ -11,8 +11,8 @@
 #include "base/check.h"
 
 /*
- * numbers above OB_FD_HIGH that the raised limit allows; below a lower limit the search begins a
- * quarter of it
+ * descriptors at and above OB_FD_HIGH that the raised limit allows. If the limit cannot be raised,
+ * the search starts ROOM / 4 below it
  */
 #define ROOM 256
 

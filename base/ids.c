@@ -36,7 +36,7 @@ static struct ob_ids_slot *slot_at(struct ob_ids *ids, uint32_t index)
 
 	if (index >= OB_IDS_MAX)
 		return NULL;
-	/* Acquire pairs with the release in slot_make: the chunk's zeroes are seen. */
+	/* Acquire pairs with the release in slot_make: the zeroes of a new chunk are visible. */
 	chunk = atomic_load_explicit(&ids->chunks[index / OB_IDS_CHUNK], memory_order_acquire);
 	return chunk ? &chunk[index % OB_IDS_CHUNK] : NULL;
 }
@@ -57,7 +57,7 @@ static struct ob_ids_slot *slot_make(struct ob_ids *ids, uint32_t index)
 static void slot_publish(struct ob_ids_slot *slot, uint64_t id, void *value)
 {
 	atomic_store_explicit(&slot->value, value, memory_order_relaxed);
-	/* Release: who sees the id sees the value. */
+	/* Release: a thread that reads this id with acquire also reads this value. */
 	atomic_store_explicit(&slot->id, id, memory_order_release);
 }
 
@@ -127,10 +127,7 @@ void *ob_ids_remove(struct ob_ids *ids, uint64_t id)
 		value = atomic_load_explicit(&slot->value, memory_order_relaxed);
 		atomic_store_explicit(&slot->id, 0, memory_order_release);
 		slot->generation++;
-		/*
-		 * Ids that the other side chose are its own to reuse: they never enter our free
-		 * list.
-		 */
+		/* The other side reuses the ids that it chose; they never enter our free list. */
 		if (ob_id_index(id) < ids->next_index) {
 			slot->next_free = ids->free_head;
 			ids->free_head = ob_id_index(id);

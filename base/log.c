@@ -16,8 +16,8 @@
 
 static const char *log_name = "outboard";
 static int log_fd = STDERR_FILENO;
-static _Atomic unsigned lines_lost; /* since the last line that got through */
-static _Atomic int log_level = -1;  /* -1: the environment was not read yet */
+static _Atomic unsigned lines_lost; /* since the last line that was written */
+static _Atomic int log_level = -1;  /* -1: the environment has not been read */
 
 static const char *const level_names[] = { "error", "warn", "info", "debug" };
 
@@ -58,8 +58,8 @@ bool ob_log_on(enum ob_log_level level)
 }
 
 /*
- * A pipe or terminal that nobody reads must not stop the program: a line that would have to wait is
- * counted and dropped. A log line that cannot be written has nowhere else to go.
+ * A pipe or terminal that is not read must not block the program: a line that would have to wait is
+ * counted and dropped. Other errors of a write are ignored, since there is no place to report them.
  */
 static bool put(const char *line, size_t size)
 {
@@ -72,10 +72,10 @@ static bool put(const char *line, size_t size)
 
 #define REPEAT_SLOTS  64u
 #define REPEAT_PROBES 4u
-#define REPEAT_BURST  3u /* so many equal lines are written at once */
-/* then one in this time, which says how many it stands for */
+#define REPEAT_BURST  3u /* number of equal lines that are written without delay */
+/* then one per interval, which reports how many were held back */
 #define REPEAT_NS     (10 * OB_SECOND)
-#define REPEAT_TEXT   160u /* of a line; kept to name it when the process ends */
+#define REPEAT_TEXT   160u /* bytes of a line that are kept for a report when the process ends */
 
 static struct repeat {
 	uint64_t hash;
@@ -97,8 +97,8 @@ static uint64_t line_hash(const char *line, size_t size)
 }
 
 /*
- * The line's own slot, or one of its few places that has nothing to tell any more; NULL: all of
- * them have.
+ * Returns the line's slot, or takes an unused one or one without lines held back among its
+ * REPEAT_PROBES slots. NULL: all of them have lines held back.
  */
 static struct repeat *repeat_find(uint64_t hash, const char *line, size_t size)
 {
@@ -121,9 +121,9 @@ static struct repeat *repeat_find(uint64_t hash, const char *line, size_t size)
 }
 
 /*
- * Whether a line is to be written; *ret_held_back: how many equal ones were not, since the last.
- * When another thread looks at this moment, or no slot is left, it is written: a line too many does
- * no harm.
+ * True if the line should be written; *ret_held_back: how many equal lines were held back since the
+ * last one written. When another thread holds the table, or no slot is free, the line is written:
+ * an extra line does no harm.
  */
 static bool repeat_admit(const char *line, size_t size, unsigned *ret_held_back)
 {
@@ -210,7 +210,7 @@ void ob_log(enum ob_log_level level, const char *format, ...)
 	n += m;
 	if (n > (int)sizeof line - 2)
 		n = (int)sizeof line - 2;
-	/* Names and words in it come from files, drivers and peers. */
+	/* It may contain text from files, drivers and peers. */
 	n = (int)ob_text_clean(line, (size_t)n);
 	if (level <= OB_LOG_WARN) {
 		unsigned held_back;

@@ -6,15 +6,17 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Bytes of the character that begins with c, or 0 when no character does (RFC 3629). */
+/*
+ * Length in bytes of the character whose first byte is c; 0: no character starts with c (RFC 3629).
+ */
 static size_t utf8_length(unsigned char c)
 {
 	return c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
 }
 
 /*
- * The character at p, of `length` bytes, all there; UINT32_MAX when the bytes are none: no
- * continuation, overlong, a surrogate, or beyond U+10FFFF.
+ * Decodes the character at p, of `length` bytes, all of which are present. UINT32_MAX: invalid
+ * UTF-8: no continuation byte, overlong, a surrogate, or beyond U+10FFFF.
  */
 static uint32_t utf8_decode(const unsigned char *p, size_t length)
 {
@@ -36,8 +38,8 @@ static bool is_control(uint32_t c)
 }
 
 /*
- * Separators of lines and paragraphs; embeddings, overrides and isolates of the direction, and the
- * marks.
+ * Separators of lines and paragraphs; embeddings, overrides, isolates and marks of the direction of
+ * writing.
  */
 static bool is_layout(uint32_t c)
 {
@@ -72,7 +74,7 @@ size_t ob_text_clean(char *text, size_t n)
 #define BAD  0
 #define PART SIZE_MAX
 
-/* ESC [ numbers m. As screen_fit. */
+/* Recognises ESC [ numbers m. Result as in screen_fit. */
 static size_t colour_fit(const unsigned char *p, size_t n)
 {
 	if (n == 1)
@@ -89,8 +91,8 @@ static size_t colour_fit(const unsigned char *p, size_t n)
 }
 
 /*
- * How many of the n bytes at p are a character or a sequence that may pass; BAD: the first one may
- * not; PART: more bytes decide.
+ * Returns the length of the permitted character or sequence at p, of n bytes. BAD: the first byte
+ * is not permitted; PART: the decision needs more bytes.
  */
 static size_t screen_fit(const unsigned char *p, size_t n)
 {
