@@ -6,19 +6,20 @@
 #include "base/clock.h"
 
 /*
- * samples after which a codec that is slower than the link is tried again: its speed depends on the
- * data
+ * a codec that is slower than the link is tried again at every 8th sample, since its speed depends
+ * on the data
  */
 #define HOPELESS_EVERY 8u
-/* between two chunks that is no longer one copy: it earns no credit */
+/* longest time between two chunks that earns credit; after a longer one a new copy has begun */
 #define PAUSE_NS       (20 * OB_MS)
 #define CREDIT_MAX     0.01 /* seconds */
-#define STEP_MAX       2.0  /* by which one look may change what is believed of a speed */
-#define FACTOR_MAX     1.5  /* whole chunks over samples, of speeds */
+#define STEP_MAX       2.0  /* maximum factor by which one measurement raises a speed */
+#define FACTOR_MAX     1.5  /* maximum ratio of the speed on whole chunks to that on samples */
 #define WARM_BYTES     4096u
 #define OTHERS_MAX     4.0
 #define FAR            2.0
-#define SURPRISE       1.25 /* of the ratio, up or down */
+/* factor by which a chunk's ratio differs from the expected one, up or down */
+#define SURPRISE       1.25
 
 void obz_chooser_init(struct obz_chooser *chooser, unsigned allowed, enum obz_codec forced)
 {
@@ -31,7 +32,7 @@ void obz_chooser_init(struct obz_chooser *chooser, unsigned allowed, enum obz_co
 bool obz_chooser_due(struct obz_chooser *chooser, uint64_t now)
 {
 	uint64_t n = chooser->chunks++, passed = ob_min(now - chooser->last_ns, (uint64_t)PAUSE_NS);
-	/* so that a short copy over a slow link gains too */
+	/* more samples at the beginning, so that a short copy over a slow link is packed too */
 	bool early = n < OBZ_SAMPLE_EVERY && (n & (n + 1)) == 0;
 
 	if (chooser->forced || !chooser->allowed)
@@ -63,7 +64,10 @@ enum obz_codec obz_choose(const struct obz_guess guess[OBZ_CODEC_COUNT], unsigne
 	if (now != OBZ_NONE && (guess[now].ratio <= 0 || guess[now].speed <= 0))
 		best = now = OBZ_NONE;
 	shortest = OBZ_GAIN * (now == OBZ_NONE ? 1 / rate : seconds_of(&guess[now], rate));
-	/* Leaving a codec for none needs less: none costs the other side nothing. */
+	/*
+	 * Changing from a codec to none needs no minimum gain: without a codec the peer has no
+	 * work.
+	 */
 	if (now != OBZ_NONE && 1 / rate < shortest / OBZ_GAIN) {
 		shortest = OBZ_GAIN / rate;
 		best = OBZ_NONE;
@@ -83,8 +87,8 @@ enum obz_codec obz_choose(const struct obz_guess guess[OBZ_CODEC_COUNT], unsigne
 }
 
 /*
- * A thread that lost its core for a moment was slow and the codec was not: down slowly, up quickly.
- * A codec that is really slower than that shows it soon, once it is chosen.
+ * Updates a speed slowly downwards and quickly upwards: a measured speed is also low if the thread
+ * was preempted. A codec that is slower than expected shows this soon after it is chosen.
  */
 static double speed_blend(double old, double new)
 {
@@ -110,8 +114,8 @@ static double speed_of(size_t raw, uint64_t ns)
 }
 
 /*
- * Bytes that one codec makes less of are harder for the others too: until the next sample their
- * order stays.
+ * If one codec's ratio changes, the data has become easier or harder to compress: adjusts the
+ * ratios of the other codecs in proportion, so that their order stays until the next sample.
  */
 static void others_follow(struct obz_chooser *chooser, enum obz_codec codec, double old, double new)
 {
@@ -126,9 +130,9 @@ static void others_follow(struct obz_chooser *chooser, enum obz_codec codec, dou
 }
 
 /*
- * What samples of one chunk, `taken` of which were made, say of the codecs. Chunks differ, and
- * their differences are mostly the same for every codec: first all follow the one in use, then what
- * is left is believed by half.
+ * Updates the guesses from samples of one chunk; `taken`: the set of codecs that were sampled.
+ * Differences between chunks mostly affect all codecs alike, so all ratios first follow that of the
+ * codec in use. The remaining difference counts half.
  */
 static void samples_learn(struct obz_chooser *chooser, unsigned taken)
 {
@@ -165,14 +169,17 @@ void obz_chooser_sample(struct obz_chooser *chooser, struct obz_work *work, cons
 	bool all = chooser->samples % HOPELESS_EVERY == 0 || chooser->surprised;
 	uint64_t began;
 	/*
-	 * Another place each time: a chunk's beginning may be a table's head. A multiple of the
-	 * widest number.
+	 * Sample a different offset each time, since a chunk may begin with a table's header. The
+	 * offset is a multiple of the widest number.
 	 */
 	size_t offset = (size - part) / 4 * (chooser->samples % 5) & ~(size_t)7;
 	unsigned taken = 0;
 
 	if (chooser->samples++ == 0)
-		/* what a codec sets up once is no part of its speed */
+		/*
+		 * the first use of a codec allocates its tables: exclude that from the measured
+		 * speed
+		 */
 		for (unsigned i = 1; i < OBZ_CODEC_COUNT; i++)
 			if (chooser->allowed & 1u << i)
 				obz_compress(work, (enum obz_codec)i, data,
@@ -208,8 +215,9 @@ enum obz_codec obz_chooser_pick(struct obz_chooser *chooser, size_t size)
 		guess->speed >= guess->ratio * chooser->rate)
 		return chooser->now;
 	/*
-	 * The link has time to spare, so its rate is only a least: what it takes without a codec
-	 * nobody knows.
+	 * The codec is slower than the link, so the measured rate is a lower bound: the link was
+	 * not saturated. Its rate without a codec is unknown, so send a chunk raw if the credit
+	 * allows it.
 	 */
 	cost = (double)size / chooser->rate;
 	if (chooser->probe_credit < cost)
@@ -228,7 +236,7 @@ void obz_chooser_learn(
 	if (chooser->forced)
 		return;
 	if (ratio > SURPRISE * guess->ratio || guess->ratio > SURPRISE * ratio) {
-		/* other bytes than those that were sampled: at once, not by and by */
+		/* the data differs from the samples: replace the guess instead of averaging */
 		chooser->surprised = true;
 		others_follow(chooser, codec, guess->ratio, ratio);
 		guess->ratio = ratio;

@@ -11,11 +11,11 @@
 #include "compression/shuffle.h"
 
 #define ZSTD_LEVEL 1
-#define LZ4_SPEED  1 /* LZ4's "acceleration": 1 is its best ratio */
+#define LZ4_SPEED  1 /* LZ4's "acceleration": 1 gives the best ratio */
 
 /*
- * Byte planes: this head, then for each plane its bytes, compressed when packed[k] is less than a
- * plane, then the bytes that make no whole number. Little-endian.
+ * Format of the byte shuffle: this head, then the bytes of each plane, compressed if packed[k] is
+ * less than the size of a plane, then the bytes after the last complete number. Little-endian.
  */
 struct shuffle_head {
 	uint32_t width;                   /* 2 or 4 */
@@ -129,7 +129,10 @@ static size_t shuffle_compress(
 	obz_shuffle(src, n, head.width, work->shuffled);
 	for (unsigned k = 0; k < head.width; k++) {
 		const uint8_t *plane = work->shuffled + k * n;
-		/* A plane of mantissas saves nothing and would only cost the other side time. */
+		/*
+		 * Store a plane that saves less than a sixteenth (mantissas, usually) raw:
+		 * unpacking it would only cost the peer time.
+		 */
 		size_t packed =
 			zstd_compress(work, plane, n, dst + at, ob_min(capacity - at, n - n / 16));
 

@@ -10,7 +10,7 @@
 #define GUESS_BYTES 4096u
 
 #ifdef __SSE2__
-/* 16 numbers a step; the count that was done. */
+/* Processes 16 numbers at a time; returns how many were processed. */
 static size_t split2(const uint8_t *src, size_t n, uint8_t *dst)
 {
 	const __m128i low = _mm_set1_epi16(0xff);
@@ -113,8 +113,8 @@ void obz_unshuffle(const uint8_t *src, size_t n, unsigned width, uint8_t *dst)
 }
 
 /*
- * How often two bytes drawn from one plane are equal, summed over the planes: larger is more
- * compressible. Scaled to the bytes looked at.
+ * Number of pairs of equal bytes in each plane, summed over the planes and scaled to the number of
+ * bytes: larger means more compressible.
  */
 static uint64_t likeness(const uint8_t *src, size_t size, unsigned width)
 {
@@ -128,7 +128,7 @@ static uint64_t likeness(const uint8_t *src, size_t size, unsigned width)
 			count[src[i]]++;
 		for (unsigned b = 0; b < 256; b++)
 			squares += (uint64_t)count[b] * (count[b] - (count[b] != 0));
-		/* a plane of size / width bytes has squares of at most (size / width)^2 */
+		/* `squares` of a plane of size / width bytes is at most (size / width)^2 */
 		sum += squares * width;
 	}
 	return sum;
@@ -141,8 +141,8 @@ unsigned obz_shuffle_guess(const uint8_t *src, size_t size)
 	if (n < 64)
 		return 4;
 	/*
-	 * Four planes of 2-byte numbers are as good as two; only a clear gain says that numbers are
-	 * wider.
+	 * For 2-byte numbers four planes are as good as two, so choose 4 only for a gain of more
+	 * than an eighth.
 	 */
 	return likeness(src, n, 4) * 8 > likeness(src, n, 2) * 9 ? 4 : 2;
 }
