@@ -12,8 +12,8 @@ void obi_builder_init(struct obi_builder *builder)
 	memset(builder, 0, sizeof(*builder));
 	ob_buf_init(&builder->names, OBI_NAMES_MAX);
 	/*
-	 * Each parameter takes at least a record of 16 bytes or ten characters of text, so this
-	 * only bounds hostile input.
+	 * A parameter needs at least a record of 16 bytes or ten characters of text, so only
+	 * hostile input reaches this limit.
 	 */
 	ob_buf_init(&builder->params, (size_t)OBI_PAYLOAD_MAX);
 	ob_buf_init(&builder->kernels, OBI_KERNEL_MAX * sizeof(struct obi_kernel));
@@ -28,7 +28,10 @@ void obi_builder_fini(struct obi_builder *builder)
 	ob_buf_fini(&builder->variables);
 }
 
-/* The name's place, as an offset in disguise until finish. */
+/*
+ * Stores a name. Returns its offset, cast to a pointer; obi_builder_finish replaces it by the
+ * address.
+ */
 static const char *builder_name(struct obi_builder *builder, const char *name, size_t size)
 {
 	uintptr_t offset = builder->names.size;
@@ -114,8 +117,8 @@ enum ob_err obi_builder_finish(struct obi_builder *builder, struct obi_symbols *
 	out.n_variables = builder->variables.size / sizeof(struct obi_variable);
 
 	/*
-	 * One block: parameters, kernels, variables, names; each kind is a multiple of 8 but the
-	 * last.
+	 * One block: parameters, kernels, variables, names; the size of each part except the last
+	 * is a multiple of 8.
 	 */
 	size_t params_size = ob_round_up(builder->params.size, 8);
 	size_t size =

@@ -16,12 +16,12 @@ enum {
 	SYMBOL_IS_ENTRY = 0x10, /* st_other */
 	SYMBOL_IS_MANAGED = 0x04,
 	SECTION_NV_INFO = 0x70000000,
-	/* from here on .nv.shared.K begins with what the system keeps for itself */
+	/* from this SM number on .nv.shared.K starts with a part reserved for the system */
 	SHARED_RESERVED_FROM_SM = 90,
 	SHARED_RESERVED_BYTES = 1024,
 };
 
-/* .nv.info attributes; facts in the header comment of each use */
+/* .nv.info attributes, described at their uses */
 enum {
 	NVINFO_MAX_THREADS = 0x05,
 	NVINFO_REQNTID = 0x10,
@@ -38,7 +38,7 @@ struct elf {
 	size_t size;
 	Elf64_Ehdr header;
 	uint64_t n_sections;
-	/* owned copy: a cubin inside a fatbin is only 8-aligned by custom */
+	/* owned copy: nothing guarantees that a cubin inside a fatbin is 8-byte aligned */
 	Elf64_Shdr *sections;
 	const char *names; /* section names */
 	size_t names_size;
@@ -87,7 +87,7 @@ static bool header_read(const void *data, size_t limit, Elf64_Ehdr *ret)
 		(!ret->e_phnum || ret->e_phentsize == sizeof(Elf64_Phdr));
 }
 
-/* Grows *end to offset + size; false when that leaves `limit`. */
+/* Raises *end to offset + size; false when that exceeds `limit`. */
 static bool reach(size_t *end, uint64_t offset, uint64_t size, size_t limit)
 {
 	if (!ob_span_inside(offset, size, limit))
@@ -155,7 +155,7 @@ static enum ob_err elf_open(const uint8_t *data, size_t size, struct elf *elf)
 	return OB_ERR_NONE;
 }
 
-/* A NUL-terminated string at `offset` of a table, "" when it is not inside. */
+/* Returns the NUL-terminated string at `offset` of a table; "" when it is not inside the table. */
 static const char *table_string(const char *table, size_t size, size_t offset)
 {
 	if (offset >= size || !memchr(table + offset, 0, size - offset))
@@ -173,7 +173,7 @@ static bool has_prefix(const char *text, const char *prefix)
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* The section's bytes; NULL when they leave the file or it has none. */
+/* Returns the section's bytes; NULL when they exceed the file or there are none. */
 static const uint8_t *section_bytes(const struct elf *elf, const Elf64_Shdr *section)
 {
 	if (section->sh_type == SHT_NOBITS ||
@@ -190,8 +190,8 @@ struct nvinfo {
 };
 
 /*
- * The next record: u8 format, u8 attribute, then nothing (1), u8 (2), u16 (3), or u16 length and
- * bytes (4).
+ * Reads the next record: u8 format, u8 attribute, then nothing (format 1), u8 (2), u16 (3), or u16
+ * length and bytes (4).
  */
 static bool nvinfo_next(struct nvinfo *it)
 {
@@ -214,9 +214,9 @@ static bool nvinfo_next(struct nvinfo *it)
 }
 
 /*
- * Both forms of a parameter record, 12 bytes: u32 0, u16 ordinal, u16 offset, then a u32 with the
- * size in its upper 14 bits, or, for kernels with more than 4 KB of parameters, in its lower 24
- * (sm_100 keeps the pointee's space above them).
+ * Reads both forms of a parameter record, 12 bytes: u32 0, u16 ordinal, u16 offset, then a u32 with
+ * the size in its upper 14 bits or, for kernels with more than 4 KB of parameters, in its lower 24
+ * (sm_100 stores the pointee's space above them).
  */
 static bool nvinfo_param(const struct nvinfo *it, uint32_t *ret_ordinal, struct obi_param *ret)
 {
@@ -276,8 +276,8 @@ static enum ob_err kernel_info(
 }
 
 /*
- * What the symbol table tells; maps text sections and symbols to kernels for the records that
- * follow.
+ * Result of reading the symbol table: maps text sections and symbols to kernels, for the records
+ * that follow.
  */
 struct symbols_map {
 	uint32_t *kernel_of_section; /* by section, owned */
@@ -301,7 +301,7 @@ static void scan_variable(const struct elf *elf, const Elf64_Sym *symbol, const 
 	const char *section = section_name(elf, &elf->sections[symbol->st_shndx]);
 	bool is_const = strcmp(section, ".nv.constant3") == 0;
 
-	/* A name that begins with $ is the compiler's own (string literals). */
+	/* A name that begins with $ was made by the compiler (string literals). */
 	if ((!is_const && strcmp(section, ".nv.global") != 0 &&
 		    strcmp(section, ".nv.global.init") != 0) ||
 		name[0] == '$')
@@ -345,7 +345,7 @@ static enum ob_err scan_symbols(
 	return OB_ERR_NONE;
 }
 
-/* REGCOUNT records live in the file-wide .nv.info: u32 symbol, u32 registers. */
+/* REGCOUNT records are in the .nv.info section of the whole file: u32 symbol, u32 registers. */
 static void scan_registers(const uint8_t *bytes, size_t size, const struct elf *elf,
 	const struct symbols_map *map, struct obi_builder *builder)
 {
@@ -396,7 +396,7 @@ static enum ob_err scan_sections(
 			return OB_ERR_IMAGE_DAMAGED;
 		uint32_t kernel = map->kernel_of_section[section->sh_info];
 		if (kernel == NO_KERNEL)
-			continue; /* a device function's */
+			continue; /* belongs to a device function */
 		enum ob_err err = kernel_info(bytes, section->sh_size, builder, kernel);
 		if (err)
 			return err;

@@ -11,12 +11,12 @@
 #include "image/ptx_scan.h"
 
 #define WRAPPER_MAGIC    0x466243b1u
-#define WRAPPER_LINKED   2u /* version: its last word is a list of fatbins */
+#define WRAPPER_LINKED   2u /* version whose last word points to a list of fatbins */
 #define FATBIN_MAGIC     0xba55ed50u
 #define FATBIN_MAX       ((uint64_t)4 << 30) /* bytes of all entries */
 #define ENTRY_HEADER_MIN 64u
 
-/* The header of a fatbin and of one of its entries, as nvcc 13 writes them. */
+/* The headers of a fatbin and of its entries, as written by nvcc 13. */
 struct fatbin_header {
 	uint32_t magic;
 	uint16_t version, header_size;
@@ -66,7 +66,7 @@ static enum ob_err entry_codec(const struct entry_header *header, struct obi_ent
 		: OB_ERR_NONE;
 }
 
-/* The entry at p, of which `left` bytes are the fatbin's. */
+/* Reads the entry at p; `left`: bytes of the fatbin from p on. */
 static enum ob_err entry_read(const uint8_t *p, uint64_t left, struct obi_entry *entry)
 {
 	struct entry_header header;
@@ -123,7 +123,7 @@ static enum ob_err fatbin_open(const uint8_t *data, size_t limit, struct obi_ima
 	return OB_ERR_NONE;
 }
 
-/* Byte by byte: a short text may end before the fourth. */
+/* Compares byte by byte, because a short text may end before the fourth byte. */
 static bool begins_with(const void *image, uint32_t magic)
 {
 	const uint8_t *p = image;
@@ -134,7 +134,7 @@ static bool begins_with(const void *image, uint32_t magic)
 	return true;
 }
 
-/* A cubin or PTX text on its own: one entry. */
+/* Opens a cubin or PTX text outside of a fatbin as one entry. */
 static enum ob_err bare_open(const uint8_t *data, size_t limit, struct obi_image *ret)
 {
 	struct obi_entry entry = { .data = data };
@@ -199,8 +199,8 @@ enum ob_err obi_image_open(const void *image, struct obi_image *ret)
 			opened.prelinked = wrapper.filename_or_prelinked;
 	}
 	/*
-	 * The formats' own lengths and terminators end every read; SIZE_MAX less the address keeps
-	 * sums from wrapping.
+	 * The lengths and terminators in the formats bound every read. The limit, SIZE_MAX -
+	 * address, keeps sums of addresses and sizes from wrapping.
 	 */
 	enum ob_err err = open_at(image, SIZE_MAX - (uintptr_t)image, &opened);
 	if (!err)
@@ -236,7 +236,7 @@ enum ob_err obi_entry_payload(
 	bool owned = false;
 
 	if (entry->codec != OBI_RAW) {
-		/* One byte more, zero: PTX users may rely on a terminator. */
+		/* One more byte, zero: users of PTX may rely on a terminator. */
 		uint8_t *raw = malloc(entry->raw_size + 1);
 		if (!raw)
 			return OB_ERR_NO_MEMORY;

@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "image/image.h"
 
-/* A statement at module scope: [from, to) of the text, with what a linker needs to know of it. */
+/* A statement at module scope: [from, to) of the text, with its properties for linking. */
 enum kind { OTHER, FUNCTION, FUNCTION_DECLARED, VARIABLE };
 enum linkage { LOCAL, EXTERN, VISIBLE, WEAK, COMMON };
 
@@ -20,7 +20,7 @@ struct statement {
 	enum linkage linkage;
 	uint32_t module;
 	size_t from, to;                 /* in the module's text */
-	size_t linkage_at, linkage_size; /* the linking directive, 0: none */
+	size_t linkage_at, linkage_size; /* the linking directive; size 0: none */
 	size_t name_at, name_size;
 	bool dropped;
 };
@@ -30,11 +30,11 @@ struct merge {
 	size_t n_inputs;
 	struct statement *statements;
 	size_t n, max;
-	uint32_t *table;  /* open hash of statements + 1, by name; locals left out */
-	uint32_t *locals; /* the same for locals, by module and name */
+	uint32_t *table;  /* open-addressing hash of statement index + 1, by name; without locals */
+	uint32_t *locals; /* likewise for locals, by module and name */
 	size_t mask;
 	unsigned version, arch; /* 90 for .version 9.0, 75 for sm_75 */
-	const char *target;     /* of the newest, borrowed */
+	const char *target;     /* of the module with the newest target; borrowed */
 	size_t target_size;
 	char *log;
 	size_t log_size;
@@ -57,7 +57,7 @@ static bool name_char(char c)
 		c == '_' || c == '$' || c == '%';
 }
 
-/* Past blanks and comments. */
+/* Returns the position after white space and comments. */
 static size_t skip(const struct obi_ptx *p, size_t i)
 {
 	while (i < p->size) {
@@ -78,7 +78,7 @@ static size_t skip(const struct obi_ptx *p, size_t i)
 	return i;
 }
 
-/* The end of the token at i: a word with its dots ahead, a string, or one character. */
+/* Returns the end of the token at i: a word with the dots before it, a string, or one character. */
 static size_t token_end(const struct obi_ptx *p, size_t i)
 {
 	size_t at = i;
@@ -137,8 +137,8 @@ static size_t line_end(const struct obi_ptx *p, size_t i)
 }
 
 /*
- * .version, .target and .address_size go into the one head; returns past the directive, or `at`
- * when it is none of them.
+ * Reads .version, .target and .address_size, which are merged into one head. Returns the position
+ * after the directive, or `at` when it is none of them.
  */
 static size_t head_read(struct merge *m, uint32_t module, size_t at, size_t end)
 {
@@ -172,7 +172,7 @@ struct reading {
 	uint32_t module;
 	size_t at;
 	struct statement s;
-	unsigned depth, round; /* braces, round brackets */
+	unsigned depth, round; /* of braces; of parentheses */
 	bool named, is_function, assigned, is_section;
 };
 
@@ -204,7 +204,7 @@ static void word_note(struct reading *r, const struct obi_ptx *p, size_t at, siz
 	}
 }
 
-/* One statement from r->at on; leaves r->at behind it. False: it does not end. */
+/* Reads a statement at r->at and sets r->at to its end. False: it has no end. */
 static bool statement_read(struct reading *r, const struct obi_ptx *p)
 {
 	r->s.from = r->at;
@@ -281,7 +281,9 @@ static const char *name_of(const struct merge *m, const struct statement *s)
 	return m->inputs[s->module].text + s->name_at;
 }
 
-/* Where a name is, or would go. module UINT32_MAX: of any. */
+/*
+ * Returns the slot of a name, or the one where it must be inserted. module UINT32_MAX: any module.
+ */
 static uint32_t *slot_of(
 	const struct merge *m, uint32_t *table, uint32_t module, const char *name, size_t size)
 {
@@ -302,7 +304,7 @@ static bool defines(const struct statement *s)
 	return s->kind == FUNCTION || (s->kind == VARIABLE && s->linkage != EXTERN);
 }
 
-/* Of two statements for one shared name the one that stands. */
+/* Decides which of two statements for one shared name is kept. */
 static enum ob_err resolve(
 	struct merge *m, struct statement *old, struct statement *new, uint32_t *slot)
 {
@@ -360,8 +362,8 @@ static enum ob_err symbols_resolve(struct merge *m)
 /* ---- writing ---- */
 
 /*
- * The statement's text: names that its module keeps to itself get the module's number, a
- * declaration loses .extern when a definition is there.
+ * Writes a statement's text: local names get the module's number, and a declaration loses .extern
+ * when a module defines the symbol.
  */
 static void statement_write(const struct merge *m, const struct statement *s, struct ob_buf *out)
 {
@@ -484,8 +486,8 @@ enum ob_err obi_image_relink(
 			sizeof objects->name);
 		opened += !err;
 		/*
-		 * The toolkit's device library has PTX for the newest only, and few programs need
-		 * it: a name that is missed will be told of.
+		 * The toolkit's device library has PTX only for the newest devices, and few
+		 * programs need it. If a name of it is missing, that is reported.
 		 */
 		if (err == OB_ERR_IMAGE_NO_ENTRY)
 			err = OB_ERR_NONE;

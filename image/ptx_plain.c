@@ -14,7 +14,7 @@
 #define SPACES   "global shared local param const "
 #define ROUND    "rn rz rm rp "
 
-/* Each word has a blank on both sides. */
+/* `words` has a blank before and after each word. */
 static const struct {
 	const char *name, *words;
 } opcodes[] = {
@@ -85,7 +85,7 @@ static bool word_in(const char *words, const char *word, size_t size)
 	return false;
 }
 
-/* "ld.global.f32": a known name, and each part behind a dot a word of its row. */
+/* True for a name of the table whose every qualifier is in its row: "ld.global.f32". */
 static bool opcode_plain(const char *text, size_t size)
 {
 	const char *end = text + size, *dot = memchr(text, '.', size);
@@ -106,7 +106,7 @@ static bool opcode_plain(const char *text, size_t size)
 	return true;
 }
 
-/* Most instructions of a body have been met before. */
+/* Looks the opcode up among those already found plain first; most are repeated. */
 static bool opcode_check(struct obi_plain *plain, const char *text, size_t size)
 {
 	uint32_t h = 2166136261u;
@@ -126,11 +126,11 @@ static bool opcode_check(struct obi_plain *plain, const char *text, size_t size)
 /* ---- statements ---- */
 
 enum state {
-	STATE_START,    /* of a statement */
-	STATE_GUARD,    /* behind '@' */
-	STATE_WORD,     /* behind its first word: an opcode, or a label */
-	STATE_OPERANDS, /* of an instruction, up to the ';' */
-	STATE_REST,     /* of a declaration, up to the ';' */
+	STATE_START,    /* at the start of a statement */
+	STATE_GUARD,    /* after '@' */
+	STATE_WORD,     /* after the first word: an opcode or a label */
+	STATE_OPERANDS, /* operands of an instruction, up to the ';' */
+	STATE_REST,     /* rest of a declaration, up to the ';' */
 	STATE_LOC,      /* numbers, without a ';' */
 };
 
@@ -291,7 +291,7 @@ void obi_plain_outside(
 
 void obi_plain_extern(struct obi_plain *plain, const char *name, size_t size)
 {
-	/* each device's runtime has them */
+	/* the runtime of every device has these functions */
 	static const char *const known[] = { "vprintf", "__assertfail", "malloc", "free" };
 
 	plain->ok &= is_one_of(name, size, known, ob_count(known));

@@ -9,10 +9,11 @@
 #include "image/ptx_plain.h"
 
 /*
- * Static shared memory of a kernel is what its own body declares plus what it can reach by name:
- * module-level .shared variables and the bodies of called .func. So functions and shared variables
- * are nodes, names met in a body are edges, and each kernel is walked at the end. Calls through
- * pointers are not followed: too small a sum only means that the driver, not we, refuses a launch.
+ * The static shared memory of a kernel is what its own body declares plus what it can reach by
+ * name: module-level .shared variables and the bodies of the .func functions that it calls.
+ * Functions and shared variables are nodes, names in a body are edges, and the graph is walked from
+ * each kernel at the end. Calls through pointers are not followed: if the sum is too small, the
+ * driver refuses the launch instead of the front end.
  */
 #define NODE_MAX (1u << 20)
 #define EDGE_MAX (8u << 20)
@@ -30,7 +31,7 @@ struct node {
 	size_t name_size;
 	uint32_t next; /* in the hash chain, index + 1 */
 	uint32_t first_edge, n_edges;
-	uint32_t seen;   /* stamp: body or walk that met it last */
+	uint32_t seen;   /* stamp: the body or walk that visited it last */
 	uint32_t kernel; /* index of the kernel, or NO_KERNEL */
 	uint64_t shared; /* bytes: a variable's own, or declared in the body */
 };
@@ -45,7 +46,7 @@ struct scan {
 	struct ob_buf nodes, edges; /* struct node; uint32_t */
 	uint32_t hash[HASH_SIZE];   /* index + 1 */
 	uint32_t stamp;
-	bool is_extern; /* linkage before the declaration at hand */
+	bool is_extern; /* linkage of the current declaration */
 	struct obi_plain plain;
 	uint64_t const_bytes;
 	enum ob_err err;
@@ -57,7 +58,7 @@ static bool is_word_char(char c)
 		c == '_' || c == '$' || c == '%';
 }
 
-/* Past blanks and comments. */
+/* Returns the position after white space and comments. */
 static const char *skip_blank(const char *p, const char *end)
 {
 	while (p < end) {
@@ -101,8 +102,8 @@ static void next(struct scan *scan)
 						 : TOKEN_WORD;
 		p++;
 		/*
-		 * Dots stay inside: "ld.shared.u32" is an instruction, not a declaration; "9.0" one
-		 * number.
+		 * Dots are part of a word: "ld.shared.u32" is an instruction and not a declaration,
+		 * "9.0" is one number.
 		 */
 		while (p < end && (is_word_char(*p) || *p == '.') &&
 			!(token->kind == TOKEN_DIRECTIVE && *p == '.'))
@@ -128,10 +129,7 @@ static bool is_punct(const struct scan *scan, char c)
 	return scan->token.kind == TOKEN_PUNCT && *scan->token.text == c;
 }
 
-/*
- * Text that is no PTX ends the scan, not the load: the compiler says what is wrong with it, and
- * where.
- */
+/* Invalid PTX ends the scan but not the load: the compiler reports the error and its position. */
 static void damaged(struct scan *scan)
 {
 	scan->plain.ok = false;
@@ -139,7 +137,9 @@ static void damaged(struct scan *scan)
 		scan->err = OB_ERR_IMAGE_DAMAGED;
 }
 
-/* The current NUMBER token's value: decimal, 0x, 0b or octal, an optional U behind; saturates. */
+/*
+ * The current NUMBER token's value: decimal, 0x, 0b or octal, with an optional suffix U; saturates.
+ */
 static uint64_t number(const struct scan *scan)
 {
 	const char *p = scan->token.text, *end = p + scan->token.size;
@@ -183,12 +183,13 @@ static enum obi_plain_kind plain_kind(const struct scan *scan)
 	}
 }
 
-/* The current token stands outside of bodies, or inside one. */
+/* Passes the current token, outside of bodies, to the check for plain PTX. */
 static void judge_outside(struct scan *scan)
 {
 	obi_plain_outside(&scan->plain, plain_kind(scan), scan->token.text, scan->token.size);
 }
 
+/* The same inside a body. */
 static void judge_inside(struct scan *scan)
 {
 	if (scan->plain.ok)
@@ -196,7 +197,7 @@ static void judge_inside(struct scan *scan)
 			scan->token.kind == TOKEN_NUMBER ? number(scan) : 0);
 }
 
-/* Past the block whose '{' or '(' is the current token. */
+/* Skips the block whose '{' or '(' is the current token. */
 static void skip_nested(struct scan *scan)
 {
 	size_t depth = 0;
@@ -239,7 +240,9 @@ static struct node *node_find(struct scan *scan, const char *name, size_t size)
 	return NULL;
 }
 
-/* The node of that name, made if new. Pointers hold until the next call. */
+/*
+ * Returns the node of this name, creating it if necessary. Pointers are valid until the next call.
+ */
 static struct node *node_add(struct scan *scan, const char *name, size_t size)
 {
 	struct node *node = node_find(scan, name, size);
@@ -261,7 +264,7 @@ static struct node *node_add(struct scan *scan, const char *name, size_t size)
 
 /* ---- declarations ---- */
 
-/* Bytes of a fundamental type directive, 0 when it is not one. */
+/* Returns the size in bytes of a fundamental type directive; 0 when it is not one. */
 static uint32_t type_size(const struct scan *scan)
 {
 	static const struct {
@@ -306,8 +309,8 @@ struct declarator {
 };
 
 /*
- * The attributes and type before a name: [.attribute(…)] [.align N] [.v2] .type [.ptr .space .align
- * N]. Leaves the name current.
+ * Reads the attributes and type before a name: [.attribute(…)] [.align N] [.v2] .type [.ptr .space
+ * .align N]. The name becomes the current token.
  */
 static void declaration_head(struct scan *scan, struct declarator *d)
 {
@@ -322,7 +325,7 @@ static void declaration_head(struct scan *scan, struct declarator *d)
 			next(scan);
 		} else if (is(scan, ".align")) {
 			next(scan);
-			/* behind .ptr it is the pointee's */
+			/* after .ptr it is the alignment of the pointee */
 			if (scan->token.kind == TOKEN_NUMBER && !d->pointer_seen)
 				d->align = number(scan);
 			next(scan);
@@ -347,7 +350,7 @@ static void declaration_head(struct scan *scan, struct declarator *d)
 		damaged(scan);
 }
 
-/* name [dim]…; fills size and align. False when there is no name. */
+/* Reads name [dim]…; sets size and align. False: there is no name. */
 static bool declarator(struct scan *scan, struct declarator *d)
 {
 	if (scan->token.kind != TOKEN_WORD) {
@@ -359,7 +362,10 @@ static bool declarator(struct scan *scan, struct declarator *d)
 	d->size = (uint64_t)d->element * d->vector;
 	d->align = ob_max(d->align, ob_max(d->size, (uint64_t)1));
 	next(scan);
-	/* .reg-style <N> does not occur in these spaces; [] is a size that somebody else decides */
+	/*
+	 * <N>, as used by .reg, does not occur in these spaces; [] means that another declaration
+	 * gives the size
+	 */
 	while (is_punct(scan, '[')) {
 		uint64_t count = 0;
 
@@ -377,11 +383,11 @@ static bool declarator(struct scan *scan, struct declarator *d)
 	return true;
 }
 
-/* Past an initialiser, up to the ',' of the next declarator or the ';'. */
+/* Skips an initialiser, up to the ',' of the next declarator or the ';'. */
 static void skip_initialiser(struct scan *scan)
 {
 	while (scan->token.kind != TOKEN_END && !is_punct(scan, ';') && !is_punct(scan, ',')) {
-		/* An address of something that must be there. */
+		/* A word is the address of a symbol, which may be undefined. */
 		scan->plain.ok &= scan->token.kind != TOKEN_WORD;
 		if (is_punct(scan, '{') || is_punct(scan, '('))
 			skip_nested(scan);
@@ -399,7 +405,10 @@ static void add_shared(struct scan *scan, uint64_t *sum, const struct declarator
 	*sum = ob_round_up(*sum, d->align) + d->size;
 }
 
-/* A variable of .global, .const or .shared at module level; the space directive is current. */
+/*
+ * Scans a variable of .global, .const or .shared at module level; the current token is the space
+ * directive.
+ */
 static void scan_variable(struct scan *scan)
 {
 	bool is_const = is(scan, ".const"), is_shared = is(scan, ".shared");
@@ -439,8 +448,8 @@ static void scan_variable(struct scan *scan)
 }
 
 /*
- * A body; '{' is current. Notes .shared declarations and names of nodes; ends behind the closing
- * brace.
+ * Scans a body; the current token is '{'. Records .shared declarations and names of nodes. Ends
+ * after the closing brace.
  */
 static void scan_body(struct scan *scan, const char *name, size_t name_size, uint32_t kernel)
 {
@@ -496,7 +505,7 @@ static void scan_func(struct scan *scan)
 	while (scan->token.kind == TOKEN_DIRECTIVE)
 		next(scan);
 	if (is_punct(scan, '('))
-		skip_nested(scan); /* what it returns */
+		skip_nested(scan); /* the return parameter */
 	if (scan->token.kind != TOKEN_WORD) {
 		damaged(scan);
 		return;
@@ -518,8 +527,8 @@ static void scan_func(struct scan *scan)
 }
 
 /*
- * ( .param …, … ); '(' is current. Adds to `params`; offsets by the alignment rules for a kernel's
- * parameter block.
+ * Scans ( .param …, … ); the current token is '('. Appends to `params`; offsets follow the
+ * alignment rules of a kernel's parameter block.
  */
 static void scan_params(
 	struct scan *scan, struct obi_param *params, uint32_t *ret_n, uint32_t *ret_bytes)
@@ -560,7 +569,7 @@ static void scan_params(
 	*ret_bytes = (uint32_t)offset;
 }
 
-/* "x, y, z" behind .maxntid or .reqntid; leaves the first token behind them current. */
+/* Reads "x, y, z" after .maxntid or .reqntid. The token after it becomes the current one. */
 static void dimensions(struct scan *scan, uint32_t ret[3])
 {
 	ret[0] = ret[1] = ret[2] = 1;
@@ -625,7 +634,7 @@ static void scan_entry(struct scan *scan, struct obi_param *params)
 
 /* ---- the walk ---- */
 
-/* Sums what node `root` reaches; `stack` has room for every node. */
+/* Sums the shared memory of all nodes reachable from `root`; `stack` has room for every node. */
 static uint64_t reachable_shared(struct scan *scan, uint32_t root, uint32_t *stack)
 {
 	uint32_t stamp = ++scan->stamp, depth = 0;
@@ -755,12 +764,13 @@ enum ob_err obi_ptx_scan(const char *text, size_t size, struct obi_builder *buil
 	return err;
 }
 
-/*
- * Bounded by what is looked at: an image of unknown length ends with a NUL, so no byte behind one
- * may be touched. Comments before .version are cut at a named length for the same reason.
- */
-#define PTX_PROLOGUE_MAX (64u << 10)
+#define PTX_PROLOGUE_MAX (64u << 10) /* bytes of comments before .version */
 
+/*
+ * Returns how many bytes may be examined. An image of unknown length ends with a NUL, so no byte
+ * after a NUL may be read. PTX_PROLOGUE_MAX limits the comments before .version for the same
+ * reason.
+ */
 static size_t prologue_size(const void *data, size_t size)
 {
 	return strnlen(data, ob_min(size, (size_t)PTX_PROLOGUE_MAX));
@@ -771,7 +781,7 @@ bool obi_ptx_is(const void *data, size_t size)
 	static const char word[] = ".version";
 	const char *text = data, *end;
 
-	/* Anything binary ends this at its first NUL. */
+	/* Binary data ends at its first NUL. */
 	end = text + prologue_size(data, size);
 	text = skip_blank(text, end);
 	return (size_t)(end - text) > sizeof(word) - 1 && memcmp(text, word, sizeof(word) - 1) == 0;

@@ -6,10 +6,10 @@
 #include <string.h>
 
 /*
- * Whether a device of capability cc runs the entry. The rules are CUDA's compatibility rules: a
- * cubin runs on the same major version with an equal or higher minor, PTX on any newer device; an
- * "a" target on exactly its own, an "f" target within its major version. A bare image that does not
- * name its target is left to the driver to judge.
+ * True if a device of capability cc runs the entry, by CUDA's compatibility rules: a cubin runs on
+ * the same major version with an equal or higher minor version, PTX on any newer device; an "a"
+ * target only on exactly its own version, an "f" target within its major version. A bare image
+ * without a target is left to the driver.
  */
 static bool fits(const struct obi_entry *entry, uint32_t cc, bool ptx_only)
 {
