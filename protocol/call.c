@@ -9,7 +9,7 @@
 
 #include "protocol/format.h"
 
-#define PRINT_ELEMENTS 4  /* of an array; more become "..." */
+#define PRINT_ELEMENTS 4  /* elements of an array; further ones are printed as "..." */
 #define PRINT_TEXT     64 /* bytes of a string */
 
 bool obp_check_req(uint16_t opcode, const void *body, uint32_t size)
@@ -24,7 +24,7 @@ bool obp_check_req(uint16_t opcode, const void *body, uint32_t size)
 		return false;
 	uint64_t at = info->req_size;
 	for (unsigned i = 0; i < info->n_req_vars; i++) {
-		/* Each part is below its named maximum, so the sum cannot overflow. */
+		/* Each part is at most its named maximum, so the sum cannot overflow. */
 		if (at + obp_pad(bytes[i]) > size)
 			return false;
 		if (info->req_vars[i].type == OBP_CSTR) {
@@ -42,8 +42,8 @@ bool obp_check_req(uint16_t opcode, const void *body, uint32_t size)
 /* ---- replies ---- */
 
 /*
- * Pieces of copy data: each but the last is marked, together they are exactly what was asked for,
- * and a failure ends them without data.
+ * Checks one piece of copy data: all but the last are marked OBP_REPLY_MORE, together they have
+ * exactly the requested size, and a failure ends them with a reply without data.
  */
 static const char *streamed_check(const struct obp_reply *reply, uint64_t got, uint64_t capacity)
 {
@@ -182,7 +182,7 @@ static void put_text(struct out *out, const uint8_t *p, uint64_t size)
 	put(out, size > PRINT_TEXT ? "...\"" : "\"");
 }
 
-/* An array, as the elements' type says; `size` bytes are there. */
+/* Prints an array of `size` bytes by its elements' type. */
 static void put_array(struct out *out, uint8_t type, const uint8_t *p, uint64_t size)
 {
 	if (type == OBP_CSTR) {

@@ -67,7 +67,7 @@ static bool type_accepted(const struct obp_conn *conn, uint8_t type)
 	}
 }
 
-/* The header's own consistency; the first sentence that applies. */
+/* Checks the consistency of a header; reports the first violation. */
 static enum obp_event frame_check(struct obp_conn *conn, const struct obp_frame *f)
 {
 	bool counted = f->type == OBP_FRAME_CALLS || f->type == OBP_FRAME_REPLIES;
@@ -115,7 +115,9 @@ static enum obp_event frame_check(struct obp_conn *conn, const struct obp_frame 
 
 /* ---- packed frames ---- */
 
-/* The payload is whole: items come out of it, until the frame is used up. */
+/*
+ * The packed payload is complete: unpacks it. Items are decoded from it until the frame is used up.
+ */
 static enum obp_event gather_finish(struct obp_conn *conn)
 {
 	enum ob_err err = obp_unpacker_finish(&conn->unpacker);
@@ -161,7 +163,8 @@ static enum obp_event frame_begin(struct obp_conn *conn, struct obp_item *item)
 	if (frame_check(conn, &f) == OBP_BROKEN)
 		return OBP_BROKEN;
 	if (f.type == OBP_FRAME_CONTROL && buffered(conn) < sizeof f + f.size)
-		return OBP_NEED; /* control maps are shown whole; OBP_CONTROL_MAX fits the buffer */
+		/* control maps are returned complete; one of OBP_CONTROL_MAX fits the buffer */
+		return OBP_NEED;
 	conn->begin += sizeof f;
 	conn->frames++;
 	conn->frame_time = f.time_ns;
@@ -184,7 +187,7 @@ static enum obp_event frame_begin(struct obp_conn *conn, struct obp_item *item)
 	return OBP_NEED;
 }
 
-/* An item that was shown before the connection broke. */
+/* Skips an item that was returned before the connection broke. */
 static enum obp_event item_skip(struct obp_conn *conn, size_t whole)
 {
 	size_t have = ob_min(buffered(conn), whole);

@@ -198,7 +198,7 @@ static bool get_attributes(const msgpack_object *o, struct obp_device *device)
 		if (value->via.i64 < INT32_MIN || value->via.i64 > INT32_MAX)
 			return false;
 		if (id >= OBP_ATTR_MAX)
-			continue; /* an attribute of a newer CUDA */
+			continue; /* an attribute of a newer CUDA version */
 		device->attr[id] = (int32_t)value->via.i64;
 		device->attr_known[id] = true;
 	}
@@ -305,7 +305,7 @@ static bool get_welcome_key(
 	if (obp_key_is(key, "cache"))
 		return obp_get_number(value, UINT64_MAX, &welcome->cache);
 	if (obp_key_is(key, "stripes"))
-		/* a newer server may offer more than this client opens */
+		/* a newer server may offer more stripes than this client opens */
 		return get_u32(value, UINT32_MAX, &welcome->stripes);
 	if (obp_key_is(key, "opcodes"))
 		return get_u32(value, UINT32_MAX, &welcome->opcodes);
@@ -325,7 +325,7 @@ static bool get_welcome_key(
 	return true;
 }
 
-/* Of the small messages about the connection itself. */
+/* Decodes a key of the messages about a connection: join, joined, ping, pong. */
 static bool get_progress_key(
 	const msgpack_object *key, const msgpack_object *value, struct obp_message *message)
 {
@@ -344,7 +344,7 @@ static bool get_message(const msgpack_object *map, struct obp_message *message)
 {
 	uint32_t type = 0;
 
-	/* "type" is needed before the rest can be told apart, and may stand anywhere. */
+	/* The meaning of the other keys depends on "type", which may be anywhere in the map. */
 	for (uint32_t i = 0; i < map->via.map.size; i++)
 		if (obp_key_is(&map->via.map.ptr[i].key, "type") &&
 			!get_u32(&map->via.map.ptr[i].val, UINT16_MAX, &type))
@@ -377,13 +377,13 @@ static bool get_message(const msgpack_object *map, struct obp_message *message)
 			return false;
 	}
 	if (type == OBP_MSG_WELCOME && message->welcome.route == 0)
-		return false; /* the one key without which there is no session */
+		return false; /* the only mandatory key of this message */
 	if (type == OBP_MSG_WELCOME)
 		memcpy(message->welcome.secret, message->secret, sizeof message->secret);
 	return true;
 }
 
-/* Big-endian number of n bytes at p[at]; false beyond the end. */
+/* Reads a big-endian number of n bytes at p[at]; false: beyond the end. */
 static bool number_at(const uint8_t *p, size_t size, size_t at, size_t n, uint64_t *ret)
 {
 	if (!ob_span_inside(at, n, size))
@@ -395,12 +395,16 @@ static bool number_at(const uint8_t *p, size_t size, size_t at, size_t n, uint64
 }
 
 /*
- * True when no container claims more elements than bytes are left. msgpack-c allocates by the claim
- * before it looks for the elements: four bytes of map must not ask for gigabytes.
+ * True when no container claims more elements than bytes are left. msgpack-c allocates memory for
+ * the claimed elements before it reads them: without this check a map of a few bytes could allocate
+ * gigabytes.
  */
 bool obp_map_claims_hold(const uint8_t *p, size_t size)
 {
-	/* bytes behind the type byte, 0xc0..0xdf; containers and blobs: bytes of their count */
+	/*
+	 * bytes that follow the type bytes 0xc0..0xdf; for containers and blobs: size of their
+	 * count
+	 */
 	static const uint8_t fixed[32] = {
 		0,
 		0,

@@ -73,8 +73,8 @@ struct obp_hello {
 	uint32_t want_share;    /* of the device's time, in millionths; 0: the server's limit */
 	uint32_t want_priority; /* 1 low, 2 normal, 3 high; 0: normal */
 	/*
-	 * 1: the program may be unable to see the first device, so the server must not make a grant
-	 * on it; 0: the program sees it, or the client is older
+	 * 1: the program's environment may hide or reorder the first device, so the server makes no
+	 * grant on it unless it is the only one; 0: the program sees it, or the client is older
 	 */
 	uint32_t no_grant;
 	uint32_t n_ranges; /* ranges that the client has reserved, best first */
@@ -117,8 +117,8 @@ struct obp_welcome {
 	/* maximum number of stripes; 0: none */
 	uint32_t stripes;
 	/*
-	 * lines of opcodes.lock that the server knows; 0: OBP_LINES_FIRST, from a server without
-	 * this key
+	 * number of lines of opcodes.lock that the server knows; 0: the server is older than this
+	 * key and knows OBP_LINES_FIRST
 	 */
 	uint32_t opcodes;
 	/* the server can measure the time of records: op times_switch */

@@ -8,7 +8,9 @@
 #include "protocol/conn.h"
 #include "protocol/map.h"
 
-/* One list of a structure's numbers serves writing and reading: X(key, field, largest value). */
+/*
+ * Lists of the numbers of each structure, used for encoding and decoding: X(key, field, maximum).
+ */
 /* clang-format off */
 #define LOAD_NUMBERS(X)                                                                                            \
 	X("draining", draining, 1) X("sessions", sessions, UINT32_MAX) X("max_sessions", max_sessions, UINT32_MAX)  \

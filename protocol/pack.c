@@ -78,8 +78,8 @@ static bool scratch_room(struct obp_packer *packer, size_t size)
 }
 
 /*
- * The packed payload into scratch: head, the pieces before `big` as they are, the piece itself
- * packed. Its size, 0: not worth it.
+ * Builds the packed payload in scratch: head, the pieces before `big` unpacked, the piece itself
+ * packed. Returns its size; 0: packing does not save enough.
  */
 static size_t payload_pack(
 	struct obp_packer *packer, enum obz_codec codec, const struct iovec *iov, int big)
@@ -104,8 +104,8 @@ static size_t payload_pack(
 }
 
 /*
- * The largest piece, when it is worth a look; the pieces before it are small, those behind it
- * padding. 0: none is.
+ * Returns the index of the largest piece, if it is large enough to be packed, the pieces before it
+ * are small, and those behind it are only padding; otherwise 0.
  */
 static int big_find(const struct iovec *iov, int n, size_t *ret_plain)
 {
@@ -148,8 +148,8 @@ int obp_packer_frame(struct obp_packer *packer, struct obp_frame *frame, struct 
 		packer->stats.ns += ob_clock_ns() - begin;
 	}
 	/*
-	 * Right before the bytes leave: what of the last ones is still unsent tells whether the
-	 * link had time to spare.
+	 * Measure right before the frame is sent: bytes of the last frame that are still unsent
+	 * show that the link is saturated.
 	 */
 	if (!chooser->forced)
 		obz_chooser_rate(chooser, packer->rate(packer->user));
@@ -174,7 +174,10 @@ static bool grow(uint8_t **p, size_t *room, size_t size)
 
 	if (*room >= size)
 		return true;
-	/* Nothing in it is needed any more. Whole lines: record bodies lie at multiples of 8. */
+	/*
+	 * The old contents are not needed. Aligned to cache lines, because record bodies must be at
+	 * multiples of 8.
+	 */
 	larger = aligned_alloc(64, ob_round_up(size, 4096));
 	if (!larger)
 		return false;
@@ -204,15 +207,16 @@ enum ob_err obp_unpacker_finish(struct obp_unpacker *unpacker)
 	size_t pad;
 	enum ob_err err;
 
-	memcpy(&head, p, sizeof head); /* the frame's header was checked: there is room for it */
-	/* Each below 4 GiB: the sums do not wrap in 64 bits. */
+	/* in bounds: frame_check requires a payload of at least this size */
+	memcpy(&head, p, sizeof head);
+	/* Each term is below 4 GiB, so the sums do not overflow 64 bits. */
 	if (head.reserved || (uint64_t)head.plain + head.raw > unpacker->raw_size ||
 		unpacker->raw_size - head.plain - head.raw >= 8 ||
 		sizeof head + (uint64_t)head.plain + head.packed > unpacker->size ||
 		unpacker->size - sizeof head - head.plain - head.packed >= 8)
 		return OB_ERR_COMPRESSED;
 	if (unpacker->raw_size == 0)
-		/* nothing is never packed, and there is no buffer for it */
+		/* an empty payload is never packed, and plain may be NULL */
 		return OB_ERR_COMPRESSED;
 	memcpy(unpacker->plain, p + sizeof head, head.plain);
 	err = obz_decompress_with(&unpacker->work, unpacker->codec, p + sizeof head + head.plain,

@@ -44,7 +44,10 @@ void obp_quality_bytes(
 
 uint64_t obp_quality_timeout(const struct obp_quality *quality, uint64_t max_ns)
 {
-	/* Pings share the link with copies: a queue in front of them shows in the jitter. */
+	/*
+	 * Pings share the link with copies, so jitter also covers the time that a ping waits behind
+	 * queued data.
+	 */
 	uint64_t wait = 2 * quality->rtt_ns + 8 * quality->jitter_ns;
 
 	return ob_min(ob_max(wait, (uint64_t)OBP_SILENCE_MIN_NS), max_ns);
@@ -92,7 +95,10 @@ bool obp_futile_broke(struct obp_futile *futile, uint64_t now_ns, uint64_t items
 		(futile->dead >= OBP_FUTILE_DEAD_MIN && now_ns - futile->since > limit_ns);
 }
 
-/* Since when `stuck` has been true without a break; false once it ends. */
+/*
+ * Updates *since, the time since when `stuck` has been true continuously (0: it is false). True:
+ * for at least limit_ns.
+ */
 static bool stuck_since(uint64_t *since, bool stuck, uint64_t now_ns, uint64_t limit_ns)
 {
 	if (!stuck)
@@ -106,12 +112,15 @@ bool obp_stall_check(
 	struct obp_stall *stall, const struct obp_progress *now, uint64_t now_ns, uint64_t limit_ns)
 {
 	const struct obp_progress *last = &stall->last;
-	/* Replies that were sent before the last look, awaited, and still not here. */
+	/*
+	 * A thread waits for replies that the peer had sent before the last check, and no byte has
+	 * arrived since.
+	 */
 	bool in = now->waiting && last->waiting && last->peer_sent > now->received &&
 		last->bytes_in == now->bytes_in;
 	/*
-	 * Records that had left before the last look, for a peer that does nothing but wait for
-	 * them.
+	 * The peer waits for records that were sent before the last check, and has received no byte
+	 * since.
 	 */
 	bool out = now->peer_idle && last->peer_idle && last->sent > now->peer_received &&
 		last->peer_bytes_in == now->peer_bytes_in;

@@ -6,8 +6,8 @@
 #include "base/cuda_types.h"
 
 /*
- * Attributes that the client counts with: sizes of launches and occupancy. What a device can have
- * is far inside.
+ * Bounds of attributes that the client calculates with (sizes of launches, occupancy). Real devices
+ * are well within them.
  */
 static const struct {
 	CUdevice_attribute attr;
@@ -40,8 +40,8 @@ static bool ranges_overlap(const struct obp_range *a, const struct obp_range *b)
 }
 
 /*
- * One of those that the client holds reserved, or, when the server could take none, a place of its
- * own that the client will try.
+ * The range must be one that the client offered or, when the server could take none of those, a
+ * range of the server that is possible in the client's process.
  */
 static const char *range_check(const struct obp_hello *hello, const struct obp_welcome *welcome)
 {
@@ -57,7 +57,7 @@ static const char *range_check(const struct obp_hello *hello, const struct obp_w
 	if (welcome->range_ok)
 		return "it names an address range that was not offered";
 	if (range->size == 0)
-		return NULL; /* it has none: the client will say that it took none */
+		return NULL; /* the server has no range: the client answers that it took none */
 	if (range->base == 0 || range->base % OBP_RANGE_ALIGN || range->size > most ||
 		range->base > OBP_RANGE_END - range->size)
 		return "its address range cannot lie in this process";
