@@ -34,10 +34,10 @@ bool obt_path_local(const struct obt_stream *stream);
  *          acknowledged in the interval is its rate
  *
  * The same if nothing was left but round trips became long: then the bytes are in a queue in the
- * network. Otherwise the link was not saturated, and TCP's own figure is a lower bound. It is a
- * lower bound too when the reader held the bytes up, which sending fewer would not change. Many
- * paths let a short burst after a pause pass faster than what follows; such figures count little
- * until some time has passed without a busy interval.
+ * network. Otherwise the link was not saturated, and TCP's own figure is a lower bound. It is also
+ * a lower bound when the reader limited the flow of bytes; sending fewer bytes would not change
+ * that. Many paths let a short burst after a pause pass faster than what follows; such figures
+ * count little until some time has passed without a busy interval.
  */
 struct obt_meter {
 	/* measured bytes and seconds, older ones weighted less; their quotient is the rate */
@@ -49,8 +49,8 @@ struct obt_meter {
 
 /*
  * Call right before bytes are sent. Bytes/s, never 0 for TCP; 0: no TCP connection, rate unknown.
- * trust_reader: count it as the path's rate also when the reader holds the bytes up. One system
- * call.
+ * trust_reader: use the result as the path's rate also when the reader, not the path, limited it.
+ * One system call.
  */
 double obt_meter_rate(struct obt_meter *meter, const struct obt_stream *stream, bool trust_reader);
 /* The same from the kernel's figures at `now` ns. */

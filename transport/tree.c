@@ -95,8 +95,8 @@ struct lanes {
 	} while (0)
 
 /*
- * One function for each width: WIDTH lanes of blocks * OBT_TREE_BLOCK bytes, from lane `first` on.
- * The arithmetic is C's on vectors.
+ * One function for each width: WIDTH SIMD lanes of blocks * OBT_TREE_BLOCK bytes, from lane `first`
+ * on. The arithmetic uses vector types of C.
  */
 #define DEFINE_LANES(name, attribute, WIDTH)                                                      \
 	attribute static void name(                                                               \
