@@ -25,7 +25,7 @@ enum ob_err obt_stream_connect(
 	const struct obt_url *url, uint64_t deadline, struct obt_stream *ret);
 
 /*
- * A listening socket, or -1 with errno. Replaces a unix socket file that nobody listens on.
+ * A listening socket, or -1 with errno. Replaces the file of a unix socket that has no listener.
  * ret_url: the address to connect to.
  */
 int obt_listen(const struct obt_url *url, int backlog, char *ret_url, size_t url_size);

@@ -21,7 +21,7 @@ bool obt_path_local(const struct obt_stream *stream);
 /* assumed rate of a path before measurements, bytes/s: 1 Gb/s */
 #define OBT_METER_PRIOR_RATE   125e6
 #define OBT_METER_PRIOR_BYTES  (256u << 10) /* bytes that the assumed rate counts for */
-/* after so many bytes older measurements count at most half */
+/* after this many bytes older measurements count at most half */
 #define OBT_METER_WINDOW_BYTES (1u << 20)
 #define OBT_METER_WINDOW_S     0.02
 

@@ -64,7 +64,7 @@ static bool tail_look(struct obt_ring_writer *w)
 	return true;
 }
 
-/* Lets an empty ring start again at its first byte. */
+/* Makes an empty ring continue at its first byte. */
 static bool rewind_try(struct obt_ring_writer *w)
 {
 	if (!tail_look(w))

@@ -25,12 +25,12 @@
 #include "transport/shm_inside.h"
 
 #define SEALS         (F_SEAL_SHRINK | F_SEAL_GROW)
-/* of a wait for bytes without a time-out: how often it looks around */
+/* a wait for bytes without a time-out checks the socket at this interval */
 #define SLICE_MS      1000
-#define ROOM_SLICE_MS 20 /* of a wait for room, which does not see the socket's end */
+#define ROOM_SLICE_MS 20 /* the same for a wait for room, which is not woken by the socket's end */
 #define SPIN_NS       20000
 #define CREDIT_MAX    8
-/* without credit, one wait in so many spins to learn whether it pays now */
+/* without credit, one of this many waits spins, to measure whether spinning helps now */
 #define SPIN_RETRY    16u
 
 /* ---- making and unmaking ---- */
@@ -185,7 +185,7 @@ void obt_shm_expect(struct obt_stream *stream)
 		domain != AF_UNIX)
 		return;
 	stream->shm = shm_new(true);
-	/* without it the memory is dropped with its message, and the client is told */
+	/* if out of memory, the client's memory is dropped, and the client gets an error */
 	if (stream->shm)
 		stream->ops = &obt_shm_ops;
 }
@@ -403,8 +403,8 @@ static void sleep_once(struct obt_stream *stream, short events, uint64_t deadlin
 }
 
 /*
- * Waits for POLLIN, POLLOUT or both until the deadline. What is possible; 0: time-out. The socket's
- * end counts as both.
+ * Waits for POLLIN, POLLOUT or both until the deadline. Returns what is possible; 0: time-out. The
+ * socket's end counts as both.
  */
 static short ring_wait(struct obt_stream *stream, short events, uint64_t deadline)
 {
@@ -450,8 +450,8 @@ static bool shm_arm(const struct obt_stream *stream)
 /* ---- moving bytes ---- */
 
 /*
- * Turns the result of a ring operation into the stream's, with errno if the other side broke the
- * rules.
+ * Turns the result of a ring operation into the stream's, with errno if the other side violated the
+ * protocol.
  */
 static ssize_t judged(struct obt_stream *stream, ssize_t n)
 {

@@ -9,7 +9,7 @@
 
 /* size of struct obt_shm_memory at the memory's beginning, rounded up */
 #define OBT_SHM_CONTROL_BYTES 4096u
-/* of the whole */
+/* size of the whole memory */
 #define OBT_SHM_BYTES         (OBT_SHM_CONTROL_BYTES + 2ull * OBT_SHM_RING_BYTES)
 
 enum { OBT_SHM_TO_SERVER, OBT_SHM_TO_CLIENT };
@@ -20,7 +20,7 @@ struct obt_shm_memory {
 
 _Static_assert(sizeof(struct obt_shm_memory) <= OBT_SHM_CONTROL_BYTES, "the data follows");
 
-/* Whether spinning has shortened waits. */
+/* Statistics of whether spinning has shortened waits. */
 struct obt_shm_spin {
 	int credit;
 	unsigned turns;
@@ -28,7 +28,7 @@ struct obt_shm_spin {
 
 struct obt_shm {
 	_Atomic bool on;    /* bytes go through the rings */
-	_Atomic bool ended; /* the socket has ended: what is in the ring is the last */
+	_Atomic bool ended; /* the socket has ended: no bytes will follow those in the ring */
 	bool server;
 	bool settled;     /* no memory is expected any more */
 	int memfd;        /* client: to be sent; server: received; -1 */

@@ -89,8 +89,8 @@ bool obt_stream_pending(const struct obt_stream *stream);
  */
 bool obt_stream_arm(const struct obt_stream *stream);
 /*
- * Waits for POLLIN, POLLOUT or both until the deadline. What is possible now, an end counting as
- * both; 0: time-out; -1: errno.
+ * Waits for POLLIN, POLLOUT or both until the deadline. Returns what is possible now, where an end
+ * counts as both; 0: time-out; -1: errno.
  */
 int obt_stream_wait(struct obt_stream *stream, short events, uint64_t deadline);
 /* What went wrong, as text, if more is known than the error; else NULL. */

@@ -114,7 +114,7 @@ enum ob_err obt_tls_hand_on(
 /* Server: the first layer of a join. Takes over the socket. OB_ERR_NO_MEMORY. */
 enum ob_err obt_tls_accept_join(
 	int fd, const uint8_t psk[OBT_TLS_PSK_BYTES], struct obt_stream *ret);
-/* Server: true if the client has ended its layer and no byte behind it was read. */
+/* Server: true if the client has ended its layer and no byte after its end was read. */
 bool obt_tls_ended(const struct obt_stream *stream);
 /* Server: ends this side's layer. False: the socket does not take it now. */
 bool obt_tls_farewell(struct obt_stream *stream);

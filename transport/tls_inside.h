@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* What the TLS sources share. Not for others. */
+/* Declarations shared by the TLS sources only. */
 #ifndef OBT_TLS_INSIDE_H
 #define OBT_TLS_INSIDE_H
 

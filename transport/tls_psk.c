@@ -52,7 +52,7 @@ static int session_find(SSL *ssl, const unsigned char *id, size_t size, SSL_SESS
 	return 1;
 }
 
-/* Refuses every certificate, whoever has signed it. */
+/* Refuses every certificate. */
 static int certificate_refuse(X509_STORE_CTX *store, void *unused)
 {
 	(void)unused;
@@ -168,7 +168,7 @@ static enum ob_err await(struct obt_stream *stream, short events, uint64_t deadl
 	return n > 0 ? OB_ERR_NONE : n == 0 ? OB_ERR_TIMEOUT : OB_ERR_IO;
 }
 
-/* Sends close_notify of `first` and, behind it, the second layer's ClientHello. Reads nothing. */
+/* Sends close_notify of `first` and, after it, the second layer's ClientHello. Reads nothing. */
 static enum ob_err both_send(struct obt_stream *stream, SSL *first, uint64_t deadline)
 {
 	struct obt_tls *tls = stream->tls;

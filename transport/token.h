@@ -3,7 +3,7 @@
 /*
  * Bearer tokens, with which clients authenticate without a certificate. The text is
  * "obt_ID_SECRET", with 8 hexadecimal digits of ID and 64 of SECRET: 256 random bits. A token file
- * has one line for each token and never the secret:
+ * has one line for each token and does not contain the secret:
  *
  *     ID SHA-256-OF-THE-SECRET SCOPE EXPIRY [LIMITS] NAME
  *
