@@ -66,7 +66,7 @@ enum ob_err obl_ask(const struct obt_url *url, unsigned want, uint64_t deadline,
 		kept->fd = -1;
 	}
 	/*
-	 * Questions are in clear on every kind of address: the supervisor, which answers, holds no
+	 * Questions are in clear on every kind of address: the supervisor, which answers, has no
 	 * TLS keys.
 	 */
 	if (clear.scheme != OBT_UNIX)

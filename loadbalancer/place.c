@@ -236,7 +236,7 @@ static uint32_t pick_best(const struct fitting *f, uint64_t *random)
 
 /*
  * The first fitting server at or after the turn, which then moves behind it: a server that did not
- * fit keeps its place.
+ * fit keeps its position.
  */
 static uint32_t pick_turn(const struct fitting *f, uint32_t n, uint64_t *turn)
 {

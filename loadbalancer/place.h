@@ -19,8 +19,8 @@
 #define OBL_SERVERS_MAX       1024u
 #define OBL_DEVICES_MAX       16u /* of one server */
 /*
- * binpack puts up to so many sessions on a device before it looks for tighter fits: more slow each
- * other down
+ * binpack prefers devices with fewer sessions than this, whatever their memory: more sessions slow
+ * each other down
  */
 #define OBL_SHARERS_PREFERRED 8u
 #define OBL_NAME_MAX          64u
@@ -72,7 +72,7 @@ struct obl_request {
 	/* must be part of the device's name, case ignored; "": any */
 	char type[OBL_NAME_MAX];
 	uint32_t min_units;
-	uint32_t max_sharers; /* a device with so many sharers is full; 0: no limit */
+	uint32_t max_sharers; /* a device with this many sharers is full; 0: no limit */
 };
 
 struct obl_state {
