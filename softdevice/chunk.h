@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_chunk: 2 MiB of a device's memory cut into blocks of 256 bytes, for small allocations with a
- * free block between them.
+ * obd_chunk: 2 MiB of a device's memory, divided into blocks of 256 bytes. It holds small
+ * allocations, each followed by a free guard block.
  *
- * Belongs to its device, whose lock guards it; what lies at an address is looked up without one.
- * Structs are reused, never given back to malloc, so that such a look-up may race with the end of a
- * chunk.
+ * A chunk belongs to its device, and the device's lock guards it. Looking up the allocation at an
+ * address takes no lock. Structs are reused and never returned to malloc, because such a look-up
+ * may race with the release of a chunk.
  */
 #ifndef OBD_CHUNK_H
 #define OBD_CHUNK_H
@@ -18,8 +18,8 @@
 
 /* alignment and granularity of small allocations */
 #define OBD_BLOCK        256u
-#define OBD_SMALL_MAX    (512u << 10) /* bytes; larger ones lie alone */
-/* the last page guards the end */
+#define OBD_SMALL_MAX    (512u << 10) /* bytes; a larger allocation gets its own units */
+/* the last page of a chunk is a guard page */
 #define OBD_CHUNK_BLOCKS ((uint32_t)((OBD_UNIT - OBD_PAGE) / OBD_BLOCK))
 
 struct obd_alloc;
@@ -28,22 +28,22 @@ struct obd_device;
 struct obd_chunk {
 	struct obd_span span;
 	struct obd_device *device;
-	struct obd_chunk *next, *prev; /* of the device; next also of the free list */
-	uint32_t used;                 /* blocks, guards among them */
-	uint32_t cursor;               /* where to look first */
-	uint32_t longest;              /* no free run is longer */
-	/* the allocation each block belongs to */
+	struct obd_chunk *next, *prev; /* list of the device; `next` is also the free list */
+	uint32_t used;                 /* blocks in use, guard blocks included */
+	uint32_t cursor;               /* where the next search starts */
+	uint32_t longest;              /* upper bound of the longest run of free blocks */
+	/* the allocation that each block belongs to */
 	struct obd_alloc *_Atomic block[OBD_CHUNK_BLOCKS];
 	uint64_t map[(OBD_CHUNK_BLOCKS + 63) / 64];
 };
 
 /*
- * Places the allocation (its size is set) in a chunk of the device; false: no memory or addresses
- * for another chunk.
+ * Finds room for an allocation, whose size is set, in one of the device's chunks. False: no memory
+ * or no addresses for another chunk.
  */
 bool obd_chunk_take(struct obd_device *device, struct obd_alloc *alloc);
 void obd_chunk_give(struct obd_device *device, struct obd_alloc *alloc);
-/* The allocation whose blocks hold addr, which lies in the chunk; NULL: none. Lock-free. */
+/* The allocation that contains addr, which must lie in the chunk; NULL: none. Lock-free. */
 struct obd_alloc *obd_chunk_find(struct obd_chunk *chunk, uint64_t addr);
 
 #endif

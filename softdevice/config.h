@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_config: what the environment says about the software device, read once when the driver is
- * initialised.
+ * obd_config: the settings of the software device. They are read from the environment once, when
+ * the driver is initialised.
  *
  *   OUTBOARD_SOFT_DEVICES   1..8, default 1
  *   OUTBOARD_SOFT_MEMORY    bytes of each device, "4G" (default), at least 16M
  *   OUTBOARD_SOFT_CC        compute capability, "9.0" (default), 5.0 to 13.0
- *   OUTBOARD_SOFT_BASE      where the window of device addresses begins, hexadecimal, a multiple of
+ *   OUTBOARD_SOFT_BASE      start of the window of device addresses, hexadecimal, a multiple of
  *                           2 MiB
  *   OUTBOARD_SOFT_MEMCHECK  1: every access of a kernel is checked against the live allocations
  *   OUTBOARD_SOFT_SMS       1..256 multiprocessors to report, default 16
  *   OUTBOARD_SOFT_THREADS   1..1024 threads that run blocks, default one per core
  *
- * Owned by the process; written once under the device's start, read by any thread after it.
+ * Owned by the process. It is written once, while the devices are started; afterwards any thread
+ * may read it.
  */
 #ifndef OBD_CONFIG_H
 #define OBD_CONFIG_H
@@ -31,7 +32,7 @@ struct obd_config {
 	unsigned devices;
 	uint64_t memory; /* bytes of each device */
 	unsigned cc;     /* 90 for 9.0 */
-	uint64_t base;   /* 0: the usual place */
+	uint64_t base;   /* 0: OBD_WINDOW_BASE */
 	bool memcheck;
 	unsigned sms;
 	unsigned threads; /* 0: one per core */
@@ -40,8 +41,8 @@ struct obd_config {
 extern struct obd_config obd_config;
 
 /*
- * False: a variable has a value that makes no sense; one line in the log names it and what is
- * allowed.
+ * False: a variable has an invalid value. A line in the log names the variable and the allowed
+ * values.
  */
 bool obd_config_read(void);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_ctx: what the device keeps for one context of the front end: streams, memory, programs, device
- * output, limits.
+ * obd_ctx: the software device's part of a context of the front end: streams, memory, programs,
+ * device output, limits.
  *
  * Any thread; each list names its lock.
  */
@@ -19,7 +19,7 @@
 #include "softdevice/print.h"
 #include "softdevice/program.h"
 
-#define OBD_HEAP_DEFAULT  (8ull << 20) /* bytes, as on a GPU */
+#define OBD_HEAP_DEFAULT  (8ull << 20) /* bytes; the default of a GPU */
 #define OBD_PRINT_DEFAULT (1ull << 20)
 #define OBD_STACK_DEFAULT 1024ull
 #define OBD_STACK_MAX     (512ull << 10)
@@ -32,15 +32,18 @@ struct obd_ctx {
 	struct obf_ctx *front;
 	struct obd_device *device;
 	struct obd_env env; /* for programs */
-	/* destroyed while a host function of it runs: what that may touch stays */
+	/*
+	 * The context was destroyed while a host function was running in it. Everything that the
+	 * function may access is kept.
+	 */
 	bool abandoned;
-	_Atomic int abort;      /* running grids watch it */
-	_Atomic uint64_t grids; /* grid ids */
+	_Atomic int abort;      /* set to 1 to stop the running grids, which poll it */
+	_Atomic uint64_t grids; /* id of the last grid */
 	struct obd_stream *legacy;
-	/* blocking and other streams with work; the scheduler's lock */
+	/* the streams other than the legacy one that have work; the scheduler's lock */
 	struct obd_stream *busy;
-	uint32_t pending;     /* ops not done; the scheduler's lock */
-	pthread_mutex_t lock; /* the lists and figures below */
+	uint32_t pending;     /* ops that are not done; the scheduler's lock */
+	pthread_mutex_t lock; /* guards the fields below */
 	struct obd_alloc *allocs;
 	struct obd_module *modules;
 	uint64_t heap_limit, heap_used, print_limit, stack_limit; /* bytes */
@@ -48,19 +51,20 @@ struct obd_ctx {
 };
 
 /*
- * The calling thread's context for a public call: CUDA's error when there is none, it has failed,
- * or this is a host function.
+ * Returns the calling thread's context, for a public call. Returns CUDA's error when there is no
+ * context, when it has failed, or when the caller is a host function.
  */
 CUresult obd_ctx_enter(struct obd_ctx **ret);
-/* For calls that name a handle and may be made without a current context. */
+/* The same check for calls that take a handle and need no current context. */
 CUresult obd_ctx_none(void);
 /*
- * 0, or the error the context has failed with, which the caller is about to return to the program.
+ * CUDA_SUCCESS, or the error with which the context has failed. The caller must return it to the
+ * program: the front end notes that the program has seen it.
  */
 CUresult obd_ctx_result(const struct obd_ctx *ctx);
-/* The same for the device's own use. */
+/* The same, for internal use: the error does not count as reported. */
 CUresult obd_ctx_failed(const struct obd_ctx *ctx);
-/* The first failure stays. */
+/* Marks the context as failed. Only the first failure is kept. */
 void obd_ctx_fail(struct obd_ctx *ctx, CUresult result);
 
 #endif

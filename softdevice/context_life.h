@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Making and ending contexts. Work that runs when a context ends is given time to end, then stopped;
- * then all that belongs to the context goes. Any thread.
+ * Creating and destroying contexts. When a context is destroyed, running work first gets time to
+ * finish and is then told to stop. After that everything that belongs to the context is freed. Any
+ * thread.
  */
 #ifndef OBD_CONTEXT_LIFE_H
 #define OBD_CONTEXT_LIFE_H

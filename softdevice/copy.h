@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_copy: copies of rows between two addresses, whose device memory is memory too, and fills.
+ * obd_copy: copies of rows between two addresses, and fills. Device memory is ordinary memory of
+ * the process, so each row is copied by the CPU.
  */
 #ifndef OBD_COPY_H
 #define OBD_COPY_H
@@ -10,10 +11,14 @@
 
 #include "front/stream.h"
 
-/* bytes of pageable memory that are taken along; more are waited for */
+/*
+ * Bytes of pageable memory that are copied to a buffer at the call. For more than that the call
+ * waits.
+ */
 #define OBD_STAGE_MAX (64u << 10)
 
-#define OBD_SHORT_MAX (64u << 10) /* bytes; less work than waking a thread is worth */
+/* bytes; running an op of this size takes less time than waking a thread */
+#define OBD_SHORT_MAX (64u << 10)
 
 /* The front end's backend table (front/backend.h). */
 CUresult obd_copy_write(

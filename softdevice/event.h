@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_event: a name for the op that it was last recorded with. A wait or a query means that op,
- * however often the event is recorded afterwards. Any thread.
+ * obd_event: refers to the op that the event was last recorded with. A wait or a query refers to
+ * the op recorded at that time, even if the event is recorded again afterwards. Any thread.
  */
 #ifndef OBD_EVENT_H
 #define OBD_EVENT_H

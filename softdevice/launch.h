@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Kernel launches (front/launch_calls.h) and host functions, put into a stream. Any thread. */
+/* Queueing of kernel launches (front/launch_calls.h) and host functions on a stream. Any thread. */
 #ifndef OBD_LAUNCH_H
 #define OBD_LAUNCH_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Device memory: allocations (alloc.h), what lies at an address, and the memory of kernels. Finding
- * and checking take no lock. Any thread.
+ * Device memory: allocations (alloc.h), look-ups by address, and the memory that kernels use.
+ * Look-ups and checks take no lock. Any thread.
  */
 #ifndef OBD_MEMORY_H
 #define OBD_MEMORY_H
@@ -17,22 +17,22 @@
 struct obd_ctx;
 
 /*
- * NULL: out of memory. align: a power of two up to OBD_UNIT. Contents undefined (fresh memory is
- * zero).
+ * NULL: out of memory. `align` is a power of two up to OBD_UNIT. The contents are undefined, except
+ * that memory that was never used before is zero.
  */
 struct obd_alloc *obd_memory_new(
 	struct obd_ctx *ctx, uint64_t size, uint64_t align, enum obd_alloc_kind kind);
 void obd_memory_free(struct obd_alloc *alloc);
-/* All that is left of the context's. */
+/* Frees all allocations that the context still has. */
 void obd_memory_forget(struct obd_ctx *ctx);
 
 /* The live allocation that holds addr; NULL: none. */
 struct obd_alloc *obd_memory_find(uint64_t addr);
-/* For kernels: [addr, addr + size) is theirs to touch. */
+/* For kernels: may kernels access [addr, addr + size)? */
 bool obd_memory_touchable(uint64_t addr, uint64_t size);
 /*
- * For copies: [addr, addr + size) is device memory that the program owns. CUDA_ERROR_INVALID_VALUE
- * otherwise.
+ * For copies: CUDA_SUCCESS if [addr, addr + size) is device memory that the program owns,
+ * CUDA_ERROR_INVALID_VALUE otherwise.
  */
 CUresult obd_memory_check(uint64_t addr, uint64_t size);
 

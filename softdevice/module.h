@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_module: a program loaded in a context, on behalf of the front end. Kernels that are queued or
- * running hold it, so that unloading it does not pull the code from under them. Any thread.
+ * obd_module: a program loaded in a context, created by the front end. Kernels that are queued or
+ * running hold a reference, so that the code is not freed under them when the module is unloaded.
+ * Any thread.
  */
 #ifndef OBD_MODULE_H
 #define OBD_MODULE_H
@@ -23,25 +24,28 @@ struct obd_module {
 
 void obd_module_ref(struct obd_module *module);
 void obd_module_unref(struct obd_module *module);
-/* What is left when the context goes. */
+/* Unloads the modules that are left when the context is destroyed. */
 void obd_module_forget(struct obd_ctx *ctx);
 
 /*
- * The threads that run blocks: one pool for the process, started at first use. NULL: none could be
- * started.
+ * The threads that run blocks. There is one pool for the process, started at first use. NULL: no
+ * thread could be started.
  */
 struct obd_pool *obd_module_pool(void);
 
-/* For struct obf_backend. */
+/* The front end's backend table (front/backend.h). */
 CUresult obd_module_load(struct obf_mod *mod, const struct obf_image_ref *image);
 void obd_module_unload(struct obf_mod *mod);
 CUresult obd_module_func_get(struct obf_func *func);
 /*
- * CUDA_ERROR_INVALID_PTX, and a line that names the kernel and the cause: valid code that this
- * device does not implement.
+ * CUDA_ERROR_INVALID_PTX: the kernel is valid PTX that this device does not implement. A line in
+ * the log names the kernel and the cause.
  */
 CUresult obd_module_func_load(struct obf_func *func);
-/* Why obd_module_func_load refuses it; NULL: it does not. Lives as long as the module. */
+/*
+ * The reason why obd_module_func_load refuses the function; NULL: it does not. The text lives as
+ * long as the module.
+ */
 const char *obd_module_refusal(const struct obf_func *func);
 CUresult obd_module_func_attrs(struct obf_func *func);
 CUresult obd_module_global_get(

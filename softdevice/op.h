@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_op: one piece of work on a stream, and how its end is told. When it may run is the
- * scheduler's matter (sched.h).
+ * obd_op: one piece of work on a stream, and the notification of its completion. The scheduler
+ * (sched.h) decides when it runs.
  *
- * Counted: one reference for the scheduler while the op is not done, one for each holder. Any
- * thread.
+ * Reference-counted: the scheduler has one reference while the op is not done, and each holder has
+ * one. Any thread.
  */
 #ifndef OBD_OP_H
 #define OBD_OP_H
@@ -24,54 +24,58 @@ enum obd_op_kind {
 	OBD_OP_MARK, /* no work: event record, event wait */
 	OBD_OP_COPY, /* copies, sets, frees */
 	OBD_OP_KERNEL,
-	/* runs even when the context has failed: it is for the function to know */
+	/* runs even when the context has failed; the function learns of the failure by itself */
 	OBD_OP_HOST,
 };
 
 struct obd_op {
-	/* Release when the op has run: who sees DONE sees its effects and its time. */
-	_Atomic uint32_t state; /* OBD_OP_DONE or not; a futex word */
+	/*
+	 * Stored with release after the op has run: a thread that loads OBD_OP_DONE sees the op's
+	 * effects and time_ns.
+	 */
+	_Atomic uint32_t state; /* 0 or OBD_OP_DONE; a futex word */
 	_Atomic int refs;
 	enum obd_op_kind kind;
 	struct obd_ctx *ctx;
-	void (*run)(struct obd_op *op); /* NULL for a mark; no lock held */
+	void (*run)(struct obd_op *op); /* called without locks; NULL for a mark */
 	/*
-	 * lets go of what it holds: after run, before it counts as done, or unsubmitted; may be
-	 * NULL
+	 * Releases what the op holds. Called after `run` and before the op is marked as done, or
+	 * when the op was not submitted. May be NULL.
 	 */
 	void (*fini)(struct obd_op *op);
 	uint64_t time_ns; /* when it was done */
-	/* Below: the scheduler's, under its lock. */
-	uint64_t number; /* in order of submission */
+	/* The fields below belong to the scheduler and are guarded by its lock. */
+	uint64_t number; /* increases in order of submission */
 	int priority;
-	uint32_t waits; /* ops it depends on that are not done */
+	uint32_t waits; /* number of unfinished ops that it depends on */
 	/*
-	 * among them, or before them, is code of the program or a wait for a value: it may take any
-	 * time
+	 * One of the ops that it depends on, directly or indirectly, runs code of the program or
+	 * waits for a value. The wait for it has no upper bound.
 	 */
 	bool behind_code;
 	uint32_t n_after, max_after;
 	struct obd_op **after; /* ops that depend on it */
-	struct obd_op *few[2]; /* `after` until it needs more */
+	struct obd_op *few[2]; /* storage of `after` while two entries are enough */
 	struct obd_stream *stream;
-	struct obd_op *next; /* in the ready queue; among those that run */
+	struct obd_op *next; /* link in the ready queue, or in the list of running ops */
 };
 
 /*
- * size: of the struct that begins with an obd_op. One reference, the caller's. NULL: out of memory.
+ * `size` is the size of the struct that begins with an obd_op. Returns one reference, owned by the
+ * caller. NULL: out of memory.
  */
 void *obd_op_new(size_t size, enum obd_op_kind kind, struct obd_ctx *ctx);
 struct obd_op *obd_op_ref(struct obd_op *op);
-void obd_op_unref(struct obd_op *op); /* NULL is nothing */
+void obd_op_unref(struct obd_op *op); /* NULL is allowed */
 
 static inline bool obd_op_done(struct obd_op *op)
 {
 	return atomic_load_explicit(&op->state, memory_order_acquire) == OBD_OP_DONE;
 }
 
-/* Marks it done and wakes who waits. Once. */
+/* Marks the op as done and wakes the waiting threads. Called once. */
 void obd_op_finish(struct obd_op *op);
-/* Sleeps until the op is done, or half a second: the caller looks again. */
+/* Sleeps until the op is done, or for half a second. The caller must check again. */
 void obd_op_sleep(struct obd_op *op);
 
 #endif

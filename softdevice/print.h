@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_print: what kernels of one context have printed and the program has not seen yet. Kernels
- * append from any thread; the program's own threads hand it to stdout when they synchronise, so
- * that it keeps its place among the program's own output.
+ * obd_print: output of the kernels of one context that has not been written yet. Kernels append
+ * from any thread. The program's own threads write it to stdout when they synchronise, so that it
+ * appears in the right order relative to the program's own output.
  */
 #ifndef OBD_PRINT_H
 #define OBD_PRINT_H
@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <stddef.h>
 
-/* bytes kept; beyond it the newest is lost, where a GPU would lose the oldest of 1 MiB */
+/* Bytes kept. Beyond that the newest output is lost; a GPU loses the oldest of 1 MiB. */
 #define OBD_PRINT_MAX (64u << 20)
 
 struct obd_print {

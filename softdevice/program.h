@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_program: one PTX module, parsed and ready to run; obd_grid: one kernel launch over it.
+ * obd_program: one PTX module, parsed and ready to run. obd_grid: one launch of a kernel of it.
  *
- * This header is the whole border between the interpreter ("core": PTX text in, lane values out)
- * and the driver API above it ("api": contexts, streams, memory). The core knows nothing of CUDA
+ * This header is the complete interface between the interpreter ("core": PTX text in, lane values
+ * out) and the driver API above it ("api": contexts, streams, memory). The core does not know CUDA
  * handles or streams.
  *
- * Ownership: the program owns everything its accessors return; global variables' memory comes from
- * the environment's allocator and goes back to it. Threads: load and free are the caller's to
- * serialise per program; obd_grid_run may be called for one program from many threads at once.
+ * Ownership: the program owns everything its accessors return. The memory of global variables comes
+ * from the environment's allocator and is returned to it. Threads: the caller must serialise load
+ * and free of one program. obd_grid_run may be called for one program by many threads at once.
  */
 #ifndef OBD_PROGRAM_H
 #define OBD_PROGRAM_H
@@ -21,33 +21,38 @@
 #include "base/cuda_types.h"
 
 /*
- * Limits: a PTX module that exceeds one is refused with CUDA_ERROR_INVALID_PTX and a line in the
- * log.
+ * Limits. A PTX module that exceeds one of them is refused with CUDA_ERROR_INVALID_PTX and a line
+ * in the log.
  */
 #define OBD_PTX_MAX_TEXT           (512u << 20) /* bytes of PTX text */
-#define OBD_KERNEL_MAX_PARAM_BYTES 32764u       /* CUDA 12.1+ limit */
+#define OBD_KERNEL_MAX_PARAM_BYTES 32764u       /* limit of CUDA 12.1 and later */
 #define OBD_BLOCK_MAX_THREADS      1024u
 #define OBD_BLOCK_MAX_SHARED       (227u << 10) /* static + dynamic, bytes */
 
 struct obd_program;
 
-/* What a program needs from the device it is loaded on. Callbacks may be called by any thread. */
+/* What a program needs from the device it is loaded on. Any thread may call the callbacks. */
 struct obd_env {
 	void *user;
-	/* Device memory: bytes, alignment a power of two; NULL when out of memory. Zero-filled. */
+	/*
+	 * Device memory. `size` in bytes, `align` a power of two. Zero-filled. NULL: out of memory.
+	 */
 	void *(*alloc)(void *user, size_t size, size_t align);
 	void (*free)(void *user, void *p);
 	/*
-	 * The window that holds every address device code may touch (global, shared, local,
+	 * The window contains every address that device code may access (global, shared, local,
 	 * constant).
 	 */
 	uintptr_t window_base;
 	size_t window_size;
-	/* Shared and local windows, shared[] per running CTA, are taken from here by the core. */
+	/*
+	 * The core allocates the local memory and, for each running CTA, the shared memory from
+	 * here.
+	 */
 	void *(*scratch_alloc)(void *user, size_t size, size_t align);
 	void (*scratch_free)(void *user, void *p, size_t size);
 	/*
-	 * Bounds check for OUTBOARD_SOFT_MEMCHECK=1; NULL when off. True when [addr, addr+size)
+	 * Bounds check for OUTBOARD_SOFT_MEMCHECK=1; NULL when it is off. True if [addr, addr+size)
 	 * lies in one live allocation.
 	 */
 	bool (*check)(void *user, uintptr_t addr, size_t size);
@@ -55,8 +60,8 @@ struct obd_env {
 	void *(*heap_alloc)(void *user, size_t size);
 	void (*heap_free)(void *user, void *p);
 	/*
-	 * Device printf: finished text, called in any order between CTAs, whole lines of one call
-	 * kept together.
+	 * Device printf. `text` is formatted text. The order of calls from different CTAs is not
+	 * defined; the text of one printf is passed in one call.
 	 */
 	void (*print)(void *user, const char *text, size_t size);
 	unsigned compute_capability; /* 90 for 9.0 */
@@ -75,12 +80,12 @@ struct obd_kernel {
 	uint32_t static_shared; /* bytes */
 	uint32_t local_bytes;   /* per thread */
 	uint32_t const_bytes;
-	uint32_t registers;   /* reported figure, never 0 */
+	uint32_t registers;   /* an estimate, never 0 */
 	uint32_t max_threads; /* .maxntid product or OBD_BLOCK_MAX_THREADS */
 	uint32_t reqntid[3];  /* 0 when absent */
 	uint32_t ptx_version; /* 90 for .version 9.0 */
 	uint32_t target_arch; /* 75 for sm_75 */
-	/* why it cannot run here, one sentence with the line; NULL: it can */
+	/* one sentence with the line: why it cannot run on this device. NULL: it can run. */
 	const char *refused;
 };
 
@@ -92,13 +97,16 @@ struct obd_global {
 };
 
 /*
- * Parse a module. text need not end in NUL. Global and constant variables are allocated and
- * initialised at once; function bodies may be lowered lazily, but a syntax error or an opcode that
- * PTX does not have is found here. Valid code that this device does not implement is no error of
- * the module: the kernels that reach it are marked (obd_kernel.refused) and must not be run.
+ * Parses a module. `text` need not end in NUL. Global and constant variables are allocated and
+ * initialised at once. Function bodies may be lowered lazily, but syntax errors and opcodes that do
+ * not exist in PTX are detected here. Valid code that this device does not implement is not an
+ * error of the module: the kernels that reach it are marked (obd_kernel.refused) and must not be
+ * run.
+ *
  * Results: CUDA_SUCCESS; CUDA_ERROR_INVALID_PTX (218); CUDA_ERROR_UNSUPPORTED_PTX_VERSION (222);
- * CUDA_ERROR_NO_BINARY_FOR_GPU (209: .target above the device); CUDA_ERROR_OUT_OF_MEMORY. log (may
- * be NULL) receives "line N: what is wrong" text, NUL-terminated, cut to log_size.
+ * CUDA_ERROR_NO_BINARY_FOR_GPU (209: .target above the device); CUDA_ERROR_OUT_OF_MEMORY. `log`
+ * (may be NULL) receives messages of the form "line N: what is wrong", NUL-terminated and cut to
+ * log_size.
  */
 CUresult obd_program_load(const char *text, size_t size, const struct obd_env *env,
 	struct obd_program **ret, char *log, size_t log_size);
@@ -118,15 +126,18 @@ struct obd_grid {
 	uint32_t grid[3], block[3];
 	uint32_t dynamic_shared; /* bytes */
 	uint32_t cluster[3];     /* 1,1,1 when unused */
-	bool cooperative;        /* all CTAs resident; grid sync allowed */
-	/* kernel->param_bytes bytes, copied by obd_grid_run before it returns or runs */
+	bool cooperative;        /* all CTAs are resident at once; grid sync is allowed */
+	/* kernel->param_bytes bytes; obd_grid_run copies them before the grid starts */
 	const void *params;
 	uint64_t grid_id;
-	/* set to non-zero by another thread: stop as soon as possible, result 702 */
+	/*
+	 * Another thread sets it to a non-zero value to stop the grid as soon as possible. The
+	 * result is then 702.
+	 */
 	_Atomic int *abort;
 };
 
-/* Why a grid ended badly; filled by obd_grid_run when it returns an error. */
+/* Why a grid failed. obd_grid_run fills it in when it returns an error. */
 struct obd_fault {
 	/*
 	 * 700 illegal address, 710 assert, 715 illegal instruction, 716 misaligned, 717 address
@@ -149,25 +160,26 @@ void obd_pool_free(struct obd_pool *pool);
 unsigned obd_pool_threads(const struct obd_pool *pool);
 
 /*
- * Run a grid to its end. Blocks. The calling thread may be used as one of the workers. Several
- * grids may run at once on one pool. Results: CUDA_SUCCESS or *ret_fault's result. Faults by
- * SIGSEGV/SIGBUS/SIGFPE inside the window are caught; the core installs its handlers once and
- * chains to the previous ones for faults that are not its own.
+ * Runs a grid to its end. Blocks. The calling thread may be used as one of the workers. Several
+ * grids may run at once on one pool. Returns CUDA_SUCCESS or ret_fault->result. SIGSEGV, SIGBUS and
+ * SIGFPE caused inside the window are caught. The core installs its handlers once and passes other
+ * faults on to the previous handlers.
  */
 CUresult obd_grid_run(
 	struct obd_pool *pool, const struct obd_grid *grid, struct obd_fault *ret_fault);
 
 /*
- * Which of the compiled instruction sets runs: "avx512", "avx2", "sse4.1", "baseline".
- * OUTBOARD_SOFT_ISA forces a lower one.
+ * The instruction set that runs, of those that were compiled: "avx512", "avx2", "sse4.1",
+ * "baseline". OUTBOARD_SOFT_ISA selects a lower one.
  */
 const char *obd_core_isa(void);
 
-/* Lane-instructions retired since the program started, summed over threads; for benchmarks. */
+/* Lane instructions executed since the program started, summed over threads. For benchmarks. */
 uint64_t obd_core_lane_instructions(void);
 /*
- * The instructions of each launch's longest warp, summed over launches since the program started:
- * about what they would take one after the other on a device with room for all their warps at once.
+ * The number of instructions of each launch's longest warp, summed over launches since the program
+ * started. It estimates the time of the launches, run one after another, on a device that has room
+ * for all warps of a launch at once.
  */
 uint64_t obd_core_longest_instructions(void);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Streams as the front end uses them: opening, closing, waiting. What a stream's work is made of is
- * in sched.h. Any thread.
+ * Streams for the front end: opening, closing, waiting. The work of a stream is described in
+ * sched.h. Any thread.
  */
 #ifndef OBD_STREAM_H
 #define OBD_STREAM_H
@@ -14,8 +14,8 @@
 struct obd_ctx;
 
 /*
- * The start of most public calls: the current context and the stream in it. `same`: the stream must
- * be the current context's.
+ * Called first by most public calls: returns the current context and the stream. `same`: the stream
+ * must belong to the current context.
  */
 CUresult obd_stream_enter(
 	CUstream handle, bool same, struct obd_ctx **ret_ctx, struct obd_stream **ret);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_vmm: addresses that a program reserves in the lower half of the window, memory it creates,
- * and mappings of one into the other. A server places memory at addresses that its client has
- * chosen in this way.
+ * obd_vmm: address ranges that a program reserves in the lower half of the window, memory that it
+ * creates, and the mappings between them. A server uses it to place memory at addresses that its
+ * client has chosen.
  *
- * Memory comes from one sparse file of each device, so that a piece can be mapped in several
- * places. All belongs to the process, not to a context. One lock; obd_vmm_inside takes none.
+ * Memory comes from one sparse file per device, so that a piece can be mapped at several addresses.
+ * Everything belongs to the process, not to a context. One lock; obd_vmm_inside takes none.
  */
 #ifndef OBD_VMM_H
 #define OBD_VMM_H
@@ -23,13 +23,13 @@
 struct obd_physical;
 
 struct obd_mapping {
-	struct obd_span span; /* OBD_SPAN_MAPPING */
+	struct obd_span span; /* its kind is OBD_SPAN_MAPPING */
 	struct obd_physical *physical;
 	_Atomic uint8_t access[OBD_DEVICE_MAX]; /* CU_MEM_ACCESS_FLAGS_*, by device */
-	struct obd_mapping *next;               /* by address */
+	struct obd_mapping *next;               /* in order of addresses */
 };
 
-/* All of [addr, addr + size) is mapped and may be read and written by some device. */
+/* True if all of [addr, addr + size) is mapped and some device may read and write it. */
 bool obd_vmm_inside(uint64_t addr, uint64_t size);
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_window: the one range of addresses that holds all device memory of the process, so that a
- * device pointer is told from a host pointer by its value and a kernel's access is checked with one
- * subtraction and one comparison.
+ * obd_window: one range of addresses that contains all device memory of the process. A device
+ * pointer is distinguished from a host pointer by its value, and an access of a kernel is checked
+ * with one subtraction and one comparison.
  *
  *   base                     half                        end
  *   |  addresses that         |  allocations, variables,  |
  *   |  programs reserve (VMM) |  shared and local memory  |
  *
- * The upper half is handed out in units of 2 MiB. A table says for each unit what lies there
- * (obd_span), or nothing. The window is made once and lives as long as the process. Taking and
- * giving back units takes a lock; looking up takes none.
+ * The upper half is allocated in units of 2 MiB. A table holds for each unit a pointer to what lies
+ * there (obd_span), or NULL. The window is created once and exists as long as the process. Taking
+ * and returning units takes a lock; look-ups take none.
  */
 #ifndef OBD_WINDOW_H
 #define OBD_WINDOW_H
@@ -29,17 +29,17 @@
 enum obd_span_kind {
 	OBD_SPAN_CHUNK = 1, /* struct obd_chunk: many small allocations */
 	OBD_SPAN_ALLOC,     /* struct obd_alloc: one large allocation */
-	OBD_SPAN_SCRATCH,   /* the interpreter's own; no pointer of a program's */
+	OBD_SPAN_SCRATCH,   /* memory of the interpreter; programs have no pointer to it */
 	OBD_SPAN_MAPPING,   /* struct obd_mapping: cuMemMap */
 };
 
 /*
- * First member of everything the table points to. Such objects are never given back to malloc: a
+ * First member of every object in the table. These objects are never returned to malloc, because a
  * look-up may race with a free.
  */
 struct obd_span {
 	enum obd_span_kind kind;
-	uint64_t base, size; /* bytes in use, from the first unit's start or within it */
+	uint64_t base, size; /* bytes in use; base lies at or after the start of the first unit */
 };
 
 struct obd_window {
@@ -49,8 +49,8 @@ struct obd_window {
 extern struct obd_window obd_window;
 
 /*
- * Reserves the window at `wanted` (0: the usual place), or anywhere when that is taken. False: no
- * room for even a small one.
+ * Reserves the window at `wanted` (0: OBD_WINDOW_BASE), or at any other address if that range is
+ * taken. False: not even OBD_WINDOW_MIN bytes could be reserved.
  */
 bool obd_window_start(uint64_t wanted);
 
@@ -60,17 +60,19 @@ static inline bool obd_window_holds(uint64_t addr)
 }
 
 /*
- * Takes enough units of the upper half for `size` bytes and a guard page behind them, makes the
- * bytes readable and writable (they are zero) and enters `span` for them. Returns the address, 0
- * when out of memory or of addresses.
+ * Allocates units of the upper half for `size` bytes and a guard page after them, makes the bytes
+ * readable and writable, and enters `span` in the table. The bytes are zero. Returns the address,
+ * or 0 when memory or addresses are exhausted.
  */
 uint64_t obd_window_take(struct obd_span *span, uint64_t size);
-/* Gives the units and their memory back. */
+/* Returns the units and their memory to the system. */
 void obd_window_give(struct obd_span *span);
 
-/* What lies at addr; NULL: nothing. Lock-free. */
+/* The object at addr; NULL: none. Lock-free. */
 struct obd_span *obd_window_span(uint64_t addr);
-/* For the lower half: enters `span` (NULL: clears) for each unit of [base, base + size). */
+/*
+ * For the lower half: enters `span` for each unit of [base, base + size); NULL clears the entries.
+ */
 void obd_window_mark(uint64_t base, uint64_t size, struct obd_span *span);
 
 #endif
