@@ -2,15 +2,15 @@
 /* Copyright The Outboard Authors */
 /*
  * The run-time objects of the interpreter: functions as code over slots, warps as sets of paths,
- * blocks, workers.
+ * blocks, workers. A path is a set of lanes of a warp that have the same pc and frame.
  *
- * A slot is 32 lanes of 32 bits (128 bytes); a 64-bit value takes two adjacent slots as 32 lanes of
- * 64 bits. A predicate is one 32-bit word, bit i for lane i. 8- and 16-bit values lie zero-extended
- * in 32-bit lanes.
+ * A slot has 32 elements of 32 bits (128 bytes), one for each SIMD lane. A 64-bit value takes two
+ * adjacent slots, as 32 elements of 64 bits. A predicate is one 32-bit word, bit i for lane i. 8-
+ * and 16-bit values are stored zero-extended in 32-bit elements.
  *
- * Ownership: functions belong to their program; blocks, warps and frames to the worker that runs
- * them, and only that worker's thread touches them. Several workers share one struct obd_launch,
- * whose fields say how.
+ * Ownership: functions belong to their program. Blocks, warps and frames belong to the worker that
+ * runs them, and only that worker's thread accesses them. Several workers share one struct
+ * obd_launch; its fields say how.
  */
 #ifndef OBD_CORE_EXEC_H
 #define OBD_CORE_EXEC_H
@@ -34,7 +34,7 @@
 /* local memory per thread of a kernel that recurses or calls through pointers */
 #define OBD_STACK_BYTES     (32u << 10)
 #define OBD_MAX_LOCAL_BYTES (512u << 10)
-/* upper 16 bits of a function's address as device code sees it */
+/* upper 16 bits of a function's address as seen by device code */
 #define OBD_CODE_TAG        0x4f42000000000000ull
 
 struct obd_insn {
@@ -54,7 +54,7 @@ struct obd_const {
 	uint64_t value;
 };
 
-/* The device runtime's functions, called by name. */
+/* Functions of the device runtime, called by name. */
 enum obd_builtin {
 	OBD_BUILTIN_NONE,
 	OBD_BUILTIN_VPRINTF,
@@ -62,7 +62,7 @@ enum obd_builtin {
 	OBD_BUILTIN_FREE,
 	OBD_BUILTIN_ASSERTFAIL,
 	OBD_BUILTIN_NANOSLEEP,
-	OBD_BUILTIN_UNRESOLVED, /* an .extern function that nothing defines */
+	OBD_BUILTIN_UNRESOLVED, /* an .extern function without a definition */
 };
 
 struct obd_func {
@@ -77,15 +77,15 @@ struct obd_func {
 	uint32_t arg_slot, n_arg_words, ret_slot, n_ret_words;
 	struct obd_const *consts;
 	uint32_t n_consts;
-	uint32_t *tables; /* brx.idx targets: instruction indices */
+	uint32_t *tables; /* branch targets of brx.idx: instruction indices */
 	uint32_t n_tables;
-	uint16_t *call_ops; /* operand lists of calls: slots */
+	uint16_t *call_ops; /* operand lists of calls: slot numbers */
 	uint32_t n_call_ops;
-	uint32_t local_bytes; /* this function's own frame, multiple of 16 */
-	/* Call graph, for layouts: */
+	uint32_t local_bytes; /* local memory of this function's own frame, a multiple of 16 */
+	/* The call graph, for the layout of shared memory and stacks. */
 	uint32_t *callees, n_callees;
 	uint32_t *shared_refs, n_shared_refs;
-	const char *refused; /* why it has no code, or NULL */
+	const char *refused; /* why the function has no code; NULL: it has code */
 };
 
 struct obd_shared_var {
@@ -94,16 +94,16 @@ struct obd_shared_var {
 	bool dynamic; /* .extern .shared x[] */
 };
 
-/* Where a shared variable lies in a kernel's shared memory. */
+/* The place of a shared variable in a kernel's shared memory. */
 struct obd_shared_at {
 	uint32_t var, offset;
 };
 
-/* A kernel and what lies behind obd_kernel. */
+/* A kernel, with the internal data that belongs to obd_kernel. */
 struct obd_entry {
 	struct obd_kernel pub;
 	struct obd_func *func;
-	struct obd_shared_at *shared; /* the variables that the kernel can reach, by index */
+	struct obd_shared_at *shared; /* the variables that the kernel can reach, sorted by `var` */
 	uint32_t n_shared;
 	uint32_t stack_bytes; /* local memory per thread */
 };
@@ -124,24 +124,24 @@ struct obd_program {
 };
 
 /*
- * One call level. Shared by all paths of a warp that entered by the same call; the cactus stack of
- * a warp.
+ * One level of the call stack. All paths of a warp that entered by the same call share it, so the
+ * frames of a warp form a tree (a cactus stack).
  */
 struct obd_frame {
 	struct obd_frame *parent;
 	const struct obd_func *func;
-	const struct obd_insn *ret_pc; /* where the parent goes on */
-	uint16_t ret_list;             /* parent's call operands, for results */
+	const struct obd_insn *ret_pc; /* where the parent continues */
+	uint16_t ret_list;             /* the parent's operand list of the call, for the results */
 	uint32_t depth;
 	uint32_t refs;
 	struct obd_frame *next_free, *next_all;
-	uint32_t *fp; /* [32] local-memory offset of each lane's stack frame */
-	char *regs;   /* n_slots * OBD_SLOT_BYTES, aligned */
+	uint32_t *fp; /* [32] offset of each lane's stack frame in local memory */
+	char *regs;   /* n_slots * OBD_SLOT_BYTES bytes, aligned */
 };
 
 enum obd_path_state {
 	OBD_PATH_RUN,
-	OBD_PATH_SYNC,    /* at a .sync operation, waits for the other lanes of its member mask */
+	OBD_PATH_SYNC,    /* at a .sync operation, waiting for the other lanes of its member mask */
 	OBD_PATH_BARRIER, /* at a block barrier */
 };
 
@@ -152,7 +152,7 @@ struct obd_path {
 	uint8_t state;
 	bool yielded;
 	uint8_t barrier;
-	uint32_t members; /* of the .sync operation */
+	uint32_t members; /* member mask of the .sync operation */
 };
 
 enum obd_warp_state {
@@ -162,30 +162,33 @@ enum obd_warp_state {
 };
 
 struct obd_warp {
-	_Alignas(64) uint64_t addr[OBD_LANES]; /* the addresses of the access under way */
+	_Alignas(64) uint64_t addr[OBD_LANES]; /* the addresses of the current access */
 	uint32_t cc[OBD_LANES];                /* carry flag, 0 or 1 */
-	uint64_t lbase[OBD_LANES];             /* each lane's local memory, as a generic address */
-	uint32_t sp[OBD_LANES];                /* each lane's next free local offset */
+	/* address of each lane's local memory, as a generic address */
+	uint64_t lbase[OBD_LANES];
+	uint32_t sp[OBD_LANES]; /* each lane's next free offset in local memory */
 	uint32_t tid[3][OBD_LANES];
 	uintptr_t window_base, window_size;
-	uintptr_t shared_base; /* of the block */
+	uintptr_t shared_base; /* shared memory of the block */
 	uint32_t shared_bytes;
 	uint32_t stack_bytes;
-	uintptr_t limit; /* the run loop leaves when the next instruction lies at or above it */
+	/* the run loop returns when the next instruction is at this address or above */
+	uintptr_t limit;
 	const struct obd_insn *mem_in;
-	const struct obd_insn *from; /* where the straight stretch began: for counting */
-	uint64_t count;              /* instructions of this run */
-	uint64_t steps;              /* of all runs since the block began */
+	const struct obd_insn *from; /* first instruction that is not counted yet */
+	uint64_t count;              /* instructions executed in this run */
+	uint64_t steps;              /* instructions of all runs since the block began */
 	struct obd_path *cur;
 	struct obd_cta *cta;
 	struct obd_worker *worker;
 	int64_t budget; /* backward branches left in this turn */
 	bool yield;
 	bool memcheck;
-	uint32_t spinning; /* strong loads and atomics of this turn that look like waiting */
-	uint32_t mem_mask; /* lanes of the access under way */
+	/* number of strong loads and atomics of this turn that may be part of a spin loop */
+	uint32_t spinning;
+	uint32_t mem_mask; /* lanes of the current access */
 	uint32_t id;
-	uint32_t born, live; /* lanes that exist, that have not exited */
+	uint32_t born, live; /* lanes that exist; lanes that have not exited */
 	uint32_t n_paths;
 	enum obd_warp_state state;
 	struct obd_path paths[OBD_LANES];
@@ -193,7 +196,7 @@ struct obd_warp {
 
 struct obd_barrier {
 	uint32_t arrived;  /* threads */
-	uint32_t expected; /* threads, 0: all live threads of the block */
+	uint32_t expected; /* threads; 0: all live threads of the block */
 	uint32_t warp_arrived[OBD_MAX_WARPS];
 	uint32_t red_popc;
 	bool red_and, red_or;
@@ -214,26 +217,26 @@ struct obd_cta {
 	struct obd_warp *warps;
 };
 
-/* One grid being run. */
+/* A grid that is running. */
 struct obd_launch {
 	const struct obd_grid *grid;
 	struct obd_program *program;
 	const struct obd_entry *entry;
 	const struct obd_func *func;
 	char *params;    /* in the window, so that cvta.param works */
-	char *workspace; /* cooperative grid barrier; in the window */
+	char *workspace; /* for the cooperative grid barrier; in the window */
 	uint64_t n_ctas;
 	_Atomic uint64_t next_cta; /* blocks are started in index order */
 	_Atomic uint64_t done_ctas;
-	_Atomic int stop; /* a fault or an abort: workers leave as soon as they see it */
+	_Atomic int stop; /* set after a fault or an abort; workers return as soon as they see it */
 	_Atomic int fault_taken;
-	/* written by the one that won fault_taken; read after all workers have left */
+	/* Written by the thread that set fault_taken. Read after all workers have returned. */
 	struct obd_fault fault;
-	_Atomic uint64_t longest; /* steps of the warp that took most */
+	_Atomic uint64_t longest; /* instructions of the warp that executed most */
 	uint32_t shared_size;
-	uint32_t resident_limit; /* blocks one worker may have at once */
+	uint32_t resident_limit; /* number of blocks that one worker may hold at once */
 	unsigned n_workers;
-	uint32_t pool_refs; /* workers inside; under the pool's lock */
+	uint32_t pool_refs; /* number of workers that use the launch; the pool's lock */
 	struct obd_launch *next;
 };
 
@@ -242,7 +245,7 @@ struct obd_worker {
 	struct obd_launch *launch;
 	struct obd_cta *ctas, *free_ctas;
 	uint32_t n_ctas;
-	struct obd_frame **free_frames; /* by function index; constants are in place */
+	struct obd_frame **free_frames; /* by function index; the constants are filled in */
 	struct obd_frame *all_frames;
 	struct obd_warp *cur_warp;
 	uint64_t lane_instructions;
@@ -253,13 +256,13 @@ struct obd_worker {
 typedef const struct obd_insn *(*obd_handler)(
 	const struct obd_insn *in, char *regs, uint32_t m, struct obd_warp *w, uintptr_t limit);
 
-/* What a handler returns to leave the run loop after it has set the path's pc. */
+/* A handler returns this to leave the run loop, after it has stored the pc in the path. */
 #define OBD_LEAVE ((const struct obd_insn *)UINTPTR_MAX)
 
 /* One compiled instruction set. */
 struct obd_isa {
 	const char *name;
-	/* Runs w->cur until it leaves. */
+	/* Runs the path w->cur until a handler returns OBD_LEAVE. */
 	void (*run)(struct obd_warp *w);
 };
 

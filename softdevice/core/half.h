@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Formats narrower than f32: f16, bf16, e4m3, e5m2, and the arithmetic on packed halves. Pure
- * functions; rounding to nearest even unless a mode is given, whatever the processor's own mode is.
+ * Formats narrower than f32 (f16, bf16, e4m3, e5m2) and arithmetic on packed halves. Pure
+ * functions. They round to nearest even unless a mode is given, independently of the processor's
+ * rounding mode.
  */
 #ifndef OBD_CORE_HALF_H
 #define OBD_CORE_HALF_H
@@ -81,20 +82,20 @@ static inline uint32_t obd_bf16_bits(uint32_t h)
 	return (h & 0x7fffffff) > 0x7f800000 ? 0x7fffffff : h;
 }
 
-/*
- * A finite or infinite double to a small format; `exact` says that x is not the true value but lies
- * on its `sticky` side.
- */
+/* A floating-point format that obd_round_to can produce. */
 struct obd_format {
-	/* stored fraction bits, exponents of the smallest and largest normal */
+	/* stored fraction bits; exponents of the smallest and the largest normal number */
 	int man, emin, emax;
-	uint32_t inf, nan, max; /* bit patterns without sign; inf 0: none */
+	uint32_t inf, nan, max; /* bit patterns without sign; inf 0: the format has no infinity */
 };
 
 extern const struct obd_format obd_format_f16, obd_format_bf16, obd_format_e4m3, obd_format_e5m2,
 	obd_format_f32, obd_format_tf32;
 
-/* satfinite: what exceeds the largest finite value becomes that value. */
+/*
+ * Rounds a finite or infinite double to the format. satfinite: a value above the largest finite
+ * value becomes that value.
+ */
 uint32_t obd_round_to(const struct obd_format *f, double x, enum obd_round mode, bool satfinite);
 double obd_small_to_f64(const struct obd_format *f, uint32_t bits);
 /*
@@ -110,9 +111,9 @@ static inline uint16_t obd_f32_f16(float x)
 	b &= 0x7fffffff;
 	if (b > 0x7f800000)
 		return 0x7fff;
-	if (b >= 0x477ff000) /* rounds to 2^16 or more */
+	if (b >= 0x477ff000) /* rounds to 2^16 or more: infinity */
 		return (uint16_t)(sign | 0x7c00);
-	/* subnormal: the addition rounds for us, to nearest even by arithmetic on integers */
+	/* subnormal: rounded to nearest even in integer arithmetic */
 	if (b < 0x38800000) {
 		uint32_t e = b >> 23, shift = 126 - e;
 
@@ -137,7 +138,7 @@ static inline uint16_t obd_f32_bf16(float x)
 	return (uint16_t)((b + 0x7fff + ((b >> 16) & 1)) >> 16);
 }
 
-/* how: bit 0 bf16, bit 1 two packed values */
+/* how: bit 0: bf16; bit 1: two packed values */
 uint32_t obd_half2_slow(uint32_t a, uint32_t b, uint32_t c, uint32_t how, enum obd_half_op op);
 
 static inline uint32_t obd_half2(

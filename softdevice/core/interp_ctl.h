@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Control flow and what lanes do together: part of interp.c. Anything but the common case is
- * warp.c's.
+ * Handlers of control flow and of operations among lanes; included by interp.c. The less common
+ * cases are in warp.c.
  */
 
 HANDLER(H_nop)
@@ -10,7 +10,10 @@ HANDLER(H_nop)
 	NEXT_H;
 }
 
-/* A backward branch uses up the turn, so that spinning code lets others go on. */
+/*
+ * A backward branch reduces the warp's budget, so that a spin loop does not keep others from
+ * running.
+ */
 #define GO(target)                                                  \
 	do {                                                        \
 		const struct obd_insn *to_ = (target);              \
@@ -24,7 +27,10 @@ HANDLER(H_nop)
 		GO_ON(to_, m == w->live ? full_table : mask_table); \
 	} while (0)
 
-/* What warp.c decides: it goes on behind `in`, or leaves with the path's pc set. */
+/*
+ * Calls a function of warp.c. It returns OBD_LEAVE after it has stored the path's pc; otherwise
+ * execution continues after `in`.
+ */
 #define DECIDED(call)                                \
 	do {                                         \
 		OUTSIDE();                           \
@@ -86,7 +92,7 @@ HANDLER(H_trap)
 
 HANDLER(H_nanosleep)
 {
-	/* Sleeping would hold up the other blocks of this worker: give up the turn instead. */
+	/* Ends the turn instead of sleeping, which would delay the other blocks of this worker. */
 	COUNT();
 	w->cur->pc = in + 1;
 	w->yield = true;
@@ -118,8 +124,8 @@ HANDLER(H_mma)
 }
 
 /*
- * a: address of a row, e: matrices | 8 transposed | 16 store; the lanes that give no row are not
- * checked
+ * a: address of a row. e: number of matrices, +8 transposed, +16 store. Only lanes that supply a
+ * row address are checked.
  */
 HANDLER(H_ldmatrix)
 {

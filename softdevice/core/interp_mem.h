@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Loads, stores and addresses: part of interp.c. Every address is checked against the device's
- * window before it is used; what lies inside the window but is not mapped is caught as a signal.
+ * Handlers of loads, stores and addresses; included by interp.c. Every address is checked against
+ * the device's window before it is used. An access to an unmapped address inside the window raises
+ * a signal, which is caught.
  */
 
-/* Any active lane outside [base, base + last] or not aligned to al + 1? Both are below 2^63. */
+/*
+ * Is the address of any active lane outside [base, base + last] or not aligned to al + 1? base and
+ * last are below 2^63.
+ */
 static inline bool any_bad(const u64 *ad, u32 m, u64 base, u64 last, u64 al)
 {
 	u64 bad = 0;
@@ -20,7 +24,7 @@ static inline bool any_bad(const u64 *ad, u32 m, u64 base, u64 last, u64 al)
 	return bad != 0;
 }
 
-/* Lane i accesses ad[0] + i * step? */
+/* Does each lane i access ad[0] + i * step? */
 static inline bool in_row(const u64 *ad, u64 step)
 {
 	u64 first = ad[0], x = 0;
@@ -29,7 +33,7 @@ static inline bool in_row(const u64 *ad, u64 step)
 	return x == 0;
 }
 
-/* Fills w->addr; the address kinds differ only in this. */
+/* Computes w->addr. The kinds of memory access differ only in this step. */
 #define ADDRESS_g                                              \
 	const u64 *pa = (const u64 *)(const void *)REG(in->a); \
 	u64 off = (u64)(i64)(i32)in->u.imm;                    \
@@ -122,7 +126,7 @@ ACCESS(g)
 ACCESS(s)
 ACCESS(l)
 
-/* Volatile and ordered accesses and atomics: flat addresses unless told otherwise; b: value. */
+/* For volatile and ordered accesses and atomics. Addresses are flat unless `in` states a space. */
 static inline void flat_or_shared(const struct obd_insn *in, char *regs, u32 m, struct obd_warp *w,
 	u32 size, u32 space, bool write, u32 al)
 {
@@ -141,14 +145,14 @@ static inline void flat_or_shared(const struct obd_insn *in, char *regs, u32 m, 
 		obd_fault_memcheck(w, in, m, size, write);
 }
 
-#define SPIN_COST 50 /* in backward branches */
+#define SPIN_COST 50 /* counted as this many backward branches */
 
-/* c: log2 of the size, +8: shared */
+/* c: log2 of the size; +8: shared memory */
 HANDLER(H_ld_strong)
 {
 	flat_or_shared(in, regs, m, w, 1u << (in->c & 7), in->c & 8 ? OBD_SP_SHARED : OBD_SP_FLAT,
 		false, in->e);
-	w->budget -= SPIN_COST; /* a loop of these waits for somebody */
+	w->budget -= SPIN_COST; /* a loop of such loads waits for another thread */
 	w->spinning++;
 	OUTSIDE();
 	obd_load_strong(w, in, regs, m);
@@ -226,7 +230,7 @@ static inline void spread64(char *reg, u64 v, u32 m, u32 live)
 		LOOP LANES d[i] = (m & lane_bit[i]) ? v : d[i];
 }
 
-/* imm: offset, within the parameters by the lowering; e: bytes */
+/* imm: offset, which the lowering has checked against the parameters; e: bytes */
 HANDLER(H_param32)
 {
 	u32 v = 0;
@@ -252,8 +256,9 @@ HANDLER(H_param_addr)
 }
 
 /*
- * ~0, which is outside of shared memory, in a function that the kernel can only reach through a
- * forged address.
+ * The offset of a shared variable in the kernel's shared memory. Returns ~0, which is out of
+ * bounds, if the kernel does not reach the variable by its call graph. That happens only in a
+ * function that is called through a forged address.
  */
 static inline u32 shared_offset(const struct obd_entry *e, u64 var)
 {
@@ -323,7 +328,7 @@ CONVERT_ADDRESS(cvta_local, lb[i] + a)
 CONVERT_ADDRESS(to_shared, (u64)(u32)(a - sb))
 CONVERT_ADDRESS(to_local, a - lb[i])
 
-/* e: 0 global 1 shared 2 local 3 const 4 param */
+/* e: 0 global, 1 shared, 2 local, 3 const, 4 param */
 HANDLER(H_isspacep)
 {
 	const u64 *pa = (const u64 *)(const void *)REG(in->a);
@@ -402,8 +407,8 @@ HANDLER(H_alloca)
 }
 
 /*
- * Both addresses are slots: d destination (32-bit shared), a source (flat); b bytes to read in each
- * lane; imm bytes.
+ * d: slot of the destination address (32-bit shared). a: slot of the source address (flat). b:
+ * number of bytes to read in each lane. imm: bytes.
  */
 HANDLER(H_copy_async)
 {

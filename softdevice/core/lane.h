@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * One lane's arithmetic: what PTX defines differently from C. Pure functions, inlined into each
- * instruction set's handlers. Division by zero is unspecified in PTX; the values here are what
- * NVIDIA's code sequences give.
+ * Arithmetic of one SIMD lane, where PTX differs from C. Pure functions, inlined into the handlers
+ * of each instruction set. PTX does not specify the result of a division by zero; these functions
+ * return what NVIDIA's code sequences return.
  */
 #ifndef OBD_CORE_LANE_H
 #define OBD_CORE_LANE_H
@@ -76,7 +76,7 @@ static inline i32 obd_clamp_s32(i64 v)
 	return (i32)(v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : v);
 }
 
-/* Position and length count by their low 8 bits. */
+/* Only the low 8 bits of `pos` and `len` are used. */
 static inline u32 obd_bfe_u32(u32 a, u32 pos, u32 len)
 {
 	pos &= 0xff;
@@ -184,8 +184,8 @@ static inline u32 obd_shamt(u32 bit, u32 top)
 }
 
 /*
- * Position of the n-th set bit from base: n > 0 upward (base included), n < 0 downward, n == 0:
- * base itself if set.
+ * Position of the n-th set bit, counted from `base`. n > 0: upward, `base` included; n < 0:
+ * downward; n == 0: `base` itself if that bit is set.
  */
 static inline u32 obd_fns(u32 mask, u32 base, i32 n)
 {
@@ -257,7 +257,7 @@ static inline u32 obd_lop3(u32 a, u32 b, u32 c, u32 lut)
 	return r;
 }
 
-/* mode: bit 0 a is signed, bit 1 b is signed; for dp2a bit 2: the upper two bytes of b */
+/* mode: bit 0: a is signed; bit 1: b is signed; bit 2 (dp2a only): use the upper two bytes of b */
 static inline u32 obd_dp4a(u32 a, u32 b, u32 c, u32 mode)
 {
 	for (u32 i = 0; i < 32; i += 8) {
@@ -282,7 +282,7 @@ static inline u32 obd_dp2a(u32 a, u32 b, u32 c, u32 mode)
 	return c;
 }
 
-/* what: bit 0 signed, bit 1 max */
+/* what: bit 0: signed; bit 1: max */
 static inline u32 obd_minmax16x2(u32 a, u32 b, u32 what)
 {
 	u32 r = 0;
@@ -297,8 +297,9 @@ static inline u32 obd_minmax16x2(u32 a, u32 b, u32 what)
 }
 
 /*
- * The SIMD video instructions. what: bits 0-2 operation (add sub avrg absdiff min max set), 3 lane
- * is a byte, 4 signed, 5 saturate, 6 accumulate into c, 8-10 comparison of set (eq ne lt le gt ge).
+ * The SIMD video instructions. what: bits 0-2 operation (add sub avrg absdiff min max set), bit 3
+ * elements are bytes, bit 4 signed, bit 5 saturate, bit 6 accumulate into c, bits 8-10 comparison
+ * of set (eq ne lt le gt ge).
  */
 enum { OBD_VADD, OBD_VSUB, OBD_VAVRG, OBD_VABSDIFF, OBD_VMIN, OBD_VMAX, OBD_VSET };
 
@@ -367,7 +368,7 @@ static inline u32 obd_simd_video(u32 a, u32 b, u32 c, u32 what)
 #define QNAN32 obd_bits_f32(0x7fffffffu)
 #define QNAN64 obd_bits_f64(0xfff8000000000000ull)
 
-/* f32 results that are NaN are the one canonical NaN. */
+/* A NaN result of type f32 is always the canonical NaN. */
 #define NAN32(x) obd_nan32(x)
 static inline f32 obd_nan32(f32 x)
 {
@@ -416,7 +417,7 @@ static inline f64 obd_max_f64(f64 a, f64 b)
 			 : b;
 }
 
-/* div.approx: a large divisor's reciprocal underflows. */
+/* div.approx: the reciprocal of a large divisor underflows, so the result is 0. */
 static inline f32 obd_div_fast(f32 a, f32 b)
 {
 	f32 m = b < 0 ? -b : b;
@@ -427,8 +428,8 @@ static inline f32 obd_div_fast(f32 a, f32 b)
 }
 
 /*
- * The approximate f64 functions work on the upper word only and leave the lower one zero;
- * subnormals count as zero.
+ * The approximate f64 functions use only the upper word of the argument and return zero in the
+ * lower word. Subnormals are treated as zero.
  */
 static inline f64 obd_high_word(f64 x)
 {
@@ -450,7 +451,7 @@ static inline f64 obd_rsqrt_fast_f64(f64 a)
 	return obd_high_word(1.0 / sqrt(obd_high_word(a)));
 }
 
-/* Toward zero, clamped, NaN gives 0. */
+/* Rounds toward zero and clamps. NaN gives 0. */
 static inline i32 obd_f32_s32(f32 a)
 {
 	if (a >= 0x1p31f)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_op: the interpreter's operation codes, and the packed descriptions some of them carry.
+ * obd_op: the operation codes of the interpreter, and the packed operands that some of them have.
  */
 #ifndef OBD_CORE_OPS_H
 #define OBD_CORE_OPS_H
@@ -33,7 +33,7 @@ enum obd_op {
 
 #define OBD_NO_SLOT 0xffffu
 
-/* PTX types as cvt, atom and the lowering name them. */
+/* PTX types, used by cvt, atom and the lowering. */
 /* clang-format off */
 enum obd_type {
 	OBD_T_NONE, OBD_T_U8, OBD_T_U16, OBD_T_U32, OBD_T_U64, OBD_T_S8, OBD_T_S16, OBD_T_S32,
@@ -43,7 +43,7 @@ enum obd_type {
 };
 /* clang-format on */
 
-/* cvt's imm: destination type, source type, mode, flags */
+/* imm of cvt: destination type, source type, rounding mode, flags */
 enum {
 	OBD_CVT_RN,
 	OBD_CVT_RZ,
@@ -59,7 +59,7 @@ enum {
 	((uint32_t)(dt) | ((uint32_t)(st) << 5) | ((uint32_t)(mode) << 10) | \
 		((uint32_t)(sat) << 14) | ((uint32_t)(ftz) << 15) | ((uint32_t)(relu) << 16))
 
-/* atom's e: operation, type, space */
+/* e of atom: operation, type, space */
 /* clang-format off */
 enum obd_atom_op {
 	OBD_ATOM_ADD, OBD_ATOM_MIN, OBD_ATOM_MAX, OBD_ATOM_AND, OBD_ATOM_OR, OBD_ATOM_XOR,
@@ -69,7 +69,7 @@ enum obd_atom_op {
 enum obd_space_code { OBD_SP_FLAT, OBD_SP_SHARED, OBD_SP_LOCAL };
 #define OBD_ATOM_CODE(op, type, space) ((uint16_t)((op) | ((type) << 4) | ((space) << 9)))
 
-/* sync's e: what the lanes do together */
+/* e of sync: the operation among the lanes */
 /* clang-format off */
 enum obd_sync_kind {
 	OBD_SYNC_WARP, OBD_SYNC_SHFL_UP, OBD_SYNC_SHFL_DOWN, OBD_SYNC_SHFL_BFLY, OBD_SYNC_SHFL_IDX,
@@ -81,7 +81,7 @@ enum obd_sync_kind {
 };
 /* clang-format on */
 
-/* mma's e: types of A and B, of C and D, shape */
+/* e of mma: types of A, B and C, shape, saturation */
 /* clang-format off */
 enum obd_mma_type {
 	OBD_MMA_F16, OBD_MMA_BF16, OBD_MMA_TF32, OBD_MMA_E4M3, OBD_MMA_E5M2, OBD_MMA_S8, OBD_MMA_U8,
@@ -100,7 +100,7 @@ enum obd_mma_shape {
 #define OBD_MMA_CODE(a, b, c, shape, sat) \
 	((uint16_t)((a) | ((b) << 4) | ((c) << 8) | ((shape) << 12) | ((sat) << 15)))
 
-/* mbarrier's e: what; +16: in shared memory */
+/* e of mbarrier: the operation; +16: the barrier is in shared memory */
 enum obd_mbarrier_op {
 	OBD_MBAR_INIT,
 	OBD_MBAR_INVAL,
@@ -111,7 +111,7 @@ enum obd_mbarrier_op {
 	OBD_MBAR_PENDING,
 };
 
-/* bar's e */
+/* e of bar */
 enum obd_bar_kind {
 	OBD_BAR_SYNC,
 	OBD_BAR_ARRIVE,

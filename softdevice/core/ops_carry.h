@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Selection by predicate, four-operand operations, and the carry chains. A chain's code sets r from
- * a, b, c and k (the carry that comes in, 0 or 1) and leaves the carry that goes out in k. For
- * subtraction the carry is a borrow. CARRYV is written over whole vectors; its flag says whether k
- * changes.
+ * Selection by predicate, operations with four operands, and operations of carry chains. The code
+ * of a chain operation computes r from a, b, c and the carry in k (0 or 1), and leaves the new
+ * carry in k. For subtraction the carry is a borrow. CARRYV operations work on whole vectors; their
+ * flag says whether k changes.
  */
 /* clang-format off */
 SEL(selp_32, u32)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Lane-wise operations, one line each: name, type of the result, types of the operands, value.
- * Included with ELT1..ELT3 defined. Types: u32 i32 u64 i64 f32 f64, as lanes of that width; 16-bit
- * values are zero-extended in u32 lanes. `in` is the instruction, for operations with an immediate.
+ * Operations that work on each SIMD lane separately. Each line has the name, the type of the
+ * result, the types of the operands and the value. The including file defines ELT1 to ELT3. The
+ * types u32 i32 u64 i64 f32 f64 give the width of an element. 16-bit values are zero-extended in
+ * u32 elements. `in` is the instruction, for operations with an immediate.
  */
 /* clang-format off */
 ELT1(mov_32, u32, u32, a)
@@ -203,7 +204,7 @@ ELT1(rint_f64, f64, f64, rint(a))
 ELT1(trunc_f64, f64, f64, trunc(a))
 ELT1(floor_f64, f64, f64, floor(a))
 ELT1(ceil_f64, f64, f64, ceil(a))
-/* f16, bf16: e says which (0: f16, 1: bf16) and, with +2, that both halves count */
+/* f16 and bf16: e is 0 for f16, 1 for bf16; +2: both halves are computed */
 ELT2(add_h, u32, u32, u32, obd_half2(a, b, 0, in->e, OBD_HALF_ADD))
 ELT2(sub_h, u32, u32, u32, obd_half2(a, b, 0, in->e, OBD_HALF_SUB))
 ELT2(mul_h, u32, u32, u32, obd_half2(a, b, 0, in->e, OBD_HALF_MUL))
@@ -217,7 +218,7 @@ ELT1(relu_h, u32, u32, obd_half2(a, 0, 0, in->e, OBD_HALF_RELU))
 ELT1(ftz_h, u32, u32, obd_half2(a, 0, 0, in->e, OBD_HALF_FTZ))
 ELT1(ex2_h, u32, u32, obd_half2(a, 0, 0, in->e, OBD_HALF_EX2))
 ELT1(tanh_h, u32, u32, obd_half2(a, 0, 0, in->e, OBD_HALF_TANH))
-/* fast conversions; the rest go through cvt */
+/* fast conversions; all others use cvt */
 ELT1(cvt_f32_s32, f32, i32, (f32)a)
 ELT1(cvt_f64_s32, f64, i32, (f64)a)
 ELT1(cvt_f64_u32, f64, u32, (f64)a)

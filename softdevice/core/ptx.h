@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The PTX front end's own objects: symbols, statements, and the function being built. They live
- * while one module is loaded, in the loader's scratch arena, and one thread uses them.
+ * Internal objects of the PTX front end: symbols, statements, and the function that is being built.
+ * They exist while one module is loaded, in the loader's scratch arena. One thread uses them.
  *
- * A statement is parsed and lowered at once: operations over virtual registers go into the builder,
- * and at the end of the function obd_build_finish gives the registers slots and writes the code.
+ * Each statement is lowered as soon as it is parsed: its operations over virtual registers are
+ * added to the builder. At the end of the function obd_build_finish assigns slots to the registers
+ * and writes the code.
  */
 #ifndef OBD_CORE_PTX_H
 #define OBD_CORE_PTX_H
@@ -23,16 +24,20 @@
 #define OBD_MAX_ITEMS       16u /* in one { } vector */
 #define OBD_MAX_TYPES       4u
 #define OBD_MAX_FREE_WORDS  8u
-#define OBD_MAX_WORDS       8192u /* of parameters of one call */
+#define OBD_MAX_WORDS       8192u /* in the parameters of one call */
 #define OBD_MAX_SCOPES      64u
 #define OBD_MAX_VAR_BYTES   ((uint64_t)1 << 36)
 #define OBD_MAX_CODE        (1u << 22) /* operations of one function */
-#define OBD_MAX_SHARED_REFS (1u << 22) /* of all kernels, through the functions they reach */
+/* total of all kernels, over the functions that they reach */
+#define OBD_MAX_SHARED_REFS (1u << 22)
 #define OBD_NONE            UINT32_MAX
-/* in a label's place: the rest is the number of the label it stands for */
+/*
+ * Flag in an entry of `labels`: the remaining bits are the number of another label, which defines
+ * the position.
+ */
 #define OBD_LABEL_ALIAS     0x40000000u
 
-/* Qualifiers, as a set. */
+/* The known qualifiers; a statement has a set of them. */
 /* clang-format off */
 #define OBD_QUALIFIERS(Q) \
 	Q(cc) Q(lo) Q(hi) Q(wide) Q(ftz) Q(sat) Q(rn) Q(rz) Q(rm) Q(rp) Q(rna) Q(rni) Q(rzi) \
@@ -62,12 +67,12 @@ enum obd_qualifier {
 enum obd_reg_class { OBD_CLASS_PRED, OBD_CLASS_32, OBD_CLASS_64, OBD_CLASS_128, OBD_CLASS_COUNT };
 
 enum obd_symbol_kind {
-	OBD_SYM_REGISTER, /* one, or a family name<count> */
-	OBD_SYM_GLOBAL,   /* global or const variable */
+	OBD_SYM_REGISTER, /* one register, or a family name<count> */
+	OBD_SYM_GLOBAL,   /* variable in global or constant memory */
 	OBD_SYM_SHARED,
 	OBD_SYM_LOCAL,
 	OBD_SYM_KERNEL_PARAM,
-	OBD_SYM_PARAM, /* of a function or a call: words */
+	OBD_SYM_PARAM, /* parameter of a function or of a call, stored in words */
 	OBD_SYM_FUNC,
 	OBD_SYM_LABEL,
 	OBD_SYM_PROTO,
@@ -81,12 +86,13 @@ struct obd_symbol {
 	enum obd_symbol_kind kind;
 	struct obd_symbol *next_bucket, *next_scope;
 	enum obd_type type;
-	uint32_t vreg, count; /* registers: first and number (0: not a family); params: words */
-	/* global, shared, function: place in the program; label: number; targets: table */
+	/* registers: number of the first, and how many (0: not a family); params: words */
+	uint32_t vreg, count;
+	/* global, shared, function: index in the program; label: number; targets: table */
 	uint32_t index;
 	uint64_t offset, bytes;
 	bool is_array, is_const, is_formal, spilled, is_ret;
-	void *addr; /* of a global, when it has memory */
+	void *addr; /* address of a global, once it has memory */
 	struct obd_function_decl *decl;
 };
 
@@ -120,13 +126,13 @@ enum obd_operand_kind {
 
 struct obd_operand {
 	enum obd_operand_kind kind;
-	uint32_t vreg; /* register; of an address: its base, or OBD_NONE */
+	uint32_t vreg; /* register; base register of an address, or OBD_NONE */
 	enum obd_type type;
-	uint64_t value; /* immediate; special register's number */
-	int64_t offset; /* behind a symbol or base */
+	uint64_t value; /* value of an immediate; number of a special register */
+	int64_t offset; /* offset from the symbol or base register */
 	struct obd_symbol *sym;
 	bool negated;  /* !p */
-	uint32_t pair; /* p|q: the second predicate, or OBD_NONE */
+	uint32_t pair; /* second predicate of p|q, or OBD_NONE */
 	bool pair_sink;
 	struct obd_operand *items;
 	uint32_t n_items;
@@ -139,12 +145,13 @@ struct obd_stmt {
 	uint64_t quals[(OBD_Q_COUNT + 63) / 64];
 	enum obd_type types[OBD_MAX_TYPES];
 	uint32_t n_types;
-	uint8_t order[8]; /* the comparison, boolean and operation qualifiers in their order */
+	uint8_t order[8]; /* comparison, boolean and operation qualifiers, in source order */
 	uint32_t n_order;
+	/* qualifiers that are not in the set, such as m16n8k16; only a few opcodes have some */
 	struct {
 		const char *text;
 		uint32_t size;
-	} words[OBD_MAX_FREE_WORDS]; /* qualifiers that are no known word, such as m16n8k16, of the few opcodes that have some */
+	} words[OBD_MAX_FREE_WORDS];
 	uint32_t n_words;
 	struct obd_operand opd[OBD_MAX_OPERANDS];
 	uint32_t n_opd;
@@ -155,7 +162,10 @@ static inline bool obd_q(const struct obd_stmt *s, enum obd_qualifier q)
 	return (s->quals[q / 64] >> (q % 64)) & 1;
 }
 
-/* Which fields of an operation name virtual registers, and how. */
+/*
+ * How an operation uses its fields: which are virtual registers that it reads (USE) or writes
+ * (DEF).
+ */
 enum {
 	OBD_USE_A = 1,
 	OBD_USE_B = 2,
@@ -177,7 +187,7 @@ enum {
 struct obd_lin {
 	uint16_t op, flags;
 	uint16_t e_raw;
-	uint8_t d_half, a_half; /* the upper 64 bits of a 128-bit register */
+	uint8_t d_half, a_half; /* field d or a is the upper 64 bits of a 128-bit register */
 	uint32_t d, a, b, c, e, f, g;
 	uint32_t imm;
 	uint32_t line;
@@ -190,7 +200,7 @@ struct obd_vreg {
 
 struct obd_const_ref {
 	uint64_t value;
-	struct obd_symbol *sym; /* its address is added when known */
+	struct obd_symbol *sym; /* its address is added to `value` once it is known; NULL: none */
 	uint32_t vreg, cls;
 	uint32_t next;
 };
@@ -209,32 +219,35 @@ struct obd_builder {
 	struct obd_const_ref *consts;
 	uint32_t n_consts, cap_consts;
 	uint32_t const_bucket[OBD_CONST_BUCKETS];
-	uint32_t *labels; /* by number: instruction index or OBD_NONE */
+	uint32_t *labels; /* by label number: instruction index or OBD_NONE */
 	uint32_t n_labels, cap_labels;
-	uint32_t *tables; /* count, label numbers... */
+	uint32_t *tables; /* for each table: count, label numbers */
 	uint32_t n_tables, cap_tables;
-	uint32_t *calls; /* n_args, n_rets, vregs... */
+	uint32_t *calls; /* for each call: n_args, n_rets, vregs */
 	uint32_t n_calls, cap_calls;
 	uint32_t *callees;
 	uint32_t n_callees, cap_callees;
 	uint32_t *shared_refs;
 	uint32_t n_shared_refs, cap_shared_refs;
-	uint32_t arg_vreg, ret_vreg; /* first formal word */
+	/* register of the first word of the parameters, and of the results */
+	uint32_t arg_vreg, ret_vreg;
 	uint32_t local_bytes;
 	uint32_t line;
-	uint32_t guard; /* predicate that every emitted operation is guarded by, or OBD_NONE */
+	uint32_t guard; /* predicate that guards every emitted operation, or OBD_NONE */
 	bool guard_negated;
-	uint32_t round;      /* enum obd_round of the operations emitted, OBD_RN: none */
-	uint32_t first_temp; /* registers from here on belong to the statement being lowered */
-	uint32_t registers;  /* declared, for the reported figure */
+	uint32_t round; /* enum obd_round of the emitted operations; OBD_RN: no prefix */
+	/* registers from this number on are temporaries of the current statement */
+	uint32_t first_temp;
+	uint32_t registers; /* number of declared registers, for the reported figure */
 };
 
 struct obd_reloc {
 	struct obd_reloc *next;
 	struct obd_symbol *sym;
-	struct obd_func *func; /* a constant of this function, or NULL: */
+	/* not NULL: relocates a constant of this function; NULL: relocates `cell` */
+	struct obd_func *func;
 	uint32_t const_index;
-	uint32_t size; /* of the cell */
+	uint32_t size; /* bytes of the cell */
 	char *cell;
 	int64_t offset;
 	uint64_t mask;
@@ -243,49 +256,49 @@ struct obd_reloc {
 
 struct obd_loader {
 	struct obd_program *prog;
-	struct obd_arena *arena;   /* the program's */
-	struct obd_arena *scratch; /* freed when the module is loaded */
+	struct obd_arena *arena;   /* of the program */
+	struct obd_arena *scratch; /* freed when the load ends */
 	struct obd_lex lex;
 	struct obd_symbol **buckets;
 	uint32_t n_buckets, n_symbols;
 	struct obd_symbol *scopes[OBD_MAX_SCOPES];
 	uint32_t scope;
-	struct obd_builder *b; /* inside a function: builder, else NULL */
+	struct obd_builder *b; /* the builder while inside a function, else NULL */
 	struct obd_builder *builder;
 	struct obd_reloc *relocs;
 	uint32_t cap_funcs, cap_entries, cap_globals, cap_shared;
-	uint32_t shared_refs_left; /* of OBD_MAX_SHARED_REFS */
-	uint32_t stmt_line;        /* of the statement being lowered, 0: none */
+	uint32_t shared_refs_left; /* what is left of OBD_MAX_SHARED_REFS */
+	uint32_t stmt_line;        /* line of the statement being lowered, 0: none */
 	CUresult result;
 	char *log;
 	size_t log_size;
 	jmp_buf fail;
-	bool in_body; /* `refuse` is set */
+	bool in_body; /* `refuse` is valid */
 	jmp_buf refuse;
-	const char *refused; /* what obd_ptx_refuse said of the body at hand */
+	const char *refused; /* message of obd_ptx_refuse for the current body */
 };
 
-/* Ends the load: the message goes to the log with the current line. */
+/* Ends the load with an error. The message and the current line go to the log. */
 _Noreturn void obd_ptx_fail(struct obd_loader *ld, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 _Noreturn void obd_ptx_fail_with(struct obd_loader *ld, CUresult result, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /*
- * Valid PTX that this device does not implement. Ends the function at hand: the kernels that reach
- * it cannot run, the rest of the module can. refuse.c.
+ * refuse.c: valid PTX that this device does not implement. Ends the current function. The kernels
+ * that reach it cannot run; the rest of the module can.
  */
 _Noreturn void obd_ptx_refuse(struct obd_loader *ld, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /*
- * An instruction's name without qualifiers, as the PTX manual lists it, that this device has no
- * function for.
+ * Is this the name of an instruction of the PTX manual, without qualifiers, that this device does
+ * not implement?
  */
 bool obd_ptx_unimplemented(const char *name, uint32_t size);
-/* Likewise a word between the dots of an instruction. */
+/* The same for a qualifier. */
 bool obd_ptx_unimplemented_word(const char *word, uint32_t size);
-void *obd_ptx_alloc(struct obd_loader *ld, size_t size); /* program's arena; never NULL */
+void *obd_ptx_alloc(struct obd_loader *ld, size_t size); /* from the program's arena; never NULL */
 void *obd_ptx_scratch(struct obd_loader *ld, size_t size);
-/* Makes room for one more element. */
+/* Makes room for one more element in the array. */
 void obd_ptx_grow(struct obd_loader *ld, void *array_pointer, uint32_t *cap, uint32_t n,
 	size_t size, uint32_t most);
 
@@ -295,7 +308,10 @@ struct obd_symbol *obd_sym_add(
 	struct obd_loader *ld, const char *name, uint32_t size, enum obd_symbol_kind kind);
 void obd_sym_push(struct obd_loader *ld);
 void obd_sym_pop(struct obd_loader *ld);
-/* A register's vreg (families included), or OBD_NONE; *ret_type its declared type. */
+/*
+ * The vreg of a register, or of a member of a family. *ret_type is its declared type. OBD_NONE:
+ * there is no such register.
+ */
 uint32_t obd_sym_register(
 	struct obd_loader *ld, const char *name, uint32_t size, enum obd_type *ret_type);
 
@@ -303,7 +319,8 @@ uint32_t obd_sym_register(
 enum obd_type obd_type_named(const char *text, uint32_t size); /* OBD_T_NONE: no type */
 uint32_t obd_type_bytes(enum obd_type t);
 enum obd_reg_class obd_type_class(enum obd_type t);
-uint16_t obd_half_how(enum obd_type t); /* lower_float.c: the e field of operations on halves */
+/* lower_float.c: value of field e for operations on halves */
+uint16_t obd_half_how(enum obd_type t);
 bool obd_type_signed(enum obd_type t);
 bool obd_type_float(enum obd_type t);
 
@@ -313,7 +330,7 @@ void obd_ptx_parse(struct obd_loader *ld);
 void obd_stmt_parse(struct obd_loader *ld);
 void obd_ptx_branchtargets(struct obd_loader *ld, const struct obd_token *name);
 uint64_t obd_ptx_const_expr(struct obd_loader *ld);
-/* a use */
+/* a use of the label */
 struct obd_symbol *obd_ptx_label(struct obd_loader *ld, const char *name, uint32_t size);
 void obd_ptx_label_define(struct obd_loader *ld, const char *name, uint32_t size);
 /* ptx_var.c */
@@ -328,8 +345,8 @@ uint32_t obd_vreg_range(struct obd_builder *b, enum obd_reg_class cls, uint32_t 
 uint32_t obd_const_new(
 	struct obd_builder *b, enum obd_reg_class cls, uint64_t value, struct obd_symbol *sym);
 /*
- * Operation with result d and operands, each OBD_NONE when absent. The pointer is good until the
- * next emit.
+ * Emits an operation with result d and operands a, bb, c; OBD_NONE for those it does not have. The
+ * pointer is valid until the next emit.
  */
 struct obd_lin *obd_emit(
 	struct obd_builder *b, uint32_t op, uint32_t d, uint32_t a, uint32_t bb, uint32_t c);
@@ -340,12 +357,17 @@ void obd_build_finish(struct obd_builder *b);
 void obd_build_shared_ref(struct obd_builder *b, uint32_t index);
 void obd_build_callee(struct obd_builder *b, uint32_t index);
 
-/* regalloc.c: gives every vreg its slot; returns the number of slots used from `first` on. */
+/*
+ * regalloc.c: assigns a slot to every vreg. Returns the number of slots used, from `first_slot` on.
+ */
 uint32_t obd_regalloc(struct obd_builder *b, uint32_t first_slot);
 
-/* lower*.c: one statement. */
+/* lower*.c: lowers one statement. */
 void obd_lower(struct obd_builder *b, struct obd_stmt *s);
-/* An operand's value as a register of class cls, for type t (which says how immediates read). */
+/*
+ * The value of an operand as a register. The type t selects the register class and how an immediate
+ * is read.
+ */
 uint32_t obd_src(struct obd_builder *b, const struct obd_stmt *s, uint32_t i, enum obd_type t);
 uint32_t obd_src_of(struct obd_builder *b, const struct obd_operand *o, enum obd_type t);
 uint32_t obd_dst(struct obd_builder *b, const struct obd_stmt *s, uint32_t i, enum obd_type t);
@@ -355,11 +377,12 @@ uint32_t obd_pred_value(struct obd_builder *b, const struct obd_stmt *s, uint32_
 uint32_t obd_temp(struct obd_builder *b, enum obd_type t);
 void obd_want(struct obd_builder *b, const struct obd_stmt *s, uint32_t least, uint32_t most);
 enum obd_type obd_type_at(struct obd_builder *b, const struct obd_stmt *s, uint32_t i);
-/*
- * Base register of an address for flat (64-bit) or shared (32-bit) use; *ret_offset what remains.
- */
+/* Ends the load with an error: the instruction is not valid PTX. */
 _Noreturn void obd_bad(struct obd_builder *b, const struct obd_stmt *s, const char *what);
-/* The same for a form of an instruction that PTX has and this device has not. */
+/*
+ * Refuses the function (obd_ptx_refuse): the form of the instruction is valid PTX that this device
+ * does not implement.
+ */
 _Noreturn void obd_lacks(struct obd_builder *b, const struct obd_stmt *s, const char *what);
 
 typedef void (*obd_lower_fn)(struct obd_builder *b, struct obd_stmt *s, uint32_t arg);
@@ -374,40 +397,40 @@ extern const struct obd_opcode obd_opcodes_int[], obd_opcodes_float[], obd_opcod
 
 enum obd_kind { OBD_KIND_GLOBAL, OBD_KIND_SHARED, OBD_KIND_LOCAL };
 /*
- * lower_mem.c: the base register of [address] and what is left as offset. *kind (0 flat, 1 shared,
- * 2 local) comes in as the instruction states it and may change by the symbol.
+ * lower_mem.c: the base register of [address]; *ret_offset is the rest. *kind (0 flat, 1 shared, 2
+ * local) is the space that the instruction states. The space of the symbol may change it.
  */
 uint32_t obd_lower_address(
 	struct obd_builder *b, const struct obd_operand *o, uint32_t *kind, uint32_t *ret_offset);
 uint32_t obd_lower_space(const struct obd_stmt *s);
-/* lower_mem.c: the elements { } of a vector access, or the one operand. */
+/* lower_mem.c: the elements of the { } of a vector access, or the single operand. */
 const struct obd_operand *obd_lower_elements(
 	struct obd_builder *b, const struct obd_stmt *s, uint32_t i, uint32_t *ret_n);
-/* lower_mem.c: n (2 or 4) parts of equal size become one value of 2, 4 or 8 bytes. */
+/* lower_mem.c: combines n (2 or 4) parts of equal size into one value of 2, 4 or 8 bytes. */
 void obd_lower_combine(
 	struct obd_builder *b, uint32_t d, uint32_t bytes, const uint32_t *part, uint32_t n);
-/* lower_mem.c: a loaded value of type t, zero-extended in `raw`, goes to the operand. */
+/* lower_mem.c: stores a loaded value of type t, zero-extended in `raw`, in the operand. */
 void obd_lower_put(struct obd_builder *b, const struct obd_stmt *s, enum obd_type t,
 	const struct obd_operand *o, uint32_t raw);
 
 /*
- * An access that other threads may watch: n elements of `type`, at base + offset in `space` (enum
- * obd_kind; not local).
+ * An access that other threads may observe: n elements of `type` at base + offset in `space` (enum
+ * obd_kind, not local).
  */
 struct obd_strong {
 	uint32_t base, offset, space, n;
 	enum obd_type type;
 };
-/* lower_atomic.c: does this ld or st of n elements need single-copy atomicity? */
+/* lower_atomic.c: must this ld or st of n elements be atomic as a whole? */
 bool obd_lower_is_strong(const struct obd_stmt *s, uint32_t n);
 void obd_lower_load_strong(struct obd_builder *b, const struct obd_stmt *s,
 	const struct obd_strong *a, const struct obd_operand *list);
 void obd_lower_store_strong(struct obd_builder *b, const struct obd_stmt *s,
 	const struct obd_strong *a, const struct obd_operand *list);
-/* lower_ctl.c: a guard becomes a branch around; and its end. */
+/* lower_ctl.c: replaces a guard by a branch around the statement; the second function ends it. */
 uint32_t obd_lower_around(struct obd_builder *b);
 void obd_lower_end_around(struct obd_builder *b, uint32_t label);
-/* Adds to the operand list of a call-like operation. */
+/* Appends to the operand list of an operation that has one, such as a call. */
 void obd_build_list(struct obd_builder *b, uint32_t v);
 bool obd_type_is16(enum obd_type t);
 

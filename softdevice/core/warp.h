@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What a warp does when lanes part, meet, call, wait or end: everything a handler leaves to plain
- * C. One worker thread per warp. Functions that return an instruction return what the handler has
- * to return.
+ * Operations of a warp that are too complex for a handler: divergence and reconvergence of lanes,
+ * calls, waits, exits. Only the worker that owns the warp calls them. A function that returns an
+ * instruction returns the value that the handler must return.
  */
 #ifndef OBD_CORE_WARP_H
 #define OBD_CORE_WARP_H
 
 #include "softdevice/core/exec.h"
 
-/* Lanes `taken` of the current path go to `target`, the others of it to `next`. */
+/* The lanes `taken` of the current path continue at `target`, its other lanes at `next`. */
 const struct obd_insn *obd_warp_branch(struct obd_warp *w, const struct obd_insn *target,
 	uint32_t taken, const struct obd_insn *next);
 /* brx: each lane has its own target. */
@@ -28,13 +28,13 @@ const struct obd_insn *obd_warp_sync(
 	struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m);
 void obd_warp_drop_frame(struct obd_warp *w, struct obd_frame *f);
 
-/* Runs the warp until it is done, blocked at a barrier, or has used its turn. */
+/* Runs the warp until it is done, is blocked at a barrier, or has used its turn. */
 void obd_warp_run(struct obd_warp *w);
 void obd_warp_start(struct obd_warp *w);
 
 /*
- * sync.c: gather operands of `lanes` from one path's registers, compute over the joint mask,
- * scatter results.
+ * sync.c: gathers the operands of `lanes` from the registers of one path, computes over the joint
+ * mask, and scatters the results.
  */
 struct obd_sync_io {
 	uint32_t a[OBD_LANES], b[OBD_LANES], c[OBD_LANES], out[OBD_LANES], pred;
@@ -45,19 +45,20 @@ void obd_sync_gather(
 	const struct obd_insn *in, const char *regs, uint32_t lanes, struct obd_sync_io *io);
 void obd_sync_compute(const struct obd_insn *in, uint32_t mask, struct obd_sync_io *io);
 /*
- * For a lane that its own member mask leaves out (the PTX ISA does not define this; on GPUs such
- * lanes do not wait and take part in nothing): what the lanes of the mask that are on its path,
- * `members`, say. io as gathered; only the lane's results change.
+ * For a lane that is not in its own member mask. The PTX ISA does not define this case; on GPUs
+ * such a lane does not wait and does not contribute. The lane receives the result computed from
+ * `members`, the lanes of the mask that are on its path. `io` holds the gathered operands; only the
+ * results of this lane change.
  */
 void obd_sync_compute_outside(
 	const struct obd_insn *in, uint32_t lane, uint32_t members, struct obd_sync_io *io);
 void obd_sync_scatter(
 	const struct obd_insn *in, char *regs, uint32_t lanes, const struct obd_sync_io *io);
-/* The member mask each lane names; true when it is one value (then *ret_one). */
+/* Stores the member mask that each lane names. Without a mask operand it is m. */
 void obd_sync_members(
 	const struct obd_insn *in, const char *regs, uint32_t m, uint32_t *ret_members);
 
-/* atomics.c: w->addr holds the addresses, already checked. */
+/* atomics.c: the addresses are in w->addr and have been checked. */
 void obd_atomic(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m);
 void obd_load_strong(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m);
 void obd_store_strong(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m);
@@ -70,22 +71,22 @@ void obd_cvt(const struct obd_insn *in, char *regs, uint32_t m);
 
 /* matrix.c */
 void obd_mma(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m);
-/* Rows' addresses are in w->addr, checked. */
+/* The addresses of the rows are in w->addr and have been checked. */
 void obd_ldmatrix(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m);
 void obd_mbarrier(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m);
 
-/* rt.c: the device runtime. args: the caller's argument words. */
+/*
+ * rt.c: calls a function of the device runtime. Its arguments are words in the caller's registers.
+ */
 void obd_rt_call(struct obd_warp *w, const struct obd_insn *in, const struct obd_func *f,
 	char *regs, uint32_t m);
 
-/* fault.c: none of these returns. */
+/* fault.c: these two do not return. */
 _Noreturn void obd_fault_access(struct obd_warp *w, const struct obd_insn *in, uint32_t m,
 	uint32_t size, bool write, uint32_t align_mask);
 _Noreturn void obd_fault_raise(struct obd_warp *w, const struct obd_insn *in, uint32_t m,
 	CUresult result, const char *what);
-/*
- * OUTBOARD_SOFT_MEMCHECK: asks the environment about each lane's access; returns if all are good.
- */
+/* OUTBOARD_SOFT_MEMCHECK: checks each lane's access by obd_env.check. Returns if all are valid. */
 void obd_fault_memcheck(
 	struct obd_warp *w, const struct obd_insn *in, uint32_t m, uint32_t size, bool write);
 void obd_fault_install(void);
