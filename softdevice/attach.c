@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Where the software device becomes a libcuda.so.1: it stands behind the front end from the moment it is
- * loaded, and starts its parts when the program calls cuInit.
+ * Makes the software device a libcuda.so.1: it registers as the backend of the front end when the
+ * library is loaded, and starts its parts when the program calls cuInit.
  */
 #include <stdio.h>
 #include <string.h>
@@ -41,14 +41,14 @@ static CUresult start(struct obf_device *ret_devices, int *ret_count)
 	return CUDA_SUCCESS;
 }
 
-/* ---- the table by which a server learns what it drives: words of 8 bytes ---- */
+/* ---- the export table of the software device for a server: words of 8 bytes ---- */
 
 static int ptx_only(void)
 {
 	return 1;
 }
 
-/* Why a function cannot run: a text, empty when it can. */
+/* Writes the reason why a function cannot run; an empty text if it can. */
 static void why(CUfunction handle, char *ret, size_t size)
 {
 	struct obf_func *func;
@@ -62,9 +62,9 @@ static void why(CUfunction handle, char *ret, size_t size)
 }
 
 static const void *const table[4] = {
-	(const void *)sizeof table, /* its size */
-	(const void *)ptx_only,     /* int (void): 1 when only PTX images run */
-	/* void (charge, discharge): who counts the compiler's memory */
+	(const void *)sizeof table, /* size of the table */
+	(const void *)ptx_only,     /* int (void): 1 if only PTX images can run */
+	/* void (charge, discharge): sets the callbacks that count the compiler's memory */
 	(const void *)obd_heap_count,
 	(const void *)why, /* void (CUfunction, char *ret, size_t size) */
 };
@@ -87,7 +87,7 @@ CUresult obd_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
 		result = (unsigned)operations[i] < CU_ATOMIC_OPERATION_MAX
 			? CUDA_SUCCESS
 			: CUDA_ERROR_INVALID_VALUE;
-	/* Kernels do not see host memory, so there is none. */
+	/* Kernels cannot access host memory, so no atomic operation is supported. */
 	for (unsigned i = 0; i < count && !result; i++)
 		capabilities[i] = 0;
 	return result;

@@ -12,7 +12,7 @@
 #include "softdevice/alloc.h"
 
 static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct obd_chunk *spare; /* by next */
+static struct obd_chunk *spare; /* free list, linked by `next` */
 
 static struct obd_chunk *chunk_new(struct obd_device *device)
 {
@@ -78,7 +78,7 @@ static void bits_set(uint64_t *map, uint32_t first, uint32_t n, bool on)
 	}
 }
 
-/* The first run of n free blocks in [from, to); OBD_CHUNK_BLOCKS when there is none. */
+/* The start of the first run of n free blocks in [from, to). OBD_CHUNK_BLOCKS: there is none. */
 static uint32_t blocks_find(const struct obd_chunk *chunk, uint32_t from, uint32_t to, uint32_t n)
 {
 	uint32_t run = 0;
@@ -97,7 +97,7 @@ static uint32_t blocks_find(const struct obd_chunk *chunk, uint32_t from, uint32
 
 static bool blocks_take(struct obd_chunk *chunk, struct obd_alloc *alloc, uint32_t blocks)
 {
-	uint32_t n = blocks + 1, first; /* one to guard the end */
+	uint32_t n = blocks + 1, first; /* one guard block at the end */
 
 	if (n > chunk->longest)
 		return false;
@@ -129,10 +129,12 @@ static void blocks_give(struct obd_alloc *alloc)
 	bits_set(chunk->map, first, blocks + 1, false);
 	chunk->used -= blocks + 1;
 	chunk->longest = OBD_CHUNK_BLOCKS;
-	/* The memory checker wants a freed address to stay free for long. */
+	/*
+	 * With the memory checker a freed address is reused as late as possible, to detect its use.
+	 */
 	if (!obd_config.memcheck)
 		chunk->cursor = ob_min(chunk->cursor, first);
-	if (chunk->used == 0 && chunk->device->chunks->next) /* the last chunk stays */
+	if (chunk->used == 0 && chunk->device->chunks->next) /* keep the last chunk of a device */
 		chunk_free(chunk);
 }
 

@@ -19,7 +19,7 @@ CUresult obd_ctx_none(void)
 {
 	if (obf_in_host_function)
 		return CUDA_ERROR_NOT_PERMITTED;
-	/* A forked child has no devices of its own, whatever its parent had. */
+	/* A forked child has no devices, even if its parent has initialised the driver. */
 	return obf_device_count() > 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
 

@@ -14,7 +14,8 @@
 #include "softdevice/sched.h"
 #include "softdevice/scratch.h"
 
-#define END_NS (2 * OB_SECOND) /* what running work is given to end by itself, and again to obey */
+/* time for running work to finish by itself, and again to stop after it was told to */
+#define END_NS (2 * OB_SECOND)
 
 static void env_print(void *user, const char *text, size_t size)
 {
@@ -99,14 +100,14 @@ CUresult obd_ctx_synchronize(struct obf_ctx *front)
 {
 	struct obd_ctx *ctx = front->backend;
 
-	if (!ctx) /* a primary context that nothing has used */
+	if (!ctx) /* a primary context that has not been used yet */
 		return CUDA_SUCCESS;
 	obd_ctx_wait(ctx, false);
 	obd_print_flush(&ctx->print);
 	return obd_ctx_result(ctx);
 }
 
-/* Where a limit is kept; NULL: one that the device does not have. */
+/* Where the value of a limit is stored. NULL: the device does not have the limit. */
 static uint64_t *limit_at(struct obd_ctx *ctx, CUlimit limit, uint64_t *ret_max)
 {
 	switch (limit) {
@@ -134,8 +135,8 @@ CUresult obd_ctx_limit(struct obf_ctx *front, CUlimit limit, bool set, size_t *v
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (limit == CU_LIMIT_CIG_ENABLED && !set) {
 		/*
-		 * No context shares its device with a graphics API. cuBLASLt leaves its handle
-		 * uninitialised when this fails.
+		 * 0: no context shares its device with a graphics API. The query must succeed:
+		 * cuBLASLt leaves its handle uninitialised when it fails.
 		 */
 		*value = 0;
 		return CUDA_SUCCESS;

@@ -38,7 +38,7 @@ static void copy_run(struct obd_op *op)
 	rows_copy(&c->copy, c->copy.dst, c->copy.src);
 }
 
-/* Bytes from the first to the last that the rows touch. */
+/* Number of bytes from the first to the last byte of the rows. */
 static uint64_t extent(const struct obf_copy *c, size_t pitch, size_t slice)
 {
 	return (c->height - 1) * pitch + (c->depth - 1) * slice + c->width;
@@ -74,9 +74,12 @@ static struct copy_op *copy_op_new(struct obd_ctx *ctx, const struct obf_copy *c
 }
 
 /*
- * What CUDA promises of host memory is kept: a copy from pageable memory has read it when the call
- * returns, one to pageable memory has written it; pinned memory is read and written when the stream
- * comes to it.
+ * Decides when a copy accesses host memory, as CUDA documents it. A copy from pageable memory has
+ * read it, and a copy to pageable memory has written it, when the call returns. Pinned memory is
+ * read and written when the stream reaches the copy.
+ *
+ * *ret_staged: the source is copied to a buffer at the call. *ret_wait: the call waits for the
+ * copy.
  */
 static void mode_of(const struct obf_copy *c, bool blocking, bool *ret_staged, bool *ret_wait)
 {
@@ -85,8 +88,8 @@ static void mode_of(const struct obf_copy *c, bool blocking, bool *ret_staged, b
 	*ret_staged = *ret_wait = false;
 	if (blocking) {
 		/*
-		 * As CUDA: not between device addresses, and not for a small upload, whose bytes
-		 * are taken over at once.
+		 * As in CUDA, the call does not wait for a copy between device addresses, nor for a
+		 * small upload, whose bytes are copied at the call.
 		 */
 		*ret_staged = !c->src_device && c->dst_device && bytes <= OBF_COPY_SMALL;
 		*ret_wait = !*ret_staged && (!c->src_device || !c->dst_device);
@@ -98,7 +101,7 @@ static void mode_of(const struct obf_copy *c, bool blocking, bool *ret_staged, b
 	}
 }
 
-/* The front end does not know of mappings without access, and of frees that are queued. */
+/* Checks what the front end does not know: mappings without access, and queued frees. */
 static CUresult side_check(bool device, uint64_t addr, uint64_t size)
 {
 	return device ? obd_memory_check(addr, size) : CUDA_SUCCESS;
@@ -129,9 +132,9 @@ CUresult obd_copy_box(struct obf_stream *base, const struct obf_copy *copy, bool
 	else
 		result = obd_sched_submit(&op->op, stream, NULL);
 	/*
-	 * A small upload does not wait for kernels. It does wait for other copies: a kernel on a
-	 * non-blocking stream, which comes next in many programs and does not wait for the default
-	 * stream, finds its bytes. CUDA does not promise that order.
+	 * A small upload does not wait for kernels. It does wait for other copies: in many programs
+	 * a kernel on a non-blocking stream comes next, which does not wait for the default stream,
+	 * and it finds the bytes. CUDA does not guarantee this order.
 	 */
 	if (!result && staged && blocking && !op->op.behind_code)
 		obd_op_wait(&op->op);

@@ -12,9 +12,10 @@
 struct obd_device obd_devices[OBD_DEVICE_MAX];
 
 /*
- * The shape is that of a data-centre GPU of 2024, so that programs take the paths they take there;
- * what the device cannot do is 0. Clocks and widths are nominal. Every attribute that is not listed
- * is known and 0: textures, surfaces, managed memory, mapped host memory, interop, IPC, clusters.
+ * The attributes are those of a data-centre GPU of 2024, so that programs choose the same code
+ * paths as on such a GPU. Features that the device does not have are 0. Clocks and bus widths are
+ * nominal. Every attribute that is not listed is known and 0: textures, surfaces, managed memory,
+ * mapped host memory, interop, IPC, clusters.
  */
 static const struct attr {
 	uint16_t attribute;
@@ -82,14 +83,15 @@ static void description_fill(struct obf_device *d, unsigned ordinal)
 	d->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR] = (int32_t)(obd_config.cc % 10);
 	d->attr[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = (int32_t)obd_config.sms;
 	/*
-	 * Downwards, so that CUDA_DEVICE_ORDER=PCI_BUS_ID gives another order than the usual one.
+	 * Decreasing, so that CUDA_DEVICE_ORDER=PCI_BUS_ID gives an order that differs from the
+	 * default.
 	 */
 	d->attr[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] =
 		(int32_t)(0xb0 + obd_config.devices - 1 - ordinal);
 	d->attr[CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID] = (int32_t)ordinal;
 	/*
-	 * The memory checker wants each allocation to itself: who would place many in one mapping
-	 * is told not to.
+	 * Not supported with the memory checker, which needs a separate allocation for each object.
+	 * Programs would otherwise place many objects in one mapping.
 	 */
 	d->attr[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] =
 		obd_config.memcheck ? 0 : 1;

@@ -11,19 +11,19 @@
 
 struct obd_event {
 	struct obf_event base;
-	struct obd_op *op; /* referenced; NULL: never recorded; under the lock */
+	struct obd_op *op; /* one reference; NULL: never recorded; guarded by `lock` */
 };
 
 const size_t obd_event_size = sizeof(struct obd_event);
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* every event's op */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards `op` of every event */
 
 static void op_unrefp(struct obd_op **op)
 {
 	obd_op_unref(*op);
 }
 
-/* Puts `op`, or NULL, in the event and returns what it had: the caller drops that reference. */
+/* Stores `op`, or NULL, in the event and returns the old op. The caller gets its reference. */
 static struct obd_op *op_exchange(struct obf_event *base, struct obd_op *op)
 {
 	struct obd_event *event = (struct obd_event *)base;
@@ -36,7 +36,7 @@ static struct obd_op *op_exchange(struct obf_event *base, struct obd_op *op)
 	return old;
 }
 
-/* The op of the last recording, referenced. */
+/* The op of the last recording, as a new reference. */
 static struct obd_op *op_get(struct obf_event *event)
 {
 	struct obd_op *op;
@@ -60,13 +60,13 @@ CUresult obd_event_open(struct obf_event *event)
 
 CUresult obd_event_close(struct obf_event *event, bool ctx_ended)
 {
-	/* Waits that were queued hold the op, not the event. */
+	/* Waits that are queued hold a reference to the op, not to the event. */
 	(void)ctx_ended;
 	obd_op_unref(op_exchange(event, NULL));
 	return CUDA_SUCCESS;
 }
 
-/* A mark at the stream's end, referenced; NULL when it fails. */
+/* Appends a mark to the stream. *ret is a reference to it; NULL on error. */
 static CUresult mark_put(struct obf_stream *base, struct obd_op **ret)
 {
 	struct obd_stream *stream = obd_stream_of(base);
@@ -116,7 +116,7 @@ CUresult obd_event_elapsed(struct obf_event *start, struct obf_event *end, float
 	OB_CLEANUP(op_unrefp) struct obd_op *to = op_get(end);
 
 	if (!from || !to)
-		return CUDA_ERROR_INVALID_HANDLE; /* destroyed meanwhile */
+		return CUDA_ERROR_INVALID_HANDLE; /* destroyed by another thread */
 	if (!obd_op_done(from) || !obd_op_done(to))
 		return CUDA_ERROR_NOT_READY;
 	*ret = (float)((double)(int64_t)(to->time_ns - from->time_ns) / 1e6);
@@ -135,7 +135,7 @@ CUresult obd_stream_wait_event(struct obf_stream *base, struct obf_event *event)
 	return mark ? obd_sched_submit(mark, stream, op) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* ---- points: the same without an event ---- */
+/* ---- points: like events, but without an event object ---- */
 
 CUresult obd_point_take(struct obf_stream *stream, struct obf_point *ret)
 {

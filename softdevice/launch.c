@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Kernel launches and host functions: checked and packed by the front end, queued here, run by the core.
+ * Kernel launches and host functions. The front end checks and packs them, this file queues them,
+ * and the core runs the kernels.
  */
 #include <string.h>
 
@@ -94,7 +95,10 @@ static void host_run(struct obd_op *op)
 	const struct obf_host_function *f = &((struct host_op *)op)->function;
 	CUresult status = obd_ctx_failed(op->ctx);
 
-	/* A host function is not called in a context that has failed; a callback is, and is told. */
+	/*
+	 * In a context that has failed a host function is not called. A callback is called with the
+	 * error.
+	 */
 	if (f->callback)
 		f->callback(f->stream, status, f->user);
 	else if (!status && !atomic_load_explicit(&op->ctx->abort, memory_order_relaxed))

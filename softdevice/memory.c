@@ -14,9 +14,9 @@
 #include "softdevice/sched.h"
 #include "softdevice/vmm.h"
 
-/* Structs for reuse: see the header. */
+/* Structs for reuse (see alloc.h). */
 static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct obd_alloc *spare; /* by next */
+static struct obd_alloc *spare; /* linked by `next` */
 
 static struct obd_alloc *alloc_struct_new(void)
 {
@@ -140,7 +140,7 @@ void obd_memory_forget(struct obd_ctx *ctx)
 		obd_memory_free(ctx->allocs);
 }
 
-/* ---- looking up ---- */
+/* ---- look-ups ---- */
 
 struct obd_alloc *obd_memory_find(uint64_t addr)
 {
@@ -187,7 +187,7 @@ CUresult obd_memory_check(uint64_t addr, uint64_t size)
 	return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- for programs ---- */
+/* ---- callbacks of obd_env ---- */
 
 void *obd_memory_env_alloc(void *user, size_t size, size_t align)
 {
@@ -268,7 +268,7 @@ CUresult obd_memory_release(struct obf_ctx *ctx, const struct obf_mem *mem, bool
 	struct obd_alloc *alloc = mem->backend;
 	struct obd_ctx *owner = alloc->ctx;
 
-	/* A host function that has not returned may still use it. */
+	/* A host function that is still running may use the memory. */
 	if (owner->abandoned)
 		return CUDA_SUCCESS;
 	if (in_use) {

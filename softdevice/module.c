@@ -13,7 +13,7 @@
 #include "softdevice/notice.h"
 #include "softdevice/sched.h"
 
-#define LOG_MAX 4096u /* bytes of a load's messages */
+#define LOG_MAX 4096u /* bytes of the messages of one load */
 
 static struct obd_pool *pool;
 static pthread_once_t pool_once = PTHREAD_ONCE_INIT;
@@ -87,7 +87,7 @@ CUresult obd_module_load(struct obf_mod *mod, const struct obf_image_ref *image)
 		&module->program, log, sizeof log);
 	obf_jit_finish(&jit, log);
 	if (result) {
-		/* Where the program asked for the text it has it. */
+		/* If the program requested an error log, it already has the text. */
 		if (log[0] && !jit.error)
 			obd_notice_ptx(log, (const char *)image->payload, image->payload_size);
 		free(module);

@@ -14,7 +14,7 @@
 #define LINE_MAX_BYTES 1024
 #define NAME_MAX_BYTES 128
 
-/* One write, past stdio's lock: the program's own output may hold it. */
+/* Writes with one system call instead of stdio, because the program may hold stdio's lock. */
 static void tell(const char *line, int n)
 {
 	size_t size = ob_min((size_t)(n > 0 ? n : 0), (size_t)LINE_MAX_BYTES - 1);
@@ -34,7 +34,7 @@ void obd_notice_fault(const struct obd_fault *fault)
 		tell(line, snprintf(line, sizeof line, "========= %s\n", fault->text));
 		return;
 	}
-	/* An assertion has printed its own line. */
+	/* A failed assertion has already printed a line. */
 	if (fault->result == CUDA_ERROR_ASSERT || atomic_flag_test_and_set(&told))
 		return;
 	tell(line,
@@ -46,7 +46,7 @@ void obd_notice_fault(const struct obd_fault *fault)
 			fault->text, (int)fault->result));
 }
 
-/* A name of PTX at text: its length. */
+/* The length of the PTX name at `text`. */
 static size_t name_length(const char *text, const char *end)
 {
 	size_t n = 0;
@@ -60,8 +60,8 @@ static size_t name_length(const char *text, const char *end)
 }
 
 /*
- * The kernel or function that the line is in: the last that begins before it. "" when there is
- * none.
+ * The name of the kernel or function that contains the line: the last one that begins before it.
+ * Empty if there is none.
  */
 static void function_at(const char *ptx, size_t size, unsigned line, char ret_name[NAME_MAX_BYTES])
 {

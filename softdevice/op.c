@@ -14,7 +14,7 @@
 
 enum { PENDING = 0, PENDING_WAITED = 2 };
 
-#define WAIT_MS 500 /* a sleeping waiter looks again */
+#define WAIT_MS 500 /* longest sleep of a waiter before it checks again */
 
 void *obd_op_new(size_t size, enum obd_op_kind kind, struct obd_ctx *ctx)
 {
@@ -39,7 +39,7 @@ struct obd_op *obd_op_ref(struct obd_op *op)
 
 void obd_op_unref(struct obd_op *op)
 {
-	/* Release and acquire: the last holder frees what the others wrote. */
+	/* acq_rel: the last holder frees the op after all accesses by the other holders. */
 	if (!op || atomic_fetch_sub_explicit(&op->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	if (op->fini)
@@ -51,7 +51,7 @@ void obd_op_unref(struct obd_op *op)
 
 void obd_op_finish(struct obd_op *op)
 {
-	/* Release: the waiter sees what the op did. */
+	/* Release: a waiter that sees DONE sees the op's effects. */
 	if (atomic_exchange_explicit(&op->state, OBD_OP_DONE, memory_order_acq_rel) ==
 		PENDING_WAITED)
 		syscall(SYS_futex, &op->state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);

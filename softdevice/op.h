@@ -33,7 +33,7 @@ struct obd_op {
 	 * Stored with release after the op has run: a thread that loads OBD_OP_DONE sees the op's
 	 * effects and time_ns.
 	 */
-	_Atomic uint32_t state; /* 0 or OBD_OP_DONE; a futex word */
+	_Atomic uint32_t state; /* OBD_OP_DONE or not; a futex word */
 	_Atomic int refs;
 	enum obd_op_kind kind;
 	struct obd_ctx *ctx;

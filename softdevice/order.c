@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/*
- * The second half of the scheduler: what an op depends on, how it is submitted, how one waits for
- * it.
- */
+/* The second part of the scheduler: dependencies of an op, submission, and waiting. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -12,7 +9,7 @@
 #include "softdevice/context.h"
 #include "softdevice/sched_inside.h"
 
-#define SPIN_NS 5000u /* a waiter looks this long before it sleeps */
+#define SPIN_NS 5000u /* time that a waiter spins before it sleeps */
 
 /* ---- submission ---- */
 
@@ -35,7 +32,10 @@ static bool after_reserve(struct obd_op *on)
 	return true;
 }
 
-/* First pass (op NULL): room for one more dependant. Second pass: op depends on `on`. */
+/*
+ * Makes `op` depend on `on`. Called twice: with op NULL it reserves the memory for one more
+ * dependant, which may fail; with `op` it adds the dependency, which cannot fail.
+ */
 static bool depend(struct obd_op *on, struct obd_op *op)
 {
 	if (!on || obd_op_done(on))
@@ -65,7 +65,7 @@ static bool depend_all(struct obd_stream *stream, struct obd_op *event, struct o
 	return true;
 }
 
-/* Under the lock. False: out of memory. */
+/* Called with the lock held. False: out of memory. */
 static bool op_append(struct obd_op *op, struct obd_stream *stream, struct obd_op *event)
 {
 	if (!depend_all(stream, event, NULL))
@@ -75,13 +75,14 @@ static bool op_append(struct obd_op *op, struct obd_stream *stream, struct obd_o
 	op->number = ++obd_sched.submitted;
 	op->priority = ob_max(ob_min(stream->base.priority, 0), OBD_PRIORITY_GREATEST);
 	if (stream->last) {
-		obd_op_unref(stream->last); /* pending, so the scheduler holds it too */
+		/* not the last reference: the op is pending, so the scheduler has one */
+		obd_op_unref(stream->last);
 	} else if (!stream->base.legacy) {
 		obd_busy_add(stream->ctx, stream);
 	}
 	stream->last = obd_op_ref(op);
 	op->ctx->pending++;
-	obd_op_ref(op); /* the scheduler's */
+	obd_op_ref(op); /* the scheduler's reference */
 	return true;
 }
 
@@ -129,8 +130,8 @@ CUresult obd_sched_perform(struct obd_op *op, struct obd_stream *stream)
 /* ---- waiting for one op ---- */
 
 /*
- * An op that may run now and that `awaited` comes after: of its stream, or of its whole context for
- * a join. Host functions are for executors.
+ * A queued op that may run now and that must run before `awaited`: an op of the same stream, or of
+ * the whole context if `awaited` is a join. Host functions are run by executors only.
  */
 static struct obd_op *helpful(struct obd_queue *q, const struct obd_op *awaited)
 {
@@ -145,7 +146,7 @@ static struct obd_op *helpful(struct obd_queue *q, const struct obd_op *awaited)
 	return NULL;
 }
 
-/* Runs one op that is in the way of `awaited`; false: there is none that this thread may run. */
+/* Runs one op that `awaited` depends on. False: there is none that this thread may run. */
 static bool help(struct obd_op *awaited)
 {
 	struct obd_op *op = NULL;
@@ -196,7 +197,7 @@ struct obd_op *obd_stream_last(struct obd_stream *stream)
 	return op;
 }
 
-/* First pass (op NULL), second pass: as depend(). */
+/* Makes `op` depend on the work of the context. Called twice, as depend(). */
 static bool depend_ctx(struct obd_ctx *ctx, bool legacy_only, struct obd_op *op)
 {
 	if (!depend(ctx->legacy->last, op))
@@ -208,8 +209,8 @@ static bool depend_ctx(struct obd_ctx *ctx, bool legacy_only, struct obd_op *op)
 }
 
 /*
- * A mark after everything there is, on no stream: work that other threads go on submitting does not
- * hold up the caller.
+ * Submits a mark that depends on all work submitted so far and that is on no stream. Work that
+ * other threads submit later does not delay the caller.
  */
 static bool join_submit(struct obd_op *join, bool legacy_only)
 {
@@ -253,7 +254,7 @@ void obd_ctx_wait(struct obd_ctx *ctx, bool legacy_only)
 	join = obd_op_new(sizeof *join, OBD_OP_MARK, ctx);
 	if (join && join_submit(join, legacy_only)) {
 		obd_op_wait(join);
-	} else { /* out of memory: the slow way */
+	} else { /* out of memory: poll */
 		while (!obd_ctx_idle(ctx, legacy_only))
 			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}

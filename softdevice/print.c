@@ -58,8 +58,8 @@ void obd_print_flush(struct obd_print *print)
 	size_t size;
 
 	/*
-	 * Every synchronising call comes here: nothing to say costs one load. The op that printed
-	 * happened before this thread saw it done.
+	 * Every synchronising call comes here, so the case without output must be cheap. A relaxed
+	 * load suffices: the op that printed happened before this thread saw that it was done.
 	 */
 	if (__atomic_load_n(&print->size, __ATOMIC_RELAXED) == 0)
 		return;
@@ -69,7 +69,10 @@ void obd_print_flush(struct obd_print *print)
 	print->text = NULL;
 	print->capacity = 0;
 	__atomic_store_n(&print->size, 0, __ATOMIC_RELAXED);
-	/* Written under the lock, so that two threads that synchronise at once keep the order. */
+	/*
+	 * Written with the lock held, so that two threads that synchronise at the same time keep
+	 * the order of the output.
+	 */
 	if (size)
 		fwrite(text, 1, size, stdout);
 	pthread_mutex_unlock(&print->lock);

@@ -10,12 +10,12 @@
 #include "softdevice/context.h"
 #include "softdevice/sched_inside.h"
 
-#define IDLE_NS (3 * OB_SECOND) /* an idle executor ends after this */
+#define IDLE_NS (3 * OB_SECOND) /* an idle executor ends after this time */
 #define STOP_NS (2 * OB_SECOND)
 
 struct obd_sched obd_sched = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* ---- the ready queue; all under the lock ---- */
+/* ---- the ready queue; callers hold the lock ---- */
 
 static void queue_push(struct obd_queue *q, struct obd_op *op)
 {
@@ -87,7 +87,7 @@ void obd_sched_call(uint32_t self)
 		pthread_cond_signal(&obd_sched.work);
 	while (ready > self + obd_sched.idle + obd_sched.starting)
 		if (!executor_start())
-			break; /* those that are running will come to it */
+			break; /* the running executors will run the op later */
 }
 
 /* ---- completion ---- */
@@ -104,7 +104,10 @@ static void op_execute(struct obd_op *op)
 		obd_ctx_failed(ctx) == CUDA_SUCCESS) {
 		op->run(op);
 	}
-	/* What it holds goes before it counts as done: the context may go right after. */
+	/*
+	 * The op's resources are released before it is marked as done, because the context may be
+	 * destroyed right after that.
+	 */
 	if (op->fini)
 		op->fini(op);
 	op->fini = NULL;
@@ -172,7 +175,7 @@ static void stream_done(struct obd_stream *stream, struct obd_garbage *garbage)
 	struct obd_op *op = stream->last;
 
 	stream->last = NULL;
-	obd_op_unref(op); /* never the last reference: the scheduler's goes after it */
+	obd_op_unref(op); /* not the last reference: the scheduler drops its own one later */
 	if (!stream->base.legacy)
 		busy_remove(stream->ctx, stream);
 	if (stream->closed) {
@@ -254,7 +257,7 @@ void obd_sched_run(struct obd_op *op, uint32_t self)
 	pthread_mutex_lock(&obd_sched.lock);
 }
 
-/* Sleeps until there may be work; false when there was none for long. */
+/* Sleeps until there is work. False: there was none for IDLE_NS, or the scheduler stops. */
 static bool idle_wait(void)
 {
 	struct timespec ts = obd_deadline_at(ob_clock_ns() + IDLE_NS);
@@ -307,7 +310,7 @@ void obd_sched_stop(void)
 {
 	struct timespec ts = obd_deadline_at(ob_clock_ns() + STOP_NS);
 
-	/* never started, or a forked child that has none of the threads */
+	/* never started, or a forked child, which has none of the threads */
 	if (obd_sched.pid != getpid())
 		return;
 	pthread_mutex_lock(&obd_sched.lock);

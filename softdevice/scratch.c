@@ -20,9 +20,10 @@ struct stack {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct stack stacks[CLASSES]; /* free pieces of OBD_SCRATCH_LEAST << i bytes */
-static uint64_t kept;                /* bytes of free large ones */
-static uint64_t slab, slab_left;     /* what is not cut yet of the newest slab */
+/* free pieces of OBD_SCRATCH_LEAST << i bytes */
+static struct stack stacks[CLASSES];
+static uint64_t kept;            /* bytes of free large pieces */
+static uint64_t slab, slab_left; /* the unused rest of the newest slab */
 
 static unsigned class_of(size_t size)
 {
@@ -61,8 +62,8 @@ static uint64_t span_take(uint64_t size)
 }
 
 /*
- * Under the lock. A piece of a class is aligned to its size up to a page: slabs begin at a unit,
- * and what is left of one is a multiple of a page.
+ * Cuts a small piece from a slab. Called with the lock held. A slab begins at a unit and its unused
+ * rest is a multiple of a page, so a piece is aligned to a page.
  */
 static uint64_t small_cut(size_t size)
 {
@@ -108,7 +109,7 @@ static void span_give(uint64_t piece)
 	struct obd_span *span = obd_window_span(piece);
 
 	obd_window_give(span);
-	/* Only kernels that have ended looked it up: nobody races with this. */
+	/* No thread looks up the span any more: only kernels that have ended did so. */
 	free(span);
 }
 
@@ -130,7 +131,7 @@ void obd_scratch_free(void *user, void *p, size_t size)
 		kept += large ? bytes : 0;
 	}
 	pthread_mutex_unlock(&lock);
-	/* A small piece that finds no room in the list is lost to reuse, not to safety. */
+	/* If the list cannot grow, a small piece is leaked: it is never reused. */
 	if (!keep && large)
 		span_give((uint64_t)p);
 }

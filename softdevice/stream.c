@@ -7,7 +7,7 @@
 #include "softdevice/context.h"
 #include "softdevice/sched.h"
 
-/* ---- the ends of threads that have a stream of their own ---- */
+/* ---- exit of threads: their per-thread streams are closed ---- */
 
 static pthread_key_t exit_key;
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
@@ -32,7 +32,10 @@ CUresult obd_stream_open(struct obf_stream *base)
 		stream->ctx->legacy = stream;
 		return CUDA_SUCCESS;
 	}
-	/* Any value: who makes a stream may have one of its own. */
+	/*
+	 * The thread may have created its per-thread stream. Any non-NULL value makes the
+	 * destructor run when the thread exits.
+	 */
 	pthread_once(&exit_once, exit_key_make);
 	pthread_setspecific(exit_key, stream);
 	return CUDA_SUCCESS;

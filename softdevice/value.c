@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Stream memory operations: values that a stream writes to memory or waits for. */
+/* Stream memory operations: a stream writes a value to memory or waits for one. */
 #include <time.h>
 
 #include "protocol/obd_locals.h"
@@ -42,7 +42,7 @@ static bool value_there(const struct value_op *v)
 	}
 	switch (v->way) {
 	case WAIT_GEQ:
-		return ahead >= 0; /* cyclic, as documented */
+		return ahead >= 0; /* cyclic comparison, as CUDA documents it */
 	case WAIT_EQ:
 		return ahead == 0;
 	case WAIT_AND:
@@ -79,7 +79,7 @@ static CUresult value_submit(CUstream stream, CUdeviceptr addr, uint64_t value, 
 	if (!op)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	op->op.run = run;
-	op->op.behind_code = run == value_wait; /* the program ends it when it likes */
+	op->op.behind_code = run == value_wait; /* the program determines how long the wait takes */
 	op->addr = addr;
 	op->value = value;
 	op->bytes = bytes;

@@ -19,26 +19,26 @@
 #include "softdevice/context.h"
 #include "softdevice/device.h"
 
-#define KIND_PHYSICAL 0x40 /* of ids; beyond those of enum obf_kind */
+#define KIND_PHYSICAL 0x40 /* kind of the ids; greater than all of enum obf_kind */
 
-/* A piece of a device's file; alive while its handle or a mapping is. */
+/* A piece of a device's file. It lives as long as its handle or a mapping of it. */
 struct obd_physical {
 	struct obd_device *device;
-	CUmemAllocationProp prop; /* as it was asked for */
+	CUmemAllocationProp prop; /* as the program passed it */
 	uint64_t offset, size;    /* in the file, multiples of OBD_UNIT */
-	uint32_t refs;            /* under the lock */
+	uint32_t refs;            /* guarded by the lock */
 };
 
 struct reservation {
 	uint64_t base, size;
-	struct reservation *next; /* by address */
+	struct reservation *next; /* in order of addresses */
 };
 
 static struct {
 	pthread_mutex_t lock;
 	struct reservation *reservations;
 	struct obd_mapping *mappings;
-	struct obd_mapping *spare; /* never given back to malloc: looking up takes no lock */
+	struct obd_mapping *spare; /* never returned to malloc, because look-ups take no lock */
 } vmm = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static struct ob_ids handles = OB_IDS_INIT(KIND_PHYSICAL, OBD_PHYSICAL_MAX);
@@ -66,7 +66,7 @@ bool obd_vmm_inside(uint64_t addr, uint64_t size)
 	return true;
 }
 
-/* ---- the devices' files; under the lock ---- */
+/* ---- the devices' files; callers hold the lock ---- */
 
 static bool backing_open(struct obd_device *device)
 {
@@ -107,8 +107,9 @@ static void map_set(uint64_t *map, uint64_t first, uint64_t n, bool on)
 }
 
 /*
- * The file is as large as the device, and all but this memory is charged elsewhere, so room may be
- * in pieces only: then UINT64_MAX.
+ * Allocates a contiguous piece of the device's file. The caller has charged `size` to the device,
+ * so the file has enough free bytes, but they may not be contiguous. In that case returns
+ * UINT64_MAX.
  */
 static uint64_t backing_take(struct obd_device *device, uint64_t size)
 {
@@ -148,8 +149,8 @@ static uint64_t gap_after(const struct reservation *r)
 }
 
 /*
- * The reservation (NULL: the window's start) whose gap takes [wanted, wanted + size); false: taken
- * or outside.
+ * Finds the gap that contains [wanted, wanted + size). *ret_after is the reservation before it
+ * (NULL: the gap at the start of the window). False: the range is taken or out of bounds.
  */
 static bool place_wanted(uint64_t wanted, uint64_t size, struct reservation **ret_after)
 {
@@ -167,7 +168,10 @@ static bool place_wanted(uint64_t wanted, uint64_t size, struct reservation **re
 		(after ? after->base + after->size : obd_window.base) + gap_after(after);
 }
 
-/* The highest place, so that the low addresses stay free for those who ask for them. */
+/*
+ * Chooses the highest free address, so that the low addresses stay free for programs that request
+ * specific ones.
+ */
 static uint64_t place_any(uint64_t size, uint64_t align, struct reservation **ret_after)
 {
 	struct reservation *after = NULL, *r = NULL;
@@ -224,7 +228,7 @@ CUresult obd_cuMemAddressReserve(
 	return CUDA_SUCCESS;
 }
 
-/* Is any of [base, base + size) mapped? Under the lock. */
+/* Is any part of [base, base + size) mapped? Called with the lock held. */
 static bool any_mapped(uint64_t base, uint64_t size)
 {
 	for (struct obd_mapping *m = vmm.mappings; m; m = m->next)
@@ -439,8 +443,8 @@ CUresult obd_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 }
 
 /*
- * The mappings that together are exactly [base, base + size): the link to the first, NULL
- * otherwise. Under the lock.
+ * Finds mappings that together cover exactly [base, base + size). Returns the link to the first
+ * one; NULL: there are none. Called with the lock held.
  */
 static struct obd_mapping **mappings_exact(uint64_t base, uint64_t size)
 {

@@ -17,13 +17,15 @@
 
 struct obd_window obd_window;
 
-/* One entry for each unit of the window; pages of it that were never written cost nothing. */
+/*
+ * One entry for each unit of the window. Pages of the table that are never written take no memory.
+ */
 static struct obd_span *_Atomic *table;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t *taken;  /* one bit for each unit of the upper half; under the lock */
-static uint64_t n_units; /* of the upper half */
-static uint64_t hint;    /* where to look first; under the lock */
+static uint64_t *taken;  /* one bit for each unit of the upper half; guarded by the lock */
+static uint64_t n_units; /* number of units of the upper half */
+static uint64_t hint;    /* where the next search starts; guarded by the lock */
 
 static void *reserve(uint64_t at, uint64_t size)
 {
@@ -32,7 +34,7 @@ static void *reserve(uint64_t at, uint64_t size)
 
 	if (p == MAP_FAILED)
 		return NULL;
-	/* a kernel older than MAP_FIXED_NOREPLACE took it for a hint */
+	/* a kernel without MAP_FIXED_NOREPLACE treats the address as a hint */
 	if (at && (uint64_t)p != at) {
 		munmap(p, size);
 		return NULL;
@@ -46,8 +48,8 @@ bool obd_window_start(uint64_t wanted)
 	void *p = reserve(wanted ? wanted : OBD_WINDOW_BASE, size);
 
 	/*
-	 * Anywhere, and smaller while it does not fit: address-space limits, sanitizers. One unit
-	 * more than needed, to align it.
+	 * Reserve at any address. Halve the size while the reservation fails, because of limits on
+	 * the address space or a sanitizer. One extra unit makes room for alignment.
 	 */
 	while (!p && size >= OBD_WINDOW_MIN) {
 		p = reserve(0, size + OBD_UNIT);
@@ -63,8 +65,8 @@ bool obd_window_start(uint64_t wanted)
 	base = ob_round_up((uint64_t)p, OBD_UNIT);
 	n_units = size / 2 / OBD_UNIT;
 	/*
-	 * Large enough that the C library maps them: untouched pages cost nothing, and a leak
-	 * checker looks into them.
+	 * The C library gets a block of this size from mmap, so untouched pages take no memory. It
+	 * is still allocated by calloc, so that a leak checker scans it.
 	 */
 	table = calloc(size / OBD_UNIT, sizeof *table);
 	taken = calloc((n_units + 63) / 64, sizeof *taken);
@@ -91,7 +93,7 @@ static void units_set(uint64_t first, uint64_t n, bool on)
 	}
 }
 
-/* First run of n free units in [from, to); n_units when there is none. */
+/* The start of the first run of n free units in [from, to). n_units: there is none. */
 static uint64_t run_find(uint64_t from, uint64_t to, uint64_t n)
 {
 	uint64_t run = 0;
@@ -128,7 +130,9 @@ static void units_give(uint64_t first, uint64_t n)
 {
 	pthread_mutex_lock(&lock);
 	units_set(first, n, false);
-	/* The memory checker wants a freed address to stay free for long. */
+	/*
+	 * With the memory checker a freed address is reused as late as possible, to detect its use.
+	 */
 	if (!obd_config.memcheck)
 		hint = ob_min(hint, first);
 	pthread_mutex_unlock(&lock);
@@ -139,7 +143,7 @@ void obd_window_mark(uint64_t base, uint64_t size, struct obd_span *span)
 	uint64_t first = (base - obd_window.base) / OBD_UNIT,
 		 last = (base + size - 1 - obd_window.base) / OBD_UNIT;
 
-	/* Release: who finds the span sees what it says. */
+	/* Release: a thread that finds the span also sees its contents. */
 	for (uint64_t i = first; i <= last; i++)
 		atomic_store_explicit(&table[i], span, memory_order_release);
 }
@@ -182,8 +186,8 @@ void obd_window_give(struct obd_span *span)
 
 	obd_window_mark(span->base, bytes, NULL);
 	/*
-	 * A fresh mapping drops the pages and the access at once. Should it fail the memory stays,
-	 * which is only a waste.
+	 * A new mapping drops the pages and the access rights at once. If it fails, only the pages
+	 * are dropped and the addresses stay accessible, which is harmless.
 	 */
 	if (mmap((void *)span->base, bytes, PROT_NONE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
