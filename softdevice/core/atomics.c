@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Atomics and strong loads and stores, lane by lane. Global memory is shared by workers, hence real
- * atomics; shared memory has one thread at a time, but a generic address may be either, so all take
- * the same road.
+ * Atomics and strong loads and stores, one SIMD lane after another. Several workers share global
+ * memory, so it needs real atomic operations. Shared memory is accessed by one thread at a time,
+ * but a generic address may point to either, so all accesses use the same code.
  */
 #include "softdevice/core/half.h"
 #include "softdevice/core/ops.h"
@@ -15,7 +15,7 @@
 #include <emmintrin.h>
 #endif
 
-/* d may be OBD_NO_SLOT: red. */
+/* d is OBD_NO_SLOT for red */
 struct operands {
 	const void *b, *c;
 	void *d;
@@ -26,7 +26,7 @@ struct operands {
 		rest_ &= rest_ - 1)
 #define AT(type) ((type *)(uintptr_t)w->addr[i])
 
-/* A read-modify-write by compare and swap; `next` computes the new value from `old`. */
+/* A read-modify-write operation with compare-and-swap; `next` computes the new value from `old`. */
 #define BY_CAS(cell, next)                                                              \
 	do {                                                                            \
 		cell *p_ = AT(cell), old = __atomic_load_n(p_, __ATOMIC_RELAXED), new_; \
@@ -172,9 +172,9 @@ static void double_add(struct obd_warp *w, struct operands o, uint32_t m)
 }
 
 /*
- * 16 bytes as one. On x86-64 with vectors an aligned 16-byte move is atomic (Intel and AMD say so
- * for every processor with AVX), and there is CMPXCHG16B; elsewhere every access to such a cell
- * comes through here and takes a lock.
+ * Atomic accesses of 16 bytes. On x86-64 an aligned 16-byte vector move is atomic on every
+ * processor with AVX (documented by Intel and AMD), and there is CMPXCHG16B. Elsewhere all accesses
+ * to such a cell use these functions, which take a lock.
  */
 #ifdef __x86_64__
 typedef unsigned __int128 cell128;
@@ -195,8 +195,8 @@ static void store16(void *p, uint64_t lo, uint64_t hi)
 }
 
 /*
- * noinline: clang would inline it into functions without cx16, where the operation becomes a call
- * of a library function that does not exist.
+ * noinline: clang would inline this into functions without cx16, and there emit a call of a library
+ * function that does not exist.
  */
 __attribute__((target("cx16"), noinline)) static bool swap16(
 	void *p, const uint64_t old[2], const uint64_t new[2])

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * How fast the interpreter is, in lane-instructions per second: a 384-bit Montgomery product in
- * carry chains, and a loop of fused multiply-adds. The PTX is made here, so no toolkit is needed.
- * Prints one line per kernel and checks the product against the same computation in C.
+ * Measures the speed of the interpreter in lane instructions per second, with two kernels: a
+ * 384-bit Montgomery product in carry chains, and a loop of fused multiply-adds. The program
+ * generates the PTX itself, so no toolkit is needed. It prints one line per kernel and checks the
+ * product against the same computation in C.
  *
  *   bench [THREADS [REPEATS]]
  */
@@ -71,12 +72,12 @@ __attribute__((format(printf, 1, 2))) static void put(const char *format, ...)
 	text_size += (size_t)n;
 }
 
-/* The field of BLS12-381; the low word of -1/p. */
+/* modulus of the base field of BLS12-381; the low word of -1/p */
 static const uint32_t modulus[WORDS] = { 0xffffaaab, 0xb9feffff, 0xb153ffff, 0x1eabfffe, 0xf6b0f624,
 	0x6730d2a0, 0xf38512bf, 0x64774b84, 0x434bacd7, 0x4b1ba7b6, 0x397fe69a, 0x1a0111ea };
 #define INVERSE 0xfffcfffdu
 
-/* t += x * f, then carries into t[12], t[13]; x and f are operand spellings */
+/* t += x * f, then the carries into t[12] and t[13]; x and f are PTX operands */
 static void put_row(const char *x, const char *f)
 {
 	char operand[24];
@@ -141,7 +142,7 @@ static void put_kernels(void)
 	put("st.global.f32 [%%d0], %%f2; ret; }\n");
 }
 
-/* a = a * b / 2^384 mod p, not fully reduced: what the kernel computes */
+/* a = a * b / 2^384 mod p, not fully reduced, as the kernel computes it */
 static void montgomery(uint32_t *a, const uint32_t *b)
 {
 	uint32_t t[WORDS + 2] = { 0 };
@@ -176,8 +177,8 @@ static double now(clockid_t clock)
 }
 
 /*
- * Processor cycles per second of processor time, by a chain of additions: on a shared machine far
- * fewer than its clock.
+ * Processor cycles per second of processor time, measured with a chain of additions. On a shared
+ * machine the result is much lower than the clock rate.
  */
 static double cycles_per_second(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The function being built: virtual registers, constants, operations, and the final code. */
+/* Builds one function: virtual registers, constants, operations, and the final code. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,7 +125,8 @@ struct obd_lin *obd_emit(
 		g->flags = OBD_USE_A;
 		g->e_raw = b->guard_negated;
 		/*
-		 * lanes outside the guard keep the old value, but a temporary has none that matters
+		 * Lanes that the guard excludes keep the old value of d. A temporary has no old
+		 * value that is used later.
 		 */
 		partial = d != OBD_NONE && d < b->first_temp ? OBD_PARTIAL : 0;
 	}
@@ -158,7 +159,8 @@ void obd_label_here(struct obd_builder *b, uint32_t label)
 static void add_once(
 	struct obd_builder *b, uint32_t **list, uint32_t *n, uint32_t *cap, uint32_t index)
 {
-	for (uint32_t i = *n; i-- > 0 && *n - i < 64;) /* duplicates further back do no harm */
+	/* only the last 64 entries are checked: duplicates are harmless */
+	for (uint32_t i = *n; i-- > 0 && *n - i < 64;)
 		if ((*list)[i] == index)
 			return;
 	obd_ptx_grow(b->ld, list, cap, *n, sizeof(**list), OBD_MAX_CODE);
@@ -198,7 +200,8 @@ static void write_insn(struct obd_builder *b, uint32_t i, struct obd_insn *out)
 	out->op = l->op;
 	out->d = slot_of(b, l->d, false, l->d_half);
 	/*
-	 * operations with fewer operands may load, and ignore, the others: slot 0 is always there
+	 * A handler with fewer operands may load the unused ones and ignore the values. They get
+	 * slot 0, which always exists.
 	 */
 	bool wants_none = l->op == OBD_OP_sync || l->op == OBD_OP_bar || l->op == OBD_OP_atom ||
 		l->op == OBD_OP_mbarrier;
@@ -219,11 +222,12 @@ static void write_insn(struct obd_builder *b, uint32_t i, struct obd_insn *out)
 		out->u.x.f = slot_of(b, l->f, false, 0);
 		out->u.x.g = slot_of(b, l->g, false, 0);
 	}
-	if (l->op == OBD_OP_call) { /* the callee's index in d and a */
+	if (l->op == OBD_OP_call) { /* the callee's index is in d and a */
 		out->d = (uint16_t)(l->g >> 16);
 		out->a = (uint16_t)l->g;
 	}
-	if (l->op == OBD_OP_ldmatrix) { /* the address offset in d, shared or not in c */
+	/* the address offset is in d; c says whether the address is shared */
+	if (l->op == OBD_OP_ldmatrix) {
 		out->d = (uint16_t)l->g;
 		out->c = (uint16_t)(l->g >> 16);
 	}

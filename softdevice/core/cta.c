@@ -13,7 +13,10 @@
 #include "softdevice/core/stats.h"
 #include "softdevice/core/warp.h"
 
-/* Rounds of all warps before the worker looks at its other blocks, when nobody seems to spin. */
+/*
+ * The worker switches to another block after this many rounds over all warps of a block, or earlier
+ * if all warps that ran are spinning.
+ */
 #define CTA_ROUNDS   64
 #define LOCAL_ALIGN  256u
 #define SHARED_ALIGN 1024u
@@ -120,8 +123,8 @@ void obd_cta_barrier_check(struct obd_cta *c, uint32_t id)
 	uint32_t n = 0;
 
 	/*
-	 * A count is in warps times 32: a warp all of whose live lanes have arrived counts as a
-	 * whole one.
+	 * `expected` counts whole warps, 32 threads each. A warp therefore counts as 32 threads
+	 * when all of its live lanes have arrived.
 	 */
 	for (uint32_t k = 0; k < c->n_warps; k++) {
 		uint32_t a = b->warp_arrived[k];
@@ -365,7 +368,7 @@ static void note_steps(const struct obd_cta *c)
 {
 	uint64_t seen = atomic_load_explicit(&c->launch->longest, memory_order_relaxed);
 
-	/* relaxed: read after all workers have left */
+	/* Relaxed: the value is read after all workers have returned. */
 	for (uint32_t k = 0; k < c->n_warps; k++)
 		while (c->warps[k].steps > seen &&
 			!atomic_compare_exchange_weak_explicit(&c->launch->longest, &seen,
@@ -394,7 +397,7 @@ static void work(struct obd_worker *wk)
 			break;
 		case TURN_MORE:
 			if (wk->n_ctas < l->resident_limit && take_cta(wk)) {
-				/* the new one goes first */
+				/* the new block runs first */
 				struct obd_cta **end = &wk->ctas;
 
 				while ((*end)->next)
@@ -405,7 +408,7 @@ static void work(struct obd_worker *wk)
 				fresh->next = wk->ctas;
 				wk->ctas = fresh;
 			}
-			if (c->next || wk->ctas != c) { /* c goes to the end of the round */
+			if (c->next || wk->ctas != c) { /* move c to the end of the list */
 				struct obd_cta **at = &wk->ctas;
 
 				while (*at != c)
@@ -454,7 +457,7 @@ void obd_worker_run(struct obd_launch *l)
 #if defined(__x86_64__)
 	unsigned csr = _mm_getcsr();
 
-	_mm_setcsr(0x1f80); /* every exception masked, round to nearest, subnormals kept */
+	_mm_setcsr(0x1f80); /* all exceptions masked, round to nearest, subnormals kept */
 #endif
 	int how = sigsetjmp(wk->jmp, 0);
 

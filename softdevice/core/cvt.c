@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * cvt between all types, exactly, lane by lane: the road for every conversion without a handler of
- * its own. Integers travel as 128-bit values, floating-point ones as doubles, which hold every
- * source format exactly.
+ * cvt between all types, exact, one SIMD lane after another. It executes every conversion that has
+ * no handler of its own. Integers are represented by 128-bit values, floating-point numbers by
+ * doubles, which represent every source format exactly.
  */
 #include <math.h>
 
@@ -155,8 +155,7 @@ static uint64_t float_to_integer(uint32_t dt, uint32_t st, double x, uint32_t mo
 }
 
 /*
- * A double that lies where v lies between the doubles' neighbours: rounding it again gives v's
- * rounding.
+ * v as a double, rounded to odd: rounding the result again gives the correctly rounded value of v.
  */
 static double odd_double(i128 v)
 {
@@ -174,7 +173,7 @@ static double odd_double(i128 v)
 	return neg ? -r : r;
 }
 
-/* An integer to f64 in a given rounding. */
+/* Converts an integer to f64 with the given rounding mode. */
 static double integer_to_f64(i128 v, uint32_t mode)
 {
 	bool neg = v < 0;
@@ -272,7 +271,10 @@ static uint64_t convert(uint32_t code, uint64_t v)
 	return r;
 }
 
-/* Sources of a pair: d = {a, b}, a in the upper half. Packed 8-bit floats unpack into halves. */
+/*
+ * Conversions with packed operands. Of a pair d = {a, b} the upper half is a. Packed 8-bit floats
+ * are unpacked into two halves.
+ */
 static uint64_t convert_pair(uint32_t code, uint64_t a, uint64_t b)
 {
 	uint32_t dt = code & 31, st = (code >> 5) & 31, part = code & ~0x3ffu;

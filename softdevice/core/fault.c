@@ -10,7 +10,10 @@
 #include "softdevice/core/ops.h"
 #include "softdevice/core/warp.h"
 
-/* Set while the thread runs device code; the signal handler looks at nothing else. */
+/*
+ * Set while the thread runs device code. The signal handler uses no other state to decide whether a
+ * fault belongs to a worker.
+ */
 static _Thread_local struct obd_worker *current_worker;
 static _Thread_local volatile uintptr_t signal_address;
 static struct sigaction old_segv, old_bus;
@@ -28,7 +31,9 @@ static void chain(const struct sigaction *old, int sig, siginfo_t *info, void *c
 		old->sa_handler(sig);
 		return;
 	}
-	/* The default action: let the access fault again without a handler. */
+	/*
+	 * The default action: restore it and return. The access faults again and ends the process.
+	 */
 	signal(sig, SIG_DFL);
 }
 
@@ -66,7 +71,10 @@ void obd_fault_enter(struct obd_worker *wk)
 	sigset_t set;
 
 	obd_fault_install();
-	/* A blocked SIGSEGV would kill the process; callers' threads may block everything. */
+	/*
+	 * A SIGSEGV that is blocked would kill the process, and the caller may have blocked all
+	 * signals.
+	 */
 	sigemptyset(&set);
 	sigaddset(&set, SIGSEGV);
 	sigaddset(&set, SIGBUS);
@@ -148,8 +156,8 @@ void obd_fault_access(struct obd_warp *w, const struct obd_insn *in, uint32_t m,
 	bool write, uint32_t align_mask)
 {
 	/*
-	 * The same tests as the handlers', to find the lane. An address in no window at all is the
-	 * likelier mistake.
+	 * The same checks as in the handlers, to find the lane that failed. An address outside the
+	 * window is reported in preference to a misaligned one, as it is the more likely error.
 	 */
 	uint32_t lane = (uint32_t)__builtin_ctz(m);
 	bool misaligned = false, found = false;
@@ -229,7 +237,7 @@ void obd_fault_raise(struct obd_warp *w, const struct obd_insn *in, uint32_t m, 
 	leave(w);
 }
 
-/* Size and direction of a memory instruction. */
+/* The size and the direction of a memory instruction. */
 static void insn_access(const struct obd_insn *in, uint32_t *ret_size, bool *ret_write)
 {
 	switch (in ? in->op : OBD_OP_nop) {

@@ -9,14 +9,14 @@
 
 #define MAX_SPEC    32u
 #define MAX_STRING  (1u << 20)
-#define MAX_STRINGS (4u << 20) /* bytes of all of them */
+#define MAX_STRINGS (4u << 20) /* bytes of all strings of one printf */
 #define MAX_WIDTH   4096u
 
 struct reader {
 	uint64_t at;
 	uintptr_t base;
 	size_t size;
-	size_t left; /* bytes of strings that may still be read */
+	size_t left; /* how many bytes of strings may still be read */
 	bool bad;
 };
 
@@ -34,10 +34,11 @@ static uint64_t next(struct reader *r, uint32_t bytes)
 	return v;
 }
 
-/* One conversion: flags, width, precision, length, letter. Returns its length, 0: none. */
+/* One conversion specification of the format. */
 struct spec {
 	char text[MAX_SPEC];
-	uint32_t longs, shorts; /* of 64 bits; 1 for h, 2 for hh */
+	/* number of long modifiers (each means 64 bits); number of h modifiers */
+	uint32_t longs, shorts;
 	char letter;
 	size_t len;
 };
@@ -52,7 +53,9 @@ static bool put_number(struct spec *s, size_t *n, uint32_t v)
 	return true;
 }
 
-/* A format in device memory need not end in a NUL before the window does. */
+/*
+ * The character at p, or NUL at the end of the window: a format in device memory may lack its NUL.
+ */
 static char peek(const struct reader *r, const char *p)
 {
 	return (uintptr_t)p - r->base < r->size ? *p : '\0';
@@ -66,7 +69,7 @@ static bool parse_count(const char **p, struct spec *s, size_t *n, struct reader
 		++*used;
 		++*p;
 		if (v < 0) {
-			/* a negative precision counts as none */
+			/* a negative precision means no precision */
 			if (*n && s->text[*n - 1] == '.') {
 				--*n;
 				return true;
@@ -112,7 +115,7 @@ static bool parse_spec(const char *p, struct spec *s, struct reader *r, int *use
 		return false;
 	p++;
 	if (s->letter == 'S')
-		s->letter = 's'; /* the host's S takes wide characters */
+		s->letter = 's'; /* S means wide characters on the host */
 	if (strchr("diouxX", s->letter)) {
 		s->text[n++] = 'l';
 		s->text[n++] = 'l';
@@ -123,10 +126,10 @@ static bool parse_spec(const char *p, struct spec *s, struct reader *r, int *use
 	return true;
 }
 
-/* parse_spec built the format, one conversion of known type */
+/* parse_spec built the format: one conversion of known type */
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 
-/* What has been made so far; out NULL: nothing is made, device memory is only read. */
+/* The output so far. out NULL: nothing is written; device memory is only read. */
 struct writer {
 	FILE *out;
 	size_t size;
@@ -197,7 +200,7 @@ static void emit(struct writer *w, const struct spec *s, struct reader *r, int *
 	}
 }
 
-/* The whole of it. Returns as obd_format. */
+/* Formats everything. Returns the same value as obd_format. */
 static int run(const char *fmt, struct reader r, struct writer *w)
 {
 	int used = 0;
@@ -231,8 +234,8 @@ int obd_format(const char *fmt, uint64_t args, uintptr_t window_base, size_t win
 	int used;
 
 	/*
-	 * A kernel's fault leaves by a jump: everything is read once while there is nothing that it
-	 * would leave behind.
+	 * A fault in device memory leaves this function by a jump and would leak the stream. All
+	 * device memory is therefore read once before the stream is opened.
 	 */
 	run(fmt, r, &w);
 	w = (struct writer){ open_memstream(ret_text, ret_size), 0 };

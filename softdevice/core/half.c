@@ -66,8 +66,8 @@ uint32_t obd_round_to(const struct obd_format *f, double x, enum obd_round mode,
 	}
 	r += up;
 	/*
-	 * r carries the hidden bit; for subnormals the exponent field is 0, a carry into it is
-	 * right by itself
+	 * r contains the hidden bit, which increments the exponent field. A subnormal has exponent
+	 * field 0; a carry out of its fraction gives the smallest normal number.
 	 */
 	uint64_t v = e < f->emin ? r : r + ((uint64_t)(e - f->emin) << f->man);
 
@@ -106,7 +106,10 @@ double obd_fma_odd(double a, double b, double c)
 	if (err != 0) {
 		uint64_t v = obd_f64_bits(s);
 
-		/* the true value lies beside s: step to the odd neighbour on that side */
+		/*
+		 * The exact value lies next to s. If s is even, take the odd neighbour on that
+		 * side.
+		 */
 		if (!(v & 1))
 			v = (err > 0) == (s > 0) ? v + 1 : v - 1;
 		s = obd_bits_f64(v);

@@ -4,10 +4,10 @@
 
 #include <stdlib.h>
 
-/* In front of each block; keeps its alignment. */
+/* Precedes each block. Its size preserves the block's alignment. */
 struct header {
-	size_t size;    /* its own bytes included */
-	size_t counted; /* 1: charged, so discharged when it is freed */
+	size_t size;    /* bytes, including this header */
+	size_t counted; /* 1: was charged and is discharged when freed */
 };
 _Static_assert(sizeof(struct header) == 16, "blocks are aligned to 16");
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The handlers: one function per operation, 32 lanes each. Compiled once per instruction set with
- * OBD_ISA set to its name; obd_isa_<name> is all that leaves this file.
+ * The handlers: one function per operation, for 32 SIMD lanes. The file is compiled once per
+ * instruction set with OBD_ISA set to its name. It exports only obd_isa_<name>.
  *
- * Each lane-wise operation exists twice. The F handlers write every lane and run when all live
- * lanes take part: the registers of dead lanes may hold anything. The M handlers keep the lanes
- * outside the mask.
+ * Each operation that works on each lane separately has two handlers. The F handler writes every
+ * lane and is used when all live lanes are active; the registers of dead lanes may have any value.
+ * The M handler keeps the lanes outside the mask.
  */
 #include <math.h>
 #if defined(__x86_64__)
@@ -34,9 +34,9 @@
 	static const struct obd_insn *name(const struct obd_insn *in UNUSED, char *regs UNUSED, \
 		uint32_t m UNUSED, struct obd_warp *w UNUSED, uintptr_t limit UNUSED)
 /*
- * A handler goes straight on to the next one where the compiler makes a jump of that: each then has
- * its own indirect jump, which processors predict better than a common one. Otherwise it returns to
- * the loop in run(). The chain ends at `limit`, which is 0 for an instruction that runs under a
+ * Where the compiler supports tail calls, a handler jumps directly to the next one. Each handler
+ * then has its own indirect jump, which processors predict better than a common one. Otherwise it
+ * returns to the loop in run(). The chain ends at `limit`, which is 0 for an instruction with a
  * prefix.
  */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
@@ -65,15 +65,18 @@
 #else
 #define GO_ON(to, table) return (to)
 #endif
-/* All living lanes run: no masking. OUTBOARD_OPT=-fullmask: masked all the same. */
+/*
+ * True if all live lanes are active, so that no mask is needed. OUTBOARD_OPT=-fullmask: always
+ * false.
+ */
 #define WHOLE(lanes_) ((lanes_) == w->live && obd_fullmask)
 #define NEXT_F        GO_ON(in + 1, full_table)
 #define NEXT_M        GO_ON(in + 1, mask_table)
 #define NEXT_H        GO_ON(in + 1, WHOLE(m) ? full_table : mask_table)
 
 /*
- * Before functions outside this file: they may use the shorter vector instructions, which the upper
- * halves slow down.
+ * Called before functions outside this file. They may use SSE instructions, which are slow while
+ * the upper halves of the vector registers are in use.
  */
 #if defined(__AVX__)
 #define OUTSIDE() _mm256_zeroupper()
@@ -81,7 +84,7 @@
 #define OUTSIDE() ((void)0)
 #endif
 
-/* Ends a straight stretch of instructions, `in` included. */
+/* Counts the instructions from w->from to `in`, inclusive. */
 #define COUNT() ((void)(w->count += (u64)(in + 1 - w->from)))
 
 static const obd_handler full_table[OBD_OP_COUNT], mask_table[OBD_OP_COUNT];
@@ -134,7 +137,7 @@ static const _Alignas(64) u32 lane_bit[OBD_LANES] = {
 #define FMA64(a, b, c) fma(a, b, c)
 #endif
 
-/* Whole vectors of 32-bit lanes, as wide as the instruction set has them. */
+/* Vectors of 32-bit elements, of the width of the instruction set. */
 #if defined(__AVX512F__)
 #define VECTOR_BYTES 64
 #elif defined(__AVX2__)
@@ -148,15 +151,15 @@ typedef i32 vi __attribute__((vector_size(VECTOR_BYTES), may_alias));
 typedef u64 vw __attribute__((vector_size(VECTOR_BYTES), may_alias));
 
 /*
- * The carry out of bit 31 of x + y + k, given the sum; the borrow out of x - y - k, given the
- * difference.
+ * The carry out of bit 31 of x + y + k, where `sum` is the result, and the borrow out of x - y - k,
+ * where `diff` is the result.
  */
 #define CARRY_OUT(x, y, sum)   ((((x) & (y)) | (((x) | (y)) & ~(sum))) >> 31)
 #define BORROW_OUT(x, y, diff) (((~(x) & (y)) | ((~(x) | (y)) & (diff))) >> 31)
 
 /*
- * A vector with each odd lane copied onto the even one before it: from memory, this costs no more
- * than the load.
+ * A vector in which each odd element is also copied to the even one before it. From memory this
+ * costs no more than the load.
  */
 #if defined(__AVX2__)
 static inline vu odd_lanes(const vu *p)
@@ -169,8 +172,8 @@ static inline vu odd_lanes(const vu *p)
 #endif
 
 /*
- * Upper halves of unsigned products. The processors multiply even lanes into 64 bits; odd ones are
- * brought there first.
+ * Upper halves of unsigned products. The multiply instruction uses the even elements only and gives
+ * 64 bits, so the odd elements are first copied to even positions.
  */
 static inline vu mulhi_vu(const vu *pa, const vu *pb)
 {
@@ -200,7 +203,10 @@ static inline vu mulhi_vu(const vu *pa, const vu *pb)
 #endif
 }
 
-/* Signed: a negative factor counts 2^32 too much of the other one. */
+/*
+ * Signed products. Read as unsigned, a negative factor adds 2^32 times the other factor; this is
+ * subtracted.
+ */
 static inline vu mulhi_vs(const vu *pa, const vu *pb)
 {
 	vu a = *pa, b = *pb;
@@ -208,7 +214,7 @@ static inline vu mulhi_vs(const vu *pa, const vu *pb)
 	return mulhi_vu(pa, pb) - ((vu)((vi)a >> 31) & b) - ((vu)((vi)b >> 31) & a);
 }
 
-/* All ones in a lane gives its bit. */
+/* Element i, which is 0 or all ones, gives bit i. */
 static inline u32 lanes_to_mask(const u32 *t)
 {
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
@@ -237,7 +243,7 @@ static inline u32 lanes_to_mask(const u32 *t)
 #endif
 }
 
-/* ---- lane-wise operations ---- */
+/* ---- operations on each lane ---- */
 
 #define ELT1(name, td, ta, value)                                    \
 	HANDLER(F_##name)                                            \
@@ -359,10 +365,7 @@ static inline u32 lanes_to_mask(const u32 *t)
 		}                                                    \
 		NEXT_M;                                              \
 	}
-/*
- * the mask of selp is the predicate in c; of slct, computed from the sign of c by the caller into
- * it
- */
+/* The condition of selp is the predicate in c, that of slct the sign of c. */
 #define SEL(name, t)   SEL_##name(t)
 #define SEL_selp_32(t) SELP(selp_32, t, t)
 #define SEL_selp_64(t) SELP(selp_64, t, t)
@@ -449,8 +452,8 @@ static inline u32 lanes_to_mask(const u32 *t)
 		NEXT_M;                                                                \
 	}
 /*
- * The same operation follows itself in long chains: the carries then stay in the processor's
- * registers, which takes one variable for each vector.
+ * Long chains repeat the same operation. The handler executes the repetitions in a loop that keeps
+ * the carries in processor registers, in one variable for each vector.
  */
 #if VECTOR_BYTES == 64
 #define EACH_VECTOR(step) step(0) step(1)
@@ -581,7 +584,7 @@ PREDICATE(pand, a &b)
 PREDICATE(por, a | b)
 PREDICATE(pxor, a ^ b)
 
-/* e: 0-5 finite infinite number notanumber normal subnormal; +8: f64 */
+/* e: 0 finite, 1 infinite, 2 number, 3 notanumber, 4 normal, 5 subnormal; +8: f64 */
 HANDLER(H_testp)
 {
 	u32 p = 0;
@@ -606,7 +609,7 @@ HANDLER(H_testp)
 		case 3:
 			r = x != x;
 			break;
-		/* zeros count as normal */
+		/* zero counts as normal */
 		case 4:
 			r = (mag >= least && mag < INFINITY) || mag == 0;
 			break;
@@ -677,12 +680,12 @@ static const obd_handler mask_table[OBD_OP_COUNT] = {
 #undef OPX
 };
 
-/* The instruction behind a guard runs for the lanes whose predicate holds. */
+/* Runs the instruction after the guard for the lanes whose predicate is true. */
 HANDLER(H_guard)
 {
 	u32 lanes = (PRED(in->a) ^ (in->e ? ~0u : 0)) & m;
 
-	w->from++; /* a prefix is no instruction of its own */
+	w->from++; /* a prefix is not counted as an instruction */
 	if (!lanes)
 		GO_ON(in + (in[1].op == OBD_OP_round ? 3 : 2), WHOLE(m) ? full_table : mask_table);
 	in = (WHOLE(lanes) ? full_table : mask_table)[in[1].op](in + 1, regs, lanes, w, 0);

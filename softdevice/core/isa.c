@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Which compiled instruction set runs: the best the processor has, or a lower one by
- * OUTBOARD_SOFT_ISA; OUTBOARD_OPT=-simd: the lowest.
+ * Selects the instruction set that runs: the best one that the processor supports, a lower one with
+ * OUTBOARD_SOFT_ISA, or the lowest with OUTBOARD_OPT=-simd.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Operands into registers, and which function lowers which opcode. */
+/* Operands as registers, and the table of opcodes with the functions that lower them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,7 +75,7 @@ static uint64_t immediate(const struct obd_operand *o, enum obd_type t)
 		memcpy(&d, &o->value, 8);
 		return float_bits(t, d);
 	default:
-		/* an integer where a float belongs is a number, not bits */
+		/* an integer literal for a float type is a number, not a bit pattern */
 		if (t == OBD_T_F32 || t == OBD_T_F64)
 			return float_bits(t, (double)(int64_t)o->value);
 		if (obd_type_bytes(t) == 2)
@@ -126,7 +126,7 @@ static uint32_t symbol_value(struct obd_builder *b, const struct obd_operand *o,
 			obd_emit(b, OBD_OP_lo_64, v, w, OBD_NONE, OBD_NONE);
 		return v;
 	case OBD_SYM_PARAM: {
-		/* The address of a by-value parameter: its words get a place in local memory. */
+		/* The address of a by-value parameter: reserve local memory for its words. */
 		if (!sym->spilled) {
 			uint64_t at = ((uint64_t)b->local_bytes + 15) & ~15ull;
 
@@ -193,7 +193,7 @@ uint32_t obd_src_of(struct obd_builder *b, const struct obd_operand *o, enum obd
 	case OBD_OPD_SREG: {
 		bool wide = obd_type_class(o->type) == OBD_CLASS_64 || want == OBD_CLASS_64;
 
-		/* %is_explicit_cluster */
+		/* %is_explicit_cluster is always false */
 		if (want == OBD_CLASS_PRED && o->value == OBD_SREG_ZERO) {
 			v = obd_temp(b, t);
 			obd_emit(b, OBD_OP_pset, v, OBD_NONE, OBD_NONE, OBD_NONE)->imm = 0;
@@ -257,7 +257,7 @@ uint32_t obd_pred(struct obd_builder *b, const struct obd_stmt *s, uint32_t i, b
 	return obd_src_of(b, o, OBD_T_PRED);
 }
 
-/* A predicate operand with its negation done. */
+/* The value of a predicate operand after its negation. */
 uint32_t obd_pred_value(struct obd_builder *b, const struct obd_stmt *s, uint32_t i)
 {
 	bool negated;
@@ -295,7 +295,7 @@ static uint32_t bucket(const char *name, uint32_t size)
 	return h % BUCKETS;
 }
 
-/* Opcodes by hash; filled once. Chains are short: `index` is table * 4096 + place. */
+/* Hash table of opcodes, filled once. Entries are table * 4096 + place + 1; 0 ends a chain. */
 static uint16_t heads[BUCKETS], links[N_TABLES][128];
 
 __attribute__((constructor)) static void fill_opcodes(void)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Accesses that other threads may watch: strong loads and stores, and atomics.
+ * Accesses that other threads may observe: strong loads and stores, and atomics.
  *
- * A vector of up to 16 bytes moves as one. The memory model promises no more than its elements, but
- * every GPU does it, and decoupled look-back (CUB's scan, sort, select) lives on it: a tile's
- * status and its value travel in one vector.
+ * A vector of up to 16 bytes is accessed as one unit. The memory model guarantees atomicity only
+ * for its elements, but every GPU does this, and decoupled look-back (CUB's scan, sort, select)
+ * depends on it: the status and the value of a tile are written as one vector.
  */
 #include "softdevice/core/ptx.h"
 
@@ -20,7 +20,7 @@ bool obd_lower_is_strong(const struct obd_stmt *s, uint32_t n)
 	if (obd_q(s, OBD_Q_volatile) || obd_q(s, OBD_Q_relaxed) || obd_q(s, OBD_Q_acquire) ||
 		obd_q(s, OBD_Q_release) || obd_q(s, OBD_Q_mmio))
 		return true;
-	/* what carried such messages before there was a memory model */
+	/* code older than the memory model uses these cache operators for such messages */
 	return n > 1 && (obd_q(s, OBD_Q_cg) || obd_q(s, OBD_Q_cv) || obd_q(s, OBD_Q_wt));
 }
 
@@ -41,7 +41,7 @@ static struct obd_lin *emit_strong(struct obd_builder *b, uint32_t op, const str
 	return l;
 }
 
-/* Elements per access: all of them when they fit. */
+/* Number of elements per access: all of them if they fit. */
 static uint32_t together(const struct obd_strong *a, uint32_t bytes)
 {
 	uint32_t n = ATOMIC_MAX_BYTES / bytes;
@@ -49,7 +49,7 @@ static uint32_t together(const struct obd_strong *a, uint32_t bytes)
 	return n < a->n ? n : a->n;
 }
 
-/* `bytes` at place `at` of a container of `whole` bytes. */
+/* Extracts `bytes` at position `at` from a container of `whole` bytes. */
 static uint32_t part_of(
 	struct obd_builder *b, uint32_t raw, uint32_t whole, uint32_t at, uint32_t bytes)
 {
@@ -79,7 +79,7 @@ void obd_lower_load_strong(struct obd_builder *b, const struct obd_stmt *s,
 		emit_strong(b, OBD_OP_ld_strong, a, 0, 16, obd_dst_of(b, &list[0], OBD_T_B128), N);
 		return;
 	}
-	/* all loads first: a result may be the address */
+	/* all loads come first, because a result register may also hold the address */
 	for (uint32_t i = 0; i < a->n; i += step) {
 		raw[i] = obd_temp(b, container(whole));
 		emit_strong(b, OBD_OP_ld_strong, a, i * bytes, whole, raw[i], N);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Branches, calls, the end of threads, and the stack. */
+/* Branches, calls, exit, and the stack. */
 #include "softdevice/core/ptx.h"
 
 #define N OBD_NONE
@@ -15,7 +15,7 @@ static void branch_to(struct obd_builder *b, uint32_t label, uint32_t pred, bool
 	l->flags = (uint16_t)(OBD_BRANCH | (pred == N ? OBD_STOP : OBD_USE_A));
 }
 
-/* Takes the guard off the statement and branches around it. OBD_NONE: there was none. */
+/* Replaces the guard of the statement by a branch around it. OBD_NONE: there was no guard. */
 static uint32_t around(struct obd_builder *b)
 {
 	uint32_t guard = b->guard, label;

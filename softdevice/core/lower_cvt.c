@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* cvt: the common conversions become operations of their own, the others a packed description. */
+/* cvt: common conversions have their own operations, all others a packed description. */
 #include "softdevice/core/ptx.h"
 
 #define N OBD_NONE
@@ -31,7 +31,7 @@ static uint32_t mode_of(const struct obd_stmt *s)
 	return OBD_CVT_RN;
 }
 
-/* Integer to integer without saturation: by extension or truncation. */
+/* Integer to integer without saturation, by extension or truncation. */
 static bool plain_integer(struct obd_builder *b, enum obd_type dt, enum obd_type st, uint32_t d,
 	enum obd_type dreg, uint32_t v)
 {
@@ -46,7 +46,7 @@ static bool plain_integer(struct obd_builder *b, enum obd_type dt, enum obd_type
 		}
 		x = obd_temp(b, OBD_T_U32);
 		obd_emit(b, OBD_OP_lo_64, x, v, N, N);
-	} else if (from < 4) { /* the source as 32 bits */
+	} else if (from < 4) { /* extend the source to 32 bits */
 		x = obd_temp(b, OBD_T_U32);
 		obd_emit(b,
 			from == 1      ? (sign ? OBD_OP_sext8_32 : OBD_OP_zext8)
@@ -58,7 +58,7 @@ static bool plain_integer(struct obd_builder *b, enum obd_type dt, enum obd_type
 		obd_emit(b, sign ? OBD_OP_sext32_64 : OBD_OP_zext32_64, d, x, N, N);
 		return true;
 	}
-	/* a narrow result in a wider register is extended by its own sign */
+	/* a narrow result in a wider register is extended according to its own sign */
 	uint32_t have = obd_type_bytes(dreg);
 
 	if (to == 4)
@@ -174,7 +174,7 @@ static void lower_cvt(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 
 	if (obd_type_class(dreg) != OBD_CLASS_32 && obd_type_class(dreg) != OBD_CLASS_64)
 		obd_bad(b, s, "the result's register does not fit");
-	if (obd_type_class(dreg) != obd_type_class(dt)) /* a narrow value into a wide register */
+	if (obd_type_class(dreg) != obd_type_class(dt)) /* a narrow value in a wide register */
 		r = obd_temp(b, dt);
 	if (obd_type_class(dreg) == OBD_CLASS_32 && obd_type_class(dt) == OBD_CLASS_64)
 		obd_bad(b, s, "the result's register is too small");

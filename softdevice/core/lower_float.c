@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Floating-point arithmetic: modifiers become operations before and after the plain one. */
+/* Floating-point arithmetic. Modifiers become operations before and after the plain one. */
 #include "softdevice/core/ptx.h"
 
 #define N OBD_NONE
@@ -17,7 +17,7 @@ static void set_rounding(struct obd_builder *b, const struct obd_stmt *s)
 				      : OBD_RN;
 }
 
-/* An f32 source, flushed under .ftz. */
+/* An f32 source; subnormals are flushed to zero if .ftz is set. */
 static uint32_t source32(struct obd_builder *b, const struct obd_stmt *s, uint32_t i)
 {
 	uint32_t v = obd_src(b, s, i, OBD_T_F32), w;
@@ -40,7 +40,10 @@ static void finish32(struct obd_builder *b, const struct obd_stmt *s, uint32_t d
 		obd_emit(b, OBD_OP_relu_f32, d, d, N, N);
 }
 
-/* A place for the result that no source shares, when more than one operation writes it. */
+/*
+ * Does the statement need several operations? The result then needs a register of its own, which is
+ * not also a source.
+ */
 static bool needs_more(const struct obd_stmt *s)
 {
 	return obd_q(s, OBD_Q_ftz) || obd_q(s, OBD_Q_sat) || obd_q(s, OBD_Q_relu) ||
@@ -68,7 +71,7 @@ static void arithmetic32(struct obd_builder *b, const struct obd_stmt *s, uint32
 	bool three = which == MAD || which == FMA,
 	     more = obd_q(s, OBD_Q_sat) || obd_q(s, OBD_Q_relu);
 	uint32_t d = obd_dst(b, s, 0, OBD_T_F32), r = more ? obd_temp(b, OBD_T_F32) : d;
-	/* mixed precision: add.f32.f16 and the like */
+	/* mixed precision, such as add.f32.f16 */
 	enum obd_type other = s->n_types > 1 ? s->types[1] : OBD_T_F32;
 	uint32_t x = obd_src(b, s, 1, other), y, z = N;
 
@@ -139,7 +142,8 @@ static void minmax32(struct obd_builder *b, const struct obd_stmt *s, bool max)
 
 	obd_want(b, s, 3, 4);
 	r = needs_more(s) || s->n_opd == 4 ? obd_temp(b, OBD_T_F32) : d;
-	if (obd_q(s, OBD_Q_xorsign)) { /* magnitudes compared, the signs' product put on */
+	/* compare the magnitudes; the result gets the product of the signs */
+	if (obd_q(s, OBD_Q_xorsign)) {
 		uint32_t ax = obd_temp(b, OBD_T_F32), ay = obd_temp(b, OBD_T_F32);
 
 		sign = obd_temp(b, OBD_T_F32);

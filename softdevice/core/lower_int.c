@@ -5,7 +5,7 @@
 
 #define N OBD_NONE
 
-/* Operations by width and sign. 0: there is none. */
+/* Operations by width and sign. 0: there is no such operation. */
 struct by_type {
 	uint16_t u16, s16, u32, s32, u64, s64, f32, f64;
 };
@@ -75,7 +75,7 @@ static const struct by_type op_max = SIX(max_u32, max_s16, max_u32, max_s32, max
 static const struct by_type op_sad = SIX(sad_u16, sad_s16, sad_u32, sad_s32, sad_u64, sad_s64);
 static const struct by_type op_shr = SIX(shr_u32, shr_s16, shr_u32, shr_s32, shr_u64, shr_s64);
 
-/* Arithmetic whose opcode also has a floating-point side. */
+/* Arithmetic opcodes that also have a floating-point form. */
 void obd_lower_float2(struct obd_builder *b, struct obd_stmt *s, uint32_t arg);
 
 enum { ADD, SUB, MUL, MAD, DIV, REM, MIN, MAX, ABS, NEG };
@@ -244,7 +244,7 @@ static void lower_mul24(struct obd_builder *b, struct obd_stmt *s, uint32_t whic
 			obd_src(b, s, 3, t), N);
 }
 
-/* 16-bit signed operands as 32-bit ones */
+/* Extends 16-bit signed operands to 32 bits. */
 static uint32_t widened(
 	struct obd_builder *b, const struct obd_stmt *s, uint32_t i, enum obd_type t)
 {
@@ -518,7 +518,7 @@ static void lower_dp(struct obd_builder *b, struct obd_stmt *s, uint32_t two)
 		(two && obd_q(s, OBD_Q_hi)) << 2);
 }
 
-/* SIMD video: vadd2 .. vset4. arg: operation | 8 for four bytes */
+/* SIMD video instructions, vadd2 to vset4. arg: operation; +8: four bytes */
 static void lower_video(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	enum obd_type dt = obd_type_at(b, s, 0), at = s->n_types > 1 ? s->types[1] : dt;
@@ -541,8 +541,8 @@ static void lower_video(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 /* ---- comparisons ---- */
 
 /*
- * Emits p = x cmp y; every comparison is one of a few operations with operands exchanged or the
- * result negated.
+ * Emits p = x cmp y. Every comparison is one of a few operations, with the operands exchanged or
+ * the result negated.
  */
 void obd_lower_compare(struct obd_builder *b, const struct obd_stmt *s, uint32_t cmp,
 	enum obd_type t, uint32_t p, uint32_t x, uint32_t y);
@@ -665,8 +665,8 @@ void obd_lower_compare(struct obd_builder *b, const struct obd_stmt *s, uint32_t
 }
 
 /*
- * A source ready for comparison: 16-bit signed, f16, bf16 widened, subnormals flushed. half: 0 low,
- * 1 high of a pair.
+ * Prepares a source for comparison: widens 16-bit signed, f16 and bf16 values and flushes
+ * subnormals. half: of a packed pair, 0 the low one, 1 the high one.
  */
 static uint32_t comparable(struct obd_builder *b, const struct obd_stmt *s, uint32_t i,
 	enum obd_type t, uint32_t half, enum obd_type *ret_type)
@@ -723,8 +723,8 @@ static uint32_t bool_op(const struct obd_stmt *s)
 }
 
 /*
- * t = x cmp y as a predicate, combined with operand 3; *ret_other: the same with the comparison
- * negated.
+ * Emits the comparison of operands 1 and 2, combined with operand 3 if there is a boolean operator.
+ * Returns the predicate. *ret_other is the same with the comparison negated.
  */
 static uint32_t comparison(struct obd_builder *b, const struct obd_stmt *s, enum obd_type t,
 	uint32_t half, bool want_other, uint32_t *ret_other)
@@ -765,7 +765,7 @@ static void lower_setp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	uint32_t other = N, p, d = obd_dst(b, s, 0, OBD_T_PRED);
 
 	(void)arg;
-	/* straight into the register */
+	/* write the comparison directly to the destination */
 	if (!bool_op(s) && !second && !pair && s->n_order && s->n_opd == 3) {
 		enum obd_type ct;
 		uint32_t x = comparable(b, s, 1, t, 0, &ct), y = comparable(b, s, 2, t, 0, &ct);
@@ -838,7 +838,7 @@ static void lower_slct(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	uint32_t x = obd_src(b, s, 1, t), y = obd_src(b, s, 2, t), c = obd_src(b, s, 3, ct),
 		 d = obd_dst(b, s, 0, t);
 
-	if (ct == OBD_T_F32) { /* c >= 0, so that -0 counts and NaN does not */
+	if (ct == OBD_T_F32) { /* c >= 0, so that -0 selects a and NaN selects b */
 		uint32_t p = obd_temp(b, OBD_T_PRED);
 
 		if (obd_q(s, OBD_Q_ftz)) {

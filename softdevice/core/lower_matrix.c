@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Matrix products and loads of a whole warp, and barriers in shared memory. */
+/* Matrix products and matrix loads of a warp, and barriers in shared memory. */
 #include <string.h>
 
 #include "softdevice/core/ptx.h"
@@ -16,7 +16,7 @@ static bool has_word(const struct obd_stmt *s, const char *name)
 	return false;
 }
 
-/* All lanes of the warp have to be here: paths that come alone wait for the others. */
+/* All lanes of the warp must take part: paths that arrive separately wait for the others. */
 static void gather_warp(struct obd_builder *b)
 {
 	struct obd_lin *l = obd_emit(b, OBD_OP_sync, N, N, N, N);
@@ -95,7 +95,7 @@ static void lower_mma(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 			m = shapes[i].m;
 			k = shapes[i].k;
 		}
-	/* the order of A's rows and B's columns: the only one these shapes have */
+	/* the layouts of A and B: the only ones that these shapes have */
 	if (shape == OBD_MMA_SHAPES || !has_word(s, "row") || !has_word(s, "col") ||
 		s->n_words != (has_word(s, "kind::f8f6f4") ? 4u : 3u))
 		obd_lacks(b, s, "this shape");
@@ -122,8 +122,8 @@ static void lower_mma(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	obd_build_list(b, na + nb + nc);
 	obd_build_list(b, nc);
 	/*
-	 * sources may emit moves, so that they come before the list is complete is no matter: only
-	 * their registers are kept
+	 * Reading a source may emit moves before the list is complete. This is harmless, because
+	 * the list holds only register numbers.
 	 */
 	push_fragment(b, s, 1, in_reg, na, false);
 	push_fragment(b, s, 2, in_reg, nb, false);
@@ -218,7 +218,7 @@ static void lower_mbarrier(struct obd_builder *b, struct obd_stmt *s, uint32_t a
 		break;
 	case OBD_MBAR_ARRIVE:
 	case OBD_MBAR_ARRIVE_DROP:
-		/* the sink form may leave the state out */
+		/* the state operand is optional when the result is a sink */
 		at = s->n_opd && s->opd[0].kind == OBD_OPD_ADDRESS ? 0 : 1;
 		obd_want(b, s, at + 1, at + 2);
 		x = s->n_opd > at + 1 ? obd_src(b, s, at + 1, OBD_T_U32)
@@ -226,7 +226,7 @@ static void lower_mbarrier(struct obd_builder *b, struct obd_stmt *s, uint32_t a
 		if (at && s->opd[0].kind != OBD_OPD_SINK)
 			d = obd_dst(b, s, 0, OBD_T_B64);
 		break;
-	default: /* a time-out operand may follow: it changes nothing */
+	default: /* a time-out operand may follow; it is ignored */
 		obd_want(b, s, 3, 4);
 		d = obd_dst(b, s, 0, OBD_T_PRED);
 		c = obd_src(b, s, 2, parity ? OBD_T_U32 : OBD_T_B64);

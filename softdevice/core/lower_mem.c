@@ -180,8 +180,8 @@ uint32_t obd_lower_space(const struct obd_stmt *s)
 }
 
 /*
- * The base register and what is left as offset (32 bits, signed). *kind comes in as stated and may
- * change by the symbol.
+ * The base register; *ret_offset is the rest (32 bits, signed). *kind is the space that the
+ * instruction states; the space of the symbol may change it.
  */
 static uint32_t address(
 	struct obd_builder *b, const struct obd_operand *o, uint32_t *kind, uint32_t *ret_offset)
@@ -252,7 +252,7 @@ static uint32_t log2_size(uint32_t bytes)
 	return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3;
 }
 
-/* A value of memory type t, zero-extended in `raw`, into a register declared as dt. */
+/* Extends a value of memory type t, zero-extended in `raw`, into a register declared as dt. */
 static void extend(
 	struct obd_builder *b, enum obd_type t, enum obd_type dt, uint32_t d, uint32_t raw)
 {
@@ -348,7 +348,7 @@ static void load_element(struct obd_builder *b, const struct obd_stmt *s, struct
 	extend(b, t, o->type, d, raw);
 }
 
-/* The elements of a vector access, or the one operand. */
+/* The elements of a vector access, or the single operand. */
 const struct obd_operand *obd_lower_elements(
 	struct obd_builder *b, const struct obd_stmt *s, uint32_t i, uint32_t *ret_n)
 {
@@ -372,7 +372,7 @@ const struct obd_operand *obd_lower_elements(
 	return o->items;
 }
 
-/* Loads of a parameter's words: constant offsets only. */
+/* Loads words of a parameter. Only constant offsets are allowed. */
 static void load_word_element(struct obd_builder *b, const struct obd_stmt *s,
 	const struct obd_symbol *sym, uint64_t at, enum obd_type t, const struct obd_operand *o)
 {
@@ -466,7 +466,7 @@ static void lower_ld(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	struct access a = { .kind = obd_lower_space(s) };
 
 	if (obd_q(s, OBD_Q_param) && !b->is_entry)
-		/* a by-value parameter whose address was taken lies in local memory */
+		/* a by-value parameter whose address was taken is in local memory */
 		a.kind = KIND_L;
 	a.base = address(b, o, &a.kind, &a.offset);
 	if (a.kind != KIND_L && obd_lower_is_strong(s, n)) {
@@ -613,7 +613,7 @@ static void lower_isspacep(struct obd_builder *b, struct obd_stmt *s, uint32_t a
 		->e_raw = (uint16_t)space;
 }
 
-/* mapa in a cluster of one block: the address itself */
+/* mapa in a cluster of one block returns the address unchanged */
 static void lower_mapa(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	enum obd_type t = obd_type_at(b, s, 0);
@@ -630,7 +630,7 @@ static void lower_getctarank(struct obd_builder *b, struct obd_stmt *s, uint32_t
 	move(b, OBD_T_U32, obd_dst(b, s, 0, OBD_T_U32), const32(b, 0));
 }
 
-/* ---- asynchronous copies: done at once ---- */
+/* ---- asynchronous copies: executed synchronously ---- */
 
 static void lower_cp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
@@ -642,8 +642,8 @@ static void lower_cp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	if (obd_q(s, OBD_Q_commit_group) || obd_q(s, OBD_Q_wait_group) || obd_q(s, OBD_Q_wait_all))
 		return;
 	/*
-	 * cp.async.mbarrier.arrive: the copies are done; without .noinc it takes back its own
-	 * arrival
+	 * cp.async.mbarrier.arrive: the copies are already done. Without .noinc the instruction
+	 * adds a pending arrival and then arrives, which has no effect.
 	 */
 	if (obd_q(s, OBD_Q_arrive)) {
 		obd_want(b, s, 1, 1);
@@ -667,7 +667,8 @@ static void lower_cp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		obd_bad(b, s, "a copy has 4, 8 or 16 bytes");
 	take = const32(b, n);
 	if (s->n_opd > 3 && s->opd[3].kind == OBD_OPD_REG && s->opd[3].type == OBD_T_PRED) {
-		take = obd_vreg_new(b, OBD_CLASS_32); /* the predicate says: ignore the source */
+		/* if the predicate is true, the source is ignored */
+		take = obd_vreg_new(b, OBD_CLASS_32);
 		obd_emit(b, OBD_OP_selp_32, take, const32(b, 0), const32(b, n),
 			obd_pred_value(b, s, 3));
 	} else if (s->n_opd > 3 && obd_type_class(s->opd[3].type) != OBD_CLASS_64) {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Barriers, fences, and what the lanes of a warp do together. */
+/* Barriers, fences, and operations among the lanes of a warp. */
 #include "softdevice/core/ptx.h"
 
 #define N OBD_NONE
 
 /*
- * All lanes of a .sync operation must come to it as a path of their own: a guard becomes a branch.
+ * All lanes that execute a .sync operation must be one path. The callers therefore replace a guard
+ * by a branch (obd_lower_around).
  */
 static struct obd_lin *emit_sync(struct obd_builder *b, uint32_t kind, uint32_t d, uint32_t a,
 	uint32_t x, uint32_t c, uint32_t members, uint32_t pred)

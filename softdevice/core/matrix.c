@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Matrix products of a warp, matrix loads, and barriers in shared memory. Fragments lie over the
- * lanes as the PTX manual draws them. Products are summed in double precision and rounded once: the
- * hardware's order of additions is its own.
+ * Matrix products of a warp, matrix loads, and barriers in shared memory. The layout of fragments
+ * in the lanes is that of the PTX manual. Products are summed in double precision and rounded once,
+ * because the order of additions in the hardware is not documented.
  */
 #include <math.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static double value(uint32_t t, uint64_t v)
 		return obd_small_to_f64(&obd_format_e4m3, (uint32_t)v);
 	case OBD_MMA_E5M2:
 		return obd_small_to_f64(&obd_format_e5m2, (uint32_t)v);
-	/* the lower bits are not looked at */
+	/* the lower bits are ignored */
 	case OBD_MMA_TF32:
 		return (double)obd_bits_f32((uint32_t)v & 0xffffe000u);
 	case OBD_MMA_S8:
@@ -87,8 +87,7 @@ static void store_sum(
 {
 	if (t == OBD_MMA_F64) {
 		reg64(regs, list[e])[lane] = obd_f64_bits(x);
-	} else if (t ==
-		OBD_MMA_S32) { /* every sum is exact in a double; without saturation it wraps */
+	} else if (t == OBD_MMA_S32) { /* sums are exact in a double; wraps without .satfinite */
 		int64_t v = (int64_t)x;
 
 		if (sat)
@@ -123,7 +122,7 @@ void obd_mma(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t
 	for (uint32_t lane = 0; lane < OBD_LANES; lane++) {
 		uint32_t group = lane / 4, quad = lane % 4;
 
-		/* registers alternate between the upper and lower half of the rows */
+		/* registers alternate between the upper and the lower half of the rows */
 		for (uint32_t e = 0; e < na; e++) {
 			uint32_t r = e / per;
 
@@ -179,9 +178,9 @@ void obd_ldmatrix(struct obd_warp *w, const struct obd_insn *in, char *regs, uin
 }
 
 /*
- * An mbarrier's 64 bits, which programs may not look into:
- *   0-19 arrivals still pending, 20-39 arrivals of a phase, 40-63 number of the phase
- * An arrival's token is the word before it.
+ * The 64 bits of an mbarrier, which are opaque to programs:
+ *   0-19 pending arrivals, 20-39 arrivals per phase, 40-63 number of the phase
+ * The token that an arrival returns is the value before it.
  */
 #define COUNT_MASK 0xfffffu
 

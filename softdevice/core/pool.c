@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_pool: threads that help with running grids, and the running of one grid. A launch sits in the
- * pool's list while it still has blocks to give out; the thread that launched it works too and
- * waits for the helpers at the end.
+ * obd_pool: helper threads, and the execution of one grid. A launch is in the pool's list while it
+ * has blocks that have not been started. The thread that launched it also works on it and finally
+ * waits for the helpers.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -30,7 +30,7 @@ struct obd_pool {
 	pthread_cond_t work, left;
 	struct obd_launch *launches;
 	pthread_t *threads;
-	unsigned n_threads; /* helpers; the launching thread comes on top */
+	unsigned n_threads; /* number of helpers; the launching thread is not included */
 	bool ending;
 };
 
@@ -109,7 +109,7 @@ struct obd_pool *obd_pool_new(unsigned n_threads)
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	while (pool->n_threads < n - 1) {
 		if (pthread_create(&pool->threads[pool->n_threads], NULL, helper, pool))
-			break; /* fewer helpers is slower, not wrong */
+			break; /* continue with fewer helpers */
 		pool->n_threads++;
 	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -216,7 +216,7 @@ CUresult obd_grid_run(
 	memset(l.params, 0, block);
 	if (grid->kernel->param_bytes)
 		memcpy(l.params, grid->params, grid->kernel->param_bytes);
-	/* what cooperative groups' grid barrier expects: its size, then the arrival counter */
+	/* cooperative groups' grid barrier expects its size, then the arrival counter */
 	if (grid->cooperative) {
 		uint32_t size = WORKSPACE_BYTES;
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Loading a module: parse, resolve addresses, lay out shared memory and stacks for each kernel. */
+/*
+ * Loads a module: parses it, resolves addresses, lays out shared memory and stacks for each kernel.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,13 +41,13 @@ static void relocate(struct obd_loader *ld)
 	}
 }
 
-/* ---- what a kernel reaches ---- */
+/* ---- functions that a kernel reaches ---- */
 
 struct reach {
 	struct obd_program *p;
 	uint8_t *seen;
-	uint8_t *gone;   /* of has_cycle */
-	uint32_t *order; /* functions reached, each once */
+	uint8_t *gone;   /* used by has_cycle */
+	uint32_t *order; /* functions reached, without duplicates */
 	uint32_t n;
 	bool indirect;
 };
@@ -87,8 +89,9 @@ static int by_variable(const void *a, const void *b)
 }
 
 /*
- * The shared variables that the kernel's functions refer to, each once, by index. Not a table over
- * all variables of the program: kernels times variables grows with the square of the text.
+ * Collects the shared variables that the kernel's functions refer to, without duplicates and sorted
+ * by index. There is no table over all variables of the program: its size would be kernels times
+ * variables, quadratic in the size of the text.
  */
 static void shared_collect(struct obd_loader *ld, struct obd_entry *e, const struct reach *r)
 {
@@ -99,8 +102,8 @@ static void shared_collect(struct obd_loader *ld, struct obd_entry *e, const str
 	for (uint32_t i = 0; i < r->n; i++)
 		n += p->funcs[r->order[i]]->n_shared_refs;
 	/*
-	 * Kernels that share functions refer to the same variables again: this sum is not bounded
-	 * by the size of the text.
+	 * Kernels that share functions refer to the same variables, so this sum is not bounded by
+	 * the size of the text.
 	 */
 	if (n > ld->shared_refs_left)
 		obd_ptx_fail(ld,
@@ -145,7 +148,7 @@ static void layout_shared(struct obd_loader *ld, struct obd_entry *e, const stru
 			obd_ptx_fail(ld, "kernel %s has more than %u bytes of static shared memory",
 				e->pub.name, OBD_BLOCK_MAX_SHARED);
 	}
-	/* all dynamic variables are one: they start where the static ones end */
+	/* all dynamic variables have the same offset, after the static ones */
 	if (any_dynamic)
 		at = (at + dynamic_align - 1) & ~(uint64_t)(dynamic_align - 1);
 	for (uint32_t i = 0; i < e->n_shared; i++)
@@ -155,9 +158,10 @@ static void layout_shared(struct obd_loader *ld, struct obd_entry *e, const stru
 }
 
 /*
- * Bytes of stack below each function: the deepest chain of calls, by relaxation, so that nothing
- * recurses here. A program with recursion or indirect calls does not settle and gets a fixed stack
- * on top.
+ * The number of bytes of stack that each function needs, over its deepest chain of calls. The
+ * computation is iterative, so that deep call graphs do not overflow the stack of the loader. It
+ * does not converge with recursion or indirect calls; kernels that use them get additional stack of
+ * a fixed size.
  */
 static uint32_t *stack_depths(struct obd_loader *ld)
 {
@@ -188,8 +192,8 @@ static uint32_t *stack_depths(struct obd_loader *ld)
 }
 
 /*
- * Is there a cycle among the functions reached? Those without callees are taken away until none is
- * left or all have some.
+ * Is there a cycle among the reached functions? Functions without callees are removed repeatedly,
+ * until none is left or every one has a callee.
  */
 static bool has_cycle(const struct reach *r)
 {
@@ -218,7 +222,7 @@ static bool has_cycle(const struct reach *r)
 		if (!changed)
 			return true;
 	}
-	return true; /* a very long chain counts as one: only the stack gets larger */
+	return true; /* a very long chain is treated as a cycle: it only gets a larger stack */
 }
 
 static void layout_kernels(struct obd_loader *ld)
@@ -251,7 +255,7 @@ static void layout_kernels(struct obd_loader *ld)
 	}
 }
 
-/* A kernel that calls what nothing defines cannot run; one that only could have is not harmed. */
+/* Marks undefined functions as refused. A kernel that reaches one cannot run; the others can. */
 static void resolve_builtins(struct obd_loader *ld)
 {
 	struct obd_program *p = ld->prog;

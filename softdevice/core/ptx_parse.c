@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Modules: directives, functions with their parameters, and bodies. */
+/* Parses a module: directives, functions with their parameters, and bodies. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ void *obd_ptx_scratch(struct obd_loader *ld, size_t size)
 	return p;
 }
 
-/* ---- small steps ---- */
+/* ---- token helpers ---- */
 
 static struct obd_token *tok(struct obd_loader *ld)
 {
@@ -129,7 +129,7 @@ static void parse_param(struct obd_loader *ld, struct obd_param_decl *p)
 					(int)(tok(ld)->size < 40 ? tok(ld)->size : 40),
 					tok(ld)->text);
 			p->type = t;
-			/* the alignment behind .ptr is that of the memory pointed to */
+			/* the alignment after .ptr is that of the memory pointed to */
 			struct obd_lex save = ld->lex;
 
 			next(ld);
@@ -237,7 +237,7 @@ static struct obd_func *new_func(struct obd_loader *ld, const char *name, uint32
 struct header {
 	bool is_entry, is_extern, is_weak, noreturn;
 	uint32_t maxntid[3], reqntid[3];
-	uint32_t maxnreg[3], minnctapersm[3]; /* one number each */
+	uint32_t maxnreg[3], minnctapersm[3]; /* only [0] is used */
 };
 
 static void parse_limits(struct obd_loader *ld, struct header *h)
@@ -278,9 +278,10 @@ static void parse_limits(struct obd_loader *ld, struct header *h)
 }
 
 /*
- * A guess at what a GPU's allocator would make of so many virtual registers. Like that one it keeps
- * the promise of launch bounds: a block of so many threads, and so many blocks, find room in a
- * register file of 65536, of which each warp takes a multiple of 256 and warps come in fours.
+ * Estimates how many registers a GPU's compiler would allocate for this number of virtual
+ * registers. The estimate respects launch bounds as the compiler does: the required number of
+ * blocks of max_threads threads fits in a register file of 65536 registers, of which a warp takes a
+ * multiple of 256. Warps are allocated in groups of four.
  */
 static uint32_t guess_registers(uint32_t virtual, uint32_t max_threads, const struct header *h)
 {
@@ -371,8 +372,8 @@ static void declare_formals(struct obd_loader *ld, struct obd_function_decl *d, 
 }
 
 /*
- * .func (.reg .b32 r) f (.reg .b32 x): the registers are the parameter's and the result's own
- * words.
+ * .func (.reg .b32 r) f (.reg .b32 x): the registers are the words of the parameter and of the
+ * result.
  */
 static void declare_formal_registers(struct obd_loader *ld, struct obd_function_decl *d)
 {
@@ -472,7 +473,10 @@ static bool parse_directive(struct obd_loader *ld)
 	if (dot_is(ld, "reg")) {
 		parse_reg(ld);
 	} else if (dot_is(ld, "loc")) {
-		/* ends with its line; its numbers and words are followed by a statement */
+		/*
+		 * Ends at the end of the line. The next statement may follow its numbers without a
+		 * separator.
+		 */
 		uint32_t line = tok(ld)->line;
 
 		while (tok(ld)->kind != OBD_TOK_END && tok(ld)->line == line)
@@ -501,7 +505,7 @@ static bool parse_directive(struct obd_loader *ld)
 		s->bytes = p.bytes;
 		s->count = p.words;
 		s->vreg = obd_vreg_range(ld->b, OBD_CLASS_32, p.words);
-		/* pieces are put into words that must start somewhere */
+		/* an array of small elements is written in pieces, so its words are initialised */
 		if (p.is_array && obd_type_bytes(p.type) < 4)
 			for (uint32_t i = 0; i < p.words; i++)
 				obd_emit(ld->b, OBD_OP_mov_32, s->vreg + i,
@@ -656,7 +660,10 @@ static struct obd_entry *new_entry(struct obd_loader *ld, struct obd_func *f)
 	return e;
 }
 
-/* From behind the body's '{' to behind its '}'. False: obd_ptx_refuse ended it. */
+/*
+ * Parses a body, from the token after its '{' to the one after its '}'. False: obd_ptx_refuse ended
+ * it.
+ */
 static bool body_try(struct obd_loader *ld, struct obd_function_decl *d, bool is_entry)
 {
 	if (setjmp(ld->refuse) != 0)
@@ -673,7 +680,7 @@ static bool body_try(struct obd_loader *ld, struct obd_function_decl *d, bool is
 	return true;
 }
 
-/* The function has no code: leave its scopes and read on behind its '}'. */
+/* After a refusal: the function has no code. Leaves its scopes and continues after its '}'. */
 static void body_skip(struct obd_loader *ld, uint32_t scope, const struct obd_lex *start)
 {
 	struct obd_func *f = ld->b->func;
@@ -696,7 +703,7 @@ static void body_skip(struct obd_loader *ld, uint32_t scope, const struct obd_le
 	next(ld);
 }
 
-/* Behind .entry or .func */
+/* Called after .entry or .func. */
 static void parse_function(struct obd_loader *ld, struct header *h)
 {
 	struct obd_param_decl *params = NULL, *rets = NULL;
@@ -737,14 +744,15 @@ static void parse_function(struct obd_loader *ld, struct header *h)
 
 	if (discard && !d->is_weak)
 		obd_ptx_fail(ld, "function %s is defined twice", d->func->name);
-	if (discard) /* the first of several weak definitions holds; the others are still read */
+	/* the first of several weak definitions is used; the others are parsed but discarded */
+	if (discard)
 		*(target = obd_ptx_scratch(ld, sizeof(*target))) = *d->func;
 	else
 		d->func->builtin = OBD_BUILTIN_NONE;
 	obd_build_init(b, ld, target);
 	b->decl = d;
 	b->is_entry = h->is_entry;
-	ld->b = b; /* whoever ends the load frees what it holds */
+	ld->b = b; /* freed by loader_fini if the load ends early */
 	if (h->is_entry && !discard) {
 		struct obd_entry *e = new_entry(ld, d->func);
 

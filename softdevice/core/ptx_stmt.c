@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Statements: guard, opcode with its qualifiers as a set, operands. */
+/* Parses statements: guard, opcode with its set of qualifiers, operands. */
 #include <string.h>
 
 #include "softdevice/core/ptx.h"
@@ -140,7 +140,7 @@ static uint64_t primary(struct obd_loader *ld, uint32_t depth)
 	if (accept(ld, '!'))
 		return !primary(ld, depth + 1);
 	if (accept(ld, '(')) {
-		/* a cast to .s64 or .u64 changes nothing here */
+		/* casts to .s64 and .u64 have no effect here */
 		if (tok(ld)->kind == OBD_TOK_DOT) {
 			next(ld);
 			if (!accept(ld, ')'))
@@ -189,7 +189,7 @@ static uint64_t expr(struct obd_loader *ld, int least, uint32_t depth)
 }
 
 /*
- * In initial values, ',' ends an expression; '|' between operands of setp never follows a number.
+ * In initial values ',' ends an expression. A '|' between operands of setp never follows a number.
  */
 uint64_t obd_ptx_const_expr(struct obd_loader *ld)
 {
@@ -207,9 +207,9 @@ static struct obd_symbol *new_label(struct obd_loader *ld, const char *name, uin
 }
 
 /*
- * A label belongs to the block that defines it. A name that is not defined yet may turn out to be
- * this block's or an outer one's: it is noted here and handed outward when the block ends without
- * defining it.
+ * A label belongs to the block that defines it. A name that is not defined yet may be defined later
+ * in this block or in an outer one. It is entered here and passed to the outer block if this block
+ * ends without a definition.
  */
 struct obd_symbol *obd_ptx_label(struct obd_loader *ld, const char *name, uint32_t size)
 {
@@ -278,7 +278,7 @@ static const struct {
 
 static bool is_hint(const struct obd_token *t)
 {
-	/* cache and eviction hints: they change nothing that can be seen */
+	/* cache and eviction hints: they have no observable effect */
 	static const char *const prefixes[] = { "L1::", "L2::", "level::", "evict_",
 		"no_allocate" };
 
@@ -291,7 +291,7 @@ static bool is_hint(const struct obd_token *t)
 	return false;
 }
 
-/* Opcodes whose qualifiers name shapes, proxies and the like. */
+/* Does the opcode have qualifiers that name shapes, proxies and the like? */
 static bool has_free_words(const struct obd_stmt *s)
 {
 	static const char *const names[] = { "mma", "ldmatrix", "stmatrix", "mbarrier", "fence",
@@ -385,8 +385,8 @@ static const struct {
 
 static const struct {
 	const char *name;
-	uint8_t first; /* of x, y, z */
-	bool same;     /* all three are the one value */
+	uint8_t first; /* number for x; y and z follow */
+	bool same;     /* x, y and z have the same number */
 } vector_sregs[] = {
 	{ "%tid", OBD_SREG_TID_X, false },
 	{ "%ntid", OBD_SREG_NTID_X, false },
@@ -435,7 +435,7 @@ static bool special_register(
 	return false;
 }
 
-/* A register, symbol or special register; the name has been read. */
+/* Resolves a register, symbol or special register whose name has been read. */
 static void resolve(struct obd_loader *ld, const struct obd_token *name, struct obd_operand *o)
 {
 	struct obd_symbol *sym;

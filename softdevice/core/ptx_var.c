@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Variables: .global and .const get memory and their initial values at once, .shared and .local a
- * place in a layout.
+ * Variables. .global and .const variables get memory and their initial values at once, .shared and
+ * .local variables a place in a layout.
  */
 #include <string.h>
 
@@ -71,7 +71,7 @@ static void parse_attribute(struct obd_loader *ld, struct variable *v)
 	}
 }
 
-/* .align, attributes and the type, before the names */
+/* Parses .align, attributes and the type, which precede the names. */
 static void parse_head(struct obd_loader *ld, struct variable *v)
 {
 	while (tok(ld)->kind == OBD_TOK_DOT) {
@@ -141,8 +141,8 @@ static void parse_name(struct obd_loader *ld, struct variable *v)
 struct init {
 	struct obd_loader *ld;
 	struct variable *v;
-	char *at, *end; /* NULL: only the count is wanted */
-	uint64_t count; /* elements */
+	char *at, *end; /* NULL: only the number of elements is needed */
+	uint64_t count; /* number of elements */
 	uint32_t cell;
 };
 
@@ -293,7 +293,7 @@ static void parse_values(struct init *in)
 		obd_ptx_fail(ld, "'}' expected behind the initial values");
 }
 
-/* ---- the spaces ---- */
+/* ---- state spaces ---- */
 
 static void add_global(
 	struct obd_loader *ld, struct obd_symbol *s, struct variable *v, bool is_const)
@@ -307,7 +307,7 @@ static void add_global(
 		obd_ptx_fail_with(ld, CUDA_ERROR_OUT_OF_MEMORY,
 			"out of device memory for variable %.*s of %llu bytes",
 			(int)(s->size < 60 ? s->size : 60), s->name, (unsigned long long)v->bytes);
-	/* from here on obd_program_free gives it back */
+	/* from here on obd_program_free frees the memory */
 	s->addr = mem;
 	obd_ptx_grow(
 		ld, &p->globals, &ld->cap_globals, p->n_globals, sizeof(*p->globals), 1u << 24);
@@ -374,7 +374,7 @@ static void shared_variable(struct obd_loader *ld, struct variable *v)
 	struct obd_symbol *s = obd_sym_find(ld, v->name.text, v->name.size);
 
 	if (s && s->kind == OBD_SYM_SHARED && s->scope == ld->scope)
-		return; /* declared .extern in several modules */
+		return; /* the variable is declared .extern in several modules */
 	if (v->bytes > OBD_BLOCK_MAX_SHARED && !v->unsized)
 		obd_ptx_fail(ld, "a shared variable of more than %u bytes", OBD_BLOCK_MAX_SHARED);
 	s = obd_sym_add(ld, v->name.text, v->name.size, OBD_SYM_SHARED);

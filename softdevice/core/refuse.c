@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What PTX has and this device has not: such code is refused with the kernels that reach it, not
- * with its module.
+ * Instructions and qualifiers that PTX has and this device does not implement. A function that uses
+ * one is refused, and with it the kernels that reach it, but not the module.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include "softdevice/core/ptx.h"
 
-/* PTX ISA 9.0, "Instructions". */
+/* From the chapter "Instructions" of PTX ISA 9.0. */
 static const char *const unimplemented[] = {
 	"tex",
 	"tld4",
@@ -39,8 +39,8 @@ static const char *const unimplemented[] = {
 };
 
 /*
- * Types and other words of qualifiers; and everything with a "::", by which PTX names variants of
- * its newer instructions.
+ * Types and other qualifiers. In addition, every word with a "::" is refused: PTX uses it for
+ * variants of its newer instructions.
  */
 static const char *const words[] = {
 	"e2m1",

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Slots for virtual registers: liveness over basic blocks, then a linear scan. Lanes that have
- * parted write only their own lanes of a slot, so liveness of one thread is what counts. A
- * register's interval is one stretch, without holes.
+ * Assigns slots to virtual registers: liveness over basic blocks, then a linear scan. Lanes that
+ * have diverged write only their own elements of a slot, so the liveness of a single thread is
+ * sufficient. The live interval of a register is one range without holes.
  *
- * Only registers that are live across blocks get a bit in the block sets. A function whose sets
- * would be too large, or whose equations will not settle, gets a slot for each register instead.
+ * Only registers that are live across blocks have a bit in the sets of the blocks. If a function's
+ * sets would be too large, or its data-flow equations do not converge, each register gets its own
+ * slot.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,26 +19,26 @@
 #define MAX_PASSES    64u
 
 struct block {
-	uint32_t first, last; /* instructions, last not included */
+	uint32_t first, last; /* range of instructions; `last` is exclusive */
 	uint32_t next[2];
-	uint32_t table; /* brx: OBD_NONE or the table's index */
+	uint32_t table; /* brx: index of the table, else OBD_NONE */
 };
 
 struct state {
 	struct obd_builder *b;
 	struct block *blocks;
 	uint32_t n_blocks;
-	uint32_t *block_of; /* by instruction */
-	uint32_t *global;   /* by vreg: bit number or OBD_NONE */
+	uint32_t *block_of; /* by instruction number */
+	uint32_t *global;   /* by vreg: bit number, or OBD_NONE */
 	uint32_t n_global, words;
-	uint64_t *in, *kill;  /* per block; in starts as gen */
+	uint64_t *in, *kill;  /* per block; `in` is initialised with the gen set */
 	uint32_t *from, *to;  /* by vreg */
-	uint32_t *last_block; /* by vreg: block of the last definition seen */
+	uint32_t *last_block; /* by vreg: block of the last definition found so far */
 };
 
 typedef void (*visit_fn)(struct state *s, uint32_t vreg, bool is_def, bool partial, uint32_t at);
 
-/* Uses first, then definitions. */
+/* Calls fn for the registers that an instruction uses, then for those that it defines. */
 static void visit(struct state *s, uint32_t i, visit_fn fn)
 {
 	struct obd_builder *b = s->b;
@@ -75,7 +76,7 @@ static bool tracked(const struct obd_builder *b, uint32_t v)
 	return !b->vregs[v].is_const && !b->vregs[v].fixed;
 }
 
-/* Pass 1: which registers are used in a block before that block defines them? */
+/* Pass 1: finds the registers that a block uses before it defines them. */
 static void find_global(struct state *s, uint32_t v, bool is_def, bool partial, uint32_t at)
 {
 	uint32_t blk = s->block_of[at];
@@ -90,7 +91,7 @@ static void find_global(struct state *s, uint32_t v, bool is_def, bool partial, 
 		s->global[v] = s->n_global++;
 }
 
-/* Pass 2: gen and kill sets. */
+/* Pass 2: computes the gen and kill sets. */
 static void fill_sets(struct state *s, uint32_t v, bool is_def, bool partial, uint32_t at)
 {
 	uint32_t blk = s->block_of[at], g = s->global[v];
@@ -222,7 +223,7 @@ static bool solve(struct state *s)
 	return true;
 }
 
-/* Registers live into or out of a block are live over all of it, at worst. */
+/* A register that is live into or out of a block is treated as live in all of it. */
 static bool extend_over_blocks(struct state *s, const uint32_t *vreg_of)
 {
 	uint64_t *out = malloc((s->words + 1) * sizeof(*out));
@@ -291,7 +292,7 @@ struct pool {
 	uint32_t n_free;
 	struct active {
 		uint32_t to, slot;
-	} * heap; /* by end, smallest first */
+	} * heap; /* by `to`, smallest first */
 	uint32_t n_heap;
 };
 
@@ -325,7 +326,7 @@ static uint32_t heap_pop(struct pool *p)
 	return slot;
 }
 
-/* Registers by the start of their interval: a counting sort over instructions. */
+/* Sorts the registers by the start of their interval, with a counting sort over instructions. */
 static uint32_t *by_start(const struct state *s, uint32_t *ret_n)
 {
 	struct obd_builder *b = s->b;
@@ -381,8 +382,8 @@ static bool scan(struct state *s, bool share, uint32_t *next_slot, uint32_t *nex
 		struct pool *p = &pools[b->vregs[v].cls];
 
 		/*
-		 * an interval that ends with the operation that starts this one may share:
-		 * operations read before they write
+		 * An interval that ends at the operation where this one starts may share its slot,
+		 * because operations read their operands before they write.
 		 */
 		while (share && p->n_heap && p->heap[0].to <= s->from[v] + 1 &&
 			p->heap[0].to <= s->to[v])
@@ -433,8 +434,8 @@ uint32_t obd_regalloc(struct obd_builder *b, uint32_t first_slot)
 	if (!ok)
 		obd_ptx_fail_with(b->ld, CUDA_ERROR_OUT_OF_MEMORY, "out of memory");
 	/*
-	 * Predicates are single words; two slots before everything else hold 64 of them. More go
-	 * behind the rest.
+	 * A predicate is a single word. The first two slots of a frame hold 64 predicates; further
+	 * ones are stored after all other slots.
 	 */
 	if (next_pred > 64) {
 		uint32_t extra = (next_pred - 64 + OBD_LANES - 1) / OBD_LANES;

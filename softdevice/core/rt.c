@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The device runtime: functions that nvcc's code calls and no module defines. Arguments come as
- * words of the caller's registers, as PTX's calling convention lays them out.
+ * The device runtime: functions that code from nvcc calls and that no module defines. The arguments
+ * are words in the caller's registers, laid out as in PTX's calling convention.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "softdevice/core/ops.h"
 #include "softdevice/core/warp.h"
 
-#define MAX_STRING 4096u /* of assert's arguments */
+#define MAX_STRING 4096u /* bytes of a string argument of assert */
 
 static uint32_t word(const struct obd_warp *w, const struct obd_insn *in, const char *regs,
 	uint32_t index, uint32_t lane)
@@ -41,7 +41,7 @@ static void set_result(const struct obd_warp *w, const struct obd_insn *in, char
 			(size_t)list[2 + list[0] + index] * OBD_SLOT_BYTES))[lane] = v;
 }
 
-/* A device string, checked against the window; longer ones are cut. */
+/* A string in device memory, checked against the window. A longer string is cut. */
 static const char *device_string(
 	struct obd_warp *w, const struct obd_insn *in, uint32_t lane, uint64_t a)
 {
@@ -93,7 +93,11 @@ static void do_printf(struct obd_warp *w, const struct obd_insn *in, char *regs,
 		size_t size = 0;
 		int n = obd_format(fmt, args, w->window_base, w->window_size, &text, &size);
 
-		if (n < -1) { /* a fault leaves from here: with nothing in its hands */
+		/*
+		 * Reading the arguments raises the fault, which leaves this function; the text is
+		 * freed first.
+		 */
+		if (n < -1) {
 			free(text);
 			text = NULL;
 			device_string(w, in, lane, args);

@@ -14,7 +14,7 @@ static uint64_t now_ns(clockid_t clock)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Values that are one for the whole warp. */
+/* Special registers that have one value for the whole warp. */
 static uint64_t uniform(const struct obd_warp *w, uint32_t which)
 {
 	const struct obd_cta *c = w->cta;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Names: types, and a hash table with scopes. */
+/* Names of types, and a hash table of symbols with scopes. */
 #include <string.h>
 
 #include "softdevice/core/ptx.h"
@@ -22,7 +22,7 @@ static void rehash(struct obd_loader *ld, uint32_t n)
 	struct obd_symbol **fresh = obd_ptx_scratch(ld, n * sizeof(*fresh));
 
 	for (uint32_t i = ld->n_buckets; i-- > 0;) {
-		/* newer symbols stand before older ones: keep that order */
+		/* newer symbols precede older ones; the order must be kept */
 		struct obd_symbol *reversed = NULL;
 
 		for (struct obd_symbol *s = ld->buckets[i], *next; s; s = next) {
@@ -80,7 +80,7 @@ void obd_sym_push(struct obd_loader *ld)
 	ld->scopes[++ld->scope] = NULL;
 }
 
-/* A label that its block used and did not define: an outer block's. */
+/* Passes a label that its block used but did not define to the enclosing block. */
 static void hand_outward(struct obd_loader *ld, const struct obd_symbol *s)
 {
 	for (struct obd_symbol *o = ld->buckets[s->hash & (ld->n_buckets - 1)]; o;
@@ -132,7 +132,7 @@ uint32_t obd_sym_register(
 		n += unit * (uint64_t)(c - '0');
 		unit *= 10;
 		if (c == '0' && digits > 1)
-			continue; /* %r012 is no member of %r<> */
+			continue; /* a name like %r012 is not a member of %r<> */
 		s = obd_sym_find(ld, name, size - digits);
 		if (s && s->kind == OBD_SYM_REGISTER && n < s->count) {
 			*ret_type = s->type;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What the lanes of a warp do together: shuffles, votes, matches, reductions. Fields of the
- * instruction: d result, a b c operands, x.f slot of the member mask, x.g predicate result; of
- * votes, a is a predicate.
+ * Operations among the lanes of a warp: shuffles, votes, matches, reductions. Fields of the
+ * instruction: d result; a, b, c operands; x.f slot of the member mask; x.g predicate result. For
+ * votes a is a predicate.
  */
 #include "softdevice/core/half.h"
 #include "softdevice/core/ops.h"
@@ -167,8 +167,8 @@ static void match(uint32_t kind, uint32_t mask, struct obd_sync_io *io)
 }
 
 /*
- * What all lanes are told: the value, and *ret_truth of votes. An empty mask is told 0 and what
- * holds of no lane.
+ * The result that is the same for all lanes: the value, and *ret_truth for votes. For an empty mask
+ * the value is 0 and *ret_truth is that of a vote without lanes.
  */
 static uint32_t joint(uint32_t kind, uint32_t mask, const struct obd_sync_io *io, bool *ret_truth)
 {

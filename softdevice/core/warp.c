@@ -8,8 +8,8 @@
 #include "softdevice/core/ops.h"
 
 /*
- * Backward branches in one turn: of a whole warp, and of one path while others wait (spin locks
- * inside a warp).
+ * Backward branches in one turn: of a whole warp, and of one path while other paths wait. The
+ * second limit makes spin locks inside a warp progress.
  */
 #define TURN_WARP 2000
 #define TURN_PATH 200
@@ -131,7 +131,7 @@ const struct obd_insn *obd_warp_call(struct obd_warp *w, const struct obd_insn *
 	fr->ret_pc = in + 1;
 	fr->depth = p->frame->depth + 1;
 	fr->refs = 0;
-	if (m == p->mask) { /* the path's reference to the parent becomes the new frame's */
+	if (m == p->mask) { /* the new frame takes over the path's reference to the parent */
 		fr->refs = 1;
 		p->frame = fr;
 		p->pc = f->code;
@@ -165,7 +165,7 @@ const struct obd_insn *obd_warp_call_indirect(
 	struct obd_path *p = w->cur;
 
 	p->pc = in;
-	if (same != p->mask) { /* the others come back to this instruction by themselves */
+	if (same != p->mask) { /* the remaining lanes execute this instruction again */
 		p->mask &= ~same;
 		w->cur = add_path(w, in, p->frame, same);
 	}
@@ -228,7 +228,7 @@ const struct obd_insn *obd_warp_exit(struct obd_warp *w, const struct obd_insn *
 
 /* ---- .sync operations ---- */
 
-/* Lanes that their own member masks leave out carry on without waiting. */
+/* Computes the results of lanes that are not in their own member masks. They do not wait. */
 static void sync_outside(struct obd_warp *w, const struct obd_insn *in, uint32_t m,
 	uint32_t outside, const uint32_t *members, struct obd_sync_io *io)
 {
@@ -253,7 +253,8 @@ const struct obd_insn *obd_warp_sync(
 	for (uint32_t i = 0; i < OBD_LANES; i++)
 		outside |= ~members[i] & m & 1u << i;
 	if (__builtin_expect(outside != 0, 0))
-		memset(&io, 0, sizeof(io)); /* a shuffle may name a lane that is elsewhere */
+		/* needed because a shuffle may read a lane that is not on this path */
+		memset(&io, 0, sizeof(io));
 	obd_sync_gather(in, regs, m, &io);
 	if (__builtin_expect(outside != 0, 0))
 		sync_outside(w, in, m, outside, members, &io);
@@ -299,7 +300,9 @@ const struct obd_insn *obd_warp_sync(
 	return OBD_LEAVE;
 }
 
-/* Parked paths whose member masks are complete do their operation together. True when any did. */
+/*
+ * Executes the operations of waiting paths whose member masks are complete. True if there was one.
+ */
 static bool complete_syncs(struct obd_warp *w)
 {
 	for (uint32_t i = 0; i < w->n_paths; i++) {
@@ -354,9 +357,9 @@ static bool before(const struct obd_path *a, const struct obd_path *b)
 }
 
 /*
- * The deepest call first, then the lowest pc: with nvcc's block order this brings lanes together
- * again. Paths that meet become one. NULL: none can run. *ret_all_yielded: the choice has already
- * had its turn.
+ * Chooses the next path: the deepest call first, then the lowest pc. With the order of blocks that
+ * nvcc generates, this makes lanes reconverge. Paths with the same pc and frame are merged. Paths
+ * that have used their turn are skipped. NULL: no path can run.
  */
 static struct obd_path *pick(struct obd_warp *w)
 {
@@ -384,7 +387,7 @@ static struct obd_path *pick(struct obd_warp *w)
 		}
 		best->mask |= p->mask;
 		if (best == &w->paths[w->n_paths - 1])
-			best = p; /* removal moves the last path into this place */
+			best = p; /* removal moves the last path to this place */
 		struct obd_path *last = &w->paths[w->n_paths - 1];
 
 		if (best == p) {
