@@ -31,7 +31,7 @@ struct obd_stream;
 struct obd_ctx {
 	struct obf_ctx *front;
 	struct obd_device *device;
-	struct obd_env env; /* for programs */
+	struct obd_env env; /* passed to programs */
 	/*
 	 * The context was destroyed while a host function was running in it. Everything that the
 	 * function may access is kept.

@@ -43,7 +43,7 @@ struct obd_op {
 	 * when the op was not submitted. May be NULL.
 	 */
 	void (*fini)(struct obd_op *op);
-	uint64_t time_ns; /* when it was done */
+	uint64_t time_ns; /* time of completion, ob_clock_ns */
 	/* The fields below belong to the scheduler and are guarded by its lock. */
 	uint64_t number; /* increases in order of submission */
 	int priority;

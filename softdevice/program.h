@@ -3,9 +3,9 @@
 /*
  * obd_program: one PTX module, parsed and ready to run. obd_grid: one launch of a kernel of it.
  *
- * This header is the complete interface between the interpreter ("core": PTX text in, lane values
- * out) and the driver API above it ("api": contexts, streams, memory). The core does not know CUDA
- * handles or streams.
+ * This header is the complete interface between the interpreter ("core": PTX text in, values of
+ * SIMD lanes out) and the driver API above it ("api": contexts, streams, memory). The core does not
+ * know CUDA handles or streams.
  *
  * Ownership: the program owns everything its accessors return. The memory of global variables comes
  * from the environment's allocator and is returned to it. Threads: the caller must serialise load
@@ -174,7 +174,10 @@ CUresult obd_grid_run(
  */
 const char *obd_core_isa(void);
 
-/* Lane instructions executed since the program started, summed over threads. For benchmarks. */
+/*
+ * Lane instructions (one instruction in one SIMD lane) executed since the program started, summed
+ * over threads. For benchmarks.
+ */
 uint64_t obd_core_lane_instructions(void);
 /*
  * The number of instructions of each launch's longest warp, summed over launches since the program

@@ -3,6 +3,7 @@
 /*
  * The run-time objects of the interpreter: functions as code over slots, warps as sets of paths,
  * blocks, workers. A path is a set of lanes of a warp that have the same pc and frame.
+ * In this folder a lane is always a SIMD lane.
  *
  * A slot has 32 elements of 32 bits (128 bytes), one for each SIMD lane. A 64-bit value takes two
  * adjacent slots, as 32 elements of 64 bits. A predicate is one 32-bit word, bit i for lane i. 8-
@@ -31,7 +32,7 @@
 #define OBD_MAX_BARRIERS    17u    /* 16 named ones and the cluster's */
 #define OBD_BARRIER_CLUSTER 16u
 #define OBD_MAX_CALL_DEPTH  4096u
-/* local memory per thread of a kernel that recurses or calls through pointers */
+/* extra local memory per thread of a kernel with recursion, indirect calls or alloca */
 #define OBD_STACK_BYTES     (32u << 10)
 #define OBD_MAX_LOCAL_BYTES (512u << 10)
 /* upper 16 bits of a function's address as seen by device code */

@@ -126,7 +126,10 @@ ACCESS(g)
 ACCESS(s)
 ACCESS(l)
 
-/* For volatile and ordered accesses and atomics. Addresses are flat unless `in` states a space. */
+/*
+ * For volatile and ordered accesses and atomics. in->a is a shared address if `space` is
+ * OBD_SP_SHARED, otherwise a flat one. in->b is the value that is written.
+ */
 static inline void flat_or_shared(const struct obd_insn *in, char *regs, u32 m, struct obd_warp *w,
 	u32 size, u32 space, bool write, u32 al)
 {

@@ -417,7 +417,7 @@ static inline f64 obd_max_f64(f64 a, f64 b)
 			 : b;
 }
 
-/* div.approx: the reciprocal of a large divisor underflows, so the result is 0. */
+/* div.approx: the reciprocal of a divisor above 2^126 is 0. */
 static inline f32 obd_div_fast(f32 a, f32 b)
 {
 	f32 m = b < 0 ? -b : b;
